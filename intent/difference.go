@@ -1,0 +1,112 @@
+package intent
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Outcome of a diff.
+type Outcome uint8
+
+const (
+	// Unknown: the plugin could not tell. Never taken for in sync (S11).
+	Unknown Outcome = iota
+	InSync
+	Differs
+)
+
+// Action is what a push would do to the resource.
+type Action string
+
+const (
+	ActionCreate  Action = "create"
+	ActionUpdate  Action = "update"
+	ActionReplace Action = "replace"
+	ActionDelete  Action = "delete"
+)
+
+// FieldChange is one field that differs. Values are rendered and redacted.
+type FieldChange struct {
+	Path        string `json:"path"`
+	Current     string `json:"current,omitempty"`
+	Target      string `json:"target,omitempty"`
+	Reason      string `json:"reason,omitempty"`
+	Destructive bool   `json:"destructive,omitempty"`
+}
+
+// Plan is what a push would do. Its digest is what approvals bind to.
+type Plan struct {
+	Action  Action        `json:"action,omitempty"`
+	Changes []FieldChange `json:"changes,omitempty"`
+}
+
+// Destructive reports whether the plan destroys data or capacity: a delete, a
+// replace, or any change so marked.
+func (p Plan) Destructive() bool {
+	return p.Action == ActionDelete || p.Action == ActionReplace ||
+		slices.ContainsFunc(p.Changes, func(c FieldChange) bool { return c.Destructive })
+}
+
+// Digest covers action, field changes and destructive set, in the order of
+// their paths. Reasons are for people and are left out.
+func (p Plan) Digest() Digest {
+	changes := slices.SortedFunc(slices.Values(p.Changes), func(a, b FieldChange) int {
+		return cmp.Compare(a.Path, b.Path)
+	})
+	parts := [][]byte{[]byte(p.Action)}
+	for _, c := range changes {
+		destructive := byte(0)
+		if c.Destructive {
+			destructive = 1
+		}
+		parts = append(parts, []byte(c.Path), []byte(c.Current), []byte(c.Target), []byte{destructive})
+	}
+	return Sum("lehr.plan.v1", parts...)
+}
+
+// Impact is a capacity or the like that the resource has and will have.
+type Impact struct {
+	Dimension string  `json:"dimension"`
+	Current   float64 `json:"current"`
+	Target    float64 `json:"target"`
+}
+
+// HealthState of a resource, as its plugin sees it.
+type HealthState string
+
+const (
+	HealthUnknown HealthState = "unknown"
+	Healthy       HealthState = "healthy"
+	Unhealthy     HealthState = "unhealthy"
+)
+
+// Health of a resource.
+type Health struct {
+	State           HealthState `json:"state"`
+	Reason          string      `json:"reason,omitempty"`
+	ObservedVersion string      `json:"observedVersion,omitempty"`
+}
+
+// Difference is a fact: how production compares with an asset's intent.
+type Difference struct {
+	Asset AssetID
+	// Incarnation and Effective say which intent was compared.
+	Incarnation IncarnationID
+	Effective   Digest
+	Outcome     Outcome
+	// Reason why the outcome is unknown.
+	Reason string
+	Plan   Plan
+	// Base is the provider's compare-and-set token of the state read.
+	Base        string
+	ResourceKey ResourceKey
+	Impacts     []Impact
+	// Current is the state read, in the payload's type; empty: nothing there.
+	Current []byte
+	Health  Health
+	// Unmanaged differences are left to production.
+	Unmanaged []FieldChange
+	// At is when production began to be read.
+	At time.Time
+}

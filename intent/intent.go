@@ -1,0 +1,150 @@
+// Package intent holds the values that saying and doing share: assets,
+// incarnations, pins, differences, verdicts, reports; and the pure functions
+// over them, of which Target is the chief. It does no I/O and reads no clock.
+// Payloads stay bytes here; package schema decodes them.
+package intent
+
+import "time"
+
+// Message is a protobuf message in canonical bytes with its full name.
+type Message struct {
+	Type  TypeName
+	Bytes []byte
+}
+
+// Asset is the configuration of one resource. Its type is its payload's.
+type Asset struct {
+	ID      AssetID
+	Payload Message
+	// Addons, sorted by type, at most one of each.
+	Addons []Message
+}
+
+// Addon returns the addon of the type, if the asset has one.
+func (a Asset) Addon(name TypeName) (Message, bool) {
+	for _, addon := range a.Addons {
+		if addon.Type == name {
+			return addon, true
+		}
+	}
+	return Message{}, false
+}
+
+// Reference is a field that names another asset of the same partition.
+type Reference struct {
+	// Field is the path of the field in payload or addon, for example
+	// "lehr.intent.v1.Dependencies.dependencies[0].on".
+	Field string
+	To    AssetID
+	// Read: the plugin reads the named asset too.
+	Read bool
+	// Types the named asset may have; empty: any.
+	Types []TypeName
+}
+
+// Member is an asset's place in an incarnation, without its content.
+type Member struct {
+	Asset AssetID
+	Type  TypeName
+	// Digest of the canonical bytes.
+	Digest Digest
+	// Effective covers the content and that of its read references.
+	Effective Digest
+	// Since is the incarnation in which the effective digest became this.
+	Since Sequence
+}
+
+// EffectiveDigest covers an asset's own content and that of the assets it
+// reads, in the order of their ids. A read asset that is absent counts as a
+// zero digest.
+func EffectiveDigest(own Digest, read []Digest) Digest {
+	if len(read) == 0 {
+		return own
+	}
+	parts := make([][]byte, 0, len(read)+1)
+	parts = append(parts, own[:])
+	for i := range read {
+		parts = append(parts, read[i][:])
+	}
+	return Sum("lehr.effective.v1", parts...)
+}
+
+// Incarnation is what an immutable snapshot is and where it came from.
+type Incarnation struct {
+	ID     IncarnationID `json:"id"`
+	Parent IncarnationID `json:"parent"`
+	// Digest of the whole membership, see MembershipDigest.
+	Digest Digest `json:"digest"`
+	// Schema is the digest of the descriptor set that decodes its payloads.
+	Schema Digest `json:"schema"`
+	// Policy is the effective digest of the policy asset.
+	Policy  Digest            `json:"policy"`
+	Sources []SourceRevision  `json:"sources"`
+	Count   int               `json:"count"`
+	Added   int               `json:"added"`
+	Changed int               `json:"changed"`
+	Removed int               `json:"removed"`
+	Created time.Time         `json:"created"`
+	Author  Actor             `json:"author"`
+	Labels  map[string]string `json:"labels,omitempty"`
+}
+
+// SourceRevision says which state of a source was read.
+type SourceRevision struct {
+	Source   string `json:"source"`
+	Revision string `json:"revision"`
+}
+
+// Finding is what a source, generator or validator says about a candidate.
+type Finding struct {
+	// Rule is what found it: "source", "generate", "size", "shrink", ….
+	Rule     string   `json:"rule"`
+	Severity Severity `json:"severity"`
+	Message  string   `json:"message"`
+	// Hint says what to do.
+	Hint string `json:"hint,omitempty"`
+	// File, Line (from 1) and Column say where, in a source or a generator.
+	File   string `json:"file,omitempty"`
+	Line   int    `json:"line,omitempty"`
+	Column int    `json:"column,omitempty"`
+	// Field is the path within the file's document or the asset.
+	Field string  `json:"field,omitempty"`
+	Asset AssetID `json:"asset,omitempty"`
+}
+
+// Severity of a finding: an error holds or rejects the candidate.
+type Severity string
+
+const (
+	Error   Severity = "error"
+	Warning Severity = "warning"
+)
+
+// CandidateState is what became of a candidate.
+type CandidateState string
+
+const (
+	// CandidateHeld: a guard waits for a person's acknowledgement.
+	CandidateHeld CandidateState = "held"
+	// CandidateRejected: it has errors, or could not be generated.
+	CandidateRejected CandidateState = "rejected"
+	// CandidatePublished: it became an incarnation.
+	CandidatePublished CandidateState = "published"
+	// CandidateSuperseded: a newer one took its place.
+	CandidateSuperseded CandidateState = "superseded"
+)
+
+// Candidate is a snapshot under judgement, as a delta on a base.
+type Candidate struct {
+	ID      CandidateID      `json:"id"`
+	Base    IncarnationID    `json:"base"`
+	State   CandidateState   `json:"state"`
+	Sources []SourceRevision `json:"sources"`
+	// Findings, errors first.
+	Findings []Finding `json:"findings"`
+	Count    int       `json:"count"`
+	Added    int       `json:"added"`
+	Changed  int       `json:"changed"`
+	Removed  int       `json:"removed"`
+	Created  time.Time `json:"created"`
+}

@@ -1,0 +1,73 @@
+package intent
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Rank orders pins: a person's beats a rollback's beats a rollout's.
+type Rank uint8
+
+const (
+	RankRollout Rank = iota + 1
+	RankRollback
+	RankPerson
+)
+
+// Pin makes an asset follow one incarnation instead of head.
+type Pin struct {
+	Asset       AssetID       `json:"asset"`
+	Incarnation IncarnationID `json:"incarnation"`
+	// Revision grows with every pin of the partition (S16).
+	Revision uint64    `json:"revision"`
+	Rank     Rank      `json:"rank"`
+	Holder   Actor     `json:"holder"`
+	Reason   string    `json:"reason"`
+	Created  time.Time `json:"created"`
+	// Until is when it ends by itself; zero: never.
+	Until time.Time `json:"until,omitzero"`
+}
+
+// Hold is a person's brake on one asset.
+type Hold struct {
+	Asset   AssetID   `json:"asset"`
+	Owner   Actor     `json:"owner"`
+	Reason  string    `json:"reason"`
+	Created time.Time `json:"created"`
+	// Until is when it ends by itself; zero: never.
+	Until time.Time `json:"until,omitzero"`
+}
+
+// Stop is the big brake. Resuming is a separate act.
+type Stop struct {
+	// Partition stopped; empty: all of them.
+	Partition PartitionID `json:"partition,omitempty"`
+	Owner     Actor       `json:"owner"`
+	Reason    string      `json:"reason"`
+	Since     time.Time   `json:"since"`
+}
+
+// Target is the incarnation that an asset must follow now, and the pin that
+// says so, if any. The newest unexpired pin of the highest rank wins; without
+// one a governed asset has no target yet (nothing was selected), and any
+// other follows head. Pins move forward by revision even when their content
+// is older (S16).
+func Target(head IncarnationID, governed bool, pins []Pin, now time.Time) (IncarnationID, *Pin) {
+	live := slices.DeleteFunc(slices.Clone(pins), func(p Pin) bool { return Expired(p.Until, now) })
+	if len(live) > 0 {
+		pin := slices.MaxFunc(live, func(a, b Pin) int {
+			return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Revision, b.Revision))
+		})
+		return pin.Incarnation, &pin
+	}
+	if governed {
+		return IncarnationID{}, nil
+	}
+	return head, nil
+}
+
+// Expired reports whether a time limit has passed; a zero limit never does.
+func Expired(until, now time.Time) bool {
+	return !until.IsZero() && !now.Before(until)
+}

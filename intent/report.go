@@ -1,0 +1,99 @@
+package intent
+
+import (
+	"slices"
+	"time"
+)
+
+// State of an asset after a pass.
+type State string
+
+const (
+	// StateInSync: production is as the target says.
+	StateInSync State = "in-sync"
+	// StateWaiting: it differs, or cannot be told, and something is in the way.
+	StateWaiting State = "waiting"
+	// StatePushing: an admitted push is under way.
+	StatePushing State = "pushing"
+	// StateOff: the mode says not to look.
+	StateOff State = "off"
+	// StateModel: no plugin serves the type, nor should one.
+	StateModel State = "model"
+)
+
+// WaitingKind says what an asset waits for. Not acting is always one of these.
+type WaitingKind string
+
+const (
+	WaitStop          WaitingKind = "stop"           // the stop is on
+	WaitMode          WaitingKind = "mode"           // observe mode: shown, not pushed
+	WaitHold          WaitingKind = "hold"           // a person's hold
+	WaitOrder         WaitingKind = "order"          // another asset comes first
+	WaitApproval      WaitingKind = "approval"       // a person's approval
+	WaitBudget        WaitingKind = "budget"         // too many in flight in its scope
+	WaitClaim         WaitingKind = "claim"          // another asset holds the resource
+	WaitNotSelected   WaitingKind = "not-selected"   // governed, and no rollout chose it yet
+	WaitPluginMissing WaitingKind = "plugin-missing" // no plugin for an enforced type
+	WaitPlugin        WaitingKind = "plugin"         // the plugin is down, hung or of a wrong version
+	WaitUnknown       WaitingKind = "unknown"        // the plugin cannot tell the difference
+	WaitBackoff       WaitingKind = "backoff"        // the last push failed
+	WaitSettling      WaitingKind = "settling"       // an earlier push may still be running
+	WaitFlapping      WaitingKind = "changed-back"   // something keeps changing it back
+	WaitCheckBroken   WaitingKind = "check-broken"   // a check could not answer
+	WaitTarget        WaitingKind = "target-missing" // the target incarnation does not have it
+	WaitStale         WaitingKind = "stale"          // the world moved during admission; looked at again at once
+	WaitStore         WaitingKind = "store"          // the store refuses writes
+	WaitGeneration    WaitingKind = "generation"     // the partition's newest sources are not served
+	WaitTurn          WaitingKind = "turn"           // queued behind others for a diff or push slot
+)
+
+// WaitingOn is one reason why an asset is not pushed now.
+type WaitingOn struct {
+	Kind WaitingKind `json:"kind"`
+	// Reason in plain words, with numbers and what to do.
+	Reason string `json:"reason"`
+	// Blockers are the assets that must move first.
+	Blockers []AssetID `json:"blockers,omitempty"`
+	// Owner of the hold, pin or stop in the way.
+	Owner string `json:"owner,omitempty"`
+	// Until is when it ends by itself, if known.
+	Until time.Time `json:"until,omitzero"`
+}
+
+// Report is the stored outcome of a pass over one asset.
+type Report struct {
+	Partition PartitionID   `json:"partition"`
+	Asset     AssetID       `json:"asset"`
+	Type      TypeName      `json:"type"`
+	At        time.Time     `json:"at"`
+	State     State         `json:"state"`
+	Target    IncarnationID `json:"target"`
+	Effective Digest        `json:"effective"`
+	// Pinned says which pin chose the target.
+	Pinned string `json:"pinned,omitempty"`
+	// Plan that a push would carry out, with its digest.
+	Plan        Plan        `json:"plan,omitzero"`
+	PlanDigest  Digest      `json:"planDigest,omitzero"`
+	ResourceKey ResourceKey `json:"resourceKey,omitempty"`
+	Health      Health      `json:"health,omitzero"`
+	Guarantee   string      `json:"guarantee,omitempty"`
+	// Push under way, or the last one, and how it ended.
+	Push     PushID `json:"push,omitempty"`
+	PushNote string `json:"pushNote,omitempty"`
+	// Waiting names every blocker, the most decisive first.
+	Waiting   []WaitingOn   `json:"waiting,omitempty"`
+	Unmanaged []FieldChange `json:"unmanaged,omitempty"`
+	// Next is when it will be looked at again at the latest.
+	Next time.Time `json:"next,omitzero"`
+}
+
+// Same reports whether another report says nothing new: numbers and times may
+// differ, kinds, blockers, target and plan may not.
+func (r Report) Same(other Report) bool {
+	return r.State == other.State && r.Target == other.Target && r.Effective == other.Effective &&
+		r.PlanDigest == other.PlanDigest && r.Push == other.Push && r.PushNote == other.PushNote &&
+		r.Health.State == other.Health.State && r.Pinned == other.Pinned && r.ResourceKey == other.ResourceKey &&
+		slices.EqualFunc(r.Waiting, other.Waiting, func(a, b WaitingOn) bool {
+			return a.Kind == b.Kind && a.Owner == b.Owner && slices.Equal(a.Blockers, b.Blockers)
+		})
+}

@@ -1,0 +1,126 @@
+// Package plugin is what Lehr asks of an asset plugin, however it is reached:
+// plugin/remote speaks the wire protocol to a process, a simulator answers in
+// process. It holds contracts only. Replies are claims: whoever implements
+// Plugin has checked them against the call (S26), and callers may rely on the
+// contracts below.
+package plugin
+
+import (
+	"context"
+	"time"
+
+	"lehr.dev/intent"
+)
+
+// Protocol is the version of the wire protocol spoken here.
+const Protocol = 1
+
+// PermitPeriod is D: how long a permit holds from the sending of the request
+// that it answers.
+const PermitPeriod = 4 * time.Second
+
+// LockDelayMargin is added to D + E before a push in doubt may be followed by
+// another, unless its plugin is known to be gone.
+const LockDelayMargin = 500 * time.Millisecond
+
+// Guarantee is what bounds a late push at the target.
+type Guarantee string
+
+const (
+	// Fenced (class F): the target stores and compares the highest token.
+	Fenced Guarantee = "F"
+	// CompareAndSet (class C): the target compares base inside the call.
+	CompareAndSet Guarantee = "C"
+	// Unguarded (class N): only D and the lock delay bound it.
+	Unguarded Guarantee = "N"
+)
+
+// Served is what a plugin says of one payload type.
+type Served struct {
+	Type      intent.TypeName
+	Guarantee Guarantee
+	// LongestEffect is E: the longest effect that cannot be cancelled.
+	LongestEffect time.Duration
+}
+
+// Description is what a plugin is.
+type Description struct {
+	Name    string
+	Version string
+	Types   []Served
+}
+
+// Contents answers what a plugin asks about the assets of a call.
+type Contents interface {
+	// Content returns the canonical bytes and digest of an asset as of an
+	// incarnation. A fault.NotFound says that it has none.
+	Content(ctx context.Context, incarnation intent.IncarnationID, asset intent.AssetID) ([]byte, intent.Digest, error)
+	// Reads lists the assets that the asset reads, by its read references.
+	Reads(ctx context.Context, incarnation intent.IncarnationID, asset intent.AssetID) ([]intent.AssetID, error)
+}
+
+// Plugin is one asset plugin. Its methods may be called from many goroutines.
+type Plugin interface {
+	// Describe returns what the plugin said when it was connected last.
+	// fault.Unavailable while it is down, fault.Invalid when it speaks
+	// another protocol or does not serve what it should.
+	Describe() (Description, error)
+	// Diff compares up to MaxBatch assets as of one incarnation with
+	// production, and changes nothing (S21). It returns exactly one
+	// difference for each asset asked for, in any order; an asset that the
+	// plugin left out or lied about is intent.Unknown with the reason.
+	// An error means that nothing is known of any of them.
+	Diff(ctx context.Context, incarnation intent.IncarnationID, assets []intent.AssetID) ([]intent.Difference, error)
+	// Push carries out one admitted push and returns when the plugin's part
+	// of it is over for certain, or is in doubt. It never returns Pushed
+	// unless the plugin said so for that very push.
+	Push(ctx context.Context, push Push) PushResult
+}
+
+// MaxBatch is the largest number of assets in one call of Diff.
+const MaxBatch = 512
+
+// Push is an admitted push.
+type Push struct {
+	ID          intent.PushID
+	Incarnation intent.IncarnationID
+	Asset       intent.AssetID
+	Plan        intent.Digest
+	Base        string
+	// Token is the epoch of the lease under which it was admitted.
+	Token       uint64
+	ResumeToken []byte
+	// Permit is asked before the first permit runs out and again for every
+	// further period, and whenever production's base moved. An error ends
+	// the push: lease, target or stop changed.
+	Permit func(ctx context.Context, base string) error
+	// Progress is told what the plugin reports. May be nil.
+	Progress func(text string, resumeToken []byte)
+}
+
+// Ending is how a push ended.
+type Ending string
+
+const (
+	// Pushed: the plugin says it is done. Believed only after the next diff.
+	Pushed Ending = "pushed"
+	// Failed: the plugin tried and failed, and is not running it any more.
+	Failed Ending = "failed"
+	// Stale: plan or base moved; the plugin changed nothing.
+	Stale Ending = "stale"
+	// Stopped: no permit; the plugin is not running it any more.
+	Stopped Ending = "stopped"
+	// InDoubt: reply lost. It may still be running until SettledAfter.
+	InDoubt Ending = "in-doubt"
+)
+
+// PushResult is how a push ended.
+type PushResult struct {
+	Ending    Ending
+	Reason    string
+	Retryable bool
+	// Gone is closed when a push in doubt can no longer be running, because
+	// its plugin process is gone. Nil for other endings, and when the plugin
+	// is not a child: then only time settles it.
+	Gone <-chan struct{}
+}

@@ -1,0 +1,397 @@
+// Package store says what Lehr keeps, as small roles. Each engine implements
+// all of them (All); storetest holds the one suite that every engine passes.
+// Actors take the roles they need; app hands out the whole.
+//
+// Every write that acts for a partition names the lease it acts under, and is
+// refused in the same transaction when the lease's epoch is not current (S4).
+// Every write that a person or program causes names the actor, and its audit
+// record is committed with it, or before it (S25). A method that returned nil
+// has been made durable (S14). Writers share commits: call from many
+// goroutines, and hand in slices, to go fast.
+//
+// Errors carry a fault.Kind: Conflict for a lost lease, a moved base or a
+// stale revision; Unavailable for a full or unreachable store; NotFound;
+// Invalid; Internal for a corrupt body, which is never served (S7).
+package store
+
+import (
+	"context"
+	"time"
+
+	"lehr.dev/intent"
+)
+
+// All is everything an engine implements.
+type All interface {
+	Partitions
+	Leases
+	Snapshots
+	Publisher
+	Candidates
+	Blobs
+	Brakes
+	Approvals
+	Journal
+	Reports
+	Audit
+	Collector
+	// Changed returns a channel that is closed at the next commit that may
+	// matter to an actor: a head, pin, hold, approval, stop, acknowledgement or
+	// definition, by this process or, within a second, by another.
+	Changed() <-chan struct{}
+	Close() error
+}
+
+// Partition is a registered partition.
+type Partition struct {
+	ID intent.PartitionID `json:"id"`
+	// Definition is the absolute path of its lehr.yaml.
+	Definition string               `json:"definition"`
+	Head       intent.IncarnationID `json:"head"`
+	// Covered are the source revisions that head is known to be built from.
+	Covered []intent.SourceRevision `json:"covered"`
+	// Revision grows with every change of what a decision in the partition
+	// may rest on: head, pins, holds, approvals, stop. Admission compares it.
+	Revision uint64       `json:"revision"`
+	Stop     *intent.Stop `json:"stop,omitempty"`
+	Created  time.Time    `json:"created"`
+}
+
+// Partitions registers partitions.
+type Partitions interface {
+	// AddPartition registers a partition or moves its definition. The same id
+	// and path again changes nothing.
+	AddPartition(ctx context.Context, id intent.PartitionID, definition string, by intent.Actor) error
+	// RemovePartition forgets the registration. Assets in production, and
+	// what was stored, stay as they are.
+	RemovePartition(ctx context.Context, id intent.PartitionID, by intent.Actor) error
+	// Partition is NotFound when it is not registered.
+	Partition(ctx context.Context, id intent.PartitionID) (Partition, error)
+	ListPartitions(ctx context.Context) ([]Partition, error)
+}
+
+// Lease is the fenced right of one replica to act for a partition.
+type Lease struct {
+	Partition intent.PartitionID
+	Holder    string
+	// Epoch is never reused and never decreases.
+	Epoch uint64
+}
+
+// Leases hands out leases. On an engine whose file one process locks, the
+// lock is the lease: its taker raises the epoch at once.
+type Leases interface {
+	// Acquire raises the epoch. Conflict while another holder's lease runs.
+	Acquire(ctx context.Context, partition intent.PartitionID, holder string) (Lease, error)
+	// Check is Conflict when the lease is not current.
+	Check(ctx context.Context, lease Lease) error
+	// Release ends the lease at once; the epoch stays.
+	Release(ctx context.Context, lease Lease) error
+}
+
+// AssetFilter selects members. Empty fields select all.
+type AssetFilter struct {
+	Prefix string
+	Type   intent.TypeName
+	// After is the last id of the page before; Limit the size of the page
+	// (0: 1000, at most 10 000).
+	After intent.AssetID
+	Limit int
+}
+
+// Change is a member that differs between two incarnations.
+type Change struct {
+	Asset intent.AssetID
+	// Before and After are nil when the asset is not a member then.
+	Before, After *intent.Member
+}
+
+// Edge is a reference from one asset to another, as of an incarnation.
+type Edge struct {
+	From, To intent.AssetID
+	Field    string
+	Read     bool
+}
+
+// Snapshots reads incarnations, the only way to read assets.
+type Snapshots interface {
+	Incarnation(ctx context.Context, id intent.IncarnationID) (intent.Incarnation, error)
+	// Incarnations lists retained ones, newest first. Limit as AssetFilter's.
+	Incarnations(ctx context.Context, partition intent.PartitionID, before intent.Sequence, limit int) ([]intent.Incarnation, error)
+	// Member and Body are NotFound when the asset is not in the incarnation.
+	// Body returns canonical bytes, verified against the digest (S7).
+	Member(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) (intent.Member, error)
+	Body(ctx context.Context, digest intent.Digest) ([]byte, error)
+	// Members lists one page, in the order of the ids.
+	Members(ctx context.Context, id intent.IncarnationID, filter AssetFilter) ([]intent.Member, error)
+	// Changes lists what differs between two incarnations of a partition, one
+	// page in the order of the ids, at cost ∝ the difference. A zero from is
+	// the empty incarnation.
+	Changes(ctx context.Context, from, to intent.IncarnationID, after intent.AssetID, limit int) ([]Change, error)
+	// EdgesFrom and EdgesTo list references of and to an asset.
+	EdgesFrom(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) ([]Edge, error)
+	EdgesTo(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) ([]Edge, error)
+}
+
+// Entry is one asset of a delta.
+type Entry struct {
+	Asset intent.AssetID
+	// Removed: the asset is not in the new snapshot; the rest is unset.
+	Removed bool
+	Member  intent.Member
+	// Body is the canonical bytes, nil when only the effective digest moved.
+	Body       []byte
+	References []intent.Reference
+}
+
+// Publisher makes incarnations. Stage any number of times, then publish. What
+// is staged is invisible until then, and thrown away by the next Unstage.
+type Publisher interface {
+	// Unstage throws away what an earlier, unfinished publication left.
+	Unstage(ctx context.Context, lease Lease) error
+	// Stage writes part of the delta on base, which must be head, in bounded
+	// transactions. An entry may be staged again with the same outcome.
+	Stage(ctx context.Context, lease Lease, base intent.IncarnationID, delta []Entry) error
+	// Publish flips head from base to base+1, in one small transaction, and
+	// records that it covers the sources. The membership digest is computed
+	// by the store, see MembershipDigest, and returned with the incarnation.
+	Publish(ctx context.Context, lease Lease, incarnation intent.Incarnation) (intent.Incarnation, error)
+	// Cover records that head is also what these source revisions generate.
+	Cover(ctx context.Context, lease Lease, head intent.IncarnationID, sources []intent.SourceRevision) error
+}
+
+// Candidates keeps what was not served.
+type Candidates interface {
+	// SaveCandidate stores a candidate with its delta, which may be nil when
+	// generation failed. A newer one supersedes those held before it.
+	SaveCandidate(ctx context.Context, lease Lease, candidate intent.Candidate, delta []Entry) error
+	// Candidate finds by full digest, or by a prefix of at least 8 hexadecimal
+	// digits that is unique. Delta and bodies are verified.
+	Candidate(ctx context.Context, partition intent.PartitionID, digest string) (intent.Candidate, error)
+	CandidateDelta(ctx context.Context, id intent.CandidateID) ([]Entry, error)
+	// ListCandidates lists the newest first.
+	ListCandidates(ctx context.Context, partition intent.PartitionID, limit int) ([]intent.Candidate, error)
+	// Acknowledge lets a held candidate through its guards: exactly this one.
+	Acknowledge(ctx context.Context, id intent.CandidateID, reason string, by intent.Actor) error
+	// Acknowledged reports whether somebody did, while it may still be used.
+	Acknowledged(ctx context.Context, id intent.CandidateID) (bool, error)
+}
+
+// Blobs keeps bytes by name for one partition: generator outputs by the
+// digest of what they were made from, descriptor sets, quarantine marks.
+type Blobs interface {
+	// PutBlobs stores all or none. A nil value deletes.
+	PutBlobs(ctx context.Context, lease Lease, kind string, blobs map[string][]byte) error
+	// GetBlob is NotFound when there is none. The bytes are verified.
+	GetBlob(ctx context.Context, partition intent.PartitionID, kind, name string) ([]byte, error)
+}
+
+// Brakes are pins, holds and the stop.
+type Brakes interface {
+	// SetPin returns the pin with its revision, higher than any before (S16).
+	// The incarnation must exist and have the asset.
+	SetPin(ctx context.Context, pin intent.Pin) (intent.Pin, error)
+	// Unpin removes the holder's rank of pin; NotFound when there is none.
+	Unpin(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, rank intent.Rank, by intent.Actor) error
+	// Pins lists all that are stored, expired ones too.
+	Pins(ctx context.Context, partition intent.PartitionID) ([]intent.Pin, error)
+	SetHold(ctx context.Context, partition intent.PartitionID, hold intent.Hold) error
+	Unhold(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, by intent.Actor) error
+	Holds(ctx context.Context, partition intent.PartitionID) ([]intent.Hold, error)
+	// SetStop stops a partition, or all when the stop names none, also those
+	// registered later. Stopping again changes nothing.
+	SetStop(ctx context.Context, stop intent.Stop) error
+	// Resume ends the stop of that very scope; NotFound when there is none.
+	Resume(ctx context.Context, partition intent.PartitionID, reason string, by intent.Actor) error
+	// Stops lists those in force.
+	Stops(ctx context.Context) ([]intent.Stop, error)
+}
+
+// Approval allows one push of one plan, once.
+type Approval struct {
+	Partition intent.PartitionID `json:"partition"`
+	Asset     intent.AssetID     `json:"asset"`
+	Effective intent.Digest      `json:"effective"`
+	Plan      intent.Digest      `json:"plan"`
+	By        intent.Actor       `json:"by"`
+	Reason    string             `json:"reason"`
+	Created   time.Time          `json:"created"`
+	Until     time.Time          `json:"until,omitzero"`
+	// UsedBy is the push that consumed it.
+	UsedBy intent.PushID `json:"usedBy,omitempty"`
+}
+
+// Approvals of destructive or marked pushes (S9).
+type Approvals interface {
+	Approve(ctx context.Context, approval Approval) error
+	// Approvals lists those not used, for a partition.
+	Approvals(ctx context.Context, partition intent.PartitionID) ([]Approval, error)
+}
+
+// Admission is what authorises one push.
+type Admission struct {
+	Push        intent.PushID
+	Asset       intent.AssetID
+	Target      intent.IncarnationID
+	Effective   intent.Digest
+	Plan        intent.Digest
+	Base        string
+	ResourceKey intent.ResourceKey
+	// Revision of the partition that target and verdicts rested on.
+	Revision uint64
+	// ValidUntil is the earliest end of what they rested on; zero: none.
+	ValidUntil time.Time
+	// Quiet assets must have no open push: the neighbours that were in sync.
+	Quiet []intent.AssetID
+	// NeedsApproval: consume one for (asset, effective, plan), or refuse.
+	NeedsApproval bool
+	// Budgets to take; released when the push is closed.
+	Budgets []BudgetUse
+	// Checks names the verdicts that passed, for the audit.
+	Checks []string
+	// At is now by the actor's clock.
+	At time.Time
+}
+
+// BudgetUse takes one of at most Limit under the key.
+type BudgetUse struct {
+	Key   string
+	Limit int
+}
+
+// Refusal says why an admission was not granted; nil: it was.
+type Refusal struct {
+	Waiting intent.WaitingOn
+}
+
+// OpenPush is an admission in the journal that has no end yet.
+type OpenPush struct {
+	Push        intent.PushID        `json:"push"`
+	Asset       intent.AssetID       `json:"asset"`
+	Target      intent.IncarnationID `json:"target"`
+	Effective   intent.Digest        `json:"effective"`
+	Plan        intent.Digest        `json:"plan"`
+	ResourceKey intent.ResourceKey   `json:"resourceKey"`
+	Epoch       uint64               `json:"epoch"`
+	Admitted    time.Time            `json:"admitted"`
+	ResumeToken []byte               `json:"-"`
+	// Doubt: its end was lost, and it may still be running.
+	Doubt bool `json:"doubt"`
+}
+
+// Closing ends a push in the journal.
+type Closing struct {
+	Push intent.PushID
+	// Ending is one of plugin.Ending's values, or "settled" after doubt.
+	Ending string
+	Reason string
+	At     time.Time
+}
+
+// PushRecord is a push in the journal, open or ended.
+type PushRecord struct {
+	OpenPush
+	Ending string    `json:"ending,omitempty"`
+	Reason string    `json:"reason,omitempty"`
+	Ended  time.Time `json:"ended,omitzero"`
+}
+
+// Enforced is what an asset was seen in sync with.
+type Enforced struct {
+	Asset       intent.AssetID       `json:"asset"`
+	Type        intent.TypeName      `json:"type"`
+	Effective   intent.Digest        `json:"effective"`
+	Policy      intent.Digest        `json:"policy"`
+	Incarnation intent.IncarnationID `json:"incarnation"`
+	ResourceKey intent.ResourceKey   `json:"resourceKey"`
+	At          time.Time            `json:"at"`
+}
+
+// Journal is admission, its end, and what was enforced.
+type Journal interface {
+	// Admit decides each admission on its own, all in one transaction: lease
+	// epoch, stop, revision equal, time before ValidUntil, no open push of
+	// the asset, of its resource key or of a quiet asset, claim free or ours,
+	// approval there, budgets left. Admitted ones are in the journal and the
+	// audit when it returns. One refusal (or nil) per admission. An error
+	// admits none: Conflict says that the lease is lost.
+	Admit(ctx context.Context, lease Lease, admissions []Admission) ([]*Refusal, error)
+	// Permit is nil while the push may go on: lease current, no stop, the
+	// asset's target still the admitted one. Conflict says why not.
+	Permit(ctx context.Context, lease Lease, push intent.PushID, now time.Time) error
+	// ClosePushes ends pushes and releases their budgets. An unknown or ended
+	// push is left as it is.
+	ClosePushes(ctx context.Context, lease Lease, closings []Closing) error
+	// Resume token of a push under way, and the mark of doubt.
+	SaveResumeToken(ctx context.Context, lease Lease, push intent.PushID, token []byte) error
+	// OpenPushes lists all without an end.
+	OpenPushes(ctx context.Context, partition intent.PartitionID) ([]OpenPush, error)
+	// Pushes lists an asset's, newest first; an empty asset: the partition's.
+	Pushes(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, limit int) ([]PushRecord, error)
+	// SaveEnforced stores what was seen in sync, and claims the resource keys
+	// in the same transaction. It returns the holder of each key that belongs
+	// to another asset; those are not stored.
+	SaveEnforced(ctx context.Context, lease Lease, enforced []Enforced) (map[intent.AssetID]Claim, error)
+	// EnforcedPage lists enforced records in the order of the ids.
+	EnforcedPage(ctx context.Context, partition intent.PartitionID, after intent.AssetID, limit int) ([]Enforced, error)
+	EnforcedCount(ctx context.Context, partition intent.PartitionID) (int, error)
+}
+
+// Claim says which asset a resource key belongs to.
+type Claim struct {
+	Key       intent.ResourceKey
+	Partition intent.PartitionID
+	Asset     intent.AssetID
+}
+
+// ReportFilter selects reports. Empty fields select all.
+type ReportFilter struct {
+	Prefix string
+	State  intent.State
+	After  intent.AssetID
+	Limit  int
+}
+
+// Reports keeps the last report of each asset.
+type Reports interface {
+	SaveReports(ctx context.Context, lease Lease, reports []intent.Report) error
+	// Report is NotFound before the asset's first pass.
+	Report(ctx context.Context, partition intent.PartitionID, asset intent.AssetID) (intent.Report, error)
+	ListReports(ctx context.Context, partition intent.PartitionID, filter ReportFilter) ([]intent.Report, error)
+	CountReports(ctx context.Context, partition intent.PartitionID) (map[intent.State]int, error)
+}
+
+// AuditRecord is one link of a partition's chain.
+type AuditRecord struct {
+	Partition intent.PartitionID `json:"partition"`
+	Number    uint64             `json:"number"`
+	At        time.Time          `json:"at"`
+	By        intent.Actor       `json:"by"`
+	// Verb is what was done: "admit", "close", "pin", "stop", ….
+	Verb    string `json:"verb"`
+	Subject string `json:"subject"`
+	Detail  string `json:"detail"`
+}
+
+// Audit reads the record. Writing is part of the writes it records.
+type Audit interface {
+	AuditRecords(ctx context.Context, partition intent.PartitionID, after uint64, limit int) ([]AuditRecord, error)
+	// VerifyAudit recomputes the chain; the error names the first bad record.
+	VerifyAudit(ctx context.Context, partition intent.PartitionID) error
+}
+
+// Retention says what the collector keeps beside what is live.
+type Retention struct {
+	// Incarnations newest, and those younger than Period.
+	Incarnations int
+	Period       time.Duration
+	// Pushes and candidates older than this are forgotten.
+	History time.Duration
+}
+
+// Collector removes what nothing needs (S17): not head, nor what a pin, an
+// enforced record, an open admission or a held candidate names.
+type Collector interface {
+	// Collect works in bounded transactions and returns how many rows went.
+	Collect(ctx context.Context, lease Lease, keep Retention, now time.Time) (int, error)
+}

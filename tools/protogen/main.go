@@ -1,0 +1,149 @@
+// Command protogen compiles proto/ and writes the generated Go code to gen/,
+// by the plugins that go.mod names as tools. It is what "make generate" runs.
+//
+// It stands in for protoc or buf: buf/validate/validate.proto is to be had
+// here only as a Go package, which protocompile can resolve imports from
+// (docs/decisions/0002).
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
+	"github.com/bufbuild/protocompile"
+	"github.com/bufbuild/protocompile/protoutil"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/descriptorpb"
+	"google.golang.org/protobuf/types/pluginpb"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "protogen:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	var names []string
+	err := fs.WalkDir(os.DirFS("proto"), ".", func(path string, _ fs.DirEntry, err error) error {
+		if strings.HasSuffix(path, ".proto") {
+			names = append(names, path)
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("listing proto/ (run from the repository's root): %w", err)
+	}
+	compiler := protocompile.Compiler{
+		Resolver: protocompile.WithStandardImports(protocompile.CompositeResolver{
+			&protocompile.SourceResolver{ImportPaths: []string{"proto"}},
+			protocompile.ResolverFunc(registered),
+		}),
+		SourceInfoMode: protocompile.SourceInfoStandard,
+	}
+	files, err := compiler.Compile(context.Background(), names...)
+	if err != nil {
+		return err
+	}
+	request := &pluginpb.CodeGeneratorRequest{
+		FileToGenerate:  names,
+		Parameter:       proto.String("paths=source_relative"),
+		CompilerVersion: &pluginpb.Version{Major: proto.Int32(6)},
+	}
+	seen := map[string]bool{}
+	for _, file := range files {
+		addFile(request, seen, file)
+	}
+	if err := os.RemoveAll("gen"); err != nil {
+		return err
+	}
+	for _, plugin := range []string{"protoc-gen-go", "protoc-gen-go-grpc", "protoc-gen-connect-go"} {
+		if err := generate(plugin, request); err != nil {
+			return fmt.Errorf("%s: %w", plugin, err)
+		}
+	}
+	return nil
+}
+
+// registered resolves imports from the Go packages linked into this program.
+func registered(path string) (protocompile.SearchResult, error) {
+	descriptor, err := protoregistry.GlobalFiles.FindFileByPath(path)
+	if err != nil {
+		return protocompile.SearchResult{}, err
+	}
+	return protocompile.SearchResult{Desc: descriptor}, nil
+}
+
+// addFile appends a file after everything that it imports.
+func addFile(request *pluginpb.CodeGeneratorRequest, seen map[string]bool, file protoreflect.FileDescriptor) {
+	if seen[file.Path()] {
+		return
+	}
+	seen[file.Path()] = true
+	for i := range file.Imports().Len() {
+		addFile(request, seen, file.Imports().Get(i).FileDescriptor)
+	}
+	request.ProtoFile = append(request.ProtoFile, protoutil.ProtoFromFileDescriptor(file))
+}
+
+// generate runs one plugin. Each is given only the files it has work in:
+// connect for lehr.api, grpc for lehr.plugin, messages for all.
+func generate(plugin string, request *pluginpb.CodeGeneratorRequest) error {
+	request = proto.CloneOf(request)
+	request.FileToGenerate = slices.DeleteFunc(request.FileToGenerate, func(name string) bool {
+		switch plugin {
+		case "protoc-gen-connect-go":
+			return !strings.HasPrefix(name, "lehr/api/") || !hasService(request, name)
+		case "protoc-gen-go-grpc":
+			return !strings.HasPrefix(name, "lehr/plugin/")
+		}
+		return false
+	})
+	if len(request.FileToGenerate) == 0 {
+		return nil
+	}
+	input, err := proto.Marshal(request)
+	if err != nil {
+		return err
+	}
+	command := exec.Command("go", "tool", plugin)
+	command.Stdin, command.Stderr = bytes.NewReader(input), os.Stderr
+	output, err := command.Output()
+	if err != nil {
+		return err
+	}
+	response := &pluginpb.CodeGeneratorResponse{}
+	if err := proto.Unmarshal(output, response); err != nil {
+		return err
+	}
+	if response.Error != nil {
+		return fmt.Errorf("%s", *response.Error)
+	}
+	for _, file := range response.File {
+		path := filepath.Join("gen", file.GetName())
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, []byte(file.GetContent()), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func hasService(request *pluginpb.CodeGeneratorRequest, name string) bool {
+	return slices.ContainsFunc(request.ProtoFile, func(f *descriptorpb.FileDescriptorProto) bool {
+		return f.GetName() == name && len(f.Service) > 0
+	})
+}
