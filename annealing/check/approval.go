@@ -1,0 +1,56 @@
+package check
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"lehr.dev/intent"
+)
+
+// NeedsApproval reports whether a push of the plan consumes an approval (S9).
+func NeedsApproval(f Facts) bool {
+	return f.Marked != "" || f.Plan.Destructive()
+}
+
+// approval waits for a person where the plan destroys something or the asset
+// is marked. That the approval is still there is asked again at admission.
+func approval(f Facts) intent.Verdict {
+	if !NeedsApproval(f) || f.Approved {
+		return intent.Passed("approval", f.ApprovedUntil)
+	}
+	why := f.Marked
+	if f.Plan.Destructive() {
+		why = "destructive: " + destruction(f.Plan)
+	}
+	return intent.Waits("approval", intent.WaitingOn{
+		Kind:   intent.WaitApproval,
+		Reason: fmt.Sprintf("needs a person's approval of plan %s (%s). \"lehr approve %s\" gives it", f.Plan.Digest().Short(), why, f.Asset),
+	})
+}
+
+// destruction names what the plan destroys, at most three fields of it.
+func destruction(plan intent.Plan) string {
+	var paths []string
+	for _, change := range plan.Changes {
+		if change.Destructive {
+			paths = append(paths, change.Path)
+		}
+	}
+	const most = 3
+	if len(paths) > most {
+		paths = append(paths[:most], fmt.Sprintf("and %d more", len(paths)-most))
+	}
+	if len(paths) == 0 {
+		return string(plan.Action)
+	}
+	return string(plan.Action) + " of " + strings.Join(paths, ", ")
+}
+
+// retry waits while a failed push backs off or a fight goes on.
+func retry(f Facts) intent.Verdict {
+	if f.Retry == nil || intent.Expired(f.Retry.Until, f.Now) {
+		return intent.Passed("retry", time.Time{})
+	}
+	return intent.Waits("retry", *f.Retry)
+}

@@ -1,0 +1,168 @@
+// Package check holds the pure rules that say whether an asset may be pushed
+// now. A check takes facts and returns a verdict; it delays, never rejects.
+// Every check answers, so that a report names every blocker. Nothing here
+// reads a clock, a store or the network; the enforcer gathers the facts.
+package check
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"lehr.dev/intent"
+)
+
+// Facts are everything that the checks look at for one asset.
+type Facts struct {
+	Now   time.Time
+	Asset intent.AssetID
+	// Mode in force: "enforce", "observe" or "off".
+	Mode Mode
+	// Stop in force for the partition, if any.
+	Stop *intent.Stop
+	// Hold on the asset, if any; expired ones are ignored.
+	Hold *intent.Hold
+	// Plan that a push would carry out.
+	Plan intent.Plan
+	// Marked says why the asset needs approval for every push; empty: only
+	// destructive plans do.
+	Marked string
+	// Approved: a person approved this very plan, and it was not used yet.
+	Approved bool
+	// ApprovedUntil is when that approval ends; zero: never.
+	ApprovedUntil time.Time
+	// Order lists the assets that must be in sync first.
+	Order []Neighbour
+	// Retry is set while a failed push backs off, or a fight is on.
+	Retry *intent.WaitingOn
+}
+
+// Mode of enforcement.
+type Mode string
+
+const (
+	Off     Mode = "off"
+	Observe Mode = "observe"
+	Enforce Mode = "enforce"
+)
+
+// Neighbour is an asset that another one depends on.
+type Neighbour struct {
+	Asset intent.AssetID
+	// InSync: seen in sync at its own target, while that fact holds, with no
+	// push of it under way.
+	InSync bool
+	// State in plain words when it is not in sync.
+	State string
+	// Loosened: only the last enforced content asks for this order; the
+	// target does not any more. An approval of the plan lets it go.
+	Loosened bool
+}
+
+// Rule is one check.
+type Rule struct {
+	Name  string
+	Judge func(Facts) intent.Verdict
+}
+
+// Rules are the built-in checks, the most decisive first.
+func Rules() []Rule {
+	return []Rule{
+		{"stop", stop},
+		{"mode", mode},
+		{"hold", hold},
+		{"order", order},
+		{"approval", approval},
+		{"retry", retry},
+	}
+}
+
+// Decision is what the rules say together.
+type Decision struct {
+	Verdicts []intent.Verdict
+}
+
+// Decide asks every rule.
+func Decide(facts Facts) Decision {
+	var decision Decision
+	for _, rule := range Rules() {
+		decision.Verdicts = append(decision.Verdicts, rule.Judge(facts))
+	}
+	return decision
+}
+
+// Push reports whether every check passes. No checks is not a pass (S1).
+func (d Decision) Push() bool {
+	return len(d.Verdicts) > 0 && !slices.ContainsFunc(d.Verdicts, func(v intent.Verdict) bool { return v.Answer != intent.Pass })
+}
+
+// Passed names the checks that pass.
+func (d Decision) Passed() []string {
+	var names []string
+	for _, v := range d.Verdicts {
+		if v.Answer == intent.Pass {
+			names = append(names, v.Check)
+		}
+	}
+	return names
+}
+
+// Waiting lists what is in the way, the most decisive first.
+func (d Decision) Waiting() []intent.WaitingOn {
+	var waiting []intent.WaitingOn
+	for _, v := range d.Verdicts {
+		if v.Answer != intent.Pass {
+			waiting = append(waiting, v.Waiting)
+		}
+	}
+	return waiting
+}
+
+// ValidUntil is when the first pass ends; zero: when something changes.
+func (d Decision) ValidUntil() time.Time {
+	var until time.Time
+	for _, v := range d.Verdicts {
+		if !v.Until.IsZero() && (until.IsZero() || v.Until.Before(until)) {
+			until = v.Until
+		}
+	}
+	return until
+}
+
+func stop(f Facts) intent.Verdict {
+	if f.Stop == nil {
+		return intent.Passed("stop", time.Time{})
+	}
+	scope, resume := "everything", "lehr resume"
+	if f.Stop.Partition != "" {
+		scope, resume = "partition "+string(f.Stop.Partition), "lehr resume "+string(f.Stop.Partition)
+	}
+	return intent.Waits("stop", intent.WaitingOn{
+		Kind:  intent.WaitStop,
+		Owner: f.Stop.Owner.Name,
+		Reason: fmt.Sprintf("%s stopped %s at %s: %s. %q ends it",
+			f.Stop.Owner.Name, scope, f.Stop.Since.UTC().Format(time.RFC3339), f.Stop.Reason, resume),
+	})
+}
+
+func mode(f Facts) intent.Verdict {
+	if f.Mode == Enforce {
+		return intent.Passed("mode", time.Time{})
+	}
+	return intent.Waits("mode", intent.WaitingOn{
+		Kind:   intent.WaitMode,
+		Reason: fmt.Sprintf("the mode is %s: differences are shown, nothing is pushed; set \"mode: enforce\" in the partition's definition to enforce", f.Mode),
+	})
+}
+
+func hold(f Facts) intent.Verdict {
+	if f.Hold == nil || intent.Expired(f.Hold.Until, f.Now) {
+		return intent.Passed("hold", time.Time{})
+	}
+	return intent.Waits("hold", intent.WaitingOn{
+		Kind:   intent.WaitHold,
+		Owner:  f.Hold.Owner.Name,
+		Until:  f.Hold.Until,
+		Reason: fmt.Sprintf("%s holds it since %s: %s", f.Hold.Owner.Name, f.Hold.Created.UTC().Format(time.RFC3339), f.Hold.Reason),
+	})
+}

@@ -1,0 +1,158 @@
+package loop
+
+import (
+	"container/heap"
+	"time"
+)
+
+// Priority orders keys that are due at the same time; lower goes first.
+type Priority uint8
+
+const (
+	// Fresh: intent, pin or approval changed, or a person asked.
+	Fresh Priority = iota
+	// Retry: something failed or was in the way.
+	Retry
+	// Sweep: a regular look.
+	Sweep
+)
+
+// Queue holds each key at most once, with the time at which it is due. Keys
+// that are due leave by priority, then by due time. It has one owner and no
+// locks. The zero value is empty and ready.
+type Queue[K comparable] struct {
+	items map[K]*queued[K]
+	later byDue[K]
+	ready byPriority[K]
+}
+
+type queued[K comparable] struct {
+	key      K
+	due      time.Time
+	priority Priority
+	// index in the heap that holds it; ready says in which.
+	index int
+	ready bool
+}
+
+// Add puts the key in. A key that is in already keeps the earlier due time and
+// the better priority.
+func (q *Queue[K]) Add(key K, due time.Time, priority Priority) {
+	item, in := q.items[key]
+	if !in {
+		if q.items == nil {
+			q.items = map[K]*queued[K]{}
+		}
+		item = &queued[K]{key: key, due: due, priority: priority}
+		q.items[key] = item
+		heap.Push(&q.later, item)
+		return
+	}
+	item.due = earlier(item.due, due)
+	item.priority = min(item.priority, priority)
+	if item.ready {
+		heap.Fix(&q.ready, item.index)
+	} else {
+		heap.Fix(&q.later, item.index)
+	}
+}
+
+// Remove takes the key out, if it is in.
+func (q *Queue[K]) Remove(key K) {
+	item, in := q.items[key]
+	if !in {
+		return
+	}
+	delete(q.items, key)
+	if item.ready {
+		heap.Remove(&q.ready, item.index)
+	} else {
+		heap.Remove(&q.later, item.index)
+	}
+}
+
+// Pop takes out the best key that is due.
+func (q *Queue[K]) Pop(now time.Time) (key K, ok bool) {
+	q.ripen(now)
+	if len(q.ready) == 0 {
+		return key, false
+	}
+	item := heap.Pop(&q.ready).(*queued[K])
+	delete(q.items, item.key)
+	return item.key, true
+}
+
+// Next is how long until a key is due: 0 when one is, -1 when there is none.
+func (q *Queue[K]) Next(now time.Time) time.Duration {
+	q.ripen(now)
+	switch {
+	case len(q.ready) > 0:
+		return 0
+	case len(q.later) > 0:
+		return q.later[0].due.Sub(now)
+	default:
+		return -1
+	}
+}
+
+// Due returns when the key is due; zero when it is not in.
+func (q *Queue[K]) Due(key K) time.Time {
+	if item, in := q.items[key]; in {
+		return item.due
+	}
+	return time.Time{}
+}
+
+// Len counts the keys.
+func (q *Queue[K]) Len() int { return len(q.items) }
+
+// ripen moves what is due to the ready heap.
+func (q *Queue[K]) ripen(now time.Time) {
+	for len(q.later) > 0 && !q.later[0].due.After(now) {
+		item := heap.Pop(&q.later).(*queued[K])
+		item.ready = true
+		heap.Push(&q.ready, item)
+	}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+type byDue[K comparable] []*queued[K]
+
+func (h byDue[K]) Len() int           { return len(h) }
+func (h byDue[K]) Less(i, j int) bool { return h[i].due.Before(h[j].due) }
+func (h byDue[K]) Swap(i, j int)      { h[i], h[j] = h[j], h[i]; h[i].index = i; h[j].index = j }
+func (h *byDue[K]) Push(x any)        { push((*[]*queued[K])(h), x) }
+func (h *byDue[K]) Pop() any          { return pop((*[]*queued[K])(h)) }
+
+type byPriority[K comparable] []*queued[K]
+
+func (h byPriority[K]) Len() int { return len(h) }
+func (h byPriority[K]) Less(i, j int) bool {
+	if h[i].priority != h[j].priority {
+		return h[i].priority < h[j].priority
+	}
+	return h[i].due.Before(h[j].due)
+}
+func (h byPriority[K]) Swap(i, j int) { h[i], h[j] = h[j], h[i]; h[i].index = i; h[j].index = j }
+func (h *byPriority[K]) Push(x any)   { push((*[]*queued[K])(h), x) }
+func (h *byPriority[K]) Pop() any     { return pop((*[]*queued[K])(h)) }
+
+func push[K comparable](h *[]*queued[K], x any) {
+	item := x.(*queued[K])
+	item.index = len(*h)
+	*h = append(*h, item)
+}
+
+func pop[K comparable](h *[]*queued[K]) any {
+	last := len(*h) - 1
+	item := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	return item
+}
