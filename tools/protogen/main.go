@@ -101,6 +101,10 @@ func addFile(request *pluginpb.CodeGeneratorRequest, seen map[string]bool, file 
 // connect for lehr.api, grpc for lehr.plugin, messages for all.
 func generate(plugin string, request *pluginpb.CodeGeneratorRequest) error {
 	request = proto.CloneOf(request)
+	if plugin == "protoc-gen-connect-go" {
+		// Handlers and clients take and return plain messages.
+		request.Parameter = proto.String(request.GetParameter() + ",simple")
+	}
 	request.FileToGenerate = slices.DeleteFunc(request.FileToGenerate, func(name string) bool {
 		switch plugin {
 		case "protoc-gen-connect-go":
