@@ -26,14 +26,21 @@ const (
 )
 
 // Command is a resource whose difference and push are programs. Neither is
-// given to a shell: arguments are passed as they are. Both receive the asset
-// id in LEHR_ASSET, the input on standard input, and nothing else of Lehr's.
+// given to a shell: arguments are passed as they are. Both receive the input
+// on standard input, and an environment of PATH, HOME, the variables below
+// and LEHR_ASSET, the asset's id.
+//
+// Both run in a process group of their own, which is ended, politely first,
+// when a run takes too long or a push may not go on.
 type Command struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Exit 0: in sync; 2: differs, standard output describes the difference
-	// and is passed to push; anything else: the difference is unknown.
+	// Exit 0: in sync; 2: differs, standard output (at most 64 kB) describes
+	// the difference and is passed to push; anything else: the difference is
+	// unknown. It must change nothing, and say the same of the same state:
+	// its output is what an admission binds to.
 	Diff []string `protobuf:"bytes,1,rep,name=diff" json:"diff,omitempty"`
-	// Exit 0: pushed. LEHR_DIFF names a file that holds diff's output.
+	// Exit 0: pushed. LEHR_DIFF names a file that holds diff's output;
+	// LEHR_PUSH is the push's id, unique for ever.
 	Push []string `protobuf:"bytes,2,rep,name=push" json:"push,omitempty"`
 	// Standard input of both.
 	Input string `protobuf:"bytes,3,opt,name=input" json:"input,omitempty"`
@@ -41,12 +48,13 @@ type Command struct {
 	// failures that back off.
 	RetryableExitCodes []int32 `protobuf:"varint,4,rep,packed,name=retryable_exit_codes,json=retryableExitCodes" json:"retryable_exit_codes,omitempty"`
 	// From SIGTERM until SIGKILL, when a push is stopped or takes too long;
-	// default 5 s.
+	// default 5 s, at most 60 s.
 	GracePeriod *durationpb.Duration `protobuf:"bytes,5,opt,name=grace_period,json=gracePeriod" json:"grace_period,omitempty"`
-	// Longest run of one command; default 60 s.
-	Timeout   *durationpb.Duration `protobuf:"bytes,6,opt,name=timeout" json:"timeout,omitempty"`
-	Directory string               `protobuf:"bytes,7,opt,name=directory" json:"directory,omitempty"`
-	Env       map[string]string    `protobuf:"bytes,8,rep,name=env" json:"env,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Longest run of one command; default 60 s, at most an hour.
+	Timeout *durationpb.Duration `protobuf:"bytes,6,opt,name=timeout" json:"timeout,omitempty"`
+	// The absolute path of the folder in which both run; default "/".
+	Directory string            `protobuf:"bytes,7,opt,name=directory" json:"directory,omitempty"`
+	Env       map[string]string `protobuf:"bytes,8,rep,name=env" json:"env,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// The difference found by diff destroys something: a push needs approval.
 	Destructive   bool `protobuf:"varint,9,opt,name=destructive" json:"destructive,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -150,16 +158,18 @@ var File_lehr_command_v1_command_proto protoreflect.FileDescriptor
 
 const file_lehr_command_v1_command_proto_rawDesc = "" +
 	"\n" +
-	"\x1dlehr/command/v1/command.proto\x12\x0flehr.command.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\"\xad\x03\n" +
+	"\x1dlehr/command/v1/command.proto\x12\x0flehr.command.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\"\x92\x04\n" +
 	"\aCommand\x12\x1c\n" +
 	"\x04diff\x18\x01 \x03(\tB\b\xbaH\x05\x92\x01\x02\b\x01R\x04diff\x12\x1c\n" +
 	"\x04push\x18\x02 \x03(\tB\b\xbaH\x05\x92\x01\x02\b\x01R\x04push\x12\x14\n" +
 	"\x05input\x18\x03 \x01(\tR\x05input\x120\n" +
-	"\x14retryable_exit_codes\x18\x04 \x03(\x05R\x12retryableExitCodes\x12<\n" +
-	"\fgrace_period\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\vgracePeriod\x123\n" +
-	"\atimeout\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12\x1c\n" +
-	"\tdirectory\x18\a \x01(\tR\tdirectory\x123\n" +
-	"\x03env\x18\b \x03(\v2!.lehr.command.v1.Command.EnvEntryR\x03env\x12 \n" +
+	"\x14retryable_exit_codes\x18\x04 \x03(\x05R\x12retryableExitCodes\x12J\n" +
+	"\fgrace_period\x18\x05 \x01(\v2\x19.google.protobuf.DurationB\f\xbaH\t\xaa\x01\x06\"\x02\b<*\x00R\vgracePeriod\x12B\n" +
+	"\atimeout\x18\x06 \x01(\v2\x19.google.protobuf.DurationB\r\xbaH\n" +
+	"\xaa\x01\a\"\x03\b\x90\x1c*\x00R\atimeout\x12\x1c\n" +
+	"\tdirectory\x18\a \x01(\tR\tdirectory\x12{\n" +
+	"\x03env\x18\b \x03(\v2!.lehr.command.v1.Command.EnvEntryBF\xbaHC\x9a\x01@\">r<2\x18^[A-Za-z_][A-Za-z0-9_]*$Z\n" +
+	"LEHR_ASSETZ\tLEHR_DIFFZ\tLEHR_PUSHR\x03env\x12 \n" +
 	"\vdestructive\x18\t \x01(\bR\vdestructive\x1a6\n" +
 	"\bEnvEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +

@@ -25,15 +25,34 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Job is a set of similar processes ("tasks") on this machine. A task is
-// recognised in production by the job's name and the task's number in its
-// environment, so no state file is needed and a plugin that restarts finds
-// its tasks again.
+// Job is a set of similar processes ("tasks") on this machine, run by the
+// user that runs the plugin.
+//
+// There is no state file: production itself is what is remembered. Each task
+// carries its identity in its environment, and a process of the same user
+// that carries it *is* that task, whoever started it:
+//
+//	LEHR_JOB      the job's name
+//	LEHR_TASK     the task's number, from 0
+//	LEHR_VERSION  the version that it was started as
+//	LEHR_ENV      the names of the variables that the job set, joined by ","
+//	LEHR_PUSH     the push that started it, for people
+//
+// So a plugin that restarts finds its tasks again, a process started by hand
+// under a task's identity is seen and judged by what it really runs, and two
+// jobs of one name on one machine are one job. A process whose parent carries
+// the same identity is a part of its parent's task. What a task gets beside
+// the job's own variables and these is PATH and HOME.
+//
+// A task that runs as intended but does not answer its health check is
+// reported, and stops every rolling change; it is not restarted.
 type Job struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The identity of the job on this machine, for example
-	// "shakespeare/cluster-a/frontend".
-	Name     string `protobuf:"bytes,1,opt,name=name" json:"name,omitempty"`
+	// "shakespeare/a/frontend".
+	Name string `protobuf:"bytes,1,opt,name=name" json:"name,omitempty"`
+	// Fewer than before stops the tasks of the highest numbers; none at all is
+	// destructive and needs an approval.
 	Replicas uint32 `protobuf:"varint,2,opt,name=replicas" json:"replicas,omitempty"`
 	// The program's absolute path, and its arguments. "{port}" and "{task}" in
 	// an argument or an environment value stand for the task's port and number.
@@ -43,9 +62,14 @@ type Job struct {
 	// The version of the software, as health checks report it and people name it.
 	Version string `protobuf:"bytes,6,opt,name=version" json:"version,omitempty"`
 	// Task i listens on base_port + i, on the loopback address. 0: no port.
-	BasePort      uint32       `protobuf:"varint,7,opt,name=base_port,json=basePort" json:"base_port,omitempty"`
-	Health        *HealthCheck `protobuf:"bytes,8,opt,name=health" json:"health,omitempty"`
-	Update        *Update      `protobuf:"bytes,9,opt,name=update" json:"update,omitempty"`
+	BasePort uint32 `protobuf:"varint,7,opt,name=base_port,json=basePort" json:"base_port,omitempty"`
+	// Needs a port. Without it a task is healthy when it listens on its port,
+	// and a task without a port when it has run for half a second.
+	Health *HealthCheck `protobuf:"bytes,8,opt,name=health" json:"health,omitempty"`
+	Update *Update      `protobuf:"bytes,9,opt,name=update" json:"update,omitempty"`
+	// The tasks by number, as they are seen and as they should be. Derived from
+	// the fields above and from production; never written in intent.
+	Tasks         map[uint32]*Task `protobuf:"bytes,10,rep,name=tasks" json:"tasks,omitempty" protobuf_key:"varint,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -143,7 +167,97 @@ func (x *Job) GetUpdate() *Update {
 	return nil
 }
 
-// HealthCheck is an HTTP GET on the task's port: 200 is healthy.
+func (x *Job) GetTasks() map[uint32]*Task {
+	if x != nil {
+		return x.Tasks
+	}
+	return nil
+}
+
+// Task is one process of a job.
+type Task struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What it runs, with "{port}" and "{task}" filled in.
+	Binary string   `protobuf:"bytes,1,opt,name=binary" json:"binary,omitempty"`
+	Args   []string `protobuf:"bytes,2,rep,name=args" json:"args,omitempty"`
+	// Of its environment, only the variables that the job set or should set.
+	Env map[string]string `protobuf:"bytes,3,rep,name=env" json:"env,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// The version that it was started as.
+	Version string `protobuf:"bytes,4,opt,name=version" json:"version,omitempty"`
+	// Other processes that carry this task's identity.
+	Duplicates    uint32 `protobuf:"varint,5,opt,name=duplicates" json:"duplicates,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Task) Reset() {
+	*x = Task{}
+	mi := &file_lehr_process_v1_job_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Task) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Task) ProtoMessage() {}
+
+func (x *Task) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_process_v1_job_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Task.ProtoReflect.Descriptor instead.
+func (*Task) Descriptor() ([]byte, []int) {
+	return file_lehr_process_v1_job_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Task) GetBinary() string {
+	if x != nil {
+		return x.Binary
+	}
+	return ""
+}
+
+func (x *Task) GetArgs() []string {
+	if x != nil {
+		return x.Args
+	}
+	return nil
+}
+
+func (x *Task) GetEnv() map[string]string {
+	if x != nil {
+		return x.Env
+	}
+	return nil
+}
+
+func (x *Task) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *Task) GetDuplicates() uint32 {
+	if x != nil {
+		return x.Duplicates
+	}
+	return 0
+}
+
+// HealthCheck is an HTTP GET on the task's port: 200, from a process of the
+// task, is healthy. The answer's header "Lehr-Version", if there is one, must
+// be the version that the task was started as.
 type HealthCheck struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Path  string                 `protobuf:"bytes,1,opt,name=path" json:"path,omitempty"`
@@ -155,7 +269,7 @@ type HealthCheck struct {
 
 func (x *HealthCheck) Reset() {
 	*x = HealthCheck{}
-	mi := &file_lehr_process_v1_job_proto_msgTypes[1]
+	mi := &file_lehr_process_v1_job_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -167,7 +281,7 @@ func (x *HealthCheck) String() string {
 func (*HealthCheck) ProtoMessage() {}
 
 func (x *HealthCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_process_v1_job_proto_msgTypes[1]
+	mi := &file_lehr_process_v1_job_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -180,7 +294,7 @@ func (x *HealthCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealthCheck.ProtoReflect.Descriptor instead.
 func (*HealthCheck) Descriptor() ([]byte, []int) {
-	return file_lehr_process_v1_job_proto_rawDescGZIP(), []int{1}
+	return file_lehr_process_v1_job_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *HealthCheck) GetPath() string {
@@ -203,7 +317,8 @@ type Update struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// From SIGTERM until SIGKILL; default 10 s.
 	StopGrace *durationpb.Duration `protobuf:"bytes,1,opt,name=stop_grace,json=stopGrace" json:"stop_grace,omitempty"`
-	// How long a new task may take to become healthy; default 30 s.
+	// How long a new task may take to become healthy; default 30 s. One that
+	// takes longer is stopped, and started again by the next push.
 	StartTimeout  *durationpb.Duration `protobuf:"bytes,2,opt,name=start_timeout,json=startTimeout" json:"start_timeout,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -211,7 +326,7 @@ type Update struct {
 
 func (x *Update) Reset() {
 	*x = Update{}
-	mi := &file_lehr_process_v1_job_proto_msgTypes[2]
+	mi := &file_lehr_process_v1_job_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -223,7 +338,7 @@ func (x *Update) String() string {
 func (*Update) ProtoMessage() {}
 
 func (x *Update) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_process_v1_job_proto_msgTypes[2]
+	mi := &file_lehr_process_v1_job_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -236,7 +351,7 @@ func (x *Update) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Update.ProtoReflect.Descriptor instead.
 func (*Update) Descriptor() ([]byte, []int) {
-	return file_lehr_process_v1_job_proto_rawDescGZIP(), []int{2}
+	return file_lehr_process_v1_job_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Update) GetStopGrace() *durationpb.Duration {
@@ -257,27 +372,45 @@ var File_lehr_process_v1_job_proto protoreflect.FileDescriptor
 
 const file_lehr_process_v1_job_proto_rawDesc = "" +
 	"\n" +
-	"\x19lehr/process/v1/job.proto\x12\x0flehr.process.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\"\xa9\x03\n" +
-	"\x03Job\x125\n" +
-	"\x04name\x18\x01 \x01(\tB!\xbaH\x1er\x1c\x18\xc8\x012\x17^[a-z0-9][a-z0-9._/-]*$R\x04name\x12$\n" +
+	"\x19lehr/process/v1/job.proto\x12\x0flehr.process.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\"\xb1\x05\n" +
+	"\x03Job\x12L\n" +
+	"\x04name\x18\x01 \x01(\tB8\xbaH5r3\x18\xc8\x012.^[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*)*$R\x04name\x12$\n" +
 	"\breplicas\x18\x02 \x01(\rB\b\xbaH\x05*\x03\x18\xe8\aR\breplicas\x12\x1f\n" +
 	"\x06binary\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x06binary\x12\x12\n" +
-	"\x04args\x18\x04 \x03(\tR\x04args\x12/\n" +
-	"\x03env\x18\x05 \x03(\v2\x1d.lehr.process.v1.Job.EnvEntryR\x03env\x12\x18\n" +
+	"\x04args\x18\x04 \x03(\tR\x04args\x12\x8d\x01\n" +
+	"\x03env\x18\x05 \x03(\v2\x1d.lehr.process.v1.Job.EnvEntryB\\\xbaHY\x9a\x01V\"TrR2\x18^[A-Za-z_][A-Za-z0-9_]*$Z\bLEHR_JOBZ\tLEHR_TASKZ\fLEHR_VERSIONZ\bLEHR_ENVZ\tLEHR_PUSHR\x03env\x12\x18\n" +
 	"\aversion\x18\x06 \x01(\tR\aversion\x12&\n" +
-	"\tbase_port\x18\a \x01(\rB\t\xbaH\x06*\x04\x18\xff\xff\x03R\bbasePort\x124\n" +
+	"\tbase_port\x18\a \x01(\rB\t\xbaH\x06*\x04\x18\xf4\xf7\x03R\bbasePort\x124\n" +
 	"\x06health\x18\b \x01(\v2\x1c.lehr.process.v1.HealthCheckR\x06health\x12/\n" +
-	"\x06update\x18\t \x01(\v2\x17.lehr.process.v1.UpdateR\x06update\x1a6\n" +
+	"\x06update\x18\t \x01(\v2\x17.lehr.process.v1.UpdateR\x06update\x12?\n" +
+	"\x05tasks\x18\n" +
+	" \x03(\v2\x1f.lehr.process.v1.Job.TasksEntryB\b\xbaH\x05\x9a\x01\x02\x10\x00R\x05tasks\x1a6\n" +
 	"\bEnvEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"`\n" +
-	"\vHealthCheck\x12\x1c\n" +
-	"\x04path\x18\x01 \x01(\tB\b\xbaH\x05r\x03:\x01/R\x04path\x123\n" +
-	"\atimeout\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\atimeout\"\x82\x01\n" +
-	"\x06Update\x128\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1aO\n" +
 	"\n" +
-	"stop_grace\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\tstopGrace\x12>\n" +
-	"\rstart_timeout\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\fstartTimeoutB-Z&lehr.dev/gen/lehr/process/v1;processpb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
+	"TasksEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\rR\x03key\x12+\n" +
+	"\x05value\x18\x02 \x01(\v2\x15.lehr.process.v1.TaskR\x05value:\x028\x01\"\xd6\x01\n" +
+	"\x04Task\x12\x16\n" +
+	"\x06binary\x18\x01 \x01(\tR\x06binary\x12\x12\n" +
+	"\x04args\x18\x02 \x03(\tR\x04args\x120\n" +
+	"\x03env\x18\x03 \x03(\v2\x1e.lehr.process.v1.Task.EnvEntryR\x03env\x12\x18\n" +
+	"\aversion\x18\x04 \x01(\tR\aversion\x12\x1e\n" +
+	"\n" +
+	"duplicates\x18\x05 \x01(\rR\n" +
+	"duplicates\x1a6\n" +
+	"\bEnvEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"n\n" +
+	"\vHealthCheck\x12\x1c\n" +
+	"\x04path\x18\x01 \x01(\tB\b\xbaH\x05r\x03:\x01/R\x04path\x12A\n" +
+	"\atimeout\x18\x02 \x01(\v2\x19.google.protobuf.DurationB\f\xbaH\t\xaa\x01\x06\"\x02\b\n" +
+	"*\x00R\atimeout\"\x96\x01\n" +
+	"\x06Update\x12B\n" +
+	"\n" +
+	"stop_grace\x18\x01 \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x02*\x00R\tstopGrace\x12H\n" +
+	"\rstart_timeout\x18\x02 \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x02*\x00R\fstartTimeoutB-Z&lehr.dev/gen/lehr/process/v1;processpb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
 
 var (
 	file_lehr_process_v1_job_proto_rawDescOnce sync.Once
@@ -291,26 +424,32 @@ func file_lehr_process_v1_job_proto_rawDescGZIP() []byte {
 	return file_lehr_process_v1_job_proto_rawDescData
 }
 
-var file_lehr_process_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_lehr_process_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_lehr_process_v1_job_proto_goTypes = []any{
 	(*Job)(nil),                 // 0: lehr.process.v1.Job
-	(*HealthCheck)(nil),         // 1: lehr.process.v1.HealthCheck
-	(*Update)(nil),              // 2: lehr.process.v1.Update
-	nil,                         // 3: lehr.process.v1.Job.EnvEntry
-	(*durationpb.Duration)(nil), // 4: google.protobuf.Duration
+	(*Task)(nil),                // 1: lehr.process.v1.Task
+	(*HealthCheck)(nil),         // 2: lehr.process.v1.HealthCheck
+	(*Update)(nil),              // 3: lehr.process.v1.Update
+	nil,                         // 4: lehr.process.v1.Job.EnvEntry
+	nil,                         // 5: lehr.process.v1.Job.TasksEntry
+	nil,                         // 6: lehr.process.v1.Task.EnvEntry
+	(*durationpb.Duration)(nil), // 7: google.protobuf.Duration
 }
 var file_lehr_process_v1_job_proto_depIdxs = []int32{
-	3, // 0: lehr.process.v1.Job.env:type_name -> lehr.process.v1.Job.EnvEntry
-	1, // 1: lehr.process.v1.Job.health:type_name -> lehr.process.v1.HealthCheck
-	2, // 2: lehr.process.v1.Job.update:type_name -> lehr.process.v1.Update
-	4, // 3: lehr.process.v1.HealthCheck.timeout:type_name -> google.protobuf.Duration
-	4, // 4: lehr.process.v1.Update.stop_grace:type_name -> google.protobuf.Duration
-	4, // 5: lehr.process.v1.Update.start_timeout:type_name -> google.protobuf.Duration
-	6, // [6:6] is the sub-list for method output_type
-	6, // [6:6] is the sub-list for method input_type
-	6, // [6:6] is the sub-list for extension type_name
-	6, // [6:6] is the sub-list for extension extendee
-	0, // [0:6] is the sub-list for field type_name
+	4, // 0: lehr.process.v1.Job.env:type_name -> lehr.process.v1.Job.EnvEntry
+	2, // 1: lehr.process.v1.Job.health:type_name -> lehr.process.v1.HealthCheck
+	3, // 2: lehr.process.v1.Job.update:type_name -> lehr.process.v1.Update
+	5, // 3: lehr.process.v1.Job.tasks:type_name -> lehr.process.v1.Job.TasksEntry
+	6, // 4: lehr.process.v1.Task.env:type_name -> lehr.process.v1.Task.EnvEntry
+	7, // 5: lehr.process.v1.HealthCheck.timeout:type_name -> google.protobuf.Duration
+	7, // 6: lehr.process.v1.Update.stop_grace:type_name -> google.protobuf.Duration
+	7, // 7: lehr.process.v1.Update.start_timeout:type_name -> google.protobuf.Duration
+	1, // 8: lehr.process.v1.Job.TasksEntry.value:type_name -> lehr.process.v1.Task
+	9, // [9:9] is the sub-list for method output_type
+	9, // [9:9] is the sub-list for method input_type
+	9, // [9:9] is the sub-list for extension type_name
+	9, // [9:9] is the sub-list for extension extendee
+	0, // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_lehr_process_v1_job_proto_init() }
@@ -324,7 +463,7 @@ func file_lehr_process_v1_job_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_process_v1_job_proto_rawDesc), len(file_lehr_process_v1_job_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   4,
+			NumMessages:   7,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
