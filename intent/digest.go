@@ -61,3 +61,6 @@ func ParseDigest(s string) (Digest, error) {
 	}
 	return Digest(b), nil
 }
+
+// BodyDigest is the digest of an asset's canonical bytes.
+func BodyDigest(canonical []byte) Digest { return Sum("lehr.asset.v1", canonical) }
