@@ -1,0 +1,270 @@
+// Package explain answers "why is this asset not as I want it?": from stored
+// reports and the partition's state it builds the tree of reasons down to the
+// root cause. It is pure: values in, tree out; it reads no store and no
+// clock, and decides nothing that the enforcer does. The server calls it.
+package explain
+
+import (
+	"fmt"
+	"time"
+
+	"lehr.dev/intent"
+)
+
+// MaxDepth bounds the chain of blockers that is followed.
+const MaxDepth = 32
+
+// Kinds of reason beyond those of package intent.
+const (
+	KindInSync    = "in-sync"
+	KindPushing   = "pushing"
+	KindOff       = "off"
+	KindModel     = "model"
+	KindNoAsset   = "no-asset"
+	KindNoHead    = "no-head"
+	KindNoReport  = "no-report"
+	KindOutdated  = "outdated"
+	KindCycle     = "cycle"
+	KindDepth     = "depth"
+	KindTold      = "told"
+	KindPin       = "pin"
+	KindUnhealthy = "unhealthy"
+	KindHeld      = "candidate-held"
+	KindRejected  = "candidate-rejected"
+	KindSilent    = "not-acting"
+)
+
+// Facts are all that the answer rests on.
+type Facts struct {
+	Asset     intent.AssetID
+	Partition intent.PartitionID
+	Head      intent.IncarnationID
+	// Stop in force for the partition, its own or that of all.
+	Stop *intent.Stop
+	// Problem says why the server does not act for the partition; empty: it
+	// does.
+	Problem string
+	// Reports of the asset and of whatever it waits on. One that is left out
+	// was not written yet.
+	Reports map[intent.AssetID]intent.Report
+	// Members of head among the assets asked for.
+	Members map[intent.AssetID]intent.Member
+	Pins    []intent.Pin
+	// Blocked is the newest candidate, when it is held or rejected.
+	Blocked *intent.Candidate
+	Now     time.Time
+}
+
+// Reason is a node of the chain; its causes say why it is so.
+type Reason struct {
+	Kind string
+	// Asset that it is said of; empty: the partition.
+	Asset    intent.AssetID
+	Text     string
+	Hint     string
+	Owner    string
+	Since    time.Time
+	Until    time.Time
+	Findings []intent.Finding
+	Causes   []Reason
+}
+
+// Answer is the whole chain, the most decisive reason first.
+type Answer struct {
+	State   intent.State
+	Reasons []Reason
+	// Root is the first leaf of the most decisive chain.
+	Root Reason
+	// Summary is the root cause in one line.
+	Summary string
+}
+
+// Explain builds the chain for one asset.
+func Explain(f Facts) Answer {
+	answer := Answer{State: f.Reports[f.Asset].State}
+	answer.Reasons = append(f.partitionReasons(), f.assetReasons(f.Asset, path{}, 0)...)
+	if f.Blocked != nil {
+		answer.Reasons = append(answer.Reasons, f.blockedReason())
+	}
+	order(answer.Reasons)
+	answer.Root = root(answer.Reasons[0])
+	answer.Summary = f.summary(answer)
+	return answer
+}
+
+// partitionReasons are what keeps the whole partition from acting.
+func (f Facts) partitionReasons() []Reason {
+	var reasons []Reason
+	if f.Stop != nil {
+		reasons = append(reasons, f.stopReason())
+	}
+	if f.Problem != "" {
+		reasons = append(reasons, Reason{
+			Kind: KindSilent, Text: "the server does not act for partition " + string(f.Partition) + ": " + f.Problem,
+			Hint: "the server's log tells more",
+		})
+	}
+	return reasons
+}
+
+func (f Facts) stopReason() Reason {
+	scope, command := "partition "+string(f.Stop.Partition)+" is", "lehr resume "+string(f.Stop.Partition)
+	if f.Stop.Partition == "" {
+		scope, command = "all partitions are", "lehr resume"
+	}
+	return Reason{
+		Kind: string(intent.WaitStop), Owner: f.Stop.Owner.Name, Since: f.Stop.Since,
+		Text: fmt.Sprintf("%s stopped by %s %s: %s", scope, name(f.Stop.Owner.Name), f.ago(f.Stop.Since), f.Stop.Reason),
+		Hint: command + " lets pushes go on",
+	}
+}
+
+// blockedReason says why the newest sources are not served.
+func (f Facts) blockedReason() Reason {
+	held := f.Blocked.State == intent.CandidateHeld
+	reason := Reason{Kind: KindRejected, Since: f.Blocked.Created, Findings: errorsOf(f.Blocked.Findings)}
+	what := "rejected"
+	if held {
+		reason.Kind, what = KindHeld, "held by a guard"
+	}
+	goesOn := "nothing is served yet"
+	if !f.Head.IsZero() {
+		goesOn = f.Head.String() + " goes on being served"
+	}
+	reason.Text = fmt.Sprintf("the newest sources are not served: candidate %s was %s %s; %s",
+		f.Blocked.ID, what, f.ago(f.Blocked.Created), goesOn)
+	switch {
+	case held:
+		reason.Hint = fmt.Sprintf("if that is what you want: lehr approve --candidate %s; else mend the sources", f.Blocked.ID.Digest.Short())
+	case len(reason.Findings) > 0 && reason.Findings[0].Hint != "":
+		reason.Hint = reason.Findings[0].Hint
+	default:
+		reason.Hint = "mend the sources; lehr describe candidate " + f.Blocked.ID.Digest.Short() + " shows all findings"
+	}
+	return reason
+}
+
+// path says which waiting assets were told of: each is followed once, so that
+// the tree stays as small as the reports.
+type path map[intent.AssetID]int
+
+const (
+	onPath = iota + 1
+	before
+)
+
+// assetReasons are why one asset is as it is, with the chain of its blockers.
+func (f Facts) assetReasons(asset intent.AssetID, told path, depth int) []Reason {
+	report, known := f.Reports[asset]
+	if !known {
+		return []Reason{f.withoutReport(asset)}
+	}
+	if report.State != intent.StateWaiting || len(report.Waiting) == 0 {
+		return f.settled(report)
+	}
+	told[asset] = onPath
+	defer func() { told[asset] = before }()
+	var reasons []Reason
+	for _, waiting := range report.Waiting {
+		if waiting.Kind == intent.WaitStop && f.Stop != nil {
+			if depth == 0 {
+				continue // Told once, for the partition.
+			}
+			reasons = append(reasons, f.stopReason())
+			continue
+		}
+		reason := f.waitingReason(report, waiting)
+		for _, blocker := range waiting.Blockers {
+			reason.Causes = append(reason.Causes, f.blockerReason(blocker, told, depth+1)...)
+		}
+		reasons = append(reasons, reason)
+	}
+	if pin := f.pinOf(report); pin != nil {
+		reasons = append(reasons, *pin)
+	}
+	return reasons
+}
+
+func (f Facts) blockerReason(blocker intent.AssetID, told path, depth int) []Reason {
+	switch {
+	case told[blocker] == onPath:
+		return []Reason{{Kind: KindCycle, Asset: blocker, Text: string(blocker) + " waits for this one in turn", Hint: "take one of the dependencies away"}}
+	case told[blocker] == before:
+		return []Reason{{Kind: KindTold, Asset: blocker, Text: string(blocker) + " waits, as told above"}}
+	case depth > MaxDepth:
+		return []Reason{{Kind: KindDepth, Asset: blocker, Text: fmt.Sprintf("the chain goes on beyond %d assets", MaxDepth), Hint: "lehr why " + string(blocker) + " follows it from there"}}
+	}
+	return f.assetReasons(blocker, told, depth)
+}
+
+// waitingReason puts one entry of a report into words.
+func (f Facts) waitingReason(report intent.Report, waiting intent.WaitingOn) Reason {
+	return Reason{
+		Kind: string(waiting.Kind), Asset: report.Asset, Text: waiting.Reason,
+		Hint: hintFor(report, waiting), Owner: waiting.Owner, Until: waiting.Until,
+	}
+}
+
+// settled tells of an asset that waits for nothing.
+func (f Facts) settled(report intent.Report) []Reason {
+	reason := Reason{Asset: report.Asset}
+	switch report.State {
+	case intent.StateInSync:
+		reason.Kind, reason.Text = KindInSync, "production is as "+report.Target.String()+" says, seen "+f.ago(report.At)
+	case intent.StatePushing:
+		reason.Kind, reason.Text = KindPushing, "a push is under way ("+note(report)+")"
+	case intent.StateOff:
+		reason.Kind, reason.Text = KindOff, "its mode is off: it is not looked at"
+		reason.Hint = "set mode to observe or enforce in lehr.yaml, or change its Mode addon"
+	case intent.StateModel:
+		reason.Kind, reason.Text = KindModel, fmt.Sprintf("type %s is a model: no plugin serves it, and none should", report.Type)
+		reason.Hint = "bind the type to a plugin in lehr.yaml to have it enforced"
+	default:
+		reason.Kind, reason.Text = string(intent.WaitUnknown), "the last pass left no reason (report of "+f.ago(report.At)+")"
+	}
+	reasons := []Reason{reason}
+	if member, ok := f.Members[report.Asset]; ok && report.State == intent.StateInSync &&
+		report.Pinned == "" && member.Effective != report.Effective {
+		reasons = []Reason{{
+			Kind: KindOutdated, Asset: report.Asset, Hint: "look again in a moment",
+			Text: fmt.Sprintf("%s changed it, and it was not looked at since; the last pass was %s", f.Head, f.ago(report.At)),
+		}}
+	}
+	if report.Health.State == intent.Unhealthy {
+		reasons = append(reasons, Reason{Kind: KindUnhealthy, Asset: report.Asset, Text: "its plugin says that it is unhealthy: " + report.Health.Reason})
+	}
+	if pin := f.pinOf(report); pin != nil {
+		reasons = append(reasons, *pin)
+	}
+	return reasons
+}
+
+func (f Facts) withoutReport(asset intent.AssetID) Reason {
+	switch _, member := f.Members[asset]; {
+	case f.Head.IsZero():
+		return Reason{Kind: KindNoHead, Asset: asset, Text: "partition " + string(f.Partition) + " has no incarnation yet", Hint: "lehr get candidates shows what generation made of the sources"}
+	case !member:
+		return Reason{Kind: KindNoAsset, Asset: asset, Text: fmt.Sprintf("%s is not in %s", asset, f.Head), Hint: "lehr get assets lists what is"}
+	default:
+		return Reason{Kind: KindNoReport, Asset: asset, Text: "it was not looked at yet", Hint: "look again in a moment; is a server running?"}
+	}
+}
+
+// pinOf tells of the pin that chose the target.
+func (f Facts) pinOf(report intent.Report) *Reason {
+	var pins []intent.Pin
+	for _, pin := range f.Pins {
+		if pin.Asset == report.Asset {
+			pins = append(pins, pin)
+		}
+	}
+	_, pin := intent.Target(f.Head, false, pins, f.Now)
+	if pin == nil {
+		return nil
+	}
+	return &Reason{
+		Kind: KindPin, Asset: report.Asset, Owner: pin.Holder.Name, Since: pin.Created, Until: pin.Until,
+		Text: fmt.Sprintf("pinned to %s by %s %s: %s", pin.Incarnation, name(pin.Holder.Name), f.ago(pin.Created), pin.Reason),
+		Hint: "lehr unpin " + string(report.Asset) + " lets it follow head (" + f.Head.String() + ")",
+	}
+}

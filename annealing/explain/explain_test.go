@@ -1,0 +1,147 @@
+package explain_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"lehr.dev/annealing/explain"
+	"lehr.dev/intent"
+)
+
+var (
+	now  = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	head = intent.IncarnationID{Partition: "shop", Sequence: 7}
+)
+
+func waiting(asset intent.AssetID, on ...intent.WaitingOn) intent.Report {
+	return intent.Report{Asset: asset, State: intent.StateWaiting, Target: head, At: now, Waiting: on}
+}
+
+func facts(asset intent.AssetID, reports ...intent.Report) explain.Facts {
+	f := explain.Facts{
+		Asset: asset, Partition: "shop", Head: head, Now: now,
+		Reports: map[intent.AssetID]intent.Report{}, Members: map[intent.AssetID]intent.Member{},
+	}
+	for _, report := range reports {
+		f.Reports[report.Asset] = report
+		f.Members[report.Asset] = intent.Member{Asset: report.Asset, Effective: report.Effective}
+	}
+	return f
+}
+
+func TestRootCause(t *testing.T) {
+	order := func(on intent.AssetID) intent.WaitingOn {
+		return intent.WaitingOn{Kind: intent.WaitOrder, Reason: "comes after " + string(on), Blockers: []intent.AssetID{on}}
+	}
+	hold := intent.WaitingOn{Kind: intent.WaitHold, Reason: "held by ann: migration", Owner: "ann"}
+	synced := intent.Report{Asset: "web", State: intent.StateInSync, Target: head, At: now.Add(-90 * time.Second)}
+
+	withStop := facts("web", waiting("web", intent.WaitingOn{Kind: intent.WaitStop, Reason: "stopped"}, hold))
+	withStop.Stop = &intent.Stop{Owner: intent.Actor{Name: "bob"}, Reason: "outage", Since: now.Add(-time.Hour)}
+
+	rejected := facts("web", synced)
+	rejected.Blocked = &intent.Candidate{
+		ID: intent.CandidateID{Partition: "shop"}, State: intent.CandidateRejected, Created: now.Add(-time.Minute),
+		Findings: []intent.Finding{
+			{Severity: intent.Warning, Message: "old"},
+			{Severity: intent.Error, Message: "must be a number", File: "service.yaml", Line: 4, Field: "replicas", Hint: "write 3"},
+		},
+	}
+	held := facts("gone")
+	held.Blocked = &intent.Candidate{State: intent.CandidateHeld, Created: now}
+
+	outdated := facts("web", synced)
+	outdated.Members["web"] = intent.Member{Asset: "web", Effective: intent.Sum("x")}
+
+	pinned := facts("web", synced)
+	pinned.Pins = []intent.Pin{{Asset: "web", Incarnation: intent.IncarnationID{Partition: "shop", Sequence: 3}, Rank: intent.RankPerson, Reason: "slow", Holder: intent.Actor{Name: "ann"}, Created: now}}
+
+	cycle := facts("a", waiting("a", order("b")), waiting("b", order("a")))
+
+	empty := facts("web")
+	empty.Head = intent.IncarnationID{}
+
+	tests := map[string]struct {
+		facts   explain.Facts
+		kinds   []string // of the first level
+		root    string   // kind/asset
+		summary string   // contained
+		hint    string   // contained in the root's hint
+	}{
+		"in sync": {facts("web", synced), []string{"in-sync"}, "in-sync/web", "production is as shop@7 says, seen 1m ago", ""},
+		"hold at the end of a chain": {
+			facts("web", waiting("web", order("db")), waiting("db", order("disk")), waiting("disk", hold)),
+			[]string{"order"}, "hold/disk", "web waits for disk: held by ann: migration", "lehr unhold disk",
+		},
+		"stop comes first, once": {withStop, []string{"stop", "hold"}, "stop/", "all partitions are stopped by bob 1h00m ago: outage", "lehr resume"},
+		"rejected sources beat being in sync": {
+			rejected, []string{"candidate-rejected", "in-sync"}, "candidate-rejected/",
+			"service.yaml:4: replicas: must be a number", "write 3",
+		},
+		"held candidate explains a missing asset": {held, []string{"candidate-held", "no-asset"}, "candidate-held/", "held by a guard", "lehr approve --candidate"},
+		"changed and not yet looked at":           {outdated, []string{"outdated"}, "outdated/web", "shop@7 changed it", "look again"},
+		"a pin beside":                            {pinned, []string{"in-sync", "pin"}, "in-sync/web", "", ""},
+		"cycle ends":                              {cycle, []string{"order"}, "cycle/a", "", "dependencies"},
+		"unknown asset":                           {facts("nope"), []string{"no-asset"}, "no-asset/nope", "nope is not in shop@7", "lehr get assets"},
+		"nothing served yet":                      {empty, []string{"no-head"}, "no-head/web", "has no incarnation yet", "lehr get candidates"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			answer := explain.Explain(test.facts)
+			var kinds []string
+			for _, reason := range answer.Reasons {
+				kinds = append(kinds, reason.Kind)
+			}
+			if diff := cmp.Diff(test.kinds, kinds); diff != "" {
+				t.Errorf("kinds (-want +got):\n%s", diff)
+			}
+			if got := answer.Root.Kind + "/" + string(answer.Root.Asset); got != test.root {
+				t.Errorf("root %s, want %s", got, test.root)
+			}
+			if !strings.Contains(answer.Summary, test.summary) {
+				t.Errorf("summary %q does not contain %q", answer.Summary, test.summary)
+			}
+			if !strings.Contains(answer.Root.Hint, test.hint) {
+				t.Errorf("hint %q does not contain %q", answer.Root.Hint, test.hint)
+			}
+		})
+	}
+}
+
+func TestLongChainEnds(t *testing.T) {
+	var reports []intent.Report
+	id := func(i int) intent.AssetID { return intent.AssetID(strings.Repeat("a", i+1)) }
+	for i := range 2 * explain.MaxDepth {
+		reports = append(reports, waiting(id(i), intent.WaitingOn{Kind: intent.WaitOrder, Blockers: []intent.AssetID{id(i + 1)}}))
+	}
+	answer := explain.Explain(facts(id(0), reports...))
+	if answer.Root.Kind != explain.KindDepth {
+		t.Fatalf("root is %+v, want the depth limit", answer.Root)
+	}
+}
+
+// A diamond of n levels has 2^n paths; the tree must not.
+func TestDiamondStaysSmall(t *testing.T) {
+	var reports []intent.Report
+	id := func(i int, side string) intent.AssetID { return intent.AssetID(side + strings.Repeat("x", i)) }
+	for i := range explain.MaxDepth - 2 {
+		blockers := []intent.AssetID{id(i+1, "l"), id(i+1, "r")}
+		on := intent.WaitingOn{Kind: intent.WaitOrder, Blockers: blockers}
+		reports = append(reports, waiting(id(i, "l"), on), waiting(id(i, "r"), on))
+	}
+	answer := explain.Explain(facts(id(0, "l"), reports...))
+	if n := count(answer.Reasons); n > 1000 {
+		t.Fatalf("%d reasons", n)
+	}
+}
+
+func count(reasons []explain.Reason) int {
+	n := len(reasons)
+	for _, reason := range reasons {
+		n += count(reason.Causes)
+	}
+	return n
+}
