@@ -23,6 +23,16 @@ const PermitPeriod = 4 * time.Second
 // another, unless its plugin is known to be gone.
 const LockDelayMargin = 500 * time.Millisecond
 
+// What a child finds in its environment.
+const (
+	// SocketVariable names the unix socket that it must listen on.
+	SocketVariable = "LEHR_PLUGIN_SOCKET"
+	// LockVariable names the descriptor of a locked file. It stays open as
+	// long as the plugin lives, and no longer: programs that the plugin
+	// starts must not inherit it.
+	LockVariable = "LEHR_PLUGIN_LOCK"
+)
+
 // Guarantee is what bounds a late push at the target.
 type Guarantee string
 

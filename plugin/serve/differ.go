@@ -1,0 +1,208 @@
+package serve
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// maxChanges is how many field changes a plan lists; the rest is one more
+// change that carries their digest.
+const maxChanges = 1000
+
+// compare lists the fields in which two messages of one type differ, sorted
+// by path. An invalid (nil) current lists everything that is set in target.
+func compare(current, target protoreflect.Message) []FieldChange {
+	d := &differ{}
+	d.messages("", current, target)
+	slices.SortFunc(d.changes, func(a, b FieldChange) int { return cmp.Compare(a.Path, b.Path) })
+	return d.changes
+}
+
+type differ struct{ changes []FieldChange }
+
+func (d *differ) add(path, current, target string) {
+	if current != target {
+		d.changes = append(d.changes, FieldChange{Path: path, Current: current, Target: target})
+	}
+}
+
+func (d *differ) messages(path string, current, target protoreflect.Message) {
+	fields := target.Descriptor().Fields()
+	for i := range fields.Len() {
+		field := fields.Get(i)
+		hasCurrent, hasTarget := current.IsValid() && current.Has(field), target.IsValid() && target.Has(field)
+		if hasCurrent || hasTarget {
+			below := string(field.Name())
+			if path != "" {
+				below = path + "." + below
+			}
+			d.field(below, field, current, target, hasCurrent, hasTarget)
+		}
+	}
+}
+
+func (d *differ) field(path string, field protoreflect.FieldDescriptor, current, target protoreflect.Message, hasCurrent, hasTarget bool) {
+	var before, after protoreflect.Value
+	if current.IsValid() {
+		before = current.Get(field)
+	}
+	if target.IsValid() {
+		after = target.Get(field)
+	}
+	switch {
+	case isRedacted(field):
+		if hasCurrent != hasTarget || !before.Equal(after) {
+			d.redacted(path, hasCurrent, hasTarget)
+		}
+	case field.IsMap():
+		d.maps(path, field.MapValue(), before, after, hasCurrent, hasTarget)
+	case field.IsList():
+		d.lists(path, field, before, after, hasCurrent, hasTarget)
+	case !current.IsValid():
+		d.values(path, field, protoreflect.Value{}, after)
+	case !hasTarget && field.HasPresence():
+		d.values(path, field, before, protoreflect.Value{})
+	case !hasCurrent && field.HasPresence():
+		d.values(path, field, protoreflect.Value{}, after)
+	case !target.IsValid():
+		d.values(path, field, before, protoreflect.Value{})
+	default:
+		d.values(path, field, before, after)
+	}
+}
+
+// redacted says that a secret differs, and nothing of what it is.
+func (d *differ) redacted(path string, hasCurrent, hasTarget bool) {
+	change := FieldChange{Path: path}
+	if hasCurrent {
+		change.Current = redactedValue
+	}
+	if hasTarget {
+		change.Target = redactedValue
+	}
+	d.changes = append(d.changes, change)
+}
+
+// values compares two single values, either of which may be absent.
+func (d *differ) values(path string, field protoreflect.FieldDescriptor, before, after protoreflect.Value) {
+	if field.Message() == nil {
+		render := func(v protoreflect.Value) string {
+			if !v.IsValid() {
+				return ""
+			}
+			return renderScalar(field, v)
+		}
+		if !before.IsValid() || !after.IsValid() || !before.Equal(after) {
+			d.add(path, render(before), render(after))
+		}
+		return
+	}
+	// A typed nil stands for the absent one.
+	either := after
+	if !either.IsValid() {
+		either = before
+	}
+	absent := either.Message().Type().Zero()
+	current, target := absent, absent
+	if before.IsValid() {
+		current = before.Message()
+	}
+	if after.IsValid() {
+		target = after.Message()
+	}
+	currentWhole, isWhole := renderWhole(current)
+	targetWhole, isWholeToo := renderWhole(target)
+	if isWhole || isWholeToo {
+		d.add(path, currentWhole, targetWhole)
+		return
+	}
+	found := len(d.changes)
+	d.messages(path, current, target)
+	if len(d.changes) > found {
+		return
+	}
+	// Nothing within differs that has a name: presence alone, or fields that
+	// this build does not know.
+	switch {
+	case !current.IsValid() && target.IsValid():
+		d.add(path, "", "{}")
+	case current.IsValid() && !target.IsValid():
+		d.add(path, "{}", "")
+	case !bytes.Equal(current.GetUnknown(), target.GetUnknown()):
+		d.add(path, "{unknown fields "+short(current.GetUnknown())+"}", "{unknown fields "+short(target.GetUnknown())+"}")
+	}
+}
+
+func (d *differ) lists(path string, field protoreflect.FieldDescriptor, before, after protoreflect.Value, hasCurrent, hasTarget bool) {
+	count := 0
+	if hasCurrent {
+		count = before.List().Len()
+	}
+	if hasTarget {
+		count = max(count, after.List().Len())
+	}
+	at := func(list protoreflect.Value, has bool, i int) protoreflect.Value {
+		if !has || i >= list.List().Len() {
+			return protoreflect.Value{}
+		}
+		return list.List().Get(i)
+	}
+	for i := range count {
+		d.values(path+"["+strconv.Itoa(i)+"]", field, at(before, hasCurrent, i), at(after, hasTarget, i))
+	}
+}
+
+func (d *differ) maps(path string, field protoreflect.FieldDescriptor, before, after protoreflect.Value, hasCurrent, hasTarget bool) {
+	visit := func(key protoreflect.MapKey) {
+		var current, target protoreflect.Value
+		if hasCurrent {
+			current = before.Map().Get(key)
+		}
+		if hasTarget {
+			target = after.Map().Get(key)
+		}
+		d.values(path+renderKey(key), field, current, target)
+	}
+	if hasTarget {
+		after.Map().Range(func(key protoreflect.MapKey, _ protoreflect.Value) bool {
+			visit(key)
+			return true
+		})
+	}
+	if hasCurrent {
+		before.Map().Range(func(key protoreflect.MapKey, _ protoreflect.Value) bool {
+			if !hasTarget || !after.Map().Has(key) {
+				visit(key)
+			}
+			return true
+		})
+	}
+}
+
+// bound folds the changes beyond the limit into one that bears their digest.
+func bound(plan Plan) Plan {
+	if len(plan.Changes) <= maxChanges {
+		return plan
+	}
+	rest := Plan{Action: plan.Action, Changes: plan.Changes[maxChanges-1:]}
+	digest := rest.Digest()
+	folded := FieldChange{
+		Path:        fmt.Sprintf("(%d more fields)", len(rest.Changes)),
+		Target:      "sha256 " + digest.Short(),
+		Destructive: slices.ContainsFunc(rest.Changes, func(c FieldChange) bool { return c.Destructive }),
+	}
+	plan.Changes = append(slices.Clone(plan.Changes[:maxChanges-1]), folded)
+	return plan
+}
+
+func short(content []byte) string {
+	digest := sha256.Sum256(content)
+	return hex.EncodeToString(digest[:6])
+}

@@ -1,0 +1,88 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"lehr.dev/plugin"
+)
+
+// stopWithin is how long a plugin may take to end after SIGTERM.
+const stopWithin = time.Second
+
+// Main serves the plugin to the Lehr that started it until that ends, and
+// returns the exit code. Run by hand it says what it is.
+func Main(p Plugin) int {
+	socket := os.Getenv(plugin.SocketVariable)
+	if socket == "" {
+		fmt.Fprint(os.Stderr, usage(p))
+		return 2
+	}
+	if err := keepLock(); err != nil {
+		fmt.Fprintln(os.Stderr, p.Name+":", err)
+		return 1
+	}
+	ctx, cancel := signal.NotifyContext(context.Background(), unix.SIGTERM, os.Interrupt)
+	defer cancel()
+	go exitWithParent()
+	if err := serveSocket(ctx, p, socket); err != nil {
+		fmt.Fprintln(os.Stderr, p.Name+":", err)
+		return 1
+	}
+	return 0
+}
+
+// exitWithParent ends the process at once when standard input does: Lehr
+// keeps it open as long as it lives. The parent-death signal is the first
+// means; this one also works where that is not to be had.
+func exitWithParent() {
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	os.Exit(1)
+}
+
+// keepLock sees to it that programs started by the plugin do not inherit the
+// lock that proves whether the plugin still runs.
+func keepLock() error {
+	text := os.Getenv(plugin.LockVariable)
+	if text == "" {
+		return nil
+	}
+	descriptor, err := strconv.Atoi(text)
+	if err != nil || descriptor < 3 {
+		return fmt.Errorf("%s=%q is not a file descriptor", plugin.LockVariable, text)
+	}
+	unix.CloseOnExec(descriptor)
+	return errors.Join(os.Unsetenv(plugin.LockVariable), os.Unsetenv(plugin.SocketVariable))
+}
+
+func serveSocket(ctx context.Context, p Plugin, path string) error {
+	old := unix.Umask(0o177)
+	listener, err := net.Listen("unix", path)
+	unix.Umask(old)
+	if err != nil {
+		return fmt.Errorf("listening for Lehr on %s: %w", path, err)
+	}
+	return p.Serve(ctx, listener)
+}
+
+func usage(p Plugin) string {
+	text := fmt.Sprintf("%s %s is a Lehr plugin. Lehr starts it; it does nothing by itself.\n\nIt serves:\n", p.Name, p.Version)
+	for _, kind := range p.Resources {
+		text += "  " + string(kind.Served().Type) + "\n"
+	}
+	return text + `
+Name it in a partition's lehr.yaml:
+  plugins:
+    TypeName: {run: path/to/` + p.Name + `}
+Check that it keeps the protocol:
+  lehr plugin test path/to/` + p.Name + "\n"
+}

@@ -1,0 +1,304 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// resourceKind makes a Kind of a Resource and the common differ.
+type resourceKind[T proto.Message] struct {
+	resource Resource[T]
+	serving  Serving
+	served   Served
+	redacts  bool
+}
+
+func newResourceKind[T proto.Message](r Resource[T], serving Serving) Kind {
+	var zero T
+	descriptor := zero.ProtoReflect().Descriptor()
+	return &resourceKind[T]{
+		resource: r,
+		serving:  serving,
+		served: Served{
+			Type:          TypeName(descriptor.FullName()),
+			Guarantee:     serving.Guarantee,
+			LongestEffect: serving.LongestEffect,
+		},
+		redacts: hasRedacted(descriptor, map[protoreflect.FullName]bool{}),
+	}
+}
+
+func (k *resourceKind[T]) Served() Served { return k.served }
+
+func (k *resourceKind[T]) Diff(ctx context.Context, assets []Intent) []Difference {
+	differences := make([]Difference, len(assets))
+	decoded := make([]Asset[T], 0, len(assets))
+	places := make([]int, 0, len(assets))
+	for i, asset := range assets {
+		one, err := k.decode(asset)
+		if err != nil {
+			differences[i] = unknown(err)
+			continue
+		}
+		decoded = append(decoded, one)
+		places = append(places, i)
+	}
+	states := k.read(ctx, decoded)
+	for i, asset := range decoded {
+		difference, err := k.difference(ctx, asset, states[i])
+		if err != nil {
+			difference = unknown(err)
+		}
+		differences[places[i]] = difference
+	}
+	return differences
+}
+
+func unknown(err error) Difference {
+	return Difference{Outcome: Unknown, Reason: err.Error()}
+}
+
+func (k *resourceKind[T]) decode(asset Intent) (Asset[T], error) {
+	var zero T
+	payload := zero.ProtoReflect().New().Interface().(T)
+	if err := proto.Unmarshal(asset.Payload.Bytes, payload); err != nil {
+		return Asset[T]{}, fmt.Errorf("reading the intent of %s as %s: %w", asset.ID, k.served.Type, err)
+	}
+	return Asset[T]{ID: asset.ID, Incarnation: asset.Incarnation, Payload: payload, Addons: asset.Addons, Reads: asset.Reads}, nil
+}
+
+// read reads all states in one call; when that panics, one by one, so that
+// only the asset at fault suffers.
+func (k *resourceKind[T]) read(ctx context.Context, assets []Asset[T]) []State[T] {
+	if len(assets) == 0 {
+		return nil
+	}
+	states, panicked := k.readOnce(ctx, assets)
+	if !panicked || len(assets) == 1 {
+		return states
+	}
+	states = states[:0]
+	for _, asset := range assets {
+		one, _ := k.readOnce(ctx, []Asset[T]{asset})
+		states = append(states, one...)
+	}
+	return states
+}
+
+func (k *resourceKind[T]) readOnce(ctx context.Context, assets []Asset[T]) (states []State[T], panicked bool) {
+	err := protect("Read", assets[0].ID, func() (err error) {
+		panicked = true
+		states, err = k.resource.Read(ctx, assets)
+		panicked = false
+		return err
+	})
+	if err == nil && len(states) != len(assets) {
+		err = fmt.Errorf("Read returned %d states for %d assets: a defect of the plugin", len(states), len(assets))
+	}
+	if err != nil {
+		states = make([]State[T], len(assets))
+		for i := range states {
+			states[i].Err = err
+		}
+	}
+	return states, panicked
+}
+
+// protect turns a panic into an error, with the stack on stderr (S12).
+func protect(what string, asset AssetID, f func() error) (err error) {
+	defer func() {
+		if problem := recover(); problem != nil {
+			fmt.Fprintf(os.Stderr, "panic in %s for %s: %v\n%s", what, asset, problem, debug.Stack())
+			err = fmt.Errorf("%s panicked: %v (a defect of the plugin; its log has the stack)", what, problem)
+		}
+	}()
+	return f()
+}
+
+// difference compares one state with intent.
+func (k *resourceKind[T]) difference(ctx context.Context, asset Asset[T], state State[T]) (Difference, error) {
+	if state.Err != nil {
+		return Difference{}, state.Err
+	}
+	change, unmanaged, err := k.plan(ctx, asset, state)
+	if err != nil {
+		return Difference{}, err
+	}
+	difference := Difference{
+		Outcome:     InSync,
+		Base:        state.Base,
+		ResourceKey: state.Key,
+		Impacts:     state.Impacts,
+		Health:      state.Health,
+		Unmanaged:   unmanaged,
+	}
+	if change.Plan.Action != "" {
+		difference.Outcome, difference.Plan = Differs, change.Plan
+	}
+	if present(state.Current) {
+		difference.Current, err = k.current(state.Current)
+	}
+	return difference, err
+}
+
+// current is the state as read, without what must not be shown (S13).
+func (k *resourceKind[T]) current(state T) ([]byte, error) {
+	message := proto.Message(state)
+	if k.redacts {
+		message = proto.Clone(state)
+		clearRedacted(message.ProtoReflect())
+	}
+	return proto.MarshalOptions{Deterministic: true}.Marshal(message)
+}
+
+func present[T proto.Message](message T) bool {
+	return any(message) != nil && message.ProtoReflect().IsValid()
+}
+
+// plan resolves intent and compares it with the state. A plan without an
+// action says that they agree.
+func (k *resourceKind[T]) plan(ctx context.Context, asset Asset[T], state State[T]) (change Change[T], unmanaged []FieldChange, err error) {
+	change = Change[T]{Asset: asset, State: state, Progress: func(string, []byte) {}}
+	err = protect("Resolve", asset.ID, func() (err error) {
+		change.Target, err = k.resource.Resolve(ctx, asset)
+		return err
+	})
+	if err != nil {
+		return change, nil, fmt.Errorf("resolving the intent of %s: %w", asset.ID, err)
+	}
+	if !present(change.Target) {
+		return change, nil, fmt.Errorf("Resolve returned nothing for %s: a defect of the plugin", asset.ID)
+	}
+	exists := present(state.Current)
+	if exists && proto.Equal(state.Current, change.Target) {
+		return change, nil, nil
+	}
+	var zero T
+	current := zero.ProtoReflect()
+	if exists {
+		current = state.Current.ProtoReflect()
+		if unmanaged, err = leaveUnmanaged(&change, current); err != nil {
+			return change, nil, err
+		}
+	}
+	changes := compare(current, change.Target.ProtoReflect())
+	if exists && len(changes) == 0 {
+		return change, unmanaged, nil
+	}
+	change.Plan = Plan{Action: ActionCreate, Changes: changes}
+	if exists {
+		change.Plan.Action = ActionUpdate
+	}
+	err = k.judge(&change, exists)
+	change.Plan = bound(change.Plan)
+	return change, unmanaged, err
+}
+
+// leaveUnmanaged replaces, in the target, the fields that production may own
+// by production's values, and returns the differences it so leaves.
+func leaveUnmanaged[T proto.Message](change *Change[T], current protoreflect.Message) ([]FieldChange, error) {
+	fields, err := unmanagedFields(change.Asset.Addons)
+	if err != nil || len(fields) == 0 {
+		return nil, err
+	}
+	asked := change.Target
+	change.Target = proto.Clone(asked).(T)
+	for _, field := range fields {
+		if err := leave(change.Target.ProtoReflect(), current, field.Path); err != nil {
+			return nil, err
+		}
+	}
+	left := compare(change.Target.ProtoReflect(), asked.ProtoReflect())
+	for i := range left {
+		for _, field := range fields {
+			if covers(field.Path, left[i].Path) {
+				left[i].Reason = field.Reason
+			}
+		}
+	}
+	return left, nil
+}
+
+// judge marks what is destroyed, and adds the resource's notes.
+func (k *resourceKind[T]) judge(change *Change[T], exists bool) error {
+	for i := range change.Plan.Changes {
+		field := &change.Plan.Changes[i]
+		field.Reason = change.State.Notes[field.Path]
+		if exists && coveredByAny(k.serving.Destructive, field.Path) {
+			field.Destructive = true
+		}
+		if exists && coveredByAny(k.serving.Replacing, field.Path) {
+			field.Destructive, change.Plan.Action = true, ActionReplace
+		}
+	}
+	destroyer, ok := k.resource.(Destroyer[T])
+	if !ok {
+		return nil
+	}
+	return protect("Destructive", change.Asset.ID, func() error {
+		handed := *change
+		handed.Plan.Changes = slices.Clone(handed.Plan.Changes)
+		paths := destroyer.Destructive(handed)
+		for i := range change.Plan.Changes {
+			if coveredByAny(paths, change.Plan.Changes[i].Path) {
+				change.Plan.Changes[i].Destructive = true
+			}
+		}
+		return nil
+	})
+}
+
+func (k *resourceKind[T]) Push(ctx context.Context, push Push, permits Permits) Outcome {
+	asset, err := k.decode(push.Asset)
+	if err != nil {
+		return failure(err)
+	}
+	state := k.read(ctx, []Asset[T]{asset})[0]
+	if state.Err != nil {
+		return failure(Retryable(fmt.Errorf("reading production again: %w", state.Err)))
+	}
+	change, _, err := k.plan(ctx, asset, state)
+	if err != nil {
+		return failure(err)
+	}
+	if change.Plan.Action == "" {
+		return Outcome{Ending: Pushed, Reason: "already in sync"}
+	}
+	if digest := change.Plan.Digest(); digest != push.Plan {
+		return Outcome{Ending: Stale, Reason: fmt.Sprintf("the plan is now %s (%s, %d fields), admitted was %s", digest.Short(), change.Plan.Action, len(change.Plan.Changes), push.Plan.Short())}
+	}
+	if state.Base != push.Base {
+		if err := permits.Cover(ctx, state.Base); err != nil {
+			return Outcome{Ending: Stopped, Reason: err.Error()}
+		}
+	}
+	change.Push, change.Token, change.ResumeToken, change.Progress = push.ID, push.Token, push.ResumeToken, push.Progress
+	err = protect("Apply", asset.ID, func() error { return k.resource.Apply(ctx, change, permits) })
+	return ended(ctx, err)
+}
+
+// ended turns what Apply returned into an outcome.
+func ended(ctx context.Context, err error) Outcome {
+	switch {
+	case err == nil:
+		return Outcome{Ending: Pushed}
+	case errors.Is(err, ErrStale):
+		return Outcome{Ending: Stale, Reason: err.Error()}
+	case errors.Is(err, errNoPermit) || ctx.Err() != nil:
+		return Outcome{Ending: Stopped, Reason: context.Cause(ctx).Error()}
+	default:
+		return failure(err)
+	}
+}
+
+func failure(err error) Outcome {
+	_, again := errors.AsType[retryable](err)
+	return Outcome{Ending: Failed, Reason: err.Error(), Retryable: again}
+}

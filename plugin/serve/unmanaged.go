@@ -1,0 +1,99 @@
+package serve
+
+import (
+	"fmt"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+)
+
+const unmanagedType TypeName = "lehr.intent.v1.Unmanaged"
+
+// unmanagedFields reads the addon that lists what production may own.
+func unmanagedFields(addons []Message) ([]*intentpb.UnmanagedField, error) {
+	for _, addon := range addons {
+		if addon.Type == unmanagedType {
+			unmanaged := &intentpb.Unmanaged{}
+			err := proto.Unmarshal(addon.Bytes, unmanaged)
+			return unmanaged.Fields, err
+		}
+	}
+	return nil, nil
+}
+
+// leave copies production's value of the field at path into target, so that a
+// push leaves it as it is. A path goes by field names, "[index]" and
+// "["key"]"; "[*]" is every element or key that both have.
+func leave(target, current protoreflect.Message, path string) error {
+	name, rest := path, ""
+	if end := strings.IndexAny(path, ".["); end >= 0 {
+		name, rest = path[:end], path[end:]
+	}
+	field := target.Descriptor().Fields().ByName(protoreflect.Name(name))
+	if field == nil {
+		return fmt.Errorf("addon Unmanaged names the field %q, which %s does not have", name, target.Descriptor().FullName())
+	}
+	switch {
+	case rest == "" && current.Has(field):
+		target.Set(field, current.Get(field))
+	case rest == "":
+		target.Clear(field)
+	case field.IsMap() || field.IsList():
+		return leaveElements(target, current, field, rest)
+	case rest[0] == '.' && field.Message() != nil:
+		if current.Has(field) && target.Has(field) {
+			return leave(target.Mutable(field).Message(), current.Get(field).Message(), rest[1:])
+		}
+	default:
+		return fmt.Errorf("addon Unmanaged names %q below %s, which has no fields", rest, field.FullName())
+	}
+	return nil
+}
+
+func leaveElements(target, current protoreflect.Message, field protoreflect.FieldDescriptor, rest string) (err error) {
+	end := -1
+	if rest[0] == '[' {
+		end = indexEnd(rest)
+	}
+	if end < 0 {
+		return fmt.Errorf("addon Unmanaged: %q does not name an element of %s; write [0], [\"key\"] or [*]", rest, field.FullName())
+	}
+	pattern, below := rest[:end], strings.TrimPrefix(rest[end:], ".")
+	matches := func(element string) bool { return pattern == "[*]" || pattern == element }
+	if field.IsMap() {
+		from, to := current.Get(field).Map(), target.Mutable(field).Map()
+		from.Range(func(key protoreflect.MapKey, value protoreflect.Value) bool {
+			switch {
+			case !matches(renderKey(key)):
+			case below == "":
+				to.Set(key, value)
+			case to.Has(key) && field.MapValue().Message() != nil:
+				err = leave(to.Mutable(key).Message(), value.Message(), below)
+			}
+			return err == nil
+		})
+		to.Range(func(key protoreflect.MapKey, _ protoreflect.Value) bool {
+			if below == "" && !from.Has(key) && matches(renderKey(key)) {
+				to.Clear(key)
+			}
+			return true
+		})
+		return err
+	}
+	from, to := current.Get(field).List(), target.Mutable(field).List()
+	for i := range min(from.Len(), to.Len()) {
+		switch {
+		case !matches(fmt.Sprintf("[%d]", i)):
+		case below == "":
+			to.Set(i, from.Get(i))
+		case field.Message() != nil:
+			if err := leave(to.Get(i).Message(), from.Get(i).Message(), below); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
