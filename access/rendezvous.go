@@ -1,0 +1,71 @@
+package access
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"lehr.dev/fault"
+)
+
+// Rendezvous is what a server leaves beside its store for clients of the same
+// user to find it by.
+type Rendezvous struct {
+	URL   string `json:"url"`
+	Token string `json:"token"`
+	PID   int    `json:"pid"`
+}
+
+// RendezvousPath is the file beside a store.
+func RendezvousPath(store string) string { return store + ".server.json" }
+
+// Write leaves the file, readable by its user only; it replaces what a dead
+// server left.
+func (r Rendezvous) Write(store string) error {
+	path := RendezvousPath(store)
+	content, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	temporary, err := os.CreateTemp(filepath.Dir(path), ".server-*") // Mode 0600.
+	if err != nil {
+		return fault.New(fault.Unavailable, "writing %s: %w", path, err)
+	}
+	_, err = temporary.Write(append(content, '\n'))
+	err = errors.Join(err, temporary.Close())
+	if err == nil {
+		err = os.Rename(temporary.Name(), path)
+	}
+	if err != nil {
+		os.Remove(temporary.Name())
+		return fault.New(fault.Unavailable, "writing %s: %w", path, err)
+	}
+	return nil
+}
+
+// Remove takes the file away, unless another server has written its own since.
+func (r Rendezvous) Remove(store string) {
+	if found, err := ReadRendezvous(store); err == nil && found == r {
+		os.Remove(RendezvousPath(store))
+	}
+}
+
+// ReadRendezvous is NotFound when no server left a file beside the store.
+func ReadRendezvous(store string) (Rendezvous, error) {
+	path := RendezvousPath(store)
+	content, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Rendezvous{}, fault.New(fault.NotFound, "no server runs on store %s: %s is not there", store, path).
+			WithHint("start one with: lehr serve --store %s", store)
+	}
+	if err != nil {
+		return Rendezvous{}, fault.New(fault.Unavailable, "looking for the server: %w", err)
+	}
+	var r Rendezvous
+	if err := json.Unmarshal(content, &r); err != nil || r.URL == "" {
+		return Rendezvous{}, fault.New(fault.Invalid, "%s does not name a server: %v", path, err).WithHint("restart lehr serve, which writes it anew")
+	}
+	return r, nil
+}

@@ -1,0 +1,149 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"lehr.dev/fault"
+	apipb "lehr.dev/gen/lehr/api/v1"
+	"lehr.dev/intent"
+	"lehr.dev/schema"
+	"lehr.dev/store"
+)
+
+// snapshot is the incarnation that a request names; empty: head.
+func (s *Server) snapshot(ctx context.Context, partition, incarnation string) (intent.IncarnationID, error) {
+	registered, err := s.registered(ctx, partition)
+	if err != nil {
+		return intent.IncarnationID{}, err
+	}
+	if incarnation == "" {
+		if registered.Head.IsZero() {
+			return intent.IncarnationID{}, fault.New(fault.NotFound, "partition %s has no incarnation yet", registered.ID).
+				WithHint("lehr get candidates shows what generation made of its sources")
+		}
+		return registered.Head, nil
+	}
+	id, err := intent.ParseIncarnationID(incarnation)
+	if err == nil && id.Partition != registered.ID {
+		err = fault.New(fault.Invalid, "incarnation %s is not of partition %s", id, registered.ID)
+	}
+	return id, err
+}
+
+func (s *Server) ListAssets(ctx context.Context, request *apipb.ListAssetsRequest) (*apipb.ListAssetsResponse, error) {
+	id, err := s.snapshot(ctx, request.Partition, request.Incarnation)
+	if err != nil {
+		return nil, err
+	}
+	limit := page(request.Limit, usualPage, mostPage)
+	members, err := s.store.Members(ctx, id, store.AssetFilter{
+		Prefix: request.Prefix, Type: intent.TypeName(request.Type), After: intent.AssetID(request.After), Limit: limit,
+	})
+	if err != nil {
+		return nil, err
+	}
+	response := &apipb.ListAssetsResponse{Incarnation: id.String(), Assets: each(members, toAsset)}
+	if len(members) == limit {
+		response.Next = string(members[limit-1].Asset)
+	}
+	for _, asset := range response.Assets {
+		report, err := s.report(ctx, id.Partition, intent.AssetID(asset.Id))
+		if err != nil {
+			return nil, err
+		}
+		if report != nil {
+			asset.State = string(report.State)
+		}
+	}
+	return response, nil
+}
+
+func toAsset(m intent.Member) *apipb.Asset {
+	return &apipb.Asset{Id: string(m.Asset), Type: string(m.Type), Digest: toDigest(m.Digest), Effective: toDigest(m.Effective)}
+}
+
+func (s *Server) GetAsset(ctx context.Context, request *apipb.GetAssetRequest) (*apipb.GetAssetResponse, error) {
+	asset, err := intent.ParseAssetID(request.Asset)
+	if err != nil {
+		return nil, err
+	}
+	id, err := s.snapshot(ctx, request.Partition, request.Incarnation)
+	if err != nil {
+		return nil, err
+	}
+	member, err := s.store.Member(ctx, id, asset)
+	if err != nil {
+		return nil, err
+	}
+	response := &apipb.GetAssetResponse{Incarnation: id.String(), Asset: toAsset(member)}
+	response.Asset.Since = toIncarnationID(intent.IncarnationID{Partition: id.Partition, Sequence: member.Since})
+	if err := s.fillContent(ctx, response, id, member); err != nil {
+		return nil, err
+	}
+	from, err := s.store.EdgesFrom(ctx, id, asset)
+	if err != nil {
+		return nil, err
+	}
+	to, err := s.store.EdgesTo(ctx, id, asset)
+	if err != nil {
+		return nil, err
+	}
+	response.References, response.ReferencedBy = each(from, toReference), each(to, toReference)
+	report, err := s.report(ctx, id.Partition, asset)
+	if report != nil {
+		response.Report, response.Asset.State = toReport(*report), string(report.State)
+	}
+	return response, err
+}
+
+// fillContent decodes payload and addons with the incarnation's own schema.
+func (s *Server) fillContent(ctx context.Context, response *apipb.GetAssetResponse, id intent.IncarnationID, member intent.Member) error {
+	body, err := s.store.Body(ctx, member.Digest)
+	if err != nil {
+		return err
+	}
+	incarnation, err := s.store.Incarnation(ctx, id)
+	if err != nil {
+		return err
+	}
+	set, err := s.schemas.Schema(ctx, id.Partition, incarnation.Schema)
+	if err != nil {
+		return err
+	}
+	asset, err := schema.Decode(body)
+	if err != nil {
+		return err
+	}
+	text, err := set.JSON(asset)
+	if err != nil {
+		return err
+	}
+	var content struct {
+		Payload *structpb.Struct            `json:"payload"`
+		Addons  map[string]*structpb.Struct `json:"addons"`
+	}
+	if err := json.Unmarshal(text, &content); err != nil {
+		return fault.New(fault.Internal, "cannot render asset %s: %w", member.Asset, err)
+	}
+	response.Payload, response.Addons = content.Payload, content.Addons
+	return nil
+}
+
+func toReference(e store.Edge) *apipb.Reference {
+	return &apipb.Reference{From: string(e.From), To: string(e.To), Field: e.Field, Read: e.Read}
+}
+
+// report is nil before the asset's first pass.
+func (s *Server) report(ctx context.Context, partition intent.PartitionID, asset intent.AssetID) (*intent.Report, error) {
+	report, err := s.store.Report(ctx, partition, asset)
+	if fault.Is(err, fault.NotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &report, nil
+}

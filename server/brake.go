@@ -1,0 +1,160 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"lehr.dev/fault"
+	apipb "lehr.dev/gen/lehr/api/v1"
+	"lehr.dev/intent"
+)
+
+// until is the end of a period from now; an unset one never ends.
+func (s *Server) until(period *durationpb.Duration) (time.Time, error) {
+	if period == nil {
+		return time.Time{}, nil
+	}
+	if period.CheckValid() != nil || period.AsDuration() <= 0 {
+		return time.Time{}, fault.New(fault.Invalid, "the period must be longer than nothing")
+	}
+	return s.runtime.Now().Add(period.AsDuration()), nil
+}
+
+func (s *Server) SetPin(ctx context.Context, request *apipb.SetPinRequest) (*apipb.SetPinResponse, error) {
+	partition, asset, err := s.asset(ctx, request.Partition, request.Asset)
+	if err != nil {
+		return nil, err
+	}
+	incarnation, err := intent.ParseIncarnationID(request.Incarnation)
+	if err != nil {
+		return nil, err
+	}
+	if incarnation.Partition != partition.ID {
+		return nil, fault.New(fault.Invalid, "asset %s of partition %s cannot be pinned to %s, which is of another partition", asset, partition.ID, incarnation)
+	}
+	until, err := s.until(request.Period)
+	if err != nil {
+		return nil, err
+	}
+	pin, err := s.store.SetPin(ctx, intent.Pin{
+		Asset: asset, Incarnation: incarnation, Rank: intent.RankPerson, Holder: s.identify(ctx),
+		Reason: request.Reason, Created: s.runtime.Now(), Until: until,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &apipb.SetPinResponse{Pin: toPin(pin, s.runtime.Now())}, nil
+}
+
+func (s *Server) RemovePin(ctx context.Context, request *apipb.RemovePinRequest) (*apipb.RemovePinResponse, error) {
+	partition, asset, err := s.asset(ctx, request.Partition, request.Asset)
+	if err != nil {
+		return nil, err
+	}
+	return &apipb.RemovePinResponse{}, s.store.Unpin(ctx, partition.ID, asset, intent.RankPerson, s.identify(ctx))
+}
+
+func (s *Server) ListPins(ctx context.Context, request *apipb.ListPinsRequest) (*apipb.ListPinsResponse, error) {
+	partition, err := s.registered(ctx, request.Partition)
+	if err != nil {
+		return nil, err
+	}
+	pins, err := s.store.Pins(ctx, partition.ID)
+	now := s.runtime.Now()
+	return &apipb.ListPinsResponse{Pins: each(pins, func(p intent.Pin) *apipb.Pin { return toPin(p, now) })}, err
+}
+
+// SetHold needs no report and no membership: an asset may be held before it
+// is published.
+func (s *Server) SetHold(ctx context.Context, request *apipb.SetHoldRequest) (*apipb.SetHoldResponse, error) {
+	partition, asset, err := s.asset(ctx, request.Partition, request.Asset)
+	if err != nil {
+		return nil, err
+	}
+	until, err := s.until(request.Period)
+	if err != nil {
+		return nil, err
+	}
+	hold := intent.Hold{Asset: asset, Owner: s.identify(ctx), Reason: request.Reason, Created: s.runtime.Now(), Until: until}
+	if err := s.store.SetHold(ctx, partition.ID, hold); err != nil {
+		return nil, err
+	}
+	return &apipb.SetHoldResponse{Hold: toHold(partition.ID, hold, s.runtime.Now())}, nil
+}
+
+func (s *Server) RemoveHold(ctx context.Context, request *apipb.RemoveHoldRequest) (*apipb.RemoveHoldResponse, error) {
+	partition, asset, err := s.asset(ctx, request.Partition, request.Asset)
+	if err != nil {
+		return nil, err
+	}
+	return &apipb.RemoveHoldResponse{}, s.store.Unhold(ctx, partition.ID, asset, s.identify(ctx))
+}
+
+func (s *Server) ListHolds(ctx context.Context, request *apipb.ListHoldsRequest) (*apipb.ListHoldsResponse, error) {
+	partition, err := s.registered(ctx, request.Partition)
+	if err != nil {
+		return nil, err
+	}
+	holds, err := s.store.Holds(ctx, partition.ID)
+	now := s.runtime.Now()
+	return &apipb.ListHoldsResponse{Holds: each(holds, func(h intent.Hold) *apipb.Hold { return toHold(partition.ID, h, now) })}, err
+}
+
+// SetStop needs nothing but the store (S18).
+func (s *Server) SetStop(ctx context.Context, request *apipb.SetStopRequest) (*apipb.SetStopResponse, error) {
+	scope, err := s.scope(ctx, request.Partition)
+	if err != nil {
+		return nil, err
+	}
+	stop := intent.Stop{Partition: scope, Owner: s.identify(ctx), Reason: request.Reason, Since: s.runtime.Now()}
+	if err := s.store.SetStop(ctx, stop); err != nil {
+		return nil, err
+	}
+	stops, err := s.store.Stops(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, found := range stops {
+		if found.Partition == scope {
+			stop = found
+		}
+	}
+	return &apipb.SetStopResponse{Stop: toStop(stop)}, nil
+}
+
+// scope of a stop; empty: all partitions.
+func (s *Server) scope(ctx context.Context, partition string) (intent.PartitionID, error) {
+	if partition == "" {
+		return "", nil
+	}
+	registered, err := s.registered(ctx, partition)
+	return registered.ID, err
+}
+
+func (s *Server) Resume(ctx context.Context, request *apipb.ResumeRequest) (*apipb.ResumeResponse, error) {
+	scope, err := s.scope(ctx, request.Partition)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.store.Resume(ctx, scope, request.Reason, s.identify(ctx)); err != nil {
+		return nil, err
+	}
+	stops, err := s.store.Stops(ctx)
+	if err != nil {
+		return nil, err
+	}
+	response := &apipb.ResumeResponse{}
+	for _, stop := range stops {
+		if scope == "" || stop.Partition == "" || stop.Partition == scope {
+			response.Remaining = append(response.Remaining, toStop(stop))
+		}
+	}
+	return response, nil
+}
+
+func (s *Server) ListStops(ctx context.Context, _ *apipb.ListStopsRequest) (*apipb.ListStopsResponse, error) {
+	stops, err := s.store.Stops(ctx)
+	return &apipb.ListStopsResponse{Stops: each(stops, toStop)}, err
+}

@@ -1,0 +1,155 @@
+package server
+
+import (
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	apipb "lehr.dev/gen/lehr/api/v1"
+	"lehr.dev/intent"
+	"lehr.dev/store"
+)
+
+// each converts a list.
+func each[From, To any](list []From, convert func(From) To) []To {
+	converted := make([]To, len(list))
+	for i, from := range list {
+		converted[i] = convert(from)
+	}
+	return converted
+}
+
+func toTime(t time.Time) *timestamppb.Timestamp {
+	if t.IsZero() {
+		return nil
+	}
+	return timestamppb.New(t)
+}
+
+// toDigest leaves an unset digest empty.
+func toDigest(d intent.Digest) string {
+	if d.IsZero() {
+		return ""
+	}
+	return d.String()
+}
+
+func toIncarnationID(id intent.IncarnationID) string {
+	if id.IsZero() {
+		return ""
+	}
+	return id.String()
+}
+
+func toActor(a intent.Actor) *apipb.Actor { return &apipb.Actor{Name: a.Name, Origin: a.Origin} }
+
+func toSource(r intent.SourceRevision) *apipb.SourceRevision {
+	return &apipb.SourceRevision{Source: r.Source, Revision: r.Revision}
+}
+
+func toFinding(f intent.Finding) *apipb.Finding {
+	return &apipb.Finding{
+		Rule: f.Rule, Severity: string(f.Severity), Message: f.Message, Hint: f.Hint, File: f.File,
+		Line: int32(f.Line), Column: int32(f.Column), Field: f.Field, Asset: string(f.Asset),
+	}
+}
+
+func toFieldChange(c intent.FieldChange) *apipb.FieldChange {
+	return &apipb.FieldChange{Path: c.Path, Current: c.Current, Target: c.Target, Reason: c.Reason, Destructive: c.Destructive}
+}
+
+func toPlan(p intent.Plan) *apipb.Plan {
+	if p.Action == "" && len(p.Changes) == 0 {
+		return nil
+	}
+	return &apipb.Plan{Action: string(p.Action), Changes: each(p.Changes, toFieldChange), Destructive: p.Destructive()}
+}
+
+func toWaiting(w intent.WaitingOn) *apipb.WaitingOn {
+	return &apipb.WaitingOn{
+		Kind: string(w.Kind), Reason: w.Reason, Owner: w.Owner, Until: toTime(w.Until),
+		Blockers: each(w.Blockers, func(id intent.AssetID) string { return string(id) }),
+	}
+}
+
+func toHealth(h intent.Health) *apipb.Health {
+	if h.State == "" {
+		return nil
+	}
+	return &apipb.Health{State: string(h.State), Reason: h.Reason, ObservedVersion: h.ObservedVersion}
+}
+
+// Report converts a report; plan uses it too.
+func toReport(r intent.Report) *apipb.Report {
+	return &apipb.Report{
+		Partition: string(r.Partition), Asset: string(r.Asset), Type: string(r.Type), At: toTime(r.At),
+		State: string(r.State), Target: toIncarnationID(r.Target), Effective: toDigest(r.Effective),
+		Pinned: r.Pinned, Plan: toPlan(r.Plan), PlanDigest: toDigest(r.PlanDigest),
+		ResourceKey: string(r.ResourceKey), Health: toHealth(r.Health), Guarantee: r.Guarantee,
+		Push: string(r.Push), PushNote: r.PushNote, Waiting: each(r.Waiting, toWaiting),
+		Unmanaged: each(r.Unmanaged, toFieldChange), Next: toTime(r.Next),
+	}
+}
+
+func toStop(s intent.Stop) *apipb.Stop {
+	return &apipb.Stop{Partition: string(s.Partition), Owner: toActor(s.Owner), Reason: s.Reason, Since: toTime(s.Since)}
+}
+
+func toIncarnation(i intent.Incarnation) *apipb.Incarnation {
+	return &apipb.Incarnation{
+		Id: i.ID.String(), Parent: toIncarnationID(i.Parent), Digest: toDigest(i.Digest), Schema: toDigest(i.Schema),
+		Policy: toDigest(i.Policy), Sources: each(i.Sources, toSource), Count: int64(i.Count), Added: int64(i.Added),
+		Changed: int64(i.Changed), Removed: int64(i.Removed), Created: toTime(i.Created), Author: toActor(i.Author),
+		Labels: i.Labels,
+	}
+}
+
+func toCandidate(c intent.Candidate) *apipb.Candidate {
+	return &apipb.Candidate{
+		Id: c.ID.String(), Digest: toDigest(c.ID.Digest), Base: toIncarnationID(c.Base), State: string(c.State),
+		Sources: each(c.Sources, toSource), Findings: each(c.Findings, toFinding), Count: int64(c.Count),
+		Added: int64(c.Added), Changed: int64(c.Changed), Removed: int64(c.Removed), Created: toTime(c.Created),
+	}
+}
+
+var ranks = map[intent.Rank]string{
+	intent.RankPerson: "person", intent.RankRollback: "rollback", intent.RankRollout: "rollout",
+}
+
+func toPin(p intent.Pin, now time.Time) *apipb.Pin {
+	return &apipb.Pin{
+		Partition: string(p.Incarnation.Partition), Asset: string(p.Asset), Incarnation: p.Incarnation.String(),
+		Revision: p.Revision, Rank: ranks[p.Rank], Holder: toActor(p.Holder), Reason: p.Reason,
+		Created: toTime(p.Created), Until: toTime(p.Until), Expired: intent.Expired(p.Until, now),
+	}
+}
+
+func toHold(partition intent.PartitionID, h intent.Hold, now time.Time) *apipb.Hold {
+	return &apipb.Hold{
+		Partition: string(partition), Asset: string(h.Asset), Owner: toActor(h.Owner), Reason: h.Reason,
+		Created: toTime(h.Created), Until: toTime(h.Until), Expired: intent.Expired(h.Until, now),
+	}
+}
+
+func toApproval(a store.Approval, now time.Time) *apipb.Approval {
+	return &apipb.Approval{
+		Partition: string(a.Partition), Asset: string(a.Asset), Effective: toDigest(a.Effective), Plan: toDigest(a.Plan),
+		By: toActor(a.By), Reason: a.Reason, Created: toTime(a.Created), Until: toTime(a.Until),
+		Expired: intent.Expired(a.Until, now),
+	}
+}
+
+func toPush(p store.PushRecord) *apipb.Push {
+	return &apipb.Push{
+		Push: string(p.Push), Asset: string(p.Asset), Target: toIncarnationID(p.Target), Effective: toDigest(p.Effective),
+		Plan: toDigest(p.Plan), ResourceKey: string(p.ResourceKey), Epoch: p.Epoch, Admitted: toTime(p.Admitted),
+		Doubt: p.Doubt, Ending: p.Ending, Reason: p.Reason, Ended: toTime(p.Ended),
+	}
+}
+
+func toAuditRecord(r store.AuditRecord) *apipb.AuditRecord {
+	return &apipb.AuditRecord{
+		Partition: string(r.Partition), Number: r.Number, At: toTime(r.At), By: toActor(r.By),
+		Verb: r.Verb, Subject: r.Subject, Detail: r.Detail,
+	}
+}

@@ -1,0 +1,69 @@
+package server
+
+import (
+	"context"
+	"errors"
+
+	"connectrpc.com/connect"
+
+	"lehr.dev/fault"
+	apipb "lehr.dev/gen/lehr/api/v1"
+)
+
+// codes is the one place where kinds of fault become RPC codes.
+var codes = map[fault.Kind]connect.Code{
+	fault.Internal:    connect.CodeInternal,
+	fault.NotFound:    connect.CodeNotFound,
+	fault.Invalid:     connect.CodeInvalidArgument,
+	fault.Conflict:    connect.CodeFailedPrecondition,
+	fault.Unavailable: connect.CodeUnavailable,
+	fault.Denied:      connect.CodePermissionDenied,
+}
+
+// faults turns errors of the handlers into Connect's.
+type faults struct{}
+
+func (faults) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
+	return func(ctx context.Context, request connect.AnyRequest) (connect.AnyResponse, error) {
+		response, err := next(ctx, request)
+		return response, toConnect(err)
+	}
+}
+
+func (faults) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
+	return func(ctx context.Context, conn connect.StreamingHandlerConn) error {
+		return toConnect(next(ctx, conn))
+	}
+}
+
+func (faults) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
+	return next
+}
+
+func toConnect(err error) error {
+	if err == nil {
+		return nil
+	}
+	if already, ok := errors.AsType[*connect.Error](err); ok {
+		return already
+	}
+	switch {
+	case errors.Is(err, context.Canceled):
+		return connect.NewError(connect.CodeCanceled, err)
+	case errors.Is(err, context.DeadlineExceeded):
+		return connect.NewError(connect.CodeDeadlineExceeded, err)
+	}
+	known, ok := errors.AsType[*fault.Error](err)
+	if !ok {
+		return connect.NewError(connect.CodeInternal, err)
+	}
+	message := err.Error()
+	if err == error(known) {
+		message = known.Message // The hint travels as a detail.
+	}
+	result := connect.NewError(codes[known.Kind], errors.New(message))
+	if detail, detailErr := connect.NewErrorDetail(&apipb.ErrorDetail{Hint: known.Hint}); detailErr == nil && known.Hint != "" {
+		result.AddDetail(detail)
+	}
+	return result
+}

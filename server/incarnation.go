@@ -1,0 +1,170 @@
+package server
+
+import (
+	"context"
+
+	"lehr.dev/fault"
+	apipb "lehr.dev/gen/lehr/api/v1"
+	"lehr.dev/intent"
+	"lehr.dev/store"
+)
+
+const (
+	usualPage = 100
+	mostPage  = 1000
+)
+
+func (s *Server) ListIncarnations(ctx context.Context, request *apipb.ListIncarnationsRequest) (*apipb.ListIncarnationsResponse, error) {
+	partition, err := s.registered(ctx, request.Partition)
+	if err != nil {
+		return nil, err
+	}
+	limit := page(request.Limit, usualPage, mostPage)
+	found, err := s.store.Incarnations(ctx, partition.ID, intent.Sequence(request.Before), limit)
+	if err != nil {
+		return nil, err
+	}
+	response := &apipb.ListIncarnationsResponse{Incarnations: each(found, toIncarnation)}
+	if len(found) == limit {
+		response.Next = uint64(found[limit-1].ID.Sequence)
+	}
+	return response, nil
+}
+
+func (s *Server) GetIncarnation(ctx context.Context, request *apipb.GetIncarnationRequest) (*apipb.GetIncarnationResponse, error) {
+	id, err := intent.ParseIncarnationID(request.Id)
+	if err != nil {
+		return nil, err
+	}
+	incarnation, err := s.store.Incarnation(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	limit := page(request.Changes, usualPage, mostPage)
+	changes, err := s.store.Changes(ctx, incarnation.Parent, id, "", limit+1)
+	if fault.Is(err, fault.NotFound) {
+		changes, err = nil, nil // The parent was collected.
+	}
+	if err != nil {
+		return nil, err
+	}
+	response := &apipb.GetIncarnationResponse{Incarnation: toIncarnation(incarnation)}
+	response.MoreChanges = len(changes) > limit
+	response.Changes = each(changes[:min(limit, len(changes))], toChange)
+	return response, nil
+}
+
+func toChange(c store.Change) *apipb.Change {
+	switch {
+	case c.Before == nil:
+		return &apipb.Change{Asset: string(c.Asset), What: "added", Type: string(c.After.Type)}
+	case c.After == nil:
+		return &apipb.Change{Asset: string(c.Asset), What: "removed", Type: string(c.Before.Type)}
+	default:
+		return &apipb.Change{Asset: string(c.Asset), What: "changed", Type: string(c.After.Type)}
+	}
+}
+
+func (s *Server) ListCandidates(ctx context.Context, request *apipb.ListCandidatesRequest) (*apipb.ListCandidatesResponse, error) {
+	partition, err := s.registered(ctx, request.Partition)
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.store.ListCandidates(ctx, partition.ID, page(request.Limit, usualPage, mostPage))
+	if err != nil {
+		return nil, err
+	}
+	return &apipb.ListCandidatesResponse{Candidates: each(found, toCandidate)}, nil
+}
+
+func (s *Server) GetCandidate(ctx context.Context, request *apipb.GetCandidateRequest) (*apipb.GetCandidateResponse, error) {
+	partition, err := s.registered(ctx, request.Partition)
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.candidate(ctx, partition.ID, request.Digest)
+	if err != nil {
+		return nil, err
+	}
+	response := &apipb.GetCandidateResponse{}
+	if response.Candidate, err = s.describeCandidate(ctx, found); err != nil {
+		return nil, err
+	}
+	delta, err := s.store.CandidateDelta(ctx, found.ID)
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		return nil, err
+	}
+	limit := page(request.Changes, usualPage, mostPage)
+	response.MoreChanges = len(delta) > limit
+	for _, entry := range delta[:min(limit, len(delta))] {
+		change := &apipb.Change{Asset: string(entry.Asset), What: "changed", Type: string(entry.Member.Type)}
+		if change.What, err = s.whatChanges(ctx, found.Base, entry); err != nil {
+			return nil, err
+		}
+		response.Changes = append(response.Changes, change)
+	}
+	return response, nil
+}
+
+// whatChanges tells an added asset of a delta from a changed one.
+func (s *Server) whatChanges(ctx context.Context, base intent.IncarnationID, entry store.Entry) (string, error) {
+	if entry.Removed {
+		return "removed", nil
+	}
+	if base.IsZero() {
+		return "added", nil
+	}
+	_, err := s.store.Member(ctx, base, entry.Asset)
+	if fault.Is(err, fault.NotFound) {
+		return "added", nil
+	}
+	return "changed", err
+}
+
+// candidate finds by digest; an empty one names the newest.
+func (s *Server) candidate(ctx context.Context, partition intent.PartitionID, digest string) (intent.Candidate, error) {
+	if digest != "" {
+		return s.store.Candidate(ctx, partition, digest)
+	}
+	newest, err := s.store.ListCandidates(ctx, partition, 1)
+	if err != nil {
+		return intent.Candidate{}, err
+	}
+	if len(newest) == 0 {
+		return intent.Candidate{}, fault.New(fault.NotFound, "partition %s has no candidate", partition)
+	}
+	return newest[0], nil
+}
+
+func (s *Server) describeCandidate(ctx context.Context, c intent.Candidate) (*apipb.Candidate, error) {
+	described := toCandidate(c)
+	acknowledged, err := s.store.Acknowledged(ctx, c.ID)
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		return nil, err
+	}
+	described.Acknowledged = acknowledged
+	return described, nil
+}
+
+func (s *Server) AcknowledgeCandidate(ctx context.Context, request *apipb.AcknowledgeCandidateRequest) (*apipb.AcknowledgeCandidateResponse, error) {
+	partition, err := s.registered(ctx, request.Partition)
+	if err != nil {
+		return nil, err
+	}
+	if request.Digest == "" {
+		return nil, fault.New(fault.Invalid, "no candidate was named").WithHint("lehr get candidates lists them")
+	}
+	found, err := s.store.Candidate(ctx, partition.ID, request.Digest)
+	if err != nil {
+		return nil, err
+	}
+	if found.State != intent.CandidateHeld {
+		return nil, fault.New(fault.Conflict, "candidate %s is %s; only a held one can be let through", found.ID, found.State).
+			WithHint("lehr describe candidate %s shows its findings", found.ID.Digest.Short())
+	}
+	if err := s.store.Acknowledge(ctx, found.ID, request.Reason, s.identify(ctx)); err != nil {
+		return nil, err
+	}
+	described, err := s.describeCandidate(ctx, found)
+	return &apipb.AcknowledgeCandidateResponse{Candidate: described}, err
+}

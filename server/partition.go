@@ -1,0 +1,164 @@
+package server
+
+import (
+	"context"
+	"path/filepath"
+
+	"lehr.dev/fault"
+	apipb "lehr.dev/gen/lehr/api/v1"
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/intent"
+	"lehr.dev/schema"
+	"lehr.dev/store"
+)
+
+// AddPartition registers a definition by its absolute path; the app's
+// follower sees the commit and begins to act.
+func (s *Server) AddPartition(ctx context.Context, request *apipb.AddPartitionRequest) (*apipb.AddPartitionResponse, error) {
+	id, err := intent.ParsePartitionID(request.Id)
+	if err != nil {
+		return nil, err
+	}
+	if !filepath.IsAbs(request.Definition) {
+		return nil, fault.New(fault.Invalid, "definition %q of partition %s is not an absolute path", request.Definition, id)
+	}
+	if err := s.store.AddPartition(ctx, id, filepath.Clean(request.Definition), s.identify(ctx)); err != nil {
+		return nil, err
+	}
+	response, err := s.GetPartition(ctx, &apipb.GetPartitionRequest{Id: request.Id})
+	if err != nil {
+		return nil, err
+	}
+	return &apipb.AddPartitionResponse{Partition: response.Partition}, nil
+}
+
+func (s *Server) RemovePartition(ctx context.Context, request *apipb.RemovePartitionRequest) (*apipb.RemovePartitionResponse, error) {
+	partition, err := s.registered(ctx, request.Id)
+	if err != nil {
+		return nil, err
+	}
+	return &apipb.RemovePartitionResponse{}, s.store.RemovePartition(ctx, partition.ID, s.identify(ctx))
+}
+
+func (s *Server) ListPartitions(ctx context.Context, _ *apipb.ListPartitionsRequest) (*apipb.ListPartitionsResponse, error) {
+	partitions, err := s.store.ListPartitions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	response := &apipb.ListPartitionsResponse{}
+	for _, partition := range partitions {
+		described, err := s.describe(ctx, partition)
+		if err != nil {
+			return nil, err
+		}
+		response.Partitions = append(response.Partitions, described)
+	}
+	return response, nil
+}
+
+func (s *Server) GetPartition(ctx context.Context, request *apipb.GetPartitionRequest) (*apipb.GetPartitionResponse, error) {
+	partition, err := s.registered(ctx, request.Id)
+	if err != nil {
+		return nil, err
+	}
+	described, err := s.describe(ctx, partition)
+	return &apipb.GetPartitionResponse{Partition: described}, err
+}
+
+// describe gathers how a partition is.
+func (s *Server) describe(ctx context.Context, p store.Partition) (*apipb.Partition, error) {
+	described := &apipb.Partition{
+		Id: string(p.ID), Definition: p.Definition, Head: toIncarnationID(p.Head), Covered: each(p.Covered, toSource),
+		Revision: p.Revision, Created: toTime(p.Created), States: map[string]int64{},
+	}
+	stop, err := s.stopOf(ctx, p.ID)
+	if err != nil {
+		return nil, err
+	}
+	if stop != nil {
+		described.Stop = toStop(*stop)
+	}
+	counts, err := s.store.CountReports(ctx, p.ID)
+	if err != nil {
+		return nil, err
+	}
+	for state, count := range counts {
+		described.States[string(state)] = int64(count)
+	}
+	blocked, err := s.blocked(ctx, p.ID)
+	if err != nil {
+		return nil, err
+	}
+	if blocked != nil {
+		described.BlockedBy = toCandidate(*blocked)
+	}
+	if p.Head.IsZero() {
+		return described, nil
+	}
+	incarnation, err := s.store.Incarnation(ctx, p.Head)
+	if err != nil {
+		return nil, err
+	}
+	described.Assets = int64(incarnation.Count)
+	return described, s.describePolicy(ctx, described, p.Head)
+}
+
+// describePolicy fills in what head's policy says.
+func (s *Server) describePolicy(ctx context.Context, described *apipb.Partition, head intent.IncarnationID) error {
+	member, err := s.store.Member(ctx, head, intent.PolicyAsset)
+	if fault.Is(err, fault.NotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	body, err := s.store.Body(ctx, member.Digest)
+	if err != nil {
+		return err
+	}
+	asset, err := schema.Decode(body)
+	if err != nil {
+		return err
+	}
+	policy := &intentpb.Policy{}
+	if err := schema.Payload(asset, policy); err != nil {
+		return err
+	}
+	described.Mode, described.Owner = modes[policy.GetMode()], policy.GetOwner()
+	return nil
+}
+
+var modes = map[intentpb.EnforcementMode]string{
+	intentpb.EnforcementMode_ENFORCEMENT_MODE_ENFORCE: "enforce",
+	intentpb.EnforcementMode_ENFORCEMENT_MODE_OBSERVE: "observe",
+	intentpb.EnforcementMode_ENFORCEMENT_MODE_OFF:     "off",
+}
+
+// stopOf is the stop in force for a partition: that of all, else its own.
+func (s *Server) stopOf(ctx context.Context, partition intent.PartitionID) (*intent.Stop, error) {
+	stops, err := s.store.Stops(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var found *intent.Stop
+	for i, stop := range stops {
+		if stop.Partition == "" || stop.Partition == partition && found == nil {
+			found = &stops[i]
+		}
+	}
+	return found, nil
+}
+
+// blocked is the newest candidate when it is held or rejected, which means
+// that the newest sources are not served.
+func (s *Server) blocked(ctx context.Context, partition intent.PartitionID) (*intent.Candidate, error) {
+	newest, err := s.store.ListCandidates(ctx, partition, 1)
+	if err != nil || len(newest) == 0 {
+		return nil, err
+	}
+	switch newest[0].State {
+	case intent.CandidateHeld, intent.CandidateRejected:
+		return &newest[0], nil
+	}
+	return nil, nil
+}

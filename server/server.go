@@ -1,0 +1,143 @@
+// Package server is the API's edge: Connect handlers over the store's roles.
+// It checks input, asks or changes the store, and turns values into messages;
+// it never decides anything that an actor decides, and never touches
+// production. app builds it and serves its Handler; an in-process client
+// speaks to the same Handler where there is no server.
+package server
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"lehr.dev/fault"
+	"lehr.dev/gen/lehr/api/v1/apipbconnect"
+	"lehr.dev/intent"
+	"lehr.dev/loop"
+	"lehr.dev/schema"
+	"lehr.dev/store"
+)
+
+// Store is what the handlers read and change.
+type Store interface {
+	store.Partitions
+	store.Snapshots
+	store.Candidates
+	store.Brakes
+	store.Approvals
+	Pushes(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, limit int) ([]store.PushRecord, error)
+	Report(ctx context.Context, partition intent.PartitionID, asset intent.AssetID) (intent.Report, error)
+	ListReports(ctx context.Context, partition intent.PartitionID, filter store.ReportFilter) ([]intent.Report, error)
+	CountReports(ctx context.Context, partition intent.PartitionID) (map[intent.State]int, error)
+	store.Audit
+	Changed() <-chan struct{}
+}
+
+// Schemas finds the schema set that an incarnation was published with.
+type Schemas interface {
+	Schema(ctx context.Context, partition intent.PartitionID, digest intent.Digest) (*schema.Set, error)
+}
+
+// Health says how a partition's actors are.
+type Health struct {
+	Partition intent.PartitionID
+	Acting    bool
+	// Problem says why it does not act.
+	Problem string
+}
+
+// Options of a server.
+type Options struct {
+	Store   Store
+	Schemas Schemas
+	Runtime loop.Runtime
+	// Health lists the partitions acted for; nil: none, there are no actors.
+	Health func() []Health
+	// Identify returns who calls.
+	Identify func(ctx context.Context) intent.Actor
+	// Location is the store's path, and Version the program's, for people.
+	Location, Version string
+}
+
+// Server answers the API's calls.
+type Server struct {
+	store    Store
+	schemas  Schemas
+	runtime  loop.Runtime
+	health   func() []Health
+	identify func(ctx context.Context) intent.Actor
+	location string
+	version  string
+	started  time.Time
+}
+
+// New returns a server over the store.
+func New(o Options) *Server {
+	health := o.Health
+	if health == nil {
+		health = func() []Health { return nil }
+	}
+	return &Server{
+		store: o.Store, schemas: o.Schemas, runtime: o.Runtime, health: health, identify: o.Identify,
+		location: o.Location, version: o.Version, started: o.Runtime.Now(),
+	}
+}
+
+const (
+	maxRequestBytes = 1 << 20
+	// Answers smaller than this are not worth the time to compress.
+	compressFrom = 4096
+)
+
+// Handler serves the API. It checks no identity: wrap it in package access.
+func (s *Server) Handler() http.Handler {
+	mux := http.NewServeMux()
+	options := []connect.HandlerOption{
+		connect.WithCompressMinBytes(compressFrom),
+		connect.WithReadMaxBytes(maxRequestBytes),
+		connect.WithInterceptors(faults{}),
+	}
+	mux.Handle(apipbconnect.NewPartitionServiceHandler(s, options...))
+	mux.Handle(apipbconnect.NewIncarnationServiceHandler(s, options...))
+	mux.Handle(apipbconnect.NewCandidateServiceHandler(s, options...))
+	mux.Handle(apipbconnect.NewAssetServiceHandler(s, options...))
+	mux.Handle(apipbconnect.NewReportServiceHandler(s, options...))
+	mux.Handle(apipbconnect.NewBrakeServiceHandler(s, options...))
+	mux.Handle(apipbconnect.NewApprovalServiceHandler(s, options...))
+	mux.Handle(apipbconnect.NewJournalServiceHandler(s, options...))
+	mux.Handle(apipbconnect.NewAuditServiceHandler(s, options...))
+	mux.Handle(apipbconnect.NewServerServiceHandler(s, options...))
+	return http.MaxBytesHandler(mux, maxRequestBytes)
+}
+
+// registered is the partition, after a check of the id's syntax.
+func (s *Server) registered(ctx context.Context, id string) (store.Partition, error) {
+	if id == "" {
+		return store.Partition{}, fault.New(fault.Invalid, "no partition was named").WithHint("lehr get partitions lists them")
+	}
+	parsed, err := intent.ParsePartitionID(id)
+	if err != nil {
+		return store.Partition{}, err
+	}
+	return s.store.Partition(ctx, parsed)
+}
+
+// asset parses partition and asset of a request.
+func (s *Server) asset(ctx context.Context, partition, asset string) (store.Partition, intent.AssetID, error) {
+	id, err := intent.ParseAssetID(asset)
+	if err != nil {
+		return store.Partition{}, "", err
+	}
+	p, err := s.registered(ctx, partition)
+	return p, id, err
+}
+
+// page bounds a limit: 0 is usual.
+func page(limit int32, usual, most int) int {
+	if limit <= 0 {
+		return usual
+	}
+	return min(int(limit), most)
+}

@@ -1,0 +1,107 @@
+package server
+
+import (
+	"context"
+
+	"lehr.dev/annealing/explain"
+	"lehr.dev/fault"
+	apipb "lehr.dev/gen/lehr/api/v1"
+	"lehr.dev/intent"
+)
+
+// maxFollowed bounds how many reports one answer reads.
+const maxFollowed = 500
+
+// Why reads what explain.Explain needs, and puts its answer into a message.
+func (s *Server) Why(ctx context.Context, request *apipb.WhyRequest) (*apipb.WhyResponse, error) {
+	partition, asset, err := s.asset(ctx, request.Partition, request.Asset)
+	if err != nil {
+		return nil, err
+	}
+	facts := explain.Facts{
+		Asset: asset, Partition: partition.ID, Head: partition.Head, Now: s.runtime.Now(),
+		Reports: map[intent.AssetID]intent.Report{}, Members: map[intent.AssetID]intent.Member{},
+	}
+	if facts.Stop, err = s.stopOf(ctx, partition.ID); err != nil {
+		return nil, err
+	}
+	if facts.Blocked, err = s.blocked(ctx, partition.ID); err != nil {
+		return nil, err
+	}
+	if facts.Pins, err = s.store.Pins(ctx, partition.ID); err != nil {
+		return nil, err
+	}
+	for _, health := range s.health() {
+		if health.Partition == partition.ID && !health.Acting {
+			facts.Problem = health.Problem
+		}
+	}
+	if err := s.follow(ctx, &facts); err != nil {
+		return nil, err
+	}
+	answer := explain.Explain(facts)
+	if answer.Root.Kind == explain.KindNoAsset && answer.State == "" {
+		return nil, fault.New(fault.NotFound, "%s", answer.Summary).WithHint("%s", answer.Root.Hint)
+	}
+	response := &apipb.WhyResponse{
+		Partition: string(partition.ID), Asset: string(asset), State: string(answer.State),
+		Summary: answer.Summary, Hint: answer.Root.Hint, Reasons: each(answer.Reasons, toReason),
+	}
+	if report, ok := facts.Reports[asset]; ok {
+		response.Report = toReport(report)
+	}
+	return response, nil
+}
+
+// follow reads the reports of the asset and of all that it waits on, level by
+// level.
+func (s *Server) follow(ctx context.Context, facts *explain.Facts) error {
+	seen := map[intent.AssetID]bool{facts.Asset: true}
+	next := []intent.AssetID{facts.Asset}
+	for len(next) > 0 && len(seen) <= maxFollowed {
+		asset := next[0]
+		next = next[1:]
+		if err := s.readMember(ctx, facts, asset); err != nil {
+			return err
+		}
+		report, err := s.report(ctx, facts.Partition, asset)
+		if err != nil {
+			return err
+		}
+		if report == nil {
+			continue
+		}
+		facts.Reports[asset] = *report
+		for _, waiting := range report.Waiting {
+			for _, blocker := range waiting.Blockers {
+				if !seen[blocker] {
+					seen[blocker] = true
+					next = append(next, blocker)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Server) readMember(ctx context.Context, facts *explain.Facts, asset intent.AssetID) error {
+	if facts.Head.IsZero() {
+		return nil
+	}
+	member, err := s.store.Member(ctx, facts.Head, asset)
+	if fault.Is(err, fault.NotFound) {
+		return nil
+	}
+	if err == nil {
+		facts.Members[asset] = member
+	}
+	return err
+}
+
+func toReason(r explain.Reason) *apipb.Reason {
+	return &apipb.Reason{
+		Kind: r.Kind, Asset: string(r.Asset), Text: r.Text, Hint: r.Hint, Owner: r.Owner,
+		Since: toTime(r.Since), Until: toTime(r.Until),
+		Findings: each(r.Findings, toFinding), Causes: each(r.Causes, toReason),
+	}
+}
