@@ -1,0 +1,195 @@
+package validate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/intent"
+)
+
+// AcknowledgedLabel marks an incarnation whose guards a person let through.
+// Guards count from there.
+const AcknowledgedLabel = "lehr/acknowledged"
+
+// DefaultShrink guards a partition whose policy does not say: a fifth may go
+// in a day, and three always may, unless nothing remains. Changes are not
+// limited, for enforcement itself takes them a few at a time.
+func DefaultShrink() *intentpb.ShrinkGuard {
+	return &intentpb.ShrinkGuard{MaxRemovedPercent: 20, MaxChangedPercent: 100, Floor: 3, Period: durationpb.New(24 * time.Hour)}
+}
+
+// A partition of at least growthFrom assets may not grow to growthFactor
+// times its size within the period: more likely a generator ran wild.
+const (
+	growthFrom   = 100
+	growthFactor = 10
+)
+
+// limits are the numbers of a shrink guard.
+type limits struct {
+	removedPercent, changedPercent, floor int
+	period                                time.Duration
+}
+
+func limitsOf(policy *intentpb.Policy) limits {
+	guard := policy.GetShrink()
+	if guard == nil {
+		guard = DefaultShrink()
+	}
+	period := guard.GetPeriod().AsDuration()
+	if period <= 0 {
+		period = DefaultShrink().GetPeriod().AsDuration()
+	}
+	return limits{
+		removedPercent: int(guard.GetMaxRemovedPercent()),
+		changedPercent: int(guard.GetMaxChangedPercent()),
+		floor:          int(guard.GetFloor()),
+		period:         period,
+	}
+}
+
+// stricter keeps the tighter of each limit: no commit disarms its own guard
+// (S23).
+func stricter(a, b limits) limits {
+	return limits{
+		removedPercent: min(a.removedPercent, b.removedPercent),
+		changedPercent: min(a.changedPercent, b.changedPercent),
+		floor:          min(a.floor, b.floor),
+		period:         max(a.period, b.period),
+	}
+}
+
+// measure is how much of a set of assets went, or changed, in the period.
+type measure struct {
+	// of is how many there were: "the 12 enforced assets".
+	of   int
+	what string
+	// gone are those of them that the change touched, sorted.
+	gone []intent.AssetID
+}
+
+// exceeds reports whether the part is larger than the limits allow.
+func (m measure) exceeds(percent int, l limits, whole bool) bool {
+	count := len(m.gone)
+	if count == 0 {
+		return false
+	}
+	if whole && count >= m.of {
+		return true
+	}
+	return count > l.floor && count*100 > percent*m.of
+}
+
+// message tells the numbers, the limits and the first assets.
+func (m measure) message(verb string, percent int, l limits, whole bool) string {
+	text := fmt.Sprintf("%d of %s %s within %v (%d %%); at most %d %% may be, and up to %d always",
+		len(m.gone), m.what, verb, l.period, len(m.gone)*100/max(m.of, 1), percent, l.floor)
+	if whole && len(m.gone) >= m.of {
+		text = fmt.Sprintf("all of %s %s within %v, nothing remains", m.what, verb, l.period)
+	}
+	const shown = 5
+	var names []string
+	for _, asset := range m.gone[:min(len(m.gone), shown)] {
+		names = append(names, string(asset))
+	}
+	if more := len(m.gone) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
+	}
+	return text + ": " + strings.Join(names, ", ")
+}
+
+// guards holds a candidate that, with what was published in the period before
+// it, removes or changes too much (S5, S23). A candidate that adds nothing to
+// what is already published is not held for it (L3), nor is the first one.
+func (j *judging) guards(ctx context.Context) error {
+	if j.Base.IsZero() {
+		return nil
+	}
+	l := limitsOf(j.CandidatePolicy)
+	if j.HeadPolicy != nil {
+		l = stricter(l, limitsOf(j.HeadPolicy))
+	}
+	period, err := j.period(ctx, l)
+	if err != nil {
+		return err
+	}
+	if period.removes {
+		if err := j.guardRemovals(ctx, l, period); err != nil {
+			return err
+		}
+	}
+	if period.changes {
+		m := period.measure(period.changed)
+		if m.exceeds(l.changedPercent, l, false) {
+			j.hold(intent.Finding{Rule: "change", Message: m.message("changed", l.changedPercent, l, false)})
+		}
+	}
+	if grown := period.grown; period.adds && period.start >= growthFrom && grown >= growthFactor*period.start {
+		j.hold(intent.Finding{Rule: "growth", Message: fmt.Sprintf("the partition grows from %d assets to %d within %v; %d times as many are held", period.start, grown, l.period, growthFactor)})
+	}
+	return nil
+}
+
+// guardRemovals compares with the heads of the period and, if anything was
+// enforced, with what was: assets that no plugin serves neither water down
+// the one nor escape the other.
+func (j *judging) guardRemovals(ctx context.Context, l limits, period *period) error {
+	heads := period.measure(period.removed)
+	enforced, err := j.enforced(ctx, heads)
+	if err != nil {
+		return err
+	}
+	for _, m := range []measure{enforced, heads} {
+		if m.exceeds(l.removedPercent, l, true) {
+			j.hold(intent.Finding{Rule: "shrink", Message: m.message("removed", l.removedPercent, l, true)})
+			return nil
+		}
+	}
+	return nil
+}
+
+// enforced narrows a measure to the assets that have an enforced record. An
+// old record of an asset that left before the period does not count.
+func (j *judging) enforced(ctx context.Context, heads measure) (measure, error) {
+	count, err := j.History.EnforcedCount(ctx, j.Base.Partition)
+	if err != nil || count == 0 {
+		return measure{}, err
+	}
+	m := measure{of: min(count, heads.of)}
+	for _, asset := range heads.gone {
+		if err := ctx.Err(); err != nil {
+			return measure{}, err
+		}
+		page, err := j.History.EnforcedPage(ctx, j.Base.Partition, justBefore(asset), 1)
+		if err != nil {
+			return measure{}, err
+		}
+		if len(page) == 1 && page[0].Asset == asset {
+			m.gone = append(m.gone, asset)
+		}
+	}
+	m.what = fmt.Sprintf("the %d enforced assets", m.of)
+	return m, nil
+}
+
+// justBefore is a text before the id and after every smaller id: '~' follows
+// all characters of ids.
+func justBefore(asset intent.AssetID) intent.AssetID {
+	last := len(asset) - 1
+	return asset[:last] + intent.AssetID([]byte{asset[last] - 1, '~'})
+}
+
+func sortedKeys(set map[intent.AssetID]bool) []intent.AssetID {
+	keys := make([]intent.AssetID, 0, len(set))
+	for key := range set {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}

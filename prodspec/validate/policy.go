@@ -1,0 +1,105 @@
+package validate
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/intent"
+	"lehr.dev/store"
+)
+
+var policyType = intent.TypeName((*intentpb.Policy)(nil).ProtoReflect().Descriptor().FullName())
+
+// served are the payload types whose plugins come with Lehr: who writes them
+// means them to be enforced.
+var served = []struct {
+	name   intent.TypeName
+	plugin string
+}{
+	{"lehr.command.v1.Command", "lehr-command"},
+	{"lehr.process.v1.Job", "lehr-process"},
+}
+
+// policy judges which plugin serves which type.
+func (j *judging) policy(ctx context.Context) error {
+	if j.CandidatePolicy == nil {
+		return nil
+	}
+	bound := map[intent.TypeName]bool{}
+	for i, binding := range j.CandidatePolicy.GetPlugins() {
+		name, field := intent.TypeName(binding.GetType()), fmt.Sprintf("plugins[%d].type", i)
+		switch {
+		case name == policyType:
+			j.policyError(field, fmt.Sprintf("a plugin is bound to %s, which says how assets are enforced and is none itself", name), "remove the binding")
+		case bound[name]:
+			j.policyError(field, fmt.Sprintf("two plugins are bound to %s", name), "remove one binding")
+		default:
+			j.knownType(name, field, "a plugin is bound to")
+		}
+		bound[name] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(j.CandidatePolicy.GetTypeModes())) {
+		j.knownType(intent.TypeName(name), fmt.Sprintf("type_modes[%q]", name), "a mode is set for")
+	}
+	for _, known := range served {
+		if bound[known.name] {
+			continue
+		}
+		example, err := j.anyOf(ctx, known.name)
+		if err != nil {
+			return err
+		}
+		if example != "" {
+			j.add(intent.Finding{
+				Rule: "plugin", Severity: intent.Warning, Asset: example, Field: "plugins",
+				Message: fmt.Sprintf("no plugin is bound to %s, so asset %s and others of this type will never be enforced", known.name, example),
+				Hint:    fmt.Sprintf("bind one in the partition's definition: plugins: {%s: {run: %s}}", known.name, known.plugin),
+			})
+		}
+	}
+	return nil
+}
+
+func (j *judging) knownType(name intent.TypeName, field, what string) {
+	if j.types.Has(name) {
+		return
+	}
+	_, err := j.types.New(name)
+	j.policyError(field, fmt.Sprintf("%s %q, which is no known message type", what, name), FromError("", "", err).Hint)
+}
+
+func (j *judging) policyError(field, message, hint string) {
+	j.add(intent.Finding{
+		Rule: "plugin", Severity: intent.Error, Asset: intent.PolicyAsset,
+		Field: string(policyType) + "." + field, Message: message, Hint: hint,
+	})
+}
+
+// anyOf names an asset of the type in the candidate, if there is one.
+func (j *judging) anyOf(ctx context.Context, name intent.TypeName) (intent.AssetID, error) {
+	for _, entry := range j.delta {
+		if !entry.Removed && entry.Member.Type == name {
+			return entry.Asset, nil
+		}
+	}
+	if j.Base.IsZero() {
+		return "", nil
+	}
+	// Only assets that the delta touches are passed over, so few pages are read.
+	filter := store.AssetFilter{Type: name, Limit: 100}
+	for {
+		members, err := j.Snapshots.Members(ctx, j.Base, filter)
+		if err != nil || len(members) == 0 {
+			return "", err
+		}
+		for _, member := range members {
+			if j.entries[member.Asset] == nil {
+				return member.Asset, nil
+			}
+			filter.After = member.Asset
+		}
+	}
+}

@@ -1,0 +1,220 @@
+// Package validate judges a candidate before it is served: asset by asset, an
+// asset and its references both ways, and guards over the whole. What it
+// costs follows the change, not the size of the partition. Errors reject a
+// candidate; guards hold it until a person acknowledges that very candidate.
+// It reads the base the candidate is a delta on and writes nothing. The
+// pipeline calls it before it publishes, and lehr build and lehr plan to show
+// findings.
+package validate
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"buf.build/go/protovalidate"
+
+	"lehr.dev/fault"
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/intent"
+	"lehr.dev/schema"
+	"lehr.dev/store"
+)
+
+// maxFindings is how many findings of a candidate are told apart.
+const maxFindings = 1000
+
+// Snapshots is what is read of the base. store.Snapshots satisfies it.
+type Snapshots interface {
+	Member(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) (intent.Member, error)
+	Members(ctx context.Context, id intent.IncarnationID, filter store.AssetFilter) ([]intent.Member, error)
+	EdgesFrom(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) ([]store.Edge, error)
+	EdgesTo(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) ([]store.Edge, error)
+}
+
+// History is what the guards compare with. store.All satisfies it.
+type History interface {
+	Incarnations(ctx context.Context, partition intent.PartitionID, before intent.Sequence, limit int) ([]intent.Incarnation, error)
+	Changes(ctx context.Context, from, to intent.IncarnationID, after intent.AssetID, limit int) ([]store.Change, error)
+	EnforcedPage(ctx context.Context, partition intent.PartitionID, after intent.AssetID, limit int) ([]store.Enforced, error)
+	EnforcedCount(ctx context.Context, partition intent.PartitionID) (int, error)
+}
+
+// Origin says where an asset comes from, for people.
+type Origin struct {
+	Generator string
+	// File and Line (from 1; 0: unknown) of the source or program that says it.
+	File string
+	Line int
+	// Inputs are the files that the generator read for it.
+	Inputs []string
+}
+
+// Input is a candidate and what it is compared with.
+type Input struct {
+	Candidate intent.CandidateID
+	// Base is the head that the delta applies to; zero: there is none, and
+	// Snapshots and History are not asked.
+	Base intent.IncarnationID
+	// Delta has each asset once, in any order. Entries with a body carry their
+	// references.
+	Delta []store.Entry
+	// HeadPolicy and CandidatePolicy are nil when there is none.
+	HeadPolicy, CandidatePolicy *intentpb.Policy
+	Snapshots                   Snapshots
+	History                     History
+	// Origin of an asset; nil: unknown.
+	Origin func(intent.AssetID) Origin
+	// Acknowledged: a person let exactly this candidate through its guards.
+	Acknowledged bool
+	Now          time.Time
+}
+
+// Judgement of a candidate.
+type Judgement struct {
+	// Findings, errors first, at most about a thousand.
+	Findings []intent.Finding
+	// Rejected: it has errors, which only another candidate can mend.
+	Rejected bool
+	// Held: it has no errors, but a guard waits for an acknowledgement.
+	Held bool
+	// Labels to publish the incarnation with. They tell later guards that a
+	// person has acknowledged what happened up to here.
+	Labels map[string]string
+}
+
+// Validator judges candidates whose payloads are of one set of types. It
+// compiles rules when first needed, keeps them, and may be shared.
+type Validator struct {
+	types *schema.Set
+	rules protovalidate.Validator
+}
+
+// New returns a validator for the types. Keep one per schema digest.
+func New(types *schema.Set) (*Validator, error) {
+	rules, err := protovalidate.New(protovalidate.WithExtensionTypeResolver(types.Types()))
+	if err != nil {
+		return nil, fault.New(fault.Internal, "cannot prepare the validation of payloads: %w", err)
+	}
+	return &Validator{types: types, rules: rules}, nil
+}
+
+// Run judges a candidate. An error means that it could not be judged, which
+// is never a pass.
+func (v *Validator) Run(ctx context.Context, in Input) (Judgement, error) {
+	j := &judging{Input: in, types: v.types, rules: v.rules, entries: make(map[intent.AssetID]*store.Entry, len(in.Delta))}
+	slices.SortFunc(j.sorted(), func(a, b *store.Entry) int { return cmp.Compare(a.Asset, b.Asset) })
+	for _, scope := range []func(context.Context) error{
+		j.assets, j.identities, j.policy, j.references, j.cycles,
+	} {
+		if err := scope(ctx); err != nil {
+			return Judgement{}, fault.New(fault.KindOf(err), "cannot validate candidate %s: %w", in.Candidate, err)
+		}
+	}
+	if err := j.guards(ctx); err != nil {
+		return Judgement{}, fault.New(fault.KindOf(err), "cannot compare candidate %s with what was enforced: %w", in.Candidate, err)
+	}
+	return j.judgement(), nil
+}
+
+// judging is one run.
+type judging struct {
+	Input
+	types    *schema.Set
+	rules    protovalidate.Validator
+	delta    []*store.Entry
+	entries  map[intent.AssetID]*store.Entry
+	findings []intent.Finding
+	left     int // findings beyond the limit
+	rejected bool
+	// guarded: a guard would hold the candidate.
+	guarded bool
+}
+
+func (j *judging) sorted() []*store.Entry {
+	for i := range j.Delta {
+		entry := &j.Delta[i]
+		j.delta = append(j.delta, entry)
+		j.entries[entry.Asset] = entry
+	}
+	return j.delta
+}
+
+// member finds an asset in the candidate; a zero digest says that it has none.
+func (j *judging) member(ctx context.Context, asset intent.AssetID) (intent.Member, error) {
+	if entry := j.entries[asset]; entry != nil {
+		return entry.Member, nil
+	}
+	return j.before(ctx, asset)
+}
+
+// before finds an asset in the base; a zero digest says that it has none.
+func (j *judging) before(ctx context.Context, asset intent.AssetID) (intent.Member, error) {
+	if j.Base.IsZero() {
+		return intent.Member{}, nil
+	}
+	member, err := j.Snapshots.Member(ctx, j.Base, asset)
+	if fault.Is(err, fault.NotFound) {
+		return intent.Member{}, nil
+	}
+	return member, err
+}
+
+// add keeps a finding, with the place its asset comes from.
+func (j *judging) add(finding intent.Finding) {
+	if finding.Severity == intent.Error {
+		j.rejected = true
+	}
+	if len(j.findings) >= maxFindings {
+		j.left++
+		return
+	}
+	if j.Origin != nil && finding.Asset != "" && finding.File == "" {
+		origin := j.Origin(finding.Asset)
+		finding.File, finding.Line = origin.File, origin.Line
+	}
+	j.findings = append(j.findings, finding)
+}
+
+// hold keeps what a guard found. Severity is a warning once acknowledged.
+func (j *judging) hold(finding intent.Finding) {
+	rejected := j.rejected
+	j.guarded = true
+	finding.Severity = intent.Error
+	finding.Hint = fmt.Sprintf("if this is meant, acknowledge exactly this candidate: lehr approve --candidate %s", j.Candidate)
+	if j.Acknowledged {
+		finding.Severity = intent.Warning
+		finding.Message += "; a person has acknowledged it"
+		finding.Hint = ""
+	}
+	j.add(finding)
+	j.rejected = rejected
+}
+
+func (j *judging) judgement() Judgement {
+	if j.left > 0 {
+		j.findings = append(j.findings, intent.Finding{
+			Rule: "limit", Severity: intent.Warning,
+			Message: fmt.Sprintf("%d more findings are not shown", j.left),
+			Hint:    "mend those shown first; many may have one cause",
+		})
+	}
+	slices.SortStableFunc(j.findings, func(a, b intent.Finding) int {
+		return cmp.Or(-cmp.Compare(errorFirst(a), errorFirst(b)), strings.Compare(string(a.Asset), string(b.Asset)))
+	})
+	out := Judgement{Findings: j.findings, Rejected: j.rejected, Held: j.guarded && !j.Acknowledged && !j.rejected}
+	if j.guarded && j.Acknowledged {
+		out.Labels = map[string]string{AcknowledgedLabel: j.Candidate.Digest.String()}
+	}
+	return out
+}
+
+func errorFirst(f intent.Finding) int {
+	if f.Severity == intent.Error {
+		return 1
+	}
+	return 0
+}
