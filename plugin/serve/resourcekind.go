@@ -292,7 +292,10 @@ func ended(ctx context.Context, err error) Outcome {
 	case errors.Is(err, ErrStale):
 		return Outcome{Ending: Stale, Reason: err.Error()}
 	case errors.Is(err, errNoPermit) || ctx.Err() != nil:
-		return Outcome{Ending: Stopped, Reason: context.Cause(ctx).Error()}
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		return Outcome{Ending: Stopped, Reason: err.Error()}
 	default:
 		return failure(err)
 	}

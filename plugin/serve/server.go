@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"net"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -10,8 +11,8 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"lehr.dev/fault"
 	pluginpb "lehr.dev/gen/lehr/plugin/v1"
-	"lehr.dev/intent"
 	"lehr.dev/plugin"
 	"lehr.dev/plugin/recent"
 )
@@ -41,21 +42,27 @@ func (p Plugin) Serve(ctx context.Context, listener net.Listener) error {
 	)
 	pluginpb.RegisterPluginServiceServer(server, service)
 	healthpb.RegisterHealthServer(server, health.NewServer())
-	stopped := make(chan struct{})
-	defer close(stopped)
+	ended := context.AfterFunc(ctx, server.Stop)
+	defer ended()
+	if err := server.Serve(listener); err != nil {
+		return fault.New(fault.Unavailable, "serving plugin %s on %s: %w", p.Name, listener.Addr(), err)
+	}
+	service.finish()
+	return nil
+}
+
+// finish waits for pushes to notice that they have ended; effects that cannot
+// be cancelled in time die with the process.
+func (s *service) finish() {
+	finished := make(chan struct{})
 	go func() {
-		select {
-		case <-ctx.Done():
-		case <-stopped:
-			return
-		}
-		// Streams live as long as Lehr does: there is nothing to wait for
-		// but the effects that cannot be cancelled.
-		graceful := time.AfterFunc(stopWithin/2, server.Stop)
-		defer graceful.Stop()
-		server.Stop()
+		s.applying.Wait()
+		close(finished)
 	}()
-	return server.Serve(listener)
+	select {
+	case <-finished:
+	case <-time.After(stopWithin * 9 / 10):
+	}
 }
 
 // service answers Lehr.
@@ -64,6 +71,8 @@ type service struct {
 	plugin Plugin
 	kinds  map[TypeName]Kind
 	held   *recent.Map[heldKey, held]
+	// applying counts the pushes under way.
+	applying sync.WaitGroup
 }
 
 var guaranteeClasses = map[Guarantee]pluginpb.GuaranteeClass{
@@ -88,19 +97,4 @@ func (s *service) Describe(context.Context, *pluginpb.DescribeRequest) (*pluginp
 		})
 	}
 	return response, nil
-}
-
-// heldKey names an asset whose intent is held.
-type heldKey struct {
-	partition intent.PartitionID
-	asset     AssetID
-}
-
-// held is the intent of an asset. Incarnations never change, so what was true
-// of sequence stays true; for another one Lehr is asked whether the digest is
-// still the same.
-type held struct {
-	sequence intent.Sequence
-	digest   [32]byte
-	content  []byte
 }

@@ -1,0 +1,83 @@
+package serve
+
+import (
+	pluginpb "lehr.dev/gen/lehr/plugin/v1"
+)
+
+// maxText is how much of a reason is sent.
+const maxText = 4096
+
+var actions = map[Action]pluginpb.Action{
+	ActionCreate:  pluginpb.Action_ACTION_CREATE,
+	ActionUpdate:  pluginpb.Action_ACTION_UPDATE,
+	ActionReplace: pluginpb.Action_ACTION_REPLACE,
+	ActionDelete:  pluginpb.Action_ACTION_DELETE,
+}
+
+func encodeDifference(asset string, d Difference) *pluginpb.AssetDiff {
+	diff := &pluginpb.AssetDiff{
+		Asset:       asset,
+		Base:        d.Base,
+		ResourceKey: string(d.ResourceKey),
+		Current:     d.Current,
+		Health:      encodeHealth(d),
+		Unmanaged:   encodeChanges(d.Unmanaged),
+	}
+	for _, impact := range d.Impacts {
+		diff.Impacts = append(diff.Impacts, &pluginpb.Impact{Dimension: impact.Dimension, Current: impact.Current, Target: impact.Target})
+	}
+	switch d.Outcome {
+	case InSync:
+		diff.Outcome = inSync
+	case Differs:
+		diff.Outcome = &pluginpb.AssetDiff_Differs{Differs: &pluginpb.Differs{
+			Action:  actions[d.Plan.Action],
+			Changes: encodeChanges(d.Plan.Changes),
+		}}
+	default:
+		diff.Outcome = &pluginpb.AssetDiff_Unknown{Unknown: &pluginpb.Unknown{Reason: text(d.Reason)}}
+	}
+	return diff
+}
+
+var inSync = &pluginpb.AssetDiff_InSync{InSync: &pluginpb.InSync{}}
+
+func encodeHealth(d Difference) *pluginpb.Health {
+	health := &pluginpb.Health{Reason: text(d.Health.Reason), ObservedVersion: text(d.Health.ObservedVersion)}
+	switch d.Health.State {
+	case Healthy:
+		health.State = pluginpb.Health_STATE_HEALTHY
+	case Unhealthy:
+		health.State = pluginpb.Health_STATE_UNHEALTHY
+	default:
+		health.State = pluginpb.Health_STATE_UNKNOWN
+	}
+	return health
+}
+
+func encodeChanges(changes []FieldChange) []*pluginpb.FieldChange {
+	var encoded []*pluginpb.FieldChange
+	for _, change := range changes {
+		encoded = append(encoded, &pluginpb.FieldChange{
+			Path:        change.Path,
+			Current:     change.Current,
+			Target:      change.Target,
+			Reason:      text(change.Reason),
+			Destructive: change.Destructive,
+		})
+	}
+	return encoded
+}
+
+// text makes what people read printable, and not too long.
+func text(s string) string {
+	s = printable(s)
+	if len(s) > maxText {
+		s = s[:maxText-len("…")]
+		for len(s) > 0 && s[len(s)-1]&0xC0 == 0x80 {
+			s = s[:len(s)-1]
+		}
+		s += "…"
+	}
+	return s
+}
