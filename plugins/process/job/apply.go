@@ -1,0 +1,199 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	processpb "lehr.dev/gen/lehr/process/v1"
+	"lehr.dev/plugin/serve"
+)
+
+// pollEvery is how often a roll looks again while it waits for a task.
+const pollEvery = 50 * time.Millisecond
+
+// roll brings one job to its intent, one task at a time.
+type roll struct {
+	job    *processpb.Job
+	logs   string
+	push   string
+	mayAct effect
+	tell   func(string)
+	// children started by this roll, and since when a task's health is
+	// awaited.
+	children map[uint32]*child
+	since    map[uint32]time.Time
+}
+
+// Apply rolls the job out.
+func (j Jobs) Apply(ctx context.Context, change serve.Change[*processpb.Job], permit serve.Permit) error {
+	job := proto.CloneOf(change.Target)
+	r := roll{
+		job: job, logs: j.Logs, push: string(change.Push), mayAct: permit.Effect,
+		tell:     func(text string) { change.Progress(text, nil) },
+		children: map[uint32]*child{}, since: map[uint32]time.Time{},
+	}
+	return r.run(ctx)
+}
+
+func (r *roll) run(ctx context.Context) error {
+	for {
+		seen, err := look(ctx, []*processpb.Job{r.job})
+		if err != nil {
+			return err
+		}
+		step := next(r.job, seen[0])
+		switch step.act {
+		case done:
+			return nil
+		case startMissing:
+			err = r.start(ctx, step.task)
+		case awaitHealth:
+			err = r.await(ctx, seen[0].tasks[step.task])
+		case stopToReplace:
+			if err = r.replaceable(step, seen[0]); err == nil {
+				err = r.stop(ctx, step, "to replace it")
+			}
+		case stopSurplus:
+			err = r.stop(ctx, step, "which should not run")
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (r *roll) start(ctx context.Context, number uint32) error {
+	if c := r.children[number]; c != nil {
+		// Started by this very roll, and gone again: once is enough.
+		return serve.Retryable(fmt.Errorf("task %d of job %s was started and did not stay: %s", number, r.job.Name, c.account()))
+	}
+	if err := r.canStart(number); err != nil {
+		return err
+	}
+	if err := r.mayAct(ctx); err != nil {
+		return err
+	}
+	r.tell(fmt.Sprintf("starting task %d, version %q", number, r.job.Version))
+	c, err := start(r.logs, r.job, number, r.push)
+	if err != nil {
+		return err
+	}
+	r.children[number] = c
+	return nil
+}
+
+// canStart says what would keep a task from starting.
+func (r *roll) canStart(number uint32) error {
+	if err := startable(r.job.Binary); err != nil {
+		return fmt.Errorf("task %d of job %s cannot be started: %w", number, r.job.Name, err)
+	}
+	wanted := port(r.job, number)
+	if wanted == 0 {
+		return nil
+	}
+	ports, err := listeners()
+	if err != nil {
+		return err
+	}
+	if len(ports[wanted]) > 0 {
+		return portBusy(r.job, number, ports)
+	}
+	return nil
+}
+
+// portBusy is worth trying again soon: the holder may end.
+func portBusy(job *processpb.Job, number uint32, ports ports) error {
+	wanted := port(job, number)
+	return serve.Retryable(fmt.Errorf("task %d of job %s cannot have port %d: %s listens on it; stop that process, or give the job another base_port",
+		number, job.Name, wanted, ports.holder(wanted)))
+}
+
+// replaceable keeps a running task from being stopped for one that cannot be
+// started.
+func (r *roll) replaceable(step step, seen sighting) error {
+	if err := startable(r.job.Binary); err != nil {
+		return fmt.Errorf("task %d of job %s is left as it runs, because what should replace it cannot be started: %w", step.task, r.job.Name, err)
+	}
+	wanted := port(r.job, step.task)
+	if wanted == 0 || seen.blocked[step.task] {
+		return nil
+	}
+	ports, err := listeners()
+	if err != nil {
+		return err
+	}
+	if len(ports[wanted]) > 0 && !ports.heldBy(wanted, step.processes[0]) {
+		return portBusy(r.job, step.task, ports)
+	}
+	return nil
+}
+
+func (r *roll) stop(ctx context.Context, step step, why string) error {
+	grace := defaultStopGrace
+	if r.job.Update.GetStopGrace() != nil {
+		grace = r.job.Update.StopGrace.AsDuration()
+	}
+	for _, p := range step.processes {
+		r.tell(fmt.Sprintf("stopping process %d of task %d, %s", p.pid, step.task, why))
+		if err := stop(ctx, p, grace, r.mayAct); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// await lets some time pass for a task to become healthy. One that this roll
+// started and that takes too long is stopped, so that the next push starts it
+// anew; any other is left alone. No further task is touched either way.
+func (r *roll) await(ctx context.Context, t *task) error {
+	limit := defaultStartTimeout
+	if r.job.Update.GetStartTimeout() != nil {
+		limit = r.job.Update.StartTimeout.AsDuration()
+	}
+	if r.since[t.number].IsZero() {
+		r.since[t.number] = time.Now()
+		r.tell(fmt.Sprintf("waiting for task %d to be healthy", t.number))
+	}
+	if time.Since(r.since[t.number]) < limit {
+		return r.pause(ctx, t.number)
+	}
+	err := fmt.Errorf("task %d of job %s is not healthy after %v: it %s", t.number, r.job.Name, limit, t.trouble)
+	c := r.children[t.number]
+	if c == nil {
+		return fmt.Errorf("%w; it runs as intended and is left alone, and no other task is touched until it is healthy: look at its log, or stop it to have it started again", err)
+	}
+	words := lastWords(c.log)
+	stopping := r.stop(ctx, step{stopSurplus, t.number, t.processes}, "which did not become healthy")
+	return errors.Join(fmt.Errorf("%w; it was stopped, and no other task is touched: mend this version, or raise start_timeout; %s", err, words), stopping)
+}
+
+// pause ends early when the task does.
+func (r *roll) pause(ctx context.Context, number uint32) error {
+	var ended chan struct{}
+	if c := r.children[number]; c != nil {
+		ended = c.done
+	}
+	timer := time.NewTimer(pollEvery)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-ended:
+	case <-timer.C:
+	}
+	return nil
+}
+
+// account tells how a child ended, for an error.
+func (c *child) account() string {
+	select {
+	case <-c.done:
+		return fmt.Sprintf("it ended with %q; %s", c.ending, lastWords(c.log))
+	case <-time.After(time.Second):
+		return "it no longer carries the task's identity; " + lastWords(c.log)
+	}
+}

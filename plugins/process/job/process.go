@@ -1,0 +1,208 @@
+package job
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	processpb "lehr.dev/gen/lehr/process/v1"
+)
+
+// The environment variables that make a process a task.
+const (
+	variableJob     = "LEHR_JOB"
+	variableTask    = "LEHR_TASK"
+	variableVersion = "LEHR_VERSION"
+	variableNames   = "LEHR_ENV"
+	variablePush    = "LEHR_PUSH"
+)
+
+// identity of a task on this machine.
+type identity struct {
+	job  string
+	task uint32
+}
+
+// process is a live process that carries an identity.
+type process struct {
+	pid    int
+	parent int
+	// started is in clock ticks since boot: with the pid, it is this process
+	// and no other.
+	started uint64
+	identity
+	version string
+	// environment that it was started with; of a name given twice the first
+	// counts, as it does for getenv.
+	environment map[string]string
+	executable  string
+	argv        []string
+	// parts are its descendants of the same identity.
+	parts []process
+}
+
+// processes returns the live processes of this user that carry an identity,
+// except those that are parts of another one. Zombies have no environment
+// any more and count as dead.
+func processes() ([]process, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("listing the processes of this machine: %w", err)
+	}
+	found := map[int]process{}
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue
+		}
+		p, err := readProcess(pid)
+		switch {
+		case errors.Is(err, errNoTask):
+		case err != nil:
+			return nil, err
+		default:
+			found[pid] = p
+		}
+	}
+	return rootsOf(found), nil
+}
+
+// rootsOf folds processes into the ancestors that share their identity.
+func rootsOf(found map[int]process) []process {
+	rootOf := func(p process) int {
+		for range found {
+			parent, ok := found[p.parent]
+			if !ok || parent.identity != p.identity {
+				break
+			}
+			p = parent
+		}
+		return p.pid
+	}
+	parts := map[int][]process{}
+	var roots []process
+	for _, pid := range slices.Sorted(maps.Keys(found)) {
+		if root := rootOf(found[pid]); root != pid {
+			parts[root] = append(parts[root], found[pid])
+		}
+	}
+	for _, pid := range slices.Sorted(maps.Keys(found)) {
+		if p := found[pid]; rootOf(p) == pid {
+			p.parts = parts[pid]
+			roots = append(roots, p)
+		}
+	}
+	return roots
+}
+
+// errNoTask: gone, another user's, or without an identity.
+var errNoTask = errors.New("no task")
+
+func readProcess(pid int) (process, error) {
+	folder := fmt.Sprintf("/proc/%d", pid)
+	info, err := os.Stat(folder)
+	if err != nil {
+		return process{}, errNoTask
+	}
+	if owner, ok := info.Sys().(*syscall.Stat_t); !ok || int(owner.Uid) != os.Geteuid() {
+		return process{}, errNoTask
+	}
+	environ, err := os.ReadFile(folder + "/environ")
+	if err != nil && (errors.Is(err, fs.ErrPermission) || gone(err)) {
+		return process{}, errNoTask
+	}
+	if err != nil {
+		return process{}, fmt.Errorf("reading the environment of process %d: %w", pid, err)
+	}
+	p := process{pid: pid, environment: environment(environ)}
+	task, err := strconv.ParseUint(p.environment[variableTask], 10, 32)
+	if p.job = p.environment[variableJob]; p.job == "" || err != nil {
+		return process{}, errNoTask
+	}
+	p.task, p.version = uint32(task), p.environment[variableVersion]
+	if p.parent, p.started, err = parentAndStart(pid); err != nil {
+		return process{}, errNoTask
+	}
+	cmdline, err := os.ReadFile(folder + "/cmdline")
+	if err != nil || len(cmdline) == 0 {
+		return process{}, errNoTask
+	}
+	p.argv = strings.Split(strings.TrimSuffix(string(cmdline), "\x00"), "\x00")
+	if p.executable, err = os.Readlink(folder + "/exe"); err != nil {
+		p.executable = p.argv[0]
+	}
+	p.executable = strings.TrimSuffix(p.executable, " (deleted)")
+	return p, nil
+}
+
+func gone(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH)
+}
+
+func environment(environ []byte) map[string]string {
+	variables := map[string]string{}
+	for entry := range bytes.SplitSeq(environ, []byte{0}) {
+		name, value, _ := strings.Cut(string(entry), "=")
+		if _, known := variables[name]; !known {
+			variables[name] = value
+		}
+	}
+	return variables
+}
+
+// parentAndStart reads fields 4 and 22 of /proc/<pid>/stat, see proc(5). The
+// second field, the command's name, may hold anything, so that it is skipped
+// from its last parenthesis.
+func parentAndStart(pid int) (parent int, started uint64, err error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, 0, err
+	}
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	if len(fields) < 20 || fields[0] == "Z" || fields[0] == "X" {
+		return 0, 0, errNoTask
+	}
+	if parent, err = strconv.Atoi(fields[1]); err != nil {
+		return 0, 0, err
+	}
+	started, err = strconv.ParseUint(fields[19], 10, 64)
+	return parent, started, err
+}
+
+// runs tells what the process runs, in the words of the intent where it is
+// the same thing: a path that leads to the same file, a script that its
+// interpreter runs.
+func (p process) runs(job *processpb.Job) *processpb.Task {
+	task := &processpb.Task{Binary: p.executable, Args: p.argv[1:], Version: p.version, Env: map[string]string{}}
+	if path, err := filepath.EvalSymlinks(job.Binary); p.executable == job.Binary || err == nil && p.executable == path {
+		task.Binary = job.Binary
+	} else if at := slices.Index(p.argv[:min(3, len(p.argv))], job.Binary); at > 0 && isScript(job.Binary) {
+		task.Binary, task.Args = job.Binary, p.argv[at+1:]
+	}
+	names := slices.Concat(strings.Split(p.environment[variableNames], ","), slices.Collect(maps.Keys(job.Env)))
+	for _, name := range names {
+		if value, set := p.environment[name]; set && name != "" {
+			task.Env[name] = value
+		}
+	}
+	return task
+}
+
+func isScript(path string) bool {
+	file, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	var mark [2]byte
+	n, _ := file.Read(mark[:])
+	return string(mark[:n]) == "#!"
+}

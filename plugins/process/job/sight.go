@@ -1,0 +1,120 @@
+package job
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+
+	"google.golang.org/protobuf/proto"
+
+	processpb "lehr.dev/gen/lehr/process/v1"
+)
+
+// sighting is what was seen of one job.
+type sighting struct {
+	tasks map[uint32]*task
+	// blocked tasks need a port that another task of the job has to give up.
+	blocked map[uint32]bool
+}
+
+// task is what was seen of one task: at least one process.
+type task struct {
+	number uint32
+	// processes that carry the task's identity; the first is the task, the
+	// others are duplicates.
+	processes []process
+	// intended: the first runs what it should.
+	intended bool
+	// trouble says why it is not healthy; empty: it is.
+	trouble string
+	// reported is the version that its health check told.
+	reported string
+}
+
+func (t *task) main() process { return t.processes[0] }
+
+// runs tells what the task runs.
+func (t *task) runs(job *processpb.Job) *processpb.Task {
+	seen := t.main().runs(job)
+	seen.Duplicates = uint32(len(t.processes) - 1)
+	return seen
+}
+
+// probes at once, over all jobs of a batch.
+const maxProbes = 64
+
+// look scans the machine once, and asks all tasks of the jobs at once how
+// they are.
+func look(ctx context.Context, jobs []*processpb.Job) ([]sighting, error) {
+	all, err := processes()
+	if err != nil {
+		return nil, err
+	}
+	ports, err := listeners()
+	if err != nil {
+		return nil, err
+	}
+	byJob := map[string][]process{}
+	for _, p := range all {
+		byJob[p.job] = append(byJob[p.job], p)
+	}
+	sightings := make([]sighting, len(jobs))
+	slots := make(chan struct{}, maxProbes)
+	var probes sync.WaitGroup
+	for i, job := range jobs {
+		sightings[i] = group(job, byJob[job.Name], ports)
+		for _, t := range sightings[i].tasks {
+			if t.number >= job.Replicas {
+				continue
+			}
+			slots <- struct{}{}
+			probes.Go(func() {
+				t.trouble, t.reported = probe(ctx, job, t, ports)
+				<-slots
+			})
+		}
+	}
+	probes.Wait()
+	return sightings, ctx.Err()
+}
+
+// group sorts a job's processes into tasks. Of several with one identity the
+// one that runs as intended, listens and is the oldest comes first: it stays.
+func group(job *processpb.Job, found []process, ports ports) sighting {
+	seen := sighting{tasks: map[uint32]*task{}, blocked: map[uint32]bool{}}
+	for _, p := range found {
+		if seen.tasks[p.task] == nil {
+			seen.tasks[p.task] = &task{number: p.task}
+		}
+		seen.tasks[p.task].processes = append(seen.tasks[p.task].processes, p)
+	}
+	for number, t := range seen.tasks {
+		wanted := intended(job, number)
+		rank := func(p process) int {
+			switch {
+			case !proto.Equal(p.runs(job), wanted):
+				return 2
+			case port(job, number) != 0 && !ports.heldBy(port(job, number), p):
+				return 1
+			}
+			return 0
+		}
+		slices.SortStableFunc(t.processes, func(a, b process) int {
+			return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.started, b.started), cmp.Compare(a.pid, b.pid))
+		})
+		t.intended = number < job.Replicas && rank(t.main()) < 2
+	}
+	for number := range job.Replicas {
+		wanted := port(job, number)
+		if len(ports[wanted]) == 0 {
+			continue
+		}
+		for _, t := range seen.tasks {
+			if t.number != number && !t.intended && ports.heldBy(wanted, t.main()) {
+				seen.blocked[number] = true
+			}
+		}
+	}
+	return seen
+}
