@@ -1,7 +1,8 @@
 package intent
 
 import (
-	"slices"
+	"hash/fnv"
+	"strings"
 	"time"
 )
 
@@ -17,6 +18,9 @@ const (
 	StatePushing State = "pushing"
 	// StateOff: the mode says not to look.
 	StateOff State = "off"
+	// StateGone: intent does not name it any more. Production keeps what it
+	// has.
+	StateGone State = "gone"
 	// StateModel: no plugin serves the type, nor should one.
 	StateModel State = "model"
 )
@@ -87,13 +91,26 @@ type Report struct {
 	Next time.Time `json:"next,omitzero"`
 }
 
-// Same reports whether another report says nothing new: numbers and times may
-// differ, kinds, blockers, target and plan may not.
-func (r Report) Same(other Report) bool {
-	return r.State == other.State && r.Target == other.Target && r.Effective == other.Effective &&
-		r.PlanDigest == other.PlanDigest && r.Push == other.Push && r.PushNote == other.PushNote &&
-		r.Health.State == other.Health.State && r.Pinned == other.Pinned && r.ResourceKey == other.ResourceKey &&
-		slices.EqualFunc(r.Waiting, other.Waiting, func(a, b WaitingOn) bool {
-			return a.Kind == b.Kind && a.Owner == b.Owner && slices.Equal(a.Blockers, b.Blockers)
-		})
+// Key covers what makes a report worth rewriting: state, target of what is
+// not in sync, plan, push, health, and kind, owner, blockers and minute of
+// each reason. Numbers in texts may differ under one key.
+func (r Report) Key() uint64 {
+	h := fnv.New64a()
+	write := func(parts ...string) {
+		h.Write([]byte(strings.Join(parts, "\x00")))
+		h.Write([]byte{1})
+	}
+	write(string(r.State), r.Pinned, string(r.Push), r.PushNote, string(r.Health.State), string(r.ResourceKey))
+	if r.State == StateWaiting || r.State == StatePushing {
+		write(r.Target.String())
+	}
+	h.Write(r.Effective[:])
+	h.Write(r.PlanDigest[:])
+	for _, w := range r.Waiting {
+		write(string(w.Kind), w.Owner, w.Until.Truncate(time.Minute).UTC().String())
+		for _, blocker := range w.Blockers {
+			write(string(blocker))
+		}
+	}
+	return h.Sum64()
 }

@@ -31,6 +31,3 @@ func (b *Batch[T]) Take() []T {
 
 // Done lets the next group start.
 func (b *Batch[T]) Done() { b.busy = false }
-
-// Idle reports whether nothing waits and nothing is under way.
-func (b *Batch[T]) Idle() bool { return !b.busy && len(b.waiting) == 0 }

@@ -72,14 +72,14 @@ func (q *Queue[K]) Remove(key K) {
 }
 
 // Pop takes out the best key that is due.
-func (q *Queue[K]) Pop(now time.Time) (key K, ok bool) {
+func (q *Queue[K]) Pop(now time.Time) (key K, priority Priority, ok bool) {
 	q.ripen(now)
 	if len(q.ready) == 0 {
-		return key, false
+		return key, 0, false
 	}
 	item := heap.Pop(&q.ready).(*queued[K])
 	delete(q.items, item.key)
-	return item.key, true
+	return item.key, item.priority, true
 }
 
 // Next is how long until a key is due: 0 when one is, -1 when there is none.

@@ -1,0 +1,56 @@
+# Lehr. "make help" lists what there is.
+SHELL := bash
+GO ?= go
+BIN := bin
+PLUGINS := lehr-process lehr-command
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | column -t -s "$$(printf '\t')"
+
+.PHONY: build
+build: ## build lehr, its plugins and the example service into bin/
+	@mkdir -p $(BIN)/releases/v1 $(BIN)/releases/v2
+	$(GO) build -o $(BIN)/lehr ./cmd/lehr
+	$(GO) build -o $(BIN)/lehr-process ./plugins/process
+	$(GO) build -o $(BIN)/lehr-command ./plugins/command
+	$(GO) build -ldflags '-X main.version=v1' -o $(BIN)/releases/v1/frontend ./examples/shakespeare/frontend
+	$(GO) build -ldflags '-X main.version=v2' -o $(BIN)/releases/v2/frontend ./examples/shakespeare/frontend
+
+.PHONY: demo
+demo: build ## run the Shakespeare service until Ctrl-C (DEMO=--exit plays its story and ends)
+	@$(BIN)/lehr demo $(DEMO)
+
+.PHONY: test
+test: lint build ## all that CI runs
+	$(GO) test -timeout 20m ./...
+	scripts/check-generated
+	$(BIN)/lehr demo --exit
+
+.PHONY: test-fast
+test-fast: ## the tests that need no child processes (under a minute)
+	$(GO) test -short ./...
+
+.PHONY: bench
+bench: build ## measure speed and memory: "name value unit" a line
+	$(GO) run ./bench
+
+.PHONY: lint
+lint: ## vet, formatting, import rules
+	@test -z "$$(gofmt -l $$(git ls-files '*.go' | grep -v ^gen/))" || { echo "run make fmt: "; gofmt -l $$(git ls-files '*.go' | grep -v ^gen/); exit 1; }
+	$(GO) vet ./...
+	$(GO) test -run 'TestImports|TestPackageNamesAreUnique' .
+
+.PHONY: generate
+generate: ## regenerate gen/ from proto/
+	$(GO) run ./tools/protogen
+
+.PHONY: fmt
+fmt: ## format the Go code
+	gofmt -w $$(git ls-files '*.go' | grep -v ^gen/)
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf $(BIN)

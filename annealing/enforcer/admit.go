@@ -1,0 +1,185 @@
+package enforcer
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"lehr.dev/annealing/check"
+	"lehr.dev/fault"
+	"lehr.dev/intent"
+	"lehr.dev/loop"
+	"lehr.dev/store"
+)
+
+// admission is a push that every check lets pass, before the store.
+type admission struct {
+	asset *asset
+	store.Admission
+}
+
+// admit asks for the one atomic step that authorises a push. All that the
+// decision rested on is compared there again.
+func (e *Enforcer) admit(a *asset, facts check.Facts, decision check.Decision) {
+	d := a.difference
+	keys := []string{""}
+	for _, budget := range a.requirements.budgets {
+		keys = append(keys, budget.Key)
+	}
+	if full := e.fullLine(a, keys); full != nil {
+		e.wait(a, d.Incarnation, d.Effective, *full)
+		e.again(a, facts.Now)
+		return
+	}
+	_, _, pin, _ := e.target(a, facts.Now)
+	until := decision.ValidUntil()
+	if pin != nil && !pin.Until.IsZero() && (until.IsZero() || pin.Until.Before(until)) {
+		until = pin.Until
+	}
+	var quiet []intent.AssetID
+	for _, neighbour := range facts.Order {
+		if neighbour.InSync {
+			quiet = append(quiet, neighbour.Asset)
+		}
+	}
+	e.pushes++
+	a.admitting = true
+	for _, key := range keys {
+		e.taken[key]++
+	}
+	e.admissions.Add(admission{a, store.Admission{
+		Push:          intent.PushID(fmt.Sprintf("%s/%d-%d", e.Partition, e.lease.Epoch, e.pushes)),
+		Asset:         a.id,
+		Target:        d.Incarnation,
+		Effective:     d.Effective,
+		Plan:          d.Plan.Digest(),
+		Base:          d.Base,
+		ResourceKey:   d.ResourceKey,
+		Revision:      e.view.revision,
+		ValidUntil:    until,
+		Quiet:         quiet,
+		NeedsApproval: check.NeedsApproval(facts) || usesLoosening(facts),
+		Budgets:       a.requirements.budgets,
+		Checks:        decision.Passed(),
+	}})
+}
+
+// usesLoosening reports whether the push goes past a loosened dependency,
+// which only an approval allows.
+func usesLoosening(facts check.Facts) bool {
+	for _, neighbour := range facts.Order {
+		if neighbour.Loosened && !neighbour.InSync {
+			return true
+		}
+	}
+	return false
+}
+
+// fullLine puts the asset in line for the first budget that has no place
+// left, and says so; nil: all have one.
+func (e *Enforcer) fullLine(a *asset, keys []string) *intent.WaitingOn {
+	for i, key := range keys {
+		limit := e.Limits.Pushes
+		if i > 0 {
+			limit = a.requirements.budgets[i-1].Limit
+		}
+		if e.taken[key] < limit {
+			continue
+		}
+		e.lines[key] = append(e.lines[key], a)
+		if key == "" {
+			return &intent.WaitingOn{Kind: intent.WaitTurn, Reason: fmt.Sprintf("%d pushes are under way in the partition, the most at once", limit)}
+		}
+		return &intent.WaitingOn{Kind: intent.WaitBudget, Reason: fmt.Sprintf("%d of %d pushes in flight in scope %s", e.taken[key], limit, key)}
+	}
+	return nil
+}
+
+// release gives back places in budgets and wakes the next in line. Two are
+// woken for each place, as the first may not need it any more; whoever is
+// left over is looked at by the sweep.
+func (e *Enforcer) release(keys []string) {
+	for _, key := range keys {
+		if e.taken[key]--; e.taken[key] <= 0 {
+			delete(e.taken, key)
+		}
+		for range min(2, len(e.lines[key])) {
+			next := e.lines[key][0]
+			e.lines[key] = e.lines[key][1:]
+			if e.assets[next.id] == next {
+				e.soon(next, loop.Fresh)
+			}
+		}
+		if len(e.lines[key]) == 0 {
+			delete(e.lines, key)
+		}
+	}
+}
+
+// startAdmissions hands a group of admissions to the store.
+func (e *Enforcer) startAdmissions(ctx context.Context) {
+	group := e.admissions.Take()
+	if group == nil {
+		return
+	}
+	e.Runtime.Go("admit", func() {
+		e.Runtime.Point("admit")
+		now := e.Runtime.Now()
+		asked := make([]store.Admission, len(group))
+		for i := range group {
+			group[i].At = now
+			asked[i] = group[i].Admission
+		}
+		refusals, err := e.Store.Admit(ctx, e.lease, asked)
+		e.Runtime.Point("admitted")
+		e.inbox.Put(func() { e.admitted(ctx, group, refusals, err) })
+	})
+}
+
+// admitted starts the pushes that were admitted and reports why others not.
+func (e *Enforcer) admitted(ctx context.Context, group []admission, refusals []*store.Refusal, err error) {
+	e.admissions.Done()
+	if fault.Is(err, fault.Conflict) {
+		e.failed = err
+		return
+	}
+	now := e.Runtime.Now()
+	for i, g := range group {
+		a := g.asset
+		a.admitting = false
+		keys := []string{""}
+		for _, budget := range g.Budgets {
+			keys = append(keys, budget.Key)
+		}
+		if err == nil && refusals[i] == nil {
+			e.startPush(ctx, g, keys)
+			continue
+		}
+		e.release(keys)
+		if e.assets[a.id] != a {
+			continue
+		}
+		waiting := intent.WaitingOn{Kind: intent.WaitStore, Until: now.Add(time.Second)}
+		switch {
+		case err != nil:
+			waiting.Reason = "the push could not be admitted: " + err.Error()
+		default:
+			waiting = refusals[i].Waiting
+		}
+		e.refused(ctx, a, g, waiting, now)
+	}
+}
+
+// refused reports an admission that was not granted and looks again: at once
+// when only the world had moved.
+func (e *Enforcer) refused(ctx context.Context, a *asset, g admission, waiting intent.WaitingOn, now time.Time) {
+	if waiting.Kind == intent.WaitStale {
+		e.refresh(ctx)
+		if e.assets[a.id] == a {
+			e.soon(a, loop.Fresh)
+		}
+		return
+	}
+	e.wait(a, g.Target, g.Effective, waiting)
+	e.again(a, now)
+}

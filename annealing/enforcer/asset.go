@@ -1,0 +1,123 @@
+package enforcer
+
+import (
+	"time"
+
+	"lehr.dev/annealing/check"
+	"lehr.dev/intent"
+	"lehr.dev/loop"
+	"lehr.dev/plugin"
+)
+
+// asset is what the enforcer knows of one asset. There may be a million: what
+// only troubled ones need is in trouble, nil for a quiet one.
+type asset struct {
+	id   intent.AssetID
+	kind *kind
+	// effective digest at head; zero when the asset is only pinned.
+	effective intent.Digest
+	// enforced is the incarnation of the enforced record (0: none), and
+	// enforcedAs its effective digest. settled: under the policy of head.
+	enforced   intent.Sequence
+	enforcedAs intent.Digest
+	settled    bool
+	// reported is the key of the last report stored.
+	reported uint64
+	// seen is when production was last seen in sync, in Unix nanoseconds.
+	seen int64
+	// calm counts looks in a row that found nothing new.
+	calm uint8
+	// looking: a diff is under way. again: look once more after it.
+	looking, again bool
+	// mode of its Mode addon, if known.
+	mode check.Mode
+	// read says that the content was read for its mode.
+	read bool
+	*trouble
+}
+
+// trouble is what is known of an asset that is not quietly in sync.
+type trouble struct {
+	difference   intent.Difference
+	requirements requirements
+	// failures in a row, and what the retry check says of them.
+	failures int
+	retry    *intent.WaitingOn
+	// suspect: it was in a batch that failed, so it is looked at alone.
+	suspect bool
+	// flips counts how often it was changed back, flipped when last.
+	flips   int
+	flipped time.Time
+	// admitting: its admission is before the store.
+	admitting bool
+	// push under way, admitted or in doubt.
+	push *push
+	// note says how the last push ended.
+	note string
+}
+
+// trouble returns the asset's trouble, made when it had none.
+func (e *Enforcer) trouble(a *asset) *trouble {
+	if a.trouble == nil {
+		a.trouble = &trouble{}
+		e.troubled[a] = true
+	}
+	return a.trouble
+}
+
+// soothe forgets the asset's trouble, unless something of it still matters.
+func (e *Enforcer) soothe(a *asset, now time.Time) {
+	const memory = 10 * time.Minute
+	if a.trouble == nil || a.push != nil || a.admitting {
+		return
+	}
+	a.failures, a.retry, a.suspect, a.difference, a.requirements = 0, nil, false, intent.Difference{}, requirements{}
+	if a.flips == 0 || now.Sub(a.flipped) > memory {
+		a.trouble = nil
+		delete(e.troubled, a)
+	}
+}
+
+// open reports whether a push of the asset is in the journal without an end.
+func (a *asset) open() bool { return a.trouble != nil && a.push != nil }
+
+// kind is what the policy of head says of one payload type.
+type kind struct {
+	name intent.TypeName
+	mode check.Mode
+	// served is nil for a model type.
+	served *served
+}
+
+// served is a plugin in use, and how it does.
+type served struct {
+	plugin plugin.Plugin
+	// ready are the assets to be looked at next.
+	ready loop.Queue[*asset]
+	// inFlight counts batches under way; alone: one of them is a suspect's.
+	inFlight int
+	alone    bool
+	// failures in a row; nothing is asked of it until the pause is over.
+	failures int
+	until    time.Time
+	reason   string
+}
+
+// push is a push under way or in doubt.
+type push struct {
+	id       intent.PushID
+	target   intent.IncarnationID
+	plan     intent.Digest
+	admitted time.Time
+	budgets  []string
+	progress string
+	// doubt: its end was lost, and it may still be running.
+	doubt bool
+}
+
+// pause until the next look at an asset in which nothing new was found:
+// doubling from one second to the sweep, spread out.
+func (e *Enforcer) pause(a *asset) time.Duration {
+	pace := loop.Backoff{First: time.Second, Most: e.Limits.Sweep}
+	return loop.Jitter(pace.After(int(a.calm)+1), string(a.id), int(a.calm))
+}

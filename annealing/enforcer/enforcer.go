@@ -1,0 +1,181 @@
+// Package enforcer keeps production as intent says, one asset at a time. A
+// pass over an asset is: target, facts, decide, admit, hand to a pusher; it
+// ends with a report and never waits for a push. Passes are level-triggered:
+// they read facts and remember no events. The enforcer never touches
+// production (plugins do) and never decides what intent is. App runs one per
+// partition, under that partition's lease.
+package enforcer
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"lehr.dev/intent"
+	"lehr.dev/loop"
+	"lehr.dev/plugin"
+	"lehr.dev/schema"
+	"lehr.dev/store"
+)
+
+// Stores are the roles that the enforcer needs.
+type Stores interface {
+	store.Partitions
+	store.Snapshots
+	store.Brakes
+	store.Approvals
+	store.Journal
+	store.Reports
+	Changed() <-chan struct{}
+	// Check is store.Leases' part of that name.
+	Check(ctx context.Context, lease store.Lease) error
+}
+
+// Options of an enforcer.
+type Options struct {
+	Partition intent.PartitionID
+	Store     Stores
+	Schema    *schema.Set
+	// Plugins returns the plugin that a command line runs.
+	Plugins func(run []string) plugin.Plugin
+	Runtime loop.Runtime
+	Log     *slog.Logger
+	Limits  Limits
+}
+
+// Limits bound what an enforcer does at once, and how often.
+type Limits struct {
+	// Sweep is the longest pause between two looks at a quiet asset.
+	Sweep time.Duration
+	// FactHold is how long a difference may be relied on.
+	FactHold time.Duration
+	// Pushes in flight at once, per partition.
+	Pushes int
+	// Diffs in flight at once, in batches, per plugin.
+	Diffs int
+	// Retry is the pause after failures in a row.
+	Retry loop.Backoff
+}
+
+// DefaultLimits are fit for a partition of up to a million assets.
+func DefaultLimits() Limits {
+	return Limits{
+		Sweep:    30 * time.Second,
+		FactHold: 10 * time.Second,
+		Pushes:   512,
+		Diffs:    4,
+		Retry:    loop.Backoff{First: time.Second, Most: 5 * time.Minute},
+	}
+}
+
+// Enforcer enforces one partition.
+type Enforcer struct {
+	Options
+	lease store.Lease
+	// inbox holds steps that other goroutines hand to the owner of the state.
+	inbox *loop.Inbox[func()]
+	read  *reader
+
+	// What follows is owned by the goroutine in Run.
+	view   view
+	assets map[intent.AssetID]*asset
+	queue  loop.Queue[*asset]
+	// plugins by command line, and in the order of their first use.
+	plugins     map[string]*served
+	pluginOrder []*served
+	// troubled are the assets that are not quietly in sync.
+	troubled map[*asset]bool
+	// waiters are, by the asset waited for, those that wait for its sync.
+	waiters map[intent.AssetID][]*asset
+	// lines are, by budget key, the assets that wait for a place in it, and
+	// taken how many places pushes of this enforcer take. The key "" is the
+	// limit on all pushes.
+	lines  map[string][]*asset
+	taken  map[string]int
+	pushes uint64
+	failed error
+
+	admissions loop.Batch[admission]
+	closings   loop.Batch[closing]
+	enforced   loop.Batch[sighting]
+	reports    map[intent.AssetID]intent.Report
+	reporting  bool
+}
+
+// New returns an enforcer. It does nothing before Run.
+func New(options Options) *Enforcer {
+	const groupSize = 1024
+	return &Enforcer{
+		Options:    options,
+		inbox:      loop.NewInbox[func()](),
+		read:       &reader{store: options.Store, policies: map[intent.Digest]*policy{}},
+		assets:     map[intent.AssetID]*asset{},
+		plugins:    map[string]*served{},
+		troubled:   map[*asset]bool{},
+		waiters:    map[intent.AssetID][]*asset{},
+		lines:      map[string][]*asset{},
+		taken:      map[string]int{},
+		reports:    map[intent.AssetID]intent.Report{},
+		admissions: loop.Batch[admission]{Max: groupSize},
+		closings:   loop.Batch[closing]{Max: groupSize},
+		enforced:   loop.Batch[sighting]{Max: groupSize},
+	}
+}
+
+// Run enforces until the context ends or the lease is lost, and returns why.
+// Pushes under way when it returns are told to stop; the next holder of the
+// lease settles them.
+func (e *Enforcer) Run(ctx context.Context, lease store.Lease) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	e.lease = lease
+	if err := e.load(ctx); err != nil {
+		return err
+	}
+	e.Runtime.Go("enforcer watch", func() { e.watch(ctx) })
+	for {
+		e.Runtime.Point("enforcer step")
+		for _, step := range e.inbox.Take() {
+			step()
+		}
+		if e.failed != nil {
+			return e.failed
+		}
+		e.dispatch(ctx)
+		e.flush(ctx)
+		pause := e.queue.Next(e.Runtime.Now())
+		if err := e.Runtime.Wait(ctx, pause, e.inbox.Wake()); err != nil {
+			return err
+		}
+	}
+}
+
+// Wake asks for a look at an asset now, or at all of them when it is empty.
+func (e *Enforcer) Wake(id intent.AssetID) {
+	e.inbox.Put(func() {
+		if a, known := e.assets[id]; known {
+			e.soon(a, loop.Fresh)
+		}
+		if id == "" {
+			for _, a := range e.assets {
+				e.soon(a, loop.Fresh)
+			}
+		}
+	})
+}
+
+// watch hands every change of the store to the owner.
+func (e *Enforcer) watch(ctx context.Context) {
+	for {
+		changed := e.Store.Changed()
+		e.inbox.Put(func() { e.refresh(ctx) })
+		if e.Runtime.Wait(ctx, -1, changed) != nil {
+			return
+		}
+	}
+}
+
+// soon puts an asset in the queue for now.
+func (e *Enforcer) soon(a *asset, priority loop.Priority) {
+	e.queue.Add(a, e.Runtime.Now(), priority)
+}

@@ -1,0 +1,258 @@
+package enforcer
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"lehr.dev/annealing/check"
+	"lehr.dev/intent"
+	"lehr.dev/loop"
+	"lehr.dev/plugin"
+)
+
+// glance is one asset's part in a batch of diffs: what was asked and answered.
+type glance struct {
+	asset     *asset
+	target    intent.IncarnationID
+	effective intent.Digest
+	enforced  intent.IncarnationID
+	// alone: a suspect's batch, of which a plugin is given one at a time.
+	alone bool
+
+	mode         check.Mode
+	difference   intent.Difference
+	requirements requirements
+	// err: the intent could not be read.
+	err error
+}
+
+// dispatch takes what is due from the queue and starts diffs.
+func (e *Enforcer) dispatch(ctx context.Context) {
+	now := e.Runtime.Now()
+	for {
+		a, priority, due := e.queue.Pop(now)
+		if !due {
+			break
+		}
+		e.look(a, priority, now)
+	}
+	for _, s := range e.pluginOrder {
+		e.startDiffs(ctx, s, now)
+	}
+}
+
+// look decides whether an asset needs a diff, a pass over facts that still
+// hold, or nothing.
+func (e *Enforcer) look(a *asset, priority loop.Priority, now time.Time) {
+	target, effective, pin, found := e.target(a, now)
+	switch {
+	case a.looking || a.trouble != nil && a.admitting:
+		a.again = true
+	case a.open():
+		e.reportOpen(a, target, effective)
+	case !found && pin == nil:
+		e.forget(a)
+	case !found:
+		e.wait(a, target, effective, intent.WaitingOn{Kind: intent.WaitTarget, Reason: fmt.Sprintf("the pin asks for %s, which does not have the asset; unpin it", target)})
+	case a.kind.served == nil && a.enforced > 0:
+		e.wait(a, target, effective, intent.WaitingOn{Kind: intent.WaitPluginMissing, Reason: fmt.Sprintf("it was enforced before, and no plugin is bound to %s any more; bind one under \"plugins\" in the partition's definition", a.kind.name)})
+	case a.kind.served == nil:
+		e.report(a, intent.Report{State: intent.StateModel, Target: target, Effective: effective})
+	case e.modeNow(a) == check.Off:
+		e.report(a, intent.Report{State: intent.StateOff, Target: target, Effective: effective})
+	case a.kind.served.until.After(now):
+		e.wait(a, target, effective, intent.WaitingOn{Kind: intent.WaitPlugin, Reason: a.kind.served.reason, Until: a.kind.served.until})
+		e.queue.Add(a, a.kind.served.until, loop.Retry)
+	case priority == loop.Fresh && e.holds(a, target, effective, now):
+		e.pass(a, now)
+	default:
+		a.kind.served.ready.Add(a, now, priority)
+	}
+}
+
+// holds reports whether the last difference may still be relied on.
+func (e *Enforcer) holds(a *asset, target intent.IncarnationID, effective intent.Digest, now time.Time) bool {
+	return a.trouble != nil && a.push == nil && a.difference.Outcome == intent.Differs &&
+		a.difference.Incarnation == target && a.difference.Effective == effective &&
+		now.Sub(a.difference.At) < e.Limits.FactHold
+}
+
+// startDiffs hands what is ready to the plugin, in batches of one incarnation
+// each. A suspect goes alone, so that one asset that breaks its plugin delays
+// the others as little as can be.
+func (e *Enforcer) startDiffs(ctx context.Context, s *served, now time.Time) {
+	for s.inFlight < e.Limits.Diffs {
+		var targets []intent.IncarnationID
+		batches := map[intent.IncarnationID][]*glance{}
+		for range plugin.MaxBatch {
+			a, priority, ready := s.ready.Pop(now)
+			if !ready {
+				break
+			}
+			target, effective, _, found := e.target(a, now)
+			if e.assets[a.id] != a {
+				continue
+			}
+			if !found || a.kind.served != s || a.open() {
+				e.queue.Add(a, now, priority)
+				continue
+			}
+			g := &glance{asset: a, target: target, effective: effective}
+			if a.enforced > 0 && (!a.settled || a.enforcedAs != effective) {
+				g.enforced = intent.IncarnationID{Partition: e.Partition, Sequence: a.enforced}
+			}
+			if a.trouble != nil && a.suspect {
+				if s.alone {
+					e.queue.Add(a, now.Add(100*time.Millisecond), priority)
+					continue
+				}
+				s.alone, g.alone = true, true
+				e.startDiff(ctx, s, g.target, []*glance{g})
+				continue
+			}
+			if batches[target] == nil {
+				targets = append(targets, target)
+			}
+			batches[target] = append(batches[target], g)
+		}
+		if len(targets) == 0 {
+			return
+		}
+		for _, target := range targets {
+			e.startDiff(ctx, s, target, batches[target])
+		}
+	}
+}
+
+// startDiff asks the plugin about one batch, away from the owner.
+func (e *Enforcer) startDiff(ctx context.Context, s *served, target intent.IncarnationID, batch []*glance) {
+	s.inFlight++
+	ids := make([]intent.AssetID, len(batch))
+	for i, g := range batch {
+		g.asset.looking = true
+		g.mode = g.asset.mode
+		ids[i] = g.asset.id
+	}
+	unread := make([]bool, len(batch))
+	for i, g := range batch {
+		unread[i] = !g.asset.read
+	}
+	e.Runtime.Go("diff", func() {
+		e.Runtime.Point("diff")
+		for i, g := range batch {
+			if unread[i] {
+				g.mode, g.err = e.read.mode(ctx, target, g.asset.id)
+			}
+		}
+		differences, err := s.plugin.Diff(ctx, target, ids)
+		byAsset := make(map[intent.AssetID]intent.Difference, len(differences))
+		for _, difference := range differences {
+			byAsset[difference.Asset] = difference
+		}
+		for _, g := range batch {
+			g.difference = byAsset[g.asset.id]
+			g.difference.Incarnation, g.difference.Effective = target, g.effective
+			if g.difference.Outcome == intent.Differs {
+				g.requirements = e.read.requirements(ctx, target, g.enforced, g.asset.id)
+			}
+		}
+		e.inbox.Put(func() { e.looked(ctx, s, batch, err) })
+	})
+}
+
+// looked takes up what a batch found.
+func (e *Enforcer) looked(ctx context.Context, s *served, batch []*glance, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	now := e.Runtime.Now()
+	s.inFlight--
+	alone := len(batch) == 1
+	if batch[0].alone {
+		s.alone = false
+	}
+	if err != nil {
+		if _, down := s.plugin.Describe(); down != nil {
+			s.failures++
+			s.until, s.reason = now.Add(e.Limits.Retry.After(s.failures)), down.Error()
+		}
+	} else {
+		s.failures, s.until = 0, time.Time{}
+	}
+	for _, g := range batch {
+		a := g.asset
+		a.looking = false
+		if e.assets[a.id] != a {
+			continue
+		}
+		target, effective, _, _ := e.target(a, now)
+		moved := target != g.target || effective != g.effective
+		if a.again || moved {
+			a.again = false
+			e.soon(a, loop.Fresh)
+		}
+		switch {
+		case moved || a.open():
+		case err != nil:
+			e.unseen(a, s, err, alone, now)
+		case g.err != nil:
+			e.unread(a, g.err, now)
+		default:
+			a.read, a.mode = true, g.mode
+			e.seen(a, g, now)
+		}
+	}
+}
+
+// unseen deals with a batch that failed as a whole: each of its assets is
+// looked at alone, and one that fails alone backs off.
+func (e *Enforcer) unseen(a *asset, s *served, err error, alone bool, now time.Time) {
+	t := e.trouble(a)
+	waiting := intent.WaitingOn{Kind: intent.WaitPlugin, Reason: err.Error()}
+	switch {
+	case s.until.After(now):
+		waiting.Until = s.until
+	case alone:
+		t.failures++
+		waiting.Until = now.Add(e.Limits.Retry.After(t.failures))
+	default:
+		waiting.Until = now
+	}
+	t.suspect = true
+	e.queue.Add(a, waiting.Until, loop.Retry)
+	if alone || s.until.After(now) {
+		target, effective, _, _ := e.target(a, now)
+		e.wait(a, target, effective, waiting)
+	}
+}
+
+// unread deals with intent that cannot be read, such as a corrupt body.
+func (e *Enforcer) unread(a *asset, err error, now time.Time) {
+	t := e.trouble(a)
+	t.failures++
+	until := now.Add(e.Limits.Retry.After(t.failures))
+	target, effective, _, _ := e.target(a, now)
+	e.wait(a, target, effective, intent.WaitingOn{Kind: intent.WaitTarget, Reason: "its intent cannot be read: " + err.Error(), Until: until})
+	e.queue.Add(a, until, loop.Retry)
+}
+
+// seen takes up the difference of one asset.
+func (e *Enforcer) seen(a *asset, g *glance, now time.Time) {
+	switch {
+	case e.modeNow(a) == check.Off:
+		e.report(a, intent.Report{State: intent.StateOff, Target: g.target, Effective: g.effective})
+	case g.difference.Outcome == intent.InSync:
+		e.inSync(a, g, now)
+	case g.difference.Outcome == intent.Differs:
+		e.differs(a, g)
+		e.pass(a, now)
+	default:
+		t := e.trouble(a)
+		t.suspect, t.difference, a.seen = false, intent.Difference{}, 0
+		t.failures++
+		until := now.Add(e.Limits.Retry.After(t.failures))
+		e.wait(a, g.target, g.effective, intent.WaitingOn{Kind: intent.WaitUnknown, Reason: "the difference is unknown: " + g.difference.Reason, Until: until})
+		e.queue.Add(a, until, loop.Retry)
+	}
+}

@@ -1,0 +1,164 @@
+package enforcer
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"lehr.dev/annealing/check"
+	"lehr.dev/intent"
+	"lehr.dev/loop"
+	"lehr.dev/store"
+)
+
+// pass decides about one asset that differs, from facts alone: it makes no
+// call and waits for nothing.
+func (e *Enforcer) pass(a *asset, now time.Time) {
+	facts := e.facts(a, now)
+	decision := check.Decide(facts)
+	if a.requirements.err != nil {
+		decision.Verdicts = append(decision.Verdicts, intent.IsBroken("requirements", a.requirements.err))
+	}
+	if decision.Push() {
+		e.admit(a, facts, decision)
+		return
+	}
+	e.wait(a, a.difference.Incarnation, a.difference.Effective, decision.Waiting()...)
+	e.again(a, now)
+}
+
+// facts gathers what the checks look at.
+func (e *Enforcer) facts(a *asset, now time.Time) check.Facts {
+	facts := check.Facts{
+		Now:    now,
+		Asset:  a.id,
+		Mode:   e.modeNow(a),
+		Stop:   e.view.stop,
+		Plan:   a.difference.Plan,
+		Marked: a.requirements.marked,
+		Retry:  a.retry,
+	}
+	if hold, held := e.view.holds[a.id]; held {
+		facts.Hold = &hold
+	}
+	approval, approved := e.view.approvals[approvalOf{a.id, a.difference.Effective, a.difference.Plan.Digest()}]
+	if approved && !intent.Expired(approval.Until, now) {
+		facts.Approved, facts.ApprovedUntil = true, approval.Until
+	}
+	for _, edge := range a.requirements.order {
+		facts.Order = append(facts.Order, e.neighbour(a, edge, now))
+	}
+	return facts
+}
+
+// neighbour says whether an asset depended on is in sync at its own target.
+// When that is not known, it asks for a look; the asset is woken after it.
+func (e *Enforcer) neighbour(a *asset, edge edge, now time.Time) check.Neighbour {
+	n := check.Neighbour{Asset: edge.on, Loosened: edge.loosened}
+	b := e.assets[edge.on]
+	switch {
+	case b == nil:
+		n.InSync, n.State = edge.loosened, "not in the incarnation"
+		return n
+	case b.kind.served == nil && b.enforced == 0:
+		n.InSync = true
+		return n
+	case b.open():
+		n.State = "being pushed"
+	case b.seen != 0 && now.Sub(time.Unix(0, b.seen)) < e.Limits.FactHold:
+		n.InSync = true
+		return n
+	case b.trouble != nil && b.difference.Outcome == intent.Differs:
+		n.State = "differs from its target"
+	default:
+		n.State = "not seen in sync yet"
+		e.soon(b, loop.Fresh)
+	}
+	if !slices.Contains(e.waiters[b.id], a) {
+		e.waiters[b.id] = append(e.waiters[b.id], a)
+	}
+	return n
+}
+
+// wakeWaiters looks again at what waited for an asset.
+func (e *Enforcer) wakeWaiters(id intent.AssetID) {
+	for _, waiting := range e.waiters[id] {
+		if e.assets[waiting.id] == waiting {
+			e.soon(waiting, loop.Fresh)
+		}
+	}
+	delete(e.waiters, id)
+}
+
+// inSync records that production is as intent says.
+func (e *Enforcer) inSync(a *asset, g *glance, now time.Time) {
+	a.seen = g.difference.At.UnixNano()
+	e.soothe(a, now)
+	e.wakeWaiters(a.id)
+	report := intent.Report{
+		State: intent.StateInSync, Target: g.target, Effective: g.effective,
+		ResourceKey: g.difference.ResourceKey, Health: g.difference.Health, Unmanaged: g.difference.Unmanaged,
+	}
+	if e.modeNow(a) != check.Enforce || a.settled && a.enforcedAs == g.effective {
+		e.report(a, report)
+	} else {
+		e.enforced.Add(sighting{a, report, store.Enforced{
+			Asset: a.id, Type: a.kind.name, Effective: g.effective, Policy: e.view.policy.digest,
+			Incarnation: g.target, ResourceKey: g.difference.ResourceKey, At: now,
+		}})
+	}
+	e.again(a, now)
+}
+
+// differs takes up a difference. One against content that had been in sync
+// means that something else changed production; when that goes on, the
+// repairs slow down and the report names the fields (L10).
+func (e *Enforcer) differs(a *asset, g *glance) {
+	drifted := a.seen != 0
+	t := e.trouble(a)
+	t.suspect = false
+	if t.difference.Plan.Digest() != g.difference.Plan.Digest() || t.difference.Outcome != intent.Differs {
+		a.calm = 0
+	}
+	t.difference, t.requirements = g.difference, g.requirements
+	if drifted {
+		a.seen = 0
+		e.drifted(a, g.difference)
+	}
+}
+
+// drifted counts how often an asset was changed back, and slows down.
+func (e *Enforcer) drifted(a *asset, d intent.Difference) {
+	const memory, patience = 10 * time.Minute, 3
+	t := a.trouble
+	if d.At.Sub(t.flipped) > memory {
+		t.flips = 0
+	}
+	t.flips++
+	t.flipped = d.At
+	if t.flips <= patience {
+		return
+	}
+	var fields []string
+	for _, change := range d.Plan.Changes {
+		fields = append(fields, change.Path)
+	}
+	until := d.At.Add(e.Limits.Retry.After(t.flips - patience))
+	t.retry = &intent.WaitingOn{
+		Kind:  intent.WaitFlapping,
+		Until: until,
+		Reason: fmt.Sprintf("something else changed it back %d times within %s (fields: %s); find that writer, or hold the asset; repairing it again at %s",
+			t.flips, memory, strings.Join(fields, ", "), until.UTC().Format(time.TimeOnly)),
+	}
+}
+
+// again puts an asset that was looked at back in the queue.
+func (e *Enforcer) again(a *asset, now time.Time) {
+	due := now.Add(e.pause(a))
+	if a.trouble != nil && a.retry != nil && a.retry.Until.After(now) && a.retry.Until.Before(due) {
+		due = a.retry.Until
+	}
+	a.calm = min(a.calm+1, 20)
+	e.queue.Add(a, due, loop.Sweep)
+}

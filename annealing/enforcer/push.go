@@ -1,0 +1,182 @@
+package enforcer
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"lehr.dev/fault"
+	"lehr.dev/intent"
+	"lehr.dev/loop"
+	"lehr.dev/plugin"
+	"lehr.dev/store"
+)
+
+// closing is the end of a push, before the store.
+type closing struct {
+	asset  *asset
+	result plugin.PushResult
+	store.Closing
+}
+
+// startPush hands an admitted push to a pusher.
+func (e *Enforcer) startPush(ctx context.Context, g admission, keys []string) {
+	a := g.asset
+	e.trouble(a).push = &push{id: g.Push, target: g.Target, plan: g.Plan, admitted: g.At, budgets: keys}
+	e.reportOpen(a, g.Target, g.Effective)
+	order := plugin.Push{
+		ID: g.Push, Incarnation: g.Target, Asset: a.id, Plan: g.Plan, Base: g.Base, Token: e.lease.Epoch,
+		Permit: func(ctx context.Context, _ string) error {
+			return e.Store.Permit(ctx, e.lease, g.Push, e.Runtime.Now())
+		},
+		Progress: func(text string, resume []byte) { e.progressed(ctx, a, g.Push, text, resume) },
+	}
+	pusher := a.kind.served.plugin
+	e.Runtime.Go("push", func() {
+		e.Runtime.Point("push")
+		result := pusher.Push(ctx, order)
+		e.Runtime.Point("pushed")
+		e.inbox.Put(func() { e.pushed(ctx, a, g.Push, result) })
+	})
+}
+
+// progressed keeps what a long push reports.
+func (e *Enforcer) progressed(ctx context.Context, a *asset, id intent.PushID, text string, resume []byte) {
+	if len(resume) > 0 {
+		if err := e.Store.SaveResumeToken(ctx, e.lease, id, resume); err != nil {
+			e.Log.Warn("cannot keep a push's resume token", "asset", a.id, "push", id, "error", err)
+		}
+	}
+	e.inbox.Put(func() {
+		if a.open() && a.push.id == id {
+			a.push.progress = text
+			e.reportOpen(a, a.push.target, a.difference.Effective)
+		}
+	})
+}
+
+// pushed takes up how a push ended. One in doubt stays open until it can no
+// longer be running.
+func (e *Enforcer) pushed(ctx context.Context, a *asset, id intent.PushID, result plugin.PushResult) {
+	if result.Ending == plugin.InDoubt {
+		a.push.doubt = true
+		e.reportOpen(a, a.push.target, a.difference.Effective)
+		e.settle(ctx, a, result.Gone)
+		return
+	}
+	e.closings.Add(closing{a, result, store.Closing{
+		Push: id, Ending: string(result.Ending), Reason: result.Reason, At: e.Runtime.Now(),
+	}})
+}
+
+// settle waits, away from the owner, until a push in doubt can no longer be
+// running: its plugin is gone, or permit and lock delay have passed. Then the
+// journal lets go of it, and the next look tells what production is.
+func (e *Enforcer) settle(ctx context.Context, a *asset, gone <-chan struct{}) {
+	delay := time.Duration(-1)
+	if gone == nil {
+		delay = e.lockDelay(a.kind)
+	}
+	id := a.push.id
+	e.Runtime.Go("settle", func() {
+		if e.Runtime.Wait(ctx, delay, gone) != nil {
+			return
+		}
+		e.Runtime.Point("settled")
+		e.inbox.Put(func() {
+			e.closings.Add(closing{a, plugin.PushResult{Ending: settledEnding}, store.Closing{
+				Push: id, Ending: string(settledEnding), Reason: "it was cut off; production is looked at again", At: e.Runtime.Now(),
+			}})
+		})
+	})
+}
+
+// settledEnding closes a push whose end was lost.
+const settledEnding plugin.Ending = "settled"
+
+// startClosings hands a group of ends to the store.
+func (e *Enforcer) startClosings(ctx context.Context) {
+	group := e.closings.Take()
+	if group == nil {
+		return
+	}
+	e.Runtime.Go("close", func() {
+		e.Runtime.Point("close")
+		closings := make([]store.Closing, len(group))
+		for i := range group {
+			closings[i] = group[i].Closing
+		}
+		err := e.Store.ClosePushes(ctx, e.lease, closings)
+		e.Runtime.Point("closed")
+		e.inbox.Put(func() { e.closed(ctx, group, err) })
+	})
+}
+
+// closed lets assets go on after their pushes ended for good.
+func (e *Enforcer) closed(ctx context.Context, group []closing, err error) {
+	if fault.Is(err, fault.Conflict) {
+		e.failed = err
+		return
+	}
+	if err != nil {
+		e.Log.Error("cannot close pushes in the journal; trying again", "pushes", len(group), "error", err)
+		e.later(ctx, time.Second, func() {
+			e.closings.Add(group...)
+			e.closings.Done()
+		})
+		return
+	}
+	e.closings.Done()
+	for _, c := range group {
+		if c.asset.open() && c.asset.push.id == c.Push {
+			e.release(c.asset.push.budgets)
+			c.asset.push = nil
+			e.ended(c.asset, c)
+		}
+	}
+}
+
+// ended draws the lesson from a push and looks at production again: a push is
+// believed only after the next diff.
+func (e *Enforcer) ended(a *asset, c closing) {
+	t, now := a.trouble, e.Runtime.Now()
+	t.note = fmt.Sprintf("push %s %s", c.Push, c.Ending)
+	if c.Reason != "" {
+		t.note += ": " + c.Reason
+	}
+	t.difference, a.calm = intent.Difference{}, 0
+	switch c.result.Ending {
+	case plugin.Failed:
+		e.backOff(a, c.Reason, c.result.Retryable, now)
+	case plugin.Stale:
+		// Once is the race that it is made for; again and again is not.
+		if t.failures++; t.failures > 1 {
+			e.backOff(a, "the plan moved while it was pushed: "+c.Reason, true, now)
+		}
+	case plugin.Pushed:
+		// Counted as a failure until a diff shows that it took effect.
+		e.backOff(a, "the plugin reported success, but production still differs", true, now)
+	}
+	if a.effective.IsZero() && len(e.view.pins[a.id]) == 0 {
+		e.forget(a)
+		return
+	}
+	e.soon(a, loop.Fresh)
+}
+
+// backOff makes the retry check wait after a push that did not help.
+func (e *Enforcer) backOff(a *asset, reason string, retryable bool, now time.Time) {
+	t := a.trouble
+	t.failures++
+	steps := t.failures
+	if !retryable {
+		const harder = 2
+		steps += harder
+	}
+	until := now.Add(loop.Jitter(e.Limits.Retry.After(steps), string(a.id), t.failures))
+	t.retry = &intent.WaitingOn{
+		Kind:   intent.WaitBackoff,
+		Until:  until,
+		Reason: fmt.Sprintf("push %d failed: %s; trying again at %s", t.failures, reason, until.UTC().Format(time.TimeOnly)),
+	}
+}

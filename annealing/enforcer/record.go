@@ -1,0 +1,185 @@
+package enforcer
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"lehr.dev/fault"
+	"lehr.dev/intent"
+	"lehr.dev/plugin"
+	"lehr.dev/store"
+)
+
+// sighting is an asset seen in sync, before the store.
+type sighting struct {
+	asset  *asset
+	report intent.Report
+	store.Enforced
+}
+
+// wait reports that an asset is not acted on, and why.
+func (e *Enforcer) wait(a *asset, target intent.IncarnationID, effective intent.Digest, waiting ...intent.WaitingOn) {
+	report := intent.Report{State: intent.StateWaiting, Target: target, Effective: effective, Waiting: waiting}
+	if a.trouble != nil && a.difference.Outcome == intent.Differs && a.difference.Effective == effective {
+		d := a.difference
+		report.Plan, report.PlanDigest = d.Plan, d.Plan.Digest()
+		report.ResourceKey, report.Health, report.Unmanaged = d.ResourceKey, d.Health, d.Unmanaged
+	}
+	e.report(a, report)
+}
+
+// reportOpen reports a push under way, or one in doubt.
+func (e *Enforcer) reportOpen(a *asset, target intent.IncarnationID, effective intent.Digest) {
+	if a.push.doubt {
+		e.report(a, intent.Report{State: intent.StateWaiting, Target: target, Effective: effective, Push: a.push.id, Waiting: []intent.WaitingOn{{
+			Kind:   intent.WaitSettling,
+			Reason: fmt.Sprintf("push %s of %s may still be running: its end was lost; looking again once that is impossible", a.push.id, a.push.target),
+		}}})
+		return
+	}
+	report := intent.Report{State: intent.StatePushing, Target: target, Effective: effective, Push: a.push.id}
+	if a.difference.Outcome == intent.Differs {
+		report.Plan, report.PlanDigest, report.ResourceKey = a.difference.Plan, a.push.plan, a.difference.ResourceKey
+		report.Health = a.difference.Health
+	}
+	report.PushNote = a.push.progress
+	e.report(a, report)
+}
+
+// report stores the outcome of a pass, unless it says nothing new.
+func (e *Enforcer) report(a *asset, report intent.Report) {
+	report.Partition, report.Asset, report.Type, report.At = e.Partition, a.id, a.kind.name, e.Runtime.Now()
+	if pins := e.view.pins[a.id]; len(pins) > 0 {
+		if _, pin := intent.Target(e.view.head, false, pins, report.At); pin != nil {
+			report.Pinned = fmt.Sprintf("pinned to %s by %s: %s", pin.Incarnation, pin.Holder.Name, pin.Reason)
+		}
+	}
+	if report.PushNote == "" && a.trouble != nil && report.State != intent.StateInSync {
+		report.PushNote = a.note
+	}
+	if a.kind.served != nil && report.State != intent.StateInSync {
+		report.Guarantee = string(guarantee(a.kind))
+	}
+	if report.Key() == a.reported {
+		delete(e.reports, a.id)
+		return
+	}
+	e.reports[a.id] = report
+}
+
+func guarantee(k *kind) plugin.Guarantee {
+	description, err := k.served.plugin.Describe()
+	if err == nil {
+		for _, served := range description.Types {
+			if served.Type == k.name {
+				return served.Guarantee
+			}
+		}
+	}
+	return ""
+}
+
+// flush starts the store's writes that wait: each kind in groups of its own.
+func (e *Enforcer) flush(ctx context.Context) {
+	e.startAdmissions(ctx)
+	e.startClosings(ctx)
+	e.startSightings(ctx)
+	e.startReports(ctx)
+}
+
+// startSightings stores what was seen in sync, with its claims.
+func (e *Enforcer) startSightings(ctx context.Context) {
+	group := e.enforced.Take()
+	if group == nil {
+		return
+	}
+	e.Runtime.Go("enforced", func() {
+		records := make([]store.Enforced, len(group))
+		for i := range group {
+			records[i] = group[i].Enforced
+		}
+		e.Runtime.Point("save enforced")
+		claimed, err := e.Store.SaveEnforced(ctx, e.lease, records)
+		e.inbox.Put(func() { e.sighted(group, claimed, err) })
+	})
+}
+
+// sighted takes up stored sightings. An asset whose resource belongs to
+// another waits for that other to let go.
+func (e *Enforcer) sighted(group []sighting, claimed map[intent.AssetID]store.Claim, err error) {
+	e.enforced.Done()
+	if fault.Is(err, fault.Conflict) {
+		e.failed = err
+		return
+	}
+	if err != nil {
+		e.Log.Warn("cannot record what is in sync; the next look tries again", "assets", len(group), "error", err)
+		return
+	}
+	for _, s := range group {
+		a := s.asset
+		if e.assets[a.id] != a {
+			continue
+		}
+		if claim, taken := claimed[a.id]; taken {
+			e.wait(a, s.report.Target, s.report.Effective, intent.WaitingOn{
+				Kind:   intent.WaitClaim,
+				Reason: fmt.Sprintf("resource %s belongs to asset %s of partition %s; two assets may not manage one resource", claim.Key, claim.Asset, claim.Partition),
+			})
+			continue
+		}
+		a.enforced, a.enforcedAs = s.Incarnation.Sequence, s.Effective
+		a.settled = s.Policy == e.view.policy.digest
+		if !a.open() && a.seen != 0 {
+			e.report(a, s.report)
+		}
+	}
+}
+
+// startReports stores the newest report of each asset.
+func (e *Enforcer) startReports(ctx context.Context) {
+	if e.reporting || len(e.reports) == 0 {
+		return
+	}
+	e.reporting = true
+	group := slices.SortedFunc(maps.Values(e.reports), func(a, b intent.Report) int { return strings.Compare(string(a.Asset), string(b.Asset)) })
+	clear(e.reports)
+	for i := range group {
+		if a := e.assets[group[i].Asset]; a != nil {
+			group[i].Next = e.queue.Due(a)
+		}
+	}
+	e.Runtime.Go("reports", func() {
+		e.Runtime.Point("save reports")
+		err := e.Store.SaveReports(ctx, e.lease, group)
+		e.inbox.Put(func() { e.reported(ctx, group, err) })
+	})
+}
+
+// reported remembers what was stored, so that a quiet fleet writes nothing.
+func (e *Enforcer) reported(ctx context.Context, group []intent.Report, err error) {
+	if fault.Is(err, fault.Conflict) {
+		e.failed = err
+		return
+	}
+	if err != nil {
+		e.Log.Warn("cannot store reports; trying again", "reports", len(group), "error", err)
+		for _, report := range group {
+			if _, newer := e.reports[report.Asset]; !newer {
+				e.reports[report.Asset] = report
+			}
+		}
+		e.later(ctx, time.Second, func() { e.reporting = false })
+		return
+	}
+	e.reporting = false
+	for _, report := range group {
+		if a := e.assets[report.Asset]; a != nil {
+			a.reported = report.Key()
+		}
+	}
+}

@@ -1,0 +1,426 @@
+package enforcer
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"lehr.dev/annealing/check"
+	"lehr.dev/fault"
+	"lehr.dev/intent"
+	"lehr.dev/loop"
+	"lehr.dev/plugin"
+	"lehr.dev/store"
+)
+
+// view is the intent side of the world as last read from the store.
+type view struct {
+	head      intent.IncarnationID
+	revision  uint64
+	policy    *policy
+	kinds     map[intent.TypeName]*kind
+	pins      map[intent.AssetID][]intent.Pin
+	pinned    map[pinnedAt]intent.Member
+	holds     map[intent.AssetID]intent.Hold
+	approvals map[approvalOf]store.Approval
+	stop      *intent.Stop
+}
+
+type pinnedAt struct {
+	asset    intent.AssetID
+	sequence intent.Sequence
+}
+
+type approvalOf struct {
+	asset     intent.AssetID
+	effective intent.Digest
+	plan      intent.Digest
+}
+
+const pageSize = 5000
+
+// load reads everything once, and takes up the pushes that an earlier holder
+// of the lease left open.
+func (e *Enforcer) load(ctx context.Context) error {
+	if err := e.update(ctx); err != nil {
+		return err
+	}
+	for page := (intent.AssetID)(""); ; {
+		records, err := e.Store.EnforcedPage(ctx, e.Partition, page, pageSize)
+		if err != nil {
+			return err
+		}
+		for _, record := range records {
+			page = record.Asset
+			if a := e.assets[record.Asset]; a != nil {
+				a.enforced, a.enforcedAs = record.Incarnation.Sequence, record.Effective
+				a.settled = record.Policy == e.view.policy.digest
+			}
+		}
+		if len(records) < pageSize {
+			break
+		}
+	}
+	for page := (intent.AssetID)(""); ; {
+		reports, err := e.Store.ListReports(ctx, e.Partition, store.ReportFilter{After: page, Limit: pageSize})
+		if err != nil {
+			return err
+		}
+		for _, report := range reports {
+			page = report.Asset
+			if a := e.assets[report.Asset]; a != nil {
+				a.reported = report.Key()
+			}
+		}
+		if len(reports) < pageSize {
+			break
+		}
+	}
+	// What is not known to have been enforced goes before the sweep.
+	for _, a := range e.assets {
+		if a.enforcedAs != a.effective {
+			e.soon(a, loop.Fresh)
+		}
+	}
+	return e.inherit(ctx)
+}
+
+// refresh reads what changed. When the store cannot be read now, what is
+// known stays, and admission will refuse what has become stale.
+func (e *Enforcer) refresh(ctx context.Context) {
+	err := e.update(ctx)
+	switch {
+	case err == nil || ctx.Err() != nil:
+	case fault.Is(err, fault.Conflict):
+		e.failed = err
+	default:
+		e.Log.Warn("cannot read the partition; trying again", "partition", e.Partition, "error", err)
+		e.later(ctx, time.Second, func() { e.refresh(ctx) })
+	}
+}
+
+// later runs a step after a pause.
+func (e *Enforcer) later(ctx context.Context, pause time.Duration, step func()) {
+	e.Runtime.Go("enforcer later", func() {
+		if e.Runtime.Wait(ctx, pause, nil) == nil {
+			e.inbox.Put(step)
+		}
+	})
+}
+
+// update brings the view up to the store's revision and wakes what it touches.
+func (e *Enforcer) update(ctx context.Context) error {
+	if err := e.Store.Check(ctx, e.lease); err != nil {
+		return err
+	}
+	partition, err := e.Store.Partition(ctx, e.Partition)
+	if err != nil {
+		return err
+	}
+	if partition.Revision == e.view.revision && e.view.policy != nil {
+		return nil
+	}
+	next := view{head: partition.Head, revision: partition.Revision, stop: partition.Stop}
+	if err := e.readBrakes(ctx, &next); err != nil {
+		return err
+	}
+	if err := e.readPolicy(ctx, &next); err != nil {
+		return err
+	}
+	changed, err := e.headChanges(ctx, e.view.head, next.head)
+	if err != nil {
+		return err
+	}
+	before := e.view
+	e.view = next
+	priority := loop.Fresh
+	if before.policy == nil {
+		priority = loop.Sweep
+	}
+	e.applyHead(changed, priority)
+	e.applyKinds(before)
+	e.applyPins(before)
+	e.wakeTroubled()
+	return nil
+}
+
+// readBrakes reads pins, holds, approvals and stops.
+func (e *Enforcer) readBrakes(ctx context.Context, next *view) error {
+	pins, err := e.Store.Pins(ctx, e.Partition)
+	if err != nil {
+		return err
+	}
+	next.pins, next.pinned = map[intent.AssetID][]intent.Pin{}, map[pinnedAt]intent.Member{}
+	for _, pin := range pins {
+		next.pins[pin.Asset] = append(next.pins[pin.Asset], pin)
+		member, err := e.Store.Member(ctx, pin.Incarnation, pin.Asset)
+		if err != nil && !fault.Is(err, fault.NotFound) {
+			return err
+		}
+		if err == nil {
+			next.pinned[pinnedAt{pin.Asset, pin.Incarnation.Sequence}] = member
+		}
+	}
+	holds, err := e.Store.Holds(ctx, e.Partition)
+	if err != nil {
+		return err
+	}
+	next.holds = map[intent.AssetID]intent.Hold{}
+	for _, hold := range holds {
+		next.holds[hold.Asset] = hold
+	}
+	approvals, err := e.Store.Approvals(ctx, e.Partition)
+	if err != nil {
+		return err
+	}
+	next.approvals = map[approvalOf]store.Approval{}
+	for _, approval := range approvals {
+		next.approvals[approvalOf{approval.Asset, approval.Effective, approval.Plan}] = approval
+	}
+	return nil
+}
+
+// readPolicy reads head's policy and works out what it says of each type.
+func (e *Enforcer) readPolicy(ctx context.Context, next *view) (err error) {
+	next.policy = &policy{}
+	if !next.head.IsZero() {
+		if next.policy, err = e.read.policy(ctx, next.head); err != nil {
+			return err
+		}
+	}
+	if e.view.policy != nil && e.view.policy.digest == next.policy.digest {
+		next.kinds = e.view.kinds
+		return nil
+	}
+	next.kinds = map[intent.TypeName]*kind{}
+	for _, binding := range next.policy.Plugins {
+		name := intent.TypeName(binding.Type)
+		next.kinds[name] = &kind{name: name, served: e.served(binding.Run)}
+	}
+	return nil
+}
+
+// served returns the plugin of a command line, the same one each time.
+func (e *Enforcer) served(run []string) *served {
+	key := strings.Join(run, "\x00")
+	if known := e.plugins[key]; known != nil {
+		return known
+	}
+	e.plugins[key] = &served{plugin: e.Plugins(run)}
+	e.pluginOrder = append(e.pluginOrder, e.plugins[key])
+	return e.plugins[key]
+}
+
+// kindOf returns what head's policy says of a type: a type without a plugin
+// is a model type.
+func (v *view) kindOf(name intent.TypeName) *kind {
+	k := v.kinds[name]
+	if k == nil {
+		k = &kind{name: name}
+		v.kinds[name] = k
+	}
+	if k.mode == "" {
+		k.mode = stricter(modeOf(v.policy.GetMode()), modeOf(v.policy.GetTypeModes()[string(name)]))
+	}
+	return k
+}
+
+// headChanges lists how the membership differs between two heads.
+func (e *Enforcer) headChanges(ctx context.Context, from, to intent.IncarnationID) ([]store.Change, error) {
+	if from == to {
+		return nil, nil
+	}
+	var all []store.Change
+	for after := (intent.AssetID)(""); ; {
+		page, err := e.Store.Changes(ctx, from, to, after, pageSize)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page...)
+		if len(page) < pageSize {
+			return all, nil
+		}
+		after = page[len(page)-1].Asset
+	}
+}
+
+// applyHead takes over members of a new head and wakes what changed.
+func (e *Enforcer) applyHead(changes []store.Change, priority loop.Priority) {
+	for _, change := range changes {
+		a := e.assets[change.Asset]
+		if change.After == nil {
+			if a != nil {
+				e.drop(a)
+			}
+			continue
+		}
+		if a == nil {
+			a = &asset{id: change.Asset}
+			e.assets[a.id] = a
+		}
+		a.kind = e.view.kindOf(change.After.Type)
+		if a.effective != change.After.Effective {
+			a.effective = change.After.Effective
+			e.renew(a)
+		}
+		e.soon(a, priority)
+	}
+}
+
+// renew starts an asset afresh after its intent changed: what failed before
+// says nothing of the new content.
+func (e *Enforcer) renew(a *asset) {
+	a.read, a.mode, a.calm, a.seen = false, "", 0, 0
+	if a.trouble != nil {
+		*a.trouble = trouble{push: a.push, admitting: a.admitting, note: a.note}
+	}
+}
+
+// drop takes an asset that left head out of the loop. Production keeps what
+// it has: absence never deletes (S5).
+func (e *Enforcer) drop(a *asset) {
+	a.effective = intent.Digest{}
+	if len(e.view.pins[a.id]) > 0 || a.open() {
+		e.renew(a)
+		e.soon(a, loop.Fresh)
+		return
+	}
+	e.forget(a)
+}
+
+// forget ends the loop of an asset that intent does not name any more.
+func (e *Enforcer) forget(a *asset) {
+	e.queue.Remove(a)
+	delete(e.assets, a.id)
+	delete(e.troubled, a)
+	e.wakeWaiters(a.id)
+	e.report(a, intent.Report{State: intent.StateGone, Target: e.view.head})
+}
+
+// applyKinds takes over a changed policy: modes, plugins, requirements.
+func (e *Enforcer) applyKinds(before view) {
+	if before.policy == nil || before.policy.digest == e.view.policy.digest {
+		return
+	}
+	for _, a := range e.assets {
+		a.kind = e.view.kindOf(a.kind.name)
+		a.settled = false
+		e.soon(a, loop.Fresh)
+	}
+}
+
+// applyPins wakes assets whose pins changed, now and when a pin ends.
+func (e *Enforcer) applyPins(before view) {
+	for id := range before.pins {
+		if !slices.Equal(before.pins[id], e.view.pins[id]) {
+			e.repinned(id)
+		}
+	}
+	for id, pins := range e.view.pins {
+		if !slices.Equal(before.pins[id], pins) {
+			e.repinned(id)
+		}
+		for _, pin := range pins {
+			if a := e.assets[id]; a != nil && !pin.Until.IsZero() {
+				e.queue.Add(a, pin.Until, loop.Fresh)
+			}
+		}
+	}
+}
+
+func (e *Enforcer) repinned(id intent.AssetID) {
+	a := e.assets[id]
+	if a == nil {
+		for _, pin := range e.view.pins[id] {
+			if member, known := e.view.pinned[pinnedAt{id, pin.Incarnation.Sequence}]; known {
+				a = &asset{id: id, kind: e.view.kindOf(member.Type)}
+				e.assets[id] = a
+			}
+		}
+		if a == nil {
+			return
+		}
+	}
+	e.renew(a)
+	e.soon(a, loop.Fresh)
+}
+
+// wakeTroubled looks again at what waits: a hold, an approval, a stop or a
+// policy may have changed.
+func (e *Enforcer) wakeTroubled() {
+	for a := range e.troubled {
+		e.soon(a, loop.Fresh)
+	}
+	for id, hold := range e.view.holds {
+		if a := e.assets[id]; a != nil && !hold.Until.IsZero() {
+			e.queue.Add(a, hold.Until, loop.Fresh)
+		}
+	}
+}
+
+// target of an asset now: the incarnation, the effective digest there and the
+// pin that chose it, if any. Not found: it has none.
+func (e *Enforcer) target(a *asset, now time.Time) (id intent.IncarnationID, effective intent.Digest, pin *intent.Pin, found bool) {
+	id, pin = intent.Target(e.view.head, false, e.view.pins[a.id], now)
+	if pin == nil {
+		return id, a.effective, nil, !a.effective.IsZero()
+	}
+	member, found := e.view.pinned[pinnedAt{a.id, id.Sequence}]
+	return id, member.Effective, pin, found
+}
+
+// inherit takes up pushes that an earlier holder of the lease left open. Each
+// may still be running until its plugin is known to be gone, or until permit
+// and lock delay have passed.
+func (e *Enforcer) inherit(ctx context.Context) error {
+	open, err := e.Store.OpenPushes(ctx, e.Partition)
+	if err != nil {
+		return err
+	}
+	for _, left := range open {
+		a := e.assets[left.Asset]
+		if a == nil {
+			member, err := e.Store.Member(ctx, left.Target, left.Asset)
+			if err != nil {
+				return err
+			}
+			a = &asset{id: left.Asset, kind: e.view.kindOf(member.Type)}
+			e.assets[left.Asset] = a
+		}
+		e.trouble(a).push = &push{id: left.Push, target: left.Target, plan: left.Plan, admitted: left.Admitted, doubt: true}
+		e.settle(ctx, a, e.goneBefore(a))
+	}
+	return nil
+}
+
+// goneBefore returns a channel that closes when no older process of the
+// asset's plugin can be running; nil when only time tells.
+func (e *Enforcer) goneBefore(a *asset) <-chan struct{} {
+	if a.kind.served == nil {
+		return nil
+	}
+	if lone, ok := a.kind.served.plugin.(interface{ Alone() <-chan struct{} }); ok {
+		return lone.Alone()
+	}
+	return nil
+}
+
+// lockDelay is D + E + a margin: after it a push without permits is over.
+func (e *Enforcer) lockDelay(k *kind) time.Duration {
+	const longestAllowed = 10 * time.Minute
+	effect := longestAllowed
+	if k.served != nil {
+		if description, err := k.served.plugin.Describe(); err == nil {
+			for _, served := range description.Types {
+				if served.Type == k.name {
+					effect = served.LongestEffect
+				}
+			}
+		}
+	}
+	return plugin.PermitPeriod + effect + plugin.LockDelayMargin
+}
+
+// modeNow is the mode in force for an asset.
+func (e *Enforcer) modeNow(a *asset) check.Mode { return stricter(a.kind.mode, a.mode) }

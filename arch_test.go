@@ -1,0 +1,181 @@
+// Package lehr holds the tests of the house: which room may import which.
+package lehr
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "lehr.dev/"
+
+// ground is imported by everything and imports only itself and gen.
+var ground = []string{"intent", "schema", "fault", "loop"}
+
+// rule says what the packages under some folders may not import, and why.
+type rule struct {
+	name string
+	// from and never are folders; a folder covers what lies below it.
+	from, never []string
+	// except are folders that never does not cover.
+	except []string
+	reason string
+}
+
+var rules = []rule{
+	{
+		name: "the ground stands on nothing of ours", from: ground,
+		never: []string{""}, except: append([]string{"gen"}, ground...),
+		reason: "everything imports the ground, so an import upwards is a circle waiting to happen",
+	},
+	{
+		name: "pure packages import only the ground", from: []string{"annealing/check", "annealing/explain"},
+		never: []string{""}, except: append([]string{"gen"}, ground...),
+		reason: "they take values and now, and return values: no clock, store or network",
+	},
+	{
+		name: "pure packages do no I/O", from: []string{"intent", "annealing/check", "annealing/explain"},
+		never:  []string{"!os", "!net", "!net/http", "!database/sql", "!math/rand", "!math/rand/v2", "!os/exec"},
+		reason: "a rule that can be replayed is a rule that can be tested",
+	},
+	{
+		name: "saying never imports doing", from: []string{"prodspec"}, never: []string{"annealing", "plugin", "plugins"},
+		reason: "intent is made without looking at production; they meet in the ground and store",
+	},
+	{
+		name: "doing never imports saying", from: []string{"annealing"}, never: []string{"prodspec", "plugins"},
+		reason: "the enforcer has no say in what intent is",
+	},
+	{
+		name:   "only app, the command and tests know concrete stores and remotes",
+		from:   []string{""},
+		except: []string{},
+		never:  []string{"store/sqlite", "plugin/remote"},
+		reason: "actors take roles, so that another engine, or a simulator, can stand in",
+	},
+	{
+		name: "cli knows the server only through client", from: []string{"cli"},
+		never:  []string{"server", "app", "store", "prodspec", "annealing", "plugin"},
+		reason: "what the command line shows, any client can get",
+	},
+	{
+		name: "plugins use the SDK and their provider, nothing else", from: []string{"plugins"},
+		never: []string{""}, except: []string{"plugin/serve", "gen", "intent", "fault", "plugin", "plugins"},
+		reason: "a plugin is a small program with a life cycle of its own",
+	},
+	{
+		name: "nothing imports app but the command and the benchmarks", from: []string{""}, never: []string{"app"},
+		reason: "app is the wiring, at the top",
+	},
+}
+
+// exempt lists the importers that a rule with an empty from leaves alone.
+var exempt = map[string][]string{
+	"only app, the command and tests know concrete stores and remotes": {"app", "cmd", "bench", "store/sqlite", "plugin/remote", "plugin/plugintest", "demo"},
+	"nothing imports app but the command and the benchmarks":           {"app", "cmd", "bench", "demo"},
+}
+
+func TestImports(t *testing.T) {
+	imports := readImports(t)
+	for _, r := range rules {
+		for _, from := range slices.Sorted(maps.Keys(imports)) {
+			if !covers(r.from, from) || covers(exempt[r.name], from) {
+				continue
+			}
+			for _, to := range imports[from] {
+				if forbidden(r, from, to) {
+					t.Errorf("%s imports %s: %s, because %s", from, to, r.name, r.reason)
+				}
+			}
+		}
+	}
+}
+
+func TestPackageNamesAreUnique(t *testing.T) {
+	seen := map[string]string{}
+	for _, dir := range slices.Sorted(maps.Keys(readImports(t))) {
+		name := path.Base(dir)
+		if strings.HasPrefix(dir, "gen/") || strings.HasPrefix(dir, "cmd/") || dir == "." || isMain(t, dir) {
+			continue
+		}
+		if other, taken := seen[name]; taken {
+			t.Errorf("packages %s and %s have one name: importers would need an alias", other, dir)
+		}
+		seen[name] = dir
+	}
+}
+
+func forbidden(r rule, from, to string) bool {
+	own, isOurs := strings.CutPrefix(to, module)
+	for _, never := range r.never {
+		if outside, ok := strings.CutPrefix(never, "!"); ok {
+			if to == outside {
+				return true
+			}
+			continue
+		}
+		if isOurs && covers([]string{never}, own) && !covers(r.except, own) && own != from {
+			return true
+		}
+	}
+	return false
+}
+
+// covers reports whether a folder is one of, or below one of, the folders.
+func covers(folders []string, dir string) bool {
+	return slices.ContainsFunc(folders, func(folder string) bool {
+		return folder == "" || dir == folder || strings.HasPrefix(dir, folder+"/")
+	})
+}
+
+// readImports returns the imports of every package, tests left out.
+func readImports(t *testing.T) map[string][]string {
+	t.Helper()
+	imports := map[string][]string{}
+	err := fs.WalkDir(os.DirFS("."), ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && (name == ".git" || entry.Name() == "testdata" || name == "bin") {
+			return fs.SkipDir
+		}
+		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		dir := path.Dir(name)
+		imports[dir] = append(imports[dir], []string{}...)
+		for _, spec := range file.Imports {
+			to, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return err
+			}
+			imports[dir] = append(imports[dir], to)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return imports
+}
+
+func isMain(t *testing.T, dir string) bool {
+	t.Helper()
+	packages, err := parser.ParseDir(token.NewFileSet(), dir, nil, parser.PackageClauseOnly)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, is := packages["main"]
+	return is
+}
