@@ -24,11 +24,14 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// WebService is a frontend that runs in some clusters on this machine.
+// WebService is a frontend that runs in some clusters on this machine. An
+// empty manifest is a service without clusters: valid, and what the guards
+// against removing too much are there for.
 type WebService struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Service string                 `protobuf:"bytes,1,opt,name=service" json:"service,omitempty"`
-	// The program's path, and its arguments; see lehr.process.v1.Job.
+	// The program's absolute path, in which "{version}" stands for the version,
+	// and its arguments; see lehr.process.v1.Job.
 	Binary        string                `protobuf:"bytes,2,opt,name=binary" json:"binary,omitempty"`
 	Args          []string              `protobuf:"bytes,3,rep,name=args" json:"args,omitempty"`
 	Env           map[string]string     `protobuf:"bytes,4,rep,name=env" json:"env,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -183,14 +186,14 @@ var File_lehr_model_v1_web_service_proto protoreflect.FileDescriptor
 
 const file_lehr_model_v1_web_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1flehr/model/v1/web_service.proto\x12\rlehr.model.v1\x1a\x1bbuf/validate/validate.proto\"\xf1\x03\n" +
+	"\x1flehr/model/v1/web_service.proto\x12\rlehr.model.v1\x1a\x1bbuf/validate/validate.proto\"\x9b\x05\n" +
 	"\n" +
-	"WebService\x125\n" +
-	"\aservice\x18\x01 \x01(\tB\x1b\xbaH\x18r\x162\x14^[a-z0-9][a-z0-9-]*$R\aservice\x12\x1f\n" +
-	"\x06binary\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x06binary\x12\x12\n" +
+	"WebService\x128\n" +
+	"\aservice\x18\x01 \x01(\tB\x1e\xbaH\x1b\xd8\x01\x01r\x162\x14^[a-z0-9][a-z0-9-]*$R\aservice\x12\x16\n" +
+	"\x06binary\x18\x02 \x01(\tR\x06binary\x12\x12\n" +
 	"\x04args\x18\x03 \x03(\tR\x04args\x124\n" +
-	"\x03env\x18\x04 \x03(\v2\".lehr.model.v1.WebService.EnvEntryR\x03env\x12!\n" +
-	"\aversion\x18\x05 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\aversion\x12=\n" +
+	"\x03env\x18\x04 \x03(\v2\".lehr.model.v1.WebService.EnvEntryR\x03env\x12\x18\n" +
+	"\aversion\x18\x05 \x01(\tR\aversion\x12=\n" +
 	"\bclusters\x18\x06 \x03(\v2!.lehr.model.v1.WebService.ClusterR\bclusters\x1a6\n" +
 	"\bEnvEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
@@ -198,8 +201,9 @@ const file_lehr_model_v1_web_service_proto_rawDesc = "" +
 	"\aCluster\x12/\n" +
 	"\x04name\x18\x01 \x01(\tB\x1b\xbaH\x18r\x162\x14^[a-z0-9][a-z0-9-]*$R\x04name\x12%\n" +
 	"\breplicas\x18\x02 \x01(\rB\t\xbaH\x06*\x04\x18d(\x01R\breplicas\x12)\n" +
-	"\tbase_port\x18\x03 \x01(\rB\f\xbaH\t*\a\x18\xe8\xfb\x03(\x80\bR\bbasePort\x12\x18\n" +
-	"\aversion\x18\x04 \x01(\tR\aversionB)Z\"lehr.dev/gen/lehr/model/v1;modelpb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
+	"\tbase_port\x18\x03 \x01(\rB\f\xbaH\t*\a\x18\xf4\xf7\x03(\x80\bR\bbasePort\x12\x18\n" +
+	"\aversion\x18\x04 \x01(\tR\aversion:\xb6\x01\xbaH\xb2\x01\x1a\xaf\x01\n" +
+	"\x14web_service.complete\x129a service with clusters needs service, binary and version\x1a\\this.clusters.size() == 0 || (this.service != '' && this.binary != '' && this.version != '')B)Z\"lehr.dev/gen/lehr/model/v1;modelpb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
 
 var (
 	file_lehr_model_v1_web_service_proto_rawDescOnce sync.Once
