@@ -45,24 +45,30 @@ func (s *Server) ListAssets(ctx context.Context, request *apipb.ListAssetsReques
 	if err != nil {
 		return nil, err
 	}
-	response := &apipb.ListAssetsResponse{Incarnation: id.String(), Assets: each(members, toAsset)}
+	response := &apipb.ListAssetsResponse{Incarnation: id.String()}
 	if len(members) == limit {
 		response.Next = string(members[limit-1].Asset)
 	}
-	for _, asset := range response.Assets {
-		report, err := s.report(ctx, id.Partition, intent.AssetID(asset.Id))
+	for _, member := range members {
+		report, err := s.report(ctx, id.Partition, member.Asset)
 		if err != nil {
 			return nil, err
 		}
-		if report != nil {
-			asset.State = string(report.State)
-		}
+		response.Assets = append(response.Assets, toAsset(id.Partition, member, report))
 	}
 	return response, nil
 }
 
-func toAsset(m intent.Member) *apipb.Asset {
-	return &apipb.Asset{Id: string(m.Asset), Type: string(m.Type), Digest: toDigest(m.Digest), Effective: toDigest(m.Effective)}
+func toAsset(partition intent.PartitionID, m intent.Member, report *intent.Report) *apipb.Asset {
+	asset := &apipb.Asset{
+		Id: string(m.Asset), Type: string(m.Type), Digest: toDigest(m.Digest), Effective: toDigest(m.Effective),
+		Since: toIncarnationID(intent.IncarnationID{Partition: partition, Sequence: m.Since}),
+	}
+	if report != nil {
+		asset.State = string(report.State)
+		asset.Current = report.Effective == m.Effective || report.Pinned != "" || report.State == intent.StateModel
+	}
+	return asset
 }
 
 func (s *Server) GetAsset(ctx context.Context, request *apipb.GetAssetRequest) (*apipb.GetAssetResponse, error) {
@@ -78,8 +84,14 @@ func (s *Server) GetAsset(ctx context.Context, request *apipb.GetAssetRequest) (
 	if err != nil {
 		return nil, err
 	}
-	response := &apipb.GetAssetResponse{Incarnation: id.String(), Asset: toAsset(member)}
-	response.Asset.Since = toIncarnationID(intent.IncarnationID{Partition: id.Partition, Sequence: member.Since})
+	report, err := s.report(ctx, id.Partition, asset)
+	if err != nil {
+		return nil, err
+	}
+	response := &apipb.GetAssetResponse{Incarnation: id.String(), Asset: toAsset(id.Partition, member, report)}
+	if report != nil {
+		response.Report = toReport(*report)
+	}
 	if err := s.fillContent(ctx, response, id, member); err != nil {
 		return nil, err
 	}
@@ -92,11 +104,7 @@ func (s *Server) GetAsset(ctx context.Context, request *apipb.GetAssetRequest) (
 		return nil, err
 	}
 	response.References, response.ReferencedBy = each(from, toReference), each(to, toReference)
-	report, err := s.report(ctx, id.Partition, asset)
-	if report != nil {
-		response.Report, response.Asset.State = toReport(*report), string(report.State)
-	}
-	return response, err
+	return response, nil
 }
 
 // fillContent decodes payload and addons with the incarnation's own schema.

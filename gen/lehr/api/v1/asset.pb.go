@@ -31,7 +31,9 @@ type Asset struct {
 	// The incarnation in which the effective digest became this.
 	Since string `protobuf:"bytes,5,opt,name=since" json:"since,omitempty"`
 	// State of its last report; empty before the first pass.
-	State         string `protobuf:"bytes,6,opt,name=state" json:"state,omitempty"`
+	State string `protobuf:"bytes,6,opt,name=state" json:"state,omitempty"`
+	// That report is about this very content, or about what a pin chose.
+	Current       bool `protobuf:"varint,7,opt,name=current" json:"current,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -106,6 +108,13 @@ func (x *Asset) GetState() string {
 		return x.State
 	}
 	return ""
+}
+
+func (x *Asset) GetCurrent() bool {
+	if x != nil {
+		return x.Current
+	}
+	return false
 }
 
 type ListAssetsRequest struct {
@@ -483,14 +492,15 @@ var File_lehr_api_v1_asset_proto protoreflect.FileDescriptor
 
 const file_lehr_api_v1_asset_proto_rawDesc = "" +
 	"\n" +
-	"\x17lehr/api/v1/asset.proto\x12\vlehr.api.v1\x1a\x1cgoogle/protobuf/struct.proto\x1a\x18lehr/api/v1/values.proto\"\x8d\x01\n" +
+	"\x17lehr/api/v1/asset.proto\x12\vlehr.api.v1\x1a\x1cgoogle/protobuf/struct.proto\x1a\x18lehr/api/v1/values.proto\"\xa7\x01\n" +
 	"\x05Asset\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x12\x16\n" +
 	"\x06digest\x18\x03 \x01(\tR\x06digest\x12\x1c\n" +
 	"\teffective\x18\x04 \x01(\tR\teffective\x12\x14\n" +
 	"\x05since\x18\x05 \x01(\tR\x05since\x12\x14\n" +
-	"\x05state\x18\x06 \x01(\tR\x05state\"\xab\x01\n" +
+	"\x05state\x18\x06 \x01(\tR\x05state\x12\x18\n" +
+	"\acurrent\x18\a \x01(\bR\acurrent\"\xab\x01\n" +
 	"\x11ListAssetsRequest\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12 \n" +
 	"\vincarnation\x18\x02 \x01(\tR\vincarnation\x12\x16\n" +
