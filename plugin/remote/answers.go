@@ -1,0 +1,184 @@
+package remote
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"lehr.dev/fault"
+	pluginpb "lehr.dev/gen/lehr/plugin/v1"
+	"lehr.dev/intent"
+	"lehr.dev/plugin"
+	"lehr.dev/plugin/recent"
+)
+
+const (
+	// contentBytes is about the size of one message of content.
+	contentBytes = 1 << 20
+	// needsAtOnce bounds the requests for content that are answered at once.
+	needsAtOnce = 16
+	// entryWeight is about what an entry weighs beside its content.
+	entryWeight = 300
+)
+
+// answers gives a child the intent that it asks for.
+type answers struct {
+	contents plugin.Contents
+	held     *recent.Map[scoped, content]
+	reads    *recent.Map[scoped, []intent.AssetID]
+}
+
+type content struct {
+	bytes  []byte
+	digest intent.Digest
+}
+
+func newAnswers(contents plugin.Contents, cacheBytes int) *answers {
+	return &answers{
+		contents: contents,
+		held:     recent.New[scoped, content](cacheBytes),
+		reads:    recent.New[scoped, []intent.AssetID](cacheBytes / 8),
+	}
+}
+
+// content returns an asset's canonical bytes. Incarnations never change, so
+// what was found once is so for ever.
+func (a *answers) content(ctx context.Context, key scoped) (content, error) {
+	if found, ok := a.held.Get(key); ok {
+		return found, nil
+	}
+	bytes, digest, err := a.contents.Content(ctx, key.incarnation, key.asset)
+	if err != nil {
+		return content{}, err
+	}
+	found := content{bytes, digest}
+	a.held.Put(key, found, len(bytes)+entryWeight)
+	return found, nil
+}
+
+func (a *answers) readsOf(ctx context.Context, key scoped) ([]intent.AssetID, error) {
+	if found, ok := a.reads.Get(key); ok {
+		return found, nil
+	}
+	found, err := a.contents.Reads(ctx, key.incarnation, key.asset)
+	if err != nil {
+		return nil, err
+	}
+	a.reads.Put(key, found, entryWeight*(len(found)+1))
+	return found, nil
+}
+
+// scope is what the open calls of one stream allow the plugin to see.
+type scope struct {
+	*answers
+	busy chan struct{}
+
+	mutex  sync.Mutex
+	assets map[scoped]int
+}
+
+func (a *answers) newScope() *scope {
+	return &scope{answers: a, busy: make(chan struct{}, needsAtOnce), assets: map[scoped]int{}}
+}
+
+func (s *scope) open(incarnation intent.IncarnationID, assets ...intent.AssetID) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	for _, asset := range assets {
+		s.assets[scoped{incarnation, asset}]++
+	}
+}
+
+func (s *scope) close(incarnation intent.IncarnationID, assets ...intent.AssetID) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	for _, asset := range assets {
+		key := scoped{incarnation, asset}
+		if s.assets[key]--; s.assets[key] <= 0 {
+			delete(s.assets, key)
+		}
+	}
+}
+
+func (s *scope) named(key scoped) bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.assets[key] > 0
+}
+
+// read reports whether an asset of an open call reads the asset.
+func (s *scope) read(ctx context.Context, key scoped) (bool, error) {
+	s.mutex.Lock()
+	var open []scoped
+	for other := range s.assets {
+		if other.incarnation == key.incarnation {
+			open = append(open, other)
+		}
+	}
+	s.mutex.Unlock()
+	for _, other := range open {
+		reads, err := s.readsOf(ctx, other)
+		if err != nil {
+			return false, err
+		}
+		if slices.Contains(reads, key.asset) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// answer sends what a plugin asks for, in messages of bounded size. It does
+// not wait for the content, unless too much is asked for at once.
+func (s *scope) answer(ctx context.Context, need *pluginpb.Need, send func(*pluginpb.Content)) {
+	select {
+	case s.busy <- struct{}{}:
+	case <-ctx.Done():
+		return
+	}
+	go func() {
+		defer func() { <-s.busy }()
+		reply := func() *pluginpb.Content {
+			return &pluginpb.Content{Partition: need.Partition, Incarnation: need.Incarnation}
+		}
+		message, size := reply(), 0
+		for _, asset := range need.Assets {
+			one := s.lookUp(ctx, need, asset)
+			if size += len(one.Content) + len(one.Asset) + len(one.Digest); size > contentBytes {
+				send(message)
+				message, size = reply(), len(one.Content)
+			}
+			message.Assets = append(message.Assets, one)
+		}
+		send(message)
+	}()
+}
+
+func (s *scope) lookUp(ctx context.Context, need *pluginpb.Need, asset *pluginpb.NeedAsset) *pluginpb.AssetContent {
+	reply := &pluginpb.AssetContent{Asset: asset.Asset}
+	incarnation, err := intent.ParseIncarnationID(need.Incarnation)
+	key := scoped{incarnation, intent.AssetID(asset.Asset)}
+	if err == nil && !s.named(key) {
+		var read bool
+		if read, err = s.read(ctx, key); err == nil && !read {
+			err = fault.New(fault.Denied, "no open call names %s as of %s, nor reads it", printable(asset.Asset, maxName), incarnation)
+		}
+	}
+	var found content
+	if err == nil {
+		found, err = s.content(ctx, key)
+	}
+	if err == nil && len(found.bytes) > maxMessage/2 {
+		err = fmt.Errorf("its %d bytes are more than a message carries", len(found.bytes))
+	}
+	if err != nil {
+		reply.Refused = printable(err.Error(), maxReason)
+		return reply
+	}
+	reply.Digest = found.digest[:]
+	if reply.Unchanged = slices.Equal(asset.Known, found.digest[:]); !reply.Unchanged {
+		reply.Content = found.bytes
+	}
+	return reply
+}

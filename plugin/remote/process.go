@@ -1,0 +1,193 @@
+package remote
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"lehr.dev/fault"
+	"lehr.dev/plugin"
+)
+
+const (
+	// maxSocketPath is what the kernel allows.
+	maxSocketPath = 107
+	// termGrace is how long a child has after SIGTERM.
+	termGrace = 1500 * time.Millisecond
+	// lockDescriptor is where a child finds its lock: the first extra file.
+	lockDescriptor = 3
+)
+
+// process is one life of the child.
+type process struct {
+	pid    int
+	socket string
+	// stdin stays open as long as Lehr lives; its end tells the child.
+	stdin *os.File
+	log   *stderrLog
+	// gone is closed when the process and its group were killed and the
+	// process was reaped; ended says how.
+	gone  chan struct{}
+	ended error
+
+	// mutex keeps signals from reaching whoever has the number after it.
+	mutex  sync.Mutex
+	reaped bool
+}
+
+// spawn starts the program. lock may be nil.
+func spawn(options Options, path string, lock *os.File) (*process, error) {
+	dir, err := socketDir()
+	if err != nil {
+		return nil, err
+	}
+	p := &process{socket: filepath.Join(dir, "s"), gone: make(chan struct{})}
+	cmd, childEnds, err := p.command(options, path, lock)
+	if err != nil {
+		os.RemoveAll(dir)
+		return nil, err
+	}
+	started := make(chan error, 1)
+	go p.live(cmd, childEnds, started)
+	if err := <-started; err != nil {
+		os.RemoveAll(dir)
+		return nil, fault.New(fault.Unavailable, "starting plugin %s: %w", options.Name, err).
+			WithHint("see that %s is a program for this machine", path)
+	}
+	if lock != nil {
+		sign(lock, p.pid)
+	}
+	return p, nil
+}
+
+// live starts the command and reaps it, on a thread of its own: the kernel
+// sends the parent-death signal when the thread that started the child ends.
+func (p *process) live(cmd *exec.Cmd, childEnds []*os.File, started chan<- error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	err := cmd.Start()
+	for _, file := range childEnds {
+		file.Close()
+	}
+	if err != nil {
+		p.stdin.Close()
+		p.log.close()
+		started <- err
+		return
+	}
+	p.pid = cmd.Process.Pid
+	started <- nil
+	// The group is killed while the leader is not yet reaped, so that its
+	// number cannot have gone to another.
+	for {
+		err := unix.Waitid(unix.P_PID, p.pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	p.mutex.Lock()
+	_ = unix.Kill(-p.pid, unix.SIGKILL)
+	p.ended = cmd.Wait()
+	p.reaped = true
+	p.mutex.Unlock()
+	if p.ended == nil {
+		p.ended = errors.New("exit status 0")
+	}
+	p.stdin.Close()
+	p.log.close()
+	os.RemoveAll(filepath.Dir(p.socket))
+	close(p.gone)
+}
+
+// command prepares the command and returns the files that are the child's.
+func (p *process) command(options Options, path string, lock *os.File) (*exec.Cmd, []*os.File, error) {
+	input, stdin, err := os.Pipe()
+	if err != nil {
+		return nil, nil, fault.New(fault.Unavailable, "starting plugin %s: %w", options.Name, err)
+	}
+	output, stderr, err := os.Pipe()
+	if err != nil {
+		input.Close()
+		stdin.Close()
+		return nil, nil, fault.New(fault.Unavailable, "starting plugin %s: %w", options.Name, err)
+	}
+	p.stdin = stdin
+	p.log = followStderr(output, options.Log.With("plugin", options.Name))
+	cmd := &exec.Cmd{
+		Path:        path,
+		Args:        options.Run,
+		Env:         environment(p.socket, lock != nil),
+		Stdin:       input,
+		Stdout:      stderr,
+		Stderr:      stderr,
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
+	}
+	if lock != nil {
+		cmd.ExtraFiles = []*os.File{lock}
+	}
+	return cmd, []*os.File{input, stderr}, nil
+}
+
+// environment hands down nothing that the child does not need (S13).
+func environment(socket string, locked bool) []string {
+	kept := []string{}
+	for _, variable := range os.Environ() {
+		name, _, _ := strings.Cut(variable, "=")
+		if name == "PATH" || name == "HOME" || name == "TMPDIR" || strings.HasPrefix(name, "LEHR_") && name != plugin.LockVariable && name != plugin.SocketVariable {
+			kept = append(kept, variable)
+		}
+	}
+	kept = append(kept, plugin.SocketVariable+"="+socket)
+	if locked {
+		kept = append(kept, fmt.Sprintf("%s=%d", plugin.LockVariable, lockDescriptor))
+	}
+	return kept
+}
+
+// socketDir makes a fresh folder that only this user enters.
+func socketDir() (string, error) {
+	for _, parent := range []string{os.TempDir(), "/tmp"} {
+		dir, err := os.MkdirTemp(parent, "lehr-plugin-")
+		if err != nil {
+			continue
+		}
+		if len(filepath.Join(dir, "s")) <= maxSocketPath {
+			return dir, nil
+		}
+		os.Remove(dir)
+	}
+	return "", fault.New(fault.Unavailable, "no folder for a plugin's socket: neither %s nor /tmp can be written with a path of at most %d bytes", os.TempDir(), maxSocketPath).
+		WithHint("set TMPDIR to a short path")
+}
+
+// signal sends a signal to the process (pid) or to its group (-pid).
+func (p *process) signal(to int, signal syscall.Signal) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if !p.reaped {
+		_ = unix.Kill(to, signal)
+	}
+}
+
+// kill ends the process at once, and does not wait for it.
+func (p *process) kill() { p.signal(-p.pid, unix.SIGKILL) }
+
+// stop ends the process, kindly first, and waits for it.
+func (p *process) stop() {
+	p.signal(p.pid, unix.SIGTERM)
+	select {
+	case <-p.gone:
+	case <-time.After(termGrace):
+		p.kill()
+		<-p.gone
+	}
+}

@@ -1,0 +1,201 @@
+// Package remote is Lehr's side of the plugin protocol: it starts a plugin
+// program as a child, keeps exactly one alive, asks it, answers what it asks
+// for, and checks what it claims (S26). A child dies with Lehr, and proof that
+// one is gone is given to whoever has a push in doubt. It decides nothing about
+// assets and stores nothing. The enforcer uses it as a plugin.Plugin; app
+// starts it.
+package remote
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"lehr.dev/fault"
+	"lehr.dev/intent"
+	"lehr.dev/plugin"
+)
+
+// Options say how a plugin is run.
+type Options struct {
+	// Run is the program and its arguments. A name without a slash is looked
+	// up beside the lehr binary, then in PATH.
+	Run []string
+	// Name is for logs and the lock; default: made from Run. No two children
+	// of different programs share one.
+	Name     string
+	Contents plugin.Contents
+	// Log receives what the child writes to stderr, and its comings and
+	// goings. Default: slog.Default.
+	Log *slog.Logger
+	// LockDir holds a locked file for as long as a child lives, so that no
+	// two of one name live at once, even across a kill -9 of Lehr. Empty: no
+	// lock; for looking only, never for pushing.
+	LockDir string
+	// StartTimeout is how long a child may take to serve; default 10 s.
+	StartTimeout time.Duration
+	// DiffTimeout is how long a Diff may take; default 10 s.
+	DiffTimeout time.Duration
+	// HangGrace is how long after a Diff that timed out without any answer
+	// the child is given, before it is killed; default 10 s.
+	HangGrace time.Duration
+	// MinBackoff and MaxBackoff bound the pause before a restart; default
+	// 100 ms and 30 s.
+	MinBackoff, MaxBackoff time.Duration
+	// CacheBytes bounds the intent kept ready for the child; default 64 MiB.
+	CacheBytes int
+}
+
+// DefaultOptions returns options with everything but Run and Contents set.
+func DefaultOptions() Options {
+	return Options{
+		Log:          slog.Default(),
+		StartTimeout: 10 * time.Second,
+		DiffTimeout:  10 * time.Second,
+		HangGrace:    10 * time.Second,
+		MinBackoff:   100 * time.Millisecond,
+		MaxBackoff:   30 * time.Second,
+		CacheBytes:   64 << 20,
+	}
+}
+
+// withDefaults fills in what is unset.
+func (o Options) withDefaults() Options {
+	defaults := DefaultOptions()
+	if o.Log == nil {
+		o.Log = defaults.Log
+	}
+	for _, setting := range []struct{ have, otherwise *time.Duration }{
+		{&o.StartTimeout, &defaults.StartTimeout},
+		{&o.DiffTimeout, &defaults.DiffTimeout},
+		{&o.HangGrace, &defaults.HangGrace},
+		{&o.MinBackoff, &defaults.MinBackoff},
+		{&o.MaxBackoff, &defaults.MaxBackoff},
+	} {
+		if *setting.have <= 0 {
+			*setting.have = *setting.otherwise
+		}
+	}
+	if o.CacheBytes <= 0 {
+		o.CacheBytes = defaults.CacheBytes
+	}
+	if o.Name == "" && len(o.Run) > 0 {
+		digest := sha256.Sum256([]byte(strings.Join(o.Run, "\x00")))
+		o.Name = filepath.Base(o.Run[0]) + "-" + hex.EncodeToString(digest[:4])
+	}
+	return o
+}
+
+// Validate says what is wrong with the options.
+func (o Options) Validate() error {
+	switch {
+	case len(o.Run) == 0 || o.Run[0] == "":
+		return fault.New(fault.Invalid, "a plugin has no program to run").WithHint("write {run: NAME}")
+	case o.Contents == nil:
+		return fault.New(fault.Internal, "plugin %s was given no Contents", o.Name)
+	case strings.ContainsAny(o.Name, "/\x00") || o.Name == "." || o.Name == "..":
+		return fault.New(fault.Invalid, "plugin name %q must not contain a slash", o.Name)
+	}
+	return nil
+}
+
+// Child is a plugin run as a child process.
+type Child struct {
+	options Options
+	answers *answers
+	cancel  context.CancelFunc
+	// alone is closed when no older process can be running; done when the
+	// last one is gone for good.
+	alone, done chan struct{}
+
+	mutex   sync.Mutex
+	session *session
+	// down says why there is no session.
+	down error
+}
+
+// Start runs a plugin until ctx ends or it is closed. It returns at once:
+// Describe says whether it is up.
+func Start(ctx context.Context, options Options) *Child {
+	options = options.withDefaults()
+	ctx, cancel := context.WithCancel(ctx)
+	c := &Child{
+		options: options,
+		cancel:  cancel,
+		alone:   make(chan struct{}),
+		done:    make(chan struct{}),
+		down:    fault.New(fault.Unavailable, "plugin %s is starting", options.Name),
+	}
+	if err := options.Validate(); err != nil {
+		c.down = err
+		cancel()
+		close(c.done)
+		return c
+	}
+	c.answers = newAnswers(options.Contents, options.CacheBytes)
+	go c.supervise(ctx)
+	return c
+}
+
+// Alone is closed when no older process of this plugin can be running, even
+// one left by an earlier Lehr: what it had in doubt is settled.
+func (c *Child) Alone() <-chan struct{} { return c.alone }
+
+// Close stops the child, and returns when it is gone.
+func (c *Child) Close() {
+	c.cancel()
+	<-c.done
+}
+
+// Describe returns what the child said when it was started last.
+func (c *Child) Describe() (plugin.Description, error) {
+	s, err := c.connected()
+	if err != nil {
+		return plugin.Description{}, err
+	}
+	return s.description, nil
+}
+
+// connected returns the session with the child, or why there is none.
+func (c *Child) connected() (*session, error) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return c.session, c.down
+}
+
+func (c *Child) set(s *session, down error) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.session, c.down = s, down
+}
+
+// Diff asks the child to compare assets with production.
+func (c *Child) Diff(ctx context.Context, incarnation intent.IncarnationID, assets []intent.AssetID) ([]intent.Difference, error) {
+	if len(assets) > plugin.MaxBatch {
+		return nil, fault.New(fault.Internal, "diff of %d assets at once by plugin %s, at most %d are allowed", len(assets), c.options.Name, plugin.MaxBatch)
+	}
+	if len(assets) == 0 {
+		return nil, nil
+	}
+	s, err := c.connected()
+	if err != nil {
+		return nil, err
+	}
+	return s.diff(ctx, incarnation, assets)
+}
+
+// Push asks the child to carry out an admitted push. It must be called right
+// after the admission: the first permit counts from a request that the child
+// made before the call.
+func (c *Child) Push(ctx context.Context, push plugin.Push) plugin.PushResult {
+	s, err := c.connected()
+	if err != nil {
+		return plugin.PushResult{Ending: plugin.Failed, Reason: err.Error(), Retryable: true}
+	}
+	return s.push(ctx, push)
+}

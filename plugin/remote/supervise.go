@@ -1,0 +1,69 @@
+package remote
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"lehr.dev/fault"
+)
+
+// supervise keeps one child alive until ctx ends.
+func (c *Child) supervise(ctx context.Context) {
+	defer close(c.done)
+	failures := 0
+	for {
+		began := time.Now()
+		err := c.live(ctx)
+		if ctx.Err() != nil {
+			c.set(nil, fault.New(fault.Unavailable, "plugin %s was stopped with lehr", c.options.Name))
+			return
+		}
+		if time.Since(began) > c.options.MaxBackoff {
+			failures = 0
+		}
+		delay := backoff(failures, c.options.MinBackoff, c.options.MaxBackoff, rand.Float64())
+		failures++
+		c.set(nil, err)
+		c.options.Log.Warn("plugin is down", "plugin", c.options.Name, "error", err, "restart_in", delay)
+		select {
+		case <-ctx.Done():
+		case <-time.After(delay):
+		}
+	}
+}
+
+// backoff doubles from least to most, less up to a half by random (0 to 1).
+func backoff(failures int, least, most time.Duration, random float64) time.Duration {
+	delay := most
+	if failures < 30 {
+		delay = min(most, least<<failures)
+	}
+	return delay - time.Duration(random*float64(delay)/2)
+}
+
+// live is one life of the child. It returns why it ended.
+func (c *Child) live(ctx context.Context) error {
+	process, err := c.start(ctx)
+	if err != nil {
+		return err
+	}
+	s, err := c.connect(ctx, process)
+	if err != nil {
+		process.kill()
+		<-process.gone
+		return err
+	}
+	c.options.Log.Info("plugin is up", "plugin", c.options.Name, "pid", process.pid, "version", s.description.Version)
+	c.set(s, nil)
+	s.run(ctx)
+	c.set(nil, fault.New(fault.Unavailable, "plugin %s is restarting", c.options.Name))
+	if ctx.Err() != nil {
+		process.stop()
+	} else {
+		process.kill()
+		<-process.gone
+	}
+	s.close()
+	return s.ended()
+}
