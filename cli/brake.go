@@ -1,0 +1,257 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"lehr.dev/client"
+	"lehr.dev/fault"
+	apipb "lehr.dev/gen/lehr/api/v1"
+)
+
+var serverRequest = &apipb.GetServerRequest{}
+
+// choose is the partition that a command is about: the one named, else the
+// only one.
+func (s *session) choose(ctx context.Context, c *client.Client) (string, error) {
+	if s.partition != "" {
+		return s.partition, nil
+	}
+	response, err := c.Partitions.ListPartitions(ctx, &apipb.ListPartitionsRequest{})
+	if err != nil {
+		return "", err
+	}
+	switch len(response.Partitions) {
+	case 0:
+		return "", fault.New(fault.NotFound, "no partition is registered").WithHint("register one with: lehr partition add lehr.yaml")
+	case 1:
+		return response.Partitions[0].Id, nil
+	}
+	var names []string
+	for _, p := range response.Partitions {
+		names = append(names, p.Id)
+	}
+	return "", fault.New(fault.Invalid, "there are several partitions: %s", strings.Join(names, ", ")).WithHint("name one with --partition")
+}
+
+// incarnationID completes a bare sequence.
+func incarnationID(partition, name string) string {
+	if !strings.Contains(name, "@") {
+		return partition + "@" + name
+	}
+	return name
+}
+
+// candidateDigest takes the digest out of a candidate's id.
+func candidateDigest(name string) string {
+	if _, digest, found := strings.Cut(name, "@~"); found {
+		return digest
+	}
+	return strings.TrimPrefix(name, "~")
+}
+
+func period(d time.Duration) *durationpb.Duration {
+	if d == 0 {
+		return nil
+	}
+	return durationpb.New(d)
+}
+
+// onPartition connects, chooses the partition, and runs.
+func (s *session) onPartition(ctx context.Context, run func(c *client.Client, partition string) error) error {
+	c, err := s.connect()
+	if err != nil {
+		return err
+	}
+	partition, err := s.choose(ctx, c)
+	if err != nil {
+		return err
+	}
+	return run(c, partition)
+}
+
+func (s *session) stopCommand() *cobra.Command {
+	var reason string
+	command := &cobra.Command{
+		Use:   "stop [PARTITION]",
+		Short: "Stop all pushes, of one partition or of all; works without a server",
+		Long: `Stop all pushes, of one partition or of all, until lehr resume.
+
+It needs nothing but the store: with --store FILE, or when no server answers,
+it is written to the store's file, and a running server sees it there.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			c, err := s.connectOrOpen(command.Context())
+			if err != nil {
+				return err
+			}
+			response, err := c.Brakes.SetStop(command.Context(), &apipb.SetStopRequest{Partition: strings.Join(args, ""), Reason: reason})
+			if err != nil {
+				return err
+			}
+			if s.json() {
+				return printMessage(s.Out, response.Stop)
+			}
+			fmt.Fprintf(s.Out, "Stopped: %s, by %s: %s\n", scopeOf(response.Stop), plain(response.Stop.Owner.GetName()), plain(response.Stop.Reason))
+			fmt.Fprintf(s.Out, "Nothing is pushed until: %s\n", strings.TrimSpace("lehr resume "+plain(response.Stop.Partition)))
+			return nil
+		},
+	}
+	command.Flags().StringVar(&reason, "reason", "", "why, for whoever finds it stopped")
+	_ = command.MarkFlagRequired("reason")
+	return command
+}
+
+func scopeOf(stop *apipb.Stop) string {
+	if stop.Partition == "" {
+		return "all partitions"
+	}
+	return "partition " + plain(stop.Partition)
+}
+
+func (s *session) resumeCommand() *cobra.Command {
+	var reason string
+	command := &cobra.Command{
+		Use:   "resume [PARTITION]",
+		Short: "End a stop; everything is compared with production anew",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			c, err := s.connectOrOpen(command.Context())
+			if err != nil {
+				return err
+			}
+			response, err := c.Brakes.Resume(command.Context(), &apipb.ResumeRequest{Partition: strings.Join(args, ""), Reason: reason})
+			if err != nil {
+				return err
+			}
+			if s.json() {
+				return printMessage(s.Out, response)
+			}
+			fmt.Fprintln(s.Out, "Resumed.")
+			for _, stop := range response.Remaining {
+				fmt.Fprintf(s.Out, "Still stopped: %s, by %s: %s\n", scopeOf(stop), plain(stop.Owner.GetName()), plain(stop.Reason))
+			}
+			return nil
+		},
+	}
+	command.Flags().StringVar(&reason, "reason", "", "why, for the record")
+	return command
+}
+
+func (s *session) pinCommand() *cobra.Command {
+	var reason string
+	var duration time.Duration
+	command := &cobra.Command{
+		Use:   "pin ASSET INCARNATION",
+		Short: "Make an asset follow one incarnation instead of head",
+		Example: `  lehr pin web/a shop@12 --reason "13 is slow"
+  lehr pin web/a 12 --reason "13 is slow" --for 2h`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(command *cobra.Command, args []string) error {
+			return s.onPartition(command.Context(), func(c *client.Client, partition string) error {
+				response, err := c.Brakes.SetPin(command.Context(), &apipb.SetPinRequest{
+					Partition: partition, Asset: args[0], Incarnation: incarnationID(partition, args[1]), Reason: reason, Period: period(duration),
+				})
+				if err != nil {
+					return err
+				}
+				if s.json() {
+					return printMessage(s.Out, response.Pin)
+				}
+				fmt.Fprintf(s.Out, "Pinned %s to %s%s. It follows head again after: lehr unpin %s\n",
+					plain(response.Pin.Asset), plain(response.Pin.Incarnation), untilText(duration), plain(response.Pin.Asset))
+				return nil
+			})
+		},
+	}
+	addBrakeFlags(command, &reason, &duration)
+	return command
+}
+
+func addBrakeFlags(command *cobra.Command, reason *string, duration *time.Duration) {
+	command.Flags().StringVar(reason, "reason", "", "why, for whoever finds it")
+	command.Flags().DurationVar(duration, "for", 0, "how long, for example 2h (default: until it is taken away)")
+	_ = command.MarkFlagRequired("reason")
+}
+
+func untilText(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return " for " + d.String()
+}
+
+func (s *session) unpinCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "unpin ASSET",
+		Short: "Let an asset follow head again",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			return s.onPartition(command.Context(), func(c *client.Client, partition string) error {
+				response, err := c.Brakes.RemovePin(command.Context(), &apipb.RemovePinRequest{Partition: partition, Asset: args[0]})
+				if err != nil {
+					return err
+				}
+				if s.json() {
+					return printMessage(s.Out, response)
+				}
+				fmt.Fprintf(s.Out, "Unpinned %s: it follows head.\n", plain(args[0]))
+				return nil
+			})
+		},
+	}
+}
+
+func (s *session) holdCommand() *cobra.Command {
+	var reason string
+	var duration time.Duration
+	command := &cobra.Command{
+		Use:   "hold ASSET",
+		Short: "Keep an asset from being pushed",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			return s.onPartition(command.Context(), func(c *client.Client, partition string) error {
+				response, err := c.Brakes.SetHold(command.Context(), &apipb.SetHoldRequest{
+					Partition: partition, Asset: args[0], Reason: reason, Period: period(duration),
+				})
+				if err != nil {
+					return err
+				}
+				if s.json() {
+					return printMessage(s.Out, response.Hold)
+				}
+				fmt.Fprintf(s.Out, "Holding %s%s. It is pushed again after: lehr unhold %s\n",
+					plain(response.Hold.Asset), untilText(duration), plain(response.Hold.Asset))
+				return nil
+			})
+		},
+	}
+	addBrakeFlags(command, &reason, &duration)
+	return command
+}
+
+func (s *session) unholdCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "unhold ASSET",
+		Short: "Take a hold away",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			return s.onPartition(command.Context(), func(c *client.Client, partition string) error {
+				response, err := c.Brakes.RemoveHold(command.Context(), &apipb.RemoveHoldRequest{Partition: partition, Asset: args[0]})
+				if err != nil {
+					return err
+				}
+				if s.json() {
+					return printMessage(s.Out, response)
+				}
+				fmt.Fprintf(s.Out, "No longer holding %s.\n", plain(args[0]))
+				return nil
+			})
+		},
+	}
+}

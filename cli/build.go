@@ -1,0 +1,307 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"lehr.dev/client"
+	"lehr.dev/fault"
+	apipb "lehr.dev/gen/lehr/api/v1"
+	"lehr.dev/intent"
+)
+
+func (s *session) buildCommand() *cobra.Command {
+	var out string
+	command := &cobra.Command{
+		Use:   "build [lehr.yaml]",
+		Short: "Run a partition's pipeline here, and show what it makes",
+		Long: `Run sources, generators and validators without a server and without a store.
+Exit code 1 when there are errors.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			definition, err := definitionPath(definitionArgument(args))
+			if err != nil {
+				return err
+			}
+			built, err := s.local.Build(command.Context(), definition)
+			if err != nil {
+				return err
+			}
+			if out != "" && !hasErrors(built.Findings) {
+				if err := writeAssets(out, built.Assets); err != nil {
+					return err
+				}
+			}
+			return s.printBuilt(built, out)
+		},
+	}
+	command.Flags().StringVar(&out, "out", "", "also write each asset as DIR/<id>.json")
+	_ = command.MarkFlagDirname("out")
+	return command
+}
+
+func definitionArgument(args []string) string {
+	if len(args) == 0 {
+		return "lehr.yaml"
+	}
+	return args[0]
+}
+
+func hasErrors(findings []intent.Finding) bool {
+	return slices.ContainsFunc(findings, func(f intent.Finding) bool { return f.Severity == intent.Error })
+}
+
+// writeAssets writes one file for each asset; ids are safe as paths but for
+// segments of dots, which their syntax excludes.
+func writeAssets(folder string, assets []BuiltAsset) error {
+	for _, asset := range assets {
+		path := filepath.Join(folder, filepath.FromSlash(string(asset.ID))+".json")
+		err := os.MkdirAll(filepath.Dir(path), 0o755)
+		if err == nil {
+			err = os.WriteFile(path, asset.JSON, 0o644)
+		}
+		if err != nil {
+			return fault.New(fault.Unavailable, "writing asset %s: %w", asset.ID, err)
+		}
+	}
+	return nil
+}
+
+func (s *session) printBuilt(built Built, out string) error {
+	if s.json() {
+		if err := s.printBuiltJSON(built); err != nil {
+			return err
+		}
+	} else {
+		var rows [][]string
+		for _, asset := range built.Assets {
+			rows = append(rows, []string{string(asset.ID), s.typeName(asset.Type), fmt.Sprint(asset.Size)})
+		}
+		if len(rows) > 0 {
+			table(s.Out, []string{"ASSET", "TYPE", "BYTES"}, rows)
+		}
+		s.printIntentFindings(built.Findings)
+	}
+	if hasErrors(built.Findings) {
+		return exit{exitError}
+	}
+	if !s.json() {
+		fmt.Fprintf(s.Out, "\nPartition %s: %s", plain(string(built.Partition)), count(len(built.Assets), "asset"))
+		if out != "" {
+			fmt.Fprintf(s.Out, ", written to %s", plain(out))
+		}
+		fmt.Fprintln(s.Out, ". Nothing was published.")
+	}
+	return nil
+}
+
+func (s *session) typeName(name intent.TypeName) string {
+	if s.wide() {
+		return string(name)
+	}
+	return lastName(string(name))
+}
+
+func (s *session) printBuiltJSON(built Built) error {
+	type asset struct {
+		ID   intent.AssetID  `json:"id"`
+		Type intent.TypeName `json:"type"`
+		Size int             `json:"size"`
+	}
+	assets := []asset{}
+	for _, a := range built.Assets {
+		assets = append(assets, asset{a.ID, a.Type, a.Size})
+	}
+	findings := built.Findings
+	if findings == nil {
+		findings = []intent.Finding{}
+	}
+	return printJSON(s.Out, map[string]any{"partition": built.Partition, "assets": assets, "findings": findings})
+}
+
+func (s *session) printIntentFindings(findings []intent.Finding) {
+	var converted []*apipb.Finding
+	for _, f := range findings {
+		converted = append(converted, &apipb.Finding{
+			Severity: string(f.Severity), Message: f.Message, Hint: f.Hint, File: f.File, Line: int32(f.Line),
+			Column: int32(f.Column), Field: f.Field, Asset: string(f.Asset),
+		})
+	}
+	s.printFindings(converted, "")
+}
+
+func (s *session) planCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "plan [lehr.yaml]",
+		Short: "Show what a definition would change in production, and what is in the way",
+		Long: `Build a partition here, start its plugins, compare with production and change
+nothing. Holds of a running server are taken over; its pins and stops are told.
+Exit code 2 when there are differences.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			definition, err := definitionPath(definitionArgument(args))
+			if err != nil {
+				return err
+			}
+			return s.plan(command.Context(), definition)
+		},
+	}
+}
+
+func (s *session) plan(ctx context.Context, definition string) error {
+	partition, err := partitionOf(definition)
+	if err != nil {
+		return err
+	}
+	brakes, err := s.brakesOf(ctx, partition)
+	if err != nil {
+		return err
+	}
+	planned, err := s.local.Plan(ctx, definition, brakes.holds)
+	if err != nil {
+		return err
+	}
+	defer planned.Close()
+	if hasErrors(planned.Findings) {
+		return s.printBuilt(Built{Partition: planned.Partition, Findings: planned.Findings}, "")
+	}
+	reports, err := allReports(ctx, planned.Client, string(planned.Partition))
+	if err != nil {
+		return err
+	}
+	return s.printPlanned(planned, reports, brakes.notes)
+}
+
+func allReports(ctx context.Context, c *client.Client, partition string) ([]*apipb.Report, error) {
+	var reports []*apipb.Report
+	request := &apipb.ListReportsRequest{Partition: partition, Limit: 1000}
+	for {
+		response, err := c.Reports.ListReports(ctx, request)
+		if err != nil {
+			return nil, err
+		}
+		reports = append(reports, response.Reports...)
+		if request.After = response.Next; response.Next == "" {
+			return reports, nil
+		}
+	}
+}
+
+func (s *session) printPlanned(planned Planned, reports []*apipb.Report, notes []string) error {
+	var differing, unknown, same int
+	for _, r := range reports {
+		switch {
+		case r.Plan != nil:
+			differing++
+		case r.State == "in-sync":
+			same++
+		case r.State == "waiting":
+			unknown++
+		}
+	}
+	if s.json() {
+		if err := s.printPlannedJSON(reports); err != nil {
+			return err
+		}
+	} else {
+		s.printIntentFindings(planned.Findings)
+		for _, r := range reports {
+			if r.Plan == nil && r.State != "waiting" {
+				continue
+			}
+			fmt.Fprintf(s.Out, "%s (%s)\n", plain(r.Asset), plain(lastName(r.Type)))
+			s.printPlan(r, "  ")
+			for _, w := range r.Waiting {
+				fmt.Fprintf(s.Out, "  waits (%s): %s\n", plain(w.Kind), plain(w.Reason))
+			}
+			fmt.Fprintln(s.Out)
+		}
+		for _, note := range notes {
+			fmt.Fprintln(s.Out, "Note: "+plain(note))
+		}
+		fmt.Fprintf(s.Out, "Partition %s: %d to change, %d the same, %d unknown. Nothing was changed.\n",
+			plain(string(planned.Partition)), differing, same, unknown)
+	}
+	if differing+unknown > 0 {
+		return exit{exitDiffers}
+	}
+	return nil
+}
+
+func (s *session) printPlannedJSON(reports []*apipb.Report) error {
+	rendered := []any{}
+	for _, r := range reports {
+		text, err := messageJSON(r)
+		if err != nil {
+			return err
+		}
+		rendered = append(rendered, text)
+	}
+	return printJSON(s.Out, rendered)
+}
+
+// brakes are what a running server has in the way.
+type brakes struct {
+	holds []intent.Hold
+	notes []string
+}
+
+// brakesOf asks the server, if one runs and knows the partition.
+func (s *session) brakesOf(ctx context.Context, partition string) (brakes, error) {
+	var found brakes
+	c, err := s.connect()
+	if err != nil {
+		return found, notThere(err)
+	}
+	holds, err := c.Brakes.ListHolds(ctx, &apipb.ListHoldsRequest{Partition: partition})
+	if err != nil {
+		return found, notThere(err)
+	}
+	for _, h := range holds.Holds {
+		if h.Expired {
+			continue
+		}
+		hold := intent.Hold{
+			Asset: intent.AssetID(h.Asset), Owner: intent.Actor{Name: h.Owner.GetName(), Origin: h.Owner.GetOrigin()},
+			Reason: h.Reason, Created: h.Created.AsTime(),
+		}
+		if h.Until != nil {
+			hold.Until = h.Until.AsTime()
+		}
+		found.holds = append(found.holds, hold)
+	}
+	pins, err := c.Brakes.ListPins(ctx, &apipb.ListPinsRequest{Partition: partition})
+	if err != nil {
+		return found, notThere(err)
+	}
+	for _, p := range pins.Pins {
+		if !p.Expired {
+			found.notes = append(found.notes, fmt.Sprintf("%s is pinned to %s by %s and would not follow: %s", p.Asset, p.Incarnation, p.Holder.GetName(), p.Reason))
+		}
+	}
+	stops, err := c.Brakes.ListStops(ctx, &apipb.ListStopsRequest{})
+	if err != nil {
+		return found, notThere(err)
+	}
+	for _, stop := range stops.Stops {
+		if stop.Partition == "" || stop.Partition == partition {
+			found.notes = append(found.notes, fmt.Sprintf("the server is stopped by %s: %s", stop.Owner.GetName(), stop.Reason))
+		}
+	}
+	return found, nil
+}
+
+// notThere passes over a server that does not run or does not know the
+// partition: then it has no brakes.
+func notThere(err error) error {
+	if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Unavailable) && !errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,261 @@
+// Package cli is Lehr's commands: it parses flags, speaks to a server through
+// package client, and prints for people or programs. What works without a
+// server (build, plan, serve, stop on a file) is handed in as Local. It holds
+// no rule of the domain. cmd/lehr calls Run; nothing else parses flags.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"os/user"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"lehr.dev/client"
+	"lehr.dev/fault"
+	"lehr.dev/intent"
+)
+
+// Exit codes, stable.
+const (
+	exitOK       = 0
+	exitError    = 1
+	exitDiffers  = 2
+	exitTimedOut = 3
+)
+
+// Local is what commands do without a server.
+type Local struct {
+	Version string
+	// Serve runs a server until the context ends. It calls ready when it
+	// listens.
+	Serve func(ctx context.Context, options ServeOptions, ready func(Serving)) error
+	// Open returns a client that works on a store's file, with or without a
+	// server beside. It never creates a store.
+	Open func(ctx context.Context, store string, actor intent.Actor) (*client.Client, func() error, error)
+	// Build runs a partition's pipeline, and keeps nothing.
+	Build func(ctx context.Context, definition string) (Built, error)
+	// Plan builds, looks at production, changes nothing, and returns a client
+	// of what it found.
+	Plan func(ctx context.Context, definition string, holds []intent.Hold) (Planned, error)
+	// Commands are added to the root as they are.
+	Commands []*cobra.Command
+}
+
+// ServeOptions are serve's flags.
+type ServeOptions struct {
+	Store       string
+	Listen      string
+	Definitions []string
+	Verbose     bool
+	Log         io.Writer
+}
+
+// Serving is how to reach a server that listens.
+type Serving struct {
+	URL, Token string
+}
+
+// Built is what a pipeline made.
+type Built struct {
+	Partition intent.PartitionID
+	Assets    []BuiltAsset
+	Findings  []intent.Finding
+}
+
+// BuiltAsset is one asset, rendered.
+type BuiltAsset struct {
+	ID   intent.AssetID
+	Type intent.TypeName
+	// Size in canonical bytes.
+	Size int
+	JSON []byte
+}
+
+// Planned is a partition as it would be.
+type Planned struct {
+	Partition intent.PartitionID
+	Findings  []intent.Finding
+	// Client of what was found; nil when the findings have errors.
+	Client *client.Client
+	// Close ends plugins and all else that was started.
+	Close func()
+}
+
+// Terminal is what a command reads and writes.
+type Terminal struct {
+	Out, Err io.Writer
+	Getenv   func(string) string
+}
+
+// session is one run of the program.
+type session struct {
+	Terminal
+	local                            Local
+	store, server, partition, output string
+	storeGiven                       bool
+	closers                          []func() error
+	now                              func() time.Time
+}
+
+// exit ends the program with a code, after everything was said.
+type exit struct{ code int }
+
+func (e exit) Error() string { return fmt.Sprintf("exit code %d", e.code) }
+
+// Main runs the program on this process's terminal and returns its exit code.
+func Main(local Local) int {
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	return Run(ctx, local, Terminal{Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv}, os.Args[1:])
+}
+
+// Run runs one command and returns its exit code.
+func Run(ctx context.Context, local Local, terminal Terminal, args []string) int {
+	s := &session{Terminal: terminal, local: local, now: time.Now}
+	root := s.root()
+	root.SetArgs(args)
+	root.SetOut(terminal.Out)
+	root.SetErr(terminal.Err)
+	err := root.ExecuteContext(ctx)
+	for _, closer := range s.closers {
+		err = errors.Join(err, closer())
+	}
+	return s.report(err)
+}
+
+// report prints an error and chooses the exit code.
+func (s *session) report(err error) int {
+	if err == nil {
+		return exitOK
+	}
+	if code, ok := errors.AsType[exit](err); ok {
+		return code.code
+	}
+	known, ok := errors.AsType[*fault.Error](err)
+	switch {
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintln(s.Err, "lehr: interrupted")
+	case errors.Is(err, context.DeadlineExceeded):
+		fmt.Fprintln(s.Err, "lehr: timed out")
+		return exitTimedOut
+	case ok && err == error(known):
+		fmt.Fprintf(s.Err, "lehr: %s\n", plain(known.Message))
+		if known.Hint != "" {
+			fmt.Fprintf(s.Err, "      %s\n", plain(known.Hint))
+		}
+	default:
+		fmt.Fprintf(s.Err, "lehr: %s\n", plain(err.Error()))
+	}
+	return exitError
+}
+
+func (s *session) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "lehr",
+		Short: "Keeps production as intent says, safely and continuously",
+		Long: `Lehr turns configuration into one uniform intent, compares it with production
+all the time, and changes production only when every check agrees. It can
+always say why it is not acting: lehr why ASSET.
+
+Exit codes: 0 done, 1 error, 2 differences or not converged, 3 timed out.`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		PersistentPreRunE: func(command *cobra.Command, _ []string) error {
+			return s.settle(command)
+		},
+	}
+	root.CompletionOptions.HiddenDefaultCmd = true
+	flags := root.PersistentFlags()
+	flags.StringVar(&s.store, "store", "", "the store's file (env LEHR_STORE; default .lehr/lehr.db)")
+	flags.StringVar(&s.server, "server", "", "URL of a server, with its token in LEHR_TOKEN (env LEHR_SERVER)")
+	flags.StringVarP(&s.partition, "partition", "p", "", "the partition (env LEHR_PARTITION; default: the only one)")
+	flags.StringVarP(&s.output, "output", "o", "table", "table, wide or json")
+	root.AddCommand(
+		s.initCommand(), s.buildCommand(), s.planCommand(), s.serveCommand(),
+		s.stopCommand(), s.resumeCommand(),
+		s.getCommand(), s.describeCommand(), s.whyCommand(), s.waitCommand(),
+		s.pinCommand(), s.unpinCommand(), s.holdCommand(), s.unholdCommand(), s.approveCommand(),
+		s.partitionCommand(), s.versionCommand(),
+	)
+	root.AddCommand(s.local.Commands...)
+	return root
+}
+
+const defaultStore = ".lehr/lehr.db"
+
+// settle fills in what flags left to the environment.
+func (s *session) settle(command *cobra.Command) error {
+	switch s.output {
+	case "table", "wide", "json":
+	default:
+		return fault.New(fault.Invalid, "output %q is not known", s.output).WithHint("use -o table, -o wide or -o json")
+	}
+	s.storeGiven = command.Flags().Changed("store")
+	for _, setting := range []struct {
+		value    *string
+		variable string
+		usual    string
+	}{
+		{&s.store, "LEHR_STORE", defaultStore},
+		{&s.server, "LEHR_SERVER", ""},
+		{&s.partition, "LEHR_PARTITION", ""},
+	} {
+		if *setting.value == "" {
+			*setting.value = s.Getenv(setting.variable)
+		}
+		if *setting.value == "" {
+			*setting.value = setting.usual
+		}
+	}
+	return nil
+}
+
+func (s *session) json() bool { return s.output == "json" }
+func (s *session) wide() bool { return s.output == "wide" }
+
+// actor is who runs the program.
+func (s *session) actor() intent.Actor {
+	name := s.Getenv("USER")
+	if current, err := user.Current(); err == nil {
+		name = current.Username
+	}
+	return intent.Actor{Name: name, Origin: "cli"}
+}
+
+// connect returns a client of the server.
+func (s *session) connect() (*client.Client, error) {
+	if s.server != "" {
+		return client.Dial(s.server, s.Getenv("LEHR_TOKEN"), s.actor()), nil
+	}
+	return client.Discover(s.store, s.actor())
+}
+
+// connectOrOpen returns a client of the server, or of the store's file when
+// no server runs or the file was named.
+func (s *session) connectOrOpen(ctx context.Context) (*client.Client, error) {
+	if s.server != "" || !s.storeGiven {
+		found, err := s.connect()
+		if err == nil {
+			_, err = found.Server.GetServer(ctx, serverRequest)
+		}
+		if err == nil || s.server != "" || !fault.Is(err, fault.NotFound) && !fault.Is(err, fault.Unavailable) {
+			return found, err
+		}
+	}
+	opened, closer, err := s.local.Open(ctx, s.store, s.actor())
+	if err != nil {
+		return nil, err
+	}
+	s.closers = append(s.closers, closer)
+	if !s.storeGiven {
+		fmt.Fprintf(s.Err, "No server answers; working on its store %s directly.\n", plain(s.store))
+	}
+	return opened, nil
+}

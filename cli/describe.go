@@ -1,0 +1,329 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"lehr.dev/client"
+	"lehr.dev/fault"
+	apipb "lehr.dev/gen/lehr/api/v1"
+)
+
+func (s *session) describeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "describe KIND NAME",
+		Short: "Show one thing in full",
+		Example: `  lehr describe asset web/a
+  lehr describe candidate            # the newest
+  lehr describe incarnation shop@3`,
+		Args:              cobra.RangeArgs(1, 2),
+		ValidArgsFunction: completeNouns,
+		RunE: func(command *cobra.Command, args []string) error {
+			noun, err := findNoun(args[0])
+			if err != nil {
+				return err
+			}
+			c, err := s.connect()
+			if err != nil {
+				return err
+			}
+			partition := s.partition
+			if !noun.global || len(args) == 1 {
+				if partition, err = s.choose(command.Context(), c); err != nil {
+					return err
+				}
+			}
+			return noun.describe(command.Context(), s, c, partition, strings.Join(args[1:], ""))
+		},
+	}
+}
+
+// describeListed shows the entries of a list whose first column is the name.
+func describeListed(list func(context.Context, *session, *client.Client, query) (listing, error)) func(context.Context, *session, *client.Client, string, string) error {
+	return func(ctx context.Context, s *session, c *client.Client, partition, name string) error {
+		const most = 1000
+		found, err := list(ctx, s, c, query{partition: partition, limit: most})
+		if err != nil {
+			return err
+		}
+		var matching []proto.Message
+		for i, row := range found.rows {
+			if name != "" && !slices.Contains(row[:2], name) {
+				continue
+			}
+			if matching = append(matching, found.messages[i]); s.json() {
+				continue
+			}
+			if len(matching) > 1 {
+				fmt.Fprintln(s.Out)
+			}
+			printFields(s, found.messages[i])
+		}
+		switch {
+		case len(matching) == 0 && name != "":
+			return fault.New(fault.NotFound, "there is none of %s", name)
+		case s.json():
+			return printMessages(s.Out, matching)
+		}
+		return nil
+	}
+}
+
+// printFields prints whatever a small message holds.
+func printFields(s *session, m proto.Message) {
+	text, err := messageJSON(m)
+	if err != nil {
+		return
+	}
+	var values map[string]any
+	if err := json.Unmarshal(text, &values); err != nil {
+		return
+	}
+	var pairs []string
+	descriptors := m.ProtoReflect().Descriptor().Fields()
+	for i := range descriptors.Len() {
+		value, set := values[descriptors.Get(i).JSONName()]
+		if !set {
+			continue
+		}
+		rendered := fmt.Sprint(value)
+		if actor, ok := value.(map[string]any); ok && actor["name"] != nil {
+			rendered = fmt.Sprintf("%v (%v)", actor["name"], actor["origin"])
+		}
+		pairs = append(pairs, strings.ReplaceAll(string(descriptors.Get(i).Name()), "_", " "), rendered)
+	}
+	fields(s.Out, pairs...)
+}
+
+func describeAsset(ctx context.Context, s *session, c *client.Client, partition, name string) error {
+	a, err := c.Assets.GetAsset(ctx, &apipb.GetAssetRequest{Partition: partition, Asset: name})
+	if err != nil {
+		return err
+	}
+	if s.json() {
+		return printMessage(s.Out, a)
+	}
+	fields(s.Out,
+		"asset", a.Asset.Id, "type", a.Asset.Type, "incarnation", a.Incarnation, "unchanged since", a.Asset.Since,
+		"digest", a.Asset.Digest, "state", a.Asset.State)
+	fmt.Fprintln(s.Out, "\npayload:")
+	printStruct(s, a.Payload)
+	for _, addon := range slices.Sorted(maps.Keys(a.Addons)) {
+		fmt.Fprintf(s.Out, "\naddon %s:\n", plain(addon))
+		printStruct(s, a.Addons[addon])
+	}
+	printReferences(s, "refers to", a.References, func(r *apipb.Reference) string { return r.To })
+	printReferences(s, "referred to by", a.ReferencedBy, func(r *apipb.Reference) string { return r.From })
+	if a.Report != nil {
+		fmt.Fprintln(s.Out, "\nlast report:")
+		s.printReport(a.Report, "  ")
+	}
+	fmt.Fprintf(s.Out, "\nlehr why %s says why it is so.\n", plain(a.Asset.Id))
+	return nil
+}
+
+// printStruct prints a decoded message, two spaces in.
+func printStruct(s *session, content *structpb.Struct) {
+	var b strings.Builder
+	if err := printJSON(&b, content.AsMap()); err != nil {
+		return
+	}
+	fmt.Fprintf(s.Out, "  %s\n", strings.ReplaceAll(strings.TrimSpace(b.String()), "\n", "\n  "))
+}
+
+func printReferences(s *session, title string, references []*apipb.Reference, other func(*apipb.Reference) string) {
+	if len(references) == 0 {
+		return
+	}
+	fmt.Fprintf(s.Out, "\n%s:\n", title)
+	for _, r := range references {
+		read := ""
+		if r.Read {
+			read = ", read by its plugin"
+		}
+		fmt.Fprintf(s.Out, "  %s (%s%s)\n", plain(other(r)), plain(r.Field), read)
+	}
+}
+
+func describePartition(ctx context.Context, s *session, c *client.Client, partition, name string) error {
+	if name == "" {
+		name = partition
+	}
+	response, err := c.Partitions.GetPartition(ctx, &apipb.GetPartitionRequest{Id: name})
+	if err != nil {
+		return err
+	}
+	p := response.Partition
+	if s.json() {
+		return printMessage(s.Out, p)
+	}
+	fields(s.Out,
+		"partition", p.Id, "owner", p.Owner, "definition", p.Definition, "mode", p.Mode, "head", p.Head,
+		"assets", fmt.Sprint(p.Assets), "states", states(p.States), "covers", sources(p.Covered),
+		"registered", s.ago(p.Created))
+	if p.Stop != nil {
+		fmt.Fprintf(s.Out, "\nstopped by %s %s: %s\n", plain(p.Stop.Owner.GetName()), s.ago(p.Stop.Since), plain(p.Stop.Reason))
+	}
+	if p.BlockedBy != nil {
+		fmt.Fprintf(s.Out, "\nThe newest sources are not served: candidate %s is %s.\n", plain(p.BlockedBy.Id), p.BlockedBy.State)
+		s.printFindings(p.BlockedBy.Findings, "  ")
+	}
+	return nil
+}
+
+func describeIncarnation(ctx context.Context, s *session, c *client.Client, partition, name string) error {
+	if name == "" {
+		response, err := c.Partitions.GetPartition(ctx, &apipb.GetPartitionRequest{Id: partition})
+		if err != nil {
+			return err
+		}
+		name = response.Partition.Head
+	}
+	response, err := c.Incarnations.GetIncarnation(ctx, &apipb.GetIncarnationRequest{Id: incarnationID(partition, name)})
+	if err != nil {
+		return err
+	}
+	if s.json() {
+		return printMessage(s.Out, response)
+	}
+	i := response.Incarnation
+	fields(s.Out,
+		"incarnation", i.Id, "parent", i.Parent, "created", s.ago(i.Created), "author", i.Author.GetName(),
+		"assets", fmt.Sprint(i.Count), "digest", i.Digest, "schema", i.Schema, "sources", sources(i.Sources))
+	s.printChanges(response.Changes, response.MoreChanges)
+	return nil
+}
+
+func describeCandidate(ctx context.Context, s *session, c *client.Client, partition, name string) error {
+	response, err := c.Candidates.GetCandidate(ctx, &apipb.GetCandidateRequest{Partition: partition, Digest: candidateDigest(name)})
+	if err != nil {
+		return err
+	}
+	if s.json() {
+		return printMessage(s.Out, response)
+	}
+	candidate := response.Candidate
+	fields(s.Out,
+		"candidate", candidate.Id, "state", candidate.State, "base", candidate.Base, "created", s.ago(candidate.Created),
+		"assets", fmt.Sprint(candidate.Count), "sources", sources(candidate.Sources))
+	if len(candidate.Findings) > 0 {
+		fmt.Fprintln(s.Out, "\nfindings:")
+		s.printFindings(candidate.Findings, "  ")
+	}
+	s.printChanges(response.Changes, response.MoreChanges)
+	switch {
+	case candidate.Acknowledged:
+		fmt.Fprintln(s.Out, "\nIt was let through its guards.")
+	case candidate.State == "held":
+		fmt.Fprintf(s.Out, "\nIf this is what you want: lehr approve --candidate %s --reason WHY\n", brief(candidate.Digest))
+	}
+	return nil
+}
+
+func (s *session) printChanges(changes []*apipb.Change, more bool) {
+	if len(changes) == 0 {
+		return
+	}
+	fmt.Fprintln(s.Out, "\nchanges:")
+	for _, change := range changes {
+		fmt.Fprintf(s.Out, "  %-8s %s (%s)\n", change.What, plain(change.Asset), plain(lastName(change.Type)))
+	}
+	if more {
+		fmt.Fprintln(s.Out, "  … and more")
+	}
+}
+
+func (s *session) printFindings(findings []*apipb.Finding, indent string) {
+	for _, f := range findings {
+		fmt.Fprintf(s.Out, "%s%s: %s%s\n", indent, f.Severity, plain(where(f)), plain(f.Message))
+		if f.Hint != "" {
+			fmt.Fprintf(s.Out, "%s  %s\n", indent, plain(f.Hint))
+		}
+	}
+}
+
+func describeReport(ctx context.Context, s *session, c *client.Client, partition, name string) error {
+	response, err := c.Reports.GetReport(ctx, &apipb.GetReportRequest{Partition: partition, Asset: name})
+	if err != nil {
+		return err
+	}
+	if s.json() {
+		return printMessage(s.Out, response.Report)
+	}
+	fmt.Fprintf(s.Out, "asset: %s\n", plain(response.Report.Asset))
+	s.printReport(response.Report, "")
+	return nil
+}
+
+// printReport prints state, plan and reasons of a report.
+func (s *session) printReport(r *apipb.Report, indent string) {
+	var b strings.Builder
+	health := r.Health.GetState()
+	if reason := r.Health.GetReason(); reason != "" {
+		health += ": " + reason
+	}
+	push := r.Push
+	if r.PushNote != "" {
+		push = strings.TrimSpace(push + " " + r.PushNote)
+	}
+	fields(&b, "state", r.State, "target", r.Target, "pinned", r.Pinned, "seen", s.ago(r.At), "health", health,
+		"resource", r.ResourceKey, "push", push, "plan", brief(r.PlanDigest), "looked at again", s.left(r.Next))
+	for line := range strings.Lines(b.String()) {
+		fmt.Fprint(s.Out, indent, line)
+	}
+	s.printPlan(r, indent)
+	for _, w := range r.Waiting {
+		fmt.Fprintf(s.Out, "%swaits (%s): %s\n", indent, w.Kind, plain(w.Reason))
+	}
+}
+
+// printPlan prints what a push would do, field by field.
+func (s *session) printPlan(r *apipb.Report, indent string) {
+	if r.Plan == nil {
+		return
+	}
+	destructive := ""
+	if r.Plan.Destructive {
+		destructive = ", destructive: it needs approval"
+	}
+	fmt.Fprintf(s.Out, "%sa push would %s it%s\n", indent, plain(r.Plan.Action), destructive)
+	for _, change := range r.Plan.Changes {
+		mark := "~"
+		switch {
+		case change.Destructive:
+			mark = "!"
+		case change.Current == "":
+			mark = "+"
+		case change.Target == "":
+			mark = "-"
+		}
+		fmt.Fprintf(s.Out, "%s  %s %s: %s → %s", indent, mark, plain(change.Path), quoted(change.Current), quoted(change.Target))
+		if change.Reason != "" {
+			fmt.Fprintf(s.Out, "  (%s)", plain(change.Reason))
+		}
+		fmt.Fprintln(s.Out)
+	}
+	for _, change := range r.Unmanaged {
+		fmt.Fprintf(s.Out, "%s  = %s is left to production: %s\n", indent, plain(change.Path), plain(change.Reason))
+	}
+}
+
+// quoted shows a value, and that there is none.
+func quoted(value string) string {
+	const most = 200
+	if value == "" {
+		return "(none)"
+	}
+	if len(value) > most {
+		return plain(strings.ToValidUTF8(value[:most], "")) + "…"
+	}
+	return plain(value)
+}

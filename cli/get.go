@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/proto"
+
+	"lehr.dev/client"
+	"lehr.dev/fault"
+)
+
+// query is what get was asked for.
+type query struct {
+	partition, prefix, kind, state, incarnation, asset string
+	limit                                              int
+}
+
+// listing is a list in both forms.
+type listing struct {
+	header   []string
+	rows     [][]string
+	messages []proto.Message
+	// more: the limit cut it off.
+	more bool
+}
+
+func (l *listing) add(m proto.Message, cells ...string) {
+	l.messages = append(l.messages, m)
+	l.rows = append(l.rows, cells)
+}
+
+// noun is one kind of thing that get and describe know.
+type noun struct {
+	names []string
+	// global: it is not listed by partition.
+	global   bool
+	list     func(ctx context.Context, s *session, c *client.Client, q query) (listing, error)
+	describe func(ctx context.Context, s *session, c *client.Client, partition, name string) error
+}
+
+// nouns, in the order in which help lists them.
+func nouns() []noun {
+	return []noun{
+		{names: []string{"assets", "asset"}, list: listAssets, describe: describeAsset},
+		{names: []string{"partitions", "partition"}, global: true, list: listPartitions, describe: describePartition},
+		{names: []string{"incarnations", "incarnation"}, list: listIncarnations, describe: describeIncarnation},
+		{names: []string{"candidates", "candidate"}, list: listCandidates, describe: describeCandidate},
+		{names: []string{"reports", "report"}, list: listReports, describe: describeReport},
+		{names: []string{"pins", "pin"}, list: listPins, describe: describeListed(listPins)},
+		{names: []string{"holds", "hold"}, list: listHolds, describe: describeListed(listHolds)},
+		{names: []string{"stops", "stop"}, global: true, list: listStops, describe: describeListed(listStops)},
+		{names: []string{"approvals", "approval"}, list: listApprovals, describe: describeListed(listApprovals)},
+		{names: []string{"pushes", "push"}, list: listPushes, describe: describeListed(listPushes)},
+		{names: []string{"audit"}, list: listAudit, describe: describeListed(listAudit)},
+	}
+}
+
+func nounNames() []string {
+	var names []string
+	for _, n := range nouns() {
+		names = append(names, n.names[0])
+	}
+	return names
+}
+
+func findNoun(name string) (noun, error) {
+	for _, n := range nouns() {
+		if slices.Contains(n.names, name) {
+			return n, nil
+		}
+	}
+	return noun{}, fault.New(fault.Invalid, "%q is no kind of thing", name).WithHint("known are: %s", strings.Join(nounNames(), ", "))
+}
+
+func (s *session) getCommand() *cobra.Command {
+	var q query
+	command := &cobra.Command{
+		Use:   "get KIND",
+		Short: "List things: " + strings.Join(nounNames(), ", "),
+		Example: `  lehr get assets --prefix web/
+  lehr get reports --state waiting
+  lehr get pushes --asset web/a -o json`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeNouns,
+		RunE: func(command *cobra.Command, args []string) error {
+			return s.get(command.Context(), args[0], q)
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&q.prefix, "prefix", "", "assets and reports whose id begins with this")
+	flags.StringVar(&q.kind, "type", "", "assets of this full protobuf type")
+	flags.StringVar(&q.state, "state", "", "reports in this state: in-sync, waiting, pushing, off, model")
+	flags.StringVar(&q.incarnation, "incarnation", "", "assets as of this incarnation (default: head)")
+	flags.StringVar(&q.asset, "asset", "", "pushes of this asset")
+	flags.IntVar(&q.limit, "limit", 1000, "at most this many")
+	return command
+}
+
+func completeNouns(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return nounNames(), cobra.ShellCompDirectiveNoFileComp
+}
+
+func (s *session) get(ctx context.Context, kind string, q query) error {
+	noun, err := findNoun(kind)
+	if err != nil {
+		return err
+	}
+	c, err := s.connect()
+	if err != nil {
+		return err
+	}
+	if q.partition = s.partition; !noun.global {
+		if q.partition, err = s.choose(ctx, c); err != nil {
+			return err
+		}
+	}
+	found, err := noun.list(ctx, s, c, q)
+	if err != nil {
+		return err
+	}
+	if s.json() {
+		if err := printMessages(s.Out, found.messages); err != nil {
+			return err
+		}
+	} else if len(found.rows) == 0 {
+		fmt.Fprintf(s.Out, "No %s.\n", noun.names[0])
+	} else {
+		table(s.Out, found.header, found.rows)
+	}
+	if found.more {
+		fmt.Fprintf(s.Err, "There are more; --limit raises the number shown.\n")
+	}
+	return nil
+}
+
+// pages calls fetch until it has said that there is no more, or until the
+// limit is reached, which it reports.
+func pages(limit int, fetch func(most int32) (got int, more bool, err error)) (bool, error) {
+	const mostPage = 1000
+	for limit > 0 {
+		got, more, err := fetch(int32(min(limit, mostPage)))
+		if err != nil || !more {
+			return false, err
+		}
+		limit -= max(got, 1)
+	}
+	return true, nil
+}

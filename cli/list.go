@@ -1,0 +1,280 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"lehr.dev/client"
+	apipb "lehr.dev/gen/lehr/api/v1"
+)
+
+func listAssets(ctx context.Context, s *session, c *client.Client, q query) (listing, error) {
+	found := listing{header: []string{"ASSET", "TYPE", "STATE", "SINCE"}}
+	if s.wide() {
+		found.header = append(found.header, "DIGEST", "EFFECTIVE")
+	}
+	request := &apipb.ListAssetsRequest{Partition: q.partition, Incarnation: q.incarnation, Prefix: q.prefix, Type: q.kind}
+	more, err := pages(q.limit, func(most int32) (int, bool, error) {
+		request.Limit = most
+		response, err := c.Assets.ListAssets(ctx, request)
+		if err != nil {
+			return 0, false, err
+		}
+		for _, a := range response.Assets {
+			row := []string{a.Id, lastName(a.Type), a.State, a.Since}
+			if s.wide() {
+				row = append(row, brief(a.Digest), brief(a.Effective))
+				row[1] = a.Type
+			}
+			found.add(a, row...)
+		}
+		// Later pages are of the same incarnation.
+		request.After, request.Incarnation = response.Next, response.Incarnation
+		return len(response.Assets), response.Next != "", nil
+	})
+	found.more = more
+	return found, err
+}
+
+func listPartitions(ctx context.Context, s *session, c *client.Client, _ query) (listing, error) {
+	found := listing{header: []string{"PARTITION", "HEAD", "MODE", "ASSETS", "STATES", "NOTE"}}
+	if s.wide() {
+		found.header = append(found.header, "OWNER", "DEFINITION")
+	}
+	response, err := c.Partitions.ListPartitions(ctx, &apipb.ListPartitionsRequest{})
+	if err != nil {
+		return found, err
+	}
+	for _, p := range response.Partitions {
+		row := []string{p.Id, p.Head, p.Mode, fmt.Sprint(p.Assets), states(p.States), partitionNote(p)}
+		if s.wide() {
+			row = append(row, p.Owner, p.Definition)
+		}
+		found.add(p, row...)
+	}
+	return found, nil
+}
+
+// partitionNote says what is out of the ordinary.
+func partitionNote(p *apipb.Partition) string {
+	var notes []string
+	if p.Stop != nil {
+		notes = append(notes, "stopped by "+p.Stop.Owner.GetName())
+	}
+	if p.BlockedBy != nil {
+		notes = append(notes, "newest sources "+p.BlockedBy.State)
+	}
+	return strings.Join(notes, ", ")
+}
+
+// states renders counts by state, in the order of the names.
+func states(counts map[string]int64) string {
+	var parts []string
+	for _, state := range slices.Sorted(maps.Keys(counts)) {
+		if counts[state] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", counts[state], state))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func listIncarnations(ctx context.Context, s *session, c *client.Client, q query) (listing, error) {
+	found := listing{header: []string{"INCARNATION", "ASSETS", "ADDED", "CHANGED", "REMOVED", "AGE"}}
+	if s.wide() {
+		found.header = append(found.header, "AUTHOR", "DIGEST", "SOURCES")
+	}
+	request := &apipb.ListIncarnationsRequest{Partition: q.partition}
+	more, err := pages(q.limit, func(most int32) (int, bool, error) {
+		request.Limit = most
+		response, err := c.Incarnations.ListIncarnations(ctx, request)
+		if err != nil {
+			return 0, false, err
+		}
+		for _, i := range response.Incarnations {
+			row := []string{i.Id, fmt.Sprint(i.Count), fmt.Sprint(i.Added), fmt.Sprint(i.Changed), fmt.Sprint(i.Removed), s.age(i.Created)}
+			if s.wide() {
+				row = append(row, i.Author.GetName(), brief(i.Digest), sources(i.Sources))
+			}
+			found.add(i, row...)
+		}
+		request.Before = response.Next
+		return len(response.Incarnations), response.Next != 0, nil
+	})
+	found.more = more
+	return found, err
+}
+
+func sources(revisions []*apipb.SourceRevision) string {
+	var parts []string
+	for _, r := range revisions {
+		parts = append(parts, r.Source+"@"+brief(r.Revision))
+	}
+	return strings.Join(parts, " ")
+}
+
+func listCandidates(ctx context.Context, s *session, c *client.Client, q query) (listing, error) {
+	found := listing{header: []string{"CANDIDATE", "STATE", "BASE", "ADDED", "CHANGED", "REMOVED", "AGE", "FIRST FINDING"}}
+	response, err := c.Candidates.ListCandidates(ctx, &apipb.ListCandidatesRequest{Partition: q.partition, Limit: int32(min(q.limit, 1000))})
+	if err != nil {
+		return found, err
+	}
+	for _, candidate := range response.Candidates {
+		first := ""
+		if len(candidate.Findings) > 0 {
+			first = where(candidate.Findings[0]) + candidate.Findings[0].Message
+		}
+		found.add(candidate, candidate.Id, candidate.State, candidate.Base, fmt.Sprint(candidate.Added),
+			fmt.Sprint(candidate.Changed), fmt.Sprint(candidate.Removed), s.age(candidate.Created), first)
+	}
+	return found, nil
+}
+
+func listReports(ctx context.Context, s *session, c *client.Client, q query) (listing, error) {
+	found := listing{header: []string{"ASSET", "STATE", "TARGET", "ACTION", "SEEN", "WAITS FOR"}}
+	if s.wide() {
+		found.header = append(found.header, "HEALTH", "PLAN", "RESOURCE", "PUSH", "NEXT")
+	}
+	request := &apipb.ListReportsRequest{Partition: q.partition, Prefix: q.prefix, State: q.state}
+	more, err := pages(q.limit, func(most int32) (int, bool, error) {
+		request.Limit = most
+		response, err := c.Reports.ListReports(ctx, request)
+		if err != nil {
+			return 0, false, err
+		}
+		for _, r := range response.Reports {
+			waiting := ""
+			if len(r.Waiting) > 0 {
+				waiting = r.Waiting[0].Kind + ": " + r.Waiting[0].Reason
+			}
+			row := []string{r.Asset, r.State, r.Target, r.Plan.GetAction(), s.age(r.At), waiting}
+			if s.wide() {
+				row = append(row, r.Health.GetState(), brief(r.PlanDigest), r.ResourceKey, r.Push, s.left(r.Next))
+			}
+			found.add(r, row...)
+		}
+		request.After = response.Next
+		return len(response.Reports), response.Next != "", nil
+	})
+	found.more = more
+	return found, err
+}
+
+func listPins(ctx context.Context, s *session, c *client.Client, q query) (listing, error) {
+	found := listing{header: []string{"ASSET", "INCARNATION", "BY", "RANK", "AGE", "ENDS", "REASON"}}
+	response, err := c.Brakes.ListPins(ctx, &apipb.ListPinsRequest{Partition: q.partition})
+	if err != nil {
+		return found, err
+	}
+	for _, p := range response.Pins {
+		found.add(p, p.Asset, p.Incarnation, p.Holder.GetName(), p.Rank, s.age(p.Created), s.left(p.Until), p.Reason)
+	}
+	return found, nil
+}
+
+func listHolds(ctx context.Context, s *session, c *client.Client, q query) (listing, error) {
+	found := listing{header: []string{"ASSET", "BY", "AGE", "ENDS", "REASON"}}
+	response, err := c.Brakes.ListHolds(ctx, &apipb.ListHoldsRequest{Partition: q.partition})
+	if err != nil {
+		return found, err
+	}
+	for _, h := range response.Holds {
+		found.add(h, h.Asset, h.Owner.GetName(), s.age(h.Created), s.left(h.Until), h.Reason)
+	}
+	return found, nil
+}
+
+func listStops(ctx context.Context, s *session, c *client.Client, _ query) (listing, error) {
+	found := listing{header: []string{"STOPPED", "BY", "AGE", "REASON"}}
+	response, err := c.Brakes.ListStops(ctx, &apipb.ListStopsRequest{})
+	if err != nil {
+		return found, err
+	}
+	for _, stop := range response.Stops {
+		found.add(stop, cmp.Or(stop.Partition, "all"), stop.Owner.GetName(), s.age(stop.Since), stop.Reason)
+	}
+	return found, nil
+}
+
+func listApprovals(ctx context.Context, s *session, c *client.Client, q query) (listing, error) {
+	found := listing{header: []string{"ASSET", "PLAN", "BY", "AGE", "ENDS", "REASON"}}
+	response, err := c.Approvals.ListApprovals(ctx, &apipb.ListApprovalsRequest{Partition: q.partition})
+	if err != nil {
+		return found, err
+	}
+	for _, a := range response.Approvals {
+		found.add(a, a.Asset, brief(a.Plan), a.By.GetName(), s.age(a.Created), s.left(a.Until), a.Reason)
+	}
+	return found, nil
+}
+
+func listPushes(ctx context.Context, s *session, c *client.Client, q query) (listing, error) {
+	found := listing{header: []string{"PUSH", "ASSET", "TARGET", "ENDING", "AGE", "TOOK", "REASON"}}
+	response, err := c.Journal.ListPushes(ctx, &apipb.ListPushesRequest{Partition: q.partition, Asset: q.asset, Limit: int32(min(q.limit, 1000))})
+	if err != nil {
+		return found, err
+	}
+	for _, p := range response.Pushes {
+		took := ""
+		if p.Ended != nil {
+			took = p.Ended.AsTime().Sub(p.Admitted.AsTime()).Round(1e6).String()
+		}
+		found.add(p, p.Push, p.Asset, p.Target, ending(p), s.age(p.Admitted), took, p.Reason)
+	}
+	return found, nil
+}
+
+func ending(p *apipb.Push) string {
+	switch {
+	case p.Ending != "":
+		return p.Ending
+	case p.Doubt:
+		return "in doubt"
+	default:
+		return "under way"
+	}
+}
+
+func listAudit(ctx context.Context, s *session, c *client.Client, q query) (listing, error) {
+	found := listing{header: []string{"NUMBER", "AT", "BY", "VERB", "SUBJECT", "DETAIL"}}
+	request := &apipb.ListAuditRequest{Partition: q.partition}
+	more, err := pages(q.limit, func(most int32) (int, bool, error) {
+		request.Limit = most
+		response, err := c.Audit.ListAudit(ctx, request)
+		if err != nil {
+			return 0, false, err
+		}
+		for _, r := range response.Records {
+			by := r.By.GetName() + " (" + r.By.GetOrigin() + ")"
+			found.add(r, fmt.Sprint(r.Number), r.At.AsTime().Local().Format("2006-01-02 15:04:05"), by, r.Verb, r.Subject, r.Detail)
+		}
+		request.After = response.Next
+		return len(response.Records), response.Next != 0, nil
+	})
+	found.more = more
+	return found, err
+}
+
+// where is the place that a finding names, as "file:line: field: ".
+func where(f *apipb.Finding) string {
+	place := f.File
+	if f.Line > 0 {
+		place = fmt.Sprintf("%s:%d", place, f.Line)
+		if f.Column > 0 {
+			place = fmt.Sprintf("%s:%d", place, f.Column)
+		}
+	}
+	if place == "" {
+		place = f.Asset
+	}
+	if place != "" {
+		place += ": "
+	}
+	if f.Field != "" {
+		place += f.Field + ": "
+	}
+	return place
+}

@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"lehr.dev/client"
+	"lehr.dev/fault"
+	apipb "lehr.dev/gen/lehr/api/v1"
+)
+
+func (s *session) partitionCommand() *cobra.Command {
+	command := &cobra.Command{Use: "partition", Short: "Register and forget partitions"}
+	command.AddCommand(
+		&cobra.Command{
+			Use:   "add PATH",
+			Short: "Register a partition by its lehr.yaml",
+			Args:  cobra.ExactArgs(1),
+			RunE: func(command *cobra.Command, args []string) error {
+				return s.addPartition(command, args[0])
+			},
+		},
+		&cobra.Command{
+			Use:   "remove PARTITION",
+			Short: "Forget a partition; production stays as it is",
+			Args:  cobra.ExactArgs(1),
+			RunE: func(command *cobra.Command, args []string) error {
+				c, err := s.connect()
+				if err != nil {
+					return err
+				}
+				response, err := c.Partitions.RemovePartition(command.Context(), &apipb.RemovePartitionRequest{Id: args[0]})
+				if err != nil {
+					return err
+				}
+				if s.json() {
+					return printMessage(s.Out, response)
+				}
+				fmt.Fprintf(s.Out, "Forgot partition %s. What it made in production stays as it is.\n", plain(args[0]))
+				return nil
+			},
+		},
+		&cobra.Command{
+			Use:   "list",
+			Short: "The same as: lehr get partitions",
+			Args:  cobra.NoArgs,
+			RunE: func(command *cobra.Command, _ []string) error {
+				return s.get(command.Context(), "partitions", query{})
+			},
+		},
+	)
+	return command
+}
+
+func (s *session) addPartition(command *cobra.Command, path string) error {
+	definition, err := definitionPath(path)
+	if err != nil {
+		return err
+	}
+	id, err := partitionOf(definition)
+	if err != nil {
+		return err
+	}
+	c, err := s.connect()
+	if err != nil {
+		return err
+	}
+	response, err := c.Partitions.AddPartition(command.Context(), &apipb.AddPartitionRequest{Id: id, Definition: definition})
+	if err != nil {
+		return err
+	}
+	if s.json() {
+		return printMessage(s.Out, response.Partition)
+	}
+	fmt.Fprintf(s.Out, "Registered partition %s from %s.\n", plain(response.Partition.Id), plain(definition))
+	return nil
+}
+
+// definitionPath is the absolute path of a definition; a folder means the
+// lehr.yaml in it.
+func definitionPath(path string) (string, error) {
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return "", fault.New(fault.Invalid, "definition %q: %w", path, err)
+	}
+	info, err := os.Stat(absolute)
+	if err == nil && info.IsDir() {
+		absolute = filepath.Join(absolute, "lehr.yaml")
+		_, err = os.Stat(absolute)
+	}
+	if err != nil {
+		return "", fault.New(fault.NotFound, "no definition at %s: %w", absolute, err).WithHint("lehr init writes one to start from")
+	}
+	return absolute, nil
+}
+
+// partitionOf reads the partition's name from a definition, without judging
+// the rest: the pipeline does, and reports findings.
+func partitionOf(definition string) (string, error) {
+	file, err := os.Open(definition)
+	if err != nil {
+		return "", fault.New(fault.Unavailable, "reading the definition: %w", err)
+	}
+	defer file.Close()
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		if value, found := strings.CutPrefix(lines.Text(), "partition:"); found {
+			value, _, _ = strings.Cut(value, " #")
+			return strings.Trim(strings.TrimSpace(value), `"'`), nil
+		}
+	}
+	return "", fault.New(fault.Invalid, "%s does not say which partition it defines", definition).WithHint("write a line such as: partition: shop")
+}
+
+func (s *session) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version of this program, and of the server if one answers",
+		Args:  cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			versions := map[string]string{"client": s.local.Version}
+			if c, err := s.connect(); err == nil {
+				versions["server"] = serverVersion(command, c)
+			}
+			if s.json() {
+				return printJSON(s.Out, versions)
+			}
+			fields(s.Out, "client", versions["client"], "server", versions["server"])
+			return nil
+		},
+	}
+}
+
+func serverVersion(command *cobra.Command, c *client.Client) string {
+	response, err := c.Server.GetServer(command.Context(), serverRequest)
+	if err != nil {
+		return "does not answer"
+	}
+	return response.Version
+}

@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"lehr.dev/client"
+	apipb "lehr.dev/gen/lehr/api/v1"
+)
+
+func (s *session) serveCommand() *cobra.Command {
+	options := ServeOptions{}
+	command := &cobra.Command{
+		Use:   "serve",
+		Short: "Generate, compare and enforce until told to end",
+		Long: `Run the server: it follows the sources of every registered partition, compares
+production with intent, and pushes what every check allows. It serves this
+machine and this user only. SIGINT or SIGTERM ends it; production stays as it
+is. See what it does with: lehr get partitions, lehr get reports, lehr why.`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			options.Store, options.Log = s.store, s.Err
+			for i, path := range options.Definitions {
+				absolute, err := definitionPath(path)
+				if err != nil {
+					return err
+				}
+				options.Definitions[i] = absolute
+			}
+			return s.serve(command.Context(), options)
+		},
+	}
+	flags := command.Flags()
+	flags.StringSliceVarP(&options.Definitions, "partition", "p", nil, "register this lehr.yaml first; may be repeated")
+	flags.StringVar(&options.Listen, "listen", "127.0.0.1:0", "loopback address to listen on; port 0 picks a free one")
+	flags.BoolVarP(&options.Verbose, "verbose", "v", false, "log more")
+	return command
+}
+
+func (s *session) serve(ctx context.Context, options ServeOptions) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	introduced := make(chan struct{})
+	close(introduced)
+	err := s.local.Serve(ctx, options, func(serving Serving) {
+		introduced = make(chan struct{})
+		go func() {
+			defer close(introduced)
+			s.introduce(ctx, serving)
+		}()
+	})
+	cancel()
+	<-introduced
+	if err == nil && !s.json() {
+		fmt.Fprintln(s.Out, "Ended. Production stays as it is.")
+	}
+	return err
+}
+
+const introducePeriod = 200 * time.Millisecond
+
+// introduce prints where the server listens, and tells of each partition once
+// it is known what it does.
+func (s *session) introduce(ctx context.Context, serving Serving) {
+	if s.json() {
+		_ = printJSON(s.Out, map[string]string{"url": serving.URL, "store": s.store})
+		return
+	}
+	fmt.Fprintf(s.Out, "Lehr serves %s on %s\n", plain(s.store), serving.URL)
+	environment := ""
+	if s.store != defaultStore {
+		environment = " --store " + plain(s.store)
+	}
+	fmt.Fprintf(s.Out, "  look:  lehr get reports%s   lehr why ASSET%s\n", environment, environment)
+	fmt.Fprintf(s.Out, "  brake: lehr stop --reason WHY%s\n", environment)
+	c := client.Dial(serving.URL, serving.Token, s.actor())
+	for told := map[string]string{}; ctx.Err() == nil; {
+		if response, err := c.Partitions.ListPartitions(ctx, &apipb.ListPartitionsRequest{}); err == nil {
+			s.tell(response.Partitions, told)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(introducePeriod):
+		}
+	}
+}
+
+// tell prints a line for each partition whose situation changed.
+func (s *session) tell(partitions []*apipb.Partition, told map[string]string) {
+	if len(partitions) == 0 && told[""] == "" {
+		told[""] = "none"
+		fmt.Fprintln(s.Out, "No partition is registered. Register one with: lehr partition add lehr.yaml")
+	}
+	for _, p := range partitions {
+		if p.Head == "" && p.BlockedBy == nil {
+			continue // Its first sources are being read.
+		}
+		line := fmt.Sprintf("Partition %s: %s", p.Id, cmp.Or(p.Head, "nothing served yet"))
+		if p.Head != "" {
+			line += fmt.Sprintf(", %s, %s", count(int(p.Assets), "asset"), modeText(p.Mode))
+		}
+		if p.Stop != nil {
+			line += "; STOPPED by " + p.Stop.Owner.GetName() + ": " + p.Stop.Reason
+		}
+		if p.BlockedBy != nil {
+			line += fmt.Sprintf("; the newest sources are %s", p.BlockedBy.State)
+			if len(p.BlockedBy.Findings) > 0 {
+				line += ": " + where(p.BlockedBy.Findings[0]) + p.BlockedBy.Findings[0].Message
+			}
+		}
+		if told[p.Id] != line {
+			told[p.Id] = line
+			fmt.Fprintln(s.Out, plain(line))
+		}
+	}
+}
+
+func modeText(mode string) string {
+	switch mode {
+	case "enforce":
+		return "mode enforce: differences are pushed"
+	case "observe":
+		return "mode observe: differences are shown, nothing is pushed"
+	case "off":
+		return "mode off: nothing is looked at"
+	default:
+		return strings.TrimSpace("mode " + mode)
+	}
+}
