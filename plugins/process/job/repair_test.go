@@ -110,7 +110,7 @@ func TestPartsOfATaskAreNoDuplicates(t *testing.T) {
 func TestHungTaskIsReportedAndStopsTheRoll(t *testing.T) {
 	m, job := newMachine(t)
 	job.Health.Timeout = millis(200)
-	job.Update.StartTimeout = millis(500)
+	job.Update.StartTimeout, job.Update.StopGrace = millis(500), millis(500)
 	m.mustPush(job)
 	before := m.pids(job)
 	syscall.Kill(before[1][0], syscall.SIGSTOP)

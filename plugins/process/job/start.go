@@ -140,9 +140,9 @@ func lastWords(log string) string {
 	if len(all) > lines {
 		all = all[len(all)-lines:]
 	}
-	text := bytes.Join(all, []byte("\n"))
+	text := bytes.Join(all, []byte(" | "))
 	if len(text) == 0 {
 		return "its log " + log + " is empty"
 	}
-	return fmt.Sprintf("its log %s ends with:\n%s", log, bytes.ToValidUTF8(text, []byte("?")))
+	return fmt.Sprintf("its log %s ends with: %s", log, bytes.ToValidUTF8(text, []byte("?")))
 }

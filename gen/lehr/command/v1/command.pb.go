@@ -30,8 +30,9 @@ const (
 // on standard input, and an environment of PATH, HOME, the variables below
 // and LEHR_ASSET, the asset's id.
 //
-// Both run in a process group of their own, which is ended, politely first,
-// when a run takes too long or a push may not go on.
+// Each runs in a process group of its own, which is ended, politely first,
+// when a run takes too long or a push may not go on; what is left of it when
+// the command ends is killed.
 type Command struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Exit 0: in sync; 2: differs, standard output (at most 64 kB) describes
@@ -48,7 +49,8 @@ type Command struct {
 	// failures that back off.
 	RetryableExitCodes []int32 `protobuf:"varint,4,rep,packed,name=retryable_exit_codes,json=retryableExitCodes" json:"retryable_exit_codes,omitempty"`
 	// From SIGTERM until SIGKILL, when a push is stopped or takes too long;
-	// default 5 s, at most 60 s.
+	// default 5 s, at most what the plugin was started with (--grace, 10 s):
+	// so long a push may outlive its permit.
 	GracePeriod *durationpb.Duration `protobuf:"bytes,5,opt,name=grace_period,json=gracePeriod" json:"grace_period,omitempty"`
 	// Longest run of one command; default 60 s, at most an hour.
 	Timeout *durationpb.Duration `protobuf:"bytes,6,opt,name=timeout" json:"timeout,omitempty"`

@@ -1,0 +1,236 @@
+// Package commands looks after resources by two commands, one that tells the
+// difference and one that pushes (see lehr.command.v1.Command). It gives
+// nothing to a shell, and believes exit codes only. Only the program
+// lehr-command calls it, through plugin/serve.
+package commands
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/proto"
+
+	commandpb "lehr.dev/gen/lehr/command/v1"
+	"lehr.dev/plugin/serve"
+)
+
+const (
+	defaultGrace   = 5 * time.Second
+	defaultTimeout = time.Minute
+	// killMargin is for what follows the grace: SIGKILL.
+	killMargin = 500 * time.Millisecond
+	// atOnce is how many commands of one batch run at a time.
+	atOnce = 16
+
+	exitDiffers = 2
+
+	shownLines = 50
+	shownBytes = 200
+)
+
+// Commands serves lehr.command.v1.Command.
+type Commands struct {
+	// Grace is the longest grace period that a command may have.
+	Grace time.Duration
+	// Program is one whose main calls Guard for GuardWord: lehr-command.
+	Program string
+}
+
+var _ serve.Kind = Commands{}
+
+// Served: nobody compares anything at the target, and a push that has lost
+// its permit may go on for its grace period.
+func (c Commands) Served() serve.Served {
+	return serve.Served{Type: "lehr.command.v1.Command", Guarantee: serve.Unguarded, LongestEffect: c.Grace + killMargin}
+}
+
+// Diff runs the diff commands of the assets.
+func (c Commands) Diff(ctx context.Context, assets []serve.Intent) []serve.Difference {
+	differences := make([]serve.Difference, len(assets))
+	slots := make(chan struct{}, atOnce)
+	var running sync.WaitGroup
+	for i, asset := range assets {
+		slots <- struct{}{}
+		running.Go(func() {
+			differences[i], _ = c.difference(ctx, asset)
+			<-slots
+		})
+	}
+	running.Wait()
+	return differences
+}
+
+// difference runs a diff command and returns its output as well.
+func (c Commands) difference(ctx context.Context, asset serve.Intent) (serve.Difference, []byte) {
+	unknown := func(err error) (serve.Difference, []byte) {
+		return serve.Difference{Outcome: serve.Unknown, Reason: err.Error()}, nil
+	}
+	command, err := c.decode(asset)
+	if err != nil {
+		return unknown(err)
+	}
+	result, err := c.run(ctx, command, command.Diff, environment(command, asset, nil))
+	if err != nil {
+		return unknown(fmt.Errorf("running the diff command of %s: %w", asset.ID, err))
+	}
+	difference := serve.Difference{
+		ResourceKey: serve.ResourceKey(fmt.Sprintf("command:%s/%s", asset.Incarnation.Partition, asset.ID)),
+		Base:        fmt.Sprintf("%x", sha256.Sum256(result.output)),
+		Health:      serve.Health{State: serve.HealthUnknown},
+	}
+	switch {
+	case result.overflowed:
+		return unknown(fmt.Errorf("the diff command of %s (%s) wrote more than %d bytes: let it summarise", asset.ID, command.Diff[0], maxOutput))
+	case result.exit == 0:
+		difference.Outcome = serve.InSync
+	case result.exit == exitDiffers:
+		difference.Outcome, difference.Plan = serve.Differs, plan(command, result.output)
+	default:
+		return unknown(fmt.Errorf("the diff command of %s (%s) ended with %s: 0 says in sync, %d differs", asset.ID, command.Diff[0], result, exitDiffers))
+	}
+	return difference, result.output
+}
+
+// plan shows the output's lines; a digest stands for what is not shown.
+func plan(command *commandpb.Command, output []byte) serve.Plan {
+	plan := serve.Plan{Action: serve.ActionUpdate}
+	add := func(path, text string) {
+		plan.Changes = append(plan.Changes, serve.FieldChange{Path: path, Target: text, Destructive: command.Destructive})
+	}
+	cut := !utf8.Valid(output)
+	lines := strings.Split(strings.TrimRight(strings.ToValidUTF8(string(output), "?"), "\n"), "\n")
+	for i, text := range lines[:min(len(lines), shownLines)] {
+		if len(text) > shownBytes {
+			text, cut = strings.ToValidUTF8(text[:shownBytes], "")+"…", true
+		}
+		add(fmt.Sprintf("difference[%d]", i), text)
+	}
+	if cut || len(lines) > shownLines {
+		add("difference", fmt.Sprintf("%d lines in all, sha256 %x", len(lines), sha256.Sum256(output)))
+	}
+	return plan
+}
+
+// Push runs the diff command again, and the push command if the plan is the
+// one that was admitted.
+func (c Commands) Push(ctx context.Context, push serve.Push, permits serve.Permits) serve.Outcome {
+	difference, output := c.difference(ctx, push.Asset)
+	switch {
+	case ctx.Err() != nil:
+		return serve.Outcome{Ending: serve.Stopped, Reason: context.Cause(ctx).Error()}
+	case difference.Outcome == serve.Unknown:
+		return serve.Outcome{Ending: serve.Failed, Reason: difference.Reason, Retryable: true}
+	case difference.Outcome == serve.InSync:
+		return serve.Outcome{Ending: serve.Pushed, Reason: "already in sync"}
+	case difference.Plan.Digest() != push.Plan:
+		return serve.Outcome{Ending: serve.Stale, Reason: "the diff command says something else now"}
+	case difference.Base != push.Base:
+		if err := permits.Cover(ctx, difference.Base); err != nil {
+			return serve.Outcome{Ending: serve.Stopped, Reason: err.Error()}
+		}
+	}
+	command, err := c.decode(push.Asset)
+	if err != nil {
+		return serve.Outcome{Ending: serve.Failed, Reason: err.Error()}
+	}
+	file, err := keep(output)
+	if err != nil {
+		return serve.Outcome{Ending: serve.Failed, Retryable: true, Reason: fmt.Sprintf("keeping the difference of %s for its push command: %v", push.Asset.ID, err)}
+	}
+	defer os.Remove(file)
+	if err := permits.Effect(ctx); err != nil {
+		return serve.Outcome{Ending: serve.Stopped, Reason: err.Error()}
+	}
+	result, err := c.run(ctx, command, command.Push, environment(command, push.Asset, map[string]string{
+		"LEHR_DIFF": file, "LEHR_PUSH": string(push.ID),
+	}))
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return serve.Outcome{Ending: serve.Stopped, Reason: context.Cause(ctx).Error()}
+	case err != nil:
+		return serve.Outcome{Ending: serve.Failed, Reason: fmt.Sprintf("running the push command of %s: %v", push.Asset.ID, err)}
+	case result.exit != 0:
+		return serve.Outcome{
+			Ending: serve.Failed, Retryable: slices.Contains(command.RetryableExitCodes, int32(result.exit)),
+			Reason: fmt.Sprintf("the push command of %s (%s) ended with %s", push.Asset.ID, command.Push[0], result),
+		}
+	}
+	return serve.Outcome{Ending: serve.Pushed}
+}
+
+// keep writes the difference to a file that only this user can read.
+func keep(output []byte) (name string, err error) {
+	file, err := os.CreateTemp("", "lehr-diff-*")
+	if err != nil {
+		return "", err
+	}
+	_, err = file.Write(output)
+	if closing := file.Close(); err == nil {
+		err = closing
+	}
+	if err != nil {
+		os.Remove(file.Name())
+	}
+	return file.Name(), err
+}
+
+// decode reads the payload and fills in the defaults.
+func (c Commands) decode(asset serve.Intent) (*commandpb.Command, error) {
+	command := &commandpb.Command{}
+	if err := proto.Unmarshal(asset.Payload.Bytes, command); err != nil {
+		return nil, fmt.Errorf("reading the intent of %s as %s: %w", asset.ID, c.Served().Type, err)
+	}
+	if command.Directory == "" {
+		command.Directory = "/"
+	}
+	switch {
+	case len(command.Diff) == 0 || len(command.Push) == 0:
+		return nil, fmt.Errorf("%s has no diff or no push command: name both", asset.ID)
+	case !filepath.IsAbs(command.Directory):
+		return nil, fmt.Errorf("directory %q of %s is not an absolute path: write the whole path", command.Directory, asset.ID)
+	case grace(command) > c.Grace:
+		return nil, fmt.Errorf("grace_period %v of %s is longer than the plugin allows: lower it, or start lehr-command with --grace=%v", grace(command), asset.ID, grace(command))
+	}
+	return command, nil
+}
+
+func grace(command *commandpb.Command) time.Duration {
+	if command.GracePeriod == nil {
+		return defaultGrace
+	}
+	return command.GracePeriod.AsDuration()
+}
+
+func timeout(command *commandpb.Command) time.Duration {
+	if command.Timeout == nil {
+		return defaultTimeout
+	}
+	return command.Timeout.AsDuration()
+}
+
+// environment is a function of the intent, but for PATH, HOME and what the
+// push brings.
+func environment(command *commandpb.Command, asset serve.Intent, more map[string]string) []string {
+	variables := map[string]string{"PATH": os.Getenv("PATH"), "HOME": os.Getenv("HOME")}
+	for name, value := range command.Env {
+		variables[name] = value
+	}
+	variables["LEHR_ASSET"] = string(asset.ID)
+	for name, value := range more {
+		variables[name] = value
+	}
+	list := make([]string, 0, len(variables))
+	for name, value := range variables {
+		list = append(list, name+"="+value)
+	}
+	slices.Sort(list)
+	return list
+}

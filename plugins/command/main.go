@@ -1,0 +1,32 @@
+// Command lehr-command is the plugin for resources that two commands look
+// after (lehr.command.v1.Command). Lehr starts it.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"time"
+
+	"lehr.dev/plugin/serve"
+	"lehr.dev/plugins/command/commands"
+)
+
+func main() { os.Exit(run()) }
+
+func run() int {
+	if len(os.Args) > 1 && os.Args[1] == commands.GuardWord {
+		return commands.Guard(os.Args[2:])
+	}
+	grace := flag.Duration("grace", 10*time.Second, "longest grace period that a command may have; pushes in doubt settle so much later")
+	flag.Parse()
+	executable, err := os.Executable()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "lehr-command: finding its own program:", err)
+		return 1
+	}
+	return serve.Main(serve.Plugin{
+		Name: "lehr-command", Version: "1",
+		Resources: []serve.Kind{commands.Commands{Grace: *grace, Program: executable}},
+	})
+}
