@@ -81,7 +81,8 @@ type Lease struct {
 // Leases hands out leases. On an engine whose file one process locks, the
 // lock is the lease: its taker raises the epoch at once.
 type Leases interface {
-	// Acquire raises the epoch. Conflict while another holder's lease runs.
+	// Acquire raises the epoch, and marks the partition's open pushes as in
+	// doubt. Conflict while another holder's lease runs.
 	Acquire(ctx context.Context, partition intent.PartitionID, holder string) (Lease, error)
 	// Check is Conflict when the lease is not current.
 	Check(ctx context.Context, lease Lease) error
@@ -253,7 +254,7 @@ type Admission struct {
 	At time.Time
 }
 
-// BudgetUse takes one of at most Limit under the key.
+// BudgetUse takes one of at most Limit under the key, within the partition.
 type BudgetUse struct {
 	Key   string
 	Limit int
@@ -278,6 +279,10 @@ type OpenPush struct {
 	// Doubt: its end was lost, and it may still be running.
 	Doubt bool `json:"doubt"`
 }
+
+// EndingInDoubt is the ending that is none: the push stays open and keeps its
+// budgets, marked as in doubt, until it is closed as "settled".
+const EndingInDoubt = "in-doubt"
 
 // Closing ends a push in the journal.
 type Closing struct {
@@ -322,7 +327,7 @@ type Journal interface {
 	// ClosePushes ends pushes and releases their budgets. An unknown or ended
 	// push is left as it is.
 	ClosePushes(ctx context.Context, lease Lease, closings []Closing) error
-	// Resume token of a push under way, and the mark of doubt.
+	// SaveResumeToken keeps the resume token of a push under way.
 	SaveResumeToken(ctx context.Context, lease Lease, push intent.PushID, token []byte) error
 	// OpenPushes lists all without an end.
 	OpenPushes(ctx context.Context, partition intent.PartitionID) ([]OpenPush, error)

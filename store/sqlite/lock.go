@@ -1,0 +1,65 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+
+	"lehr.dev/fault"
+)
+
+// fileLock is the operating system's lock on FILE.lock. It is the lease: who
+// holds it serves the store, and it ends with the process.
+type fileLock struct{ file *os.File }
+
+func lockFile(path string) (*fileLock, error) {
+	name := path + ".lock"
+	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, openFailure("locking the store: opening "+name, err)
+	}
+	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		defer file.Close()
+		return nil, fault.New(fault.Conflict, "the store %s is being served by %s", path, holder(name)).
+			WithHint("stop that server first, or give this one a store of its own; to stop enforcement, use lehr stop --store %s", path)
+	}
+	if err == nil {
+		err = writeHolder(file)
+	}
+	if err != nil {
+		file.Close()
+		return nil, openFailure("locking "+name, err)
+	}
+	return &fileLock{file: file}, nil
+}
+
+func writeHolder(file *os.File) error {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown host"
+	}
+	if err := file.Truncate(0); err != nil {
+		return err
+	}
+	_, err = file.WriteAt(fmt.Appendf(nil, "process %d on %s\n", os.Getpid(), host), 0)
+	return err
+}
+
+func holder(name string) string {
+	text, err := os.ReadFile(name)
+	if err != nil || len(text) == 0 {
+		return "another process"
+	}
+	return strings.TrimSpace(string(text))
+}
+
+// release gives up the lock. The file stays: removing it would let two
+// processes lock two files of the same name.
+func (l *fileLock) release() {
+	if l != nil {
+		l.file.Close()
+	}
+}

@@ -1,0 +1,225 @@
+package sqlite
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+
+	"lehr.dev/fault"
+	"lehr.dev/loop"
+)
+
+const (
+	// connections: one writes, the others read.
+	connections = 8
+	// quickCheckBytes is the size up to which the whole file is checked when
+	// it is opened; of larger ones what is read is checked as it is read.
+	quickCheckBytes = 16 << 20
+	// applicationID marks the file as Lehr's ("lehr").
+	applicationID = 0x6c656872
+)
+
+// Open opens the store to serve it, and makes the file if there is none. A
+// store that another process serves is a Conflict.
+func Open(ctx context.Context, options Options) (*Store, error) {
+	return openStore(ctx, options, true)
+}
+
+// OpenUnlocked opens an existing store beside the process that serves it, for
+// reading it and for the brakes. It never acts for a partition: everything
+// that needs a lease is Denied.
+func OpenUnlocked(ctx context.Context, options Options) (*Store, error) {
+	return openStore(ctx, options, false)
+}
+
+// memories numbers the databases in memory of this process.
+var memories atomic.Uint64
+
+// Memory returns a new database in memory, to be given as Options.DB. It is
+// gone when it is closed.
+func Memory() (*sql.DB, error) {
+	name := fmt.Sprintf("file:/lehr-%d?vfs=memdb&_pragma=busy_timeout(5000)", memories.Add(1))
+	db, err := sql.Open("sqlite", name)
+	if err != nil {
+		return nil, failure("opening a store in memory", err)
+	}
+	db.SetMaxOpenConns(connections)
+	db.SetMaxIdleConns(connections) // the last connection holds the data
+	if err := db.Ping(); err != nil {
+		db.Close()
+		return nil, failure("opening a store in memory", err)
+	}
+	return db, nil
+}
+
+func openStore(ctx context.Context, options Options, serving bool) (_ *Store, err error) {
+	s := &Store{
+		db: options.DB, ownsDB: options.DB == nil, serving: serving,
+		runtime: options.Runtime, log: options.Log,
+	}
+	if s.runtime == nil {
+		s.runtime = loop.Real()
+	}
+	if s.log == nil {
+		s.log = slog.Default()
+	}
+	path := "in memory"
+	if s.ownsDB {
+		if path, err = resolve(options.Path, serving); err != nil {
+			return nil, err
+		}
+		if err := s.openFile(ctx, path); err != nil {
+			return nil, err
+		}
+	}
+	if err := migrate(ctx, s.db, path, serving); err != nil {
+		s.abandon()
+		return nil, err
+	}
+	s.reads.db = s.db
+	s.writer = newWriter(s.db, s.runtime, s.ownsDB, s.changes.announce)
+	s.runtime.Go("store writer", s.writer.run)
+	return s, nil
+}
+
+// openFile locks the file if it is to be served, and connects to it.
+func (s *Store) openFile(ctx context.Context, path string) (err error) {
+	if s.serving {
+		if s.lock, err = lockFile(path); err != nil {
+			return err
+		}
+	}
+	if err := checkFile(path, s.serving); err != nil {
+		s.lock.release()
+		return err
+	}
+	name := (&url.URL{Path: path}).EscapedPath()
+	s.db, err = sql.Open("sqlite", "file:"+name+"?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)"+
+		"&_pragma=synchronous(FULL)&_pragma=cache_size(-16384)&_pragma=journal_size_limit(67108864)&_pragma=temp_store(MEMORY)")
+	if err == nil {
+		s.db.SetMaxOpenConns(connections)
+		s.db.SetMaxIdleConns(connections)
+		err = s.checkContent(ctx, path)
+	}
+	if err != nil {
+		s.abandon()
+		return failure("opening the store "+path, err)
+	}
+	return nil
+}
+
+// abandon frees what a failed Open has taken.
+func (s *Store) abandon() {
+	if s.ownsDB && s.db != nil {
+		s.db.Close()
+	}
+	s.lock.release()
+}
+
+// resolve finds the one name of the file, so that two names share its lock.
+func resolve(path string, make bool) (string, error) {
+	if path == "" {
+		return "", fault.New(fault.Invalid, "opening the store: no file is named")
+	}
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return "", openFailure("opening the store "+path, err)
+	}
+	folder, err := filepath.EvalSymlinks(filepath.Dir(absolute))
+	if err != nil {
+		return "", openFailure("opening the store "+path+": its folder", err)
+	}
+	resolved := filepath.Join(folder, filepath.Base(absolute))
+	target, err := filepath.EvalSymlinks(resolved)
+	switch {
+	case err == nil:
+		return target, nil
+	case errors.Is(err, fs.ErrNotExist) && make:
+		return resolved, nil
+	default:
+		return "", openFailure("opening the store "+path, err)
+	}
+}
+
+// checkFile makes the file if it may, and refuses what is no database.
+func checkFile(path string, make bool) error {
+	flags := os.O_RDWR
+	if make {
+		flags |= os.O_CREATE
+	}
+	file, err := os.OpenFile(path, flags, 0o600)
+	if err != nil {
+		return openFailure("opening the store "+path, err)
+	}
+	defer file.Close()
+	const magic = "SQLite format 3\x00"
+	header, err := io.ReadAll(io.LimitReader(file, int64(len(magic))))
+	if err != nil {
+		return openFailure("reading the store "+path, err)
+	}
+	if len(header) > 0 && !bytes.Equal(header, []byte(magic)) {
+		return fault.New(fault.Invalid, "%s is not a store: it is not a SQLite database", path).
+			WithHint("name another file; this one was not changed")
+	}
+	return nil
+}
+
+// checkContent refuses another program's database and a damaged one.
+func (s *Store) checkContent(ctx context.Context, path string) error {
+	var application, tables, pages, pageBytes int64
+	for pragma, value := range map[string]*int64{"application_id": &application, "page_count": &pages, "page_size": &pageBytes} {
+		if err := s.db.QueryRowContext(ctx, "PRAGMA "+pragma).Scan(value); err != nil {
+			return err
+		}
+	}
+	if err := s.db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_master").Scan(&tables); err != nil {
+		return err
+	}
+	switch {
+	case application == applicationID:
+	case tables == 0 && s.serving:
+		if _, err := s.db.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d", applicationID)); err != nil {
+			return err
+		}
+	default:
+		return fault.New(fault.Invalid, "%s is a SQLite database, but not a store of lehr", path).
+			WithHint("name another file; this one was not changed")
+	}
+	if pages*pageBytes > quickCheckBytes {
+		return nil
+	}
+	var verdict string
+	if err := s.db.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&verdict); err != nil {
+		return err
+	}
+	if verdict != "ok" {
+		return fault.New(fault.Internal, "the store %s is damaged: %s", path, verdict).WithHint("restore it from a backup")
+	}
+	return nil
+}
+
+// openFailure says why a file could not be opened.
+func openFailure(attempt string, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fault.New(fault.NotFound, "%s: %w", attempt, err).WithHint("create the folder, or name another file")
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		return fault.New(fault.Denied, "%s: %w", attempt, err).WithHint("lehr must be able to write the file and its folder")
+	case errors.Is(err, syscall.EISDIR):
+		return fault.New(fault.Invalid, "%s: %w", attempt, err).WithHint("name a file, not a folder")
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return full(attempt, err)
+	default:
+		return fault.New(fault.Internal, "%s: %w", attempt, err)
+	}
+}

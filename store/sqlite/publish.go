@@ -1,0 +1,190 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+
+	"lehr.dev/fault"
+	"lehr.dev/intent"
+	"lehr.dev/store"
+)
+
+// bucketChunk bounds the buckets computed in one transaction.
+const bucketChunk = 32
+
+// Publish flips head from base to base + 1. The digests of the buckets that
+// changed are computed before, in bounded transactions; should anything be
+// staged meanwhile, the flip is refused.
+func (s *Store) Publish(ctx context.Context, lease store.Lease, incarnation intent.Incarnation) (intent.Incarnation, error) {
+	attempt := "publishing " + incarnation.ID.String()
+	base := incarnation.Parent.Sequence
+	if incarnation.ID.Partition != lease.Partition || incarnation.ID.Sequence != base+1 {
+		return incarnation, fault.New(fault.Invalid, "%s on %s under the lease of %q: it must be the next of its parent, in the lease's partition",
+			attempt, incarnation.Parent, lease.Partition)
+	}
+	prepared := preparation{base: base, after: -1}
+	for !prepared.done {
+		err := s.act(ctx, attempt, lease, func(t *transaction, now standing) error {
+			return prepared.step(t, lease.Partition, now, attempt)
+		})
+		if err != nil {
+			return incarnation, err
+		}
+	}
+	err := s.act(ctx, attempt, lease, func(t *transaction, now standing) error {
+		if err := prepared.check(now, lease.Partition, attempt); err != nil {
+			return err
+		}
+		var err error
+		if incarnation.Digest, err = membershipDigest(t, lease.Partition); err != nil {
+			return err
+		}
+		return flip(t, lease, &incarnation)
+	})
+	return incarnation, err
+}
+
+func flip(t *transaction, lease store.Lease, incarnation *intent.Incarnation) error {
+	id := incarnation.ID
+	if incarnation.Created.IsZero() {
+		incarnation.Created = t.now.UTC()
+	}
+	record, err := encode(incarnation)
+	if err != nil {
+		return err
+	}
+	covered, err := encode(incarnation.Sources)
+	if err != nil {
+		return err
+	}
+	if _, err := t.exec("INSERT INTO incarnation (partition, seq, created, record) VALUES ($1, $2, $3, $4)",
+		string(id.Partition), int64(id.Sequence), stamp(incarnation.Created), record); err != nil {
+		return err
+	}
+	if _, err := t.exec("UPDATE partitions SET head = $2, covered = $3, stage_revision = stage_revision + 1 WHERE id = $1",
+		string(id.Partition), int64(id.Sequence), covered); err != nil {
+		return err
+	}
+	t.audit(id.Partition, t.now, incarnation.Author, "publish", id.String(),
+		fmt.Sprintf("%d assets: %d added, %d changed, %d removed; digest %s, under epoch %d",
+			incarnation.Count, incarnation.Added, incarnation.Changed, incarnation.Removed, incarnation.Digest, lease.Epoch))
+	return t.bump(id.Partition)
+}
+
+// preparation computes the digests of the buckets that what is staged changes.
+type preparation struct {
+	base  intent.Sequence
+	stage int64
+	// after is the last bucket done.
+	after int
+	begun bool
+	done  bool
+}
+
+// check is Conflict when head or what is staged moved since the beginning.
+func (p *preparation) check(now standing, partition intent.PartitionID, attempt string) error {
+	if now.head != p.base {
+		return fault.New(fault.Conflict, "%s: head is %s@%d, not %s@%d", attempt, partition, now.head, partition, p.base)
+	}
+	if p.begun && now.stageRevision != p.stage {
+		return fault.New(fault.Conflict, "%s: something was staged meanwhile", attempt)
+	}
+	return nil
+}
+
+func (p *preparation) step(t *transaction, partition intent.PartitionID, now standing, attempt string) error {
+	if err := p.check(now, partition, attempt); err != nil {
+		return err
+	}
+	next := int64(p.base) + 1
+	buckets, err := changedBuckets(t, partition, next, p.after)
+	if err != nil {
+		return err
+	}
+	for _, bucket := range buckets {
+		if err := updateBucket(t, partition, next, bucket); err != nil {
+			return err
+		}
+	}
+	// Only the outcome of a transaction that commits is used: the next step,
+	// or the flip, runs when this one has been answered.
+	p.stage, p.begun = now.stageRevision, true
+	if len(buckets) < bucketChunk {
+		p.done = true
+	} else {
+		p.after = buckets[len(buckets)-1]
+	}
+	return nil
+}
+
+func changedBuckets(t *transaction, partition intent.PartitionID, next int64, after int) (buckets []int, err error) {
+	err = t.each(`SELECT bucket FROM member WHERE partition = $1 AND from_seq = $2 AND bucket > $3
+		UNION SELECT bucket FROM member WHERE partition = $1 AND to_seq = $2 AND to_seq < 9223372036854775807 AND bucket > $3
+		ORDER BY bucket LIMIT $4`, []any{string(partition), next, after, bucketChunk}, func(row scanner) error {
+		var bucket int
+		err := row.Scan(&bucket)
+		buckets = append(buckets, bucket)
+		return err
+	})
+	return buckets, err
+}
+
+// updateBucket makes the bucket's digest as of next that of its members: the
+// open rows, once all is staged.
+func updateBucket(t *transaction, partition intent.PartitionID, next int64, bucket int) error {
+	var members []intent.MemberDigest
+	err := t.each("SELECT asset, digest FROM member WHERE partition = $1 AND bucket = $2 AND to_seq = 9223372036854775807 ORDER BY asset",
+		[]any{string(partition), bucket}, func(row scanner) error {
+			var m intent.MemberDigest
+			err := row.Scan(&m.Asset, digestColumn{&m.Digest})
+			members = append(members, m)
+			return err
+		})
+	if err != nil {
+		return err
+	}
+	digest := intent.BucketDigest(members)
+	_, err = t.exec(`UPDATE bucket SET to_seq = $3 WHERE partition = $1 AND bucket = $2
+		AND to_seq = 9223372036854775807 AND from_seq < $3`, string(partition), bucket, next)
+	if err != nil {
+		return err
+	}
+	_, err = t.exec(`INSERT INTO bucket (partition, bucket, from_seq, to_seq, digest) VALUES ($1, $2, $3, 9223372036854775807, $4)
+		ON CONFLICT (partition, bucket, from_seq) DO UPDATE SET digest = excluded.digest`, string(partition), bucket, next, digest[:])
+	return err
+}
+
+// membershipDigest is that of all open rows.
+func membershipDigest(t *transaction, partition intent.PartitionID) (intent.Digest, error) {
+	var buckets [intent.Buckets]intent.Digest
+	err := t.each("SELECT bucket, digest FROM bucket WHERE partition = $1 AND to_seq = 9223372036854775807 ORDER BY bucket",
+		[]any{string(partition)}, func(row scanner) error {
+			var bucket int
+			var digest intent.Digest
+			err := row.Scan(&bucket, digestColumn{&digest})
+			if err == nil && (bucket < 0 || bucket >= intent.Buckets) {
+				return fault.New(fault.Internal, "partition %q has a bucket %d", partition, bucket)
+			}
+			if err == nil {
+				buckets[bucket] = digest
+			}
+			return err
+		})
+	return intent.MembershipDigest(&buckets), err
+}
+
+// Cover records that head is also what these source revisions generate.
+func (s *Store) Cover(ctx context.Context, lease store.Lease, head intent.IncarnationID, sources []intent.SourceRevision) error {
+	attempt := "recording what " + head.String() + " covers"
+	covered, err := encode(sources)
+	if err != nil {
+		return fault.New(fault.Invalid, "%s: %w", attempt, err)
+	}
+	return s.act(ctx, attempt, lease, func(t *transaction, now standing) error {
+		if head.Sequence != now.head {
+			return fault.New(fault.Conflict, "%s: head is %s@%d", attempt, lease.Partition, now.head)
+		}
+		_, err := t.exec("UPDATE partitions SET covered = $2 WHERE id = $1", string(lease.Partition), covered)
+		return err
+	})
+}

@@ -1,0 +1,340 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"lehr.dev/fault"
+	"lehr.dev/intent"
+	"lehr.dev/loop"
+)
+
+const (
+	// Bounds of one commit: callers waiting, and time spent on their work.
+	maxBatch     = 256
+	maxBatchTime = 25 * time.Millisecond
+	// pollPeriod is how often another process's commits are looked for.
+	pollPeriod = 400 * time.Millisecond
+)
+
+// writer owns the one connection that writes. Callers hand it closures; as
+// many as wait are run in one transaction, each under a savepoint of its own,
+// and answered after the commit is durable (S14).
+type writer struct {
+	db       *sql.DB
+	runtime  loop.Runtime
+	announce func()
+	// poll: another process may write to the file too.
+	poll bool
+
+	mutex  sync.Mutex
+	queue  []*request
+	closed bool
+	wake   chan struct{}
+	ended  chan struct{}
+
+	// The rest belongs to the writer's goroutine.
+	conn        *sql.Conn
+	prepared    map[string]*sql.Stmt
+	dataVersion int64
+	polled      time.Time
+}
+
+// request is one caller's work and, once done is closed, its outcome.
+type request struct {
+	work func(*transaction) error
+	done chan struct{}
+	err  error
+}
+
+func newWriter(db *sql.DB, runtime loop.Runtime, poll bool, announce func()) *writer {
+	return &writer{
+		db: db, runtime: runtime, poll: poll, announce: announce,
+		wake: make(chan struct{}, 1), ended: make(chan struct{}),
+	}
+}
+
+// write runs work in a transaction and returns when it is durable. The words
+// say what was attempted. A context that ends withdraws work not yet begun.
+func (s *Store) write(ctx context.Context, attempt string, work func(*transaction) error) error {
+	if err := ctx.Err(); err != nil {
+		return failure(attempt, err)
+	}
+	r := &request{work: work, done: make(chan struct{})}
+	if !s.writer.enqueue(r) {
+		return fault.New(fault.Unavailable, "%s: the store is closed", attempt)
+	}
+	if err := s.runtime.Wait(ctx, -1, r.done); err != nil {
+		if s.writer.withdraw(r) {
+			return failure(attempt, err)
+		}
+		// It is being written: the answer must tell what became of it.
+		if err := s.runtime.Wait(context.WithoutCancel(ctx), -1, r.done); err != nil {
+			return failure(attempt, err)
+		}
+	}
+	return failure(attempt, r.err)
+}
+
+func (w *writer) enqueue(r *request) bool {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	if w.closed {
+		return false
+	}
+	w.queue = append(w.queue, r)
+	w.signal()
+	return true
+}
+
+func (w *writer) signal() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// withdraw takes back a request that the writer has not taken yet.
+func (w *writer) withdraw(r *request) bool {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	for i, waiting := range w.queue {
+		if waiting == r {
+			w.queue = append(w.queue[:i:i], w.queue[i+1:]...)
+			return true
+		}
+	}
+	return false
+}
+
+// next takes the oldest request, if there is one.
+func (w *writer) next() (r *request, closed bool) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	if len(w.queue) == 0 {
+		return nil, w.closed
+	}
+	r = w.queue[0]
+	w.queue[0] = nil
+	w.queue = w.queue[1:]
+	return r, false
+}
+
+func (w *writer) close() {
+	w.mutex.Lock()
+	w.closed = true
+	w.signal()
+	w.mutex.Unlock()
+	_ = w.runtime.Wait(context.Background(), -1, w.ended)
+}
+
+func (w *writer) run() {
+	defer close(w.ended)
+	defer w.disconnect()
+	for {
+		first, closed := w.next()
+		switch {
+		case closed:
+			return
+		case first == nil:
+			period := time.Duration(-1)
+			if w.poll {
+				period = pollPeriod
+			}
+			_ = w.runtime.Wait(context.Background(), period, w.wake)
+		default:
+			w.runtime.Point("store: before a commit")
+			batch, notable := w.commit(first)
+			w.runtime.Point("store: after a commit")
+			for _, r := range batch {
+				close(r.done)
+			}
+			if notable {
+				w.announce()
+			}
+		}
+		w.lookForOthers()
+	}
+}
+
+// commit runs the first request and those waiting behind it in one
+// transaction. Every request returned has its outcome set.
+func (w *writer) commit(first *request) (batch []*request, notable bool) {
+	if err := w.begin(); err != nil {
+		first.err = err
+		return []*request{first}, false
+	}
+	var records auditTrail
+	started := w.runtime.Now()
+	var broken error
+	for r := first; r != nil && broken == nil; {
+		batch = append(batch, r)
+		t := &transaction{writer: w, now: started}
+		r.err, broken = w.attempt(t, r.work)
+		if r.err == nil {
+			records.append(t.records)
+			notable = notable || t.notable
+		}
+		r = nil
+		if len(batch) < maxBatch && w.runtime.Now().Sub(started) < maxBatchTime {
+			r, _ = w.next()
+		}
+	}
+	if broken == nil {
+		broken = records.write(&transaction{writer: w, now: started})
+	}
+	if broken == nil {
+		_, broken = w.exec("COMMIT")
+	}
+	if broken != nil {
+		_, _ = w.exec("ROLLBACK") // fails when SQLite has rolled back by itself
+		for _, r := range batch {
+			if r.err == nil {
+				r.err = broken
+			}
+		}
+		return batch, false
+	}
+	return batch, notable
+}
+
+// attempt runs one caller's work under a savepoint. The second error says
+// that the whole transaction is lost.
+func (w *writer) attempt(t *transaction, work func(*transaction) error) (err, broken error) {
+	if _, err := w.exec("SAVEPOINT caller"); err != nil {
+		return err, err
+	}
+	if err := work(t); err != nil {
+		if _, undo := w.exec("ROLLBACK TO caller"); undo != nil {
+			return err, err
+		}
+		_, broken := w.exec("RELEASE caller")
+		return err, broken
+	}
+	_, err = w.exec("RELEASE caller")
+	return err, err
+}
+
+func (w *writer) begin() error {
+	if w.conn == nil {
+		conn, err := w.db.Conn(context.Background())
+		if err != nil {
+			return err
+		}
+		w.conn, w.prepared = conn, map[string]*sql.Stmt{}
+	}
+	_, err := w.exec("BEGIN IMMEDIATE")
+	if errors.Is(err, sql.ErrConnDone) {
+		w.disconnect()
+	}
+	return err
+}
+
+func (w *writer) disconnect() {
+	if w.conn == nil {
+		return
+	}
+	for _, statement := range w.prepared {
+		statement.Close()
+	}
+	w.conn.Close()
+	w.conn = nil
+}
+
+// lookForOthers announces what another process committed. On the writer's own
+// connection the version stays when the writer itself commits.
+func (w *writer) lookForOthers() {
+	now := w.runtime.Now()
+	if !w.poll || w.conn == nil || now.Sub(w.polled) < pollPeriod/2 {
+		return
+	}
+	w.polled = now
+	var version int64
+	statement, err := w.statement("PRAGMA data_version")
+	if err != nil || statement.QueryRow().Scan(&version) != nil {
+		return // the next write meets the same trouble and tells its caller
+	}
+	if w.dataVersion != 0 && version != w.dataVersion {
+		w.announce()
+	}
+	w.dataVersion = version
+}
+
+func (w *writer) statement(text string) (*sql.Stmt, error) {
+	if statement, found := w.prepared[text]; found {
+		return statement, nil
+	}
+	statement, err := w.conn.PrepareContext(context.Background(), text)
+	if err != nil {
+		return nil, fmt.Errorf("%w in %q", err, text)
+	}
+	w.prepared[text] = statement
+	return statement, nil
+}
+
+func (w *writer) exec(text string, arguments ...any) (int64, error) {
+	statement, err := w.statement(text)
+	if err != nil {
+		return 0, err
+	}
+	result, err := statement.Exec(arguments...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+// transaction is one caller's part of a commit.
+type transaction struct {
+	writer *writer
+	// now is when the commit began.
+	now     time.Time
+	records []auditEntry
+	notable bool
+}
+
+// exec runs a statement and returns the number of rows it changed.
+func (t *transaction) exec(text string, arguments ...any) (int64, error) {
+	return t.writer.exec(text, arguments...)
+}
+
+// one scans the only row; found is false when there is none.
+func (t *transaction) one(text string, arguments []any, into ...any) (found bool, err error) {
+	statement, err := t.writer.statement(text)
+	if err != nil {
+		return false, err
+	}
+	return scanOne(statement.QueryRow(arguments...), into...)
+}
+
+// each calls scan for each row.
+func (t *transaction) each(text string, arguments []any, scan func(scanner) error) error {
+	statement, err := t.writer.statement(text)
+	if err != nil {
+		return err
+	}
+	rows, err := statement.Query(arguments...)
+	if err != nil {
+		return err
+	}
+	return scanAll(rows, scan)
+}
+
+// audit adds a record that is committed with the transaction (S25).
+func (t *transaction) audit(partition intent.PartitionID, at time.Time, by intent.Actor, verb, subject, detail string) {
+	t.records = append(t.records, auditEntry{
+		partition: partition, At: at.UTC(), By: by, Verb: verb, Subject: subject, Detail: detail,
+	})
+}
+
+// bump moves the partition's revision and tells the listeners of Changed. The
+// empty partition means all.
+func (t *transaction) bump(partition intent.PartitionID) error {
+	t.notable = true
+	_, err := t.exec("UPDATE partitions SET revision = revision + 1 WHERE $1 = '' OR id = $1", string(partition))
+	return err
+}
