@@ -1,0 +1,56 @@
+// Command nullplugin is a plugin whose production is its own memory: it costs
+// nothing, so that what is measured is Lehr and the protocol. Benchmarks and
+// the simulator's demonstrations run it; nobody else should.
+package main
+
+import (
+	"context"
+	"os"
+	"slices"
+	"sync"
+
+	processpb "lehr.dev/gen/lehr/process/v1"
+	"lehr.dev/plugin/serve"
+)
+
+func main() {
+	world := &memory{jobs: map[string]*processpb.Job{}, adopts: slices.Contains(os.Args[1:], "-adopt")}
+	os.Exit(serve.Main(serve.Plugin{Name: "null", Version: "1", Resources: []serve.Kind{serve.For(world, serve.Serving{})}}))
+}
+
+// memory is production.
+type memory struct {
+	// adopts: what was never pushed is found as intent says.
+	adopts bool
+
+	mutex sync.Mutex
+	jobs  map[string]*processpb.Job
+}
+
+func (m *memory) Read(_ context.Context, assets []serve.Asset[*processpb.Job]) ([]serve.State[*processpb.Job], error) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	states := make([]serve.State[*processpb.Job], len(assets))
+	for i, asset := range assets {
+		job := m.jobs[asset.Payload.Name]
+		if job == nil && m.adopts {
+			job = asset.Payload
+		}
+		states[i].Current, states[i].Key = job, serve.ResourceKey("null:"+asset.Payload.Name)
+	}
+	return states, nil
+}
+
+func (m *memory) Resolve(_ context.Context, asset serve.Asset[*processpb.Job]) (*processpb.Job, error) {
+	return asset.Payload, nil
+}
+
+func (m *memory) Apply(ctx context.Context, change serve.Change[*processpb.Job], permit serve.Permit) error {
+	if err := permit.Effect(ctx); err != nil {
+		return err
+	}
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	m.jobs[change.Target.Name] = change.Target
+	return nil
+}

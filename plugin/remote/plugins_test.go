@@ -1,0 +1,3 @@
+package remote
+
+var testPlugins = map[string]func([]string) int{}
