@@ -1,0 +1,103 @@
+package prodspec
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"lehr.dev/intent"
+	"lehr.dev/prodspec/generate"
+	"lehr.dev/prodspec/source"
+	"lehr.dev/prodspec/validate"
+)
+
+// Built is what a definition gives, without a server.
+type Built struct {
+	Partition intent.PartitionID `json:"partition"`
+	// Digest of the candidate against nothing.
+	Digest  intent.Digest           `json:"digest"`
+	Sources []intent.SourceRevision `json:"sources"`
+	// Assets in the order of their ids; none when there are errors.
+	Assets   []BuiltAsset     `json:"assets"`
+	Findings []intent.Finding `json:"findings"`
+}
+
+// OK reports whether nothing stands against serving it.
+func (b Built) OK() bool {
+	return !slices.ContainsFunc(b.Findings, func(f intent.Finding) bool { return f.Severity == intent.Error })
+}
+
+// BuiltAsset is an asset for people and programs.
+type BuiltAsset struct {
+	ID        intent.AssetID  `json:"id"`
+	Type      intent.TypeName `json:"type"`
+	Digest    intent.Digest   `json:"digest"`
+	Effective intent.Digest   `json:"effective"`
+	// Generator, and the place in the program that made it.
+	Generator string `json:"generator"`
+	File      string `json:"file"`
+	Line      int    `json:"line"`
+	// Asset is the whole of it.
+	Asset json.RawMessage `json:"asset"`
+}
+
+// Build runs a definition's pipeline once, without a store: every generator
+// runs, and the candidate is judged against nothing. What is wrong with the
+// sources is in the findings; an error says that it could not be tried.
+func Build(ctx context.Context, program Program, now time.Time) (Built, error) {
+	if program.Limits == (source.Limits{}) {
+		program.Limits = source.DefaultLimits()
+	}
+	b, err := newBuilder(program, generate.NewMemory())
+	if err != nil {
+		return Built{}, err
+	}
+	r, err := b.build(ctx, now)
+	built := Built{Partition: r.definition.Partition, Sources: r.revisions, Findings: r.findings}
+	if err != nil || len(r.findings) > 0 {
+		return built, err
+	}
+	delta, err := b.delta(ctx, nil, intent.IncarnationID{})
+	if err != nil {
+		return built, err
+	}
+	built.Digest = delta.digest(intent.IncarnationID{}, program.Schema.Digest())
+	validator, err := validate.New(program.Schema)
+	if err != nil {
+		return built, err
+	}
+	verdict, err := validator.Run(ctx, validate.Input{
+		Candidate: intent.CandidateID{Partition: built.Partition, Digest: built.Digest},
+		Delta:     delta.entries, CandidatePolicy: r.definition.Policy, Origin: b.origin, Now: now,
+	})
+	if err != nil {
+		return built, err
+	}
+	built.Findings = verdict.Findings
+	built.Assets, err = b.list(ctx)
+	return built, err
+}
+
+// list renders every member.
+func (b *builder) list(ctx context.Context) ([]BuiltAsset, error) {
+	assets := make([]BuiltAsset, 0, len(b.members))
+	for id, built := range b.members {
+		content, _, err := b.content(ctx, built)
+		if err != nil {
+			return nil, err
+		}
+		text, err := b.program.Schema.JSON(content)
+		if err != nil {
+			return nil, err
+		}
+		output := built.output()
+		assets = append(assets, BuiltAsset{
+			ID: id, Type: output.Type, Digest: output.Digest, Effective: built.effective,
+			Generator: built.run.Generator, File: output.File, Line: int(output.Line), Asset: text,
+		})
+	}
+	slices.SortFunc(assets, func(a, b BuiltAsset) int { return strings.Compare(string(a.ID), string(b.ID)) })
+	return assets, nil
+}

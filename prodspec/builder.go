@@ -1,0 +1,225 @@
+package prodspec
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"lehr.dev/fault"
+	"lehr.dev/intent"
+	"lehr.dev/prodspec/definition"
+	"lehr.dev/prodspec/generate"
+	"lehr.dev/prodspec/generate/starlark"
+	"lehr.dev/prodspec/validate"
+)
+
+// member is an asset's place in what was built.
+type member struct {
+	run *generate.Run
+	// at is its index in the run's taken outputs.
+	at        int32
+	effective intent.Digest
+}
+
+func (m member) output() *generate.Output { return &m.run.Taken[m.at] }
+
+// builder turns sources into the members of a partition, and remembers which
+// of them may differ from head.
+type builder struct {
+	program Program
+	sources *sources
+	graph   *generate.Graph
+	members map[intent.AssetID]member
+	// readers of an asset are those whose effective digest covers it.
+	readers map[intent.AssetID][]intent.AssetID
+	dirty   map[intent.AssetID]bool
+	policy  intent.Digest
+}
+
+func newBuilder(program Program, cache generate.Cache) (*builder, error) {
+	s, err := newSources(program)
+	if err != nil {
+		return nil, err
+	}
+	return &builder{
+		program: program, sources: s,
+		graph:   generate.NewGraph(program.Partition, program.Runner, program.Schema, cache),
+		members: map[intent.AssetID]member{}, readers: map[intent.AssetID][]intent.AssetID{}, dirty: map[intent.AssetID]bool{},
+	}, nil
+}
+
+// build reads and generates. With findings in the reading, the members are
+// still those of the last build without.
+func (b *builder) build(ctx context.Context, now time.Time) (reading, error) {
+	r, err := b.sources.read(ctx, now)
+	if err != nil || len(r.findings) > 0 {
+		return r, err
+	}
+	policy, err := b.policyAsset(r.definition)
+	if err != nil {
+		return r, err
+	}
+	if b.policy != policy.Digest {
+		if err := b.graph.Provide(definition.DefinitionSource, []starlark.Asset{policy}, now); err != nil {
+			return r, err
+		}
+		b.policy = policy.Digest
+	}
+	r.findings, err = b.graph.Build(ctx, r.definition.Generators, r.inputs, now)
+	if fault.Is(err, fault.Unavailable) && ctx.Err() == nil {
+		// A file changed meanwhile, or no child could be started.
+		r.unavailable = true
+		r.findings = []intent.Finding{{Rule: "generate", Severity: intent.Error, File: b.sources.file, Line: 1, Message: message(err), Hint: hint(err)}}
+		return r, nil
+	}
+	if err != nil || len(r.findings) > 0 {
+		return r, err
+	}
+	r.findings = b.take()
+	return r, nil
+}
+
+func message(err error) string {
+	if e, ok := errors.AsType[*fault.Error](err); ok {
+		return e.Message
+	}
+	return err.Error()
+}
+
+func hint(err error) string {
+	if e, ok := errors.AsType[*fault.Error](err); ok {
+		return e.Hint
+	}
+	return ""
+}
+
+func (b *builder) policyAsset(d definition.Definition) (starlark.Asset, error) {
+	payload, err := b.program.Schema.Pack(d.Policy)
+	if err != nil {
+		return starlark.Asset{}, err
+	}
+	body, digest, err := b.program.Schema.Encode(intent.Asset{ID: intent.PolicyAsset, Payload: payload})
+	return starlark.Asset{ID: intent.PolicyAsset, Type: payload.Type, Digest: digest, Body: body, File: b.sources.file, Line: d.PolicyLine}, err
+}
+
+// take moves the outputs of changed runs into the members, unless an id would
+// come from two places (S22): then all stays as it was.
+func (b *builder) take() []intent.Finding {
+	pending := b.graph.Pending()
+	if findings := b.duplicates(pending); len(findings) > 0 {
+		return findings
+	}
+	touched := map[intent.AssetID]bool{}
+	for _, run := range pending {
+		for i := range run.Taken {
+			old := &run.Taken[i]
+			b.unread(old)
+			touched[old.ID] = true
+			if m := b.members[old.ID]; m.run == run {
+				delete(b.members, old.ID)
+			}
+		}
+	}
+	b.graph.Take()
+	for _, run := range pending {
+		for i := range run.Taken {
+			output := &run.Taken[i]
+			b.members[output.ID] = member{run: run, at: int32(i)}
+			touched[output.ID] = true
+			for _, to := range output.Refers {
+				b.readers[to] = append(b.readers[to], output.ID)
+			}
+		}
+	}
+	b.settle(touched)
+	return nil
+}
+
+// duplicates finds ids that two runs would give.
+func (b *builder) duplicates(pending []*generate.Run) []intent.Finding {
+	changing := make(map[*generate.Run]bool, len(pending))
+	for _, run := range pending {
+		changing[run] = true
+	}
+	claimed := map[intent.AssetID]member{}
+	var findings []intent.Finding
+	for _, run := range pending {
+		for i := range run.Outputs {
+			output := &run.Outputs[i]
+			other, twice := claimed[output.ID]
+			claimed[output.ID] = member{run: run, at: int32(i)}
+			place := validate.Origin{}
+			if twice {
+				place = originOf(other.run, &other.run.Outputs[other.at])
+			} else if m, taken := b.members[output.ID]; taken && !changing[m.run] {
+				twice, place = true, originOf(m.run, m.output())
+			}
+			if twice {
+				findings = append(findings, validate.Duplicate(output.ID, []validate.Origin{place, originOf(run, output)}))
+			}
+		}
+	}
+	return findings
+}
+
+func originOf(run *generate.Run, output *generate.Output) validate.Origin {
+	origin := validate.Origin{Generator: run.Generator, File: output.File, Line: int(output.Line)}
+	if run.File != "" {
+		origin.Inputs = []string{run.File}
+	}
+	return origin
+}
+
+func (b *builder) unread(output *generate.Output) {
+	for _, to := range output.Refers {
+		left := slices.DeleteFunc(b.readers[to], func(id intent.AssetID) bool { return id == output.ID })
+		b.readers[to] = left
+		if len(left) == 0 {
+			delete(b.readers, to)
+		}
+	}
+}
+
+// settle computes the effective digests of what was touched and of its
+// readers.
+func (b *builder) settle(touched map[intent.AssetID]bool) {
+	for id := range touched {
+		b.dirty[id] = true
+		b.effective(id)
+		for _, reader := range b.readers[id] {
+			if !touched[reader] {
+				b.dirty[reader] = true
+				b.effective(reader)
+			}
+		}
+	}
+}
+
+func (b *builder) effective(id intent.AssetID) {
+	m, found := b.members[id]
+	if !found {
+		return
+	}
+	output := m.output()
+	refers := slices.Clone(output.Refers)
+	slices.SortFunc(refers, func(a, b intent.AssetID) int { return strings.Compare(string(a), string(b)) })
+	refers = slices.Compact(refers)
+	digests := make([]intent.Digest, len(refers))
+	for i, to := range refers {
+		if read, found := b.members[to]; found {
+			digests[i] = read.output().Digest
+		}
+	}
+	m.effective = intent.EffectiveDigest(output.Digest, digests)
+	b.members[id] = m
+}
+
+// origin tells where an asset comes from.
+func (b *builder) origin(id intent.AssetID) validate.Origin {
+	if m, found := b.members[id]; found {
+		return originOf(m.run, m.output())
+	}
+	return validate.Origin{File: b.sources.file, Line: 1}
+}

@@ -1,0 +1,116 @@
+// Package definition reads the file in which a partition is defined,
+// lehr.yaml: sources, generators, guards, plugins and checks. It is strict:
+// what it does not know it refuses, with the place, the field and what would
+// be allowed, because a misspelt guard is no guard. It does no I/O and decides
+// nothing; package prodspec hands it the bytes and runs what it says.
+package definition
+
+import (
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/intent"
+)
+
+// Definition is what a lehr.yaml says.
+type Definition struct {
+	Partition intent.PartitionID
+	Sources   []Source
+	// Generators in an order in which each comes after those it takes from.
+	Generators []Generator
+	// Policy becomes the asset lehr/policy.
+	Policy *intentpb.Policy
+	// PolicyLine is where the policy begins, for findings about it.
+	PolicyLine int
+}
+
+// Source is a folder and the files in it.
+type Source struct {
+	Name string
+	// Directory is relative to the definition's folder, or absolute.
+	Directory string
+	Files     []string
+	Line      int
+}
+
+// Generator is a program and what it takes from.
+type Generator struct {
+	Name string
+	// Program is the Starlark file, relative to the definition's folder.
+	Program string
+	// Sources and Generators it reads, in the order of the file.
+	Sources, Generators []string
+	// ForEachFile: one run for each file of the first source; the other
+	// sources and generators are seen by every run.
+	ForEachFile bool
+	Line        int
+}
+
+// Types resolves short and full protobuf names; schema.Set is one.
+type Types interface {
+	Resolve(short string) (intent.TypeName, error)
+}
+
+// Parse reads a definition. It is usable when no finding is an error.
+func Parse(file string, data []byte, types Types) (Definition, []intent.Finding) {
+	p := &parser{file: file, types: types}
+	root := p.document(data)
+	if root == nil {
+		return Definition{}, p.findings
+	}
+	d := p.definition(root)
+	if len(p.findings) == 0 {
+		d.Generators = p.sorted(d.Generators)
+	}
+	slices.SortStableFunc(p.findings, func(a, b intent.Finding) int { return a.Line - b.Line })
+	return d, p.findings
+}
+
+// Reserved names of the sources that every partition has.
+const (
+	// DefinitionSource is the definition's own file.
+	DefinitionSource = "definition"
+	// ProgramSource is the generators' programs.
+	ProgramSource = "programs"
+)
+
+var topFields = []string{"lehr", "partition", "owner", "mode", "modes", "sources", "generate", "validate", "plugins", "checks"}
+
+func (p *parser) definition(root *yaml.Node) (d Definition) {
+	policy := &intentpb.Policy{Mode: intentpb.EnforcementMode_ENFORCEMENT_MODE_OBSERVE}
+	d.Policy, d.PolicyLine = policy, 1
+	fields := p.fields(root, "", topFields)
+	for _, name := range []string{"lehr", "partition", "sources", "generate"} {
+		if _, found := fields[name]; !found && len(p.findings) == 0 {
+			p.at(root, name, "%s is missing", name).hint("add %s: to the file", name)
+		}
+	}
+	if node := fields["lehr"]; node != nil {
+		if version := p.text(node, "lehr"); version != "v1" {
+			p.at(node, "lehr", "version %q is not known", version).hint("write lehr: v1")
+		}
+	}
+	if node := fields["partition"]; node != nil {
+		id, err := intent.ParsePartitionID(p.text(node, "partition"))
+		p.check(node, "partition", err)
+		d.Partition = id
+	}
+	if node := fields["owner"]; node != nil {
+		policy.Owner = p.text(node, "owner")
+	}
+	if node := fields["mode"]; node != nil {
+		policy.Mode = p.mode(node, "mode")
+		d.PolicyLine = node.Line
+	}
+	if node := fields["modes"]; node != nil {
+		policy.TypeModes = p.typeModes(node)
+	}
+	d.Sources = p.sources(fields["sources"])
+	d.Generators = p.generators(fields["generate"], d.Sources)
+	policy.Shrink = p.shrink(fields["validate"])
+	policy.Plugins = p.plugins(fields["plugins"])
+	policy.Budgets = p.checks(fields["checks"])
+	return d
+}

@@ -1,0 +1,233 @@
+package definition
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"lehr.dev/fault"
+	"lehr.dev/intent"
+)
+
+// parser reads YAML nodes and gathers findings, all of them in one go.
+type parser struct {
+	file     string
+	types    Types
+	findings []intent.Finding
+}
+
+// later names fields that are part of the language but not of this version.
+var later = map[string]string{
+	"rollouts": "", "roles": "", "delivery": "", "workflows": "", "notify": "",
+	"document": "sources", "git": "sources", "sql": "sources", "http": "sources", "artifact": "sources",
+	"model": "generate", "render": "generate", "derive": "generate", "native": "generate", "wasm": "generate",
+	"rules": "validate", "dial": "plugins", "calendar": "checks",
+}
+
+// found lets a hint be added to a finding.
+type found struct{ finding *intent.Finding }
+
+func (f found) hint(format string, arguments ...any) {
+	f.finding.Hint = fmt.Sprintf(format, arguments...)
+}
+
+func (p *parser) at(node *yaml.Node, field, format string, arguments ...any) found {
+	p.findings = append(p.findings, intent.Finding{
+		Rule: "definition", Severity: intent.Error, Message: fmt.Sprintf(format, arguments...),
+		File: p.file, Line: node.Line, Column: node.Column, Field: field,
+	})
+	return found{&p.findings[len(p.findings)-1]}
+}
+
+// check turns an error of a value into a finding.
+func (p *parser) check(node *yaml.Node, field string, err error) {
+	if err == nil {
+		return
+	}
+	if e, ok := errors.AsType[*fault.Error](err); ok {
+		p.at(node, field, "%s", e.Message).hint("%s", e.Hint)
+		return
+	}
+	p.at(node, field, "%s", err)
+}
+
+var yamlLine = regexp.MustCompile(`^yaml: (?:unmarshal errors:\s+)?line (\d+): `)
+
+// document returns the one mapping of the file, or nil with a finding.
+func (p *parser) document(data []byte) *yaml.Node {
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	var document, more yaml.Node
+	err := decoder.Decode(&document)
+	if err == nil {
+		// Decoding into a value refuses duplicate keys and excessive aliases,
+		// which nodes alone do not.
+		var value map[string]any
+		err = document.Decode(&value)
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		p.syntax(err)
+		return nil
+	}
+	if len(document.Content) != 1 || document.Content[0].Kind != yaml.MappingNode {
+		p.at(&yaml.Node{Line: 1, Column: 1}, "", "the file does not define a partition").hint("start it with lehr: v1 and partition: <name>; lehr init writes one")
+		return nil
+	}
+	if err := decoder.Decode(&more); !errors.Is(err, io.EOF) {
+		p.at(&yaml.Node{Line: max(more.Line, 1), Column: 1}, "", "the file holds more than one document").hint("define one partition per file")
+		return nil
+	}
+	return document.Content[0]
+}
+
+func (p *parser) syntax(err error) {
+	message, line := err.Error(), 1
+	if m := yamlLine.FindStringSubmatch(message); m != nil {
+		line, _ = strconv.Atoi(m[1])
+		message = strings.TrimPrefix(message, m[0])
+	}
+	p.at(&yaml.Node{Line: line, Column: 1}, "", "not valid YAML: %s", strings.TrimPrefix(message, "yaml: ")).hint("mend the line")
+}
+
+// fields returns the values of a mapping by key, refusing unknown keys.
+func (p *parser) fields(node *yaml.Node, path string, allowed []string) map[string]*yaml.Node {
+	values := map[string]*yaml.Node{}
+	p.each(node, path, func(key, value *yaml.Node) {
+		if slices.Contains(allowed, key.Value) {
+			values[key.Value] = value
+			return
+		}
+		p.unknown(key, path, allowed)
+	})
+	return values
+}
+
+func (p *parser) unknown(key *yaml.Node, path string, allowed []string) {
+	field := join(path, key.Value)
+	if section, known := later[key.Value]; known && (section == "" && path == "" || section != "" && strings.HasPrefix(path, section)) {
+		p.at(key, field, "%s is not part of this version", field).hint("remove it; allowed here: %s", strings.Join(allowed, ", "))
+		return
+	}
+	near := Nearest(key.Value, allowed)
+	if near != "" {
+		p.at(key, field, "unknown field %s", field).hint("did you mean %s? allowed: %s", near, strings.Join(allowed, ", "))
+		return
+	}
+	p.at(key, field, "unknown field %s", field).hint("allowed: %s", strings.Join(allowed, ", "))
+}
+
+// each calls f for every pair of a mapping, in the order of the file. A nil
+// node has none.
+func (p *parser) each(node *yaml.Node, path string, f func(key, value *yaml.Node)) {
+	if node == nil {
+		return
+	}
+	node = resolve(node)
+	if node.Kind != yaml.MappingNode {
+		p.at(node, path, "%s must be a mapping, is %s", path, describe(node)).hint("write %s: {key: value}", path)
+		return
+	}
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		f(node.Content[i], resolve(node.Content[i+1]))
+	}
+}
+
+func resolve(node *yaml.Node) *yaml.Node {
+	for node.Kind == yaml.AliasNode {
+		node = node.Alias
+	}
+	return node
+}
+
+// text returns a scalar. Numbers and truth values are refused where a name
+// belongs, since YAML may have changed them.
+func (p *parser) text(node *yaml.Node, path string) string {
+	if node.Kind != yaml.ScalarNode || node.Tag != "!!str" || node.Value == "" {
+		p.at(node, path, "%s must be a text, is %s", path, describe(node)).hint("put it in quotes if it is meant as text")
+		return ""
+	}
+	return node.Value
+}
+
+// texts returns a list of scalars, or one.
+func (p *parser) texts(node *yaml.Node, path string) []string {
+	if node.Kind == yaml.ScalarNode {
+		return []string{p.text(node, path)}
+	}
+	if node.Kind != yaml.SequenceNode || len(node.Content) == 0 {
+		p.at(node, path, "%s must be a list that is not empty, is %s", path, describe(node)).hint("write %s: [a, b]", path)
+		return nil
+	}
+	var list []string
+	for i, item := range node.Content {
+		list = append(list, p.text(resolve(item), fmt.Sprintf("%s[%d]", path, i)))
+	}
+	return list
+}
+
+// number returns a whole number from least.
+func (p *parser) number(node *yaml.Node, path string, least uint64) uint32 {
+	n, err := strconv.ParseUint(node.Value, 10, 31)
+	if node.Kind != yaml.ScalarNode || err != nil || n < least {
+		p.at(node, path, "%s must be a whole number from %d, is %s", path, least, describe(node)).hint("write %s: %d", path, max(least, 1))
+		return 0
+	}
+	return uint32(n)
+}
+
+func describe(node *yaml.Node) string {
+	switch node.Kind {
+	case yaml.MappingNode:
+		return "a mapping"
+	case yaml.SequenceNode:
+		return "a list of " + strconv.Itoa(len(node.Content))
+	}
+	if node.Value == "" {
+		return "empty"
+	}
+	return strconv.Quote(node.Value)
+}
+
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+// Nearest returns the name that was probably meant, or "".
+func Nearest(name string, among []string) string {
+	best, distance := "", max(2, len(name)/3)+1
+	for _, candidate := range among {
+		if d := edits(strings.ToLower(name), strings.ToLower(candidate)); d < distance {
+			best, distance = candidate, d
+		}
+	}
+	return best
+}
+
+// edits is the Levenshtein distance.
+func edits(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost = 1 + min(diagonal, row[j], row[j+1])
+			}
+			diagonal, row[j+1] = row[j+1], cost
+		}
+	}
+	return row[len(b)]
+}

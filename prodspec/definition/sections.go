@@ -1,0 +1,278 @@
+package definition
+
+import (
+	"fmt"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/prodspec/source"
+	"lehr.dev/prodspec/validate"
+)
+
+func (p *parser) sources(node *yaml.Node) (list []Source) {
+	p.each(node, "sources", func(key, value *yaml.Node) {
+		name := p.name(key, "sources")
+		at := "sources." + name
+		if name == DefinitionSource || name == ProgramSource {
+			p.at(key, at, "the name %s is taken by Lehr's own source", name).hint("choose another name")
+		}
+		s := Source{Name: name, Directory: ".", Line: key.Line}
+		fields := p.fields(value, at, []string{"dir", "files"})
+		if node := fields["dir"]; node != nil {
+			s.Directory = filepath.Clean(p.text(node, at+".dir"))
+		}
+		if node := fields["files"]; node != nil {
+			s.Files = p.texts(node, at+".files")
+			for i, pattern := range s.Files {
+				p.check(node, fmt.Sprintf("%s.files[%d]", at, i), source.CheckPattern(pattern))
+			}
+		} else {
+			p.at(key, at+".files", "%s.files is missing", at).hint(`write %s: {dir: folder, files: ["*.yaml"]}`, name)
+		}
+		list = append(list, s)
+	})
+	return list
+}
+
+func (p *parser) generators(node *yaml.Node, sources []Source) (list []Generator) {
+	names := map[string]bool{}
+	p.each(node, "generate", func(key, _ *yaml.Node) { names[key.Value] = true })
+	if node == nil {
+		return nil
+	}
+	p.each(node, "generate", func(key, value *yaml.Node) {
+		name := p.name(key, "generate")
+		at := "generate." + name
+		g := Generator{Name: name, Line: key.Line}
+		fields := p.fields(value, at, []string{"starlark", "from", "for_each"})
+		if node := fields["starlark"]; node != nil {
+			g.Program = p.program(node, at+".starlark")
+		} else {
+			p.at(key, at+".starlark", "%s.starlark is missing", at).hint("name the program: %s: {starlark: %s.star, from: [a source]}", name, name)
+		}
+		if node := fields["from"]; node != nil {
+			p.inputs(node, at+".from", &g, sources, names)
+		} else {
+			p.at(key, at+".from", "%s.from is missing", at).hint("list the sources and generators it reads")
+		}
+		if node := fields["for_each"]; node != nil {
+			g.ForEachFile = true
+			if word := p.text(node, at+".for_each"); word != "file" {
+				p.at(node, at+".for_each", "%s.for_each: %q is not known", at, word).hint("write for_each: file, or leave it out")
+			}
+			if len(g.Sources) == 0 {
+				p.at(node, at+".for_each", "%s has no source to take files from", at).hint("name a source in from")
+			}
+		}
+		list = append(list, g)
+	})
+	return list
+}
+
+// program checks the path of a Starlark file inside the definition's folder.
+func (p *parser) program(node *yaml.Node, at string) string {
+	text := p.text(node, at)
+	clean := path.Clean(text)
+	if text != "" && (path.IsAbs(clean) || clean == ".." || strings.HasPrefix(clean, "../") || path.Ext(clean) != ".star" || strings.ContainsAny(clean, "*?[\\")) {
+		p.at(node, at, "%s: %q is not a .star file in this folder", at, text).hint("move the program beside lehr.yaml or below it")
+	}
+	return clean
+}
+
+func (p *parser) inputs(node *yaml.Node, at string, g *Generator, sources []Source, generators map[string]bool) {
+	for i, name := range p.texts(node, at) {
+		field := fmt.Sprintf("%s[%d]", at, i)
+		isSource := slices.ContainsFunc(sources, func(s Source) bool { return s.Name == name })
+		switch {
+		case isSource && generators[name]:
+			p.at(node, field, "%q is the name of a source and of a generator", name).hint("rename one of them")
+		case slices.Contains(g.Sources, name) || slices.Contains(g.Generators, name):
+			p.at(node, field, "%q is named twice", name).hint("remove one")
+		case isSource:
+			g.Sources = append(g.Sources, name)
+		case generators[name]:
+			g.Generators = append(g.Generators, name)
+		case name != "":
+			known := []string{}
+			for _, s := range sources {
+				known = append(known, s.Name)
+			}
+			for generator := range generators {
+				known = append(known, generator)
+			}
+			slices.Sort(known)
+			hint := "known: " + strings.Join(known, ", ")
+			if near := Nearest(name, known); near != "" {
+				hint = "did you mean " + near + "? " + hint
+			}
+			p.at(node, field, "there is no source or generator %q", name).hint("%s", hint)
+		}
+	}
+}
+
+// sorted puts each generator after those it reads, else as in the file.
+func (p *parser) sorted(list []Generator) []Generator {
+	var done []Generator
+	placed := map[string]bool{}
+	for len(done) < len(list) {
+		before := len(done)
+		for _, g := range list {
+			ready := !slices.ContainsFunc(g.Generators, func(name string) bool { return !placed[name] })
+			if !placed[g.Name] && ready {
+				done, placed[g.Name] = append(done, g), true
+			}
+		}
+		if len(done) == before {
+			for _, g := range list {
+				if !placed[g.Name] {
+					at := "generate." + g.Name + ".from"
+					p.at(&yaml.Node{Line: g.Line, Column: 1}, at, "generators take from each other in a circle, %s among them", g.Name).hint("let one of them read sources only")
+				}
+			}
+			return nil
+		}
+	}
+	return done
+}
+
+func (p *parser) shrink(node *yaml.Node) *intentpb.ShrinkGuard {
+	// A guard that nobody wrote is on.
+	guard := validate.DefaultShrink()
+	fields := p.fieldsOf(node, "validate", []string{"shrink"})
+	values := p.fieldsOf(fields["shrink"], "validate.shrink", []string{"max", "changed", "floor", "over"})
+	if node := values["max"]; node != nil {
+		guard.MaxRemovedPercent = p.percent(node, "validate.shrink.max")
+	}
+	if node := values["changed"]; node != nil {
+		guard.MaxChangedPercent = p.percent(node, "validate.shrink.changed")
+	}
+	if node := values["floor"]; node != nil {
+		guard.Floor = p.number(node, "validate.shrink.floor", 0)
+	}
+	if node := values["over"]; node != nil {
+		guard.Period = durationpb.New(p.duration(node, "validate.shrink.over"))
+	}
+	return guard
+}
+
+func (p *parser) fieldsOf(node *yaml.Node, path string, allowed []string) map[string]*yaml.Node {
+	if node == nil {
+		return nil
+	}
+	return p.fields(node, path, allowed)
+}
+
+func (p *parser) plugins(node *yaml.Node) (list []*intentpb.PluginBinding) {
+	p.each(node, "plugins", func(key, value *yaml.Node) {
+		at := "plugins." + key.Value
+		name := p.payloadType(key, at)
+		fields := p.fields(value, at, []string{"run"})
+		run := fields["run"]
+		if run == nil {
+			p.at(key, at+".run", "%s.run is missing", at).hint("write %s: {run: <program>}", key.Value)
+			return
+		}
+		if slices.ContainsFunc(list, func(b *intentpb.PluginBinding) bool { return b.GetType() == name && name != "" }) {
+			p.at(key, at, "the type %s is bound twice", name).hint("remove one binding")
+		}
+		list = append(list, &intentpb.PluginBinding{Type: name, Run: p.texts(run, at+".run")})
+	})
+	slices.SortFunc(list, func(a, b *intentpb.PluginBinding) int { return strings.Compare(a.GetType(), b.GetType()) })
+	return list
+}
+
+func (p *parser) checks(node *yaml.Node) (list []*intentpb.Budget) {
+	budget := p.fieldsOf(node, "checks", []string{"budget"})["budget"]
+	if budget == nil {
+		return nil
+	}
+	fields := p.fields(budget, "checks.budget", []string{"scope", "in_flight"})
+	b := &intentpb.Budget{}
+	for _, name := range []string{"scope", "in_flight"} {
+		if fields[name] == nil {
+			p.at(budget, "checks.budget."+name, "checks.budget.%s is missing", name).hint("write budget: {scope: cluster, in_flight: 1}")
+			return nil
+		}
+	}
+	b.Scope = p.text(fields["scope"], "checks.budget.scope")
+	b.InFlight = p.number(fields["in_flight"], "checks.budget.in_flight", 1)
+	return append(list, b)
+}
+
+func (p *parser) typeModes(node *yaml.Node) map[string]intentpb.EnforcementMode {
+	modes := map[string]intentpb.EnforcementMode{}
+	p.each(node, "modes", func(key, value *yaml.Node) {
+		at := "modes." + key.Value
+		name := p.payloadType(key, at)
+		if _, twice := modes[name]; twice && name != "" {
+			p.at(key, at, "the type %s has two modes", name).hint("remove one")
+		}
+		modes[name] = p.mode(value, at)
+	})
+	return modes
+}
+
+func (p *parser) mode(node *yaml.Node, at string) intentpb.EnforcementMode {
+	// YAML 1.1 readers take off for false; it is meant as the word.
+	switch node.Value {
+	case "enforce":
+		return intentpb.EnforcementMode_ENFORCEMENT_MODE_ENFORCE
+	case "observe":
+		return intentpb.EnforcementMode_ENFORCEMENT_MODE_OBSERVE
+	case "off":
+		return intentpb.EnforcementMode_ENFORCEMENT_MODE_OFF
+	}
+	p.at(node, at, "%s: %s is not a mode", at, describe(node)).hint("write enforce, observe or off")
+	return intentpb.EnforcementMode_ENFORCEMENT_MODE_OBSERVE
+}
+
+func (p *parser) payloadType(node *yaml.Node, at string) string {
+	name, err := p.types.Resolve(node.Value)
+	p.check(node, at, err)
+	return string(name)
+}
+
+// name checks the name of a source or generator.
+func (p *parser) name(node *yaml.Node, at string) string {
+	for i, c := range []byte(node.Value) {
+		alphanumeric := 'a' <= c && c <= 'z' || '0' <= c && c <= '9'
+		if !alphanumeric && (i == 0 || c != '_' && c != '-') || i >= 63 {
+			p.at(node, at+"."+node.Value, "%q is not a name", node.Value).hint("use a-z, 0-9, - and _, at most 63")
+			break
+		}
+	}
+	return node.Value
+}
+
+func (p *parser) percent(node *yaml.Node, at string) uint32 {
+	digits, found := strings.CutSuffix(node.Value, "%")
+	n, err := strconv.ParseUint(digits, 10, 8)
+	if !found || err != nil || n > 100 {
+		p.at(node, at, "%s: %s is not a percentage", at, describe(node)).hint("write 20%%")
+		return 0
+	}
+	return uint32(n)
+}
+
+func (p *parser) duration(node *yaml.Node, at string) time.Duration {
+	text := node.Value
+	if days, found := strings.CutSuffix(text, "d"); found {
+		if n, err := strconv.ParseUint(days, 10, 16); err == nil {
+			text = strconv.FormatUint(n*24, 10) + "h"
+		}
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		p.at(node, at, "%s: %s is not a length of time", at, describe(node)).hint("write 10m, 24h or 7d")
+		return 0
+	}
+	return d
+}

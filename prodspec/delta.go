@@ -1,0 +1,146 @@
+package prodspec
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"lehr.dev/fault"
+	"lehr.dev/intent"
+	"lehr.dev/prodspec/definition"
+	"lehr.dev/schema"
+	"lehr.dev/store"
+)
+
+// compare makes dirty exactly what differs from an incarnation, by looking at
+// all of it: on start, and when somebody else moved head.
+func (b *builder) compare(ctx context.Context, snapshots store.Snapshots, head intent.IncarnationID) error {
+	clear(b.dirty)
+	for id := range b.members {
+		b.dirty[id] = true
+	}
+	if head.IsZero() {
+		return nil
+	}
+	const page = 10_000
+	filter := store.AssetFilter{Limit: page}
+	for {
+		members, err := snapshots.Members(ctx, head, filter)
+		if err != nil {
+			return err
+		}
+		for _, m := range members {
+			if built, found := b.members[m.Asset]; found && same(built, m) {
+				delete(b.dirty, m.Asset)
+				continue
+			}
+			b.dirty[m.Asset] = true
+		}
+		if len(members) < page {
+			return nil
+		}
+		filter.After = members[len(members)-1].Asset
+	}
+}
+
+func same(built member, m intent.Member) bool {
+	output := built.output()
+	return output.Digest == m.Digest && built.effective == m.Effective && output.Type == m.Type
+}
+
+// change is what a delta does to its base.
+type change struct {
+	entries                 []store.Entry
+	added, changed, removed int
+}
+
+// delta compares what may differ with head, and forgets what does not.
+func (b *builder) delta(ctx context.Context, snapshots store.Snapshots, head intent.IncarnationID) (change, error) {
+	var c change
+	ids := make([]intent.AssetID, 0, len(b.dirty))
+	for id := range b.dirty {
+		ids = append(ids, id)
+	}
+	slices.SortFunc(ids, func(a, b intent.AssetID) int { return strings.Compare(string(a), string(b)) })
+	for _, id := range ids {
+		before, found, err := memberAt(ctx, snapshots, head, id)
+		if err != nil {
+			return change{}, err
+		}
+		built, wanted := b.members[id]
+		switch {
+		case !wanted && !found, wanted && found && same(built, before):
+			delete(b.dirty, id)
+			continue
+		case !wanted:
+			c.entries = append(c.entries, store.Entry{Asset: id, Removed: true})
+			c.removed++
+			continue
+		case found:
+			c.changed++
+		default:
+			c.added++
+		}
+		entry, err := b.entry(ctx, id, built, before)
+		if err != nil {
+			return change{}, err
+		}
+		c.entries = append(c.entries, entry)
+	}
+	return c, nil
+}
+
+func memberAt(ctx context.Context, snapshots store.Snapshots, head intent.IncarnationID, id intent.AssetID) (intent.Member, bool, error) {
+	if head.IsZero() {
+		return intent.Member{}, false, nil
+	}
+	m, err := snapshots.Member(ctx, head, id)
+	if fault.Is(err, fault.NotFound) {
+		return intent.Member{}, false, nil
+	}
+	return m, err == nil, err
+}
+
+func (b *builder) entry(ctx context.Context, id intent.AssetID, built member, before intent.Member) (store.Entry, error) {
+	output := built.output()
+	entry := store.Entry{Asset: id, Member: intent.Member{Asset: id, Type: output.Type, Digest: output.Digest, Effective: built.effective}}
+	if before.Digest == output.Digest && before.Type == output.Type {
+		return entry, nil
+	}
+	content, body, err := b.content(ctx, built)
+	if err != nil {
+		return store.Entry{}, err
+	}
+	entry.Body = body
+	entry.References, err = b.program.Schema.References(content)
+	return entry, err
+}
+
+// digest names a delta on its base: the candidate.
+func (c change) digest(base intent.IncarnationID, schema intent.Digest) intent.Digest {
+	parts := [][]byte{[]byte(base.String()), schema[:]}
+	for i := range c.entries {
+		entry := &c.entries[i]
+		parts = append(parts, []byte(entry.Asset), entry.Member.Digest[:], entry.Member.Effective[:])
+	}
+	return intent.Sum("lehr.candidate.v1", parts...)
+}
+
+// content of a built asset.
+func (b *builder) content(ctx context.Context, built member) (intent.Asset, []byte, error) {
+	output := built.output()
+	if output.ID == intent.PolicyAsset && built.run.Generator == definition.DefinitionSource {
+		policy, err := b.policyAsset(b.sources.last)
+		if err != nil {
+			return intent.Asset{}, nil, err
+		}
+		content, err := schema.Decode(policy.Body)
+		return content, policy.Body, err
+	}
+	body, err := b.graph.Body(ctx, built.run, output.Digest)
+	if err != nil {
+		return intent.Asset{}, nil, err
+	}
+	content, err := schema.Decode(body)
+	return content, body, err
+}

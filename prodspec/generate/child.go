@@ -1,0 +1,170 @@
+package generate
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"runtime/metrics"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"lehr.dev/intent"
+	"lehr.dev/prodspec/generate/starlark"
+	"lehr.dev/schema"
+)
+
+// ChildCommand is the hidden argument that makes the binary a generator child.
+const ChildCommand = "__generate"
+
+// maxInputFrame is what a child accepts from its parent: a content, or a job
+// with the names of all its inputs.
+const maxInputFrame = 256 << 20
+
+// ChildMain answers jobs until its input ends. It limits its own process
+// before it looks at anything a tenant wrote, and returns the exit code.
+func ChildMain(in io.Reader, out io.Writer) int {
+	c := &child{in: bufio.NewReader(in), out: out, contents: map[intent.Digest][]byte{}}
+	if err := c.serve(); err != nil && !errors.Is(err, io.EOF) {
+		fmt.Fprintln(os.Stderr, "generator child:", err)
+		return 1
+	}
+	return 0
+}
+
+type child struct {
+	in     *bufio.Reader
+	out    io.Writer
+	limits Limits
+	// contents already fetched, by digest, up to cacheBytes.
+	contents map[intent.Digest][]byte
+	cached   int
+}
+
+const cacheBytes = 16 << 20
+
+func (c *child) serve() error {
+	kind, payload, err := read(c.in, maxInputFrame)
+	if err != nil {
+		return err
+	}
+	var s setup
+	if err := json.Unmarshal(payload, &s); err != nil || kind != frameSetup {
+		return fmt.Errorf("the first frame is not a setup: %w", err)
+	}
+	set := schema.Builtin()
+	if len(s.Schema) > 0 {
+		if set, err = schema.FromFiles(s.Schema); err != nil {
+			return err
+		}
+	}
+	c.limits = s.Limits
+	evaluator := starlark.New(set, s.Limits.Limits)
+	if err := limit(s.Limits); err != nil {
+		return err
+	}
+	if err := write(c.out, frameReady, nil); err != nil {
+		return err
+	}
+	for {
+		kind, payload, err := read(c.in, maxInputFrame)
+		if err != nil {
+			return err
+		}
+		var job Job
+		if err := json.Unmarshal(payload, &job); err != nil || kind != frameJob {
+			return fmt.Errorf("frame %q is not a job: %w", kind, err)
+		}
+		if err := writeJSON(c.out, frameResult, c.run(evaluator, job)); err != nil {
+			return err
+		}
+	}
+}
+
+// run evaluates one job under the limits that can name the place in the
+// program; the process limits and the parent stand behind them.
+func (c *child) run(evaluator *starlark.Evaluator, job Job) starlark.Result {
+	timeout := time.Duration(c.limits.Milliseconds) * time.Millisecond
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	timer := time.AfterFunc(timeout, func() { cancel(fmt.Errorf("it took longer than %s", timeout)) })
+	defer timer.Stop()
+	go watchMemory(ctx, cancel, c.limits.MemoryBytes)
+	return evaluator.Evaluate(ctx, job, c.open)
+}
+
+// watchMemory stops the program when it holds too much.
+func watchMemory(ctx context.Context, cancel context.CancelCauseFunc, most int64) {
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	ticker := time.NewTicker(5 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if metrics.Read(sample); int64(sample[0].Value.Uint64()) > most {
+			cancel(fmt.Errorf("it needs more than %d MB of memory", most>>20))
+			return
+		}
+	}
+}
+
+// open asks the parent for a content.
+func (c *child) open(kind starlark.Kind, input Input) ([]byte, error) {
+	if content, found := c.contents[input.Digest]; found {
+		return content, nil
+	}
+	if err := writeJSON(c.out, frameWant, want{Kind: kind, Input: input}); err != nil {
+		return nil, err
+	}
+	answer, content, err := read(c.in, maxInputFrame)
+	if err != nil || answer != frameContent {
+		return nil, fmt.Errorf("no content for %s: %w", input.Name, err)
+	}
+	if c.cached += len(content); c.cached > cacheBytes {
+		clear(c.contents)
+		c.cached = len(content)
+	}
+	c.contents[input.Digest] = content
+	return content, nil
+}
+
+// limit bounds this process. Writable memory is bounded beyond what the
+// runtime has reserved already; the runtime dies when it cannot get more.
+func limit(limits Limits) error {
+	var reservedPages int64
+	statm, err := os.ReadFile("/proc/self/statm")
+	if err == nil {
+		var ignored int64
+		_, err = fmt.Sscan(string(statm), &ignored, &ignored, &ignored, &ignored, &ignored, &reservedPages)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot see this process's own memory: %w", err)
+	}
+	const room = 128 << 20 // collector, stacks, and what one step may allocate before it is seen
+	data := uint64(reservedPages*int64(os.Getpagesize()) + limits.MemoryBytes + room)
+	for _, l := range []struct {
+		resource int
+		most     uint64
+	}{
+		{unix.RLIMIT_DATA, data},
+		{unix.RLIMIT_FSIZE, 0},
+		{unix.RLIMIT_CORE, 0},
+		{unix.RLIMIT_NOFILE, 32},
+		{unix.RLIMIT_CPU, 3600},
+	} {
+		if err := unix.Setrlimit(l.resource, &unix.Rlimit{Cur: l.most, Max: l.most}); err != nil {
+			return fmt.Errorf("cannot limit this process (resource %d to %d): %w", l.resource, l.most, err)
+		}
+	}
+	debug.SetMemoryLimit(limits.MemoryBytes + room/2)
+	debug.SetMaxStack(64 << 20)
+	return nil
+}

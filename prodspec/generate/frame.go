@@ -1,0 +1,68 @@
+package generate
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"io"
+
+	"lehr.dev/fault"
+	"lehr.dev/prodspec/generate/starlark"
+)
+
+// frameKind says what a frame between parent and child holds.
+type frameKind byte
+
+const (
+	// From the parent: what the child needs once, a job, an input's content.
+	frameSetup   frameKind = 'S'
+	frameJob     frameKind = 'J'
+	frameContent frameKind = 'C'
+	// From the child: it is ready, it needs an input's content, a result.
+	frameReady  frameKind = 'A'
+	frameWant   frameKind = 'W'
+	frameResult frameKind = 'R'
+)
+
+// setup is the first frame. Schema is a serialized FileDescriptorSet.
+type setup struct {
+	Limits Limits `json:"limits"`
+	Schema []byte `json:"schema,omitempty"`
+}
+
+// want asks for the content of an input.
+type want struct {
+	Kind  starlark.Kind `json:"kind"`
+	Input Input         `json:"input"`
+}
+
+// write sends one frame: four bytes of length, one of kind, the payload.
+func write(w io.Writer, kind frameKind, payload []byte) error {
+	header := make([]byte, 5, 5+len(payload))
+	binary.BigEndian.PutUint32(header, uint32(len(payload)))
+	header[4] = byte(kind)
+	_, err := w.Write(append(header, payload...))
+	return err
+}
+
+func writeJSON(w io.Writer, kind frameKind, value any) error {
+	payload, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	return write(w, kind, payload)
+}
+
+// read receives one frame of at most limit bytes.
+func read(r io.Reader, limit int) (frameKind, []byte, error) {
+	var header [5]byte
+	if _, err := io.ReadFull(r, header[:]); err != nil {
+		return 0, nil, err
+	}
+	length := int64(binary.BigEndian.Uint32(header[:]))
+	if length > int64(limit) {
+		return 0, nil, fault.New(fault.Invalid, "a frame of %d bytes, at most %d are allowed", length, limit)
+	}
+	payload := make([]byte, length)
+	_, err := io.ReadFull(r, payload)
+	return frameKind(header[4]), payload, err
+}

@@ -1,0 +1,97 @@
+// Package generate runs a partition's generators: in limited child processes
+// (Process), or in this one for the simulator (InProcess); and keeps what they
+// gave until one of the inputs they really read changes (Graph). An input that
+// kills its child is quarantined and kills no second one. It publishes
+// nothing, and it never takes half of a run's output: a run ended by itself
+// with all its assets, or it has findings. Package prodspec calls it.
+package generate
+
+import (
+	"context"
+	"fmt"
+
+	"lehr.dev/intent"
+	"lehr.dev/prodspec/generate/starlark"
+	"lehr.dev/schema"
+)
+
+// What a run is given and gives is the same for every kind of program.
+type (
+	Job    = starlark.Job
+	Input  = starlark.Input
+	Read   = starlark.Read
+	Opener = starlark.Opener
+)
+
+// Result of a run: complete assets, or findings.
+type Result struct {
+	starlark.Result
+	// Died: the run took its child process along. It is not tried again with
+	// the same inputs; but where Stopped says that time, or somebody outside,
+	// ended it, it is after a while.
+	Died bool
+}
+
+// Runner runs jobs. Results are in the order of the jobs. An error concludes
+// nothing about any of them: the context ended, no child could be started, or
+// an input could not be opened.
+type Runner interface {
+	Run(ctx context.Context, jobs []Job, open Opener) ([]Result, error)
+}
+
+// Limits of one run. All are in force at once.
+type Limits struct {
+	starlark.Limits
+	// MemoryBytes that the program may hold; it dies or is stopped beyond.
+	MemoryBytes int64 `json:"memoryBytes"`
+	// Milliseconds by the wall clock.
+	Milliseconds int64 `json:"milliseconds"`
+}
+
+// DefaultLimits: 100 million steps, 10 MB of assets, 256 MB, 10 s.
+func DefaultLimits() Limits {
+	return Limits{
+		Limits:       starlark.Limits{Steps: 100_000_000, OutputBytes: 10_000_000},
+		MemoryBytes:  256 << 20,
+		Milliseconds: 10_000,
+	}
+}
+
+// InProcess runs jobs in this process. Steps and output are limited, memory is
+// not: it is for the simulator and for tests that count runs.
+type InProcess struct {
+	Schema *schema.Set
+	Limits Limits
+}
+
+// Run implements Runner.
+func (p InProcess) Run(ctx context.Context, jobs []Job, open Opener) ([]Result, error) {
+	evaluator := starlark.New(p.Schema, p.Limits.Limits)
+	results := make([]Result, 0, len(jobs))
+	for _, job := range jobs {
+		var unopened error
+		result := evaluator.Evaluate(ctx, job, func(kind starlark.Kind, input Input) ([]byte, error) {
+			content, err := open(kind, input)
+			if err != nil {
+				unopened = err
+			}
+			return content, err
+		})
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if unopened != nil {
+			return nil, unopened
+		}
+		results = append(results, Result{Result: result})
+	}
+	return results, nil
+}
+
+// died is the finding for a run that took its child along.
+func died(job Job, why, hint string) Result {
+	return Result{Died: true, Result: starlark.Result{Findings: []intent.Finding{{
+		Rule: "generate", Severity: intent.Error, File: job.Program, Line: 1,
+		Message: fmt.Sprintf("the run of %s %s", job.Name(), why), Hint: hint,
+	}}}}
+}

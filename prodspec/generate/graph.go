@@ -1,0 +1,346 @@
+package generate
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"lehr.dev/fault"
+	"lehr.dev/intent"
+	"lehr.dev/prodspec/definition"
+	"lehr.dev/prodspec/generate/starlark"
+	"lehr.dev/schema"
+)
+
+// Output is one asset that a run gave, without its content.
+type Output struct {
+	ID     intent.AssetID
+	Type   intent.TypeName
+	Digest intent.Digest
+	// Refers are the assets it reads.
+	Refers []intent.AssetID
+	// File and Line of the program that made it.
+	File string
+	Line int32
+}
+
+// Run is one run of a generator and what it gave last.
+type Run struct {
+	Generator string
+	// File it runs for; empty: for all.
+	File    string
+	Outputs []Output
+	// Taken are the outputs that the graph's owner has taken over.
+	Taken []Output
+
+	base     intent.Digest
+	reads    []Read
+	findings []intent.Finding
+	until    time.Time
+}
+
+// Inputs of the files the generators may read.
+type Inputs struct {
+	// Sources by name, each sorted by path.
+	Sources map[string][]Input
+	// Programs of all generators, sorted by path.
+	Programs []Input
+	// Open returns the content of a file or program as it was listed.
+	Open func(input Input) ([]byte, error)
+}
+
+// Graph holds the runs of one partition. It is used by one goroutine.
+type Graph struct {
+	partition intent.PartitionID
+	runner    Runner
+	schema    *schema.Set
+	cache     Cache
+	runs      map[string]map[string]*Run
+	// pending are the runs whose outputs differ from what was taken.
+	pending map[*Run]bool
+	// bodies made lately, by digest, until Forget; the cache has the rest.
+	bodies     map[intent.Digest][]byte
+	bodyBytes  int
+	interned   map[string]string
+	executions int
+}
+
+// NewGraph returns a graph without runs.
+func NewGraph(partition intent.PartitionID, runner Runner, set *schema.Set, cache Cache) *Graph {
+	return &Graph{
+		partition: partition, runner: runner, schema: set, cache: cache,
+		runs: map[string]map[string]*Run{}, pending: map[*Run]bool{},
+		bodies: map[intent.Digest][]byte{}, interned: map[string]string{},
+	}
+}
+
+// Executions is how many runs were carried out since the start.
+func (g *Graph) Executions() int { return g.executions }
+
+// Build brings the runs up to date with the inputs: those whose reads changed
+// run again, nothing else. Findings say what failed; an error, that nothing
+// can be concluded. Either way nothing may be taken then.
+func (g *Graph) Build(ctx context.Context, generators []definition.Generator, inputs Inputs, now time.Time) ([]intent.Finding, error) {
+	var findings []intent.Finding
+	failed, known := map[string]bool{}, map[string]bool{definition.DefinitionSource: true}
+	for _, generator := range generators {
+		known[generator.Name] = true
+		if slices.ContainsFunc(generator.Generators, func(name string) bool { return failed[name] }) {
+			failed[generator.Name] = true
+			continue
+		}
+		if err := g.generator(ctx, generator, inputs, now); err != nil {
+			return nil, err
+		}
+		for _, run := range g.failing(generator.Name) {
+			failed[generator.Name] = true
+			findings = append(findings, run.findings...)
+		}
+	}
+	for name := range g.runs {
+		if !known[name] {
+			if err := g.drop(ctx, name, slices.Collect(maps.Keys(g.runs[name]))); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return findings, nil
+}
+
+// Provide sets the assets that no program makes, such as the policy.
+func (g *Graph) Provide(name string, assets []starlark.Asset, now time.Time) error {
+	rec, err := newRecord(g.schema, intent.Digest{}, Job{Generator: name}, Result{Result: starlark.Result{Assets: assets}}, now)
+	if err != nil {
+		return err
+	}
+	g.put(name, "", rec, true)
+	return nil
+}
+
+// Pending lists the runs whose outputs were not taken yet.
+func (g *Graph) Pending() []*Run {
+	runs := slices.Collect(maps.Keys(g.pending))
+	slices.SortFunc(runs, func(a, b *Run) int {
+		return cmp.Or(strings.Compare(a.Generator, b.Generator), strings.Compare(a.File, b.File))
+	})
+	return runs
+}
+
+// Take marks all outputs as taken over.
+func (g *Graph) Take() {
+	for run := range g.pending {
+		run.Taken = run.Outputs
+	}
+	clear(g.pending)
+}
+
+// Forget lets go of bodies that were kept for a publication.
+func (g *Graph) Forget() {
+	clear(g.bodies)
+	g.bodyBytes = 0
+}
+
+// Body returns the canonical bytes of an output of a run.
+func (g *Graph) Body(ctx context.Context, run *Run, digest intent.Digest) ([]byte, error) {
+	if body := g.bodies[digest]; body != nil {
+		return body, nil
+	}
+	stored, err := g.cache.Get(ctx, runName(run.Generator, run.File))
+	if err != nil {
+		return nil, err
+	}
+	rec, err := parseRecord(stored)
+	if err != nil {
+		return nil, err
+	}
+	g.keep(rec)
+	for _, asset := range rec.Assets {
+		if asset.Digest == digest && intent.BodyDigest(asset.Body) == digest {
+			return asset.Body, nil
+		}
+	}
+	return nil, fault.New(fault.Internal, "the stored run of %s does not hold what it gave", run.Generator)
+}
+
+const keptBytes = 64 << 20
+
+func (g *Graph) keep(rec record) {
+	for _, asset := range rec.Assets {
+		if g.bodyBytes > keptBytes {
+			g.Forget()
+		}
+		g.bodies[asset.Digest] = asset.Body
+		g.bodyBytes += len(asset.Body)
+	}
+}
+
+// generator brings the runs of one generator up to date.
+func (g *Graph) generator(ctx context.Context, generator definition.Generator, inputs Inputs, now time.Time) error {
+	stage := newStage(g, generator, inputs)
+	var gone []string
+	for file := range g.runs[generator.Name] {
+		if !stage.wants(file) {
+			gone = append(gone, file)
+		}
+	}
+	if err := g.drop(ctx, generator.Name, gone); err != nil {
+		return err
+	}
+	var todo []Job
+	for _, file := range stage.files {
+		current, err := g.current(ctx, stage, file, now)
+		if err != nil {
+			return err
+		}
+		if !current {
+			todo = append(todo, stage.job(file))
+		}
+	}
+	for batch := range slices.Chunk(todo, batchSize) {
+		if err := g.execute(ctx, stage, batch, now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// batchSize bounds what is held in memory between writes to the cache.
+const batchSize = 1000
+
+// current reports whether a run, in memory or else in the cache, still holds.
+func (g *Graph) current(ctx context.Context, stage *stage, file string, now time.Time) (bool, error) {
+	run := g.runs[stage.generator.Name][file]
+	if run != nil {
+		return stage.holds(run.base, run.reads, run.until, file, now), nil
+	}
+	stored, err := g.cache.Get(ctx, runName(stage.generator.Name, file))
+	if fault.Is(err, fault.NotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	rec, err := parseRecord(stored)
+	if err != nil || !stage.holds(rec.Base, rec.Reads, rec.Until, file, now) {
+		// A record of an older version is as good as none.
+		return false, nil
+	}
+	g.put(stage.generator.Name, file, rec, false)
+	return true, nil
+}
+
+func (g *Graph) execute(ctx context.Context, stage *stage, jobs []Job, now time.Time) error {
+	results, err := g.runner.Run(ctx, jobs, func(kind starlark.Kind, input Input) ([]byte, error) {
+		if kind == starlark.ReadAsset {
+			return g.Body(ctx, stage.makers[intent.AssetID(input.Name)], input.Digest)
+		}
+		return stage.inputs.Open(input)
+	})
+	if err != nil {
+		return err
+	}
+	g.executions += len(jobs)
+	records, stored := make([]record, len(jobs)), make(map[string][]byte, len(jobs))
+	for i, job := range jobs {
+		if records[i], err = newRecord(g.schema, stage.base, job, results[i], now); err != nil {
+			return err
+		}
+		encoded, err := json.Marshal(records[i])
+		if err != nil {
+			return fault.New(fault.Internal, "cannot encode the run of %s: %w", job.Name(), err)
+		}
+		stored[runName(job.Generator, job.File)] = encoded
+	}
+	if err := g.cache.Put(ctx, stored); err != nil {
+		return err
+	}
+	for i, job := range jobs {
+		g.put(job.Generator, job.File, records[i], true)
+	}
+	return nil
+}
+
+// put makes a record the run's outcome.
+func (g *Graph) put(generator, file string, rec record, keep bool) {
+	if g.runs[generator] == nil {
+		g.runs[generator] = map[string]*Run{}
+	}
+	run := g.runs[generator][file]
+	if run == nil {
+		run = &Run{Generator: generator, File: file}
+		g.runs[generator][file] = run
+	}
+	run.base, run.reads, run.findings, run.until = rec.Base, rec.Reads, rec.Findings, rec.Until
+	for i := range run.reads {
+		run.reads[i].Name, run.reads[i].Kind = g.intern(run.reads[i].Name), starlark.Kind(g.intern(string(run.reads[i].Kind)))
+	}
+	if len(rec.Findings) > 0 {
+		// What it gave before stays what is taken until it succeeds again.
+		return
+	}
+	outputs := make([]Output, len(rec.Assets))
+	for i, asset := range rec.Assets {
+		outputs[i] = Output{ID: asset.ID, Type: intent.TypeName(g.intern(string(asset.Type))), Digest: asset.Digest, Refers: rec.Refers[i], File: g.intern(asset.File), Line: int32(asset.Line)}
+	}
+	run.Outputs = outputs
+	if keep {
+		g.keep(rec)
+	}
+	if slices.EqualFunc(outputs, run.Taken, func(a, b Output) bool { return a.ID == b.ID && a.Digest == b.Digest }) {
+		run.Taken = outputs
+		delete(g.pending, run)
+		return
+	}
+	g.pending[run] = true
+}
+
+// drop removes runs that nothing asks for any more.
+func (g *Graph) drop(ctx context.Context, generator string, files []string) error {
+	records := map[string][]byte{}
+	for _, file := range files {
+		records[runName(generator, file)] = nil
+	}
+	if len(records) == 0 {
+		return nil
+	}
+	if err := g.cache.Put(ctx, records); err != nil {
+		return err
+	}
+	for _, file := range files {
+		run := g.runs[generator][file]
+		run.Outputs = nil
+		g.pending[run] = true
+		delete(g.runs[generator], file)
+	}
+	if len(g.runs[generator]) == 0 {
+		delete(g.runs, generator)
+	}
+	return nil
+}
+
+func (g *Graph) failing(generator string) []*Run {
+	var runs []*Run
+	for _, run := range g.runs[generator] {
+		if len(run.findings) > 0 {
+			runs = append(runs, run)
+		}
+	}
+	slices.SortFunc(runs, func(a, b *Run) int { return strings.Compare(a.File, b.File) })
+	return runs
+}
+
+func (g *Graph) intern(s string) string {
+	if known, found := g.interned[s]; found {
+		return known
+	}
+	g.interned[s] = s
+	return s
+}
+
+// isProgram: such files are for load, not for ctx.files.
+func isProgram(name string) bool { return path.Ext(name) == ".star" }

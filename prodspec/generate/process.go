@@ -1,0 +1,271 @@
+package generate
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"lehr.dev/fault"
+	"lehr.dev/prodspec/generate/starlark"
+	"lehr.dev/schema"
+)
+
+// Options of the process runner.
+type Options struct {
+	// Child is the command of a child; it must end up in ChildMain.
+	Child []string
+	// Environment of the child; empty in production.
+	Environment []string
+	Limits      Limits
+}
+
+// DefaultOptions starts this very binary, even if its file was replaced.
+func DefaultOptions() Options {
+	return Options{Child: []string{"/proc/self/exe", ChildCommand}, Limits: DefaultLimits()}
+}
+
+// Process runs jobs in child processes: one child for many jobs in sequence,
+// a fresh one after each that dies.
+type Process struct {
+	options Options
+	schema  *schema.Set
+}
+
+// NewProcess returns the process runner.
+func NewProcess(set *schema.Set, options Options) *Process {
+	return &Process{options: options, schema: set}
+}
+
+// Run implements Runner.
+func (p *Process) Run(ctx context.Context, jobs []Job, open Opener) ([]Result, error) {
+	results := make([]Result, 0, len(jobs))
+	for len(results) < len(jobs) {
+		some, err := p.session(ctx, jobs[len(results):], open)
+		if err != nil {
+			return nil, err
+		}
+		results = append(results, some...)
+	}
+	return results, nil
+}
+
+// session is the life of one child. It returns at least one result, or an
+// error.
+func (p *Process) session(ctx context.Context, jobs []Job, open Opener) ([]Result, error) {
+	// The child is killed when the thread that started it ends, so that no
+	// child outlives this process; the thread must not end before.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	s := &session{limits: p.options.Limits, open: open}
+	if err := s.start(p.options); err != nil {
+		return nil, err
+	}
+	defer s.end()
+	stop := context.AfterFunc(ctx, s.kill)
+	defer stop()
+	if err := s.setup(p.schema); err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		s.end()
+		return nil, fault.New(fault.Unavailable, "the generator child %s did not start: %w: %s", strings.Join(p.options.Child, " "), err, s.lastWords()).
+			WithHint("the binary must answer its %s argument; check its memory limits", ChildCommand)
+	}
+	var results []Result
+	for _, job := range jobs {
+		result, err := s.run(job)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if err != nil {
+			return nil, err
+		}
+		results = append(results, result)
+		if result.Died {
+			break
+		}
+	}
+	return results, nil
+}
+
+// session is one child and the pipes to it.
+type session struct {
+	limits  Limits
+	open    Opener
+	command *exec.Cmd
+	in      io.WriteCloser
+	out     *bufio.Reader
+	stderr  head
+	ended   sync.Once
+}
+
+func (s *session) start(options Options) error {
+	s.command = exec.Command(options.Child[0], options.Child[1:]...)
+	s.command.Env = append([]string{}, options.Environment...)
+	s.command.Dir = "/"
+	s.command.Stderr = &s.stderr
+	s.command.WaitDelay = time.Second
+	s.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	in, err := s.command.StdinPipe()
+	if err != nil {
+		return err
+	}
+	out, err := s.command.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	s.in, s.out = in, bufio.NewReaderSize(out, 64<<10)
+	if err := s.command.Start(); err != nil {
+		return fault.New(fault.Unavailable, "cannot start the generator child %s: %w", options.Child[0], err)
+	}
+	return nil
+}
+
+// end makes sure that the child is gone.
+func (s *session) end() {
+	s.ended.Do(func() {
+		s.in.Close()
+		s.kill()
+		// How it ended is of no interest any more: every result was whole.
+		_ = s.command.Wait()
+	})
+}
+
+func (s *session) kill() {
+	// The group, so that nothing a child may have started stays.
+	_ = syscall.Kill(-s.command.Process.Pid, syscall.SIGKILL)
+}
+
+func (s *session) setup(set *schema.Set) error {
+	first := setup{Limits: s.limits}
+	if set.Digest() != schema.Builtin().Digest() {
+		first.Schema = set.Files()
+	}
+	timer := time.AfterFunc(startTimeout, s.kill)
+	defer timer.Stop()
+	if err := writeJSON(s.in, frameSetup, first); err != nil {
+		return err
+	}
+	kind, _, err := read(s.out, 1<<10)
+	if err == nil && kind != frameReady {
+		err = fmt.Errorf("it answered with a frame %q", kind)
+	}
+	return err
+}
+
+const (
+	startTimeout = 20 * time.Second
+	// graceTime is how much longer than its own limit a child may take: it
+	// ends a run itself where it can, and can name the place then.
+	graceTime = time.Second
+)
+
+// run carries one job. A child that dies on it makes a result; an input that
+// cannot be opened makes an error.
+func (s *session) run(job Job) (Result, error) {
+	timeout := time.Duration(s.limits.Milliseconds) * time.Millisecond
+	var late atomic.Bool
+	timer := time.AfterFunc(timeout+graceTime, func() { late.Store(true); s.kill() })
+	defer timer.Stop()
+	err := writeJSON(s.in, frameJob, job)
+	for err == nil {
+		var kind frameKind
+		var payload []byte
+		if kind, payload, err = read(s.out, s.frameLimit()); err != nil {
+			break
+		}
+		switch kind {
+		case frameResult:
+			var result starlark.Result
+			if err = json.Unmarshal(payload, &result); err == nil {
+				return Result{Result: result}, nil
+			}
+		case frameWant:
+			var w want
+			if err = json.Unmarshal(payload, &w); err != nil {
+				break
+			}
+			content, openErr := s.open(w.Kind, w.Input)
+			if openErr != nil {
+				return Result{}, openErr
+			}
+			err = write(s.in, frameContent, content)
+		default:
+			err = fmt.Errorf("unknown frame %q", kind)
+		}
+	}
+	s.end()
+	return s.post(job, err, late.Load(), timeout), nil
+}
+
+// frameLimit leaves room for base64, reads and findings.
+func (s *session) frameLimit() int { return 2*s.limits.OutputBytes + 64<<20 }
+
+// post says of what a child died.
+func (s *session) post(job Job, err error, late bool, timeout time.Duration) Result {
+	memory := s.limits.MemoryBytes >> 20
+	words := s.lastWords()
+	switch state := s.command.ProcessState; {
+	case late:
+		return stopped(died(job, fmt.Sprintf("took longer than %s and was killed", timeout),
+			"look for a loop or an operation on a huge value"))
+	case strings.Contains(words, "out of memory") || strings.Contains(words, "cannot allocate memory"):
+		return died(job, fmt.Sprintf("needed more than %d MB of memory", memory),
+			"make smaller values, or use for_each: file; this input is not run again until it changes")
+	case strings.Contains(words, "stack exceeds") || strings.Contains(words, "stack overflow"):
+		return died(job, "nested too deeply",
+			"make the data flatter; this input is not run again until it changes")
+	case fault.Is(err, fault.Invalid):
+		return died(job, "gave too much: "+err.Error(), "split the generator, or use for_each: file")
+	default:
+		why := fmt.Sprintf("lost its child process (%s)", state)
+		if words != "" {
+			why += ": " + words
+		}
+		return stopped(died(job, why, "something outside may have killed it; it is tried again in "+Quarantine.String()+", or when one of its inputs changes"))
+	}
+}
+
+func stopped(r Result) Result {
+	r.Stopped = true
+	return r
+}
+
+// lastWords is the first line a dying child wrote.
+func (s *session) lastWords() string {
+	line, _, _ := strings.Cut(strings.TrimSpace(s.stderr.String()), "\n")
+	return line
+}
+
+// head keeps the first bytes written to it.
+type head struct {
+	lock sync.Mutex
+	kept bytes.Buffer
+}
+
+const maxHead = 8 << 10
+
+func (h *head) Write(p []byte) (int, error) {
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	if room := maxHead - h.kept.Len(); room > 0 {
+		h.kept.Write(p[:min(room, len(p))])
+	}
+	return len(p), nil
+}
+
+func (h *head) String() string {
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	return h.kept.String()
+}

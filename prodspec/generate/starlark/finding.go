@@ -1,0 +1,121 @@
+package starlark
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.starlark.net/resolve"
+	"go.starlark.net/starlark"
+	"go.starlark.net/syntax"
+
+	"lehr.dev/fault"
+	"lehr.dev/intent"
+)
+
+// place is an error of a program with its own position.
+type place struct {
+	file         string
+	line, column int
+	asset        intent.AssetID
+	message      string
+	hint         string
+}
+
+func (p *place) Error() string { return fmt.Sprintf("%s:%d: %s", p.file, p.line, p.message) }
+
+// manifest is an error in input files, with positions there.
+type manifest struct{ findings []intent.Finding }
+
+func (m *manifest) Error() string {
+	f := m.findings[0]
+	return fmt.Sprintf("%s:%d:%d: %s", f.File, f.Line, f.Column, f.Message)
+}
+
+// findings turns the error that ended a run into what a person reads.
+func (r *run) findings(err error) []intent.Finding {
+	if m, ok := errors.AsType[*manifest](err); ok {
+		return m.findings
+	}
+	f := intent.Finding{Rule: "generate", Severity: intent.Error, File: r.job.Program, Line: 1}
+	if p, ok := errors.AsType[*place](err); ok {
+		f.File, f.Line, f.Column, f.Message, f.Hint, f.Asset = p.file, p.line, p.column, p.message, p.hint, p.asset
+		return []intent.Finding{f}
+	}
+	if e, ok := errors.AsType[syntax.Error](err); ok {
+		at(&f, e.Pos)
+		f.Message, f.Hint = e.Msg, "mend the program"
+		return []intent.Finding{f}
+	}
+	if list, ok := errors.AsType[resolve.ErrorList](err); ok {
+		var findings []intent.Finding
+		for _, e := range list {
+			at(&f, e.Pos)
+			f.Message, f.Hint = e.Msg, "mend the program"
+			findings = append(findings, f)
+		}
+		return findings
+	}
+	f.Message = err.Error()
+	if e, ok := errors.AsType[*fault.Error](err); ok {
+		f.Message, f.Hint = e.Message, e.Hint
+	}
+	if e, ok := errors.AsType[*starlark.EvalError](err); ok {
+		r.evaluation(&f, e)
+	}
+	return []intent.Finding{f}
+}
+
+// evaluation fills in the innermost position in a program, and the call chain.
+func (r *run) evaluation(f *intent.Finding, e *starlark.EvalError) {
+	f.Message = strings.TrimPrefix(f.Message, "Starlark computation cancelled: ")
+	if f.Hint == "" {
+		f.Hint = "mend the program, or the input it was given"
+	}
+	if strings.Contains(f.Message, stepsReason) {
+		f.Hint = "look for a loop that does not end; a run may take " + fmt.Sprint(r.limits.Steps) + " steps"
+	}
+	if strings.Contains(f.Message, "called recursively") {
+		f.Hint = "Starlark has no recursion: walk the data with a loop"
+	}
+	if r.job.File != "" {
+		f.Message += " (run for " + r.job.File + ")"
+	}
+	const most = 6
+	var chain []string
+	for i := range e.CallStack {
+		frame := e.CallStack.At(i)
+		if frame.Pos.Filename() == "<builtin>" || !frame.Pos.IsValid() {
+			continue
+		}
+		if len(chain) == 0 {
+			at(f, frame.Pos)
+		}
+		if chain = append(chain, fmt.Sprintf("%s in %s", frame.Pos, frame.Name)); len(chain) == most {
+			break
+		}
+	}
+	if len(chain) > 1 {
+		f.Message += "; called at " + strings.Join(chain[1:], ", ")
+	}
+}
+
+// crashed is the finding for a panic of the interpreter or of a library.
+func (r *run) crashed(thread *starlark.Thread, problem any) []intent.Finding {
+	f := intent.Finding{
+		Rule: "generate", Severity: intent.Error, File: r.job.Program, Line: 1,
+		Message: fmt.Sprintf("the run for %s crashed: %.300v", r.job.Name(), problem),
+		Hint:    "look at the value that this line passes on",
+	}
+	for i := range thread.CallStackDepth() {
+		if frame := thread.CallFrame(i); frame.Pos.IsValid() && frame.Pos.Filename() != "<builtin>" {
+			at(&f, frame.Pos)
+			break
+		}
+	}
+	return []intent.Finding{f}
+}
+
+func at(f *intent.Finding, position syntax.Position) {
+	f.File, f.Line, f.Column = position.Filename(), int(position.Line), int(position.Col)
+}

@@ -1,0 +1,323 @@
+// Package starlark evaluates one run of one generator written in Starlark: a
+// file that defines generate(ctx) and returns assets. A program sees the
+// inputs its partition declared and nothing else, neither clock nor network
+// nor randomness, and what it really read is recorded, for that is what the
+// run may be cached by. Memory is not bounded here: package generate, the only
+// caller, runs this in a limited child process.
+package starlark
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"buf.build/go/protovalidate"
+	"go.starlark.net/starlark"
+	"go.starlark.net/syntax"
+
+	"lehr.dev/intent"
+	"lehr.dev/schema"
+)
+
+// Version changes whenever the same inputs may give other assets.
+const Version = "starlark/1"
+
+// Input is a file or an asset that a run may read.
+type Input struct {
+	// Name is a path or an asset id.
+	Name   string          `json:"name"`
+	Digest intent.Digest   `json:"digest"`
+	Type   intent.TypeName `json:"type,omitempty"`
+}
+
+// Job is one run of a generator. Its lists are sorted by name.
+type Job struct {
+	Partition intent.PartitionID `json:"partition"`
+	Generator string             `json:"generator"`
+	// Program is the path of the file that defines generate.
+	Program string `json:"program"`
+	// File is the one this run is for; empty: the run is for all.
+	File string `json:"file,omitempty"`
+	// Files are the declared sources', Programs what load may name, Assets
+	// what the generators it takes from gave.
+	Files    []Input `json:"files,omitempty"`
+	Programs []Input `json:"programs,omitempty"`
+	Assets   []Input `json:"assets,omitempty"`
+}
+
+// Name is for people: the generator, and the file it runs for.
+func (j Job) Name() string {
+	if j.File == "" {
+		return j.Generator
+	}
+	return j.Generator + " for " + j.File
+}
+
+// Kind says what a read was of.
+type Kind string
+
+const (
+	ReadFile    Kind = "file"
+	ReadProgram Kind = "program"
+	ReadAsset   Kind = "asset"
+	// The lists of names, when a program looked through them.
+	ReadFiles  Kind = "files"
+	ReadAssets Kind = "assets"
+)
+
+// Read is something that a run depended on.
+type Read struct {
+	Kind   Kind          `json:"kind"`
+	Name   string        `json:"name,omitempty"`
+	Digest intent.Digest `json:"digest"`
+}
+
+// Asset is one asset that a run returned.
+type Asset struct {
+	ID     intent.AssetID  `json:"id"`
+	Type   intent.TypeName `json:"type"`
+	Digest intent.Digest   `json:"digest"`
+	// Body is the canonical bytes.
+	Body []byte `json:"body"`
+	// File and Line where asset was called.
+	File string `json:"file"`
+	Line int    `json:"line"`
+}
+
+// Result of a run. It is complete, or has findings and no assets.
+type Result struct {
+	Assets   []Asset          `json:"assets,omitempty"`
+	Findings []intent.Finding `json:"findings,omitempty"`
+	Reads    []Read           `json:"reads,omitempty"`
+	// Log is what the program printed, cut at 64 kB.
+	Log string `json:"log,omitempty"`
+	// Stopped from outside, by the context: another time it may end well.
+	Stopped bool `json:"stopped,omitempty"`
+}
+
+// Limits of one run.
+type Limits struct {
+	Steps       uint64 `json:"steps"`
+	OutputBytes int    `json:"outputBytes"`
+}
+
+// Opener returns the content of an input: ReadFile, ReadProgram or ReadAsset.
+type Opener func(kind Kind, input Input) ([]byte, error)
+
+// Evaluator runs jobs, one at a time, with what they share.
+type Evaluator struct {
+	schema      *schema.Set
+	limits      Limits
+	validator   func() (protovalidate.Validator, error)
+	predeclared starlark.StringDict
+	compiled    map[intent.Digest]*starlark.Program
+}
+
+// New returns an evaluator for the types of a schema.
+func New(set *schema.Set, limits Limits) *Evaluator {
+	e := &Evaluator{schema: set, limits: limits, compiled: map[intent.Digest]*starlark.Program{}}
+	e.validator = sync.OnceValues(func() (protovalidate.Validator, error) {
+		return protovalidate.New(protovalidate.WithExtensionTypeResolver(set.Types()))
+	})
+	e.predeclared = predeclared(set)
+	return e
+}
+
+// run is the state of one evaluation. Builtins find it in the thread.
+type run struct {
+	*Evaluator
+	job     Job
+	open    Opener
+	reads   map[Read]bool
+	loaded  map[string]starlark.StringDict
+	loading []string
+	output  int
+	log     strings.Builder
+}
+
+const (
+	runKey      = "lehr.run"
+	maxLog      = 64 << 10
+	stepsReason = "it took too many steps"
+)
+
+// Evaluate runs a job. Cancelling the context stops the program at its next
+// step; the cause of the context is then the finding.
+func (e *Evaluator) Evaluate(ctx context.Context, job Job, open Opener) (result Result) {
+	r := &run{Evaluator: e, job: job, open: open, reads: map[Read]bool{}, loaded: map[string]starlark.StringDict{}}
+	thread := &starlark.Thread{Name: job.Name(), Load: r.load, Print: r.print}
+	thread.SetLocal(runKey, r)
+	setPool(thread, e.schema)
+	thread.SetMaxExecutionSteps(e.limits.Steps)
+	thread.OnMaxSteps = func(t *starlark.Thread) {
+		t.Cancel(fmt.Sprintf("%s: more than %d", stepsReason, e.limits.Steps))
+	}
+	stop := context.AfterFunc(ctx, func() { thread.Cancel(context.Cause(ctx).Error()) })
+	defer stop()
+	defer func() {
+		if problem := recover(); problem != nil {
+			result = Result{Findings: r.crashed(thread, problem)}
+		}
+		result.Reads, result.Log = r.sortedReads(), r.log.String()
+	}()
+	assets, err := r.generate(thread)
+	if err != nil {
+		return Result{Findings: r.findings(err), Stopped: ctx.Err() != nil}
+	}
+	return Result{Assets: assets}
+}
+
+func (r *run) generate(thread *starlark.Thread) ([]Asset, error) {
+	globals, err := r.load(thread, r.job.Program)
+	if err != nil {
+		return nil, err
+	}
+	function, ok := globals["generate"].(*starlark.Function)
+	if !ok {
+		return nil, &place{file: r.job.Program, line: 1, message: "the program does not define generate(ctx)", hint: "write def generate(ctx): and return a list of assets"}
+	}
+	value, err := starlark.Call(thread, function, starlark.Tuple{&contextValue{r}}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return r.assets(function, value)
+}
+
+// assets checks what generate returned.
+func (r *run) assets(function *starlark.Function, value starlark.Value) ([]Asset, error) {
+	at := function.Position()
+	wrong := func(format string, arguments ...any) error {
+		return &place{file: at.Filename(), line: int(at.Line), column: int(at.Col), message: fmt.Sprintf(format, arguments...), hint: "return a list of what asset(id, payload) gave"}
+	}
+	iterable, ok := value.(starlark.Iterable)
+	if !ok {
+		return nil, wrong("generate returned %s, not a list of assets", value.Type())
+	}
+	iterator := iterable.Iterate()
+	defer iterator.Done()
+	var list []Asset
+	seen := map[intent.AssetID]Asset{}
+	var item starlark.Value
+	for i := 0; iterator.Next(&item); i++ {
+		a, ok := item.(*assetValue)
+		if !ok {
+			return nil, wrong("generate returned %s at index %d, not an asset", item.Type(), i)
+		}
+		if other, twice := seen[a.asset.ID]; twice {
+			return nil, &place{
+				file: a.asset.File, line: a.asset.Line, asset: a.asset.ID,
+				message: fmt.Sprintf("asset %s is generated twice by %s, also at %s:%d", a.asset.ID, r.job.Name(), other.File, other.Line),
+				hint:    "an id names one asset: rename or drop one of them",
+			}
+		}
+		seen[a.asset.ID] = a.asset
+		list = append(list, a.asset)
+	}
+	return list, nil
+}
+
+var fileOptions = &syntax.FileOptions{Set: true, TopLevelControl: true, GlobalReassign: true}
+
+// load runs a program file, once in a run.
+func (r *run) load(thread *starlark.Thread, path string) (starlark.StringDict, error) {
+	if globals, done := r.loaded[path]; done {
+		return globals, nil
+	}
+	if slices.Contains(r.loading, path) {
+		return nil, fmt.Errorf("files load each other in a circle: %s", strings.Join(append(r.loading, path), " → "))
+	}
+	input, found := find(r.job.Programs, path)
+	if !found {
+		return nil, fmt.Errorf("%s is not a declared .star file; declared: %s (declare it as a source of this generator, by its path from lehr.yaml's folder)", path, names(r.job.Programs))
+	}
+	r.note(ReadProgram, path, input.Digest)
+	program, err := r.compile(input)
+	if err != nil {
+		return nil, err
+	}
+	r.loading = append(r.loading, path)
+	defer func() { r.loading = r.loading[:len(r.loading)-1] }()
+	globals, err := program.Init(thread, r.predeclared)
+	globals.Freeze()
+	if err == nil {
+		r.loaded[path] = globals
+	}
+	return globals, err
+}
+
+func (r *run) compile(input Input) (*starlark.Program, error) {
+	// The name is in the positions, so two files of one content differ.
+	key := intent.Sum("lehr.program.v1", []byte(input.Name), input.Digest[:])
+	if program, done := r.compiled[key]; done {
+		return program, nil
+	}
+	text, err := r.open(ReadProgram, input)
+	if err != nil {
+		return nil, err
+	}
+	_, program, err := starlark.SourceProgramOptions(fileOptions, input.Name, text, r.predeclared.Has)
+	if err == nil {
+		r.compiled[key] = program
+	}
+	return program, err
+}
+
+func (r *run) print(_ *starlark.Thread, message string) {
+	if room := maxLog - r.log.Len(); room > 0 {
+		r.log.WriteString(message[:min(room, len(message))])
+		r.log.WriteByte('\n')
+	}
+}
+
+func (r *run) note(kind Kind, name string, digest intent.Digest) {
+	r.reads[Read{Kind: kind, Name: name, Digest: digest}] = true
+}
+
+func (r *run) sortedReads() []Read {
+	list := make([]Read, 0, len(r.reads))
+	for read := range r.reads {
+		list = append(list, read)
+	}
+	slices.SortFunc(list, func(a, b Read) int {
+		if c := strings.Compare(string(a.Kind), string(b.Kind)); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	return list
+}
+
+func find(inputs []Input, name string) (Input, bool) {
+	i, found := slices.BinarySearchFunc(inputs, name, func(input Input, name string) int { return strings.Compare(input.Name, name) })
+	if !found {
+		return Input{}, false
+	}
+	return inputs[i], true
+}
+
+// Listing is the digest of the names and types of a list of inputs.
+func Listing(inputs []Input) intent.Digest {
+	parts := make([][]byte, 0, 2*len(inputs))
+	for _, input := range inputs {
+		parts = append(parts, []byte(input.Name), []byte(input.Type))
+	}
+	return intent.Sum("lehr.listing.v1", parts...)
+}
+
+func names(inputs []Input) string {
+	const most = 8
+	list := []string{}
+	for _, input := range inputs {
+		if len(list) == most {
+			list = append(list, "…")
+			break
+		}
+		list = append(list, input.Name)
+	}
+	if len(list) == 0 {
+		return "none"
+	}
+	return strings.Join(list, ", ")
+}

@@ -1,0 +1,223 @@
+package prodspec
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"lehr.dev/fault"
+	"lehr.dev/intent"
+	"lehr.dev/loop"
+	"lehr.dev/prodspec/generate"
+	"lehr.dev/prodspec/source"
+	"lehr.dev/prodspec/validate"
+	"lehr.dev/schema"
+	"lehr.dev/store"
+)
+
+// Store is what the pipeline needs of one. store.All satisfies it.
+type Store interface {
+	store.Snapshots
+	store.Publisher
+	store.Candidates
+	store.Blobs
+	validate.History
+	Partition(ctx context.Context, id intent.PartitionID) (store.Partition, error)
+	Check(ctx context.Context, lease store.Lease) error
+	Changed() <-chan struct{}
+}
+
+// Options of a pipeline.
+type Options struct {
+	// Partition as it is registered.
+	Partition store.Partition
+	Store     Store
+	Schema    *schema.Set
+	Runner    generate.Runner
+	Runtime   loop.Runtime
+	Log       *slog.Logger
+	// Limits of each source; zero: the default.
+	Limits source.Limits
+}
+
+// Pipeline keeps one partition's head equal to what its sources say.
+type Pipeline struct {
+	options   Options
+	validator *validate.Validator
+	status    atomic.Pointer[Status]
+	// awaits is the held candidate that an acknowledgement would let through.
+	awaits atomic.Pointer[intent.CandidateID]
+
+	// The rest belongs to the goroutine of Run.
+	lease   store.Lease
+	builder *builder
+	// compared is the head that dirty is relative to.
+	compared intent.IncarnationID
+	cold     bool
+	// saved is the candidate that was stored last.
+	saved intent.Candidate
+}
+
+// New returns a pipeline that does nothing until Run.
+func New(options Options) (*Pipeline, error) {
+	if options.Limits == (source.Limits{}) {
+		options.Limits = source.DefaultLimits()
+	}
+	if options.Log == nil {
+		options.Log = slog.New(slog.DiscardHandler)
+	}
+	validator, err := validate.New(options.Schema)
+	if err != nil {
+		return nil, err
+	}
+	return &Pipeline{options: options, validator: validator}, nil
+}
+
+// Status of the last build; nil before the first. It is not to be changed.
+func (p *Pipeline) Status() *Status { return p.status.Load() }
+
+// Run builds and publishes until the context or the lease ends, and returns
+// why. Nothing that a source or a generator says ends it.
+func (p *Pipeline) Run(ctx context.Context, lease store.Lease) error {
+	var err error
+	p.lease, p.cold = lease, true
+	program := Program{
+		Definition: p.options.Partition.Definition, Partition: p.options.Partition.ID,
+		Schema: p.options.Schema, Runner: p.options.Runner, Limits: p.options.Limits,
+	}
+	p.builder, err = newBuilder(program, blobs{p.options.Store, lease})
+	if err != nil {
+		return err
+	}
+	watcher := source.NewWatcher(p.options.Runtime)
+	defer watcher.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan struct{})
+	p.options.Runtime.Go("acknowledgements of "+string(lease.Partition), func() {
+		defer close(ended)
+		p.acknowledgements(ctx, watcher)
+	})
+	defer func() { cancel(); _ = p.options.Runtime.Wait(context.Background(), -1, ended) }()
+	for {
+		if err := p.round(ctx); err != nil {
+			return err
+		}
+		if watcher.Follow(p.builder.sources.watched) {
+			// What changed before a folder was watched was not told.
+			continue
+		}
+		if err := watcher.Wait(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// acknowledgements wakes the pipeline when its held candidate was let through.
+func (p *Pipeline) acknowledgements(ctx context.Context, watcher *source.Watcher) {
+	for {
+		changed := p.options.Store.Changed()
+		if id := p.awaits.Load(); id != nil {
+			if through, err := p.options.Store.Acknowledged(ctx, *id); err == nil && through {
+				p.awaits.CompareAndSwap(id, nil)
+				watcher.Wake()
+			}
+		}
+		if err := p.options.Runtime.Wait(ctx, -1, changed); err != nil {
+			return
+		}
+	}
+}
+
+// round builds once and does what the outcome asks for. It returns only what
+// ends the pipeline; anything else is told by the status and tried again.
+func (p *Pipeline) round(ctx context.Context) error {
+	started := p.options.Runtime.Now()
+	status, err := p.attempt(ctx, started)
+	if err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if lost := p.options.Store.Check(ctx, p.lease); fault.Is(lost, fault.Conflict) {
+			return lost
+		}
+		p.cold = true
+		status = Status{State: Unavailable, Findings: []intent.Finding{{
+			Rule: "pipeline", Severity: intent.Error, Message: message(err), Hint: hint(err),
+		}}}
+	}
+	status.At, status.Took = started, p.options.Runtime.Now().Sub(started)
+	status.Executions = p.builder.graph.Executions()
+	before := p.status.Swap(&status)
+	if before == nil || before.State != status.State || before.Head != status.Head || before.Candidate != status.Candidate {
+		p.tell(status)
+	}
+	return nil
+}
+
+func (p *Pipeline) tell(status Status) {
+	level, attributes := slog.LevelInfo, []any{"partition", p.lease.Partition, "head", status.Head.String(), "took", status.Took}
+	if status.State != Serving {
+		level = slog.LevelWarn
+		attributes = append(attributes, "findings", len(status.Findings))
+		if len(status.Findings) > 0 {
+			f := status.Findings[0]
+			attributes = append(attributes, "first", f.Message, "file", f.File, "line", f.Line)
+		}
+	}
+	p.options.Log.Log(context.Background(), level, string(status.State), attributes...)
+}
+
+// attempt is the story of a build: read and generate, compare with head,
+// judge, publish.
+func (p *Pipeline) attempt(ctx context.Context, now time.Time) (Status, error) {
+	partition, err := p.options.Store.Partition(ctx, p.lease.Partition)
+	if err != nil {
+		return Status{}, err
+	}
+	head := partition.Head
+	r, err := p.builder.build(ctx, now)
+	if err != nil {
+		return Status{}, err
+	}
+	if len(r.findings) > 0 {
+		return p.refuse(ctx, head, r, now)
+	}
+	delta, err := p.difference(ctx, head)
+	if err != nil {
+		return Status{}, err
+	}
+	if len(delta.entries) == 0 {
+		return p.cover(ctx, partition, r)
+	}
+	return p.judge(ctx, head, r, delta, now)
+}
+
+// difference of what was built from head.
+func (p *Pipeline) difference(ctx context.Context, head intent.IncarnationID) (change, error) {
+	if p.cold || p.compared != head {
+		p.cold = true
+		if err := p.builder.compare(ctx, p.options.Store, head); err != nil {
+			return change{}, err
+		}
+		p.cold, p.compared = false, head
+	}
+	return p.builder.delta(ctx, p.options.Store, head)
+}
+
+// blobs is the graph's cache in the store.
+type blobs struct {
+	store Store
+	lease store.Lease
+}
+
+const runBlobs = "generate"
+
+func (b blobs) Get(ctx context.Context, name string) ([]byte, error) {
+	return b.store.GetBlob(ctx, b.lease.Partition, runBlobs, name)
+}
+
+func (b blobs) Put(ctx context.Context, records map[string][]byte) error {
+	return b.store.PutBlobs(ctx, b.lease, runBlobs, records)
+}

@@ -1,0 +1,57 @@
+// Package prodspec says what production should be: it reads a partition's
+// sources, runs its generators, has the candidate judged, and publishes it as
+// an incarnation, at a cost that follows the change. What fails half-way, is
+// rejected or held is kept as a candidate with its findings and never served;
+// the last incarnation stays head (S6). It touches nothing in production and
+// nothing in the sources. Pipeline is the actor that app runs for each
+// partition; Build does the same without a server or a store.
+package prodspec
+
+import (
+	"time"
+
+	"lehr.dev/intent"
+	"lehr.dev/prodspec/generate"
+	"lehr.dev/prodspec/source"
+	"lehr.dev/schema"
+)
+
+// State of a partition's pipeline.
+type State string
+
+const (
+	// Serving: head is what the sources say now.
+	Serving State = "serving"
+	// Rejected: the sources say something that must not be served.
+	Rejected State = "rejected"
+	// Held: a guard waits for a person's acknowledgement.
+	Held State = "held"
+	// Unavailable: a source cannot be read, or the build could not end.
+	Unavailable State = "unavailable"
+)
+
+// Status of the last build.
+type Status struct {
+	State State     `json:"state"`
+	At    time.Time `json:"at"`
+	// Took is how long the build took.
+	Took time.Duration `json:"took"`
+	Head intent.IncarnationID
+	// Candidate that is not served, if there is one.
+	Candidate intent.CandidateID      `json:"candidate,omitzero"`
+	Sources   []intent.SourceRevision `json:"sources"`
+	Findings  []intent.Finding        `json:"findings,omitempty"`
+	// Executions counts the generator runs since the pipeline started.
+	Executions int `json:"executions"`
+}
+
+// Program is what builds a partition: from which definition, with what.
+type Program struct {
+	// Definition is the absolute path of lehr.yaml.
+	Definition string
+	// Partition expected in it; empty: any.
+	Partition intent.PartitionID
+	Schema    *schema.Set
+	Runner    generate.Runner
+	Limits    source.Limits
+}

@@ -1,0 +1,196 @@
+package prodspec
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"lehr.dev/fault"
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/intent"
+	"lehr.dev/prodspec/validate"
+	"lehr.dev/schema"
+	"lehr.dev/store"
+)
+
+// author of all incarnations: what a person did is in the sources.
+var author = intent.Actor{Name: "lehr", Origin: "server"}
+
+// refuse keeps a build that gave no candidate, as one without a delta.
+func (p *Pipeline) refuse(ctx context.Context, head intent.IncarnationID, r reading, now time.Time) (Status, error) {
+	text, err := json.Marshal(r.findings)
+	if err != nil {
+		return Status{}, fault.New(fault.Internal, "cannot encode findings: %w", err)
+	}
+	revisions, err := json.Marshal(r.revisions)
+	if err != nil {
+		return Status{}, fault.New(fault.Internal, "cannot encode source revisions: %w", err)
+	}
+	candidate := intent.Candidate{
+		ID:   intent.CandidateID{Partition: p.lease.Partition, Digest: intent.Sum("lehr.refused.v1", []byte(head.String()), text, revisions)},
+		Base: head, State: intent.CandidateRejected, Sources: r.revisions, Findings: r.findings, Created: now,
+	}
+	status := Status{State: Rejected, Head: head, Candidate: candidate.ID, Sources: r.revisions, Findings: r.findings}
+	if r.unavailable {
+		status.State = Unavailable
+	}
+	return status, p.save(ctx, candidate, change{})
+}
+
+// cover: the sources say what head is already.
+func (p *Pipeline) cover(ctx context.Context, partition store.Partition, r reading) (Status, error) {
+	if !slices.Equal(partition.Covered, r.revisions) {
+		if err := p.options.Store.Cover(ctx, p.lease, partition.Head, r.revisions); err != nil {
+			return Status{}, err
+		}
+	}
+	p.builder.graph.Forget()
+	return Status{State: Serving, Head: partition.Head, Sources: r.revisions}, p.supersede(ctx)
+}
+
+// judge lets the validators decide, and does what they say.
+func (p *Pipeline) judge(ctx context.Context, head intent.IncarnationID, r reading, delta change, now time.Time) (Status, error) {
+	id := intent.CandidateID{Partition: p.lease.Partition, Digest: delta.digest(head, p.options.Schema.Digest())}
+	before, err := p.policy(ctx, head)
+	if err != nil {
+		return Status{}, err
+	}
+	acknowledged, err := p.options.Store.Acknowledged(ctx, id)
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		return Status{}, err
+	}
+	verdict, err := p.validator.Run(ctx, validate.Input{
+		Candidate: id, Base: head, Delta: delta.entries,
+		HeadPolicy: before, CandidatePolicy: r.definition.Policy,
+		Snapshots: p.options.Store, History: p.options.Store,
+		Origin: p.builder.origin, Acknowledged: acknowledged, Now: now,
+	})
+	if err != nil {
+		return Status{}, err
+	}
+	candidate := intent.Candidate{
+		ID: id, Base: head, Sources: r.revisions, Findings: verdict.Findings, Created: now,
+		Count: len(p.builder.members), Added: delta.added, Changed: delta.changed, Removed: delta.removed,
+	}
+	status := Status{Head: head, Candidate: id, Sources: r.revisions, Findings: verdict.Findings}
+	switch {
+	case verdict.Rejected:
+		candidate.State, status.State = intent.CandidateRejected, Rejected
+	case verdict.Held:
+		candidate.State, status.State = intent.CandidateHeld, Held
+	default:
+		return p.publish(ctx, candidate, verdict, delta)
+	}
+	return status, p.save(ctx, candidate, delta)
+}
+
+// policy of head; nil when there is none.
+func (p *Pipeline) policy(ctx context.Context, head intent.IncarnationID) (*intentpb.Policy, error) {
+	m, found, err := memberAt(ctx, p.options.Store, head, intent.PolicyAsset)
+	if err != nil || !found {
+		return nil, err
+	}
+	body, err := p.options.Store.Body(ctx, m.Digest)
+	if err != nil {
+		return nil, err
+	}
+	asset, err := schema.Decode(body)
+	if err != nil {
+		return nil, err
+	}
+	policy := &intentpb.Policy{}
+	return policy, schema.Payload(asset, policy)
+}
+
+// stageSize is how many entries are staged at a time.
+const stageSize = 5000
+
+// publish makes the candidate the next incarnation. A moved base is a
+// Conflict, and the round starts over.
+func (p *Pipeline) publish(ctx context.Context, candidate intent.Candidate, verdict validate.Judgement, delta change) (Status, error) {
+	s, head := p.options.Store, candidate.Base
+	if err := p.keepSchema(ctx); err != nil {
+		return Status{}, err
+	}
+	p.options.Runtime.Point("unstage")
+	if err := s.Unstage(ctx, p.lease); err != nil {
+		return Status{}, err
+	}
+	for slice := range slices.Chunk(delta.entries, stageSize) {
+		p.options.Runtime.Point("stage")
+		if err := s.Stage(ctx, p.lease, head, slice); err != nil {
+			return Status{}, err
+		}
+	}
+	p.options.Runtime.Point("publish")
+	incarnation, err := s.Publish(ctx, p.lease, intent.Incarnation{
+		ID:     intent.IncarnationID{Partition: p.lease.Partition, Sequence: head.Sequence + 1},
+		Parent: head, Schema: p.options.Schema.Digest(),
+		Policy:  p.builder.members[intent.PolicyAsset].effective,
+		Sources: candidate.Sources, Count: candidate.Count,
+		Added: candidate.Added, Changed: candidate.Changed, Removed: candidate.Removed,
+		Created: candidate.Created, Author: author, Labels: verdict.Labels,
+	})
+	if err != nil {
+		return Status{}, err
+	}
+	p.compared = incarnation.ID
+	clear(p.builder.dirty)
+	p.builder.graph.Forget()
+	if p.saved.ID == candidate.ID {
+		p.saved.State = intent.CandidatePublished
+		err = s.SaveCandidate(ctx, p.lease, p.saved, nil)
+		p.saved = intent.Candidate{}
+		p.awaits.Store(nil)
+	} else {
+		err = p.supersede(ctx)
+	}
+	return Status{State: Serving, Head: incarnation.ID, Sources: incarnation.Sources, Findings: verdict.Findings}, err
+}
+
+// keepSchema stores the descriptors that decode what is about to be published.
+func (p *Pipeline) keepSchema(ctx context.Context) error {
+	name := p.options.Schema.Digest().String()
+	_, err := p.options.Store.GetBlob(ctx, p.lease.Partition, SchemaBlobs, name)
+	if fault.Is(err, fault.NotFound) {
+		return p.options.Store.PutBlobs(ctx, p.lease, SchemaBlobs, map[string][]byte{name: p.options.Schema.Files()})
+	}
+	return err
+}
+
+// SchemaBlobs is the kind of blob that holds descriptor sets by digest.
+const SchemaBlobs = "schema"
+
+// save stores a candidate that is not served, once.
+func (p *Pipeline) save(ctx context.Context, candidate intent.Candidate, delta change) error {
+	if p.saved.ID == candidate.ID && p.saved.State == candidate.State {
+		return nil
+	}
+	if err := p.supersede(ctx); err != nil {
+		return err
+	}
+	if err := p.options.Store.SaveCandidate(ctx, p.lease, candidate, delta.entries); err != nil {
+		return err
+	}
+	p.saved = candidate
+	if candidate.State == intent.CandidateHeld {
+		p.awaits.Store(&candidate.ID)
+	}
+	return nil
+}
+
+// supersede marks the last candidate as overtaken by what the sources say now.
+func (p *Pipeline) supersede(ctx context.Context) error {
+	p.awaits.Store(nil)
+	if p.saved.ID.Digest.IsZero() {
+		return nil
+	}
+	last := p.saved
+	last.State = intent.CandidateSuperseded
+	if err := p.options.Store.SaveCandidate(ctx, p.lease, last, nil); err != nil {
+		return err
+	}
+	p.saved = intent.Candidate{}
+	return nil
+}

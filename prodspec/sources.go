@@ -1,0 +1,213 @@
+package prodspec
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"lehr.dev/fault"
+	"lehr.dev/intent"
+	"lehr.dev/prodspec/definition"
+	"lehr.dev/prodspec/generate"
+	"lehr.dev/prodspec/source"
+)
+
+// reading is one consistent view of everything a partition is built from.
+type reading struct {
+	definition definition.Definition
+	revisions  []intent.SourceRevision
+	inputs     generate.Inputs
+	// findings, when it could not be read; unavailable: it may be soon.
+	findings    []intent.Finding
+	unavailable bool
+}
+
+// sources reads the definition and the sources it names.
+type sources struct {
+	program Program
+	home    string
+	file    string
+	// own is the definition's file. folders are by name, remade when what
+	// they are made from changes.
+	own     *source.Directory
+	folders map[string]folder
+	parsed  intent.Digest
+	last    definition.Definition
+	broken  []intent.Finding
+	watched []string
+}
+
+type folder struct {
+	directory *source.Directory
+	made      string
+	snapshot  *source.Snapshot
+}
+
+func newSources(program Program) (*sources, error) {
+	if !filepath.IsAbs(program.Definition) {
+		return nil, fault.New(fault.Invalid, "the definition %q is not an absolute path", program.Definition)
+	}
+	s := &sources{program: program, home: filepath.Dir(program.Definition), file: filepath.Base(program.Definition), folders: map[string]folder{}}
+	var err error
+	s.own, err = source.Open(s.home, []string{s.file}, program.Limits)
+	return s, err
+}
+
+// read takes snapshots of all sources. An error is the context's.
+func (s *sources) read(ctx context.Context, now time.Time) (reading, error) {
+	var r reading
+	s.watched = []string{s.home}
+	if err := s.define(ctx, now, &r); err != nil || len(r.findings) > 0 {
+		return r, err
+	}
+	d := &r.definition
+	used := map[string]bool{definition.ProgramSource: true}
+	r.inputs.Sources = map[string][]generate.Input{}
+	var programs []string
+	for _, g := range d.Generators {
+		if !slices.Contains(programs, g.Program) {
+			programs = append(programs, g.Program)
+		}
+	}
+	list := slices.Clone(d.Sources)
+	if len(programs) > 0 {
+		list = append(list, definition.Source{Name: definition.ProgramSource, Directory: ".", Files: programs, Line: d.Generators[0].Line})
+	}
+	for _, from := range list {
+		used[from.Name] = true
+		inputs, err := s.readOne(ctx, now, from, &r)
+		if err != nil {
+			return r, err
+		}
+		if from.Name == definition.ProgramSource {
+			r.inputs.Programs = inputs
+			continue
+		}
+		r.inputs.Sources[from.Name] = inputs
+	}
+	for name := range s.folders {
+		if !used[name] {
+			delete(s.folders, name)
+		}
+	}
+	r.inputs.Open = s.open
+	return r, nil
+}
+
+// define reads and parses the definition.
+func (s *sources) define(ctx context.Context, now time.Time, r *reading) error {
+	snapshot, err := s.own.Read(ctx, now)
+	if err != nil {
+		return s.cannotRead(ctx, err, definition.Source{Name: definition.DefinitionSource, Line: 1}, r)
+	}
+	r.revisions = append(r.revisions, revision(definition.DefinitionSource, snapshot))
+	if snapshot.Revision != s.parsed {
+		content, err := s.own.Content(snapshot.Files[0])
+		if err != nil {
+			return s.cannotRead(ctx, err, definition.Source{Name: definition.DefinitionSource, Line: 1}, r)
+		}
+		s.last, s.broken = definition.Parse(s.file, content, s.program.Schema)
+		if expected := s.program.Partition; len(s.broken) == 0 && expected != "" && s.last.Partition != expected {
+			s.broken = []intent.Finding{{
+				Rule: "definition", Severity: intent.Error, File: s.file, Line: 1, Field: "partition",
+				Message: fmt.Sprintf("the file defines the partition %s, but is registered for %s", s.last.Partition, expected),
+				Hint:    "a partition keeps its name: change it back, or register the file as another partition",
+			}}
+		}
+		s.parsed = snapshot.Revision
+	}
+	r.definition, r.findings = s.last, slices.Clone(s.broken)
+	return nil
+}
+
+func (s *sources) readOne(ctx context.Context, now time.Time, from definition.Source, r *reading) ([]generate.Input, error) {
+	at, made := s.place(from), fmt.Sprintf("%q%q", from.Directory, from.Files)
+	f := s.folders[from.Name]
+	if f.made != made {
+		directory, err := source.Open(at, from.Files, s.program.Limits)
+		if err != nil {
+			return nil, s.cannotRead(ctx, err, from, r)
+		}
+		f = folder{directory: directory, made: made}
+		s.folders[from.Name] = f
+	}
+	s.watched = append(s.watched, at)
+	snapshot, err := f.directory.Read(ctx, now)
+	if err != nil {
+		return nil, s.cannotRead(ctx, err, from, r)
+	}
+	for _, below := range snapshot.Folders {
+		if below != "." {
+			s.watched = append(s.watched, filepath.Join(at, below))
+		}
+	}
+	r.revisions = append(r.revisions, revision(from.Name, snapshot))
+	f.snapshot = snapshot
+	s.folders[from.Name] = f
+	inputs := make([]generate.Input, len(snapshot.Files))
+	for i, file := range snapshot.Files {
+		inputs[i] = generate.Input{Name: path.Join(filepath.ToSlash(from.Directory), file.Path), Digest: file.Digest}
+	}
+	return inputs, nil
+}
+
+func (s *sources) place(from definition.Source) string {
+	if filepath.IsAbs(from.Directory) {
+		return from.Directory
+	}
+	return filepath.Join(s.home, from.Directory)
+}
+
+// open reads a file as it was listed.
+func (s *sources) open(input generate.Input) ([]byte, error) {
+	for name, f := range s.folders {
+		if f.snapshot == nil {
+			continue
+		}
+		below, found := s.below(name, f, input.Name)
+		if !found {
+			continue
+		}
+		at, found := slices.BinarySearchFunc(f.snapshot.Files, below, func(file source.File, name string) int { return strings.Compare(file.Path, name) })
+		if found && f.snapshot.Files[at].Digest == input.Digest {
+			return f.directory.Content(f.snapshot.Files[at])
+		}
+	}
+	return nil, fault.New(fault.Unavailable, "%s changed while the partition was being built", input.Name)
+}
+
+// below turns an input's name into a path in a source's folder.
+func (s *sources) below(name string, f folder, input string) (string, bool) {
+	full := input
+	if !filepath.IsAbs(full) {
+		full = filepath.Join(s.home, full)
+	}
+	relative, err := filepath.Rel(f.directory.Path(), full)
+	return filepath.ToSlash(relative), err == nil && relative != ".." && !strings.HasPrefix(relative, "../")
+}
+
+// cannotRead makes the error of a source a finding: nothing may be concluded
+// about what it holds.
+func (s *sources) cannotRead(ctx context.Context, err error, from definition.Source, r *reading) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	r.unavailable = true
+	f := intent.Finding{Rule: "source", Severity: intent.Error, File: s.file, Line: from.Line, Field: "sources." + from.Name, Message: err.Error()}
+	if from.Name == definition.DefinitionSource || from.Name == definition.ProgramSource {
+		f.Field = ""
+	}
+	if e, ok := err.(*fault.Error); ok {
+		f.Message, f.Hint = e.Message, e.Hint
+	}
+	r.findings = append(r.findings, f)
+	return nil
+}
+
+func revision(name string, snapshot *source.Snapshot) intent.SourceRevision {
+	return intent.SourceRevision{Source: name, Revision: snapshot.Revision.Short()}
+}
