@@ -92,8 +92,9 @@ type kind struct {
 // served is a plugin in use, and how it does.
 type served struct {
 	plugin plugin.Plugin
-	// ready are the assets to be looked at next.
-	ready loop.Queue[*asset]
+	// ready are the assets to be looked at next; suspects were in a batch
+	// that failed, and each goes alone.
+	ready, suspects loop.Queue[*asset]
 	// inFlight counts batches under way; alone: one of them is a suspect's.
 	inFlight int
 	alone    bool

@@ -66,6 +66,8 @@ func (e *Enforcer) look(a *asset, priority loop.Priority, now time.Time) {
 		e.queue.Add(a, a.kind.served.until, loop.Retry)
 	case priority == loop.Fresh && e.holds(a, target, effective, now):
 		e.pass(a, now)
+	case a.trouble != nil && a.suspect:
+		a.kind.served.suspects.Add(a, now, priority)
 	default:
 		a.kind.served.ready.Add(a, now, priority)
 	}
@@ -82,6 +84,16 @@ func (e *Enforcer) holds(a *asset, target intent.IncarnationID, effective intent
 // each. A suspect goes alone, so that one asset that breaks its plugin delays
 // the others as little as can be.
 func (e *Enforcer) startDiffs(ctx context.Context, s *served, now time.Time) {
+	for !s.alone {
+		a, priority, ready := s.suspects.Pop(now)
+		if !ready {
+			break
+		}
+		if g := e.glance(s, a, priority, now); g != nil {
+			s.alone, g.alone = true, true
+			e.startDiff(ctx, s, g.target, []*glance{g})
+		}
+	}
 	for s.inFlight < e.Limits.Diffs {
 		var targets []intent.IncarnationID
 		batches := map[intent.IncarnationID][]*glance{}
@@ -90,31 +102,14 @@ func (e *Enforcer) startDiffs(ctx context.Context, s *served, now time.Time) {
 			if !ready {
 				break
 			}
-			target, effective, _, found := e.target(a, now)
-			if e.assets[a.id] != a {
+			g := e.glance(s, a, priority, now)
+			if g == nil {
 				continue
 			}
-			if !found || a.kind.served != s || a.open() {
-				e.queue.Add(a, now, priority)
-				continue
+			if batches[g.target] == nil {
+				targets = append(targets, g.target)
 			}
-			g := &glance{asset: a, target: target, effective: effective}
-			if a.enforced > 0 && (!a.settled || a.enforcedAs != effective) {
-				g.enforced = intent.IncarnationID{Partition: e.Partition, Sequence: a.enforced}
-			}
-			if a.trouble != nil && a.suspect {
-				if s.alone {
-					e.queue.Add(a, now.Add(100*time.Millisecond), priority)
-					continue
-				}
-				s.alone, g.alone = true, true
-				e.startDiff(ctx, s, g.target, []*glance{g})
-				continue
-			}
-			if batches[target] == nil {
-				targets = append(targets, target)
-			}
-			batches[target] = append(batches[target], g)
+			batches[g.target] = append(batches[g.target], g)
 		}
 		if len(targets) == 0 {
 			return
@@ -123,6 +118,24 @@ func (e *Enforcer) startDiffs(ctx context.Context, s *served, now time.Time) {
 			e.startDiff(ctx, s, target, batches[target])
 		}
 	}
+}
+
+// glance says what to ask about an asset, unless the world has moved on since
+// it became ready.
+func (e *Enforcer) glance(s *served, a *asset, priority loop.Priority, now time.Time) *glance {
+	if e.assets[a.id] != a {
+		return nil
+	}
+	target, effective, _, found := e.target(a, now)
+	if !found || a.kind.served != s || a.open() {
+		e.queue.Add(a, now, priority)
+		return nil
+	}
+	g := &glance{asset: a, target: target, effective: effective}
+	if a.enforced > 0 && (!a.settled || a.enforcedAs != effective) {
+		g.enforced = intent.IncarnationID{Partition: e.Partition, Sequence: a.enforced}
+	}
+	return g
 }
 
 // startDiff asks the plugin about one batch, away from the owner.

@@ -63,7 +63,7 @@ func (r *reader) asset(ctx context.Context, id intent.IncarnationID, name intent
 func (r *reader) policy(ctx context.Context, id intent.IncarnationID) (*policy, error) {
 	member, err := r.store.Member(ctx, id, intent.PolicyAsset)
 	if fault.Is(err, fault.NotFound) {
-		return &policy{Policy: &intentpb.Policy{Mode: intentpb.EnforcementMode_ENFORCEMENT_MODE_OBSERVE}}, nil
+		return noPolicy(), nil
 	}
 	if err != nil {
 		return nil, err
@@ -86,6 +86,11 @@ func (r *reader) policy(ctx context.Context, id intent.IncarnationID) (*policy, 
 	defer r.mu.Unlock()
 	r.policies[member.Digest] = decoded
 	return decoded, nil
+}
+
+// noPolicy only observes.
+func noPolicy() *policy {
+	return &policy{Policy: &intentpb.Policy{Mode: intentpb.EnforcementMode_ENFORCEMENT_MODE_OBSERVE}}
 }
 
 // mode returns the mode that the asset's addon asks for, if it has one.

@@ -183,7 +183,7 @@ func (e *Enforcer) readBrakes(ctx context.Context, next *view) error {
 
 // readPolicy reads head's policy and works out what it says of each type.
 func (e *Enforcer) readPolicy(ctx context.Context, next *view) (err error) {
-	next.policy = &policy{}
+	next.policy = noPolicy()
 	if !next.head.IsZero() {
 		if next.policy, err = e.read.policy(ctx, next.head); err != nil {
 			return err
