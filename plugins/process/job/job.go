@@ -61,6 +61,8 @@ func (Jobs) Resolve(_ context.Context, asset serve.Asset[*processpb.Job]) (*proc
 			job.Name, job.BasePort, job.BasePort+job.Replicas-1)
 	case job.Health != nil && job.BasePort == 0:
 		return nil, fmt.Errorf("job %s has a health check but no port to ask: set base_port", job.Name)
+	case slices.ContainsFunc(asset.Addons, func(addon serve.Message) bool { return addon.Type == "lehr.intent.v1.Unmanaged" }):
+		return nil, fmt.Errorf("job %s has fields left to production, but nothing there owns any: remove its Unmanaged addon", job.Name)
 	}
 	job.Tasks = map[uint32]*processpb.Task{}
 	for number := range job.Replicas {
