@@ -45,7 +45,7 @@ func newBuilder(program Program, cache generate.Cache) (*builder, error) {
 	}
 	return &builder{
 		program: program, sources: s,
-		graph:   generate.NewGraph(program.Partition, program.Runner, program.Schema, cache),
+		graph:   generate.NewGraph(program.Runner, program.Schema, cache),
 		members: map[intent.AssetID]member{}, readers: map[intent.AssetID][]intent.AssetID{}, dirty: map[intent.AssetID]bool{},
 	}, nil
 }

@@ -66,6 +66,7 @@ func (s *sources) read(ctx context.Context, now time.Time) (reading, error) {
 	}
 	d := &r.definition
 	used := map[string]bool{definition.ProgramSource: true}
+	r.inputs.Partition = d.Partition
 	r.inputs.Sources = map[string][]generate.Input{}
 	var programs []string
 	for _, g := range d.Generators {

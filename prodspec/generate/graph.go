@@ -44,8 +44,9 @@ type Run struct {
 	until    time.Time
 }
 
-// Inputs of the files the generators may read.
+// Inputs are what the generators may read.
 type Inputs struct {
+	Partition intent.PartitionID
 	// Sources by name, each sorted by path.
 	Sources map[string][]Input
 	// Programs of all generators, sorted by path.
@@ -56,11 +57,10 @@ type Inputs struct {
 
 // Graph holds the runs of one partition. It is used by one goroutine.
 type Graph struct {
-	partition intent.PartitionID
-	runner    Runner
-	schema    *schema.Set
-	cache     Cache
-	runs      map[string]map[string]*Run
+	runner Runner
+	schema *schema.Set
+	cache  Cache
+	runs   map[string]map[string]*Run
 	// pending are the runs whose outputs differ from what was taken.
 	pending map[*Run]bool
 	// bodies made lately, by digest, until Forget; the cache has the rest.
@@ -71,9 +71,9 @@ type Graph struct {
 }
 
 // NewGraph returns a graph without runs.
-func NewGraph(partition intent.PartitionID, runner Runner, set *schema.Set, cache Cache) *Graph {
+func NewGraph(runner Runner, set *schema.Set, cache Cache) *Graph {
 	return &Graph{
-		partition: partition, runner: runner, schema: set, cache: cache,
+		runner: runner, schema: set, cache: cache,
 		runs: map[string]map[string]*Run{}, pending: map[*Run]bool{},
 		bodies: map[intent.Digest][]byte{}, interned: map[string]string{},
 	}

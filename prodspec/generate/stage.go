@@ -15,7 +15,6 @@ import (
 type stage struct {
 	generator definition.Generator
 	inputs    Inputs
-	partition intent.PartitionID
 	base      intent.Digest
 	// files to run for, sorted; one empty name: a single run for all.
 	files []string
@@ -29,9 +28,9 @@ type stage struct {
 }
 
 func newStage(g *Graph, generator definition.Generator, inputs Inputs) *stage {
-	s := &stage{generator: generator, inputs: inputs, partition: g.partition, each: map[string]Input{}, byName: map[Read]bool{}, makers: map[intent.AssetID]*Run{}}
+	s := &stage{generator: generator, inputs: inputs, each: map[string]Input{}, byName: map[Read]bool{}, makers: map[intent.AssetID]*Run{}}
 	schemaDigest := g.schema.Digest()
-	s.base = intent.Sum("lehr.generate.v1", []byte(starlark.Version), []byte(g.partition), []byte(generator.Name), []byte(generator.Program), schemaDigest[:])
+	s.base = intent.Sum("lehr.generate.v1", []byte(starlark.Version), []byte(inputs.Partition), []byte(generator.Name), []byte(generator.Program), schemaDigest[:])
 	s.programs = slices.Clone(inputs.Programs)
 	for i, name := range generator.Sources {
 		for _, input := range inputs.Sources[name] {
@@ -95,7 +94,7 @@ func (s *stage) filesOf(file string) []Input {
 
 func (s *stage) job(file string) Job {
 	return Job{
-		Partition: s.partition, Generator: s.generator.Name, Program: s.generator.Program, File: file,
+		Partition: s.inputs.Partition, Generator: s.generator.Name, Program: s.generator.Program, File: file,
 		Files: s.filesOf(file), Programs: s.programs, Assets: s.assets,
 	}
 }

@@ -1,0 +1,216 @@
+package prodspec_test
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"lehr.dev/intent"
+	"lehr.dev/loop"
+	"lehr.dev/prodspec"
+	"lehr.dev/prodspec/generate"
+	"lehr.dev/schema"
+	"lehr.dev/store"
+	"lehr.dev/store/sqlite"
+)
+
+// childVariable makes the test binary a generator child.
+const childVariable = "LEHR_TEST_GENERATE_CHILD"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(childVariable) != "" {
+		os.Exit(generate.ChildMain(os.Stdin, os.Stdout))
+	}
+	os.Exit(m.Run())
+}
+
+var person = intent.Actor{Name: "ann", Origin: "test"}
+
+// world is a folder, a store, and a pipeline between them.
+type world struct {
+	t        *testing.T
+	folder   string
+	limits   generate.Limits
+	runner   generate.Runner
+	store    *sqlite.Store
+	pipeline *prodspec.Pipeline
+	cancel   context.CancelFunc
+	ended    chan error
+	lease    store.Lease
+}
+
+// newWorld starts from the files of testdata/<name>.
+func newWorld(t *testing.T, name string) *world {
+	t.Helper()
+	w := &world{t: t, folder: t.TempDir(), limits: generate.DefaultLimits()}
+	if err := os.CopyFS(w.folder, os.DirFS(filepath.Join("testdata", name))); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sqlite.Memory()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	if w.store, err = sqlite.Open(t.Context(), sqlite.Options{DB: db}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.store.Close() })
+	return w
+}
+
+func (w *world) write(name, content string) {
+	w.t.Helper()
+	path := filepath.Join(w.folder, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		w.t.Fatal(err)
+	}
+	// As editors do: a new file takes the old one's place.
+	if err := os.WriteFile(path+"~", []byte(content), 0o644); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := os.Rename(path+"~", path); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) replace(name, old, by string) {
+	w.t.Helper()
+	content, err := os.ReadFile(filepath.Join(w.folder, name))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if !strings.Contains(string(content), old) {
+		w.t.Fatalf("%s does not contain %q", name, old)
+	}
+	w.write(name, strings.ReplaceAll(string(content), old, by))
+}
+
+func (w *world) remove(name string) {
+	w.t.Helper()
+	if err := os.RemoveAll(filepath.Join(w.folder, name)); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// start runs the pipeline until the test ends or stop is called.
+func (w *world) start() {
+	w.t.Helper()
+	ctx := context.Background()
+	definition := filepath.Join(w.folder, "lehr.yaml")
+	if err := w.store.AddPartition(ctx, "shop", definition, person); err != nil {
+		w.t.Fatal(err)
+	}
+	partition, err := w.store.Partition(ctx, "shop")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if w.lease, err = w.store.Acquire(ctx, "shop", "test"); err != nil {
+		w.t.Fatal(err)
+	}
+	runner := w.runner
+	if runner == nil {
+		runner = w.processes()
+	}
+	w.pipeline, err = prodspec.New(prodspec.Options{
+		Partition: partition, Store: w.store, Schema: schema.Builtin(), Runner: runner, Runtime: loop.Real(),
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	running, cancel := context.WithCancel(ctx)
+	w.cancel, w.ended = cancel, make(chan error, 1)
+	go func() { w.ended <- w.pipeline.Run(running, w.lease) }()
+	w.t.Cleanup(w.stop)
+}
+
+func (w *world) processes() *generate.Process {
+	return generate.NewProcess(schema.Builtin(), generate.Options{
+		Child: []string{"/proc/self/exe"}, Environment: []string{childVariable + "=1"}, Limits: w.limits,
+	})
+}
+
+func (w *world) stop() {
+	if w.cancel == nil {
+		return
+	}
+	w.cancel()
+	<-w.ended
+	w.cancel = nil
+}
+
+// wait until the pipeline's status is as described, and returns it.
+func (w *world) wait(what string, is func(prodspec.Status) bool) prodspec.Status {
+	w.t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		if status := w.pipeline.Status(); status != nil && is(*status) {
+			return *status
+		}
+		select {
+		case err := <-w.ended:
+			w.t.Fatalf("the pipeline ended while waiting for %s: %v", what, err)
+		case <-time.After(2 * time.Millisecond):
+		}
+		if time.Now().After(deadline) {
+			w.t.Fatalf("no %s; the status is %+v", what, w.pipeline.Status())
+		}
+	}
+}
+
+func (w *world) served(sequence intent.Sequence) prodspec.Status {
+	w.t.Helper()
+	status := w.wait("incarnation", func(s prodspec.Status) bool {
+		return s.State == prodspec.Serving && s.Head.Sequence >= sequence
+	})
+	if status.Head.Sequence != sequence {
+		w.t.Fatalf("head is %s, want sequence %d", status.Head, sequence)
+	}
+	return status
+}
+
+// refused waits until the sources are not served, and returns the first
+// finding. Head must still be the sequence.
+func (w *world) refused(state prodspec.State, head intent.Sequence) intent.Finding {
+	w.t.Helper()
+	status := w.wait(string(state), func(s prodspec.Status) bool { return s.State == state })
+	if status.Head.Sequence != head || len(status.Findings) == 0 {
+		w.t.Fatalf("status is %+v, want findings and head %d", status, head)
+	}
+	partition, err := w.store.Partition(context.Background(), "shop")
+	if err != nil || partition.Head.Sequence != head {
+		w.t.Fatalf("head is %s (%v), want %d: something was published", partition.Head, err, head)
+	}
+	stored, err := w.store.ListCandidates(context.Background(), "shop", 1)
+	if err != nil || len(stored) != 1 || len(stored[0].Findings) == 0 {
+		w.t.Fatalf("the candidate was not stored: %+v, %v", stored, err)
+	}
+	return status.Findings[0]
+}
+
+func (w *world) assets() []intent.AssetID {
+	w.t.Helper()
+	partition, err := w.store.Partition(context.Background(), "shop")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	members, err := w.store.Members(context.Background(), partition.Head, store.AssetFilter{Limit: 10_000})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var ids []intent.AssetID
+	for _, m := range members {
+		ids = append(ids, m.Asset)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+func (w *world) exists(name string) bool {
+	_, err := fs.Stat(os.DirFS(w.folder), name)
+	return err == nil
+}
