@@ -29,7 +29,7 @@ func nullPlugin(b *testing.B, contents *intents, arguments ...string) *Child {
 // once, through one process that decodes the intent; its cache is warm.
 func BenchmarkDiffNoop(b *testing.B) {
 	contents := newIntents()
-	ids := jobs(b, contents, 100*plugin.MaxBatch)
+	ids := jobs(contents, 100*plugin.MaxBatch)
 	child := nullPlugin(b, contents, "-adopt")
 	sweep := func() {
 		var group errgroup.Group
@@ -59,7 +59,7 @@ func BenchmarkDiffNoop(b *testing.B) {
 // BenchmarkPush carries out pushes that change something, 256 at once.
 func BenchmarkPush(b *testing.B) {
 	contents := newIntents()
-	ids := jobs(b, contents, 512)
+	ids := jobs(contents, 512)
 	child := nullPlugin(b, contents)
 	plans := map[intent.AssetID]intent.Difference{}
 	differences, err := child.Diff(b.Context(), head, ids)
@@ -83,7 +83,7 @@ func BenchmarkPush(b *testing.B) {
 				}
 				prepare.Lock()
 				id := intent.AssetID(fmt.Sprintf("new/%d", n))
-				contents.put(b, id, job(int(n)+1_000_000))
+				contents.put(id, job(int(n)+1_000_000))
 				prepare.Unlock()
 				push := admitted(intent.Difference{Asset: id, Incarnation: head, Plan: planOf(plans[ids[0]].Plan, int(n)+1_000_000)})
 				if result := child.Push(context.Background(), push); result.Ending != plugin.Pushed {

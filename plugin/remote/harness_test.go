@@ -54,12 +54,11 @@ func newIntents() *intents {
 	return &intents{assets: map[intent.AssetID][]byte{}, reads: map[intent.AssetID][]intent.AssetID{}, asked: map[intent.AssetID]int{}}
 }
 
-func (c *intents) put(t testing.TB, id intent.AssetID, payload proto.Message, addons ...proto.Message) {
-	t.Helper()
+func (c *intents) put(id intent.AssetID, payload proto.Message, addons ...proto.Message) {
 	pack := func(message proto.Message) *anypb.Any {
 		carried, err := anypb.New(message)
 		if err != nil {
-			t.Fatal(err)
+			panic(err)
 		}
 		return carried
 	}
@@ -69,7 +68,7 @@ func (c *intents) put(t testing.TB, id intent.AssetID, payload proto.Message, ad
 	}
 	bytes, err := proto.MarshalOptions{Deterministic: true}.Marshal(asset)
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -102,12 +101,11 @@ func job(n int) *processpb.Job {
 }
 
 // jobs fills contents with n jobs and returns their ids.
-func jobs(t testing.TB, contents *intents, n int) []intent.AssetID {
-	t.Helper()
+func jobs(contents *intents, n int) []intent.AssetID {
 	ids := make([]intent.AssetID, n)
 	for i := range ids {
 		ids[i] = intent.AssetID(fmt.Sprintf("job/%d", i))
-		contents.put(t, ids[i], job(i))
+		contents.put(ids[i], job(i))
 	}
 	return ids
 }
