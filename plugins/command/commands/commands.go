@@ -8,6 +8,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,8 +28,12 @@ const (
 	defaultTimeout = time.Minute
 	// killMargin is for what follows the grace: SIGKILL.
 	killMargin = 500 * time.Millisecond
-	// atOnce is how many commands of one batch run at a time.
-	atOnce = 16
+	// atOnce is how many commands of one batch run at a time; diffWithin how
+	// long the batch may take, because Lehr waits for 10 s; diffGrace is a
+	// diff's time to end when it must.
+	atOnce     = 32
+	diffWithin = 8 * time.Second
+	diffGrace  = 500 * time.Millisecond
 
 	exitDiffers = 2
 
@@ -52,15 +57,18 @@ func (c Commands) Served() serve.Served {
 	return serve.Served{Type: "lehr.command.v1.Command", Guarantee: serve.Unguarded, LongestEffect: c.Grace + killMargin}
 }
 
-// Diff runs the diff commands of the assets.
+// Diff runs the diff commands of the assets, in any order, so that slow ones
+// do not always keep the same others from being told.
 func (c Commands) Diff(ctx context.Context, assets []serve.Intent) []serve.Difference {
+	ctx, cancel := context.WithTimeoutCause(ctx, diffWithin, fmt.Errorf("all diffs asked for at once did not end within %v", diffWithin))
+	defer cancel()
 	differences := make([]serve.Difference, len(assets))
 	slots := make(chan struct{}, atOnce)
 	var running sync.WaitGroup
-	for i, asset := range assets {
+	for _, i := range rand.Perm(len(assets)) {
 		slots <- struct{}{}
 		running.Go(func() {
-			differences[i], _ = c.difference(ctx, asset)
+			differences[i], _ = c.difference(ctx, assets[i])
 			<-slots
 		})
 	}
@@ -77,7 +85,9 @@ func (c Commands) difference(ctx context.Context, asset serve.Intent) (serve.Dif
 	if err != nil {
 		return unknown(err)
 	}
-	result, err := c.run(ctx, command, command.Diff, environment(command, asset, nil))
+	result, err := c.run(ctx, invocation{
+		command: command, argv: command.Diff, environment: environment(command, asset, nil), grace: min(grace(command), diffGrace),
+	})
 	if err != nil {
 		return unknown(fmt.Errorf("running the diff command of %s: %w", asset.ID, err))
 	}
@@ -149,9 +159,10 @@ func (c Commands) Push(ctx context.Context, push serve.Push, permits serve.Permi
 	if err := permits.Effect(ctx); err != nil {
 		return serve.Outcome{Ending: serve.Stopped, Reason: err.Error()}
 	}
-	result, err := c.run(ctx, command, command.Push, environment(command, push.Asset, map[string]string{
-		"LEHR_DIFF": file, "LEHR_PUSH": string(push.ID),
-	}))
+	result, err := c.run(ctx, invocation{
+		command: command, argv: command.Push, grace: grace(command),
+		environment: environment(command, push.Asset, map[string]string{"LEHR_DIFF": file, "LEHR_PUSH": string(push.ID)}),
+	})
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return serve.Outcome{Ending: serve.Stopped, Reason: context.Cause(ctx).Error()}

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	}
 	if script := os.Getenv("TEST_PLUGIN"); script != "" {
 		c := Commands{Grace: time.Second, Program: os.Args[0]}
-		_, err := c.run(context.Background(), &commandpb.Command{Directory: "/"}, []string{"/bin/sh", "-c", script}, os.Environ())
+		_, err := c.run(context.Background(), invocation{command: &commandpb.Command{Directory: "/"}, argv: []string{"/bin/sh", "-c", script}, environment: os.Environ()})
 		fmt.Println(err)
 		os.Exit(1)
 	}

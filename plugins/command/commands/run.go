@@ -32,6 +32,13 @@ const (
 	tailBytes = 2000
 )
 
+// invocation is one run of one of a resource's commands.
+type invocation struct {
+	command           *commandpb.Command
+	argv, environment []string
+	grace             time.Duration
+}
+
 // result is how a command ended.
 type result struct {
 	exit       int
@@ -50,7 +57,10 @@ func (r result) String() string {
 
 // run runs a command under a guard, and returns an error when it could not be
 // run to its end: ctx ended, or it took too long.
-func (c Commands) run(ctx context.Context, command *commandpb.Command, argv, environment []string) (result, error) {
+func (c Commands) run(ctx context.Context, i invocation) (result, error) {
+	if ctx.Err() != nil {
+		return result{}, context.Cause(ctx)
+	}
 	var output limited
 	var words tail
 	alive, aliveHere, err := os.Pipe()
@@ -59,9 +69,9 @@ func (c Commands) run(ctx context.Context, command *commandpb.Command, argv, env
 	}
 	defer aliveHere.Close()
 	guard := &exec.Cmd{
-		Path: c.Program, Args: append([]string{c.Program, GuardWord}, argv...),
-		Env: environment, Dir: command.Directory,
-		Stdin: strings.NewReader(command.Input), Stdout: &output, Stderr: &words,
+		Path: c.Program, Args: append([]string{c.Program, GuardWord}, i.argv...),
+		Env: i.environment, Dir: i.command.Directory,
+		Stdin: strings.NewReader(i.command.Input), Stdout: &output, Stderr: &words,
 		ExtraFiles:  []*os.File{alive},
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
 		// What left the group may hold the output open.
@@ -70,17 +80,17 @@ func (c Commands) run(ctx context.Context, command *commandpb.Command, argv, env
 	err = guard.Start()
 	alive.Close()
 	if err != nil {
-		return result{}, fmt.Errorf("%w (does the folder %s exist?)", err, command.Directory)
+		return result{}, fmt.Errorf("%w (does the folder %s exist?)", err, i.command.Directory)
 	}
-	stopped := supervise(ctx, guard.Process.Pid, timeout(command), grace(command))
+	stopped := supervise(ctx, guard.Process.Pid, timeout(i.command), i.grace)
 	err = guard.Wait()
 	if stopped != nil {
-		return result{}, fmt.Errorf("%s: %w", argv[0], stopped)
+		return result{}, fmt.Errorf("%s: %w", i.argv[0], stopped)
 	}
 	if exited, ok := errors.AsType[*exec.ExitError](err); !ok && err != nil && !errors.Is(err, exec.ErrWaitDelay) {
 		return result{}, err
 	} else if ok && exited.ExitCode() < 0 {
-		return result{}, fmt.Errorf("%s: its guard was ended by %v", argv[0], exited.ProcessState)
+		return result{}, fmt.Errorf("%s: its guard was ended by %v", i.argv[0], exited.ProcessState)
 	}
 	return result{exit: guard.ProcessState.ExitCode(), output: output.kept.Bytes(), overflowed: output.overflowed, words: words.String()}, nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -41,8 +42,13 @@ func (t *task) runs(job *processpb.Job) *processpb.Task {
 	return seen
 }
 
-// probes at once, over all jobs of a batch.
-const maxProbes = 64
+const (
+	// maxProbes is how many tasks are asked at once, over all jobs of a batch.
+	maxProbes = 64
+	// probeWithin is how long asking them all may take: Lehr waits 10 s for a
+	// difference, and tasks that hang must not keep it from those of others.
+	probeWithin = 7 * time.Second
+)
 
 // look scans the machine once, and asks all tasks of the jobs at once how
 // they are.
@@ -62,6 +68,8 @@ func look(ctx context.Context, jobs []*processpb.Job) ([]sighting, error) {
 	sightings := make([]sighting, len(jobs))
 	slots := make(chan struct{}, maxProbes)
 	var probes sync.WaitGroup
+	probing, cancel := context.WithTimeout(ctx, probeWithin)
+	defer cancel()
 	for i, job := range jobs {
 		sightings[i] = group(job, byJob[job.Name], ports)
 		for _, t := range sightings[i].tasks {
@@ -70,7 +78,7 @@ func look(ctx context.Context, jobs []*processpb.Job) ([]sighting, error) {
 			}
 			slots <- struct{}{}
 			probes.Go(func() {
-				t.trouble, t.reported = probe(ctx, job, t, ports)
+				t.trouble, t.reported = probe(probing, job, t, ports)
 				<-slots
 			})
 		}

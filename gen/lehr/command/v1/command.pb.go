@@ -52,7 +52,8 @@ type Command struct {
 	// default 5 s, at most what the plugin was started with (--grace, 10 s):
 	// so long a push may outlive its permit.
 	GracePeriod *durationpb.Duration `protobuf:"bytes,5,opt,name=grace_period,json=gracePeriod" json:"grace_period,omitempty"`
-	// Longest run of one command; default 60 s, at most an hour.
+	// Longest run of one command; default 60 s, at most an hour. Diff has 8 s
+	// at most, with all others that are asked at the same time.
 	Timeout *durationpb.Duration `protobuf:"bytes,6,opt,name=timeout" json:"timeout,omitempty"`
 	// The absolute path of the folder in which both run; default "/".
 	Directory string            `protobuf:"bytes,7,opt,name=directory" json:"directory,omitempty"`

@@ -261,7 +261,7 @@ func (x *Task) GetDuplicates() uint32 {
 type HealthCheck struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Path  string                 `protobuf:"bytes,1,opt,name=path" json:"path,omitempty"`
-	// One request's limit; default 1 s.
+	// One request's limit; default 1 s, at most 5 s.
 	Timeout       *durationpb.Duration `protobuf:"bytes,2,opt,name=timeout" json:"timeout,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -405,8 +405,7 @@ const file_lehr_process_v1_job_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"n\n" +
 	"\vHealthCheck\x12\x1c\n" +
 	"\x04path\x18\x01 \x01(\tB\b\xbaH\x05r\x03:\x01/R\x04path\x12A\n" +
-	"\atimeout\x18\x02 \x01(\v2\x19.google.protobuf.DurationB\f\xbaH\t\xaa\x01\x06\"\x02\b\n" +
-	"*\x00R\atimeout\"\x96\x01\n" +
+	"\atimeout\x18\x02 \x01(\v2\x19.google.protobuf.DurationB\f\xbaH\t\xaa\x01\x06\"\x02\b\x05*\x00R\atimeout\"\x96\x01\n" +
 	"\x06Update\x12B\n" +
 	"\n" +
 	"stop_grace\x18\x01 \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x02*\x00R\tstopGrace\x12H\n" +
