@@ -53,11 +53,12 @@ func (j *judging) newDependencies(ctx context.Context, asset intent.AssetID) (bo
 	if err != nil || len(now) == 0 {
 		return false, err
 	}
-	before, err := j.dependenciesBefore(ctx, asset)
-	if err != nil {
-		return false, err
+	list, err := j.dependenciesBefore(ctx, asset)
+	before := make(map[intent.AssetID]bool, len(list))
+	for _, on := range list {
+		before[on] = true
 	}
-	return slices.ContainsFunc(now, func(on intent.AssetID) bool { return !slices.Contains(before, on) }), nil
+	return slices.ContainsFunc(now, func(on intent.AssetID) bool { return !before[on] }), err
 }
 
 // dependencies of an asset in the candidate.

@@ -88,8 +88,8 @@ func (m measure) exceeds(percent int, l limits, whole bool) bool {
 
 // message tells the numbers, the limits and the first assets.
 func (m measure) message(verb string, percent int, l limits, whole bool) string {
-	text := fmt.Sprintf("%d of %s %s within %v (%d %%); at most %d %% may be, and up to %d always",
-		len(m.gone), m.what, verb, l.period, len(m.gone)*100/max(m.of, 1), percent, l.floor)
+	text := fmt.Sprintf("%d of %s %s within %v (%.1f %%); at most %d %% may be, and up to %d always",
+		len(m.gone), m.what, verb, l.period, 100*float64(len(m.gone))/float64(max(m.of, 1)), percent, l.floor)
 	if whole && len(m.gone) >= m.of {
 		text = fmt.Sprintf("all of %s %s within %v, nothing remains", m.what, verb, l.period)
 	}

@@ -15,12 +15,9 @@ var policyType = intent.TypeName((*intentpb.Policy)(nil).ProtoReflect().Descript
 
 // served are the payload types whose plugins come with Lehr: who writes them
 // means them to be enforced.
-var served = []struct {
-	name   intent.TypeName
-	plugin string
-}{
-	{"lehr.command.v1.Command", "lehr-command"},
-	{"lehr.process.v1.Job", "lehr-process"},
+var served = map[intent.TypeName]string{
+	"lehr.command.v1.Command": "lehr-command",
+	"lehr.process.v1.Job":     "lehr-process",
 }
 
 // policy judges which plugin serves which type.
@@ -44,19 +41,31 @@ func (j *judging) policy(ctx context.Context) error {
 	for _, name := range slices.Sorted(maps.Keys(j.CandidatePolicy.GetTypeModes())) {
 		j.knownType(intent.TypeName(name), fmt.Sprintf("type_modes[%q]", name), "a mode is set for")
 	}
-	for _, known := range served {
-		if bound[known.name] {
+	return j.unserved(ctx, bound)
+}
+
+// unserved warns of types that look meant to be enforced and are not: those
+// whose plugins come with Lehr, and those that head's policy binds.
+func (j *judging) unserved(ctx context.Context, bound map[intent.TypeName]bool) error {
+	plugins := maps.Clone(served)
+	for _, binding := range j.HeadPolicy.GetPlugins() {
+		if len(binding.GetRun()) > 0 {
+			plugins[intent.TypeName(binding.GetType())] = binding.GetRun()[0]
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(plugins)) {
+		if bound[name] {
 			continue
 		}
-		example, err := j.anyOf(ctx, known.name)
+		example, err := j.anyOf(ctx, name)
 		if err != nil {
 			return err
 		}
 		if example != "" {
 			j.add(intent.Finding{
 				Rule: "plugin", Severity: intent.Warning, Asset: example, Field: "plugins",
-				Message: fmt.Sprintf("no plugin is bound to %s, so asset %s and others of this type will never be enforced", known.name, example),
-				Hint:    fmt.Sprintf("bind one in the partition's definition: plugins: {%s: {run: %s}}", known.name, known.plugin),
+				Message: fmt.Sprintf("no plugin is bound to %s, so asset %s and others of this type will never be enforced", name, example),
+				Hint:    fmt.Sprintf("bind one in the partition's definition: plugins: {%s: {run: %s}}", name, plugins[name]),
 			})
 		}
 	}

@@ -105,8 +105,7 @@ func New(types *schema.Set) (*Validator, error) {
 // Run judges a candidate. An error means that it could not be judged, which
 // is never a pass.
 func (v *Validator) Run(ctx context.Context, in Input) (Judgement, error) {
-	j := &judging{Input: in, types: v.types, rules: v.rules, entries: make(map[intent.AssetID]*store.Entry, len(in.Delta))}
-	slices.SortFunc(j.sorted(), func(a, b *store.Entry) int { return cmp.Compare(a.Asset, b.Asset) })
+	j := v.begin(in)
 	for _, scope := range []func(context.Context) error{
 		j.assets, j.identities, j.policy, j.references, j.cycles,
 	} {
@@ -127,6 +126,7 @@ type judging struct {
 	rules    protovalidate.Validator
 	delta    []*store.Entry
 	entries  map[intent.AssetID]*store.Entry
+	known    map[intent.AssetID]intent.Member // of the base, as far as read
 	findings []intent.Finding
 	left     int // findings beyond the limit
 	rejected bool
@@ -134,13 +134,20 @@ type judging struct {
 	guarded bool
 }
 
-func (j *judging) sorted() []*store.Entry {
-	for i := range j.Delta {
-		entry := &j.Delta[i]
+func (v *Validator) begin(in Input) *judging {
+	j := &judging{
+		Input: in, types: v.types, rules: v.rules,
+		delta:   make([]*store.Entry, 0, len(in.Delta)),
+		entries: make(map[intent.AssetID]*store.Entry, len(in.Delta)),
+		known:   map[intent.AssetID]intent.Member{},
+	}
+	for i := range in.Delta {
+		entry := &in.Delta[i]
 		j.delta = append(j.delta, entry)
 		j.entries[entry.Asset] = entry
 	}
-	return j.delta
+	slices.SortFunc(j.delta, func(a, b *store.Entry) int { return cmp.Compare(a.Asset, b.Asset) })
+	return j
 }
 
 // member finds an asset in the candidate; a zero digest says that it has none.
@@ -156,11 +163,18 @@ func (j *judging) before(ctx context.Context, asset intent.AssetID) (intent.Memb
 	if j.Base.IsZero() {
 		return intent.Member{}, nil
 	}
-	member, err := j.Snapshots.Member(ctx, j.Base, asset)
-	if fault.Is(err, fault.NotFound) {
-		return intent.Member{}, nil
+	if member, known := j.known[asset]; known {
+		return member, nil
 	}
-	return member, err
+	member, err := j.Snapshots.Member(ctx, j.Base, asset)
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		return intent.Member{}, err
+	}
+	if err != nil {
+		member = intent.Member{}
+	}
+	j.known[asset] = member
+	return member, nil
 }
 
 // add keeps a finding, with the place its asset comes from.
