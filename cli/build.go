@@ -81,10 +81,10 @@ func (s *session) printBuilt(built Built, out string) error {
 	} else {
 		var rows [][]string
 		for _, asset := range built.Assets {
-			rows = append(rows, []string{string(asset.ID), s.typeName(asset.Type), fmt.Sprint(asset.Size)})
+			rows = append(rows, []string{string(asset.ID), s.typeName(asset.Type), asset.Generator + " (" + asset.Place + ")"})
 		}
 		if len(rows) > 0 {
-			table(s.Out, []string{"ASSET", "TYPE", "BYTES"}, rows)
+			table(s.Out, []string{"ASSET", "TYPE", "MADE BY"}, rows)
 		}
 		s.printIntentFindings(built.Findings)
 	}
@@ -110,13 +110,14 @@ func (s *session) typeName(name intent.TypeName) string {
 
 func (s *session) printBuiltJSON(built Built) error {
 	type asset struct {
-		ID   intent.AssetID  `json:"id"`
-		Type intent.TypeName `json:"type"`
-		Size int             `json:"size"`
+		ID        intent.AssetID  `json:"id"`
+		Type      intent.TypeName `json:"type"`
+		Generator string          `json:"generator"`
+		Place     string          `json:"place"`
 	}
 	assets := []asset{}
 	for _, a := range built.Assets {
-		assets = append(assets, asset{a.ID, a.Type, a.Size})
+		assets = append(assets, asset{a.ID, a.Type, a.Generator, a.Place})
 	}
 	findings := built.Findings
 	if findings == nil {
@@ -174,6 +175,11 @@ func (s *session) plan(ctx context.Context, definition string) error {
 	reports, err := allReports(ctx, planned.Client, string(planned.Partition))
 	if err != nil {
 		return err
+	}
+	for _, r := range reports {
+		r.Waiting = slices.DeleteFunc(r.Waiting, func(w *apipb.WaitingOn) bool {
+			return w.Kind == string(intent.WaitStop) && w.Owner == Planner
+		})
 	}
 	return s.printPlanned(planned, reports, brakes.notes)
 }

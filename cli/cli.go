@@ -50,11 +50,12 @@ type Local struct {
 
 // ServeOptions are serve's flags.
 type ServeOptions struct {
-	Store       string
-	Listen      string
-	Definitions []string
-	Verbose     bool
-	Log         io.Writer
+	Store  string
+	Listen string
+	// Register are definitions to register first, by partition.
+	Register map[intent.PartitionID]string
+	Verbose  bool
+	Log      io.Writer
 }
 
 // Serving is how to reach a server that listens.
@@ -73,10 +74,13 @@ type Built struct {
 type BuiltAsset struct {
 	ID   intent.AssetID
 	Type intent.TypeName
-	// Size in canonical bytes.
-	Size int
-	JSON []byte
+	// Generator, and the place in its program, that made it.
+	Generator, Place string
+	JSON             []byte
 }
+
+// Planner owns the stop under which a plan looks at production.
+const Planner = "lehr plan"
 
 // Planned is a partition as it would be.
 type Planned struct {

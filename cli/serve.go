@@ -11,10 +11,12 @@ import (
 
 	"lehr.dev/client"
 	apipb "lehr.dev/gen/lehr/api/v1"
+	"lehr.dev/intent"
 )
 
 func (s *session) serveCommand() *cobra.Command {
-	options := ServeOptions{}
+	var options ServeOptions
+	var definitions []string
 	command := &cobra.Command{
 		Use:   "serve",
 		Short: "Generate, compare and enforce until told to end",
@@ -25,18 +27,23 @@ is. See what it does with: lehr get partitions, lehr get reports, lehr why.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			options.Store, options.Log = s.store, s.Err
-			for i, path := range options.Definitions {
-				absolute, err := definitionPath(path)
+			options.Register = map[intent.PartitionID]string{}
+			for _, path := range definitions {
+				definition, err := definitionPath(path)
 				if err != nil {
 					return err
 				}
-				options.Definitions[i] = absolute
+				partition, err := partitionOf(definition)
+				if err != nil {
+					return err
+				}
+				options.Register[intent.PartitionID(partition)] = definition
 			}
 			return s.serve(command.Context(), options)
 		},
 	}
 	flags := command.Flags()
-	flags.StringSliceVarP(&options.Definitions, "partition", "p", nil, "register this lehr.yaml first; may be repeated")
+	flags.StringSliceVarP(&definitions, "partition", "p", nil, "register this lehr.yaml first; may be repeated")
 	flags.StringVar(&options.Listen, "listen", "127.0.0.1:0", "loopback address to listen on; port 0 picks a free one")
 	flags.BoolVarP(&options.Verbose, "verbose", "v", false, "log more")
 	return command

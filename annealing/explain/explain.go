@@ -41,8 +41,8 @@ type Facts struct {
 	Head      intent.IncarnationID
 	// Stop in force for the partition, its own or that of all.
 	Stop *intent.Stop
-	// Problem says why the server does not act for the partition; empty: it
-	// does.
+	// Problem says what of the partition does not work in the server; empty:
+	// all does.
 	Problem string
 	// Reports of the asset and of whatever it waits on. One that is left out
 	// was not written yet.
@@ -100,7 +100,7 @@ func (f Facts) partitionReasons() []Reason {
 	}
 	if f.Problem != "" {
 		reasons = append(reasons, Reason{
-			Kind: KindSilent, Text: "the server does not act for partition " + string(f.Partition) + ": " + f.Problem,
+			Kind: KindSilent, Text: "not all of partition " + string(f.Partition) + " works: " + f.Problem,
 			Hint: "the server's log tells more",
 		})
 	}

@@ -1,0 +1,239 @@
+// Package app is the only wiring: it opens the store, starts plugins, runs a
+// pipeline and an enforcer for every registered partition under its lease,
+// and serves the API. It decides nothing; each part is handed what it needs.
+// cmd/lehr calls it, and a simulator drives it in process with parts of its
+// own, without sockets or children.
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"lehr.dev/access"
+	"lehr.dev/annealing/enforcer"
+	"lehr.dev/fault"
+	"lehr.dev/intent"
+	"lehr.dev/loop"
+	"lehr.dev/plugin"
+	"lehr.dev/prodspec/generate"
+	"lehr.dev/schema"
+	"lehr.dev/server"
+	"lehr.dev/store"
+	"lehr.dev/store/sqlite"
+)
+
+// Options of an app.
+type Options struct {
+	// Store is the path of the store's file. Its folder is made.
+	Store string
+	// Listen is a loopback address; empty: no socket is opened.
+	Listen string
+	// Register are definitions to register at the start, by partition.
+	Register map[intent.PartitionID]string
+	Version  string
+	Log      *slog.Logger
+	Limits   enforcer.Limits
+	Parts    Parts
+}
+
+// Parts may be replaced by a simulator's; what is unset is the real thing.
+type Parts struct {
+	// Store that outlives the app: it is not closed.
+	Store store.All
+	// Plugins returns the plugin that a command line runs.
+	Plugins func(run []string) plugin.Plugin
+	// Runner runs generators.
+	Runner  generate.Runner
+	Runtime loop.Runtime
+}
+
+// DefaultOptions serve .lehr/lehr.db on a free port.
+func DefaultOptions() Options {
+	return Options{
+		Store: ".lehr/lehr.db", Listen: "127.0.0.1:0", Version: "unknown",
+		Log: slog.Default(), Limits: enforcer.DefaultLimits(),
+	}
+}
+
+// Validate says what is wrong with the options.
+func (o Options) Validate() error {
+	if o.Store == "" && o.Parts.Store == nil {
+		return fault.New(fault.Invalid, "no store was named").WithHint("use --store FILE")
+	}
+	if o.Log == nil {
+		return fault.New(fault.Internal, "the app has no log")
+	}
+	if o.Listen == "" {
+		return nil
+	}
+	return access.CheckListen(o.Listen)
+}
+
+// App is one server process, or one simulated one.
+type App struct {
+	options Options
+	log     *slog.Logger
+	runtime loop.Runtime
+	holder  string
+
+	store    store.All
+	schemas  *schemas
+	plugins  func(run []string) plugin.Plugin
+	pool     *pool
+	api      *server.Server
+	listener *listener
+
+	cancel context.CancelFunc
+	// acting ends when all partitions' actors have.
+	acting sync.WaitGroup
+
+	mutex  sync.Mutex
+	states map[intent.PartitionID]*state
+}
+
+// New returns an app that does nothing yet.
+func New(options Options) (*App, error) {
+	if err := options.Validate(); err != nil {
+		return nil, err
+	}
+	runtime := options.Parts.Runtime
+	if runtime == nil {
+		runtime = loop.Real()
+	}
+	host, _ := os.Hostname()
+	return &App{
+		options: options, log: options.Log, runtime: runtime,
+		holder: fmt.Sprintf("%s:%d", host, os.Getpid()), states: map[intent.PartitionID]*state{},
+	}, nil
+}
+
+// Start opens everything and returns when the API answers. After an error
+// nothing is left open.
+func (a *App) Start(ctx context.Context) (err error) {
+	defer func() {
+		if err != nil {
+			a.close()
+		}
+	}()
+	if err := a.open(ctx); err != nil {
+		return err
+	}
+	by := intent.Actor{Name: a.holder, Origin: "server"}
+	for id, definition := range a.options.Register {
+		if err := a.store.AddPartition(ctx, id, definition, by); err != nil {
+			return err
+		}
+	}
+	if err := a.listen(); err != nil {
+		return err
+	}
+	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	a.cancel = cancel
+	a.acting.Add(1)
+	a.runtime.Go("partitions", func() {
+		defer a.acting.Done()
+		a.follow(running)
+	})
+	return nil
+}
+
+// open makes the parts.
+func (a *App) open(ctx context.Context) error {
+	a.store = a.options.Parts.Store
+	if a.store == nil {
+		if err := os.MkdirAll(filepath.Dir(a.options.Store), 0o700); err != nil {
+			return fault.New(fault.Unavailable, "making the store's folder: %w", err).WithHint("name a place you may write with --store")
+		}
+		opened, err := sqlite.Open(ctx, sqlite.Options{Path: a.options.Store, Runtime: a.runtime, Log: a.log})
+		if err != nil {
+			return err
+		}
+		a.store = opened
+	}
+	a.schemas = newSchemas(a.store)
+	if a.plugins = a.options.Parts.Plugins; a.plugins == nil {
+		var err error
+		if a.pool, err = newPool(a.options.Store+".plugins", contents{a.store}, a.log); err != nil {
+			return err
+		}
+		a.plugins = a.pool.plugin
+	}
+	if a.options.Parts.Runner == nil {
+		a.options.Parts.Runner = generate.NewProcess(schema.Builtin(), generate.DefaultOptions())
+	}
+	a.api = server.New(server.Options{
+		Store: a.store, Schemas: a.schemas, Runtime: a.runtime, Health: a.health,
+		Identify: access.ActorOf, Location: a.options.Store, Version: a.options.Version,
+	})
+	return nil
+}
+
+// Handler serves the API, without a guard, to callers in this process.
+func (a *App) Handler() http.Handler { return a.api.Handler() }
+
+// Store is the open store.
+func (a *App) Store() store.All { return a.store }
+
+// Address says how to reach the API; zero without a listener.
+func (a *App) Address() access.Rendezvous {
+	if a.listener == nil {
+		return access.Rendezvous{}
+	}
+	return a.listener.rendezvous
+}
+
+// actorsEnd bounds how long Stop waits for pushes that were told to stop.
+const actorsEnd = 15 * time.Second
+
+// Stop ends everything that Start began; production stays as it is.
+func (a *App) Stop(ctx context.Context) error {
+	if a.cancel != nil {
+		a.cancel()
+	}
+	a.listener.stopAnnouncing(a.options.Store)
+	ended := make(chan struct{})
+	go func() {
+		a.acting.Wait()
+		close(ended)
+	}()
+	ctx, cancel := context.WithTimeout(ctx, actorsEnd)
+	defer cancel()
+	var err error
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		err = fault.New(fault.Internal, "the partitions' actors did not end within %s", actorsEnd)
+	}
+	return errors.Join(err, a.close())
+}
+
+// close frees what was opened, in reverse.
+func (a *App) close() error {
+	a.listener.close(a.options.Store)
+	if a.pool != nil {
+		a.pool.close()
+	}
+	if a.store != nil && a.options.Parts.Store == nil {
+		return a.store.Close()
+	}
+	return nil
+}
+
+// health lists the partitions that this app acts for.
+func (a *App) health() []server.Health {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	var list []server.Health
+	for id, state := range a.states {
+		problem := state.problem()
+		list = append(list, server.Health{Partition: id, Acting: problem == "", Problem: problem})
+	}
+	return list
+}

@@ -1,0 +1,197 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"lehr.dev/client"
+	"lehr.dev/fault"
+	"lehr.dev/intent"
+	"lehr.dev/loop"
+	"lehr.dev/prodspec"
+	"lehr.dev/prodspec/generate"
+	"lehr.dev/schema"
+	"lehr.dev/server"
+	"lehr.dev/store"
+	"lehr.dev/store/sqlite"
+)
+
+// OpenFile returns a client that works on a store's file in this process,
+// beside a running server or without one: for reading, and for the brakes. It
+// never makes a store.
+func OpenFile(ctx context.Context, path string, by intent.Actor) (*client.Client, func() error, error) {
+	if _, err := os.Stat(path); err != nil {
+		return nil, nil, fault.New(fault.NotFound, "there is no store at %s: %w", path, err).
+			WithHint("name it with --store FILE, or start a server with: lehr serve")
+	}
+	opened, err := sqlite.OpenUnlocked(ctx, sqlite.Options{Path: path, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return nil, nil, err
+	}
+	api := server.New(server.Options{
+		Store: opened, Schemas: newSchemas(opened), Runtime: loop.Real(), Location: path,
+		Identify: func(context.Context) intent.Actor { return by },
+	})
+	return client.InProcess(api.Handler()), opened.Close, nil
+}
+
+// Build runs a definition's pipeline once, and keeps nothing.
+func Build(ctx context.Context, definition string) (prodspec.Built, error) {
+	set := schema.Builtin()
+	return prodspec.Build(ctx, prodspec.Program{
+		Definition: definition, Schema: set, Runner: generate.NewProcess(set, generate.DefaultOptions()),
+	}, loop.Real().Now())
+}
+
+// Plan is a partition in a store of its own, compared with production.
+type Plan struct {
+	Built  prodspec.Built
+	Client *client.Client
+	Close  func()
+}
+
+// planSettles is how long plugins are given to answer for every asset.
+const planSettles = 15 * time.Second
+
+// NewPlan builds a definition, compares it with production under a stop (S21:
+// nothing is pushed), and returns when every asset was looked at. Close ends
+// what it started.
+func NewPlan(ctx context.Context, definition string, holds []intent.Hold, by intent.Actor) (_ *Plan, err error) {
+	plan := &Plan{Close: func() {}}
+	if plan.Built, err = Build(ctx, definition); err != nil || !plan.Built.OK() {
+		return plan, err
+	}
+	memory, err := sqlite.Memory()
+	if err != nil {
+		return nil, err
+	}
+	log := slog.New(slog.DiscardHandler)
+	opened, err := sqlite.Open(ctx, sqlite.Options{DB: memory, Log: log})
+	if err != nil {
+		memory.Close()
+		return nil, err
+	}
+	children, err := newPool("", contents{opened}, log)
+	if err != nil {
+		return nil, err
+	}
+	options := DefaultOptions()
+	options.Store, options.Listen, options.Log = "", "", log
+	options.Parts = Parts{Store: opened, Plugins: children.plugin}
+	planned, err := New(options)
+	if err != nil {
+		return nil, err
+	}
+	plan.Close = func() {
+		_ = planned.Stop(context.Background())
+		children.close()
+		opened.Close()
+		memory.Close()
+	}
+	if err := plan.look(ctx, planned, definition, holds, by); err != nil {
+		plan.Close()
+		return nil, err
+	}
+	return plan, nil
+}
+
+// look brakes first, then starts, and waits until all is known.
+func (p *Plan) look(ctx context.Context, planned *App, definition string, holds []intent.Hold, by intent.Actor) error {
+	opened := planned.options.Parts.Store
+	partition := p.Built.Partition
+	if err := opened.AddPartition(ctx, partition, definition, by); err != nil {
+		return err
+	}
+	stop := intent.Stop{Owner: by, Reason: "a plan changes nothing", Since: planned.runtime.Now()}
+	if err := opened.SetStop(ctx, stop); err != nil {
+		return err
+	}
+	for _, hold := range holds {
+		if err := opened.SetHold(ctx, partition, hold); err != nil {
+			return err
+		}
+	}
+	if err := planned.Start(ctx); err != nil {
+		return err
+	}
+	p.Client = client.InProcess(planned.Handler())
+	deadline := planned.runtime.Now().Add(planSettles)
+	for {
+		open, err := p.open(ctx, planned)
+		if err != nil || open == 0 {
+			return err
+		}
+		if planned.runtime.Now().After(deadline) {
+			if p.seen(ctx, planned) {
+				return nil // The reports say what could not be told.
+			}
+			return fault.New(fault.Unavailable, "comparing %s with production: %d assets were not looked at within %s", partition, open, planSettles).
+				WithHint("are its plugins well? lehr build works without them")
+		}
+		const look = 50 * time.Millisecond
+		if err := planned.runtime.Wait(ctx, look, nil); err != nil {
+			return err
+		}
+	}
+}
+
+// open counts the assets whose difference from production is not known yet.
+func (p *Plan) open(ctx context.Context, planned *App) (int, error) {
+	reports, err := p.reports(ctx, planned)
+	if err != nil {
+		return 0, err
+	}
+	open := len(p.Built.Assets) - len(reports)
+	for _, report := range reports {
+		for _, waiting := range report.Waiting {
+			if waiting.Kind == intent.WaitPlugin || waiting.Kind == intent.WaitTurn {
+				open++
+				break
+			}
+		}
+	}
+	return open, nil
+}
+
+// seen reports whether every asset has a report at least.
+func (p *Plan) seen(ctx context.Context, planned *App) bool {
+	reports, err := p.reports(ctx, planned)
+	return err == nil && len(reports) >= len(p.Built.Assets)
+}
+
+// reports reads all that there are.
+func (p *Plan) reports(ctx context.Context, planned *App) ([]intent.Report, error) {
+	var all []intent.Report
+	filter := store.ReportFilter{Limit: 10_000}
+	for {
+		found, err := planned.store.ListReports(ctx, p.Built.Partition, filter)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+		if len(found) < filter.Limit {
+			return all, nil
+		}
+		filter.After = found[len(found)-1].Asset
+	}
+}
+
+// Serve runs an app until the context ends; ready is called when it listens.
+func Serve(ctx context.Context, options Options, ready func(*App)) error {
+	running, err := New(options)
+	if err != nil {
+		return err
+	}
+	if err := running.Start(ctx); err != nil {
+		return err
+	}
+	ready(running)
+	<-ctx.Done()
+	if err := running.Stop(context.WithoutCancel(ctx)); err != nil {
+		return fmt.Errorf("ending: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,269 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"lehr.dev/annealing/enforcer"
+	"lehr.dev/fault"
+	"lehr.dev/intent"
+	"lehr.dev/loop"
+	"lehr.dev/prodspec"
+	"lehr.dev/schema"
+	"lehr.dev/store"
+)
+
+// again is how long to wait before an actor that failed is started again.
+var again = loop.Backoff{First: 200 * time.Millisecond, Most: 30 * time.Second}
+
+// lookAround is how often registrations are read even if nothing was
+// announced.
+const lookAround = 10 * time.Second
+
+// state of one partition in this process.
+type state struct {
+	partition  intent.PartitionID
+	definition string
+	cancel     context.CancelFunc
+	ended      chan struct{}
+	pipeline   atomic.Pointer[prodspec.Pipeline]
+
+	mutex sync.Mutex
+	// problems by actor.
+	problems map[string]string
+}
+
+func (s *state) set(actor, problem string) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if problem == "" {
+		delete(s.problems, actor)
+	} else {
+		s.problems[actor] = problem
+	}
+}
+
+func (s *state) problem() string {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	var parts []string
+	for _, actor := range slices.Sorted(maps.Keys(s.problems)) {
+		parts = append(parts, actor+": "+s.problems[actor])
+	}
+	if unreadable := s.unreadable(); unreadable != "" {
+		parts = append(parts, "sources: "+unreadable)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// follow keeps actors running for exactly the registered partitions.
+func (a *App) follow(ctx context.Context) {
+	defer a.endAll()
+	for ctx.Err() == nil {
+		changed := a.store.Changed()
+		registered, err := a.store.ListPartitions(ctx)
+		if err == nil {
+			a.reconcile(ctx, registered)
+		} else if ctx.Err() == nil {
+			a.log.Error("cannot read which partitions are registered", "error", err)
+		}
+		_ = a.runtime.Wait(ctx, lookAround, changed)
+	}
+}
+
+// reconcile begins and ends actors so that they are those of the list.
+func (a *App) reconcile(ctx context.Context, registered []store.Partition) {
+	wanted := map[intent.PartitionID]string{}
+	for _, partition := range registered {
+		wanted[partition.ID] = partition.Definition
+	}
+	a.mutex.Lock()
+	var ending []*state
+	for id, running := range a.states {
+		if definition, ok := wanted[id]; !ok || definition != running.definition {
+			ending = append(ending, running)
+			delete(a.states, id)
+		}
+	}
+	a.mutex.Unlock()
+	for _, running := range ending {
+		running.cancel()
+		<-running.ended
+		a.log.Info("ended acting for a partition", "partition", running.partition)
+	}
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	for id, definition := range wanted {
+		if a.states[id] == nil {
+			a.states[id] = a.begin(ctx, id, definition)
+		}
+	}
+}
+
+func (a *App) endAll() {
+	a.mutex.Lock()
+	running := slices.Collect(maps.Values(a.states))
+	a.mutex.Unlock()
+	for _, s := range running {
+		s.cancel()
+	}
+	for _, s := range running {
+		<-s.ended
+	}
+}
+
+func (a *App) begin(ctx context.Context, id intent.PartitionID, definition string) *state {
+	ctx, cancel := context.WithCancel(ctx)
+	s := &state{
+		partition: id, definition: definition, cancel: cancel, ended: make(chan struct{}),
+		problems: map[string]string{"lease": "not acquired yet"},
+	}
+	a.runtime.Go("partition "+string(id), func() {
+		defer close(s.ended)
+		a.act(ctx, s)
+	})
+	return s
+}
+
+// act holds the partition's lease and runs its actors under it, again and
+// again until the context ends.
+func (a *App) act(ctx context.Context, s *state) {
+	for failures := 1; ctx.Err() == nil; failures++ {
+		lease, err := a.store.Acquire(ctx, s.partition, a.holder)
+		if err == nil {
+			failures = 1
+			s.set("lease", "")
+			a.log.Info("acting for a partition", "partition", s.partition, "epoch", lease.Epoch)
+			err = a.underLease(ctx, s, lease)
+		}
+		if ctx.Err() != nil {
+			a.release(lease)
+			return
+		}
+		s.set("lease", err.Error())
+		a.log.Error("not acting for a partition", "partition", s.partition, "error", err)
+		_ = a.runtime.Wait(ctx, again.After(failures), nil)
+	}
+}
+
+// release gives the lease back after the actors' context has ended.
+func (a *App) release(lease store.Lease) {
+	if lease.Epoch == 0 {
+		return
+	}
+	const most = time.Second
+	ctx, cancel := context.WithTimeout(context.Background(), most)
+	defer cancel()
+	if err := a.store.Release(ctx, lease); err != nil {
+		a.log.Warn("the lease was not released", "partition", lease.Partition, "error", err)
+	}
+}
+
+// underLease runs the actors until the lease is lost or the context ends.
+func (a *App) underLease(ctx context.Context, s *state, lease store.Lease) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	actors := map[string]func(context.Context, loop.Runtime) error{
+		"pipeline": func(ctx context.Context, runtime loop.Runtime) error {
+			return a.runPipeline(ctx, s, runtime, lease)
+		},
+		"enforcer": func(ctx context.Context, runtime loop.Runtime) error {
+			return a.enforcer(s, runtime).Run(ctx, lease)
+		},
+	}
+	var running sync.WaitGroup
+	for _, name := range slices.Sorted(maps.Keys(actors)) {
+		running.Add(1)
+		a.runtime.Go(name+" of "+string(s.partition), func() {
+			defer running.Done()
+			if err := a.keep(ctx, s, name, lease, actors[name]); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	running.Wait()
+	return context.Cause(ctx)
+}
+
+// keep runs one actor, and starts it again when it fails or panics (S12, L2).
+// It returns when the context ended or the lease is lost.
+func (a *App) keep(ctx context.Context, s *state, name string, lease store.Lease, run func(context.Context, loop.Runtime) error) error {
+	for failures := 1; ctx.Err() == nil; failures++ {
+		began := a.runtime.Now()
+		err := a.contain(ctx, run)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if lost := a.store.Check(ctx, lease); fault.Is(lost, fault.Conflict) {
+			return lost
+		}
+		if a.runtime.Now().Sub(began) > again.Most {
+			failures = 1
+		}
+		pause := again.After(failures)
+		a.log.Error("an actor failed and is started again", "partition", s.partition, "actor", name, "pause", pause, "error", err)
+		s.set(name, fmt.Sprintf("%v; it is started again", err))
+		_ = a.runtime.Wait(ctx, pause, nil)
+		s.set(name, "")
+	}
+	return nil
+}
+
+// contain runs an actor so that a panic in it, or in a goroutine that it
+// started, ends that actor only.
+func (a *App) contain(ctx context.Context, run func(context.Context, loop.Runtime) error) (err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	runtime := &containing{Runtime: a.runtime, failed: func(cause any) {
+		cancel(fault.New(fault.Internal, "it panicked: %v\n%s", cause, debug.Stack()))
+	}}
+	defer runtime.running.Wait()
+	defer cancel(nil)
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fault.New(fault.Internal, "it panicked: %v\n%s", cause, debug.Stack())
+		}
+	}()
+	err = run(ctx, runtime)
+	if cause := context.Cause(ctx); cause != nil && err == context.Canceled {
+		err = cause
+	}
+	if err == nil {
+		err = fault.New(fault.Internal, "it returned though nobody asked it to")
+	}
+	return err
+}
+
+// containing starts an actor's goroutines and catches their panics.
+type containing struct {
+	loop.Runtime
+	failed  func(cause any)
+	running sync.WaitGroup
+}
+
+func (c *containing) Go(name string, f func()) {
+	c.running.Add(1)
+	c.Runtime.Go(name, func() {
+		defer c.running.Done()
+		defer func() {
+			if cause := recover(); cause != nil {
+				c.failed(cause)
+			}
+		}()
+		f()
+	})
+}
+
+func (a *App) enforcer(s *state, runtime loop.Runtime) *enforcer.Enforcer {
+	return enforcer.New(enforcer.Options{
+		Partition: s.partition, Store: a.store, Schema: schema.Builtin(), Plugins: a.plugins,
+		Runtime: runtime, Log: a.log.With("partition", s.partition), Limits: a.options.Limits,
+	})
+}

@@ -1,0 +1,62 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+
+	"lehr.dev/fault"
+	"lehr.dev/plugin"
+	"lehr.dev/plugin/remote"
+)
+
+// pool holds one child per distinct command line, shared by all partitions.
+type pool struct {
+	folder   string
+	contents plugin.Contents
+	log      *slog.Logger
+	ctx      context.Context
+	cancel   context.CancelFunc
+
+	mutex    sync.Mutex
+	children map[string]*remote.Child
+}
+
+// newPool keeps the children's locks in a folder; without one they hold none,
+// and are for looking only.
+func newPool(folder string, contents plugin.Contents, log *slog.Logger) (*pool, error) {
+	if folder != "" {
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			return nil, fault.New(fault.Unavailable, "making the folder for the plugins' locks: %w", err)
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	return &pool{folder: folder, contents: contents, log: log, ctx: ctx, cancel: cancel, children: map[string]*remote.Child{}}, nil
+}
+
+// plugin returns the child that a command line runs, started at its first use.
+func (p *pool) plugin(run []string) plugin.Plugin {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	key := strings.Join(run, "\x00")
+	child := p.children[key]
+	if child == nil {
+		options := remote.DefaultOptions()
+		options.Run, options.Contents, options.LockDir, options.Log = run, p.contents, p.folder, p.log
+		child = remote.Start(p.ctx, options)
+		p.children[key] = child
+	}
+	return child
+}
+
+// close ends all children at once, and returns when they are gone.
+func (p *pool) close() {
+	p.cancel()
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	for _, child := range p.children {
+		child.Close()
+	}
+}

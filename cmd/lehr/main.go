@@ -1,0 +1,20 @@
+// Command lehr is the one binary: server, commands, and the child process in
+// which generators run. It only puts the parts together.
+package main
+
+import (
+	"os"
+
+	"lehr.dev/cli"
+	"lehr.dev/prodspec/generate"
+)
+
+func main() { os.Exit(run()) }
+
+func run() int {
+	// A generator child limits itself before it looks at anything.
+	if len(os.Args) > 1 && os.Args[1] == generate.ChildCommand {
+		return generate.ChildMain(os.Stdin, os.Stdout)
+	}
+	return cli.Main(local())
+}
