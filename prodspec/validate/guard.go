@@ -65,6 +65,18 @@ func stricter(a, b limits) limits {
 	}
 }
 
+// over is the period as people write it: 24h, not 24h0m0s.
+func (l limits) over() string {
+	text := l.period.String()
+	if whole, found := strings.CutSuffix(text, "m0s"); found {
+		text = whole + "m"
+	}
+	if whole, found := strings.CutSuffix(text, "h0m"); found {
+		text = whole + "h"
+	}
+	return text
+}
+
 // measure is how much of a set of assets went, or changed, in the period.
 type measure struct {
 	// of is how many there were: "the 12 enforced assets".
@@ -88,10 +100,10 @@ func (m measure) exceeds(percent int, l limits, whole bool) bool {
 
 // message tells the numbers, the limits and the first assets.
 func (m measure) message(verb string, percent int, l limits, whole bool) string {
-	text := fmt.Sprintf("%d of %s %s within %v (%.1f %%); at most %d %% may be, and up to %d always",
-		len(m.gone), m.what, verb, l.period, 100*float64(len(m.gone))/float64(max(m.of, 1)), percent, l.floor)
+	text := fmt.Sprintf("%d of %s %s within %s (%.1f %%); at most %d %% may be, and up to %d always",
+		len(m.gone), m.what, verb, l.over(), 100*float64(len(m.gone))/float64(max(m.of, 1)), percent, l.floor)
 	if whole && len(m.gone) >= m.of {
-		text = fmt.Sprintf("all of %s %s within %v, nothing remains", m.what, verb, l.period)
+		text = fmt.Sprintf("all of %s %s within %s, nothing remains", m.what, verb, l.over())
 	}
 	const shown = 5
 	var names []string
@@ -131,7 +143,7 @@ func (j *judging) guards(ctx context.Context) error {
 		}
 	}
 	if grown := period.grown; period.adds && period.start >= growthFrom && grown >= growthFactor*period.start {
-		j.hold(intent.Finding{Rule: "growth", Message: fmt.Sprintf("the partition grows from %d assets to %d within %v; %d times as many are held", period.start, grown, l.period, growthFactor)})
+		j.hold(intent.Finding{Rule: "growth", Message: fmt.Sprintf("the partition grows from %d assets to %d within %s; %d times as many are held", period.start, grown, l.over(), growthFactor)})
 	}
 	return nil
 }

@@ -27,36 +27,49 @@ func (p *period) measure(touched map[intent.AssetID]bool) measure {
 }
 
 // period gathers from the incarnations in which something was removed or
-// changed, at a cost that follows these changes.
+// changed, at a cost that follows these changes; nothing is read for a
+// candidate that no guard can hold.
 func (j *judging) period(ctx context.Context, l limits) (*period, error) {
 	p := &period{removed: map[intent.AssetID]bool{}, changed: map[intent.AssetID]bool{}}
+	growth, err := j.own(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	p.changes = p.changes && l.changedPercent < 100
+	if !p.removes && !p.changes && !p.adds {
+		return p, nil
+	}
 	base, err := j.published(ctx, l, p)
 	if err != nil {
 		return nil, err
 	}
-	p.grown = base
+	p.grown = base + growth
+	return p, j.settle(ctx, p, base)
+}
+
+// own notes what the candidate itself does, and returns by how much it grows.
+func (j *judging) own(ctx context.Context, p *period) (growth int, _ error) {
 	for _, entry := range j.delta {
 		if entry.Asset == intent.PolicyAsset {
 			continue
 		}
 		before, err := j.before(ctx, entry.Asset)
 		if err != nil {
-			return nil, err
+			return 0, err
 		}
 		there := !before.Digest.IsZero()
 		switch {
 		case entry.Removed && there:
 			p.removed[entry.Asset], p.removes = true, true
-			delete(p.changed, entry.Asset)
-			p.grown--
+			growth--
 		case !entry.Removed && !there:
 			p.adds = true
-			p.grown++
+			growth++
 		case !entry.Removed && before.Digest != entry.Member.Digest:
 			p.changed[entry.Asset], p.changes = true, true
 		}
 	}
-	return p, j.settle(ctx, p, base)
+	return growth, nil
 }
 
 // settle drops removed assets that are back, and counts the members.

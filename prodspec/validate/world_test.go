@@ -147,6 +147,7 @@ func (w *world) publish(policy *intentpb.Policy, labels map[string]string, delta
 		next.assets[entry.Asset] = entry
 	}
 	next.Count = len(next.assets)
+	next.Policy = next.assets[intent.PolicyAsset].Member.Digest
 	w.history = append(w.history, next)
 }
 
