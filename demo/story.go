@@ -1,0 +1,322 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// scene is one part of the story: what happens, and the check that it did.
+type scene struct {
+	title string
+	play  func(context.Context) error
+}
+
+// play plays the story to its end, or to the first thing that is not so.
+func (s *stage) play(ctx context.Context) error {
+	scenes := []scene{
+		{"From nothing to serving", s.fromNothing},
+		{"A new version, one process at a time, under load", s.newVersion},
+		{"A process is killed, another replaced by hand", s.repair},
+		{"A broken manifest", s.brokenManifest},
+		{"An empty manifest", s.emptyManifest},
+		{"Stop, edit, resume", s.stopAndResume},
+		{"Observe mode", s.observe},
+	}
+	began := time.Now()
+	for i, scene := range scenes {
+		s.say("\n(%c) %s", 'a'+i, scene.title)
+		if err := scene.play(ctx); err != nil {
+			s.say("    NOT SO: %v", err)
+			return fmt.Errorf("scene (%c) %s: %w", 'a'+i, scene.title, err)
+		}
+	}
+	s.say("\nAll of it was so, in %s.", time.Since(began).Round(time.Second))
+	return nil
+}
+
+// so tells of a check that passed.
+func (s *stage) so(format string, arguments ...any) { s.say("    ✓ "+format, arguments...) }
+
+// edit writes the manifest and tells of it.
+func (s *stage) edit(what, content string) error {
+	s.say("    edit service.yaml: %s", what)
+	return s.write("service.yaml", content)
+}
+
+// patience is how long the story waits for something to become so.
+const patience = 60 * time.Second
+
+// calm is how long the story watches that nothing happens: longer than the
+// server takes between two looks.
+const calm = 4 * time.Second
+
+// untouched watches for a while that exactly these processes run.
+func (s *stage) untouched(ctx context.Context, want []int) error {
+	for end := time.Now().Add(calm); time.Now().Before(end); {
+		if got := s.pids(); !slices.Equal(got, want) {
+			return fmt.Errorf("the processes were to stay %v, and are %v", want, got)
+		}
+		if !sleep(ctx, 50*time.Millisecond) {
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+func (s *stage) fromNothing(ctx context.Context) error {
+	began := time.Now()
+	if err := s.until(ctx, patience, "both clusters serve v1", s.serves("v1")); err != nil {
+		return err
+	}
+	s.so("6 processes answer as v1, each on its own port, after %s", time.Since(began).Round(100*time.Millisecond))
+	return nil
+}
+
+func (s *stage) newVersion(ctx context.Context) error {
+	before := s.pids()
+	load := s.startLoad(ctx)
+	defer load.stop()
+	if err := s.edit("version: v2", s.manifest("v2")); err != nil {
+		return err
+	}
+	if err := s.until(ctx, patience, "both clusters serve v2", s.serves("v2")); err != nil {
+		return err
+	}
+	load.stop()
+	after := s.pids()
+	for _, pid := range before {
+		if slices.Contains(after, pid) {
+			return fmt.Errorf("process %d was not replaced", pid)
+		}
+	}
+	s.so("every process changed: %v is now %v", before, after)
+	if load.worst > 1 {
+		return fmt.Errorf("%d tasks of one cluster were down at once", load.worst)
+	}
+	s.so("never more than one task of a cluster was down at once")
+	if len(load.failures) > 0 || load.served == 0 {
+		return fmt.Errorf("%d requests served, %d failed: %v", load.served, len(load.failures), load.failures)
+	}
+	s.so("%d requests served meanwhile, 0 failed", load.served)
+	return nil
+}
+
+func (s *stage) repair(ctx context.Context) error {
+	a := s.clusters[0]
+	victim := s.tasks(a.job(s))[1]
+	s.say("    $ kill -9 %d   # task 1 of cluster a", victim.pid)
+	if err := syscall.Kill(victim.pid, syscall.SIGKILL); err != nil {
+		return err
+	}
+	began := time.Now()
+	if err := s.until(ctx, patience, "the killed task is back", s.serves("v2")); err != nil {
+		return err
+	}
+	s.so("task 1 of cluster a is back as process %d after %s", s.tasks(a.job(s))[1].pid, time.Since(began).Round(100*time.Millisecond))
+	return s.repairHandwork(ctx, a)
+}
+
+// repairHandwork replaces a task by a process of the same identity and other
+// arguments, under a hold so that the story does not race with the repair.
+func (s *stage) repairHandwork(ctx context.Context, a cluster) error {
+	if _, err := s.lehr(ctx, "hold", a.asset(), "--reason", "trying something"); err != nil {
+		return err
+	}
+	original := s.tasks(a.job(s))[0]
+	environment, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", original.pid))
+	if err != nil {
+		return err
+	}
+	if err := syscall.Kill(original.pid, syscall.SIGTERM); err != nil {
+		return err
+	}
+	if err := s.until(ctx, patience, "the original has ended", func(context.Context) string {
+		if alive(original.pid) {
+			return "it lives"
+		}
+		return ""
+	}); err != nil {
+		return err
+	}
+	handmade := exec.Command(s.release("v1"), "--port="+strconv.Itoa(a.port), "--version=by-hand")
+	handmade.Env = strings.Split(strings.TrimRight(string(environment), "\x00"), "\x00")
+	handmade.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := handmade.Start(); err != nil {
+		return err
+	}
+	go func() { _ = handmade.Wait() }()
+	s.say("    replace task 0 of cluster a by hand: process %d, --version=by-hand, same identity", handmade.Process.Pid)
+	if err := s.until(ctx, patience, "the handmade task answers", func(ctx context.Context) string {
+		if got, err := ask(ctx, a.port); err != nil || got.Version != "by-hand" {
+			return fmt.Sprintf("%+v %v", got, err)
+		}
+		return ""
+	}); err != nil {
+		return err
+	}
+	if err := s.untouched(ctx, s.pids()); err != nil {
+		return err
+	}
+	s.so("under the hold it is left alone")
+	if _, err := s.lehr(ctx, "unhold", a.asset()); err != nil {
+		return err
+	}
+	if err := s.until(ctx, patience, "the handmade task is replaced", s.serves("v2")); err != nil {
+		return err
+	}
+	if alive(handmade.Process.Pid) {
+		return fmt.Errorf("the handmade process %d still runs", handmade.Process.Pid)
+	}
+	s.so("without the hold it is replaced by what the manifest says")
+	return nil
+}
+
+func (s *stage) brokenManifest(ctx context.Context) error {
+	before := s.pids()
+	broken := strings.Replace(s.manifest("v2"), "replicas: 3", "replicas: three", 1)
+	line := strings.Count(broken[:strings.Index(broken, "three")], "\n") + 1
+	if err := s.edit("replicas: three", broken); err != nil {
+		return err
+	}
+	if err := s.until(ctx, patience, "the finding names file, line and field", s.tells("candidates",
+		"rejected", "service.yaml", strconv.Itoa(line), "clusters[0].replicas")); err != nil {
+		return err
+	}
+	if err := s.print(ctx, "why", s.clusters[0].asset()); err != nil {
+		return err
+	}
+	if err := s.untouched(ctx, before); err != nil {
+		return err
+	}
+	s.so("nothing changed; the finding names service.yaml, line %d, clusters[0].replicas", line)
+	victim := before[len(before)-1]
+	s.say("    $ kill -9 %d", victim)
+	if err := syscall.Kill(victim, syscall.SIGKILL); err != nil {
+		return err
+	}
+	if err := s.until(ctx, patience, "the previous incarnation is enforced", s.serves("v2")); err != nil {
+		return err
+	}
+	s.so("the previous incarnation goes on being enforced: the killed process is back")
+	return s.edit("replicas: 3", s.manifest("v2"))
+}
+
+func (s *stage) emptyManifest(ctx context.Context) error {
+	before := s.pids()
+	if err := s.edit("(nothing left in it)", ""); err != nil {
+		return err
+	}
+	if err := s.until(ctx, patience, "the candidate is held", s.tells("candidates", "held", "shrink")); err != nil {
+		return err
+	}
+	if err := s.print(ctx, "get", "candidates"); err != nil {
+		return err
+	}
+	if err := s.untouched(ctx, before); err != nil {
+		return err
+	}
+	s.so("held by the shrink guard; no process was touched")
+	return s.edit("all of it back", s.manifest("v2"))
+}
+
+func (s *stage) stopAndResume(ctx context.Context) error {
+	if err := s.print(ctx, "stop", "--reason", "something smells"); err != nil {
+		return err
+	}
+	before := s.pids()
+	if err := s.edit("version: v1", s.manifest("v1")); err != nil {
+		return err
+	}
+	victim := before[0]
+	s.say("    $ kill -9 %d", victim)
+	if err := syscall.Kill(victim, syscall.SIGKILL); err != nil {
+		return err
+	}
+	if err := s.until(ctx, patience, "the killed process has ended", func(context.Context) string {
+		if alive(victim) {
+			return "it lives"
+		}
+		return ""
+	}); err != nil {
+		return err
+	}
+	if err := s.untouched(ctx, before[1:]); err != nil {
+		return err
+	}
+	s.so("stopped: the edit is not pushed, the killed process is not started")
+	if err := s.print(ctx, "why", s.clusters[0].asset()); err != nil {
+		return err
+	}
+	if err := s.print(ctx, "resume", "--reason", "it was lunch"); err != nil {
+		return err
+	}
+	if err := s.until(ctx, patience, "both clusters serve v1", s.serves("v1")); err != nil {
+		return err
+	}
+	s.so("resumed: it caught up, 6 processes answer as v1")
+	return nil
+}
+
+func (s *stage) observe(ctx context.Context) error {
+	definition, err := os.ReadFile(filepath.Join(s.directory, "lehr.yaml"))
+	if err != nil {
+		return err
+	}
+	observing := strings.Replace(string(definition), "mode: enforce", "mode: observe", 1)
+	s.say("    edit lehr.yaml: mode: observe")
+	if err := s.write("lehr.yaml", observing); err != nil {
+		return err
+	}
+	if err := s.until(ctx, patience, "the mode is observe", s.tells("partitions", "observe")); err != nil {
+		return err
+	}
+	before := s.pids()
+	if err := s.edit("version: v2", s.manifest("v2")); err != nil {
+		return err
+	}
+	if err := s.until(ctx, patience, "the difference is shown", s.tells("reports", `"mode"`, "version", "v2")); err != nil {
+		return err
+	}
+	if err := s.print(ctx, "why", s.clusters[0].asset()); err != nil {
+		return err
+	}
+	if err := s.untouched(ctx, before); err != nil {
+		return err
+	}
+	s.so("the difference is shown, nothing is pushed")
+	return nil
+}
+
+// tells is so when the program's list, as JSON, has all of the words.
+func (s *stage) tells(kind string, words ...string) func(context.Context) string {
+	return func(ctx context.Context) string {
+		out, err := s.quietly(ctx, "get", kind, "-o", "json")
+		if err != nil {
+			return err.Error()
+		}
+		for _, word := range words {
+			if !strings.Contains(out, word) {
+				return fmt.Sprintf("lehr get %s does not tell of %q: %s", kind, word, out)
+			}
+		}
+		return ""
+	}
+}
+
+// print runs the program and shows what it prints.
+func (s *stage) print(ctx context.Context, arguments ...string) error {
+	out, err := s.lehr(ctx, arguments...)
+	for line := range strings.Lines(strings.TrimRight(out, "\n")) {
+		s.say("      %s", strings.TrimRight(line, "\n"))
+	}
+	return err
+}
+
