@@ -2,7 +2,7 @@ package prodspec_test
 
 import (
 	"context"
-	"io/fs"
+
 	"os"
 	"path/filepath"
 	"slices"
@@ -208,9 +208,4 @@ func (w *world) assets() []intent.AssetID {
 	}
 	slices.Sort(ids)
 	return ids
-}
-
-func (w *world) exists(name string) bool {
-	_, err := fs.Stat(os.DirFS(w.folder), name)
-	return err == nil
 }
