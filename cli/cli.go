@@ -52,6 +52,8 @@ type Local struct {
 type ServeOptions struct {
 	Store  string
 	Listen string
+	// Sweep is the longest pause between two looks at a quiet asset.
+	Sweep time.Duration
 	// Register are definitions to register first, by partition.
 	Register map[intent.PartitionID]string
 	Verbose  bool

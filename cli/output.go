@@ -157,7 +157,7 @@ func (s *session) left(until *timestamppb.Timestamp) string {
 	if d := until.AsTime().Sub(s.now()); d > 0 {
 		return "in " + short(d)
 	}
-	return "over"
+	return "now"
 }
 
 func short(d time.Duration) string {

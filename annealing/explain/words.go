@@ -64,7 +64,8 @@ func (f Facts) summary(a Answer) string {
 	}
 }
 
-// hintFor says what a person can do about one entry of a report.
+// hintFor says what a person can do about one entry of a report, where its
+// reason does not say so itself.
 func hintFor(report intent.Report, waiting intent.WaitingOn) string {
 	switch waiting.Kind {
 	case intent.WaitHold:
@@ -74,20 +75,12 @@ func hintFor(report intent.Report, waiting intent.WaitingOn) string {
 			return "lehr describe report " + string(report.Asset) + " shows the plan"
 		}
 		return fmt.Sprintf("lehr describe report %s shows the plan; lehr approve %s --plan %s allows it once", report.Asset, report.Asset, report.PlanDigest.Short())
-	case intent.WaitMode:
-		return "set mode: enforce in lehr.yaml to have it pushed"
-	case intent.WaitPluginMissing:
-		return "bind its type to a plugin in lehr.yaml"
 	case intent.WaitPlugin:
 		return "the server's log holds what the plugin wrote"
 	case intent.WaitBackoff:
 		return "lehr get pushes --asset " + string(report.Asset) + " shows how the pushes ended"
 	case intent.WaitClaim:
 		return "one of the two must go, or name another resource"
-	case intent.WaitFlapping:
-		return "find out what else writes it, or list the field in its Unmanaged addon"
-	case intent.WaitTarget:
-		return "pin it to an incarnation that has it, or unpin it"
 	case intent.WaitStore:
 		return "free space for the store's file"
 	default:

@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"lehr.dev/client"
+	"lehr.dev/fault"
+	apipb "lehr.dev/gen/lehr/api/v1"
+)
+
+func (s *session) approveCommand() *cobra.Command {
+	var reason, plan, candidate string
+	var duration time.Duration
+	command := &cobra.Command{
+		Use:   "approve [ASSET]",
+		Short: "Approve an asset's plan once, or let a held candidate through",
+		Long: `Approve the push that an asset's last report shows: that content, that plan,
+once. Or, with --candidate, let a candidate through that a guard holds.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			name := strings.Join(args, "")
+			if (name == "") == (candidate == "") {
+				return fault.New(fault.Invalid, "approve either an ASSET or a --candidate").WithHint("lehr get candidates; lehr get reports --state waiting")
+			}
+			return s.onPartition(command.Context(), func(c *client.Client, partition string) error {
+				if candidate != "" {
+					return s.acknowledge(command.Context(), c, partition, candidate, reason)
+				}
+				response, err := c.Approvals.ApproveAsset(command.Context(), &apipb.ApproveAssetRequest{
+					Partition: partition, Asset: name, Plan: plan, Reason: reason, Period: period(duration),
+				})
+				if err != nil {
+					return err
+				}
+				if s.json() {
+					return printMessage(s.Out, response)
+				}
+				fmt.Fprintf(s.Out, "Approved once, ending %s: plan %s of %s\n", s.left(response.Approval.Until), brief(response.Approval.Plan), plain(name))
+				s.printPlan(&apipb.Report{Plan: response.Plan}, "  ")
+				return nil
+			})
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&reason, "reason", "", "why, for the record")
+	flags.StringVar(&plan, "plan", "", "refuse unless this is the plan's digest (8 digits or more)")
+	flags.StringVar(&candidate, "candidate", "", "let this held candidate through")
+	flags.DurationVar(&duration, "for", 0, "how long the approval holds (default 1h)")
+	return command
+}
+
+func (s *session) acknowledge(ctx context.Context, c *client.Client, partition, candidate, reason string) error {
+	response, err := c.Candidates.AcknowledgeCandidate(ctx, &apipb.AcknowledgeCandidateRequest{
+		Partition: partition, Digest: candidateDigest(candidate), Reason: reason,
+	})
+	if err != nil {
+		return err
+	}
+	if s.json() {
+		return printMessage(s.Out, response.Candidate)
+	}
+	fmt.Fprintf(s.Out, "Candidate %s may be served now, exactly as it is.\n", plain(response.Candidate.Id))
+	return nil
+}
