@@ -12,8 +12,12 @@ import (
 	"lehr.dev/plugin/serve"
 )
 
-// pollEvery is how often a roll looks again while it waits for a task.
-const pollEvery = 50 * time.Millisecond
+// A roll that waits for a task looks again after a quarter of the time that
+// it has waited, within these bounds: looking costs some milliseconds.
+const (
+	shortestPause = 20 * time.Millisecond
+	longestPause  = 250 * time.Millisecond
+)
 
 // roll brings one job to its intent, one task at a time.
 type roll struct {
@@ -177,7 +181,8 @@ func (r *roll) pause(ctx context.Context, number uint32) error {
 	if c := r.children[number]; c != nil {
 		ended = c.done
 	}
-	timer := time.NewTimer(pollEvery)
+	waited := time.Since(r.since[number])
+	timer := time.NewTimer(min(max(waited/4, shortestPause), longestPause))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
