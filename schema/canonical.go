@@ -57,10 +57,9 @@ func (r *refusal) Error() string {
 	if len(r.path) == 0 {
 		return r.reason
 	}
-	slices.Reverse(r.path)
-	path := strings.ReplaceAll(strings.Join(r.path, "."), ".[", "[")
-	slices.Reverse(r.path)
-	return "field " + path + ": " + r.reason
+	path := slices.Clone(r.path)
+	slices.Reverse(path)
+	return "field " + strings.ReplaceAll(strings.Join(path, "."), ".[", "[") + ": " + r.reason
 }
 
 func refuse(format string, arguments ...any) error {

@@ -35,7 +35,9 @@ type Set struct {
 // Builtin returns the types that are linked into this binary: the built-in
 // addons and policy, the payloads of the plugins that come with Lehr, the
 // service models, and protobuf's well-known types.
-var Builtin = sync.OnceValue(func() *Set {
+func Builtin() *Set { return builtin() }
+
+var builtin = sync.OnceValue(func() *Set {
 	set, err := newSet(linkedFiles())
 	if err != nil {
 		panic("the linked descriptors are broken: " + err.Error())

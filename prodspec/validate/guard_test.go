@@ -221,6 +221,24 @@ func TestBroughtBack(t *testing.T) {
 	}
 }
 
+// What went is found behind many quiet incarnations, and also when the one
+// that removed it is not kept any more.
+func TestLongHistory(t *testing.T) {
+	w := newWorld(t)
+	w.publish(nil, nil, many(t, 0, 100, "")...)
+	w.now = w.now.Add(time.Minute)
+	w.publish(nil, nil, removedMany(0, 10)...)
+	w.publish(nil, nil, removedMany(10, 15)...)
+	for i := range 250 {
+		w.publish(nil, nil, many(t, 50, 51, fmt.Sprint(i))...)
+	}
+	w.collected = map[intent.Sequence]bool{2: true, 3: true}
+	finding(t, w.judge(nil, false, removedMany(60, 66)...), "shrink", "21 of the 100 assets")
+	if got := w.judge(nil, false, removedMany(60, 65)...); got.Held {
+		t.Errorf("%+v", got)
+	}
+}
+
 // Old records of assets that left long ago do not water down the guard.
 func TestOrphansDoNotCount(t *testing.T) {
 	w := newWorld(t)

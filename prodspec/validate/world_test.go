@@ -35,6 +35,8 @@ type world struct {
 	history   []incarnation
 	policy    *intentpb.Policy // of head
 	enforced  map[intent.AssetID]bool
+	// collected incarnations are not listed any more.
+	collected map[intent.Sequence]bool
 	// reads counts what was asked for, to tell what a judgement costs.
 	reads int
 }
@@ -197,7 +199,7 @@ func (w *world) EdgesTo(_ context.Context, id intent.IncarnationID, asset intent
 func (w *world) Incarnations(_ context.Context, _ intent.PartitionID, before intent.Sequence, limit int) (list []intent.Incarnation, _ error) {
 	w.reads++
 	for i := len(w.history) - 1; i >= 0 && len(list) < limit; i-- {
-		if w.history[i].ID.Sequence < before {
+		if id := w.history[i].ID; id.Sequence < before && !w.collected[id.Sequence] {
 			list = append(list, w.history[i].Incarnation)
 		}
 	}
