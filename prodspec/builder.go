@@ -36,6 +36,8 @@ type builder struct {
 	readers map[intent.AssetID][]intent.AssetID
 	dirty   map[intent.AssetID]bool
 	policy  intent.Digest
+	// built are the revisions of the last build without findings.
+	built []intent.SourceRevision
 }
 
 func newBuilder(program Program, cache generate.Cache) (*builder, error) {
@@ -57,6 +59,10 @@ func (b *builder) build(ctx context.Context, now time.Time) (reading, error) {
 	if err != nil || len(r.findings) > 0 {
 		return r, err
 	}
+	if b.built != nil && slices.Equal(b.built, r.revisions) {
+		return r, nil
+	}
+	b.built = nil
 	policy, err := b.policyAsset(r.definition)
 	if err != nil {
 		return r, err
@@ -77,7 +83,9 @@ func (b *builder) build(ctx context.Context, now time.Time) (reading, error) {
 	if err != nil || len(r.findings) > 0 {
 		return r, err
 	}
-	r.findings = b.take()
+	if r.findings = b.take(); len(r.findings) == 0 {
+		b.built = r.revisions
+	}
 	return r, nil
 }
 

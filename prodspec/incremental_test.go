@@ -26,7 +26,9 @@ func TestOneChangeAmongManyCostsOneRun(t *testing.T) {
 		t.Helper()
 		before := w.pipeline.Status()
 		change()
-		after := w.wait(what, func(s prodspec.Status) bool { return s.At.After(before.At) && s.State == prodspec.Serving && int(s.Head.Sequence) == sequence })
+		after := w.wait(what, func(s prodspec.Status) bool {
+			return s.At.After(before.At) && s.State == prodspec.Serving && int(s.Head.Sequence) == sequence
+		})
 		if got := after.Executions - before.Executions; got != want {
 			t.Errorf("%s: %d executions, want %d", what, got, want)
 		}

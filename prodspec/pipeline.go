@@ -90,6 +90,9 @@ func (p *Pipeline) Run(ctx context.Context, lease store.Lease) error {
 	if err != nil {
 		return err
 	}
+	if err := p.recall(ctx); err != nil {
+		return err
+	}
 	watcher := source.NewWatcher(p.options.Runtime)
 	defer watcher.Close()
 	ctx, cancel := context.WithCancel(ctx)

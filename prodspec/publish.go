@@ -164,18 +164,34 @@ const SchemaBlobs = "schema"
 
 // save stores a candidate that is not served, once.
 func (p *Pipeline) save(ctx context.Context, candidate intent.Candidate, delta change) error {
-	if p.saved.ID == candidate.ID && p.saved.State == candidate.State {
-		return nil
+	stored := p.saved.ID == candidate.ID && p.saved.State == candidate.State
+	if !stored {
+		if err := p.supersede(ctx); err != nil {
+			return err
+		}
 	}
-	if err := p.supersede(ctx); err != nil {
-		return err
+	if candidate.State == intent.CandidateHeld {
+		// Before it can be seen: an acknowledgement is not to be missed.
+		p.awaits.Store(&candidate.ID)
+	}
+	if stored {
+		return nil
 	}
 	if err := p.options.Store.SaveCandidate(ctx, p.lease, candidate, delta.entries); err != nil {
 		return err
 	}
 	p.saved = candidate
-	if candidate.State == intent.CandidateHeld {
-		p.awaits.Store(&candidate.ID)
+	return nil
+}
+
+// recall finds the candidate that an earlier life left.
+func (p *Pipeline) recall(ctx context.Context) error {
+	newest, err := p.options.Store.ListCandidates(ctx, p.lease.Partition, 1)
+	if err != nil || len(newest) == 0 {
+		return err
+	}
+	if newest[0].State == intent.CandidateRejected || newest[0].State == intent.CandidateHeld {
+		p.saved = newest[0]
 	}
 	return nil
 }

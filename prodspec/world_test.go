@@ -33,7 +33,7 @@ var person = intent.Actor{Name: "ann", Origin: "test"}
 
 // world is a folder, a store, and a pipeline between them.
 type world struct {
-	t        *testing.T
+	t        testing.TB
 	folder   string
 	limits   generate.Limits
 	runner   generate.Runner
@@ -45,7 +45,7 @@ type world struct {
 }
 
 // newWorld starts from the files of testdata/<name>.
-func newWorld(t *testing.T, name string) *world {
+func newWorld(t testing.TB, name string) *world {
 	t.Helper()
 	w := &world{t: t, folder: t.TempDir(), limits: generate.DefaultLimits()}
 	if err := os.CopyFS(w.folder, os.DirFS(filepath.Join("testdata", name))); err != nil {
@@ -146,7 +146,7 @@ func (w *world) stop() {
 // wait until the pipeline's status is as described, and returns it.
 func (w *world) wait(what string, is func(prodspec.Status) bool) prodspec.Status {
 	w.t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(120 * time.Second)
 	for {
 		if status := w.pipeline.Status(); status != nil && is(*status) {
 			return *status
