@@ -3,7 +3,10 @@ package intent
 import (
 	"cmp"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Outcome of a diff.
@@ -49,7 +52,8 @@ func (p Plan) Destructive() bool {
 }
 
 // Digest covers action, field changes and destructive set, in the order of
-// their paths. Reasons are for people and are left out.
+// their paths, as they are Shown: what a person approves is what was seen.
+// Reasons are for people and are left out.
 func (p Plan) Digest() Digest {
 	changes := slices.SortedFunc(slices.Values(p.Changes), func(a, b FieldChange) int {
 		return cmp.Compare(a.Path, b.Path)
@@ -60,9 +64,19 @@ func (p Plan) Digest() Digest {
 		if c.Destructive {
 			destructive = 1
 		}
-		parts = append(parts, []byte(c.Path), []byte(c.Current), []byte(c.Target), []byte{destructive})
+		parts = append(parts, []byte(Shown(c.Path)), []byte(Shown(c.Current)), []byte(Shown(c.Target)), []byte{destructive})
 	}
 	return Sum("lehr.plan.v1", parts...)
+}
+
+// Shown escapes what would upset a terminal or a log line: control
+// characters, and bytes that are no text. Text without them stays as it is.
+func Shown(text string) string {
+	if utf8.ValidString(text) && strings.IndexFunc(text, func(r rune) bool { return !strconv.IsPrint(r) }) < 0 {
+		return text
+	}
+	quoted := strconv.Quote(text)
+	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 }
 
 // Impact is a capacity or the like that the resource has and will have.

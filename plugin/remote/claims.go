@@ -3,10 +3,8 @@ package remote
 import (
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 
@@ -145,8 +143,8 @@ var actions = map[pluginpb.Action]intent.Action{
 	pluginpb.Action_ACTION_DELETE:  intent.ActionDelete,
 }
 
-// checkChanges takes paths and values as they are or not at all: they are
-// what the plan's digest covers, on both sides.
+// checkChanges takes paths and values whole or not at all, but as they may be
+// shown: that is what the plan's digest covers, on both sides.
 func checkChanges(changes []*pluginpb.FieldChange) ([]intent.FieldChange, string) {
 	if len(changes) > maxChanges {
 		return nil, fmt.Sprintf("it lists %d field changes, at most %d are allowed", len(changes), maxChanges)
@@ -160,12 +158,12 @@ func checkChanges(changes []*pluginpb.FieldChange) ([]intent.FieldChange, string
 		switch {
 		case change.Path == "" || len(change.Path) > maxPath || !isPrintable(change.Path) || seen[change.Path]:
 			return nil, fmt.Sprintf("the field path %q is empty, named twice, too long or not printable", printable(change.Path, maxName))
-		case len(change.Current) > maxValue || len(change.Target) > maxValue || !isPrintable(change.Current) || !isPrintable(change.Target):
-			return nil, fmt.Sprintf("a value of field %s has more than %d bytes or is not printable; plugins escape and shorten what they show", change.Path, maxValue)
+		case len(change.Current) > maxValue || len(change.Target) > maxValue:
+			return nil, fmt.Sprintf("a value of field %s has more than %d bytes; plugins shorten what they show", change.Path, maxValue)
 		}
 		seen[change.Path] = true
 		checked = append(checked, intent.FieldChange{
-			Path: change.Path, Current: change.Current, Target: change.Target,
+			Path: change.Path, Current: intent.Shown(change.Current), Target: intent.Shown(change.Target),
 			Reason: printable(change.Reason, maxReason), Destructive: change.Destructive,
 		})
 	}
@@ -201,22 +199,12 @@ func outcome(result *pluginpb.PushResult) plugin.PushResult {
 
 func isNumber(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
 
-func isPrintable(s string) bool {
-	return utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !strconv.IsPrint(r) }) < 0
-}
+func isPrintable(s string) bool { return intent.Shown(s) == s }
 
-// printable escapes what would upset a terminal or a log line, and shortens.
+// printable is text as it may be shown, and not too long.
 func printable(s string, limit int) string {
-	cut := len(s) > limit
-	if cut {
-		s = strings.ToValidUTF8(s[:limit], "")
+	if len(s) <= limit {
+		return intent.Shown(s)
 	}
-	if !isPrintable(s) {
-		quoted := strconv.Quote(s)
-		s = strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
-	}
-	if cut {
-		s += "…"
-	}
-	return s
+	return intent.Shown(strings.ToValidUTF8(s[:limit], "")) + "…"
 }

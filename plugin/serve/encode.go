@@ -1,7 +1,11 @@
 package serve
 
 import (
+	"fmt"
+	"unicode/utf8"
+
 	pluginpb "lehr.dev/gen/lehr/plugin/v1"
+	"lehr.dev/intent"
 )
 
 // maxText is how much of a reason is sent.
@@ -15,6 +19,9 @@ var actions = map[Action]pluginpb.Action{
 }
 
 func encodeDifference(asset string, d Difference) *pluginpb.AssetDiff {
+	if !utf8.ValidString(d.Base) || !utf8.ValidString(string(d.ResourceKey)) {
+		d = unknown(fmt.Errorf("base %q or resource key %q is not text: a defect of the plugin", d.Base, d.ResourceKey))
+	}
 	diff := &pluginpb.AssetDiff{
 		Asset:       asset,
 		Base:        d.Base,
@@ -24,7 +31,7 @@ func encodeDifference(asset string, d Difference) *pluginpb.AssetDiff {
 		Unmanaged:   encodeChanges(d.Unmanaged),
 	}
 	for _, impact := range d.Impacts {
-		diff.Impacts = append(diff.Impacts, &pluginpb.Impact{Dimension: impact.Dimension, Current: impact.Current, Target: impact.Target})
+		diff.Impacts = append(diff.Impacts, &pluginpb.Impact{Dimension: text(impact.Dimension), Current: impact.Current, Target: impact.Target})
 	}
 	switch d.Outcome {
 	case InSync:
@@ -59,9 +66,9 @@ func encodeChanges(changes []FieldChange) []*pluginpb.FieldChange {
 	var encoded []*pluginpb.FieldChange
 	for _, change := range changes {
 		encoded = append(encoded, &pluginpb.FieldChange{
-			Path:        change.Path,
-			Current:     change.Current,
-			Target:      change.Target,
+			Path:        intent.Shown(change.Path),
+			Current:     intent.Shown(change.Current),
+			Target:      intent.Shown(change.Target),
 			Reason:      text(change.Reason),
 			Destructive: change.Destructive,
 		})
@@ -71,7 +78,7 @@ func encodeChanges(changes []FieldChange) []*pluginpb.FieldChange {
 
 // text makes what people read printable, and not too long.
 func text(s string) string {
-	s = printable(s)
+	s = intent.Shown(s)
 	if len(s) > maxText {
 		s = s[:maxText-len("…")]
 		for len(s) > 0 && s[len(s)-1]&0xC0 == 0x80 {

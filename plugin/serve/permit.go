@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"lehr.dev/plugin"
 )
@@ -68,6 +69,9 @@ func noPermit(cause error) error {
 
 // Cover waits for a permit that names the base.
 func (p *permits) Cover(ctx context.Context, base string) error {
+	if !utf8.ValidString(base) {
+		return fmt.Errorf("%w: the base %q is not text: a defect of the plugin", errNoPermit, base)
+	}
 	p.mutex.Lock()
 	p.wanted = base
 	p.mutex.Unlock()

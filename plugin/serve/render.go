@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strconv"
-	"strings"
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -79,7 +78,7 @@ func clip(value string) string {
 	return fmt.Sprintf("%s… (%d bytes, sha256 %s)", value[:cut], len(value), hex.EncodeToString(digest[:8]))
 }
 
-// clear empties redacted fields, at any depth.
+// clearRedacted empties redacted fields, at any depth.
 func clearRedacted(message protoreflect.Message) {
 	message.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
 		switch {
@@ -118,13 +117,4 @@ func hasRedacted(message protoreflect.MessageDescriptor, seen map[protoreflect.F
 		}
 	}
 	return false
-}
-
-// printable escapes what would upset a terminal or a log line.
-func printable(text string) string {
-	if strings.IndexFunc(text, func(r rune) bool { return !strconv.IsPrint(r) }) < 0 && utf8.ValidString(text) {
-		return text
-	}
-	quoted := strconv.Quote(text)
-	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 }
