@@ -54,6 +54,9 @@ func TestSearch(t *testing.T) {
 }
 
 func TestDrains(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a real process")
+	}
 	command := exec.Command(os.Args[0], "--port=0", "--version=v1", "--drain=700ms")
 	command.Env = append(os.Environ(), "TEST_FRONTEND=1")
 	output, err := command.StdoutPipe()

@@ -44,6 +44,9 @@ func script(text string) []string { return []string{"/bin/sh", "-c", text, "sh"}
 
 func asset(t *testing.T, command *commandpb.Command) serve.Intent {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("starts real processes")
+	}
 	content, err := proto.Marshal(command)
 	if err != nil {
 		t.Fatal(err)
@@ -233,6 +236,9 @@ func TestPermitEndsDuringAPush(t *testing.T) {
 }
 
 func TestNothingOutlivesThePlugin(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts real processes")
+	}
 	folder := t.TempDir()
 	process := exec.Command(os.Args[0])
 	process.Env = append(os.Environ(), "TEST_PLUGIN=cd "+folder+"; "+stubborn)

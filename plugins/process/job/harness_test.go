@@ -37,6 +37,9 @@ type machine struct {
 
 func newMachine(t *testing.T) (*machine, *processpb.Job) {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("starts real processes")
+	}
 	jobs := Jobs{Logs: t.TempDir()}
 	m := &machine{t: t, jobs: jobs, kind: serve.For(jobs, Serving())}
 	m.allowed.Store(-1)
