@@ -205,6 +205,9 @@ func TestNoPermitNoPush(t *testing.T) {
 const stubborn = `trap "$1" TERM; sleep 1000 & echo $$ $! >pids.new; mv pids.new pids; wait; wait; sleep 1000`
 
 func TestPermitEndsDuringAPush(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts real processes")
+	}
 	for name, test := range map[string]struct {
 		trap  string
 		least time.Duration
