@@ -1,0 +1,47 @@
+package sqlite_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"lehr.dev/store"
+	"lehr.dev/store/sqlite"
+	"lehr.dev/store/storetest"
+)
+
+func TestFile(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) store.All {
+		return openFile(t, filepath.Join(t.TempDir(), "lehr.db"))
+	})
+}
+
+func TestMemory(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) store.All {
+		db, err := sqlite.Memory()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { db.Close() })
+		s, err := sqlite.Open(t.Context(), sqlite.Options{DB: db})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		return s
+	})
+}
+
+// openFile opens a store that is closed when the test ends.
+func openFile(t testing.TB, path string) *sqlite.Store {
+	t.Helper()
+	s, err := sqlite.Open(t.Context(), sqlite.Options{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}

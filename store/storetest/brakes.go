@@ -1,0 +1,145 @@
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"lehr.dev/fault"
+	"lehr.dev/intent"
+	"lehr.dev/store"
+)
+
+func testBrakes(t *testing.T, open func(t *testing.T) store.All) {
+	t.Run("Pins", func(t *testing.T) { pins(newWorld(t, open)) })
+	t.Run("Holds", func(t *testing.T) { holds(newWorld(t, open)) })
+	t.Run("Stops", func(t *testing.T) { stops(newWorld(t, open)) })
+}
+
+// moves fails the test unless f moves the revision.
+func (w *world) moves(what string, f func()) {
+	w.t.Helper()
+	before := w.revision()
+	f()
+	if after := w.revision(); after <= before {
+		w.t.Errorf("%s left the revision at %d (was %d)", what, after, before)
+	}
+}
+
+func pins(w *world) {
+	t, ctx := w.t, w.t.Context()
+	w.publish(entry("a", "1"), entry("b", "1"))
+	w.publish(entry("a", "2"), removal("b"))
+	pin := intent.Pin{Asset: "a", Incarnation: at(2), Rank: intent.RankPerson, Holder: alice, Reason: "trial", Created: noon, Until: noon.Add(time.Hour)}
+	var first, second intent.Pin
+	w.moves("a pin", func() {
+		var err error
+		first, err = w.SetPin(ctx, pin)
+		w.must(err)
+	})
+	pin.Incarnation, pin.Until = at(1), time.Time{}
+	second, err := w.SetPin(ctx, pin)
+	w.must(err)
+	if first.Revision == 0 || second.Revision <= first.Revision {
+		t.Errorf("pin revisions are %d, then %d", first.Revision, second.Revision)
+	}
+	rollout := pin
+	rollout.Rank, rollout.Holder, rollout.Until = intent.RankRollout, bob, noon.Add(-time.Hour)
+	third, err := w.SetPin(ctx, rollout)
+	w.must(err)
+	list, err := w.Pins(ctx, shop)
+	w.must(err)
+	if diff := cmp.Diff([]intent.Pin{third, second}, list); diff != "" {
+		t.Errorf("pins are, the expired one too:\n%s", diff)
+	}
+
+	for _, bad := range []intent.Pin{
+		{Asset: "a", Incarnation: at(9), Rank: intent.RankPerson},
+		{Asset: "b", Incarnation: at(2), Rank: intent.RankPerson},
+		{Asset: "a", Incarnation: intent.IncarnationID{Partition: "nowhere", Sequence: 1}, Rank: intent.RankPerson},
+	} {
+		_, err := w.SetPin(ctx, bad)
+		w.refused(err, fault.NotFound)
+	}
+	_, err = w.SetPin(ctx, intent.Pin{Asset: "a", Incarnation: at(1)})
+	w.refused(err, fault.Invalid)
+
+	w.moves("unpinning", func() { w.must(w.Unpin(ctx, shop, "a", intent.RankPerson, alice)) })
+	w.refused(w.Unpin(ctx, shop, "a", intent.RankPerson, alice), fault.NotFound)
+	again, err := w.SetPin(ctx, pin)
+	w.must(err)
+	if again.Revision <= third.Revision {
+		t.Errorf("after unpinning the revision is %d, it was %d (S16)", again.Revision, third.Revision)
+	}
+}
+
+func holds(w *world) {
+	t, ctx := w.t, w.t.Context()
+	hold := intent.Hold{Asset: "a", Owner: alice, Reason: "looking at it", Created: noon, Until: noon.Add(time.Hour)}
+	w.moves("a hold", func() { w.must(w.SetHold(ctx, shop, hold)) })
+	hold.Owner, hold.Reason = bob, "mine now"
+	w.must(w.SetHold(ctx, shop, hold))
+	list, err := w.Holds(ctx, shop)
+	w.must(err)
+	if diff := cmp.Diff([]intent.Hold{hold}, list); diff != "" {
+		t.Errorf("holds are:\n%s", diff)
+	}
+	w.refused(w.SetHold(ctx, "nowhere", hold), fault.NotFound)
+	w.moves("ending a hold", func() { w.must(w.Unhold(ctx, shop, "a", bob)) })
+	w.refused(w.Unhold(ctx, shop, "a", bob), fault.NotFound)
+	list, err = w.Holds(ctx, shop)
+	w.must(err)
+	if len(list) != 0 {
+		t.Errorf("after unhold: %v", list)
+	}
+}
+
+func stops(w *world) {
+	t, ctx := w.t, w.t.Context()
+	w.register(theatre)
+	own := intent.Stop{Partition: shop, Owner: alice, Reason: "fire", Since: noon}
+	w.moves("a stop", func() { w.must(w.SetStop(ctx, own)) })
+	revision := w.revision()
+	later := own
+	later.Owner, later.Reason = bob, "another reason"
+	w.must(w.SetStop(ctx, later))
+	if w.revision() != revision {
+		t.Error("stopping again moved the revision")
+	}
+	if diff := cmp.Diff(&own, w.partition(shop).Stop); diff != "" {
+		t.Errorf("the stop of the partition:\n%s", diff)
+	}
+	if stop := w.partition(theatre).Stop; stop != nil {
+		t.Errorf("the other partition is stopped too: %+v", stop)
+	}
+	w.refused(w.SetStop(ctx, intent.Stop{Partition: "nowhere", Owner: alice}), fault.NotFound)
+	w.refused(w.Resume(ctx, "", "not stopped", alice), fault.NotFound)
+
+	all := intent.Stop{Owner: bob, Reason: "flood", Since: noon}
+	other := w.partition(theatre).Revision
+	w.moves("a stop of all", func() { w.must(w.SetStop(ctx, all)) })
+	if w.partition(theatre).Revision <= other {
+		t.Error("a stop of all left the other partition's revision")
+	}
+	w.must(w.AddPartition(ctx, "later", "/srv/later.yaml", alice))
+	for _, id := range []intent.PartitionID{shop, theatre, "later"} {
+		if diff := cmp.Diff(&all, w.partition(id).Stop); diff != "" {
+			t.Errorf("the stop of all, in %s:\n%s", id, diff)
+		}
+	}
+	list, err := w.Stops(ctx)
+	w.must(err)
+	if diff := cmp.Diff([]intent.Stop{all, own}, list); diff != "" {
+		t.Errorf("stops are:\n%s", diff)
+	}
+	w.moves("resuming all", func() { w.must(w.Resume(ctx, "", "dry again", bob)) })
+	if diff := cmp.Diff(&own, w.partition(shop).Stop); diff != "" {
+		t.Errorf("resuming all ended the partition's own stop:\n%s", diff)
+	}
+	w.moves("resuming", func() { w.must(w.Resume(ctx, shop, "put out", alice)) })
+	if w.partition(shop).Stop != nil {
+		t.Error("resumed, and still stopped")
+	}
+	w.refused(w.Resume(ctx, shop, "again", alice), fault.NotFound)
+}
