@@ -3,9 +3,11 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"lehr.dev/fault"
@@ -34,8 +36,10 @@ type writer struct {
 	mutex  sync.Mutex
 	queue  []*request
 	closed bool
-	wake   chan struct{}
-	ended  chan struct{}
+	// rows counts those that exec changed, committed or not.
+	rows  atomic.Int64
+	wake  chan struct{}
+	ended chan struct{}
 
 	// The rest belongs to the writer's goroutine.
 	conn        *sql.Conn
@@ -135,6 +139,7 @@ func (w *writer) close() {
 func (w *writer) run() {
 	defer close(w.ended)
 	defer w.disconnect()
+	w.lookForOthers()
 	for {
 		first, closed := w.next()
 		switch {
@@ -220,16 +225,23 @@ func (w *writer) attempt(t *transaction, work func(*transaction) error) (err, br
 }
 
 func (w *writer) begin() error {
-	if w.conn == nil {
-		conn, err := w.db.Conn(context.Background())
-		if err != nil {
-			return err
-		}
-		w.conn, w.prepared = conn, map[string]*sql.Stmt{}
+	if err := w.connect(); err != nil {
+		return err
 	}
 	_, err := w.exec("BEGIN IMMEDIATE")
-	if errors.Is(err, sql.ErrConnDone) {
+	if errors.Is(err, sql.ErrConnDone) || errors.Is(err, driver.ErrBadConn) {
 		w.disconnect()
+	}
+	return err
+}
+
+func (w *writer) connect() error {
+	if w.conn != nil {
+		return nil
+	}
+	conn, err := w.db.Conn(context.Background())
+	if err == nil {
+		w.conn, w.prepared, w.dataVersion = conn, map[string]*sql.Stmt{}, 0
 	}
 	return err
 }
@@ -249,10 +261,13 @@ func (w *writer) disconnect() {
 // connection the version stays when the writer itself commits.
 func (w *writer) lookForOthers() {
 	now := w.runtime.Now()
-	if !w.poll || w.conn == nil || now.Sub(w.polled) < pollPeriod/2 {
+	if !w.poll || now.Sub(w.polled) < pollPeriod/2 {
 		return
 	}
 	w.polled = now
+	if w.connect() != nil {
+		return
+	}
 	var version int64
 	statement, err := w.statement("PRAGMA data_version")
 	if err != nil || statement.QueryRow().Scan(&version) != nil {
@@ -285,7 +300,9 @@ func (w *writer) exec(text string, arguments ...any) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return result.RowsAffected()
+	changed, err := result.RowsAffected()
+	w.rows.Add(changed)
+	return changed, err
 }
 
 // transaction is one caller's part of a commit.

@@ -1,0 +1,98 @@
+package sqlite_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"lehr.dev/intent"
+	"lehr.dev/store"
+)
+
+// BenchmarkPush admits and closes pushes durably: one operation is one push.
+// Its callers hand in slices, as pushers do.
+func BenchmarkPush(b *testing.B) {
+	for _, c := range []struct{ callers, slice int }{{1, 1}, {64, 1}, {1, 16}, {8, 16}, {1, 128}, {2, 128}} {
+		b.Run(fmt.Sprintf("callers=%d/slice=%d", c.callers, c.slice), func(b *testing.B) {
+			s := openFile(b, filepath.Join(b.TempDir(), "lehr.db"))
+			lease := register(b, s)
+			published := publish(b, s, lease, []store.Entry{textEntry("a", "x")})
+			p, err := s.Partition(b.Context(), "shop")
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ResetTimer()
+			var group sync.WaitGroup
+			for caller := range c.callers {
+				group.Go(func() {
+					for first := 0; first < b.N/c.callers; first += c.slice {
+						count := min(c.slice, b.N/c.callers-first)
+						admissions, closings := slice(caller, first, count, published.ID, p.Revision)
+						refusals, err := s.Admit(b.Context(), lease, admissions)
+						if err == nil {
+							err = s.ClosePushes(b.Context(), lease, closings)
+						}
+						for _, refusal := range refusals {
+							if refusal != nil {
+								b.Error(refusal.Waiting.Reason)
+							}
+						}
+						if err != nil {
+							b.Error(err)
+						}
+					}
+				})
+			}
+			group.Wait()
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "pushes/s")
+		})
+	}
+}
+
+func slice(caller, first, count int, target intent.IncarnationID, revision uint64) (admissions []store.Admission, closings []store.Closing) {
+	now := time.Now()
+	for i := first; i < first+count; i++ {
+		asset := fmt.Sprintf("service-%d/job-%d", caller, i%10_000)
+		push := intent.PushID(fmt.Sprintf("%016x-%d-%d", i*2654435761, caller, i))
+		admissions = append(admissions, store.Admission{
+			Push: push, Asset: intent.AssetID(asset), Target: target, Effective: intent.Digest{1}, Plan: intent.Digest{2},
+			ResourceKey: intent.ResourceKey(asset), Revision: revision, ValidUntil: now.Add(time.Minute), At: now,
+			Budgets: []store.BudgetUse{{Key: fmt.Sprintf("cluster/%d", i%4), Limit: 100_000}},
+			Checks:  []string{"order", "hold", "approval"},
+		})
+		closings = append(closings, store.Closing{Push: push, Ending: "pushed", At: now})
+	}
+	return admissions, closings
+}
+
+// BenchmarkPublishOneChange publishes one changed asset of many, and reports
+// how many bytes the log grew by for each.
+func BenchmarkPublishOneChange(b *testing.B) {
+	for _, count := range []int{10_000, 100_000} {
+		b.Run(fmt.Sprint("assets=", count), func(b *testing.B) {
+			s := openFile(b, filepath.Join(b.TempDir(), "lehr.db"))
+			lease := register(b, s)
+			delta := make([]store.Entry, count)
+			for i := range delta {
+				asset := fmt.Sprintf("service-%d/job-%d", i%100, i)
+				delta[i] = textEntry(asset, "content of "+asset)
+				delta[i].References = []intent.Reference{{Field: "balancer", To: "lb"}}
+			}
+			started := time.Now()
+			publish(b, s, lease, delta)
+			first := time.Since(started)
+			before := s.RowsWritten()
+			b.ResetTimer()
+			for i := range b.N {
+				changed := delta[i%count]
+				changed = textEntry(string(changed.Asset), fmt.Sprint("change ", i))
+				changed.References = delta[i%count].References
+				publish(b, s, lease, []store.Entry{changed})
+			}
+			b.ReportMetric(float64(s.RowsWritten()-before)/float64(b.N), "rows/op")
+			b.ReportMetric(first.Seconds(), "s-first-publish")
+		})
+	}
+}
