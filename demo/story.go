@@ -35,7 +35,7 @@ func (s *stage) play(ctx context.Context) error {
 		s.say("\n(%c) %s", 'a'+i, scene.title)
 		if err := scene.play(ctx); err != nil {
 			s.say("    NOT SO: %v", err)
-			return fmt.Errorf("scene (%c) %s: %w", 'a'+i, scene.title, err)
+			return fmt.Errorf("scene (%c), %s, did not go as told", 'a'+i, strings.ToLower(scene.title))
 		}
 	}
 	s.say("\nAll of it was so, in %s.", time.Since(began).Round(time.Second))
@@ -211,7 +211,14 @@ func (s *stage) brokenManifest(ctx context.Context) error {
 
 func (s *stage) emptyManifest(ctx context.Context) error {
 	before := s.pids()
-	if err := s.edit("(nothing left in it)", ""); err != nil {
+	if err := s.edit("(an empty file)", ""); err != nil {
+		return err
+	}
+	if err := s.until(ctx, patience, "an empty file is refused", s.tells("candidates", "rejected", "service.yaml is empty")); err != nil {
+		return err
+	}
+	manifest, _, _ := strings.Cut(s.manifest("v2"), "clusters:")
+	if err := s.edit("clusters: []", manifest+"clusters: []\n"); err != nil {
 		return err
 	}
 	if err := s.until(ctx, patience, "the candidate is held", s.tells("candidates", "held", "shrink")); err != nil {
@@ -223,7 +230,7 @@ func (s *stage) emptyManifest(ctx context.Context) error {
 	if err := s.untouched(ctx, before); err != nil {
 		return err
 	}
-	s.so("held by the shrink guard; no process was touched")
+	s.so("the empty file is refused, the empty service held by the shrink guard; no process was touched")
 	return s.edit("all of it back", s.manifest("v2"))
 }
 
@@ -304,7 +311,7 @@ func (s *stage) tells(kind string, words ...string) func(context.Context) string
 		}
 		for _, word := range words {
 			if !strings.Contains(out, word) {
-				return fmt.Sprintf("lehr get %s does not tell of %q: %s", kind, word, out)
+				return fmt.Sprintf("lehr get %s does not tell of %q: %.400s …", kind, word, out)
 			}
 		}
 		return ""
@@ -319,4 +326,3 @@ func (s *stage) print(ctx context.Context, arguments ...string) error {
 	}
 	return err
 }
-

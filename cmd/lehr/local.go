@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"runtime/debug"
 
+	"github.com/spf13/cobra"
+
 	"lehr.dev/app"
 	"lehr.dev/cli"
 	"lehr.dev/intent"
@@ -14,7 +16,7 @@ import (
 
 // local is what commands do without a server, by package app.
 func local() cli.Local {
-	return cli.Local{Version: version(), Serve: serve, Open: app.OpenFile, Build: build, Plan: plan}
+	return cli.Local{Version: version(), Serve: serve, Open: app.OpenFile, Build: build, Plan: plan, Commands: []*cobra.Command{demoCommand()}}
 }
 
 // version is what the build recorded.
@@ -34,6 +36,7 @@ func version() string {
 func serve(ctx context.Context, o cli.ServeOptions, ready func(cli.Serving)) error {
 	options := app.DefaultOptions()
 	options.Store, options.Listen, options.Version = o.Store, o.Listen, version()
+	options.Limits.Sweep = o.Sweep
 	level := slog.LevelWarn
 	if o.Verbose {
 		level = slog.LevelInfo

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"lehr.dev/demo"
+)
+
+// demoCommand plays the example on this machine.
+func demoCommand() *cobra.Command {
+	var options demo.Options
+	command := &cobra.Command{
+		Use:   "demo",
+		Short: "Run the Shakespeare service of the paper on this machine",
+		Long: `Start two local clusters of three real processes each, enforced by a real
+server in a folder of its own, and show them live until Ctrl-C. With --exit,
+play a story of changes and faults instead, check every claim against the
+processes and their sockets, and end with 0, or with 1 at the first thing
+that is not so. Every process that was started has ended afterwards.`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			program, err := os.Executable()
+			if err != nil {
+				return err
+			}
+			options.Program, options.Out = program, command.OutOrStdout()
+			return demo.Run(command.Context(), options)
+		},
+	}
+	command.Flags().BoolVar(&options.Exit, "exit", false, "play the story unattended, then end")
+	command.Flags().StringVar(&options.Directory, "dir", "", "folder to play in (default: a temporary one, removed at the end)")
+	return command
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"lehr.dev/prodspec/generate"
+)
+
+func TestMain(m *testing.M) {
+	// A generator child is this very program again.
+	if len(os.Args) > 1 && os.Args[1] == generate.ChildCommand {
+		os.Exit(run())
+	}
+	testscript.Main(m, map[string]func(){"lehr": func() { os.Exit(run()) }})
+}
+
+// TestScripts tells what a person does and sees, with the real program and
+// the real command plugin.
+func TestScripts(t *testing.T) {
+	plugins := t.TempDir()
+	build := exec.Command("go", "build", "-o", plugins, "../../plugins/command")
+	if output, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building the command plugin: %v\n%s", err, output)
+	}
+	if err := os.Rename(filepath.Join(plugins, "command"), filepath.Join(plugins, "lehr-command")); err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir: "../../testdata/script",
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("PATH", plugins+string(os.PathListSeparator)+env.Getenv("PATH"))
+			env.Setenv("HOME", env.WorkDir)
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"await":    await,
+			"takeport": takePort,
+			"sed":      sed,
+		},
+		RequireExplicitExec: true,
+	})
+}
+
+const patience = 20 * time.Second
+
+// await runs a command until it succeeds and its output matches:
+// await PATTERN COMMAND ARGS….
+func await(ts *testscript.TestScript, negated bool, args []string) {
+	if negated || len(args) < 2 {
+		ts.Fatalf("usage: await PATTERN COMMAND ARGS…")
+	}
+	pattern, err := regexp.Compile(args[0])
+	ts.Check(err)
+	deadline := time.Now().Add(patience)
+	for {
+		err := ts.Exec(args[1], args[2:]...)
+		output := ts.ReadFile("stdout")
+		if err == nil && pattern.MatchString(output) {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("no match for %s within %s: %v\n%s", args[0], patience, err, output)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// takePort listens on a free port until the script ends, and puts the address
+// into a variable: takeport NAME.
+func takePort(ts *testscript.TestScript, _ bool, args []string) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	ts.Check(err)
+	ts.Defer(func() { listener.Close() })
+	ts.Setenv(args[0], listener.Addr().String())
+}
+
+// sed replaces what a pattern matches in a file: sed FILE PATTERN TEXT. It is
+// an error when nothing matches.
+func sed(ts *testscript.TestScript, _ bool, args []string) {
+	path := ts.MkAbs(args[0])
+	content, err := os.ReadFile(path)
+	ts.Check(err)
+	pattern, err := regexp.Compile("(?m)" + args[1])
+	ts.Check(err)
+	if !pattern.Match(content) {
+		ts.Fatalf("nothing in %s matches %s", args[0], args[1])
+	}
+	ts.Check(os.WriteFile(path, pattern.ReplaceAll(content, []byte(args[2])), 0o644))
+}
