@@ -48,7 +48,11 @@ func compile(t testing.TB, sources map[string]string) []byte {
 		for i := range file.Imports().Len() {
 			add(file.Imports().Get(i).FileDescriptor)
 		}
-		set.File = append(set.File, protodesc.ToFileDescriptorProto(file))
+		descriptor := protodesc.ToFileDescriptorProto(file)
+		descriptor.SourceCodeInfo = &descriptorpb.SourceCodeInfo{Location: []*descriptorpb.SourceCodeInfo_Location{
+			{LeadingComments: proto.String("what compilers add"), Span: []int32{0, 0, 1}},
+		}}
+		set.File = append(set.File, descriptor)
 	}
 	for _, file := range files {
 		add(file)

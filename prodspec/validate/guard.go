@@ -3,6 +3,7 @@ package validate
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -153,7 +154,7 @@ func (j *judging) guards(ctx context.Context) error {
 // the one nor escape the other.
 func (j *judging) guardRemovals(ctx context.Context, l limits, period *period) error {
 	heads := period.measure(period.removed)
-	enforced, err := j.enforced(ctx, heads)
+	enforced, err := j.enforced(ctx, l, heads.gone)
 	if err != nil {
 		return err
 	}
@@ -166,15 +167,15 @@ func (j *judging) guardRemovals(ctx context.Context, l limits, period *period) e
 	return nil
 }
 
-// enforced narrows a measure to the assets that have an enforced record. An
-// old record of an asset that left before the period does not count.
-func (j *judging) enforced(ctx context.Context, heads measure) (measure, error) {
-	count, err := j.History.EnforcedCount(ctx, j.Base.Partition)
-	if err != nil || count == 0 {
+// enforced measures those of the assets that have an enforced record against
+// all of the candidate that have one. An old record of an asset that left
+// before the period does not count.
+func (j *judging) enforced(ctx context.Context, l limits, gone []intent.AssetID) (m measure, _ error) {
+	first, err := j.History.EnforcedPage(ctx, j.Base.Partition, "", 1)
+	if err != nil || len(first) == 0 {
 		return measure{}, err
 	}
-	m := measure{of: min(count, heads.of)}
-	for _, asset := range heads.gone {
+	for _, asset := range gone {
 		if err := ctx.Err(); err != nil {
 			return measure{}, err
 		}
@@ -186,8 +187,50 @@ func (j *judging) enforced(ctx context.Context, heads measure) (measure, error) 
 			m.gone = append(m.gone, asset)
 		}
 	}
+	if len(m.gone) == 0 {
+		return measure{}, nil
+	}
+	left, err := j.left(ctx, enough(len(m.gone), l))
+	m.of = len(m.gone) + left
 	m.what = fmt.Sprintf("the %d enforced assets", m.of)
-	return m, nil
+	return m, err
+}
+
+// enough is how many enforced assets must be left for the removals to pass:
+// counting goes no further, so it costs what the removals are.
+func enough(gone int, l limits) int {
+	switch {
+	case gone <= l.floor:
+		return 1
+	case l.removedPercent == 0:
+		return math.MaxInt // never; the finding tells how many there are
+	}
+	return max(1, (gone*100+l.removedPercent-1)/l.removedPercent-gone)
+}
+
+// left counts enforced assets of the candidate, up to a number.
+func (j *judging) left(ctx context.Context, most int) (count int, _ error) {
+	var after intent.AssetID
+	for count < most {
+		page, err := j.History.EnforcedPage(ctx, j.Base.Partition, after, 1000)
+		if err != nil || len(page) == 0 {
+			return count, err
+		}
+		for _, record := range page {
+			after = record.Asset
+			member, err := j.member(ctx, record.Asset)
+			if err != nil {
+				return 0, err
+			}
+			if !member.Digest.IsZero() {
+				count++
+			}
+			if count == most {
+				break
+			}
+		}
+	}
+	return count, nil
 }
 
 // justBefore is a text before the id and after every smaller id: '~' follows

@@ -71,10 +71,12 @@ func TestShrinkGuard(t *testing.T) {
 		{name: "none of the enforced ones", size: 100, enforced: 10, delta: removedMany(50, 60)},
 		{name: "many that were not enforced", size: 100, enforced: 10, delta: removedMany(50, 90), held: true, says: []string{"40 of the 100 assets"}},
 		{name: "the candidate loosens its guard", size: 100, head: shrinkPolicy(10, 100, 3, day), policy: shrinkPolicy(100, 100, 1000, time.Hour), delta: removedMany(0, 11), held: true, says: []string{"at most 10 %", "up to 3 always"}},
+		{name: "the candidate shortens the period", size: 100, head: shrinkPolicy(10, 100, 3, day), policy: shrinkPolicy(10, 100, 3, time.Second), delta: removedMany(0, 11), held: true, says: []string{"within 24h"}},
 		{name: "the candidate tightens its guard", size: 100, head: shrinkPolicy(100, 100, 3, day), policy: shrinkPolicy(5, 100, 0, day), delta: removedMany(0, 6), held: true, says: []string{"at most 5 %"}},
 		{name: "a policy that allows all but everything", size: 100, head: shrinkPolicy(100, 100, 0, day), policy: shrinkPolicy(100, 100, 0, day), delta: removedMany(0, 99)},
 		{name: "a policy that allows all, and nothing remains", size: 100, head: shrinkPolicy(100, 100, 0, day), policy: shrinkPolicy(100, 100, 0, day), delta: removedMany(0, 100), held: true},
 		{name: "no removal is allowed", size: 100, head: shrinkPolicy(0, 100, 0, day), policy: shrinkPolicy(0, 100, 0, day), delta: removedMany(0, 1), held: true},
+		{name: "no removal of enforced ones is allowed", size: 100, enforced: 50, head: shrinkPolicy(0, 100, 0, day), policy: shrinkPolicy(0, 100, 0, day), delta: removedMany(0, 1), held: true, says: []string{"1 of the 50 enforced assets removed within 24h (2.0 %); at most 0 %"}},
 		{name: "removal of what is not there", size: 100, delta: removedMany(200, 300)},
 		{name: "growth", size: 100, delta: many(t, 100, 900, "")},
 		{name: "all changed, by default", size: 100, delta: many(t, 0, 100, "new")},
@@ -239,17 +241,21 @@ func TestLongHistory(t *testing.T) {
 	}
 }
 
-// Old records of assets that left long ago do not water down the guard.
+// Old records of assets that left long ago do not water down the guard, nor
+// do assets that are not enforced.
 func TestOrphansDoNotCount(t *testing.T) {
 	w := newWorld(t)
-	for i := range 1000 {
+	for i := range 520 {
 		w.enforced[number(i)] = true
 	}
-	w.publish(nil, nil, many(t, 0, 10, "")...)
+	w.publish(nil, nil, many(t, 500, 600, "")...) // 20 are enforced, 80 are not
 	w.now = w.now.Add(time.Minute)
-	if got := w.judge(nil, false, removedMany(0, 4)...); !got.Held {
-		t.Errorf("4 of 10 assets, beside 990 old records: %+v", got)
+	finding(t, w.judge(nil, false, removedMany(500, 505)...), "shrink", "5 of the 20 enforced assets removed")
+	if got := w.judge(nil, false, removedMany(500, 504)...); got.Held {
+		t.Errorf("4 of 20: %+v", got)
 	}
+	w.publish(nil, map[string]string{validate.AcknowledgedLabel: "x"}, removedMany(500, 518)...)
+	finding(t, w.judge(nil, false, removedMany(518, 520)...), "shrink", "all of the 2 enforced assets", "nothing remains")
 }
 
 // What a judgement reads follows the change, not the partition or its history.

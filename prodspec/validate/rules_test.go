@@ -151,6 +151,12 @@ func TestRules(t *testing.T) {
 				Hint:    "bind one in the partition's definition: plugins: {lehr.process.v1.Job: {run: lehr-process}}"},
 		},
 		{
+			name:   "a served type that is no more",
+			policy: bound,
+			head:   []store.Entry{entry(t, "a", job("a")), plain(t, "b", "")},
+			delta:  []store.Entry{removed("a")},
+		},
+		{
 			name:   "a plugin that is taken away",
 			before: &intentpb.Policy{Plugins: []*intentpb.PluginBinding{{Type: "lehr.intent.v1.Owner", Run: []string{"own"}}}},
 			policy: bound,
@@ -279,11 +285,11 @@ func TestLongChainsAndCycles(t *testing.T) {
 	}
 }
 
-// A lattice has 2^20 paths and is walked once.
+// A lattice has 2^60 paths and is walked once.
 func TestDiamonds(t *testing.T) {
 	w := newWorld(t)
 	var delta []store.Entry
-	for layer := range 20 {
+	for layer := range 60 {
 		for side := range 2 {
 			var on []string
 			if layer > 0 {
@@ -296,6 +302,6 @@ func TestDiamonds(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	closing := slices.IndexFunc(delta, func(e store.Entry) bool { return e.Asset == "l0-0" })
-	delta[closing] = entry(t, "l0-0", job("x"), dependsOn("l19-1"))
-	finding(t, w.judge(nil, false, delta...), "cycle", "20 assets")
+	delta[closing] = entry(t, "l0-0", job("x"), dependsOn("l59-1"))
+	finding(t, w.judge(nil, false, delta...), "cycle", "60 assets")
 }

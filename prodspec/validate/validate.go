@@ -40,7 +40,6 @@ type History interface {
 	Incarnations(ctx context.Context, partition intent.PartitionID, before intent.Sequence, limit int) ([]intent.Incarnation, error)
 	Changes(ctx context.Context, from, to intent.IncarnationID, after intent.AssetID, limit int) ([]store.Change, error)
 	EnforcedPage(ctx context.Context, partition intent.PartitionID, after intent.AssetID, limit int) ([]store.Enforced, error)
-	EnforcedCount(ctx context.Context, partition intent.PartitionID) (int, error)
 }
 
 // Origin says where an asset comes from, for people.
@@ -128,7 +127,7 @@ type judging struct {
 	entries  map[intent.AssetID]*store.Entry
 	known    map[intent.AssetID]intent.Member // of the base, as far as read
 	findings []intent.Finding
-	left     int // findings beyond the limit
+	more     int // findings beyond the limit
 	rejected bool
 	// guarded: a guard would hold the candidate.
 	guarded bool
@@ -183,7 +182,7 @@ func (j *judging) add(finding intent.Finding) {
 		j.rejected = true
 	}
 	if len(j.findings) >= maxFindings {
-		j.left++
+		j.more++
 		return
 	}
 	if j.Origin != nil && finding.Asset != "" && finding.File == "" {
@@ -209,10 +208,10 @@ func (j *judging) hold(finding intent.Finding) {
 }
 
 func (j *judging) judgement() Judgement {
-	if j.left > 0 {
+	if j.more > 0 {
 		j.findings = append(j.findings, intent.Finding{
 			Rule: "limit", Severity: intent.Warning,
-			Message: fmt.Sprintf("%d more findings are not shown", j.left),
+			Message: fmt.Sprintf("%d more findings are not shown", j.more),
 			Hint:    "mend those shown first; many may have one cause",
 		})
 	}

@@ -238,11 +238,6 @@ func (w *world) EnforcedPage(_ context.Context, _ intent.PartitionID, after inte
 	return page, nil
 }
 
-func (w *world) EnforcedCount(context.Context, intent.PartitionID) (int, error) {
-	w.reads++
-	return len(w.enforced), nil
-}
-
 // finding returns the one finding of a rule whose message has all the parts.
 func finding(t testing.TB, judgement validate.Judgement, rule string, parts ...string) intent.Finding {
 	t.Helper()
