@@ -129,7 +129,7 @@ func Start(ctx context.Context, options Options) *Child {
 		cancel:  cancel,
 		alone:   make(chan struct{}),
 		done:    make(chan struct{}),
-		down:    fault.New(fault.Unavailable, "plugin %s is starting", options.Name),
+		down:    starting(options),
 	}
 	if err := options.Validate(); err != nil {
 		c.down = err
@@ -140,6 +140,10 @@ func Start(ctx context.Context, options Options) *Child {
 	c.answers = newAnswers(options.Contents, options.CacheBytes)
 	go c.supervise(ctx)
 	return c
+}
+
+func starting(options Options) error {
+	return fault.New(fault.Unavailable, "plugin %s is starting", options.Name)
 }
 
 // Alone is closed when no older process of this plugin can be running, even

@@ -37,6 +37,7 @@ func (c *Child) start(ctx context.Context) (*process, error) {
 		}
 		// The child holds its own copy.
 		defer lock.Close()
+		c.set(nil, starting(c.options))
 	}
 	select {
 	case <-c.alone:

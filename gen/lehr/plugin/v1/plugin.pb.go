@@ -1203,9 +1203,10 @@ func (x *Unknown) GetReason() string {
 
 type FieldChange struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Field path in the payload, for example "clusters[2].weight".
+	// Field path in the payload, for example "clusters[2].weight"; unique.
 	Path string `protobuf:"bytes,1,opt,name=path" json:"path,omitempty"`
-	// Rendered for people, redacted; part of the plan digest.
+	// Rendered for people, redacted, at most 8 kB; part of the plan digest,
+	// which covers them with control characters escaped as in Go.
 	Current string `protobuf:"bytes,2,opt,name=current" json:"current,omitempty"`
 	Target  string `protobuf:"bytes,3,opt,name=target" json:"target,omitempty"`
 	Reason  string `protobuf:"bytes,4,opt,name=reason" json:"reason,omitempty"`
