@@ -1,0 +1,44 @@
+package commands
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	commandpb "lehr.dev/gen/lehr/command/v1"
+	"lehr.dev/plugin/plugintest"
+)
+
+func TestConforms(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts real processes")
+	}
+	folder := t.TempDir()
+	program := filepath.Join(folder, "lehr-command")
+	if out, err := exec.Command("go", "build", "-o", program, "lehr.dev/plugins/command").CombinedOutput(); err != nil {
+		t.Fatalf("building the plugin: %v\n%s", err, out)
+	}
+	state := filepath.Join(folder, "state")
+	first := &commandpb.Command{
+		Diff: script(`[ "$(cat)" = "$(cat "$STATE" 2>/dev/null)" ] && exit 0; echo "$STATE is to change"; exit 2`),
+		// Longer than a permit's interval.
+		Push:  script(`cat >"$STATE.new"; sleep 1.5; mv "$STATE.new" "$STATE"`),
+		Input: "one", Env: map[string]string{"STATE": state},
+	}
+	second := proto.CloneOf(first)
+	second.Input = "two"
+	plugintest.Run(t, plugintest.Target{
+		Run: []string{program}, First: first, Second: second,
+		Production: func(context.Context) (string, error) {
+			content, err := os.ReadFile(state)
+			if os.IsNotExist(err) {
+				return "nothing", nil
+			}
+			return string(content), err
+		},
+	})
+}
