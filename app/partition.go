@@ -161,7 +161,8 @@ func (a *App) release(lease store.Lease) {
 	const most = time.Second
 	ctx, cancel := context.WithTimeout(context.Background(), most)
 	defer cancel()
-	if err := a.store.Release(ctx, lease); err != nil {
+	err := a.store.Release(ctx, lease)
+	if err != nil && !fault.Is(err, fault.Conflict) { // Conflict: it is over already.
 		a.log.Warn("the lease was not released", "partition", lease.Partition, "error", err)
 	}
 }
@@ -264,6 +265,6 @@ func (c *containing) Go(name string, f func()) {
 func (a *App) enforcer(s *state, runtime loop.Runtime) *enforcer.Enforcer {
 	return enforcer.New(enforcer.Options{
 		Partition: s.partition, Store: a.store, Schema: schema.Builtin(), Plugins: a.plugins,
-		Runtime: runtime, Log: a.log.With("partition", s.partition), Limits: a.options.Limits,
+		Runtime: runtime, Log: a.log, Limits: a.options.Limits,
 	})
 }

@@ -17,7 +17,7 @@ func (a *App) runPipeline(ctx context.Context, s *state, runtime loop.Runtime, l
 	}
 	pipeline, err := prodspec.New(prodspec.Options{
 		Partition: partition, Store: a.store, Schema: schema.Builtin(), Runner: a.options.Parts.Runner,
-		Runtime: runtime, Log: a.log.With("partition", s.partition),
+		Runtime: runtime, Log: a.log,
 	})
 	if err != nil {
 		return err

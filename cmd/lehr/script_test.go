@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -82,8 +83,8 @@ func takePort(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv(args[0], listener.Addr().String())
 }
 
-// sed replaces what a pattern matches in a file: sed FILE PATTERN TEXT. It is
-// an error when nothing matches.
+// sed replaces what a pattern matches in a file: sed FILE PATTERN TEXT, with \n
+// for a new line in both. It is an error when nothing matches.
 func sed(ts *testscript.TestScript, _ bool, args []string) {
 	path := ts.MkAbs(args[0])
 	content, err := os.ReadFile(path)
@@ -93,5 +94,6 @@ func sed(ts *testscript.TestScript, _ bool, args []string) {
 	if !pattern.Match(content) {
 		ts.Fatalf("nothing in %s matches %s", args[0], args[1])
 	}
-	ts.Check(os.WriteFile(path, pattern.ReplaceAll(content, []byte(args[2])), 0o644))
+	text := strings.ReplaceAll(args[2], `\n`, "\n")
+	ts.Check(os.WriteFile(path, pattern.ReplaceAll(content, []byte(text)), 0o644))
 }

@@ -1,0 +1,106 @@
+package access_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"lehr.dev/access"
+	"lehr.dev/fault"
+	"lehr.dev/intent"
+)
+
+func TestGuard(t *testing.T) {
+	local := access.Local{Token: access.NewToken()}
+	var actor intent.Actor
+	guarded := local.Guard(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { actor = access.ActorOf(r.Context()) }))
+	tests := map[string]struct {
+		change func(r *http.Request)
+		want   int
+	}{
+		"as it should be":           {func(*http.Request) {}, http.StatusOK},
+		"by name":                   {func(r *http.Request) { r.Host = "localhost:7474" }, http.StatusOK},
+		"by IPv6":                   {func(r *http.Request) { r.Host = "[::1]:7474" }, http.StatusOK},
+		"rebound name":              {func(r *http.Request) { r.Host = "evil.example:7474" }, http.StatusForbidden},
+		"name that begins local":    {func(r *http.Request) { r.Host = "localhost.evil.example" }, http.StatusForbidden},
+		"address of another host":   {func(r *http.Request) { r.Host = "192.168.0.4:7474" }, http.StatusForbidden},
+		"no host":                   {func(r *http.Request) { r.Host = "" }, http.StatusForbidden},
+		"no token":                  {func(r *http.Request) { r.Header.Del("Authorization") }, http.StatusUnauthorized},
+		"empty token":               {func(r *http.Request) { r.Header.Set("Authorization", "Bearer ") }, http.StatusUnauthorized},
+		"other token":               {func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+access.NewToken()) }, http.StatusUnauthorized},
+		"token without its scheme":  {func(r *http.Request) { r.Header.Set("Authorization", local.Token) }, http.StatusUnauthorized},
+		"page of another origin":    {func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }, http.StatusForbidden},
+		"old browser, other origin": {func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") }, http.StatusForbidden},
+		"page of this origin":       {func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "same-origin") }, http.StatusOK},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			actor = intent.Actor{}
+			request := httptest.NewRequest(http.MethodPost, "http://127.0.0.1:7474/lehr.api.v1.BrakeService/SetStop", nil)
+			request.Header.Set("Authorization", "Bearer "+local.Token)
+			request.Header.Set(access.ActorHeader, "ann")
+			request.Header.Set(access.OriginHeader, "cli")
+			test.change(request)
+			answer := httptest.NewRecorder()
+			guarded.ServeHTTP(answer, request)
+			if answer.Code != test.want {
+				t.Errorf("answered %d, want %d: %s", answer.Code, test.want, answer.Body)
+			}
+			if let := actor == (intent.Actor{Name: "ann", Origin: "cli"}); let != (test.want == http.StatusOK) {
+				t.Errorf("the handler saw %+v", actor)
+			}
+		})
+	}
+}
+
+func TestAServerWithoutATokenLetsNobodyIn(t *testing.T) {
+	guarded := access.Local{}.Guard(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("let in") }))
+	request := httptest.NewRequest(http.MethodPost, "http://127.0.0.1/", nil)
+	request.Header.Set("Authorization", "Bearer ")
+	guarded.ServeHTTP(httptest.NewRecorder(), request)
+}
+
+func TestCheckListen(t *testing.T) {
+	for _, address := range []string{"127.0.0.1:0", "localhost:80", "[::1]:9", "127.9.9.9:1"} {
+		if err := access.CheckListen(address); err != nil {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+	for _, address := range []string{"", "127.0.0.1", ":0", "0.0.0.0:0", "[::]:0", "10.0.0.1:1", "example.com:1", "unix:/x"} {
+		if err := access.CheckListen(address); !fault.Is(err, fault.Invalid) {
+			t.Errorf("%q was accepted: %v", address, err)
+		}
+	}
+}
+
+func TestRendezvous(t *testing.T) {
+	store := filepath.Join(t.TempDir(), "lehr.db")
+	if _, err := access.ReadRendezvous(store); !fault.Is(err, fault.NotFound) {
+		t.Fatalf("before: %v", err)
+	}
+	mine := access.Rendezvous{URL: "http://127.0.0.1:1", Token: access.NewToken(), PID: 1}
+	if err := mine.Write(store); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(access.RendezvousPath(store))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Fatalf("the token's file is %v, %v", info.Mode(), err)
+	}
+	if found, err := access.ReadRendezvous(store); err != nil || found != mine {
+		t.Fatalf("found %+v, %v", found, err)
+	}
+	other := access.Rendezvous{URL: "http://127.0.0.1:2", Token: access.NewToken(), PID: 2}
+	if err := other.Write(store); err != nil {
+		t.Fatal(err)
+	}
+	mine.Remove(store)
+	if found, err := access.ReadRendezvous(store); err != nil || found != other {
+		t.Fatalf("a dead server's end took the file of the next: %+v, %v", found, err)
+	}
+	other.Remove(store)
+	if _, err := access.ReadRendezvous(store); !fault.Is(err, fault.NotFound) {
+		t.Fatalf("after: %v", err)
+	}
+}
