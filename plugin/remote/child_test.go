@@ -216,6 +216,32 @@ func TestChildDiesWithLehrAndItsLockTells(t *testing.T) {
 	})
 }
 
+// What a plugin starts carries neither its lock nor secrets of Lehr's.
+func TestProgramsOfAPluginDoNotHoldItsLock(t *testing.T) {
+	t.Setenv("SECRET_OF_LEHR", "hunter2")
+	contents := newIntents()
+	spawning := job(0)
+	spawning.Version = "read-spawn"
+	contents.put("job/0", spawning)
+	locks, dir := t.TempDir(), t.TempDir()
+	options := Options{Name: "folder", Run: self(t, "folder", dir), Contents: contents, LockDir: locks}
+	child := started(t, options)
+	reason := diffed(t, child, "job/0")["job/0"].Reason
+	var spawned int
+	if _, err := fmt.Sscanf(reason, "started %d", &spawned); err != nil {
+		t.Fatal(reason)
+	}
+	t.Cleanup(func() { _ = unix.Kill(spawned, unix.SIGKILL) })
+	if strings.Contains(reason, "SECRET_OF_LEHR") || strings.Contains(reason, "LEHR_PLUGIN") || !strings.Contains(reason, "PATH=") {
+		t.Errorf("environment: %s", reason)
+	}
+	child.Close()
+	if !alive(spawned) {
+		t.Fatal("the program ended with the plugin, so it proves nothing")
+	}
+	closes(t, "alone", started(t, options).Alone())
+}
+
 func TestBackoff(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

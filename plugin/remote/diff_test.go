@@ -197,6 +197,28 @@ func TestLiesAreNotBelieved(t *testing.T) {
 	}
 }
 
+func TestContentIsGivenForOpenCallsOnly(t *testing.T) {
+	t.Parallel()
+	contents := newIntents()
+	jobs(contents, 1)
+	contents.put("read/by", job(2))
+	contents.put("older/one", job(3))
+	contents.reads["a/wants/read/by"] = []intent.AssetID{"read/by"}
+	child := started(t, Options{Run: self(t, "curious"), Contents: contents})
+	found := diffed(t, child, "a/wants/job/0", "a/wants/read/by", "a/wants/older/one")
+	for id, want := range map[intent.AssetID]string{
+		"a/wants/job/0":     "got 0 bytes, refused: no open call names job/0",
+		"a/wants/older/one": "got 0 bytes, refused: no open call names older/one",
+	} {
+		if !strings.HasPrefix(found[id].Reason, want) {
+			t.Errorf("%s: %s", id, found[id].Reason)
+		}
+	}
+	if reason := found["a/wants/read/by"].Reason; !strings.HasSuffix(reason, "refused: ") || strings.HasPrefix(reason, "got 0") {
+		t.Errorf("what an asset of the call reads was refused: %s", reason)
+	}
+}
+
 func TestFloodEndsTheChild(t *testing.T) {
 	t.Parallel()
 	child := started(t, Options{Run: self(t, "flood"), MinBackoff: time.Hour, MaxBackoff: time.Hour})

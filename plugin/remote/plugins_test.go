@@ -8,8 +8,10 @@ import (
 	"math"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"google.golang.org/grpc"
@@ -28,6 +30,7 @@ var testPlugins = map[string]func(arguments []string) int{
 	"liar":           func([]string) int { return rawPlugin(&liar{protocol: plugin.Protocol}) },
 	"flood":          func([]string) int { return rawPlugin(&liar{protocol: plugin.Protocol, floods: true}) },
 	"other-protocol": func([]string) int { return rawPlugin(&liar{protocol: 99}) },
+	"curious":        func([]string) int { return rawPlugin(&liar{protocol: plugin.Protocol, curious: true}) },
 	"exits":          exitingPlugin,
 	"silent":         silentPlugin,
 	"lehr":           lehrItself,
@@ -66,6 +69,15 @@ func (f folder) Read(_ context.Context, assets []serve.Asset[*processpb.Job]) ([
 			select {}
 		case "read-panic":
 			panic("no such shelf")
+		case "read-spawn":
+			// Started carelessly: nothing is closed, and in a group of its own.
+			leak := exec.Command("sleep", "60")
+			leak.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+			if err := leak.Start(); err != nil {
+				panic(err)
+			}
+			states[i].Err = fmt.Errorf("started %d with %q", leak.Process.Pid, os.Environ())
+			continue
 		case "read-error":
 			states[i].Err = errors.New("the shelf is locked")
 			continue
@@ -157,6 +169,7 @@ type liar struct {
 	pluginpb.UnimplementedPluginServiceServer
 	protocol uint32
 	floods   bool
+	curious  bool
 }
 
 func rawPlugin(l *liar) int {
@@ -188,6 +201,10 @@ func (l *liar) Diff(stream pluginpb.PluginService_DiffServer) error {
 		if batch == nil {
 			continue
 		}
+		if l.curious {
+			l.ask(stream, batch)
+			continue
+		}
 		for l.floods {
 			if err := send(stream, batch.Batch+1000, &pluginpb.AssetDiff{Asset: "job/0"}); err != nil {
 				return err
@@ -201,6 +218,26 @@ func (l *liar) Diff(stream pluginpb.PluginService_DiffServer) error {
 			}
 		}
 		_ = send(stream, batch.Batch, agrees("honest"), agrees("honest"))
+	}
+}
+
+// ask asks for each asset in the intent of another, and tells what it got.
+func (l *liar) ask(stream pluginpb.PluginService_DiffServer, batch *pluginpb.DiffBatch) {
+	for _, asset := range batch.Assets {
+		_, wanted, _ := strings.Cut(asset, "wants/")
+		need := &pluginpb.Need{Partition: batch.Partition, Incarnation: batch.Incarnation, Assets: []*pluginpb.NeedAsset{{Asset: wanted}}}
+		if strings.HasPrefix(wanted, "older/") {
+			need.Incarnation = "shop@6"
+		}
+		_ = stream.Send(&pluginpb.DiffResponse{Message: &pluginpb.DiffResponse_Need{Need: need}})
+		request, err := stream.Recv()
+		if err != nil {
+			return
+		}
+		got := request.GetContent().GetAssets()[0]
+		_ = send(stream, batch.Batch, &pluginpb.AssetDiff{Asset: asset, Outcome: &pluginpb.AssetDiff_Unknown{
+			Unknown: &pluginpb.Unknown{Reason: fmt.Sprintf("got %d bytes, refused: %s", len(got.Content), got.Refused)},
+		}})
 	}
 }
 
