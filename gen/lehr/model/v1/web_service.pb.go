@@ -24,9 +24,9 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// WebService is a frontend that runs in some clusters on this machine. An
-// empty manifest is a service without clusters: valid, and what the guards
-// against removing too much are there for.
+// WebService is a frontend that runs in some clusters on this machine. One
+// without clusters is valid; the guards against removing too much ask whether
+// it is meant.
 type WebService struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Service string                 `protobuf:"bytes,1,opt,name=service" json:"service,omitempty"`
