@@ -27,6 +27,9 @@ var again = loop.Backoff{First: 200 * time.Millisecond, Most: 30 * time.Second}
 // announced.
 const lookAround = 10 * time.Second
 
+// leaseLook is how often a lease is checked.
+const leaseLook = 2 * time.Second
+
 // state of one partition in this process.
 type state struct {
 	partition  intent.PartitionID
@@ -188,6 +191,12 @@ func (a *App) underLease(ctx context.Context, s *state, lease store.Lease) error
 				cancel(err)
 			}
 		})
+	}
+	// A quiet partition writes nothing, so a lost lease is looked for.
+	for a.runtime.Wait(ctx, leaseLook, nil) == nil {
+		if err := a.store.Check(ctx, lease); fault.Is(err, fault.Conflict) {
+			cancel(err)
+		}
 	}
 	running.Wait()
 	return context.Cause(ctx)

@@ -1,0 +1,239 @@
+package app_test
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"lehr.dev/app"
+	"lehr.dev/client"
+	"lehr.dev/fault"
+	apipb "lehr.dev/gen/lehr/api/v1"
+	"lehr.dev/intent"
+	"lehr.dev/plugin"
+	"lehr.dev/prodspec/generate"
+	"lehr.dev/schema"
+	"lehr.dev/store"
+	"lehr.dev/store/sqlite"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var by = intent.Actor{Name: "ann", Origin: "test"}
+
+// production is a plugin in this process: resources are in sync once pushed.
+type production struct {
+	mutex  sync.Mutex
+	pushed map[intent.AssetID]intent.IncarnationID
+	// poison makes a diff of that asset panic, that many times.
+	poison map[intent.AssetID]int
+}
+
+func newProduction() *production {
+	return &production{pushed: map[intent.AssetID]intent.IncarnationID{}, poison: map[intent.AssetID]int{}}
+}
+
+func (p *production) Describe() (plugin.Description, error) {
+	return plugin.Description{Name: "memory", Version: "1", Types: []plugin.Served{{Type: "lehr.command.v1.Command", Guarantee: plugin.CompareAndSet, LongestEffect: time.Second}}}, nil
+}
+
+func (p *production) Diff(_ context.Context, incarnation intent.IncarnationID, assets []intent.AssetID) ([]intent.Difference, error) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	var differences []intent.Difference
+	for _, asset := range assets {
+		if p.poison[asset] > 0 {
+			p.poison[asset]--
+			panic("poison in " + asset)
+		}
+		d := intent.Difference{
+			Asset: asset, Incarnation: incarnation, Outcome: intent.InSync, ResourceKey: intent.ResourceKey("memory:" + string(incarnation.Partition) + "/" + string(asset)),
+			Health: intent.Health{State: intent.Healthy}, At: time.Now(), Base: p.pushed[asset].String(),
+		}
+		if p.pushed[asset].IsZero() {
+			d.Outcome = intent.Differs
+			d.Plan = intent.Plan{Action: intent.ActionCreate, Changes: []intent.FieldChange{{Path: "input", Target: "x"}}}
+		}
+		differences = append(differences, d)
+	}
+	return differences, nil
+}
+
+func (p *production) Push(_ context.Context, push plugin.Push) plugin.PushResult {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.pushed[push.Asset] = push.Incarnation
+	return plugin.PushResult{Ending: plugin.Pushed}
+}
+
+func (p *production) has(asset intent.AssetID) bool {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return !p.pushed[asset].IsZero()
+}
+
+const definition = `lehr: v1
+partition: NAME
+owner: ann@example.com
+mode: enforce
+sources:
+  service: {dir: ., files: [list.yaml]}
+generate:
+  web: {starlark: web.star, from: [service]}
+plugins:
+  Command: {run: memory}
+`
+
+const program = `
+def generate(ctx):
+    return [asset(id, lehr.command.v1.Command(diff = ["true"], push = ["true"])) for id in yaml("list.yaml")]
+`
+
+// partition writes a definition that makes the assets.
+func partition(t *testing.T, name string, assets ...string) string {
+	t.Helper()
+	folder := t.TempDir()
+	list := ""
+	for _, asset := range assets {
+		list += "- " + asset + "\n"
+	}
+	for file, text := range map[string]string{"lehr.yaml": strings.Replace(definition, "NAME", name, 1), "web.star": program, "list.yaml": list} {
+		if err := os.WriteFile(filepath.Join(folder, file), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Join(folder, "lehr.yaml")
+}
+
+// begin starts an app in process: no socket, no child.
+func begin(t *testing.T, p *production, register map[intent.PartitionID]string) (*app.App, store.All) {
+	t.Helper()
+	memory, err := sqlite.Memory()
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened, err := sqlite.Open(t.Context(), sqlite.Options{DB: memory})
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := app.DefaultOptions()
+	options.Store, options.Listen, options.Register = "", "", register
+	options.Log = slog.New(slog.DiscardHandler)
+	options.Parts = app.Parts{
+		Store: opened, Plugins: func([]string) plugin.Plugin { return p },
+		Runner: generate.InProcess{Schema: schema.Builtin(), Limits: generate.DefaultLimits()},
+	}
+	running, err := app.New(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := running.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		began := time.Now()
+		if err := running.Stop(context.Background()); err != nil {
+			t.Errorf("stop: %v", err)
+		}
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("stopping took %s", took)
+		}
+		opened.Close()
+		memory.Close()
+	})
+	return running, opened
+}
+
+// eventually waits for a condition.
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for !condition() {
+		if time.Now().After(deadline) {
+			t.Fatalf("it never came about: %s", what)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func TestEnforcesWhatIsRegistered(t *testing.T) {
+	p := newProduction()
+	_, opened := begin(t, p, map[intent.PartitionID]string{"one": partition(t, "one", "a")})
+	eventually(t, "the first partition's asset is pushed", func() bool { return p.has("a") })
+	if err := opened.AddPartition(t.Context(), "two", partition(t, "two", "b"), by); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a partition added while running is enforced", func() bool { return p.has("b") })
+	moved := partition(t, "two", "b", "c")
+	if err := opened.AddPartition(t.Context(), "two", moved, by); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a moved definition is followed", func() bool { return p.has("c") })
+}
+
+// A panic while one partition's assets are looked at is contained, told, and
+// got over; the other partition goes on (S12, L2).
+func TestPanicStaysInItsPartition(t *testing.T) {
+	p := newProduction()
+	p.poison["bad"] = 3
+	running, opened := begin(t, p, map[intent.PartitionID]string{"one": partition(t, "one", "bad"), "two": partition(t, "two", "good")})
+	c := client.InProcess(running.Handler())
+	eventually(t, "the server tells of it", func() bool {
+		answer, err := c.Server.GetServer(t.Context(), &apipb.GetServerRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, health := range answer.Partitions {
+			if health.Partition == "one" && strings.Contains(health.Problem, "poison in bad") {
+				return true
+			}
+		}
+		return false
+	})
+	eventually(t, "the other partition is enforced", func() bool { return p.has("good") })
+	eventually(t, "the actor comes back", func() bool { return p.has("bad") })
+	lease, err := opened.Acquire(t.Context(), "one", "thief")
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a lost lease is taken again", func() bool {
+		return fault.Is(opened.Check(t.Context(), lease), fault.Conflict)
+	})
+}
+
+func TestRemovedPartitionIsLeftAlone(t *testing.T) {
+	p := newProduction()
+	running, opened := begin(t, p, map[intent.PartitionID]string{"one": partition(t, "one", "a")})
+	eventually(t, "it is enforced", func() bool { return p.has("a") })
+	if err := opened.RemovePartition(t.Context(), "one", by); err != nil {
+		t.Fatal(err)
+	}
+	c := client.InProcess(running.Handler())
+	eventually(t, "nobody acts for it", func() bool {
+		answer, err := c.Server.GetServer(t.Context(), &apipb.GetServerRequest{})
+		return err == nil && len(answer.Partitions) == 0
+	})
+	if !p.has("a") {
+		t.Error("removing the registration touched production")
+	}
+}
+
+func TestRefusesWhatCannotBeServed(t *testing.T) {
+	for name, change := range map[string]func(*app.Options){
+		"no store":           func(o *app.Options) { o.Store = "" },
+		"an outside address": func(o *app.Options) { o.Listen = "0.0.0.0:0" },
+	} {
+		options := app.DefaultOptions()
+		change(&options)
+		if _, err := app.New(options); !fault.Is(err, fault.Invalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
