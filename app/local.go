@@ -53,8 +53,8 @@ type Plan struct {
 	Close  func()
 }
 
-// planSettles is how long plugins are given to answer for every asset.
-const planSettles = 15 * time.Second
+// planPatience is how long plugins may answer for no further asset.
+const planPatience = 5 * time.Second
 
 // NewPlan builds a definition, compares it with production under a stop (S21:
 // nothing is pushed), and returns when every asset was looked at. Close ends
@@ -118,24 +118,27 @@ func (p *Plan) look(ctx context.Context, planned *App, definition string, holds 
 		return err
 	}
 	p.Client = client.InProcess(planned.Handler())
-	deadline := planned.runtime.Now().Add(planSettles)
+	last, progressed := 0, planned.runtime.Now()
 	for {
 		open, err := p.open(ctx, planned)
 		if err != nil || open == 0 {
 			return err
 		}
-		if planned.runtime.Now().After(deadline) {
-			if p.seen(ctx, planned) {
-				return nil // The reports say what could not be told.
-			}
-			return fault.New(fault.Unavailable, "comparing %s with production: %d assets were not looked at within %s", partition, open, planSettles).
-				WithHint("are its plugins well? lehr build works without them")
+		if now := planned.runtime.Now(); open != last {
+			last, progressed = open, now
+		} else if now.Sub(progressed) > planPatience {
+			break
 		}
 		const look = 50 * time.Millisecond
 		if err := planned.runtime.Wait(ctx, look, nil); err != nil {
 			return err
 		}
 	}
+	if p.seen(ctx, planned) {
+		return nil // The reports say what could not be told.
+	}
+	return fault.New(fault.Unavailable, "comparing %s with production: %d assets were not looked at, and none was within %s", partition, last, planPatience).
+		WithHint("are its plugins well? lehr build works without them")
 }
 
 // open counts the assets whose difference from production is not known yet.

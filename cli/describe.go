@@ -274,7 +274,7 @@ func (s *session) printReport(r *apipb.Report, indent string) {
 	if r.PushNote != "" {
 		push = strings.TrimSpace(push + " " + r.PushNote)
 	}
-	fields(&b, "state", r.State, "target", r.Target, "pinned", r.Pinned, "seen", s.ago(r.At), "health", health,
+	fields(&b, "state", r.State, "target", r.Target, "pinned", r.Pinned, "reported", s.ago(r.At), "health", health,
 		"resource", r.ResourceKey, "push", push, "plan", brief(r.PlanDigest), "looked at again", s.left(r.Next))
 	for line := range strings.Lines(b.String()) {
 		fmt.Fprint(s.Out, indent, line)

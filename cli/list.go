@@ -134,7 +134,7 @@ func listCandidates(ctx context.Context, s *session, c *client.Client, q query) 
 }
 
 func listReports(ctx context.Context, s *session, c *client.Client, q query) (listing, error) {
-	found := listing{header: []string{"ASSET", "STATE", "TARGET", "ACTION", "SEEN", "WAITS FOR"}}
+	found := listing{header: []string{"ASSET", "STATE", "TARGET", "ACTION", "AGE", "WAITS FOR"}}
 	if s.wide() {
 		found.header = append(found.header, "HEALTH", "PLAN", "RESOURCE", "PUSH", "NEXT")
 	}

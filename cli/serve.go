@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lehr.dev/client"
+	"lehr.dev/fault"
 	apipb "lehr.dev/gen/lehr/api/v1"
 	"lehr.dev/intent"
 )
@@ -36,6 +37,9 @@ is. See what it does with: lehr get partitions, lehr get reports, lehr why.`,
 				partition, err := partitionOf(definition)
 				if err != nil {
 					return err
+				}
+				if other, twice := options.Register[intent.PartitionID(partition)]; twice && other != definition {
+					return fault.New(fault.Invalid, "%s and %s both define partition %s", other, definition, partition).WithHint("rename one of them")
 				}
 				options.Register[intent.PartitionID(partition)] = definition
 			}

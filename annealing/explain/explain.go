@@ -210,7 +210,7 @@ func (f Facts) settled(report intent.Report) []Reason {
 	reason := Reason{Asset: report.Asset}
 	switch report.State {
 	case intent.StateInSync:
-		reason.Kind, reason.Text = KindInSync, "production is as "+report.Target.String()+" says, seen "+f.ago(report.At)
+		reason.Kind, reason.Text = KindInSync, "production is as "+report.Target.String()+" says (so reported "+f.ago(report.At)+")"
 	case intent.StatePushing:
 		reason.Kind, reason.Text = KindPushing, "a push is under way ("+note(report)+")"
 	case intent.StateOff:

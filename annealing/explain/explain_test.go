@@ -71,7 +71,7 @@ func TestRootCause(t *testing.T) {
 		summary string   // contained
 		hint    string   // contained in the root's hint
 	}{
-		"in sync": {facts("web", synced), []string{"in-sync"}, "in-sync/web", "production is as shop@7 says, seen 1m ago", ""},
+		"in sync": {facts("web", synced), []string{"in-sync"}, "in-sync/web", "production is as shop@7 says (so reported 1m ago)", ""},
 		"hold at the end of a chain": {
 			facts("web", waiting("web", order("db")), waiting("db", order("disk")), waiting("disk", hold)),
 			[]string{"order"}, "hold/disk", "web waits for disk: held by ann: migration", "lehr unhold disk",

@@ -1,0 +1,142 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"lehr.dev/cli"
+	"lehr.dev/client"
+	"lehr.dev/fault"
+	"lehr.dev/intent"
+)
+
+// run runs a command with parts of the test's own, away from any store.
+func run(t *testing.T, local cli.Local, args ...string) (code int, out, errs string) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	var stdout, stderr bytes.Buffer
+	code = cli.Run(t.Context(), local, cli.Terminal{Out: &stdout, Err: &stderr, Getenv: func(string) string { return "" }}, args)
+	return code, stdout.String(), stderr.String()
+}
+
+// runIn runs a command on a definition.
+func runIn(t *testing.T, local cli.Local, args ...string) (code int, out, errs string) {
+	t.Helper()
+	folder := t.TempDir()
+	if code, _, errs := run(t, local, "init", folder); code != 0 {
+		t.Fatal(errs)
+	}
+	return run(t, local, append(args, folder+"/lehr.yaml")...)
+}
+
+func building(built cli.Built, err error) cli.Local {
+	return cli.Local{Build: func(context.Context, string) (cli.Built, error) { return built, err }}
+}
+
+func TestExitCodes(t *testing.T) {
+	broken := cli.Built{Findings: []intent.Finding{{Severity: intent.Error, Message: "no"}}}
+	warned := cli.Built{Findings: []intent.Finding{{Severity: intent.Warning, Message: "hm"}}}
+	tests := map[string]struct {
+		local cli.Local
+		want  int
+	}{
+		"done":          {building(cli.Built{}, nil), 0},
+		"warnings":      {building(warned, nil), 0},
+		"findings":      {building(broken, nil), 1},
+		"a fault":       {building(cli.Built{}, fault.New(fault.Unavailable, "x")), 1},
+		"another error": {building(cli.Built{}, errors.New("x")), 1},
+		"out of time":   {building(cli.Built{}, context.DeadlineExceeded), 3},
+		"interrupted":   {building(cli.Built{}, context.Canceled), 1},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if code, out, errs := runIn(t, test.local, "build"); code != test.want {
+				t.Errorf("exit code %d, want %d\n%s%s", code, test.want, out, errs)
+			}
+		})
+	}
+	if code, _, errs := run(t, cli.Local{}, "frobnicate"); code != 1 || !strings.Contains(errs, "frobnicate") {
+		t.Errorf("an unknown command: %d %s", code, errs)
+	}
+}
+
+func TestErrorsTellWhatToDo(t *testing.T) {
+	_, _, errs := runIn(t, building(cli.Built{}, fault.New(fault.Conflict, "it is taken").WithHint("take another")), "build")
+	if errs != "lehr: it is taken\n      take another\n" {
+		t.Errorf("printed %q", errs)
+	}
+}
+
+// What a manifest or a plugin wrote must not steer the terminal.
+func TestTextIsHarmlessToTerminals(t *testing.T) {
+	hostile := "a\x1b[2Jb\rc\u009bd\u202ee\u200bf\ng"
+	built := cli.Built{
+		Assets:   []cli.BuiltAsset{{ID: "web", Type: "x.Y", Generator: hostile}},
+		Findings: []intent.Finding{{Severity: intent.Warning, Message: hostile, Hint: hostile, File: hostile, Field: hostile, Line: 3}},
+	}
+	for _, format := range []string{"table", "wide", "json"} {
+		_, out, errs := runIn(t, building(built, nil), "build", "-o", format)
+		for _, bad := range []string{"\x1b", "\r", "\u009b", "\u202e", "\u200b", "f\ng"} {
+			if strings.Contains(out+errs, bad) {
+				t.Errorf("-o %s let %q through: %q", format, bad, out)
+			}
+		}
+		if format == "json" {
+			var parsed struct{ Findings []intent.Finding }
+			if err := json.Unmarshal([]byte(out), &parsed); err != nil || parsed.Findings[0].Message != hostile {
+				t.Errorf("the value was changed: %v %q", err, out)
+			}
+		} else if !strings.Contains(out, `a\u001b[2Jb`) {
+			t.Errorf("-o %s does not show what was there: %q", format, out)
+		}
+	}
+}
+
+func TestStopWithoutServerSaysSo(t *testing.T) {
+	opened := ""
+	local := cli.Local{Open: func(_ context.Context, store string, actor intent.Actor) (*client.Client, func() error, error) {
+		opened = store
+		if actor.Name == "" || actor.Origin != "cli" {
+			t.Errorf("the stop would be of %+v", actor)
+		}
+		return nil, nil, fault.New(fault.NotFound, "there is no store")
+	}}
+	if code, _, errs := run(t, local, "stop", "--reason", "x"); code != 1 || !strings.Contains(errs, "there is no store") {
+		t.Errorf("%d %s", code, errs)
+	}
+	if opened != ".lehr/lehr.db" {
+		t.Errorf("opened %q", opened)
+	}
+	if code, _, errs := run(t, local, "stop"); code != 1 || !strings.Contains(errs, "reason") {
+		t.Errorf("without a reason: %d %s", code, errs)
+	}
+}
+
+func TestServeRegistersEachPartitionOnce(t *testing.T) {
+	folder := t.TempDir()
+	if code, _, errs := run(t, cli.Local{}, "init", folder); code != 0 {
+		t.Fatal(errs)
+	}
+	var registered map[intent.PartitionID]string
+	local := cli.Local{Serve: func(_ context.Context, o cli.ServeOptions, _ func(cli.Serving)) error {
+		registered = o.Register
+		return nil
+	}}
+	if code, _, errs := run(t, local, "serve", "-p", folder); code != 0 {
+		t.Fatal(errs)
+	}
+	if registered["hello"] != folder+"/lehr.yaml" {
+		t.Errorf("registered %v", registered)
+	}
+	other := t.TempDir()
+	if code, _, errs := run(t, cli.Local{}, "init", other); code != 0 {
+		t.Fatal(errs)
+	}
+	if code, _, errs := run(t, local, "serve", "-p", folder, "-p", other); code != 1 || !strings.Contains(errs, "hello") {
+		t.Errorf("one name for two definitions: %d %s", code, errs)
+	}
+}
