@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -146,11 +147,11 @@ func TestOneHungBatchDoesNotEndAPluginThatAnswers(t *testing.T) {
 	hanging.Version = "read-hang"
 	contents.put(ids[0], hanging)
 	dir := t.TempDir()
-	child := started(t, Options{Run: self(t, "folder", dir), Contents: contents, DiffTimeout: 100 * time.Millisecond, HangGrace: 300 * time.Millisecond})
+	child := started(t, Options{Run: self(t, "folder", dir), Contents: contents, DiffTimeout: time.Second, HangGrace: time.Second})
 	if _, err := child.Diff(t.Context(), head, ids[:1]); err == nil {
 		t.Fatal("a hung diff succeeded")
 	}
-	for until := time.Now().Add(600 * time.Millisecond); time.Now().Before(until); {
+	for until := time.Now().Add(1500 * time.Millisecond); time.Now().Before(until); {
 		diffed(t, child, ids[1])
 	}
 	if processes, _ := notes(t, dir, "started"); len(processes) != 1 {
@@ -214,6 +215,26 @@ func TestChildDiesWithLehrAndItsLockTells(t *testing.T) {
 		_, err := waiting.Describe()
 		return err == nil
 	})
+}
+
+func TestRunByHandItSaysWhatItIs(t *testing.T) {
+	t.Parallel()
+	command := self(t, "folder", t.TempDir())
+	out, err := exec.Command(command[0], command[1:]...).CombinedOutput()
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	if !ok || exit.ExitCode() != 2 || !strings.Contains(string(out), "is a Lehr plugin") || !strings.Contains(string(out), "lehr.process.v1.Job") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// A path too long for a socket is no reason not to serve.
+func TestLongFolders(t *testing.T) {
+	long := filepath.Join(t.TempDir(), strings.Repeat("long", 30))
+	if err := os.MkdirAll(long, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TMPDIR", long)
+	folderChild(t, Options{LockDir: long})
 }
 
 // What a plugin starts carries neither its lock nor secrets of Lehr's.

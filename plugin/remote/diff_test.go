@@ -178,7 +178,7 @@ func TestLargeResultsComeInSeveralMessages(t *testing.T) {
 
 func TestLiesAreNotBelieved(t *testing.T) {
 	t.Parallel()
-	child := started(t, Options{Run: self(t, "liar"), DiffTimeout: time.Second})
+	child := started(t, Options{Run: self(t, "liar"), DiffTimeout: 2 * time.Second})
 	ids := []intent.AssetID{"honest", "left-out"}
 	for id := range lies {
 		if id != "not/asked" {

@@ -31,6 +31,9 @@ const (
 type process struct {
 	pid    int
 	socket string
+	// temporary: the socket's folder goes with the process. One beside a
+	// lock belongs to whoever has the lock next.
+	temporary bool
 	// stdin stays open as long as Lehr lives; its end tells the child.
 	stdin *os.File
 	log   *stderrLog
@@ -46,11 +49,11 @@ type process struct {
 
 // spawn starts the program. lock may be nil.
 func spawn(options Options, path string, lock *os.File) (*process, error) {
-	dir, err := socketDir()
+	dir, err := socketDir(options)
 	if err != nil {
 		return nil, err
 	}
-	p := &process{socket: filepath.Join(dir, "s"), gone: make(chan struct{})}
+	p := &process{socket: filepath.Join(dir, "s"), temporary: filepath.Dir(dir) != filepath.Clean(options.LockDir), gone: make(chan struct{})}
 	cmd, childEnds, err := p.command(options, path, lock)
 	if err != nil {
 		os.RemoveAll(dir)
@@ -104,7 +107,9 @@ func (p *process) live(cmd *exec.Cmd, childEnds []*os.File, started chan<- error
 	}
 	p.stdin.Close()
 	p.log.close()
-	os.RemoveAll(filepath.Dir(p.socket))
+	if p.temporary {
+		os.RemoveAll(filepath.Dir(p.socket))
+	}
 	close(p.gone)
 }
 
@@ -153,17 +158,25 @@ func environment(socket string, locked bool) []string {
 	return kept
 }
 
-// socketDir makes a fresh folder that only this user enters.
-func socketDir() (string, error) {
-	for _, parent := range []string{os.TempDir(), "/tmp"} {
-		dir, err := os.MkdirTemp(parent, "lehr-plugin-")
-		if err != nil {
-			continue
-		}
-		if len(filepath.Join(dir, "s")) <= maxSocketPath {
+// socketDir makes a fresh folder that only this user enters. A child with a
+// lock has one beside it, which the next child takes over; so a kill -9 of
+// Lehr leaves no litter.
+func socketDir(options Options) (string, error) {
+	fits := func(dir string) bool { return len(filepath.Join(dir, "s")) <= maxSocketPath }
+	if options.LockDir != "" {
+		dir := filepath.Join(options.LockDir, options.Name+".run")
+		if fits(dir) && os.RemoveAll(dir) == nil && os.Mkdir(dir, 0o700) == nil {
 			return dir, nil
 		}
-		os.Remove(dir)
+	}
+	for _, parent := range []string{os.TempDir(), "/tmp"} {
+		dir, err := os.MkdirTemp(parent, "lehr-plugin-")
+		if err == nil && fits(dir) {
+			return dir, nil
+		}
+		if err == nil {
+			os.Remove(dir)
+		}
 	}
 	return "", fault.New(fault.Unavailable, "no folder for a plugin's socket: neither %s nor /tmp can be written with a path of at most %d bytes", os.TempDir(), maxSocketPath).
 		WithHint("set TMPDIR to a short path")
