@@ -54,7 +54,7 @@ func Build(ctx context.Context, program Program, now time.Time) (Built, error) {
 	if err != nil {
 		return Built{}, err
 	}
-	r, err := b.build(ctx, now)
+	r, err := b.build(ctx, now, source.Changes{All: true})
 	built := Built{Partition: r.definition.Partition, Sources: r.revisions, Findings: r.findings}
 	if err != nil || len(r.findings) > 0 {
 		return built, err

@@ -12,6 +12,7 @@ import (
 	"lehr.dev/prodspec/definition"
 	"lehr.dev/prodspec/generate"
 	"lehr.dev/prodspec/generate/starlark"
+	"lehr.dev/prodspec/source"
 	"lehr.dev/prodspec/validate"
 )
 
@@ -54,8 +55,8 @@ func newBuilder(program Program, cache generate.Cache) (*builder, error) {
 
 // build reads and generates. With findings in the reading, the members are
 // still those of the last build without.
-func (b *builder) build(ctx context.Context, now time.Time) (reading, error) {
-	r, err := b.sources.read(ctx, now)
+func (b *builder) build(ctx context.Context, now time.Time, changes source.Changes) (reading, error) {
+	r, err := b.sources.read(ctx, now, changes)
 	if err != nil || len(r.findings) > 0 {
 		return r, err
 	}

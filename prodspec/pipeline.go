@@ -104,7 +104,7 @@ func (p *Pipeline) Run(ctx context.Context, lease store.Lease) error {
 	})
 	defer func() { cancel(); _ = p.options.Runtime.Wait(context.Background(), -1, ended) }()
 	for {
-		if err := p.round(ctx); err != nil {
+		if err := p.round(ctx, watcher.Changes()); err != nil {
 			return err
 		}
 		if watcher.Follow(p.builder.sources.watched) {
@@ -135,9 +135,9 @@ func (p *Pipeline) acknowledgements(ctx context.Context, watcher *source.Watcher
 
 // round builds once and does what the outcome asks for. It returns only what
 // ends the pipeline; anything else is told by the status and tried again.
-func (p *Pipeline) round(ctx context.Context) error {
+func (p *Pipeline) round(ctx context.Context, changes source.Changes) error {
 	started := p.options.Runtime.Now()
-	status, err := p.attempt(ctx, started)
+	status, err := p.attempt(ctx, started, changes)
 	if err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -145,7 +145,7 @@ func (p *Pipeline) round(ctx context.Context) error {
 		if lost := p.options.Store.Check(ctx, p.lease); fault.Is(lost, fault.Conflict) {
 			return lost
 		}
-		p.cold = true
+		p.cold, p.builder.sources.lost = true, true
 		status = Status{State: Unavailable, Findings: []intent.Finding{{
 			Rule: "pipeline", Severity: intent.Error, Message: message(err), Hint: hint(err),
 		}}}
@@ -174,13 +174,13 @@ func (p *Pipeline) tell(status Status) {
 
 // attempt is the story of a build: read and generate, compare with head,
 // judge, publish.
-func (p *Pipeline) attempt(ctx context.Context, now time.Time) (Status, error) {
+func (p *Pipeline) attempt(ctx context.Context, now time.Time, changes source.Changes) (Status, error) {
 	partition, err := p.options.Store.Partition(ctx, p.lease.Partition)
 	if err != nil {
 		return Status{}, err
 	}
 	head := partition.Head
-	r, err := p.builder.build(ctx, now)
+	r, err := p.builder.build(ctx, now, changes)
 	if err != nil {
 		return Status{}, err
 	}

@@ -39,12 +39,15 @@ type sources struct {
 	last    definition.Definition
 	broken  []intent.Finding
 	watched []string
+	// lost: a reading ended early, and changes were not looked at.
+	lost bool
 }
 
 type folder struct {
 	directory *source.Directory
 	made      string
 	snapshot  *source.Snapshot
+	inputs    []generate.Input
 }
 
 func newSources(program Program) (*sources, error) {
@@ -58,10 +61,17 @@ func newSources(program Program) (*sources, error) {
 }
 
 // read takes snapshots of all sources. An error is the context's.
-func (s *sources) read(ctx context.Context, now time.Time) (reading, error) {
+func (s *sources) read(ctx context.Context, now time.Time, changes source.Changes) (reading, error) {
+	changes.All = changes.All || s.lost
+	r, err := s.readAll(ctx, now, changes)
+	s.lost = err != nil || len(r.findings) > 0
+	return r, err
+}
+
+func (s *sources) readAll(ctx context.Context, now time.Time, changes source.Changes) (reading, error) {
 	var r reading
 	s.watched = []string{s.home}
-	if err := s.define(ctx, now, &r); err != nil || len(r.findings) > 0 {
+	if err := s.define(ctx, now, changes, &r); err != nil || len(r.findings) > 0 {
 		return r, err
 	}
 	d := &r.definition
@@ -80,7 +90,7 @@ func (s *sources) read(ctx context.Context, now time.Time) (reading, error) {
 	}
 	for _, from := range list {
 		used[from.Name] = true
-		inputs, err := s.readOne(ctx, now, from, &r)
+		inputs, err := s.readOne(ctx, now, changes, from, &r)
 		if err != nil {
 			return r, err
 		}
@@ -100,8 +110,8 @@ func (s *sources) read(ctx context.Context, now time.Time) (reading, error) {
 }
 
 // define reads and parses the definition.
-func (s *sources) define(ctx context.Context, now time.Time, r *reading) error {
-	snapshot, err := s.own.Read(ctx, now)
+func (s *sources) define(ctx context.Context, now time.Time, changes source.Changes, r *reading) error {
+	snapshot, err := s.own.Read(ctx, now, changes)
 	if err != nil {
 		return s.cannotRead(ctx, err, definition.Source{Name: definition.DefinitionSource, Line: 1}, r)
 	}
@@ -125,7 +135,7 @@ func (s *sources) define(ctx context.Context, now time.Time, r *reading) error {
 	return nil
 }
 
-func (s *sources) readOne(ctx context.Context, now time.Time, from definition.Source, r *reading) ([]generate.Input, error) {
+func (s *sources) readOne(ctx context.Context, now time.Time, changes source.Changes, from definition.Source, r *reading) ([]generate.Input, error) {
 	at, made := s.place(from), fmt.Sprintf("%q%q", from.Directory, from.Files)
 	f := s.folders[from.Name]
 	if f.made != made {
@@ -137,7 +147,7 @@ func (s *sources) readOne(ctx context.Context, now time.Time, from definition.So
 		s.folders[from.Name] = f
 	}
 	s.watched = append(s.watched, at)
-	snapshot, err := f.directory.Read(ctx, now)
+	snapshot, err := f.directory.Read(ctx, now, changes)
 	if err != nil {
 		return nil, s.cannotRead(ctx, err, from, r)
 	}
@@ -147,13 +157,20 @@ func (s *sources) readOne(ctx context.Context, now time.Time, from definition.So
 		}
 	}
 	r.revisions = append(r.revisions, revision(from.Name, snapshot))
-	f.snapshot = snapshot
+	if f.snapshot == snapshot {
+		return f.inputs, nil
+	}
+	f.snapshot, f.inputs = snapshot, s.inputs(from, snapshot)
 	s.folders[from.Name] = f
+	return f.inputs, nil
+}
+
+func (s *sources) inputs(from definition.Source, snapshot *source.Snapshot) []generate.Input {
 	inputs := make([]generate.Input, len(snapshot.Files))
 	for i, file := range snapshot.Files {
 		inputs[i] = generate.Input{Name: path.Join(filepath.ToSlash(from.Directory), file.Path), Digest: file.Digest}
 	}
-	return inputs, nil
+	return inputs
 }
 
 func (s *sources) place(from definition.Source) string {

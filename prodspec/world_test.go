@@ -146,7 +146,7 @@ func (w *world) stop() {
 // wait until the pipeline's status is as described, and returns it.
 func (w *world) wait(what string, is func(prodspec.Status) bool) prodspec.Status {
 	w.t.Helper()
-	deadline := time.Now().Add(120 * time.Second)
+	deadline := time.Now().Add(waitAtMost)
 	for {
 		if status := w.pipeline.Status(); status != nil && is(*status) {
 			return *status
@@ -209,3 +209,6 @@ func (w *world) assets() []intent.AssetID {
 	slices.Sort(ids)
 	return ids
 }
+
+// waitAtMost is far beyond what anything here takes.
+const waitAtMost = 30 * time.Second

@@ -7,7 +7,6 @@
 package source
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -65,6 +64,16 @@ type Directory struct {
 	// known remembers digests of files that did not change since they were
 	// read, by everything that stat tells about them.
 	known map[string]known
+	// last is the snapshot that changes are applied to; nil after an error.
+	last *Snapshot
+}
+
+// Changes say where something may have changed since the snapshot before.
+type Changes struct {
+	// All: anywhere.
+	All bool
+	// Paths, absolute, of files or folders.
+	Paths map[string]bool
 }
 
 type known struct {
@@ -105,30 +114,54 @@ func Open(directory string, patterns []string, limits Limits) (*Directory, error
 // Path is the folder.
 func (d *Directory) Path() string { return d.path }
 
-// Read takes a snapshot; now is the wall clock's. Unavailable: the folder or a
-// file cannot be read, or a pattern matches nothing; nothing may be concluded
-// from that. Invalid: a limit is exceeded, or something is not a regular file.
-func (d *Directory) Read(ctx context.Context, now time.Time) (*Snapshot, error) {
+// Read takes a snapshot; now is the wall clock's. Where it is known what may
+// have changed, only that is looked at. Unavailable: the folder or a file
+// cannot be read, or a pattern matches nothing; nothing may be concluded from
+// that. Invalid: a limit is exceeded, or something is not a regular file.
+func (d *Directory) Read(ctx context.Context, now time.Time, changes Changes) (*Snapshot, error) {
+	last := d.last
+	d.last = nil
 	root, err := os.OpenRoot(d.path)
 	if err != nil {
 		return nil, fault.New(fault.Unavailable, "the source folder %s cannot be read: %w", d.path, reason(err)).
 			WithHint("mount or create the folder, or remove the source; nothing changes until it is there")
 	}
 	defer root.Close()
-	w := walk{directory: d, root: root, ctx: ctx, now: now, known: make(map[string]known, len(d.known)), matched: make([]bool, len(d.patterns))}
-	if err := w.folder("."); err != nil {
+	w := &walk{directory: d, root: root, ctx: ctx, now: now, known: map[string]known{}}
+	var snapshot *Snapshot
+	if last != nil && !changes.All {
+		snapshot, err = w.apply(last, changes.Paths)
+	}
+	if err == nil && snapshot == nil {
+		snapshot, err = w.all()
+	}
+	if err != nil {
 		return nil, err
 	}
-	for i, matched := range w.matched {
-		if !matched {
-			return nil, fault.New(fault.Unavailable, "no file in %s matches %q", d.path, d.patterns[i].text).
+	if err := d.complete(snapshot); err != nil {
+		return nil, err
+	}
+	d.last = snapshot
+	return snapshot, nil
+}
+
+// complete holds a snapshot to the limits, and each pattern to a match.
+func (d *Directory) complete(snapshot *Snapshot) error {
+	for _, p := range d.patterns {
+		if !slices.ContainsFunc(snapshot.Files, func(f File) bool { return p.matches(f.Path) }) {
+			return fault.New(fault.Unavailable, "no file in %s matches %q", d.path, p.text).
 				WithHint("an empty source is never taken for intent: restore the files, or remove the pattern; nothing changes until then")
 		}
 	}
-	d.known = w.known
-	slices.SortFunc(w.snapshot.Files, func(a, b File) int { return cmp.Compare(a.Path, b.Path) })
-	w.snapshot.Revision = Revision(w.snapshot.Files)
-	return &w.snapshot, nil
+	total := int64(0)
+	for i := range snapshot.Files {
+		total += snapshot.Files[i].Size
+	}
+	if len(snapshot.Files) > d.limits.Files || total > d.limits.TotalBytes {
+		return fault.New(fault.Invalid, "the source folder %s has %d matching files of %d bytes, at most %d of %d are read", d.path, len(snapshot.Files), total, d.limits.Files, d.limits.TotalBytes).
+			WithHint("narrow the patterns, or split the partition")
+	}
+	return nil
 }
 
 // Revision is the digest over sorted files.

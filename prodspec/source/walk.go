@@ -2,14 +2,16 @@ package source
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"lehr.dev/fault"
-	"lehr.dev/intent"
 )
 
 // walk takes one snapshot.
@@ -19,10 +21,71 @@ type walk struct {
 	ctx       context.Context
 	now       time.Time
 	known     map[string]known
-	matched   []bool
 	entries   int
-	bytes     int64
 	snapshot  Snapshot
+}
+
+// all looks at everything.
+func (w *walk) all() (*Snapshot, error) {
+	if err := w.folder("."); err != nil {
+		return nil, err
+	}
+	w.directory.known = w.known
+	slices.SortFunc(w.snapshot.Files, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
+	w.snapshot.Revision = Revision(w.snapshot.Files)
+	return &w.snapshot, nil
+}
+
+// apply looks only at what may have changed. It returns no snapshot when a
+// folder or a link came or went: then all is to be looked at.
+func (w *walk) apply(last *Snapshot, paths map[string]bool) (*Snapshot, error) {
+	var changed []File
+	gone := map[string]bool{}
+	for full := range paths {
+		name, err := filepath.Rel(w.directory.path, full)
+		if err != nil || name == ".." || strings.HasPrefix(name, "../") {
+			continue
+		}
+		if name = filepath.ToSlash(name); name == "." || slices.Contains(last.Folders, name) {
+			return nil, nil
+		}
+		info, err := w.root.Lstat(name)
+		if err == nil && !info.Mode().IsRegular() {
+			return nil, nil
+		}
+		if !w.matches(name) {
+			continue
+		}
+		gone[name] = true
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		content, mark, err := w.directory.load(w.root, name)
+		if err != nil {
+			return nil, err
+		}
+		delete(w.directory.known, name)
+		changed = append(changed, File{Path: name, Digest: digest(content), Size: mark.size})
+	}
+	if len(gone) == 0 {
+		return last, nil
+	}
+	next := &Snapshot{Folders: last.Folders, Files: make([]File, 0, len(last.Files)+len(changed))}
+	for i := range last.Files {
+		if !gone[last.Files[i].Path] {
+			next.Files = append(next.Files, last.Files[i])
+		}
+	}
+	for _, file := range changed {
+		at, _ := slices.BinarySearchFunc(next.Files, file, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
+		next.Files = slices.Insert(next.Files, at, file)
+	}
+	next.Revision = Revision(next.Files)
+	return next, nil
+}
+
+func (w *walk) matches(name string) bool {
+	return slices.ContainsFunc(w.directory.patterns, func(p pattern) bool { return p.matches(name) })
 }
 
 // folder lists one folder and enters those in which a file may match.
@@ -60,13 +123,7 @@ func (w *walk) entry(name string, entry fs.DirEntry) error {
 		}
 		return nil
 	}
-	hit := false
-	for i, p := range w.directory.patterns {
-		if p.matches(name) {
-			w.matched[i], hit = true, true
-		}
-	}
-	if !hit {
+	if !w.matches(name) {
 		return nil
 	}
 	return w.file(name, entry)
@@ -74,8 +131,11 @@ func (w *walk) entry(name string, entry fs.DirEntry) error {
 
 func (w *walk) file(name string, entry fs.DirEntry) error {
 	d, full := w.directory, path.Join(w.directory.path, name)
-	// Stat follows a link as far as it stays inside the folder.
-	info, err := w.root.Stat(name)
+	info, err := entry.Info()
+	if err == nil && entry.Type()&fs.ModeSymlink != 0 {
+		// Stat follows a link as far as it stays inside the folder.
+		info, err = w.root.Stat(name)
+	}
 	if err != nil {
 		return unreadable(full, err)
 	}
@@ -99,15 +159,9 @@ func (w *walk) file(name string, entry fs.DirEntry) error {
 	if w.settled(seen.mark) {
 		w.known[name] = seen
 	}
-	return w.add(name, seen.digest, seen.mark.size)
-}
-
-func (w *walk) add(name string, digest intent.Digest, size int64) error {
-	limits := w.directory.limits
-	w.bytes += size
-	w.snapshot.Files = append(w.snapshot.Files, File{Path: name, Digest: digest, Size: size})
-	if len(w.snapshot.Files) > limits.Files || w.bytes > limits.TotalBytes {
-		return fault.New(fault.Invalid, "the source folder %s has more than %d matching files or %d bytes", w.directory.path, limits.Files, limits.TotalBytes).
+	w.snapshot.Files = append(w.snapshot.Files, File{Path: name, Digest: seen.digest, Size: seen.mark.size})
+	if most := w.directory.limits.Files; len(w.snapshot.Files) > most {
+		return fault.New(fault.Invalid, "the source folder %s has more than %d matching files", d.path, most).
 			WithHint("narrow the patterns, or split the partition")
 	}
 	return nil

@@ -32,12 +32,17 @@ type Watcher struct {
 	missing bool
 	wake    chan struct{}
 	closed  sync.WaitGroup
+	polled  time.Time
+
+	lock sync.Mutex
+	// changes since they were last taken.
+	changes Changes
 }
 
 // NewWatcher returns a watcher that follows nothing yet. Where the system
 // gives no watch, the owner polls.
 func NewWatcher(runtime loop.Runtime) *Watcher {
-	w := &Watcher{runtime: runtime, followed: map[string]bool{}, wake: make(chan struct{}, 1)}
+	w := &Watcher{runtime: runtime, followed: map[string]bool{}, wake: make(chan struct{}, 1), changes: Changes{All: true}}
 	notify, err := fsnotify.NewWatcher()
 	if err != nil {
 		w.missing = true
@@ -63,13 +68,48 @@ func (w *Watcher) forward() {
 				// of permissions alone is found by the next poll.
 				continue
 			}
+			w.note(event.Name)
 		case _, open := <-w.notify.Errors:
 			if !open {
 				return
 			}
+			// Events were lost.
+			w.note("")
 		}
 		w.Wake()
 	}
+}
+
+// mostPaths beyond which all is looked at.
+const mostPaths = 10_000
+
+func (w *Watcher) note(path string) {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	if path == "" || len(w.changes.Paths) >= mostPaths {
+		w.changes = Changes{All: true}
+	}
+	if w.changes.All {
+		return
+	}
+	if w.changes.Paths == nil {
+		w.changes.Paths = map[string]bool{}
+	}
+	w.changes.Paths[path] = true
+}
+
+// Changes takes what may have changed since the last call. It is all when
+// watching does not suffice, or has not been checked for a while.
+func (w *Watcher) Changes() Changes {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	taken, now := w.changes, w.runtime.Now()
+	w.changes = Changes{}
+	if taken.All || w.missing || now.Sub(w.polled) >= SafetyInterval {
+		w.polled = now
+		return Changes{All: true}
+	}
+	return taken
 }
 
 // Wake makes the next Wait return at once.
@@ -105,6 +145,7 @@ func (w *Watcher) Follow(folders []string) (added bool) {
 			continue
 		}
 		w.followed[folder], added = true, true
+		w.note("")
 	}
 	for folder := range w.followed {
 		if !wanted[folder] {
