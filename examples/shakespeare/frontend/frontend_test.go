@@ -57,7 +57,7 @@ func TestDrains(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a real process")
 	}
-	command := exec.Command(os.Args[0], "--port=0", "--version=v1", "--drain=700ms")
+	command := exec.Command(os.Args[0], "--port=0", "--version=v1", "--drain=1500ms")
 	command.Env = append(os.Environ(), "TEST_FRONTEND=1")
 	output, err := command.StdoutPipe()
 	if err != nil {

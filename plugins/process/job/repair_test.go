@@ -109,8 +109,7 @@ func TestPartsOfATaskAreNoDuplicates(t *testing.T) {
 
 func TestHungTaskIsReportedAndStopsTheRoll(t *testing.T) {
 	m, job := newMachine(t)
-	job.Health.Timeout = millis(200)
-	job.Update.StartTimeout, job.Update.StopGrace = millis(500), millis(500)
+	job.Health.Timeout, job.Update.StopGrace = millis(500), millis(500)
 	m.mustPush(job)
 	before := m.pids(job)
 	syscall.Kill(before[1][0], syscall.SIGSTOP)
@@ -120,6 +119,7 @@ func TestHungTaskIsReportedAndStopsTheRoll(t *testing.T) {
 	}
 	more := proto.CloneOf(job)
 	more.Replicas = 2 // task 1 runs as intended, but hangs
+	more.Update.StartTimeout = millis(500)
 	outcome := m.push(t.Context(), more)
 	if outcome.Ending != serve.Failed || !strings.Contains(outcome.Reason, "task 1") {
 		t.Errorf("push over a hung task ended %s: %s", outcome.Ending, outcome.Reason)

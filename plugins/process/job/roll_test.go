@@ -67,13 +67,16 @@ func fewestServing(job *processpb.Job, until chan struct{}) int {
 			return fewest
 		case <-time.After(5 * time.Millisecond):
 		}
-		serving := 0
+		serving, began := 0, time.Now()
 		for number := range job.Replicas {
 			if status, _, err := get(fmt.Sprintf("http://127.0.0.1:%d/healthz", job.BasePort+number)); err == nil && status == http.StatusOK {
 				serving++
 			}
 		}
-		fewest = min(fewest, serving)
+		// Nothing is known when the tasks were not asked at about one time.
+		if time.Since(began) < 100*time.Millisecond {
+			fewest = min(fewest, serving)
+		}
 	}
 }
 

@@ -42,7 +42,8 @@ const (
 // under a task's identity is seen and judged by what it really runs, and two
 // jobs of one name on one machine are one job. A process whose parent carries
 // the same identity is a part of its parent's task. What a task gets beside
-// the job's own variables and these is PATH and HOME.
+// the job's own variables and these is PATH and HOME. A program that writes
+// over its environment, as some do to change their title, cannot be a task.
 //
 // A task that runs as intended but does not answer its health check is
 // reported, and stops every rolling change; it is not restarted.
