@@ -74,7 +74,12 @@ func (s *session) serve(ctx context.Context, options ServeOptions) error {
 	return err
 }
 
-const introducePeriod = 200 * time.Millisecond
+// What partitions do is asked for often at first, then ever more seldom
+// while nothing changes: asking costs the more the more assets there are.
+const (
+	introduceFirst = 200 * time.Millisecond
+	introduceMost  = 3 * time.Second
+)
 
 // introduce prints where the server listens, and tells of each partition once
 // it is known what it does.
@@ -91,19 +96,23 @@ func (s *session) introduce(ctx context.Context, serving Serving) {
 	fmt.Fprintf(s.Out, "  look:  lehr get reports%s   lehr why ASSET%s\n", environment, environment)
 	fmt.Fprintf(s.Out, "  brake: lehr stop --reason WHY%s\n", environment)
 	c := client.Dial(serving.URL, serving.Token, s.actor())
-	for told := map[string]string{}; ctx.Err() == nil; {
-		if response, err := c.Partitions.ListPartitions(ctx, &apipb.ListPartitionsRequest{}); err == nil {
-			s.tell(response.Partitions, told)
+	told, pause := map[string]string{}, introduceFirst
+	for ctx.Err() == nil {
+		response, err := c.Partitions.ListPartitions(ctx, &apipb.ListPartitionsRequest{})
+		pause = min(pause*3/2, introduceMost)
+		if err == nil && s.tell(response.Partitions, told) {
+			pause = introduceFirst
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(introducePeriod):
+		case <-time.After(pause):
 		}
 	}
 }
 
-// tell prints a line for each partition whose situation changed.
-func (s *session) tell(partitions []*apipb.Partition, told map[string]string) {
+// tell prints a line for each partition whose situation changed, and reports
+// whether any did.
+func (s *session) tell(partitions []*apipb.Partition, told map[string]string) (changed bool) {
 	if len(partitions) == 0 && told[""] == "" {
 		told[""] = "none"
 		fmt.Fprintln(s.Out, "No partition is registered. Register one with: lehr partition add lehr.yaml")
@@ -126,10 +135,11 @@ func (s *session) tell(partitions []*apipb.Partition, told map[string]string) {
 			}
 		}
 		if told[p.Id] != line {
-			told[p.Id] = line
+			told[p.Id], changed = line, true
 			fmt.Fprintln(s.Out, plain(line))
 		}
 	}
+	return changed
 }
 
 func modeText(mode string) string {

@@ -49,14 +49,42 @@ func (s *Server) ListAssets(ctx context.Context, request *apipb.ListAssetsReques
 	if len(members) == limit {
 		response.Next = string(members[limit-1].Asset)
 	}
-	for _, member := range members {
-		report, err := s.report(ctx, id.Partition, member.Asset)
-		if err != nil {
-			return nil, err
-		}
-		response.Assets = append(response.Assets, toAsset(id.Partition, member, report))
+	reports, err := s.reportsOf(ctx, id.Partition, members)
+	if err != nil {
+		return nil, err
+	}
+	for i, member := range members {
+		response.Assets = append(response.Assets, toAsset(id.Partition, member, reports[i]))
 	}
 	return response, nil
+}
+
+// reportsOf reads the reports of a page of members, nil for those without.
+// Where members are neighbours their reports are read in one go.
+func (s *Server) reportsOf(ctx context.Context, partition intent.PartitionID, members []intent.Member) ([]*intent.Report, error) {
+	reports := make([]*intent.Report, len(members))
+	var near []intent.Report
+	for i, member := range members {
+		for len(near) > 0 && near[0].Asset < member.Asset {
+			near = near[1:]
+		}
+		if len(near) == 0 || near[0].Asset > member.Asset {
+			report, err := s.report(ctx, partition, member.Asset)
+			if err != nil {
+				return nil, err
+			}
+			if reports[i] = report; report == nil || i+1 == len(members) || len(near) > 0 {
+				continue
+			}
+			near, err = s.store.ListReports(ctx, partition, store.ReportFilter{After: member.Asset, Limit: len(members) - i - 1})
+			if err != nil {
+				return nil, err
+			}
+			continue
+		}
+		reports[i] = &near[0]
+	}
+	return reports, nil
 }
 
 func toAsset(partition intent.PartitionID, m intent.Member, report *intent.Report) *apipb.Asset {

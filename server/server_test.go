@@ -25,7 +25,7 @@ import (
 
 // world is a real store in memory behind a real, guarded server.
 type world struct {
-	*testing.T
+	testing.TB
 	store  store.All
 	lease  store.Lease
 	url    string
@@ -40,7 +40,7 @@ func (builtin) Schema(context.Context, intent.PartitionID, intent.Digest) (*sche
 
 var ann = intent.Actor{Name: "ann", Origin: "cli"}
 
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB) *world {
 	t.Helper()
 	memory, err := sqlite.Memory()
 	if err != nil {
@@ -58,7 +58,7 @@ func newWorld(t *testing.T) *world {
 	local := access.Local{Token: access.NewToken()}
 	listening := httptest.NewServer(local.Guard(api.Handler()))
 	t.Cleanup(listening.Close)
-	w := &world{T: t, store: opened, url: listening.URL, client: client.Dial(listening.URL, local.Token, ann)}
+	w := &world{TB: t, store: opened, url: listening.URL, client: client.Dial(listening.URL, local.Token, ann)}
 	w.must(opened.AddPartition(t.Context(), "shop", "/shop/lehr.yaml", ann))
 	w.lease, err = opened.Acquire(t.Context(), "shop", "test")
 	w.must(err)
