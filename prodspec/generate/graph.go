@@ -61,6 +61,8 @@ type Graph struct {
 	schema *schema.Set
 	cache  Cache
 	runs   map[string]map[string]*Run
+	// stages are the last of each generator in which all went well.
+	stages map[string]*stage
 	// pending are the runs whose outputs differ from what was taken.
 	pending map[*Run]bool
 	// bodies made lately, by digest, until Forget; the cache has the rest.
@@ -74,7 +76,7 @@ type Graph struct {
 func NewGraph(runner Runner, set *schema.Set, cache Cache) *Graph {
 	return &Graph{
 		runner: runner, schema: set, cache: cache,
-		runs: map[string]map[string]*Run{}, pending: map[*Run]bool{},
+		runs: map[string]map[string]*Run{}, stages: map[string]*stage{}, pending: map[*Run]bool{},
 		bodies: map[intent.Digest][]byte{}, interned: map[string]string{},
 	}
 }
@@ -104,6 +106,7 @@ func (g *Graph) Build(ctx context.Context, generators []definition.Generator, in
 	}
 	for name := range g.runs {
 		if !known[name] {
+			delete(g.stages, name)
 			if err := g.drop(ctx, name, slices.Collect(maps.Keys(g.runs[name]))); err != nil {
 				return nil, err
 			}
@@ -182,17 +185,21 @@ func (g *Graph) keep(rec record) {
 // generator brings the runs of one generator up to date.
 func (g *Graph) generator(ctx context.Context, generator definition.Generator, inputs Inputs, now time.Time) error {
 	stage := newStage(g, generator, inputs)
-	var gone []string
-	for file := range g.runs[generator.Name] {
-		if !stage.wants(file) {
-			gone = append(gone, file)
+	candidates, gone, known := stage.since(g.stages[generator.Name])
+	if !known {
+		candidates = stage.files
+		for file := range g.runs[generator.Name] {
+			if !stage.wants(file) {
+				gone = append(gone, file)
+			}
 		}
 	}
+	delete(g.stages, generator.Name)
 	if err := g.drop(ctx, generator.Name, gone); err != nil {
 		return err
 	}
 	var todo []Job
-	for _, file := range stage.files {
+	for _, file := range candidates {
 		current, err := g.current(ctx, stage, file, now)
 		if err != nil {
 			return err
@@ -206,6 +213,10 @@ func (g *Graph) generator(ctx context.Context, generator definition.Generator, i
 			return err
 		}
 	}
+	// A run that failed may be due again with nothing changed.
+	stage.settled = len(g.failing(generator.Name)) == 0
+	stage.makers, stage.byName = nil, nil
+	g.stages[generator.Name] = stage
 	return nil
 }
 

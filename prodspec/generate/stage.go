@@ -1,7 +1,6 @@
 package generate
 
 import (
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -18,17 +17,21 @@ type stage struct {
 	base      intent.Digest
 	// files to run for, sorted; one empty name: a single run for all.
 	files []string
-	each  map[string]Input
+	each  []Input
 	// shared by all runs, sorted.
 	shared, programs, assets []Input
 	// The same by name, and the digests of the lists.
 	byName                map[Read]bool
 	filesList, assetsList intent.Digest
 	makers                map[intent.AssetID]*Run
+	// context covers everything but the files of each.
+	context intent.Digest
+	// settled: every run held or succeeded in this stage.
+	settled bool
 }
 
 func newStage(g *Graph, generator definition.Generator, inputs Inputs) *stage {
-	s := &stage{generator: generator, inputs: inputs, each: map[string]Input{}, byName: map[Read]bool{}, makers: map[intent.AssetID]*Run{}}
+	s := &stage{generator: generator, inputs: inputs, byName: map[Read]bool{}, makers: map[intent.AssetID]*Run{}}
 	schemaDigest := g.schema.Digest()
 	s.base = intent.Sum("lehr.generate.v1", []byte(starlark.Version), []byte(inputs.Partition), []byte(generator.Name), []byte(generator.Program), schemaDigest[:])
 	s.programs = slices.Clone(inputs.Programs)
@@ -38,13 +41,13 @@ func newStage(g *Graph, generator definition.Generator, inputs Inputs) *stage {
 			case isProgram(input.Name):
 				s.programs = append(s.programs, input)
 			case i == 0 && generator.ForEachFile:
-				s.each[input.Name] = input
+				s.each = append(s.each, input)
 			default:
 				s.shared = append(s.shared, input)
 			}
 		}
 	}
-	s.programs, s.shared = unique(s.programs), unique(s.shared)
+	s.programs, s.shared, s.each = unique(s.programs), unique(s.shared), unique(s.each)
 	for _, name := range generator.Generators {
 		for _, run := range g.runs[name] {
 			for _, output := range run.Outputs {
@@ -61,7 +64,10 @@ func newStage(g *Graph, generator definition.Generator, inputs Inputs) *stage {
 func (s *stage) index() {
 	s.files = []string{""}
 	if s.generator.ForEachFile {
-		s.files = slices.Sorted(maps.Keys(s.each))
+		s.files = make([]string, len(s.each))
+		for i := range s.each {
+			s.files[i] = s.each[i].Name
+		}
 	}
 	for kind, inputs := range map[starlark.Kind][]Input{starlark.ReadFile: s.shared, starlark.ReadProgram: s.programs, starlark.ReadAsset: s.assets} {
 		for _, input := range inputs {
@@ -69,13 +75,47 @@ func (s *stage) index() {
 		}
 	}
 	s.filesList, s.assetsList = starlark.Listing(s.shared), starlark.Listing(s.assets)
+	parts := [][]byte{s.base[:], s.filesList[:], s.assetsList[:]}
+	for _, inputs := range [][]Input{s.shared, s.programs, s.assets} {
+		for i := range inputs {
+			parts = append(parts, []byte(inputs[i].Name), inputs[i].Digest[:])
+		}
+	}
+	s.context = intent.Sum("lehr.stage.v1", parts...)
+}
+
+// since lists the files to run for that changed or came, and those that went,
+// when nothing else did since a stage in which every run held.
+func (s *stage) since(last *stage) (changed, gone []string, known bool) {
+	if last == nil || !last.settled || last.context != s.context {
+		return nil, nil, false
+	}
+	i := 0
+	for _, before := range last.each {
+		for i < len(s.each) && s.each[i].Name < before.Name {
+			changed = append(changed, s.each[i].Name)
+			i++
+		}
+		if i == len(s.each) || s.each[i].Name > before.Name {
+			gone = append(gone, before.Name)
+			continue
+		}
+		if s.each[i].Digest != before.Digest {
+			changed = append(changed, before.Name)
+		}
+		i++
+	}
+	for ; i < len(s.each); i++ {
+		changed = append(changed, s.each[i].Name)
+	}
+	return changed, gone, true
 }
 
 func (s *stage) wants(file string) bool {
 	if !s.generator.ForEachFile {
 		return file == ""
 	}
-	_, found := s.each[file]
+	_, found := find(s.each, file)
 	return found
 }
 
@@ -84,7 +124,7 @@ func (s *stage) filesOf(file string) []Input {
 	if file == "" {
 		return s.shared
 	}
-	own := s.each[file]
+	own, _ := find(s.each, file)
 	at, found := slices.BinarySearchFunc(s.shared, own, byName)
 	if found {
 		return s.shared
@@ -119,7 +159,7 @@ func (s *stage) holds(base intent.Digest, reads []Read, until time.Time, file st
 				return false
 			}
 		case starlark.ReadFile:
-			if own, mine := s.each[read.Name]; mine && read.Name == file {
+			if own, mine := find(s.each, file); mine && read.Name == file {
 				if own.Digest != read.Digest {
 					return false
 				}
@@ -139,8 +179,18 @@ func (s *stage) holds(base intent.Digest, reads []Read, until time.Time, file st
 
 func byName(a, b Input) int { return strings.Compare(a.Name, b.Name) }
 
+func find(inputs []Input, name string) (Input, bool) {
+	at, found := slices.BinarySearchFunc(inputs, Input{Name: name}, byName)
+	if !found {
+		return Input{}, false
+	}
+	return inputs[at], true
+}
+
 // unique sorts by name and drops what two sources both have.
 func unique(inputs []Input) []Input {
-	slices.SortStableFunc(inputs, byName)
+	if !slices.IsSortedFunc(inputs, byName) {
+		slices.SortStableFunc(inputs, byName)
+	}
 	return slices.CompactFunc(inputs, func(a, b Input) bool { return a.Name == b.Name })
 }
