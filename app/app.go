@@ -96,6 +96,8 @@ type App struct {
 
 	mutex  sync.Mutex
 	states map[intent.PartitionID]*state
+	// ending are the last states of partitions that were removed.
+	ending map[intent.PartitionID]*state
 }
 
 // New returns an app that does nothing yet.
@@ -111,6 +113,7 @@ func New(options Options) (*App, error) {
 	return &App{
 		options: options, log: options.Log, runtime: runtime,
 		holder: fmt.Sprintf("%s:%d", host, os.Getpid()), states: map[intent.PartitionID]*state{},
+		ending: map[intent.PartitionID]*state{},
 	}, nil
 }
 

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"runtime/debug"
@@ -68,7 +69,6 @@ func (s *state) problem() string {
 
 // follow keeps actors running for exactly the registered partitions.
 func (a *App) follow(ctx context.Context) {
-	defer a.endAll()
 	for ctx.Err() == nil {
 		changed := a.store.Changed()
 		registered, err := a.store.ListPartitions(ctx)
@@ -81,55 +81,51 @@ func (a *App) follow(ctx context.Context) {
 	}
 }
 
-// reconcile begins and ends actors so that they are those of the list.
+// reconcile begins and ends actors so that they are those of the list. It
+// waits for none of them.
 func (a *App) reconcile(ctx context.Context, registered []store.Partition) {
 	wanted := map[intent.PartitionID]string{}
 	for _, partition := range registered {
 		wanted[partition.ID] = partition.Definition
 	}
 	a.mutex.Lock()
-	var ending []*state
-	for id, running := range a.states {
-		if definition, ok := wanted[id]; !ok || definition != running.definition {
-			ending = append(ending, running)
-			delete(a.states, id)
-		}
-	}
-	a.mutex.Unlock()
-	for _, running := range ending {
-		running.cancel()
-		<-running.ended
-		a.log.Info("ended acting for a partition", "partition", running.partition)
-	}
-	a.mutex.Lock()
 	defer a.mutex.Unlock()
+	for id, running := range a.states {
+		if _, stays := wanted[id]; !stays {
+			running.cancel()
+			delete(a.states, id)
+			a.ending[id] = running
+			a.log.Info("no longer acting for a partition", "partition", id)
+		}
+	}
 	for id, definition := range wanted {
-		if a.states[id] == nil {
-			a.states[id] = a.begin(ctx, id, definition)
+		running := a.states[id]
+		switch {
+		case running == nil:
+			a.states[id] = a.begin(ctx, id, definition, a.ending[id])
+			delete(a.ending, id)
+		case running.definition != definition:
+			running.cancel()
+			a.states[id] = a.begin(ctx, id, definition, running)
 		}
 	}
 }
 
-func (a *App) endAll() {
-	a.mutex.Lock()
-	running := slices.Collect(maps.Values(a.states))
-	a.mutex.Unlock()
-	for _, s := range running {
-		s.cancel()
-	}
-	for _, s := range running {
-		<-s.ended
-	}
-}
-
-func (a *App) begin(ctx context.Context, id intent.PartitionID, definition string) *state {
+// begin starts a partition's actors once those before them have ended.
+func (a *App) begin(ctx context.Context, id intent.PartitionID, definition string, before *state) *state {
 	ctx, cancel := context.WithCancel(ctx)
 	s := &state{
 		partition: id, definition: definition, cancel: cancel, ended: make(chan struct{}),
 		problems: map[string]string{"lease": "not acquired yet"},
 	}
+	a.acting.Add(1)
 	a.runtime.Go("partition "+string(id), func() {
+		defer a.acting.Done()
 		defer close(s.ended)
+		defer cancel()
+		if before != nil {
+			_ = a.runtime.Wait(context.WithoutCancel(ctx), -1, before.ended)
+		}
 		a.act(ctx, s)
 	})
 	return s
@@ -230,20 +226,21 @@ func (a *App) keep(ctx context.Context, s *state, name string, lease store.Lease
 // started, ends that actor only.
 func (a *App) contain(ctx context.Context, run func(context.Context, loop.Runtime) error) (err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	runtime := &containing{Runtime: a.runtime, failed: func(cause any) {
-		cancel(fault.New(fault.Internal, "it panicked: %v\n%s", cause, debug.Stack()))
-	}}
+	panicked := func(cause any) error {
+		a.log.Error("an actor panicked", "cause", cause, "stack", string(debug.Stack()))
+		return fault.New(fault.Internal, "it panicked: %v", cause)
+	}
+	runtime := &containing{Runtime: a.runtime, failed: func(cause any) { cancel(panicked(cause)) }}
 	defer runtime.running.Wait()
 	defer cancel(nil)
 	defer func() {
 		if cause := recover(); cause != nil {
-			err = fault.New(fault.Internal, "it panicked: %v\n%s", cause, debug.Stack())
+			err = panicked(cause)
 		}
 	}()
 	err = run(ctx, runtime)
-	if cause := context.Cause(ctx); cause != nil && err == context.Canceled {
-		err = cause
+	if cause := context.Cause(ctx); cause != nil && errors.Is(err, context.Canceled) {
+		return cause
 	}
 	if err == nil {
 		err = fault.New(fault.Internal, "it returned though nobody asked it to")

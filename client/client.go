@@ -35,13 +35,20 @@ type Client struct {
 	Server       apipbconnect.ServerServiceClient
 	// URL of the server, for people.
 	URL string
+
+	idle func()
 }
+
+// Close frees connections that are not in use.
+func (c *Client) Close() { c.idle() }
 
 // Dial returns a client of the server at a URL. Nothing is sent yet.
 func Dial(url, token string, actor intent.Actor) *Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.Proxy = nil // A token for this machine is sent to no proxy.
-	return newClient(&http.Client{Transport: transport}, strings.TrimSuffix(url, "/"), credentials{token: token, actor: actor})
+	c := newClient(&http.Client{Transport: transport}, strings.TrimSuffix(url, "/"), credentials{token: token, actor: actor})
+	c.idle = transport.CloseIdleConnections
+	return c
 }
 
 // Discover returns a client of the server that runs on a store. NotFound when
@@ -74,6 +81,7 @@ func newClient(doer connect.HTTPClient, url string, c credentials) *Client {
 		Audit:        apipbconnect.NewAuditServiceClient(doer, url, options...),
 		Server:       apipbconnect.NewServerServiceClient(doer, url, options...),
 		URL:          url,
+		idle:         func() {},
 	}
 }
 
