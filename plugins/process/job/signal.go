@@ -71,23 +71,20 @@ func (h *handle) ended(ctx context.Context, d time.Duration) (bool, error) {
 // effect is asked before each change of production; an error ends the push.
 type effect func(context.Context) error
 
-// stop ends a task's process: SIGTERM, so that it drains; after the grace
-// SIGKILL. What then remains of its parts is killed too.
+// stop ends a task's process, then what remains of its parts, each politely:
+// the server behind a wrapping script drains too.
 func stop(ctx context.Context, p process, grace time.Duration, mayAct effect) error {
-	if err := end(ctx, p, syscall.SIGTERM, grace, mayAct); err != nil {
-		return err
-	}
-	for _, part := range p.parts {
-		if err := end(ctx, part, syscall.SIGKILL, grace, mayAct); err != nil {
+	for _, each := range append([]process{p}, p.parts...) {
+		if err := end(ctx, each, grace, mayAct); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// end signals a process and waits until it has ended; one that outlives the
-// grace is killed.
-func end(ctx context.Context, p process, first syscall.Signal, grace time.Duration, mayAct effect) error {
+// end sends SIGTERM, so that the process drains, and waits until it has
+// ended; one that outlives the grace is killed.
+func end(ctx context.Context, p process, grace time.Duration, mayAct effect) error {
 	h, err := hold(p)
 	if errors.Is(err, errNoTask) {
 		return nil
@@ -99,7 +96,7 @@ func end(ctx context.Context, p process, first syscall.Signal, grace time.Durati
 	for _, step := range []struct {
 		signal syscall.Signal
 		wait   time.Duration
-	}{{first, grace}, {syscall.SIGKILL, 10 * time.Second}} {
+	}{{syscall.SIGTERM, grace}, {syscall.SIGKILL, 10 * time.Second}} {
 		if err := mayAct(ctx); err != nil {
 			return err
 		}

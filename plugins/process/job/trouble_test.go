@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	processpb "lehr.dev/gen/lehr/process/v1"
@@ -119,7 +120,9 @@ func TestOnlyTheVeryProcessIsSignalled(t *testing.T) {
 	m.mustBeInSync(job)
 }
 
-func TestScriptIsRecognised(t *testing.T) {
+// A script runs under its interpreter's name, and the server that it starts
+// is a part of its task, which drains as any other.
+func TestScriptIsRecognisedAndItsServerDrains(t *testing.T) {
 	m, job := newMachine(t)
 	script := filepath.Join(t.TempDir(), "run")
 	if err := os.WriteFile(script, []byte("#!/bin/sh -e\n\"$@\" &\nwait\n"), 0o755); err != nil {
@@ -128,4 +131,11 @@ func TestScriptIsRecognised(t *testing.T) {
 	job.Args = append([]string{job.Binary}, job.Args...)
 	job.Binary = script
 	m.mustPush(job)
+	next := proto.CloneOf(job)
+	next.Version, next.Args[3] = "v2", "v2"
+	stop := m.load(job)
+	m.mustPush(next)
+	if stop() == 0 {
+		t.Error("no request was answered")
+	}
 }
