@@ -103,11 +103,15 @@ type Terminal struct {
 // session is one run of the program.
 type session struct {
 	Terminal
-	local                            Local
+	local Local
+	now   func() time.Time
+
 	store, server, partition, output string
-	storeGiven                       bool
-	closers                          []func() error
-	now                              func() time.Time
+	// storeGiven: the store was named by its flag.
+	storeGiven bool
+	// settled: the command line was understood.
+	settled bool
+	closers []func() error
 }
 
 // exit ends the program with a code, after everything was said.
@@ -129,7 +133,11 @@ func Run(ctx context.Context, local Local, terminal Terminal, args []string) int
 	root.SetArgs(args)
 	root.SetOut(terminal.Out)
 	root.SetErr(terminal.Err)
-	err := root.ExecuteContext(ctx)
+	command, err := root.ExecuteContextC(ctx)
+	if err != nil && !s.settled && fault.KindOf(err) == fault.Internal {
+		// It was not understood, so nothing was begun.
+		err = fault.New(fault.Invalid, "%w", err).WithHint("%s --help tells how it is used", command.CommandPath())
+	}
 	for _, closer := range s.closers {
 		err = errors.Join(err, closer())
 	}
@@ -203,6 +211,7 @@ func (s *session) settle(command *cobra.Command) error {
 	default:
 		return fault.New(fault.Invalid, "output %q is not known", s.output).WithHint("use -o table, -o wide or -o json")
 	}
+	s.settled = true
 	s.storeGiven = command.Flags().Changed("store")
 	for _, setting := range []struct {
 		value    *string

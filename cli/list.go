@@ -273,7 +273,7 @@ func where(f *apipb.Finding) string {
 	if place != "" {
 		place += ": "
 	}
-	if f.Field != "" {
+	if f.Field != "" && !strings.HasPrefix(f.Message, f.Field) {
 		place += f.Field + ": "
 	}
 	return place

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"lehr.dev/intent"
@@ -137,7 +138,7 @@ func where(f intent.Finding) string {
 	if place != "" {
 		place += ": "
 	}
-	if f.Field != "" {
+	if f.Field != "" && !strings.HasPrefix(f.Message, f.Field) {
 		place += f.Field + ": "
 	}
 	return place
