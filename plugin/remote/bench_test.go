@@ -3,11 +3,15 @@ package remote
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -23,6 +27,34 @@ func nullPlugin(b *testing.B, contents *intents, arguments ...string) *Child {
 		b.Fatalf("building the null plugin: %v\n%s", err, out)
 	}
 	return started(b, Options{Run: append([]string{path}, arguments...), Contents: contents})
+}
+
+// cpu is the time that both processes have computed: on a busy machine it
+// tells more than the clock.
+func cpu(b *testing.B, child *Child) time.Duration {
+	b.Helper()
+	s, err := child.connected()
+	if err != nil {
+		b.Fatal(err)
+	}
+	total := time.Duration(0)
+	for _, pid := range []int{os.Getpid(), s.process.pid} {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil {
+			b.Fatal(err)
+		}
+		// After the name: user and system time are the 12th and 13th field,
+		// in hundredths of a second.
+		_, rest, _ := strings.Cut(string(stat), ") ")
+		for _, field := range strings.Fields(rest)[11:13] {
+			ticks, err := strconv.Atoi(field)
+			if err != nil {
+				b.Fatal(err)
+			}
+			total += time.Duration(ticks) * 10 * time.Millisecond
+		}
+	}
+	return total
 }
 
 // BenchmarkDiffNoop compares assets that are in sync, in batches of 512, 8 at
@@ -50,9 +82,11 @@ func BenchmarkDiffNoop(b *testing.B) {
 		}
 	}
 	sweep()
+	spent := cpu(b, child)
 	for b.Loop() {
 		sweep()
 	}
+	b.ReportMetric(float64(cpu(b, child)-spent)/float64(time.Microsecond)/float64(b.N*len(ids)), "cpu-µs/asset")
 	b.ReportMetric(float64(b.N*len(ids))/b.Elapsed().Seconds(), "assets/s")
 }
 
@@ -72,6 +106,7 @@ func BenchmarkPush(b *testing.B) {
 	// A push of what is there already ends early, so each has its own job.
 	var next atomic.Int64
 	var prepare sync.Mutex
+	spent := cpu(b, child)
 	b.ResetTimer()
 	var group sync.WaitGroup
 	for range 256 {
@@ -94,6 +129,7 @@ func BenchmarkPush(b *testing.B) {
 		})
 	}
 	group.Wait()
+	b.ReportMetric(float64(cpu(b, child)-spent)/float64(time.Microsecond)/float64(b.N), "cpu-µs/push")
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "pushes/s")
 }
 

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sync"
 
+	"google.golang.org/protobuf/proto"
+
 	processpb "lehr.dev/gen/lehr/process/v1"
 	"lehr.dev/plugin/serve"
 )
@@ -20,7 +22,7 @@ func main() {
 
 // memory is production.
 type memory struct {
-	// adopts: what was never pushed is found as intent says.
+	// adopts: what was never pushed is found as intent said first.
 	adopts bool
 
 	mutex sync.Mutex
@@ -34,7 +36,9 @@ func (m *memory) Read(_ context.Context, assets []serve.Asset[*processpb.Job]) (
 	for i, asset := range assets {
 		job := m.jobs[asset.Payload.Name]
 		if job == nil && m.adopts {
-			job = asset.Payload
+			// A copy, so that comparing costs what it does.
+			job = proto.CloneOf(asset.Payload)
+			m.jobs[job.Name] = job
 		}
 		states[i].Current, states[i].Key = job, serve.ResourceKey("null:"+asset.Payload.Name)
 	}
