@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"lehr.dev/fault"
 	"lehr.dev/intent"
@@ -22,20 +23,30 @@ func (s *Store) Publish(ctx context.Context, lease store.Lease, incarnation inte
 		return incarnation, fault.New(fault.Invalid, "%s on %s under the lease of %q: it must be the next of its parent, in the lease's partition",
 			attempt, incarnation.Parent, lease.Partition)
 	}
-	prepared := preparation{base: base, after: -1}
-	for !prepared.done {
+	prepared, err := s.prepare(ctx, lease, base, attempt)
+	if err != nil {
+		return incarnation, err
+	}
+	for buckets := range slices.Chunk(prepared.buckets, bucketChunk) {
 		err := s.act(ctx, attempt, lease, func(t *transaction, now standing) error {
-			return prepared.step(t, lease.Partition, now, attempt)
+			if err := prepared.check(now); err != nil {
+				return err
+			}
+			for _, bucket := range buckets {
+				if err := updateBucket(t, lease.Partition, int64(base)+1, bucket); err != nil {
+					return err
+				}
+			}
+			return nil
 		})
 		if err != nil {
 			return incarnation, err
 		}
 	}
-	err := s.act(ctx, attempt, lease, func(t *transaction, now standing) error {
-		if err := prepared.check(now, lease.Partition, attempt); err != nil {
+	err = s.act(ctx, attempt, lease, func(t *transaction, now standing) error {
+		if err := prepared.check(now); err != nil {
 			return err
 		}
-		var err error
 		if incarnation.Digest, err = membershipDigest(t, lease.Partition); err != nil {
 			return err
 		}
@@ -71,62 +82,49 @@ func flip(t *transaction, lease store.Lease, incarnation *intent.Incarnation) er
 	return t.bump(id.Partition)
 }
 
-// preparation computes the digests of the buckets that what is staged changes.
+// preparation is what a publication rests on: head, and what was staged on it.
 type preparation struct {
-	base  intent.Sequence
-	stage int64
-	// after is the last bucket done.
-	after int
-	begun bool
-	done  bool
+	attempt string
+	base    intent.Sequence
+	stage   int64
+	// buckets that what is staged changes.
+	buckets []int
 }
 
-// check is Conflict when head or what is staged moved since the beginning.
-func (p *preparation) check(now standing, partition intent.PartitionID, attempt string) error {
-	if now.head != p.base {
-		return fault.New(fault.Conflict, "%s: head is %s@%d, not %s@%d", attempt, partition, now.head, partition, p.base)
-	}
-	if p.begun && now.stageRevision != p.stage {
-		return fault.New(fault.Conflict, "%s: something was staged meanwhile", attempt)
-	}
-	return nil
-}
-
-func (p *preparation) step(t *transaction, partition intent.PartitionID, now standing, attempt string) error {
-	if err := p.check(now, partition, attempt); err != nil {
-		return err
-	}
-	next := int64(p.base) + 1
-	buckets, err := changedBuckets(t, partition, next, p.after)
-	if err != nil {
-		return err
-	}
-	for _, bucket := range buckets {
-		if err := updateBucket(t, partition, next, bucket); err != nil {
+// prepare lists the buckets that change, without holding up any writer.
+func (s *Store) prepare(ctx context.Context, lease store.Lease, base intent.Sequence, attempt string) (*preparation, error) {
+	p := &preparation{attempt: attempt, base: base}
+	err := s.read(ctx, attempt, func(q querier) error {
+		now, err := s.fence(q, lease)
+		if err != nil {
 			return err
 		}
-	}
-	// Only the outcome of a transaction that commits is used: the next step,
-	// or the flip, runs when this one has been answered.
-	p.stage, p.begun = now.stageRevision, true
-	if len(buckets) < bucketChunk {
-		p.done = true
-	} else {
-		p.after = buckets[len(buckets)-1]
-	}
-	return nil
+		p.stage = now.stageRevision
+		if err := p.check(now); err != nil {
+			return err
+		}
+		return q.each(changedBuckets, []any{string(lease.Partition), int64(base) + 1}, func(row scanner) error {
+			var bucket int
+			err := row.Scan(&bucket)
+			p.buckets = append(p.buckets, bucket)
+			return err
+		})
+	})
+	return p, err
 }
 
-func changedBuckets(t *transaction, partition intent.PartitionID, next int64, after int) (buckets []int, err error) {
-	err = t.each(`SELECT bucket FROM member WHERE partition = $1 AND from_seq = $2 AND bucket > $3
-		UNION SELECT bucket FROM member WHERE partition = $1 AND to_seq = $2 AND to_seq < 9223372036854775807 AND bucket > $3
-		ORDER BY bucket LIMIT $4`, []any{string(partition), next, after, bucketChunk}, func(row scanner) error {
-		var bucket int
-		err := row.Scan(&bucket)
-		buckets = append(buckets, bucket)
-		return err
-	})
-	return buckets, err
+const changedBuckets = `SELECT bucket FROM member WHERE partition = $1 AND from_seq = $2
+	UNION SELECT bucket FROM member WHERE partition = $1 AND to_seq = $2 AND to_seq < 9223372036854775807`
+
+// check is Conflict when head or what is staged moved since the beginning.
+func (p *preparation) check(now standing) error {
+	switch {
+	case now.head != p.base:
+		return fault.New(fault.Conflict, "%s: head is at %d, not at %d", p.attempt, now.head, p.base)
+	case now.stageRevision != p.stage:
+		return fault.New(fault.Conflict, "%s: something was staged meanwhile", p.attempt)
+	}
+	return nil
 }
 
 // updateBucket makes the bucket's digest as of next that of its members: the

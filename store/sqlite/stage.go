@@ -2,8 +2,10 @@ package sqlite
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"lehr.dev/fault"
 	"lehr.dev/intent"
@@ -11,8 +13,8 @@ import (
 )
 
 // chunk bounds the rows of one transaction, so that a large write holds up
-// the small ones of others for some tens of milliseconds at most.
-const chunk = 500
+// the small ones of others for a tenth of a second at most.
+const chunk = 1000
 
 // Unstage throws away what an earlier, unfinished publication left.
 func (s *Store) Unstage(ctx context.Context, lease store.Lease) error {
@@ -97,8 +99,10 @@ func (s *Store) Stage(ctx context.Context, lease store.Lease, base intent.Incarn
 	if err := checkDelta(attempt, delta); err != nil {
 		return err
 	}
-	for first := 0; first < len(delta); first += chunk {
-		part := delta[first:min(first+chunk, len(delta))]
+	// In the order of the ids neighbours share pages. The last of several
+	// entries of one asset counts, so the order among them stays.
+	delta = slices.SortedStableFunc(slices.Values(delta), func(a, b store.Entry) int { return cmp.Compare(a.Asset, b.Asset) })
+	for part := range slices.Chunk(delta, chunk) {
 		err := s.act(ctx, attempt, lease, func(t *transaction, now standing) error {
 			if base.Sequence != now.head {
 				return fault.New(fault.Conflict, "%s: head is %s@%d", attempt, lease.Partition, now.head)

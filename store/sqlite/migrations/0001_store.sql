@@ -43,8 +43,8 @@ CREATE TABLE member (
     bucket    BIGINT NOT NULL,
     PRIMARY KEY (partition, asset, from_seq)
 ) WITHOUT ROWID;
-CREATE INDEX member_from ON member (partition, from_seq, asset);
-CREATE INDEX member_to ON member (partition, to_seq, asset) WHERE to_seq < 9223372036854775807;
+CREATE INDEX member_from ON member (partition, from_seq, bucket);
+CREATE INDEX member_to ON member (partition, to_seq, bucket) WHERE to_seq < 9223372036854775807;
 CREATE INDEX member_type ON member (partition, type, asset);
 CREATE INDEX member_body ON member (digest);
 CREATE INDEX member_bucket ON member (partition, bucket, asset, digest) WHERE to_seq = 9223372036854775807;
@@ -236,3 +236,41 @@ CREATE TABLE audit_head (
     last      BIGINT NOT NULL,
     digest    BYTEA NOT NULL
 ) WITHOUT ROWID;
+
+-- What a large store looks like, for the planner: without it, SQLite takes a
+-- partition for ten rows. Rows in all, then rows for each prefix of the key.
+ANALYZE;
+DELETE FROM sqlite_stat1;
+INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES
+    ('incarnation', 'incarnation', '3000 1000 1'),
+    ('member', 'member', '600000 200000 2 1'),
+    ('member', 'member_from', '600000 200000 200 2'),
+    ('member', 'member_to', '300000 100000 100 2'),
+    ('member', 'member_type', '600000 200000 20000 2'),
+    ('member', 'member_body', '600000 2'),
+    ('member', 'member_bucket', '300000 100000 100 1 1'),
+    ('edge', 'edge', '900000 300000 4 2 2 1'),
+    ('edge', 'edge_target', '900000 300000 20 2'),
+    ('edge', 'edge_from', '900000 300000 300'),
+    ('edge', 'edge_to', '450000 150000 150'),
+    ('bucket', 'bucket', '9000 3000 3 1'),
+    ('bucket', 'bucket_open', '3000 1000 1 1'),
+    ('bucket', 'bucket_from', '9000 3000 10'),
+    ('bucket', 'bucket_to', '6000 2000 10'),
+    ('candidate', 'candidate', '300 100 1'),
+    ('candidate', 'candidate_number', '300 100 1'),
+    ('candidate_entry', 'candidate_entry', '30000 10000 100 1'),
+    ('candidate_entry', 'candidate_entry_body', '30000 2'),
+    ('pin', 'pin', '300 100 2 1'),
+    ('pin', 'pin_seq', '300 100 10'),
+    ('push', 'push_id', '1000000 1'),
+    ('push', 'push_open_asset', '1000 300 1'),
+    ('push', 'push_open_key', '1000 1'),
+    ('push', 'push_asset', '1000000 300000 10 1'),
+    ('push', 'push_partition', '1000000 300000 1'),
+    ('enforced', 'enforced', '300000 100000 1'),
+    ('enforced', 'enforced_seq', '300000 100000 1000'),
+    ('report', 'report', '300000 100000 1'),
+    ('report', 'report_state', '300000 100000 20000 1'),
+    ('audit', 'audit', '100000 30000 1');
+ANALYZE sqlite_schema;
