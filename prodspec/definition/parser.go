@@ -165,10 +165,18 @@ func (p *parser) texts(node *yaml.Node, path string) []string {
 		return nil
 	}
 	var list []string
-	for i, item := range node.Content {
-		list = append(list, p.text(resolve(item), fmt.Sprintf("%s[%d]", path, i)))
+	for i, element := range node.Content {
+		list = append(list, p.text(resolve(element), fmt.Sprintf("%s[%d]", path, i)))
 	}
 	return list
+}
+
+// item is the node of a list's element, or the scalar that stands for it.
+func item(node *yaml.Node, i int) *yaml.Node {
+	if node.Kind == yaml.SequenceNode {
+		return node.Content[i]
+	}
+	return node
 }
 
 // number returns a whole number from least.

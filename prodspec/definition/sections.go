@@ -32,7 +32,7 @@ func (p *parser) sources(node *yaml.Node) (list []Source) {
 		if node := fields["files"]; node != nil {
 			s.Files = p.texts(node, at+".files")
 			for i, pattern := range s.Files {
-				p.check(node, fmt.Sprintf("%s.files[%d]", at, i), source.CheckPattern(pattern))
+				p.check(item(node, i), fmt.Sprintf("%s.files[%d]", at, i), source.CheckPattern(pattern))
 			}
 		} else {
 			p.at(key, at+".files", "%s.files is missing", at).hint(`write %s: {dir: folder, files: ["*.yaml"]}`, name)
@@ -90,6 +90,7 @@ func (p *parser) program(node *yaml.Node, at string) string {
 func (p *parser) inputs(node *yaml.Node, at string, g *Generator, sources []Source, generators map[string]bool) {
 	for i, name := range p.texts(node, at) {
 		field := fmt.Sprintf("%s[%d]", at, i)
+		node := item(node, i)
 		isSource := slices.ContainsFunc(sources, func(s Source) bool { return s.Name == name })
 		switch {
 		case isSource && generators[name]:

@@ -1,0 +1,134 @@
+package definition_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/prodspec/definition"
+	"lehr.dev/schema"
+)
+
+const whole = `lehr: v1
+partition: shakespeare
+owner: bard-sre@example.com
+mode: enforce
+modes: {Job: observe}
+sources:
+  service: {dir: ., files: [service.yaml]}
+  schema: {dir: schema, files: ["*.sql", "more/**"]}
+generate:
+  order: {starlark: order.star, from: [web, service]}
+  web: {starlark: gen/web.star, from: [service], for_each: file}
+validate:
+  shrink: {max: 10%, changed: 50%, floor: 2, over: 7d}
+plugins:
+  Job: {run: [lehr-process, --verbose]}
+  lehr.command.v1.Command: {run: lehr-command}
+checks:
+  budget: {scope: cluster, in_flight: 2}
+`
+
+func TestWholeDefinition(t *testing.T) {
+	d, findings := definition.Parse("lehr.yaml", []byte(whole), schema.Builtin())
+	if len(findings) > 0 {
+		t.Fatalf("findings %+v", findings)
+	}
+	sources := []definition.Source{
+		{Name: "service", Directory: ".", Files: []string{"service.yaml"}, Line: 7},
+		{Name: "schema", Directory: "schema", Files: []string{"*.sql", "more/**"}, Line: 8},
+	}
+	generators := []definition.Generator{
+		{Name: "web", Program: "gen/web.star", Sources: []string{"service"}, ForEachFile: true, Line: 11},
+		{Name: "order", Program: "order.star", Sources: []string{"service"}, Generators: []string{"web"}, Line: 10},
+	}
+	if diff := cmp.Diff(sources, d.Sources); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(generators, d.Generators); diff != "" {
+		t.Errorf("each generator comes after those it takes from: %s", diff)
+	}
+	p := d.Policy
+	if d.Partition != "shakespeare" || p.GetMode() != intentpb.EnforcementMode_ENFORCEMENT_MODE_ENFORCE ||
+		p.GetTypeModes()["lehr.process.v1.Job"] != intentpb.EnforcementMode_ENFORCEMENT_MODE_OBSERVE {
+		t.Errorf("partition %s, policy %v", d.Partition, p)
+	}
+	s := p.GetShrink()
+	if s.GetMaxRemovedPercent() != 10 || s.GetMaxChangedPercent() != 50 || s.GetFloor() != 2 || s.GetPeriod().AsDuration() != 7*24*time.Hour {
+		t.Errorf("shrink %v", s)
+	}
+	if b := p.GetPlugins(); len(b) != 2 || b[1].GetType() != "lehr.process.v1.Job" || !cmp.Equal(b[1].GetRun(), []string{"lehr-process", "--verbose"}) {
+		t.Errorf("plugins %v", b)
+	}
+	if b := p.GetBudgets(); len(b) != 1 || b[0].GetScope() != "cluster" || b[0].GetInFlight() != 2 {
+		t.Errorf("budgets %v", b)
+	}
+}
+
+func TestModeIsObserveUnlessWritten(t *testing.T) {
+	d, findings := definition.Parse("lehr.yaml", []byte(strings.Replace(whole, "mode: enforce\n", "", 1)), schema.Builtin())
+	if len(findings) > 0 || d.Policy.GetMode() != intentpb.EnforcementMode_ENFORCEMENT_MODE_OBSERVE {
+		t.Errorf("mode %s, findings %v", d.Policy.GetMode(), findings)
+	}
+}
+
+func TestRefusedDefinitions(t *testing.T) {
+	for name, c := range map[string]struct {
+		old, by       string
+		line, column  int
+		field         string
+		message, hint string
+	}{
+		"misspelt field":       {"owner:", "ownr:", 3, 1, "ownr", "unknown field", "did you mean owner?"},
+		"deep misspelt field":  {"floor: 2", "flor: 2", 13, 36, "validate.shrink.flor", "unknown field", "did you mean floor?"},
+		"later section":        {"checks:", "rollouts: {}\nchecks:", 17, 1, "rollouts", "not part of this version", "remove it"},
+		"later source":         {"{dir: ., files: [service.yaml]}", "{document: knobs}", 7, 13, "sources.service.document", "not part of this version", "allowed here: dir, files"},
+		"later check":          {"budget: {scope", "calendar: {}\n  budget: {scope", 18, 3, "checks.calendar", "not part of this version", ""},
+		"wrong version":        {"lehr: v1", "lehr: v2", 1, 7, "lehr", `"v2"`, "lehr: v1"},
+		"bad partition":        {"partition: shakespeare", "partition: Shakes", 2, 12, "partition", "Shakes", ""},
+		"bad mode":             {"mode: enforce", "mode: force", 4, 7, "mode", `"force"`, "enforce, observe or off"},
+		"unknown type":         {"modes: {Job:", "modes: {Jobb:", 5, 9, "modes.Jobb", "Jobb", ""},
+		"percentage":           {"max: 10%", "max: 10", 13, 17, "validate.shrink.max", "percentage", "20%"},
+		"over hundred":         {"max: 10%", "max: 110%", 13, 17, "validate.shrink.max", "percentage", "20%"},
+		"duration":             {"over: 7d", "over: 7 days", 13, 52, "validate.shrink.over", "length of time", "7d"},
+		"unknown input":        {"from: [web, service]", "from: [web, servce]", 10, 45, "generate.order.from[1]", `"servce"`, "did you mean service?"},
+		"circle of generators": {"from: [service], for_each: file", "from: [order]", 10, 1, "generate.order.from", "circle", ""},
+		"program outside":      {"gen/web.star", "../web.star", 11, 19, "generate.web.starlark", "../web.star", "beside lehr.yaml"},
+		"pattern outside":      {"[service.yaml]", "[../service.yaml]", 7, 29, "sources.service.files[0]", "..", ""},
+		"duplicate key":        {"owner: bard-sre@example.com", "lehr: v1", 3, 1, "", "already defined", "mend"},
+		"taken name":           {"  schema: {dir", "  programs: {dir", 8, 3, "sources.programs", "taken", "another name"},
+		"second document":      {"checks:", "---\na: b\n---\nchecks:", 17, 1, "", "more than one document", ""},
+		"number as name":       {"owner: bard-sre@example.com", "owner: 12", 3, 8, "owner", "must be a text", "quotes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if !strings.Contains(whole, c.old) {
+				t.Fatalf("%q is not in the definition", c.old)
+			}
+			_, findings := definition.Parse("lehr.yaml", []byte(strings.Replace(whole, c.old, c.by, 1)), schema.Builtin())
+			if len(findings) == 0 {
+				t.Fatal("it was accepted")
+			}
+			f := findings[0]
+			if f.File != "lehr.yaml" || f.Line != c.line || f.Column != c.column || f.Field != c.field ||
+				!strings.Contains(f.Message, c.message) || !strings.Contains(f.Hint, c.hint) {
+				t.Errorf("%s:%d:%d %s: %s (%s)", f.File, f.Line, f.Column, f.Field, f.Message, f.Hint)
+			}
+		})
+	}
+}
+
+func TestExcessiveAliasesAreRefused(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("lehr: v1\na0: &a0 [x, x, x, x, x, x, x, x, x]\n")
+	for i := range 9 {
+		c, d := string(rune('0'+i)), string(rune('1'+i))
+		b.WriteString("a" + d + ": &a" + d + " [" + strings.Repeat("*a"+c+", ", 8) + "*a" + c + "]\n")
+	}
+	_, findings := definition.Parse("lehr.yaml", []byte(b.String()), schema.Builtin())
+	if len(findings) != 1 || !strings.Contains(findings[0].Message, "aliasing") {
+		t.Errorf("findings %v", findings)
+	}
+}
