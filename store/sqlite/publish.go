@@ -127,17 +127,19 @@ func (p *preparation) check(now standing) error {
 	return nil
 }
 
+const membersOfBucket = `SELECT asset, digest FROM member
+	WHERE partition = $1 AND bucket = $2 AND to_seq = 9223372036854775807 ORDER BY asset`
+
 // updateBucket makes the bucket's digest as of next that of its members: the
 // open rows, once all is staged.
 func updateBucket(t *transaction, partition intent.PartitionID, next int64, bucket int) error {
 	var members []intent.MemberDigest
-	err := t.each("SELECT asset, digest FROM member WHERE partition = $1 AND bucket = $2 AND to_seq = 9223372036854775807 ORDER BY asset",
-		[]any{string(partition), bucket}, func(row scanner) error {
-			var m intent.MemberDigest
-			err := row.Scan(&m.Asset, digestColumn{&m.Digest})
-			members = append(members, m)
-			return err
-		})
+	err := t.each(membersOfBucket, []any{string(partition), bucket}, func(row scanner) error {
+		var m intent.MemberDigest
+		err := row.Scan(&m.Asset, digestColumn{&m.Digest})
+		members = append(members, m)
+		return err
+	})
 	if err != nil {
 		return err
 	}

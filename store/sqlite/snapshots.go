@@ -233,21 +233,25 @@ func (s *Store) EdgesTo(ctx context.Context, id intent.IncarnationID, asset inte
 	return s.edges(ctx, id, "to_asset", asset)
 }
 
+// edgesOf selects by the column that names one end.
+func edgesOf(end string) string {
+	return "SELECT from_asset, to_asset, field, is_read FROM edge WHERE partition = $1 AND " + end +
+		" = $2 AND from_seq <= $3 AND to_seq > $3 ORDER BY from_asset, field, to_asset"
+}
+
 func (s *Store) edges(ctx context.Context, id intent.IncarnationID, end string, asset intent.AssetID) (edges []store.Edge, err error) {
 	err = s.read(ctx, fmt.Sprintf("listing the references of %q in %s", asset, id), func(q querier) error {
 		if err := mustRetain(q, id); err != nil {
 			return err
 		}
-		return q.each(`SELECT from_asset, to_asset, field, is_read FROM edge
-			WHERE partition = $1 AND `+end+` = $2 AND from_seq <= $3 AND to_seq > $3 ORDER BY from_asset, field, to_asset`,
-			[]any{string(id.Partition), string(asset), int64(id.Sequence)}, func(row scanner) error {
-				var edge store.Edge
-				var read int
-				err := row.Scan(&edge.From, &edge.To, &edge.Field, &read)
-				edge.Read = read == 1
-				edges = append(edges, edge)
-				return err
-			})
+		return q.each(edgesOf(end), []any{string(id.Partition), string(asset), int64(id.Sequence)}, func(row scanner) error {
+			var edge store.Edge
+			var read int
+			err := row.Scan(&edge.From, &edge.To, &edge.Field, &read)
+			edge.Read = read == 1
+			edges = append(edges, edge)
+			return err
+		})
 	})
 	return edges, err
 }

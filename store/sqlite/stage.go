@@ -146,6 +146,8 @@ type staging struct {
 	next      int64
 }
 
+const rowsOfAsset = "SELECT " + memberColumns + ", to_seq FROM member WHERE partition = $1 AND asset = $2 AND to_seq >= $3"
+
 // stored is a row of an asset that is open, or was closed by this staging.
 type stored struct {
 	from, to int64
@@ -154,18 +156,17 @@ type stored struct {
 
 func (s staging) entry(entry store.Entry) error {
 	var base, staged *stored
-	err := s.each("SELECT "+memberColumns+", to_seq FROM member WHERE partition = $1 AND asset = $2 AND to_seq >= $3",
-		[]any{string(s.partition), string(entry.Asset), s.next}, func(row scanner) error {
-			r := &stored{}
-			m := &r.member
-			err := row.Scan(&m.Asset, &m.Type, digestColumn{&m.Digest}, digestColumn{&m.Effective}, &r.from, &r.to)
-			if r.from == s.next {
-				staged = r
-			} else {
-				base = r
-			}
-			return err
-		})
+	err := s.each(rowsOfAsset, []any{string(s.partition), string(entry.Asset), s.next}, func(row scanner) error {
+		r := &stored{}
+		m := &r.member
+		err := row.Scan(&m.Asset, &m.Type, digestColumn{&m.Digest}, digestColumn{&m.Effective}, &r.from, &r.to)
+		if r.from == s.next {
+			staged = r
+		} else {
+			base = r
+		}
+		return err
+	})
 	if err != nil {
 		return err
 	}
