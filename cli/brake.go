@@ -62,6 +62,14 @@ func period(d time.Duration) *durationpb.Duration {
 	return durationpb.New(d)
 }
 
+// reasoned refuses a brake without a reason: whoever finds it will ask.
+func reasoned(command *cobra.Command, reason string) error {
+	if strings.TrimSpace(reason) == "" {
+		return fault.New(fault.Invalid, "%s needs a reason, for whoever finds it", command.CommandPath()).WithHint(`add --reason "why"`)
+	}
+	return nil
+}
+
 // onPartition connects, chooses the partition, and runs.
 func (s *session) onPartition(ctx context.Context, run func(c *client.Client, partition string) error) error {
 	c, err := s.connect()
@@ -86,6 +94,9 @@ It needs nothing but the store: with --store FILE, or when no server answers,
 it is written to the store's file, and a running server sees it there.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
+			if err := reasoned(command, reason); err != nil {
+				return err
+			}
 			c, err := s.connectOrOpen(command.Context())
 			if err != nil {
 				return err
@@ -103,7 +114,6 @@ it is written to the store's file, and a running server sees it there.`,
 		},
 	}
 	command.Flags().StringVar(&reason, "reason", "", "why, for whoever finds it stopped")
-	_ = command.MarkFlagRequired("reason")
 	return command
 }
 
@@ -153,6 +163,9 @@ func (s *session) pinCommand() *cobra.Command {
   lehr pin web/a 12 --reason "13 is slow" --for 2h`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(command *cobra.Command, args []string) error {
+			if err := reasoned(command, reason); err != nil {
+				return err
+			}
 			return s.onPartition(command.Context(), func(c *client.Client, partition string) error {
 				response, err := c.Brakes.SetPin(command.Context(), &apipb.SetPinRequest{
 					Partition: partition, Asset: args[0], Incarnation: incarnationID(partition, args[1]), Reason: reason, Period: period(duration),
@@ -176,7 +189,6 @@ func (s *session) pinCommand() *cobra.Command {
 func addBrakeFlags(command *cobra.Command, reason *string, duration *time.Duration) {
 	command.Flags().StringVar(reason, "reason", "", "why, for whoever finds it")
 	command.Flags().DurationVar(duration, "for", 0, "how long, for example 2h (default: until it is taken away)")
-	_ = command.MarkFlagRequired("reason")
 }
 
 func untilText(d time.Duration) string {
@@ -215,6 +227,9 @@ func (s *session) holdCommand() *cobra.Command {
 		Short: "Keep an asset from being pushed",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
+			if err := reasoned(command, reason); err != nil {
+				return err
+			}
 			return s.onPartition(command.Context(), func(c *client.Client, partition string) error {
 				response, err := c.Brakes.SetHold(command.Context(), &apipb.SetHoldRequest{
 					Partition: partition, Asset: args[0], Reason: reason, Period: period(duration),

@@ -77,6 +77,26 @@ func describeListed(list func(context.Context, *session, *client.Client, query) 
 	}
 }
 
+// describeAudit recomputes the chain of a partition's record.
+func describeAudit(ctx context.Context, s *session, c *client.Client, partition, _ string) error {
+	response, err := c.Audit.VerifyAudit(ctx, &apipb.VerifyAuditRequest{Partition: partition})
+	if err != nil {
+		return err
+	}
+	switch {
+	case s.json():
+		err = printMessage(s.Out, response)
+	case response.Intact:
+		fmt.Fprintf(s.Out, "The audit of partition %s is intact: each record follows from the one before.\n", plain(partition))
+	default:
+		fmt.Fprintf(s.Out, "The audit of partition %s is NOT intact: %s\n", plain(partition), plain(response.Problem))
+	}
+	if err == nil && !response.Intact {
+		return exit{exitError}
+	}
+	return err
+}
+
 // printFields prints whatever a small message holds.
 func printFields(s *session, m proto.Message) {
 	text, err := messageJSON(m)

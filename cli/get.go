@@ -17,6 +17,8 @@ import (
 type query struct {
 	partition, prefix, kind, state, incarnation, asset string
 	limit                                              int
+	// everywhere: the audit of what concerns all partitions at once.
+	everywhere bool
 }
 
 // listing is a list in both forms.
@@ -55,7 +57,7 @@ func nouns() []noun {
 		{names: []string{"stops", "stop"}, global: true, list: listStops, describe: describeListed(listStops)},
 		{names: []string{"approvals", "approval"}, list: listApprovals, describe: describeListed(listApprovals)},
 		{names: []string{"pushes", "push"}, list: listPushes, describe: describeListed(listPushes)},
-		{names: []string{"audit"}, list: listAudit, describe: describeListed(listAudit)},
+		{names: []string{"audit"}, list: listAudit, describe: describeAudit},
 	}
 }
 
@@ -96,6 +98,7 @@ func (s *session) getCommand() *cobra.Command {
 	flags.StringVar(&q.state, "state", "", "reports in this state: in-sync, waiting, pushing, off, model")
 	flags.StringVar(&q.incarnation, "incarnation", "", "assets as of this incarnation (default: head)")
 	flags.StringVar(&q.asset, "asset", "", "pushes of this asset")
+	flags.BoolVar(&q.everywhere, "global", false, "the audit of what concerns all partitions, for example a stop of all")
 	flags.IntVar(&q.limit, "limit", 1000, "at most this many")
 	return command
 }
@@ -116,7 +119,7 @@ func (s *session) get(ctx context.Context, kind string, q query) error {
 	if err != nil {
 		return err
 	}
-	if q.partition = s.partition; !noun.global {
+	if q.partition = s.partition; !noun.global && !q.everywhere {
 		if q.partition, err = s.choose(ctx, c); err != nil {
 			return err
 		}

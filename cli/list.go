@@ -241,6 +241,9 @@ func ending(p *apipb.Push) string {
 func listAudit(ctx context.Context, s *session, c *client.Client, q query) (listing, error) {
 	found := listing{header: []string{"NUMBER", "AT", "BY", "VERB", "SUBJECT", "DETAIL"}}
 	request := &apipb.ListAuditRequest{Partition: q.partition}
+	if q.everywhere {
+		request.Partition = ""
+	}
 	more, err := pages(q.limit, func(most int32) (int, bool, error) {
 		request.Limit = most
 		response, err := c.Audit.ListAudit(ctx, request)
