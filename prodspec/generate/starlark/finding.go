@@ -100,20 +100,14 @@ func (r *run) evaluation(f *intent.Finding, e *starlark.EvalError) {
 	}
 }
 
-// crashed is the finding for a panic of the interpreter or of a library.
-func (r *run) crashed(thread *starlark.Thread, problem any) []intent.Finding {
-	f := intent.Finding{
+// crashed is the finding for a panic of the interpreter or of a library. The
+// place is lost with the stack.
+func (r *run) crashed(problem any) []intent.Finding {
+	return []intent.Finding{{
 		Rule: "generate", Severity: intent.Error, File: r.job.Program, Line: 1,
-		Message: fmt.Sprintf("the run for %s crashed: %.300v", r.job.Name(), problem),
-		Hint:    "look at the value that this line passes on",
-	}
-	for i := range thread.CallStackDepth() {
-		if frame := thread.CallFrame(i); frame.Pos.IsValid() && frame.Pos.Filename() != "<builtin>" {
-			at(&f, frame.Pos)
-			break
-		}
-	}
-	return []intent.Finding{f}
+		Message: fmt.Sprintf("the run of %s crashed: %.300v", r.job.Name(), problem),
+		Hint:    "look for a value of the wrong kind that is passed to a message",
+	}}
 }
 
 func at(f *intent.Finding, position syntax.Position) {

@@ -145,6 +145,9 @@ func (d *document) wrong(line, column int, message string) intent.Finding {
 	at, known := d.fields[position{line, column}]
 	f := d.finding(line, column, at.path, "%s", message)
 	f.Hint = "mend the manifest"
+	if at.path != "" {
+		f.Message = at.path + ": " + message
+	}
 	switch {
 	case !known:
 	case at.descriptor == nil && at.within != nil:
@@ -153,6 +156,9 @@ func (d *document) wrong(line, column int, message string) intent.Finding {
 	case at.descriptor != nil && at.node.Kind == yaml.ScalarNode && strings.HasPrefix(message, "unknown enum value"):
 		f.Message = fmt.Sprintf("%s: %q is not a %s", at.path, at.node.Value, at.descriptor.Enum().FullName())
 		f.Hint = meant(at.node.Value, enumNames(at.descriptor.Enum()))
+	case at.descriptor != nil && at.descriptor.Message() != nil && at.descriptor.Message().FullName() == "google.protobuf.Duration" && at.node.Kind == yaml.ScalarNode:
+		f.Message = fmt.Sprintf("%s is not a length of time: %s", at.path, describe(at.node))
+		f.Hint = "write " + string(at.descriptor.Name()) + ": 10s"
 	case at.descriptor != nil && wantsOther(message):
 		f.Message = fmt.Sprintf("%s must be %s, is %s", at.path, kindName(at.descriptor, at.path), describe(at.node))
 		f.Hint = "write " + example(at.descriptor)

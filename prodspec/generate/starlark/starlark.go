@@ -158,7 +158,7 @@ func (e *Evaluator) Evaluate(ctx context.Context, job Job, open Opener) (result 
 	defer stop()
 	defer func() {
 		if problem := recover(); problem != nil {
-			result = Result{Findings: r.crashed(thread, problem)}
+			result = Result{Findings: r.crashed(problem)}
 		}
 		result.Reads, result.Log = r.sortedReads(), r.log.String()
 	}()
