@@ -96,3 +96,34 @@ func BenchmarkPublishOneChange(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkRead reads what plugins and pages ask for, among 20 000 assets.
+func BenchmarkRead(b *testing.B) {
+	s := openFile(b, filepath.Join(b.TempDir(), "lehr.db"))
+	lease := register(b, s)
+	const count = 20_000
+	delta := make([]store.Entry, count)
+	for i := range delta {
+		delta[i] = textEntry(fmt.Sprintf("asset/%05d", i), fmt.Sprint("content ", i))
+	}
+	head := publish(b, s, lease, delta).ID
+	b.Run("member-and-body", func(b *testing.B) {
+		for i := range b.N {
+			m, err := s.Member(b.Context(), head, delta[i%count].Asset)
+			if err != nil {
+				b.Fatal(err)
+			}
+			if _, err := s.Body(b.Context(), m.Digest); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("page-of-100", func(b *testing.B) {
+		for i := range b.N {
+			page, err := s.Members(b.Context(), head, store.AssetFilter{After: delta[i%(count-200)].Asset, Limit: 100})
+			if err != nil || len(page) != 100 {
+				b.Fatal(len(page), err)
+			}
+		}
+	})
+}

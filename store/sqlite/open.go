@@ -87,7 +87,7 @@ func openStore(ctx context.Context, options Options, serving bool) (_ *Store, er
 		return nil, err
 	}
 	s.reads.db = s.db
-	s.writer = newWriter(s.db, s.runtime, s.ownsDB, s.changes.announce)
+	s.writer = newWriter(s.db, s.runtime, s.log, s.ownsDB, s.changes.announce)
 	s.runtime.Go("store writer", s.writer.run)
 	return s, nil
 }
@@ -127,7 +127,7 @@ func (s *Store) abandon() {
 }
 
 // resolve finds the one name of the file, so that two names share its lock.
-func resolve(path string, make bool) (string, error) {
+func resolve(path string, create bool) (string, error) {
 	if path == "" {
 		return "", fault.New(fault.Invalid, "opening the store: no file is named")
 	}
@@ -144,7 +144,7 @@ func resolve(path string, make bool) (string, error) {
 	switch {
 	case err == nil:
 		return target, nil
-	case errors.Is(err, fs.ErrNotExist) && make:
+	case errors.Is(err, fs.ErrNotExist) && create:
 		return resolved, nil
 	default:
 		return "", openFailure("opening the store "+path, err)
@@ -152,9 +152,9 @@ func resolve(path string, make bool) (string, error) {
 }
 
 // checkFile makes the file if it may, and refuses what is no database.
-func checkFile(path string, make bool) error {
+func checkFile(path string, create bool) error {
 	flags := os.O_RDWR
-	if make {
+	if create {
 		flags |= os.O_CREATE
 	}
 	file, err := os.OpenFile(path, flags, 0o600)

@@ -113,8 +113,11 @@ func (s *Store) prepare(ctx context.Context, lease store.Lease, base intent.Sequ
 	return p, err
 }
 
+// changedBuckets counts those in that an attempt before this one has written:
+// what it found staged may have been taken back since.
 const changedBuckets = `SELECT bucket FROM member WHERE partition = $1 AND from_seq = $2
-	UNION SELECT bucket FROM member WHERE partition = $1 AND to_seq = $2 AND to_seq < 9223372036854775807`
+	UNION SELECT bucket FROM member WHERE partition = $1 AND to_seq = $2 AND to_seq < 9223372036854775807
+	UNION SELECT bucket FROM bucket WHERE partition = $1 AND from_seq = $2`
 
 // check is Conflict when head or what is staged moved since the beginning.
 func (p *preparation) check(now standing) error {

@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -18,6 +19,9 @@ const (
 	// Bounds of one commit: callers waiting, and time spent on their work.
 	maxBatch     = 256
 	maxBatchTime = 25 * time.Millisecond
+	// unseen is a data version that no connection has: what was committed
+	// before this one was made may be news.
+	unseen = -1
 	// pollPeriod is how often another process's commits are looked for.
 	pollPeriod = 400 * time.Millisecond
 )
@@ -33,6 +37,7 @@ var writerPragmas = []string{"PRAGMA cache_size = -65536", "PRAGMA wal_autocheck
 type writer struct {
 	db       *sql.DB
 	runtime  loop.Runtime
+	log      *slog.Logger
 	announce func()
 	// poll: another process may write to the file too.
 	poll bool
@@ -48,6 +53,8 @@ type writer struct {
 	prepared    map[string]*sql.Stmt
 	dataVersion int64
 	polled      time.Time
+	// blind: the last look failed, and it was said.
+	blind bool
 }
 
 // request is one caller's work and, once done is closed, its outcome.
@@ -57,9 +64,9 @@ type request struct {
 	err  error
 }
 
-func newWriter(db *sql.DB, runtime loop.Runtime, poll bool, announce func()) *writer {
+func newWriter(db *sql.DB, runtime loop.Runtime, log *slog.Logger, poll bool, announce func()) *writer {
 	return &writer{
-		db: db, runtime: runtime, poll: poll, announce: announce,
+		db: db, runtime: runtime, log: log, poll: poll, announce: announce,
 		wake: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 }
@@ -245,7 +252,7 @@ func (w *writer) connect() error {
 	if err != nil {
 		return err
 	}
-	w.conn, w.prepared, w.dataVersion = conn, map[string]*sql.Stmt{}, 0
+	w.conn, w.prepared, w.dataVersion = conn, map[string]*sql.Stmt{}, unseen
 	for _, pragma := range writerPragmas {
 		if _, err := conn.ExecContext(context.Background(), pragma); err != nil {
 			w.disconnect()
@@ -274,18 +281,27 @@ func (w *writer) lookForOthers() {
 		return
 	}
 	w.polled = now
-	if w.connect() != nil {
-		return
-	}
-	var version int64
-	statement, err := w.statement("PRAGMA data_version")
-	if err != nil || statement.QueryRow().Scan(&version) != nil {
-		return // the next write meets the same trouble and tells its caller
-	}
-	if w.dataVersion != 0 && version != w.dataVersion {
+	version, err := w.readVersion()
+	switch {
+	case err != nil && !w.blind:
+		w.log.Warn("cannot see whether another process writes to the store", "error", err)
+	case err == nil && version != w.dataVersion:
 		w.announce()
+		w.dataVersion = version
 	}
-	w.dataVersion = version
+	w.blind = err != nil
+}
+
+func (w *writer) readVersion() (version int64, err error) {
+	if err := w.connect(); err != nil {
+		return 0, err
+	}
+	statement, err := w.statement("PRAGMA data_version")
+	if err != nil {
+		return 0, err
+	}
+	err = statement.QueryRow().Scan(&version)
+	return version, err
 }
 
 func (w *writer) statement(text string) (*sql.Stmt, error) {
