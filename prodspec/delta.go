@@ -15,7 +15,7 @@ import (
 // compare makes dirty exactly what differs from an incarnation, by looking at
 // all of it: on start, and when somebody else moved head.
 func (b *builder) compare(ctx context.Context, snapshots store.Snapshots, head intent.IncarnationID) error {
-	clear(b.dirty)
+	b.dirty = make(map[intent.AssetID]bool, len(b.members))
 	for id := range b.members {
 		b.dirty[id] = true
 	}

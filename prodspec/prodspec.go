@@ -35,8 +35,8 @@ type Status struct {
 	State State     `json:"state"`
 	At    time.Time `json:"at"`
 	// Took is how long the build took.
-	Took time.Duration `json:"took"`
-	Head intent.IncarnationID
+	Took time.Duration        `json:"took"`
+	Head intent.IncarnationID `json:"head"`
 	// Candidate that is not served, if there is one.
 	Candidate intent.CandidateID      `json:"candidate,omitzero"`
 	Sources   []intent.SourceRevision `json:"sources"`

@@ -46,6 +46,7 @@ func (p *Pipeline) cover(ctx context.Context, partition store.Partition, r readi
 		}
 	}
 	p.builder.graph.Forget()
+	p.builder.dirty = map[intent.AssetID]bool{}
 	return Status{State: Serving, Head: partition.Head, Sources: r.revisions}, p.supersede(ctx)
 }
 
@@ -136,7 +137,7 @@ func (p *Pipeline) publish(ctx context.Context, candidate intent.Candidate, verd
 		return Status{}, err
 	}
 	p.compared = incarnation.ID
-	clear(p.builder.dirty)
+	p.builder.dirty = map[intent.AssetID]bool{}
 	p.builder.graph.Forget()
 	if p.saved.ID == candidate.ID {
 		p.saved.State = intent.CandidatePublished

@@ -139,12 +139,13 @@ func (g *Graph) Take() {
 	for run := range g.pending {
 		run.Taken = run.Outputs
 	}
-	clear(g.pending)
+	g.pending = map[*Run]bool{}
 }
 
 // Forget lets go of bodies that were kept for a publication.
 func (g *Graph) Forget() {
-	clear(g.bodies)
+	// A cleared map keeps its memory.
+	g.bodies = map[intent.Digest][]byte{}
 	g.bodyBytes = 0
 }
 
@@ -286,7 +287,7 @@ func (g *Graph) put(generator, file string, rec record, keep bool) {
 		run = &Run{Generator: generator, File: file}
 		g.runs[generator][file] = run
 	}
-	run.base, run.reads, run.findings, run.until = rec.Base, rec.Reads, rec.Findings, rec.Until
+	run.base, run.reads, run.findings, run.until = rec.Base, append([]Read(nil), rec.Reads...), rec.Findings, rec.Until
 	for i := range run.reads {
 		run.reads[i].Name, run.reads[i].Kind = g.intern(run.reads[i].Name), starlark.Kind(g.intern(string(run.reads[i].Kind)))
 	}

@@ -83,9 +83,10 @@ type known struct {
 
 // mark is what changes when a file's content does.
 type mark struct {
-	size             int64
-	inode            uint64
-	modified, status time.Time
+	size  int64
+	inode uint64
+	// In nanoseconds since 1970.
+	modified, status int64
 }
 
 // trustAge is how long a file must have been left alone before its mark alone
@@ -265,9 +266,9 @@ func reason(err error) error {
 }
 
 func markOf(info fs.FileInfo) mark {
-	m := mark{size: info.Size(), modified: info.ModTime()}
+	m := mark{size: info.Size(), modified: info.ModTime().UnixNano()}
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
-		m.inode, m.status = stat.Ino, time.Unix(stat.Ctim.Unix())
+		m.inode, m.status = stat.Ino, stat.Ctim.Nano()
 	}
 	return m
 }

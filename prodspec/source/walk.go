@@ -168,5 +168,5 @@ func (w *walk) file(name string, entry fs.DirEntry) error {
 }
 
 func (w *walk) settled(m mark) bool {
-	return w.now.Sub(m.modified) > trustAge && w.now.Sub(m.status) > trustAge
+	return w.now.UnixNano()-max(m.modified, m.status) > int64(trustAge)
 }
