@@ -188,7 +188,7 @@ func (e *Enforcer) looked(ctx context.Context, s *served, batch []*glance, err e
 	if err != nil {
 		if _, down := s.plugin.Describe(); down != nil {
 			s.failures++
-			s.until, s.reason = now.Add(e.Limits.Retry.After(s.failures)), down.Error()
+			s.until, s.reason = now.Add(e.pluginPause(s.failures)), down.Error()
 		}
 	} else {
 		s.failures, s.until = 0, time.Time{}
@@ -216,6 +216,13 @@ func (e *Enforcer) looked(ctx context.Context, s *served, batch []*glance, err e
 			e.seen(a, g, now)
 		}
 	}
+}
+
+// pluginPause is short at first, since a plugin that was just started, or
+// started again, is soon up; asking costs little while it is down.
+func (e *Enforcer) pluginPause(failures int) time.Duration {
+	pace := loop.Backoff{First: 50 * time.Millisecond, Most: e.Limits.Sweep}
+	return pace.After(failures)
 }
 
 // unseen deals with a batch that failed as a whole: each of its assets is

@@ -49,16 +49,41 @@ func exitWithParent() {
 	os.Exit(1)
 }
 
-// keepLock sees to it that programs started by the plugin do not inherit the
-// lock that proves whether the plugin still runs.
-func keepLock() error {
+// Lock returns the lock by which Lehr knows that the plugin may still be at
+// work, for child processes that act for it: Lehr then waits for them as well.
+// It is nil when Lehr gave none. Call it before Main.
+func Lock() (*os.File, error) {
+	descriptor, err := lockDescriptor()
+	if descriptor == 0 || err != nil {
+		return nil, err
+	}
+	// A descriptor of its own: closing it leaves the plugin's alone.
+	own, err := unix.FcntlInt(uintptr(descriptor), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("taking the lock in %s: %w", plugin.LockVariable, err)
+	}
+	return os.NewFile(uintptr(own), "lock"), nil
+}
+
+// lockDescriptor is 0 without a lock.
+func lockDescriptor() (int, error) {
 	text := os.Getenv(plugin.LockVariable)
 	if text == "" {
-		return nil
+		return 0, nil
 	}
 	descriptor, err := strconv.Atoi(text)
 	if err != nil || descriptor < 3 {
-		return fmt.Errorf("%s=%q is not a file descriptor", plugin.LockVariable, text)
+		return 0, fmt.Errorf("%s=%q is not a file descriptor", plugin.LockVariable, text)
+	}
+	return descriptor, nil
+}
+
+// keepLock sees to it that programs started by the plugin do not inherit the
+// lock that proves whether the plugin still runs.
+func keepLock() error {
+	descriptor, err := lockDescriptor()
+	if descriptor == 0 || err != nil {
+		return err
 	}
 	unix.CloseOnExec(descriptor)
 	return errors.Join(os.Unsetenv(plugin.LockVariable), os.Unsetenv(plugin.SocketVariable))

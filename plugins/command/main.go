@@ -25,8 +25,13 @@ func run() int {
 		fmt.Fprintln(os.Stderr, "lehr-command: finding its own program:", err)
 		return 1
 	}
+	lock, err := serve.Lock()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "lehr-command:", err)
+		return 1
+	}
 	return serve.Main(serve.Plugin{
 		Name: "lehr-command", Version: "1",
-		Resources: []serve.Kind{commands.Commands{Grace: *grace, Program: executable}},
+		Resources: []serve.Kind{commands.Commands{Grace: *grace, Program: executable, Lock: lock}},
 	})
 }

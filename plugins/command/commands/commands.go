@@ -47,6 +47,8 @@ type Commands struct {
 	Grace time.Duration
 	// Program is one whose main calls Guard for GuardWord: lehr-command.
 	Program string
+	// Lock is the plugin's; nil without one.
+	Lock *os.File
 }
 
 var _ serve.Kind = Commands{}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -23,8 +24,9 @@ const (
 	// one command.
 	GuardWord = "run-guarded"
 	// guardPipe is the descriptor whose end tells a guard that the plugin is
-	// gone.
+	// gone, guardLock the plugin's lock, if it has one.
 	guardPipe = 3
+	guardLock = 4
 	// notRun is the exit code for a command that could not be started.
 	notRun = 127
 
@@ -72,7 +74,7 @@ func (c Commands) run(ctx context.Context, i invocation) (result, error) {
 		Path: c.Program, Args: append([]string{c.Program, GuardWord}, i.argv...),
 		Env: i.environment, Dir: i.command.Directory,
 		Stdin: strings.NewReader(i.command.Input), Stdout: &output, Stderr: &words,
-		ExtraFiles:  []*os.File{alive},
+		ExtraFiles:  c.handedDown(alive),
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
 		// What left the group may hold the output open.
 		WaitDelay: time.Second,
@@ -93,6 +95,15 @@ func (c Commands) run(ctx context.Context, i invocation) (result, error) {
 		return result{}, fmt.Errorf("%s: its guard was ended by %v", i.argv[0], exited.ProcessState)
 	}
 	return result{exit: guard.ProcessState.ExitCode(), output: output.kept.Bytes(), overflowed: output.overflowed, words: words.String()}, nil
+}
+
+// handedDown are a guard's extra files. It holds the lock as long as it lives,
+// so that no other plugin pushes before it has ended its command (S3).
+func (c Commands) handedDown(alive *os.File) []*os.File {
+	if c.Lock == nil {
+		return []*os.File{alive}
+	}
+	return []*os.File{alive, c.Lock}
 }
 
 // supervise waits until the leader of a process group has ended, makes it end
@@ -134,18 +145,23 @@ func supervise(ctx context.Context, leader int, timeout, grace time.Duration) (s
 }
 
 // Guard runs a command as the leader of its process group, and kills the
-// group when the plugin is gone, so that no push outlives it. It returns the
-// command's exit code.
+// group when the plugin is gone, so that no push outlives it; the command
+// itself does not outlive the guard either. It returns the command's exit
+// code.
 func Guard(argv []string) int {
+	// The kernel sends the parent-death signal when this thread ends.
+	runtime.LockOSThread()
 	// SIGTERM is meant for the command, which gets it as one of the group.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM)
 	unix.CloseOnExec(guardPipe)
+	unix.CloseOnExec(guardLock)
 	go func() {
 		_, _ = io.Copy(io.Discard, os.NewFile(guardPipe, "plugin"))
 		_ = unix.Kill(0, unix.SIGKILL)
 	}()
 	command := exec.Command(argv[0], argv[1:]...)
 	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
+	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	err := command.Run()
 	if _, ran := errors.AsType[*exec.ExitError](err); err != nil && !ran {
 		fmt.Fprintf(os.Stderr, "cannot run %s: %v\n", argv[0], err)
