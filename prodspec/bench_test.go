@@ -2,7 +2,6 @@ package prodspec_test
 
 import (
 	"fmt"
-	"runtime"
 	"testing"
 
 	"lehr.dev/prodspec"
@@ -19,13 +18,8 @@ func BenchmarkOneChange(b *testing.B) {
 			}
 			w.remove("order.star")
 			w.replace("lehr.yaml", "  order: {starlark: order.star, from: [jobs]}\n", "")
-			var before, after runtime.MemStats
-			runtime.GC()
-			runtime.ReadMemStats(&before)
 			w.start()
 			first := w.wait("first build", func(s prodspec.Status) bool { return s.State == prodspec.Serving })
-			runtime.GC()
-			runtime.ReadMemStats(&after)
 			sequence, took := first.Head.Sequence, 0.0
 			for i := 0; b.Loop(); i++ {
 				sequence++
@@ -33,7 +27,6 @@ func BenchmarkOneChange(b *testing.B) {
 				took += w.served(sequence).Took.Seconds()
 			}
 			b.ReportMetric(first.Took.Seconds(), "s/first-build")
-			b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/float64(files), "B/asset")
 			b.ReportMetric(1000*took/float64(b.N), "ms/build")
 		})
 	}
