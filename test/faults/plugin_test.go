@@ -1,0 +1,5 @@
+package faults
+
+func wrongProtocolPlugin([]string) int { return 0 }
+func hungPlugin([]string) int          { return 0 }
+func crashingPlugin([]string) int      { return 0 }
