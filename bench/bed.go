@@ -1,0 +1,297 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"lehr.dev/app"
+	"lehr.dev/intent"
+	"lehr.dev/plugin"
+	"lehr.dev/plugin/remote"
+	"lehr.dev/store"
+)
+
+const partition intent.PartitionID = "bench"
+
+// perFile is how many assets one manifest makes.
+const perFile = 100
+
+// bed is a running app over a generated partition.
+type bed struct {
+	app    *app.App
+	folder string
+	plugin string
+	size   int
+}
+
+// newBed starts an app on a new partition of about size assets.
+func newBed(ctx context.Context, plugin string, size int, mode string) (*bed, error) {
+	folder, err := os.MkdirTemp("", "lehr-bench-")
+	if err != nil {
+		return nil, err
+	}
+	b := &bed{folder: folder, plugin: plugin, size: size}
+	if err := os.Mkdir(filepath.Join(folder, "manifests"), 0o755); err != nil {
+		return nil, err
+	}
+	for i := range size / perFile {
+		if err := b.manifest(i, "v1"); err != nil {
+			return nil, err
+		}
+	}
+	program := `def generate(ctx):
+    m = yaml(ctx.file)
+    return [asset("%s/%d" % (m["name"], i), lehr.process.v1.Job(
+        name = "%s/%d" % (m["name"], i), replicas = 3, binary = "/opt/" + m["name"], version = m["versions"][i],
+        args = ["--port={port}", "--flag=value", "--cluster=" + m["name"]],
+        env = {"MODE": "production", "REGION": "europe-west"},
+    )) for i in range(len(m["versions"]))]
+`
+	if err := os.WriteFile(filepath.Join(folder, "jobs.star"), []byte(program), 0o644); err != nil {
+		return nil, err
+	}
+	if err := b.define(mode); err != nil {
+		return nil, err
+	}
+	options := app.DefaultOptions()
+	options.Store = filepath.Join(folder, "store", "lehr.db")
+	options.Listen = ""
+	options.Register = map[intent.PartitionID]string{partition: filepath.Join(folder, "lehr.yaml")}
+	options.Log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	if b.app, err = app.New(options); err != nil {
+		return nil, err
+	}
+	return b, b.app.Start(ctx)
+}
+
+func (b *bed) close() {
+	_ = b.app.Stop(context.Background())
+	os.RemoveAll(b.folder)
+}
+
+func (b *bed) define(mode string) error {
+	run := strings.Join(strings.Fields(b.plugin), ", ")
+	return b.write("lehr.yaml", fmt.Sprintf(`lehr: v1
+partition: %s
+owner: bench@example.com
+mode: %s
+sources:
+  manifests: {dir: manifests, files: ["*.yaml"]}
+generate:
+  jobs: {starlark: jobs.star, from: [manifests], for_each: file}
+plugins:
+  Job: {run: [%s]}
+`, partition, mode, run))
+}
+
+// manifest writes the i-th file; the version is of its first asset.
+func (b *bed) manifest(i int, version string) error {
+	var versions strings.Builder
+	for j := range perFile {
+		if j > 0 {
+			version = "v1"
+		}
+		fmt.Fprintf(&versions, "  - %s\n", version)
+	}
+	return b.write(filepath.Join("manifests", fmt.Sprintf("%06d.yaml", i)), fmt.Sprintf("name: job-%06d\nversions:\n%s", i, &versions))
+}
+
+// write replaces a file at once.
+func (b *bed) write(name, content string) error {
+	path := filepath.Join(b.folder, name)
+	if err := os.WriteFile(filepath.Join(b.folder, ".new"), []byte(content), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(filepath.Join(b.folder, ".new"), path)
+}
+
+// until polls; a run that takes ten minutes has failed.
+func (b *bed) until(ctx context.Context, holds func() bool) error {
+	for deadline := time.Now().Add(10 * time.Minute); !holds(); {
+		if time.Now().After(deadline) {
+			candidates, err := b.app.Store().ListCandidates(ctx, partition, 1)
+			return errors.Join(fmt.Errorf("gave up after ten minutes; newest candidate: %+v", candidates), err)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	return nil
+}
+
+func (b *bed) waiting(ctx context.Context) int {
+	counts, err := b.app.Store().CountReports(ctx, partition)
+	if err != nil {
+		return 0
+	}
+	return counts[intent.StateWaiting]
+}
+
+func (b *bed) enforced(ctx context.Context) int {
+	count, err := b.app.Store().EnforcedCount(ctx, partition)
+	if err != nil {
+		return 0
+	}
+	return count
+}
+
+func (b *bed) head(ctx context.Context) intent.IncarnationID {
+	found, err := b.app.Store().Partition(ctx, partition)
+	if err != nil {
+		return intent.IncarnationID{}
+	}
+	return found.Head
+}
+
+// change edits one asset in one file, and returns the milliseconds from the
+// saved file to the new head and to the admitted push, and the bytes that the
+// process wrote until the asset was in sync again.
+func (b *bed) change(ctx context.Context, i int) (head, push, written float64, err error) {
+	file := (i * 7) % (b.size / perFile)
+	asset := intent.AssetID(fmt.Sprintf("job-%06d/0", file))
+	before, writtenBefore := b.head(ctx), bytesWritten()
+	saved := time.Now()
+	if err := b.manifest(file, fmt.Sprintf("v%d", i+2)); err != nil {
+		return 0, 0, 0, err
+	}
+	if err := b.until(ctx, func() bool { return b.head(ctx) != before }); err != nil {
+		return 0, 0, 0, err
+	}
+	incarnation, err := b.app.Store().Incarnation(ctx, b.head(ctx))
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	var pushes []store.PushRecord
+	if err := b.until(ctx, func() bool {
+		pushes, err = b.app.Store().Pushes(ctx, partition, asset, 1)
+		return err == nil && len(pushes) == 1 && pushes[0].Target == incarnation.ID && pushes[0].Ending != ""
+	}); err != nil {
+		return 0, 0, 0, err
+	}
+	if err := b.until(ctx, func() bool {
+		report, err := b.app.Store().Report(ctx, partition, asset)
+		return err == nil && report.State == intent.StateInSync
+	}); err != nil {
+		return 0, 0, 0, err
+	}
+	return ms(incarnation.Created.Sub(saved)), ms(pushes[0].Admitted.Sub(saved)), bytesWritten() - writtenBefore, nil
+}
+
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// bytesWritten is what this process wrote to files so far.
+func bytesWritten() float64 {
+	content, err := os.ReadFile("/proc/self/io")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(content)) {
+		var count float64
+		if _, err := fmt.Sscanf(line, "wchar: %f", &count); err == nil {
+			return count
+		}
+	}
+	return 0
+}
+
+// heap in use after collection.
+func (b *bed) heap() uint64 {
+	var stats runtime.MemStats
+	for range 3 {
+		runtime.GC()
+	}
+	runtime.ReadMemStats(&stats)
+	return stats.HeapAlloc
+}
+
+// noops compares every asset with production through a plugin process of its
+// own, in full batches, after a first round that fills its cache.
+func (b *bed) noops(ctx context.Context) (float64, error) {
+	options := remote.DefaultOptions()
+	options.Run, options.Contents = strings.Fields(b.plugin), contents{b.app.Store()}
+	options.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
+	child := remote.Start(ctx, options)
+	defer child.Close()
+	head := b.head(ctx)
+	var batches [][]intent.AssetID
+	for after := (intent.AssetID)(""); ; {
+		members, err := b.app.Store().Members(ctx, head, store.AssetFilter{Type: "lehr.process.v1.Job", After: after, Limit: plugin.MaxBatch})
+		if err != nil {
+			return 0, err
+		}
+		if len(members) == 0 {
+			break
+		}
+		var batch []intent.AssetID
+		for _, member := range members {
+			batch = append(batch, member.Asset)
+		}
+		batches, after = append(batches, batch), batch[len(batch)-1]
+	}
+	if err := b.round(ctx, child, head, batches); err != nil {
+		return 0, err
+	}
+	const rounds = 3
+	began := time.Now()
+	for range rounds {
+		if err := b.round(ctx, child, head, batches); err != nil {
+			return 0, err
+		}
+	}
+	return float64(rounds*b.size) / time.Since(began).Seconds(), nil
+}
+
+// round looks at everything once, four batches at a time as the enforcer does.
+func (b *bed) round(ctx context.Context, child plugin.Plugin, head intent.IncarnationID, batches [][]intent.AssetID) error {
+	work := make(chan []intent.AssetID)
+	var running sync.WaitGroup
+	var lock sync.Mutex
+	var failed error
+	for range 4 {
+		running.Go(func() {
+			for batch := range work {
+				differences, err := child.Diff(ctx, head, batch)
+				for _, d := range differences {
+					if d.Outcome != intent.InSync {
+						err = fmt.Errorf("%s is not in sync: %s", d.Asset, d.Reason)
+					}
+				}
+				if err != nil {
+					lock.Lock()
+					failed = err
+					lock.Unlock()
+				}
+			}
+		})
+	}
+	for _, batch := range batches {
+		work <- batch
+	}
+	close(work)
+	running.Wait()
+	return failed
+}
+
+// contents answers the plugin from the store.
+type contents struct{ store store.All }
+
+func (c contents) Content(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) ([]byte, intent.Digest, error) {
+	member, err := c.store.Member(ctx, id, asset)
+	if err != nil {
+		return nil, intent.Digest{}, err
+	}
+	body, err := c.store.Body(ctx, member.Digest)
+	return body, member.Digest, err
+}
+
+func (c contents) Reads(context.Context, intent.IncarnationID, intent.AssetID) ([]intent.AssetID, error) {
+	return nil, nil
+}
+

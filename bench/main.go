@@ -1,0 +1,118 @@
+// Command bench measures Lehr's speed and memory on this machine, one line a
+// figure: "name value unit". It runs the real app on a store in a temporary
+// folder, with real generator children and a plugin whose production is its
+// own memory, so that what is measured is Lehr and the protocol. It judges
+// nothing; "make bench" runs it.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"lehr.dev/prodspec/generate"
+)
+
+func main() { os.Exit(run()) }
+
+func run() int {
+	if len(os.Args) > 1 && os.Args[1] == generate.ChildCommand {
+		return generate.ChildMain(os.Stdin, os.Stdout)
+	}
+	null := flag.String("null", "bin/lehr-null", "the plugin that does nothing")
+	large := flag.Int("large", 100_000, "assets of the large partition")
+	flag.Parse()
+	plugin, err := filepath.Abs(*null)
+	if err == nil {
+		err = measure(context.Background(), plugin, *large)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		return 1
+	}
+	return 0
+}
+
+// measure prints all figures.
+func measure(ctx context.Context, plugin string, large int) error {
+	small := large / 10
+	if err := measurePushes(ctx, plugin, small); err != nil {
+		return fmt.Errorf("pushes: %w", err)
+	}
+	heaps := map[int]uint64{}
+	for _, size := range []int{small, large} {
+		heap, err := measurePartition(ctx, plugin, size)
+		if err != nil {
+			return fmt.Errorf("a partition of %d assets: %w", size, err)
+		}
+		heaps[size] = heap
+	}
+	slope := float64(heaps[large]-heaps[small]) / float64(large-small)
+	print("heap_per_quiet_asset", slope, "B")
+	return nil
+}
+
+func print(name string, value float64, unit string) { fmt.Printf("%s %.4g %s\n", name, value, unit) }
+
+// measurePushes counts pushes a second, from the switch to enforce until the
+// last asset was seen in sync after its push: diff, checks, admission,
+// journal, push, close and the second diff of each.
+func measurePushes(ctx context.Context, plugin string, size int) error {
+	b, err := newBed(ctx, plugin, size, "observe")
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	if err := b.until(ctx, func() bool { return b.waiting(ctx) == size }); err != nil {
+		return err
+	}
+	began := time.Now()
+	if err := b.define("enforce"); err != nil {
+		return err
+	}
+	if err := b.until(ctx, func() bool { return b.enforced(ctx) == size }); err != nil {
+		return err
+	}
+	print("durable_pushes", float64(size)/time.Since(began).Seconds(), "pushes/s")
+	return nil
+}
+
+// measurePartition measures one change and no-op diffs in a partition whose
+// production is as intent says, and returns the heap in use.
+func measurePartition(ctx context.Context, plugin string, size int) (uint64, error) {
+	began := time.Now()
+	b, err := newBed(ctx, plugin+" -adopt", size, "enforce")
+	if err != nil {
+		return 0, err
+	}
+	defer b.close()
+	if err := b.until(ctx, func() bool { return b.enforced(ctx) == size }); err != nil {
+		return 0, err
+	}
+	name := func(what string) string { return fmt.Sprintf("%s_%d_assets", what, size) }
+	print(name("first_build_and_look"), time.Since(began).Seconds(), "s")
+	heap := b.heap()
+	var heads, pushes, written []float64
+	for i := range 9 {
+		head, push, bytes, err := b.change(ctx, i)
+		if err != nil {
+			return 0, err
+		}
+		heads, pushes, written = append(heads, head), append(pushes, push), append(written, bytes)
+	}
+	print(name("one_change_to_new_head"), median(heads), "ms")
+	print(name("one_change_to_first_push"), median(pushes), "ms")
+	print(name("one_change_bytes_written"), median(written), "B")
+	rate, err := b.noops(ctx)
+	print(name("noop_diffs"), rate, "assets/s")
+	return heap, err
+}
+
+func median(values []float64) float64 {
+	slices.Sort(values)
+	return values[len(values)/2]
+}
