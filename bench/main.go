@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/pprof"
 	"slices"
 	"time"
 
@@ -25,10 +26,19 @@ func run() int {
 	}
 	null := flag.String("null", "bin/lehr-null", "the plugin that does nothing")
 	large := flag.Int("large", 100_000, "assets of the large partition")
+	only := flag.String("only", "", "measure only pushes, or only partitions")
+	profile := flag.String("cpuprofile", "", "write a CPU profile of this process to a file")
 	flag.Parse()
-	plugin, err := filepath.Abs(*null)
+	stop, err := startProfile(*profile)
 	if err == nil {
-		err = measure(context.Background(), plugin, *large)
+		defer stop()
+		*null, err = filepath.Abs(*null)
+	}
+	if err == nil && *only != "partitions" {
+		err = measurePushes(context.Background(), *null, *large/10)
+	}
+	if err == nil && *only != "pushes" {
+		err = measurePartitions(context.Background(), *null, *large)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -37,12 +47,22 @@ func run() int {
 	return 0
 }
 
-// measure prints all figures.
-func measure(ctx context.Context, plugin string, large int) error {
-	small := large / 10
-	if err := measurePushes(ctx, plugin, small); err != nil {
-		return fmt.Errorf("pushes: %w", err)
+// startProfile profiles until the function that it returns is called.
+func startProfile(path string) (func(), error) {
+	if path == "" {
+		return func() {}, nil
 	}
+	file, err := os.Create(path)
+	if err != nil {
+		return nil, err
+	}
+	return func() { pprof.StopCPUProfile(); file.Close() }, pprof.StartCPUProfile(file)
+}
+
+// measurePartitions measures a partition of the size and one of a tenth, so
+// that the growth shows.
+func measurePartitions(ctx context.Context, plugin string, large int) error {
+	small := large / 10
 	heaps := map[int]uint64{}
 	for _, size := range []int{small, large} {
 		heap, err := measurePartition(ctx, plugin, size)
@@ -51,8 +71,7 @@ func measure(ctx context.Context, plugin string, large int) error {
 		}
 		heaps[size] = heap
 	}
-	slope := float64(heaps[large]-heaps[small]) / float64(large-small)
-	print("heap_per_quiet_asset", slope, "B")
+	print("heap_per_quiet_asset", float64(heaps[large]-heaps[small])/float64(large-small), "B")
 	return nil
 }
 
