@@ -62,37 +62,11 @@ func (e *Enforcer) pushed(ctx context.Context, a *asset, id intent.PushID, resul
 		a.push.doubt = true
 		e.reportOpen(a, a.push.target, a.difference.Effective)
 		e.settle(ctx, a, result.Gone)
-		return
 	}
 	e.closings.Add(closing{a, result, store.Closing{
 		Push: id, Ending: string(result.Ending), Reason: result.Reason, At: e.Runtime.Now(),
 	}})
 }
-
-// settle waits, away from the owner, until a push in doubt can no longer be
-// running: its plugin is gone, or permit and lock delay have passed. Then the
-// journal lets go of it, and the next look tells what production is.
-func (e *Enforcer) settle(ctx context.Context, a *asset, gone <-chan struct{}) {
-	delay := time.Duration(-1)
-	if gone == nil {
-		delay = e.lockDelay(a.kind)
-	}
-	id := a.push.id
-	e.Runtime.Go("settle", func() {
-		if e.Runtime.Wait(ctx, delay, gone) != nil {
-			return
-		}
-		e.Runtime.Point("settled")
-		e.inbox.Put(func() {
-			e.closings.Add(closing{a, plugin.PushResult{Ending: settledEnding}, store.Closing{
-				Push: id, Ending: string(settledEnding), Reason: "it was cut off; production is looked at again", At: e.Runtime.Now(),
-			}})
-		})
-	})
-}
-
-// settledEnding closes a push whose end was lost.
-const settledEnding plugin.Ending = "settled"
 
 // startClosings hands a group of ends to the store.
 func (e *Enforcer) startClosings(ctx context.Context) {
@@ -128,7 +102,8 @@ func (e *Enforcer) closed(ctx context.Context, group []closing, err error) {
 	}
 	e.closings.Done()
 	for _, c := range group {
-		if c.asset.open() && c.asset.push.id == c.Push {
+		inDoubt := c.result.Ending == plugin.InDoubt // Marked so, and open still.
+		if !inDoubt && c.asset.open() && c.asset.push.id == c.Push {
 			e.release(c.asset.push.budgets)
 			c.asset.push = nil
 			e.ended(c.asset, c)

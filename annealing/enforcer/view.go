@@ -2,7 +2,6 @@ package enforcer
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"time"
 
@@ -10,7 +9,6 @@ import (
 	"lehr.dev/fault"
 	"lehr.dev/intent"
 	"lehr.dev/loop"
-	"lehr.dev/plugin"
 	"lehr.dev/store"
 )
 
@@ -245,120 +243,6 @@ func (e *Enforcer) headChanges(ctx context.Context, from, to intent.IncarnationI
 	}
 }
 
-// applyHead takes over members of a new head and wakes what changed.
-func (e *Enforcer) applyHead(changes []store.Change, priority loop.Priority) {
-	for _, change := range changes {
-		a := e.assets[change.Asset]
-		if change.After == nil {
-			if a != nil {
-				e.drop(a)
-			}
-			continue
-		}
-		if a == nil {
-			a = &asset{id: change.Asset}
-			e.assets[a.id] = a
-		}
-		a.kind = e.view.kindOf(change.After.Type)
-		if a.effective != change.After.Effective {
-			a.effective = change.After.Effective
-			e.renew(a)
-		}
-		e.soon(a, priority)
-	}
-}
-
-// renew starts an asset afresh after its intent changed: what failed before
-// says nothing of the new content.
-func (e *Enforcer) renew(a *asset) {
-	a.read, a.mode, a.calm, a.seen = false, "", 0, 0
-	if a.trouble != nil {
-		*a.trouble = trouble{push: a.push, admitting: a.admitting, note: a.note}
-	}
-}
-
-// drop takes an asset that left head out of the loop. Production keeps what
-// it has: absence never deletes (S5).
-func (e *Enforcer) drop(a *asset) {
-	a.effective = intent.Digest{}
-	if len(e.view.pins[a.id]) > 0 || a.open() {
-		e.renew(a)
-		e.soon(a, loop.Fresh)
-		return
-	}
-	e.forget(a)
-}
-
-// forget ends the loop of an asset that intent does not name any more.
-func (e *Enforcer) forget(a *asset) {
-	e.queue.Remove(a)
-	delete(e.assets, a.id)
-	delete(e.troubled, a)
-	e.wakeWaiters(a.id)
-	e.report(a, intent.Report{State: intent.StateGone, Target: e.view.head})
-}
-
-// applyKinds takes over a changed policy: modes, plugins, requirements.
-func (e *Enforcer) applyKinds(before view) {
-	if before.policy == nil || before.policy.digest == e.view.policy.digest {
-		return
-	}
-	for _, a := range e.assets {
-		a.kind = e.view.kindOf(a.kind.name)
-		a.settled = false
-		e.soon(a, loop.Fresh)
-	}
-}
-
-// applyPins wakes assets whose pins changed, now and when a pin ends.
-func (e *Enforcer) applyPins(before view) {
-	for id := range before.pins {
-		if !slices.Equal(before.pins[id], e.view.pins[id]) {
-			e.repinned(id)
-		}
-	}
-	for id, pins := range e.view.pins {
-		if !slices.Equal(before.pins[id], pins) {
-			e.repinned(id)
-		}
-		for _, pin := range pins {
-			if a := e.assets[id]; a != nil && !pin.Until.IsZero() {
-				e.queue.Add(a, pin.Until, loop.Fresh)
-			}
-		}
-	}
-}
-
-func (e *Enforcer) repinned(id intent.AssetID) {
-	a := e.assets[id]
-	if a == nil {
-		for _, pin := range e.view.pins[id] {
-			if member, known := e.view.pinned[pinnedAt{id, pin.Incarnation.Sequence}]; known {
-				a = &asset{id: id, kind: e.view.kindOf(member.Type)}
-				e.assets[id] = a
-			}
-		}
-		if a == nil {
-			return
-		}
-	}
-	e.renew(a)
-	e.soon(a, loop.Fresh)
-}
-
-// wakeTroubled looks again at what waits: a hold, an approval, a stop or a
-// policy may have changed.
-func (e *Enforcer) wakeTroubled() {
-	for a := range e.troubled {
-		e.soon(a, loop.Fresh)
-	}
-	for id, hold := range e.view.holds {
-		if a := e.assets[id]; a != nil && !hold.Until.IsZero() {
-			e.queue.Add(a, hold.Until, loop.Fresh)
-		}
-	}
-}
-
 // target of an asset now: the incarnation, the effective digest there and the
 // pin that chose it, if any. Not found: it has none.
 func (e *Enforcer) target(a *asset, now time.Time) (id intent.IncarnationID, effective intent.Digest, pin *intent.Pin, found bool) {
@@ -368,58 +252,6 @@ func (e *Enforcer) target(a *asset, now time.Time) (id intent.IncarnationID, eff
 	}
 	member, found := e.view.pinned[pinnedAt{a.id, id.Sequence}]
 	return id, member.Effective, pin, found
-}
-
-// inherit takes up pushes that an earlier holder of the lease left open. Each
-// may still be running until its plugin is known to be gone, or until permit
-// and lock delay have passed.
-func (e *Enforcer) inherit(ctx context.Context) error {
-	open, err := e.Store.OpenPushes(ctx, e.Partition)
-	if err != nil {
-		return err
-	}
-	for _, left := range open {
-		a := e.assets[left.Asset]
-		if a == nil {
-			member, err := e.Store.Member(ctx, left.Target, left.Asset)
-			if err != nil {
-				return err
-			}
-			a = &asset{id: left.Asset, kind: e.view.kindOf(member.Type)}
-			e.assets[left.Asset] = a
-		}
-		e.trouble(a).push = &push{id: left.Push, target: left.Target, plan: left.Plan, admitted: left.Admitted, doubt: true}
-		e.settle(ctx, a, e.goneBefore(a))
-	}
-	return nil
-}
-
-// goneBefore returns a channel that closes when no older process of the
-// asset's plugin can be running; nil when only time tells.
-func (e *Enforcer) goneBefore(a *asset) <-chan struct{} {
-	if a.kind.served == nil {
-		return nil
-	}
-	if lone, ok := a.kind.served.plugin.(interface{ Alone() <-chan struct{} }); ok {
-		return lone.Alone()
-	}
-	return nil
-}
-
-// lockDelay is D + E + a margin: after it a push without permits is over.
-func (e *Enforcer) lockDelay(k *kind) time.Duration {
-	const longestAllowed = 10 * time.Minute
-	effect := longestAllowed
-	if k.served != nil {
-		if description, err := k.served.plugin.Describe(); err == nil {
-			for _, served := range description.Types {
-				if served.Type == k.name {
-					effect = served.LongestEffect
-				}
-			}
-		}
-	}
-	return plugin.PermitPeriod + effect + plugin.LockDelayMargin
 }
 
 // modeNow is the mode in force for an asset.

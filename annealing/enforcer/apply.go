@@ -1,0 +1,123 @@
+package enforcer
+
+import (
+	"slices"
+
+	"lehr.dev/intent"
+	"lehr.dev/loop"
+	"lehr.dev/store"
+)
+
+// applyHead takes over members of a new head and wakes what changed.
+func (e *Enforcer) applyHead(changes []store.Change, priority loop.Priority) {
+	for _, change := range changes {
+		a := e.assets[change.Asset]
+		if change.After == nil {
+			if a != nil {
+				e.drop(a)
+			}
+			continue
+		}
+		if a == nil {
+			a = &asset{id: change.Asset}
+			e.assets[a.id] = a
+		}
+		a.kind = e.view.kindOf(change.After.Type)
+		if a.effective != change.After.Effective {
+			a.effective = change.After.Effective
+			e.renew(a)
+		}
+		e.soon(a, priority)
+	}
+}
+
+// renew starts an asset afresh after its intent changed: what failed before
+// says nothing of the new content.
+func (e *Enforcer) renew(a *asset) {
+	a.read, a.mode, a.calm, a.seen = false, "", 0, 0
+	if a.trouble != nil {
+		*a.trouble = trouble{push: a.push, admitting: a.admitting, note: a.note}
+	}
+}
+
+// drop takes an asset that left head out of the loop. Production keeps what
+// it has: absence never deletes (S5).
+func (e *Enforcer) drop(a *asset) {
+	a.effective = intent.Digest{}
+	if len(e.view.pins[a.id]) > 0 || a.open() {
+		e.renew(a)
+		e.soon(a, loop.Fresh)
+		return
+	}
+	e.forget(a)
+}
+
+// forget ends the loop of an asset that intent does not name any more.
+func (e *Enforcer) forget(a *asset) {
+	e.queue.Remove(a)
+	delete(e.assets, a.id)
+	delete(e.troubled, a)
+	e.wakeWaiters(a.id)
+	e.report(a, intent.Report{State: intent.StateGone, Target: e.view.head})
+}
+
+// applyKinds takes over a changed policy: modes, plugins, requirements.
+func (e *Enforcer) applyKinds(before view) {
+	if before.policy == nil || before.policy.digest == e.view.policy.digest {
+		return
+	}
+	for _, a := range e.assets {
+		a.kind = e.view.kindOf(a.kind.name)
+		a.settled = false
+		e.soon(a, loop.Fresh)
+	}
+}
+
+// applyPins wakes assets whose pins changed, now and when a pin ends.
+func (e *Enforcer) applyPins(before view) {
+	for id := range before.pins {
+		if !slices.Equal(before.pins[id], e.view.pins[id]) {
+			e.repinned(id)
+		}
+	}
+	for id, pins := range e.view.pins {
+		if !slices.Equal(before.pins[id], pins) {
+			e.repinned(id)
+		}
+		for _, pin := range pins {
+			if a := e.assets[id]; a != nil && !pin.Until.IsZero() {
+				e.queue.Add(a, pin.Until, loop.Fresh)
+			}
+		}
+	}
+}
+
+func (e *Enforcer) repinned(id intent.AssetID) {
+	a := e.assets[id]
+	if a == nil {
+		for _, pin := range e.view.pins[id] {
+			if member, known := e.view.pinned[pinnedAt{id, pin.Incarnation.Sequence}]; known {
+				a = &asset{id: id, kind: e.view.kindOf(member.Type)}
+				e.assets[id] = a
+			}
+		}
+		if a == nil {
+			return
+		}
+	}
+	e.renew(a)
+	e.soon(a, loop.Fresh)
+}
+
+// wakeTroubled looks again at what waits: a hold, an approval, a stop or a
+// policy may have changed.
+func (e *Enforcer) wakeTroubled() {
+	for a := range e.troubled {
+		e.soon(a, loop.Fresh)
+	}
+	for id, hold := range e.view.holds {
+		if a := e.assets[id]; a != nil && !hold.Until.IsZero() {
+			e.queue.Add(a, hold.Until, loop.Fresh)
+		}
+	}
+}
