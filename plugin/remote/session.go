@@ -78,7 +78,7 @@ func (s *session) run(ctx context.Context) {
 // close ends what is open; the process is gone.
 func (s *session) close() {
 	s.conn.Close()
-	gone := fault.New(fault.Unavailable, "plugin %s ended", s.options.Name)
+	gone := s.ended()
 	s.diffs.Load().end(gone)
 	s.pushes.Load().end(gone)
 }
@@ -148,7 +148,15 @@ func (s *session) runPushes(ctx context.Context) {
 	s.pushes.Load().end(s.broken("pushes", context.Cause(ctx)))
 }
 
+// broken says why a stream broke: mostly because the process has just ended,
+// which is told better by its exit status and its last words.
 func (s *session) broken(what string, err error) error {
+	const reapedWithin = 200 * time.Millisecond
+	select {
+	case <-s.process.gone:
+		return s.ended()
+	case <-time.After(reapedWithin):
+	}
 	return fault.New(fault.Unavailable, "the stream of %s with plugin %s broke: %w", what, s.options.Name, err)
 }
 
