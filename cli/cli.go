@@ -144,6 +144,10 @@ func Run(ctx context.Context, local Local, terminal Terminal, args []string) int
 	return s.report(err)
 }
 
+// Command is the tree of commands, for whoever asks what there is and how it
+// is called.
+func Command(local Local) *cobra.Command { return (&session{local: local}).root() }
+
 // report prints an error and chooses the exit code.
 func (s *session) report(err error) int {
 	if err == nil {

@@ -18,12 +18,14 @@ import (
 )
 
 func (s *session) describeCommand() *cobra.Command {
-	return &cobra.Command{
+	var everywhere bool
+	command := &cobra.Command{
 		Use:   "describe KIND NAME",
 		Short: "Show one thing in full",
 		Example: `  lehr describe asset web/a
   lehr describe candidate            # the newest
-  lehr describe incarnation shop@3`,
+  lehr describe incarnation shop@3
+  lehr describe audit                # is the record intact?`,
 		Args:              cobra.RangeArgs(1, 2),
 		ValidArgsFunction: completeNouns,
 		RunE: func(command *cobra.Command, args []string) error {
@@ -36,7 +38,12 @@ func (s *session) describeCommand() *cobra.Command {
 				return err
 			}
 			partition := s.partition
-			if !noun.global || len(args) == 1 {
+			if everywhere {
+				if noun.names[0] != "audit" {
+					return fault.New(fault.Invalid, "--global is for the audit only").WithHint("lehr describe audit --global")
+				}
+				partition = ""
+			} else if !noun.global || len(args) == 1 {
 				if partition, err = s.choose(command.Context(), c); err != nil {
 					return err
 				}
@@ -44,6 +51,8 @@ func (s *session) describeCommand() *cobra.Command {
 			return noun.describe(command.Context(), s, c, partition, strings.Join(args[1:], ""))
 		},
 	}
+	command.Flags().BoolVar(&everywhere, "global", false, "the audit of what concerns all partitions, for example a stop of all")
+	return command
 }
 
 // describeListed shows the entries of a list whose first column is the name.
@@ -83,13 +92,17 @@ func describeAudit(ctx context.Context, s *session, c *client.Client, partition,
 	if err != nil {
 		return err
 	}
+	of := "partition " + partition
+	if partition == "" {
+		of = "what concerns all partitions"
+	}
 	switch {
 	case s.json():
 		err = printMessage(s.Out, response)
 	case response.Intact:
-		fmt.Fprintf(s.Out, "The audit of partition %s is intact: each record follows from the one before.\n", plain(partition))
+		fmt.Fprintf(s.Out, "The audit of %s is intact: each record follows from the one before.\n", plain(of))
 	default:
-		fmt.Fprintf(s.Out, "The audit of partition %s is NOT intact: %s\n", plain(partition), plain(response.Problem))
+		fmt.Fprintf(s.Out, "The audit of %s is NOT intact: %s\n", plain(of), plain(response.Problem))
 	}
 	if err == nil && !response.Intact {
 		return exit{exitError}
@@ -254,7 +267,11 @@ func (s *session) printChanges(changes []*apipb.Change, more bool) {
 	}
 	fmt.Fprintln(s.Out, "\nchanges:")
 	for _, change := range changes {
-		fmt.Fprintf(s.Out, "  %-8s %s (%s)\n", change.What, plain(change.Asset), plain(lastName(change.Type)))
+		fmt.Fprintf(s.Out, "  %-8s %s", change.What, plain(change.Asset))
+		if change.Type != "" { // Of what is gone it is not known any more.
+			fmt.Fprintf(s.Out, " (%s)", plain(lastName(change.Type)))
+		}
+		fmt.Fprintln(s.Out)
 	}
 	if more {
 		fmt.Fprintln(s.Out, "  … and more")
@@ -278,8 +295,8 @@ func describeReport(ctx context.Context, s *session, c *client.Client, partition
 	if s.json() {
 		return printMessage(s.Out, response.Report)
 	}
-	fmt.Fprintf(s.Out, "asset: %s\n", plain(response.Report.Asset))
-	s.printReport(response.Report, "")
+	fmt.Fprintf(s.Out, "report of %s (%s)\n", plain(response.Report.Asset), plain(response.Report.Type))
+	s.printReport(response.Report, "  ")
 	return nil
 }
 

@@ -95,7 +95,7 @@ func (s *session) getCommand() *cobra.Command {
 	flags := command.Flags()
 	flags.StringVar(&q.prefix, "prefix", "", "assets and reports whose id begins with this")
 	flags.StringVar(&q.kind, "type", "", "assets of this full protobuf type")
-	flags.StringVar(&q.state, "state", "", "reports in this state: in-sync, waiting, pushing, off, model")
+	flags.StringVar(&q.state, "state", "", "reports in this state: in-sync, waiting, pushing, off, model, gone")
 	flags.StringVar(&q.incarnation, "incarnation", "", "assets as of this incarnation (default: head)")
 	flags.StringVar(&q.asset, "asset", "", "pushes of this asset")
 	flags.BoolVar(&q.everywhere, "global", false, "the audit of what concerns all partitions, for example a stop of all")

@@ -276,7 +276,7 @@ func where(f *apipb.Finding) string {
 	if place != "" {
 		place += ": "
 	}
-	if f.Field != "" && !strings.HasPrefix(f.Message, f.Field) {
+	if f.Field != "" && !strings.Contains(f.Message, f.Field) {
 		place += f.Field + ": "
 	}
 	return place

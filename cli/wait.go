@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -70,30 +71,49 @@ func (s *session) wait(ctx context.Context, c *client.Client, goal goal, timeout
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-deadline.C:
-			return s.gaveUp(ctx, c, goal.partition, behind, timeout)
+			return s.gaveUp(ctx, c, goal, behind, timeout)
 		case <-time.After(waitPeriod):
 		}
 	}
 }
 
 // gaveUp names what is not in sync, and why the first of it is not.
-func (s *session) gaveUp(ctx context.Context, c *client.Client, partition string, behind []string, timeout time.Duration) error {
+func (s *session) gaveUp(ctx context.Context, c *client.Client, goal goal, behind []string, timeout time.Duration) error {
 	if s.json() {
 		if err := printJSON(s.Out, map[string]any{"converged": false, "behind": behind}); err != nil {
 			return err
 		}
 		return exit{exitTimedOut}
 	}
+	response, err := c.Partitions.GetPartition(ctx, &apipb.GetPartitionRequest{Id: goal.partition})
+	if err != nil {
+		return err
+	}
+	p := response.Partition
+	if !goal.reached(p) {
+		fmt.Fprintf(s.Out, "Nothing newer is served after %s: head is %s.\n", timeout, cmp.Or(p.Head, "not there yet"))
+		if p.BlockedBy != nil {
+			fmt.Fprintf(s.Out, "The newest sources are %s (candidate %s):\n", p.BlockedBy.State, plain(p.BlockedBy.Id))
+			s.printFindings(p.BlockedBy.Findings, "  ")
+		}
+		return exit{exitTimedOut}
+	}
 	fmt.Fprintf(s.Out, "Not in sync after %s: %s.\n", timeout, count(len(behind), "asset"))
 	const shown = 5
 	for _, asset := range behind[:min(shown, len(behind))] {
-		why, err := c.Reports.Why(ctx, &apipb.WhyRequest{Partition: partition, Asset: asset})
+		why, err := c.Reports.Why(ctx, &apipb.WhyRequest{Partition: goal.partition, Asset: asset})
 		if err != nil {
 			return err
 		}
 		fmt.Fprintf(s.Out, "  %s\n", plain(why.Summary))
 	}
 	return exit{exitTimedOut}
+}
+
+// reached reports whether head is there, and as new as was asked for.
+func (g goal) reached(p *apipb.Partition) bool {
+	head, err := intent.ParseIncarnationID(p.Head)
+	return err == nil && head.Sequence > g.newer
 }
 
 // progress counts the assets that are settled, and names those that are not.
@@ -103,7 +123,7 @@ func (g goal) progress(ctx context.Context, c *client.Client) (converged int, be
 		if err != nil {
 			return 0, nil, err
 		}
-		if head, err := intent.ParseIncarnationID(response.Partition.Head); err != nil || head.Sequence <= g.newer {
+		if !g.reached(response.Partition) {
 			return 0, g.assets, nil
 		}
 	}
