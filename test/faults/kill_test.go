@@ -271,6 +271,9 @@ func (a *acked) write(kind string, n int) error {
 // read compares what is there with what was answered; a server that is down
 // says nothing.
 func (a *acked) read(kind string) error {
+	a.mutex.Lock()
+	least := a.answered[kind]
+	a.mutex.Unlock()
 	told, err := a.lehr("get", kind, "-o", "json")
 	if err != nil {
 		return err
@@ -285,8 +288,8 @@ func (a *acked) read(kind string) error {
 	if len(list) == 1 {
 		n, _ = strconv.Atoi(strings.TrimPrefix(list[0].Reason, "write "))
 	}
-	if n < a.answered[kind] || n > a.attempted[kind] {
-		a.problem = fmt.Sprintf("after a crash the %s are %s, but write %d was answered and %d was the last attempted", kind, told, a.answered[kind], a.attempted[kind])
+	if n < least || n > a.attempted[kind] {
+		a.problem = fmt.Sprintf("after a crash the %s are %s, but write %d was answered and %d was the last attempted", kind, told, least, a.attempted[kind])
 	}
 	return nil
 }

@@ -33,6 +33,7 @@ func TestMain(m *testing.M) {
 var programs = map[string]func(arguments []string) int{
 	"production:diff":  diffProgram,
 	"production:push":  pushProgram,
+	"production:task":  taskProgram,
 	"plugin:protocol9": wrongProtocolPlugin,
 	"plugin:hung":      hungPlugin,
 	"plugin:crashing":  crashingPlugin,

@@ -67,6 +67,14 @@ func (w *world) pushes() []process {
 	})
 }
 
+// tasks are the processes of the world's jobs, whoever started them.
+func (w *world) tasks() []process {
+	return processes(func(p process) bool {
+		environment, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", p.pid))
+		return err == nil && bytes.Contains(environment, []byte("LEHR_JOB="+w.identity+"/"))
+	})
+}
+
 // killAll kills processes, and returns how many of them it met alive.
 func killAll(list []process) (met int) {
 	for _, p := range list {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -123,6 +124,26 @@ func work(push string) time.Duration {
 		return time.Duration(sum/longEvery%quick) * time.Millisecond
 	}
 	return long
+}
+
+// taskProgram is a process of a job: PORT TEST. It listens on the port, unless
+// that is 0, and ends with the test.
+func taskProgram(arguments []string) int {
+	if arguments[0] != "0" {
+		if _, err := net.Listen("tcp", "127.0.0.1:"+arguments[0]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
+	test, _ := strconv.Atoi(arguments[1])
+	pidfd, err := unix.PidfdOpen(test, 0)
+	for err == nil || errors.Is(err, unix.EINTR) {
+		if n, _ := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, -1); n > 0 {
+			return 0
+		}
+	}
+	fmt.Fprintln(os.Stderr, err)
+	return 1
 }
 
 // appendEffect writes one line, which is on the disk when it returns.

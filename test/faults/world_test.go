@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -30,6 +31,10 @@ type world struct {
 	folder, production string
 	store              string
 	programs           string
+	// jobs are written into every manifest; identity is what their names
+	// begin with.
+	jobs     map[string]job
+	identity string
 	// definition is the lehr.yaml of the server's first partition.
 	definition string
 
@@ -52,11 +57,13 @@ type partition struct {
 	program string
 }
 
-// commandProgram makes one command asset for each value of the manifest.
-const commandProgram = `
+// usualProgram makes one command asset for each value of the manifest, and a
+// job of real processes for each of its jobs.
+const usualProgram = `
 def generate(ctx):
     service = yaml("source/service.yaml")
-    return [resource(service, name, value) for name, value in service["values"].items()]
+    resources = [resource(service, name, value) for name, value in service["values"].items()]
+    return resources + [job(service, name, service["jobs"][name]) for name in service["jobs"]]
 
 def resource(service, name, value):
     arguments = [service["production"], name, str(value)]
@@ -68,16 +75,35 @@ def resource(service, name, value):
             retryable_exit_codes = [137],
         ),
     )
+
+def job(service, name, job):
+    return asset(
+        "job/" + name,
+        lehr.process.v1.Job(
+            name = service["identity"] + "/" + name,
+            replicas = job["replicas"],
+            binary = service["program"],
+            args = ["production:task", "{port}", str(service["test"])],
+            base_port = job["port"],
+        ),
+    )
 `
 
-// values is a manifest, by resource.
+// values are the manifest's resources.
 type values map[string]int
+
+// job is one of the manifest's jobs.
+type job struct {
+	Replicas int `json:"replicas"`
+	Port     int `json:"port"`
+}
 
 // newWorld writes a partition of command resources. Its server is not started.
 func newWorld(t *testing.T, p partition) *world {
 	t.Helper()
 	programs := binaries(t)
-	w := &world{T: t, folder: t.TempDir(), production: t.TempDir(), programs: programs}
+	w := &world{T: t, folder: t.TempDir(), production: t.TempDir(), programs: programs, jobs: map[string]job{}}
+	w.identity = fmt.Sprintf("faults-%d/%x", os.Getpid(), rand.Uint64())
 	w.store = filepath.Join(w.folder, ".lehr", "lehr.db")
 	w.definition = filepath.Join(w.folder, "lehr.yaml")
 	w.define(w.folder, p)
@@ -92,7 +118,7 @@ func (w *world) define(folder string, p partition) {
 		p.plugins = "Command: {run: lehr-command}"
 	}
 	if p.program == "" {
-		p.program = commandProgram
+		p.program = usualProgram
 	}
 	w.write(filepath.Join(folder, "lehr.yaml"), fmt.Sprintf(`lehr: v1
 partition: %s
@@ -122,7 +148,9 @@ func (w *world) wantIn(folder string, v values) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	manifest, err := json.Marshal(map[string]any{"program": self, "production": w.production, "values": v})
+	manifest, err := json.Marshal(map[string]any{
+		"program": self, "production": w.production, "values": v, "jobs": w.jobs, "identity": w.identity, "test": os.Getpid(),
+	})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -222,6 +250,7 @@ func (w *world) end() {
 
 func (w *world) close() {
 	w.end()
+	killAll(w.tasks())
 	if w.Failed() {
 		w.Logf("the server's log ends:\n%s", last(w.logged(), 16<<10))
 	}
