@@ -92,8 +92,8 @@ type Report struct {
 }
 
 // Key covers what makes a report worth rewriting: state, target of what is
-// not in sync, plan, push, health, and kind, owner, blockers and minute of
-// each reason. Numbers in texts may differ under one key.
+// not in sync, plan, push, health, and kind, owner, words, blockers and minute
+// of each reason. Numbers in texts may differ under one key.
 func (r Report) Key() uint64 {
 	h := fnv.New64a()
 	write := func(parts ...string) {
@@ -107,10 +107,20 @@ func (r Report) Key() uint64 {
 	h.Write(r.Effective[:])
 	h.Write(r.PlanDigest[:])
 	for _, w := range r.Waiting {
-		write(string(w.Kind), w.Owner, w.Until.Truncate(time.Minute).UTC().String())
+		write(string(w.Kind), w.Owner, words(w.Reason), w.Until.Truncate(time.Minute).UTC().String())
 		for _, blocker := range w.Blockers {
 			write(string(blocker))
 		}
 	}
 	return h.Sum64()
+}
+
+// words of a text are all but its numbers.
+func words(text string) string {
+	return strings.Map(func(r rune) rune {
+		if '0' <= r && r <= '9' {
+			return -1
+		}
+		return r
+	}, text)
 }
