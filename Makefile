@@ -35,7 +35,9 @@ test-fast: ## the tests that need no child processes (under a minute)
 
 .PHONY: bench
 bench: build ## measure speed and memory: "name value unit" a line
-	$(GO) run ./bench
+	@$(GO) build -o $(BIN)/bench ./bench
+	@$(GO) build -o $(BIN)/lehr-null ./plugin/plugintest/nullplugin
+	@$(BIN)/bench
 
 .PHONY: lint
 lint: ## vet, formatting, import rules

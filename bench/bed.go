@@ -114,14 +114,20 @@ func (b *bed) write(name, content string) error {
 	return os.Rename(filepath.Join(b.folder, ".new"), path)
 }
 
+// How often a condition is asked: seldom where asking costs a scan.
+const (
+	often  = 2 * time.Millisecond
+	seldom = 100 * time.Millisecond
+)
+
 // until polls; a run that takes ten minutes has failed.
-func (b *bed) until(ctx context.Context, holds func() bool) error {
+func (b *bed) until(ctx context.Context, pause time.Duration, holds func() bool) error {
 	for deadline := time.Now().Add(10 * time.Minute); !holds(); {
 		if time.Now().After(deadline) {
 			candidates, err := b.app.Store().ListCandidates(ctx, partition, 1)
 			return errors.Join(fmt.Errorf("gave up after ten minutes; newest candidate: %+v", candidates), err)
 		}
-		time.Sleep(5 * time.Millisecond)
+		time.Sleep(pause)
 	}
 	return nil
 }
@@ -161,7 +167,7 @@ func (b *bed) change(ctx context.Context, i int) (head, push, written float64, e
 	if err := b.manifest(file, fmt.Sprintf("v%d", i+2)); err != nil {
 		return 0, 0, 0, err
 	}
-	if err := b.until(ctx, func() bool { return b.head(ctx) != before }); err != nil {
+	if err := b.until(ctx, often, func() bool { return b.head(ctx) != before }); err != nil {
 		return 0, 0, 0, err
 	}
 	incarnation, err := b.app.Store().Incarnation(ctx, b.head(ctx))
@@ -169,13 +175,13 @@ func (b *bed) change(ctx context.Context, i int) (head, push, written float64, e
 		return 0, 0, 0, err
 	}
 	var pushes []store.PushRecord
-	if err := b.until(ctx, func() bool {
+	if err := b.until(ctx, often, func() bool {
 		pushes, err = b.app.Store().Pushes(ctx, partition, asset, 1)
 		return err == nil && len(pushes) == 1 && pushes[0].Target == incarnation.ID && pushes[0].Ending != ""
 	}); err != nil {
 		return 0, 0, 0, err
 	}
-	if err := b.until(ctx, func() bool {
+	if err := b.until(ctx, often, func() bool {
 		report, err := b.app.Store().Report(ctx, partition, asset)
 		return err == nil && report.State == intent.StateInSync
 	}); err != nil {
@@ -219,6 +225,9 @@ func (b *bed) noops(ctx context.Context) (float64, error) {
 	options.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	child := remote.Start(ctx, options)
 	defer child.Close()
+	if err := b.until(ctx, seldom, func() bool { _, err := child.Describe(); return err == nil }); err != nil {
+		return 0, err
+	}
 	head := b.head(ctx)
 	var batches [][]intent.AssetID
 	for after := (intent.AssetID)(""); ; {

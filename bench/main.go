@@ -86,14 +86,14 @@ func measurePushes(ctx context.Context, plugin string, size int) error {
 		return err
 	}
 	defer b.close()
-	if err := b.until(ctx, func() bool { return b.waiting(ctx) == size }); err != nil {
+	if err := b.until(ctx, seldom, func() bool { return b.waiting(ctx) == size }); err != nil {
 		return err
 	}
 	began := time.Now()
 	if err := b.define("enforce"); err != nil {
 		return err
 	}
-	if err := b.until(ctx, func() bool { return b.enforced(ctx) == size }); err != nil {
+	if err := b.until(ctx, seldom, func() bool { return b.enforced(ctx) == size }); err != nil {
 		return err
 	}
 	print("durable_pushes", float64(size)/time.Since(began).Seconds(), "pushes/s")
@@ -109,7 +109,7 @@ func measurePartition(ctx context.Context, plugin string, size int) (uint64, err
 		return 0, err
 	}
 	defer b.close()
-	if err := b.until(ctx, func() bool { return b.enforced(ctx) == size }); err != nil {
+	if err := b.until(ctx, seldom, func() bool { return b.enforced(ctx) == size }); err != nil {
 		return 0, err
 	}
 	name := func(what string) string { return fmt.Sprintf("%s_%d_assets", what, size) }

@@ -26,9 +26,9 @@ func (e *Enforcer) admit(a *asset, facts check.Facts, decision check.Decision) {
 	for _, budget := range a.requirements.budgets {
 		keys = append(keys, budget.Key)
 	}
-	if full := e.fullLine(a, keys); full != nil {
+	if full := e.takePlaces(a, keys); full != nil {
 		e.wait(a, d.Incarnation, d.Effective, *full)
-		e.again(a, facts.Now)
+		e.queue.Add(a, facts.Now.Add(e.Limits.Sweep), loop.Sweep)
 		return
 	}
 	_, _, pin, _ := e.target(a, facts.Now)
@@ -44,15 +44,12 @@ func (e *Enforcer) admit(a *asset, facts check.Facts, decision check.Decision) {
 	}
 	e.pushes++
 	a.admitting = true
-	for _, key := range keys {
-		e.taken[key]++
-	}
 	e.admissions.Add(admission{a, store.Admission{
 		Push:          intent.PushID(fmt.Sprintf("%s/%d-%d", e.Partition, e.lease.Epoch, e.pushes)),
 		Asset:         a.id,
 		Target:        d.Incarnation,
 		Effective:     d.Effective,
-		Plan:          d.Plan.Digest(),
+		Plan:          a.plan,
 		Base:          d.Base,
 		ResourceKey:   d.ResourceKey,
 		Revision:      e.view.revision,
@@ -73,47 +70,6 @@ func usesLoosening(facts check.Facts) bool {
 		}
 	}
 	return false
-}
-
-// fullLine puts the asset in line for the first budget that has no place
-// left, and says so; nil: all have one.
-func (e *Enforcer) fullLine(a *asset, keys []string) *intent.WaitingOn {
-	for i, key := range keys {
-		limit := e.Limits.Pushes
-		if i > 0 {
-			limit = a.requirements.budgets[i-1].Limit
-		}
-		if e.taken[key] < limit {
-			continue
-		}
-		e.lines[key] = append(e.lines[key], a)
-		if key == "" {
-			return &intent.WaitingOn{Kind: intent.WaitTurn, Reason: fmt.Sprintf("%d pushes are under way in the partition, the most at once", limit)}
-		}
-		return &intent.WaitingOn{Kind: intent.WaitBudget, Reason: fmt.Sprintf("%d of %d pushes in flight in scope %s", e.taken[key], limit, key)}
-	}
-	return nil
-}
-
-// release gives back places in budgets and wakes the next in line. Two are
-// woken for each place, as the first may not need it any more; whoever is
-// left over is looked at by the sweep.
-func (e *Enforcer) release(keys []string) {
-	for _, key := range keys {
-		if e.taken[key]--; e.taken[key] <= 0 {
-			delete(e.taken, key)
-		}
-		for range min(2, len(e.lines[key])) {
-			next := e.lines[key][0]
-			e.lines[key] = e.lines[key][1:]
-			if e.assets[next.id] == next {
-				e.soon(next, loop.Fresh)
-			}
-		}
-		if len(e.lines[key]) == 0 {
-			delete(e.lines, key)
-		}
-	}
 }
 
 // startAdmissions hands a group of admissions to the store.
@@ -168,6 +124,7 @@ func (e *Enforcer) admitted(ctx context.Context, group []admission, refusals []*
 		}
 		e.refused(ctx, a, g, waiting, now)
 	}
+	e.usher(ctx)
 }
 
 // refused reports an admission that was not granted and looks again: at once

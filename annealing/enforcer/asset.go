@@ -29,9 +29,12 @@ type asset struct {
 	calm uint8
 	// looking: a diff is under way. again: look once more after it.
 	looking, again bool
+	// inLine: it waits in one of the enforcer's lines.
+	inLine bool
 	// mode of its Mode addon, if known.
 	mode check.Mode
-	// read says that the content was read for its mode.
+	// read says that the content was read for its mode: not before something
+	// depends on it.
 	read bool
 	*trouble
 }
@@ -39,6 +42,7 @@ type asset struct {
 // trouble is what is known of an asset that is not quietly in sync.
 type trouble struct {
 	difference   intent.Difference
+	plan         intent.Digest // of the difference
 	requirements requirements
 	// failures in a row, and what the retry check says of them.
 	failures int

@@ -87,13 +87,11 @@ type Enforcer struct {
 	troubled map[*asset]bool
 	// waiters are, by the asset waited for, those that wait for its sync.
 	waiters map[intent.AssetID][]*asset
-	// lines are, by budget key, the assets that wait for a place in it, and
-	// taken how many places pushes of this enforcer take. The key "" is the
-	// limit on all pushes.
-	lines  map[string][]*asset
-	taken  map[string]int
-	pushes uint64
-	failed error
+	// lines by budget key; ushering while the usher is to come back.
+	lines    map[string]*line
+	ushering bool
+	pushes   uint64
+	failed   error
 
 	admissions loop.Batch[admission]
 	closings   loop.Batch[closing]
@@ -108,13 +106,12 @@ func New(options Options) *Enforcer {
 	return &Enforcer{
 		Options:    options,
 		inbox:      loop.NewInbox[func()](),
-		read:       &reader{store: options.Store, policies: map[intent.Digest]*policy{}},
+		read:       &reader{store: options.Store, policies: map[intent.IncarnationID]*policy{}},
 		assets:     map[intent.AssetID]*asset{},
 		plugins:    map[string]*served{},
 		troubled:   map[*asset]bool{},
 		waiters:    map[intent.AssetID][]*asset{},
-		lines:      map[string][]*asset{},
-		taken:      map[string]int{},
+		lines:      map[string]*line{},
 		reports:    map[intent.AssetID]intent.Report{},
 		admissions: loop.Batch[admission]{Max: groupSize},
 		closings:   loop.Batch[closing]{Max: groupSize},

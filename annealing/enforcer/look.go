@@ -19,7 +19,11 @@ type glance struct {
 	enforced  intent.IncarnationID
 	// alone: a suspect's batch, of which a plugin is given one at a time.
 	alone bool
+	// known: in sync, it needs no reading of its content.
+	known bool
 
+	// read: the content was read, for mode and requirements.
+	read         bool
 	mode         check.Mode
 	difference   intent.Difference
 	requirements requirements
@@ -143,21 +147,13 @@ func (e *Enforcer) startDiff(ctx context.Context, s *served, target intent.Incar
 	s.inFlight++
 	ids := make([]intent.AssetID, len(batch))
 	for i, g := range batch {
-		g.asset.looking = true
-		g.mode = g.asset.mode
-		ids[i] = g.asset.id
-	}
-	unread := make([]bool, len(batch))
-	for i, g := range batch {
-		unread[i] = !g.asset.read
+		a := g.asset
+		a.looking = true
+		g.known = a.read || a.settled && a.enforcedAs == g.effective
+		ids[i] = a.id
 	}
 	e.Runtime.Go("diff", func() {
 		e.Runtime.Point("diff")
-		for i, g := range batch {
-			if unread[i] {
-				g.mode, g.err = e.read.mode(ctx, target, g.asset.id)
-			}
-		}
 		differences, err := s.plugin.Diff(ctx, target, ids)
 		byAsset := make(map[intent.AssetID]intent.Difference, len(differences))
 		for _, difference := range differences {
@@ -166,12 +162,28 @@ func (e *Enforcer) startDiff(ctx context.Context, s *served, target intent.Incar
 		for _, g := range batch {
 			g.difference = byAsset[g.asset.id]
 			g.difference.Incarnation, g.difference.Effective = target, g.effective
-			if g.difference.Outcome == intent.Differs {
-				g.requirements = e.read.requirements(ctx, target, g.enforced, g.asset.id)
+			if err == nil {
+				e.readContent(ctx, g)
 			}
 		}
 		e.inbox.Put(func() { e.looked(ctx, s, batch, err) })
 	})
+}
+
+// readContent reads what the outcome makes worth knowing: the asset's mode
+// before anything is pushed or recorded, and what a push asks for.
+func (e *Enforcer) readContent(ctx context.Context, g *glance) {
+	if g.difference.Outcome == intent.Unknown || g.difference.Outcome == intent.InSync && g.known {
+		return
+	}
+	var content intent.Asset
+	if content, g.err = e.read.asset(ctx, g.target, g.asset.id); g.err != nil {
+		return
+	}
+	g.read = true
+	if g.mode, g.err = modeIn(content); g.err == nil && g.difference.Outcome == intent.Differs {
+		g.requirements = e.read.requirements(ctx, g.target, g.enforced, content)
+	}
 }
 
 // looked takes up what a batch found.
@@ -212,7 +224,9 @@ func (e *Enforcer) looked(ctx context.Context, s *served, batch []*glance, err e
 		case g.err != nil:
 			e.unread(a, g.err, now)
 		default:
-			a.read, a.mode = true, g.mode
+			if g.read {
+				a.read, a.mode = true, g.mode
+			}
 			e.seen(a, g, now)
 		}
 	}

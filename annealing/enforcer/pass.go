@@ -42,7 +42,7 @@ func (e *Enforcer) facts(a *asset, now time.Time) check.Facts {
 	if hold, held := e.view.holds[a.id]; held {
 		facts.Hold = &hold
 	}
-	approval, approved := e.view.approvals[approvalOf{a.id, a.difference.Effective, a.difference.Plan.Digest()}]
+	approval, approved := e.view.approvals[approvalOf{a.id, a.difference.Effective, a.plan}]
 	if approved && !intent.Expired(approval.Until, now) {
 		facts.Approved, facts.ApprovedUntil = true, approval.Until
 	}
@@ -118,10 +118,11 @@ func (e *Enforcer) differs(a *asset, g *glance) {
 	drifted := a.seen != 0
 	t := e.trouble(a)
 	t.suspect = false
-	if t.difference.Plan.Digest() != g.difference.Plan.Digest() || t.difference.Outcome != intent.Differs {
+	plan := g.difference.Plan.Digest()
+	if t.plan != plan || t.difference.Outcome != intent.Differs {
 		a.calm = 0
 	}
-	t.difference, t.requirements = g.difference, g.requirements
+	t.difference, t.plan, t.requirements = g.difference, plan, g.requirements
 	if drifted {
 		a.seen = 0
 		e.drifted(a, g.difference)

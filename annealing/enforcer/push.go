@@ -109,6 +109,7 @@ func (e *Enforcer) closed(ctx context.Context, group []closing, err error) {
 			e.ended(c.asset, c)
 		}
 	}
+	e.usher(ctx)
 }
 
 // ended draws the lesson from a push and looks at production again: a push is

@@ -19,7 +19,7 @@ import (
 type reader struct {
 	store    store.Snapshots
 	mu       sync.Mutex
-	policies map[intent.Digest]*policy
+	policies map[intent.IncarnationID]*policy
 }
 
 // policy of a partition, decoded.
@@ -61,18 +61,18 @@ func (r *reader) asset(ctx context.Context, id intent.IncarnationID, name intent
 // policy returns the policy that an incarnation was published with. One
 // without a policy asset only observes.
 func (r *reader) policy(ctx context.Context, id intent.IncarnationID) (*policy, error) {
+	r.mu.Lock()
+	known := r.policies[id]
+	r.mu.Unlock()
+	if known != nil {
+		return known, nil
+	}
 	member, err := r.store.Member(ctx, id, intent.PolicyAsset)
 	if fault.Is(err, fault.NotFound) {
 		return noPolicy(), nil
 	}
 	if err != nil {
 		return nil, err
-	}
-	r.mu.Lock()
-	known := r.policies[member.Digest]
-	r.mu.Unlock()
-	if known != nil {
-		return known, nil
 	}
 	content, err := r.asset(ctx, id, intent.PolicyAsset)
 	if err != nil {
@@ -84,7 +84,11 @@ func (r *reader) policy(ctx context.Context, id intent.IncarnationID) (*policy, 
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.policies[member.Digest] = decoded
+	const most = 1000
+	if len(r.policies) >= most {
+		clear(r.policies)
+	}
+	r.policies[id] = decoded
 	return decoded, nil
 }
 
@@ -93,12 +97,8 @@ func noPolicy() *policy {
 	return &policy{Policy: &intentpb.Policy{Mode: intentpb.EnforcementMode_ENFORCEMENT_MODE_OBSERVE}}
 }
 
-// mode returns the mode that the asset's addon asks for, if it has one.
-func (r *reader) mode(ctx context.Context, id intent.IncarnationID, name intent.AssetID) (check.Mode, error) {
-	content, err := r.asset(ctx, id, name)
-	if err != nil {
-		return "", err
-	}
+// modeIn returns the mode that the asset's addon asks for, if it has one.
+func modeIn(content intent.Asset) (check.Mode, error) {
 	addon := &intentpb.Mode{}
 	if _, err := schema.Addon(content, addon); err != nil {
 		return "", err
@@ -106,18 +106,20 @@ func (r *reader) mode(ctx context.Context, id intent.IncarnationID, name intent.
 	return modeOf(addon.Mode), nil
 }
 
-// requirements of an asset for a push to target, when it was enforced last at
-// enforced (zero: never).
-func (r *reader) requirements(ctx context.Context, target, enforced intent.IncarnationID, name intent.AssetID) requirements {
+// requirements of a push of an asset to its content at target, when it was
+// enforced last at enforced (zero: never).
+func (r *reader) requirements(ctx context.Context, target, enforced intent.IncarnationID, content intent.Asset) requirements {
 	var all requirements
 	budgets := map[string]int{}
-	for _, at := range []intent.IncarnationID{target, enforced} {
-		if at.IsZero() {
-			continue
+	err := r.require(ctx, target, content, &all, budgets, false)
+	if err == nil && !enforced.IsZero() && enforced != target {
+		var before intent.Asset
+		if before, err = r.asset(ctx, enforced, content.ID); err == nil {
+			err = r.require(ctx, enforced, before, &all, budgets, true)
 		}
-		if err := r.require(ctx, at, name, &all, budgets, at == enforced && at != target); err != nil {
-			return requirements{err: fmt.Errorf("reading what %s asks of a push of %s: %w", at, name, err)}
-		}
+	}
+	if err != nil {
+		return requirements{err: fmt.Errorf("reading what a push of %s asks for: %w", content.ID, err)}
 	}
 	for _, key := range slices.Sorted(maps.Keys(budgets)) {
 		all.budgets = append(all.budgets, store.BudgetUse{Key: key, Limit: budgets[key]})
@@ -125,13 +127,10 @@ func (r *reader) requirements(ctx context.Context, target, enforced intent.Incar
 	return all
 }
 
-// require adds what one incarnation asks. Loosened: it is the last enforced
-// one, and what only it asks is no longer in the target.
-func (r *reader) require(ctx context.Context, at intent.IncarnationID, name intent.AssetID, all *requirements, budgets map[string]int, loosened bool) error {
-	content, err := r.asset(ctx, at, name)
-	if err != nil {
-		return err
-	}
+// require adds what an asset's content asks, under the policy of its
+// incarnation. Loosened: it is the last enforced one, and what only it asks
+// is no longer in the target.
+func (r *reader) require(ctx context.Context, at intent.IncarnationID, content intent.Asset, all *requirements, budgets map[string]int, loosened bool) error {
 	dependencies, approval, scope := &intentpb.Dependencies{}, &intentpb.Approval{}, &intentpb.ImpactedScope{}
 	if _, err := schema.Addon(content, dependencies); err != nil {
 		return err

@@ -26,7 +26,7 @@ func (e *Enforcer) wait(a *asset, target intent.IncarnationID, effective intent.
 	report := intent.Report{State: intent.StateWaiting, Target: target, Effective: effective, Waiting: waiting}
 	if a.trouble != nil && a.difference.Outcome == intent.Differs && a.difference.Effective == effective {
 		d := a.difference
-		report.Plan, report.PlanDigest = d.Plan, d.Plan.Digest()
+		report.Plan, report.PlanDigest = d.Plan, a.plan
 		report.ResourceKey, report.Health, report.Unmanaged = d.ResourceKey, d.Health, d.Unmanaged
 	}
 	e.report(a, report)
