@@ -31,7 +31,7 @@ func (r Rendezvous) Write(store string) error {
 	}
 	temporary, err := os.CreateTemp(filepath.Dir(path), ".server-*") // Mode 0600.
 	if err != nil {
-		return fault.New(fault.Unavailable, "writing %s: %w", path, err)
+		return unwritten(path, err)
 	}
 	_, err = temporary.Write(append(content, '\n'))
 	err = errors.Join(err, temporary.Close())
@@ -40,9 +40,14 @@ func (r Rendezvous) Write(store string) error {
 	}
 	if err != nil {
 		os.Remove(temporary.Name())
-		return fault.New(fault.Unavailable, "writing %s: %w", path, err)
+		return unwritten(path, err)
 	}
 	return nil
+}
+
+func unwritten(path string, err error) error {
+	return fault.New(fault.Unavailable, "leaving word for clients in %s: %w", path, err).
+		WithHint("the folder of the store must be writable and have space left: free some, and start again")
 }
 
 // Remove takes the file away, unless another server has written its own since.

@@ -191,6 +191,15 @@ func (l *liar) Describe(context.Context, *pluginpb.DescribeRequest) (*pluginpb.D
 	return &pluginpb.DescribeResponse{Protocol: l.protocol, Name: "liar", Version: "0", Types: []*pluginpb.ServedType{{Type: "lehr.process.v1.Job"}}}, nil
 }
 
+// Push asks for permits, and breaks the stream when a push starts.
+func (l *liar) Push(stream pluginpb.PluginService_PushServer) error {
+	if err := stream.Send(&pluginpb.PushResponse{Message: &pluginpb.PushResponse_PermitRequest{PermitRequest: &pluginpb.PermitRequest{Request: 1}}}); err != nil {
+		return err
+	}
+	_, _ = stream.Recv()
+	return errors.New("dropped it")
+}
+
 func (l *liar) Diff(stream pluginpb.PluginService_DiffServer) error {
 	for {
 		request, err := stream.Recv()

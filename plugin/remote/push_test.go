@@ -74,6 +74,9 @@ func TestMovedBaseNeedsAPermitThatNamesIt(t *testing.T) {
 		push.Base = "what was there before"
 		var asked atomic.Pointer[string]
 		push.Permit = func(_ context.Context, base string) error {
+			if base == push.Base {
+				return nil // Before the start, when the plugin had not asked yet.
+			}
 			asked.Store(&base)
 			return refused
 		}
@@ -185,6 +188,24 @@ func TestCrashInPush(t *testing.T) {
 	if len(processes) != 1 || alive(processes[0]) {
 		t.Errorf("effects by %v, want one process, gone", processes)
 	}
+	eventually(t, "the plugin serves again", func() bool {
+		_, err := child.Describe()
+		return err == nil
+	})
+}
+
+// A push whose stream broke is in doubt for as long as its process lives, so
+// the process is ended.
+func TestBrokenStreamEndsItsProcess(t *testing.T) {
+	t.Parallel()
+	contents := newIntents()
+	ids := jobs(contents, 1)
+	child := started(t, Options{Run: self(t, "liar"), Contents: contents})
+	result := child.Push(t.Context(), admitted(intent.Difference{Asset: ids[0], Incarnation: head}))
+	if result.Ending != plugin.InDoubt || !strings.Contains(result.Reason, "dropped it") {
+		t.Fatalf("%+v", result)
+	}
+	closes(t, "the process is gone", result.Gone)
 	eventually(t, "the plugin serves again", func() bool {
 		_, err := child.Describe()
 		return err == nil

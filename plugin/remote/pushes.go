@@ -75,6 +75,13 @@ func (l *pushLink) end(why error) {
 	}
 }
 
+// busy reports whether pushes are open on the stream.
+func (l *pushLink) busy() bool {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	return len(l.open) > 0
+}
+
 func (s *session) push(ctx context.Context, push plugin.Push) plugin.PushResult {
 	link := s.pushes.Load()
 	request, err := link.permitRequest(ctx, push)

@@ -142,7 +142,12 @@ func (s *session) runPushes(ctx context.Context) {
 		link := s.pushes.Load()
 		err := pump(ctx, s.client.Push, link.queue, link.handle)
 		s.pushes.Store(newPushLink(s))
-		link.end(s.broken("pushes", err))
+		why := s.broken("pushes", err)
+		link.end(why)
+		if ctx.Err() == nil && link.busy() {
+			// What was under way is in doubt until the process is gone.
+			s.kill(why)
+		}
 		pause(ctx, reopenAfter)
 	}
 	s.pushes.Load().end(s.broken("pushes", context.Cause(ctx)))
