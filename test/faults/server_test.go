@@ -73,15 +73,18 @@ func TestGreedyTenant(t *testing.T) {
 	w.serve("-p", filepath.Join(folder, "lehr.yaml"))
 	w.converges(values{"a": 1, "t": 1})
 	heaviest, value := 0, 1
-	for name, program := range map[string]string{"endless": endless, "greedy": greedy} {
-		w.define(folder, partition{name: "tenant", program: program})
+	for name, c := range map[string]struct{ program, told string }{
+		"endless": {endless, `web\.star:3: it took too many steps`},
+		"greedy":  {greedy, `web\.star:5: .*256 MB`},
+	} {
+		w.define(folder, partition{name: "tenant", program: c.program})
 		w.await("the place is told", func() string {
 			// Meanwhile the other tenant's changes are pushed.
 			value++
 			w.want(values{"a": value})
 			w.converges(values{"a": value})
 			heaviest = max(heaviest, w.residentMegabytes())
-			return unmatched(w.why("resource/t", "-p", "tenant"), `web\.star:\d+`, `steps|MB|seconds`)
+			return unmatched(w.why("resource/t", "-p", "tenant"), c.told)
 		})
 		t.Logf("%s: %s", name, w.why("resource/t", "-p", "tenant"))
 		if missing := w.holds(values{"t": 1})(); missing != "" {
