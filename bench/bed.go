@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/pprof"
 	"strings"
 	"sync"
 	"time"
@@ -214,6 +215,12 @@ func (b *bed) heap() uint64 {
 		runtime.GC()
 	}
 	runtime.ReadMemStats(&stats)
+	if heapProfile != "" {
+		if file, err := os.Create(heapProfile); err == nil {
+			_ = pprof.WriteHeapProfile(file)
+			file.Close()
+		}
+	}
 	return stats.HeapAlloc
 }
 
@@ -303,4 +310,3 @@ func (c contents) Content(ctx context.Context, id intent.IncarnationID, asset in
 func (c contents) Reads(context.Context, intent.IncarnationID, intent.AssetID) ([]intent.AssetID, error) {
 	return nil, nil
 }
-

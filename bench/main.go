@@ -28,6 +28,7 @@ func run() int {
 	large := flag.Int("large", 100_000, "assets of the large partition")
 	only := flag.String("only", "", "measure only pushes, or only partitions")
 	profile := flag.String("cpuprofile", "", "write a CPU profile of this process to a file")
+	flag.StringVar(&heapProfile, "memprofile", "", "write a heap profile of the last quiet partition to a file")
 	flag.Parse()
 	stop, err := startProfile(*profile)
 	if err == nil {
@@ -46,6 +47,9 @@ func run() int {
 	}
 	return 0
 }
+
+// heapProfile is the file that each heap measurement overwrites; empty: none.
+var heapProfile string
 
 // startProfile profiles until the function that it returns is called.
 func startProfile(path string) (func(), error) {

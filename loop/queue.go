@@ -2,6 +2,7 @@ package loop
 
 import (
 	"container/heap"
+	"math"
 	"time"
 )
 
@@ -26,13 +27,15 @@ type Queue[K comparable] struct {
 	ready byPriority[K]
 }
 
+// queued is kept small: there may be a million.
 type queued[K comparable] struct {
-	key      K
-	due      time.Time
-	priority Priority
+	key K
+	// due in Unix nanoseconds.
+	due int64
 	// index in the heap that holds it; ready says in which.
-	index int
-	ready bool
+	index    int32
+	priority Priority
+	ready    bool
 }
 
 // Add puts the key in. A key that is in already keeps the earlier due time and
@@ -43,17 +46,17 @@ func (q *Queue[K]) Add(key K, due time.Time, priority Priority) {
 		if q.items == nil {
 			q.items = map[K]*queued[K]{}
 		}
-		item = &queued[K]{key: key, due: due, priority: priority}
+		item = &queued[K]{key: key, due: nanoseconds(due), priority: priority}
 		q.items[key] = item
 		heap.Push(&q.later, item)
 		return
 	}
-	item.due = earlier(item.due, due)
+	item.due = min(item.due, nanoseconds(due))
 	item.priority = min(item.priority, priority)
 	if item.ready {
-		heap.Fix(&q.ready, item.index)
+		heap.Fix(&q.ready, int(item.index))
 	} else {
-		heap.Fix(&q.later, item.index)
+		heap.Fix(&q.later, int(item.index))
 	}
 }
 
@@ -65,9 +68,9 @@ func (q *Queue[K]) Remove(key K) {
 	}
 	delete(q.items, key)
 	if item.ready {
-		heap.Remove(&q.ready, item.index)
+		heap.Remove(&q.ready, int(item.index))
 	} else {
-		heap.Remove(&q.later, item.index)
+		heap.Remove(&q.later, int(item.index))
 	}
 }
 
@@ -89,7 +92,7 @@ func (q *Queue[K]) Next(now time.Time) time.Duration {
 	case len(q.ready) > 0:
 		return 0
 	case len(q.later) > 0:
-		return q.later[0].due.Sub(now)
+		return time.Duration(q.later[0].due - nanoseconds(now))
 	default:
 		return -1
 	}
@@ -98,7 +101,7 @@ func (q *Queue[K]) Next(now time.Time) time.Duration {
 // Due returns when the key is due; zero when it is not in.
 func (q *Queue[K]) Due(key K) time.Time {
 	if item, in := q.items[key]; in {
-		return item.due
+		return time.Unix(0, item.due)
 	}
 	return time.Time{}
 }
@@ -108,27 +111,35 @@ func (q *Queue[K]) Len() int { return len(q.items) }
 
 // ripen moves what is due to the ready heap.
 func (q *Queue[K]) ripen(now time.Time) {
-	for len(q.later) > 0 && !q.later[0].due.After(now) {
+	for len(q.later) > 0 && q.later[0].due <= nanoseconds(now) {
 		item := heap.Pop(&q.later).(*queued[K])
 		item.ready = true
 		heap.Push(&q.ready, item)
 	}
 }
 
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
+// nanoseconds since 1970; what lies beyond their range (the year 2262) is at
+// its end.
+func nanoseconds(t time.Time) int64 {
+	switch last := time.Unix(0, math.MaxInt64); {
+	case t.After(last):
+		return math.MaxInt64
+	case t.Before(time.Unix(0, 0)):
+		return 0
 	}
-	return a
+	return t.UnixNano()
 }
 
 type byDue[K comparable] []*queued[K]
 
 func (h byDue[K]) Len() int           { return len(h) }
-func (h byDue[K]) Less(i, j int) bool { return h[i].due.Before(h[j].due) }
-func (h byDue[K]) Swap(i, j int)      { h[i], h[j] = h[j], h[i]; h[i].index = i; h[j].index = j }
-func (h *byDue[K]) Push(x any)        { push((*[]*queued[K])(h), x) }
-func (h *byDue[K]) Pop() any          { return pop((*[]*queued[K])(h)) }
+func (h byDue[K]) Less(i, j int) bool { return h[i].due < h[j].due }
+func (h byDue[K]) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = int32(i), int32(j)
+}
+func (h *byDue[K]) Push(x any) { push((*[]*queued[K])(h), x) }
+func (h *byDue[K]) Pop() any   { return pop((*[]*queued[K])(h)) }
 
 type byPriority[K comparable] []*queued[K]
 
@@ -137,15 +148,18 @@ func (h byPriority[K]) Less(i, j int) bool {
 	if h[i].priority != h[j].priority {
 		return h[i].priority < h[j].priority
 	}
-	return h[i].due.Before(h[j].due)
+	return h[i].due < h[j].due
 }
-func (h byPriority[K]) Swap(i, j int) { h[i], h[j] = h[j], h[i]; h[i].index = i; h[j].index = j }
-func (h *byPriority[K]) Push(x any)   { push((*[]*queued[K])(h), x) }
-func (h *byPriority[K]) Pop() any     { return pop((*[]*queued[K])(h)) }
+func (h byPriority[K]) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = int32(i), int32(j)
+}
+func (h *byPriority[K]) Push(x any) { push((*[]*queued[K])(h), x) }
+func (h *byPriority[K]) Pop() any   { return pop((*[]*queued[K])(h)) }
 
 func push[K comparable](h *[]*queued[K], x any) {
 	item := x.(*queued[K])
-	item.index = len(*h)
+	item.index = int32(len(*h))
 	*h = append(*h, item)
 }
 

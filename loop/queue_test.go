@@ -44,6 +44,11 @@ func TestQueueKeepsTheEarlierTimeAndTheBetterPriority(t *testing.T) {
 	if _, priority, due := q.Pop(start); !due || priority != Fresh {
 		t.Errorf("priority %d, due %t", priority, due)
 	}
+	q.Add("never", time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), Fresh)
+	if _, _, due := q.Pop(start); due {
+		t.Error("the year 9999 is due")
+	}
+	q.Remove("never")
 	if q.Next(start) != -1 {
 		t.Error("an empty queue has something due")
 	}
