@@ -52,6 +52,8 @@ type Neighbour struct {
 	// InSync: seen in sync at its own target, while that fact holds, with no
 	// push of it under way.
 	InSync bool
+	// Until is how long that fact holds; zero: until something changes.
+	Until time.Time
 	// State in plain words when it is not in sync.
 	State string
 	// Loosened: only the last enforced content asks for this order; the

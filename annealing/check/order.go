@@ -15,9 +15,13 @@ import (
 func order(f Facts) intent.Verdict {
 	var blockers []intent.AssetID
 	var states []string
+	var until time.Time
 	loosened := 0
 	for _, neighbour := range f.Order {
 		if neighbour.InSync || neighbour.Loosened && f.Approved {
+			if !neighbour.Until.IsZero() && (until.IsZero() || neighbour.Until.Before(until)) {
+				until = neighbour.Until
+			}
 			continue
 		}
 		blockers = append(blockers, neighbour.Asset)
@@ -29,7 +33,7 @@ func order(f Facts) intent.Verdict {
 		states = append(states, state)
 	}
 	if len(blockers) == 0 {
-		return intent.Passed("order", time.Time{})
+		return intent.Passed("order", until)
 	}
 	reason := "must come after " + strings.Join(states, ", ")
 	if loosened == len(blockers) {

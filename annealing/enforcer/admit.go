@@ -15,6 +15,8 @@ import (
 // admission is a push that every check lets pass, before the store.
 type admission struct {
 	asset *asset
+	// served is the plugin that said what differs, and is to push.
+	served *served
 	store.Admission
 }
 
@@ -44,7 +46,7 @@ func (e *Enforcer) admit(a *asset, facts check.Facts, decision check.Decision) {
 	}
 	e.pushes++
 	a.admitting = true
-	e.admissions.Add(admission{a, store.Admission{
+	e.admissions.Add(admission{a, a.kind.served, store.Admission{
 		Push:          intent.PushID(fmt.Sprintf("%s/%d-%d", e.Partition, e.lease.Epoch, e.pushes)),
 		Asset:         a.id,
 		Target:        d.Incarnation,
@@ -132,11 +134,19 @@ func (e *Enforcer) admitted(ctx context.Context, group []admission, refusals []*
 func (e *Enforcer) refused(ctx context.Context, a *asset, g admission, waiting intent.WaitingOn, now time.Time) {
 	if waiting.Kind == intent.WaitStale {
 		e.refresh(ctx)
-		if e.assets[a.id] == a {
-			e.soon(a, loop.Fresh)
+		if e.assets[a.id] != a {
+			return
 		}
-		return
+		if e.behind == nil {
+			e.soon(a, loop.Fresh)
+			return
+		}
+		waiting = intent.WaitingOn{Kind: intent.WaitStore, Reason: "what changed in the partition cannot be read: " + e.behind.Error()}
 	}
 	e.wait(a, g.Target, g.Effective, waiting)
 	e.again(a, now)
+	if a.again {
+		a.again = false
+		e.soon(a, loop.Fresh)
+	}
 }

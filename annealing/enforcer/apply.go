@@ -35,6 +35,7 @@ func (e *Enforcer) applyHead(changes []store.Change, priority loop.Priority) {
 // says nothing of the new content.
 func (e *Enforcer) renew(a *asset) {
 	a.read, a.mode, a.calm, a.seen = false, "", 0, 0
+	e.leaveWaiters(a)
 	if a.trouble != nil {
 		*a.trouble = trouble{push: a.push, admitting: a.admitting, note: a.note}
 	}
@@ -44,7 +45,7 @@ func (e *Enforcer) renew(a *asset) {
 // it has: absence never deletes (S5).
 func (e *Enforcer) drop(a *asset) {
 	a.effective = intent.Digest{}
-	if len(e.view.pins[a.id]) > 0 || a.open() {
+	if len(e.view.pins[a.id]) > 0 || a.open() || a.trouble != nil && a.admitting {
 		e.renew(a)
 		e.soon(a, loop.Fresh)
 		return
@@ -55,6 +56,7 @@ func (e *Enforcer) drop(a *asset) {
 // forget ends the loop of an asset that intent does not name any more.
 func (e *Enforcer) forget(a *asset) {
 	e.queue.Remove(a)
+	e.leaveWaiters(a)
 	delete(e.assets, a.id)
 	delete(e.troubled, a)
 	e.wakeWaiters(a.id)

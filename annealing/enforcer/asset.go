@@ -31,6 +31,8 @@ type asset struct {
 	looking, again bool
 	// inLine: it waits in one of the enforcer's lines.
 	inLine bool
+	// pinned is the sequence that a pin made it follow at the last look.
+	pinned intent.Sequence
 	// mode of its Mode addon, if known.
 	mode check.Mode
 	// read says that the content was read for its mode: not before something
@@ -47,8 +49,9 @@ type trouble struct {
 	// failures in a row, and what the retry check says of them.
 	failures int
 	retry    *intent.WaitingOn
-	// suspect: it was in a batch that failed, so it is looked at alone.
-	suspect bool
+	// share is the largest batch that it may be in after one that failed; 0:
+	// it is no suspect.
+	share int
 	// flips counts how often it was changed back, flipped when last.
 	flips   int
 	flipped time.Time
@@ -75,7 +78,8 @@ func (e *Enforcer) soothe(a *asset, now time.Time) {
 	if a.trouble == nil || a.push != nil || a.admitting {
 		return
 	}
-	a.failures, a.retry, a.suspect, a.difference, a.requirements = 0, nil, false, intent.Difference{}, requirements{}
+	e.leaveWaiters(a)
+	a.failures, a.retry, a.share, a.difference, a.requirements = 0, nil, 0, intent.Difference{}, requirements{}
 	if a.flips == 0 || now.Sub(a.flipped) > memory {
 		a.trouble = nil
 		delete(e.troubled, a)
@@ -97,11 +101,11 @@ type kind struct {
 type served struct {
 	plugin plugin.Plugin
 	// ready are the assets to be looked at next; suspects were in a batch
-	// that failed, and each goes alone.
+	// that failed.
 	ready, suspects loop.Queue[*asset]
-	// inFlight counts batches under way; alone: one of them is a suspect's.
-	inFlight int
-	alone    bool
+	// inFlight counts batches under way; suspecting: one is of suspects.
+	inFlight   int
+	suspecting bool
 	// failures in a row; nothing is asked of it until the pause is over.
 	failures int
 	until    time.Time

@@ -86,12 +86,16 @@ type Enforcer struct {
 	// troubled are the assets that are not quietly in sync.
 	troubled map[*asset]bool
 	// waiters are, by the asset waited for, those that wait for its sync.
-	waiters map[intent.AssetID][]*asset
+	waiters map[intent.AssetID]map[*asset]bool
 	// lines by budget key; ushering while the usher is to come back.
 	lines    map[string]*line
 	ushering bool
 	pushes   uint64
 	failed   error
+	// behind says why the view could not be read anew; catchingUp: it is
+	// tried again soon.
+	behind     error
+	catchingUp bool
 
 	admissions loop.Batch[admission]
 	closings   loop.Batch[closing]
@@ -110,7 +114,7 @@ func New(options Options) *Enforcer {
 		assets:     map[intent.AssetID]*asset{},
 		plugins:    map[string]*served{},
 		troubled:   map[*asset]bool{},
-		waiters:    map[intent.AssetID][]*asset{},
+		waiters:    map[intent.AssetID]map[*asset]bool{},
 		lines:      map[string]*line{},
 		reports:    map[intent.AssetID]intent.Report{},
 		admissions: loop.Batch[admission]{Max: groupSize},

@@ -17,8 +17,8 @@ type glance struct {
 	target    intent.IncarnationID
 	effective intent.Digest
 	enforced  intent.IncarnationID
-	// alone: a suspect's batch, of which a plugin is given one at a time.
-	alone bool
+	// suspect: in a batch of suspects, of which a plugin has one at a time.
+	suspect bool
 	// known: in sync, it needs no reading of its content.
 	known bool
 
@@ -49,6 +49,11 @@ func (e *Enforcer) dispatch(ctx context.Context) {
 // look decides whether an asset needs a diff, a pass over facts that still
 // hold, or nothing.
 func (e *Enforcer) look(a *asset, priority loop.Priority, now time.Time) {
+	if pinned := e.pinnedNow(a, now); a.pinned != pinned {
+		a.pinned = pinned
+		e.renew(a)
+	}
+	e.queueEnds(a, now)
 	target, effective, pin, found := e.target(a, now)
 	switch {
 	case a.looking || a.trouble != nil && a.admitting:
@@ -70,7 +75,7 @@ func (e *Enforcer) look(a *asset, priority loop.Priority, now time.Time) {
 		e.queue.Add(a, a.kind.served.until, loop.Retry)
 	case priority == loop.Fresh && e.holds(a, target, effective, now):
 		e.pass(a, now)
-	case a.trouble != nil && a.suspect:
+	case a.trouble != nil && a.share > 0:
 		a.kind.served.suspects.Add(a, now, priority)
 	default:
 		a.kind.served.ready.Add(a, now, priority)
@@ -84,20 +89,44 @@ func (e *Enforcer) holds(a *asset, target intent.IncarnationID, effective intent
 		now.Sub(a.difference.At) < e.Limits.FactHold
 }
 
-// startDiffs hands what is ready to the plugin, in batches of one incarnation
-// each. A suspect goes alone, so that one asset that breaks its plugin delays
-// the others as little as can be.
-func (e *Enforcer) startDiffs(ctx context.Context, s *served, now time.Time) {
-	for !s.alone {
-		a, priority, ready := s.suspects.Pop(now)
-		if !ready {
-			break
+// startSuspects looks again at what was in a batch that failed, one batch of
+// half the size at a time, until the asset that breaks its plugin is alone and
+// delays the others no more.
+func (e *Enforcer) startSuspects(ctx context.Context, s *served, now time.Time) {
+	for !s.suspecting {
+		var batch []*glance
+		for most := plugin.MaxBatch; len(batch) < most; {
+			a, priority, ready := s.suspects.Pop(now)
+			if !ready {
+				break
+			}
+			g := e.glance(s, a, priority, now)
+			if g == nil {
+				continue
+			}
+			share := 1
+			if a.trouble != nil {
+				share = max(1, a.share)
+			}
+			if len(batch) > 0 && (g.target != batch[0].target || share <= len(batch)) {
+				s.suspects.Add(a, now, priority)
+				break
+			}
+			g.suspect = true
+			most, batch = min(most, share), append(batch, g)
 		}
-		if g := e.glance(s, a, priority, now); g != nil {
-			s.alone, g.alone = true, true
-			e.startDiff(ctx, s, g.target, []*glance{g})
+		if len(batch) == 0 {
+			return
 		}
+		s.suspecting = true
+		e.startDiff(ctx, s, batch[0].target, batch)
 	}
+}
+
+// startDiffs hands what is ready to the plugin, in batches of one incarnation
+// each.
+func (e *Enforcer) startDiffs(ctx context.Context, s *served, now time.Time) {
+	e.startSuspects(ctx, s, now)
 	for s.inFlight < e.Limits.Diffs {
 		var targets []intent.IncarnationID
 		batches := map[intent.IncarnationID][]*glance{}
@@ -131,7 +160,7 @@ func (e *Enforcer) glance(s *served, a *asset, priority loop.Priority, now time.
 		return nil
 	}
 	target, effective, _, found := e.target(a, now)
-	if !found || a.kind.served != s || a.open() {
+	if !found || a.kind.served != s || a.open() || a.looking || a.trouble != nil && a.admitting {
 		e.queue.Add(a, now, priority)
 		return nil
 	}
@@ -193,9 +222,8 @@ func (e *Enforcer) looked(ctx context.Context, s *served, batch []*glance, err e
 	}
 	now := e.Runtime.Now()
 	s.inFlight--
-	alone := len(batch) == 1
-	if batch[0].alone {
-		s.alone = false
+	if batch[0].suspect {
+		s.suspecting = false
 	}
 	if err != nil {
 		if _, down := s.plugin.Describe(); down != nil {
@@ -220,7 +248,7 @@ func (e *Enforcer) looked(ctx context.Context, s *served, batch []*glance, err e
 		switch {
 		case moved || a.open():
 		case err != nil:
-			e.unseen(a, s, err, alone, now)
+			e.unseen(a, s, err, len(batch), now)
 		case g.err != nil:
 			e.unread(a, g.err, now)
 		default:
@@ -239,10 +267,11 @@ func (e *Enforcer) pluginPause(failures int) time.Duration {
 	return pace.After(failures)
 }
 
-// unseen deals with a batch that failed as a whole: each of its assets is
-// looked at alone, and one that fails alone backs off.
-func (e *Enforcer) unseen(a *asset, s *served, err error, alone bool, now time.Time) {
+// unseen deals with a batch that failed as a whole: its assets are looked at
+// in batches of half the size, and one that fails alone backs off.
+func (e *Enforcer) unseen(a *asset, s *served, err error, size int, now time.Time) {
 	t := e.trouble(a)
+	alone := size == 1
 	waiting := intent.WaitingOn{Kind: intent.WaitPlugin, Reason: err.Error()}
 	switch {
 	case s.until.After(now):
@@ -253,7 +282,7 @@ func (e *Enforcer) unseen(a *asset, s *served, err error, alone bool, now time.T
 	default:
 		waiting.Until = now
 	}
-	t.suspect = true
+	t.share = max(1, size/2)
 	e.queue.Add(a, waiting.Until, loop.Retry)
 	if alone || s.until.After(now) {
 		target, effective, _, _ := e.target(a, now)
@@ -283,7 +312,7 @@ func (e *Enforcer) seen(a *asset, g *glance, now time.Time) {
 		e.pass(a, now)
 	default:
 		t := e.trouble(a)
-		t.suspect, t.difference, a.seen = false, intent.Difference{}, 0
+		t.share, t.difference, a.seen = 0, intent.Difference{}, 0
 		t.failures++
 		until := now.Add(e.Limits.Retry.After(t.failures))
 		e.wait(a, g.target, g.effective, intent.WaitingOn{Kind: intent.WaitUnknown, Reason: "the difference is unknown: " + g.difference.Reason, Until: until})

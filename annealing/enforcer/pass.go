@@ -2,7 +2,6 @@ package enforcer
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -66,8 +65,8 @@ func (e *Enforcer) neighbour(a *asset, edge edge, now time.Time) check.Neighbour
 		return n
 	case b.open():
 		n.State = "being pushed"
-	case b.seen != 0 && now.Sub(time.Unix(0, b.seen)) < e.Limits.FactHold:
-		n.InSync = true
+	case e.fresh(b, now):
+		n.InSync, n.Until = true, time.Unix(0, b.seen).Add(e.Limits.FactHold)
 		return n
 	case b.trouble != nil && b.difference.Outcome == intent.Differs:
 		n.State = "differs from its target"
@@ -75,20 +74,39 @@ func (e *Enforcer) neighbour(a *asset, edge edge, now time.Time) check.Neighbour
 		n.State = "not seen in sync yet"
 		e.soon(b, loop.Fresh)
 	}
-	if !slices.Contains(e.waiters[b.id], a) {
-		e.waiters[b.id] = append(e.waiters[b.id], a)
+	if e.waiters[b.id] == nil {
+		e.waiters[b.id] = map[*asset]bool{}
 	}
+	e.waiters[b.id][a] = true
 	return n
+}
+
+// fresh reports whether it still holds that the asset was seen in sync: not
+// long ago, by a clock that was not set back since, and with what is its
+// target now.
+func (e *Enforcer) fresh(a *asset, now time.Time) bool {
+	age := now.Sub(time.Unix(0, a.seen))
+	return a.seen != 0 && age >= 0 && age < e.Limits.FactHold && a.pinned == e.pinnedNow(a, now)
 }
 
 // wakeWaiters looks again at what waited for an asset.
 func (e *Enforcer) wakeWaiters(id intent.AssetID) {
-	for _, waiting := range e.waiters[id] {
+	for waiting := range e.waiters[id] {
 		if e.assets[waiting.id] == waiting {
 			e.soon(waiting, loop.Fresh)
 		}
 	}
 	delete(e.waiters, id)
+}
+
+// leaveWaiters takes an asset out of those that wait for others.
+func (e *Enforcer) leaveWaiters(a *asset) {
+	if a.trouble == nil {
+		return
+	}
+	for _, edge := range a.requirements.order {
+		delete(e.waiters[edge.on], a)
+	}
 }
 
 // inSync records that production is as intent says.
@@ -117,7 +135,7 @@ func (e *Enforcer) inSync(a *asset, g *glance, now time.Time) {
 func (e *Enforcer) differs(a *asset, g *glance) {
 	drifted := a.seen != 0
 	t := e.trouble(a)
-	t.suspect = false
+	t.share = 0
 	plan := g.difference.Plan.Digest()
 	if t.plan != plan || t.difference.Outcome != intent.Differs {
 		a.calm = 0
@@ -162,4 +180,16 @@ func (e *Enforcer) again(a *asset, now time.Time) {
 	}
 	a.calm = min(a.calm+1, 20)
 	e.queue.Add(a, due, loop.Sweep)
+}
+
+// queueEnds has an asset looked at when a pin or hold of it ends by itself.
+func (e *Enforcer) queueEnds(a *asset, now time.Time) {
+	if end := e.view.holds[a.id].Until; end.After(now) {
+		e.queue.Add(a, end, loop.Retry)
+	}
+	for _, pin := range e.view.pins[a.id] {
+		if pin.Until.After(now) {
+			e.queue.Add(a, pin.Until, loop.Retry)
+		}
+	}
 }

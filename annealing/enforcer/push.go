@@ -31,7 +31,7 @@ func (e *Enforcer) startPush(ctx context.Context, g admission, keys []string) {
 		},
 		Progress: func(text string, resume []byte) { e.progressed(ctx, a, g.Push, text, resume) },
 	}
-	pusher := a.kind.served.plugin
+	pusher := g.served.plugin
 	e.Runtime.Go("push", func() {
 		e.Runtime.Point("push")
 		result := pusher.Push(ctx, order)

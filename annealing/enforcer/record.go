@@ -151,6 +151,7 @@ func (e *Enforcer) startReports(ctx context.Context) {
 	for i := range group {
 		if a := e.assets[group[i].Asset]; a != nil {
 			group[i].Next = e.queue.Due(a)
+			a.reported = group[i].Key()
 		}
 	}
 	e.Runtime.Go("reports", func() {
@@ -160,7 +161,7 @@ func (e *Enforcer) startReports(ctx context.Context) {
 	})
 }
 
-// reported remembers what was stored, so that a quiet fleet writes nothing.
+// reported puts back what could not be stored.
 func (e *Enforcer) reported(ctx context.Context, group []intent.Report, err error) {
 	if fault.Is(err, fault.Conflict) {
 		e.failed = err
@@ -177,9 +178,4 @@ func (e *Enforcer) reported(ctx context.Context, group []intent.Report, err erro
 		return
 	}
 	e.reporting = false
-	for _, report := range group {
-		if a := e.assets[report.Asset]; a != nil {
-			a.reported = report.Key()
-		}
-	}
 }

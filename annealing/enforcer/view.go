@@ -88,13 +88,18 @@ func (e *Enforcer) load(ctx context.Context) error {
 // known stays, and admission will refuse what has become stale.
 func (e *Enforcer) refresh(ctx context.Context) {
 	err := e.update(ctx)
+	e.behind = err
 	switch {
 	case err == nil || ctx.Err() != nil:
 	case fault.Is(err, fault.Conflict):
 		e.failed = err
-	default:
+	case !e.catchingUp:
 		e.Log.Warn("cannot read the partition; trying again", "partition", e.Partition, "error", err)
-		e.later(ctx, time.Second, func() { e.refresh(ctx) })
+		e.catchingUp = true
+		e.later(ctx, time.Second, func() {
+			e.catchingUp = false
+			e.refresh(ctx)
+		})
 	}
 }
 
@@ -252,6 +257,19 @@ func (e *Enforcer) target(a *asset, now time.Time) (id intent.IncarnationID, eff
 	}
 	member, found := e.view.pinned[pinnedAt{a.id, id.Sequence}]
 	return id, member.Effective, pin, found
+}
+
+// pinnedNow is the sequence that a pin makes an asset follow; 0: it follows
+// head.
+func (e *Enforcer) pinnedNow(a *asset, now time.Time) intent.Sequence {
+	if len(e.view.pins[a.id]) == 0 {
+		return 0
+	}
+	id, _, pin, _ := e.target(a, now)
+	if pin == nil {
+		return 0
+	}
+	return id.Sequence
 }
 
 // modeNow is the mode in force for an asset.

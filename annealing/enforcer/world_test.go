@@ -42,10 +42,13 @@ type world struct {
 	production *production
 	enforcer   *Enforcer
 	limits     Limits
-	policy     *intentpb.Policy
-	base       map[intent.AssetID]intent.Member
-	head       intent.IncarnationID
-	stop       func() error
+	runtime    loop.Runtime
+	// stores is what the enforcer is given for the store.
+	stores Stores
+	policy *intentpb.Policy
+	base   map[intent.AssetID]intent.Member
+	head   intent.IncarnationID
+	stop   func() error
 }
 
 // simulate runs a test in a bubble of virtual time.
@@ -62,7 +65,7 @@ func simulate(t *testing.T, test func(*world)) {
 			t.Fatal(err)
 		}
 		w := &world{
-			t: t, ctx: ctx, store: s, limits: DefaultLimits(), base: map[intent.AssetID]intent.Member{},
+			t: t, ctx: ctx, store: s, stores: s, limits: DefaultLimits(), runtime: loop.Real(), base: map[intent.AssetID]intent.Member{},
 			policy: &intentpb.Policy{
 				Mode:    intentpb.EnforcementMode_ENFORCEMENT_MODE_ENFORCE,
 				Plugins: []*intentpb.PluginBinding{{Type: string(commandType), Run: []string{"fake"}}},
@@ -89,7 +92,7 @@ func (w *world) start() {
 	w.must(err)
 	w.lease = lease
 	w.enforcer = New(Options{
-		Partition: shop, Store: w.store, Schema: schema.Builtin(), Runtime: loop.Real(), Log: quietLog(), Limits: w.limits,
+		Partition: shop, Store: w.stores, Schema: schema.Builtin(), Runtime: w.runtime, Log: quietLog(), Limits: w.limits,
 		Plugins: func([]string) plugin.Plugin { return w.production },
 	})
 	ctx, cancel := context.WithCancel(w.ctx)
@@ -109,6 +112,54 @@ func (w *world) must(err error) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+}
+
+// gate holds up whoever comes to a point, once it is shut, until it opens.
+type gate struct {
+	loop.Runtime
+	mu    sync.Mutex
+	point string
+	open  chan struct{}
+}
+
+func (g *gate) Point(name string) {
+	g.mu.Lock()
+	open := g.open
+	if name != g.point {
+		open = nil
+	}
+	g.mu.Unlock()
+	if open != nil {
+		<-open
+	}
+}
+
+// shut closes the gate at a point and returns what opens it for good.
+func (g *gate) shut(point string) (open func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.point, g.open = point, make(chan struct{})
+	return sync.OnceFunc(func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		close(g.open)
+		g.open = nil
+	})
+}
+
+// gated starts the enforcer anew, on a runtime with a gate.
+func (w *world) gated() *gate {
+	g := &gate{Runtime: loop.Real()}
+	w.restart(func() { w.runtime = g })
+	return g
+}
+
+// restart ends the enforcer, changes something, and starts the next.
+func (w *world) restart(change func()) {
+	w.t.Helper()
+	w.stop()
+	change()
+	w.start()
 }
 
 // thing is an asset whose content is one word.

@@ -1,0 +1,280 @@
+package enforcer
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"lehr.dev/fault"
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/intent"
+	"lehr.dev/loop"
+	"lehr.dev/plugin"
+	"lehr.dev/store"
+)
+
+func observed() *intentpb.Mode {
+	return &intentpb.Mode{Mode: intentpb.EnforcementMode_ENFORCEMENT_MODE_OBSERVE}
+}
+
+func (w *world) pin(id intent.AssetID, to intent.IncarnationID, until time.Time) {
+	w.t.Helper()
+	_, err := w.store.SetPin(w.ctx, intent.Pin{Asset: id, Incarnation: to, Rank: intent.RankPerson, Holder: tester, Reason: "a test", Until: until})
+	w.must(err)
+}
+
+func TestAModeIsThatOfTheContentThatAPinsEndBrings(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.publish(web)
+		w.inSync(web)
+		w.pin("web", w.head, time.Now().Add(time.Minute))
+		w.publish(webV2.with(observed()))
+		w.pass(5 * time.Minute)
+		if got := w.production.word("web"); got != "v1" {
+			t.Errorf("what is only observed was pushed when a pin ended: %s", got)
+		}
+		w.waitsOn("web", intent.WaitMode)
+	})
+}
+
+func TestAPinsEndIsNoticedOnTimeAndIsNoFight(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.publish(web)
+		w.inSync(web)
+		first := w.head
+		w.publish(webV2)
+		w.inSync(webV2)
+		for range 5 {
+			w.pin("web", first, time.Now().Add(20*time.Second))
+			w.inSync(web)
+			w.pass(time.Until(w.enforcer.view.pins["web"][0].Until) + time.Second)
+			if got := w.production.word("web"); got != "v2" {
+				t.Fatalf("a second after its pin ended, web is %s: %v", got, w.report("web").Waiting)
+			}
+		}
+	})
+}
+
+// TestAPinsEndMakesANeighbourUnknown: that db was in sync at its pin says
+// nothing of head's content.
+func TestAPinsEndMakesANeighbourUnknown(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.publish(web, db)
+		w.inSync(web, db)
+		ends := time.Now().Add(time.Minute)
+		w.pin("db", w.head, ends)
+		w.must(w.store.SetHold(w.ctx, shop, intent.Hold{Asset: "web", Owner: tester, Reason: "a test", Until: ends.Add(-500 * time.Microsecond)}))
+		w.production.does("db", behaviour{push: func(context.Context, func(), plugin.Push) plugin.PushResult {
+			return plugin.PushResult{Ending: plugin.Failed, Reason: "broken"}
+		}})
+		w.publish(webV2.with(after("db")), dbV2)
+		w.pass(time.Until(ends) - time.Second)
+		w.enforcer.Wake("db")
+		w.pass(5 * time.Minute)
+		if got := w.production.word("web"); got != "v1" {
+			t.Errorf("web is %s before db is in sync at head", got)
+		}
+	})
+}
+
+func TestAnAssetThatComesBackWhileItsPushRunsIsLookedAt(t *testing.T) {
+	simulate(t, func(w *world) {
+		gate := w.gated()
+		w.production.does("web", behaviour{push: func(_ context.Context, apply func(), _ plugin.Push) plugin.PushResult {
+			time.Sleep(10 * time.Second)
+			return plugin.PushResult{Ending: plugin.Stopped, Reason: "no permit"}
+		}})
+		open := gate.shut("admitted")
+		w.publish(db, web)
+		w.pass(time.Second)
+		w.publish(db)
+		w.pass(time.Second)
+		w.publish(db, webV2)
+		w.pass(time.Second)
+		open()
+		w.pass(5 * time.Second)
+		w.production.does("web", behaviour{})
+		w.inSync(webV2)
+	})
+}
+
+func TestAPluginUnboundBetweenAdmissionAndPush(t *testing.T) {
+	simulate(t, func(w *world) {
+		gate := w.gated()
+		open := gate.shut("admitted")
+		w.publish(web)
+		w.pass(time.Second)
+		w.policy.Plugins = nil
+		w.publish(web)
+		w.pass(time.Second)
+		open()
+		w.eventually("the push is closed", func() bool {
+			left, err := w.store.OpenPushes(w.ctx, shop)
+			w.must(err)
+			return len(left) == 0
+		})
+		if err := w.stop(); err != context.Canceled {
+			t.Errorf("the enforcer ended by itself: %v", err)
+		}
+	})
+}
+
+func TestAWakeDuringARefusedAdmissionIsNotLost(t *testing.T) {
+	simulate(t, func(w *world) {
+		other := db
+		w.production.does("db", behaviour{key: "one"})
+		w.production.does("web", behaviour{key: "one"})
+		w.publish(other)
+		w.inSync(other)
+		w.publish(other, web)
+		w.waitsOn("web", intent.WaitClaim)
+		w.pass(10 * time.Minute)
+		gate := w.gated()
+		w.pass(10 * time.Minute)
+		open := gate.shut("admitted")
+		w.eventually("web is before the store", func() bool { a := w.enforcer.assets["web"]; return a.trouble != nil && a.admitting })
+		asked := w.production.diffed
+		w.enforcer.Wake("web")
+		w.pass(15 * time.Second)
+		open()
+		w.pass(100 * time.Millisecond)
+		if w.production.diffed == asked {
+			t.Error("a person's wish to look now was forgotten")
+		}
+	})
+}
+
+func TestALineForABudgetDoesNotGrow(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.policy.Budgets = []*intentpb.Budget{{Scope: "cluster", InFlight: 1}}
+		scope := &intentpb.ImpactedScope{Scopes: map[string]string{"cluster": "a"}}
+		release := make(chan struct{})
+		slow := behaviour{push: func(_ context.Context, apply func(), _ plugin.Push) plugin.PushResult {
+			<-release
+			apply()
+			return plugin.PushResult{Ending: plugin.Pushed}
+		}}
+		w.production.does("web", slow)
+		w.production.does("db", slow)
+		w.publish(web.with(scope), db.with(scope))
+		w.pass(2 * time.Hour)
+		for key, line := range w.enforcer.lines {
+			if len(line.waiting) > 1 {
+				t.Errorf("%d stand in line for %q, where one waits", len(line.waiting), key)
+			}
+		}
+		close(release)
+		w.inSync(web, db)
+	})
+}
+
+// unreadable is a store whose holds cannot be read while it is broken.
+type unreadable struct {
+	Stores
+	broken bool
+	asked  int
+}
+
+func (u *unreadable) Holds(ctx context.Context, partition intent.PartitionID) ([]intent.Hold, error) {
+	u.asked++
+	if u.broken {
+		return nil, fault.New(fault.Internal, "a body is damaged")
+	}
+	return u.Stores.Holds(ctx, partition)
+}
+
+func TestAStoreThatCannotBeReadIsAskedSeldom(t *testing.T) {
+	simulate(t, func(w *world) {
+		u := &unreadable{Stores: w.store}
+		w.restart(func() { w.stores = u })
+		w.publish(web, db)
+		w.inSync(web, db)
+		u.broken = true
+		w.must(w.store.SetHold(w.ctx, shop, intent.Hold{Asset: "other", Owner: tester, Reason: "a test"}))
+		w.pass(time.Second)
+		w.production.set("web", "by hand")
+		asked := u.asked
+		w.pass(2 * time.Minute)
+		if asked = u.asked - asked; asked > 150 {
+			t.Errorf("asked %d times within two minutes", asked)
+		}
+		if waiting := w.report("web").Waiting; len(waiting) == 0 || waiting[0].Kind != intent.WaitStore || !strings.Contains(waiting[0].Reason, "a body is damaged") {
+			t.Errorf("the report does not say so: %v", waiting)
+		}
+		u.broken = false
+		w.inSync(web)
+	})
+}
+
+func TestAReportOvertakenWhileItIsStored(t *testing.T) {
+	simulate(t, func(w *world) {
+		gate := w.gated()
+		w.publish(web)
+		w.inSync(web)
+		w.pass(time.Minute)
+		open := gate.shut("save reports")
+		w.production.set("web", "by hand")
+		w.eventually("repaired", func() bool { return w.production.word("web") == "v1" })
+		w.pass(200 * time.Millisecond)
+		open()
+		synctest.Wait()
+		if state := w.report("web").State; state != intent.StateInSync {
+			t.Errorf("web is reported as %s after it was repaired", state)
+		}
+	})
+}
+
+func TestWordsThatMovedAreRewrittenWithinAMinute(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.production.does("db", behaviour{unknown: "database unreachable"})
+		w.publish(web.with(after("db")), db)
+		w.waitsOn("web", intent.WaitOrder)
+		w.must(w.store.SetHold(w.ctx, shop, intent.Hold{Asset: "db", Owner: tester, Reason: "a test"}))
+		w.production.does("db", behaviour{})
+		w.waitsOn("db", intent.WaitHold)
+		w.pass(3 * time.Minute)
+		if waiting := w.report("web").Waiting[0]; !strings.Contains(waiting.Reason, "differs") {
+			t.Errorf("the reason is an old one: %s", waiting.Reason)
+		}
+	})
+}
+
+func TestOneAssetThatManyWaitFor(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.production.does("db", behaviour{unknown: "database unreachable"})
+		things := []thing{db}
+		for i := range 50 {
+			things = append(things, thing{id: intent.AssetID(fmt.Sprintf("web%d", i)), word: "v1"}.with(after("db")))
+		}
+		w.publish(things...)
+		w.pass(5 * time.Minute)
+		if got := len(w.enforcer.waiters["db"]); got != 50 {
+			t.Errorf("%d wait for db, want 50", got)
+		}
+		w.publish(db)
+		w.pass(time.Minute)
+		if got := len(w.enforcer.waiters["db"]); got != 0 {
+			t.Errorf("%d assets that are gone still wait for db", got)
+		}
+	})
+}
+
+func TestAFactFromTheFutureIsNone(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	e := New(Options{Limits: DefaultLimits(), Runtime: loop.Real()})
+	db := &asset{id: "db", kind: &kind{served: &served{}}, seen: now.Add(time.Hour).UnixNano()}
+	e.assets["db"] = db
+	if n := e.neighbour(&asset{id: "web"}, edge{on: "db"}, now); n.InSync {
+		t.Error("after the clock was set back, an old fact holds for an hour")
+	}
+	db.seen = now.Add(-time.Second).UnixNano()
+	n := e.neighbour(&asset{id: "web"}, edge{on: "db"}, now)
+	if want := now.Add(9 * time.Second); !n.InSync || !n.Until.Equal(want) {
+		t.Errorf("in sync %t until %s, want %s", n.InSync, n.Until, want)
+	}
+}
+
+var _ Stores = store.All(nil)
