@@ -40,7 +40,9 @@ type Options struct {
 	Version  string
 	Log      *slog.Logger
 	Limits   enforcer.Limits
-	Parts    Parts
+	// Collecting says what is forgotten, and when.
+	Collecting Collecting
+	Parts      Parts
 }
 
 // Parts may be replaced by a simulator's; what is unset is the real thing.
@@ -58,7 +60,7 @@ type Parts struct {
 func DefaultOptions() Options {
 	return Options{
 		Store: ".lehr/lehr.db", Listen: "127.0.0.1:0", Version: "unknown",
-		Log: slog.Default(), Limits: enforcer.DefaultLimits(),
+		Log: slog.Default(), Limits: enforcer.DefaultLimits(), Collecting: DefaultCollecting(),
 	}
 }
 
@@ -69,6 +71,9 @@ func (o Options) Validate() error {
 	}
 	if o.Log == nil {
 		return fault.New(fault.Internal, "the app has no log")
+	}
+	if o.Collecting.Every <= 0 || o.Collecting.Keep.Incarnations < 1 {
+		return fault.New(fault.Invalid, "the collector must pause between its runs and keep an incarnation at least")
 	}
 	if o.Listen == "" {
 		return nil
@@ -96,6 +101,8 @@ type App struct {
 
 	mutex  sync.Mutex
 	states map[intent.PartitionID]*state
+	// since is the first epoch of this process for each partition.
+	since map[intent.PartitionID]uint64
 	// ending are the last states of partitions that were removed.
 	ending map[intent.PartitionID]*state
 }
@@ -113,7 +120,7 @@ func New(options Options) (*App, error) {
 	return &App{
 		options: options, log: options.Log, runtime: runtime,
 		holder: fmt.Sprintf("%s:%d", host, os.Getpid()), states: map[intent.PartitionID]*state{},
-		ending: map[intent.PartitionID]*state{},
+		ending: map[intent.PartitionID]*state{}, since: map[intent.PartitionID]uint64{},
 	}, nil
 }
 

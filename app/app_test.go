@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -113,7 +114,7 @@ func partition(t *testing.T, name string, assets ...string) string {
 }
 
 // begin starts an app in process: no socket, no child.
-func begin(t *testing.T, p *production, register map[intent.PartitionID]string) (*app.App, store.All) {
+func begin(t *testing.T, p *production, register map[intent.PartitionID]string, changes ...func(*app.Options)) (*app.App, store.All) {
 	t.Helper()
 	memory, err := sqlite.Memory()
 	if err != nil {
@@ -129,6 +130,9 @@ func begin(t *testing.T, p *production, register map[intent.PartitionID]string) 
 	options.Parts = app.Parts{
 		Store: opened, Plugins: func([]string) plugin.Plugin { return p },
 		Runner: generate.InProcess{Schema: schema.Builtin(), Limits: generate.DefaultLimits()},
+	}
+	for _, change := range changes {
+		change(&options)
 	}
 	running, err := app.New(options)
 	if err != nil {
@@ -208,6 +212,35 @@ func TestPanicStaysInItsPartition(t *testing.T) {
 	})
 }
 
+func TestForgetsWhatNothingNeeds(t *testing.T) {
+	p := newProduction()
+	registered := partition(t, "one", "a")
+	_, opened := begin(t, p, map[intent.PartitionID]string{"one": registered}, func(o *app.Options) {
+		o.Collecting = app.Collecting{Every: 10 * time.Millisecond, Keep: store.Retention{Incarnations: 1, History: time.Hour}}
+	})
+	eventually(t, "it is enforced", func() bool { return p.has("a") })
+	text, err := os.ReadFile(registered)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for count := range 3 {
+		budget := fmt.Sprintf("checks:\n  budget: {scope: cluster, in_flight: %d}\n", count+1)
+		if err := os.WriteFile(registered, append(text[:len(text):len(text)], budget...), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "only what was enforced last is kept", func() bool {
+			list, err := opened.Incarnations(t.Context(), "one", 0, 10)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(list) == 1 && list[0].ID.Sequence == intent.Sequence(count+2)
+		})
+	}
+	if !p.has("a") {
+		t.Error("forgetting touched production")
+	}
+}
+
 func TestRemovedPartitionIsLeftAlone(t *testing.T) {
 	p := newProduction()
 	running, opened := begin(t, p, map[intent.PartitionID]string{"one": partition(t, "one", "a")})
@@ -228,6 +261,7 @@ func TestRemovedPartitionIsLeftAlone(t *testing.T) {
 func TestRefusesWhatCannotBeServed(t *testing.T) {
 	for name, change := range map[string]func(*app.Options){
 		"no store":           func(o *app.Options) { o.Store = "" },
+		"no pause":           func(o *app.Options) { o.Collecting.Every = 0 },
 		"an outside address": func(o *app.Options) { o.Listen = "0.0.0.0:0" },
 	} {
 		options := app.DefaultOptions()

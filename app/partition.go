@@ -174,8 +174,11 @@ func (a *App) underLease(ctx context.Context, s *state, lease store.Lease) error
 		"pipeline": func(ctx context.Context, runtime loop.Runtime) error {
 			return a.runPipeline(ctx, s, runtime, lease)
 		},
+		"collector": func(ctx context.Context, runtime loop.Runtime) error {
+			return a.collect(ctx, runtime, lease)
+		},
 		"enforcer": func(ctx context.Context, runtime loop.Runtime) error {
-			return a.enforcer(s, runtime).Run(ctx, lease)
+			return a.enforcer(s, runtime, lease).Run(ctx, lease)
 		},
 	}
 	var running sync.WaitGroup
@@ -268,9 +271,19 @@ func (c *containing) Go(name string, f func()) {
 	})
 }
 
-func (a *App) enforcer(s *state, runtime loop.Runtime) *enforcer.Enforcer {
+func (a *App) enforcer(s *state, runtime loop.Runtime, lease store.Lease) *enforcer.Enforcer {
 	return enforcer.New(enforcer.Options{
-		Partition: s.partition, Store: a.store, Schema: schema.Builtin(), Plugins: a.plugins,
+		Partition: s.partition, Since: a.firstEpoch(lease), Store: a.store, Schema: schema.Builtin(), Plugins: a.plugins,
 		Runtime: runtime, Log: a.log, Limits: a.options.Limits,
 	})
+}
+
+// firstEpoch is that of the first lease of the partition in this process.
+func (a *App) firstEpoch(lease store.Lease) uint64 {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	if a.since[lease.Partition] == 0 {
+		a.since[lease.Partition] = lease.Epoch
+	}
+	return a.since[lease.Partition]
 }

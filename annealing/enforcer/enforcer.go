@@ -34,8 +34,12 @@ type Stores interface {
 // Options of an enforcer.
 type Options struct {
 	Partition intent.PartitionID
-	Store     Stores
-	Schema    *schema.Set
+	// Since is the first epoch under which this process acted for the
+	// partition: what was pushed from then on may still be running in a
+	// plugin that lives, what was pushed before only in an older process.
+	Since  uint64
+	Store  Stores
+	Schema *schema.Set
 	// Plugins returns the plugin that a command line runs.
 	Plugins func(run []string) plugin.Plugin
 	Runtime loop.Runtime

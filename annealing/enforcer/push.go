@@ -34,10 +34,24 @@ func (e *Enforcer) startPush(ctx context.Context, g admission, keys []string) {
 	pusher := g.served.plugin
 	e.Runtime.Go("push", func() {
 		e.Runtime.Point("push")
-		result := pusher.Push(ctx, order)
+		result := e.carryOut(ctx, pusher, order, g.At)
 		e.Runtime.Point("pushed")
 		e.inbox.Put(func() { e.pushed(ctx, a, g.Push, result) })
 	})
+}
+
+// carryOut has the plugin push, unless the admission is not from just now, as
+// after a pause of the process, and does not hold any more (S2, S18).
+func (e *Enforcer) carryOut(ctx context.Context, pusher plugin.Plugin, order plugin.Push, admitted time.Time) plugin.PushResult {
+	const fresh = 500 * time.Millisecond
+	now := e.Runtime.Now()
+	// By both clocks: one does not count suspension, the other may be set.
+	if now.Sub(admitted) > fresh || now.Round(0).Sub(admitted.Round(0)) > fresh {
+		if err := order.Permit(ctx, order.Base); err != nil {
+			return plugin.PushResult{Ending: plugin.Stopped, Reason: "not begun: " + err.Error()}
+		}
+	}
+	return pusher.Push(ctx, order)
 }
 
 // progressed keeps what a long push reports.

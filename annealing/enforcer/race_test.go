@@ -277,4 +277,45 @@ func TestAFactFromTheFutureIsNone(t *testing.T) {
 	}
 }
 
+// TestARestartWithinTheProcessKnowsItsOwnPushes: that no older process of the
+// plugin lives says nothing of what this one was told before.
+func TestARestartWithinTheProcessKnowsItsOwnPushes(t *testing.T) {
+	simulate(t, func(w *world) {
+		alone := make(chan struct{})
+		close(alone)
+		w.production.alone, w.since = alone, w.lease.Epoch
+		w.production.does("web", behaviour{push: func(ctx context.Context, _ func(), _ plugin.Push) plugin.PushResult {
+			<-ctx.Done()
+			return plugin.PushResult{Ending: plugin.InDoubt}
+		}})
+		w.publish(web)
+		w.eventually("a push is under way", func() bool { return w.production.pushes("web") == 1 })
+		w.restart(func() { w.production.does("web", behaviour{}) })
+		w.pass(plugin.PermitPeriod + time.Second)
+		if w.production.pushes("web") != 1 {
+			t.Error("pushed anew while the plugin may still be at the last effect of the old push (S3)")
+		}
+		w.inSync(web)
+	})
+}
+
+// TestAnAdmissionThatWaitedIsLookedAtAgain: the process was paused between
+// admission and push, or the owner was busy.
+func TestAnAdmissionThatWaitedIsLookedAtAgain(t *testing.T) {
+	simulate(t, func(w *world) {
+		gate := w.gated()
+		open := gate.shut("push")
+		w.publish(web)
+		w.eventually("a push is admitted", func() bool { return w.audited("admit") == 1 })
+		w.must(w.store.SetStop(w.ctx, intent.Stop{Owner: tester, Reason: "a test"}))
+		w.pass(time.Minute)
+		open()
+		w.pass(time.Minute)
+		if w.production.pushes("web") != 0 || w.production.word("web") != "" {
+			t.Error("a push began a minute after the stop (S18)")
+		}
+		w.waitsOn("web", intent.WaitStop)
+	})
+}
+
 var _ Stores = store.All(nil)

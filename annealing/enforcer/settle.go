@@ -30,15 +30,16 @@ func (e *Enforcer) inherit(ctx context.Context) error {
 			e.assets[left.Asset] = a
 		}
 		e.trouble(a).push = &push{id: left.Push, target: left.Target, plan: left.Plan, admitted: left.Admitted, doubt: true}
-		e.settle(ctx, a, e.goneBefore(a))
+		e.settle(ctx, a, e.goneBefore(a, left.Epoch))
 	}
 	return nil
 }
 
-// goneBefore returns a channel that closes when no older process of the
-// asset's plugin can be running; nil when only time tells.
-func (e *Enforcer) goneBefore(a *asset) <-chan struct{} {
-	if a.kind.served == nil {
+// goneBefore returns a channel that closes when no process of the asset's
+// plugin that was told of a push under the epoch can be running; nil when
+// only time tells.
+func (e *Enforcer) goneBefore(a *asset, epoch uint64) <-chan struct{} {
+	if a.kind.served == nil || epoch >= e.Since {
 		return nil
 	}
 	if lone, ok := a.kind.served.plugin.(interface{ Alone() <-chan struct{} }); ok {

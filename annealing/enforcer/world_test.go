@@ -35,10 +35,12 @@ var tester = intent.Actor{Name: "tester", Origin: "test"}
 // world is a partition, its store and a production that a test can break, in
 // virtual time.
 type world struct {
-	t          *testing.T
-	ctx        context.Context
-	store      *sqlite.Store
-	lease      store.Lease
+	t     *testing.T
+	ctx   context.Context
+	store *sqlite.Store
+	lease store.Lease
+	// since is the first epoch of the process; 0: each start is another one.
+	since      uint64
 	production *production
 	enforcer   *Enforcer
 	limits     Limits
@@ -91,8 +93,12 @@ func (w *world) start() {
 	lease, err := w.store.Acquire(w.ctx, shop, "test")
 	w.must(err)
 	w.lease = lease
+	since := w.since
+	if since == 0 {
+		since = lease.Epoch
+	}
 	w.enforcer = New(Options{
-		Partition: shop, Store: w.stores, Schema: schema.Builtin(), Runtime: w.runtime, Log: quietLog(), Limits: w.limits,
+		Partition: shop, Since: since, Store: w.stores, Schema: schema.Builtin(), Runtime: w.runtime, Log: quietLog(), Limits: w.limits,
 		Plugins: func([]string) plugin.Plugin { return w.production },
 	})
 	ctx, cancel := context.WithCancel(w.ctx)
