@@ -15,10 +15,11 @@ import (
 	apipb "lehr.dev/gen/lehr/api/v1"
 )
 
-// afterlife is how long a push may go on after the death of its plugin or of
-// the server. It takes a few milliseconds, and longer where there is a queue
-// for the processor; the long pushes take thrice as long.
-const afterlife = 500 * time.Millisecond
+// afterlife is how many steps a push may make after the death of its plugin
+// or of the server, one every 4 ms at most: a few are usual, and more where
+// there is a queue for the processor. A long push that is not ended makes
+// hundreds.
+const afterlife = 75
 
 // judge reads what production and the store have recorded.
 func (c *campaign) judge() {
@@ -68,21 +69,23 @@ func (c *campaign) judgeOrder(effects []effect) {
 // judgeOrphans: nothing goes on for long after the death of who ran it.
 func (c *campaign) judgeOrphans(effects []effect) {
 	c.Helper()
-	began, longest := map[string]int64{}, map[string]time.Duration{}
+	began, steps := map[string]int64{}, map[string]int{}
 	for _, e := range effects {
 		if e.Step == "start" {
 			began[e.Push] = e.At
 		}
+		// The first death is the one that counts.
 		for _, death := range c.deaths {
-			if after := time.Duration(e.At - death.UnixNano()); began[e.Push] < death.UnixNano() {
-				longest[e.Push] = max(longest[e.Push], after)
+			if began[e.Push] < death.UnixNano() && death.UnixNano() < e.At {
+				steps[e.Push]++
+				break
 			}
 		}
 	}
-	for push, after := range longest {
-		c.tally.afterlife = max(c.tally.afterlife, after)
-		if after > afterlife {
-			c.Errorf("push %s was still at work %s after its plugin or server was killed", push, after)
+	for push, made := range steps {
+		c.tally.afterlife = max(c.tally.afterlife, made)
+		if made > afterlife {
+			c.Errorf("push %s made %d steps after its plugin or server was killed", push, made)
 		}
 	}
 }
@@ -160,7 +163,8 @@ type tally struct {
 	kills            map[string]int
 	restarts, pushes int
 	converged        []time.Duration
-	afterlife        time.Duration
+	// afterlife is the most steps of a push after its plugin's death.
+	afterlife int
 }
 
 func newTally() *tally { return &tally{kills: map[string]int{}} }
@@ -194,7 +198,7 @@ func (t *tally) String() string {
 	if n := len(t.converged); n > 0 {
 		median, worst = t.converged[n/2], t.converged[n-1]
 	}
-	return fmt.Sprintf("%d kills (%s), %d restarts, %d pushes; converged within %s (median), %s (worst); longest afterlife of a push %s",
+	return fmt.Sprintf("%d kills (%s), %d restarts, %d pushes; converged within %s (median), %s (worst); at most %d steps of a push after its plugin's death",
 		t.sum(), strings.Join(kinds, ", "), t.restarts, t.pushes,
-		median.Round(time.Millisecond), worst.Round(time.Millisecond), t.afterlife.Round(time.Millisecond))
+		median.Round(time.Millisecond), worst.Round(time.Millisecond), t.afterlife)
 }

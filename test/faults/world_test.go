@@ -249,10 +249,16 @@ func (w *world) end() {
 }
 
 func (w *world) close() {
+	if w.Failed() && w.server != nil {
+		// Its goroutines say where it hangs.
+		w.server.Process.Signal(syscall.SIGQUIT)
+		<-w.server.ended
+		w.server = nil
+	}
 	w.end()
 	killAll(w.tasks())
 	if w.Failed() {
-		w.Logf("the server's log ends:\n%s", last(w.logged(), 16<<10))
+		w.Logf("the server's log ends:\n%s", last(w.logged(), 64<<10))
 	}
 }
 
@@ -302,13 +308,17 @@ func (w *world) await(what string, condition func() string) {
 	}
 }
 
-// within returns what is still missing after some time.
+// within returns what is still missing after some time. A machine that was
+// suspended meanwhile has not waited.
 func (w *world) within(most time.Duration, condition func() string) (missing string) {
-	const pause = 30 * time.Millisecond
-	for deadline := time.Now().Add(most); time.Now().Before(deadline); time.Sleep(pause) {
+	const pause, step = 30 * time.Millisecond, 2 * time.Second
+	for waited := time.Duration(0); waited < most; {
+		began := time.Now()
 		if missing = condition(); missing == "" {
 			return ""
 		}
+		time.Sleep(pause)
+		waited += min(time.Since(began), step)
 	}
 	return missing
 }
