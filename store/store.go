@@ -387,7 +387,8 @@ type Audit interface {
 
 // Retention says what the collector keeps beside what is live.
 type Retention struct {
-	// Incarnations newest, and those younger than Period.
+	// Incarnations newest, and those that were head within Period: guards
+	// measure from what was served when a period began (S23).
 	Incarnations int
 	Period       time.Duration
 	// Pushes and candidates older than this are forgotten.

@@ -66,7 +66,8 @@ func (c *collection) repeat(ctx context.Context, step func(*transaction, standin
 // it any more, and its members can go at leisure.
 func (c *collection) incarnations(t *transaction, now standing) (int64, error) {
 	return t.exec(`DELETE FROM incarnation WHERE partition = $1 AND seq IN (
-		SELECT i.seq FROM incarnation i WHERE i.partition = $1 AND i.seq < $2 AND i.seq <= $3 AND i.created < $4
+		SELECT i.seq FROM incarnation i WHERE i.partition = $1 AND i.seq < $2 AND i.seq <= $3
+		AND EXISTS (SELECT 1 FROM incarnation WHERE partition = $1 AND seq > i.seq AND created < $4)
 		AND NOT EXISTS (SELECT 1 FROM pin WHERE partition = $1 AND seq = i.seq)
 		AND NOT EXISTS (SELECT 1 FROM enforced WHERE partition = $1 AND seq = i.seq)
 		AND NOT EXISTS (SELECT 1 FROM push WHERE partition = $1 AND open = 1 AND target = i.seq)

@@ -12,7 +12,12 @@ import (
 
 // fileLock is the operating system's lock on FILE.lock. It is the lease: who
 // holds it serves the store, and it ends with the process.
-type fileLock struct{ file *os.File }
+type fileLock struct {
+	file *os.File
+	// database is the store itself, locked too: it may have several names,
+	// or be given another one while it is served.
+	database *os.File
+}
 
 func lockFile(path string) (*fileLock, error) {
 	name := path + ".lock"
@@ -34,6 +39,23 @@ func lockFile(path string) (*fileLock, error) {
 		return nil, openFailure("locking "+name, err)
 	}
 	return &fileLock{file: file}, nil
+}
+
+// lockDatabase locks the store itself. It stays open for as long as SQLite has
+// the file open: closing it before would end SQLite's own locks.
+func (l *fileLock) lockDatabase(path string) (err error) {
+	if l.database, err = os.OpenFile(path, os.O_RDWR, 0); err != nil {
+		return openFailure("opening the store "+path, err)
+	}
+	err = syscall.Flock(int(l.database.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return fault.New(fault.Conflict, "the store %s is being served by another process under another name of the file", path).
+			WithHint("stop that server first, or give this one a store of its own")
+	}
+	if err != nil {
+		return openFailure("locking "+path, err)
+	}
+	return nil
 }
 
 func writeHolder(file *os.File) error {
@@ -60,6 +82,7 @@ func holder(name string) string {
 // processes lock two files of the same name.
 func (l *fileLock) release() {
 	if l != nil {
+		l.database.Close() // nil when it was not opened yet, which is an error of no interest
 		l.file.Close()
 	}
 }

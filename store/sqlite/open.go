@@ -99,7 +99,11 @@ func (s *Store) openFile(ctx context.Context, path string) (err error) {
 			return err
 		}
 	}
-	if err := checkFile(path, s.serving); err != nil {
+	err = checkFile(path, s.serving)
+	if err == nil && s.serving {
+		err = s.lock.lockDatabase(path)
+	}
+	if err != nil {
 		s.lock.release()
 		return err
 	}

@@ -49,6 +49,23 @@ func TestSecondServerIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused(t, opening(t, link), fault.Conflict)
+	hard := filepath.Join(t.TempDir(), "hard.db")
+	if err := os.Link(path, hard); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, opening(t, hard), fault.Conflict, "under another name")
+	if err := os.Remove(hard); err != nil {
+		t.Fatal(err)
+	}
+	// Nor does a file stop being served when it is given another name.
+	renamed := path + ".old"
+	if err := os.Rename(path, renamed); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, opening(t, renamed), fault.Conflict, "under another name")
+	if err := os.Rename(renamed, path); err != nil {
+		t.Fatal(err)
+	}
 
 	go func() { // so that it never waits for its reader
 		for lines.Scan() {

@@ -208,6 +208,32 @@ func testCollector(t *testing.T, open func(t *testing.T) store.All) {
 	}
 }
 
+// testCollectorKeepsThePeriodsHead: an old incarnation that was head until a
+// moment ago is what the guards of the period measure from (S23).
+func testCollectorKeepsThePeriodsHead(t *testing.T, open func(t *testing.T) store.All) {
+	w := newWorld(t, open)
+	ctx := t.Context()
+	long := noon.AddDate(0, 0, -30)
+	for i, created := range []time.Time{long.Add(-time.Hour), long, noon.Add(-2 * time.Minute), noon.Add(-time.Minute)} {
+		w.must(w.Stage(ctx, w.lease, at(i), []store.Entry{entry("a", fmt.Sprint(i))}))
+		next := w.next()
+		next.Created = created
+		_, err := w.Publish(ctx, w.lease, next)
+		w.must(err)
+	}
+	_, err := w.Collect(ctx, w.lease, store.Retention{Incarnations: 1, Period: 24 * time.Hour}, noon)
+	w.must(err)
+	list, err := w.Incarnations(ctx, shop, 0, 0)
+	w.must(err)
+	var kept []intent.Sequence
+	for _, incarnation := range list {
+		kept = append(kept, incarnation.ID.Sequence)
+	}
+	if !slices.Equal(kept, []intent.Sequence{4, 3, 2}) {
+		t.Errorf("kept %v, want the head of a day ago and all since", kept)
+	}
+}
+
 func testChanged(t *testing.T, open func(t *testing.T) store.All) {
 	w := newWorld(t, open)
 	ctx := t.Context()

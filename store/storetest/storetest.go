@@ -37,6 +37,7 @@ func Run(t *testing.T, open func(t *testing.T) store.All) {
 		{"Reports", testReports},
 		{"Audit", testAudit},
 		{"Collector", testCollector},
+		{"CollectorKeepsThePeriodsHead", testCollectorKeepsThePeriodsHead},
 		{"Changed", testChanged},
 	} {
 		t.Run(role.name, func(t *testing.T) { role.test(t, open) })
