@@ -17,8 +17,8 @@ func mount(t *testing.T, folder, options string) {
 		t.Skip("mounts a file system")
 	}
 	err := syscall.Mount("lehr-faults", folder, "tmpfs", 0, options)
-	if errors.Is(err, syscall.EPERM) {
-		t.Skip("SKIPPED: mounting a small file system needs root")
+	if errors.Is(err, syscall.EPERM) && os.Getenv("CI") == "" {
+		t.Skip("SKIPPED: mounting a small file system needs root; run the tests as root")
 	}
 	if err != nil {
 		t.Fatal(err)
