@@ -1,0 +1,226 @@
+package main
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"lehr.dev/cli"
+)
+
+const repository = "../.."
+
+// documents are the texts that people read, by path from the repository.
+func documents(t *testing.T) map[string]string {
+	t.Helper()
+	texts := map[string]string{}
+	for _, root := range []string{"README.md", "ARCHITECTURE.md", "docs"} {
+		err := filepath.WalkDir(filepath.Join(repository, root), func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || filepath.Ext(path) != ".md" {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			name, _ := filepath.Rel(repository, path)
+			texts[name] = string(text)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return texts
+}
+
+var link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+
+func TestLinksOfDocumentsResolve(t *testing.T) {
+	links := 0
+	for name, text := range documents(t) {
+		for _, match := range link.FindAllStringSubmatch(text, -1) {
+			target, _, _ := strings.Cut(match[1], "#")
+			if target == "" || strings.Contains(target, "://") {
+				continue
+			}
+			links++
+			if _, err := os.Stat(filepath.Join(repository, filepath.Dir(name), target)); err != nil {
+				t.Errorf("%s links to %s: %v", name, match[1], err)
+			}
+		}
+	}
+	if links < 20 {
+		t.Errorf("only %d links were found: is the pattern still right?", links)
+	}
+}
+
+// TestCommandsOfDocumentsParse asks the program itself whether each command
+// line that a document shows could be given.
+func TestCommandsOfDocumentsParse(t *testing.T) {
+	commands := 0
+	for name, text := range documents(t) {
+		for _, line := range commandLines(text) {
+			commands++
+			if problem := parses(words(line)[1:]); problem != "" {
+				t.Errorf("%s shows %q: %s", name, line, problem)
+			}
+		}
+	}
+	if commands < 50 {
+		t.Errorf("only %d commands were found: is the search still right?", commands)
+	}
+}
+
+var fileBlock = regexp.MustCompile("(?s)```(?:yaml|python)\n# ([a-z./]+\\.(?:yaml|star))[^\n]*\n.*?```")
+
+// TestWholeExampleBuilds builds the partition that docs/partition.md shows.
+func TestWholeExampleBuilds(t *testing.T) {
+	folder := t.TempDir()
+	text := documents(t)["docs/partition.md"]
+	write := func(name, content string) {
+		path := filepath.Join(folder, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, match := range fileBlock.FindAllStringSubmatch(text, -1) {
+		_, content, _ := strings.Cut(match[0], "\n")
+		write(match[1], strings.TrimSuffix(content, "```"))
+	}
+	write("services/two.yaml", "{name: two, site: west, text: second}\n")
+	built, err := build(t.Context(), filepath.Join(folder, "lehr.yaml"))
+	if err != nil || len(built.Findings) > 0 {
+		t.Fatalf("it does not build: %v %v", err, built.Findings)
+	}
+	for _, asset := range built.Assets {
+		if row := regexp.MustCompile(string(asset.ID) + " +[A-Z][a-z]+ +" + asset.Generator + " .*" + regexp.QuoteMeta(asset.Place)); !row.MatchString(text) {
+			t.Errorf("the document does not show %s of %s at %s", asset.ID, asset.Generator, asset.Place)
+		}
+	}
+	if len(built.Assets) != 4 {
+		t.Errorf("it makes %d assets, the document shows 4", len(built.Assets))
+	}
+}
+
+func TestWrongCommandsAreFound(t *testing.T) {
+	for _, wrong := range []string{
+		"lehr frobnicate", "lehr stop a b --reason x", "lehr get assets --colour", "lehr get things",
+		"lehr wait --timeout soon", "lehr partition forget shop",
+	} {
+		if parses(words(wrong)[1:]) == "" {
+			t.Errorf("%q passes", wrong)
+		}
+	}
+}
+
+var inline = regexp.MustCompile("`(lehr [^`]+)`")
+
+// commandLines are the lines of sh blocks that call lehr, those of console
+// blocks after a prompt, and inline code.
+func commandLines(text string) []string {
+	var found []string
+	block := ""
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if fence, is := strings.CutPrefix(line, "```"); is {
+			if block == "" {
+				block = fence + " "
+			} else {
+				block = ""
+			}
+			continue
+		}
+		switch block {
+		case "":
+			for _, match := range inline.FindAllStringSubmatch(line, -1) {
+				found = append(found, match[1])
+			}
+			continue
+		case "sh ":
+		case "console ":
+			var prompted bool
+			if line, prompted = strings.CutPrefix(line, "$ "); !prompted {
+				continue
+			}
+		default:
+			continue
+		}
+		line = strings.TrimPrefix(line, "bin/")
+		if strings.HasPrefix(line, "lehr ") {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+// words splits a line as a shell would, up to a comment or another command.
+func words(line string) []string {
+	var list []string
+	word, quote, inWord := strings.Builder{}, rune(0), false
+	end := func() {
+		if inWord {
+			list = append(list, word.String())
+		}
+		word.Reset()
+		inWord = false
+	}
+	for _, r := range line {
+		switch {
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote != 0:
+			word.WriteRune(r)
+		case r == '\'' || r == '"':
+			quote, inWord = r, true
+		case r == ' ':
+			end()
+		case strings.ContainsRune("|>&;", r), r == '#' && !inWord:
+			end()
+			return list
+		default:
+			word.WriteRune(r)
+			inWord = true
+		}
+	}
+	end()
+	return list
+}
+
+// parses says why a command line could not be given, or nothing.
+func parses(args []string) string {
+	root := cli.Command(local())
+	command, rest, err := root.Find(args)
+	if err != nil {
+		return err.Error()
+	}
+	if err := command.ParseFlags(rest); err != nil {
+		return err.Error()
+	}
+	given := command.Flags().Args()
+	if !command.Runnable() && len(given) > 0 {
+		return "there is no such command"
+	}
+	if slices.ContainsFunc(given, func(word string) bool { return strings.HasPrefix(word, "…") }) {
+		return "" // The text leaves the rest to the reader.
+	}
+	if err := command.ValidateArgs(given); err != nil {
+		return err.Error()
+	}
+	if command.ValidArgsFunction != nil && len(given) > 0 && given[0] != strings.ToUpper(given[0]) {
+		nouns, _ := command.ValidArgsFunction(command, nil, "")
+		if !slices.ContainsFunc(nouns, func(noun cobra.Completion) bool { return noun == given[0] || isOne(noun, given[0]) }) {
+			return "there is no kind " + given[0]
+		}
+	}
+	return ""
+}
+
+// isOne reports whether a word is the singular of a noun.
+func isOne(noun, word string) bool { return noun == word+"s" || noun == word+"es" }
