@@ -318,4 +318,58 @@ func TestAnAdmissionThatWaitedIsLookedAtAgain(t *testing.T) {
 	})
 }
 
+func TestWhatLeftIntentWhileNobodyLookedIsGone(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.publish(web, db)
+		w.inSync(web, db)
+		w.restart(func() {
+			lease, err := w.store.Acquire(w.ctx, shop, "between")
+			w.must(err)
+			w.lease = lease
+			w.publish(web)
+		})
+		w.eventually("db is gone from intent", func() bool { return w.report("db").State == intent.StateGone })
+		at := w.report("db").At
+		w.restart(func() {})
+		w.pass(time.Minute)
+		if w.report("db").At != at {
+			t.Error("it is told again at each start")
+		}
+	})
+}
+
+// countingMembers counts how often the place of an asset is read.
+type countingMembers struct {
+	Stores
+	asked int
+}
+
+func (c *countingMembers) Member(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) (intent.Member, error) {
+	c.asked++
+	return c.Stores.Member(ctx, id, asset)
+}
+
+func TestAPinIsReadOnce(t *testing.T) {
+	simulate(t, func(w *world) {
+		c := &countingMembers{Stores: w.store}
+		w.restart(func() { w.stores = c })
+		var things []thing
+		for i := range 20 {
+			things = append(things, thing{id: intent.AssetID(fmt.Sprintf("web%d", i)), word: "v1"})
+		}
+		w.publish(things...)
+		w.inSync(things...)
+		for _, th := range things {
+			w.pin(th.id, w.head, time.Time{})
+		}
+		w.pass(time.Minute)
+		before := c.asked
+		w.must(w.store.SetHold(w.ctx, shop, intent.Hold{Asset: "other", Owner: tester, Reason: "a test"}))
+		w.pass(100 * time.Millisecond)
+		if asked := c.asked - before; asked > 5 {
+			t.Errorf("a hold on one asset made the enforcer read %d members", asked)
+		}
+	})
+}
+
 var _ Stores = store.All(nil)

@@ -69,6 +69,11 @@ func (e *Enforcer) load(ctx context.Context) error {
 			page = report.Asset
 			if a := e.assets[report.Asset]; a != nil {
 				a.reported = report.Key()
+			} else if report.State != intent.StateGone {
+				// It left intent while nobody looked.
+				e.reports[report.Asset] = intent.Report{
+					Partition: e.Partition, Asset: report.Asset, Type: report.Type, At: e.Runtime.Now(), State: intent.StateGone, Target: e.view.head,
+				}
 			}
 		}
 		if len(reports) < pageSize {
@@ -157,12 +162,17 @@ func (e *Enforcer) readBrakes(ctx context.Context, next *view) error {
 	next.pins, next.pinned = map[intent.AssetID][]intent.Pin{}, map[pinnedAt]intent.Member{}
 	for _, pin := range pins {
 		next.pins[pin.Asset] = append(next.pins[pin.Asset], pin)
+		at := pinnedAt{pin.Asset, pin.Incarnation.Sequence}
+		if member, known := e.view.pinned[at]; known {
+			next.pinned[at] = member // Incarnations never change.
+			continue
+		}
 		member, err := e.Store.Member(ctx, pin.Incarnation, pin.Asset)
 		if err != nil && !fault.Is(err, fault.NotFound) {
 			return err
 		}
 		if err == nil {
-			next.pinned[pinnedAt{pin.Asset, pin.Incarnation.Sequence}] = member
+			next.pinned[at] = member
 		}
 	}
 	holds, err := e.Store.Holds(ctx, e.Partition)
