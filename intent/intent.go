@@ -42,6 +42,15 @@ type Reference struct {
 	Types []TypeName
 }
 
+// Field is what an asset can be found by: an indexed field, or an addon.
+type Field struct {
+	// Path of the field, for example "lehr.process.v1.Job.version" or
+	// `lehr.intent.v1.ImpactedScope.scopes["cluster"]`; for an addon, its type.
+	Path string
+	// Value as text, at most 256 bytes; none for an addon.
+	Value string
+}
+
 // Member is an asset's place in an incarnation, without its content.
 type Member struct {
 	Asset AssetID

@@ -165,7 +165,7 @@ func BenchmarkEncode(b *testing.B) {
 	builtin := schema.Builtin()
 	job, owner := benchmarkJob(b), pack(b, builtin, &intentpb.Owner{Owner: "sre@example.com"})
 	asset := intent.Asset{ID: "shop/cluster-a/frontend", Payload: job, Addons: []intent.Message{owner}}
-	changed := strings.Replace(jobProto(b), "string version = 6;", "string version = 6; string more = 77;", 1)
+	changed := strings.Replace(jobProto(b), "repeated string args = 4;", "repeated string args = 4; string more = 77;", 1)
 	dynamic, err := schema.FromFiles(append(compile(b, map[string]string{"lehr/process/v1/job.proto": changed}), addonFiles(b)...))
 	if err != nil {
 		b.Fatal(err)

@@ -173,7 +173,7 @@ func TestDynamicAndGeneratedAgree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	changed := strings.Replace(jobProto(t), "string version = 6;", "string version = 6; string more = 77;", 1)
+	changed := strings.Replace(jobProto(t), "repeated string args = 4;", "repeated string args = 4; string more = 77;", 1)
 	set, err := schema.FromFiles(compile(t, map[string]string{"lehr/process/v1/job.proto": changed}))
 	if err != nil {
 		t.Fatal(err)

@@ -30,6 +30,7 @@ type Set struct {
 	digest   intent.Digest
 	encoding *encoder
 	reaching reach
+	indexed  indexed
 }
 
 // Builtin returns the types that are linked into this binary: the built-in
@@ -73,6 +74,9 @@ func newSet(files *protoregistry.Files) (*Set, error) {
 	}
 	slices.Sort(set.names)
 	if set.reaching, err = newReach(set.types.messages); err != nil {
+		return nil, err
+	}
+	if set.indexed, err = newIndexed(set.types.messages); err != nil {
 		return nil, err
 	}
 	return set, nil

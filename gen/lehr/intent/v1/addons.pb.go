@@ -553,9 +553,9 @@ var File_lehr_intent_v1_addons_proto protoreflect.FileDescriptor
 
 const file_lehr_intent_v1_addons_proto_rawDesc = "" +
 	"\n" +
-	"\x1blehr/intent/v1/addons.proto\x12\x0elehr.intent.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1clehr/intent/v1/options.proto\"\x97\x01\n" +
-	"\rImpactedScope\x12K\n" +
-	"\x06scopes\x18\x01 \x03(\v2).lehr.intent.v1.ImpactedScope.ScopesEntryB\b\xbaH\x05\x9a\x01\x02\b\x01R\x06scopes\x1a9\n" +
+	"\x1blehr/intent/v1/addons.proto\x12\x0elehr.intent.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1clehr/intent/v1/options.proto\"\x9b\x01\n" +
+	"\rImpactedScope\x12O\n" +
+	"\x06scopes\x18\x01 \x03(\v2).lehr.intent.v1.ImpactedScope.ScopesEntryB\f\xbaH\x05\x9a\x01\x02\b\x01\x90\xe4\x19\x01R\x06scopes\x1a9\n" +
 	"\vScopesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"N\n" +
@@ -579,11 +579,11 @@ const file_lehr_intent_v1_addons_proto_rawDesc = "" +
 	"\x06fields\x18\x01 \x03(\v2\x1e.lehr.intent.v1.UnmanagedFieldB\b\xbaH\x05\x92\x01\x02\b\x01R\x06fields\"N\n" +
 	"\x0eUnmanagedField\x12\x1b\n" +
 	"\x04path\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x04path\x12\x1f\n" +
-	"\x06reason\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x06reason\"&\n" +
-	"\x05Owner\x12\x1d\n" +
-	"\x05owner\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x05owner\"\x7f\n" +
-	"\x06Labels\x12:\n" +
-	"\x06labels\x18\x01 \x03(\v2\".lehr.intent.v1.Labels.LabelsEntryR\x06labels\x1a9\n" +
+	"\x06reason\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x06reason\"*\n" +
+	"\x05Owner\x12!\n" +
+	"\x05owner\x18\x01 \x01(\tB\v\xbaH\x04r\x02\x10\x01\x90\xe4\x19\x01R\x05owner\"\x85\x01\n" +
+	"\x06Labels\x12@\n" +
+	"\x06labels\x18\x01 \x03(\v2\".lehr.intent.v1.Labels.LabelsEntryB\x04\x90\xe4\x19\x01R\x06labels\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01*\x89\x01\n" +

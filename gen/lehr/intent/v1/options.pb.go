@@ -91,12 +91,27 @@ var file_lehr_intent_v1_options_proto_extTypes = []protoimpl.ExtensionInfo{
 		Tag:           "bytes,52801,opt,name=reference",
 		Filename:      "lehr/intent/v1/options.proto",
 	},
+	{
+		ExtendedType:  (*descriptorpb.FieldOptions)(nil),
+		ExtensionType: (*bool)(nil),
+		Field:         52802,
+		Name:          "lehr.intent.v1.indexed",
+		Tag:           "varint,52802,opt,name=indexed",
+		Filename:      "lehr/intent/v1/options.proto",
+	},
 }
 
 // Extension fields to descriptorpb.FieldOptions.
 var (
 	// optional lehr.intent.v1.Reference reference = 52801;
 	E_Reference = &file_lehr_intent_v1_options_proto_extTypes[0]
+	// Assets can be listed by the field: a singular number, bool, enum or text,
+	// or a map from text to these, of a payload or an addon itself (a message
+	// within them is not searched). A path or value of more than 256 bytes is
+	// not indexed. A mark counts for assets published since it was made.
+	//
+	// optional bool indexed = 52802;
+	E_Indexed = &file_lehr_intent_v1_options_proto_extTypes[1]
 )
 
 var File_lehr_intent_v1_options_proto protoreflect.FileDescriptor
@@ -107,7 +122,8 @@ const file_lehr_intent_v1_options_proto_rawDesc = "" +
 	"\tReference\x12\x14\n" +
 	"\x05types\x18\x01 \x03(\tR\x05types\x12\x12\n" +
 	"\x04read\x18\x02 \x01(\bR\x04read:X\n" +
-	"\treference\x12\x1d.google.protobuf.FieldOptions\x18\xc1\x9c\x03 \x01(\v2\x19.lehr.intent.v1.ReferenceR\treferenceB+Z$lehr.dev/gen/lehr/intent/v1;intentpb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
+	"\treference\x12\x1d.google.protobuf.FieldOptions\x18\xc1\x9c\x03 \x01(\v2\x19.lehr.intent.v1.ReferenceR\treference:9\n" +
+	"\aindexed\x12\x1d.google.protobuf.FieldOptions\x18\u009c\x03 \x01(\bR\aindexedB+Z$lehr.dev/gen/lehr/intent/v1;intentpb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
 
 var (
 	file_lehr_intent_v1_options_proto_rawDescOnce sync.Once
@@ -128,11 +144,12 @@ var file_lehr_intent_v1_options_proto_goTypes = []any{
 }
 var file_lehr_intent_v1_options_proto_depIdxs = []int32{
 	1, // 0: lehr.intent.v1.reference:extendee -> google.protobuf.FieldOptions
-	0, // 1: lehr.intent.v1.reference:type_name -> lehr.intent.v1.Reference
-	2, // [2:2] is the sub-list for method output_type
-	2, // [2:2] is the sub-list for method input_type
-	1, // [1:2] is the sub-list for extension type_name
-	0, // [0:1] is the sub-list for extension extendee
+	1, // 1: lehr.intent.v1.indexed:extendee -> google.protobuf.FieldOptions
+	0, // 2: lehr.intent.v1.reference:type_name -> lehr.intent.v1.Reference
+	3, // [3:3] is the sub-list for method output_type
+	3, // [3:3] is the sub-list for method input_type
+	2, // [2:3] is the sub-list for extension type_name
+	0, // [0:2] is the sub-list for extension extendee
 	0, // [0:0] is the sub-list for field type_name
 }
 
@@ -148,7 +165,7 @@ func file_lehr_intent_v1_options_proto_init() {
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_intent_v1_options_proto_rawDesc), len(file_lehr_intent_v1_options_proto_rawDesc)),
 			NumEnums:      0,
 			NumMessages:   1,
-			NumExtensions: 1,
+			NumExtensions: 2,
 			NumServices:   0,
 		},
 		GoTypes:           file_lehr_intent_v1_options_proto_goTypes,

@@ -13,6 +13,7 @@ import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
+	_ "lehr.dev/gen/lehr/intent/v1"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -373,14 +374,14 @@ var File_lehr_process_v1_job_proto protoreflect.FileDescriptor
 
 const file_lehr_process_v1_job_proto_rawDesc = "" +
 	"\n" +
-	"\x19lehr/process/v1/job.proto\x12\x0flehr.process.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\"\xb1\x05\n" +
-	"\x03Job\x12L\n" +
-	"\x04name\x18\x01 \x01(\tB8\xbaH5r3\x18\xc8\x012.^[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*)*$R\x04name\x12$\n" +
+	"\x19lehr/process/v1/job.proto\x12\x0flehr.process.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1clehr/intent/v1/options.proto\"\xbb\x05\n" +
+	"\x03Job\x12P\n" +
+	"\x04name\x18\x01 \x01(\tB<\xbaH5r3\x18\xc8\x012.^[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*)*$\x90\xe4\x19\x01R\x04name\x12$\n" +
 	"\breplicas\x18\x02 \x01(\rB\b\xbaH\x05*\x03\x18\xe8\aR\breplicas\x12\x1f\n" +
 	"\x06binary\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x06binary\x12\x12\n" +
 	"\x04args\x18\x04 \x03(\tR\x04args\x12\x8d\x01\n" +
-	"\x03env\x18\x05 \x03(\v2\x1d.lehr.process.v1.Job.EnvEntryB\\\xbaHY\x9a\x01V\"TrR2\x18^[A-Za-z_][A-Za-z0-9_]*$Z\bLEHR_JOBZ\tLEHR_TASKZ\fLEHR_VERSIONZ\bLEHR_ENVZ\tLEHR_PUSHR\x03env\x12\x18\n" +
-	"\aversion\x18\x06 \x01(\tR\aversion\x12&\n" +
+	"\x03env\x18\x05 \x03(\v2\x1d.lehr.process.v1.Job.EnvEntryB\\\xbaHY\x9a\x01V\"TrR2\x18^[A-Za-z_][A-Za-z0-9_]*$Z\bLEHR_JOBZ\tLEHR_TASKZ\fLEHR_VERSIONZ\bLEHR_ENVZ\tLEHR_PUSHR\x03env\x12\x1e\n" +
+	"\aversion\x18\x06 \x01(\tB\x04\x90\xe4\x19\x01R\aversion\x12&\n" +
 	"\tbase_port\x18\a \x01(\rB\t\xbaH\x06*\x04\x18\xf4\xf7\x03R\bbasePort\x124\n" +
 	"\x06health\x18\b \x01(\v2\x1c.lehr.process.v1.HealthCheckR\x06health\x12/\n" +
 	"\x06update\x18\t \x01(\v2\x17.lehr.process.v1.UpdateR\x06update\x12?\n" +
