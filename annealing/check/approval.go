@@ -25,7 +25,7 @@ func approval(f Facts) intent.Verdict {
 	}
 	return intent.Waits("approval", intent.WaitingOn{
 		Kind:   intent.WaitApproval,
-		Reason: fmt.Sprintf("needs a person's approval of plan %s (%s). \"lehr approve %s\" gives it", f.Plan.Digest().Short(), why, f.Asset),
+		Reason: fmt.Sprintf("needs a person's approval of plan %s (%s). \"lehr approve %s --plan %s\" gives it", f.Plan.Digest().Short(), why, f.Asset, f.Plan.Digest().Short()),
 	})
 }
 

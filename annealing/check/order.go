@@ -37,7 +37,7 @@ func order(f Facts) intent.Verdict {
 	}
 	reason := "must come after " + strings.Join(states, ", ")
 	if loosened == len(blockers) {
-		reason += fmt.Sprintf(". \"lehr approve %s\" lets it go without them", f.Asset)
+		reason += fmt.Sprintf(". \"lehr approve %s --plan %s\" lets it go without them", f.Asset, f.Plan.Digest().Short())
 	}
 	return intent.Waits("order", intent.WaitingOn{Kind: intent.WaitOrder, Reason: reason, Blockers: blockers})
 }

@@ -15,18 +15,23 @@ type claimant struct {
 }
 
 // otherHolder returns who holds the key that the claimant wants, or nil when
-// it may be taken: it is free, it is the claimant's, or its holder has left
-// head of the same partition, as after a rename.
+// it may be taken: it is free, it is the claimant's, its holder has left head
+// of the same partition, as after a rename, or the holder's partition was
+// removed.
 func otherHolder(q querier, c claimant) (*store.Claim, error) {
 	held := store.Claim{Key: c.Key}
 	found, err := q.one("SELECT partition, asset FROM claim WHERE resource_key = $1", []any{string(c.Key)}, &held.Partition, &held.Asset)
 	if err != nil || !found || held == c.Claim {
 		return nil, err
 	}
+	var one int
 	if held.Partition != c.Partition {
+		there, err := q.one("SELECT 1 FROM partitions WHERE id = $1 AND registered = 1", []any{string(held.Partition)}, &one)
+		if err != nil || !there {
+			return nil, err
+		}
 		return &held, nil
 	}
-	var one int
 	stays, err := q.one("SELECT 1 FROM member WHERE partition = $1 AND asset = $2 AND from_seq <= $3 AND to_seq > $3",
 		[]any{string(held.Partition), string(held.Asset), int64(c.head)}, &one)
 	if err != nil || !stays {

@@ -218,6 +218,14 @@ func admitClaim(w *world) {
 	w.admitted(want("p5", "b"))
 	w.closePush("p5", "pushed")
 	w.waits(want("p6", "c"), intent.WaitClaim)
+	// A partition that was removed gives its claims up, or nobody ever could.
+	w.must(w.RemovePartition(ctx, shop, alice))
+	foreign.Push, foreign.Revision = "p7", w.partition(theatre).Revision
+	refusals, err = w.Admit(ctx, lease, []store.Admission{foreign})
+	w.must(err)
+	if refusals[0] != nil {
+		w.t.Errorf("after the holder's partition was removed: %+v", refusals[0])
+	}
 }
 
 func admitEachOnItsOwn(w *world) {
