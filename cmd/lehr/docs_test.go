@@ -58,6 +58,33 @@ func TestLinksOfDocumentsResolve(t *testing.T) {
 	}
 }
 
+var namedTest = regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z][A-Za-z]+\b`)
+
+// TestInvariantsNameRealTests: what is said to be shown by a test has one.
+func TestInvariantsNameRealTests(t *testing.T) {
+	var tests strings.Builder
+	err := filepath.WalkDir(repository, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		tests.Write(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := namedTest.FindAllString(documents(t)["ARCHITECTURE.md"], -1)
+	for _, name := range named {
+		if !strings.Contains(tests.String(), "\nfunc "+name+"(") {
+			t.Errorf("ARCHITECTURE.md names %s, and there is no such test", name)
+		}
+	}
+	if len(named) < 20 {
+		t.Errorf("only %d tests are named", len(named))
+	}
+}
+
 // TestCommandsOfDocumentsParse asks the program itself whether each command
 // line that a document shows could be given.
 func TestCommandsOfDocumentsParse(t *testing.T) {
