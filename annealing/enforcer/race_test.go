@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,9 +49,10 @@ func TestAPinsEndIsNoticedOnTimeAndIsNoFight(t *testing.T) {
 		w.publish(webV2)
 		w.inSync(webV2)
 		for range 5 {
-			w.pin("web", first, time.Now().Add(20*time.Second))
+			ends := time.Now().Add(20 * time.Second)
+			w.pin("web", first, ends)
 			w.inSync(web)
-			w.pass(time.Until(w.enforcer.view.pins["web"][0].Until) + time.Second)
+			w.pass(time.Until(ends) + time.Second)
 			if got := w.production.word("web"); got != "v2" {
 				t.Fatalf("a second after its pin ended, web is %s: %v", got, w.report("web").Waiting)
 			}
@@ -135,13 +137,16 @@ func TestAWakeDuringARefusedAdmissionIsNotLost(t *testing.T) {
 		gate := w.gated()
 		w.pass(10 * time.Minute)
 		open := gate.shut("admitted")
-		w.eventually("web is before the store", func() bool { a := w.enforcer.assets["web"]; return a.trouble != nil && a.admitting })
-		asked := w.production.diffed
+		w.eventually("web is before the store", func() (admitting bool) {
+			w.owned(func(e *Enforcer) { admitting = e.assets["web"].trouble != nil && e.assets["web"].admitting })
+			return admitting
+		})
+		asked := w.production.asked()
 		w.enforcer.Wake("web")
 		w.pass(15 * time.Second)
 		open()
 		w.pass(100 * time.Millisecond)
-		if w.production.diffed == asked {
+		if w.production.asked() == asked {
 			t.Error("a person's wish to look now was forgotten")
 		}
 	})
@@ -161,11 +166,13 @@ func TestALineForABudgetDoesNotGrow(t *testing.T) {
 		w.production.does("db", slow)
 		w.publish(web.with(scope), db.with(scope))
 		w.pass(2 * time.Hour)
-		for key, line := range w.enforcer.lines {
-			if len(line.waiting) > 1 {
-				t.Errorf("%d stand in line for %q, where one waits", len(line.waiting), key)
+		w.owned(func(e *Enforcer) {
+			for key, line := range e.lines {
+				if len(line.waiting) > 1 {
+					t.Errorf("%d stand in line for %q, where one waits", len(line.waiting), key)
+				}
 			}
-		}
+		})
 		close(release)
 		w.inSync(web, db)
 	})
@@ -174,13 +181,13 @@ func TestALineForABudgetDoesNotGrow(t *testing.T) {
 // unreadable is a store whose holds cannot be read while it is broken.
 type unreadable struct {
 	Stores
-	broken bool
-	asked  int
+	broken atomic.Bool
+	asked  atomic.Int64
 }
 
 func (u *unreadable) Holds(ctx context.Context, partition intent.PartitionID) ([]intent.Hold, error) {
-	u.asked++
-	if u.broken {
+	u.asked.Add(1)
+	if u.broken.Load() {
 		return nil, fault.New(fault.Internal, "a body is damaged")
 	}
 	return u.Stores.Holds(ctx, partition)
@@ -192,19 +199,19 @@ func TestAStoreThatCannotBeReadIsAskedSeldom(t *testing.T) {
 		w.restart(func() { w.stores = u })
 		w.publish(web, db)
 		w.inSync(web, db)
-		u.broken = true
+		u.broken.Store(true)
 		w.must(w.store.SetHold(w.ctx, shop, intent.Hold{Asset: "other", Owner: tester, Reason: "a test"}))
 		w.pass(time.Second)
 		w.production.set("web", "by hand")
-		asked := u.asked
+		asked := u.asked.Load()
 		w.pass(2 * time.Minute)
-		if asked = u.asked - asked; asked > 150 {
+		if asked = u.asked.Load() - asked; asked > 150 {
 			t.Errorf("asked %d times within two minutes", asked)
 		}
 		if waiting := w.report("web").Waiting; len(waiting) == 0 || waiting[0].Kind != intent.WaitStore || !strings.Contains(waiting[0].Reason, "a body is damaged") {
 			t.Errorf("the report does not say so: %v", waiting)
 		}
-		u.broken = false
+		u.broken.Store(false)
 		w.inSync(web)
 	})
 }
@@ -251,12 +258,16 @@ func TestOneAssetThatManyWaitFor(t *testing.T) {
 		}
 		w.publish(things...)
 		w.pass(5 * time.Minute)
-		if got := len(w.enforcer.waiters["db"]); got != 50 {
+		waiting := func() (count int) {
+			w.owned(func(e *Enforcer) { count = len(e.waiters["db"]) })
+			return count
+		}
+		if got := waiting(); got != 50 {
 			t.Errorf("%d wait for db, want 50", got)
 		}
 		w.publish(db)
 		w.pass(time.Minute)
-		if got := len(w.enforcer.waiters["db"]); got != 0 {
+		if got := waiting(); got != 0 {
 			t.Errorf("%d assets that are gone still wait for db", got)
 		}
 	})
@@ -341,11 +352,11 @@ func TestWhatLeftIntentWhileNobodyLookedIsGone(t *testing.T) {
 // countingMembers counts how often the place of an asset is read.
 type countingMembers struct {
 	Stores
-	asked int
+	asked atomic.Int64
 }
 
 func (c *countingMembers) Member(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) (intent.Member, error) {
-	c.asked++
+	c.asked.Add(1)
 	return c.Stores.Member(ctx, id, asset)
 }
 
@@ -363,10 +374,10 @@ func TestAPinIsReadOnce(t *testing.T) {
 			w.pin(th.id, w.head, time.Time{})
 		}
 		w.pass(time.Minute)
-		before := c.asked
+		before := c.asked.Load()
 		w.must(w.store.SetHold(w.ctx, shop, intent.Hold{Asset: "other", Owner: tester, Reason: "a test"}))
 		w.pass(100 * time.Millisecond)
-		if asked := c.asked - before; asked > 5 {
+		if asked := c.asked.Load() - before; asked > 5 {
 			t.Errorf("a hold on one asset made the enforcer read %d members", asked)
 		}
 	})

@@ -168,6 +168,16 @@ func (w *world) restart(change func()) {
 	w.start()
 }
 
+// owned does something on the goroutine that owns the enforcer's state.
+func (w *world) owned(do func(*Enforcer)) {
+	done := make(chan struct{})
+	w.enforcer.inbox.Put(func() {
+		defer close(done)
+		do(w.enforcer)
+	})
+	<-done
+}
+
 // thing is an asset whose content is one word.
 type thing struct {
 	id     intent.AssetID
@@ -346,6 +356,13 @@ func (p *production) pushes(id intent.AssetID) int {
 		return len(p.pushed)
 	}
 	return len(slices.DeleteFunc(slices.Clone(p.pushed), func(other intent.AssetID) bool { return other != id }))
+}
+
+// asked counts the assets looked at.
+func (p *production) asked() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.diffed
 }
 
 func (p *production) Alone() <-chan struct{} { return p.alone }
