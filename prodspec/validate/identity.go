@@ -28,6 +28,36 @@ func (j *judging) identities(ctx context.Context) error {
 			})
 		}
 	}
+	return j.returning(ctx)
+}
+
+// returning holds an id that comes back with another type than what was
+// enforced under it and is still in production as far as anybody knows: that
+// would be forgotten, or taken for the new asset (S22).
+func (j *judging) returning(ctx context.Context) error {
+	first, err := j.History.EnforcedPage(ctx, j.Base.Partition, "", 1)
+	if err != nil || len(first) == 0 {
+		return err
+	}
+	for _, entry := range j.delta {
+		before, err := j.before(ctx, entry.Asset)
+		if err != nil {
+			return err
+		}
+		if entry.Removed || before.Type != "" {
+			continue
+		}
+		page, err := j.History.EnforcedPage(ctx, j.Base.Partition, justBefore(entry.Asset), 1)
+		if err != nil {
+			return err
+		}
+		if len(page) == 1 && page[0].Asset == entry.Asset && page[0].Type != "" && page[0].Type != entry.Member.Type {
+			j.hold(intent.Finding{
+				Rule: "identity", Asset: entry.Asset,
+				Message: fmt.Sprintf("asset %s comes back as a %s; what was enforced under this id as of %s is a %s, and nothing has taken it down", entry.Asset, entry.Member.Type, page[0].Incarnation, page[0].Type),
+			})
+		}
+	}
 	return nil
 }
 

@@ -305,3 +305,22 @@ func TestDiamonds(t *testing.T) {
 	delta[closing] = entry(t, "l0-0", job("x"), dependsOn("l59-1"))
 	finding(t, w.judge(nil, false, delta...), "cycle", "60 assets")
 }
+
+func TestAnIDComesBackWithAnotherType(t *testing.T) {
+	w := newWorld(t)
+	w.publish(nil, nil, plain(t, "a", ""), plain(t, "b", ""))
+	w.enforced["a"] = true
+	w.publish(nil, nil, removed("a"), removed("b"))
+	for _, acknowledged := range []bool{false, true} {
+		judgement := w.judge(nil, acknowledged, entry(t, "a", job("a")))
+		if judgement.Held == acknowledged || judgement.Rejected {
+			t.Errorf("acknowledged %t: %+v", acknowledged, judgement)
+		}
+		finding(t, judgement, "identity", "comes back as a lehr.process.v1.Job", "shop@1 is a lehr.command.v1.Command")
+	}
+	for _, back := range []store.Entry{plain(t, "a", "other"), entry(t, "b", job("b"))} {
+		if judgement := w.judge(nil, false, back); judgement.Held || judgement.Rejected {
+			t.Errorf("%s as before, or never enforced: %+v", back.Asset, judgement)
+		}
+	}
+}

@@ -232,7 +232,13 @@ func (w *world) EnforcedPage(_ context.Context, _ intent.PartitionID, after inte
 	w.reads++
 	for _, id := range slices.Sorted(maps.Keys(w.enforced)) {
 		if id > after && len(page) < limit {
-			page = append(page, store.Enforced{Asset: id})
+			record := store.Enforced{Asset: id}
+			for _, old := range w.history {
+				if e, there := old.assets[id]; there && record.Type == "" {
+					record.Type, record.Incarnation = e.Member.Type, old.ID
+				}
+			}
+			page = append(page, record)
 		}
 	}
 	return page, nil
