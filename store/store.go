@@ -90,10 +90,17 @@ type Leases interface {
 	Release(ctx context.Context, lease Lease) error
 }
 
-// AssetFilter selects members. Empty fields select all.
+// AssetFilter selects the members that satisfy all of it. Empty fields select
+// all.
 type AssetFilter struct {
 	Prefix string
 	Type   intent.TypeName
+	// Field is the exact path of an intent.Field that the member must have,
+	// and Value its whole value; an empty Value accepts any.
+	Field, Value string
+	// RefersTo selects those with a reference to that asset, be it a member
+	// or not.
+	RefersTo intent.AssetID
 	// After is the last id of the page before; Limit the size of the page
 	// (0: 1000, at most 10 000).
 	After intent.AssetID
@@ -143,6 +150,8 @@ type Entry struct {
 	// Body is the canonical bytes, nil when only the effective digest moved.
 	Body       []byte
 	References []intent.Reference
+	// Fields, like References, are those of the body, and nil without one.
+	Fields []intent.Field
 }
 
 // Publisher makes incarnations. Stage any number of times, then publish. What

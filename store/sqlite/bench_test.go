@@ -79,6 +79,10 @@ func BenchmarkPublishOneChange(b *testing.B) {
 				asset := fmt.Sprintf("service-%d/job-%d", i%100, i)
 				delta[i] = textEntry(asset, "content of "+asset)
 				delta[i].References = []intent.Reference{{Field: "balancer", To: "lb"}}
+				delta[i].Fields = []intent.Field{
+					{Path: "Owner"}, {Path: "Owner.owner", Value: "sre"}, {Path: "ImpactedScope"}, {Path: "ImpactedScope.scopes", Value: "cluster-a"},
+					{Path: "Job.name", Value: asset}, {Path: "Job.version", Value: "1.2.3"},
+				}
 			}
 			started := time.Now()
 			publish(b, s, lease, delta)
@@ -88,7 +92,7 @@ func BenchmarkPublishOneChange(b *testing.B) {
 			for i := range b.N {
 				changed := delta[i%count]
 				changed = textEntry(string(changed.Asset), fmt.Sprint("change ", i))
-				changed.References = delta[i%count].References
+				changed.References, changed.Fields = delta[i%count].References, delta[i%count].Fields
 				publish(b, s, lease, []store.Entry{changed})
 			}
 			b.ReportMetric(float64(s.RowsWritten()-before)/float64(b.N), "rows/op")

@@ -38,7 +38,7 @@ func (s *Store) Collect(ctx context.Context, lease store.Lease, keep store.Reten
 		return c.removed, err
 	}
 	for _, gap := range gaps {
-		for _, step := range []func(*transaction, standing) (int64, error){gap.members, gap.edges, gap.buckets} {
+		for _, step := range []func(*transaction, standing) (int64, error){gap.members, gap.edges, gap.fields, gap.buckets} {
 			if err := c.repeat(ctx, step); err != nil {
 				return c.removed, err
 			}
@@ -173,6 +173,10 @@ func (g gap) edges(t *transaction, _ standing) (int64, error) {
 	return t.exec(`DELETE FROM edge WHERE partition = $1 AND (from_asset, field, to_asset, from_seq) IN (
 		SELECT from_asset, field, to_asset, from_seq FROM edge WHERE partition = $1 AND to_seq > $2 AND to_seq <= $3
 		AND to_seq < 9223372036854775807 AND from_seq > $2 LIMIT $4)`, g.arguments()...)
+}
+
+func (g gap) fields(t *transaction, _ standing) (int64, error) {
+	return t.exec(collectFields, g.arguments()...)
 }
 
 func (g gap) buckets(t *transaction, _ standing) (int64, error) {

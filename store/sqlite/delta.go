@@ -14,6 +14,7 @@ type deltaRow struct {
 	Removed    bool               `json:"removed,omitempty"`
 	Member     intent.Member      `json:"member"`
 	References []intent.Reference `json:"references,omitempty"`
+	Fields     []intent.Field     `json:"fields,omitempty"`
 	HasBody    bool               `json:"hasBody,omitempty"`
 }
 
@@ -23,7 +24,8 @@ func encodeDelta(delta []store.Entry) (rows []string, digest intent.Digest, err 
 	rows = make([]string, len(delta))
 	for i, entry := range delta {
 		rows[i], err = encode(deltaRow{
-			Removed: entry.Removed, Member: entry.Member, References: entry.References, HasBody: !entry.Removed && entry.Body != nil,
+			Removed: entry.Removed, Member: entry.Member, References: entry.References, Fields: entry.Fields,
+			HasBody: !entry.Removed && entry.Body != nil,
 		})
 		if err != nil {
 			return nil, digest, err
@@ -50,7 +52,7 @@ func readDelta(q querier, rows map[intent.AssetID]string) ([]store.Entry, error)
 		if err := decode("entry of "+string(asset), rows[asset], &row); err != nil {
 			return nil, err
 		}
-		entry := store.Entry{Asset: asset, Removed: row.Removed, Member: row.Member, References: row.References}
+		entry := store.Entry{Asset: asset, Removed: row.Removed, Member: row.Member, References: row.References, Fields: row.Fields}
 		if row.HasBody {
 			body, found, err := bodyOf(q, row.Member.Digest)
 			if err != nil {

@@ -142,17 +142,8 @@ func (s *Store) Members(ctx context.Context, id intent.IncarnationID, filter sto
 		if err := mustRetain(q, id); err != nil {
 			return err
 		}
-		text := "SELECT " + memberColumns + " FROM member WHERE partition = $1 AND from_seq <= $2 AND to_seq > $2 AND asset > $3"
-		arguments := []any{string(id.Partition), int64(id.Sequence), string(filter.After), pageSize(filter.Limit)}
-		if filter.Prefix != "" {
-			text += " AND asset >= $5 AND asset < $6"
-			arguments = append(arguments, filter.Prefix, prefixEnd(filter.Prefix))
-		}
-		if filter.Type != "" {
-			text += fmt.Sprintf(" AND type = $%d", len(arguments)+1)
-			arguments = append(arguments, string(filter.Type))
-		}
-		return q.each(text+" ORDER BY asset LIMIT $4", arguments, func(row scanner) error {
+		text, arguments := membersBy(id, filter)
+		return q.each(text, arguments, func(row scanner) error {
 			m, err := scanMember(row)
 			members = append(members, m)
 			return err

@@ -28,7 +28,7 @@ func (s *Store) Unstage(ctx context.Context, lease store.Lease) error {
 			more = false
 			var touched int64
 			for _, clear := range []func(*transaction, intent.PartitionID, intent.Sequence) (int64, error){
-				unstageMembers, unstageEdges, unstageBuckets,
+				unstageMembers, unstageEdges, unstageFields, unstageBuckets,
 			} {
 				count, err := clear(t, lease.Partition, now.head+1)
 				if err != nil {
@@ -182,7 +182,7 @@ func (s staging) entry(entry store.Entry) error {
 		if err := s.discard(staged); err != nil {
 			return err
 		}
-		return s.edges(entry.Asset, nil)
+		return s.index(entry)
 	case same(base):
 		if err := s.reopen(base); err != nil {
 			return err
@@ -210,7 +210,19 @@ func (s staging) entry(entry store.Entry) error {
 	if entry.Body == nil && base != nil && base.member.Digest == entry.Member.Digest {
 		return nil // only the effective digest moved
 	}
-	return s.edges(entry.Asset, entry.References)
+	return s.index(entry)
+}
+
+// index makes references and fields those of the entry, none when it is
+// removed.
+func (s staging) index(entry store.Entry) error {
+	if entry.Removed {
+		entry.References, entry.Fields = nil, nil
+	}
+	if err := s.edges(entry.Asset, entry.References); err != nil {
+		return err
+	}
+	return s.fields(entry.Asset, entry.Fields)
 }
 
 func (s staging) insert(entry store.Entry) error {

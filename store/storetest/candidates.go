@@ -33,7 +33,9 @@ func candidateDelta(w *world) {
 	w.publish(entry("a", "1"), entry("b", "1"))
 	moved := entry("b", "1")
 	moved.Body, moved.Member.Effective = nil, digestOf("moved")
-	delta := []store.Entry{removal("a"), moved, entry("c", "candidate's own", intent.Reference{Field: "on", To: "b", Types: []intent.TypeName{job}})}
+	own := entry("c", "candidate's own", intent.Reference{Field: "on", To: "b", Types: []intent.TypeName{job}})
+	own.Fields = []intent.Field{{Path: "size", Value: "s"}, {Path: "addon"}}
+	delta := []store.Entry{removal("a"), moved, own}
 	held := candidate("one", intent.CandidateHeld)
 	w.must(w.SaveCandidate(ctx, w.lease, held, delta))
 

@@ -15,6 +15,7 @@ func testPublisher(t *testing.T, open func(t *testing.T) store.All) {
 	t.Run("StagedIsInvisible", func(t *testing.T) { stagedIsInvisible(newWorld(t, open)) })
 	t.Run("PublishComparesAndSets", func(t *testing.T) { publishComparesAndSets(newWorld(t, open)) })
 	t.Run("StagingAgain", func(t *testing.T) { stagingAgain(newWorld(t, open)) })
+	t.Run("Fields", func(t *testing.T) { fields(newWorld(t, open)) })
 	t.Run("References", func(t *testing.T) { references(newWorld(t, open)) })
 	t.Run("MembershipDigest", func(t *testing.T) { membershipDigests(newWorld(t, open)) })
 	t.Run("BadEntries", func(t *testing.T) { badEntries(newWorld(t, open)) })
@@ -180,6 +181,49 @@ func references(w *world) {
 		w.must(err)
 		if diff := cmp.Diff([][]store.Edge{c.fromC, c.toA, c.toB}, [][]store.Edge{from, toA, toB}); diff != "" {
 			t.Errorf("references as of %d (from c, to a, to b):\n%s", c.sequence, diff)
+		}
+	}
+}
+
+func fields(w *world) {
+	toA := intent.Reference{Field: "spec.on", To: "a"}
+	c := entryWith("c/1", "1", "size", "s", "addon", "")
+	c.References = []intent.Reference{toA, {Field: "spec.also", To: "a"}}
+	d := entryWith("d", "1", "size", "m")
+	d.References = []intent.Reference{toA}
+	d.Member.Type = schema
+	w.publish(entryWith("a", "1", "size", "s"), entryWith("b", "1", "size", "m", "label", "x = \"y\""), c, d, entryWith("e", "1"))
+	// The size changes and is taken back; only the effective digest of c moves.
+	w.must(w.Stage(w.t.Context(), w.lease, at(1), []store.Entry{entryWith("b", "2", "size", "l"), removal("a")}))
+	moved := entry("c/1", "1")
+	moved.Body, moved.Member.Effective = nil, digestOf("moved")
+	w.publish(entryWith("b", "3", "size", "m"), moved)
+	for _, c := range []struct {
+		sequence int
+		filter   store.AssetFilter
+		want     []intent.AssetID
+	}{
+		{1, store.AssetFilter{Field: "size"}, []intent.AssetID{"a", "b", "c/1", "d"}},
+		{1, store.AssetFilter{Field: "size", Value: "m"}, []intent.AssetID{"b", "d"}},
+		{1, store.AssetFilter{Field: "label", Value: "x = \"y\""}, []intent.AssetID{"b"}},
+		{1, store.AssetFilter{Field: "siz"}, nil},
+		{1, store.AssetFilter{Value: "m"}, []intent.AssetID{"a", "b", "c/1", "d", "e"}},
+		{2, store.AssetFilter{Field: "size"}, []intent.AssetID{"b", "c/1", "d"}},
+		{2, store.AssetFilter{Field: "size", Value: "l"}, nil},
+		{2, store.AssetFilter{Field: "label"}, nil},
+		{2, store.AssetFilter{Field: "addon"}, []intent.AssetID{"c/1"}},
+		{2, store.AssetFilter{Field: "size", Type: schema}, []intent.AssetID{"d"}},
+		{2, store.AssetFilter{Field: "size", Prefix: "c/"}, []intent.AssetID{"c/1"}},
+		{2, store.AssetFilter{RefersTo: "a"}, []intent.AssetID{"c/1", "d"}},
+		{2, store.AssetFilter{RefersTo: "b"}, nil},
+		{2, store.AssetFilter{RefersTo: "a", Field: "size", Value: "m"}, []intent.AssetID{"d"}},
+		{2, store.AssetFilter{RefersTo: "a", Field: "addon", Prefix: "c", Type: job}, []intent.AssetID{"c/1"}},
+	} {
+		for limit := range 3 {
+			c.filter.Limit = limit
+			if diff := cmp.Diff(c.want, found(w.t, w, at(c.sequence), c.filter)); diff != "" {
+				w.t.Errorf("as of %d, %+v (-want +got):\n%s", c.sequence, c.filter, diff)
+			}
 		}
 	}
 }

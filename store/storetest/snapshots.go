@@ -128,13 +128,22 @@ func ok(r *rapid.T, err error) {
 	}
 }
 
+// fieldsOf is what each text of the model sets: a field comes, goes, stays, and
+// changes its value.
+var fieldsOf = map[string][]string{
+	"1": {"size", "s", "team", "x"},
+	"2": {"size", "m", "team", "x", "addon", ""},
+	"3": {"size", "s", "addon", ""},
+}
+
 func drawDelta(r *rapid.T) (delta []store.Entry) {
 	for range rapid.IntRange(0, 6).Draw(r, "entries") {
 		asset := rapid.SampledFrom([]string{"a", "a/b", "b", "c", "d/e", "f"}).Draw(r, "asset")
 		if rapid.IntRange(0, 3).Draw(r, "kind") == 0 {
 			delta = append(delta, removal(asset))
 		} else {
-			delta = append(delta, entry(asset, rapid.SampledFrom([]string{"1", "2", "3"}).Draw(r, "text")))
+			text := rapid.SampledFrom([]string{"1", "2", "3"}).Draw(r, "text")
+			delta = append(delta, entryWith(asset, text, fieldsOf[text]...))
 		}
 	}
 	return delta
@@ -197,9 +206,31 @@ func (m *model) verify(r *rapid.T) {
 		if diff := cmp.Diff(m.retained[from], content(r, m.All, m.id(from))); diff != "" {
 			r.Fatalf("as of %d:\n%s", from, diff)
 		}
+		m.verifyFields(r, from)
 		m.verifyChanges(r, 0, from)
 		for _, to := range sequences {
 			m.verifyChanges(r, from, to)
+		}
+	}
+}
+
+// verifyFields compares what every field and value finds with the naive search.
+func (m *model) verifyFields(r *rapid.T, sequence intent.Sequence) {
+	for _, c := range []struct{ field, value string }{
+		{"size", ""}, {"size", "s"}, {"size", "m"}, {"size", "none"}, {"team", ""}, {"team", "x"}, {"addon", ""}, {"none", ""},
+	} {
+		var want []intent.AssetID
+		for asset, text := range m.retained[sequence] {
+			for pair := range slices.Chunk(fieldsOf[text], 2) {
+				if pair[0] == c.field && (c.value == "" || pair[1] == c.value) {
+					want = append(want, asset)
+				}
+			}
+		}
+		slices.Sort(want)
+		got := found(r, m.All, m.id(sequence), store.AssetFilter{Field: c.field, Value: c.value, Limit: 2})
+		if !slices.Equal(got, want) {
+			r.Fatalf("as of %d, %s=%q finds %v, want %v", sequence, c.field, c.value, got, want)
 		}
 	}
 }

@@ -6,6 +6,7 @@ package storetest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -121,6 +122,15 @@ func entry(asset, text string, references ...intent.Reference) store.Entry {
 	}
 }
 
+// entryWith is an entry with indexed fields: pairs of a path and a value.
+func entryWith(asset, text string, pairs ...string) store.Entry {
+	e := entry(asset, text)
+	for pair := range slices.Chunk(pairs, 2) {
+		e.Fields = append(e.Fields, intent.Field{Path: pair[0], Value: pair[1]})
+	}
+	return e
+}
+
 func removal(asset string) store.Entry {
 	return store.Entry{Asset: intent.AssetID(asset), Removed: true}
 }
@@ -167,6 +177,27 @@ func content(t interface {
 		}
 		if len(page) == 0 {
 			return contents
+		}
+	}
+}
+
+// found lists, page by page, the assets that a filter selects.
+func found(t interface {
+	Helper()
+	Fatal(arguments ...any)
+}, s store.All, id intent.IncarnationID, filter store.AssetFilter) (assets []intent.AssetID) {
+	t.Helper()
+	for {
+		page, err := s.Members(context.Background(), id, filter)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range page {
+			assets = append(assets, m.Asset)
+			filter.After = m.Asset
+		}
+		if len(page) == 0 {
+			return assets
 		}
 	}
 }

@@ -63,6 +63,21 @@ CREATE INDEX edge_target ON edge (partition, to_asset, from_asset);
 CREATE INDEX edge_from ON edge (partition, from_seq);
 CREATE INDEX edge_to ON edge (partition, to_seq) WHERE to_seq < 9223372036854775807;
 
+-- In this order, the assets that have a field are a range.
+CREATE TABLE field (
+    partition TEXT NOT NULL,
+    path      TEXT NOT NULL,
+    asset     TEXT NOT NULL,
+    value     TEXT NOT NULL,
+    from_seq  BIGINT NOT NULL,
+    to_seq    BIGINT NOT NULL,
+    PRIMARY KEY (partition, path, asset, from_seq)
+) WITHOUT ROWID;
+CREATE INDEX field_value ON field (partition, path, value, asset);
+CREATE INDEX field_asset ON field (partition, asset);
+CREATE INDEX field_from ON field (partition, from_seq);
+CREATE INDEX field_to ON field (partition, to_seq) WHERE to_seq < 9223372036854775807;
+
 CREATE TABLE bucket (
     partition TEXT NOT NULL,
     bucket    BIGINT NOT NULL,
@@ -253,6 +268,11 @@ INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES
     ('edge', 'edge_target', '900000 300000 20 2'),
     ('edge', 'edge_from', '900000 300000 300'),
     ('edge', 'edge_to', '450000 150000 150'),
+    ('field', 'field', '1500000 500000 50000 2 1'),
+    ('field', 'field_value', '1500000 500000 50000 5000 2'),
+    ('field', 'field_asset', '1500000 500000 10'),
+    ('field', 'field_from', '1500000 500000 500'),
+    ('field', 'field_to', '750000 250000 250'),
     ('bucket', 'bucket', '9000 3000 3 1'),
     ('bucket', 'bucket_open', '3000 1000 1 1'),
     ('bucket', 'bucket_from', '9000 3000 10'),
