@@ -17,6 +17,8 @@ type glance struct {
 	target    intent.IncarnationID
 	effective intent.Digest
 	enforced  intent.IncarnationID
+	// policy of head, when it was asked.
+	policy intent.Digest
 	// suspect: in a batch of suspects, of which a plugin has one at a time.
 	suspect bool
 	// known: in sync, it needs no reading of its content.
@@ -164,7 +166,7 @@ func (e *Enforcer) glance(s *served, a *asset, priority loop.Priority, now time.
 		e.queue.Add(a, now, priority)
 		return nil
 	}
-	g := &glance{asset: a, target: target, effective: effective}
+	g := &glance{asset: a, target: target, effective: effective, policy: e.view.policy.digest}
 	if a.enforced > 0 && (!a.settled || a.enforcedAs != effective) {
 		g.enforced = intent.IncarnationID{Partition: e.Partition, Sequence: a.enforced}
 	}
@@ -241,6 +243,9 @@ func (e *Enforcer) looked(ctx context.Context, s *served, batch []*glance, err e
 		}
 		target, effective, _, _ := e.target(a, now)
 		moved := target != g.target || effective != g.effective
+		if moved && e.rebase(g, target, effective, now) {
+			moved = false
+		}
 		if a.again || moved {
 			a.again = false
 			e.soon(a, loop.Fresh)
@@ -258,6 +263,17 @@ func (e *Enforcer) looked(ctx context.Context, s *served, batch []*glance, err e
 			e.seen(a, g, now)
 		}
 	}
+}
+
+// rebase makes what was found as of an older head a fact as of this one, when
+// neither the asset's content nor the policy has changed: else heads that move
+// faster than diffs would keep an asset from ever being decided about (L2).
+func (e *Enforcer) rebase(g *glance, target intent.IncarnationID, effective intent.Digest, now time.Time) bool {
+	if effective != g.effective || g.policy != e.view.policy.digest || g.asset.pinned != 0 || e.pinnedNow(g.asset, now) != 0 {
+		return false
+	}
+	g.target, g.difference.Incarnation = target, target
+	return true
 }
 
 // pluginPause is short at first, since a plugin that was just started, or

@@ -383,4 +383,19 @@ func TestAPinIsReadOnce(t *testing.T) {
 	})
 }
 
+func TestHeadsThatMoveFasterThanDiffsDelayNoOther(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.production.slow = 3 * time.Second
+		for i := range 30 {
+			w.publish(web, thing{id: "noise", word: fmt.Sprint(i)})
+			w.pass(time.Second)
+		}
+		if w.production.word("web") != "v1" {
+			t.Errorf("web was not pushed in half a minute, because another asset keeps changing: %v", w.report("web"))
+		}
+		w.inSync(web, thing{id: "noise", word: "29"})
+		w.pass(5 * time.Second) // no diff is under way at the end
+	})
+}
+
 var _ Stores = store.All(nil)

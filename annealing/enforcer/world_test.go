@@ -320,6 +320,8 @@ type production struct {
 	behave map[intent.AssetID]behaviour
 	pushed []intent.AssetID
 	diffed int
+	// slow is how long a diff takes.
+	slow time.Duration
 	// under counts pushes under way, most the most at once.
 	under, most int
 }
@@ -374,8 +376,11 @@ func (p *production) Describe() (plugin.Description, error) {
 }
 
 func (p *production) Diff(ctx context.Context, incarnation intent.IncarnationID, ids []intent.AssetID) ([]intent.Difference, error) {
-	time.Sleep(time.Millisecond)
+	p.mu.Lock()
+	slow := p.slow
+	p.mu.Unlock()
 	at := time.Now()
+	time.Sleep(max(slow, time.Millisecond))
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.diffed += len(ids)
