@@ -181,6 +181,11 @@ func (p *Pipeline) attempt(ctx context.Context, now time.Time, changes source.Ch
 	}
 	head := partition.Head
 	r, err := p.builder.build(ctx, now, changes)
+	// What changed while it was read is read anew, before anybody is told.
+	const tries = 3
+	for i := 1; i < tries && err == nil && r.unavailable; i++ {
+		r, err = p.builder.build(ctx, now, source.Changes{All: true})
+	}
 	if err != nil {
 		return Status{}, err
 	}
