@@ -35,6 +35,9 @@ func (j *judging) identities(ctx context.Context) error {
 // enforced under it and is still in production as far as anybody knows: that
 // would be forgotten, or taken for the new asset (S22).
 func (j *judging) returning(ctx context.Context) error {
+	if j.Base.IsZero() {
+		return nil // There is no history to ask.
+	}
 	first, err := j.History.EnforcedPage(ctx, j.Base.Partition, "", 1)
 	if err != nil || len(first) == 0 {
 		return err
