@@ -205,6 +205,9 @@ func describePartition(ctx context.Context, s *session, c *client.Client, partit
 	if p.Stop != nil {
 		fmt.Fprintf(s.Out, "\nstopped by %s %s: %s\n", plain(p.Stop.Owner.GetName()), s.ago(p.Stop.Since), plain(p.Stop.Reason))
 	}
+	if problem := problemsOf(ctx, c)[p.Id]; problem != "" {
+		fmt.Fprintf(s.Out, "\nNot all of it works: %s\n", plain(problem))
+	}
 	if p.BlockedBy != nil {
 		fmt.Fprintf(s.Out, "\nThe newest sources are not served: candidate %s is %s.\n", plain(p.BlockedBy.Id), p.BlockedBy.State)
 		s.printFindings(p.BlockedBy.Findings, "  ")

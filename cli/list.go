@@ -49,8 +49,9 @@ func listPartitions(ctx context.Context, s *session, c *client.Client, _ query) 
 	if err != nil {
 		return found, err
 	}
+	problems := problemsOf(ctx, c)
 	for _, p := range response.Partitions {
-		row := []string{p.Id, p.Head, p.Mode, fmt.Sprint(p.Assets), states(p.States), partitionNote(p)}
+		row := []string{p.Id, p.Head, p.Mode, fmt.Sprint(p.Assets), states(p.States), partitionNote(p, problems[p.Id])}
 		if s.wide() {
 			row = append(row, p.Owner, p.Definition)
 		}
@@ -60,7 +61,7 @@ func listPartitions(ctx context.Context, s *session, c *client.Client, _ query) 
 }
 
 // partitionNote says what is out of the ordinary.
-func partitionNote(p *apipb.Partition) string {
+func partitionNote(p *apipb.Partition, problem string) string {
 	var notes []string
 	if p.Stop != nil {
 		notes = append(notes, "stopped by "+p.Stop.Owner.GetName())
@@ -68,7 +69,26 @@ func partitionNote(p *apipb.Partition) string {
 	if p.BlockedBy != nil {
 		notes = append(notes, "newest sources "+p.BlockedBy.State)
 	}
+	if problem != "" {
+		notes = append(notes, "not all of it works: "+problem)
+	}
 	return strings.Join(notes, ", ")
+}
+
+// problemsOf says, by partition, what does not work in the server. A server
+// that does not tell has none to tell of.
+func problemsOf(ctx context.Context, c *client.Client) map[string]string {
+	problems := map[string]string{}
+	response, err := c.Server.GetServer(ctx, serverRequest)
+	if err != nil {
+		return problems
+	}
+	for _, health := range response.Partitions {
+		if !health.Acting {
+			problems[health.Partition] = health.Problem
+		}
+	}
+	return problems
 }
 
 // states renders counts by state, in the order of the names.
