@@ -122,6 +122,11 @@ func (f folder) Apply(ctx context.Context, change serve.Change[*processpb.Job], 
 		panic("dropped it")
 	case "apply-progress":
 		change.Progress("half\x1b way", []byte("token"))
+	case "apply-chatter":
+		for i := range 200 {
+			change.Progress(fmt.Sprintf("step %d", i+1), nil)
+			time.Sleep(5 * time.Millisecond)
+		}
 	}
 	if err := permit.Effect(ctx); err != nil {
 		return err

@@ -234,6 +234,19 @@ func TestProgressIsHandedOn(t *testing.T) {
 	}
 }
 
+func TestChatterIsThinnedOut(t *testing.T) {
+	t.Parallel()
+	child, _, push := troubled(t, "apply-chatter")
+	var told []string
+	push.Progress = func(words string, _ []byte) { told = append(told, words) }
+	if result := child.Push(t.Context(), push); result.Ending != plugin.Pushed {
+		t.Fatalf("%+v", result)
+	}
+	if len(told) > 10 || len(told) < 2 || told[len(told)-1] != "step 200" {
+		t.Errorf("told %d times in a second: %q", len(told), told)
+	}
+}
+
 func TestPushWhileDownIsNotInDoubt(t *testing.T) {
 	t.Parallel()
 	child := start(t, Options{Run: self(t, "exits")})

@@ -21,6 +21,9 @@ const (
 	// recentGrant is how soon a second permit for the same base is not
 	// worth another look.
 	recentGrant = plugin.PermitPeriod / 16
+	// progressPause is how long after progress the next is listened to: each
+	// is stored.
+	progressPause = 500 * time.Millisecond
 )
 
 // pushLink is one life of the stream of pushes.
@@ -181,14 +184,21 @@ func (l *pushLink) finish(open *openPush) {
 func (l *pushLink) await(ctx context.Context, open *openPush) plugin.PushResult {
 	timer := time.NewTimer(l.session.settle)
 	defer timer.Stop()
+	progress, rested := open.progress, (<-chan time.Time)(nil)
 	for {
 		select {
 		case result := <-open.result:
-			return outcome(result)
-		case progress := <-open.progress:
-			if open.push.Progress != nil {
-				open.push.Progress(printable(progress.Text, maxReason), progress.ResumeToken)
+			select {
+			case last := <-open.progress:
+				open.tell(last)
+			default:
 			}
+			return outcome(result)
+		case newest := <-progress:
+			open.tell(newest)
+			progress, rested = nil, time.After(progressPause)
+		case <-rested:
+			progress = open.progress
 		case <-timer.C:
 			if left := l.session.settle - time.Since(open.lastGrant()); left > 0 {
 				timer.Reset(left)
@@ -214,6 +224,12 @@ func (l *pushLink) await(ctx context.Context, open *openPush) plugin.PushResult 
 
 func (l *pushLink) inDoubt(why error) plugin.PushResult {
 	return plugin.PushResult{Ending: plugin.InDoubt, Reason: why.Error(), Gone: l.session.process.gone}
+}
+
+func (o *openPush) tell(progress *pluginpb.PushProgress) {
+	if o.push.Progress != nil {
+		o.push.Progress(printable(progress.Text, maxReason), progress.ResumeToken)
+	}
 }
 
 func (o *openPush) lastGrant() time.Time {
