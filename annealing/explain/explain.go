@@ -20,6 +20,7 @@ const (
 	KindPushing   = "pushing"
 	KindOff       = "off"
 	KindModel     = "model"
+	KindGone      = "gone"
 	KindNoAsset   = "no-asset"
 	KindNoHead    = "no-head"
 	KindNoReport  = "no-report"
@@ -219,6 +220,9 @@ func (f Facts) settled(report intent.Report) []Reason {
 	case intent.StateModel:
 		reason.Kind, reason.Text = KindModel, fmt.Sprintf("type %s is a model: no plugin serves it, and none should", report.Type)
 		reason.Hint = "bind the type to a plugin in lehr.yaml to have it enforced"
+	case intent.StateGone:
+		reason.Kind, reason.Text = KindGone, fmt.Sprintf("%s does not name it any more; production keeps what it has", report.Target)
+		reason.Hint = "to have it enforced again, restore it in the sources; to have it gone, remove the real thing yourself"
 	default:
 		reason.Kind, reason.Text = string(intent.WaitUnknown), "the last pass left no reason (report of "+f.ago(report.At)+")"
 	}

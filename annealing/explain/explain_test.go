@@ -85,8 +85,12 @@ func TestRootCause(t *testing.T) {
 		"changed and not yet looked at":           {outdated, []string{"outdated"}, "outdated/web", "shop@7 changed it", "look again"},
 		"a pin beside":                            {pinned, []string{"in-sync", "pin"}, "in-sync/web", "", ""},
 		"cycle ends":                              {cycle, []string{"order"}, "cycle/a", "", "dependencies"},
-		"unknown asset":                           {facts("nope"), []string{"no-asset"}, "no-asset/nope", "nope is not in shop@7", "lehr get assets"},
-		"nothing served yet":                      {empty, []string{"no-head"}, "no-head/web", "has no incarnation yet", "lehr get candidates"},
+		"left intent, kept in production": {
+			facts("web", intent.Report{Asset: "web", State: intent.StateGone, Target: head}),
+			[]string{"gone"}, "gone/web", "web: shop@7 does not name it any more; production keeps what it has", "restore it",
+		},
+		"unknown asset":      {facts("nope"), []string{"no-asset"}, "no-asset/nope", "nope is not in shop@7", "lehr get assets"},
+		"nothing served yet": {empty, []string{"no-head"}, "no-head/web", "has no incarnation yet", "lehr get candidates"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

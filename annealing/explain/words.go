@@ -24,7 +24,7 @@ func weight(r Reason) int {
 		return 1
 	case KindHeld, KindRejected:
 		return 3
-	case KindInSync, KindNoAsset, KindNoHead:
+	case KindInSync, KindGone, KindNoAsset, KindNoHead:
 		// The cause may be that the newest sources are not served.
 		return 4
 	case KindPin:
@@ -58,7 +58,7 @@ func (f Facts) summary(a Answer) string {
 		return text
 	}
 	switch cause.Kind {
-	case KindInSync, KindPushing, KindOff, KindModel, KindNoAsset, KindNoHead, KindNoReport, KindOutdated, KindPin, KindUnhealthy:
+	case KindInSync, KindPushing, KindOff, KindModel, KindGone, KindNoAsset, KindNoHead, KindNoReport, KindOutdated, KindPin, KindUnhealthy:
 		return fmt.Sprintf("%s: %s", f.Asset, text)
 	default:
 		return fmt.Sprintf("%s waits (%s): %s", f.Asset, cause.Kind, text)
