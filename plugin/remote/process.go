@@ -142,12 +142,17 @@ func (p *process) command(options Options, path string, lock *os.File) (*exec.Cm
 	return cmd, []*os.File{input, stderr}, nil
 }
 
+// tokenVariable holds the token with which commands reach a server. A plugin
+// that had it could approve its own plans (S9).
+const tokenVariable = "LEHR_TOKEN"
+
 // environment hands down nothing that the child does not need (S13).
 func environment(socket string, locked bool) []string {
 	kept := []string{}
 	for _, variable := range os.Environ() {
 		name, _, _ := strings.Cut(variable, "=")
-		if name == "PATH" || name == "HOME" || name == "TMPDIR" || strings.HasPrefix(name, "LEHR_") && name != plugin.LockVariable && name != plugin.SocketVariable {
+		own := strings.HasPrefix(name, "LEHR_") && name != tokenVariable && name != plugin.LockVariable && name != plugin.SocketVariable
+		if own || name == "PATH" || name == "HOME" || name == "TMPDIR" {
 			kept = append(kept, variable)
 		}
 	}
