@@ -1,8 +1,8 @@
 // Package plugintest checks that a plugin program keeps the protocol: over
 // the real wire, with real effects on one example resource that the author
 // gives. It measures, and believes nothing that the plugin says of itself. It
-// leaves the example resource in place. Authors call Run from a test, the
-// command "lehr plugin test" calls Check.
+// leaves the example resource in place. Authors call Run from a test;
+// Check is the same outside of one.
 package plugintest
 
 import (

@@ -104,10 +104,9 @@ func usage(p Plugin) string {
 	for _, kind := range p.Resources {
 		text += "  " + string(kind.Served().Type) + "\n"
 	}
-	return text + `
-Name it in a partition's lehr.yaml:
-  plugins:
-    TypeName: {run: path/to/` + p.Name + `}
-Check that it keeps the protocol:
-  lehr plugin test path/to/` + p.Name + "\n"
+	text += "\nName it in a partition's lehr.yaml, beside lehr, in PATH or by its path:\n  plugins:\n"
+	for _, kind := range p.Resources {
+		text += fmt.Sprintf("    %s: {run: %s}\n", kind.Served().Type, p.Name)
+	}
+	return text + "Its authors hold it to the protocol by the package plugin/plugintest.\n"
 }
