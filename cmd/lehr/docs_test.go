@@ -10,8 +10,11 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/proto"
 
 	"lehr.dev/cli"
+	commandpb "lehr.dev/gen/lehr/command/v1"
+	processpb "lehr.dev/gen/lehr/process/v1"
 )
 
 const repository = "../.."
@@ -133,6 +136,41 @@ func TestWholeExampleBuilds(t *testing.T) {
 	}
 	if len(built.Assets) != 4 {
 		t.Errorf("it makes %d assets, the document shows 4", len(built.Assets))
+	}
+}
+
+var reportWord = regexp.MustCompile(`\t(?:State|Wait)\w+ +(?:State|WaitingKind) += "([a-z-]+)"`)
+
+// TestEveryReasonIsExplained: whoever is on call finds each state and each
+// kind of waiting in the operator's guide.
+func TestEveryReasonIsExplained(t *testing.T) {
+	text := documents(t)["docs/operating.md"]
+	source, err := os.ReadFile(filepath.Join(repository, "intent", "report.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	words := reportWord.FindAllStringSubmatch(string(source), -1)
+	for _, word := range words {
+		if !strings.Contains(text, "| `"+word[1]+"`") {
+			t.Errorf("docs/operating.md has no row for %q", word[1])
+		}
+	}
+	if len(words) < 20 {
+		t.Errorf("only %d states and kinds were found", len(words))
+	}
+}
+
+// TestEveryFieldIsExplained: the payloads of Lehr's own plugins.
+func TestEveryFieldIsExplained(t *testing.T) {
+	text := documents(t)["docs/plugins.md"]
+	for _, payload := range []proto.Message{&commandpb.Command{}, &processpb.Job{}, &processpb.HealthCheck{}, &processpb.Update{}} {
+		fields := payload.ProtoReflect().Descriptor().Fields()
+		for i := range fields.Len() {
+			name := string(fields.Get(i).Name())
+			if name != "tasks" && !strings.Contains(text, "`"+name) && !strings.Contains(text, "."+name+"`") {
+				t.Errorf("docs/plugins.md does not tell of %s", fields.Get(i).FullName())
+			}
+		}
 	}
 }
 
