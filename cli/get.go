@@ -16,6 +16,7 @@ import (
 // query is what get was asked for.
 type query struct {
 	partition, prefix, kind, state, incarnation, asset string
+	field, refersTo                                    string
 	limit                                              int
 	// everywhere: the audit of what concerns all partitions at once.
 	everywhere bool
@@ -83,7 +84,9 @@ func (s *session) getCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "get KIND",
 		Short: "List things: " + strings.Join(nounNames(), ", "),
-		Example: `  lehr get assets --prefix web/
+		Example: `  lehr get assets --prefix web/ --type Job
+  lehr get assets --field Job.version=1.2
+  lehr get assets --field 'ImpactedScope.scopes[cluster]=a' --refers-to db
   lehr get reports --state waiting
   lehr get pushes --asset web/a -o json`,
 		Args:              cobra.ExactArgs(1),
@@ -94,7 +97,9 @@ func (s *session) getCommand() *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.StringVar(&q.prefix, "prefix", "", "assets and reports whose id begins with this")
-	flags.StringVar(&q.kind, "type", "", "assets of this full protobuf type")
+	flags.StringVar(&q.kind, "type", "", "assets of this protobuf type, for example Job")
+	flags.StringVar(&q.field, "field", "", "assets with this indexed field, as PATH or PATH=VALUE, or with this addon")
+	flags.StringVar(&q.refersTo, "refers-to", "", "assets with a reference to this asset")
 	flags.StringVar(&q.state, "state", "", "reports in this state: in-sync, waiting, pushing, off, model, gone")
 	flags.StringVar(&q.incarnation, "incarnation", "", "assets as of this incarnation (default: head)")
 	flags.StringVar(&q.asset, "asset", "", "pushes of this asset")

@@ -17,7 +17,10 @@ func listAssets(ctx context.Context, s *session, c *client.Client, q query) (lis
 	if s.wide() {
 		found.header = append(found.header, "DIGEST", "EFFECTIVE")
 	}
-	request := &apipb.ListAssetsRequest{Partition: q.partition, Incarnation: q.incarnation, Prefix: q.prefix, Type: q.kind}
+	request := &apipb.ListAssetsRequest{
+		Partition: q.partition, Incarnation: q.incarnation, Prefix: q.prefix, Type: q.kind, RefersTo: q.refersTo,
+	}
+	request.Field, request.Value = fieldAndValue(q.field)
 	more, err := pages(q.limit, func(most int32) (int, bool, error) {
 		request.Limit = most
 		response, err := c.Assets.ListAssets(ctx, request)
@@ -38,6 +41,18 @@ func listAssets(ctx context.Context, s *session, c *client.Client, q query) (lis
 	})
 	found.more = more
 	return found, err
+}
+
+// fieldAndValue cuts PATH=VALUE; the key of a map may hold an equals sign.
+func fieldAndValue(text string) (field, value string) {
+	field, value, _ = strings.Cut(text, "=")
+	if !strings.Contains(field, "[") {
+		return field, value
+	}
+	if key, value, found := strings.Cut(text, "]="); found {
+		return key + "]", value
+	}
+	return text, ""
 }
 
 func listPartitions(ctx context.Context, s *session, c *client.Client, _ query) (listing, error) {

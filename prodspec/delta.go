@@ -112,7 +112,10 @@ func (b *builder) entry(ctx context.Context, id intent.AssetID, built member, be
 		return store.Entry{}, err
 	}
 	entry.Body = body
-	entry.References, err = b.program.Schema.References(content)
+	if entry.References, err = b.program.Schema.References(content); err != nil {
+		return store.Entry{}, err
+	}
+	entry.Fields, err = b.program.Schema.Fields(content)
 	return entry, err
 }
 

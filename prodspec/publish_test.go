@@ -9,6 +9,7 @@ import (
 	"lehr.dev/intent"
 	"lehr.dev/prodspec"
 	"lehr.dev/schema"
+	"lehr.dev/store"
 )
 
 func TestChangeBecomesAnIncarnation(t *testing.T) {
@@ -36,6 +37,27 @@ func TestChangeBecomesAnIncarnation(t *testing.T) {
 	}
 	if asset, err := schema.Decode(body); err != nil || len(asset.Addons) != 1 {
 		t.Errorf("asset %+v, %v: want its addon", asset, err)
+	}
+	const version = "lehr.process.v1.Job.version"
+	for _, c := range []struct {
+		sequence     intent.Sequence
+		field, value string
+		want         []intent.AssetID
+	}{
+		{1, version, "1.0", []intent.AssetID{"shop/a/frontend"}},
+		{2, version, "1.0", nil},
+		{2, version, "2.0", []intent.AssetID{"shop/a/frontend"}},
+		{2, version, "", []intent.AssetID{"shop/a/frontend", "shop/b/frontend"}},
+		{2, `lehr.intent.v1.ImpactedScope.scopes["cluster"]`, "b", []intent.AssetID{"shop/b/frontend"}},
+	} {
+		members, err := w.store.Members(t.Context(), intent.IncarnationID{Partition: "shop", Sequence: c.sequence}, store.AssetFilter{Field: c.field, Value: c.value})
+		var got []intent.AssetID
+		for _, m := range members {
+			got = append(got, m.Asset)
+		}
+		if diff := cmp.Diff(c.want, got); err != nil || diff != "" {
+			t.Errorf("as of %d, %s %q: %v (-want +got):\n%s", c.sequence, c.field, c.value, err, diff)
+		}
 	}
 }
 

@@ -39,9 +39,12 @@ func (s *Server) ListAssets(ctx context.Context, request *apipb.ListAssetsReques
 		return nil, err
 	}
 	limit := page(request.Limit, usualPage, mostPage)
-	members, err := s.store.Members(ctx, id, store.AssetFilter{
-		Prefix: request.Prefix, Type: intent.TypeName(request.Type), After: intent.AssetID(request.After), Limit: limit,
-	})
+	filter, err := s.assetFilter(ctx, id, request)
+	if err != nil {
+		return nil, err
+	}
+	filter.After, filter.Limit = intent.AssetID(request.After), limit
+	members, err := s.store.Members(ctx, id, filter)
 	if err != nil {
 		return nil, err
 	}
@@ -57,6 +60,45 @@ func (s *Server) ListAssets(ctx context.Context, request *apipb.ListAssetsReques
 		response.Assets = append(response.Assets, toAsset(id.Partition, member, reports[i]))
 	}
 	return response, nil
+}
+
+// assetFilter resolves the short names of a request with the incarnation's own
+// schema.
+func (s *Server) assetFilter(ctx context.Context, id intent.IncarnationID, request *apipb.ListAssetsRequest) (filter store.AssetFilter, err error) {
+	filter = store.AssetFilter{Prefix: request.Prefix, Value: request.Value}
+	if request.Value != "" && request.Field == "" {
+		return filter, fault.New(fault.Invalid, "value %.300q is of no field", request.Value).WithHint("name the field that should have it")
+	}
+	if request.RefersTo != "" {
+		if filter.RefersTo, err = intent.ParseAssetID(request.RefersTo); err != nil {
+			return filter, err
+		}
+	}
+	if request.Type == "" && request.Field == "" {
+		return filter, nil
+	}
+	set, err := s.schema(ctx, id)
+	if err != nil {
+		return filter, err
+	}
+	if request.Type != "" {
+		if filter.Type, err = set.Resolve(request.Type); err != nil {
+			return filter, err
+		}
+	}
+	if request.Field != "" {
+		filter.Field, err = set.FieldPath(request.Field)
+	}
+	return filter, err
+}
+
+// schema is the set that an incarnation was published with.
+func (s *Server) schema(ctx context.Context, id intent.IncarnationID) (*schema.Set, error) {
+	incarnation, err := s.store.Incarnation(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return s.schemas.Schema(ctx, id.Partition, incarnation.Schema)
 }
 
 // reportsOf reads the reports of a page of members, nil for those without.
@@ -141,11 +183,7 @@ func (s *Server) fillContent(ctx context.Context, response *apipb.GetAssetRespon
 	if err != nil {
 		return err
 	}
-	incarnation, err := s.store.Incarnation(ctx, id)
-	if err != nil {
-		return err
-	}
-	set, err := s.schemas.Schema(ctx, id.Partition, incarnation.Schema)
+	set, err := s.schema(ctx, id)
 	if err != nil {
 		return err
 	}

@@ -123,12 +123,19 @@ type ListAssetsRequest struct {
 	// Empty: head.
 	Incarnation string `protobuf:"bytes,2,opt,name=incarnation" json:"incarnation,omitempty"`
 	Prefix      string `protobuf:"bytes,3,opt,name=prefix" json:"prefix,omitempty"`
-	// Full protobuf name.
+	// Protobuf name; a short one will do where it is the only one.
 	Type string `protobuf:"bytes,4,opt,name=type" json:"type,omitempty"`
 	// The last id of the page before.
 	After string `protobuf:"bytes,5,opt,name=after" json:"after,omitempty"`
 	// 0: 100, at most 1000.
-	Limit         int32 `protobuf:"varint,6,opt,name=limit" json:"limit,omitempty"`
+	Limit int32 `protobuf:"varint,6,opt,name=limit" json:"limit,omitempty"`
+	// Only assets that have this indexed field, for example "Job.version" or
+	// "ImpactedScope.scopes[cluster]", or this addon, for example "Owner".
+	Field string `protobuf:"bytes,7,opt,name=field" json:"field,omitempty"`
+	// Only those in which the field is this; empty: whatever it is.
+	Value string `protobuf:"bytes,8,opt,name=value" json:"value,omitempty"`
+	// Only assets with a reference to this one.
+	RefersTo      string `protobuf:"bytes,9,opt,name=refers_to,json=refersTo" json:"refers_to,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -203,6 +210,27 @@ func (x *ListAssetsRequest) GetLimit() int32 {
 		return x.Limit
 	}
 	return 0
+}
+
+func (x *ListAssetsRequest) GetField() string {
+	if x != nil {
+		return x.Field
+	}
+	return ""
+}
+
+func (x *ListAssetsRequest) GetValue() string {
+	if x != nil {
+		return x.Value
+	}
+	return ""
+}
+
+func (x *ListAssetsRequest) GetRefersTo() string {
+	if x != nil {
+		return x.RefersTo
+	}
+	return ""
 }
 
 type ListAssetsResponse struct {
@@ -500,14 +528,17 @@ const file_lehr_api_v1_asset_proto_rawDesc = "" +
 	"\teffective\x18\x04 \x01(\tR\teffective\x12\x14\n" +
 	"\x05since\x18\x05 \x01(\tR\x05since\x12\x14\n" +
 	"\x05state\x18\x06 \x01(\tR\x05state\x12\x18\n" +
-	"\acurrent\x18\a \x01(\bR\acurrent\"\xab\x01\n" +
+	"\acurrent\x18\a \x01(\bR\acurrent\"\xf4\x01\n" +
 	"\x11ListAssetsRequest\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12 \n" +
 	"\vincarnation\x18\x02 \x01(\tR\vincarnation\x12\x16\n" +
 	"\x06prefix\x18\x03 \x01(\tR\x06prefix\x12\x12\n" +
 	"\x04type\x18\x04 \x01(\tR\x04type\x12\x14\n" +
 	"\x05after\x18\x05 \x01(\tR\x05after\x12\x14\n" +
-	"\x05limit\x18\x06 \x01(\x05R\x05limit\"v\n" +
+	"\x05limit\x18\x06 \x01(\x05R\x05limit\x12\x14\n" +
+	"\x05field\x18\a \x01(\tR\x05field\x12\x14\n" +
+	"\x05value\x18\b \x01(\tR\x05value\x12\x1b\n" +
+	"\trefers_to\x18\t \x01(\tR\brefersTo\"v\n" +
 	"\x12ListAssetsResponse\x12 \n" +
 	"\vincarnation\x18\x01 \x01(\tR\vincarnation\x12*\n" +
 	"\x06assets\x18\x02 \x03(\v2\x12.lehr.api.v1.AssetR\x06assets\x12\x12\n" +
