@@ -87,6 +87,7 @@ func (s *session) getCommand() *cobra.Command {
 		Example: `  lehr get assets --prefix web/ --type Job
   lehr get assets --field Job.version=1.2
   lehr get assets --field 'ImpactedScope.scopes[cluster]=a' --refers-to db
+  lehr get assets --field ImpactedScope.scopes[cluster]=a
   lehr get reports --state waiting
   lehr get pushes --asset web/a -o json`,
 		Args:              cobra.ExactArgs(1),
