@@ -102,10 +102,12 @@ func (s *Server) schema(ctx context.Context, id intent.IncarnationID) (*schema.S
 }
 
 // reportsOf reads the reports of a page of members, nil for those without.
-// Where members are neighbours their reports are read in one go.
+// Where members are neighbours their reports are read in one go: more ahead
+// after each that was wanted, one again after those that were not.
 func (s *Server) reportsOf(ctx context.Context, partition intent.PartitionID, members []intent.Member) ([]*intent.Report, error) {
 	reports := make([]*intent.Report, len(members))
 	var near []intent.Report
+	ahead := 1
 	for i, member := range members {
 		for len(near) > 0 && near[0].Asset < member.Asset {
 			near = near[1:]
@@ -118,13 +120,15 @@ func (s *Server) reportsOf(ctx context.Context, partition intent.PartitionID, me
 			if reports[i] = report; report == nil || i+1 == len(members) || len(near) > 0 {
 				continue
 			}
-			near, err = s.store.ListReports(ctx, partition, store.ReportFilter{After: member.Asset, Limit: len(members) - i - 1})
+			near, err = s.store.ListReports(ctx, partition, store.ReportFilter{After: member.Asset, Limit: min(ahead, len(members)-i-1)})
 			if err != nil {
 				return nil, err
 			}
+			ahead = 1
 			continue
 		}
 		reports[i] = &near[0]
+		ahead = min(2*ahead, len(members))
 	}
 	return reports, nil
 }

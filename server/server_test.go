@@ -183,52 +183,6 @@ func TestReadingAssets(t *testing.T) {
 	}
 }
 
-func TestListingByWhatAssetsSay(t *testing.T) {
-	w := newWorld(t)
-	owned := w.command("web/a", "y", "db")
-	addon, err := schema.Builtin().Pack(&intentpb.Owner{Owner: "sre"})
-	w.must(err)
-	owned.Addons = append(owned.Addons, addon)
-	w.publish(0, w.command("db", "x"), owned, w.command("web/b", "z", "db"))
-	for _, c := range []struct {
-		request *apipb.ListAssetsRequest
-		want    string
-	}{
-		{&apipb.ListAssetsRequest{Field: "Owner"}, "web/a"},
-		{&apipb.ListAssetsRequest{Field: "lehr.intent.v1.Owner.owner", Value: "sre", Type: "Command"}, "web/a"},
-		{&apipb.ListAssetsRequest{Field: "Owner.owner", Value: "dba"}, ""},
-		{&apipb.ListAssetsRequest{Field: "Dependencies"}, "web/a web/b"},
-		{&apipb.ListAssetsRequest{RefersTo: "db"}, "web/a web/b"},
-		{&apipb.ListAssetsRequest{RefersTo: "db", Field: "Owner"}, "web/a"},
-		{&apipb.ListAssetsRequest{RefersTo: "web/a"}, ""},
-		{&apipb.ListAssetsRequest{Type: "lehr.process.v1.Job"}, ""},
-	} {
-		c.request.Partition = "shop"
-		list, err := w.client.Assets.ListAssets(t.Context(), c.request)
-		w.must(err)
-		var ids []string
-		for _, asset := range list.Assets {
-			ids = append(ids, asset.Id)
-		}
-		if got := strings.Join(ids, " "); got != c.want {
-			t.Errorf("%v: %q, want %q", c.request, got, c.want)
-		}
-	}
-	for _, c := range []struct {
-		request *apipb.ListAssetsRequest
-		says    string
-	}{
-		{&apipb.ListAssetsRequest{Field: "Command.input"}, "lehr.process.v1.Job.version"},
-		{&apipb.ListAssetsRequest{Type: "Comand"}, "lehr.command.v1.Command"},
-		{&apipb.ListAssetsRequest{Value: "sre"}, "no field"},
-		{&apipb.ListAssetsRequest{RefersTo: "UPPER"}, "UPPER"},
-	} {
-		c.request.Partition = "shop"
-		_, err := w.client.Assets.ListAssets(t.Context(), c.request)
-		w.refused(err, fault.Invalid, c.says)
-	}
-}
-
 func TestBrakesNameWhoAndEnd(t *testing.T) {
 	w := newWorld(t)
 	w.publish(0, w.command("web", "x"))

@@ -109,6 +109,8 @@ func BenchmarkRead(b *testing.B) {
 	delta := make([]store.Entry, count)
 	for i := range delta {
 		delta[i] = textEntry(fmt.Sprintf("asset/%05d", i), fmt.Sprint("content ", i))
+		delta[i].References = []intent.Reference{{Field: "on", To: "asset/00000"}}
+		delta[i].Fields = []intent.Field{{Path: "scope", Value: fmt.Sprint("cluster-", i%2)}, {Path: "addon"}}
 	}
 	head := publish(b, s, lease, delta).ID
 	b.Run("member-and-body", func(b *testing.B) {
@@ -122,12 +124,18 @@ func BenchmarkRead(b *testing.B) {
 			}
 		}
 	})
-	b.Run("page-of-100", func(b *testing.B) {
-		for i := range b.N {
-			page, err := s.Members(b.Context(), head, store.AssetFilter{After: delta[i%(count-200)].Asset, Limit: 100})
-			if err != nil || len(page) != 100 {
-				b.Fatal(len(page), err)
+	for name, filter := range map[string]store.AssetFilter{
+		"page": {}, "page-by-addon": {Field: "addon"}, "page-by-value": {Field: "scope", Value: "cluster-1"}, "page-by-reference": {RefersTo: "asset/00000"},
+	} {
+		b.Run(name, func(b *testing.B) {
+			filter.Limit = 100
+			for i := range b.N {
+				filter.After = delta[i%(count-200)].Asset
+				page, err := s.Members(b.Context(), head, filter)
+				if err != nil || len(page) != 100 {
+					b.Fatal(len(page), err)
+				}
 			}
-		}
-	})
+		})
+	}
 }
