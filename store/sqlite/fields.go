@@ -59,15 +59,15 @@ func (s staging) fields(asset intent.AssetID, want []intent.Field) error {
 
 const endField = "UPDATE field SET to_seq = $5 WHERE partition = $1 AND path = $2 AND asset = $3 AND from_seq = $4"
 
-// Rows of fields are removed asset by asset; the signs keep the planner from
-// searching by the bound again, once for each asset.
+// The signs keep the planner from searching by the bound again, once for each
+// row found by it.
 const (
-	discardFields = `DELETE FROM field WHERE partition = $1 AND +from_seq = $2 AND asset IN (
-		SELECT asset FROM field WHERE partition = $1 AND from_seq = $2 LIMIT $3)`
-	reopenFields = `UPDATE field SET to_seq = 9223372036854775807 WHERE partition = $1 AND +to_seq = $2 AND asset IN (
-		SELECT asset FROM field WHERE partition = $1 AND to_seq = $2 AND to_seq < 9223372036854775807 LIMIT $3)`
-	collectFields = `DELETE FROM field WHERE partition = $1 AND +to_seq > $2 AND +to_seq <= $3 AND +from_seq > $2 AND asset IN (
-		SELECT asset FROM field WHERE partition = $1 AND to_seq > $2 AND to_seq <= $3
+	discardFields = `DELETE FROM field WHERE partition = $1 AND +from_seq = $2 AND (asset, path) IN (
+		SELECT asset, path FROM field WHERE partition = $1 AND from_seq = $2 LIMIT $3)`
+	reopenFields = `UPDATE field SET to_seq = 9223372036854775807 WHERE partition = $1 AND +to_seq = $2 AND (asset, path) IN (
+		SELECT asset, path FROM field WHERE partition = $1 AND to_seq = $2 AND to_seq < 9223372036854775807 LIMIT $3)`
+	collectFields = `DELETE FROM field WHERE partition = $1 AND +to_seq > $2 AND +to_seq <= $3 AND +from_seq > $2 AND (asset, path) IN (
+		SELECT asset, path FROM field WHERE partition = $1 AND to_seq > $2 AND to_seq <= $3
 		AND to_seq < 9223372036854775807 AND from_seq > $2 LIMIT $4)`
 )
 

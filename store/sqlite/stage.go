@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 
 	"lehr.dev/fault"
@@ -102,7 +103,7 @@ func (s *Store) Stage(ctx context.Context, lease store.Lease, base intent.Incarn
 	// In the order of the ids neighbours share pages. The last of several
 	// entries of one asset counts, so the order among them stays.
 	delta = slices.SortedStableFunc(slices.Values(delta), func(a, b store.Entry) int { return cmp.Compare(a.Asset, b.Asset) })
-	for part := range slices.Chunk(delta, chunk) {
+	for part := range parts(delta) {
 		err := s.act(ctx, attempt, lease, func(t *transaction, now standing) error {
 			if base.Sequence != now.head {
 				return fault.New(fault.Conflict, "%s: head is %s@%d", attempt, lease.Partition, now.head)
@@ -123,6 +124,31 @@ func (s *Store) Stage(ctx context.Context, lease store.Lease, base intent.Incarn
 		}
 	}
 	return nil
+}
+
+// stageRows bounds the rows that one transaction of Stage inserts.
+const stageRows = 5000
+
+// parts cuts a delta by entries and by the rows that they make: an asset may
+// have thousands of references or fields, and many such must not hold up the
+// writes of others (S12).
+func parts(delta []store.Entry) iter.Seq[[]store.Entry] {
+	return func(yield func([]store.Entry) bool) {
+		first, rows := 0, 0
+		for i := range delta {
+			more := 1 + len(delta[i].References) + len(delta[i].Fields)
+			if i > first && (rows+more > stageRows || i-first == chunk) {
+				if !yield(delta[first:i]) {
+					return
+				}
+				first, rows = i, 0
+			}
+			rows += more
+		}
+		if first < len(delta) {
+			yield(delta[first:])
+		}
+	}
 }
 
 // checkDelta verifies bodies before a transaction begins.
