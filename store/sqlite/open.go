@@ -20,7 +20,8 @@ import (
 )
 
 const (
-	// connections: one writes, the others read.
+	// connections: one writes, the others read. The pool itself has no limit:
+	// its readers are counted, see readers.
 	connections = 8
 	// quickCheckBytes is the size up to which the whole file is checked when
 	// it is opened; of larger ones what is read is checked as it is read.
@@ -53,7 +54,6 @@ func Memory() (*sql.DB, error) {
 	if err != nil {
 		return nil, failure("opening a store in memory", err)
 	}
-	db.SetMaxOpenConns(connections)
 	db.SetMaxIdleConns(connections) // the last connection holds the data
 	if err := db.Ping(); err != nil {
 		db.Close()
@@ -86,7 +86,7 @@ func openStore(ctx context.Context, options Options, serving bool) (_ *Store, er
 		s.abandon()
 		return nil, err
 	}
-	s.reads.db = s.db
+	s.readers = newReaders(s.db, connections-1)
 	s.writer = newWriter(s.db, s.runtime, s.log, s.ownsDB, s.changes.announce)
 	s.runtime.Go("store writer", s.writer.run)
 	return s, nil
@@ -111,7 +111,6 @@ func (s *Store) openFile(ctx context.Context, path string) (err error) {
 	s.db, err = sql.Open("sqlite", "file:"+name+"?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)"+
 		"&_pragma=synchronous(FULL)&_pragma=cache_size(-16384)&_pragma=journal_size_limit(67108864)&_pragma=temp_store(MEMORY)")
 	if err == nil {
-		s.db.SetMaxOpenConns(connections)
 		s.db.SetMaxIdleConns(connections)
 		err = s.checkContent(ctx, path)
 	}

@@ -25,36 +25,39 @@ type querier interface {
 
 // snapshot is one consistent view of the database.
 type snapshot struct {
-	ctx        context.Context
-	statements *statements
-	tx         *sql.Tx
+	ctx context.Context
+	*connection
 }
 
 // read runs work on one consistent view. The words say what was attempted.
 func (s *Store) read(ctx context.Context, attempt string, work func(querier) error) error {
-	tx, err := s.db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	c, err := s.readers.take(ctx)
 	if err != nil {
 		return failure(attempt, err)
 	}
-	err = work(snapshot{ctx: ctx, statements: &s.reads, tx: tx})
-	_ = tx.Rollback() // nothing was written
-	return failure(attempt, err)
+	defer s.readers.give(c)
+	tx, err := c.conn.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return failure(attempt, err)
+	}
+	defer func() { _ = tx.Rollback() }() // Nothing was written.
+	return failure(attempt, work(snapshot{ctx: ctx, connection: c}))
 }
 
 func (v snapshot) one(text string, arguments []any, into ...any) (bool, error) {
-	statement, err := v.statements.prepare(v.ctx, text)
+	statement, err := v.prepare(v.ctx, text)
 	if err != nil {
 		return false, err
 	}
-	return scanOne(v.tx.StmtContext(v.ctx, statement).QueryRowContext(v.ctx, arguments...), into...)
+	return scanOne(statement.QueryRowContext(v.ctx, arguments...), into...)
 }
 
 func (v snapshot) each(text string, arguments []any, scan func(scanner) error) error {
-	statement, err := v.statements.prepare(v.ctx, text)
+	statement, err := v.prepare(v.ctx, text)
 	if err != nil {
 		return err
 	}
-	rows, err := v.tx.StmtContext(v.ctx, statement).QueryContext(v.ctx, arguments...)
+	rows, err := statement.QueryContext(v.ctx, arguments...)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,6 @@
 package sqlite
 
 import (
-	"context"
 	"database/sql"
 	"log/slog"
 	"sync"
@@ -42,7 +41,7 @@ type Store struct {
 	runtime loop.Runtime
 	log     *slog.Logger
 	writer  *writer
-	reads   statements
+	readers *readers
 	changes announcement
 }
 
@@ -57,7 +56,7 @@ func (s *Store) Changed() <-chan struct{} { return s.changes.channel() }
 // Close ends the writer after what waits is written, then frees the file.
 func (s *Store) Close() error {
 	s.writer.close()
-	s.reads.close()
+	s.readers.close()
 	var err error
 	if s.ownsDB {
 		if closing := s.db.Close(); closing != nil {
@@ -90,37 +89,4 @@ func (a *announcement) announce() {
 		close(a.next)
 		a.next = nil
 	}
-}
-
-// statements prepares each text once on a pool.
-type statements struct {
-	db     *sql.DB
-	mutex  sync.Mutex
-	byText map[string]*sql.Stmt
-}
-
-func (p *statements) prepare(ctx context.Context, text string) (*sql.Stmt, error) {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	if statement, found := p.byText[text]; found {
-		return statement, nil
-	}
-	statement, err := p.db.PrepareContext(ctx, text)
-	if err != nil {
-		return nil, err
-	}
-	if p.byText == nil {
-		p.byText = map[string]*sql.Stmt{}
-	}
-	p.byText[text] = statement
-	return statement, nil
-}
-
-func (p *statements) close() {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	for _, statement := range p.byText {
-		statement.Close()
-	}
-	clear(p.byText)
 }
