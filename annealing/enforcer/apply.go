@@ -37,7 +37,7 @@ func (e *Enforcer) renew(a *asset) {
 	a.read, a.mode, a.calm, a.seen = false, "", 0, 0
 	e.leaveWaiters(a)
 	if a.trouble != nil {
-		*a.trouble = trouble{push: a.push, admitting: a.admitting, note: a.note}
+		*a.trouble = trouble{push: a.push, admitting: a.admitting, note: a.note, resume: a.resume}
 	}
 }
 

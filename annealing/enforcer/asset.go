@@ -61,6 +61,14 @@ type trouble struct {
 	push *push
 	// note says how the last push ended.
 	note string
+	// resume is what the last push left for another one of the same plan.
+	resume resume
+}
+
+// resume is a plugin's token to go on with a plan that was not carried out.
+type resume struct {
+	plan  intent.Digest
+	token []byte
 }
 
 // trouble returns the asset's trouble, made when it had none.
@@ -80,6 +88,7 @@ func (e *Enforcer) soothe(a *asset, now time.Time) {
 	}
 	e.leaveWaiters(a)
 	a.failures, a.retry, a.share, a.difference, a.requirements = 0, nil, 0, intent.Difference{}, requirements{}
+	a.resume = resume{}
 	if a.flips == 0 || now.Sub(a.flipped) > memory {
 		a.trouble = nil
 		delete(e.troubled, a)

@@ -459,3 +459,50 @@ func TestAResourceBelongsToOneAsset(t *testing.T) {
 		}
 	})
 }
+
+func TestAPushGoesOnWhereTheLastOneStopped(t *testing.T) {
+	simulate(t, func(w *world) {
+		var given []string
+		w.production.does("web", behaviour{push: func(_ context.Context, apply func(), push plugin.Push) plugin.PushResult {
+			given = append(given, string(push.ResumeToken))
+			if len(given) == 1 {
+				push.Progress("half of it is done", []byte("half"))
+				return plugin.PushResult{Ending: plugin.Failed, Reason: "interrupted", Retryable: true}
+			}
+			apply()
+			return plugin.PushResult{Ending: plugin.Pushed}
+		}})
+		w.publish(web)
+		w.inSync(web)
+		w.publish(webV2)
+		w.inSync(webV2)
+		if got := fmt.Sprint(given); got != "[ half ]" {
+			t.Errorf("resume tokens given: %s, want none, half, none", got)
+		}
+	})
+}
+
+func TestARestartHandsOnTheResumeToken(t *testing.T) {
+	simulate(t, func(w *world) {
+		given := make(chan string, 2)
+		w.production.does("web", behaviour{push: func(ctx context.Context, apply func(), push plugin.Push) plugin.PushResult {
+			given <- string(push.ResumeToken)
+			if len(push.ResumeToken) == 0 {
+				push.Progress("half of it is done", []byte("half"))
+				<-ctx.Done()
+				return plugin.PushResult{Ending: plugin.InDoubt}
+			}
+			apply()
+			return plugin.PushResult{Ending: plugin.Pushed}
+		}})
+		w.publish(web)
+		w.eventually("a push is under way", func() bool { return w.report("web").State == intent.StatePushing && len(given) == 1 })
+		w.pass(time.Second)
+		w.stop()
+		w.start()
+		w.inSync(web)
+		if first, second := <-given, <-given; first != "" || second != "half" {
+			t.Errorf("resume tokens given: %q, then %q", first, second)
+		}
+	})
+}

@@ -29,7 +29,10 @@ func (e *Enforcer) startPush(ctx context.Context, g admission, keys []string) {
 		Permit: func(ctx context.Context, _ string) error {
 			return e.Store.Permit(ctx, e.lease, g.Push, e.Runtime.Now())
 		},
-		Progress: func(text string, resume []byte) { e.progressed(ctx, a, g.Push, text, resume) },
+		Progress: func(text string, token []byte) { e.progressed(ctx, a, g.Push, text, token) },
+	}
+	if a.resume.plan == g.Plan {
+		order.ResumeToken = a.resume.token
 	}
 	pusher := g.served.plugin
 	e.Runtime.Go("push", func() {
@@ -55,14 +58,17 @@ func (e *Enforcer) carryOut(ctx context.Context, pusher plugin.Plugin, order plu
 }
 
 // progressed keeps what a long push reports.
-func (e *Enforcer) progressed(ctx context.Context, a *asset, id intent.PushID, text string, resume []byte) {
-	if len(resume) > 0 {
-		if err := e.Store.SaveResumeToken(ctx, e.lease, id, resume); err != nil {
+func (e *Enforcer) progressed(ctx context.Context, a *asset, id intent.PushID, text string, token []byte) {
+	if len(token) > 0 {
+		if err := e.Store.SaveResumeToken(ctx, e.lease, id, token); err != nil {
 			e.Log.Warn("cannot keep a push's resume token", "asset", a.id, "push", id, "error", err)
 		}
 	}
 	e.inbox.Put(func() {
 		if a.open() && a.push.id == id {
+			if len(token) > 0 {
+				a.resume = resume{a.push.plan, token}
+			}
 			a.push.progress = text
 			e.reportOpen(a, a.push.target, a.difference.Effective)
 		}
@@ -144,6 +150,7 @@ func (e *Enforcer) ended(a *asset, c closing) {
 			e.backOff(a, "the plan moved while it was pushed: "+c.Reason, true, now)
 		}
 	case plugin.Pushed:
+		t.resume = resume{}
 		// Counted as a failure until a diff shows that it took effect.
 		e.backOff(a, "the plugin reported success, but production still differs", true, now)
 	}

@@ -30,6 +30,9 @@ func (e *Enforcer) inherit(ctx context.Context) error {
 			e.assets[left.Asset] = a
 		}
 		e.trouble(a).push = &push{id: left.Push, target: left.Target, plan: left.Plan, admitted: left.Admitted, doubt: true}
+		if len(left.ResumeToken) > 0 {
+			a.resume = resume{left.Plan, left.ResumeToken}
+		}
 		e.settle(ctx, a, e.goneBefore(a, left.Epoch))
 	}
 	return nil

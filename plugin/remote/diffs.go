@@ -18,7 +18,7 @@ type diffLink struct {
 	queue   chan *pluginpb.DiffRequest
 	dead    chan struct{}
 	why     error
-	// heard counts results.
+	// heard counts signs of life: results, and questions.
 	heard atomic.Int64
 
 	mutex sync.Mutex
@@ -171,16 +171,20 @@ func (l *diffLink) handle(ctx context.Context, response *pluginpb.DiffResponse) 
 	switch message := response.Message.(type) {
 	case *pluginpb.DiffResponse_Results:
 		l.mutex.Lock()
-		b := l.open[message.Results.Batch]
+		b, begun := l.open[message.Results.Batch], message.Results.Batch <= l.last
 		l.mutex.Unlock()
-		if b == nil {
-			// It may have timed out.
-			l.session.ignore("results of no open batch", "batch", message.Results.Batch)
+		if !begun {
+			l.session.ignore("results of a batch that was never begun", "batch", message.Results.Batch)
 			return
 		}
+		// An answer that comes too late is a sign of life all the same.
 		l.heard.Add(1)
-		b.take(message.Results.Diffs, l.session)
+		if b != nil {
+			b.take(message.Results.Diffs, l.session)
+		}
 	case *pluginpb.DiffResponse_Need:
+		// Whoever asks is not hung: it waits for us.
+		l.heard.Add(1)
 		l.scope.answer(ctx, message.Need, func(content *pluginpb.Content) {
 			select {
 			case l.queue <- &pluginpb.DiffRequest{Message: &pluginpb.DiffRequest_Content{Content: content}}:
