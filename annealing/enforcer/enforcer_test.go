@@ -124,6 +124,16 @@ func TestOrder(t *testing.T) {
 	})
 }
 
+func TestABlockerThatNobodyLooksAtIsTold(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.publish(web.with(after("db")), db.with(&intentpb.Mode{Mode: intentpb.EnforcementMode_ENFORCEMENT_MODE_OFF}))
+		w.eventually("web names the mode of db", func() bool {
+			report := w.report("web")
+			return len(report.Waiting) > 0 && strings.Contains(report.Waiting[0].Reason, "its mode is off")
+		})
+	})
+}
+
 func TestACommitDoesNotDisarmItsOwnGuard(t *testing.T) {
 	simulate(t, func(w *world) {
 		w.publish(web.with(after("db")), db)

@@ -70,6 +70,8 @@ func (e *Enforcer) neighbour(a *asset, edge edge, now time.Time) check.Neighbour
 		return n
 	case b.trouble != nil && b.difference.Outcome == intent.Differs:
 		n.State = "differs from its target"
+	case e.modeNow(b) == check.Off:
+		n.State = "its mode is off, so nobody looks whether it is in sync"
 	default:
 		n.State = "not seen in sync yet"
 		e.soon(b, loop.Fresh)
