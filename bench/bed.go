@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -208,20 +209,25 @@ func bytesWritten() float64 {
 	return 0
 }
 
-// heap in use after collection.
+// heap in use after collection: the least of several moments, as looks under
+// way hold some more for a while.
 func (b *bed) heap() uint64 {
+	const moments = 20
 	var stats runtime.MemStats
-	for range 3 {
+	least := uint64(math.MaxUint64)
+	for range moments {
 		runtime.GC()
+		runtime.ReadMemStats(&stats)
+		least = min(least, stats.HeapAlloc)
+		time.Sleep(seldom)
 	}
-	runtime.ReadMemStats(&stats)
 	if heapProfile != "" {
 		if file, err := os.Create(heapProfile); err == nil {
 			_ = pprof.WriteHeapProfile(file)
 			file.Close()
 		}
 	}
-	return stats.HeapAlloc
+	return least
 }
 
 // noops compares every asset with production through a plugin process of its
