@@ -15,11 +15,7 @@ import (
 type contents struct{ store store.Snapshots }
 
 func (c contents) Content(ctx context.Context, incarnation intent.IncarnationID, asset intent.AssetID) ([]byte, intent.Digest, error) {
-	member, err := c.store.Member(ctx, incarnation, asset)
-	if err != nil {
-		return nil, intent.Digest{}, err
-	}
-	body, err := c.store.Body(ctx, member.Digest)
+	member, body, err := c.store.Content(ctx, incarnation, asset)
 	return body, member.Digest, err
 }
 

@@ -305,11 +305,7 @@ func (b *bed) round(ctx context.Context, child plugin.Plugin, head intent.Incarn
 type contents struct{ store store.All }
 
 func (c contents) Content(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) ([]byte, intent.Digest, error) {
-	member, err := c.store.Member(ctx, id, asset)
-	if err != nil {
-		return nil, intent.Digest{}, err
-	}
-	body, err := c.store.Body(ctx, member.Digest)
+	member, body, err := c.store.Content(ctx, id, asset)
 	return body, member.Digest, err
 }
 

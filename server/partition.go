@@ -105,14 +105,10 @@ func (s *Server) describe(ctx context.Context, p store.Partition) (*apipb.Partit
 
 // describePolicy fills in what head's policy says.
 func (s *Server) describePolicy(ctx context.Context, described *apipb.Partition, head intent.IncarnationID) error {
-	member, err := s.store.Member(ctx, head, intent.PolicyAsset)
+	_, body, err := s.store.Content(ctx, head, intent.PolicyAsset)
 	if fault.Is(err, fault.NotFound) {
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	body, err := s.store.Body(ctx, member.Digest)
 	if err != nil {
 		return err
 	}

@@ -130,6 +130,8 @@ type Snapshots interface {
 	// Body returns canonical bytes, verified against the digest (S7).
 	Member(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) (intent.Member, error)
 	Body(ctx context.Context, digest intent.Digest) ([]byte, error)
+	// Content is both at once: the member, and its body.
+	Content(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) (intent.Member, []byte, error)
 	// Members lists one page, in the order of the ids.
 	Members(ctx context.Context, id intent.IncarnationID, filter AssetFilter) ([]intent.Member, error)
 	// Changes lists what differs between two incarnations of a partition, one

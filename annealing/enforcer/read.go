@@ -47,11 +47,7 @@ type edge struct {
 
 // asset returns an asset's content as of an incarnation.
 func (r *reader) asset(ctx context.Context, id intent.IncarnationID, name intent.AssetID) (intent.Asset, error) {
-	member, err := r.store.Member(ctx, id, name)
-	if err != nil {
-		return intent.Asset{}, err
-	}
-	body, err := r.store.Body(ctx, member.Digest)
+	_, body, err := r.store.Content(ctx, id, name)
 	if err != nil {
 		return intent.Asset{}, err
 	}

@@ -114,6 +114,25 @@ func (s *Store) Body(ctx context.Context, digest intent.Digest) (body []byte, er
 	return body, nil
 }
 
+// Content returns a member and its body.
+func (s *Store) Content(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) (m intent.Member, body []byte, err error) {
+	attempt := fmt.Sprintf("reading %q in %s", asset, id)
+	err = s.read(ctx, attempt, func(q querier) (err error) {
+		if m, err = memberAt(q, id, asset); err != nil {
+			return err
+		}
+		var found bool
+		if body, found, err = bodyOf(q, m.Digest); err == nil && !found {
+			return fault.New(fault.Internal, "%s: its content with digest %s is not there", attempt, m.Digest)
+		}
+		return err
+	})
+	if err != nil {
+		return intent.Member{}, nil, err
+	}
+	return m, body, nil
+}
+
 // bodyOf reads and verifies. A body that does not match its digest is named
 // with an asset that has it, and never returned.
 func bodyOf(q querier, digest intent.Digest) (body []byte, found bool, err error) {

@@ -55,7 +55,14 @@ func testSnapshots(t *testing.T, open func(t *testing.T) store.All) {
 	if diff := cmp.Diff(want, m); diff != "" {
 		t.Errorf("member:\n%s", diff)
 	}
+	both, body, err := w.Content(ctx, at(2), "a/1")
+	w.must(err)
+	if diff := cmp.Diff(want, both); diff != "" || string(body) != string(entry("a/1", "2").Body) {
+		t.Errorf("content %q of a member:\n%s", body, diff)
+	}
 	_, err = w.Member(ctx, at(2), "b/1")
+	w.refused(err, fault.NotFound)
+	_, _, err = w.Content(ctx, at(2), "b/1")
 	w.refused(err, fault.NotFound)
 	_, err = w.Body(ctx, digestOf("never"))
 	w.refused(err, fault.NotFound)
