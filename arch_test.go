@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"os/exec"
 	"path"
 	"slices"
 	"strconv"
@@ -178,4 +179,33 @@ func isMain(t *testing.T, dir string) bool {
 	}
 	_, is := packages["main"]
 	return is
+}
+
+// TestLinkedModules keeps the server small: a module that is newly linked
+// into lehr is a decision, to be recorded in docs/decisions and listed here.
+func TestLinkedModules(t *testing.T) {
+	listed, err := os.ReadFile("allowed-modules.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	allowed := strings.Fields(string(listed))
+	out, err := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}}{{end}}{{end}}", "./cmd/lehr").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	linked := slices.Compact(slices.Sorted(slices.Values(strings.Fields(string(out)))))
+	for _, name := range linked {
+		if !slices.Contains(allowed, name) {
+			t.Errorf("lehr links the module %s, which allowed-modules.txt does not list", name)
+		}
+	}
+	for _, name := range allowed {
+		if !slices.Contains(linked, name) {
+			t.Errorf("allowed-modules.txt lists %s, which lehr does not link", name)
+		}
+	}
+	const most = 100
+	if len(linked) > most {
+		t.Errorf("lehr links %d modules, more than %d", len(linked), most)
+	}
 }
