@@ -20,7 +20,8 @@ type Options struct {
 	// Program is the lehr binary; its plugins stand beside it, and two
 	// releases of the example service below it in releases/.
 	Program string
-	// Directory to play in; empty: a temporary one, removed at the end.
+	// Directory to play in, made if need be; it must have nothing in it. Empty:
+	// a temporary one, removed at the end.
 	Directory string
 	// Exit plays the story unattended and returns. Otherwise the service is
 	// shown live until the context ends.
@@ -37,6 +38,8 @@ func Run(ctx context.Context, options Options) (err error) {
 			return fmt.Errorf("making a folder for the demo: %w", err)
 		}
 		defer os.RemoveAll(directory)
+	} else if err := empty(directory); err != nil {
+		return err
 	}
 	s, err := newStage(options, directory)
 	if err != nil {
@@ -57,6 +60,21 @@ func Run(ctx context.Context, options Options) (err error) {
 		return s.play(ctx)
 	}
 	return s.show(ctx)
+}
+
+// empty makes the folder, or refuses one in which something could be lost.
+func empty(directory string) error {
+	if err := os.MkdirAll(directory, 0o755); err != nil {
+		return fmt.Errorf("making a folder for the demo: %w", err)
+	}
+	entries, err := os.ReadDir(directory)
+	if err != nil {
+		return fmt.Errorf("looking into the demo's folder: %w", err)
+	}
+	if len(entries) > 0 {
+		return fmt.Errorf("%s is not empty, and the demo would write over its files; name an empty folder with --dir", directory)
+	}
+	return nil
 }
 
 // show prints what runs, live, until the context ends.

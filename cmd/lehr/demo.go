@@ -30,6 +30,6 @@ that is not so. Every process that was started has ended afterwards.`,
 		},
 	}
 	command.Flags().BoolVar(&options.Exit, "exit", false, "play the story unattended, then end")
-	command.Flags().StringVar(&options.Directory, "dir", "", "folder to play in (default: a temporary one, removed at the end)")
+	command.Flags().StringVar(&options.Directory, "dir", "", "empty folder to play in (default: a temporary one, removed at the end)")
 	return command
 }
