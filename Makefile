@@ -25,7 +25,9 @@ demo: build ## run the Shakespeare service until Ctrl-C (DEMO=--exit plays its s
 
 .PHONY: test
 test: lint build ## all that CI runs
-	$(GO) test -timeout 20m ./...
+	@# -count=1: some tests build and run the programs, which the cache of test
+	@# results does not see.
+	$(GO) test -count=1 -timeout 20m ./...
 	scripts/check-generated
 	$(BIN)/lehr demo --exit
 
