@@ -32,7 +32,7 @@ test: lint build ## all that CI runs
 	$(BIN)/lehr demo --exit
 
 .PHONY: test-fast
-test-fast: ## the tests that need no child processes (under a minute)
+test-fast: ## the quick tests, under a minute
 	$(GO) test -short ./...
 
 .PHONY: bench
