@@ -17,7 +17,6 @@ import (
 	"lehr.dev/intent"
 	"lehr.dev/loop"
 	"lehr.dev/prodspec"
-	"lehr.dev/schema"
 	"lehr.dev/store"
 )
 
@@ -273,7 +272,7 @@ func (c *containing) Go(name string, f func()) {
 
 func (a *App) enforcer(s *state, runtime loop.Runtime, lease store.Lease) *enforcer.Enforcer {
 	return enforcer.New(enforcer.Options{
-		Partition: s.partition, Since: a.firstEpoch(lease), Store: a.store, Schema: schema.Builtin(), Plugins: a.plugins,
+		Partition: s.partition, Since: a.firstEpoch(lease), Store: a.store, Plugins: a.plugins,
 		Runtime: runtime, Log: a.log, Limits: a.options.Limits,
 	})
 }

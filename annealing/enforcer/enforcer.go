@@ -14,7 +14,6 @@ import (
 	"lehr.dev/intent"
 	"lehr.dev/loop"
 	"lehr.dev/plugin"
-	"lehr.dev/schema"
 	"lehr.dev/store"
 )
 
@@ -37,9 +36,8 @@ type Options struct {
 	// Since is the first epoch under which this process acted for the
 	// partition: what was pushed from then on may still be running in a
 	// plugin that lives, what was pushed before only in an older process.
-	Since  uint64
-	Store  Stores
-	Schema *schema.Set
+	Since uint64
+	Store Stores
 	// Plugins returns the plugin that a command line runs.
 	Plugins func(run []string) plugin.Plugin
 	Runtime loop.Runtime

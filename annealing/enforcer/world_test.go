@@ -98,7 +98,7 @@ func (w *world) start() {
 		since = lease.Epoch
 	}
 	w.enforcer = New(Options{
-		Partition: shop, Since: since, Store: w.stores, Schema: schema.Builtin(), Runtime: w.runtime, Log: quietLog(), Limits: w.limits,
+		Partition: shop, Since: since, Store: w.stores, Runtime: w.runtime, Log: quietLog(), Limits: w.limits,
 		Plugins: func([]string) plugin.Plugin { return w.production },
 	})
 	ctx, cancel := context.WithCancel(w.ctx)

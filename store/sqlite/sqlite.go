@@ -12,7 +12,6 @@ import (
 	"database/sql"
 	"log/slog"
 	"sync"
-	"time"
 
 	"lehr.dev/fault"
 	"lehr.dev/loop"
@@ -46,9 +45,6 @@ type Store struct {
 }
 
 var _ store.All = (*Store)(nil)
-
-// now is the injected clock's time.
-func (s *Store) now() time.Time { return s.runtime.Now() }
 
 // Changed returns a channel that is closed at the next commit that may matter.
 func (s *Store) Changed() <-chan struct{} { return s.changes.channel() }
