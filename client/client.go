@@ -27,6 +27,7 @@ type Client struct {
 	Incarnations apipbconnect.IncarnationServiceClient
 	Candidates   apipbconnect.CandidateServiceClient
 	Assets       apipbconnect.AssetServiceClient
+	Orphans      apipbconnect.OrphanServiceClient
 	Reports      apipbconnect.ReportServiceClient
 	Brakes       apipbconnect.BrakeServiceClient
 	Approvals    apipbconnect.ApprovalServiceClient
@@ -74,6 +75,7 @@ func newClient(doer connect.HTTPClient, url string, c credentials) *Client {
 		Incarnations: apipbconnect.NewIncarnationServiceClient(doer, url, options...),
 		Candidates:   apipbconnect.NewCandidateServiceClient(doer, url, options...),
 		Assets:       apipbconnect.NewAssetServiceClient(doer, url, options...),
+		Orphans:      apipbconnect.NewOrphanServiceClient(doer, url, options...),
 		Reports:      apipbconnect.NewReportServiceClient(doer, url, options...),
 		Brakes:       apipbconnect.NewBrakeServiceClient(doer, url, options...),
 		Approvals:    apipbconnect.NewApprovalServiceClient(doer, url, options...),

@@ -33,6 +33,9 @@ const (
 	WaitMode          WaitingKind = "mode"           // observe mode: shown, not pushed
 	WaitHold          WaitingKind = "hold"           // a person's hold
 	WaitOrder         WaitingKind = "order"          // another asset comes first
+	WaitCapacity      WaitingKind = "capacity"       // another asset still expects, or does not yet serve, that much
+	WaitVersion       WaitingKind = "version"        // another asset does not declare the version yet, or still needs it
+	WaitTurndown      WaitingKind = "turndown"       // a removal that is not asked for, or that others still depend on
 	WaitApproval      WaitingKind = "approval"       // a person's approval
 	WaitBudget        WaitingKind = "budget"         // too many in flight in its scope
 	WaitClaim         WaitingKind = "claim"          // another asset holds the resource
@@ -87,6 +90,8 @@ type Report struct {
 	// Waiting names every blocker, the most decisive first.
 	Waiting   []WaitingOn   `json:"waiting,omitempty"`
 	Unmanaged []FieldChange `json:"unmanaged,omitempty"`
+	// Absent: nothing is there, as the asset's Turndown asks.
+	Absent bool `json:"absent,omitempty"`
 	// Next is when it will be looked at again at the latest.
 	Next time.Time `json:"next,omitzero"`
 }
@@ -103,6 +108,9 @@ func (r Report) Key() uint64 {
 	write(string(r.State), r.Pinned, string(r.Push), r.PushNote, string(r.Health.State), string(r.ResourceKey))
 	if r.State == StateWaiting || r.State == StatePushing {
 		write(r.Target.String())
+	}
+	if r.Absent {
+		write("absent")
 	}
 	h.Write(r.Effective[:])
 	h.Write(r.PlanDigest[:])

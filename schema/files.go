@@ -18,10 +18,12 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"lehr.dev/fault"
+	caddypb "lehr.dev/gen/lehr/caddy/v1"
 	commandpb "lehr.dev/gen/lehr/command/v1"
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	modelpb "lehr.dev/gen/lehr/model/v1"
 	processpb "lehr.dev/gen/lehr/process/v1"
+	sqlschemapb "lehr.dev/gen/lehr/sqlschema/v1"
 )
 
 // linkedFiles are the files of the built-in types with all their imports.
@@ -34,6 +36,8 @@ var linkedFiles = sync.OnceValue(func() *protoregistry.Files {
 		intentpb.File_lehr_intent_v1_policy_proto,
 		processpb.File_lehr_process_v1_job_proto,
 		commandpb.File_lehr_command_v1_command_proto,
+		caddypb.File_lehr_caddy_v1_balancer_proto,
+		sqlschemapb.File_lehr_sqlschema_v1_schema_proto,
 		modelpb.File_lehr_model_v1_web_service_proto,
 		anypb.File_google_protobuf_any_proto,
 		durationpb.File_google_protobuf_duration_proto,

@@ -27,6 +27,10 @@ type Store interface {
 	store.Candidates
 	store.Brakes
 	store.Approvals
+	store.Labels
+	Orphans(ctx context.Context, partition intent.PartitionID, after intent.AssetID, limit int) ([]store.Enforced, error)
+	OrphanCount(ctx context.Context, partition intent.PartitionID) (int, error)
+	Disown(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, reason string, by intent.Actor) error
 	Pushes(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, limit int) ([]store.PushRecord, error)
 	Report(ctx context.Context, partition intent.PartitionID, asset intent.AssetID) (intent.Report, error)
 	ListReports(ctx context.Context, partition intent.PartitionID, filter store.ReportFilter) ([]intent.Report, error)
@@ -104,6 +108,7 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle(apipbconnect.NewCandidateServiceHandler(s, options...))
 	mux.Handle(apipbconnect.NewAssetServiceHandler(s, options...))
 	mux.Handle(apipbconnect.NewReportServiceHandler(s, options...))
+	mux.Handle(apipbconnect.NewOrphanServiceHandler(s, options...))
 	mux.Handle(apipbconnect.NewBrakeServiceHandler(s, options...))
 	mux.Handle(apipbconnect.NewApprovalServiceHandler(s, options...))
 	mux.Handle(apipbconnect.NewJournalServiceHandler(s, options...))

@@ -26,6 +26,7 @@ type All interface {
 	Partitions
 	Leases
 	Snapshots
+	Labels
 	Publisher
 	Candidates
 	Blobs
@@ -138,9 +139,30 @@ type Snapshots interface {
 	// page in the order of the ids, at cost ∝ the difference. A zero from is
 	// the empty incarnation.
 	Changes(ctx context.Context, from, to intent.IncarnationID, after intent.AssetID, limit int) ([]Change, error)
+	// FindIncarnation returns the newest retained incarnation of the partition
+	// that is so; NotFound says what there is instead.
+	FindIncarnation(ctx context.Context, partition intent.PartitionID, lookup Lookup) (intent.Incarnation, error)
 	// EdgesFrom and EdgesTo list references of and to an asset.
 	EdgesFrom(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) ([]Edge, error)
 	EdgesTo(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) ([]Edge, error)
+}
+
+// Lookup finds an incarnation. Empty fields ask for nothing.
+type Lookup struct {
+	// At: it was head at that time.
+	At time.Time
+	// Label is a key that it has, and Value the label's value; an empty Value
+	// accepts any.
+	Label, Value string
+}
+
+// Labels are what people call incarnations. They are no part of an
+// incarnation's digest, and those that Publish was given stay.
+type Labels interface {
+	// SetLabel sets one label; an empty value removes it. The incarnation is
+	// retained while it has one that was set so. Keys that begin with "lehr/"
+	// are Invalid: they are Lehr's own.
+	SetLabel(ctx context.Context, id intent.IncarnationID, key, value string, by intent.Actor) error
 }
 
 // Entry is one asset of a delta.
@@ -259,6 +281,9 @@ type Admission struct {
 	NeedsApproval bool
 	// Budgets to take; released when the push is closed.
 	Budgets []BudgetUse
+	// Removes: the push carries out the asset's Turndown. It takes no claim
+	// over from another asset.
+	Removes bool
 	// Checks names the verdicts that passed, for the audit.
 	Checks []string
 	// At is now by the actor's clock.
@@ -320,7 +345,10 @@ type Enforced struct {
 	Policy      intent.Digest        `json:"policy"`
 	Incarnation intent.IncarnationID `json:"incarnation"`
 	ResourceKey intent.ResourceKey   `json:"resourceKey"`
-	At          time.Time            `json:"at"`
+	// Absent: nothing was there, as the asset's Turndown asks. Its claim, if
+	// it had one, was given back with this record.
+	Absent bool      `json:"absent,omitempty"`
+	At     time.Time `json:"at"`
 }
 
 // Journal is admission, its end, and what was enforced.
@@ -351,9 +379,19 @@ type Journal interface {
 	// EnforcedPage lists enforced records in the order of the ids.
 	EnforcedPage(ctx context.Context, partition intent.PartitionID, after intent.AssetID, limit int) ([]Enforced, error)
 	EnforcedCount(ctx context.Context, partition intent.PartitionID) (int, error)
+	// Orphans lists, in the order of the ids, enforced records of assets that
+	// are not in head, unless they are Absent.
+	Orphans(ctx context.Context, partition intent.PartitionID, after intent.AssetID, limit int) ([]Enforced, error)
+	OrphanCount(ctx context.Context, partition intent.PartitionID) (int, error)
+	// Disown forgets an orphan's record and its claim. NotFound when it is no
+	// orphan; Conflict while a push of it is open.
+	Disown(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, reason string, by intent.Actor) error
 }
 
-// Claim says which asset a resource key belongs to.
+// Claim says which asset a resource key belongs to. It passes to another asset
+// of the partition that claims it when its holder has left head, as after a
+// rename, or has a Turndown in head and the other has none; never while a push
+// of the holder is open. The holder's enforced record goes with it.
 type Claim struct {
 	Key       intent.ResourceKey
 	Partition intent.PartitionID

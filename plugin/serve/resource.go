@@ -35,6 +35,15 @@ type Destroyer[T proto.Message] interface {
 	Destructive(change Change[T]) []string
 }
 
+// Remover is a Resource that can remove the real thing. Of one that is none,
+// an asset with a Turndown addon is unknown: it cannot be turned down.
+type Remover[T proto.Message] interface {
+	// Remove removes the real thing that change.State shows. change.Target is
+	// a message without content. It calls permit.Effect before each effect; an
+	// error from that ends the push. Nothing there is a success.
+	Remove(ctx context.Context, change Change[T], permit Permit) error
+}
+
 // Asset is an asset as of one incarnation.
 type Asset[T proto.Message] struct {
 	ID          AssetID

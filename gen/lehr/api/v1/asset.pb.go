@@ -10,6 +10,7 @@ import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	structpb "google.golang.org/protobuf/types/known/structpb"
+	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -135,7 +136,14 @@ type ListAssetsRequest struct {
 	// Only those in which the field is this; empty: whatever it is.
 	Value string `protobuf:"bytes,8,opt,name=value" json:"value,omitempty"`
 	// Only assets with a reference to this one.
-	RefersTo      string `protobuf:"bytes,9,opt,name=refers_to,json=refersTo" json:"refers_to,omitempty"`
+	RefersTo string `protobuf:"bytes,9,opt,name=refers_to,json=refersTo" json:"refers_to,omitempty"`
+	// Only assets for which this CEL expression is true, for example
+	// 'type == "Job" && payload.replicas > 2u'. See docs/query.md.
+	Filter string `protobuf:"bytes,10,opt,name=filter" json:"filter,omitempty"`
+	// Instead of incarnation: the one that was head at that time.
+	At *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=at" json:"at,omitempty"`
+	// Instead of incarnation: the newest with this label, "key" or "key=value".
+	Label         string `protobuf:"bytes,12,opt,name=label" json:"label,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -233,11 +241,33 @@ func (x *ListAssetsRequest) GetRefersTo() string {
 	return ""
 }
 
+func (x *ListAssetsRequest) GetFilter() string {
+	if x != nil {
+		return x.Filter
+	}
+	return ""
+}
+
+func (x *ListAssetsRequest) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *ListAssetsRequest) GetLabel() string {
+	if x != nil {
+		return x.Label
+	}
+	return ""
+}
+
 type ListAssetsResponse struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
 	Incarnation string                 `protobuf:"bytes,1,opt,name=incarnation" json:"incarnation,omitempty"`
 	Assets      []*Asset               `protobuf:"bytes,2,rep,name=assets" json:"assets,omitempty"`
-	// Pass as after to go on; empty: that was all.
+	// Pass as after to go on; empty: that was all. A page may be short, or
+	// empty, and not be the last: a filter reads a bounded number of assets.
 	Next          string `protobuf:"bytes,3,opt,name=next" json:"next,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -294,6 +324,151 @@ func (x *ListAssetsResponse) GetNext() string {
 	return ""
 }
 
+type WatchAssetsRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Partition string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
+	// As in ListAssetsRequest.
+	Filter string `protobuf:"bytes,2,opt,name=filter" json:"filter,omitempty"`
+	// The last incarnation that was sent, to go on after it. Empty: from head.
+	After         string `protobuf:"bytes,3,opt,name=after" json:"after,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchAssetsRequest) Reset() {
+	*x = WatchAssetsRequest{}
+	mi := &file_lehr_api_v1_asset_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchAssetsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchAssetsRequest) ProtoMessage() {}
+
+func (x *WatchAssetsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_asset_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchAssetsRequest.ProtoReflect.Descriptor instead.
+func (*WatchAssetsRequest) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_asset_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *WatchAssetsRequest) GetPartition() string {
+	if x != nil {
+		return x.Partition
+	}
+	return ""
+}
+
+func (x *WatchAssetsRequest) GetFilter() string {
+	if x != nil {
+		return x.Filter
+	}
+	return ""
+}
+
+func (x *WatchAssetsRequest) GetAfter() string {
+	if x != nil {
+		return x.After
+	}
+	return ""
+}
+
+type WatchAssetsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The incarnation that the assets are as of.
+	Incarnation string `protobuf:"bytes,1,opt,name=incarnation" json:"incarnation,omitempty"`
+	// Assets that are new, or differ, or match the filter now.
+	Assets []*Asset `protobuf:"bytes,2,rep,name=assets" json:"assets,omitempty"`
+	// Assets that were removed, or do not match the filter any more. An asset
+	// that never matched may be named.
+	Removed []string `protobuf:"bytes,3,rep,name=removed" json:"removed,omitempty"`
+	// The incarnation was sent to its end.
+	Complete bool `protobuf:"varint,4,opt,name=complete" json:"complete,omitempty"`
+	// What was sent before is void: all assets of the incarnation follow. So at
+	// the beginning, and when the incarnation asked for is not retained.
+	Reset_        bool `protobuf:"varint,5,opt,name=reset" json:"reset,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchAssetsResponse) Reset() {
+	*x = WatchAssetsResponse{}
+	mi := &file_lehr_api_v1_asset_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchAssetsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchAssetsResponse) ProtoMessage() {}
+
+func (x *WatchAssetsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_asset_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchAssetsResponse.ProtoReflect.Descriptor instead.
+func (*WatchAssetsResponse) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_asset_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *WatchAssetsResponse) GetIncarnation() string {
+	if x != nil {
+		return x.Incarnation
+	}
+	return ""
+}
+
+func (x *WatchAssetsResponse) GetAssets() []*Asset {
+	if x != nil {
+		return x.Assets
+	}
+	return nil
+}
+
+func (x *WatchAssetsResponse) GetRemoved() []string {
+	if x != nil {
+		return x.Removed
+	}
+	return nil
+}
+
+func (x *WatchAssetsResponse) GetComplete() bool {
+	if x != nil {
+		return x.Complete
+	}
+	return false
+}
+
+func (x *WatchAssetsResponse) GetReset_() bool {
+	if x != nil {
+		return x.Reset_
+	}
+	return false
+}
+
 type Reference struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	From          string                 `protobuf:"bytes,1,opt,name=from" json:"from,omitempty"`
@@ -306,7 +481,7 @@ type Reference struct {
 
 func (x *Reference) Reset() {
 	*x = Reference{}
-	mi := &file_lehr_api_v1_asset_proto_msgTypes[3]
+	mi := &file_lehr_api_v1_asset_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -318,7 +493,7 @@ func (x *Reference) String() string {
 func (*Reference) ProtoMessage() {}
 
 func (x *Reference) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_asset_proto_msgTypes[3]
+	mi := &file_lehr_api_v1_asset_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -331,7 +506,7 @@ func (x *Reference) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reference.ProtoReflect.Descriptor instead.
 func (*Reference) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_asset_proto_rawDescGZIP(), []int{3}
+	return file_lehr_api_v1_asset_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Reference) GetFrom() string {
@@ -367,14 +542,17 @@ type GetAssetRequest struct {
 	Partition string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
 	Asset     string                 `protobuf:"bytes,2,opt,name=asset" json:"asset,omitempty"`
 	// Empty: head.
-	Incarnation   string `protobuf:"bytes,3,opt,name=incarnation" json:"incarnation,omitempty"`
+	Incarnation string `protobuf:"bytes,3,opt,name=incarnation" json:"incarnation,omitempty"`
+	// As in ListAssetsRequest.
+	At            *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=at" json:"at,omitempty"`
+	Label         string                 `protobuf:"bytes,5,opt,name=label" json:"label,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetAssetRequest) Reset() {
 	*x = GetAssetRequest{}
-	mi := &file_lehr_api_v1_asset_proto_msgTypes[4]
+	mi := &file_lehr_api_v1_asset_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -386,7 +564,7 @@ func (x *GetAssetRequest) String() string {
 func (*GetAssetRequest) ProtoMessage() {}
 
 func (x *GetAssetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_asset_proto_msgTypes[4]
+	mi := &file_lehr_api_v1_asset_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -399,7 +577,7 @@ func (x *GetAssetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAssetRequest.ProtoReflect.Descriptor instead.
 func (*GetAssetRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_asset_proto_rawDescGZIP(), []int{4}
+	return file_lehr_api_v1_asset_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *GetAssetRequest) GetPartition() string {
@@ -423,6 +601,20 @@ func (x *GetAssetRequest) GetIncarnation() string {
 	return ""
 }
 
+func (x *GetAssetRequest) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *GetAssetRequest) GetLabel() string {
+	if x != nil {
+		return x.Label
+	}
+	return ""
+}
+
 type GetAssetResponse struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
 	Incarnation string                 `protobuf:"bytes,1,opt,name=incarnation" json:"incarnation,omitempty"`
@@ -439,7 +631,7 @@ type GetAssetResponse struct {
 
 func (x *GetAssetResponse) Reset() {
 	*x = GetAssetResponse{}
-	mi := &file_lehr_api_v1_asset_proto_msgTypes[5]
+	mi := &file_lehr_api_v1_asset_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -451,7 +643,7 @@ func (x *GetAssetResponse) String() string {
 func (*GetAssetResponse) ProtoMessage() {}
 
 func (x *GetAssetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_asset_proto_msgTypes[5]
+	mi := &file_lehr_api_v1_asset_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -464,7 +656,7 @@ func (x *GetAssetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAssetResponse.ProtoReflect.Descriptor instead.
 func (*GetAssetResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_asset_proto_rawDescGZIP(), []int{5}
+	return file_lehr_api_v1_asset_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *GetAssetResponse) GetIncarnation() string {
@@ -520,7 +712,7 @@ var File_lehr_api_v1_asset_proto protoreflect.FileDescriptor
 
 const file_lehr_api_v1_asset_proto_rawDesc = "" +
 	"\n" +
-	"\x17lehr/api/v1/asset.proto\x12\vlehr.api.v1\x1a\x1cgoogle/protobuf/struct.proto\x1a\x18lehr/api/v1/values.proto\"\xa7\x01\n" +
+	"\x17lehr/api/v1/asset.proto\x12\vlehr.api.v1\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18lehr/api/v1/values.proto\"\xa7\x01\n" +
 	"\x05Asset\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x12\x16\n" +
@@ -528,7 +720,7 @@ const file_lehr_api_v1_asset_proto_rawDesc = "" +
 	"\teffective\x18\x04 \x01(\tR\teffective\x12\x14\n" +
 	"\x05since\x18\x05 \x01(\tR\x05since\x12\x14\n" +
 	"\x05state\x18\x06 \x01(\tR\x05state\x12\x18\n" +
-	"\acurrent\x18\a \x01(\bR\acurrent\"\xf4\x01\n" +
+	"\acurrent\x18\a \x01(\bR\acurrent\"\xce\x02\n" +
 	"\x11ListAssetsRequest\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12 \n" +
 	"\vincarnation\x18\x02 \x01(\tR\vincarnation\x12\x16\n" +
@@ -538,20 +730,36 @@ const file_lehr_api_v1_asset_proto_rawDesc = "" +
 	"\x05limit\x18\x06 \x01(\x05R\x05limit\x12\x14\n" +
 	"\x05field\x18\a \x01(\tR\x05field\x12\x14\n" +
 	"\x05value\x18\b \x01(\tR\x05value\x12\x1b\n" +
-	"\trefers_to\x18\t \x01(\tR\brefersTo\"v\n" +
+	"\trefers_to\x18\t \x01(\tR\brefersTo\x12\x16\n" +
+	"\x06filter\x18\n" +
+	" \x01(\tR\x06filter\x12*\n" +
+	"\x02at\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x14\n" +
+	"\x05label\x18\f \x01(\tR\x05label\"v\n" +
 	"\x12ListAssetsResponse\x12 \n" +
 	"\vincarnation\x18\x01 \x01(\tR\vincarnation\x12*\n" +
 	"\x06assets\x18\x02 \x03(\v2\x12.lehr.api.v1.AssetR\x06assets\x12\x12\n" +
-	"\x04next\x18\x03 \x01(\tR\x04next\"Y\n" +
+	"\x04next\x18\x03 \x01(\tR\x04next\"`\n" +
+	"\x12WatchAssetsRequest\x12\x1c\n" +
+	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x16\n" +
+	"\x06filter\x18\x02 \x01(\tR\x06filter\x12\x14\n" +
+	"\x05after\x18\x03 \x01(\tR\x05after\"\xaf\x01\n" +
+	"\x13WatchAssetsResponse\x12 \n" +
+	"\vincarnation\x18\x01 \x01(\tR\vincarnation\x12*\n" +
+	"\x06assets\x18\x02 \x03(\v2\x12.lehr.api.v1.AssetR\x06assets\x12\x18\n" +
+	"\aremoved\x18\x03 \x03(\tR\aremoved\x12\x1a\n" +
+	"\bcomplete\x18\x04 \x01(\bR\bcomplete\x12\x14\n" +
+	"\x05reset\x18\x05 \x01(\bR\x05reset\"Y\n" +
 	"\tReference\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\tR\x04from\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\tR\x02to\x12\x14\n" +
 	"\x05field\x18\x03 \x01(\tR\x05field\x12\x12\n" +
-	"\x04read\x18\x04 \x01(\bR\x04read\"g\n" +
+	"\x04read\x18\x04 \x01(\bR\x04read\"\xa9\x01\n" +
 	"\x0fGetAssetRequest\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x14\n" +
 	"\x05asset\x18\x02 \x01(\tR\x05asset\x12 \n" +
-	"\vincarnation\x18\x03 \x01(\tR\vincarnation\"\xca\x03\n" +
+	"\vincarnation\x18\x03 \x01(\tR\vincarnation\x12*\n" +
+	"\x02at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x14\n" +
+	"\x05label\x18\x05 \x01(\tR\x05label\"\xca\x03\n" +
 	"\x10GetAssetResponse\x12 \n" +
 	"\vincarnation\x18\x01 \x01(\tR\vincarnation\x12(\n" +
 	"\x05asset\x18\x02 \x01(\v2\x12.lehr.api.v1.AssetR\x05asset\x121\n" +
@@ -564,11 +772,12 @@ const file_lehr_api_v1_asset_proto_rawDesc = "" +
 	"\x06report\x18\a \x01(\v2\x13.lehr.api.v1.ReportR\x06report\x1aR\n" +
 	"\vAddonsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12-\n" +
-	"\x05value\x18\x02 \x01(\v2\x17.google.protobuf.StructR\x05value:\x028\x012\xa6\x01\n" +
+	"\x05value\x18\x02 \x01(\v2\x17.google.protobuf.StructR\x05value:\x028\x012\xfa\x01\n" +
 	"\fAssetService\x12M\n" +
 	"\n" +
 	"ListAssets\x12\x1e.lehr.api.v1.ListAssetsRequest\x1a\x1f.lehr.api.v1.ListAssetsResponse\x12G\n" +
-	"\bGetAsset\x12\x1c.lehr.api.v1.GetAssetRequest\x1a\x1d.lehr.api.v1.GetAssetResponseB%Z\x1elehr.dev/gen/lehr/api/v1;apipb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
+	"\bGetAsset\x12\x1c.lehr.api.v1.GetAssetRequest\x1a\x1d.lehr.api.v1.GetAssetResponse\x12R\n" +
+	"\vWatchAssets\x12\x1f.lehr.api.v1.WatchAssetsRequest\x1a .lehr.api.v1.WatchAssetsResponse0\x01B%Z\x1elehr.dev/gen/lehr/api/v1;apipb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
 
 var (
 	file_lehr_api_v1_asset_proto_rawDescOnce sync.Once
@@ -582,36 +791,44 @@ func file_lehr_api_v1_asset_proto_rawDescGZIP() []byte {
 	return file_lehr_api_v1_asset_proto_rawDescData
 }
 
-var file_lehr_api_v1_asset_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_lehr_api_v1_asset_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_lehr_api_v1_asset_proto_goTypes = []any{
-	(*Asset)(nil),              // 0: lehr.api.v1.Asset
-	(*ListAssetsRequest)(nil),  // 1: lehr.api.v1.ListAssetsRequest
-	(*ListAssetsResponse)(nil), // 2: lehr.api.v1.ListAssetsResponse
-	(*Reference)(nil),          // 3: lehr.api.v1.Reference
-	(*GetAssetRequest)(nil),    // 4: lehr.api.v1.GetAssetRequest
-	(*GetAssetResponse)(nil),   // 5: lehr.api.v1.GetAssetResponse
-	nil,                        // 6: lehr.api.v1.GetAssetResponse.AddonsEntry
-	(*structpb.Struct)(nil),    // 7: google.protobuf.Struct
-	(*Report)(nil),             // 8: lehr.api.v1.Report
+	(*Asset)(nil),                 // 0: lehr.api.v1.Asset
+	(*ListAssetsRequest)(nil),     // 1: lehr.api.v1.ListAssetsRequest
+	(*ListAssetsResponse)(nil),    // 2: lehr.api.v1.ListAssetsResponse
+	(*WatchAssetsRequest)(nil),    // 3: lehr.api.v1.WatchAssetsRequest
+	(*WatchAssetsResponse)(nil),   // 4: lehr.api.v1.WatchAssetsResponse
+	(*Reference)(nil),             // 5: lehr.api.v1.Reference
+	(*GetAssetRequest)(nil),       // 6: lehr.api.v1.GetAssetRequest
+	(*GetAssetResponse)(nil),      // 7: lehr.api.v1.GetAssetResponse
+	nil,                           // 8: lehr.api.v1.GetAssetResponse.AddonsEntry
+	(*timestamppb.Timestamp)(nil), // 9: google.protobuf.Timestamp
+	(*structpb.Struct)(nil),       // 10: google.protobuf.Struct
+	(*Report)(nil),                // 11: lehr.api.v1.Report
 }
 var file_lehr_api_v1_asset_proto_depIdxs = []int32{
-	0,  // 0: lehr.api.v1.ListAssetsResponse.assets:type_name -> lehr.api.v1.Asset
-	0,  // 1: lehr.api.v1.GetAssetResponse.asset:type_name -> lehr.api.v1.Asset
-	7,  // 2: lehr.api.v1.GetAssetResponse.payload:type_name -> google.protobuf.Struct
-	6,  // 3: lehr.api.v1.GetAssetResponse.addons:type_name -> lehr.api.v1.GetAssetResponse.AddonsEntry
-	3,  // 4: lehr.api.v1.GetAssetResponse.references:type_name -> lehr.api.v1.Reference
-	3,  // 5: lehr.api.v1.GetAssetResponse.referenced_by:type_name -> lehr.api.v1.Reference
-	8,  // 6: lehr.api.v1.GetAssetResponse.report:type_name -> lehr.api.v1.Report
-	7,  // 7: lehr.api.v1.GetAssetResponse.AddonsEntry.value:type_name -> google.protobuf.Struct
-	1,  // 8: lehr.api.v1.AssetService.ListAssets:input_type -> lehr.api.v1.ListAssetsRequest
-	4,  // 9: lehr.api.v1.AssetService.GetAsset:input_type -> lehr.api.v1.GetAssetRequest
-	2,  // 10: lehr.api.v1.AssetService.ListAssets:output_type -> lehr.api.v1.ListAssetsResponse
-	5,  // 11: lehr.api.v1.AssetService.GetAsset:output_type -> lehr.api.v1.GetAssetResponse
-	10, // [10:12] is the sub-list for method output_type
-	8,  // [8:10] is the sub-list for method input_type
-	8,  // [8:8] is the sub-list for extension type_name
-	8,  // [8:8] is the sub-list for extension extendee
-	0,  // [0:8] is the sub-list for field type_name
+	9,  // 0: lehr.api.v1.ListAssetsRequest.at:type_name -> google.protobuf.Timestamp
+	0,  // 1: lehr.api.v1.ListAssetsResponse.assets:type_name -> lehr.api.v1.Asset
+	0,  // 2: lehr.api.v1.WatchAssetsResponse.assets:type_name -> lehr.api.v1.Asset
+	9,  // 3: lehr.api.v1.GetAssetRequest.at:type_name -> google.protobuf.Timestamp
+	0,  // 4: lehr.api.v1.GetAssetResponse.asset:type_name -> lehr.api.v1.Asset
+	10, // 5: lehr.api.v1.GetAssetResponse.payload:type_name -> google.protobuf.Struct
+	8,  // 6: lehr.api.v1.GetAssetResponse.addons:type_name -> lehr.api.v1.GetAssetResponse.AddonsEntry
+	5,  // 7: lehr.api.v1.GetAssetResponse.references:type_name -> lehr.api.v1.Reference
+	5,  // 8: lehr.api.v1.GetAssetResponse.referenced_by:type_name -> lehr.api.v1.Reference
+	11, // 9: lehr.api.v1.GetAssetResponse.report:type_name -> lehr.api.v1.Report
+	10, // 10: lehr.api.v1.GetAssetResponse.AddonsEntry.value:type_name -> google.protobuf.Struct
+	1,  // 11: lehr.api.v1.AssetService.ListAssets:input_type -> lehr.api.v1.ListAssetsRequest
+	6,  // 12: lehr.api.v1.AssetService.GetAsset:input_type -> lehr.api.v1.GetAssetRequest
+	3,  // 13: lehr.api.v1.AssetService.WatchAssets:input_type -> lehr.api.v1.WatchAssetsRequest
+	2,  // 14: lehr.api.v1.AssetService.ListAssets:output_type -> lehr.api.v1.ListAssetsResponse
+	7,  // 15: lehr.api.v1.AssetService.GetAsset:output_type -> lehr.api.v1.GetAssetResponse
+	4,  // 16: lehr.api.v1.AssetService.WatchAssets:output_type -> lehr.api.v1.WatchAssetsResponse
+	14, // [14:17] is the sub-list for method output_type
+	11, // [11:14] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_lehr_api_v1_asset_proto_init() }
@@ -626,7 +843,7 @@ func file_lehr_api_v1_asset_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_api_v1_asset_proto_rawDesc), len(file_lehr_api_v1_asset_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   7,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -9,6 +9,7 @@ package apipb
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -138,9 +139,14 @@ func (x *ListIncarnationsResponse) GetNext() uint64 {
 
 type GetIncarnationRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Id    string                 `protobuf:"bytes,1,opt,name=id" json:"id,omitempty"`
+	// "<partition>@<sequence>", or a partition alone: head.
+	Id string `protobuf:"bytes,1,opt,name=id" json:"id,omitempty"`
 	// Changes returned at most; 0: 100.
-	Changes       int32 `protobuf:"varint,2,opt,name=changes" json:"changes,omitempty"`
+	Changes int32 `protobuf:"varint,2,opt,name=changes" json:"changes,omitempty"`
+	// With a partition as id: the one that was head at that time.
+	At *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=at" json:"at,omitempty"`
+	// With a partition as id: the newest with this label, "key" or "key=value".
+	Label         string `protobuf:"bytes,4,opt,name=label" json:"label,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -187,6 +193,20 @@ func (x *GetIncarnationRequest) GetChanges() int32 {
 		return x.Changes
 	}
 	return 0
+}
+
+func (x *GetIncarnationRequest) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *GetIncarnationRequest) GetLabel() string {
+	if x != nil {
+		return x.Label
+	}
+	return ""
 }
 
 type GetIncarnationResponse struct {
@@ -250,6 +270,305 @@ func (x *GetIncarnationResponse) GetMoreChanges() bool {
 	return false
 }
 
+type CompareIncarnationsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "<partition>@<sequence>"; from may be empty: the empty incarnation.
+	From  string `protobuf:"bytes,1,opt,name=from" json:"from,omitempty"`
+	To    string `protobuf:"bytes,2,opt,name=to" json:"to,omitempty"`
+	After string `protobuf:"bytes,3,opt,name=after" json:"after,omitempty"`
+	// 0: 100, at most 1000.
+	Limit         int32 `protobuf:"varint,4,opt,name=limit" json:"limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CompareIncarnationsRequest) Reset() {
+	*x = CompareIncarnationsRequest{}
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CompareIncarnationsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CompareIncarnationsRequest) ProtoMessage() {}
+
+func (x *CompareIncarnationsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CompareIncarnationsRequest.ProtoReflect.Descriptor instead.
+func (*CompareIncarnationsRequest) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *CompareIncarnationsRequest) GetFrom() string {
+	if x != nil {
+		return x.From
+	}
+	return ""
+}
+
+func (x *CompareIncarnationsRequest) GetTo() string {
+	if x != nil {
+		return x.To
+	}
+	return ""
+}
+
+func (x *CompareIncarnationsRequest) GetAfter() string {
+	if x != nil {
+		return x.After
+	}
+	return ""
+}
+
+func (x *CompareIncarnationsRequest) GetLimit() int32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+type CompareIncarnationsResponse struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Comparisons []*Comparison          `protobuf:"bytes,1,rep,name=comparisons" json:"comparisons,omitempty"`
+	// Pass as after to go on; empty: that was all.
+	Next          string `protobuf:"bytes,2,opt,name=next" json:"next,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CompareIncarnationsResponse) Reset() {
+	*x = CompareIncarnationsResponse{}
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CompareIncarnationsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CompareIncarnationsResponse) ProtoMessage() {}
+
+func (x *CompareIncarnationsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CompareIncarnationsResponse.ProtoReflect.Descriptor instead.
+func (*CompareIncarnationsResponse) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *CompareIncarnationsResponse) GetComparisons() []*Comparison {
+	if x != nil {
+		return x.Comparisons
+	}
+	return nil
+}
+
+func (x *CompareIncarnationsResponse) GetNext() string {
+	if x != nil {
+		return x.Next
+	}
+	return ""
+}
+
+// Comparison is one asset that differs; of an asset that was added or removed
+// one side is unset.
+type Comparison struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Change *Change                `protobuf:"bytes,1,opt,name=change" json:"change,omitempty"`
+	Before *Asset                 `protobuf:"bytes,2,opt,name=before" json:"before,omitempty"`
+	After  *Asset                 `protobuf:"bytes,3,opt,name=after" json:"after,omitempty"`
+	// What differs in payload and addons, field by field, at most 100.
+	Fields        []*FieldChange `protobuf:"bytes,4,rep,name=fields" json:"fields,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Comparison) Reset() {
+	*x = Comparison{}
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Comparison) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Comparison) ProtoMessage() {}
+
+func (x *Comparison) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Comparison.ProtoReflect.Descriptor instead.
+func (*Comparison) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *Comparison) GetChange() *Change {
+	if x != nil {
+		return x.Change
+	}
+	return nil
+}
+
+func (x *Comparison) GetBefore() *Asset {
+	if x != nil {
+		return x.Before
+	}
+	return nil
+}
+
+func (x *Comparison) GetAfter() *Asset {
+	if x != nil {
+		return x.After
+	}
+	return nil
+}
+
+func (x *Comparison) GetFields() []*FieldChange {
+	if x != nil {
+		return x.Fields
+	}
+	return nil
+}
+
+type LabelIncarnationRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Id    string                 `protobuf:"bytes,1,opt,name=id" json:"id,omitempty"`
+	Key   string                 `protobuf:"bytes,2,opt,name=key" json:"key,omitempty"`
+	// Empty: the label is removed.
+	Value         string `protobuf:"bytes,3,opt,name=value" json:"value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LabelIncarnationRequest) Reset() {
+	*x = LabelIncarnationRequest{}
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LabelIncarnationRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LabelIncarnationRequest) ProtoMessage() {}
+
+func (x *LabelIncarnationRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LabelIncarnationRequest.ProtoReflect.Descriptor instead.
+func (*LabelIncarnationRequest) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *LabelIncarnationRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *LabelIncarnationRequest) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *LabelIncarnationRequest) GetValue() string {
+	if x != nil {
+		return x.Value
+	}
+	return ""
+}
+
+type LabelIncarnationResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Incarnation   *Incarnation           `protobuf:"bytes,1,opt,name=incarnation" json:"incarnation,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LabelIncarnationResponse) Reset() {
+	*x = LabelIncarnationResponse{}
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LabelIncarnationResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LabelIncarnationResponse) ProtoMessage() {}
+
+func (x *LabelIncarnationResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LabelIncarnationResponse.ProtoReflect.Descriptor instead.
+func (*LabelIncarnationResponse) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *LabelIncarnationResponse) GetIncarnation() *Incarnation {
+	if x != nil {
+		return x.Incarnation
+	}
+	return nil
+}
+
 type Change struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Asset string                 `protobuf:"bytes,1,opt,name=asset" json:"asset,omitempty"`
@@ -262,7 +581,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[4]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -274,7 +593,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[4]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -287,7 +606,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{4}
+	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Change) GetAsset() string {
@@ -321,7 +640,7 @@ type ListCandidatesRequest struct {
 
 func (x *ListCandidatesRequest) Reset() {
 	*x = ListCandidatesRequest{}
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[5]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -333,7 +652,7 @@ func (x *ListCandidatesRequest) String() string {
 func (*ListCandidatesRequest) ProtoMessage() {}
 
 func (x *ListCandidatesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[5]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -346,7 +665,7 @@ func (x *ListCandidatesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCandidatesRequest.ProtoReflect.Descriptor instead.
 func (*ListCandidatesRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{5}
+	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListCandidatesRequest) GetPartition() string {
@@ -372,7 +691,7 @@ type ListCandidatesResponse struct {
 
 func (x *ListCandidatesResponse) Reset() {
 	*x = ListCandidatesResponse{}
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[6]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -384,7 +703,7 @@ func (x *ListCandidatesResponse) String() string {
 func (*ListCandidatesResponse) ProtoMessage() {}
 
 func (x *ListCandidatesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[6]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -397,7 +716,7 @@ func (x *ListCandidatesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCandidatesResponse.ProtoReflect.Descriptor instead.
 func (*ListCandidatesResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{6}
+	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ListCandidatesResponse) GetCandidates() []*Candidate {
@@ -419,7 +738,7 @@ type GetCandidateRequest struct {
 
 func (x *GetCandidateRequest) Reset() {
 	*x = GetCandidateRequest{}
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[7]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -431,7 +750,7 @@ func (x *GetCandidateRequest) String() string {
 func (*GetCandidateRequest) ProtoMessage() {}
 
 func (x *GetCandidateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[7]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -444,7 +763,7 @@ func (x *GetCandidateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCandidateRequest.ProtoReflect.Descriptor instead.
 func (*GetCandidateRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{7}
+	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *GetCandidateRequest) GetPartition() string {
@@ -479,7 +798,7 @@ type GetCandidateResponse struct {
 
 func (x *GetCandidateResponse) Reset() {
 	*x = GetCandidateResponse{}
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[8]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -491,7 +810,7 @@ func (x *GetCandidateResponse) String() string {
 func (*GetCandidateResponse) ProtoMessage() {}
 
 func (x *GetCandidateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[8]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -504,7 +823,7 @@ func (x *GetCandidateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCandidateResponse.ProtoReflect.Descriptor instead.
 func (*GetCandidateResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{8}
+	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *GetCandidateResponse) GetCandidate() *Candidate {
@@ -539,7 +858,7 @@ type AcknowledgeCandidateRequest struct {
 
 func (x *AcknowledgeCandidateRequest) Reset() {
 	*x = AcknowledgeCandidateRequest{}
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[9]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -551,7 +870,7 @@ func (x *AcknowledgeCandidateRequest) String() string {
 func (*AcknowledgeCandidateRequest) ProtoMessage() {}
 
 func (x *AcknowledgeCandidateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[9]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -564,7 +883,7 @@ func (x *AcknowledgeCandidateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeCandidateRequest.ProtoReflect.Descriptor instead.
 func (*AcknowledgeCandidateRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{9}
+	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *AcknowledgeCandidateRequest) GetPartition() string {
@@ -597,7 +916,7 @@ type AcknowledgeCandidateResponse struct {
 
 func (x *AcknowledgeCandidateResponse) Reset() {
 	*x = AcknowledgeCandidateResponse{}
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[10]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -609,7 +928,7 @@ func (x *AcknowledgeCandidateResponse) String() string {
 func (*AcknowledgeCandidateResponse) ProtoMessage() {}
 
 func (x *AcknowledgeCandidateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[10]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -622,7 +941,7 @@ func (x *AcknowledgeCandidateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeCandidateResponse.ProtoReflect.Descriptor instead.
 func (*AcknowledgeCandidateResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{10}
+	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *AcknowledgeCandidateResponse) GetCandidate() *Candidate {
@@ -636,21 +955,43 @@ var File_lehr_api_v1_incarnation_proto protoreflect.FileDescriptor
 
 const file_lehr_api_v1_incarnation_proto_rawDesc = "" +
 	"\n" +
-	"\x1dlehr/api/v1/incarnation.proto\x12\vlehr.api.v1\x1a\x18lehr/api/v1/values.proto\"e\n" +
+	"\x1dlehr/api/v1/incarnation.proto\x12\vlehr.api.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17lehr/api/v1/asset.proto\x1a\x18lehr/api/v1/values.proto\"e\n" +
 	"\x17ListIncarnationsRequest\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x16\n" +
 	"\x06before\x18\x02 \x01(\x04R\x06before\x12\x14\n" +
 	"\x05limit\x18\x03 \x01(\x05R\x05limit\"l\n" +
 	"\x18ListIncarnationsResponse\x12<\n" +
 	"\fincarnations\x18\x01 \x03(\v2\x18.lehr.api.v1.IncarnationR\fincarnations\x12\x12\n" +
-	"\x04next\x18\x02 \x01(\x04R\x04next\"A\n" +
+	"\x04next\x18\x02 \x01(\x04R\x04next\"\x83\x01\n" +
 	"\x15GetIncarnationRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
-	"\achanges\x18\x02 \x01(\x05R\achanges\"\xa6\x01\n" +
+	"\achanges\x18\x02 \x01(\x05R\achanges\x12*\n" +
+	"\x02at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x14\n" +
+	"\x05label\x18\x04 \x01(\tR\x05label\"\xa6\x01\n" +
 	"\x16GetIncarnationResponse\x12:\n" +
 	"\vincarnation\x18\x01 \x01(\v2\x18.lehr.api.v1.IncarnationR\vincarnation\x12-\n" +
 	"\achanges\x18\x02 \x03(\v2\x13.lehr.api.v1.ChangeR\achanges\x12!\n" +
-	"\fmore_changes\x18\x03 \x01(\bR\vmoreChanges\"F\n" +
+	"\fmore_changes\x18\x03 \x01(\bR\vmoreChanges\"l\n" +
+	"\x1aCompareIncarnationsRequest\x12\x12\n" +
+	"\x04from\x18\x01 \x01(\tR\x04from\x12\x0e\n" +
+	"\x02to\x18\x02 \x01(\tR\x02to\x12\x14\n" +
+	"\x05after\x18\x03 \x01(\tR\x05after\x12\x14\n" +
+	"\x05limit\x18\x04 \x01(\x05R\x05limit\"l\n" +
+	"\x1bCompareIncarnationsResponse\x129\n" +
+	"\vcomparisons\x18\x01 \x03(\v2\x17.lehr.api.v1.ComparisonR\vcomparisons\x12\x12\n" +
+	"\x04next\x18\x02 \x01(\tR\x04next\"\xc1\x01\n" +
+	"\n" +
+	"Comparison\x12+\n" +
+	"\x06change\x18\x01 \x01(\v2\x13.lehr.api.v1.ChangeR\x06change\x12*\n" +
+	"\x06before\x18\x02 \x01(\v2\x12.lehr.api.v1.AssetR\x06before\x12(\n" +
+	"\x05after\x18\x03 \x01(\v2\x12.lehr.api.v1.AssetR\x05after\x120\n" +
+	"\x06fields\x18\x04 \x03(\v2\x18.lehr.api.v1.FieldChangeR\x06fields\"Q\n" +
+	"\x17LabelIncarnationRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
+	"\x03key\x18\x02 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x03 \x01(\tR\x05value\"V\n" +
+	"\x18LabelIncarnationResponse\x12:\n" +
+	"\vincarnation\x18\x01 \x01(\v2\x18.lehr.api.v1.IncarnationR\vincarnation\"F\n" +
 	"\x06Change\x12\x14\n" +
 	"\x05asset\x18\x01 \x01(\tR\x05asset\x12\x12\n" +
 	"\x04what\x18\x02 \x01(\tR\x04what\x12\x12\n" +
@@ -675,10 +1016,12 @@ const file_lehr_api_v1_incarnation_proto_rawDesc = "" +
 	"\x06digest\x18\x02 \x01(\tR\x06digest\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\"T\n" +
 	"\x1cAcknowledgeCandidateResponse\x124\n" +
-	"\tcandidate\x18\x01 \x01(\v2\x16.lehr.api.v1.CandidateR\tcandidate2\xd0\x01\n" +
+	"\tcandidate\x18\x01 \x01(\v2\x16.lehr.api.v1.CandidateR\tcandidate2\x9b\x03\n" +
 	"\x12IncarnationService\x12_\n" +
 	"\x10ListIncarnations\x12$.lehr.api.v1.ListIncarnationsRequest\x1a%.lehr.api.v1.ListIncarnationsResponse\x12Y\n" +
-	"\x0eGetIncarnation\x12\".lehr.api.v1.GetIncarnationRequest\x1a#.lehr.api.v1.GetIncarnationResponse2\xaf\x02\n" +
+	"\x0eGetIncarnation\x12\".lehr.api.v1.GetIncarnationRequest\x1a#.lehr.api.v1.GetIncarnationResponse\x12h\n" +
+	"\x13CompareIncarnations\x12'.lehr.api.v1.CompareIncarnationsRequest\x1a(.lehr.api.v1.CompareIncarnationsResponse\x12_\n" +
+	"\x10LabelIncarnation\x12$.lehr.api.v1.LabelIncarnationRequest\x1a%.lehr.api.v1.LabelIncarnationResponse2\xaf\x02\n" +
 	"\x10CandidateService\x12Y\n" +
 	"\x0eListCandidates\x12\".lehr.api.v1.ListCandidatesRequest\x1a#.lehr.api.v1.ListCandidatesResponse\x12S\n" +
 	"\fGetCandidate\x12 .lehr.api.v1.GetCandidateRequest\x1a!.lehr.api.v1.GetCandidateResponse\x12k\n" +
@@ -696,45 +1039,64 @@ func file_lehr_api_v1_incarnation_proto_rawDescGZIP() []byte {
 	return file_lehr_api_v1_incarnation_proto_rawDescData
 }
 
-var file_lehr_api_v1_incarnation_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_lehr_api_v1_incarnation_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_lehr_api_v1_incarnation_proto_goTypes = []any{
 	(*ListIncarnationsRequest)(nil),      // 0: lehr.api.v1.ListIncarnationsRequest
 	(*ListIncarnationsResponse)(nil),     // 1: lehr.api.v1.ListIncarnationsResponse
 	(*GetIncarnationRequest)(nil),        // 2: lehr.api.v1.GetIncarnationRequest
 	(*GetIncarnationResponse)(nil),       // 3: lehr.api.v1.GetIncarnationResponse
-	(*Change)(nil),                       // 4: lehr.api.v1.Change
-	(*ListCandidatesRequest)(nil),        // 5: lehr.api.v1.ListCandidatesRequest
-	(*ListCandidatesResponse)(nil),       // 6: lehr.api.v1.ListCandidatesResponse
-	(*GetCandidateRequest)(nil),          // 7: lehr.api.v1.GetCandidateRequest
-	(*GetCandidateResponse)(nil),         // 8: lehr.api.v1.GetCandidateResponse
-	(*AcknowledgeCandidateRequest)(nil),  // 9: lehr.api.v1.AcknowledgeCandidateRequest
-	(*AcknowledgeCandidateResponse)(nil), // 10: lehr.api.v1.AcknowledgeCandidateResponse
-	(*Incarnation)(nil),                  // 11: lehr.api.v1.Incarnation
-	(*Candidate)(nil),                    // 12: lehr.api.v1.Candidate
+	(*CompareIncarnationsRequest)(nil),   // 4: lehr.api.v1.CompareIncarnationsRequest
+	(*CompareIncarnationsResponse)(nil),  // 5: lehr.api.v1.CompareIncarnationsResponse
+	(*Comparison)(nil),                   // 6: lehr.api.v1.Comparison
+	(*LabelIncarnationRequest)(nil),      // 7: lehr.api.v1.LabelIncarnationRequest
+	(*LabelIncarnationResponse)(nil),     // 8: lehr.api.v1.LabelIncarnationResponse
+	(*Change)(nil),                       // 9: lehr.api.v1.Change
+	(*ListCandidatesRequest)(nil),        // 10: lehr.api.v1.ListCandidatesRequest
+	(*ListCandidatesResponse)(nil),       // 11: lehr.api.v1.ListCandidatesResponse
+	(*GetCandidateRequest)(nil),          // 12: lehr.api.v1.GetCandidateRequest
+	(*GetCandidateResponse)(nil),         // 13: lehr.api.v1.GetCandidateResponse
+	(*AcknowledgeCandidateRequest)(nil),  // 14: lehr.api.v1.AcknowledgeCandidateRequest
+	(*AcknowledgeCandidateResponse)(nil), // 15: lehr.api.v1.AcknowledgeCandidateResponse
+	(*Incarnation)(nil),                  // 16: lehr.api.v1.Incarnation
+	(*timestamppb.Timestamp)(nil),        // 17: google.protobuf.Timestamp
+	(*Asset)(nil),                        // 18: lehr.api.v1.Asset
+	(*FieldChange)(nil),                  // 19: lehr.api.v1.FieldChange
+	(*Candidate)(nil),                    // 20: lehr.api.v1.Candidate
 }
 var file_lehr_api_v1_incarnation_proto_depIdxs = []int32{
-	11, // 0: lehr.api.v1.ListIncarnationsResponse.incarnations:type_name -> lehr.api.v1.Incarnation
-	11, // 1: lehr.api.v1.GetIncarnationResponse.incarnation:type_name -> lehr.api.v1.Incarnation
-	4,  // 2: lehr.api.v1.GetIncarnationResponse.changes:type_name -> lehr.api.v1.Change
-	12, // 3: lehr.api.v1.ListCandidatesResponse.candidates:type_name -> lehr.api.v1.Candidate
-	12, // 4: lehr.api.v1.GetCandidateResponse.candidate:type_name -> lehr.api.v1.Candidate
-	4,  // 5: lehr.api.v1.GetCandidateResponse.changes:type_name -> lehr.api.v1.Change
-	12, // 6: lehr.api.v1.AcknowledgeCandidateResponse.candidate:type_name -> lehr.api.v1.Candidate
-	0,  // 7: lehr.api.v1.IncarnationService.ListIncarnations:input_type -> lehr.api.v1.ListIncarnationsRequest
-	2,  // 8: lehr.api.v1.IncarnationService.GetIncarnation:input_type -> lehr.api.v1.GetIncarnationRequest
-	5,  // 9: lehr.api.v1.CandidateService.ListCandidates:input_type -> lehr.api.v1.ListCandidatesRequest
-	7,  // 10: lehr.api.v1.CandidateService.GetCandidate:input_type -> lehr.api.v1.GetCandidateRequest
-	9,  // 11: lehr.api.v1.CandidateService.AcknowledgeCandidate:input_type -> lehr.api.v1.AcknowledgeCandidateRequest
-	1,  // 12: lehr.api.v1.IncarnationService.ListIncarnations:output_type -> lehr.api.v1.ListIncarnationsResponse
-	3,  // 13: lehr.api.v1.IncarnationService.GetIncarnation:output_type -> lehr.api.v1.GetIncarnationResponse
-	6,  // 14: lehr.api.v1.CandidateService.ListCandidates:output_type -> lehr.api.v1.ListCandidatesResponse
-	8,  // 15: lehr.api.v1.CandidateService.GetCandidate:output_type -> lehr.api.v1.GetCandidateResponse
-	10, // 16: lehr.api.v1.CandidateService.AcknowledgeCandidate:output_type -> lehr.api.v1.AcknowledgeCandidateResponse
-	12, // [12:17] is the sub-list for method output_type
-	7,  // [7:12] is the sub-list for method input_type
-	7,  // [7:7] is the sub-list for extension type_name
-	7,  // [7:7] is the sub-list for extension extendee
-	0,  // [0:7] is the sub-list for field type_name
+	16, // 0: lehr.api.v1.ListIncarnationsResponse.incarnations:type_name -> lehr.api.v1.Incarnation
+	17, // 1: lehr.api.v1.GetIncarnationRequest.at:type_name -> google.protobuf.Timestamp
+	16, // 2: lehr.api.v1.GetIncarnationResponse.incarnation:type_name -> lehr.api.v1.Incarnation
+	9,  // 3: lehr.api.v1.GetIncarnationResponse.changes:type_name -> lehr.api.v1.Change
+	6,  // 4: lehr.api.v1.CompareIncarnationsResponse.comparisons:type_name -> lehr.api.v1.Comparison
+	9,  // 5: lehr.api.v1.Comparison.change:type_name -> lehr.api.v1.Change
+	18, // 6: lehr.api.v1.Comparison.before:type_name -> lehr.api.v1.Asset
+	18, // 7: lehr.api.v1.Comparison.after:type_name -> lehr.api.v1.Asset
+	19, // 8: lehr.api.v1.Comparison.fields:type_name -> lehr.api.v1.FieldChange
+	16, // 9: lehr.api.v1.LabelIncarnationResponse.incarnation:type_name -> lehr.api.v1.Incarnation
+	20, // 10: lehr.api.v1.ListCandidatesResponse.candidates:type_name -> lehr.api.v1.Candidate
+	20, // 11: lehr.api.v1.GetCandidateResponse.candidate:type_name -> lehr.api.v1.Candidate
+	9,  // 12: lehr.api.v1.GetCandidateResponse.changes:type_name -> lehr.api.v1.Change
+	20, // 13: lehr.api.v1.AcknowledgeCandidateResponse.candidate:type_name -> lehr.api.v1.Candidate
+	0,  // 14: lehr.api.v1.IncarnationService.ListIncarnations:input_type -> lehr.api.v1.ListIncarnationsRequest
+	2,  // 15: lehr.api.v1.IncarnationService.GetIncarnation:input_type -> lehr.api.v1.GetIncarnationRequest
+	4,  // 16: lehr.api.v1.IncarnationService.CompareIncarnations:input_type -> lehr.api.v1.CompareIncarnationsRequest
+	7,  // 17: lehr.api.v1.IncarnationService.LabelIncarnation:input_type -> lehr.api.v1.LabelIncarnationRequest
+	10, // 18: lehr.api.v1.CandidateService.ListCandidates:input_type -> lehr.api.v1.ListCandidatesRequest
+	12, // 19: lehr.api.v1.CandidateService.GetCandidate:input_type -> lehr.api.v1.GetCandidateRequest
+	14, // 20: lehr.api.v1.CandidateService.AcknowledgeCandidate:input_type -> lehr.api.v1.AcknowledgeCandidateRequest
+	1,  // 21: lehr.api.v1.IncarnationService.ListIncarnations:output_type -> lehr.api.v1.ListIncarnationsResponse
+	3,  // 22: lehr.api.v1.IncarnationService.GetIncarnation:output_type -> lehr.api.v1.GetIncarnationResponse
+	5,  // 23: lehr.api.v1.IncarnationService.CompareIncarnations:output_type -> lehr.api.v1.CompareIncarnationsResponse
+	8,  // 24: lehr.api.v1.IncarnationService.LabelIncarnation:output_type -> lehr.api.v1.LabelIncarnationResponse
+	11, // 25: lehr.api.v1.CandidateService.ListCandidates:output_type -> lehr.api.v1.ListCandidatesResponse
+	13, // 26: lehr.api.v1.CandidateService.GetCandidate:output_type -> lehr.api.v1.GetCandidateResponse
+	15, // 27: lehr.api.v1.CandidateService.AcknowledgeCandidate:output_type -> lehr.api.v1.AcknowledgeCandidateResponse
+	21, // [21:28] is the sub-list for method output_type
+	14, // [14:21] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_lehr_api_v1_incarnation_proto_init() }
@@ -742,6 +1104,7 @@ func file_lehr_api_v1_incarnation_proto_init() {
 	if File_lehr_api_v1_incarnation_proto != nil {
 		return
 	}
+	file_lehr_api_v1_asset_proto_init()
 	file_lehr_api_v1_values_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -749,7 +1112,7 @@ func file_lehr_api_v1_incarnation_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_api_v1_incarnation_proto_rawDesc), len(file_lehr_api_v1_incarnation_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   11,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

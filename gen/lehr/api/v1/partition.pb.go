@@ -41,7 +41,9 @@ type Partition struct {
 	States map[string]int64 `protobuf:"bytes,11,rep,name=states" json:"states,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	// The newest candidate, when it is held or rejected: the newest sources
 	// are then not served.
-	BlockedBy     *Candidate `protobuf:"bytes,12,opt,name=blocked_by,json=blockedBy" json:"blocked_by,omitempty"`
+	BlockedBy *Candidate `protobuf:"bytes,12,opt,name=blocked_by,json=blockedBy" json:"blocked_by,omitempty"`
+	// What was enforced once and is not in head.
+	Orphans       int64 `protobuf:"varint,13,opt,name=orphans" json:"orphans,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -158,6 +160,13 @@ func (x *Partition) GetBlockedBy() *Candidate {
 		return x.BlockedBy
 	}
 	return nil
+}
+
+func (x *Partition) GetOrphans() int64 {
+	if x != nil {
+		return x.Orphans
+	}
+	return 0
 }
 
 type AddPartitionRequest struct {
@@ -508,7 +517,7 @@ var File_lehr_api_v1_partition_proto protoreflect.FileDescriptor
 
 const file_lehr_api_v1_partition_proto_rawDesc = "" +
 	"\n" +
-	"\x1blehr/api/v1/partition.proto\x12\vlehr.api.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18lehr/api/v1/values.proto\"\xef\x03\n" +
+	"\x1blehr/api/v1/partition.proto\x12\vlehr.api.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18lehr/api/v1/values.proto\"\x89\x04\n" +
 	"\tPartition\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1e\n" +
 	"\n" +
@@ -525,7 +534,8 @@ const file_lehr_api_v1_partition_proto_rawDesc = "" +
 	" \x01(\x03R\x06assets\x12:\n" +
 	"\x06states\x18\v \x03(\v2\".lehr.api.v1.Partition.StatesEntryR\x06states\x125\n" +
 	"\n" +
-	"blocked_by\x18\f \x01(\v2\x16.lehr.api.v1.CandidateR\tblockedBy\x1a9\n" +
+	"blocked_by\x18\f \x01(\v2\x16.lehr.api.v1.CandidateR\tblockedBy\x12\x18\n" +
+	"\aorphans\x18\r \x01(\x03R\aorphans\x1a9\n" +
 	"\vStatesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"E\n" +

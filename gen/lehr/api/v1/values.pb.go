@@ -579,9 +579,11 @@ type Report struct {
 	Push        string  `protobuf:"bytes,14,opt,name=push" json:"push,omitempty"`
 	PushNote    string  `protobuf:"bytes,15,opt,name=push_note,json=pushNote" json:"push_note,omitempty"`
 	// Every blocker, the most decisive first.
-	Waiting       []*WaitingOn           `protobuf:"bytes,16,rep,name=waiting" json:"waiting,omitempty"`
-	Unmanaged     []*FieldChange         `protobuf:"bytes,17,rep,name=unmanaged" json:"unmanaged,omitempty"`
-	Next          *timestamppb.Timestamp `protobuf:"bytes,18,opt,name=next" json:"next,omitempty"`
+	Waiting   []*WaitingOn           `protobuf:"bytes,16,rep,name=waiting" json:"waiting,omitempty"`
+	Unmanaged []*FieldChange         `protobuf:"bytes,17,rep,name=unmanaged" json:"unmanaged,omitempty"`
+	Next      *timestamppb.Timestamp `protobuf:"bytes,18,opt,name=next" json:"next,omitempty"`
+	// Nothing is there, as the asset's Turndown asks.
+	Absent        bool `protobuf:"varint,19,opt,name=absent" json:"absent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -740,6 +742,13 @@ func (x *Report) GetNext() *timestamppb.Timestamp {
 		return x.Next
 	}
 	return nil
+}
+
+func (x *Report) GetAbsent() bool {
+	if x != nil {
+		return x.Absent
+	}
+	return false
 }
 
 type Stop struct {
@@ -1127,7 +1136,7 @@ const file_lehr_api_v1_values_proto_rawDesc = "" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x1a\n" +
 	"\bblockers\x18\x03 \x03(\tR\bblockers\x12\x14\n" +
 	"\x05owner\x18\x04 \x01(\tR\x05owner\x120\n" +
-	"\x05until\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"\xe1\x04\n" +
+	"\x05until\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"\xf9\x04\n" +
 	"\x06Report\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x14\n" +
 	"\x05asset\x18\x02 \x01(\tR\x05asset\x12\x12\n" +
@@ -1148,7 +1157,8 @@ const file_lehr_api_v1_values_proto_rawDesc = "" +
 	"\tpush_note\x18\x0f \x01(\tR\bpushNote\x120\n" +
 	"\awaiting\x18\x10 \x03(\v2\x16.lehr.api.v1.WaitingOnR\awaiting\x126\n" +
 	"\tunmanaged\x18\x11 \x03(\v2\x18.lehr.api.v1.FieldChangeR\tunmanaged\x12.\n" +
-	"\x04next\x18\x12 \x01(\v2\x1a.google.protobuf.TimestampR\x04next\"\x98\x01\n" +
+	"\x04next\x18\x12 \x01(\v2\x1a.google.protobuf.TimestampR\x04next\x12\x16\n" +
+	"\x06absent\x18\x13 \x01(\bR\x06absent\"\x98\x01\n" +
 	"\x04Stop\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12(\n" +
 	"\x05owner\x18\x02 \x01(\v2\x12.lehr.api.v1.ActorR\x05owner\x12\x16\n" +

@@ -84,6 +84,14 @@ const (
 	Dependency_RULE_UNSPECIFIED Dependency_Rule = 0
 	// The asset depended on must be in sync at its own target first.
 	Dependency_RULE_ORDER Dependency_Rule = 1
+	// This asset serves the other one, for example a job its balancer. It may
+	// not shrink below what the other expects now, nor may the other come to
+	// expect more than this one serves now.
+	Dependency_RULE_CAPACITY Dependency_Rule = 2
+	// The asset depended on must be in sync at an incarnation in which it
+	// declares at_least; nor may it go below that while this asset, as it was
+	// enforced last, needs it.
+	Dependency_RULE_VERSION Dependency_Rule = 3
 )
 
 // Enum value maps for Dependency_Rule.
@@ -91,10 +99,14 @@ var (
 	Dependency_Rule_name = map[int32]string{
 		0: "RULE_UNSPECIFIED",
 		1: "RULE_ORDER",
+		2: "RULE_CAPACITY",
+		3: "RULE_VERSION",
 	}
 	Dependency_Rule_value = map[string]int32{
 		"RULE_UNSPECIFIED": 0,
 		"RULE_ORDER":       1,
+		"RULE_CAPACITY":    2,
+		"RULE_VERSION":     3,
 	}
 )
 
@@ -171,7 +183,8 @@ func (x *ImpactedScope) GetScopes() map[string]string {
 	return nil
 }
 
-// Dependencies are ordered edges to other assets.
+// Dependencies are edges to other assets, each with a rule that says when a
+// push must wait for the other side. Rules work in both directions of an edge.
 type Dependencies struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Dependencies  []*Dependency          `protobuf:"bytes,1,rep,name=dependencies" json:"dependencies,omitempty"`
@@ -219,8 +232,17 @@ func (x *Dependencies) GetDependencies() []*Dependency {
 type Dependency struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The asset depended on.
-	On            string          `protobuf:"bytes,1,opt,name=on" json:"on,omitempty"`
-	Rule          Dependency_Rule `protobuf:"varint,2,opt,name=rule,enum=lehr.intent.v1.Dependency_Rule" json:"rule,omitempty"`
+	On   string          `protobuf:"bytes,1,opt,name=on" json:"on,omitempty"`
+	Rule Dependency_Rule `protobuf:"varint,2,opt,name=rule,enum=lehr.intent.v1.Dependency_Rule" json:"rule,omitempty"`
+	// Of RULE_CAPACITY: the dimension in which this asset serves the other.
+	// Empty: "capacity". See Capacity.
+	Serves string `protobuf:"bytes,3,opt,name=serves" json:"serves,omitempty"`
+	// Of RULE_CAPACITY: the dimension in which the other one expects it. Empty:
+	// that of serves.
+	Expects string `protobuf:"bytes,4,opt,name=expects" json:"expects,omitempty"`
+	// Of RULE_VERSION: the least version that the other one must declare by its
+	// Version addon.
+	AtLeast       string `protobuf:"bytes,5,opt,name=at_least,json=atLeast" json:"at_least,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -269,6 +291,224 @@ func (x *Dependency) GetRule() Dependency_Rule {
 	return Dependency_RULE_UNSPECIFIED
 }
 
+func (x *Dependency) GetServes() string {
+	if x != nil {
+		return x.Serves
+	}
+	return ""
+}
+
+func (x *Dependency) GetExpects() string {
+	if x != nil {
+		return x.Expects
+	}
+	return ""
+}
+
+func (x *Dependency) GetAtLeast() string {
+	if x != nil {
+		return x.AtLeast
+	}
+	return ""
+}
+
+// Capacity says how much an asset serves or expects. The same expressions
+// read intent and current state.
+type Capacity struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By dimension, a CEL expression over "payload" that gives a finite number
+	// of at least 0, for example {"tasks": "payload.replicas"}. A dimension that
+	// is not listed is taken from the impacts that the plugin reports.
+	Dimensions    map[string]string `protobuf:"bytes,1,rep,name=dimensions" json:"dimensions,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Capacity) Reset() {
+	*x = Capacity{}
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Capacity) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Capacity) ProtoMessage() {}
+
+func (x *Capacity) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Capacity.ProtoReflect.Descriptor instead.
+func (*Capacity) Descriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Capacity) GetDimensions() map[string]string {
+	if x != nil {
+		return x.Dimensions
+	}
+	return nil
+}
+
+// Version says which version an asset declares: a CEL expression over
+// "payload" that gives a text or a number, for example "payload.version".
+// Versions compare as semantic versions, of which parts may be missing.
+type Version struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Expression    string                 `protobuf:"bytes,1,opt,name=expression" json:"expression,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Version) Reset() {
+	*x = Version{}
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Version) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Version) ProtoMessage() {}
+
+func (x *Version) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Version.ProtoReflect.Descriptor instead.
+func (*Version) Descriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Version) GetExpression() string {
+	if x != nil {
+		return x.Expression
+	}
+	return ""
+}
+
+// Turndown asks for the real thing to be removed. It is the only way in which
+// Lehr removes anything: absence from intent never does. A push that removes
+// waits for an approval, for the end of all that depends on the asset, and for
+// its turn.
+type Turndown struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Reason        string                 `protobuf:"bytes,1,opt,name=reason" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Turndown) Reset() {
+	*x = Turndown{}
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Turndown) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Turndown) ProtoMessage() {}
+
+func (x *Turndown) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Turndown.ProtoReflect.Descriptor instead.
+func (*Turndown) Descriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Turndown) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+// Group says which service, and which instance of it, the asset belongs to.
+type Group struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Service       string                 `protobuf:"bytes,1,opt,name=service" json:"service,omitempty"`
+	Instance      string                 `protobuf:"bytes,2,opt,name=instance" json:"instance,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Group) Reset() {
+	*x = Group{}
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Group) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Group) ProtoMessage() {}
+
+func (x *Group) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Group.ProtoReflect.Descriptor instead.
+func (*Group) Descriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *Group) GetService() string {
+	if x != nil {
+		return x.Service
+	}
+	return ""
+}
+
+func (x *Group) GetInstance() string {
+	if x != nil {
+		return x.Instance
+	}
+	return ""
+}
+
 // Approval asks for a person's approval before every push of the asset, not
 // only before destructive ones.
 type Approval struct {
@@ -280,7 +520,7 @@ type Approval struct {
 
 func (x *Approval) Reset() {
 	*x = Approval{}
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[3]
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -292,7 +532,7 @@ func (x *Approval) String() string {
 func (*Approval) ProtoMessage() {}
 
 func (x *Approval) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[3]
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -305,7 +545,7 @@ func (x *Approval) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Approval.ProtoReflect.Descriptor instead.
 func (*Approval) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{3}
+	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Approval) GetReason() string {
@@ -326,7 +566,7 @@ type Mode struct {
 
 func (x *Mode) Reset() {
 	*x = Mode{}
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[4]
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -338,7 +578,7 @@ func (x *Mode) String() string {
 func (*Mode) ProtoMessage() {}
 
 func (x *Mode) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[4]
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -351,7 +591,7 @@ func (x *Mode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mode.ProtoReflect.Descriptor instead.
 func (*Mode) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{4}
+	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Mode) GetMode() EnforcementMode {
@@ -372,7 +612,7 @@ type Unmanaged struct {
 
 func (x *Unmanaged) Reset() {
 	*x = Unmanaged{}
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[5]
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -384,7 +624,7 @@ func (x *Unmanaged) String() string {
 func (*Unmanaged) ProtoMessage() {}
 
 func (x *Unmanaged) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[5]
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -397,7 +637,7 @@ func (x *Unmanaged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Unmanaged.ProtoReflect.Descriptor instead.
 func (*Unmanaged) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{5}
+	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Unmanaged) GetFields() []*UnmanagedField {
@@ -418,7 +658,7 @@ type UnmanagedField struct {
 
 func (x *UnmanagedField) Reset() {
 	*x = UnmanagedField{}
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[6]
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -430,7 +670,7 @@ func (x *UnmanagedField) String() string {
 func (*UnmanagedField) ProtoMessage() {}
 
 func (x *UnmanagedField) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[6]
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -443,7 +683,7 @@ func (x *UnmanagedField) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnmanagedField.ProtoReflect.Descriptor instead.
 func (*UnmanagedField) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{6}
+	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *UnmanagedField) GetPath() string {
@@ -470,7 +710,7 @@ type Owner struct {
 
 func (x *Owner) Reset() {
 	*x = Owner{}
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[7]
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -482,7 +722,7 @@ func (x *Owner) String() string {
 func (*Owner) ProtoMessage() {}
 
 func (x *Owner) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[7]
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -495,7 +735,7 @@ func (x *Owner) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Owner.ProtoReflect.Descriptor instead.
 func (*Owner) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{7}
+	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Owner) GetOwner() string {
@@ -514,7 +754,7 @@ type Labels struct {
 
 func (x *Labels) Reset() {
 	*x = Labels{}
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[8]
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -526,7 +766,7 @@ func (x *Labels) String() string {
 func (*Labels) ProtoMessage() {}
 
 func (x *Labels) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[8]
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -539,7 +779,7 @@ func (x *Labels) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Labels.ProtoReflect.Descriptor instead.
 func (*Labels) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{8}
+	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Labels) GetLabels() map[string]string {
@@ -560,16 +800,39 @@ const file_lehr_intent_v1_addons_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"N\n" +
 	"\fDependencies\x12>\n" +
-	"\fdependencies\x18\x01 \x03(\v2\x1a.lehr.intent.v1.DependencyR\fdependencies\"\x98\x01\n" +
+	"\fdependencies\x18\x01 \x03(\v2\x1a.lehr.intent.v1.DependencyR\fdependencies\"\xfd\x03\n" +
 	"\n" +
 	"Dependency\x12\x1b\n" +
 	"\x02on\x18\x01 \x01(\tB\v\xbaH\x04r\x02\x10\x01\x8a\xe4\x19\x00R\x02on\x12?\n" +
 	"\x04rule\x18\x02 \x01(\x0e2\x1f.lehr.intent.v1.Dependency.RuleB\n" +
-	"\xbaH\a\x82\x01\x04\x10\x01 \x00R\x04rule\",\n" +
+	"\xbaH\a\x82\x01\x04\x10\x01 \x00R\x04rule\x12\x16\n" +
+	"\x06serves\x18\x03 \x01(\tR\x06serves\x12\x18\n" +
+	"\aexpects\x18\x04 \x01(\tR\aexpects\x12\x19\n" +
+	"\bat_least\x18\x05 \x01(\tR\aatLeast\"Q\n" +
 	"\x04Rule\x12\x14\n" +
 	"\x10RULE_UNSPECIFIED\x10\x00\x12\x0e\n" +
 	"\n" +
-	"RULE_ORDER\x10\x01\"+\n" +
+	"RULE_ORDER\x10\x01\x12\x11\n" +
+	"\rRULE_CAPACITY\x10\x02\x12\x10\n" +
+	"\fRULE_VERSION\x10\x03:\xf0\x01\xbaH\xec\x01\x1an\n" +
+	"\x13dependency.at_least\x12,at_least is for RULE_VERSION, which needs it\x1a)(this.rule == 3) == (this.at_least != '')\x1az\n" +
+	"\x13dependency.capacity\x12(serves and expects are for RULE_CAPACITY\x1a9this.rule == 2 || this.serves == '' && this.expects == ''\"\xa9\x01\n" +
+	"\bCapacity\x12^\n" +
+	"\n" +
+	"dimensions\x18\x01 \x03(\v2(.lehr.intent.v1.Capacity.DimensionsEntryB\x14\xbaH\x11\x9a\x01\x0e\b\x01\"\x04r\x02\x10\x01*\x04r\x02\x10\x01R\n" +
+	"dimensions\x1a=\n" +
+	"\x0fDimensionsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"2\n" +
+	"\aVersion\x12'\n" +
+	"\n" +
+	"expression\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\n" +
+	"expression\"+\n" +
+	"\bTurndown\x12\x1f\n" +
+	"\x06reason\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x06reason\"P\n" +
+	"\x05Group\x12%\n" +
+	"\aservice\x18\x01 \x01(\tB\v\xbaH\x04r\x02\x10\x01\x90\xe4\x19\x01R\aservice\x12 \n" +
+	"\binstance\x18\x02 \x01(\tB\x04\x90\xe4\x19\x01R\binstance\"+\n" +
 	"\bApproval\x12\x1f\n" +
 	"\x06reason\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x06reason\"G\n" +
 	"\x04Mode\x12?\n" +
@@ -606,34 +869,40 @@ func file_lehr_intent_v1_addons_proto_rawDescGZIP() []byte {
 }
 
 var file_lehr_intent_v1_addons_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_lehr_intent_v1_addons_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_lehr_intent_v1_addons_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_lehr_intent_v1_addons_proto_goTypes = []any{
 	(EnforcementMode)(0),   // 0: lehr.intent.v1.EnforcementMode
 	(Dependency_Rule)(0),   // 1: lehr.intent.v1.Dependency.Rule
 	(*ImpactedScope)(nil),  // 2: lehr.intent.v1.ImpactedScope
 	(*Dependencies)(nil),   // 3: lehr.intent.v1.Dependencies
 	(*Dependency)(nil),     // 4: lehr.intent.v1.Dependency
-	(*Approval)(nil),       // 5: lehr.intent.v1.Approval
-	(*Mode)(nil),           // 6: lehr.intent.v1.Mode
-	(*Unmanaged)(nil),      // 7: lehr.intent.v1.Unmanaged
-	(*UnmanagedField)(nil), // 8: lehr.intent.v1.UnmanagedField
-	(*Owner)(nil),          // 9: lehr.intent.v1.Owner
-	(*Labels)(nil),         // 10: lehr.intent.v1.Labels
-	nil,                    // 11: lehr.intent.v1.ImpactedScope.ScopesEntry
-	nil,                    // 12: lehr.intent.v1.Labels.LabelsEntry
+	(*Capacity)(nil),       // 5: lehr.intent.v1.Capacity
+	(*Version)(nil),        // 6: lehr.intent.v1.Version
+	(*Turndown)(nil),       // 7: lehr.intent.v1.Turndown
+	(*Group)(nil),          // 8: lehr.intent.v1.Group
+	(*Approval)(nil),       // 9: lehr.intent.v1.Approval
+	(*Mode)(nil),           // 10: lehr.intent.v1.Mode
+	(*Unmanaged)(nil),      // 11: lehr.intent.v1.Unmanaged
+	(*UnmanagedField)(nil), // 12: lehr.intent.v1.UnmanagedField
+	(*Owner)(nil),          // 13: lehr.intent.v1.Owner
+	(*Labels)(nil),         // 14: lehr.intent.v1.Labels
+	nil,                    // 15: lehr.intent.v1.ImpactedScope.ScopesEntry
+	nil,                    // 16: lehr.intent.v1.Capacity.DimensionsEntry
+	nil,                    // 17: lehr.intent.v1.Labels.LabelsEntry
 }
 var file_lehr_intent_v1_addons_proto_depIdxs = []int32{
-	11, // 0: lehr.intent.v1.ImpactedScope.scopes:type_name -> lehr.intent.v1.ImpactedScope.ScopesEntry
+	15, // 0: lehr.intent.v1.ImpactedScope.scopes:type_name -> lehr.intent.v1.ImpactedScope.ScopesEntry
 	4,  // 1: lehr.intent.v1.Dependencies.dependencies:type_name -> lehr.intent.v1.Dependency
 	1,  // 2: lehr.intent.v1.Dependency.rule:type_name -> lehr.intent.v1.Dependency.Rule
-	0,  // 3: lehr.intent.v1.Mode.mode:type_name -> lehr.intent.v1.EnforcementMode
-	8,  // 4: lehr.intent.v1.Unmanaged.fields:type_name -> lehr.intent.v1.UnmanagedField
-	12, // 5: lehr.intent.v1.Labels.labels:type_name -> lehr.intent.v1.Labels.LabelsEntry
-	6,  // [6:6] is the sub-list for method output_type
-	6,  // [6:6] is the sub-list for method input_type
-	6,  // [6:6] is the sub-list for extension type_name
-	6,  // [6:6] is the sub-list for extension extendee
-	0,  // [0:6] is the sub-list for field type_name
+	16, // 3: lehr.intent.v1.Capacity.dimensions:type_name -> lehr.intent.v1.Capacity.DimensionsEntry
+	0,  // 4: lehr.intent.v1.Mode.mode:type_name -> lehr.intent.v1.EnforcementMode
+	12, // 5: lehr.intent.v1.Unmanaged.fields:type_name -> lehr.intent.v1.UnmanagedField
+	17, // 6: lehr.intent.v1.Labels.labels:type_name -> lehr.intent.v1.Labels.LabelsEntry
+	7,  // [7:7] is the sub-list for method output_type
+	7,  // [7:7] is the sub-list for method input_type
+	7,  // [7:7] is the sub-list for extension type_name
+	7,  // [7:7] is the sub-list for extension extendee
+	0,  // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_lehr_intent_v1_addons_proto_init() }
@@ -648,7 +917,7 @@ func file_lehr_intent_v1_addons_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_intent_v1_addons_proto_rawDesc), len(file_lehr_intent_v1_addons_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   11,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -38,7 +38,9 @@ type Policy struct {
 	// Budgets on pushes in flight, per impacted scope.
 	Budgets []*Budget `protobuf:"bytes,5,rep,name=budgets" json:"budgets,omitempty"`
 	// Modes per payload type; the stricter of this and the partition's wins.
-	TypeModes     map[string]EnforcementMode `protobuf:"bytes,6,rep,name=type_modes,json=typeModes" json:"type_modes,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value,enum=lehr.intent.v1.EnforcementMode"`
+	TypeModes map[string]EnforcementMode `protobuf:"bytes,6,rep,name=type_modes,json=typeModes" json:"type_modes,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value,enum=lehr.intent.v1.EnforcementMode"`
+	// Turndowns in flight at once in the partition; 0: 1.
+	Turndowns     uint32 `protobuf:"varint,7,opt,name=turndowns" json:"turndowns,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -113,6 +115,13 @@ func (x *Policy) GetTypeModes() map[string]EnforcementMode {
 		return x.TypeModes
 	}
 	return nil
+}
+
+func (x *Policy) GetTurndowns() uint32 {
+	if x != nil {
+		return x.Turndowns
+	}
+	return 0
 }
 
 type PluginBinding struct {
@@ -300,7 +309,7 @@ var File_lehr_intent_v1_policy_proto protoreflect.FileDescriptor
 
 const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\n" +
-	"\x1blehr/intent/v1/policy.proto\x12\x0elehr.intent.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1blehr/intent/v1/addons.proto\"\xa4\x03\n" +
+	"\x1blehr/intent/v1/policy.proto\x12\x0elehr.intent.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1blehr/intent/v1/addons.proto\"\xc2\x03\n" +
 	"\x06Policy\x12\x14\n" +
 	"\x05owner\x18\x01 \x01(\tR\x05owner\x12?\n" +
 	"\x04mode\x18\x02 \x01(\x0e2\x1f.lehr.intent.v1.EnforcementModeB\n" +
@@ -309,7 +318,8 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\x06shrink\x18\x04 \x01(\v2\x1b.lehr.intent.v1.ShrinkGuardR\x06shrink\x120\n" +
 	"\abudgets\x18\x05 \x03(\v2\x16.lehr.intent.v1.BudgetR\abudgets\x12D\n" +
 	"\n" +
-	"type_modes\x18\x06 \x03(\v2%.lehr.intent.v1.Policy.TypeModesEntryR\ttypeModes\x1a]\n" +
+	"type_modes\x18\x06 \x03(\v2%.lehr.intent.v1.Policy.TypeModesEntryR\ttypeModes\x12\x1c\n" +
+	"\tturndowns\x18\a \x01(\rR\tturndowns\x1a]\n" +
 	"\x0eTypeModesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x125\n" +
 	"\x05value\x18\x02 \x01(\x0e2\x1f.lehr.intent.v1.EnforcementModeR\x05value:\x028\x01\"H\n" +

@@ -37,12 +37,19 @@ const (
 	AssetServiceListAssetsProcedure = "/lehr.api.v1.AssetService/ListAssets"
 	// AssetServiceGetAssetProcedure is the fully-qualified name of the AssetService's GetAsset RPC.
 	AssetServiceGetAssetProcedure = "/lehr.api.v1.AssetService/GetAsset"
+	// AssetServiceWatchAssetsProcedure is the fully-qualified name of the AssetService's WatchAssets
+	// RPC.
+	AssetServiceWatchAssetsProcedure = "/lehr.api.v1.AssetService/WatchAssets"
 )
 
 // AssetServiceClient is a client for the lehr.api.v1.AssetService service.
 type AssetServiceClient interface {
 	ListAssets(context.Context, *v1.ListAssetsRequest) (*v1.ListAssetsResponse, error)
 	GetAsset(context.Context, *v1.GetAssetRequest) (*v1.GetAssetResponse, error)
+	// Sends all assets of an incarnation, then, for each incarnation that
+	// becomes head, what it changed. A watch that was cut off goes on after the
+	// last incarnation that it was sent.
+	WatchAssets(context.Context, *v1.WatchAssetsRequest) (*connect.ServerStreamForClient[v1.WatchAssetsResponse], error)
 }
 
 // NewAssetServiceClient constructs a client for the lehr.api.v1.AssetService service. By default,
@@ -68,13 +75,20 @@ func NewAssetServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithSchema(assetServiceMethods.ByName("GetAsset")),
 			connect.WithClientOptions(opts...),
 		),
+		watchAssets: connect.NewClient[v1.WatchAssetsRequest, v1.WatchAssetsResponse](
+			httpClient,
+			baseURL+AssetServiceWatchAssetsProcedure,
+			connect.WithSchema(assetServiceMethods.ByName("WatchAssets")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
 // assetServiceClient implements AssetServiceClient.
 type assetServiceClient struct {
-	listAssets *connect.Client[v1.ListAssetsRequest, v1.ListAssetsResponse]
-	getAsset   *connect.Client[v1.GetAssetRequest, v1.GetAssetResponse]
+	listAssets  *connect.Client[v1.ListAssetsRequest, v1.ListAssetsResponse]
+	getAsset    *connect.Client[v1.GetAssetRequest, v1.GetAssetResponse]
+	watchAssets *connect.Client[v1.WatchAssetsRequest, v1.WatchAssetsResponse]
 }
 
 // ListAssets calls lehr.api.v1.AssetService.ListAssets.
@@ -95,10 +109,19 @@ func (c *assetServiceClient) GetAsset(ctx context.Context, req *v1.GetAssetReque
 	return nil, err
 }
 
+// WatchAssets calls lehr.api.v1.AssetService.WatchAssets.
+func (c *assetServiceClient) WatchAssets(ctx context.Context, req *v1.WatchAssetsRequest) (*connect.ServerStreamForClient[v1.WatchAssetsResponse], error) {
+	return c.watchAssets.CallServerStream(ctx, connect.NewRequest(req))
+}
+
 // AssetServiceHandler is an implementation of the lehr.api.v1.AssetService service.
 type AssetServiceHandler interface {
 	ListAssets(context.Context, *v1.ListAssetsRequest) (*v1.ListAssetsResponse, error)
 	GetAsset(context.Context, *v1.GetAssetRequest) (*v1.GetAssetResponse, error)
+	// Sends all assets of an incarnation, then, for each incarnation that
+	// becomes head, what it changed. A watch that was cut off goes on after the
+	// last incarnation that it was sent.
+	WatchAssets(context.Context, *v1.WatchAssetsRequest, *connect.ServerStream[v1.WatchAssetsResponse]) error
 }
 
 // NewAssetServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -120,12 +143,20 @@ func NewAssetServiceHandler(svc AssetServiceHandler, opts ...connect.HandlerOpti
 		connect.WithSchema(assetServiceMethods.ByName("GetAsset")),
 		connect.WithHandlerOptions(opts...),
 	)
+	assetServiceWatchAssetsHandler := connect.NewServerStreamHandlerSimple(
+		AssetServiceWatchAssetsProcedure,
+		svc.WatchAssets,
+		connect.WithSchema(assetServiceMethods.ByName("WatchAssets")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/lehr.api.v1.AssetService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case AssetServiceListAssetsProcedure:
 			assetServiceListAssetsHandler.ServeHTTP(w, r)
 		case AssetServiceGetAssetProcedure:
 			assetServiceGetAssetHandler.ServeHTTP(w, r)
+		case AssetServiceWatchAssetsProcedure:
+			assetServiceWatchAssetsHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -141,4 +172,8 @@ func (UnimplementedAssetServiceHandler) ListAssets(context.Context, *v1.ListAsse
 
 func (UnimplementedAssetServiceHandler) GetAsset(context.Context, *v1.GetAssetRequest) (*v1.GetAssetResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.AssetService.GetAsset is not implemented"))
+}
+
+func (UnimplementedAssetServiceHandler) WatchAssets(context.Context, *v1.WatchAssetsRequest, *connect.ServerStream[v1.WatchAssetsResponse]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.AssetService.WatchAssets is not implemented"))
 }

@@ -41,6 +41,12 @@ const (
 	// IncarnationServiceGetIncarnationProcedure is the fully-qualified name of the IncarnationService's
 	// GetIncarnation RPC.
 	IncarnationServiceGetIncarnationProcedure = "/lehr.api.v1.IncarnationService/GetIncarnation"
+	// IncarnationServiceCompareIncarnationsProcedure is the fully-qualified name of the
+	// IncarnationService's CompareIncarnations RPC.
+	IncarnationServiceCompareIncarnationsProcedure = "/lehr.api.v1.IncarnationService/CompareIncarnations"
+	// IncarnationServiceLabelIncarnationProcedure is the fully-qualified name of the
+	// IncarnationService's LabelIncarnation RPC.
+	IncarnationServiceLabelIncarnationProcedure = "/lehr.api.v1.IncarnationService/LabelIncarnation"
 	// CandidateServiceListCandidatesProcedure is the fully-qualified name of the CandidateService's
 	// ListCandidates RPC.
 	CandidateServiceListCandidatesProcedure = "/lehr.api.v1.CandidateService/ListCandidates"
@@ -57,6 +63,10 @@ type IncarnationServiceClient interface {
 	// Newest first.
 	ListIncarnations(context.Context, *v1.ListIncarnationsRequest) (*v1.ListIncarnationsResponse, error)
 	GetIncarnation(context.Context, *v1.GetIncarnationRequest) (*v1.GetIncarnationResponse, error)
+	// What differs between any two retained incarnations of a partition.
+	CompareIncarnations(context.Context, *v1.CompareIncarnationsRequest) (*v1.CompareIncarnationsResponse, error)
+	// Sets or removes a label. A labelled incarnation is retained.
+	LabelIncarnation(context.Context, *v1.LabelIncarnationRequest) (*v1.LabelIncarnationResponse, error)
 }
 
 // NewIncarnationServiceClient constructs a client for the lehr.api.v1.IncarnationService service.
@@ -82,13 +92,27 @@ func NewIncarnationServiceClient(httpClient connect.HTTPClient, baseURL string, 
 			connect.WithSchema(incarnationServiceMethods.ByName("GetIncarnation")),
 			connect.WithClientOptions(opts...),
 		),
+		compareIncarnations: connect.NewClient[v1.CompareIncarnationsRequest, v1.CompareIncarnationsResponse](
+			httpClient,
+			baseURL+IncarnationServiceCompareIncarnationsProcedure,
+			connect.WithSchema(incarnationServiceMethods.ByName("CompareIncarnations")),
+			connect.WithClientOptions(opts...),
+		),
+		labelIncarnation: connect.NewClient[v1.LabelIncarnationRequest, v1.LabelIncarnationResponse](
+			httpClient,
+			baseURL+IncarnationServiceLabelIncarnationProcedure,
+			connect.WithSchema(incarnationServiceMethods.ByName("LabelIncarnation")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
 // incarnationServiceClient implements IncarnationServiceClient.
 type incarnationServiceClient struct {
-	listIncarnations *connect.Client[v1.ListIncarnationsRequest, v1.ListIncarnationsResponse]
-	getIncarnation   *connect.Client[v1.GetIncarnationRequest, v1.GetIncarnationResponse]
+	listIncarnations    *connect.Client[v1.ListIncarnationsRequest, v1.ListIncarnationsResponse]
+	getIncarnation      *connect.Client[v1.GetIncarnationRequest, v1.GetIncarnationResponse]
+	compareIncarnations *connect.Client[v1.CompareIncarnationsRequest, v1.CompareIncarnationsResponse]
+	labelIncarnation    *connect.Client[v1.LabelIncarnationRequest, v1.LabelIncarnationResponse]
 }
 
 // ListIncarnations calls lehr.api.v1.IncarnationService.ListIncarnations.
@@ -109,11 +133,33 @@ func (c *incarnationServiceClient) GetIncarnation(ctx context.Context, req *v1.G
 	return nil, err
 }
 
+// CompareIncarnations calls lehr.api.v1.IncarnationService.CompareIncarnations.
+func (c *incarnationServiceClient) CompareIncarnations(ctx context.Context, req *v1.CompareIncarnationsRequest) (*v1.CompareIncarnationsResponse, error) {
+	response, err := c.compareIncarnations.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// LabelIncarnation calls lehr.api.v1.IncarnationService.LabelIncarnation.
+func (c *incarnationServiceClient) LabelIncarnation(ctx context.Context, req *v1.LabelIncarnationRequest) (*v1.LabelIncarnationResponse, error) {
+	response, err := c.labelIncarnation.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // IncarnationServiceHandler is an implementation of the lehr.api.v1.IncarnationService service.
 type IncarnationServiceHandler interface {
 	// Newest first.
 	ListIncarnations(context.Context, *v1.ListIncarnationsRequest) (*v1.ListIncarnationsResponse, error)
 	GetIncarnation(context.Context, *v1.GetIncarnationRequest) (*v1.GetIncarnationResponse, error)
+	// What differs between any two retained incarnations of a partition.
+	CompareIncarnations(context.Context, *v1.CompareIncarnationsRequest) (*v1.CompareIncarnationsResponse, error)
+	// Sets or removes a label. A labelled incarnation is retained.
+	LabelIncarnation(context.Context, *v1.LabelIncarnationRequest) (*v1.LabelIncarnationResponse, error)
 }
 
 // NewIncarnationServiceHandler builds an HTTP handler from the service implementation. It returns
@@ -135,12 +181,28 @@ func NewIncarnationServiceHandler(svc IncarnationServiceHandler, opts ...connect
 		connect.WithSchema(incarnationServiceMethods.ByName("GetIncarnation")),
 		connect.WithHandlerOptions(opts...),
 	)
+	incarnationServiceCompareIncarnationsHandler := connect.NewUnaryHandlerSimple(
+		IncarnationServiceCompareIncarnationsProcedure,
+		svc.CompareIncarnations,
+		connect.WithSchema(incarnationServiceMethods.ByName("CompareIncarnations")),
+		connect.WithHandlerOptions(opts...),
+	)
+	incarnationServiceLabelIncarnationHandler := connect.NewUnaryHandlerSimple(
+		IncarnationServiceLabelIncarnationProcedure,
+		svc.LabelIncarnation,
+		connect.WithSchema(incarnationServiceMethods.ByName("LabelIncarnation")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/lehr.api.v1.IncarnationService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case IncarnationServiceListIncarnationsProcedure:
 			incarnationServiceListIncarnationsHandler.ServeHTTP(w, r)
 		case IncarnationServiceGetIncarnationProcedure:
 			incarnationServiceGetIncarnationHandler.ServeHTTP(w, r)
+		case IncarnationServiceCompareIncarnationsProcedure:
+			incarnationServiceCompareIncarnationsHandler.ServeHTTP(w, r)
+		case IncarnationServiceLabelIncarnationProcedure:
+			incarnationServiceLabelIncarnationHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -156,6 +218,14 @@ func (UnimplementedIncarnationServiceHandler) ListIncarnations(context.Context, 
 
 func (UnimplementedIncarnationServiceHandler) GetIncarnation(context.Context, *v1.GetIncarnationRequest) (*v1.GetIncarnationResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.IncarnationService.GetIncarnation is not implemented"))
+}
+
+func (UnimplementedIncarnationServiceHandler) CompareIncarnations(context.Context, *v1.CompareIncarnationsRequest) (*v1.CompareIncarnationsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.IncarnationService.CompareIncarnations is not implemented"))
+}
+
+func (UnimplementedIncarnationServiceHandler) LabelIncarnation(context.Context, *v1.LabelIncarnationRequest) (*v1.LabelIncarnationResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.IncarnationService.LabelIncarnation is not implemented"))
 }
 
 // CandidateServiceClient is a client for the lehr.api.v1.CandidateService service.
