@@ -4,7 +4,7 @@ package shakespeare
 
 import "embed"
 
-// Files are lehr.yaml, service.yaml and web.star.
+// Files are lehr.yaml, what it names, and nothing else.
 //
-//go:embed lehr.yaml service.yaml web.star
+//go:embed lehr.yaml service.yaml *.star schema
 var Files embed.FS

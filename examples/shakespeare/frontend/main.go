@@ -31,15 +31,26 @@ func run() int {
 	text := flag.String("text", "", "file of the play (default: the one built in)")
 	name := flag.String("version", version, "version to report")
 	drain := flag.Duration("drain", 500*time.Millisecond, "how long to go on serving, unhealthy, after SIGTERM")
+	searches := flag.String("searches", "", "SQLite database in which searches are recorded (default: they are not)")
+	cluster := flag.String("cluster", "", "cluster to record them for")
 	flag.Parse()
-	if err := serve(*port, *text, *name, *drain); err != nil {
+	var recorder *recorder
+	if *searches != "" {
+		var err error
+		if recorder, err = openRecorder(context.Background(), *searches, *cluster); err != nil {
+			fmt.Fprintln(os.Stderr, "frontend:", err)
+			return 1
+		}
+	}
+	defer recorder.close()
+	if err := serve(*port, *text, *name, *drain, recorder); err != nil {
 		fmt.Fprintln(os.Stderr, "frontend:", err)
 		return 1
 	}
 	return 0
 }
 
-func serve(port int, text, version string, drain time.Duration) error {
+func serve(port int, text, version string, drain time.Duration, recorder *recorder) error {
 	play := hamlet
 	if text != "" {
 		content, err := os.ReadFile(text)
@@ -56,7 +67,7 @@ func serve(port int, text, version string, drain time.Duration) error {
 	if err != nil {
 		return err
 	}
-	frontend := &frontend{lines: parse(play), answerer: answerer{Version: version, Task: os.Getenv("LEHR_TASK"), PID: os.Getpid()}}
+	frontend := &frontend{lines: parse(play), recorder: recorder, answerer: answerer{Version: version, Task: os.Getenv("LEHR_TASK"), PID: os.Getpid()}}
 	server := &http.Server{Handler: frontend.handler(), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
@@ -86,5 +97,6 @@ func serve(port int, text, version string, drain time.Duration) error {
 type frontend struct {
 	lines    []line
 	answerer answerer
+	recorder *recorder
 	draining atomic.Bool
 }

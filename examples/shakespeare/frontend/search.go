@@ -82,6 +82,7 @@ func (f *frontend) search(w http.ResponseWriter, r *http.Request) {
 	f.sign(w)
 	query := r.FormValue("q")
 	found := search(f.lines, query)
+	f.recorder.record(query)
 	if strings.HasPrefix(r.Header.Get("Accept"), "text/plain") {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		for _, l := range found {

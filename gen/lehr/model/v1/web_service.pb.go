@@ -32,11 +32,16 @@ type WebService struct {
 	Service string                 `protobuf:"bytes,1,opt,name=service" json:"service,omitempty"`
 	// The program's absolute path, in which "{version}" stands for the version,
 	// and its arguments; see lehr.process.v1.Job.
-	Binary        string                `protobuf:"bytes,2,opt,name=binary" json:"binary,omitempty"`
-	Args          []string              `protobuf:"bytes,3,rep,name=args" json:"args,omitempty"`
-	Env           map[string]string     `protobuf:"bytes,4,rep,name=env" json:"env,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	Version       string                `protobuf:"bytes,5,opt,name=version" json:"version,omitempty"`
-	Clusters      []*WebService_Cluster `protobuf:"bytes,6,rep,name=clusters" json:"clusters,omitempty"`
+	Binary   string                `protobuf:"bytes,2,opt,name=binary" json:"binary,omitempty"`
+	Args     []string              `protobuf:"bytes,3,rep,name=args" json:"args,omitempty"`
+	Env      map[string]string     `protobuf:"bytes,4,rep,name=env" json:"env,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Version  string                `protobuf:"bytes,5,opt,name=version" json:"version,omitempty"`
+	Clusters []*WebService_Cluster `protobuf:"bytes,6,rep,name=clusters" json:"clusters,omitempty"`
+	// How requests reach it; unset: each task is asked on its own port.
+	Balancing *WebService_Balancing `protobuf:"bytes,7,opt,name=balancing" json:"balancing,omitempty"`
+	// The least version of the schema that this version of the service needs;
+	// empty: none.
+	NeedsSchema   string `protobuf:"bytes,8,opt,name=needs_schema,json=needsSchema" json:"needs_schema,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -113,20 +118,107 @@ func (x *WebService) GetClusters() []*WebService_Cluster {
 	return nil
 }
 
+func (x *WebService) GetBalancing() *WebService_Balancing {
+	if x != nil {
+		return x.Balancing
+	}
+	return nil
+}
+
+func (x *WebService) GetNeedsSchema() string {
+	if x != nil {
+		return x.NeedsSchema
+	}
+	return ""
+}
+
+// Balancing puts a balancer before each cluster, and one before all of them
+// that spreads requests by the clusters' sizes.
+type WebService_Balancing struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The balancer's program, an absolute path: "lehr-caddy".
+	Binary string `protobuf:"bytes,1,opt,name=binary" json:"binary,omitempty"`
+	// Port of the balancer before all clusters, and of its admin endpoint.
+	Port          uint32 `protobuf:"varint,2,opt,name=port" json:"port,omitempty"`
+	AdminPort     uint32 `protobuf:"varint,3,opt,name=admin_port,json=adminPort" json:"admin_port,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WebService_Balancing) Reset() {
+	*x = WebService_Balancing{}
+	mi := &file_lehr_model_v1_web_service_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WebService_Balancing) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WebService_Balancing) ProtoMessage() {}
+
+func (x *WebService_Balancing) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_model_v1_web_service_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WebService_Balancing.ProtoReflect.Descriptor instead.
+func (*WebService_Balancing) Descriptor() ([]byte, []int) {
+	return file_lehr_model_v1_web_service_proto_rawDescGZIP(), []int{0, 1}
+}
+
+func (x *WebService_Balancing) GetBinary() string {
+	if x != nil {
+		return x.Binary
+	}
+	return ""
+}
+
+func (x *WebService_Balancing) GetPort() uint32 {
+	if x != nil {
+		return x.Port
+	}
+	return 0
+}
+
+func (x *WebService_Balancing) GetAdminPort() uint32 {
+	if x != nil {
+		return x.AdminPort
+	}
+	return 0
+}
+
 type WebService_Cluster struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Name     string                 `protobuf:"bytes,1,opt,name=name" json:"name,omitempty"`
 	Replicas uint32                 `protobuf:"varint,2,opt,name=replicas" json:"replicas,omitempty"`
 	BasePort uint32                 `protobuf:"varint,3,opt,name=base_port,json=basePort" json:"base_port,omitempty"`
 	// Overrides the service's version in this cluster.
-	Version       string `protobuf:"bytes,4,opt,name=version" json:"version,omitempty"`
+	Version string `protobuf:"bytes,4,opt,name=version" json:"version,omitempty"`
+	// With balancing: port of the cluster's balancer, and of its admin
+	// endpoint.
+	BalancerPort uint32 `protobuf:"varint,5,opt,name=balancer_port,json=balancerPort" json:"balancer_port,omitempty"`
+	AdminPort    uint32 `protobuf:"varint,6,opt,name=admin_port,json=adminPort" json:"admin_port,omitempty"`
+	// An autoscaler owns the number of replicas once they run.
+	Autoscaled bool `protobuf:"varint,7,opt,name=autoscaled" json:"autoscaled,omitempty"`
+	// The cluster is to go: no requests, then nothing left of it. A cluster
+	// that is merely left out goes on running, and nobody looks after it.
+	Turndown      bool `protobuf:"varint,8,opt,name=turndown" json:"turndown,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *WebService_Cluster) Reset() {
 	*x = WebService_Cluster{}
-	mi := &file_lehr_model_v1_web_service_proto_msgTypes[2]
+	mi := &file_lehr_model_v1_web_service_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -138,7 +230,7 @@ func (x *WebService_Cluster) String() string {
 func (*WebService_Cluster) ProtoMessage() {}
 
 func (x *WebService_Cluster) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_model_v1_web_service_proto_msgTypes[2]
+	mi := &file_lehr_model_v1_web_service_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -151,7 +243,7 @@ func (x *WebService_Cluster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WebService_Cluster.ProtoReflect.Descriptor instead.
 func (*WebService_Cluster) Descriptor() ([]byte, []int) {
-	return file_lehr_model_v1_web_service_proto_rawDescGZIP(), []int{0, 1}
+	return file_lehr_model_v1_web_service_proto_rawDescGZIP(), []int{0, 2}
 }
 
 func (x *WebService_Cluster) GetName() string {
@@ -182,11 +274,39 @@ func (x *WebService_Cluster) GetVersion() string {
 	return ""
 }
 
+func (x *WebService_Cluster) GetBalancerPort() uint32 {
+	if x != nil {
+		return x.BalancerPort
+	}
+	return 0
+}
+
+func (x *WebService_Cluster) GetAdminPort() uint32 {
+	if x != nil {
+		return x.AdminPort
+	}
+	return 0
+}
+
+func (x *WebService_Cluster) GetAutoscaled() bool {
+	if x != nil {
+		return x.Autoscaled
+	}
+	return false
+}
+
+func (x *WebService_Cluster) GetTurndown() bool {
+	if x != nil {
+		return x.Turndown
+	}
+	return false
+}
+
 var File_lehr_model_v1_web_service_proto protoreflect.FileDescriptor
 
 const file_lehr_model_v1_web_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1flehr/model/v1/web_service.proto\x12\rlehr.model.v1\x1a\x1bbuf/validate/validate.proto\"\x9b\x05\n" +
+	"\x1flehr/model/v1/web_service.proto\x12\rlehr.model.v1\x1a\x1bbuf/validate/validate.proto\"\x94\b\n" +
 	"\n" +
 	"WebService\x128\n" +
 	"\aservice\x18\x01 \x01(\tB\x1e\xbaH\x1b\xd8\x01\x01r\x162\x14^[a-z0-9][a-z0-9-]*$R\aservice\x12\x16\n" +
@@ -194,15 +314,29 @@ const file_lehr_model_v1_web_service_proto_rawDesc = "" +
 	"\x04args\x18\x03 \x03(\tR\x04args\x124\n" +
 	"\x03env\x18\x04 \x03(\v2\".lehr.model.v1.WebService.EnvEntryR\x03env\x12\x18\n" +
 	"\aversion\x18\x05 \x01(\tR\aversion\x12=\n" +
-	"\bclusters\x18\x06 \x03(\v2!.lehr.model.v1.WebService.ClusterR\bclusters\x1a6\n" +
+	"\bclusters\x18\x06 \x03(\v2!.lehr.model.v1.WebService.ClusterR\bclusters\x12A\n" +
+	"\tbalancing\x18\a \x01(\v2#.lehr.model.v1.WebService.BalancingR\tbalancing\x12!\n" +
+	"\fneeds_schema\x18\b \x01(\tR\vneedsSchema\x1a6\n" +
 	"\bEnvEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a\xa6\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a{\n" +
+	"\tBalancing\x12\x1f\n" +
+	"\x06binary\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x06binary\x12 \n" +
+	"\x04port\x18\x02 \x01(\rB\f\xbaH\t*\a\x18\xf4\xf7\x03(\x80\bR\x04port\x12+\n" +
+	"\n" +
+	"admin_port\x18\x03 \x01(\rB\f\xbaH\t*\a\x18\xf4\xf7\x03(\x80\bR\tadminPort\x1a\xbc\x02\n" +
 	"\aCluster\x12/\n" +
 	"\x04name\x18\x01 \x01(\tB\x1b\xbaH\x18r\x162\x14^[a-z0-9][a-z0-9-]*$R\x04name\x12%\n" +
 	"\breplicas\x18\x02 \x01(\rB\t\xbaH\x06*\x04\x18d(\x01R\breplicas\x12)\n" +
 	"\tbase_port\x18\x03 \x01(\rB\f\xbaH\t*\a\x18\xf4\xf7\x03(\x80\bR\bbasePort\x12\x18\n" +
-	"\aversion\x18\x04 \x01(\tR\aversion:\xb6\x01\xbaH\xb2\x01\x1a\xaf\x01\n" +
+	"\aversion\x18\x04 \x01(\tR\aversion\x12.\n" +
+	"\rbalancer_port\x18\x05 \x01(\rB\t\xbaH\x06*\x04\x18\xf4\xf7\x03R\fbalancerPort\x12(\n" +
+	"\n" +
+	"admin_port\x18\x06 \x01(\rB\t\xbaH\x06*\x04\x18\xf4\xf7\x03R\tadminPort\x12\x1e\n" +
+	"\n" +
+	"autoscaled\x18\a \x01(\bR\n" +
+	"autoscaled\x12\x1a\n" +
+	"\bturndown\x18\b \x01(\bR\bturndown:\xb6\x01\xbaH\xb2\x01\x1a\xaf\x01\n" +
 	"\x14web_service.complete\x129a service with clusters needs service, binary and version\x1a\\this.clusters.size() == 0 || (this.service != '' && this.binary != '' && this.version != '')B)Z\"lehr.dev/gen/lehr/model/v1;modelpb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
 
 var (
@@ -217,20 +351,22 @@ func file_lehr_model_v1_web_service_proto_rawDescGZIP() []byte {
 	return file_lehr_model_v1_web_service_proto_rawDescData
 }
 
-var file_lehr_model_v1_web_service_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
+var file_lehr_model_v1_web_service_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
 var file_lehr_model_v1_web_service_proto_goTypes = []any{
-	(*WebService)(nil),         // 0: lehr.model.v1.WebService
-	nil,                        // 1: lehr.model.v1.WebService.EnvEntry
-	(*WebService_Cluster)(nil), // 2: lehr.model.v1.WebService.Cluster
+	(*WebService)(nil),           // 0: lehr.model.v1.WebService
+	nil,                          // 1: lehr.model.v1.WebService.EnvEntry
+	(*WebService_Balancing)(nil), // 2: lehr.model.v1.WebService.Balancing
+	(*WebService_Cluster)(nil),   // 3: lehr.model.v1.WebService.Cluster
 }
 var file_lehr_model_v1_web_service_proto_depIdxs = []int32{
 	1, // 0: lehr.model.v1.WebService.env:type_name -> lehr.model.v1.WebService.EnvEntry
-	2, // 1: lehr.model.v1.WebService.clusters:type_name -> lehr.model.v1.WebService.Cluster
-	2, // [2:2] is the sub-list for method output_type
-	2, // [2:2] is the sub-list for method input_type
-	2, // [2:2] is the sub-list for extension type_name
-	2, // [2:2] is the sub-list for extension extendee
-	0, // [0:2] is the sub-list for field type_name
+	3, // 1: lehr.model.v1.WebService.clusters:type_name -> lehr.model.v1.WebService.Cluster
+	2, // 2: lehr.model.v1.WebService.balancing:type_name -> lehr.model.v1.WebService.Balancing
+	3, // [3:3] is the sub-list for method output_type
+	3, // [3:3] is the sub-list for method input_type
+	3, // [3:3] is the sub-list for extension type_name
+	3, // [3:3] is the sub-list for extension extendee
+	0, // [0:3] is the sub-list for field type_name
 }
 
 func init() { file_lehr_model_v1_web_service_proto_init() }
@@ -244,7 +380,7 @@ func file_lehr_model_v1_web_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_model_v1_web_service_proto_rawDesc), len(file_lehr_model_v1_web_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   3,
+			NumMessages:   4,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
