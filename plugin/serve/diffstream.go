@@ -122,7 +122,7 @@ func (d *diffStream) compareType(name TypeName, places []int, assets []Intent, d
 		if err != nil {
 			differences[place] = unknown(err)
 		} else {
-			differences[place] = found[i]
+			differences[place] = heedsTurndown(some[i], found[i])
 		}
 	}
 }

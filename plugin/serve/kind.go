@@ -14,7 +14,8 @@ type Kind interface {
 	Served() Served
 	// Diff compares intent with production and changes nothing (S21). It
 	// returns one difference for each asset, in their order; Asset,
-	// Incarnation and At are filled in by the caller.
+	// Incarnation and At are filled in by the caller. An asset that is
+	// TurnedDown is compared with nothing.
 	Diff(ctx context.Context, assets []Intent) []Difference
 	// Push plans again and, when the plan is the admitted one, carries it
 	// out. It calls permits.Effect before each effect, and permits.Cover

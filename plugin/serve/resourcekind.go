@@ -142,6 +142,9 @@ func (k *resourceKind[T]) difference(ctx context.Context, asset Asset[T], state 
 	if change.Plan.Action != "" {
 		difference.Outcome, difference.Plan = Differs, change.Plan
 	}
+	if asset.TurnedDown() {
+		difference = turnedDownDifference(difference, present(state.Current))
+	}
 	if present(state.Current) {
 		difference.Current, err = k.current(state.Current)
 	}
@@ -165,6 +168,10 @@ func present[T proto.Message](message T) bool {
 // plan resolves intent and compares it with the state. A plan without an
 // action says that they agree.
 func (k *resourceKind[T]) plan(ctx context.Context, asset Asset[T], state State[T]) (change Change[T], unmanaged []FieldChange, err error) {
+	if asset.TurnedDown() {
+		change, err = k.planTurndown(asset, state)
+		return change, nil, err
+	}
 	change = Change[T]{Asset: asset, State: state, Progress: func(string, []byte) {}}
 	err = protect("Resolve", asset.ID, func() (err error) {
 		change.Target, err = k.resource.Resolve(ctx, asset)
@@ -280,8 +287,7 @@ func (k *resourceKind[T]) Push(ctx context.Context, push Push, permits Permits) 
 		}
 	}
 	change.Push, change.Token, change.ResumeToken, change.Progress = push.ID, push.Token, push.ResumeToken, push.Progress
-	err = protect("Apply", asset.ID, func() error { return k.resource.Apply(ctx, change, permits) })
-	return ended(ctx, err)
+	return ended(ctx, k.carry(ctx, change, permits))
 }
 
 // ended turns what Apply returned into an outcome.
