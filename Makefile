@@ -2,7 +2,8 @@
 SHELL := bash
 GO ?= go
 BIN := bin
-PLUGINS := lehr-process lehr-command
+# Plugins with heavy libraries are modules of their own.
+MODULES := plugins/caddy plugins/sqlschema
 
 .DEFAULT_GOAL := help
 
@@ -12,24 +13,32 @@ help: ## list the targets
 
 .PHONY: build
 build: ## build lehr, its plugins and the example service into bin/
-	@mkdir -p $(BIN)/releases/v1 $(BIN)/releases/v2
+	@mkdir -p $(BIN)/releases/v1 $(BIN)/releases/v2 $(BIN)/releases/v3
 	$(GO) build -o $(BIN)/lehr ./cmd/lehr
 	$(GO) build -o $(BIN)/lehr-process ./plugins/process
 	$(GO) build -o $(BIN)/lehr-command ./plugins/command
+	cd plugins/caddy && $(GO) build -o ../../$(BIN)/lehr-caddy .
+	cd plugins/sqlschema && $(GO) build -o ../../$(BIN)/lehr-sqlschema .
 	$(GO) build -ldflags '-X main.version=v1' -o $(BIN)/releases/v1/frontend ./examples/shakespeare/frontend
 	$(GO) build -ldflags '-X main.version=v2' -o $(BIN)/releases/v2/frontend ./examples/shakespeare/frontend
+	$(GO) build -ldflags '-X main.version=v3 -X main.recordsCluster=yes' -o $(BIN)/releases/v3/frontend ./examples/shakespeare/frontend
 
 .PHONY: demo
 demo: build ## run the Shakespeare service until Ctrl-C (DEMO=--exit plays its story and ends)
 	@$(BIN)/lehr demo $(DEMO)
 
 .PHONY: test
-test: lint build ## all that CI runs
+test: tools lint build ## all that CI runs
 	@# -count=1: some tests build and run the programs, which the cache of test
 	@# results does not see.
 	$(GO) test -count=1 -timeout 20m ./...
+	set -e; for module in $(MODULES); do (cd $$module && $(GO) test -count=1 -timeout 20m ./...); done
 	scripts/check-generated
 	$(BIN)/lehr demo --exit
+
+.PHONY: tools
+tools: ## install what tests start beside Lehr (as root, on Debian)
+	@scripts/install-test-tools
 
 .PHONY: test-fast
 test-fast: ## the quick tests, under a minute
@@ -45,6 +54,7 @@ bench: build ## measure speed and memory: "name value unit" a line
 lint: ## vet, formatting, import rules
 	@test -z "$$(gofmt -l $$(git ls-files '*.go' | grep -v ^gen/))" || { echo "run make fmt: "; gofmt -l $$(git ls-files '*.go' | grep -v ^gen/); exit 1; }
 	$(GO) vet ./...
+	@set -e; for module in $(MODULES); do (cd $$module && $(GO) vet ./...); done
 	$(GO) test .
 
 .PHONY: generate

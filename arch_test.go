@@ -62,9 +62,9 @@ var rules = []rule{
 		reason: "actors take roles, so that another engine, or a simulator, can stand in",
 	},
 	{
-		name: "cli knows the server only through client", from: []string{"cli"},
+		name: "cli and web know the server only through client", from: []string{"cli", "web"},
 		never:  []string{"server", "app", "store", "prodspec", "annealing", "plugin"},
-		reason: "what the command line shows, any client can get",
+		reason: "what commands and pages show, any client can get",
 	},
 	{
 		name: "plugins use the SDK and their provider, nothing else", from: []string{"plugins"},

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 )
@@ -72,6 +71,17 @@ func (s *stage) pids() []int {
 	return pids
 }
 
+// frontends are the processes of the manifest's frontends.
+func (s *stage) frontends() []int {
+	var pids []int
+	for _, w := range s.manifest.clusters {
+		for _, t := range s.tasks(w.job(s)) {
+			pids = append(pids, t.pid)
+		}
+	}
+	return pids
+}
+
 // answer is what a task says on its socket.
 type answer struct {
 	Version string `json:"version"`
@@ -81,8 +91,17 @@ type answer struct {
 
 var browser = &http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 
-// ask searches the play on one port.
+// ask searches the play on a task's port, and asks for its health.
 func ask(ctx context.Context, port int) (answer, error) {
+	found, err := search(ctx, port)
+	if err == nil {
+		found.Healthy = healthy(ctx, port)
+	}
+	return found, err
+}
+
+// search searches the play on one port.
+func search(ctx context.Context, port int) (answer, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/search?q=to+be", port), nil)
 	if err != nil {
 		return answer{}, err
@@ -103,7 +122,6 @@ func ask(ctx context.Context, port int) (answer, error) {
 	if response.StatusCode != http.StatusOK || len(found.Lines) == 0 {
 		return answer{}, fmt.Errorf("port %d answered %s with %d lines", port, response.Status, len(found.Lines))
 	}
-	found.Healthy = healthy(ctx, port)
 	return found.answer, nil
 }
 
@@ -121,27 +139,34 @@ func healthy(ctx context.Context, port int) bool {
 	return response.StatusCode == http.StatusOK
 }
 
-// serves is so when every task of every cluster runs once, is healthy and
-// answers as that version.
+// serves is so when every task that the manifest asks for runs once, is
+// healthy and answers as that version, and the balancers send requests to it.
 func (s *stage) serves(version string) func(context.Context) string {
 	return func(ctx context.Context) string {
-		for _, c := range s.clusters {
-			tasks := s.tasks(c.job(s))
-			if len(tasks) != replicas {
-				return fmt.Sprintf("cluster %s has %d processes, not %d", c.name, len(tasks), replicas)
-			}
-			for i := range replicas {
-				got, err := ask(ctx, c.port+i)
-				switch {
-				case err != nil:
-					return fmt.Sprintf("cluster %s task %d: %v", c.name, i, err)
-				case got.Version != version || !got.Healthy || got.PID != tasks[i].pid:
-					return fmt.Sprintf("cluster %s task %d answers %+v, process %d", c.name, i, got, tasks[i].pid)
-				}
+		for _, w := range s.manifest.clusters {
+			if why := s.clusterServes(ctx, w, version); why != "" {
+				return why
 			}
 		}
-		return ""
+		return s.balanced(ctx)
 	}
+}
+
+func (s *stage) clusterServes(ctx context.Context, w wanted, version string) string {
+	tasks := s.tasks(w.job(s))
+	if len(tasks) != w.replicas {
+		return fmt.Sprintf("cluster %s has %d processes, not %d", w.name, len(tasks), w.replicas)
+	}
+	for i := range w.replicas {
+		got, err := ask(ctx, w.port+i)
+		switch {
+		case err != nil:
+			return fmt.Sprintf("cluster %s task %d: %v", w.name, i, err)
+		case got.Version != version || !got.Healthy || got.PID != tasks[i].pid:
+			return fmt.Sprintf("cluster %s task %d answers %+v, process %d", w.name, i, got, tasks[i].pid)
+		}
+	}
+	return ""
 }
 
 // picture is a line for each task as it is now.
@@ -161,78 +186,10 @@ func (s *stage) picture(ctx context.Context) string {
 		}
 		b.WriteString("\n")
 	}
+	if shares, err := s.shares(ctx); err == nil {
+		fmt.Fprintf(&b, "  shares of requests %v\n", shares)
+	}
 	return b.String()
-}
-
-// load asks all tasks in turn, all the time, leaving out those that say they
-// are not healthy, as a balancer would.
-type load struct {
-	mu       sync.Mutex
-	served   int
-	failures []string
-	// worst is the largest number of tasks of one cluster that were not
-	// healthy at one moment.
-	worst int
-	stop  func()
-}
-
-// startLoad begins a steady load on every cluster.
-func (s *stage) startLoad(ctx context.Context) *load {
-	ctx, cancel := context.WithCancel(ctx)
-	l := &load{}
-	var running sync.WaitGroup
-	for _, c := range s.clusters {
-		up := make([]bool, replicas)
-		var mu sync.Mutex
-		probe := func() {
-			down := 0
-			for i := range replicas {
-				ok := healthy(ctx, c.port+i)
-				mu.Lock()
-				up[i] = ok
-				mu.Unlock()
-				if !ok {
-					down++
-				}
-			}
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			if ctx.Err() == nil {
-				l.worst = max(l.worst, down)
-			}
-		}
-		probe()
-		running.Go(func() {
-			for sleep(ctx, 25*time.Millisecond) {
-				probe()
-			}
-		})
-		running.Go(func() {
-			for i := 0; sleep(ctx, 10*time.Millisecond); i++ {
-				mu.Lock()
-				use := up[i%replicas]
-				mu.Unlock()
-				if use {
-					_, err := ask(ctx, c.port+i%replicas)
-					l.count(ctx, err)
-				}
-			}
-		})
-	}
-	l.stop = func() { cancel(); running.Wait() }
-	return l
-}
-
-func (l *load) count(ctx context.Context, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	switch {
-	case ctx.Err() != nil:
-	case err != nil:
-		l.failures = append(l.failures, err.Error())
-	default:
-		l.served++
-	}
 }
 
 // alive reports whether a process lives and is no zombie.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -18,17 +19,24 @@ import (
 	"lehr.dev/examples/shakespeare"
 )
 
-// replicas of each cluster.
-const replicas = 3
+// replicas of each cluster at first.
+const replicas = 4
 
-// stage is where the demo plays: a folder, two clusters of free ports, and
-// the programs under way.
+// row is how many ports in a row a cluster has: one for each task, one to
+// spare, its balancer's and that one's admin endpoint.
+const row = replicas + 3
+
+// stage is where the demo plays: a folder, two clusters on free ports, and the
+// programs under way.
 type stage struct {
 	options   Options
 	directory string
 	// service names this run's jobs, so that two demos do not meet.
-	service  string
+	service string
+	// port of the balancer before all clusters; its admin endpoint is the next.
+	port     int
 	clusters []cluster
+	manifest manifest
 	server   *exec.Cmd
 	ended    chan error
 	log      *os.File
@@ -42,7 +50,13 @@ type cluster struct {
 
 func (c cluster) job(s *stage) string { return s.service + "/" + c.name + "/frontend" }
 
+func (c cluster) proxy(s *stage) string { return s.service + "/" + c.name + "/proxy" }
+
 func (c cluster) asset() string { return "frontend/" + c.name }
+
+func (c cluster) balancer() int { return c.port + replicas + 1 }
+
+func (c cluster) admin() int { return c.port + replicas + 2 }
 
 func newStage(options Options, directory string) (*stage, error) {
 	directory, err := filepath.Abs(directory)
@@ -50,28 +64,29 @@ func newStage(options Options, directory string) (*stage, error) {
 		return nil, err
 	}
 	s := &stage{options: options, directory: directory, service: fmt.Sprintf("shakespeare-%d", os.Getpid())}
-	for _, version := range []string{"v1", "v2"} {
-		if _, err := os.Stat(s.release(version)); err != nil {
-			return nil, fmt.Errorf("the demo needs the example service beside the program: %w; \"make build\" builds it", err)
+	for _, needed := range []string{s.release("v1"), s.release("v2"), s.release("v3"), s.beside("lehr-caddy"), s.beside("lehr-sqlschema"), s.beside("lehr-process")} {
+		if _, err := os.Stat(needed); err != nil {
+			return nil, fmt.Errorf("the demo needs the example service and the plugins beside the program: %w; \"make build\" builds them", err)
 		}
 	}
-	for _, name := range []string{"a", "b"} {
-		port, err := freePorts(s.clusters)
+	var taken []int
+	for _, name := range []string{"a", "b", ""} {
+		port, err := freePorts(taken)
 		if err != nil {
 			return nil, err
+		}
+		taken = append(taken, port)
+		if name == "" {
+			s.port = port
+			continue
 		}
 		s.clusters = append(s.clusters, cluster{name: name, port: port})
 	}
-	for _, name := range []string{"lehr.yaml", "web.star"} {
-		content, err := shakespeare.Files.ReadFile(name)
-		if err != nil {
-			return nil, err
-		}
-		if err := os.WriteFile(filepath.Join(directory, name), content, 0o644); err != nil {
-			return nil, err
-		}
+	s.manifest = manifest{version: "v1", needsSchema: "1"}
+	for _, c := range s.clusters {
+		s.manifest.clusters = append(s.manifest.clusters, wanted{cluster: c, replicas: replicas})
 	}
-	if err := s.write("service.yaml", s.manifest("v1")); err != nil {
+	if err := s.set(); err != nil {
 		return nil, err
 	}
 	if s.log, err = os.Create(filepath.Join(directory, "server.log")); err != nil {
@@ -80,22 +95,43 @@ func newStage(options Options, directory string) (*stage, error) {
 	return s, nil
 }
 
+// set writes the example's files into the folder.
+func (s *stage) set() error {
+	return fs.WalkDir(shakespeare.Files, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := shakespeare.Files.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		text := string(content)
+		switch path {
+		case "service.yaml":
+			text = s.text(s.manifest)
+		case schemaFile:
+			text = s.schema(text)
+		}
+		return s.write(path, text)
+	})
+}
+
 // freePorts finds a row of free ports below the range that the system hands
 // out by itself.
-func freePorts(taken []cluster) (int, error) {
+func freePorts(taken []int) (int, error) {
 	const first, last, tries = 18000, 32000, 200
 	for range tries {
-		port := first + rand.IntN(last-first-replicas)
-		meets := slices.ContainsFunc(taken, func(c cluster) bool { return port < c.port+replicas && c.port < port+replicas })
+		port := first + rand.IntN(last-first-row)
+		meets := slices.ContainsFunc(taken, func(other int) bool { return port < other+row && other < port+row })
 		if !meets && rowFree(port) {
 			return port, nil
 		}
 	}
-	return 0, fmt.Errorf("found no %d free ports in a row between %d and %d", replicas, first, last)
+	return 0, fmt.Errorf("found no %d free ports in a row between %d and %d", row, first, last)
 }
 
 func rowFree(port int) bool {
-	for i := range replicas {
+	for i := range row {
 		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port+i))
 		if err != nil {
 			return false
@@ -105,42 +141,28 @@ func rowFree(port int) bool {
 	return true
 }
 
+func (s *stage) beside(program string) string {
+	return filepath.Join(filepath.Dir(s.options.Program), program)
+}
+
 func (s *stage) release(version string) string {
-	return filepath.Join(filepath.Dir(s.options.Program), "releases", version, "frontend")
+	return s.beside(filepath.Join("releases", version, "frontend"))
 }
 
 func (s *stage) store() string { return filepath.Join(s.directory, ".lehr", "lehr.db") }
-
-// manifest is the service as a person would write it.
-func (s *stage) manifest(version string) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "service: %s\nbinary: %s\nargs: [\"--port={port}\", \"--version={version}\"]\nversion: %s\nclusters:\n",
-		s.service, s.release("{version}"), version)
-	for _, c := range s.clusters {
-		fmt.Fprintf(&b, "  - name: %s\n    replicas: %d\n    base_port: %d\n", c.name, replicas, c.port)
-	}
-	return b.String()
-}
-
-// write replaces a file at once, as editors do.
-func (s *stage) write(name, content string) error {
-	path := filepath.Join(s.directory, name)
-	if err := os.WriteFile(path+".new", []byte(content), 0o644); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
-}
 
 func (s *stage) say(format string, arguments ...any) {
 	fmt.Fprintf(s.options.Out, format+"\n", arguments...)
 }
 
 func (s *stage) prologue() {
-	s.say("The Shakespeare service: clusters a and b, each a job of %d real processes.", replicas)
+	s.say("The Shakespeare service: clusters a and b, each a job of %d real processes behind a", replicas)
+	s.say("balancer of its own, a balancer before both, and a database of what was searched.")
 	s.say("  folder     %s", s.directory)
 	s.say("  manifest   %s/service.yaml", s.directory)
+	s.say("  search     http://127.0.0.1:%d/search?q=to+be", s.port)
 	for _, c := range s.clusters {
-		s.say("  cluster %s  http://127.0.0.1:%d … %d/search?q=to+be", c.name, c.port, c.port+replicas-1)
+		s.say("  cluster %s  balancer :%d, tasks :%d … :%d", c.name, c.balancer(), c.port, c.port+replicas-1)
 	}
 	s.say("  server log %s", s.log.Name())
 }

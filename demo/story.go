@@ -29,6 +29,12 @@ func (s *stage) play(ctx context.Context) error {
 		{"An empty manifest", s.emptyManifest},
 		{"Stop, edit, resume", s.stopAndResume},
 		{"Observe mode", s.observe},
+		{"Half of a cluster, then all of it", s.halveAndDouble},
+		{"A new version that needs a new column", s.schemaFirst},
+		{"An autoscaler owns the number of replicas", s.autoscaler},
+		{"A cluster is left out of the manifest", s.leftOut},
+		{"The cluster is turned down", s.turndown},
+		{"A balancer is changed by hand, again and again", s.handwork},
 	}
 	began := time.Now()
 	for i, scene := range scenes {
@@ -44,12 +50,6 @@ func (s *stage) play(ctx context.Context) error {
 
 // so tells of a check that passed.
 func (s *stage) so(format string, arguments ...any) { s.say("    ✓ "+format, arguments...) }
-
-// edit writes the manifest and tells of it.
-func (s *stage) edit(what, content string) error {
-	s.say("    edit service.yaml: %s", what)
-	return s.write("service.yaml", content)
-}
 
 // patience is how long the story waits for something to become so.
 const patience = 60 * time.Second
@@ -76,22 +76,23 @@ func (s *stage) fromNothing(ctx context.Context) error {
 	if err := s.until(ctx, patience, "both clusters serve v1", s.serves("v1")); err != nil {
 		return err
 	}
-	s.so("6 processes answer as v1, each on its own port, after %s", time.Since(began).Round(100*time.Millisecond))
+	s.so("%d processes answer as v1, and the global balancer spreads requests over both clusters, after %s",
+		2*replicas, time.Since(began).Round(100*time.Millisecond))
 	return nil
 }
 
 func (s *stage) newVersion(ctx context.Context) error {
-	before := s.pids()
+	before := s.frontends()
 	load := s.startLoad(ctx)
 	defer load.stop()
-	if err := s.edit("version: v2", s.manifest("v2")); err != nil {
+	if err := s.edit("version: v2", func(m *manifest) { m.version = "v2" }); err != nil {
 		return err
 	}
 	if err := s.until(ctx, patience, "both clusters serve v2", s.serves("v2")); err != nil {
 		return err
 	}
-	load.stop()
-	after := s.pids()
+	ended := s.end(load)
+	after := s.frontends()
 	for _, pid := range before {
 		if slices.Contains(after, pid) {
 			return fmt.Errorf("process %d was not replaced", pid)
@@ -102,11 +103,7 @@ func (s *stage) newVersion(ctx context.Context) error {
 		return fmt.Errorf("%d tasks of one cluster were down at once", load.worst)
 	}
 	s.so("never more than one task of a cluster was down at once")
-	if len(load.failures) > 0 || load.served == 0 {
-		return fmt.Errorf("%d requests served, %d failed: %v", load.served, len(load.failures), load.failures)
-	}
-	s.so("%d requests served meanwhile, 0 failed", load.served)
-	return nil
+	return ended
 }
 
 func (s *stage) repair(ctx context.Context) error {
@@ -181,9 +178,9 @@ func (s *stage) repairHandwork(ctx context.Context, a cluster) error {
 
 func (s *stage) brokenManifest(ctx context.Context) error {
 	before := s.pids()
-	broken := strings.Replace(s.manifest("v2"), "replicas: 3", "replicas: three", 1)
-	line := strings.Count(broken[:strings.Index(broken, "three")], "\n") + 1
-	if err := s.edit("replicas: three", broken); err != nil {
+	broken := strings.Replace(s.text(s.manifest), "replicas: 4", "replicas: four", 1)
+	line := strings.Count(broken[:strings.Index(broken, "four")], "\n") + 1
+	if err := s.scribble("replicas: four", broken); err != nil {
 		return err
 	}
 	if err := s.until(ctx, patience, "the finding names file, line and field", s.tells("candidates",
@@ -197,7 +194,7 @@ func (s *stage) brokenManifest(ctx context.Context) error {
 		return err
 	}
 	s.so("nothing changed; the finding names service.yaml, line %d, clusters[0].replicas", line)
-	victim := before[len(before)-1]
+	victim := s.frontends()[0]
 	s.say("    $ kill -9 %d", victim)
 	if err := syscall.Kill(victim, syscall.SIGKILL); err != nil {
 		return err
@@ -206,19 +203,19 @@ func (s *stage) brokenManifest(ctx context.Context) error {
 		return err
 	}
 	s.so("the previous incarnation goes on being enforced: the killed process is back")
-	return s.edit("replicas: 3", s.manifest("v2"))
+	return s.mend()
 }
 
 func (s *stage) emptyManifest(ctx context.Context) error {
 	before := s.pids()
-	if err := s.edit("(an empty file)", ""); err != nil {
+	if err := s.scribble("(an empty file)", ""); err != nil {
 		return err
 	}
 	if err := s.until(ctx, patience, "an empty file is refused", s.tells("candidates", "rejected", "service.yaml is empty")); err != nil {
 		return err
 	}
-	manifest, _, _ := strings.Cut(s.manifest("v2"), "clusters:")
-	if err := s.edit("clusters: []", manifest+"clusters: []\n"); err != nil {
+	without, _, _ := strings.Cut(s.text(s.manifest), "clusters:")
+	if err := s.scribble("clusters: []", without+"clusters: []\n"); err != nil {
 		return err
 	}
 	if err := s.until(ctx, patience, "the candidate is held", s.tells("candidates", "held", "shrink")); err != nil {
@@ -231,7 +228,7 @@ func (s *stage) emptyManifest(ctx context.Context) error {
 		return err
 	}
 	s.so("the empty file is refused, the empty service held by the shrink guard; no process was touched")
-	return s.edit("all of it back", s.manifest("v2"))
+	return s.mend()
 }
 
 func (s *stage) stopAndResume(ctx context.Context) error {
@@ -239,10 +236,10 @@ func (s *stage) stopAndResume(ctx context.Context) error {
 		return err
 	}
 	before := s.pids()
-	if err := s.edit("version: v1", s.manifest("v1")); err != nil {
+	if err := s.edit("version: v1", func(m *manifest) { m.version = "v1" }); err != nil {
 		return err
 	}
-	victim := before[0]
+	victim := s.frontends()[0]
 	s.say("    $ kill -9 %d", victim)
 	if err := syscall.Kill(victim, syscall.SIGKILL); err != nil {
 		return err
@@ -255,7 +252,7 @@ func (s *stage) stopAndResume(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	if err := s.untouched(ctx, before[1:]); err != nil {
+	if err := s.untouched(ctx, slices.DeleteFunc(before, func(pid int) bool { return pid == victim })); err != nil {
 		return err
 	}
 	s.so("stopped: the edit is not pushed, the killed process is not started")
@@ -268,7 +265,7 @@ func (s *stage) stopAndResume(ctx context.Context) error {
 	if err := s.until(ctx, patience, "both clusters serve v1", s.serves("v1")); err != nil {
 		return err
 	}
-	s.so("resumed: it caught up, 6 processes answer as v1")
+	s.so("resumed: it caught up, %d processes answer as v1", 2*replicas)
 	return nil
 }
 
@@ -286,7 +283,7 @@ func (s *stage) observe(ctx context.Context) error {
 		return err
 	}
 	before := s.pids()
-	if err := s.edit("version: v2", s.manifest("v2")); err != nil {
+	if err := s.edit("version: v2", func(m *manifest) { m.version = "v2" }); err != nil {
 		return err
 	}
 	if err := s.until(ctx, patience, "the difference is shown", s.tells("reports", `"mode"`, "version", "v2")); err != nil {
@@ -299,7 +296,11 @@ func (s *stage) observe(ctx context.Context) error {
 		return err
 	}
 	s.so("the difference is shown, nothing is pushed")
-	return nil
+	s.say("    edit lehr.yaml: mode: enforce")
+	if err := s.write("lehr.yaml", string(definition)); err != nil {
+		return err
+	}
+	return s.until(ctx, patience, "both clusters serve v2", s.serves("v2"))
 }
 
 // tells is so when the program's list, as JSON, has all of the words.
