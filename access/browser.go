@@ -1,0 +1,147 @@
+package access
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+
+	"lehr.dev/intent"
+)
+
+// A browser cannot bear a token by itself, and a token in an address stays in
+// histories. So a browser is let in by a link that holds a ticket, which
+// counts once, and is given a cookie, which opens pages and never the API.
+// Both are made of the server's token, so that they end with the server and
+// nothing is kept; whoever knows the token can make a ticket.
+
+// loginPath is where a ticket is taken.
+const loginPath = "/login"
+
+// PageLink is a link that lets one browser in, once.
+func PageLink(url, token string) string {
+	return url + loginPath + "?ticket=" + seal(token, "ticket", rand.Text())
+}
+
+// GuardPages lets browsers through to pages that only read. Every method that
+// could be taken for a change is refused, so no other site can make a browser
+// change anything.
+func (l Local) GuardPages(pages http.Handler) http.Handler {
+	return &browsers{token: l.Token, pages: pages, used: map[string]bool{}}
+}
+
+type browsers struct {
+	token string
+	pages http.Handler
+
+	mutex sync.Mutex
+	// used are the tickets that were taken.
+	used map[string]bool
+}
+
+func (b *browsers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	header := w.Header()
+	header.Set("Cache-Control", "no-store")
+	header.Set("Referrer-Policy", "no-referrer")
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Cross-Origin-Resource-Policy", "same-origin")
+	header.Set("Cross-Origin-Opener-Policy", "same-origin")
+	header.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	switch {
+	case !isLocalHost(r.Host):
+		http.Error(w, "this server answers to localhost only", http.StatusForbidden)
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		header.Set("Allow", "GET, HEAD")
+		http.Error(w, "pages are only read; the API is at /lehr.api.v1.…, and the command line is lehr", http.StatusMethodNotAllowed)
+	case embeds(r):
+		http.Error(w, "this page is not part of another site's", http.StatusForbidden)
+	case r.URL.Path == loginPath:
+		b.login(w, r)
+	case !b.knows(r):
+		http.Error(w, "This browser was not let in yet, or the server was started anew.\n\n"+howToGetIn, http.StatusUnauthorized)
+	default:
+		actor := intent.Actor{Name: "local user", Origin: "page"}
+		b.pages.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), actorKey{}, actor)))
+	}
+}
+
+const howToGetIn = "A link lets a browser in, once. This prints one:\n\n    lehr page\n\n(with --store FILE, if the server was started with it)"
+
+// embeds tells a request that another site's page makes by itself, as for an
+// image or a frame, rather than a person who follows a link.
+func embeds(r *http.Request) bool {
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "cross-site", "same-site":
+		return r.Header.Get("Sec-Fetch-Mode") != "navigate" || r.Header.Get("Sec-Fetch-Dest") != "document"
+	}
+	return false
+}
+
+// login takes a ticket, gives a cookie, and leads away, so that the ticket
+// leaves the address.
+func (b *browsers) login(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet || !b.knows(r) && !b.take(r.URL.Query().Get("ticket")) {
+		http.Error(w, "This link was used before, or belongs to a server that has ended.\n\n"+howToGetIn, http.StatusUnauthorized)
+		return
+	}
+	if !b.knows(r) {
+		http.SetCookie(w, &http.Cookie{
+			Name: cookieName(r), Value: seal(b.token, "cookie", rand.Text()), Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
+		})
+	}
+	if r.Header.Get("Sec-Fetch-Site") == "cross-site" {
+		// A browser sends no strict cookie to where a link on another site
+		// redirects it, but does when this page leads it there.
+		w.Header().Set("Refresh", "0; url=/")
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = w.Write([]byte(`<!doctype html><title>Lehr</title><p><a href="/">Go on</a>`))
+		return
+	}
+	http.Redirect(w, r, "/", http.StatusSeeOther)
+}
+
+// take reports whether a ticket counts, which it does once.
+func (b *browsers) take(ticket string) bool {
+	if !sealed(b.token, "ticket", ticket) {
+		return false
+	}
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	if b.used[ticket] {
+		return false
+	}
+	b.used[ticket] = true
+	return true
+}
+
+// knows reports whether a browser was let in.
+func (b *browsers) knows(r *http.Request) bool {
+	cookie, err := r.Cookie(cookieName(r))
+	return err == nil && sealed(b.token, "cookie", cookie.Value)
+}
+
+// cookieName tells servers on one machine apart: cookies do not know ports.
+func cookieName(r *http.Request) string {
+	if _, port, err := net.SplitHostPort(r.Host); err == nil {
+		return "lehr-" + url.QueryEscape(port)
+	}
+	return "lehr"
+}
+
+// seal makes a value that only who knows the token can make, for one purpose.
+func seal(token, purpose, nonce string) string {
+	mac := hmac.New(sha256.New, []byte(token))
+	mac.Write([]byte("lehr page " + purpose + " " + nonce))
+	return nonce + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+}
+
+func sealed(token, purpose, value string) bool {
+	nonce, _, found := strings.Cut(value, ".")
+	return found && token != "" && hmac.Equal([]byte(value), []byte(seal(token, purpose, nonce)))
+}

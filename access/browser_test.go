@@ -1,0 +1,155 @@
+package access_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"lehr.dev/access"
+)
+
+// browser is one that keeps cookies, and what it is let in to.
+type browser struct {
+	*testing.T
+	guarded http.Handler
+	cookies []*http.Cookie
+	// let counts the requests that reached the pages.
+	let int
+}
+
+const here = "http://127.0.0.1:7474"
+
+func newBrowser(t *testing.T, local access.Local) *browser {
+	b := &browser{T: t}
+	b.guarded = local.GuardPages(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { b.let++ }))
+	return b
+}
+
+func (b *browser) ask(method, address string, header ...string) *http.Response {
+	request := httptest.NewRequest(method, address, nil)
+	for _, cookie := range b.cookies {
+		request.AddCookie(cookie)
+	}
+	for i := 0; i < len(header); i += 2 {
+		request.Header.Set(header[i], header[i+1])
+	}
+	recorder := httptest.NewRecorder()
+	b.guarded.ServeHTTP(recorder, request)
+	answer := recorder.Result()
+	b.cookies = append(b.cookies, answer.Cookies()...)
+	return answer
+}
+
+func (b *browser) expect(answer *http.Response, status int) {
+	b.Helper()
+	if answer.StatusCode != status {
+		b.Errorf("answered %s, want %d", answer.Status, status)
+	}
+}
+
+func TestALinkLetsOneBrowserInOnce(t *testing.T) {
+	local := access.Local{Token: access.NewToken()}
+	b := newBrowser(t, local)
+	b.expect(b.ask("GET", here+"/"), http.StatusUnauthorized)
+	link := access.PageLink(here, local.Token)
+	if strings.Contains(link, local.Token) {
+		t.Errorf("the link %s shows the token", link)
+	}
+	b.expect(b.ask("HEAD", link), http.StatusUnauthorized)
+	answer := b.ask("GET", link)
+	b.expect(answer, http.StatusSeeOther)
+	if to := answer.Header.Get("Location"); to != "/" {
+		t.Errorf("led to %q: the ticket must leave the address", to)
+	}
+	cookie := answer.Cookies()[0]
+	if !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode || cookie.Name != "lehr-7474" || strings.Contains(cookie.Value, local.Token) {
+		t.Errorf("the cookie is %s", cookie)
+	}
+	for name, want := range map[string]string{"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"} {
+		if got := answer.Header.Get(name); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+	b.expect(b.ask("GET", here+"/partition/shop"), http.StatusOK)
+	b.expect(b.ask("GET", link), http.StatusSeeOther) // It is in already.
+	other := &browser{T: t, guarded: b.guarded}
+	other.expect(other.ask("GET", link), http.StatusUnauthorized)
+	if len(other.cookies) > 0 {
+		t.Error("a used link gave a cookie")
+	}
+	if b.let != 1 {
+		t.Errorf("%d requests reached the pages, want 1", b.let)
+	}
+}
+
+func TestWhatIsNotLetIn(t *testing.T) {
+	local := access.Local{Token: access.NewToken()}
+	other := access.Local{Token: access.NewToken()}
+	in := newBrowser(t, local)
+	in.ask("GET", access.PageLink(here, local.Token))
+	foreign := newBrowser(t, other)
+	foreign.ask("GET", access.PageLink(here, other.Token))
+	ticket, _ := url.Parse(access.PageLink(here, local.Token))
+	tests := map[string]struct {
+		method, address string
+		header          []string
+		cookies         []*http.Cookie
+		want            int
+	}{
+		"read":                     {"GET", here + "/", nil, in.cookies, 200},
+		"looked at":                {"HEAD", here + "/", nil, in.cookies, 200},
+		"written":                  {"POST", here + "/", nil, in.cookies, 405},
+		"login written":            {"POST", ticket.String(), nil, nil, 405},
+		"rebound name":             {"GET", "http://evil.example:7474/", nil, in.cookies, 403},
+		"login by a rebound name":  {"GET", "http://evil.example:7474/login?" + ticket.RawQuery, nil, nil, 403},
+		"image of another site":    {"GET", here + "/", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors", "Sec-Fetch-Dest", "image"}, in.cookies, 403},
+		"another port's script":    {"GET", here + "/", []string{"Sec-Fetch-Site", "same-site", "Sec-Fetch-Mode", "cors", "Sec-Fetch-Dest", "empty"}, in.cookies, 403},
+		"frame of another site":    {"GET", here + "/", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "iframe"}, in.cookies, 403},
+		"link on another site":     {"GET", here + "/", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"}, in.cookies, 200},
+		"cookie of another server": {"GET", here + "/", nil, foreign.cookies, 401},
+		"cookie of another port":   {"GET", "http://127.0.0.1:7475/", nil, in.cookies, 401},
+		"ticket as a cookie":       {"GET", here + "/", nil, []*http.Cookie{{Name: "lehr-7474", Value: ticket.Query().Get("ticket")}}, 401},
+		"token as a cookie":        {"GET", here + "/", nil, []*http.Cookie{{Name: "lehr-7474", Value: local.Token}}, 401},
+		"cookie as a ticket":       {"GET", here + "/login?ticket=" + in.cookies[0].Value, nil, nil, 401},
+		"no ticket":                {"GET", here + "/login", nil, nil, 401},
+		"made-up ticket":           {"GET", here + "/login?ticket=a.b", nil, nil, 401},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			b := &browser{T: t, guarded: in.guarded, cookies: test.cookies}
+			in.let = 0
+			b.expect(b.ask(test.method, test.address, test.header...), test.want)
+			if (in.let == 1) != (test.want == http.StatusOK) {
+				t.Errorf("%d requests reached the pages", in.let)
+			}
+		})
+	}
+}
+
+// A browser that comes from a link on another site would not send its cookie
+// to where it is redirected.
+func TestALinkOnAnotherSiteLeadsOn(t *testing.T) {
+	local := access.Local{Token: access.NewToken()}
+	b := newBrowser(t, local)
+	answer := b.ask("GET", access.PageLink(here, local.Token), "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document")
+	b.expect(answer, http.StatusOK)
+	if answer.Header.Get("Refresh") != "0; url=/" || len(b.cookies) != 1 {
+		t.Errorf("it is not led on: %v", answer.Header)
+	}
+}
+
+// The cookie opens pages, not the API.
+func TestACookieDoesNotOpenTheAPI(t *testing.T) {
+	local := access.Local{Token: access.NewToken()}
+	b := newBrowser(t, local)
+	b.ask("GET", access.PageLink(here, local.Token))
+	b.guarded = local.Guard(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("let in") }))
+	b.expect(b.ask("POST", here+"/lehr.api.v1.BrakeService/SetStop", "Sec-Fetch-Site", "same-origin"), http.StatusUnauthorized)
+}
+
+func TestNobodyIsLetInWithoutAToken(t *testing.T) {
+	b := newBrowser(t, access.Local{})
+	b.expect(b.ask("GET", access.PageLink(here, "")), http.StatusUnauthorized)
+}
