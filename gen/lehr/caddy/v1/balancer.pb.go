@@ -31,20 +31,26 @@ const (
 // requests under way are finished.
 //
 // The plugin reports these capacities: "upstreams", how many have a weight
-// above 0, and for each upstream, under its name, its weight.
+// above 0, and for each upstream, under its name, its weight; only the first
+// when there are more than 99 upstreams.
 type Balancer struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Caddy's admin endpoint, for example "127.0.0.1:2019".
+	// Caddy's admin endpoint: host and port, for example "127.0.0.1:2019", or a
+	// unix socket, for example "unix//run/caddy.sock".
 	Admin string `protobuf:"bytes,1,opt,name=admin" json:"admin,omitempty"`
 	// The server's name in Caddy's configuration: its identity in that Caddy.
 	Name string `protobuf:"bytes,2,opt,name=name" json:"name,omitempty"`
-	// Addresses that it listens on, for example "127.0.0.1:8080".
+	// Addresses that it listens on, host and port, for example "127.0.0.1:8080".
 	Listen []string `protobuf:"bytes,3,rep,name=listen" json:"listen,omitempty"`
-	// By name.
+	// By name; "upstreams" is none, for it names a capacity.
 	Upstreams map[string]*Upstream `protobuf:"bytes,4,rep,name=upstreams" json:"upstreams,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	Health    *HealthCheck         `protobuf:"bytes,5,opt,name=health" json:"health,omitempty"`
 	// How long a request looks for an upstream that takes it; default 2 s.
-	TryFor        *durationpb.Duration `protobuf:"bytes,6,opt,name=try_for,json=tryFor" json:"try_for,omitempty"`
+	TryFor *durationpb.Duration `protobuf:"bytes,6,opt,name=try_for,json=tryFor" json:"try_for,omitempty"`
+	// What the server has in Caddy that is not of Lehr's making, by its path in
+	// the server's configuration: "added", "changed" or "missing". Seen in
+	// production only, without the values; never written in intent.
+	Foreign       map[string]string `protobuf:"bytes,7,rep,name=foreign" json:"foreign,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -117,6 +123,13 @@ func (x *Balancer) GetHealth() *HealthCheck {
 func (x *Balancer) GetTryFor() *durationpb.Duration {
 	if x != nil {
 		return x.TryFor
+	}
+	return nil
+}
+
+func (x *Balancer) GetForeign() map[string]string {
+	if x != nil {
+		return x.Foreign
 	}
 	return nil
 }
@@ -243,17 +256,21 @@ var File_lehr_caddy_v1_balancer_proto protoreflect.FileDescriptor
 
 const file_lehr_caddy_v1_balancer_proto_rawDesc = "" +
 	"\n" +
-	"\x1clehr/caddy/v1/balancer.proto\x12\rlehr.caddy.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1clehr/intent/v1/options.proto\"\x91\x03\n" +
+	"\x1clehr/caddy/v1/balancer.proto\x12\rlehr.caddy.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1clehr/intent/v1/options.proto\"\xd2\x04\n" +
 	"\bBalancer\x12\x1d\n" +
-	"\x05admin\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x05admin\x125\n" +
-	"\x04name\x18\x02 \x01(\tB!\xbaH\x1ar\x182\x16^[a-z0-9][a-z0-9._-]*$\x90\xe4\x19\x01R\x04name\x12 \n" +
-	"\x06listen\x18\x03 \x03(\tB\b\xbaH\x05\x92\x01\x02\b\x01R\x06listen\x12D\n" +
-	"\tupstreams\x18\x04 \x03(\v2&.lehr.caddy.v1.Balancer.UpstreamsEntryR\tupstreams\x122\n" +
+	"\x05admin\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x05admin\x128\n" +
+	"\x04name\x18\x02 \x01(\tB$\xbaH\x1dr\x1b\x18\x80\x012\x16^[a-z0-9][a-z0-9._-]*$\x90\xe4\x19\x01R\x04name\x12 \n" +
+	"\x06listen\x18\x03 \x03(\tB\b\xbaH\x05\x92\x01\x02\b\x01R\x06listen\x12|\n" +
+	"\tupstreams\x18\x04 \x03(\v2&.lehr.caddy.v1.Balancer.UpstreamsEntryB6\xbaH3\x9a\x010\".r,\x18\x80\x012\x1c^[A-Za-z0-9][A-Za-z0-9._-]*$Z\tupstreamsR\tupstreams\x122\n" +
 	"\x06health\x18\x05 \x01(\v2\x1a.lehr.caddy.v1.HealthCheckR\x06health\x12<\n" +
-	"\atry_for\x18\x06 \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x022\x00R\x06tryFor\x1aU\n" +
+	"\atry_for\x18\x06 \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x022\x00R\x06tryFor\x12H\n" +
+	"\aforeign\x18\a \x03(\v2$.lehr.caddy.v1.Balancer.ForeignEntryB\b\xbaH\x05\x9a\x01\x02\x10\x00R\aforeign\x1aU\n" +
 	"\x0eUpstreamsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12-\n" +
-	"\x05value\x18\x02 \x01(\v2\x17.lehr.caddy.v1.UpstreamR\x05value:\x028\x01\"O\n" +
+	"\x05value\x18\x02 \x01(\v2\x17.lehr.caddy.v1.UpstreamR\x05value:\x028\x01\x1a:\n" +
+	"\fForeignEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"O\n" +
 	"\bUpstream\x12!\n" +
 	"\aaddress\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\aaddress\x12 \n" +
 	"\x06weight\x18\x02 \x01(\rB\b\xbaH\x05*\x03\x18\x90NR\x06weight\"\xab\x01\n" +
@@ -274,26 +291,28 @@ func file_lehr_caddy_v1_balancer_proto_rawDescGZIP() []byte {
 	return file_lehr_caddy_v1_balancer_proto_rawDescData
 }
 
-var file_lehr_caddy_v1_balancer_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_lehr_caddy_v1_balancer_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_lehr_caddy_v1_balancer_proto_goTypes = []any{
 	(*Balancer)(nil),            // 0: lehr.caddy.v1.Balancer
 	(*Upstream)(nil),            // 1: lehr.caddy.v1.Upstream
 	(*HealthCheck)(nil),         // 2: lehr.caddy.v1.HealthCheck
 	nil,                         // 3: lehr.caddy.v1.Balancer.UpstreamsEntry
-	(*durationpb.Duration)(nil), // 4: google.protobuf.Duration
+	nil,                         // 4: lehr.caddy.v1.Balancer.ForeignEntry
+	(*durationpb.Duration)(nil), // 5: google.protobuf.Duration
 }
 var file_lehr_caddy_v1_balancer_proto_depIdxs = []int32{
 	3, // 0: lehr.caddy.v1.Balancer.upstreams:type_name -> lehr.caddy.v1.Balancer.UpstreamsEntry
 	2, // 1: lehr.caddy.v1.Balancer.health:type_name -> lehr.caddy.v1.HealthCheck
-	4, // 2: lehr.caddy.v1.Balancer.try_for:type_name -> google.protobuf.Duration
-	4, // 3: lehr.caddy.v1.HealthCheck.interval:type_name -> google.protobuf.Duration
-	4, // 4: lehr.caddy.v1.HealthCheck.timeout:type_name -> google.protobuf.Duration
-	1, // 5: lehr.caddy.v1.Balancer.UpstreamsEntry.value:type_name -> lehr.caddy.v1.Upstream
-	6, // [6:6] is the sub-list for method output_type
-	6, // [6:6] is the sub-list for method input_type
-	6, // [6:6] is the sub-list for extension type_name
-	6, // [6:6] is the sub-list for extension extendee
-	0, // [0:6] is the sub-list for field type_name
+	5, // 2: lehr.caddy.v1.Balancer.try_for:type_name -> google.protobuf.Duration
+	4, // 3: lehr.caddy.v1.Balancer.foreign:type_name -> lehr.caddy.v1.Balancer.ForeignEntry
+	5, // 4: lehr.caddy.v1.HealthCheck.interval:type_name -> google.protobuf.Duration
+	5, // 5: lehr.caddy.v1.HealthCheck.timeout:type_name -> google.protobuf.Duration
+	1, // 6: lehr.caddy.v1.Balancer.UpstreamsEntry.value:type_name -> lehr.caddy.v1.Upstream
+	7, // [7:7] is the sub-list for method output_type
+	7, // [7:7] is the sub-list for method input_type
+	7, // [7:7] is the sub-list for extension type_name
+	7, // [7:7] is the sub-list for extension extendee
+	0, // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_lehr_caddy_v1_balancer_proto_init() }
@@ -307,7 +326,7 @@ func file_lehr_caddy_v1_balancer_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_caddy_v1_balancer_proto_rawDesc), len(file_lehr_caddy_v1_balancer_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   4,
+			NumMessages:   5,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
