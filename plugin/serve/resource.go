@@ -35,6 +35,15 @@ type Destroyer[T proto.Message] interface {
 	Destructive(change Change[T]) []string
 }
 
+// Yielder is a Resource in which other fields follow from those that production
+// may own, as the tasks of a job follow from its replicas.
+type Yielder[T proto.Message] interface {
+	// Yield alters target so that what follows from asset.Unmanaged is as in
+	// current; those fields themselves are production's in it already. It is
+	// called only when something is there.
+	Yield(asset Asset[T], target, current T) error
+}
+
 // Remover is a Resource that can remove the real thing. Of one that is none,
 // an asset with a Turndown addon is unknown: it cannot be turned down.
 type Remover[T proto.Message] interface {

@@ -191,7 +191,7 @@ func (k *resourceKind[T]) plan(ctx context.Context, asset Asset[T], state State[
 	current := zero.ProtoReflect()
 	if exists {
 		current = state.Current.ProtoReflect()
-		if unmanaged, err = leaveUnmanaged(&change, current); err != nil {
+		if unmanaged, err = k.leaveUnmanaged(&change); err != nil {
 			return change, nil, err
 		}
 	}
@@ -206,31 +206,6 @@ func (k *resourceKind[T]) plan(ctx context.Context, asset Asset[T], state State[
 	err = k.judge(&change, exists)
 	change.Plan = bound(change.Plan)
 	return change, unmanaged, err
-}
-
-// leaveUnmanaged replaces, in the target, the fields that production may own
-// by production's values, and returns the differences it so leaves.
-func leaveUnmanaged[T proto.Message](change *Change[T], current protoreflect.Message) ([]FieldChange, error) {
-	fields, err := unmanagedFields(change.Asset.Addons)
-	if err != nil || len(fields) == 0 {
-		return nil, err
-	}
-	asked := change.Target
-	change.Target = proto.Clone(asked).(T)
-	for _, field := range fields {
-		if err := leave(change.Target.ProtoReflect(), current, field.Path); err != nil {
-			return nil, err
-		}
-	}
-	left := compare(change.Target.ProtoReflect(), asked.ProtoReflect())
-	for i := range left {
-		for _, field := range fields {
-			if covers(field.Path, left[i].Path) {
-				left[i].Reason = field.Reason
-			}
-		}
-	}
-	return left, nil
 }
 
 // judge marks what is destroyed, and adds the resource's notes.

@@ -24,6 +24,49 @@ func unmanagedFields(addons []Message) ([]*intentpb.UnmanagedField, error) {
 	return nil, nil
 }
 
+// Unmanaged lists the paths of the fields that production may own.
+func (a Asset[T]) Unmanaged() ([]string, error) {
+	fields, err := unmanagedFields(a.Addons)
+	paths := make([]string, len(fields))
+	for i, field := range fields {
+		paths[i] = field.Path
+	}
+	return paths, err
+}
+
+// leaveUnmanaged replaces, in the target, the fields that production may own
+// by production's values, and returns the differences it so leaves.
+func (k *resourceKind[T]) leaveUnmanaged(change *Change[T]) ([]FieldChange, error) {
+	fields, err := unmanagedFields(change.Asset.Addons)
+	if err != nil || len(fields) == 0 {
+		return nil, err
+	}
+	asked, current := change.Target, change.State.Current
+	change.Target = proto.Clone(asked).(T)
+	for _, field := range fields {
+		if err := leave(change.Target.ProtoReflect(), current.ProtoReflect(), field.Path); err != nil {
+			return nil, err
+		}
+	}
+	if yielder, yields := k.resource.(Yielder[T]); yields {
+		err := protect("Yield", change.Asset.ID, func() error { return yielder.Yield(change.Asset, change.Target, current) })
+		if err != nil {
+			return nil, fmt.Errorf("leaving fields of %s to production: %w", change.Asset.ID, err)
+		}
+	}
+	left := compare(change.Target.ProtoReflect(), asked.ProtoReflect())
+	for i := range left {
+		// What only follows from the fields listed has the reason of the first.
+		left[i].Reason = fields[0].Reason
+		for _, field := range fields {
+			if covers(field.Path, left[i].Path) {
+				left[i].Reason = field.Reason
+			}
+		}
+	}
+	return bound(Plan{Changes: left}).Changes, nil
+}
+
 // leave copies production's value of the field at path into target, so that a
 // push leaves it as it is. A path goes by field names, "[index]" and
 // "["key"]"; "[*]" is every element or key that both have.

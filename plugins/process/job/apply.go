@@ -21,11 +21,13 @@ const (
 
 // roll brings one job to its intent, one task at a time.
 type roll struct {
-	job    *processpb.Job
+	demand
 	logs   string
 	push   string
 	mayAct effect
-	tell   func(string)
+	// creates: nothing was there when the push was planned.
+	creates bool
+	tell    func(string)
 	// children started by this roll, and since when a task's health is
 	// awaited.
 	children map[uint32]*child
@@ -34,31 +36,49 @@ type roll struct {
 
 // Apply rolls the job out.
 func (j Jobs) Apply(ctx context.Context, change serve.Change[*processpb.Job], permit serve.Permit) error {
-	job := proto.CloneOf(change.Target)
-	r := roll{
-		job: job, logs: j.Logs, push: string(change.Push), mayAct: permit.Effect,
-		tell:     func(text string) { change.Progress(text, nil) },
-		children: map[uint32]*child{}, since: map[uint32]time.Time{},
+	r := j.newRoll(change, permit)
+	r.Job = proto.CloneOf(change.Target)
+	var err error
+	if r.elastic, err = elastic(change.Asset); err != nil {
+		return err
+	}
+	if r.creates = change.Plan.Action == serve.ActionCreate; r.creates {
+		for number := range r.Replicas {
+			r.also[number] = true
+		}
 	}
 	return r.run(ctx)
 }
 
+func (j Jobs) newRoll(change serve.Change[*processpb.Job], permit serve.Permit) *roll {
+	return &roll{
+		demand: demand{Job: change.Asset.Payload, also: map[uint32]bool{}},
+		logs:   j.Logs, push: string(change.Push), mayAct: permit.Effect,
+		tell:     func(text string) { change.Progress(text, nil) },
+		children: map[uint32]*child{}, since: map[uint32]time.Time{},
+	}
+}
+
 func (r *roll) run(ctx context.Context) error {
 	for {
-		seen, err := look(ctx, []*processpb.Job{r.job})
+		seen, err := look(ctx, []demand{r.demand})
 		if err != nil {
 			return err
 		}
-		step := next(r.job, seen[0])
+		step := next(seen[0])
 		switch step.act {
 		case done:
 			return nil
 		case startMissing:
 			err = r.start(ctx, step.task)
+		case startSpare:
+			r.spare = &step.task
+			err = r.start(ctx, step.task)
 		case awaitHealth:
 			err = r.await(ctx, seen[0].tasks[step.task])
 		case stopToReplace:
 			if err = r.replaceable(step, seen[0]); err == nil {
+				r.also[step.task] = true
 				err = r.stop(ctx, step, "to replace it")
 			}
 		case stopSurplus:
@@ -73,7 +93,7 @@ func (r *roll) run(ctx context.Context) error {
 func (r *roll) start(ctx context.Context, number uint32) error {
 	if c := r.children[number]; c != nil {
 		// Started by this very roll, and gone again: once is enough.
-		return serve.Retryable(fmt.Errorf("task %d of job %s was started and did not stay: %s", number, r.job.Name, c.account()))
+		return serve.Retryable(fmt.Errorf("task %d of job %s was started and did not stay: %s", number, r.Name, c.account()))
 	}
 	if err := r.canStart(number); err != nil {
 		return err
@@ -81,30 +101,36 @@ func (r *roll) start(ctx context.Context, number uint32) error {
 	if err := r.mayAct(ctx); err != nil {
 		return err
 	}
-	r.tell(fmt.Sprintf("starting task %d, version %q", number, r.job.Version))
-	c, err := start(r.logs, r.job, number, r.push)
+	r.tell(fmt.Sprintf("starting task %d, version %q", number, r.Version))
+	c, err := start(r.logs, r.Job, number, r.push)
 	if err != nil {
 		return err
 	}
 	r.children[number] = c
+	if !r.creates {
+		delete(r.also, number)
+	}
 	return nil
 }
 
 // canStart says what would keep a task from starting.
 func (r *roll) canStart(number uint32) error {
-	if err := startable(r.job.Binary); err != nil {
-		return fmt.Errorf("task %d of job %s cannot be started: %w", number, r.job.Name, err)
+	if err := startable(r.Binary); err != nil {
+		return fmt.Errorf("task %d of job %s cannot be started: %w", number, r.Name, err)
 	}
-	wanted := port(r.job, number)
+	wanted := port(r.Job, number)
 	if wanted == 0 {
 		return nil
+	}
+	if wanted > 65535 {
+		return fmt.Errorf("task %d of job %s cannot have port %d, 65535 is the last there is: lower base_port", number, r.Name, wanted)
 	}
 	ports, err := listeners()
 	if err != nil {
 		return err
 	}
 	if len(ports[wanted]) > 0 {
-		return portBusy(r.job, number, ports)
+		return portBusy(r.Job, number, ports)
 	}
 	return nil
 }
@@ -119,10 +145,10 @@ func portBusy(job *processpb.Job, number uint32, ports ports) error {
 // replaceable keeps a running task from being stopped for one that cannot be
 // started.
 func (r *roll) replaceable(step step, seen sighting) error {
-	if err := startable(r.job.Binary); err != nil {
-		return fmt.Errorf("task %d of job %s is left as it runs, because what should replace it cannot be started: %w", step.task, r.job.Name, err)
+	if err := startable(r.Binary); err != nil {
+		return fmt.Errorf("task %d of job %s is left as it runs, because what should replace it cannot be started: %w", step.task, r.Name, err)
 	}
-	wanted := port(r.job, step.task)
+	wanted := port(r.Job, step.task)
 	if wanted == 0 || seen.blocked[step.task] {
 		return nil
 	}
@@ -131,23 +157,26 @@ func (r *roll) replaceable(step step, seen sighting) error {
 		return err
 	}
 	if len(ports[wanted]) > 0 && !ports.heldBy(wanted, step.processes[0]) {
-		return portBusy(r.job, step.task, ports)
+		return portBusy(r.Job, step.task, ports)
 	}
 	return nil
 }
 
 func (r *roll) stop(ctx context.Context, step step, why string) error {
-	grace := defaultStopGrace
-	if r.job.Update.GetStopGrace() != nil {
-		grace = r.job.Update.StopGrace.AsDuration()
-	}
 	for _, p := range step.processes {
 		r.tell(fmt.Sprintf("stopping process %d of task %d, %s", p.pid, step.task, why))
-		if err := stop(ctx, p, grace, r.mayAct); err != nil {
+		if err := stop(ctx, p, r.grace(), r.mayAct); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (r *roll) grace() time.Duration {
+	if r.Update.GetStopGrace() == nil {
+		return defaultStopGrace
+	}
+	return r.Update.StopGrace.AsDuration()
 }
 
 // await lets some time pass for a task to become healthy. One that this roll
@@ -155,8 +184,8 @@ func (r *roll) stop(ctx context.Context, step step, why string) error {
 // anew; any other is left alone. No further task is touched either way.
 func (r *roll) await(ctx context.Context, t *task) error {
 	limit := defaultStartTimeout
-	if r.job.Update.GetStartTimeout() != nil {
-		limit = r.job.Update.StartTimeout.AsDuration()
+	if r.Update.GetStartTimeout() != nil {
+		limit = r.Update.StartTimeout.AsDuration()
 	}
 	if r.since[t.number].IsZero() {
 		r.since[t.number] = time.Now()
@@ -165,9 +194,9 @@ func (r *roll) await(ctx context.Context, t *task) error {
 	if time.Since(r.since[t.number]) < limit {
 		return r.pause(ctx, t.number)
 	}
-	err := fmt.Errorf("task %d of job %s is not healthy after %v: it %s", t.number, r.job.Name, limit, t.trouble)
+	err := fmt.Errorf("task %d of job %s is not healthy after %v: it %s", t.number, r.Name, limit, t.trouble)
 	c := r.children[t.number]
-	if c == nil {
+	if c == nil || r.keeps(t.number) {
 		return fmt.Errorf("%w; it runs as intended and is left alone, and no other task is touched until it is healthy: look at its log, or stop it to have it started again", err)
 	}
 	words := lastWords(c.log)

@@ -30,6 +30,10 @@ type machine struct {
 	t    *testing.T
 	jobs Jobs
 	kind serve.Kind
+	// told is what pushes said of their progress.
+	told []string
+	// addons of the job's asset.
+	addons []proto.Message
 	// effects that were permitted; allowed of them at most, if not negative.
 	effects atomic.Int64
 	allowed atomic.Int64
@@ -118,18 +122,25 @@ func waitFor(t *testing.T, what string, check func() error) {
 	}
 }
 
-func asset(t *testing.T, job *processpb.Job) serve.Intent {
-	t.Helper()
-	content, err := proto.Marshal(job)
-	if err != nil {
-		t.Fatal(err)
+func (m *machine) asset(job *processpb.Job) serve.Intent {
+	m.t.Helper()
+	pack := func(message proto.Message) serve.Message {
+		content, err := proto.Marshal(message)
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		return serve.Message{Type: serve.TypeName(message.ProtoReflect().Descriptor().FullName()), Bytes: content}
 	}
-	return serve.Intent{Asset: intent.Asset{ID: "frontend/a", Payload: serve.Message{Type: "lehr.process.v1.Job", Bytes: content}}}
+	asset := intent.Asset{ID: "frontend/a", Payload: pack(job)}
+	for _, addon := range m.addons {
+		asset.Addons = append(asset.Addons, pack(addon))
+	}
+	return serve.Intent{Asset: asset}
 }
 
 func (m *machine) diff(job *processpb.Job) serve.Difference {
 	m.t.Helper()
-	return m.kind.Diff(m.t.Context(), []serve.Intent{asset(m.t, job)})[0]
+	return m.kind.Diff(m.t.Context(), []serve.Intent{m.asset(job)})[0]
 }
 
 // changes renders the plan.
@@ -163,8 +174,11 @@ func (m *machine) Cover(context.Context, string) error { return nil }
 func (m *machine) push(ctx context.Context, job *processpb.Job) serve.Outcome {
 	difference := m.diff(job)
 	return m.kind.Push(ctx, serve.Push{
-		ID: "push-1", Asset: asset(m.t, job), Plan: difference.Plan.Digest(), Base: difference.Base,
-		Progress: func(text string, _ []byte) { m.t.Log(text) },
+		ID: "push-1", Asset: m.asset(job), Plan: difference.Plan.Digest(), Base: difference.Base,
+		Progress: func(text string, _ []byte) {
+			m.t.Log(text)
+			m.told = append(m.told, text)
+		},
 	}, m)
 }
 

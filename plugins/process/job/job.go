@@ -40,6 +40,8 @@ type Jobs struct {
 var (
 	_ serve.Resource[*processpb.Job]  = Jobs{}
 	_ serve.Destroyer[*processpb.Job] = Jobs{}
+	_ serve.Remover[*processpb.Job]   = Jobs{}
+	_ serve.Yielder[*processpb.Job]   = Jobs{}
 )
 
 // Serving: processes have no compare-and-set, so only permits and the lock
@@ -61,8 +63,9 @@ func (Jobs) Resolve(_ context.Context, asset serve.Asset[*processpb.Job]) (*proc
 			job.Name, job.BasePort, job.BasePort+job.Replicas-1)
 	case job.Health != nil && job.BasePort == 0:
 		return nil, fmt.Errorf("job %s has a health check but no port to ask: set base_port", job.Name)
-	case slices.ContainsFunc(asset.Addons, func(addon serve.Message) bool { return addon.Type == "lehr.intent.v1.Unmanaged" }):
-		return nil, fmt.Errorf("job %s has fields left to production, but nothing there owns any: remove its Unmanaged addon", job.Name)
+	}
+	if _, err := elastic(asset); err != nil {
+		return nil, err
 	}
 	job.Tasks = map[uint32]*processpb.Task{}
 	for number := range job.Replicas {
@@ -108,11 +111,13 @@ func (Jobs) Destructive(change serve.Change[*processpb.Job]) []string {
 
 // Read looks at all processes once, and asks the tasks how they are.
 func (j Jobs) Read(ctx context.Context, assets []serve.Asset[*processpb.Job]) ([]serve.State[*processpb.Job], error) {
-	jobs := make([]*processpb.Job, len(assets))
+	demands := make([]demand, len(assets))
 	for i, asset := range assets {
-		jobs[i] = asset.Payload
+		demands[i].Job = asset.Payload
+		// What may not be left to production is refused by Resolve.
+		demands[i].elastic, _ = elastic(asset)
 	}
-	seen, err := look(ctx, jobs)
+	seen, err := look(ctx, demands)
 	if err != nil {
 		return nil, err
 	}
@@ -121,9 +126,12 @@ func (j Jobs) Read(ctx context.Context, assets []serve.Asset[*processpb.Job]) ([
 		return nil, err
 	}
 	states := make([]serve.State[*processpb.Job], len(assets))
-	for i, job := range jobs {
-		states[i] = state(job, seen[i])
-		states[i].Key = serve.ResourceKey("process:" + machine + "/" + job.Name)
+	for i, asset := range assets {
+		states[i] = state(asset.Payload, seen[i])
+		states[i].Key = serve.ResourceKey("process:" + machine + "/" + asset.Payload.Name)
+		if asset.TurnedDown() && len(seen[i].tasks) == 0 {
+			states[i].Current = nil
+		}
 	}
 	return states, nil
 }
@@ -134,8 +142,8 @@ func (j Jobs) Read(ctx context.Context, assets []serve.Asset[*processpb.Job]) ([
 func state(job *processpb.Job, seen sighting) serve.State[*processpb.Job] {
 	result := serve.State[*processpb.Job]{
 		Base:    seen.base(),
-		Health:  seen.health(job),
-		Impacts: []serve.Impact{{Dimension: "tasks", Current: float64(len(seen.tasks)), Target: float64(job.Replicas)}},
+		Health:  seen.health(),
+		Impacts: []serve.Impact{{Dimension: "tasks", Current: float64(len(seen.tasks)), Target: float64(len(seen.wanted))}},
 		Notes:   map[string]string{},
 	}
 	if len(seen.tasks) == 0 && job.Replicas > 0 {
@@ -149,7 +157,7 @@ func state(job *processpb.Job, seen sighting) serve.State[*processpb.Job] {
 		current.Tasks[number] = task.runs(job)
 		versions = append(versions, task.main().version)
 	}
-	for number := range job.Replicas {
+	for _, number := range seen.wanted {
 		if seen.tasks[number] == nil {
 			result.Notes[fmt.Sprintf("tasks[%d].binary", number)] = fmt.Sprintf("task %d is not running", number)
 		}
@@ -174,10 +182,10 @@ func (s sighting) base() string {
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(lines, "\n"))))[:32]
 }
 
-// health of the job: that of its intended tasks.
-func (s sighting) health(job *processpb.Job) serve.Health {
+// health of the job: that of its wanted tasks.
+func (s sighting) health() serve.Health {
 	var reasons, versions []string
-	for number := range job.Replicas {
+	for _, number := range s.wanted {
 		task := s.tasks[number]
 		if task == nil {
 			reasons = append(reasons, fmt.Sprintf("task %d is not running", number))

@@ -2,6 +2,8 @@ package job
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -29,7 +31,7 @@ func TestEveryRollEndsAndKeepsServing(t *testing.T) {
 		}
 		serving := w.serving()
 		for range 100 {
-			step := next(job, w.sighting())
+			step := next(w.sighting())
 			if step.act == done {
 				w.mustBeRight(t)
 				return
@@ -44,6 +46,50 @@ func TestEveryRollEndsAndKeepsServing(t *testing.T) {
 	})
 }
 
+// A roll of an elastic job ends with the tasks that were there, each as
+// intended, and never takes the last one that serves; of a version that does
+// not start, it takes none that serves, however often it is tried.
+func TestElasticRollKeepsWhatServes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		job := &processpb.Job{Name: "job", Replicas: rapid.Uint32Range(0, 5).Draw(t, "replicas"), BasePort: 100}
+		w := world{job: job, elastic: true, tasks: map[uint32][]simulated{}}
+		for _, number := range rapid.SliceOfNDistinct(rapid.Uint32Range(0, 6), 1, 5, rapid.ID).Draw(t, "numbers") {
+			w.pid++
+			w.tasks[number] = []simulated{{pid: w.pid, port: 100 + number, intended: rapid.Bool().Draw(t, "intended"), healthy: rapid.Bool().Draw(t, "healthy")}}
+		}
+		numbers, serving := slices.Sorted(maps.Keys(w.tasks)), w.serving()
+		starts := rapid.Bool().Draw(t, "the version starts") || slices.ContainsFunc(numbers, func(n uint32) bool { return w.tasks[n][0].intended })
+		for range 100 {
+			step := next(w.sighting())
+			if step.act == done {
+				break
+			}
+			if !starts && (step.act == startMissing || step.act == startSpare) {
+				// The push fails, and the next one begins anew.
+				w.also, w.spare = nil, nil
+			} else {
+				w.carryOut(t, step)
+			}
+			now := w.serving()
+			if now < serving-1 || now == 0 && serving > 0 || !starts && now < serving {
+				t.Fatalf("%d serve after %+v, at the start %d did", now, step, serving)
+			}
+		}
+		if !starts {
+			return
+		}
+		var left []uint32
+		for _, number := range slices.Sorted(maps.Keys(w.tasks)) {
+			if processes := w.tasks[number]; len(processes) == 1 && processes[0].intended && processes[0].healthy {
+				left = append(left, number)
+			}
+		}
+		if !slices.Equal(numbers, left) {
+			t.Fatalf("tasks %v became %v: %+v", numbers, left, w.tasks)
+		}
+	})
+}
+
 type simulated struct {
 	pid               int
 	port              uint32
@@ -51,19 +97,29 @@ type simulated struct {
 }
 
 type world struct {
-	job   *processpb.Job
-	pid   int
-	tasks map[uint32][]simulated
+	job     *processpb.Job
+	elastic bool
+	also    map[uint32]bool
+	spare   *uint32
+	pid     int
+	tasks   map[uint32][]simulated
 }
 
 // sighting does what group and probe do. The intended one comes first.
 func (w *world) sighting() sighting {
-	seen := sighting{tasks: map[uint32]*task{}, blocked: map[uint32]bool{}}
+	seen := sighting{tasks: map[uint32]*task{}, blocked: map[uint32]bool{}, elastic: w.elastic, spare: w.spare}
+	present := map[uint32]*task{}
+	for number, processes := range w.tasks {
+		if len(processes) > 0 {
+			present[number] = nil
+		}
+	}
+	seen.wanted = demand{Job: w.job, elastic: w.elastic, also: w.also}.tasks(present)
 	for number, processes := range w.tasks {
 		if len(processes) == 0 {
 			continue
 		}
-		t := &task{number: number, intended: number < w.job.Replicas && processes[0].intended}
+		t := &task{number: number, intended: seen.wants(number) && processes[0].intended}
 		for _, p := range processes {
 			t.processes = append(t.processes, process{pid: p.pid})
 		}
@@ -72,7 +128,7 @@ func (w *world) sighting() sighting {
 		}
 		seen.tasks[number] = t
 	}
-	for number := range w.job.Replicas {
+	for _, number := range seen.wanted {
 		for other, t := range seen.tasks {
 			if other != number && !t.intended && w.tasks[other][0].port == port(w.job, number) {
 				seen.blocked[number] = true
@@ -84,7 +140,13 @@ func (w *world) sighting() sighting {
 
 func (w *world) carryOut(t *rapid.T, step step) {
 	switch step.act {
-	case startMissing:
+	case stopToReplace:
+		w.also = map[uint32]bool{step.task: true}
+	case startSpare:
+		w.spare = &step.task
+	}
+	switch step.act {
+	case startMissing, startSpare:
 		for number, processes := range w.tasks {
 			for _, p := range processes {
 				if p.port == port(w.job, step.task) && p.port < 1000 {

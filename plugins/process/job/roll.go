@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-
-	processpb "lehr.dev/gen/lehr/process/v1"
 )
 
 // act is what comes next in bringing a job to its intent.
@@ -16,6 +14,8 @@ const (
 	done act = iota
 	// startMissing starts a task that has no process.
 	startMissing
+	// startSpare starts a task beside those of an elastic job.
+	startSpare
 	// awaitHealth waits for a task that runs as intended.
 	awaitHealth
 	// stopToReplace stops a task that does not run as intended.
@@ -38,14 +38,14 @@ type step struct {
 // running task is touched; tasks that do not serve are replaced before those
 // that do; surplus goes last. A task whose port another one still has to give
 // up waits for that.
-func next(job *processpb.Job, seen sighting) step {
+func next(seen sighting) step {
 	tasks := slices.SortedFunc(maps.Values(seen.tasks), func(a, b *task) int { return cmp.Compare(a.number, b.number) })
 	for _, t := range tasks {
 		if len(t.processes) > 1 {
 			return step{stopSurplus, t.number, t.processes[1:]}
 		}
 	}
-	missing, isMissing := firstMissing(job, seen)
+	missing, isMissing := firstMissing(seen)
 	if isMissing && !seen.blocked[missing] {
 		return step{act: startMissing, task: missing}
 	}
@@ -54,13 +54,17 @@ func next(job *processpb.Job, seen sighting) step {
 			return step{act: awaitHealth, task: t.number}
 		}
 	}
-	wrong := firstWrong(job, seen, tasks)
+	wrong := firstWrong(seen, tasks)
+	if wrong != nil && seen.needsProof(wrong) {
+		return step{act: startSpare, task: seen.free()}
+	}
 	if wrong != nil && !seen.blocked[wrong.number] {
 		return step{stopToReplace, wrong.number, wrong.processes}
 	}
-	if len(tasks) > 0 && tasks[len(tasks)-1].number >= job.Replicas {
-		surplus := tasks[len(tasks)-1]
-		return step{stopSurplus, surplus.number, surplus.processes}
+	for _, t := range slices.Backward(tasks) {
+		if !seen.wants(t.number) {
+			return step{stopSurplus, t.number, t.processes}
+		}
 	}
 	if wrong != nil {
 		return step{stopToReplace, wrong.number, wrong.processes}
@@ -68,12 +72,15 @@ func next(job *processpb.Job, seen sighting) step {
 	if isMissing {
 		return step{act: startMissing, task: missing}
 	}
+	if spare := seen.spareTask(); spare != nil && len(tasks) > 1 {
+		return step{stopSurplus, spare.number, spare.processes}
+	}
 	return step{act: done}
 }
 
 // firstMissing prefers tasks that are not blocked.
-func firstMissing(job *processpb.Job, seen sighting) (first uint32, found bool) {
-	for number := range job.Replicas {
+func firstMissing(seen sighting) (first uint32, found bool) {
+	for _, number := range seen.wanted {
 		switch {
 		case seen.tasks[number] != nil:
 		case !seen.blocked[number]:
@@ -87,8 +94,8 @@ func firstMissing(job *processpb.Job, seen sighting) (first uint32, found bool) 
 
 // firstWrong prefers tasks that are not blocked, then those that do not
 // serve, then the lowest number.
-func firstWrong(job *processpb.Job, seen sighting, tasks []*task) *task {
-	wrong := slices.DeleteFunc(slices.Clone(tasks), func(t *task) bool { return t.intended || t.number >= job.Replicas })
+func firstWrong(seen sighting, tasks []*task) *task {
+	wrong := slices.DeleteFunc(slices.Clone(tasks), func(t *task) bool { return t.intended || !seen.wants(t.number) })
 	if len(wrong) == 0 {
 		return nil
 	}

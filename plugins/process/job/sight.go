@@ -12,9 +12,25 @@ import (
 	processpb "lehr.dev/gen/lehr/process/v1"
 )
 
+// demand is a job and what decides which of its tasks there should be.
+type demand struct {
+	*processpb.Job
+	// elastic: production says which tasks there are, see elastic.go.
+	elastic bool
+	// also wanted of an elastic job, though they may not be there just now.
+	also map[uint32]bool
+	// spare is the task that an elastic job has for the length of a roll.
+	spare *uint32
+}
+
 // sighting is what was seen of one job.
 type sighting struct {
 	tasks map[uint32]*task
+	// wanted tasks by number, in order.
+	wanted []uint32
+	// elastic and spare are those of the demand.
+	elastic bool
+	spare   *uint32
 	// blocked tasks need a port that another task of the job has to give up.
 	blocked map[uint32]bool
 }
@@ -52,7 +68,7 @@ const (
 
 // look scans the machine once, and asks all tasks of the jobs at once how
 // they are.
-func look(ctx context.Context, jobs []*processpb.Job) ([]sighting, error) {
+func look(ctx context.Context, demands []demand) ([]sighting, error) {
 	all, err := processes()
 	if err != nil {
 		return nil, err
@@ -65,20 +81,20 @@ func look(ctx context.Context, jobs []*processpb.Job) ([]sighting, error) {
 	for _, p := range all {
 		byJob[p.job] = append(byJob[p.job], p)
 	}
-	sightings := make([]sighting, len(jobs))
+	sightings := make([]sighting, len(demands))
 	slots := make(chan struct{}, maxProbes)
 	var probes sync.WaitGroup
 	probing, cancel := context.WithTimeout(ctx, probeWithin)
 	defer cancel()
-	for i, job := range jobs {
-		sightings[i] = group(job, byJob[job.Name], ports)
+	for i, wanting := range demands {
+		sightings[i] = group(wanting, byJob[wanting.Name], ports)
 		for _, t := range sightings[i].tasks {
-			if t.number >= job.Replicas {
+			if !sightings[i].wants(t.number) {
 				continue
 			}
 			slots <- struct{}{}
 			probes.Go(func() {
-				t.trouble, t.reported = probe(probing, job, t, ports)
+				t.trouble, t.reported = probe(probing, wanting.Job, t, ports)
 				<-slots
 			})
 		}
@@ -87,16 +103,24 @@ func look(ctx context.Context, jobs []*processpb.Job) ([]sighting, error) {
 	return sightings, ctx.Err()
 }
 
+// wants reports whether there should be a task of the number.
+func (s sighting) wants(number uint32) bool {
+	_, found := slices.BinarySearch(s.wanted, number)
+	return found
+}
+
 // group sorts a job's processes into tasks. Of several with one identity the
 // one that runs as intended, listens and is the oldest comes first: it stays.
-func group(job *processpb.Job, found []process, ports ports) sighting {
-	seen := sighting{tasks: map[uint32]*task{}, blocked: map[uint32]bool{}}
+func group(wanting demand, found []process, ports ports) sighting {
+	job := wanting.Job
+	seen := sighting{tasks: map[uint32]*task{}, elastic: wanting.elastic, spare: wanting.spare, blocked: map[uint32]bool{}}
 	for _, p := range found {
 		if seen.tasks[p.task] == nil {
 			seen.tasks[p.task] = &task{number: p.task}
 		}
 		seen.tasks[p.task].processes = append(seen.tasks[p.task].processes, p)
 	}
+	seen.wanted = wanting.tasks(seen.tasks)
 	for number, t := range seen.tasks {
 		wanted := intended(job, number)
 		rank := func(p process) int {
@@ -111,9 +135,9 @@ func group(job *processpb.Job, found []process, ports ports) sighting {
 		slices.SortStableFunc(t.processes, func(a, b process) int {
 			return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.started, b.started), cmp.Compare(a.pid, b.pid))
 		})
-		t.intended = number < job.Replicas && rank(t.main()) < 2
+		t.intended = seen.wants(number) && rank(t.main()) < 2
 	}
-	for number := range job.Replicas {
+	for _, number := range seen.wanted {
 		wanted := port(job, number)
 		if len(ports[wanted]) == 0 {
 			continue

@@ -74,38 +74,65 @@ type effect func(context.Context) error
 // stop ends a task's process, then what remains of its parts, each politely:
 // the server behind a wrapping script drains too.
 func stop(ctx context.Context, p process, grace time.Duration, mayAct effect) error {
-	for _, each := range append([]process{p}, p.parts...) {
-		if err := end(ctx, each, grace, mayAct); err != nil {
+	h, err := terminate(ctx, p, mayAct)
+	if err != nil {
+		return err
+	}
+	return finish(ctx, p, h, grace, mayAct)
+}
+
+// terminate sends SIGTERM, so that the process drains. The handle is nil when
+// it is gone already; finish takes it.
+func terminate(ctx context.Context, p process, mayAct effect) (*handle, error) {
+	h, err := hold(p)
+	if errors.Is(err, errNoTask) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	err = mayAct(ctx)
+	if err == nil {
+		err = h.signal(syscall.SIGTERM)
+	}
+	if err != nil {
+		h.close()
+		return nil, err
+	}
+	return h, nil
+}
+
+// finish waits until a process that was told to end has done so, and then
+// ends its parts.
+func finish(ctx context.Context, p process, h *handle, grace time.Duration, mayAct effect) error {
+	if h != nil {
+		defer h.close()
+		if err := h.outlast(ctx, grace, mayAct); err != nil {
+			return err
+		}
+	}
+	for _, part := range p.parts {
+		if err := stop(ctx, part, grace, mayAct); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// end sends SIGTERM, so that the process drains, and waits until it has
-// ended; one that outlives the grace is killed.
-func end(ctx context.Context, p process, grace time.Duration, mayAct effect) error {
-	h, err := hold(p)
-	if errors.Is(err, errNoTask) {
-		return nil
-	}
-	if err != nil {
+// outlast waits for the process to end, and kills it when that takes longer
+// than the grace.
+func (h *handle) outlast(ctx context.Context, grace time.Duration, mayAct effect) error {
+	if ended, err := h.ended(ctx, grace); ended || err != nil {
 		return err
 	}
-	defer h.close()
-	for _, step := range []struct {
-		signal syscall.Signal
-		wait   time.Duration
-	}{{syscall.SIGTERM, grace}, {syscall.SIGKILL, 10 * time.Second}} {
-		if err := mayAct(ctx); err != nil {
-			return err
-		}
-		if err := h.signal(step.signal); err != nil {
-			return err
-		}
-		if ended, err := h.ended(ctx, step.wait); ended || err != nil {
-			return err
-		}
+	if err := mayAct(ctx); err != nil {
+		return err
 	}
-	return fmt.Errorf("process %d (task %d of job %s) does not end, even by SIGKILL: the kernel holds it, look at /proc/%d/stack", p.pid, p.task, p.job, p.pid)
+	if err := h.signal(syscall.SIGKILL); err != nil {
+		return err
+	}
+	if ended, err := h.ended(ctx, 10*time.Second); ended || err != nil {
+		return err
+	}
+	return fmt.Errorf("process %d (task %d of job %s) does not end, even by SIGKILL: the kernel holds it, look at /proc/%d/stack", h.pid, h.task, h.job, h.pid)
 }
