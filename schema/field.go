@@ -33,9 +33,7 @@ func newIndexed(messages map[protoreflect.FullName]protoreflect.MessageType) (in
 			if !isIndexed(field) {
 				continue
 			}
-			kind := elementOf(field).Kind()
-			if field.IsList() || field.IsMap() && field.MapKey().Kind() != protoreflect.StringKind ||
-				elementOf(field).Message() != nil || kind == protoreflect.BytesKind {
+			if !indexable(field) {
 				return nil, fault.New(fault.Invalid, "field %s is marked as indexed, but is no number, bool, enum or text, nor a map from text to these", field.FullName())
 			}
 			found[name] = append(found[name], field)
@@ -43,6 +41,12 @@ func newIndexed(messages map[protoreflect.FullName]protoreflect.MessageType) (in
 		slices.SortFunc(found[name], func(a, b protoreflect.FieldDescriptor) int { return int(a.Number()) - int(b.Number()) })
 	}
 	return found, nil
+}
+
+func indexable(field protoreflect.FieldDescriptor) bool {
+	element := elementOf(field)
+	return !field.IsList() && (!field.IsMap() || field.MapKey().Kind() == protoreflect.StringKind) &&
+		element.Message() == nil && element.Kind() != protoreflect.BytesKind
 }
 
 func isIndexed(field protoreflect.FieldDescriptor) bool {
