@@ -6,7 +6,12 @@
 package rule
 
 import (
-	"lehr.dev/fault"
+	"errors"
+	"sync"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/types"
+
 	"lehr.dev/intent"
 	"lehr.dev/schema"
 )
@@ -27,10 +32,20 @@ import (
 //	refs     list    the ids of the assets it refers to
 type Environment struct {
 	set *schema.Set
+	// base has all but the payload; over has that too.
+	base func() (*cel.Env, error)
+
+	lock     sync.Mutex
+	over     map[intent.TypeName]*cel.Env
+	compiled recent
 }
 
 // New returns an environment for the types of a set.
-func New(set *schema.Set) *Environment { return &Environment{set: set} }
+func New(set *schema.Set) *Environment {
+	e := &Environment{set: set, over: map[intent.TypeName]*cel.Env{}}
+	e.base = sync.OnceValues(e.newBase)
+	return e
+}
 
 // Narrow is what an index can answer of a filter: every asset that matches the
 // filter satisfies all of it. Empty fields say nothing. See store.AssetFilter.
@@ -44,43 +59,41 @@ type Narrow struct {
 }
 
 // Filter is a condition over assets of any type.
-type Filter struct{}
+type Filter struct {
+	*program
+	narrow Narrow
+}
 
 // Filter compiles a condition. Invalid says where it is wrong, and what may
 // have been meant.
 func (e *Environment) Filter(text string) (*Filter, error) {
-	return nil, fault.New(fault.Unavailable, "filters are not built yet")
+	program, err := e.program(text, "")
+	if err != nil {
+		return nil, err
+	}
+	if !program.gives(cel.BoolType) {
+		return nil, program.invalid("gives %s, not a truth value", program.output()).
+			WithHint(`a filter says yes or no of an asset, for example: type == "Job" && payload.replicas > 2`)
+	}
+	return &Filter{program: program, narrow: program.narrow()}, nil
 }
 
 // Narrow returns what an index can answer of the filter.
-func (f *Filter) Narrow() Narrow { return Narrow{} }
+func (f *Filter) Narrow() Narrow { return f.narrow }
+
+// NeedsContent reports whether Match looks at more of an asset than its id and
+// its type.
+func (f *Filter) NeedsContent() bool { return f.reads.content }
 
 // Match reports whether the filter is true of an asset. A field that the
 // asset's type does not have makes it false, not an error.
 func (f *Filter) Match(asset intent.Asset) (bool, error) {
-	return false, fault.New(fault.Unavailable, "filters are not built yet")
-}
-
-// Expression gives a value for an asset.
-type Expression struct{}
-
-// Compile compiles an expression over assets of one payload type; empty: of
-// any, whose fields are then found when it is evaluated.
-func (e *Environment) Compile(text string, over intent.TypeName) (*Expression, error) {
-	return nil, fault.New(fault.Unavailable, "expressions are not built yet")
-}
-
-// Number evaluates to a finite number of at least 0; anything else is Invalid.
-func (x *Expression) Number(asset intent.Asset) (float64, error) {
-	return 0, fault.New(fault.Unavailable, "expressions are not built yet")
-}
-
-// Text evaluates to a text; numbers and truth values are written out.
-func (x *Expression) Text(asset intent.Asset) (string, error) {
-	return "", fault.New(fault.Unavailable, "expressions are not built yet")
-}
-
-// Bool evaluates to a truth value.
-func (x *Expression) Bool(asset intent.Asset) (bool, error) {
-	return false, fault.New(fault.Unavailable, "expressions are not built yet")
+	if f.fixed != "" && asset.Payload.Type != f.fixed {
+		return false, nil
+	}
+	value, err := f.evaluate(asset)
+	if errors.Is(err, errNoValue) {
+		return false, nil
+	}
+	return err == nil && value == types.True, err
 }

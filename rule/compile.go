@@ -1,0 +1,199 @@
+package rule
+
+import (
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/operators"
+	"cel.dev/cel-go/common/types"
+
+	"lehr.dev/fault"
+	"lehr.dev/intent"
+	"lehr.dev/schema"
+)
+
+// What an expression may be and cost.
+const (
+	maxText  = 10_000 // bytes
+	maxNodes = 10_000 // with macros expanded
+	maxDepth = 60
+	maxCost  = 200_000 // about 25 ms
+)
+
+// program is an expression that was compiled.
+type program struct {
+	source
+	set *schema.Set
+	// fixed is the type that every asset it is true of, or is evaluated for,
+	// has; empty: any.
+	fixed  intent.TypeName
+	run    cel.Program
+	tree   *ast.AST
+	reads  reads
+	result *cel.Type
+}
+
+// newBase declares the functions, the types of the set, and all variables but
+// payload.
+func (e *Environment) newBase() (*cel.Env, error) {
+	texts := cel.MapType(cel.StringType, cel.StringType)
+	env, err := cel.NewEnv(append([]cel.EnvOption{
+		cel.TypeDescs(e.set.Descriptors()),
+		cel.Variable("id", cel.StringType),
+		cel.Variable("type", cel.StringType),
+		cel.Variable("scopes", texts),
+		cel.Variable("scope", cel.StringType),
+		cel.Variable("labels", texts),
+		cel.Variable("owner", cel.StringType),
+		cel.Variable("addons", cel.MapType(cel.StringType, cel.DynType)),
+		cel.Variable("refs", cel.ListType(cel.StringType)),
+		cel.CrossTypeNumericComparisons(true),
+		cel.DefaultUTCTimeZone(true),
+		cel.ParserRecursionLimit(maxDepth),
+		cel.ParserErrorRecoveryLimit(4),
+		cel.ParserExpressionSizeLimit(maxText),
+		cel.ExpressionNodeLimit(maxNodes),
+		cel.EagerlyValidateDeclarations(true),
+		cel.ASTValidators(cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals()),
+	}, textFunctions()...)...)
+	if err != nil {
+		return nil, fault.New(fault.Internal, "cannot prepare expressions over the types of this schema: %w", err)
+	}
+	return env, nil
+}
+
+// environment has a payload of the type.
+func (e *Environment) environment(over intent.TypeName) (*cel.Env, error) {
+	base, err := e.base()
+	if err != nil {
+		return nil, err
+	}
+	e.lock.Lock()
+	defer e.lock.Unlock()
+	if known := e.over[over]; known != nil {
+		return known, nil
+	}
+	payload := cel.DynType
+	if over != "" {
+		if _, err := e.set.New(over); err != nil {
+			return nil, err
+		}
+		payload = cel.ObjectType(string(over))
+	}
+	env, err := base.Extend(cel.Variable("payload", payload))
+	if err != nil {
+		return nil, fault.New(fault.Internal, "cannot prepare expressions over assets of type %q: %w", over, err)
+	}
+	e.over[over] = env
+	return env, nil
+}
+
+// program finds or compiles.
+func (e *Environment) program(text string, over intent.TypeName) (*program, error) {
+	key := source{text, over}
+	e.lock.Lock()
+	known := e.compiled.get(key)
+	e.lock.Unlock()
+	if known != nil {
+		return known, nil
+	}
+	made, err := e.compile(key)
+	if err != nil {
+		return nil, err
+	}
+	e.lock.Lock()
+	defer e.lock.Unlock()
+	e.compiled.put(made)
+	return made, nil
+}
+
+// compile turns a text into a program: parse, resolve the names of types, find
+// which type the payload has, check, and plan.
+func (e *Environment) compile(key source) (*program, error) {
+	if len(key.text) > maxText {
+		return nil, fault.New(fault.Invalid, "an expression has %d bytes, at most %d are allowed", len(key.text), maxText)
+	}
+	base, err := e.base()
+	if err != nil {
+		return nil, err
+	}
+	parsed, issues := base.Parse(key.text)
+	if issues.Err() != nil {
+		return nil, (&program{source: key, tree: nil}).explain(issues)
+	}
+	tree := parsed.NativeRep()
+	p := &program{source: key, set: e.set, fixed: key.over, tree: tree}
+	if err := p.resolveNames(); err != nil {
+		return nil, err
+	}
+	if p.fixed == "" {
+		p.fixed = fixedType(tree.Expr())
+	}
+	if err := p.checkFields(); err != nil {
+		return nil, err
+	}
+	env, err := e.environment(p.fixed)
+	if err != nil {
+		return nil, err
+	}
+	checked, issues := env.Check(parsed)
+	if issues.Err() != nil {
+		return nil, p.explain(issues)
+	}
+	p.result = checked.OutputType()
+	p.run, err = env.Program(checked,
+		cel.CostLimit(maxCost), cel.CostTracking(costs{}), cel.EvalOptions(cel.OptOptimize), cel.CustomDecoratorV2(guard))
+	if err != nil {
+		return nil, p.invalid("%s", shorten(err.Error()))
+	}
+	return p, nil
+}
+
+// fixedType is the type that a conjunct requires; empty: none does.
+func fixedType(tree ast.Expr) intent.TypeName {
+	for _, conjunct := range conjuncts(tree) {
+		left, right, ok := comparison(conjunct, operators.Equals)
+		if ok && isVariable(left, "type") {
+			if name, ok := textLiteral(right); ok {
+				return intent.TypeName(name)
+			}
+		}
+	}
+	return ""
+}
+
+// conjuncts are the parts of which each must be true.
+func conjuncts(tree ast.Expr) []ast.Expr {
+	if tree.Kind() == ast.CallKind && tree.AsCall().FunctionName() == operators.LogicalAnd {
+		var parts []ast.Expr
+		for _, argument := range tree.AsCall().Args() {
+			parts = append(parts, conjuncts(argument)...)
+		}
+		return parts
+	}
+	return []ast.Expr{tree}
+}
+
+// comparison is a call of a binary operator; the literal, if there is one, is
+// on the right.
+func comparison(tree ast.Expr, operator string) (left, right ast.Expr, ok bool) {
+	if tree.Kind() != ast.CallKind || tree.AsCall().FunctionName() != operator || len(tree.AsCall().Args()) != 2 {
+		return nil, nil, false
+	}
+	left, right = tree.AsCall().Args()[0], tree.AsCall().Args()[1]
+	if left.Kind() == ast.LiteralKind && operator == operators.Equals {
+		left, right = right, left
+	}
+	return left, right, true
+}
+
+func isVariable(tree ast.Expr, name string) bool {
+	return tree.Kind() == ast.IdentKind && tree.AsIdent() == name
+}
+
+func textLiteral(tree ast.Expr) (string, bool) {
+	if tree.Kind() != ast.LiteralKind {
+		return "", false
+	}
+	text, ok := tree.AsLiteral().(types.String)
+	return string(text), ok
+}

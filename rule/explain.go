@@ -1,0 +1,115 @@
+package rule
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common"
+	"cel.dev/cel-go/common/ast"
+
+	"lehr.dev/fault"
+)
+
+// at is an error at a node of the expression.
+func (p *program) at(node ast.Expr, format string, arguments ...any) *fault.Error {
+	place := common.Location(common.NoLocation)
+	if p.tree != nil {
+		place = p.tree.SourceInfo().GetStartLocation(node.ID())
+	}
+	return p.wrong(place, fmt.Sprintf(format, arguments...))
+}
+
+// wrap places an error that is about a literal; it keeps the hint.
+func (p *program) wrap(node ast.Expr, err error) error {
+	known, ok := err.(*fault.Error)
+	if !ok {
+		return p.at(node, "%s", shorten(err.Error()))
+	}
+	placed := p.at(node, "%s", shorten(known.Message))
+	placed.Hint = known.Hint
+	return placed
+}
+
+func (p *program) wrong(place common.Location, problem string) *fault.Error {
+	where := ""
+	switch {
+	case place.Line() > 1 || strings.Contains(p.text, "\n") && place.Line() == 1:
+		where = fmt.Sprintf(", line %d, column %d", place.Line(), place.Column()+1)
+	case place.Line() == 1:
+		where = fmt.Sprintf(", column %d", place.Column()+1)
+	}
+	return fault.New(fault.Invalid, "expression %.200q%s: %s", p.text, where, problem)
+}
+
+// invalid is an error of the whole expression.
+func (p *program) invalid(format string, arguments ...any) *fault.Error {
+	return fault.New(fault.Invalid, "expression %.200q %s", p.text, fmt.Sprintf(format, arguments...))
+}
+
+func (p *program) gives(wanted *cel.Type) bool {
+	return p.result.IsExactType(wanted) || p.result.IsExactType(cel.DynType)
+}
+
+func (p *program) output() string {
+	if p.result.IsExactType(cel.StringType) {
+		return "a text"
+	}
+	return "a value of type " + shorten(cel.FormatCELType(p.result))
+}
+
+var (
+	undeclared = regexp.MustCompile(`^undeclared reference to '([^']*)'`)
+	overloaded = regexp.MustCompile(`^found no matching overload for '([^']*)' applied to '(.*)'$`)
+	mixed      = regexp.MustCompile(`\b(uint, int|int, uint|double, u?int|u?int, double)\b`)
+)
+
+// explain says what cel-go found wrong, the first of it.
+func (p *program) explain(issues *cel.Issues) error {
+	first := issues.Errors()[0]
+	message := strings.Join(strings.Fields(first.Message), " ")
+	if found := undeclared.FindStringSubmatch(message); found != nil {
+		return p.undeclared(first.Location, found[1])
+	}
+	if found := overloaded.FindStringSubmatch(message); found != nil {
+		name := strings.Trim(found[1], "_@")
+		problem := p.wrong(first.Location, fmt.Sprintf("%q does not work on %s", name, shorten(found[2])))
+		if mixed.MatchString(found[2]) {
+			return problem.WithHint("numbers of different kinds are compared freely, but calculated with only after int(…) or double(…)")
+		}
+		return problem
+	}
+	if syntax, ok := strings.CutPrefix(message, "Syntax error: "); ok {
+		message = "it is not CEL: " + syntax
+	}
+	return p.wrong(first.Location, shorten(message))
+}
+
+func (p *program) undeclared(place common.Location, name string) error {
+	problem := p.wrong(place, fmt.Sprintf("nothing is named %q", shorten(name)))
+	candidates := append([]string{"has", "size", "startsWith", "endsWith", "contains", "matches", "exists", "all", "filter", "map", "int", "double", "string",
+		"split", "join", "replace", "substring", "lowerAscii", "upperAscii", "trim", "true", "false"}, variableNames...)
+	if near := nearest(name, candidates); near != "" {
+		return problem.WithHint("did you mean %s?", near)
+	}
+	if p.isFieldName(name) {
+		return problem.WithHint("did you mean payload.%s?", name)
+	}
+	return problem.WithHint("an expression finds %s; a text is put in quotes", strings.Join(variableNames, ", "))
+}
+
+// isFieldName reports whether some payload has such a field.
+func (p *program) isFieldName(name string) bool {
+	if p.set == nil {
+		return false
+	}
+	for _, holder := range p.everyMessage() {
+		for i := range holder.Fields().Len() {
+			if string(holder.Fields().Get(i).Name()) == name {
+				return true
+			}
+		}
+	}
+	return false
+}

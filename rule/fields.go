@@ -1,0 +1,156 @@
+package rule
+
+import (
+	"slices"
+	"strings"
+
+	"cel.dev/cel-go/common/ast"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"lehr.dev/intent"
+)
+
+// checkFields refuses a field of the payload, or of an addon, that no asset
+// can have. cel-go finds those of a payload of a known type too, but does not
+// say what may have been meant.
+func (p *program) checkFields() error {
+	var first error
+	ast.PreOrderVisit(p.tree.Expr(), ast.NewExprVisitor(func(node ast.Expr) {
+		if first == nil && node.Kind() == ast.SelectKind {
+			first = p.checkField(node)
+		}
+	}))
+	return first
+}
+
+func (p *program) checkField(node ast.Expr) error {
+	holders, known := p.holders(node.AsSelect().Operand())
+	if !known {
+		return nil
+	}
+	field := node.AsSelect().FieldName()
+	var names []string
+	for _, holder := range holders {
+		for i := range holder.Fields().Len() {
+			names = append(names, string(holder.Fields().Get(i).Name()))
+		}
+	}
+	if slices.Contains(names, field) {
+		return nil
+	}
+	of := "any type"
+	if len(holders) == 1 {
+		of = string(holders[0].FullName())
+	}
+	problem := p.at(node, "no field %q of %s", shorten(field), of)
+	if near := nearest(field, names); near != "" {
+		return problem.WithHint("did you mean %s?", near)
+	}
+	if len(holders) == 1 && len(names) > 0 {
+		return problem.WithHint("its fields are %s", shorten(strings.Join(names, ", ")))
+	}
+	return problem
+}
+
+// holders are the messages that a value may be; known is false when it may be
+// anything else.
+func (p *program) holders(node ast.Expr) (found []protoreflect.MessageDescriptor, known bool) {
+	if isVariable(node, "payload") {
+		if p.fixed != "" {
+			found = p.descriptors(p.fixed)
+		} else {
+			found = p.everyMessage()
+		}
+		return found, len(found) > 0
+	}
+	if node.Kind() != ast.SelectKind || node.AsSelect().IsTestOnly() {
+		return nil, false
+	}
+	selection := node.AsSelect()
+	if isVariable(selection.Operand(), "addons") {
+		name, err := p.set.Resolve(selection.FieldName())
+		if err != nil {
+			return nil, false
+		}
+		found = p.descriptors(name)
+		return found, len(found) > 0
+	}
+	holders, known := p.holders(selection.Operand())
+	if !known {
+		return nil, false
+	}
+	for _, holder := range holders {
+		field := holder.Fields().ByName(protoreflect.Name(selection.FieldName()))
+		if field == nil {
+			continue
+		}
+		if field.Message() == nil || field.IsList() || field.IsMap() || strings.HasPrefix(string(field.Message().FullName()), "google.protobuf.") {
+			return nil, false
+		}
+		found = append(found, field.Message())
+	}
+	return found, len(found) > 0
+}
+
+func (p *program) descriptors(name intent.TypeName) []protoreflect.MessageDescriptor {
+	message, err := p.set.New(name)
+	if err != nil || strings.HasPrefix(string(name), "google.protobuf.") {
+		return nil
+	}
+	return []protoreflect.MessageDescriptor{message.ProtoReflect().Descriptor()}
+}
+
+// everyMessage of the set may be a payload, but for those of others.
+func (p *program) everyMessage() (found []protoreflect.MessageDescriptor) {
+	p.set.Descriptors().RangeFiles(func(file protoreflect.FileDescriptor) bool {
+		if strings.HasPrefix(string(file.Package()), "google.") || strings.HasPrefix(string(file.Package()), "buf.") {
+			return true
+		}
+		messages := file.Messages()
+		for i := range messages.Len() {
+			found = append(found, messages.Get(i))
+		}
+		return true
+	})
+	return found
+}
+
+// nearest is the candidate that differs least from a word, in case or in a few
+// letters; empty when none is near.
+func nearest(word string, candidates []string) string {
+	const longest = 64
+	if len(word) > longest {
+		return ""
+	}
+	best, least := "", 1+min(2, len(word)/2)
+	for _, candidate := range candidates {
+		if len(candidate) > longest {
+			continue
+		}
+		if distance := edits(strings.ToLower(word), strings.ToLower(candidate)); distance < least || distance == least && best != "" && candidate < best {
+			best, least = candidate, distance
+		}
+	}
+	return best
+}
+
+// edits is the Levenshtein distance of two words.
+func edits(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			substitute := diagonal
+			if a[i] != b[j] {
+				substitute++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(substitute, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,94 @@
+package rule
+
+import (
+	"strings"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
+)
+
+// textFunctions are the functions on texts beside those of CEL itself. They
+// are bounded one by one: those of cel-go's extension make, in one step, texts
+// as long as the product of two.
+func textFunctions() []cel.EnvOption {
+	text, texts := cel.StringType, cel.ListType(cel.StringType)
+	one := func(name string, do func(string) string) cel.EnvOption {
+		return cel.Function(name, cel.MemberOverload("text_"+name, []*cel.Type{text}, text, cel.UnaryBinding(func(v ref.Val) ref.Val {
+			return types.String(do(string(v.(types.String))))
+		})))
+	}
+	return []cel.EnvOption{
+		one("lowerAscii", strings.ToLower),
+		one("upperAscii", strings.ToUpper),
+		one("trim", strings.TrimSpace),
+		cel.Function("split", cel.MemberOverload("text_split", []*cel.Type{text, text}, texts, cel.BinaryBinding(split))),
+		cel.Function("join", cel.MemberOverload("text_join", []*cel.Type{texts, text}, text, cel.BinaryBinding(join))),
+		cel.Function("replace", cel.MemberOverload("text_replace", []*cel.Type{text, text, text}, text, cel.FunctionBinding(replace))),
+		cel.Function("substring",
+			cel.MemberOverload("text_substring_from", []*cel.Type{text, cel.IntType}, text, cel.BinaryBinding(func(v, from ref.Val) ref.Val {
+				return substring(v, from, types.Int(len([]rune(string(v.(types.String))))))
+			})),
+			cel.MemberOverload("text_substring", []*cel.Type{text, cel.IntType, cel.IntType}, text, cel.FunctionBinding(func(v ...ref.Val) ref.Val {
+				return substring(v[0], v[1], v[2])
+			}))),
+	}
+}
+
+// textCost charges for what is read and what is made.
+func textCost(function string, arguments []ref.Val, result ref.Val) *uint64 {
+	switch function {
+	case "lowerAscii", "upperAscii", "trim", "split", "join", "replace", "substring":
+	default:
+		return nil
+	}
+	cost := uint64(weight(result, maxWeight))
+	for _, argument := range arguments {
+		cost += uint64(weight(argument, maxWeight))
+	}
+	return &cost
+}
+
+func split(v, separator ref.Val) ref.Val {
+	parts := strings.SplitN(string(v.(types.String)), string(separator.(types.String)), maxElements+1)
+	if len(parts) > maxElements {
+		return refuse("splitting a text into more than %d parts", maxElements)
+	}
+	return types.NewStringList(types.DefaultTypeAdapter, parts)
+}
+
+func join(v, separator ref.Val) ref.Val {
+	var b strings.Builder
+	for all, first := v.(traits.Lister).Iterator(), true; all.HasNext() == types.True; first = false {
+		part, ok := all.Next().(types.String)
+		if !ok {
+			return types.NewErr("join is for lists of texts")
+		}
+		if !first {
+			b.WriteString(string(separator.(types.String)))
+		}
+		b.WriteString(string(part))
+		if b.Len() > maxLength {
+			return refuse("making a text of more than %d bytes", maxLength)
+		}
+	}
+	return types.String(b.String())
+}
+
+func replace(v ...ref.Val) ref.Val {
+	text, old, fresh := string(v[0].(types.String)), string(v[1].(types.String)), string(v[2].(types.String))
+	if length := len(text) + strings.Count(text, old)*(len(fresh)-len(old)); length > maxLength {
+		return refuse("making a text of %d bytes", length)
+	}
+	return types.String(strings.ReplaceAll(text, old, fresh))
+}
+
+func substring(v, from, to ref.Val) ref.Val {
+	runes := []rune(string(v.(types.String)))
+	first, last := from.(types.Int), to.(types.Int)
+	if first < 0 || last < first || last > types.Int(len(runes)) {
+		return types.NewErr("a text of %d characters has no part from %d to %d", len(runes), first, last)
+	}
+	return types.String(runes[first:last])
+}
