@@ -44,6 +44,8 @@ type desk struct {
 	lease   store.Lease
 	now     standing
 	budgets map[string]*budget
+	// held is what checkClaim found for the admission at hand.
+	held holding
 }
 
 // decide admits, or says what the push must wait for. Whatever may refuse
@@ -136,22 +138,32 @@ func (d *desk) checkQuiet(a store.Admission) (*intent.WaitingOn, error) {
 	return nil, nil
 }
 
-// checkClaim: the resource is free, or ours.
+// checkClaim: the resource is free, ours, or passes to us.
 func (d *desk) checkClaim(a store.Admission) (*intent.WaitingOn, error) {
 	if a.ResourceKey == "" {
 		return nil, nil
 	}
-	holder, err := otherHolder(d.transaction, d.claimant(a))
-	if err != nil || holder == nil {
+	held, err := holdingOf(d.transaction, d.claimant(a))
+	d.held = held
+	if err != nil || held.free() {
 		return nil, err
 	}
+	holder := held.holder
 	waiting := &intent.WaitingOn{Kind: intent.WaitClaim}
-	if holder.Partition == d.lease.Partition {
-		waiting.Blockers = []intent.AssetID{holder.Asset}
-		waiting.Reason = fmt.Sprintf("the resource %q belongs to %q; remove one of the two assets, or let them name different resources", a.ResourceKey, holder.Asset)
-	} else {
+	if holder.Partition != d.lease.Partition {
 		waiting.Owner = string(holder.Partition)
 		waiting.Reason = fmt.Sprintf("the resource %q belongs to an asset of partition %q", a.ResourceKey, holder.Partition)
+		return waiting, nil
+	}
+	waiting.Blockers = []intent.AssetID{holder.Asset}
+	waiting.Reason = fmt.Sprintf("the resource %q belongs to %q", a.ResourceKey, holder.Asset)
+	switch {
+	case a.Removes:
+		waiting.Reason += ", and a removal takes nothing from another asset; remove this one from the sources"
+	case held.until != "":
+		waiting.Reason += ": " + held.until
+	default:
+		waiting.Reason += "; remove one of the two assets, or let them name different resources"
 	}
 	return waiting, nil
 }
@@ -170,13 +182,16 @@ func (d *desk) takeApproval(a store.Admission) (*intent.WaitingOn, error) {
 }
 
 func (d *desk) claimant(a store.Admission) claimant {
-	return claimant{Claim: store.Claim{Key: a.ResourceKey, Partition: d.lease.Partition, Asset: a.Asset}, head: d.now.head}
+	return claimant{
+		Claim: store.Claim{Key: a.ResourceKey, Partition: d.lease.Partition, Asset: a.Asset},
+		head:  d.now.head, at: a.At, removes: a.Removes,
+	}
 }
 
 // enter writes the push into the journal and the audit.
 func (d *desk) enter(a store.Admission) error {
 	if a.ResourceKey != "" {
-		if err := takeClaim(d.transaction, d.claimant(a)); err != nil {
+		if err := takeClaim(d.transaction, d.claimant(a), d.held, serverActor(d.lease)); err != nil {
 			return err
 		}
 	}

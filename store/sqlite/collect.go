@@ -26,12 +26,19 @@ type collection struct {
 // Collect removes what nothing needs.
 func (s *Store) Collect(ctx context.Context, lease store.Lease, keep store.Retention, now time.Time) (int, error) {
 	c := &collection{store: s, lease: lease, keep: keep, now: now}
+	if err := c.repeat(ctx, c.returned); err != nil {
+		return 0, err
+	}
+	c.removed = 0 // that removed nothing
 	for _, step := range []func(*transaction, standing) (int64, error){
-		c.incarnations, c.pushes, c.approvals, c.reports, c.candidates,
+		c.turnedDown, c.incarnations, c.pushes, c.approvals, c.reports, c.candidates,
 	} {
 		if err := c.repeat(ctx, step); err != nil {
 			return c.removed, err
 		}
+	}
+	if err := c.claims(ctx); err != nil {
+		return c.removed, err
 	}
 	gaps, err := s.gaps(ctx, lease.Partition)
 	if err != nil {
@@ -65,15 +72,22 @@ func (c *collection) repeat(ctx context.Context, step func(*transaction, standin
 // incarnations goes first: once an incarnation's row is gone nothing can name
 // it any more, and its members can go at leisure.
 func (c *collection) incarnations(t *transaction, now standing) (int64, error) {
-	return t.exec(`DELETE FROM incarnation WHERE partition = $1 AND seq IN (
+	removed, err := t.exec(`DELETE FROM incarnation WHERE partition = $1 AND seq IN (
 		SELECT i.seq FROM incarnation i WHERE i.partition = $1 AND i.seq < $2 AND i.seq <= $3
 		AND EXISTS (SELECT 1 FROM incarnation WHERE partition = $1 AND seq > i.seq AND created < $4)
 		AND NOT EXISTS (SELECT 1 FROM pin WHERE partition = $1 AND seq = i.seq)
 		AND NOT EXISTS (SELECT 1 FROM enforced WHERE partition = $1 AND seq = i.seq)
 		AND NOT EXISTS (SELECT 1 FROM push WHERE partition = $1 AND open = 1 AND target = i.seq)
 		AND NOT EXISTS (SELECT 1 FROM candidate WHERE partition = $1 AND state IN ('held', 'saving') AND base = i.seq)
+		AND NOT EXISTS (SELECT 1 FROM label WHERE partition = $1 AND seq = i.seq AND person = 1)
 		LIMIT $5)`,
 		string(c.lease.Partition), int64(now.head), int64(now.head)-int64(c.keep.Incarnations), stamp(c.now.Add(-c.keep.Period)), chunk)
+	if err != nil || removed == 0 {
+		return removed, err
+	}
+	_, err = t.exec(`DELETE FROM label WHERE partition = $1
+		AND NOT EXISTS (SELECT 1 FROM incarnation i WHERE i.partition = $1 AND i.seq = label.seq)`, string(c.lease.Partition))
+	return removed, err
 }
 
 func (c *collection) forgotten() int64 { return stamp(c.now.Add(-c.keep.History)) }

@@ -3,54 +3,14 @@ package sqlite
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"lehr.dev/intent"
 	"lehr.dev/store"
 )
 
-// claimant wants a resource key; head is its partition's.
-type claimant struct {
-	store.Claim
-	head intent.Sequence
-}
-
-// otherHolder returns who holds the key that the claimant wants, or nil when
-// it may be taken: it is free, it is the claimant's, its holder has left head
-// of the same partition, as after a rename, or the holder's partition was
-// removed.
-func otherHolder(q querier, c claimant) (*store.Claim, error) {
-	held := store.Claim{Key: c.Key}
-	found, err := q.one("SELECT partition, asset FROM claim WHERE resource_key = $1", []any{string(c.Key)}, &held.Partition, &held.Asset)
-	if err != nil || !found || held == c.Claim {
-		return nil, err
-	}
-	var one int
-	if held.Partition != c.Partition {
-		there, err := q.one("SELECT 1 FROM partitions WHERE id = $1 AND registered = 1", []any{string(held.Partition)}, &one)
-		if err != nil || !there {
-			return nil, err
-		}
-		return &held, nil
-	}
-	stays, err := q.one("SELECT 1 FROM member WHERE partition = $1 AND asset = $2 AND from_seq <= $3 AND to_seq > $3",
-		[]any{string(held.Partition), string(held.Asset), int64(c.head)}, &one)
-	if err != nil || !stays {
-		return nil, err
-	}
-	return &held, nil
-}
-
-// takeClaim gives the key to the claimant, whom otherHolder let through.
-func takeClaim(t *transaction, c claimant) error {
-	_, err := t.exec(`INSERT INTO claim (resource_key, partition, asset) VALUES ($1, $2, $3)
-		ON CONFLICT (resource_key) DO UPDATE SET partition = excluded.partition, asset = excluded.asset
-		WHERE claim.partition <> excluded.partition OR claim.asset <> excluded.asset`,
-		string(c.Key), string(c.Partition), string(c.Asset))
-	return err
-}
-
 // SaveEnforced stores what was seen in sync, and claims the resource keys in
-// the same transaction.
+// the same transaction, or gives claims back where nothing is left.
 func (s *Store) SaveEnforced(ctx context.Context, lease store.Lease, enforced []store.Enforced) (map[intent.AssetID]store.Claim, error) {
 	attempt := fmt.Sprintf("storing %d enforced records of %q", len(enforced), lease.Partition)
 	others := map[intent.AssetID]store.Claim{}
@@ -58,7 +18,7 @@ func (s *Store) SaveEnforced(ctx context.Context, lease store.Lease, enforced []
 		part := enforced[first:min(first+chunk, len(enforced))]
 		err := s.act(ctx, attempt, lease, func(t *transaction, now standing) error {
 			for _, e := range part {
-				other, err := saveEnforced(t, lease.Partition, now.head, e)
+				other, err := saveEnforced(t, lease, now.head, e)
 				if err != nil {
 					return err
 				}
@@ -75,36 +35,59 @@ func (s *Store) SaveEnforced(ctx context.Context, lease store.Lease, enforced []
 	return others, nil
 }
 
-func saveEnforced(t *transaction, partition intent.PartitionID, head intent.Sequence, e store.Enforced) (*store.Claim, error) {
-	if e.ResourceKey != "" {
-		c := claimant{Claim: store.Claim{Key: e.ResourceKey, Partition: partition, Asset: e.Asset}, head: head}
-		other, err := otherHolder(t, c)
-		if err != nil || other != nil {
-			return other, err
+func saveEnforced(t *transaction, lease store.Lease, head intent.Sequence, e store.Enforced) (*store.Claim, error) {
+	partition := lease.Partition
+	switch {
+	case e.Absent:
+		keys, err := giveUpClaims(t, partition, e.Asset)
+		if err != nil {
+			return nil, err
 		}
-		if err := takeClaim(t, c); err != nil {
+		if len(keys) > 0 {
+			t.audit(partition, e.At, serverActor(lease), "claim", string(e.Asset),
+				"claim given back: nothing is there, as its Turndown asks: "+strings.Join(keys, ", "))
+			t.notable = true
+		}
+	case e.ResourceKey != "":
+		c := claimant{Claim: store.Claim{Key: e.ResourceKey, Partition: partition, Asset: e.Asset}, head: head, at: e.At}
+		held, err := holdingOf(t, c)
+		if err != nil {
+			return nil, err
+		}
+		if !held.free() {
+			return held.holder, nil
+		}
+		if err := takeClaim(t, c, held, serverActor(lease)); err != nil {
 			return nil, err
 		}
 	}
-	_, err := t.exec(`INSERT INTO enforced (partition, asset, type, effective, policy, seq, resource_key, seen)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+	_, err := t.exec(`INSERT INTO enforced (partition, asset, type, effective, policy, seq, resource_key, seen, absent, adrift)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 1 - (SELECT count(*) FROM member
+			WHERE partition = $1 AND asset = $2 AND from_seq <= $10 AND to_seq = 9223372036854775807))
 		ON CONFLICT (partition, asset) DO UPDATE SET type = excluded.type, effective = excluded.effective, policy = excluded.policy,
-		seq = excluded.seq, resource_key = excluded.resource_key, seen = excluded.seen`,
+		seq = excluded.seq, resource_key = excluded.resource_key, seen = excluded.seen, absent = excluded.absent, adrift = excluded.adrift`,
 		string(partition), string(e.Asset), string(e.Type), e.Effective[:], e.Policy[:], int64(e.Incarnation.Sequence),
-		string(e.ResourceKey), stamp(e.At))
+		string(e.ResourceKey), stamp(e.At), e.Absent, int64(head))
 	return nil, err
 }
 
-// EnforcedPage lists enforced records in the order of the ids.
+const enforcedColumns = "e.asset, e.type, e.effective, e.policy, e.seq, e.resource_key, e.seen, e.absent"
+
+func scanEnforced(row scanner, partition intent.PartitionID) (e store.Enforced, err error) {
+	e.Incarnation.Partition = partition
+	var seen int64
+	err = row.Scan(&e.Asset, &e.Type, digestColumn{&e.Effective}, digestColumn{&e.Policy}, &e.Incarnation.Sequence, &e.ResourceKey, &seen, &e.Absent)
+	e.At = unstamp(seen)
+	return e, err
+}
+
+// EnforcedPage lists enforced records in the order of the ids, those of what
+// is Absent too.
 func (s *Store) EnforcedPage(ctx context.Context, partition intent.PartitionID, after intent.AssetID, limit int) (page []store.Enforced, err error) {
 	err = s.read(ctx, fmt.Sprintf("listing the enforced records of %q", partition), func(q querier) error {
-		return q.each(`SELECT asset, type, effective, policy, seq, resource_key, seen FROM enforced
-			WHERE partition = $1 AND asset > $2 ORDER BY asset LIMIT $3`,
+		return q.each("SELECT "+enforcedColumns+" FROM enforced e WHERE e.partition = $1 AND e.asset > $2 ORDER BY e.asset LIMIT $3",
 			[]any{string(partition), string(after), pageSize(limit)}, func(row scanner) error {
-				e := store.Enforced{Incarnation: intent.IncarnationID{Partition: partition}}
-				var seen int64
-				err := row.Scan(&e.Asset, &e.Type, digestColumn{&e.Effective}, digestColumn{&e.Policy}, &e.Incarnation.Sequence, &e.ResourceKey, &seen)
-				e.At = unstamp(seen)
+				e, err := scanEnforced(row, partition)
 				page = append(page, e)
 				return err
 			})
@@ -112,10 +95,11 @@ func (s *Store) EnforcedPage(ctx context.Context, partition intent.PartitionID, 
 	return page, err
 }
 
-// EnforcedCount counts a partition's enforced records.
+// EnforcedCount counts a partition's enforced records but those of what is
+// Absent.
 func (s *Store) EnforcedCount(ctx context.Context, partition intent.PartitionID) (count int, err error) {
 	err = s.read(ctx, fmt.Sprintf("counting the enforced records of %q", partition), func(q querier) error {
-		_, err := q.one("SELECT count(*) FROM enforced WHERE partition = $1", []any{string(partition)}, &count)
+		_, err := q.one("SELECT count(*) FROM enforced WHERE partition = $1 AND absent = 0", []any{string(partition)}, &count)
 		return err
 	})
 	return count, err

@@ -72,6 +72,13 @@ func flip(t *transaction, lease store.Lease, incarnation *intent.Incarnation) er
 		string(id.Partition), int64(id.Sequence), stamp(incarnation.Created), record); err != nil {
 		return err
 	}
+	if _, err := t.exec("UPDATE incarnation SET superseded = $3 WHERE partition = $1 AND seq = $2",
+		string(id.Partition), int64(incarnation.Parent.Sequence), stamp(incarnation.Created)); err != nil {
+		return err
+	}
+	if err := publishLabels(t, incarnation); err != nil {
+		return err
+	}
 	if _, err := t.exec("UPDATE partitions SET head = $2, covered = $3, stage_revision = stage_revision + 1 WHERE id = $1",
 		string(id.Partition), int64(id.Sequence), covered); err != nil {
 		return err

@@ -23,7 +23,12 @@ func incarnationAt(q querier, id intent.IncarnationID) (incarnation intent.Incar
 		return incarnation, fault.New(fault.NotFound, "there is no incarnation %s", id).
 			WithHint("it was never published, or is no longer retained")
 	}
-	return incarnation, decode("incarnation "+id.String(), text, &incarnation)
+	if err := decode("incarnation "+id.String(), text, &incarnation); err != nil {
+		return incarnation, err
+	}
+	list := []intent.Incarnation{incarnation}
+	err = addLabels(q, id.Partition, list)
+	return list[0], err
 }
 
 func mustRetain(q querier, id intent.IncarnationID) error {
@@ -74,7 +79,7 @@ func (s *Store) Incarnations(ctx context.Context, partition intent.PartitionID, 
 		last = int64(before)
 	}
 	err = s.read(ctx, fmt.Sprintf("listing the incarnations of %q", partition), func(q querier) error {
-		return q.each("SELECT record FROM incarnation WHERE partition = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3",
+		err := q.each("SELECT record FROM incarnation WHERE partition = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3",
 			[]any{string(partition), last, pageSize(limit)}, func(row scanner) error {
 				var text string
 				if err := row.Scan(&text); err != nil {
@@ -85,6 +90,10 @@ func (s *Store) Incarnations(ctx context.Context, partition intent.PartitionID, 
 				list = append(list, incarnation)
 				return err
 			})
+		if err != nil {
+			return err
+		}
+		return addLabels(q, partition, list)
 	})
 	return list, err
 }

@@ -208,6 +208,9 @@ func (s staging) entry(entry store.Entry) error {
 		if err := s.discard(staged); err != nil {
 			return err
 		}
+		if _, err := s.exec(markAdrift, string(s.partition), string(entry.Asset)); err != nil {
+			return err
+		}
 		return s.index(entry)
 	case same(base):
 		if err := s.reopen(base); err != nil {
