@@ -1,4 +1,4 @@
-// Command lehr-command is the plugin for resources that two commands look
+// Command lehr-command is the plugin for resources that commands look
 // after (lehr.command.v1.Command). Lehr starts it.
 package main
 

@@ -1,5 +1,5 @@
-// Package commands looks after resources by two commands, one that tells the
-// difference and one that pushes (see lehr.command.v1.Command). It gives
+// Package commands looks after resources by commands: one that tells the
+// difference, one that pushes, one that removes (see lehr.command.v1.Command). It gives
 // nothing to a shell, and believes exit codes only. Only the program
 // lehr-command calls it, through plugin/serve.
 package commands
@@ -36,6 +36,7 @@ const (
 	diffGrace  = 500 * time.Millisecond
 
 	exitDiffers = 2
+	exitAbsent  = 3
 
 	shownLines = 50
 	shownBytes = 200
@@ -101,22 +102,48 @@ func (c Commands) difference(ctx context.Context, asset serve.Intent) (serve.Dif
 	switch {
 	case result.overflowed:
 		return unknown(fmt.Errorf("the diff command of %s (%s) wrote more than %d bytes: let it summarise", asset.ID, command.Diff[0], maxOutput))
-	case result.exit == 0:
+	case result.exit != 0 && result.exit != exitDiffers && result.exit != exitAbsent:
+		return unknown(fmt.Errorf("the diff command of %s (%s) ended with %s: 0 says in sync, %d differs, %d nothing is there", asset.ID, command.Diff[0], result, exitDiffers, exitAbsent))
+	}
+	difference.Outcome, difference.Plan = serve.InSync, judge(command, asset.TurnedDown(), result)
+	if difference.Plan.Action != "" {
+		difference.Outcome = serve.Differs
+	}
+	if result.exit == 0 {
 		// As far as anybody can tell, the thing is as the intent says.
-		difference.Outcome, difference.Current = serve.InSync, asset.Payload.Bytes
-	case result.exit == exitDiffers:
-		difference.Outcome, difference.Plan = serve.Differs, plan(command, result.output)
-	default:
-		return unknown(fmt.Errorf("the diff command of %s (%s) ended with %s: 0 says in sync, %d differs", asset.ID, command.Diff[0], result, exitDiffers))
+		difference.Current = asset.Payload.Bytes
 	}
 	return difference, result.output
 }
 
+// judge takes the exit code for what is to be done; nothing is a plan without
+// an action. What is turned down is to go, in sync with the intent or not.
+func judge(command *commandpb.Command, turnedDown bool, result result) serve.Plan {
+	show := func(action serve.Action) serve.Plan { return plan(action, command.Destructive, result.output) }
+	switch {
+	case turnedDown && result.exit == exitAbsent, !turnedDown && result.exit == 0:
+		return serve.Plan{}
+	case turnedDown && len(result.output) == 0:
+		there := serve.FieldChange{Path: "resource", Current: "is there", Destructive: true}
+		return serve.Plan{Action: serve.ActionDelete, Changes: []serve.FieldChange{there}}
+	case turnedDown:
+		return show(serve.ActionDelete)
+	case result.exit == exitAbsent:
+		return show(serve.ActionCreate)
+	default:
+		return show(serve.ActionUpdate)
+	}
+}
+
 // plan shows the output's lines; a digest stands for what is not shown.
-func plan(command *commandpb.Command, output []byte) serve.Plan {
-	plan := serve.Plan{Action: serve.ActionUpdate}
+func plan(action serve.Action, destructive bool, output []byte) serve.Plan {
+	plan := serve.Plan{Action: action}
 	add := func(path, text string) {
-		plan.Changes = append(plan.Changes, serve.FieldChange{Path: path, Target: text, Destructive: command.Destructive})
+		change := serve.FieldChange{Path: path, Target: text, Destructive: destructive}
+		if action == serve.ActionDelete {
+			change.Current, change.Target, change.Destructive = text, "", true
+		}
+		plan.Changes = append(plan.Changes, change)
 	}
 	cut := !utf8.Valid(output)
 	lines := strings.Split(strings.TrimRight(strings.ToValidUTF8(string(output), "?"), "\n"), "\n")
@@ -132,8 +159,8 @@ func plan(command *commandpb.Command, output []byte) serve.Plan {
 	return plan
 }
 
-// Push runs the diff command again, and the push command if the plan is the
-// one that was admitted.
+// Push runs the diff command again, and the push or remove command if the plan
+// is the one that was admitted.
 func (c Commands) Push(ctx context.Context, push serve.Push, permits serve.Permits) serve.Outcome {
 	difference, output := c.difference(ctx, push.Asset)
 	switch {
@@ -150,31 +177,40 @@ func (c Commands) Push(ctx context.Context, push serve.Push, permits serve.Permi
 			return serve.Outcome{Ending: serve.Stopped, Reason: err.Error()}
 		}
 	}
+	return c.carry(ctx, push, permits, output)
+}
+
+// carry runs the command that the asset asks for.
+func (c Commands) carry(ctx context.Context, push serve.Push, permits serve.Permits, output []byte) serve.Outcome {
 	command, err := c.decode(push.Asset)
 	if err != nil {
 		return serve.Outcome{Ending: serve.Failed, Reason: err.Error()}
 	}
+	word, argv := "push", command.Push
+	if push.Asset.TurnedDown() {
+		word, argv = "remove", command.Remove
+	}
 	file, err := keep(output)
 	if err != nil {
-		return serve.Outcome{Ending: serve.Failed, Retryable: true, Reason: fmt.Sprintf("keeping the difference of %s for its push command: %v", push.Asset.ID, err)}
+		return serve.Outcome{Ending: serve.Failed, Retryable: true, Reason: fmt.Sprintf("keeping the difference of %s for its %s command: %v", push.Asset.ID, word, err)}
 	}
 	defer os.Remove(file)
 	if err := permits.Effect(ctx); err != nil {
 		return serve.Outcome{Ending: serve.Stopped, Reason: err.Error()}
 	}
 	result, err := c.run(ctx, invocation{
-		command: command, argv: command.Push, grace: grace(command),
+		command: command, argv: argv, grace: grace(command),
 		environment: environment(command, push.Asset, map[string]string{"LEHR_DIFF": file, "LEHR_PUSH": string(push.ID)}),
 	})
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return serve.Outcome{Ending: serve.Stopped, Reason: context.Cause(ctx).Error()}
 	case err != nil:
-		return serve.Outcome{Ending: serve.Failed, Reason: fmt.Sprintf("running the push command of %s: %v", push.Asset.ID, err)}
+		return serve.Outcome{Ending: serve.Failed, Reason: fmt.Sprintf("running the %s command of %s: %v", word, push.Asset.ID, err)}
 	case result.exit != 0:
 		return serve.Outcome{
 			Ending: serve.Failed, Retryable: slices.Contains(command.RetryableExitCodes, int32(result.exit)),
-			Reason: fmt.Sprintf("the push command of %s (%s) ended with %s", push.Asset.ID, command.Push[0], result),
+			Reason: fmt.Sprintf("the %s command of %s (%s) ended with %s", word, push.Asset.ID, argv[0], result),
 		}
 	}
 	return serve.Outcome{Ending: serve.Pushed}
@@ -208,6 +244,8 @@ func (c Commands) decode(asset serve.Intent) (*commandpb.Command, error) {
 	switch {
 	case len(command.Diff) == 0 || len(command.Push) == 0:
 		return nil, fmt.Errorf("%s has no diff or no push command: name both", asset.ID)
+	case asset.TurnedDown() && len(command.Remove) == 0:
+		return nil, fmt.Errorf("%s cannot be turned down, as it has no remove command: give it one, or remove the resource by hand and take the asset out of intent", asset.ID)
 	case !filepath.IsAbs(command.Directory):
 		return nil, fmt.Errorf("directory %q of %s is not an absolute path: write the whole path", command.Directory, asset.ID)
 	case grace(command) > c.Grace:

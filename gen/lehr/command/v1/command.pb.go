@@ -4,7 +4,7 @@
 // 	protoc        v6.0.0
 // source: lehr/command/v1/command.proto
 
-// Payloads of the command plugin: a resource looked after by two commands.
+// Payloads of the command plugin: a resource looked after by commands.
 
 package commandpb
 
@@ -25,8 +25,8 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Command is a resource whose difference and push are programs. Neither is
-// given to a shell: arguments are passed as they are. Both receive the input
+// Command is a resource whose difference, push and removal are programs. None
+// is given to a shell: arguments are passed as they are. All receive the input
 // on standard input, and an environment of PATH, HOME, the variables below
 // and LEHR_ASSET, the asset's id.
 //
@@ -36,17 +36,17 @@ const (
 type Command struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Exit 0: in sync; 2: differs, standard output (at most 64 kB) describes
-	// the difference and is passed to push; anything else: the difference is
-	// unknown. It must change nothing, and say the same of the same state:
-	// its output is what an admission binds to.
+	// the difference and is passed to push; 3: the same, and nothing is there;
+	// anything else: the difference is unknown. It must change nothing, and say
+	// the same of the same state: its output is what an admission binds to.
 	Diff []string `protobuf:"bytes,1,rep,name=diff" json:"diff,omitempty"`
 	// Exit 0: pushed. LEHR_DIFF names a file that holds diff's output;
 	// LEHR_PUSH is the push's id, unique for ever.
 	Push []string `protobuf:"bytes,2,rep,name=push" json:"push,omitempty"`
-	// Standard input of both.
+	// Standard input of all.
 	Input string `protobuf:"bytes,3,opt,name=input" json:"input,omitempty"`
-	// Exit codes of push after which it is tried again soon; others are
-	// failures that back off.
+	// Exit codes of push and remove after which it is tried again soon; others
+	// are failures that back off.
 	RetryableExitCodes []int32 `protobuf:"varint,4,rep,packed,name=retryable_exit_codes,json=retryableExitCodes" json:"retryable_exit_codes,omitempty"`
 	// From SIGTERM until SIGKILL, when a push is stopped or takes too long;
 	// default 5 s, at most what the plugin was started with (--grace, 10 s):
@@ -55,11 +55,15 @@ type Command struct {
 	// Longest run of one command; default 60 s, at most an hour. Diff has 8 s
 	// at most, with all others that are asked at the same time.
 	Timeout *durationpb.Duration `protobuf:"bytes,6,opt,name=timeout" json:"timeout,omitempty"`
-	// The absolute path of the folder in which both run; default "/".
+	// The absolute path of the folder in which all run; default "/".
 	Directory string            `protobuf:"bytes,7,opt,name=directory" json:"directory,omitempty"`
 	Env       map[string]string `protobuf:"bytes,8,rep,name=env" json:"env,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// The difference found by diff destroys something: a push needs approval.
-	Destructive   bool `protobuf:"varint,9,opt,name=destructive" json:"destructive,omitempty"`
+	Destructive bool `protobuf:"varint,9,opt,name=destructive" json:"destructive,omitempty"`
+	// Removes the resource, for an asset with a Turndown addon: exit codes and
+	// variables are those of push. It is run as long as diff does not end with
+	// 3. Without it, the resource cannot be turned down.
+	Remove        []string `protobuf:"bytes,10,rep,name=remove" json:"remove,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -157,11 +161,18 @@ func (x *Command) GetDestructive() bool {
 	return false
 }
 
+func (x *Command) GetRemove() []string {
+	if x != nil {
+		return x.Remove
+	}
+	return nil
+}
+
 var File_lehr_command_v1_command_proto protoreflect.FileDescriptor
 
 const file_lehr_command_v1_command_proto_rawDesc = "" +
 	"\n" +
-	"\x1dlehr/command/v1/command.proto\x12\x0flehr.command.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\"\x92\x04\n" +
+	"\x1dlehr/command/v1/command.proto\x12\x0flehr.command.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\"\xaa\x04\n" +
 	"\aCommand\x12\x1c\n" +
 	"\x04diff\x18\x01 \x03(\tB\b\xbaH\x05\x92\x01\x02\b\x01R\x04diff\x12\x1c\n" +
 	"\x04push\x18\x02 \x03(\tB\b\xbaH\x05\x92\x01\x02\b\x01R\x04push\x12\x14\n" +
@@ -173,7 +184,9 @@ const file_lehr_command_v1_command_proto_rawDesc = "" +
 	"\tdirectory\x18\a \x01(\tR\tdirectory\x12{\n" +
 	"\x03env\x18\b \x03(\v2!.lehr.command.v1.Command.EnvEntryBF\xbaHC\x9a\x01@\">r<2\x18^[A-Za-z_][A-Za-z0-9_]*$Z\n" +
 	"LEHR_ASSETZ\tLEHR_DIFFZ\tLEHR_PUSHR\x03env\x12 \n" +
-	"\vdestructive\x18\t \x01(\bR\vdestructive\x1a6\n" +
+	"\vdestructive\x18\t \x01(\bR\vdestructive\x12\x16\n" +
+	"\x06remove\x18\n" +
+	" \x03(\tR\x06remove\x1a6\n" +
 	"\bEnvEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B-Z&lehr.dev/gen/lehr/command/v1;commandpb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
