@@ -31,7 +31,7 @@ type listener struct {
 	ending context.CancelFunc
 }
 
-// listen serves the API, guarded, and leaves word beside the store.
+// listen serves the API and the pages, guarded, and leaves word beside the store.
 func (a *App) listen() error {
 	if a.options.Listen == "" {
 		return nil
@@ -49,7 +49,7 @@ func (a *App) listen() error {
 	l := &listener{
 		ending: ending,
 		http: &http.Server{
-			Handler: local.Guard(a.api.Handler()), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
+			Handler: a.site(local), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
 			MaxHeaderBytes: maxHeaderBytes, BaseContext: func(net.Listener) context.Context { return calls },
 			Protocols: new(http.Protocols), ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelWarn),
 		},

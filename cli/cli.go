@@ -196,7 +196,7 @@ Exit codes: 0 done, 1 error, 2 differences or not converged, 3 timed out.`,
 	flags.StringVarP(&s.partition, "partition", "p", "", "the partition (env LEHR_PARTITION; default: the only one)")
 	flags.StringVarP(&s.output, "output", "o", "table", "table, wide or json")
 	root.AddCommand(
-		s.initCommand(), s.buildCommand(), s.planCommand(), s.serveCommand(),
+		s.initCommand(), s.buildCommand(), s.planCommand(), s.serveCommand(), s.pageCommand(),
 		s.stopCommand(), s.resumeCommand(),
 		s.getCommand(), s.describeCommand(), s.whyCommand(), s.waitCommand(),
 		s.pinCommand(), s.unpinCommand(), s.holdCommand(), s.unholdCommand(), s.approveCommand(),

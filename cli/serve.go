@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"lehr.dev/access"
 	"lehr.dev/client"
 	"lehr.dev/fault"
 	apipb "lehr.dev/gen/lehr/api/v1"
@@ -85,7 +86,7 @@ const (
 // it is known what it does.
 func (s *session) introduce(ctx context.Context, serving Serving) {
 	if s.json() {
-		_ = printJSON(s.Out, map[string]string{"url": serving.URL, "store": s.store})
+		_ = printJSON(s.Out, map[string]string{"url": serving.URL, "store": s.store, "page": access.PageLink(serving.URL, serving.Token)})
 		return
 	}
 	fmt.Fprintf(s.Out, "Lehr serves %s on %s\n", plain(s.store), serving.URL)
@@ -93,6 +94,7 @@ func (s *session) introduce(ctx context.Context, serving Serving) {
 	if s.store != defaultStore {
 		environment = " --store " + plain(s.store)
 	}
+	fmt.Fprintf(s.Out, "  page:  %s   (lets one browser in; lehr page%s prints another)\n", access.PageLink(serving.URL, serving.Token), environment)
 	fmt.Fprintf(s.Out, "  look:  lehr get reports%s   lehr why ASSET%s\n", environment, environment)
 	fmt.Fprintf(s.Out, "  brake: lehr stop --reason WHY%s\n", environment)
 	c := client.Dial(serving.URL, serving.Token, s.actor())

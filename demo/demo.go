@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 )
 
@@ -56,6 +57,11 @@ func Run(ctx context.Context, options Options) (err error) {
 	if err := s.serve(ctx); err != nil {
 		return err
 	}
+	page, err := s.quietly(ctx, "page")
+	if err != nil {
+		return err
+	}
+	s.say("  page       %s   (lets one browser in)", strings.TrimSpace(page))
 	if options.Exit {
 		return s.play(ctx)
 	}

@@ -1,0 +1,91 @@
+package web
+
+import (
+	"net/url"
+	"strings"
+
+	"lehr.dev/fault"
+)
+
+// address says what a page shows.
+type address struct {
+	// kind of page; empty: the list of partitions.
+	kind      string
+	partition string
+	// name of the thing shown, for kinds that need one.
+	name  string
+	query url.Values
+}
+
+// named are the kinds of page below a partition, and whether each needs a
+// name.
+var named = map[string]bool{
+	"asset": true, "incarnations": false, "incarnation": true, "candidates": false, "candidate": true, "orphans": false,
+}
+
+func parseAddress(u *url.URL) (address, error) {
+	refused := func() (address, error) {
+		return address{}, fault.New(fault.NotFound, "there is no page %.200q", u.Path).WithHint("the first page lists the partitions")
+	}
+	if u.Path == "/" {
+		return address{}, nil
+	}
+	rest, below := strings.CutPrefix(u.Path, "/partition/")
+	if !below {
+		return refused()
+	}
+	at := address{kind: "partition"}
+	at.partition, rest, _ = strings.Cut(rest, "/")
+	if at.partition == "" {
+		return refused()
+	}
+	if rest != "" {
+		at.kind, at.name, _ = strings.Cut(rest, "/")
+		if needs, known := named[at.kind]; !known || needs != (at.name != "") {
+			return refused()
+		}
+	}
+	at.query = query(at.kind, u.Query())
+	return at, nil
+}
+
+// String is the address as a link; equal addresses have equal ones.
+func (a address) String() string {
+	if a.kind == "" {
+		return "/"
+	}
+	u := url.URL{Path: "/partition/" + a.partition}
+	if a.kind != "partition" {
+		u.Path += "/" + a.kind
+	}
+	if a.name != "" {
+		u.Path += "/" + a.name
+	}
+	u.RawQuery = a.query.Encode()
+	return u.String()
+}
+
+// with is the address with another value of one key.
+func (a address) with(key, value string) string {
+	kept := url.Values{}
+	for k, v := range a.query {
+		kept[k] = v
+	}
+	kept.Del(key)
+	if value != "" {
+		kept.Set(key, value)
+	}
+	a.query = kept
+	return a.String()
+}
+
+// link leads to something in a partition.
+func link(partition, kind, name string) string {
+	return address{partition: partition, kind: kind, name: name}.String()
+}
+
+// incarnationLink leads to "<partition>@<sequence>".
+func incarnationLink(id string) string {
+	partition, sequence, _ := strings.Cut(id, "@")
+	return link(partition, "incarnation", sequence)
+}

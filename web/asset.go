@@ -1,0 +1,140 @@
+package web
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"google.golang.org/protobuf/types/known/structpb"
+
+	apipb "lehr.dev/gen/lehr/api/v1"
+)
+
+const pushesShown = 20
+
+// showAsset is all about one asset: why it is as it is first.
+func showAsset(ctx context.Context, r *reader, at address) (page, error) {
+	p, err := r.readPartition(ctx, at.partition)
+	if err != nil {
+		return page{}, err
+	}
+	shown := page{
+		Title: at.name, Partition: p.Id,
+		Back: crumb{"partition " + p.Id, address{kind: "partition", partition: p.Id}.String()},
+	}
+	content, missing := r.Assets.GetAsset(ctx, &apipb.GetAssetRequest{Partition: p.Id, Asset: at.name})
+	if missing != nil && !absent(missing) {
+		return page{}, missing
+	}
+	why, err := r.Reports.Why(ctx, &apipb.WhyRequest{Partition: p.Id, Asset: at.name})
+	switch {
+	case err != nil && missing != nil:
+		return page{}, err
+	case err != nil:
+		shown.Parts = append(shown.Parts, problem("why", err))
+	default:
+		shown.Parts = append(shown.Parts, makePart("why", "why", whyView{WhyResponse: why, Partition: p.Id, About: at.name}))
+	}
+	report := why.GetReport()
+	shown.Parts = append(shown.Parts,
+		makePart("report", "report", reportView{Report: report, Asset: content.GetAsset(), Partition: p}),
+		makePart("plan", "plan", report),
+		r.pushes(ctx, p.Id, at.name))
+	if missing == nil {
+		shown.Parts = append(shown.Parts, makePart("content", "content", contentView{content, p.Id, addons(content.Addons)}))
+	}
+	shown.Parts = append(shown.Parts, makePart("commands", "commands", r.assetCommands(p, at.name, report)))
+	return shown, nil
+}
+
+type whyView struct {
+	*apipb.WhyResponse
+	Partition, About string
+}
+
+// Chain is the reasons of one level, and what they are said of.
+func (w whyView) Chain() chain { return chain{w.Partition, w.About, w.Reasons} }
+
+type chain struct {
+	Partition, About string
+	Reasons          []*apipb.Reason
+}
+
+// Below are the causes of one of the reasons.
+func (c chain) Below(reason *apipb.Reason) chain {
+	return chain{c.Partition, reason.Asset, reason.Causes}
+}
+
+// Subject is the asset that a reason is said of, when it is another.
+func (c chain) Subject(reason *apipb.Reason) string {
+	if reason.Asset == c.About {
+		return ""
+	}
+	return reason.Asset
+}
+
+type reportView struct {
+	*apipb.Report
+	Asset     *apipb.Asset
+	Partition *apipb.Partition
+}
+
+type contentView struct {
+	*apipb.GetAssetResponse
+	Partition string
+	Addons    []addon
+}
+
+type addon struct {
+	Type    string
+	Content *structpb.Struct
+}
+
+func addons(byType map[string]*structpb.Struct) []addon {
+	var list []addon
+	for _, name := range slices.Sorted(maps.Keys(byType)) {
+		list = append(list, addon{name, byType[name]})
+	}
+	return list
+}
+
+func (r *reader) pushes(ctx context.Context, partition, asset string) part {
+	response, err := r.Journal.ListPushes(ctx, &apipb.ListPushesRequest{Partition: partition, Asset: asset, Limit: pushesShown})
+	if err != nil {
+		return problem("pushes", err)
+	}
+	return makePart("pushes", "pushes", response.Pushes)
+}
+
+// advice is a command, and what it is for.
+type advice struct{ For, Command string }
+
+// assetCommands are what a person may want to do, the most likely first.
+func (r *reader) assetCommands(p *apipb.Partition, asset string, report *apipb.Report) []advice {
+	var list []advice
+	say := func(what string, words ...string) { list = append(list, advice{what, r.command(p.Id, words...)}) }
+	held := false
+	for _, waiting := range report.GetWaiting() {
+		switch waiting.Kind {
+		case "approval":
+			if report.PlanDigest != "" {
+				say("Allow this plan, once", "approve", asset, "--plan", short(report.PlanDigest), "--reason", "WHY")
+			}
+		case "hold":
+			held = true
+		}
+	}
+	if held {
+		say("End the hold", "unhold", asset)
+	} else {
+		say("Keep it from being pushed", "hold", asset, "--reason", "WHY")
+	}
+	if report.GetPinned() != "" {
+		say("Let it follow head again", "unpin", asset)
+	} else if p.Head != "" {
+		say("Keep it at an incarnation", "pin", asset, p.Head, "--reason", "WHY")
+	}
+	say("Wait until it is in sync", "wait", asset)
+	say("See this page in a terminal", "why", asset)
+	return list
+}

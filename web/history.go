@@ -1,0 +1,173 @@
+package web
+
+import (
+	"context"
+	"strconv"
+
+	"lehr.dev/fault"
+	apipb "lehr.dev/gen/lehr/api/v1"
+)
+
+// below begins a page about something in a partition.
+func below(ctx context.Context, r *reader, at address, title string) (page, error) {
+	p, err := r.readPartition(ctx, at.partition)
+	if err != nil {
+		return page{}, err
+	}
+	return page{
+		Title: title, Partition: p.Id,
+		Back: crumb{"partition " + p.Id, address{kind: "partition", partition: p.Id}.String()},
+	}, nil
+}
+
+// pager leads on through a list.
+type pager struct {
+	Count       int
+	First, Next string
+}
+
+func (at address) pager(key string, count int, next string) pager {
+	p := pager{Count: count}
+	if next != "" {
+		p.Next = at.with(key, next)
+	}
+	if at.query.Get(key) != "" {
+		p.First = at.with(key, "")
+	}
+	return p
+}
+
+// showIncarnations is what was served, the newest first.
+func showIncarnations(ctx context.Context, r *reader, at address) (page, error) {
+	shown, err := below(ctx, r, at, "Incarnations of "+at.partition)
+	if err != nil {
+		return page{}, err
+	}
+	before, err := strconv.ParseUint("0"+at.query.Get("before"), 10, 64)
+	if err != nil {
+		return page{}, fault.New(fault.Invalid, "%.40q is not the number of an incarnation", at.query.Get("before"))
+	}
+	response, err := r.Incarnations.ListIncarnations(ctx, &apipb.ListIncarnationsRequest{
+		Partition: at.partition, Before: before, Limit: rowsShown,
+	})
+	if err != nil {
+		return page{}, err
+	}
+	var rows []part
+	for _, incarnation := range response.Incarnations {
+		rows = append(rows, makeRow(incarnation.Id, "incarnation-row", incarnation))
+	}
+	next := ""
+	if response.Next != 0 {
+		next = strconv.FormatUint(response.Next, 10)
+	}
+	shown.Parts = []part{makeList("incarnations", "incarnations", at.pager("before", len(rows), next), rows)}
+	return shown, nil
+}
+
+// comparisonView is a page of what an incarnation changed.
+type comparisonView struct {
+	Partition   string
+	Comparisons []*apipb.Comparison
+	pager
+}
+
+// showIncarnation is one incarnation, and what it changed.
+func showIncarnation(ctx context.Context, r *reader, at address) (page, error) {
+	id := at.partition + "@" + at.name
+	shown, err := below(ctx, r, at, "Incarnation "+id)
+	if err != nil {
+		return page{}, err
+	}
+	shown.Back = crumb{"incarnations of " + at.partition, link(at.partition, "incarnations", "")}
+	response, err := r.Incarnations.GetIncarnation(ctx, &apipb.GetIncarnationRequest{Id: id, Changes: 1})
+	if err != nil {
+		return page{}, err
+	}
+	incarnation := response.Incarnation
+	shown.Parts = append(shown.Parts, makePart("incarnation", "incarnation-facts", incarnation))
+	compared, err := r.Incarnations.CompareIncarnations(ctx, &apipb.CompareIncarnationsRequest{
+		From: incarnation.Parent, To: id, After: at.query.Get("after"), Limit: rowsShown,
+	})
+	if err != nil {
+		shown.Parts = append(shown.Parts, problem("changes", err))
+		return shown, nil
+	}
+	shown.Parts = append(shown.Parts, makePart("changes", "comparisons", comparisonView{
+		at.partition, compared.Comparisons, at.pager("after", len(compared.Comparisons), compared.Next),
+	}))
+	return shown, nil
+}
+
+// candidatesShown is how many candidates a list has; older ones are forgotten
+// soon anyway.
+const candidatesShown = 50
+
+func showCandidates(ctx context.Context, r *reader, at address) (page, error) {
+	shown, err := below(ctx, r, at, "Candidates of "+at.partition)
+	if err != nil {
+		return page{}, err
+	}
+	response, err := r.Candidates.ListCandidates(ctx, &apipb.ListCandidatesRequest{Partition: at.partition, Limit: candidatesShown})
+	if err != nil {
+		return page{}, err
+	}
+	var rows []part
+	for _, candidate := range response.Candidates {
+		rows = append(rows, makeRow(candidate.Id, "candidate-row", candidateView{Candidate: candidate, Partition: at.partition}))
+	}
+	shown.Parts = []part{makeList("candidates", "candidates", len(rows), rows)}
+	return shown, nil
+}
+
+// candidateView is a snapshot that is not served, and why.
+type candidateView struct {
+	*apipb.Candidate
+	Partition string
+	// Approve is the command that lets it through its guards.
+	Approve string
+	Changes []*apipb.Change
+	More    bool
+}
+
+func showCandidate(ctx context.Context, r *reader, at address) (page, error) {
+	shown, err := below(ctx, r, at, "Candidate "+short(at.name))
+	if err != nil {
+		return page{}, err
+	}
+	shown.Back = crumb{"candidates of " + at.partition, link(at.partition, "candidates", "")}
+	response, err := r.Candidates.GetCandidate(ctx, &apipb.GetCandidateRequest{Partition: at.partition, Digest: at.name, Changes: rowsShown})
+	if err != nil {
+		return page{}, err
+	}
+	view := candidateView{
+		Candidate: response.Candidate, Partition: at.partition, Changes: response.Changes, More: response.MoreChanges,
+	}
+	if view.State == "held" && !view.Acknowledged {
+		view.Approve = r.command(at.partition, "approve", "--candidate", short(view.Digest), "--reason", "WHY")
+	}
+	shown.Parts = []part{
+		makePart("candidate", "candidate-facts", view), makePart("findings", "findings-table", view), makePart("changes", "changes", view),
+	}
+	return shown, nil
+}
+
+// showOrphans is what nobody looks after any more.
+func showOrphans(ctx context.Context, r *reader, at address) (page, error) {
+	shown, err := below(ctx, r, at, "Orphans of "+at.partition)
+	if err != nil {
+		return page{}, err
+	}
+	response, err := r.Orphans.ListOrphans(ctx, &apipb.ListOrphansRequest{
+		Partition: at.partition, After: at.query.Get("after"), Limit: rowsShown,
+	})
+	if err != nil {
+		return page{}, err
+	}
+	var rows []part
+	for _, orphan := range response.Orphans {
+		rows = append(rows, makeRow(orphan.Asset, "orphan-row", orphan))
+	}
+	shown.Parts = []part{makeList("orphans", "orphans", at.pager("after", len(rows), response.Next), rows)}
+	return shown, nil
+}

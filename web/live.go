@@ -1,0 +1,169 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"lehr.dev/fault"
+)
+
+// live keeps open pages up to date. For each partition one goroutine looks,
+// once for each page of it that is open, however many browsers have it open;
+// it ends when none has. What a look costs is bounded by what a page shows.
+type live struct {
+	options Options
+	load    func(context.Context, address, *reader) (page, error)
+
+	mutex   sync.Mutex
+	watches map[string]*watch
+	streams int
+}
+
+// watch is the goroutine of one partition; that of the list of all partitions
+// has an empty name. Its fields belong to live's mutex.
+type watch struct {
+	views  map[string]*view
+	cancel context.CancelFunc
+	// joined wakes the goroutine for a page that was just opened.
+	joined chan struct{}
+}
+
+// view is a page that is open somewhere. Its fields belong to live's mutex.
+type view struct {
+	at      address
+	streams int
+	now     moment
+}
+
+// moment is what is known of a page.
+type moment struct {
+	// shown is nil before the first look.
+	shown *snapshot
+	// problem of the last look; what was shown before stays.
+	problem error
+	// over is closed when the next moment is there.
+	over chan struct{}
+}
+
+// restful: a watch rests so many times as long as it looked.
+const restful = 20
+
+func newLive(options Options, load func(context.Context, address, *reader) (page, error)) *live {
+	return &live{options: options, load: load, watches: map[string]*watch{}}
+}
+
+// join follows a page until leave is called.
+func (l *live) join(at address) (_ *view, leave func(), err error) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	if l.streams >= l.options.MaxStreams {
+		return nil, nil, fault.New(fault.Unavailable, "%d pages are followed already", l.streams).WithHint("close some; this one shows what is so when it is loaded")
+	}
+	w := l.watches[at.partition]
+	if w == nil {
+		ctx, cancel := context.WithCancel(context.Background())
+		w = &watch{views: map[string]*view{}, cancel: cancel, joined: make(chan struct{}, 1)}
+		l.watches[at.partition] = w
+		go l.run(ctx, w)
+	}
+	v := w.views[at.String()]
+	if v == nil {
+		v = &view{at: at, now: moment{over: make(chan struct{})}}
+		w.views[at.String()] = v
+		select {
+		case w.joined <- struct{}{}:
+		default:
+		}
+	}
+	l.streams++
+	v.streams++
+	return v, sync.OnceFunc(func() { l.leave(w, v) }), nil
+}
+
+func (l *live) leave(w *watch, v *view) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	l.streams--
+	if v.streams--; v.streams > 0 {
+		return
+	}
+	delete(w.views, v.at.String())
+	if len(w.views) == 0 {
+		w.cancel()
+		delete(l.watches, v.at.partition)
+	}
+}
+
+// moment is what is known of the page now.
+func (l *live) moment(v *view) moment {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	return v.now
+}
+
+// run looks again and again until nobody follows the partition.
+func (l *live) run(ctx context.Context, w *watch) {
+	for ctx.Err() == nil {
+		began := time.Now()
+		reader := newReader(l.options.Client)
+		for _, v := range l.open(w) {
+			l.look(ctx, v, reader)
+		}
+		select {
+		case <-ctx.Done():
+		case <-w.joined:
+		case <-time.After(max(l.options.Period, restful*time.Since(began))):
+		}
+	}
+}
+
+func (l *live) open(w *watch) []*view {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	return slices.Collect(maps.Values(w.views))
+}
+
+// look reads one page, and tells those who follow it when it differs.
+func (l *live) look(ctx context.Context, v *view, r *reader) {
+	next := moment{}
+	ctx, cancel := context.WithTimeout(ctx, l.options.Patience)
+	defer cancel()
+	shown, err := l.contained(ctx, v.at, r)
+	if ctx.Err() == context.Canceled {
+		return // Nobody follows it any more.
+	}
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	if err != nil {
+		next.shown, next.problem = v.now.shown, err
+	} else if next.shown = take(shown.Parts); v.now.shown != nil && v.now.shown.version == next.shown.version {
+		next.shown = v.now.shown
+	}
+	if next.shown == v.now.shown && text(next.problem) == text(v.now.problem) {
+		return
+	}
+	next.over = make(chan struct{})
+	close(v.now.over)
+	v.now = next
+}
+
+// contained keeps a page that panics from taking the server down (S12).
+func (l *live) contained(ctx context.Context, at address, r *reader) (_ page, err error) {
+	defer func() {
+		if broken := recover(); broken != nil {
+			err = fault.New(fault.Internal, "reading page %s panicked: %v", at, broken)
+		}
+	}()
+	return l.load(ctx, at, r)
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return fmt.Sprint(err)
+}

@@ -1,0 +1,163 @@
+package web
+
+import (
+	"context"
+
+	apipb "lehr.dev/gen/lehr/api/v1"
+)
+
+// partitionView is how one partition is.
+type partitionView struct {
+	*apipb.Partition
+	Problem string
+	Shares  []share
+	// Resume and Stop are commands.
+	Resume, Brake string
+}
+
+// share is a state's part of all reports, with its place in a bar that is
+// barWidth wide.
+type share struct {
+	State    string
+	Count    int64
+	From, To float64
+	Link     string
+}
+
+// Width of the bar's piece.
+func (s share) Width() float64 { return s.To - s.From }
+
+const barWidth = 1000
+
+func (r *reader) view(p *apipb.Partition) partitionView {
+	v := partitionView{Partition: p, Problem: r.problem(p.Id), Shares: shares(p)}
+	if p.Stop != nil {
+		words := []string{"resume"}
+		if p.Stop.Partition != "" {
+			words = append(words, p.Id)
+		}
+		v.Resume = r.command("", words...)
+	} else {
+		v.Brake = r.command("", "stop", p.Id, "--reason", "WHY")
+	}
+	return v
+}
+
+func shares(p *apipb.Partition) []share {
+	var all, before int64
+	for _, count := range p.States {
+		all += count
+	}
+	var shown []share
+	for _, state := range states {
+		count := p.States[state.name]
+		if count == 0 {
+			continue
+		}
+		at := address{kind: "partition", partition: p.Id}
+		from := float64(before) / float64(all) * barWidth
+		before += count
+		shown = append(shown, share{
+			State: state.name, Count: count, From: from, To: float64(before) / float64(all) * barWidth, Link: at.with("state", state.name),
+		})
+	}
+	return shown
+}
+
+// showPartitions is the first page.
+func showPartitions(ctx context.Context, r *reader) (page, error) {
+	server, err := r.readServer(ctx)
+	if err != nil {
+		return page{}, err
+	}
+	response, err := r.Partitions.ListPartitions(ctx, &apipb.ListPartitionsRequest{})
+	if err != nil {
+		return page{}, err
+	}
+	var rows []part
+	for _, p := range response.Partitions {
+		rows = append(rows, makeRow(p.Id, "partition-row", r.view(p)))
+	}
+	var everywhere *apipb.Stop
+	for _, stop := range server.Stops {
+		if stop.Partition == "" {
+			everywhere = stop
+		}
+	}
+	return page{Title: "Partitions", Parts: []part{
+		makePart("server", "server", struct {
+			*apipb.GetServerResponse
+			Everywhere            *apipb.Stop
+			Resume, Brake, Adding string
+		}{server, everywhere, r.command("", "resume"), r.command("", "stop", "--reason", "WHY"), r.command("", "partition", "add", "lehr.yaml")}),
+		makeList("partitions", "partitions", len(rows), rows),
+	}}, nil
+}
+
+// showPartition is a page of a partition's assets below how it is.
+func showPartition(ctx context.Context, r *reader, at address) (page, error) {
+	p, err := r.readPartition(ctx, at.partition)
+	if err != nil {
+		return page{}, err
+	}
+	shown := page{Title: "Partition " + p.Id, Partition: p.Id, Back: crumb{"all partitions", "/"}}
+	shown.Parts = append(shown.Parts,
+		makePart("partition", "partition", r.view(p)),
+		makePart("filter", "filter", filterView{
+			At: at.with("after", ""), Prefix: at.query.Get("prefix"), Filter: at.query.Get("filter"), Options: options(at),
+			Clear: address{kind: "partition", partition: p.Id}.String(), Filtered: filtered(at),
+		}))
+	if p.Head == "" && len(p.States) == 0 {
+		shown.Parts = append(shown.Parts, makePart("assets", "nothing-served", p))
+		return shown, nil
+	}
+	found, err := r.listAssets(ctx, p, at)
+	if err != nil {
+		shown.Parts = append(shown.Parts, problem("assets", err))
+		return shown, nil
+	}
+	var rows []part
+	for _, row := range found.rows {
+		rows = append(rows, makeRow(row.ID, "asset-row", row))
+	}
+	data := assetsView{Count: len(rows), Filtered: filtered(at)}
+	if found.next != "" {
+		data.Next = at.with("after", found.next)
+	}
+	if at.query.Get("after") != "" {
+		data.First = at.with("after", "")
+	}
+	shown.Parts = append(shown.Parts, makeList("assets", "assets", data, rows))
+	return shown, nil
+}
+
+// assetsView is what stands around the rows.
+type assetsView struct {
+	Count       int
+	Filtered    bool
+	First, Next string
+}
+
+type filterView struct {
+	At, Prefix, Filter, Clear string
+	Filtered                  bool
+	Options                   []option
+}
+
+type option struct {
+	Value, Text string
+	Selected    bool
+}
+
+func filtered(at address) bool {
+	return at.query.Get("prefix") != "" || at.query.Get("state") != "" || at.query.Get("filter") != ""
+}
+
+func options(at address) []option {
+	chosen := at.query.Get("state")
+	list := []option{{Text: "every state", Selected: chosen == ""}}
+	for _, state := range states {
+		list = append(list, option{state.name, state.word, chosen == state.name})
+	}
+	return list
+}

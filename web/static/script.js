@@ -1,0 +1,159 @@
+// Keeps an open page up to date and moves through it by keys. Everything is
+// there without it.
+"use strict";
+(() => {
+  const page = document.body;
+  const main = document.getElementById("main");
+  const status = document.getElementById("status");
+  const news = document.getElementById("news");
+  document.documentElement.classList.add("script");
+
+  // Times are counted from; the title has them as they are.
+  const spell = (seconds) => {
+    for (const [unit, size] of [["d", 86400], ["h", 3600], ["min", 60]]) {
+      if (seconds >= size) return `${Math.floor(seconds / size)} ${unit}`;
+    }
+    return `${Math.floor(seconds)} s`;
+  };
+  const tellTimes = () => {
+    const now = Date.now();
+    for (const time of main.querySelectorAll("time")) {
+      time.title ||= time.textContent;
+      const gone = (now - Date.parse(time.dateTime)) / 1000;
+      time.textContent = gone >= 0 ? `${spell(gone)} ago` : `in ${spell(-gone)}`;
+    }
+  };
+
+  // Pieces of the page are replaced by newer ones; what has the focus, and
+  // what was unfolded, stays so.
+  const replace = (old, html) => {
+    const template = document.createElement("template");
+    template.innerHTML = html;
+    const fresh = template.content.firstElementChild;
+    if (!fresh || fresh.dataset.version === old.dataset.version) return false;
+    for (const unfolded of old.querySelectorAll("details[id][open]")) {
+      const same = fresh.querySelector(`#${CSS.escape(unfolded.id)}`);
+      if (same) same.open = true;
+    }
+    const focused = old.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
+    old.replaceWith(fresh);
+    if (focused) fresh.querySelector(`a[href="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
+    fresh.classList.add("fresh");
+    return true;
+  };
+
+  const apply = ({ ids, fragments }) => {
+    const shown = Array.from(main.querySelectorAll(":scope > section"), (part) => part.id);
+    if (ids.join("\n") !== shown.join("\n")) {
+      location.reload(); // The page has other parts now.
+      return;
+    }
+    let changed = 0;
+    for (const { id, html } of fragments || []) {
+      const old = document.getElementById(id);
+      if (old && replace(old, html)) changed++;
+    }
+    if (changed === 0) return;
+    tellTimes();
+    announce(changed === 1 ? "1 part of the page changed" : `${changed} parts of the page changed`);
+  };
+
+  // Changes are told to screen readers at most every few seconds.
+  let announced = 0;
+  const announce = (text) => {
+    if (Date.now() - announced < 5000) return;
+    announced = Date.now();
+    news.textContent = text;
+  };
+
+  const say = (text, lost) => {
+    status.className = lost ? "lost" : "live";
+    if (status.textContent !== text) status.textContent = text;
+  };
+
+  // One stream for each page that can be seen: a browser opens few at once.
+  let source = null;
+  let state = page.dataset.state;
+  let retry = 0;
+  const close = () => {
+    clearTimeout(retry);
+    source?.close();
+    source = null;
+  };
+  const follow = () => {
+    close();
+    if (document.hidden) return;
+    const asked = new URLSearchParams({ of: page.dataset.self, have: state });
+    source = new EventSource(`/events?${asked}`);
+    source.onopen = () => say("live", false);
+    source.addEventListener("parts", (event) => {
+      state = event.lastEventId;
+      apply(JSON.parse(event.data));
+    });
+    source.addEventListener("problem", (event) => {
+      const problem = JSON.parse(event.data);
+      say(problem ? `cannot be read: ${problem}` : "live", problem !== "");
+    });
+    source.onerror = () => {
+      say("no answer, trying again", true);
+      if (source.readyState === EventSource.CLOSED) explain();
+    };
+  };
+  // A stream that was refused does not say why; the page does.
+  const explain = async () => {
+    close();
+    try {
+      const answer = await fetch("/", { method: "HEAD" });
+      if (answer.status === 401) {
+        say("the server was started anew: lehr page prints a new link", true);
+        return;
+      }
+    } catch {
+      // It does not answer; told already.
+    }
+    retry = setTimeout(follow, 3000);
+  };
+  document.addEventListener("visibilitychange", follow);
+  addEventListener("pagehide", close);
+  addEventListener("pageshow", (event) => event.persisted && follow());
+
+  const step = (by) => {
+    const links = Array.from(main.querySelectorAll(".list tbody th a, .changes > li > a"));
+    const at = links.indexOf(document.activeElement);
+    const to = at < 0 ? (by > 0 ? 0 : links.length - 1) : Math.min(Math.max(at + by, 0), links.length - 1);
+    links[to]?.focus();
+  };
+  const help = document.getElementById("help");
+  const search = () => main.querySelector("[data-search]");
+  const keys = {
+    j: () => step(1),
+    k: () => step(-1),
+    n: () => main.querySelector("a[rel=next]")?.click(),
+    u: () => main.querySelector("a[rel=up]")?.click(),
+    "/": () => {
+      search() ? (search().focus(), search().select()) : document.querySelector("header nav a")?.focus();
+    },
+    "?": () => help.showModal(),
+  };
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || help.open) return;
+    const writes = event.target.matches("input, select, textarea");
+    if (writes && event.key === "Escape") event.target.blur();
+    if (writes || !Object.hasOwn(keys, event.key)) return;
+    event.preventDefault();
+    keys[event.key]();
+  });
+  document.getElementById("help-button").addEventListener("click", keys["?"]);
+
+  document.addEventListener("click", async (event) => {
+    const button = event.target.closest("button.copy");
+    if (!button) return;
+    await navigator.clipboard.writeText(button.previousElementSibling.textContent);
+    button.textContent = "copied";
+    setTimeout(() => (button.textContent = "copy"), 1500);
+  });
+
+  tellTimes();
+  setInterval(() => document.hidden || tellTimes(), 1000);
+  follow();
+})();

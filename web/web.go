@@ -1,0 +1,142 @@
+// Package web is the status page: what runs, what waits, and why, live in a
+// browser. It knows the server only through package client, so what it shows
+// any client can get. It only reads; how to change something it says as a
+// command to copy. app mounts its Handler behind access.GuardPages.
+package web
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"net/http"
+	"net/url"
+	"time"
+
+	"lehr.dev/client"
+	"lehr.dev/fault"
+)
+
+// Options of the pages.
+type Options struct {
+	Client *client.Client
+	// Period is the shortest pause between two looks at what a page that is
+	// open shows. Heartbeat is how often a quiet stream says that it lives,
+	// and Patience how long a browser may take to read what it is sent.
+	Period, Heartbeat, Patience time.Duration
+	// MaxStreams bounds how many pages are followed at once.
+	MaxStreams int
+}
+
+// DefaultOptions read through a client.
+func DefaultOptions(c *client.Client) Options {
+	return Options{Client: c, Period: 500 * time.Millisecond, Heartbeat: 15 * time.Second, Patience: 10 * time.Second, MaxStreams: 256}
+}
+
+// Site is all the pages.
+type Site struct {
+	options Options
+	live    *live
+}
+
+// New returns the pages. Nothing runs until one is asked for.
+func New(options Options) *Site {
+	s := &Site{options: options}
+	s.live = newLive(options, s.load)
+	return s
+}
+
+//go:embed static
+var static embed.FS
+
+// policy lets a page run our script and style, talk to us, and nothing else.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+// Handler serves pages, their stylesheet and script, and the streams that
+// keep open pages up to date.
+func (s *Site) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /static/", http.FileServerFS(static))
+	mux.HandleFunc("GET /events", s.events)
+	mux.HandleFunc("GET /", s.page)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Security-Policy", policy)
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// page answers with one whole page.
+func (s *Site) page(w http.ResponseWriter, r *http.Request) {
+	at, err := parseAddress(r.URL)
+	var shown page
+	if err == nil {
+		shown, err = s.load(r.Context(), at, newReader(s.options.Client))
+	}
+	status := http.StatusOK
+	if err != nil {
+		status = statusOf(err)
+		shown = page{Title: http.StatusText(status), Partition: at.partition, Parts: []part{problem("problem", err)}}
+	}
+	text, err := shown.render(at)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(text)
+}
+
+func statusOf(err error) int {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return http.StatusGatewayTimeout
+	case fault.Is(err, fault.NotFound):
+		return http.StatusNotFound
+	case fault.Is(err, fault.Invalid):
+		return http.StatusBadRequest
+	case fault.Is(err, fault.Unavailable):
+		return http.StatusServiceUnavailable
+	default:
+		return http.StatusInternalServerError
+	}
+}
+
+// load reads what an address shows.
+func (s *Site) load(ctx context.Context, at address, r *reader) (page, error) {
+	switch at.kind {
+	case "":
+		return showPartitions(ctx, r)
+	case "partition":
+		return showPartition(ctx, r, at)
+	case "asset":
+		return showAsset(ctx, r, at)
+	case "incarnations":
+		return showIncarnations(ctx, r, at)
+	case "incarnation":
+		return showIncarnation(ctx, r, at)
+	case "candidates":
+		return showCandidates(ctx, r, at)
+	case "candidate":
+		return showCandidate(ctx, r, at)
+	default:
+		return showOrphans(ctx, r, at)
+	}
+}
+
+// queries are what an address may ask for, by kind of page.
+var queries = map[string][]string{
+	"partition": {"prefix", "state", "filter", "after"}, "incarnations": {"before"}, "incarnation": {"after"}, "orphans": {"after"},
+}
+
+// query is what an address asks for, in the one form in which equal requests
+// are equal.
+func query(kind string, given url.Values) url.Values {
+	kept := url.Values{}
+	for _, key := range queries[kind] {
+		if value := given.Get(key); value != "" {
+			kept.Set(key, value)
+		}
+	}
+	return kept
+}
