@@ -136,8 +136,11 @@ func (e *Environment) compile(key source) (*program, error) {
 		return nil, err
 	}
 	checked, issues := env.Check(parsed)
-	if issues.Err() != nil {
-		return nil, p.explain(issues)
+	for issues.Err() != nil {
+		if !p.mixNumbers(issues) {
+			return nil, p.explain(issues)
+		}
+		checked, issues = env.Check(parsed)
 	}
 	p.result = checked.OutputType()
 	p.run, err = env.Program(checked,

@@ -76,7 +76,7 @@ func (p *program) explain(issues *cel.Issues) error {
 		name := strings.Trim(found[1], "_@")
 		problem := p.wrong(first.Location, fmt.Sprintf("%q does not work on %s", name, shorten(found[2])))
 		if mixed.MatchString(found[2]) {
-			return problem.WithHint("numbers of different kinds are compared freely, but calculated with only after int(…) or double(…)")
+			return problem.WithHint("numbers of different kinds can be compared; to calculate with them, convert them by int(…) or double(…)")
 		}
 		return problem
 	}

@@ -30,6 +30,8 @@ const (
 	maxSteps   = 5_000_000
 )
 
+const boundedMatches = "matches within limits"
+
 // guard replaces the operations whose one step may take long by such that
 // refuse to.
 func guard(node interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
@@ -158,7 +160,9 @@ func guardMatch(call interpreter.InterpretableCall) (interpreter.InterpretableV2
 	if err != nil {
 		return nil, err
 	}
-	return guarded(call, func(in, _ ref.Val) ref.Val {
+	// Under its own name, cel-go would replace it by one that has no limit.
+	renamed := interpreter.NewCall(call.ID(), boundedMatches, "", call.Args(), nil)
+	return guarded(renamed, func(in, _ ref.Val) ref.Val {
 		text, ok := in.(types.String)
 		if !ok {
 			return types.MaybeNoSuchOverloadErr(in)
@@ -208,7 +212,7 @@ func (costs) CallCost(function, _ string, arguments []ref.Val, result ref.Val) *
 			return nil
 		}
 		cost = uint64(weight(arguments[1], maxWeight))
-	case overloads.Matches:
+	case boundedMatches:
 		if text, ok := arguments[0].(types.String); ok {
 			cost = 1 + uint64(len(text))
 		}

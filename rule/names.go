@@ -1,8 +1,10 @@
 package rule
 
 import (
+	"regexp"
 	"slices"
 
+	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/overloads"
@@ -97,11 +99,43 @@ func (p *program) resolveCall(node ast.Expr, call ast.CallExpr) error {
 			}
 		}
 	case operators.Index:
-		if isVariable(left, "addons") {
-			return p.literal("addons", right)
+		name, ok := textLiteral(right)
+		if !ok || !isVariable(left, "addons") {
+			return nil
 		}
+		key, err := p.addon(right, name)
+		if err == nil {
+			node.SetKindCase(nodesOf.NewSelect(node.ID(), left, key))
+		}
+		return err
 	}
 	return nil
+}
+
+// numbers are how a check names an equality of numbers of different kinds.
+var numbers = regexp.MustCompile(`^found no matching overload for '(_==_|_!=_|@in)' applied to '\((int|uint|double), (list\()?(int|uint|double)\)?\)'$`)
+
+// mixNumbers lets numbers of different kinds be equal, as they are when they
+// are evaluated, where a check said that they cannot be. It reports whether it
+// changed anything.
+func (p *program) mixNumbers(issues *cel.Issues) bool {
+	wrong := map[int64]bool{}
+	for _, issue := range issues.Errors() {
+		if numbers.MatchString(issue.Message) {
+			wrong[issue.ExprID] = true
+		}
+	}
+	changed := false
+	ast.PostOrderVisit(p.tree.Expr(), ast.NewExprVisitor(func(node ast.Expr) {
+		if !wrong[node.ID()] || node.Kind() != ast.CallKind || len(node.AsCall().Args()) != 2 {
+			return
+		}
+		call, id := node.AsCall(), ast.MaxID(p.tree)
+		left := nodesOf.NewCall(id+1, overloads.TypeConvertDyn, call.Args()[0])
+		node.SetKindCase(nodesOf.NewCall(node.ID(), call.FunctionName(), left, call.Args()[1]))
+		changed = true
+	}))
+	return changed
 }
 
 // literal checks a text that a variable is compared with, or looked up by.
