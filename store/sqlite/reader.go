@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"math"
 	"time"
 
 	"lehr.dev/fault"
@@ -82,10 +83,17 @@ func scanAll(rows *sql.Rows, scan func(scanner) error) error {
 	return rows.Err()
 }
 
-// stamp is a time as it is stored: nanoseconds since 1970, 0 for none.
+// stamp is a time as it is stored: nanoseconds since 1970, 0 for none. What is
+// centuries away is as near as nanoseconds can tell, not on the other side.
 func stamp(t time.Time) int64 {
-	if t.IsZero() {
+	const most = math.MaxInt64 / int64(time.Second)
+	switch {
+	case t.IsZero():
 		return 0
+	case t.Unix() >= most:
+		return math.MaxInt64 - 1
+	case t.Unix() <= -most:
+		return math.MinInt64
 	}
 	return t.UnixNano()
 }

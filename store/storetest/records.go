@@ -237,7 +237,9 @@ func testCollectorKeepsThePeriodsHead(t *testing.T, open func(t *testing.T) stor
 func testChanged(t *testing.T, open func(t *testing.T) store.All) {
 	w := newWorld(t, open)
 	ctx := t.Context()
-	w.publish(entry("a", "x"))
+	w.publish(entry("a", "x"), entry("old", "x"))
+	w.enforced("old", "k")
+	w.publish(removal("old"))
 	held := candidate("held", intent.CandidateHeld)
 	w.must(w.SaveCandidate(ctx, w.lease, held, nil))
 	for _, act := range []struct {
@@ -258,6 +260,8 @@ func testChanged(t *testing.T, open func(t *testing.T) store.All) {
 		{"stop", func() error { return w.SetStop(ctx, intent.Stop{Owner: bob}) }},
 		{"resume", func() error { return w.Resume(ctx, "", "", bob) }},
 		{"acknowledgement", func() error { return w.Acknowledge(ctx, held.ID, "", bob) }},
+		{"label", func() error { return w.SetLabel(ctx, at(1), "release", "r1", bob) }},
+		{"disowning", func() error { return w.Disown(ctx, shop, "old", "gone", bob) }},
 		{"definition", func() error { return w.AddPartition(ctx, shop, "/srv/moved.yaml", bob) }},
 		{"removal", func() error { return w.RemovePartition(ctx, shop, bob) }},
 	} {

@@ -40,6 +40,11 @@ func Run(t *testing.T, open func(t *testing.T) store.All) {
 		{"Collector", testCollector},
 		{"CollectorKeepsThePeriodsHead", testCollectorKeepsThePeriodsHead},
 		{"Changed", testChanged},
+		{"Claims", testClaims},
+		{"Orphans", testOrphans},
+		{"Labels", testLabels},
+		{"FindIncarnation", testFindIncarnation},
+		{"FindModel", testFindModel},
 	} {
 		t.Run(role.name, func(t *testing.T) { role.test(t, open) })
 	}

@@ -1,0 +1,322 @@
+package storetest
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"lehr.dev/fault"
+	"lehr.dev/intent"
+	"lehr.dev/store"
+)
+
+const turndown = "lehr.intent.v1.Turndown"
+
+func testClaims(t *testing.T, open func(t *testing.T) store.All) {
+	for name, test := range map[string]func(*world){
+		"Renamed": claimRenamed, "TurnedDown": claimTurnedDown, "OpenPush": claimOpenPush, "Pinned": claimPinned,
+		"Removal": claimRemoval, "OtherPartition": claimOtherPartition, "NoKey": claimNoKey, "NeverEnforced": claimNeverEnforced,
+		"OtherRecord": claimOtherRecord,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, open)
+			w.t = t
+			w.publish(entry("a", "x"), entry("b", "x"), entry("c", "x"))
+			test(w)
+			w.must(w.VerifyAudit(t.Context(), shop))
+		})
+	}
+}
+
+// seen is a record of an asset of shop, in sync with head.
+func (w *world) seen(asset, key string) store.Enforced {
+	w.t.Helper()
+	return store.Enforced{
+		Asset: intent.AssetID(asset), Type: job, Effective: digestOf("x"), Policy: digestOf("policy"),
+		Incarnation: w.partition(shop).Head, ResourceKey: intent.ResourceKey(key), At: noon,
+	}
+}
+
+func absent(e store.Enforced) store.Enforced {
+	e.Absent = true
+	return e
+}
+
+// enforce saves one record, and returns who has its key instead.
+func (w *world) enforce(e store.Enforced) store.Claim {
+	w.t.Helper()
+	others, err := w.SaveEnforced(w.t.Context(), w.lease, []store.Enforced{e})
+	w.must(err)
+	return others[e.Asset]
+}
+
+// enforced fails the test when the key belongs to another.
+func (w *world) enforced(asset, key string) {
+	w.t.Helper()
+	if other := w.enforce(w.seen(asset, key)); other != (store.Claim{}) {
+		w.t.Fatalf("%q cannot have %q: it belongs to %+v", asset, key, other)
+	}
+}
+
+// taken fails the test unless the key belongs to the other asset.
+func (w *world) taken(asset, key, other string) {
+	w.t.Helper()
+	want := store.Claim{Key: intent.ResourceKey(key), Partition: shop, Asset: intent.AssetID(other)}
+	if got := w.enforce(w.seen(asset, key)); got != want {
+		w.t.Fatalf("when %q is seen with %q it belongs to %+v, want %+v", asset, key, got, want)
+	}
+}
+
+// records lists the assets with an enforced record, those of which nothing is
+// left in brackets.
+func (w *world) records() string {
+	w.t.Helper()
+	page, err := w.EnforcedPage(w.t.Context(), shop, "", 0)
+	w.must(err)
+	var list []string
+	for _, e := range page {
+		if e.Absent {
+			list = append(list, "("+string(e.Asset)+")")
+		} else {
+			list = append(list, string(e.Asset))
+		}
+	}
+	return strings.Join(list, " ")
+}
+
+// carried lists what the audit says of claims.
+func (w *world) carried() (details []string) {
+	w.t.Helper()
+	records, err := w.AuditRecords(w.t.Context(), shop, 0, 0)
+	w.must(err)
+	for _, r := range records {
+		if r.Verb == "claim" {
+			if r.By.Name != w.lease.Holder || r.Subject == "" {
+				w.t.Errorf("%+v names no holder of the lease, or no asset", r)
+			}
+			details = append(details, r.Subject+": "+r.Detail)
+		}
+	}
+	return details
+}
+
+func (w *world) pin(asset string, to intent.IncarnationID, until time.Time) {
+	w.t.Helper()
+	_, err := w.SetPin(w.t.Context(), intent.Pin{Asset: intent.AssetID(asset), Incarnation: to, Rank: intent.RankPerson, Holder: bob, Reason: "test", Until: until})
+	w.must(err)
+}
+
+// A renamed asset takes claim and record along, in either of the two ways.
+func claimRenamed(w *world) {
+	w.enforced("a", "k")
+	w.taken("b", "k", "a")
+	w.waits(claiming(w.admission("p0", "b", at(1)), "k"), intent.WaitClaim)
+	w.publish(removal("a"))
+	w.admitted(claiming(w.admission("p1", "b", at(2)), "k"))
+	if got := w.records(); got != "" {
+		w.t.Errorf("the record of a stayed: %s", got)
+	}
+	w.closePush("p1", "pushed")
+	w.enforced("b", "k")
+	w.publish(removal("b"))
+	w.enforced("c", "k")
+	want := []string{
+		`b: claim carried: resource "k" from "a", as it has left head`,
+		`c: claim carried: resource "k" from "b", as it has left head`,
+	}
+	w.enforced("c", "k")
+	if diff := cmp.Diff(want, w.carried()); diff != "" {
+		w.t.Errorf("audit:\n%s", diff)
+	}
+	if got := w.records(); got != "c" {
+		w.t.Errorf("records are %s, want that of c", got)
+	}
+	// A late sighting of one that left does not take it back.
+	w.taken("b", "k", "c")
+}
+
+func claimTurnedDown(w *world) {
+	w.enforced("a", "k")
+	w.publish(entryWith("a", "x", turndown, ""), entryWith("b", "x", turndown, ""))
+	w.taken("b", "k", "a") // both are turned down
+	waiting := w.waits(claiming(w.admission("p1", "b", at(2)), "k"), intent.WaitClaim)
+	if !slices.Equal(waiting.Blockers, []intent.AssetID{"a"}) {
+		w.t.Errorf("the refusal does not name the holder: %+v", waiting)
+	}
+	w.enforced("c", "k")
+	w.taken("a", "k", "c")
+	want := []string{`c: claim carried: resource "k" from "a", as it is being turned down`}
+	if diff := cmp.Diff(want, w.carried()); diff != "" {
+		w.t.Errorf("audit:\n%s", diff)
+	}
+	if got := w.records(); got != "c" {
+		w.t.Errorf("records are %s, want that of c", got)
+	}
+	// Another addon of a like name is none.
+	w.publish(entryWith("c", "x", "lehr.intent.v1.Turndown.reason", "r"), entry("b", "x"))
+	w.taken("b", "k", "c")
+}
+
+func claimOpenPush(w *world) {
+	w.enforced("a", "k")
+	w.admitted(claiming(w.admission("p1", "a", at(1)), "other"))
+	w.publish(removal("a"))
+	w.taken("b", "k", "a")
+	waiting := w.waits(claiming(w.admission("p2", "b", at(2)), "k"), intent.WaitClaim)
+	if !strings.Contains(waiting.Reason, "p1") || !slices.Equal(waiting.Blockers, []intent.AssetID{"a"}) {
+		w.t.Errorf("the refusal does not name the push: %+v", waiting)
+	}
+	w.refused(w.Disown(w.t.Context(), shop, "a", "gone", bob), fault.Conflict)
+	w.closePush("p1", store.EndingInDoubt)
+	w.taken("b", "k", "a") // it may still be running
+	w.closePush("p1", "settled")
+	w.enforced("b", "k")
+}
+
+func claimPinned(w *world) {
+	w.enforced("a", "k")
+	w.pin("a", at(1), noon.Add(time.Minute))
+	w.publish(removal("a"))
+	w.taken("b", "k", "a")
+	want := claiming(w.admission("p1", "b", at(2)), "k")
+	if waiting := w.waits(want, intent.WaitClaim); !strings.Contains(waiting.Reason, "pin") {
+		w.t.Errorf("the refusal does not name the pin: %+v", waiting)
+	}
+	want.At = noon.Add(time.Minute)
+	w.admitted(want)
+	// So does one that follows an incarnation without the Turndown.
+	w.publish(entryWith("b", "x", turndown, ""))
+	w.pin("b", at(2), time.Time{})
+	w.closePush("p1", "pushed")
+	w.taken("c", "k", "b")
+	w.must(w.Unpin(w.t.Context(), shop, "b", intent.RankPerson, bob))
+	w.enforced("c", "k")
+}
+
+// A removal takes nothing over, whatever the holder does.
+func claimRemoval(w *world) {
+	w.enforced("a", "k")
+	removing := func(push, asset string, key intent.ResourceKey) store.Admission {
+		a := claiming(w.admission(push, asset, w.partition(shop).Head), key)
+		a.Removes = true
+		return a
+	}
+	w.publish(removal("a"), entryWith("b", "x", turndown, ""))
+	waiting := w.waits(removing("p1", "b", "k"), intent.WaitClaim)
+	if !slices.Equal(waiting.Blockers, []intent.AssetID{"a"}) || !strings.Contains(waiting.Reason, "removal") {
+		w.t.Errorf("the refusal does not name the holder: %+v", waiting)
+	}
+	if got := w.records(); got != "a" {
+		w.t.Errorf("a refused removal left the records %q", got)
+	}
+	w.admitted(removing("p2", "b", "free"))
+	w.closePush("p2", "pushed")
+	w.enforced("c", "free") // b is turned down, and c is not
+}
+
+func claimOtherPartition(w *world) {
+	ctx := w.t.Context()
+	lease := w.register(theatre)
+	foreign := w.seen("z", "k")
+	foreign.Incarnation = intent.IncarnationID{Partition: theatre, Sequence: 1}
+	save := func() store.Claim {
+		w.t.Helper()
+		others, err := w.SaveEnforced(ctx, lease, []store.Enforced{foreign})
+		w.must(err)
+		return others["z"]
+	}
+	w.enforced("a", "k")
+	for _, delta := range [][]store.Entry{{entryWith("a", "x", turndown, "")}, {removal("a")}} {
+		w.publish(delta...)
+		if other := save(); other.Partition != shop || other.Asset != "a" {
+			w.t.Errorf("another partition took the key of %+v", other)
+		}
+	}
+	// It moves when the old partition disowns it.
+	w.must(w.Disown(ctx, shop, "a", "moved to theatre", bob))
+	if other := save(); other != (store.Claim{}) {
+		w.t.Errorf("after it was disowned the key belongs to %+v", other)
+	}
+	waiting := w.waits(claiming(w.admission("p1", "b", at(3)), "k"), intent.WaitClaim)
+	if waiting.Owner != string(theatre) || len(waiting.Blockers) > 0 {
+		w.t.Errorf("the refusal names %+v", waiting)
+	}
+	w.must(w.RemovePartition(ctx, theatre, alice))
+	removing := claiming(w.admission("p1", "b", at(3)), "k")
+	removing.Removes = true
+	w.waits(removing, intent.WaitClaim)
+	w.enforced("b", "k")
+	want := []string{`b: claim carried: resource "k" from partition "theatre", as its partition was removed`}
+	if diff := cmp.Diff(want, w.carried()); diff != "" {
+		w.t.Errorf("audit:\n%s", diff)
+	}
+}
+
+func claimNoKey(w *world) {
+	w.enforced("a", "")
+	w.enforced("b", "")
+	w.admitted(w.admission("p1", "a", at(1)))
+	w.admitted(w.admission("p2", "b", at(1)))
+	if got := w.records(); got != "a b" {
+		w.t.Errorf("records are %q", got)
+	}
+}
+
+// claimNeverEnforced: a claim of which no record tells goes, once its asset
+// has left and nothing acts on it, so that another partition may have it.
+func claimNeverEnforced(w *world) {
+	ctx := w.t.Context()
+	collect := func() {
+		w.t.Helper()
+		_, err := w.Collect(ctx, w.lease, store.Retention{}, noon)
+		w.must(err)
+	}
+	lease := w.register(theatre)
+	foreign := w.seen("z", "k")
+	foreign.Incarnation = intent.IncarnationID{Partition: theatre, Sequence: 1}
+	blocked := func(when string) {
+		w.t.Helper()
+		collect()
+		others, err := w.SaveEnforced(ctx, lease, []store.Enforced{foreign})
+		w.must(err)
+		if others["z"].Asset != "a" {
+			w.t.Errorf("%s: the key belongs to %+v", when, others["z"])
+		}
+	}
+	w.admitted(claiming(w.admission("p1", "a", at(1)), "k"))
+	w.pin("a", at(1), time.Time{})
+	blocked("in head")
+	w.publish(removal("a"))
+	w.closePush("p1", store.EndingInDoubt)
+	w.must(w.Unpin(ctx, shop, "a", intent.RankPerson, bob))
+	blocked("its push in doubt")
+	w.pin("a", at(1), time.Time{})
+	w.closePush("p1", "settled")
+	blocked("pinned")
+	w.must(w.Unpin(ctx, shop, "a", intent.RankPerson, bob))
+	collect()
+	others, err := w.SaveEnforced(ctx, lease, []store.Enforced{foreign})
+	w.must(err)
+	if len(others) > 0 {
+		w.t.Errorf("after all ended the key belongs to %+v", others)
+	}
+}
+
+// claimOtherRecord: a claim that passes takes along the record with its key,
+// not that of another resource, which would be orphaned unseen.
+func claimOtherRecord(w *world) {
+	w.enforced("a", "k")
+	w.enforced("a", "k2")
+	w.publish(removal("a"))
+	w.enforced("b", "k")
+	if got := w.records(); got != "a b" {
+		w.t.Errorf("records are %q, want that of a with its other resource", got)
+	}
+	w.enforced("c", "k2")
+	if got := w.records(); got != "b c" {
+		w.t.Errorf("records are %q", got)
+	}
+}
