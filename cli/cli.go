@@ -200,6 +200,7 @@ Exit codes: 0 done, 1 error, 2 differences or not converged, 3 timed out.`,
 		s.stopCommand(), s.resumeCommand(),
 		s.getCommand(), s.describeCommand(), s.whyCommand(), s.waitCommand(),
 		s.pinCommand(), s.unpinCommand(), s.holdCommand(), s.unholdCommand(), s.approveCommand(),
+		s.disownCommand(),
 		s.partitionCommand(), s.versionCommand(),
 	)
 	root.AddCommand(s.local.Commands...)

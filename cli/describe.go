@@ -205,6 +205,9 @@ func describePartition(ctx context.Context, s *session, c *client.Client, partit
 	if p.Stop != nil {
 		fmt.Fprintf(s.Out, "\nstopped by %s %s: %s\n", plain(p.Stop.Owner.GetName()), s.ago(p.Stop.Since), plain(p.Stop.Reason))
 	}
+	if p.Orphans > 0 {
+		fmt.Fprintf(s.Out, "\n%s: enforced once, not in intent any more, and left as they are. lehr get orphans lists them.\n", count(int(p.Orphans), "orphan"))
+	}
 	if problem := problemsOf(ctx, c)[p.Id]; problem != "" {
 		fmt.Fprintf(s.Out, "\nNot all of it works: %s\n", plain(problem))
 	}

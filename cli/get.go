@@ -58,6 +58,7 @@ func nouns() []noun {
 		{names: []string{"stops", "stop"}, global: true, list: listStops, describe: describeListed(listStops)},
 		{names: []string{"approvals", "approval"}, list: listApprovals, describe: describeListed(listApprovals)},
 		{names: []string{"pushes", "push"}, list: listPushes, describe: describeListed(listPushes)},
+		{names: []string{"orphans", "orphan"}, list: listOrphans, describe: describeListed(listOrphans)},
 		{names: []string{"audit"}, list: listAudit, describe: describeAudit},
 	}
 }

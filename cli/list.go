@@ -84,6 +84,9 @@ func partitionNote(p *apipb.Partition, problem string) string {
 	if p.BlockedBy != nil {
 		notes = append(notes, "newest sources "+p.BlockedBy.State)
 	}
+	if p.Orphans > 0 {
+		notes = append(notes, count(int(p.Orphans), "orphan"))
+	}
 	if problem != "" {
 		notes = append(notes, "not all of it works: "+problem)
 	}

@@ -2,15 +2,53 @@ package server
 
 import (
 	"context"
+	"strings"
 
 	"lehr.dev/fault"
 	apipb "lehr.dev/gen/lehr/api/v1"
+	"lehr.dev/intent"
+	"lehr.dev/store"
 )
 
-func (s *Server) ListOrphans(context.Context, *apipb.ListOrphansRequest) (*apipb.ListOrphansResponse, error) {
-	return nil, fault.New(fault.Unavailable, "orphans are not built yet")
+func (s *Server) ListOrphans(ctx context.Context, request *apipb.ListOrphansRequest) (*apipb.ListOrphansResponse, error) {
+	partition, err := s.registered(ctx, request.Partition)
+	if err != nil {
+		return nil, err
+	}
+	limit := page(request.Limit, usualPage, mostPage)
+	orphans, err := s.store.Orphans(ctx, partition.ID, intent.AssetID(request.After), limit+1)
+	if err != nil {
+		return nil, err
+	}
+	response := &apipb.ListOrphansResponse{}
+	if len(orphans) > limit {
+		orphans = orphans[:limit]
+		response.Next = string(orphans[limit-1].Asset)
+	}
+	response.Orphans = each(orphans, toOrphan)
+	return response, nil
 }
 
-func (s *Server) DisownOrphan(context.Context, *apipb.DisownOrphanRequest) (*apipb.DisownOrphanResponse, error) {
-	return nil, fault.New(fault.Unavailable, "orphans are not built yet")
+func toOrphan(e store.Enforced) *apipb.Orphan {
+	return &apipb.Orphan{
+		Partition: string(e.Incarnation.Partition), Asset: string(e.Asset), Type: string(e.Type),
+		ResourceKey: string(e.ResourceKey), Incarnation: toIncarnationID(e.Incarnation), Seen: toTime(e.At),
+	}
+}
+
+// DisownOrphan needs a reason: whoever finds the real thing later will ask who
+// let it go.
+func (s *Server) DisownOrphan(ctx context.Context, request *apipb.DisownOrphanRequest) (*apipb.DisownOrphanResponse, error) {
+	partition, asset, err := s.asset(ctx, request.Partition, request.Asset)
+	if err != nil {
+		return nil, err
+	}
+	if strings.TrimSpace(request.Reason) == "" {
+		return nil, fault.New(fault.Invalid, "disowning %s of partition %s needs a reason", asset, partition.ID).
+			WithHint("say why nobody looks after it any more")
+	}
+	if err := s.store.Disown(ctx, partition.ID, asset, request.Reason, s.identify(ctx)); err != nil {
+		return nil, err
+	}
+	return &apipb.DisownOrphanResponse{}, nil
 }

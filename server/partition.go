@@ -85,6 +85,11 @@ func (s *Server) describe(ctx context.Context, p store.Partition) (*apipb.Partit
 	for state, count := range counts {
 		described.States[string(state)] = int64(count)
 	}
+	orphans, err := s.store.OrphanCount(ctx, p.ID)
+	if err != nil {
+		return nil, err
+	}
+	described.Orphans = int64(orphans)
 	blocked, err := s.blocked(ctx, p.ID)
 	if err != nil {
 		return nil, err
