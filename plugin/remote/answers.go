@@ -145,9 +145,10 @@ func (s *scope) answer(ctx context.Context, need *pluginpb.Need, send func(*plug
 		message, size := reply(), 0
 		for _, asset := range need.Assets {
 			one := s.lookUp(ctx, need, asset)
-			if size += len(one.Content) + len(one.Asset) + len(one.Digest); size > contentBytes {
+			length := len(one.Content) + len(one.Asset) + len(one.Refused) + entryWeight
+			if size += length; size > contentBytes {
 				send(message)
-				message, size = reply(), len(one.Content)
+				message, size = reply(), length
 			}
 			message.Assets = append(message.Assets, one)
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"lehr.dev/fault"
@@ -16,23 +17,27 @@ import (
 
 // Limits on what a plugin may say (S26).
 const (
-	maxName       = 256
-	maxReason     = 4096
-	maxPath       = 4096
-	maxValue      = 8192
-	maxBase       = 4096
-	maxKey        = 512
-	maxToken      = 64 << 10
-	maxCurrent    = 1 << 20
-	maxChanges    = 1000
-	maxImpacts    = 100
-	maxTypes      = 1000
+	maxName    = 256
+	maxReason  = 4096
+	maxPath    = 4096
+	maxValue   = 8192
+	maxBase    = 4096
+	maxKey     = 512
+	maxToken   = 64 << 10
+	maxCurrent = 1 << 20
+	maxChanges = 1000
+	maxImpacts = 100
+	maxTypes   = 1000
+	// maxBatch bounds the answers of one call of Diff that are held together.
+	maxBatch = 64 << 20
+	// maxNeed is how many assets one question for content may name.
+	maxNeed       = 100_000
 	maxLongest    = 10 * time.Minute
 	defaultEffect = time.Second
 )
 
-// checkDescription turns what a plugin says of itself into a description.
-func checkDescription(response *pluginpb.DescribeResponse) (plugin.Description, error) {
+// CheckDescription turns what a plugin says of itself into a description.
+func CheckDescription(response *pluginpb.DescribeResponse) (plugin.Description, error) {
 	description := plugin.Description{Name: printable(response.Name, maxName), Version: printable(response.Version, maxName)}
 	refuse := func(format string, arguments ...any) (plugin.Description, error) {
 		return plugin.Description{}, fault.New(fault.Invalid, "plugin %s %s describes itself wrongly: %s", description.Name, description.Version, fmt.Sprintf(format, arguments...)).
@@ -71,9 +76,9 @@ func guarantee(class pluginpb.GuaranteeClass) plugin.Guarantee {
 	}
 }
 
-// checkDifference fills in what a plugin says of one asset. What it may not
+// CheckDifference fills in what a plugin says of one asset. What it may not
 // say makes the difference unknown, with the reason (S11, S26).
-func checkDifference(diff *pluginpb.AssetDiff, d *intent.Difference) {
+func CheckDifference(diff *pluginpb.AssetDiff, d *intent.Difference) {
 	d.Reason = ""
 	problem := checkState(diff, d)
 	if problem == "" {
@@ -95,12 +100,14 @@ func checkState(diff *pluginpb.AssetDiff, d *intent.Difference) (problem string)
 		return fmt.Sprintf("its resource key has %d bytes (at most %d) or is not printable", len(diff.ResourceKey), maxKey)
 	case len(diff.Current) > maxCurrent:
 		return fmt.Sprintf("its current state has %d bytes, at most %d are allowed", len(diff.Current), maxCurrent)
+	case !isMessage(diff.Current):
+		return "its current state is no protobuf message"
 	case len(diff.Impacts) > maxImpacts:
 		return fmt.Sprintf("it has %d impacts, at most %d are allowed", len(diff.Impacts), maxImpacts)
 	}
 	for _, impact := range diff.Impacts {
-		if !isNumber(impact.Current) || !isNumber(impact.Target) || len(impact.Dimension) > maxName || !isPrintable(impact.Dimension) {
-			return fmt.Sprintf("the impact %q is not two finite numbers with a short name", printable(impact.Dimension, maxName))
+		if !isAmount(impact.Current) || !isAmount(impact.Target) || len(impact.Dimension) > maxName || !isPrintable(impact.Dimension) {
+			return fmt.Sprintf("the impact %q is not two finite numbers of at least 0 with a short name", printable(impact.Dimension, maxName))
 		}
 		d.Impacts = append(d.Impacts, intent.Impact{Dimension: impact.Dimension, Current: impact.Current, Target: impact.Target})
 	}
@@ -197,7 +204,31 @@ func outcome(result *pluginpb.PushResult) plugin.PushResult {
 	}
 }
 
-func isNumber(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
+// weight is about how much of an answer is held.
+func weight(diff *pluginpb.AssetDiff) int {
+	bytes := len(diff.Current) + len(diff.Base)
+	for _, changes := range [][]*pluginpb.FieldChange{diff.Unmanaged, diff.GetDiffers().GetChanges()} {
+		for _, change := range changes {
+			bytes += len(change.GetPath()) + len(change.GetCurrent()) + len(change.GetTarget()) + len(change.GetReason())
+		}
+	}
+	return bytes
+}
+
+// isAmount reports whether a number can be that of a capacity.
+func isAmount(f float64) bool { return f >= 0 && !math.IsInf(f, 0) }
+
+// isMessage reports whether the bytes can be a protobuf message of any type.
+func isMessage(b []byte) bool {
+	for len(b) > 0 {
+		_, _, n := protowire.ConsumeField(b)
+		if n < 0 {
+			return false
+		}
+		b = b[n:]
+	}
+	return true
+}
 
 func isPrintable(s string) bool { return intent.Shown(s) == s }
 

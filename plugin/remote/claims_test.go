@@ -26,7 +26,7 @@ func FuzzDifference(f *testing.F) {
 			return
 		}
 		d := intent.Difference{Asset: "a", Incarnation: head, Reason: "nothing yet"}
-		checkDifference(said, &d)
+		CheckDifference(said, &d)
 		if d.Asset != "a" || d.Incarnation != head {
 			t.Errorf("became a difference of %s as of %s", d.Asset, d.Incarnation)
 		}
@@ -55,7 +55,7 @@ func FuzzDifference(f *testing.F) {
 			t.Errorf("%+v", d)
 		}
 		for _, impact := range d.Impacts {
-			if !isNumber(impact.Current) || !isNumber(impact.Target) {
+			if !isAmount(impact.Current) || !isAmount(impact.Target) {
 				t.Errorf("%+v", impact)
 			}
 		}
@@ -76,7 +76,7 @@ func TestDescriptionsThatAreRefused(t *testing.T) {
 		"overflow":       {{Type: "a.B", LongestEffect: &durationpb.Duration{Seconds: 1 << 62}}},
 		"thousand types": make([]*pluginpb.ServedType, maxTypes+1),
 	} {
-		if _, err := checkDescription(&pluginpb.DescribeResponse{Name: "liar", Types: types}); !fault.Is(err, fault.Invalid) {
+		if _, err := CheckDescription(&pluginpb.DescribeResponse{Name: "liar", Types: types}); !fault.Is(err, fault.Invalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -1,6 +1,9 @@
 package remote
 
 import (
+	"fmt"
+	"log/slog"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -236,5 +239,35 @@ func TestDiffRefusesTooMuch(t *testing.T) {
 	child := start(t, Options{Run: self(t, "exits")})
 	if _, err := child.Diff(t.Context(), head, make([]intent.AssetID, plugin.MaxBatch+1)); !fault.Is(err, fault.Internal) {
 		t.Error(err)
+	}
+}
+
+// S12: however much a plugin says, and for however long, what is held of it is
+// bounded, and what is too much is not believed.
+func TestEndlessTalkIsBounded(t *testing.T) {
+	quiet := slog.New(slog.DiscardHandler)
+	child := started(t, Options{Run: self(t, "endless"), DiffTimeout: 20 * time.Second, Log: quiet})
+	ids := make([]intent.AssetID, 100)
+	for i := range ids {
+		ids[i] = intent.AssetID(fmt.Sprintf("job/%d", i))
+	}
+	believed, refused := 0, 0
+	for id, d := range diffed(t, child, ids...) {
+		switch {
+		case d.Outcome == intent.InSync:
+			believed += len(d.Current)
+		case strings.Contains(d.Reason, "more than"):
+			refused++
+		default:
+			t.Errorf("%s: %+.200v", id, d)
+		}
+	}
+	if believed > maxBatch || refused == 0 {
+		t.Errorf("%d bytes were taken of one call, %d answers refused", believed, refused)
+	}
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	if memory.HeapAlloc > 1<<30 {
+		t.Errorf("%d MB are held", memory.HeapAlloc>>20)
 	}
 }

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,7 +38,9 @@ type batch struct {
 	differences []intent.Difference
 	answered    []bool
 	missing     int
-	done        chan struct{}
+	// bytes of the answers, about.
+	bytes int
+	done  chan struct{}
 }
 
 func newDiffLink(s *session) *diffLink {
@@ -185,6 +188,10 @@ func (l *diffLink) handle(ctx context.Context, response *pluginpb.DiffResponse) 
 	case *pluginpb.DiffResponse_Need:
 		// Whoever asks is not hung: it waits for us.
 		l.heard.Add(1)
+		if len(message.Need.GetAssets()) > maxNeed {
+			l.session.ignore("a question for too many assets", "assets", len(message.Need.Assets))
+			return
+		}
 		l.scope.answer(ctx, message.Need, func(content *pluginpb.Content) {
 			select {
 			case l.queue <- &pluginpb.DiffRequest{Message: &pluginpb.DiffRequest_Content{Content: content}}:
@@ -208,7 +215,11 @@ func (b *batch) take(diffs []*pluginpb.AssetDiff, s *session) {
 			continue
 		}
 		b.answered[place] = true
-		checkDifference(diff, &b.differences[place])
+		if b.bytes += weight(diff); b.bytes <= maxBatch {
+			CheckDifference(diff, &b.differences[place])
+		} else {
+			b.differences[place].Reason = fmt.Sprintf("the plugin's answers to one call have more than %d bytes", maxBatch)
+		}
 		if b.missing--; b.missing == 0 {
 			close(b.done)
 		}

@@ -30,6 +30,7 @@ var testPlugins = map[string]func(arguments []string) int{
 	"liar":           func([]string) int { return rawPlugin(&liar{protocol: plugin.Protocol}) },
 	"flood":          func([]string) int { return rawPlugin(&liar{protocol: plugin.Protocol, floods: true}) },
 	"other-protocol": func([]string) int { return rawPlugin(&liar{protocol: 99}) },
+	"endless":        func([]string) int { return rawPlugin(&liar{protocol: plugin.Protocol, endless: true}) },
 	"curious":        func([]string) int { return rawPlugin(&liar{protocol: plugin.Protocol, curious: true}) },
 	"exits":          exitingPlugin,
 	"silent":         silentPlugin,
@@ -175,6 +176,8 @@ type liar struct {
 	protocol uint32
 	floods   bool
 	curious  bool
+	// endless: it never stops talking, and keeps what it says within limits.
+	endless bool
 }
 
 func rawPlugin(l *liar) int {
@@ -219,6 +222,11 @@ func (l *liar) Diff(stream pluginpb.PluginService_DiffServer) error {
 			l.ask(stream, batch)
 			continue
 		}
+		for l.endless {
+			if err := l.talk(stream, batch); err != nil {
+				return err
+			}
+		}
 		for l.floods {
 			if err := send(stream, batch.Batch+1000, &pluginpb.AssetDiff{Asset: "job/0"}); err != nil {
 				return err
@@ -233,6 +241,26 @@ func (l *liar) Diff(stream pluginpb.PluginService_DiffServer) error {
 		}
 		_ = send(stream, batch.Batch, agrees("honest"), agrees("honest"))
 	}
+}
+
+// talk says as much as one message carries, in every way there is.
+func (l *liar) talk(stream pluginpb.PluginService_DiffServer, batch *pluginpb.DiffBatch) error {
+	const most = 3 << 20
+	fmt.Fprintln(os.Stderr, strings.Repeat("and so on ", most/10))
+	state := make([]byte, 1<<20-8)
+	copy(state, "\x0a\xf4\xff\x3f") // a field of 1<<20 - 12 bytes
+	for _, asset := range batch.Assets {
+		diff := agrees(asset)
+		diff.Current = state
+		if err := send(stream, batch.Batch, diff); err != nil {
+			return err
+		}
+	}
+	need := &pluginpb.Need{Partition: batch.Partition, Incarnation: batch.Incarnation}
+	for range most / 2 {
+		need.Assets = append(need.Assets, &pluginpb.NeedAsset{})
+	}
+	return stream.Send(&pluginpb.DiffResponse{Message: &pluginpb.DiffResponse_Need{Need: need}})
 }
 
 // ask asks for each asset in the intent of another, and tells what it got.
@@ -277,6 +305,9 @@ var lies = map[string]*pluginpb.AssetDiff{
 	"terminal":    differs(pluginpb.Action_ACTION_UPDATE, &pluginpb.FieldChange{Path: "a\x1b[2J"}),
 	"long-value":  differs(pluginpb.Action_ACTION_UPDATE, &pluginpb.FieldChange{Path: "a", Target: strings.Repeat("v", 9000)}),
 	"not-finite":  {Outcome: &pluginpb.AssetDiff_InSync{InSync: &pluginpb.InSync{}}, Impacts: []*pluginpb.Impact{{Dimension: "qps", Current: math.NaN()}}},
+	"negative":    {Outcome: &pluginpb.AssetDiff_InSync{InSync: &pluginpb.InSync{}}, Impacts: []*pluginpb.Impact{{Dimension: "qps", Target: -1}}},
+	"no-message":  {Outcome: &pluginpb.AssetDiff_InSync{InSync: &pluginpb.InSync{}}, Current: []byte("\xff\xff not protobuf")},
+	"long-state":  {Outcome: &pluginpb.AssetDiff_InSync{InSync: &pluginpb.InSync{}}, Current: make([]byte, 1<<20+1)},
 	"long-key":    {Outcome: &pluginpb.AssetDiff_InSync{InSync: &pluginpb.InSync{}}, ResourceKey: strings.Repeat("k", 513)},
 	"many":        differs(pluginpb.Action_ACTION_UPDATE, make([]*pluginpb.FieldChange, 1001)...),
 	"loud":        {Outcome: &pluginpb.AssetDiff_Unknown{Unknown: &pluginpb.Unknown{Reason: strings.Repeat("\x07!", 10_000)}}},

@@ -250,6 +250,10 @@ func (l *pushLink) handle(ctx context.Context, response *pluginpb.PushResponse) 
 	case *pluginpb.PushResponse_PermitRequest:
 		l.permits(message.PermitRequest)
 	case *pluginpb.PushResponse_Need:
+		if len(message.Need.GetAssets()) > maxNeed {
+			l.session.ignore("a question for too many assets", "assets", len(message.Need.Assets))
+			return
+		}
 		l.scope.answer(ctx, message.Need, func(content *pluginpb.Content) {
 			select {
 			case l.queue <- &pluginpb.PushRequest{Message: &pluginpb.PushRequest_Content{Content: content}}:

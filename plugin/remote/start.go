@@ -122,7 +122,7 @@ func (c *Child) describe(ctx context.Context, conn *grpc.ClientConn) (plugin.Des
 	case response.Protocol != plugin.Protocol:
 		return plugin.Description{}, c.wrongProtocol(fmt.Sprintf("version %d", response.Protocol))
 	}
-	return checkDescription(response)
+	return CheckDescription(response)
 }
 
 func (c *Child) wrongProtocol(spoken string) error {
