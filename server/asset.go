@@ -3,60 +3,95 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"strings"
 
 	"google.golang.org/protobuf/types/known/structpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"lehr.dev/fault"
 	apipb "lehr.dev/gen/lehr/api/v1"
 	"lehr.dev/intent"
+	"lehr.dev/prodspec/query"
 	"lehr.dev/schema"
 	"lehr.dev/store"
 )
 
-// snapshot is the incarnation that a request names; empty: head.
-func (s *Server) snapshot(ctx context.Context, partition, incarnation string) (intent.IncarnationID, error) {
+// moment is how a request names an incarnation: by id, by the time when it was
+// head, or by a label; by none of them, head.
+type moment struct {
+	incarnation string
+	at          *timestamppb.Timestamp
+	label       string
+}
+
+// snapshot is the incarnation that a request names.
+func (s *Server) snapshot(ctx context.Context, partition string, m moment) (intent.IncarnationID, error) {
 	registered, err := s.registered(ctx, partition)
 	if err != nil {
 		return intent.IncarnationID{}, err
 	}
-	if incarnation == "" {
-		if registered.Head.IsZero() {
-			return intent.IncarnationID{}, fault.New(fault.NotFound, "partition %s has no incarnation yet", registered.ID).
-				WithHint("lehr get candidates shows what generation made of its sources")
+	named := 0
+	for _, given := range []bool{m.incarnation != "", m.at != nil, m.label != ""} {
+		if given {
+			named++
 		}
-		return registered.Head, nil
 	}
-	id, err := intent.ParseIncarnationID(incarnation)
-	if err == nil && id.Partition != registered.ID {
-		err = fault.New(fault.Invalid, "incarnation %s is not of partition %s", id, registered.ID)
+	switch {
+	case named > 1:
+		return intent.IncarnationID{}, fault.New(fault.Invalid, "the incarnation is named in %d ways", named).
+			WithHint("name it by its id, by a time, or by a label")
+	case m.incarnation != "":
+		id, err := intent.ParseIncarnationID(m.incarnation)
+		if err == nil && id.Partition != registered.ID {
+			err = fault.New(fault.Invalid, "incarnation %s is not of partition %s", id, registered.ID)
+		}
+		return id, err
+	case named == 1:
+		found, err := s.find(ctx, registered.ID, m)
+		return found.ID, err
+	case registered.Head.IsZero():
+		return intent.IncarnationID{}, fault.New(fault.NotFound, "partition %s has no incarnation yet", registered.ID).
+			WithHint("lehr get candidates shows what generation made of its sources")
 	}
-	return id, err
+	return registered.Head, nil
+}
+
+// find looks an incarnation up by time or label.
+func (s *Server) find(ctx context.Context, partition intent.PartitionID, m moment) (intent.Incarnation, error) {
+	lookup := store.Lookup{}
+	lookup.Label, lookup.Value, _ = strings.Cut(m.label, "=")
+	if m.label != "" && lookup.Label == "" {
+		return intent.Incarnation{}, fault.New(fault.Invalid, "label %.100q has no key", m.label).WithHint("write KEY or KEY=VALUE")
+	}
+	if m.at != nil {
+		if err := m.at.CheckValid(); err != nil {
+			return intent.Incarnation{}, fault.New(fault.Invalid, "the time is not valid: %w", err)
+		}
+		lookup.At = m.at.AsTime()
+	}
+	return s.store.FindIncarnation(ctx, partition, lookup)
 }
 
 func (s *Server) ListAssets(ctx context.Context, request *apipb.ListAssetsRequest) (*apipb.ListAssetsResponse, error) {
-	id, err := s.snapshot(ctx, request.Partition, request.Incarnation)
+	id, err := s.snapshot(ctx, request.Partition, moment{request.Incarnation, request.At, request.Label})
 	if err != nil {
 		return nil, err
 	}
-	limit := page(request.Limit, usualPage, mostPage)
-	filter, err := s.assetFilter(ctx, id, request)
+	index, err := s.assetFilter(ctx, id, request)
 	if err != nil {
 		return nil, err
 	}
-	filter.After, filter.Limit = intent.AssetID(request.After), limit
-	members, err := s.store.Members(ctx, id, filter)
+	index.After, index.Limit = intent.AssetID(request.After), page(request.Limit, usualPage, mostPage)
+	found, err := s.queries.Page(ctx, query.Wanted{Incarnation: id, Filter: request.Filter, Index: index})
 	if err != nil {
 		return nil, err
 	}
-	response := &apipb.ListAssetsResponse{Incarnation: id.String()}
-	if len(members) == limit {
-		response.Next = string(members[limit-1].Asset)
-	}
-	reports, err := s.reportsOf(ctx, id.Partition, members)
+	response := &apipb.ListAssetsResponse{Incarnation: id.String(), Next: string(found.Next)}
+	reports, err := s.reportsOf(ctx, id.Partition, found.Members)
 	if err != nil {
 		return nil, err
 	}
-	for i, member := range members {
+	for i, member := range found.Members {
 		response.Assets = append(response.Assets, toAsset(id.Partition, member, reports[i]))
 	}
 	return response, nil
@@ -150,7 +185,7 @@ func (s *Server) GetAsset(ctx context.Context, request *apipb.GetAssetRequest) (
 	if err != nil {
 		return nil, err
 	}
-	id, err := s.snapshot(ctx, request.Partition, request.Incarnation)
+	id, err := s.snapshot(ctx, request.Partition, moment{request.Incarnation, request.At, request.Label})
 	if err != nil {
 		return nil, err
 	}

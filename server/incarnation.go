@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"strings"
 
 	"lehr.dev/fault"
 	apipb "lehr.dev/gen/lehr/api/v1"
@@ -32,14 +33,11 @@ func (s *Server) ListIncarnations(ctx context.Context, request *apipb.ListIncarn
 }
 
 func (s *Server) GetIncarnation(ctx context.Context, request *apipb.GetIncarnationRequest) (*apipb.GetIncarnationResponse, error) {
-	id, err := intent.ParseIncarnationID(request.Id)
+	incarnation, err := s.incarnation(ctx, request)
 	if err != nil {
 		return nil, err
 	}
-	incarnation, err := s.store.Incarnation(ctx, id)
-	if err != nil {
-		return nil, err
-	}
+	id := incarnation.ID
 	limit := page(request.Changes, usualPage, mostPage)
 	changes, err := s.store.Changes(ctx, incarnation.Parent, id, "", limit+1)
 	if fault.Is(err, fault.NotFound) {
@@ -52,6 +50,26 @@ func (s *Server) GetIncarnation(ctx context.Context, request *apipb.GetIncarnati
 	response.MoreChanges = len(changes) > limit
 	response.Changes = each(changes[:min(limit, len(changes))], toChange)
 	return response, nil
+}
+
+// incarnation is the one that a request names: by its id, or of a partition, by
+// time or label, else head.
+func (s *Server) incarnation(ctx context.Context, request *apipb.GetIncarnationRequest) (intent.Incarnation, error) {
+	if id, err := intent.ParseIncarnationID(request.Id); err == nil || strings.Contains(request.Id, "@") {
+		if err == nil && (request.At != nil || request.Label != "") {
+			err = fault.New(fault.Invalid, "%s names one incarnation, and a time or a label another", id).
+				WithHint("with a time or a label, name only the partition: %s", id.Partition)
+		}
+		if err != nil {
+			return intent.Incarnation{}, err
+		}
+		return s.store.Incarnation(ctx, id)
+	}
+	id, err := s.snapshot(ctx, request.Id, moment{at: request.At, label: request.Label})
+	if err != nil {
+		return intent.Incarnation{}, err
+	}
+	return s.store.Incarnation(ctx, id)
 }
 
 func toChange(c store.Change) *apipb.Change {

@@ -16,6 +16,7 @@ import (
 	"lehr.dev/gen/lehr/api/v1/apipbconnect"
 	"lehr.dev/intent"
 	"lehr.dev/loop"
+	"lehr.dev/prodspec/query"
 	"lehr.dev/schema"
 	"lehr.dev/store"
 )
@@ -75,6 +76,7 @@ type Server struct {
 	location string
 	version  string
 	started  time.Time
+	queries  *query.Reader
 }
 
 // New returns a server over the store.
@@ -86,6 +88,7 @@ func New(o Options) *Server {
 	return &Server{
 		store: o.Store, schemas: o.Schemas, runtime: o.Runtime, health: health, identify: o.Identify,
 		location: o.Location, version: o.Version, started: o.Runtime.Now(),
+		queries: query.New(o.Store, o.Schemas, o.Runtime),
 	}
 }
 

@@ -1,0 +1,119 @@
+// Package query reads incarnations for those who ask: pages of assets that
+// match a filter, what differs between two incarnations, and, for those who
+// watch, what each new head changed. An answer is as of one incarnation, and
+// the work for one page is bounded. Work that many ask for at once is done
+// once. It writes nothing, and never speaks to production. The server calls it.
+package query
+
+import (
+	"context"
+
+	"lehr.dev/fault"
+	"lehr.dev/intent"
+	"lehr.dev/loop"
+	"lehr.dev/rule"
+	"lehr.dev/schema"
+	"lehr.dev/store"
+)
+
+// Store is what is read.
+type Store interface {
+	store.Snapshots
+	Partition(ctx context.Context, id intent.PartitionID) (store.Partition, error)
+	Changed() <-chan struct{}
+}
+
+// Schemas finds the schema set that an incarnation was published with.
+type Schemas interface {
+	Schema(ctx context.Context, partition intent.PartitionID, digest intent.Digest) (*schema.Set, error)
+}
+
+// Reader answers queries. It is safe for concurrent use.
+type Reader struct {
+	store   Store
+	schemas Schemas
+	heads   heads
+	// environments by the digest of their schema.
+	environments memo[intent.Digest, *rule.Environment]
+	// all and changed hold the pages that watchers were sent last.
+	all     memo[pageKey, Page]
+	changed memo[changeKey, ChangePage]
+	deltas  memo[changeKey, []store.Change]
+}
+
+// How much is remembered for watchers that ask for the same.
+const (
+	rememberedSchemas = 16
+	rememberedPages   = 32
+	rememberedChanges = 64
+)
+
+// New returns a reader.
+func New(from Store, schemas Schemas, runtime loop.Runtime) *Reader {
+	r := &Reader{store: from, schemas: schemas}
+	r.heads = heads{store: from, runtime: runtime, followers: map[intent.PartitionID]*follower{}}
+	r.environments.most, r.all.most = rememberedSchemas, rememberedPages
+	r.changed.most, r.deltas.most = rememberedChanges, rememberedChanges
+	return r
+}
+
+// filterIn compiles a filter against the schema of an incarnation; nil for an
+// empty text.
+func (r *Reader) filterIn(ctx context.Context, id intent.IncarnationID, text string) (*rule.Filter, error) {
+	if text == "" {
+		return nil, nil
+	}
+	environment, _, err := r.environment(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return environment.Filter(text)
+}
+
+// environment is over the types of an incarnation.
+func (r *Reader) environment(ctx context.Context, id intent.IncarnationID) (*rule.Environment, *schema.Set, error) {
+	incarnation, err := r.store.Incarnation(ctx, id)
+	if err != nil {
+		return nil, nil, err
+	}
+	set, err := r.schemas.Schema(ctx, id.Partition, incarnation.Schema)
+	if err != nil {
+		return nil, nil, err
+	}
+	environment, err := r.environments.get(ctx, incarnation.Schema, func(context.Context) (*rule.Environment, error) {
+		return rule.New(set), nil
+	})
+	return environment, set, err
+}
+
+// asset reads and decodes a member's content.
+func (r *Reader) asset(ctx context.Context, member intent.Member) (intent.Asset, error) {
+	body, err := r.store.Body(ctx, member.Digest)
+	if err != nil {
+		return intent.Asset{}, err
+	}
+	asset, err := schema.Decode(body)
+	if err == nil && asset.ID != member.Asset {
+		err = fault.New(fault.Internal, "the content of asset %s is that of %s", member.Asset, asset.ID)
+	}
+	return asset, err
+}
+
+// matches reports whether a filter, which may be nil, is true of a member. The
+// content is read only when it is looked at.
+func (r *Reader) matches(ctx context.Context, filter *rule.Filter, member intent.Member) (bool, error) {
+	if filter == nil {
+		return true, nil
+	}
+	if wanted := filter.Narrow().Type; wanted != "" && member.Type != wanted {
+		return false, nil
+	}
+	asset := intent.Asset{ID: member.Asset, Payload: intent.Message{Type: member.Type}}
+	if filter.NeedsContent() {
+		var err error
+		if asset, err = r.asset(ctx, member); err != nil {
+			return false, err
+		}
+	}
+	return filter.Match(asset)
+}

@@ -1,0 +1,180 @@
+package query
+
+import (
+	"context"
+
+	"lehr.dev/fault"
+	"lehr.dev/intent"
+	"lehr.dev/rule"
+	"lehr.dev/store"
+)
+
+// Watching is what a watcher wants to hear of.
+type Watching struct {
+	Partition intent.PartitionID
+	// Filter is a CEL condition; empty: all assets.
+	Filter string
+	// After is the incarnation that the watcher knows; zero: none.
+	After intent.IncarnationID
+}
+
+// Event is part of what a watcher is sent.
+type Event struct {
+	// Incarnation that the members are as of.
+	Incarnation intent.IncarnationID
+	// Members are new, or differ, or match the filter now. They are shared: do
+	// not modify them.
+	Members []intent.Member
+	// Removed are no members any more, or do not match any more.
+	Removed []intent.AssetID
+	// Complete: all of the incarnation was sent.
+	Complete bool
+	// Reset: what was sent before is void.
+	Reset bool
+}
+
+// ChangePage is part of what differs between two incarnations, for a filter.
+type ChangePage struct {
+	Members []intent.Member
+	Removed []intent.AssetID
+	// Next is the last asset that was looked at; empty: that was all.
+	Next intent.AssetID
+}
+
+// watchPage is the largest number of assets in one event.
+const watchPage = 500
+
+type pageKey struct {
+	id     intent.IncarnationID
+	filter string
+	after  intent.AssetID
+}
+
+type changeKey struct {
+	from, to intent.IncarnationID
+	filter   string
+	after    intent.AssetID
+}
+
+// Watch sends all that match in head, or what head changed since the
+// incarnation that the watcher knows, and then what each new head changed,
+// until the context ends. A watcher that reads slowly is not sent the heads
+// that it missed one by one: nothing is kept for it but the incarnation that it
+// was sent last.
+func (r *Reader) Watch(ctx context.Context, wanted Watching, send func(Event) error) error {
+	following, leave := r.heads.follow(wanted.Partition)
+	defer leave()
+	// The first time, the head that is known is worth a word: nothing changed.
+	known, seen := wanted.After, intent.IncarnationID{}
+	for {
+		head, err := r.heads.next(ctx, following, seen)
+		if err != nil {
+			return err
+		}
+		seen = head
+		err = r.bring(ctx, wanted.Filter, known, head, send)
+		switch {
+		case fault.Is(err, fault.NotFound):
+			// It was so slow that what it was being sent is not retained any
+			// more. There is a newer head.
+			known = intent.IncarnationID{}
+		case err != nil:
+			return err
+		default:
+			known = head
+		}
+	}
+}
+
+// bring sends a watcher from what it knows to an incarnation.
+func (r *Reader) bring(ctx context.Context, filter string, known, to intent.IncarnationID, send func(Event) error) error {
+	if !known.IsZero() {
+		err := r.sendChanges(ctx, filter, known, to, send)
+		if !fault.Is(err, fault.NotFound) {
+			return err
+		}
+		// What it knows is not retained any more.
+	}
+	reset := true
+	for after := (intent.AssetID)(""); ; {
+		key := pageKey{to, filter, after}
+		page, err := r.all.get(ctx, key, func(ctx context.Context) (Page, error) {
+			return r.Page(ctx, Wanted{Incarnation: to, Filter: filter, Index: store.AssetFilter{After: after, Limit: watchPage}})
+		})
+		if err != nil {
+			return err
+		}
+		after = page.Next
+		if err := send(Event{Incarnation: to, Members: page.Members, Reset: reset, Complete: after == ""}); err != nil || after == "" {
+			return err
+		}
+		reset = false
+	}
+}
+
+func (r *Reader) sendChanges(ctx context.Context, filter string, from, to intent.IncarnationID, send func(Event) error) error {
+	for after := (intent.AssetID)(""); ; {
+		page, err := r.changePage(ctx, changeKey{from, to, filter, after})
+		if err != nil {
+			return err
+		}
+		after = page.Next
+		if err := send(Event{Incarnation: to, Members: page.Members, Removed: page.Removed, Complete: after == ""}); err != nil || after == "" {
+			return err
+		}
+	}
+}
+
+// changePage is made once for all watchers that are brought the same way.
+func (r *Reader) changePage(ctx context.Context, key changeKey) (ChangePage, error) {
+	return r.changed.get(ctx, key, func(ctx context.Context) (ChangePage, error) {
+		unfiltered := key
+		unfiltered.filter = ""
+		changes, err := r.deltas.get(ctx, unfiltered, func(ctx context.Context) ([]store.Change, error) {
+			return r.store.Changes(ctx, key.from, key.to, key.after, watchPage)
+		})
+		if err != nil {
+			return ChangePage{}, err
+		}
+		after, err := r.filterIn(ctx, key.to, key.filter)
+		if err != nil {
+			return ChangePage{}, err
+		}
+		// Under the types of before, the filter may have no meaning.
+		before, err := r.filterIn(ctx, key.from, key.filter)
+		if err != nil && !fault.Is(err, fault.Invalid) {
+			return ChangePage{}, err
+		}
+		page, err := r.filterChanges(ctx, changes, before, after)
+		if len(changes) == watchPage {
+			page.Next = changes[watchPage-1].Asset
+		}
+		return page, err
+	})
+}
+
+func (r *Reader) filterChanges(ctx context.Context, changes []store.Change, before, after *rule.Filter) (page ChangePage, err error) {
+	for _, change := range changes {
+		if change.After != nil {
+			matched, err := r.matches(ctx, after, *change.After)
+			if err != nil {
+				return ChangePage{}, err
+			}
+			if matched {
+				page.Members = append(page.Members, *change.After)
+				continue
+			}
+		}
+		if change.Before == nil {
+			continue
+		}
+		matched, err := r.matches(ctx, before, *change.Before)
+		if err != nil {
+			return ChangePage{}, err
+		}
+		if matched {
+			page.Removed = append(page.Removed, change.Asset)
+		}
+	}
+	return page, nil
+}
