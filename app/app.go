@@ -23,7 +23,6 @@ import (
 	"lehr.dev/loop"
 	"lehr.dev/plugin"
 	"lehr.dev/prodspec/generate"
-	"lehr.dev/schema"
 	"lehr.dev/server"
 	"lehr.dev/store"
 	"lehr.dev/store/sqlite"
@@ -176,7 +175,7 @@ func (a *App) open(ctx context.Context) error {
 		a.plugins = a.pool.plugin
 	}
 	if a.options.Parts.Runner == nil {
-		a.options.Parts.Runner = generate.NewProcess(schema.Builtin(), generate.DefaultOptions())
+		a.options.Parts.Runner = generate.NewProcess(generate.DefaultOptions())
 	}
 	a.api = server.New(server.Options{
 		Store: a.store, Schemas: a.schemas, Runtime: a.runtime, Health: a.health,

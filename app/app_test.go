@@ -20,7 +20,6 @@ import (
 	"lehr.dev/intent"
 	"lehr.dev/plugin"
 	"lehr.dev/prodspec/generate"
-	"lehr.dev/schema"
 	"lehr.dev/store"
 	"lehr.dev/store/sqlite"
 )
@@ -129,7 +128,7 @@ func begin(t *testing.T, p *production, register map[intent.PartitionID]string, 
 	options.Log = slog.New(slog.DiscardHandler)
 	options.Parts = app.Parts{
 		Store: opened, Plugins: func([]string) plugin.Plugin { return p },
-		Runner: generate.InProcess{Schema: schema.Builtin(), Limits: generate.DefaultLimits()},
+		Runner: generate.InProcess{Limits: generate.DefaultLimits()},
 	}
 	for _, change := range changes {
 		change(&options)

@@ -16,7 +16,6 @@ import (
 	"lehr.dev/intent"
 	"lehr.dev/plugin"
 	"lehr.dev/prodspec/generate"
-	"lehr.dev/schema"
 )
 
 // An open watch does not keep the server from ending, and what it left for
@@ -28,7 +27,7 @@ func TestStopEndsOpenWatches(t *testing.T) {
 	options.Register = map[intent.PartitionID]string{"one": partition(t, "one", "a")}
 	options.Log = slog.New(slog.DiscardHandler)
 	options.Parts.Plugins = func([]string) plugin.Plugin { return p }
-	options.Parts.Runner = generate.InProcess{Schema: schema.Builtin(), Limits: generate.DefaultLimits()}
+	options.Parts.Runner = generate.InProcess{Limits: generate.DefaultLimits()}
 	running, err := app.New(options)
 	if err != nil {
 		t.Fatal(err)

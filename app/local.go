@@ -13,7 +13,6 @@ import (
 	"lehr.dev/loop"
 	"lehr.dev/prodspec"
 	"lehr.dev/prodspec/generate"
-	"lehr.dev/schema"
 	"lehr.dev/server"
 	"lehr.dev/store"
 	"lehr.dev/store/sqlite"
@@ -40,9 +39,8 @@ func OpenFile(ctx context.Context, path string, by intent.Actor) (*client.Client
 
 // Build runs a definition's pipeline once, and keeps nothing.
 func Build(ctx context.Context, definition string) (prodspec.Built, error) {
-	set := schema.Builtin()
 	return prodspec.Build(ctx, prodspec.Program{
-		Definition: definition, Schema: set, Runner: generate.NewProcess(set, generate.DefaultOptions()),
+		Definition: definition, Runner: generate.NewProcess(generate.DefaultOptions()),
 	}, loop.Real().Now())
 }
 

@@ -5,7 +5,6 @@ import (
 
 	"lehr.dev/loop"
 	"lehr.dev/prodspec"
-	"lehr.dev/schema"
 	"lehr.dev/store"
 )
 
@@ -16,7 +15,7 @@ func (a *App) runPipeline(ctx context.Context, s *state, runtime loop.Runtime, l
 		return err
 	}
 	pipeline, err := prodspec.New(prodspec.Options{
-		Partition: partition, Store: a.store, Schema: schema.Builtin(), Runner: a.options.Parts.Runner,
+		Partition: partition, Store: a.store, Runner: a.options.Parts.Runner,
 		Runtime: runtime, Log: a.log,
 	})
 	if err != nil {

@@ -63,14 +63,15 @@ func Build(ctx context.Context, program Program, now time.Time) (Built, error) {
 	if err != nil {
 		return built, err
 	}
-	built.Digest = delta.digest(intent.IncarnationID{}, program.Schema.Digest())
-	validator, err := validate.New(program.Schema)
+	built.Digest = delta.digest(intent.IncarnationID{}, b.set.Digest())
+	validator, err := validate.New(b.set)
 	if err != nil {
 		return built, err
 	}
 	verdict, err := validator.Run(ctx, validate.Input{
 		Candidate: intent.CandidateID{Partition: built.Partition, Digest: built.Digest},
 		Delta:     delta.entries, CandidatePolicy: r.definition.Policy, Origin: b.origin, Now: now,
+		Elsewhere: b.judgeElsewhere,
 	})
 	if err != nil {
 		return built, err
@@ -88,7 +89,7 @@ func (b *builder) list(ctx context.Context) ([]BuiltAsset, error) {
 		if err != nil {
 			return nil, err
 		}
-		text, err := b.program.Schema.JSON(content)
+		text, err := b.set.JSON(content)
 		if err != nil {
 			return nil, err
 		}

@@ -8,13 +8,12 @@ import (
 	"time"
 
 	"lehr.dev/prodspec"
-	"lehr.dev/schema"
 )
 
 // TestBuildWithoutServer gives what would be served, and says what would not.
 func TestBuildWithoutServer(t *testing.T) {
 	w := newWorld(t, "web")
-	program := prodspec.Program{Definition: filepath.Join(w.folder, "lehr.yaml"), Schema: schema.Builtin(), Runner: w.processes()}
+	program := prodspec.Program{Definition: filepath.Join(w.folder, "lehr.yaml"), Runner: w.processes()}
 	build := func() prodspec.Built {
 		t.Helper()
 		built, err := prodspec.Build(t.Context(), program, time.Now())

@@ -14,6 +14,7 @@ import (
 	"lehr.dev/prodspec/generate/starlark"
 	"lehr.dev/prodspec/source"
 	"lehr.dev/prodspec/validate"
+	"lehr.dev/schema"
 )
 
 // member is an asset's place in what was built.
@@ -37,6 +38,8 @@ type builder struct {
 	readers map[intent.AssetID][]intent.AssetID
 	dirty   map[intent.AssetID]bool
 	policy  intent.Digest
+	// set is what the members are written in.
+	set *schema.Set
 	// built are the revisions of the last build without findings.
 	built []intent.SourceRevision
 }
@@ -47,8 +50,8 @@ func newBuilder(program Program, cache generate.Cache) (*builder, error) {
 		return nil, err
 	}
 	return &builder{
-		program: program, sources: s,
-		graph:   generate.NewGraph(program.Runner, program.Schema, cache),
+		program: program, sources: s, set: schema.Builtin(),
+		graph:   generate.NewGraph(program.Runner, cache),
 		members: map[intent.AssetID]member{}, readers: map[intent.AssetID][]intent.AssetID{}, dirty: map[intent.AssetID]bool{},
 	}, nil
 }
@@ -63,7 +66,8 @@ func (b *builder) build(ctx context.Context, now time.Time, changes source.Chang
 	if b.built != nil && slices.Equal(b.built, r.revisions) {
 		return r, nil
 	}
-	b.built = nil
+	b.built, b.set = nil, r.set
+	b.graph.Use(r.set, r.rules)
 	policy, err := b.policyAsset(r.definition)
 	if err != nil {
 		return r, err
@@ -90,6 +94,11 @@ func (b *builder) build(ctx context.Context, now time.Time, changes source.Chang
 	return r, nil
 }
 
+// judgeElsewhere applies the rules of the partition's own types.
+func (b *builder) judgeElsewhere(ctx context.Context, bodies [][]byte) ([]intent.Finding, error) {
+	return b.program.Runner.Judge(ctx, b.set, bodies)
+}
+
 func message(err error) string {
 	if e, ok := errors.AsType[*fault.Error](err); ok {
 		return e.Message
@@ -105,11 +114,11 @@ func hint(err error) string {
 }
 
 func (b *builder) policyAsset(d definition.Definition) (starlark.Asset, error) {
-	payload, err := b.program.Schema.Pack(d.Policy)
+	payload, err := b.set.Pack(d.Policy)
 	if err != nil {
 		return starlark.Asset{}, err
 	}
-	body, digest, err := b.program.Schema.Encode(intent.Asset{ID: intent.PolicyAsset, Payload: payload})
+	body, digest, err := b.set.Encode(intent.Asset{ID: intent.PolicyAsset, Payload: payload})
 	return starlark.Asset{ID: intent.PolicyAsset, Type: payload.Type, Digest: digest, Body: body, File: b.sources.file, Line: d.PolicyLine}, err
 }
 
@@ -228,7 +237,14 @@ func (b *builder) effective(id intent.AssetID) {
 // origin tells where an asset comes from.
 func (b *builder) origin(id intent.AssetID) validate.Origin {
 	if m, found := b.members[id]; found {
-		return originOf(m.run, m.output())
+		origin := originOf(m.run, m.output())
+		for _, derived := range m.output().Derived {
+			origin.Derived = append(origin.Derived, validate.Derived{
+				Derivation: derived.Derivation, Addon: derived.Addon, From: derived.From,
+				File: b.sources.file, Line: b.sources.derivationLine(derived.Derivation),
+			})
+		}
+		return origin
 	}
 	return validate.Origin{File: b.sources.file, Line: 1}
 }

@@ -13,13 +13,12 @@ import (
 	"lehr.dev/intent"
 	"lehr.dev/prodspec/generate"
 	"lehr.dev/prodspec/source"
-	"lehr.dev/schema"
 )
 
 // TestIncrementalEqualsFresh: after any sequence of edits, good and bad, what
 // was brought up to date by changes is what a first build gives.
 func TestIncrementalEqualsFresh(t *testing.T) {
-	runner := generate.InProcess{Schema: schema.Builtin(), Limits: generate.DefaultLimits()}
+	runner := generate.InProcess{Limits: generate.DefaultLimits()}
 	rapid.Check(t, func(t *rapid.T) {
 		folder, err := os.MkdirTemp("", "lehr-builder-")
 		if err != nil {
@@ -37,7 +36,7 @@ func TestIncrementalEqualsFresh(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		program := Program{Definition: filepath.Join(folder, "lehr.yaml"), Schema: schema.Builtin(), Runner: runner, Limits: source.DefaultLimits()}
+		program := Program{Definition: filepath.Join(folder, "lehr.yaml"), Runner: runner, Limits: source.DefaultLimits()}
 		kept, err := newBuilder(program, generate.NewMemory())
 		if err != nil {
 			t.Fatal(err)

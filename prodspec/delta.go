@@ -112,10 +112,10 @@ func (b *builder) entry(ctx context.Context, id intent.AssetID, built member, be
 		return store.Entry{}, err
 	}
 	entry.Body = body
-	if entry.References, err = b.program.Schema.References(content); err != nil {
+	if entry.References, err = b.set.References(content); err != nil {
 		return store.Entry{}, err
 	}
-	entry.Fields, err = b.program.Schema.Fields(content)
+	entry.Fields, err = b.set.Fields(content)
 	return entry, err
 }
 
@@ -133,7 +133,7 @@ func (c change) digest(base intent.IncarnationID, schema intent.Digest) intent.D
 func (b *builder) content(ctx context.Context, built member) (intent.Asset, []byte, error) {
 	output := built.output()
 	if output.ID == intent.PolicyAsset && built.run.Generator == definition.DefinitionSource {
-		policy, err := b.policyAsset(b.sources.last)
+		policy, err := b.policyAsset(b.sources.definition.definition)
 		if err != nil {
 			return intent.Asset{}, nil, err
 		}

@@ -12,7 +12,6 @@ import (
 	"lehr.dev/prodspec/generate"
 	"lehr.dev/prodspec/source"
 	"lehr.dev/prodspec/validate"
-	"lehr.dev/schema"
 	"lehr.dev/store"
 )
 
@@ -33,7 +32,6 @@ type Options struct {
 	// Partition as it is registered.
 	Partition store.Partition
 	Store     Store
-	Schema    *schema.Set
 	Runner    generate.Runner
 	Runtime   loop.Runtime
 	Log       *slog.Logger
@@ -43,9 +41,8 @@ type Options struct {
 
 // Pipeline keeps one partition's head equal to what its sources say.
 type Pipeline struct {
-	options   Options
-	validator *validate.Validator
-	status    atomic.Pointer[Status]
+	options Options
+	status  atomic.Pointer[Status]
 	// awaits is the held candidate that an acknowledgement would let through.
 	awaits atomic.Pointer[intent.CandidateID]
 
@@ -55,6 +52,10 @@ type Pipeline struct {
 	// compared is the head that dirty is relative to.
 	compared intent.IncarnationID
 	cold     bool
+	// validator of the types of the last build.
+	validator *validate.Validator
+	// published is what head is written in.
+	published publishedSchema
 	// saved is the candidate that was stored last.
 	saved intent.Candidate
 }
@@ -67,11 +68,7 @@ func New(options Options) (*Pipeline, error) {
 	if options.Log == nil {
 		options.Log = slog.New(slog.DiscardHandler)
 	}
-	validator, err := validate.New(options.Schema)
-	if err != nil {
-		return nil, err
-	}
-	return &Pipeline{options: options, validator: validator}, nil
+	return &Pipeline{options: options}, nil
 }
 
 // Status of the last build; nil before the first. It is not to be changed.
@@ -84,7 +81,7 @@ func (p *Pipeline) Run(ctx context.Context, lease store.Lease) error {
 	p.lease, p.cold = lease, true
 	program := Program{
 		Definition: p.options.Partition.Definition, Partition: p.options.Partition.ID,
-		Schema: p.options.Schema, Runner: p.options.Runner, Limits: p.options.Limits,
+		Runner: p.options.Runner, Limits: p.options.Limits,
 	}
 	p.builder, err = newBuilder(program, blobs{p.options.Store, lease})
 	if err != nil {
@@ -196,10 +193,14 @@ func (p *Pipeline) attempt(ctx context.Context, now time.Time, changes source.Ch
 	if err != nil {
 		return Status{}, err
 	}
-	if len(delta.entries) == 0 {
+	again, err := p.evolve(ctx, head, &delta)
+	if err != nil {
+		return Status{}, err
+	}
+	if len(delta.entries) == 0 && again == nil {
 		return p.cover(ctx, partition, r)
 	}
-	return p.judge(ctx, head, r, delta, now)
+	return p.judge(ctx, head, r, delta, again, now)
 }
 
 // difference of what was built from head.

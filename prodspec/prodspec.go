@@ -13,7 +13,6 @@ import (
 	"lehr.dev/intent"
 	"lehr.dev/prodspec/generate"
 	"lehr.dev/prodspec/source"
-	"lehr.dev/schema"
 )
 
 // State of a partition's pipeline.
@@ -51,7 +50,6 @@ type Program struct {
 	Definition string
 	// Partition expected in it; empty: any.
 	Partition intent.PartitionID
-	Schema    *schema.Set
 	Runner    generate.Runner
 	Limits    source.Limits
 }

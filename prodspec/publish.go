@@ -51,8 +51,8 @@ func (p *Pipeline) cover(ctx context.Context, partition store.Partition, r readi
 }
 
 // judge lets the validators decide, and does what they say.
-func (p *Pipeline) judge(ctx context.Context, head intent.IncarnationID, r reading, delta change, now time.Time) (Status, error) {
-	id := intent.CandidateID{Partition: p.lease.Partition, Digest: delta.digest(head, p.options.Schema.Digest())}
+func (p *Pipeline) judge(ctx context.Context, head intent.IncarnationID, r reading, delta change, again validate.Again, now time.Time) (Status, error) {
+	id := intent.CandidateID{Partition: p.lease.Partition, Digest: delta.digest(head, p.builder.set.Digest())}
 	before, err := p.policy(ctx, head)
 	if err != nil {
 		return Status{}, err
@@ -61,11 +61,16 @@ func (p *Pipeline) judge(ctx context.Context, head intent.IncarnationID, r readi
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return Status{}, err
 	}
-	verdict, err := p.validator.Run(ctx, validate.Input{
+	validator, err := p.validatorOf(p.builder.set)
+	if err != nil {
+		return Status{}, err
+	}
+	verdict, err := validator.Run(ctx, validate.Input{
 		Candidate: id, Base: head, Delta: delta.entries,
 		HeadPolicy: before, CandidatePolicy: r.definition.Policy,
 		Snapshots: p.options.Store, History: p.options.Store,
 		Origin: p.builder.origin, Acknowledged: acknowledged, Now: now,
+		Again: again, Elsewhere: p.builder.judgeElsewhere,
 	})
 	if err != nil {
 		return Status{}, err
@@ -127,7 +132,7 @@ func (p *Pipeline) publish(ctx context.Context, candidate intent.Candidate, verd
 	p.options.Runtime.Point("publish")
 	incarnation, err := s.Publish(ctx, p.lease, intent.Incarnation{
 		ID:     intent.IncarnationID{Partition: p.lease.Partition, Sequence: head.Sequence + 1},
-		Parent: head, Schema: p.options.Schema.Digest(),
+		Parent: head, Schema: p.builder.set.Digest(),
 		Policy:  p.builder.members[intent.PolicyAsset].effective,
 		Sources: candidate.Sources, Count: candidate.Count,
 		Added: candidate.Added, Changed: candidate.Changed, Removed: candidate.Removed,
@@ -137,6 +142,7 @@ func (p *Pipeline) publish(ctx context.Context, candidate intent.Candidate, verd
 		return Status{}, err
 	}
 	p.compared = incarnation.ID
+	p.published = publishedSchema{incarnation.ID, p.builder.set}
 	p.builder.dirty = map[intent.AssetID]bool{}
 	p.builder.graph.Forget()
 	if p.saved.ID == candidate.ID {
@@ -149,19 +155,6 @@ func (p *Pipeline) publish(ctx context.Context, candidate intent.Candidate, verd
 	}
 	return Status{State: Serving, Head: incarnation.ID, Sources: incarnation.Sources, Findings: verdict.Findings}, err
 }
-
-// keepSchema stores the descriptors that decode what is about to be published.
-func (p *Pipeline) keepSchema(ctx context.Context) error {
-	name := p.options.Schema.Digest().String()
-	_, err := p.options.Store.GetBlob(ctx, p.lease.Partition, SchemaBlobs, name)
-	if fault.Is(err, fault.NotFound) {
-		return p.options.Store.PutBlobs(ctx, p.lease, SchemaBlobs, map[string][]byte{name: p.options.Schema.Files()})
-	}
-	return err
-}
-
-// SchemaBlobs is the kind of blob that holds descriptor sets by digest.
-const SchemaBlobs = "schema"
 
 // save stores a candidate that is not served, once.
 func (p *Pipeline) save(ctx context.Context, candidate intent.Candidate, delta change) error {

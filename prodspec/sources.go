@@ -12,15 +12,20 @@ import (
 	"lehr.dev/fault"
 	"lehr.dev/intent"
 	"lehr.dev/prodspec/definition"
+	"lehr.dev/prodspec/derive"
 	"lehr.dev/prodspec/generate"
 	"lehr.dev/prodspec/source"
+	"lehr.dev/schema"
 )
 
 // reading is one consistent view of everything a partition is built from.
 type reading struct {
 	definition definition.Definition
-	revisions  []intent.SourceRevision
-	inputs     generate.Inputs
+	// set is what types there are, and rules what is derived.
+	set       *schema.Set
+	rules     *derive.Rules
+	revisions []intent.SourceRevision
+	inputs    generate.Inputs
 	// findings, when it could not be read; unavailable: it may be soon.
 	findings    []intent.Finding
 	unavailable bool
@@ -35,10 +40,10 @@ type sources struct {
 	// they are made from changes.
 	own     *source.Directory
 	folders map[string]folder
-	parsed  intent.Digest
-	last    definition.Definition
-	broken  []intent.Finding
-	watched []string
+	// definition is what was parsed last, types what was compiled last.
+	definition parsed
+	types      compiled
+	watched    []string
 	// lost: a reading ended early, and changes were not looked at.
 	lost bool
 }
@@ -55,6 +60,7 @@ func newSources(program Program) (*sources, error) {
 		return nil, fault.New(fault.Invalid, "the definition %q is not an absolute path", program.Definition)
 	}
 	s := &sources{program: program, home: filepath.Dir(program.Definition), file: filepath.Base(program.Definition), folders: map[string]folder{}}
+	s.types.set = schema.Builtin()
 	var err error
 	s.own, err = source.Open(s.home, []string{s.file}, program.Limits)
 	return s, err
@@ -75,7 +81,7 @@ func (s *sources) readAll(ctx context.Context, now time.Time, changes source.Cha
 		return r, err
 	}
 	d := &r.definition
-	used := map[string]bool{definition.ProgramSource: true}
+	used := map[string]bool{definition.ProgramSource: true, definition.TypeSource: d.Types != nil}
 	r.inputs.Partition = d.Partition
 	r.inputs.Sources = map[string][]generate.Input{}
 	var programs []string
@@ -109,37 +115,15 @@ func (s *sources) readAll(ctx context.Context, now time.Time, changes source.Cha
 	return r, nil
 }
 
-// define reads and parses the definition.
-func (s *sources) define(ctx context.Context, now time.Time, changes source.Changes, r *reading) error {
-	snapshot, err := s.own.Read(ctx, now, changes)
-	if err != nil {
-		return s.cannotRead(ctx, err, definition.Source{Name: definition.DefinitionSource, Line: 1}, r)
-	}
-	r.revisions = append(r.revisions, revision(definition.DefinitionSource, snapshot))
-	if snapshot.Revision != s.parsed {
-		content, err := s.own.Content(snapshot.Files[0])
-		if err != nil {
-			return s.cannotRead(ctx, err, definition.Source{Name: definition.DefinitionSource, Line: 1}, r)
-		}
-		s.last, s.broken = definition.Parse(s.file, content, s.program.Schema)
-		if expected := s.program.Partition; len(s.broken) == 0 && expected != "" && s.last.Partition != expected {
-			s.broken = []intent.Finding{{
-				Rule: "definition", Severity: intent.Error, File: s.file, Line: 1, Field: "partition",
-				Message: fmt.Sprintf("the file defines the partition %s, but is registered for %s", s.last.Partition, expected),
-				Hint:    "a partition keeps its name: change it back, or register the file as another partition",
-			}}
-		}
-		s.parsed = snapshot.Revision
-	}
-	r.definition, r.findings = s.last, slices.Clone(s.broken)
-	return nil
-}
-
 func (s *sources) readOne(ctx context.Context, now time.Time, changes source.Changes, from definition.Source, r *reading) ([]generate.Input, error) {
 	at, made := s.place(from), fmt.Sprintf("%q%q", from.Directory, from.Files)
 	f := s.folders[from.Name]
 	if f.made != made {
-		directory, err := source.Open(at, from.Files, s.program.Limits)
+		limits := s.program.Limits
+		if from.Name == definition.TypeSource {
+			limits = typeLimits
+		}
+		directory, err := source.Open(at, from.Files, limits)
 		if err != nil {
 			return nil, s.cannotRead(ctx, err, from, r)
 		}
@@ -216,8 +200,11 @@ func (s *sources) cannotRead(ctx context.Context, err error, from definition.Sou
 	}
 	r.unavailable = true
 	f := intent.Finding{Rule: "source", Severity: intent.Error, File: s.file, Line: from.Line, Field: "sources." + from.Name, Message: err.Error()}
-	if from.Name == definition.DefinitionSource || from.Name == definition.ProgramSource {
+	switch from.Name {
+	case definition.DefinitionSource, definition.ProgramSource:
 		f.Field = ""
+	case definition.TypeSource:
+		f.Field = "types"
 	}
 	if e, ok := err.(*fault.Error); ok {
 		f.Message, f.Hint = e.Message, e.Hint

@@ -14,7 +14,6 @@ import (
 	"lehr.dev/loop"
 	"lehr.dev/prodspec"
 	"lehr.dev/prodspec/generate"
-	"lehr.dev/schema"
 	"lehr.dev/store"
 	"lehr.dev/store/sqlite"
 )
@@ -117,7 +116,7 @@ func (w *world) start() {
 		runner = w.processes()
 	}
 	w.pipeline, err = prodspec.New(prodspec.Options{
-		Partition: partition, Store: w.store, Schema: schema.Builtin(), Runner: runner, Runtime: loop.Real(),
+		Partition: partition, Store: w.store, Runner: runner, Runtime: loop.Real(),
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -129,7 +128,7 @@ func (w *world) start() {
 }
 
 func (w *world) processes() *generate.Process {
-	return generate.NewProcess(schema.Builtin(), generate.Options{
+	return generate.NewProcess(generate.Options{
 		Child: []string{"/proc/self/exe"}, Environment: []string{childVariable + "=1"}, Limits: w.limits,
 	})
 }

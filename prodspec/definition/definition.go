@@ -17,9 +17,13 @@ import (
 // Definition is what a lehr.yaml says.
 type Definition struct {
 	Partition intent.PartitionID
-	Sources   []Source
+	// Types is the folder of .proto files; nil: the built-in types will do.
+	Types   *Source
+	Sources []Source
 	// Generators in an order in which each comes after those it takes from.
 	Generators []Generator
+	// Derivations of addons, in the order of the file.
+	Derivations []Derivation
 	// Policy becomes the asset lehr/policy.
 	Policy *intentpb.Policy
 	// PolicyLine is where the policy begins, for findings about it.
@@ -68,15 +72,33 @@ func Parse(file string, data []byte, types Types) (Definition, []intent.Finding)
 	return d, p.findings
 }
 
+// TypesOf reads only where a definition says that its types are: the rest is
+// parsed with them. Nil when it names none, or cannot be read; Parse says why.
+func TypesOf(file string, data []byte) (*Source, []intent.Finding) {
+	p := &parser{file: file}
+	root := p.document(data)
+	if root == nil {
+		return nil, nil
+	}
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		if root.Content[i].Value == "types" {
+			return p.typesSource(root.Content[i], resolve(root.Content[i+1])), p.findings
+		}
+	}
+	return nil, nil
+}
+
 // Reserved names of the sources that every partition has.
 const (
 	// DefinitionSource is the definition's own file.
 	DefinitionSource = "definition"
 	// ProgramSource is the generators' programs.
 	ProgramSource = "programs"
+	// TypeSource is the .proto files.
+	TypeSource = "types"
 )
 
-var topFields = []string{"lehr", "partition", "owner", "mode", "modes", "sources", "generate", "validate", "plugins", "checks"}
+var topFields = []string{"lehr", "partition", "owner", "mode", "modes", "types", "sources", "generate", "validate", "plugins", "checks"}
 
 func (p *parser) definition(root *yaml.Node) (d Definition) {
 	policy := &intentpb.Policy{Mode: intentpb.EnforcementMode_ENFORCEMENT_MODE_OBSERVE}
@@ -107,10 +129,13 @@ func (p *parser) definition(root *yaml.Node) (d Definition) {
 	if node := fields["modes"]; node != nil {
 		policy.TypeModes = p.typeModes(node)
 	}
+	if node := fields["types"]; node != nil {
+		d.Types = p.typesSource(node, node)
+	}
 	d.Sources = p.sources(fields["sources"])
-	d.Generators = p.generators(fields["generate"], d.Sources)
+	d.Generators, d.Derivations = p.generators(fields["generate"], d.Sources)
 	policy.Shrink = p.shrink(fields["validate"])
 	policy.Plugins = p.plugins(fields["plugins"])
-	policy.Budgets = p.checks(fields["checks"])
+	p.checks(fields["checks"], policy)
 	return d
 }

@@ -27,7 +27,7 @@ type parser struct {
 var later = map[string]string{
 	"rollouts": "", "roles": "", "delivery": "", "workflows": "", "notify": "",
 	"document": "sources", "git": "sources", "sql": "sources", "http": "sources", "artifact": "sources",
-	"model": "generate", "render": "generate", "derive": "generate", "native": "generate", "wasm": "generate",
+	"model": "generate", "render": "generate", "native": "generate", "wasm": "generate",
 	"rules": "validate", "dial": "plugins", "calendar": "checks",
 }
 

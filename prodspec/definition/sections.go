@@ -21,60 +21,102 @@ func (p *parser) sources(node *yaml.Node) (list []Source) {
 	p.each(node, "sources", func(key, value *yaml.Node) {
 		name := p.name(key, "sources")
 		at := "sources." + name
-		if name == DefinitionSource || name == ProgramSource {
+		if name == DefinitionSource || name == ProgramSource || name == TypeSource {
 			p.at(key, at, "the name %s is taken by Lehr's own source", name).hint("choose another name")
 		}
-		s := Source{Name: name, Directory: ".", Line: key.Line}
-		fields := p.fields(value, at, []string{"dir", "files"})
-		if node := fields["dir"]; node != nil {
-			s.Directory = filepath.Clean(p.text(node, at+".dir"))
-		}
-		if node := fields["files"]; node != nil {
-			s.Files = p.texts(node, at+".files")
-			for i, pattern := range s.Files {
-				p.check(item(node, i), fmt.Sprintf("%s.files[%d]", at, i), source.CheckPattern(pattern))
-			}
-		} else {
-			p.at(key, at+".files", "%s.files is missing", at).hint(`write %s: {dir: folder, files: ["*.yaml"]}`, name)
-		}
+		s := p.files(key, value, at)
+		s.Name = name
 		list = append(list, s)
 	})
 	return list
 }
 
-func (p *parser) generators(node *yaml.Node, sources []Source) (list []Generator) {
-	names := map[string]bool{}
-	p.each(node, "generate", func(key, _ *yaml.Node) { names[key.Value] = true })
-	if node == nil {
-		return nil
+// files is a folder and patterns.
+func (p *parser) files(key, value *yaml.Node, at string, usual ...string) Source {
+	s := Source{Directory: ".", Line: key.Line, Files: usual}
+	fields := p.fields(value, at, []string{"dir", "files"})
+	if node := fields["dir"]; node != nil {
+		s.Directory = filepath.Clean(p.text(node, at+".dir"))
 	}
+	node := fields["files"]
+	if node == nil {
+		if len(usual) == 0 {
+			p.at(key, at+".files", "%s.files is missing", at).hint(`write %s: {dir: folder, files: ["*.yaml"]}`, key.Value)
+		}
+		return s
+	}
+	s.Files = p.texts(node, at+".files")
+	for i, pattern := range s.Files {
+		p.check(item(node, i), fmt.Sprintf("%s.files[%d]", at, i), source.CheckPattern(pattern))
+	}
+	return s
+}
+
+// typesSource is where the .proto files are. They have a folder of their own,
+// because that is what their imports are relative to.
+func (p *parser) typesSource(key, value *yaml.Node) *Source {
+	s := p.files(key, value, "types", "**/*.proto")
+	s.Name = TypeSource
+	return &s
+}
+
+func (p *parser) generators(node *yaml.Node, sources []Source) (list []Generator, derivations []Derivation) {
+	// names of the generators; false: it derives, and gives no assets.
+	names := map[string]bool{}
+	if node == nil {
+		return nil, nil
+	}
+	p.each(node, "generate", func(key, value *yaml.Node) { names[key.Value] = child(value, "derive") == nil })
 	p.each(node, "generate", func(key, value *yaml.Node) {
 		name := p.name(key, "generate")
 		at := "generate." + name
-		g := Generator{Name: name, Line: key.Line}
-		fields := p.fields(value, at, []string{"starlark", "from", "for_each"})
-		if node := fields["starlark"]; node != nil {
-			g.Program = p.program(node, at+".starlark")
-		} else {
-			p.at(key, at+".starlark", "%s.starlark is missing", at).hint("name the program: %s: {starlark: %s.star, from: [a source]}", name, name)
+		if names[key.Value] {
+			list = append(list, p.generator(key, value, at, sources, names))
+			return
 		}
-		if node := fields["from"]; node != nil {
-			p.inputs(node, at+".from", &g, sources, names)
-		} else {
-			p.at(key, at+".from", "%s.from is missing", at).hint("list the sources and generators it reads")
-		}
-		if node := fields["for_each"]; node != nil {
-			g.ForEachFile = true
-			if word := p.text(node, at+".for_each"); word != "file" {
-				p.at(node, at+".for_each", "%s.for_each: %q is not known", at, word).hint("write for_each: file, or leave it out")
-			}
-			if len(g.Sources) == 0 {
-				p.at(node, at+".for_each", "%s has no source to take files from", at).hint("name a source in from")
-			}
-		}
-		list = append(list, g)
+		d := p.derivation(key, value, at)
+		d.Name = name
+		derivations = append(derivations, d)
 	})
-	return list
+	return list, derivations
+}
+
+func (p *parser) generator(key, value *yaml.Node, at string, sources []Source, names map[string]bool) Generator {
+	g := Generator{Name: key.Value, Line: key.Line}
+	fields := p.fields(value, at, []string{"starlark", "from", "for_each"})
+	if node := fields["starlark"]; node != nil {
+		g.Program = p.program(node, at+".starlark")
+	} else {
+		p.at(key, at+".starlark", "%s.starlark is missing", at).hint("name the program: %s: {starlark: %s.star, from: [a source]}; or derive addons: %s: {derive: Owner, owner: ...}", g.Name, g.Name, g.Name)
+	}
+	if node := fields["from"]; node != nil {
+		p.inputs(node, at+".from", &g, sources, names)
+	} else {
+		p.at(key, at+".from", "%s.from is missing", at).hint("list the sources and generators it reads")
+	}
+	if node := fields["for_each"]; node != nil {
+		g.ForEachFile = true
+		if word := p.text(node, at+".for_each"); word != "file" {
+			p.at(node, at+".for_each", "%s.for_each: %q is not known", at, word).hint("write for_each: file, or leave it out")
+		}
+		if len(g.Sources) == 0 {
+			p.at(node, at+".for_each", "%s has no source to take files from", at).hint("name a source in from")
+		}
+	}
+	return g
+}
+
+// child is the value of a mapping's key, or nil.
+func child(node *yaml.Node, name string) *yaml.Node {
+	if node.Kind != yaml.MappingNode {
+		return nil
+	}
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		if node.Content[i].Value == name {
+			return resolve(node.Content[i+1])
+		}
+	}
+	return nil
 }
 
 // program checks the path of a Starlark file inside the definition's folder.
@@ -91,15 +133,18 @@ func (p *parser) inputs(node *yaml.Node, at string, g *Generator, sources []Sour
 	for i, name := range p.texts(node, at) {
 		field := fmt.Sprintf("%s[%d]", at, i)
 		node := item(node, i)
+		makes, known := generators[name]
 		isSource := slices.ContainsFunc(sources, func(s Source) bool { return s.Name == name })
 		switch {
-		case isSource && generators[name]:
+		case isSource && known:
 			p.at(node, field, "%q is the name of a source and of a generator", name).hint("rename one of them")
 		case slices.Contains(g.Sources, name) || slices.Contains(g.Generators, name):
 			p.at(node, field, "%q is named twice", name).hint("remove one")
 		case isSource:
 			g.Sources = append(g.Sources, name)
-		case generators[name]:
+		case known && !makes:
+			p.at(node, field, "%q derives addons, and gives no assets", name).hint("name the generators; their assets have the derived addons already")
+		case known:
 			g.Generators = append(g.Generators, name)
 		case name != "":
 			known := []string{}
@@ -190,22 +235,33 @@ func (p *parser) plugins(node *yaml.Node) (list []*intentpb.PluginBinding) {
 	return list
 }
 
-func (p *parser) checks(node *yaml.Node) (list []*intentpb.Budget) {
-	budget := p.fieldsOf(node, "checks", []string{"budget"})["budget"]
-	if budget == nil {
-		return nil
+func (p *parser) checks(node *yaml.Node, policy *intentpb.Policy) {
+	fields := p.fieldsOf(node, "checks", []string{"budget", "turndown"})
+	if turndown := fields["turndown"]; turndown != nil {
+		in := p.fields(turndown, "checks.turndown", []string{"in_flight"})["in_flight"]
+		if in == nil {
+			p.at(turndown, "checks.turndown.in_flight", "checks.turndown.in_flight is missing").hint("write turndown: {in_flight: 1}")
+		} else {
+			policy.Turndowns = p.number(in, "checks.turndown.in_flight", 1)
+		}
 	}
-	fields := p.fields(budget, "checks.budget", []string{"scope", "in_flight"})
-	b := &intentpb.Budget{}
+	if budget := fields["budget"]; budget != nil {
+		policy.Budgets = p.budget(budget)
+	}
+}
+
+func (p *parser) budget(node *yaml.Node) []*intentpb.Budget {
+	fields := p.fields(node, "checks.budget", []string{"scope", "in_flight"})
 	for _, name := range []string{"scope", "in_flight"} {
 		if fields[name] == nil {
-			p.at(budget, "checks.budget."+name, "checks.budget.%s is missing", name).hint("write budget: {scope: cluster, in_flight: 1}")
+			p.at(node, "checks.budget."+name, "checks.budget.%s is missing", name).hint("write budget: {scope: cluster, in_flight: 1}")
 			return nil
 		}
 	}
-	b.Scope = p.text(fields["scope"], "checks.budget.scope")
-	b.InFlight = p.number(fields["in_flight"], "checks.budget.in_flight", 1)
-	return append(list, b)
+	return []*intentpb.Budget{{
+		Scope:    p.text(fields["scope"], "checks.budget.scope"),
+		InFlight: p.number(fields["in_flight"], "checks.budget.in_flight", 1),
+	}}
 }
 
 func (p *parser) typeModes(node *yaml.Node) map[string]intentpb.EnforcementMode {

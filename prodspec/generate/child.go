@@ -16,6 +16,7 @@ import (
 
 	"lehr.dev/intent"
 	"lehr.dev/prodspec/generate/starlark"
+	"lehr.dev/prodspec/validate"
 	"lehr.dev/schema"
 )
 
@@ -29,7 +30,7 @@ const maxInputFrame = 256 << 20
 // ChildMain answers jobs until its input ends. It limits its own process
 // before it looks at anything a tenant wrote, and returns the exit code.
 func ChildMain(in io.Reader, out io.Writer) int {
-	c := &child{in: bufio.NewReader(in), out: out, contents: map[intent.Digest][]byte{}}
+	c := &child{in: bufio.NewReader(in), out: out, known: map[intent.Digest][]byte{}}
 	if err := c.serve(); err != nil && !errors.Is(err, io.EOF) {
 		fmt.Fprintln(os.Stderr, "generator child:", err)
 		return 1
@@ -41,9 +42,13 @@ type child struct {
 	in     *bufio.Reader
 	out    io.Writer
 	limits Limits
-	// contents already fetched, by digest, up to cacheBytes.
-	contents map[intent.Digest][]byte
-	cached   int
+	set    *schema.Set
+	// What answers need, made when first asked for.
+	evaluator *starlark.Evaluator
+	contents  *validate.Contents
+	// known contents, fetched before, by digest, up to cacheBytes.
+	known  map[intent.Digest][]byte
+	cached int
 }
 
 const cacheBytes = 16 << 20
@@ -57,16 +62,16 @@ func (c *child) serve() error {
 	if err := json.Unmarshal(payload, &s); err != nil || kind != frameSetup {
 		return fmt.Errorf("the first frame is not a setup: %w", err)
 	}
-	set := schema.Builtin()
-	if len(s.Schema) > 0 {
-		if set, err = schema.FromFiles(s.Schema); err != nil {
-			return err
-		}
-	}
+	// Before anything is looked at that a tenant wrote; types are.
 	c.limits = s.Limits
-	evaluator := starlark.New(set, s.Limits.Limits)
 	if err := limit(s.Limits); err != nil {
 		return err
+	}
+	c.set = schema.Builtin()
+	if len(s.Schema) > 0 {
+		if c.set, err = schema.FromFiles(s.Schema); err != nil {
+			return err
+		}
 	}
 	if err := write(c.out, frameReady, nil); err != nil {
 		return err
@@ -76,14 +81,52 @@ func (c *child) serve() error {
 		if err != nil {
 			return err
 		}
-		var job Job
-		if err := json.Unmarshal(payload, &job); err != nil || kind != frameJob {
-			return fmt.Errorf("frame %q is not a job: %w", kind, err)
+		result, err := c.answer(kind, payload)
+		if err != nil {
+			return err
 		}
-		if err := writeJSON(c.out, frameResult, c.run(evaluator, job)); err != nil {
+		if err := writeJSON(c.out, frameResult, result); err != nil {
 			return err
 		}
 	}
+}
+
+// answer does what one frame asks for.
+func (c *child) answer(kind frameKind, payload []byte) (any, error) {
+	var err error
+	switch kind {
+	case frameJob:
+		var job Job
+		if err := json.Unmarshal(payload, &job); err != nil {
+			return nil, err
+		}
+		if c.evaluator == nil {
+			c.evaluator = starlark.New(c.set, c.limits.Limits)
+		}
+		return c.run(c.evaluator, job), nil
+	case frameTypes:
+		var request typesRequest
+		if err := json.Unmarshal(payload, &request); err != nil {
+			return nil, err
+		}
+		set, findings := compileTypes(context.Background(), request.Files)
+		if set == nil {
+			return typesReply{Findings: findings}, nil
+		}
+		return typesReply{Set: set.Files()}, nil
+	case frameJudge:
+		var request judgeRequest
+		if err := json.Unmarshal(payload, &request); err != nil {
+			return nil, err
+		}
+		if c.contents == nil {
+			if c.contents, err = validate.NewContents(c.set); err != nil {
+				return nil, err
+			}
+		}
+		return judgeReply{Findings: judgeBodies(c.contents, request.Bodies)}, nil
+	}
+	return nil, fmt.Errorf("frame %q asks for nothing that is known", kind)
 }
 
 // run evaluates one job under the limits that can name the place in the
@@ -118,7 +161,7 @@ func watchMemory(ctx context.Context, cancel context.CancelCauseFunc, most int64
 
 // open asks the parent for a content.
 func (c *child) open(kind starlark.Kind, input Input) ([]byte, error) {
-	if content, found := c.contents[input.Digest]; found {
+	if content, found := c.known[input.Digest]; found {
 		return content, nil
 	}
 	if err := writeJSON(c.out, frameWant, want{Kind: kind, Input: input}); err != nil {
@@ -129,10 +172,10 @@ func (c *child) open(kind starlark.Kind, input Input) ([]byte, error) {
 		return nil, fmt.Errorf("no content for %s: %w", input.Name, err)
 	}
 	if c.cached += len(content); c.cached > cacheBytes {
-		clear(c.contents)
+		clear(c.known)
 		c.cached = len(content)
 	}
-	c.contents[input.Digest] = content
+	c.known[input.Digest] = content
 	return content, nil
 }
 

@@ -17,13 +17,17 @@ const (
 	frameSetup   frameKind = 'S'
 	frameJob     frameKind = 'J'
 	frameContent frameKind = 'C'
+	// Other work than a run: types to compile, assets to judge.
+	frameTypes frameKind = 'T'
+	frameJudge frameKind = 'V'
 	// From the child: it is ready, it needs an input's content, a result.
 	frameReady  frameKind = 'A'
 	frameWant   frameKind = 'W'
 	frameResult frameKind = 'R'
 )
 
-// setup is the first frame. Schema is a serialized FileDescriptorSet.
+// setup is the first frame. Schema is a serialized FileDescriptorSet; empty:
+// the built-in types.
 type setup struct {
 	Limits Limits `json:"limits"`
 	Schema []byte `json:"schema,omitempty"`

@@ -12,6 +12,7 @@ import (
 
 	"lehr.dev/intent"
 	"lehr.dev/prodspec/generate/starlark"
+	"lehr.dev/prodspec/validate"
 	"lehr.dev/schema"
 )
 
@@ -32,11 +33,17 @@ type Result struct {
 	Died bool
 }
 
-// Runner runs jobs. Results are in the order of the jobs. An error concludes
-// nothing about any of them: the context ended, no child could be started, or
-// an input could not be opened.
+// Runner does what tenants' programs and types ask for. An error concludes
+// nothing: the context ended, no child could be started, or an input could not
+// be opened.
 type Runner interface {
-	Run(ctx context.Context, jobs []Job, open Opener) ([]Result, error)
+	// Run runs jobs with the types of a set. Results are in the order of jobs.
+	Run(ctx context.Context, set *schema.Set, jobs []Job, open Opener) ([]Result, error)
+	// Compile compiles .proto files beside the built-in types. There is a set,
+	// or there are findings.
+	Compile(ctx context.Context, files []schema.SourceFile) (*schema.Set, []intent.Finding, error)
+	// Judge applies the buf.validate rules of users' own types to assets.
+	Judge(ctx context.Context, set *schema.Set, bodies [][]byte) ([]intent.Finding, error)
 }
 
 // Limits of one run. All are in force at once.
@@ -57,16 +64,15 @@ func DefaultLimits() Limits {
 	}
 }
 
-// InProcess runs jobs in this process. Steps and output are limited, memory is
+// InProcess works in this process. Steps and output are limited, memory is
 // not: it is for the simulator and for tests that count runs.
 type InProcess struct {
-	Schema *schema.Set
 	Limits Limits
 }
 
 // Run implements Runner.
-func (p InProcess) Run(ctx context.Context, jobs []Job, open Opener) ([]Result, error) {
-	evaluator := starlark.New(p.Schema, p.Limits.Limits)
+func (p InProcess) Run(ctx context.Context, set *schema.Set, jobs []Job, open Opener) ([]Result, error) {
+	evaluator := starlark.New(set, p.Limits.Limits)
 	results := make([]Result, 0, len(jobs))
 	for _, job := range jobs {
 		var unopened error
@@ -86,6 +92,21 @@ func (p InProcess) Run(ctx context.Context, jobs []Job, open Opener) ([]Result, 
 		results = append(results, Result{Result: result})
 	}
 	return results, nil
+}
+
+// Compile implements Runner.
+func (p InProcess) Compile(ctx context.Context, files []schema.SourceFile) (*schema.Set, []intent.Finding, error) {
+	set, findings := compileTypes(ctx, files)
+	return set, findings, ctx.Err()
+}
+
+// Judge implements Runner.
+func (p InProcess) Judge(ctx context.Context, set *schema.Set, bodies [][]byte) ([]intent.Finding, error) {
+	contents, err := validate.NewContents(set)
+	if err != nil {
+		return nil, err
+	}
+	return judgeBodies(contents, bodies), ctx.Err()
 }
 
 // died is the finding for a run that took its child along.

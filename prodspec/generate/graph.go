@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"path"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"lehr.dev/fault"
 	"lehr.dev/intent"
 	"lehr.dev/prodspec/definition"
+	"lehr.dev/prodspec/derive"
 	"lehr.dev/prodspec/generate/starlark"
 	"lehr.dev/schema"
 )
@@ -27,6 +29,8 @@ type Output struct {
 	// File and Line of the program that made it.
 	File string
 	Line int32
+	// Derived says which derivations gave it addons. Equal lists are shared.
+	Derived []derive.Derived
 }
 
 // Run is one run of a generator and what it gave last.
@@ -58,8 +62,10 @@ type Inputs struct {
 // Graph holds the runs of one partition. It is used by one goroutine.
 type Graph struct {
 	runner Runner
-	schema *schema.Set
 	cache  Cache
+	// What generators write in, and what is derived from what they give.
+	schema *schema.Set
+	rules  *derive.Rules
 	runs   map[string]map[string]*Run
 	// stages are the last of each generator in which all went well.
 	stages map[string]*stage
@@ -69,17 +75,22 @@ type Graph struct {
 	bodies     map[intent.Digest][]byte
 	bodyBytes  int
 	interned   map[string]string
+	derived    map[string][]derive.Derived
 	executions int
 }
 
-// NewGraph returns a graph without runs.
-func NewGraph(runner Runner, set *schema.Set, cache Cache) *Graph {
+// NewGraph returns a graph without runs, of the built-in types.
+func NewGraph(runner Runner, cache Cache) *Graph {
 	return &Graph{
-		runner: runner, schema: set, cache: cache,
+		runner: runner, schema: schema.Builtin(), cache: cache, derived: map[string][]derive.Derived{},
 		runs: map[string]map[string]*Run{}, stages: map[string]*stage{}, pending: map[*Run]bool{},
 		bodies: map[intent.Digest][]byte{}, interned: map[string]string{},
 	}
 }
+
+// Use sets the types and the derivations of the next builds. Runs that rested
+// on others run again.
+func (g *Graph) Use(set *schema.Set, rules *derive.Rules) { g.schema, g.rules = set, rules }
 
 // Executions is how many runs were carried out since the start.
 func (g *Graph) Executions() int { return g.executions }
@@ -117,7 +128,7 @@ func (g *Graph) Build(ctx context.Context, generators []definition.Generator, in
 
 // Provide sets the assets that no program makes, such as the policy.
 func (g *Graph) Provide(name string, assets []starlark.Asset, now time.Time) error {
-	rec, err := newRecord(g.schema, intent.Digest{}, Job{Generator: name}, Result{Result: starlark.Result{Assets: assets}}, now)
+	rec, err := recorder{set: g.schema, now: now}.record(intent.Digest{}, Job{Generator: name}, Result{Result: starlark.Result{Assets: assets}})
 	if err != nil {
 		return err
 	}
@@ -247,7 +258,7 @@ func (g *Graph) current(ctx context.Context, stage *stage, file string, now time
 }
 
 func (g *Graph) execute(ctx context.Context, stage *stage, jobs []Job, now time.Time) error {
-	results, err := g.runner.Run(ctx, jobs, func(kind starlark.Kind, input Input) ([]byte, error) {
+	results, err := g.runner.Run(ctx, g.schema, jobs, func(kind starlark.Kind, input Input) ([]byte, error) {
 		if kind == starlark.ReadAsset {
 			return g.Body(ctx, stage.makers[intent.AssetID(input.Name)], input.Digest)
 		}
@@ -257,9 +268,10 @@ func (g *Graph) execute(ctx context.Context, stage *stage, jobs []Job, now time.
 		return err
 	}
 	g.executions += len(jobs)
+	recorder := recorder{set: g.schema, rules: g.rules, now: now}
 	records, stored := make([]record, len(jobs)), make(map[string][]byte, len(jobs))
 	for i, job := range jobs {
-		if records[i], err = newRecord(g.schema, stage.base, job, results[i], now); err != nil {
+		if records[i], err = recorder.record(stage.base, job, results[i]); err != nil {
 			return err
 		}
 		encoded, err := json.Marshal(records[i])
@@ -298,12 +310,17 @@ func (g *Graph) put(generator, file string, rec record, keep bool) {
 	outputs := make([]Output, len(rec.Assets))
 	for i, asset := range rec.Assets {
 		outputs[i] = Output{ID: asset.ID, Type: intent.TypeName(g.intern(string(asset.Type))), Digest: asset.Digest, Refers: rec.Refers[i], File: g.intern(asset.File), Line: int32(asset.Line)}
+		if i < len(rec.Derived) && len(rec.Derived[i]) > 0 {
+			outputs[i].Derived = g.share(rec.Derived[i])
+		}
 	}
 	run.Outputs = outputs
 	if keep {
 		g.keep(rec)
 	}
-	if slices.EqualFunc(outputs, run.Taken, func(a, b Output) bool { return a.ID == b.ID && a.Digest == b.Digest }) {
+	if slices.EqualFunc(outputs, run.Taken, func(a, b Output) bool {
+		return a.ID == b.ID && a.Digest == b.Digest && slices.Equal(a.Refers, b.Refers)
+	}) {
 		run.Taken = outputs
 		delete(g.pending, run)
 		return
@@ -352,6 +369,16 @@ func (g *Graph) intern(s string) string {
 	}
 	g.interned[s] = s
 	return s
+}
+
+// share returns one list for all that are equal: many assets have the same.
+func (g *Graph) share(list []derive.Derived) []derive.Derived {
+	key := fmt.Sprint(list)
+	if known, found := g.derived[key]; found {
+		return known
+	}
+	g.derived[key] = list
+	return list
 }
 
 // isProgram: such files are for load, not for ctx.files.

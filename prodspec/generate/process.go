@@ -38,19 +38,16 @@ func DefaultOptions() Options {
 // a fresh one after each that dies.
 type Process struct {
 	options Options
-	schema  *schema.Set
 }
 
 // NewProcess returns the process runner.
-func NewProcess(set *schema.Set, options Options) *Process {
-	return &Process{options: options, schema: set}
-}
+func NewProcess(options Options) *Process { return &Process{options: options} }
 
 // Run implements Runner.
-func (p *Process) Run(ctx context.Context, jobs []Job, open Opener) ([]Result, error) {
+func (p *Process) Run(ctx context.Context, set *schema.Set, jobs []Job, open Opener) ([]Result, error) {
 	results := make([]Result, 0, len(jobs))
 	for len(results) < len(jobs) {
-		some, err := p.session(ctx, jobs[len(results):], open)
+		some, err := p.runSome(ctx, set, jobs[len(results):], open)
 		if err != nil {
 			return nil, err
 		}
@@ -59,43 +56,51 @@ func (p *Process) Run(ctx context.Context, jobs []Job, open Opener) ([]Result, e
 	return results, nil
 }
 
-// session is the life of one child. It returns at least one result, or an
-// error.
-func (p *Process) session(ctx context.Context, jobs []Job, open Opener) ([]Result, error) {
+// runSome runs jobs in one child, until it dies. It returns at least one
+// result, or an error.
+func (p *Process) runSome(ctx context.Context, set *schema.Set, jobs []Job, open Opener) (results []Result, err error) {
+	err = p.withChild(ctx, set, func(s *session) error {
+		s.open = open
+		for _, job := range jobs {
+			result, err := s.run(job)
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if err != nil {
+				return err
+			}
+			results = append(results, result)
+			if result.Died {
+				break
+			}
+		}
+		return nil
+	})
+	return results, err
+}
+
+// withChild is the life of one child.
+func (p *Process) withChild(ctx context.Context, set *schema.Set, use func(*session) error) error {
 	// The child is killed when the thread that started it ends, so that no
 	// child outlives this process; the thread must not end before.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	s := &session{limits: p.options.Limits, open: open}
+	s := &session{limits: p.options.Limits}
 	if err := s.start(p.options); err != nil {
-		return nil, err
+		return err
 	}
 	defer s.end()
 	stop := context.AfterFunc(ctx, s.kill)
 	defer stop()
-	if err := s.setup(p.schema); err != nil {
+	if err := s.setup(set); err != nil {
 		if ctx.Err() != nil {
-			return nil, ctx.Err()
+			return ctx.Err()
 		}
 		s.end()
-		return nil, fault.New(fault.Unavailable, "the generator child %s did not start: %w: %s", strings.Join(p.options.Child, " "), err, s.lastWords()).
+		return fault.New(fault.Unavailable, "the generator child %s did not start: %w: %s", strings.Join(p.options.Child, " "), err, s.lastWords()).
 			WithHint("the binary must answer its %s argument; check its memory limits", ChildCommand)
 	}
-	var results []Result
-	for _, job := range jobs {
-		result, err := s.run(job)
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		if err != nil {
-			return nil, err
-		}
-		results = append(results, result)
-		if result.Died {
-			break
-		}
-	}
-	return results, nil
+	return use(s)
 }
 
 // session is one child and the pipes to it.
@@ -173,10 +178,8 @@ const (
 // run carries one job. A child that dies on it makes a result; an input that
 // cannot be opened makes an error.
 func (s *session) run(job Job) (Result, error) {
-	timeout := time.Duration(s.limits.Milliseconds) * time.Millisecond
-	var late atomic.Bool
-	timer := time.AfterFunc(timeout+graceTime, func() { late.Store(true); s.kill() })
-	defer timer.Stop()
+	watch := s.watch()
+	defer watch.stop()
 	err := writeJSON(s.in, frameJob, job)
 	for err == nil {
 		var kind frameKind
@@ -205,8 +208,22 @@ func (s *session) run(job Job) (Result, error) {
 		}
 	}
 	s.end()
-	return s.post(job, err, late.Load(), timeout), nil
+	return s.post(job, err, watch.late.Load(), time.Duration(s.limits.Milliseconds)*time.Millisecond), nil
 }
+
+// watch kills the child when it takes longer than it may.
+type watch struct {
+	late  atomic.Bool
+	timer *time.Timer
+}
+
+func (s *session) watch() *watch {
+	w := &watch{}
+	w.timer = time.AfterFunc(time.Duration(s.limits.Milliseconds)*time.Millisecond+graceTime, func() { w.late.Store(true); s.kill() })
+	return w
+}
+
+func (w *watch) stop() { w.timer.Stop() }
 
 // frameLimit leaves room for base64, reads and findings.
 func (s *session) frameLimit() int { return 2*s.limits.OutputBytes + 64<<20 }

@@ -50,7 +50,7 @@ func (c *cut) Write(p []byte) (int, error) {
 }
 
 func process(r string) *generate.Process {
-	return generate.NewProcess(schema.Builtin(), generate.Options{
+	return generate.NewProcess(generate.Options{
 		Child: []string{"/proc/self/exe"}, Environment: []string{role + "=" + r}, Limits: generate.DefaultLimits(),
 	})
 }
@@ -93,11 +93,11 @@ func jobs(in inputs, count int) []generate.Job {
 func TestRunnersAgree(t *testing.T) {
 	in := inputs{}
 	list := jobs(in, 6)
-	there, err := process("true").Run(t.Context(), list, in.open)
+	there, err := process("true").Run(t.Context(), schema.Builtin(), list, in.open)
 	if err != nil {
 		t.Fatal(err)
 	}
-	here, err := generate.InProcess{Schema: schema.Builtin(), Limits: generate.DefaultLimits()}.Run(t.Context(), list, in.open)
+	here, err := generate.InProcess{Limits: generate.DefaultLimits()}.Run(t.Context(), schema.Builtin(), list, in.open)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestRunnersAgree(t *testing.T) {
 // gave nothing (S6), and the jobs after it run.
 func TestPartOfAResultIsNone(t *testing.T) {
 	in := inputs{}
-	results, err := process("half").Run(t.Context(), jobs(in, 3), in.open)
+	results, err := process("half").Run(t.Context(), schema.Builtin(), jobs(in, 3), in.open)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,9 +133,9 @@ func TestChildThatDoesNotStart(t *testing.T) {
 	in := inputs{}
 	for name, runner := range map[string]*generate.Process{
 		"ends at once": process("mute"),
-		"missing":      generate.NewProcess(schema.Builtin(), generate.Options{Child: []string{"/nonexistent"}, Limits: generate.DefaultLimits()}),
+		"missing":      generate.NewProcess(generate.Options{Child: []string{"/nonexistent"}, Limits: generate.DefaultLimits()}),
 	} {
-		if _, err := runner.Run(t.Context(), jobs(in, 1), in.open); !fault.Is(err, fault.Unavailable) {
+		if _, err := runner.Run(t.Context(), schema.Builtin(), jobs(in, 1), in.open); !fault.Is(err, fault.Unavailable) {
 			t.Errorf("%s: %v, want unavailable, which concludes nothing", name, err)
 		}
 	}
@@ -146,8 +146,8 @@ func TestInputThatCannotBeOpened(t *testing.T) {
 	in := inputs{}
 	list := jobs(in, 2)
 	delete(in, "m1.yaml")
-	for _, runner := range []generate.Runner{process("true"), generate.InProcess{Schema: schema.Builtin(), Limits: generate.DefaultLimits()}} {
-		if _, err := runner.Run(t.Context(), list, in.open); !fault.Is(err, fault.Unavailable) {
+	for _, runner := range []generate.Runner{process("true"), generate.InProcess{Limits: generate.DefaultLimits()}} {
+		if _, err := runner.Run(t.Context(), schema.Builtin(), list, in.open); !fault.Is(err, fault.Unavailable) {
 			t.Errorf("%T: %v, want unavailable", runner, err)
 		}
 	}
@@ -157,7 +157,7 @@ func TestCancelledRunEndsAtOnce(t *testing.T) {
 	in := inputs{"p.star": "def generate(ctx):\n    for _ in range(1 << 40):\n        pass\n", "m": ""}
 	ctx, cancel := context.WithCancel(t.Context())
 	job := generate.Job{Generator: "g", Program: "p.star", Programs: in.input("p.star")}
-	_, err := process("true").Run(ctx, []generate.Job{job}, func(kind starlark.Kind, input generate.Input) ([]byte, error) {
+	_, err := process("true").Run(ctx, schema.Builtin(), []generate.Job{job}, func(kind starlark.Kind, input generate.Input) ([]byte, error) {
 		cancel()
 		return in.open(kind, input)
 	})

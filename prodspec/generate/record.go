@@ -8,7 +8,9 @@ import (
 
 	"lehr.dev/fault"
 	"lehr.dev/intent"
+	"lehr.dev/prodspec/derive"
 	"lehr.dev/prodspec/generate/starlark"
+	"lehr.dev/prodspec/validate"
 	"lehr.dev/schema"
 )
 
@@ -63,21 +65,35 @@ type record struct {
 	// Refers is, for each asset, the read references, which the effective
 	// digest needs.
 	Refers [][]intent.AssetID `json:"refers,omitempty"`
+	// Derived is, for each asset, which derivations gave it addons; nil when
+	// none gave any.
+	Derived [][]derive.Derived `json:"derived,omitempty"`
 }
 
 // Quarantine is how long a run that was stopped from outside is left alone.
 const Quarantine = time.Minute
 
-// newRecord checks a result, for replies are claims (S26), and makes it a
-// record.
-func newRecord(set *schema.Set, base intent.Digest, job Job, result Result, now time.Time) (record, error) {
+// recorder makes records of results: with which types, and what is derived.
+type recorder struct {
+	set   *schema.Set
+	rules *derive.Rules
+	now   time.Time
+}
+
+// mostUnderived assets of a run are told when addons cannot be derived: one
+// expression fails for many.
+const mostUnderived = 5
+
+// record checks a result, for replies are claims (S26), derives what is to be
+// derived, and makes it a record.
+func (r recorder) record(base intent.Digest, job Job, result Result) (record, error) {
 	rec := record{Base: base, Reads: result.Reads, Findings: result.Findings}
 	if result.Died {
 		// What it read is not known: any of its inputs may mend it.
 		rec.Reads = everything(job)
 	}
 	if result.Stopped {
-		rec.Until = now.Add(Quarantine)
+		rec.Until = r.now.Add(Quarantine)
 	}
 	if len(rec.Findings) > 0 {
 		return rec, nil
@@ -90,7 +106,13 @@ func newRecord(set *schema.Set, base intent.Digest, job Job, result Result, now 
 		if err != nil {
 			return record{}, err
 		}
-		references, err := set.References(content)
+		if err := r.derive(&rec, &asset, &content); err != nil {
+			return record{}, err
+		}
+		if len(rec.Findings) >= mostUnderived {
+			break
+		}
+		references, err := r.set.References(content)
 		if err != nil {
 			return record{}, err
 		}
@@ -101,9 +123,36 @@ func newRecord(set *schema.Set, base intent.Digest, job Job, result Result, now 
 			}
 		}
 		rec.Refers = append(rec.Refers, refers)
+		rec.Assets = append(rec.Assets, asset)
 	}
-	rec.Assets = result.Assets
+	if len(rec.Findings) > 0 {
+		// The places of derivations move: what failed is derived anew.
+		return record{Base: base, Reads: rec.Reads, Findings: rec.Findings, Until: r.now}, nil
+	}
 	return rec, nil
+}
+
+// derive replaces an asset by the one with derived addons.
+func (r recorder) derive(rec *record, asset *starlark.Asset, content *intent.Asset) error {
+	if r.rules.Digest().IsZero() {
+		return nil
+	}
+	made, derived, findings := r.rules.Apply(*content)
+	rec.Findings = append(rec.Findings, findings...)
+	rec.Derived = append(rec.Derived, derived)
+	if len(findings) > 0 || len(derived) == 0 {
+		return nil
+	}
+	body, digest, err := r.set.Encode(made)
+	if err != nil {
+		finding := validate.FromError("derive", content.ID, err)
+		finding.File, finding.Line = asset.File, asset.Line
+		rec.Findings = append(rec.Findings, finding)
+		return nil
+	}
+	asset.Body, asset.Digest = body, digest
+	*content, err = schema.Decode(body)
+	return err
 }
 
 // everything is the reads of a run that may have read all it could.

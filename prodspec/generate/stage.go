@@ -32,8 +32,8 @@ type stage struct {
 
 func newStage(g *Graph, generator definition.Generator, inputs Inputs) *stage {
 	s := &stage{generator: generator, inputs: inputs, byName: map[Read]bool{}, makers: map[intent.AssetID]*Run{}}
-	schemaDigest := g.schema.Digest()
-	s.base = intent.Sum("lehr.generate.v1", []byte(starlark.Version), []byte(inputs.Partition), []byte(generator.Name), []byte(generator.Program), schemaDigest[:])
+	schemaDigest, rulesDigest := g.schema.Digest(), g.rules.Digest()
+	s.base = intent.Sum("lehr.generate.v2", []byte(starlark.Version), []byte(inputs.Partition), []byte(generator.Name), []byte(generator.Program), schemaDigest[:], rulesDigest[:])
 	s.programs = slices.Clone(inputs.Programs)
 	for i, name := range generator.Sources {
 		for _, input := range inputs.Sources[name] {

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"buf.build/go/protovalidate"
-
 	"lehr.dev/fault"
 	"lehr.dev/intent"
 	"lehr.dev/schema"
@@ -26,7 +24,40 @@ func (j *judging) assets(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	own := &elsewhere{judging: j}
+	for _, entry := range j.delta {
+		if !entry.Removed && entry.Body != nil {
+			if err := own.add(ctx, entry.Body); err != nil {
+				return err
+			}
+		}
+	}
+	if j.Again != nil {
+		err := j.Again(ctx, func(_ intent.AssetID, body []byte) error {
+			asset, err := schema.Decode(body)
+			if err != nil {
+				return err
+			}
+			j.contents(asset)
+			return own.add(ctx, body)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return own.flush(ctx)
+}
+
+// contents applies the rules of the asset's types: of all, or of those that
+// are not judged elsewhere.
+func (j *judging) contents(asset intent.Asset) {
+	wanted := LinkedTypes
+	if j.Elsewhere == nil {
+		wanted = func(intent.TypeName) bool { return true }
+	}
+	for _, finding := range j.rules.Judge(asset, wanted) {
+		j.add(finding)
+	}
 }
 
 func (j *judging) asset(entry *store.Entry) error {
@@ -55,48 +86,8 @@ func (j *judging) asset(entry *store.Entry) error {
 			Hint:    "choose another id or type",
 		})
 	}
-	j.content(asset.ID, asset.Payload)
-	for _, addon := range asset.Addons {
-		j.content(asset.ID, addon)
-	}
+	j.contents(asset)
 	return nil
-}
-
-// content applies the buf.validate rules of a payload's or addon's type.
-func (j *judging) content(id intent.AssetID, content intent.Message) {
-	message, err := j.types.Unpack(content)
-	if err != nil {
-		j.add(FromError("content", id, err))
-		return
-	}
-	err = j.rules.Validate(message)
-	if err == nil {
-		return
-	}
-	violations, ok := errors.AsType[*protovalidate.ValidationError](err)
-	if !ok {
-		j.add(intent.Finding{
-			Rule: "content", Severity: intent.Error, Asset: id, Field: string(content.Type),
-			Message: fmt.Sprintf("the rules of %s cannot be applied to asset %s: %v", content.Type, id, err),
-			Hint:    "mend the buf.validate options in the .proto file",
-		})
-		return
-	}
-	for _, violation := range violations.Violations {
-		path := protovalidate.FieldPathString(violation.Proto.GetField())
-		field, what := string(content.Type), "the "+string(content.Type)
-		if path != "" {
-			field, what = field+"."+path, path
-		}
-		said := violation.Proto.GetMessage()
-		if said == "" {
-			said = "it breaks the rule " + violation.Proto.GetRuleId()
-		}
-		j.add(intent.Finding{
-			Rule: "content", Severity: intent.Error, Asset: id, Field: field,
-			Message: fmt.Sprintf("asset %s: %s: %s", id, what, said),
-		})
-	}
 }
 
 // FromError renders an error about an asset, for example of schema.Encode, as

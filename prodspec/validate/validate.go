@@ -15,8 +15,6 @@ import (
 	"strings"
 	"time"
 
-	"buf.build/go/protovalidate"
-
 	"lehr.dev/fault"
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
@@ -50,6 +48,18 @@ type Origin struct {
 	Line int
 	// Inputs are the files that the generator read for it.
 	Inputs []string
+	// Derived are the addons that it has from derivations.
+	Derived []Derived
+}
+
+// Derived is an addon, or a part of it, and where it is said to be derived.
+type Derived struct {
+	Derivation string
+	Addon      intent.TypeName
+	// From is the index of the first derived entry of a list.
+	From int
+	File string
+	Line int
 }
 
 // Input is a candidate and what it is compared with.
@@ -70,7 +80,17 @@ type Input struct {
 	// Acknowledged: a person let exactly this candidate through its guards.
 	Acknowledged bool
 	Now          time.Time
+	// Again reads the assets that the delta has no content of and whose types
+	// have changed: they are judged by the types' rules as they are now. Nil:
+	// the types are those of the base.
+	Again Again
+	// Elsewhere applies the rules of users' own types; nil: they are applied
+	// here.
+	Elsewhere Elsewhere
 }
+
+// Again calls each for every asset that is to be judged again.
+type Again func(ctx context.Context, each func(asset intent.AssetID, body []byte) error) error
 
 // Judgement of a candidate.
 type Judgement struct {
@@ -89,17 +109,17 @@ type Judgement struct {
 // compiles rules when first needed, keeps them, and may be shared.
 type Validator struct {
 	types *schema.Set
-	rules protovalidate.Validator
+	rules *Contents
 }
 
 // New returns a validator for the types. Keep one per schema digest.
 func New(types *schema.Set) (*Validator, error) {
-	rules, err := protovalidate.New(protovalidate.WithExtensionTypeResolver(types.Types()))
-	if err != nil {
-		return nil, fault.New(fault.Internal, "cannot prepare the validation of payloads: %w", err)
-	}
-	return &Validator{types: types, rules: rules}, nil
+	rules, err := NewContents(types)
+	return &Validator{types: types, rules: rules}, err
 }
+
+// Types that it judges.
+func (v *Validator) Types() *schema.Set { return v.types }
 
 // Run judges a candidate. An error means that it could not be judged, which
 // is never a pass.
@@ -122,7 +142,7 @@ func (v *Validator) Run(ctx context.Context, in Input) (Judgement, error) {
 type judging struct {
 	Input
 	types    *schema.Set
-	rules    protovalidate.Validator
+	rules    *Contents
 	delta    []*store.Entry
 	entries  map[intent.AssetID]*store.Entry
 	known    map[intent.AssetID]intent.Member // of the base, as far as read

@@ -2,6 +2,7 @@ package starlark
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,6 +36,19 @@ func predeclared(set *schema.Set) starlark.StringDict {
 		return true
 	})
 	return names
+}
+
+// Reserved reports whether programs cannot reach a package whose name begins
+// so: it is a word of the language, or of Lehr's.
+func Reserved(root string) bool {
+	_, ours := predeclared(schema.Builtin())[root]
+	_, universal := starlark.Universe[root]
+	return ours || universal || slices.Contains(keywords, root)
+}
+
+var keywords = []string{
+	"and", "as", "assert", "break", "class", "continue", "def", "del", "elif", "else", "except", "finally", "for", "from",
+	"global", "if", "import", "in", "is", "lambda", "load", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
 }
 
 func setPool(thread *starlark.Thread, set *schema.Set) { starlarkpb.SetPool(thread, set.Descriptors()) }

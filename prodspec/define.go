@@ -1,0 +1,132 @@
+package prodspec
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"lehr.dev/fault"
+	"lehr.dev/intent"
+	"lehr.dev/prodspec/definition"
+	"lehr.dev/prodspec/derive"
+	"lehr.dev/prodspec/source"
+	"lehr.dev/schema"
+)
+
+// typeLimits bound a partition's .proto files: what they define is held in the
+// server's memory.
+var typeLimits = source.Limits{Files: 1000, Entries: 100_000, FileBytes: 500_000, TotalBytes: 2_000_000}
+
+// parsed is a definition as it was read with certain types.
+type parsed struct {
+	revision, schema intent.Digest
+	definition       definition.Definition
+	rules            *derive.Rules
+	findings         []intent.Finding
+}
+
+// compiled is what the .proto files gave.
+type compiled struct {
+	snapshot *source.Snapshot
+	set      *schema.Set
+	findings []intent.Finding
+}
+
+// define reads the definition, its types, and parses the one with the others.
+func (s *sources) define(ctx context.Context, now time.Time, changes source.Changes, r *reading) error {
+	own := definition.Source{Name: definition.DefinitionSource, Line: 1}
+	snapshot, err := s.own.Read(ctx, now, changes)
+	if err != nil {
+		return s.cannotRead(ctx, err, own, r)
+	}
+	r.revisions = append(r.revisions, revision(definition.DefinitionSource, snapshot))
+	last := &s.definition
+	if snapshot.Revision == last.revision && last.definition.Types == nil && len(last.findings) == 0 {
+		r.definition, r.rules, r.set = last.definition, last.rules, s.types.set
+		return nil
+	}
+	content, err := s.own.Content(snapshot.Files[0])
+	if err != nil {
+		return s.cannotRead(ctx, err, own, r)
+	}
+	if err := s.compile(ctx, now, changes, content, r); err != nil || len(r.findings) > 0 {
+		return err
+	}
+	if r.set = s.types.set; snapshot.Revision != last.revision || r.set.Digest() != last.schema {
+		*last = parsed{revision: snapshot.Revision, schema: r.set.Digest()}
+		s.parse(content, last)
+	}
+	r.definition, r.rules, r.findings = last.definition, last.rules, slices.Clone(last.findings)
+	return nil
+}
+
+func (s *sources) parse(content []byte, into *parsed) {
+	into.definition, into.findings = definition.Parse(s.file, content, s.types.set)
+	if len(into.findings) > 0 {
+		return
+	}
+	if expected := s.program.Partition; expected != "" && into.definition.Partition != expected {
+		into.findings = []intent.Finding{{
+			Rule: "definition", Severity: intent.Error, File: s.file, Line: 1, Field: "partition",
+			Message: fmt.Sprintf("the file defines the partition %s, but is registered for %s", into.definition.Partition, expected),
+			Hint:    "a partition keeps its name: change it back, or register the file as another partition",
+		}}
+		return
+	}
+	into.rules, into.findings = derive.New(s.file, into.definition.Derivations, s.types.set)
+}
+
+// compile makes the set of types what the .proto files say, if they changed.
+func (s *sources) compile(ctx context.Context, now time.Time, changes source.Changes, content []byte, r *reading) error {
+	from, findings := definition.TypesOf(s.file, content)
+	if len(findings) > 0 {
+		r.findings = findings
+		return nil
+	}
+	if from == nil {
+		s.types = compiled{set: schema.Builtin()}
+		return nil
+	}
+	if _, err := s.readOne(ctx, now, changes, *from, r); err != nil || len(r.findings) > 0 {
+		return err
+	}
+	folder := s.folders[definition.TypeSource]
+	if folder.snapshot == s.types.snapshot {
+		r.findings = slices.Clone(s.types.findings)
+		return nil
+	}
+	files := make([]schema.SourceFile, len(folder.snapshot.Files))
+	for i, file := range folder.snapshot.Files {
+		text, err := folder.directory.Content(file)
+		if err != nil {
+			return s.cannotRead(ctx, err, *from, r)
+		}
+		files[i] = schema.SourceFile{Path: file.Path, Text: text}
+	}
+	set, findings, err := s.program.Runner.Compile(ctx, files)
+	if fault.Is(err, fault.Unavailable) && ctx.Err() == nil {
+		return s.cannotRead(ctx, err, *from, r)
+	}
+	if err != nil {
+		return err
+	}
+	for i := range findings {
+		findings[i].File = path.Join(filepath.ToSlash(from.Directory), findings[i].File)
+	}
+	s.types = compiled{snapshot: folder.snapshot, set: set, findings: findings}
+	r.findings = slices.Clone(findings)
+	return nil
+}
+
+// derivationLine is where a derivation is defined.
+func (s *sources) derivationLine(name string) int {
+	for _, d := range s.definition.definition.Derivations {
+		if d.Name == name {
+			return d.Line
+		}
+	}
+	return 1
+}

@@ -1,0 +1,86 @@
+package derive
+
+import (
+	"fmt"
+
+	"lehr.dev/intent"
+	"lehr.dev/prodspec/definition"
+	"lehr.dev/rule"
+)
+
+// compiler gathers what is wrong with one derivation.
+type compiler struct {
+	file        string
+	environment *rule.Environment
+	of          definition.Derivation
+	// over is the type that the condition requires; empty: any.
+	over     intent.TypeName
+	findings []intent.Finding
+}
+
+func compile(file string, environment *rule.Environment, d definition.Derivation) (*derivation, []intent.Finding) {
+	c := &compiler{file: file, environment: environment, of: d}
+	made := &derivation{Derivation: d}
+	if d.Where != nil {
+		filter, err := environment.Filter(d.Where.Text)
+		if err != nil {
+			c.wrong(*d.Where, err)
+		} else {
+			made.where, c.over = filter, filter.Narrow().Type
+		}
+	}
+	if len(c.findings) > 0 {
+		// What the payload is is not known: more would be said of it in vain.
+		return made, c.findings
+	}
+	for _, value := range d.Values {
+		made.values = append(made.values, c.expression(&value.Expression))
+	}
+	for _, e := range d.Edges {
+		made.edges = append(made.edges, edge{Edge: e, on: c.expression(&e.On), when: c.expression(e.When), atLeast: c.expression(e.AtLeast)})
+	}
+	return made, c.findings
+}
+
+func (c *compiler) expression(e *definition.Expression) *rule.Expression {
+	if e == nil || e.Text == "" {
+		return nil
+	}
+	compiled, err := c.environment.Compile(e.Text, c.over)
+	if err != nil {
+		c.wrong(*e, err)
+	}
+	return compiled
+}
+
+func (c *compiler) wrong(at definition.Expression, err error) {
+	f := intent.Finding{Rule: "derive", Severity: intent.Error, File: c.file, Line: at.Line, Column: at.Column, Field: at.Field}
+	f.Message, f.Hint = said(err)
+	f.Message = fmt.Sprintf("%s: %s", at.Field, f.Message)
+	c.findings = append(c.findings, f)
+}
+
+// digest of what a derivation says.
+func digestOf(d definition.Derivation) []byte {
+	parts := [][]byte{[]byte(d.Name), []byte(d.Addon)}
+	text := func(e *definition.Expression) {
+		if e == nil {
+			parts = append(parts, []byte("-"))
+			return
+		}
+		parts = append(parts, []byte("="+e.Text))
+	}
+	text(d.Where)
+	for _, value := range d.Values {
+		parts = append(parts, []byte(value.Name), []byte(value.Text))
+	}
+	parts = append(parts, []byte("edges"))
+	for _, e := range d.Edges {
+		parts = append(parts, []byte(e.Rule.String()), []byte(e.Serves), []byte(e.Expects))
+		text(&e.On)
+		text(e.When)
+		text(e.AtLeast)
+	}
+	sum := intent.Sum("lehr.derivation.v1", parts...)
+	return sum[:]
+}
