@@ -146,6 +146,14 @@ func TestUnreadableAssetIsAnError(t *testing.T) {
 	}
 }
 
+// A filter that turns out to be none is an error, not one that nothing matches.
+func TestFilterOfAnotherKind(t *testing.T) {
+	filter := must(rule.New(schema.Builtin()).Filter(`payload.replicas`))
+	if matched, err := filter.Match(frontend(t)); !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "not a truth value") {
+		t.Errorf("it matched: %v (%v)", matched, err)
+	}
+}
+
 // Content whose fields are not declared: only values are there to look at.
 func TestUntypedContent(t *testing.T) {
 	environment := rule.New(schema.Builtin())

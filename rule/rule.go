@@ -95,5 +95,12 @@ func (f *Filter) Match(asset intent.Asset) (bool, error) {
 	if errors.Is(err, errNoValue) {
 		return false, nil
 	}
-	return err == nil && value == types.True, err
+	if err != nil {
+		return false, err
+	}
+	truth, ok := value.(types.Bool)
+	if !ok {
+		return false, f.of(asset, "gives %s, not a truth value", value.Type().TypeName())
+	}
+	return bool(truth), nil
 }
