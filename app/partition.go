@@ -272,7 +272,7 @@ func (c *containing) Go(name string, f func()) {
 
 func (a *App) enforcer(s *state, runtime loop.Runtime, lease store.Lease) *enforcer.Enforcer {
 	return enforcer.New(enforcer.Options{
-		Partition: s.partition, Since: a.firstEpoch(lease), Store: a.store, Plugins: a.plugins,
+		Partition: s.partition, Since: a.firstEpoch(lease), Store: a.store, Schemas: a.schemas, Plugins: a.plugins,
 		Runtime: runtime, Log: a.log, Limits: a.options.Limits,
 	})
 }

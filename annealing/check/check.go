@@ -33,6 +33,15 @@ type Facts struct {
 	ApprovedUntil time.Time
 	// Order lists the assets that must be in sync first.
 	Order []Neighbour
+	// Capacity and Version list the edges of these rules, both those that the
+	// asset declares and those that others declare to it.
+	Capacity []Supply
+	Version  []Need
+	// Beside are further assets that must not be pushed while this one is
+	// admitted.
+	Beside []intent.AssetID
+	// Turndown is set when the target asks for the removal of the real thing.
+	Turndown *Turndown
 	// Retry is set while a failed push backs off, or a fight is on.
 	Retry *intent.WaitingOn
 }
@@ -46,21 +55,6 @@ const (
 	Enforce Mode = "enforce"
 )
 
-// Neighbour is an asset that another one depends on.
-type Neighbour struct {
-	Asset intent.AssetID
-	// InSync: seen in sync at its own target, while that fact holds, with no
-	// push of it under way.
-	InSync bool
-	// Until is how long that fact holds; zero: until something changes.
-	Until time.Time
-	// State in plain words when it is not in sync.
-	State string
-	// Loosened: only the last enforced content asks for this order; the
-	// target does not any more. An approval of the plan lets it go.
-	Loosened bool
-}
-
 // Rule is one check.
 type Rule struct {
 	Name  string
@@ -73,7 +67,10 @@ func Rules() []Rule {
 		{"stop", stop},
 		{"mode", mode},
 		{"hold", hold},
+		{"turndown", turndown},
 		{"order", order},
+		{"capacity", capacity},
+		{"version", version},
 		{"approval", approval},
 		{"retry", retry},
 	}

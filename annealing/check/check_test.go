@@ -37,13 +37,13 @@ func TestRules(t *testing.T) {
 		{name: "hold until later", facts: Facts{Mode: Enforce, Hold: &intent.Hold{Owner: person, Until: now.Add(1)}}, waits: intent.WaitHold},
 		{name: "hold ended", facts: Facts{Mode: Enforce, Hold: &intent.Hold{Owner: person, Until: now}}},
 		{name: "order", facts: Facts{Mode: Enforce, Order: []Neighbour{{Asset: "db", State: "differs"}}}, waits: intent.WaitOrder, says: "db (differs)"},
-		{name: "order met", facts: Facts{Mode: Enforce, Order: []Neighbour{{Asset: "db", InSync: true}}}},
+		{name: "order met", facts: Facts{Mode: Enforce, Order: []Neighbour{{Asset: "db", Known: true}}}},
 		{name: "loosened order still holds", facts: Facts{Mode: Enforce, Asset: "web", Order: []Neighbour{{Asset: "db", State: "differs", Loosened: true}}}, waits: intent.WaitOrder, says: "lehr approve web"},
 		{name: "loosened order let go", facts: Facts{Mode: Enforce, Approved: true, Order: []Neighbour{{Asset: "db", Loosened: true}}}},
 		{name: "an approval does not lift an order in force", facts: Facts{Mode: Enforce, Approved: true, Order: []Neighbour{{Asset: "db"}}}, waits: intent.WaitOrder},
 		{name: "destructive", facts: Facts{Mode: Enforce, Asset: "web", Plan: destructive()}, waits: intent.WaitApproval, says: "update of disk"},
 		{name: "replace", facts: Facts{Mode: Enforce, Plan: intent.Plan{Action: intent.ActionReplace}}, waits: intent.WaitApproval},
-		{name: "delete", facts: Facts{Mode: Enforce, Plan: intent.Plan{Action: intent.ActionDelete}}, waits: intent.WaitApproval},
+		{name: "delete", facts: Facts{Mode: Enforce, Plan: intent.Plan{Action: intent.ActionDelete}, Turndown: &Turndown{}}, waits: intent.WaitApproval},
 		{name: "destructive and approved", facts: Facts{Mode: Enforce, Plan: destructive(), Approved: true}},
 		{name: "marked", facts: Facts{Mode: Enforce, Plan: harmless, Marked: "payments"}, waits: intent.WaitApproval, says: "payments"},
 		{name: "backoff", facts: Facts{Mode: Enforce, Retry: &intent.WaitingOn{Kind: intent.WaitBackoff, Until: now.Add(1)}}, waits: intent.WaitBackoff},
@@ -107,9 +107,9 @@ func TestOneBlockerBlocks(t *testing.T) {
 			blocked = blocked || !f.Approved
 		}
 		for range rapid.IntRange(0, 3).Draw(t, "neighbours") {
-			n := Neighbour{InSync: rapid.Bool().Draw(t, "in sync"), Loosened: rapid.Bool().Draw(t, "loosened")}
+			n := Neighbour{Known: rapid.Bool().Draw(t, "in sync"), Loosened: rapid.Bool().Draw(t, "loosened")}
 			f.Order = append(f.Order, n)
-			blocked = blocked || !n.InSync && !(n.Loosened && f.Approved)
+			blocked = blocked || !n.Known && !(n.Loosened && f.Approved)
 		}
 		if Decide(f).Push() == blocked {
 			t.Fatalf("push %t with %+v", !blocked, f)

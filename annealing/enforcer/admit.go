@@ -3,6 +3,7 @@ package enforcer
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"lehr.dev/annealing/check"
@@ -38,12 +39,6 @@ func (e *Enforcer) admit(a *asset, facts check.Facts, decision check.Decision) {
 	if pin != nil && !pin.Until.IsZero() && (until.IsZero() || pin.Until.Before(until)) {
 		until = pin.Until
 	}
-	var quiet []intent.AssetID
-	for _, neighbour := range facts.Order {
-		if neighbour.InSync {
-			quiet = append(quiet, neighbour.Asset)
-		}
-	}
 	e.pushes++
 	a.admitting = true
 	e.admissions.Add(admission{a, a.kind.served, store.Admission{
@@ -56,28 +51,22 @@ func (e *Enforcer) admit(a *asset, facts check.Facts, decision check.Decision) {
 		ResourceKey:   d.ResourceKey,
 		Revision:      e.view.revision,
 		ValidUntil:    until,
-		Quiet:         quiet,
-		NeedsApproval: check.NeedsApproval(facts) || usesLoosening(facts),
+		Quiet:         facts.Relied(),
+		NeedsApproval: check.NeedsApproval(facts) || facts.GoesPast(),
 		Budgets:       a.requirements.budgets,
+		Removes:       facts.Turndown != nil,
 		Checks:        decision.Passed(),
 	}})
-}
-
-// usesLoosening reports whether the push goes past a loosened dependency,
-// which only an approval allows.
-func usesLoosening(facts check.Facts) bool {
-	for _, neighbour := range facts.Order {
-		if neighbour.Loosened && !neighbour.InSync {
-			return true
-		}
-	}
-	return false
 }
 
 // startAdmissions hands a group of admissions to the store.
 func (e *Enforcer) startAdmissions(ctx context.Context) {
 	group := e.admissions.Take()
 	if group == nil {
+		return
+	}
+	if group = slices.DeleteFunc(group, e.outrun); len(group) == 0 {
+		e.admissions.Done()
 		return
 	}
 	e.Runtime.Go("admit", func() {
@@ -94,6 +83,30 @@ func (e *Enforcer) startAdmissions(ctx context.Context) {
 	})
 }
 
+// outrun takes back an admission that waited for its group while a push of an
+// asset began on which it rests. The store sees such a push only while it is
+// open; what it changed is not what the decision saw.
+func (e *Enforcer) outrun(g admission) bool {
+	if !slices.ContainsFunc(g.Quiet, func(id intent.AssetID) bool { return e.assets[id] != nil && e.assets[id].open() }) {
+		return false
+	}
+	g.asset.admitting = false
+	e.release(keysOf(g))
+	if e.assets[g.asset.id] == g.asset {
+		e.soon(g.asset, loop.Fresh)
+	}
+	return true
+}
+
+// keysOf lists the places that an admission took.
+func keysOf(g admission) []string {
+	keys := []string{""}
+	for _, budget := range g.Budgets {
+		keys = append(keys, budget.Key)
+	}
+	return keys
+}
+
 // admitted starts the pushes that were admitted and reports why others not.
 func (e *Enforcer) admitted(ctx context.Context, group []admission, refusals []*store.Refusal, err error) {
 	e.admissions.Done()
@@ -105,10 +118,7 @@ func (e *Enforcer) admitted(ctx context.Context, group []admission, refusals []*
 	for i, g := range group {
 		a := g.asset
 		a.admitting = false
-		keys := []string{""}
-		for _, budget := range g.Budgets {
-			keys = append(keys, budget.Key)
-		}
+		keys := keysOf(g)
 		if err == nil && refusals[i] == nil {
 			e.startPush(ctx, g, keys)
 			continue

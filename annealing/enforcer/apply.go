@@ -9,7 +9,9 @@ import (
 )
 
 // applyHead takes over members of a new head and wakes what changed.
-func (e *Enforcer) applyHead(changes []store.Change, priority loop.Priority) {
+func (e *Enforcer) applyHead(changes []store.Change, returning map[intent.AssetID]store.Enforced, priority loop.Priority) {
+	e.incarnations = nil
+	now := e.Runtime.Now()
 	for _, change := range changes {
 		a := e.assets[change.Asset]
 		if change.After == nil {
@@ -21,11 +23,16 @@ func (e *Enforcer) applyHead(changes []store.Change, priority loop.Priority) {
 		if a == nil {
 			a = &asset{id: change.Asset}
 			e.assets[a.id] = a
+			delete(e.left, a.id)
+			if record, enforced := returning[a.id]; enforced {
+				e.setEnforced(a, record, now)
+			}
 		}
 		a.kind = e.view.kindOf(change.After.Type)
 		if a.effective != change.After.Effective {
 			a.effective = change.After.Effective
 			e.renew(a)
+			e.relag(a, now)
 		}
 		e.soon(a, priority)
 	}
@@ -34,10 +41,11 @@ func (e *Enforcer) applyHead(changes []store.Change, priority loop.Priority) {
 // renew starts an asset afresh after its intent changed: what failed before
 // says nothing of the new content.
 func (e *Enforcer) renew(a *asset) {
-	a.read, a.mode, a.calm, a.seen = false, "", 0, 0
+	a.read, a.turndown, a.mode, a.calm, a.seen = false, false, "", 0, 0
 	e.leaveWaiters(a)
+	delete(e.standings, a)
 	if a.trouble != nil {
-		*a.trouble = trouble{push: a.push, admitting: a.admitting, note: a.note, resume: a.resume}
+		*a.trouble = trouble{push: a.push, admitting: a.admitting, tried: a.tried, note: a.note, resume: a.resume}
 	}
 }
 
@@ -45,6 +53,7 @@ func (e *Enforcer) renew(a *asset) {
 // it has: absence never deletes (S5).
 func (e *Enforcer) drop(a *asset) {
 	a.effective = intent.Digest{}
+	e.relag(a, e.Runtime.Now())
 	if len(e.view.pins[a.id]) > 0 || a.open() || a.trouble != nil && a.admitting {
 		e.renew(a)
 		e.soon(a, loop.Fresh)
@@ -59,8 +68,14 @@ func (e *Enforcer) forget(a *asset) {
 	e.leaveWaiters(a)
 	delete(e.assets, a.id)
 	delete(e.troubled, a)
-	e.wakeWaiters(a.id)
-	e.report(a, intent.Report{State: intent.StateGone, Target: e.view.head})
+	delete(e.standings, a)
+	delete(e.wanted, a)
+	e.lag(a, false)
+	if a.enforced > 0 {
+		e.left[a.id] = a.absent
+	}
+	e.wakeWaiters(a.id, false)
+	e.report(a, intent.Report{State: intent.StateGone, Target: e.view.head, Absent: a.absent})
 }
 
 // applyKinds takes over a changed policy: modes, plugins, requirements.
@@ -77,6 +92,7 @@ func (e *Enforcer) applyKinds(before view) {
 
 // applyPins wakes assets whose pins changed, now and when a pin ends.
 func (e *Enforcer) applyPins(before view) {
+	e.incarnations = nil
 	for id := range before.pins {
 		if !slices.Equal(before.pins[id], e.view.pins[id]) {
 			e.repinned(id)
@@ -108,6 +124,7 @@ func (e *Enforcer) repinned(id intent.AssetID) {
 		}
 	}
 	e.renew(a)
+	e.relag(a, e.Runtime.Now())
 	e.soon(a, loop.Fresh)
 }
 

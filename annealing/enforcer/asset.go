@@ -35,9 +35,12 @@ type asset struct {
 	pinned intent.Sequence
 	// mode of its Mode addon, if known.
 	mode check.Mode
-	// read says that the content was read for its mode: not before something
-	// depends on it.
-	read bool
+	// read says that the content was read for its mode and Turndown: not
+	// before something depends on it.
+	read, turndown bool
+	// absent: it was enforced last by being turned down. lags: its target is
+	// not what it was enforced with.
+	absent, lags bool
 	*trouble
 }
 
@@ -46,6 +49,8 @@ type trouble struct {
 	difference   intent.Difference
 	plan         intent.Digest // of the difference
 	requirements requirements
+	// awaits lists the assets whose moves wake it.
+	awaits []intent.AssetID
 	// failures in a row, and what the retry check says of them.
 	failures int
 	retry    *intent.WaitingOn
@@ -59,6 +64,8 @@ type trouble struct {
 	admitting bool
 	// push under way, admitted or in doubt.
 	push *push
+	// tried is the content of its last push.
+	tried intent.Digest
 	// note says how the last push ended.
 	note string
 	// resume is what the last push left for another one of the same plan.
@@ -88,7 +95,7 @@ func (e *Enforcer) soothe(a *asset, now time.Time) {
 	}
 	e.leaveWaiters(a)
 	a.failures, a.retry, a.share, a.difference, a.requirements = 0, nil, 0, intent.Difference{}, requirements{}
-	a.resume = resume{}
+	a.resume, a.tried = resume{}, intent.Digest{}
 	if a.flips == 0 || now.Sub(a.flipped) > memory {
 		a.trouble = nil
 		delete(e.troubled, a)

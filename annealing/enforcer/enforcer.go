@@ -14,6 +14,7 @@ import (
 	"lehr.dev/intent"
 	"lehr.dev/loop"
 	"lehr.dev/plugin"
+	"lehr.dev/schema"
 	"lehr.dev/store"
 )
 
@@ -30,6 +31,11 @@ type Stores interface {
 	Check(ctx context.Context, lease store.Lease) error
 }
 
+// Schemas finds the set of types that incarnations were published with.
+type Schemas interface {
+	Schema(ctx context.Context, partition intent.PartitionID, digest intent.Digest) (*schema.Set, error)
+}
+
 // Options of an enforcer.
 type Options struct {
 	Partition intent.PartitionID
@@ -38,6 +44,9 @@ type Options struct {
 	// plugin that lives, what was pushed before only in an older process.
 	Since uint64
 	Store Stores
+	// Schemas is asked for the types that expressions speak of; nil: they are
+	// the built-in ones.
+	Schemas Schemas
 	// Plugins returns the plugin that a command line runs.
 	Plugins func(run []string) plugin.Plugin
 	Runtime loop.Runtime
@@ -87,8 +96,20 @@ type Enforcer struct {
 	pluginOrder []*served
 	// troubled are the assets that are not quietly in sync.
 	troubled map[*asset]bool
-	// waiters are, by the asset waited for, those that wait for its sync.
+	// waiters are, by the asset waited for, those that wait for its sync;
+	// true: for its standing too.
 	waiters map[intent.AssetID]map[*asset]bool
+	// standings of assets that neighbours asked for, or that differ; wanted
+	// are asked for and not known yet.
+	standings map[*asset]*standing
+	wanted    map[*asset]bool
+	// lagging counts, by the incarnation at which they were enforced last, the
+	// assets whose target is other content. incarnations caches horizon.
+	lagging      map[intent.Sequence]int
+	incarnations []intent.Sequence
+	// left are assets out of intent with an enforced record; true: turned
+	// down.
+	left map[intent.AssetID]bool
 	// lines by budget key; ushering while the usher is to come back.
 	lines    map[string]*line
 	ushering bool
@@ -112,11 +133,15 @@ func New(options Options) *Enforcer {
 	return &Enforcer{
 		Options:    options,
 		inbox:      loop.NewInbox[func()](),
-		read:       &reader{store: options.Store, policies: map[intent.IncarnationID]*policy{}},
+		read:       newReader(options),
 		assets:     map[intent.AssetID]*asset{},
 		plugins:    map[string]*served{},
 		troubled:   map[*asset]bool{},
 		waiters:    map[intent.AssetID]map[*asset]bool{},
+		standings:  map[*asset]*standing{},
+		wanted:     map[*asset]bool{},
+		lagging:    map[intent.Sequence]int{},
+		left:       map[intent.AssetID]bool{},
 		lines:      map[string]*line{},
 		reports:    map[intent.AssetID]intent.Report{},
 		admissions: loop.Batch[admission]{Max: groupSize},

@@ -42,6 +42,9 @@ func (e *Enforcer) takePlaces(a *asset, keys []string) *intent.WaitingOn {
 		if key == "" {
 			return &intent.WaitingOn{Kind: intent.WaitTurn, Reason: fmt.Sprintf("%d pushes are under way in the partition, the most at once", l.limit)}
 		}
+		if key == turndowns {
+			return &intent.WaitingOn{Kind: intent.WaitBudget, Reason: fmt.Sprintf("%d of %d removals under way in the partition; \"turndowns\" in its definition is the most at once", l.taken, l.limit)}
+		}
 		return &intent.WaitingOn{Kind: intent.WaitBudget, Reason: fmt.Sprintf("%d of %d pushes in flight in scope %s", l.taken, l.limit, key)}
 	}
 	for _, key := range keys {

@@ -6,9 +6,11 @@ import (
 	"time"
 
 	"lehr.dev/annealing/check"
+	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
 	"lehr.dev/loop"
 	"lehr.dev/plugin"
+	"lehr.dev/schema"
 )
 
 // glance is one asset's part in a batch of diffs: what was asked and answered.
@@ -16,19 +18,26 @@ type glance struct {
 	asset     *asset
 	target    intent.IncarnationID
 	effective intent.Digest
-	enforced  intent.IncarnationID
+	// enforced is where it was enforced last, where that matters to what a
+	// push asks for. runs: what it was enforced with then is there.
+	enforced intent.IncarnationID
+	runs     bool
+	// horizon at that time.
+	horizon []intent.Sequence
 	// policy of head, when it was asked.
 	policy intent.Digest
 	// suspect: in a batch of suspects, of which a plugin has one at a time.
 	suspect bool
-	// known: in sync, it needs no reading of its content.
-	known bool
+	// known: in sync, it needs no reading of its content, unless a neighbour
+	// wants to know how it stands.
+	known, wanted bool
 
-	// read: the content was read, for mode and requirements.
-	read         bool
-	mode         check.Mode
-	difference   intent.Difference
-	requirements requirements
+	// read: the content was read, for mode, turndown and requirements.
+	read, turndown bool
+	mode           check.Mode
+	standing       *standing
+	difference     intent.Difference
+	requirements   requirements
 	// err: the intent could not be read.
 	err error
 }
@@ -41,7 +50,7 @@ func (e *Enforcer) dispatch(ctx context.Context) {
 		if !due {
 			break
 		}
-		e.look(a, priority, now)
+		e.look(ctx, a, priority, now)
 	}
 	for _, s := range e.pluginOrder {
 		e.startDiffs(ctx, s, now)
@@ -50,10 +59,11 @@ func (e *Enforcer) dispatch(ctx context.Context) {
 
 // look decides whether an asset needs a diff, a pass over facts that still
 // hold, or nothing.
-func (e *Enforcer) look(a *asset, priority loop.Priority, now time.Time) {
+func (e *Enforcer) look(ctx context.Context, a *asset, priority loop.Priority, now time.Time) {
 	if pinned := e.pinnedNow(a, now); a.pinned != pinned {
 		a.pinned = pinned
 		e.renew(a)
+		e.relag(a, now)
 	}
 	e.queueEnds(a, now)
 	target, effective, pin, found := e.target(a, now)
@@ -70,12 +80,13 @@ func (e *Enforcer) look(a *asset, priority loop.Priority, now time.Time) {
 		e.wait(a, target, effective, intent.WaitingOn{Kind: intent.WaitPluginMissing, Reason: fmt.Sprintf("it was enforced before, and no plugin is bound to %s any more; bind one under \"plugins\" in the partition's definition", a.kind.name)})
 	case a.kind.served == nil:
 		e.report(a, intent.Report{State: intent.StateModel, Target: target, Effective: effective})
+		e.readModel(ctx, a, target, effective)
 	case e.modeNow(a) == check.Off:
 		e.report(a, intent.Report{State: intent.StateOff, Target: target, Effective: effective})
 	case a.kind.served.until.After(now):
 		e.wait(a, target, effective, intent.WaitingOn{Kind: intent.WaitPlugin, Reason: a.kind.served.reason, Until: a.kind.served.until})
 		e.queue.Add(a, a.kind.served.until, loop.Retry)
-	case priority == loop.Fresh && e.holds(a, target, effective, now):
+	case priority == loop.Fresh && !e.wanted[a] && e.holds(a, target, effective, now):
 		e.pass(a, now)
 	case a.trouble != nil && a.share > 0:
 		a.kind.served.suspects.Add(a, now, priority)
@@ -88,7 +99,7 @@ func (e *Enforcer) look(a *asset, priority loop.Priority, now time.Time) {
 func (e *Enforcer) holds(a *asset, target intent.IncarnationID, effective intent.Digest, now time.Time) bool {
 	return a.trouble != nil && a.push == nil && a.difference.Outcome == intent.Differs &&
 		a.difference.Incarnation == target && a.difference.Effective == effective &&
-		now.Sub(a.difference.At) < e.Limits.FactHold
+		a.requirements.inward.covers(e.horizon()) && now.Sub(a.difference.At) < e.Limits.FactHold
 }
 
 // startSuspects looks again at what was in a batch that failed, one batch of
@@ -166,7 +177,8 @@ func (e *Enforcer) glance(s *served, a *asset, priority loop.Priority, now time.
 		e.queue.Add(a, now, priority)
 		return nil
 	}
-	g := &glance{asset: a, target: target, effective: effective, policy: e.view.policy.digest}
+	g := &glance{asset: a, target: target, effective: effective, policy: e.view.policy.digest, horizon: e.horizon()}
+	g.runs = a.enforced > 0 && !a.absent
 	if a.enforced > 0 && (!a.settled || a.enforcedAs != effective) {
 		g.enforced = intent.IncarnationID{Partition: e.Partition, Sequence: a.enforced}
 	}
@@ -180,6 +192,7 @@ func (e *Enforcer) startDiff(ctx context.Context, s *served, target intent.Incar
 	for i, g := range batch {
 		a := g.asset
 		a.looking = true
+		g.wanted = e.wanted[a]
 		g.known = a.read || a.settled && a.enforcedAs == g.effective
 		ids[i] = a.id
 	}
@@ -201,10 +214,11 @@ func (e *Enforcer) startDiff(ctx context.Context, s *served, target intent.Incar
 	})
 }
 
-// readContent reads what the outcome makes worth knowing: the asset's mode
-// before anything is pushed or recorded, and what a push asks for.
+// readContent reads what the outcome makes worth knowing: the asset's mode and
+// Turndown before anything is pushed or recorded, what a push asks for, and
+// how the asset stands.
 func (e *Enforcer) readContent(ctx context.Context, g *glance) {
-	if g.difference.Outcome == intent.Unknown || g.difference.Outcome == intent.InSync && g.known {
+	if g.difference.Outcome == intent.Unknown || g.difference.Outcome == intent.InSync && g.known && !g.wanted {
 		return
 	}
 	var content intent.Asset
@@ -212,8 +226,18 @@ func (e *Enforcer) readContent(ctx context.Context, g *glance) {
 		return
 	}
 	g.read = true
-	if g.mode, g.err = modeIn(content); g.err == nil && g.difference.Outcome == intent.Differs {
-		g.requirements = e.read.requirements(ctx, g.target, g.enforced, content)
+	if g.mode, g.err = modeIn(content); g.err != nil {
+		return
+	}
+	if g.turndown, g.err = schema.Addon(content, &intentpb.Turndown{}); g.err != nil {
+		return
+	}
+	switch {
+	case g.difference.Outcome == intent.Differs:
+		g.requirements = e.read.requirements(ctx, g, content)
+		g.standing = g.requirements.standing
+	case g.wanted:
+		g.standing, g.err = e.read.stand(ctx, content, nil, g.difference)
 	}
 }
 
@@ -236,33 +260,117 @@ func (e *Enforcer) looked(ctx context.Context, s *served, batch []*glance, err e
 		s.failures, s.until = 0, time.Time{}
 	}
 	for _, g := range batch {
-		a := g.asset
-		a.looking = false
-		if e.assets[a.id] != a {
-			continue
-		}
-		target, effective, _, _ := e.target(a, now)
-		moved := target != g.target || effective != g.effective
-		if moved && e.rebase(g, target, effective, now) {
-			moved = false
-		}
-		if a.again || moved {
-			a.again = false
-			e.soon(a, loop.Fresh)
-		}
-		switch {
-		case moved || a.open():
-		case err != nil:
-			e.unseen(a, s, err, len(batch), now)
-		case g.err != nil:
-			e.unread(a, g.err, now)
-		default:
-			if g.read {
-				a.read, a.mode = true, g.mode
-			}
-			e.seen(a, g, now)
-		}
+		e.take(ctx, s, g, err, len(batch), now)
 	}
+}
+
+// take takes up what was found of one asset in a batch.
+func (e *Enforcer) take(ctx context.Context, s *served, g *glance, err error, size int, now time.Time) {
+	a := g.asset
+	if e.assets[a.id] != a {
+		a.looking = false
+		return
+	}
+	target, effective, _, _ := e.target(a, now)
+	moved := target != g.target || effective != g.effective
+	if moved && e.rebase(g, target, effective, now) {
+		moved = false
+	}
+	if err == nil && !moved && !g.requirements.inward.covers(e.horizon()) {
+		e.readInward(ctx, s, g, size)
+		return
+	}
+	a.looking = false
+	if a.again || moved {
+		a.again = false
+		e.soon(a, loop.Fresh)
+	}
+	switch {
+	case moved || a.open():
+	case err != nil:
+		e.unseen(a, s, err, size, now)
+	case g.err != nil:
+		e.unread(a, g.err, now)
+	default:
+		if g.read {
+			a.read, a.mode, a.turndown = true, g.mode, g.turndown
+		}
+		e.stood(a, g, now)
+		e.seen(a, g, now)
+	}
+}
+
+// readInward reads again what others declare to an asset, after head or a pin
+// moved since it was looked at.
+func (e *Enforcer) readInward(ctx context.Context, s *served, g *glance, size int) {
+	as := e.horizon()
+	e.Runtime.Go("edges", func() {
+		e.Runtime.Point("edges")
+		found, err := e.read.inward(ctx, g.asset.id, e.Partition, as, g.requirements.standing)
+		if err != nil {
+			g.requirements = requirements{err: err}
+		} else {
+			g.requirements.inward = found
+		}
+		e.inbox.Put(func() { e.take(ctx, s, g, nil, size, e.Runtime.Now()) })
+	})
+}
+
+// stood keeps how an asset stands, for its neighbours, and forgets what none
+// of them asks for.
+func (e *Enforcer) stood(a *asset, g *glance, now time.Time) {
+	if g.standing == nil {
+		delete(e.standings, a)
+		return
+	}
+	if g.wanted {
+		delete(e.wanted, a)
+	}
+	g.standing.at = e.lasting(g.difference.At, now)
+	g.standing.pinned = a.pinned
+	e.standings[a] = g.standing
+	e.wakeWaiters(a.id, true)
+}
+
+// lasting is when a fact counts as seen: when production began to be read, but
+// half of what facts hold is left to those that wait for one that took long.
+func (e *Enforcer) lasting(at, now time.Time) time.Time {
+	if least := now.Add(-e.Limits.FactHold / 2); at.Before(least) {
+		return least
+	}
+	return at
+}
+
+// readModel reads how a model stands, when a neighbour asks: it is as its
+// intent says.
+func (e *Enforcer) readModel(ctx context.Context, a *asset, target intent.IncarnationID, effective intent.Digest) {
+	if !e.wanted[a] || a.looking {
+		return
+	}
+	a.looking = true
+	e.Runtime.Go("model", func() {
+		e.Runtime.Point("model")
+		content, err := e.read.asset(ctx, target, a.id)
+		var found *standing
+		if err == nil {
+			found, err = e.read.stand(ctx, content, nil, intent.Difference{Incarnation: target, Effective: effective, Outcome: intent.InSync})
+		}
+		e.inbox.Put(func() {
+			a.looking = false
+			if a.again {
+				a.again = false
+				e.soon(a, loop.Fresh)
+			}
+			if err != nil {
+				e.Log.Warn("cannot read how a model stands", "asset", a.id, "error", err)
+				return
+			}
+			delete(e.wanted, a)
+			found.model, found.pinned = true, a.pinned
+			e.standings[a] = found
+			e.wakeWaiters(a.id, true)
+		})
+	})
 }
 
 // rebase makes what was found as of an older head a fact as of this one, when
@@ -321,17 +429,25 @@ func (e *Enforcer) seen(a *asset, g *glance, now time.Time) {
 	switch {
 	case e.modeNow(a) == check.Off:
 		e.report(a, intent.Report{State: intent.StateOff, Target: g.target, Effective: g.effective})
+	case g.difference.Outcome == intent.InSync && e.turnsDown(a) && len(g.difference.Current) > 0:
+		e.cannotTell(a, g, "it has a Turndown, and its plugin calls it in sync while something is there: the plugin does not know turndowns. Take the newest one, or remove the real thing by hand", now)
 	case g.difference.Outcome == intent.InSync:
 		e.inSync(a, g, now)
 	case g.difference.Outcome == intent.Differs:
 		e.differs(a, g)
 		e.pass(a, now)
 	default:
-		t := e.trouble(a)
-		t.share, t.difference, a.seen = 0, intent.Difference{}, 0
-		t.failures++
-		until := now.Add(e.Limits.Retry.After(t.failures))
-		e.wait(a, g.target, g.effective, intent.WaitingOn{Kind: intent.WaitUnknown, Reason: "the difference is unknown: " + g.difference.Reason, Until: until})
-		e.queue.Add(a, until, loop.Retry)
+		e.cannotTell(a, g, "the difference is unknown: "+g.difference.Reason, now)
 	}
+}
+
+// cannotTell reports an asset of which the plugin's answer says nothing.
+func (e *Enforcer) cannotTell(a *asset, g *glance, reason string, now time.Time) {
+	t := e.trouble(a)
+	t.share, t.difference, a.seen = 0, intent.Difference{}, 0
+	delete(e.standings, a)
+	t.failures++
+	until := now.Add(e.Limits.Retry.After(t.failures))
+	e.wait(a, g.target, g.effective, intent.WaitingOn{Kind: intent.WaitUnknown, Reason: reason, Until: until})
+	e.queue.Add(a, until, loop.Retry)
 }

@@ -14,6 +14,7 @@ import (
 // pass decides about one asset that differs, from facts alone: it makes no
 // call and waits for nothing.
 func (e *Enforcer) pass(a *asset, now time.Time) {
+	e.leaveWaiters(a)
 	facts := e.facts(a, now)
 	decision := check.Decide(facts)
 	if a.requirements.err != nil {
@@ -23,6 +24,7 @@ func (e *Enforcer) pass(a *asset, now time.Time) {
 		e.admit(a, facts, decision)
 		return
 	}
+	e.await(a, facts)
 	e.wait(a, a.difference.Incarnation, a.difference.Effective, decision.Waiting()...)
 	e.again(a, now)
 }
@@ -45,42 +47,8 @@ func (e *Enforcer) facts(a *asset, now time.Time) check.Facts {
 	if approved && !intent.Expired(approval.Until, now) {
 		facts.Approved, facts.ApprovedUntil = true, approval.Until
 	}
-	for _, edge := range a.requirements.order {
-		facts.Order = append(facts.Order, e.neighbour(a, edge, now))
-	}
+	e.solve(a, &facts)
 	return facts
-}
-
-// neighbour says whether an asset depended on is in sync at its own target.
-// When that is not known, it asks for a look; the asset is woken after it.
-func (e *Enforcer) neighbour(a *asset, edge edge, now time.Time) check.Neighbour {
-	n := check.Neighbour{Asset: edge.on, Loosened: edge.loosened}
-	b := e.assets[edge.on]
-	switch {
-	case b == nil:
-		n.InSync, n.State = edge.loosened, "not in the incarnation"
-		return n
-	case b.kind.served == nil && b.enforced == 0:
-		n.InSync = true
-		return n
-	case b.open():
-		n.State = "being pushed"
-	case e.fresh(b, now):
-		n.InSync, n.Until = true, time.Unix(0, b.seen).Add(e.Limits.FactHold)
-		return n
-	case b.trouble != nil && b.difference.Outcome == intent.Differs:
-		n.State = "differs from its target"
-	case e.modeNow(b) == check.Off:
-		n.State = "its mode is off, so nobody looks whether it is in sync"
-	default:
-		n.State = "not seen in sync yet"
-		e.soon(b, loop.Fresh)
-	}
-	if e.waiters[b.id] == nil {
-		e.waiters[b.id] = map[*asset]bool{}
-	}
-	e.waiters[b.id][a] = true
-	return n
 }
 
 // fresh reports whether it still holds that the asset was seen in sync: not
@@ -91,41 +59,23 @@ func (e *Enforcer) fresh(a *asset, now time.Time) bool {
 	return a.seen != 0 && age >= 0 && age < e.Limits.FactHold && a.pinned == e.pinnedNow(a, now)
 }
 
-// wakeWaiters looks again at what waited for an asset.
-func (e *Enforcer) wakeWaiters(id intent.AssetID) {
-	for waiting := range e.waiters[id] {
-		if e.assets[waiting.id] == waiting {
-			e.soon(waiting, loop.Fresh)
-		}
-	}
-	delete(e.waiters, id)
-}
-
-// leaveWaiters takes an asset out of those that wait for others.
-func (e *Enforcer) leaveWaiters(a *asset) {
-	if a.trouble == nil {
-		return
-	}
-	for _, edge := range a.requirements.order {
-		delete(e.waiters[edge.on], a)
-	}
-}
-
 // inSync records that production is as intent says.
 func (e *Enforcer) inSync(a *asset, g *glance, now time.Time) {
-	a.seen = g.difference.At.UnixNano()
+	a.seen = e.lasting(g.difference.At, now).UnixNano()
 	e.soothe(a, now)
-	e.wakeWaiters(a.id)
+	e.wakeWaiters(a.id, false)
+	absent := e.turnsDown(a)
 	report := intent.Report{
 		State: intent.StateInSync, Target: g.target, Effective: g.effective,
 		ResourceKey: g.difference.ResourceKey, Health: g.difference.Health, Unmanaged: g.difference.Unmanaged,
+		Absent: absent,
 	}
 	if e.modeNow(a) != check.Enforce || a.settled && a.enforcedAs == g.effective {
 		e.report(a, report)
 	} else {
 		e.enforced.Add(sighting{a, report, store.Enforced{
 			Asset: a.id, Type: a.kind.name, Effective: g.effective, Policy: e.view.policy.digest,
-			Incarnation: g.target, ResourceKey: g.difference.ResourceKey, At: now,
+			Incarnation: g.target, ResourceKey: g.difference.ResourceKey, Absent: absent, At: now,
 		}})
 	}
 	e.again(a, now)

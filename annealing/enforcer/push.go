@@ -23,6 +23,8 @@ type closing struct {
 func (e *Enforcer) startPush(ctx context.Context, g admission, keys []string) {
 	a := g.asset
 	e.trouble(a).push = &push{id: g.Push, target: g.Target, plan: g.Plan, admitted: g.At, budgets: keys}
+	a.tried = g.Effective
+	delete(e.standings, a)
 	e.reportOpen(a, g.Target, g.Effective)
 	order := plugin.Push{
 		ID: g.Push, Incarnation: g.Target, Asset: a.id, Plan: g.Plan, Base: g.Base, Token: e.lease.Epoch,

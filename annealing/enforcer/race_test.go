@@ -278,13 +278,13 @@ func TestAFactFromTheFutureIsNone(t *testing.T) {
 	e := New(Options{Limits: DefaultLimits(), Runtime: loop.Real()})
 	db := &asset{id: "db", kind: &kind{served: &served{}}, seen: now.Add(time.Hour).UnixNano()}
 	e.assets["db"] = db
-	if n := e.neighbour(&asset{id: "web"}, edge{on: "db"}, now); n.InSync {
+	if n := e.ordered("db", false, now); n.Known {
 		t.Error("after the clock was set back, an old fact holds for an hour")
 	}
 	db.seen = now.Add(-time.Second).UnixNano()
-	n := e.neighbour(&asset{id: "web"}, edge{on: "db"}, now)
-	if want := now.Add(9 * time.Second); !n.InSync || !n.Until.Equal(want) {
-		t.Errorf("in sync %t until %s, want %s", n.InSync, n.Until, want)
+	n := e.ordered("db", false, now)
+	if want := now.Add(9 * time.Second); !n.Known || !n.Until.Equal(want) {
+		t.Errorf("in sync %t until %s, want %s", n.Known, n.Until, want)
 	}
 }
 

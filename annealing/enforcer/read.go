@@ -11,15 +11,31 @@ import (
 	"lehr.dev/fault"
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
+	"lehr.dev/rule"
 	"lehr.dev/schema"
 	"lehr.dev/store"
 )
 
 // reader reads intent for passes. Many goroutines use it.
 type reader struct {
-	store    store.Snapshots
+	store    Stores
+	schemas  Schemas
 	mu       sync.Mutex
 	policies map[intent.IncarnationID]*policy
+	// rulings are the environments of incarnations; ruling is the one made
+	// last, of the set rulingSet.
+	rulings   map[intent.IncarnationID]*rule.Environment
+	ruling    *rule.Environment
+	rulingSet intent.Digest
+	// declared are the edges of contents, by their digest.
+	declared map[intent.Digest][]edge
+}
+
+func newReader(options Options) *reader {
+	return &reader{
+		store: options.Store, schemas: options.Schemas, policies: map[intent.IncarnationID]*policy{},
+		rulings: map[intent.IncarnationID]*rule.Environment{}, declared: map[intent.Digest][]edge{},
+	}
 }
 
 // policy of a partition, decoded.
@@ -32,17 +48,16 @@ type policy struct {
 // those at the target and at the last enforced incarnation, so that a commit
 // cannot disarm its own guards.
 type requirements struct {
-	order   []edge
+	// edges that the asset declares itself.
+	edges   []edge
 	marked  string
 	budgets []store.BudgetUse
+	// standing is that of the asset itself, inward what others declare to it;
+	// nil: that does not matter to this push.
+	standing *standing
+	inward   *inward
 	// err: they could not be read; nothing is pushed without them (S1).
 	err error
-}
-
-// edge is a dependency with the rule order.
-type edge struct {
-	on       intent.AssetID
-	loosened bool
 }
 
 // asset returns an asset's content as of an incarnation.
@@ -102,35 +117,89 @@ func modeIn(content intent.Asset) (check.Mode, error) {
 	return modeOf(addon.Mode), nil
 }
 
-// requirements of a push of an asset to its content at target, when it was
-// enforced last at enforced (zero: never).
-func (r *reader) requirements(ctx context.Context, target, enforced intent.IncarnationID, content intent.Asset) requirements {
-	var all requirements
-	budgets := map[string]int{}
-	err := r.require(ctx, target, content, &all, budgets, false)
-	if err == nil && !enforced.IsZero() && enforced != target {
-		var before intent.Asset
-		if before, err = r.asset(ctx, enforced, content.ID); err == nil {
-			err = r.require(ctx, enforced, before, &all, budgets, true)
+// rules returns the environment of an incarnation's types.
+func (r *reader) rules(ctx context.Context, id intent.IncarnationID) (*rule.Environment, error) {
+	r.mu.Lock()
+	known := r.rulings[id]
+	r.mu.Unlock()
+	if known != nil {
+		return known, nil
+	}
+	incarnation, err := r.store.Incarnation(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	set := schema.Builtin()
+	if r.schemas != nil && incarnation.Schema != (intent.Digest{}) {
+		if set, err = r.schemas.Schema(ctx, id.Partition, incarnation.Schema); err != nil {
+			return nil, err
 		}
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	const most = 1000
+	if len(r.rulings) >= most {
+		clear(r.rulings)
+	}
+	r.rulings[id] = r.rulingOf(set)
+	return r.rulings[id], nil
+}
+
+// rulingOf shares what was compiled among the incarnations of one set.
+func (r *reader) rulingOf(set *schema.Set) *rule.Environment {
+	if r.ruling == nil || r.rulingSet != set.Digest() {
+		r.ruling, r.rulingSet = rule.New(set), set.Digest()
+	}
+	return r.ruling
+}
+
+// requirements of a push of an asset to what it is at its target.
+func (r *reader) requirements(ctx context.Context, g *glance, content intent.Asset) requirements {
+	all, err := r.required(ctx, g, content)
 	if err != nil {
 		return requirements{err: fmt.Errorf("reading what a push of %s asks for: %w", content.ID, err)}
-	}
-	for _, key := range slices.Sorted(maps.Keys(budgets)) {
-		all.budgets = append(all.budgets, store.BudgetUse{Key: key, Limit: budgets[key]})
 	}
 	return all
 }
 
-// require adds what an asset's content asks, under the policy of its
-// incarnation. Loosened: it is the last enforced one, and what only it asks
-// is no longer in the target.
-func (r *reader) require(ctx context.Context, at intent.IncarnationID, content intent.Asset, all *requirements, budgets map[string]int, loosened bool) error {
-	dependencies, approval, scope := &intentpb.Dependencies{}, &intentpb.Approval{}, &intentpb.ImpactedScope{}
-	if _, err := schema.Addon(content, dependencies); err != nil {
-		return err
+func (r *reader) required(ctx context.Context, g *glance, content intent.Asset) (all requirements, err error) {
+	contents, at := []intent.Asset{content}, []intent.IncarnationID{g.target}
+	if !g.enforced.IsZero() && g.enforced != g.target {
+		before, err := r.asset(ctx, g.enforced, content.ID)
+		if err != nil {
+			return all, err
+		}
+		contents, at = append(contents, before), append(at, g.enforced)
 	}
+	var there *intent.Asset
+	if g.runs {
+		there = &contents[len(contents)-1]
+	}
+	if all.standing, err = r.stand(ctx, content, there, g.difference); err != nil {
+		return all, err
+	}
+	if all.edges, err = edgesToHeed(content, there, all.standing); err != nil {
+		return all, err
+	}
+	budgets := map[string]int{}
+	for i := range contents {
+		if err := r.require(ctx, at[i], contents[i], &all, budgets); err != nil {
+			return all, err
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(budgets)) {
+		all.budgets = append(all.budgets, store.BudgetUse{Key: key, Limit: budgets[key]})
+	}
+	if all.standing.lifts() {
+		all.inward, err = r.inward(ctx, content.ID, g.target.Partition, g.horizon, all.standing)
+	}
+	return all, err
+}
+
+// require adds what an asset's content asks, under the policy of its
+// incarnation.
+func (r *reader) require(ctx context.Context, at intent.IncarnationID, content intent.Asset, all *requirements, budgets map[string]int) error {
+	approval, scope := &intentpb.Approval{}, &intentpb.ImpactedScope{}
 	if marked, err := schema.Addon(content, approval); err != nil {
 		return err
 	} else if marked && all.marked == "" {
@@ -139,29 +208,29 @@ func (r *reader) require(ctx context.Context, at intent.IncarnationID, content i
 	if _, err := schema.Addon(content, scope); err != nil {
 		return err
 	}
-	for _, dependency := range dependencies.Dependencies {
-		on := intent.AssetID(dependency.On)
-		known := slices.ContainsFunc(all.order, func(e edge) bool { return e.on == on })
-		if dependency.Rule == intentpb.Dependency_RULE_ORDER && !known {
-			all.order = append(all.order, edge{on: on, loosened: loosened})
-		}
-	}
 	policy, err := r.policy(ctx, at)
 	if err != nil {
 		return err
 	}
+	use := func(key string, most uint32) {
+		if limit, taken := budgets[key]; !taken || int(most) < limit {
+			budgets[key] = int(most)
+		}
+	}
 	for _, budget := range policy.Budgets {
-		value, impacted := scope.Scopes[budget.Scope]
-		if !impacted {
-			continue
+		if value, impacted := scope.Scopes[budget.Scope]; impacted {
+			use(budget.Scope+"="+value, budget.InFlight)
 		}
-		key := budget.Scope + "=" + value
-		if limit, taken := budgets[key]; !taken || int(budget.InFlight) < limit {
-			budgets[key] = int(budget.InFlight)
-		}
+	}
+	if all.standing.turndown {
+		use(turndowns, max(1, policy.Turndowns))
 	}
 	return nil
 }
+
+// turndowns is the key of the budget on removals in flight in the partition.
+// Those of scopes have an equals sign.
+const turndowns = "turndown"
 
 // modeOf translates a mode; unspecified is none.
 func modeOf(mode intentpb.EnforcementMode) check.Mode {

@@ -132,8 +132,8 @@ func (e *Enforcer) sighted(group []sighting, claimed map[intent.AssetID]store.Cl
 			})
 			continue
 		}
-		a.enforced, a.enforcedAs = s.Incarnation.Sequence, s.Effective
-		a.settled = s.Policy == e.view.policy.digest
+		e.setEnforced(a, s.Enforced, e.Runtime.Now())
+		e.wakeWaiters(a.id, false)
 		if !a.open() && a.seen != 0 {
 			e.report(a, s.report)
 		}

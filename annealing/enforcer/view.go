@@ -52,8 +52,9 @@ func (e *Enforcer) load(ctx context.Context) error {
 		for _, record := range records {
 			page = record.Asset
 			if a := e.assets[record.Asset]; a != nil {
-				a.enforced, a.enforcedAs = record.Incarnation.Sequence, record.Effective
-				a.settled = record.Policy == e.view.policy.digest
+				e.setEnforced(a, record, e.Runtime.Now())
+			} else {
+				e.left[record.Asset] = record.Absent
 			}
 		}
 		if len(records) < pageSize {
@@ -73,6 +74,7 @@ func (e *Enforcer) load(ctx context.Context) error {
 				// It left intent while nobody looked.
 				e.reports[report.Asset] = intent.Report{
 					Partition: e.Partition, Asset: report.Asset, Type: report.Type, At: e.Runtime.Now(), State: intent.StateGone, Target: e.view.head,
+					Absent: e.left[report.Asset],
 				}
 			}
 		}
@@ -140,13 +142,17 @@ func (e *Enforcer) update(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	returning, err := e.returning(ctx, changed)
+	if err != nil {
+		return err
+	}
 	before := e.view
 	e.view = next
 	priority := loop.Fresh
 	if before.policy == nil {
 		priority = loop.Sweep
 	}
-	e.applyHead(changed, priority)
+	e.applyHead(changed, returning, priority)
 	e.applyKinds(before)
 	e.applyPins(before)
 	e.wakeTroubled()

@@ -417,7 +417,7 @@ func cmpOr(a, b intent.ResourceKey) intent.ResourceKey {
 }
 
 func (p *production) wanted(ctx context.Context, incarnation intent.IncarnationID, id intent.AssetID) (string, error) {
-	content, err := (&reader{store: p.store}).asset(ctx, incarnation, id)
+	content, err := newReader(Options{Store: p.store}).asset(ctx, incarnation, id)
 	if err != nil {
 		return "", err
 	}

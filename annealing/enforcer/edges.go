@@ -1,0 +1,223 @@
+package enforcer
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"lehr.dev/annealing/check"
+	"lehr.dev/fault"
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/intent"
+	"lehr.dev/schema"
+	"lehr.dev/store"
+)
+
+// edge is a dependency that an asset declares.
+type edge struct {
+	on              intent.AssetID
+	rule            intentpb.Dependency_Rule
+	serves, expects string
+	atLeast         string
+	// loosened: only the last enforced content declares it.
+	loosened bool
+}
+
+// defaultDimension of a capacity edge that names none.
+const defaultDimension = "capacity"
+
+// edgesOf lists the dependencies that an asset's content declares.
+func edgesOf(content intent.Asset) ([]edge, error) {
+	addon := &intentpb.Dependencies{}
+	if found, err := schema.Addon(content, addon); err != nil || !found {
+		return nil, err
+	}
+	edges := make([]edge, 0, len(addon.Dependencies))
+	for _, d := range addon.Dependencies {
+		declared := edge{on: intent.AssetID(d.On), rule: d.Rule, atLeast: d.AtLeast}
+		if d.Rule == intentpb.Dependency_RULE_CAPACITY {
+			declared.serves, declared.expects = d.Serves, d.Expects
+			if declared.serves == "" {
+				declared.serves = defaultDimension
+			}
+			if declared.expects == "" {
+				declared.expects = declared.serves
+			}
+		}
+		if !slices.Contains(edges, declared) {
+			edges = append(edges, declared)
+		}
+	}
+	return edges, nil
+}
+
+// union of the edges at the target and at the last enforced content.
+func union(target, enforced []edge) []edge {
+	all := slices.Clone(target)
+	for _, before := range enforced {
+		if !slices.Contains(target, before) {
+			before.loosened = true
+			all = append(all, before)
+		}
+	}
+	return all
+}
+
+// edgesToHeed are the union of the edges at the target and of those of the
+// content that is there. A version that the content there needs already, or a
+// higher one, needs no look: the push asks for nothing more.
+func edgesToHeed(content intent.Asset, there *intent.Asset, s *standing) ([]edge, error) {
+	target, err := edgesOf(content)
+	if err != nil || there == nil {
+		return target, err
+	}
+	before, err := edgesOf(*there)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(union(target, before), func(e edge) bool {
+		return e.rule == intentpb.Dependency_RULE_VERSION && (e.loosened || !s.empty && slices.ContainsFunc(before, func(b edge) bool {
+			if b.rule != e.rule || b.on != e.on {
+				return false
+			}
+			order, err := check.Compare(b.atLeast, e.atLeast)
+			return err == nil && order >= 0
+		}))
+	}), nil
+}
+
+// inward is what other assets declare to one, as of all the incarnations that
+// any of them may follow, or was enforced at last.
+type inward struct {
+	// as of these incarnations.
+	as []intent.Sequence
+	// from are the assets that refer to it.
+	from []intent.AssetID
+	// edges are, by the effective digest of a content, those that it declares
+	// to the asset; refers: it refers to the asset in another way.
+	edges  map[intent.Digest][]edge
+	refers map[intent.Digest]bool
+	// tried is the content of the last push of those that need a version.
+	tried map[intent.AssetID]intent.Digest
+}
+
+// covers reports whether the incarnations are among those that it is as of;
+// nil: what others declare does not matter.
+func (i *inward) covers(horizon []intent.Sequence) bool {
+	if i == nil {
+		return true
+	}
+	for _, sequence := range horizon {
+		if _, found := slices.BinarySearch(i.as, sequence); !found {
+			return false
+		}
+	}
+	return true
+}
+
+// inward reads what others declare to an asset.
+func (r *reader) inward(ctx context.Context, to intent.AssetID, partition intent.PartitionID, as []intent.Sequence, s *standing) (*inward, error) {
+	found := &inward{as: as, edges: map[intent.Digest][]edge{}, refers: map[intent.Digest]bool{}, tried: map[intent.AssetID]intent.Digest{}}
+	for _, sequence := range as {
+		at := intent.IncarnationID{Partition: partition, Sequence: sequence}
+		if err := r.inwardAt(ctx, to, at, s, found); err != nil && !fault.Is(err, fault.NotFound) {
+			return nil, err
+		}
+	}
+	slices.Sort(found.from)
+	found.from = slices.Compact(found.from)
+	return found, nil
+}
+
+// inwardAt adds what is declared in one incarnation. One that is no longer
+// kept is one that nobody follows, nor was enforced at, any more.
+func (r *reader) inwardAt(ctx context.Context, to intent.AssetID, at intent.IncarnationID, s *standing, into *inward) error {
+	const page = 5000
+	contents := map[intent.AssetID]intent.Digest{}
+	for after := (intent.AssetID)(""); ; {
+		members, err := r.store.Members(ctx, at, store.AssetFilter{RefersTo: to, After: after, Limit: page})
+		if err != nil {
+			return err
+		}
+		for _, member := range members {
+			after = member.Asset
+			if member.Asset == to {
+				continue
+			}
+			contents[member.Asset] = member.Effective
+			into.from = append(into.from, member.Asset)
+			if err := r.declaredBy(ctx, to, at, member, s, into); err != nil {
+				return err
+			}
+		}
+		if len(members) < page {
+			break
+		}
+	}
+	if !s.turndown || len(contents) == 0 {
+		return nil
+	}
+	references, err := r.store.EdgesTo(ctx, at, to)
+	for _, reference := range references {
+		if content, other := contents[reference.From]; other && !strings.HasPrefix(reference.Field, dependenciesField) {
+			into.refers[content] = true
+		}
+	}
+	return err
+}
+
+// dependenciesField begins the path of every reference in the addon.
+var dependenciesField = string((&intentpb.Dependencies{}).ProtoReflect().Descriptor().FullName()) + "."
+
+func (r *reader) declaredBy(ctx context.Context, to intent.AssetID, at intent.IncarnationID, member intent.Member, s *standing, into *inward) error {
+	if _, known := into.edges[member.Effective]; known {
+		return nil
+	}
+	all, err := r.edges(ctx, at, member)
+	if err != nil {
+		return err
+	}
+	var those []edge
+	needs := false
+	for _, declared := range all {
+		if declared.on == to {
+			those = append(those, declared)
+			needs = needs || declared.rule == intentpb.Dependency_RULE_VERSION
+		}
+	}
+	into.edges[member.Effective] = those
+	if !needs || !s.moves {
+		return nil
+	}
+	last, err := r.store.Pushes(ctx, at.Partition, member.Asset, 1)
+	if len(last) > 0 {
+		into.tried[member.Asset] = last[0].Effective
+	}
+	return err
+}
+
+// edges of a member, remembered: a hub asks for those of a thousand at every
+// look.
+func (r *reader) edges(ctx context.Context, at intent.IncarnationID, member intent.Member) ([]edge, error) {
+	r.mu.Lock()
+	known, found := r.declared[member.Digest]
+	r.mu.Unlock()
+	if found {
+		return known, nil
+	}
+	content, err := r.asset(ctx, at, member.Asset)
+	if err != nil {
+		return nil, err
+	}
+	if known, err = edgesOf(content); err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	const most = 100_000
+	if len(r.declared) >= most {
+		clear(r.declared)
+	}
+	r.declared[member.Digest] = known
+	return known, nil
+}

@@ -1,0 +1,371 @@
+package enforcer
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"lehr.dev/annealing/check"
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/intent"
+	"lehr.dev/loop"
+)
+
+// solve gathers what the dependency solver's rules look at: the edges that
+// the asset declares, and those that others declare to it. What is not known
+// of a neighbour is asked for; the answer wakes the asset.
+func (e *Enforcer) solve(a *asset, facts *check.Facts) {
+	own := a.requirements.standing
+	if own == nil {
+		return
+	}
+	if own.turndown {
+		facts.Turndown = &check.Turndown{}
+	}
+	for _, edge := range a.requirements.edges {
+		switch {
+		case edge.rule == intentpb.Dependency_RULE_CAPACITY:
+			facts.Capacity = append(facts.Capacity, e.serving(own, edge, facts.Now))
+		case own.turndown: // Removal runs backwards.
+		case edge.rule == intentpb.Dependency_RULE_ORDER:
+			facts.Order = append(facts.Order, e.ordered(edge.on, edge.loosened, facts.Now))
+		case edge.rule == intentpb.Dependency_RULE_VERSION:
+			facts.Version = append(facts.Version, e.needing(edge, facts.Now))
+		}
+	}
+	if a.requirements.inward != nil {
+		e.solveInward(a, facts)
+	}
+}
+
+// solveInward gathers the edges that others declare to the asset, each by what
+// its owner is at its own target and as it was enforced last.
+func (e *Enforcer) solveInward(a *asset, facts *check.Facts) {
+	in := a.requirements.inward
+	for _, from := range in.from {
+		other := e.assets[from]
+		if other == nil {
+			continue
+		}
+		_, effective, _, found := e.target(other, facts.Now)
+		var target, enforced []edge
+		refers := false
+		if found {
+			target, refers = in.edges[effective], in.refers[effective]
+		}
+		if other.enforced > 0 && !other.absent {
+			enforced, refers = in.edges[other.enforcedAs], refers || in.refers[other.enforcedAs]
+		}
+		for _, edge := range union(target, enforced) {
+			switch {
+			case edge.rule == intentpb.Dependency_RULE_CAPACITY:
+				facts.Capacity = append(facts.Capacity, e.servedBy(a, other, edge, facts.Now))
+			case facts.Turndown != nil:
+				refers = true
+			case edge.rule == intentpb.Dependency_RULE_VERSION && a.requirements.standing.moves:
+				e.needed(a, other, edge, enforced, facts)
+			}
+		}
+		if facts.Turndown != nil && refers {
+			facts.Turndown.Dependants = append(facts.Turndown.Dependants, e.dependant(other, facts.Now))
+		}
+	}
+}
+
+// serving is an edge along which the asset serves another.
+func (e *Enforcer) serving(own *standing, edge edge, now time.Time) check.Supply {
+	s := check.Supply{Neighbour: check.Neighbour{Asset: edge.on, Loosened: edge.loosened}, Serving: true, Serves: edge.serves, Expects: edge.expects}
+	mine, known := own.amount(edge.serves)
+	switch {
+	case own.turndown && (!known || mine.err != nil):
+		mine = amount{Amount: check.Amount{Current: math.MaxFloat64}} // Whatever it was, it ends.
+	case !known:
+		s.Broken = fmt.Errorf("how much of %s it serves %s is not known: its plugin reports none, and its Capacity addon does not list it", edge.serves, edge.on)
+	case mine.err != nil:
+		s.Broken = mine.err
+	}
+	s.Own = mine.Amount
+	if s.Broken != nil || !s.Endangers() {
+		return s
+	}
+	s.Neighbour = e.known(edge.on, edge.loosened, now)
+	if !s.Known {
+		return s
+	}
+	theirs := e.standingOf(edge.on)
+	other, known := theirs.amount(edge.expects)
+	switch {
+	case !known && own.turndown && theirs.inSync && len(theirs.amounts) > 0:
+		// It reports what it expects of others, and nothing of this one.
+	case !known:
+		s.Broken = unknownAmount(edge.on, edge.expects)
+	case other.err != nil:
+		s.Broken = other.err
+	}
+	s.Other = other.Amount
+	return s
+}
+
+func unknownAmount(id intent.AssetID, dimension string) error {
+	return fmt.Errorf("how much of %s %s has is not known: its plugin reports none, and its Capacity addon does not list it", dimension, id)
+}
+
+// servedBy is an edge along which another asset serves this one.
+func (e *Enforcer) servedBy(a, other *asset, edge edge, now time.Time) check.Supply {
+	own := a.requirements.standing
+	s := check.Supply{Neighbour: check.Neighbour{Asset: other.id, Loosened: edge.loosened}, Serves: edge.serves, Expects: edge.expects}
+	mine, known := own.amount(edge.expects)
+	if !known && len(own.amounts) > 0 && e.turnsDown(other) {
+		return s // It is to go, and nothing is expected of it.
+	}
+	switch {
+	case !known && own.turndown:
+		return s // It ends to expect anything.
+	case !known:
+		s.Broken = unknownAmount(a.id, edge.expects)
+	case mine.err != nil:
+		s.Broken = mine.err
+	}
+	s.Own = mine.Amount
+	if s.Broken != nil || !s.Endangers() {
+		return s
+	}
+	s.Neighbour = e.known(other.id, edge.loosened, now)
+	if !s.Known {
+		return s
+	}
+	theirs, known := e.standingOf(other.id).amount(edge.serves)
+	switch {
+	case !known:
+		s.Broken = unknownAmount(other.id, edge.serves)
+	case theirs.err != nil:
+		s.Broken = theirs.err
+	}
+	s.Other = theirs.Amount
+	return s
+}
+
+// needing is an edge along which the asset needs a version of another.
+func (e *Enforcer) needing(edge edge, now time.Time) check.Need {
+	n := check.Need{Neighbour: e.known(edge.on, edge.loosened, now), AtLeast: edge.atLeast}
+	if !n.Known {
+		return n
+	}
+	theirs := e.standingOf(edge.on)
+	switch {
+	case !theirs.inSync:
+		n.Known, n.State = false, "differs from its target"
+	case theirs.turndown:
+		n.Known, n.State = false, "turned down: nothing is there"
+	case theirs.declares.err != nil:
+		n.Broken = fmt.Errorf("the version of %s is not known: %w", edge.on, theirs.declares.err)
+	case theirs.declares.none:
+		n.Broken = fmt.Errorf("the version of %s is not known: it has no Version addon", edge.on)
+	}
+	n.Declares = theirs.declares.text
+	return n
+}
+
+// needed is an edge along which another asset needs a version of this one:
+// as it was enforced last, or at its target if it may be there. Where it may
+// not, it must at least not go there meanwhile.
+func (e *Enforcer) needed(a, other *asset, edge edge, enforced []edge, facts *check.Facts) {
+	own := a.requirements.standing.declares
+	n := check.Need{Neighbour: check.Neighbour{Asset: other.id, Known: true, Loosened: edge.loosened}, Needed: true, AtLeast: edge.atLeast, Declares: own.text}
+	atTarget := edge
+	atTarget.loosened = false
+	runs := edge.loosened
+	for _, before := range enforced {
+		runs = runs || before == atTarget
+	}
+	_, effective, _, _ := e.target(other, facts.Now)
+	if !runs && !other.open() && !e.fresh(other, facts.Now) &&
+		a.requirements.inward.tried[other.id] != effective && (other.trouble == nil || other.tried != effective) {
+		facts.Beside = append(facts.Beside, other.id)
+		return
+	}
+	switch {
+	case other.open():
+		n.Known, n.State = false, "being pushed"
+	case own.err != nil:
+		n.Broken = fmt.Errorf("%s needs at least %s of it, and which version it would declare is not known: %w", other.id, edge.atLeast, own.err)
+	case own.none:
+		n.Broken = fmt.Errorf("%s needs at least %s of it, and it would declare no version: it has no Version addon", other.id, edge.atLeast)
+	}
+	facts.Version = append(facts.Version, n)
+}
+
+// dependant is an asset that depends on one that is to go.
+func (e *Enforcer) dependant(other *asset, now time.Time) check.Neighbour {
+	n := e.ordered(other.id, false, now)
+	n.Absent = other.absent && !other.lags
+	switch {
+	case n.Known && !n.Absent && other.kind.served == nil:
+		n.State = "a model that refers to it"
+	case n.Known && !n.Absent:
+		n.State = "in sync, and there"
+	}
+	return n
+}
+
+// turnsDown reports whether an asset is known to be asked to go.
+func (e *Enforcer) turnsDown(a *asset) bool {
+	if a.read {
+		return a.turndown
+	}
+	return a.absent && !a.lags
+}
+
+// ordered says whether an asset is in sync at its own target.
+func (e *Enforcer) ordered(on intent.AssetID, loosened bool, now time.Time) check.Neighbour {
+	n := check.Neighbour{Asset: on, Loosened: loosened}
+	b := e.assets[on]
+	switch {
+	case b == nil:
+		n.Known, n.State = loosened, "not in the incarnation"
+	case b.kind.served == nil && b.enforced == 0:
+		n.Known = true
+	case b.open():
+		n.State = "being pushed"
+	case e.fresh(b, now):
+		n.Known, n.Until = true, time.Unix(0, b.seen).Add(e.Limits.FactHold)
+	case b.trouble != nil && b.difference.Outcome == intent.Differs:
+		n.State = "differs from its target"
+	default:
+		n.State = e.unknown(b, now)
+		e.hurry(b)
+	}
+	return n
+}
+
+// known says whether an asset's standing may be relied on.
+func (e *Enforcer) known(on intent.AssetID, loosened bool, now time.Time) check.Neighbour {
+	n := check.Neighbour{Asset: on, Loosened: loosened}
+	b := e.assets[on]
+	switch {
+	case b == nil && e.left[on]:
+		n.Known = true // Turned down, and out of intent.
+	case b == nil:
+		n.State = "not in the incarnation, so nobody looks at it"
+	case b.open():
+		n.State = "being pushed"
+	case e.stands(b, now):
+		n.Known = true
+		if s := e.standings[b]; !s.model {
+			n.Until = s.at.Add(e.Limits.FactHold)
+		}
+	default:
+		n.State = e.unknown(b, now)
+		e.wanted[b] = true
+		e.hurry(b)
+	}
+	return n
+}
+
+// gone is the standing of what was turned down and left intent.
+var gone = &standing{inSync: true, turndown: true, empty: true, declares: declared{none: true}}
+
+// standingOf returns what is known of an asset.
+func (e *Enforcer) standingOf(id intent.AssetID) *standing {
+	if b := e.assets[id]; b != nil {
+		return e.standings[b]
+	}
+	return gone
+}
+
+// stands reports whether the asset's standing still holds: of its present
+// target, and not from long ago.
+func (e *Enforcer) stands(b *asset, now time.Time) bool {
+	s := e.standings[b]
+	if s == nil {
+		return false
+	}
+	_, effective, _, found := e.target(b, now)
+	age := now.Sub(s.at)
+	return found && s.effective == effective && s.pinned == e.pinnedNow(b, now) && (s.model || age >= 0 && age < e.Limits.FactHold)
+}
+
+// unknown says why nothing is known of an asset.
+func (e *Enforcer) unknown(b *asset, now time.Time) string {
+	switch {
+	case e.modeNow(b) == check.Off:
+		return "its mode is off, so nobody looks at it"
+	case b.kind.served == nil && b.enforced > 0:
+		return "no plugin is bound to its type any more"
+	case b.kind.served != nil && b.kind.served.until.After(now):
+		return "its plugin does not answer: " + b.kind.served.reason
+	case b.trouble != nil && b.failures > 0:
+		return "its plugin cannot tell how it is"
+	}
+	return "not seen in sync yet"
+}
+
+// hurry asks for a look now, unless looks at the asset fail: it is looked at
+// again in its own time.
+func (e *Enforcer) hurry(b *asset) {
+	if b.trouble == nil || b.failures == 0 {
+		e.soon(b, loop.Fresh)
+	}
+}
+
+// await has an asset looked at again when any of its neighbours moves.
+func (e *Enforcer) await(a *asset, facts check.Facts) {
+	join := func(n check.Neighbour, standing bool) {
+		if e.waiters[n.Asset] == nil {
+			e.waiters[n.Asset] = map[*asset]bool{}
+		}
+		if _, waits := e.waiters[n.Asset][a]; !waits {
+			a.awaits = append(a.awaits, n.Asset)
+		}
+		e.waiters[n.Asset][a] = e.waiters[n.Asset][a] || standing
+	}
+	for _, n := range facts.Order {
+		if !n.Known {
+			join(n, false)
+		}
+	}
+	for _, s := range facts.Capacity {
+		if s.Broken != nil || s.Endangers() {
+			join(s.Neighbour, true)
+		}
+	}
+	for _, n := range facts.Version {
+		join(n.Neighbour, true)
+	}
+	if facts.Turndown != nil {
+		for _, n := range facts.Turndown.Dependants {
+			join(n, false)
+		}
+	}
+}
+
+// wakeWaiters looks again at what waited for an asset: for its sync, or only
+// for its standing.
+func (e *Enforcer) wakeWaiters(id intent.AssetID, onlyStanding bool) {
+	waiters := e.waiters[id]
+	for waiting, standing := range waiters {
+		if onlyStanding && !standing {
+			continue
+		}
+		if e.assets[waiting.id] == waiting {
+			e.soon(waiting, loop.Fresh)
+		}
+		delete(waiters, waiting)
+	}
+	if len(waiters) == 0 {
+		delete(e.waiters, id)
+	}
+}
+
+// leaveWaiters takes an asset out of those that wait for others.
+func (e *Enforcer) leaveWaiters(a *asset) {
+	if a.trouble == nil {
+		return
+	}
+	for _, on := range a.awaits {
+		if delete(e.waiters[on], a); len(e.waiters[on]) == 0 {
+			delete(e.waiters, on)
+		}
+	}
+	a.awaits = nil
+}

@@ -1,0 +1,196 @@
+package enforcer
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"lehr.dev/annealing/check"
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/intent"
+	"lehr.dev/rule"
+	"lehr.dev/schema"
+)
+
+// standing is what one look at an asset tells its neighbours: how much it
+// serves and expects, and which version it declares. It is kept only while a
+// neighbour asks for it, or while the asset differs.
+type standing struct {
+	// at is when production was seen so; model: nothing is there to be seen.
+	at    time.Time
+	model bool
+	// effective and pinned say of which target.
+	effective intent.Digest
+	pinned    intent.Sequence
+	inSync    bool
+	// turndown: the target asks for the removal of the real thing.
+	turndown bool
+	// empty: nothing is there.
+	empty   bool
+	amounts map[string]amount
+	// declares is the version at the target; moves: a push changes it.
+	declares declared
+	moves    bool
+}
+
+// amount of one dimension, or why it is not to be had.
+type amount struct {
+	check.Amount
+	err error
+}
+
+// declared is the version that some content declares.
+type declared struct {
+	text string
+	err  error
+	// none: it has no Version addon.
+	none bool
+}
+
+// stand works out how an asset stands after a look. enforced is its content as
+// enforced last, if it is there as such.
+func (r *reader) stand(ctx context.Context, content intent.Asset, enforced *intent.Asset, d intent.Difference) (*standing, error) {
+	s := &standing{at: d.At, effective: d.Effective, inSync: d.Outcome == intent.InSync}
+	var err error
+	if s.turndown, err = schema.Addon(content, &intentpb.Turndown{}); err != nil {
+		return nil, err
+	}
+	s.empty = len(d.Current) == 0 && (d.Plan.Action == intent.ActionCreate || s.turndown && s.inSync)
+	s.reported(content.ID, d)
+	capacity, version := &intentpb.Capacity{}, &intentpb.Version{}
+	if _, err = schema.Addon(content, capacity); err != nil {
+		return nil, err
+	}
+	if _, err = schema.Addon(content, version); err != nil {
+		return nil, err
+	}
+	if len(capacity.Dimensions) == 0 && version.Expression == "" && enforced == nil {
+		s.declares.none = true
+		return s, nil
+	}
+	rules, err := r.rules(ctx, d.Incarnation)
+	if err != nil {
+		return nil, err
+	}
+	for dimension, text := range capacity.Dimensions {
+		s.put(dimension, s.evaluate(rules, content, dimension, text, d))
+	}
+	s.declares = declaredIn(rules, content)
+	s.moves = s.versionMoves(rules, content, enforced, d)
+	return s, nil
+}
+
+// reported takes over what the plugin reports. It may lie (S26).
+func (s *standing) reported(id intent.AssetID, d intent.Difference) {
+	for _, impact := range d.Impacts {
+		known := amount{Amount: check.Amount{Current: impact.Current, Target: impact.Target}}
+		if !isAmount(impact.Current) || !isAmount(impact.Target) {
+			known.err = fmt.Errorf("the plugin of %s reports that %s goes from %g to %g, which is no amount", id, impact.Dimension, impact.Current, impact.Target)
+		}
+		if s.turndown {
+			known.Target = 0
+		}
+		s.put(impact.Dimension, known)
+	}
+}
+
+func isAmount(f float64) bool { return f >= 0 && !math.IsInf(f, 0) }
+
+func (s *standing) put(dimension string, known amount) {
+	if s.amounts == nil {
+		s.amounts = map[string]amount{}
+	}
+	s.amounts[dimension] = known
+}
+
+// evaluate reads an amount from intent and from what is there, by the same
+// expression. What cannot be read is broken, never a guess (S11).
+func (s *standing) evaluate(rules *rule.Environment, content intent.Asset, dimension, text string, d intent.Difference) (result amount) {
+	expression, err := rules.Compile(text, content.Payload.Type)
+	if err == nil && !s.turndown {
+		result.Target, err = expression.Number(content)
+	}
+	if err != nil {
+		result.err = fmt.Errorf("how much of %s %s has at its target cannot be told by %q: %w", dimension, content.ID, text, err)
+		return result
+	}
+	before, known := s.amounts[dimension]
+	switch {
+	case s.empty:
+	case len(d.Current) > 0 && (!s.inSync || len(d.Unmanaged) > 0):
+		if result.Current, err = expression.Number(there(content, d)); err != nil {
+			result.err = fmt.Errorf("how much of %s %s has now cannot be told by %q: %w", dimension, content.ID, text, err)
+		}
+	case s.inSync:
+		result.Current = result.Target
+	case known && before.err == nil:
+		result.Current = before.Current
+	default:
+		result.err = fmt.Errorf("how much of %s %s has now is not known: its plugin shows neither the state that is there nor the amount", dimension, content.ID)
+	}
+	if s.inSync && result.err == nil {
+		result.Target = result.Current // What production owns, it keeps.
+	}
+	return result
+}
+
+// there is the asset as its plugin found it.
+func there(content intent.Asset, d intent.Difference) intent.Asset {
+	content.Payload.Bytes = d.Current
+	return content
+}
+
+func declaredIn(rules *rule.Environment, content intent.Asset) declared {
+	addon := &intentpb.Version{}
+	if found, err := schema.Addon(content, addon); err != nil || !found {
+		return declared{err: err, none: err == nil}
+	}
+	expression, err := rules.Compile(addon.Expression, content.Payload.Type)
+	if err != nil {
+		return declared{err: err}
+	}
+	text, err := expression.Text(content)
+	return declared{text: text, err: err}
+}
+
+// versionMoves reports whether a push changes the declared version. When it
+// cannot be told, it may.
+func (s *standing) versionMoves(rules *rule.Environment, content intent.Asset, enforced *intent.Asset, d intent.Difference) bool {
+	before := declared{none: true}
+	if enforced != nil {
+		before = declaredIn(rules, *enforced)
+	}
+	if s.empty || s.declares.none && before.none {
+		return false
+	}
+	if len(d.Current) > 0 {
+		if now := declaredIn(rules, there(content, d)); now.err == nil && !now.none {
+			before = now
+		}
+	}
+	return before.err != nil || s.declares.err != nil || before.none != s.declares.none || before.text != s.declares.text
+}
+
+// amount of a dimension, when it is known.
+func (s *standing) amount(dimension string) (amount, bool) {
+	if s.empty && (s.turndown || s.inSync) {
+		return amount{}, true
+	}
+	known, found := s.amounts[dimension]
+	return known, found
+}
+
+// lifts reports whether what others declare to the asset matters to a push of
+// it: it is to go, changes its version, comes to expect more, or nobody knows.
+func (s *standing) lifts() bool {
+	if s.turndown || s.moves || len(s.amounts) == 0 {
+		return true
+	}
+	for _, known := range s.amounts {
+		if known.err != nil || known.Rises() {
+			return true
+		}
+	}
+	return false
+}
