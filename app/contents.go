@@ -2,10 +2,10 @@ package app
 
 import (
 	"context"
-	"sync"
 
 	"lehr.dev/fault"
 	"lehr.dev/intent"
+	"lehr.dev/plugin/recent"
 	"lehr.dev/prodspec"
 	"lehr.dev/schema"
 	"lehr.dev/store"
@@ -30,24 +30,27 @@ func (c contents) Reads(ctx context.Context, incarnation intent.IncarnationID, a
 	return reads, err
 }
 
+// mostSchemas bounds the sets that are kept, by the bytes of their
+// descriptors: how often types change is for tenants to choose.
+const mostSchemas = 16 << 20
+
 // schemas finds the sets with which incarnations were published, and keeps
-// them: there are few.
+// those that were asked for last.
 type schemas struct {
 	store store.Blobs
-	mutex sync.Mutex
-	known map[intent.Digest]*schema.Set
+	known *recent.Map[intent.Digest, *schema.Set]
 }
 
 func newSchemas(blobs store.Blobs) *schemas {
-	builtin := schema.Builtin()
-	return &schemas{store: blobs, known: map[intent.Digest]*schema.Set{builtin.Digest(): builtin}}
+	return &schemas{store: blobs, known: recent.New[intent.Digest, *schema.Set](mostSchemas)}
 }
 
 // Schema implements server.Schemas.
 func (s *schemas) Schema(ctx context.Context, partition intent.PartitionID, digest intent.Digest) (*schema.Set, error) {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	if set := s.known[digest]; set != nil {
+	if builtin := schema.Builtin(); digest == builtin.Digest() {
+		return builtin, nil
+	}
+	if set, found := s.known.Get(digest); found {
 		return set, nil
 	}
 	files, err := s.store.GetBlob(ctx, partition, prodspec.SchemaBlobs, digest.String())
@@ -61,6 +64,6 @@ func (s *schemas) Schema(ctx context.Context, partition intent.PartitionID, dige
 	if err != nil {
 		return nil, err
 	}
-	s.known[digest] = set
+	s.known.Put(digest, set, len(files))
 	return set, nil
 }
