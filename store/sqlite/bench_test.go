@@ -139,3 +139,48 @@ func BenchmarkRead(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkOrphans counts and lists them among 100 000 enforced assets, when
+// few and when all have left head.
+func BenchmarkOrphans(b *testing.B) {
+	const count = 100_000
+	for _, left := range []int{0, 100, count} {
+		s := openFile(b, filepath.Join(b.TempDir(), "lehr.db"))
+		lease := register(b, s)
+		delta := make([]store.Entry, count)
+		records := make([]store.Enforced, count)
+		gone := make([]store.Entry, left)
+		for i := range delta {
+			delta[i] = textEntry(fmt.Sprintf("asset/%06d", i), "x")
+			records[i] = store.Enforced{
+				Asset: delta[i].Asset, Type: "t", Effective: delta[i].Member.Effective, At: time.Now(),
+				Incarnation: intent.IncarnationID{Partition: "shop", Sequence: 1}, ResourceKey: intent.ResourceKey(delta[i].Asset),
+			}
+		}
+		for i := range gone {
+			gone[i] = store.Entry{Asset: delta[i*(count/left)].Asset, Removed: true}
+		}
+		publish(b, s, lease, delta)
+		started := time.Now()
+		if _, err := s.SaveEnforced(b.Context(), lease, records); err != nil {
+			b.Fatal(err)
+		}
+		saved := float64(count) / time.Since(started).Seconds()
+		publish(b, s, lease, gone)
+		b.Run(fmt.Sprintf("count/left=%d", left), func(b *testing.B) {
+			for range b.N {
+				if orphans, err := s.OrphanCount(b.Context(), "shop"); err != nil || orphans != left {
+					b.Fatal(orphans, err)
+				}
+			}
+			b.ReportMetric(saved, "records-saved/s")
+		})
+		b.Run(fmt.Sprintf("page/left=%d", left), func(b *testing.B) {
+			for range b.N {
+				if page, err := s.Orphans(b.Context(), "shop", "asset/01", 100); err != nil || len(page) != min(100, left*9/10) {
+					b.Fatal(len(page), err)
+				}
+			}
+		})
+	}
+}

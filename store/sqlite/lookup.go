@@ -54,7 +54,8 @@ func incarnationBy(partition intent.PartitionID, lookup store.Lookup) (text stri
 		return "SELECT coalesce(max(seq), 0) FROM incarnation WHERE partition = $1", arguments
 	}
 	at := argument(stamp(lookup.At))
-	text = "SELECT coalesce(max(i.seq), 0) FROM incarnation i WHERE i.partition = $1 AND i.superseded > " + at + " AND i.created <= " + at
+	// The sign keeps the planner from reading whole records, the newest first.
+	text = "SELECT coalesce(max(+i.seq), 0) FROM incarnation i WHERE i.partition = $1 AND i.superseded > " + at + " AND i.created <= " + at
 	if label != "" {
 		text += " AND EXISTS (SELECT 1 FROM " + label + " AND l.seq = i.seq)"
 	}

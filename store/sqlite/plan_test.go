@@ -3,6 +3,7 @@ package sqlite
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"lehr.dev/intent"
 	"lehr.dev/store"
@@ -25,6 +26,10 @@ func TestPlansFollowTheChange(t *testing.T) {
 		text, _ := membersBy(intent.IncarnationID{}, filter)
 		return text
 	}
+	foundBy := func(lookup store.Lookup) string {
+		text, _ := incarnationBy("shop", lookup)
+		return text
+	}
 	const m = "m USING PRIMARY KEY (partition=? AND asset=?"
 	for _, c := range []struct {
 		name, text string
@@ -44,6 +49,13 @@ func TestPlansFollowTheChange(t *testing.T) {
 		{"discard fields", discardFields, 3, []string{"field_asset (partition=? AND asset=? AND path=?)", "field_from (partition=? AND from_seq=?)"}},
 		{"reopen fields", reopenFields, 3, []string{"field_asset (partition=? AND asset=? AND path=?)", "field_to (partition=? AND to_seq=?)"}},
 		{"collect fields", collectFields, 4, []string{"field_asset (partition=? AND asset=? AND path=?)", "field_to (partition=? AND to_seq>? AND to_seq<?)"}},
+		{"incarnation by time", foundBy(store.Lookup{At: time.Now()}), 2, []string{"COVERING INDEX incarnation_time (partition=? AND superseded>?)"}},
+		{"incarnation by label", foundBy(store.Lookup{Label: "l"}), 2, []string{"COVERING INDEX label_name (partition=? AND name=?)"}},
+		{"incarnation by label and value", foundBy(store.Lookup{Label: "l", Value: "v"}), 3, []string{"COVERING INDEX label_name (partition=? AND name=? AND value=?)"}},
+		{"orphans", listOrphans, 4, []string{"enforced_adrift (partition=? AND asset>?)", m}},
+		{"orphans counted", countOrphans, 2, []string{"enforced_adrift (partition=?)", m}},
+		{"records that left", markAdrift, 2, []string{"PRIMARY KEY (partition=? AND asset=?)"}},
+		{"claims without an asset", idleClaims, 2, []string{"claim_asset (partition=?)"}},
 		{"members", listed(store.AssetFilter{}), 4, []string{"PRIMARY KEY (partition=? AND asset>?)"}},
 		{"members by prefix", listed(store.AssetFilter{Prefix: "a"}), 6, []string{"PRIMARY KEY (partition=? AND asset>? AND asset<?)"}},
 		{"members by type", listed(store.AssetFilter{Type: "t"}), 5, []string{"member_type (partition=? AND type=? AND asset>?)"}},
