@@ -41,6 +41,7 @@ func Run(t *testing.T, open func(t *testing.T) store.All) {
 		{"CollectorKeepsThePeriodsHead", testCollectorKeepsThePeriodsHead},
 		{"Changed", testChanged},
 		{"Claims", testClaims},
+		{"ClaimModel", testClaimModel},
 		{"Orphans", testOrphans},
 		{"Labels", testLabels},
 		{"FindIncarnation", testFindIncarnation},
