@@ -1,0 +1,265 @@
+package pgschema
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"lehr.dev/fault"
+	"lehr.dev/plugin/recent"
+	"lehr.dev/plugin/serve"
+	"lehr.dev/plugins/sqlschema/database"
+	"lehr.dev/plugins/sqlschema/statement"
+)
+
+// Engine is PostgreSQL. The zero value is not usable: see New.
+type Engine struct {
+	// understood is what statements were found to mean, so that looking makes
+	// a scratch schema only when something changed.
+	understood *recent.Map[string, understanding]
+}
+
+type understanding struct {
+	catalog *catalog
+	at      time.Time
+}
+
+const (
+	understoodBytes = 64 << 20
+	// understoodFor bounds how long a change of another schema's objects, such
+	// as an extension's, goes unseen.
+	understoodFor = 5 * time.Minute
+	// lookWait bounds how long looking waits for a lock, for many assets are
+	// looked at together.
+	lookWait = 2 * time.Second
+)
+
+// New returns the engine.
+func New() *Engine { return &Engine{understood: recent.New[string, understanding](understoodBytes)} }
+
+var _ database.Engine = (*Engine)(nil)
+
+// Look reads the catalogs. It changes nothing: its transaction is rolled back.
+func (e *Engine) Look(ctx context.Context, request database.Request) (database.Sight, error) {
+	request.LockTimeout = min(request.LockTimeout, lookWait)
+	conn, err := connect(ctx, request)
+	if err != nil {
+		return database.Sight{}, err
+	}
+	defer closeConn(ctx, conn)
+	s, err := begin(ctx, conn, request)
+	if err != nil {
+		return database.Sight{}, err
+	}
+	instance, err := s.instance(ctx)
+	if err != nil {
+		return database.Sight{}, err
+	}
+	wanted, err := e.understand(ctx, s, instance)
+	if err != nil {
+		return database.Sight{}, err
+	}
+	sight, err := s.look(ctx, wanted)
+	sight.Instance = instance
+	return sight, err
+}
+
+// understand is wanted, unless that is known already.
+func (e *Engine) understand(ctx context.Context, s *session, instance string) (*catalog, error) {
+	var around string
+	err := s.tx.QueryRow(ctx, `
+		select current_setting('server_version_num') || ' ' || coalesce(string_agg(v, ' ' order by v), '') from (
+			select 'c ' || oid || ' ' || xmin from pg_class where relnamespace = to_regnamespace(quote_ident($1))
+			union all select 'p ' || oid || ' ' || xmin from pg_proc where pronamespace = to_regnamespace(quote_ident($1))) v(v)`,
+		s.request.Schema).Scan(&around)
+	if err != nil {
+		return nil, s.explain("reading the versions of the catalogs", err)
+	}
+	key := digest(fmt.Sprintf("%s\n%s\n%s\n%s", instance, s.request.URL, around, s.request.SQL))
+	if known, found := e.understood.Get(key); found && time.Since(known.at) < understoodFor {
+		return known.catalog, nil
+	}
+	c, err := s.wanted(ctx)
+	if err == nil {
+		e.understood.Put(key, understanding{catalog: c, at: time.Now()}, 4*len(s.request.SQL)+1024)
+	}
+	return c, err
+}
+
+// look compares what is there with what is wanted. The base is read before
+// and after: all of it is of one moment.
+func (s *session) look(ctx context.Context, wanted *catalog) (sight database.Sight, err error) {
+	if sight.Base, err = s.base(ctx, wanted); err != nil {
+		return sight, err
+	}
+	sight.Wanted = wanted.words()
+	if err := s.claimed(ctx, sight.Wanted); err != nil {
+		return sight, err
+	}
+	current, err := s.readReal(ctx, wanted)
+	if err != nil {
+		return sight, err
+	}
+	sight.Current = current.words()
+	if sight.Rows, err = s.rows(ctx, current); err != nil {
+		return sight, err
+	}
+	record, err := s.record(ctx)
+	if err != nil {
+		return sight, err
+	}
+	if record != nil {
+		sight.Recorded, sight.Version = true, record.version
+		sight.Current[database.Managed] = record.objects
+	}
+	if after, err := s.base(ctx, wanted); err != nil || after != sight.Base {
+		return sight, serve.Retryable(fault.New(fault.Unavailable, "%s was changed while it was read", s.place).WithHint("it is read again"))
+	}
+	return sight, nil
+}
+
+// rows tells which tables hold rows. It reads one of each, and none of a table
+// that this user may not read: that counts as one with rows.
+func (s *session) rows(ctx context.Context, current *catalog) (map[string]bool, error) {
+	rows := map[string]bool{}
+	for name, r := range current.relations {
+		if r.view {
+			continue
+		}
+		var may, has bool
+		err := s.tx.QueryRow(ctx, "select has_table_privilege($1::oid, 'select') or has_any_column_privilege($1::oid, 'select')", r.oid).Scan(&may)
+		if err == nil && may {
+			err = s.tx.QueryRow(ctx, "select exists (select from "+quote(s.request.Schema)+"."+quote(name)+")").Scan(&has)
+		}
+		if err != nil {
+			return nil, s.explain("looking for rows of "+name, err)
+		}
+		rows[name] = has || !may
+	}
+	return rows, nil
+}
+
+// instance names the cluster and the database for ever, however they are
+// reached.
+func (s *session) instance(ctx context.Context) (string, error) {
+	var cluster, name string
+	var may bool
+	err := s.tx.QueryRow(ctx, "select current_database()::text, has_function_privilege('pg_catalog.pg_control_system()', 'execute')").Scan(&name, &may)
+	if err != nil {
+		return "", s.explain("reading the name of the database", err)
+	}
+	config := s.conn.Config()
+	cluster = fmt.Sprintf("%s:%d", config.Host, config.Port)
+	if may {
+		if err := s.tx.QueryRow(ctx, "select system_identifier::text from pg_catalog.pg_control_system()").Scan(&cluster); err != nil {
+			return "", s.explain("reading the identity of the cluster", err)
+		}
+	}
+	return "postgres:" + cluster + "/" + name + "/" + s.request.Schema, nil
+}
+
+// Remove drops what the statements declare, the last first, and nothing that
+// depends on it.
+func (e *Engine) Remove(ctx context.Context, request database.Request, push database.Push) error {
+	return e.change(ctx, request, push, func(ctx context.Context, s *session, wanted *catalog) error {
+		current, err := s.readReal(ctx, wanted)
+		if err != nil {
+			return err
+		}
+		w := &walk{session: s, push: push, current: current, wanted: wanted}
+		for _, one := range slices.Backward(request.Statements) {
+			for _, text := range w.drops(one) {
+				if err := w.do(ctx, text); err != nil {
+					return err
+				}
+			}
+		}
+		return s.forget(ctx)
+	})
+}
+
+// drops removes what a statement declares, if it is there.
+func (w *walk) drops(one statement.Statement) []string {
+	switch r := w.current.relations[one.Name]; {
+	case one.Kind == statement.Table && r != nil:
+		return []string{"drop table " + quote(one.Name)}
+	case one.Kind == statement.View && r != nil:
+		return []string{"drop view " + quote(one.Name)}
+	case one.Kind == statement.Function:
+		var texts []string
+		for name := range w.current.functions {
+			if declaredBy(one, name) {
+				texts = append(texts, dropFunction(name))
+				delete(w.current.functions, name)
+			}
+		}
+		slices.Sort(texts)
+		return texts
+	}
+	return nil
+}
+
+// change runs one change in one transaction that holds the locks and has
+// compared the base.
+func (e *Engine) change(ctx context.Context, request database.Request, push database.Push, apply func(context.Context, *session, *catalog) error) error {
+	if err := push.Effect(ctx); err != nil {
+		return err
+	}
+	conn, err := connect(ctx, request)
+	if err != nil {
+		return err
+	}
+	defer closeConn(ctx, conn)
+	s, err := begin(ctx, conn, request)
+	if err != nil {
+		return err
+	}
+	wanted, err := s.lock(ctx, push)
+	if err != nil {
+		return err
+	}
+	if err := apply(ctx, s, wanted); err != nil {
+		return err
+	}
+	if err := push.Effect(ctx); err != nil {
+		return err
+	}
+	return s.explain("committing", s.tx.Commit(ctx))
+}
+
+// lock keeps others from changing the tables (their rows may be read and
+// written meanwhile), and compares the base.
+func (s *session) lock(ctx context.Context, push database.Push) (*catalog, error) {
+	if _, err := s.tx.Exec(ctx, "select pg_advisory_xact_lock(hashtextextended($1, 7291))", s.table()); err != nil {
+		return nil, s.explain("waiting for other pushes to this schema", err)
+	}
+	rows, err := s.tx.Query(ctx, `select c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace
+		where n.nspname = $1 and c.relname = any($2) and c.relkind = 'r' order by 1`, s.request.Schema, s.declared().relations)
+	if err != nil {
+		return nil, s.explain("finding the tables", err)
+	}
+	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, s.explain("finding the tables", err)
+	}
+	for _, table := range tables {
+		if _, err := s.tx.Exec(ctx, "lock table "+quote(s.request.Schema)+"."+quote(table)+" in share update exclusive mode"); err != nil {
+			return nil, s.explain("locking the table "+table, err)
+		}
+	}
+	wanted, err := s.wanted(ctx)
+	if err != nil {
+		return nil, err
+	}
+	base, err := s.base(ctx, wanted)
+	if err != nil {
+		return nil, err
+	}
+	if base != push.Base {
+		return nil, fmt.Errorf("%w: the tables of %s were changed since the plan was made (%s, was %s); nothing was done", serve.ErrStale, s.place, base, push.Base)
+	}
+	return wanted, s.claimed(ctx, wanted.words())
+}
