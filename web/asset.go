@@ -33,6 +33,7 @@ func showAsset(ctx context.Context, r *reader, at address) (page, error) {
 	case err != nil:
 		shown.Parts = append(shown.Parts, problem("why", err))
 	default:
+		ageless(why)
 		shown.Parts = append(shown.Parts, makePart("why", "why", whyView{WhyResponse: why, Partition: p.Id, About: at.name}))
 	}
 	report := why.GetReport()
@@ -54,6 +55,15 @@ type whyView struct {
 
 // Chain is the reasons of one level, and what they are said of.
 func (w whyView) Chain() chain { return chain{w.Partition, w.About, w.Reasons} }
+
+// Adds reports whether the chain says more than its summary.
+func (w whyView) Adds() bool {
+	if len(w.Reasons) != 1 {
+		return len(w.Reasons) > 1
+	}
+	r := w.Reasons[0]
+	return len(r.Causes) > 0 || len(r.Findings) > 0 || r.Owner != "" || r.Since != nil || r.Until != nil
+}
 
 type chain struct {
 	Partition, About string

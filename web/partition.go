@@ -87,10 +87,13 @@ func showPartitions(ctx context.Context, r *reader) (page, error) {
 	return page{Title: "Partitions", Parts: []part{
 		makePart("server", "server", struct {
 			*apipb.GetServerResponse
-			Everywhere            *apipb.Stop
-			Resume, Brake, Adding string
-		}{server, everywhere, r.command("", "resume"), r.command("", "stop", "--reason", "WHY"), r.command("", "partition", "add", "lehr.yaml")}),
-		makeList("partitions", "partitions", len(rows), rows),
+			Everywhere    *apipb.Stop
+			Resume, Brake string
+		}{server, everywhere, r.command("", "resume"), r.command("", "stop", "--reason", "WHY")}),
+		makeList("partitions", "partitions", struct {
+			Count  int
+			Adding string
+		}{len(rows), r.command("", "partition", "add", "lehr.yaml")}, rows),
 	}}, nil
 }
 

@@ -69,7 +69,7 @@ func when(t *timestamppb.Timestamp) string {
 func rfc(t *timestamppb.Timestamp) string { return t.AsTime().UTC().Format(time.RFC3339) }
 
 // short is enough of a digest to name it by.
-func short(digest string) string { return digest[:min(len(digest), 8)] }
+func short(digest string) string { return digest[:min(len(digest), 12)] }
 
 // lastName is a type without its package.
 func lastName(typeName string) string { return typeName[strings.LastIndexByte(typeName, '.')+1:] }
@@ -166,7 +166,7 @@ func value(text string) string {
 func mark(c *apipb.FieldChange) string {
 	switch {
 	case c.Destructive:
-		return "destroys"
+		return "destructive"
 	case c.Current == "":
 		return "adds"
 	case c.Target == "":

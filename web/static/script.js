@@ -92,7 +92,8 @@
     });
     source.addEventListener("problem", (event) => {
       const problem = JSON.parse(event.data);
-      say(problem ? `cannot be read: ${problem}` : "live", problem !== "");
+      say(problem ? "cannot be read now" : "live", problem !== "");
+      status.title = problem;
     });
     source.onerror = () => {
       say("no answer, trying again", true);
