@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -24,6 +25,8 @@ const (
 	// maxConfiguration is how much of an answer is read.
 	maxConfiguration = 32 << 20
 	maxWords         = 2 << 10
+	// attempts is how often a call is made whose connection breaks.
+	attempts = 4
 )
 
 // admin is a Caddy's admin endpoint.
@@ -136,11 +139,22 @@ func refused(err error, statuses ...int) bool {
 func (a admin) get(ctx context.Context, path string) (body []byte, etag string, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, readWithin, fmt.Errorf("no answer within %v: it hangs or is overloaded", readWithin))
 	defer cancel()
-	body, etag, err = a.call(ctx, http.MethodGet, path, nil, "")
+	for range attempts {
+		body, etag, err = a.call(ctx, http.MethodGet, path, nil, "")
+		if !broken(err) {
+			break
+		}
+	}
 	if err != nil {
 		return nil, "", fmt.Errorf("reading the configuration of the Caddy at %s: %w", a.address, err)
 	}
 	return body, etag, nil
+}
+
+// broken reports whether the connection broke under a call: Caddy opens its
+// admin endpoint anew with each change, and drops who waits at the old one.
+func broken(err error) bool {
+	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // change changes the configuration at a path if what etag names is unchanged.

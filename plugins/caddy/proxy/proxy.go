@@ -34,6 +34,8 @@ type Options struct {
 	Dir string
 }
 
+const unixPrefix = "unix/"
+
 // Parse reads the arguments of "lehr-caddy run".
 func Parse(arguments []string, usage io.Writer) (Options, error) {
 	var options Options
@@ -65,12 +67,16 @@ func Run(options Options) error {
 	}
 	// A replacement of the whole configuration that names no admin endpoint
 	// must not move it.
-	caddy.DefaultAdminListen = options.Admin
+	admin := options.Admin
+	if !strings.HasPrefix(admin, unixPrefix) {
+		admin = network + "/" + admin
+	}
+	caddy.DefaultAdminListen = admin
 	// Set when the package was loaded, from an environment not yet ours.
 	caddy.ConfigAutosavePath = filepath.Join(dir, "autosave.json")
 	caddy.DefaultStorage = &certmagic.FileStorage{Path: filepath.Join(dir, "data")}
 	caddy.TrapSignals()
-	initial, err := configuration(options.Admin)
+	initial, err := configuration(admin)
 	if err != nil {
 		return err
 	}
@@ -93,8 +99,7 @@ func configuration(admin string) ([]byte, error) {
 // free refuses an address that is in use. Caddy itself would share the port
 // with another Caddy of the same user, and each would get some of the calls.
 func free(admin string) error {
-	network, address := "tcp", admin
-	if path, isUnix := strings.CutPrefix(admin, "unix/"); isUnix {
+	if path, isUnix := strings.CutPrefix(admin, unixPrefix); isUnix {
 		connection, err := net.Dial("unix", path)
 		if err == nil {
 			connection.Close()
@@ -102,7 +107,7 @@ func free(admin string) error {
 		}
 		return nil
 	}
-	listener, err := net.Listen(network, address)
+	listener, err := net.Listen("tcp", admin)
 	if err != nil {
 		return fmt.Errorf("taking the admin endpoint %s: %w: end what has it, or choose another address", admin, err)
 	}
