@@ -71,7 +71,7 @@ func Build(ctx context.Context, program Program, now time.Time) (Built, error) {
 	verdict, err := validator.Run(ctx, validate.Input{
 		Candidate: intent.CandidateID{Partition: built.Partition, Digest: built.Digest},
 		Delta:     delta.entries, CandidatePolicy: r.definition.Policy, Origin: b.origin, Now: now,
-		Elsewhere: b.judgeElsewhere,
+		Elsewhere: b.judgeElsewhere, Servers: b.serving(),
 	})
 	if err != nil {
 		return built, err

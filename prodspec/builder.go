@@ -36,6 +36,8 @@ type builder struct {
 	members map[intent.AssetID]member
 	// readers of an asset are those whose effective digest covers it.
 	readers map[intent.AssetID][]intent.AssetID
+	// servers of an asset have a capacity edge to it, once for each.
+	servers map[intent.AssetID][]intent.AssetID
 	dirty   map[intent.AssetID]bool
 	policy  intent.Digest
 	// set is what the members are written in.
@@ -52,7 +54,7 @@ func newBuilder(program Program, cache generate.Cache) (*builder, error) {
 	return &builder{
 		program: program, sources: s, set: schema.Builtin(),
 		graph:   generate.NewGraph(program.Runner, cache),
-		members: map[intent.AssetID]member{}, readers: map[intent.AssetID][]intent.AssetID{}, dirty: map[intent.AssetID]bool{},
+		members: map[intent.AssetID]member{}, servers: map[intent.AssetID][]intent.AssetID{}, readers: map[intent.AssetID][]intent.AssetID{}, dirty: map[intent.AssetID]bool{},
 	}, nil
 }
 
@@ -149,6 +151,9 @@ func (b *builder) take() []intent.Finding {
 			for _, to := range output.Refers {
 				b.readers[to] = append(b.readers[to], output.ID)
 			}
+			for _, to := range output.Serves {
+				b.servers[to] = append(b.servers[to], output.ID)
+			}
 		}
 	}
 	b.settle(touched)
@@ -191,11 +196,17 @@ func originOf(run *generate.Run, output *generate.Output) validate.Origin {
 }
 
 func (b *builder) unread(output *generate.Output) {
-	for _, to := range output.Refers {
-		left := slices.DeleteFunc(b.readers[to], func(id intent.AssetID) bool { return id == output.ID })
-		b.readers[to] = left
+	forget(b.readers, output.Refers, output.ID)
+	forget(b.servers, output.Serves, output.ID)
+}
+
+// forget takes an asset off the lists of those that it names.
+func forget(lists map[intent.AssetID][]intent.AssetID, named []intent.AssetID, asset intent.AssetID) {
+	for _, to := range named {
+		left := slices.DeleteFunc(lists[to], func(id intent.AssetID) bool { return id == asset })
+		lists[to] = left
 		if len(left) == 0 {
-			delete(b.readers, to)
+			delete(lists, to)
 		}
 	}
 }
@@ -232,6 +243,14 @@ func (b *builder) effective(id intent.AssetID) {
 	}
 	m.effective = intent.EffectiveDigest(output.Digest, digests)
 	b.members[id] = m
+}
+
+// serving lists the assets with a capacity edge to one; nil: no asset has any.
+func (b *builder) serving() func(intent.AssetID) []intent.AssetID {
+	if len(b.servers) == 0 {
+		return nil
+	}
+	return func(asset intent.AssetID) []intent.AssetID { return b.servers[asset] }
 }
 
 // origin tells where an asset comes from.

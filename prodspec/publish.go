@@ -70,7 +70,7 @@ func (p *Pipeline) judge(ctx context.Context, head intent.IncarnationID, r readi
 		HeadPolicy: before, CandidatePolicy: r.definition.Policy,
 		Snapshots: p.options.Store, History: p.options.Store,
 		Origin: p.builder.origin, Acknowledged: acknowledged, Now: now,
-		Again: again, Elsewhere: p.builder.judgeElsewhere,
+		Again: again, Elsewhere: p.builder.judgeElsewhere, Servers: p.builder.serving(),
 	})
 	if err != nil {
 		return Status{}, err

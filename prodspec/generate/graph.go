@@ -24,8 +24,8 @@ type Output struct {
 	ID     intent.AssetID
 	Type   intent.TypeName
 	Digest intent.Digest
-	// Refers are the assets it reads.
-	Refers []intent.AssetID
+	// Refers are the assets it reads; Serves those it has a capacity edge to.
+	Refers, Serves []intent.AssetID
 	// File and Line of the program that made it.
 	File string
 	Line int32
@@ -312,6 +312,9 @@ func (g *Graph) put(generator, file string, rec record, keep bool) {
 		outputs[i] = Output{ID: asset.ID, Type: intent.TypeName(g.intern(string(asset.Type))), Digest: asset.Digest, Refers: rec.Refers[i], File: g.intern(asset.File), Line: int32(asset.Line)}
 		if i < len(rec.Derived) && len(rec.Derived[i]) > 0 {
 			outputs[i].Derived = g.share(rec.Derived[i])
+		}
+		if i < len(rec.Serves) {
+			outputs[i].Serves = rec.Serves[i]
 		}
 	}
 	run.Outputs = outputs

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"lehr.dev/fault"
+	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
 	"lehr.dev/prodspec/derive"
 	"lehr.dev/prodspec/generate/starlark"
@@ -68,6 +69,9 @@ type record struct {
 	// Derived is, for each asset, which derivations gave it addons; nil when
 	// none gave any.
 	Derived [][]derive.Derived `json:"derived,omitempty"`
+	// Serves is, for each asset, those that it has a capacity edge to; nil when
+	// none has any.
+	Serves [][]intent.AssetID `json:"serves,omitempty"`
 }
 
 // Quarantine is how long a run that was stopped from outside is left alone.
@@ -123,6 +127,9 @@ func (r recorder) record(base intent.Digest, job Job, result Result) (record, er
 			}
 		}
 		rec.Refers = append(rec.Refers, refers)
+		if err := rec.serve(content); err != nil {
+			return record{}, err
+		}
 		rec.Assets = append(rec.Assets, asset)
 	}
 	if len(rec.Findings) > 0 {
@@ -130,6 +137,27 @@ func (r recorder) record(base intent.Digest, job Job, result Result) (record, er
 		return record{Base: base, Reads: rec.Reads, Findings: rec.Findings, Until: r.now}, nil
 	}
 	return rec, nil
+}
+
+// serve notes the capacity edges of the next asset.
+func (rec *record) serve(content intent.Asset) error {
+	addon := &intentpb.Dependencies{}
+	if _, err := schema.Addon(content, addon); err != nil {
+		return err
+	}
+	var serves []intent.AssetID
+	for _, d := range addon.Dependencies {
+		if d.Rule == intentpb.Dependency_RULE_CAPACITY {
+			serves = append(serves, intent.AssetID(d.On))
+		}
+	}
+	if len(serves) > 0 && rec.Serves == nil {
+		rec.Serves = make([][]intent.AssetID, len(rec.Assets))
+	}
+	if rec.Serves != nil {
+		rec.Serves = append(rec.Serves, serves)
+	}
+	return nil
 }
 
 // derive replaces an asset by the one with derived addons.

@@ -87,6 +87,7 @@ func (j *judging) asset(entry *store.Entry) error {
 		})
 	}
 	j.contents(asset)
+	j.addons(asset)
 	return nil
 }
 

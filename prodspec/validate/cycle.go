@@ -8,6 +8,8 @@ import (
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
+	"lehr.dev/schema"
+	"lehr.dev/store"
 )
 
 // Cycles are named whole up to maxNamed assets, and at most maxCycles of them
@@ -20,81 +22,163 @@ const (
 // dependencyFields is how the paths of dependency edges begin.
 var dependencyFields = string((*intentpb.Dependencies)(nil).ProtoReflect().Descriptor().FullName()) + "."
 
-// cycles refuses dependencies that go round in a circle: none of their assets
-// could ever be pushed. It walks from the edges that are new, for only they
-// can close a circle that the base has not.
+// cycles refuses dependencies that go round in a circle, so that none of
+// their assets could ever be pushed, and warns of those that can be brought to
+// a standstill. Who waits for whom:
+//
+//   - by an edge of order or version, its asset waits for the one named, always;
+//   - by an edge of capacity, the asset that is served waits for the one that
+//     serves it when it comes into being or grows,
+//   - and the one that serves waits for the one that it serves when it shrinks.
+//
+// A circle of the first kind, or of the first and the second, is an error:
+// nothing in it can be created. One that needs the third is a warning: what
+// shrinks in it must not shrink in the same incarnation.
+//
+// The walk starts at assets with new edges, for only they can close a circle
+// that the base has not.
 func (j *judging) cycles(ctx context.Context) error {
-	walk := &cycleWalk{judging: j, place: map[intent.AssetID]int{}}
+	var fresh []intent.AssetID
 	for _, entry := range j.delta {
 		if entry.Removed || entry.Body == nil {
 			continue
 		}
-		fresh, err := j.newDependencies(ctx, entry.Asset)
+		is, err := j.newDependencies(ctx, entry)
 		if err != nil {
 			return err
 		}
-		if !fresh {
-			continue
+		if is {
+			fresh = append(fresh, entry.Asset)
 		}
-		if err := walk.from(ctx, entry.Asset); err != nil {
-			return err
-		}
-		if walk.found >= maxCycles {
-			break
+	}
+	kinds := []standstill{always, growing, shrinking}
+	if j.Servers == nil {
+		kinds = kinds[:1] // There is no edge of capacity.
+	}
+	for _, kind := range kinds {
+		walk := &cycleWalk{judging: j, kind: kind, place: map[intent.AssetID]int{}}
+		for _, asset := range fresh {
+			if err := walk.from(ctx, asset); err != nil {
+				return err
+			}
+			if walk.found >= maxCycles {
+				break
+			}
 		}
 	}
 	return nil
 }
 
+// standstill says when assets wait for each other.
+type standstill int
+
+const (
+	always standstill = iota
+	growing
+	shrinking
+)
+
 // newDependencies reports whether the asset depends on one that it did not
-// depend on in the base.
-func (j *judging) newDependencies(ctx context.Context, asset intent.AssetID) (bool, error) {
-	now, err := j.dependencies(ctx, asset)
-	if err != nil || len(now) == 0 {
+// depend on, in the same way, in the base.
+func (j *judging) newDependencies(ctx context.Context, entry *store.Entry) (bool, error) {
+	now, err := dependenciesOf(entry.Body)
+	if err != nil || len(now) == 0 || j.Base.IsZero() {
+		return len(now) > 0, err
+	}
+	member, err := j.before(ctx, entry.Asset)
+	if err != nil || member.Digest.IsZero() {
+		return true, err
+	}
+	body, err := j.Snapshots.Body(ctx, member.Digest)
+	if err != nil {
 		return false, err
 	}
-	list, err := j.dependenciesBefore(ctx, asset)
-	before := make(map[intent.AssetID]bool, len(list))
-	for _, on := range list {
-		before[on] = true
+	list, err := dependenciesOf(body)
+	before := make(map[waiting]bool, len(list))
+	for _, dependency := range list {
+		before[dependency] = true
 	}
-	return slices.ContainsFunc(now, func(on intent.AssetID) bool { return !before[on] }), err
+	return slices.ContainsFunc(now, func(d waiting) bool { return !before[d] }), err
 }
 
-// dependencies of an asset in the candidate.
-func (j *judging) dependencies(ctx context.Context, asset intent.AssetID) (on []intent.AssetID, err error) {
+// waiting is an edge from an asset: to which other, and whether by capacity.
+type waiting struct {
+	to       intent.AssetID
+	capacity bool
+}
+
+func dependenciesOf(body []byte) ([]waiting, error) {
+	asset, err := schema.Decode(body)
+	if err != nil {
+		return nil, err
+	}
+	addon := &intentpb.Dependencies{}
+	if _, err := schema.Addon(asset, addon); err != nil {
+		return nil, err
+	}
+	var list []waiting
+	for _, d := range addon.Dependencies {
+		if d.On != "" {
+			list = append(list, waiting{intent.AssetID(d.On), d.Rule == intentpb.Dependency_RULE_CAPACITY})
+		}
+	}
+	return list, nil
+}
+
+// edges of an asset in the candidate. Of the base, the store tells where they
+// lead, and Servers which of them are of capacity.
+func (j *judging) edges(ctx context.Context, asset intent.AssetID) (list []waiting, err error) {
 	entry := j.entries[asset]
 	switch {
-	case entry == nil, !entry.Removed && entry.Body == nil:
-		return j.dependenciesBefore(ctx, asset)
-	case entry.Removed:
+	case entry != nil && entry.Removed:
+		return nil, nil
+	case entry != nil && entry.Body != nil:
+		return dependenciesOf(entry.Body)
+	case j.Base.IsZero():
 		return nil, nil
 	}
-	for _, reference := range entry.References {
-		if strings.HasPrefix(reference.Field, dependencyFields) {
-			on = append(on, reference.To)
-		}
+	from, err := j.Snapshots.EdgesFrom(ctx, j.Base, asset)
+	if err != nil {
+		return nil, err
 	}
-	return on, nil
+	capacities := map[intent.AssetID]int{}
+	for _, edge := range from {
+		if !strings.HasPrefix(edge.Field, dependencyFields) {
+			continue
+		}
+		left, known := capacities[edge.To]
+		if !known {
+			left = count(j.servers(edge.To), asset)
+		}
+		list = append(list, waiting{edge.To, left > 0})
+		capacities[edge.To] = left - 1
+	}
+	return list, nil
 }
 
-func (j *judging) dependenciesBefore(ctx context.Context, asset intent.AssetID) (on []intent.AssetID, err error) {
-	if j.Base.IsZero() {
-		return nil, nil
+// servers are the assets that serve one by an edge of capacity, once for each
+// edge.
+func (j *judging) servers(asset intent.AssetID) []intent.AssetID {
+	if j.Servers == nil {
+		return nil
 	}
-	edges, err := j.Snapshots.EdgesFrom(ctx, j.Base, asset)
-	for _, edge := range edges {
-		if strings.HasPrefix(edge.Field, dependencyFields) {
-			on = append(on, edge.To)
+	return j.Servers(asset)
+}
+
+func count(list []intent.AssetID, asset intent.AssetID) (n int) {
+	for _, other := range list {
+		if other == asset {
+			n++
 		}
 	}
-	return on, err
+	return n
 }
 
 // cycleWalk is a depth-first search with a stack of its own: chains may be as
 // long as the partition is large. It sees each asset once.
 type cycleWalk struct {
 	*judging
+	kind standstill
 	// place of an asset: its index on the path plus 1, or done.
 	place map[intent.AssetID]int
 	found int
@@ -104,8 +188,27 @@ const done = -1
 
 type step struct {
 	asset intent.AssetID
-	// left are the dependencies not yet looked at.
-	left []intent.AssetID
+	// left are those it waits for that were not yet looked at; taken is the
+	// one that was looked at last.
+	left  []waiting
+	taken waiting
+}
+
+// waitsFor lists whom an asset waits for.
+func (w *cycleWalk) waitsFor(ctx context.Context, asset intent.AssetID) ([]waiting, error) {
+	list, err := w.edges(ctx, asset)
+	if err != nil {
+		return nil, err
+	}
+	if w.kind != shrinking {
+		list = slices.DeleteFunc(list, func(e waiting) bool { return e.capacity })
+	}
+	if w.kind == growing {
+		for _, server := range w.servers(asset) {
+			list = append(list, waiting{server, true})
+		}
+	}
+	return list, nil
 }
 
 func (w *cycleWalk) from(ctx context.Context, start intent.AssetID) error {
@@ -117,8 +220,8 @@ func (w *cycleWalk) from(ctx context.Context, start intent.AssetID) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		on, err := w.dependencies(ctx, asset)
-		path = append(path, step{asset, on})
+		list, err := w.waitsFor(ctx, asset)
+		path = append(path, step{asset: asset, left: list})
 		w.place[asset] = len(path)
 		return err
 	}
@@ -132,14 +235,14 @@ func (w *cycleWalk) from(ctx context.Context, start intent.AssetID) error {
 			path = path[:len(path)-1]
 			continue
 		}
-		next := top.left[0]
+		top.taken = top.left[0]
 		top.left = top.left[1:]
-		switch place := w.place[next]; {
+		switch place := w.place[top.taken.to]; {
 		case place == done:
 		case place > 0:
 			w.report(path[place-1:])
 		default:
-			if err := enter(next); err != nil {
+			if err := enter(top.taken.to); err != nil {
 				return err
 			}
 		}
@@ -147,30 +250,54 @@ func (w *cycleWalk) from(ctx context.Context, start intent.AssetID) error {
 	return nil
 }
 
-// report names the cycle from its smallest id on.
+// report names the cycle from its smallest id on. A kind of standstill tells
+// only of the cycles that the one before it does not.
 func (w *cycleWalk) report(cycle []step) {
+	capacities := 0
+	for i := range cycle {
+		if cycle[i].taken.capacity {
+			capacities++
+		}
+	}
+	if w.kind != always && capacities == 0 || w.kind == shrinking && capacities == len(cycle) {
+		return
+	}
 	w.found++
+	finding := intent.Finding{Rule: "cycle", Severity: intent.Error, Field: strings.TrimSuffix(dependencyFields, ".")}
+	smallest, names := named(cycle)
+	finding.Asset = smallest
+	switch w.kind {
+	case always:
+		finding.Message = fmt.Sprintf("%d assets depend on each other in a circle: %s", len(cycle), names)
+		finding.Hint = "remove one of the dependencies"
+	case growing:
+		finding.Message = fmt.Sprintf("%d assets wait for each other when they are created or grow: %s; an asset waits for what serves it by a capacity edge", len(cycle), names)
+		finding.Hint = "remove one of the dependencies; a capacity edge orders creation already: what serves comes first"
+	case shrinking:
+		finding.Severity = intent.Warning
+		finding.Message = fmt.Sprintf("%d assets wait for each other when they shrink in one incarnation: %s; what serves waits until less is expected of it", len(cycle), names)
+		finding.Hint = "remove the order or version edge, since a capacity edge orders both ways; or let what is served shrink first, in an incarnation of its own"
+	}
+	if len(cycle) == 1 {
+		finding.Message = fmt.Sprintf("asset %s depends on itself", smallest)
+	}
+	w.add(finding)
+}
+
+func named(cycle []step) (smallest intent.AssetID, names string) {
 	first := 0
 	for i := range cycle {
 		if cycle[i].asset < cycle[first].asset {
 			first = i
 		}
 	}
-	var names []string
+	var list []string
 	for i := range min(len(cycle), maxNamed) {
-		names = append(names, string(cycle[(first+i)%len(cycle)].asset))
+		list = append(list, string(cycle[(first+i)%len(cycle)].asset))
 	}
-	if more := len(cycle) - len(names); more > 0 {
-		names = append(names, fmt.Sprintf("(%d more)", more))
+	if more := len(cycle) - len(list); more > 0 {
+		list = append(list, fmt.Sprintf("(%d more)", more))
 	}
-	smallest := cycle[first].asset
-	names = append(names, string(smallest))
-	message := fmt.Sprintf("%d assets depend on each other in a circle: %s", len(cycle), strings.Join(names, " → "))
-	if len(cycle) == 1 {
-		message = fmt.Sprintf("asset %s depends on itself", smallest)
-	}
-	w.add(intent.Finding{
-		Rule: "cycle", Severity: intent.Error, Asset: smallest, Field: strings.TrimSuffix(dependencyFields, "."),
-		Message: message, Hint: "remove one of the dependencies",
-	})
+	smallest = cycle[first].asset
+	return smallest, strings.Join(append(list, string(smallest)), " → ")
 }

@@ -51,7 +51,7 @@ func TestRules(t *testing.T) {
 			name:  "a reference to nothing",
 			delta: []store.Entry{entry(t, "a", job("a"), dependsOn("b"))},
 			want: intent.Finding{Rule: "reference", Severity: intent.Error, Asset: "a", Field: "lehr.intent.v1.Dependencies.dependencies[0].on",
-				Message: "asset a refers to b in lehr.intent.v1.Dependencies.dependencies[0].on, which does not exist", Hint: "add the asset, or correct the reference"},
+				Message: "asset a depends on b in lehr.intent.v1.Dependencies.dependencies[0].on, which does not exist", Hint: "add the asset to this partition, or correct the reference"},
 		},
 		{
 			name:  "a reference to what the candidate removes",
@@ -261,6 +261,7 @@ func TestLongChainsAndCycles(t *testing.T) {
 			chain[i].References = []intent.Reference{{Field: "lehr.intent.v1.Dependencies.dependencies[0].on", To: intent.AssetID(id(i - 1))}}
 		}
 	}
+	chain[length-1] = entry(t, intent.AssetID(id(length-1)), job("x"), dependsOn(id(length-2)))
 	w := newWorld(t)
 	w.publish(nil, nil, chain...)
 

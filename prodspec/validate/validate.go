@@ -18,6 +18,7 @@ import (
 	"lehr.dev/fault"
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
+	"lehr.dev/rule"
 	"lehr.dev/schema"
 	"lehr.dev/store"
 )
@@ -28,6 +29,7 @@ const maxFindings = 1000
 // Snapshots is what is read of the base. store.Snapshots satisfies it.
 type Snapshots interface {
 	Member(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) (intent.Member, error)
+	Body(ctx context.Context, digest intent.Digest) ([]byte, error)
 	Members(ctx context.Context, id intent.IncarnationID, filter store.AssetFilter) ([]intent.Member, error)
 	EdgesFrom(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) ([]store.Edge, error)
 	EdgesTo(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) ([]store.Edge, error)
@@ -77,6 +79,9 @@ type Input struct {
 	History                     History
 	// Origin of an asset; nil: unknown.
 	Origin func(intent.AssetID) Origin
+	// Servers lists the assets of the candidate that serve one by an edge of
+	// capacity, once for each edge; nil: there are none.
+	Servers func(intent.AssetID) []intent.AssetID
 	// Acknowledged: a person let exactly this candidate through its guards.
 	Acknowledged bool
 	Now          time.Time
@@ -108,14 +113,15 @@ type Judgement struct {
 // Validator judges candidates whose payloads are of one set of types. It
 // compiles rules when first needed, keeps them, and may be shared.
 type Validator struct {
-	types *schema.Set
-	rules *Contents
+	types       *schema.Set
+	rules       *Contents
+	expressions *rule.Environment
 }
 
 // New returns a validator for the types. Keep one per schema digest.
 func New(types *schema.Set) (*Validator, error) {
 	rules, err := NewContents(types)
-	return &Validator{types: types, rules: rules}, err
+	return &Validator{types: types, rules: rules, expressions: rule.New(types)}, err
 }
 
 // Types that it judges.
@@ -126,7 +132,7 @@ func (v *Validator) Types() *schema.Set { return v.types }
 func (v *Validator) Run(ctx context.Context, in Input) (Judgement, error) {
 	j := v.begin(in)
 	for _, scope := range []func(context.Context) error{
-		j.assets, j.identities, j.policy, j.references, j.cycles,
+		j.assets, j.identities, j.policy, j.references, j.turndowns, j.cycles,
 	} {
 		if err := scope(ctx); err != nil {
 			return Judgement{}, fault.New(fault.KindOf(err), "cannot validate candidate %s: %w", in.Candidate, err)
@@ -141,21 +147,25 @@ func (v *Validator) Run(ctx context.Context, in Input) (Judgement, error) {
 // judging is one run.
 type judging struct {
 	Input
-	types    *schema.Set
-	rules    *Contents
-	delta    []*store.Entry
-	entries  map[intent.AssetID]*store.Entry
-	known    map[intent.AssetID]intent.Member // of the base, as far as read
-	findings []intent.Finding
-	more     int // findings beyond the limit
-	rejected bool
+	types *schema.Set
+	rules *Contents
+	// expressions compiles those in addons.
+	expressions *rule.Environment
+	delta       []*store.Entry
+	entries     map[intent.AssetID]*store.Entry
+	known       map[intent.AssetID]intent.Member // of the base, as far as read
+	findings    []intent.Finding
+	more        int // findings beyond the limit
+	rejected    bool
 	// guarded: a guard would hold the candidate.
 	guarded bool
+	// down are the assets of the base with a Turndown, once asked for.
+	down map[intent.AssetID]bool
 }
 
 func (v *Validator) begin(in Input) *judging {
 	j := &judging{
-		Input: in, types: v.types, rules: v.rules,
+		Input: in, types: v.types, rules: v.rules, expressions: v.expressions,
 		delta:   make([]*store.Entry, 0, len(in.Delta)),
 		entries: make(map[intent.AssetID]*store.Entry, len(in.Delta)),
 		known:   map[intent.AssetID]intent.Member{},
@@ -208,6 +218,7 @@ func (j *judging) add(finding intent.Finding) {
 	if j.Origin != nil && finding.Asset != "" && finding.File == "" {
 		origin := j.Origin(finding.Asset)
 		finding.File, finding.Line = origin.File, origin.Line
+		origin.derived(&finding)
 	}
 	j.findings = append(j.findings, finding)
 }

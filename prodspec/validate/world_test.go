@@ -117,6 +117,7 @@ func (w *world) judge(policy *intentpb.Policy, acknowledged bool, delta ...store
 		Origin: func(id intent.AssetID) validate.Origin {
 			return validate.Origin{Generator: "web", File: "web.star", Line: len(id)}
 		},
+		Servers:      w.servers(delta),
 		Acknowledged: acknowledged,
 		Now:          w.now,
 	})
@@ -171,11 +172,68 @@ func (w *world) Member(_ context.Context, id intent.IncarnationID, asset intent.
 func (w *world) Members(_ context.Context, id intent.IncarnationID, filter store.AssetFilter) (members []intent.Member, _ error) {
 	assets := w.at(id).assets
 	for _, asset := range slices.Sorted(maps.Keys(assets)) {
-		if asset > filter.After && assets[asset].Member.Type == filter.Type && len(members) < filter.Limit {
+		if asset > filter.After && matches(assets[asset], filter) && len(members) < filter.Limit {
 			members = append(members, assets[asset].Member)
 		}
 	}
 	return members, nil
+}
+
+func matches(entry store.Entry, filter store.AssetFilter) bool {
+	if filter.Type != "" && entry.Member.Type != filter.Type {
+		return false
+	}
+	if filter.Field == "" {
+		return true
+	}
+	asset, err := schema.Decode(entry.Body)
+	_, has := asset.Addon(intent.TypeName(filter.Field))
+	return err == nil && has
+}
+
+func (w *world) Body(_ context.Context, digest intent.Digest) ([]byte, error) {
+	w.reads++
+	for i := len(w.history) - 1; i >= 0; i-- {
+		for _, entry := range w.history[i].assets {
+			if entry.Member.Digest == digest {
+				return entry.Body, nil
+			}
+		}
+	}
+	return nil, fault.New(fault.NotFound, "no body %s", digest)
+}
+
+// servers are those of head and a delta.
+func (w *world) servers(delta []store.Entry) func(intent.AssetID) []intent.AssetID {
+	after := maps.Clone(w.head().assets)
+	if after == nil {
+		after = map[intent.AssetID]store.Entry{}
+	}
+	for _, entry := range delta {
+		if after[entry.Asset] = entry; entry.Removed {
+			delete(after, entry.Asset)
+		}
+	}
+	served := map[intent.AssetID][]intent.AssetID{}
+	for id, entry := range after {
+		asset, err := schema.Decode(entry.Body)
+		if err != nil {
+			continue
+		}
+		addon := &intentpb.Dependencies{}
+		if _, err := schema.Addon(asset, addon); err != nil {
+			w.t.Fatal(err)
+		}
+		for _, d := range addon.Dependencies {
+			if d.Rule == intentpb.Dependency_RULE_CAPACITY {
+				served[intent.AssetID(d.On)] = append(served[intent.AssetID(d.On)], id)
+			}
+		}
+	}
+	if len(served) == 0 {
+		return nil
+	}
+	return func(id intent.AssetID) []intent.AssetID { return served[id] }
 }
 
 func (w *world) EdgesFrom(_ context.Context, id intent.IncarnationID, asset intent.AssetID) (edges []store.Edge, _ error) {

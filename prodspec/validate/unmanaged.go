@@ -1,0 +1,143 @@
+package validate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/intent"
+)
+
+const observeHint = "to look at an asset and never push it, give it the addon Mode with ENFORCEMENT_MODE_OBSERVE, or its type modes: {TYPE: observe}"
+
+// unmanaged refuses paths that are no field of the payload, and an addon that
+// leaves everything to production: that is what mode observe says openly.
+func (j *judging) unmanaged(asset intent.Asset, addon *intentpb.Unmanaged) {
+	if len(addon.Fields) == 0 {
+		return
+	}
+	empty, err := j.types.New(asset.Payload.Type)
+	if err != nil {
+		return // It was said already.
+	}
+	payload := empty.ProtoReflect().Descriptor()
+	bad := func(i int, message, hint string) {
+		j.add(intent.Finding{
+			Rule: "unmanaged", Severity: intent.Error, Asset: asset.ID, Message: message, Hint: hint,
+			Field: fmt.Sprintf("lehr.intent.v1.Unmanaged.fields[%d].path", i),
+		})
+	}
+	left := map[protoreflect.Name]bool{}
+	for i, field := range addon.Fields {
+		path := strings.TrimSpace(field.Path)
+		if path == "" || strings.Trim(path, ".*[]") == "" {
+			bad(i, fmt.Sprintf("asset %s: Unmanaged leaves everything to production by the path %q", asset.ID, field.Path), observeHint)
+			return
+		}
+		whole, wrong, hint := resolvePath(payload, path)
+		if wrong != "" {
+			bad(i, fmt.Sprintf("asset %s: Unmanaged names %q: %s", asset.ID, field.Path, wrong), hint)
+			continue
+		}
+		if whole != "" {
+			left[whole] = true
+		}
+	}
+	if payload.Fields().Len() > 0 && len(left) == payload.Fields().Len() {
+		bad(0, fmt.Sprintf("asset %s: Unmanaged leaves every field of its %s to production", asset.ID, payload.FullName()), observeHint)
+	}
+}
+
+// resolvePath follows a path by field names, [index], ["key"] and [*]. whole
+// is the field of the payload that it covers as a whole.
+func resolvePath(message protoreflect.MessageDescriptor, path string) (whole protoreflect.Name, wrong, hint string) {
+	for first := true; ; first = false {
+		end := strings.IndexAny(path, ".[")
+		if end < 0 {
+			end = len(path)
+		}
+		name := path[:end]
+		field := message.Fields().ByTextName(name)
+		if field == nil {
+			return "", fmt.Sprintf("a %s has no field %q", message.FullName(), name), meant(name, message)
+		}
+		path = path[end:]
+		elements := field.IsList() || field.IsMap()
+		covers := path == "" || path == "[*]" && elements
+		if covers {
+			if first {
+				whole = field.Name()
+			}
+			return whole, "", ""
+		}
+		if elements {
+			if path[0] != '[' || strings.IndexByte(path, ']') < 0 {
+				return "", fmt.Sprintf("%s has elements, and %q names none", field.FullName(), path), `write [0], ["key"] or [*]`
+			}
+			path = afterElement(path)
+			if field.IsMap() {
+				field = field.MapValue()
+			}
+			if path == "" {
+				return "", "", ""
+			}
+		}
+		if path[0] != '.' || field.Message() == nil {
+			return "", fmt.Sprintf("%q is below %s, which has no fields", path, field.FullName()), "end the path before it"
+		}
+		message, path = field.Message(), path[1:]
+	}
+}
+
+// afterElement skips [index], ["key"] or [*]; a key may hold any character.
+func afterElement(path string) string {
+	if strings.HasPrefix(path, `["`) {
+		if end := strings.Index(path, `"]`); end >= 0 {
+			return path[end+2:]
+		}
+	}
+	return path[strings.IndexByte(path, ']')+1:]
+}
+
+// meant names the field that was probably meant, and those that there are.
+func meant(name string, message protoreflect.MessageDescriptor) string {
+	var names []string
+	for i := range message.Fields().Len() {
+		names = append(names, string(message.Fields().Get(i).Name()))
+	}
+	const most = 30
+	hint := "its fields: " + strings.Join(names[:min(len(names), most)], ", ")
+	for distance := 1; distance <= 2; distance++ {
+		if at := slices.IndexFunc(names, func(known string) bool { return distance < len(name) && differs(name, known) == distance }); at >= 0 {
+			return "did you mean " + names[at] + "? " + hint
+		}
+	}
+	return hint
+}
+
+// differs is the Levenshtein distance of two words of at most 100 bytes.
+func differs(a, b string) int {
+	const longest = 100
+	if len(a) > longest || len(b) > longest {
+		return longest
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal, row[j+1] = row[j+1], min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
