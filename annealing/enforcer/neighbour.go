@@ -227,6 +227,8 @@ func (e *Enforcer) ordered(on intent.AssetID, loosened bool, now time.Time) chec
 		n.Known = true
 	case b.open():
 		n.State = "being pushed"
+	case loosened && e.turnsDown(b):
+		n.Known = true // It goes, and waits for this one: removal runs backwards.
 	case e.fresh(b, now):
 		n.Known, n.Until = true, time.Unix(0, b.seen).Add(e.Limits.FactHold)
 	case b.trouble != nil && b.difference.Outcome == intent.Differs:
@@ -321,7 +323,7 @@ func (e *Enforcer) await(a *asset, facts check.Facts) {
 	}
 	for _, n := range facts.Order {
 		if !n.Known {
-			join(n, false)
+			join(n, n.Loosened)
 		}
 	}
 	for _, s := range facts.Capacity {

@@ -17,6 +17,7 @@ import (
 	"lehr.dev/fault"
 	commandpb "lehr.dev/gen/lehr/command/v1"
 	intentpb "lehr.dev/gen/lehr/intent/v1"
+	processpb "lehr.dev/gen/lehr/process/v1"
 	"lehr.dev/intent"
 	"lehr.dev/loop"
 	"lehr.dev/plugin"
@@ -28,6 +29,7 @@ import (
 const (
 	shop        intent.PartitionID = "shop"
 	commandType intent.TypeName    = "lehr.command.v1.Command"
+	jobType     intent.TypeName    = "lehr.process.v1.Job"
 )
 
 var tester = intent.Actor{Name: "tester", Origin: "test"}
@@ -69,8 +71,11 @@ func simulate(t *testing.T, test func(*world)) {
 		w := &world{
 			t: t, ctx: ctx, store: s, stores: s, limits: DefaultLimits(), runtime: loop.Real(), base: map[intent.AssetID]intent.Member{},
 			policy: &intentpb.Policy{
-				Mode:    intentpb.EnforcementMode_ENFORCEMENT_MODE_ENFORCE,
-				Plugins: []*intentpb.PluginBinding{{Type: string(commandType), Run: []string{"fake"}}},
+				Mode: intentpb.EnforcementMode_ENFORCEMENT_MODE_ENFORCE,
+				Plugins: []*intentpb.PluginBinding{
+					{Type: string(commandType), Run: []string{"fake"}},
+					{Type: string(jobType), Run: []string{"fake"}},
+				},
 			},
 		}
 		w.production = &production{store: s, state: map[intent.AssetID]string{}, behave: map[intent.AssetID]behaviour{}}
@@ -178,10 +183,11 @@ func (w *world) owned(do func(*Enforcer)) {
 	<-done
 }
 
-// thing is an asset whose content is one word.
+// thing is an asset whose content is one word, or a job.
 type thing struct {
 	id     intent.AssetID
 	word   string
+	job    *processpb.Job
 	addons []proto.Message
 }
 
@@ -191,7 +197,10 @@ func (w *world) publish(things ...thing) {
 	set := schema.Builtin()
 	assets := []intent.Asset{w.asset(intent.PolicyAsset, w.policy)}
 	for _, thing := range things {
-		payload := &commandpb.Command{Diff: []string{"diff"}, Push: []string{"push"}, Input: thing.word}
+		var payload proto.Message = &commandpb.Command{Diff: []string{"diff"}, Push: []string{"push"}, Input: thing.word}
+		if thing.job != nil {
+			payload = thing.job
+		}
 		assets = append(assets, w.asset(thing.id, payload, thing.addons...))
 	}
 	next := map[intent.AssetID]intent.Member{}
@@ -306,6 +315,8 @@ type behaviour struct {
 	// breaks makes every batch with the asset fail.
 	breaks bool
 	key    intent.ResourceKey
+	// says alters what a diff finds.
+	says func(*intent.Difference)
 	// push replaces what a push does.
 	push func(ctx context.Context, apply func(), push plugin.Push) plugin.PushResult
 }
@@ -322,6 +333,8 @@ type production struct {
 	diffed int
 	// slow is how long a diff takes.
 	slow time.Duration
+	// effect is told of every change, with production locked.
+	effect func(id intent.AssetID)
 	// under counts pushes under way, most the most at once.
 	under, most int
 }
@@ -372,7 +385,10 @@ func (p *production) Alone() <-chan struct{} { return p.alone }
 func (p *production) Describe() (plugin.Description, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return plugin.Description{Name: "fake", Types: []plugin.Served{{Type: commandType, Guarantee: plugin.Unguarded, LongestEffect: time.Second}}}, p.down
+	return plugin.Description{Name: "fake", Types: []plugin.Served{
+		{Type: commandType, Guarantee: plugin.Unguarded, LongestEffect: time.Second},
+		{Type: jobType, Guarantee: plugin.Unguarded, LongestEffect: time.Second},
+	}}, p.down
 }
 
 func (p *production) Diff(ctx context.Context, incarnation intent.IncarnationID, ids []intent.AssetID) ([]intent.Difference, error) {
@@ -393,7 +409,7 @@ func (p *production) Diff(ctx context.Context, incarnation intent.IncarnationID,
 		if b.breaks {
 			return nil, fault.New(fault.Unavailable, "the plugin crashed")
 		}
-		want, err := p.wanted(ctx, incarnation, id)
+		want, job, err := p.wanted(ctx, incarnation, id)
 		d := intent.Difference{Asset: id, At: at, Outcome: intent.InSync, ResourceKey: cmpOr(b.key, intent.ResourceKey("fake/"+id))}
 		switch {
 		case err != nil:
@@ -403,6 +419,15 @@ func (p *production) Diff(ctx context.Context, incarnation intent.IncarnationID,
 		case p.state[id] != want:
 			d.Outcome = intent.Differs
 			d.Plan = intent.Plan{Action: intent.ActionUpdate, Changes: []intent.FieldChange{{Path: "word", Current: p.state[id], Target: want, Destructive: b.destructive}}}
+			if job {
+				d.Plan.Action = actionTo(p.state[id], want)
+			}
+		}
+		if job && p.state[id] != "" {
+			d.Current, _ = proto.Marshal(jobOf(p.state[id]))
+		}
+		if b.says != nil {
+			b.says(&d)
 		}
 		differences = append(differences, d)
 	}
@@ -416,20 +441,51 @@ func cmpOr(a, b intent.ResourceKey) intent.ResourceKey {
 	return b
 }
 
-func (p *production) wanted(ctx context.Context, incarnation intent.IncarnationID, id intent.AssetID) (string, error) {
+// wanted is the word that intent asks for: that of a job is made of its
+// replicas and version, and is empty when the job is to go.
+func (p *production) wanted(ctx context.Context, incarnation intent.IncarnationID, id intent.AssetID) (word string, job bool, err error) {
 	content, err := newReader(Options{Store: p.store}).asset(ctx, incarnation, id)
 	if err != nil {
-		return "", err
+		return "", false, err
+	}
+	if content.Payload.Type == jobType {
+		job := &processpb.Job{}
+		if err := schema.Payload(content, job); err != nil {
+			return "", true, err
+		}
+		if down, err := schema.Addon(content, &intentpb.Turndown{}); err != nil || down {
+			return "", true, err
+		}
+		return wordOf(job), true, nil
 	}
 	command := &commandpb.Command{}
 	if err := schema.Payload(content, command); err != nil {
-		return "", err
+		return "", false, err
 	}
-	return command.Input, nil
+	return command.Input, false, nil
+}
+
+func wordOf(job *processpb.Job) string { return fmt.Sprintf("%d %s", job.Replicas, job.Version) }
+
+// jobOf reads a word of production.
+func jobOf(word string) *processpb.Job {
+	job := &processpb.Job{}
+	fmt.Sscanf(word, "%d %s", &job.Replicas, &job.Version)
+	return job
+}
+
+func actionTo(current, target string) intent.Action {
+	switch {
+	case current == "":
+		return intent.ActionCreate
+	case target == "":
+		return intent.ActionDelete
+	}
+	return intent.ActionUpdate
 }
 
 func (p *production) Push(ctx context.Context, push plugin.Push) plugin.PushResult {
-	want, err := p.wanted(ctx, push.Incarnation, push.Asset)
+	want, _, err := p.wanted(ctx, push.Incarnation, push.Asset)
 	if err != nil {
 		return plugin.PushResult{Ending: plugin.Failed, Reason: err.Error()}
 	}
@@ -444,7 +500,14 @@ func (p *production) Push(ctx context.Context, push plugin.Push) plugin.PushResu
 		p.under--
 		p.mu.Unlock()
 	}()
-	apply := func() { p.set(push.Asset, want) }
+	apply := func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.state[push.Asset] = want
+		if p.effect != nil {
+			p.effect(push.Asset)
+		}
+	}
 	if b.push != nil {
 		return b.push(ctx, apply, push)
 	}
