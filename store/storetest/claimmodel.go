@@ -24,10 +24,11 @@ func testClaimModel(t *testing.T, open func(t *testing.T) store.All) {
 	rapid.Check(t, func(r *rapid.T) {
 		run++
 		m := newClaimModel(r, s, run)
-		r.Repeat(map[string]func(*rapid.T){
-			"publish": m.publish, "stage": m.stage, "pin": m.pin, "unpin": m.unpin, "admit": m.admit, "close": m.close,
-			"enforce": m.enforce, "disown": m.disown, "collect": m.collect, "": m.verify,
-		})
+		steps := []func(*rapid.T){m.publish, m.publish, m.stage, m.pin, m.unpin, m.admit, m.admit, m.close, m.enforce, m.enforce, m.disown, m.collect}
+		for range rapid.IntRange(1, 20).Draw(r, "steps") {
+			steps[rapid.IntRange(0, len(steps)-1).Draw(r, "step")](r)
+			m.verify(r)
+		}
 		m.verifyHolders(r)
 	})
 }
