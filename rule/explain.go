@@ -80,6 +80,9 @@ func (p *program) explain(issues *cel.Issues) error {
 		}
 		return problem
 	}
+	if strings.Contains(message, "recursion") {
+		return p.invalid("is nested more than %d deep", maxDepth)
+	}
 	if syntax, ok := strings.CutPrefix(message, "Syntax error: "); ok {
 		message = "it is not CEL: " + syntax
 	}

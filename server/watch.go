@@ -28,6 +28,10 @@ func (s *Server) WatchAssets(ctx context.Context, request *apipb.WatchAssetsRequ
 			return fault.New(fault.Invalid, "incarnation %s is not of partition %s", wanted.After, partition.ID)
 		}
 	}
+	// The answer begins now, though there may be no incarnation yet.
+	if err := stream.Send(nil); err != nil {
+		return err
+	}
 	return s.queries.Watch(ctx, wanted, func(event query.Event) error {
 		response := &apipb.WatchAssetsResponse{
 			Incarnation: event.Incarnation.String(), Complete: event.Complete, Reset_: event.Reset,
