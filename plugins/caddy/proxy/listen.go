@@ -7,9 +7,11 @@ import (
 	"net"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+	"golang.org/x/sys/unix"
 )
 
 // network is what balancers listen on here: "shared/127.0.0.1:8080". Caddy
@@ -47,6 +49,11 @@ func listenShared(ctx context.Context, _, host, portRange string, portOffset uin
 	defer sockets.Unlock()
 	s := sockets.open[address]
 	if s == nil {
+		if caddy.ListenerUsage("tcp", address) > 0 {
+			// The configuration before has it by another socket, which allows
+			// one more of this user beside it; a person wrote that one.
+			config.Control = besideAnother
+		}
 		listener, err := config.Listen(ctx, "tcp", address)
 		if err != nil {
 			return nil, err
@@ -57,6 +64,14 @@ func listenShared(ctx context.Context, _, host, portRange string, portOffset uin
 	}
 	s.users++
 	return &sharing{socket: s, closed: make(chan struct{})}, nil
+}
+
+func besideAnother(_, _ string, connection syscall.RawConn) error {
+	var failure error
+	err := connection.Control(func(descriptor uintptr) {
+		failure = unix.SetsockoptInt(int(descriptor), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
+	})
+	return errors.Join(err, failure)
 }
 
 // acceptPause is how long a socket rests after an error, such as too many open
