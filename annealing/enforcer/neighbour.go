@@ -258,8 +258,7 @@ func (e *Enforcer) known(on intent.AssetID, loosened bool, now time.Time) check.
 		}
 	default:
 		n.State = e.unknown(b, now)
-		e.wanted[b] = true
-		e.hurry(b)
+		e.want(b)
 	}
 	return n
 }
@@ -302,10 +301,23 @@ func (e *Enforcer) unknown(b *asset, now time.Time) string {
 	return "not seen in sync yet"
 }
 
-// hurry asks for a look now, unless looks at the asset fail: it is looked at
-// again in its own time.
+// want asks, once, for a look that tells how an asset stands.
+func (e *Enforcer) want(b *asset) {
+	if e.wanted[b] {
+		return
+	}
+	e.wanted[b] = true
+	if b.looking {
+		b.again = true // This look was not asked to tell.
+		return
+	}
+	e.hurry(b)
+}
+
+// hurry asks for a look now, unless one is under way, or looks at the asset
+// fail: it is looked at again in its own time.
 func (e *Enforcer) hurry(b *asset) {
-	if b.trouble == nil || b.failures == 0 {
+	if !b.looking && (b.trouble == nil || b.failures == 0) {
 		e.soon(b, loop.Fresh)
 	}
 }

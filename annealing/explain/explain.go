@@ -16,23 +16,25 @@ const MaxDepth = 32
 
 // Kinds of reason beyond those of package intent.
 const (
-	KindInSync    = "in-sync"
-	KindPushing   = "pushing"
-	KindOff       = "off"
-	KindModel     = "model"
-	KindGone      = "gone"
-	KindNoAsset   = "no-asset"
-	KindNoHead    = "no-head"
-	KindNoReport  = "no-report"
-	KindOutdated  = "outdated"
-	KindCycle     = "cycle"
-	KindDepth     = "depth"
-	KindTold      = "told"
-	KindPin       = "pin"
-	KindUnhealthy = "unhealthy"
-	KindHeld      = "candidate-held"
-	KindRejected  = "candidate-rejected"
-	KindSilent    = "not-acting"
+	KindInSync   = "in-sync"
+	KindPushing  = "pushing"
+	KindOff      = "off"
+	KindModel    = "model"
+	KindGone     = "gone"
+	KindNoAsset  = "no-asset"
+	KindNoHead   = "no-head"
+	KindNoReport = "no-report"
+	KindOutdated = "outdated"
+	KindCycle    = "cycle"
+	KindDepth    = "depth"
+	KindTold     = "told"
+	// KindTurnedDown: the removal that it asks for is complete.
+	KindTurnedDown = "turned-down"
+	KindPin        = "pin"
+	KindUnhealthy  = "unhealthy"
+	KindHeld       = "candidate-held"
+	KindRejected   = "candidate-rejected"
+	KindSilent     = "not-acting"
 )
 
 // Facts are all that the answer rests on.
@@ -178,6 +180,9 @@ func (f Facts) assetReasons(asset intent.AssetID, told path, depth int) []Reason
 		for _, blocker := range waiting.Blockers {
 			reason.Causes = append(reason.Causes, f.blockerReason(blocker, told, depth+1)...)
 		}
+		if reason.Hint == "" && restsOnIntent(waiting, reason.Causes) {
+			reason.Hint = intentHint(report, waiting)
+		}
 		reasons = append(reasons, reason)
 	}
 	if pin := f.pinOf(report); pin != nil {
@@ -211,6 +216,11 @@ func (f Facts) settled(report intent.Report) []Reason {
 	reason := Reason{Asset: report.Asset}
 	switch report.State {
 	case intent.StateInSync:
+		if report.Absent {
+			reason.Kind, reason.Text = KindTurnedDown, "it is turned down: nothing of it is there, as "+report.Target.String()+" asks (so reported "+f.ago(report.At)+")"
+			reason.Hint = "it may leave the sources now"
+			break
+		}
 		reason.Kind, reason.Text = KindInSync, "production is as "+report.Target.String()+" says (so reported "+f.ago(report.At)+")"
 	case intent.StatePushing:
 		reason.Kind, reason.Text = KindPushing, "a push is under way ("+note(report)+")"
@@ -221,8 +231,12 @@ func (f Facts) settled(report intent.Report) []Reason {
 		reason.Kind, reason.Text = KindModel, fmt.Sprintf("type %s is a model: no plugin serves it, and none should", report.Type)
 		reason.Hint = "bind the type to a plugin in lehr.yaml to have it enforced"
 	case intent.StateGone:
-		reason.Kind, reason.Text = KindGone, fmt.Sprintf("%s does not name it any more; production keeps what it has", report.Target)
-		reason.Hint = "to have it enforced again, restore it in the sources; to have it gone, remove the real thing yourself"
+		if report.Absent {
+			reason.Kind, reason.Text = KindGone, fmt.Sprintf("it was turned down, and %s does not name it any more: nothing of it is left", report.Target)
+			break
+		}
+		reason.Kind, reason.Text = KindGone, fmt.Sprintf("%s does not name it any more; production keeps what it has: an orphan, if it was enforced", report.Target)
+		reason.Hint = "lehr get orphans lists what is left in production; to have it enforced again, restore it in the sources; to have it gone, restore it there with a Turndown"
 	default:
 		reason.Kind, reason.Text = string(intent.WaitUnknown), "the last pass left no reason (report of "+f.ago(report.At)+")"
 	}

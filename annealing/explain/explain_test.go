@@ -32,12 +32,20 @@ func facts(asset intent.AssetID, reports ...intent.Report) explain.Facts {
 	return f
 }
 
+func absent(report intent.Report) intent.Report {
+	report.Absent = true
+	return report
+}
+
 func TestRootCause(t *testing.T) {
 	order := func(on intent.AssetID) intent.WaitingOn {
 		return intent.WaitingOn{Kind: intent.WaitOrder, Reason: "comes after " + string(on), Blockers: []intent.AssetID{on}}
 	}
 	hold := intent.WaitingOn{Kind: intent.WaitHold, Reason: "held by ann: migration", Owner: "ann"}
 	synced := intent.Report{Asset: "web", State: intent.StateInSync, Target: head, At: now.Add(-90 * time.Second)}
+
+	capacity := intent.WaitingOn{Kind: intent.WaitCapacity, Reason: "lb still expects 4 of tasks from job, which would serve 2", Blockers: []intent.AssetID{"lb"}}
+	version := intent.WaitingOn{Kind: intent.WaitVersion, Reason: "schema declares 1, and lb needs at least 2", Blockers: []intent.AssetID{"schema"}}
 
 	withStop := facts("web", waiting("web", intent.WaitingOn{Kind: intent.WaitStop, Reason: "stopped"}, hold))
 	withStop.Stop = &intent.Stop{Owner: intent.Actor{Name: "bob"}, Reason: "outage", Since: now.Add(-time.Hour)}
@@ -88,6 +96,30 @@ func TestRootCause(t *testing.T) {
 		"left intent, kept in production": {
 			facts("web", intent.Report{Asset: "web", State: intent.StateGone, Target: head}),
 			[]string{"gone"}, "gone/web", "web: shop@7 does not name it any more; production keeps what it has", "restore it",
+		},
+		"turned down": {
+			facts("web", absent(synced)), []string{"turned-down"}, "turned-down/web", "nothing of it is there, as shop@7 asks", "may leave the sources",
+		},
+		"turned down, and out of intent": {
+			facts("web", intent.Report{Asset: "web", State: intent.StateGone, Target: head, Absent: true}),
+			[]string{"gone"}, "gone/web", "nothing of it is left", "",
+		},
+		"an orphan": {
+			facts("web", intent.Report{Asset: "web", State: intent.StateGone, Target: head}),
+			[]string{"gone"}, "gone/web", "an orphan", "lehr get orphans",
+		},
+		"capacity through a version to its root": {
+			facts("job", waiting("job", capacity), waiting("lb", version), waiting("schema", hold)),
+			[]string{"capacity"}, "hold/schema", "job waits for schema: held by ann", "lehr unhold schema",
+		},
+		"capacity that intent itself denies": {
+			facts("job", waiting("job", capacity), intent.Report{Asset: "lb", State: intent.StateInSync, Target: head, At: now}),
+			[]string{"capacity"}, "capacity/job", "lb still expects 4 of tasks from job, which would serve 2", "what the sources ask of job and of lb",
+		},
+		"a removal under what stays": {
+			facts("db", waiting("db", intent.WaitingOn{Kind: intent.WaitTurndown, Reason: "web still depends on it", Blockers: []intent.AssetID{"web", "api"}}), synced,
+				intent.Report{Asset: "api", State: intent.StateModel}),
+			[]string{"turndown"}, "turndown/db", "web still depends on it", "take the dependency on db out of web and 1 more",
 		},
 		"unknown asset":      {facts("nope"), []string{"no-asset"}, "no-asset/nope", "nope is not in shop@7", "lehr get assets"},
 		"nothing served yet": {empty, []string{"no-head"}, "no-head/web", "has no incarnation yet", "lehr get candidates"},

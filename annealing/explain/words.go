@@ -24,7 +24,7 @@ func weight(r Reason) int {
 		return 1
 	case KindHeld, KindRejected:
 		return 3
-	case KindInSync, KindGone, KindNoAsset, KindNoHead:
+	case KindInSync, KindTurnedDown, KindGone, KindNoAsset, KindNoHead:
 		// The cause may be that the newest sources are not served.
 		return 4
 	case KindPin:
@@ -34,14 +34,43 @@ func weight(r Reason) int {
 	}
 }
 
-// root is the first leaf below the most decisive reason. A blocker's pin or
-// good health is no cause.
+// root is the first leaf below the most decisive reason. A blocker that is as
+// intent says is no cause, nor are its pin and its good health.
 func root(r Reason) Reason {
 	order(r.Causes)
-	if len(r.Causes) == 0 || r.Causes[0].Kind == KindInSync {
+	if len(r.Causes) == 0 || isAsIntentSays(r.Causes[0]) {
 		return r
 	}
 	return root(r.Causes[0])
+}
+
+func isAsIntentSays(r Reason) bool {
+	return r.Kind == KindInSync || r.Kind == KindTurnedDown || r.Kind == KindModel
+}
+
+// restsOnIntent reports whether an asset waits for others that do not move:
+// they are as intent says.
+func restsOnIntent(waiting intent.WaitingOn, causes []Reason) bool {
+	return len(waiting.Blockers) > 0 && !slices.ContainsFunc(causes, func(r Reason) bool {
+		return !isAsIntentSays(r) && r.Kind != KindPin && r.Kind != KindUnhealthy
+	})
+}
+
+// intentHint says what to change where two assets are asked for what does not
+// go together.
+func intentHint(report intent.Report, waiting intent.WaitingOn) string {
+	others := string(waiting.Blockers[0])
+	if more := len(waiting.Blockers) - 1; more > 0 {
+		others += fmt.Sprintf(" and %d more", more)
+	}
+	switch waiting.Kind {
+	case intent.WaitCapacity, intent.WaitVersion:
+		return fmt.Sprintf("nothing is under way that would end this: what the sources ask of %s and of %s does not go together; change one of them", report.Asset, others)
+	case intent.WaitTurndown:
+		return fmt.Sprintf("nothing is under way that would end this: take the dependency on %s out of %s, or turn that down too", report.Asset, others)
+	default:
+		return ""
+	}
 }
 
 // summary is the root cause in one line.
@@ -58,7 +87,7 @@ func (f Facts) summary(a Answer) string {
 		return text
 	}
 	switch cause.Kind {
-	case KindInSync, KindPushing, KindOff, KindModel, KindGone, KindNoAsset, KindNoHead, KindNoReport, KindOutdated, KindPin, KindUnhealthy:
+	case KindInSync, KindTurnedDown, KindPushing, KindOff, KindModel, KindGone, KindNoAsset, KindNoHead, KindNoReport, KindOutdated, KindPin, KindUnhealthy:
 		return fmt.Sprintf("%s: %s", f.Asset, text)
 	default:
 		return fmt.Sprintf("%s waits (%s): %s", f.Asset, cause.Kind, text)
