@@ -391,7 +391,9 @@ type Journal interface {
 // Claim says which asset a resource key belongs to. It passes to another asset
 // of the partition that claims it when its holder has left head, as after a
 // rename, or has a Turndown in head and the other has none; never while a push
-// of the holder is open. The holder's enforced record goes with it.
+// of the holder is open, or a pin keeps the holder followed. The holder's
+// enforced record goes with it: until the other is seen in sync that is no
+// record of it, but Orphans lists it when the other leaves head unseen.
 type Claim struct {
 	Key       intent.ResourceKey
 	Partition intent.PartitionID

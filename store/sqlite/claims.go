@@ -127,7 +127,7 @@ func isPinned(q querier, partition intent.PartitionID, asset intent.AssetID, at 
 
 // takeClaim gives the key to the claimant, whom holdingOf let through. What
 // the former holder was enforced as with this key goes with it: the resource
-// lives on as the claimant's, so nothing of it is orphaned.
+// lives on as the claimant's, and is an orphan only when that one leaves, too.
 func takeClaim(t *transaction, c claimant, h holding, by intent.Actor) error {
 	if h.ours {
 		return nil
@@ -141,12 +141,23 @@ func takeClaim(t *transaction, c claimant, h holding, by intent.Actor) error {
 	from := fmt.Sprintf("%q", h.holder.Asset)
 	if h.holder.Partition != c.Partition {
 		from = fmt.Sprintf("partition %q", h.holder.Partition)
-	} else if _, err := t.exec("DELETE FROM enforced WHERE partition = $1 AND asset = $2 AND resource_key = $3",
-		string(c.Partition), string(h.holder.Asset), string(c.Key)); err != nil {
+	} else if err := carryRecord(t, c, h.holder.Asset); err != nil {
 		return err
 	}
 	t.audit(c.Partition, c.at, by, "claim", string(c.Asset), fmt.Sprintf("claim carried: resource %q from %s, as %s", c.Key, from, h.passes))
 	return nil
+}
+
+func carryRecord(t *transaction, c claimant, from intent.AssetID) error {
+	of := []any{string(c.Partition), string(from), string(c.Key)}
+	_, err := t.exec(`UPDATE enforced SET asset = $4, carried = 1, adrift = 1
+		WHERE partition = $1 AND asset = $2 AND resource_key = $3 AND absent = 0
+		AND NOT EXISTS (SELECT 1 FROM enforced WHERE partition = $1 AND asset = $4)`, append(of, string(c.Asset))...)
+	if err != nil {
+		return err
+	}
+	_, err = t.exec("DELETE FROM enforced WHERE partition = $1 AND asset = $2 AND resource_key = $3", of...)
+	return err
 }
 
 // giveUpClaims frees what the asset holds, and returns the keys.

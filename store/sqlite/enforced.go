@@ -65,10 +65,18 @@ func saveEnforced(t *transaction, lease store.Lease, head intent.Sequence, e sto
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 1 - (SELECT count(*) FROM member
 			WHERE partition = $1 AND asset = $2 AND from_seq <= $10 AND to_seq = 9223372036854775807))
 		ON CONFLICT (partition, asset) DO UPDATE SET type = excluded.type, effective = excluded.effective, policy = excluded.policy,
-		seq = excluded.seq, resource_key = excluded.resource_key, seen = excluded.seen, absent = excluded.absent, adrift = excluded.adrift`,
+		seq = excluded.seq, resource_key = excluded.resource_key, seen = excluded.seen, absent = excluded.absent, adrift = excluded.adrift, carried = 0`,
 		string(partition), string(e.Asset), string(e.Type), e.Effective[:], e.Policy[:], int64(e.Incarnation.Sequence),
-		string(e.ResourceKey), stamp(e.At), e.Absent, int64(head))
+		string(e.ResourceKey), stamp(e.At), flag(e.Absent), int64(head))
 	return nil, err
+}
+
+// flag is a truth as it is stored.
+func flag(set bool) int64 {
+	if set {
+		return 1
+	}
+	return 0
 }
 
 const enforcedColumns = "e.asset, e.type, e.effective, e.policy, e.seq, e.resource_key, e.seen, e.absent"
@@ -82,10 +90,10 @@ func scanEnforced(row scanner, partition intent.PartitionID) (e store.Enforced, 
 }
 
 // EnforcedPage lists enforced records in the order of the ids, those of what
-// is Absent too.
+// is Absent too. What a claim carried along is none until it is seen.
 func (s *Store) EnforcedPage(ctx context.Context, partition intent.PartitionID, after intent.AssetID, limit int) (page []store.Enforced, err error) {
 	err = s.read(ctx, fmt.Sprintf("listing the enforced records of %q", partition), func(q querier) error {
-		return q.each("SELECT "+enforcedColumns+" FROM enforced e WHERE e.partition = $1 AND e.asset > $2 ORDER BY e.asset LIMIT $3",
+		return q.each("SELECT "+enforcedColumns+" FROM enforced e WHERE e.partition = $1 AND e.asset > $2 AND e.carried = 0 ORDER BY e.asset LIMIT $3",
 			[]any{string(partition), string(after), pageSize(limit)}, func(row scanner) error {
 				e, err := scanEnforced(row, partition)
 				page = append(page, e)
@@ -99,7 +107,7 @@ func (s *Store) EnforcedPage(ctx context.Context, partition intent.PartitionID, 
 // Absent.
 func (s *Store) EnforcedCount(ctx context.Context, partition intent.PartitionID) (count int, err error) {
 	err = s.read(ctx, fmt.Sprintf("counting the enforced records of %q", partition), func(q querier) error {
-		_, err := q.one("SELECT count(*) FROM enforced WHERE partition = $1 AND absent = 0", []any{string(partition)}, &count)
+		_, err := q.one("SELECT count(*) FROM enforced WHERE partition = $1 AND absent = 0 AND carried = 0", []any{string(partition)}, &count)
 		return err
 	})
 	return count, err

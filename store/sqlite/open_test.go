@@ -102,12 +102,16 @@ func TestUnlockedNeverActs(t *testing.T) {
 	}
 	defer beside.Close()
 	for name, act := range map[string]func() error{
-		"Acquire":      func() error { _, err := beside.Acquire(ctx, "shop", "thief"); return err },
-		"Check":        func() error { return beside.Check(ctx, lease) },
-		"Unstage":      func() error { return beside.Unstage(ctx, lease) },
-		"Admit":        func() error { _, err := beside.Admit(ctx, lease, []store.Admission{{Push: "p"}}); return err },
-		"SaveReports":  func() error { return beside.SaveReports(ctx, lease, []intent.Report{{Asset: "a"}}) },
-		"Collect":      func() error { _, err := beside.Collect(ctx, lease, store.Retention{}, time.Now()); return err },
+		"Acquire":     func() error { _, err := beside.Acquire(ctx, "shop", "thief"); return err },
+		"Check":       func() error { return beside.Check(ctx, lease) },
+		"Unstage":     func() error { return beside.Unstage(ctx, lease) },
+		"Admit":       func() error { _, err := beside.Admit(ctx, lease, []store.Admission{{Push: "p"}}); return err },
+		"SaveReports": func() error { return beside.SaveReports(ctx, lease, []intent.Report{{Asset: "a"}}) },
+		"Collect":     func() error { _, err := beside.Collect(ctx, lease, store.Retention{}, time.Now()); return err },
+		"SetLabel": func() error {
+			return beside.SetLabel(ctx, intent.IncarnationID{Partition: "shop", Sequence: 1}, "k", "v", tester)
+		},
+		"Disown":       func() error { return beside.Disown(ctx, "shop", "a", "x", tester) },
 		"AddPartition": func() error { return beside.AddPartition(ctx, "other", "/x", tester) },
 	} {
 		if err := act(); !fault.Is(err, fault.Denied) {

@@ -19,6 +19,7 @@ func testClaims(t *testing.T, open func(t *testing.T) store.All) {
 	for name, test := range map[string]func(*world){
 		"Renamed": claimRenamed, "TurnedDown": claimTurnedDown, "OpenPush": claimOpenPush, "Pinned": claimPinned,
 		"Removal": claimRemoval, "OtherPartition": claimOtherPartition, "NoKey": claimNoKey, "NeverEnforced": claimNeverEnforced,
+		"NeverSeen":   claimNeverSeen,
 		"OtherRecord": claimOtherRecord,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -303,6 +304,35 @@ func claimNeverEnforced(w *world) {
 	if len(others) > 0 {
 		w.t.Errorf("after all ended the key belongs to %+v", others)
 	}
+}
+
+// claimNeverSeen: what an admission takes over, and is never seen in sync,
+// stays in sight when the claimant leaves head as well.
+func claimNeverSeen(w *world) {
+	ctx := w.t.Context()
+	w.enforced("a", "k")
+	w.publish(removal("a"))
+	w.admitted(claiming(w.admission("p1", "b", at(2)), "k"))
+	w.closePush("p1", "failed")
+	w.hasOrphans("", "while b is in head")
+	if got := w.records(); got != "" {
+		w.t.Errorf("b was never seen in sync, and has a record: %s", got)
+	}
+	w.publish(removal("b"))
+	_, err := w.Collect(ctx, w.lease, store.Retention{}, noon)
+	w.must(err)
+	w.hasOrphans("b", "after b left")
+	page, err := w.Orphans(ctx, shop, "", 0)
+	w.must(err)
+	if page[0].ResourceKey != "k" || page[0].Incarnation != at(1) {
+		w.t.Errorf("the orphan is %+v, want the resource k as a was last seen", page[0])
+	}
+	w.publish(entry("b", "x"))
+	w.enforced("b", "k")
+	w.hasOrphans("", "after b came back")
+	w.publish(removal("b"))
+	w.must(w.Disown(ctx, shop, "b", "gone", bob))
+	w.hasOrphans("", "after b was disowned")
 }
 
 // claimOtherRecord: a claim that passes takes along the record with its key,

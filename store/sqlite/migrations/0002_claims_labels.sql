@@ -24,9 +24,12 @@ INSERT INTO label (partition, seq, name, value, person)
 
 -- absent: nothing was there, as a Turndown asked. adrift: the asset may not be
 -- in head. It is set too often rather than too seldom; whoever reads it asks
--- member.
+-- member. carried: the claimant of a resource has not been seen in sync with
+-- it yet, and this is what the former holder was; shown only when the claimant
+-- leaves head too, so that the resource is never out of sight.
 ALTER TABLE enforced ADD COLUMN absent BIGINT NOT NULL DEFAULT 0;
 ALTER TABLE enforced ADD COLUMN adrift BIGINT NOT NULL DEFAULT 1;
+ALTER TABLE enforced ADD COLUMN carried BIGINT NOT NULL DEFAULT 0;
 UPDATE enforced SET adrift = 0 WHERE EXISTS (
     SELECT 1 FROM member m, partitions p WHERE p.id = enforced.partition AND m.partition = enforced.partition
     AND m.asset = enforced.asset AND m.from_seq <= p.head AND m.to_seq = 9223372036854775807);
