@@ -565,6 +565,7 @@ func TestAnAutoscalersShareIsNotTakenForIntents(t *testing.T) {
 			d.Unmanaged = []intent.FieldChange{{Path: "replicas", Current: "2", Target: "4"}}
 		}})
 		w.production.set("job", "2 1")
+		w.pass(time.Minute) // Until older facts do not hold any more.
 		w.publish(job("job", 4, "1", serves("lb")), job("lb", 3, "1"))
 		if waiting := w.waitsOn("lb", intent.WaitCapacity); !strings.Contains(waiting.Reason, "job serves only 2") {
 			t.Errorf("reason %q", waiting.Reason)
