@@ -198,8 +198,8 @@ Exit codes: 0 done, 1 error, 2 differences or not converged, 3 timed out.`,
 	root.AddCommand(
 		s.initCommand(), s.buildCommand(), s.planCommand(), s.serveCommand(), s.pageCommand(),
 		s.stopCommand(), s.resumeCommand(),
-		s.getCommand(), s.describeCommand(), s.whyCommand(), s.waitCommand(),
-		s.pinCommand(), s.unpinCommand(), s.holdCommand(), s.unholdCommand(), s.approveCommand(),
+		s.getCommand(), s.describeCommand(), s.watchCommand(), s.diffCommand(), s.whyCommand(), s.waitCommand(),
+		s.pinCommand(), s.unpinCommand(), s.holdCommand(), s.unholdCommand(), s.approveCommand(), s.labelCommand(),
 		s.disownCommand(),
 		s.partitionCommand(), s.versionCommand(),
 	)

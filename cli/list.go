@@ -19,8 +19,16 @@ func listAssets(ctx context.Context, s *session, c *client.Client, q query) (lis
 	}
 	request := &apipb.ListAssetsRequest{
 		Partition: q.partition, Incarnation: q.incarnation, Prefix: q.prefix, Type: q.kind, RefersTo: q.refersTo,
+		Filter: q.filter, Label: q.label,
+	}
+	if q.incarnation != "" {
+		request.Incarnation = incarnationID(q.partition, q.incarnation)
 	}
 	request.Field, request.Value = fieldAndValue(q.field)
+	var err error
+	if request.At, err = s.moment(q.at); err != nil {
+		return found, err
+	}
 	more, err := pages(q.limit, func(most int32) (int, bool, error) {
 		request.Limit = most
 		response, err := c.Assets.ListAssets(ctx, request)
@@ -36,7 +44,7 @@ func listAssets(ctx context.Context, s *session, c *client.Client, q query) (lis
 			found.add(a, row...)
 		}
 		// Later pages are of the same incarnation.
-		request.After, request.Incarnation = response.Next, response.Incarnation
+		request.After, request.Incarnation, request.At, request.Label = response.Next, response.Incarnation, nil, ""
 		return len(response.Assets), response.Next != "", nil
 	})
 	found.more = more
@@ -123,7 +131,26 @@ func states(counts map[string]int64) string {
 func listIncarnations(ctx context.Context, s *session, c *client.Client, q query) (listing, error) {
 	found := listing{header: []string{"INCARNATION", "ASSETS", "ADDED", "CHANGED", "REMOVED", "AGE"}}
 	if s.wide() {
-		found.header = append(found.header, "AUTHOR", "DIGEST", "SOURCES")
+		found.header = append(found.header, "AUTHOR", "DIGEST", "SOURCES", "LABELS")
+	}
+	add := func(i *apipb.Incarnation) {
+		row := []string{i.Id, fmt.Sprint(i.Count), fmt.Sprint(i.Added), fmt.Sprint(i.Changed), fmt.Sprint(i.Removed), s.age(i.Created)}
+		if s.wide() {
+			row = append(row, i.Author.GetName(), brief(i.Digest), sources(i.Sources), labels(i.Labels))
+		}
+		found.add(i, row...)
+	}
+	if q.at != "" || q.label != "" {
+		at, err := s.moment(q.at)
+		if err != nil {
+			return found, err
+		}
+		response, err := c.Incarnations.GetIncarnation(ctx, &apipb.GetIncarnationRequest{Id: q.partition, At: at, Label: q.label, Changes: 1})
+		if err != nil {
+			return found, err
+		}
+		add(response.Incarnation)
+		return found, nil
 	}
 	request := &apipb.ListIncarnationsRequest{Partition: q.partition}
 	more, err := pages(q.limit, func(most int32) (int, bool, error) {
@@ -133,17 +160,22 @@ func listIncarnations(ctx context.Context, s *session, c *client.Client, q query
 			return 0, false, err
 		}
 		for _, i := range response.Incarnations {
-			row := []string{i.Id, fmt.Sprint(i.Count), fmt.Sprint(i.Added), fmt.Sprint(i.Changed), fmt.Sprint(i.Removed), s.age(i.Created)}
-			if s.wide() {
-				row = append(row, i.Author.GetName(), brief(i.Digest), sources(i.Sources))
-			}
-			found.add(i, row...)
+			add(i)
 		}
 		request.Before = response.Next
 		return len(response.Incarnations), response.Next != 0, nil
 	})
 	found.more = more
 	return found, err
+}
+
+// labels renders them in the order of their keys.
+func labels(all map[string]string) string {
+	var parts []string
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		parts = append(parts, key+"="+all[key])
+	}
+	return strings.Join(parts, " ")
 }
 
 func sources(revisions []*apipb.SourceRevision) string {

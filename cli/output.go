@@ -117,8 +117,14 @@ func printJSON(out io.Writer, value any) error {
 	if err := encoder.Encode(value); err != nil {
 		return fault.New(fault.Internal, "cannot render the answer: %w", err)
 	}
+	_, err := io.WriteString(out, plainJSON(b.String()))
+	return err
+}
+
+// plainJSON is plain for what is JSON, and may have several lines.
+func plainJSON(text string) string {
 	var escaped strings.Builder
-	for _, r := range b.String() {
+	for _, r := range text {
 		switch {
 		case r == '\n' || !unsafeRune(r):
 			escaped.WriteRune(r)
@@ -129,8 +135,7 @@ func printJSON(out io.Writer, value any) error {
 			fmt.Fprintf(&escaped, `\u%04x`, r)
 		}
 	}
-	_, err := io.WriteString(out, escaped.String())
-	return err
+	return escaped.String()
 }
 
 // age is how long ago a moment was; empty when it is unset.

@@ -1,0 +1,158 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/proto"
+
+	"lehr.dev/client"
+	"lehr.dev/fault"
+	apipb "lehr.dev/gen/lehr/api/v1"
+)
+
+// watched is what watch was asked for.
+type watched struct {
+	filter, after, prefix string
+	once                  bool
+}
+
+func (s *session) watchCommand() *cobra.Command {
+	var w watched
+	command := &cobra.Command{
+		Use:   "watch assets|reports",
+		Short: "Show assets or reports, and what changes from then on",
+		Long: `Shows all assets of head that match, and then what each new head changes; or
+all reports, and then each that is rewritten. It goes on until it is
+interrupted. With -o json each message of the API is one line.`,
+		Example: `  lehr watch assets --filter 'type == "Job"'
+  lehr watch assets --after 12
+  lehr watch reports -o json`,
+		Args:      cobra.ExactArgs(1),
+		ValidArgs: []string{"assets", "reports"},
+		RunE: func(command *cobra.Command, args []string) error {
+			watch := map[string]func(context.Context, *client.Client, string, watched) error{"assets": s.watchAssets, "reports": s.watchReports}[args[0]]
+			if watch == nil {
+				return fault.New(fault.Invalid, "%q cannot be watched", args[0]).WithHint("watch assets or reports")
+			}
+			return s.onPartition(command.Context(), func(c *client.Client, partition string) error {
+				return watch(command.Context(), c, partition, w)
+			})
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&w.filter, "filter", "", "assets for which this CEL expression is true")
+	flags.StringVar(&w.after, "after", "", "go on after this incarnation, instead of with all of head")
+	flags.StringVar(&w.prefix, "prefix", "", "reports of assets whose id begins with this")
+	flags.BoolVar(&w.once, "once", false, "end when all that is there now has been shown")
+	return command
+}
+
+func (s *session) watchAssets(ctx context.Context, c *client.Client, partition string, w watched) error {
+	request := &apipb.WatchAssetsRequest{Partition: partition, Filter: w.filter}
+	if w.after != "" {
+		request.After = incarnationID(partition, w.after)
+	}
+	stream, err := c.Assets.WatchAssets(ctx, request)
+	if err != nil {
+		return client.Fault(err)
+	}
+	defer stream.Close()
+	last := request.After
+	for stream.Receive() {
+		m := stream.Msg()
+		if err := s.printLine(m, func() { s.printWatched(m) }); err != nil {
+			return err
+		}
+		if m.Complete {
+			last = m.Incarnation
+		}
+		if m.Complete && w.once {
+			return nil
+		}
+	}
+	return ended(ctx, stream.Err(), func(lost *fault.Error) *fault.Error {
+		if last == "" {
+			return lost
+		}
+		return lost.WithHint("to go on where it was cut off: lehr watch assets --after %s", last)
+	})
+}
+
+func (s *session) printWatched(m *apipb.WatchAssetsResponse) {
+	if m.Reset_ {
+		fmt.Fprintf(s.Out, "All of %s:\n", plain(m.Incarnation))
+	} else if len(m.Assets)+len(m.Removed) > 0 {
+		fmt.Fprintf(s.Out, "In %s:\n", plain(m.Incarnation))
+	}
+	for _, a := range m.Assets {
+		fmt.Fprintf(s.Out, "  + %s (%s)\n", plain(a.Id), plain(lastName(a.Type)))
+	}
+	for _, id := range m.Removed {
+		fmt.Fprintf(s.Out, "  - %s\n", plain(id))
+	}
+}
+
+func (s *session) watchReports(ctx context.Context, c *client.Client, partition string, w watched) error {
+	stream, err := c.Reports.WatchReports(ctx, &apipb.WatchReportsRequest{Partition: partition, Prefix: w.prefix})
+	if err != nil {
+		return client.Fault(err)
+	}
+	defer stream.Close()
+	for stream.Receive() {
+		m := stream.Msg()
+		if err := s.printLine(m, func() { s.printReports(m) }); err != nil {
+			return err
+		}
+		if m.Complete && w.once {
+			return nil
+		}
+	}
+	return ended(ctx, stream.Err(), func(lost *fault.Error) *fault.Error { return lost })
+}
+
+func (s *session) printReports(m *apipb.WatchReportsResponse) {
+	for _, r := range m.Reports {
+		waiting := ""
+		if len(r.Waiting) > 0 {
+			waiting = ": " + r.Waiting[0].Reason
+		}
+		fmt.Fprintf(s.Out, "%s  %s  %s%s\n", r.At.AsTime().Local().Format("15:04:05"), plain(r.Asset), plain(r.State), plain(waiting))
+	}
+}
+
+// printLine prints a message on one line of JSON, or for people.
+func (s *session) printLine(m proto.Message, forPeople func()) error {
+	if !s.json() {
+		forPeople()
+		return nil
+	}
+	text, err := messageJSON(m)
+	if err != nil {
+		return err
+	}
+	// protojson varies its spaces from build to build.
+	var line json.RawMessage
+	if line, err = json.Marshal(text); err != nil {
+		return fault.New(fault.Internal, "cannot render the answer: %w", err)
+	}
+	_, err = fmt.Fprintln(s.Out, plainJSON(string(line)))
+	return err
+}
+
+// ended says why a watch ended, which it does not do by itself.
+func ended(ctx context.Context, err error, hint func(*fault.Error) *fault.Error) error {
+	switch {
+	case ctx.Err() != nil:
+		return nil // Interrupted, as every watch is.
+	case err == nil:
+		return hint(fault.New(fault.Unavailable, "the server ended the watch"))
+	}
+	err = client.Fault(err)
+	if known, ok := err.(*fault.Error); ok && known.Kind == fault.Unavailable {
+		return hint(known)
+	}
+	return err
+}
