@@ -24,10 +24,11 @@ func TestConforms(t *testing.T) {
 	}
 	state := filepath.Join(folder, "state")
 	first := &commandpb.Command{
-		Diff: script(`[ "$(cat)" = "$(cat "$STATE" 2>/dev/null)" ] && exit 0; echo "$STATE is to change"; exit 2`),
+		Diff: script(`[ -e "$STATE" ] || { echo "there is no $STATE"; exit 3; }; [ "$(cat)" = "$(cat "$STATE")" ] && exit 0; echo "$STATE is to change"; exit 2`),
 		// Longer than a permit's interval.
-		Push:  script(`cat >"$STATE.new"; sleep 1.5; mv "$STATE.new" "$STATE"`),
-		Input: "one", Env: map[string]string{"STATE": state},
+		Push:   script(`cat >"$STATE.new"; sleep 1.5; mv "$STATE.new" "$STATE"`),
+		Remove: script(`rm "$STATE"`),
+		Input:  "one", Env: map[string]string{"STATE": state},
 	}
 	second := proto.CloneOf(first)
 	second.Input = "two"

@@ -1,0 +1,195 @@
+package conformance
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	pluginpb "lehr.dev/gen/lehr/plugin/v1"
+	"lehr.dev/plugin"
+)
+
+const (
+	// endsWithin is how long a plugin may outlive the end of its input: until
+	// then it may still have effects. A busy machine needs most of it.
+	endsWithin = 500 * time.Millisecond
+	// startsWithin is how long it may take to serve.
+	startsWithin = 10 * time.Second
+	// maxMessage is the largest message of either side.
+	maxMessage = 4 << 20
+)
+
+// endpoint is a plugin that is reached: a process of the suite's own, or one
+// that somebody else runs.
+type endpoint struct {
+	conn   *grpc.ClientConn
+	client pluginpb.PluginServiceClient
+	// description is what it said when it was reached.
+	description *pluginpb.DescribeResponse
+
+	// command is nil for one of somebody else's.
+	command *exec.Cmd
+	stdin   io.WriteCloser
+	dir     string
+	words   *tail
+	ended   chan struct{}
+}
+
+// reach starts the target's program, or dials its socket, and waits until it
+// describes itself.
+func reach(ctx context.Context, target Target) (*endpoint, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, startsWithin, fmt.Errorf("it did not serve within %s", startsWithin))
+	defer cancel()
+	e := &endpoint{ended: make(chan struct{}), words: &tail{}}
+	socket := target.Socket
+	var err error
+	if len(target.Run) > 0 {
+		socket, err = e.start(target.Run)
+	}
+	if err != nil {
+		return nil, err
+	}
+	e.conn, err = grpc.NewClient("passthrough:///plugin",
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		}),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),
+	)
+	if err == nil {
+		e.client = pluginpb.NewPluginServiceClient(e.conn)
+		err = e.describe(ctx)
+	}
+	if err != nil {
+		e.close()
+		return nil, err
+	}
+	return e, nil
+}
+
+func (e *endpoint) describe(ctx context.Context) error {
+	for {
+		var err error
+		e.description, err = e.client.Describe(ctx, &pluginpb.DescribeRequest{Protocol: plugin.Protocol})
+		if err == nil {
+			return nil
+		}
+		e.conn.ResetConnectBackoff()
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w%s", context.Cause(ctx), err, e.last())
+		case <-e.ended:
+			return fmt.Errorf("it ended while starting: %s%s", e.command.ProcessState, e.last())
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// start starts the program as Lehr does, in a process group of its own.
+func (e *endpoint) start(run []string) (socket string, err error) {
+	path, err := exec.LookPath(run[0])
+	if err != nil {
+		return "", err
+	}
+	if e.dir, err = os.MkdirTemp("", "lehr-conformance-"); err != nil {
+		return "", err
+	}
+	socket = filepath.Join(e.dir, "s")
+	e.command = &exec.Cmd{
+		Path: path, Args: run, Env: environment(socket), Stdout: e.words, Stderr: e.words,
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
+		WaitDelay:   endsWithin,
+	}
+	if e.stdin, err = e.command.StdinPipe(); err == nil {
+		err = e.command.Start()
+	}
+	if err != nil {
+		os.RemoveAll(e.dir)
+		return "", err
+	}
+	go func() {
+		_ = e.command.Wait()
+		close(e.ended)
+	}()
+	return socket, nil
+}
+
+// environment is what Lehr hands down.
+func environment(socket string) []string {
+	kept := []string{plugin.SocketVariable + "=" + socket}
+	for _, variable := range os.Environ() {
+		name, _, _ := strings.Cut(variable, "=")
+		switch {
+		case name == "LEHR_TOKEN" || name == plugin.LockVariable || name == plugin.SocketVariable:
+		case strings.HasPrefix(name, "LEHR_"), name == "PATH", name == "HOME", name == "TMPDIR":
+			kept = append(kept, variable)
+		}
+	}
+	return kept
+}
+
+// kill ends the process group at once, and waits for it.
+func (e *endpoint) kill() {
+	_ = syscall.Kill(-e.command.Process.Pid, syscall.SIGKILL)
+	<-e.ended
+}
+
+// isOurs reports whether the suite may start and end it.
+func (e *endpoint) isOurs() bool { return e.command != nil }
+
+func (e *endpoint) close() {
+	if e.conn != nil {
+		e.conn.Close()
+	}
+	if !e.isOurs() {
+		return
+	}
+	e.stdin.Close()
+	select {
+	case <-e.ended:
+	case <-time.After(endsWithin):
+	}
+	e.kill()
+	os.RemoveAll(e.dir)
+}
+
+// last is what the program wrote last, for an error.
+func (e *endpoint) last() string {
+	if words := e.words.String(); words != "" {
+		return "; it wrote last: " + words
+	}
+	return ""
+}
+
+// tail keeps the end of what is written to it.
+type tail struct {
+	mutex sync.Mutex
+	kept  []byte
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	const most = 2000
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	t.kept = append(t.kept, p...)
+	t.kept = t.kept[max(0, len(t.kept)-most):]
+	return len(p), nil
+}
+
+func (t *tail) String() string {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	return strings.ToValidUTF8(string(bytes.TrimSpace(t.kept)), "?")
+}
