@@ -260,13 +260,13 @@ func testFindModel(t *testing.T, open func(t *testing.T) store.All) {
 				}
 			default:
 				next := m.id(m.head.Sequence + 1)
-				created[next.Sequence] = noon.Add(time.Duration(rapid.IntRange(0, 20).Draw(r, "created")) * time.Second)
+				created[next.Sequence] = noon.Add(time.Duration(rapid.IntRange(0, 8).Draw(r, "created")) * time.Second)
 				_, err := s.Publish(t.Context(), m.lease, intent.Incarnation{ID: next, Parent: m.head, Author: alice, Created: created[next.Sequence]})
 				ok(r, err)
 				m.head, m.retained[next.Sequence] = next, nil
 			}
 		}
-		for second := -1; second <= 21; second++ {
+		for second := -1; second <= 9; second++ {
 			for _, label := range []string{"", "k", "k=x", "none"} {
 				var lookup store.Lookup
 				lookup.Label, lookup.Value, _ = strings.Cut(label, "=")
