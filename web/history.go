@@ -72,6 +72,20 @@ type comparisonView struct {
 	pager
 }
 
+// openAtMost is how many changed assets are shown unfolded.
+const openAtMost = 5
+
+// Open reports whether fields are shown at once.
+func (c comparisonView) Open() bool { return len(c.Comparisons) <= openAtMost }
+
+// About is a change and the partition that it is in.
+func (c comparisonView) About(change *apipb.Change) any {
+	return struct {
+		Partition string
+		Change    *apipb.Change
+	}{c.Partition, change}
+}
+
 // showIncarnation is one incarnation, and what it changed.
 func showIncarnation(ctx context.Context, r *reader, at address) (page, error) {
 	id := at.partition + "@" + at.name
@@ -80,6 +94,7 @@ func showIncarnation(ctx context.Context, r *reader, at address) (page, error) {
 		return page{}, err
 	}
 	shown.Back = crumb{"incarnations of " + at.partition, link(at.partition, "incarnations", "")}
+	shown.Fixed = true
 	response, err := r.Incarnations.GetIncarnation(ctx, &apipb.GetIncarnationRequest{Id: id, Changes: 1})
 	if err != nil {
 		return page{}, err
@@ -168,6 +183,9 @@ func showOrphans(ctx context.Context, r *reader, at address) (page, error) {
 	for _, orphan := range response.Orphans {
 		rows = append(rows, makeRow(orphan.Asset, "orphan-row", orphan))
 	}
-	shown.Parts = []part{makeList("orphans", "orphans", at.pager("after", len(rows), response.Next), rows)}
+	shown.Parts = []part{makeList("orphans", "orphans", struct {
+		pager
+		Disown string
+	}{at.pager("after", len(rows), response.Next), r.command(at.partition, "disown", "ASSET", "--reason", "WHY")}, rows)}
 	return shown, nil
 }

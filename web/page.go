@@ -19,7 +19,9 @@ type page struct {
 	// Partition that it is about, if one.
 	Partition string
 	// Back leads one step up.
-	Back  crumb
+	Back crumb
+	// Fixed: it shows what does not change, and need not be followed.
+	Fixed bool
 	Parts []part
 }
 

@@ -70,6 +70,33 @@ func TestFilters(t *testing.T) {
 	}
 }
 
+func TestFilteringByExpression(t *testing.T) {
+	w := newWorld(t)
+	w.three()
+	const filter = "/partition/shop?filter=" + `id.startsWith%28%22web%2F%22%29`
+	for query, want := range map[string]int{"": 2, "&state=waiting": 1, "&state=off": 0} {
+		if rows := strings.Count(w.shows(filter+query), "<tr id="); rows != want {
+			t.Errorf("%s shows %d rows, want %d", query, rows, want)
+		}
+	}
+	// What is wrong is said beside the field, and the rest of the page is there.
+	w.shows("/partition/shop?filter=nonsense%28", "notice bad", "nonsense(", "3 assets")
+}
+
+// What an incarnation changed is shown field by field.
+func TestWhatAnIncarnationChanged(t *testing.T) {
+	w := newWorld(t)
+	w.three()
+	w.publish(1, w.command("db", "schema 2"))
+	w.shows("/partition/shop/incarnation/2", "changed", "/partition/shop/asset/db", "schema 2", "1 field<", "does not change", "shop@1")
+}
+
+func TestOrphans(t *testing.T) {
+	w := newWorld(t)
+	w.three()
+	w.shows("/partition/shop/orphans", "There are none", "lehr disown ASSET --reason WHY --partition shop")
+}
+
 // A page of a large partition has a page of rows, and leads on.
 func TestPaging(t *testing.T) {
 	w := newWorld(t)
@@ -213,7 +240,7 @@ func TestCommandsParse(t *testing.T) {
 	w.must(w.store.SetStop(t.Context(), intent.Stop{Owner: ann, Reason: "a fire", Since: time.Now()}))
 	offered := regexp.MustCompile(`<span class="command"><code>([^<]*)</code>`)
 	commands := map[string]bool{}
-	for _, path := range []string{"/", "/partition/shop", "/partition/shop/asset/db", "/partition/shop/asset/web/b"} {
+	for _, path := range []string{"/", "/partition/shop", "/partition/shop/asset/db", "/partition/shop/asset/web/b", "/partition/shop/orphans"} {
 		for _, match := range offered.FindAllStringSubmatch(w.shows(path), -1) {
 			commands[html.UnescapeString(match[1])] = true
 		}

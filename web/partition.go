@@ -106,6 +106,7 @@ func showPartition(ctx context.Context, r *reader, at address) (page, error) {
 	shown := page{Title: "Partition " + p.Id, Partition: p.Id, Back: crumb{"all partitions", "/"}}
 	shown.Parts = append(shown.Parts,
 		makePart("partition", "partition", r.view(p)),
+		makePart("counts", "counts", r.view(p)),
 		makePart("filter", "filter", filterView{
 			At: at.with("after", ""), Prefix: at.query.Get("prefix"), Filter: at.query.Get("filter"), Options: options(at),
 			Clear: address{kind: "partition", partition: p.Id}.String(), Filtered: filtered(at),

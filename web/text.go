@@ -125,7 +125,12 @@ func modeWords(mode string) string {
 	}
 }
 
-func count(n int64, what string) string {
+// count takes an int or an int64.
+func count(number any, what string) string {
+	n, is := number.(int64)
+	if !is {
+		n = int64(number.(int))
+	}
 	if n == 1 {
 		return "1 " + what
 	}

@@ -82,7 +82,7 @@
   };
   const follow = () => {
     close();
-    if (document.hidden) return;
+    if (document.hidden || !page.dataset.self) return;
     const asked = new URLSearchParams({ of: page.dataset.self, have: state });
     source = new EventSource(`/events?${asked}`);
     source.onopen = () => say("live", false);
@@ -119,7 +119,7 @@
   addEventListener("pageshow", (event) => event.persisted && follow());
 
   const step = (by) => {
-    const links = Array.from(main.querySelectorAll(".list tbody th a, .changes > li > a"));
+    const links = Array.from(main.querySelectorAll(".list tbody th a, .changes a"));
     const at = links.indexOf(document.activeElement);
     const to = at < 0 ? (by > 0 ? 0 : links.length - 1) : Math.min(Math.max(at + by, 0), links.length - 1);
     links[to]?.focus();
