@@ -32,7 +32,7 @@ func (c contents) Reads(ctx context.Context, incarnation intent.IncarnationID, a
 
 // mostSchemas bounds the sets that are kept, by the bytes of their
 // descriptors: how often types change is for tenants to choose.
-const mostSchemas = 16 << 20
+const mostSchemas = 4 << 20
 
 // schemas finds the sets with which incarnations were published, and keeps
 // those that were asked for last.

@@ -114,6 +114,10 @@ func (s *sources) compile(ctx context.Context, now time.Time, changes source.Cha
 		return err
 	}
 	for i := range findings {
+		if findings[i].File == "" {
+			findings[i].File, findings[i].Line, findings[i].Field = s.file, from.Line, "types"
+			continue
+		}
 		findings[i].File = path.Join(filepath.ToSlash(from.Directory), findings[i].File)
 	}
 	s.types = compiled{snapshot: folder.snapshot, set: set, findings: findings}

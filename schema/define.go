@@ -18,7 +18,7 @@ const (
 	// extensions together: a set is held in the server's memory.
 	MaxDefinitions = 20_000
 	// MaxSetBytes bounds the descriptors, the built-in ones included.
-	MaxSetBytes = 4_000_000
+	MaxSetBytes = 2_000_000
 	maxTypeName = 200
 )
 

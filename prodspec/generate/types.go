@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -90,8 +89,9 @@ func (p *Process) Compile(ctx context.Context, files []schema.SourceFile) (*sche
 	}
 	if death != nil {
 		f := death.Findings[0]
-		f.Rule, f.File, f.Line = "types", files[0].Path, 1
-		f.Hint = strings.Replace(f.Hint, "use for_each: file", "simpler types", 1)
+		// Which of the files is to blame is not known.
+		f.Rule, f.File, f.Line = "types", "", 0
+		f.Hint = "make the types, or the rules in their options, simpler; they are not compiled again until they change"
 		return nil, []intent.Finding{f}, nil
 	}
 	if len(reply.Findings) > 0 {
