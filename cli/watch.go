@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -147,7 +148,7 @@ func ended(ctx context.Context, err error, hint func(*fault.Error) *fault.Error)
 	switch {
 	case ctx.Err() != nil:
 		return nil // Interrupted, as every watch is.
-	case err == nil:
+	case err == nil || errors.Is(client.Fault(err), context.Canceled):
 		return hint(fault.New(fault.Unavailable, "the server ended the watch"))
 	}
 	err = client.Fault(err)

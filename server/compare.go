@@ -16,9 +16,6 @@ func (s *Server) CompareIncarnations(ctx context.Context, request *apipb.Compare
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.store.Partition(ctx, to.Partition); err != nil {
-		return nil, err
-	}
 	var from intent.IncarnationID
 	if request.From != "" {
 		if from, err = intent.ParseIncarnationID(request.From); err != nil {
@@ -27,6 +24,9 @@ func (s *Server) CompareIncarnations(ctx context.Context, request *apipb.Compare
 		if from.Partition != to.Partition {
 			return nil, fault.New(fault.Invalid, "%s and %s are of two partitions, which have no asset in common", from, to)
 		}
+	}
+	if _, err := s.store.Partition(ctx, to.Partition); err != nil {
+		return nil, err
 	}
 	limit := page(request.Limit, usualPage, mostPage)
 	found, err := s.queries.Compare(ctx, from, to, intent.AssetID(request.After), limit)

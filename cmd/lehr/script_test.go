@@ -45,6 +45,7 @@ func TestScripts(t *testing.T) {
 			"await":    await,
 			"takeport": takePort,
 			"sed":      sed,
+			"post":     post,
 		},
 		RequireExplicitExec: true,
 	})
