@@ -71,6 +71,7 @@ func (Balancers) Resolve(_ context.Context, asset serve.Asset[*caddypb.Balancer]
 
 var (
 	serverName   = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,127}$`)
+	hostName     = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9._-]{0,251}[A-Za-z0-9_])?$`)
 	upstreamName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 )
 
@@ -144,10 +145,10 @@ func checkAddress(address string, anyHost bool) error {
 	if err != nil || number == 0 {
 		return fmt.Errorf("%q is no port: write one number from 1 to 65535", port)
 	}
-	if strings.Contains(host, "/") || !plain(host) || host == "" && !anyHost {
-		return fmt.Errorf("%q is no host", host)
+	if net.ParseIP(host) != nil || hostName.MatchString(host) || host == "" && anyHost {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("%q is no host", host)
 }
 
 // weighted lists the upstreams that get requests, in the order that Caddy has.
