@@ -21,7 +21,10 @@ type walk struct {
 	current, wanted *catalog
 	// worked is what worked before anything was changed.
 	worked map[string]bool
-	// orphans are the rows without a parent before tables were made anew.
+	// lost are the texts of others' triggers that went with a view, by view.
+	lost map[string][]string
+	// rebuilt is whether a table was made anew, orphans how many rows had no
+	// parent before.
 	rebuilt bool
 	orphans int64
 }
@@ -162,6 +165,7 @@ func (w *walk) do(ctx context.Context, text string, arguments ...any) error {
 // walk first drops what is in the way, then goes along the statements, for
 // each rests only on those before it.
 func (w *walk) walk(ctx context.Context) error {
+	w.lost = map[string][]string{}
 	for _, some := range []struct {
 		kind          string
 		current, want map[string]object
@@ -173,6 +177,9 @@ func (w *walk) walk(ctx context.Context) error {
 		for _, name := range slices.Sorted(maps.Keys(some.current)) {
 			if same(some.current[name].text, some.want[name].text) {
 				continue
+			}
+			if err := w.forgetTriggers(ctx, some.current[name]); err != nil {
+				return err
 			}
 			if err := w.do(ctx, "DROP "+some.kind+" "+quote(some.current[name].name)); err != nil {
 				return err
@@ -186,6 +193,25 @@ func (w *walk) walk(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// forgetTriggers takes note of the triggers that go with a view.
+func (w *walk) forgetTriggers(ctx context.Context, view object) error {
+	if view.kind != "view" {
+		return nil
+	}
+	all, err := w.objects(ctx)
+	for _, one := range all {
+		if one.kind != "trigger" || fold(one.table) != fold(view.name) {
+			continue
+		}
+		key := fold(one.table) + "." + fold(one.name)
+		if _, declared := w.wanted.triggers[key]; !declared {
+			w.lost[fold(view.name)] = append(w.lost[fold(view.name)], one.text)
+		}
+		delete(w.current.triggers, key)
+	}
+	return err
 }
 
 // same compares two definitions by their words.
@@ -211,7 +237,14 @@ func (w *walk) statement(ctx context.Context, one statement.Statement) error {
 	case statement.Index:
 		return w.missing(ctx, w.current.indexes, w.wanted.indexes, name)
 	case statement.View:
-		return w.missing(ctx, w.current.views, w.wanted.views, name)
+		if err := w.missing(ctx, w.current.views, w.wanted.views, name); err != nil {
+			return err
+		}
+		for _, trigger := range w.lost[name] {
+			if err := w.do(ctx, trigger); err != nil {
+				return err
+			}
+		}
 	case statement.Trigger:
 		return w.missing(ctx, w.current.triggers, w.wanted.triggers, fold(one.Tables[0])+"."+name)
 	}

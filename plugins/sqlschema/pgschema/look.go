@@ -188,6 +188,10 @@ func (w *walk) drops(one statement.Statement) []string {
 		return []string{"drop table " + quote(one.Name)}
 	case one.Kind == statement.View && r != nil:
 		return []string{"drop view " + quote(one.Name)}
+	case one.Kind == statement.Trigger:
+		if _, there := w.current.triggers[one.Tables[0]+"."+one.Name]; there {
+			return []string{"drop trigger " + quote(one.Name) + " on " + quote(one.Tables[0])}
+		}
 	case one.Kind == statement.Function:
 		var texts []string
 		for name := range w.current.functions {

@@ -1,0 +1,32 @@
+package schemas
+
+import (
+	"context"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"lehr.dev/plugin/plugintest"
+)
+
+func TestConforms(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds and starts the plugin")
+	}
+	program := filepath.Join(t.TempDir(), "lehr-sqlschema")
+	if out, err := exec.Command("go", "build", "-o", program, "lehr.dev/plugins/sqlschema").CombinedOutput(); err != nil {
+		t.Fatalf("building the plugin: %v\n%s", err, out)
+	}
+	onBoth(t, func(t *testing.T, g *ground) {
+		first, second := g.schema(plays), g.schema("")
+		second.Sql, second.Version = "CREATE TABLE authors (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, born INTEGER);"+plays[len("\nCREATE TABLE authors (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);"):], "v2"
+		query := "SELECT type, name, sql FROM sqlite_schema ORDER BY 1, 2"
+		if g.name == "postgres" {
+			query = "select relname::text, xmin::text from pg_class where relnamespace = (select oid from pg_namespace where nspname = '" + g.inSchema + "') order by 1"
+		}
+		plugintest.Run(t, plugintest.Target{
+			Run: []string{program}, First: first, Second: second,
+			Production: func(context.Context) (string, error) { return g.query(t, query), nil },
+		})
+	})
+}
