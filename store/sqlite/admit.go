@@ -152,7 +152,7 @@ func (d *desk) checkClaim(a store.Admission) (*intent.WaitingOn, error) {
 	waiting := &intent.WaitingOn{Kind: intent.WaitClaim}
 	if holder.Partition != d.lease.Partition {
 		waiting.Owner = string(holder.Partition)
-		waiting.Reason = fmt.Sprintf("the resource %q belongs to an asset of partition %q", a.ResourceKey, holder.Partition)
+		waiting.Reason = fmt.Sprintf("the resource %q belongs to an asset of partition %q, and passes when that partition has taken it out of its sources and disowned it", a.ResourceKey, holder.Partition)
 		return waiting, nil
 	}
 	waiting.Blockers = []intent.AssetID{holder.Asset}

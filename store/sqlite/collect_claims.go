@@ -15,11 +15,12 @@ func (c *collection) returned(t *transaction, now standing) (int64, error) {
 		LIMIT $3)`, string(c.lease.Partition), int64(now.head), chunk)
 }
 
-// unwatched: the asset is not in head, and nothing acts on it any more.
+// unwatched: the asset is not in head, and nothing acts on it any more. $2 is
+// head, and $4 now.
 func unwatched(asset string) string {
 	return ` AND NOT EXISTS (SELECT 1 FROM member WHERE partition = $1 AND asset = ` + asset + ` AND from_seq <= $2 AND to_seq > $2)
 		AND NOT EXISTS (SELECT 1 FROM push WHERE partition = $1 AND asset = ` + asset + ` AND open = 1)
-		AND NOT EXISTS (SELECT 1 FROM pin WHERE partition = $1 AND asset = ` + asset + `)`
+		AND NOT EXISTS (SELECT 1 FROM pin WHERE partition = $1 AND asset = ` + asset + ` AND (ends = 0 OR ends > $4))`
 }
 
 // turnedDown goes over records of assets of which nothing was left before they
@@ -27,7 +28,7 @@ func unwatched(asset string) string {
 func (c *collection) turnedDown(t *transaction, now standing) (int64, error) {
 	return t.exec(`DELETE FROM enforced WHERE partition = $1 AND asset IN (
 		SELECT e.asset FROM enforced e WHERE e.partition = $1 AND e.adrift = 1 AND e.absent = 1`+unwatched("e.asset")+` LIMIT $3)`,
-		string(c.lease.Partition), int64(now.head), chunk)
+		string(c.lease.Partition), int64(now.head), chunk, stamp(c.now))
 }
 
 // claims goes over those of assets that left head and were never enforced, so
@@ -41,7 +42,7 @@ func (c *collection) claims(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			return q.each(idleClaims+" LIMIT $3", []any{string(c.lease.Partition), int64(head), chunk}, func(row scanner) error {
+			return q.each(idleClaims+" LIMIT $3", []any{string(c.lease.Partition), int64(head), chunk, stamp(c.now)}, func(row scanner) error {
 				var asset intent.AssetID
 				err := row.Scan(&asset)
 				assets = append(assets, asset)
@@ -55,7 +56,7 @@ func (c *collection) claims(ctx context.Context) error {
 		err = c.store.act(ctx, "collecting claims in "+string(c.lease.Partition), c.lease, func(t *transaction, now standing) error {
 			for _, asset := range assets {
 				gone, err := t.exec("DELETE FROM claim WHERE partition = $1 AND asset IN ("+idleClaims+" AND c.asset = $3)",
-					string(c.lease.Partition), int64(now.head), string(asset))
+					string(c.lease.Partition), int64(now.head), string(asset), stamp(c.now))
 				if err != nil {
 					return err
 				}
