@@ -206,6 +206,9 @@ func (s *stage) autoscaler(ctx context.Context) error {
 		return fmt.Errorf("cluster a has %d processes, not %d", len(s.tasks(a.job(s))), replicas+1)
 	}
 	s.so("it is not fought: %d processes run where the manifest says %d", replicas+1, replicas)
+	if err := s.until(ctx, patience, "what is left to production is shown", s.tells("reports", `"unmanaged"`, "the autoscaler's")); err != nil {
+		return err
+	}
 	if err := s.print(ctx, "describe", "report", a.asset()); err != nil {
 		return err
 	}

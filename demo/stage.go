@@ -89,6 +89,10 @@ func newStage(options Options, directory string) (*stage, error) {
 	if err := s.set(); err != nil {
 		return nil, err
 	}
+	// A database is made by who runs the machine; what is in it, by Lehr.
+	if err := os.WriteFile(s.database(), nil, 0o644); err != nil {
+		return nil, err
+	}
 	if s.log, err = os.Create(filepath.Join(directory, "server.log")); err != nil {
 		return nil, err
 	}

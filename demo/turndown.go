@@ -76,20 +76,18 @@ func (s *stage) held(ctx context.Context) (digest string, err error) {
 		if err != nil {
 			return err.Error()
 		}
-		var list struct {
-			Candidates []struct{ State, Digest string }
-		}
-		if err := json.Unmarshal([]byte(out), &list); err != nil {
+		var candidates []struct{ State, Digest string }
+		if err := json.Unmarshal([]byte(out), &candidates); err != nil {
 			return err.Error()
 		}
-		if len(list.Candidates) == 0 || list.Candidates[0].State != "held" {
-			return fmt.Sprintf("the candidates are %+v", list.Candidates)
+		if len(candidates) == 0 || candidates[0].State != "held" {
+			return fmt.Sprintf("the candidates are %+v", candidates)
 		}
-		digest = list.Candidates[0].Digest
+		digest = candidates[0].Digest
 		return ""
 	})
-	const short = 12
-	return digest[:min(short, len(digest))], err
+	const shown = 12
+	return digest[:min(shown, len(digest))], err
 }
 
 func (s *stage) turndown(ctx context.Context) error {
@@ -103,7 +101,7 @@ func (s *stage) turndown(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	if err := s.until(ctx, patience, "its removal waits for approvals", s.tells("reports", `"approval"`, "Turndown")); err != nil {
+	if err := s.until(ctx, patience, "its removal waits for approvals", s.tells("reports", `"approval"`, `"delete"`)); err != nil {
 		return err
 	}
 	if err := s.untouched(ctx, s.pids()); err != nil {

@@ -97,8 +97,8 @@ type Report struct {
 }
 
 // Key covers what makes a report worth rewriting: state, target of what is
-// not in sync, plan, push, health, and kind, owner, words, blockers and minute
-// of each reason. Numbers in texts may differ under one key.
+// not in sync, plan, push, health, fields left to production, and kind, owner,
+// words, blockers and minute of each reason. Numbers in texts may differ under one key.
 func (r Report) Key() uint64 {
 	h := fnv.New64a()
 	write := func(parts ...string) {
@@ -111,6 +111,9 @@ func (r Report) Key() uint64 {
 	}
 	if r.Absent {
 		write("absent")
+	}
+	for _, left := range r.Unmanaged {
+		write("unmanaged", left.Path)
 	}
 	h.Write(r.Effective[:])
 	h.Write(r.PlanDigest[:])

@@ -85,6 +85,20 @@ func (files) Apply(ctx context.Context, change serve.Change[*structpb.Struct], p
 	return os.Rename(temporary.Name(), path)
 }
 
+// Remove deletes the file: the asset has the addon Turndown. Without this
+// method it could not be turned down.
+func (files) Remove(ctx context.Context, change serve.Change[*structpb.Struct], permit serve.Permit) error {
+	if err := permit.Effect(ctx); err != nil {
+		return err
+	}
+	// Target is empty; what goes is what was found.
+	err := os.Remove(field(change.State.Current, "path"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
 // key names the real thing, so that no two assets manage it.
 func key(path string) serve.ResourceKey {
 	host, err := os.Hostname()
