@@ -26,7 +26,7 @@ func run() int {
 	}
 	null := flag.String("null", "bin/lehr-null", "the plugin that does nothing")
 	large := flag.Int("large", 100_000, "assets of the large partition")
-	only := flag.String("only", "", "measure only pushes, or only partitions")
+	only := flag.String("only", "", "measure only pushes, only partitions, or only queries")
 	profile := flag.String("cpuprofile", "", "write a CPU profile of this process to a file")
 	flag.StringVar(&heapProfile, "memprofile", "", "write a heap profile of the last quiet partition to a file")
 	flag.Parse()
@@ -35,11 +35,14 @@ func run() int {
 		defer stop()
 		*null, err = filepath.Abs(*null)
 	}
-	if err == nil && *only != "partitions" {
+	if err == nil && (*only == "" || *only == "pushes") {
 		err = measurePushes(context.Background(), *null, *large/10)
 	}
-	if err == nil && *only != "pushes" {
+	if err == nil && (*only == "" || *only == "partitions") {
 		err = measurePartitions(context.Background(), *null, *large)
+	}
+	if err == nil && (*only == "" || *only == "queries") {
+		err = measureQueries(context.Background(), *null, *large)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
