@@ -92,7 +92,8 @@ func TestATakenAddressIsNamedAndNothingChanges(t *testing.T) {
 	c.mustPush(b)
 	for name, address := range map[string]string{"a process": taken.Addr().String(), "another Caddy": theirs.Listen[0]} {
 		before := c.config("/config/")
-		moved := alter(b, func(b *caddypb.Balancer) { b.Listen = []string{address} })
+		alsoFree := freeAddress(t)
+		moved := alter(b, func(b *caddypb.Balancer) { b.Listen = []string{alsoFree, address} })
 		outcome := c.push(moved, c.diff(moved), permits{})
 		if outcome.Ending != serve.Failed || !strings.Contains(outcome.Reason, "address already in use") {
 			t.Errorf("listening where %s does ended %s: %s", name, outcome.Ending, outcome.Reason)
@@ -101,7 +102,43 @@ func TestATakenAddressIsNamedAndNothingChanges(t *testing.T) {
 			t.Errorf("the configuration was %s and is %s", before, after)
 		}
 		shares(t, b.Listen[0], 1)
+		waitFor(t, "the other address to be free", func() error {
+			listener, err := net.Listen("tcp", alsoFree)
+			if err == nil {
+				listener.Close()
+			}
+			return err
+		})
 	}
+}
+
+// Two servers of one Caddy never share an address, whoever wrote them.
+func TestAnAddressOfTheSameCaddyIsTaken(t *testing.T) {
+	c := startCaddy(t)
+	b := c.balancer(upstream(t, "a"))
+	c.mustPush(b)
+	twin := alter(b, func(b *caddypb.Balancer) { b.Name = "twin" })
+	if outcome := c.push(twin, c.diff(twin), permits{}); outcome.Ending != serve.Failed {
+		t.Errorf("a second balancer on the address ended %+v", outcome)
+	}
+	theirs := fmt.Sprintf(`{"listen":[%q],"routes":[{"handle":[{"handler":"static_response","body":"mine"}]}]}`, b.Listen[0])
+	if status, body := c.call(http.MethodPut, "/config/apps/http/servers/mine", theirs); status == http.StatusOK {
+		t.Errorf("another server on the address: %d %s", status, body)
+	}
+	if got := shares(t, b.Listen[0], 20); got["a"] != 20 {
+		t.Errorf("requests went to %v", got)
+	}
+}
+
+func TestAnAddressMayBecomeWider(t *testing.T) {
+	c := startCaddy(t)
+	b := c.balancer(upstream(t, "a"))
+	c.mustPush(b)
+	_, port, _ := net.SplitHostPort(b.Listen[0])
+	c.mustPush(alter(b, func(b *caddypb.Balancer) { b.Listen = []string{":" + port} }))
+	shares(t, b.Listen[0], 5)
+	c.mustPush(b)
+	shares(t, b.Listen[0], 5)
 }
 
 func TestAHungCaddyDelaysNoOther(t *testing.T) {

@@ -11,14 +11,15 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"golang.org/x/sys/unix"
 )
 
 // network is what balancers listen on here: "shared/127.0.0.1:8080". Caddy
 // opens another socket for each configuration and closes the one before, and
 // the kernel resets the connections that wait in it. Here all configurations
-// share one socket, which is closed with the last of them. Nor does it share
-// its port with another process, as Caddy's do.
+// share one socket, which is closed with the last of them. Nor does it take a
+// port that another process has, as Caddy's do.
 const network = "shared"
 
 func init() { caddy.RegisterNetwork(network, listenShared) }
@@ -45,25 +46,75 @@ func listenShared(ctx context.Context, _, host, portRange string, portOffset uin
 		return nil, fmt.Errorf("%s/%s:%s is not one port", network, host, portRange)
 	}
 	address := net.JoinHostPort(host, strconv.FormatUint(port+uint64(portOffset), 10))
+	if other := claimant(ctx, address); other != "" {
+		return nil, fmt.Errorf("listen tcp %s: address already in use by server %s of the same configuration", address, other)
+	}
 	sockets.Lock()
 	defer sockets.Unlock()
 	s := sockets.open[address]
 	if s == nil {
-		if caddy.ListenerUsage("tcp", address) > 0 {
-			// The configuration before has it by another socket, which allows
-			// one more of this user beside it; a person wrote that one.
-			config.Control = besideAnother
-		}
-		listener, err := config.Listen(ctx, "tcp", address)
-		if err != nil {
+		if s, err = open(ctx, address, config); err != nil {
 			return nil, err
 		}
-		s = &socket{address: address, listener: listener, accepted: make(chan handed), unused: make(chan struct{})}
 		sockets.open[address] = s
 		go s.accept()
 	}
 	s.users++
 	return &sharing{socket: s, closed: make(chan struct{})}, nil
+}
+
+// claimant names the server of the configuration being loaded that has the
+// address by a socket of Caddy's: the kernel would give each some of the
+// connections.
+func claimant(ctx context.Context, address string) string {
+	configuration, _ := ctx.(caddy.Context)
+	if configuration.Context == nil {
+		return ""
+	}
+	app, err := configuration.AppIfConfigured("http")
+	servers, isHTTP := app.(*caddyhttp.App)
+	if err != nil || !isHTTP {
+		return ""
+	}
+	for name, server := range servers.Servers {
+		for _, listen := range server.Listen {
+			other, err := caddy.ParseNetworkAddress(listen)
+			if err == nil && other.Network != network && other.JoinHostPort(0) == address {
+				return name
+			}
+		}
+	}
+	return ""
+}
+
+// open takes an address that no other process has. Sockets of the
+// configuration before, which is about to end, may overlap with it.
+func open(ctx context.Context, address string, config net.ListenConfig) (*socket, error) {
+	if !overlaps(address) {
+		alone, err := config.Listen(ctx, "tcp", address)
+		if err != nil {
+			return nil, err
+		}
+		alone.Close()
+	}
+	config.Control = besideAnother
+	listener, err := config.Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	return &socket{address: address, listener: listener, accepted: make(chan handed), unused: make(chan struct{})}, nil
+}
+
+// overlaps reports whether this process has a socket on the address or, for
+// another host, on its port.
+func overlaps(address string) bool {
+	_, port, _ := net.SplitHostPort(address)
+	for open := range sockets.open {
+		if _, other, _ := net.SplitHostPort(open); other == port {
+			return true
+		}
+	}
+	return caddy.ListenerUsage("tcp", address) > 0
 }
 
 func besideAnother(_, _ string, connection syscall.RawConn) error {

@@ -20,8 +20,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/certmagic"
 
-	// What a balancer needs of Caddy.
-	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	// Beside the HTTP server, which this package uses, what a balancer needs.
 	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
 )
 
