@@ -1,8 +1,8 @@
 // Package conformance holds a plugin to the protocol: over the real wire, with
 // real effects on one example resource that the author gives. It measures, and
 // believes nothing that the plugin says of itself, its guarantee class least.
-// It speaks the wire itself, and so can say what no Lehr says. It leaves the
-// example resource in place, with the first intent. Package plugintest runs it
+// It speaks the wire itself, and so can say what no Lehr says. It removes the
+// example in the end, if the plugin can; else it leaves it in place. Package plugintest runs it
 // from a test, the command "lehr plugin test" outside of one.
 package conformance
 
@@ -66,6 +66,8 @@ type Report struct {
 	// that was found; empty: it could not be measured.
 	Declared plugin.Guarantee `json:"declared"`
 	Measured plugin.Guarantee `json:"measured"`
+	// Left: the example may still be there.
+	Left bool `json:"left"`
 }
 
 // Failed reports whether any rule was.
@@ -144,6 +146,7 @@ func Check(ctx context.Context, target Target) Report {
 			target.Tell(result)
 		}
 	}
+	s.report.Left = !down && !s.clean(ctx)
 	return s.report
 }
 

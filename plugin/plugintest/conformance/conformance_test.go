@@ -69,6 +69,9 @@ func TestHonestPluginsConform(t *testing.T) {
 					t.Errorf("%s: %s", result.Name, result.Detail)
 				}
 			}
+			if report.Left {
+				t.Error("the example is left, and could be removed")
+			}
 			if report.Declared != class || report.Measured != class {
 				t.Errorf("declared %s, measured %s, want both %s", report.Declared, report.Measured, class)
 			}
@@ -136,5 +139,8 @@ func TestPluginThatCannotTurnDownConforms(t *testing.T) {
 	report := checkSubject(t, plugin.Unguarded, "cannot turn down", "turndown")
 	if result := report.result(t, "turndown"); result.Outcome != Passed || !strings.Contains(result.Detail, "cannot turn down") {
 		t.Errorf("%+v", result)
+	}
+	if !report.Left {
+		t.Error("it is said that the example has gone, and it cannot be removed")
 	}
 }

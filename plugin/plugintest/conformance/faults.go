@@ -178,6 +178,17 @@ func outcomeName(outcome intent.Outcome) string {
 	return map[intent.Outcome]string{intent.InSync: "in sync", intent.Differs: "differs"}[outcome]
 }
 
+// clean removes the example, and reports whether it has gone.
+func (s *suite) clean(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, s.target.Patience)
+	defer cancel()
+	if s.connect(ctx) != nil {
+		return false
+	}
+	d, err := s.ensure(ctx, removed)
+	return err == nil && d.Outcome == intent.InSync
+}
+
 // remove pushes the turndown.
 func (s *suite) remove(ctx context.Context) (intent.Difference, error) {
 	gone, err := s.goTo(ctx, removed)
