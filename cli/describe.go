@@ -317,7 +317,11 @@ func (s *session) printReport(r *apipb.Report, indent string) {
 	if r.PushNote != "" {
 		push = strings.TrimSpace(push + " " + r.PushNote)
 	}
-	fields(&b, "state", r.State, "target", r.Target, "pinned", r.Pinned, "reported", s.ago(r.At), "health", health,
+	state := r.State
+	if r.Absent {
+		state += " (turned down: nothing is there)"
+	}
+	fields(&b, "state", state, "target", r.Target, "pinned", r.Pinned, "reported", s.ago(r.At), "health", health,
 		"resource", r.ResourceKey, "push", push, "plan", brief(r.PlanDigest), "looked at again", s.left(r.Next))
 	for line := range strings.Lines(b.String()) {
 		fmt.Fprint(s.Out, indent, line)
@@ -329,7 +333,9 @@ func (s *session) printReport(r *apipb.Report, indent string) {
 }
 
 // printPlan prints what a push would do, field by field.
+// Fields that are left to production are shown with and without one.
 func (s *session) printPlan(r *apipb.Report, indent string) {
+	defer s.printUnmanaged(r, indent)
 	if r.Plan == nil {
 		return
 	}
@@ -354,8 +360,16 @@ func (s *session) printPlan(r *apipb.Report, indent string) {
 		}
 		fmt.Fprintln(s.Out)
 	}
+}
+
+// printUnmanaged prints what is as production wants it.
+func (s *session) printUnmanaged(r *apipb.Report, indent string) {
+	if len(r.Unmanaged) > 0 {
+		fmt.Fprintf(s.Out, "%sleft to production\n", indent)
+	}
 	for _, change := range r.Unmanaged {
-		fmt.Fprintf(s.Out, "%s  = %s is left to production: %s\n", indent, plain(change.Path), plain(change.Reason))
+		fmt.Fprintf(s.Out, "%s  = %s is %s, intent says %s  (%s)\n", indent,
+			plain(change.Path), quoted(change.Current), quoted(change.Target), plain(change.Reason))
 	}
 }
 
