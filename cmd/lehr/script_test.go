@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == generate.ChildCommand {
 		os.Exit(run())
 	}
-	testscript.Main(m, map[string]func(){"lehr": func() { os.Exit(run()) }})
+	testscript.Main(m, map[string]func(){"lehr": func() { os.Exit(run()) }, "zones-plugin": zonesMain})
 }
 
 // TestScripts tells what a person does and sees, with the real program and
