@@ -130,14 +130,41 @@ func (r *reader) inward(ctx context.Context, to intent.AssetID, partition intent
 }
 
 // inwardAt adds what is declared in one incarnation. One that is no longer
-// kept is one that nobody follows, nor was enforced at, any more.
+// kept is one that nobody follows, nor was enforced at, any more. Most assets
+// have no edges to them: they cost one query, and none where no asset of the
+// partition has dependencies.
 func (r *reader) inwardAt(ctx context.Context, to intent.AssetID, at intent.IncarnationID, s *standing, into *inward) error {
+	if !s.turndown {
+		if any, err := r.anyDependencies(ctx, at); err != nil || !any {
+			return err
+		}
+	}
+	references, err := r.store.EdgesTo(ctx, at, to)
+	if err != nil {
+		return err
+	}
+	declares := func(e store.Edge) bool { return strings.HasPrefix(e.Field, dependencies+".") }
+	if !s.turndown && !slices.ContainsFunc(references, declares) || len(references) == 0 {
+		return nil
+	}
+	contents, err := r.referrers(ctx, to, at, s, into)
+	for _, reference := range references {
+		if content, other := contents[reference.From]; other && !declares(reference) {
+			into.refers[content] = true
+		}
+	}
+	return err
+}
+
+// referrers adds the assets that refer to one, and what they declare to it. It
+// returns their contents.
+func (r *reader) referrers(ctx context.Context, to intent.AssetID, at intent.IncarnationID, s *standing, into *inward) (map[intent.AssetID]intent.Digest, error) {
 	const page = 5000
 	contents := map[intent.AssetID]intent.Digest{}
 	for after := (intent.AssetID)(""); ; {
 		members, err := r.store.Members(ctx, at, store.AssetFilter{RefersTo: to, After: after, Limit: page})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for _, member := range members {
 			after = member.Asset
@@ -147,27 +174,39 @@ func (r *reader) inwardAt(ctx context.Context, to intent.AssetID, at intent.Inca
 			contents[member.Asset] = member.Effective
 			into.from = append(into.from, member.Asset)
 			if err := r.declaredBy(ctx, to, at, member, s, into); err != nil {
-				return err
+				return nil, err
 			}
 		}
 		if len(members) < page {
-			break
+			return contents, nil
 		}
 	}
-	if !s.turndown || len(contents) == 0 {
-		return nil
-	}
-	references, err := r.store.EdgesTo(ctx, at, to)
-	for _, reference := range references {
-		if content, other := contents[reference.From]; other && !strings.HasPrefix(reference.Field, dependenciesField) {
-			into.refers[content] = true
-		}
-	}
-	return err
 }
 
-// dependenciesField begins the path of every reference in the addon.
-var dependenciesField = string((&intentpb.Dependencies{}).ProtoReflect().Descriptor().FullName()) + "."
+// dependencies is the type of the addon, and begins the path of every
+// reference in it.
+var dependencies = string((&intentpb.Dependencies{}).ProtoReflect().Descriptor().FullName())
+
+// anyDependencies reports whether any asset of an incarnation declares some.
+func (r *reader) anyDependencies(ctx context.Context, at intent.IncarnationID) (bool, error) {
+	r.mu.Lock()
+	any, known := r.depends[at]
+	r.mu.Unlock()
+	if known {
+		return any, nil
+	}
+	members, err := r.store.Members(ctx, at, store.AssetFilter{Field: dependencies, Limit: 1})
+	if err != nil {
+		return false, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.depends) >= mostRemembered {
+		clear(r.depends)
+	}
+	r.depends[at] = len(members) > 0
+	return r.depends[at], nil
+}
 
 func (r *reader) declaredBy(ctx context.Context, to intent.AssetID, at intent.IncarnationID, member intent.Member, s *standing, into *inward) error {
 	if _, known := into.edges[member.Effective]; known {

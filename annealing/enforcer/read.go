@@ -29,12 +29,18 @@ type reader struct {
 	rulingSet intent.Digest
 	// declared are the edges of contents, by their digest.
 	declared map[intent.Digest][]edge
+	// depends says of incarnations whether any asset has dependencies.
+	depends map[intent.IncarnationID]bool
 }
+
+// mostRemembered bounds what is remembered of incarnations.
+const mostRemembered = 1000
 
 func newReader(options Options) *reader {
 	return &reader{
 		store: options.Store, schemas: options.Schemas, policies: map[intent.IncarnationID]*policy{},
 		rulings: map[intent.IncarnationID]*rule.Environment{}, declared: map[intent.Digest][]edge{},
+		depends: map[intent.IncarnationID]bool{},
 	}
 }
 
@@ -95,8 +101,7 @@ func (r *reader) policy(ctx context.Context, id intent.IncarnationID) (*policy, 
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	const most = 1000
-	if len(r.policies) >= most {
+	if len(r.policies) >= mostRemembered {
 		clear(r.policies)
 	}
 	r.policies[id] = decoded
@@ -137,8 +142,7 @@ func (r *reader) rules(ctx context.Context, id intent.IncarnationID) (*rule.Envi
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	const most = 1000
-	if len(r.rulings) >= most {
+	if len(r.rulings) >= mostRemembered {
 		clear(r.rulings)
 	}
 	r.rulings[id] = r.rulingOf(set)

@@ -210,10 +210,12 @@ func (w *world) publish(things ...thing) {
 		w.must(err)
 		references, err := set.References(asset)
 		w.must(err)
+		fields, err := set.Fields(asset)
+		w.must(err)
 		member := intent.Member{Asset: asset.ID, Type: asset.Payload.Type, Digest: digest, Effective: digest}
 		next[asset.ID] = member
 		if w.base[asset.ID].Digest != digest {
-			delta = append(delta, store.Entry{Asset: asset.ID, Member: member, Body: body, References: references})
+			delta = append(delta, store.Entry{Asset: asset.ID, Member: member, Body: body, References: references, Fields: fields})
 		}
 	}
 	for id := range w.base {
