@@ -1,0 +1,244 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"lehr.dev/fault"
+)
+
+// PluginKit is what commands do for authors of plugins.
+type PluginKit struct {
+	// Rules of the protocol that a plugin is held to.
+	Rules func() []PluginRule
+	// Test holds a plugin to them, with one example after the other.
+	Test func(ctx context.Context, test PluginTest) ([]PluginReport, error)
+	// New writes a new plugin, and returns its files.
+	New func(ctx context.Context, plugin NewPlugin) ([]string, error)
+	// Generate writes the Go code of the types of the plugin in a folder.
+	Generate func(ctx context.Context, folder string) error
+}
+
+// PluginRule is one rule, and what it says.
+type PluginRule struct {
+	Rule string `json:"rule"`
+	Says string `json:"says"`
+}
+
+// PluginTest says what is tested.
+type PluginTest struct {
+	// Run is the program with its arguments, or Socket where one serves.
+	Run    []string
+	Socket string
+	// Examples are files, Types a folder of .proto files.
+	Examples []string
+	Types    string
+	// Begin and Tell are told how it goes.
+	Begin func(example string)
+	Tell  func(PluginResult)
+}
+
+// PluginResult is how a plugin fared with one rule: passed, failed or skipped.
+type PluginResult struct {
+	Rule    string `json:"rule"`
+	Outcome string `json:"outcome"`
+	Detail  string `json:"detail,omitempty"`
+}
+
+// PluginReport is what was found with one example.
+type PluginReport struct {
+	Example string         `json:"example"`
+	Plugin  string         `json:"plugin"`
+	Version string         `json:"version"`
+	Type    string         `json:"type"`
+	Results []PluginResult `json:"results"`
+	// Declared and Measured guarantee class; empty when not to be measured.
+	Declared string `json:"declared"`
+	Measured string `json:"measured"`
+	// Left: the example may still be there.
+	Left bool `json:"left"`
+}
+
+// NewPlugin says what is written.
+type NewPlugin struct {
+	Name, Folder, Type, Lehr string
+}
+
+// PluginCommand is the tree of commands for authors of plugins.
+func PluginCommand(kit PluginKit) *cobra.Command {
+	command := &cobra.Command{Use: "plugin", Short: "Begin a plugin, and hold plugins to the protocol", Args: cobra.NoArgs}
+	command.AddCommand(testPluginCommand(kit), newPluginCommand(kit), generatePluginCommand(kit))
+	return command
+}
+
+func testPluginCommand(kit PluginKit) *cobra.Command {
+	var test PluginTest
+	var list bool
+	command := &cobra.Command{
+		Use:   "test [flags] -- PROGRAM [ARGUMENT...]",
+		Short: "Hold a plugin to the protocol, with real effects on an example",
+		Long: `Start a plugin, try every rule of the protocol on an example resource, and
+measure the guarantee class that it declares. Nothing that the plugin says is
+believed. The example is really created, changed, and removed in the end if the
+plugin can.
+
+An example is a file of two YAML documents, each with a type and a payload: two
+intents for one resource that does not exist yet.
+
+  type: lehr.process.v1.Job
+  payload: {name: test/sleep, replicas: 2, binary: /bin/sleep, args: ["300"], version: "1"}
+  ---
+  type: lehr.process.v1.Job
+  payload: {name: test/sleep, replicas: 2, binary: /bin/sleep, args: ["301"], version: "2"}
+
+Exit code 1 when a rule is broken.`,
+		RunE: func(command *cobra.Command, args []string) error {
+			out := output{command}
+			if list {
+				return out.rules(kit.Rules())
+			}
+			test.Run = args
+			if err := test.validate(); err != nil {
+				return err
+			}
+			if !out.json() {
+				test.Begin, test.Tell = out.begin, out.tell
+			}
+			reports, err := kit.Test(command.Context(), test)
+			if err != nil {
+				return err
+			}
+			return out.summary(reports)
+		},
+	}
+	flags := command.Flags()
+	flags.StringArrayVar(&test.Examples, "example", nil, "a file with two intents for one resource; may be given again")
+	flags.StringVar(&test.Types, "types", "", "folder of the .proto files of the payload's type (default: those that come with Lehr)")
+	flags.StringVar(&test.Socket, "socket", "", "a unix socket on which the plugin serves already, instead of PROGRAM")
+	flags.BoolVar(&list, "list", false, "say what the rules are, and test nothing")
+	return command
+}
+
+func (t PluginTest) validate() error {
+	const usage = "lehr plugin test --example example.yaml -- ./my-plugin"
+	switch {
+	case len(t.Run) == 0 && t.Socket == "":
+		return fault.New(fault.Invalid, "there is no plugin to test").WithHint(usage)
+	case len(t.Run) > 0 && t.Socket != "":
+		return fault.New(fault.Invalid, "a plugin is tested by its program or by its --socket, not by both").WithHint(usage)
+	case len(t.Examples) == 0:
+		return fault.New(fault.Invalid, "there is no example to test it with").WithHint(usage)
+	}
+	return nil
+}
+
+func newPluginCommand(kit PluginKit) *cobra.Command {
+	var plugin NewPlugin
+	command := &cobra.Command{
+		Use:   "new NAME",
+		Short: "Write a new plugin in Go that builds and conforms, to be changed from there",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			plugin.Name = args[0]
+			plugin.Folder = cmp.Or(plugin.Folder, plugin.Name)
+			files, err := kit.New(command.Context(), plugin)
+			if err != nil {
+				return err
+			}
+			out := output{command}
+			if out.json() {
+				return out.print(map[string][]string{"files": files})
+			}
+			for _, file := range files {
+				fmt.Fprintln(command.OutOrStdout(), plain(file))
+			}
+			fmt.Fprintf(command.OutOrStdout(), "\nNext, in %s:\n  go build\n  lehr plugin test --types proto --example example.yaml -- ./%s\n", plain(plugin.Folder), plain(plugin.Name))
+			return nil
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&plugin.Folder, "dir", "", "the folder to write (default: NAME)")
+	flags.StringVar(&plugin.Type, "type", "", "full name of the payload's type, such as acme.v1.Shelf (default: from NAME)")
+	flags.StringVar(&plugin.Lehr, "lehr", "", "folder of Lehr's source (default: found from the program or from here)")
+	_ = command.MarkFlagDirname("dir")
+	_ = command.MarkFlagDirname("lehr")
+	return command
+}
+
+func generatePluginCommand(kit PluginKit) *cobra.Command {
+	return &cobra.Command{
+		Use:   "generate [DIR]",
+		Short: "Write the Go code of the types in DIR/proto of a plugin's module",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			return kit.Generate(command.Context(), cmp.Or(append(args, ".")[0], "."))
+		},
+	}
+}
+
+// output prints for people or programs.
+type output struct{ *cobra.Command }
+
+func (o output) json() bool {
+	flag := o.Flag("output")
+	return flag != nil && flag.Value.String() == "json"
+}
+
+func (o output) print(value any) error {
+	encoder := json.NewEncoder(o.OutOrStdout())
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(value)
+}
+
+func (o output) rules(rules []PluginRule) error {
+	if o.json() {
+		return o.print(rules)
+	}
+	for _, rule := range rules {
+		fmt.Fprintf(o.OutOrStdout(), "%s\n  %s\n", rule.Rule, rule.Says)
+	}
+	return nil
+}
+
+func (o output) begin(example string) { fmt.Fprintf(o.OutOrStdout(), "%s\n", plain(example)) }
+
+func (o output) tell(result PluginResult) {
+	fmt.Fprintf(o.OutOrStdout(), "  %-8s %s\n", result.Outcome, plain(result.Rule))
+	if result.Detail != "" {
+		fmt.Fprintf(o.OutOrStdout(), "           %s\n", plain(result.Detail))
+	}
+}
+
+// summary says all in a line for each example.
+func (o output) summary(reports []PluginReport) error {
+	broken := false
+	for _, report := range reports {
+		count := map[string]int{}
+		for _, result := range report.Results {
+			count[result.Outcome]++
+		}
+		broken = broken || count["failed"] > 0
+		if o.json() {
+			continue
+		}
+		fmt.Fprintf(o.OutOrStdout(), "\n%s %s, %s: %d passed, %d skipped, %d failed.\n", plain(cmp.Or(report.Plugin, "The plugin")), plain(report.Version),
+			plain(cmp.Or(report.Type, "no type")), count["passed"], count["skipped"], count["failed"])
+		fmt.Fprintf(o.OutOrStdout(), "Guarantee class: %s declared, %s measured.\n", cmp.Or(report.Declared, "none"), cmp.Or(report.Measured, "none"))
+		if report.Left {
+			fmt.Fprintf(o.OutOrStdout(), "The example of %s may still be there: the plugin did not remove it.\n", plain(report.Example))
+		}
+	}
+	if o.json() {
+		if err := o.print(reports); err != nil {
+			return err
+		}
+	}
+	if broken {
+		return exit{exitError}
+	}
+	return nil
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"path/filepath"
+
+	"lehr.dev/cli"
+	"lehr.dev/plugin/plugintest/conformance"
+	"lehr.dev/plugin/scaffold"
+	"lehr.dev/plugin/trial"
+)
+
+// pluginKit is what commands do for authors of plugins.
+func pluginKit() cli.PluginKit {
+	return cli.PluginKit{
+		Rules: pluginRules, Test: testPlugin, Generate: scaffold.Generate,
+		New: func(ctx context.Context, plugin cli.NewPlugin) ([]string, error) {
+			return scaffold.New(ctx, scaffold.Options{Name: plugin.Name, Folder: plugin.Folder, Type: plugin.Type, Lehr: plugin.Lehr})
+		},
+	}
+}
+
+func pluginRules() []cli.PluginRule {
+	var rules []cli.PluginRule
+	for _, rule := range conformance.Rules {
+		rules = append(rules, cli.PluginRule{Rule: rule.Name, Says: rule.Says})
+	}
+	return rules
+}
+
+func testPlugin(ctx context.Context, test cli.PluginTest) ([]cli.PluginReport, error) {
+	set, err := trial.Types(ctx, test.Types)
+	if err != nil {
+		return nil, err
+	}
+	// All are read before anything is tried.
+	var examples []trial.Example
+	for _, file := range test.Examples {
+		example, err := trial.Read(file, set)
+		if err != nil {
+			return nil, err
+		}
+		examples = append(examples, example)
+	}
+	var reports []cli.PluginReport
+	for _, example := range examples {
+		if test.Begin != nil {
+			test.Begin(example.File)
+		}
+		report := conformance.Check(ctx, conformance.Target{
+			Run: test.Run, Socket: test.Socket, First: example.First, Second: example.Second,
+			Tell: func(result conformance.Result) {
+				if test.Tell != nil {
+					test.Tell(pluginResult(result))
+				}
+			},
+		})
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		reports = append(reports, pluginReport(filepath.Clean(example.File), report))
+	}
+	return reports, nil
+}
+
+func pluginResult(result conformance.Result) cli.PluginResult {
+	return cli.PluginResult{Rule: result.Name, Outcome: string(result.Outcome), Detail: result.Detail}
+}
+
+func pluginReport(example string, report conformance.Report) cli.PluginReport {
+	converted := cli.PluginReport{
+		Example: example, Plugin: report.Plugin, Version: report.Version, Type: string(report.Type),
+		Declared: string(report.Declared), Measured: string(report.Measured), Left: report.Left,
+	}
+	for _, result := range report.Results {
+		converted.Results = append(converted.Results, pluginResult(result))
+	}
+	return converted
+}
