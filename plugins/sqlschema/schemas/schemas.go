@@ -8,6 +8,8 @@ package schemas
 import (
 	"context"
 	"fmt"
+	"os"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -30,9 +32,12 @@ const (
 	defaultLockTimeout      = 3 * time.Second
 	defaultStatementTimeout = 30 * time.Second
 	// lookTimeout bounds one look, so that a database that hangs delays no
-	// other; looksAtOnce bounds how many hang together.
+	// other.
 	lookTimeout = 7 * time.Second
+	// looksAtOnce bounds the looks at all databases, looksAtOne those at one:
+	// its connections are others' as well.
 	looksAtOnce = 32
+	looksAtOne  = 4
 	// wantedBytes bounds what is remembered of what statements mean.
 	wantedBytes = 64 << 20
 )
@@ -151,23 +156,36 @@ func (s *Schemas) Resolve(ctx context.Context, a asset) (*sqlschemapb.Schema, er
 func (s *Schemas) Read(ctx context.Context, assets []asset) ([]serve.State[*sqlschemapb.Schema], error) {
 	states := make([]serve.State[*sqlschemapb.Schema], len(assets))
 	slots := make(chan struct{}, looksAtOnce)
+	own := map[string]chan struct{}{}
+	for _, a := range assets {
+		own[a.Payload.Database] = make(chan struct{}, looksAtOne)
+	}
 	var looks sync.WaitGroup
 	for i, a := range assets {
 		looks.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			ctx, cancel := context.WithTimeout(ctx, lookTimeout)
-			defer cancel()
-			defer func() {
-				if problem := recover(); problem != nil {
-					states[i] = serve.State[*sqlschemapb.Schema]{Err: fmt.Errorf("looking at %s panicked: %v (a defect of the plugin)", a.ID, problem)}
-				}
-			}()
-			states[i] = s.read(ctx, a)
+			for _, limit := range []chan struct{}{own[a.Payload.Database], slots} {
+				limit <- struct{}{}
+				defer func() { <-limit }()
+			}
+			states[i] = s.lookWithin(ctx, a)
 		})
 	}
 	looks.Wait()
 	return states, nil
+}
+
+// lookWithin looks at one asset. Neither time nor a panic is lost to others
+// (S12).
+func (s *Schemas) lookWithin(ctx context.Context, a asset) (state serve.State[*sqlschemapb.Schema]) {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	defer func() {
+		if problem := recover(); problem != nil {
+			fmt.Fprintf(os.Stderr, "panic in looking at %s: %v\n%s", a.ID, problem, debug.Stack())
+			state = serve.State[*sqlschemapb.Schema]{Err: fmt.Errorf("looking at %s panicked: %v (a defect of the plugin; its log has the stack)", a.ID, problem)}
+		}
+	}()
+	return s.read(ctx, a)
 }
 
 func (s *Schemas) read(ctx context.Context, a asset) serve.State[*sqlschemapb.Schema] {
@@ -214,7 +232,8 @@ func (s *Schemas) Destructive(change serve.Change[*sqlschemapb.Schema]) []string
 	return paths
 }
 
-// health says whether the database is as the wanted version declares.
+// health says whether the database is as the wanted version declares. One that
+// is not may yet serve its users well: that is not known here.
 func health(r database.Request, sight database.Sight) serve.Health {
 	health := serve.Health{State: serve.HealthUnknown, ObservedVersion: sight.Version}
 	switch {
@@ -223,7 +242,7 @@ func health(r database.Request, sight database.Sight) serve.Health {
 	case sight.Version != r.Version:
 		health.Reason = fmt.Sprintf("the database has version %q of the schema, wanted is %q", sight.Version, r.Version)
 	case database.Left(sight.Current, sight.Wanted) != "":
-		health.State, health.Reason = serve.Unhealthy, "the database is not as this version declares: "+database.Left(sight.Current, sight.Wanted)
+		health.Reason = "the database is not as this version declares: " + database.Left(sight.Current, sight.Wanted)
 	default:
 		health.State = serve.Healthy
 	}
