@@ -12,7 +12,7 @@ import (
 // What one page may cost when a filter has to be evaluated: contents that are
 // read, and members that are looked at without their content.
 const (
-	mostContents = 1000
+	mostContents = 500
 	mostMembers  = 10_000
 )
 
