@@ -198,3 +198,26 @@ func TestManyInOneCaddy(t *testing.T) {
 		t.Errorf("20 servers have %d keys", len(keys))
 	}
 }
+
+// Weights may be left to whoever sets them in Caddy.
+func TestWeightsLeftToProduction(t *testing.T) {
+	c := startCaddy(t)
+	b := c.balancer(upstream(t, "a"), upstream(t, "b"))
+	c.mustPush(b)
+	c.byHand(http.MethodPatch, web+"/routes/0/handle/0/load_balancing/selection_policy/weights/0", "3")
+	left := &intentpb.Unmanaged{Fields: []*intentpb.UnmanagedField{{Path: `upstreams[*].weight`, Reason: "the autoscaler's"}}}
+	if d := c.diff(b, left); d.Outcome != serve.InSync || len(d.Unmanaged) != 1 {
+		t.Errorf("with its weights left it is %v, and leaves %+v", d.Outcome, d.Unmanaged)
+	}
+	moved := alter(b, func(b *caddypb.Balancer) { b.Upstreams["b"].Address = upstream(t, "c") })
+	if outcome := c.push(moved, c.diff(moved, left), permits{}, left); outcome.Ending != serve.Pushed {
+		t.Fatalf("the push ended %+v", outcome)
+	}
+	if got := shares(t, b.Listen[0], 40); got["a"] != 30 || got["c"] != 10 {
+		t.Errorf("40 requests went to %v, want 30 to a, 10 to c", got)
+	}
+	others := &intentpb.Unmanaged{Fields: []*intentpb.UnmanagedField{{Path: "foreign", Reason: "mine"}}}
+	if d := c.diff(b, others); d.Outcome != serve.Unknown || !strings.Contains(d.Reason, "cannot be left") {
+		t.Errorf("with foreign things left it is %v, %q", d.Outcome, d.Reason)
+	}
+}

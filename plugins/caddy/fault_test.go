@@ -142,6 +142,7 @@ func TestAnAddressMayBecomeWider(t *testing.T) {
 }
 
 func TestAHungCaddyDelaysNoOther(t *testing.T) {
+	t.Parallel()
 	hung, c := startCaddy(t), startCaddy(t)
 	stuck := hung.balancer(upstream(t, "a"))
 	planned := hung.diff(stuck)
@@ -164,9 +165,37 @@ func TestAHungCaddyDelaysNoOther(t *testing.T) {
 	}
 }
 
+// TestManyThatHangDelayNoOther: one tenant's Caddies, all of which hang, do not
+// keep Lehr from another's.
+func TestManyThatHangDelayNoOther(t *testing.T) {
+	t.Parallel()
+	c := startCaddy(t)
+	b := c.balancer(upstream(t, "a"))
+	silent, err := net.Listen("tcp", "0.0.0.0:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	_, port, _ := net.SplitHostPort(silent.Addr().String())
+	var assets []serve.Intent
+	for i := range 400 {
+		hung := alter(b, func(b *caddypb.Balancer) { b.Admin = fmt.Sprintf("127.0.%d.%d:%s", 1+i/200, 1+i%200, port) })
+		assets = append(assets, c.asset(hung))
+	}
+	assets = append(assets, c.asset(b))
+	// Lehr waits 10 s for a difference.
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	differences := c.kind.Diff(ctx, assets)
+	if got := differences[len(differences)-1]; ctx.Err() != nil || got.Plan.Action != serve.ActionCreate {
+		t.Errorf("beside 400 that hang it is %v, %q", got.Outcome, got.Reason)
+	}
+}
+
 // TestACallThatHangsIsInDoubt stops Caddy in the moment before the write: the
 // push fails, the change comes about later, and the next look sees it.
 func TestACallThatHangsIsInDoubt(t *testing.T) {
+	t.Parallel()
 	c := startCaddy(t)
 	b := c.balancer(upstream(t, "a"))
 	stopping := permits{before: func() error { return c.command.Process.Signal(syscall.SIGSTOP) }}

@@ -23,7 +23,7 @@ const (
 	readWithin   = 3 * time.Second
 	changeWithin = 3 * time.Second
 	// maxConfiguration is how much of an answer is read.
-	maxConfiguration = 32 << 20
+	maxConfiguration = 8 << 20
 	maxWords         = 2 << 10
 	// attempts is how often a call is made whose connection breaks.
 	attempts = 4

@@ -14,14 +14,23 @@ import (
 	"lehr.dev/plugin/serve"
 )
 
-// probeWithin is how long one question to a balancer may take.
-const probeWithin = time.Second
+const (
+	// probeWithin is how long one question to a balancer may take,
+	// healthWithin all of them.
+	probeWithin  = time.Second
+	healthWithin = 2 * time.Second
+)
 
 // health asks a balancer as its clients do. Caddy tells nobody what its own
 // health checks found.
 func health(ctx context.Context, endpoint admin, current *caddypb.Balancer) serve.Health {
-	trouble, known := trouble(ctx, endpoint, current)
+	within, cancel := context.WithTimeoutCause(ctx, healthWithin, fmt.Errorf("no answer within %v", healthWithin))
+	defer cancel()
+	trouble, known := trouble(within, endpoint, current)
 	switch {
+	case ctx.Err() != nil:
+		// There was no time to ask, which says nothing of the balancer (S11).
+		return serve.Health{State: serve.HealthUnknown, Reason: "there was no time to ask it"}
 	case !known:
 		return serve.Health{State: serve.HealthUnknown, Reason: trouble}
 	case trouble != "":

@@ -17,8 +17,9 @@ const (
 	// allWithin is how long reading everything may take: Lehr waits 10 s for
 	// a difference, and a Caddy that hangs must not keep it from others.
 	allWithin = 7 * time.Second
-	// maxAtOnce is how many calls are under way.
-	maxAtOnce = 64
+	// maxAtOnce is how many calls are under way: a batch of what hangs must
+	// not use up the time of the others.
+	maxAtOnce = 256
 
 	totalDimension = "upstreams"
 	// maxDimensions is how many capacities Lehr takes of an asset.
