@@ -123,11 +123,12 @@ items:
 `, filepath.Join(r.folder, "production"), version, strings.Join(hostile[:5], " ")+` \u202e \u0007`))
 }
 
-func (r *real) serve() {
+func (r *real) serve(arguments ...string) {
 	r.Helper()
-	log, err := os.Create(filepath.Join(r.folder, "server.log"))
+	log, err := os.CreateTemp(r.folder, "server-*.log")
 	r.must(err)
-	r.server = exec.Command(filepath.Join(r.programs, "lehr"), "serve", "--store", r.store, "--partition", filepath.Join(r.folder, "lehr.yaml"), "--sweep", "1s")
+	arguments = append([]string{"serve", "--store", r.store, "--partition", filepath.Join(r.folder, "lehr.yaml"), "--sweep", "1s"}, arguments...)
+	r.server = exec.Command(filepath.Join(r.programs, "lehr"), arguments...)
 	r.server.Stdout, r.server.Stderr = log, log
 	r.server.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	r.must(r.server.Start())
@@ -231,7 +232,7 @@ func (r *real) until(expression string) {
 		}
 		if time.Now().After(deadline) || r.browser.Err() != nil {
 			text, _ := chromedp.Run(r.browser, chromedp.Evaluate[string](`location.href + "\n" + document.body.innerText`))
-			r.Fatalf("it does not become so that %s: %v; the page:\n%s", expression, err, text)
+			r.Fatalf("it does not become so that %s: %v; the page:\n%s\nthe reports:\n%s", expression, err, text, r.lehr("get", "reports"))
 		}
 	}
 }
@@ -393,4 +394,8 @@ func (r *real) lost(base string) {
 	if text := r.ask(row); !strings.Contains(text, "in sync") {
 		r.Errorf("what was shown is gone: %s", text)
 	}
+	r.serve("--listen", strings.TrimPrefix(base, "http://"))
+	r.until(`document.getElementById("status").textContent.includes("lehr page prints a new link")`)
+	r.visit(r.lehr("page"))
+	r.until(`document.getElementById("status").textContent === "live"`)
 }

@@ -24,13 +24,24 @@
     }
   };
 
-  // Pieces of the page are replaced by newer ones; what has the focus, and
-  // what was unfolded, stays so.
+  // Pieces of the page are replaced by newer ones. A list has the same version
+  // while it has the same rows: then they are replaced one by one.
   const replace = (old, html) => {
     const template = document.createElement("template");
     template.innerHTML = html;
     const fresh = template.content.firstElementChild;
-    if (!fresh || fresh.dataset.version === old.dataset.version) return false;
+    if (!fresh) return 0;
+    if (fresh.dataset.version !== old.dataset.version) return swap(old, fresh);
+    let changed = 0;
+    for (const row of fresh.querySelectorAll("[data-version]")) {
+      const same = document.getElementById(row.id);
+      if (same && same.dataset.version !== row.dataset.version) changed += swap(same, row);
+    }
+    return changed;
+  };
+
+  // What has the focus, and what was unfolded, stays so.
+  const swap = (old, fresh) => {
     for (const unfolded of old.querySelectorAll("details[id][open]")) {
       const same = fresh.querySelector(`#${CSS.escape(unfolded.id)}`);
       if (same) same.open = true;
@@ -39,7 +50,7 @@
     old.replaceWith(fresh);
     if (focused) fresh.querySelector(`a[href="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
     fresh.classList.add("fresh");
-    return true;
+    return 1;
   };
 
   const apply = ({ ids, fragments }) => {
@@ -51,7 +62,7 @@
     let changed = 0;
     for (const { id, html } of fragments || []) {
       const old = document.getElementById(id);
-      if (old && replace(old, html)) changed++;
+      if (old) changed += replace(old, html);
     }
     if (changed === 0) return;
     tellTimes();
