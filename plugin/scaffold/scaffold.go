@@ -11,6 +11,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"text/template"
 
@@ -81,7 +82,11 @@ func New(ctx context.Context, options Options) ([]string, error) {
 	if err != nil {
 		return nil, fault.New(fault.Unavailable, "writing the plugin %s to %s: %w", options.Name, options.Folder, err)
 	}
-	return written, Generate(ctx, options.Folder)
+	generated, err := generate(ctx, options.Folder)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Sorted(slices.Values(append(written, generated...))), nil
 }
 
 func prepare(options Options) (words, []byte, error) {

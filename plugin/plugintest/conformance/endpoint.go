@@ -57,6 +57,8 @@ func reach(ctx context.Context, target Target) (*endpoint, error) {
 	var err error
 	if len(target.Run) > 0 {
 		socket, err = e.start(target.Run)
+	} else {
+		_, err = os.Stat(socket)
 	}
 	if err != nil {
 		return nil, err
