@@ -1,8 +1,9 @@
 // Package access says who may speak to a server. Today there is one mode, the
 // local one, for a single user: loopback only, a Host allow-list (a web page
 // can reach 127.0.0.1 under a name of its own), no cross-origin requests, and
-// a token made at every launch, required on every call. The server wraps its
-// handlers in it; it never looks into a request's body.
+// a token made at every launch, required on every call. Browsers come in by a
+// link that counts once, and only read. The server wraps its handlers in it;
+// it never looks into a request's body.
 package access
 
 import (
