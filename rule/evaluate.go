@@ -2,6 +2,7 @@ package rule
 
 import (
 	"errors"
+	"math"
 	"strings"
 
 	"cel.dev/cel-go/common/types"
@@ -26,22 +27,39 @@ var (
 // evaluate gives the value for an asset. An error is Invalid, and errNoValue
 // or errLimit; or says that the asset cannot be read.
 func (p *program) evaluate(asset intent.Asset) (ref.Val, error) {
-	if p.fixed != "" && asset.Payload.Type != p.fixed {
-		return nil, fault.New(fault.Invalid, "expression %.200q is over assets of type %s; %s is a %s: it %w", p.text, p.fixed, asset.ID, asset.Payload.Type, errNoValue)
-	}
+	value, _, err := p.measured(asset)
+	return value, err
+}
+
+// measured evaluates, and says what it cost.
+func (p *program) measured(asset intent.Asset) (ref.Val, int, error) {
 	variables := &variables{set: p.set, asset: asset}
-	value, _, err := p.run.Eval(variables)
+	if p.fixed != "" && asset.Payload.Type != p.fixed {
+		err := fault.New(fault.Invalid, "expression %.200q is over assets of type %s; %s is a %s: it %w", p.text, p.fixed, asset.ID, asset.Payload.Type, errNoValue)
+		return nil, 0, err
+	}
+	value, details, err := p.run.Eval(variables)
+	cost := 0
+	if details != nil && details.ActualCost() != nil {
+		cost = int(min(*details.ActualCost(), math.MaxInt32))
+	}
 	if variables.unreadable != nil {
-		return nil, variables.unreadable
+		return nil, cost, variables.unreadable
 	}
 	if err == nil && !types.IsUnknown(value) {
-		return value, nil
+		return value, cost, nil
 	}
-	if cancelled, ok := errors.AsType[interpreter.EvalCancelledError](err); ok && cancelled.Cause == interpreter.CostLimitExceeded || errors.Is(err, errLimit) {
-		return nil, fault.New(fault.Invalid, "expression %.200q of asset %s %w", p.text, asset.ID, errLimit).
+	return nil, cost, p.failure(asset, err)
+}
+
+// failure says why there is no value.
+func (p *program) failure(asset intent.Asset, err error) error {
+	cancelled, ok := errors.AsType[interpreter.EvalCancelledError](err)
+	if ok && cancelled.Cause == interpreter.CostLimitExceeded || errors.Is(err, errLimit) {
+		return fault.New(fault.Invalid, "expression %.200q of asset %s %w", p.text, asset.ID, errLimit).
 			WithHint("fewer loops within loops, and shorter texts, cost less")
 	}
-	return nil, fault.New(fault.Invalid, "expression %.200q of asset %s %w: %s", p.text, asset.ID, errNoValue, shorten(reason(err)))
+	return fault.New(fault.Invalid, "expression %.200q of asset %s %w: %s", p.text, asset.ID, errNoValue, shorten(reason(err)))
 }
 
 func reason(err error) string {

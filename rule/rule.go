@@ -88,19 +88,25 @@ func (f *Filter) NeedsContent() bool { return f.reads.content }
 // Match reports whether the filter is true of an asset. A field that the
 // asset's type does not have makes it false, not an error.
 func (f *Filter) Match(asset intent.Asset) (bool, error) {
+	matched, _, err := f.Measure(asset)
+	return matched, err
+}
+
+// Measure is Match, and says what it cost: about 8 a microsecond.
+func (f *Filter) Measure(asset intent.Asset) (matched bool, cost int, err error) {
 	if f.fixed != "" && asset.Payload.Type != f.fixed {
-		return false, nil
+		return false, 0, nil
 	}
-	value, err := f.evaluate(asset)
+	value, cost, err := f.measured(asset)
 	if errors.Is(err, errNoValue) {
-		return false, nil
+		return false, cost, nil
 	}
 	if err != nil {
-		return false, err
+		return false, cost, err
 	}
 	truth, ok := value.(types.Bool)
 	if !ok {
-		return false, f.of(asset, "gives %s, not a truth value", value.Type().TypeName())
+		return false, cost, f.of(asset, "gives %s, not a truth value", value.Type().TypeName())
 	}
-	return bool(truth), nil
+	return bool(truth), cost, nil
 }

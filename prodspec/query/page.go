@@ -10,10 +10,12 @@ import (
 )
 
 // What one page may cost when a filter has to be evaluated: contents that are
-// read, and members that are looked at without their content.
+// read, members that are looked at without their content, and what evaluating
+// costs, in the units of package rule.
 const (
 	mostContents = 500
 	mostMembers  = 10_000
+	mostCost     = 400_000
 )
 
 // Wanted is what a page should hold.
@@ -99,7 +101,7 @@ func (r *Reader) evaluate(ctx context.Context, id intent.IncarnationID, index st
 	if filter.NeedsContent() {
 		left = mostContents
 	}
-	page := Page{}
+	page, cost := Page{}, 0
 	for {
 		// About as many as are still wanted, and more when few match.
 		index.Limit = min(left, max(limit-len(page.Members), 250))
@@ -108,7 +110,7 @@ func (r *Reader) evaluate(ctx context.Context, id intent.IncarnationID, index st
 			return Page{}, err
 		}
 		for _, member := range members {
-			matched, err := r.matches(ctx, filter, member)
+			matched, spent, err := r.matches(ctx, filter, member)
 			if err != nil {
 				return Page{}, err
 			}
@@ -116,7 +118,7 @@ func (r *Reader) evaluate(ctx context.Context, id intent.IncarnationID, index st
 				page.Members = append(page.Members, member)
 			}
 			index.After = member.Asset
-			if len(page.Members) == limit {
+			if cost += spent; len(page.Members) == limit || cost > mostCost {
 				page.Next = index.After
 				return page, nil
 			}

@@ -99,21 +99,20 @@ func (r *Reader) asset(ctx context.Context, member intent.Member) (intent.Asset,
 	return asset, err
 }
 
-// matches reports whether a filter, which may be nil, is true of a member. The
-// content is read only when it is looked at.
-func (r *Reader) matches(ctx context.Context, filter *rule.Filter, member intent.Member) (bool, error) {
+// matches reports whether a filter, which may be nil, is true of a member, and
+// what it cost to evaluate. The content is read only when it is looked at.
+func (r *Reader) matches(ctx context.Context, filter *rule.Filter, member intent.Member) (matched bool, cost int, err error) {
 	if filter == nil {
-		return true, nil
+		return true, 0, nil
 	}
 	if wanted := filter.Narrow().Type; wanted != "" && member.Type != wanted {
-		return false, nil
+		return false, 0, nil
 	}
 	asset := intent.Asset{ID: member.Asset, Payload: intent.Message{Type: member.Type}}
 	if filter.NeedsContent() {
-		var err error
 		if asset, err = r.asset(ctx, member); err != nil {
-			return false, err
+			return false, 0, err
 		}
 	}
-	return filter.Match(asset)
+	return filter.Measure(asset)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -161,6 +162,34 @@ func TestContentsRead(t *testing.T) {
 		if read := w.bodies.Load(); int64(len(page.Members)) != want.found || read < want.least || read > want.most {
 			t.Errorf("%s: %d found, %d contents read, want %+v", filter, len(page.Members), read, want)
 		}
+	}
+}
+
+// A filter that costs much for each asset makes short pages, not long waits.
+func TestExpensiveFilterMakesShortPages(t *testing.T) {
+	w := newWorld(t)
+	var assets []intent.Asset
+	for i := range 100 {
+		assets = append(assets, job(t, intent.AssetID(fmt.Sprintf("a/%04d", i)), i))
+	}
+	w.publish(nil, assets...)
+	hundred := "[0" + strings.Repeat(",0", 99) + "]"
+	wanted := query.Wanted{Incarnation: id(1), Filter: fmt.Sprintf("%[1]s.all(a, %[1]s.all(b, a == b)) && payload.replicas >= 0", hundred), Index: store.AssetFilter{Limit: 100}}
+	found, pages := 0, 0
+	for {
+		w.bodies.Store(0)
+		page, err := w.reader.Page(t.Context(), wanted)
+		w.must(err)
+		if read := w.bodies.Load(); read > 30 {
+			t.Errorf("%d contents were evaluated for a page", read)
+		}
+		found, pages = found+len(page.Members), pages+1
+		if wanted.Index.After = page.Next; page.Next == "" {
+			break
+		}
+	}
+	if found != 100 || pages < 4 {
+		t.Errorf("%d assets on %d pages", found, pages)
 	}
 }
 

@@ -145,36 +145,42 @@ func (r *Reader) changePage(ctx context.Context, key changeKey) (ChangePage, err
 		if err != nil && !fault.Is(err, fault.Invalid) {
 			return ChangePage{}, err
 		}
-		page, err := r.filterChanges(ctx, changes, before, after)
-		if len(changes) == watchPage {
-			page.Next = changes[watchPage-1].Asset
-		}
-		return page, err
+		return r.filterChanges(ctx, changes, before, after)
 	})
 }
 
-func (r *Reader) filterChanges(ctx context.Context, changes []store.Change, before, after *rule.Filter) (page ChangePage, err error) {
-	for _, change := range changes {
-		if change.After != nil {
-			matched, err := r.matches(ctx, after, *change.After)
-			if err != nil {
+// filterChanges tells those that match from those that do not any more. It ends
+// early when it has cost enough for one page.
+func (r *Reader) filterChanges(ctx context.Context, changes []store.Change, before, after *rule.Filter) (ChangePage, error) {
+	page, cost := ChangePage{}, 0
+	for i, change := range changes {
+		matched, spent, err := r.matchesSide(ctx, after, change.After)
+		cost += spent
+		switch {
+		case err != nil:
+			return ChangePage{}, err
+		case matched:
+			page.Members = append(page.Members, *change.After)
+		default:
+			if matched, spent, err = r.matchesSide(ctx, before, change.Before); err != nil {
 				return ChangePage{}, err
 			}
-			if matched {
-				page.Members = append(page.Members, *change.After)
-				continue
+			if cost += spent; matched {
+				page.Removed = append(page.Removed, change.Asset)
 			}
 		}
-		if change.Before == nil {
-			continue
-		}
-		matched, err := r.matches(ctx, before, *change.Before)
-		if err != nil {
-			return ChangePage{}, err
-		}
-		if matched {
-			page.Removed = append(page.Removed, change.Asset)
+		if more := i+1 < len(changes) || len(changes) == watchPage; more && (cost > mostCost || i+1 == watchPage) {
+			page.Next = change.Asset
+			break
 		}
 	}
 	return page, nil
+}
+
+// matchesSide is false of an asset that is not there.
+func (r *Reader) matchesSide(ctx context.Context, filter *rule.Filter, member *intent.Member) (matched bool, cost int, err error) {
+	if member == nil {
+		return false, 0, nil
+	}
+	return r.matches(ctx, filter, *member)
 }
