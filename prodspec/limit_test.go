@@ -140,22 +140,26 @@ func TestNoChildOutlivesItsPipeline(t *testing.T) {
 }
 
 func TestEmptyOrMissingFolderIsNotEmptyIntent(t *testing.T) {
-	for name, break_ := range map[string]func(w *world) func(){
-		"removed": func(w *world) func() {
-			w.remove("manifests")
-			return func() { w.write("manifests/a.yaml", "replicas: 5") }
-		},
-		"emptied": func(w *world) func() {
-			w.remove("manifests/a.yaml")
-			w.remove("manifests/b.yaml")
-			return func() { w.write("manifests/a.yaml", "replicas: 5") }
-		},
-		"unreadable file": func(w *world) func() {
-			w.remove("manifests/a.yaml")
-			if err := os.Symlink("/etc/hostname", filepath.Join(w.folder, "manifests/a.yaml")); err != nil {
+	// Each step is one rename: half of one would be another partition.
+	rename := func(w *world, from, to string) {
+		w.t.Helper()
+		if err := os.Rename(filepath.Join(w.folder, from), filepath.Join(w.folder, to)); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	for name, break_ := range map[string]func(w *world){
+		"removed": func(w *world) { rename(w, "manifests", "aside") },
+		"emptied": func(w *world) {
+			rename(w, "manifests", "aside")
+			if err := os.Mkdir(filepath.Join(w.folder, "manifests"), 0o755); err != nil {
 				w.t.Fatal(err)
 			}
-			return func() { w.write("manifests/a.yaml", "replicas: 5") }
+		},
+		"unreadable file": func(w *world) {
+			if err := os.Symlink("/etc/hostname", filepath.Join(w.folder, "link")); err != nil {
+				w.t.Fatal(err)
+			}
+			rename(w, "link", "manifests/a.yaml")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -164,13 +168,17 @@ func TestEmptyOrMissingFolderIsNotEmptyIntent(t *testing.T) {
 			w.write("manifests/b.yaml", "replicas: 2")
 			w.start()
 			w.served(1)
-			mend := break_(w)
+			break_(w)
 			f := w.refused(prodspec.Unavailable, 1)
 			if f.Field != "sources.manifests" || f.File != "lehr.yaml" || f.Hint == "" || !strings.Contains(f.Message, "manifests") {
 				t.Errorf("finding %+v, want the source and what to do", f)
 			}
-			mend()
-			w.write("manifests/b.yaml", "replicas: 2")
+			w.write("mended/a.yaml", "replicas: 5")
+			w.write("mended/b.yaml", "replicas: 2")
+			if _, err := os.Stat(filepath.Join(w.folder, "manifests")); err == nil {
+				rename(w, "manifests", "broken")
+			}
+			rename(w, "mended", "manifests")
 			w.served(2)
 		})
 	}
