@@ -16,17 +16,6 @@ import (
 // The tests of class C: a write is bound to what it was planned for, by a
 // comparison in the very call that writes, with a token that is never reused.
 
-// meeting lets all that enter go on together.
-func meeting(n int) func() error {
-	var group sync.WaitGroup
-	group.Add(n)
-	return func() error {
-		group.Done()
-		group.Wait()
-		return nil
-	}
-}
-
 // change is what the SDK hands to Apply.
 func (c *caddy) change(b *caddypb.Balancer, push serve.PushID) serve.Change[*caddypb.Balancer] {
 	c.t.Helper()
@@ -51,11 +40,21 @@ type applying func(context.Context, serve.Change[*caddypb.Balancer], serve.Permi
 // returns how many wrote and how many were told that production moved.
 func race(t *testing.T, writers []applying, changes []serve.Change[*caddypb.Balancer]) (wrote, stale int) {
 	t.Helper()
-	ready := permits{before: meeting(len(writers))}
+	var ready sync.WaitGroup
+	ready.Add(len(writers))
 	results := make([]error, len(writers))
 	var group sync.WaitGroup
 	for i := range writers {
-		group.Go(func() { results[i] = writers[i](t.Context(), changes[i], ready) })
+		// Asked once more when the connection broke under a write.
+		arrive := sync.OnceFunc(func() {
+			ready.Done()
+			ready.Wait()
+		})
+		permit := permits{before: func() error {
+			arrive()
+			return nil
+		}}
+		group.Go(func() { results[i] = writers[i](t.Context(), changes[i], permit) })
 	}
 	group.Wait()
 	for _, err := range results {

@@ -141,12 +141,29 @@ func TestAnAddressMayBecomeWider(t *testing.T) {
 	shares(t, b.Listen[0], 5)
 }
 
+// freeze stops Caddy where it is, and waits until it stands still.
+func (c *caddy) freeze() error {
+	if err := c.command.Process.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	waitFor(c.t, "Caddy to stand still", func() error {
+		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", c.command.Process.Pid))
+		for _, thread := range threads {
+			if stat, gone := os.ReadFile(thread); gone == nil && !strings.Contains(string(stat), ") T ") {
+				return fmt.Errorf("a thread is %s", stat)
+			}
+		}
+		return err
+	})
+	return nil
+}
+
 func TestAHungCaddyDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	hung, c := startCaddy(t), startCaddy(t)
 	stuck := hung.balancer(upstream(t, "a"))
 	planned := hung.diff(stuck)
-	if err := hung.command.Process.Signal(syscall.SIGSTOP); err != nil {
+	if err := hung.freeze(); err != nil {
 		t.Fatal(err)
 	}
 	b := c.balancer(upstream(t, "a"))
@@ -198,7 +215,7 @@ func TestACallThatHangsIsInDoubt(t *testing.T) {
 	t.Parallel()
 	c := startCaddy(t)
 	b := c.balancer(upstream(t, "a"))
-	stopping := permits{before: func() error { return c.command.Process.Signal(syscall.SIGSTOP) }}
+	stopping := permits{before: c.freeze}
 	outcome := c.push(b, c.diff(b), stopping)
 	if outcome.Ending != serve.Failed || !outcome.Retryable || !strings.Contains(outcome.Reason, "may come about") {
 		t.Errorf("the push ended %+v", outcome)
