@@ -270,6 +270,9 @@ func (r *real) quiet() {
 	}
 }
 
+// The script runs, and the page follows what it shows.
+const isLive = `document.getElementById("status").textContent === "live"`
+
 const row = `document.getElementById("row:web").innerText`
 
 func TestInABrowser(t *testing.T) {
@@ -288,7 +291,7 @@ func TestInABrowser(t *testing.T) {
 	if cookies := r.ask(`document.cookie`); cookies != "" {
 		t.Errorf("scripts see the cookie %s", cookies)
 	}
-	r.until(`document.getElementById("status").textContent === "live"`)
+	r.until(isLive)
 
 	// By keys to the partition, and down to the cause two steps away.
 	r.key("j")
@@ -296,7 +299,7 @@ func TestInABrowser(t *testing.T) {
 		t.Errorf("j leads to %q", focused)
 	}
 	r.key("\r")
-	r.until(`location.pathname === "/partition/shop" && document.getElementById("status").textContent === "live"`)
+	r.until(`location.pathname === "/partition/shop" && ` + isLive)
 	r.until(row + `.includes("must come after api")`)
 	r.key("/")
 	if focused := r.ask(`document.activeElement.name`); focused != "prefix" {
@@ -304,7 +307,8 @@ func TestInABrowser(t *testing.T) {
 	}
 	r.ask(`document.activeElement.blur(), document.querySelector('a[href="/partition/shop/asset/web"]').focus(), ""`)
 	r.key("\r")
-	r.until(`location.pathname === "/partition/shop/asset/web" && document.querySelectorAll(".why .why .why li").length === 1`)
+	r.until(`location.pathname === "/partition/shop/asset/web" && ` + isLive)
+	r.until(`document.querySelectorAll(".why .why .why li").length === 1`)
 	cause := r.ask(`document.querySelector(".why .why .why li").innerText`)
 	for _, want := range []string{"db", "hold", "moving racks", hostile[0], "owner", "lehr unhold db"} {
 		if !strings.Contains(cause, want) {
@@ -328,7 +332,7 @@ func (r *real) live(base string) {
 	r.visit(base + "/partition/shop")
 	r.until(row + `.includes("waiting")`)
 	r.ask(`window.same = true, document.querySelector('a[href="/partition/shop/asset/web"]').focus(), ""`)
-	r.until(`document.getElementById("status").textContent === "live"`)
+	r.until(isLive)
 	r.lehr("unhold", "db")
 	r.until(row + `.includes("in sync") && window.same`)
 	r.until(`document.querySelector(".counts").innerText.includes("4 assets") && window.same`)
@@ -343,7 +347,7 @@ func (r *real) inert(base string) {
 	r.lehr("stop", "shop", "--reason", strings.Join(hostile[:5], " "))
 	for _, path := range []string{"/", "/partition/shop", "/partition/shop/asset/evil", "/partition/shop/asset/db"} {
 		r.visit(base + path)
-		r.until(`document.getElementById("status").textContent === "live"`)
+		r.until(isLive)
 		text := r.ask(`document.body.innerText`)
 		if !strings.Contains(text, hostile[0]) {
 			r.Errorf("%s does not show what was written: %s", path, text)
@@ -385,7 +389,7 @@ func (r *real) withoutScript(base string) {
 func (r *real) lost(base string) {
 	r.Helper()
 	r.visit(base + "/partition/shop")
-	r.until(`document.getElementById("status").textContent === "live"`)
+	r.until(isLive)
 	r.end()
 	r.until(`document.getElementById("status").className === "lost"`)
 	if text := r.ask(`document.getElementById("status").textContent`); !strings.Contains(text, "trying again") {
@@ -397,5 +401,5 @@ func (r *real) lost(base string) {
 	r.serve("--listen", strings.TrimPrefix(base, "http://"))
 	r.until(`document.getElementById("status").textContent.includes("lehr page prints a new link")`)
 	r.visit(r.lehr("page"))
-	r.until(`document.getElementById("status").textContent === "live"`)
+	r.until(isLive)
 }
