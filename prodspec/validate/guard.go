@@ -12,6 +12,7 @@ import (
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
+	"lehr.dev/store"
 )
 
 // AcknowledgedLabel marks an incarnation whose guards a person let through.
@@ -154,6 +155,9 @@ func (j *judging) guards(ctx context.Context) error {
 // the one nor escape the other.
 func (j *judging) guardRemovals(ctx context.Context, l limits, period *period) error {
 	heads := period.measure(period.removed)
+	if err := j.leaveTurnedDown(ctx, &heads); err != nil {
+		return err
+	}
 	enforced, err := j.enforced(ctx, l, heads.gone)
 	if err != nil {
 		return err
@@ -167,6 +171,37 @@ func (j *judging) guardRemovals(ctx context.Context, l limits, period *period) e
 	return nil
 }
 
+// leaveTurnedDown takes assets out of the measure that were turned down: of
+// these nothing is left to lose.
+func (j *judging) leaveTurnedDown(ctx context.Context, m *measure) error {
+	var gone []intent.AssetID
+	for _, asset := range m.gone {
+		record, err := j.record(ctx, asset)
+		if err != nil {
+			return err
+		}
+		if record.Absent {
+			m.of--
+			continue
+		}
+		gone = append(gone, asset)
+	}
+	m.gone = gone
+	return nil
+}
+
+// record is an asset's enforced record; without one it is empty.
+func (j *judging) record(ctx context.Context, asset intent.AssetID) (store.Enforced, error) {
+	if err := ctx.Err(); err != nil {
+		return store.Enforced{}, err
+	}
+	page, err := j.History.EnforcedPage(ctx, j.Base.Partition, justBefore(asset), 1)
+	if err != nil || len(page) == 0 || page[0].Asset != asset {
+		return store.Enforced{}, err
+	}
+	return page[0], nil
+}
+
 // enforced measures those of the assets that have an enforced record against
 // all of the candidate that have one. An old record of an asset that left
 // before the period does not count.
@@ -176,14 +211,11 @@ func (j *judging) enforced(ctx context.Context, l limits, gone []intent.AssetID)
 		return measure{}, err
 	}
 	for _, asset := range gone {
-		if err := ctx.Err(); err != nil {
-			return measure{}, err
-		}
-		page, err := j.History.EnforcedPage(ctx, j.Base.Partition, justBefore(asset), 1)
+		record, err := j.record(ctx, asset)
 		if err != nil {
 			return measure{}, err
 		}
-		if len(page) == 1 && page[0].Asset == asset {
+		if record.Asset == asset {
 			m.gone = append(m.gone, asset)
 		}
 	}
@@ -222,7 +254,7 @@ func (j *judging) left(ctx context.Context, most int) (count int, _ error) {
 			if err != nil {
 				return 0, err
 			}
-			if !member.Digest.IsZero() {
+			if !member.Digest.IsZero() && !record.Absent {
 				count++
 			}
 			if count == most {

@@ -258,6 +258,24 @@ func TestOrphansDoNotCount(t *testing.T) {
 	finding(t, w.judge(nil, false, removedMany(518, 520)...), "shrink", "all of the 2 enforced assets", "nothing remains")
 }
 
+// What was turned down leaves nothing to lose, and leaves intent unhindered.
+func TestTurnedDownDoesNotCount(t *testing.T) {
+	w := newWorld(t)
+	for i := range 10 {
+		w.enforced[number(i)] = true
+	}
+	w.publish(nil, nil, many(t, 0, 10, "")...)
+	w.now = w.now.Add(time.Minute)
+	finding(t, w.judge(nil, false, removedMany(0, 5)...), "shrink", "5 of the 10 enforced assets removed")
+	for i := range 5 {
+		w.absent[number(i)] = true
+	}
+	if got := w.judge(nil, false, removedMany(0, 5)...); got.Held {
+		t.Errorf("%+v", got)
+	}
+	finding(t, w.judge(nil, false, removedMany(0, 10)...), "shrink", "all of the 5 enforced assets", "nothing remains")
+}
+
 // What a judgement reads follows the change, not the partition or its history.
 func TestGuardCostFollowsTheChange(t *testing.T) {
 	w := newWorld(t)

@@ -35,6 +35,8 @@ type world struct {
 	history   []incarnation
 	policy    *intentpb.Policy // of head
 	enforced  map[intent.AssetID]bool
+	// absent are those of them that were turned down.
+	absent map[intent.AssetID]bool
 	// collected incarnations are not listed any more.
 	collected map[intent.Sequence]bool
 	// reads counts what was asked for, to tell what a judgement costs.
@@ -51,7 +53,7 @@ func newWorld(t testing.TB) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &world{t: t, now: start, validator: validator, enforced: map[intent.AssetID]bool{}}
+	return &world{t: t, now: start, validator: validator, enforced: map[intent.AssetID]bool{}, absent: map[intent.AssetID]bool{}}
 }
 
 // entry builds an added or changed asset.
@@ -290,7 +292,7 @@ func (w *world) EnforcedPage(_ context.Context, _ intent.PartitionID, after inte
 	w.reads++
 	for _, id := range slices.Sorted(maps.Keys(w.enforced)) {
 		if id > after && len(page) < limit {
-			record := store.Enforced{Asset: id}
+			record := store.Enforced{Asset: id, Absent: w.absent[id]}
 			for _, old := range w.history {
 				if e, there := old.assets[id]; there && record.Type == "" {
 					record.Type, record.Incarnation = e.Member.Type, old.ID
