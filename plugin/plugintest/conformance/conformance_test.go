@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -26,11 +27,15 @@ func checkSubject(t *testing.T, class plugin.Guarantee, lie, last string) Report
 	job := func(version string) *processpb.Job {
 		return &processpb.Job{Name: "example", Replicas: 2, Binary: "/bin/example", Version: version}
 	}
+	folder := t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	return Check(ctx, Target{
-		Run: []string{program, "plugin", t.TempDir(), string(class), lie}, First: job("1"), Second: job("2"), Patience: 30 * time.Second,
+		Run: []string{program, "plugin", folder, string(class), lie}, First: job("1"), Second: job("2"), Patience: 30 * time.Second,
 		Tell: func(result Result) {
+			if err := os.WriteFile(filepath.Join(folder, "tried"), []byte(result.Name), 0o600); err != nil {
+				t.Error(err)
+			}
 			if result.Name == last {
 				cancel()
 			}
