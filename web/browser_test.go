@@ -16,6 +16,7 @@ import (
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 )
 
@@ -320,6 +321,7 @@ func TestInABrowser(t *testing.T) {
 	r.quiet()
 
 	r.live(base)
+	r.missed(base)
 	r.inert(base)
 	r.withoutScript(base)
 	r.quiet()
@@ -339,6 +341,25 @@ func (r *real) live(base string) {
 	if focused := r.ask(`document.activeElement.textContent`); focused != "web" {
 		r.Errorf("the focus went to %q", focused)
 	}
+}
+
+// missed sees a row that changed after the page was read and before it was
+// followed.
+func (r *real) missed(base string) {
+	r.Helper()
+	added, err := chromedp.Call(r.browser, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: `
+		document.addEventListener("readystatechange", () => {
+			const row = document.getElementById("row:web");
+			if (document.readyState !== "interactive" || !row) return;
+			row.dataset.version = document.body.dataset.state = "older";
+			row.lastElementChild.textContent = "as it was before";
+		});`})
+	r.must(err)
+	r.visit(base + "/partition/shop")
+	r.until(isLive)
+	r.until("!" + row + `.includes("as it was before")`)
+	_, err = chromedp.Call(r.browser, page.RemoveScriptToEvaluateOnNewDocument, page.RemoveScriptToEvaluateOnNewDocumentParams{Identifier: added.Identifier})
+	r.must(err)
 }
 
 // inert looks at pages full of hostile texts.
