@@ -71,7 +71,7 @@ func TestWithoutWeightItSaysSo(t *testing.T) {
 
 func TestADeadUpstreamCostsNoRequest(t *testing.T) {
 	c := startCaddy(t)
-	b := c.balancer(freeAddress(t), upstream(t, "b"))
+	b := c.balancer(dead, upstream(t, "b"))
 	// Most requests go to the dead one first.
 	b.Upstreams["a"].Weight = 100
 	c.mustPush(b)
@@ -85,7 +85,7 @@ func TestADeadUpstreamCostsNoRequest(t *testing.T) {
 
 func TestHealthIsWhatClientsSee(t *testing.T) {
 	c := startCaddy(t)
-	checked := c.balancer(freeAddress(t))
+	checked := c.balancer(dead)
 	checked.Health = &caddypb.HealthCheck{Path: "/"}
 	checked.TryFor = durationpb.New(0)
 	c.mustPush(checked)
@@ -97,7 +97,7 @@ func TestHealthIsWhatClientsSee(t *testing.T) {
 	if d := c.diff(mended); d.Health.State != serve.Healthy || d.Health.ObservedVersion != "" {
 		t.Errorf("with a live upstream its health is %+v", d.Health)
 	}
-	unchecked := c.balancer(freeAddress(t))
+	unchecked := c.balancer(dead)
 	unchecked.Name = "other"
 	unchecked.TryFor = durationpb.New(6e10)
 	c.mustPush(unchecked)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -274,14 +276,27 @@ func ask(address string) (int, string, error) {
 	return response.StatusCode, string(body), err
 }
 
+// dead is an address at which nothing listens.
+const dead = "127.0.0.1:1"
+
+// given are the ports that tests were given.
+var given sync.Map
+
+// freeAddress is below the ports that the kernel hands out to others.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 200 {
+		address := fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(10_000))
+		if _, twice := given.LoadOrStore(address, true); twice {
+			continue
+		}
+		if listener, err := net.Listen("tcp", address); err == nil {
+			listener.Close()
+			return address
+		}
 	}
-	defer listener.Close()
-	return listener.Addr().String()
+	t.Fatal("no free port")
+	return ""
 }
 
 func waitFor(t *testing.T, what string, check func() error) {
