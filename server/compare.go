@@ -29,15 +29,11 @@ func (s *Server) CompareIncarnations(ctx context.Context, request *apipb.Compare
 		return nil, err
 	}
 	limit := page(request.Limit, usualPage, mostPage)
-	found, err := s.queries.Compare(ctx, from, to, intent.AssetID(request.After), limit)
+	found, next, err := s.queries.Compare(ctx, from, to, intent.AssetID(request.After), limit)
 	if err != nil {
 		return nil, err
 	}
-	response := &apipb.CompareIncarnationsResponse{Comparisons: each(found, toComparison(to.Partition))}
-	if len(found) == limit {
-		response.Next = string(found[limit-1].Asset)
-	}
-	return response, nil
+	return &apipb.CompareIncarnationsResponse{Comparisons: each(found, toComparison(to.Partition)), Next: string(next)}, nil
 }
 
 func toComparison(partition intent.PartitionID) func(query.Comparison) *apipb.Comparison {

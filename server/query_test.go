@@ -321,6 +321,33 @@ func TestComparing(t *testing.T) {
 	}
 }
 
+// However large the contents are, a page of comparisons is bounded, and the
+// pages together hold all.
+func TestComparingLargeContents(t *testing.T) {
+	w := newWorld(t)
+	large := func(letter string) (assets []intent.Asset) {
+		for i := range 60 {
+			assets = append(assets, w.command(intent.AssetID(fmt.Sprintf("a/%02d", i)), strings.Repeat(letter, 140_000)))
+		}
+		return assets
+	}
+	w.publish(0, large("x")...)
+	w.publish(1, large("y")...)
+	request := &apipb.CompareIncarnationsRequest{From: "shop@1", To: "shop@2", Limit: 1000}
+	found, pages := 0, 0
+	for {
+		compared, err := w.client.Incarnations.CompareIncarnations(t.Context(), request)
+		w.must(err)
+		found, pages = found+len(compared.Comparisons), pages+1
+		if request.After = compared.Next; compared.Next == "" {
+			break
+		}
+	}
+	if found != 60 || pages != 2 {
+		t.Errorf("%d assets on %d pages", found, pages)
+	}
+}
+
 // Of many fields that differ, so many are named.
 func TestComparingManyFields(t *testing.T) {
 	w := newWorld(t)

@@ -19,44 +19,71 @@ type Comparison struct {
 	Fields []intent.FieldChange
 }
 
+// What one page of comparisons may cost: bytes of content that are read, and
+// of values that are shown.
+const (
+	mostCompared = 8 << 20
+	mostShown    = 1 << 20
+)
+
 // Compare lists one page of what differs between two incarnations, with the
-// fields. A zero from is the empty incarnation.
-func (r *Reader) Compare(ctx context.Context, from, to intent.IncarnationID, after intent.AssetID, limit int) ([]Comparison, error) {
+// fields. A zero from is the empty incarnation. The page may be short; next is
+// where to go on, and empty when that was all.
+func (r *Reader) Compare(ctx context.Context, from, to intent.IncarnationID, after intent.AssetID, limit int) (page []Comparison, next intent.AssetID, err error) {
 	changes, err := r.store.Changes(ctx, from, to, after, limit)
 	if err != nil || len(changes) == 0 {
-		return nil, err
+		return nil, "", err
 	}
 	_, newer, err := r.environment(ctx, to)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	older := newer
 	if !from.IsZero() {
 		if _, older, err = r.environment(ctx, from); err != nil {
-			return nil, err
+			return nil, "", err
 		}
 	}
-	compared := make([]Comparison, len(changes))
+	read, shown := 0, 0
 	for i, change := range changes {
-		compared[i].Change = change
-		if change.Before == nil || change.After == nil || change.Before.Digest == change.After.Digest {
-			continue
+		compared := Comparison{Change: change}
+		if change.Before != nil && change.After != nil && change.Before.Digest != change.After.Digest {
+			bytes := 0
+			if compared.Fields, bytes, err = r.fields(ctx, change, older, newer); err != nil {
+				return nil, "", err
+			}
+			read += bytes
+			for _, field := range compared.Fields {
+				shown += len(field.Path) + len(field.Current) + len(field.Target)
+			}
 		}
-		if compared[i].Fields, err = r.fields(ctx, change, older, newer); err != nil {
-			return nil, err
+		page = append(page, compared)
+		more := i+1 < len(changes) || len(changes) == limit
+		if more && (i+1 == limit || read > mostCompared || shown > mostShown) {
+			return page, change.Asset, nil
 		}
 	}
-	return compared, nil
+	return page, "", nil
 }
 
-func (r *Reader) fields(ctx context.Context, change store.Change, older, newer *schema.Set) ([]intent.FieldChange, error) {
+// fields compares both contents, and says how many bytes they are.
+func (r *Reader) fields(ctx context.Context, change store.Change, older, newer *schema.Set) ([]intent.FieldChange, int, error) {
 	before, err := r.asset(ctx, *change.Before)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	after, err := r.asset(ctx, *change.After)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	return differences(older, before, newer, after)
+	found, err := differences(older, before, newer, after)
+	return found, size(before) + size(after), err
+}
+
+func size(a intent.Asset) int {
+	bytes := len(a.Payload.Bytes)
+	for _, addon := range a.Addons {
+		bytes += len(addon.Bytes)
+	}
+	return bytes
 }
