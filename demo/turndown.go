@@ -145,16 +145,21 @@ func (s *stage) turndown(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	return s.until(ctx, patience, "there are no orphans, and cluster a serves", func(ctx context.Context) string {
-		out, err := s.quietly(ctx, "get", "orphans", "-o", "json")
-		if err != nil {
-			return err.Error()
+	if err := s.until(ctx, patience, "it is left out without a question, and leaves no orphan", func(ctx context.Context) string {
+		assets, err := s.quietly(ctx, "get", "assets", "-o", "json")
+		if err != nil || strings.Contains(assets, b.asset()) {
+			return fmt.Sprintf("the assets are %.400s, %v", assets, err)
 		}
-		if strings.Contains(out, "frontend/") {
-			return "orphans: " + out
+		orphans, err := s.quietly(ctx, "get", "orphans", "-o", "json")
+		if err != nil || strings.Contains(orphans, b.asset()) {
+			return fmt.Sprintf("the orphans are %.400s, %v", orphans, err)
 		}
 		return s.serves("v3")(ctx)
-	})
+	}); err != nil {
+		return err
+	}
+	s.so("it is left out without a question, and leaves no orphan")
+	return nil
 }
 
 // headless says when a cluster's balancer sends requests to tasks that are
