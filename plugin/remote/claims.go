@@ -41,7 +41,7 @@ func CheckDescription(response *pluginpb.DescribeResponse) (plugin.Description, 
 	description := plugin.Description{Name: printable(response.Name, maxName), Version: printable(response.Version, maxName)}
 	refuse := func(format string, arguments ...any) (plugin.Description, error) {
 		return plugin.Description{}, fault.New(fault.Invalid, "plugin %s %s describes itself wrongly: %s", description.Name, description.Version, fmt.Sprintf(format, arguments...)).
-			WithHint("its authors can hold it to the conformance suite, plugin/plugintest")
+			WithHint("its authors can hold it to the protocol by \"lehr plugin test\"")
 	}
 	if len(response.Types) == 0 || len(response.Types) > maxTypes {
 		return refuse("it serves %d types, 1 to %d are allowed", len(response.Types), maxTypes)

@@ -122,7 +122,7 @@ func (s *session) ignore(what string, arguments ...any) {
 	}
 	if flood {
 		s.kill(fault.New(fault.Unavailable, "plugin %s was ended: it sent %d messages that answer nothing, the last: %s", s.options.Name, maxBogus, what).
-			WithHint("report this to the plugin's authors; the conformance suite (plugin/plugintest) shows it"))
+			WithHint("report this to the plugin's authors; \"lehr plugin test\" shows it"))
 	}
 }
 

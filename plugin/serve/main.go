@@ -108,5 +108,6 @@ func usage(p Plugin) string {
 	for _, kind := range p.Resources {
 		text += fmt.Sprintf("    %s: {run: %s}\n", kind.Served().Type, p.Name)
 	}
-	return text + "Its authors hold it to the protocol by the package plugin/plugintest.\n"
+	return text + "\nHold it to the protocol, with an example of what it looks after:\n" +
+		fmt.Sprintf("  lehr plugin test --example example.yaml -- %s\n", p.Name)
 }
