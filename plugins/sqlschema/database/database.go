@@ -113,7 +113,7 @@ func Overlap(wanted Objects, other, claimed string) error {
 // maxWord and maxKey are how long what is told may be; the longer ends in its
 // digest, so that two different objects never look the same.
 const (
-	maxWord = 4000
+	maxWord = 1000
 	maxKey  = 200
 )
 
@@ -141,6 +141,21 @@ func shorten(text string, most int) string {
 	}
 	digest := sha256.Sum256([]byte(text))
 	return fmt.Sprintf("%s… (%d bytes, sha256 %s)", strings.ToValidUTF8(text[:most/2], ""), len(text), hex.EncodeToString(digest[:8]))
+}
+
+// maxTold is how many bytes are told of one asset's objects.
+const maxTold = 700_000
+
+// Fits refuses more objects than can be told.
+func Fits(objects Objects) error {
+	size := 0
+	for key, word := range objects {
+		size += len(key) + len(word) + 8
+	}
+	if size > maxTold {
+		return fmt.Errorf("the declared tables have %d objects with %d bytes in words, and %d is the most: divide them among several assets", len(objects), size, maxTold)
+	}
+	return nil
 }
 
 // MaxObjects bounds what is read of one asset's tables.

@@ -86,11 +86,7 @@ func connect(ctx context.Context, request database.Request) (*pgx.Conn, error) {
 			WithHint("write postgres://user@host:port/database?sslmode=…; files must exist where the plugin runs")
 	}
 	config.Password = request.Password
-	for _, fallback := range config.Fallbacks {
-		_ = fallback // same password: pgx keeps one for all hosts
-	}
 	config.ConnectTimeout = connectTimeout
-	config.DefaultQueryExecMode = pgx.QueryExecModeDescribeExec
 	config.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {
 		// The server is told to give up the statement and its locks.
 		return &pgconn.CancelRequestContextWatcherHandler{Conn: conn, DeadlineDelay: time.Second}

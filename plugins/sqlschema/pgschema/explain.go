@@ -33,6 +33,7 @@ var answers = map[string]answer{
 	"57P":   {fault.Unavailable, "the server is stopping or starting", true},
 	"08":    {fault.Unavailable, "the connection was lost", true},
 	"2BP01": {fault.Conflict, "something that this asset does not declare depends on it: change that first; nothing is ever dropped with CASCADE", false},
+	"0A000": {fault.Conflict, "it is not possible as things are: if something that this asset does not declare uses it, change that first", false},
 	"22":    {fault.Conflict, "a row holds a value that does not fit: mend the rows first", false},
 	"23":    {fault.Conflict, "rows do not keep the constraint: mend the rows first", false},
 	"42P07": {fault.Conflict, "an object of this name exists, and is not what the SQL declares: rename one of them", false},
@@ -72,7 +73,7 @@ func message(server *pgconn.PgError) string {
 		text, _, _ = strings.Cut(text, `"`)
 		text = strings.TrimRight(text, ": ")
 	}
-	if server.Code == "2BP01" && server.Detail != "" {
+	if (server.Code == "2BP01" || server.Code == "0A000") && server.Detail != "" {
 		text += ": " + strings.ReplaceAll(server.Detail, "\n", "; ")
 	}
 	return text

@@ -20,6 +20,7 @@ type Engine struct {
 	// understood is what statements were found to mean, so that looking makes
 	// a scratch schema only when something changed.
 	understood *recent.Map[string, understanding]
+	idle       idle
 }
 
 type understanding struct {
@@ -38,22 +39,28 @@ const (
 )
 
 // New returns the engine.
-func New() *Engine { return &Engine{understood: recent.New[string, understanding](understoodBytes)} }
+func New() *Engine {
+	return &Engine{understood: recent.New[string, understanding](understoodBytes), idle: idle{free: map[string][]waiting{}}}
+}
 
 var _ database.Engine = (*Engine)(nil)
 
 // Look reads the catalogs. It changes nothing: its transaction is rolled back.
 func (e *Engine) Look(ctx context.Context, request database.Request) (database.Sight, error) {
 	request.LockTimeout = min(request.LockTimeout, lookWait)
-	conn, err := connect(ctx, request)
+	key := idleKey(request)
+	s, err := e.beginLook(ctx, request, key)
 	if err != nil {
 		return database.Sight{}, err
 	}
-	defer closeConn(ctx, conn)
-	s, err := begin(ctx, conn, request)
-	if err != nil {
-		return database.Sight{}, err
-	}
+	defer func() {
+		// What cannot be rolled back is not used again.
+		if s.tx.Rollback(ctx) != nil || ctx.Err() != nil {
+			closeConn(ctx, s.conn)
+			return
+		}
+		e.idle.give(key, s.conn)
+	}()
 	instance, err := s.instance(ctx)
 	if err != nil {
 		return database.Sight{}, err
@@ -65,6 +72,25 @@ func (e *Engine) Look(ctx context.Context, request database.Request) (database.S
 	sight, err := s.look(ctx, wanted)
 	sight.Instance = instance
 	return sight, err
+}
+
+// beginLook uses a connection that waits, if there is one that still works.
+func (e *Engine) beginLook(ctx context.Context, request database.Request, key string) (*session, error) {
+	for conn := e.idle.take(key); conn != nil; conn = e.idle.take(key) {
+		if s, err := begin(ctx, conn, request); err == nil {
+			return s, nil
+		}
+		closeConn(ctx, conn)
+	}
+	conn, err := connect(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	s, err := begin(ctx, conn, request)
+	if err != nil {
+		closeConn(ctx, conn)
+	}
+	return s, err
 }
 
 // understand is wanted, unless that is known already.
@@ -92,11 +118,15 @@ func (e *Engine) understand(ctx context.Context, s *session, instance string) (*
 // look compares what is there with what is wanted. The base is read before
 // and after: all of it is of one moment.
 func (s *session) look(ctx context.Context, wanted *catalog) (sight database.Sight, err error) {
-	if sight.Base, err = s.base(ctx, wanted); err != nil {
+	all, err := s.records(ctx)
+	if err != nil {
+		return sight, err
+	}
+	if sight.Base, err = s.base(ctx, wanted, all); err != nil {
 		return sight, err
 	}
 	sight.Wanted = wanted.words()
-	if err := s.claimed(ctx, sight.Wanted); err != nil {
+	if err := s.claimed(sight.Wanted, all); err != nil {
 		return sight, err
 	}
 	current, err := s.readReal(ctx, wanted)
@@ -107,15 +137,11 @@ func (s *session) look(ctx context.Context, wanted *catalog) (sight database.Sig
 	if sight.Rows, err = s.rows(ctx, current); err != nil {
 		return sight, err
 	}
-	record, err := s.record(ctx)
-	if err != nil {
-		return sight, err
-	}
-	if record != nil {
+	if record := own(all, s.request.Asset); record != nil {
 		sight.Recorded, sight.Version = true, record.version
 		sight.Current[database.Managed] = record.objects
 	}
-	if after, err := s.base(ctx, wanted); err != nil || after != sight.Base {
+	if after, err := s.base(ctx, wanted, all); err != nil || after != sight.Base {
 		return sight, serve.Retryable(fault.New(fault.Unavailable, "%s was changed while it was read", s.place).WithHint("it is read again"))
 	}
 	return sight, nil
@@ -258,12 +284,16 @@ func (s *session) lock(ctx context.Context, push database.Push) (*catalog, error
 	if err != nil {
 		return nil, err
 	}
-	base, err := s.base(ctx, wanted)
+	all, err := s.records(ctx)
+	if err != nil {
+		return nil, err
+	}
+	base, err := s.base(ctx, wanted, all)
 	if err != nil {
 		return nil, err
 	}
 	if base != push.Base {
 		return nil, fmt.Errorf("%w: the tables of %s were changed since the plan was made (%s, was %s); nothing was done", serve.ErrStale, s.place, base, push.Base)
 	}
-	return wanted, s.claimed(ctx, wanted.words())
+	return wanted, s.claimed(wanted.words(), all)
 }

@@ -18,15 +18,14 @@ type record struct{ asset, version, push, objects string }
 
 func (s *session) table() string { return quote(s.request.Schema) + "." + records }
 
-// record is nil if nothing is remembered of the asset.
-func (s *session) record(ctx context.Context) (*record, error) {
-	all, err := s.records(ctx)
-	for _, one := range all {
-		if one.asset == s.request.Asset {
-			return &one, err
+// own is the row of the asset, or nil.
+func own(all []record, asset string) *record {
+	for i := range all {
+		if all[i].asset == asset {
+			return &all[i]
 		}
 	}
-	return nil, err
+	return nil
 }
 
 func (s *session) records(ctx context.Context) ([]record, error) {
@@ -45,8 +44,7 @@ func (s *session) records(ctx context.Context) ([]record, error) {
 }
 
 // claimed refuses what another asset manages.
-func (s *session) claimed(ctx context.Context, wanted database.Objects) error {
-	all, err := s.records(ctx)
+func (s *session) claimed(wanted database.Objects, all []record) error {
 	for _, one := range all {
 		if one.asset == s.request.Asset {
 			continue
@@ -56,7 +54,7 @@ func (s *session) claimed(ctx context.Context, wanted database.Objects) error {
 				WithHint("an asset that is gone is forgotten by: DELETE FROM %s WHERE asset = '%s'", s.table(), strings.ReplaceAll(one.asset, "'", "''"))
 		}
 	}
-	return err
+	return nil
 }
 
 func (s *session) remember(ctx context.Context, push string, claims string) error {

@@ -123,16 +123,43 @@ func (s *session) declareGrants(ctx context.Context, scratch string) error {
 	return s.path(ctx, scratch, s.request.Schema)
 }
 
-// unscratch refuses what names the scratch schema itself: it would not mean
-// the same elsewhere.
+// unscratch refuses what names the scratch schema itself, or by its schema
+// what is declared: it would not mean the same elsewhere.
 func (c *catalog) unscratch(scratch, schema string) error {
 	for key, word := range c.words() {
 		if strings.Contains(word, scratch) {
 			return fault.New(fault.Invalid, "the %s comes out with the name of the schema that it was tried in", key).
 				WithHint("it depends on the current schema or the search path: write it without")
 		}
+		if strings.HasPrefix(key, "function ") { // its body is not looked into
+			continue
+		}
+		for _, name := range c.declares() {
+			for _, prefix := range []string{schema + ".", quote(schema) + "."} {
+				if strings.Contains(word+" ", prefix+name) {
+					return fault.New(fault.Invalid, "the %s uses %s%s, which is there already, instead of the one that the sql declares", key, prefix, name).
+						WithHint("declare it before it is used, and name it without the schema")
+				}
+			}
+		}
 	}
 	return nil
+}
+
+// declares are the names of relations and functions as they are used.
+func (c *catalog) declares() []string {
+	var names []string
+	for name := range c.relations {
+		for _, end := range []string{" ", ".", ")", ",", ";", "("} {
+			names = append(names, name+end, quote(name)+end)
+		}
+		names = append(names, name+"\n", quote(name)+"\n")
+	}
+	for name := range c.functions {
+		plain, _, _ := strings.Cut(name, "(")
+		names = append(names, plain+"(", quote(plain)+"(")
+	}
+	return names
 }
 
 // readReal reads what is there of what is wanted.
@@ -151,8 +178,9 @@ func (s *session) readReal(ctx context.Context, wanted *catalog) (*catalog, erro
 }
 
 // base changes with every change of the objects, even one there and back: it
-// covers who wrote each row of theirs in the catalogs.
-func (s *session) base(ctx context.Context, wanted *catalog) (string, error) {
+// covers who wrote each row of theirs in the catalogs, and the last push among
+// all that are remembered.
+func (s *session) base(ctx context.Context, wanted *catalog, all []record) (string, error) {
 	functions := names{functions: map[string]bool{}}
 	for name := range wanted.functions {
 		functions.functions[name] = true
@@ -165,6 +193,7 @@ func (s *session) base(ctx context.Context, wanted *catalog) (string, error) {
 			union all select 'd ' || oid || ' ' || xmin from pg_attrdef where adrelid in (select oid from r)
 			union all select 'c ' || oid || ' ' || xmin from pg_constraint where conrelid in (select oid from r)
 			union all select 'i ' || indexrelid || ' ' || xmin from pg_index where indrelid in (select oid from r)
+			union all select 'n ' || oid || ' ' || xmin from pg_class where oid in (select indexrelid from pg_index where indrelid in (select oid from r))
 			union all select 't ' || oid || ' ' || xmin from pg_trigger where tgrelid in (select oid from r) and not tgisinternal
 			union all select 'v ' || oid || ' ' || xmin from pg_rewrite where ev_class in (select oid from r)
 			union all select 'f ' || p.oid || ' ' || p.xmin from pg_proc p join pg_namespace n on n.oid = p.pronamespace
@@ -177,11 +206,12 @@ func (s *session) base(ctx context.Context, wanted *catalog) (string, error) {
 	if err != nil {
 		return "", s.explain("reading the versions of the catalogs", err)
 	}
-	push := "none"
-	if record, err := s.record(ctx); err != nil {
-		return "", err
-	} else if record != nil {
-		push = record.push
+	return "push " + pushOf(own(all, s.request.Asset)) + ", catalogs " + digest(text), nil
+}
+
+func pushOf(r *record) string {
+	if r == nil {
+		return "none"
 	}
-	return "push " + push + ", catalogs " + digest(text), nil
+	return r.push
 }

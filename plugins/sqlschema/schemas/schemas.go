@@ -6,6 +6,7 @@
 package schemas
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -200,6 +201,9 @@ func (s *Schemas) read(ctx context.Context, a asset) serve.State[*sqlschemapb.Sc
 	name := key(sight.Instance, sight.Wanted)
 	sight.Wanted, _ = database.Told(sight.Wanted)
 	sight.Current = database.Bound(sight.Current)
+	if err := cmp.Or(database.Fits(sight.Current), database.Fits(sight.Wanted)); err != nil {
+		return serve.State[*sqlschemapb.Schema]{Err: fault.New(fault.Invalid, "%w", err)}
+	}
 	s.wanted.Put(meaning(r), sight.Wanted, 4*len(r.SQL)+1024)
 	state := serve.State[*sqlschemapb.Schema]{Base: sight.Base, Key: name, Health: health(r, sight), Notes: map[string]string{}}
 	for object, harm := range database.Judge(sight.Current, sight.Wanted, sight.Rows) {

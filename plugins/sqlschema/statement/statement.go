@@ -145,6 +145,11 @@ func checkNames(dialect Dialect, statements []Statement) error {
 		lines[key] = s.Line
 	}
 	for _, s := range statements {
+		for _, table := range s.References {
+			if line := lines[table]; dialect == PostgreSQL && line > s.Line {
+				return fail(s.Line, "table %s refers to %s, which is declared in line %d: declare %s first", s.Name, table, line, table)
+			}
+		}
 		for _, table := range s.Tables {
 			if !relations[fold(dialect, table)] {
 				return fail(s.Line, "this %s is on %s, which the sql does not declare: declare the table in the same asset, for what is not declared is never touched", s.Kind, table)
