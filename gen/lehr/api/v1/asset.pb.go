@@ -138,7 +138,7 @@ type ListAssetsRequest struct {
 	// Only assets with a reference to this one.
 	RefersTo string `protobuf:"bytes,9,opt,name=refers_to,json=refersTo" json:"refers_to,omitempty"`
 	// Only assets for which this CEL expression is true, for example
-	// 'type == "Job" && payload.replicas > 2u'. See docs/query.md.
+	// 'type == "Job" && payload.replicas > 2'. See docs/query.md.
 	Filter string `protobuf:"bytes,10,opt,name=filter" json:"filter,omitempty"`
 	// Instead of incarnation: the one that was head at that time.
 	At *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=at" json:"at,omitempty"`
@@ -329,7 +329,8 @@ type WatchAssetsRequest struct {
 	Partition string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
 	// As in ListAssetsRequest.
 	Filter string `protobuf:"bytes,2,opt,name=filter" json:"filter,omitempty"`
-	// The last incarnation that was sent, to go on after it. Empty: from head.
+	// The last incarnation that was complete, to go on after it. Empty: from
+	// head.
 	After         string `protobuf:"bytes,3,opt,name=after" json:"after,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -390,12 +391,13 @@ type WatchAssetsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The incarnation that the assets are as of.
 	Incarnation string `protobuf:"bytes,1,opt,name=incarnation" json:"incarnation,omitempty"`
-	// Assets that are new, or differ, or match the filter now.
+	// Assets that are new, or differ, or match the filter now. Their states are
+	// not told: those change without an incarnation, see WatchReports.
 	Assets []*Asset `protobuf:"bytes,2,rep,name=assets" json:"assets,omitempty"`
 	// Assets that were removed, or do not match the filter any more. An asset
 	// that never matched may be named.
 	Removed []string `protobuf:"bytes,3,rep,name=removed" json:"removed,omitempty"`
-	// The incarnation was sent to its end.
+	// The incarnation was sent to its end. Incarnations may be skipped.
 	Complete bool `protobuf:"varint,4,opt,name=complete" json:"complete,omitempty"`
 	// What was sent before is void: all assets of the incarnation follow. So at
 	// the beginning, and when the incarnation asked for is not retained.

@@ -343,7 +343,8 @@ func (x *CompareIncarnationsRequest) GetLimit() int32 {
 type CompareIncarnationsResponse struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
 	Comparisons []*Comparison          `protobuf:"bytes,1,rep,name=comparisons" json:"comparisons,omitempty"`
-	// Pass as after to go on; empty: that was all.
+	// Pass as after to go on; empty: that was all. A page of large contents may
+	// be short.
 	Next          string `protobuf:"bytes,2,opt,name=next" json:"next,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
