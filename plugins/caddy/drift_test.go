@@ -87,3 +87,17 @@ func TestTakingOver(t *testing.T) {
 	}
 	c.mustPush(b)
 }
+
+// A person may write an address without knowing how "lehr-caddy run" listens.
+func TestAnAddressWrittenByHandIsTakenBack(t *testing.T) {
+	c := startCaddy(t)
+	b := c.balancer(upstream(t, "a"))
+	c.mustPush(b)
+	c.byHand(http.MethodPatch, web+"/listen", `["`+b.Listen[0]+`"]`)
+	if got := c.changes(b); !strings.Contains(got, `foreign["listen[0]"]: "changed" → `) {
+		t.Errorf("it shows as\n%s", got)
+	}
+	shares(t, b.Listen[0], 1)
+	c.mustPush(b)
+	shares(t, b.Listen[0], 1)
+}

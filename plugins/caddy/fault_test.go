@@ -79,6 +79,26 @@ func TestAnEmptiedCaddyIsFilledAgain(t *testing.T) {
 	shares(t, b.Listen[0], 1)
 }
 
+// A Caddy that was not started by "lehr-caddy run", as far as can be told.
+func TestAnyCaddyWillDo(t *testing.T) {
+	c := startCaddy(t)
+	c.byHand(http.MethodPost, "/load", `{"admin":{"listen":"`+c.admin+`"},"apps":{}}`)
+	b := c.balancer(upstream(t, "a"))
+	c.mustPush(b)
+	if got := c.config(web + "/listen"); got != `["`+b.Listen[0]+`"]` {
+		t.Errorf("it listens on %s", got)
+	}
+	heavier := alter(b, func(b *caddypb.Balancer) { b.Upstreams["a"].Weight = 5 })
+	r := balancer.New()
+	same := []serve.Change[*caddypb.Balancer]{c.change(heavier, "p1"), c.change(heavier, "p2")}
+	if wrote, stale := race(t, []applying{r.Apply, r.Remove}, same); wrote != 1 || stale != 1 {
+		t.Errorf("of two that write, %d wrote and %d were stale", wrote, stale)
+	}
+	if outcome := c.remove(b, permits{}); outcome.Ending != serve.Pushed {
+		t.Errorf("removing ended %s: %s", outcome.Ending, outcome.Reason)
+	}
+}
+
 func TestATakenAddressIsNamedAndNothingChanges(t *testing.T) {
 	c, other := startCaddy(t), startCaddy(t)
 	taken, err := net.Listen("tcp", "127.0.0.1:0")

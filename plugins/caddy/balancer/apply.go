@@ -99,7 +99,7 @@ func (w write) compare(ctx context.Context) (etag string, err error) {
 	case err != nil:
 		return "", serve.Retryable(err)
 	case etag == "":
-		return "", fmt.Errorf("the Caddy at %s tells no ETag, so nothing can be bound to what was read: use Caddy 2.6 or later", w.endpoint.address)
+		return "", fmt.Errorf("the Caddy at %s tells no ETag, so nothing can be bound to what was read: use a newer Caddy, such as lehr-caddy run", w.endpoint.address)
 	case !w.seen.covers(there):
 		return "", fmt.Errorf("%w: the Caddy at %s has another content at %s than the change was planned for", serve.ErrStale, w.endpoint.address, w.seen.path)
 	}
