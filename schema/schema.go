@@ -171,15 +171,18 @@ func (s *Set) near(name intent.TypeName) []string {
 	if wanted == "" || len(wanted) > longest {
 		return nil
 	}
-	var near []string
-	for distance := 0; distance <= 2 && distance < len(wanted); distance++ {
-		for _, known := range s.names {
-			if len(near) < 3 && !foreign(known) && edits(wanted, strings.ToLower(lastName(string(known)))) == distance {
-				near = append(near, string(known))
-			}
+	var by [3][]string
+	for _, known := range s.names {
+		last := strings.ToLower(lastName(string(known)))
+		if foreign(known) || len(last) > len(wanted)+2 || len(wanted) > len(last)+2 {
+			continue
+		}
+		if distance := edits(wanted, last); distance <= 2 && distance < len(wanted) {
+			by[distance] = append(by[distance], string(known))
 		}
 	}
-	return near
+	near := slices.Concat(by[0], by[1], by[2])
+	return near[:min(len(near), 3)]
 }
 
 func lastName(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }

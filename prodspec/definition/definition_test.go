@@ -82,26 +82,29 @@ func TestRefusedDefinitions(t *testing.T) {
 		field         string
 		message, hint string
 	}{
-		"misspelt field":       {"owner:", "ownr:", 3, 1, "ownr", "unknown field", "did you mean owner?"},
-		"deep misspelt field":  {"floor: 2", "flor: 2", 13, 36, "validate.shrink.flor", "unknown field", "did you mean floor?"},
-		"later section":        {"checks:", "rollouts: {}\nchecks:", 17, 1, "rollouts", "not part of this version", "remove it"},
-		"later source":         {"{dir: ., files: [service.yaml]}", "{document: knobs}", 7, 13, "sources.service.document", "not part of this version", "allowed here: dir, files"},
-		"later check":          {"budget: {scope", "calendar: {}\n  budget: {scope", 18, 3, "checks.calendar", "not part of this version", ""},
-		"wrong version":        {"lehr: v1", "lehr: v2", 1, 7, "lehr", `"v2"`, "lehr: v1"},
-		"bad partition":        {"partition: shakespeare", "partition: Shakes", 2, 12, "partition", "Shakes", ""},
-		"bad mode":             {"mode: enforce", "mode: force", 4, 7, "mode", `"force"`, "enforce, observe or off"},
-		"unknown type":         {"modes: {Job:", "modes: {Jobb:", 5, 9, "modes.Jobb", "Jobb", ""},
-		"percentage":           {"max: 10%", "max: 10", 13, 17, "validate.shrink.max", "percentage", "20%"},
-		"over hundred":         {"max: 10%", "max: 110%", 13, 17, "validate.shrink.max", "percentage", "20%"},
-		"duration":             {"over: 7d", "over: 7 days", 13, 52, "validate.shrink.over", "length of time", "7d"},
-		"unknown input":        {"from: [web, service]", "from: [web, servce]", 10, 45, "generate.order.from[1]", `"servce"`, "did you mean service?"},
-		"circle of generators": {"from: [service], for_each: file", "from: [order]", 10, 1, "generate.order.from", "circle", ""},
-		"program outside":      {"gen/web.star", "../web.star", 11, 19, "generate.web.starlark", "../web.star", "beside lehr.yaml"},
-		"pattern outside":      {"[service.yaml]", "[../service.yaml]", 7, 29, "sources.service.files[0]", "..", ""},
-		"duplicate key":        {"owner: bard-sre@example.com", "lehr: v1", 3, 1, "", "already defined", "mend"},
-		"taken name":           {"  schema: {dir", "  programs: {dir", 8, 3, "sources.programs", "taken", "another name"},
-		"second document":      {"checks:", "---\na: b\n---\nchecks:", 17, 1, "", "more than one document", ""},
-		"number as name":       {"owner: bard-sre@example.com", "owner: 12", 3, 8, "owner", "must be a text", "quotes"},
+		"misspelt field":        {"owner:", "ownr:", 3, 1, "ownr", "unknown field", "did you mean owner?"},
+		"deep misspelt field":   {"floor: 2", "flor: 2", 13, 36, "validate.shrink.flor", "unknown field", "did you mean floor?"},
+		"later section":         {"checks:", "rollouts: {}\nchecks:", 17, 1, "rollouts", "not part of this version", "remove it"},
+		"later source":          {"{dir: ., files: [service.yaml]}", "{document: knobs}", 7, 13, "sources.service.document", "not part of this version", "allowed here: dir, files"},
+		"later check":           {"budget: {scope", "calendar: {}\n  budget: {scope", 18, 3, "checks.calendar", "not part of this version", ""},
+		"wrong version":         {"lehr: v1", "lehr: v2", 1, 7, "lehr", `"v2"`, "lehr: v1"},
+		"bad partition":         {"partition: shakespeare", "partition: Shakes", 2, 12, "partition", "Shakes", ""},
+		"bad mode":              {"mode: enforce", "mode: force", 4, 7, "mode", `"force"`, "enforce, observe or off"},
+		"unknown type":          {"modes: {Job:", "modes: {Jobb:", 5, 9, "modes.Jobb", "Jobb", ""},
+		"percentage":            {"max: 10%", "max: 10", 13, 17, "validate.shrink.max", "percentage", "20%"},
+		"over hundred":          {"max: 10%", "max: 110%", 13, 17, "validate.shrink.max", "percentage", "20%"},
+		"duration":              {"over: 7d", "over: 7 days", 13, 52, "validate.shrink.over", "length of time", "7d"},
+		"unknown input":         {"from: [web, service]", "from: [web, servce]", 10, 45, "generate.order.from[1]", `"servce"`, "did you mean service?"},
+		"circle of generators":  {"from: [service], for_each: file", "from: [order]", 10, 1, "generate.order.from", "circle", ""},
+		"program outside":       {"gen/web.star", "../web.star", 11, 19, "generate.web.starlark", "../web.star", "beside lehr.yaml"},
+		"pattern outside":       {"[service.yaml]", "[../service.yaml]", 7, 29, "sources.service.files[0]", "..", ""},
+		"duplicate key":         {"owner: bard-sre@example.com", "lehr: v1", 3, 1, "", "already defined", "mend"},
+		"taken name":            {"  schema: {dir", "  programs: {dir", 8, 3, "sources.programs", "taken", "another name"},
+		"second document":       {"checks:", "---\na: b\n---\nchecks:", 17, 1, "", "more than one document", ""},
+		"wrong types":           {"sources:", "types: {folder: a}\nsources:", 6, 9, "types.folder", "unknown field", "dir, files"},
+		"types by another name": {"  schema: {dir", "  types: {dir", 8, 3, "sources.types", "taken", "another name"},
+		"no turndowns":          {"budget: {scope", "turndown: {in_flight: 0}\n  budget: {scope", 18, 25, "checks.turndown.in_flight", "from 1", ""},
+		"number as name":        {"owner: bard-sre@example.com", "owner: 12", 3, 8, "owner", "must be a text", "quotes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if !strings.Contains(whole, c.old) {
@@ -117,6 +120,23 @@ func TestRefusedDefinitions(t *testing.T) {
 				t.Errorf("%s:%d:%d %s: %s (%s)", f.File, f.Line, f.Column, f.Field, f.Message, f.Hint)
 			}
 		})
+	}
+}
+
+func TestTypesAndTurndowns(t *testing.T) {
+	text := strings.Replace(whole, "sources:\n", "types: {dir: proto}\nsources:\n", 1) + "  turndown: {in_flight: 3}\n"
+	d, findings := definition.Parse("lehr.yaml", []byte(text), schema.Builtin())
+	if len(findings) > 0 || d.Policy.GetTurndowns() != 3 || len(d.Policy.GetBudgets()) != 1 {
+		t.Fatalf("policy %v, findings %+v", d.Policy, findings)
+	}
+	want := &definition.Source{Name: "types", Directory: "proto", Files: []string{"**/*.proto"}, Line: 6}
+	if diff := cmp.Diff(want, d.Types); diff != "" {
+		t.Error(diff)
+	}
+	// They are found before anything else can be parsed.
+	early, findings := definition.TypesOf("lehr.yaml", []byte(strings.Replace(text, "mode: enforce", "mode: wrong", 1)))
+	if diff := cmp.Diff(want, early); diff != "" || len(findings) > 0 {
+		t.Errorf("%s %+v", diff, findings)
 	}
 }
 

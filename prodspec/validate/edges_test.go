@@ -29,10 +29,12 @@ func edges(list ...string) *intentpb.Dependencies {
 
 func node(t testing.TB, id string, list ...string) store.Entry {
 	if len(list) == 0 {
-		return entry(t, intent.AssetID(id), job("x"))
+		return entry(t, intent.AssetID(id), job("x"), one)
 	}
-	return entry(t, intent.AssetID(id), job("x"), edges(list...))
+	return entry(t, intent.AssetID(id), job("x"), one, edges(list...))
 }
+
+var one = &intentpb.Version{Expression: `"1"`}
 
 // TestStandstills says which edges bring each other to a standstill.
 func TestStandstills(t *testing.T) {
@@ -178,7 +180,7 @@ func TestAddonsAreJudged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			got := finding(t, w.judge(nil, false, entry(t, "a", web(), c.addon), plain(t, "b", "")), c.rule, c.words)
+			got := finding(t, w.judge(nil, false, entry(t, "a", web(), c.addon), node(t, "b")), c.rule, c.words)
 			if !strings.Contains(got.Field, c.field) || !strings.Contains(got.Hint, c.hints) || got.Asset != "a" {
 				t.Errorf("finding %+v", got)
 			}
@@ -191,9 +193,19 @@ func TestAddonsAreJudged(t *testing.T) {
 		"version":    &intentpb.Version{Expression: `"1." + string(payload.replicas)`},
 	} {
 		w := newWorld(t)
-		if got := w.judge(nil, false, entry(t, "a", web(), addon), plain(t, "b", "")); got.Rejected || len(got.Findings) > 1 {
+		if got := w.judge(nil, false, entry(t, "a", web(), addon), node(t, "b")); got.Rejected || len(got.Findings) > 1 {
 			t.Errorf("%s: %+v", name, got.Findings)
 		}
+	}
+}
+
+// TestNoVersionIsDeclared: who needs a version waits for one that declares any.
+func TestNoVersionIsDeclared(t *testing.T) {
+	w := newWorld(t)
+	w.publish(nil, nil, entry(t, "none", job("x")), node(t, "some"))
+	got := finding(t, w.judge(nil, false, node(t, "a", "version some 1", "version none 1")), "version", "needs none at least at 1", "declares no version")
+	if got.Severity != intent.Warning || got.Field != "lehr.intent.v1.Dependencies.dependencies[1]" {
+		t.Errorf("finding %+v", got)
 	}
 }
 

@@ -16,8 +16,10 @@ var policyType = intent.TypeName((*intentpb.Policy)(nil).ProtoReflect().Descript
 // served are the payload types whose plugins come with Lehr: who writes them
 // means them to be enforced.
 var served = map[intent.TypeName]string{
-	"lehr.command.v1.Command": "lehr-command",
-	"lehr.process.v1.Job":     "lehr-process",
+	"lehr.caddy.v1.Balancer":   "lehr-caddy",
+	"lehr.command.v1.Command":  "lehr-command",
+	"lehr.process.v1.Job":      "lehr-process",
+	"lehr.sqlschema.v1.Schema": "lehr-sqlschema",
 }
 
 // policy judges which plugin serves which type.

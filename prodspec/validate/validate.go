@@ -132,7 +132,7 @@ func (v *Validator) Types() *schema.Set { return v.types }
 func (v *Validator) Run(ctx context.Context, in Input) (Judgement, error) {
 	j := v.begin(in)
 	for _, scope := range []func(context.Context) error{
-		j.assets, j.identities, j.policy, j.references, j.turndowns, j.cycles,
+		j.assets, j.identities, j.policy, j.references, j.turndowns, j.versions, j.cycles,
 	} {
 		if err := scope(ctx); err != nil {
 			return Judgement{}, fault.New(fault.KindOf(err), "cannot validate candidate %s: %w", in.Candidate, err)
