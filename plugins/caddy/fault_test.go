@@ -302,7 +302,7 @@ func TestOtherServersAreNotTakenForCaddy(t *testing.T) {
 		"a redirect": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, other.URL, http.StatusFound) }, "redirect"},
 		"not JSON":   {func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "<html>") }, "not JSON"},
 		"no object":  {func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, `[1]`) }, "no object"},
-		"an error":   {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "not for you", http.StatusForbidden) }, "not for you"},
+		"an error":   {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "a secret", http.StatusForbidden) }, "403 Forbidden: in other words"},
 		"too much": {func(w http.ResponseWriter, r *http.Request) {
 			for r.Context().Err() == nil {
 				if _, err := w.Write(chunk); err != nil {

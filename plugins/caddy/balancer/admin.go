@@ -210,17 +210,17 @@ func (a admin) unreachable(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: start it, for example by lehr-caddy run --admin %s, or mend admin in the intent", err, a.address)
 }
 
-// words are what Caddy says of an error.
+// words are what Caddy says of an error. Of another server's answer they tell
+// nothing: a tenant may have named it to read what it says (S12).
 func words(content []byte) string {
 	var told struct {
 		Error string `json:"error"`
 	}
-	text := strings.TrimSpace(string(content))
-	if json.Unmarshal(content, &told) == nil && told.Error != "" {
-		text = told.Error
+	if json.Unmarshal(content, &told) != nil || told.Error == "" {
+		return "in other words than Caddy's: is this its admin endpoint?"
 	}
-	if len(text) > maxWords {
-		text = text[:maxWords] + "…"
+	if len(told.Error) > maxWords {
+		told.Error = told.Error[:maxWords] + "…"
 	}
-	return strings.ToValidUTF8(text, "?")
+	return strings.ToValidUTF8(told.Error, "?")
 }
