@@ -84,9 +84,28 @@ func (p *program) explain(issues *cel.Issues) error {
 		return p.invalid("is nested more than %d deep", maxDepth)
 	}
 	if syntax, ok := strings.CutPrefix(message, "Syntax error: "); ok {
-		message = "it is not CEL: " + syntax
+		return p.syntax(first.Location, syntax)
 	}
 	return p.wrong(first.Location, shorten(message))
+}
+
+// habits of other languages, by the token that CEL stumbles over.
+var habits = map[string]string{
+	"=": "== compares", "&": "&& is and", "|": "|| is or", "and": "&& is and", "or": "|| is or", "is": "== compares", "like": "matches takes a pattern",
+}
+
+var stumbled = regexp.MustCompile(`'(?:\\.|[^'])*'`)
+
+func (p *program) syntax(place common.Location, found string) error {
+	found, _, _ = strings.Cut(found, " expecting ")
+	if strings.HasSuffix(found, "'<EOF>'") {
+		return p.wrong(place, "it is not CEL: it ends too early")
+	}
+	problem := p.wrong(place, "it is not CEL: "+shorten(found))
+	if hint := habits[strings.Trim(stumbled.FindString(found), "' ")]; hint != "" {
+		return problem.WithHint("%s", hint)
+	}
+	return problem
 }
 
 func (p *program) undeclared(place common.Location, name string) error {
