@@ -49,6 +49,16 @@ func (m *memory) Resolve(_ context.Context, asset serve.Asset[*processpb.Job]) (
 	return asset.Payload, nil
 }
 
+func (m *memory) Remove(ctx context.Context, change serve.Change[*processpb.Job], permit serve.Permit) error {
+	if err := permit.Effect(ctx); err != nil {
+		return err
+	}
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	delete(m.jobs, change.Asset.Payload.Name)
+	return nil
+}
+
 func (m *memory) Apply(ctx context.Context, change serve.Change[*processpb.Job], permit serve.Permit) error {
 	if err := permit.Effect(ctx); err != nil {
 		return err
