@@ -23,10 +23,9 @@ type walk struct {
 	worked map[string]bool
 	// lost are the texts of others' triggers that went with a view, by view.
 	lost map[string][]string
-	// rebuilt is whether a table was made anew, orphans how many rows had no
-	// parent before.
-	rebuilt bool
-	orphans int64
+	// orphans is how many rows of a table had no parent before the first table
+	// was made anew; nil: none was.
+	orphans map[string]int64
 }
 
 // Apply brings what is there to what the statements declare.
@@ -277,14 +276,9 @@ func (w *walk) verify(ctx context.Context) error {
 		return fault.New(fault.Internal, "the change of %s would not lead to what the sql declares, and was rolled back: %s", w.file.path, left).
 			WithHint("change this object by hand; then nothing differs")
 	}
-	if w.rebuilt {
-		orphans, err := w.number(ctx, "SELECT count(*) FROM pragma_foreign_key_check")
-		if err != nil {
-			return w.explain("checking foreign keys", err)
-		}
-		if orphans > w.orphans {
-			return fault.New(fault.Conflict, "%d rows of %s would refer to rows that are not there; nothing was changed", orphans-w.orphans, w.file.path).
-				WithHint("mend the rows first: PRAGMA foreign_key_check lists those that are wrong now")
+	if w.orphans != nil {
+		if err := w.noNewOrphans(ctx); err != nil {
+			return err
 		}
 	}
 	return w.stillWorks(ctx)

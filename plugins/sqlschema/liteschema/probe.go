@@ -87,22 +87,76 @@ func (w *walk) stillWorks(ctx context.Context) error {
 	return nil
 }
 
-// childless refuses to leave foreign keys that lead nowhere.
-func (w *walk) childless(ctx context.Context) error {
-	rows, err := w.conn.QueryContext(ctx, `SELECT t.name, k."table" FROM pragma_table_list t, pragma_foreign_key_list(t.name) k WHERE t.schema = 'main' AND t.type = 'table'`)
+// kin is a table with the one that its foreign key names.
+type kin struct{ child, parent string }
+
+func (s *session) foreignKeys(ctx context.Context) ([]kin, error) {
+	rows, err := s.conn.QueryContext(ctx, `SELECT t.name, k."table" FROM pragma_table_list t, pragma_foreign_key_list(t.name) k WHERE t.schema = 'main' AND t.type = 'table'`)
 	if err != nil {
-		return w.explain("looking for foreign keys", err)
+		return nil, s.explain("looking for foreign keys", err)
 	}
 	defer rows.Close()
+	var all []kin
 	for rows.Next() {
-		var child, parent string
-		if err := rows.Scan(&child, &parent); err != nil {
-			return w.explain("looking for foreign keys", err)
+		var one kin
+		if err := rows.Scan(&one.child, &one.parent); err != nil {
+			return nil, s.explain("looking for foreign keys", err)
 		}
-		if w.wanted.tables[fold(parent)] != nil {
-			return fault.New(fault.Conflict, "the table %s in %s refers to %s, which would be gone; nothing was changed", child, w.file.path, parent).
-				WithHint("change %s first; nothing is ever dropped that this asset does not declare", child)
+		all = append(all, one)
+	}
+	return all, s.explain("looking for foreign keys", rows.Err())
+}
+
+// childless refuses to leave foreign keys that lead nowhere.
+func (w *walk) childless(ctx context.Context) error {
+	all, err := w.foreignKeys(ctx)
+	for _, one := range all {
+		if w.wanted.tables[fold(one.parent)] != nil {
+			return fault.New(fault.Conflict, "the table %s in %s refers to %s, which would be gone; nothing was changed", one.child, w.file.path, one.parent).
+				WithHint("change %s first; nothing is ever dropped that this asset does not declare", one.child)
 		}
 	}
-	return w.explain("looking for foreign keys", rows.Err())
+	return err
+}
+
+// countOrphans counts the rows without a parent, of the declared tables and
+// those that refer to them. A table whose foreign keys cannot be checked, for
+// they do not fit what they refer to, counts as -1.
+func (w *walk) countOrphans(ctx context.Context) (map[string]int64, error) {
+	all, err := w.foreignKeys(ctx)
+	counts := map[string]int64{}
+	for _, one := range all {
+		if _, known := counts[one.child]; known || w.wanted.tables[fold(one.child)] == nil && w.wanted.tables[fold(one.parent)] == nil {
+			continue
+		}
+		count, err := w.number(ctx, "SELECT count(*) FROM pragma_foreign_key_check(?)", one.child)
+		if err != nil {
+			count = -1
+		}
+		if ctx.Err() != nil {
+			return nil, w.explain("checking foreign keys", err)
+		}
+		counts[one.child] = count
+	}
+	return counts, err
+}
+
+// noNewOrphans refuses a change that leaves rows without their parent.
+func (w *walk) noNewOrphans(ctx context.Context) error {
+	after, err := w.countOrphans(ctx)
+	if err != nil {
+		return err
+	}
+	for _, table := range slices.Sorted(maps.Keys(after)) {
+		before := w.orphans[table]
+		if after[table] < 0 && before >= 0 {
+			return fault.New(fault.Conflict, "foreign keys of %s in %s would not fit what they refer to; nothing was changed", table, w.file.path).
+				WithHint("what a foreign key names must be a primary key or unique")
+		}
+		if after[table] > max(before, 0) && before >= 0 {
+			return fault.New(fault.Conflict, "%d rows of %s in %s would refer to rows that are not there; nothing was changed", after[table]-before, table, w.file.path).
+				WithHint("mend the rows first: PRAGMA foreign_key_check lists those that are wrong now")
+		}
+	}
+	return nil
 }

@@ -76,11 +76,10 @@ func addable(column part) bool {
 // and names in other definitions stay as they are. Triggers of others are
 // made again; indexes follow with their statements.
 func (w *walk) rebuild(ctx context.Context, is, want *table) error {
-	if !w.rebuilt {
-		w.rebuilt = true
+	if w.orphans == nil {
 		var err error
-		if w.orphans, err = w.number(ctx, "SELECT count(*) FROM pragma_foreign_key_check"); err != nil {
-			return w.explain("checking foreign keys", err)
+		if w.orphans, err = w.countOrphans(ctx); err != nil {
+			return err
 		}
 	}
 	triggers, err := w.triggersOn(ctx, is.name)

@@ -93,8 +93,8 @@ func readTable(one object) (*table, error) {
 	}
 	t := &table{object: one, constraints: map[string]string{}}
 	open := slices.IndexFunc(tokens, func(token statement.Token) bool { return token.Is("(") })
-	if open < 1 {
-		return nil, fmt.Errorf("its definition has no list of columns: a virtual table is not managed")
+	if open < 1 || isWord(tokens[1], "virtual") {
+		return nil, fmt.Errorf("it is a virtual table, which is not managed: rename it, or choose another name in the sql")
 	}
 	t.nameEnd = tokens[open-1].End
 	depth, from := 0, open+1

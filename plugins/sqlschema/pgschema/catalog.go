@@ -95,7 +95,7 @@ func (s *session) read(ctx context.Context, schema string, of names) (*catalog, 
 
 func (s *session) readRelations(ctx context.Context, c *catalog, schema string, of names) error {
 	rows, err := s.tx.Query(ctx, `
-		select c.oid, c.relname, c.relkind::text, coalesce(array_to_string(c.reloptions, ', '), ''),
+		select c.oid, c.relname, c.relkind::text || case when c.relpersistence <> 'p' or c.relispartition then '*' else '' end, coalesce(array_to_string(c.reloptions, ', '), ''),
 		       case when c.relkind = 'v' then pg_get_viewdef(c.oid, true) else '' end, pg_get_userbyid(c.relowner)::text
 		from pg_class c join pg_namespace n on n.oid = c.relnamespace
 		where n.nspname = $1 and c.relname = any($2) and c.relkind not in ('i', 'I', 'c')`, schema, of.relations)
@@ -229,13 +229,16 @@ func (s *session) readTriggers(ctx context.Context, c *catalog, byOID map[uint32
 	var name, definition, enabled string
 	_, err = pgx.ForEachRow(rows, []any{&oid, &name, &definition, &enabled}, func() error {
 		if enabled != "O" {
-			definition += " (enabled: " + enabled + ")"
+			definition += enabledNote + enabled + ")"
 		}
 		c.triggers[byOID[oid].name+"."+name] = definition
 		return nil
 	})
 	return err
 }
+
+// enabledNote begins what is said of a trigger that is not simply enabled.
+const enabledNote = " (enabled: "
 
 func (s *session) readGrants(ctx context.Context, c *catalog, byOID map[uint32]*relation, oids []uint32) error {
 	functions := map[uint32]string{}

@@ -45,14 +45,15 @@ type walk struct {
 	session         *session
 	push            database.Push
 	current, wanted *catalog
-	// before are the rights to what is dropped and made again.
-	before map[privilege]bool
+	// before is all that was there on what is declared, whoever made it: what
+	// goes with a view or a function that is made again comes back with it.
+	before *catalog
 }
 
 // walk first drops what is in the way, then goes along the statements, for
 // each rests only on those before it.
 func (w *walk) walk(ctx context.Context) (err error) {
-	if w.before, err = w.rights(ctx); err != nil {
+	if w.before, err = w.everything(ctx); err != nil {
 		return err
 	}
 	steps := []func(context.Context) error{w.dropTriggers, w.dropViews, w.dropConstraints, w.dropIndexes}
@@ -157,6 +158,11 @@ func (w *walk) dropViewsFrom(ctx context.Context, place int) error {
 				return err
 			}
 			delete(w.current.relations, one.Name)
+			for name := range w.current.triggers {
+				if table, _ := w.triggerNames(name); table == one.Name {
+					delete(w.current.triggers, name)
+				}
+			}
 		}
 	}
 	return nil
@@ -234,15 +240,41 @@ func (w *walk) view(ctx context.Context, one statement.Statement) error {
 	}
 	text := "create or replace view " + quote(one.Name) + " " + with(want.options) + " as " + want.definition
 	if is == nil {
-		return w.do(ctx, text)
+		return w.remake(ctx, one.Name, text)
 	}
 	return w.try(ctx, text, []string{"42P16"}, func() error {
 		place := slices.IndexFunc(w.session.request.Statements, func(other statement.Statement) bool { return other.Line == one.Line && other.Name == one.Name })
 		if err := w.dropViewsFrom(ctx, place); err != nil {
 			return err
 		}
-		return w.do(ctx, text)
+		return w.remake(ctx, one.Name, text)
 	})
+}
+
+// remake makes a view, with the owner and the triggers of others that it had.
+func (w *walk) remake(ctx context.Context, view, text string) error {
+	if err := w.do(ctx, text); err != nil {
+		return err
+	}
+	was := w.before.relations[view]
+	if was == nil {
+		return nil
+	}
+	if was.owner != w.session.conn.Config().User {
+		if err := w.do(ctx, "alter view "+quote(view)+" owner to "+quote(was.owner)); err != nil {
+			return err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.before.triggers)) {
+		if _, declared := w.wanted.triggers[name]; declared || !strings.HasPrefix(name, view+".") {
+			continue
+		}
+		definition, _, _ := strings.Cut(w.before.triggers[name], enabledNote)
+		if err := w.do(ctx, definition); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (w *walk) functions(ctx context.Context, one statement.Statement) error {
@@ -277,29 +309,25 @@ func dropFunction(name string) string {
 	return "drop function " + quote(plain) + "(" + arguments
 }
 
-// rights are those of everybody to the declared views and functions, which a
-// change may have to make again.
-func (w *walk) rights(ctx context.Context) (map[privilege]bool, error) {
+// everything reads what there is on what is declared, whoever made it.
+func (w *walk) everything(ctx context.Context) (*catalog, error) {
 	of := w.session.declared()
 	of.functions = map[string]bool{}
 	for name := range w.wanted.functions {
 		of.functions[name] = true
 	}
-	all, err := w.session.read(ctx, w.session.request.Schema, of)
-	if err != nil {
-		return nil, err
-	}
-	return all.grants, nil
+	return w.session.read(ctx, w.session.request.Schema, of)
 }
 
 // grant gives the rights that are declared, and those that were lost when
 // something was made again.
 func (w *walk) grant(ctx context.Context) error {
-	has, err := w.rights(ctx)
+	after, err := w.everything(ctx)
 	if err != nil {
 		return err
 	}
-	needs := maps.Clone(w.before)
+	has := after.grants
+	needs := maps.Clone(w.before.grants)
 	for p := range needs {
 		if strings.HasPrefix(p.object, "function ") && w.wanted.functions[strings.TrimPrefix(p.object, "function ")].definition == "" ||
 			p.column != "" && !strings.HasPrefix(p.object, "function ") && find(w.wanted.relations[p.object].columns, p.column) == nil {

@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 
@@ -136,7 +138,7 @@ func (c *catalog) unscratch(scratch, schema string) error {
 		}
 		for _, name := range c.declares() {
 			for _, prefix := range []string{schema + ".", quote(schema) + "."} {
-				if strings.Contains(word+" ", prefix+name) {
+				if uses(word+" ", prefix+name) {
 					return fault.New(fault.Invalid, "the %s uses %s%s, which is there already, instead of the one that the sql declares", key, prefix, name).
 						WithHint("declare it before it is used, and name it without the schema")
 				}
@@ -144,6 +146,22 @@ func (c *catalog) unscratch(scratch, schema string) error {
 		}
 	}
 	return nil
+}
+
+// uses reports whether a text holds the name, and not as the end of another.
+func uses(text, name string) bool {
+	for at := strings.Index(text, name); at >= 0; {
+		before, _ := utf8.DecodeLastRuneInString(text[:at])
+		if at == 0 || before != '_' && !unicode.IsLetter(before) && !unicode.IsDigit(before) {
+			return true
+		}
+		next := strings.Index(text[at+1:], name)
+		if next < 0 {
+			return false
+		}
+		at += 1 + next
+	}
+	return false
 }
 
 // declares are the names of relations and functions as they are used.
