@@ -21,7 +21,7 @@ import (
 var functions = template.FuncMap{
 	"plain": plain, "pretty": pretty, "when": when, "rfc": rfc, "short": short, "name": lastName,
 	"stateWord": stateWord, "stateClass": stateClass, "healthClass": healthClass, "modeWords": modeWords, "link": link, "incarnation": incarnationLink,
-	"sequence": sequence, "count": count, "place": place, "value": value, "mark": mark, "asset": assetIn,
+	"sequence": sequence, "count": count, "place": place, "value": value, "mark": mark,
 }
 
 // plain shows characters that hide or reorder text as escapes.
@@ -209,8 +209,3 @@ func quoted(word string) string {
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
-
-// assetRef is an asset that a template names and leads to.
-type assetRef struct{ Partition, Asset string }
-
-func assetIn(partition, asset string) assetRef { return assetRef{partition, asset} }
