@@ -26,7 +26,7 @@ func run() int {
 	}
 	null := flag.String("null", "bin/lehr-null", "the plugin that does nothing")
 	large := flag.Int("large", 100_000, "assets of the large partition")
-	only := flag.String("only", "", "measure only pushes, only partitions, or only queries")
+	only := flag.String("only", "", "measure only pushes, only the solver, only partitions, or only queries")
 	profile := flag.String("cpuprofile", "", "write a CPU profile of this process to a file")
 	flag.StringVar(&heapProfile, "memprofile", "", "write a heap profile of the last quiet partition to a file")
 	flag.Parse()
@@ -37,6 +37,9 @@ func run() int {
 	}
 	if err == nil && (*only == "" || *only == "pushes") {
 		err = measurePushes(context.Background(), *null, *large/10)
+	}
+	if err == nil && (*only == "" || *only == "solver") {
+		err = measureSolver(context.Background(), *null, *large/10)
 	}
 	if err == nil && (*only == "" || *only == "partitions") {
 		err = measurePartitions(context.Background(), *null, *large)
