@@ -109,6 +109,9 @@ Exit code 1 when a rule is broken.`,
 				test.Begin, test.Tell = out.begin, out.tell
 			}
 			reports, err := kit.Test(command.Context(), test)
+			if err != nil && command.Context().Err() != nil {
+				fmt.Fprintln(command.ErrOrStderr(), "The example may still be there.")
+			}
 			if err != nil {
 				return err
 			}

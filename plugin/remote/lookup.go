@@ -9,9 +9,9 @@ import (
 	"lehr.dev/fault"
 )
 
-// lookUp finds a plugin's program. A name without a slash is looked up beside
+// LookUp finds a plugin's program. A name without a slash is looked up beside
 // the lehr binary, then in PATH.
-func lookUp(name string) (string, error) {
+func LookUp(name string) (string, error) {
 	if strings.Contains(name, "/") {
 		path, err := exec.LookPath(name)
 		if err != nil {

@@ -44,7 +44,7 @@ func (c *Child) start(ctx context.Context) (*process, error) {
 	default:
 		close(c.alone)
 	}
-	path, err := lookUp(c.options.Run[0])
+	path, err := LookUp(c.options.Run[0])
 	if err != nil {
 		return nil, err
 	}

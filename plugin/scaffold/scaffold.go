@@ -90,7 +90,8 @@ func New(ctx context.Context, options Options) ([]string, error) {
 }
 
 func prepare(options Options) (words, []byte, error) {
-	filled := words{Name: options.Name, Module: options.Name, Type: options.Type}
+	// A path with a dot is none of Go's own packages, whatever the name.
+	filled := words{Name: options.Name, Module: "example.org/" + options.Name, Type: options.Type}
 	if !pluginName.MatchString(options.Name) {
 		return filled, nil, fault.New(fault.Invalid, "the plugin's name %q is no lower-case word", options.Name).WithHint("write it as in: lehr plugin new text-file")
 	}

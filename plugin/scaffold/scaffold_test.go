@@ -21,7 +21,7 @@ func TestNewPluginConforms(t *testing.T) {
 	}
 	for _, options := range []Options{
 		{Name: "text-file"},
-		{Name: "shelf", Type: "acme.store.v1.Plank"},
+		{Name: "net", Type: "acme.store.v1.Plank"},
 	} {
 		t.Run(options.Name, func(t *testing.T) {
 			options.Folder = filepath.Join(t.TempDir(), "new")

@@ -3,6 +3,7 @@ package conformance
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -14,11 +15,13 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
 	pluginpb "lehr.dev/gen/lehr/plugin/v1"
 	"lehr.dev/plugin"
+	"lehr.dev/plugin/remote"
 )
 
 const (
@@ -45,6 +48,8 @@ type endpoint struct {
 	dir     string
 	words   *tail
 	ended   chan struct{}
+	// reaping is held while the process is signalled or reaped.
+	reaping sync.Mutex
 }
 
 // reach starts the target's program, or dials its socket, and waits until it
@@ -101,7 +106,7 @@ func (e *endpoint) describe(ctx context.Context) error {
 
 // start starts the program as Lehr does, in a process group of its own.
 func (e *endpoint) start(run []string) (socket string, err error) {
-	path, err := exec.LookPath(run[0])
+	path, err := remote.LookUp(run[0])
 	if err != nil {
 		return "", err
 	}
@@ -121,10 +126,7 @@ func (e *endpoint) start(run []string) (socket string, err error) {
 		os.RemoveAll(e.dir)
 		return "", err
 	}
-	go func() {
-		_ = e.command.Wait()
-		close(e.ended)
-	}()
+	go e.reap()
 	return socket, nil
 }
 
@@ -142,9 +144,31 @@ func environment(socket string) []string {
 	return kept
 }
 
+// reap waits for the process. What is left of its group is killed before the
+// leader is reaped, so that its number cannot have gone to another.
+func (e *endpoint) reap() {
+	pid := e.command.Process.Pid
+	for {
+		if err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil); !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	e.reaping.Lock()
+	_ = syscall.Kill(-pid, syscall.SIGKILL)
+	_ = e.command.Wait()
+	close(e.ended)
+	e.reaping.Unlock()
+}
+
 // kill ends the process group at once, and waits for it.
 func (e *endpoint) kill() {
-	_ = syscall.Kill(-e.command.Process.Pid, syscall.SIGKILL)
+	e.reaping.Lock()
+	select {
+	case <-e.ended:
+	default:
+		_ = syscall.Kill(-e.command.Process.Pid, syscall.SIGKILL)
+	}
+	e.reaping.Unlock()
 	<-e.ended
 }
 
