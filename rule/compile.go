@@ -14,9 +14,11 @@ import (
 // What an expression may be and cost.
 const (
 	maxText  = 10_000 // bytes
-	maxNodes = 10_000 // with macros expanded
+	maxNodes = 5_000  // with macros expanded
 	maxDepth = 60
 	maxCost  = 200_000 // about 25 ms
+	// maxRounds of mixNumbers, each of which takes a check.
+	maxRounds = 3
 )
 
 // program is an expression that was compiled.
@@ -117,7 +119,7 @@ func (e *Environment) compile(key source) (*program, error) {
 		return nil, err
 	}
 	parsed, issues := base.Parse(key.text)
-	if issues.Err() != nil {
+	if hasErrors(issues) {
 		return nil, (&program{source: key, tree: nil}).explain(issues)
 	}
 	tree := parsed.NativeRep()
@@ -136,8 +138,9 @@ func (e *Environment) compile(key source) (*program, error) {
 		return nil, err
 	}
 	checked, issues := env.Check(parsed)
-	for issues.Err() != nil {
-		if !p.mixNumbers(issues) {
+	// A check tells of 100 mistakes at most.
+	for round := 0; hasErrors(issues); round++ {
+		if round == maxRounds || !p.mixNumbers(issues) {
 			return nil, p.explain(issues)
 		}
 		checked, issues = env.Check(parsed)
@@ -150,6 +153,9 @@ func (e *Environment) compile(key source) (*program, error) {
 	}
 	return p, nil
 }
+
+// hasErrors does without issues.Err, which renders all of them.
+func hasErrors(issues *cel.Issues) bool { return issues != nil && len(issues.Errors()) > 0 }
 
 // fixedType is the type that a conjunct requires; empty: none does.
 func fixedType(tree ast.Expr) intent.TypeName {

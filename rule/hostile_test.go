@@ -94,6 +94,32 @@ func TestHostileTextsAreRefused(t *testing.T) {
 	}
 }
 
+// What is long and simple compiles, or is refused, without taking long: a check
+// of many equalities takes time that grows with the square of their number.
+func TestLongTextsCompileSoon(t *testing.T) {
+	environment := rule.New(schema.Builtin())
+	for name, text := range map[string]string{
+		"numbers":  strings.Repeat("1==1u||", 1420) + "true",
+		"lists":    strings.Repeat("[]==[]||", 1240) + "true",
+		"maps":     strings.Repeat("{}=={}||", 1240) + "true",
+		"loops":    strings.Repeat("[1].map(a,a)==[]||", 500) + "true",
+		"fields":   strings.Repeat(`payload.name==""||`, 550) + "true",
+		"ids":      "id in [" + strings.Repeat(`"a",`, 2400) + `"a"]`,
+		"patterns": strings.Repeat(`id.matches("a")||`, 580) + "true",
+	} {
+		t.Run(name, func(t *testing.T) {
+			within(t, 20*time.Second, func() {
+				if _, err := environment.Filter(text); err != nil && !fault.Is(err, fault.Invalid) {
+					t.Error(err)
+				}
+			})
+		})
+	}
+	if _, err := environment.Filter(strings.Repeat("1==1u||", 250) + "true"); err != nil {
+		t.Errorf("many numbers of different kinds: %v", err)
+	}
+}
+
 // What a caller asks for is theirs; what it keeps is bounded.
 func TestCompiledIsBounded(t *testing.T) {
 	environment := rule.New(schema.Builtin())

@@ -125,13 +125,17 @@ func (p *program) mixNumbers(issues *cel.Issues) bool {
 			wrong[issue.ExprID] = true
 		}
 	}
-	changed := false
+	if len(wrong) == 0 {
+		return false
+	}
+	changed, id := false, ast.MaxID(p.tree)
 	ast.PostOrderVisit(p.tree.Expr(), ast.NewExprVisitor(func(node ast.Expr) {
 		if !wrong[node.ID()] || node.Kind() != ast.CallKind || len(node.AsCall().Args()) != 2 {
 			return
 		}
-		call, id := node.AsCall(), ast.MaxID(p.tree)
-		left := nodesOf.NewCall(id+1, overloads.TypeConvertDyn, call.Args()[0])
+		call := node.AsCall()
+		id++
+		left := nodesOf.NewCall(id, overloads.TypeConvertDyn, call.Args()[0])
 		node.SetKindCase(nodesOf.NewCall(node.ID(), call.FunctionName(), left, call.Args()[1]))
 		changed = true
 	}))
