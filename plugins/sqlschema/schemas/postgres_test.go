@@ -1,13 +1,16 @@
 package schemas
 
 import (
+	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,7 +25,8 @@ import (
 type cluster struct {
 	folder string
 	port   int
-	server *exec.Cmd
+	// end ends the server and waits for it.
+	end func()
 }
 
 var (
@@ -62,7 +66,7 @@ func (c *cluster) start() error {
 		return fmt.Errorf("no initdb in /usr/lib/postgresql")
 	}
 	bin := filepath.Dir(found[len(found)-1])
-	if c.folder, err = os.MkdirTemp("", "lehr-pg"); err != nil {
+	if c.folder, err = os.MkdirTemp("", "postgres-for-tests-"); err != nil {
 		return err
 	}
 	attributes, err := unprivileged(c.folder)
@@ -79,6 +83,17 @@ func (c *cluster) start() error {
 	if out, err := initdb.CombinedOutput(); err != nil {
 		return fmt.Errorf("initdb: %w\n%s", err, out)
 	}
+	for range 5 { // another program may take the port first
+		if err = c.serve(filepath.Join(bin, "postgres"), data, attributes); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// serve starts the server on a free port and waits until it says that it is
+// ready. It ends with this process, however that ends.
+func (c *cluster) serve(program, data string, attributes *syscall.SysProcAttr) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
@@ -87,20 +102,49 @@ func (c *cluster) start() error {
 	if err := listener.Close(); err != nil {
 		return err
 	}
-	start := exec.Command(filepath.Join(bin, "pg_ctl"), "start", "-w", "-D", data, "-l", filepath.Join(data, "log"),
-		"-o", fmt.Sprintf("-c listen_addresses=127.0.0.1 -c port=%d -c unix_socket_directories=%s -c fsync=off -c max_connections=200", c.port, c.folder))
-	start.SysProcAttr, start.Dir = attributes, c.folder
-	if out, err := start.CombinedOutput(); err != nil {
-		return fmt.Errorf("pg_ctl start: %w\n%s", err, out)
+	server := exec.Command(program, "-D", data, "-c", "listen_addresses=127.0.0.1", "-c", fmt.Sprintf("port=%d", c.port),
+		"-c", "unix_socket_directories="+c.folder, "-c", "fsync=off", "-c", "max_connections=200", "-c", "log_min_messages=log")
+	server.Dir, server.SysProcAttr = c.folder, &syscall.SysProcAttr{Pdeathsig: syscall.SIGQUIT}
+	if attributes != nil {
+		server.SysProcAttr.Credential = attributes.Credential
 	}
-	c.server = exec.Command(filepath.Join(bin, "pg_ctl"), "stop", "-w", "-m", "immediate", "-D", data)
-	c.server.SysProcAttr, c.server.Dir = attributes, c.folder
-	return nil
+	log, err := server.StderrPipe()
+	if err != nil {
+		return err
+	}
+	ready, ended := make(chan struct{}), make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // the thread's end would be the server's
+		if err := server.Start(); err != nil {
+			ended <- err
+			return
+		}
+		said, once := []string{}, sync.Once{}
+		for lines := bufio.NewScanner(log); lines.Scan(); {
+			said = append(said, lines.Text())
+			if strings.Contains(lines.Text(), "ready to accept connections") {
+				once.Do(func() { close(ready) })
+			}
+			said = said[max(0, len(said)-20):]
+		}
+		_, _ = io.Copy(io.Discard, log) // a line that is too long ends the loop
+		ended <- fmt.Errorf("postgres: %w\n%s", server.Wait(), strings.Join(said, "\n"))
+	}()
+	select {
+	case <-ready:
+		c.end = func() {
+			_ = server.Process.Signal(syscall.SIGQUIT)
+			<-ended
+		}
+		return nil
+	case err := <-ended:
+		return err
+	}
 }
 
 func (c *cluster) stop() {
-	if c.server != nil {
-		_ = c.server.Run() // the folder goes in any case
+	if c.end != nil {
+		c.end()
 	}
 	if c.folder != "" {
 		_ = os.RemoveAll(c.folder) // left to the system's cleaning, if it fails
