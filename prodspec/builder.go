@@ -151,7 +151,7 @@ func (b *builder) take() []intent.Finding {
 			for _, to := range output.Refers {
 				b.readers[to] = append(b.readers[to], output.ID)
 			}
-			for _, to := range output.Serves {
+			for _, to := range output.Serves() {
 				b.servers[to] = append(b.servers[to], output.ID)
 			}
 		}
@@ -197,7 +197,7 @@ func originOf(run *generate.Run, output *generate.Output) validate.Origin {
 
 func (b *builder) unread(output *generate.Output) {
 	forget(b.readers, output.Refers, output.ID)
-	forget(b.servers, output.Serves, output.ID)
+	forget(b.servers, output.Serves(), output.ID)
 }
 
 // forget takes an asset off the lists of those that it names.
@@ -257,7 +257,7 @@ func (b *builder) serving() func(intent.AssetID) []intent.AssetID {
 func (b *builder) origin(id intent.AssetID) validate.Origin {
 	if m, found := b.members[id]; found {
 		origin := originOf(m.run, m.output())
-		for _, derived := range m.output().Derived {
+		for _, derived := range m.output().Derived() {
 			origin.Derived = append(origin.Derived, validate.Derived{
 				Derivation: derived.Derivation, Addon: derived.Addon, From: derived.From,
 				File: b.sources.file, Line: b.sources.derivationLine(derived.Derivation),

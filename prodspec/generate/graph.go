@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"path"
 	"slices"
@@ -18,20 +17,6 @@ import (
 	"lehr.dev/prodspec/generate/starlark"
 	"lehr.dev/schema"
 )
-
-// Output is one asset that a run gave, without its content.
-type Output struct {
-	ID     intent.AssetID
-	Type   intent.TypeName
-	Digest intent.Digest
-	// Refers are the assets it reads; Serves those it has a capacity edge to.
-	Refers, Serves []intent.AssetID
-	// File and Line of the program that made it.
-	File string
-	Line int32
-	// Derived says which derivations gave it addons. Equal lists are shared.
-	Derived []derive.Derived
-}
 
 // Run is one run of a generator and what it gave last.
 type Run struct {
@@ -75,14 +60,14 @@ type Graph struct {
 	bodies     map[intent.Digest][]byte
 	bodyBytes  int
 	interned   map[string]string
-	derived    map[string][]derive.Derived
+	derived    map[string]*more
 	executions int
 }
 
 // NewGraph returns a graph without runs, of the built-in types.
 func NewGraph(runner Runner, cache Cache) *Graph {
 	return &Graph{
-		runner: runner, schema: schema.Builtin(), cache: cache, derived: map[string][]derive.Derived{},
+		runner: runner, schema: schema.Builtin(), cache: cache, derived: map[string]*more{},
 		runs: map[string]map[string]*Run{}, stages: map[string]*stage{}, pending: map[*Run]bool{},
 		bodies: map[intent.Digest][]byte{}, interned: map[string]string{},
 	}
@@ -310,12 +295,7 @@ func (g *Graph) put(generator, file string, rec record, keep bool) {
 	outputs := make([]Output, len(rec.Assets))
 	for i, asset := range rec.Assets {
 		outputs[i] = Output{ID: asset.ID, Type: intent.TypeName(g.intern(string(asset.Type))), Digest: asset.Digest, Refers: rec.Refers[i], File: g.intern(asset.File), Line: int32(asset.Line)}
-		if i < len(rec.Derived) && len(rec.Derived[i]) > 0 {
-			outputs[i].Derived = g.share(rec.Derived[i])
-		}
-		if i < len(rec.Serves) {
-			outputs[i].Serves = rec.Serves[i]
-		}
+		outputs[i].more = g.more(rec, i)
 	}
 	run.Outputs = outputs
 	if keep {
@@ -372,16 +352,6 @@ func (g *Graph) intern(s string) string {
 	}
 	g.interned[s] = s
 	return s
-}
-
-// share returns one list for all that are equal: many assets have the same.
-func (g *Graph) share(list []derive.Derived) []derive.Derived {
-	key := fmt.Sprint(list)
-	if known, found := g.derived[key]; found {
-		return known
-	}
-	g.derived[key] = list
-	return list
 }
 
 // isProgram: such files are for load, not for ctx.files.
