@@ -217,7 +217,17 @@ func (costs) CallCost(function, _ string, arguments []ref.Val, result ref.Val) *
 			cost = 1 + uint64(len(text))
 		}
 	default:
-		return textCost(function, arguments, result)
+		if function != overloads.Size && (function == overloads.TypeConvertDyn || !overloads.IsTypeConversionFunction(function)) {
+			return textCost(function, arguments, result)
+		}
+		switch argument := arguments[0].(type) {
+		case types.String:
+			cost = 1 + uint64(len(argument)/100)
+		case types.Bytes:
+			cost = 1 + uint64(len(argument)/100)
+		default:
+			return nil
+		}
 	}
 	return &cost
 }

@@ -47,6 +47,8 @@ func TestExpensiveEvaluationsEnd(t *testing.T) {
 		"a long text joined":       `payload.version.split("").join(payload.version) == ""`,
 		"a long text split":        `payload.version.split("").size() == 0`,
 		"a long text in loops":     fmt.Sprintf(`%[1]s.exists(i, %[1]s.exists(j, payload.version.contains("ab")))`, thousand),
+		"a long text measured":     fmt.Sprintf(`%[1]s.exists(i, size(payload.version) == i)`, thousand),
+		"a long text parsed":       fmt.Sprintf(`%[1]s.exists(i, %[1]s.exists(j, int(payload.version) == 1 || false))`, thousand),
 		"a long text compared":     fmt.Sprintf(`%[1]s.exists(i, %[1]s.exists(j, payload.version + "a" == payload.version + "b"))`, thousand),
 	} {
 		t.Run(name, func(t *testing.T) {
