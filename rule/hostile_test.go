@@ -84,7 +84,7 @@ func TestHostileTextsAreRefused(t *testing.T) {
 		"calls":        strings.Repeat("a(", 3000),
 	} {
 		t.Run(name, func(t *testing.T) {
-			within(t, 20*time.Second, func() {
+			within(t, 30*time.Second, func() {
 				_, err := rule.New(schema.Builtin()).Filter(text)
 				if !fault.Is(err, fault.Invalid) {
 					t.Errorf("it is accepted (%v)", err)
@@ -110,7 +110,7 @@ func TestLongTextsCompileSoon(t *testing.T) {
 		"patterns": strings.Repeat(`id.matches("a")||`, 580) + "true",
 	} {
 		t.Run(name, func(t *testing.T) {
-			within(t, 20*time.Second, func() {
+			within(t, 30*time.Second, func() {
 				if _, err := environment.Filter(text); err != nil && !fault.Is(err, fault.Invalid) {
 					t.Error(err)
 				}
