@@ -24,6 +24,8 @@ type glance struct {
 	runs     bool
 	// horizon at that time.
 	horizon []intent.Sequence
+	// prior is what the look before found that a push asks for.
+	prior requirements
 	// policy of head, when it was asked.
 	policy intent.Digest
 	// suspect: in a batch of suspects, of which a plugin has one at a time.
@@ -179,6 +181,9 @@ func (e *Enforcer) glance(s *served, a *asset, priority loop.Priority, now time.
 	}
 	g := &glance{asset: a, target: target, effective: effective, policy: e.view.policy.digest, horizon: e.horizon()}
 	g.runs = a.enforced > 0 && !a.absent
+	if a.trouble != nil && a.requirements.err == nil {
+		g.prior = a.requirements
+	}
 	if a.enforced > 0 && (!a.settled || a.enforcedAs != effective) {
 		g.enforced = intent.IncarnationID{Partition: e.Partition, Sequence: a.enforced}
 	}
@@ -221,23 +226,23 @@ func (e *Enforcer) readContent(ctx context.Context, g *glance) {
 	if g.difference.Outcome == intent.Unknown || g.difference.Outcome == intent.InSync && g.known && !g.wanted {
 		return
 	}
-	var content intent.Asset
-	if content, g.err = e.read.asset(ctx, g.target, g.asset.id); g.err != nil {
+	var of contents
+	if of, g.err = e.read.contents(ctx, g); g.err != nil {
 		return
 	}
 	g.read = true
-	if g.mode, g.err = modeIn(content); g.err != nil {
+	if g.mode, g.err = modeIn(of.target); g.err != nil {
 		return
 	}
-	if g.turndown, g.err = schema.Addon(content, &intentpb.Turndown{}); g.err != nil {
+	if g.turndown, g.err = schema.Addon(of.target, &intentpb.Turndown{}); g.err != nil {
 		return
 	}
 	switch {
 	case g.difference.Outcome == intent.Differs:
-		g.requirements = e.read.requirements(ctx, g, content)
+		g.requirements = e.read.requirements(ctx, g, of)
 		g.standing = g.requirements.standing
 	case g.wanted:
-		g.standing, g.err = e.read.stand(ctx, content, nil, g.difference)
+		g.standing, g.err = e.read.stand(ctx, of.target, nil, g.difference)
 	}
 }
 

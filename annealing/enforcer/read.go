@@ -64,6 +64,37 @@ type requirements struct {
 	inward   *inward
 	// err: they could not be read; nothing is pushed without them (S1).
 	err error
+	// of are the contents that ask, at the target and as enforced last: the
+	// next look at them need not read them again.
+	of contents
+}
+
+// contents of an asset at its target and, where that matters, where it was
+// enforced last. Each belongs to an incarnation and so never changes.
+type contents struct {
+	effective intent.Digest
+	enforced  intent.IncarnationID
+	target    intent.Asset
+	before    *intent.Asset
+	// err: what it was enforced with could not be read.
+	err error
+}
+
+// contents reads what a look needs, unless the look before did.
+func (r *reader) contents(ctx context.Context, g *glance) (contents, error) {
+	if of := g.prior.of; of.target.ID != "" && of.effective == g.effective && of.enforced == g.enforced {
+		return of, nil
+	}
+	of := contents{effective: g.effective, enforced: g.enforced}
+	var err error
+	if of.target, err = r.asset(ctx, g.target, g.asset.id); err != nil {
+		return of, err
+	}
+	if g.difference.Outcome == intent.Differs && !g.enforced.IsZero() && g.enforced != g.target {
+		before, err := r.asset(ctx, g.enforced, g.asset.id)
+		of.before, of.err = &before, err
+	}
+	return of, nil
 }
 
 // asset returns an asset's content as of an incarnation.
@@ -158,44 +189,48 @@ func (r *reader) rulingOf(set *schema.Set) *rule.Environment {
 }
 
 // requirements of a push of an asset to what it is at its target.
-func (r *reader) requirements(ctx context.Context, g *glance, content intent.Asset) requirements {
-	all, err := r.required(ctx, g, content)
+func (r *reader) requirements(ctx context.Context, g *glance, of contents) requirements {
+	all, err := r.required(ctx, g, of)
 	if err != nil {
-		return requirements{err: fmt.Errorf("reading what a push of %s asks for: %w", content.ID, err)}
+		return requirements{err: fmt.Errorf("reading what a push of %s asks for: %w", g.asset.id, err)}
 	}
 	return all
 }
 
-func (r *reader) required(ctx context.Context, g *glance, content intent.Asset) (all requirements, err error) {
-	contents, at := []intent.Asset{content}, []intent.IncarnationID{g.target}
-	if !g.enforced.IsZero() && g.enforced != g.target {
-		before, err := r.asset(ctx, g.enforced, content.ID)
-		if err != nil {
-			return all, err
-		}
-		contents, at = append(contents, before), append(at, g.enforced)
+func (r *reader) required(ctx context.Context, g *glance, of contents) (all requirements, err error) {
+	if all.of = of; of.err != nil {
+		return all, of.err
 	}
 	var there *intent.Asset
-	if g.runs {
-		there = &contents[len(contents)-1]
+	switch {
+	case g.runs && of.before != nil:
+		there = of.before
+	case g.runs:
+		there = &of.target
 	}
-	if all.standing, err = r.stand(ctx, content, there, g.difference); err != nil {
+	if all.standing, err = r.stand(ctx, of.target, there, g.difference); err != nil {
 		return all, err
 	}
-	if all.edges, err = edgesToHeed(content, there, all.standing); err != nil {
+	if all.edges, err = edgesToHeed(of.target, there, all.standing); err != nil {
 		return all, err
 	}
 	budgets := map[string]int{}
-	for i := range contents {
-		if err := r.require(ctx, at[i], contents[i], &all, budgets); err != nil {
-			return all, err
-		}
+	err = r.require(ctx, g.target, of.target, &all, budgets)
+	if err == nil && of.before != nil {
+		err = r.require(ctx, g.enforced, *of.before, &all, budgets)
+	}
+	if err != nil {
+		return all, err
 	}
 	for _, key := range slices.Sorted(maps.Keys(budgets)) {
 		all.budgets = append(all.budgets, store.BudgetUse{Key: key, Limit: budgets[key]})
 	}
-	if all.standing.lifts() {
-		all.inward, err = r.inward(ctx, content.ID, g.target.Partition, g.horizon, all.standing)
+	switch prior := g.prior; {
+	case !all.standing.lifts():
+	case prior.inward != nil && prior.inward.covers(g.horizon) && prior.standing.moves == all.standing.moves && prior.of.effective == g.effective:
+		all.inward = prior.inward
+	default:
+		all.inward, err = r.inward(ctx, g.asset.id, g.target.Partition, g.horizon, all.standing)
 	}
 	return all, err
 }
