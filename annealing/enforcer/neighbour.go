@@ -62,7 +62,7 @@ func (e *Enforcer) solveInward(a *asset, facts *check.Facts) {
 				facts.Capacity = append(facts.Capacity, e.servedBy(a, other, edge, facts.Now))
 			case facts.Turndown != nil:
 				refers = true
-			case edge.rule == intentpb.Dependency_RULE_VERSION && a.requirements.standing.moves:
+			case edge.rule == intentpb.Dependency_RULE_VERSION && a.requirements.standing.moves && (!other.absent || other.lags):
 				e.needed(a, other, edge, enforced, facts)
 			}
 		}

@@ -621,3 +621,76 @@ func (c counting) Content(ctx context.Context, id intent.IncarnationID, asset in
 }
 
 var countingLock sync.Mutex
+
+func TestWhatIsTurnedDownNeedsNothing(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.publish(job("web", 1, "2", needs("schema", "2")), job("schema", 1, "2"))
+		w.inSync(job("web", 1, "2"), job("schema", 1, "2"))
+		w.publish(job("web", 1, "2", needs("schema", "2")).down(), job("schema", 1, "1"))
+		w.waitsOn("web", intent.WaitApproval)
+		w.waitsOn("schema", intent.WaitVersion)
+		w.approve("web")
+		w.inSync(job("web", 1, "2").down(), job("schema", 1, "1"))
+		if got := w.order(); got != "[schema web web schema]" {
+			t.Errorf("pushed %s", got)
+		}
+	})
+}
+
+// TestAnAdmissionThatWaitedWhileANeighbourMovedIsTakenBack: the neighbour's
+// push begins before the group of the admission goes to the store, and may be
+// over when the store looks.
+func TestAnAdmissionThatWaitedWhileANeighbourMovedIsTakenBack(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.publish(job("job", 4, "1", serves("lb")), job("lb", 1, "1"))
+		w.inSync(job("job", 4, "1"), job("lb", 1, "1"))
+		w.owned(func(e *Enforcer) {
+			job, lb := e.assets["job"], e.assets["lb"]
+			e.trouble(job).admitting = true
+			e.trouble(lb).push = &push{id: "under way"}
+			e.lines[""] = &line{taken: 1, limit: 10}
+			if !e.outrun(admission{asset: job, Admission: store.Admission{Asset: "job", Quiet: []intent.AssetID{"lb"}}}) {
+				t.Error("an admission rests on a neighbour that is being pushed")
+			}
+			if job.admitting || e.lines[""].taken != 0 {
+				t.Error("what was taken back keeps its place")
+			}
+			lb.push = nil
+			if e.outrun(admission{asset: job, Admission: store.Admission{Asset: "job", Quiet: []intent.AssetID{"lb"}}}) {
+				t.Error("an admission is taken back for a neighbour that stands still")
+			}
+			job.admitting = false
+		})
+		w.pass(100 * time.Millisecond)
+	})
+}
+
+// TestAnOrphanPutBackToBeTurnedDownIsStillGuarded: what it was enforced with
+// is not forgotten while it is out of intent.
+func TestAnOrphanPutBackToBeTurnedDownIsStillGuarded(t *testing.T) {
+	for _, restarted := range []bool{false, true} {
+		t.Run(fmt.Sprintf("restarted=%t", restarted), func(t *testing.T) {
+			simulate(t, func(w *world) {
+				w.publish(job("job", 4, "1", serves("lb")), job("lb", 4, "1"))
+				w.inSync(job("job", 4, "1"), job("lb", 4, "1"))
+				w.publish(job("lb", 4, "1"))
+				w.eventually("job is an orphan", func() bool { return w.report("job").State == intent.StateGone })
+				if restarted {
+					w.restart(func() {})
+				}
+				w.publish(job("job", 4, "1").down(), job("lb", 4, "1"))
+				w.eventually("its plan is shown", func() bool { return !w.report("job").PlanDigest.IsZero() })
+				w.approve("job")
+				if waiting := w.waitsOn("job", intent.WaitCapacity); !strings.Contains(waiting.Reason, "lb still expects 4") {
+					t.Errorf("reason %q", waiting.Reason)
+				}
+				w.pass(time.Hour)
+				if w.production.word("job") == "" {
+					t.Fatal("removed under a balancer that expects it")
+				}
+				w.publish(job("job", 4, "1").down(), job("lb", 0, "1"))
+				w.inSync(job("lb", 0, "1"), job("job", 4, "1").down())
+			})
+		})
+	}
+}
