@@ -115,16 +115,16 @@ func (l *line) take(results *pluginpb.DiffResults) {
 	defer l.mutex.Unlock()
 	b := l.batches[results.Batch]
 	if b == nil {
-		l.strays = append(l.strays, fmt.Sprintf("it answers batch %d, which nobody began", results.Batch))
+		l.note(fmt.Sprintf("it answers batch %d, which nobody began", results.Batch))
 		return
 	}
 	for _, diff := range results.Diffs {
 		_, answered := b.answers[diff.Asset]
 		switch {
 		case answered:
-			l.strays = append(l.strays, fmt.Sprintf("it answers the asset %.80q twice in one batch", diff.Asset))
+			l.note(fmt.Sprintf("it answers the asset %.80q twice in one batch", diff.Asset))
 		case !b.missing[diff.Asset]:
-			l.strays = append(l.strays, fmt.Sprintf("it answers the asset %.80q, which was not asked about", diff.Asset))
+			l.note(fmt.Sprintf("it answers the asset %.80q, which was not asked about", diff.Asset))
 		default:
 			b.answers[diff.Asset] = diff
 			if delete(b.missing, diff.Asset); len(b.missing) == 0 {
@@ -218,7 +218,7 @@ func (l *line) ended(result *pluginpb.PushResult) {
 	if d == nil {
 		l.mutex.Lock()
 		defer l.mutex.Unlock()
-		l.strays = append(l.strays, fmt.Sprintf("it ends the push %.80q, which nobody began", result.Push))
+		l.note(fmt.Sprintf("it ends the push %.80q, which nobody began", result.Push))
 		return
 	}
 	select {
@@ -297,6 +297,15 @@ func (l *line) end(ctx context.Context, d *delivery) (*pluginpb.PushResult, erro
 	}
 }
 
+// note keeps what nobody asked for; a flood of it is told by its first part.
+// The caller holds the mutex.
+func (l *line) note(stray string) {
+	const most = 100
+	if len(l.strays) < most {
+		l.strays = append(l.strays, stray)
+	}
+}
+
 // stray returns what nobody asked for, if there was anything.
 func (l *line) stray() error {
 	l.mutex.Lock()
@@ -304,7 +313,7 @@ func (l *line) stray() error {
 	if len(l.strays) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s (and %d more)", l.strays[0], len(l.strays)-1)
+	return fmt.Errorf("%s (%d such answers at least)", l.strays[0], len(l.strays))
 }
 
 const (
