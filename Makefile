@@ -17,8 +17,8 @@ build: ## build lehr, its plugins and the example service into bin/
 	$(GO) build -o $(BIN)/lehr ./cmd/lehr
 	$(GO) build -o $(BIN)/lehr-process ./plugins/process
 	$(GO) build -o $(BIN)/lehr-command ./plugins/command
-	cd plugins/caddy && $(GO) build -o $(abspath $(BIN))/lehr-caddy .
-	cd plugins/sqlschema && $(GO) build -o $(abspath $(BIN))/lehr-sqlschema .
+	cd plugins/caddy && $(GO) build -ldflags '-s -w' -o $(abspath $(BIN))/lehr-caddy .
+	cd plugins/sqlschema && $(GO) build -ldflags '-s -w' -o $(abspath $(BIN))/lehr-sqlschema .
 	$(GO) build -ldflags '-X main.version=v1' -o $(BIN)/releases/v1/frontend ./examples/shakespeare/frontend
 	$(GO) build -ldflags '-X main.version=v2' -o $(BIN)/releases/v2/frontend ./examples/shakespeare/frontend
 	$(GO) build -ldflags '-X main.version=v3 -X main.recordsCluster=yes' -o $(BIN)/releases/v3/frontend ./examples/shakespeare/frontend
