@@ -69,6 +69,8 @@ func columnHarm(before, after string, was, will, rows bool) string {
 		return "changes the type: values may be lost, or not fit"
 	case generated(before) != generated(after):
 		return "values that are stored are replaced by values that are computed, or the reverse"
+	case unguarded(before, after):
+		return "drops a constraint that guards the data"
 	case !notNull(before) && notNull(after) && rows:
 		return "the table has rows: it fails if one of them has no value here"
 	}
@@ -78,6 +80,18 @@ func columnHarm(before, after string, was, will, rows bool) string {
 func notNull(word string) bool {
 	upper := strings.ToUpper(word)
 	return strings.Contains(upper, "NOT NULL") || strings.Contains(upper, "PRIMARY KEY")
+}
+
+// guards are the constraints that SQLite keeps within a column.
+var guards = []string{" primary key", " unique", " check (", " references "}
+
+// unguarded reports whether a constraint of the column is not as it was. What
+// follows it counts as part of it: rather one approval too many.
+func unguarded(before, after string) bool {
+	return slices.ContainsFunc(guards, func(guard string) bool {
+		at := strings.Index(before, guard)
+		return at >= 0 && !strings.Contains(after, before[at:])
+	})
 }
 
 // filled reports whether rows that exist get a value.

@@ -26,7 +26,7 @@ func TestWidening(t *testing.T) {
 }
 
 func TestHarms(t *testing.T) {
-	table := Objects{"table t": "table", "column t.a": "text", "column t.n": "integer, not null, default 1", "column t.g": "integer, generated always as (a) stored"}
+	table := Objects{"table t": "table", "column t.a": "text", "column t.n": "integer, not null, default 1", "column t.g": "integer, generated always as (a) stored", "column t.u": "text, unique", "column t.c": "integer, not null check (c > 0)"}
 	for name, test := range map[string]struct {
 		key, word string
 		rows      bool
@@ -43,6 +43,10 @@ func TestHarms(t *testing.T) {
 		"another type":               {"column t.a", "bytea", false, "changes the type"},
 		"computed otherwise":         {"column t.g", "integer, generated always as (b) stored", false, "computed"},
 		"another default":            {"column t.n", "integer, not null, default 2", true, ""},
+		"unique no more":             {"column t.u", "text", false, "drops a constraint"},
+		"unique and more":            {"column t.u", "text, not null unique", false, ""},
+		"another check":              {"column t.c", "integer, not null check (c > 1)", false, "drops a constraint"},
+		"a check as before":          {"column t.c", "integer, check (c > 0)", false, ""},
 		"a wider type":               {"column t.n", "bigint, not null, default 1", true, ""},
 		"null again":                 {"column t.n", "integer, default 1", true, ""},
 		"a constraint":               {"constraint t.c", "CHECK (a)", true, ""},
