@@ -28,9 +28,10 @@ type parsed struct {
 	findings         []intent.Finding
 }
 
-// compiled is what the .proto files gave.
+// compiled is what the .proto files of a folder gave.
 type compiled struct {
-	snapshot *source.Snapshot
+	folder   string
+	revision intent.Digest
 	set      *schema.Set
 	findings []intent.Finding
 }
@@ -94,7 +95,7 @@ func (s *sources) compile(ctx context.Context, now time.Time, changes source.Cha
 		return err
 	}
 	folder := s.folders[definition.TypeSource]
-	if folder.snapshot == s.types.snapshot {
+	if s.types.folder == from.Directory && s.types.revision == folder.snapshot.Revision {
 		r.findings = slices.Clone(s.types.findings)
 		return nil
 	}
@@ -120,7 +121,7 @@ func (s *sources) compile(ctx context.Context, now time.Time, changes source.Cha
 		}
 		findings[i].File = path.Join(filepath.ToSlash(from.Directory), findings[i].File)
 	}
-	s.types = compiled{snapshot: folder.snapshot, set: set, findings: findings}
+	s.types = compiled{folder: from.Directory, revision: folder.snapshot.Revision, set: set, findings: findings}
 	r.findings = slices.Clone(findings)
 	return nil
 }

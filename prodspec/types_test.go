@@ -1,10 +1,12 @@
 package prodspec_test
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -222,6 +224,37 @@ func TestHostileTypes(t *testing.T) {
 				t.Errorf("the finding is in %q", built.Findings[0].File)
 			}
 		})
+	}
+}
+
+// counting counts how often types are compiled.
+type counting struct {
+	generate.InProcess
+	compiled atomic.Int32
+}
+
+func (c *counting) Compile(ctx context.Context, files []schema.SourceFile) (*schema.Set, []intent.Finding, error) {
+	c.compiled.Add(1)
+	return c.InProcess.Compile(ctx, files)
+}
+
+// TestTypesAreCompiledOnce: neither good nor broken ones are compiled again
+// before they change.
+func TestTypesAreCompiledOnce(t *testing.T) {
+	w := newWorld(t, "zones")
+	runner := &counting{InProcess: generate.InProcess{Limits: generate.DefaultLimits()}}
+	w.runner = runner
+	w.start()
+	w.served(1)
+	w.replace("zones.yaml", "[www]", "[www, api]")
+	w.served(2)
+	w.replace("types/contact.proto", "string team", "strin team")
+	w.refused(prodspec.Rejected, 2)
+	before := w.pipeline.Status().Sources
+	w.replace("lehr.yaml", "mode: enforce", "mode: observe")
+	w.wait("the new definition", func(s prodspec.Status) bool { return !slices.Equal(s.Sources, before) })
+	if n := runner.compiled.Load(); n != 2 {
+		t.Errorf("types were compiled %d times for two versions of them", n)
 	}
 }
 
