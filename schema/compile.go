@@ -62,11 +62,14 @@ func Compile(ctx context.Context, files []SourceFile, reserved func(root string)
 	for _, file := range files {
 		c.parse(file)
 	}
+	if len(files) == 0 {
+		c.add("", ast.SourcePos{}, "there are no .proto files", "write one, or remove types from the definition")
+	}
 	if len(c.findings) > 0 {
 		return nil, c.findings
 	}
 	linked := c.link(ctx)
-	if len(c.findings) > 0 || len(linked) == 0 {
+	if len(c.findings) > 0 {
 		return nil, c.sorted()
 	}
 	made, err := c.finish(linked)
@@ -99,7 +102,7 @@ func (c *compilation) add(file string, at ast.SourcePos, message, hint string) {
 	const longest = 1000
 	c.findings = append(c.findings, intent.Finding{
 		Rule: "types", Severity: intent.Error, File: file, Line: max(at.Line, 1), Column: max(at.Col, 1),
-		Message: message[:min(len(message), longest)], Hint: hint,
+		Message: strings.ToValidUTF8(message[:min(len(message), longest)], "?"), Hint: hint,
 	})
 }
 
