@@ -11,6 +11,10 @@
 // answers for the assets of open calls and their read references only.
 // Incarnations never change, so content may be cached for ever by digest.
 //
+// An asset with the addon lehr.intent.v1.Turndown asks for nothing to be there:
+// the plugin answers with a deletion while something is, and in sync, without
+// current, when nothing is. No other asset is ever deleted.
+//
 // Every reply is a claim: Lehr checks ranges, and believes nothing about an
 // asset that the call did not name.
 

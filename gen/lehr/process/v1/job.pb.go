@@ -54,7 +54,9 @@ type Job struct {
 	// "shakespeare/a/frontend".
 	Name string `protobuf:"bytes,1,opt,name=name" json:"name,omitempty"`
 	// Fewer than before stops the tasks of the highest numbers; none at all is
-	// destructive and needs an approval.
+	// destructive and needs an approval. An addon Unmanaged may leave the field
+	// to an autoscaler: then the tasks that there are, are kept as they should
+	// be, and neither their number nor which they are is changed.
 	Replicas uint32 `protobuf:"varint,2,opt,name=replicas" json:"replicas,omitempty"`
 	// The program's absolute path, and its arguments. "{port}" and "{task}" in
 	// an argument or an environment value stand for the task's port and number.
