@@ -22,11 +22,9 @@ type reader struct {
 	schemas  Schemas
 	mu       sync.Mutex
 	policies map[intent.IncarnationID]*policy
-	// rulings are the environments of incarnations; ruling is the one made
-	// last, of the set rulingSet.
-	rulings   map[intent.IncarnationID]*rule.Environment
-	ruling    *rule.Environment
-	rulingSet intent.Digest
+	// rulings are those of incarnations; ruling is the one made last.
+	rulings map[intent.IncarnationID]*ruling
+	ruling  *ruling
 	// declared are the edges of contents, by their digest.
 	declared map[intent.Digest][]edge
 	// depends says of incarnations whether any asset has dependencies.
@@ -39,7 +37,7 @@ const mostRemembered = 1000
 func newReader(options Options) *reader {
 	return &reader{
 		store: options.Store, schemas: options.Schemas, policies: map[intent.IncarnationID]*policy{},
-		rulings: map[intent.IncarnationID]*rule.Environment{}, declared: map[intent.Digest][]edge{},
+		rulings: map[intent.IncarnationID]*ruling{}, declared: map[intent.Digest][]edge{},
 		depends: map[intent.IncarnationID]bool{},
 	}
 }
@@ -154,7 +152,7 @@ func modeIn(content intent.Asset) (check.Mode, error) {
 }
 
 // rules returns the environment of an incarnation's types.
-func (r *reader) rules(ctx context.Context, id intent.IncarnationID) (*rule.Environment, error) {
+func (r *reader) rules(ctx context.Context, id intent.IncarnationID) (*ruling, error) {
 	r.mu.Lock()
 	known := r.rulings[id]
 	r.mu.Unlock()
@@ -180,10 +178,17 @@ func (r *reader) rules(ctx context.Context, id intent.IncarnationID) (*rule.Envi
 	return r.rulings[id], nil
 }
 
+// ruling is the types of an incarnation, and what evaluates expressions over
+// them.
+type ruling struct {
+	*rule.Environment
+	set *schema.Set
+}
+
 // rulingOf shares what was compiled among the incarnations of one set.
-func (r *reader) rulingOf(set *schema.Set) *rule.Environment {
-	if r.ruling == nil || r.rulingSet != set.Digest() {
-		r.ruling, r.rulingSet = rule.New(set), set.Digest()
+func (r *reader) rulingOf(set *schema.Set) *ruling {
+	if r.ruling == nil || r.ruling.set.Digest() != set.Digest() {
+		r.ruling = &ruling{rule.New(set), set}
 	}
 	return r.ruling
 }

@@ -694,3 +694,25 @@ func TestAnOrphanPutBackToBeTurnedDownIsStillGuarded(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatProductionOwnsDoesNotShrinkByAPush(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.production.does("job", behaviour{says: func(d *intent.Difference) {
+			if jobOf(w.production.state["job"]).Replicas == 7 {
+				d.Unmanaged = []intent.FieldChange{{Path: "replicas", Current: "7", Target: "4"}}
+			}
+		}, push: func(_ context.Context, apply func(), _ plugin.Push) plugin.PushResult {
+			apply()
+			return plugin.PushResult{Ending: plugin.Pushed}
+		}})
+		w.publish(job("job", 4, "1", serves("lb")), job("lb", 4, "1"))
+		w.inSync(job("job", 4, "1"), job("lb", 4, "1"))
+		w.restart(func() {
+			w.production.set("job", "7 1")
+			w.production.set("lb", "6 1")
+		})
+		w.must(w.store.SetHold(w.ctx, shop, intent.Hold{Asset: "lb", Owner: tester, Reason: "it takes more"}))
+		w.publish(job("job", 4, "2", serves("lb")), job("lb", 4, "1"))
+		w.eventually("the new version is pushed, for the replicas stay", func() bool { return w.production.word("job") == "4 2" })
+	})
+}

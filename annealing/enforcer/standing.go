@@ -9,7 +9,6 @@ import (
 	"lehr.dev/annealing/check"
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
-	"lehr.dev/rule"
 	"lehr.dev/schema"
 )
 
@@ -73,8 +72,13 @@ func (r *reader) stand(ctx context.Context, content intent.Asset, enforced *inte
 	if err != nil {
 		return nil, err
 	}
+	left, err := rules.leave(content, d)
 	for dimension, text := range capacity.Dimensions {
-		s.put(dimension, s.evaluate(rules, content, dimension, text, d))
+		found := s.evaluate(rules, left, dimension, text, d)
+		if err != nil {
+			found = amount{err: fmt.Errorf("how much of %s %s has is not known: %w", dimension, content.ID, err)}
+		}
+		s.put(dimension, found)
 	}
 	s.declares = declaredIn(rules, content)
 	s.moves = s.versionMoves(rules, content, enforced, d)
@@ -106,7 +110,7 @@ func (s *standing) put(dimension string, known amount) {
 
 // evaluate reads an amount from intent and from what is there, by the same
 // expression. What cannot be read is broken, never a guess (S11).
-func (s *standing) evaluate(rules *rule.Environment, content intent.Asset, dimension, text string, d intent.Difference) (result amount) {
+func (s *standing) evaluate(rules *ruling, content intent.Asset, dimension, text string, d intent.Difference) (result amount) {
 	expression, err := rules.Compile(text, content.Payload.Type)
 	if err == nil && !s.turndown {
 		result.Target, err = expression.Number(content)
@@ -118,7 +122,7 @@ func (s *standing) evaluate(rules *rule.Environment, content intent.Asset, dimen
 	before, known := s.amounts[dimension]
 	switch {
 	case s.empty:
-	case len(d.Current) > 0 && (!s.inSync || len(d.Unmanaged) > 0):
+	case len(d.Current) > 0 && !s.inSync:
 		if result.Current, err = expression.Number(there(content, d)); err != nil {
 			result.err = fmt.Errorf("how much of %s %s has now cannot be told by %q: %w", dimension, content.ID, text, err)
 		}
@@ -129,9 +133,6 @@ func (s *standing) evaluate(rules *rule.Environment, content intent.Asset, dimen
 	default:
 		result.err = fmt.Errorf("how much of %s %s has now is not known: its plugin shows neither the state that is there nor the amount", dimension, content.ID)
 	}
-	if s.inSync && result.err == nil {
-		result.Target = result.Current // What production owns, it keeps.
-	}
 	return result
 }
 
@@ -141,7 +142,7 @@ func there(content intent.Asset, d intent.Difference) intent.Asset {
 	return content
 }
 
-func declaredIn(rules *rule.Environment, content intent.Asset) declared {
+func declaredIn(rules *ruling, content intent.Asset) declared {
 	addon := &intentpb.Version{}
 	if found, err := schema.Addon(content, addon); err != nil || !found {
 		return declared{err: err, none: err == nil}
@@ -156,7 +157,7 @@ func declaredIn(rules *rule.Environment, content intent.Asset) declared {
 
 // versionMoves reports whether a push changes the declared version. When it
 // cannot be told, it may.
-func (s *standing) versionMoves(rules *rule.Environment, content intent.Asset, enforced *intent.Asset, d intent.Difference) bool {
+func (s *standing) versionMoves(rules *ruling, content intent.Asset, enforced *intent.Asset, d intent.Difference) bool {
 	before := declared{none: true}
 	if enforced != nil {
 		before = declaredIn(rules, *enforced)

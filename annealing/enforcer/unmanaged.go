@@ -1,0 +1,47 @@
+package enforcer
+
+import (
+	"strings"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"lehr.dev/intent"
+)
+
+// leave returns the asset as a push leaves it: what production owns, such as
+// an autoscaler's replicas, is as it was found, and the rest is as intent says.
+// A path into a list or map is not followed.
+func (r *ruling) leave(content intent.Asset, d intent.Difference) (intent.Asset, error) {
+	if len(d.Unmanaged) == 0 || len(d.Current) == 0 {
+		return content, nil
+	}
+	target, err := r.set.Unpack(content.Payload)
+	if err != nil {
+		return content, err
+	}
+	found, err := r.set.Unpack(there(content, d).Payload)
+	if err != nil {
+		return content, err
+	}
+	for _, change := range d.Unmanaged {
+		takeOver(target.ProtoReflect(), found.ProtoReflect(), strings.Split(change.Path, "."))
+	}
+	content.Payload, err = r.set.Pack(target)
+	return content, err
+}
+
+// takeOver sets the field of a path to what was found.
+func takeOver(target, found protoreflect.Message, path []string) {
+	field := target.Descriptor().Fields().ByName(protoreflect.Name(path[0]))
+	switch {
+	case field == nil:
+	case len(path) > 1:
+		if field.Message() != nil && !field.IsList() && !field.IsMap() {
+			takeOver(target.Mutable(field).Message(), found.Get(field).Message(), path[1:])
+		}
+	case found.Has(field):
+		target.Set(field, found.Get(field))
+	default:
+		target.Clear(field)
+	}
+}
