@@ -1,7 +1,7 @@
 // Command textfile is an example of a plugin: it keeps text files as their
-// assets say. The payload is a google.protobuf.Struct {path, text}, for the
-// types of payloads are linked into lehr, and a message of one's own cannot be
-// added yet. docs/plugins.md goes through it; lehr starts it.
+// assets say. The payload is a google.protobuf.Struct {path, text}; "lehr plugin
+// new" makes one with a message of its own. docs/plugins.md goes through it;
+// lehr starts it.
 package main
 
 import (
