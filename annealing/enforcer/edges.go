@@ -117,7 +117,7 @@ func (i *inward) covers(horizon []intent.Sequence) bool {
 
 // inward reads what others declare to an asset.
 func (r *reader) inward(ctx context.Context, to intent.AssetID, partition intent.PartitionID, as []intent.Sequence, s *standing) (*inward, error) {
-	found := &inward{as: as, edges: map[intent.Digest][]edge{}, refers: map[intent.Digest]bool{}, tried: map[intent.AssetID]intent.Digest{}}
+	found := &inward{as: as}
 	for _, sequence := range as {
 		at := intent.IncarnationID{Partition: partition, Sequence: sequence}
 		if err := r.inwardAt(ctx, to, at, s, found); err != nil && !fault.Is(err, fault.NotFound) {
@@ -146,6 +146,9 @@ func (r *reader) inwardAt(ctx context.Context, to intent.AssetID, at intent.Inca
 	declares := func(e store.Edge) bool { return strings.HasPrefix(e.Field, dependencies+".") }
 	if !s.turndown && !slices.ContainsFunc(references, declares) || len(references) == 0 {
 		return nil
+	}
+	if into.edges == nil {
+		into.edges, into.refers, into.tried = map[intent.Digest][]edge{}, map[intent.Digest]bool{}, map[intent.AssetID]intent.Digest{}
 	}
 	contents, err := r.referrers(ctx, to, at, s, into)
 	for _, reference := range references {

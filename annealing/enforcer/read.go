@@ -232,10 +232,13 @@ func (r *reader) required(ctx context.Context, g *glance, of contents) (all requ
 	}
 	switch prior := g.prior; {
 	case !all.standing.lifts():
-	case prior.inward != nil && prior.inward.covers(g.horizon) && prior.standing.moves == all.standing.moves && prior.of.effective == g.effective:
+	case prior.inward != nil && prior.inward.covers(g.horizon) && prior.standing.moves == all.standing.moves && prior.standing.effective == g.effective:
 		all.inward = prior.inward
 	default:
 		all.inward, err = r.inward(ctx, g.asset.id, g.target.Partition, g.horizon, all.standing)
+	}
+	if len(all.edges) == 0 && (all.inward == nil || len(all.inward.from) == 0) {
+		all.of = contents{} // It will hardly wait long; there may be a million.
 	}
 	return all, err
 }

@@ -1,0 +1,221 @@
+package enforcer
+
+import (
+	"context"
+	"time"
+
+	"lehr.dev/annealing/check"
+	"lehr.dev/intent"
+	"lehr.dev/loop"
+)
+
+// looked takes up what a batch found.
+func (e *Enforcer) looked(ctx context.Context, s *served, batch []*glance, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	now := e.Runtime.Now()
+	s.inFlight--
+	if batch[0].suspect {
+		s.suspecting = false
+	}
+	if err != nil {
+		if _, down := s.plugin.Describe(); down != nil {
+			s.failures++
+			s.until, s.reason = now.Add(e.pluginPause(s.failures)), down.Error()
+		}
+	} else {
+		s.failures, s.until = 0, time.Time{}
+	}
+	for _, g := range batch {
+		e.take(ctx, s, g, err, len(batch), now)
+	}
+}
+
+// take takes up what was found of one asset in a batch.
+func (e *Enforcer) take(ctx context.Context, s *served, g *glance, err error, size int, now time.Time) {
+	a := g.asset
+	if e.assets[a.id] != a {
+		a.looking = false
+		return
+	}
+	target, effective, _, _ := e.target(a, now)
+	moved := target != g.target || effective != g.effective
+	if moved && e.rebase(g, target, effective, now) {
+		moved = false
+	}
+	if err == nil && !moved && !g.requirements.inward.covers(e.horizon()) {
+		e.readInward(ctx, s, g, size)
+		return
+	}
+	a.looking = false
+	if a.again || moved {
+		a.again = false
+		e.soon(a, loop.Fresh)
+	}
+	switch {
+	case moved || a.open():
+	case err != nil:
+		e.unseen(a, s, err, size, now)
+	case g.err != nil:
+		e.unread(a, g.err, now)
+	default:
+		if g.read {
+			a.read, a.mode, a.turndown = true, g.mode, g.turndown
+		}
+		e.stood(a, g, now)
+		e.seen(a, g, now)
+	}
+}
+
+// readInward reads again what others declare to an asset, after head or a pin
+// moved since it was looked at.
+func (e *Enforcer) readInward(ctx context.Context, s *served, g *glance, size int) {
+	as := e.horizon()
+	e.Runtime.Go("edges", func() {
+		e.Runtime.Point("edges")
+		found, err := e.read.inward(ctx, g.asset.id, e.Partition, as, g.requirements.standing)
+		if err != nil {
+			g.requirements = requirements{err: err}
+		} else {
+			g.requirements.inward = found
+		}
+		e.inbox.Put(func() { e.take(ctx, s, g, nil, size, e.Runtime.Now()) })
+	})
+}
+
+// stood keeps how an asset stands, for its neighbours, and forgets what none
+// of them asks for.
+func (e *Enforcer) stood(a *asset, g *glance, now time.Time) {
+	if g.standing == nil {
+		delete(e.standings, a)
+		return
+	}
+	if g.wanted {
+		delete(e.wanted, a)
+	}
+	g.standing.at = e.lasting(g.difference.At, now)
+	g.standing.pinned = a.pinned
+	e.standings[a] = g.standing
+	e.wakeWaiters(a.id, true)
+}
+
+// lasting is when a fact counts as seen: when production began to be read, but
+// half of what facts hold is left to those that wait for one that took long.
+func (e *Enforcer) lasting(at, now time.Time) time.Time {
+	if least := now.Add(-e.Limits.FactHold / 2); at.Before(least) {
+		return least
+	}
+	return at
+}
+
+// readModel reads how a model stands, when a neighbour asks: it is as its
+// intent says.
+func (e *Enforcer) readModel(ctx context.Context, a *asset, target intent.IncarnationID, effective intent.Digest) {
+	if !e.wanted[a] || a.looking {
+		return
+	}
+	a.looking = true
+	e.Runtime.Go("model", func() {
+		e.Runtime.Point("model")
+		content, err := e.read.asset(ctx, target, a.id)
+		var found *standing
+		if err == nil {
+			found, err = e.read.stand(ctx, content, nil, intent.Difference{Incarnation: target, Effective: effective, Outcome: intent.InSync})
+		}
+		e.inbox.Put(func() {
+			a.looking = false
+			if a.again {
+				a.again = false
+				e.soon(a, loop.Fresh)
+			}
+			if err != nil {
+				e.Log.Warn("cannot read how a model stands", "asset", a.id, "error", err)
+				return
+			}
+			delete(e.wanted, a)
+			found.model, found.pinned = true, a.pinned
+			e.standings[a] = found
+			e.wakeWaiters(a.id, true)
+		})
+	})
+}
+
+// rebase makes what was found as of an older head a fact as of this one, when
+// neither the asset's content nor the policy has changed: else heads that move
+// faster than diffs would keep an asset from ever being decided about (L2).
+func (e *Enforcer) rebase(g *glance, target intent.IncarnationID, effective intent.Digest, now time.Time) bool {
+	if effective != g.effective || g.policy != e.view.policy.digest || g.asset.pinned != 0 || e.pinnedNow(g.asset, now) != 0 {
+		return false
+	}
+	g.target, g.difference.Incarnation = target, target
+	return true
+}
+
+// pluginPause is short at first, since a plugin that was just started, or
+// started again, is soon up; asking costs little while it is down.
+func (e *Enforcer) pluginPause(failures int) time.Duration {
+	pace := loop.Backoff{First: 50 * time.Millisecond, Most: e.Limits.Sweep}
+	return pace.After(failures)
+}
+
+// unseen deals with a batch that failed as a whole: its assets are looked at
+// in batches of half the size, and one that fails alone backs off.
+func (e *Enforcer) unseen(a *asset, s *served, err error, size int, now time.Time) {
+	t := e.trouble(a)
+	alone := size == 1
+	waiting := intent.WaitingOn{Kind: intent.WaitPlugin, Reason: err.Error()}
+	switch {
+	case s.until.After(now):
+		waiting.Until = s.until
+	case alone:
+		t.failures++
+		waiting.Until = now.Add(e.Limits.Retry.After(t.failures))
+	default:
+		waiting.Until = now
+	}
+	t.share = max(1, size/2)
+	e.queue.Add(a, waiting.Until, loop.Retry)
+	if alone || s.until.After(now) {
+		target, effective, _, _ := e.target(a, now)
+		e.wait(a, target, effective, waiting)
+	}
+}
+
+// unread deals with intent that cannot be read, such as a corrupt body.
+func (e *Enforcer) unread(a *asset, err error, now time.Time) {
+	t := e.trouble(a)
+	t.failures++
+	until := now.Add(e.Limits.Retry.After(t.failures))
+	target, effective, _, _ := e.target(a, now)
+	e.wait(a, target, effective, intent.WaitingOn{Kind: intent.WaitTarget, Reason: "its intent cannot be read: " + err.Error(), Until: until})
+	e.queue.Add(a, until, loop.Retry)
+}
+
+// seen takes up the difference of one asset.
+func (e *Enforcer) seen(a *asset, g *glance, now time.Time) {
+	switch {
+	case e.modeNow(a) == check.Off:
+		e.report(a, intent.Report{State: intent.StateOff, Target: g.target, Effective: g.effective})
+	case g.difference.Outcome == intent.InSync && e.turnsDown(a) && len(g.difference.Current) > 0:
+		e.cannotTell(a, g, "it has a Turndown, and its plugin calls it in sync while something is there: the plugin does not know turndowns. Take the newest one, or remove the real thing by hand", now)
+	case g.difference.Outcome == intent.InSync:
+		e.inSync(a, g, now)
+	case g.difference.Outcome == intent.Differs:
+		e.differs(a, g)
+		e.pass(a, now)
+	default:
+		e.cannotTell(a, g, "the difference is unknown: "+g.difference.Reason, now)
+	}
+}
+
+// cannotTell reports an asset of which the plugin's answer says nothing.
+func (e *Enforcer) cannotTell(a *asset, g *glance, reason string, now time.Time) {
+	t := e.trouble(a)
+	t.share, t.difference, a.seen = 0, intent.Difference{}, 0
+	delete(e.standings, a)
+	t.failures++
+	until := now.Add(e.Limits.Retry.After(t.failures))
+	e.wait(a, g.target, g.effective, intent.WaitingOn{Kind: intent.WaitUnknown, Reason: reason, Until: until})
+	e.queue.Add(a, until, loop.Retry)
+}

@@ -1,0 +1,184 @@
+package enforcer
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"lehr.dev/intent"
+)
+
+func TestAClusterIsTurnedDownInTheRightOrder(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.serving([2]intent.AssetID{"job", "lb"})
+		w.publish(job("net", 1, "1"), job("job", 3, "1", serves("lb"), comesAfter("net")), job("lb", 3, "1"))
+		w.inSync(job("net", 1, "1"), job("job", 3, "1"), job("lb", 3, "1"))
+		if got := w.order(); got != "[net job lb]" {
+			t.Errorf("created in the order %s", got)
+		}
+		// One commit: lb expects nothing, job and net go; job drops its edges.
+		w.publish(job("net", 1, "1").down(), job("job", 3, "1").down(), job("lb", 0, "1"))
+		w.eventually("plans are shown", func() bool { return !w.report("net").PlanDigest.IsZero() && !w.report("job").PlanDigest.IsZero() })
+		w.approve("net")
+		w.approve("job")
+		w.inSync(job("net", 1, "1").down(), job("job", 3, "1").down(), job("lb", 0, "1"))
+		if got := w.order(); got != "[lb job net]" {
+			t.Errorf("removed in the order %s", got)
+		}
+		if report := w.report("job"); !report.Absent {
+			t.Error("the report does not say that nothing is there")
+		}
+		w.publish(job("lb", 0, "1"))
+		w.eventually("gone", func() bool { return w.report("job").State == intent.StateGone && w.report("job").Absent })
+		orphans, err := w.store.OrphanCount(w.ctx, shop)
+		w.must(err)
+		if orphans != 0 {
+			t.Errorf("%d orphans after turndowns", orphans)
+		}
+		w.pass(time.Hour)
+		if w.production.pushes("") != 0 {
+			t.Error("a completed turndown is not quiet (L10)")
+		}
+	})
+}
+
+func TestATurndownWaitsForItsDependantsAndItsApproval(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.publish(job("db", 1, "1"), job("web", 1, "1", comesAfter("db")))
+		w.inSync(job("db", 1, "1"), job("web", 1, "1"))
+		w.publish(job("db", 1, "1").down(), job("web", 1, "1", comesAfter("db")))
+		waiting := w.waitsOn("db", intent.WaitTurndown)
+		if len(waiting.Blockers) != 1 || waiting.Blockers[0] != "web" {
+			t.Errorf("blockers %v", waiting.Blockers)
+		}
+		w.approve("db")
+		w.pass(time.Hour)
+		if w.production.word("db") == "" {
+			t.Fatal("removed under what depends on it")
+		}
+		// Even dropped from intent the edge counts until web runs without it.
+		w.must(w.store.SetHold(w.ctx, shop, intent.Hold{Asset: "web", Owner: tester, Reason: "looking"}))
+		w.publish(job("db", 1, "1").down(), job("web", 1, "2"))
+		w.pass(time.Hour)
+		if w.production.word("db") == "" {
+			t.Fatal("removed under what was enforced with a dependency on it")
+		}
+		w.must(w.store.Unhold(w.ctx, shop, "web", tester))
+		w.inSync(job("web", 1, "2"))
+		w.inSync(job("db", 1, "1").down())
+	})
+}
+
+func TestAbsenceNeverDeletes(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.publish(job("db", 1, "1"))
+		w.inSync(job("db", 1, "1"))
+		w.production.does("db", behaviour{says: func(d *intent.Difference) {
+			d.Outcome, d.Plan = intent.Differs, intent.Plan{Action: intent.ActionDelete}
+		}})
+		waiting := w.waitsOn("db", intent.WaitTurndown)
+		if !strings.Contains(waiting.Reason, "absence never deletes") {
+			t.Errorf("reason %q", waiting.Reason)
+		}
+		w.approve("db")
+		w.pass(time.Hour)
+		if w.production.pushes("db") != 1 {
+			t.Error("a removal that nothing asks for was pushed (S5)")
+		}
+	})
+}
+
+func TestAPluginThatDoesNotKnowTurndowns(t *testing.T) {
+	for name, says := range map[string]func(*intent.Difference){
+		"in sync": func(d *intent.Difference) { d.Outcome, d.Plan = intent.InSync, intent.Plan{} },
+		"update":  func(d *intent.Difference) { d.Plan.Action = intent.ActionUpdate },
+	} {
+		t.Run(name, func(t *testing.T) {
+			simulate(t, func(w *world) {
+				w.publish(job("db", 1, "1"))
+				w.inSync(job("db", 1, "1"))
+				w.production.does("db", behaviour{says: says})
+				w.publish(job("db", 1, "1").down())
+				if waiting := w.waitsOn("db", intent.WaitUnknown); !strings.Contains(waiting.Reason, "does not know turndowns") {
+					t.Errorf("reason %q", waiting.Reason)
+				}
+				w.pass(time.Hour)
+				if w.production.pushes("db") != 1 || w.report("db").Absent {
+					t.Error("something was done, or believed to be done")
+				}
+			})
+		})
+	}
+}
+
+func TestOneTurndownAtATime(t *testing.T) {
+	simulate(t, func(w *world) {
+		var up, gone []thing
+		for i := range 4 {
+			id := intent.AssetID(fmt.Sprintf("job/%d", i))
+			up, gone = append(up, job(id, 1, "1")), append(gone, job(id, 1, "1").down())
+		}
+		w.publish(up...)
+		w.inSync(up...)
+		w.production.most = 0
+		w.publish(gone...)
+		for _, th := range gone {
+			w.eventually("its plan is shown", func() bool { return !w.report(th.id).PlanDigest.IsZero() })
+			w.must(w.store.SetHold(w.ctx, shop, intent.Hold{Asset: th.id, Owner: tester, Reason: "until all are approved"}))
+			w.approve(th.id)
+		}
+		for _, th := range gone {
+			w.must(w.store.Unhold(w.ctx, shop, th.id, tester))
+		}
+		w.inSync(gone...)
+		if w.production.most != 1 {
+			t.Errorf("%d removals at once, want 1", w.production.most)
+		}
+	})
+}
+
+func TestWhatIsTurnedDownNeedsNothing(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.publish(job("web", 1, "2", needs("schema", "2")), job("schema", 1, "2"))
+		w.inSync(job("web", 1, "2"), job("schema", 1, "2"))
+		w.publish(job("web", 1, "2", needs("schema", "2")).down(), job("schema", 1, "1"))
+		w.waitsOn("web", intent.WaitApproval)
+		w.waitsOn("schema", intent.WaitVersion)
+		w.approve("web")
+		w.inSync(job("web", 1, "2").down(), job("schema", 1, "1"))
+		if got := w.order(); got != "[schema web web schema]" {
+			t.Errorf("pushed %s", got)
+		}
+	})
+}
+
+// TestAnOrphanPutBackToBeTurnedDownIsStillGuarded: what it was enforced with
+// is not forgotten while it is out of intent.
+func TestAnOrphanPutBackToBeTurnedDownIsStillGuarded(t *testing.T) {
+	for _, restarted := range []bool{false, true} {
+		t.Run(fmt.Sprintf("restarted=%t", restarted), func(t *testing.T) {
+			simulate(t, func(w *world) {
+				w.publish(job("job", 4, "1", serves("lb")), job("lb", 4, "1"))
+				w.inSync(job("job", 4, "1"), job("lb", 4, "1"))
+				w.publish(job("lb", 4, "1"))
+				w.eventually("job is an orphan", func() bool { return w.report("job").State == intent.StateGone })
+				if restarted {
+					w.restart(func() {})
+				}
+				w.publish(job("job", 4, "1").down(), job("lb", 4, "1"))
+				w.eventually("its plan is shown", func() bool { return !w.report("job").PlanDigest.IsZero() })
+				w.approve("job")
+				if waiting := w.waitsOn("job", intent.WaitCapacity); !strings.Contains(waiting.Reason, "lb still expects 4") {
+					t.Errorf("reason %q", waiting.Reason)
+				}
+				w.pass(time.Hour)
+				if w.production.word("job") == "" {
+					t.Fatal("removed under a balancer that expects it")
+				}
+				w.publish(job("job", 4, "1").down(), job("lb", 0, "1"))
+				w.inSync(job("lb", 0, "1"), job("job", 4, "1").down())
+			})
+		})
+	}
+}
