@@ -64,6 +64,8 @@ type trouble struct {
 	admitting bool
 	// push under way, admitted or in doubt.
 	push *push
+	// told is the content of which a pass reported why it waits.
+	told intent.Digest
 	// tried is the content of its last push.
 	tried intent.Digest
 	// note says how the last push ended.

@@ -308,7 +308,7 @@ func (e *Enforcer) want(b *asset) {
 	}
 	e.wanted[b] = true
 	if b.looking {
-		b.again = true // This look was not asked to tell.
+		b.again, e.asked = true, true // This look was not asked to tell.
 		return
 	}
 	e.hurry(b)
@@ -319,6 +319,7 @@ func (e *Enforcer) want(b *asset) {
 func (e *Enforcer) hurry(b *asset) {
 	if !b.looking && (b.trouble == nil || b.failures == 0) {
 		e.soon(b, loop.Fresh)
+		e.asked = true
 	}
 }
 
@@ -335,7 +336,7 @@ func (e *Enforcer) await(a *asset, facts check.Facts) {
 	}
 	for _, n := range facts.Order {
 		if !n.Known {
-			join(n, n.Loosened)
+			join(n, n.Loosened || e.asked)
 		}
 	}
 	for _, s := range facts.Capacity {

@@ -15,6 +15,7 @@ import (
 // call and waits for nothing.
 func (e *Enforcer) pass(a *asset, now time.Time) {
 	e.leaveWaiters(a)
+	e.asked = false
 	facts := e.facts(a, now)
 	decision := check.Decide(facts)
 	if a.requirements.err != nil {
@@ -25,7 +26,12 @@ func (e *Enforcer) pass(a *asset, now time.Time) {
 		return
 	}
 	e.await(a, facts)
-	e.wait(a, a.difference.Incarnation, a.difference.Effective, decision.Waiting()...)
+	// While a neighbour is only looked at anew, what was told stands: the
+	// answer leads to the next pass. So what is at rest writes nothing (L10).
+	if !e.asked || a.told != a.difference.Effective {
+		e.wait(a, a.difference.Incarnation, a.difference.Effective, decision.Waiting()...)
+		a.told = a.difference.Effective
+	}
 	e.again(a, now)
 }
 

@@ -23,7 +23,7 @@ type closing struct {
 func (e *Enforcer) startPush(ctx context.Context, g admission, keys []string) {
 	a := g.asset
 	e.trouble(a).push = &push{id: g.Push, target: g.Target, plan: g.Plan, admitted: g.At, budgets: keys}
-	a.tried = g.Effective
+	a.tried, a.told = g.Effective, intent.Digest{}
 	delete(e.standings, a)
 	e.reportOpen(a, g.Target, g.Effective)
 	order := plugin.Push{

@@ -360,3 +360,24 @@ func TestWhatProductionOwnsDoesNotShrinkByAPush(t *testing.T) {
 		w.eventually("the new version is pushed, for the replicas stay", func() bool { return w.production.word("job") == "4 2" })
 	})
 }
+
+func TestWhatWaitsAtRestIsQuiet(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.publish(job("job", 4, "1", serves("lb")), job("lb", 4, "1"), job("net", 1, "1"), job("web", 1, "1", comesAfter("net")))
+		w.inSync(job("job", 4, "1"), job("lb", 4, "1"), job("web", 1, "1"))
+		w.must(w.store.SetHold(w.ctx, shop, intent.Hold{Asset: "web", Owner: tester, Reason: "looking"}))
+		w.publish(job("job", 2, "1", serves("lb")), job("lb", 4, "1"), job("net", 1, "1"), job("web", 1, "2", comesAfter("net")))
+		w.waitsOn("job", intent.WaitCapacity)
+		w.waitsOn("web", intent.WaitHold)
+		w.pass(2 * time.Minute)
+		first, second := w.report("job").At, w.report("web").At
+		w.pass(20 * time.Minute)
+		if w.report("job").At != first || w.report("web").At != second {
+			t.Errorf("reports of what only waits were written again (L10)")
+		}
+		w.production.does("lb", behaviour{breaks: true})
+		w.eventually("the neighbour's new state is told", func() bool {
+			return strings.Contains(w.report("job").Waiting[0].Reason, "lb (")
+		})
+	})
+}
