@@ -97,8 +97,9 @@ type inward struct {
 	// to the asset; refers: it refers to the asset in another way.
 	edges  map[intent.Digest][]edge
 	refers map[intent.Digest]bool
-	// tried is the content of the last push of those that need a version.
-	tried map[intent.AssetID]intent.Digest
+	// tried are the last pushes of those that need a version: what was pushed
+	// and not seen in sync may be there all the same.
+	tried map[intent.AssetID][]attempt
 }
 
 // covers reports whether the incarnations are among those that it is as of;
@@ -148,7 +149,7 @@ func (r *reader) inwardAt(ctx context.Context, to intent.AssetID, at intent.Inca
 		return nil
 	}
 	if into.edges == nil {
-		into.edges, into.refers, into.tried = map[intent.Digest][]edge{}, map[intent.Digest]bool{}, map[intent.AssetID]intent.Digest{}
+		into.edges, into.refers, into.tried = map[intent.Digest][]edge{}, map[intent.Digest]bool{}, map[intent.AssetID][]attempt{}
 	}
 	contents, err := r.referrers(ctx, to, at, s, into)
 	for _, reference := range references {
@@ -231,9 +232,40 @@ func (r *reader) declaredBy(ctx context.Context, to intent.AssetID, at intent.In
 	if !needs || !s.moves {
 		return nil
 	}
-	last, err := r.store.Pushes(ctx, at.Partition, member.Asset, 1)
-	if len(last) > 0 {
-		into.tried[member.Asset] = last[0].Effective
+	if _, known := into.tried[member.Asset]; known {
+		return nil
+	}
+	return r.attempts(ctx, to, at.Partition, member.Asset, into)
+}
+
+// attempt is a push to some content.
+type attempt struct {
+	content intent.Digest
+	at      intent.Sequence
+}
+
+// attempts adds the last pushes of an asset, and what their contents declare.
+func (r *reader) attempts(ctx context.Context, to intent.AssetID, partition intent.PartitionID, id intent.AssetID, into *inward) error {
+	const most = 10
+	pushes, err := r.store.Pushes(ctx, partition, id, most)
+	into.tried[id] = nil
+	for _, push := range pushes {
+		into.tried[id] = append(into.tried[id], attempt{push.Effective, push.Target.Sequence})
+		if _, known := into.edges[push.Effective]; known {
+			continue
+		}
+		member, err := r.store.Member(ctx, push.Target, id)
+		if fault.Is(err, fault.NotFound) {
+			continue // Not kept: older than what anything follows.
+		}
+		if err != nil {
+			return err
+		}
+		all, err := r.edges(ctx, push.Target, member)
+		if err != nil {
+			return err
+		}
+		into.edges[push.Effective] = slices.DeleteFunc(slices.Clone(all), func(e edge) bool { return e.on != to })
 	}
 	return err
 }

@@ -3,6 +3,7 @@ package enforcer
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"lehr.dev/annealing/check"
@@ -55,6 +56,9 @@ func (e *Enforcer) solveInward(a *asset, facts *check.Facts) {
 		}
 		if other.enforced > 0 && !other.absent {
 			enforced, refers = in.edges[other.enforcedAs], refers || in.refers[other.enforcedAs]
+		}
+		if a.requirements.standing.moves && !e.fresh(other, facts.Now) {
+			enforced = append(slices.Clone(enforced), e.mayRun(other, in)...)
 		}
 		for _, edge := range union(target, enforced) {
 			switch {
@@ -152,8 +156,11 @@ func (e *Enforcer) needing(edge edge, now time.Time) check.Need {
 		return n
 	}
 	theirs := e.standingOf(edge.on)
+	// One on its way down waits for those that need it: they go first, by
+	// what it will declare.
+	order, _ := theirs.falls()
 	switch {
-	case !theirs.inSync:
+	case !theirs.inSync && order <= 0:
 		n.Known, n.State = false, "differs from its target"
 	case theirs.turndown:
 		n.Known, n.State = false, "turned down: nothing is there"
@@ -179,8 +186,7 @@ func (e *Enforcer) needed(a, other *asset, edge edge, enforced []edge, facts *ch
 		runs = runs || before == atTarget
 	}
 	_, effective, _, _ := e.target(other, facts.Now)
-	if !runs && !other.open() && !e.fresh(other, facts.Now) &&
-		a.requirements.inward.tried[other.id] != effective && (other.trouble == nil || other.tried != effective) {
+	if !runs && !other.open() && !e.fresh(other, facts.Now) && (other.trouble == nil || other.tried != effective) {
 		facts.Beside = append(facts.Beside, other.id)
 		return
 	}
@@ -193,6 +199,23 @@ func (e *Enforcer) needed(a, other *asset, edge edge, enforced []edge, facts *ch
 		n.Broken = fmt.Errorf("%s needs at least %s of it, and it would declare no version: it has no Version addon", other.id, edge.atLeast)
 	}
 	facts.Version = append(facts.Version, n)
+}
+
+// mayRun lists the versions that an asset needs by what it was pushed to since
+// it was enforced last: nobody saw it in sync, and it may be there.
+func (e *Enforcer) mayRun(other *asset, in *inward) []edge {
+	var may []edge
+	for _, attempt := range in.tried[other.id] {
+		if attempt.at < other.enforced {
+			continue
+		}
+		for _, edge := range in.edges[attempt.content] {
+			if edge.rule == intentpb.Dependency_RULE_VERSION && !slices.Contains(may, edge) {
+				may = append(may, edge)
+			}
+		}
+	}
+	return may
 }
 
 // dependant is an asset that depends on one that is to go.

@@ -121,3 +121,65 @@ func hiccups(r *rand.Rand) behaviour {
 		return plugin.PushResult{Ending: plugin.Pushed}
 	}}
 }
+
+// TestRandomVersionsStayMet: versions go up and down over a random graph, and
+// nothing that runs ever misses the version that it needs.
+func TestRandomVersionsStayMet(t *testing.T) {
+	seeds := 15
+	if testing.Short() {
+		seeds = 3
+	}
+	for seed := range seeds {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			simulate(t, func(w *world) { randomVersions(w, rand.New(rand.NewPCG(uint64(seed), 11))) })
+		})
+	}
+}
+
+func randomVersions(w *world, r *rand.Rand) {
+	count := 3 + r.IntN(6)
+	needed := make([][]int, count)
+	id := func(i int) intent.AssetID { return intent.AssetID(fmt.Sprintf("job/%d", i)) }
+	for i := range count {
+		w.production.does(id(i), hiccups(rand.New(rand.NewPCG(r.Uint64(), 1))))
+		for j := range i {
+			if r.IntN(2) == 0 {
+				needed[i] = append(needed[i], j)
+			}
+		}
+	}
+	w.production.mu.Lock()
+	w.production.effect = func(changed intent.AssetID) {
+		for i := range count {
+			for _, j := range needed[i] {
+				mine, theirs := jobOf(w.production.state[id(i)]).Version, jobOf(w.production.state[id(j)]).Version
+				if mine != "" && (theirs == "" || theirs < mine) {
+					w.t.Errorf("after the push of %s, %s runs at %s, and %s is at %q", changed, id(i), mine, id(j), theirs)
+				}
+			}
+		}
+	}
+	w.production.mu.Unlock()
+	const rounds = 6
+	for round := range rounds {
+		version := fmt.Sprint(1 + r.IntN(9))
+		things := make([]thing, count)
+		for i := range things {
+			var edges []*intentpb.Dependency
+			for _, j := range needed[i] {
+				edges = append(edges, needs(string(id(j)), version))
+			}
+			things[i] = job(id(i), 1, version, edges...)
+		}
+		if r.IntN(3) == 0 {
+			w.restart(func() {})
+		}
+		w.publish(things...)
+		if round < rounds-1 && r.IntN(2) == 0 {
+			w.pass(time.Duration(r.IntN(500)) * time.Millisecond)
+			continue
+		}
+		w.settle(things)
+	}
+	w.pass(10 * time.Second)
+}

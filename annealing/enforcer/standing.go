@@ -28,9 +28,11 @@ type standing struct {
 	// empty: nothing is there.
 	empty   bool
 	amounts map[string]amount
-	// declares is the version at the target; moves: a push changes it.
+	// declares is the version at the target; moves: a push may lower it.
 	declares declared
 	moves    bool
+	// present is the version that is there, if the plugin shows it.
+	present declared
 }
 
 // amount of one dimension, or why it is not to be had.
@@ -155,22 +157,36 @@ func declaredIn(rules *ruling, content intent.Asset) declared {
 	return declared{text: text, err: err}
 }
 
-// versionMoves reports whether a push changes the declared version. When it
-// cannot be told, it may.
+// versionMoves reports whether a push may lower the declared version: it
+// changes it, and is not known to raise it.
 func (s *standing) versionMoves(rules *ruling, content intent.Asset, enforced *intent.Asset, d intent.Difference) bool {
 	before := declared{none: true}
 	if enforced != nil {
 		before = declaredIn(rules, *enforced)
 	}
+	s.present.none = true
 	if s.empty || s.declares.none && before.none {
 		return false
 	}
 	if len(d.Current) > 0 {
 		if now := declaredIn(rules, there(content, d)); now.err == nil && !now.none {
-			before = now
+			before, s.present = now, now
 		}
 	}
+	if order, known := s.falls(); known && order <= 0 {
+		return false // It rises, or stays.
+	}
 	return before.err != nil || s.declares.err != nil || before.none != s.declares.none || before.text != s.declares.text
+}
+
+// falls compares the version that is there with the one at the target:
+// positive when a push lowers it.
+func (s *standing) falls() (order int, known bool) {
+	if s.empty || s.present.err != nil || s.present.none || s.declares.err != nil || s.declares.none {
+		return 0, false
+	}
+	order, err := check.Compare(s.present.text, s.declares.text)
+	return order, err == nil
 }
 
 // amount of a dimension, when it is known.
