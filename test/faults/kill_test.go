@@ -26,14 +26,7 @@ const (
 // the manifest keeps changing. Production is the judge; see judge_test.go.
 func TestKills(t *testing.T) {
 	binaries(t)
-	seed := uint64(time.Now().UnixNano())
-	if text := os.Getenv("LEHR_FAULTS_SEED"); text != "" {
-		var err error
-		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Logf("to kill by the same dice again: LEHR_FAULTS_SEED=%d", seed)
+	seed := dice(t)
 	total := newTally()
 	var running sync.WaitGroup
 	for i := range campaigns {
@@ -48,6 +41,20 @@ func TestKills(t *testing.T) {
 	if kills := total.sum(); !t.Failed() && kills < campaigns*rounds*killsPerRound {
 		t.Errorf("%d kills, want %d", kills, campaigns*rounds*killsPerRound)
 	}
+}
+
+// dice are thrown anew each time, unless they are to fall as they did.
+func dice(t *testing.T) uint64 {
+	t.Helper()
+	seed := uint64(time.Now().UnixNano())
+	if text := os.Getenv("LEHR_FAULTS_SEED"); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("to kill by the same dice again: LEHR_FAULTS_SEED=%d", seed)
+	return seed
 }
 
 // victim is a kind of kill: it returns whether it met anything alive.

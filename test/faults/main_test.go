@@ -6,6 +6,7 @@
 package faults
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -34,15 +35,20 @@ var programs = map[string]func(arguments []string) int{
 	"production:diff":  diffProgram,
 	"production:push":  pushProgram,
 	"production:task":  taskProgram,
+	"production:reap":  reapProgram,
 	"plugin:protocol9": wrongProtocolPlugin,
 	"plugin:hung":      hungPlugin,
 	"plugin:crashing":  crashingPlugin,
+	"plugin:lying":     lyingPlugin,
 }
 
 var built struct {
 	once   sync.Once
 	folder string
 	err    error
+
+	example    sync.Once
+	exampleErr error
 }
 
 // binaries builds the programs once and returns their folder.
@@ -55,10 +61,11 @@ func binaries(t *testing.T) string {
 		if built.folder, built.err = os.MkdirTemp("", "lehr-faults-"); built.err != nil {
 			return
 		}
+		if built.err = startReaper(built.folder); built.err != nil {
+			return
+		}
 		for program, source := range map[string]string{"lehr": "cmd/lehr", "lehr-command": "plugins/command", "lehr-process": "plugins/process"} {
-			build := exec.Command("go", "build", "-o", filepath.Join(built.folder, program), "lehr.dev/"+source)
-			if output, err := build.CombinedOutput(); err != nil {
-				built.err = fmt.Errorf("building %s: %w\n%s", program, err, output)
+			if built.err = compile(program, "../..", "./"+source, ""); built.err != nil {
 				return
 			}
 		}
@@ -67,4 +74,32 @@ func binaries(t *testing.T) string {
 		t.Fatal(built.err)
 	}
 	return built.folder
+}
+
+// example builds, once, what the example's partition needs beside these.
+func example(t *testing.T) {
+	t.Helper()
+	binaries(t)
+	built.example.Do(func() {
+		built.exampleErr = errors.Join(
+			compile("lehr-caddy", "../../plugins/caddy", ".", "-s -w"),
+			compile("lehr-sqlschema", "../../plugins/sqlschema", ".", "-s -w"),
+			compile("releases/v1/frontend", "../..", "./examples/shakespeare/frontend", "-X main.version=v1"),
+			compile("releases/v2/frontend", "../..", "./examples/shakespeare/frontend", "-X main.version=v2"),
+			compile("releases/v3/frontend", "../..", "./examples/shakespeare/frontend", "-X main.version=v3 -X main.recordsCluster=yes"),
+		)
+	})
+	if built.exampleErr != nil {
+		t.Fatal(built.exampleErr)
+	}
+}
+
+// compile builds a program of the module that a folder is in.
+func compile(program, folder, source, flags string) error {
+	build := exec.Command("go", "build", "-ldflags", flags, "-o", filepath.Join(built.folder, program), source)
+	build.Dir = folder
+	if output, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("building %s: %w\n%s", program, err, output)
+	}
+	return nil
 }

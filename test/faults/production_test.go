@@ -136,14 +136,11 @@ func taskProgram(arguments []string) int {
 		}
 	}
 	test, _ := strconv.Atoi(arguments[1])
-	pidfd, err := unix.PidfdOpen(test, 0)
-	for err == nil || errors.Is(err, unix.EINTR) {
-		if n, _ := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, -1); n > 0 {
-			return 0
-		}
+	if err := awaitEnd(test); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
 	}
-	fmt.Fprintln(os.Stderr, err)
-	return 1
+	return 0
 }
 
 // appendEffect writes one line, which is on the disk when it returns.

@@ -34,6 +34,8 @@ type world struct {
 	// begin with.
 	jobs     map[string]job
 	identity string
+	// schemas are written into every manifest.
+	schemas map[string]schema
 	// definition is the lehr.yaml of the server's first partition.
 	definition string
 
@@ -56,13 +58,14 @@ type partition struct {
 	program string
 }
 
-// usualProgram makes one command asset for each value of the manifest, and a
-// job of real processes for each of its jobs.
+// usualProgram makes one command asset for each value of the manifest, a job of
+// real processes for each of its jobs, and a schema for each of its databases.
 const usualProgram = `
 def generate(ctx):
     service = yaml("source/service.yaml")
     resources = [resource(service, name, value) for name, value in service["values"].items()]
-    return resources + [job(service, name, service["jobs"][name]) for name in service["jobs"]]
+    jobs = [job(service, name, service["jobs"][name]) for name in service["jobs"]]
+    return resources + jobs + [schema(name, service["schemas"][name]) for name in service["schemas"]]
 
 def resource(service, name, value):
     arguments = [service["production"], name, str(value)]
@@ -86,6 +89,16 @@ def job(service, name, job):
             base_port = job["port"],
         ),
     )
+
+def schema(name, schema):
+    return asset(
+        "schema/" + name,
+        lehr.sqlschema.v1.Schema(
+            database = schema["database"],
+            sql = schema["sql"],
+            lock_timeout = duration("0.3s"),
+        ),
+    )
 `
 
 // values are the manifest's resources.
@@ -97,11 +110,17 @@ type job struct {
 	Port     int `json:"port"`
 }
 
+// schema is one of the manifest's databases.
+type schema struct {
+	Database string `json:"database"`
+	SQL      string `json:"sql"`
+}
+
 // newWorld writes a partition of command resources. Its server is not started.
 func newWorld(t *testing.T, p partition) *world {
 	t.Helper()
 	programs := binaries(t)
-	w := &world{T: t, folder: t.TempDir(), production: t.TempDir(), programs: programs, jobs: map[string]job{}}
+	w := &world{T: t, folder: t.TempDir(), production: t.TempDir(), programs: programs, jobs: map[string]job{}, schemas: map[string]schema{}}
 	w.identity = fmt.Sprintf("faults-%d/%x", os.Getpid(), rand.Uint64())
 	w.store = filepath.Join(w.folder, ".lehr", "lehr.db")
 	w.definition = filepath.Join(w.folder, "lehr.yaml")
@@ -148,7 +167,7 @@ func (w *world) wantIn(folder string, v values) {
 		w.Fatal(err)
 	}
 	manifest, err := json.Marshal(map[string]any{
-		"program": self, "production": w.production, "values": v, "jobs": w.jobs, "identity": w.identity, "test": os.Getpid(),
+		"program": self, "production": w.production, "values": v, "jobs": w.jobs, "schemas": w.schemas, "identity": w.identity, "test": os.Getpid(),
 	})
 	if err != nil {
 		w.Fatal(err)
@@ -194,6 +213,8 @@ func (w *world) start(arguments ...string) {
 	}
 	defer log.Close()
 	command.Stdout, command.Stderr, command.Dir = log, log, w.folder
+	// The logs of tasks go into the home folder.
+	command.Env = append(os.Environ(), "HOME="+w.production)
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := command.Start(); err != nil {
 		w.Fatal(err)
