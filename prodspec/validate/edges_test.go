@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	commandpb "lehr.dev/gen/lehr/command/v1"
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	processpb "lehr.dev/gen/lehr/process/v1"
 	"lehr.dev/intent"
@@ -139,6 +140,35 @@ func TestTurndowns(t *testing.T) {
 				t.Errorf("findings %+v", got.Findings)
 			}
 		})
+	}
+}
+
+// TestATurndownOfAModelRemovesNothing: nobody completes it, so it counts as an
+// asset that stays.
+func TestATurndownOfAModelRemovesNothing(t *testing.T) {
+	policy := &intentpb.Policy{Plugins: []*intentpb.PluginBinding{{Type: "lehr.process.v1.Job", Run: []string{"lehr-process"}}}}
+	down := func(id string, payload proto.Message, list ...string) store.Entry {
+		return entry(t, intent.AssetID(id), payload, &intentpb.Turndown{Reason: "retired"}, edges(list...))
+	}
+	model := down("site", &commandpb.Command{Diff: []string{"true"}, Push: []string{"true"}}, "order old")
+	for _, apart := range []bool{false, true} {
+		w, delta := newWorld(t), []store.Entry{down("old", job("x")), model}
+		if apart {
+			w.publish(policy, nil, node(t, "old"), model)
+			delta = delta[:1]
+		}
+		got := w.judge(policy, true, delta...)
+		finding(t, got, "turndown", "site refers to old")
+		if warned := strings.Contains(fmt.Sprint(got.Findings), "no plugin is bound to lehr.command.v1.Command: nothing is removed"); warned == apart {
+			t.Errorf("apart %v: %+v", apart, got.Findings)
+		}
+	}
+	w := newWorld(t)
+	w.publish(policy, nil, model, node(t, "old"))
+	for _, found := range w.judge(policy, true, node(t, "a", "order site")).Findings {
+		if found.Rule == "turndown" {
+			t.Errorf("what refers to the model: %+v", found)
+		}
 	}
 }
 

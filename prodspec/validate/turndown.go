@@ -3,6 +3,7 @@ package validate
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
@@ -21,9 +22,13 @@ func (j *judging) turndowns(ctx context.Context) error {
 		if entry.Removed || entry.Body == nil {
 			continue
 		}
-		down, err := j.turnedDown(ctx, entry.Asset)
+		down, err := hasTurndown(entry)
 		if err != nil {
 			return err
+		}
+		if down && !j.enforces(entry.Member.Type) {
+			j.nothingToRemove(entry)
+			down = false
 		}
 		if down {
 			err = j.needed(ctx, entry.Asset)
@@ -103,19 +108,42 @@ func (j *judging) turndownError(from, to intent.AssetID, field string) {
 	j.add(intent.Finding{
 		Rule: "turndown", Severity: intent.Error, Asset: from, Field: field,
 		Message: fmt.Sprintf("asset %s refers to %s in %s, which is to be turned down", from, to, field),
-		Hint:    "first remove the reference, or turn this asset down too",
+		Hint:    fmt.Sprintf("first take the reference out of %s, or turn %s down too", from, from),
 	})
 }
 
-// turnedDown reports whether an asset of the candidate has a Turndown.
+// nothingToRemove warns of a Turndown on a model. No plugin ever completes it,
+// so what it refers to would wait for it for ever.
+func (j *judging) nothingToRemove(entry *store.Entry) {
+	j.add(intent.Finding{
+		Rule: "turndown", Severity: intent.Warning, Asset: entry.Asset,
+		Message: fmt.Sprintf("asset %s has a Turndown, and no plugin is bound to %s: nothing is removed", entry.Asset, entry.Member.Type),
+		Hint:    "take the asset out of the sources instead, or bind a plugin to its type",
+	})
+}
+
+// enforces reports whether a plugin serves the type.
+func (j *judging) enforces(name intent.TypeName) bool {
+	return j.CandidatePolicy == nil || slices.ContainsFunc(j.CandidatePolicy.GetPlugins(), func(binding *intentpb.PluginBinding) bool {
+		return intent.TypeName(binding.GetType()) == name
+	})
+}
+
+func hasTurndown(entry *store.Entry) (bool, error) {
+	asset, err := schema.Decode(entry.Body)
+	_, down := asset.Addon(turndownType)
+	return down, err
+}
+
+// turnedDown reports whether an asset of the candidate is to be removed from
+// production.
 func (j *judging) turnedDown(ctx context.Context, id intent.AssetID) (bool, error) {
 	if entry := j.entries[id]; entry != nil && (entry.Removed || entry.Body != nil) {
 		if entry.Removed {
 			return false, nil
 		}
-		asset, err := schema.Decode(entry.Body)
-		_, down := asset.Addon(turndownType)
-		return down, err
+		down, err := hasTurndown(entry)
+		return down && j.enforces(entry.Member.Type), err
 	}
 	if j.Base.IsZero() {
 		return false, nil
@@ -140,7 +168,7 @@ func (j *judging) readTurndowns(ctx context.Context) error {
 			return err
 		}
 		for _, member := range members {
-			j.down[member.Asset] = true
+			j.down[member.Asset] = j.enforces(member.Type)
 			filter.After = member.Asset
 		}
 		if len(members) < page {
