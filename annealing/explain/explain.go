@@ -181,7 +181,7 @@ func (f Facts) assetReasons(asset intent.AssetID, told path, depth int) []Reason
 			reason.Causes = append(reason.Causes, f.blockerReason(blocker, told, depth+1)...)
 		}
 		if reason.Hint == "" && restsOnIntent(waiting, reason.Causes) {
-			reason.Hint = intentHint(report, waiting)
+			reason.Hint = intentHint(report, waiting, reason.Causes)
 		}
 		reasons = append(reasons, reason)
 	}

@@ -121,6 +121,11 @@ func TestRootCause(t *testing.T) {
 				intent.Report{Asset: "api", State: intent.StateModel}),
 			[]string{"turndown"}, "turndown/db", "web still depends on it", "take the dependency on db out of web and 1 more",
 		},
+		"a removal under a model": {
+			facts("db", waiting("db", intent.WaitingOn{Kind: intent.WaitTurndown, Reason: "api still refers to it", Blockers: []intent.AssetID{"api"}}),
+				intent.Report{Asset: "api", State: intent.StateModel}),
+			[]string{"turndown"}, "turndown/db", "api still refers to it", "take the reference to db out of api, or api out of the sources",
+		},
 		"unknown asset":      {facts("nope"), []string{"no-asset"}, "no-asset/nope", "nope is not in shop@7", "lehr get assets"},
 		"nothing served yet": {empty, []string{"no-head"}, "no-head/web", "has no incarnation yet", "lehr get candidates"},
 	}

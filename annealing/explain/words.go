@@ -58,7 +58,7 @@ func restsOnIntent(waiting intent.WaitingOn, causes []Reason) bool {
 
 // intentHint says what to change where two assets are asked for what does not
 // go together.
-func intentHint(report intent.Report, waiting intent.WaitingOn) string {
+func intentHint(report intent.Report, waiting intent.WaitingOn, causes []Reason) string {
 	others := string(waiting.Blockers[0])
 	if more := len(waiting.Blockers) - 1; more > 0 {
 		others += fmt.Sprintf(" and %d more", more)
@@ -67,6 +67,9 @@ func intentHint(report intent.Report, waiting intent.WaitingOn) string {
 	case intent.WaitCapacity, intent.WaitVersion:
 		return fmt.Sprintf("nothing is under way that would end this: what the sources ask of %s and of %s does not go together; change one of them", report.Asset, others)
 	case intent.WaitTurndown:
+		if !slices.ContainsFunc(causes, func(r Reason) bool { return r.Kind != KindModel }) {
+			return fmt.Sprintf("nothing is under way that would end this: take the reference to %s out of %s, or %s out of the sources: no plugin removes a model", report.Asset, others, others)
+		}
 		return fmt.Sprintf("nothing is under way that would end this: take the dependency on %s out of %s, or turn that down too", report.Asset, others)
 	default:
 		return ""
@@ -87,7 +90,9 @@ func (f Facts) summary(a Answer) string {
 		return text
 	}
 	switch cause.Kind {
-	case KindInSync, KindTurnedDown, KindPushing, KindOff, KindModel, KindGone, KindNoAsset, KindNoHead, KindNoReport, KindOutdated, KindPin, KindUnhealthy:
+	case KindNoAsset:
+		return text
+	case KindInSync, KindTurnedDown, KindPushing, KindOff, KindModel, KindGone, KindNoHead, KindNoReport, KindOutdated, KindPin, KindUnhealthy:
 		return fmt.Sprintf("%s: %s", f.Asset, text)
 	default:
 		return fmt.Sprintf("%s waits (%s): %s", f.Asset, cause.Kind, text)
@@ -167,7 +172,7 @@ func where(f intent.Finding) string {
 	if place != "" {
 		place += ": "
 	}
-	if f.Field != "" && !strings.HasPrefix(f.Message, f.Field) {
+	if f.Field != "" && !strings.Contains(f.Message, f.Field) {
 		place += f.Field + ": "
 	}
 	return place
