@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -242,12 +243,22 @@ func (s *session) holdCommand() *cobra.Command {
 				}
 				fmt.Fprintf(s.Out, "Holding %s%s. It is pushed again after: lehr unhold %s\n",
 					plain(response.Hold.Asset), untilText(duration), plain(response.Hold.Asset))
+				s.warnOfAbsence(command.Context(), c, partition, response.Hold.Asset)
 				return nil
 			})
 		},
 	}
 	addBrakeFlags(command, &reason, &duration)
 	return command
+}
+
+// warnOfAbsence says so when a hold is on an asset that head does not have: it
+// may be meant for one to come, or be misspelt.
+func (s *session) warnOfAbsence(ctx context.Context, c *client.Client, partition, asset string) {
+	_, err := c.Assets.GetAsset(ctx, &apipb.GetAssetRequest{Partition: partition, Asset: asset})
+	if known, is := errors.AsType[*fault.Error](err); is && known.Kind == fault.NotFound {
+		fmt.Fprintf(s.Err, "But %s\n      %s\n", plain(known.Message), plain(known.Hint))
+	}
 }
 
 func (s *session) unholdCommand() *cobra.Command {

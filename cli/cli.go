@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"os/user"
+	"strings"
 	"syscall"
 	"time"
 
@@ -123,6 +124,7 @@ func (e exit) Error() string { return fmt.Sprintf("exit code %d", e.code) }
 func Main(local Local) int {
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
+	cobra.EnableCommandSorting = false // What comes first is shown first.
 	return Run(ctx, local, Terminal{Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv}, os.Args[1:])
 }
 
@@ -136,12 +138,28 @@ func Run(ctx context.Context, local Local, terminal Terminal, args []string) int
 	command, err := root.ExecuteContextC(ctx)
 	if err != nil && !s.settled && fault.KindOf(err) == fault.Internal {
 		// It was not understood, so nothing was begun.
-		err = fault.New(fault.Invalid, "%w", err).WithHint("%s --help tells how it is used", command.CommandPath())
+		err = misunderstood(command, err)
 	}
 	for _, closer := range s.closers {
 		err = errors.Join(err, closer())
 	}
 	return s.report(err)
+}
+
+// misunderstood says how the command is given.
+func misunderstood(command *cobra.Command, err error) error {
+	message, meant, _ := strings.Cut(err.Error(), "\n\nDid you mean this?\n")
+	problem := fault.New(fault.Invalid, "%s", message)
+	switch meant := strings.Fields(meant); {
+	case len(meant) > 0:
+		return problem.WithHint("did you mean %s %s? %s --help lists what there is", command.CommandPath(), strings.Join(meant, " or "), command.CommandPath())
+	case strings.Contains(message, "in duration"):
+		return problem.WithHint("write a number with its unit: 30s, 90m, 2h")
+	case !command.Runnable():
+		return problem.WithHint("%s --help lists what there is", command.CommandPath())
+	default:
+		return problem.WithHint("write %s; %s --help tells more", command.UseLine(), command.CommandPath())
+	}
 }
 
 // Command is the tree of commands, for whoever asks what there is and how it
@@ -183,6 +201,9 @@ all the time, and changes production only when every check agrees. It can
 always say why it is not acting: lehr why ASSET.
 
 Exit codes: 0 done, 1 error, 2 differences or not converged, 3 timed out.`,
+		Example: `  lehr init hello && cd hello   # a small partition to start from
+  lehr plan                     # what would change; changes nothing
+  lehr serve -p lehr.yaml       # then, in another terminal: lehr get reports`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRunE: func(command *cobra.Command, _ []string) error {
@@ -195,14 +216,26 @@ Exit codes: 0 done, 1 error, 2 differences or not converged, 3 timed out.`,
 	flags.StringVar(&s.server, "server", "", "URL of a server, with its token in LEHR_TOKEN (env LEHR_SERVER)")
 	flags.StringVarP(&s.partition, "partition", "p", "", "the partition (env LEHR_PARTITION; default: the only one)")
 	flags.StringVarP(&s.output, "output", "o", "table", "table, wide or json")
-	root.AddCommand(
-		s.initCommand(), s.buildCommand(), s.planCommand(), s.serveCommand(), s.pageCommand(),
-		s.stopCommand(), s.resumeCommand(),
-		s.getCommand(), s.describeCommand(), s.watchCommand(), s.diffCommand(), s.whyCommand(), s.waitCommand(),
-		s.pinCommand(), s.unpinCommand(), s.holdCommand(), s.unholdCommand(), s.approveCommand(), s.labelCommand(),
-		s.disownCommand(),
-		s.partitionCommand(), s.versionCommand(),
+	root.AddGroup(
+		&cobra.Group{ID: "begin", Title: "Begin:"},
+		&cobra.Group{ID: "look", Title: "Look:"},
+		&cobra.Group{ID: "act", Title: "Brake and allow:"},
 	)
+	in := func(group string, commands ...*cobra.Command) {
+		for _, command := range commands {
+			command.GroupID = group
+		}
+		root.AddCommand(commands...)
+	}
+	in("begin", s.initCommand(), s.buildCommand(), s.planCommand(), s.serveCommand(), s.partitionCommand())
+	in("look",
+		s.whyCommand(), s.getCommand(), s.describeCommand(), s.watchCommand(), s.waitCommand(), s.diffCommand(), s.pageCommand(),
+	)
+	in("act",
+		s.stopCommand(), s.resumeCommand(), s.holdCommand(), s.unholdCommand(), s.pinCommand(), s.unpinCommand(),
+		s.approveCommand(), s.disownCommand(), s.labelCommand(),
+	)
+	root.AddCommand(s.versionCommand())
 	root.AddCommand(s.local.Commands...)
 	return root
 }
@@ -252,6 +285,9 @@ func (s *session) actor() intent.Actor {
 // connect returns a client of the server.
 func (s *session) connect() (*client.Client, error) {
 	if s.server != "" {
+		if !strings.HasPrefix(s.server, "http://") && !strings.HasPrefix(s.server, "https://") {
+			return nil, fault.New(fault.Invalid, "the server's address %q is no URL", s.server).WithHint("write http://127.0.0.1:7474")
+		}
 		return client.Dial(s.server, s.Getenv("LEHR_TOKEN"), s.actor()), nil
 	}
 	return client.Discover(s.store, s.actor())

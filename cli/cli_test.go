@@ -140,3 +140,21 @@ func TestServeRegistersEachPartitionOnce(t *testing.T) {
 		t.Errorf("one name for two definitions: %d %s", code, errs)
 	}
 }
+
+// TestWhatIsMisspeltIsMet: an error names what was meant, or how to write it.
+func TestWhatIsMisspeltIsMet(t *testing.T) {
+	for line, hint := range map[string]string{
+		"stpo":                             "did you mean lehr stop?",
+		"why":                              "write lehr why ASSET",
+		"hold web/a --reason x --for 2":    "write a number with its unit: 30s",
+		"describe report":                  "lehr get reports lists them",
+		"get asets":                        "known are: assets",
+		"get assets --colour":              "lehr get --help",
+		"get assets --server 127.0.0.1:80": "write http://127.0.0.1:7474",
+	} {
+		code, _, errs := run(t, cli.Local{}, strings.Fields(line)...)
+		if code != 1 || !strings.Contains(errs, hint) || strings.Contains(errs, `\n`) {
+			t.Errorf("%s: code %d\n%s", line, code, errs)
+		}
+	}
+}

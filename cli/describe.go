@@ -33,6 +33,9 @@ func (s *session) describeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if len(args) == 1 && noun.named {
+				return fault.New(fault.Invalid, "which %s?", args[0]).WithHint("write lehr describe %s NAME; lehr get %s lists them", args[0], noun.names[0])
+			}
 			c, err := s.connect()
 			if err != nil {
 				return err

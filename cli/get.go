@@ -40,7 +40,9 @@ func (l *listing) add(m proto.Message, cells ...string) {
 type noun struct {
 	names []string
 	// global: it is not listed by partition.
-	global   bool
+	global bool
+	// named: describe needs a name.
+	named    bool
 	list     func(ctx context.Context, s *session, c *client.Client, q query) (listing, error)
 	describe func(ctx context.Context, s *session, c *client.Client, partition, name string) error
 }
@@ -48,11 +50,11 @@ type noun struct {
 // nouns, in the order in which help lists them.
 func nouns() []noun {
 	return []noun{
-		{names: []string{"assets", "asset"}, list: listAssets, describe: describeAsset},
+		{names: []string{"assets", "asset"}, named: true, list: listAssets, describe: describeAsset},
 		{names: []string{"partitions", "partition"}, global: true, list: listPartitions, describe: describePartition},
 		{names: []string{"incarnations", "incarnation"}, list: listIncarnations, describe: describeIncarnation},
 		{names: []string{"candidates", "candidate"}, list: listCandidates, describe: describeCandidate},
-		{names: []string{"reports", "report"}, list: listReports, describe: describeReport},
+		{names: []string{"reports", "report"}, named: true, list: listReports, describe: describeReport},
 		{names: []string{"pins", "pin"}, list: listPins, describe: describeListed(listPins)},
 		{names: []string{"holds", "hold"}, list: listHolds, describe: describeListed(listHolds)},
 		{names: []string{"stops", "stop"}, global: true, list: listStops, describe: describeListed(listStops)},

@@ -191,7 +191,7 @@ func (s *Server) GetAsset(ctx context.Context, request *apipb.GetAssetRequest) (
 	}
 	member, err := s.store.Member(ctx, id, asset)
 	if err != nil {
-		return nil, err
+		return nil, s.meant(ctx, id, asset, err)
 	}
 	report, err := s.report(ctx, id.Partition, asset)
 	if err != nil {

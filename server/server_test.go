@@ -265,6 +265,10 @@ func TestWhyCrossesAssets(t *testing.T) {
 	}
 	_, err = w.client.Reports.Why(t.Context(), &apipb.WhyRequest{Partition: "shop", Asset: "nope"})
 	w.refused(err, fault.NotFound, "lehr get assets")
+	_, err = w.client.Reports.Why(t.Context(), &apipb.WhyRequest{Partition: "shop", Asset: "webb"})
+	w.refused(err, fault.NotFound, "did you mean web?")
+	_, err = w.client.Assets.GetAsset(t.Context(), &apipb.GetAssetRequest{Partition: "shop", Asset: "weeb"})
+	w.refused(err, fault.NotFound, "did you mean web?")
 }
 
 func TestWatchSendsAllThenChanges(t *testing.T) {

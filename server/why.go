@@ -41,7 +41,7 @@ func (s *Server) Why(ctx context.Context, request *apipb.WhyRequest) (*apipb.Why
 	}
 	answer := explain.Explain(facts)
 	if answer.Root.Kind == explain.KindNoAsset && answer.State == "" {
-		return nil, fault.New(fault.NotFound, "%s", answer.Summary).WithHint("%s", answer.Root.Hint)
+		return nil, s.meant(ctx, partition.Head, asset, fault.New(fault.NotFound, "%s", answer.Summary).WithHint("%s", answer.Root.Hint))
 	}
 	response := &apipb.WhyResponse{
 		Partition: string(partition.ID), Asset: string(asset), State: string(answer.State),
