@@ -59,7 +59,8 @@ func (p *program) failure(asset intent.Asset, err error) error {
 		return fault.New(fault.Invalid, "expression %.200q of asset %s %w", p.text, asset.ID, errLimit).
 			WithHint("fewer loops within loops, and shorter texts, cost less")
 	}
-	return fault.New(fault.Invalid, "expression %.200q of asset %s %w: %s", p.text, asset.ID, errNoValue, shorten(reason(err)))
+	return fault.New(fault.Invalid, "expression %.200q of asset %s %w: %s", p.text, asset.ID, errNoValue, shorten(reason(err))).
+		WithHint(`ask first whether it is there, as in has(payload.field) or "KEY" in payload.field`)
 }
 
 func reason(err error) string {

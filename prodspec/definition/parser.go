@@ -92,7 +92,16 @@ func (p *parser) syntax(err error) {
 		line, _ = strconv.Atoi(m[1])
 		message = strings.TrimPrefix(message, m[0])
 	}
-	p.at(&yaml.Node{Line: line, Column: 1}, "", "not valid YAML: %s", strings.TrimPrefix(message, "yaml: ")).hint("mend the line")
+	p.at(&yaml.Node{Line: line, Column: 1}, "", "not valid YAML: %s", strings.TrimPrefix(message, "yaml: ")).hint("%s", yamlHint(message))
+}
+
+// yamlHint: the reader of YAML names the line at which it gave up, or the one
+// that the text around it began at.
+func yamlHint(message string) string {
+	if strings.Contains(message, "cannot start any token") || strings.Contains(message, "tab character") {
+		return "mend the line: indent with spaces, not tabs, and quote a text that begins with @, ` or %"
+	}
+	return "mend the line, or the next ones: within {…} and […], a text with any of [ ] { } , needs quotes around it"
 }
 
 // fields returns the values of a mapping by key, refusing unknown keys.

@@ -160,12 +160,12 @@ func (r *Rules) failed(d *derivation, asset intent.AssetID, at definition.Expres
 	f := intent.Finding{
 		Rule: "derive", Severity: intent.Error, Asset: asset, File: r.file, Line: at.Line, Column: at.Column, Field: at.Field,
 	}
+	f.Message, f.Hint = said(err)
 	what := ""
-	if at.Text != "" {
+	if at.Text != "" && !strings.HasPrefix(f.Message, "expression ") {
 		const longest = 200
 		what = fmt.Sprintf(" by %s", at.Text[:min(len(at.Text), longest)])
 	}
-	f.Message, f.Hint = said(err)
 	f.Message = fmt.Sprintf("deriving the %s of asset %s%s (generate.%s): %s", d.short(), asset, what, d.Name, f.Message)
 	return f
 }
