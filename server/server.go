@@ -105,6 +105,7 @@ func (s *Server) Handler() http.Handler {
 		connect.WithCompressMinBytes(compressFrom),
 		connect.WithReadMaxBytes(maxRequestBytes),
 		connect.WithInterceptors(faults{}),
+		strictly(),
 	}
 	mux.Handle(apipbconnect.NewPartitionServiceHandler(s, options...))
 	mux.Handle(apipbconnect.NewIncarnationServiceHandler(s, options...))
