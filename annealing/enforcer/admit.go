@@ -153,6 +153,11 @@ func (e *Enforcer) refused(ctx context.Context, a *asset, g admission, waiting i
 		}
 		waiting = intent.WaitingOn{Kind: intent.WaitStore, Reason: "what changed in the partition cannot be read: " + e.behind.Error()}
 	}
+	if a.trouble != nil {
+		for _, id := range waiting.Blockers {
+			e.join(a, id, true)
+		}
+	}
 	e.wait(a, g.Target, g.Effective, waiting)
 	e.again(a, now)
 	if a.again {

@@ -23,7 +23,7 @@ func (e *Enforcer) applyHead(changes []store.Change, returning map[intent.AssetI
 		if a == nil {
 			a = &asset{id: change.Asset}
 			e.assets[a.id] = a
-			delete(e.left, a.id)
+			e.leaveNot(a.id)
 			if record, enforced := returning[a.id]; enforced {
 				e.setEnforced(a, record, now)
 			}
@@ -72,7 +72,7 @@ func (e *Enforcer) forget(a *asset) {
 	delete(e.wanted, a)
 	e.lag(a, false)
 	if a.enforced > 0 {
-		e.left[a.id] = a.absent
+		e.leave(a.id, former{a.enforced, a.enforcedAs, a.absent})
 	}
 	e.wakeWaiters(a.id, false)
 	e.report(a, intent.Report{State: intent.StateGone, Target: e.view.head, Absent: a.absent})

@@ -109,9 +109,8 @@ type Enforcer struct {
 	// assets whose target is other content. incarnations caches horizon.
 	lagging      map[intent.Sequence]int
 	incarnations []intent.Sequence
-	// left are assets out of intent with an enforced record; true: turned
-	// down.
-	left map[intent.AssetID]bool
+	// left are assets out of intent with an enforced record.
+	left map[intent.AssetID]former
 	// lines by budget key; ushering while the usher is to come back.
 	lines    map[string]*line
 	ushering bool
@@ -143,7 +142,7 @@ func New(options Options) *Enforcer {
 		standings:  map[*asset]*standing{},
 		wanted:     map[*asset]bool{},
 		lagging:    map[intent.Sequence]int{},
-		left:       map[intent.AssetID]bool{},
+		left:       map[intent.AssetID]former{},
 		lines:      map[string]*line{},
 		reports:    map[intent.AssetID]intent.Report{},
 		admissions: loop.Batch[admission]{Max: groupSize},

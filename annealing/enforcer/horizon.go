@@ -52,13 +52,22 @@ func (e *Enforcer) lag(a *asset, lags bool) {
 		return
 	}
 	a.lags = lags
-	before := e.lagging[a.enforced]
 	if lags {
-		e.lagging[a.enforced]++
-	} else if e.lagging[a.enforced]--; e.lagging[a.enforced] == 0 {
-		delete(e.lagging, a.enforced)
+		e.count(a.enforced, 1)
+	} else {
+		e.count(a.enforced, -1)
 	}
-	if before == 0 || e.lagging[a.enforced] == 0 {
+}
+
+// count adds to those whose last enforced content must be looked for at an
+// incarnation.
+func (e *Enforcer) count(at intent.Sequence, by int) {
+	before := e.lagging[at]
+	e.lagging[at] = before + by
+	if e.lagging[at] == 0 {
+		delete(e.lagging, at)
+	}
+	if before == 0 || before+by == 0 {
 		e.incarnations = nil
 	}
 }
@@ -71,15 +80,12 @@ func (e *Enforcer) returning(ctx context.Context, changes []store.Change) (map[i
 		if _, left := e.left[change.Asset]; !left || change.After == nil {
 			continue
 		}
-		// The text after which no other id comes before this one.
-		id, last := change.Asset, len(change.Asset)-1
-		before := id[:last] + intent.AssetID(id[last]-1) + "\x7f"
-		records, err := e.Store.EnforcedPage(ctx, e.Partition, before, 1)
+		record, enforced, err := e.record(ctx, change.Asset)
 		if err != nil {
 			return nil, err
 		}
-		if len(records) == 1 && records[0].Asset == id {
-			found[id] = records[0]
+		if enforced {
+			found[change.Asset] = record
 		}
 	}
 	return found, nil

@@ -3,6 +3,7 @@ package enforcer
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"lehr.dev/annealing/check"
@@ -68,6 +69,9 @@ func (e *Enforcer) look(ctx context.Context, a *asset, priority loop.Priority, n
 		e.relag(a, now)
 	}
 	e.queueEnds(a, now)
+	if a.trouble != nil && len(e.left) > 0 {
+		e.revisit(ctx, slices.Values(a.awaits))
+	}
 	target, effective, pin, found := e.target(a, now)
 	switch {
 	case a.looking || a.trouble != nil && a.admitting:

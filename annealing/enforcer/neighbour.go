@@ -21,7 +21,7 @@ func (e *Enforcer) solve(a *asset, facts *check.Facts) {
 		return
 	}
 	if own.turndown {
-		facts.Turndown = &check.Turndown{}
+		facts.Turndown = &check.Turndown{Dependants: e.sharers(a)}
 	}
 	for _, edge := range a.requirements.edges {
 		switch {
@@ -46,6 +46,9 @@ func (e *Enforcer) solveInward(a *asset, facts *check.Facts) {
 	for _, from := range in.from {
 		other := e.assets[from]
 		if other == nil {
+			if with, left := e.left[from]; left && !with.absent {
+				e.solveOrphan(a, from, with, facts)
+			}
 			continue
 		}
 		_, effective, _, found := e.target(other, facts.Now)
@@ -177,8 +180,6 @@ func (e *Enforcer) needing(edge edge, now time.Time) check.Need {
 // as it was enforced last, or at its target if it may be there. Where it may
 // not, it must at least not go there meanwhile.
 func (e *Enforcer) needed(a, other *asset, edge edge, enforced []edge, facts *check.Facts) {
-	own := a.requirements.standing.declares
-	n := check.Need{Neighbour: check.Neighbour{Asset: other.id, Known: true, Loosened: edge.loosened}, Needed: true, AtLeast: edge.atLeast, Declares: own.text}
 	atTarget := edge
 	atTarget.loosened = false
 	runs := edge.loosened
@@ -190,15 +191,25 @@ func (e *Enforcer) needed(a, other *asset, edge edge, enforced []edge, facts *ch
 		facts.Beside = append(facts.Beside, other.id)
 		return
 	}
-	switch {
-	case other.open():
+	n := check.Neighbour{Asset: other.id, Known: true, Loosened: edge.loosened}
+	if other.open() {
 		n.Known, n.State = false, "being pushed"
-	case own.err != nil:
-		n.Broken = fmt.Errorf("%s needs at least %s of it, and which version it would declare is not known: %w", other.id, edge.atLeast, own.err)
-	case own.none:
-		n.Broken = fmt.Errorf("%s needs at least %s of it, and it would declare no version: it has no Version addon", other.id, edge.atLeast)
 	}
-	facts.Version = append(facts.Version, n)
+	facts.Version = append(facts.Version, stillNeeds(a, n, edge))
+}
+
+// stillNeeds is an edge along which one that runs needs a version of the asset.
+func stillNeeds(a *asset, other check.Neighbour, edge edge) check.Need {
+	own := a.requirements.standing.declares
+	n := check.Need{Neighbour: other, Needed: true, AtLeast: edge.atLeast, Declares: own.text}
+	switch {
+	case !other.Known:
+	case own.err != nil:
+		n.Broken = fmt.Errorf("%s needs at least %s of it, and which version it would declare is not known: %w", other.Asset, edge.atLeast, own.err)
+	case own.none:
+		n.Broken = fmt.Errorf("%s needs at least %s of it, and it would declare no version: it has no Version addon", other.Asset, edge.atLeast)
+	}
+	return n
 }
 
 // mayRun lists the versions that an asset needs by what it was pushed to since
@@ -268,7 +279,7 @@ func (e *Enforcer) known(on intent.AssetID, loosened bool, now time.Time) check.
 	n := check.Neighbour{Asset: on, Loosened: loosened}
 	b := e.assets[on]
 	switch {
-	case b == nil && e.left[on]:
+	case b == nil && e.left[on].absent:
 		n.Known = true // Turned down, and out of intent.
 	case b == nil:
 		n.State = "not in the incarnation, so nobody looks at it"
@@ -348,15 +359,7 @@ func (e *Enforcer) hurry(b *asset) {
 
 // await has an asset looked at again when any of its neighbours moves.
 func (e *Enforcer) await(a *asset, facts check.Facts) {
-	join := func(n check.Neighbour, standing bool) {
-		if e.waiters[n.Asset] == nil {
-			e.waiters[n.Asset] = map[*asset]bool{}
-		}
-		if _, waits := e.waiters[n.Asset][a]; !waits {
-			a.awaits = append(a.awaits, n.Asset)
-		}
-		e.waiters[n.Asset][a] = e.waiters[n.Asset][a] || standing
-	}
+	join := func(n check.Neighbour, standing bool) { e.join(a, n.Asset, standing) }
 	for _, n := range facts.Order {
 		if !n.Known {
 			join(n, n.Loosened || e.asked)
@@ -375,6 +378,18 @@ func (e *Enforcer) await(a *asset, facts check.Facts) {
 			join(n, false)
 		}
 	}
+}
+
+// join has an asset looked at again when another one is in sync, or on
+// standing also when it was only looked at.
+func (e *Enforcer) join(a *asset, on intent.AssetID, standing bool) {
+	if e.waiters[on] == nil {
+		e.waiters[on] = map[*asset]bool{}
+	}
+	if _, waits := e.waiters[on][a]; !waits {
+		a.awaits = append(a.awaits, on)
+	}
+	e.waiters[on][a] = e.waiters[on][a] || standing
 }
 
 // wakeWaiters looks again at what waited for an asset: for its sync, or only

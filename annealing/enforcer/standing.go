@@ -28,6 +28,8 @@ type standing struct {
 	// empty: nothing is there.
 	empty   bool
 	amounts map[string]amount
+	// tells: the plugin reports amounts by itself.
+	tells bool
 	// declares is the version at the target; moves: a push may lower it.
 	declares declared
 	moves    bool
@@ -52,7 +54,7 @@ type declared struct {
 // stand works out how an asset stands after a look. enforced is its content as
 // enforced last, if it is there as such.
 func (r *reader) stand(ctx context.Context, content intent.Asset, enforced *intent.Asset, d intent.Difference) (*standing, error) {
-	s := &standing{at: d.At, effective: d.Effective, inSync: d.Outcome == intent.InSync}
+	s := &standing{at: d.At, effective: d.Effective, inSync: d.Outcome == intent.InSync, tells: len(d.Impacts) > 0}
 	var err error
 	if s.turndown, err = schema.Addon(content, &intentpb.Turndown{}); err != nil {
 		return nil, err
@@ -201,7 +203,8 @@ func (s *standing) amount(dimension string) (amount, bool) {
 // lifts reports whether what others declare to the asset matters to a push of
 // it: it is to go, changes its version, comes to expect more, or nobody knows.
 func (s *standing) lifts() bool {
-	if s.turndown || s.moves || len(s.amounts) == 0 {
+	// A Capacity addon may list all but what others go by.
+	if s.turndown || s.moves || !s.tells {
 		return true
 	}
 	for _, known := range s.amounts {

@@ -2,6 +2,7 @@ package enforcer
 
 import (
 	"context"
+	"maps"
 	"strings"
 	"time"
 
@@ -54,7 +55,7 @@ func (e *Enforcer) load(ctx context.Context) error {
 			if a := e.assets[record.Asset]; a != nil {
 				e.setEnforced(a, record, e.Runtime.Now())
 			} else {
-				e.left[record.Asset] = record.Absent
+				e.leave(record.Asset, formerOf(record))
 			}
 		}
 		if len(records) < pageSize {
@@ -74,7 +75,7 @@ func (e *Enforcer) load(ctx context.Context) error {
 				// It left intent while nobody looked.
 				e.reports[report.Asset] = intent.Report{
 					Partition: e.Partition, Asset: report.Asset, Type: report.Type, At: e.Runtime.Now(), State: intent.StateGone, Target: e.view.head,
-					Absent: e.left[report.Asset],
+					Absent: e.left[report.Asset].absent,
 				}
 			}
 		}
@@ -96,6 +97,9 @@ func (e *Enforcer) load(ctx context.Context) error {
 func (e *Enforcer) refresh(ctx context.Context) {
 	err := e.update(ctx)
 	e.behind = err
+	if len(e.left) > 0 {
+		e.revisit(ctx, maps.Keys(e.waiters))
+	}
 	switch {
 	case err == nil || ctx.Err() != nil:
 	case fault.Is(err, fault.Conflict):

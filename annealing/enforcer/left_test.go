@@ -1,0 +1,217 @@
+package enforcer
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/intent"
+)
+
+// TestAnOrphanStillGuardsWhatItNeeds: a commit that drops an asset removes
+// nothing; what it needs does not go under it (S23).
+func TestAnOrphanStillGuardsWhatItNeeds(t *testing.T) {
+	for _, restarted := range []bool{false, true} {
+		t.Run(fmt.Sprintf("restarted=%t", restarted), func(t *testing.T) {
+			simulate(t, func(w *world) {
+				w.publish(job("db", 1, "1"), job("web", 1, "1", comesAfter("db")))
+				w.inSync(job("db", 1, "1"), job("web", 1, "1"))
+				w.publish(job("db", 1, "1").down())
+				w.eventually("its plan is shown", func() bool { return !w.report("db").PlanDigest.IsZero() })
+				if restarted {
+					w.restart(func() {})
+				}
+				w.approve("db")
+				waiting := w.waitsOn("db", intent.WaitTurndown)
+				if want := "web still depends on it (an orphan: "; !strings.HasPrefix(waiting.Reason, want) {
+					t.Errorf("reason %q, want %q", waiting.Reason, want)
+				}
+				w.pass(time.Hour)
+				if w.production.word("db") == "" {
+					t.Fatal("removed under an orphan that needs it")
+				}
+				w.must(w.store.Disown(w.ctx, shop, "web", "removed by hand", tester))
+				began := time.Now()
+				w.inSync(job("db", 1, "1").down())
+				if took := time.Since(began); took > 2*time.Second {
+					t.Errorf("the removal was let %s after web was disowned", took)
+				}
+			})
+		})
+	}
+}
+
+func TestAnOrphanThatIsTurnedDownGuardsNoMore(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.publish(job("db", 1, "1"), job("web", 1, "1", comesAfter("db")))
+		w.inSync(job("db", 1, "1"), job("web", 1, "1"))
+		w.publish(job("db", 1, "1").down())
+		w.waitsOn("db", intent.WaitTurndown)
+		w.publish(job("db", 1, "1").down(), job("web", 1, "1", comesAfter("db")).down())
+		for _, id := range []intent.AssetID{"db", "web"} {
+			w.eventually("its plan is shown", func() bool { return !w.report(id).PlanDigest.IsZero() })
+			w.approve(id)
+		}
+		w.order()
+		w.inSync(job("web", 1, "1").down(), job("db", 1, "1").down())
+		if got := w.order(); got != "[web db]" {
+			t.Errorf("removed in the order %s", got)
+		}
+		w.publish()
+		w.eventually("gone", func() bool { return w.report("db").State == intent.StateGone })
+		w.owned(func(e *Enforcer) {
+			if len(e.lagging) != 0 {
+				t.Errorf("incarnations of what is absent are still searched: %v", e.lagging)
+			}
+		})
+	})
+}
+
+func TestABalancerDoesNotExpectMoreOfAnOrphan(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.serving([2]intent.AssetID{"job", "lb"})
+		w.publish(job("job", 4, "1", serves("lb")), job("lb", 3, "1"))
+		w.inSync(job("job", 4, "1"), job("lb", 3, "1"))
+		w.publish(job("lb", 9, "1"))
+		if waiting := w.waitsOn("lb", intent.WaitCapacity); !strings.Contains(waiting.Reason, "job (an orphan") {
+			t.Errorf("reason %q", waiting.Reason)
+		}
+		// What expects less, or as much, does not ask.
+		w.publish(job("lb", 3, "2"))
+		w.inSync(job("lb", 3, "2"))
+		w.publish(job("lb", 2, "2"))
+		w.inSync(job("lb", 2, "2"))
+		// A person knows better.
+		w.publish(job("lb", 4, "2"))
+		w.waitsOn("lb", intent.WaitCapacity)
+		w.approve("lb")
+		w.inSync(job("lb", 4, "2"))
+	})
+}
+
+func TestAVersionIsNotTakenFromUnderAnOrphan(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.publish(job("web", 1, "2", needs("schema", "2")), job("schema", 1, "2"))
+		w.inSync(job("web", 1, "2"), job("schema", 1, "2"))
+		w.publish(job("schema", 1, "1"))
+		if waiting := w.waitsOn("schema", intent.WaitVersion); !strings.Contains(waiting.Reason, "web still needs at least 2 of schema") {
+			t.Errorf("reason %q", waiting.Reason)
+		}
+		w.publish(job("schema", 1, "3"))
+		w.inSync(job("schema", 1, "3"))
+	})
+}
+
+// TestARenameIsNoOrphan: the real thing lives on by another name, which
+// declares what it declares.
+func TestARenameIsNoOrphan(t *testing.T) {
+	simulate(t, func(w *world) {
+		key := behaviour{key: "fake/the-job"}
+		w.production.does("old", key)
+		w.production.does("new", key)
+		w.publish(job("old", 4, "1", serves("lb")), job("lb", 4, "1"))
+		w.inSync(job("old", 4, "1"), job("lb", 4, "1"))
+		w.production.set("new", "4 1")
+		w.publish(job("new", 6, "1", serves("lb")), job("lb", 6, "1"))
+		w.inSync(job("new", 6, "1"), job("lb", 6, "1"))
+	})
+}
+
+// TestARemovalWaitsForWhoTakesTheResourceOver: under another name the resource
+// stays, though that one cannot take it yet.
+func TestARemovalWaitsForWhoTakesTheResourceOver(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.production.does("old", behaviour{key: "thing"})
+		w.production.does("new", behaviour{key: "thing"})
+		w.publish(job("old", 1, "1"))
+		w.inSync(job("old", 1, "1"))
+		w.production.set("new", "1 1")
+		w.must(w.store.SetHold(w.ctx, shop, intent.Hold{Asset: "new", Owner: tester, Reason: "not yet"}))
+		w.publish(job("old", 1, "1").down(), job("new", 1, "2"))
+		w.waitsOn("new", intent.WaitHold)
+		if waiting := w.waitsOn("old", intent.WaitTurndown); !strings.Contains(waiting.Reason, "new still depends on it") {
+			t.Errorf("reason %q", waiting.Reason)
+		}
+		w.approve("old")
+		w.pass(time.Hour)
+		if w.production.word("old") == "" {
+			t.Fatal("removed what another asset names, and keeps")
+		}
+		w.must(w.store.Unhold(w.ctx, shop, "new", tester))
+		w.inSync(job("new", 1, "2"))
+		w.waitsOn("old", intent.WaitClaim)
+	})
+}
+
+// TestACapacityAddonThatListsAllButTheDimension of an edge breaks the check:
+// what is not listed may rise unseen (S11).
+func TestACapacityAddonThatListsAllButTheDimension(t *testing.T) {
+	simulate(t, func(w *world) {
+		edge := serves("lb")
+		edge.Expects = "a"
+		lists := func(th thing) thing {
+			return th.with(&intentpb.Capacity{Dimensions: map[string]string{"connections": "100"}})
+		}
+		w.production.set("lb", "2 1")
+		w.publish(job("job", 2, "1", edge), lists(job("lb", 2, "1")))
+		w.inSync(job("job", 2, "1"), job("lb", 2, "1"))
+		w.publish(job("job", 2, "1", edge), lists(job("lb", 4, "1")))
+		if waiting := w.waitsOn("lb", intent.WaitCheckBroken); !strings.Contains(waiting.Reason, "how much of a lb has is not known") {
+			t.Errorf("reason %q", waiting.Reason)
+		}
+		if w.production.word("lb") != "2 1" {
+			t.Error("it came to expect more than is served")
+		}
+		w.publish(job("job", 2, "1", edge), job("lb", 2, "2").with(&intentpb.Capacity{Dimensions: map[string]string{"a": "payload.replicas"}}))
+		w.inSync(job("lb", 2, "2"))
+	})
+}
+
+// TestTheLoserOfAGroupIsWoken: of two in one group of admissions the one that
+// was refused is looked at as soon as the other's push has ended.
+func TestTheLoserOfAGroupIsWoken(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.publish(job("job", 4, "1", serves("lb")), job("lb", 1, "1"))
+		w.inSync(job("job", 4, "1"), job("lb", 1, "1"))
+		hold := func(id intent.AssetID) {
+			w.must(w.store.SetHold(w.ctx, shop, intent.Hold{Asset: id, Owner: tester, Reason: "later"}))
+		}
+		hold("job")
+		hold("lb")
+		w.publish(job("job", 3, "1", serves("lb")), job("lb", 2, "1"))
+		w.pass(time.Hour) // By now both are looked at seldom.
+		w.must(w.store.Unhold(w.ctx, shop, "job", tester))
+		w.must(w.store.Unhold(w.ctx, shop, "lb", tester))
+		began := time.Now()
+		w.inSync(job("job", 3, "1"), job("lb", 2, "1"))
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("took %s", took)
+		}
+	})
+}
+
+// TestAClaimGivenBackWakes: who waits for a resource is looked at as soon as
+// its holder is turned down.
+func TestAClaimGivenBackWakes(t *testing.T) {
+	simulate(t, func(w *world) {
+		var shared behaviour
+		shared.key = "one"
+		w.production.does("a", shared)
+		w.publish(job("a", 1, "1"))
+		w.inSync(job("a", 1, "1"))
+		w.production.does("b", shared)
+		w.publish(job("a", 1, "1"), job("b", 2, "1"))
+		w.waitsOn("b", intent.WaitClaim)
+		w.pass(time.Hour)
+		// The real thing goes by hand: a, in sync with that, gives it back.
+		w.production.set("a", "")
+		w.publish(job("a", 1, "1").down(), job("b", 2, "1"))
+		began := time.Now()
+		w.inSync(job("b", 2, "1"))
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("took %s", took)
+		}
+	})
+}

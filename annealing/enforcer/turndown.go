@@ -1,0 +1,25 @@
+package enforcer
+
+import (
+	"fmt"
+
+	"lehr.dev/annealing/check"
+	"lehr.dev/intent"
+)
+
+// sharers are the assets that name the resource of one that is to go, and stay
+// themselves: the resource lives on as theirs, once they were let. Those in
+// sync have its claim, which the admission sees.
+func (e *Enforcer) sharers(a *asset) []check.Neighbour {
+	key := a.difference.ResourceKey
+	if key == "" {
+		return nil
+	}
+	var found []check.Neighbour
+	for b := range e.troubled {
+		if b != a && b.difference.Outcome == intent.Differs && b.difference.ResourceKey == key && !e.turnsDown(b) {
+			found = append(found, check.Neighbour{Asset: b.id, State: fmt.Sprintf("the resource %s is its own too, and it stays", key)})
+		}
+	}
+	return found
+}
