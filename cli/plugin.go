@@ -228,7 +228,11 @@ func (o output) summary(reports []PluginReport) error {
 		if o.json() {
 			continue
 		}
-		fmt.Fprintf(o.OutOrStdout(), "\n%s %s, %s: %d passed, %d skipped, %d failed.\n", plain(cmp.Or(report.Plugin, "The plugin")), plain(report.Version),
+		if report.Plugin == "" {
+			fmt.Fprintf(o.OutOrStdout(), "\nThe plugin did not say what it is: nothing was measured.\n")
+			continue
+		}
+		fmt.Fprintf(o.OutOrStdout(), "\n%s %s, %s: %d passed, %d skipped, %d failed.\n", plain(report.Plugin), plain(report.Version),
 			plain(cmp.Or(report.Type, "no type")), count["passed"], count["skipped"], count["failed"])
 		fmt.Fprintf(o.OutOrStdout(), "Guarantee class: %s declared, %s measured.\n", cmp.Or(report.Declared, "none"), cmp.Or(report.Measured, "none"))
 		if report.Left {
