@@ -191,27 +191,3 @@ func TestTheLoserOfAGroupIsWoken(t *testing.T) {
 		}
 	})
 }
-
-// TestAClaimGivenBackWakes: who waits for a resource is looked at as soon as
-// its holder is turned down.
-func TestAClaimGivenBackWakes(t *testing.T) {
-	simulate(t, func(w *world) {
-		var shared behaviour
-		shared.key = "one"
-		w.production.does("a", shared)
-		w.publish(job("a", 1, "1"))
-		w.inSync(job("a", 1, "1"))
-		w.production.does("b", shared)
-		w.publish(job("a", 1, "1"), job("b", 2, "1"))
-		w.waitsOn("b", intent.WaitClaim)
-		w.pass(time.Hour)
-		// The real thing goes by hand: a, in sync with that, gives it back.
-		w.production.set("a", "")
-		w.publish(job("a", 1, "1").down(), job("b", 2, "1"))
-		began := time.Now()
-		w.inSync(job("b", 2, "1"))
-		if took := time.Since(began); took > 2*time.Second {
-			t.Errorf("took %s", took)
-		}
-	})
-}

@@ -229,27 +229,6 @@ func (e *Enforcer) mayRun(other *asset, in *inward) []edge {
 	return may
 }
 
-// dependant is an asset that depends on one that is to go.
-func (e *Enforcer) dependant(other *asset, now time.Time) check.Neighbour {
-	n := e.ordered(other.id, false, now)
-	n.Absent = other.absent && !other.lags
-	switch {
-	case n.Known && !n.Absent && other.kind.served == nil:
-		n.State = "a model that refers to it"
-	case n.Known && !n.Absent:
-		n.State = "in sync, and there"
-	}
-	return n
-}
-
-// turnsDown reports whether an asset is known to be asked to go.
-func (e *Enforcer) turnsDown(a *asset) bool {
-	if a.read {
-		return a.turndown
-	}
-	return a.absent && !a.lags
-}
-
 // ordered says whether an asset is in sync at its own target.
 func (e *Enforcer) ordered(on intent.AssetID, loosened bool, now time.Time) check.Neighbour {
 	n := check.Neighbour{Asset: on, Loosened: loosened}

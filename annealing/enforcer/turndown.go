@@ -2,6 +2,7 @@ package enforcer
 
 import (
 	"fmt"
+	"time"
 
 	"lehr.dev/annealing/check"
 	"lehr.dev/intent"
@@ -22,4 +23,25 @@ func (e *Enforcer) sharers(a *asset) []check.Neighbour {
 		}
 	}
 	return found
+}
+
+// dependant is an asset that depends on one that is to go.
+func (e *Enforcer) dependant(other *asset, now time.Time) check.Neighbour {
+	n := e.ordered(other.id, false, now)
+	n.Absent = other.absent && !other.lags
+	switch {
+	case n.Known && !n.Absent && other.kind.served == nil:
+		n.State = "a model that refers to it"
+	case n.Known && !n.Absent:
+		n.State = "in sync, and there"
+	}
+	return n
+}
+
+// turnsDown reports whether an asset is known to be asked to go.
+func (e *Enforcer) turnsDown(a *asset) bool {
+	if a.read {
+		return a.turndown
+	}
+	return a.absent && !a.lags
 }
