@@ -55,8 +55,9 @@ func (s *Store) OrphanCount(ctx context.Context, partition intent.PartitionID) (
 	return count, err
 }
 
-// Disown forgets an orphan's record and its claim. Nobody's decision rests on
-// an orphan, so the revision stays; but whoever waits for its resource is told.
+// Disown forgets an orphan's record and its claim. No decision that was made
+// with the orphan is worse without, so the revision stays; but whoever waits for
+// it, or its resource, is told.
 func (s *Store) Disown(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, reason string, by intent.Actor) error {
 	attempt := fmt.Sprintf("disowning %q of %q", asset, partition)
 	if err := s.mustServe(attempt); err != nil {
