@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -187,7 +188,11 @@ func (s *stage) picture(ctx context.Context) string {
 		b.WriteString("\n")
 	}
 	if shares, err := s.shares(ctx); err == nil {
-		fmt.Fprintf(&b, "  shares of requests %v\n", shares)
+		b.WriteString("  shares of requests")
+		for _, name := range slices.Sorted(maps.Keys(shares)) {
+			fmt.Fprintf(&b, "  %s: %v", name, shares[name])
+		}
+		b.WriteString("\n")
 	}
 	return b.String()
 }

@@ -164,6 +164,19 @@ func TestFaultIsNamedAndNotServed(t *testing.T) {
 	}
 }
 
+// TestOneFaultIsToldOnce: also when several programs read the file.
+func TestOneFaultIsToldOnce(t *testing.T) {
+	w := newWorld(t, "web")
+	w.replace("lehr.yaml", "generate:\n", "generate:\n  again: {starlark: web.star, from: [service]}\n")
+	w.replace("service.yaml", "replicas: 3\n    base_port: 20200", "replicaz: 3\n    base_port: 20200")
+	w.start()
+	w.refused(prodspec.Rejected, 0)
+	stored, err := w.store.ListCandidates(t.Context(), "shop", 1)
+	if err != nil || len(stored) != 1 || len(stored[0].Findings) != 1 {
+		t.Errorf("candidates %+v, %v: want one finding", stored, err)
+	}
+}
+
 func holds(t *testing.T, f intent.Finding, want broken) {
 	t.Helper()
 	if want.want.File != "" && f.File != want.want.File || want.want.Line != 0 && f.Line != want.want.Line ||

@@ -6,6 +6,7 @@ package explain
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"lehr.dev/intent"
@@ -104,10 +105,22 @@ func (f Facts) partitionReasons() []Reason {
 	if f.Problem != "" {
 		reasons = append(reasons, Reason{
 			Kind: KindSilent, Text: "not all of partition " + string(f.Partition) + " works: " + f.Problem,
-			Hint: "the server's log tells more",
+			Hint: f.problemHint(),
 		})
 	}
 	return reasons
+}
+
+// problemHint is that of the finding that the problem tells of, if there is one.
+func (f Facts) problemHint() string {
+	if f.Blocked != nil {
+		for _, finding := range f.Blocked.Findings {
+			if finding.Hint != "" && strings.Contains(f.Problem, finding.Message) {
+				return finding.Hint
+			}
+		}
+	}
+	return "the server's log tells more"
 }
 
 func (f Facts) stopReason() Reason {

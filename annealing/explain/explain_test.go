@@ -72,6 +72,8 @@ func TestRootCause(t *testing.T) {
 	empty := facts("web")
 	empty.Head = intent.IncarnationID{}
 
+	unreadable := rejected
+	unreadable.Problem = "sources: must be a number"
 	tests := map[string]struct {
 		facts   explain.Facts
 		kinds   []string // of the first level
@@ -126,8 +128,9 @@ func TestRootCause(t *testing.T) {
 				intent.Report{Asset: "api", State: intent.StateModel}),
 			[]string{"turndown"}, "turndown/db", "api still refers to it", "take the reference to db out of api, or api out of the sources",
 		},
-		"unknown asset":      {facts("nope"), []string{"no-asset"}, "no-asset/nope", "nope is not in shop@7", "lehr get assets"},
-		"nothing served yet": {empty, []string{"no-head"}, "no-head/web", "has no incarnation yet", "lehr get candidates"},
+		"sources that do not read": {unreadable, []string{"not-acting", "candidate-rejected", "in-sync"}, "not-acting/", "must be a number", "write 3"},
+		"unknown asset":            {facts("nope"), []string{"no-asset"}, "no-asset/nope", "nope is not in shop@7", "lehr get assets"},
+		"nothing served yet":       {empty, []string{"no-head"}, "no-head/web", "has no incarnation yet", "lehr get candidates"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

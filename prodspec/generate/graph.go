@@ -85,6 +85,7 @@ func (g *Graph) Executions() int { return g.executions }
 // can be concluded. Either way nothing may be taken then.
 func (g *Graph) Build(ctx context.Context, generators []definition.Generator, inputs Inputs, now time.Time) ([]intent.Finding, error) {
 	var findings []intent.Finding
+	told := map[intent.Finding]bool{} // Generators of one source find the same in it.
 	failed, known := map[string]bool{}, map[string]bool{definition.DefinitionSource: true}
 	for _, generator := range generators {
 		known[generator.Name] = true
@@ -97,7 +98,12 @@ func (g *Graph) Build(ctx context.Context, generators []definition.Generator, in
 		}
 		for _, run := range g.failing(generator.Name) {
 			failed[generator.Name] = true
-			findings = append(findings, run.findings...)
+			for _, finding := range run.findings {
+				if !told[finding] {
+					findings = append(findings, finding)
+				}
+				told[finding] = true
+			}
 		}
 	}
 	for name := range g.runs {
