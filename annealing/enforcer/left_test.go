@@ -2,12 +2,16 @@ package enforcer
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
+	"lehr.dev/store"
 )
 
 // TestAnOrphanStillGuardsWhatItNeeds: a commit that drops an asset removes
@@ -190,4 +194,117 @@ func TestTheLoserOfAGroupIsWoken(t *testing.T) {
 			t.Errorf("took %s", took)
 		}
 	})
+}
+
+// TestRandomOrphansStayServed: assets leave intent and come back, with those
+// that serve them, and whatever is asked of the others meanwhile, nobody comes
+// to expect more than what runs serves.
+func TestRandomOrphansStayServed(t *testing.T) {
+	seeds := 25
+	if testing.Short() {
+		seeds = 5
+	}
+	for seed := range seeds {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			simulate(t, func(w *world) { randomOrphans(w, rand.New(rand.NewPCG(uint64(seed), 8))) })
+		})
+	}
+}
+
+func randomOrphans(w *world, r *rand.Rand) {
+	count := 3 + r.IntN(5)
+	id := func(i int) intent.AssetID { return intent.AssetID(fmt.Sprintf("job/%d", i)) }
+	serving := map[int][]int{}
+	var pairs [][2]intent.AssetID
+	for client := range count {
+		w.production.does(id(client), hiccups(rand.New(rand.NewPCG(r.Uint64(), 1))))
+		for server := range client {
+			if r.IntN(2) == 0 {
+				serving[server] = append(serving[server], client)
+				pairs = append(pairs, [2]intent.AssetID{id(server), id(client)})
+			}
+		}
+	}
+	// What was turned down and then left intent serves nobody, and says so no
+	// more: nothing is told of whom it served.
+	var intended atomic.Pointer[map[intent.AssetID]bool]
+	intended.Store(&map[intent.AssetID]bool{})
+	before := map[intent.AssetID]uint32{}
+	w.production.effect = func(moved intent.AssetID) {
+		now := jobOf(w.production.state[moved]).Replicas
+		for _, pair := range pairs {
+			server, client := w.production.state[pair[0]], jobOf(w.production.state[pair[1]])
+			dangerous := moved == pair[0] && now < before[moved] || moved == pair[1] && now > before[moved]
+			if dangerous && client.Replicas > jobOf(server).Replicas && (server != "" || (*intended.Load())[pair[0]]) {
+				w.t.Errorf("after the push of %s, %s expects %d of %s, which is %q", moved, pair[1], client.Replicas, pair[0], server)
+			}
+		}
+		before[moved] = now
+	}
+	publish := func(things []thing) {
+		next := map[intent.AssetID]bool{}
+		for _, th := range things {
+			next[th.id] = true
+		}
+		w.publish(things...)
+		intended.Store(&next)
+	}
+	ask := func(most int, leaves int) []thing {
+		var things []thing
+		left := map[int]bool{}
+		amounts := 20
+		for server := count - 1; server >= 0; server-- {
+			// Who serves one that leaves, leaves: references do not dangle.
+			left[server] = leaves > 0 && r.IntN(leaves) == 0 || slices.ContainsFunc(serving[server], func(client int) bool { return left[client] })
+		}
+		for server := range count {
+			amounts -= min(amounts, r.IntN(most))
+			if left[server] {
+				continue
+			}
+			var edges []*intentpb.Dependency
+			for _, client := range serving[server] {
+				edges = append(edges, serves(string(id(client))))
+			}
+			amount := uint32(amounts)
+			if leaves > 0 {
+				amount = uint32(r.IntN(20)) // Whether or not it goes together.
+			}
+			next := job(id(server), amount, "1", edges...)
+			if leaves > 0 && r.IntN(6) == 0 {
+				next = next.down()
+			}
+			things = append(things, next)
+		}
+		return things
+	}
+	all := ask(4, 0)
+	publish(all)
+	w.settle(all)
+	for range 12 {
+		if r.IntN(4) == 0 {
+			w.restart(func() {})
+		}
+		publish(ask(4, 4))
+		for range r.IntN(4) {
+			w.pass(time.Duration(r.IntN(4000)) * time.Millisecond)
+			w.approveAll()
+		}
+	}
+	all = ask(4, 0)
+	publish(all)
+	w.settle(all)
+	w.stop()
+	w.pass(10 * time.Second) // For what is under way still.
+}
+
+// approveAll approves whatever asks for it.
+func (w *world) approveAll() {
+	reports, err := w.store.ListReports(w.ctx, shop, store.ReportFilter{State: intent.StateWaiting, Limit: 100})
+	w.must(err)
+	for _, report := range reports {
+		if slices.ContainsFunc(report.Waiting, func(on intent.WaitingOn) bool { return on.Kind == intent.WaitApproval }) {
+			_ = w.store.Approve(w.ctx, store.Approval{Partition: shop, Asset: report.Asset, Effective: report.Effective, Plan: report.PlanDigest, By: tester})
+		}
+	}
 }
