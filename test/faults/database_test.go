@@ -106,7 +106,7 @@ func TestDatabaseLocked(t *testing.T) {
 	writer := w.open(path)
 	w.exec(writer, "BEGIN IMMEDIATE", "INSERT INTO plays (title) VALUES ('Hamlet')")
 	w.declare("sqlite:"+path, playsYear, values{"a": 2})
-	t.Log(w.awaitTold("schema/plays", `a lock was not free within lock_timeout`, `backoff|tried again`))
+	t.Log(w.awaitTold("schema/plays", `another program holds the lock longer than lock_timeout`, `nothing was changed, and it is tried again`))
 	w.converges(values{"a": 2})
 	if missing := w.has(path, slices.Clone(hasPlays)...)(); missing != "" {
 		t.Errorf("while it was locked: %s", missing)

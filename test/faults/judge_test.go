@@ -198,7 +198,6 @@ func (t *tally) String() string {
 	if n := len(t.converged); n > 0 {
 		median, worst = t.converged[n/2], t.converged[n-1]
 	}
-	return fmt.Sprintf("%d kills (%s), %d restarts, %d pushes; converged within %s (median), %s (worst); at most %d steps of a push after its plugin's death",
-		t.sum(), strings.Join(kinds, ", "), t.restarts, t.pushes,
-		median.Round(time.Millisecond), worst.Round(time.Millisecond), t.afterlife)
+	return fmt.Sprintf("%d kills (%s), %d restarts, %d pushes; converged within %s (median), %s (worst)",
+		t.sum(), strings.Join(kinds, ", "), t.restarts, t.pushes, median.Round(time.Millisecond), worst.Round(time.Millisecond))
 }

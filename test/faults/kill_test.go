@@ -37,7 +37,7 @@ func TestKills(t *testing.T) {
 		})
 	}
 	running.Wait()
-	t.Log(total)
+	t.Logf("%s; at most %d steps of a push after its plugin's death", total, total.afterlife)
 	if kills := total.sum(); !t.Failed() && kills < campaigns*rounds*killsPerRound {
 		t.Errorf("%d kills, want %d", kills, campaigns*rounds*killsPerRound)
 	}

@@ -1,13 +1,49 @@
 package faults
 
 import (
+	"bytes"
 	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"lehr.dev/client"
 	apipb "lehr.dev/gen/lehr/api/v1"
 	"lehr.dev/intent"
 )
+
+// lehr runs the program as a person would, and returns what it printed.
+func (w *world) lehr(arguments ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	command := exec.CommandContext(ctx, filepath.Join(w.programs, "lehr"), arguments...)
+	command.Env = append(os.Environ(), "LEHR_STORE="+w.store)
+	var out, errs bytes.Buffer
+	command.Stdout, command.Stderr = &out, &errs
+	if err := command.Run(); err != nil {
+		return out.String(), fmt.Errorf("lehr %s: %w: %s", strings.Join(arguments, " "), err, strings.TrimSpace(errs.String()))
+	}
+	return out.String(), nil
+}
+
+// why is what a person is told about an asset.
+func (w *world) why(asset string, arguments ...string) string {
+	told, err := w.lehr(append([]string{"why", asset}, arguments...)...)
+	return told + text(err)
+}
+
+// client of the server that runs now.
+func (w *world) client() *client.Client {
+	w.Helper()
+	c, err := client.Discover(w.store, intent.Actor{Name: "test", Origin: "api"})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return c
+}
 
 // reports of a partition; a server that is down has none.
 func (w *world) reports(partition string) []*apipb.Report {

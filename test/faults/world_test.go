@@ -1,8 +1,6 @@
 package faults
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -14,9 +12,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"lehr.dev/client"
-	"lehr.dev/intent"
 )
 
 // patience bounds every wait; it is long because machines may be slow, and no
@@ -270,6 +265,13 @@ func (w *world) end() {
 
 func (w *world) close() {
 	if w.Failed() && w.server != nil {
+		if told, err := w.lehr("get", "reports", "-o", "wide"); err == nil {
+			w.Logf("the reports are:\n%s", told)
+		}
+		if told, err := w.lehr("get", "pushes"); err == nil {
+			w.Logf("the pushes are:\n%s", told)
+		}
+		w.Logf("the server's log, before it is asked where it hangs:\n%s", last(w.logged(), 16<<10))
 		// Its goroutines say where it hangs.
 		w.server.Process.Signal(syscall.SIGQUIT)
 		<-w.server.ended
@@ -289,36 +291,6 @@ func (w *world) logged() string {
 }
 
 func last(text string, most int) string { return text[max(0, len(text)-most):] }
-
-// lehr runs the program as a person would, and returns what it printed.
-func (w *world) lehr(arguments ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	command := exec.CommandContext(ctx, filepath.Join(w.programs, "lehr"), arguments...)
-	command.Env = append(os.Environ(), "LEHR_STORE="+w.store)
-	var out, errs bytes.Buffer
-	command.Stdout, command.Stderr = &out, &errs
-	if err := command.Run(); err != nil {
-		return out.String(), fmt.Errorf("lehr %s: %w: %s", strings.Join(arguments, " "), err, strings.TrimSpace(errs.String()))
-	}
-	return out.String(), nil
-}
-
-// why is what a person is told about an asset.
-func (w *world) why(asset string, arguments ...string) string {
-	told, err := w.lehr(append([]string{"why", asset}, arguments...)...)
-	return told + text(err)
-}
-
-// client of the server that runs now.
-func (w *world) client() *client.Client {
-	w.Helper()
-	c, err := client.Discover(w.store, intent.Actor{Name: "test", Origin: "api"})
-	if err != nil {
-		w.Fatal(err)
-	}
-	return c
-}
 
 // await waits until a condition says nothing more.
 func (w *world) await(what string, condition func() string) {
