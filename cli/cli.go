@@ -146,16 +146,19 @@ func Run(ctx context.Context, local Local, terminal Terminal, args []string) int
 	return s.report(err)
 }
 
+// didYouMean is what cobra puts before names like the one that is not known.
+const didYouMean = "\n\nDid you mean this?\n"
+
 // misunderstood says how the command is given.
 func misunderstood(command *cobra.Command, err error) error {
-	message, meant, _ := strings.Cut(err.Error(), "\n\nDid you mean this?\n")
+	message, meant, _ := strings.Cut(err.Error(), didYouMean)
 	problem := fault.New(fault.Invalid, "%s", message)
 	switch meant := strings.Fields(meant); {
 	case len(meant) > 0:
 		return problem.WithHint("did you mean %s %s? %s --help lists what there is", command.CommandPath(), strings.Join(meant, " or "), command.CommandPath())
 	case strings.Contains(message, "in duration"):
 		return problem.WithHint("write a number with its unit: 30s, 90m, 2h")
-	case !command.Runnable():
+	case command.HasSubCommands():
 		return problem.WithHint("%s --help lists what there is", command.CommandPath())
 	default:
 		return problem.WithHint("write %s; %s --help tells more", command.UseLine(), command.CommandPath())

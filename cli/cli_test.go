@@ -145,6 +145,8 @@ func TestServeRegistersEachPartitionOnce(t *testing.T) {
 func TestWhatIsMisspeltIsMet(t *testing.T) {
 	for line, hint := range map[string]string{
 		"stpo":                             "did you mean lehr stop?",
+		"partition ad":                     "did you mean lehr partition add?",
+		"partition frobnicate":             "lehr partition --help",
 		"why":                              "write lehr why ASSET",
 		"hold web/a --reason x --for 2":    "write a number with its unit: 30s",
 		"describe report":                  "lehr get reports lists them",

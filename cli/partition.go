@@ -15,7 +15,7 @@ import (
 )
 
 func (s *session) partitionCommand() *cobra.Command {
-	command := &cobra.Command{Use: "partition", Short: "Register and forget partitions"}
+	command := family("partition", "Register and forget partitions")
 	command.AddCommand(
 		&cobra.Command{
 			Use:   "add PATH",

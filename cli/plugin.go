@@ -70,7 +70,7 @@ type NewPlugin struct {
 
 // PluginCommand is the tree of commands for authors of plugins.
 func PluginCommand(kit PluginKit) *cobra.Command {
-	command := &cobra.Command{Use: "plugin", Short: "Begin a plugin, and hold plugins to the protocol", Args: cobra.NoArgs}
+	command := family("plugin", "Begin a plugin, and hold plugins to the protocol")
 	command.AddCommand(testPluginCommand(kit), newPluginCommand(kit), generatePluginCommand(kit))
 	return command
 }
