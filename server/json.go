@@ -33,7 +33,7 @@ func (strictJSON) Marshal(message any) ([]byte, error) {
 }
 
 // place is how protojson says where it was, with a space that varies.
-var place = regexp.MustCompile(`^proto:\s*\(line (\d+):(\d+)\):\s*`)
+var place = regexp.MustCompile(`^proto:\s*(?:syntax error\s*)?\(line (\d+):(\d+)\):\s*`)
 
 func (strictJSON) Unmarshal(text []byte, message any) error {
 	m, ok := message.(proto.Message)
