@@ -60,7 +60,7 @@ func (e *edges) verdict(name string, kind intent.WaitingKind, f Facts) intent.Ve
 		return intent.Passed(name, e.until)
 	}
 	waiting := intent.WaitingOn{Kind: kind, Reason: listed(append(e.problems, e.reasons...)), Blockers: named(e.blockers)}
-	if e.loosened == len(e.blockers) && !f.removes() {
+	if e.loosened == len(e.blockers) && f.loosens() {
 		waiting.Reason += fmt.Sprintf(". \"lehr approve %s --plan %s\" lets it go all the same", f.Asset, f.Plan.Digest().Short())
 	}
 	if len(e.problems) > 0 {

@@ -35,7 +35,11 @@ func TestSolver(t *testing.T) {
 	}
 	needed := need("1", "2")
 	needed.Needed = true
+	// What ran as it was enforced last, and is on its way to need less.
+	stillNeeded := needed
+	stillNeeded.Loosened = true
 	removal := intent.Plan{Action: intent.ActionDelete}
+	destroys := intent.Plan{Action: intent.ActionUpdate, Changes: []intent.FieldChange{{Path: "column", Destructive: true}}}
 	tests := map[string]struct {
 		facts Facts
 		waits intent.WaitingKind
@@ -56,6 +60,7 @@ func TestSolver(t *testing.T) {
 		"loosened":                        {Facts{Capacity: []Supply{loose}}, intent.WaitCapacity, "lehr approve x"},
 		"loosened and approved":           {Facts{Capacity: []Supply{loose}, Approved: true}, "", ""},
 		"loosened and approved removal":   {Facts{Capacity: []Supply{loose}, Approved: true, Plan: removal, Turndown: &Turndown{}}, intent.WaitCapacity, "still expects"},
+		"loosened, destroys, approved":    {Facts{Version: []Need{stillNeeded}, Approved: true, Plan: destroys}, intent.WaitVersion, "schema still needs at least 2"},
 		"declares enough":                 {Facts{Version: []Need{need("1.10", "1.9")}}, "", ""},
 		"with a prefix and parts missing": {Facts{Version: []Need{need("v2", "1.9.9")}}, "", ""},
 		"declares too little":             {Facts{Version: []Need{need("1.9", "1.10")}}, intent.WaitVersion, "schema declares 1.9, and x needs at least 1.10"},

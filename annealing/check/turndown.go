@@ -17,11 +17,15 @@ type Turndown struct {
 // removes reports whether the push would remove the real thing.
 func (f Facts) removes() bool { return f.Turndown != nil || f.Plan.Action == intent.ActionDelete }
 
-// letsGo reports whether the approval of the plan also lets go what only the
-// last enforced content asks for. It does not of a removal, which everybody
-// approves: the edges of the old content end with the push of a content
-// without them.
-func (f Facts) letsGo() bool { return f.Approved && !f.removes() }
+// loosens reports whether an approval of the plan would also let go what only
+// the last enforced content asks for. It would not of a removal, or of a plan
+// that destroys in another way: everybody approves these, and would without a
+// word let go of what still runs and needs what is to be destroyed. There the
+// edges of the old content end with the push of a content without them.
+func (f Facts) loosens() bool { return !f.removes() && !f.Plan.Destructive() }
+
+// letsGo reports whether the approval of the plan lets go of loosened edges.
+func (f Facts) letsGo() bool { return f.Approved && f.loosens() }
 
 // turndown lets nothing be removed but what a Turndown asks for, and that only
 // when nothing depends on it any more (S5). Removal runs backwards: what comes
