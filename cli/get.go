@@ -90,7 +90,6 @@ func (s *session) getCommand() *cobra.Command {
 		Example: `  lehr get assets --prefix web/ --type Job
   lehr get assets --field Job.version=1.2
   lehr get assets --field 'ImpactedScope.scopes[cluster]=a' --refers-to db
-  lehr get assets --field ImpactedScope.scopes[cluster]=a
   lehr get assets --filter 'type == "Job" && payload.replicas > 2'
   lehr get assets --at 2h --filter 'labels.team == "web"'
   lehr get incarnations --label release=spring
@@ -111,7 +110,7 @@ func (s *session) getCommand() *cobra.Command {
 	flags.StringVar(&q.incarnation, "incarnation", "", "assets as of this incarnation (default: head)")
 	flags.StringVar(&q.filter, "filter", "", "assets for which this CEL expression is true")
 	flags.StringVar(&q.at, "at", "", "assets, or the incarnation, as of a time: 2026-11-21T08:00:00Z, \"2026-11-21 08:00\", or 2h ago as 2h")
-	flags.StringVar(&q.label, "label", "", "assets of, or the, newest incarnation with this label, as KEY or KEY=VALUE")
+	flags.StringVar(&q.label, "label", "", "the newest incarnation with this label, or its assets, as KEY or KEY=VALUE")
 	flags.StringVar(&q.asset, "asset", "", "pushes of this asset")
 	flags.BoolVar(&q.everywhere, "global", false, "the audit of what concerns all partitions, for example a stop of all")
 	flags.IntVar(&q.limit, "limit", 1000, "at most this many")

@@ -128,6 +128,10 @@ func TestRootCause(t *testing.T) {
 				intent.Report{Asset: "api", State: intent.StateModel}),
 			[]string{"turndown"}, "turndown/db", "api still refers to it", "take the reference to db out of api, or api out of the sources",
 		},
+		"no place": {
+			facts("web", waiting("web", intent.WaitingOn{Kind: intent.WaitBudget, Reason: "1 of 1 pushes in flight"})),
+			[]string{"budget"}, "budget/web", "1 of 1 pushes", "lehr get reports --state pushing",
+		},
 		"sources that do not read": {unreadable, []string{"not-acting", "candidate-rejected", "in-sync"}, "not-acting/", "must be a number", "write 3"},
 		"unknown asset":            {facts("nope"), []string{"no-asset"}, "no-asset/nope", "nope is not in shop@7", "lehr get assets"},
 		"nothing served yet":       {empty, []string{"no-head"}, "no-head/web", "has no incarnation yet", "lehr get candidates"},

@@ -114,6 +114,8 @@ func hintFor(report intent.Report, waiting intent.WaitingOn) string {
 		return "the server's log holds what the plugin wrote"
 	case intent.WaitBackoff:
 		return "lehr get pushes --asset " + string(report.Asset) + " shows how the pushes ended"
+	case intent.WaitBudget:
+		return "lehr get reports --state pushing lists who takes the places"
 	case intent.WaitClaim:
 		return "one of the two must go, or name another resource"
 	case intent.WaitStore:

@@ -147,6 +147,9 @@ func plan(action serve.Action, destructive bool, output []byte) serve.Plan {
 	}
 	cut := !utf8.Valid(output)
 	lines := strings.Split(strings.TrimRight(strings.ToValidUTF8(string(output), "?"), "\n"), "\n")
+	if len(lines) == 1 && lines[0] == "" {
+		lines[0] = "it differs; the diff command printed nothing"
+	}
 	for i, text := range lines[:min(len(lines), shownLines)] {
 		if len(text) > shownBytes {
 			text, cut = strings.ToValidUTF8(text[:shownBytes], "")+"…", true

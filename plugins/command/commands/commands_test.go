@@ -169,6 +169,13 @@ func TestPlanCoversAllOfTheOutput(t *testing.T) {
 	}
 }
 
+func TestSilenceIsToldAsSuch(t *testing.T) {
+	d := diff(t, &commandpb.Command{Diff: script("exit 2"), Push: script("")})
+	if len(d.Plan.Changes) != 1 || !strings.Contains(d.Plan.Changes[0].Target, "printed nothing") {
+		t.Errorf("changes %+v", d.Plan.Changes)
+	}
+}
+
 func TestPushFails(t *testing.T) {
 	command := &commandpb.Command{Diff: script("exit 2"), Push: script("echo locked >&2; exit $(cat code)"), Directory: t.TempDir(), RetryableExitCodes: []int32{75}}
 	for code, retryable := range map[int]bool{75: true, 1: false} {
