@@ -21,11 +21,14 @@ func (s *session) approveCommand() *cobra.Command {
 		Short: "Approve an asset's plan once, or let a held candidate through",
 		Long: `Approve the push that an asset's last report shows: that content, that plan,
 once. Or, with --candidate, let a candidate through that a guard holds.`,
+		Example: `  lehr describe report web/a         # read the plan first
+  lehr approve web/a --plan e2e6afd7 --reason "the table is empty"
+  lehr approve --candidate 3b17c201 --reason "the service is retired"`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			name := strings.Join(args, "")
 			if (name == "") == (candidate == "") {
-				return fault.New(fault.Invalid, "approve either an ASSET or a --candidate").WithHint("lehr get candidates; lehr get reports --state waiting")
+				return fault.New(fault.Invalid, "approve either an ASSET or a --candidate").WithHint("lehr get reports --state waiting lists assets, lehr get candidates what guards hold")
 			}
 			return s.onPartition(command.Context(), func(c *client.Client, partition string) error {
 				if candidate != "" {

@@ -239,7 +239,7 @@ Exit codes: 0 done, 1 error, 2 differences or not converged, 3 timed out.`,
 		s.approveCommand(), s.disownCommand(), s.labelCommand(),
 	)
 	root.AddCommand(s.versionCommand())
-	root.AddCommand(s.local.Commands...)
+	in("begin", s.local.Commands...)
 	return root
 }
 

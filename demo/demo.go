@@ -1,5 +1,5 @@
 // Package demo runs the Shakespeare service of the paper on this machine: two
-// clusters of three real processes each, enforced by a real lehr server, and
+// clusters of four real processes each, enforced by a real lehr server, and
 // a story in which people and faults change things. All that it claims is
 // checked against the processes and their sockets, never against Lehr's own
 // records. It drives the lehr program as a person would; only cmd/lehr calls

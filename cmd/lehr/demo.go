@@ -14,8 +14,9 @@ func demoCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "demo",
 		Short: "Run the Shakespeare service of the paper on this machine",
-		Long: `Start two local clusters of three real processes each, enforced by a real
-server in a folder of its own, and show them live until Ctrl-C. With --exit,
+		Long: `Start two local clusters of four real processes each, balancers before them and
+a database, enforced by a real server in a folder of its own, and show them live
+until Ctrl-C. With --exit,
 play a story of changes and faults instead, check every claim against the
 processes and their sockets, and end with 0, or with 1 at the first thing
 that is not so. Every process that was started has ended afterwards.`,
