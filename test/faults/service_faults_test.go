@@ -23,6 +23,7 @@ func TestServiceFaults(t *testing.T) {
 		{"stop in the middle of a halving", stopInHalving},
 		{"a balancer that comes back empty", emptyBalancer},
 		{"a writer who never rests", restlessWriter},
+		{"a column approved to go before those who need it", schemaDownApprovedEarly},
 	} {
 		whole := s.T
 		t.Run(fault.name, func(t *testing.T) {
@@ -169,4 +170,36 @@ func restlessWriter(s *service) {
 		return unmatched(told, `changed-back`, `upstreams\["a"\]\.address`)
 	})
 	s.Logf("after %d changes in %s: %s", writes, time.Since(began).Round(time.Millisecond), told)
+}
+
+// schemaDownApprovedEarly: the column's removal needs an approval in any case,
+// so it is given early. It lets nothing else go: the column stays as long as a
+// task runs that needs it (S23).
+func schemaDownApprovedEarly(s *service) {
+	person := &approver{world: s.world, expects: []string{"schema/searches"}}
+	vigil := keepVigil(s)
+	vigil.rolls(true)
+	s.change(versioned("v3", true).alter)
+	s.await("v3 serves", s.serves)
+	s.await("all is in sync", s.inSync)
+	s.must("hold", "frontend/b", "--reason", "to keep v3 running")
+	s.change(versioned("v2", false).alter)
+	s.await("the removal of the column is approved", func() string {
+		person.approveAll()
+		if person.given["schema/searches"] == 0 {
+			return "it does not wait for an approval"
+		}
+		return ""
+	})
+	s.await("cluster a runs v2", func() string {
+		return s.clusterServes(*s.manifest.cluster("a"), "v2", of(s.look(), s.job("a", "frontend")))
+	})
+	s.Log(s.awaitTold("schema/searches", `frontend/b still needs at least 2 of schema/searches, which would declare 1`))
+	s.must("unhold", "frontend/b")
+	s.await("v2 serves", func() string {
+		person.approveAll()
+		return s.serves()
+	})
+	vigil.stop()
+	vigil.judge()
 }
