@@ -123,6 +123,7 @@ type served struct {
 	ready, suspects loop.Queue[*asset]
 	// inFlight counts batches under way; suspecting: one is of suspects.
 	inFlight   int
+	pace       pace
 	suspecting bool
 	// failures in a row; nothing is asked of it until the pause is over.
 	failures int

@@ -88,7 +88,10 @@ func (e *Enforcer) readInward(ctx context.Context, s *served, g *glance, size in
 // of them asks for.
 func (e *Enforcer) stood(a *asset, g *glance, now time.Time) {
 	if g.standing == nil {
-		delete(e.standings, a)
+		// What a sweep finds as it was does not end what others rely on.
+		if known := e.standings[a]; known == nil || !known.agrees(g.difference) || !e.stands(a, now) {
+			delete(e.standings, a)
+		}
 		return
 	}
 	if g.wanted {

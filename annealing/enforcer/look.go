@@ -197,6 +197,7 @@ func (e *Enforcer) glance(s *served, a *asset, priority loop.Priority, now time.
 // startDiff asks the plugin about one batch, away from the owner.
 func (e *Enforcer) startDiff(ctx context.Context, s *served, target intent.IncarnationID, batch []*glance) {
 	s.inFlight++
+	began := e.Runtime.Now()
 	ids := make([]intent.AssetID, len(batch))
 	for i, g := range batch {
 		a := g.asset
@@ -219,7 +220,10 @@ func (e *Enforcer) startDiff(ctx context.Context, s *served, target intent.Incar
 				e.readContent(ctx, g)
 			}
 		}
-		e.inbox.Put(func() { e.looked(ctx, s, batch, err) })
+		e.inbox.Put(func() {
+			s.pace.took(e.Runtime.Now().Sub(began), e.Runtime.Now())
+			e.looked(ctx, s, batch, err)
+		})
 	})
 }
 

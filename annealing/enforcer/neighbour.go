@@ -243,7 +243,7 @@ func (e *Enforcer) ordered(on intent.AssetID, loosened bool, now time.Time) chec
 	case loosened && e.turnsDown(b):
 		n.Known = true // It goes, and waits for this one: removal runs backwards.
 	case e.fresh(b, now):
-		n.Known, n.Until = true, time.Unix(0, b.seen).Add(e.Limits.FactHold)
+		n.Known, n.Until = true, time.Unix(0, b.seen).Add(e.holdOf(b))
 	case b.trouble != nil && b.difference.Outcome == intent.Differs:
 		n.State = "differs from its target"
 	default:
@@ -267,7 +267,7 @@ func (e *Enforcer) known(on intent.AssetID, loosened bool, now time.Time) check.
 	case e.stands(b, now):
 		n.Known = true
 		if s := e.standings[b]; !s.model {
-			n.Until = s.at.Add(e.Limits.FactHold)
+			n.Until = s.at.Add(e.holdOf(b))
 		}
 	default:
 		n.State = e.unknown(b, now)
@@ -296,7 +296,7 @@ func (e *Enforcer) stands(b *asset, now time.Time) bool {
 	}
 	_, effective, _, found := e.target(b, now)
 	age := now.Sub(s.at)
-	return found && s.effective == effective && s.pinned == e.pinnedNow(b, now) && (s.model || age >= 0 && age < e.Limits.FactHold)
+	return found && s.effective == effective && s.pinned == e.pinnedNow(b, now) && (s.model || age >= 0 && age < e.holdOf(b))
 }
 
 // unknown says why nothing is known of an asset.

@@ -62,7 +62,7 @@ func (e *Enforcer) facts(a *asset, now time.Time) check.Facts {
 // target now.
 func (e *Enforcer) fresh(a *asset, now time.Time) bool {
 	age := now.Sub(time.Unix(0, a.seen))
-	return a.seen != 0 && age >= 0 && age < e.Limits.FactHold && a.pinned == e.pinnedNow(a, now)
+	return a.seen != 0 && age >= 0 && age < e.holdOf(a) && a.pinned == e.pinnedNow(a, now)
 }
 
 // inSync records that production is as intent says.

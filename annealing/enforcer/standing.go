@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"lehr.dev/annealing/check"
@@ -28,8 +29,8 @@ type standing struct {
 	// empty: nothing is there.
 	empty   bool
 	amounts map[string]amount
-	// tells: the plugin reports amounts by itself.
-	tells bool
+	// impacts are what the plugin reports by itself.
+	impacts []intent.Impact
 	// declares is the version at the target; moves: a push may lower it.
 	declares declared
 	moves    bool
@@ -54,7 +55,7 @@ type declared struct {
 // stand works out how an asset stands after a look. enforced is its content as
 // enforced last, if it is there as such.
 func (r *reader) stand(ctx context.Context, content intent.Asset, enforced *intent.Asset, d intent.Difference) (*standing, error) {
-	s := &standing{at: d.At, effective: d.Effective, inSync: d.Outcome == intent.InSync, tells: len(d.Impacts) > 0}
+	s := &standing{at: d.At, effective: d.Effective, inSync: d.Outcome == intent.InSync, impacts: d.Impacts}
 	var err error
 	if s.turndown, err = schema.Addon(content, &intentpb.Turndown{}); err != nil {
 		return nil, err
@@ -200,11 +201,16 @@ func (s *standing) amount(dimension string) (amount, bool) {
 	return known, found
 }
 
+// agrees reports whether an asset that was in sync still is, as it was.
+func (s *standing) agrees(d intent.Difference) bool {
+	return s.inSync && d.Outcome == intent.InSync && len(d.Unmanaged) == 0 && slices.Equal(s.impacts, d.Impacts)
+}
+
 // lifts reports whether what others declare to the asset matters to a push of
 // it: it is to go, changes its version, comes to expect more, or nobody knows.
 func (s *standing) lifts() bool {
 	// A Capacity addon may list all but what others go by.
-	if s.turndown || s.moves || !s.tells {
+	if s.turndown || s.moves || len(s.impacts) == 0 {
 		return true
 	}
 	for _, known := range s.amounts {

@@ -335,6 +335,8 @@ type production struct {
 	diffed int
 	// slow is how long a diff takes.
 	slow time.Duration
+	// each is how long an asset takes more.
+	each time.Duration
 	// effect is told of every change, with production locked.
 	effect func(id intent.AssetID)
 	// under counts pushes under way, most the most at once.
@@ -395,10 +397,10 @@ func (p *production) Describe() (plugin.Description, error) {
 
 func (p *production) Diff(ctx context.Context, incarnation intent.IncarnationID, ids []intent.AssetID) ([]intent.Difference, error) {
 	p.mu.Lock()
-	slow := p.slow
+	slow, each := p.slow, p.each
 	p.mu.Unlock()
 	at := time.Now()
-	time.Sleep(max(slow, time.Millisecond))
+	time.Sleep(max(slow, time.Millisecond) + time.Duration(len(ids))*each)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.diffed += len(ids)
