@@ -25,7 +25,7 @@ func (s *session) buildCommand() *cobra.Command {
 Exit code 1 when there are errors.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
-			definition, err := definitionPath(definitionArgument(args))
+			definition, err := definitionOf(command, args)
 			if err != nil {
 				return err
 			}
@@ -44,6 +44,15 @@ Exit code 1 when there are errors.`,
 	command.Flags().StringVar(&out, "out", "", "also write each asset as DIR/<id>.json")
 	_ = command.MarkFlagDirname("out")
 	return command
+}
+
+// definitionOf is the definition that a command without a server is about.
+func definitionOf(command *cobra.Command, args []string) (string, error) {
+	if flag := command.Flag("partition"); flag != nil && flag.Changed {
+		return "", fault.New(fault.Invalid, "-p names a partition of a server, and %s asks none", command.CommandPath()).
+			WithHint("write %s lehr.yaml", command.CommandPath())
+	}
+	return definitionPath(definitionArgument(args))
 }
 
 func definitionArgument(args []string) string {
@@ -146,7 +155,7 @@ nothing. Holds of a running server are taken over; its pins and stops are told.
 Exit code 2 when there are differences.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
-			definition, err := definitionPath(definitionArgument(args))
+			definition, err := definitionOf(command, args)
 			if err != nil {
 				return err
 			}

@@ -147,6 +147,8 @@ func TestWhatIsMisspeltIsMet(t *testing.T) {
 		"stpo":                             "did you mean lehr stop?",
 		"partition ad":                     "did you mean lehr partition add?",
 		"partition frobnicate":             "lehr partition --help",
+		"build -p shop/lehr.yaml":          "write lehr build lehr.yaml",
+		"serve shop":                       "write lehr serve [-p lehr.yaml]",
 		"why":                              "write lehr why ASSET",
 		"hold web/a --reason x --for 2":    "write a number with its unit: 30s",
 		"describe report":                  "lehr get reports lists them",

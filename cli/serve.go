@@ -20,7 +20,7 @@ func (s *session) serveCommand() *cobra.Command {
 	var options ServeOptions
 	var definitions []string
 	command := &cobra.Command{
-		Use:   "serve",
+		Use:   "serve [-p lehr.yaml]",
 		Short: "Generate, compare and enforce until told to end",
 		Long: `Run the server: it follows the sources of every registered partition, compares
 production with intent, and pushes what every check allows. It serves this

@@ -99,6 +99,7 @@ func TestDerivationsAreRefused(t *testing.T) {
 		"unknown field":     {"dimensions: {tasks: payload.replicas}", "dimensions: {tasks: payload.replicaz}", 16, "generate.sizes.dimensions.tasks", "replicaz", "replicas"},
 		"field of another":  {"expression: payload.version", "expression: payload.upstreams", 17, "generate.versions.expression", "upstreams", ""},
 		"syntax":            {`owner: '"web@example.com"'`, `owner: '"web@'`, 18, "generate.owners.owner", "", ""},
+		"text unquoted":     {`owner: '"web@example.com"'`, `owner: web@example.com`, 18, "generate.owners.owner", "not CEL", `'"web@example.com"'`},
 		"unknown addon":     {"derive: Owner", "derive: Ownr", 18, "generate.owners.derive", "Ownr", "did you mean Owner?"},
 		"no addon of these": {"derive: Owner, ", "derive: Turndown, ", 18, "generate.owners.derive", "Turndown", "these can be"},
 		"unknown key":       {"serves: tasks", "srves: tasks", 12, "generate.order.edges[0].srves", "unknown field", "serves"},

@@ -2,6 +2,7 @@ package derive
 
 import (
 	"fmt"
+	"strings"
 
 	"lehr.dev/intent"
 	"lehr.dev/prodspec/definition"
@@ -57,6 +58,9 @@ func (c *compiler) wrong(at definition.Expression, err error) {
 	f := intent.Finding{Rule: "derive", Severity: intent.Error, File: c.file, Line: at.Line, Column: at.Column, Field: at.Field}
 	f.Message, f.Hint = said(err)
 	f.Message = fmt.Sprintf("%s: %s", at.Field, f.Message)
+	if f.Hint == "" && !strings.ContainsAny(at.Text, `"'`) {
+		f.Hint = "a text has quotes of its own within those of YAML: '\"" + at.Text + "\"'"
+	}
 	c.findings = append(c.findings, f)
 }
 

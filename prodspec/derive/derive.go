@@ -162,9 +162,13 @@ func (r *Rules) failed(d *derivation, asset intent.AssetID, at definition.Expres
 	}
 	f.Message, f.Hint = said(err)
 	what := ""
-	if at.Text != "" && !strings.HasPrefix(f.Message, "expression ") {
+	if at.Text != "" {
 		const longest = 200
 		what = fmt.Sprintf(" by %s", at.Text[:min(len(at.Text), longest)])
+		// Package rule names expression and asset too.
+		if _, said, does := strings.Cut(f.Message, " of asset "+string(asset)+" "); does {
+			f.Message = "it " + said
+		}
 	}
 	f.Message = fmt.Sprintf("deriving the %s of asset %s%s (generate.%s): %s", d.short(), asset, what, d.Name, f.Message)
 	return f
