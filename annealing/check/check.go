@@ -150,7 +150,7 @@ func mode(f Facts) intent.Verdict {
 	}
 	return intent.Waits("mode", intent.WaitingOn{
 		Kind:   intent.WaitMode,
-		Reason: fmt.Sprintf("the mode is %s: differences are shown, nothing is pushed; set \"mode: enforce\" in the partition's definition to enforce", f.Mode),
+		Reason: fmt.Sprintf("the mode is %s: differences are shown, nothing is pushed; to enforce, set \"mode: enforce\" in lehr.yaml; its modes, or the asset's Mode addon, may be stricter", f.Mode),
 	})
 }
 

@@ -67,7 +67,7 @@ func (j *judging) unserved(ctx context.Context, bound map[intent.TypeName]bool) 
 			j.add(intent.Finding{
 				Rule: "plugin", Severity: intent.Warning, Asset: example, Field: "plugins",
 				Message: fmt.Sprintf("no plugin is bound to %s, so asset %s and others of this type will never be enforced", name, example),
-				Hint:    fmt.Sprintf("bind one in the partition's definition: plugins: {%s: {run: %s}}", name, plugins[name]),
+				Hint:    fmt.Sprintf("bind one in lehr.yaml: plugins: {%s: {run: %s}}", name, plugins[name]),
 			})
 		}
 	}

@@ -148,7 +148,7 @@ func TestRules(t *testing.T) {
 			delta:  []store.Entry{plain(t, "b", "")},
 			want: intent.Finding{Rule: "plugin", Severity: intent.Warning, Asset: "a", Field: "plugins",
 				Message: "no plugin is bound to lehr.process.v1.Job, so asset a and others of this type will never be enforced",
-				Hint:    "bind one in the partition's definition: plugins: {lehr.process.v1.Job: {run: lehr-process}}"},
+				Hint:    "bind one in lehr.yaml: plugins: {lehr.process.v1.Job: {run: lehr-process}}"},
 		},
 		{
 			name:   "a served type that is no more",
@@ -163,7 +163,7 @@ func TestRules(t *testing.T) {
 			head:   []store.Entry{entry(t, "a", &intentpb.Owner{Owner: "o"})},
 			want: intent.Finding{Rule: "plugin", Severity: intent.Warning, Asset: "a", Field: "plugins",
 				Message: "no plugin is bound to lehr.intent.v1.Owner, so asset a and others of this type will never be enforced",
-				Hint:    "bind one in the partition's definition: plugins: {lehr.intent.v1.Owner: {run: own}}"},
+				Hint:    "bind one in lehr.yaml: plugins: {lehr.intent.v1.Owner: {run: own}}"},
 		},
 	}
 	for _, test := range tests {
