@@ -73,16 +73,24 @@ type span struct {
 func (l *load) judge(spans []span) string {
 	l.Helper()
 	l.stop()
-	excused := 0
+	global, within := 0, 0
 	for _, f := range l.failed {
-		if slices.ContainsFunc(spans, func(s span) bool { return f.began.Before(s.ended) && f.ended.After(s.began) }) {
-			excused++
-			continue
+		meets := func(global bool) bool {
+			return slices.ContainsFunc(spans, func(s span) bool {
+				return (s.cluster == "global") == global && f.began.Before(s.ended) && f.ended.After(s.began)
+			})
 		}
-		l.Errorf("a request from %s to %s failed: %v", f.began.Format("15:04:05.000"), f.ended.Format("15:04:05.000"), f.err)
+		switch {
+		case meets(true):
+			global++
+		case meets(false):
+			within++
+		default:
+			l.Errorf("a request from %s to %s failed: %v", f.began.Format("15:04:05.000"), f.ended.Format("15:04:05.000"), f.err)
+		}
 	}
 	if l.served == 0 {
 		l.Error("no request was served")
 	}
-	return fmt.Sprintf("%d requests served, %d failed while a proxy that was killed came back", l.served, excused)
+	return fmt.Sprintf("%d requests served; failed while a proxy that was killed came back: %d for the global one, %d for a cluster's", l.served, global, within)
 }
