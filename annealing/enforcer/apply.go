@@ -2,6 +2,7 @@ package enforcer
 
 import (
 	"slices"
+	"time"
 
 	"lehr.dev/intent"
 	"lehr.dev/loop"
@@ -21,12 +22,7 @@ func (e *Enforcer) applyHead(changes []store.Change, returning map[intent.AssetI
 			continue
 		}
 		if a == nil {
-			a = &asset{id: change.Asset}
-			e.assets[a.id] = a
-			e.leaveNot(a.id)
-			if record, enforced := returning[a.id]; enforced {
-				e.setEnforced(a, record, now)
-			}
+			a = e.enter(change.Asset, returning, now)
 		}
 		a.kind = e.view.kindOf(change.After.Type)
 		if a.effective != change.After.Effective {
@@ -36,6 +32,17 @@ func (e *Enforcer) applyHead(changes []store.Change, returning map[intent.AssetI
 		}
 		e.soon(a, priority)
 	}
+}
+
+// enter takes an asset into the loop, with what it was enforced with before.
+func (e *Enforcer) enter(id intent.AssetID, returning map[intent.AssetID]store.Enforced, now time.Time) *asset {
+	a := &asset{id: id}
+	e.assets[id] = a
+	e.leaveNot(id)
+	if record, enforced := returning[id]; enforced {
+		e.setEnforced(a, record, now)
+	}
+	return a
 }
 
 // renew starts an asset afresh after its intent changed: what failed before
@@ -91,16 +98,16 @@ func (e *Enforcer) applyKinds(before view) {
 }
 
 // applyPins wakes assets whose pins changed, now and when a pin ends.
-func (e *Enforcer) applyPins(before view) {
+func (e *Enforcer) applyPins(before view, returning map[intent.AssetID]store.Enforced) {
 	e.incarnations = nil
 	for id := range before.pins {
 		if !slices.Equal(before.pins[id], e.view.pins[id]) {
-			e.repinned(id)
+			e.repinned(id, returning)
 		}
 	}
 	for id, pins := range e.view.pins {
 		if !slices.Equal(before.pins[id], pins) {
-			e.repinned(id)
+			e.repinned(id, returning)
 		}
 		for _, pin := range pins {
 			if a := e.assets[id]; a != nil && !pin.Until.IsZero() {
@@ -110,13 +117,15 @@ func (e *Enforcer) applyPins(before view) {
 	}
 }
 
-func (e *Enforcer) repinned(id intent.AssetID) {
+func (e *Enforcer) repinned(id intent.AssetID, returning map[intent.AssetID]store.Enforced) {
 	a := e.assets[id]
 	if a == nil {
 		for _, pin := range e.view.pins[id] {
 			if member, known := e.view.pinned[pinnedAt{id, pin.Incarnation.Sequence}]; known {
-				a = &asset{id: id, kind: e.view.kindOf(member.Type)}
-				e.assets[id] = a
+				if a == nil {
+					a = e.enter(id, returning, e.Runtime.Now())
+				}
+				a.kind = e.view.kindOf(member.Type)
 			}
 		}
 		if a == nil {

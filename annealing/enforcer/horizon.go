@@ -72,20 +72,31 @@ func (e *Enforcer) count(at intent.Sequence, by int) {
 	}
 }
 
-// returning reads the enforced records of assets that come back into intent,
-// so that what they are there with goes on guarding them.
-func (e *Enforcer) returning(ctx context.Context, changes []store.Change) (map[intent.AssetID]store.Enforced, error) {
+// returning reads the enforced records of assets that come back into intent, by
+// head or by a pin, so that what they are there with goes on guarding them.
+func (e *Enforcer) returning(ctx context.Context, changes []store.Change, pins map[intent.AssetID][]intent.Pin) (map[intent.AssetID]store.Enforced, error) {
 	found := map[intent.AssetID]store.Enforced{}
+	read := func(id intent.AssetID) error {
+		if _, left := e.left[id]; !left {
+			return nil
+		}
+		record, enforced, err := e.record(ctx, id)
+		if enforced {
+			found[id] = record
+		}
+		return err
+	}
 	for _, change := range changes {
-		if _, left := e.left[change.Asset]; !left || change.After == nil {
+		if change.After == nil {
 			continue
 		}
-		record, enforced, err := e.record(ctx, change.Asset)
-		if err != nil {
+		if err := read(change.Asset); err != nil {
 			return nil, err
 		}
-		if enforced {
-			found[change.Asset] = record
+	}
+	for id := range pins {
+		if err := read(id); err != nil {
+			return nil, err
 		}
 	}
 	return found, nil

@@ -308,3 +308,24 @@ func (w *world) approveAll() {
 		}
 	}
 }
+
+// TestAnOrphanThatIsPinnedIsStillGuarded: a pin to older content takes nothing
+// from what is there now but by the guards of what is there now.
+func TestAnOrphanThatIsPinnedIsStillGuarded(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.publish(job("job", 2, "1"), job("lb", 2, "1"))
+		w.inSync(job("job", 2, "1"), job("lb", 2, "1"))
+		old := w.head
+		w.publish(job("job", 4, "1", serves("lb")), job("lb", 4, "1"))
+		w.inSync(job("job", 4, "1"), job("lb", 4, "1"))
+		w.publish(job("lb", 4, "1"))
+		w.eventually("job is an orphan", func() bool { return w.report("job").State == intent.StateGone })
+		w.pin("job", old, time.Time{})
+		if waiting := w.waitsOn("job", intent.WaitCapacity); !strings.Contains(waiting.Reason, "lb still expects 4") {
+			t.Errorf("reason %q", waiting.Reason)
+		}
+		if got := w.production.word("job"); got != "4 1" {
+			t.Errorf("job is %s", got)
+		}
+	})
+}

@@ -146,7 +146,7 @@ func (e *Enforcer) update(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	returning, err := e.returning(ctx, changed)
+	returning, err := e.returning(ctx, changed, next.pins)
 	if err != nil {
 		return err
 	}
@@ -158,7 +158,7 @@ func (e *Enforcer) update(ctx context.Context) error {
 	}
 	e.applyHead(changed, returning, priority)
 	e.applyKinds(before)
-	e.applyPins(before)
+	e.applyPins(before, returning)
 	e.wakeTroubled()
 	return nil
 }
