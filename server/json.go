@@ -32,8 +32,9 @@ func (strictJSON) Marshal(message any) ([]byte, error) {
 	return protojson.Marshal(m)
 }
 
-// place is how protojson says where it was, with a space that varies.
-var place = regexp.MustCompile(`^proto:\s*(?:syntax error\s*)?\(line (\d+):(\d+)\):\s*`)
+// place is how protojson says where it was. Its spaces are ordinary ones in
+// some builds and ones that do not break in others.
+var place = regexp.MustCompile(`^proto:[\s\x{a0}]*(?:syntax error[\s\x{a0}]*)?\(line (\d+):(\d+)\):[\s\x{a0}]*`)
 
 func (strictJSON) Unmarshal(text []byte, message any) error {
 	m, ok := message.(proto.Message)
