@@ -197,7 +197,7 @@ func (s *session) report(err error) int {
 
 func (s *session) root() *cobra.Command {
 	root := &cobra.Command{
-		Use:   "lehr",
+		Use: "lehr", Version: s.local.Version,
 		Short: "Keeps production as intent says, safely and continuously",
 		Long: `Lehr turns configuration into one uniform intent, compares it with production
 all the time, and changes production only when every check agrees. It can

@@ -84,6 +84,8 @@ func describeListed(list func(context.Context, *session, *client.Client, query) 
 			return fault.New(fault.NotFound, "there is none of %s", name)
 		case s.json():
 			return printMessages(s.Out, matching)
+		case len(matching) == 0:
+			fmt.Fprintln(s.Out, "There are none.")
 		}
 		return nil
 	}

@@ -42,7 +42,9 @@ type noun struct {
 	// global: it is not listed by partition.
 	global bool
 	// named: describe needs a name.
-	named    bool
+	named bool
+	// chosen lists the flags by which get chooses among them, beside --limit.
+	chosen   []string
 	list     func(ctx context.Context, s *session, c *client.Client, q query) (listing, error)
 	describe func(ctx context.Context, s *session, c *client.Client, partition, name string) error
 }
@@ -50,18 +52,18 @@ type noun struct {
 // nouns, in the order in which help lists them.
 func nouns() []noun {
 	return []noun{
-		{names: []string{"assets", "asset"}, named: true, list: listAssets, describe: describeAsset},
+		{names: []string{"assets", "asset"}, named: true, chosen: []string{"prefix", "type", "field", "refers-to", "incarnation", "filter", "at", "label"}, list: listAssets, describe: describeAsset},
 		{names: []string{"partitions", "partition"}, global: true, list: listPartitions, describe: describePartition},
-		{names: []string{"incarnations", "incarnation"}, list: listIncarnations, describe: describeIncarnation},
+		{names: []string{"incarnations", "incarnation"}, chosen: []string{"at", "label"}, list: listIncarnations, describe: describeIncarnation},
 		{names: []string{"candidates", "candidate"}, list: listCandidates, describe: describeCandidate},
-		{names: []string{"reports", "report"}, named: true, list: listReports, describe: describeReport},
+		{names: []string{"reports", "report"}, named: true, chosen: []string{"prefix", "state"}, list: listReports, describe: describeReport},
 		{names: []string{"pins", "pin"}, list: listPins, describe: describeListed(listPins)},
 		{names: []string{"holds", "hold"}, list: listHolds, describe: describeListed(listHolds)},
 		{names: []string{"stops", "stop"}, global: true, list: listStops, describe: describeListed(listStops)},
 		{names: []string{"approvals", "approval"}, list: listApprovals, describe: describeListed(listApprovals)},
-		{names: []string{"pushes", "push"}, list: listPushes, describe: describeListed(listPushes)},
+		{names: []string{"pushes", "push"}, chosen: []string{"asset"}, list: listPushes, describe: describeListed(listPushes)},
 		{names: []string{"orphans", "orphan"}, list: listOrphans, describe: describeListed(listOrphans)},
-		{names: []string{"audit"}, list: listAudit, describe: describeAudit},
+		{names: []string{"audit"}, chosen: []string{"global"}, list: listAudit, describe: describeAudit},
 	}
 }
 
@@ -98,7 +100,14 @@ func (s *session) getCommand() *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeNouns,
 		RunE: func(command *cobra.Command, args []string) error {
-			return s.get(command.Context(), args[0], q)
+			noun, err := findNoun(args[0])
+			if err == nil {
+				err = noun.takes(command, q.limit)
+			}
+			if err != nil {
+				return err
+			}
+			return s.get(command.Context(), noun, q)
 		},
 	}
 	flags := command.Flags()
@@ -124,11 +133,24 @@ func completeNouns(_ *cobra.Command, args []string, _ string) ([]string, cobra.S
 	return nounNames(), cobra.ShellCompDirectiveNoFileComp
 }
 
-func (s *session) get(ctx context.Context, kind string, q query) error {
-	noun, err := findNoun(kind)
-	if err != nil {
-		return err
+// takes refuses flags that would choose nothing among things of this kind: a
+// list that ignores its filter looks like an answer.
+func (n noun) takes(command *cobra.Command, limit int) error {
+	if limit < 0 {
+		return fault.New(fault.Invalid, "--limit %d is below 0", limit)
 	}
+	for _, other := range nouns() {
+		for _, flag := range other.chosen {
+			if command.Flags().Changed(flag) && !slices.Contains(n.chosen, flag) {
+				return fault.New(fault.Invalid, "--%s does not choose among %s", flag, n.names[0]).
+					WithHint("they take --%s", strings.Join(append(slices.Clone(n.chosen), "limit"), ", --"))
+			}
+		}
+	}
+	return nil
+}
+
+func (s *session) get(ctx context.Context, noun noun, q query) error {
 	c, err := s.connect()
 	if err != nil {
 		return err

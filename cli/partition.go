@@ -50,7 +50,11 @@ func (s *session) partitionCommand() *cobra.Command {
 			Short: "The same as: lehr get partitions",
 			Args:  cobra.NoArgs,
 			RunE: func(command *cobra.Command, _ []string) error {
-				return s.get(command.Context(), "partitions", query{})
+				partitions, err := findNoun("partitions")
+				if err != nil {
+					return err
+				}
+				return s.get(command.Context(), partitions, query{})
 			},
 		},
 	)

@@ -7,6 +7,7 @@ import (
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/proto"
 
+	"lehr.dev/fault"
 	apipb "lehr.dev/gen/lehr/api/v1"
 	"lehr.dev/intent"
 	"lehr.dev/store"
@@ -16,6 +17,11 @@ func (s *Server) ListReports(ctx context.Context, request *apipb.ListReportsRequ
 	partition, err := s.registered(ctx, request.Partition)
 	if err != nil {
 		return nil, err
+	}
+	switch intent.State(request.State) {
+	case "", intent.StateInSync, intent.StateWaiting, intent.StatePushing, intent.StateOff, intent.StateGone, intent.StateModel:
+	default:
+		return nil, fault.New(fault.Invalid, "%.100q is no state", request.State).WithHint("there are: in-sync, waiting, pushing, off, gone, model")
 	}
 	limit := page(request.Limit, usualPage, mostPage)
 	found, err := s.store.ListReports(ctx, partition.ID, store.ReportFilter{

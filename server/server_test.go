@@ -250,6 +250,12 @@ func TestApprovalBindsToWhatWasShown(t *testing.T) {
 	}
 }
 
+func TestUnknownStateIsRefused(t *testing.T) {
+	w := newWorld(t)
+	_, err := w.client.Reports.ListReports(t.Context(), &apipb.ListReportsRequest{Partition: "shop", State: "wating"})
+	w.refused(err, fault.Invalid, "there are: in-sync, waiting")
+}
+
 func TestWhyCrossesAssets(t *testing.T) {
 	w := newWorld(t)
 	w.publish(0, w.command("db", "x"), w.command("web", "y", "db"))
