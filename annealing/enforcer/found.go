@@ -207,9 +207,26 @@ func (e *Enforcer) seen(a *asset, g *glance, now time.Time) {
 	case g.difference.Outcome == intent.Differs:
 		e.differs(a, g)
 		e.pass(a, now)
+	case a.absent && !a.lags:
+		e.stayedAway(a, g, now)
 	default:
 		e.cannotTell(a, g, "the difference is unknown: "+g.difference.Reason, now)
 	}
+}
+
+// stayedAway reports an asset that was seen gone, as its target asks, and of
+// which its plugin cannot tell any more: often what it was looked at through
+// went after it, as a balancer's process after the balancer. Nothing is to be
+// done; nobody relies on it, for nothing of it counts as seen now (S11).
+func (e *Enforcer) stayedAway(a *asset, g *glance, now time.Time) {
+	a.seen = 0
+	delete(e.standings, a)
+	e.soothe(a, now)
+	e.report(a, intent.Report{
+		State: intent.StateInSync, Target: g.target, Effective: g.effective, Absent: true,
+		PushNote: "seen gone before; its plugin cannot tell now: " + g.difference.Reason,
+	})
+	e.again(a, now)
 }
 
 // cannotTell reports an asset of which the plugin's answer says nothing.

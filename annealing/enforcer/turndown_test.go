@@ -182,3 +182,31 @@ func TestAnOrphanPutBackToBeTurnedDownIsStillGuarded(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatWentStaysAwayWhenNobodyCanTell: what an asset is looked at through
+// may go after it, and a server may start anew: its turndown stays done.
+func TestWhatWentStaysAwayWhenNobodyCanTell(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.publish(job("lb", 1, "1"))
+		w.inSync(job("lb", 1, "1"))
+		w.publish(job("lb", 1, "1").down())
+		w.eventually("a plan is shown", func() bool { return !w.report("lb").PlanDigest.IsZero() })
+		w.approve("lb")
+		w.inSync(job("lb", 1, "1").down())
+		w.production.does("lb", behaviour{unknown: "connection refused"})
+		for _, restarted := range []bool{false, true} {
+			if restarted {
+				w.restart(func() {})
+			}
+			w.pass(10 * time.Minute)
+			report := w.report("lb")
+			if report.State != intent.StateInSync || !report.Absent || !strings.Contains(report.PushNote, "connection refused") {
+				t.Fatalf("restarted %t: %s, absent %t, %q", restarted, report.State, report.Absent, report.PushNote)
+			}
+		}
+		// It is back by somebody's hand, and its plugin can tell again.
+		w.production.does("lb", behaviour{})
+		w.production.set("lb", "x")
+		w.eventually("what came back is to go again", func() bool { return w.report("lb").State == intent.StateWaiting })
+	})
+}

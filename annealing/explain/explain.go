@@ -231,6 +231,9 @@ func (f Facts) settled(report intent.Report) []Reason {
 	case intent.StateInSync:
 		if report.Absent {
 			reason.Kind, reason.Text = KindTurnedDown, "it is turned down: nothing of it is there, as "+report.Target.String()+" asks (so reported "+f.ago(report.At)+")"
+			if report.PushNote != "" {
+				reason.Text += "; " + report.PushNote
+			}
 			reason.Hint = "it may leave the sources now"
 			break
 		}

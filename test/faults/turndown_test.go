@@ -46,9 +46,7 @@ func TestTurndownUnderKills(t *testing.T) {
 		return s.remains(b)
 	})
 	siege.tally.converged = append(siege.tally.converged, time.Since(began))
-	// Its balancer cannot be asked once the proxy is gone: it is unknown until
-	// it leaves the manifest.
-	s.await("all else is in sync", func() string { return s.inSyncBut(b.parts()...) })
+	s.await("all is in sync", s.inSync)
 	s.quiet()
 	siege.vigil.stop()
 	siege.vigil.judge()
@@ -69,20 +67,6 @@ func TestTurndownUnderKills(t *testing.T) {
 		return s.serves()
 	})
 	s.await("all is in sync", s.inSync)
-}
-
-// inSyncBut says which assets are not in sync, but for some.
-func (s *service) inSyncBut(parts ...string) string {
-	reports := s.reports("shakespeare")
-	for _, report := range reports {
-		if report.State != "in-sync" && report.State != "model" && !slices.Contains(parts, report.Asset) {
-			return report.Asset + " is " + report.State
-		}
-	}
-	if len(reports) == 0 {
-		return "nothing is reported"
-	}
-	return ""
 }
 
 // outside are the processes of all but one cluster.
