@@ -150,6 +150,7 @@ func TestWhatIsMisspeltIsMet(t *testing.T) {
 		"build -p shop/lehr.yaml":          "write lehr build lehr.yaml",
 		"serve shop":                       "write lehr serve [-p lehr.yaml]",
 		"get reports --filter id==id":      "they take --prefix, --state, --limit",
+		"watch reports --filter id==id":    "it is for lehr watch assets",
 		"get assets --state waiting":       "they take --prefix, --type",
 		"get assets --limit -1":            "",
 		"why":                              "write lehr why ASSET",

@@ -38,6 +38,11 @@ interrupted. With -o json each message of the API is one line.`,
 			if watch == nil {
 				return fault.New(fault.Invalid, "%q cannot be watched", args[0]).WithHint("watch assets or reports")
 			}
+			for flag, of := range map[string]string{"filter": "assets", "after": "assets", "prefix": "reports"} {
+				if command.Flags().Changed(flag) && of != args[0] {
+					return fault.New(fault.Invalid, "--%s does not choose among %s", flag, args[0]).WithHint("it is for lehr watch %s", of)
+				}
+			}
 			return s.onPartition(command.Context(), func(c *client.Client, partition string) error {
 				return watch(command.Context(), c, partition, w)
 			})
