@@ -40,6 +40,7 @@ func TestRules(t *testing.T) {
 		{name: "order met", facts: Facts{Mode: Enforce, Order: []Neighbour{{Asset: "db", Known: true}}}},
 		{name: "loosened order still holds", facts: Facts{Mode: Enforce, Asset: "web", Order: []Neighbour{{Asset: "db", State: "differs", Loosened: true}}}, waits: intent.WaitOrder, says: "lehr approve web"},
 		{name: "loosened order let go", facts: Facts{Mode: Enforce, Approved: true, Order: []Neighbour{{Asset: "db", Loosened: true}}}},
+		{name: "the approval of a marked asset lets go of no edge", facts: Facts{Mode: Enforce, Marked: "payments", Approved: true, Order: []Neighbour{{Asset: "db", Loosened: true}}}, waits: intent.WaitOrder},
 		{name: "an approval does not lift an order in force", facts: Facts{Mode: Enforce, Approved: true, Order: []Neighbour{{Asset: "db"}}}, waits: intent.WaitOrder},
 		{name: "destructive", facts: Facts{Mode: Enforce, Asset: "web", Plan: destructive()}, waits: intent.WaitApproval, says: "update of disk"},
 		{name: "replace", facts: Facts{Mode: Enforce, Plan: intent.Plan{Action: intent.ActionReplace}}, waits: intent.WaitApproval},

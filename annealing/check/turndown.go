@@ -18,11 +18,11 @@ type Turndown struct {
 func (f Facts) removes() bool { return f.Turndown != nil || f.Plan.Action == intent.ActionDelete }
 
 // loosens reports whether an approval of the plan would also let go what only
-// the last enforced content asks for. It would not of a removal, or of a plan
-// that destroys in another way: everybody approves these, and would without a
-// word let go of what still runs and needs what is to be destroyed. There the
-// edges of the old content end with the push of a content without them.
-func (f Facts) loosens() bool { return !f.removes() && !f.Plan.Destructive() }
+// the last enforced content asks for: where nothing else asks for one, that is
+// all that it can mean. A removal, a plan that destroys and a marked asset are
+// approved in any case, by people who may not know of the edge; there the edges
+// of the old content end with the push of a content without them.
+func (f Facts) loosens() bool { return !f.removes() && !NeedsApproval(f) }
 
 // letsGo reports whether the approval of the plan lets go of loosened edges.
 func (f Facts) letsGo() bool { return f.Approved && f.loosens() }
