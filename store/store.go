@@ -241,7 +241,8 @@ type Brakes interface {
 	Stops(ctx context.Context) ([]intent.Stop, error)
 }
 
-// Approval allows one push of one plan, once.
+// Approval allows one push of one plan, once. It is void, and not listed any
+// more, when an incarnation is published that changes or removes the asset.
 type Approval struct {
 	Partition intent.PartitionID `json:"partition"`
 	Asset     intent.AssetID     `json:"asset"`

@@ -66,3 +66,33 @@ func consumeApproval(t *transaction, partition intent.PartitionID, a store.Admis
 		string(partition), string(a.Asset), a.Effective[:], a.Plan[:], string(a.Push), stamp(now))
 	return changed == 1, err
 }
+
+// voidApprovals forgets the unused approvals of assets whose content this
+// incarnation changes or removes: they were given for what was asked then, and
+// do not come back with it (S9).
+func voidApprovals(t *transaction, incarnation *intent.Incarnation) error {
+	partition, next := incarnation.ID.Partition, int64(incarnation.ID.Sequence)
+	var voided []store.Approval
+	err := t.each(`SELECT asset, effective, plan FROM approval a WHERE partition = $1 AND used_by = ''
+		AND EXISTS (SELECT 1 FROM member m WHERE m.partition = a.partition AND m.asset = a.asset AND (m.from_seq = $2 OR m.to_seq = $2))
+		AND NOT EXISTS (SELECT 1 FROM member m WHERE m.partition = a.partition AND m.asset = a.asset
+			AND m.from_seq <= $2 AND m.to_seq > $2 AND m.effective = a.effective)`,
+		[]any{string(partition), next}, func(row scanner) error {
+			var a store.Approval
+			err := row.Scan(&a.Asset, digestColumn{&a.Effective}, digestColumn{&a.Plan})
+			voided = append(voided, a)
+			return err
+		})
+	if err != nil {
+		return err
+	}
+	for _, a := range voided {
+		if _, err := t.exec("DELETE FROM approval WHERE partition = $1 AND asset = $2 AND effective = $3 AND plan = $4",
+			string(partition), string(a.Asset), a.Effective[:], a.Plan[:]); err != nil {
+			return err
+		}
+		t.audit(partition, t.now, incarnation.Author, "void", string(a.Asset),
+			fmt.Sprintf("the approval of plan %s of content %s: %s changes the asset", a.Plan.Short(), a.Effective.Short(), incarnation.ID))
+	}
+	return nil
+}

@@ -83,6 +83,9 @@ func flip(t *transaction, lease store.Lease, incarnation *intent.Incarnation) er
 		string(id.Partition), int64(id.Sequence), covered); err != nil {
 		return err
 	}
+	if err := voidApprovals(t, incarnation); err != nil {
+		return err
+	}
 	t.audit(id.Partition, t.now, incarnation.Author, "publish", id.String(),
 		fmt.Sprintf("%d assets: %d added, %d changed, %d removed; digest %s, under epoch %d",
 			incarnation.Count, incarnation.Added, incarnation.Changed, incarnation.Removed, incarnation.Digest, lease.Epoch))

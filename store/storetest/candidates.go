@@ -204,10 +204,43 @@ func testApprovals(t *testing.T, open func(t *testing.T) store.All) {
 	if diff := cmp.Diff([]store.Approval{approval}, list); diff != "" {
 		t.Errorf("approvals are:\n%s", diff)
 	}
+	voidedApprovals(w, approval)
 	nowhere := approval
 	nowhere.Partition = "nowhere"
 	w.refused(w.Approve(ctx, nowhere), fault.NotFound)
 	for _, vague := range []store.Approval{{Partition: shop, Asset: "a", Plan: digestOf("plan")}, {Partition: shop, Asset: "a", Effective: digestOf("x")}} {
 		w.refused(w.Approve(ctx, vague), fault.Invalid)
 	}
+}
+
+// voidedApprovals: an approval does not outlive a change of mind.
+func voidedApprovals(w *world, approval store.Approval) {
+	w.t.Helper()
+	ctx := w.t.Context()
+	approve := func() {
+		w.must(w.Approve(ctx, approval))
+	}
+	listed := func(want int, when string) {
+		w.t.Helper()
+		list, err := w.Approvals(ctx, shop)
+		w.must(err)
+		if len(list) != want {
+			w.t.Errorf("%s %d approvals are listed, want %d: %+v", when, len(list), want, list)
+		}
+	}
+	first := w.publish(entry("a", "one"), entry("b", "one"))
+	member, err := w.Member(ctx, first.ID, "a")
+	w.must(err)
+	approval.Effective = member.Effective
+	listed(0, "after a change of the asset")
+	approve()
+	w.publish(entry("b", "two"))
+	listed(1, "after a change of another asset")
+	w.publish(entry("a", "two"))
+	listed(0, "after a change of the asset")
+	w.publish(entry("a", "one"))
+	listed(0, "when the old content is back")
+	approve()
+	w.publish(store.Entry{Asset: "a", Removed: true})
+	listed(0, "after its removal")
 }
