@@ -277,6 +277,26 @@ func TestWhyCrossesAssets(t *testing.T) {
 	w.refused(err, fault.NotFound, "did you mean web?")
 }
 
+// TestWhyOfTheUnknownLooksAtWhatComesBefore: what an asset cannot be looked at
+// through is often one that it comes after.
+func TestWhyOfTheUnknownLooksAtWhatComesBefore(t *testing.T) {
+	w := newWorld(t)
+	w.publish(0, w.command("proxy", "x"), w.command("balancer", "y", "proxy"))
+	w.report(intent.Report{Asset: "balancer", State: intent.StateWaiting, Waiting: []intent.WaitingOn{{Kind: intent.WaitUnknown, Reason: "connection refused"}}})
+	w.report(intent.Report{Asset: "proxy", State: intent.StateWaiting, Waiting: []intent.WaitingOn{{Kind: intent.WaitHold, Reason: "ann holds it", Owner: "ann"}}})
+	why, err := w.client.Reports.Why(t.Context(), &apipb.WhyRequest{Partition: "shop", Asset: "balancer"})
+	w.must(err)
+	if why.Summary != "balancer waits for proxy: ann holds it" || !strings.Contains(why.Reasons[0].Text, "connection refused") {
+		t.Errorf("why: %v", why)
+	}
+	w.report(intent.Report{Asset: "proxy", State: intent.StateInSync})
+	why, err = w.client.Reports.Why(t.Context(), &apipb.WhyRequest{Partition: "shop", Asset: "balancer"})
+	w.must(err)
+	if !strings.Contains(why.Summary, "connection refused") || len(why.Reasons[0].Causes) != 0 {
+		t.Errorf("why: %v", why)
+	}
+}
+
 func TestWatchSendsAllThenChanges(t *testing.T) {
 	w := newWorld(t)
 	w.publish(0, w.command("db", "x"), w.command("web", "y"))

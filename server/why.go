@@ -2,11 +2,14 @@ package server
 
 import (
 	"context"
+	"slices"
 
 	"lehr.dev/annealing/explain"
 	"lehr.dev/fault"
 	apipb "lehr.dev/gen/lehr/api/v1"
+	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
+	"lehr.dev/schema"
 )
 
 // maxFollowed bounds how many reports one answer reads.
@@ -20,7 +23,7 @@ func (s *Server) Why(ctx context.Context, request *apipb.WhyRequest) (*apipb.Why
 	}
 	facts := explain.Facts{
 		Asset: asset, Partition: partition.ID, Head: partition.Head, Now: s.runtime.Now(),
-		Reports: map[intent.AssetID]intent.Report{}, Members: map[intent.AssetID]intent.Member{},
+		Reports: map[intent.AssetID]intent.Report{}, After: map[intent.AssetID][]intent.AssetID{}, Members: map[intent.AssetID]intent.Member{},
 	}
 	if facts.Stop, err = s.stopOf(ctx, partition.ID); err != nil {
 		return nil, err
@@ -72,16 +75,51 @@ func (s *Server) follow(ctx context.Context, facts *explain.Facts) error {
 			continue
 		}
 		facts.Reports[asset] = *report
+		if facts.After[asset], err = s.after(ctx, facts.Head, *report); err != nil {
+			return err
+		}
+		blockers := slices.Clone(facts.After[asset])
 		for _, waiting := range report.Waiting {
-			for _, blocker := range waiting.Blockers {
-				if !seen[blocker] {
-					seen[blocker] = true
-					next = append(next, blocker)
-				}
+			blockers = append(blockers, waiting.Blockers...)
+		}
+		for _, blocker := range blockers {
+			if !seen[blocker] {
+				seen[blocker] = true
+				next = append(next, blocker)
 			}
 		}
 	}
 	return nil
+}
+
+// after lists what an asset comes after, if its difference is unknown.
+func (s *Server) after(ctx context.Context, head intent.IncarnationID, report intent.Report) ([]intent.AssetID, error) {
+	unknown := slices.ContainsFunc(report.Waiting, func(w intent.WaitingOn) bool { return w.Kind == intent.WaitUnknown })
+	if !unknown || head.IsZero() {
+		return nil, nil
+	}
+	_, body, err := s.store.Content(ctx, head, report.Asset)
+	if fault.Is(err, fault.NotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	asset, err := schema.Decode(body)
+	if err != nil {
+		return nil, err
+	}
+	dependencies := &intentpb.Dependencies{}
+	if _, err := schema.Addon(asset, dependencies); err != nil {
+		return nil, err
+	}
+	var found []intent.AssetID
+	for _, dependency := range dependencies.Dependencies {
+		if dependency.Rule == intentpb.Dependency_RULE_ORDER {
+			found = append(found, intent.AssetID(dependency.On))
+		}
+	}
+	return found, nil
 }
 
 func (s *Server) readMember(ctx context.Context, facts *explain.Facts, asset intent.AssetID) error {

@@ -51,6 +51,9 @@ type Facts struct {
 	// Reports of the asset and of whatever it waits on. One that is left out
 	// was not written yet.
 	Reports map[intent.AssetID]intent.Report
+	// After lists, of assets whose difference is unknown, those that they come
+	// after: what they cannot be looked at through may be one of these.
+	After map[intent.AssetID][]intent.AssetID
 	// Members of head among the assets asked for.
 	Members map[intent.AssetID]intent.Member
 	Pins    []intent.Pin
@@ -190,7 +193,11 @@ func (f Facts) assetReasons(asset intent.AssetID, told path, depth int) []Reason
 			continue
 		}
 		reason := f.waitingReason(report, waiting)
-		for _, blocker := range waiting.Blockers {
+		blockers := waiting.Blockers
+		if waiting.Kind == intent.WaitUnknown && len(blockers) == 0 {
+			blockers = f.troubledBefore(asset)
+		}
+		for _, blocker := range blockers {
 			reason.Causes = append(reason.Causes, f.blockerReason(blocker, told, depth+1)...)
 		}
 		if reason.Hint == "" && restsOnIntent(waiting, reason.Causes) {
@@ -202,6 +209,17 @@ func (f Facts) assetReasons(asset intent.AssetID, told path, depth int) []Reason
 		reasons = append(reasons, *pin)
 	}
 	return reasons
+}
+
+// troubledBefore are the assets that one comes after and that wait themselves.
+func (f Facts) troubledBefore(asset intent.AssetID) []intent.AssetID {
+	var troubled []intent.AssetID
+	for _, before := range f.After[asset] {
+		if f.Reports[before].State == intent.StateWaiting {
+			troubled = append(troubled, before)
+		}
+	}
+	return troubled
 }
 
 func (f Facts) blockerReason(blocker intent.AssetID, told path, depth int) []Reason {
