@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"lehr.dev/fault"
 	"lehr.dev/intent"
 	"lehr.dev/store"
 	"lehr.dev/store/sqlite"
@@ -51,25 +52,30 @@ func writeForEver(path string) error {
 	if err := s.Unstage(ctx, lease); err != nil {
 		return err
 	}
-	for round := 0; ; round++ {
-		p, err := s.Partition(ctx, "shop")
-		if err != nil {
-			return err
-		}
-		next := intent.Incarnation{ID: p.Head, Parent: p.Head, Author: tester}
-		next.ID.Partition, next.ID.Sequence = "shop", p.Head.Sequence+1
-		text := next.ID.String()
-		if err := s.Stage(ctx, lease, p.Head, []store.Entry{textEntry("a", text), textEntry(fmt.Sprintf("own/%d", next.ID.Sequence), text)}); err != nil {
-			return err
-		}
-		if _, err := s.Publish(ctx, lease, next); err != nil {
-			return err
-		}
-		fmt.Println("published", next.ID.Sequence)
-		if err := pushAll(ctx, s, lease, next.ID); err != nil {
+	for {
+		// A file that is moved away is waited for, as a server does.
+		if err := writeRound(ctx, s, lease); err != nil && !fault.Is(err, fault.Unavailable) {
 			return err
 		}
 	}
+}
+
+func writeRound(ctx context.Context, s *sqlite.Store, lease store.Lease) error {
+	p, err := s.Partition(ctx, "shop")
+	if err != nil {
+		return err
+	}
+	next := intent.Incarnation{ID: p.Head, Parent: p.Head, Author: tester}
+	next.ID.Partition, next.ID.Sequence = "shop", p.Head.Sequence+1
+	text := next.ID.String()
+	if err := s.Stage(ctx, lease, p.Head, []store.Entry{textEntry("a", text), textEntry(fmt.Sprintf("own/%d", next.ID.Sequence), text)}); err != nil {
+		return err
+	}
+	if _, err := s.Publish(ctx, lease, next); err != nil {
+		return err
+	}
+	fmt.Println("published", next.ID.Sequence)
+	return pushAll(ctx, s, lease, next.ID)
 }
 
 // pushAll admits and closes pushes of some assets, from several goroutines.

@@ -108,7 +108,9 @@ func (s *Store) openFile(ctx context.Context, path string) (err error) {
 		return err
 	}
 	name := (&url.URL{Path: path}).EscapedPath()
-	s.db, err = sql.Open("sqlite", "file:"+name+"?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)"+
+	// Not made here: a connection that finds the file gone, for it was moved,
+	// would make an empty one and spoil the journal that both then share.
+	s.db, err = sql.Open("sqlite", "file:"+name+"?mode=rw&_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)"+
 		"&_pragma=synchronous(FULL)&_pragma=cache_size(-16384)&_pragma=journal_size_limit(67108864)&_pragma=temp_store(MEMORY)")
 	if err == nil {
 		s.db.SetMaxIdleConns(connections)
