@@ -228,6 +228,9 @@ func (w *watch) stop() { w.timer.Stop() }
 // frameLimit leaves room for base64, reads and findings.
 func (s *session) frameLimit() int { return 2*s.limits.OutputBytes + 64<<20 }
 
+// crashed is the exit code of a Go program that its own runtime ended.
+const crashed = 2
+
 // post says of what a child died.
 func (s *session) post(job Job, err error, late bool, timeout time.Duration) Result {
 	memory := s.limits.MemoryBytes >> 20
@@ -244,6 +247,11 @@ func (s *session) post(job Job, err error, late bool, timeout time.Duration) Res
 			"make the data flatter; this input is not run again until it changes")
 	case fault.Is(err, fault.Invalid):
 		return died(job, "gave too much: "+err.Error(), "split the generator, or use for_each: file")
+	case state != nil && state.Exited() && state.ExitCode() == crashed:
+		// Where memory is refused, the runtime mostly says so, and sometimes
+		// trips over it.
+		return died(job, fmt.Sprintf("took its child process along (%s), most likely by needing more than %d MB of memory", words, memory),
+			"make smaller values, or use for_each: file; this input is not run again until it changes")
 	default:
 		why := fmt.Sprintf("lost its child process (%s)", state)
 		if words != "" {
