@@ -60,6 +60,11 @@ func (m *machine) rollAndKill(job *processpb.Job, await string) {
 	lines := bufio.NewScanner(output)
 	for lines.Scan() && !strings.Contains(lines.Text(), await) {
 		m.t.Log("roller:", lines.Text())
+		if strings.HasPrefix(lines.Text(), "ended:") {
+			// The one before was killed later than it said: what is awaited
+			// was done then, and never comes.
+			break
+		}
 	}
 	if err := command.Process.Kill(); err != nil {
 		m.t.Fatal(err)
