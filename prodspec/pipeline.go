@@ -37,6 +37,8 @@ type Options struct {
 	Log       *slog.Logger
 	// Limits of each source; zero: the default.
 	Limits source.Limits
+	// Place where sources are kept; nil: the disk.
+	Place source.Place
 }
 
 // Pipeline keeps one partition's head equal to what its sources say.
@@ -81,7 +83,7 @@ func (p *Pipeline) Run(ctx context.Context, lease store.Lease) error {
 	p.lease, p.cold = lease, true
 	program := Program{
 		Definition: p.options.Partition.Definition, Partition: p.options.Partition.ID,
-		Runner: p.options.Runner, Limits: p.options.Limits,
+		Runner: p.options.Runner, Limits: p.options.Limits, Place: p.options.Place,
 	}
 	p.builder, err = newBuilder(program, blobs{p.options.Store, lease})
 	if err != nil {
@@ -90,7 +92,7 @@ func (p *Pipeline) Run(ctx context.Context, lease store.Lease) error {
 	if err := p.recall(ctx); err != nil {
 		return err
 	}
-	watcher := source.NewWatcher(p.options.Runtime)
+	watcher := program.place().Watch(p.options.Runtime)
 	defer watcher.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -115,7 +117,7 @@ func (p *Pipeline) Run(ctx context.Context, lease store.Lease) error {
 }
 
 // acknowledgements wakes the pipeline when its held candidate was let through.
-func (p *Pipeline) acknowledgements(ctx context.Context, watcher *source.Watcher) {
+func (p *Pipeline) acknowledgements(ctx context.Context, watcher source.Watch) {
 	for {
 		changed := p.options.Store.Changed()
 		if id := p.awaits.Load(); id != nil {

@@ -52,4 +52,13 @@ type Program struct {
 	Partition intent.PartitionID
 	Runner    generate.Runner
 	Limits    source.Limits
+	// Place where sources are kept; nil: the disk.
+	Place source.Place
+}
+
+func (p Program) place() source.Place {
+	if p.Place == nil {
+		return source.Disk{}
+	}
+	return p.Place
 }

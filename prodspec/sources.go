@@ -38,7 +38,7 @@ type sources struct {
 	file    string
 	// own is the definition's file. folders are by name, remade when what
 	// they are made from changes.
-	own     *source.Directory
+	own     source.Folder
 	folders map[string]folder
 	// definition is what was parsed last, types what was compiled last.
 	definition parsed
@@ -49,7 +49,7 @@ type sources struct {
 }
 
 type folder struct {
-	directory *source.Directory
+	directory source.Folder
 	made      string
 	snapshot  *source.Snapshot
 	inputs    []generate.Input
@@ -62,7 +62,7 @@ func newSources(program Program) (*sources, error) {
 	s := &sources{program: program, home: filepath.Dir(program.Definition), file: filepath.Base(program.Definition), folders: map[string]folder{}}
 	s.types.set = schema.Builtin()
 	var err error
-	s.own, err = source.Open(s.home, []string{s.file}, program.Limits)
+	s.own, err = program.place().Open(s.home, []string{s.file}, program.Limits)
 	return s, err
 }
 
@@ -123,7 +123,7 @@ func (s *sources) readOne(ctx context.Context, now time.Time, changes source.Cha
 		if from.Name == definition.TypeSource {
 			limits = typeLimits
 		}
-		directory, err := source.Open(at, from.Files, limits)
+		directory, err := s.program.place().Open(at, from.Files, limits)
 		if err != nil {
 			return nil, s.cannotRead(ctx, err, from, r)
 		}

@@ -2,6 +2,7 @@ package source
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"lehr.dev/fault"
@@ -44,6 +45,32 @@ func parsePattern(text string) (pattern, error) {
 		segments = append(segments, "*")
 	}
 	return pattern{text: text, segments: segments}, nil
+}
+
+// Patterns say which files of a folder are wanted.
+type Patterns []pattern
+
+// ParsePatterns takes patterns in the form that Open describes.
+func ParsePatterns(texts []string) (Patterns, error) {
+	var patterns Patterns
+	for _, text := range texts {
+		p, err := parsePattern(text)
+		if err != nil {
+			return nil, err
+		}
+		patterns = append(patterns, p)
+	}
+	return patterns, nil
+}
+
+// Match reports whether any matches a path relative to the folder.
+func (p Patterns) Match(name string) bool {
+	return slices.ContainsFunc(p, func(p pattern) bool { return p.matches(name) })
+}
+
+// MayBeBelow reports whether a file in a folder inside may match.
+func (p Patterns) MayBeBelow(folder string) bool {
+	return slices.ContainsFunc(p, func(p pattern) bool { return p.mayBeBelow(folder) })
 }
 
 func (p pattern) matches(name string) bool {

@@ -59,7 +59,7 @@ type Snapshot struct {
 // Directory is a folder with patterns. It is used by one goroutine.
 type Directory struct {
 	path     string
-	patterns []pattern
+	patterns Patterns
 	limits   Limits
 	// known remembers digests of files that did not change since they were
 	// read, by everything that stat tells about them.
@@ -101,15 +101,11 @@ func Open(directory string, patterns []string, limits Limits) (*Directory, error
 	if len(patterns) == 0 {
 		return nil, fault.New(fault.Invalid, "source %s names no files", directory)
 	}
-	d := &Directory{path: directory, limits: limits, known: map[string]known{}}
-	for _, text := range patterns {
-		p, err := parsePattern(text)
-		if err != nil {
-			return nil, err
-		}
-		d.patterns = append(d.patterns, p)
+	parsed, err := ParsePatterns(patterns)
+	if err != nil {
+		return nil, err
 	}
-	return d, nil
+	return &Directory{path: directory, patterns: parsed, limits: limits, known: map[string]known{}}, nil
 }
 
 // Path is the folder.
@@ -139,18 +135,18 @@ func (d *Directory) Read(ctx context.Context, now time.Time, changes Changes) (*
 	if err != nil {
 		return nil, err
 	}
-	if err := d.complete(snapshot); err != nil {
+	if err := Complete(d.path, d.patterns, d.limits, snapshot); err != nil {
 		return nil, err
 	}
 	d.last = snapshot
 	return snapshot, nil
 }
 
-// complete holds a snapshot to the limits, and each pattern to a match.
-func (d *Directory) complete(snapshot *Snapshot) error {
-	for _, p := range d.patterns {
+// Complete holds a folder's snapshot to the limits, and each pattern to a match.
+func Complete(folder string, patterns Patterns, limits Limits, snapshot *Snapshot) error {
+	for _, p := range patterns {
 		if !slices.ContainsFunc(snapshot.Files, func(f File) bool { return p.matches(f.Path) }) {
-			return fault.New(fault.Unavailable, "no file in %s matches %q", d.path, p.text).
+			return fault.New(fault.Unavailable, "no file in %s matches %q", folder, p.text).
 				WithHint("an empty source is never taken for intent: restore the files, or remove the pattern; nothing changes until then")
 		}
 	}
@@ -158,8 +154,8 @@ func (d *Directory) complete(snapshot *Snapshot) error {
 	for i := range snapshot.Files {
 		total += snapshot.Files[i].Size
 	}
-	if len(snapshot.Files) > d.limits.Files || total > d.limits.TotalBytes {
-		return fault.New(fault.Invalid, "the source folder %s has %d matching files of %d bytes, at most %d of %d are read", d.path, len(snapshot.Files), total, d.limits.Files, d.limits.TotalBytes).
+	if len(snapshot.Files) > limits.Files || total > limits.TotalBytes {
+		return fault.New(fault.Invalid, "the source folder %s has %d matching files of %d bytes, at most %d of %d are read", folder, len(snapshot.Files), total, limits.Files, limits.TotalBytes).
 			WithHint("narrow the patterns, or split the partition")
 	}
 	return nil
@@ -186,7 +182,7 @@ func (d *Directory) Content(file File) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if digest(content) != file.Digest {
+	if Digest(content) != file.Digest {
 		return nil, fault.New(fault.Unavailable, "%s changed while the partition was being built", path.Join(d.path, file.Path))
 	}
 	return content, nil
@@ -288,4 +284,5 @@ func kindOf(mode fs.FileMode) string {
 	}
 }
 
-func digest(content []byte) intent.Digest { return intent.Sum("lehr.file.v1", content) }
+// Digest of a file's content.
+func Digest(content []byte) intent.Digest { return intent.Sum("lehr.file.v1", content) }

@@ -53,7 +53,7 @@ func (w *walk) apply(last *Snapshot, paths map[string]bool) (*Snapshot, error) {
 		if err == nil && !info.Mode().IsRegular() {
 			return nil, nil
 		}
-		if !w.matches(name) {
+		if !w.directory.patterns.Match(name) {
 			continue
 		}
 		gone[name] = true
@@ -65,7 +65,7 @@ func (w *walk) apply(last *Snapshot, paths map[string]bool) (*Snapshot, error) {
 			return nil, err
 		}
 		delete(w.directory.known, name)
-		changed = append(changed, File{Path: name, Digest: digest(content), Size: mark.size})
+		changed = append(changed, File{Path: name, Digest: Digest(content), Size: mark.size})
 	}
 	if len(gone) == 0 {
 		return last, nil
@@ -82,10 +82,6 @@ func (w *walk) apply(last *Snapshot, paths map[string]bool) (*Snapshot, error) {
 	}
 	next.Revision = Revision(next.Files)
 	return next, nil
-}
-
-func (w *walk) matches(name string) bool {
-	return slices.ContainsFunc(w.directory.patterns, func(p pattern) bool { return p.matches(name) })
 }
 
 // folder lists one folder and enters those in which a file may match.
@@ -118,12 +114,12 @@ func (w *walk) folder(name string) error {
 
 func (w *walk) entry(name string, entry fs.DirEntry) error {
 	if entry.IsDir() {
-		if slices.ContainsFunc(w.directory.patterns, func(p pattern) bool { return p.mayBeBelow(name) }) {
+		if w.directory.patterns.MayBeBelow(name) {
 			return w.folder(name)
 		}
 		return nil
 	}
-	if !w.matches(name) {
+	if !w.directory.patterns.Match(name) {
 		return nil
 	}
 	return w.file(name, entry)
@@ -154,7 +150,7 @@ func (w *walk) file(name string, entry fs.DirEntry) error {
 		if err != nil {
 			return err
 		}
-		seen = known{mark: mark, digest: digest(content)}
+		seen = known{mark: mark, digest: Digest(content)}
 	}
 	if w.settled(seen.mark) {
 		w.known[name] = seen

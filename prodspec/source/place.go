@@ -1,0 +1,58 @@
+package source
+
+import (
+	"context"
+	"time"
+
+	"lehr.dev/loop"
+)
+
+// Place is where sources are kept: the disk, or a simulator's memory. What
+// Directory and Watcher promise holds for its folders and watches.
+type Place interface {
+	// Open names files in a folder; it does no I/O.
+	Open(directory string, patterns []string, limits Limits) (Folder, error)
+	// Watch returns a watch that follows nothing yet.
+	Watch(runtime loop.Runtime) Watch
+}
+
+// Folder is a folder with patterns. It is used by one goroutine.
+type Folder interface {
+	// Path is the folder.
+	Path() string
+	// Read takes a snapshot. It is the last one when nothing changed.
+	Read(ctx context.Context, now time.Time, changes Changes) (*Snapshot, error)
+	// Content reads a file as a snapshot has it, or is Unavailable.
+	Content(file File) ([]byte, error)
+}
+
+// Watch wakes its owner when a followed folder may have changed. It is used by
+// one goroutine; only Wake may be called by others.
+type Watch interface {
+	// Changes takes what may have changed since the last call.
+	Changes() Changes
+	// Wake makes the next Wait return at once.
+	Wake()
+	// Follow sets the folders to watch. It reports whether any is new: then
+	// the owner reads once more.
+	Follow(folders []string) (added bool)
+	// Wait returns when something may have changed, or it is time to look.
+	Wait(ctx context.Context) error
+	// Close ends the watch and what it runs.
+	Close() error
+}
+
+// Disk is the place of real folders.
+type Disk struct{}
+
+// Open implements Place.
+func (Disk) Open(directory string, patterns []string, limits Limits) (Folder, error) {
+	d, err := Open(directory, patterns, limits)
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// Watch implements Place.
+func (Disk) Watch(runtime loop.Runtime) Watch { return NewWatcher(runtime) }
