@@ -89,16 +89,17 @@ func (a *App) reconcile(ctx context.Context, registered []store.Partition) {
 	}
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
-	for id, running := range a.states {
+	for _, id := range slices.Sorted(maps.Keys(a.states)) {
 		if _, stays := wanted[id]; !stays {
+			running := a.states[id]
 			running.cancel()
 			delete(a.states, id)
 			a.ending[id] = running
 			a.log.Info("no longer acting for a partition", "partition", id)
 		}
 	}
-	for id, definition := range wanted {
-		running := a.states[id]
+	for _, id := range slices.Sorted(maps.Keys(wanted)) {
+		running, definition := a.states[id], wanted[id]
 		switch {
 		case running == nil:
 			a.states[id] = a.begin(ctx, id, definition, a.ending[id])
@@ -117,9 +118,7 @@ func (a *App) begin(ctx context.Context, id intent.PartitionID, definition strin
 		partition: id, definition: definition, cancel: cancel, ended: make(chan struct{}),
 		problems: map[string]string{"lease": "not acquired yet"},
 	}
-	a.acting.Add(1)
-	a.runtime.Go("partition "+string(id), func() {
-		defer a.acting.Done()
+	a.acting.Go(a.runtime, "partition "+string(id), func() {
 		defer close(s.ended)
 		defer cancel()
 		if before != nil {
@@ -157,7 +156,7 @@ func (a *App) release(lease store.Lease) {
 		return
 	}
 	const most = time.Second
-	ctx, cancel := context.WithTimeout(context.Background(), most)
+	ctx, cancel := loop.WithTimeout(context.Background(), a.runtime, most)
 	defer cancel()
 	err := a.store.Release(ctx, lease)
 	if err != nil && !fault.Is(err, fault.Conflict) { // Conflict: it is over already.
@@ -180,11 +179,9 @@ func (a *App) underLease(ctx context.Context, s *state, lease store.Lease) error
 			return a.enforcer(s, runtime, lease).Run(ctx, lease)
 		},
 	}
-	var running sync.WaitGroup
+	var running loop.Group
 	for _, name := range slices.Sorted(maps.Keys(actors)) {
-		running.Add(1)
-		a.runtime.Go(name+" of "+string(s.partition), func() {
-			defer running.Done()
+		running.Go(a.runtime, name+" of "+string(s.partition), func() {
 			if err := a.keep(ctx, s, name, lease, actors[name]); err != nil {
 				cancel(err)
 			}
@@ -196,7 +193,7 @@ func (a *App) underLease(ctx context.Context, s *state, lease store.Lease) error
 			cancel(err)
 		}
 	}
-	running.Wait()
+	_ = running.Wait(context.Background(), a.runtime)
 	return context.Cause(ctx)
 }
 
@@ -233,7 +230,7 @@ func (a *App) contain(ctx context.Context, run func(context.Context, loop.Runtim
 		return fault.New(fault.Internal, "it panicked: %v", cause)
 	}
 	runtime := &containing{Runtime: a.runtime, failed: func(cause any) { cancel(panicked(cause)) }}
-	defer runtime.running.Wait()
+	defer func() { _ = runtime.running.Wait(context.Background(), a.runtime) }()
 	defer cancel(nil)
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -254,13 +251,11 @@ func (a *App) contain(ctx context.Context, run func(context.Context, loop.Runtim
 type containing struct {
 	loop.Runtime
 	failed  func(cause any)
-	running sync.WaitGroup
+	running loop.Group
 }
 
 func (c *containing) Go(name string, f func()) {
-	c.running.Add(1)
-	c.Runtime.Go(name, func() {
-		defer c.running.Done()
+	c.running.Go(c.Runtime, name, func() {
 		defer func() {
 			if cause := recover(); cause != nil {
 				c.failed(cause)

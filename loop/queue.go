@@ -22,6 +22,10 @@ const (
 // that are due leave by priority, then by due time. It has one owner and no
 // locks. The zero value is empty and ready.
 type Queue[K comparable] struct {
+	// Compare orders keys that are due at the same time with the same
+	// priority, so that they leave in the same order in every run; nil: in any.
+	Compare func(a, b K) int
+
 	items map[K]*queued[K]
 	later byDue[K]
 	ready byPriority[K]
@@ -48,6 +52,7 @@ func (q *Queue[K]) Add(key K, due time.Time, priority Priority) {
 		}
 		item = &queued[K]{key: key, due: nanoseconds(due), priority: priority}
 		q.items[key] = item
+		q.later.compare, q.ready.compare = q.Compare, q.Compare
 		heap.Push(&q.later, item)
 		return
 	}
@@ -77,7 +82,7 @@ func (q *Queue[K]) Remove(key K) {
 // Pop takes out the best key that is due.
 func (q *Queue[K]) Pop(now time.Time) (key K, priority Priority, ok bool) {
 	q.ripen(now)
-	if len(q.ready) == 0 {
+	if q.ready.Len() == 0 {
 		return key, 0, false
 	}
 	item := heap.Pop(&q.ready).(*queued[K])
@@ -89,10 +94,10 @@ func (q *Queue[K]) Pop(now time.Time) (key K, priority Priority, ok bool) {
 func (q *Queue[K]) Next(now time.Time) time.Duration {
 	q.ripen(now)
 	switch {
-	case len(q.ready) > 0:
+	case q.ready.Len() > 0:
 		return 0
-	case len(q.later) > 0:
-		return time.Duration(q.later[0].due - nanoseconds(now))
+	case q.later.Len() > 0:
+		return time.Duration(q.later.items[0].due - nanoseconds(now))
 	default:
 		return -1
 	}
@@ -111,7 +116,7 @@ func (q *Queue[K]) Len() int { return len(q.items) }
 
 // ripen moves what is due to the ready heap.
 func (q *Queue[K]) ripen(now time.Time) {
-	for len(q.later) > 0 && q.later[0].due <= nanoseconds(now) {
+	for q.later.Len() > 0 && q.later.items[0].due <= nanoseconds(now) {
 		item := heap.Pop(&q.later).(*queued[K])
 		item.ready = true
 		heap.Push(&q.ready, item)
@@ -130,43 +135,59 @@ func nanoseconds(t time.Time) int64 {
 	return t.UnixNano()
 }
 
-type byDue[K comparable] []*queued[K]
-
-func (h byDue[K]) Len() int           { return len(h) }
-func (h byDue[K]) Less(i, j int) bool { return h[i].due < h[j].due }
-func (h byDue[K]) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].index, h[j].index = int32(i), int32(j)
+// byDue and byPriority are heaps.
+type byDue[K comparable] struct {
+	items   []*queued[K]
+	compare func(a, b K) int
 }
-func (h *byDue[K]) Push(x any) { push((*[]*queued[K])(h), x) }
-func (h *byDue[K]) Pop() any   { return pop((*[]*queued[K])(h)) }
 
-type byPriority[K comparable] []*queued[K]
-
-func (h byPriority[K]) Len() int { return len(h) }
-func (h byPriority[K]) Less(i, j int) bool {
-	if h[i].priority != h[j].priority {
-		return h[i].priority < h[j].priority
+func (h *byDue[K]) Len() int { return len(h.items) }
+func (h *byDue[K]) Less(i, j int) bool {
+	a, b := h.items[i], h.items[j]
+	if a.due != b.due || h.compare == nil {
+		return a.due < b.due
 	}
-	return h[i].due < h[j].due
+	return h.compare(a.key, b.key) < 0
 }
-func (h byPriority[K]) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].index, h[j].index = int32(i), int32(j)
-}
-func (h *byPriority[K]) Push(x any) { push((*[]*queued[K])(h), x) }
-func (h *byPriority[K]) Pop() any   { return pop((*[]*queued[K])(h)) }
+func (h *byDue[K]) Swap(i, j int) { swap(h.items, i, j) }
+func (h *byDue[K]) Push(x any)    { push(&h.items, x) }
+func (h *byDue[K]) Pop() any      { return pop(&h.items) }
 
-func push[K comparable](h *[]*queued[K], x any) {
+type byPriority[K comparable] struct {
+	items   []*queued[K]
+	compare func(a, b K) int
+}
+
+func (h *byPriority[K]) Len() int { return len(h.items) }
+func (h *byPriority[K]) Less(i, j int) bool {
+	a, b := h.items[i], h.items[j]
+	switch {
+	case a.priority != b.priority:
+		return a.priority < b.priority
+	case a.due != b.due || h.compare == nil:
+		return a.due < b.due
+	}
+	return h.compare(a.key, b.key) < 0
+}
+func (h *byPriority[K]) Swap(i, j int) { swap(h.items, i, j) }
+func (h *byPriority[K]) Push(x any)    { push(&h.items, x) }
+func (h *byPriority[K]) Pop() any      { return pop(&h.items) }
+
+func swap[K comparable](items []*queued[K], i, j int) {
+	items[i], items[j] = items[j], items[i]
+	items[i].index, items[j].index = int32(i), int32(j)
+}
+
+func push[K comparable](items *[]*queued[K], x any) {
 	item := x.(*queued[K])
-	item.index = int32(len(*h))
-	*h = append(*h, item)
+	item.index = int32(len(*items))
+	*items = append(*items, item)
 }
 
-func pop[K comparable](h *[]*queued[K]) any {
-	last := len(*h) - 1
-	item := (*h)[last]
-	(*h)[last] = nil
-	*h = (*h)[:last]
+func pop[K comparable](items *[]*queued[K]) any {
+	last := len(*items) - 1
+	item := (*items)[last]
+	(*items)[last] = nil
+	*items = (*items)[:last]
 	return item
 }

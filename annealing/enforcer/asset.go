@@ -1,6 +1,7 @@
 package enforcer
 
 import (
+	"strings"
 	"time"
 
 	"lehr.dev/annealing/check"
@@ -149,3 +150,6 @@ func (e *Enforcer) pause(a *asset) time.Duration {
 	pace := loop.Backoff{First: time.Second, Most: e.Limits.Sweep}
 	return loop.Jitter(pace.After(int(a.calm)+1), string(a.id), int(a.calm))
 }
+
+// byID orders assets, so that a run can be replayed.
+func byID(a, b *asset) int { return strings.Compare(string(a.id), string(b.id)) }

@@ -111,6 +111,9 @@ type Enforcer struct {
 	incarnations []intent.Sequence
 	// left are assets out of intent with an enforced record.
 	left map[intent.AssetID]former
+	// revisited is where the next look at those of them that are awaited
+	// begins.
+	revisited intent.AssetID
 	// lines by budget key; ushering while the usher is to come back.
 	lines    map[string]*line
 	ushering bool
@@ -132,6 +135,7 @@ type Enforcer struct {
 func New(options Options) *Enforcer {
 	const groupSize = 1024
 	return &Enforcer{
+		queue:      loop.Queue[*asset]{Compare: byID},
 		Options:    options,
 		inbox:      loop.NewInbox[func()](),
 		read:       newReader(options),

@@ -76,15 +76,18 @@ func (e *Enforcer) revisit(ctx context.Context, awaited iter.Seq[intent.AssetID]
 	const most = 100
 	var ids []intent.AssetID
 	for id := range awaited {
-		if len(ids) == most {
-			break
-		}
 		if with, left := e.left[id]; left && !with.absent {
 			ids = append(ids, id)
 		}
 	}
 	if len(ids) == 0 {
 		return
+	}
+	// Where there are many, each time the next ones.
+	slices.Sort(ids)
+	if next, _ := slices.BinarySearch(ids, e.revisited); len(ids) > most {
+		ids = append(ids[next:], ids[:next]...)[:most]
+		e.revisited = ids[most-1] + "\x00"
 	}
 	e.Runtime.Go("revisit", func() {
 		ids = slices.DeleteFunc(ids, func(id intent.AssetID) bool {

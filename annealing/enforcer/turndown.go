@@ -2,6 +2,8 @@ package enforcer
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"lehr.dev/annealing/check"
@@ -22,6 +24,7 @@ func (e *Enforcer) sharers(a *asset) []check.Neighbour {
 			found = append(found, check.Neighbour{Asset: b.id, State: fmt.Sprintf("the resource %s is its own too, and it stays", key)})
 		}
 	}
+	slices.SortFunc(found, func(a, b check.Neighbour) int { return strings.Compare(string(a.Asset), string(b.Asset)) })
 	return found
 }
 

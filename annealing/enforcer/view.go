@@ -230,7 +230,7 @@ func (e *Enforcer) served(run []string) *served {
 	if known := e.plugins[key]; known != nil {
 		return known
 	}
-	e.plugins[key] = &served{plugin: e.Plugins(run)}
+	e.plugins[key] = &served{plugin: e.Plugins(run), ready: loop.Queue[*asset]{Compare: byID}, suspects: loop.Queue[*asset]{Compare: byID}}
 	e.pluginOrder = append(e.pluginOrder, e.plugins[key])
 	return e.plugins[key]
 }
