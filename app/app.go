@@ -10,9 +10,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,6 +25,7 @@ import (
 	"lehr.dev/loop"
 	"lehr.dev/plugin"
 	"lehr.dev/prodspec/generate"
+	"lehr.dev/prodspec/source"
 	"lehr.dev/server"
 	"lehr.dev/store"
 	"lehr.dev/store/sqlite"
@@ -53,6 +56,8 @@ type Parts struct {
 	// Runner runs generators.
 	Runner  generate.Runner
 	Runtime loop.Runtime
+	// Sources is where sources are read from; nil: the disk.
+	Sources source.Place
 }
 
 // DefaultOptions serve .lehr/lehr.db on a free port.
@@ -96,7 +101,7 @@ type App struct {
 
 	cancel context.CancelFunc
 	// acting ends when all partitions' actors have.
-	acting sync.WaitGroup
+	acting loop.Group
 
 	mutex  sync.Mutex
 	states map[intent.PartitionID]*state
@@ -135,8 +140,8 @@ func (a *App) Start(ctx context.Context) (err error) {
 		return err
 	}
 	by := intent.Actor{Name: a.holder, Origin: "server"}
-	for id, definition := range a.options.Register {
-		if err := a.store.AddPartition(ctx, id, definition, by); err != nil {
+	for _, id := range slices.Sorted(maps.Keys(a.options.Register)) {
+		if err := a.store.AddPartition(ctx, id, a.options.Register[id], by); err != nil {
 			return err
 		}
 	}
@@ -145,11 +150,7 @@ func (a *App) Start(ctx context.Context) (err error) {
 	}
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	a.cancel = cancel
-	a.acting.Add(1)
-	a.runtime.Go("partitions", func() {
-		defer a.acting.Done()
-		a.follow(running)
-	})
+	a.acting.Go(a.runtime, "partitions", func() { a.follow(running) })
 	return nil
 }
 
@@ -207,17 +208,10 @@ func (a *App) Stop(ctx context.Context) error {
 		a.cancel()
 	}
 	a.listener.stopAnnouncing(a.options.Store)
-	ended := make(chan struct{})
-	go func() {
-		a.acting.Wait()
-		close(ended)
-	}()
-	ctx, cancel := context.WithTimeout(ctx, actorsEnd)
+	ctx, cancel := loop.WithTimeout(ctx, a.runtime, actorsEnd)
 	defer cancel()
-	var err error
-	select {
-	case <-ended:
-	case <-ctx.Done():
+	err := a.acting.Wait(ctx, a.runtime)
+	if err != nil {
 		err = fault.New(fault.Internal, "the partitions' actors did not end within %s", actorsEnd)
 	}
 	return errors.Join(err, a.close())
