@@ -51,7 +51,10 @@ func parsePattern(text string) (pattern, error) {
 type Patterns []pattern
 
 // ParsePatterns takes patterns in the form that Open describes.
-func ParsePatterns(texts []string) (Patterns, error) {
+func ParsePatterns(folder string, texts []string) (Patterns, error) {
+	if len(texts) == 0 {
+		return nil, fault.New(fault.Invalid, "source %s names no files", folder)
+	}
 	var patterns Patterns
 	for _, text := range texts {
 		p, err := parsePattern(text)

@@ -98,10 +98,7 @@ const trustAge = 2 * time.Second
 // slash-separated, with *, ? and [] within a segment and ** for any number of
 // segments. A wildcard does not match a leading dot. It does no I/O.
 func Open(directory string, patterns []string, limits Limits) (*Directory, error) {
-	if len(patterns) == 0 {
-		return nil, fault.New(fault.Invalid, "source %s names no files", directory)
-	}
-	parsed, err := ParsePatterns(patterns)
+	parsed, err := ParsePatterns(directory, patterns)
 	if err != nil {
 		return nil, err
 	}
@@ -183,9 +180,14 @@ func (d *Directory) Content(file File) ([]byte, error) {
 		return nil, err
 	}
 	if Digest(content) != file.Digest {
-		return nil, fault.New(fault.Unavailable, "%s changed while the partition was being built", path.Join(d.path, file.Path))
+		return nil, Changed(path.Join(d.path, file.Path))
 	}
 	return content, nil
+}
+
+// Changed is the error of a file that is not what its snapshot says.
+func Changed(full string) error {
+	return fault.New(fault.Unavailable, "%s changed while the partition was being built", full)
 }
 
 // attempts to read a file that somebody is writing.
@@ -237,8 +239,13 @@ func (d *Directory) acceptable(full string, info fs.FileInfo) error {
 		return fault.New(fault.Invalid, "%s is a %s, not a regular file", full, kindOf(info.Mode())).
 			WithHint("remove it, or narrow the source's patterns")
 	}
-	if info.Size() > d.limits.FileBytes {
-		return fault.New(fault.Invalid, "%s has %d bytes, at most %d are read", full, info.Size(), d.limits.FileBytes).
+	return d.limits.CheckSize(full, info.Size())
+}
+
+// CheckSize refuses a file that is too large.
+func (l Limits) CheckSize(full string, size int64) error {
+	if size > l.FileBytes {
+		return fault.New(fault.Invalid, "%s has %d bytes, at most %d are read", full, size, l.FileBytes).
 			WithHint("split it, or narrow the source's patterns")
 	}
 	return nil
