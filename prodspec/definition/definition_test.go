@@ -152,3 +152,14 @@ func TestExcessiveAliasesAreRefused(t *testing.T) {
 		t.Errorf("findings %v", findings)
 	}
 }
+
+// TestFindingsOfOneLineKeepTheirOrder: they name the refused candidate.
+func TestFindingsOfOneLineKeepTheirOrder(t *testing.T) {
+	text := strings.Replace(whole, "validate:\n", "  edges:\n    derive: Dependencies\n    edges: [{on: payload.name, rule: order, serves: cpu, expects: memory}]\nvalidate:\n", 1)
+	for range 20 {
+		_, findings := definition.Parse("lehr.yaml", []byte(text), schema.Builtin())
+		if len(findings) != 2 || !strings.HasSuffix(findings[0].Field, ".serves") || !strings.HasSuffix(findings[1].Field, ".expects") {
+			t.Fatalf("findings %+v", findings)
+		}
+	}
+}

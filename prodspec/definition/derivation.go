@@ -176,11 +176,15 @@ func (p *parser) edge(node *yaml.Node, at string) (e Edge) {
 	case !version && fields["at_least"] != nil:
 		p.at(fields["at_least"], at+".at_least", "%s.at_least is for rule: version", at).hint("remove it, or change the rule")
 	}
-	for name, into := range map[string]*string{"serves": &e.Serves, "expects": &e.Expects} {
+	for _, dimension := range []struct {
+		name string
+		into *string
+	}{{"serves", &e.Serves}, {"expects", &e.Expects}} {
+		name := dimension.name
 		if fields[name] == nil {
 			continue
 		}
-		if *into = p.text(fields[name], at+"."+name); known && rule != intentpb.Dependency_RULE_CAPACITY {
+		if *dimension.into = p.text(fields[name], at+"."+name); known && rule != intentpb.Dependency_RULE_CAPACITY {
 			p.at(fields[name], at+"."+name, "%s.%s is for rule: capacity", at, name).hint("remove it, or change the rule")
 		}
 	}

@@ -77,7 +77,13 @@ func (p InProcess) Run(ctx context.Context, set *schema.Set, jobs []Job, open Op
 	for _, job := range jobs {
 		var unopened error
 		result := evaluator.Evaluate(ctx, job, func(kind starlark.Kind, input Input) ([]byte, error) {
-			content, err := open(kind, input)
+			// The program is stopped a little later than the context ends: until
+			// then it is to ask for nothing more.
+			err := ctx.Err()
+			var content []byte
+			if err == nil {
+				content, err = open(kind, input)
+			}
 			if err != nil {
 				unopened = err
 			}

@@ -106,10 +106,10 @@ func (g *Graph) Build(ctx context.Context, generators []definition.Generator, in
 			}
 		}
 	}
-	for name := range g.runs {
+	for _, name := range slices.Sorted(maps.Keys(g.runs)) {
 		if !known[name] {
 			delete(g.stages, name)
-			if err := g.drop(ctx, name, slices.Collect(maps.Keys(g.runs[name]))); err != nil {
+			if err := g.drop(ctx, name, slices.Sorted(maps.Keys(g.runs[name]))); err != nil {
 				return nil, err
 			}
 		}

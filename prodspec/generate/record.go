@@ -186,9 +186,12 @@ func (r recorder) derive(rec *record, asset *starlark.Asset, content *intent.Ass
 // everything is the reads of a run that may have read all it could.
 func everything(job Job) []Read {
 	reads := []Read{{Kind: starlark.ReadFiles, Digest: starlark.Listing(job.Files)}, {Kind: starlark.ReadAssets, Digest: starlark.Listing(job.Assets)}}
-	for kind, inputs := range map[starlark.Kind][]Input{starlark.ReadFile: job.Files, starlark.ReadProgram: job.Programs, starlark.ReadAsset: job.Assets} {
-		for _, input := range inputs {
-			reads = append(reads, Read{Kind: kind, Name: input.Name, Digest: input.Digest})
+	for _, of := range []struct {
+		kind   starlark.Kind
+		inputs []Input
+	}{{starlark.ReadFile, job.Files}, {starlark.ReadProgram, job.Programs}, {starlark.ReadAsset, job.Assets}} {
+		for _, input := range of.inputs {
+			reads = append(reads, Read{Kind: of.kind, Name: input.Name, Digest: input.Digest})
 		}
 	}
 	return reads

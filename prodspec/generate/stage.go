@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -49,8 +50,13 @@ func newStage(g *Graph, generator definition.Generator, inputs Inputs) *stage {
 	}
 	s.programs, s.shared, s.each = unique(s.programs), unique(s.shared), unique(s.each)
 	for _, name := range generator.Generators {
-		for _, run := range g.runs[name] {
+		for _, file := range slices.Sorted(maps.Keys(g.runs[name])) {
+			run := g.runs[name][file]
 			for _, output := range run.Outputs {
+				if s.makers[output.ID] != nil {
+					// Two runs give it, which is found when all have ended.
+					continue
+				}
 				s.assets = append(s.assets, Input{Name: string(output.ID), Digest: output.Digest, Type: output.Type})
 				s.makers[output.ID] = run
 			}

@@ -172,6 +172,31 @@ func TestUnreadableIsNeverEmpty(t *testing.T) {
 	}
 }
 
+// TestSameProblemIsTold: of several that changed, whichever way they are told.
+func TestSameProblemIsTold(t *testing.T) {
+	folder := t.TempDir()
+	limits := DefaultLimits()
+	limits.FileBytes = 4
+	names := []string{"a", "b", "c", "d"}
+	for range 10 {
+		d := open(t, folder, limits, "*")
+		changes := Changes{Paths: map[string]bool{}}
+		for _, name := range names {
+			write(t, filepath.Join(folder, name), "1")
+			changes.Paths[filepath.Join(folder, name)] = true
+		}
+		if _, err := d.Read(t.Context(), time.Now(), Changes{All: true}); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			write(t, filepath.Join(folder, name), "12345")
+		}
+		if _, err := d.Read(t.Context(), time.Now(), changes); !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), folder+"/a ") {
+			t.Fatalf("%v, want that of the first file", err)
+		}
+	}
+}
+
 func TestWatcherTellsWhatChanged(t *testing.T) {
 	folder := t.TempDir()
 	w := NewWatcher(loop.Real())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -41,7 +42,8 @@ func (w *walk) all() (*Snapshot, error) {
 func (w *walk) apply(last *Snapshot, paths map[string]bool) (*Snapshot, error) {
 	var changed []File
 	gone := map[string]bool{}
-	for full := range paths {
+	// In order, so that of several problems the same is told.
+	for _, full := range slices.Sorted(maps.Keys(paths)) {
 		name, err := filepath.Rel(w.directory.path, full)
 		if err != nil || name == ".." || strings.HasPrefix(name, "../") {
 			continue

@@ -75,7 +75,7 @@ func (j *judging) own(ctx context.Context, p *period) (growth int, _ error) {
 // settle drops removed assets that are back, and counts the members.
 func (j *judging) settle(ctx context.Context, p *period, base int) error {
 	p.members = base
-	for asset := range p.removed {
+	for _, asset := range sortedKeys(p.removed) {
 		before, err := j.before(ctx, asset)
 		if err != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 
 	"lehr.dev/fault"
 	"lehr.dev/intent"
+	"lehr.dev/loop"
 	"lehr.dev/prodspec"
 	"lehr.dev/prodspec/generate"
 	"lehr.dev/prodspec/source"
@@ -25,6 +26,7 @@ type world struct {
 	t         *testing.T
 	tree      *Tree
 	scheduler *virtual.Scheduler
+	store     *recorded
 	pipeline  *prodspec.Pipeline
 	ended     error
 }
@@ -36,8 +38,45 @@ func newWorld(t *testing.T, seed uint64) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
-	w := &world{t: t, tree: New(), scheduler: virtual.New(seed, start)}
-	files := map[string]string{}
+	w := &world{t: t, tree: New(), scheduler: virtual.New(seed, start), store: &recorded{}}
+	process := w.scheduler.Start("server")
+	t.Cleanup(func() { w.scheduler.Kill(process) })
+	process.Go("pipeline", func() { w.ended = w.run(process, sqlite.Options{DB: db, Runtime: process}) })
+	return w
+}
+
+// run registers the partition, and builds and publishes it until it is killed.
+func (w *world) run(runtime loop.Runtime, options sqlite.Options) error {
+	ctx, id := context.Background(), intent.PartitionID("shop")
+	var err error
+	if w.store.Store, err = sqlite.Open(ctx, options); err != nil {
+		return err
+	}
+	if err := w.store.AddPartition(ctx, id, home+"lehr.yaml", intent.Actor{Name: "ann", Origin: "test"}); err != nil {
+		return err
+	}
+	partition, err := w.store.Partition(ctx, id)
+	if err != nil {
+		return err
+	}
+	lease, err := w.store.Acquire(ctx, id, "test")
+	if err != nil {
+		return err
+	}
+	w.pipeline, err = prodspec.New(prodspec.Options{
+		Partition: partition, Store: w.store, Place: w.tree, Runtime: runtime,
+		Runner: generate.InProcess{Limits: generate.DefaultLimits()},
+	})
+	if err != nil {
+		return err
+	}
+	return w.pipeline.Run(ctx, lease)
+}
+
+// newShop is a world with the sources of a small shop, as version 1.
+func newShop(t *testing.T, seed uint64) *world {
+	t.Helper()
+	w, files := newWorld(t, seed), map[string]string{}
 	for _, name := range []string{"lehr.yaml", "service.yaml", "web.star"} {
 		text, err := os.ReadFile("../../prodspec/testdata/web/" + name)
 		if err != nil {
@@ -46,39 +85,6 @@ func newWorld(t *testing.T, seed uint64) *world {
 		files[home+name] = string(text)
 	}
 	w.tree.Write(files)
-	process := w.scheduler.Start("server")
-	process.Go("pipeline", func() {
-		ctx, id := context.Background(), intent.PartitionID("shop")
-		opened, err := sqlite.Open(ctx, sqlite.Options{DB: db, Runtime: process})
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		if err := opened.AddPartition(ctx, id, home+"lehr.yaml", intent.Actor{Name: "ann", Origin: "test"}); err != nil {
-			t.Error(err)
-			return
-		}
-		partition, err := opened.Partition(ctx, id)
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		lease, err := opened.Acquire(ctx, id, "test")
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		w.pipeline, err = prodspec.New(prodspec.Options{
-			Partition: partition, Store: opened, Place: w.tree, Runtime: process,
-			Runner: generate.InProcess{Limits: generate.DefaultLimits()},
-		})
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		w.ended = w.pipeline.Run(ctx, lease)
-	})
-	t.Cleanup(func() { w.scheduler.Kill(process) })
 	return w
 }
 
@@ -110,7 +116,7 @@ func (w *world) replace(name, old, by string) {
 const soon = time.Second
 
 func TestPipelineFollowsTheTree(t *testing.T) {
-	w := newWorld(t, 1)
+	w := newShop(t, 1)
 	w.after(soon, prodspec.Serving, 1)
 	w.replace("service.yaml", `version: "1.0"`, `version: "2.0"`)
 	w.after(soon, prodspec.Serving, 2)
@@ -155,7 +161,7 @@ func TestHeadStaysWhenSourcesAreOff(t *testing.T) {
 		{"all gone", remove("service.yaml", "web.star", "lehr.yaml"), restore, source.PollInterval + soon, "not exist"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := newWorld(t, 1)
+			w := newShop(t, 1)
 			w.after(soon, prodspec.Serving, 1)
 			c.off(w)
 			status := w.after(soon, prodspec.Unavailable, 1)
@@ -174,7 +180,7 @@ func TestHeadStaysWhenSourcesAreOff(t *testing.T) {
 // TestTornReadIsNotServed: the manifest is listed as it was, and opened as it
 // is, while the program is new already.
 func TestTornReadIsNotServed(t *testing.T) {
-	w := newWorld(t, 1)
+	w := newShop(t, 1)
 	w.after(soon, prodspec.Serving, 1)
 	w.tree.Torn(true)
 	files := w.tree.Show(Newest)
@@ -194,7 +200,7 @@ func TestTornReadIsNotServed(t *testing.T) {
 // runtime.
 func TestSameSeedReadsTheSame(t *testing.T) {
 	run := func(seed uint64) uint64 {
-		w := newWorld(t, seed)
+		w := newShop(t, seed)
 		w.scheduler.Run(start.Add(time.Minute))
 		w.tree.Torn(true)
 		w.replace("service.yaml", "replicas: 3", "replicas: 4")

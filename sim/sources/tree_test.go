@@ -116,7 +116,7 @@ func read(t *testing.T, folder source.Folder, changes source.Changes) *source.Sn
 func TestOnlyWhatIsToldIsSeen(t *testing.T) {
 	tree := New()
 	tree.Write(map[string]string{"/s/a": "1", "/s/b": "1"})
-	folder, err := tree.Open("/s", []string{"*"}, source.DefaultLimits())
+	folder, err := tree.Open("/s", []string{"**"}, source.DefaultLimits())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,6 +135,10 @@ func TestOnlyWhatIsToldIsSeen(t *testing.T) {
 	}
 	if _, err := folder.Content(part.Files[0]); !fault.Is(err, fault.Unavailable) {
 		t.Errorf("a file that is not what the snapshot says: %v", err)
+	}
+	tree.Write(map[string]string{"/s/new/c": "3"})
+	if told := read(t, folder, source.Changes{Paths: map[string]bool{"/s/new": true}}); len(told.Files) != 3 || told.Files[0] == first.Files[0] {
+		t.Errorf("files %v, want all as they are: a folder came", told.Files)
 	}
 	down := errors.New("down")
 	tree.Fail(down)
