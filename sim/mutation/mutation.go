@@ -1,0 +1,48 @@
+// Package mutation lists deliberate defects in Lehr, each a slip that an
+// engineer could have made, and weaves them into copies of the code. All are
+// in one binary, built with an overlay, each behind a switch of its own (see
+// package mutant); the code itself carries no hooks. It judges nothing: a run
+// of the simulator with one switched on must find what it breaks.
+package mutation
+
+import "slices"
+
+// Mutant replaces a piece of a file.
+type Mutant struct {
+	Name string
+	// File is relative to the module, with slashes.
+	File string
+	// Old occurs once in the file. Mutants of the same Old nest: the New of
+	// each holds Old once and is put around the one before it. Other Olds do
+	// not overlap.
+	Old string
+	// New asks mutant.On(Name), and does what Old does while that is false.
+	New string
+	// Breaks are the properties that should tell: "S4", or "S2 S18".
+	Breaks string
+	// Why that is, and when it shows.
+	Why string
+	// Equivalent says what else holds when this one is on alone; empty: a run
+	// must find it. Defences pair it with what hides it.
+	Equivalent string
+}
+
+// All mutants, by theme.
+var All = slices.Concat(
+	fences, permits, admissions, approvals, budgets, claims, targets, pushes, settlings,
+	checks, neighbours, answers, publications, guards, identities, contents, collections, audits, livenesses,
+)
+
+// Find returns the mutant of a name.
+func Find(name string) (Mutant, bool) {
+	at := slices.IndexFunc(All, func(m Mutant) bool { return m.Name == name })
+	if at < 0 {
+		return Mutant{}, false
+	}
+	return All[at], true
+}
+
+// Hunted are those that a run must find.
+func Hunted() []Mutant {
+	return slices.DeleteFunc(slices.Clone(All), func(m Mutant) bool { return m.Equivalent != "" })
+}
