@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"lehr.dev/intent"
 	"lehr.dev/prodspec/generate/starlark"
 	"lehr.dev/schema"
 )
@@ -38,5 +39,27 @@ func TestNothingIsOpenedAfterTheEnd(t *testing.T) {
 	})
 	if !errors.Is(err, context.Canceled) || !slices.Equal(opened, []string{"a"}) {
 		t.Errorf("opened %v, ended with %v", opened, err)
+	}
+}
+
+// TestFindingsOfAMapKeepTheirOrder: they name the refused candidate.
+func TestFindingsOfAMapKeepTheirOrder(t *testing.T) {
+	manifest := "name: a\nreplicas: 1\nbinary: /bin/true\nenv: {\"a b\": x, \"c d\": x, \"e f\": x, \"g h\": x}\n"
+	job := Job{Program: "p.star", Programs: []Input{{Name: "p.star"}}, Files: []Input{{Name: "job.yaml"}}}
+	open := func(kind starlark.Kind, input Input) ([]byte, error) {
+		if kind == starlark.ReadProgram {
+			return []byte("def generate(ctx):\n    return [decode(\"lehr.process.v1.Job\", \"job.yaml\")]\n"), nil
+		}
+		return []byte(manifest), nil
+	}
+	for range 20 {
+		results, err := InProcess{Limits: DefaultLimits()}.Run(t.Context(), schema.Builtin(), []Job{job}, open)
+		if err != nil {
+			t.Fatal(err)
+		}
+		findings := results[0].Findings
+		if len(findings) != 4 || !slices.IsSortedFunc(findings, func(a, b intent.Finding) int { return a.Column - b.Column }) {
+			t.Fatalf("findings %+v", findings)
+		}
 	}
 }

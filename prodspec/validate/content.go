@@ -1,9 +1,11 @@
 package validate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"buf.build/go/protovalidate"
 
@@ -76,6 +78,8 @@ func (c *Contents) judge(id intent.AssetID, content intent.Message) (findings []
 			Message: fmt.Sprintf("asset %s: %s: %s", id, what, said),
 		})
 	}
+	// The entries of a map come in any order.
+	slices.SortStableFunc(findings, func(a, b intent.Finding) int { return cmp.Compare(a.Field, b.Field) })
 	return findings
 }
 

@@ -2,6 +2,7 @@ package starlark
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -198,6 +199,10 @@ func (d *document) validation(err error, message protoreflect.MessageDescriptor)
 		}
 		m.findings = append(m.findings, f)
 	}
+	// The entries of a map come in any order.
+	slices.SortStableFunc(m.findings, func(a, b intent.Finding) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Field, b.Field))
+	})
 	return m
 }
 
