@@ -82,11 +82,10 @@ var approvals = []Mutant{
 	},
 	{
 		Name: "approval-of-any-plan", File: "store/sqlite/approvals.go",
-		Old:        `AND plan = $4 AND used_by = ''`,
-		New:        "AND (plan = $4` + map[bool]string{true: \" OR true\"}[mutant.On(\"approval-of-any-plan\")] + `) AND used_by = ''",
-		Breaks:     "S9",
-		Why:        "The admission consumes an approval of another plan.",
-		Equivalent: "the enforcer asks for an admission only when it knows an approval of this very plan",
+		Old:    `AND plan = $4 AND used_by = ''`,
+		New:    "AND (plan = $4` + map[bool]string{true: \" OR true\"}[mutant.On(\"approval-of-any-plan\")] + `) AND used_by = ''",
+		Breaks: "S9",
+		Why:    "The admission consumes an approval of another plan. The enforcer asks only when it knows an approval of this one; it takes one that was used a moment ago, and another one that is unused.",
 	},
 	{
 		Name: "approved-by-any-plan", File: "annealing/enforcer/pass.go",

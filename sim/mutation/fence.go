@@ -11,11 +11,10 @@ var fences = []Mutant{
 	},
 	{
 		Name: "fence-not-in-reads", File: "store/sqlite/leases.go",
-		Old:        `lease.Epoch == 0 || epoch != lease.Epoch || holder != lease.Holder`,
-		New:        `(lease.Epoch == 0 || epoch != lease.Epoch || holder != lease.Holder) && !(mutant.On("fence-not-in-reads") && func() bool { _, reads := q.(snapshot); return reads }())`,
-		Breaks:     "S4",
-		Why:        "A process that lost the lease goes on to give permits to its pushes.",
-		Equivalent: "Acquire marks its pushes as in doubt, and such have no permits; whatever it writes is refused",
+		Old:    `lease.Epoch == 0 || epoch != lease.Epoch || holder != lease.Holder`,
+		New:    `(lease.Epoch == 0 || epoch != lease.Epoch || holder != lease.Holder) && !(mutant.On("fence-not-in-reads") && func() bool { _, reads := q.(snapshot); return reads }())`,
+		Breaks: "L7 L5",
+		Why:    "A process that lost the lease is never told: it starts its actors again and again, and does not take the lease back when the next holder is gone. Its pushes have no permits all the same, for Acquire marks them as in doubt.",
 	},
 	{
 		Name: "fence-by-name", File: "store/sqlite/leases.go",

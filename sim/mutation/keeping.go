@@ -32,10 +32,11 @@ var collections = []Mutant{
 	},
 	{
 		Name: "collector-ignores-held", File: "store/sqlite/collect.go",
-		Old:    `AND NOT EXISTS (SELECT 1 FROM candidate WHERE partition = $1 AND state IN ('held', 'saving') AND base = i.seq)`,
-		New:    "` + map[bool]string{false: \"AND NOT EXISTS (SELECT 1 FROM candidate WHERE partition = $1 AND state IN ('held', 'saving') AND base = i.seq)\"}[mutant.On(\"collector-ignores-held\")] + `",
-		Breaks: "S17",
-		Why:    "What a held candidate is a delta on is gone. Its base is head for as long as it is the newest candidate, so it takes a takeover, or a candidate held at an older head.",
+		Old:        `AND NOT EXISTS (SELECT 1 FROM candidate WHERE partition = $1 AND state IN ('held', 'saving') AND base = i.seq)`,
+		New:        "` + map[bool]string{false: \"AND NOT EXISTS (SELECT 1 FROM candidate WHERE partition = $1 AND state IN ('held', 'saving') AND base = i.seq)\"}[mutant.On(\"collector-ignores-held\")] + `",
+		Breaks:     "S17",
+		Why:        "What a held candidate is a delta on is gone.",
+		Equivalent: "a held candidate's base is head, until the next round supersedes it",
 	},
 	{
 		Name: "collector-takes-live-member", File: "store/sqlite/collect.go",

@@ -126,7 +126,7 @@ func TestWhatHidesIsPaired(t *testing.T) {
 	// kind holds.
 	known := []string{
 		"lost-lease-unnoticed", "approval-of-any-content", "older-pin-wins",
-		"publish-ignores-base", "publish-ignores-staging", "stage-ignores-base",
+		"publish-ignores-base", "publish-ignores-staging", "stage-ignores-base", "collector-ignores-held",
 	}
 	if diff := cmp.Diff(known, lonely); diff != "" {
 		t.Errorf("hidden mutants without a pair (-want +got):\n%s", diff)

@@ -68,11 +68,10 @@ var targets = []Mutant{
 	},
 	{
 		Name: "holds-any-target", File: "annealing/enforcer/look.go",
-		Old:        `a.difference.Incarnation == target && a.difference.Effective == effective &&`,
-		New:        `(a.difference.Incarnation == target && a.difference.Effective == effective || mutant.On("holds-any-target")) &&`,
-		Breaks:     "S2",
-		Why:        "A pass decides over the difference from another target.",
-		Equivalent: "new content, or another pin, begins the asset's trouble afresh, without a difference",
+		Old:    `a.difference.Incarnation == target && a.difference.Effective == effective &&`,
+		New:    `(a.difference.Incarnation == target && a.difference.Effective == effective || mutant.On("holds-any-target")) &&`,
+		Breaks: "S2 S23",
+		Why:    "A pass decides over the difference from an older head, whose policy may have had other budgets. New content, or another pin, begins afresh without a difference.",
 	},
 	{
 		Name: "renew-keeps-difference", File: "annealing/enforcer/apply.go",
