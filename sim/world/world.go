@@ -1,0 +1,172 @@
+// Package world is a simulated production and the plugins that look after it.
+// The plugins keep the protocol that plugin/remote and plugin/serve speak, in
+// virtual time; troubles are what breaks it, and others change production
+// beside Lehr. Every change is told to OnEffect. The world judges nothing and
+// knows no store: what Lehr did wrong is for whoever watches to say. Package
+// sim calls it, from tasks of its scheduler or between its runs.
+package world
+
+import (
+	"context"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"lehr.dev/intent"
+	"lehr.dev/plugin"
+	"lehr.dev/schema"
+	"lehr.dev/sim/virtual"
+)
+
+// Options are what the world is made of.
+type Options struct {
+	// Process is the world's own, which never dies.
+	Process *virtual.Process
+	Random  *rand.Rand
+	// Served says what the plugin of a command line serves; its class decides
+	// what targets of that type compare.
+	Served func(run []string) []plugin.Served
+	// Schemas finds the types of an incarnation; Contents its assets. Both
+	// read without waiting.
+	Schemas  func(ctx context.Context, id intent.IncarnationID) (*schema.Set, error)
+	Contents plugin.Contents
+	// Apart: replicas run on machines of their own, so plugins have no Alone.
+	Apart bool
+}
+
+// World is production: what really exists, and who changed it.
+type World struct {
+	// OnEffect, if any, is called with every effect as it happens.
+	OnEffect func(Effect)
+
+	options   Options
+	process   *virtual.Process
+	random    *rand.Rand
+	resources map[intent.ResourceKey]*resource
+	// version of the newest base, number of the newest effect.
+	version, number uint64
+	children        []*child
+	programs        map[string]*program
+	// carried are the pushes that plugins were told of and have not ended.
+	carried []*carried
+	armed   []*armed
+	struck  map[TroubleKind]int
+	// healed is closed, and replaced, when everything heals.
+	healed chan struct{}
+}
+
+// New returns a production in which nothing exists.
+func New(o Options) *World {
+	return &World{
+		options: o, process: o.Process, random: o.Random,
+		resources: map[intent.ResourceKey]*resource{}, programs: map[string]*program{},
+		struck: map[TroubleKind]int{}, healed: make(chan struct{}),
+	}
+}
+
+// now is the true time, by which plugins hold their permits: the clock that
+// they use for it does not jump.
+func (w *World) now() time.Time { return w.process.Scheduler().Now() }
+
+// latency of one message.
+func (w *World) latency() time.Duration {
+	const least, most = time.Millisecond, 50 * time.Millisecond
+	return least + time.Duration(w.random.Int64N(int64(most-least)))
+}
+
+// Resource returns what is there under the key. One that is not known never
+// existed.
+func (w *World) Resource(key intent.ResourceKey) (Resource, bool) {
+	r := w.resources[key]
+	if r == nil {
+		return Resource{}, false
+	}
+	return r.shown(), true
+}
+
+// Resources returns all that exists or has existed, in the order of the keys.
+func (w *World) Resources() []Resource {
+	resources := make([]Resource, 0, len(w.resources))
+	for _, key := range slices.Sorted(maps.Keys(w.resources)) {
+		resources = append(resources, w.resources[key].shown())
+	}
+	return resources
+}
+
+// Push is one that runs in some plugin.
+type Push struct {
+	ID          intent.PushID
+	Asset       intent.AssetID
+	Incarnation intent.IncarnationID
+	// Key is known once the plugin has read the intent.
+	Key     intent.ResourceKey
+	Replica string
+	Token   uint64
+	Since   time.Time
+	// PermitUntil is when the permit that the plugin holds ends.
+	PermitUntil time.Time
+}
+
+// Pushing returns the pushes that run now, oldest first.
+func (w *World) Pushing() []Push {
+	var running []Push
+	for _, c := range w.carried {
+		if !c.life.process.Alive() {
+			continue
+		}
+		push := Push{
+			ID: c.start.push.ID, Asset: c.start.push.Asset, Incarnation: c.start.push.Incarnation,
+			Key: c.key, Replica: c.life.child.replica.Name(), Token: c.start.push.Token, Since: c.since,
+		}
+		if c.holds {
+			push.PermitUntil = c.until
+		}
+		running = append(running, push)
+	}
+	return running
+}
+
+// Matches reports whether production is as an asset's content asks, apart from
+// what the content leaves to production; if not, it says why. What cannot be
+// read does not match.
+func (w *World) Matches(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) (bool, string) {
+	wanted, err := w.read(ctx, id, asset)
+	if err != nil {
+		return false, err.Error()
+	}
+	found, err := wanted.compare(w.snapshot(wanted.key), plugin.Served{})
+	if err != nil {
+		return false, err.Error()
+	}
+	if found.plan.Action == "" {
+		return true, ""
+	}
+	paths := make([]string, 0, len(found.plan.Changes))
+	for _, change := range found.plan.Changes {
+		paths = append(paths, change.Path+": "+change.Current+" → "+change.Target)
+	}
+	return false, string(found.plan.Action) + " of " + string(wanted.key) + " (" + strings.Join(paths, ", ") + ")"
+}
+
+// Plugin is what a replica reaches by a command line: a child process of the
+// replica, started anew when it died.
+func (w *World) Plugin(replica *virtual.Process, run []string) plugin.Plugin {
+	w.children = slices.DeleteFunc(w.children, func(c *child) bool { return !c.replica.Alive() })
+	key := strings.Join(run, "\x00")
+	for _, c := range w.children {
+		if c.replica == replica && c.program.key == key {
+			return c.face(w.options.Apart)
+		}
+	}
+	p := w.programs[key]
+	if p == nil {
+		p = &program{key: key, name: programName(run), served: w.options.Served(run)}
+		w.programs[key] = p
+	}
+	c := newChild(w, replica, p)
+	w.children = append(w.children, c)
+	replica.Go("supervise "+p.name, c.supervise)
+	return c.face(w.options.Apart)
+}
