@@ -5,6 +5,7 @@ import (
 
 	"lehr.dev/fault"
 	"lehr.dev/intent"
+	"lehr.dev/plugin"
 	"lehr.dev/plugin/recent"
 	"lehr.dev/prodspec"
 	"lehr.dev/schema"
@@ -66,4 +67,19 @@ func (s *schemas) Schema(ctx context.Context, partition intent.PartitionID, dige
 	}
 	s.known.Put(digest, set, len(files))
 	return set, nil
+}
+
+// Contents answers what plugins ask, from a store.
+func Contents(s store.Snapshots) plugin.Contents { return contents{s} }
+
+// Types returns what finds the types that an incarnation was published with.
+func Types(s store.All) func(context.Context, intent.IncarnationID) (*schema.Set, error) {
+	known := newSchemas(s)
+	return func(ctx context.Context, id intent.IncarnationID) (*schema.Set, error) {
+		incarnation, err := s.Incarnation(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		return known.Schema(ctx, id.Partition, incarnation.Schema)
+	}
 }

@@ -1,0 +1,293 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+)
+
+// edit is one thing that people do to sources. It returns what it did, or
+// nothing when there was nothing to do it to.
+type edit func(i *Intent, r *rand.Rand) string
+
+// edits of every field there is, sensible ones and slips.
+var edits = []edit{
+	func(i *Intent, r *rand.Rand) string {
+		t := i.any(r, "job")
+		if t == nil {
+			return ""
+		}
+		t.Count = 1 + r.IntN(5)
+		return fmt.Sprintf("%s has %d replicas", t.ID, t.Count)
+	},
+	func(i *Intent, r *rand.Rand) string {
+		t := i.any(r, "balancer")
+		if t == nil {
+			return ""
+		}
+		t.Count = 1 + r.IntN(5)
+		return fmt.Sprintf("%s has %d upstreams", t.ID, t.Count)
+	},
+	func(i *Intent, r *rand.Rand) string { // Both, as an autoscaling person does.
+		job, balancer := i.find("job/a"), i.find("balancer/a")
+		if job == nil || balancer == nil {
+			return ""
+		}
+		job.Count = 1 + r.IntN(5)
+		balancer.Count = job.Count
+		return fmt.Sprintf("cluster a has size %d", job.Count)
+	},
+	func(i *Intent, r *rand.Rand) string {
+		t := i.any(r, "job")
+		if t == nil {
+			return ""
+		}
+		t.Text = fmt.Sprintf("v%d", 1+r.IntN(9))
+		return fmt.Sprintf("%s runs %s", t.ID, t.Text)
+	},
+	func(i *Intent, r *rand.Rand) string { // A version that needs a schema.
+		t, schema := i.any(r, "job"), i.find("schema/main")
+		if t == nil || schema == nil {
+			return ""
+		}
+		t.Needs = fmt.Sprintf("v%d", 1+r.IntN(12))
+		if r.IntN(3) > 0 {
+			schema.Text, schema.Count = t.Needs, 1+r.IntN(5)
+		}
+		return fmt.Sprintf("%s needs schema %s, which is %s", t.ID, t.Needs, schema.Text)
+	},
+	func(i *Intent, r *rand.Rand) string {
+		t := i.any(r, "command")
+		if t == nil {
+			return ""
+		}
+		t.Text = fmt.Sprintf("text %d", r.IntN(5))
+		return fmt.Sprintf("%s says %q", t.ID, t.Text)
+	},
+	func(i *Intent, r *rand.Rand) string {
+		t := i.any(r, "command")
+		if t == nil {
+			return ""
+		}
+		t.After = nil
+		for _, other := range i.Things {
+			if other.Kind != "command" && r.IntN(3) == 0 {
+				t.After = append(t.After, other.ID)
+			}
+		}
+		return fmt.Sprintf("%s comes after %s", t.ID, strings.Join(t.After, ", "))
+	},
+	func(i *Intent, r *rand.Rand) string {
+		t := i.any(r, "")
+		if t == nil || len(i.Things) < 4 {
+			return ""
+		}
+		id := t.ID
+		i.Things = slices.DeleteFunc(i.Things, func(other Thing) bool { return other.ID == id })
+		i.forget(id)
+		return id + " is left out"
+	},
+	func(i *Intent, r *rand.Rand) string {
+		t := i.any(r, "")
+		if t == nil {
+			return ""
+		}
+		t.Turndown = !t.Turndown
+		return fmt.Sprintf("turndown of %s: %t", t.ID, t.Turndown)
+	},
+	func(i *Intent, r *rand.Rand) string { // A rename: another id for the same thing.
+		t := i.any(r, "")
+		if t == nil {
+			return ""
+		}
+		old := t.ID
+		t.ID = fmt.Sprintf("%s-%d", strings.SplitN(old, "-", 2)[0], r.IntN(3))
+		if i.count(t.ID) > 1 {
+			t.ID = old
+			return ""
+		}
+		for at := range i.Things {
+			for n, after := range i.Things[at].After {
+				if after == old {
+					i.Things[at].After[n] = t.ID
+				}
+			}
+		}
+		return fmt.Sprintf("%s is called %s", old, t.ID)
+	},
+	func(i *Intent, r *rand.Rand) string { // Two assets for one thing.
+		t := i.any(r, "command")
+		if t == nil || len(i.Things) > 12 {
+			return ""
+		}
+		twin := *t
+		twin.ID, twin.After = fmt.Sprintf("twin/%d", r.IntN(3)), nil
+		if i.count(twin.ID) > 0 {
+			return ""
+		}
+		i.Things = append(i.Things, twin)
+		return fmt.Sprintf("%s names the same thing as %s", twin.ID, t.ID)
+	},
+	func(i *Intent, r *rand.Rand) string {
+		if len(i.Things) > 12 {
+			return ""
+		}
+		t := Thing{ID: fmt.Sprintf("record/new%d", r.IntN(4)), Kind: "command", Text: "new"}
+		t.Name = t.ID
+		if i.count(t.ID) > 0 {
+			return ""
+		}
+		i.Things = append(i.Things, t)
+		return t.ID + " is new"
+	},
+	func(i *Intent, r *rand.Rand) string {
+		t := i.any(r, "")
+		if t == nil {
+			return ""
+		}
+		t.Mode = []string{"", "", "observe", "off"}[r.IntN(4)]
+		return fmt.Sprintf("mode of %s: %q", t.ID, t.Mode)
+	},
+	func(i *Intent, r *rand.Rand) string {
+		t := i.any(r, "")
+		if t == nil {
+			return ""
+		}
+		t.Approval = !t.Approval
+		return fmt.Sprintf("approval of %s: %t", t.ID, t.Approval)
+	},
+	func(i *Intent, r *rand.Rand) string {
+		t := i.any(r, "job")
+		if t == nil {
+			return ""
+		}
+		t.Unmanaged = !t.Unmanaged
+		return fmt.Sprintf("replicas of %s are the autoscaler's: %t", t.ID, t.Unmanaged)
+	},
+	func(i *Intent, r *rand.Rand) string {
+		i.Budget = 1 + r.IntN(3)
+		return fmt.Sprintf("budget %d", i.Budget)
+	},
+	func(i *Intent, r *rand.Rand) string {
+		i.Mode = []string{"enforce", "enforce", "observe"}[r.IntN(3)]
+		return "the partition's mode is " + i.Mode
+	},
+	func(i *Intent, r *rand.Rand) string {
+		i.Loose = !i.Loose
+		return fmt.Sprintf("without a guard: %t", i.Loose)
+	},
+}
+
+// slips are edits that no pipeline may serve.
+var slips = []edit{
+	func(i *Intent, _ *rand.Rand) string { i.Broken = "}{ "; return "the file cannot be parsed" },
+	func(i *Intent, r *rand.Rand) string {
+		t := i.any(r, "")
+		if t == nil {
+			return ""
+		}
+		i.Things = append(i.Things, *t)
+		return "two assets are called " + t.ID
+	},
+	func(i *Intent, r *rand.Rand) string {
+		t := i.any(r, "command")
+		if t == nil {
+			return ""
+		}
+		t.After = append(t.After, "not/there")
+		return t.ID + " comes after what is not there"
+	},
+	func(i *Intent, r *rand.Rand) string {
+		t := i.find("record/www")
+		if t == nil {
+			return ""
+		}
+		t.Kind = "job"
+		t.Count = 1
+		return "record/www is a job now"
+	},
+	func(i *Intent, _ *rand.Rand) string { i.Things = nil; return "nothing is wanted" },
+	func(i *Intent, r *rand.Rand) string {
+		i.Things = i.Things[:len(i.Things)*r.IntN(50)/100]
+		return fmt.Sprintf("only %d things are left", len(i.Things))
+	},
+}
+
+// any thing of a kind; of all kinds when it is empty.
+func (i *Intent) any(r *rand.Rand, kind string) *Thing {
+	var found []*Thing
+	for at := range i.Things {
+		if kind == "" || i.Things[at].Kind == kind {
+			found = append(found, &i.Things[at])
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	return found[r.IntN(len(found))]
+}
+
+func (i *Intent) find(id string) *Thing {
+	for at := range i.Things {
+		if i.Things[at].ID == id {
+			return &i.Things[at]
+		}
+	}
+	return nil
+}
+
+func (i *Intent) count(id string) (n int) {
+	for _, t := range i.Things {
+		if t.ID == id {
+			n++
+		}
+	}
+	return n
+}
+
+// forget takes an id out of what others come after.
+func (i *Intent) forget(id string) {
+	for at := range i.Things {
+		i.Things[at].After = slices.DeleteFunc(i.Things[at].After, func(other string) bool { return other == id })
+	}
+}
+
+// write puts the first intent into the sources; of a user's partition, what
+// its folder holds.
+func (l *Lab) write() error {
+	if l.options.Definition != "" {
+		return l.copyFolder()
+	}
+	l.first = firstIntent()
+	l.intent = l.first.clone()
+	l.Sources.Write(l.intent.files())
+	return nil
+}
+
+// change makes edits and saves them.
+func (l *Lab) change(number int, r *rand.Rand, count int, from []edit) {
+	if l.options.Definition != "" {
+		return
+	}
+	next := l.intent.clone()
+	next.Broken = ""
+	if l.intent.Broken == "" && len(next.Things) < 4 {
+		next = l.first.clone()
+	}
+	var done []string
+	for range count {
+		if did := from[r.IntN(len(from))](&next, r); did != "" {
+			done = append(done, did)
+		}
+	}
+	l.save(number, next, strings.Join(done, "; "))
+}
+
+// save makes an intent what the sources say.
+func (l *Lab) save(number int, next Intent, what string) {
+	l.intent = next
+	l.changed = l.Now()
+	l.tell("#%d edit: %s", number, what)
+	l.Sources.Write(next.files())
+}

@@ -1,0 +1,208 @@
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"lehr.dev/intent"
+	"lehr.dev/sim/world"
+)
+
+// Kind of a disturbance.
+type Kind string
+
+// The kinds. Those of plugins are world.TroubleKind's, with "plugin: " before.
+const (
+	KillAtPoint   Kind = "kill at a point"
+	PauseAtPoint  Kind = "pause at a point"
+	DelayAtPoint  Kind = "delay at a point"
+	Takeover      Kind = "another process takes over"
+	Restart       Kind = "restart"
+	ClockJump     Kind = "clock jumps"
+	ClockRate     Kind = "clock goes wrong"
+	ClockFreeze   Kind = "clock stands"
+	StoreRefuses  Kind = "store refuses"
+	StoreLoses    Kind = "store loses replies"
+	StoreFull     Kind = "store full"
+	StoreLags     Kind = "store tells late"
+	StoreRots     Kind = "a bit of the store turns"
+	SourceFails   Kind = "sources cannot be read"
+	SourceOld     Kind = "sources are old"
+	SourceFlaps   Kind = "sources flap"
+	SourceTorn    Kind = "sources are read half-way"
+	SourceGone    Kind = "a source file is gone"
+	SourceEmpty   Kind = "a source file is empty"
+	Edit          Kind = "edit"
+	EditBlink     Kind = "edit and undo"
+	EditSlip      Kind = "bad edit"
+	EditRevert    Kind = "back to the first intent"
+	Drift         Kind = "someone changes production"
+	Vanish        Kind = "someone removes a resource"
+	SecondWriter  Kind = "a second writer"
+	Autoscale     Kind = "an autoscaler"
+	Sick          Kind = "a resource is unhealthy"
+	PersonStop    Kind = "stop"
+	PersonResume  Kind = "resume"
+	PersonHold    Kind = "hold"
+	PersonUnhold  Kind = "unhold"
+	PersonPin     Kind = "pin"
+	PersonUnpin   Kind = "unpin"
+	PersonApprove Kind = "approve"
+	PersonTwice   Kind = "approve twice"
+	PersonEarly   Kind = "approve, then edit"
+	PersonAccept  Kind = "acknowledge a candidate"
+	PersonDisown  Kind = "disown an orphan"
+	PersonLooks   Kind = "look at everything"
+	PersonLabels  Kind = "label an incarnation"
+)
+
+const pluginKind = "plugin: "
+
+// kinds of all disturbances, in a fixed order, with how often each comes.
+var kinds = append([]struct {
+	kind   Kind
+	weight int
+}{
+	{KillAtPoint, 6}, {PauseAtPoint, 4}, {DelayAtPoint, 6}, {Takeover, 2}, {Restart, 1},
+	{ClockJump, 1}, {ClockRate, 1}, {ClockFreeze, 1},
+	{StoreRefuses, 3}, {StoreLoses, 3}, {StoreFull, 1}, {StoreLags, 2}, {StoreRots, 1},
+	{SourceFails, 1}, {SourceOld, 1}, {SourceFlaps, 1}, {SourceTorn, 1}, {SourceGone, 1}, {SourceEmpty, 1},
+	{Edit, 12}, {EditBlink, 3}, {EditSlip, 2}, {EditRevert, 2},
+	{Drift, 5}, {Vanish, 2}, {SecondWriter, 1}, {Autoscale, 1}, {Sick, 1},
+	{PersonStop, 2}, {PersonResume, 3}, {PersonHold, 2}, {PersonUnhold, 2}, {PersonPin, 2}, {PersonUnpin, 2},
+	{PersonApprove, 6}, {PersonTwice, 1}, {PersonEarly, 2}, {PersonAccept, 2}, {PersonDisown, 1}, {PersonLooks, 2}, {PersonLabels, 1},
+}, pluginKinds()...)
+
+func pluginKinds() (list []struct {
+	kind   Kind
+	weight int
+}) {
+	for _, kind := range world.TroubleKinds() {
+		list = append(list, struct {
+			kind   Kind
+			weight int
+		}{pluginKind + Kind(kind), 1})
+	}
+	return list
+}
+
+// Disturbance is one thing that happens in a run.
+type Disturbance struct {
+	Number int           `json:"number"`
+	At     time.Duration `json:"at"`
+	Kind   Kind          `json:"kind"`
+	// Point is part of the name of the await points at which it may strike,
+	// of plugins or of Lehr, Skip how many of them it leaves alone.
+	Point   string `json:"point,omitempty"`
+	Plugins bool   `json:"plugins,omitempty"`
+	Skip    int    `json:"skip,omitempty"`
+	// Length of what lasts.
+	Length time.Duration `json:"length,omitempty"`
+	// Seed of what else is to be chosen when it happens.
+	Seed uint64 `json:"seed"`
+}
+
+// MarshalJSON writes durations as text.
+func (d Disturbance) MarshalJSON() ([]byte, error) {
+	type plain Disturbance
+	return json.Marshal(struct {
+		plain
+		At     string `json:"at"`
+		Length string `json:"length,omitempty"`
+	}{plain(d), d.At.String(), lasting(d.Length)})
+}
+
+func lasting(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return d.String()
+}
+
+func (d Disturbance) String() string {
+	text := fmt.Sprintf("#%d %s %s", d.Number, clock(d.At), d.Kind)
+	if d.Point != "" || d.Skip > 0 {
+		text += fmt.Sprintf(" (the %dth at %q)", d.Skip+1, d.Point)
+	}
+	if d.Length > 0 {
+		text += " for " + d.Length.String()
+	}
+	return text
+}
+
+// points at which crashes and pauses are aimed; "" is any.
+var points = []string{"", "", "store", "commit", "push", "pushed", "admit", "close", "diff", "publish", "stage", "enforced", "settle", "wait"}
+
+var pluginPoints = []string{"", "effect", "reply", "diff in plugin"}
+
+// plan draws what is to happen: by swarm, each run has kinds of its own.
+func (l *Lab) plan(o Options) []Disturbance {
+	r := l.stream("plan")
+	var chosen []Kind
+	for _, k := range kinds {
+		always := k.kind == Edit || k.kind == PersonApprove
+		if (always || r.IntN(100) < 45) && !slices.Contains(o.Without, k.kind) {
+			for range k.weight {
+				chosen = append(chosen, k.kind)
+			}
+		}
+	}
+	density := o.Density * (0.25 + 1.5*r.Float64())
+	count := int(density*o.Hours + 0.5)
+	list := make([]Disturbance, 0, count)
+	for at := time.Duration(0); len(chosen) > 0; {
+		at += between(r, density)
+		if at >= hours(o.Hours) {
+			break
+		}
+		list = append(list, l.draw(r, len(list), at, chosen[r.IntN(len(chosen))]))
+	}
+	return list
+}
+
+// between is the pause until the next disturbance: they come in bursts.
+func between(r *rand.Rand, density float64) time.Duration {
+	if r.IntN(3) > 0 {
+		return time.Duration(r.Int64N(int64(5 * time.Second)))
+	}
+	return time.Duration(r.ExpFloat64() * 3 * float64(time.Hour) / density)
+}
+
+func (l *Lab) draw(r *rand.Rand, number int, at time.Duration, kind Kind) Disturbance {
+	d := Disturbance{Number: number, At: at, Kind: kind, Seed: r.Uint64()}
+	long, short := time.Duration(r.Int64N(int64(40*time.Minute))), time.Duration(r.Int64N(int64(30*time.Second)))
+	d.Length = short
+	if r.IntN(4) == 0 {
+		d.Length = long
+	}
+	switch kind {
+	case KillAtPoint, PauseAtPoint, DelayAtPoint:
+		d.Plugins = r.IntN(4) == 0
+		d.Point = points[r.IntN(len(points))]
+		if d.Plugins {
+			d.Point = pluginPoints[r.IntN(len(pluginPoints))]
+		}
+		d.Skip = r.IntN(1 << r.IntN(7))
+		if kind == DelayAtPoint {
+			d.Length = min(short, 12*time.Second)
+		}
+	}
+	return d
+}
+
+// happens reports whether a disturbance was asked for.
+func (l *Lab) happens(d Disturbance) bool {
+	return l.options.Only == nil || slices.Contains(l.options.Only, d.Number)
+}
+
+// asset chosen among those of intent now.
+func (l *Lab) asset(r *rand.Rand) intent.AssetID {
+	head := l.members()
+	if len(head) == 0 {
+		return ""
+	}
+	return head[r.IntN(len(head))]
+}

@@ -1,0 +1,206 @@
+package sim
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	apipb "lehr.dev/gen/lehr/api/v1"
+	"lehr.dev/intent"
+	"lehr.dev/store"
+)
+
+// patience is how long it may take, once nothing is wrong any more, until all
+// is in sync (L1): sweeps, the longest pause after failures, and removals that
+// wait for each other.
+const patience = 30 * time.Minute
+
+// heal ends all that is wrong, and brings the first intent back. Somebody
+// stays who approves what is asked for.
+func (l *Lab) heal() {
+	l.healing = true
+	l.tell("all is healed")
+	l.armed, l.store = nil, storeTrouble{}
+	l.mendStore()
+	l.World.Heal()
+	l.Sources.Fail(nil)
+	l.Sources.Torn(false)
+	l.Sources.Serve(-1)
+	if l.options.Definition == "" {
+		l.save(-1, l.first.clone(), "back to the first intent")
+	}
+	for i, r := range l.replicas {
+		if r.Correct(); r.Alive() && i < len(l.replicas)-1 {
+			r.Kill("only one is to stay")
+		}
+	}
+	l.helping = true
+}
+
+// keep lets a supervisor begin what has died, and helpful people help while
+// they are wanted.
+func (l *Lab) keep() {
+	l.people.Go("supervisor", func() {
+		for l.people.Wait(l.ctx, 2*time.Second, nil) == nil {
+			l.tend()
+		}
+	})
+	l.people.Go("helpful people", func() {
+		for l.people.Wait(l.ctx, 10*time.Second, nil) == nil {
+			if r := l.replica(); l.helping && r != nil && r.Client != nil {
+				l.help(person{Lab: l, c: r.Client, r: l.stream("help"), d: Disturbance{Number: -1, Kind: PersonApprove}, ctx: l.ctx})
+			}
+		}
+	})
+}
+
+// help takes all brakes off and approves what waits. Errors are tried again.
+func (l *Lab) help(p person) {
+	for _, act := range []func() error{p.resume, p.unhold, p.unpin, p.accept, p.approveAll} {
+		if err := act(); err != nil {
+			l.tell("helping: %v", err)
+		}
+	}
+}
+
+// asksFor reports whether a report tells a person to give a command.
+func asksFor(report *apipb.Report, command string) bool {
+	for _, waiting := range report.Waiting {
+		if strings.Contains(waiting.Reason, command) {
+			return true
+		}
+	}
+	return false
+}
+
+// settles waits until production is as intent asks, and Lehr knows it (L1).
+func (l *Lab) settles(when string, most time.Duration) bool {
+	const look = 5 * time.Second
+	end := l.Now().Add(most)
+	for !l.failed() && l.ctx.Err() == nil {
+		l.run(l.Now().Add(look))
+		open := l.unsettled()
+		switch {
+		case len(open) == 0:
+			l.tell("all is in sync")
+			return !l.failed()
+		case l.Now().After(end):
+			l.wrong("L1", "%s, %s did not suffice to bring all in sync: %s", when, most, strings.Join(open, "; "))
+		}
+	}
+	return false
+}
+
+// unsettled says what is not as it should be.
+func (l *Lab) unsettled() (open []string) {
+	partition, err := l.reading.Partition(l.ctx, l.partition)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	if problem := l.behind(partition); problem != "" {
+		open = append(open, problem)
+	}
+	for _, m := range l.headMembers() {
+		report, err := l.reading.Report(l.ctx, l.partition, m.Asset)
+		if err != nil {
+			open = append(open, fmt.Sprintf("%s has no report", m.Asset))
+			continue
+		}
+		if report.State == intent.StateModel || report.State == intent.StateOff {
+			continue
+		}
+		if ok, how := l.World.Matches(l.ctx, partition.Head, m.Asset); !ok {
+			open = append(open, fmt.Sprintf("%s: production: %s; reported %s %s", m.Asset, how, report.State, reasons(report)))
+		} else if report.State != intent.StateInSync {
+			open = append(open, fmt.Sprintf("%s is in sync, and reported %s %s", m.Asset, report.State, reasons(report)))
+		}
+	}
+	pushes, err := l.reading.OpenPushes(l.ctx, l.partition)
+	for _, push := range pushes {
+		open = append(open, fmt.Sprintf("push %s of %s is open", push.Push, push.Asset))
+	}
+	if err != nil {
+		open = append(open, err.Error())
+	}
+	return open
+}
+
+func reasons(report intent.Report) string {
+	var texts []string
+	for _, waiting := range report.Waiting {
+		texts = append(texts, fmt.Sprintf("(%s: %s)", waiting.Kind, waiting.Reason))
+	}
+	return strings.Join(texts, " ")
+}
+
+// behind says in what head is not what the sources say.
+func (l *Lab) behind(partition store.Partition) string {
+	if partition.Head.IsZero() {
+		return "nothing is served yet"
+	}
+	if l.options.Definition != "" || !l.healing && !l.changed.IsZero() {
+		return ""
+	}
+	members := l.headMembers()
+	want := map[intent.AssetID]bool{}
+	for _, t := range l.intent.Things {
+		want[intent.AssetID(t.ID)] = true
+	}
+	for _, m := range members {
+		if m.Asset != intent.PolicyAsset && !want[m.Asset] {
+			return fmt.Sprintf("%s still has %s", partition.Head, m.Asset)
+		}
+		delete(want, m.Asset)
+	}
+	for _, t := range l.intent.Things {
+		if want[intent.AssetID(t.ID)] {
+			return fmt.Sprintf("%s lacks %s", partition.Head, t.ID)
+		}
+	}
+	incarnation, err := l.reading.Incarnation(l.ctx, partition.Head)
+	switch {
+	case err != nil:
+		return err.Error()
+	case l.root.IsZero():
+		l.root = incarnation.Digest
+	case l.healing && incarnation.Digest != l.root:
+		return fmt.Sprintf("%s is not the first intent's content", partition.Head)
+	}
+	return ""
+}
+
+// headMembers are those of head; none when they cannot be read.
+func (l *Lab) headMembers() []intent.Member {
+	partition, err := l.reading.Partition(l.ctx, l.partition)
+	if err != nil || partition.Head.IsZero() {
+		return nil
+	}
+	members, err := l.reading.Members(l.ctx, partition.Head, store.AssetFilter{})
+	if err != nil {
+		return nil
+	}
+	return members
+}
+
+// staysQuiet lets time pass at the fixed point: nothing may happen (L10), and
+// all stays in sync (L1).
+func (l *Lab) staysQuiet() {
+	if l.failed() {
+		return
+	}
+	l.run(l.Now().Add(12 * time.Minute)) // What is remembered of fights fades.
+	effects, before := l.effects, l.Monitor.Quiet()
+	l.run(l.Now().Add(15 * time.Minute))
+	if l.failed() {
+		return
+	}
+	if l.effects != effects {
+		l.wrong("L10", "%d effects at a fixed point", l.effects-effects)
+	}
+	if after := l.Monitor.Quiet(); after != before {
+		l.wrong("L10", "rows were written at a fixed point: before %s, after %s", before, after)
+	}
+	if open := l.unsettled(); len(open) > 0 {
+		l.wrong("L1", "it did not stay in sync: %s", strings.Join(open, "; "))
+	}
+}

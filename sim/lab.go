@@ -1,0 +1,232 @@
+package sim
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"lehr.dev/app"
+	"lehr.dev/intent"
+	"lehr.dev/plugin"
+	"lehr.dev/sim/monitor"
+	"lehr.dev/sim/sources"
+	"lehr.dev/sim/virtual"
+	"lehr.dev/sim/world"
+	"lehr.dev/store/sqlite"
+)
+
+// Lab is a simulated production, a store, people, and the processes of Lehr
+// that act between them.
+type Lab struct {
+	*virtual.Scheduler
+	World   *world.World
+	Sources *sources.Tree
+	Monitor *monitor.Monitor
+
+	ctx       context.Context
+	options   Options
+	start     time.Time
+	partition intent.PartitionID
+	// definition is the path of lehr.yaml in the sources.
+	definition string
+	// types that a user's partition has; empty for the simulator's own.
+	types []intent.TypeName
+	// people is the process of all that is not Lehr.
+	people  *virtual.Process
+	db      *sql.DB
+	reading *sqlite.Store
+	random  map[string]*rand.Rand
+
+	replicas []*Replica
+	born     int
+	store    storeTrouble
+	armed    []armed
+	intent   Intent
+	first    Intent
+	// changed is when the intent was changed last, failover when a process
+	// began last; healing: the disturbances are over.
+	changed, failover time.Time
+	healing, stopped  bool
+	// helping: people approve and take brakes off by themselves.
+	helping bool
+	// rotten are the bodies of which a bit is turned now. root is the first
+	// intent's membership.
+	rotten [][]byte
+	root   intent.Digest
+
+	found   []monitor.Violation
+	marks   map[string]int
+	cells   map[Cell]int
+	story   []string
+	struck  int
+	effects int
+}
+
+// newLab returns one in which nothing runs yet.
+func newLab(ctx context.Context, o Options) (_ *Lab, err error) {
+	l := &Lab{
+		ctx: ctx, options: o, random: map[string]*rand.Rand{}, marks: map[string]int{}, cells: map[Cell]int{},
+		Sources: sources.New(), partition: "sim", definition: "/sim/lehr.yaml",
+	}
+	l.start = beginnings[o.Seed%uint64(len(beginnings))]
+	l.Scheduler = virtual.New(o.Seed, l.start)
+	l.Scheduler.Log = o.Trace
+	l.Scheduler.Hook = l.at
+	l.people = l.Scheduler.World("people")
+	if err := l.write(); err != nil {
+		return nil, err
+	}
+	if l.db, err = sqlite.Memory(); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			l.close()
+		}
+	}()
+	l.people.Go("setup", func() {
+		err = l.setUp()
+		l.Halt()
+	})
+	l.Run(l.start.Add(time.Minute))
+	if err != nil {
+		return nil, err
+	}
+	return l, l.watch()
+}
+
+// setUp makes the store's tables, and opens it for those who only look.
+func (l *Lab) setUp() error {
+	made, err := sqlite.Open(l.ctx, sqlite.Options{DB: l.db, Runtime: l.people, Log: l.log()})
+	if err != nil {
+		return err
+	}
+	if err := made.Close(); err != nil {
+		return err
+	}
+	l.reading, err = sqlite.OpenUnlocked(l.ctx, sqlite.Options{DB: l.db, Runtime: l.people, Log: l.log()})
+	return err
+}
+
+// watch begins production and the monitors.
+func (l *Lab) watch() error {
+	l.World = world.New(world.Options{
+		Process: l.people, Random: l.stream("world"), Served: l.served, Contents: app.Contents(l.reading), Apart: l.apart(),
+		Schemas: app.Types(l.reading),
+	})
+	l.Monitor = monitor.New(monitor.Options{
+		DB: l.db, Partition: l.partition, Now: l.Now, Served: l.servedType, Guard: l.guard(),
+		Lenient: monitor.Lenient{},
+	})
+	l.World.OnEffect = func(e world.Effect) {
+		l.effect(e)
+		l.Monitor.Effect(e)
+	}
+	return nil
+}
+
+// beginnings are times with something special ahead.
+var beginnings = []time.Time{
+	time.Date(2026, 3, 29, 0, 20, 0, 0, time.UTC),   // summer time begins in London
+	time.Date(2026, 10, 25, 0, 20, 0, 0, time.UTC),  // and ends
+	time.Date(2028, 2, 28, 23, 30, 0, 0, time.UTC),  // a leap day
+	time.Date(2026, 12, 31, 23, 30, 0, 0, time.UTC), // a new year
+	time.Date(2038, 1, 19, 2, 50, 0, 0, time.UTC),   // 32 bits of seconds end
+	time.Date(2026, 6, 1, 9, 0, 0, 0, time.UTC),
+}
+
+// stream is the randomness of one concern: what one of them draws does not
+// change what another gets.
+func (l *Lab) stream(concern string) *rand.Rand {
+	r, known := l.random[concern]
+	if !known {
+		r = rand.New(rand.NewPCG(l.options.Seed, uint64(intent.Sum("lehr.sim", []byte(concern))[0])<<8|uint64(len(concern))))
+		l.random[concern] = r
+	}
+	return r
+}
+
+// apart reports whether replicas run on machines of their own in this run.
+func (l *Lab) apart() bool { return l.options.Seed%2 == 1 }
+
+// run lets virtual time pass until then, or until something is found wrong.
+func (l *Lab) run(until time.Time) {
+	const look = 10 * time.Second
+	for l.Now().Before(until) && !l.failed() && l.ctx.Err() == nil {
+		l.Run(earlier(l.Now().Add(look), until))
+	}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+func (l *Lab) failed() bool {
+	return len(l.found) > 0 || len(l.Monitor.Violations()) > 0 || len(l.Panics()) > 0
+}
+
+// wrong notes that a property was broken.
+func (l *Lab) wrong(property, format string, arguments ...any) {
+	l.found = append(l.found, monitor.Violation{Property: property, At: l.Now(), What: fmt.Sprintf(format, arguments...)})
+	l.Halt()
+}
+
+// tell adds a line to the story.
+func (l *Lab) tell(format string, arguments ...any) {
+	line := fmt.Sprintf(format, arguments...)
+	l.Note(line)
+	l.story = append(l.story, fmt.Sprintf("%9s  %s", clock(l.Now().Sub(l.start)), line))
+}
+
+func clock(d time.Duration) string {
+	d = d.Round(time.Millisecond)
+	return strings.TrimSuffix(d.String(), "0s")
+}
+
+// mark counts a situation.
+func (l *Lab) mark(situation string) { l.marks[situation]++ }
+
+// served says what the plugin of a command line serves: of a user's partition,
+// every type, as nothing guards its targets that is known.
+func (l *Lab) served(run []string) (served []plugin.Served) {
+	for _, kind := range l.types {
+		served = append(served, l.servedType(kind))
+	}
+	for _, s := range classes {
+		if len(l.types) == 0 && run[0] == s.run {
+			served = append(served, l.servedType(s.kind))
+		}
+	}
+	return served
+}
+
+func (l *Lab) servedType(kind intent.TypeName) plugin.Served {
+	served := plugin.Served{Type: kind, Guarantee: plugin.Unguarded, LongestEffect: time.Second}
+	for _, s := range classes {
+		if s.kind == kind && len(l.types) == 0 {
+			served.Guarantee = s.class
+		}
+	}
+	return served
+}
+
+// close ends all that still runs.
+func (l *Lab) close() {
+	for _, r := range l.replicas {
+		r.Kill("the end")
+	}
+	if l.reading != nil {
+		l.people.Go("close", func() { _ = l.reading.Close() })
+		l.Run(l.Now().Add(time.Second))
+	}
+	l.Scheduler.Kill(l.people)
+	if l.db != nil {
+		l.db.Close()
+	}
+}

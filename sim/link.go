@@ -1,0 +1,272 @@
+package sim
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"lehr.dev/fault"
+	"lehr.dev/intent"
+	"lehr.dev/store"
+)
+
+// link is a replica's connection to its store: it may be slow, break before a
+// call or after it was carried out, or tell of changes late. It looks at what
+// goes over it, for the marks.
+type link struct {
+	store.All
+	replica *Replica
+	lab     *Lab
+}
+
+func newLink(s store.All, r *Replica) *link { return &link{All: s, replica: r, lab: r.lab} }
+
+// storeTrouble is what is wrong with the store.
+type storeTrouble struct {
+	// refuse, lose: the calls that fail before, and after they were carried
+	// out; left counts them down.
+	refuse, lose bool
+	left         int
+	// only calls whose name has this in it; empty: all.
+	only string
+	// full: nothing can be written until then.
+	full time.Time
+	// lag is how late changes are told, until then.
+	lag      time.Duration
+	lagUntil time.Time
+}
+
+// touches reports whether the trouble befalls a call, and counts it down.
+func (t *storeTrouble) touches(on *bool, call string) bool {
+	if !*on || t.left <= 0 || !strings.Contains(call, t.only) {
+		return false
+	}
+	t.left--
+	if t.left == 0 {
+		t.refuse, t.lose = false, false
+	}
+	return true
+}
+
+// read makes a call that changes nothing.
+func read[T any](l *link, call string, do func() (T, error)) (T, error) {
+	var none T
+	if l.lab.store.touches(&l.lab.store.refuse, call) {
+		l.lab.mark("store: a read failed")
+		return none, fault.New(fault.Unavailable, "%s: the connection to the store is lost", call)
+	}
+	return do()
+}
+
+// write makes a call that changes something.
+func write[T any](l *link, call string, do func() (T, error)) (T, error) {
+	var none T
+	s := &l.lab.store
+	switch {
+	case s.full.After(l.lab.Now()):
+		l.lab.mark("store: full")
+		return none, fault.New(fault.Unavailable, "%s: the store is full", call)
+	case s.touches(&s.refuse, call):
+		l.lab.mark("store: a write failed")
+		return none, fault.New(fault.Unavailable, "%s: the connection to the store is lost", call)
+	}
+	value, err := do()
+	if err == nil && s.touches(&s.lose, call) {
+		l.lab.mark("store: a reply was lost after the commit of " + call)
+		l.lab.tell("the store carried out %s, and the reply is lost", call)
+		return none, fault.New(fault.Unavailable, "%s: the connection to the store was lost; it is not known whether it was carried out", call)
+	}
+	return value, err
+}
+
+func wrote(l *link, call string, do func() error) error {
+	_, err := write(l, call, func() (struct{}, error) { return struct{}{}, do() })
+	return err
+}
+
+// Changed tells late when the store lags.
+func (l *link) Changed() <-chan struct{} {
+	changed := l.All.Changed()
+	if !l.lab.store.lagUntil.After(l.lab.Now()) {
+		return changed
+	}
+	late := make(chan struct{})
+	l.replica.Go("late news", func() {
+		_ = l.replica.Wait(l.lab.ctx, -1, changed)
+		_ = l.replica.Wait(l.lab.ctx, l.lab.store.lag, nil)
+		close(late)
+	})
+	l.lab.mark("store: news came late")
+	return late
+}
+
+func (l *link) Partition(ctx context.Context, id intent.PartitionID) (store.Partition, error) {
+	return read(l, "Partition", func() (store.Partition, error) { return l.All.Partition(ctx, id) })
+}
+
+func (l *link) ListPartitions(ctx context.Context) ([]store.Partition, error) {
+	return read(l, "ListPartitions", func() ([]store.Partition, error) { return l.All.ListPartitions(ctx) })
+}
+
+func (l *link) Check(ctx context.Context, lease store.Lease) error {
+	_, err := read(l, "Check", func() (struct{}, error) { return struct{}{}, l.All.Check(ctx, lease) })
+	if fault.Is(err, fault.Conflict) {
+		l.lab.mark("lease: lost, and noticed")
+	}
+	return err
+}
+
+func (l *link) Member(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) (intent.Member, error) {
+	return read(l, "Member", func() (intent.Member, error) { return l.All.Member(ctx, id, asset) })
+}
+
+func (l *link) Members(ctx context.Context, id intent.IncarnationID, filter store.AssetFilter) ([]intent.Member, error) {
+	return read(l, "Members", func() ([]intent.Member, error) { return l.All.Members(ctx, id, filter) })
+}
+
+func (l *link) Changes(ctx context.Context, from, to intent.IncarnationID, after intent.AssetID, limit int) ([]store.Change, error) {
+	return read(l, "Changes", func() ([]store.Change, error) { return l.All.Changes(ctx, from, to, after, limit) })
+}
+
+func (l *link) Content(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) (m intent.Member, body []byte, err error) {
+	body, err = read(l, "Content", func() (body []byte, err error) {
+		m, body, err = l.All.Content(ctx, id, asset)
+		return body, err
+	})
+	return m, body, err
+}
+
+func (l *link) EdgesFrom(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) ([]store.Edge, error) {
+	return read(l, "EdgesFrom", func() ([]store.Edge, error) { return l.All.EdgesFrom(ctx, id, asset) })
+}
+
+func (l *link) EdgesTo(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) ([]store.Edge, error) {
+	return read(l, "EdgesTo", func() ([]store.Edge, error) { return l.All.EdgesTo(ctx, id, asset) })
+}
+
+func (l *link) GetBlob(ctx context.Context, partition intent.PartitionID, kind, name string) ([]byte, error) {
+	return read(l, "GetBlob", func() ([]byte, error) { return l.All.GetBlob(ctx, partition, kind, name) })
+}
+
+func (l *link) Pins(ctx context.Context, partition intent.PartitionID) ([]intent.Pin, error) {
+	return read(l, "Pins", func() ([]intent.Pin, error) { return l.All.Pins(ctx, partition) })
+}
+
+func (l *link) Holds(ctx context.Context, partition intent.PartitionID) ([]intent.Hold, error) {
+	return read(l, "Holds", func() ([]intent.Hold, error) { return l.All.Holds(ctx, partition) })
+}
+
+func (l *link) Approvals(ctx context.Context, partition intent.PartitionID) ([]store.Approval, error) {
+	return read(l, "Approvals", func() ([]store.Approval, error) { return l.All.Approvals(ctx, partition) })
+}
+
+func (l *link) OpenPushes(ctx context.Context, partition intent.PartitionID) ([]store.OpenPush, error) {
+	return read(l, "OpenPushes", func() ([]store.OpenPush, error) { return l.All.OpenPushes(ctx, partition) })
+}
+
+func (l *link) EnforcedPage(ctx context.Context, partition intent.PartitionID, after intent.AssetID, limit int) ([]store.Enforced, error) {
+	return read(l, "EnforcedPage", func() ([]store.Enforced, error) { return l.All.EnforcedPage(ctx, partition, after, limit) })
+}
+
+func (l *link) Acquire(ctx context.Context, partition intent.PartitionID, holder string) (store.Lease, error) {
+	return write(l, "Acquire", func() (store.Lease, error) { return l.All.Acquire(ctx, partition, holder) })
+}
+
+func (l *link) Release(ctx context.Context, lease store.Lease) error {
+	return wrote(l, "Release", func() error { return l.All.Release(ctx, lease) })
+}
+
+func (l *link) Unstage(ctx context.Context, lease store.Lease) error {
+	return wrote(l, "Unstage", func() error { return l.All.Unstage(ctx, lease) })
+}
+
+func (l *link) Stage(ctx context.Context, lease store.Lease, base intent.IncarnationID, delta []store.Entry) error {
+	return wrote(l, "Stage", func() error { return l.All.Stage(ctx, lease, base, delta) })
+}
+
+func (l *link) Publish(ctx context.Context, lease store.Lease, incarnation intent.Incarnation) (intent.Incarnation, error) {
+	return write(l, "Publish", func() (intent.Incarnation, error) {
+		published, err := l.All.Publish(ctx, lease, incarnation)
+		l.lab.published(published, err)
+		return published, err
+	})
+}
+
+func (l *link) Cover(ctx context.Context, lease store.Lease, head intent.IncarnationID, sources []intent.SourceRevision) error {
+	return wrote(l, "Cover", func() error { return l.All.Cover(ctx, lease, head, sources) })
+}
+
+func (l *link) SaveCandidate(ctx context.Context, lease store.Lease, candidate intent.Candidate, delta []store.Entry) error {
+	return wrote(l, "SaveCandidate", func() error {
+		err := l.All.SaveCandidate(ctx, lease, candidate, delta)
+		if err == nil {
+			l.lab.mark("candidate: " + string(candidate.State))
+		}
+		return err
+	})
+}
+
+func (l *link) PutBlobs(ctx context.Context, lease store.Lease, kind string, blobs map[string][]byte) error {
+	return wrote(l, "PutBlobs", func() error { return l.All.PutBlobs(ctx, lease, kind, blobs) })
+}
+
+func (l *link) Admit(ctx context.Context, lease store.Lease, admissions []store.Admission) ([]*store.Refusal, error) {
+	return write(l, "Admit", func() ([]*store.Refusal, error) {
+		refusals, err := l.All.Admit(ctx, lease, admissions)
+		l.lab.admitted(admissions, refusals, err)
+		return refusals, err
+	})
+}
+
+func (l *link) Permit(ctx context.Context, lease store.Lease, push intent.PushID, now time.Time) error {
+	_, err := read(l, "Permit", func() (struct{}, error) { return struct{}{}, l.All.Permit(ctx, lease, push, now) })
+	if err != nil {
+		l.lab.mark("permit refused: " + why(err))
+	}
+	return err
+}
+
+func (l *link) ClosePushes(ctx context.Context, lease store.Lease, closings []store.Closing) error {
+	return wrote(l, "ClosePushes", func() error {
+		err := l.All.ClosePushes(ctx, lease, closings)
+		for _, closing := range closings {
+			if err == nil {
+				l.lab.mark("push ended: " + closing.Ending)
+			}
+		}
+		return err
+	})
+}
+
+func (l *link) SaveResumeToken(ctx context.Context, lease store.Lease, push intent.PushID, token []byte) error {
+	return wrote(l, "SaveResumeToken", func() error { return l.All.SaveResumeToken(ctx, lease, push, token) })
+}
+
+func (l *link) SaveEnforced(ctx context.Context, lease store.Lease, enforced []store.Enforced) (map[intent.AssetID]store.Claim, error) {
+	return write(l, "SaveEnforced", func() (map[intent.AssetID]store.Claim, error) {
+		claims, err := l.All.SaveEnforced(ctx, lease, enforced)
+		if len(claims) > 0 {
+			l.lab.mark("claim: found in sync, and another's")
+		}
+		return claims, err
+	})
+}
+
+func (l *link) SaveReports(ctx context.Context, lease store.Lease, reports []intent.Report) error {
+	return wrote(l, "SaveReports", func() error {
+		for _, report := range reports {
+			l.lab.reported(report)
+		}
+		return l.All.SaveReports(ctx, lease, reports)
+	})
+}
+
+func (l *link) Collect(ctx context.Context, lease store.Lease, keep store.Retention, now time.Time) (int, error) {
+	return write(l, "Collect", func() (int, error) {
+		removed, err := l.All.Collect(ctx, lease, keep, now)
+		if removed > 0 {
+			l.lab.mark("collector: removed something")
+		}
+		return removed, err
+	})
+}

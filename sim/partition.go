@@ -1,0 +1,193 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"lehr.dev/intent"
+	"lehr.dev/plugin"
+	"lehr.dev/sim/monitor"
+)
+
+// classes are the types of the simulator's own partition, the plugin that
+// serves each, and what its targets compare.
+var classes = []struct {
+	kind  intent.TypeName
+	run   string
+	class plugin.Guarantee
+}{
+	{"lehr.process.v1.Job", "sim-n", plugin.Unguarded},
+	{"lehr.caddy.v1.Balancer", "sim-c", plugin.CompareAndSet},
+	{"lehr.sqlschema.v1.Schema", "sim-c", plugin.CompareAndSet},
+	{"lehr.command.v1.Command", "sim-f", plugin.Fenced},
+}
+
+// Intent is what the sources of the simulator's own partition say.
+type Intent struct {
+	Things []Thing `yaml:"things"`
+	// Broken is text that the file begins with, so that it cannot be read.
+	Broken string `yaml:"-"`
+	// Mode of the partition; Budget of pushes in flight in a cluster.
+	Mode   string `yaml:"-"`
+	Budget int    `yaml:"-"`
+	// Loose leaves out the guard and the derived edges.
+	Loose bool `yaml:"-"`
+}
+
+// Thing is one asset.
+type Thing struct {
+	ID string `yaml:"id"`
+	// Kind is job, balancer, schema or command.
+	Kind string `yaml:"kind"`
+	// Name is the identity of the real thing; it stays under a rename.
+	Name      string   `yaml:"name"`
+	Scope     string   `yaml:"scope"`
+	Text      string   `yaml:"text"`
+	Count     int      `yaml:"count"`
+	After     []string `yaml:"after"`
+	Needs     string   `yaml:"needs"`
+	Turndown  bool     `yaml:"turndown"`
+	Mode      string   `yaml:"mode"`
+	Approval  bool     `yaml:"approval"`
+	Unmanaged bool     `yaml:"unmanaged"`
+}
+
+// firstIntent is a service in two clusters: jobs behind balancers, over a
+// schema, with a record that comes last.
+func firstIntent() Intent {
+	i := Intent{Mode: "enforce", Budget: 1}
+	i.Things = append(i.Things, Thing{ID: "schema/main", Kind: "schema", Name: "main", Text: "v1", Count: 2})
+	for _, scope := range []string{"a", "b"} {
+		i.Things = append(i.Things,
+			Thing{ID: "job/" + scope, Kind: "job", Name: "job/" + scope, Scope: scope, Text: "v1", Count: 3, Needs: "v1"},
+			Thing{ID: "balancer/" + scope, Kind: "balancer", Name: "balancer-" + scope, Scope: scope, Text: "t", Count: 3})
+	}
+	i.Things = append(i.Things,
+		Thing{ID: "record/www", Kind: "command", Name: "www", Text: "a,b", After: []string{"balancer/a", "balancer/b"}},
+		Thing{ID: "record/mail", Kind: "command", Name: "mail", Text: "m1", Approval: true})
+	return i
+}
+
+func (i Intent) clone() Intent {
+	i.Things = slices.Clone(i.Things)
+	for at := range i.Things {
+		i.Things[at].After = slices.Clone(i.Things[at].After)
+	}
+	return i
+}
+
+// files are what a person has written, in the partition's folder.
+func (i Intent) files() map[string]string {
+	text, err := yaml.Marshal(i)
+	if err != nil {
+		panic(err) // It is made of strings and numbers.
+	}
+	return map[string]string{
+		"/sim/lehr.yaml": i.definition(), "/sim/intent.yaml": i.Broken + string(text), "/sim/all.star": program,
+	}
+}
+
+func (i Intent) definition() string {
+	text := fmt.Sprintf(definition, i.Mode, i.Budget)
+	if i.Loose {
+		return strings.ReplaceAll(text, fmt.Sprintf(guardText), "")
+	}
+	return text
+}
+
+const guardText = "validate:\n  shrink: {max: 30%%, floor: 1, over: 2h}\n"
+
+// guard is what that says.
+func (l *Lab) guard() monitor.Guard {
+	if l.options.Definition != "" {
+		return monitor.Guard{}
+	}
+	return monitor.Guard{Share: 0.30, Floor: 1, Period: 2 * time.Hour}
+}
+
+const definition = `lehr: v1
+partition: sim
+owner: sim@example.com
+mode: %s
+sources:
+  intent: {dir: ., files: [intent.yaml]}
+generate:
+  all: {starlark: all.star, from: [intent]}
+  order:
+    derive: Dependencies
+    where: type == "Job"
+    edges:
+      - {rule: capacity, on: '"balancer/" + scope', serves: tasks, expects: upstreams}
+      - {rule: version, on: '"schema/main"', at_least: labels.needs, when: '"needs" in labels'}
+  tasks:
+    derive: Capacity
+    where: type == "Job"
+    dimensions: {tasks: payload.replicas}
+  upstreams:
+    derive: Capacity
+    where: type == "Balancer"
+    dimensions: {upstreams: payload.upstreams.size()}
+  versions:
+    derive: Version
+    where: type == "Schema"
+    expression: payload.version
+` + guardText + `plugins:
+  Job: {run: sim-n}
+  Balancer: {run: sim-c}
+  Schema: {run: sim-c}
+  Command: {run: sim-f}
+checks:
+  budget: {scope: cluster, in_flight: %d}
+`
+
+const program = `
+def generate(ctx):
+    return [made(thing) for thing in yaml("intent.yaml")["things"]]
+
+def made(t):
+    return asset(t["id"], makers[t["kind"]](t), addons = addons(t))
+
+def job(t):
+    return lehr.process.v1.Job(name = t["name"], replicas = t["count"], binary = "/bin/serve", version = t["text"])
+
+def balancer(t):
+    return lehr.caddy.v1.Balancer(admin = "localhost:2019", name = t["name"], listen = [":80"], upstreams = {
+        str(i): lehr.caddy.v1.Upstream(address = "%s%d:80" % (t["text"], i), weight = 1)
+        for i in range(t["count"])
+    })
+
+def schema(t):
+    return lehr.sqlschema.v1.Schema(database = "sqlite:/" + t["name"], sql = "tables %d" % t["count"], version = t["text"])
+
+def command(t):
+    return lehr.command.v1.Command(diff = ["true"], push = ["true"], input = t["text"])
+
+makers = {"job": job, "balancer": balancer, "schema": schema, "command": command}
+
+modes = {"observe": "ENFORCEMENT_MODE_OBSERVE", "off": "ENFORCEMENT_MODE_OFF"}
+
+def addons(t):
+    list = []
+    if t["scope"]:
+        list.append(lehr.intent.v1.ImpactedScope(scopes = {"cluster": t["scope"]}))
+    if t["after"]:
+        list.append(lehr.intent.v1.Dependencies(dependencies = [
+            lehr.intent.v1.Dependency(on = on, rule = "RULE_ORDER")
+            for on in t["after"]
+        ]))
+    if t["needs"]:
+        list.append(lehr.intent.v1.Labels(labels = {"needs": t["needs"]}))
+    if t["turndown"]:
+        list.append(lehr.intent.v1.Turndown(reason = "not needed any more"))
+    if t["mode"]:
+        list.append(lehr.intent.v1.Mode(mode = modes[t["mode"]]))
+    if t["approval"]:
+        list.append(lehr.intent.v1.Approval(reason = "mail is precious"))
+    if t["unmanaged"]:
+        list.append(lehr.intent.v1.Unmanaged(fields = [lehr.intent.v1.UnmanagedField(path = "replicas", reason = "the autoscaler's")]))
+    return list
+`

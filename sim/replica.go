@@ -1,0 +1,152 @@
+package sim
+
+import (
+	"net/http"
+	"time"
+
+	"lehr.dev/access"
+	"lehr.dev/app"
+	"lehr.dev/client"
+	"lehr.dev/intent"
+	"lehr.dev/plugin"
+	"lehr.dev/prodspec/generate"
+	"lehr.dev/sim/virtual"
+	"lehr.dev/store"
+	"lehr.dev/store/sqlite"
+)
+
+// Replica is one process of Lehr.
+type Replica struct {
+	*virtual.Process
+	// Client speaks to it as a person does; nil until it serves.
+	Client *client.Client
+
+	lab      *Lab
+	app      *app.App
+	store    *sqlite.Store
+	link     *link
+	stopping chan struct{}
+	born     time.Time
+}
+
+// Begin starts a process that serves the store.
+func (l *Lab) Begin() *Replica {
+	l.born++
+	names := []string{"north", "south", "east", "west"}
+	r := &Replica{
+		Process: l.Start(names[(l.born-1)%len(names)]), lab: l, stopping: make(chan struct{}), born: l.Now(),
+	}
+	r.Zone(zones[l.born%len(zones)])
+	l.replicas = append(l.replicas, r)
+	l.failover = l.Now()
+	l.tell("%s begins", r.Name())
+	r.Go("main", r.main)
+	return r
+}
+
+// zones in which machines keep their clocks.
+var zones = []*time.Location{time.UTC, zone("Europe/London"), zone("Australia/Lord_Howe"), zone("America/St_Johns")}
+
+func zone(name string) *time.Location {
+	z, err := time.LoadLocation(name)
+	if err != nil {
+		return time.FixedZone(name, 3600)
+	}
+	return z
+}
+
+// main is what "lehr serve" does.
+func (r *Replica) main() {
+	l := r.lab
+	opened, err := sqlite.Open(l.ctx, sqlite.Options{DB: l.db, Runtime: r.Process, Log: l.log()})
+	if err != nil {
+		l.tell("%s cannot open the store: %v", r.Name(), err)
+		l.Kill(r.Process)
+		return
+	}
+	r.store, r.link = opened, newLink(opened, r)
+	options := app.DefaultOptions()
+	options.Store, options.Listen, options.Version, options.Log = "", "", "simulated", l.log()
+	options.Register = map[intent.PartitionID]string{l.partition: l.definition}
+	options.Collecting = app.Collecting{Every: 20 * time.Minute, Keep: store.Retention{Incarnations: 3, Period: 2 * time.Hour, History: 2 * time.Hour}}
+	options.Parts = app.Parts{
+		Store: r.link, Runtime: r.Process, Sources: l.Sources,
+		Plugins: func(run []string) plugin.Plugin { return l.World.Plugin(r.Process, run) },
+		Runner:  generate.InProcess{Limits: generate.DefaultLimits()},
+	}
+	r.app, err = app.New(options)
+	if err == nil {
+		err = r.app.Start(l.ctx)
+	}
+	if err != nil {
+		l.tell("%s cannot start: %v", r.Name(), err)
+		l.Kill(r.Process)
+		return
+	}
+	r.Client = client.InProcess(asPerson(r.app.Handler()))
+	_ = r.Wait(l.ctx, -1, r.stopping)
+	if err := r.app.Stop(l.ctx); err != nil {
+		l.wrong("L7", "%s did not stop: %v", r.Name(), err)
+	}
+	if err := opened.Close(); err != nil {
+		l.wrong("L7", "%s did not close its store: %v", r.Name(), err)
+	}
+	r.store = nil
+	l.tell("%s has ended", r.Name())
+	l.Kill(r.Process)
+}
+
+// asPerson gives requests a name.
+func asPerson(handler http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		request.Header.Set(access.ActorHeader, "ann")
+		request.Header.Set(access.OriginHeader, "sim")
+		handler.ServeHTTP(w, request)
+	})
+}
+
+// Kill ends the process as kill -9 does.
+func (r *Replica) Kill(why string) {
+	if r.Alive() {
+		r.lab.tell("%s is killed: %s", r.Name(), why)
+		r.lab.Scheduler.Kill(r.Process)
+	}
+}
+
+// Stop asks the process to end in order.
+func (r *Replica) Stop() {
+	if r.Alive() {
+		r.lab.tell("%s is told to end", r.Name())
+		close(r.stopping)
+	}
+}
+
+// replica that was started last, if it lives.
+func (l *Lab) replica() *Replica {
+	for i := len(l.replicas) - 1; i >= 0; i-- {
+		if r := l.replicas[i]; r.Alive() {
+			return r
+		}
+	}
+	return nil
+}
+
+// tend buries the dead and starts a process when none lives, as a supervisor
+// of services does.
+func (l *Lab) tend() {
+	var alive []*Replica
+	for _, r := range l.replicas {
+		if r.Alive() {
+			alive = append(alive, r)
+			continue
+		}
+		if r.store != nil {
+			_ = r.store.Close() // Frees its connections; the process is gone.
+			r.store = nil
+		}
+	}
+	l.replicas = alive
+	if len(alive) == 0 {
+		l.Begin()
+	}
+}

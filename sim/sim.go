@@ -1,0 +1,135 @@
+// Package sim tries to make Lehr do wrong. It drives the real app (pipeline,
+// enforcer, store, API) in virtual time, against a simulated production, with
+// a seeded plan of disturbances: crashes, pauses, wrong clocks, failing stores
+// and plugins, other writers, broken sources, people. Monitors look on. Every
+// run ends by healing all, and must come to rest. The same options give the
+// same run. It never touches anything real. "lehr sim" and tests call it.
+package sim
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"lehr.dev/sim/monitor"
+)
+
+// Options of a run.
+type Options struct {
+	// Seed decides everything that is not said otherwise.
+	Seed uint64
+	// Hours of virtual time with disturbances.
+	Hours float64
+	// Density is how many disturbances come in an hour, about.
+	Density float64
+	// Only are the numbers of the disturbances that happen; nil: all.
+	Only []int
+	// Without are kinds of disturbance that do not happen.
+	Without []Kind
+	// Definition is the path of a user's lehr.yaml; empty: the simulator's own
+	// partition, whose intent is changed too.
+	Definition string
+	// Trace, if any, is told every step.
+	Trace io.Writer
+}
+
+// DefaultDensity makes disturbances overlap now and then.
+const DefaultDensity = 40
+
+// Outcome of a run.
+type Outcome struct {
+	Seed uint64 `json:"seed"`
+	// Hours of virtual time that passed, with the settling at the end.
+	Hours float64 `json:"hours"`
+	// Hash of every step: equal for equal runs.
+	Hash string `json:"hash"`
+	// Steps are how often a goroutine went on, Effects what Lehr did to
+	// production.
+	Steps   uint64 `json:"steps"`
+	Effects int    `json:"effects"`
+	// Plan is all that was to happen; Struck counts what did.
+	Plan   []Disturbance `json:"plan,omitempty"`
+	Struck int           `json:"struck"`
+	// Violations of invariants; none in a good run.
+	Violations []monitor.Violation `json:"violations,omitempty"`
+	// Marks count the situations that came about, Checked how often each
+	// property was asked.
+	Marks   map[string]int `json:"marks"`
+	Checked map[string]int `json:"checked"`
+	// Cells count faults by point and phase.
+	Cells map[Cell]int `json:"-"`
+	// Story tells what happened, for people: one line each.
+	Story []string `json:"story,omitempty"`
+}
+
+// Cell is a fault of a kind at a point in a phase.
+type Cell struct {
+	Point string
+	Kind  Kind
+	Phase Phase
+}
+
+// Failed reports whether an invariant was broken.
+func (o Outcome) Failed() bool { return len(o.Violations) > 0 }
+
+// Run runs once. An error says that the run could not be made at all.
+func Run(ctx context.Context, o Options) (Outcome, error) {
+	if o.Density == 0 {
+		o.Density = DefaultDensity
+	}
+	l, err := newLab(ctx, o)
+	if err != nil {
+		return Outcome{}, err
+	}
+	defer l.close()
+	plan := l.plan(o)
+	l.play(plan)
+	return l.outcome(plan), nil
+}
+
+// play is the story of a run.
+func (l *Lab) play(plan []Disturbance) {
+	l.Begin()
+	l.keep()
+	l.helping = true
+	if !l.settles("at the start", 10*time.Minute) {
+		return
+	}
+	began := l.Now()
+	l.helping = false
+	l.people.Go("disturbances", func() {
+		for _, d := range plan {
+			if !l.happens(d) {
+				continue
+			}
+			if l.people.Wait(l.ctx, began.Add(d.At).Sub(l.Now()), nil) != nil {
+				return
+			}
+			l.strike(d)
+		}
+	})
+	l.run(began.Add(hours(l.options.Hours)))
+	if l.failed() {
+		return
+	}
+	l.heal()
+	l.settles("after all was healed", patience)
+	l.staysQuiet()
+	l.Monitor.End(l.ctx)
+}
+
+func hours(h float64) time.Duration { return time.Duration(h * float64(time.Hour)) }
+
+func (l *Lab) outcome(plan []Disturbance) Outcome {
+	violations := l.Monitor.Violations()
+	violations = append(violations, l.found...)
+	for _, panicked := range l.Panics() {
+		violations = append(violations, monitor.Violation{Property: "S12", At: l.Now(), What: "a panic that nothing contained: " + panicked})
+	}
+	return Outcome{
+		Seed: l.options.Seed, Hours: l.Now().Sub(l.start).Hours(), Hash: fmt.Sprintf("%016x", l.Hash()),
+		Steps: l.Steps(), Effects: l.effects, Plan: plan, Struck: l.struck, Violations: violations,
+		Marks: l.marks, Checked: l.Monitor.Checked(), Cells: l.cells, Story: l.story,
+	}
+}
