@@ -1,0 +1,144 @@
+package monitor
+
+import (
+	"strings"
+	"time"
+
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/intent"
+)
+
+// agreed is what an approval's record says that it was given for.
+type agreed struct {
+	asset         intent.AssetID
+	content, plan string
+}
+
+// allowance reads "plan P of content C: …", maybe behind "the approval of".
+func allowance(r record) agreed {
+	detail := strings.TrimPrefix(r.Detail, "the approval of ")
+	plan, rest, _ := strings.Cut(strings.TrimPrefix(detail, "plan "), " of content ")
+	content, _, _ := strings.Cut(rest, ":")
+	return agreed{asset: intent.AssetID(r.Subject), content: content, plan: plan}
+}
+
+// consented: what needs a person's approval has one, which was given before,
+// has not ended, and was not used (S9).
+func (m *Monitor) consented(p *push, news *news) {
+	content, _ := m.contentAt(p.asset, p.target)
+	if content.turndown || content.approval {
+		m.hold(p.approved, "S9", "push %s of %s was admitted without an approval; turndown: %t, marked: %t", p.id, p.asset, content.turndown, content.approval)
+	}
+	if !p.approved {
+		return
+	}
+	given := agreed{p.asset, p.effective.Short(), p.plan.Short()}
+	m.hold(m.allowed[given], "S9", "push %s of %s used an approval of plan %s that nobody had given, or that was used before", p.id, p.asset, given.plan)
+	delete(m.allowed, given)
+	row, there := m.approvals[approvalKey{p.asset, p.effective, p.plan}]
+	if news.has("approve", string(p.asset)) && row.usedBy != p.id {
+		return // Somebody has given another since, in its place.
+	}
+	m.hold(there && row.usedBy == p.id, "S9", "push %s of %s was admitted as approved, and no approval of plan %s says that it used it; used by: %q", p.id, p.asset, given.plan, row.usedBy)
+	ends := moment(row.ends)
+	m.hold(ends.IsZero() || p.admitted.Before(ends), "S9", "push %s of %s was admitted at %s by an approval that ended at %s", p.id, p.asset, p.admitted, ends)
+}
+
+// braked: nothing is admitted under a stop (S18), a hold, or a mode that only
+// looks (S1).
+func (m *Monitor) braked(p *push, news *news) {
+	for _, scope := range []intent.PartitionID{"", m.options.Partition} {
+		since, told := m.stops[scope]
+		m.hold(!told, "S18", "push %s of %s was admitted after %s, when the stop of %q was answered", p.id, p.asset, since, scope)
+		m.hold(!m.inForce[scope], "S18", "push %s of %s was admitted under the stop of %q", p.id, p.asset, scope)
+	}
+	if h, there := m.holds[p.asset]; there && !news.has("hold", string(p.asset)) && !news.has("unhold", string(p.asset)) {
+		ends := moment(h.ends)
+		m.hold(!ends.IsZero() && !p.admitted.Before(ends), "S1", "push %s of %s was admitted while the asset was held", p.id, p.asset)
+	}
+	policy := m.policyAt(m.head)
+	if policy == nil {
+		return
+	}
+	content, _ := m.contentAt(p.asset, p.target)
+	for _, mode := range []intentpb.EnforcementMode{policy.GetMode(), policy.GetTypeModes()[string(content.kind)], content.mode} {
+		looks := mode == intentpb.EnforcementMode_ENFORCEMENT_MODE_OBSERVE || mode == intentpb.EnforcementMode_ENFORCEMENT_MODE_OFF
+		m.hold(!looks, "S1", "push %s of %s was admitted in mode %s", p.id, p.asset, mode)
+	}
+}
+
+// resumes takes up that a stop was ended.
+func (m *Monitor) resumes(scope intent.PartitionID) {
+	delete(m.stops, scope)
+	m.inForce[scope], m.resumed[scope] = false, true
+}
+
+// StopAcknowledged is called when a person was told that the stop of the
+// scope is in force; the empty scope: of all partitions.
+func (m *Monitor) StopAcknowledged(scope intent.PartitionID, at time.Time) {
+	if scope != "" && scope != m.options.Partition {
+		return
+	}
+	m.Commit()
+	m.ask("S18")
+	switch _, told := m.stops[scope]; {
+	case told, m.resumed[scope]:
+	case !m.stored[scope]:
+		m.fail("S18", "the stop of %q was answered, and is not in the store", scope)
+		fallthrough
+	default:
+		m.stops[scope] = at
+	}
+}
+
+// Resumed is called when a person was told that the stop of the scope is over.
+func (m *Monitor) Resumed(scope intent.PartitionID, at time.Time) {
+	if scope != "" && scope != m.options.Partition {
+		return
+	}
+	m.Commit()
+	m.hold(m.resumed[scope] || m.inForce[scope], "S25", "the stop of %q was ended at %s, and no audit record says so", scope, at)
+}
+
+// Diff is what a plugin answered when it was asked how production differs.
+type Diff struct {
+	At      time.Time
+	Outcome intent.Outcome
+	// Effective and Plan are what was compared, and what would be done.
+	Effective, Plan intent.Digest
+}
+
+// Diffed is called with each answer that Lehr gets from a diff. One that is no
+// answer, or not to be believed, has the outcome Unknown.
+func (m *Monitor) Diffed(asset intent.AssetID, d Diff) {
+	const kept = 8
+	list := append(m.diffs[asset], d)
+	m.diffs[asset] = list[max(0, len(list)-kept):]
+}
+
+// diffed: a push rests on an answer that said what differs, and on the last
+// one, or one that came at the same time (S11). It says nothing in a run that
+// is told of no answers.
+func (m *Monitor) diffed(p *push) {
+	list := m.diffs[p.asset]
+	if len(m.diffs) == 0 {
+		return
+	}
+	m.ask("S11")
+	const atOnce = 2 * time.Second
+	for i := len(list) - 1; i >= 0; i-- {
+		if i < len(list)-1 && m.options.Now().Sub(list[i+1].At) > atOnce {
+			break
+		}
+		if d := list[i]; d.Outcome == intent.Differs && d.Effective == p.effective && d.Plan == p.plan {
+			return
+		}
+	}
+	if len(list) == 0 {
+		m.fail("S11", "push %s of %s was admitted, and production was never compared", p.id, p.asset)
+		return
+	}
+	last := list[len(list)-1]
+	m.fail("S11", "push %s of %s, content %s, plan %s was admitted, and the last answer on how production differs is outcome %d, content %s, plan %s, of %s",
+		p.id, p.asset, p.effective.Short(), p.plan.Short(), last.Outcome, last.Effective.Short(), last.Plan.Short(), last.At)
+}

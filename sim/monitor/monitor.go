@@ -1,0 +1,149 @@
+// Package monitor watches a simulated run: the rows of the store after every
+// commit, and every change of production. It says which invariant was broken,
+// by the numbers of RELIABILITY.md. It reads the database by plain SQL and
+// recomputes digests, chains and guards by code of its own, so that a mistake
+// in Lehr's is not made twice; it believes nothing that Lehr says of itself,
+// and never writes. Package sim calls it, one goroutine at a time.
+package monitor
+
+import (
+	"database/sql"
+	"fmt"
+	"maps"
+	"time"
+
+	"lehr.dev/intent"
+	"lehr.dev/plugin"
+)
+
+// Violation is one breach of a property.
+type Violation struct {
+	// Property is its number: "S2".
+	Property string    `json:"property"`
+	At       time.Time `json:"at"`
+	// What happened, with ids and numbers.
+	What string `json:"what"`
+}
+
+// Guard is a shrink guard: a share of the assets, a number of removals that
+// always pass, and the period over which they are summed.
+type Guard struct {
+	Share  float64
+	Floor  int
+	Period time.Duration
+}
+
+// Lenient says what the run does on purpose, and so is no breach.
+type Lenient struct {
+	// ClockFaults: times in the store are by clocks that jump.
+	ClockFaults bool
+	// TwoReplicas: a plugin may outlive its replica on another machine, so a
+	// target of class N sees nothing but the permit and the lock delay.
+	TwoReplicas bool
+}
+
+// Options of a monitor.
+type Options struct {
+	// DB is the store's database, read and never written.
+	DB        *sql.DB
+	Partition intent.PartitionID
+	// Now is the true time.
+	Now func() time.Time
+	// Served tells the class and the longest effect of a type.
+	Served func(intent.TypeName) plugin.Served
+	// Guard where the partition has no policy that says; zero: none.
+	Guard   Guard
+	Lenient Lenient
+}
+
+// Monitor looks on.
+type Monitor struct {
+	options  Options
+	database database
+	checked  map[string]int
+
+	first map[string]bool // by property and kind
+	found []Violation     // the first of each kind
+	more  []Violation
+
+	commits int
+	seen    glance
+	begun   bool
+
+	own, global chain
+	saying
+	journal
+	brakes
+	diffs     map[intent.AssetID][]Diff
+	counts    counts
+	records   map[intent.AssetID]enforcedRow
+	lateSince map[intent.AssetID]time.Time
+}
+
+// New returns a monitor of a store that is empty, or of a partition that is
+// not registered yet.
+func New(o Options) *Monitor {
+	m := &Monitor{
+		options: o, database: database{db: o.DB, statements: map[string]*sql.Stmt{}},
+		checked: map[string]int{}, first: map[string]bool{},
+		diffs: map[intent.AssetID][]Diff{}, records: map[intent.AssetID]enforcedRow{}, lateSince: map[intent.AssetID]time.Time{},
+		own: chain{partition: o.Partition}, global: chain{},
+		saying: newSaying(), journal: newJournal(), brakes: newBrakes(),
+	}
+	for _, property := range Properties() {
+		m.checked[property] = 0
+	}
+	return m
+}
+
+// Properties that the monitor decides.
+func Properties() []string {
+	return []string{
+		"S1", "S2", "S3", "S4", "S5", "S7", "S8", "S9", "S11", "S16", "S17", "S18", "S21", "S22", "S23", "S25", "S26",
+		"L4", "L6",
+	}
+}
+
+// most violations that are told.
+const most = 20
+
+// Violations lists the first breach of each kind, then others; at most 20.
+func (m *Monitor) Violations() []Violation {
+	all := append(append([]Violation(nil), m.found...), m.more...)
+	return all[:min(len(all), most)]
+}
+
+// Checked counts how often each property was asked with something to say, so
+// that a monitor that never looks is noticed.
+func (m *Monitor) Checked() map[string]int { return maps.Clone(m.checked) }
+
+// ask counts one look at a property.
+func (m *Monitor) ask(property string) { m.checked[property]++ }
+
+// fail notes a breach. The format tells kinds of it apart.
+func (m *Monitor) fail(property, format string, arguments ...any) {
+	violation := Violation{Property: property, At: m.options.Now(), What: fmt.Sprintf(format, arguments...)}
+	kind := property + " " + format
+	switch {
+	case !m.first[kind]:
+		m.first[kind] = true
+		m.found = append(m.found, violation)
+	case len(m.more) < most:
+		m.more = append(m.more, violation)
+	}
+}
+
+// hold asks a property: it is broken unless it holds.
+func (m *Monitor) hold(holds bool, property, format string, arguments ...any) {
+	m.ask(property)
+	if !holds {
+		m.fail(property, format, arguments...)
+	}
+}
+
+// unread notes that the store could not be read: then nothing was watched.
+func (m *Monitor) unread(what string, err error) {
+	if err != nil {
+		m.fail("monitor", "the monitor cannot read %s: %v", what, err)
+	}
+}
