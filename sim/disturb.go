@@ -80,7 +80,7 @@ func pluginKinds() (list []struct {
 	kind   Kind
 	weight int
 }) {
-	for _, kind := range world.TroubleKinds() {
+	for _, kind := range world.Kinds() {
 		list = append(list, struct {
 			kind   Kind
 			weight int

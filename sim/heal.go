@@ -46,7 +46,7 @@ func (l *Lab) keep() {
 		}
 	})
 	l.people.Go("helpful people", func() {
-		for l.people.Wait(l.ctx, 10*time.Second, nil) == nil {
+		for l.people.Wait(l.ctx, 20*time.Second, nil) == nil {
 			if r := l.replica(); l.helping && r != nil && r.Client != nil {
 				l.help(person{Lab: l, c: r.Client, r: l.stream("help"), d: Disturbance{Number: -1, Kind: PersonApprove}, ctx: l.ctx})
 			}

@@ -114,12 +114,12 @@ func (l *Lab) setUp() error {
 // watch begins production and the monitors.
 func (l *Lab) watch() error {
 	l.World = world.New(world.Options{
-		Process: l.people, Random: l.stream("world"), Served: l.served, Contents: app.Contents(l.reading), Apart: l.apart(),
+		Process: l.people, Random: l.stream("world"), Served: l.served, Contents: newLibrary(app.Contents(l.reading)), Apart: l.apart(),
 		Schemas: app.Types(l.reading),
 	})
 	l.Monitor = monitor.New(monitor.Options{
 		DB: l.db, Partition: l.partition, Now: l.Now, Served: l.servedType, Guard: l.guard(),
-		Lenient: monitor.Lenient{},
+		Lenient: monitor.Lenient{ClockFaults: true, TwoReplicas: l.apart()},
 	})
 	l.World.OnEffect = func(e world.Effect) {
 		l.effect(e)

@@ -70,10 +70,10 @@ func (l *Lab) takeover(d Disturbance, r *rand.Rand) {
 	l.note(d.Kind, "any")
 	l.tell("%s", d)
 	if r.IntN(2) == 0 {
-		old.Pause(d.Length)
+		old.Pause(min(d.Length, 30*time.Second))
 	}
 	l.Begin()
-	l.after(d.Length+time.Duration(r.Int64N(int64(time.Minute))), func() { old.Kill("the process that took over stays") })
+	l.after(min(d.Length, time.Minute)+time.Duration(r.Int64N(int64(time.Minute))), func() { old.Kill("the process that took over stays") })
 }
 
 func (l *Lab) restart(d Disturbance, _ *rand.Rand) {
@@ -245,7 +245,7 @@ func (l *Lab) others(d Disturbance, r *rand.Rand) {
 	case SecondWriter:
 		l.World.Writer(key, time.Duration(1+r.IntN(60))*time.Second, 3+r.IntN(8))
 	case Autoscale:
-		l.World.Autoscale(key, 1+r.Int64N(6))
+		l.World.Autoscale(key, 1+r.Uint32N(6))
 	case Sick:
 		l.World.Sick(key, true)
 		l.after(d.Length, func() { l.World.Sick(key, false) })

@@ -26,8 +26,10 @@ type Notices struct {
 	runtime loop.Runtime
 	wake    chan struct{}
 	polled  time.Time
-	// missing: what is told does not suffice.
+	// missing: what is told does not suffice. safety is how often all is
+	// looked at where it does.
 	missing bool
+	safety  time.Duration
 
 	lock sync.Mutex
 	// changes since they were last taken.
@@ -36,7 +38,7 @@ type Notices struct {
 
 // NewNotices returns notices of which the first says that all may have changed.
 func NewNotices(runtime loop.Runtime) *Notices {
-	return &Notices{runtime: runtime, wake: make(chan struct{}, 1), changes: Changes{All: true}}
+	return &Notices{runtime: runtime, wake: make(chan struct{}, 1), changes: Changes{All: true}, safety: SafetyInterval}
 }
 
 // mostPaths beyond which all is looked at.
@@ -65,7 +67,7 @@ func (n *Notices) Changes() Changes {
 	defer n.lock.Unlock()
 	taken, now := n.changes, n.runtime.Now()
 	n.changes = Changes{}
-	if taken.All || n.missing || now.Sub(n.polled) >= SafetyInterval {
+	if taken.All || n.missing || now.Sub(n.polled) >= n.safety {
 		n.polled = now
 		return Changes{All: true}
 	}
@@ -83,10 +85,14 @@ func (n *Notices) Wake() {
 // Poll sets whether the owner is to look by itself, often.
 func (n *Notices) Poll(often bool) { n.missing = often }
 
+// Rely sets how often all is looked at though nothing was told; at first that
+// is SafetyInterval.
+func (n *Notices) Rely(interval time.Duration) { n.safety = interval }
+
 // Wait returns when something may have changed and has settled, or when it is
 // time to poll, or when the context ends.
 func (n *Notices) Wait(ctx context.Context) error {
-	interval := SafetyInterval
+	interval := n.safety
 	if n.missing {
 		interval = PollInterval
 	}

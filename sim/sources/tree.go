@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"lehr.dev/intent"
 	"lehr.dev/loop"
@@ -117,6 +118,8 @@ func (t *Tree) Open(directory string, patterns []string, limits source.Limits) (
 // Watch implements source.Place.
 func (t *Tree) Watch(runtime loop.Runtime) source.Watch {
 	w := &watch{Notices: source.NewNotices(runtime), tree: t, followed: map[string]bool{}}
+	const rarely = 5 * time.Minute // A tree forgets no notice.
+	w.Rely(rarely)
 	t.lock.Lock()
 	defer t.lock.Unlock()
 	t.watches = append(t.watches, w)
