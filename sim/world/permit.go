@@ -61,11 +61,12 @@ func (c *carried) hold(base string, asked time.Time) {
 	}
 }
 
-// keep asks for permits each second, as long as the push goes on.
+// keep asks for permits each second, as long as the push goes on: when the
+// process asks for all that it carries, at some time within the first one.
 func (c *carried) keep() {
 	p := c.life.process
-	for {
-		_ = p.Wait(context.Background(), permitInterval, c.ended)
+	for next := time.Duration(c.life.world.random.Int64N(int64(permitInterval))); ; next = permitInterval {
+		_ = p.Wait(context.Background(), next, c.ended)
 		if c.over {
 			return
 		}
