@@ -47,11 +47,10 @@ var fences = []Mutant{
 	},
 	{
 		Name: "lost-lease-unnoticed", File: "app/partition.go",
-		Old:        `if err := a.store.Check(ctx, lease); fault.Is(err, fault.Conflict) {`,
-		New:        `if err := a.store.Check(ctx, lease); fault.Is(err, fault.Conflict) && !mutant.On("lost-lease-unnoticed") {`,
-		Breaks:     "S4",
-		Why:        "The app does not look whether it still has the lease.",
-		Equivalent: "the next write, permit or refresh is refused, and ends the actors",
+		Old:    `if err := a.store.Check(ctx, lease); fault.Is(err, fault.Conflict) {`,
+		New:    `if err := a.store.Check(ctx, lease); fault.Is(err, fault.Conflict) && !mutant.On("lost-lease-unnoticed") {`,
+		Breaks: "L5",
+		Why:    "A process does not look whether it still has the lease. In a quiet partition it writes nothing that would be refused, so that when the next holder is gone nobody takes the lease.",
 	},
 	{
 		Name: "since-newest-epoch", File: "app/partition.go",
