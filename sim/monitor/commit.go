@@ -142,6 +142,9 @@ func (m *Monitor) follow(r record, news *news) {
 		m.allowed[allowance(r)] = true
 	case "void":
 		delete(m.allowed, allowance(r))
+	case "label":
+		name, value, _ := strings.Cut(r.Detail, "=")
+		m.labels[label{r.Subject, name, value}] = true
 	case "acknowledge":
 		m.acknowledged[r.Subject] = true
 	}

@@ -116,21 +116,19 @@ func (m *Monitor) Diffed(asset intent.AssetID, d Diff) {
 	m.diffs[asset] = list[max(0, len(list)-kept):]
 }
 
-// diffed: a push rests on an answer that said what differs, and on the last
-// one, or one that came at the same time (S11). It says nothing in a run that
-// is told of no answers.
+// diffed: a push rests on an answer that said what differs: the last one, or
+// one that came just before it (S11). It says nothing in a run that is told of
+// no answers.
 func (m *Monitor) diffed(p *push) {
 	list := m.diffs[p.asset]
 	if len(m.diffs) == 0 {
 		return
 	}
 	m.ask("S11")
-	const atOnce = 2 * time.Second
-	for i := len(list) - 1; i >= 0; i-- {
-		if i < len(list)-1 && m.options.Now().Sub(list[i+1].At) > atOnce {
-			break
-		}
-		if d := list[i]; d.Outcome == intent.Differs && d.Effective == p.effective && d.Plan == p.plan {
+	const justBefore = 2 * time.Second
+	for i, d := range list {
+		counts := i == len(list)-1 || m.options.Now().Sub(d.At) <= justBefore
+		if counts && d.Outcome == intent.Differs && d.Effective == p.effective && d.Plan == p.plan {
 			return
 		}
 	}

@@ -97,7 +97,8 @@ var quiet = []string{
 	"SELECT 'head', definition, head, covered, revision, pin_revision, epoch FROM partitions WHERE id = $1",
 	"SELECT 'pushes', coalesce(max(number), 0), count(*) FILTER (WHERE open = 1) FROM push WHERE partition = $1",
 	"SELECT asset, type, hex(effective), hex(policy), seq, resource_key, seen, absent, carried FROM enforced WHERE partition = $1 ORDER BY asset",
-	"SELECT asset, record FROM report WHERE partition = $1 ORDER BY asset",
+	// Those of what is gone are forgotten in time.
+	"SELECT asset, record FROM report WHERE partition = $1 AND json_extract(record, '$.state') <> 'gone' ORDER BY asset",
 	"SELECT asset, pin_rank, seq, revision, ends FROM pin WHERE partition = $1 ORDER BY asset, pin_rank",
 	"SELECT asset, created, ends FROM hold WHERE partition = $1 ORDER BY asset",
 	"SELECT partition, since FROM stop ORDER BY partition",

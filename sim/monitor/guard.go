@@ -51,6 +51,9 @@ func (m *Monitor) guard(next *incarnation) {
 		return
 	}
 	limits := strictest(m.guardAt(sequence), m.guardAt(sequence-1))
+	if len(next.removed) > 0 {
+		m.ask("S23")
+	}
 	if limits == (Guard{}) || sequence == 1 || !slices.ContainsFunc(next.removed, m.counted) {
 		return
 	}

@@ -22,6 +22,8 @@ type saying struct {
 	head         intent.Sequence
 	// acknowledged candidates, as the audit has it.
 	acknowledged map[string]bool
+	// labels that people set, as the audit has it.
+	labels map[label]bool
 	// turnedDown assets were seen with nothing left of them.
 	turnedDown map[intent.AssetID]bool
 }
@@ -30,7 +32,7 @@ func newSaying() saying {
 	return saying{
 		incarnations: map[intent.Sequence]*incarnation{}, spans: map[intent.AssetID][]span{},
 		members: map[intent.AssetID]intent.Digest{}, bodies: map[intent.Digest]content{},
-		buckets: map[intent.AssetID]int{}, acknowledged: map[string]bool{}, turnedDown: map[intent.AssetID]bool{},
+		buckets: map[intent.AssetID]int{}, acknowledged: map[string]bool{}, labels: map[label]bool{}, turnedDown: map[intent.AssetID]bool{},
 	}
 }
 
@@ -45,6 +47,9 @@ type incarnation struct {
 	// removed are members of the one before that are in it no more.
 	removed []intent.AssetID
 }
+
+// label of an incarnation.
+type label struct{ subject, name, value string }
 
 // span is an asset's membership from one incarnation to before another.
 type span struct {
@@ -69,7 +74,7 @@ func (s *saying) at(asset intent.AssetID, sequence intent.Sequence) (span, bool)
 	spans := s.spans[asset]
 	for i := len(spans) - 1; i >= 0; i-- {
 		if spans[i].from <= sequence {
-			return spans[i], sequence < spans[i].to
+			return spans[i], sequence < spans[i].to && sequence <= s.head
 		}
 	}
 	return span{}, false

@@ -26,6 +26,7 @@ func (m *Monitor) scan(turn int) {
 	m.enforced()
 	if turn%4 == 0 {
 		m.reported()
+		m.labelled()
 	}
 	var now counts
 	_, err := m.database.one(`SELECT (SELECT count(*) FROM incarnation), (SELECT count(*) FROM body), (SELECT count(*) FROM member)`, nil,
@@ -109,6 +110,18 @@ func (m *Monitor) reported() {
 		if _, known := m.spans[asset]; !known {
 			m.fail("S26", "there is a report of %s, which was never in an incarnation", asset)
 		}
+		return err
+	}))
+}
+
+// labelled: every label that a person set has its record (S25).
+func (m *Monitor) labelled() {
+	m.unread("the labels", m.database.each("SELECT seq, name, value FROM label WHERE partition = $1 AND person = 1", []any{string(m.options.Partition)}, func(rows *sql.Rows) error {
+		var l label
+		var sequence int64
+		err := rows.Scan(&sequence, &l.name, &l.value)
+		l.subject = intent.IncarnationID{Partition: m.options.Partition, Sequence: intent.Sequence(sequence)}.String()
+		m.hold(m.labels[l], "S25", "label %s=%s of incarnation %d has no audit record", l.name, l.value, sequence)
 		return err
 	}))
 }

@@ -1,0 +1,230 @@
+package monitor
+
+import (
+	"time"
+
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/intent"
+	"lehr.dev/store"
+)
+
+var admissions = []breach{
+	{"S1", `without a pass of check "order"`,
+		func(r *run) { r.forces("a", func(a *store.Admission) { a.Checks = without("order") }) },
+		func(r *run) { r.forces("a") }},
+	{"S1", "without a pass of check",
+		func(r *run) { r.forces("a", func(a *store.Admission) { a.Checks = nil }) },
+		func(r *run) { r.forces("a", func(a *store.Admission) { a.Checks = append(a.Checks, "another") }) }},
+	{"S1", "was recorded as of",
+		func(r *run) {
+			a := r.admission("a")
+			r.enters(a)
+			a.Plan = intent.Sum("other")
+			r.records("admit", "a", detailOf(a), r.lease.Holder)
+			r.Monitor.Commit()
+		}, nil},
+	{"S1", "a second time",
+		func(r *run) {
+			a := r.admit("a")
+			r.end(a, "pushed")
+			r.behind("DELETE FROM push")
+			r.admits(a)
+		},
+		func(r *run) {
+			r.end(r.admit("a"), "pushed")
+			r.behind("DELETE FROM push") // As the collector may.
+			r.admit("a")
+		}},
+	{"S1", "is not in the journal",
+		func(r *run) {
+			r.records("admit", "a", detailOf(r.admission("a")), r.lease.Holder)
+			r.Monitor.Commit()
+		}, nil},
+	{"S1", "while the asset was held",
+		func(r *run) { r.must(r.SetHold(r.Context(), sim, intent.Hold{Asset: "a", Owner: ann})); r.forces("a") },
+		func(r *run) {
+			r.must(r.SetHold(r.Context(), sim, intent.Hold{Asset: "a", Owner: ann, Until: r.now.Add(time.Second)}))
+			r.pass(time.Second)
+			r.forces("a")
+		}},
+	{"S1", "in mode ENFORCEMENT_MODE_OBSERVE",
+		func(r *run) {
+			r.publish(policy(func(p *intentpb.Policy) { p.Mode = intentpb.EnforcementMode_ENFORCEMENT_MODE_OBSERVE }))
+			r.forces("a")
+		}, nil},
+	{"S1", "in mode ENFORCEMENT_MODE_OFF",
+		func(r *run) {
+			r.publish(job("a", "1", &intentpb.Mode{Mode: intentpb.EnforcementMode_ENFORCEMENT_MODE_OFF}))
+			r.forces("a")
+		},
+		func(r *run) {
+			r.publish(job("b", "1", &intentpb.Mode{Mode: intentpb.EnforcementMode_ENFORCEMENT_MODE_OFF}))
+			r.forces("a")
+		}},
+	{"S2", "was admitted with content",
+		func(r *run) { r.forces("a", func(a *store.Admission) { a.Effective = intent.Sum("other") }) }, nil},
+	{"S2", "while the asset followed",
+		func(r *run) { old := r.admission("a"); r.publish(job("a", "2")); r.admits(old) },
+		func(r *run) { old := r.admission("a"); r.publish(job("b", "2")); r.admits(old) }},
+	{"S2", "while the asset followed", // a pin
+		func(r *run) { r.publish(job("a", "2")); r.pin("a", 1); r.forces("a") },
+		func(r *run) { old := r.admission("a"); r.publish(job("a", "2")); r.pin("a", 1); r.admits(old) }},
+	{"S2", "while the asset followed", // a pin that has ended
+		func(r *run) {
+			old := r.admission("a")
+			r.publish(job("a", "2"))
+			_, err := r.SetPin(r.Context(), intent.Pin{Asset: "a", Incarnation: r.at(1), Rank: intent.RankPerson, Holder: ann, Until: r.now})
+			r.must(err)
+			r.admits(old)
+		},
+		func(r *run) {
+			r.publish(job("a", "2"))
+			_, err := r.SetPin(r.Context(), intent.Pin{Asset: "a", Incarnation: r.at(1), Rank: intent.RankPerson, Holder: ann, Until: r.now})
+			r.must(err)
+			r.forces("a")
+		}},
+	{"S3", "of a are open at once",
+		func(r *run) {
+			r.behind("DROP INDEX push_open_asset")
+			r.admit("a")
+			r.forces("a", func(a *store.Admission) { a.ResourceKey = "other" })
+		},
+		func(r *run) { r.end(r.admit("a"), "pushed"); r.forces("a") }},
+	{"S3", "of the resource shared are open at once",
+		func(r *run) {
+			r.behind("DROP INDEX push_open_key")
+			r.admit("a", key("shared"))
+			r.forces("b", key("shared"))
+		},
+		func(r *run) { r.end(r.admit("a", key("shared")), "pushed"); r.forces("b", key("shared")) }},
+	{"S3", "is open again after",
+		func(r *run) { r.end(r.admit("a"), "pushed"); r.tampers("UPDATE push SET open = 1") }, nil},
+	{"S4", "was admitted under epoch 1, and the epoch was 2",
+		func(r *run) {
+			old := r.lease
+			r.acquire("south")
+			r.lease.Epoch = old.Epoch
+			r.forces("a")
+		},
+		func(r *run) { r.acquire("south"); r.forces("a") }},
+	{"S4", `was written by "north", and the lease was held by "south"`,
+		func(r *run) {
+			a := r.admit("a")
+			r.acquire("south")
+			r.records("close", "a", "push "+string(a.Push)+" pushed", "north")
+			r.Monitor.Commit()
+		}, nil},
+	{"S4", "was published under epoch 9",
+		func(r *run) { r.records("publish", "sim@2", "nothing, under epoch 9", "north"); r.Monitor.Commit() }, nil},
+	{"S4", "the epoch went back from 1 to 0",
+		func(r *run) { r.tampers("UPDATE partitions SET epoch = 0") }, nil},
+	{"S5", "which is not in its target",
+		func(r *run) { a := r.admission("a"); r.publish(gone("a")); a.Target = r.at(2); r.admits(a) }, nil},
+	{"S8", "took no place in budget cluster=c-a",
+		func(r *run) { r.forces("a", func(a *store.Admission) { a.Budgets = nil }) },
+		func(r *run) {
+			r.publish(policy(func(p *intentpb.Policy) { p.Budgets = nil }))
+			r.forces("a", func(a *store.Admission) { a.Budgets = nil })
+		}},
+	{"S8", "2 pushes are open under budget cluster=x, whose limit is 1",
+		func(r *run) { r.publish(jobIn("x", "a", "1"), jobIn("x", "b", "1")); r.admit("a"); r.forces("b") },
+		func(r *run) {
+			r.publish(jobIn("x", "a", "1"), jobIn("x", "b", "1"), policy(func(p *intentpb.Policy) { p.Budgets[0].InFlight = 2 }))
+			r.admit("a")
+			r.forces("b")
+		}},
+	{"S8", "took no place in budget turndown",
+		func(r *run) { r.publish(job("a", "1", turndown)); r.approve("a", time.Time{}); r.admit("a", approved) }, nil},
+	{"S9", "turndown: true",
+		func(r *run) { r.publish(job("a", "1", turndown)); r.forces("a") }, nil},
+	{"S9", "marked: true",
+		func(r *run) { r.publish(job("a", "1", &intentpb.Approval{Reason: "precious"})); r.forces("a") },
+		func(r *run) {
+			r.publish(job("a", "1", &intentpb.Approval{Reason: "precious"}))
+			r.approve("a", time.Time{})
+			r.admit("a", approved)
+		}},
+	{"S9", "that nobody had given",
+		func(r *run) { r.forces("a", approved) }, nil},
+	{"S9", "or that was used before",
+		func(r *run) {
+			r.approve("a", time.Time{})
+			r.end(r.admit("a", approved), "pushed")
+			r.forces("a", approved)
+		},
+		func(r *run) {
+			r.approve("a", time.Time{})
+			r.end(r.admit("a", approved), "pushed")
+			r.approve("a", time.Time{})
+			r.admit("a", approved)
+		}},
+	{"S9", "or that was used before", // it was voided
+		func(r *run) {
+			r.approve("a", time.Time{})
+			r.publish(job("a", "2"))
+			r.publish(job("a", "1"))
+			r.forces("a", approved)
+		}, nil},
+	{"S9", "no approval of plan",
+		func(r *run) { r.approve("a", time.Time{}); r.forces("a", approved) }, nil},
+	{"S9", "by an approval that ended at",
+		func(r *run) {
+			r.approve("a", r.now.Add(time.Second))
+			r.pass(time.Second)
+			a := r.admission("a", approved)
+			r.behind("UPDATE approval SET used_by = ?", string(a.Push))
+			r.admits(a)
+		},
+		func(r *run) { r.approve("a", r.now.Add(time.Second)); r.admit("a", approved) }},
+	{"S11", "is outcome 0",
+		func(r *run) {
+			r.differs("a")
+			r.pass(time.Minute)
+			r.Diffed("a", Diff{At: r.now, Outcome: intent.Unknown})
+			r.admit("a")
+		},
+		func(r *run) {
+			r.Diffed("a", Diff{At: r.now, Outcome: intent.Unknown})
+			r.pass(time.Minute)
+			r.differs("a")
+			r.admit("a")
+		}},
+	{"S11", "never compared",
+		func(r *run) { r.differs("b"); r.admit("a") },
+		func(r *run) { r.differs("a"); r.admit("a") }},
+	{"S18", "under the stop of",
+		func(r *run) { r.must(r.SetStop(r.Context(), intent.Stop{Partition: sim, Owner: ann})); r.forces("a") },
+		func(r *run) {
+			r.must(r.SetStop(r.Context(), intent.Stop{Partition: sim, Owner: ann}))
+			r.must(r.Resume(r.Context(), sim, "over", ann))
+			r.forces("a")
+		}},
+	{"S18", "was answered",
+		func(r *run) { r.stop(""); r.forces("a") },
+		func(r *run) {
+			r.stop("")
+			r.must(r.Resume(r.Context(), "", "over", ann))
+			r.Resumed("", r.now)
+			r.forces("a")
+		}},
+	{"S18", "was answered, and is not in the store",
+		func(r *run) { r.StopAcknowledged(sim, r.now) },
+		func(r *run) {
+			r.must(r.SetStop(r.Context(), intent.Stop{Partition: sim, Owner: ann}))
+			r.must(r.Resume(r.Context(), sim, "over", ann)) // Before the answer came.
+			r.StopAcknowledged(sim, r.now)
+		}},
+}
+
+func (r *run) differs(id intent.AssetID) {
+	r.Diffed(id, Diff{At: r.now, Outcome: intent.Differs, Effective: r.saved[id].Effective, Plan: r.plan})
+}
+
+func without(check string) (names []string) {
+	for _, name := range always {
+		if name != check {
+			names = append(names, name)
+		}
+	}
+	return names
+}

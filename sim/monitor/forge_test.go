@@ -1,0 +1,81 @@
+package monitor
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+
+	"lehr.dev/intent"
+	"lehr.dev/store"
+)
+
+// behind changes the store behind Lehr's back.
+func (r *run) behind(text string, arguments ...any) {
+	r.Helper()
+	if _, err := r.db.ExecContext(r.Context(), text, arguments...); err != nil {
+		r.Fatal(err)
+	}
+}
+
+// tampers changes it, and lets the monitor look at everything.
+func (r *run) tampers(text string, arguments ...any) {
+	r.Helper()
+	r.behind(text, arguments...)
+	r.scans()
+}
+
+// records appends to the audit, well linked, as a store would that decides
+// wrongly.
+func (r *run) records(verb, subject, detail, by string) {
+	r.Helper()
+	c := chain{partition: sim}
+	var link digest
+	if err := r.db.QueryRow("SELECT last, digest FROM audit_head WHERE partition = ?", string(sim)).Scan(&c.last, &link); err != nil {
+		r.Fatal(err)
+	}
+	c.link = link.Digest
+	entry := record{Number: c.last + 1, At: r.now, By: intent.Actor{Name: by, Origin: "server"}, Verb: verb, Subject: subject, Detail: detail}
+	next := c.follow(entry)
+	entry.Link = hex.EncodeToString(next[:8])
+	text, err := json.Marshal([]record{entry})
+	if err != nil {
+		r.Fatal(err)
+	}
+	r.behind("INSERT INTO audit (partition, last, records, digest) VALUES (?, ?, ?, ?)", string(sim), entry.Number, string(text), next[:])
+	r.behind("UPDATE audit_head SET last = ?, digest = ? WHERE partition = ?", entry.Number, next[:], string(sim))
+}
+
+// enters writes an admission into the journal.
+func (r *run) enters(a store.Admission) {
+	r.Helper()
+	var keys []string
+	for _, use := range a.Budgets {
+		keys = append(keys, use.Key)
+	}
+	r.behind(`INSERT INTO push (id, partition, asset, target, effective, plan, resource_key, epoch, admitted, budgets, doubt, open, ending, reason, ended)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 1, '', '', 0)`, string(a.Push), string(sim), string(a.Asset), int64(a.Target.Sequence),
+		a.Effective[:], a.Plan[:], string(a.ResourceKey), r.lease.Epoch, a.At.UnixNano(), strings.Join(keys, "\n"))
+}
+
+// admits writes an admission as a store would that checks nothing.
+func (r *run) admits(a store.Admission) store.Admission {
+	r.Helper()
+	r.enters(a)
+	r.records("admit", string(a.Asset), detailOf(a), r.lease.Holder)
+	r.Monitor.Commit()
+	return a
+}
+
+// forces admits a push of an asset whatever there is against it.
+func (r *run) forces(id intent.AssetID, changes ...func(*store.Admission)) store.Admission {
+	r.Helper()
+	return r.admits(r.admission(id, changes...))
+}
+
+func detailOf(a store.Admission) string {
+	detail := "push " + string(a.Push) + " to " + a.Target.String() + ", content " + a.Effective.Short() + ", plan " + a.Plan.Short()
+	if a.NeedsApproval {
+		detail += ", approved"
+	}
+	return detail + "; passed " + strings.Join(a.Checks, " ")
+}
