@@ -1,0 +1,135 @@
+package explore
+
+// close takes up the reply of a push.
+func (k *walk) close(slot int) {
+	p := k.from.pushes[slot]
+	r, sees := k.owner(p)
+	if !sees || p.run != ended || p.row == closed {
+		return
+	}
+	to := k.from
+	label := k.about("closes the push of", slot)
+	label.Replica = int8(r) + 1
+	if to.close(p.epoch, slot).conflict {
+		to.lose(r)
+		label.Verb = "is told that its lease is lost, closing the push of"
+	} else {
+		to.pushes[slot].run = over
+	}
+	k.step(label, to, fair, "")
+}
+
+// settle lets go of a push of which no reply will come, once it can no longer
+// be running.
+func (k *walk) settle(slot int) {
+	p := k.from.pushes[slot]
+	r := k.from.holder()
+	if r < 0 || p.row == closed || p.epoch == k.from.epoch && p.run != over || !k.cannotRun(p) {
+		return
+	}
+	to := k.from
+	to.close(to.epoch, slot)
+	to.replicas[r].facts[p.asset-1] = fact{}
+	label := k.about("settles the push of", slot)
+	label.Replica = int8(r) + 1
+	k.step(label, to, fair, "")
+}
+
+// cannotRun: the plugin is gone, or permit and lock delay have passed. Time is
+// no part of the model, but its order is: before a lock delay has passed,
+// permits given before it end and effects under them land.
+func (k *walk) cannotRun(p push) bool {
+	switch {
+	case k.is(NoLockDelay):
+		return true
+	case p.late&afterLoss != 0:
+		return true // Its permit is younger than the lock delay.
+	case k.is(NoEffectDelay) && p.run == effect:
+		return true
+	}
+	for _, other := range k.from.pushes {
+		if other.copied != 0 && other.copyOf(p) && other.mayRun() {
+			return false
+		}
+	}
+	return !p.mayRun()
+}
+
+func (p push) copyOf(q push) bool {
+	return p.asset == q.asset && p.epoch == q.epoch && p.older == q.older
+}
+
+// deliverAgain puts a message on the wire a second time.
+func (k *walk) deliverAgain(slot int) {
+	p := k.from.pushes[slot]
+	if k.from.left.Duplicates == 0 || p.run < sent {
+		return
+	}
+	to := k.from
+	to.left.Duplicates--
+	p.copied, p.run, p.row = 1, begun, closed
+	if to.enter(p) {
+		k.step(k.about("its start is delivered again: the push of", slot), to, upset, "")
+	}
+}
+
+// arriveAgain: a plugin takes no push that it is carrying out, and the wire
+// delivers none after its answer.
+func (k *walk) arriveAgain(slot int) {
+	p := k.from.pushes[slot]
+	running := false
+	for _, other := range k.from.pushes {
+		running = running || other.asset != 0 && other.copied == 0 && other.copyOf(p) && other.running()
+	}
+	label := k.about("the plugin is asked for the push of", slot)
+	if running && k.is(RunsTwice) || !running && k.is(DeliversLate) {
+		k.step(label, k.becomes(slot, sent), fair, "")
+	}
+	k.step(label, k.becomes(slot, over), fair, "")
+}
+
+// breakReplica: a process or its plugins end, or it is held up.
+func (k *walk) breakReplica(r int) {
+	s := &k.from
+	if s.power[r] == down {
+		to := *s
+		to.power[r] = up
+		k.step(name("starts", r, nobody), to, fair, "")
+		to = *s
+		to.endPlugins(r)
+		k.step(name("was followed by its plugins", r, nobody), to, fair, "")
+		return
+	}
+	if s.left.Crashes > 0 {
+		to := *s
+		to.left.Crashes--
+		to.lose(r)
+		to.power[r] = down
+		k.step(name("crashes", r, nobody), to, upset, "")
+		to = *s
+		to.left.Crashes--
+		if to.endPlugins(r) {
+			k.step(name("loses its plugins", r, nobody), to, upset, "")
+		}
+	}
+	if s.power[r] == paused {
+		to := *s
+		to.power[r] = up
+		k.step(name("goes on", r, nobody), to, fair, "")
+	} else if s.left.Pauses > 0 {
+		to := *s
+		to.left.Pauses--
+		to.power[r] = paused
+		k.step(name("is held up", r, nobody), to, upset, "")
+	}
+}
+
+// endPlugins ends what a replica's plugins carry out.
+func (s *state) endPlugins(r int) (any bool) {
+	for i := range s.pushes {
+		if p := &s.pushes[i]; p.asset != 0 && int(p.by) == r && (p.running() || p.copied != 0) {
+			p.run, any = over, true
+		}
+	}
+	return any
+}
