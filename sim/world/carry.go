@@ -127,7 +127,9 @@ func (c *carried) bringAbout(wanted *wanted, found *comparison, served plugin.Se
 	c.ignores = c.befallen(PushIgnoresPermitEnd)
 	for i, group := range groups {
 		if c.ignores {
-			_ = p.Wait(context.Background(), c.start.befalls.lasts(plugin.PermitPeriod/2, 3*plugin.PermitPeriod), nil)
+			healed := w.healed
+			_ = p.Wait(context.Background(), c.start.befalls.lasts(plugin.PermitPeriod/2, 3*plugin.PermitPeriod), healed)
+			c.ignores = healed == w.healed
 		}
 		p.Point("effect")
 		if refused := c.permit(); refused != "" {

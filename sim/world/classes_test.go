@@ -125,7 +125,7 @@ func TestTurndownDeletes(t *testing.T) {
 	}
 	b.enforce(1, command)
 	d := b.diff(2, command)
-	if d.Plan.Action != intent.ActionDelete || !d.Plan.Destructive() {
+	if d.Plan.Action != intent.ActionDelete || len(d.Plan.Changes) == 0 || !d.Plan.Changes[0].Destructive {
 		t.Fatalf("%+v", d)
 	}
 	b.push(d)

@@ -13,7 +13,6 @@ type mailbox struct {
 	to      *virtual.Process
 	letters []letter
 	pumping bool
-	last    time.Time
 }
 
 type letter struct {
@@ -23,12 +22,7 @@ type letter struct {
 
 // send has the process do something that does not wait.
 func (m *mailbox) send(read func()) {
-	due := m.world.now().Add(m.world.latency())
-	if due.Before(m.last) {
-		due = m.last
-	}
-	m.last = due
-	m.letters = append(m.letters, letter{due, read})
+	m.letters = append(m.letters, letter{m.world.now().Add(m.world.latency()), read})
 	if !m.pumping {
 		m.pumping = true
 		m.to.Go("messages", m.pump)

@@ -116,6 +116,9 @@ func TestHealEndsAll(t *testing.T) {
 			b.replica.Scheduler().Kill(b.world.children[0].life.process)
 		}
 		b.run(35 * time.Second)
+		if open := b.world.Pushing(); len(open) > 0 {
+			t.Errorf("%s: still pushing %+v", kind, open)
+		}
 		b.enforce(1, job)
 		count := len(b.effects)
 		b.run(time.Minute)

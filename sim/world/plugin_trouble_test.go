@@ -124,6 +124,12 @@ func TestPushToAPluginThatStandsStill(t *testing.T) {
 	}
 	b.world.Drift(jobKey, 1)
 	d = b.diff(1, job)
+	count := len(b.effects)
+	life.process.Pause(time.Second)
+	b.permit = func() error { return errRefused }
+	if result := b.push(d); result.Ending != plugin.Stopped || len(b.world.Pushing()) != 0 || len(b.effects) != count {
+		t.Errorf("no second look: %+v", result)
+	}
 	life.process.Pause(time.Minute)
 	if result := b.push(d); result.Ending != plugin.Failed {
 		t.Errorf("%+v", result)
