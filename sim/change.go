@@ -117,7 +117,7 @@ var edits = []edit{
 		return fmt.Sprintf("%s is called %s", old, t.ID)
 	},
 	func(i *Intent, r *rand.Rand) string { // Two assets for one thing.
-		t := i.any(r, "command")
+		t := i.any(r, []string{"job", "balancer"}[r.IntN(2)])
 		if t == nil || len(i.Things) > 12 {
 			return ""
 		}

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -197,10 +198,15 @@ func (l *Lab) staysQuiet() {
 	if l.effects != effects {
 		l.wrong("L10", "%d effects at a fixed point", l.effects-effects)
 	}
-	if after := l.Monitor.Quiet(); after != before {
-		l.wrong("L10", "rows were written at a fixed point: before %s, after %s", before, after)
+	if after := l.Monitor.Quiet(); !slices.Equal(before, after) {
+		l.wrong("L10", "rows were written at a fixed point: before %q, after %q", without(before, after), without(after, before))
 	}
 	if open := l.unsettled(); len(open) > 0 {
 		l.wrong("L1", "it did not stay in sync: %s", strings.Join(open, "; "))
 	}
+}
+
+// without returns what is in one list and not in the other.
+func without(list, other []string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(line string) bool { return slices.Contains(other, line) })
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,12 +41,14 @@ type Lab struct {
 	reading *sqlite.Store
 	random  map[string]*rand.Rand
 
-	replicas []*Replica
-	born     int
-	store    storeTrouble
-	armed    []armed
-	intent   Intent
-	first    Intent
+	// disturbances are what is to happen.
+	disturbances []Disturbance
+	replicas     []*Replica
+	born         int
+	store        storeTrouble
+	armed        []armed
+	intent       Intent
+	first        Intent
 	// changed is when the intent was changed last, failover when a process
 	// began last; healing: the disturbances are over.
 	changed, failover time.Time
@@ -95,6 +98,7 @@ func newLab(ctx context.Context, o Options) (_ *Lab, err error) {
 	if err != nil {
 		return nil, err
 	}
+	l.disturbances = l.plan(o)
 	return l, l.watch()
 }
 
@@ -119,7 +123,7 @@ func (l *Lab) watch() error {
 	})
 	l.Monitor = monitor.New(monitor.Options{
 		DB: l.db, Partition: l.partition, Now: l.Now, Served: l.servedType, Guard: l.guard(),
-		Lenient: monitor.Lenient{ClockFaults: true, TwoReplicas: l.apart()},
+		Lenient: monitor.Lenient{ClockFaults: l.clocksGoWrong(), TwoReplicas: l.apart()},
 	})
 	l.World.OnEffect = func(e world.Effect) {
 		l.effect(e)
@@ -147,6 +151,13 @@ func (l *Lab) stream(concern string) *rand.Rand {
 		l.random[concern] = r
 	}
 	return r
+}
+
+// clocksGoWrong reports whether they do in this run.
+func (l *Lab) clocksGoWrong() bool {
+	return slices.ContainsFunc(l.disturbances, func(d Disturbance) bool {
+		return l.happens(d) && (d.Kind == ClockJump || d.Kind == ClockRate || d.Kind == ClockFreeze)
+	})
 }
 
 // apart reports whether replicas run on machines of their own in this run.

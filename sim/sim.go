@@ -83,13 +83,12 @@ func Run(ctx context.Context, o Options) (Outcome, error) {
 		return Outcome{}, err
 	}
 	defer l.close()
-	plan := l.plan(o)
-	l.play(plan)
-	return l.outcome(plan), nil
+	l.play()
+	return l.outcome(), nil
 }
 
 // play is the story of a run.
-func (l *Lab) play(plan []Disturbance) {
+func (l *Lab) play() {
 	l.Begin()
 	l.keep()
 	l.helping = true
@@ -99,7 +98,7 @@ func (l *Lab) play(plan []Disturbance) {
 	began := l.Now()
 	l.helping = false
 	l.people.Go("disturbances", func() {
-		for _, d := range plan {
+		for _, d := range l.disturbances {
 			if !l.happens(d) {
 				continue
 			}
@@ -121,7 +120,7 @@ func (l *Lab) play(plan []Disturbance) {
 
 func hours(h float64) time.Duration { return time.Duration(h * float64(time.Hour)) }
 
-func (l *Lab) outcome(plan []Disturbance) Outcome {
+func (l *Lab) outcome() Outcome {
 	violations := l.Monitor.Violations()
 	violations = append(violations, l.found...)
 	for _, panicked := range l.Panics() {
@@ -129,7 +128,7 @@ func (l *Lab) outcome(plan []Disturbance) Outcome {
 	}
 	return Outcome{
 		Seed: l.options.Seed, Hours: l.Now().Sub(l.start).Hours(), Hash: fmt.Sprintf("%016x", l.Hash()),
-		Steps: l.Steps(), Effects: l.effects, Plan: plan, Struck: l.struck, Violations: violations,
+		Steps: l.Steps(), Effects: l.effects, Plan: l.disturbances, Struck: l.struck, Violations: violations,
 		Marks: l.marks, Checked: l.Monitor.Checked(), Cells: l.cells, Story: l.story,
 	}
 }

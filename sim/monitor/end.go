@@ -1,10 +1,12 @@
 package monitor
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"maps"
 	"slices"
+	"strings"
 
 	"lehr.dev/intent"
 )
@@ -96,7 +98,7 @@ func (m *Monitor) claimed() {
 var quiet = []string{
 	"SELECT 'head', definition, head, covered, revision, pin_revision, epoch FROM partitions WHERE id = $1",
 	"SELECT 'pushes', coalesce(max(number), 0), count(*) FILTER (WHERE open = 1) FROM push WHERE partition = $1",
-	"SELECT asset, type, hex(effective), hex(policy), seq, resource_key, seen, absent, carried FROM enforced WHERE partition = $1 ORDER BY asset",
+	"SELECT asset, type, hex(effective), hex(policy), seq, resource_key, seen, absent, carried FROM enforced WHERE partition = $1 AND absent = 0 ORDER BY asset",
 	// Those of what is gone are forgotten in time.
 	"SELECT asset, record FROM report WHERE partition = $1 AND json_extract(record, '$.state') <> 'gone' ORDER BY asset",
 	"SELECT asset, pin_rank, seq, revision, ends FROM pin WHERE partition = $1 ORDER BY asset, pin_rank",
@@ -105,14 +107,13 @@ var quiet = []string{
 	"SELECT asset, hex(effective), hex(plan), created FROM approval WHERE partition = $1 AND used_by = '' ORDER BY asset, effective, plan",
 	"SELECT 'candidates', coalesce(max(number), 0) FROM candidate WHERE partition = $1",
 	"SELECT name, used FROM budget WHERE partition = $1 AND used <> 0 ORDER BY name",
-	"SELECT resource_key, asset FROM claim WHERE partition = $1 ORDER BY resource_key",
+	"SELECT resource_key, asset FROM claim WHERE partition = $1 AND asset IN (SELECT asset FROM member WHERE partition = $1 AND to_seq = 9223372036854775807) ORDER BY resource_key",
 	"SELECT seq, name, value FROM label WHERE partition = $1 AND person = 1 ORDER BY seq, name",
 	"SELECT partition, last FROM audit_head WHERE partition IN ('', $1) ORDER BY partition",
 }
 
-// Quiet is a token of all that a fixed point may not change (L10).
-func (m *Monitor) Quiet() string {
-	var parts [][]byte
+// Quiet lists all that a fixed point may not change (L10), one line a row.
+func (m *Monitor) Quiet() (lines []string) {
 	for _, text := range quiet {
 		var arguments []any
 		if slices.Contains([]byte(text), '$') {
@@ -128,11 +129,16 @@ func (m *Monitor) Quiet() string {
 				into[i] = &values[i]
 			}
 			err = rows.Scan(into...)
-			for _, value := range values {
-				parts = append(parts, slices.Clone([]byte(value)))
-			}
+			lines = append(lines, strings.Join(columns, " ")+": "+string(bytes.Join(rawBytes(values), []byte(" | "))))
 			return err
 		}))
 	}
-	return sum("quiet", parts...).Short()
+	return lines
+}
+
+func rawBytes(values []sql.RawBytes) (list [][]byte) {
+	for _, value := range values {
+		list = append(list, value)
+	}
+	return list
 }

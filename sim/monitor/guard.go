@@ -73,12 +73,15 @@ func (m *Monitor) counted(asset intent.AssetID) bool {
 }
 
 // period counts the assets that there were at any time in the period, and
-// lists those that are gone.
+// lists those that are gone. Where clocks are wrong nobody can tell when a
+// period began: then it counts all that ever were, and lists only what this
+// incarnation takes away.
 func (m *Monitor) period(next *incarnation, limits Guard) (there int, gone []intent.AssetID) {
+	unsure := m.options.Lenient.ClockFaults
 	first := next.ID.Sequence - 1
-	for first > 1 && !m.options.Lenient.ClockFaults {
+	for first > 1 {
 		older := m.incarnations[first]
-		if older == nil || older.Labels[acknowledgedLabel] != "" || !older.Created.After(next.Created.Add(-limits.Period)) {
+		if !unsure && (older == nil || older.Labels[acknowledgedLabel] != "" || !older.Created.After(next.Created.Add(-limits.Period))) {
 			break
 		}
 		first--
@@ -88,7 +91,7 @@ func (m *Monitor) period(next *incarnation, limits Guard) (there int, gone []int
 			continue
 		}
 		there++
-		if _, stays := m.members[asset]; !stays {
+		if _, stays := m.members[asset]; !stays && (!unsure || slices.Contains(next.removed, asset)) {
 			gone = append(gone, asset)
 		}
 	}
