@@ -90,10 +90,8 @@ func (h *heads) next(ctx context.Context, f *follower, seen intent.IncarnationID
 		if !head.IsZero() && head != seen {
 			return head, nil
 		}
-		select {
-		case <-ctx.Done():
-			return intent.IncarnationID{}, ctx.Err()
-		case <-moved:
+		if err := h.runtime.Wait(ctx, -1, moved); err != nil {
+			return intent.IncarnationID{}, err
 		}
 	}
 }

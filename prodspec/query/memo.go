@@ -6,12 +6,14 @@ import (
 	"sync"
 
 	"lehr.dev/fault"
+	"lehr.dev/loop"
 )
 
 // memo remembers what was made for the keys that were asked for last. What
 // several ask for at once is made once. Errors are not remembered.
 type memo[K comparable, V any] struct {
-	most int
+	runtime loop.Runtime
+	most    int
 
 	lock  sync.Mutex
 	order list.List // of *made, the newest in front
@@ -34,12 +36,11 @@ func (m *memo[K, V]) get(ctx context.Context, key K, make func(context.Context) 
 		m.order.MoveToFront(found)
 		m.lock.Unlock()
 		known := found.Value.(*made[K, V])
-		select {
-		case <-known.done:
-			return known.value, known.err
-		case <-ctx.Done():
-			return known.value, ctx.Err()
+		if err := m.runtime.Wait(ctx, -1, known.done); err != nil {
+			var none V
+			return none, err
 		}
+		return known.value, known.err
 	}
 	fresh := m.add(key)
 	m.lock.Unlock()

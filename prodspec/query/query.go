@@ -52,8 +52,10 @@ const (
 func New(from Store, schemas Schemas, runtime loop.Runtime) *Reader {
 	r := &Reader{store: from, schemas: schemas}
 	r.heads = heads{store: from, runtime: runtime, followers: map[intent.PartitionID]*follower{}}
-	r.environments.most, r.all.most = rememberedSchemas, rememberedPages
-	r.changed.most, r.deltas.most = rememberedChanges, rememberedChanges
+	r.environments = memo[intent.Digest, *rule.Environment]{runtime: runtime, most: rememberedSchemas}
+	r.all = memo[pageKey, Page]{runtime: runtime, most: rememberedPages}
+	r.changed = memo[changeKey, ChangePage]{runtime: runtime, most: rememberedChanges}
+	r.deltas = memo[changeKey, []store.Change]{runtime: runtime, most: rememberedChanges}
 	return r
 }
 
