@@ -24,7 +24,7 @@ func (k *walk) close(slot int) {
 func (k *walk) settle(slot int) {
 	p := k.from.pushes[slot]
 	r := k.from.holder()
-	if r < 0 || p.row == closed || p.epoch == k.from.epoch && p.run != over || !k.cannotRun(p) {
+	if r < 0 || k.is(NeverSettles) || p.row == closed || p.epoch == k.from.epoch && p.run != over || !k.cannotRun(p) {
 		return
 	}
 	to := k.from

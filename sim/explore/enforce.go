@@ -22,7 +22,7 @@ func (k *walk) enforce(r int) {
 		to := k.from
 		to.lose(r)
 		k.step(name("notices that its lease is lost", r, nobody), to, fair, "")
-	case held.behind != 0:
+	case held.behind != 0 && !k.is(NeverReads):
 		to := k.from
 		k.refresh(&to, r)
 		k.step(name("reads the store", r, nobody), to, fair, "")
@@ -231,7 +231,7 @@ func (k *walk) commitInOrder(r int, verb string, order ...int) {
 			to.owed[a] &^= planTo(ask.from, ask.with)
 		}
 	}
-	if reread && held.lease == to.epoch {
+	if reread && held.lease == to.epoch && !k.is(NeverReads) {
 		k.refresh(&to, r)
 	}
 	for a := range held.asks {

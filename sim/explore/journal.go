@@ -124,7 +124,7 @@ func (w *world) permitted(s *state, lease uint8, p push) bool {
 		return false
 	case s.stopped != 0 && !w.is(NoStopAtPermit):
 		return false
-	case p.row == closed || p.epoch != lease || p.row == doubt && !w.is(NoEpochAtPermit):
+	case p.row == closed || p.epoch != lease || p.row == doubt && !w.is(NoDoubtAtPermit):
 		return false
 	}
 	return with == p.with || w.is(NoTargetAtPermit)

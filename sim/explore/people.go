@@ -102,7 +102,8 @@ func (k *walk) approval(a int) {
 		return
 	}
 	said, plan := k.ask(q), planTo(q.from, q.with)
-	if !said.lacks && !(said.push && said.needsApproval && k.from.approvals[a]&plan == 0) {
+	again := said.push && said.needsApproval && k.from.approvals[a]&plan == 0 && !k.is(NeverAsksAgain)
+	if !said.lacks && !again {
 		return
 	}
 	to := k.from

@@ -2,7 +2,7 @@ package explore
 
 // Unsafe is a set of defences that are taken out of a world, to see that it
 // would be noticed.
-type Unsafe uint32
+type Unsafe uint64
 
 const (
 	// NoEpochAtAdmission: the journal admits under a lease that was lost.
@@ -34,9 +34,10 @@ const (
 	ApprovalUnbound
 	// ApprovalOutlives: a change of the content does not void it.
 	ApprovalOutlives
-	// NoEpochAtPermit, NoStopAtPermit, NoTargetAtPermit: a permit is renewed
-	// without asking for it.
+	// NoEpochAtPermit, NoDoubtAtPermit, NoStopAtPermit, NoTargetAtPermit: a
+	// permit is renewed without asking for it.
 	NoEpochAtPermit
+	NoDoubtAtPermit
 	NoStopAtPermit
 	NoTargetAtPermit
 	// NoLockDelay: what is in doubt is settled at once. NoEffectDelay: the
@@ -66,4 +67,9 @@ const (
 	AbsencePlansDelete
 	// NoRules: a pass pushes without asking the rules.
 	NoRules
+	// NeverSettles: what is in doubt stays so. NeverReads: a replica reads the
+	// store once. NeverAsksAgain: no second approval is asked for of a plan.
+	NeverSettles
+	NeverReads
+	NeverAsksAgain
 )

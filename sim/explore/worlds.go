@@ -36,7 +36,7 @@ func Worlds(size Size) []World {
 			Budget{Failures: 1}, Budget{Crashes: 1, Failures: 1, Pins: 1}, Budget{Crashes: 1, Pauses: 1, Failures: 1, Pins: 1})},
 		{Name: "stop", Class: plugin.Unguarded, Intent: long(there), Left: pick(
 			Budget{Pauses: 1, Stops: 1}, Budget{Crashes: 1, Pauses: 1, Stops: 1}, Budget{Crashes: 1, Pauses: 1, Stops: 2, Duplicates: 1})},
-		{Name: "pin", Class: plugin.Unguarded, EndingPins: true, Intent: there[:2], Left: pick(
+		{Name: "pin", Class: plugin.Unguarded, EndingPins: true, Intent: [][assets]content{{1, 1}, {2, 0}}, Left: pick(
 			Budget{Pins: 1}, Budget{Crashes: 1, Pins: 2}, Budget{Crashes: 1, Pauses: 1, Pins: 2})},
 		{Name: "absence", Class: plugin.Unguarded, Intent: [][assets]content{{1, 1}, {2, 0}, {2, 2}}, Left: pick(crash, held, Budget{Crashes: 2, Pauses: 1})},
 		{Name: "turndown", Class: plugin.Unguarded, Edge: OrderEdge, Removes: [foreign]bool{3: true},
