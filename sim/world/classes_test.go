@@ -130,7 +130,7 @@ func TestTurndownDeletes(t *testing.T) {
 	}
 	b.push(d)
 	last := b.effects[len(b.effects)-1]
-	if r, _ := b.world.Resource(commandKey); r.Exists || !last.Delete || !last.Destructive {
+	if r, _ := b.world.Resource(commandKey); r.Exists || !last.Delete || !last.Destructive || last.Before == "" || last.After != "" {
 		t.Errorf("%+v, %+v", r, last)
 	}
 	if d := b.diff(2, command); d.Outcome != intent.InSync || len(d.Current) != 0 {

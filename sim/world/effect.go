@@ -47,7 +47,7 @@ type Effect struct {
 	// PermitLeft is what was left of the permit when it began, by the plugin's
 	// clock.
 	PermitLeft time.Duration
-	// Before and After are short texts of the state.
+	// Before and After are short texts of the state; empty: nothing is there.
 	Before, After string
 	// Refused says why the target did nothing.
 	Refused string
@@ -135,7 +135,7 @@ func (w *World) tell(effect Effect, before, after snapshot, refused string) {
 	w.number++
 	effect.Number, effect.At, effect.Refused = w.number, w.now(), refused
 	effect.Before, effect.After = before.text(), after.text()
-	w.process.Scheduler().Note("effect by " + effect.By + " on " + string(effect.Key) + ": " + effect.Before + " to " + effect.After + " " + refused)
+	w.process.Scheduler().Note("effect by " + effect.By + " on " + string(effect.Key) + ": " + effect.Before + "→" + effect.After + " " + refused)
 	if w.OnEffect != nil {
 		w.OnEffect(effect)
 	}

@@ -74,10 +74,10 @@ func clip(value string) string {
 	return fmt.Sprintf("%s… (%d bytes, sha256 %s)", bytes.ToValidUTF8([]byte(value[:most/2]), nil), len(value), hex.EncodeToString(digest[:8]))
 }
 
-// text is a state, short.
+// text is a state, short; nothing is empty.
 func (s snapshot) text() string {
 	if !s.exists {
-		return "nothing"
+		return ""
 	}
 	digest := sha256.Sum256(s.payload)
 	return s.base() + " " + hex.EncodeToString(digest[:4])
