@@ -28,7 +28,7 @@ func (l *life) answer(call *diffCall) {
 		case DiffHang:
 			_ = p.Wait(context.Background(), whole.lasts(30*time.Second, time.Minute), w.healed)
 		case DiffSlow:
-			_ = p.Wait(context.Background(), whole.lasts(time.Second, diffTimeout*9/10), w.healed)
+			_ = p.Wait(context.Background(), whole.within(time.Second, diffTimeout*9/10), w.healed)
 		case DiffError:
 			l.out.send(func() {
 				call.err = fault.New(fault.Unavailable, "the stream of diffs with plugin %s broke", l.child.program.name)

@@ -46,7 +46,7 @@ func (c *carried) run() {
 	case c.befallen(PushReplyLost):
 		return
 	case c.befallen(PushReplyLate):
-		_ = l.process.Wait(context.Background(), c.start.befalls.lasts(time.Second, 4*plugin.PermitPeriod), nil)
+		_ = l.process.Wait(context.Background(), c.start.befalls.within(time.Second, 4*plugin.PermitPeriod), nil)
 	}
 	l.out.send(func() { l.result(c.start.push.ID, result) })
 }
@@ -128,7 +128,7 @@ func (c *carried) bringAbout(wanted *wanted, found *comparison, served plugin.Se
 	for i, group := range groups {
 		if c.ignores {
 			healed := w.healed
-			_ = p.Wait(context.Background(), c.start.befalls.lasts(plugin.PermitPeriod/2, 3*plugin.PermitPeriod), healed)
+			_ = p.Wait(context.Background(), c.start.befalls.within(plugin.PermitPeriod/2, 3*plugin.PermitPeriod), healed)
 			c.ignores = healed == w.healed
 		}
 		p.Point("effect")

@@ -34,7 +34,7 @@ func TestPushTroubles(t *testing.T) {
 		{name: "start twice", kind: PushStartTwice, ending: plugin.Pushed, effects: true, matches: true},
 		{name: "reply lost", kind: PushReplyLost, ending: plugin.InDoubt, effects: true, matches: true},
 		{name: "reply late", kind: PushReplyLate, lasts: 2 * time.Second, ending: plugin.Pushed, effects: true, matches: true},
-		{name: "reply too late", kind: PushReplyLate, lasts: time.Minute, ending: plugin.InDoubt, effects: true, matches: true},
+		{name: "reply too late", kind: PushReplyLate, lasts: 4 * plugin.PermitPeriod, ending: plugin.InDoubt, effects: true, matches: true},
 		{name: "partial", kind: PushPartialThenFail, ending: plugin.Failed, effects: true},
 		{name: "applied, but an error", kind: PushAppliedButError, ending: plugin.Failed, effects: true, matches: true},
 		{name: "not applied", kind: PushSuccessButNotApplied, ending: plugin.Pushed},

@@ -127,7 +127,7 @@ func (l *life) sendStart(s start) {
 		case PushStartLost:
 			return
 		case PushStartLate:
-			l.in.late(s.befalls.lasts(100*time.Millisecond, 3*plugin.PermitPeriod), receive)
+			l.in.late(s.befalls.within(100*time.Millisecond, 3*plugin.PermitPeriod), receive)
 			return
 		case PushStartTwice:
 			l.in.send(receive)
@@ -224,7 +224,7 @@ func (l *life) sendGrant(push plugin.Push, answer grant) {
 	case befalls == nil:
 		l.in.send(receive)
 	case befalls.Kind == PermitLate:
-		l.in.late(befalls.lasts(time.Second, 2*plugin.PermitPeriod), receive)
+		l.in.late(befalls.within(time.Second, 2*plugin.PermitPeriod), receive)
 	}
 }
 

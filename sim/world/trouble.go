@@ -115,6 +115,14 @@ func (a *armed) lasts(least, most time.Duration) time.Duration {
 	return least + time.Duration(a.random.Int64N(int64(most-least)))
 }
 
+// within is how long it lasts where more than most would be another trouble.
+func (a *armed) within(least, most time.Duration) time.Duration {
+	if a.For > 0 && a.For <= most {
+		return a.For
+	}
+	return least + time.Duration(a.random.Int64N(int64(most-least)))
+}
+
 // strike is a trouble that has come to a call.
 type strike struct {
 	*armed
