@@ -10,6 +10,7 @@ import (
 	"lehr.dev/fault"
 	"lehr.dev/intent"
 	"lehr.dev/loop"
+	"lehr.dev/plugin"
 	"lehr.dev/store"
 )
 
@@ -109,32 +110,73 @@ func keysOf(g admission) []string {
 
 // admitted starts the pushes that were admitted and reports why others not.
 func (e *Enforcer) admitted(ctx context.Context, group []admission, refusals []*store.Refusal, err error) {
-	e.admissions.Done()
 	if fault.Is(err, fault.Conflict) {
 		e.failed = err
 		return
 	}
-	now := e.Runtime.Now()
+	if err != nil {
+		e.startAsking(ctx, group, err)
+		return
+	}
+	e.admissions.Done()
 	for i, g := range group {
-		a := g.asset
-		a.admitting = false
-		keys := keysOf(g)
-		if err == nil && refusals[i] == nil {
-			e.startPush(ctx, g, keys)
+		if refusals[i] == nil {
+			g.asset.admitting = false
+			e.startPush(ctx, g, keysOf(g))
 			continue
 		}
-		e.release(keys)
-		if e.assets[a.id] != a {
+		e.turnedAway(ctx, g, refusals[i].Waiting)
+	}
+	e.usher(ctx)
+}
+
+// turnedAway takes up an admission that was not granted.
+func (e *Enforcer) turnedAway(ctx context.Context, g admission, waiting intent.WaitingOn) {
+	g.asset.admitting = false
+	e.release(keysOf(g))
+	if e.assets[g.asset.id] == g.asset {
+		e.refused(ctx, g.asset, g, waiting, e.Runtime.Now())
+	}
+}
+
+// startAsking finds out what became of admissions whose answer was lost: the
+// store may have carried them out. Until that is known the group is under way.
+func (e *Enforcer) startAsking(ctx context.Context, group []admission, lost error) {
+	e.Log.Warn("cannot admit pushes; asking the journal", "pushes", len(group), "error", lost)
+	waiting := intent.WaitingOn{Kind: intent.WaitStore, Reason: "the push could not be admitted: " + lost.Error()}
+	for _, g := range group {
+		if e.assets[g.asset.id] == g.asset {
+			e.wait(g.asset, g.Target, g.Effective, waiting)
+		}
+	}
+	e.Runtime.Go("ask the journal", func() {
+		for e.Runtime.Wait(ctx, time.Second, nil) == nil {
+			e.Runtime.Point("ask the journal")
+			open, err := e.Store.OpenPushes(ctx, e.Partition)
+			if err == nil {
+				e.inbox.Put(func() { e.answered(ctx, group, open, waiting) })
+				return
+			}
+		}
+	})
+}
+
+// answered takes up which of the admissions are in the journal after all.
+// Their pushes were never begun, so they can be closed; to begin them now
+// would be to act on what was decided a while ago.
+func (e *Enforcer) answered(ctx context.Context, group []admission, open []store.OpenPush, waiting intent.WaitingOn) {
+	e.admissions.Done()
+	for _, g := range group {
+		if !slices.ContainsFunc(open, func(p store.OpenPush) bool { return p.Push == g.Push }) {
+			e.turnedAway(ctx, g, waiting)
 			continue
 		}
-		waiting := intent.WaitingOn{Kind: intent.WaitStore, Until: now.Add(time.Second)}
-		switch {
-		case err != nil:
-			waiting.Reason = "the push could not be admitted: " + err.Error()
-		default:
-			waiting = refusals[i].Waiting
-		}
-		e.refused(ctx, a, g, waiting, now)
+		g.asset.admitting = false
+		e.trouble(g.asset).push = &push{id: g.Push, target: g.Target, plan: g.Plan, admitted: g.At, budgets: keysOf(g)}
+		const reason = "not begun: the answer to its admission was lost"
+		e.closings.Add(closing{g.asset, plugin.PushResult{Ending: plugin.Stopped, Reason: reason}, store.Closing{
+			Push: g.Push, Ending: string(plugin.Stopped), Reason: reason, At: e.Runtime.Now(),
+		}})
 	}
 	e.usher(ctx)
 }
