@@ -7,6 +7,10 @@ package mutation
 
 import "slices"
 
+// Variable names, in the environment of a woven program, the mutants that are
+// on: name,name.
+const Variable = "LEHR_MUTANTS"
+
 // Mutant replaces a piece of a file.
 type Mutant struct {
 	Name string

@@ -64,15 +64,20 @@ func weave(root, into string, mutants []Mutant) (overlay string, err error) {
 // Build weaves and builds the command with all mutants, and returns where it
 // is.
 func Build(ctx context.Context, root, into string) (binary string, err error) {
+	return BuildOf(ctx, root, into, "./cmd/lehr")
+}
+
+// BuildOf does so with another command of the module.
+func BuildOf(ctx context.Context, root, into, command string) (binary string, err error) {
 	overlay, err := Weave(root, into)
 	if err != nil {
 		return "", err
 	}
-	binary, err = filepath.Abs(filepath.Join(into, "lehr"))
+	binary, err = filepath.Abs(filepath.Join(into, filepath.Base(command)))
 	if err != nil {
 		return "", fault.New(fault.Invalid, "building with mutants: %w", err)
 	}
-	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-overlay", overlay, "-o", binary, "./cmd/lehr")
+	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-overlay", overlay, "-o", binary, command)
 	build.Dir = root
 	if output, err := build.CombinedOutput(); err != nil {
 		return "", fault.New(fault.Internal, "building with mutants: %w\n%s", err, output)

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+
+	"lehr.dev/fault"
+	"lehr.dev/sim/mutation"
+)
+
+// hunt drives one program with all defects in it.
+type hunt struct {
+	runner
+	root, work, names, write string
+	workers                  int
+	known, defences          bool
+	binary                   string
+}
+
+func (h hunt) run(ctx context.Context) error {
+	if h.work == "" {
+		folder, err := os.MkdirTemp("", "lehr-hunt-")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(folder)
+		h.work = folder
+	}
+	var err error
+	if h.binary, err = mutation.BuildOf(ctx, h.root, h.work, "./sim/mutation/hunt"); err != nil {
+		return err
+	}
+	list, err := h.list()
+	if err != nil {
+		return err
+	}
+	if err := h.baseline(ctx); err != nil {
+		return err
+	}
+	return h.all(ctx, list)
+}
+
+// list of what is hunted.
+func (h hunt) list() (list []mutation.Mutant, err error) {
+	if h.names == "" {
+		return mutation.Hunted(), nil
+	}
+	for name := range strings.SplitSeq(h.names, ",") {
+		m, found := mutation.Find(name)
+		if !found {
+			return nil, fault.New(fault.NotFound, "there is no mutant %s", name)
+		}
+		list = append(list, m)
+	}
+	return list, nil
+}
+
+// baseline: with every defect off, nothing is found, or the hunt says nothing.
+func (h hunt) baseline(ctx context.Context) error {
+	const clean = 20
+	r := h.runner
+	r.budget = min(r.budget, clean)
+	found, err := h.try(ctx, nil, r)
+	if err == nil && found.caught() {
+		err = fault.New(fault.Conflict, "without any defect seed %d breaks %s: %s", found.seed, found.property, found.what)
+	}
+	return err
+}
+
+// found is what came of the search for one defect.
+type found struct {
+	name, expected string
+	property, what string
+	seed           uint64
+	hours          float64
+	took           time.Duration
+}
+
+func (f found) caught() bool { return f.property != "" }
+
+// all defects, several at a time, told in the order in which they end.
+func (h hunt) all(ctx context.Context, list []mutation.Mutant) error {
+	todo := make(chan mutation.Mutant)
+	results := make(chan found)
+	var workers sync.WaitGroup
+	var first error
+	var mutex sync.Mutex
+	for range h.workers {
+		workers.Go(func() {
+			for m := range todo {
+				f, err := h.one(ctx, m)
+				if err != nil {
+					mutex.Lock()
+					first = errors.Join(first, fault.New(fault.Unavailable, "hunting %s: %w", m.Name, err))
+					mutex.Unlock()
+					continue
+				}
+				results <- f
+			}
+		})
+	}
+	go func() {
+		for _, m := range list {
+			todo <- m
+		}
+		close(todo)
+		workers.Wait()
+		close(results)
+	}()
+	return errors.Join(h.report(results), first)
+}
+
+// report prints a line each, and fails when one was not caught.
+func (h hunt) report(results <-chan found) error {
+	var all []found
+	missed := 0
+	fmt.Printf("%-32s %-10s %-10s %8s %6s  %s\n", "mutant", "expected", "caught by", "hours", "seed", "what was seen")
+	for f := range results {
+		all = append(all, f)
+		if by := f.property; f.caught() {
+			fmt.Printf("%-32s %-10s %-10s %8.1f %6d  %s\n", f.name, f.expected, by, f.hours, f.seed, short(f.what))
+		} else {
+			missed++
+			fmt.Printf("%-32s %-10s %-10s %8.1f\n", f.name, f.expected, "NOT", f.hours)
+		}
+	}
+	fmt.Printf("%d of %d caught\n", len(all)-missed, len(all))
+	if h.write != "" {
+		if err := h.save(all); err != nil {
+			return err
+		}
+	}
+	if missed > 0 {
+		return fault.New(fault.Conflict, "%d of %d defects were not found within %.0f simulated hours", missed, len(all), h.budget)
+	}
+	return nil
+}
+
+func short(text string) string {
+	const most = 150
+	text, _, _ = strings.Cut(text, "\n")
+	return text[:min(len(text), most)]
+}
+
+// one defect, by the seed that is known first, if that is wanted.
+func (h hunt) one(ctx context.Context, m mutation.Mutant) (found, error) {
+	r := h.runner
+	if seed, is := mutation.Known[m.Name]; is && h.known {
+		r.seed = seed
+	}
+	f, err := h.try(ctx, []string{m.Name}, r)
+	f.name, f.expected = m.Name, m.Breaks
+	return f, err
+}
+
+// try runs seeds in a process of its own until one fails.
+func (h hunt) try(ctx context.Context, on []string, r runner) (f found, err error) {
+	began := time.Now()
+	command := exec.CommandContext(ctx, h.binary, "-run", "-seed", fmt.Sprint(r.seed), "-budget", fmt.Sprint(r.budget), "-hours", fmt.Sprint(r.hours))
+	command.Env = append(os.Environ(), mutation.Variable+"="+strings.Join(on, ","))
+	var problems strings.Builder
+	command.Stderr = &problems
+	output, err := command.StdoutPipe()
+	if err != nil {
+		return f, err
+	}
+	if err := command.Start(); err != nil {
+		return f, err
+	}
+	lines := json.NewDecoder(output)
+	for {
+		var line told
+		if err := lines.Decode(&line); err != nil {
+			if !errors.Is(err, io.EOF) {
+				problems.WriteString(err.Error())
+			}
+			break
+		}
+		f.hours += line.Hours
+		if len(line.Violations) > 0 {
+			f.seed, f.property, f.what = line.Seed, line.Violations[0].Property, line.Violations[0].What
+		}
+	}
+	f.took = time.Since(began)
+	if err := command.Wait(); err != nil {
+		return f, fault.New(fault.Internal, "%w: %s", err, problems.String())
+	}
+	return f, nil
+}
+
+func (h hunt) save([]found) error { return nil }

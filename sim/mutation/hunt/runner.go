@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+
+	"lehr.dev/sim"
+	"lehr.dev/sim/monitor"
+)
+
+// runHours of disturbances in each run: then all heals and must settle, which
+// takes about half an hour more.
+const runHours = 2
+
+// runner runs seeds in this process, with the defects that its environment
+// switches on.
+type runner struct {
+	runs, on, story bool
+	seed            uint64
+	budget, hours   float64
+}
+
+// told is what a run came to.
+type told struct {
+	Seed       uint64
+	Hours      float64
+	Effects    int
+	Hash       string
+	Violations []monitor.Violation `json:",omitempty"`
+	Marks      map[string]int      `json:",omitempty"`
+}
+
+// run until a run fails, or the hours are used up.
+func (r runner) run(ctx context.Context) error {
+	lines := json.NewEncoder(os.Stdout)
+	for used := 0.0; used < r.budget && ctx.Err() == nil; r.seed++ {
+		outcome, err := sim.Run(ctx, sim.Options{Seed: r.seed, Hours: r.hours})
+		if err != nil {
+			return err
+		}
+		used += outcome.Hours
+		line := told{Seed: r.seed, Hours: outcome.Hours, Effects: outcome.Effects, Hash: outcome.Hash, Violations: outcome.Violations, Marks: outcome.Marks}
+		if err := lines.Encode(line); err != nil {
+			return err
+		}
+		if outcome.Failed() && r.story {
+			for _, line := range outcome.Story {
+				fmt.Fprintln(os.Stderr, line)
+			}
+		}
+		if outcome.Failed() && !r.on {
+			return nil
+		}
+	}
+	return ctx.Err()
+}
