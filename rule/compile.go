@@ -56,6 +56,7 @@ func (e *Environment) newBase() (*cel.Env, error) {
 		cel.ExpressionNodeLimit(maxNodes),
 		cel.EagerlyValidateDeclarations(true),
 		cel.ASTValidators(cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals()),
+		orderFunction(),
 	}, textFunctions()...)...)
 	if err != nil {
 		return nil, fault.New(fault.Internal, "cannot prepare expressions over the types of this schema: %w", err)
@@ -146,7 +147,7 @@ func (e *Environment) compile(key source) (*program, error) {
 		checked, issues = env.Check(parsed)
 	}
 	p.result = checked.OutputType()
-	p.run, err = env.Program(checked,
+	p.run, err = env.PlanProgram(ordering(checked.NativeRep()),
 		cel.CostLimit(maxCost), cel.CostTracking(costs{}), cel.EvalOptions(cel.OptOptimize), cel.CustomDecoratorV2(guard))
 	if err != nil {
 		return nil, p.invalid("%s", shorten(err.Error()))

@@ -212,6 +212,10 @@ func (costs) CallCost(function, _ string, arguments []ref.Val, result ref.Val) *
 			return nil
 		}
 		cost = uint64(weight(arguments[1], maxWeight))
+	case inOrder:
+		if mapper, isMap := arguments[0].(traits.Mapper); isMap {
+			cost = uint64(mapper.Size().(types.Int))
+		}
 	case boundedMatches:
 		if text, ok := arguments[0].(types.String); ok {
 			cost = 1 + uint64(len(text))
