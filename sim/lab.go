@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"lehr.dev/app"
 	"lehr.dev/intent"
 	"lehr.dev/plugin"
 	"lehr.dev/sim/monitor"
@@ -117,9 +116,10 @@ func (l *Lab) setUp() error {
 
 // watch begins production and the monitors.
 func (l *Lab) watch() error {
+	known := newLibrary(l.reading)
 	l.World = world.New(world.Options{
-		Process: l.people, Random: l.stream("world"), Served: l.served, Contents: newLibrary(app.Contents(l.reading)), Apart: l.apart(),
-		Schemas: app.Types(l.reading),
+		Process: l.people, Random: l.stream("world"), Served: l.served, Contents: known, Apart: l.apart(),
+		Schemas: known.schemas,
 	})
 	l.Monitor = monitor.New(monitor.Options{
 		DB: l.db, Partition: l.partition, Now: l.Now, Served: l.servedType, Guard: l.guard(),

@@ -3,15 +3,20 @@ package sim
 import (
 	"context"
 
+	"lehr.dev/app"
 	"lehr.dev/intent"
 	"lehr.dev/plugin"
+	"lehr.dev/schema"
+	"lehr.dev/store"
 )
 
 // library keeps what plugins were told, as the real caller of plugins does:
 // incarnations never change.
 type library struct {
 	plugin.Contents
+	types func(context.Context, intent.IncarnationID) (*schema.Set, error)
 	known map[place]content
+	sets  map[intent.IncarnationID]*schema.Set
 }
 
 type place struct {
@@ -25,8 +30,20 @@ type content struct {
 	reads  []intent.AssetID
 }
 
-func newLibrary(contents plugin.Contents) *library {
-	return &library{contents, map[place]content{}}
+func newLibrary(s store.All) *library {
+	return &library{app.Contents(s), app.Types(s), map[place]content{}, map[intent.IncarnationID]*schema.Set{}}
+}
+
+// schemas finds the types of an incarnation.
+func (l *library) schemas(ctx context.Context, id intent.IncarnationID) (*schema.Set, error) {
+	if set, found := l.sets[id]; found {
+		return set, nil
+	}
+	set, err := l.types(ctx, id)
+	if err == nil {
+		l.sets[id] = set
+	}
+	return set, err
 }
 
 func (l *library) find(ctx context.Context, at place) (content, error) {

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"sync"
 
 	"lehr.dev/fault"
 )
@@ -12,9 +13,14 @@ import (
 // whoever waits for one while it holds another can wait for ever.
 type readers struct {
 	db *sql.DB
-	// idle holds every connection that nobody uses; nil ones are not open yet.
-	idle   chan *connection
+	// free holds a token for each connection that nobody uses.
+	free   chan struct{}
 	closed chan struct{}
+
+	mutex sync.Mutex
+	// idle are those that are open, the one used last at the end: it is taken
+	// first, for it has the most prepared and read.
+	idle []*connection
 }
 
 // connection is one reader's, with what is prepared on it.
@@ -24,9 +30,9 @@ type connection struct {
 }
 
 func newReaders(db *sql.DB, count int) *readers {
-	r := &readers{db: db, idle: make(chan *connection, count), closed: make(chan struct{})}
+	r := &readers{db: db, free: make(chan struct{}, count), closed: make(chan struct{})}
 	for range count {
-		r.idle <- nil
+		r.free <- struct{}{}
 	}
 	return r
 }
@@ -44,31 +50,49 @@ func (r *readers) take(ctx context.Context) (*connection, error) {
 		return nil, ctx.Err()
 	case <-r.closed:
 		return nil, fault.New(fault.Unavailable, "the store is closed")
-	case c := <-r.idle:
-		if c != nil {
+	case <-r.free:
+		if c := r.last(); c != nil {
 			return c, nil
 		}
 		conn, err := r.db.Conn(ctx)
 		if err != nil {
-			r.idle <- nil
+			r.free <- struct{}{}
 			return nil, err
 		}
 		return &connection{conn: conn, statements: map[string]*sql.Stmt{}}, nil
 	}
 }
 
-func (r *readers) give(c *connection) { r.idle <- c }
+// last takes the connection that was used last; nil when none is open.
+func (r *readers) last() *connection {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if len(r.idle) == 0 {
+		return nil
+	}
+	c := r.idle[len(r.idle)-1]
+	r.idle = r.idle[:len(r.idle)-1]
+	return c
+}
+
+func (r *readers) give(c *connection) {
+	r.mutex.Lock()
+	r.idle = append(r.idle, c)
+	r.mutex.Unlock()
+	r.free <- struct{}{}
+}
 
 // close waits for the reads under way and closes the connections.
 func (r *readers) close() {
 	close(r.closed)
-	for range cap(r.idle) {
-		if c := <-r.idle; c != nil {
-			for _, statement := range c.statements {
-				statement.Close()
-			}
-			c.conn.Close()
+	for range cap(r.free) {
+		<-r.free
+	}
+	for c := r.last(); c != nil; c = r.last() {
+		for _, statement := range c.statements {
+			statement.Close()
 		}
+		c.conn.Close()
 	}
 }
 
