@@ -102,9 +102,21 @@ func (m *mirror) close() {
 		m.state.pushes[slot] = before
 		m.state.pushes[slot].row = doubt
 	default:
+		m.ended = append(m.ended, id)
 		m.state.pushes[slot].run = over
 		m.state.tidy(true)
 	}
+}
+
+// again tells the store twice what it was told before: that changes nothing.
+func (m *mirror) again() {
+	if len(m.ended) == 0 {
+		return
+	}
+	id, current := m.ended[m.draw("ended", len(m.ended)-1)], m.leases[len(m.leases)-1]
+	m.must(m.store.ClosePushes(m.ctx, current, []store.Closing{{Push: id, Ending: "failed", At: m.now}}))
+	m.must(m.store.ClosePushes(m.ctx, current, []store.Closing{{Push: id, Ending: store.EndingInDoubt, At: m.now}}))
+	m.same("permitting what has ended", true, m.store.Permit(m.ctx, current, id, m.now))
 }
 
 // compare what can be read of both.

@@ -33,9 +33,9 @@ func TestTheMirrorIsTrue(t *testing.T) {
 		m := newMirror(r, real, runs)
 		steps := []func(){
 			m.acquire, m.publish, m.pin, m.unpin, m.pinsEnd, m.stop, m.resume, m.approve,
-			m.decide, m.decide, m.admit, m.admit, m.push, m.push, m.push, m.push, m.permit, m.permit, m.close, m.close,
+			m.decide, m.decide, m.admit, m.admit, m.push, m.push, m.push, m.push, m.permit, m.permit, m.close, m.close, m.again,
 		}
-		for range rapid.IntRange(1, 150).Draw(r, "steps") {
+		for range rapid.IntRange(50, 150).Draw(r, "steps") {
 			steps[rapid.IntRange(0, len(steps)-1).Draw(r, "step")]()
 			m.compare()
 		}
@@ -59,6 +59,8 @@ type mirror struct {
 	// asks are decisions on their way, as the model and the store have them.
 	asks  [assets][]decided
 	count int
+	// ended are pushes that were closed.
+	ended []intent.PushID
 }
 
 // decided is an ask with what the store is asked.

@@ -62,6 +62,7 @@ var defences = []defence{
 	{name: "a start that was held up is looked at again: lease", unsafe: BegunLate, world: "unguarded", wrong: "S4", only: true},
 	{name: "absence is no Turndown", unsafe: AbsenceDeletes, world: "absence", wrong: "S5"},
 	{name: "a plugin's removal is no Turndown", unsafe: AbsencePlansDelete, world: "absence", wrong: "S5", masked: "the rule turndown", sibling: NoRules},
+	{name: "a head that only goes forward", unsafe: HeadGoesBack, small: true, world: "unguarded", wrong: "S16"},
 	{name: "what is in doubt is settled", unsafe: NeverSettles, small: true, world: "unguarded", wrong: "L1"},
 	{name: "what has moved is read", unsafe: NeverReads, small: true, world: "unguarded", wrong: "L1"},
 	{name: "an approval that a failed push used is asked for again", unsafe: NeverAsksAgain, small: true, world: "approval", wrong: "L1"},

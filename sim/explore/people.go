@@ -111,8 +111,14 @@ func (k *walk) approval(a int) {
 	k.step(name("a person approves the plan of", nobody, a), to, fair, "")
 }
 
-// outsiders change production without asking anybody.
+// outsiders change production, or the store, without asking anybody.
 func (k *walk) outsiders() {
+	if k.is(HeadGoesBack) && k.from.head > 1 {
+		to := k.from
+		to.head--
+		to.bump()
+		k.step(Label{Verb: "an older store is put in its place"}, to, upset, "")
+	}
 	if k.from.left.Drifts == 0 {
 		return
 	}

@@ -72,4 +72,6 @@ const (
 	NeverSettles
 	NeverReads
 	NeverAsksAgain
+	// HeadGoesBack: somebody puts an older store in the place of the newer.
+	HeadGoesBack
 )

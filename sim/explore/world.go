@@ -18,7 +18,10 @@ const (
 	VersionEdge
 )
 
-// World is a small world, and what may happen in it.
+// World is a small world, and what may happen in it. It leaves out what no
+// small world shows: claims on resources, holds, modes, edges that only the
+// last enforced content declares, batches of looks, pauses after failures. Of
+// time it knows the order: what is over before what.
 type World struct {
 	Name string
 	// Class of the targets.
