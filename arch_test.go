@@ -75,12 +75,17 @@ var rules = []rule{
 		name: "nothing imports app but the command and the benchmarks", from: []string{""}, never: []string{"app"},
 		reason: "app is the wiring, at the top",
 	},
+	{
+		name: "nothing imports sim but the command and tests", from: []string{""}, never: []string{"sim"},
+		reason: "a simulator that Lehr leans on would test itself",
+	},
 }
 
 // exempt lists the importers that a rule with an empty from leaves alone.
 var exempt = map[string][]string{
-	"only app, the command and tests know concrete stores and remotes": {"app", "cmd", "bench", "store/sqlite", "plugin/remote", "plugin/plugintest", "demo"},
-	"nothing imports app but the command and the benchmarks":           {"app", "cmd", "bench", "demo"},
+	"only app, the command and tests know concrete stores and remotes": {"app", "cmd", "bench", "store/sqlite", "plugin/remote", "plugin/plugintest", "demo", "sim"},
+	"nothing imports app but the command and the benchmarks":           {"app", "cmd", "bench", "demo", "sim"},
+	"nothing imports sim but the command and tests":                    {"cmd", "sim"},
 }
 
 func TestImports(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 
 // local is what commands do without a server, by package app.
 func local() cli.Local {
-	return cli.Local{Version: version(), Serve: serve, Open: app.OpenFile, Build: build, Plan: plan, Commands: []*cobra.Command{demoCommand(), cli.PluginCommand(pluginKit())}}
+	return cli.Local{Version: version(), Serve: serve, Open: app.OpenFile, Build: build, Plan: plan, Commands: []*cobra.Command{demoCommand(), cli.PluginCommand(pluginKit()), cli.SimCommand(simKit())}}
 }
 
 // version is what the build recorded.

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"io"
+	"slices"
+
+	"lehr.dev/cli"
+	"lehr.dev/fault"
+	"lehr.dev/sim"
+	"lehr.dev/sim/campaign"
+)
+
+// simKit is the simulator, for the command.
+func simKit() cli.SimKit {
+	return cli.SimKit{
+		Version: version(), Build: build, Kinds: simKinds,
+		Play: func(context.Context, string, io.Writer) (bool, error) {
+			return false, fault.New(fault.Invalid, "scripts cannot be played yet")
+		},
+		Run: func(ctx context.Context, runs cli.SimRuns, each func(cli.SimRun, cli.SimSum)) (cli.SimSum, error) {
+			sum, err := campaign.Run(ctx, campaign.Options{
+				Run: simOptions(runs), Runs: runs.Runs, TotalHours: runs.TotalHours, Workers: runs.Workers, KeepGoing: runs.KeepGoing,
+				Each: func(outcome sim.Outcome, sum *campaign.Sum) { each(simRun(outcome), simSum(sum)) },
+			})
+			if err != nil {
+				return cli.SimSum{}, err
+			}
+			return simSum(sum), nil
+		},
+		Shrink: func(ctx context.Context, runs cli.SimRuns, failed cli.SimRun, most int) (cli.SimRun, error) {
+			options := simOptions(runs)
+			options.Seed, options.Trace = failed.Seed, nil
+			shrunk, err := sim.Shrink(ctx, options, failed.Details.(sim.Outcome), most)
+			return simRun(shrunk), err
+		},
+	}
+}
+
+func simOptions(runs cli.SimRuns) sim.Options {
+	options := sim.Options{
+		Seed: runs.Seed, Hours: runs.Hours, Density: runs.Density, Only: runs.Only,
+		Definition: runs.Definition, Trace: runs.Trace,
+	}
+	for _, kind := range runs.Without {
+		options.Without = append(options.Without, sim.Kind(kind))
+	}
+	return options
+}
+
+func simKinds() (names []string) {
+	for _, kind := range sim.Kinds() {
+		names = append(names, string(kind))
+	}
+	return names
+}
+
+func simRun(outcome sim.Outcome) cli.SimRun {
+	brief := outcome
+	brief.Plan, brief.Story = nil, nil
+	run := cli.SimRun{Seed: outcome.Seed, Story: outcome.Story, Value: brief, Details: outcome}
+	for _, v := range outcome.Violations {
+		run.Broken = append(run.Broken, cli.SimBroken{Property: v.Property, Says: campaign.Says(v.Property), What: v.What, At: v.At})
+	}
+	for _, d := range outcome.Plan {
+		run.Disturbances = append(run.Disturbances, cli.SimDisturbance{Number: d.Number, Text: d.String()})
+	}
+	return run
+}
+
+func simSum(sum *campaign.Sum) cli.SimSum {
+	converted := cli.SimSum{
+		Runs: sum.Runs, Failed: sum.Failed, Planned: sum.Planned, Struck: sum.Struck, Effects: sum.Effects, Cells: sum.Cells,
+		Hours: sum.Hours, Steps: sum.Steps, Marks: len(sum.Marks), Checked: sum.Checked, Value: sum,
+	}
+	for property, asked := range sum.Checked {
+		if asked == 0 {
+			converted.Unchecked = append(converted.Unchecked, property)
+		}
+	}
+	slices.Sort(converted.Unchecked)
+	return converted
+}

@@ -1,0 +1,143 @@
+// Package campaign runs many seeds of the simulator, several at a time, and
+// sums up what they met. It keeps sums and no runs, so that it can go on for
+// days. It decides nothing about a run. "lehr sim" calls it.
+package campaign
+
+import (
+	"context"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"lehr.dev/sim"
+)
+
+// Options of a campaign.
+type Options struct {
+	// Run are those of every run; its seed is the first one's.
+	Run sim.Options
+	// Runs is how many seeds, from the first on; 0: TotalHours say it.
+	Runs int
+	// TotalHours of virtual time, over all runs.
+	TotalHours float64
+	// Workers is how many run at a time.
+	Workers int
+	// KeepGoing runs on after a run that failed.
+	KeepGoing bool
+	// Each, if any, is told every run that ended, and the sum with it: one
+	// call at a time, in no order.
+	Each func(sim.Outcome, *Sum)
+}
+
+// Sum of runs.
+type Sum struct {
+	Runs    int     `json:"runs"`
+	Failed  int     `json:"failed"`
+	Hours   float64 `json:"hours"`
+	Steps   uint64  `json:"steps"`
+	Planned int     `json:"planned"`
+	Struck  int     `json:"struck"`
+	Effects int     `json:"effects"`
+	// Cells is how many points × faults × phases were covered.
+	Cells int `json:"cells"`
+	// Marks are the situations that came about, Checked how often each
+	// property was asked.
+	Marks   map[string]int `json:"marks"`
+	Checked map[string]int `json:"checked"`
+
+	cells map[sim.Cell]struct{}
+}
+
+func newSum() *Sum {
+	return &Sum{Marks: map[string]int{}, Checked: map[string]int{}, cells: map[sim.Cell]struct{}{}}
+}
+
+func (s *Sum) add(o sim.Outcome) {
+	s.Runs++
+	if o.Failed() {
+		s.Failed++
+	}
+	s.Hours += o.Hours
+	s.Steps += o.Steps
+	s.Planned += len(o.Plan)
+	s.Struck += o.Struck
+	s.Effects += o.Effects
+	for mark, n := range o.Marks {
+		s.Marks[mark] += n
+	}
+	for property, n := range o.Checked {
+		s.Checked[property] += n
+	}
+	for cell := range o.Cells {
+		s.cells[cell] = struct{}{}
+	}
+	s.Cells = len(s.cells)
+}
+
+// Run runs the campaign. When the context ends, the sum is of the runs that
+// ended before.
+func Run(ctx context.Context, o Options) (*Sum, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	c := &campaign{Options: o, sum: newSum(), cancel: cancel}
+	var workers errgroup.Group
+	for range max(o.Workers, 1) {
+		workers.Go(func() error {
+			for {
+				seed, more := c.next(ctx)
+				if !more {
+					return nil
+				}
+				run := o.Run
+				run.Seed = seed
+				outcome, err := sim.Run(ctx, run)
+				if ctx.Err() != nil {
+					return nil // Cut off: it says nothing.
+				}
+				if err != nil {
+					cancel()
+					return err
+				}
+				c.ended(outcome)
+			}
+		})
+	}
+	err := workers.Wait()
+	return c.sum, err
+}
+
+type campaign struct {
+	Options
+	cancel context.CancelFunc
+
+	mutex sync.Mutex
+	begun int
+	sum   *Sum
+}
+
+// next is the next seed, if there is to be another run.
+func (c *campaign) next(ctx context.Context) (uint64, bool) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	enough := c.begun >= c.Runs
+	if c.TotalHours > 0 {
+		enough = c.sum.Hours >= c.TotalHours
+	}
+	if enough || ctx.Err() != nil {
+		return 0, false
+	}
+	c.begun++
+	return c.Run.Seed + uint64(c.begun-1), true
+}
+
+func (c *campaign) ended(outcome sim.Outcome) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.sum.add(outcome)
+	if c.Each != nil {
+		c.Each(outcome, c.sum)
+	}
+	if outcome.Failed() && !c.KeepGoing {
+		c.cancel()
+	}
+}

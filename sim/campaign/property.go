@@ -1,0 +1,41 @@
+package campaign
+
+// properties in a few words, by their numbers in the design.
+var properties = map[string]string{
+	"S1":  "no effect without a durable admission that every check passed",
+	"S2":  "nothing is pushed but the target, as read again at admission",
+	"S3":  "at most one push of an asset, and of a resource, at a time",
+	"S4":  "whoever lost the lease changes nothing",
+	"S5":  "absence never deletes, and empty never means all",
+	"S6":  "what was rejected, partial or not read is never served",
+	"S7":  "incarnations never change, and every read of them is verified",
+	"S8":  "budgets hold for effects",
+	"S9":  "a destructive push needs its approval: for that plan, once",
+	"S11": "missing or broken data never becomes a pass",
+	"S12": "nothing a tenant writes harms another, or the server",
+	"S16": "pins move forward in revision",
+	"S17": "the collector removes nothing that is needed",
+	"S18": "stop stops",
+	"S21": "looking changes nothing",
+	"S22": "identities are never used again",
+	"S23": "guards count over time, and no commit disarms its own",
+	"S25": "the audit's record precedes the effect",
+	"S26": "replies are claims, and not believed",
+	"L1":  "once nothing is wrong any more, production becomes as intent says",
+	"L4":  "every asset that waits has a root cause, stored",
+	"L6":  "no admission stays open",
+	"L7":  "no sequence of faults needs a repair by hand",
+	"L10": "where nothing is left to do, nothing happens",
+
+	"monitor":   "the monitor can read what it watches",
+	"simulator": "the simulator itself works",
+	"script":    "what the script says comes about",
+}
+
+// Says tells what a property is, in words.
+func Says(property string) string {
+	if text, known := properties[property]; known {
+		return text
+	}
+	return "see the design"
+}
