@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/bufbuild/protocompile"
 	"github.com/bufbuild/protocompile/ast"
 	"github.com/bufbuild/protocompile/linker"
 	"github.com/bufbuild/protocompile/parser"
@@ -58,7 +57,7 @@ const mostProblems = 20
 // call it where a process may end, and only hand on what it gave (see
 // MaxDefinitions).
 func Compile(ctx context.Context, files []SourceFile, reserved func(root string) bool) (*Compiled, []intent.Finding) {
-	c := &compilation{texts: map[string][]byte{}, parsed: map[string]*ast.FileNode{}, reserved: reserved}
+	c := &compilation{texts: map[string][]byte{}, parsed: map[string]*ast.FileNode{}, reserved: reserved, state: map[string]buildState{}}
 	for _, file := range files {
 		c.parse(file)
 	}
@@ -93,6 +92,9 @@ type compilation struct {
 	places    map[protoreflect.FullName]Place
 	own       []intent.TypeName
 	referrals []referral
+	// state of each file, while they are put in order.
+	state map[string]buildState
+	order []string
 }
 
 func (c *compilation) add(file string, at ast.SourcePos, message, hint string) {
@@ -189,39 +191,6 @@ func (c *compilation) unreported(file string, err error) {
 		file = at.Filename
 	}
 	c.add(file, at, err.Error(), c.meant(err.Error()))
-}
-
-// link compiles what was parsed.
-func (c *compilation) link(ctx context.Context) linker.Files {
-	var paths []string
-	for path := range c.parsed {
-		paths = append(paths, path)
-	}
-	slices.Sort(paths)
-	compiler := protocompile.Compiler{
-		Resolver:       protocompile.ResolverFunc(c.resolve),
-		SourceInfoMode: protocompile.SourceInfoStandard,
-		// One after the other: findings are gathered without a lock.
-		MaxParallelism: 1,
-		Reporter:       c.reporter(),
-	}
-	files, err := compiler.Compile(ctx, paths...)
-	if err != nil && len(paths) > 0 {
-		c.unreported(paths[0], err)
-		return nil
-	}
-	return files
-}
-
-func (c *compilation) resolve(path string) (protocompile.SearchResult, error) {
-	if node := c.parsed[path]; node != nil {
-		return protocompile.SearchResult{AST: node}, nil
-	}
-	builtin, err := linkedFiles().FindFileByPath(path)
-	if err != nil {
-		return protocompile.SearchResult{}, fault.New(fault.NotFound, "no such file")
-	}
-	return protocompile.SearchResult{Desc: builtin}, nil
 }
 
 // finish makes the set that the server, too, will make of the same bytes.

@@ -26,8 +26,8 @@ type indexed map[protoreflect.FullName][]protoreflect.FieldDescriptor
 // newIndexed refuses marks on fields that have no single short text.
 func newIndexed(messages map[protoreflect.FullName]protoreflect.MessageType) (indexed, error) {
 	found := indexed{}
-	for name, messageType := range messages {
-		fields := messageType.Descriptor().Fields()
+	for _, name := range slices.Sorted(maps.Keys(messages)) { // The first that is wrong is told.
+		fields := messages[name].Descriptor().Fields()
 		for i := range fields.Len() {
 			field := fields.Get(i)
 			if !isIndexed(field) {

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"google.golang.org/protobuf/proto"
@@ -21,8 +22,8 @@ func newReach(messages map[protoreflect.FullName]protoreflect.MessageType) (reac
 	reaching := reach{}
 	holders := map[protoreflect.FullName][]protoreflect.FullName{}
 	var todo []protoreflect.FullName
-	for name, messageType := range messages {
-		descriptor := messageType.Descriptor()
+	for _, name := range slices.Sorted(maps.Keys(messages)) { // The first that is wrong is told.
+		descriptor := messages[name].Descriptor()
 		found := name == "google.protobuf.Any" || descriptor.ExtensionRanges().Len() > 0
 		fields := descriptor.Fields()
 		for i := range fields.Len() {
