@@ -97,15 +97,15 @@ func (m *Monitor) claimed() {
 // removes, and marks that only spare it work, are left out.
 var quiet = []string{
 	"SELECT 'head', definition, head, covered, revision, pin_revision, epoch FROM partitions WHERE id = $1",
-	"SELECT 'pushes', coalesce(max(number), 0), count(*) FILTER (WHERE open = 1) FROM push WHERE partition = $1",
+	"SELECT 'open', id, doubt FROM push WHERE partition = $1 AND open = 1 ORDER BY id",
 	"SELECT asset, type, hex(effective), hex(policy), seq, resource_key, seen, absent, carried FROM enforced WHERE partition = $1 AND absent = 0 ORDER BY asset",
 	// Those of what is gone are forgotten in time.
 	"SELECT asset, record FROM report WHERE partition = $1 AND json_extract(record, '$.state') <> 'gone' ORDER BY asset",
 	"SELECT asset, pin_rank, seq, revision, ends FROM pin WHERE partition = $1 ORDER BY asset, pin_rank",
 	"SELECT asset, created, ends FROM hold WHERE partition = $1 ORDER BY asset",
 	"SELECT partition, since FROM stop ORDER BY partition",
-	"SELECT asset, hex(effective), hex(plan), created FROM approval WHERE partition = $1 AND used_by = '' ORDER BY asset, effective, plan",
-	"SELECT 'candidates', coalesce(max(number), 0) FROM candidate WHERE partition = $1",
+	"SELECT asset, hex(effective), hex(plan), created FROM approval WHERE partition = $1 AND used_by = '' AND ends = 0 ORDER BY asset, effective, plan",
+	"SELECT 'held', digest, number FROM candidate WHERE partition = $1 AND state = 'held' ORDER BY digest",
 	"SELECT name, used FROM budget WHERE partition = $1 AND used <> 0 ORDER BY name",
 	"SELECT resource_key, asset FROM claim WHERE partition = $1 AND asset IN (SELECT asset FROM member WHERE partition = $1 AND to_seq = 9223372036854775807) ORDER BY resource_key",
 	"SELECT seq, name, value FROM label WHERE partition = $1 AND person = 1 ORDER BY seq, name",

@@ -39,7 +39,7 @@ func (c clock) Now() time.Time { return *c.now }
 
 // run is a store with a partition, and a monitor that looks at every commit.
 type run struct {
-	*testing.T
+	testing.TB
 	*sqlite.Store
 	*Monitor
 	db    *sql.DB
@@ -53,9 +53,9 @@ type run struct {
 	cluster map[intent.AssetID]string
 }
 
-func newRun(t *testing.T) *run {
+func newRun(t testing.TB) *run {
 	t.Helper()
-	r := &run{T: t, now: noon, saved: map[intent.AssetID]intent.Member{}, cluster: map[intent.AssetID]string{}, plan: intent.Sum("plan")}
+	r := &run{TB: t, now: noon, saved: map[intent.AssetID]intent.Member{}, cluster: map[intent.AssetID]string{}, plan: intent.Sum("plan")}
 	var err error
 	r.db, err = sqlite.Memory()
 	r.must(err)
