@@ -28,7 +28,7 @@ var again = loop.Backoff{First: 200 * time.Millisecond, Most: 30 * time.Second}
 const lookAround = 10 * time.Second
 
 // leaseLook is how often a lease is checked.
-const leaseLook = 2 * time.Second
+const leaseLook = 5 * time.Second
 
 // state of one partition in this process.
 type state struct {

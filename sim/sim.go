@@ -35,7 +35,7 @@ type Options struct {
 }
 
 // DefaultDensity makes disturbances overlap now and then.
-const DefaultDensity = 40
+const DefaultDensity = 12
 
 // Outcome of a run.
 type Outcome struct {
