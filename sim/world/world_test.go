@@ -274,6 +274,7 @@ func TestSameSeedSameEffects(t *testing.T) {
 	}
 	one, hash := play(3)
 	again, hashAgain := play(3)
+	t.Logf("seed 3: %x", hash)
 	if one != again || hash != hashAgain || len(one) < 1000 {
 		t.Errorf("%d and %d bytes of effects, hashes %x and %x", len(one), len(again), hash, hashAgain)
 	}
