@@ -135,7 +135,7 @@ func (e *Enforcer) turnedAway(ctx context.Context, g admission, waiting intent.W
 	g.asset.admitting = false
 	e.release(keysOf(g))
 	if e.assets[g.asset.id] == g.asset {
-		e.refused(ctx, g.asset, g, waiting, e.Runtime.Now())
+		e.refused(ctx, g.asset, g, waiting, e.now())
 	}
 }
 

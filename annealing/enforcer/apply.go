@@ -12,7 +12,7 @@ import (
 // applyHead takes over members of a new head and wakes what changed.
 func (e *Enforcer) applyHead(changes []store.Change, returning map[intent.AssetID]store.Enforced, priority loop.Priority) {
 	e.incarnations = nil
-	now := e.Runtime.Now()
+	now := e.now()
 	for _, change := range changes {
 		a := e.assets[change.Asset]
 		if change.After == nil {
@@ -60,7 +60,7 @@ func (e *Enforcer) renew(a *asset) {
 // it has: absence never deletes (S5).
 func (e *Enforcer) drop(a *asset) {
 	a.effective = intent.Digest{}
-	e.relag(a, e.Runtime.Now())
+	e.relag(a, e.now())
 	if len(e.view.pins[a.id]) > 0 || a.open() || a.trouble != nil && a.admitting {
 		e.renew(a)
 		e.soon(a, loop.Fresh)
@@ -123,7 +123,7 @@ func (e *Enforcer) repinned(id intent.AssetID, returning map[intent.AssetID]stor
 		for _, pin := range e.view.pins[id] {
 			if member, known := e.view.pinned[pinnedAt{id, pin.Incarnation.Sequence}]; known {
 				if a == nil {
-					a = e.enter(id, returning, e.Runtime.Now())
+					a = e.enter(id, returning, e.now())
 				}
 				a.kind = e.view.kindOf(member.Type)
 			}
@@ -133,7 +133,7 @@ func (e *Enforcer) repinned(id intent.AssetID, returning map[intent.AssetID]stor
 		}
 	}
 	e.renew(a)
-	e.relag(a, e.Runtime.Now())
+	e.relag(a, e.now())
 	e.soon(a, loop.Fresh)
 }
 

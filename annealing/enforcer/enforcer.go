@@ -114,6 +114,8 @@ type Enforcer struct {
 	// revisited is where the next look at those of them that are awaited
 	// begins.
 	revisited intent.AssetID
+	// latest is the latest time that the clock told the owner.
+	latest time.Time
 	// lines by budget key; ushering while the usher is to come back.
 	lines    map[string]*line
 	ushering bool
@@ -168,6 +170,7 @@ func (e *Enforcer) Run(ctx context.Context, lease store.Lease) error {
 	e.Runtime.Go("enforcer watch", func() { e.watch(ctx) })
 	for {
 		e.Runtime.Point("enforcer step")
+		e.watchClock()
 		for _, step := range e.inbox.Take() {
 			step()
 		}
@@ -176,7 +179,7 @@ func (e *Enforcer) Run(ctx context.Context, lease store.Lease) error {
 		}
 		e.dispatch(ctx)
 		e.flush(ctx)
-		pause := e.queue.Next(e.Runtime.Now())
+		pause := e.queue.Next(e.now())
 		if err := e.Runtime.Wait(ctx, pause, e.inbox.Wake()); err != nil {
 			return err
 		}
@@ -210,5 +213,5 @@ func (e *Enforcer) watch(ctx context.Context) {
 
 // soon puts an asset in the queue for now.
 func (e *Enforcer) soon(a *asset, priority loop.Priority) {
-	e.queue.Add(a, e.Runtime.Now(), priority)
+	e.queue.Add(a, e.now(), priority)
 }

@@ -14,7 +14,7 @@ func (e *Enforcer) looked(ctx context.Context, s *served, batch []*glance, err e
 	if ctx.Err() != nil {
 		return
 	}
-	now := e.Runtime.Now()
+	now := e.now()
 	s.inFlight--
 	if batch[0].suspect {
 		s.suspecting = false
@@ -38,6 +38,9 @@ func (e *Enforcer) take(ctx context.Context, s *served, g *glance, err error, si
 	if e.assets[a.id] != a {
 		a.looking = false
 		return
+	}
+	if g.difference.At.After(now) { // The clock was set back meanwhile.
+		g.difference.At = now.Add(-e.Limits.FactHold)
 	}
 	target, effective, _, _ := e.target(a, now)
 	moved := target != g.target || effective != g.effective
@@ -80,7 +83,7 @@ func (e *Enforcer) readInward(ctx context.Context, s *served, g *glance, size in
 		} else {
 			g.requirements.inward = found
 		}
-		e.inbox.Put(func() { e.take(ctx, s, g, nil, size, e.Runtime.Now()) })
+		e.inbox.Put(func() { e.take(ctx, s, g, nil, size, e.now()) })
 	})
 }
 

@@ -47,7 +47,7 @@ type glance struct {
 
 // dispatch takes what is due from the queue and starts diffs.
 func (e *Enforcer) dispatch(ctx context.Context) {
-	now := e.Runtime.Now()
+	now := e.now()
 	for {
 		a, priority, due := e.queue.Pop(now)
 		if !due {
@@ -105,7 +105,7 @@ func (e *Enforcer) look(ctx context.Context, a *asset, priority loop.Priority, n
 func (e *Enforcer) holds(a *asset, target intent.IncarnationID, effective intent.Digest, now time.Time) bool {
 	return a.trouble != nil && a.push == nil && a.difference.Outcome == intent.Differs &&
 		a.difference.Incarnation == target && a.difference.Effective == effective &&
-		a.requirements.inward.covers(e.horizon()) && now.Sub(a.difference.At) < e.Limits.FactHold
+		a.requirements.inward.covers(e.horizon()) && !a.difference.At.After(now) && now.Sub(a.difference.At) < e.Limits.FactHold
 }
 
 // startSuspects looks again at what was in a batch that failed, one batch of
@@ -221,7 +221,7 @@ func (e *Enforcer) startDiff(ctx context.Context, s *served, target intent.Incar
 			}
 		}
 		e.inbox.Put(func() {
-			s.pace.took(e.Runtime.Now().Sub(began), e.Runtime.Now())
+			s.pace.took(e.now().Sub(began), e.now())
 			e.looked(ctx, s, batch, err)
 		})
 	})

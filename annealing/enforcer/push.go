@@ -137,7 +137,7 @@ func (e *Enforcer) closed(ctx context.Context, group []closing, err error) {
 // ended draws the lesson from a push and looks at production again: a push is
 // believed only after the next diff.
 func (e *Enforcer) ended(a *asset, c closing) {
-	t, now := a.trouble, e.Runtime.Now()
+	t, now := a.trouble, e.now()
 	t.note = fmt.Sprintf("push %s %s", c.Push, c.Ending)
 	if c.Reason != "" {
 		t.note += ": " + c.Reason

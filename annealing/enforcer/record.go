@@ -52,7 +52,7 @@ func (e *Enforcer) reportOpen(a *asset, target intent.IncarnationID, effective i
 
 // report stores the outcome of a pass, unless it says nothing new.
 func (e *Enforcer) report(a *asset, report intent.Report) {
-	report.Partition, report.Asset, report.Type, report.At = e.Partition, a.id, a.kind.name, e.Runtime.Now()
+	report.Partition, report.Asset, report.Type, report.At = e.Partition, a.id, a.kind.name, e.now()
 	if pins := e.view.pins[a.id]; len(pins) > 0 {
 		if _, pin := intent.Target(e.view.head, false, pins, report.At); pin != nil {
 			report.Pinned = fmt.Sprintf("pinned to %s by %s: %s", pin.Incarnation, pin.Holder.Name, pin.Reason)
@@ -132,7 +132,7 @@ func (e *Enforcer) sighted(group []sighting, claimed map[intent.AssetID]store.Cl
 			})
 			continue
 		}
-		e.setEnforced(a, s.Enforced, e.Runtime.Now())
+		e.setEnforced(a, s.Enforced, e.now())
 		e.wakeWaiters(a.id, false)
 		if !a.open() && a.seen != 0 {
 			e.report(a, s.report)
