@@ -31,7 +31,9 @@ func (l *Lab) heal() {
 		l.save(-1, l.first.clone(), "back to the first intent")
 	}
 	for i, r := range l.replicas {
-		if r.Correct(); r.Alive() && i < len(l.replicas)-1 {
+		r.Correct()
+		r.Resume()
+		if r.Alive() && i < len(l.replicas)-1 {
 			r.Kill("only one is to stay")
 		}
 	}

@@ -87,11 +87,11 @@ func (m *Monitor) period(next *incarnation, limits Guard) (there int, gone []int
 		first--
 	}
 	for asset, spans := range m.spans {
-		if !m.counted(asset) || !slices.ContainsFunc(spans, func(s span) bool { return s.from < next.ID.Sequence && s.to > first }) {
+		if asset == intent.PolicyAsset || !slices.ContainsFunc(spans, func(s span) bool { return s.from < next.ID.Sequence && s.to > first }) {
 			continue
 		}
 		there++
-		if _, stays := m.members[asset]; !stays && (!unsure || slices.Contains(next.removed, asset)) {
+		if _, stays := m.members[asset]; !stays && m.counted(asset) && (!unsure || slices.Contains(next.removed, asset)) {
 			gone = append(gone, asset)
 		}
 	}

@@ -81,6 +81,14 @@ func (p *Process) Pause(d time.Duration) {
 	p.scheduler.Note("pause " + p.name + " " + d.String())
 }
 
+// Resume ends a pause of the process and of its children.
+func (p *Process) Resume() {
+	p.pausedUntil = time.Time{}
+	for _, child := range p.children {
+		child.Resume()
+	}
+}
+
 // Jump sets the clock forward, or back.
 func (p *Process) Jump(d time.Duration) {
 	p.set, p.shown = p.scheduler.now, p.wall().Add(d)
