@@ -10,7 +10,7 @@ func (k *walk) about(verb string, slot int) Label {
 	if p.copied != 0 {
 		verb = "(delivered again) " + verb
 	}
-	return Label{Verb: verb, Asset: int8(p.asset), Number: int8(p.epoch)}
+	return Label{Verb: verb, Asset: int8(p.asset), Epoch: int8(p.epoch)}
 }
 
 // becomes is the state in which a push has got so far.
@@ -33,16 +33,18 @@ func (k *walk) carryOut(slot int) {
 	case begun:
 		if p.copied == 0 {
 			k.step(k.about("a while passes before it is sent: the push of", slot), k.becomes(slot, begunLong), fair, "")
+		} else {
+			k.lapse(slot)
 		}
 	case sent:
 		k.plan(slot)
 		k.renew(slot)
-		k.step(k.about("its permit ends: the push of", slot), k.becomes(slot, ended), fair, "")
+		k.lapse(slot)
 		k.fail(slot)
 	case planned:
 		k.effect(slot)
 		k.renew(slot)
-		k.step(k.about("its permit ends: the push of", slot), k.becomes(slot, ended), fair, "")
+		k.lapse(slot)
 		k.fail(slot)
 	case effect:
 		k.land(slot)
@@ -53,6 +55,21 @@ func (k *walk) carryOut(slot int) {
 		k.settle(slot)
 		k.deliverAgain(slot)
 	}
+}
+
+// lapse ends a permit, which a message and its copy have in common.
+func (k *walk) lapse(slot int) {
+	to, p := k.from, k.from.pushes[slot]
+	for i := range to.pushes {
+		q := &to.pushes[i]
+		if q.asset == 0 || !q.copyOf(p) || i != slot && q.copied == p.copied {
+			continue
+		}
+		if q.run == sent || q.run == planned || q.copied != 0 && q.run == begun {
+			q.run = ended
+		}
+	}
+	k.step(k.about("its permit ends: the push of", slot), to, fair, "")
 }
 
 // owner is the replica that was given the push, if it still sees to it.
@@ -72,6 +89,7 @@ func (k *walk) begin(slot int) {
 	label.Replica = int8(r) + 1
 	switch {
 	case p.run == fresh && k.is(BegunLate):
+		label.Verb = "finds fresh the push of"
 		k.step(label, k.becomes(slot, begun), fair, "")
 	case p.run == fresh, p.run == begun:
 		k.step(label, k.becomes(slot, sent), fair, "")

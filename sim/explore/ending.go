@@ -62,7 +62,7 @@ func (p push) copyOf(q push) bool {
 // deliverAgain puts a message on the wire a second time.
 func (k *walk) deliverAgain(slot int) {
 	p := k.from.pushes[slot]
-	if k.from.left.Duplicates == 0 || p.run < sent {
+	if k.from.left.Duplicates == 0 || !p.running() {
 		return
 	}
 	to := k.from

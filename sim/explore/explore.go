@@ -41,9 +41,9 @@ type Step[S comparable] struct {
 // Label says what a step does, to whom.
 type Label struct {
 	Verb string
-	// Of names replica, asset or both; their numbers count from 1.
-	Replica, Asset int8
-	Number         int8
+	// Replica and Asset count from 1; Epoch is that of a push, and Number what
+	// the verb is about.
+	Replica, Asset, Epoch, Number int8
 }
 
 func (l Label) String() string {
@@ -53,6 +53,9 @@ func (l Label) String() string {
 	}
 	if l.Asset > 0 {
 		text += " " + string('x'+rune(l.Asset)-1)
+	}
+	if l.Epoch > 0 {
+		text += fmt.Sprintf(" under epoch %d", l.Epoch)
 	}
 	if l.Number > 0 {
 		text += fmt.Sprintf(" %d", l.Number)

@@ -2,7 +2,7 @@ package explore
 
 import "lehr.dev/plugin"
 
-// one is a single push from 1 to 2, and further ones.
+// both change, twice; or one of them does, there and back.
 var (
 	both  = [][assets]content{{1, 1}, {2, 2}, {3, 3}}
 	there = [][assets]content{{1, 1}, {2, 1}, {1, 1}}
@@ -18,13 +18,20 @@ func Worlds(size Size) []World {
 		}
 		return intent
 	}
+	three := func(intent [][assets]content) [][assets]content {
+		if size < Night {
+			return intent[:2]
+		}
+		return intent
+	}
 	crash := Budget{Crashes: 1}
 	held := Budget{Crashes: 1, Pauses: 1}
 	all := Budget{Crashes: 2, Pauses: 1, Duplicates: 1}
 	failing := Budget{Crashes: 1, Pauses: 1, Failures: 1}
 	return []World{
 		{Name: "fenced", Class: plugin.Fenced, Intent: long(there), Left: pick(held, all, Budget{Crashes: 2, Pauses: 1, Duplicates: 1, Failures: 1})},
-		{Name: "fenced both", Class: plugin.Fenced, Intent: both[:2], Left: pick(crash, held, Budget{Crashes: 2, Pauses: 1})},
+		{Name: "fenced both", Class: plugin.Fenced, Intent: both[:2], Left: pick(crash, held, all)},
+		{Name: "compared both", Class: plugin.CompareAndSet, Intent: three(both), Left: pick(crash, held, Budget{Crashes: 2, Pauses: 1})},
 		{Name: "compared", Class: plugin.CompareAndSet, Intent: long(there), Left: pick(
 			held, Budget{Crashes: 1, Pauses: 1, Drifts: 1}, Budget{Crashes: 2, Pauses: 1, Drifts: 1})},
 		{Name: "unguarded", Class: plugin.Unguarded, Intent: long(there), Left: pick(held, all, Budget{Crashes: 2, Pauses: 1, Duplicates: 1, Failures: 1})},
@@ -37,11 +44,11 @@ func Worlds(size Size) []World {
 		{Name: "stop", Class: plugin.Unguarded, Intent: long(there), Left: pick(
 			Budget{Pauses: 1, Stops: 1}, Budget{Crashes: 1, Pauses: 1, Stops: 1}, Budget{Crashes: 1, Pauses: 1, Stops: 2, Duplicates: 1})},
 		{Name: "pin", Class: plugin.Unguarded, EndingPins: true, Intent: [][assets]content{{1, 1}, {2, 0}}, Left: pick(
-			Budget{Pins: 1}, Budget{Crashes: 1, Pins: 2}, Budget{Crashes: 1, Pauses: 1, Pins: 2})},
+			Budget{Pins: 1}, Budget{Crashes: 1, Pins: 2}, Budget{Crashes: 2, Pins: 2})},
 		{Name: "absence", Class: plugin.Unguarded, Intent: [][assets]content{{1, 1}, {2, 0}, {2, 2}}, Left: pick(crash, held, Budget{Crashes: 2, Pauses: 1})},
 		{Name: "turndown", Class: plugin.Unguarded, Edge: OrderEdge, Removes: [foreign]bool{3: true},
 			Intent: [][assets]content{{1, 1}, {3, 3}, {0, 0}}, Left: pick(crash, held, all)},
-		{Name: "budget", Class: plugin.Unguarded, InFlight: 1, Intent: long(both), Left: pick(crash, failing, all)},
+		{Name: "budget", Class: plugin.Unguarded, InFlight: 1, Intent: long(both), Left: pick(crash, failing, Budget{Crashes: 2, Pauses: 1, Failures: 1})},
 	}
 }
 
