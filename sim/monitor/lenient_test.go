@@ -1,0 +1,74 @@
+package monitor
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"lehr.dev/intent"
+	"lehr.dev/plugin"
+	"lehr.dev/store"
+)
+
+// A plugin on another machine is bound by time alone where the target compares
+// nothing: within D + E and the lock delay it may still act, later never.
+func TestAPluginThatOutlivesItsReplicaIsBoundByTime(t *testing.T) {
+	for _, lenient := range []bool{false, true} {
+		late := func(by time.Duration) *run {
+			r := newRun(t)
+			r.options.Lenient.TwoReplicas = lenient
+			older, newer := r.two()
+			r.effect(newer)
+			r.pass(by)
+			r.effect(older)
+			return r
+		}
+		if early := late(justInTime); lenient {
+			early.fine()
+		} else {
+			early.found("S3", "had begun")
+		}
+		late(tooLate).found("S3", "had begun")
+		late(tooLate).found("S1", `closed as "settled"`)
+	}
+}
+
+// With clocks that jump nobody can tell what was removed within a period; one
+// incarnation alone is still asked.
+func TestWrongClocksLeaveTheGuardOfOneIncarnation(t *testing.T) {
+	r := newRun(t)
+	r.options.Lenient.ClockFaults = true
+	r.publish(gone("a"))
+	r.publish(gone("b"))
+	r.publish(gone("c"))
+	r.fine()
+	r = newRun(t)
+	r.options.Lenient.ClockFaults = true
+	r.publish(gone("a"), gone("b"), gone("c"))
+	r.found("S23", "3 of 5 assets are gone")
+}
+
+// answering is a plugin that only answers diffs.
+type answering struct {
+	plugin.Plugin
+	answers []intent.Difference
+}
+
+func (a answering) Diff(context.Context, intent.IncarnationID, []intent.AssetID) ([]intent.Difference, error) {
+	return a.answers, nil
+}
+
+func TestAnswersOfAWatchedPluginAreHeard(t *testing.T) {
+	plan := intent.Plan{Action: intent.ActionUpdate}
+	asks := func(d intent.Difference) *run {
+		r := newRun(t)
+		watched := r.Watch(answering{answers: []intent.Difference{d}})
+		_, err := watched.Diff(t.Context(), r.at(1), []intent.AssetID{"a"})
+		r.must(err)
+		r.admit("a", func(a *store.Admission) { a.Plan = plan.Digest() })
+		return r
+	}
+	asks(intent.Difference{Asset: "a", Outcome: intent.Differs, Plan: plan}).fine()
+	asks(intent.Difference{Asset: "a"}).found("S11", "is outcome 0")
+	asks(intent.Difference{Asset: "b", Outcome: intent.Differs, Plan: plan}).found("S11", "is outcome 0")
+}

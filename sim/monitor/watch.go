@@ -1,0 +1,47 @@
+package monitor
+
+import (
+	"context"
+
+	"lehr.dev/intent"
+	"lehr.dev/plugin"
+)
+
+// Watch returns the plugin, whose answers the monitor hears as Lehr does.
+func (m *Monitor) Watch(p plugin.Plugin) plugin.Plugin {
+	w := watched{p, m}
+	if alone, ok := p.(lone); ok {
+		return watchedAlone{w, alone}
+	}
+	return w
+}
+
+// lone plugins tell when they are the only process of theirs.
+type lone interface{ Alone() <-chan struct{} }
+
+type watched struct {
+	plugin.Plugin
+	monitor *Monitor
+}
+
+type watchedAlone struct {
+	watched
+	lone
+}
+
+// Diff passes the call on, and its answers to the monitor.
+func (w watched) Diff(ctx context.Context, id intent.IncarnationID, assets []intent.AssetID) ([]intent.Difference, error) {
+	differences, err := w.Plugin.Diff(ctx, id, assets)
+	answers := map[intent.AssetID]Diff{}
+	for _, d := range differences {
+		answers[d.Asset] = Diff{Outcome: d.Outcome, Plan: d.Plan.Digest()}
+	}
+	for _, asset := range assets {
+		answer := answers[asset] // None is Unknown.
+		answer.At = w.monitor.options.Now()
+		own, _ := w.monitor.at(asset, id.Sequence)
+		answer.Effective = own.effective
+		w.monitor.Diffed(asset, answer)
+	}
+	return differences, err
+}
