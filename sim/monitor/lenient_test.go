@@ -7,6 +7,7 @@ import (
 
 	"lehr.dev/intent"
 	"lehr.dev/plugin"
+	"lehr.dev/sim/world"
 	"lehr.dev/store"
 )
 
@@ -20,7 +21,7 @@ func TestAPluginThatOutlivesItsReplicaIsBoundByTime(t *testing.T) {
 			older, newer := r.two()
 			r.effect(newer)
 			r.pass(by)
-			r.effect(older)
+			r.effect(older, func(e *world.Effect) { e.Token = 1 })
 			return r
 		}
 		if early := late(justInTime); lenient {
