@@ -67,7 +67,8 @@ func (n *Notices) Changes() Changes {
 	defer n.lock.Unlock()
 	taken, now := n.changes, n.runtime.Now()
 	n.changes = Changes{}
-	if taken.All || n.missing || now.Sub(n.polled) >= n.safety {
+	// A clock that was set back says nothing of how long ago that was.
+	if age := now.Sub(n.polled); taken.All || n.missing || age < 0 || age >= n.safety {
 		n.polled = now
 		return Changes{All: true}
 	}

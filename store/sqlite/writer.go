@@ -277,7 +277,8 @@ func (w *writer) disconnect() {
 // connection the version stays when the writer itself commits.
 func (w *writer) lookForOthers() {
 	now := w.runtime.Now()
-	if !w.poll || now.Sub(w.polled) < pollPeriod/2 {
+	// A clock that was set back says nothing of how long ago that was.
+	if age := now.Sub(w.polled); !w.poll || age >= 0 && age < pollPeriod/2 {
 		return
 	}
 	w.polled = now
