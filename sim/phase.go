@@ -52,7 +52,7 @@ func (l *Lab) at(p *virtual.Process, point string) virtual.Act {
 	}
 	for i := range l.armed {
 		a := &l.armed[i]
-		if !strings.Contains(point, a.d.Point) || a.d.Plugins != strings.Contains(p.Name(), "plugin") {
+		if !strings.Contains(point, a.d.Point) || a.d.Plugins != strings.Contains(p.Name(), "/") {
 			continue
 		}
 		if a.skip--; a.skip >= 0 {

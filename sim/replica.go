@@ -96,11 +96,15 @@ func (r *Replica) main() {
 	l.Kill(r.Process)
 }
 
-// asPerson gives requests a name.
+// asPerson lets requests by the guard that the network has, with a name.
 func asPerson(handler http.Handler) http.Handler {
+	const token = "simulated"
+	handler = access.Local{Token: token}.Guard(handler)
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		request.Host = "localhost"
+		request.Header.Set("Authorization", "Bearer "+token)
 		request.Header.Set(access.ActorHeader, "ann")
-		request.Header.Set(access.OriginHeader, "sim")
+		request.Header.Set(access.OriginHeader, "cli")
 		handler.ServeHTTP(w, request)
 	})
 }
