@@ -6,8 +6,8 @@
 // state and step; L1 as "from every state a path without faults leads to rest".
 //
 // It never runs the enforcer or a store, so it proves the protocol and not its
-// code; a test holds the mirror to a real store. Only its tests call it; with
-// LEHR_EXPLORE=full in the environment they explore worlds ten times as large.
+// code; a test holds the mirror to a real store. Only its tests call it. With
+// LEHR_EXPLORE=full they explore far larger worlds, in minutes and 6 GB.
 package explore
 
 import (

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// mostStates bounds one world: some 300 bytes of memory each.
-const mostStates = 12_000_000
+// mostStates bounds one world: some 250 bytes of memory each.
+const mostStates = 30_000_000
 
 // size of the worlds that this run explores.
 func size() Size {

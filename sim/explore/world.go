@@ -50,7 +50,7 @@ type World struct {
 	Only []string
 }
 
-// Model of a world, with what it has asked of Lehr's pure functions.
+// world is the model of one, with what it has asked of Lehr's pure functions.
 type world struct {
 	World
 	targets map[targetKey]chosen
