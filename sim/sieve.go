@@ -38,6 +38,8 @@ const (
 	AtEffect Event = "effect"
 	AtCommit Event = "commit"
 	AtPoint  Event = "await point"
+	// AtPluginPoint: what happens to a process happens to the plugin's.
+	AtPluginPoint Event = "await point of a plugin"
 )
 
 // News is what SieveCase.Stale says of the store.
@@ -85,9 +87,9 @@ func (c SieveCase) String() string {
 // SieveOptions of a set of runs.
 type SieveOptions struct {
 	Seed uint64
-	// Effects, Commits, Points: a crash is tried after each so-manieth of them;
-	// 0: after none.
-	Effects, Commits, Points int
+	// Effects, Commits, Points, PluginPoints: a crash is tried at each
+	// so-manieth of them; 0: at none.
+	Effects, Commits, Points, PluginPoints int
 	// Stale: old diffs and late news are tried from each so-manieth effect on;
 	// Blinks: unobserved changes of production after each so-manieth commit.
 	Stale, Blinks int
@@ -108,7 +110,7 @@ type SieveOptions struct {
 
 // DefaultSieve tries every effect, commit and pair of edits.
 func DefaultSieve() SieveOptions {
-	return SieveOptions{Effects: 1, Commits: 1, Points: 211, Stale: 1, Blinks: 7, Edits: 1}
+	return SieveOptions{Effects: 1, Commits: 1, Points: 211, PluginPoints: 31, Stale: 1, Blinks: 7, Edits: 1}
 }
 
 // SieveViolation is a case whose outcome is not the reference's.
@@ -141,6 +143,8 @@ type SieveOutcome struct {
 	Effects int `json:"effects"`
 	Commits int `json:"commits"`
 	Points  int `json:"points"`
+	// PluginPoints are those of plugins.
+	PluginPoints int `json:"pluginPoints"`
 	// Struck counts the runs in which the disturbance took place, by pattern,
 	// Retries the effects that were repeated where that is allowed.
 	Struck  map[Pattern]int `json:"struck"`
@@ -161,7 +165,7 @@ func Sieve(ctx context.Context, o SieveOptions) (SieveOutcome, error) {
 	}
 	outcome := SieveOutcome{
 		Effects: len(reference.done), Commits: reference.counts[AtCommit], Points: reference.counts[AtPoint],
-		Struck: map[Pattern]int{},
+		PluginPoints: reference.counts[AtPluginPoint], Struck: map[Pattern]int{},
 	}
 	if len(reference.wrong) > 0 {
 		return outcome, fault.New(fault.Internal, "the history of seed %d alone goes wrong: %s", o.Seed, reference.wrong[0])
@@ -207,6 +211,7 @@ func (o SieveOptions) cases(reference *history) (list []SieveCase) {
 	crash(AtEffect, o.Effects, effects)
 	crash(AtCommit, o.Commits, commits)
 	crash(AtPoint, o.Points, reference.counts[AtPoint])
+	crash(AtPluginPoint, o.PluginPoints, reference.counts[AtPluginPoint])
 	each(o.Stale, effects, func(number int) {
 		for _, stale := range []string{"sim-n", "sim-c", "sim-f", News} {
 			list = append(list, SieveCase{Pattern: StaleState, Event: AtEffect, Number: number, Stale: stale})

@@ -70,7 +70,7 @@ type history struct {
 	// wrong says what broke the oracle.
 	wrong   []string
 	retries int
-	// serving are the intents of which effects may be now; none: all.
+	// serving are the intents of which effects may be now.
 	serving []int
 }
 
@@ -152,11 +152,12 @@ func (h *history) follow(intents []Intent) {
 		r.Kill("the edits come while it is down")
 	}
 	h.serving = []int{h.of.From - 1, h.of.To}
-	if h.of.Gap > 0 {
-		// What lies between may be seen, and then may be served.
-		h.serving = nil
-	}
 	for at := h.of.From; at <= h.of.To; at++ {
+		if h.of.Gap > 0 && at < h.of.To {
+			// It may be seen, and then may be served; that it is superseded
+			// when it is not head any more is for the monitor to hold (S2).
+			h.serving = append(h.serving, at)
+		}
 		h.save(at, intents[at].clone(), sieveEdits[at-1].what)
 		if h.of.Gap > 0 {
 			h.run(h.Now().Add(h.of.Gap))
@@ -245,18 +246,21 @@ func (h *history) fail(format string, arguments ...any) {
 	}
 }
 
-// hook counts commits and await points, and crashes the process after one.
+// hook counts commits and await points, and lets the disturbance come at one.
 func (h *history) hook(p *virtual.Process, point string) virtual.Act {
 	act := h.at(p, point)
 	if h.options.breaks != nil {
 		h.breakLinks()
 	}
-	if strings.Contains(p.Name(), "/") {
-		return act // A plugin's.
-	}
-	strikes := h.count(AtPoint)
-	if point == "store: after a commit" {
-		strikes = h.count(AtCommit) || strikes
+	strikes := false
+	switch {
+	case strings.Contains(p.Name(), "/"): // A plugin's.
+		strikes = h.count(AtPluginPoint)
+	case point == "store: after a commit":
+		strikes = h.count(AtCommit)
+		fallthrough
+	default:
+		strikes = h.count(AtPoint) || strikes
 	}
 	if strikes {
 		act.Kill = h.strikes(p) || act.Kill

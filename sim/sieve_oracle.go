@@ -50,15 +50,9 @@ func (h *history) same(at int, want, got map[intent.ResourceKey]string) {
 // served: an effect is of an intent that was served, and a removal of one that
 // asks for it.
 func (h *history) served(e sieved) {
-	serving := e.serving
-	if serving == nil {
-		for at := range h.reference.rests {
-			serving = append(serving, at)
-		}
-	}
 	intents := sieveIntents()
 	known, asked := false, false
-	for _, at := range serving {
+	for _, at := range e.serving {
 		if h.reference.rests[at].root != e.root {
 			continue
 		}
@@ -68,10 +62,10 @@ func (h *history) served(e sieved) {
 	}
 	if !known {
 		h.fail("effect %d (%s of %s to %s, push %s) is of %s, an intent that is not to be served then: %v are",
-			e.Number, e.Action, e.Asset, e.After, e.Push, e.Incarnation, serving)
+			e.Number, e.Action, e.Asset, e.After, e.Push, e.Incarnation, e.serving)
 	}
 	if e.Delete && !asked {
-		h.fail("effect %d deletes %s, and no intent of %v asks for it", e.Number, e.Asset, serving)
+		h.fail("effect %d deletes %s, and no intent of %v asks for it", e.Number, e.Asset, e.serving)
 	}
 }
 
@@ -163,6 +157,7 @@ func (h *history) visitAs(asset intent.AssetID, at int, want, got visit) {
 		h.fail("%s, of class %s, was brought to its content %d by %d pushes, in the reference by %d; %d put what was there", asset, got.class, at+1, got.ends, want.ends, again)
 	case again > 0 && got.class != plugin.Unguarded:
 		h.fail("%s, of class %s, was given its content %d again", asset, got.class, at+1)
+	default:
+		h.retries += max(0, more)
 	}
-	h.retries += max(0, more)
 }
