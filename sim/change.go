@@ -5,11 +5,17 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"time"
 )
 
 // edit is one thing that people do to sources. It returns what it did, or
 // nothing when there was nothing to do it to.
 type edit func(i *Intent, r *rand.Rand) string
+
+// touches are edits of content alone, which lead to pushes.
+var touches = edits[:touching]
+
+const touching = 7
 
 // edits of every field there is, sensible ones and slips.
 var edits = []edit{
@@ -97,7 +103,7 @@ var edits = []edit{
 		return fmt.Sprintf("turndown of %s: %t", t.ID, t.Turndown)
 	},
 	func(i *Intent, r *rand.Rand) string { // A rename: another id for the same thing.
-		t := i.any(r, "")
+		t := i.any(r, []string{"job", "command", "command", "balancer", ""}[r.IntN(5)])
 		if t == nil {
 			return ""
 		}
@@ -146,7 +152,7 @@ var edits = []edit{
 		if t == nil {
 			return ""
 		}
-		t.Mode = []string{"", "", "observe", "off"}[r.IntN(4)]
+		t.Mode = []string{"", "", "", "observe", "off"}[r.IntN(5)]
 		return fmt.Sprintf("mode of %s: %q", t.ID, t.Mode)
 	},
 	func(i *Intent, r *rand.Rand) string {
@@ -166,51 +172,24 @@ var edits = []edit{
 		return fmt.Sprintf("replicas of %s are the autoscaler's: %t", t.ID, t.Unmanaged)
 	},
 	func(i *Intent, r *rand.Rand) string {
+		t := i.any(r, "job")
+		if t == nil {
+			return ""
+		}
+		t.Image = []string{"", "-next", "-old"}[r.IntN(3)]
+		return fmt.Sprintf("%s runs the image serve%s", t.ID, t.Image)
+	},
+	func(i *Intent, r *rand.Rand) string {
 		i.Budget = 1 + r.IntN(3)
 		return fmt.Sprintf("budget %d", i.Budget)
 	},
 	func(i *Intent, r *rand.Rand) string {
-		i.Mode = []string{"enforce", "enforce", "observe"}[r.IntN(3)]
+		i.Mode = []string{"enforce", "enforce", "enforce", "observe"}[r.IntN(4)]
 		return "the partition's mode is " + i.Mode
 	},
 	func(i *Intent, r *rand.Rand) string {
 		i.Loose = !i.Loose
 		return fmt.Sprintf("without a guard: %t", i.Loose)
-	},
-}
-
-// slips are edits that no pipeline may serve.
-var slips = []edit{
-	func(i *Intent, _ *rand.Rand) string { i.Broken = "}{ "; return "the file cannot be parsed" },
-	func(i *Intent, r *rand.Rand) string {
-		t := i.any(r, "")
-		if t == nil {
-			return ""
-		}
-		i.Things = append(i.Things, *t)
-		return "two assets are called " + t.ID
-	},
-	func(i *Intent, r *rand.Rand) string {
-		t := i.any(r, "command")
-		if t == nil {
-			return ""
-		}
-		t.After = append(t.After, "not/there")
-		return t.ID + " comes after what is not there"
-	},
-	func(i *Intent, r *rand.Rand) string {
-		t := i.find("record/www")
-		if t == nil {
-			return ""
-		}
-		t.Kind = "job"
-		t.Count = 1
-		return "record/www is a job now"
-	},
-	func(i *Intent, _ *rand.Rand) string { i.Things = nil; return "nothing is wanted" },
-	func(i *Intent, r *rand.Rand) string {
-		i.Things = i.Things[:len(i.Things)*r.IntN(50)/100]
-		return fmt.Sprintf("only %d things are left", len(i.Things))
 	},
 }
 
@@ -260,19 +239,26 @@ func (l *Lab) write() error {
 		return l.copyFolder()
 	}
 	l.first = firstIntent()
-	l.intent = l.first.clone()
+	l.intent, l.good, l.said = l.first.clone(), l.first.clone(), map[string]bool{}
+	l.says(l.first)
 	l.Sources.Write(l.intent.files())
 	return nil
 }
+
+// hopeful is how long people wait for what they wrote to be served, before
+// they begin again from what is.
+const hopeful = 15 * time.Second
 
 // change makes edits and saves them.
 func (l *Lab) change(number int, r *rand.Rand, count int, from []edit) {
 	if l.options.Definition != "" {
 		return
 	}
-	next := l.intent.clone()
-	next.Broken = ""
-	if l.intent.Broken == "" && len(next.Things) < 4 {
+	next := l.good.clone()
+	if sound := l.intent.Slip == "" && l.intent.Broken == ""; sound && (l.Now().Sub(l.changed) < hopeful || r.IntN(4) == 0) {
+		next = l.intent.clone()
+	}
+	if len(next.Things) < 4 {
 		next = l.first.clone()
 	}
 	var done []string
@@ -288,6 +274,16 @@ func (l *Lab) change(number int, r *rand.Rand, count int, from []edit) {
 func (l *Lab) save(number int, next Intent, what string) {
 	l.intent = next
 	l.changed = l.Now()
+	if next.Slip == "" && next.Broken == "" {
+		l.says(next)
+	}
 	l.tell("#%d edit: %s", number, what)
 	l.Sources.Write(next.files())
+}
+
+// says remembers what may be served.
+func (l *Lab) says(i Intent) {
+	for _, part := range i.parts() {
+		l.said[part] = true
+	}
 }

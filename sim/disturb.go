@@ -57,6 +57,18 @@ const (
 	PersonDisown  Kind = "disown an orphan"
 	PersonLooks   Kind = "look at everything"
 	PersonLabels  Kind = "label an incarnation"
+	// Situations: several things at once, as they come in bad weeks.
+	Meanwhile    Kind = "delay at a point, and meanwhile"
+	LongPush     Kind = "a long push, and meanwhile"
+	Superseding  Kind = "edits while a push runs"
+	PinBriefly   Kind = "a pin ends before its push begins"
+	RolloutPin   Kind = "a rollout pins"
+	ApproveBlink Kind = "approve, edit and undo"
+	Flapping     Kind = "another process takes over, and is gone"
+	Together     Kind = "neighbours change together"
+	Turncoat     Kind = "an id comes back as something else"
+	Probe        Kind = "bits turn, and somebody looks"
+	Careless     Kind = "a lying plugin, and somebody approves"
 )
 
 const pluginKind = "plugin: "
@@ -72,8 +84,10 @@ var kinds = append([]struct {
 	{SourceFails, 1}, {SourceOld, 1}, {SourceFlaps, 1}, {SourceTorn, 1}, {SourceGone, 1}, {SourceEmpty, 1},
 	{Edit, 12}, {EditBlink, 3}, {EditSlip, 2}, {EditRevert, 2},
 	{Drift, 5}, {Vanish, 2}, {SecondWriter, 1}, {Autoscale, 1}, {Sick, 1},
-	{PersonStop, 2}, {PersonResume, 3}, {PersonHold, 2}, {PersonUnhold, 2}, {PersonPin, 2}, {PersonUnpin, 2},
-	{PersonApprove, 6}, {PersonTwice, 1}, {PersonEarly, 2}, {PersonAccept, 2}, {PersonDisown, 1}, {PersonLooks, 2}, {PersonLabels, 1},
+	{PersonStop, 2}, {PersonResume, 4}, {PersonHold, 2}, {PersonUnhold, 3}, {PersonPin, 2}, {PersonUnpin, 3},
+	{PersonApprove, 10}, {PersonTwice, 1}, {PersonEarly, 2}, {PersonAccept, 5}, {PersonDisown, 1}, {PersonLooks, 2}, {PersonLabels, 1},
+	{Meanwhile, 8}, {LongPush, 10}, {Superseding, 5}, {PinBriefly, 3}, {RolloutPin, 3}, {ApproveBlink, 3}, {Flapping, 2},
+	{Together, 5}, {Turncoat, 1}, {Probe, 1}, {Careless, 2},
 }, pluginKinds()...)
 
 func pluginKinds() (list []struct {
@@ -101,6 +115,8 @@ type Disturbance struct {
 	Skip    int    `json:"skip,omitempty"`
 	// Length of what lasts.
 	Length time.Duration `json:"length,omitempty"`
+	// Then is what happens meanwhile.
+	Then Kind `json:"then,omitempty"`
 	// Seed of what else is to be chosen when it happens.
 	Seed uint64 `json:"seed"`
 }
@@ -127,6 +143,9 @@ func (d Disturbance) String() string {
 	if d.Point != "" || d.Skip > 0 {
 		text += fmt.Sprintf(" (the %dth at %q)", d.Skip+1, d.Point)
 	}
+	if d.Then != "" {
+		text += " (" + string(d.Then) + ")"
+	}
 	if d.Length > 0 {
 		text += " for " + d.Length.String()
 	}
@@ -138,12 +157,22 @@ var points = []string{"", "", "store", "commit", "push", "pushed", "admit", "clo
 
 var pluginPoints = []string{"", "effect", "reply", "diff in plugin"}
 
+// daily is what happens in every run.
+var daily = []Kind{Edit, PersonApprove, PersonAccept, PersonResume, PersonUnhold, PersonUnpin}
+
+// between two of them there are meanwhiles.
+var (
+	duringPush = []Kind{Superseding, Superseding, PersonStop, PersonStop, PersonPin, RolloutPin, PersonHold, PersonUnpin, KillAtPoint, Takeover, Flapping, Restart, Drift, EditRevert, ClockJump, StoreLoses}
+	atPoint    = []Kind{Superseding, Superseding, PersonStop, PersonPin, RolloutPin, PersonHold, PersonUnpin, Drift, Takeover, PersonApprove}
+	atPoints   = []string{"admit", "admit", "push", "push start", "admitted", "diff", "pushed", "publish", "close", "effect"}
+)
+
 // plan draws what is to happen: by swarm, each run has kinds of its own.
 func (l *Lab) plan(o Options) []Disturbance {
 	r := l.stream("plan")
 	var chosen []Kind
 	for _, k := range kinds {
-		always := k.kind == Edit || k.kind == PersonApprove
+		always := slices.Contains(daily, k.kind)
 		if (always || r.IntN(100) < 45) && !slices.Contains(o.Without, k.kind) {
 			for range k.weight {
 				chosen = append(chosen, k.kind)
@@ -179,6 +208,16 @@ func (l *Lab) draw(r *rand.Rand, number int, at time.Duration, kind Kind) Distur
 		d.Length = long
 	}
 	switch kind {
+	case LongPush:
+		d.Then = duringPush[r.IntN(len(duringPush))]
+		d.Length = min(short, 25*time.Second)
+	case Meanwhile:
+		d.Then, d.Point = atPoint[r.IntN(len(atPoint))], atPoints[r.IntN(len(atPoints))]
+		d.Plugins = d.Point == "effect"
+		d.Length, d.Skip = min(short, 12*time.Second), r.IntN(3)
+	case PersonStop, PersonHold, PersonPin, RolloutPin, SourceFails, SourceOld, SourceTorn, SourceGone, SourceEmpty, StoreRots, StoreFull:
+		const brief = 4 * time.Minute
+		d.Length = min(d.Length, brief)
 	case KillAtPoint, PauseAtPoint, DelayAtPoint:
 		d.Plugins = r.IntN(4) == 0
 		d.Point = points[r.IntN(len(points))]

@@ -48,6 +48,13 @@ type Lab struct {
 	armed        []armed
 	intent       Intent
 	first        Intent
+	// good is the intent that was served last, said the ids of all that were
+	// ever written and may be served.
+	good Intent
+	said map[string]bool
+	// wellSince is when nothing kept Lehr from saying what it does, attended
+	// when it was asked last.
+	wellSince, attended time.Time
 	// changed is when the intent was changed last, failover when a process
 	// began last; healing: the disturbances are over.
 	changed, failover time.Time
@@ -168,6 +175,7 @@ func (l *Lab) run(until time.Time) {
 	const look = 10 * time.Second
 	for l.Now().Before(until) && !l.failed() && l.ctx.Err() == nil {
 		l.Run(earlier(l.Now().Add(look), until))
+		l.attend()
 	}
 }
 

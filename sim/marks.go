@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"strings"
 
 	"lehr.dev/fault"
@@ -59,6 +60,7 @@ func (l *Lab) published(incarnation intent.Incarnation, err error) {
 	default:
 		l.mark("publish")
 		l.tell("%s is head", incarnation.ID)
+		l.serves(incarnation.ID)
 		if len(l.World.Pushing()) > 0 {
 			l.mark("publish: while pushes run")
 		}
@@ -109,4 +111,39 @@ func (l *Lab) effect(e world.Effect) {
 		l.mark("effect: after its permit")
 	}
 	l.tell("%s, push %s of %s (%d/%d): %s → %s", e.Replica, e.Push, e.Asset, e.Step, e.Steps, e.Before, e.After)
+}
+
+// serves asks whether what became head is something that was written, whole,
+// and might be served (S6).
+func (l *Lab) serves(head intent.IncarnationID) {
+	if l.options.Definition != "" {
+		return
+	}
+	members, err := l.reading.Members(l.ctx, head, store.AssetFilter{})
+	if err != nil {
+		return
+	}
+	ids := map[string][]string{}
+	for _, m := range members {
+		switch m.Asset {
+		case intent.PolicyAsset:
+			continue
+		case slipped:
+			l.wrong("S6", "%s was served, of an intent that may not be: %s", head, l.intent.Slip)
+		}
+		t := Thing{ID: string(m.Asset)}
+		if m.Type == "lehr.command.v1.Command" {
+			t.Kind = "command"
+		}
+		ids[t.file()] = append(ids[t.file()], t.ID)
+	}
+	served := words(ids)
+	for _, part := range served {
+		if !l.said[part] {
+			l.wrong("S6", "%s has the assets %s, and nobody ever wrote just these", head, part)
+		}
+	}
+	if slices.Equal(served, l.intent.parts()) {
+		l.good = l.intent.clone()
+	}
 }

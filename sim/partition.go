@@ -29,8 +29,12 @@ var classes = []struct {
 // Intent is what the sources of the simulator's own partition say.
 type Intent struct {
 	Things []Thing `yaml:"things"`
-	// Broken is text that the file begins with, so that it cannot be read.
-	Broken string `yaml:"-"`
+	// Broken is text that a file begins with, so that it cannot be read: that
+	// of the records if Records, that of the service otherwise.
+	Broken  string `yaml:"-"`
+	Records bool   `yaml:"-"`
+	// Slip says why this may never be served; empty: it may.
+	Slip string `yaml:"-"`
 	// Mode of the partition; Budget of pushes in flight in a cluster.
 	Mode   string `yaml:"-"`
 	Budget int    `yaml:"-"`
@@ -54,6 +58,8 @@ type Thing struct {
 	Mode      string   `yaml:"mode"`
 	Approval  bool     `yaml:"approval"`
 	Unmanaged bool     `yaml:"unmanaged"`
+	// Image of a job: another one replaces it.
+	Image string `yaml:"image"`
 }
 
 // firstIntent is a service in two clusters: jobs behind balancers, over a
@@ -82,13 +88,60 @@ func (i Intent) clone() Intent {
 
 // files are what a person has written, in the partition's folder.
 func (i Intent) files() map[string]string {
-	text, err := yaml.Marshal(i)
-	if err != nil {
-		panic(err) // It is made of strings and numbers.
+	files := map[string]string{"/sim/lehr.yaml": i.definition(), "/sim/all.star": program, "/sim/records.star": recordProgram}
+	parts := map[string]Intent{serviceFile: {}, recordFiles[0]: {}, recordFiles[1]: {}}
+	for _, t := range i.Things {
+		name := t.file()
+		parts[name] = Intent{Things: append(parts[name].Things, t)}
 	}
-	return map[string]string{
-		"/sim/lehr.yaml": i.definition(), "/sim/intent.yaml": i.Broken + string(text), "/sim/all.star": program,
+	for name, part := range parts {
+		text, err := yaml.Marshal(part)
+		if err != nil {
+			panic(err) // It is made of strings and numbers.
+		}
+		files[name] = string(text)
 	}
+	broken := serviceFile
+	if i.Records {
+		broken = recordFiles[0]
+	}
+	files[broken] = i.Broken + files[broken]
+	return files
+}
+
+// The files of the service, and of the records, which are a source and a
+// generator of their own.
+const serviceFile = "/sim/intent.yaml"
+
+var recordFiles = [2]string{"/sim/records/a.yaml", "/sim/records/b.yaml"}
+
+// file that says the thing.
+func (t Thing) file() string {
+	switch {
+	case t.Kind != "command":
+		return serviceFile
+	case t.ID < "record/n":
+		return recordFiles[0]
+	}
+	return recordFiles[1]
+}
+
+// parts are the ids that each file says, as a word each. Files are read one
+// after the other, so each is as it was at some time.
+func (i Intent) parts() []string {
+	ids := map[string][]string{}
+	for _, t := range i.Things {
+		ids[t.file()] = append(ids[t.file()], t.ID)
+	}
+	return words(ids)
+}
+
+func words(ids map[string][]string) (list []string) {
+	for _, file := range []string{serviceFile, recordFiles[0], recordFiles[1]} {
+		slices.Sort(ids[file])
+		list = append(list, file+": "+strings.Join(ids[file], " "))
+	}
+	return list
 }
 
 func (i Intent) definition() string {
@@ -99,14 +152,14 @@ func (i Intent) definition() string {
 	return text
 }
 
-const guardText = "validate:\n  shrink: {max: 30%%, floor: 1, over: 2h}\n"
+const guardText = "validate:\n  shrink: {max: 30%%, floor: 1, over: 20m}\n"
 
 // guard is what that says.
 func (l *Lab) guard() monitor.Guard {
 	if l.options.Definition != "" {
 		return monitor.Guard{}
 	}
-	return monitor.Guard{Share: 0.30, Floor: 1, Period: 2 * time.Hour}
+	return monitor.Guard{Share: 0.30, Floor: 1, Period: 20 * time.Minute}
 }
 
 const definition = `lehr: v1
@@ -115,8 +168,10 @@ owner: sim@example.com
 mode: %s
 sources:
   intent: {dir: ., files: [intent.yaml]}
+  records: {dir: records, files: ["*.yaml"]}
 generate:
   all: {starlark: all.star, from: [intent]}
+  more: {starlark: records.star, from: [records]}
   order:
     derive: Dependencies
     where: type == "Job"
@@ -147,12 +202,20 @@ checks:
 const program = `
 def generate(ctx):
     return [made(thing) for thing in yaml("intent.yaml")["things"]]
+` + makers
 
+// recordProgram takes whatever files there are.
+const recordProgram = `
+def generate(ctx):
+    return [made(thing) for name in ctx.files for thing in yaml(name)["things"]]
+` + makers
+
+const makers = `
 def made(t):
     return asset(t["id"], makers[t["kind"]](t), addons = addons(t))
 
 def job(t):
-    return lehr.process.v1.Job(name = t["name"], replicas = t["count"], binary = "/bin/serve", version = t["text"])
+    return lehr.process.v1.Job(name = t["name"], replicas = t["count"], binary = "/bin/serve" + t["image"], version = t["text"])
 
 def balancer(t):
     return lehr.caddy.v1.Balancer(admin = "localhost:2019", name = t["name"], listen = [":80"], upstreams = {

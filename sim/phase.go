@@ -74,6 +74,9 @@ func (l *Lab) act(d Disturbance, p *virtual.Process, point string) virtual.Act {
 		return virtual.Act{Kill: true}
 	case PauseAtPoint:
 		return virtual.Act{Pause: d.Length}
+	case Meanwhile:
+		l.people.Go("meanwhile", func() { l.then(d) })
+		return virtual.Act{Delay: d.Length}
 	default:
 		return virtual.Act{Delay: d.Length}
 	}

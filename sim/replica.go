@@ -26,7 +26,9 @@ type Replica struct {
 	store    *sqlite.Store
 	link     *link
 	stopping chan struct{}
-	born     time.Time
+	// told: it was asked to end.
+	told bool
+	born time.Time
 }
 
 // Begin starts a process that serves the store.
@@ -68,10 +70,10 @@ func (r *Replica) main() {
 	options := app.DefaultOptions()
 	options.Store, options.Listen, options.Version, options.Log = "", "", "simulated", l.log()
 	options.Register = map[intent.PartitionID]string{l.partition: l.definition}
-	options.Collecting = app.Collecting{Every: 20 * time.Minute, Keep: store.Retention{Incarnations: 3, Period: 2 * time.Hour, History: 2 * time.Hour}}
+	options.Collecting = app.Collecting{Every: 5 * time.Minute, Keep: store.Retention{Incarnations: 3, Period: 21 * time.Minute, History: 30 * time.Minute}}
 	options.Parts = app.Parts{
 		Store: r.link, Runtime: r.Process, Sources: l.Sources,
-		Plugins: func(run []string) plugin.Plugin { return l.World.Plugin(r.Process, run) },
+		Plugins: func(run []string) plugin.Plugin { return l.Monitor.Watch(l.World.Plugin(r.Process, run)) },
 		Runner:  generate.InProcess{Limits: generate.DefaultLimits()},
 	}
 	r.app, err = app.New(options)
@@ -119,7 +121,8 @@ func (r *Replica) Kill(why string) {
 
 // Stop asks the process to end in order.
 func (r *Replica) Stop() {
-	if r.Alive() {
+	if r.Alive() && !r.told {
+		r.told = true
 		r.lab.tell("%s is told to end", r.Name())
 		close(r.stopping)
 	}

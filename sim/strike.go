@@ -47,6 +47,9 @@ func init() {
 		PersonPin: (*Lab).person, PersonUnpin: (*Lab).person, PersonApprove: (*Lab).person, PersonTwice: (*Lab).person,
 		PersonEarly: (*Lab).person, PersonAccept: (*Lab).person, PersonDisown: (*Lab).person,
 		PersonLooks: (*Lab).person, PersonLabels: (*Lab).person,
+		LongPush: (*Lab).longPush, Superseding: (*Lab).supersede, PinBriefly: (*Lab).pinBriefly, RolloutPin: (*Lab).rolloutPin,
+		ApproveBlink: (*Lab).approveBlink, Flapping: (*Lab).flap, Together: (*Lab).together, Turncoat: (*Lab).turncoat,
+		Probe: (*Lab).probe, Careless: (*Lab).careless,
 	}
 }
 
@@ -174,7 +177,7 @@ func (l *Lab) sourcesFail(d Disturbance, r *rand.Rand) {
 	end := func() { l.Sources.Write(l.intent.files()) }
 	switch d.Kind {
 	case SourceFails:
-		l.Sources.Fail(fault.New(fault.Unavailable, "the share is not mounted"))
+		l.Sources.FailBelow([]string{"/", "/sim/records"}[r.IntN(2)], fault.New(fault.Unavailable, "the share is not mounted"))
 		end = func() { l.Sources.Fail(nil) }
 	case SourceOld:
 		l.Sources.Serve(r.IntN(l.Sources.Version() + 1))
@@ -184,7 +187,11 @@ func (l *Lab) sourcesFail(d Disturbance, r *rand.Rand) {
 		l.change(d.Number, r, 2, edits)
 		end = func() { l.Sources.Torn(false) }
 	case SourceGone:
-		l.Sources.Remove([]string{"/sim/intent.yaml", "/sim/all.star", "/sim/lehr.yaml"}[r.IntN(3)])
+		if r.IntN(2) == 0 {
+			l.Sources.Remove(recordFiles[:]...)
+		} else {
+			l.Sources.Remove([]string{"/sim/intent.yaml", "/sim/all.star", "/sim/lehr.yaml"}[r.IntN(3)])
+		}
 	case SourceEmpty:
 		l.Sources.Write(map[string]string{[]string{"/sim/intent.yaml", "/sim/all.star", "/sim/lehr.yaml"}[r.IntN(3)]: ""})
 	}
@@ -215,7 +222,11 @@ func (l *Lab) edit(d Disturbance, r *rand.Rand) {
 	case EditRevert:
 		l.save(d.Number, l.first.clone(), "back to the first intent")
 	default:
-		l.change(d.Number, r, 1+r.IntN(3), edits)
+		from := edits
+		if r.IntN(2) == 0 {
+			from = touches
+		}
+		l.change(d.Number, r, 1+r.IntN(2), from)
 	}
 }
 

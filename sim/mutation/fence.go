@@ -115,8 +115,8 @@ var permits = []Mutant{
 	},
 	{
 		Name: "push-without-second-look", File: "annealing/enforcer/push.go",
-		Old:    `now.Sub(admitted) > fresh || now.Round(0).Sub(admitted.Round(0)) > fresh {`,
-		New:    `(now.Sub(admitted) > fresh || now.Round(0).Sub(admitted.Round(0)) > fresh) && !mutant.On("push-without-second-look") {`,
+		Old:    `age > fresh || shown > fresh || shown < 0 {`,
+		New:    `(age > fresh || shown > fresh || shown < 0) && !mutant.On("push-without-second-look") {`,
 		Breaks: "S18 S2",
 		Why:    "A process that was paused between admission and push begins it, though stop or target changed meanwhile.",
 	},

@@ -43,8 +43,8 @@ func (f *folder) Read(ctx context.Context, _ time.Time, changes source.Changes) 
 	}
 	f.tree.lock.Lock()
 	defer f.tree.lock.Unlock()
-	if f.tree.failure != nil {
-		return nil, f.tree.failure
+	if err := f.tree.failed(f.path); err != nil {
+		return nil, err
 	}
 	listed := f.tree.listed()
 	names := listed.below(f.path)
@@ -114,8 +114,8 @@ func (f *folder) partial(last, whole *source.Snapshot, changed map[string]bool) 
 func (f *folder) Content(file source.File) ([]byte, error) {
 	f.tree.lock.Lock()
 	defer f.tree.lock.Unlock()
-	if f.tree.failure != nil {
-		return nil, f.tree.failure
+	if err := f.tree.failed(f.path); err != nil {
+		return nil, err
 	}
 	full := path.Join(f.path, file.Path)
 	now, found := f.tree.opened()[full]

@@ -33,8 +33,10 @@ type Tree struct {
 	versions []version
 	serving  int
 	torn     bool
-	failure  error
-	watches  []*watch
+	// failure of readings in the folders at and below failing.
+	failure error
+	failing string
+	watches []*watch
 }
 
 // version is files by absolute path. It is not changed once made.
@@ -71,10 +73,13 @@ func (t *Tree) Remove(paths ...string) {
 }
 
 // Fail makes every reading fail with an error, until Fail(nil).
-func (t *Tree) Fail(err error) {
+func (t *Tree) Fail(err error) { t.FailBelow("/", err) }
+
+// FailBelow makes the readings of a folder, and of those in it, fail.
+func (t *Tree) FailBelow(folder string, err error) {
 	t.lock.Lock()
 	defer t.lock.Unlock()
-	t.failure = err
+	t.failure, t.failing = err, folder
 	for _, w := range t.watches {
 		w.Wake()
 	}
@@ -137,6 +142,14 @@ func (t *Tree) change(do func()) {
 	for _, w := range t.watches {
 		w.tell(changed)
 	}
+}
+
+// failed says why a folder cannot be read; nil: it can.
+func (t *Tree) failed(folder string) error {
+	if _, below := relative(t.failing, folder); t.failure == nil || !below {
+		return nil
+	}
+	return t.failure
 }
 
 func (t *Tree) index(version int) int {

@@ -24,7 +24,7 @@ func (w *watch) Follow(folders []string) (added bool) {
 	followed := map[string]bool{}
 	for _, folder := range folders {
 		folder = path.Clean(folder)
-		if w.tree.failure != nil || len(w.tree.opened().below(folder)) == 0 {
+		if w.tree.failed(folder) != nil || len(w.tree.opened().below(folder)) == 0 {
 			missing = true
 			continue
 		}

@@ -164,7 +164,7 @@ func (h hunt) one(ctx context.Context, m mutation.Mutant) (found, error) {
 // try runs seeds in a process of its own until one fails.
 func (h hunt) try(ctx context.Context, on []string, r runner) (f found, err error) {
 	began := time.Now()
-	command := exec.CommandContext(ctx, h.binary, "-run", "-seed", fmt.Sprint(r.seed), "-budget", fmt.Sprint(r.budget), "-hours", fmt.Sprint(r.hours))
+	command := exec.CommandContext(ctx, h.binary, "-run", "-seed", fmt.Sprint(r.seed), "-budget", fmt.Sprint(r.budget), "-hours", fmt.Sprint(r.hours), "-density", fmt.Sprint(r.density))
 	command.Env = append(os.Environ(), mutation.Variable+"="+strings.Join(on, ","))
 	var problems strings.Builder
 	command.Stderr = &problems

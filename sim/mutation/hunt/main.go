@@ -28,8 +28,9 @@ func run(ctx context.Context) error {
 	flag.Uint64Var(&r.seed, "seed", 1, "the first seed")
 	flag.Float64Var(&r.budget, "budget", 1000, "simulated hours after which a defect counts as not found")
 	flag.Float64Var(&r.hours, "hours", runHours, "hours of disturbances in each run")
+	flag.Float64Var(&r.density, "density", runDensity, "disturbances in an hour")
 	flag.BoolVar(&r.on, "on", false, "with -run: go on after a violation")
-	flag.BoolVar(&r.story, "story", false, "with -run: tell the story of a run that fails")
+	flag.BoolVar(&r.story, "story", false, "with -run: tell the story of each run")
 	var h hunt
 	flag.StringVar(&h.root, "root", ".", "the module's folder")
 	flag.StringVar(&h.work, "work", "", "folder of work; empty: a temporary one")

@@ -1,0 +1,106 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+)
+
+// slipped is an asset that comes with every intent that no pipeline may serve:
+// where it is served, a pipeline did (S6).
+const slipped = "slip/mark"
+
+// slips are edits that no pipeline may serve, or that only a person's
+// acknowledgement lets pass.
+var slips = []edit{
+	func(i *Intent, r *rand.Rand) string {
+		i.Broken, i.Records = "}{ ", r.IntN(2) == 0
+		return i.slip("a file cannot be parsed")
+	},
+	func(i *Intent, r *rand.Rand) string {
+		t := i.any(r, "")
+		if t == nil {
+			return ""
+		}
+		i.Things = append(i.Things, *t)
+		return i.slip("two assets are called " + t.ID)
+	},
+	func(i *Intent, r *rand.Rand) string { // From two generators.
+		t := i.any(r, "command")
+		if t == nil {
+			return ""
+		}
+		i.Things = append(i.Things, Thing{ID: t.ID, Kind: "job", Name: t.ID, Count: 1})
+		return i.slip("two files speak of " + t.ID)
+	},
+	func(i *Intent, r *rand.Rand) string {
+		t := i.any(r, "command")
+		if t == nil {
+			return ""
+		}
+		t.After = append(t.After, "not/there")
+		return i.slip(t.ID + " comes after what is not there")
+	},
+	func(i *Intent, r *rand.Rand) string { // What did not change refers to it.
+		t := i.any(r, "balancer")
+		if t == nil || t.ID != "balancer/"+t.Scope || i.find("job/"+t.Scope) == nil {
+			return ""
+		}
+		id := t.ID
+		i.remove(id)
+		return i.slip(id + " is left out, and others come after it")
+	},
+	func(i *Intent, r *rand.Rand) string {
+		a, b := i.find("record/www"), i.find("record/mail")
+		if a == nil || b == nil {
+			return ""
+		}
+		a.After, b.After = append(a.After, b.ID), append(b.After, a.ID)
+		return i.slip("the records come after each other")
+	},
+	func(i *Intent, r *rand.Rand) string {
+		t := i.any(r, "command")
+		if t == nil {
+			return ""
+		}
+		t.Kind, t.Count = "job", 1
+		return i.slip(t.ID + " is a job now")
+	},
+	func(i *Intent, _ *rand.Rand) string { i.Things = nil; return "nothing is wanted" },
+	func(i *Intent, r *rand.Rand) string {
+		i.Things = i.Things[:len(i.Things)*r.IntN(50)/100]
+		for _, t := range i.Things {
+			i.forgetAbsent(t)
+		}
+		return fmt.Sprintf("only %d things are left", len(i.Things))
+	},
+}
+
+// slip marks the intent as one that may not be served.
+func (i *Intent) slip(what string) string {
+	i.Slip = what
+	kind := "command"
+	if i.Broken != "" && i.Records {
+		kind = "job" // In the file that can be read.
+	}
+	i.Things = append(i.Things, Thing{ID: slipped, Kind: kind, Name: slipped, Text: what, Count: 1})
+	return what
+}
+
+func (i *Intent) remove(id string) {
+	var rest []Thing
+	for _, t := range i.Things {
+		if t.ID != id {
+			rest = append(rest, t)
+		}
+	}
+	i.Things = rest
+}
+
+// forgetAbsent takes out of what a thing comes after all that is not there.
+func (i *Intent) forgetAbsent(t Thing) {
+	for _, id := range t.After {
+		if i.find(id) == nil {
+			i.forget(id)
+		}
+	}
+}
