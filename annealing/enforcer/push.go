@@ -50,8 +50,9 @@ func (e *Enforcer) startPush(ctx context.Context, g admission, keys []string) {
 func (e *Enforcer) carryOut(ctx context.Context, pusher plugin.Plugin, order plugin.Push, admitted time.Time) plugin.PushResult {
 	const fresh = 500 * time.Millisecond
 	now := e.Runtime.Now()
-	// By both clocks: one does not count suspension, the other may be set.
-	if now.Sub(admitted) > fresh || now.Round(0).Sub(admitted.Round(0)) > fresh {
+	// By both clocks: one does not count suspension, the other may be set. If
+	// that was set back nobody knows how long ago it was.
+	if age, shown := now.Sub(admitted), now.Round(0).Sub(admitted.Round(0)); age > fresh || shown > fresh || shown < 0 {
 		if err := order.Permit(ctx, order.Base); err != nil {
 			return plugin.PushResult{Ending: plugin.Stopped, Reason: "not begun: " + err.Error()}
 		}
