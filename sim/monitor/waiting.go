@@ -11,8 +11,9 @@ import (
 )
 
 // Waiting asks that every asset that is not as it should be says why (L4). The
-// assets named are those that production has not matched for longer than
-// grace. Nothing that changed within grace counts.
+// assets named are those that production does not match. What is missing must
+// be so at every call for longer than grace. It is to be asked while Lehr can
+// answer: not while its processes are paused or the store takes no writes.
 func (m *Monitor) Waiting(now time.Time, grace time.Duration, unlike ...intent.AssetID) {
 	reports := map[intent.AssetID]intent.Report{}
 	m.unread("the reports", m.database.each("SELECT asset, record FROM report WHERE partition = $1", []any{string(m.options.Partition)}, func(rows *sql.Rows) error {
