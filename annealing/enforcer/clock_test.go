@@ -150,3 +150,16 @@ func TestFactsOfTheFuture(t *testing.T) {
 		}
 	})
 }
+
+// TestClockSetBackHidesNoPause: how old an admission is cannot be told once the
+// clock was set back, so the push is looked at again before it begins (S2).
+func TestClockSetBackHidesNoPause(t *testing.T) {
+	clock := &shifted{Runtime: loop.Real()}
+	e := &Enforcer{Options: Options{Runtime: clock}}
+	admitted := clock.Now()
+	clock.by.Store(-int64(time.Hour))
+	order := plugin.Push{Permit: func(context.Context, string) error { return fault.New(fault.Conflict, "the target moved") }}
+	if got := e.carryOut(t.Context(), nil, order, admitted); got.Ending != plugin.Stopped {
+		t.Errorf("it ended %q", got.Ending)
+	}
+}
