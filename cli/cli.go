@@ -47,6 +47,10 @@ type Local struct {
 	Plan func(ctx context.Context, definition string, holds []intent.Hold) (Planned, error)
 	// Commands are added to the root as they are.
 	Commands []*cobra.Command
+	// Client, if any, is the server of every command, and Now the time: a
+	// simulation's.
+	Client *client.Client
+	Now    func() time.Time
 }
 
 // ServeOptions are serve's flags.
@@ -131,6 +135,9 @@ func Main(local Local) int {
 // Run runs one command and returns its exit code.
 func Run(ctx context.Context, local Local, terminal Terminal, args []string) int {
 	s := &session{Terminal: terminal, local: local, now: time.Now}
+	if local.Now != nil {
+		s.now = local.Now
+	}
 	root := s.root()
 	root.SetArgs(args)
 	root.SetOut(terminal.Out)
@@ -287,6 +294,9 @@ func (s *session) actor() intent.Actor {
 
 // connect returns a client of the server.
 func (s *session) connect() (*client.Client, error) {
+	if s.local.Client != nil {
+		return s.local.Client, nil
+	}
 	if s.server != "" {
 		if !strings.HasPrefix(s.server, "http://") && !strings.HasPrefix(s.server, "https://") {
 			return nil, fault.New(fault.Invalid, "the server's address %q is no URL", s.server).WithHint("write http://127.0.0.1:7474")
@@ -299,7 +309,7 @@ func (s *session) connect() (*client.Client, error) {
 // connectOrOpen returns a client of the server, or of the store's file when
 // no server runs or the file was named.
 func (s *session) connectOrOpen(ctx context.Context) (*client.Client, error) {
-	if s.server != "" || !s.storeGiven {
+	if s.server != "" || !s.storeGiven || s.local.Client != nil {
 		found, err := s.connect()
 		if err == nil {
 			_, err = found.Server.GetServer(ctx, serverRequest)

@@ -2,22 +2,25 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"os"
 	"slices"
+	"time"
 
 	"lehr.dev/cli"
+	"lehr.dev/client"
 	"lehr.dev/fault"
 	"lehr.dev/sim"
 	"lehr.dev/sim/campaign"
+	"lehr.dev/sim/scenario"
 )
 
 // simKit is the simulator, for the command.
 func simKit() cli.SimKit {
 	return cli.SimKit{
 		Version: version(), Build: build, Kinds: simKinds,
-		Play: func(context.Context, string, io.Writer) (bool, error) {
-			return false, fault.New(fault.Invalid, "scripts cannot be played yet")
-		},
+		Play: playScript,
 		Run: func(ctx context.Context, runs cli.SimRuns, each func(cli.SimRun, cli.SimSum)) (cli.SimSum, error) {
 			sum, err := campaign.Run(ctx, campaign.Options{
 				Run: simOptions(runs), Runs: runs.Runs, TotalHours: runs.TotalHours, Workers: runs.Workers, KeepGoing: runs.KeepGoing,
@@ -35,6 +38,26 @@ func simKit() cli.SimKit {
 			return simRun(shrunk), err
 		},
 	}
+}
+
+// playScript plays one, and says at its end how it went.
+func playScript(ctx context.Context, path string, out io.Writer) (bool, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return false, fault.New(fault.NotFound, "cannot read the script: %w", err)
+	}
+	if err := scenario.Play(ctx, string(text), out, simulated); err != nil {
+		fmt.Fprintf(out, "\nNOT SO: %v\n", err)
+		return false, ctx.Err()
+	}
+	fmt.Fprintf(out, "\nAll is as the script says.\n")
+	return true, nil
+}
+
+// simulated runs a command against a simulated server.
+func simulated(ctx context.Context, c *client.Client, now func() time.Time, out io.Writer, args []string) int {
+	terminal := cli.Terminal{Out: out, Err: out, Getenv: func(string) string { return "" }}
+	return cli.Run(ctx, cli.Local{Client: c, Now: now, Version: "simulated"}, terminal, args)
 }
 
 func simOptions(runs cli.SimRuns) sim.Options {

@@ -1,0 +1,128 @@
+package scenario
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"lehr.dev/intent"
+)
+
+// await lets time pass until something is so. What else is so is said when it
+// is not in time.
+func (p *player) await(most time.Duration, what string, so func() (bool, string)) error {
+	const soon, late = 500 * time.Millisecond, 5 * time.Second
+	for began, end := p.Now(), p.Now().Add(most); ; {
+		p.Pass(min(soon+p.Now().Sub(began)/20, late))
+		if len(p.Violations()) > 0 {
+			return nil // It is told of by whoever called the verb.
+		}
+		is, instead := so()
+		switch {
+		case is:
+			return nil
+		case !p.Now().Before(end):
+			return refuse("%s: not within %s: %s", what, most, instead)
+		}
+	}
+}
+
+// until waits for what the words say.
+func (p *player) until(list []string) error {
+	most := 10 * time.Minute
+	list, within := option(list, "within")
+	if within != "" {
+		d, err := duration(within)
+		if err != nil {
+			return err
+		}
+		most = d
+	}
+	what := strings.Join(list, " ")
+	switch {
+	case what == "settled":
+		return p.settle(most)
+	case what == "dead":
+		return p.await(most, what, func() (bool, string) { return len(p.Living()) == 0, "one lives" })
+	case len(list) == 2 && list[0] == "head":
+		return p.await(most, what, func() (bool, string) { return p.Head().String() == list[1], "it is " + p.Head().String() })
+	case len(list) == 2 && list[1] == "vanished":
+		return p.await(most, what, func() (bool, string) { return !p.exists(list[0]), "it is still there" })
+	case len(list) == 3 && list[1] == "waits":
+		return p.await(most, what, func() (bool, string) { return p.waits(list[0], list[2]) })
+	case len(list) == 3 && list[1] == "in" && list[2] == "sync":
+		return p.await(most, what, func() (bool, string) { return p.is(list[0], intent.StateInSync) })
+	case len(list) == 3 && list[1] == "is":
+		return p.await(most, what, func() (bool, string) { return p.is(list[0], intent.State(list[2])) })
+	}
+	return usage("until settled, until dead, until head sim@2, until ASSET in sync, until ASSET waits KIND, until ASSET is STATE, or until ASSET vanished [within 10m]")
+}
+
+// settle waits until nothing is left to do, also of what was just written.
+func (p *player) settle(most time.Duration) error {
+	const noticed = 5 * time.Second
+	p.Pass(noticed)
+	return p.await(most, "settled", func() (bool, string) {
+		open := p.Unsettled()
+		return len(open) == 0, strings.Join(open, "; ")
+	})
+}
+
+// waits reports whether an asset waits for a kind of reason.
+func (p *player) waits(asset, kind string) (bool, string) {
+	report, err := p.Report(intent.AssetID(asset))
+	if err != nil {
+		return false, err.Error()
+	}
+	var kinds []string
+	for _, waiting := range report.Waiting {
+		kinds = append(kinds, fmt.Sprintf("%s (%s)", waiting.Kind, waiting.Reason))
+		if string(waiting.Kind) == kind {
+			return true, ""
+		}
+	}
+	return false, fmt.Sprintf("it is %s %s", report.State, strings.Join(kinds, ", "))
+}
+
+// is reports whether an asset is in a state, and in truth too: what is said to
+// be in sync is of head, and production is so.
+func (p *player) is(asset string, state intent.State) (bool, string) {
+	report, err := p.Report(intent.AssetID(asset))
+	switch {
+	case err != nil:
+		return false, err.Error()
+	case report.State != state:
+		_, instead := p.waits(asset, "")
+		return false, instead
+	case state != intent.StateInSync:
+		return true, ""
+	case report.Pinned != "":
+		return p.World.Matches(p.context(), report.Target, report.Asset)
+	}
+	return p.World.Matches(p.context(), p.Head(), report.Asset)
+}
+
+// quiet lets time pass in which nothing may change.
+func (p *player) quiet(list []string) error {
+	if len(list) != 1 {
+		return usage("quiet 10m")
+	}
+	d, err := duration(list[0])
+	if err != nil {
+		return err
+	}
+	before, head := len(p.effects), p.Head()
+	p.Pass(d)
+	var changed []string
+	for _, e := range p.effects[before:] {
+		changed = append(changed, fmt.Sprintf("%s changed %s", e.By, e.Key))
+	}
+	if p.Head() != head {
+		changed = append(changed, p.Head().String()+" is head")
+	}
+	if len(changed) > 0 {
+		return refuse("%s", strings.Join(slices.Compact(changed), ", "))
+	}
+	return nil
+}
