@@ -7,7 +7,7 @@
 //
 // It never runs the enforcer or a store, so it proves the protocol and not its
 // code; a test holds the mirror to a real store. Only its tests call it. With
-// LEHR_EXPLORE=full they explore far larger worlds, in minutes and 6 GB.
+// LEHR_EXPLORE=full they explore far larger worlds, in minutes and 7 GB.
 package explore
 
 import (
