@@ -54,6 +54,8 @@ type SieveCase struct {
 	// do.
 	Event  Event `json:"event,omitempty"`
 	Number int   `json:"number,omitempty"`
+	// Orphans: the plugins of the process that dies go on for a while.
+	Orphans bool `json:"orphans,omitempty"`
 	// Stale is the plugin whose diffs are old, or News.
 	Stale string `json:"stale,omitempty"`
 	// The edits From to To follow each other after Gap; Down: while no process
@@ -68,6 +70,8 @@ type SieveCase struct {
 func (c SieveCase) String() string {
 	after := fmt.Sprintf("after %s %d", c.Event, c.Number)
 	switch {
+	case c.Pattern == IntermediateState && c.Orphans:
+		return fmt.Sprintf("%s: crash right %s, which the plugins outlive", c.Pattern, after)
 	case c.Pattern == IntermediateState:
 		return fmt.Sprintf("%s: crash right %s", c.Pattern, after)
 	case c.Pattern == StaleState && c.Stale == News:
@@ -90,6 +94,9 @@ type SieveOptions struct {
 	// Effects, Commits, Points, PluginPoints: a crash is tried at each
 	// so-manieth of them; 0: at none.
 	Effects, Commits, Points, PluginPoints int
+	// Orphans: crashes that plugins outlive are tried after each so-manieth
+	// commit.
+	Orphans int
 	// Stale: old diffs and late news are tried from each so-manieth effect on;
 	// Blinks: unobserved changes of production after each so-manieth commit.
 	Stale, Blinks int
@@ -110,7 +117,7 @@ type SieveOptions struct {
 
 // DefaultSieve tries every effect, commit and pair of edits.
 func DefaultSieve() SieveOptions {
-	return SieveOptions{Effects: 1, Commits: 1, Points: 211, PluginPoints: 31, Stale: 1, Blinks: 7, Edits: 1}
+	return SieveOptions{Effects: 1, Commits: 1, Points: 211, PluginPoints: 31, Orphans: 3, Stale: 1, Blinks: 7, Edits: 1}
 }
 
 // SieveViolation is a case whose outcome is not the reference's.
@@ -212,6 +219,9 @@ func (o SieveOptions) cases(reference *history) (list []SieveCase) {
 	crash(AtCommit, o.Commits, commits)
 	crash(AtPoint, o.Points, reference.counts[AtPoint])
 	crash(AtPluginPoint, o.PluginPoints, reference.counts[AtPluginPoint])
+	each(o.Orphans, commits, func(number int) {
+		list = append(list, SieveCase{Pattern: IntermediateState, Event: AtCommit, Number: number, Orphans: true})
+	})
 	each(o.Stale, effects, func(number int) {
 		for _, stale := range []string{"sim-n", "sim-c", "sim-f", News} {
 			list = append(list, SieveCase{Pattern: StaleState, Event: AtEffect, Number: number, Stale: stale})

@@ -67,6 +67,8 @@ type history struct {
 	rests  []rest
 	counts map[Event]int
 	struck bool
+	// over: what comes now, while all is taken down, does not count.
+	over bool
 	// wrong says what broke the oracle.
 	wrong   []string
 	retries int
@@ -104,6 +106,7 @@ func (h *history) unfold(ctx context.Context) error {
 		h.noted(e)
 	}
 	h.live()
+	h.over = true
 	if h.of.Pattern == StaleState {
 		h.struck = l.World.Struck()[world.DiffStale] > 0 || l.marks["store: news came late"] > 0
 	}
@@ -289,6 +292,9 @@ func (h *history) strikes(p *virtual.Process) bool {
 	h.tell("%s", h.of)
 	switch h.of.Pattern {
 	case IntermediateState:
+		if h.of.Orphans {
+			p.Abandon()
+		}
 		return true
 	case StaleState:
 		h.becomeStale()
@@ -300,7 +306,7 @@ func (h *history) strikes(p *virtual.Process) bool {
 
 // noted keeps what Lehr did.
 func (h *history) noted(e world.Effect) {
-	if e.By != world.ByLehr || e.Refused != "" {
+	if h.over || e.By != world.ByLehr || e.Refused != "" {
 		return
 	}
 	of, err := h.reading.Incarnation(h.ctx, e.Incarnation)
@@ -308,7 +314,7 @@ func (h *history) noted(e world.Effect) {
 		h.fail("effect %d is of %s, which cannot be read: %v", e.Number, e.Incarnation, err)
 	}
 	h.done = append(h.done, sieved{e, of.Digest, h.serving})
-	if r := h.replica(); h.count(AtEffect) && h.strikes(nil) && r != nil {
+	if r := h.replica(); h.count(AtEffect) && r != nil && h.strikes(r.Process) {
 		r.Kill(h.of.String())
 	}
 }

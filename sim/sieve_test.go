@@ -60,10 +60,10 @@ func TestSieveCrashAfterEveryEffectAndCommit(t *testing.T) {
 
 func TestSieveOtherPatterns(t *testing.T) {
 	if testing.Short() {
-		t.Skip("runs the history some 60 times")
+		t.Skip("runs the history some 80 times")
 	}
 	// On machines of their own, where a failover waits for the lock's delay.
-	outcome := sieve(t, SieveOptions{Seed: 1, Effects: 9, Points: 499, Stale: 6, Blinks: 50, Edits: 9})
+	outcome := sieve(t, SieveOptions{Seed: 1, Effects: 9, Points: 499, PluginPoints: 199, Orphans: 23, Stale: 6, Blinks: 50, Edits: 9})
 	for _, pattern := range []Pattern{IntermediateState, StaleState, UnobservedState} {
 		if outcome.Struck[pattern] < 10 {
 			t.Errorf("%s took place %d times", pattern, outcome.Struck[pattern])
