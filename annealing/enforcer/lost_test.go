@@ -2,10 +2,12 @@ package enforcer
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"lehr.dev/fault"
+	"lehr.dev/intent"
 	"lehr.dev/store"
 )
 
@@ -38,6 +40,38 @@ func TestAnAdmissionWhoseAnswerIsLostBlocksNothing(t *testing.T) {
 		}
 		if got := w.production.pushes(""); got != 2 {
 			t.Errorf("%d pushes, want 2: what was not answered is not begun", got)
+		}
+	})
+}
+
+// refusing is a store that takes no reports while it is told so.
+type refusing struct {
+	Stores
+	on atomic.Bool
+}
+
+func (r *refusing) SaveReports(ctx context.Context, lease store.Lease, reports []intent.Report) error {
+	if r.on.Load() {
+		return fault.New(fault.Unavailable, "the store is full")
+	}
+	return r.Stores.SaveReports(ctx, lease, reports)
+}
+
+// TestAReportThatCouldNotBeSavedIsSavedLater: the same is said again before the
+// store takes it (L4).
+func TestAReportThatCouldNotBeSavedIsSavedLater(t *testing.T) {
+	simulate(t, func(w *world) {
+		r := &refusing{Stores: w.store}
+		w.restart(func() { w.stores = r })
+		w.publish(web)
+		w.inSync(web)
+		r.on.Store(true)
+		w.publish(webV2)
+		w.pass(5 * time.Minute)
+		r.on.Store(false)
+		w.pass(2 * time.Minute)
+		if report := w.report("web"); report.Target != w.head {
+			t.Errorf("two minutes after the store came back, web is still reported %s at %s", report.State, report.Target)
 		}
 	})
 }

@@ -173,6 +173,10 @@ func (e *Enforcer) reported(ctx context.Context, group []intent.Report, err erro
 			if _, newer := e.reports[report.Asset]; !newer {
 				e.reports[report.Asset] = report
 			}
+			// Nothing is known to be stored: the next one is no repetition.
+			if a := e.assets[report.Asset]; a != nil {
+				a.reported = 0
+			}
 		}
 		e.later(ctx, time.Second, func() { e.reporting = false })
 		return
