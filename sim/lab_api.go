@@ -49,7 +49,9 @@ func Open(ctx context.Context, s Scene) (*Lab, error) {
 			return nil, err
 		}
 	}
-	l.changed = l.Now() // Nothing is compared with an intent that the scene has not.
+	// From here on it is somebody's partition: nothing compares it with the
+	// simulator's own intent.
+	l.options.Definition = l.definition
 	l.WriteFiles(s.Files)
 	l.people.Go("undertaker", func() {
 		for l.people.Wait(l.ctx, time.Second, nil) == nil {

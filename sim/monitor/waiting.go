@@ -55,7 +55,8 @@ func (m *Monitor) unclear(asset intent.AssetID, report intent.Report, there, unl
 	wanted, member := m.at(asset, target)
 	switch report.State {
 	case intent.StateInSync:
-		if unlike {
+		// What is pinned elsewhere was compared with head in vain.
+		if unlike && target == m.head {
 			return "is reported in sync, and production is not as it should be"
 		}
 	case intent.StateWaiting:
