@@ -9,7 +9,6 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"lehr.dev/fault"
 	processpb "lehr.dev/gen/lehr/process/v1"
 	"lehr.dev/intent"
 	"lehr.dev/sim/virtual"
@@ -348,7 +347,7 @@ func (h *history) blink() {
 			continue
 		}
 		if !h.World.Autoscale(r.Key, job.Replicas+1) || !h.World.Autoscale(r.Key, job.Replicas) {
-			h.fail("%s does not blink: %v", r.Key, fault.New(fault.Internal, "nothing to change"))
+			h.fail("%s cannot be changed and changed back", r.Key)
 		}
 	}
 }

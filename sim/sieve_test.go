@@ -85,7 +85,8 @@ func (u unclosing) ClosePushes(ctx context.Context, lease store.Lease, closings 
 	return u.All.ClosePushes(ctx, lease, closings)
 }
 
-// replaying admits the first push of class C once more when it has ended.
+// replaying admits the first push that needs no approval once more when it has
+// ended.
 type replaying struct {
 	store.All
 	first *store.Admission
