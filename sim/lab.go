@@ -52,6 +52,10 @@ type Lab struct {
 	// ever written and may be served.
 	good Intent
 	said map[string]bool
+	// foreign is when somebody else changed production last, or a plugin was
+	// heard to have lied; lies counts these.
+	foreign time.Time
+	lies    int
 	// wellSince is when nothing kept Lehr from saying what it does, attended
 	// when it was asked last.
 	wellSince, attended time.Time

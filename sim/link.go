@@ -212,8 +212,9 @@ func (l *link) PutBlobs(ctx context.Context, lease store.Lease, kind string, blo
 
 func (l *link) Admit(ctx context.Context, lease store.Lease, admissions []store.Admission) ([]*store.Refusal, error) {
 	return write(l, "Admit", func() ([]*store.Refusal, error) {
+		asked := l.lab.Now()
 		refusals, err := l.All.Admit(ctx, lease, admissions)
-		l.lab.admitted(admissions, refusals, err)
+		l.lab.admitted(asked, admissions, refusals, err)
 		return refusals, err
 	})
 }

@@ -3,6 +3,7 @@ package sim
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"lehr.dev/fault"
 	"lehr.dev/intent"
@@ -26,7 +27,7 @@ func why(err error) string {
 }
 
 // admitted marks what became of admissions.
-func (l *Lab) admitted(admissions []store.Admission, refusals []*store.Refusal, err error) {
+func (l *Lab) admitted(asked time.Time, admissions []store.Admission, refusals []*store.Refusal, err error) {
 	switch {
 	case fault.Is(err, fault.Conflict):
 		l.mark("admission: stale lease")
@@ -34,6 +35,9 @@ func (l *Lab) admitted(admissions []store.Admission, refusals []*store.Refusal, 
 		l.mark("admission: store failed")
 	}
 	for i, refusal := range refusals {
+		if err == nil && refusal == nil {
+			l.rests(admissions[i], asked)
+		}
 		switch {
 		case refusal != nil:
 			l.mark("admission refused: " + string(refusal.Waiting.Kind))
@@ -95,6 +99,7 @@ func (l *Lab) effect(e world.Effect) {
 		l.tell("the target of %s refuses push %s: %s", e.Asset, e.Push, e.Refused)
 		return
 	case e.By != "lehr":
+		l.foreign = e.At
 		l.mark("production: changed by " + e.By)
 		l.tell("%s changes %s: %s → %s", e.By, e.Key, e.Before, e.After)
 		return

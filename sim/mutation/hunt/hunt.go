@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,11 +9,13 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"lehr.dev/fault"
+	"lehr.dev/sim/monitor"
 	"lehr.dev/sim/mutation"
 )
 
@@ -144,6 +147,16 @@ func (h hunt) report(results <-chan found) error {
 	return nil
 }
 
+// earliest violation: a run that is cut short leaves pushes open.
+func earliest(list []monitor.Violation) (monitor.Violation, bool) {
+	if len(list) == 0 {
+		return monitor.Violation{}, false
+	}
+	return slices.MinFunc(list, func(a, b monitor.Violation) int {
+		return cmp.Or(a.At.Compare(b.At), -cmp.Compare(a.Property, b.Property)) // S before L.
+	}), true
+}
+
 func short(text string) string {
 	const most = 150
 	text, _, _ = strings.Cut(text, "\n")
@@ -185,8 +198,8 @@ func (h hunt) try(ctx context.Context, on []string, r runner) (f found, err erro
 			break
 		}
 		f.hours += line.Hours
-		if len(line.Violations) > 0 {
-			f.seed, f.property, f.what = line.Seed, line.Violations[0].Property, line.Violations[0].What
+		if first, broke := earliest(line.Violations); broke {
+			f.seed, f.property, f.what = line.Seed, first.Property, first.What
 		}
 	}
 	f.took = time.Since(began)

@@ -1,0 +1,297 @@
+package sim
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	caddypb "lehr.dev/gen/lehr/caddy/v1"
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+	processpb "lehr.dev/gen/lehr/process/v1"
+	sqlschemapb "lehr.dev/gen/lehr/sqlschema/v1"
+	"lehr.dev/intent"
+	"lehr.dev/schema"
+	"lehr.dev/sim/world"
+	"lehr.dev/store"
+)
+
+// trusted is for how long what was seen of a neighbour may be relied on: what
+// others changed since may be unknown.
+const trusted = 130 * time.Second
+
+// look is what one admission is held against: production as it truly is.
+type look struct {
+	*Lab
+	store.Admission
+	head     intent.IncarnationID
+	pins     []intent.Pin
+	enforced map[intent.AssetID]store.Enforced
+	target   declared
+	// before is what the asset was enforced with, if that is other content.
+	before *declared
+}
+
+// declared is what an asset's content says of its neighbours.
+type declared struct {
+	intent.Asset
+	edges              []*intentpb.Dependency
+	scopes             map[string]string
+	turndown, approval bool
+	// unmanaged: production may own some of it.
+	unmanaged bool
+}
+
+// rests asks of an admission whether its neighbours are as its edges ask, in
+// production and not in what Lehr knows of it (S1, S5), and whether a commit
+// disarmed its own guards (S23).
+func (l *Lab) rests(a store.Admission, asked time.Time) {
+	const atOnce = time.Second
+	l.lied()
+	if l.options.Definition != "" || l.Now().Sub(asked) > atOnce {
+		return
+	}
+	k := look{Lab: l, Admission: a, enforced: map[intent.AssetID]store.Enforced{}}
+	partition, err := l.reading.Partition(l.ctx, l.partition)
+	if err != nil || partition.Revision != a.Revision {
+		return // It was answered late, and what it rested on has moved since.
+	}
+	k.head = partition.Head
+	if k.pins, err = l.reading.Pins(l.ctx, l.partition); err != nil {
+		return
+	}
+	records, err := l.reading.EnforcedPage(l.ctx, l.partition, "", 1000)
+	if err != nil {
+		return
+	}
+	for _, e := range records {
+		k.enforced[e.Asset] = e
+	}
+	var there bool
+	if k.target, there = k.declares(a.Target, a.Asset); !there {
+		return
+	}
+	if e, known := k.enforced[a.Asset]; known && e.Incarnation != a.Target && !e.Absent {
+		if before, there := k.declares(e.Incarnation, a.Asset); there {
+			k.before = &before
+		}
+	}
+	k.guarded()
+	if l.Now().Sub(l.foreign) > trusted {
+		k.neighbours()
+	}
+}
+
+// lied notes that a plugin told what is not so.
+func (l *Lab) lied() {
+	count := 0
+	for kind, n := range l.World.Struck() {
+		switch kind {
+		case world.DiffStale, world.DiffGarbage, world.DiffLiesInSync, world.DiffLiesDiffers, world.DiffForOtherAsset:
+			count += n
+		}
+	}
+	if count != l.lies {
+		l.lies, l.foreign = count, l.Now()
+	}
+}
+
+// declares reads what an asset says as of an incarnation.
+func (k look) declares(at intent.IncarnationID, asset intent.AssetID) (d declared, there bool) {
+	_, body, err := k.reading.Content(k.ctx, at, asset)
+	if err != nil {
+		return d, false
+	}
+	if d.Asset, err = schema.Decode(body); err != nil {
+		return d, false
+	}
+	dependencies, scope := &intentpb.Dependencies{}, &intentpb.ImpactedScope{}
+	_, _ = schema.Addon(d.Asset, dependencies)
+	_, _ = schema.Addon(d.Asset, scope)
+	d.edges, d.scopes = dependencies.GetDependencies(), scope.GetScopes()
+	_, d.turndown = d.Addon("lehr.intent.v1.Turndown")
+	_, d.approval = d.Addon("lehr.intent.v1.Approval")
+	_, d.unmanaged = d.Addon("lehr.intent.v1.Unmanaged")
+	return d, true
+}
+
+// guarded: what the content before asked for is asked for still (S23).
+func (k look) guarded() {
+	if k.before == nil {
+		return
+	}
+	if k.before.approval && !k.NeedsApproval {
+		k.wrong("S23", "push %s of %s to %s was admitted without an approval, which the content before asked for", k.Push, k.Asset, k.Target)
+	}
+	body, there := k.declares(k.enforced[k.Asset].Incarnation, intent.PolicyAsset)
+	policy := &intentpb.Policy{}
+	if !there || schema.Payload(body.Asset, policy) != nil {
+		return
+	}
+	for _, budget := range policy.GetBudgets() {
+		value, impacted := k.before.scopes[budget.GetScope()]
+		if !impacted {
+			continue
+		}
+		key, limit := budget.GetScope()+"="+value, 0
+		for _, use := range k.Budgets {
+			if use.Key == key {
+				limit = use.Limit
+			}
+		}
+		if limit == 0 || limit > int(budget.GetInFlight()) {
+			k.wrong("S23", "push %s of %s to %s was admitted under the limit %d of %s, and the policy that it was enforced under says %d", k.Push, k.Asset, k.Target, limit, key, budget.GetInFlight())
+		}
+	}
+}
+
+// neighbours asks each edge, from the asset and to it.
+func (k look) neighbours() {
+	if !k.target.turndown {
+		for _, edge := range k.target.edges {
+			if !k.has(edge) {
+				k.forward(edge, "S1")
+			}
+		}
+		if k.before != nil && !k.NeedsApproval {
+			for _, edge := range k.before.edges {
+				if edge.GetRule() != intentpb.Dependency_RULE_VERSION {
+					k.forward(edge, "S23")
+				}
+			}
+		}
+	}
+	for _, m := range k.headMembers() {
+		if m.Asset == k.Asset {
+			continue
+		}
+		other, there := k.declares(k.follows(m.Asset), m.Asset)
+		if !there {
+			continue
+		}
+		for _, edge := range other.edges {
+			if edge.GetOn() == string(k.Asset) {
+				k.backward(other, edge)
+			}
+		}
+	}
+}
+
+// has reports whether the content that is there needs that version already, or
+// a higher one: then the push asks for nothing more.
+func (k look) has(edge *intentpb.Dependency) bool {
+	e, known := k.enforced[k.Asset]
+	if !known || e.Absent || edge.GetRule() != intentpb.Dependency_RULE_VERSION {
+		return false
+	}
+	there := k.target
+	if k.before != nil {
+		there = *k.before
+	}
+	return slices.ContainsFunc(there.edges, func(b *intentpb.Dependency) bool {
+		return b.GetRule() == edge.GetRule() && b.GetOn() == edge.GetOn() && number(b.GetAtLeast()) >= number(edge.GetAtLeast())
+	})
+}
+
+// follows is what an asset must follow now.
+func (k look) follows(asset intent.AssetID) intent.IncarnationID {
+	var own []intent.Pin
+	for _, pin := range k.pins {
+		if pin.Asset == asset {
+			own = append(own, pin)
+		}
+	}
+	target, _ := intent.Target(k.head, false, own, k.At)
+	return target
+}
+
+// forward asks what the asset waits for.
+func (k look) forward(edge *intentpb.Dependency, property string) {
+	other := intent.AssetID(edge.GetOn())
+	target := k.follows(other)
+	content, there := k.declares(target, other)
+	if !there {
+		return
+	}
+	matches, how := k.World.Matches(k.ctx, target, other)
+	switch edge.GetRule() {
+	case intentpb.Dependency_RULE_ORDER:
+		if !matches {
+			k.wrong(property, "push %s of %s was admitted before %s, which it comes after, is in sync: %s", k.Push, k.Asset, other, how)
+		}
+	case intentpb.Dependency_RULE_VERSION:
+		if has, known := k.version(content); !known || has < number(edge.GetAtLeast()) {
+			k.wrong(property, "push %s of %s was admitted, and %s is of version %d, and not %s", k.Push, k.Asset, other, has, edge.GetAtLeast())
+		}
+	case intentpb.Dependency_RULE_CAPACITY:
+		k.capacity(k.target, content, property)
+	}
+	k.mark("an edge was heeded: " + edge.GetRule().String())
+}
+
+// backward asks what others wait for that the asset is or has.
+func (k look) backward(other declared, edge *intentpb.Dependency) {
+	if k.target.turndown && !other.turndown {
+		k.wrong("S5", "push %s was admitted to remove %s, and %s depends on it", k.Push, k.Asset, other.ID)
+	}
+	if edge.GetRule() == intentpb.Dependency_RULE_CAPACITY && !other.turndown {
+		k.capacity(other, k.target, "S1")
+	}
+}
+
+// capacity: a job may not shrink below what its balancer has, nor a balancer
+// grow beyond what its job has.
+func (k look) capacity(job, balancer declared, property string) {
+	wants, expects := &processpb.Job{}, &caddypb.Balancer{}
+	if schema.Payload(job.Asset, wants) != nil || schema.Payload(balancer.Asset, expects) != nil {
+		return
+	}
+	has, serves := &processpb.Job{}, &caddypb.Balancer{}
+	k.real("sim:Job/"+wants.GetName(), has)
+	k.real("sim:Balancer/"+expects.GetName(), serves)
+	tasks, upstreams := int(has.GetReplicas()), len(serves.GetUpstreams())
+	switch k.Asset {
+	case job.ID:
+		to := int(wants.GetReplicas())
+		if job.turndown {
+			to = 0
+		}
+		if to < tasks && to < upstreams && (!job.unmanaged || job.turndown) {
+			k.wrong(property, "push %s of %s was admitted from %d to %d replicas, and %s expects %d", k.Push, k.Asset, tasks, to, balancer.ID, upstreams)
+		}
+	case balancer.ID:
+		if to := len(expects.GetUpstreams()); !balancer.turndown && to > upstreams && to > tasks {
+			k.wrong(property, "push %s of %s was admitted from %d to %d upstreams, and %s has %d", k.Push, k.Asset, upstreams, to, job.ID, tasks)
+		}
+	}
+}
+
+// real reads a resource; of one that is not there, nothing.
+func (k look) real(key string, into proto.Message) {
+	if r, known := k.World.Resource(intent.ResourceKey(key)); known && r.Exists {
+		_ = proto.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(r.Payload, into)
+	}
+}
+
+// version of a schema as it is.
+func (k look) version(d declared) (int, bool) {
+	wanted, has := &sqlschemapb.Schema{}, &sqlschemapb.Schema{}
+	if schema.Payload(d.Asset, wanted) != nil {
+		return 0, false
+	}
+	for _, r := range k.World.Resources() {
+		if r.Asset == d.ID && r.Exists && r.Type == d.Payload.Type {
+			_ = proto.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(r.Payload, has)
+			return number(has.GetVersion()), true
+		}
+	}
+	return 0, false
+}
+
+// number of a version such as v12; others are none.
+func number(version string) int {
+	n, _ := strconv.Atoi(strings.TrimPrefix(version, "v"))
+	return n
+}
