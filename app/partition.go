@@ -25,7 +25,7 @@ var again = loop.Backoff{First: 200 * time.Millisecond, Most: 30 * time.Second}
 
 // lookAround is how often registrations are read even if nothing was
 // announced.
-const lookAround = 10 * time.Second
+const lookAround = 30 * time.Second
 
 // leaseLook is how often a lease is checked.
 const leaseLook = 5 * time.Second

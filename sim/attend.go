@@ -9,10 +9,10 @@ import (
 const (
 	// attention is how often it is asked whether each asset that waits says
 	// why (L4), while Lehr could have said so for wellTime. A reason may be
-	// sayGrace old: a sweep, a diff that times out, and a pass.
-	attention = time.Minute
+	// sayGrace older than a sweep: a diff that times out, and a pass.
+	attention = 2 * time.Minute
 	wellTime  = 2 * time.Minute
-	sayGrace  = 3 * time.Minute
+	sayGrace  = 2 * time.Minute
 )
 
 // attend asks, now and then, whether all that waits says why.
@@ -39,7 +39,7 @@ func (l *Lab) attend() {
 			unlike = append(unlike, m.Asset)
 		}
 	}
-	l.Monitor.Waiting(now, sayGrace, unlike...)
+	l.Monitor.Waiting(now, l.sweep()+sayGrace, unlike...)
 }
 
 // well reports whether nothing keeps Lehr from saying what it does: one process

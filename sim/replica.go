@@ -46,6 +46,12 @@ func (l *Lab) Begin() *Replica {
 	return r
 }
 
+// sweep is how often Lehr looks at what is quiet, in this run.
+func (l *Lab) sweep() time.Duration {
+	sweeps := []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute}
+	return sweeps[l.options.Seed%uint64(len(sweeps))]
+}
+
 // zones in which machines keep their clocks.
 var zones = []*time.Location{time.UTC, zone("Europe/London"), zone("Australia/Lord_Howe"), zone("America/St_Johns")}
 
@@ -70,7 +76,8 @@ func (r *Replica) main() {
 	options := app.DefaultOptions()
 	options.Store, options.Listen, options.Version, options.Log = "", "", "simulated", l.log()
 	options.Register = map[intent.PartitionID]string{l.partition: l.definition}
-	options.Collecting = app.Collecting{Every: 5 * time.Minute, Keep: store.Retention{Incarnations: 3, Period: 21 * time.Minute, History: 30 * time.Minute}}
+	options.Limits.Sweep = l.sweep()
+	options.Collecting = app.Collecting{Every: 10 * time.Minute, Keep: store.Retention{Incarnations: 3, Period: 21 * time.Minute, History: 30 * time.Minute}}
 	options.Parts = app.Parts{
 		Store: r.link, Runtime: r.Process, Sources: l.Sources,
 		Plugins: func(run []string) plugin.Plugin { return l.Monitor.Watch(l.World.Plugin(r.Process, run)) },
