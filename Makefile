@@ -50,6 +50,16 @@ bench: build ## measure speed and memory: "name value unit" a line
 	@$(GO) build -o $(BIN)/lehr-null ./plugin/plugintest/nullplugin
 	@$(BIN)/bench
 
+# HOURS of virtual time in all, from SEED on (default: by the clock), WORKERS
+# at a time (default: one a core).
+HOURS ?= 100
+
+.PHONY: sim
+sim: ## simulate faults for HOURS=… of virtual time (SEED=… WORKERS=…); Ctrl-C ends it with the report
+	@mkdir -p $(BIN)
+	@$(GO) build -o $(BIN)/lehr ./cmd/lehr
+	@$(BIN)/lehr sim --total-hours $(HOURS) $(if $(SEED),--seed $(SEED)) $(if $(WORKERS),--workers $(WORKERS))
+
 .PHONY: lint
 lint: ## vet, formatting, import rules
 	@test -z "$$(gofmt -l $$(git ls-files '*.go' | grep -v ^gen/))" || { echo "run make fmt: "; gofmt -l $$(git ls-files '*.go' | grep -v ^gen/); exit 1; }

@@ -96,7 +96,7 @@ type simulation struct {
 
 	story, noShrink bool
 	only, trace     string
-	without         []string
+	without         string
 }
 
 const simLong = `Try to make Lehr do wrong. The real server, with its pipeline, its store and its
@@ -136,7 +136,7 @@ func SimCommand(kit SimKit) *cobra.Command {
 	flags.IntVar(&s.runs.Workers, "workers", 0, "how many run at a time (default: one a core)")
 	flags.Float64Var(&s.runs.Density, "density", 40, "disturbances an hour, about")
 	flags.StringVar(&s.only, "only", "", "let only these disturbances happen: their numbers, or none")
-	flags.StringSliceVar(&s.without, "without", nil, "leave out these kinds of disturbance")
+	flags.StringVar(&s.without, "without", "", "leave out these kinds of disturbance, such as \"restart,edit\"")
 	flags.StringVarP(&s.runs.Definition, "partition", "p", "", "simulate the partition of this lehr.yaml, not the simulator's own")
 	flags.BoolVar(&s.story, "story", false, "tell all that happens")
 	flags.BoolVar(&s.noShrink, "no-shrink", false, "do not look for fewer disturbances that break the same")
@@ -195,12 +195,8 @@ func (s *simulation) settle() (err error) {
 	if r.Only, err = parseOnly(s.only); err != nil {
 		return err
 	}
-	for _, kind := range s.without {
-		kind = strings.TrimSpace(kind)
-		if !slices.Contains(s.kit.Kinds(), kind) {
-			return fault.New(fault.Invalid, "there is no disturbance %q", kind).WithHint("there are: %s", strings.Join(s.kit.Kinds(), ", "))
-		}
-		r.Without = append(r.Without, kind)
+	if r.Without, err = parseKinds(s.without, s.kit.Kinds()); err != nil {
+		return err
 	}
 	if r.Definition != "" {
 		r.Definition, err = definitionPath(r.Definition)
@@ -225,6 +221,26 @@ func parseOnly(text string) ([]int, error) {
 		only = append(only, number)
 	}
 	return only, nil
+}
+
+// parseKinds splits a list of kinds at commas; some have one in their names.
+func parseKinds(text string, known []string) (kinds []string, err error) {
+	parts := strings.Split(text, ",")
+	for from := 0; text != "" && from < len(parts); {
+		to := len(parts)
+		kind := ""
+		for ; to > from; to-- {
+			if kind = strings.TrimSpace(strings.Join(parts[from:to], ",")); slices.Contains(known, kind) {
+				break
+			}
+		}
+		if to == from {
+			return nil, fault.New(fault.Invalid, "there is no disturbance %q", strings.TrimSpace(parts[from])).WithHint("there are: %s", strings.Join(known, "; "))
+		}
+		kinds = append(kinds, kind)
+		from = to
+	}
+	return kinds, nil
 }
 
 func (s *simulation) run(ctx context.Context) error {

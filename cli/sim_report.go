@@ -82,7 +82,7 @@ func (r *simReport) ended(run SimRun, sum SimSum) {
 		if len(r.failures) < mostFailures {
 			r.failures = append(r.failures, run)
 		}
-		fmt.Fprintf(r.err, "seed %d: %s\n", run.Seed, plain(firstLine(run.Broken[0].What)))
+		fmt.Fprintf(r.err, "seed %d: %s: %s\n", run.Seed, run.Broken[0].Property, plain(firstLine(run.Broken[0].What)))
 	}
 	// Seldom, when it takes days.
 	now := time.Now()
@@ -211,7 +211,11 @@ func (r *simReport) sum(ctx context.Context, sum SimSum) {
 }
 
 func firstLine(text string) string {
+	const most = 200
 	line, _, _ := strings.Cut(text, "\n")
+	if runes := []rune(line); len(runes) > most {
+		line = string(runes[:most]) + "…"
+	}
 	return line
 }
 
