@@ -32,8 +32,11 @@ type Lab struct {
 	partition intent.PartitionID
 	// definition is the path of lehr.yaml in the sources.
 	definition string
-	// types that a user's partition has; empty for the simulator's own.
-	types []intent.TypeName
+	// types that a user's partition has; empty for the simulator's own. Its
+	// files before and after its edit, by path; merged: they are those after.
+	types         []intent.TypeName
+	before, after map[string]string
+	merged        bool
 	// people is the process of all that is not Lehr.
 	people  *virtual.Process
 	db      *sql.DB
@@ -130,6 +133,7 @@ func (l *Lab) watch() error {
 	known := newLibrary(l.reading)
 	l.World = world.New(world.Options{
 		Process: l.people, Random: l.stream("world"), Served: l.served, Contents: known, Apart: l.apart(),
+		Nameless: len(l.types) > 0,
 		Schemas: known.schemas,
 	})
 	l.Monitor = monitor.New(monitor.Options{
@@ -235,6 +239,9 @@ func (l *Lab) servedType(kind intent.TypeName) plugin.Served {
 		if s.kind == kind && len(l.types) == 0 {
 			served.Guarantee = s.class
 		}
+	}
+	if l.options.Class != "" {
+		served.Guarantee = l.options.Class
 	}
 	return served
 }

@@ -233,7 +233,8 @@ func (k look) forward(edge *intentpb.Dependency, property string) {
 
 // backward asks what others wait for that the asset is or has.
 func (k look) backward(other declared, edge *intentpb.Dependency) {
-	if k.target.turndown && !other.turndown {
+	// Along a capacity edge it is the asset that is served.
+	if k.target.turndown && !other.turndown && edge.GetRule() != intentpb.Dependency_RULE_CAPACITY {
 		k.wrong("S5", "push %s was admitted to remove %s, and %s depends on it", k.Push, k.Asset, other.ID)
 	}
 	if edge.GetRule() == intentpb.Dependency_RULE_CAPACITY && !other.turndown {

@@ -12,6 +12,7 @@ import (
 	"io"
 	"time"
 
+	"lehr.dev/plugin"
 	"lehr.dev/sim/monitor"
 )
 
@@ -30,6 +31,8 @@ type Options struct {
 	// Definition is the path of a user's lehr.yaml; empty: the simulator's own
 	// partition, whose intent is changed too.
 	Definition string
+	// Class, if any, is what all targets compare: they have no other.
+	Class plugin.Guarantee
 	// Trace, if any, is told every step.
 	Trace io.Writer
 }

@@ -101,9 +101,10 @@ func (l *life) difference(id intent.IncarnationID, asset intent.AssetID, befalls
 }
 
 var actions = map[intent.Action]pluginpb.Action{
-	intent.ActionCreate: pluginpb.Action_ACTION_CREATE,
-	intent.ActionUpdate: pluginpb.Action_ACTION_UPDATE,
-	intent.ActionDelete: pluginpb.Action_ACTION_DELETE,
+	intent.ActionCreate:  pluginpb.Action_ACTION_CREATE,
+	intent.ActionUpdate:  pluginpb.Action_ACTION_UPDATE,
+	intent.ActionReplace: pluginpb.Action_ACTION_REPLACE,
+	intent.ActionDelete:  pluginpb.Action_ACTION_DELETE,
 }
 
 // encode says what was found as a plugin says it.

@@ -193,7 +193,7 @@ func (c *carried) landing(wanted *wanted, found *comparison, served plugin.Serve
 			Push: c.start.push.ID, Incarnation: wanted.incarnation, Effective: wanted.effective,
 			Plan: found.plan.Digest(), Token: c.start.push.Token, Replica: c.life.child.replica.Name(),
 			Action: found.plan.Action, Delete: found.plan.Action == intent.ActionDelete,
-			Destructive: found.plan.Action == intent.ActionDelete || slices.ContainsFunc(group, func(c change) bool { return c.Destructive }),
+			Destructive: found.plan.Action == intent.ActionDelete || found.plan.Action == intent.ActionReplace || slices.ContainsFunc(group, func(c change) bool { return c.Destructive }),
 			Step:        step, Steps: steps, PermitLeft: c.until.Sub(now),
 		},
 	}

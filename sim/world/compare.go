@@ -64,6 +64,9 @@ func (w *wanted) compare(state snapshot, served plugin.Served) (*comparison, err
 		c.leaveUnmanaged(w)
 		if c.changes = compare(w.set, c.current, c.target, destroys); len(c.changes) > 0 {
 			c.plan.Action = intent.ActionUpdate
+			if slices.ContainsFunc(c.changes, func(one change) bool { return shortName(w.Payload.Type) == "Job" && one.Path == "binary" }) {
+				c.plan.Action = intent.ActionReplace // A job is made for its binary.
+			}
 		}
 	}
 	for _, change := range c.changes {

@@ -48,6 +48,9 @@ func (h hunt) run(ctx context.Context) error {
 	if err := h.baseline(ctx); err != nil {
 		return err
 	}
+	if h.defences {
+		return h.alone(ctx)
+	}
 	return h.all(ctx, list)
 }
 
@@ -83,8 +86,9 @@ type found struct {
 	name, expected string
 	property, what string
 	seed           uint64
-	hours          float64
-	took           time.Duration
+	// hours of all runs, last of the one that was caught.
+	hours, last float64
+	took        time.Duration
 }
 
 func (f found) caught() bool { return f.property != "" }
@@ -166,7 +170,7 @@ func short(text string) string {
 // one defect, by the seed that is known first, if that is wanted.
 func (h hunt) one(ctx context.Context, m mutation.Mutant) (found, error) {
 	r := h.runner
-	if seed, is := mutation.Known[m.Name]; is && h.known {
+	if seed, is := mutation.KnownSeed(m.Name); is && h.known {
 		r.seed = seed
 	}
 	f, err := h.try(ctx, []string{m.Name}, r)
@@ -177,7 +181,7 @@ func (h hunt) one(ctx context.Context, m mutation.Mutant) (found, error) {
 // try runs seeds in a process of its own until one fails.
 func (h hunt) try(ctx context.Context, on []string, r runner) (f found, err error) {
 	began := time.Now()
-	command := exec.CommandContext(ctx, h.binary, "-run", "-seed", fmt.Sprint(r.seed), "-budget", fmt.Sprint(r.budget), "-hours", fmt.Sprint(r.hours), "-density", fmt.Sprint(r.density))
+	command := exec.CommandContext(ctx, h.binary, r.arguments()...)
 	command.Env = append(os.Environ(), mutation.Variable+"="+strings.Join(on, ","))
 	var problems strings.Builder
 	command.Stderr = &problems
@@ -197,8 +201,8 @@ func (h hunt) try(ctx context.Context, on []string, r runner) (f found, err erro
 			}
 			break
 		}
-		f.hours += line.Hours
-		if first, broke := earliest(line.Violations); broke {
+		f.hours, f.last = f.hours+line.Hours, line.Hours
+		if first, _ := earliest(line.Violations); r.broke(line.Violations) {
 			f.seed, f.property, f.what = line.Seed, first.Property, first.What
 		}
 	}
@@ -208,5 +212,3 @@ func (h hunt) try(ctx context.Context, on []string, r runner) (f found, err erro
 	}
 	return f, nil
 }
-
-func (h hunt) save([]found) error { return nil }

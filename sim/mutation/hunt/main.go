@@ -31,6 +31,8 @@ func run(ctx context.Context) error {
 	flag.Float64Var(&r.density, "density", runDensity, "disturbances in an hour")
 	flag.BoolVar(&r.on, "on", false, "with -run: go on after a violation")
 	flag.BoolVar(&r.story, "story", false, "with -run: tell the story of each run")
+	flag.StringVar(&r.class, "class", "", "of all targets, F, C or N; empty: each as its type has it")
+	flag.StringVar(&r.breaks, "breaks", "", "the only property that counts")
 	var h hunt
 	flag.StringVar(&h.root, "root", ".", "the module's folder")
 	flag.StringVar(&h.work, "work", "", "folder of work; empty: a temporary one")

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 
+	"lehr.dev/plugin"
 	"lehr.dev/sim"
 	"lehr.dev/sim/monitor"
 )
@@ -25,6 +27,8 @@ type runner struct {
 	seed            uint64
 	budget, hours   float64
 	density         float64
+	// class of all targets, and the only property that counts; empty: any.
+	class, breaks string
 }
 
 // told is what a run came to.
@@ -41,7 +45,7 @@ type told struct {
 func (r runner) run(ctx context.Context) error {
 	lines := json.NewEncoder(os.Stdout)
 	for used := 0.0; used < r.budget && ctx.Err() == nil; r.seed++ {
-		outcome, err := sim.Run(ctx, sim.Options{Seed: r.seed, Hours: r.hours, Density: r.density})
+		outcome, err := sim.Run(ctx, sim.Options{Seed: r.seed, Hours: r.hours, Density: r.density, Class: classes[r.class]})
 		if err != nil {
 			return err
 		}
@@ -55,9 +59,25 @@ func (r runner) run(ctx context.Context) error {
 				fmt.Fprintln(os.Stderr, line)
 			}
 		}
-		if outcome.Failed() && !r.on {
+		if r.broke(outcome.Violations) && !r.on {
 			return nil
 		}
 	}
 	return ctx.Err()
+}
+
+// classes by their letters.
+var classes = map[string]plugin.Guarantee{"F": plugin.Fenced, "C": plugin.CompareAndSet, "N": plugin.Unguarded}
+
+// broke reports whether one of the violations is what is looked for.
+func (r runner) broke(list []monitor.Violation) bool {
+	return slices.ContainsFunc(list, func(v monitor.Violation) bool { return r.breaks == "" || v.Property == r.breaks })
+}
+
+// arguments for a process that does the same.
+func (r runner) arguments() []string {
+	return []string{
+		"-run", "-seed", fmt.Sprint(r.seed), "-budget", fmt.Sprint(r.budget), "-hours", fmt.Sprint(r.hours), "-density", fmt.Sprint(r.density),
+		"-class", r.class, "-breaks", r.breaks,
+	}
 }

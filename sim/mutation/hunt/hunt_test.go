@@ -1,0 +1,86 @@
+package main
+
+import (
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"lehr.dev/sim/mutation"
+)
+
+// quickHours is how much is simulated until a mutant of the quick set was
+// found in the last hunt; the test gives it four times that, so that a change
+// of Lehr or of the simulator, which makes other runs of the same seeds, needs
+// no new hunt.
+const quickHours = 1.0
+
+// least of the mutants are in the quick set.
+const least = 25
+
+// TestMutantsAreCaught switches on each of those that are quickly found. "make
+// mutants" hunts all.
+func TestMutantsAreCaught(t *testing.T) {
+	h := woven(t)
+	if err := h.baseline(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var quick []mutation.Caught
+	for _, c := range mutation.Known() {
+		if m, there := mutation.Find(c.Mutant); there && m.Equivalent == "" && c.By != "" && c.After <= quickHours {
+			quick = append(quick, c)
+		}
+	}
+	if len(quick) < least {
+		t.Errorf("%d mutants are known to be found quickly, want %d: hunt again with -write", len(quick), least)
+	}
+	slots := make(chan struct{}, 2)
+	for _, c := range quick {
+		t.Run(c.Mutant, func(t *testing.T) {
+			t.Parallel()
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			r := h
+			r.budget = 4 * quickHours
+			m, _ := mutation.Find(c.Mutant)
+			f, err := r.one(t.Context(), m)
+			if err != nil || !f.caught() {
+				t.Errorf("not found in %.1f simulated hours: %v", f.hours, err)
+			}
+		})
+	}
+}
+
+// TestDefencesAlone takes the siblings of those defences away of which the
+// lack shows quickly; "make mutants" does so with all.
+func TestDefencesAlone(t *testing.T) {
+	h := woven(t)
+	h.budget = 12
+	for _, name := range []string{"fence of writes", "revision of an admission", "lock delay", "budgets in the store"} {
+		at := slices.IndexFunc(mutation.Defences, func(d mutation.Defence) bool { return d.Name == name })
+		if at < 0 {
+			t.Errorf("there is no defence %q", name)
+			continue
+		}
+		holds, falls, err := h.defence(t.Context(), mutation.Defences[at], 3)
+		if err != nil || holds.caught() || !falls.caught() {
+			t.Errorf("%s: alone it is broken: %t %s; without it broken: %t; %v", name, holds.caught(), holds.what, falls.caught(), err)
+		}
+	}
+}
+
+// woven builds the program with all mutants.
+func woven(t *testing.T) hunt {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it builds a program, and runs it often")
+	}
+	root, err := filepath.Abs("../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	binary, err := mutation.BuildOf(t.Context(), root, t.TempDir(), "./sim/mutation/hunt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hunt{runner: runner{seed: 1, budget: 4, hours: runHours, density: runDensity}, root: root, binary: binary, workers: 2}
+}
