@@ -140,6 +140,8 @@ type push struct {
 	admitted time.Time
 	budgets  []string
 	progress string
+	// effect is E of the plugin that was told of it; 0: not known.
+	effect time.Duration
 	// doubt: its end was lost, and it may still be running.
 	doubt bool
 }

@@ -135,6 +135,9 @@ type Enforcer struct {
 
 // New returns an enforcer. It does nothing before Run.
 func New(options Options) *Enforcer {
+	// Not of admissions: Limits.Pushes bounds those that wait. One left over
+	// could be sent after a neighbour's push had begun and ended, of which
+	// neither outrun nor Quiet tells.
 	const groupSize = 1024
 	return &Enforcer{
 		queue:      loop.Queue[*asset]{Compare: byID},
@@ -151,7 +154,7 @@ func New(options Options) *Enforcer {
 		left:       map[intent.AssetID]former{},
 		lines:      map[string]*line{},
 		reports:    map[intent.AssetID]intent.Report{},
-		admissions: loop.Batch[admission]{Max: groupSize},
+		admissions: loop.Batch[admission]{},
 		closings:   loop.Batch[closing]{Max: groupSize},
 		enforced:   loop.Batch[sighting]{Max: groupSize},
 	}

@@ -378,7 +378,7 @@ func TestARestartSettlesWhatWasLeftOpen(t *testing.T) {
 		name  string
 		alone bool
 		least time.Duration
-	}{{"when its plugin is gone", true, 0}, {"when the lock delay has passed", false, plugin.PermitPeriod + time.Second}} {
+	}{{"when its plugin is gone", true, time.Second}, {"when the lock delay has passed", false, plugin.PermitPeriod + time.Second}} {
 		t.Run(test.name, func(t *testing.T) {
 			simulate(t, func(w *world) {
 				w.production.does("web", behaviour{push: func(ctx context.Context, _ func(), _ plugin.Push) plugin.PushResult {

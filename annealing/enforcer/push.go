@@ -22,7 +22,7 @@ type closing struct {
 // startPush hands an admitted push to a pusher.
 func (e *Enforcer) startPush(ctx context.Context, g admission, keys []string) {
 	a := g.asset
-	e.trouble(a).push = &push{id: g.Push, target: g.Target, plan: g.Plan, admitted: g.At, budgets: keys}
+	e.trouble(a).push = &push{id: g.Push, target: g.Target, plan: g.Plan, admitted: g.At, budgets: keys, effect: g.served.longestEffect(a.kind.name)}
 	a.tried, a.told = g.Effective, intent.Digest{}
 	delete(e.standings, a)
 	e.reportOpen(a, g.Target, g.Effective)
@@ -46,10 +46,12 @@ func (e *Enforcer) startPush(ctx context.Context, g admission, keys []string) {
 }
 
 // carryOut has the plugin push, unless the admission is not from just now, as
-// after a pause of the process, and does not hold any more (S2, S18).
+// after a pause of the process, and does not hold any more (S2, S18). A pause
+// after that look is for the plugin's side to notice, by Checked.
 func (e *Enforcer) carryOut(ctx context.Context, pusher plugin.Plugin, order plugin.Push, admitted time.Time) plugin.PushResult {
 	const fresh = 500 * time.Millisecond
 	now := e.Runtime.Now()
+	order.Checked = now
 	// By both clocks: one does not count suspension, the other may be set. If
 	// that was set back nobody knows how long ago it was.
 	if age, shown := now.Sub(admitted), now.Round(0).Sub(admitted.Round(0)); age > fresh || shown > fresh || shown < 0 {

@@ -1,15 +1,20 @@
 package enforcer
 
 import (
+	"cmp"
 	"context"
 	"time"
 
+	"lehr.dev/intent"
 	"lehr.dev/plugin"
 	"lehr.dev/store"
 )
 
 // settledEnding closes a push whose end was lost.
 const settledEnding plugin.Ending = "settled"
+
+// longestAllowed is the longest effect that a plugin may declare.
+const longestAllowed = 10 * time.Minute
 
 // inherit takes up pushes that an earlier holder of the lease left open. Each
 // may still be running until its plugin is known to be gone, or until permit
@@ -51,33 +56,60 @@ func (e *Enforcer) goneBefore(a *asset, epoch uint64) <-chan struct{} {
 	return nil
 }
 
-// lockDelay is D + E + a margin: after it a push without permits is over.
-func (e *Enforcer) lockDelay(k *kind) time.Duration {
-	const longestAllowed = 10 * time.Minute
-	effect := longestAllowed
-	if k.served != nil {
-		if description, err := k.served.plugin.Describe(); err == nil {
-			for _, served := range description.Types {
-				if served.Type == k.name {
-					effect = served.LongestEffect
-				}
-			}
+// longestEffect is E of a type, at least 1 ns; 0 while its plugin does not say.
+func (s *served) longestEffect(of intent.TypeName) time.Duration {
+	if s == nil {
+		return 0
+	}
+	description, err := s.plugin.Describe()
+	if err != nil {
+		return 0
+	}
+	for _, served := range description.Types {
+		if served.Type == of {
+			return max(served.LongestEffect, 1)
 		}
 	}
+	return 0
+}
+
+// lockDelay is D + E + a margin: after it a push without permits is over.
+func (e *Enforcer) lockDelay(k *kind) time.Duration {
+	effect := cmp.Or(k.served.longestEffect(k.name), longestAllowed)
 	return plugin.PermitPeriod + effect + plugin.LockDelayMargin
 }
 
+// land waits until nothing can land any more that a plugin which is gone had
+// asked of a target: a request on its way outlives whoever sent it. That takes
+// E; while it is not known (0), the plugin's next process may tell.
+func (e *Enforcer) land(ctx context.Context, k kind, effect time.Duration) error {
+	const step = time.Second
+	for waited := time.Duration(0); ; waited += step {
+		effect = cmp.Or(effect, k.served.longestEffect(k.name))
+		if left := cmp.Or(effect, longestAllowed) - waited; effect > 0 || left <= step {
+			return e.Runtime.Wait(ctx, max(0, left), nil)
+		}
+		if err := e.Runtime.Wait(ctx, step, nil); err != nil {
+			return err
+		}
+	}
+}
+
 // settle waits, away from the owner, until a push in doubt can no longer be
-// running: its plugin is gone, or permit and lock delay have passed. Then the
-// journal lets go of it, and the next look tells what production is.
+// running: its plugin is gone and what it began has landed, or permit and lock
+// delay have passed. Then the journal lets go of it, and the next look tells
+// what production is.
 func (e *Enforcer) settle(ctx context.Context, a *asset, gone <-chan struct{}) {
 	delay := time.Duration(-1)
 	if gone == nil {
 		delay = e.lockDelay(a.kind)
 	}
-	id := a.push.id
+	id, effect, kind := a.push.id, a.push.effect, *a.kind
 	e.Runtime.Go("settle", func() {
 		if e.Runtime.Wait(ctx, delay, gone) != nil {
+			return
+		}
+		if gone != nil && e.land(ctx, kind, effect) != nil {
 			return
 		}
 		e.Runtime.Point("settled")
