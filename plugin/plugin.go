@@ -20,7 +20,7 @@ const Protocol = 1
 const PermitPeriod = 4 * time.Second
 
 // LockDelayMargin is added to D + E before a push in doubt may be followed by
-// another, unless its plugin is known to be gone.
+// another, unless its plugin is known to be gone: then E alone is waited for.
 const LockDelayMargin = 500 * time.Millisecond
 
 // What a child finds in its environment.
@@ -100,9 +100,13 @@ type Push struct {
 	// Token is the epoch of the lease under which it was admitted.
 	Token       uint64
 	ResumeToken []byte
+	// Checked is when its owner knew last that it may run, with the monotonic
+	// reading. Zero: never.
+	Checked time.Time
 	// Permit is asked before the first permit runs out and again for every
-	// further period, and whenever production's base moved. An error ends
-	// the push: lease, target or stop changed.
+	// further period, whenever production's base moved, and at the start if
+	// the first permit would count from after Checked. An error ends the push:
+	// lease, target or stop changed.
 	Permit func(ctx context.Context, base string) error
 	// Progress is told what the plugin reports. May be nil.
 	Progress func(text string, resumeToken []byte)
@@ -130,7 +134,8 @@ type PushResult struct {
 	Reason    string
 	Retryable bool
 	// Gone is closed when a push in doubt can no longer be running, because
-	// its plugin process is gone. Nil for other endings, and when the plugin
-	// is not a child: then only time settles it.
+	// its plugin process is gone: it begins nothing any more, and what it
+	// asked of a target before may land for another E. Nil for other endings,
+	// and when the plugin is not a child: then only time settles it.
 	Gone <-chan struct{}
 }

@@ -158,11 +158,12 @@ func closes(t testing.TB, what string, channel <-chan struct{}) {
 	}
 }
 
-// admitted is a push of what a diff found.
+// admitted is a push of what a diff found, of which its owner is sure for long:
+// Permit is not asked at the start.
 func admitted(d intent.Difference) plugin.Push {
 	return plugin.Push{
 		ID: intent.PushID("push-of-" + string(d.Asset)), Incarnation: d.Incarnation, Asset: d.Asset,
-		Plan: d.Plan.Digest(), Base: d.Base, Token: 1,
+		Plan: d.Plan.Digest(), Base: d.Base, Token: 1, Checked: time.Now().Add(time.Hour),
 		Permit: func(context.Context, string) error { return nil },
 	}
 }

@@ -125,16 +125,19 @@ func notStarted(err error) plugin.PushResult {
 type refusal struct{ error }
 
 // permitRequest returns the number of the request that the push starts under.
-// It was made before the call, or else lease, target and stop are looked at
-// again after it: a permit must not outlive what justified it.
+// It came before the owner knew that the push may run, or else lease, target
+// and stop are looked at again after it: a permit must not outlive what
+// justified it. One that lay in a buffer while this process was held up counts
+// from when it was taken out.
 func (l *pushLink) permitRequest(ctx context.Context, push plugin.Push) (uint64, error) {
 	deadline := time.NewTimer(plugin.PermitPeriod)
 	defer deadline.Stop()
 	for waited := false; ; waited = true {
 		l.mutex.Lock()
 		request, fresh, newer := l.request, l.request > 0 && time.Since(l.received) < freshRequest, l.newer
+		late := l.received.After(push.Checked)
 		l.mutex.Unlock()
-		if fresh && waited {
+		if fresh && (waited || late) {
 			if err := push.Permit(ctx, push.Base); err != nil {
 				return 0, refusal{err}
 			}
