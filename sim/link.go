@@ -265,8 +265,8 @@ func (l *link) SaveReports(ctx context.Context, lease store.Lease, reports []int
 func (l *link) Collect(ctx context.Context, lease store.Lease, keep store.Retention, now time.Time) (int, error) {
 	return write(l, "Collect", func() (int, error) {
 		removed, err := l.All.Collect(ctx, lease, keep, now)
-		if removed > 0 {
-			l.lab.mark("collector: removed something")
+		if err == nil {
+			l.lab.collected(removed)
 		}
 		return removed, err
 	})

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -64,6 +65,14 @@ func (l *Lab) published(incarnation intent.Incarnation, err error) {
 	default:
 		l.mark("publish")
 		l.tell("%s is head", incarnation.ID)
+		if _, let := incarnation.Labels["lehr/acknowledged"]; let {
+			l.mark("publish: acknowledged by a person")
+		}
+		var voided int
+		if l.db.QueryRow("SELECT count(*) FROM audit WHERE partition = ? AND records LIKE '%\"verb\":\"void\"%'", string(l.partition)).Scan(&voided) == nil && voided > l.voided {
+			l.mark("approval: void, for what it was given for has changed")
+			l.voided = voided
+		}
 		l.serves(incarnation.ID)
 		if len(l.World.Pushing()) > 0 {
 			l.mark("publish: while pushes run")
@@ -95,7 +104,11 @@ func (l *Lab) reported(report intent.Report) {
 func (l *Lab) effect(e world.Effect) {
 	switch {
 	case e.Refused != "":
-		l.mark("target refused: " + strings.Fields(e.Refused)[0])
+		what := "a base that has moved"
+		if strings.Contains(e.Refused, "token") {
+			what = "an older token"
+		}
+		l.mark("target refused: " + what)
 		l.tell("the target of %s refuses push %s: %s", e.Asset, e.Push, e.Refused)
 		return
 	case e.By != "lehr":
@@ -111,6 +124,9 @@ func (l *Lab) effect(e world.Effect) {
 	}
 	if e.Step > 1 {
 		l.mark("effect: a later step of a push")
+	}
+	if !slices.ContainsFunc(l.replicas, func(r *Replica) bool { return r.Alive() && r.Name() == e.Replica }) {
+		l.mark("effect: of a plugin that outlived its replica")
 	}
 	if e.PermitLeft < 0 {
 		l.mark("effect: after its permit")
@@ -150,5 +166,31 @@ func (l *Lab) serves(head intent.IncarnationID) {
 	}
 	if slices.Equal(served, l.intent.parts()) {
 		l.good = l.intent.clone()
+	}
+}
+
+// met are all marks, with the troubles of plugins that came about.
+func (l *Lab) met() map[string]int {
+	all := maps.Clone(l.marks)
+	for kind, n := range l.World.Struck() {
+		all["trouble: "+string(kind)] = n
+	}
+	return all
+}
+
+// collected marks what the collector had to leave.
+func (l *Lab) collected(removed int) {
+	if removed > 0 {
+		l.mark("collector: removed something")
+	}
+	for _, of := range []string{"pin", "enforced", "push"} {
+		text := map[string]string{
+			"pin": "SELECT count(*) FROM pin p JOIN partitions h ON h.id = p.partition WHERE p.seq < h.head - 3", "push": "SELECT count(*) FROM push p JOIN partitions h ON h.id = p.partition WHERE p.open = 1 AND p.target < h.head - 3",
+			"enforced": "SELECT count(*) FROM enforced p JOIN partitions h ON h.id = p.partition WHERE p.seq < h.head - 3",
+		}[of]
+		var count int
+		if l.db.QueryRow(text).Scan(&count) == nil && count > 0 {
+			l.mark("collector: left what is named by: " + of)
+		}
 	}
 }

@@ -87,4 +87,7 @@ func (l *Lab) note(kind Kind, point string) {
 	l.struck++
 	l.cells[Cell{Point: point, Kind: kind, Phase: l.phase()}]++
 	l.mark("struck: " + string(kind))
+	if len(l.World.Pushing()) > 0 {
+		l.mark("while a push runs: " + string(kind))
+	}
 }
