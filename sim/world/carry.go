@@ -200,7 +200,9 @@ func (c *carried) landing(wanted *wanted, found *comparison, served plugin.Serve
 }
 
 // await asks the target and waits for its answer. What was asked may land
-// while the plugin stands still, but not once it is gone.
+// while the plugin stands still. Once it is gone, half of it is lost; the other
+// half lands all the same, before the longest effect is over, as a request that
+// is on its way does.
 func (c *carried) await(l *landing, longest time.Duration) (err error) {
 	w, p := c.life.world, c.life.process
 	const shortest = 10 * time.Millisecond
@@ -213,7 +215,11 @@ func (c *carried) await(l *landing, longest time.Duration) (err error) {
 	w.process.Go("target", func() {
 		_ = w.process.Wait(context.Background(), lands, nil)
 		if !p.Alive() {
-			return
+			if w.random.IntN(2) == 0 {
+				return
+			}
+			l.effect.Posthumous = true
+			_ = w.process.Wait(context.Background(), time.Duration(w.random.Int64N(int64(most-lands)+1)), nil)
 		}
 		err = w.land(l)
 		_ = w.process.Wait(context.Background(), lasts-lands, nil)

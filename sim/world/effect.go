@@ -47,6 +47,8 @@ type Effect struct {
 	// PermitLeft is what was left of the permit when it began, by the plugin's
 	// clock.
 	PermitLeft time.Duration
+	// Posthumous: the plugin that asked for it was gone before it took place.
+	Posthumous bool
 	// Before and After are short texts of the state; empty: nothing is there.
 	Before, After string
 	// Refused says why the target did nothing.

@@ -37,26 +37,42 @@ func TestPermitHoldsFromItsAsking(t *testing.T) {
 	}
 }
 
-func TestNothingLandsAfterThePluginIsGone(t *testing.T) {
-	began := 0
+// TestWhatWasUnderWayMayLandAfterThePluginIsGone: at most one effect, of that
+// push, which had begun, before the longest effect is over.
+func TestWhatWasUnderWayMayLandAfterThePluginIsGone(t *testing.T) {
+	landed, lost := 0, 0
 	for after := 20 * time.Millisecond; after < 3*time.Second; after += 20 * time.Millisecond {
-		b := newBench(t, 1)
+		b := newBench(t, uint64(after))
 		order := b.order(b.diff(1, job), 1)
 		b.replica.Go("push", func() { b.plugin.Push(context.Background(), order) })
 		b.run(after)
-		process := b.world.children[0].life.process
+		process, pushing := b.world.children[0].life.process, len(b.world.Pushing()) == 1
 		b.sim.Kill(process)
-		count := len(b.effects)
-		b.run(2 * time.Second)
-		if len(b.effects) != count || process.Alive() {
-			t.Fatalf("killed after %s, %d effects, then %d", after, count, len(b.effects))
+		died, count := b.sim.Now(), len(b.effects)
+		b.run(3 * time.Second)
+		late := b.effects[count:]
+		if process.Alive() || len(late) > 1 || len(late) > 0 && !pushing {
+			t.Fatalf("killed after %s, %d effects, then %d", after, count, len(late))
 		}
-		if count > 0 {
-			began++
+		for _, e := range b.effects[:count] {
+			if e.Posthumous {
+				t.Errorf("%+v", e)
+			}
+		}
+		for _, e := range late {
+			if !e.Posthumous || e.Push != order.ID || e.By != ByLehr || e.Began.After(died) || e.PermitLeft <= 0 || e.At.Sub(e.Began) > time.Second {
+				t.Errorf("killed at %s: %+v", died, e)
+			}
+		}
+		switch {
+		case len(late) > 0:
+			landed++
+		case pushing:
+			lost++
 		}
 	}
-	if began == 0 {
-		t.Error("never in the middle")
+	if landed < 10 || lost < 10 {
+		t.Errorf("%d effects landed after all, %d pushes had none", landed, lost)
 	}
 }
 
