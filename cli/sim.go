@@ -43,7 +43,9 @@ type SimRuns struct {
 	Without []string
 	// Definition of a user's partition; empty: the simulator's own.
 	Definition string
-	Trace      io.Writer
+	// Before is its definition before an edit; empty: nothing is edited.
+	Before string
+	Trace  io.Writer
 	// Runs from the seed on, or as many as TotalHours take.
 	Runs       int
 	TotalHours float64
@@ -119,6 +121,7 @@ func SimCommand(kit SimKit) *cobra.Command {
 		Example: `  lehr sim --hours 24                   # a day of one seed, chosen by the clock
   lehr sim --seed 1 --runs 100          # 100 seeds
   lehr sim --partition lehr.yaml        # a partition of your own, simulated
+  lehr sim --before ../main/lehr.yaml --partition lehr.yaml  # an edit of it, before merging
   lehr sim --seed 32 --only 8,21 --story`,
 		RunE: func(command *cobra.Command, args []string) error {
 			s.output = output{command}
@@ -134,9 +137,11 @@ func SimCommand(kit SimKit) *cobra.Command {
 	flags.IntVar(&s.runs.Runs, "runs", 1, "how many seeds to run")
 	flags.Float64Var(&s.runs.TotalHours, "total-hours", 0, "run seeds until they have simulated so many hours, instead of --runs")
 	flags.IntVar(&s.runs.Workers, "workers", 0, "how many run at a time (default: one a core)")
-	flags.Float64Var(&s.runs.Density, "density", 40, "disturbances an hour, about")
+	flags.Float64Var(&s.runs.Density, "density", 12, "disturbances an hour, about")
 	flags.StringVar(&s.only, "only", "", "let only these disturbances happen: their numbers, or none")
 	flags.StringVar(&s.without, "without", "", "leave out these kinds of disturbance, such as \"restart,edit\"")
+	flags.StringVar(&s.runs.Before, "before", "", "begin with this lehr.yaml, as the partition is now, and make the edit to --partition on the way")
+	_ = command.MarkFlagFilename("before")
 	flags.StringVarP(&s.runs.Definition, "partition", "p", "", "simulate the partition of this lehr.yaml, not the simulator's own")
 	flags.BoolVar(&s.story, "story", false, "tell all that happens")
 	flags.BoolVar(&s.noShrink, "no-shrink", false, "do not look for fewer disturbances that break the same")
@@ -198,10 +203,18 @@ func (s *simulation) settle() (err error) {
 	if r.Without, err = parseKinds(s.without, s.kit.Kinds()); err != nil {
 		return err
 	}
-	if r.Definition != "" {
-		r.Definition, err = definitionPath(r.Definition)
+	if r.Definition == "" && r.Before != "" {
+		return fault.New(fault.Invalid, "--before says what a partition was, and no --partition says what it is to be").
+			WithHint("lehr sim --before ../main/lehr.yaml --partition lehr.yaml")
 	}
-	return err
+	for _, path := range []*string{&r.Definition, &r.Before} {
+		if *path != "" {
+			if *path, err = definitionPath(*path); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // parseOnly returns nil for all disturbances.

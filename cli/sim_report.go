@@ -161,6 +161,9 @@ func (r *simReport) replay(seed uint64, only []int, story bool) string {
 	if r.runs.Definition != "" {
 		command += fmt.Sprintf(" --partition %q", r.runs.Definition)
 	}
+	if r.runs.Before != "" {
+		command += fmt.Sprintf(" --before %q", r.runs.Before)
+	}
 	if only != nil {
 		var numbers []string
 		for _, n := range only {

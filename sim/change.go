@@ -236,7 +236,7 @@ func (i *Intent) forget(id string) {
 // its folder holds.
 func (l *Lab) write() error {
 	if l.options.Definition != "" {
-		return l.copyFolder()
+		return l.copyFolders()
 	}
 	l.first = firstIntent()
 	l.intent, l.good, l.said = l.first.clone(), l.first.clone(), map[string]bool{}
@@ -252,6 +252,7 @@ const hopeful = 15 * time.Second
 // change makes edits and saves them.
 func (l *Lab) change(number int, r *rand.Rand, count int, from []edit) {
 	if l.options.Definition != "" {
+		l.saveUser(number, !l.merged)
 		return
 	}
 	next := l.good.clone()
@@ -272,6 +273,10 @@ func (l *Lab) change(number int, r *rand.Rand, count int, from []edit) {
 
 // save makes an intent what the sources say.
 func (l *Lab) save(number int, next Intent, what string) {
+	if l.options.Definition != "" {
+		l.saveUser(number, number < 0 || next.merged)
+		return
+	}
 	l.intent = next
 	l.changed = l.Now()
 	if next.Slip == "" && next.Broken == "" {

@@ -173,7 +173,7 @@ func (l *Lab) plan(o Options) []Disturbance {
 	var chosen []Kind
 	for _, k := range kinds {
 		always := slices.Contains(daily, k.kind)
-		if (always || r.IntN(100) < 45) && !slices.Contains(o.Without, k.kind) {
+		if (always || r.IntN(100) < 45) && !slices.Contains(o.Without, k.kind) && l.fits(k.kind) {
 			for range k.weight {
 				chosen = append(chosen, k.kind)
 			}

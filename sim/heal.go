@@ -27,9 +27,7 @@ func (l *Lab) heal() {
 	l.Sources.Fail(nil)
 	l.Sources.Torn(false)
 	l.Sources.Serve(-1)
-	if l.options.Definition == "" {
-		l.save(-1, l.first.clone(), "back to the first intent")
-	}
+	l.save(-1, l.first.clone(), "back to the first intent")
 	for i, r := range l.replicas {
 		r.Correct()
 		r.Resume()

@@ -34,9 +34,9 @@ type Lab struct {
 	definition string
 	// types that a user's partition has; empty for the simulator's own. Its
 	// files before and after its edit, by path; merged: they are those after.
-	types         []intent.TypeName
-	before, after map[string]string
-	merged        bool
+	types       []intent.TypeName
+	old, edited map[string]string
+	merged      bool
 	// people is the process of all that is not Lehr.
 	people  *virtual.Process
 	db      *sql.DB
@@ -59,6 +59,8 @@ type Lab struct {
 	// heard to have lied; lies counts these.
 	foreign time.Time
 	lies    int
+	// voided counts the rows of the audit with approvals that were voided.
+	voided int
 	// wellSince is when nothing kept Lehr from saying what it does, attended
 	// when it was asked last.
 	wellSince, attended time.Time
@@ -134,7 +136,7 @@ func (l *Lab) watch() error {
 	l.World = world.New(world.Options{
 		Process: l.people, Random: l.stream("world"), Served: l.served, Contents: known, Apart: l.apart(),
 		Nameless: len(l.types) > 0,
-		Schemas: known.schemas,
+		Schemas:  known.schemas,
 	})
 	l.Monitor = monitor.New(monitor.Options{
 		DB: l.db, Partition: l.partition, Now: l.Now, Served: l.servedType, Guard: l.guard(),

@@ -40,6 +40,8 @@ type Intent struct {
 	Budget int    `yaml:"-"`
 	// Loose leaves out the guard and the derived edges.
 	Loose bool `yaml:"-"`
+	// merged: of a user's partition, what it is after its edit.
+	merged bool
 }
 
 // Thing is one asset.

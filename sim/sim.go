@@ -31,6 +31,9 @@ type Options struct {
 	// Definition is the path of a user's lehr.yaml; empty: the simulator's own
 	// partition, whose intent is changed too.
 	Definition string
+	// Before is the same partition's lehr.yaml before an edit that is to be
+	// tried: the run begins with it, and makes the edit on the way.
+	Before string
 	// Class, if any, is what all targets compare: they have no other.
 	Class plugin.Guarantee
 	// Trace, if any, is told every step.
@@ -132,6 +135,6 @@ func (l *Lab) outcome() Outcome {
 	return Outcome{
 		Seed: l.options.Seed, Hours: l.Now().Sub(l.start).Hours(), Hash: fmt.Sprintf("%016x", l.Hash()),
 		Steps: l.Steps(), Effects: l.effects, Plan: l.disturbances, Struck: l.struck, Violations: violations,
-		Marks: l.marks, Checked: l.Monitor.Checked(), Cells: l.cells, Story: l.story,
+		Marks: l.met(), Checked: l.Monitor.Checked(), Cells: l.cells, Story: l.story,
 	}
 }

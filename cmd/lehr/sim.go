@@ -63,7 +63,7 @@ func simulated(ctx context.Context, c *client.Client, now func() time.Time, out 
 func simOptions(runs cli.SimRuns) sim.Options {
 	options := sim.Options{
 		Seed: runs.Seed, Hours: runs.Hours, Density: runs.Density, Only: runs.Only,
-		Definition: runs.Definition, Trace: runs.Trace,
+		Definition: runs.Definition, Before: runs.Before, Trace: runs.Trace,
 	}
 	for _, kind := range runs.Without {
 		options.Without = append(options.Without, sim.Kind(kind))

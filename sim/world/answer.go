@@ -157,48 +157,6 @@ func health(state snapshot, current protoreflect.Message) *pluginpb.Health {
 	return health
 }
 
-// impacts are the fields that are capacities by their names.
-func impacts(w *wanted, found *comparison) []*pluginpb.Impact {
-	var impacts []*pluginpb.Impact
-	for _, name := range []protoreflect.Name{"replicas", "capacity", "instances"} {
-		field := w.message.Descriptor().Fields().ByName(name)
-		if field == nil || field.IsList() || !isInteger(field) {
-			continue
-		}
-		impact := &pluginpb.Impact{Dimension: string(name)}
-		if found.current != nil {
-			impact.Current = amount(found.current.Get(field))
-		}
-		if !w.turndown {
-			impact.Target = amount(found.target.Get(field))
-		}
-		impacts = append(impacts, impact)
-	}
-	return impacts
-}
-
-func isInteger(field protoreflect.FieldDescriptor) bool {
-	switch field.Kind() {
-	case protoreflect.Int32Kind, protoreflect.Int64Kind, protoreflect.Uint32Kind, protoreflect.Uint64Kind:
-		return true
-	}
-	return false
-}
-
-func amount(value protoreflect.Value) float64 {
-	switch number := value.Interface().(type) {
-	case int32:
-		return float64(number)
-	case int64:
-		return float64(number)
-	case uint32:
-		return float64(number)
-	case uint64:
-		return float64(number)
-	}
-	return 0
-}
-
 // spoil makes a true answer what the trouble has the plugin say.
 func (a *armed) spoil(diff *pluginpb.AssetDiff) {
 	inSync := &pluginpb.AssetDiff_InSync{InSync: &pluginpb.InSync{}}

@@ -47,7 +47,7 @@ func (w *World) read(ctx context.Context, id intent.IncarnationID, asset intent.
 		return nil, err
 	}
 	read.message = payload.ProtoReflect()
-	read.key = keyOf(read.message, asset)
+	read.key = keyOf(read.message, asset, w.options.Nameless)
 	if read.turndown, err = schema.Addon(read.Asset, &intentpb.Turndown{}); err != nil {
 		return nil, err
 	}
@@ -76,10 +76,11 @@ func (w *World) effective(ctx context.Context, id intent.IncarnationID, asset in
 	return intent.EffectiveDigest(own, digests), nil
 }
 
-// keyOf is the identity of the real thing that a payload is about.
-func keyOf(payload protoreflect.Message, asset intent.AssetID) intent.ResourceKey {
+// keyOf is the identity of the real thing that a payload is about: by its name,
+// which stays when the asset is renamed, unless names say nothing.
+func keyOf(payload protoreflect.Message, asset intent.AssetID, nameless bool) intent.ResourceKey {
 	name := string(asset)
-	if field := nameField(payload.Descriptor()); field != nil && payload.Get(field).String() != "" {
+	if field := nameField(payload.Descriptor()); !nameless && field != nil && payload.Get(field).String() != "" {
 		name = payload.Get(field).String()
 	}
 	return intent.ResourceKey("sim:" + string(payload.Descriptor().Name()) + "/" + name)

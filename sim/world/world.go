@@ -32,6 +32,9 @@ type Options struct {
 	// read without waiting.
 	Schemas  func(ctx context.Context, id intent.IncarnationID) (*schema.Set, error)
 	Contents plugin.Contents
+	// Nameless: a payload's name says nothing; each asset has a thing of its
+	// own. So it is with types of which nothing is known.
+	Nameless bool
 	// Apart: replicas run on machines of their own, so plugins have no Alone.
 	Apart bool
 }
