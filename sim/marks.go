@@ -38,14 +38,15 @@ func (l *Lab) admitted(asked time.Time, admissions []store.Admission, refusals [
 	for i, refusal := range refusals {
 		if err == nil && refusal == nil {
 			l.rests(admissions[i], asked)
+			if admissions[i].Removes {
+				l.mark("admitted: a removal")
+			}
 		}
 		switch {
 		case refusal != nil:
 			l.mark("admission refused: " + string(refusal.Waiting.Kind))
 		case admissions[i].NeedsApproval:
 			l.mark("admitted: with an approval")
-		case admissions[i].Removes:
-			l.mark("admitted: a removal")
 		default:
 			l.mark("admitted")
 		}

@@ -55,6 +55,9 @@ func (l *Lab) longPush(d Disturbance, r *rand.Rand) {
 	l.note(d.Kind, "production")
 	l.tell("%s: %s", d, t.ID)
 	kind := []world.TroubleKind{world.PushHang, world.PushHang, world.PushSlow}[r.IntN(3)]
+	if t.Kind == "command" && (d.Then == Takeover || d.Then == Flapping || d.Then == KillAtPoint) {
+		kind = world.PushIgnoresPermitEnd // Only its target refuses it.
+	}
 	// An even seed: the plugin goes on asking for permits.
 	l.World.Trouble(world.Trouble{Kind: kind, Asset: intent.AssetID(t.ID), For: 6*time.Second + d.Length, Seed: d.Seed &^ 1})
 	id := intent.AssetID(t.ID)

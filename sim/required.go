@@ -1,0 +1,38 @@
+package sim
+
+import "slices"
+
+// Required are situations that runs must bring about, or they prove little:
+// each is where something went wrong in Lehr once, or in a mutant of it.
+var Required = []string{
+	"admission refused: approval", "admission refused: budget", "admission refused: claim", "admission refused: stale", "admission refused: stop",
+	"admission: several at once", "admission: stale lease", "admitted: a removal", "admitted: with an approval",
+	"approval: void, for what it was given for has changed",
+	"an edge was heeded: RULE_CAPACITY", "an edge was heeded: RULE_ORDER", "an edge was heeded: RULE_VERSION",
+	"candidate: held", "candidate: rejected", "candidate: superseded", "claim: found in sync, and another's",
+	"collector: left what is named by: enforced", "collector: left what is named by: pin", "collector: removed something",
+	"damage was seen",
+	"effect: a later step of a push", "effect: create", "effect: delete", "effect: destructive", "effect: of a plugin that outlived its replica",
+	"effect: replace", "effect: update",
+	"lease: lost, and noticed",
+	"permit refused: stale lease", "permit refused: stop", "permit refused: store unreachable", "permit refused: target moved",
+	"pinned by a program", "production: changed by drift", "production: changed by writer",
+	"publish: acknowledged by a person", "publish: while pushes run",
+	"push ended: failed", "push ended: in-doubt", "push ended: settled", "push ended: stale", "push ended: stopped",
+	"report: gone", "report: off", "report: pinned", "report: turned down", "report: unhealthy", "report: unmanaged fields differ",
+	"store: a read failed", "store: a reply was lost after the commit of Admit", "store: a reply was lost after the commit of ClosePushes",
+	"store: a reply was lost after the commit of Publish", "store: a reply was lost after the commit of SaveEnforced",
+	"store: a write failed", "store: full", "store: news came late",
+	"target refused: a base that has moved", "target refused: an older token",
+	"trouble: permit-late", "trouble: permit-lost", "trouble: plugin-outlives-parent", "trouble: plugin-paused", "trouble: push-ignores-permit-end",
+	"trouble: push-reply-lost", "trouble: push-start-late", "trouble: push-start-twice",
+	"waits: backoff", "waits: changed-back", "waits: hold", "waits: settling", "waits: turndown", "waits: unknown",
+	"while a push runs: another process takes over", "while a push runs: back to the first intent", "while a push runs: clock jumps",
+	"while a push runs: edit", "while a push runs: hold", "while a push runs: kill at a point", "while a push runs: pin",
+	"while a push runs: restart", "while a push runs: someone changes production", "while a push runs: stop",
+}
+
+// Missed lists what is required and was not met in a set of runs.
+func Missed(marks map[string]int) []string {
+	return slices.DeleteFunc(slices.Clone(Required), func(mark string) bool { return marks[mark] > 0 })
+}
