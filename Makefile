@@ -60,6 +60,11 @@ sim: ## simulate faults for HOURS=… of virtual time (SEED=… WORKERS=…); Ct
 	@$(GO) build -o $(BIN)/lehr ./cmd/lehr
 	@$(BIN)/lehr sim --total-hours $(HOURS) $(if $(SEED),--seed $(SEED)) $(if $(WORKERS),--workers $(WORKERS))
 
+.PHONY: mutants
+mutants: ## switch on each deliberate defect until the simulator tells (HOURS=1000 WORKERS=2)
+	$(GO) run ./sim/mutation/hunt -budget $(or $(HOURS),1000) -workers $(or $(WORKERS),2) -known -write sim/mutation/known.json
+	$(GO) run ./sim/mutation/hunt -budget $(or $(HOURS),1000) -defences
+
 .PHONY: lint
 lint: ## vet, formatting, import rules
 	@test -z "$$(gofmt -l $$(git ls-files '*.go' | grep -v ^gen/))" || { echo "run make fmt: "; gofmt -l $$(git ls-files '*.go' | grep -v ^gen/); exit 1; }

@@ -29,7 +29,7 @@ var slips = []edit{
 		if t == nil {
 			return ""
 		}
-		i.Things = append(i.Things, Thing{ID: t.ID, Kind: "job", Name: t.ID, Count: 1})
+		i.Things = append(i.Things, Thing{ID: t.ID, Kind: "job", Name: t.ID, Count: 1, Scope: "a"})
 		return i.slip("two files speak of " + t.ID)
 	},
 	func(i *Intent, r *rand.Rand) string {
@@ -62,10 +62,15 @@ var slips = []edit{
 		if t == nil {
 			return ""
 		}
-		t.Kind, t.Count = "job", 1
+		t.Kind, t.Count, t.Scope = "job", 1, "a"
 		return i.slip(t.ID + " is a job now")
 	},
 	func(i *Intent, _ *rand.Rand) string { i.Things = nil; return "nothing is wanted" },
+	func(i *Intent, _ *rand.Rand) string { // It loosens its own guard.
+		i.Loose = true
+		i.dropRecords(3)
+		return "fewer records, and no guard"
+	},
 	func(i *Intent, r *rand.Rand) string {
 		i.Things = i.Things[:len(i.Things)*r.IntN(50)/100]
 		for _, t := range i.Things {
@@ -82,7 +87,7 @@ func (i *Intent) slip(what string) string {
 	if i.Broken != "" && i.Records {
 		kind = "job" // In the file that can be read.
 	}
-	i.Things = append(i.Things, Thing{ID: slipped, Kind: kind, Name: slipped, Text: what, Count: 1})
+	i.Things = append(i.Things, Thing{ID: slipped, Kind: kind, Name: slipped, Text: what, Count: 1, Scope: "a"})
 	return what
 }
 
@@ -101,6 +106,19 @@ func (i *Intent) forgetAbsent(t Thing) {
 	for _, id := range t.After {
 		if i.find(id) == nil {
 			i.forget(id)
+		}
+	}
+}
+
+// dropRecords leaves records out, at most so many.
+func (i *Intent) dropRecords(most int) {
+	for range most {
+		for _, t := range i.Things {
+			if t.Kind == "command" {
+				i.remove(t.ID)
+				i.forget(t.ID)
+				break
+			}
 		}
 	}
 }

@@ -49,7 +49,7 @@ func init() {
 		PersonLooks: (*Lab).person, PersonLabels: (*Lab).person,
 		LongPush: (*Lab).longPush, Superseding: (*Lab).supersede, PinBriefly: (*Lab).pinBriefly, RolloutPin: (*Lab).rolloutPin,
 		ApproveBlink: (*Lab).approveBlink, Flapping: (*Lab).flap, Together: (*Lab).together, Turncoat: (*Lab).turncoat,
-		Probe: (*Lab).probe, Careless: (*Lab).careless,
+		Probe: (*Lab).probe, Careless: (*Lab).careless, Ramp: (*Lab).ramp,
 	}
 }
 
