@@ -82,8 +82,10 @@ type SimSum struct {
 	Hours float64
 	Steps uint64
 	// Marks are situations that came about; Missing should and did not.
-	Marks   int
-	Missing []string
+	Marks, Required int
+	Missing         []string
+	// Twice is how many runs were made again, to see that they are the same.
+	Twice int
 	// Checked counts how often each property was asked; Unchecked were not.
 	Checked   map[string]int
 	Unchecked []string
@@ -96,9 +98,9 @@ type simulation struct {
 	kit  SimKit
 	runs SimRuns
 
-	story, noShrink bool
-	only, trace     string
-	without         string
+	story, noShrink, complete bool
+	only, trace               string
+	without                   string
 }
 
 const simLong = `Try to make Lehr do wrong. The real server, with its pipeline, its store and its
@@ -140,6 +142,7 @@ func SimCommand(kit SimKit) *cobra.Command {
 	flags.Float64Var(&s.runs.Density, "density", 12, "disturbances an hour, about")
 	flags.StringVar(&s.only, "only", "", "let only these disturbances happen: their numbers, or none")
 	flags.StringVar(&s.without, "without", "", "leave out these kinds of disturbance, such as \"restart,edit\"")
+	flags.BoolVar(&s.complete, "complete", false, "fail, too, when a situation was not met that a set of runs must bring about")
 	flags.StringVar(&s.runs.Before, "before", "", "begin with this lehr.yaml, as the partition is now, and make the edit to --partition on the way")
 	_ = command.MarkFlagFilename("before")
 	flags.StringVarP(&s.runs.Definition, "partition", "p", "", "simulate the partition of this lehr.yaml, not the simulator's own")

@@ -47,7 +47,7 @@ func (r *simReport) run(ctx context.Context) error {
 	switch {
 	case r.broken != nil:
 		return r.broken
-	case sum.Failed > 0:
+	case sum.Failed > 0, r.complete && len(sum.Missing) > 0:
 		return exit{exitError}
 	}
 	return ctx.Err()
@@ -194,12 +194,12 @@ func (r *simReport) sum(ctx context.Context, sum SimSum) {
 	if len(sum.Unchecked) > 0 {
 		properties += "; nothing to ask about " + strings.Join(sum.Unchecked, ", ")
 	}
-	marks := strconv.Itoa(sum.Marks)
-	if len(sum.Missing) > 0 {
+	marks := fmt.Sprintf("%d, %d of the %d that many runs must meet", sum.Marks, sum.Required-len(sum.Missing), sum.Required)
+	if len(sum.Missing) > 0 && r.complete {
 		marks += "; not met: " + strings.Join(sum.Missing, ", ")
 	}
 	fields(r.out,
-		"Runs", fmt.Sprintf("%d, %d failed", sum.Runs, sum.Failed),
+		"Runs", fmt.Sprintf("%d, %d failed, %d made again to see that they are the same", sum.Runs, sum.Failed, sum.Twice),
 		"Virtual time", fmt.Sprintf("%s h, in %s of real time", rounded(sum.Hours), took.Round(100*time.Millisecond)),
 		"Steps", strconv.FormatUint(sum.Steps, 10),
 		"Disturbances", fmt.Sprintf("%d struck, of %d planned", sum.Struck, sum.Planned),

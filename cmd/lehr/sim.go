@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"runtime/debug"
 	"os"
 	"slices"
 	"time"
@@ -22,8 +23,9 @@ func simKit() cli.SimKit {
 		Version: version(), Build: build, Kinds: simKinds,
 		Play: playScript,
 		Run: func(ctx context.Context, runs cli.SimRuns, each func(cli.SimRun, cli.SimSum)) (cli.SimSum, error) {
+			defer debug.SetGCPercent(debug.SetGCPercent(simCollect))
 			sum, err := campaign.Run(ctx, campaign.Options{
-				Run: simOptions(runs), Runs: runs.Runs, TotalHours: runs.TotalHours, Workers: runs.Workers, KeepGoing: runs.KeepGoing,
+				Run: simOptions(runs), Runs: runs.Runs, TotalHours: runs.TotalHours, Workers: runs.Workers, KeepGoing: runs.KeepGoing, Twice: runsTwice,
 				Each: func(outcome sim.Outcome, sum *campaign.Sum) { each(simRun(outcome), simSum(sum)) },
 			})
 			if err != nil {
@@ -59,6 +61,12 @@ func simulated(ctx context.Context, c *client.Client, now func() time.Time, out 
 	terminal := cli.Terminal{Out: out, Err: out, Getenv: func(string) string { return "" }}
 	return cli.Run(ctx, cli.Local{Client: c, Now: now, Version: "simulated"}, terminal, args)
 }
+
+// runsTwice: each run of so many is made twice.
+const runsTwice = 20
+
+// simCollect lets the memory of many short runs grow before it is collected.
+const simCollect = 400
 
 func simOptions(runs cli.SimRuns) sim.Options {
 	options := sim.Options{
@@ -96,6 +104,10 @@ func simSum(sum *campaign.Sum) cli.SimSum {
 		Runs: sum.Runs, Failed: sum.Failed, Planned: sum.Planned, Struck: sum.Struck, Effects: sum.Effects, Cells: sum.Cells,
 		Hours: sum.Hours, Steps: sum.Steps, Marks: len(sum.Marks), Checked: sum.Checked, Value: sum,
 	}
+	if len(sum.Marks) > 0 {
+		converted.Missing = sim.Missed(sum.Marks)
+	}
+	converted.Twice, converted.Required = sum.Twice, len(sim.Required)
 	for property, asked := range sum.Checked {
 		if asked == 0 {
 			converted.Unchecked = append(converted.Unchecked, property)

@@ -5,11 +5,13 @@ package campaign
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
 
 	"lehr.dev/sim"
+	"lehr.dev/sim/monitor"
 )
 
 // Options of a campaign.
@@ -22,6 +24,8 @@ type Options struct {
 	TotalHours float64
 	// Workers is how many run at a time.
 	Workers int
+	// Twice: each run of so many is made again, and must be the same (0: none).
+	Twice int
 	// KeepGoing runs on after a run that failed.
 	KeepGoing bool
 	// Each, if any, is told every run that ended, and the sum with it: one
@@ -33,6 +37,7 @@ type Options struct {
 type Sum struct {
 	Runs    int     `json:"runs"`
 	Failed  int     `json:"failed"`
+	Twice   int     `json:"twice"`
 	Hours   float64 `json:"hours"`
 	Steps   uint64  `json:"steps"`
 	Planned int     `json:"planned"`
@@ -90,7 +95,7 @@ func Run(ctx context.Context, o Options) (*Sum, error) {
 				}
 				run := o.Run
 				run.Seed = seed
-				outcome, err := sim.Run(ctx, run)
+				outcome, err := c.once(ctx, run)
 				if ctx.Err() != nil {
 					return nil // Cut off: it says nothing.
 				}
@@ -113,6 +118,28 @@ type campaign struct {
 	mutex sync.Mutex
 	begun int
 	sum   *Sum
+}
+
+// once makes a run, and makes it again if it is its turn.
+func (c *campaign) once(ctx context.Context, run sim.Options) (sim.Outcome, error) {
+	outcome, err := sim.Run(ctx, run)
+	if err != nil || c.Twice == 0 || run.Seed%uint64(c.Twice) != 0 {
+		return outcome, err
+	}
+	run.Trace = nil
+	again, err := sim.Run(ctx, run)
+	if err != nil || ctx.Err() != nil {
+		return outcome, err
+	}
+	if again.Hash != outcome.Hash {
+		outcome.Violations = append(outcome.Violations, monitor.Violation{
+			Property: "simulator", What: fmt.Sprintf("seed %d gave the run %s, and made again %s", run.Seed, outcome.Hash, again.Hash),
+		})
+	}
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.sum.Twice++
+	return outcome, nil
 }
 
 // next is the next seed, if there is to be another run.
