@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -119,6 +120,9 @@ func (r *simReport) failed(ctx context.Context, run SimRun) {
 		if shrunk, err := r.kit.Shrink(ctx, r.runs, run, mostShrinkRuns); err == nil || len(shrunk.Broken) > 0 {
 			run = shrunk
 		}
+	}
+	if r.runs.Only != nil {
+		run.Disturbances = slices.DeleteFunc(slices.Clone(run.Disturbances), func(d SimDisturbance) bool { return !slices.Contains(r.runs.Only, d.Number) })
 	}
 	// Unless it was shrunk, all may be needed.
 	only := r.runs.Only

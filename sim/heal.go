@@ -27,7 +27,7 @@ func (l *Lab) heal() {
 	l.Sources.Fail(nil)
 	l.Sources.Torn(false)
 	l.Sources.Serve(-1)
-	l.save(-1, l.first.clone(), "back to the first intent")
+	l.goBack()
 	for i, r := range l.replicas {
 		r.Correct()
 		r.Resume()
@@ -36,6 +36,39 @@ func (l *Lab) heal() {
 		}
 	}
 	l.helping = true
+}
+
+// goBack brings the first intent back. An id that is something else now must
+// go before it can be what it was (S22).
+func (l *Lab) goBack() {
+	between := l.first.clone()
+	for _, m := range l.headMembers() {
+		between.Things = slices.DeleteFunc(between.Things, func(t Thing) bool {
+			return t.ID == string(m.Asset) && typeOf(t.Kind) != m.Type
+		})
+	}
+	if len(between.Things) == len(l.first.Things) {
+		l.save(-1, l.first.clone(), "back to the first intent")
+		return
+	}
+	l.save(-1, between, "what is something else now is left out")
+	l.people.Go("go back", func() {
+		// Guards may hold it until somebody lets it through.
+		for l.people.Wait(l.ctx, time.Minute, nil) == nil {
+			if !slices.ContainsFunc(l.members(), func(id intent.AssetID) bool { return l.first.find(string(id)) != nil && between.find(string(id)) == nil }) {
+				l.save(-1, l.first.clone(), "back to the first intent")
+				return
+			}
+		}
+	})
+}
+
+// typeOf a kind of thing.
+func typeOf(kind string) intent.TypeName {
+	return map[string]intent.TypeName{
+		"job": "lehr.process.v1.Job", "balancer": "lehr.caddy.v1.Balancer",
+		"schema": "lehr.sqlschema.v1.Schema", "command": "lehr.command.v1.Command",
+	}[kind]
 }
 
 // keep lets a supervisor begin what has died, and helpful people help while
