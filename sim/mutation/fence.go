@@ -108,10 +108,11 @@ var permits = []Mutant{
 	},
 	{
 		Name: "permit-for-ended", File: "store/sqlite/permit.go",
-		Old:    ` AND open = 1",`,
-		New:    `" + map[bool]string{false: " AND open = 1"}[mutant.On("permit-for-ended")],`,
-		Breaks: "S3",
-		Why:    "A plugin that was paused for longer than the lock delay asks for a permit of a push that was settled, and goes on beside the next one.",
+		Old:        ` AND open = 1",`,
+		New:        `" + map[bool]string{false: " AND open = 1"}[mutant.On("permit-for-ended")],`,
+		Breaks:     "S3",
+		Why:        "A plugin that was paused for longer than the lock delay asks for a permit of a push that was settled, and goes on beside the next one.",
+		Equivalent: "the caller of a plugin answers only for calls of Push that are open, a push is closed after its call has ended, and another holder's process is refused by the fence",
 	},
 	{
 		Name: "push-without-second-look", File: "annealing/enforcer/push.go",

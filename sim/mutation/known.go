@@ -11,10 +11,10 @@ type Caught struct {
 	Mutant string `json:"mutant"`
 	// By is the property that told; empty: none did.
 	By string `json:"by,omitempty"`
-	// Seed of the run, and how much of it was simulated, at the density and
+	// Seed of the run, and how much of it was simulated, if that was noted, at the density and
 	// length of the hunt's runs; After counts the runs of the seeds before too.
 	Seed  uint64  `json:"seed,omitempty"`
-	Hours float64 `json:"hours"`
+	Hours float64 `json:"hours,omitempty"`
 	After float64 `json:"after"`
 }
 
