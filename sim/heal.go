@@ -55,7 +55,9 @@ func (l *Lab) goBack() {
 	l.people.Go("go back", func() {
 		// Guards may hold it until somebody lets it through.
 		for l.people.Wait(l.ctx, time.Minute, nil) == nil {
-			if !slices.ContainsFunc(l.members(), func(id intent.AssetID) bool { return l.first.find(string(id)) != nil && between.find(string(id)) == nil }) {
+			if !slices.ContainsFunc(l.members(), func(id intent.AssetID) bool {
+				return l.first.find(string(id)) != nil && between.find(string(id)) == nil
+			}) {
 				l.save(-1, l.first.clone(), "back to the first intent")
 				return
 			}
