@@ -9,10 +9,10 @@ import (
 )
 
 // quickHours is how much is simulated until a mutant of the quick set was
-// found in the last hunt; the test gives it eight times that, so that a change
+// found in the last hunt; the test gives it four times that, so that a change
 // of Lehr or of the simulator, which makes other runs of the same seeds, needs
 // no new hunt.
-const quickHours = 1.5
+const quickHours = 2.6
 
 // least of the mutants are in the quick set.
 const least = 20
@@ -40,7 +40,7 @@ func TestMutantsAreCaught(t *testing.T) {
 			slots <- struct{}{}
 			defer func() { <-slots }()
 			r := h
-			r.budget = 8 * quickHours
+			r.budget = 4 * quickHours
 			m, _ := mutation.Find(c.Mutant)
 			f, err := r.one(t.Context(), m)
 			if err != nil || !f.caught() {
