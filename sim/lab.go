@@ -68,6 +68,8 @@ type Lab struct {
 	// began last; healing: the disturbances are over.
 	changed, failover time.Time
 	healing, stopped  bool
+	// closing: no process is to begin any more.
+	closing bool
 	// helping: people approve and take brakes off by themselves.
 	helping bool
 	// rotten are the bodies of which a bit is turned now. root is the first
@@ -250,14 +252,23 @@ func (l *Lab) servedType(kind intent.TypeName) plugin.Served {
 
 // close ends all that still runs.
 func (l *Lab) close() {
+	l.closing = true
 	for _, r := range l.replicas {
 		r.Kill("the end")
 	}
 	if l.reading != nil {
-		l.people.Go("close", func() { _ = l.reading.Close() })
+		l.people.Go("close", func() {
+			_ = l.reading.Close()
+			for _, r := range l.replicas {
+				if !r.Alive() && r.store != nil {
+					_ = r.store.Close() // As the supervisor does, who may be late.
+					r.store = nil
+				}
+			}
+		})
 		l.Run(l.Now().Add(time.Second))
 	}
-	l.Scheduler.Kill(l.people)
+	l.Scheduler.End() // Also plugins without parent.
 	if l.db != nil {
 		l.db.Close()
 	}

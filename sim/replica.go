@@ -160,7 +160,7 @@ func (l *Lab) tend() {
 		}
 	}
 	l.replicas = alive
-	if len(alive) == 0 {
+	if len(alive) == 0 && !l.closing {
 		l.Begin()
 	}
 }

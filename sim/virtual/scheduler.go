@@ -196,6 +196,14 @@ func (s *Scheduler) Kill(p *Process) {
 	}
 }
 
+// End kills every process: no goroutine is left. It is not for tasks to call.
+func (s *Scheduler) End() {
+	for _, t := range s.tasks {
+		s.condemned = append(s.condemned, t.process)
+	}
+	s.bury()
+}
+
 // bury ends the goroutines of the condemned.
 func (s *Scheduler) bury() {
 	if len(s.condemned) == 0 {
