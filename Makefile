@@ -35,6 +35,8 @@ test: tools lint build ## all that CI runs
 	set -e; for module in $(MODULES); do (cd $$module && $(GO) test -count=1 -timeout 20m ./...); done
 	scripts/check-generated
 	$(BIN)/lehr demo --exit
+	@# 5000 simulated hours, which must meet every situation that is required.
+	$(BIN)/lehr sim --seed 1 --total-hours 5000 --hours 8 --density 8 --complete
 
 .PHONY: tools
 tools: ## install what tests start beside Lehr (as root, on Debian)
