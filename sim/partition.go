@@ -38,7 +38,7 @@ type Intent struct {
 	// Mode of the partition; Budget of pushes in flight in a cluster.
 	Mode   string `yaml:"-"`
 	Budget int    `yaml:"-"`
-	// Loose leaves out the guard and the derived edges.
+	// Loose has a guard that lets most go.
 	Loose bool `yaml:"-"`
 	// merged: of a user's partition, what it is after its edit.
 	merged bool
@@ -149,14 +149,17 @@ func words(ids map[string][]string) (list []string) {
 func (i Intent) definition() string {
 	text := fmt.Sprintf(definition, i.Mode, i.Budget)
 	if i.Loose {
-		return strings.ReplaceAll(text, fmt.Sprintf(guardText), "")
+		// Of no longer period: what the collector keeps would not tell.
+		return strings.ReplaceAll(text, fmt.Sprintf(guardText), fmt.Sprintf(looseText))
 	}
 	return text
 }
 
 const guardText = "validate:\n  shrink: {max: 30%%, floor: 1, over: 20m}\n"
 
-// guard is what that says.
+const looseText = "validate:\n  shrink: {max: 70%%, floor: 4, over: 20m}\n"
+
+// guard is what the first of them says.
 func (l *Lab) guard() monitor.Guard {
 	if l.options.Definition != "" {
 		return monitor.Guard{}
