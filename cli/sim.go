@@ -302,9 +302,10 @@ func (s *simulation) introduce(ctx context.Context) error {
 	for _, name := range names {
 		fmt.Fprintf(terminal.Out, "  %4d  %s\n", types[name], plain(name))
 	}
-	fmt.Fprint(terminal.Out, `Its folder was copied into memory, and its generators run as they do in "lehr
-build". Everything else is simulated: the store, production, and all its
-plugins. Nothing real is touched, and no plugin of yours is started.
+	fmt.Fprint(terminal.Out, `Its folder is copied into memory, and its generators run as they do in "lehr
+build". Everything else is simulated: the store, production, and all plugins.
+Nothing real is touched, and no plugin of yours is started. The partition's mode
+is taken to be enforce.
 
 `)
 	return nil

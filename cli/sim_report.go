@@ -114,6 +114,9 @@ func (r *simReport) tell(run SimRun) {
 // failed tells of a run that broke something, with as few disturbances as
 // break it too.
 func (r *simReport) failed(ctx context.Context, run SimRun) {
+	if r.runs.Only != nil {
+		run.Disturbances = slices.DeleteFunc(run.Disturbances, func(d SimDisturbance) bool { return !slices.Contains(r.runs.Only, d.Number) })
+	}
 	whole := run
 	if !r.noShrink && ctx.Err() == nil {
 		fmt.Fprintf(r.err, "seed %d: looking for fewer disturbances that break it\n", run.Seed)
@@ -206,7 +209,7 @@ func (r *simReport) sum(ctx context.Context, sum SimSum) {
 		"Runs", fmt.Sprintf("%d, %d failed, %d made again to see that they are the same", sum.Runs, sum.Failed, sum.Twice),
 		"Virtual time", fmt.Sprintf("%s h, in %s of real time", rounded(sum.Hours), took.Round(100*time.Millisecond)),
 		"Steps", strconv.FormatUint(sum.Steps, 10),
-		"Disturbances", fmt.Sprintf("%d struck, of %d planned", sum.Struck, sum.Planned),
+		"Disturbances", fmt.Sprintf("%d planned, %d faults struck", sum.Planned, sum.Struck),
 		"Effects", strconv.Itoa(sum.Effects),
 		"Cells", fmt.Sprintf("%d (points × faults × phases)", sum.Cells),
 		"Situations", marks,

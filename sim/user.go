@@ -76,7 +76,7 @@ func (l *Lab) take(path string) (map[string]string, error) {
 			return nil, err
 		}
 		if name == path {
-			below = filepath.Base(l.definition)
+			below, text = filepath.Base(l.definition), enforced(text)
 		}
 		files[filepath.Join(filepath.Dir(l.definition), below)] = text
 	}

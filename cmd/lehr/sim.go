@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"runtime/debug"
 	"os"
+	"runtime/debug"
 	"slices"
 	"time"
 

@@ -21,6 +21,9 @@ func run(t *testing.T, o Options) *Sum {
 }
 
 func TestSumsDoNotDependOnWorkers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	one := run(t, Options{Run: sim.Options{Seed: 3, Hours: 0.05}, Runs: 3, Workers: 1})
 	many := run(t, Options{Run: sim.Options{Seed: 3, Hours: 0.05}, Runs: 3, Workers: 3})
 	// Sums of fractions depend on their order.
@@ -38,6 +41,9 @@ func TestTotalHours(t *testing.T) {
 }
 
 func TestInterruptedRunsDoNotCount(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	told := 0
 	sum, err := Run(ctx, Options{Run: sim.Options{Seed: 3, Hours: 0.05}, TotalHours: 1e6, Workers: 2, Each: func(sim.Outcome, *Sum) {

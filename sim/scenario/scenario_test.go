@@ -74,7 +74,7 @@ func TestWhatIsNotSoFails(t *testing.T) {
 		begin + "until job/a vanished within 5s":       "still there",
 		begin + "until dead within 5s":                 "one lives",
 		begin + "until job/none in sync within 5s":     "job/none",
-		begin + "drift job/a\nquiet 1m":                "lehr changed sim:Job/job/a",
+		begin + "drift record/www\nquiet 1m":           "lehr changed sim:Command/record/www",
 		begin + "break job/a push-hang for 1h seed 2\nwrite intent.yaml next.yaml\nuntil settled within 1m": "not within 1m0s",
 		begin + "crash at \"no such point\"":         "a point that never came",
 		begin + "approve job/a":                      "exit code 1",
