@@ -58,8 +58,10 @@ type Pipeline struct {
 	validator *validate.Validator
 	// published is what head is written in.
 	published publishedSchema
-	// saved is the candidate that was stored last.
-	saved intent.Candidate
+	// saved is the candidate that was stored last; unsure: another one may
+	// have been.
+	saved  intent.Candidate
+	unsure bool
 }
 
 // New returns a pipeline that does nothing until Run.
@@ -179,6 +181,11 @@ func (p *Pipeline) attempt(ctx context.Context, now time.Time, changes source.Ch
 		return Status{}, err
 	}
 	head := partition.Head
+	if p.unsure {
+		if err := p.recall(ctx); err != nil {
+			return Status{}, err
+		}
+	}
 	r, err := p.builder.build(ctx, now, changes)
 	// What changed while it was read is read anew, before anybody is told.
 	const tries = 3

@@ -172,17 +172,23 @@ func (p *Pipeline) save(ctx context.Context, candidate intent.Candidate, delta c
 		return nil
 	}
 	if err := p.options.Store.SaveCandidate(ctx, p.lease, candidate, delta.entries); err != nil {
+		p.unsure = true
 		return err
 	}
 	p.saved = candidate
 	return nil
 }
 
-// recall finds the candidate that an earlier life left.
+// recall finds the candidate that an earlier life left, or one whose saving was
+// not answered.
 func (p *Pipeline) recall(ctx context.Context) error {
 	newest, err := p.options.Store.ListCandidates(ctx, p.lease.Partition, 1)
-	if err != nil || len(newest) == 0 {
+	if err != nil {
 		return err
+	}
+	p.unsure = false
+	if len(newest) == 0 {
+		return nil
 	}
 	if newest[0].State == intent.CandidateRejected || newest[0].State == intent.CandidateHeld {
 		p.saved = newest[0]

@@ -26,6 +26,9 @@ func (l *Lab) heal() {
 	l.World.Heal()
 	l.Sources.Fail(nil)
 	l.Sources.Torn(false)
+	if l.tornUntil.After(l.Now()) {
+		l.tornUntil = l.Now().Add(tornGrace)
+	}
 	l.Sources.Serve(-1)
 	l.goBack()
 	for i, r := range l.replicas {

@@ -64,6 +64,8 @@ type Lab struct {
 	// wellSince is when nothing kept Lehr from saying what it does, attended
 	// when it was asked last.
 	wellSince, attended time.Time
+	// tornUntil: what is served until then may be torn.
+	tornUntil time.Time
 	// changed is when the intent was changed last, failover when a process
 	// began last; healing: the disturbances are over.
 	changed, failover time.Time

@@ -138,7 +138,8 @@ func (l *Lab) effect(e world.Effect) {
 // serves asks whether what became head is something that was written, whole,
 // and might be served (S6).
 func (l *Lab) serves(head intent.IncarnationID) {
-	if l.options.Definition != "" {
+	// A folder that is read while somebody writes to it may look whole.
+	if l.options.Definition != "" || l.tornUntil.After(l.Now()) {
 		return
 	}
 	members, err := l.reading.Members(l.ctx, head, store.AssetFilter{})

@@ -171,6 +171,9 @@ func (l *Lab) mendStore() {
 	l.rotten = nil
 }
 
+// tornGrace is how long after a torn read it may still be served.
+const tornGrace = 10 * time.Second
+
 func (l *Lab) sourcesFail(d Disturbance, r *rand.Rand) {
 	l.note(d.Kind, "sources")
 	l.tell("%s", d)
@@ -184,6 +187,7 @@ func (l *Lab) sourcesFail(d Disturbance, r *rand.Rand) {
 		end = func() { l.Sources.Serve(-1) }
 	case SourceTorn:
 		l.Sources.Torn(true)
+		l.tornUntil = l.Now().Add(d.Length + tornGrace)
 		l.change(d.Number, r, 2, edits)
 		end = func() { l.Sources.Torn(false) }
 	case SourceGone:

@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -106,6 +107,8 @@ type Diff struct {
 	Outcome intent.Outcome
 	// Effective and Plan are what was compared, and what would be done.
 	Effective, Plan intent.Digest
+	// from is the plugin that answered: each replica has its own.
+	from int
 }
 
 // Diffed is called with each answer that Lehr gets from a diff. One that is no
@@ -114,6 +117,11 @@ func (m *Monitor) Diffed(asset intent.AssetID, d Diff) {
 	const kept = 8
 	list := append(m.diffs[asset], d)
 	m.diffs[asset] = list[max(0, len(list)-kept):]
+}
+
+// lastOf reports whether an answer is the last one of its plugin.
+func lastOf(list []Diff, i int) bool {
+	return !slices.ContainsFunc(list[i+1:], func(d Diff) bool { return d.from == list[i].from })
 }
 
 // diffed: a push rests on an answer that said what differs: the last one, or
@@ -127,7 +135,7 @@ func (m *Monitor) diffed(p *push) {
 	m.ask("S11")
 	const justBefore = 2 * time.Second
 	for i, d := range list {
-		counts := i == len(list)-1 || m.options.Now().Sub(d.At) <= justBefore
+		counts := lastOf(list, i) || m.options.Now().Sub(d.At) <= justBefore
 		if counts && d.Outcome == intent.Differs && d.Effective == p.effective && d.Plan == p.plan {
 			return
 		}

@@ -58,6 +58,8 @@ type Options struct {
 
 // Monitor looks on.
 type Monitor struct {
+	// watching counts the plugins that are heard.
+	watching int
 	options  Options
 	database database
 	checked  map[string]int

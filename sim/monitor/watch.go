@@ -9,7 +9,8 @@ import (
 
 // Watch returns the plugin, whose answers the monitor hears as Lehr does.
 func (m *Monitor) Watch(p plugin.Plugin) plugin.Plugin {
-	w := watched{p, m}
+	m.watching++
+	w := watched{p, m, m.watching}
 	if alone, ok := p.(lone); ok {
 		return watchedAlone{w, alone}
 	}
@@ -22,6 +23,7 @@ type lone interface{ Alone() <-chan struct{} }
 type watched struct {
 	plugin.Plugin
 	monitor *Monitor
+	number  int
 }
 
 type watchedAlone struct {
@@ -40,7 +42,7 @@ func (w watched) Diff(ctx context.Context, id intent.IncarnationID, assets []int
 		answer := answers[asset] // None is Unknown.
 		answer.At = w.monitor.options.Now()
 		own, _ := w.monitor.at(asset, id.Sequence)
-		answer.Effective = own.effective
+		answer.Effective, answer.from = own.effective, w.number
 		w.monitor.Diffed(asset, answer)
 	}
 	return differences, err
