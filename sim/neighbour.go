@@ -127,7 +127,11 @@ func (k look) guarded() {
 	if k.before.approval && !k.NeedsApproval {
 		k.wrong("S23", "push %s of %s to %s was admitted without an approval, which the content before asked for", k.Push, k.Asset, k.Target)
 	}
-	body, there := k.declares(k.enforced[k.Asset].Incarnation, intent.PolicyAsset)
+	record := k.enforced[k.Asset]
+	if now, _, err := k.reading.Content(k.ctx, k.head, intent.PolicyAsset); err == nil && now.Digest == record.Policy {
+		return // It was seen in sync under the policy of now, though at an incarnation before.
+	}
+	body, there := k.declares(record.Incarnation, intent.PolicyAsset)
 	policy := &intentpb.Policy{}
 	if !there || schema.Payload(body.Asset, policy) != nil {
 		return
