@@ -64,6 +64,8 @@ type Lab struct {
 	// wellSince is when nothing kept Lehr from saying what it does, attended
 	// when it was asked last.
 	wellSince, attended time.Time
+	// heldUp is when a process was last made to wait, or killed, at a point.
+	heldUp time.Time
 	// tornUntil: what is served until then may be torn.
 	tornUntil time.Time
 	// changed is when the intent was changed last, failover when a process

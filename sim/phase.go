@@ -68,6 +68,7 @@ func (l *Lab) at(p *virtual.Process, point string) virtual.Act {
 // act makes an armed fault strike.
 func (l *Lab) act(d Disturbance, p *virtual.Process, point string) virtual.Act {
 	l.note(d.Kind, point)
+	l.heldUp = l.Now()
 	l.tell("#%d %s of %s at %q", d.Number, d.Kind, p.Name(), point)
 	switch d.Kind {
 	case KillAtPoint:
