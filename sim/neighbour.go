@@ -73,9 +73,7 @@ func (l *Lab) rests(a store.Admission, asked time.Time) {
 	if k.target, there = k.declares(a.Target, a.Asset); !there {
 		return
 	}
-	// A record of just now may be one of which Lehr has no answer yet.
-	const answered = time.Minute
-	if e, known := k.enforced[a.Asset]; known && e.Incarnation != a.Target && !e.Absent && a.At.Sub(e.At).Abs() > answered {
+	if e, known := k.enforced[a.Asset]; known && e.Incarnation != a.Target && !e.Absent {
 		if before, there := k.declares(e.Incarnation, a.Asset); there {
 			k.before = &before
 		}

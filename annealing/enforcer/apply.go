@@ -61,7 +61,7 @@ func (e *Enforcer) renew(a *asset) {
 func (e *Enforcer) drop(a *asset) {
 	a.effective = intent.Digest{}
 	e.relag(a, e.now())
-	if len(e.view.pins[a.id]) > 0 || a.open() || a.trouble != nil && a.admitting {
+	if len(e.view.pins[a.id]) > 0 || a.open() || a.recording || a.trouble != nil && a.admitting {
 		e.renew(a)
 		e.soon(a, loop.Fresh)
 		return

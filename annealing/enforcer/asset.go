@@ -28,8 +28,10 @@ type asset struct {
 	seen int64
 	// calm counts looks in a row that found nothing new.
 	calm uint8
-	// looking: a diff is under way. again: look once more after it.
-	looking, again bool
+	// looking: a diff is under way. recording: its sighting is with the store,
+	// and what it was enforced with last is not known until that answers.
+	// again: look once more after it.
+	looking, recording, again bool
 	// inLine: it waits in one of the enforcer's lines.
 	inLine bool
 	// pinned is the sequence that a pin made it follow at the last look.

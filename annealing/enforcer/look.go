@@ -74,7 +74,7 @@ func (e *Enforcer) look(ctx context.Context, a *asset, priority loop.Priority, n
 	}
 	target, effective, pin, found := e.target(a, now)
 	switch {
-	case a.looking || a.trouble != nil && a.admitting:
+	case a.looking || a.recording || a.trouble != nil && a.admitting:
 		a.again = true
 	case a.open():
 		e.reportOpen(a, target, effective)
@@ -179,7 +179,7 @@ func (e *Enforcer) glance(s *served, a *asset, priority loop.Priority, now time.
 		return nil
 	}
 	target, effective, _, found := e.target(a, now)
-	if !found || a.kind.served != s || a.open() || a.looking || a.trouble != nil && a.admitting {
+	if !found || a.kind.served != s || a.open() || a.looking || a.recording || a.trouble != nil && a.admitting {
 		e.queue.Add(a, now, priority)
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"lehr.dev/fault"
+	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
 	"lehr.dev/store"
 )
@@ -74,4 +75,51 @@ func TestAReportThatCouldNotBeSavedIsSavedLater(t *testing.T) {
 			t.Errorf("two minutes after the store came back, web is still reported %s at %s", report.State, report.Target)
 		}
 	})
+}
+
+// forgetful is a store that records what was enforced, does something
+// meanwhile, and loses the answer.
+type forgetful struct {
+	Stores
+	meanwhile func()
+	lost      error
+}
+
+func (f *forgetful) SaveEnforced(ctx context.Context, lease store.Lease, enforced []store.Enforced) (map[intent.AssetID]store.Claim, error) {
+	claims, err := f.Stores.SaveEnforced(ctx, lease, enforced)
+	if meanwhile := f.meanwhile; meanwhile != nil && err == nil {
+		f.meanwhile = nil
+		meanwhile()
+		time.Sleep(5 * time.Second)
+		return claims, f.lost
+	}
+	return claims, err
+}
+
+// TestAGuardIsThatOfWhatWasRecorded: content that asks for approvals is being
+// recorded as enforced when a commit drops that. Whether the answer is late or
+// lost, the guard of what was enforced holds (S9, S23).
+func TestAGuardIsThatOfWhatWasRecorded(t *testing.T) {
+	for name, lost := range map[string]error{"late": nil, "lost": fault.New(fault.Unavailable, "the connection was lost")} {
+		t.Run(name, func(t *testing.T) {
+			simulate(t, func(w *world) {
+				marked := webV2.with(&intentpb.Approval{Reason: "precious"})
+				f := &forgetful{Stores: w.store, lost: lost}
+				w.restart(func() { w.stores = f })
+				w.publish(web)
+				w.inSync(web)
+				f.meanwhile = func() { w.publish(thing{id: "web", word: "v3"}) }
+				w.publish(marked)
+				w.waitsOn("web", intent.WaitApproval)
+				report := w.report("web")
+				w.must(w.store.Approve(w.ctx, store.Approval{Partition: shop, Asset: "web", Effective: report.Effective, Plan: report.PlanDigest, By: tester}))
+				w.eventually("v2 is there", func() bool { return w.production.word("web") == "v2" })
+				w.pass(time.Minute)
+				if got := w.production.word("web"); got != "v2" {
+					t.Errorf("%s was pushed without the approval that v2 asks for", got)
+				}
+				w.waitsOn("web", intent.WaitApproval)
+			})
+		})
+	}
 }

@@ -79,6 +79,7 @@ func (e *Enforcer) inSync(a *asset, g *glance, now time.Time) {
 	if e.modeNow(a) != check.Enforce || a.settled && a.enforcedAs == g.effective {
 		e.report(a, report)
 	} else {
+		a.recording = true
 		e.enforced.Add(sighting{a, report, store.Enforced{
 			Asset: a.id, Type: a.kind.name, Effective: g.effective, Policy: e.view.policy.digest,
 			Incarnation: g.target, ResourceKey: g.difference.ResourceKey, Absent: absent, At: now,

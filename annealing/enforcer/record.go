@@ -10,6 +10,7 @@ import (
 
 	"lehr.dev/fault"
 	"lehr.dev/intent"
+	"lehr.dev/loop"
 	"lehr.dev/plugin"
 	"lehr.dev/store"
 )
@@ -104,24 +105,26 @@ func (e *Enforcer) startSightings(ctx context.Context) {
 		}
 		e.Runtime.Point("save enforced")
 		claimed, err := e.Store.SaveEnforced(ctx, e.lease, records)
-		e.inbox.Put(func() { e.sighted(group, claimed, err) })
+		e.inbox.Put(func() { e.sighted(ctx, group, claimed, err) })
 	})
 }
 
 // sighted takes up stored sightings. An asset whose resource belongs to
 // another waits for that other to let go.
-func (e *Enforcer) sighted(group []sighting, claimed map[intent.AssetID]store.Claim, err error) {
+func (e *Enforcer) sighted(ctx context.Context, group []sighting, claimed map[intent.AssetID]store.Claim, err error) {
 	e.enforced.Done()
 	if fault.Is(err, fault.Conflict) {
 		e.failed = err
 		return
 	}
 	if err != nil {
-		e.Log.Warn("cannot record what is in sync; the next look tries again", "assets", len(group), "error", err)
+		e.Log.Warn("cannot record what is in sync; reading what is recorded", "assets", len(group), "error", err)
+		e.startRecalling(ctx, group)
 		return
 	}
 	for _, s := range group {
 		a := s.asset
+		e.recorded(a)
 		if e.assets[a.id] != a {
 			continue
 		}
@@ -137,6 +140,57 @@ func (e *Enforcer) sighted(group []sighting, claimed map[intent.AssetID]store.Cl
 		if !a.open() && a.seen != 0 {
 			e.report(a, s.report)
 		}
+	}
+}
+
+// recorded lets an asset be looked at again.
+func (e *Enforcer) recorded(a *asset) {
+	a.recording = false
+	if a.again && e.assets[a.id] == a {
+		a.again = false
+		e.soon(a, loop.Fresh)
+	}
+}
+
+// startRecalling reads the records of assets whose sightings were not answered:
+// the store may have taken them. Guards are those of what was enforced last,
+// so until that is known nothing is decided about these assets (S23).
+func (e *Enforcer) startRecalling(ctx context.Context, group []sighting) {
+	e.Runtime.Go("recall", func() {
+		for e.Runtime.Wait(ctx, time.Second, nil) == nil {
+			e.Runtime.Point("recall")
+			records, err := e.recall(ctx, group)
+			if err == nil {
+				e.inbox.Put(func() { e.recalled(group, records) })
+				return
+			}
+		}
+	})
+}
+
+func (e *Enforcer) recall(ctx context.Context, group []sighting) (map[intent.AssetID]store.Enforced, error) {
+	records := map[intent.AssetID]store.Enforced{}
+	for _, s := range group {
+		record, found, err := e.record(ctx, s.asset.id)
+		if err != nil {
+			return nil, err
+		}
+		if found {
+			records[s.asset.id] = record
+		}
+	}
+	return records, nil
+}
+
+// recalled takes up what was recorded, and looks again.
+func (e *Enforcer) recalled(group []sighting, records map[intent.AssetID]store.Enforced) {
+	for _, s := range group {
+		a := s.asset
+		if record, found := records[a.id]; found && e.assets[a.id] == a {
+			e.setEnforced(a, record, e.now())
+		}
+		a.again = true
+		e.recorded(a)
 	}
 }
 
