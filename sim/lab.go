@@ -64,7 +64,7 @@ type Lab struct {
 	// wellSince is when nothing kept Lehr from saying what it does, attended
 	// when it was asked last.
 	wellSince, attended time.Time
-	// heldUp is when a process was last made to wait, or killed, at a point.
+	// heldUp is until when a process is made to wait at a point.
 	heldUp time.Time
 	// tornUntil: what is served until then may be torn.
 	tornUntil time.Time

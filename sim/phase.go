@@ -68,7 +68,9 @@ func (l *Lab) at(p *virtual.Process, point string) virtual.Act {
 // act makes an armed fault strike.
 func (l *Lab) act(d Disturbance, p *virtual.Process, point string) virtual.Act {
 	l.note(d.Kind, point)
-	l.heldUp = l.Now()
+	if until := l.Now().Add(d.Length); until.After(l.heldUp) {
+		l.heldUp = until
+	}
 	l.tell("#%d %s of %s at %q", d.Number, d.Kind, p.Name(), point)
 	switch d.Kind {
 	case KillAtPoint:

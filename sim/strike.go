@@ -250,6 +250,10 @@ func (l *Lab) others(d Disturbance, r *rand.Rand) {
 		return
 	}
 	key := resources[r.IntN(len(resources))].Key
+	// As often as not, under the hands of a push.
+	if pushes := l.World.Pushing(); len(pushes) > 0 && r.IntN(2) == 0 {
+		key = pushes[r.IntN(len(pushes))].Key
+	}
 	l.note(d.Kind, "production")
 	l.tell("%s: %s", d, key)
 	switch d.Kind {
