@@ -65,10 +65,12 @@ func union(target, enforced []edge) []edge {
 
 // edgesToHeed are the union of the edges at the target and of those of the
 // content that is there. A version that the content there needs already, or a
-// higher one, needs no look: the push asks for nothing more.
+// higher one, needs no look: the push asks for nothing more. Content of another
+// type, which the identity guard let through, was about another thing: what
+// that served or needed is not to be had of this one.
 func edgesToHeed(content intent.Asset, there *intent.Asset, s *standing) ([]edge, error) {
 	target, err := edgesOf(content)
-	if err != nil || there == nil {
+	if err != nil || there == nil || there.Payload.Type != content.Payload.Type {
 		return target, err
 	}
 	before, err := edgesOf(*there)

@@ -381,3 +381,19 @@ func TestWhatWaitsAtRestIsQuiet(t *testing.T) {
 		})
 	})
 }
+
+// TestAnotherThingOwesNothing: an id that a person let come back as something
+// else is not held to what the thing before served. It was a trap: nothing can
+// tell how much of that the new one has, and where the asset is marked no
+// approval lets go of an edge (L7).
+func TestAnotherThingOwesNothing(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.publish(job("web", 2, "v1", serves("lb")), job("lb", 2, "v1"))
+		w.inSync(job("web", 2, "v1"), job("lb", 2, "v1"))
+		w.publish(job("lb", 2, "v1"))
+		w.publish(web.with(&intentpb.Approval{Reason: "precious"}), job("lb", 2, "v1"))
+		w.waitsOn("web", intent.WaitApproval)
+		w.approve("web")
+		w.inSync(web)
+	})
+}
