@@ -63,6 +63,40 @@ func (l *Lab) longPush(d Disturbance, r *rand.Rand) {
 	id := intent.AssetID(t.ID)
 	l.save(d.Number, next, t.alter(r))
 	l.soonApproved(d)
+	l.whilePushed(id, func() {
+		_ = l.people.Wait(l.ctx, time.Duration(r.Int64N(int64(3*time.Second))), nil)
+		l.mark("a long push, and meanwhile: " + string(d.Then))
+		l.then(d)
+	})
+}
+
+// sleeper stops a process and its plugin in the middle of a push, on a machine
+// of their own, until another process has taken over. The plugin then goes on
+// as if nothing had happened: only the target can refuse it (S4).
+func (l *Lab) sleeper(d Disturbance, r *rand.Rand) {
+	next, old := l.good.clone(), l.replica()
+	t := next.wanting(r, "command")
+	if t == nil || old == nil || !l.apart() || l.options.Definition != "" || len(l.replicas) > 1 {
+		return
+	}
+	l.note(d.Kind, "production")
+	l.tell("%s: %s", d, t.ID)
+	const asleep = 30 * time.Second
+	l.World.Trouble(world.Trouble{Kind: world.PushIgnoresPermitEnd, Asset: intent.AssetID(t.ID), Count: 1, For: 2 * asleep, Seed: d.Seed})
+	id := intent.AssetID(t.ID)
+	l.save(d.Number, next, t.alter(r))
+	l.soonApproved(d)
+	l.whilePushed(id, func() {
+		l.armed = append(l.armed, armed{Disturbance{Number: d.Number, Kind: PauseAtPoint, Point: "effect", Plugins: true, Length: asleep}, 0})
+		_ = l.people.Wait(l.ctx, 500*time.Millisecond, nil)
+		old.Pause(asleep)
+		l.Begin()
+		l.after(3*asleep, func() { old.Kill("the process that took over stays") })
+	})
+}
+
+// whilePushed does something as soon as an asset is being pushed, if it soon is.
+func (l *Lab) whilePushed(id intent.AssetID, do func()) {
 	l.people.Go("meanwhile", func() {
 		for range 40 {
 			if l.people.Wait(l.ctx, 250*time.Millisecond, nil) != nil || l.healing {
@@ -70,9 +104,7 @@ func (l *Lab) longPush(d Disturbance, r *rand.Rand) {
 			}
 			for _, push := range l.World.Pushing() {
 				if push.Asset == id {
-					_ = l.people.Wait(l.ctx, time.Duration(r.Int64N(int64(3*time.Second))), nil)
-					l.mark("a long push, and meanwhile: " + string(d.Then))
-					l.then(d)
+					do()
 					return
 				}
 			}
