@@ -76,20 +76,21 @@ func (l *Lab) longPush(d Disturbance, r *rand.Rand) {
 func (l *Lab) sleeper(d Disturbance, r *rand.Rand) {
 	next, old := l.good.clone(), l.replica()
 	t := next.wanting(r, "command")
-	if t == nil || old == nil || !l.apart() || l.options.Definition != "" || len(l.replicas) > 1 {
+	if t == nil || t.Approval || old == nil || !l.apart() || l.options.Definition != "" || len(l.replicas) > 1 {
 		return
 	}
 	l.note(d.Kind, "production")
 	l.tell("%s: %s", d, t.ID)
-	const asleep = 30 * time.Second
-	l.World.Trouble(world.Trouble{Kind: world.PushIgnoresPermitEnd, Asset: intent.AssetID(t.ID), Count: 1, For: 2 * asleep, Seed: d.Seed})
+	const asleep = 20 * time.Second
+	l.World.Trouble(world.Trouble{Kind: world.PushIgnoresPermitEnd, Asset: intent.AssetID(t.ID), Count: 1, For: 4 * asleep, Seed: d.Seed})
 	id := intent.AssetID(t.ID)
 	l.save(d.Number, next, t.alter(r))
 	l.soonApproved(d)
 	l.whilePushed(id, func() {
 		l.armed = append(l.armed, armed{Disturbance{Number: d.Number, Kind: PauseAtPoint, Point: "effect", Plugins: true, Length: asleep}, 0})
 		_ = l.people.Wait(l.ctx, 500*time.Millisecond, nil)
-		old.Pause(asleep)
+		// The process sleeps longer: awake, it would take the lease again.
+		old.Pause(4 * asleep)
 		l.Begin()
 		l.after(3*asleep, func() { old.Kill("the process that took over stays") })
 	})

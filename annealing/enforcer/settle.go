@@ -73,20 +73,15 @@ func (s *served) longestEffect(of intent.TypeName) time.Duration {
 	return 0
 }
 
-// lockDelay is D + E + a margin: after it a push without permits is over.
-func (e *Enforcer) lockDelay(k *kind) time.Duration {
-	effect := cmp.Or(k.served.longestEffect(k.name), longestAllowed)
-	return plugin.PermitPeriod + effect + plugin.LockDelayMargin
-}
-
-// land waits until nothing can land any more that a plugin which is gone had
-// asked of a target: a request on its way outlives whoever sent it. That takes
-// E; while it is not known (0), the plugin's next process may tell.
-func (e *Enforcer) land(ctx context.Context, k kind, effect time.Duration) error {
+// outlive waits until nothing takes effect any more that was begun before now
+// and a pause: an effect that cannot be cancelled, or a request on its way,
+// outlives what began it by E. While that is not known (0), the plugin's next
+// process may tell.
+func (e *Enforcer) outlive(ctx context.Context, k kind, pause, effect time.Duration) error {
 	const step = time.Second
 	for waited := time.Duration(0); ; waited += step {
 		effect = cmp.Or(effect, k.served.longestEffect(k.name))
-		if left := cmp.Or(effect, longestAllowed) - waited; effect > 0 || left <= step {
+		if left := pause + cmp.Or(effect, longestAllowed) - waited; effect > 0 || left <= step {
 			return e.Runtime.Wait(ctx, max(0, left), nil)
 		}
 		if err := e.Runtime.Wait(ctx, step, nil); err != nil {
@@ -96,20 +91,20 @@ func (e *Enforcer) land(ctx context.Context, k kind, effect time.Duration) error
 }
 
 // settle waits, away from the owner, until a push in doubt can no longer be
-// running: its plugin is gone and what it began has landed, or permit and lock
-// delay have passed. Then the journal lets go of it, and the next look tells
-// what production is.
+// running: its plugin is gone, or else no permit can hold any more, and what it
+// began until then is over. Then the journal lets go of it, and the next look
+// tells what production is.
 func (e *Enforcer) settle(ctx context.Context, a *asset, gone <-chan struct{}) {
-	delay := time.Duration(-1)
+	pause := time.Duration(0)
 	if gone == nil {
-		delay = e.lockDelay(a.kind)
+		pause = plugin.PermitPeriod + plugin.LockDelayMargin
 	}
 	id, effect, kind := a.push.id, a.push.effect, *a.kind
 	e.Runtime.Go("settle", func() {
-		if e.Runtime.Wait(ctx, delay, gone) != nil {
+		if gone != nil && e.Runtime.Wait(ctx, -1, gone) != nil {
 			return
 		}
-		if gone != nil && e.land(ctx, kind, effect) != nil {
+		if e.outlive(ctx, kind, pause, effect) != nil {
 			return
 		}
 		e.Runtime.Point("settled")

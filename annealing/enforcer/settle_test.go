@@ -101,6 +101,37 @@ func TestARestartWaitsForWhatADeadPluginAskedFor(t *testing.T) {
 	})
 }
 
+// TestAStartingPluginDoesNotDelayTheNextHolder: where only time tells, the
+// longest effect is asked for again, and not taken for the longest there may be
+// because the plugin was not up when the lease was taken (L5, L6).
+func TestAStartingPluginDoesNotDelayTheNextHolder(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.production.does("web", behaviour{push: func(ctx context.Context, _ func(), _ plugin.Push) plugin.PushResult {
+			<-ctx.Done()
+			return plugin.PushResult{Ending: plugin.InDoubt}
+		}})
+		w.publish(web)
+		w.eventually("a push is under way", func() bool { return w.production.pushes("web") == 1 })
+		w.restart(func() {
+			w.production.breakDown(fault.New(fault.Unavailable, "the plugin is starting"))
+			w.production.does("web", behaviour{})
+		})
+		began := time.Now()
+		w.pass(time.Second)
+		w.production.breakDown(nil)
+		w.eventually("it is settled", func() bool {
+			open, err := w.store.OpenPushes(w.ctx, shop)
+			w.must(err)
+			return len(open) == 0
+		})
+		const lockDelay = plugin.PermitPeriod + time.Second + plugin.LockDelayMargin
+		if took := time.Since(began); took < lockDelay || took > lockDelay+time.Second {
+			t.Errorf("settled after %s, want %s", took, lockDelay)
+		}
+		w.inSync(web)
+	})
+}
+
 // TestAPushSaysWhenItWasChecked: its plugin asks again for one that comes late.
 func TestAPushSaysWhenItWasChecked(t *testing.T) {
 	simulate(t, func(w *world) {

@@ -179,29 +179,35 @@ var pushes = []Mutant{
 var settlings = []Mutant{
 	{
 		Name: "settle-at-once", File: "annealing/enforcer/settle.go",
-		Old:    `delay = e.lockDelay(a.kind)`,
-		New:    "delay = e.lockDelay(a.kind)\n\t\tif mutant.On(\"settle-at-once\") {\n\t\t\tdelay = 0\n\t\t}",
+		Old:    `if e.outlive(ctx, kind, pause, effect) != nil {`,
+		New:    `if !mutant.On("settle-at-once") && e.outlive(ctx, kind, pause, effect) != nil {`,
 		Breaks: "S3",
 		Why:    "The next push begins while one in doubt may still be running.",
 	},
 	{
 		Name: "lock-delay-without-effect", File: "annealing/enforcer/settle.go",
-		Old:    `return plugin.PermitPeriod + effect + plugin.LockDelayMargin`,
-		New:    "if mutant.On(\"lock-delay-without-effect\") {\n\t\teffect = 0\n\t}\n\treturn plugin.PermitPeriod + effect + plugin.LockDelayMargin",
+		Old:    `effect = cmp.Or(effect, k.served.longestEffect(k.name))`,
+		New:    `effect = cmp.Or(effect, k.served.longestEffect(k.name))
+		if mutant.On("lock-delay-without-effect") {
+			return e.Runtime.Wait(ctx, pause, nil)
+		}`,
 		Breaks: "S3",
 		Why:    "An effect that cannot be cancelled, begun at the end of a permit, runs into the next push. It must be longer than the margin.",
 	},
 	{
 		Name: "lock-delay-without-permit", File: "annealing/enforcer/settle.go",
-		Old:    `return plugin.PermitPeriod + effect + plugin.LockDelayMargin`,
-		New:    "if mutant.On(\"lock-delay-without-permit\") {\n\t\treturn effect + plugin.LockDelayMargin\n\t}\n\treturn plugin.PermitPeriod + effect + plugin.LockDelayMargin",
+		Old:    `pause = plugin.PermitPeriod + plugin.LockDelayMargin`,
+		New:    `pause = plugin.PermitPeriod + plugin.LockDelayMargin
+		if mutant.On("lock-delay-without-permit") {
+			pause = plugin.LockDelayMargin
+		}`,
 		Breaks: "S3",
 		Why:    "A push in doubt begins another effect under its last permit, beside the next push.",
 	},
 	{
 		Name: "settle-ignores-gone", File: "annealing/enforcer/settle.go",
-		Old:    `if gone == nil {`,
-		New:    "if gone != nil && mutant.On(\"settle-ignores-gone\") {\n\t\tdelay = 0\n\t}\n\tif gone == nil {",
+		Old:    `if gone != nil && e.Runtime.Wait(ctx, -1, gone) != nil {`,
+		New:    `if gone != nil && !mutant.On("settle-ignores-gone") && e.Runtime.Wait(ctx, -1, gone) != nil {`,
 		Breaks: "S3",
 		Why:    "The next push does not wait until the plugin's process is gone. It needs plugins that tell when they are.",
 	},
