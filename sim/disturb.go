@@ -89,7 +89,7 @@ var kinds = append([]struct {
 	{PersonStop, 2}, {PersonResume, 4}, {PersonHold, 2}, {PersonUnhold, 3}, {PersonPin, 2}, {PersonUnpin, 3},
 	{PersonApprove, 10}, {PersonTwice, 1}, {PersonEarly, 2}, {PersonAccept, 5}, {PersonDisown, 1}, {PersonLooks, 2}, {PersonLabels, 1},
 	{Meanwhile, 8}, {LongPush, 10}, {Superseding, 5}, {PinBriefly, 3}, {RolloutPin, 3}, {ApproveBlink, 3}, {Flapping, 2},
-	{Together, 5}, {Turncoat, 1}, {Probe, 1}, {Careless, 3}, {Ramp, 2}, {Sleeper, 3},
+	{Together, 5}, {Turncoat, 1}, {Probe, 1}, {Careless, 3}, {Ramp, 2}, {Sleeper, 5},
 }, pluginKinds()...)
 
 func pluginKinds() (list []struct {
