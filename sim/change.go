@@ -17,24 +17,26 @@ var touches = edits[:touching]
 
 const touching = 7
 
+// of is an edit of one thing of a kind; of any kind when it is empty.
+func of(kind string, do func(t *Thing, r *rand.Rand) string) edit {
+	return func(i *Intent, r *rand.Rand) string {
+		if t := i.any(r, kind); t != nil {
+			return do(t, r)
+		}
+		return ""
+	}
+}
+
 // edits of every field there is, sensible ones and slips.
 var edits = []edit{
-	func(i *Intent, r *rand.Rand) string {
-		t := i.any(r, "job")
-		if t == nil {
-			return ""
-		}
+	of("job", func(t *Thing, r *rand.Rand) string {
 		t.Count = 1 + r.IntN(5)
 		return fmt.Sprintf("%s has %d replicas", t.ID, t.Count)
-	},
-	func(i *Intent, r *rand.Rand) string {
-		t := i.any(r, "balancer")
-		if t == nil {
-			return ""
-		}
+	}),
+	of("balancer", func(t *Thing, r *rand.Rand) string {
 		t.Count = 1 + r.IntN(5)
 		return fmt.Sprintf("%s has %d upstreams", t.ID, t.Count)
-	},
+	}),
 	func(i *Intent, r *rand.Rand) string { // Both, as an autoscaling person does.
 		job, balancer := i.find("job/a"), i.find("balancer/a")
 		if job == nil || balancer == nil {
@@ -44,14 +46,10 @@ var edits = []edit{
 		balancer.Count = job.Count
 		return fmt.Sprintf("cluster a has size %d", job.Count)
 	},
-	func(i *Intent, r *rand.Rand) string {
-		t := i.any(r, "job")
-		if t == nil {
-			return ""
-		}
+	of("job", func(t *Thing, r *rand.Rand) string {
 		t.Text = fmt.Sprintf("v%d", 1+r.IntN(9))
 		return fmt.Sprintf("%s runs %s", t.ID, t.Text)
-	},
+	}),
 	func(i *Intent, r *rand.Rand) string { // A version that needs a schema.
 		t, schema := i.any(r, "job"), i.find("schema/main")
 		if t == nil || schema == nil {
@@ -63,14 +61,10 @@ var edits = []edit{
 		}
 		return fmt.Sprintf("%s needs schema %s, which is %s", t.ID, t.Needs, schema.Text)
 	},
-	func(i *Intent, r *rand.Rand) string {
-		t := i.any(r, "command")
-		if t == nil {
-			return ""
-		}
+	of("command", func(t *Thing, r *rand.Rand) string {
 		t.Text = fmt.Sprintf("text %d", r.IntN(5))
 		return fmt.Sprintf("%s says %q", t.ID, t.Text)
-	},
+	}),
 	func(i *Intent, r *rand.Rand) string {
 		t := i.any(r, "command")
 		if t == nil {
@@ -94,14 +88,10 @@ var edits = []edit{
 		i.forget(id)
 		return id + " is left out"
 	},
-	func(i *Intent, r *rand.Rand) string {
-		t := i.any(r, "")
-		if t == nil {
-			return ""
-		}
+	of("", func(t *Thing, _ *rand.Rand) string {
 		t.Turndown = !t.Turndown
 		return fmt.Sprintf("turndown of %s: %t", t.ID, t.Turndown)
-	},
+	}),
 	func(i *Intent, r *rand.Rand) string { // A rename: another id for the same thing.
 		t := i.any(r, []string{"job", "command", "command", "balancer", ""}[r.IntN(5)])
 		if t == nil {
@@ -147,38 +137,22 @@ var edits = []edit{
 		i.Things = append(i.Things, t)
 		return t.ID + " is new"
 	},
-	func(i *Intent, r *rand.Rand) string {
-		t := i.any(r, "")
-		if t == nil {
-			return ""
-		}
+	of("", func(t *Thing, r *rand.Rand) string {
 		t.Mode = []string{"", "", "", "observe", "off"}[r.IntN(5)]
 		return fmt.Sprintf("mode of %s: %q", t.ID, t.Mode)
-	},
-	func(i *Intent, r *rand.Rand) string {
-		t := i.any(r, "")
-		if t == nil {
-			return ""
-		}
+	}),
+	of("", func(t *Thing, _ *rand.Rand) string {
 		t.Approval = !t.Approval
 		return fmt.Sprintf("approval of %s: %t", t.ID, t.Approval)
-	},
-	func(i *Intent, r *rand.Rand) string {
-		t := i.any(r, "job")
-		if t == nil {
-			return ""
-		}
+	}),
+	of("job", func(t *Thing, _ *rand.Rand) string {
 		t.Unmanaged = !t.Unmanaged
 		return fmt.Sprintf("replicas of %s are the autoscaler's: %t", t.ID, t.Unmanaged)
-	},
-	func(i *Intent, r *rand.Rand) string {
-		t := i.any(r, "job")
-		if t == nil {
-			return ""
-		}
+	}),
+	of("job", func(t *Thing, r *rand.Rand) string {
 		t.Image = []string{"", "-next", "-old"}[r.IntN(3)]
 		return fmt.Sprintf("%s runs the image serve%s", t.ID, t.Image)
-	},
+	}),
 	func(i *Intent, r *rand.Rand) string {
 		i.Budget = 1 + r.IntN(3)
 		return fmt.Sprintf("budget %d", i.Budget)

@@ -186,8 +186,8 @@ var settlings = []Mutant{
 	},
 	{
 		Name: "lock-delay-without-effect", File: "annealing/enforcer/settle.go",
-		Old:    `effect = cmp.Or(effect, k.served.longestEffect(k.name))`,
-		New:    `effect = cmp.Or(effect, k.served.longestEffect(k.name))
+		Old: `effect = cmp.Or(effect, k.served.longestEffect(k.name))`,
+		New: `effect = cmp.Or(effect, k.served.longestEffect(k.name))
 		if mutant.On("lock-delay-without-effect") {
 			return e.Runtime.Wait(ctx, pause, nil)
 		}`,
@@ -196,8 +196,8 @@ var settlings = []Mutant{
 	},
 	{
 		Name: "lock-delay-without-permit", File: "annealing/enforcer/settle.go",
-		Old:    `pause = plugin.PermitPeriod + plugin.LockDelayMargin`,
-		New:    `pause = plugin.PermitPeriod + plugin.LockDelayMargin
+		Old: `pause = plugin.PermitPeriod + plugin.LockDelayMargin`,
+		New: `pause = plugin.PermitPeriod + plugin.LockDelayMargin
 		if mutant.On("lock-delay-without-permit") {
 			pause = plugin.LockDelayMargin
 		}`,
