@@ -35,11 +35,18 @@ func (l *Lab) attend() {
 	}
 	var unlike []intent.AssetID
 	for _, m := range l.headMembers() {
-		if ok, _ := l.World.Matches(l.ctx, partition.Head, m.Asset); !ok && m.Asset != intent.PolicyAsset {
+		if ok, _ := l.World.Matches(l.ctx, partition.Head, m.Asset); !ok && m.Asset != intent.PolicyAsset && !l.touchedLately(m.Asset) {
 			unlike = append(unlike, m.Asset)
 		}
 	}
 	l.Monitor.Waiting(now, l.sweep()+sayGrace, unlike...)
+}
+
+// touchedLately reports whether somebody changed an asset's resource so lately
+// that Lehr may not have seen it: between two questions it may have been right.
+func (l *Lab) touchedLately(asset intent.AssetID) bool {
+	report, err := l.reading.Report(l.ctx, l.partition, asset)
+	return err == nil && l.Now().Sub(l.touched[report.ResourceKey]) < l.sweep()+sayGrace
 }
 
 // well reports whether nothing keeps Lehr from saying what it does: one process

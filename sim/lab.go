@@ -64,6 +64,8 @@ type Lab struct {
 	// wellSince is when nothing kept Lehr from saying what it does, attended
 	// when it was asked last.
 	wellSince, attended time.Time
+	// touched is when each resource was changed last, by anybody.
+	touched map[intent.ResourceKey]time.Time
 	// heldUp is until when a process is made to wait at a point.
 	heldUp time.Time
 	// tornUntil: what is served until then may be torn.
@@ -92,7 +94,7 @@ type Lab struct {
 // newLab returns one in which nothing runs yet.
 func newLab(ctx context.Context, o Options) (_ *Lab, err error) {
 	l := &Lab{
-		ctx: ctx, options: o, random: map[string]*rand.Rand{}, marks: map[string]int{}, cells: map[Cell]int{},
+		ctx: ctx, options: o, random: map[string]*rand.Rand{}, touched: map[intent.ResourceKey]time.Time{}, marks: map[string]int{}, cells: map[Cell]int{},
 		Sources: sources.New(), partition: "sim", definition: "/sim/lehr.yaml",
 	}
 	l.start = beginnings[o.Seed%uint64(len(beginnings))]

@@ -103,6 +103,7 @@ func (l *Lab) reported(report intent.Report) {
 
 // effect counts and marks a change of production.
 func (l *Lab) effect(e world.Effect) {
+	l.touched[e.Key] = l.Now()
 	switch {
 	case e.Refused != "":
 		what := "a base that has moved"
