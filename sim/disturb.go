@@ -70,6 +70,7 @@ const (
 	Probe        Kind = "bits turn, and somebody looks"
 	Ramp         Kind = "less and less is wanted"
 	Careless     Kind = "a lying plugin, and somebody approves"
+	TwoPlans     Kind = "two plans are approved"
 	Sleeper      Kind = "a push wakes up behind another process"
 )
 
@@ -89,7 +90,7 @@ var kinds = append([]struct {
 	{PersonStop, 2}, {PersonResume, 4}, {PersonHold, 2}, {PersonUnhold, 3}, {PersonPin, 2}, {PersonUnpin, 3},
 	{PersonApprove, 10}, {PersonTwice, 1}, {PersonEarly, 2}, {PersonAccept, 5}, {PersonDisown, 1}, {PersonLooks, 2}, {PersonLabels, 1},
 	{Meanwhile, 8}, {LongPush, 10}, {Superseding, 5}, {PinBriefly, 3}, {RolloutPin, 3}, {ApproveBlink, 3}, {Flapping, 2},
-	{Together, 5}, {Turncoat, 1}, {Probe, 1}, {Careless, 3}, {Ramp, 2}, {Sleeper, 5},
+	{Together, 5}, {Turncoat, 1}, {Probe, 1}, {Careless, 3}, {Ramp, 2}, {Sleeper, 5}, {TwoPlans, 3},
 }, pluginKinds()...)
 
 func pluginKinds() (list []struct {
