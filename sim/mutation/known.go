@@ -11,8 +11,9 @@ type Caught struct {
 	Mutant string `json:"mutant"`
 	// By is the property that told; empty: none did.
 	By string `json:"by,omitempty"`
-	// Seed of the run, and how much of it was simulated, if that was noted, at the density and
-	// length of the hunt's runs; After counts the runs of the seeds before too.
+	// Seed of the run, and how much of it was simulated, if that was noted, at
+	// the density and length of the hunt's runs. After counts the runs of the
+	// seeds before too, from the first seed on from which that took longest.
 	Seed  uint64  `json:"seed,omitempty"`
 	Hours float64 `json:"hours,omitempty"`
 	After float64 `json:"after"`

@@ -37,6 +37,7 @@ func run(ctx context.Context) error {
 	flag.StringVar(&h.root, "root", ".", "the module's folder")
 	flag.StringVar(&h.work, "work", "", "folder of work; empty: a temporary one")
 	flag.IntVar(&h.workers, "workers", 2, "processes at a time")
+	flag.IntVar(&h.starts, "starts", 3, "first seeds, of which the one that takes longest counts")
 	flag.StringVar(&h.names, "mutants", "", "names, with commas; empty: all that are hunted")
 	flag.BoolVar(&h.known, "known", false, "begin with the seeds that are known to find a defect")
 	flag.BoolVar(&h.defences, "defences", false, "test each defence alone instead")
