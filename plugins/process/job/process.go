@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	processpb "lehr.dev/gen/lehr/process/v1"
 )
@@ -115,12 +116,9 @@ func readProcess(pid int) (process, error) {
 	if owner, ok := info.Sys().(*syscall.Stat_t); !ok || int(owner.Uid) != os.Geteuid() {
 		return process{}, errNoTask
 	}
-	environ, err := os.ReadFile(folder + "/environ")
-	if err != nil && (errors.Is(err, fs.ErrPermission) || gone(err)) {
-		return process{}, errNoTask
-	}
+	environ, err := readMemory(pid, "environ")
 	if err != nil {
-		return process{}, fmt.Errorf("reading the environment of process %d: %w", pid, err)
+		return process{}, err
 	}
 	p := process{pid: pid, environment: environment(environ)}
 	task, err := strconv.ParseUint(p.environment[variableTask], 10, 32)
@@ -128,12 +126,14 @@ func readProcess(pid int) (process, error) {
 		return process{}, errNoTask
 	}
 	p.task, p.version = uint32(task), p.environment[variableVersion]
-	if p.parent, p.started, err = parentAndStart(pid); err != nil {
-		return process{}, errNoTask
+	stat, err := readStat(pid)
+	if err != nil {
+		return process{}, err
 	}
-	cmdline, err := os.ReadFile(folder + "/cmdline")
-	if err != nil || len(cmdline) == 0 {
-		return process{}, errNoTask
+	p.parent, p.started = stat.parent, stat.started
+	cmdline, err := readMemory(pid, "cmdline")
+	if err != nil {
+		return process{}, err
 	}
 	p.argv = strings.Split(strings.TrimSuffix(string(cmdline), "\x00"), "\x00")
 	if p.executable, err = os.Readlink(folder + "/exe"); err != nil {
@@ -141,6 +141,39 @@ func readProcess(pid int) (process, error) {
 	}
 	p.executable = strings.TrimSuffix(p.executable, " (deleted)")
 	return p, nil
+}
+
+// readMemory reads environ or cmdline, which are never empty of a task. It
+// reads again while an exec is under way: the process lives, its old memory is
+// gone and the new one is not laid out yet.
+func readMemory(pid int, name string) ([]byte, error) {
+	const longestExec, sureLooks = 2 * time.Second, 3
+	begun := time.Now()
+	for empty := 0; empty < sureLooks; {
+		stat, err := readStat(pid)
+		if err != nil {
+			return nil, err
+		}
+		content, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, name))
+		if err != nil && (errors.Is(err, fs.ErrPermission) || gone(err)) {
+			return nil, errNoTask
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading %s of process %d: %w", name, pid, err)
+		}
+		switch {
+		case len(content) > 0:
+			return content, nil
+		case !stat.mayExec || time.Since(begun) > longestExec:
+			return nil, errNoTask
+		case stat.execs:
+			empty = 0
+			time.Sleep(time.Millisecond)
+		default: // empty, or an exec came between the two reads
+			empty++
+		}
+	}
+	return nil, errNoTask
 }
 
 func gone(err error) bool {
@@ -158,23 +191,40 @@ func environment(environ []byte) map[string]string {
 	return variables
 }
 
-// parentAndStart reads fields 4 and 22 of /proc/<pid>/stat, see proc(5). The
-// second field, the command's name, may hold anything, so that it is skipped
-// from its last parenthesis.
-func parentAndStart(pid int) (parent int, started uint64, err error) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+// stat is what /proc/<pid>/stat tells, see proc(5).
+type stat struct {
+	parent  int
+	started uint64
+	// mayExec is false of the kernel's threads and of what is ending.
+	mayExec bool
+	// execs is set from the moment an exec drops the old memory until the new
+	// one is complete.
+	execs bool
+}
+
+// Flags of a process: PF_EXITING and PF_KTHREAD in the kernel's sched.h.
+const exiting, ofKernel = 0x4, 0x200000
+
+// readStat skips the second field, the command's name, from its last
+// parenthesis, for it may hold anything.
+func readStat(pid int) (stat, error) {
+	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return 0, 0, err
+		return stat{}, errNoTask
 	}
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	if len(fields) < 20 || fields[0] == "Z" || fields[0] == "X" {
-		return 0, 0, errNoTask
+	fields := strings.Fields(string(line[bytes.LastIndexByte(line, ')')+1:]))
+	if len(fields) < 24 || fields[0] == "Z" || fields[0] == "X" {
+		return stat{}, errNoTask
 	}
-	if parent, err = strconv.Atoi(fields[1]); err != nil {
-		return 0, 0, err
+	parent, wrongParent := strconv.Atoi(fields[1])
+	flags, wrongFlags := strconv.ParseUint(fields[6], 10, 64)
+	started, wrongStart := strconv.ParseUint(fields[19], 10, 64)
+	if err := errors.Join(wrongParent, wrongFlags, wrongStart); err != nil {
+		return stat{}, fmt.Errorf("reading /proc/%d/stat: %w", pid, err)
 	}
-	started, err = strconv.ParseUint(fields[19], 10, 64)
-	return parent, started, err
+	mayExec := flags&(exiting|ofKernel) == 0
+	startOfCode := fields[23] // set last by an exec
+	return stat{parent, started, mayExec, mayExec && startOfCode == "0"}, nil
 }
 
 // runs tells what the process runs, in the words of the intent where it is
