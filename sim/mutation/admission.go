@@ -3,14 +3,14 @@ package mutation
 // admissions are the one step between deciding and acting (S1, S2, S3).
 var admissions = []Mutant{
 	{
-		Name: "admit-ignores-revision", File: "store/sqlite/admit.go",
+		Name: "admit-ignores-revision", File: "store/relational/admit.go",
 		Old:    `case a.Revision != d.now.revision:`,
 		New:    `case a.Revision != d.now.revision && !mutant.On("admit-ignores-revision"):`,
 		Breaks: "S2",
 		Why:    "A decision is admitted though head or a pin moved since; also a hold that came in between does not count.",
 	},
 	{
-		Name: "admit-ignores-stop", File: "store/sqlite/admit.go",
+		Name: "admit-ignores-stop", File: "store/relational/admit.go",
 		Old:        `case d.now.stopped:`,
 		New:        `case d.now.stopped && !mutant.On("admit-ignores-stop"):`,
 		Breaks:     "S18",
@@ -18,7 +18,7 @@ var admissions = []Mutant{
 		Equivalent: "a stop moves the revision, and a decision that saw the new revision saw the stop",
 	},
 	{
-		Name: "admit-ignores-time", File: "store/sqlite/admit.go",
+		Name: "admit-ignores-time", File: "store/relational/admit.go",
 		Old:    `case intent.Expired(a.ValidUntil, a.At):`,
 		New:    `case intent.Expired(a.ValidUntil, a.At) && !mutant.On("admit-ignores-time"):`,
 		Breaks: "S1 S2",
@@ -32,7 +32,7 @@ var admissions = []Mutant{
 		Why:    "After a pause between decision and admission, content is pushed to which the asset is not pinned any more.",
 	},
 	{
-		Name: "admit-ignores-open", File: "store/sqlite/admit.go",
+		Name: "admit-ignores-open", File: "store/relational/admit.go",
 		Old:        `return d.openPush(partition, asset, push, doubt), nil`,
 		New:        "if mutant.On(\"admit-ignores-open\") {\n\t\treturn nil, nil\n\t}\n\treturn d.openPush(partition, asset, push, doubt), nil",
 		Breaks:     "S3",
@@ -40,7 +40,7 @@ var admissions = []Mutant{
 		Equivalent: "the unique indexes refuse the row, and the enforcer knows its own open pushes",
 	},
 	{
-		Name: "admit-ignores-open-key", File: "store/sqlite/admit.go",
+		Name: "admit-ignores-open-key", File: "store/relational/admit.go",
 		Old:        `FROM push WHERE resource_key = $1 AND open = 1 AND resource_key <> ''`,
 		New:        "FROM push WHERE resource_key = $1 AND open = 1 AND resource_key <> ''` + map[bool]string{true: \" AND 1 = 0\"}[mutant.On(\"admit-ignores-open-key\")] + `",
 		Breaks:     "S3",
@@ -49,14 +49,14 @@ var admissions = []Mutant{
 	},
 	{
 		Name: "journal-without-indexes", File: "store/sqlite/open.go",
-		Old:        `s.readers = newReaders(s.db, connections-1)`,
-		New:        "if mutant.On(\"journal-without-indexes\") {\n\t\tif _, err := s.db.ExecContext(ctx, \"DROP INDEX IF EXISTS push_open_asset; DROP INDEX IF EXISTS push_open_key\"); err != nil {\n\t\t\treturn nil, err\n\t\t}\n\t}\n\ts.readers = newReaders(s.db, connections-1)",
+		Old:        `s.Store = relational.New(o)`,
+		New:        "if mutant.On(\"journal-without-indexes\") {\n\t\tif _, err := o.DB.ExecContext(ctx, \"DROP INDEX IF EXISTS push_open_asset; DROP INDEX IF EXISTS push_open_key\"); err != nil {\n\t\t\treturn nil, err\n\t\t}\n\t}\n\ts.Store = relational.New(o)",
 		Breaks:     "S3",
 		Why:        "The journal takes a second open push of an asset or a resource.",
 		Equivalent: "the admission looks for open pushes first",
 	},
 	{
-		Name: "admit-ignores-quiet", File: "store/sqlite/admit.go",
+		Name: "admit-ignores-quiet", File: "store/relational/admit.go",
 		Old:    `for _, asset := range a.Quiet {`,
 		New:    "for _, asset := range a.Quiet {\n\t\tif mutant.On(\"admit-ignores-quiet\") {\n\t\t\tbreak\n\t\t}",
 		Breaks: "S1",
@@ -74,14 +74,14 @@ var admissions = []Mutant{
 // approvals are given by a person for one plan of one content, once (S9).
 var approvals = []Mutant{
 	{
-		Name: "approval-not-consumed", File: "store/sqlite/approvals.go",
+		Name: "approval-not-consumed", File: "store/relational/approvals.go",
 		Old:    `return changed == 1, err`,
 		New:    "if err == nil && mutant.On(\"approval-not-consumed\") {\n\t\t_, err = t.exec(\"UPDATE approval SET used_by = '' WHERE used_by = $1\", string(a.Push))\n\t}\n\treturn changed == 1, err",
 		Breaks: "S9",
 		Why:    "One approval allows any number of pushes of the plan, as when the first fails.",
 	},
 	{
-		Name: "approval-of-any-plan", File: "store/sqlite/approvals.go",
+		Name: "approval-of-any-plan", File: "store/relational/approvals.go",
 		Old:    `AND plan = $4 AND used_by = ''`,
 		New:    "AND (plan = $4` + map[bool]string{true: \" OR true\"}[mutant.On(\"approval-of-any-plan\")] + `) AND used_by = ''",
 		Breaks: "S9",
@@ -96,7 +96,7 @@ var approvals = []Mutant{
 		Equivalent: "the admission finds none to consume",
 	},
 	{
-		Name: "approval-of-any-content", File: "store/sqlite/approvals.go",
+		Name: "approval-of-any-content", File: "store/relational/approvals.go",
 		Old:        "SET used_by = $5\n\t\tWHERE partition = $1 AND asset = $2 AND effective = $3",
 		New:        "SET used_by = $5\n\t\tWHERE partition = $1 AND asset = $2 AND (effective = $3` + map[bool]string{true: \" OR true\"}[mutant.On(\"approval-of-any-content\")] + `)",
 		Breaks:     "S9",
@@ -104,7 +104,7 @@ var approvals = []Mutant{
 		Equivalent: "a publication voids approvals of other content, and the enforcer asks only when it knows one of this content",
 	},
 	{
-		Name: "approval-expired-used", File: "store/sqlite/approvals.go",
+		Name: "approval-expired-used", File: "store/relational/approvals.go",
 		Old:        `AND (ends = 0 OR ends > $6)`,
 		New:        "AND (ends = 0 OR ends > $6` + map[bool]string{true: \" OR true\"}[mutant.On(\"approval-expired-used\")] + `)",
 		Breaks:     "S9",
@@ -120,7 +120,7 @@ var approvals = []Mutant{
 		Equivalent: "the admission ends when the approval does, and consumes none that has ended",
 	},
 	{
-		Name: "approval-not-voided", File: "store/sqlite/approvals.go",
+		Name: "approval-not-voided", File: "store/relational/approvals.go",
 		Old:    `for _, a := range voided {`,
 		New:    "if mutant.On(\"approval-not-voided\") {\n\t\tvoided = nil\n\t}\n\tfor _, a := range voided {",
 		Breaks: "S9",
@@ -166,28 +166,28 @@ var approvals = []Mutant{
 // budgets bound what is under way at once (S8).
 var budgets = []Mutant{
 	{
-		Name: "budget-not-counted", File: "store/sqlite/budgets.go",
+		Name: "budget-not-counted", File: "store/relational/budgets.go",
 		Old:    `b.used+wanted[use.Key] > use.Limit`,
 		New:    `b.used+wanted[use.Key] > use.Limit && !mutant.On("budget-not-counted")`,
 		Breaks: "S8",
 		Why:    "Only the enforcer counts, and it begins at nothing after a restart, while older pushes are open.",
 	},
 	{
-		Name: "budget-in-memory-only", File: "store/sqlite/budgets.go",
+		Name: "budget-in-memory-only", File: "store/relational/budgets.go",
 		Old:    `if b.used == b.stored {`,
 		New:    `if b.used == b.stored || mutant.On("budget-in-memory-only") {`,
 		Breaks: "S8",
 		Why:    "What is in use is forgotten at a restart, while older pushes are open.",
 	},
 	{
-		Name: "budget-never-given-back", File: "store/sqlite/budgets.go",
+		Name: "budget-never-given-back", File: "store/relational/budgets.go",
 		Old:    `if keys == "" {`,
 		New:    `if keys == "" || mutant.On("budget-never-given-back") {`,
 		Breaks: "L7",
 		Why:    "After as many pushes as the limit nothing of the scope is pushed any more.",
 	},
 	{
-		Name: "budget-given-back-in-doubt", File: "store/sqlite/journal.go",
+		Name: "budget-given-back-in-doubt", File: "store/relational/journal.go",
 		Old:    `if err := doubt(t, lease, closing); err != nil {`,
 		New:    "if mutant.On(\"budget-given-back-in-doubt\") {\n\t\t\t\t\tvar keys string\n\t\t\t\t\tif _, err := t.one(\"SELECT budgets FROM push WHERE id = $1 AND open = 1 AND doubt = 0\", []any{string(closing.Push)}, &keys); err != nil {\n\t\t\t\t\t\treturn err\n\t\t\t\t\t}\n\t\t\t\t\tif err := d.releaseBudgets(keys); err != nil {\n\t\t\t\t\t\treturn err\n\t\t\t\t\t}\n\t\t\t\t}\n\t\t\t\tif err := doubt(t, lease, closing); err != nil {",
 		Breaks: "S8",
@@ -213,49 +213,49 @@ var budgets = []Mutant{
 // claims say whose a resource is.
 var claims = []Mutant{
 	{
-		Name: "admit-ignores-claims", File: "store/sqlite/admit.go",
+		Name: "admit-ignores-claims", File: "store/relational/admit.go",
 		Old:    `if err != nil || held.free() {`,
 		New:    `if err != nil || held.free() || mutant.On("admit-ignores-claims") {`,
 		Breaks: "S3",
 		Why:    "Two assets that name one resource push it in turns, and its claim goes back and forth.",
 	},
 	{
-		Name: "claim-passes-from-live", File: "store/sqlite/claims.go",
+		Name: "claim-passes-from-live", File: "store/relational/claims.go",
 		Old:    `if err != nil || !inHead {`,
 		New:    `if err != nil || !inHead || mutant.On("claim-passes-from-live") {`,
 		Breaks: "S3",
 		Why:    "A claim passes from an asset that is in head and stays.",
 	},
 	{
-		Name: "claim-passes-despite-push", File: "store/sqlite/claims.go",
+		Name: "claim-passes-despite-push", File: "store/relational/claims.go",
 		Old:    `if found {`,
 		New:    `if found && !mutant.On("claim-passes-despite-push") {`,
 		Breaks: "S3",
 		Why:    "A claim passes while a push of its holder is open. The admission waits for that push all the same, so it takes a claimant that is seen in sync.",
 	},
 	{
-		Name: "claim-passes-despite-pin", File: "store/sqlite/claims.go",
+		Name: "claim-passes-despite-pin", File: "store/relational/claims.go",
 		Old:    `case pinned:`,
 		New:    `case pinned && !mutant.On("claim-passes-despite-pin"):`,
 		Breaks: "S3",
 		Why:    "A claim passes from an asset that left head and is followed still, by a pin.",
 	},
 	{
-		Name: "claim-passes-across-partitions", File: "store/sqlite/claims.go",
+		Name: "claim-passes-across-partitions", File: "store/relational/claims.go",
 		Old:    `if err == nil && !registered {`,
 		New:    `if err == nil && (!registered || mutant.On("claim-passes-across-partitions")) {`,
 		Breaks: "S12 S3",
 		Why:    "A partition takes the resource of another one by naming it. It needs two partitions.",
 	},
 	{
-		Name: "removal-takes-claims", File: "store/sqlite/claims.go",
+		Name: "removal-takes-claims", File: "store/relational/claims.go",
 		Old:    `case c.removes:`,
 		New:    `case c.removes && !mutant.On("removal-takes-claims"):`,
 		Breaks: "S5",
 		Why:    "An asset with a Turndown takes over the resource of one that left head, and removes what nobody asked to remove.",
 	},
 	{
-		Name: "claims-not-given-back", File: "store/sqlite/enforced.go",
+		Name: "claims-not-given-back", File: "store/relational/enforced.go",
 		Old:    `keys, err := giveUpClaims(t, partition, e.Asset)`,
 		New:    "var keys []string\n\t\tvar err error\n\t\tif !mutant.On(\"claims-not-given-back\") {\n\t\t\tkeys, err = giveUpClaims(t, partition, e.Asset)\n\t\t}",
 		Breaks: "L7",

@@ -60,7 +60,7 @@ var publications = []Mutant{
 		Why:    "What a publication that was cut off had staged becomes head with the next one. The sources must change in between.",
 	},
 	{
-		Name: "publish-ignores-base", File: "store/sqlite/publish.go",
+		Name: "publish-ignores-base", File: "store/relational/publish.go",
 		Old:        `case now.head != p.base:`,
 		New:        `case now.head != p.base && !mutant.On("publish-ignores-base"):`,
 		Breaks:     "S6",
@@ -68,7 +68,7 @@ var publications = []Mutant{
 		Equivalent: "only the lease's holder publishes, one after the other, and no sequence is written twice",
 	},
 	{
-		Name: "publish-ignores-staging", File: "store/sqlite/publish.go",
+		Name: "publish-ignores-staging", File: "store/relational/publish.go",
 		Old:        `case now.stageRevision != p.stage:`,
 		New:        `case now.stageRevision != p.stage && !mutant.On("publish-ignores-staging"):`,
 		Breaks:     "S7",
@@ -76,7 +76,7 @@ var publications = []Mutant{
 		Equivalent: "only the lease's holder stages, and not while it publishes",
 	},
 	{
-		Name: "stage-ignores-base", File: "store/sqlite/stage.go",
+		Name: "stage-ignores-base", File: "store/relational/stage.go",
 		Old:        `if base.Sequence != now.head {`,
 		New:        `if base.Sequence != now.head && !mutant.On("stage-ignores-base") {`,
 		Breaks:     "S6",
@@ -84,7 +84,7 @@ var publications = []Mutant{
 		Equivalent: "only the lease's holder publishes, one after the other",
 	},
 	{
-		Name: "bucket-of-removed-kept", File: "store/sqlite/publish.go",
+		Name: "bucket-of-removed-kept", File: "store/relational/publish.go",
 		Old:    `return q.each(changedBuckets, []any`,
 		New:    "text := changedBuckets\n\t\tif mutant.On(\"bucket-of-removed-kept\") {\n\t\t\ttext = \"SELECT bucket FROM member WHERE partition = $1 AND from_seq = $2 UNION SELECT bucket FROM bucket WHERE partition = $1 AND from_seq = $2\"\n\t\t}\n\t\treturn q.each(text, []any",
 		Breaks: "S7",
@@ -130,7 +130,7 @@ var guards = []Mutant{
 		Why:    "A commit that loosens its guard is judged by the loosened one.",
 	},
 	{
-		Name: "acknowledged-for-all", File: "store/sqlite/candidates.go",
+		Name: "acknowledged-for-all", File: "store/relational/candidates.go",
 		Old:    `AND digest = $2 AND state = 'held' AND acknowledged = 1`,
 		New:    `AND (digest = $2" + map[bool]string{true: " OR true"}[mutant.On("acknowledged-for-all")] + ") AND state = 'held' AND acknowledged = 1`,
 		Breaks: "S23",
@@ -187,28 +187,28 @@ var identities = []Mutant{
 // contents are never other than their digests say (S7).
 var contents = []Mutant{
 	{
-		Name: "body-not-verified", File: "store/sqlite/snapshots.go",
+		Name: "body-not-verified", File: "store/relational/snapshots.go",
 		Old:    `if intent.BodyDigest(body) == digest {`,
 		New:    `if intent.BodyDigest(body) == digest || mutant.On("body-not-verified") {`,
 		Breaks: "S7",
 		Why:    "A body with a flipped bit is served. It needs such bits.",
 	},
 	{
-		Name: "blob-not-verified", File: "store/sqlite/blobs.go",
+		Name: "blob-not-verified", File: "store/relational/blobs.go",
 		Old:    `case blobDigest(bytes) != digest:`,
 		New:    `case blobDigest(bytes) != digest && !mutant.On("blob-not-verified"):`,
 		Breaks: "S7",
 		Why:    "A blob with a flipped bit is served. It needs such bits.",
 	},
 	{
-		Name: "delta-not-verified", File: "store/sqlite/candidates.go",
+		Name: "delta-not-verified", File: "store/relational/candidates.go",
 		Old:    `if deltaDigest(rows) != stored {`,
 		New:    `if deltaDigest(rows) != stored && !mutant.On("delta-not-verified") {`,
 		Breaks: "S7",
 		Why:    "A candidate's delta with a changed row is shown. It needs such rows, and somebody who looks.",
 	},
 	{
-		Name: "member-one-too-long", File: "store/sqlite/snapshots.go",
+		Name: "member-one-too-long", File: "store/relational/snapshots.go",
 		Old:    `AND asset = $2 AND from_seq <= $3 AND to_seq > $3`,
 		New:    "AND asset = $2 AND from_seq <= $3 AND to_seq >` + map[bool]string{true: \"=\"}[mutant.On(\"member-one-too-long\")] + ` $3",
 		Breaks: "S7 S5",

@@ -32,21 +32,21 @@ var targets = []Mutant{
 		Equivalent: "the store keeps one pin of each rank",
 	},
 	{
-		Name: "pin-revision-reused", File: "store/sqlite/brakes.go",
+		Name: "pin-revision-reused", File: "store/relational/brakes.go",
 		Old:    `pin_revision = pin_revision + 1`,
 		New:    `pin_revision = pin_revision + " + map[bool]string{false: "1", true: "0"}[mutant.On("pin-revision-reused")] + "`,
 		Breaks: "S16",
 		Why:    "Two pins of a partition have one revision.",
 	},
 	{
-		Name: "pin-without-bump", File: "store/sqlite/brakes.go",
+		Name: "pin-without-bump", File: "store/relational/brakes.go",
 		Old:    "fmt.Sprintf(\"to %s: %s\", pin.Incarnation, pin.Reason))\n",
 		New:    "fmt.Sprintf(\"to %s: %s\", pin.Incarnation, pin.Reason))\n\t\tif mutant.On(\"pin-without-bump\") {\n\t\t\treturn nil\n\t\t}\n",
 		Breaks: "S2",
 		Why:    "Neither the enforcer nor an admission under way notices a new pin.",
 	},
 	{
-		Name: "hold-without-bump", File: "store/sqlite/brakes.go",
+		Name: "hold-without-bump", File: "store/relational/brakes.go",
 		Old:    "\"hold\", string(hold.Asset), hold.Reason)\n",
 		New:    "\"hold\", string(hold.Asset), hold.Reason)\n\t\tif mutant.On(\"hold-without-bump\") {\n\t\t\treturn nil\n\t\t}\n",
 		Breaks: "S1",
@@ -152,7 +152,7 @@ var pushes = []Mutant{
 		Why:    "An asset is recorded as enforced because its plugin says that it pushed, though production differs.",
 	},
 	{
-		Name: "doubt-closes", File: "store/sqlite/journal.go",
+		Name: "doubt-closes", File: "store/relational/journal.go",
 		Old:    `if closing.Ending == store.EndingInDoubt {`,
 		New:    `if closing.Ending == store.EndingInDoubt && !mutant.On("doubt-closes") {`,
 		Breaks: "S3",

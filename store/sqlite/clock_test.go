@@ -9,6 +9,7 @@ import (
 	"lehr.dev/intent"
 	"lehr.dev/loop"
 	"lehr.dev/store/sqlite"
+	"lehr.dev/store/storetest"
 )
 
 // ahead is a runtime whose wall clock is ahead for a while.
@@ -30,7 +31,7 @@ func TestClockSetBackHidesNoOtherProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer server.Close()
-	register(t, server)
+	storetest.Register(t, server)
 	beside, err := sqlite.OpenUnlocked(t.Context(), sqlite.Options{Path: path})
 	if err != nil {
 		t.Fatal(err)
@@ -39,7 +40,7 @@ func TestClockSetBackHidesNoOtherProcess(t *testing.T) {
 	for i, reason := range []string{"while it is ahead", "after it was set right"} {
 		of := []intent.PartitionID{"shop", ""}[i]
 		changed := server.Changed()
-		if err := beside.SetStop(t.Context(), intent.Stop{Partition: of, Owner: tester, Reason: reason}); err != nil {
+		if err := beside.SetStop(t.Context(), intent.Stop{Partition: of, Owner: storetest.Tester, Reason: reason}); err != nil {
 			t.Fatal(err)
 		}
 		select {

@@ -2,7 +2,6 @@ package sqlite_test
 
 import (
 	"context"
-	"fmt"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -10,8 +9,8 @@ import (
 
 	"lehr.dev/intent"
 	"lehr.dev/loop"
-	"lehr.dev/store"
 	"lehr.dev/store/sqlite"
+	"lehr.dev/store/storetest"
 )
 
 // crashing is a runtime whose goroutines end at a named point, as a crash of
@@ -62,10 +61,12 @@ func TestCrashedStoreOverOneDatabase(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			old := register(t, first)
+			old := storetest.Register(t, first)
 			crash.armed.Store(true)
 			write := make(chan error, 1)
-			go func() { write <- first.SetHold(context.Background(), "shop", intent.Hold{Asset: "a", Owner: tester}) }()
+			go func() {
+				write <- first.SetHold(context.Background(), "shop", intent.Hold{Asset: "a", Owner: storetest.Tester})
+			}()
 			if err := <-write; err == nil {
 				t.Fatal("a write was acknowledged by a crashed store")
 			}
@@ -81,7 +82,7 @@ func TestCrashedStoreOverOneDatabase(t *testing.T) {
 			if there := len(holds) == 1; there != c.there {
 				t.Errorf("after a crash %s the hold is there: %t", c.point, there)
 			}
-			if lease := register(t, second); lease.Epoch <= old.Epoch {
+			if lease := storetest.Register(t, second); lease.Epoch <= old.Epoch {
 				t.Errorf("epoch %d follows %d", lease.Epoch, old.Epoch)
 			}
 			if err := second.VerifyAudit(t.Context(), "shop"); err != nil {
@@ -91,35 +92,14 @@ func TestCrashedStoreOverOneDatabase(t *testing.T) {
 	}
 }
 
-// TestCostFollowsTheChange: one changed asset costs as many rows among many
-// assets as among few.
-func TestCostFollowsTheChange(t *testing.T) {
-	cost := func(count int) int64 {
-		s := openFile(t, t.TempDir()+"/lehr.db")
-		lease := register(t, s)
-		delta := make([]store.Entry, count)
-		for i := range delta {
-			delta[i] = textEntry(fmt.Sprintf("asset/%d", i), fmt.Sprint("content ", i))
-		}
-		publish(t, s, lease, delta)
-		before := s.RowsWritten()
-		publish(t, s, lease, []store.Entry{textEntry("asset/7", "changed")})
-		return s.RowsWritten() - before
-	}
-	few, many := cost(10), cost(5000)
-	if few != many || few > 20 {
-		t.Errorf("one change wrote %d rows among 10 assets, %d among 5000", few, many)
-	}
-}
-
 // TestWithdrawnWrite: a caller whose context ends before its turn has written
 // nothing, and is told so.
 func TestWithdrawnWrite(t *testing.T) {
 	s := openFile(t, t.TempDir()+"/lehr.db")
-	register(t, s)
+	storetest.Register(t, s)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := s.SetHold(ended, "shop", intent.Hold{Asset: "a", Owner: tester}); err == nil {
+	if err := s.SetHold(ended, "shop", intent.Hold{Asset: "a", Owner: storetest.Tester}); err == nil {
 		t.Fatal("a write with an ended context was acknowledged")
 	}
 	holds, err := s.Holds(t.Context(), "shop")

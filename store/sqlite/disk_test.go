@@ -11,6 +11,7 @@ import (
 	"lehr.dev/fault"
 	"lehr.dev/store"
 	"lehr.dev/store/sqlite"
+	"lehr.dev/store/storetest"
 )
 
 // skip leaves a test out, loudly; in CI nothing may be left out.
@@ -50,7 +51,7 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := openFile(t, filepath.Join(folder, "lehr.db"))
-	lease := register(t, s)
+	lease := storetest.Register(t, s)
 	ctx := t.Context()
 	value := bytes.Repeat([]byte("x"), 100_000)
 	stored := 0
@@ -72,7 +73,7 @@ func TestFullDisk(t *testing.T) {
 	if err := s.PutBlobs(ctx, lease, "filler", map[string][]byte{"after": value}); err != nil {
 		t.Fatalf("after space was freed: %v", err)
 	}
-	publish(t, s, lease, []store.Entry{textEntry("a", "x")})
+	storetest.Publish(t, s, lease, []store.Entry{storetest.Text("a", "x")})
 	for i := range stored {
 		read, err := s.GetBlob(ctx, "shop", "filler", fmt.Sprint(i))
 		if err != nil || !bytes.Equal(read, value) {

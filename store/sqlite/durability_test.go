@@ -16,9 +16,8 @@ import (
 	"lehr.dev/intent"
 	"lehr.dev/store"
 	"lehr.dev/store/sqlite"
+	"lehr.dev/store/storetest"
 )
-
-var tester = intent.Actor{Name: "tester", Origin: "test"}
 
 // childStore tells the test binary to be a writer over this file.
 const childStore = "LEHR_TEST_CHILD_STORE"
@@ -41,7 +40,7 @@ func writeForEver(path string) error {
 	if err != nil {
 		return err
 	}
-	if err := s.AddPartition(ctx, "shop", "/srv/lehr.yaml", tester); err != nil {
+	if err := s.AddPartition(ctx, "shop", "/srv/lehr.yaml", storetest.Tester); err != nil {
 		return err
 	}
 	lease, err := s.Acquire(ctx, "shop", "child")
@@ -65,10 +64,10 @@ func writeRound(ctx context.Context, s *sqlite.Store, lease store.Lease) error {
 	if err != nil {
 		return err
 	}
-	next := intent.Incarnation{ID: p.Head, Parent: p.Head, Author: tester}
+	next := intent.Incarnation{ID: p.Head, Parent: p.Head, Author: storetest.Tester}
 	next.ID.Partition, next.ID.Sequence = "shop", p.Head.Sequence+1
 	text := next.ID.String()
-	if err := s.Stage(ctx, lease, p.Head, []store.Entry{textEntry("a", text), textEntry(fmt.Sprintf("own/%d", next.ID.Sequence), text)}); err != nil {
+	if err := s.Stage(ctx, lease, p.Head, []store.Entry{storetest.Text("a", text), storetest.Text(fmt.Sprintf("own/%d", next.ID.Sequence), text)}); err != nil {
 		return err
 	}
 	if _, err := s.Publish(ctx, lease, next); err != nil {
@@ -109,15 +108,6 @@ func pushAll(ctx context.Context, s *sqlite.Store, lease store.Lease, target int
 		return err
 	default:
 		return nil
-	}
-}
-
-func textEntry(asset, text string) store.Entry {
-	digest := intent.BodyDigest([]byte(text))
-	return store.Entry{
-		Asset:  intent.AssetID(asset),
-		Member: intent.Member{Asset: intent.AssetID(asset), Type: "test.Text", Digest: digest, Effective: digest},
-		Body:   []byte(text),
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"lehr.dev/fault"
 	"lehr.dev/loop"
+	"lehr.dev/store/relational"
 )
 
 const (
@@ -63,72 +64,66 @@ func Memory() (*sql.DB, error) {
 }
 
 func openStore(ctx context.Context, options Options, serving bool) (_ *Store, err error) {
-	s := &Store{
-		db: options.DB, ownsDB: options.DB == nil, serving: serving,
-		runtime: options.Runtime, log: options.Log,
+	o := relational.Options{
+		Engine: engine{shared: options.DB == nil}, DB: options.DB, Serving: serving, Readers: connections - 1,
+		Runtime: options.Runtime, Log: options.Log,
 	}
-	if s.runtime == nil {
-		s.runtime = loop.Real()
+	if o.Runtime == nil {
+		o.Runtime = loop.Real()
 	}
-	if s.log == nil {
-		s.log = slog.Default()
+	if o.Log == nil {
+		o.Log = slog.Default()
 	}
+	s := &Store{}
 	path := "in memory"
-	if s.ownsDB {
+	if o.DB == nil {
 		if path, err = resolve(options.Path, serving); err != nil {
 			return nil, err
 		}
-		if err := s.openFile(ctx, path); err != nil {
+		if s.file, err = openFile(ctx, path, serving); err != nil {
 			return nil, err
 		}
+		o.DB = s.file.db
 	}
-	if err := migrate(ctx, s.db, path, serving); err != nil {
-		s.abandon()
+	if err := migrate(ctx, o.DB, path, serving); err != nil {
+		_ = s.file.close() // What was wrong before is what matters.
 		return nil, err
 	}
-	s.readers = newReaders(s.db, connections-1)
-	s.writer = newWriter(s.db, s.runtime, s.log, s.ownsDB, s.changes.announce)
-	s.runtime.Go("store writer", s.writer.run)
+	s.Store = relational.New(o)
 	return s, nil
 }
 
 // openFile locks the file if it is to be served, and connects to it.
-func (s *Store) openFile(ctx context.Context, path string) (err error) {
-	if s.serving {
-		if s.lock, err = lockFile(path); err != nil {
-			return err
+func openFile(ctx context.Context, path string, serving bool) (_ *file, err error) {
+	f := &file{}
+	defer func() {
+		if err != nil {
+			_ = f.close()
+		}
+	}()
+	if serving {
+		if f.lock, err = lockFile(path); err != nil {
+			return nil, err
 		}
 	}
-	err = checkFile(path, s.serving)
-	if err == nil && s.serving {
-		err = s.lock.lockDatabase(path)
+	if err := checkFile(path, serving); err != nil {
+		return nil, err
 	}
-	if err != nil {
-		s.lock.release()
-		return err
+	if serving {
+		if err := f.lock.lockDatabase(path); err != nil {
+			return nil, err
+		}
 	}
 	name := (&url.URL{Path: path}).EscapedPath()
 	// Not made here: a connection that finds the file gone, for it was moved,
 	// would make an empty one and spoil the journal that both then share.
-	s.db, err = sql.Open("sqlite", "file:"+name+"?mode=rw&_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)"+
+	f.db, err = sql.Open("sqlite", "file:"+name+"?mode=rw&_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)"+
 		"&_pragma=synchronous(FULL)&_pragma=cache_size(-16384)&_pragma=journal_size_limit(67108864)&_pragma=temp_store(MEMORY)")
 	if err == nil {
-		s.db.SetMaxIdleConns(connections)
-		err = s.checkContent(ctx, path)
+		f.db.SetMaxIdleConns(connections)
+		err = checkContent(ctx, f.db, path, serving)
 	}
-	if err != nil {
-		s.abandon()
-		return failure("opening the store "+path, err)
-	}
-	return nil
-}
-
-// abandon frees what a failed Open has taken.
-func (s *Store) abandon() {
-	if s.ownsDB && s.db != nil {
-		s.db.Close()
-	}
-	s.lock.release()
+	return f, failure("opening the store "+path, err)
 }
 
 // resolve finds the one name of the file, so that two names share its lock.
@@ -180,20 +175,20 @@ func checkFile(path string, create bool) error {
 }
 
 // checkContent refuses another program's database and a damaged one.
-func (s *Store) checkContent(ctx context.Context, path string) error {
+func checkContent(ctx context.Context, db *sql.DB, path string, serving bool) error {
 	var application, tables, pages, pageBytes int64
 	for pragma, value := range map[string]*int64{"application_id": &application, "page_count": &pages, "page_size": &pageBytes} {
-		if err := s.db.QueryRowContext(ctx, "PRAGMA "+pragma).Scan(value); err != nil {
+		if err := db.QueryRowContext(ctx, "PRAGMA "+pragma).Scan(value); err != nil {
 			return err
 		}
 	}
-	if err := s.db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_master").Scan(&tables); err != nil {
+	if err := db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_master").Scan(&tables); err != nil {
 		return err
 	}
 	switch {
 	case application == applicationID:
-	case tables == 0 && s.serving:
-		if _, err := s.db.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d", applicationID)); err != nil {
+	case tables == 0 && serving:
+		if _, err := db.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d", applicationID)); err != nil {
 			return err
 		}
 	default:
@@ -204,7 +199,7 @@ func (s *Store) checkContent(ctx context.Context, path string) error {
 		return nil
 	}
 	var verdict string
-	if err := s.db.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&verdict); err != nil {
+	if err := db.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&verdict); err != nil {
 		return err
 	}
 	if verdict != "ok" {

@@ -13,6 +13,7 @@ import (
 	"lehr.dev/intent"
 	"lehr.dev/store"
 	"lehr.dev/store/sqlite"
+	"lehr.dev/store/storetest"
 )
 
 // refused fails the test unless the error has the kind and all the words.
@@ -76,7 +77,7 @@ func TestSecondServerIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if err := s.SetStop(t.Context(), intent.Stop{Owner: tester, Reason: "beside the server"}); err != nil {
+	if err := s.SetStop(t.Context(), intent.Stop{Owner: storetest.Tester, Reason: "beside the server"}); err != nil {
 		t.Errorf("stopping beside a running server: %v", err)
 	}
 	if err := command.Process.Kill(); err != nil {
@@ -95,7 +96,7 @@ func TestUnlockedNeverActs(t *testing.T) {
 
 	ctx := t.Context()
 	server := openFile(t, path)
-	lease := register(t, server)
+	lease := storetest.Register(t, server)
 	beside, err := sqlite.OpenUnlocked(ctx, sqlite.Options{Path: path})
 	if err != nil {
 		t.Fatal(err)
@@ -109,10 +110,10 @@ func TestUnlockedNeverActs(t *testing.T) {
 		"SaveReports": func() error { return beside.SaveReports(ctx, lease, []intent.Report{{Asset: "a"}}) },
 		"Collect":     func() error { _, err := beside.Collect(ctx, lease, store.Retention{}, time.Now()); return err },
 		"SetLabel": func() error {
-			return beside.SetLabel(ctx, intent.IncarnationID{Partition: "shop", Sequence: 1}, "k", "v", tester)
+			return beside.SetLabel(ctx, intent.IncarnationID{Partition: "shop", Sequence: 1}, "k", "v", storetest.Tester)
 		},
-		"Disown":       func() error { return beside.Disown(ctx, "shop", "a", "x", tester) },
-		"AddPartition": func() error { return beside.AddPartition(ctx, "other", "/x", tester) },
+		"Disown":       func() error { return beside.Disown(ctx, "shop", "a", "x", storetest.Tester) },
+		"AddPartition": func() error { return beside.AddPartition(ctx, "other", "/x", storetest.Tester) },
 	} {
 		if err := act(); !fault.Is(err, fault.Denied) {
 			t.Errorf("%s beside the server: %v, want it denied", name, err)
@@ -126,22 +127,10 @@ func TestUnlockedNeverActs(t *testing.T) {
 	}
 }
 
-func register(t testing.TB, s *sqlite.Store) store.Lease {
-	t.Helper()
-	if err := s.AddPartition(t.Context(), "shop", "/srv/lehr.yaml", tester); err != nil {
-		t.Fatal(err)
-	}
-	lease, err := s.Acquire(t.Context(), "shop", "server")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return lease
-}
-
 func TestOtherProcessIsNoticed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lehr.db")
 	server := openFile(t, path)
-	register(t, server)
+	storetest.Register(t, server)
 	beside, err := sqlite.OpenUnlocked(t.Context(), sqlite.Options{Path: path})
 	if err != nil {
 		t.Fatal(err)
@@ -149,7 +138,7 @@ func TestOtherProcessIsNoticed(t *testing.T) {
 	defer beside.Close()
 	changed := server.Changed()
 	stopped := time.Now()
-	if err := beside.SetStop(t.Context(), intent.Stop{Owner: tester, Reason: "from outside"}); err != nil {
+	if err := beside.SetStop(t.Context(), intent.Stop{Owner: storetest.Tester, Reason: "from outside"}); err != nil {
 		t.Fatal(err)
 	}
 	select {
@@ -225,14 +214,14 @@ func TestDamagedContentIsNeverServed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lease := register(t, s)
-	secret := textEntry("front/job", "the content")
-	publish(t, s, lease, []store.Entry{secret})
+	lease := storetest.Register(t, s)
+	secret := storetest.Text("front/job", "the content")
+	storetest.Publish(t, s, lease, []store.Entry{secret})
 	if err := s.PutBlobs(t.Context(), lease, "output", map[string][]byte{"one": []byte("bytes")}); err != nil {
 		t.Fatal(err)
 	}
 	candidate := intent.Candidate{ID: intent.CandidateID{Partition: "shop", Digest: intent.BodyDigest([]byte("c"))}, State: intent.CandidateHeld}
-	if err := s.SaveCandidate(t.Context(), lease, candidate, []store.Entry{textEntry("a", "candidate's"), textEntry("b", "other")}); err != nil {
+	if err := s.SaveCandidate(t.Context(), lease, candidate, []store.Entry{storetest.Text("a", "candidate's"), storetest.Text("b", "other")}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {
@@ -264,7 +253,7 @@ func TestEarlierAttemptIsOverwritten(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		publish(t, s, register(t, s), []store.Entry{textEntry("a", "1"), textEntry("b", "1")})
+		storetest.Publish(t, s, storetest.Register(t, s), []store.Entry{storetest.Text("a", "1"), storetest.Text("b", "1")})
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -275,30 +264,11 @@ func TestEarlierAttemptIsOverwritten(t *testing.T) {
 				bucket, make([]byte, 32))
 		}
 		s = openFile(t, path)
-		return publish(t, s, register(t, s), []store.Entry{textEntry("b", "2")}).Digest
+		return storetest.Publish(t, s, storetest.Register(t, s), []store.Entry{storetest.Text("b", "2")}).Digest
 	}
 	if digest("clean.db", false) != digest("leftover.db", true) {
 		t.Error("the membership digest depends on an earlier attempt")
 	}
-}
-
-// publish makes the next incarnation.
-func publish(t testing.TB, s *sqlite.Store, lease store.Lease, delta []store.Entry) intent.Incarnation {
-	t.Helper()
-	p, err := s.Partition(t.Context(), lease.Partition)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Stage(t.Context(), lease, p.Head, delta); err != nil {
-		t.Fatal(err)
-	}
-	next := intent.Incarnation{ID: p.Head, Parent: p.Head, Author: tester}
-	next.ID.Sequence++
-	published, err := s.Publish(t.Context(), lease, next)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return published
 }
 
 func TestAuditShowsTampering(t *testing.T) {
@@ -318,9 +288,9 @@ func TestAuditShowsTampering(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			register(t, s) // records 1 and 2
+			storetest.Register(t, s) // records 1 and 2
 			for i := range 4 {
-				if err := s.SetHold(t.Context(), "shop", intent.Hold{Asset: intent.AssetID(fmt.Sprint("asset-", i)), Owner: tester}); err != nil {
+				if err := s.SetHold(t.Context(), "shop", intent.Hold{Asset: intent.AssetID(fmt.Sprint("asset-", i)), Owner: storetest.Tester}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -342,5 +312,5 @@ func TestClosedStore(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, s.AddPartition(t.Context(), "shop", "/srv/lehr.yaml", tester), fault.Unavailable, "closed")
+	refused(t, s.AddPartition(t.Context(), "shop", "/srv/lehr.yaml", storetest.Tester), fault.Unavailable, "closed")
 }

@@ -1,21 +1,18 @@
-// Package sqlite keeps all that Lehr stores in one SQLite file: every role of
-// package store. Writes of many callers share one commit on one connection;
-// reads have connections of their own and never wait for it. The file's lock
-// is the lease: one process serves a file. Only app opens it; it never looks
-// into payloads, and decides nothing but what an admission's transaction must.
-//
-// open, lock, migrate, writer and failure are the engine; every other file is
-// one role in SQL that PostgreSQL also speaks.
+// Package sqlite keeps a store in one SQLite file: it is the engine under
+// package relational. The file's lock is the lease: one process serves a file.
+// Only app opens it.
 package sqlite
 
 import (
+	"context"
 	"database/sql"
+	"database/sql/driver"
+	"errors"
 	"log/slog"
-	"sync"
 
 	"lehr.dev/fault"
 	"lehr.dev/loop"
-	"lehr.dev/store"
+	"lehr.dev/store/relational"
 )
 
 // Options say where the store is and through what it runs.
@@ -33,56 +30,76 @@ type Options struct {
 
 // Store is an open store.
 type Store struct {
-	db      *sql.DB
-	ownsDB  bool
-	serving bool
-	lock    *fileLock
-	runtime loop.Runtime
-	log     *slog.Logger
-	writer  *writer
-	readers *readers
-	changes announcement
+	*relational.Store
+	file *file
 }
-
-var _ store.All = (*Store)(nil)
-
-// Changed returns a channel that is closed at the next commit that may matter.
-func (s *Store) Changed() <-chan struct{} { return s.changes.channel() }
 
 // Close ends the writer after what waits is written, then frees the file.
 func (s *Store) Close() error {
-	s.writer.close()
-	s.readers.close()
+	return errors.Join(s.Store.Close(), s.file.close())
+}
+
+// engine is SQLite to package relational.
+type engine struct {
+	// shared: another process may write to the database too.
+	shared bool
+}
+
+// Begin takes the one lock of writers at once: a reader that became a writer
+// could find that another one was first.
+func (engine) Begin() string { return "BEGIN IMMEDIATE" }
+
+func (engine) Reading() *sql.TxOptions { return &sql.TxOptions{ReadOnly: true} }
+
+// Tune: indexes by digest are written all over, so the writer keeps more pages
+// (KiB) than a reader, and moves the log into the file less often (pages) than
+// SQLite would by itself.
+func (engine) Tune(ctx context.Context, conn *sql.Conn) error {
+	for _, pragma := range []string{"PRAGMA cache_size = -65536", "PRAGMA wal_autocheckpoint = 8000"} {
+		if _, err := conn.ExecContext(ctx, pragma); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (engine) Failure(attempt string, err error) error { return failure(attempt, err) }
+
+// Again is never: nobody is in a writer's way once it has begun.
+func (engine) Again(error) bool { return false }
+
+func (engine) Lost(err error) bool {
+	return errors.Is(err, sql.ErrConnDone) || errors.Is(err, driver.ErrBadConn)
+}
+
+// News is a number that stays when the connection itself commits.
+func (e engine) News() string {
+	if e.shared {
+		return "PRAGMA data_version"
+	}
+	return ""
+}
+
+// Now is not asked: the file's lock is the lease.
+func (engine) Now() string { return "" }
+
+// file is the store's file, open and, to be served, locked.
+type file struct {
+	db   *sql.DB
+	lock *fileLock
+}
+
+// close does nothing to a database that outlives the store.
+func (f *file) close() error {
+	if f == nil {
+		return nil
+	}
 	var err error
-	if s.ownsDB {
-		if closing := s.db.Close(); closing != nil {
+	if f.db != nil {
+		if closing := f.db.Close(); closing != nil {
 			err = fault.New(fault.Internal, "closing the store: %w", closing)
 		}
 	}
-	s.lock.release()
+	f.lock.release()
 	return err
-}
-
-// announcement tells any number of listeners of the next change.
-type announcement struct {
-	mutex sync.Mutex
-	next  chan struct{}
-}
-
-func (a *announcement) channel() <-chan struct{} {
-	a.mutex.Lock()
-	defer a.mutex.Unlock()
-	if a.next == nil {
-		a.next = make(chan struct{})
-	}
-	return a.next
-}
-
-func (a *announcement) announce() {
-	a.mutex.Lock()
-	defer a.mutex.Unlock()
-	if a.next != nil {
-		close(a.next)
-		a.next = nil
-	}
 }

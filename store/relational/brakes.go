@@ -1,0 +1,147 @@
+package relational
+
+import (
+	"context"
+	"fmt"
+
+	"lehr.dev/fault"
+	"lehr.dev/intent"
+)
+
+// SetPin stores the pin with a revision above all before it (S16). It takes
+// the place of the asset's pin of the same rank.
+func (s *Store) SetPin(ctx context.Context, pin intent.Pin) (intent.Pin, error) {
+	partition := pin.Incarnation.Partition
+	attempt := fmt.Sprintf("pinning %q to %s", pin.Asset, pin.Incarnation)
+	if pin.Rank < intent.RankRollout || pin.Rank > intent.RankPerson {
+		return pin, fault.New(fault.Invalid, "%s: there is no rank %d", attempt, pin.Rank)
+	}
+	err := s.write(ctx, attempt, func(t *transaction) error {
+		if err := mustRegister(t, attempt, partition); err != nil {
+			return err
+		}
+		if _, err := memberAt(t, pin.Incarnation, pin.Asset); err != nil {
+			return err
+		}
+		if pin.Created.IsZero() {
+			pin.Created = t.now.UTC()
+		}
+		if _, err := t.one("UPDATE partitions SET pin_revision = pin_revision + 1 WHERE id = $1 RETURNING pin_revision",
+			[]any{string(partition)}, &pin.Revision); err != nil {
+			return err
+		}
+		_, err := t.exec(`INSERT INTO pin (partition, asset, pin_rank, seq, revision, holder, origin, reason, created, ends)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+			ON CONFLICT (partition, asset, pin_rank) DO UPDATE SET seq = excluded.seq, revision = excluded.revision, holder = excluded.holder,
+			origin = excluded.origin, reason = excluded.reason, created = excluded.created, ends = excluded.ends`,
+			string(partition), string(pin.Asset), int64(pin.Rank), int64(pin.Incarnation.Sequence), pin.Revision,
+			pin.Holder.Name, pin.Holder.Origin, pin.Reason, stamp(pin.Created), stamp(pin.Until))
+		if err != nil {
+			return err
+		}
+		t.audit(partition, t.now, pin.Holder, "pin", string(pin.Asset), fmt.Sprintf("to %s: %s", pin.Incarnation, pin.Reason))
+		return t.bump(partition)
+	})
+	return pin, err
+}
+
+// Unpin removes the pin of the rank.
+func (s *Store) Unpin(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, rank intent.Rank, by intent.Actor) error {
+	attempt := fmt.Sprintf("unpinning %q in %q", asset, partition)
+	return s.write(ctx, attempt, func(t *transaction) error {
+		removed, err := t.exec("DELETE FROM pin WHERE partition = $1 AND asset = $2 AND pin_rank = $3",
+			string(partition), string(asset), int64(rank))
+		if err != nil {
+			return err
+		}
+		if removed == 0 {
+			return fault.New(fault.NotFound, "%s: it has no such pin", attempt).WithHint("lehr get pins lists them")
+		}
+		t.audit(partition, t.now, by, "unpin", string(asset), "")
+		return t.bump(partition)
+	})
+}
+
+// Pins lists all, expired ones too, in the order of the assets.
+func (s *Store) Pins(ctx context.Context, partition intent.PartitionID) (pins []intent.Pin, err error) {
+	err = s.read(ctx, fmt.Sprintf("listing the pins of %q", partition), func(q querier) error {
+		pins, err = scanPins(q, partition, "")
+		return err
+	})
+	return pins, err
+}
+
+// scanPins lists the pins of an asset, or of all when it is empty.
+func scanPins(q querier, partition intent.PartitionID, asset intent.AssetID) (pins []intent.Pin, err error) {
+	text := "SELECT asset, pin_rank, seq, revision, holder, origin, reason, created, ends FROM pin WHERE partition = $1"
+	arguments := []any{string(partition)}
+	if asset != "" {
+		text += " AND asset = $2"
+		arguments = append(arguments, string(asset))
+	}
+	text += " ORDER BY asset, pin_rank"
+	err = q.each(text, arguments, func(row scanner) error {
+		pin := intent.Pin{Incarnation: intent.IncarnationID{Partition: partition}}
+		var created, ends int64
+		err := row.Scan(&pin.Asset, &pin.Rank, &pin.Incarnation.Sequence, &pin.Revision,
+			&pin.Holder.Name, &pin.Holder.Origin, &pin.Reason, &created, &ends)
+		pin.Created, pin.Until = unstamp(created), unstamp(ends)
+		pins = append(pins, pin)
+		return err
+	})
+	return pins, err
+}
+
+// SetHold stores a hold, in the place of the asset's earlier one.
+func (s *Store) SetHold(ctx context.Context, partition intent.PartitionID, hold intent.Hold) error {
+	attempt := fmt.Sprintf("holding %q in %q", hold.Asset, partition)
+	return s.write(ctx, attempt, func(t *transaction) error {
+		if err := mustRegister(t, attempt, partition); err != nil {
+			return err
+		}
+		if hold.Created.IsZero() {
+			hold.Created = t.now
+		}
+		_, err := t.exec(`INSERT INTO hold (partition, asset, owner, origin, reason, created, ends) VALUES ($1, $2, $3, $4, $5, $6, $7)
+			ON CONFLICT (partition, asset) DO UPDATE SET owner = excluded.owner, origin = excluded.origin,
+			reason = excluded.reason, created = excluded.created, ends = excluded.ends`,
+			string(partition), string(hold.Asset), hold.Owner.Name, hold.Owner.Origin, hold.Reason, stamp(hold.Created), stamp(hold.Until))
+		if err != nil {
+			return err
+		}
+		t.audit(partition, t.now, hold.Owner, "hold", string(hold.Asset), hold.Reason)
+		return t.bump(partition)
+	})
+}
+
+// Unhold removes the hold.
+func (s *Store) Unhold(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, by intent.Actor) error {
+	attempt := fmt.Sprintf("ending the hold of %q in %q", asset, partition)
+	return s.write(ctx, attempt, func(t *transaction) error {
+		removed, err := t.exec("DELETE FROM hold WHERE partition = $1 AND asset = $2", string(partition), string(asset))
+		if err != nil {
+			return err
+		}
+		if removed == 0 {
+			return fault.New(fault.NotFound, "%s: it is not held", attempt).WithHint("lehr get holds lists them")
+		}
+		t.audit(partition, t.now, by, "unhold", string(asset), "")
+		return t.bump(partition)
+	})
+}
+
+// Holds lists all, expired ones too, in the order of the assets.
+func (s *Store) Holds(ctx context.Context, partition intent.PartitionID) (holds []intent.Hold, err error) {
+	err = s.read(ctx, fmt.Sprintf("listing the holds of %q", partition), func(q querier) error {
+		return q.each("SELECT asset, owner, origin, reason, created, ends FROM hold WHERE partition = $1 ORDER BY asset",
+			[]any{string(partition)}, func(row scanner) error {
+				var hold intent.Hold
+				var created, ends int64
+				err := row.Scan(&hold.Asset, &hold.Owner.Name, &hold.Owner.Origin, &hold.Reason, &created, &ends)
+				hold.Created, hold.Until = unstamp(created), unstamp(ends)
+				holds = append(holds, hold)
+				return err
+			})
+	})
+	return holds, err
+}

@@ -1,0 +1,90 @@
+package relational
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"lehr.dev/intent"
+	"lehr.dev/store"
+)
+
+// budget is how much of a key is in use, as of this call.
+type budget struct{ stored, used int }
+
+// budget reads a key once per call.
+func (d *desk) budget(key string) (*budget, error) {
+	if known, found := d.budgets[key]; found {
+		return known, nil
+	}
+	b := &budget{}
+	_, err := d.one("SELECT used FROM budget WHERE partition = $1 AND name = $2", []any{string(d.lease.Partition), key}, &b.stored)
+	if err != nil {
+		return nil, err
+	}
+	b.used = b.stored
+	d.budgets[key] = b
+	return b, nil
+}
+
+// checkBudgets: one is left of each (S8).
+func (d *desk) checkBudgets(a store.Admission) (*intent.WaitingOn, error) {
+	wanted := map[string]int{}
+	for _, use := range a.Budgets {
+		b, err := d.budget(use.Key)
+		if err != nil {
+			return nil, err
+		}
+		if wanted[use.Key]++; b.used+wanted[use.Key] > use.Limit {
+			return &intent.WaitingOn{Kind: intent.WaitBudget, Reason: fmt.Sprintf(
+				"budget %s: %d of %d in use", use.Key, b.used, use.Limit)}, nil
+		}
+	}
+	return nil, nil
+}
+
+// takeBudgets takes what checkBudgets found free, and returns the keys as the
+// journal keeps them until the push is closed.
+func (d *desk) takeBudgets(a store.Admission) string {
+	if len(a.Budgets) == 0 {
+		return ""
+	}
+	keys := make([]string, len(a.Budgets))
+	for i, use := range a.Budgets {
+		keys[i] = use.Key
+		d.budgets[use.Key].used++
+	}
+	return strings.Join(keys, "\n")
+}
+
+// releaseBudgets gives back what a push took.
+func (d *desk) releaseBudgets(keys string) error {
+	if keys == "" {
+		return nil
+	}
+	for key := range strings.SplitSeq(keys, "\n") {
+		b, err := d.budget(key)
+		if err != nil {
+			return err
+		}
+		b.used--
+	}
+	return nil
+}
+
+// settleBudgets writes what the call changed, in the order of the keys.
+func (d *desk) settleBudgets() error {
+	for _, key := range slices.Sorted(maps.Keys(d.budgets)) {
+		b := d.budgets[key]
+		if b.used == b.stored {
+			continue
+		}
+		_, err := d.exec(`INSERT INTO budget (partition, name, used) VALUES ($1, $2, $3)
+			ON CONFLICT (partition, name) DO UPDATE SET used = excluded.used`, string(d.lease.Partition), key, b.used)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,200 @@
+package relational
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"lehr.dev/intent"
+	"lehr.dev/store"
+)
+
+// savingPeriod is how long a candidate may be in the middle of being saved.
+const savingPeriod = time.Hour
+
+// collection is one run of the collector. Every step is a transaction of
+// bounded size that decides and removes at once, under the lease, so that no
+// writer's check and no row that it rests on can come between (S17).
+type collection struct {
+	store   *Store
+	lease   store.Lease
+	keep    store.Retention
+	now     time.Time
+	removed int
+}
+
+// Collect removes what nothing needs.
+func (s *Store) Collect(ctx context.Context, lease store.Lease, keep store.Retention, now time.Time) (int, error) {
+	c := &collection{store: s, lease: lease, keep: keep, now: now}
+	if err := c.repeat(ctx, c.returned); err != nil {
+		return 0, err
+	}
+	c.removed = 0 // that removed nothing
+	for _, step := range []func(*transaction, standing) (int64, error){
+		c.turnedDown, c.incarnations, c.pushes, c.approvals, c.reports, c.candidates,
+	} {
+		if err := c.repeat(ctx, step); err != nil {
+			return c.removed, err
+		}
+	}
+	if err := c.claims(ctx); err != nil {
+		return c.removed, err
+	}
+	gaps, err := s.gaps(ctx, lease.Partition)
+	if err != nil {
+		return c.removed, err
+	}
+	for _, gap := range gaps {
+		for _, step := range []func(*transaction, standing) (int64, error){gap.members, gap.edges, gap.fields, gap.buckets} {
+			if err := c.repeat(ctx, step); err != nil {
+				return c.removed, err
+			}
+		}
+	}
+	return c.removed, nil
+}
+
+// repeat takes a step until it finds nothing more.
+func (c *collection) repeat(ctx context.Context, step func(*transaction, standing) (int64, error)) error {
+	for {
+		var removed int64
+		err := c.store.act(ctx, "collecting in "+string(c.lease.Partition), c.lease, func(t *transaction, now standing) (err error) {
+			removed, err = step(t, now)
+			return err
+		})
+		c.removed += int(removed)
+		if err != nil || removed == 0 {
+			return err
+		}
+	}
+}
+
+// incarnations goes first: once an incarnation's row is gone nothing can name
+// it any more, and its members can go at leisure.
+func (c *collection) incarnations(t *transaction, now standing) (int64, error) {
+	removed, err := t.exec(`DELETE FROM incarnation WHERE partition = $1 AND seq IN (
+		SELECT i.seq FROM incarnation i WHERE i.partition = $1 AND i.seq < $2 AND i.seq <= $3
+		AND EXISTS (SELECT 1 FROM incarnation WHERE partition = $1 AND seq > i.seq AND created < $4)
+		AND NOT EXISTS (SELECT 1 FROM pin WHERE partition = $1 AND seq = i.seq)
+		AND NOT EXISTS (SELECT 1 FROM enforced WHERE partition = $1 AND seq = i.seq)
+		AND NOT EXISTS (SELECT 1 FROM push WHERE partition = $1 AND open = 1 AND target = i.seq)
+		AND NOT EXISTS (SELECT 1 FROM candidate WHERE partition = $1 AND state IN ('held', 'saving') AND base = i.seq)
+		AND NOT EXISTS (SELECT 1 FROM label WHERE partition = $1 AND seq = i.seq AND person = 1)
+		LIMIT $5)`,
+		string(c.lease.Partition), int64(now.head), int64(now.head)-int64(c.keep.Incarnations), stamp(c.now.Add(-c.keep.Period)), chunk)
+	if err != nil || removed == 0 {
+		return removed, err
+	}
+	_, err = t.exec(`DELETE FROM label WHERE partition = $1
+		AND NOT EXISTS (SELECT 1 FROM incarnation i WHERE i.partition = $1 AND i.seq = label.seq)`, string(c.lease.Partition))
+	return removed, err
+}
+
+func (c *collection) forgotten() int64 { return stamp(c.now.Add(-c.keep.History)) }
+
+func (c *collection) pushes(t *transaction, _ standing) (int64, error) {
+	return t.exec(`DELETE FROM push WHERE number IN (
+		SELECT number FROM push WHERE partition = $1 AND open = 0 AND ended < $2 LIMIT $3)`, string(c.lease.Partition), c.forgotten(), chunk)
+}
+
+func (c *collection) approvals(t *transaction, _ standing) (int64, error) {
+	return t.exec(`DELETE FROM approval WHERE partition = $1 AND created < $2 AND (used_by <> '' OR (ends > 0 AND ends < $2))`,
+		string(c.lease.Partition), c.forgotten())
+}
+
+// reports goes over assets that are neither in head nor enforced.
+func (c *collection) reports(t *transaction, now standing) (int64, error) {
+	return t.exec(`DELETE FROM report WHERE partition = $1 AND asset IN (
+		SELECT r.asset FROM report r WHERE r.partition = $1
+		AND NOT EXISTS (SELECT 1 FROM member WHERE partition = $1 AND asset = r.asset AND from_seq <= $2 AND to_seq > $2)
+		AND NOT EXISTS (SELECT 1 FROM enforced WHERE partition = $1 AND asset = r.asset)
+		AND NOT EXISTS (SELECT 1 FROM push WHERE partition = $1 AND asset = r.asset AND open = 1)
+		LIMIT $3)`, string(c.lease.Partition), int64(now.head), chunk)
+}
+
+// candidates takes up to a chunk of entries of one candidate that is due, and
+// the candidate itself with its last ones.
+func (c *collection) candidates(t *transaction, _ standing) (int64, error) {
+	partition := string(c.lease.Partition)
+	var digest string
+	found, err := t.one(`SELECT digest FROM candidate WHERE partition = $1
+		AND ((state NOT IN ('held', 'saving') AND saved < $2) OR (state = 'saving' AND saved < $3)) LIMIT 1`,
+		[]any{partition, c.forgotten(), stamp(c.now.Add(-max(c.keep.History, savingPeriod)))}, &digest)
+	if err != nil || !found {
+		return 0, err
+	}
+	// From here on it cannot be seen; a run that ends early leaves it due.
+	if _, err := t.exec("UPDATE candidate SET state = 'saving', saved = 0 WHERE partition = $1 AND digest = $2", partition, digest); err != nil {
+		return 0, err
+	}
+	var bodies bodySet
+	err = t.each(`DELETE FROM candidate_entry WHERE partition = $1 AND candidate = $2 AND asset IN (
+		SELECT asset FROM candidate_entry WHERE partition = $1 AND candidate = $2 LIMIT $3) RETURNING digest`,
+		[]any{partition, digest, chunk}, bodies.scan)
+	if err != nil {
+		return 0, err
+	}
+	if err := bodies.drop(t); err != nil {
+		return 0, err
+	}
+	removed := int64(len(bodies.all))
+	if removed < chunk {
+		gone, err := t.exec("DELETE FROM candidate WHERE partition = $1 AND digest = $2", partition, digest)
+		return removed + gone, err
+	}
+	return removed, nil
+}
+
+// gap lies between two retained incarnations that follow each other: rows
+// whose interval begins after the first and ends by the last belong to none.
+type gap struct {
+	partition     intent.PartitionID
+	after, before intent.Sequence
+}
+
+func (s *Store) gaps(ctx context.Context, partition intent.PartitionID) (gaps []gap, err error) {
+	var last intent.Sequence
+	err = s.read(ctx, fmt.Sprintf("listing the incarnations of %q", partition), func(q querier) error {
+		return q.each("SELECT seq FROM incarnation WHERE partition = $1 ORDER BY seq", []any{string(partition)}, func(row scanner) error {
+			var sequence intent.Sequence
+			err := row.Scan(&sequence)
+			if sequence > last+1 {
+				gaps = append(gaps, gap{partition: partition, after: last, before: sequence})
+			}
+			last = sequence
+			return err
+		})
+	})
+	return gaps, err
+}
+
+func (g gap) arguments() []any {
+	return []any{string(g.partition), int64(g.after), int64(g.before), chunk}
+}
+
+func (g gap) members(t *transaction, _ standing) (int64, error) {
+	var bodies bodySet
+	err := t.each(`DELETE FROM member WHERE partition = $1 AND (asset, from_seq) IN (
+		SELECT asset, from_seq FROM member WHERE partition = $1 AND to_seq > $2 AND to_seq <= $3
+		AND to_seq < 9223372036854775807 AND from_seq > $2 LIMIT $4) RETURNING digest`, g.arguments(), bodies.scan)
+	if err != nil {
+		return 0, err
+	}
+	return int64(len(bodies.all)), bodies.drop(t)
+}
+
+func (g gap) edges(t *transaction, _ standing) (int64, error) {
+	return t.exec(`DELETE FROM edge WHERE partition = $1 AND (from_asset, field, to_asset, from_seq) IN (
+		SELECT from_asset, field, to_asset, from_seq FROM edge WHERE partition = $1 AND to_seq > $2 AND to_seq <= $3
+		AND to_seq < 9223372036854775807 AND from_seq > $2 LIMIT $4)`, g.arguments()...)
+}
+
+func (g gap) fields(t *transaction, _ standing) (int64, error) {
+	return t.exec(collectFields, g.arguments()...)
+}
+
+func (g gap) buckets(t *transaction, _ standing) (int64, error) {
+	return t.exec(`DELETE FROM bucket WHERE partition = $1 AND (bucket, from_seq) IN (
+		SELECT bucket, from_seq FROM bucket WHERE partition = $1 AND to_seq > $2 AND to_seq <= $3
+		AND to_seq < 9223372036854775807 AND from_seq > $2 LIMIT $4)`, g.arguments()...)
+}

@@ -1,0 +1,51 @@
+package relational
+
+import (
+	"context"
+
+	"lehr.dev/intent"
+	"lehr.dev/store"
+)
+
+// RowsWritten counts the rows that the writer changed, for benchmarks and for
+// tests of what a change costs. Only SQLite tells.
+func (s *Store) RowsWritten() (total int64) {
+	_ = s.write(context.Background(), "counting", func(t *transaction) error {
+		_, err := t.one("SELECT total_changes()", nil, &total)
+		return err
+	})
+	return total
+}
+
+// Statements whose plans are tested.
+const (
+	Changes         = changes
+	ChangedBuckets  = changedBuckets
+	MembersOfBucket = membersOfBucket
+	RowsOfAsset     = rowsOfAsset
+	FieldsOfAsset   = fieldsOfAsset
+	DiscardFields   = discardFields
+	ReopenFields    = reopenFields
+	CollectFields   = collectFields
+	ListOrphans     = listOrphans
+	CountOrphans    = countOrphans
+	MarkAdrift      = markAdrift
+)
+
+// EdgesOf is the statement that reads edges by an end of theirs.
+func EdgesOf(end string) string { return edgesOf(end) }
+
+// Members is the statement that lists members by a filter.
+func Members(filter store.AssetFilter) string {
+	text, _ := membersBy(intent.IncarnationID{}, filter)
+	return text
+}
+
+// Incarnations is the statement that finds one.
+func Incarnations(lookup store.Lookup) string {
+	text, _ := incarnationBy("shop", lookup)
+	return text
+}
+
+// IdleClaims is the statement that lists claims without an asset.
+func IdleClaims() string { return idleClaims }

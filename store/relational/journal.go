@@ -1,0 +1,109 @@
+package relational
+
+import (
+	"context"
+	"fmt"
+
+	"lehr.dev/intent"
+	"lehr.dev/store"
+)
+
+// ClosePushes ends pushes and releases their budgets.
+func (s *Store) ClosePushes(ctx context.Context, lease store.Lease, closings []store.Closing) error {
+	if len(closings) == 0 {
+		return nil
+	}
+	attempt := fmt.Sprintf("closing %d pushes in %q", len(closings), lease.Partition)
+	return s.act(ctx, attempt, lease, func(t *transaction, now standing) error {
+		d := desk{transaction: t, lease: lease, now: now, budgets: map[string]*budget{}}
+		for _, closing := range closings {
+			if closing.Ending == store.EndingInDoubt {
+				if err := doubt(t, lease, closing); err != nil {
+					return err
+				}
+				continue
+			}
+			var asset, keys string
+			found, err := t.one(`UPDATE push SET open = 0, doubt = 0, ending = $3, reason = $4, ended = $5
+				WHERE id = $1 AND partition = $2 AND open = 1 RETURNING asset, budgets`,
+				[]any{string(closing.Push), string(lease.Partition), closing.Ending, closing.Reason, stamp(closing.At)}, &asset, &keys)
+			if err != nil {
+				return err
+			}
+			if !found {
+				continue
+			}
+			if err := d.releaseBudgets(keys); err != nil {
+				return err
+			}
+			detail := "push " + string(closing.Push) + " " + closing.Ending
+			if closing.Reason != "" {
+				detail += ": " + closing.Reason
+			}
+			t.audit(lease.Partition, closing.At, serverActor(lease), "close", asset, detail)
+		}
+		return d.settleBudgets()
+	})
+}
+
+// doubt marks a push whose end was lost. It stays open, and keeps its budgets,
+// until it is settled.
+func doubt(t *transaction, lease store.Lease, closing store.Closing) error {
+	var asset string
+	found, err := t.one("UPDATE push SET doubt = 1, reason = $3 WHERE id = $1 AND partition = $2 AND open = 1 AND doubt = 0 RETURNING asset",
+		[]any{string(closing.Push), string(lease.Partition), closing.Reason}, &asset)
+	if err == nil && found {
+		t.audit(lease.Partition, closing.At, serverActor(lease), "doubt", asset, "push "+string(closing.Push)+": "+closing.Reason)
+	}
+	return err
+}
+
+// SaveResumeToken keeps what a plugin needs to resume a push under way.
+func (s *Store) SaveResumeToken(ctx context.Context, lease store.Lease, push intent.PushID, token []byte) error {
+	return s.act(ctx, fmt.Sprintf("storing the resume token of push %s", push), lease, func(t *transaction, _ standing) error {
+		_, err := t.exec("UPDATE push SET resume_token = $3 WHERE id = $1 AND partition = $2 AND open = 1",
+			string(push), string(lease.Partition), token)
+		return err
+	})
+}
+
+const pushColumns = `id, asset, target, effective, plan, resource_key, epoch, admitted, resume_token, doubt, ending, reason, ended`
+
+func scanPush(row scanner, partition intent.PartitionID) (p store.PushRecord, err error) {
+	var admitted, ended int64
+	p.Target.Partition = partition
+	err = row.Scan(&p.Push, &p.Asset, &p.Target.Sequence, digestColumn{&p.Effective}, digestColumn{&p.Plan}, &p.ResourceKey,
+		&p.Epoch, &admitted, &p.ResumeToken, &p.Doubt, &p.Ending, &p.Reason, &ended)
+	p.Admitted, p.Ended = unstamp(admitted), unstamp(ended)
+	return p, err
+}
+
+// OpenPushes lists all without an end, the oldest first.
+func (s *Store) OpenPushes(ctx context.Context, partition intent.PartitionID) (pushes []store.OpenPush, err error) {
+	err = s.read(ctx, fmt.Sprintf("listing the open pushes of %q", partition), func(q querier) error {
+		return q.each("SELECT "+pushColumns+" FROM push WHERE partition = $1 AND open = 1 ORDER BY number", []any{string(partition)}, func(row scanner) error {
+			p, err := scanPush(row, partition)
+			pushes = append(pushes, p.OpenPush)
+			return err
+		})
+	})
+	return pushes, err
+}
+
+// Pushes lists an asset's pushes, or the partition's, newest first.
+func (s *Store) Pushes(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, limit int) (pushes []store.PushRecord, err error) {
+	text := "SELECT " + pushColumns + " FROM push WHERE partition = $1 ORDER BY number DESC LIMIT $2"
+	arguments := []any{string(partition), pageSize(limit)}
+	if asset != "" {
+		text = "SELECT " + pushColumns + " FROM push WHERE partition = $1 AND asset = $3 ORDER BY number DESC LIMIT $2"
+		arguments = append(arguments, string(asset))
+	}
+	err = s.read(ctx, fmt.Sprintf("listing the pushes of %q in %q", asset, partition), func(q querier) error {
+		return q.each(text, arguments, func(row scanner) error {
+			p, err := scanPush(row, partition)
+			pushes = append(pushes, p)
+			return err
+		})
+	})
+	return pushes, err
+}

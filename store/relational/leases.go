@@ -1,0 +1,122 @@
+package relational
+
+import (
+	"context"
+	"fmt"
+
+	"lehr.dev/fault"
+	"lehr.dev/intent"
+	"lehr.dev/store"
+)
+
+// Acquire raises the epoch. Only one process serves the file, so whoever held
+// the lease before is gone or of this process.
+func (s *Store) Acquire(ctx context.Context, partition intent.PartitionID, holder string) (lease store.Lease, err error) {
+	attempt := fmt.Sprintf("acquiring the lease of %q", partition)
+	if holder == "" {
+		return lease, fault.New(fault.Invalid, "%s: the holder has no name", attempt)
+	}
+	if err := s.mustServe(attempt); err != nil {
+		return lease, err
+	}
+	err = s.write(ctx, attempt, func(t *transaction) error {
+		lease = store.Lease{Partition: partition, Holder: holder}
+		found, err := t.one("UPDATE partitions SET epoch = epoch + 1, holder = $2 WHERE id = $1 AND registered = 1 RETURNING epoch",
+			[]any{string(partition), holder}, &lease.Epoch)
+		if err != nil {
+			return err
+		}
+		if !found {
+			return notRegistered(attempt, partition)
+		}
+		// Whoever admitted them is gone: how they ended is not known.
+		if _, err := t.exec("UPDATE push SET doubt = 1 WHERE partition = $1 AND open = 1", string(partition)); err != nil {
+			return err
+		}
+		t.audit(partition, t.now, serverActor(lease), "acquire", string(partition), fmt.Sprintf("epoch %d", lease.Epoch))
+		return nil
+	})
+	if err != nil {
+		return store.Lease{}, err
+	}
+	return lease, nil
+}
+
+// Check is Conflict when the lease is not current.
+func (s *Store) Check(ctx context.Context, lease store.Lease) error {
+	return s.read(ctx, "checking the lease of "+string(lease.Partition), func(q querier) error {
+		_, err := s.fence(q, lease)
+		return err
+	})
+}
+
+// Release ends the lease at once; the epoch stays, so that it is never reused.
+func (s *Store) Release(ctx context.Context, lease store.Lease) error {
+	return s.act(ctx, "releasing the lease of "+string(lease.Partition), lease, func(t *transaction, _ standing) error {
+		_, err := t.exec("UPDATE partitions SET holder = '' WHERE id = $1", string(lease.Partition))
+		return err
+	})
+}
+
+// standing is what a partition's row says while a lease is current.
+type standing struct {
+	head          intent.Sequence
+	revision      uint64
+	stageRevision int64
+	// stop in force, the one of all first.
+	stopped bool
+	stop    intent.Stop
+}
+
+// fence is Conflict unless the lease is current (S4). It must be the first
+// thing in the transaction that acts under the lease.
+func (s *Store) fence(q querier, lease store.Lease) (now standing, err error) {
+	if err := s.mustServe("acting for " + string(lease.Partition)); err != nil {
+		return now, err
+	}
+	var epoch uint64
+	var holder string
+	var since int64
+	found, err := q.one(`SELECT p.epoch, p.holder, p.head, p.revision, p.stage_revision,
+		coalesce(s.partition, ''), coalesce(s.owner, ''), coalesce(s.reason, ''), coalesce(s.since, -1)
+		FROM partitions p LEFT JOIN stop s ON s.partition = (
+			SELECT min(partition) FROM stop WHERE partition = '' OR partition = p.id)
+		WHERE p.id = $1`, []any{string(lease.Partition)},
+		&epoch, &holder, &now.head, &now.revision, &now.stageRevision,
+		&now.stop.Partition, &now.stop.Owner.Name, &now.stop.Reason, &since)
+	switch {
+	case err != nil:
+		return now, err
+	case !found:
+		return now, fault.New(fault.Conflict, "the lease of %q is not current: there is no such partition", lease.Partition)
+	case lease.Epoch == 0 || epoch != lease.Epoch || holder != lease.Holder:
+		return now, fault.New(fault.Conflict, "the lease of %q held by %q at epoch %d is not current: the epoch is %d, held by %q",
+			lease.Partition, lease.Holder, lease.Epoch, epoch, holder)
+	}
+	now.stopped = since >= 0
+	now.stop.Since = unstamp(since)
+	return now, nil
+}
+
+// act writes under a lease.
+func (s *Store) act(ctx context.Context, attempt string, lease store.Lease, work func(*transaction, standing) error) error {
+	return s.write(ctx, attempt, func(t *transaction) error {
+		now, err := s.fence(t, lease)
+		if err != nil {
+			return err
+		}
+		return work(t, now)
+	})
+}
+
+// mustServe refuses what a store opened beside its server may not do.
+func (s *Store) mustServe(attempt string) error {
+	if s.serving {
+		return nil
+	}
+	return fault.New(fault.Denied, "%s: this store was opened beside its server, for reading and for the brakes only", attempt)
+}
+
+func serverActor(lease store.Lease) intent.Actor {
+	return intent.Actor{Name: lease.Holder, Origin: "server"}
+}

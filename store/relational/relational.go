@@ -1,0 +1,114 @@
+// Package relational keeps all that Lehr stores in a relational database:
+// every role of package store, in one SQL text that SQLite and PostgreSQL both
+// speak. What differs between databases is an Engine; packages sqlite and
+// postgres are two, and open a Store. Writes of many callers share one commit
+// on one connection; reads have connections of their own and never wait for
+// it. It never looks into payloads, and decides nothing but what an
+// admission's transaction must.
+package relational
+
+import (
+	"context"
+	"database/sql"
+	"log/slog"
+	"sync"
+
+	"lehr.dev/loop"
+	"lehr.dev/store"
+)
+
+// Engine is what differs between databases. Its transactions are
+// serializable: they come out as if they had run one after the other.
+type Engine interface {
+	// Begin is the statement that opens a transaction which writes.
+	Begin() string
+	// Reading are the options of a transaction that only reads, all of it from
+	// one moment.
+	Reading() *sql.TxOptions
+	// Tune makes ready the connection that writes.
+	Tune(ctx context.Context, conn *sql.Conn) error
+	// Failure turns what the database says into a fault that tells what was
+	// attempted and what a person can do. Faults pass as they are; nil too.
+	Failure(attempt string, err error) error
+	// Again: the transaction was undone for what others did at the same time,
+	// or its connection was lost before it was to be committed. It may succeed
+	// when it is run again.
+	Again(err error) bool
+	// Lost: the connection is of no use any more.
+	Lost(err error) bool
+	// News is a query of one number that changes after another process's
+	// commit that may matter; "": there is no other process.
+	News() string
+	// Now is an expression for the database's own time in nanoseconds, by
+	// which leases end; "": who opened the store has all leases.
+	Now() string
+}
+
+// Options of a store.
+type Options struct {
+	Engine Engine
+	DB     *sql.DB
+	// Serving: it may act for partitions. Beside its server a store is for
+	// reading and for the brakes.
+	Serving bool
+	// Readers are the connections that read.
+	Readers int
+	Runtime loop.Runtime
+	// Log receives what has no caller to be told.
+	Log *slog.Logger
+}
+
+// Store is an open store.
+type Store struct {
+	engine  Engine
+	serving bool
+	runtime loop.Runtime
+	writer  *writer
+	readers *readers
+	changes announcement
+}
+
+var _ store.All = (*Store)(nil)
+
+// New returns a store over a database whose schema is there.
+func New(o Options) *Store {
+	s := &Store{engine: o.Engine, serving: o.Serving, runtime: o.Runtime, readers: newReaders(o.DB, o.Readers)}
+	s.writer = newWriter(o, s.changes.announce)
+	s.runtime.Go("store writer", s.writer.run)
+	return s
+}
+
+// Changed returns a channel that is closed at the next commit that may matter.
+func (s *Store) Changed() <-chan struct{} { return s.changes.channel() }
+
+// Close ends the writer after what waits is written, and the readers. The
+// database stays open.
+func (s *Store) Close() error {
+	s.writer.close()
+	s.readers.close()
+	return nil
+}
+
+// announcement tells any number of listeners of the next change.
+type announcement struct {
+	mutex sync.Mutex
+	next  chan struct{}
+}
+
+func (a *announcement) channel() <-chan struct{} {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	if a.next == nil {
+		a.next = make(chan struct{})
+	}
+	return a.next
+}
+
+func (a *announcement) announce() {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	if a.next != nil {
+		close(a.next)
+		a.next = nil
+	}
+}

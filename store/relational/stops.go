@@ -1,0 +1,71 @@
+package relational
+
+import (
+	"context"
+	"fmt"
+
+	"lehr.dev/fault"
+	"lehr.dev/intent"
+)
+
+// SetStop stops a partition, or all (S18). The first stop of a scope stays.
+func (s *Store) SetStop(ctx context.Context, stop intent.Stop) error {
+	attempt := "stopping " + scopeName(stop.Partition)
+	return s.write(ctx, attempt, func(t *transaction) error {
+		if stop.Partition != "" {
+			if err := mustRegister(t, attempt, stop.Partition); err != nil {
+				return err
+			}
+		}
+		if stop.Since.IsZero() {
+			stop.Since = t.now
+		}
+		changed, err := t.exec(`INSERT INTO stop (partition, owner, origin, reason, since) VALUES ($1, $2, $3, $4, $5)
+			ON CONFLICT (partition) DO NOTHING`,
+			string(stop.Partition), stop.Owner.Name, stop.Owner.Origin, stop.Reason, stamp(stop.Since))
+		if err != nil || changed == 0 {
+			return err
+		}
+		t.audit(stop.Partition, t.now, stop.Owner, "stop", string(stop.Partition), stop.Reason)
+		return t.bump(stop.Partition)
+	})
+}
+
+// Resume ends the stop of that very scope.
+func (s *Store) Resume(ctx context.Context, partition intent.PartitionID, reason string, by intent.Actor) error {
+	attempt := "resuming " + scopeName(partition)
+	return s.write(ctx, attempt, func(t *transaction) error {
+		removed, err := t.exec("DELETE FROM stop WHERE partition = $1", string(partition))
+		if err != nil {
+			return err
+		}
+		if removed == 0 {
+			return fault.New(fault.NotFound, "%s: it is not stopped", attempt).
+				WithHint("a stop is ended by the scope that it was given: one partition, or all")
+		}
+		t.audit(partition, t.now, by, "resume", string(partition), reason)
+		return t.bump(partition)
+	})
+}
+
+// Stops lists those in force, the one of all partitions first.
+func (s *Store) Stops(ctx context.Context) (stops []intent.Stop, err error) {
+	err = s.read(ctx, "listing the stops", func(q querier) error {
+		return q.each("SELECT partition, owner, origin, reason, since FROM stop ORDER BY partition", nil, func(row scanner) error {
+			var stop intent.Stop
+			var since int64
+			err := row.Scan(&stop.Partition, &stop.Owner.Name, &stop.Owner.Origin, &stop.Reason, &since)
+			stop.Since = unstamp(since)
+			stops = append(stops, stop)
+			return err
+		})
+	})
+	return stops, err
+}
+
+func scopeName(partition intent.PartitionID) string {
+	if partition == "" {
+		return "all partitions"
+	}
+	return fmt.Sprintf("partition %q", partition)
+}

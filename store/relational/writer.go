@@ -1,0 +1,422 @@
+package relational
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"lehr.dev/fault"
+	"lehr.dev/intent"
+	"lehr.dev/loop"
+)
+
+const (
+	// Bounds of one commit: callers waiting, and time spent on their work.
+	maxBatch     = 256
+	maxBatchTime = 25 * time.Millisecond
+	// unseen is a number of news that no connection has: what was committed
+	// before this one was made may be news.
+	unseen = -1
+	// tries of a transaction that others are in the way of, and the pause after
+	// the first, which doubles.
+	tries      = 10
+	firstPause = 2 * time.Millisecond
+	// pollPeriod is how often another process's commits are looked for.
+	pollPeriod = 400 * time.Millisecond
+)
+
+// writer owns the one connection that writes. Callers hand it closures; as
+// many as wait are run in one transaction, each under a savepoint of its own,
+// and answered after the commit is durable (S14).
+type writer struct {
+	engine   Engine
+	db       *sql.DB
+	runtime  loop.Runtime
+	log      *slog.Logger
+	announce func()
+
+	mutex  sync.Mutex
+	queue  []*request
+	closed bool
+	wake   chan struct{}
+	ended  chan struct{}
+
+	// The rest belongs to the writer's goroutine.
+	conn     *sql.Conn
+	prepared map[string]*sql.Stmt
+	news     int64
+	polled   time.Time
+	// blind: the last look failed, and it was said.
+	blind bool
+}
+
+// request is one caller's work and, once done is closed, its outcome.
+type request struct {
+	work func(*transaction) error
+	done chan struct{}
+	err  error
+}
+
+func newWriter(o Options, announce func()) *writer {
+	return &writer{
+		engine: o.Engine, db: o.DB, runtime: o.Runtime, log: o.Log, announce: announce,
+		wake: make(chan struct{}, 1), ended: make(chan struct{}),
+	}
+}
+
+// write runs work in a transaction and returns when it is durable. The words
+// say what was attempted. A context that ends withdraws work not yet begun.
+func (s *Store) write(ctx context.Context, attempt string, work func(*transaction) error) error {
+	if err := ctx.Err(); err != nil {
+		return s.engine.Failure(attempt, err)
+	}
+	r := &request{work: work, done: make(chan struct{})}
+	if !s.writer.enqueue(r) {
+		return fault.New(fault.Unavailable, "%s: the store is closed", attempt)
+	}
+	if err := s.runtime.Wait(ctx, -1, r.done); err != nil {
+		if s.writer.withdraw(r) {
+			return s.engine.Failure(attempt, err)
+		}
+		// It is being written: the answer must tell what became of it.
+		if err := s.runtime.Wait(context.WithoutCancel(ctx), -1, r.done); err != nil {
+			return s.engine.Failure(attempt, err)
+		}
+	}
+	return s.engine.Failure(attempt, r.err)
+}
+
+func (w *writer) enqueue(r *request) bool {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	if w.closed {
+		return false
+	}
+	w.queue = append(w.queue, r)
+	w.signal()
+	return true
+}
+
+func (w *writer) signal() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// withdraw takes back a request that the writer has not taken yet.
+func (w *writer) withdraw(r *request) bool {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	for i, waiting := range w.queue {
+		if waiting == r {
+			w.queue = append(w.queue[:i:i], w.queue[i+1:]...)
+			return true
+		}
+	}
+	return false
+}
+
+// next takes the oldest request, if there is one.
+func (w *writer) next() (r *request, closed bool) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	if len(w.queue) == 0 {
+		return nil, w.closed
+	}
+	r = w.queue[0]
+	w.queue[0] = nil
+	w.queue = w.queue[1:]
+	return r, false
+}
+
+func (w *writer) close() {
+	w.mutex.Lock()
+	w.closed = true
+	w.signal()
+	w.mutex.Unlock()
+	_ = w.runtime.Wait(context.Background(), -1, w.ended)
+}
+
+func (w *writer) run() {
+	defer close(w.ended)
+	defer w.disconnect()
+	w.lookForOthers()
+	for {
+		first, closed := w.next()
+		switch {
+		case closed:
+			return
+		case first == nil:
+			period := time.Duration(-1)
+			if w.engine.News() != "" {
+				period = pollPeriod
+			}
+			_ = w.runtime.Wait(context.Background(), period, w.wake)
+		default:
+			w.runtime.Point("store: before a commit")
+			batch, notable := w.commit(first)
+			w.runtime.Point("store: after a commit")
+			for _, r := range batch {
+				close(r.done)
+			}
+			if notable {
+				w.announce()
+			}
+		}
+		w.lookForOthers()
+	}
+}
+
+// commit runs the first request and those waiting behind it in one
+// transaction, again and again while others are in its way. Every request
+// returned has its outcome set.
+func (w *writer) commit(first *request) (batch []*request, notable bool) {
+	batch = []*request{first}
+	pause := firstPause
+	for try := 1; ; try++ {
+		var broken error
+		if notable, broken = w.transact(&batch); broken == nil {
+			return batch, notable
+		}
+		if try == tries || !w.again(broken) {
+			for _, r := range batch {
+				r.err = broken
+			}
+			return batch, false
+		}
+		// A different part of the pause for each process, so that two that are
+		// in each other's way are not again.
+		_ = w.runtime.Wait(context.Background(), pause/2+rand.N(pause), nil)
+		pause *= 2
+	}
+}
+
+// transact runs the batch, and at first what waits behind it too, in one
+// transaction. The error says that it is lost, and nothing of it was done.
+func (w *writer) transact(batch *[]*request) (notable bool, broken error) {
+	if err := w.begin(); err != nil {
+		return false, err
+	}
+	var records auditTrail
+	started := w.runtime.Now()
+	for i := 0; i < len(*batch) && broken == nil; i++ {
+		r := (*batch)[i]
+		t := &transaction{writer: w, now: started}
+		r.err, broken = w.attempt(t, r.work)
+		if r.err == nil {
+			records.append(t.records)
+			notable = notable || t.notable
+		}
+		if i == len(*batch)-1 && i+1 < maxBatch && w.runtime.Now().Sub(started) < maxBatchTime {
+			if next, _ := w.next(); next != nil {
+				*batch = append(*batch, next)
+			}
+		}
+	}
+	if broken == nil {
+		broken = records.write(&transaction{writer: w, now: started})
+	}
+	if broken == nil {
+		_, broken = w.exec("COMMIT")
+		if broken != nil && w.engine.Lost(broken) {
+			broken = unanswered{broken}
+		}
+	}
+	if broken != nil {
+		w.undo(broken)
+	}
+	return notable, broken
+}
+
+// unanswered: it is not known whether the commit came to be.
+type unanswered struct{ error }
+
+func (u unanswered) Unwrap() error { return u.error }
+
+// again reports whether a transaction that was lost is to be run again.
+func (w *writer) again(broken error) bool {
+	_, unknown := errors.AsType[unanswered](broken)
+	return !unknown && w.engine.Again(broken)
+}
+
+func (w *writer) undo(broken error) {
+	if w.engine.Lost(broken) {
+		w.disconnect()
+		return
+	}
+	if _, err := w.exec("ROLLBACK"); err != nil && w.engine.Lost(err) {
+		w.disconnect() // It also fails when SQLite has rolled back by itself.
+	}
+}
+
+// attempt runs one caller's work under a savepoint. The second error says
+// that the whole transaction is lost.
+func (w *writer) attempt(t *transaction, work func(*transaction) error) (err, broken error) {
+	if _, err := w.exec("SAVEPOINT caller"); err != nil {
+		return err, err
+	}
+	if err := work(t); err != nil {
+		if w.engine.Again(err) || w.engine.Lost(err) {
+			return err, err
+		}
+		if _, undo := w.exec("ROLLBACK TO caller"); undo != nil {
+			return err, err
+		}
+		_, broken := w.exec("RELEASE caller")
+		return err, broken
+	}
+	_, err = w.exec("RELEASE caller")
+	return err, err
+}
+
+func (w *writer) begin() error {
+	if err := w.connect(); err != nil {
+		return err
+	}
+	_, err := w.exec(w.engine.Begin())
+	if err != nil && w.engine.Lost(err) {
+		w.disconnect()
+	}
+	return err
+}
+
+func (w *writer) connect() error {
+	if w.conn != nil {
+		return nil
+	}
+	conn, err := w.db.Conn(context.Background())
+	if err != nil {
+		return err
+	}
+	w.conn, w.prepared, w.news = conn, map[string]*sql.Stmt{}, unseen
+	if err := w.engine.Tune(context.Background(), conn); err != nil {
+		w.disconnect()
+		return err
+	}
+	return nil
+}
+
+func (w *writer) disconnect() {
+	if w.conn == nil {
+		return
+	}
+	for _, statement := range w.prepared {
+		statement.Close()
+	}
+	w.conn.Close()
+	w.conn = nil
+}
+
+// lookForOthers announces what another process committed.
+func (w *writer) lookForOthers() {
+	now := w.runtime.Now()
+	// A clock that was set back says nothing of how long ago that was.
+	if age := now.Sub(w.polled); w.engine.News() == "" || age >= 0 && age < pollPeriod/2 {
+		return
+	}
+	w.polled = now
+	news, err := w.readNews()
+	switch {
+	case err != nil && !w.blind:
+		w.log.Warn("cannot see whether another process writes to the store", "error", err)
+	case err == nil && news != w.news:
+		w.announce()
+		w.news = news
+	}
+	w.blind = err != nil
+}
+
+func (w *writer) readNews() (news int64, err error) {
+	if err := w.connect(); err != nil {
+		return 0, err
+	}
+	statement, err := w.statement(w.engine.News())
+	if err == nil {
+		err = statement.QueryRow().Scan(&news)
+	}
+	if err != nil && w.engine.Lost(err) {
+		w.disconnect()
+	}
+	return news, err
+}
+
+func (w *writer) statement(text string) (*sql.Stmt, error) {
+	if statement, found := w.prepared[text]; found {
+		return statement, nil
+	}
+	statement, err := w.conn.PrepareContext(context.Background(), text)
+	if err != nil {
+		return nil, fmt.Errorf("%w in %q", err, text)
+	}
+	w.prepared[text] = statement
+	return statement, nil
+}
+
+func (w *writer) exec(text string, arguments ...any) (int64, error) {
+	statement, err := w.statement(text)
+	if err != nil {
+		return 0, err
+	}
+	result, err := statement.Exec(arguments...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+// transaction is one caller's part of a commit.
+type transaction struct {
+	writer *writer
+	// now is when the commit began.
+	now     time.Time
+	records []auditEntry
+	notable bool
+}
+
+// exec runs a statement and returns the number of rows it changed.
+func (t *transaction) exec(text string, arguments ...any) (int64, error) {
+	return t.writer.exec(text, arguments...)
+}
+
+// one scans the only row; found is false when there is none.
+func (t *transaction) one(text string, arguments []any, into ...any) (found bool, err error) {
+	statement, err := t.writer.statement(text)
+	if err != nil {
+		return false, err
+	}
+	return scanOne(statement.QueryRow(arguments...), into...)
+}
+
+// each calls scan for each row.
+func (t *transaction) each(text string, arguments []any, scan func(scanner) error) error {
+	statement, err := t.writer.statement(text)
+	if err != nil {
+		return err
+	}
+	rows, err := statement.Query(arguments...)
+	if err != nil {
+		return err
+	}
+	return scanAll(rows, scan)
+}
+
+// audit adds a record that is committed with the transaction (S25).
+func (t *transaction) audit(partition intent.PartitionID, at time.Time, by intent.Actor, verb, subject, detail string) {
+	t.records = append(t.records, auditEntry{
+		partition: partition, At: at.UTC(), By: by, Verb: verb, Subject: subject, Detail: detail,
+	})
+}
+
+// bump moves the partition's revision and tells the listeners of Changed. The
+// empty partition means all.
+func (t *transaction) bump(partition intent.PartitionID) error {
+	t.notable = true
+	_, err := t.exec("UPDATE partitions SET revision = revision + 1 WHERE $1 = '' OR id = $1", string(partition))
+	return err
+}
