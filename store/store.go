@@ -80,7 +80,9 @@ type Lease struct {
 }
 
 // Leases hands out leases. On an engine whose file one process locks, the
-// lock is the lease: its taker raises the epoch at once.
+// lock is the lease: its taker raises the epoch at once. On others a holder's
+// leases run until the end that it last asked for with Renew; one that never
+// did has leases that anybody may take.
 type Leases interface {
 	// Acquire raises the epoch, and marks the partition's open pushes as in
 	// doubt. Conflict while another holder's lease runs.
@@ -89,6 +91,23 @@ type Leases interface {
 	Check(ctx context.Context, lease Lease) error
 	// Release ends the lease at once; the epoch stays.
 	Release(ctx context.Context, lease Lease) error
+	// Renew lets all leases of a holder run for the period, by the database's
+	// clock. Where a lock is the lease, it does nothing.
+	Renew(ctx context.Context, holder string, period time.Duration) error
+	// Retire ends all leases of a holder at once.
+	Retire(ctx context.Context, holder string) error
+	// Replicas lists the holders whose leases run, in the order of their names;
+	// none where a lock is the lease.
+	Replicas(ctx context.Context) ([]Replica, error)
+}
+
+// Replica is a process that serves.
+type Replica struct {
+	Name string `json:"name"`
+	// Left is how long its leases run if it is not heard of again.
+	Left time.Duration `json:"left"`
+	// Partitions that it acts for.
+	Partitions int `json:"partitions"`
 }
 
 // AssetFilter selects the members that satisfy all of it. Empty fields select

@@ -212,9 +212,8 @@ func (s *Store) Acknowledge(ctx context.Context, id intent.CandidateID, reason s
 			string(id.Partition), id.Digest.String()); err != nil {
 			return err
 		}
-		t.notable = true
 		t.audit(id.Partition, t.now, by, "acknowledge", id.Digest.String(), reason)
-		return nil
+		return t.tell(id.Partition)
 	})
 }
 

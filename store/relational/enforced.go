@@ -46,7 +46,9 @@ func saveEnforced(t *transaction, lease store.Lease, head intent.Sequence, e sto
 		if len(keys) > 0 {
 			t.audit(partition, e.At, serverActor(lease), "claim", string(e.Asset),
 				"claim given back: nothing is there, as its Turndown asks: "+strings.Join(keys, ", "))
-			t.notable = true
+			if err := t.tell(partition); err != nil {
+				return nil, err
+			}
 		}
 	case e.ResourceKey != "":
 		c := claimant{Claim: store.Claim{Key: e.ResourceKey, Partition: partition, Asset: e.Asset}, head: head, at: e.At}

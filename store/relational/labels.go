@@ -46,7 +46,9 @@ func (s *Store) SetLabel(ctx context.Context, id intent.IncarnationID, key, valu
 
 func changeLabel(t *transaction, attempt string, id intent.IncarnationID, key, value string, found bool, by intent.Actor) error {
 	where := []any{string(id.Partition), int64(id.Sequence)}
-	t.notable = true
+	if err := t.tell(id.Partition); err != nil {
+		return err
+	}
 	if value == "" {
 		t.audit(id.Partition, t.now, by, "unlabel", id.String(), key)
 		_, err := t.exec("DELETE FROM label WHERE partition = $1 AND seq = $2 AND name = $3", append(where, key)...)

@@ -9,8 +9,9 @@ import (
 	"lehr.dev/store"
 )
 
-// Acquire raises the epoch. Only one process serves the file, so whoever held
-// the lease before is gone or of this process.
+// Acquire raises the epoch. Where one process serves the database, whoever
+// held the lease before is gone or of this process; elsewhere the lease of
+// another holder must have ended, by the database's clock.
 func (s *Store) Acquire(ctx context.Context, partition intent.PartitionID, holder string) (lease store.Lease, err error) {
 	attempt := fmt.Sprintf("acquiring the lease of %q", partition)
 	if holder == "" {
@@ -21,13 +22,15 @@ func (s *Store) Acquire(ctx context.Context, partition intent.PartitionID, holde
 	}
 	err = s.write(ctx, attempt, func(t *transaction) error {
 		lease = store.Lease{Partition: partition, Holder: holder}
-		found, err := t.one("UPDATE partitions SET epoch = epoch + 1, holder = $2 WHERE id = $1 AND registered = 1 RETURNING epoch",
-			[]any{string(partition), holder}, &lease.Epoch)
-		if err != nil {
+		if err := mustRegister(t, attempt, partition); err != nil {
 			return err
 		}
-		if !found {
-			return notRegistered(attempt, partition)
+		if err := s.mustBeFree(t, attempt, partition, holder); err != nil {
+			return err
+		}
+		if _, err := t.one("UPDATE partitions SET epoch = epoch + 1, holder = $2 WHERE id = $1 RETURNING epoch",
+			[]any{string(partition), holder}, &lease.Epoch); err != nil {
+			return err
 		}
 		// Whoever admitted them is gone: how they ended is not known.
 		if _, err := t.exec("UPDATE push SET doubt = 1 WHERE partition = $1 AND open = 1", string(partition)); err != nil {
@@ -40,6 +43,21 @@ func (s *Store) Acquire(ctx context.Context, partition intent.PartitionID, holde
 		return store.Lease{}, err
 	}
 	return lease, nil
+}
+
+// mustBeFree is Conflict while the lease of another holder runs.
+func (s *Store) mustBeFree(t *transaction, attempt string, partition intent.PartitionID, holder string) error {
+	now := s.engine.Now()
+	if now == "" {
+		return nil
+	}
+	var other string
+	held, err := t.one("SELECT p.holder FROM partitions p JOIN replica r ON r.name = p.holder WHERE p.id = $1 AND p.holder <> $2 AND r.ends > "+now,
+		[]any{string(partition), holder}, &other)
+	if held && err == nil {
+		err = fault.New(fault.Conflict, "%s: %q has it", attempt, other)
+	}
+	return err
 }
 
 // Check is Conflict when the lease is not current.

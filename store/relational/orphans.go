@@ -86,8 +86,7 @@ func (s *Store) Disown(ctx context.Context, partition intent.PartitionID, asset 
 			detail += ", gave up " + strings.Join(keys, ", ")
 		}
 		t.audit(partition, t.now, by, "disown", string(asset), detail+": "+reason)
-		t.notable = true
-		return nil
+		return t.tell(partition)
 	})
 }
 

@@ -32,17 +32,37 @@ type snapshot struct {
 
 // read runs work on one consistent view. The words say what was attempted.
 func (s *Store) read(ctx context.Context, attempt string, work func(querier) error) error {
-	c, err := s.readers.take(ctx)
+	c, tx, err := s.look(ctx)
 	if err != nil {
 		return s.engine.Failure(attempt, err)
 	}
-	defer s.readers.give(c)
-	tx, err := c.conn.BeginTx(ctx, s.engine.Reading())
-	if err != nil {
-		return s.engine.Failure(attempt, err)
+	err = work(snapshot{ctx: ctx, connection: c})
+	ending := tx.Rollback() // Nothing was written.
+	if s.engine.Lost(err) || ending != nil || ctx.Err() != nil {
+		s.readers.drop(c)
+	} else {
+		s.readers.give(c)
 	}
-	defer func() { _ = tx.Rollback() }() // Nothing was written.
-	return s.engine.Failure(attempt, work(snapshot{ctx: ctx, connection: c}))
+	return s.engine.Failure(attempt, err)
+}
+
+// look begins a view. An idle connection may have been lost meanwhile, and all
+// of them with it.
+func (s *Store) look(ctx context.Context) (*connection, *sql.Tx, error) {
+	for try := 0; ; try++ {
+		c, err := s.readers.take(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		tx, err := c.conn.BeginTx(ctx, s.engine.Reading())
+		if err == nil {
+			return c, tx, nil
+		}
+		s.readers.drop(c)
+		if !s.engine.Lost(err) || try > cap(s.readers.free) || ctx.Err() != nil {
+			return nil, nil, err
+		}
+	}
 }
 
 func (v snapshot) one(text string, arguments []any, into ...any) (bool, error) {

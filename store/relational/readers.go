@@ -82,6 +82,12 @@ func (r *readers) give(c *connection) {
 	r.free <- struct{}{}
 }
 
+// drop closes a connection that may be of no use any more.
+func (r *readers) drop(c *connection) {
+	c.close()
+	r.free <- struct{}{}
+}
+
 // close waits for the reads under way and closes the connections.
 func (r *readers) close() {
 	close(r.closed)
@@ -89,11 +95,15 @@ func (r *readers) close() {
 		<-r.free
 	}
 	for c := r.last(); c != nil; c = r.last() {
-		for _, statement := range c.statements {
-			statement.Close()
-		}
-		c.conn.Close()
+		c.close()
 	}
+}
+
+func (c *connection) close() {
+	for _, statement := range c.statements {
+		statement.Close()
+	}
+	c.conn.Close()
 }
 
 // prepare prepares each text once.

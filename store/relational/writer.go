@@ -413,6 +413,13 @@ func (t *transaction) audit(partition intent.PartitionID, at time.Time, by inten
 	})
 }
 
+// tell tells the listeners of Changed of what no decision rests on.
+func (t *transaction) tell(partition intent.PartitionID) error {
+	t.notable = true
+	_, err := t.exec("UPDATE partitions SET news = news + 1 WHERE id = $1", string(partition))
+	return err
+}
+
 // bump moves the partition's revision and tells the listeners of Changed. The
 // empty partition means all.
 func (t *transaction) bump(partition intent.PartitionID) error {

@@ -20,7 +20,7 @@ func TestFirstSchemaIsBroughtUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	files, err := fs.Sub(migrationFiles, "migrations")
+	files, err := fs.Sub(migrations, "migrations")
 	if err != nil {
 		t.Fatal(err)
 	}

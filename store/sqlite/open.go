@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"embed"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,8 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"syscall"
+
+	"github.com/pressly/goose/v3"
 
 	"lehr.dev/fault"
 	"lehr.dev/loop"
@@ -30,6 +33,14 @@ const (
 	// applicationID marks the file as Lehr's ("lehr").
 	applicationID = 0x6c656872
 )
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+var schema = relational.Schema{
+	Dialect: goose.DialectSQLite3, Migrations: migrations,
+	There: "SELECT count(*) FROM sqlite_master WHERE name = 'goose_db_version'",
+}
 
 // Open opens the store to serve it, and makes the file if there is none. A
 // store that another process serves is a Conflict.
@@ -85,7 +96,7 @@ func openStore(ctx context.Context, options Options, serving bool) (_ *Store, er
 		}
 		o.DB = s.file.db
 	}
-	if err := migrate(ctx, o.DB, path, serving); err != nil {
+	if err := schema.Migrate(ctx, o.Engine, o.DB, path, serving); err != nil {
 		_ = s.file.close() // What was wrong before is what matters.
 		return nil, err
 	}

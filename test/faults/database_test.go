@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	apipb "lehr.dev/gen/lehr/api/v1"
+	"lehr.dev/test/pgserver"
 )
 
 const (
@@ -205,14 +206,14 @@ func (w *world) report(partition, asset string) *apipb.Report {
 func TestPostgresGoesAway(t *testing.T) {
 	t.Parallel()
 	example(t)
-	server := newPostgres(t)
+	server := pgserver.New(t)
 	w := newWorld(t, partition{name: "postgres", plugins: "Command: {run: lehr-command}\n  Schema: {run: lehr-sqlschema}"})
-	server.start()
-	w.declare(server.url(), plays, values{"a": 1})
+	server.Start()
+	w.declare(server.URL("postgres"), plays, values{"a": 1})
 	w.serve()
 	columns := func(wanted string) func() string {
 		return func() string {
-			have, err := server.query("SELECT string_agg(column_name, ' ' ORDER BY column_name) FROM information_schema.columns WHERE table_name = 'plays'")
+			have, err := server.Query(server.URL("postgres"), "SELECT string_agg(column_name, ' ' ORDER BY column_name) FROM information_schema.columns WHERE table_name = 'plays'")
 			if have != wanted {
 				return have + text(err)
 			}
@@ -221,17 +222,17 @@ func TestPostgresGoesAway(t *testing.T) {
 	}
 	w.await("the table is there", columns("id title"))
 	w.await("all is in sync", w.inSync)
-	if _, err := server.query("INSERT INTO plays VALUES (1, 'Hamlet')"); err != nil {
+	if _, err := server.Query(server.URL("postgres"), "INSERT INTO plays VALUES (1, 'Hamlet')"); err != nil {
 		t.Fatal(err)
 	}
-	server.stop()
-	w.declare(server.url(), playsYear, values{"a": 2})
+	server.Crash()
+	w.declare(server.URL("postgres"), playsYear, values{"a": 2})
 	t.Log(w.awaitTold("schema/plays", `connect|refused`, `postgres|127\.0\.0\.1`))
 	w.converges(values{"a": 2})
-	server.start()
+	server.Start()
 	w.await("the column is there", columns("id title year"))
 	w.await("all is in sync", w.inSync)
-	if rows, err := server.query("SELECT title FROM plays"); err != nil || rows != "Hamlet" {
+	if rows, err := server.Query(server.URL("postgres"), "SELECT title FROM plays"); err != nil || rows != "Hamlet" {
 		t.Errorf("the rows are %q %s", rows, text(err))
 	}
 }

@@ -1,0 +1,108 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"io"
+	"net"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"lehr.dev/fault"
+)
+
+// inTheWay: the transaction was undone for what others did at the same time.
+// Two that insert one key are told of the key first.
+func inTheWay(err error) bool {
+	said, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok {
+		return false
+	}
+	switch said.Code {
+	case "40001", "40P01", "23505", "55P03": // serialization failure, deadlock, unique violation, lock not available
+		return true
+	}
+	return false
+}
+
+// lost: the connection is of no use any more.
+func lost(err error) bool {
+	if err == nil {
+		return false
+	}
+	if _, ok := errors.AsType[*fault.Error](err); ok {
+		return false
+	}
+	if said, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return said.Severity == "FATAL" || said.Severity == "PANIC" || strings.HasPrefix(said.Code, "08")
+	}
+	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[net.Error](err); ok {
+		return true
+	}
+	for _, known := range []error{driver.ErrBadConn, sql.ErrConnDone, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed} {
+		if errors.Is(err, known) {
+			return true
+		}
+	}
+	return pgconn.SafeToRetry(err)
+}
+
+// failure turns what the database says into a fault that tells what was
+// attempted and what a person can do. Faults pass as they are.
+func failure(attempt string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, ok := errors.AsType[*fault.Error](err); ok {
+		return err
+	}
+	said, ok := errors.AsType[*pgconn.PgError](err)
+	switch {
+	case ok:
+		return refusal(attempt, said)
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return fault.New(fault.Unavailable, "%s: gave up: %w", attempt, err)
+	case lost(err):
+		return fault.New(fault.Unavailable, "%s: the database cannot be reached: %w", attempt, err).
+			WithHint("is it running, and reachable from here? it is tried again")
+	default:
+		return fault.New(fault.Internal, "%s: %w", attempt, err)
+	}
+}
+
+// refusal of a server, by the codes of its manual's appendix A.
+func refusal(attempt string, said *pgconn.PgError) error {
+	class := said.Code[:min(2, len(said.Code))]
+	switch {
+	case inTheWay(said):
+		return fault.New(fault.Unavailable, "%s: others wrote to the same at the same time: %w", attempt, said).WithHint("try again")
+	case class == "08", class == "57":
+		return fault.New(fault.Unavailable, "%s: the database ended the connection: %w", attempt, said).WithHint("is it being restarted? it is tried again")
+	case said.Code == "53100":
+		return fault.New(fault.Unavailable, "%s: the database's disk is full: %w", attempt, said).
+			WithHint("free space on it; writes are taken again without a restart, and nothing accepted is lost")
+	case class == "53":
+		return fault.New(fault.Unavailable, "%s: the database has no more of something: %w", attempt, said).
+			WithHint("each replica uses up to %d connections: compare with the server's max_connections", connections+1)
+	case said.Code == "25006":
+		return fault.New(fault.Unavailable, "%s: the database takes no writes: %w", attempt, said).
+			WithHint("it is a standby, or was made read only: name the primary; after a failover it is tried again")
+	case class == "25", class == "55":
+		return fault.New(fault.Unavailable, "%s: %w", attempt, said).WithHint("it is tried again")
+	case class == "28", said.Code == "42501":
+		return fault.New(fault.Denied, "%s: %w", attempt, said).
+			WithHint("the user needs to connect to the database and to make tables in it; a password belongs into PGPASSWORD or PGPASSFILE")
+	case class == "3D":
+		return fault.New(fault.NotFound, "%s: %w", attempt, said).WithHint("make it with: createdb NAME")
+	case class == "XX":
+		return fault.New(fault.Internal, "%s: the database is damaged: %w", attempt, said).WithHint("stop, and restore it from a backup")
+	default:
+		return fault.New(fault.Internal, "%s: %w", attempt, said)
+	}
+}

@@ -1,0 +1,85 @@
+// Package postgres keeps a store in a PostgreSQL database, or in any that
+// speaks its protocol and is serializable: it is the engine under package
+// relational. Any number of processes share a database; each partition is
+// acted for by the one that has its lease. Only app opens it.
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"log/slog"
+
+	"lehr.dev/fault"
+	"lehr.dev/loop"
+	"lehr.dev/store/relational"
+)
+
+// Options say where the store is and through what it runs.
+type Options struct {
+	// URL of the database: postgres://USER@HOST:PORT/NAME?sslmode=…. A password
+	// belongs into PGPASSWORD or a file named by PGPASSFILE.
+	URL string
+	// Runtime is the clock, and starts the writer. Default: loop.Real().
+	Runtime loop.Runtime
+	// Log receives what has no caller to be told. Default: slog.Default().
+	Log *slog.Logger
+}
+
+// Store is an open store.
+type Store struct {
+	*relational.Store
+	db *sql.DB
+}
+
+// Close ends the writer after what waits is written, and all connections.
+func (s *Store) Close() error {
+	err := s.Store.Close()
+	if closing := s.db.Close(); closing != nil {
+		err = errors.Join(err, fault.New(fault.Internal, "closing the store: %w", closing))
+	}
+	return err
+}
+
+// engine is PostgreSQL to package relational.
+type engine struct{}
+
+// Begin asks for what admissions rest on: that transactions come out as if
+// they had run one after the other. A weaker level would let two of them each
+// miss what the other does.
+func (engine) Begin() string { return "BEGIN ISOLATION LEVEL SERIALIZABLE READ WRITE" }
+
+// Reading is from one moment, and is never in anybody's way.
+func (engine) Reading() *sql.TxOptions {
+	return &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true}
+}
+
+// Tune asks for durable commits whatever the server's configuration says
+// (S14), and ends a transaction that stands still: it would be in the way of
+// the next holder of a lease.
+func (engine) Tune(ctx context.Context, conn *sql.Conn) error {
+	for _, setting := range []string{
+		"SET synchronous_commit = on",
+		"SET idle_in_transaction_session_timeout = '10s'",
+		"SET statement_timeout = '60s'",
+	} {
+		if _, err := conn.ExecContext(ctx, setting); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (engine) Failure(attempt string, err error) error { return failure(attempt, err) }
+
+func (engine) Again(err error) bool { return inTheWay(err) || lost(err) }
+
+func (engine) Lost(err error) bool { return lost(err) }
+
+func (engine) News() string {
+	return "SELECT CAST(coalesce(sum(revision + news), 0) + count(*) AS BIGINT) FROM partitions"
+}
+
+func (engine) Now() string {
+	return "CAST(extract(epoch FROM clock_timestamp()) * 1000000000 AS BIGINT)"
+}
