@@ -7,8 +7,10 @@ package app
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -28,13 +30,19 @@ import (
 	"lehr.dev/prodspec/source"
 	"lehr.dev/server"
 	"lehr.dev/store"
+	"lehr.dev/store/postgres"
 	"lehr.dev/store/sqlite"
 )
 
 // Options of an app.
 type Options struct {
-	// Store is the path of the store's file. Its folder is made.
+	// Store is the path of the store's file. Its folder is made. With a
+	// Database only what is this machine's lies there: word for clients, and the
+	// locks of plugins.
 	Store string
+	// Database is the URL of a PostgreSQL database that holds the store instead,
+	// shared with other replicas.
+	Database string
 	// Listen is a loopback address; empty: no socket is opened.
 	Listen string
 	// Register are definitions to register at the start, by partition.
@@ -92,7 +100,10 @@ type App struct {
 	runtime loop.Runtime
 	holder  string
 
-	store    store.All
+	store store.All
+	// place is locked, where the store itself is not.
+	place    io.Closer
+	fleet    fleet
 	schemas  *schemas
 	plugins  func(run []string) plugin.Plugin
 	pool     *pool
@@ -121,9 +132,13 @@ func New(options Options) (*App, error) {
 		runtime = loop.Real()
 	}
 	host, _ := os.Hostname()
+	holder := fmt.Sprintf("%s:%d", host, os.Getpid())
+	if options.Database != "" {
+		holder += ":" + rand.Text()[:8] // First processes of containers have one name.
+	}
 	return &App{
 		options: options, log: options.Log, runtime: runtime,
-		holder: fmt.Sprintf("%s:%d", host, os.Getpid()), states: map[intent.PartitionID]*state{},
+		holder: holder, states: map[intent.PartitionID]*state{}, fleet: fleet{held: map[intent.PartitionID]bool{}},
 		ending: map[intent.PartitionID]*state{}, since: map[intent.PartitionID]uint64{},
 	}, nil
 }
@@ -150,6 +165,12 @@ func (a *App) Start(ctx context.Context) (err error) {
 	}
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	a.cancel = cancel
+	if a.options.Database != "" {
+		if err := a.renew(ctx); err != nil {
+			return err
+		}
+		a.acting.Go(a.runtime, "leases", func() { a.live(running) })
+	}
 	a.acting.Go(a.runtime, "partitions", func() { a.follow(running) })
 	return nil
 }
@@ -158,14 +179,9 @@ func (a *App) Start(ctx context.Context) (err error) {
 func (a *App) open(ctx context.Context) error {
 	a.store = a.options.Parts.Store
 	if a.store == nil {
-		if err := os.MkdirAll(filepath.Dir(a.options.Store), 0o700); err != nil {
-			return fault.New(fault.Unavailable, "making the store's folder: %w", err).WithHint("name a place you may write with --store")
-		}
-		opened, err := sqlite.Open(ctx, sqlite.Options{Path: a.options.Store, Runtime: a.runtime, Log: a.log})
-		if err != nil {
+		if err := a.openStore(ctx); err != nil {
 			return err
 		}
-		a.store = opened
 	}
 	a.schemas = newSchemas(a.store)
 	if a.plugins = a.options.Parts.Plugins; a.plugins == nil {
@@ -180,9 +196,33 @@ func (a *App) open(ctx context.Context) error {
 	}
 	a.api = server.New(server.Options{
 		Store: a.store, Schemas: a.schemas, Runtime: a.runtime, Health: a.health,
-		Identify: access.ActorOf, Location: a.options.Store, Version: a.options.Version,
+		Identify: access.ActorOf, Location: a.location(), Version: a.options.Version,
 	})
 	return nil
+}
+
+// openStore opens a file, or a database.
+func (a *App) openStore(ctx context.Context) (err error) {
+	if err := os.MkdirAll(filepath.Dir(a.options.Store), 0o700); err != nil {
+		return fault.New(fault.Unavailable, "making the store's folder: %w", err).WithHint("name a place you may write with --store")
+	}
+	if a.options.Database == "" {
+		a.store, err = ifOpened(sqlite.Open(ctx, sqlite.Options{Path: a.options.Store, Runtime: a.runtime, Log: a.log}))
+		return err
+	}
+	if a.place, err = sqlite.Reserve(a.options.Store); err != nil {
+		return err
+	}
+	a.store, err = ifOpened(postgres.Open(ctx, postgres.Options{URL: a.options.Database, Runtime: a.runtime, Log: a.log}))
+	return err
+}
+
+// ifOpened is nil, and no pointer to nothing, after an error.
+func ifOpened[S store.All](opened S, err error) (store.All, error) {
+	if err != nil {
+		return nil, err
+	}
+	return opened, nil
 }
 
 // Handler serves the API, without a guard, to callers in this process.
@@ -190,6 +230,14 @@ func (a *App) Handler() http.Handler { return a.api.Handler() }
 
 // Store is the open store.
 func (a *App) Store() store.All { return a.store }
+
+// location of the store, for people.
+func (a *App) location() string {
+	if a.options.Database != "" {
+		return postgres.Name(a.options.Database)
+	}
+	return a.options.Store
+}
 
 // Address says how to reach the API; zero without a listener.
 func (a *App) Address() access.Rendezvous {
@@ -214,6 +262,7 @@ func (a *App) Stop(ctx context.Context) error {
 	if err != nil {
 		err = fault.New(fault.Internal, "the partitions' actors did not end within %s", actorsEnd)
 	}
+	a.retire()
 	return errors.Join(err, a.close())
 }
 
@@ -223,10 +272,14 @@ func (a *App) close() error {
 	if a.pool != nil {
 		a.pool.close()
 	}
+	var err error
 	if a.store != nil && a.options.Parts.Store == nil {
-		return a.store.Close()
+		err = a.store.Close()
 	}
-	return nil
+	if a.place != nil {
+		err = errors.Join(err, a.place.Close())
+	}
+	return err
 }
 
 // health lists the partitions that this app acts for.

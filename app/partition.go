@@ -133,21 +133,47 @@ func (a *App) begin(ctx context.Context, id intent.PartitionID, definition strin
 // again until the context ends.
 func (a *App) act(ctx context.Context, s *state) {
 	for failures := 1; ctx.Err() == nil; failures++ {
-		lease, err := a.store.Acquire(ctx, s.partition, a.holder)
+		lease, err := a.acquire(ctx, s)
 		if err == nil {
 			failures = 1
 			s.set("lease", "")
 			a.log.Info("acting for a partition", "partition", s.partition, "epoch", lease.Epoch)
 			err = a.underLease(ctx, s, lease)
+			a.fleet.release(s.partition)
 		}
 		if ctx.Err() != nil {
 			a.release(lease)
 			return
 		}
+		if errors.Is(err, errElsewhere) {
+			a.release(lease)
+			s.set("lease", errElsewhere.Error())
+			failures = 0
+			_ = a.runtime.Wait(ctx, leasePoll, nil)
+			continue
+		}
 		s.set("lease", err.Error())
 		a.log.Error("not acting for a partition", "partition", s.partition, "error", err)
 		_ = a.runtime.Wait(ctx, again.After(failures), nil)
 	}
+}
+
+// errElsewhere is not of this process to mend.
+var errElsewhere = errors.New("another replica acts for it")
+
+// acquire takes the partition's lease if it is this replica's to have.
+func (a *App) acquire(ctx context.Context, s *state) (lease store.Lease, err error) {
+	if !a.fleet.reserve(s.partition, a.registered()) {
+		return lease, errElsewhere
+	}
+	if lease, err = a.store.Acquire(ctx, s.partition, a.holder); err == nil {
+		return lease, nil
+	}
+	a.fleet.release(s.partition)
+	if a.options.Database != "" && fault.Is(err, fault.Conflict) {
+		err = errElsewhere
+	}
+	return lease, err
 }
 
 // release gives the lease back after the actors' context has ended.
@@ -189,7 +215,10 @@ func (a *App) underLease(ctx context.Context, s *state, lease store.Lease) error
 	}
 	// A quiet partition writes nothing, so a lost lease is looked for.
 	for a.runtime.Wait(ctx, leaseLook, nil) == nil {
-		if err := a.store.Check(ctx, lease); fault.Is(err, fault.Conflict) {
+		if a.fleet.surplus(s.partition, a.registered()) {
+			a.log.Info("leaving a partition to another replica", "partition", s.partition)
+			cancel(errElsewhere)
+		} else if err := a.store.Check(ctx, lease); fault.Is(err, fault.Conflict) {
 			cancel(err)
 		}
 	}
@@ -272,8 +301,13 @@ func (a *App) enforcer(s *state, runtime loop.Runtime, lease store.Lease) *enfor
 	})
 }
 
-// firstEpoch is that of the first lease of the partition in this process.
+// firstEpoch is that of the first lease of the partition in this process. Of
+// shared partitions it is none: an older epoch's plugins may run on another
+// machine, and that those of this machine are gone tells nothing of them.
 func (a *App) firstEpoch(lease store.Lease) uint64 {
+	if a.options.Database != "" {
+		return 0
+	}
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	if a.since[lease.Partition] == 0 {

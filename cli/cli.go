@@ -55,8 +55,10 @@ type Local struct {
 
 // ServeOptions are serve's flags.
 type ServeOptions struct {
-	Store  string
-	Listen string
+	Store string
+	// Database is a PostgreSQL URL; empty: the store is a file.
+	Database string
+	Listen   string
 	// Sweep is the longest pause between two looks at a quiet asset.
 	Sweep time.Duration
 	// Register are definitions to register first, by partition.

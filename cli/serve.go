@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -49,6 +50,7 @@ is. See what it does with: lehr get partitions, lehr get reports, lehr why.`,
 	}
 	flags := command.Flags()
 	flags.StringSliceVarP(&definitions, "partition", "p", nil, "register this lehr.yaml first; may be repeated")
+	flags.StringVar(&options.Database, "database", os.Getenv("LEHR_DATABASE"), "keep the store in this PostgreSQL database, postgres://USER@HOST/NAME, shared with other replicas (env LEHR_DATABASE)")
 	flags.StringVar(&options.Listen, "listen", "127.0.0.1:0", "loopback address to listen on; port 0 picks a free one")
 	flags.DurationVar(&options.Sweep, "sweep", 30*time.Second, "longest pause between two looks at an asset in sync")
 	flags.BoolVarP(&options.Verbose, "verbose", "v", false, "log more")

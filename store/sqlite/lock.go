@@ -3,6 +3,7 @@ package sqlite
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"syscall"
@@ -17,6 +18,16 @@ type fileLock struct {
 	// database is the store itself, locked too: it may have several names,
 	// or be given another one while it is served.
 	database *os.File
+}
+
+// Reserve locks a place for files beside a store that is elsewhere, as the file
+// of a store is locked. Closing it frees the place.
+func Reserve(path string) (io.Closer, error) {
+	lock, err := lockFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return lock.file, nil
 }
 
 func lockFile(path string) (*fileLock, error) {
