@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strconv"
 	"sync"
 	"testing"
@@ -254,4 +255,18 @@ func TestConnectionsAreCut(t *testing.T) {
 		}
 	}
 	must(t, s.VerifyAudit(t.Context(), "shop"))
+}
+
+// TestLinear: three replicas, whose connections are cut and whose transactions
+// are undone all the time.
+func TestLinear(t *testing.T) {
+	server := pgserver.New(t)
+	server.Start()
+	url := server.Database()
+	replicas := []store.All{open(t, url), open(t, url), open(t, url)}
+	server.Execute(url, undoing)
+	storetest.Linear(t, replicas, func(random *rand.Rand) {
+		time.Sleep(time.Duration(random.IntN(100)) * time.Millisecond)
+		server.Execute(server.URL("postgres"), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'lehr' AND random() < 0.3")
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -122,17 +123,21 @@ func (w *writer) withdraw(r *request) bool {
 	return false
 }
 
-// next takes the oldest request, if there is one.
-func (w *writer) next() (r *request, closed bool) {
+// take takes the oldest requests, as many as one commit may have.
+func (w *writer) take() (batch []*request, closed bool) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
-	if len(w.queue) == 0 {
-		return nil, w.closed
-	}
-	r = w.queue[0]
-	w.queue[0] = nil
-	w.queue = w.queue[1:]
-	return r, false
+	count := min(len(w.queue), maxBatch)
+	batch = slices.Clone(w.queue[:count])
+	w.queue = slices.Delete(w.queue, 0, count)
+	return batch, w.closed
+}
+
+// giveBack puts requests before all that wait.
+func (w *writer) giveBack(batch []*request) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	w.queue = append(batch, w.queue...)
 }
 
 func (w *writer) close() {
@@ -148,11 +153,11 @@ func (w *writer) run() {
 	defer w.disconnect()
 	w.lookForOthers()
 	for {
-		first, closed := w.next()
+		batch, closed := w.take()
 		switch {
-		case closed:
+		case len(batch) == 0 && closed:
 			return
-		case first == nil:
+		case len(batch) == 0:
 			period := time.Duration(-1)
 			if w.engine.News() != "" {
 				period = pollPeriod
@@ -160,7 +165,7 @@ func (w *writer) run() {
 			_ = w.runtime.Wait(context.Background(), period, w.wake)
 		default:
 			w.runtime.Point("store: before a commit")
-			batch, notable := w.commit(first)
+			batch, notable := w.commit(batch)
 			w.runtime.Point("store: after a commit")
 			for _, r := range batch {
 				close(r.done)
@@ -173,15 +178,14 @@ func (w *writer) run() {
 	}
 }
 
-// commit runs the first request and those waiting behind it in one
-// transaction, again and again while others are in its way. Every request
-// returned has its outcome set.
-func (w *writer) commit(first *request) (batch []*request, notable bool) {
-	batch = []*request{first}
+// commit runs requests in one transaction, again and again while others are in
+// its way. Every request returned has its outcome set; the others wait again.
+func (w *writer) commit(batch []*request) (done []*request, notable bool) {
 	pause := firstPause
 	for try := 1; ; try++ {
-		var broken error
-		if notable, broken = w.transact(&batch); broken == nil {
+		notable, count, broken := w.transact(batch)
+		w.giveBack(batch[count:])
+		if batch = batch[:count:count]; broken == nil {
 			return batch, notable
 		}
 		if try == tries || !w.again(broken) {
@@ -197,27 +201,25 @@ func (w *writer) commit(first *request) (batch []*request, notable bool) {
 	}
 }
 
-// transact runs the batch, and at first what waits behind it too, in one
-// transaction. The error says that it is lost, and nothing of it was done.
-func (w *writer) transact(batch *[]*request) (notable bool, broken error) {
+// transact runs the batch in one transaction, or as many of it as it has time
+// for. Nothing joins it later: a transaction may not see what was committed
+// after it began, and whoever asks then has been told of that. The error says
+// that the transaction is lost, and nothing of it was done.
+func (w *writer) transact(batch []*request) (notable bool, count int, broken error) {
 	if err := w.begin(); err != nil {
-		return false, err
+		return false, len(batch), err
 	}
 	var records auditTrail
 	started := w.runtime.Now()
-	for i := 0; i < len(*batch) && broken == nil; i++ {
-		r := (*batch)[i]
+	for count < len(batch) && broken == nil && (count == 0 || w.runtime.Now().Sub(started) < maxBatchTime) {
+		r := batch[count]
 		t := &transaction{writer: w, now: started}
 		r.err, broken = w.attempt(t, r.work)
 		if r.err == nil {
 			records.append(t.records)
 			notable = notable || t.notable
 		}
-		if i == len(*batch)-1 && i+1 < maxBatch && w.runtime.Now().Sub(started) < maxBatchTime {
-			if next, _ := w.next(); next != nil {
-				*batch = append(*batch, next)
-			}
-		}
+		count++
 	}
 	if broken == nil {
 		broken = records.write(&transaction{writer: w, now: started})
@@ -231,7 +233,7 @@ func (w *writer) transact(batch *[]*request) (notable bool, broken error) {
 	if broken != nil {
 		w.undo(broken)
 	}
-	return notable, broken
+	return notable, count, broken
 }
 
 // unanswered: it is not known whether the commit came to be.

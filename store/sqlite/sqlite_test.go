@@ -1,8 +1,10 @@
 package sqlite_test
 
 import (
+	"math/rand/v2"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"lehr.dev/store"
 	"lehr.dev/store/sqlite"
@@ -44,4 +46,8 @@ func openFile(t testing.TB, path string) *sqlite.Store {
 		}
 	})
 	return s
+}
+
+func TestLinear(t *testing.T) {
+	storetest.Linear(t, []store.All{openFile(t, filepath.Join(t.TempDir(), "lehr.db"))}, func(*rand.Rand) { time.Sleep(time.Millisecond) })
 }

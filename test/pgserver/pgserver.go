@@ -40,6 +40,9 @@ type Server struct {
 // is skipped, but not in CI.
 func New(t testing.TB) *Server {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("not in the short run: it starts PostgreSQL")
+	}
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
 	if len(found) == 0 {
 		const message = "there is no PostgreSQL to test with (apt-get install postgresql)"
