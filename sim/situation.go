@@ -324,7 +324,7 @@ func (l *Lab) turncoat(d Disturbance, r *rand.Rand) {
 
 // careless: plugins lie while something is changed, and somebody approves all.
 func (l *Lab) careless(d Disturbance, r *rand.Rand) {
-	lies := []world.TroubleKind{world.DiffUnknown, world.DiffLiesDiffers, world.DiffGarbage, world.DiffMissing, world.DiffLiesInSync, world.DiffStale}
+	lies := []world.TroubleKind{world.DiffUnknown, world.DiffSilent, world.DiffLiesDiffers, world.DiffGarbage, world.DiffMissing, world.DiffLiesInSync, world.DiffStale}
 	next := l.good.clone()
 	t := next.wanting(r, "job", "balancer", "command")
 	if t == nil || l.options.Definition != "" {

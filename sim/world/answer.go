@@ -163,6 +163,8 @@ func (a *armed) spoil(diff *pluginpb.AssetDiff) {
 	switch a.Kind {
 	case DiffUnknown:
 		diff.Outcome = &pluginpb.AssetDiff_Unknown{Unknown: &pluginpb.Unknown{Reason: "the provider does not answer"}}
+	case DiffSilent:
+		diff.Outcome = nil
 	case DiffLiesInSync:
 		diff.Outcome = inSync
 	case DiffLiesDiffers:
@@ -182,7 +184,7 @@ func (a *armed) garble(diff *pluginpb.AssetDiff) {
 		diff.Outcome = &pluginpb.AssetDiff_Differs{Differs: &pluginpb.Differs{Action: action, Changes: changes}}
 	}
 	update := pluginpb.Action_ACTION_UPDATE
-	switch a.random.IntN(11) {
+	switch a.random.IntN(10) {
 	case 0:
 		diff.Impacts = []*pluginpb.Impact{{Dimension: "replicas", Current: math.NaN(), Target: 1}}
 	case 1:
@@ -206,10 +208,8 @@ func (a *armed) garble(diff *pluginpb.AssetDiff) {
 		diff.ResourceKey = "sim:\x1b[2J"
 	case 8:
 		differs(pluginpb.Action(77), &pluginpb.FieldChange{Path: "version", Current: "1", Target: "2"})
-	case 9:
+	default:
 		same := &pluginpb.FieldChange{Path: "version", Current: "1", Target: "2"}
 		differs(update, same, same)
-	default:
-		diff.Outcome = nil
 	}
 }

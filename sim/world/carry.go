@@ -106,6 +106,8 @@ func (c *carried) carryOut() plugin.PushResult {
 	switch {
 	case c.befallen(PushStaleAnswer):
 		return plugin.PushResult{Ending: plugin.Stale, Reason: "the plan is another one"}
+	case c.befallen(PushRefused):
+		return plugin.PushResult{Ending: plugin.Failed, Reason: "the provider refused it", Retryable: c.start.befalls.Seed%4 > 0}
 	case c.befallen(PushSuccessButNotApplied):
 		return plugin.PushResult{Ending: plugin.Pushed}
 	case found.plan.Action == "":
@@ -211,6 +213,13 @@ func (c *carried) await(l *landing, longest time.Duration) (err error) {
 	lasts := min(shortest, most/2)
 	lasts += time.Duration(w.random.Int64N(int64(max(1, most-lasts))))
 	lands := time.Duration(w.random.Int64N(int64(lasts) + 1))
+	if c.befallen(PushCutOff) {
+		dies := time.Duration(w.random.Int64N(int64(lands) + 1))
+		p.Go("cut off", func() {
+			_ = p.Wait(context.Background(), dies, nil)
+			p.Scheduler().Kill(p)
+		})
+	}
 	done := make(chan struct{})
 	w.process.Go("target", func() {
 		_ = w.process.Wait(context.Background(), lands, nil)

@@ -153,6 +153,9 @@ func (l *life) take(call *diffCall, results []*pluginpb.AssetDiff) {
 		}
 		call.answered[place] = true
 		call.missing--
+		if l.world.OnAnswer != nil {
+			l.world.OnAnswer(call.incarnation, call.assets[place], result.GetInSync() != nil)
+		}
 		remote.CheckDifference(result, &call.differences[place])
 	}
 	notify(call.wake)

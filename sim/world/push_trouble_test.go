@@ -39,6 +39,8 @@ func TestPushTroubles(t *testing.T) {
 		{name: "applied, but an error", kind: PushAppliedButError, ending: plugin.Failed, effects: true, matches: true},
 		{name: "not applied", kind: PushSuccessButNotApplied, ending: plugin.Pushed},
 		{name: "stale", kind: PushStaleAnswer, ending: plugin.Stale},
+		{name: "refused", kind: PushRefused, ending: plugin.Failed},
+		{name: "cut off", kind: PushCutOff, ending: plugin.InDoubt}, // What it asked for was lost.
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

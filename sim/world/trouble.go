@@ -21,6 +21,8 @@ const (
 	DiffError TroubleKind = "diff-error"
 	// DiffUnknown: the plugin cannot tell.
 	DiffUnknown TroubleKind = "diff-unknown"
+	// DiffSilent: it says neither that nor anything else.
+	DiffSilent TroubleKind = "diff-silent"
 	// DiffStale: it compares an earlier state of the resource.
 	DiffStale TroubleKind = "diff-stale"
 	// DiffGarbage: what no plugin may say.
@@ -48,8 +50,12 @@ const (
 	PushAppliedButError      TroubleKind = "push-applied-but-error"
 	PushSuccessButNotApplied TroubleKind = "push-success-but-not-applied"
 	PushStaleAnswer          TroubleKind = "push-stale-answer"
-	PermitLost               TroubleKind = "permit-lost"
-	PermitLate               TroubleKind = "permit-late"
+	// PushRefused: the provider wants none of it.
+	PushRefused TroubleKind = "push-refused"
+	// PushCutOff: the plugin's process dies while its target is at work.
+	PushCutOff TroubleKind = "push-cut-off"
+	PermitLost TroubleKind = "permit-lost"
+	PermitLate TroubleKind = "permit-late"
 	// PushIgnoresPermitEnd: effects begin whatever the permit says. Only on
 	// targets that compare.
 	PushIgnoresPermitEnd TroubleKind = "push-ignores-permit-end"
@@ -73,10 +79,10 @@ const (
 // Kinds are all kinds of trouble.
 func Kinds() []TroubleKind {
 	return []TroubleKind{
-		DiffHang, DiffSlow, DiffError, DiffUnknown, DiffStale, DiffGarbage, DiffLiesInSync, DiffLiesDiffers,
+		DiffHang, DiffSlow, DiffError, DiffUnknown, DiffSilent, DiffStale, DiffGarbage, DiffLiesInSync, DiffLiesDiffers,
 		DiffForOtherAsset, DiffMissing, DiffHealthGarbage,
 		PushHang, PushSlow, PushStartLost, PushStartLate, PushStartTwice, PushReplyLost, PushReplyLate,
-		PushPartialThenFail, PushAppliedButError, PushSuccessButNotApplied, PushStaleAnswer, PermitLost, PermitLate,
+		PushPartialThenFail, PushAppliedButError, PushSuccessButNotApplied, PushStaleAnswer, PushRefused, PushCutOff, PermitLost, PermitLate,
 		PushIgnoresPermitEnd,
 		PluginCrash, PluginCrashLoop, PluginDown, PluginVersionSkew, PluginPaused, PluginOutlivesParent,
 	}
@@ -136,6 +142,11 @@ func (w *World) Trouble(t Trouble) {
 
 // Struck counts how often each kind of trouble came to a call.
 func (w *World) Struck() map[TroubleKind]int { return maps.Clone(w.struck) }
+
+// Spare forgets the troubles that wait for calls about the asset alone.
+func (w *World) Spare(asset intent.AssetID) {
+	w.armed = slices.DeleteFunc(w.armed, func(a *armed) bool { return a.Asset == asset })
+}
 
 // hit returns the next trouble that fits and counts it; none: nil.
 func (w *World) hit(asset intent.AssetID, fits func(TroubleKind) bool) *armed {

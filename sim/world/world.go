@@ -43,6 +43,10 @@ type Options struct {
 type World struct {
 	// OnEffect, if any, is called with every effect as it happens.
 	OnEffect func(Effect)
+	// OnAnswer, if any, is called with what a plugin says of an asset, as it
+	// says it: whether it is in sync, for what differs and what nobody can tell
+	// are not.
+	OnAnswer func(id intent.IncarnationID, asset intent.AssetID, inSync bool)
 
 	options   Options
 	process   *virtual.Process
