@@ -205,6 +205,16 @@ var settlings = []Mutant{
 		Why:    "A push in doubt begins another effect under its last permit, beside the next push.",
 	},
 	{
+		Name: "settle-before-landing", File: "annealing/enforcer/settle.go",
+		Old: `id, effect, kind := a.push.id, a.push.effect, *a.kind`,
+		New: `id, effect, kind := a.push.id, a.push.effect, *a.kind
+	if gone != nil && mutant.On("settle-before-landing") {
+		effect = 1
+	}`,
+		Breaks: "S3 S1",
+		Why:    "Once its plugin is gone a push counts as over. What that had asked its target for lands beside the next push.",
+	},
+	{
 		Name: "settle-ignores-gone", File: "annealing/enforcer/settle.go",
 		Old:    `if gone != nil && e.Runtime.Wait(ctx, -1, gone) != nil {`,
 		New:    `if gone != nil && !mutant.On("settle-ignores-gone") && e.Runtime.Wait(ctx, -1, gone) != nil {`,
