@@ -53,6 +53,11 @@ type approval struct {
 
 // follows is the incarnation that an asset must follow.
 func (m *Monitor) follows(asset intent.AssetID, now time.Time) intent.Sequence {
+	return cmp.Or(m.pinnedTo(asset, now), m.head)
+}
+
+// pinnedTo is the incarnation that an asset is pinned to; 0: none.
+func (m *Monitor) pinnedTo(asset intent.AssetID, now time.Time) intent.Sequence {
 	var best *intent.Pin
 	for i, pin := range m.pins[asset] {
 		if !pin.Until.IsZero() && !now.Before(pin.Until) {
@@ -62,10 +67,10 @@ func (m *Monitor) follows(asset intent.AssetID, now time.Time) intent.Sequence {
 			best = &m.pins[asset][i]
 		}
 	}
-	if best != nil {
-		return best.Incarnation.Sequence
+	if best == nil {
+		return 0
 	}
-	return m.head
+	return best.Incarnation.Sequence
 }
 
 const pinsText = "SELECT asset, pin_rank, seq, revision, ends FROM pin WHERE partition = $1 ORDER BY asset, pin_rank"

@@ -132,6 +132,7 @@ func (m *Monitor) follow(r record, news *news) {
 	case "close":
 		m.ended(r)
 	case "pin", "unpin":
+		delete(m.paces.of, asset)
 		m.pins = maps.Clone(m.pins)
 		m.pins[asset] = news.pins[asset]
 	case "stop":

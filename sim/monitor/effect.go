@@ -56,16 +56,10 @@ func disobeyed(e world.Effect) bool { return e.PermitLeft <= 0 && e.Class != plu
 // unfinished: no effect comes after the journal let go of its push.
 func (m *Monitor) unfinished(e world.Effect, p *push) {
 	m.hold(e.PermitLeft > 0 || e.Class != plugin.Unguarded, "S3", "effect %d of push %s of %s began %s after its permit had ended", e.Number, p.id, p.asset, -e.PermitLeft)
-	if p.closed.IsZero() || disobeyed(e) || m.late(e, p.closed) <= 0 && m.outlived(e) {
+	if p.closed.IsZero() || disobeyed(e) {
 		return
 	}
 	m.fail("S1", "effect %d of push %s of %s came %s after the push was closed as %q", e.Number, p.id, p.asset, e.At.Sub(p.closed), p.ending)
-}
-
-// outlived: on a target that compares nothing, a plugin that outlives its
-// replica is bound by time alone.
-func (m *Monitor) outlived(e world.Effect) bool {
-	return m.options.Lenient.TwoReplicas && e.Class == plugin.Unguarded
 }
 
 // late is by how much the effect came later than the permit and the longest
@@ -97,14 +91,13 @@ func (m *Monitor) timely(e world.Effect, p *push) {
 // fenced target accepts no lower token (S4).
 func (m *Monitor) inOrder(e world.Effect, p *push) {
 	m.ask("S3")
-	excused := func(later *push) bool { return m.outlived(e) && m.late(e, later.seen) <= 0 }
-	if last := m.lastOf[p.asset]; last != nil && last.ordinal > p.ordinal && !excused(last) {
+	if last := m.lastOf[p.asset]; last != nil && last.ordinal > p.ordinal {
 		if last.effective != p.effective {
 			m.fail("S2", "effect %d of push %s brought content %s of %s after push %s, which is newer, had brought %s", e.Number, p.id, p.effective.Short(), p.asset, last.id, last.effective.Short())
 		}
 		m.fail("S3", "effect %d of push %s of %s came after the later push %s had begun", e.Number, p.id, p.asset, last.id)
 	}
-	if last := m.lastOn[e.Key]; last != nil && last.ordinal > p.ordinal && last.asset != p.asset && !excused(last) {
+	if last := m.lastOn[e.Key]; last != nil && last.ordinal > p.ordinal && last.asset != p.asset {
 		m.fail("S3", "effect %d of push %s of %s changed %s after the later push %s of %s had begun", e.Number, p.id, p.asset, e.Key, last.id, last.asset)
 	}
 	m.lastOf[p.asset], m.lastOn[e.Key] = p, p

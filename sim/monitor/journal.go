@@ -69,6 +69,7 @@ func (m *Monitor) admitted(r record, news *news) {
 	}
 	p.ordinal, p.seen, p.approved = len(m.pushes)+1, m.options.Now(), said.approved
 	m.pushes[p.id], m.running[p.id] = p, p
+	m.paces.tried[called{p.asset, p.effective}] = true
 	if said.target != p.target || said.content != p.effective.Short() || said.plan != p.plan.Short() || r.Subject != string(p.asset) {
 		m.fail("S1", "push %s was recorded as of %s to %d, content %s, plan %s, and admitted of %s to %d, content %s, plan %s",
 			p.id, r.Subject, said.target, said.content, said.plan, p.asset, p.target, p.effective.Short(), p.plan.Short())
@@ -232,6 +233,7 @@ func (m *Monitor) close(id intent.PushID, ending string) {
 	p.closed, p.ending = m.options.Now(), ending
 	delete(m.running, id)
 	delete(m.working, id)
+	m.paced(p)
 }
 
 const openText = "SELECT partition, id, asset, resource_key FROM push WHERE open = 1 ORDER BY number"

@@ -3,7 +3,6 @@ package monitor
 import (
 	"context"
 	"testing"
-	"time"
 
 	"lehr.dev/intent"
 	"lehr.dev/plugin"
@@ -11,27 +10,15 @@ import (
 	"lehr.dev/store"
 )
 
-// A plugin on another machine is bound by time alone where the target compares
-// nothing: within D + E and the lock delay it may still act, later never.
-func TestAPluginThatOutlivesItsReplicaIsBoundByTime(t *testing.T) {
-	for _, lenient := range []bool{false, true} {
-		late := func(by time.Duration) *run {
-			r := newRun(t)
-			r.options.Lenient.TwoReplicas = lenient
-			older, newer := r.two()
-			r.effect(newer)
-			r.pass(by)
-			r.effect(older, func(e *world.Effect) { e.Token = 1 })
-			return r
-		}
-		if early := late(justInTime); lenient {
-			early.fine()
-		} else {
-			early.found("S3", "had begun")
-		}
-		late(tooLate).found("S3", "had begun")
-		late(tooLate).found("S1", `closed as "settled"`)
-	}
+// A plugin that outlives its process, too, is over before its push is settled,
+// also where the target compares nothing.
+func TestAPluginThatOutlivesItsProcessIsOverBeforeItsPushIsSettled(t *testing.T) {
+	r := newRun(t)
+	older, newer := r.two()
+	r.effect(newer)
+	r.effect(older, func(e *world.Effect) { e.Token = 1 })
+	r.found("S3", "had begun")
+	r.found("S1", `closed as "settled"`)
 }
 
 // With clocks that jump nobody can tell what was removed within a period; one

@@ -37,9 +37,6 @@ type Guard struct {
 type Lenient struct {
 	// ClockFaults: times in the store are by clocks that jump.
 	ClockFaults bool
-	// TwoReplicas: a plugin may outlive its replica on another machine, so a
-	// target of class N sees nothing but the permit and the lock delay.
-	TwoReplicas bool
 }
 
 // Options of a monitor.
@@ -76,6 +73,8 @@ type Monitor struct {
 	saying
 	journal
 	brakes
+	answers
+	paces     paces
 	diffs     map[intent.AssetID][]Diff
 	counts    counts
 	records   map[intent.AssetID]enforcedRow
@@ -91,6 +90,7 @@ func New(o Options) *Monitor {
 		diffs: map[intent.AssetID][]Diff{}, records: map[intent.AssetID]enforcedRow{}, lateSince: map[intent.AssetID]time.Time{},
 		own: chain{partition: o.Partition}, global: chain{},
 		saying: newSaying(), journal: newJournal(), brakes: newBrakes(),
+		answers: answers{inSync: map[called]bool{}}, paces: paces{of: map[intent.AssetID]pace{}, tried: map[called]bool{}},
 	}
 	for _, property := range Properties() {
 		m.checked[property] = 0
@@ -102,7 +102,7 @@ func New(o Options) *Monitor {
 func Properties() []string {
 	return []string{
 		"S1", "S2", "S3", "S4", "S5", "S7", "S8", "S9", "S11", "S16", "S17", "S18", "S21", "S22", "S23", "S25", "S26",
-		"L4", "L6",
+		"L3", "L4", "L6", "L10",
 	}
 }
 

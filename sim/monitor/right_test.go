@@ -72,6 +72,7 @@ func TestNothingIsFoundWhereNothingIsWrong(t *testing.T) {
 	r.effect(last)
 	r.end(last, "pushed")
 	r.report("c")
+	r.backsOff(time.Second)
 	r.pass(3 * time.Hour)
 	r.publish(gone("e"))
 	_, err = r.Collect(ctx, r.lease, store.Retention{Incarnations: 1, Period: time.Minute, History: time.Minute}, r.now)

@@ -169,6 +169,7 @@ func (m *Monitor) enter(asset intent.AssetID, new span, before map[intent.AssetI
 		m.hold(old.kind == new.kind, "S22", "asset %s was a %s until incarnation %d, where it is a %s", asset, old.kind, new.from, new.kind)
 	}
 	m.spans[asset] = append(m.spans[asset], new)
+	delete(m.paces.of, asset)
 	m.members[asset] = new.digest
 	body := m.body(new.digest)
 	m.hold(!body.there || body.id == asset && body.kind == new.kind, "S7", "asset %s is a %s in incarnation %d, and its body is of %s, a %s", asset, new.kind, new.from, body.id, body.kind)

@@ -97,21 +97,9 @@ func (m *Monitor) sane(asset intent.AssetID, r enforcedRow) {
 	}
 	m.hold(own.effective == r.effective && own.kind == r.kind, "S26", "asset %s is recorded as enforced at %d with content %s, a %s; there it is %s, a %s",
 		asset, r.sequence, r.effective.Short(), r.kind, own.effective.Short(), own.kind)
+	m.seenInSync(asset, r.effective, "recorded as enforced")
 	content := m.bodies[own.digest]
 	m.hold(!r.absent || content.turndown, "S26", "asset %s is recorded as gone at %d, where it has no Turndown", asset, r.sequence)
-}
-
-// reported: every report is of an asset that was said (S26).
-func (m *Monitor) reported() {
-	m.ask("S26")
-	m.unread("the reports", m.database.each("SELECT asset FROM report WHERE partition = $1", []any{string(m.options.Partition)}, func(rows *sql.Rows) error {
-		var asset intent.AssetID
-		err := rows.Scan(&asset)
-		if _, known := m.spans[asset]; !known {
-			m.fail("S26", "there is a report of %s, which was never in an incarnation", asset)
-		}
-		return err
-	}))
 }
 
 // labelled: every label that a person set has its record (S25).

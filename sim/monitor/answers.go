@@ -1,0 +1,65 @@
+package monitor
+
+import (
+	"database/sql"
+	"encoding/json"
+
+	"lehr.dev/intent"
+)
+
+// answers are what plugins themselves said, before Lehr made anything of it.
+type answers struct {
+	// inSync are the contents that each asset was ever called in sync with.
+	inSync map[called]bool
+	// heard: the run tells of answers.
+	heard bool
+}
+
+type called struct {
+	asset     intent.AssetID
+	effective intent.Digest
+}
+
+// Answered is called with what a plugin says of an asset as of an incarnation:
+// whether it is in sync.
+func (m *Monitor) Answered(id intent.IncarnationID, asset intent.AssetID, inSync bool) {
+	m.heard = true
+	own, there := m.at(asset, id.Sequence)
+	if !there || !inSync {
+		return
+	}
+	m.inSync[called{asset, own.effective}] = true
+	if p, paced := m.paces.of[asset]; paced && p.effective == own.effective {
+		p.seen = true
+		m.paces.of[asset] = p
+	}
+}
+
+// seenInSync: what is told to be in sync with some content was called so by a
+// plugin; silence, or what it cannot tell, is no such answer (S11).
+func (m *Monitor) seenInSync(asset intent.AssetID, effective intent.Digest, how string) {
+	if m.heard {
+		m.hold(m.inSync[called{asset, effective}], "S11", "asset %s is "+how+" with content %s, and no plugin ever called it so", asset, effective.Short())
+	}
+}
+
+// reported: every report is of an asset that was said (S26), and what it calls
+// in sync was seen so (S11).
+func (m *Monitor) reported() {
+	m.ask("S26")
+	m.unread("the reports", m.database.each("SELECT asset, record FROM report WHERE partition = $1", []any{string(m.options.Partition)}, func(rows *sql.Rows) error {
+		var asset intent.AssetID
+		var text string
+		var report intent.Report
+		if err := rows.Scan(&asset, &text); err != nil {
+			return err
+		}
+		if _, known := m.spans[asset]; !known {
+			m.fail("S26", "there is a report of %s, which was never in an incarnation", asset)
+		}
+		if json.Unmarshal([]byte(text), &report) == nil && report.State == intent.StateInSync {
+			m.seenInSync(asset, report.Effective, "reported in sync")
+		}
+		return nil
+	}))
+}
