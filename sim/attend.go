@@ -18,6 +18,7 @@ const (
 // attend asks, now and then, whether all that waits says why.
 func (l *Lab) attend() {
 	now := l.Now()
+	l.leads()
 	if !l.well() {
 		l.wellSince = time.Time{}
 		return

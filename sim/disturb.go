@@ -72,6 +72,12 @@ const (
 	Careless     Kind = "a lying plugin, and somebody approves"
 	TwoPlans     Kind = "two plans are approved"
 	Sleeper      Kind = "a push wakes up behind another process"
+	Refusing     Kind = "a provider refuses, until there is new content"
+	Fight        Kind = "somebody undoes all at once"
+	HardStart    Kind = "a process begins while the store fails"
+	CutOff       Kind = "a plugin dies within an effect"
+	Orphan       Kind = "a plugin goes on behind another process"
+	Returning    Kind = "a process loses the lease and has it back"
 )
 
 const pluginKind = "plugin: "
@@ -91,6 +97,7 @@ var kinds = append([]struct {
 	{PersonApprove, 10}, {PersonTwice, 1}, {PersonEarly, 2}, {PersonAccept, 5}, {PersonDisown, 1}, {PersonLooks, 2}, {PersonLabels, 1},
 	{Meanwhile, 8}, {LongPush, 10}, {Superseding, 5}, {PinBriefly, 3}, {RolloutPin, 3}, {ApproveBlink, 3}, {Flapping, 2},
 	{Together, 5}, {Turncoat, 1}, {Probe, 1}, {Careless, 3}, {Ramp, 2}, {Sleeper, 5}, {TwoPlans, 3},
+	{Refusing, 2}, {Fight, 2}, {HardStart, 1}, {CutOff, 3}, {Orphan, 3}, {Returning, 3},
 }, pluginKinds()...)
 
 func pluginKinds() (list []struct {
@@ -192,8 +199,16 @@ func (l *Lab) plan(o Options) []Disturbance {
 		}
 		list = append(list, l.draw(r, len(list), at, chosen[r.IntN(len(chosen))]))
 	}
+	if end := hours(o.Hours) - last; r.IntN(4) == 0 && end > 0 && !slices.Contains(o.Without, HardStart) {
+		list = slices.DeleteFunc(list, func(d Disturbance) bool { return d.At >= end })
+		list = append(list, l.draw(r, len(list), end, HardStart))
+	}
 	return list
 }
+
+// last is how long before the end a process begins hard in some runs: nothing
+// after that helps its actors up.
+const last = 20 * time.Second
 
 // between is the pause until the next disturbance: they come in bursts.
 func between(r *rand.Rand, density float64) time.Duration {

@@ -31,6 +31,7 @@ func (l *Lab) heal() {
 	}
 	l.Sources.Serve(-1)
 	l.goBack()
+	l.Monitor.ClockMoved()
 	for i, r := range l.replicas {
 		r.Correct()
 		r.Resume()

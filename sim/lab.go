@@ -64,6 +64,10 @@ type Lab struct {
 	// wellSince is when nothing kept Lehr from saying what it does, attended
 	// when it was asked last.
 	wellSince, attended time.Time
+	// leader took the lease last; single has been the only process, with
+	// nothing in its way, since then.
+	leader, single *Replica
+	singleSince    time.Time
 	// touched is when each resource was changed last, by anybody.
 	touched map[intent.ResourceKey]time.Time
 	// heldUp is until when a process is made to wait at a point.
@@ -148,8 +152,9 @@ func (l *Lab) watch() error {
 	})
 	l.Monitor = monitor.New(monitor.Options{
 		DB: l.db, Partition: l.partition, Now: l.Now, Served: l.servedType, Guard: l.guard(),
-		Lenient: monitor.Lenient{ClockFaults: l.clocksGoWrong(), TwoReplicas: l.apart()},
+		Lenient: monitor.Lenient{ClockFaults: l.clocksGoWrong()},
 	})
+	l.World.OnAnswer = l.Monitor.Answered
 	l.World.OnEffect = func(e world.Effect) {
 		l.effect(e)
 		l.Monitor.Effect(e)

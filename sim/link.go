@@ -169,7 +169,13 @@ func (l *link) EnforcedPage(ctx context.Context, partition intent.PartitionID, a
 }
 
 func (l *link) Acquire(ctx context.Context, partition intent.PartitionID, holder string) (store.Lease, error) {
-	return write(l, "Acquire", func() (store.Lease, error) { return l.All.Acquire(ctx, partition, holder) })
+	return write(l, "Acquire", func() (store.Lease, error) {
+		lease, err := l.All.Acquire(ctx, partition, holder)
+		if err == nil {
+			l.lab.leader = l.replica
+		}
+		return lease, err
+	})
 }
 
 func (l *link) Release(ctx context.Context, lease store.Lease) error {
@@ -257,6 +263,7 @@ func (l *link) SaveReports(ctx context.Context, lease store.Lease, reports []int
 	return wrote(l, "SaveReports", func() error {
 		for _, report := range reports {
 			l.lab.reported(report)
+			l.lab.Monitor.Told(report)
 		}
 		return l.All.SaveReports(ctx, lease, reports)
 	})

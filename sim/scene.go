@@ -155,6 +155,7 @@ func (l *Lab) Mend() {
 	l.Sources.Fail(nil)
 	l.Sources.Torn(false)
 	l.Sources.Serve(-1)
+	l.Monitor.ClockMoved()
 	for _, r := range l.Living() {
 		r.Correct()
 	}

@@ -50,6 +50,8 @@ func init() {
 		Sleeper: (*Lab).sleeper, TwoPlans: (*Lab).twoPlans, LongPush: (*Lab).longPush, Superseding: (*Lab).supersede, PinBriefly: (*Lab).pinBriefly, RolloutPin: (*Lab).rolloutPin,
 		ApproveBlink: (*Lab).approveBlink, Flapping: (*Lab).flap, Together: (*Lab).together, Turncoat: (*Lab).turncoat,
 		Probe: (*Lab).probe, Careless: (*Lab).careless, Ramp: (*Lab).ramp,
+		Refusing: (*Lab).refusing, Fight: (*Lab).fight, HardStart: (*Lab).hardStart,
+		CutOff: (*Lab).cutOff, Orphan: (*Lab).orphan, Returning: (*Lab).returning,
 	}
 }
 
@@ -94,6 +96,7 @@ func (l *Lab) clock(d Disturbance, r *rand.Rand) {
 	}
 	l.note(d.Kind, "any")
 	l.tell("%s of %s", d, replica.Name())
+	l.Monitor.ClockMoved()
 	switch d.Kind {
 	case ClockJump:
 		by := []time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour, 365 * 24 * time.Hour}[r.IntN(5)]
@@ -107,7 +110,10 @@ func (l *Lab) clock(d Disturbance, r *rand.Rand) {
 	case ClockFreeze:
 		replica.Rate(0)
 	}
-	l.after(d.Length, replica.Correct)
+	l.after(d.Length, func() {
+		replica.Correct()
+		l.Monitor.ClockMoved()
+	})
 }
 
 func (l *Lab) storeFails(d Disturbance, r *rand.Rand) {

@@ -22,10 +22,12 @@ var properties = map[string]string{
 	"S25": "the audit's record precedes the effect",
 	"S26": "replies are claims, and not believed",
 	"L1":  "once nothing is wrong any more, production becomes as intent says",
+	"L3":  "new content does not wait for what failed before it",
 	"L4":  "every asset that waits has a root cause, stored",
+	"L5":  "when a process is gone, another one acts",
 	"L6":  "no admission stays open",
 	"L7":  "no sequence of faults needs a repair by hand",
-	"L10": "where nothing is left to do, nothing happens",
+	"L10": "where nothing is left to do, nothing happens, and nothing is done again and again",
 
 	"monitor":   "the monitor can read what it watches",
 	"simulator": "the simulator itself works",

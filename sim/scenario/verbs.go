@@ -183,6 +183,7 @@ func (p *player) clock(list []string) error {
 	if err != nil {
 		return err
 	}
+	p.Monitor.ClockMoved()
 	switch strings.Join(list[:min(1, len(list))], "") {
 	case "jump":
 		if len(list) == 2 {

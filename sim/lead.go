@@ -1,0 +1,39 @@
+package sim
+
+import "time"
+
+// failover is how long it may take until a process that lives, and is alone,
+// acts for the partition: it looks every few seconds whether it does, and is
+// asked every ten; after failures of the store it waits for half a minute.
+const failover = 45 * time.Second
+
+// leads asks whether whoever took the lease last still lives, once another
+// could have taken it (L5).
+func (l *Lab) leads() {
+	alone := l.alone()
+	if alone == nil || alone != l.single {
+		l.single, l.singleSince = alone, l.Now()
+		return
+	}
+	if since := l.Now().Sub(l.singleSince); since > failover && l.leader != alone {
+		l.wrong("L5", "%s has been alone for %s, and the lease is that of %s, which is gone", alone.Name(), since, l.leader.Name())
+	}
+}
+
+// alone is the only process, if nothing is in its way; else nil.
+func (l *Lab) alone() (alone *Replica) {
+	for _, r := range l.replicas {
+		if !r.Alive() {
+			continue
+		}
+		if alone != nil || r.Paused() || r.Client == nil || r.told {
+			return nil
+		}
+		alone = r
+	}
+	s := l.store
+	if s.left > 0 || s.full.After(l.Now()) || l.heldUp.After(l.Now()) {
+		return nil
+	}
+	return alone
+}
