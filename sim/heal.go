@@ -31,7 +31,7 @@ func (l *Lab) heal() {
 	}
 	l.Sources.Serve(-1)
 	l.goBack()
-	l.Monitor.ClockMoved()
+	l.moveClock()
 	for i, r := range l.replicas {
 		r.Correct()
 		r.Resume()

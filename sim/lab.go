@@ -64,10 +64,12 @@ type Lab struct {
 	// wellSince is when nothing kept Lehr from saying what it does, attended
 	// when it was asked last.
 	wellSince, attended time.Time
-	// leader took the lease last; single has been the only process, with
-	// nothing in its way, since then.
-	leader, single *Replica
-	singleSince    time.Time
+	// leader took the lease last; since then one that is gone did, and nothing
+	// was in the way of the only process there is.
+	leader, gone *Replica
+	goneSince    time.Time
+	// clockMoved is when the clock of a process was set last.
+	clockMoved time.Time
 	// touched is when each resource was changed last, by anybody.
 	touched map[intent.ResourceKey]time.Time
 	// heldUp is until when a process is made to wait at a point.

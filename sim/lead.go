@@ -7,16 +7,17 @@ import "time"
 // asked every ten; after failures of the store it waits for half a minute.
 const failover = 45 * time.Second
 
-// leads asks whether whoever took the lease last still lives, once another
-// could have taken it (L5).
+// leads asks whether whoever took the lease last still lives, once the only
+// process could have taken it (L5).
 func (l *Lab) leads() {
 	alone := l.alone()
-	if alone == nil || alone != l.single {
-		l.single, l.singleSince = alone, l.Now()
-		return
-	}
-	if since := l.Now().Sub(l.singleSince); since > failover && l.leader != alone {
-		l.wrong("L5", "%s has been alone for %s, and the lease is that of %s, which is gone", alone.Name(), since, l.leader.Name())
+	switch {
+	case alone == nil || alone == l.leader:
+		l.gone = nil
+	case l.gone != l.leader:
+		l.gone, l.goneSince = l.leader, l.Now()
+	case l.Now().Sub(l.goneSince) > failover:
+		l.wrong("L5", "%s has been alone for %s, and the lease is that of %s, which is gone", alone.Name(), l.Now().Sub(l.goneSince), l.gone.Name())
 	}
 }
 

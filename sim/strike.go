@@ -96,7 +96,7 @@ func (l *Lab) clock(d Disturbance, r *rand.Rand) {
 	}
 	l.note(d.Kind, "any")
 	l.tell("%s of %s", d, replica.Name())
-	l.Monitor.ClockMoved()
+	l.moveClock()
 	switch d.Kind {
 	case ClockJump:
 		by := []time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour, 365 * 24 * time.Hour}[r.IntN(5)]
@@ -112,8 +112,14 @@ func (l *Lab) clock(d Disturbance, r *rand.Rand) {
 	}
 	l.after(d.Length, func() {
 		replica.Correct()
-		l.Monitor.ClockMoved()
+		l.moveClock()
 	})
+}
+
+// moveClock notes that the clock of a process was set.
+func (l *Lab) moveClock() {
+	l.clockMoved = l.Now()
+	l.Monitor.ClockMoved()
 }
 
 func (l *Lab) storeFails(d Disturbance, r *rand.Rand) {

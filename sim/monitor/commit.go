@@ -185,9 +185,23 @@ func (m *Monitor) outdate(p *push) {
 	now := m.options.Now()
 	wanted, there := m.at(p.asset, m.follows(p.asset, now))
 	switch {
-	case there && wanted.effective == p.effective:
+	case there && wanted.effective == p.effective, m.options.Lenient.ClockFaults && m.wouldFollow(p):
 		p.superseded = time.Time{}
 	case p.superseded.IsZero():
 		p.superseded = now
 	}
+}
+
+// wouldFollow reports whether the asset of a push would follow its content by
+// some clock: by one that jumps, a pin that has ended may hold, and one that
+// holds may have ended.
+func (m *Monitor) wouldFollow(p *push) bool {
+	at := []intent.Sequence{m.head}
+	for _, pin := range m.pins[p.asset] {
+		at = append(at, pin.Incarnation.Sequence)
+	}
+	return len(at) > 1 && slices.ContainsFunc(at, func(sequence intent.Sequence) bool {
+		own, there := m.at(p.asset, sequence)
+		return there && own.effective == p.effective
+	})
 }

@@ -3,6 +3,7 @@ package monitor
 import (
 	"context"
 	"testing"
+	"time"
 
 	"lehr.dev/intent"
 	"lehr.dev/plugin"
@@ -34,6 +35,28 @@ func TestWrongClocksLeaveTheGuardOfOneIncarnation(t *testing.T) {
 	r.options.Lenient.ClockFaults = true
 	r.publish(gone("a"), gone("b"), gone("c"))
 	r.found("S23", "3 of 5 assets are gone")
+}
+
+// By a clock that jumps, a pin that has ended holds again, and its content is
+// not superseded.
+func TestWrongClocksHoldPinsThatHaveEnded(t *testing.T) {
+	for _, faults := range []bool{false, true} {
+		r := newRun(t)
+		r.options.Lenient.ClockFaults = faults
+		_, err := r.SetPin(t.Context(), intent.Pin{Asset: "a", Incarnation: r.at(1), Rank: intent.RankPerson, Holder: ann, Until: r.now.Add(time.Second)})
+		r.must(err)
+		a := r.admit("a")
+		r.publish(job("a", "2"))
+		r.pass(time.Second)
+		r.publish(job("b", "2"))
+		r.pass(tooLate)
+		r.effect(a)
+		if faults {
+			r.fine()
+		} else {
+			r.found("S2", "after the asset followed other content")
+		}
+	}
 }
 
 // answering is a plugin that only answers diffs.
