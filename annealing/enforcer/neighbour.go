@@ -243,7 +243,7 @@ func (e *Enforcer) ordered(on intent.AssetID, loosened bool, now time.Time) chec
 	case loosened && e.turnsDown(b):
 		n.Known = true // It goes, and waits for this one: removal runs backwards.
 	case e.fresh(b, now):
-		n.Known, n.Until = true, time.Unix(0, b.seen).Add(e.holdOf(b))
+		n.Known, n.Until = true, e.followsUntil(b, now, time.Unix(0, b.seen).Add(e.holdOf(b)))
 	case b.trouble != nil && b.difference.Outcome == intent.Differs:
 		n.State = "differs from its target"
 	default:
@@ -265,15 +265,26 @@ func (e *Enforcer) known(on intent.AssetID, loosened bool, now time.Time) check.
 	case b.open():
 		n.State = "being pushed"
 	case e.stands(b, now):
-		n.Known = true
+		var until time.Time
 		if s := e.standings[b]; !s.model {
-			n.Until = s.at.Add(e.holdOf(b))
+			until = s.at.Add(e.holdOf(b))
 		}
+		n.Known, n.Until = true, e.followsUntil(b, now, until)
 	default:
 		n.State = e.unknown(b, now)
 		e.want(b)
 	}
 	return n
+}
+
+// followsUntil is when a fact about an asset ends: at that time (zero: when
+// something changes), or before, when a pin ends and it follows other content.
+func (e *Enforcer) followsUntil(a *asset, now, until time.Time) time.Time {
+	_, _, pin, _ := e.target(a, now)
+	if pin != nil && !pin.Until.IsZero() && (until.IsZero() || pin.Until.Before(until)) {
+		return pin.Until
+	}
+	return until
 }
 
 // gone is the standing of what was turned down and left intent.

@@ -82,6 +82,28 @@ func TestAPinsEndMakesANeighbourUnknown(t *testing.T) {
 	})
 }
 
+// TestANeighboursPinEndsBetweenDecisionAndAdmission: web was let go while db
+// was in sync at its pin.
+func TestANeighboursPinEndsBetweenDecisionAndAdmission(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.publish(web, db)
+		w.inSync(web, db)
+		gate := w.gated()
+		w.production.does("db", behaviour{push: func(context.Context, func(), plugin.Push) plugin.PushResult {
+			return plugin.PushResult{Ending: plugin.Failed, Reason: "broken"}
+		}})
+		w.pin("db", w.head, time.Now().Add(5*time.Second))
+		open := gate.shut("admit")
+		w.publish(webV2.with(after("db")), dbV2)
+		w.pass(6 * time.Second)
+		open()
+		w.pass(5 * time.Minute)
+		if got := w.production.word("web"); got != "v1" {
+			t.Errorf("web is %s before db is in sync at head", got)
+		}
+	})
+}
+
 func TestAnAssetThatComesBackWhileItsPushRunsIsLookedAt(t *testing.T) {
 	simulate(t, func(w *world) {
 		gate := w.gated()
