@@ -126,6 +126,7 @@ func (l *Lab) settles(when string, most time.Duration) bool {
 			return !l.failed()
 		case l.Now().After(end):
 			l.wrong("L1", "%s, %s did not suffice to bring all in sync: %s", when, most, strings.Join(open, "; "))
+			return false
 		}
 	}
 	return false

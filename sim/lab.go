@@ -212,7 +212,12 @@ func earlier(a, b time.Time) time.Time {
 }
 
 func (l *Lab) failed() bool {
-	return len(l.found) > 0 || len(l.Monitor.Violations()) > 0 || len(l.Panics()) > 0
+	return slices.ContainsFunc(l.found, l.ends) || slices.ContainsFunc(l.Monitor.Violations(), l.ends) || len(l.Panics()) > 0
+}
+
+// ends reports whether a violation ends the run.
+func (l *Lab) ends(v monitor.Violation) bool {
+	return l.options.Breaks == "" || l.options.Breaks == v.Property
 }
 
 // wrong notes that a property was broken.

@@ -36,6 +36,9 @@ type Options struct {
 	Before string
 	// Class, if any, is what all targets compare: they have no other.
 	Class plugin.Guarantee
+	// Breaks, if any, is the one property of which a breach ends the run:
+	// those of others are noted.
+	Breaks string
 	// Trace, if any, is told every step.
 	Trace io.Writer
 }

@@ -45,7 +45,7 @@ type told struct {
 func (r runner) run(ctx context.Context) error {
 	lines := json.NewEncoder(os.Stdout)
 	for used := 0.0; used < r.budget && ctx.Err() == nil; r.seed++ {
-		outcome, err := sim.Run(ctx, sim.Options{Seed: r.seed, Hours: r.hours, Density: r.density, Class: classes[r.class]})
+		outcome, err := sim.Run(ctx, sim.Options{Seed: r.seed, Hours: r.hours, Density: r.density, Class: classes[r.class], Breaks: r.breaks})
 		if err != nil {
 			return err
 		}
