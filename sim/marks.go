@@ -137,7 +137,7 @@ func (l *Lab) effect(e world.Effect) {
 }
 
 // serves asks whether what became head is something that was written, whole,
-// and might be served (S6).
+// and might be served (S6), and not nothing where nobody wrote that (S5).
 func (l *Lab) serves(head intent.IncarnationID) {
 	// A folder that is read while somebody writes to it may look whole.
 	if l.options.Definition != "" || l.tornUntil.After(l.Now()) {
@@ -163,7 +163,11 @@ func (l *Lab) serves(head intent.IncarnationID) {
 	}
 	served := words(ids)
 	for _, part := range served {
-		if !l.said[part] {
+		switch {
+		case l.said[part]:
+		case strings.HasSuffix(part, nothing):
+			l.wrong("S5", "%s has nothing of %s, and nobody ever wrote that it has nothing", head, strings.TrimSuffix(part, nothing))
+		default:
 			l.wrong("S6", "%s has the assets %s, and nobody ever wrote just these", head, part)
 		}
 	}

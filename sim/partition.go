@@ -141,10 +141,13 @@ func (i Intent) parts() []string {
 func words(ids map[string][]string) (list []string) {
 	for _, file := range []string{serviceFile, recordFiles[0], recordFiles[1]} {
 		slices.Sort(ids[file])
-		list = append(list, file+": "+strings.Join(ids[file], " "))
+		list = append(list, file+nothing+strings.Join(ids[file], " "))
 	}
 	return list
 }
+
+// nothing follows a file's name, and is all that does when it has no assets.
+const nothing = ": "
 
 func (i Intent) definition() string {
 	text := fmt.Sprintf(definition, i.Mode, i.Budget)

@@ -124,6 +124,7 @@ func (m *Monitor) follow(r record, news *news) {
 		var epoch uint64
 		_, err := fmt.Sscanf(r.Detail, "epoch %d", &epoch)
 		m.hold(err == nil && epoch > m.epoch, "S4", "%s acquired the lease: %q, after epoch %d", r.By.Name, r.Detail, m.epoch)
+		m.over[m.epoch] = m.options.Now()
 		m.epoch, m.holder = epoch, r.By.Name
 	case "publish":
 		m.published(r)

@@ -72,8 +72,8 @@ func (m *Monitor) late(e world.Effect, since time.Time) time.Duration {
 	return e.At.Sub(since) - (plugin.PermitPeriod + longest + plugin.LockDelayMargin)
 }
 
-// timely: no effect comes long after its content was superseded (S2), or after
-// a stop was answered (S18).
+// timely: no effect comes long after its content was superseded (S2), after a
+// stop was answered (S18), or after another process took the lease (S4).
 func (m *Monitor) timely(e world.Effect, p *push) {
 	if disobeyed(e) {
 		return
@@ -81,6 +81,9 @@ func (m *Monitor) timely(e world.Effect, p *push) {
 	m.ask("S2")
 	if !p.superseded.IsZero() && m.late(e, p.superseded) > 0 {
 		m.fail("S2", "effect %d of push %s of %s carried content %s to production %s after the asset followed other content", e.Number, p.id, p.asset, p.effective.Short(), e.At.Sub(p.superseded))
+	}
+	if over, lost := m.over[p.epoch]; lost {
+		m.hold(m.late(e, over) <= 0, "S4", "effect %d of push %s of %s came %s after the lease of its epoch %d was lost", e.Number, p.id, p.asset, e.At.Sub(over), p.epoch)
 	}
 	for _, scope := range slices.Sorted(maps.Keys(m.stops)) {
 		m.hold(m.late(e, m.stops[scope]) <= 0, "S18", "effect %d of push %s of %s came %s after the stop of %q was answered", e.Number, p.id, p.asset, e.At.Sub(m.stops[scope]), scope)

@@ -23,15 +23,17 @@ type journal struct {
 	lastOf map[intent.AssetID]*push
 	lastOn map[intent.ResourceKey]*push
 	tokens map[intent.ResourceKey]uint64
-	// epoch and holder of the lease.
+	// epoch and holder of the lease; over says when each epoch before ended.
 	epoch  uint64
 	holder string
+	over   map[uint64]time.Time
 }
 
 func newJournal() journal {
 	return journal{
 		pushes: map[intent.PushID]*push{}, running: map[intent.PushID]*push{}, working: map[intent.PushID]*push{},
 		lastOf: map[intent.AssetID]*push{}, lastOn: map[intent.ResourceKey]*push{}, tokens: map[intent.ResourceKey]uint64{},
+		over: map[uint64]time.Time{},
 	}
 }
 

@@ -96,6 +96,19 @@ var effects = []breach{
 	{"S4", "accepted the token 1 after 2",
 		func(r *run) { older, newer := r.two(); r.effect(newer, fenced(2)); r.effect(older, fenced(1)) },
 		func(r *run) { _, newer := r.two(); r.effect(newer, fenced(2)); r.effect(newer, fenced(2)) }},
+	{"S4", "after the lease of its epoch 1 was lost",
+		func(r *run) {
+			a := r.admit("a")
+			r.acquire("south")
+			r.pass(tooLate)
+			r.effect(a, func(e *world.Effect) { e.Token = 1 })
+		},
+		func(r *run) {
+			a := r.admit("a")
+			r.acquire("south")
+			r.pass(justInTime)
+			r.effect(a, func(e *world.Effect) { e.Token = 1 })
+		}},
 	{"S5", "has no Turndown",
 		func(r *run) { r.approve("a", time.Time{}); r.effect(r.admit("a", approved), removal) },
 		func(r *run) {
