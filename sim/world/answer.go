@@ -173,6 +173,11 @@ func (a *armed) spoil(diff *pluginpb.AssetDiff) {
 		}}
 	case DiffHealthGarbage:
 		diff.Health = &pluginpb.Health{State: 99, Reason: strings.Repeat("\x1b[2J\x00", 3000), ObservedVersion: strings.Repeat("\xff", 999)}
+	case DiffNoNumber:
+		diff.Current, diff.Impacts = nil, nil
+		for _, dimension := range []string{"tasks", "upstreams"} {
+			diff.Impacts = append(diff.Impacts, &pluginpb.Impact{Dimension: dimension, Current: math.NaN(), Target: 1})
+		}
 	case DiffGarbage:
 		a.garble(diff)
 	}

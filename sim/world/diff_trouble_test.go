@@ -142,3 +142,11 @@ func TestHealthIsGarbage(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 }
+
+func TestAmountsThatAreNoNumbersAreRefused(t *testing.T) {
+	b := newBench(t, 1)
+	b.trouble(DiffNoNumber, job, 0, 1)
+	if d := b.diff(1, job); d.Outcome != intent.Unknown || !strings.Contains(d.Reason, `the impact "tasks" is not two finite numbers`) {
+		t.Errorf("%+v", d)
+	}
+}

@@ -33,6 +33,9 @@ const (
 	// DiffMissing: one asset is left out of the answer.
 	DiffMissing       TroubleKind = "diff-missing"
 	DiffHealthGarbage TroubleKind = "diff-health-garbage"
+	// DiffNoNumber: of what is there it shows nothing but amounts that are no
+	// numbers.
+	DiffNoNumber TroubleKind = "diff-no-number"
 )
 
 // What befalls a push.
@@ -80,7 +83,7 @@ const (
 func Kinds() []TroubleKind {
 	return []TroubleKind{
 		DiffHang, DiffSlow, DiffError, DiffUnknown, DiffSilent, DiffStale, DiffGarbage, DiffLiesInSync, DiffLiesDiffers,
-		DiffForOtherAsset, DiffMissing, DiffHealthGarbage,
+		DiffForOtherAsset, DiffMissing, DiffHealthGarbage, DiffNoNumber,
 		PushHang, PushSlow, PushStartLost, PushStartLate, PushStartTwice, PushReplyLost, PushReplyLate,
 		PushPartialThenFail, PushAppliedButError, PushSuccessButNotApplied, PushStaleAnswer, PushRefused, PushCutOff, PermitLost, PermitLate,
 		PushIgnoresPermitEnd,
