@@ -72,6 +72,8 @@ type Lab struct {
 	clockMoved time.Time
 	// touched is when each resource was changed last, by anybody.
 	touched map[intent.ResourceKey]time.Time
+	// asked is how often the store refused each asset's admission lately.
+	asked map[intent.AssetID]asks
 	// heldUp is until when a process is made to wait at a point.
 	heldUp time.Time
 	// tornUntil: what is served until then may be torn.
@@ -100,7 +102,7 @@ type Lab struct {
 // newLab returns one in which nothing runs yet.
 func newLab(ctx context.Context, o Options) (_ *Lab, err error) {
 	l := &Lab{
-		ctx: ctx, options: o, random: map[string]*rand.Rand{}, touched: map[intent.ResourceKey]time.Time{}, marks: map[string]int{}, cells: map[Cell]int{},
+		ctx: ctx, options: o, random: map[string]*rand.Rand{}, touched: map[intent.ResourceKey]time.Time{}, asked: map[intent.AssetID]asks{}, marks: map[string]int{}, cells: map[Cell]int{},
 		Sources: sources.New(), partition: "sim", definition: "/sim/lehr.yaml",
 	}
 	l.start = beginnings[o.Seed%uint64(len(beginnings))]

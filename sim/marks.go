@@ -44,6 +44,7 @@ func (l *Lab) admitted(asked time.Time, admissions []store.Admission, refusals [
 		}
 		switch {
 		case refusal != nil:
+			l.refused(admissions[i].Asset)
 			l.mark("admission refused: " + string(refusal.Waiting.Kind))
 		case admissions[i].NeedsApproval:
 			l.mark("admitted: with an approval")
