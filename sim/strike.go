@@ -47,7 +47,7 @@ func init() {
 		PersonPin: (*Lab).person, PersonUnpin: (*Lab).person, PersonApprove: (*Lab).person, PersonTwice: (*Lab).person,
 		PersonEarly: (*Lab).person, PersonAccept: (*Lab).person, PersonDisown: (*Lab).person,
 		PersonLooks: (*Lab).person, PersonLabels: (*Lab).person,
-		Sleeper: (*Lab).sleeper, TwoPlans: (*Lab).twoPlans, ApproveBrief: (*Lab).approveBriefly, Linger: (*Lab).linger, TwoContents: (*Lab).twoContents, NoNumber: (*Lab).noNumber, LongPush: (*Lab).longPush, Superseding: (*Lab).supersede, PinBriefly: (*Lab).pinBriefly, RolloutPin: (*Lab).rolloutPin,
+		Sleeper: (*Lab).sleeper, TwoPlans: (*Lab).twoPlans, ApproveBrief: (*Lab).approveBriefly, Linger: (*Lab).linger, Renamed: (*Lab).renamed, TwoContents: (*Lab).twoContents, NoNumber: (*Lab).noNumber, LongPush: (*Lab).longPush, Superseding: (*Lab).supersede, PinBriefly: (*Lab).pinBriefly, RolloutPin: (*Lab).rolloutPin,
 		ApproveBlink: (*Lab).approveBlink, Flapping: (*Lab).flap, Together: (*Lab).together, Turncoat: (*Lab).turncoat,
 		Probe: (*Lab).probe, Careless: (*Lab).careless, Ramp: (*Lab).ramp,
 		Refusing: (*Lab).refusing, Fight: (*Lab).fight, HardStart: (*Lab).hardStart,
