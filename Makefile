@@ -63,9 +63,13 @@ sim: ## simulate faults for HOURS=… of virtual time (SEED=… WORKERS=…); Ct
 	@$(BIN)/lehr sim --total-hours $(HOURS) $(if $(SEED),--seed $(SEED)) $(if $(WORKERS),--workers $(WORKERS))
 
 .PHONY: mutants
-mutants: ## switch on each deliberate defect until the simulator tells (HOURS=1000 WORKERS=2)
-	$(GO) run ./sim/mutation/hunt -budget $(or $(HOURS),1000) -workers $(or $(WORKERS),2) -known -write sim/mutation/known.json
-	$(GO) run ./sim/mutation/hunt -budget $(or $(HOURS),1000) -defences
+mutants: HOURS = 1000
+mutants: ## switch on each deliberate defect until the simulator tells, then test each defence alone (HOURS=1000 WORKERS=2)
+	@# Both, whatever comes of the first.
+	@missed=0; \
+	$(GO) run ./sim/mutation/hunt -budget $(HOURS) -workers $(or $(WORKERS),2) -known -write sim/mutation/known.json || missed=1; \
+	$(GO) run ./sim/mutation/hunt -budget $(HOURS) -defences -write sim/mutation/defences.json || missed=1; \
+	exit $$missed
 
 .PHONY: lint
 lint: ## vet, formatting, import rules

@@ -37,7 +37,7 @@ var admissions = []Mutant{
 		New:        "if mutant.On(\"admit-ignores-open\") {\n\t\treturn nil, nil\n\t}\n\treturn d.openPush(partition, asset, push, doubt), nil",
 		Breaks:     "S3",
 		Why:        "The admission does not look for open pushes of the asset and of its resource.",
-		Equivalent: "the unique indexes refuse the row, and the enforcer knows its own open pushes",
+		Equivalent: "the unique indexes refuse the row, the enforcer knows its own open pushes, and of others' the claim tells",
 	},
 	{
 		Name: "admit-ignores-open-key", File: "store/relational/admit.go",
@@ -97,11 +97,10 @@ var approvals = []Mutant{
 	},
 	{
 		Name: "approval-of-any-content", File: "store/relational/approvals.go",
-		Old:        "SET used_by = $5\n\t\tWHERE partition = $1 AND asset = $2 AND effective = $3",
-		New:        "SET used_by = $5\n\t\tWHERE partition = $1 AND asset = $2 AND (effective = $3` + map[bool]string{true: \" OR true\"}[mutant.On(\"approval-of-any-content\")] + `)",
-		Breaks:     "S9",
-		Why:        "The admission consumes an approval of the same plan that was given for other content.",
-		Equivalent: "a publication voids approvals of other content, and the enforcer asks only when it knows one of this content",
+		Old:    "SET used_by = $5\n\t\tWHERE partition = $1 AND asset = $2 AND effective = $3",
+		New:    "SET used_by = $5\n\t\tWHERE partition = $1 AND asset = $2 AND (effective = $3` + map[bool]string{true: \" OR true\"}[mutant.On(\"approval-of-any-content\")] + `)",
+		Breaks: "S9 S25",
+		Why:    "The admission consumes the approvals of the same plan for all contents. The enforcer asks only when it knows one of this content, and a publication voids those of others, so it takes a pin that brings other content back.",
 	},
 	{
 		Name: "approval-expired-used", File: "store/relational/approvals.go",
@@ -113,11 +112,10 @@ var approvals = []Mutant{
 	},
 	{
 		Name: "approval-expired-shown", File: "annealing/enforcer/pass.go",
-		Old:        `if approved && !intent.Expired(approval.Until, now) {`,
-		New:        `if approved && (!intent.Expired(approval.Until, now) || mutant.On("approval-expired-shown")) {`,
-		Breaks:     "S9",
-		Why:        "The decision counts an approval that has ended.",
-		Equivalent: "the admission ends when the approval does, and consumes none that has ended",
+		Old:    `if approved && !intent.Expired(approval.Until, now) {`,
+		New:    `if approved && (!intent.Expired(approval.Until, now) || mutant.On("approval-expired-shown")) {`,
+		Breaks: "L10",
+		Why:    "The decision counts an approval that has ended. The admission has ended by then too, and is asked for again at once: the enforcer turns in a circle.",
 	},
 	{
 		Name: "approval-not-voided", File: "store/relational/approvals.go",

@@ -36,7 +36,7 @@ var collections = []Mutant{
 		New:        "` + map[bool]string{false: \"AND NOT EXISTS (SELECT 1 FROM candidate WHERE partition = $1 AND state IN ('held', 'saving') AND base = i.seq)\"}[mutant.On(\"collector-ignores-held\")] + `",
 		Breaks:     "S17",
 		Why:        "What a held candidate is a delta on is gone.",
-		Equivalent: "a held candidate's base is head, until the next round supersedes it",
+		Equivalent: "a held candidate's base is head until the next round supersedes it, and what was head lately is kept for its age",
 	},
 	{
 		Name: "collector-takes-live-member", File: "store/relational/collect.go",

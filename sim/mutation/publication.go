@@ -65,7 +65,7 @@ var publications = []Mutant{
 		New:        `case now.head != p.base && !mutant.On("publish-ignores-base"):`,
 		Breaks:     "S6",
 		Why:        "A publication takes the place of one that came in between.",
-		Equivalent: "only the lease's holder publishes, one after the other, and no sequence is written twice",
+		Equivalent: "only the lease's holder publishes, one after the other, and no incarnation's row is written twice",
 	},
 	{
 		Name: "publish-ignores-staging", File: "store/relational/publish.go",

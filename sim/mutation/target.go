@@ -79,7 +79,7 @@ var targets = []Mutant{
 		New:        "before := *a.trouble\n\t\t*a.trouble = trouble{push: a.push, admitting: a.admitting, tried: a.tried, note: a.note, resume: a.resume}\n\t\tif mutant.On(\"renew-keeps-difference\") {\n\t\t\ta.difference, a.plan, a.requirements = before.difference, before.plan, before.requirements\n\t\t}",
 		Breaks:     "S2",
 		Why:        "An asset with new content keeps the difference from the old one.",
-		Equivalent: "a pass does not rely on the difference from another target",
+		Equivalent: "a pass does not rely on the difference from another target, nor a look on what was read of other content",
 	},
 	{
 		Name: "stale-difference-pushed", File: "annealing/enforcer/look.go",
@@ -123,7 +123,7 @@ var targets = []Mutant{
 		New:        `case e.modeNow(a) == check.Off && !mutant.On("off-looked-at"):`,
 		Breaks:     "S1",
 		Why:        "An asset whose mode is off is looked at.",
-		Equivalent: "a look changes nothing, and what it finds leads to no pass",
+		Equivalent: "a look changes nothing, what it finds leads to no pass, and before a push the mode is a check",
 	},
 	{
 		Name: "off-passes", File: "annealing/enforcer/found.go",

@@ -1,45 +1,75 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"lehr.dev/fault"
 	"lehr.dev/sim/mutation"
 )
 
-// clean is for how many simulated hours a defence that stands alone must hold.
-const clean = 30
-
-// alone tests every defence with its siblings off: with it in place its
+// defend tests every defence with its siblings off: with it in place its
 // property holds, and without it it is broken.
-func (h hunt) alone(ctx context.Context) error {
+func (h hunt) defend(ctx context.Context) error {
+	list, err := h.chosen()
+	if err != nil {
+		return err
+	}
 	var failed error
-	fmt.Printf("%-36s %-4s %-14s %s\n", "defence", "of", "alone", "without it")
-	for _, d := range mutation.Defences {
-		holds, falls, err := h.defence(ctx, d, clean)
+	var told []mutation.Stood
+	fmt.Printf("%-36s %-4s %-20s %s\n", "defence", "of", "alone", "without it")
+	for _, d := range list {
+		fmt.Printf("%-36s %-4s ", d.Name, d.Breaks)
+		holds, falls, err := h.defence(ctx, d, h.quiet)
 		if err != nil {
 			return err
 		}
-		line := [2]string{"holds", "NOT BROKEN"}
+		alone, without := fmt.Sprintf("holds for %.0f hours", holds.hours), "NOT BROKEN"
 		if holds.caught() {
-			line[0] = fmt.Sprintf("BROKEN, seed %d", holds.seed)
+			alone = fmt.Sprintf("BROKEN, seed %d: %s", holds.seed, short(holds.what))
 		}
 		if falls.caught() {
-			line[1] = fmt.Sprintf("broken after %.1f hours, seed %d: %s", falls.hours, falls.seed, short(falls.what))
+			without = fmt.Sprintf("broken after %.1f hours, seed %d: %s", falls.hours, falls.seed, short(falls.what))
 		}
-		fmt.Printf("%-36s %-4s %-14s %s\n", d.Name, d.Breaks, line[0], line[1])
+		fmt.Printf("%-20s %s\n", alone, without)
 		if holds.caught() || !falls.caught() {
-			failed = errors.Join(failed, fault.New(fault.Conflict, "the defence %q: alone it %s; without it the property is %s", d.Name, line[0], line[1]))
+			failed = errors.Join(failed, fault.New(fault.Conflict, "the defence %q: alone it %s; without it the property is %s", d.Name, alone, without))
+			continue
+		}
+		told = append(told, mutation.Stood{
+			Defence: d.Name, Of: d.Breaks, Quiet: rounded(holds.hours), Seed: falls.seed, Hours: rounded(falls.last), After: rounded(falls.hours),
+		})
+		if h.write != "" { // Each at once: all of them take long.
+			if err := h.saveStood(told); err != nil {
+				return err
+			}
 		}
 	}
 	return failed
 }
 
+// chosen are the defences that are tested.
+func (h hunt) chosen() (list []mutation.Defence, err error) {
+	if h.alone == "" {
+		return mutation.Defences, nil
+	}
+	for name := range strings.SplitSeq(h.alone, ",") {
+		at := slices.IndexFunc(mutation.Defences, func(d mutation.Defence) bool { return d.Name == name })
+		if at < 0 {
+			return nil, fault.New(fault.NotFound, "there is no defence %q", name)
+		}
+		list = append(list, mutation.Defences[at])
+	}
+	return list, nil
+}
+
 // defence runs with the siblings off for so many hours, and then without it
-// too until its property is broken.
+// too until its property is broken: by the seed that is known first, if that is
+// wanted.
 func (h hunt) defence(ctx context.Context, d mutation.Defence, hours float64) (holds, falls found, err error) {
 	r := h.runner
 	r.breaks, r.class = d.Breaks, d.Class
@@ -54,6 +84,23 @@ func (h hunt) defence(ctx context.Context, d mutation.Defence, hours float64) (h
 	} else {
 		off = append(off, d.Alone)
 	}
+	if known, is := mutation.KnownStood(d.Name); is && h.known {
+		r.seed = known.Seed
+	}
 	falls, err = h.try(ctx, off, r)
 	return holds, falls, err
+}
+
+// saveStood writes what was found beside what was known of other defences.
+func (h hunt) saveStood(told []mutation.Stood) error {
+	list := mutation.KnownDefences()
+	for _, s := range told {
+		list = slices.DeleteFunc(list, func(other mutation.Stood) bool { return other.Defence == s.Defence })
+		list = append(list, s)
+	}
+	list = slices.DeleteFunc(list, func(s mutation.Stood) bool {
+		return !slices.ContainsFunc(mutation.Defences, func(d mutation.Defence) bool { return d.Name == s.Defence })
+	})
+	slices.SortFunc(list, func(a, b mutation.Stood) int { return cmp.Compare(a.Defence, b.Defence) })
+	return writeList(h.write, list)
 }

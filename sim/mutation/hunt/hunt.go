@@ -22,10 +22,12 @@ import (
 // hunt drives one program with all defects in it.
 type hunt struct {
 	runner
-	root, work, names, write string
-	workers, starts          int
-	known, defences          bool
-	binary                   string
+	root, work, names, alone, write string
+	workers, starts                 int
+	known, defences                 bool
+	// quiet is for how many simulated hours a defence that stands alone must hold.
+	quiet  float64
+	binary string
 }
 
 func (h hunt) run(ctx context.Context) error {
@@ -45,11 +47,11 @@ func (h hunt) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if h.defences {
+		return h.defend(ctx) // What holds alone is a base line of its own.
+	}
 	if err := h.baseline(ctx); err != nil {
 		return err
-	}
-	if h.defences {
-		return h.alone(ctx)
 	}
 	return h.all(ctx, list)
 }
@@ -151,8 +153,10 @@ func (h hunt) report(results <-chan found) error {
 	return nil
 }
 
-// earliest violation: a run that is cut short leaves pushes open.
-func earliest(list []monitor.Violation) (monitor.Violation, bool) {
+// earliest violation, of that property if one is given: a run that is cut
+// short leaves pushes open.
+func earliest(list []monitor.Violation, property string) (monitor.Violation, bool) {
+	list = slices.DeleteFunc(slices.Clone(list), func(v monitor.Violation) bool { return property != "" && v.Property != property })
 	if len(list) == 0 {
 		return monitor.Violation{}, false
 	}
@@ -212,7 +216,7 @@ func (h hunt) try(ctx context.Context, on []string, r runner) (f found, err erro
 			break
 		}
 		f.hours, f.last = f.hours+line.Hours, line.Hours
-		if first, _ := earliest(line.Violations); r.broke(line.Violations) {
+		if first, is := earliest(line.Violations, r.breaks); is {
 			f.seed, f.property, f.what = line.Seed, first.Property, first.What
 		}
 	}

@@ -50,23 +50,37 @@ func TestMutantsAreCaught(t *testing.T) {
 	}
 }
 
+// cheapest is how much was simulated until the lack of a defence of the quick
+// set showed.
+const cheapest = 0.6
+
 // TestDefencesAlone takes the siblings of those defences away of which the
-// lack shows quickly; "make mutants" does so with all.
+// lack shows quickest; "make mutants" does so with all.
 func TestDefencesAlone(t *testing.T) {
 	h := woven(t)
-	h.budget = 12
-	for _, name := range []string{"fence of writes", "budgets in the store"} {
-		at := slices.IndexFunc(mutation.Defences, func(d mutation.Defence) bool { return d.Name == name })
-		if at < 0 {
-			t.Errorf("there is no defence %q", name)
+	h.budget = 4 * quickHours
+	tested := 0
+	for _, s := range mutation.KnownDefences() {
+		at := slices.IndexFunc(mutation.Defences, func(d mutation.Defence) bool { return d.Name == s.Defence })
+		if at < 0 || s.After > cheapest || tested == few {
 			continue
 		}
-		holds, falls, err := h.defence(t.Context(), mutation.Defences[at], 3)
-		if err != nil || holds.caught() || !falls.caught() {
-			t.Errorf("%s: alone it is broken: %t %s; without it broken: %t; %v", name, holds.caught(), holds.what, falls.caught(), err)
-		}
+		tested++
+		t.Run(s.Defence, func(t *testing.T) {
+			t.Parallel()
+			holds, falls, err := h.defence(t.Context(), mutation.Defences[at], 3)
+			if err != nil || holds.caught() || !falls.caught() {
+				t.Errorf("alone it is broken: %t %s; without it broken: %t; %v", holds.caught(), holds.what, falls.caught(), err)
+			}
+		})
+	}
+	if tested < few {
+		t.Errorf("the lack of %d defences is known to show quickly, want %d: test them again with -defences -write", tested, few)
 	}
 }
+
+// few of the defences are in the quick set.
+const few = 4
 
 // woven builds the program with all mutants.
 func woven(t *testing.T) hunt {

@@ -41,7 +41,9 @@ func run(ctx context.Context) error {
 	flag.StringVar(&h.names, "mutants", "", "names, with commas; empty: all that are hunted")
 	flag.BoolVar(&h.known, "known", false, "begin with the seeds that are known to find a defect")
 	flag.BoolVar(&h.defences, "defences", false, "test each defence alone instead")
-	flag.StringVar(&h.write, "write", "", "write what was found into this file")
+	flag.StringVar(&h.alone, "alone", "", "with -defences: their names, with commas; empty: all")
+	flag.Float64Var(&h.quiet, "quiet", 30, "with -defences: simulated hours for which each must hold alone")
+	flag.StringVar(&h.write, "write", "", "write what was found into this file, beside what it holds of others")
 	flag.Parse()
 	if r.runs {
 		return r.run(ctx)

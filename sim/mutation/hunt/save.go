@@ -22,11 +22,15 @@ func (h hunt) save(all []found) error {
 		list = append(list, c)
 	}
 	slices.SortFunc(list, func(a, b mutation.Caught) int { return cmp.Compare(a.Mutant, b.Mutant) })
+	return writeList(h.write, list)
+}
+
+func writeList[T any](name string, list []T) error {
 	text, err := json.MarshalIndent(list, "", "\t")
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(h.write, append(text, '\n'), 0o644)
+	return os.WriteFile(name, append(text, '\n'), 0o644)
 }
 
 func rounded(hours float64) float64 { return math.Round(hours*100) / 100 }
