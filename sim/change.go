@@ -97,20 +97,7 @@ var edits = []edit{
 		if t == nil {
 			return ""
 		}
-		old := t.ID
-		t.ID = fmt.Sprintf("%s-%d", strings.SplitN(old, "-", 2)[0], r.IntN(3))
-		if i.count(t.ID) > 1 {
-			t.ID = old
-			return ""
-		}
-		for at := range i.Things {
-			for n, after := range i.Things[at].After {
-				if after == old {
-					i.Things[at].After[n] = t.ID
-				}
-			}
-		}
-		return fmt.Sprintf("%s is called %s", old, t.ID)
+		return i.rename(t, fmt.Sprintf("%s-%d", strings.SplitN(t.ID, "-", 2)[0], r.IntN(3)))
 	},
 	func(i *Intent, r *rand.Rand) string { // Two assets for one thing.
 		t := i.any(r, []string{"job", "balancer"}[r.IntN(2)])
@@ -165,6 +152,23 @@ var edits = []edit{
 		i.Loose = !i.Loose
 		return fmt.Sprintf("without a guard: %t", i.Loose)
 	},
+}
+
+// rename gives a thing another id, unless something has it.
+func (i *Intent) rename(t *Thing, id string) string {
+	old := t.ID
+	if i.count(id) > 0 {
+		return ""
+	}
+	t.ID = id
+	for at := range i.Things {
+		for n, after := range i.Things[at].After {
+			if after == old {
+				i.Things[at].After[n] = id
+			}
+		}
+	}
+	return fmt.Sprintf("%s is called %s", old, id)
 }
 
 // any thing of a kind; of all kinds when it is empty.

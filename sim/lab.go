@@ -139,6 +139,9 @@ func (l *Lab) setUp() error {
 	if err != nil {
 		return err
 	}
+	if err := l.settleElsewhere(made); err != nil {
+		return err
+	}
 	if err := made.Close(); err != nil {
 		return err
 	}

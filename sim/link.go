@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -104,8 +105,10 @@ func (l *link) Partition(ctx context.Context, id intent.PartitionID) (store.Part
 	return read(l, "Partition", func() (store.Partition, error) { return l.All.Partition(ctx, id) })
 }
 
+// ListPartitions leaves out the one that is served elsewhere.
 func (l *link) ListPartitions(ctx context.Context) ([]store.Partition, error) {
-	return read(l, "ListPartitions", func() ([]store.Partition, error) { return l.All.ListPartitions(ctx) })
+	list, err := read(l, "ListPartitions", func() ([]store.Partition, error) { return l.All.ListPartitions(ctx) })
+	return slices.DeleteFunc(list, func(p store.Partition) bool { return p.ID == elsewhere }), err
 }
 
 func (l *link) Check(ctx context.Context, lease store.Lease) error {

@@ -80,6 +80,7 @@ func (l *Lab) rests(a store.Admission, asked time.Time) {
 		}
 	}
 	k.guarded()
+	k.dependants()
 	if l.Now().Sub(l.foreign) > trusted {
 		k.neighbours()
 	}
@@ -90,7 +91,7 @@ func (l *Lab) lied() {
 	count := 0
 	for kind, n := range l.World.Struck() {
 		switch kind {
-		case world.DiffStale, world.DiffGarbage, world.DiffLiesInSync, world.DiffLiesDiffers, world.DiffForOtherAsset:
+		case world.DiffStale, world.DiffGarbage, world.DiffLiesInSync, world.DiffLiesDiffers, world.DiffLiesDelete, world.DiffForOtherAsset:
 			count += n
 		}
 	}
@@ -168,6 +169,28 @@ func (k look) neighbours() {
 			}
 		}
 	}
+	k.eachEdge(func(other declared, edge *intentpb.Dependency) {
+		if edge.GetRule() == intentpb.Dependency_RULE_CAPACITY && !other.turndown {
+			k.capacity(other, k.target, "S1")
+		}
+	})
+}
+
+// dependants: nothing is removed on which something depends that stays (S5),
+// whatever production is. Along a capacity edge it is the asset that is served.
+func (k look) dependants() {
+	if !k.target.turndown {
+		return
+	}
+	k.eachEdge(func(other declared, edge *intentpb.Dependency) {
+		if !other.turndown && edge.GetRule() != intentpb.Dependency_RULE_CAPACITY {
+			k.wrong("S5", "push %s was admitted to remove %s, and %s depends on it", k.Push, k.Asset, other.ID)
+		}
+	})
+}
+
+// eachEdge calls found for what others declare to the asset.
+func (k look) eachEdge(found func(other declared, edge *intentpb.Dependency)) {
 	for _, m := range k.headMembers() {
 		if m.Asset == k.Asset {
 			continue
@@ -178,7 +201,7 @@ func (k look) neighbours() {
 		}
 		for _, edge := range other.edges {
 			if edge.GetOn() == string(k.Asset) {
-				k.backward(other, edge)
+				found(other, edge)
 			}
 		}
 	}
@@ -234,17 +257,6 @@ func (k look) forward(edge *intentpb.Dependency, property string) {
 		k.capacity(k.target, content, property)
 	}
 	k.mark("an edge was heeded: " + edge.GetRule().String())
-}
-
-// backward asks what others wait for that the asset is or has.
-func (k look) backward(other declared, edge *intentpb.Dependency) {
-	// Along a capacity edge it is the asset that is served.
-	if k.target.turndown && !other.turndown && edge.GetRule() != intentpb.Dependency_RULE_CAPACITY {
-		k.wrong("S5", "push %s was admitted to remove %s, and %s depends on it", k.Push, k.Asset, other.ID)
-	}
-	if edge.GetRule() == intentpb.Dependency_RULE_CAPACITY && !other.turndown {
-		k.capacity(other, k.target, "S1")
-	}
 }
 
 // capacity: a job may not shrink below what its balancer has, nor a balancer

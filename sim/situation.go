@@ -303,7 +303,8 @@ func (l *Lab) together(d Disturbance, r *rand.Rand) {
 func (l *Lab) turncoat(d Disturbance, r *rand.Rand) {
 	next := l.good.clone()
 	t := next.wanting(r, "command")
-	if t == nil || l.options.Definition != "" {
+	// What does not come back in the end would be an orphan in the way of others.
+	if t == nil || l.first.find(t.ID) == nil || l.options.Definition != "" {
 		return
 	}
 	l.note(d.Kind, "sources")
@@ -324,7 +325,7 @@ func (l *Lab) turncoat(d Disturbance, r *rand.Rand) {
 
 // careless: plugins lie while something is changed, and somebody approves all.
 func (l *Lab) careless(d Disturbance, r *rand.Rand) {
-	lies := []world.TroubleKind{world.DiffUnknown, world.DiffSilent, world.DiffLiesDiffers, world.DiffGarbage, world.DiffMissing, world.DiffLiesInSync, world.DiffStale}
+	lies := []world.TroubleKind{world.DiffUnknown, world.DiffSilent, world.DiffLiesDiffers, world.DiffGarbage, world.DiffMissing, world.DiffLiesInSync, world.DiffStale, world.DiffLiesDelete}
 	next := l.good.clone()
 	t := next.wanting(r, "job", "balancer", "command")
 	if t == nil || l.options.Definition != "" {

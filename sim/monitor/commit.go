@@ -52,6 +52,7 @@ func (m *Monitor) look(g glance, sampled bool) {
 	m.catchUp(g)
 	if sampled || len(news.own) > 0 || g.push != m.seen.push {
 		m.inFlight()
+		m.owned()
 	}
 	if g.revision != m.seen.revision || len(news.own) > 0 {
 		m.supersede()
@@ -132,6 +133,8 @@ func (m *Monitor) follow(r record, news *news) {
 		m.admitted(r, news)
 	case "close":
 		m.ended(r)
+	case "claim":
+		m.carries(r, news)
 	case "pin", "unpin":
 		delete(m.paces.of, asset)
 		m.pins = maps.Clone(m.pins)

@@ -62,10 +62,18 @@ func (m *Monitor) braked(p *push, news *news) {
 		return
 	}
 	content, _ := m.contentAt(p.asset, p.target)
-	for _, mode := range []intentpb.EnforcementMode{policy.GetMode(), policy.GetTypeModes()[string(content.kind)], content.mode} {
-		looks := mode == intentpb.EnforcementMode_ENFORCEMENT_MODE_OBSERVE || mode == intentpb.EnforcementMode_ENFORCEMENT_MODE_OFF
-		m.hold(!looks, "S1", "push %s of %s was admitted in mode %s", p.id, p.asset, mode)
+	for _, mode := range modes(policy, content) {
+		m.hold(!onlyLooks(mode), "S1", "push %s of %s was admitted in mode %s", p.id, p.asset, mode)
 	}
+}
+
+// modes that are said for an asset, of which the strictest counts.
+func modes(policy *intentpb.Policy, of content) []intentpb.EnforcementMode {
+	return []intentpb.EnforcementMode{policy.GetMode(), policy.GetTypeModes()[string(of.kind)], of.mode}
+}
+
+func onlyLooks(mode intentpb.EnforcementMode) bool {
+	return mode == intentpb.EnforcementMode_ENFORCEMENT_MODE_OBSERVE || mode == intentpb.EnforcementMode_ENFORCEMENT_MODE_OFF
 }
 
 // resumes takes up that a stop was ended.
@@ -105,6 +113,8 @@ func (m *Monitor) Resumed(scope intent.PartitionID, at time.Time) {
 type Diff struct {
 	At      time.Time
 	Outcome intent.Outcome
+	// Action that the answer plans.
+	Action intent.Action
 	// Effective and Plan are what was compared, and what would be done.
 	Effective, Plan intent.Digest
 	// from is the plugin that answered: each replica has its own.
@@ -137,6 +147,8 @@ func (m *Monitor) diffed(p *push) {
 	for i, d := range list {
 		counts := lastOf(list, i) || m.options.Now().Sub(d.At) <= justBefore
 		if counts && d.Outcome == intent.Differs && d.Effective == p.effective && d.Plan == p.plan {
+			content, _ := m.contentAt(p.asset, p.target)
+			m.hold(d.Action != intent.ActionDelete || content.turndown, "S5", "push %s of %s was admitted by a plan to remove it, and it has no Turndown", p.id, p.asset)
 			return
 		}
 	}

@@ -45,13 +45,14 @@ func (r *run) records(verb, subject, detail, by string) {
 	r.behind("UPDATE audit_head SET last = ?, digest = ? WHERE partition = ?", entry.Number, next[:], string(sim))
 }
 
-// enters writes an admission into the journal.
+// enters writes an admission into the journal, and its claim.
 func (r *run) enters(a store.Admission) {
 	r.Helper()
 	var keys []string
 	for _, use := range a.Budgets {
 		keys = append(keys, use.Key)
 	}
+	r.behind("INSERT OR REPLACE INTO claim (resource_key, partition, asset) VALUES (?, ?, ?)", string(a.ResourceKey), string(sim), string(a.Asset))
 	r.behind(`INSERT INTO push (id, partition, asset, target, effective, plan, resource_key, epoch, admitted, budgets, doubt, open, ending, reason, ended)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 1, '', '', 0)`, string(a.Push), string(sim), string(a.Asset), int64(a.Target.Sequence),
 		a.Effective[:], a.Plan[:], string(a.ResourceKey), r.lease.Epoch, a.At.UnixNano(), strings.Join(keys, "\n"))

@@ -84,6 +84,7 @@ func (m *Monitor) admitted(r record, news *news) {
 	m.braked(p, news)
 	m.afforded(p)
 	m.consented(p, news)
+	m.tookOver(p, r)
 	m.diffed(p)
 }
 

@@ -74,7 +74,8 @@ type Monitor struct {
 	journal
 	brakes
 	answers
-	paces     paces
+	paces paces
+	claims
 	diffs     map[intent.AssetID][]Diff
 	counts    counts
 	records   map[intent.AssetID]enforcedRow
@@ -101,8 +102,8 @@ func New(o Options) *Monitor {
 // Properties that the monitor decides.
 func Properties() []string {
 	return []string{
-		"S1", "S2", "S3", "S4", "S5", "S7", "S8", "S9", "S11", "S16", "S17", "S18", "S21", "S22", "S23", "S25", "S26",
-		"L3", "L4", "L6", "L10",
+		"S1", "S2", "S3", "S4", "S5", "S7", "S8", "S9", "S11", "S12", "S16", "S17", "S18", "S21", "S22", "S23", "S25", "S26",
+		"L3", "L4", "L6", "L7", "L10",
 	}
 }
 

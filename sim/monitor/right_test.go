@@ -65,7 +65,9 @@ func TestNothingIsFoundWhereNothingIsWrong(t *testing.T) {
 	r.effect(removes, removal)
 	r.end(removes, "pushed")
 	r.sight("d", "key/d", true)
-	r.publish(gone("d"))
+	r.scans()
+	r.publish(gone("d"), gone("a"), job("f", "1"))
+	r.sight("f", "key/a", false)
 
 	r.Diffed("c", Diff{At: r.now, Outcome: intent.Differs, Effective: r.saved["c"].Effective, Plan: r.plan})
 	last := r.admit("c")

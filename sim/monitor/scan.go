@@ -13,6 +13,7 @@ type enforcedRow struct {
 	kind            intent.TypeName
 	effective       intent.Digest
 	sequence        intent.Sequence
+	policy          intent.Digest
 	key             intent.ResourceKey
 	absent, carried bool
 }
@@ -52,7 +53,7 @@ func (m *Monitor) seeTurnedDown() {
 		}))
 }
 
-const enforcedText = "SELECT asset, type, effective, seq, resource_key, absent, carried FROM enforced WHERE partition = $1 ORDER BY asset"
+const enforcedText = "SELECT asset, type, effective, policy, seq, resource_key, absent, carried FROM enforced WHERE partition = $1 ORDER BY asset"
 
 // enforced reads the enforced records: no two name one resource (S22), and
 // each is of an asset and a content that was said (S26).
@@ -62,13 +63,13 @@ func (m *Monitor) enforced() {
 	m.ask("S26")
 	m.unread("the enforced records", m.database.each(enforcedText, []any{string(m.options.Partition)}, func(rows *sql.Rows) error {
 		var asset intent.AssetID
-		var effective digest
+		var effective, policy digest
 		var r enforcedRow
 		var sequence int64
-		if err := rows.Scan(&asset, &r.kind, &effective, &sequence, &r.key, &r.absent, &r.carried); err != nil {
+		if err := rows.Scan(&asset, &r.kind, &effective, &policy, &sequence, &r.key, &r.absent, &r.carried); err != nil {
 			return err
 		}
-		r.effective, r.sequence = effective.Digest, intent.Sequence(sequence)
+		r.effective, r.policy, r.sequence = effective.Digest, policy.Digest, intent.Sequence(sequence)
 		records[asset] = r
 		if other, taken := keys[r.key]; taken && r.key != "" && !r.absent {
 			m.fail("S22", "assets %s and %s were both enforced with the resource %s", other, asset, r.key)
@@ -79,9 +80,12 @@ func (m *Monitor) enforced() {
 		if m.records[asset] != r {
 			m.sane(asset, r)
 		}
+		if r.absent && !m.records[asset].absent {
+			m.givenBack(asset)
+		}
 		return nil
 	}))
-	m.records = records
+	m.records, m.scanned = records, len(m.pushes)
 }
 
 // sane: the record is of content that the asset had. One that was carried to
@@ -99,6 +103,7 @@ func (m *Monitor) sane(asset intent.AssetID, r enforcedRow) {
 		asset, r.sequence, r.effective.Short(), r.kind, own.effective.Short(), own.kind)
 	m.seenInSync(asset, r.effective, "recorded as enforced")
 	content := m.bodies[own.digest]
+	m.hold(!slices.ContainsFunc(modes(m.bodies[r.policy].policy, content), onlyLooks), "S21", "asset %s is recorded as enforced at %d, where it is only looked at", asset, r.sequence)
 	m.hold(!r.absent || content.turndown, "S26", "asset %s is recorded as gone at %d, where it has no Turndown", asset, r.sequence)
 }
 

@@ -36,7 +36,7 @@ func (w watched) Diff(ctx context.Context, id intent.IncarnationID, assets []int
 	differences, err := w.Plugin.Diff(ctx, id, assets)
 	answers := map[intent.AssetID]Diff{}
 	for _, d := range differences {
-		answers[d.Asset] = Diff{Outcome: d.Outcome, Plan: d.Plan.Digest()}
+		answers[d.Asset] = Diff{Outcome: d.Outcome, Action: d.Plan.Action, Plan: d.Plan.Digest()}
 	}
 	for _, asset := range assets {
 		answer := answers[asset] // None is Unknown.

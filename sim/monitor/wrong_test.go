@@ -19,7 +19,7 @@ type breach struct {
 }
 
 func TestEachBreachIsSeen(t *testing.T) {
-	for _, breaches := range [][]breach{effects, admissions, brakesAndAudit, contents, collected, waits, tooOften, answered} {
+	for _, breaches := range [][]breach{effects, admissions, owning, brakesAndAudit, contents, collected, waits, tooOften, answered} {
 		for _, b := range breaches {
 			t.Run(b.property+" "+b.words, func(t *testing.T) {
 				r := newRun(t)
@@ -187,12 +187,12 @@ func (r *run) neighbours() (first, second store.Admission) {
 
 func partly(e *world.Effect) { e.Step, e.Steps = 1, 2 }
 
-func (r *run) remove(id intent.AssetID) store.Admission {
+func (r *run) remove(id intent.AssetID, changes ...func(*store.Admission)) store.Admission {
 	r.Helper()
-	return r.admit(id, approved, func(a *store.Admission) {
+	return r.admit(id, append(changes, approved, func(a *store.Admission) {
 		a.Removes = true
 		a.Budgets = append(a.Budgets, store.BudgetUse{Key: "turndown", Limit: 1})
-	})
+	})...)
 }
 
 func (r *run) pin(id intent.AssetID, to intent.Sequence) {

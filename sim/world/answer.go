@@ -171,6 +171,8 @@ func (a *armed) spoil(diff *pluginpb.AssetDiff) {
 		diff.Outcome = &pluginpb.AssetDiff_Differs{Differs: &pluginpb.Differs{
 			Action: pluginpb.Action_ACTION_UPDATE, Changes: []*pluginpb.FieldChange{{Path: "made.up", Current: "1", Target: fmt.Sprint(a.random.Uint32())}},
 		}}
+	case DiffLiesDelete:
+		diff.Outcome = &pluginpb.AssetDiff_Differs{Differs: &pluginpb.Differs{Action: pluginpb.Action_ACTION_DELETE}}
 	case DiffHealthGarbage:
 		diff.Health = &pluginpb.Health{State: 99, Reason: strings.Repeat("\x1b[2J\x00", 3000), ObservedVersion: strings.Repeat("\xff", 999)}
 	case DiffNoNumber:

@@ -55,7 +55,8 @@ func (w *wanted) compare(state snapshot, served plugin.Served) (*comparison, err
 		c.plan.Action = intent.ActionDelete
 		c.changes = compare(w.set, c.current, empty, false)
 		for i := range c.changes {
-			c.changes[i].Destructive = true
+			// Some plugins take it for said by the action.
+			c.changes[i].Destructive = served.Guarantee != plugin.Fenced
 		}
 	case !state.exists:
 		c.plan.Action = intent.ActionCreate

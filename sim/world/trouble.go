@@ -26,9 +26,11 @@ const (
 	// DiffStale: it compares an earlier state of the resource.
 	DiffStale TroubleKind = "diff-stale"
 	// DiffGarbage: what no plugin may say.
-	DiffGarbage       TroubleKind = "diff-garbage"
-	DiffLiesInSync    TroubleKind = "diff-lies-in-sync"
-	DiffLiesDiffers   TroubleKind = "diff-lies-differs"
+	DiffGarbage     TroubleKind = "diff-garbage"
+	DiffLiesInSync  TroubleKind = "diff-lies-in-sync"
+	DiffLiesDiffers TroubleKind = "diff-lies-differs"
+	// DiffLiesDelete: it plans to remove the resource.
+	DiffLiesDelete    TroubleKind = "diff-lies-delete"
 	DiffForOtherAsset TroubleKind = "diff-for-other-asset"
 	// DiffMissing: one asset is left out of the answer.
 	DiffMissing       TroubleKind = "diff-missing"
@@ -83,7 +85,7 @@ const (
 func Kinds() []TroubleKind {
 	return []TroubleKind{
 		DiffHang, DiffSlow, DiffError, DiffUnknown, DiffSilent, DiffStale, DiffGarbage, DiffLiesInSync, DiffLiesDiffers,
-		DiffForOtherAsset, DiffMissing, DiffHealthGarbage, DiffNoNumber,
+		DiffForOtherAsset, DiffMissing, DiffHealthGarbage, DiffNoNumber, DiffLiesDelete,
 		PushHang, PushSlow, PushStartLost, PushStartLate, PushStartTwice, PushReplyLost, PushReplyLate,
 		PushPartialThenFail, PushAppliedButError, PushSuccessButNotApplied, PushStaleAnswer, PushRefused, PushCutOff, PermitLost, PermitLate,
 		PushIgnoresPermitEnd,
