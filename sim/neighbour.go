@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -169,42 +170,46 @@ func (k look) neighbours() {
 			}
 		}
 	}
-	k.eachEdge(func(other declared, edge *intentpb.Dependency) {
-		if edge.GetRule() == intentpb.Dependency_RULE_CAPACITY && !other.turndown {
-			k.capacity(other, k.target, "S1")
+	for _, m := range k.headMembers() {
+		other, there := k.declares(k.follows(m.Asset), m.Asset)
+		if !there || m.Asset == k.Asset || other.turndown {
+			continue
 		}
-	})
+		for _, edge := range other.edges {
+			if edge.GetOn() == string(k.Asset) && edge.GetRule() == intentpb.Dependency_RULE_CAPACITY {
+				k.capacity(other, k.target, "S1")
+			}
+		}
+	}
 }
 
-// dependants: nothing is removed on which something depends that stays (S5),
-// whatever production is. Along a capacity edge it is the asset that is served.
+// dependants: nothing is removed before all that depends on it is recorded as
+// gone, be it as it is to be or as it was enforced last, in intent or not (S5).
 func (k look) dependants() {
 	if !k.target.turndown {
 		return
 	}
-	k.eachEdge(func(other declared, edge *intentpb.Dependency) {
-		if !other.turndown && edge.GetRule() != intentpb.Dependency_RULE_CAPACITY {
-			k.wrong("S5", "push %s was admitted to remove %s, and %s depends on it", k.Push, k.Asset, other.ID)
-		}
-	})
-}
-
-// eachEdge calls found for what others declare to the asset.
-func (k look) eachEdge(found func(other declared, edge *intentpb.Dependency)) {
 	for _, m := range k.headMembers() {
-		if m.Asset == k.Asset {
-			continue
-		}
 		other, there := k.declares(k.follows(m.Asset), m.Asset)
-		if !there {
-			continue
-		}
-		for _, edge := range other.edges {
-			if edge.GetOn() == string(k.Asset) {
-				found(other, edge)
-			}
+		gone := k.enforced[m.Asset].Absent && other.turndown
+		if there && !gone && other.dependsOn(k.Asset) {
+			k.wrong("S5", "push %s was admitted to remove %s, and %s depends on it; turndown: %t", k.Push, k.Asset, m.Asset, other.turndown)
 		}
 	}
+	for _, asset := range slices.Sorted(maps.Keys(k.enforced)) {
+		record := k.enforced[asset]
+		other, there := k.declares(record.Incarnation, asset)
+		if there && !record.Absent && other.dependsOn(k.Asset) {
+			k.wrong("S5", "push %s was admitted to remove %s, and %s was enforced last as at %s, where it depends on it", k.Push, k.Asset, asset, record.Incarnation)
+		}
+	}
+}
+
+// dependsOn leaves out capacity edges: along these it is the other that is served.
+func (d declared) dependsOn(asset intent.AssetID) bool {
+	return d.ID != asset && slices.ContainsFunc(d.edges, func(edge *intentpb.Dependency) bool {
+		return edge.GetOn() == string(asset) && edge.GetRule() != intentpb.Dependency_RULE_CAPACITY
+	})
 }
 
 // has reports whether the content that is there needs that version already, or

@@ -51,7 +51,7 @@ func init() {
 		ApproveBlink: (*Lab).approveBlink, Flapping: (*Lab).flap, Together: (*Lab).together, Turncoat: (*Lab).turncoat,
 		Probe: (*Lab).probe, Careless: (*Lab).careless, Ramp: (*Lab).ramp,
 		Refusing: (*Lab).refusing, Fight: (*Lab).fight, HardStart: (*Lab).hardStart,
-		CutOff: (*Lab).cutOff, Orphan: (*Lab).orphan, Returning: (*Lab).returning, Heir: (*Lab).heir,
+		CutOff: (*Lab).cutOff, Orphan: (*Lab).orphan, Returning: (*Lab).returning, Heir: (*Lab).heir, Undermine: (*Lab).undermine,
 	}
 }
 
