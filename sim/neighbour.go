@@ -164,7 +164,7 @@ func (k look) neighbours() {
 		}
 		if k.before != nil && !k.NeedsApproval {
 			for _, edge := range k.before.edges {
-				if edge.GetRule() != intentpb.Dependency_RULE_VERSION {
+				if edge.GetRule() != intentpb.Dependency_RULE_VERSION && !k.leaves(edge) {
 					k.forward(edge, "S23")
 				}
 			}
@@ -210,6 +210,17 @@ func (d declared) dependsOn(asset intent.AssetID) bool {
 	return d.ID != asset && slices.ContainsFunc(d.edges, func(edge *intentpb.Dependency) bool {
 		return edge.GetOn() == string(asset) && edge.GetRule() != intentpb.Dependency_RULE_CAPACITY
 	})
+}
+
+// leaves reports whether the asset came after another that is to go now, and
+// so waits for it: removal runs backwards.
+func (k look) leaves(edge *intentpb.Dependency) bool {
+	other := intent.AssetID(edge.GetOn())
+	content, there := k.declares(k.follows(other), other)
+	return there && content.turndown && edge.GetRule() == intentpb.Dependency_RULE_ORDER &&
+		!slices.ContainsFunc(k.target.edges, func(kept *intentpb.Dependency) bool {
+			return kept.GetRule() == edge.GetRule() && kept.GetOn() == edge.GetOn()
+		})
 }
 
 // has reports whether the content that is there needs that version already, or

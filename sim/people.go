@@ -121,12 +121,14 @@ func (p person) unpin() error {
 	if err != nil {
 		return err
 	}
+	// A pin of a program is not a person's to take off; those after it are.
+	var refused error
 	for _, pin := range list.Pins {
 		if _, err := p.c.Brakes.RemovePin(p.ctx, &apipb.RemovePinRequest{Partition: string(p.partition), Asset: pin.Asset}); err != nil {
-			return err
+			refused = err
 		}
 	}
-	return nil
+	return refused
 }
 
 // approveAll approves what waits for an approval.

@@ -83,3 +83,25 @@ func TestAnswersOfAWatchedPluginAreHeard(t *testing.T) {
 	asks(intent.Difference{Asset: "a"}).found("S11", "is outcome 0")
 	asks(intent.Difference{Asset: "b", Outcome: intent.Differs, Plan: plan}).found("S11", "is outcome 0")
 }
+
+// By a clock that was set back, a pin that has ended has not.
+func TestWrongClocksLeaveAPinThatHasEnded(t *testing.T) {
+	for _, wrong := range []bool{false, true} {
+		r := newRun(t)
+		r.options.Lenient.ClockFaults = wrong
+		r.publish(job("a", "2"))
+		_, err := r.SetPin(r.Context(), intent.Pin{Asset: "a", Incarnation: r.at(1), Rank: intent.RankPerson, Holder: ann, Until: r.now.Add(time.Second)})
+		r.must(err)
+		pushed := r.admit("a", func(a *store.Admission) {
+			a.Target, a.Effective = r.at(1), r.entry(job("a", "1")).Member.Effective
+		})
+		r.pass(time.Second)
+		r.publish(job("b", "2"))
+		r.pass(tooLate)
+		if r.effect(pushed); wrong {
+			r.fine()
+		} else {
+			r.found("S2", "after the asset followed other content")
+		}
+	}
+}
