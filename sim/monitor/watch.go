@@ -39,7 +39,10 @@ func (w watched) Diff(ctx context.Context, id intent.IncarnationID, assets []int
 		answers[d.Asset] = Diff{Outcome: d.Outcome, Action: d.Plan.Action, Plan: d.Plan.Digest()}
 	}
 	for _, asset := range assets {
-		answer := answers[asset] // None is Unknown.
+		answer, answered := answers[asset] // None is Unknown.
+		if !answered && err != nil {
+			continue // Of a call that failed nothing is heard: what was answered before still holds.
+		}
 		answer.At = w.monitor.options.Now()
 		own, _ := w.monitor.at(asset, id.Sequence)
 		answer.Effective, answer.from = own.effective, w.number

@@ -129,7 +129,7 @@ var approvals = []Mutant{
 		Old:    `p.Action == ActionDelete ||`,
 		New:    `p.Action == ActionDelete && !mutant.On("delete-needs-no-approval") ||`,
 		Breaks: "S9",
-		Why:    "A turndown removes the real thing without an approval.",
+		Why:    "A turndown removes the real thing without an approval, where its plugin marks no change as destructive.",
 	},
 	{
 		Name: "replace-needs-no-approval", File: "intent/difference.go",
@@ -243,7 +243,7 @@ var claims = []Mutant{
 		Old:    `if err == nil && !registered {`,
 		New:    `if err == nil && (!registered || mutant.On("claim-passes-across-partitions")) {`,
 		Breaks: "S12 S3",
-		Why:    "A partition takes the resource of another one by naming it. It needs two partitions.",
+		Why:    "A partition takes the resource of another one by naming it.",
 	},
 	{
 		Name: "removal-takes-claims", File: "store/relational/claims.go",
@@ -257,7 +257,7 @@ var claims = []Mutant{
 		Old:    `keys, err := giveUpClaims(t, partition, e.Asset)`,
 		New:    "var keys []string\n\t\tvar err error\n\t\tif !mutant.On(\"claims-not-given-back\") {\n\t\t\tkeys, err = giveUpClaims(t, partition, e.Asset)\n\t\t}",
 		Breaks: "L7",
-		Why:    "What was turned down keeps its resource from other partitions for ever; within its own the claim passes. It needs two partitions, or a look at the claims.",
+		Why:    "What was turned down keeps its resource from other partitions for ever; within its own the claim passes, so only a look at the claims tells.",
 	},
 	{
 		Name: "observe-claims", File: "annealing/enforcer/pass.go",

@@ -43,7 +43,7 @@ var checks = []Mutant{
 		Old:    `if !dependant.Known || !dependant.Absent {`,
 		New:    `if (!dependant.Known || !dependant.Absent) && !mutant.On("turndown-with-dependants") {`,
 		Breaks: "S5",
-		Why:    "An asset is removed while others that depend on it are there.",
+		Why:    "An asset is removed while others that depend on it, and are to go too, are there. That others stay, validation refuses.",
 	},
 	{
 		Name: "unknown-order-passes", File: "annealing/check/order.go",
