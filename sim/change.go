@@ -251,6 +251,9 @@ func (l *Lab) change(number int, r *rand.Rand, count int, from []edit) {
 
 // save makes an intent what the sources say.
 func (l *Lab) save(number int, next Intent, what string) {
+	if l.healing && number >= 0 {
+		return // By somebody who waited for an answer until now.
+	}
 	if l.options.Definition != "" {
 		l.saveUser(number, number < 0 || next.merged)
 		return

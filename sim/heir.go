@@ -86,7 +86,7 @@ func (l *Lab) heirOfPinned(d Disturbance, r *rand.Rand) {
 		Reason: "the newer one is slow", Until: l.Now().Add(time.Minute),
 	}
 	l.people.Go("person", func() {
-		if _, err := replica.link.SetPin(l.ctx, pin); err == nil && !l.healing {
+		if _, err := replica.link.SetPin(l.ctx, pin); err == nil {
 			l.mark("an heir of what is pinned")
 			l.save(d.Number, next, next.inherit(r))
 		}
