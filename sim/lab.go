@@ -74,8 +74,9 @@ type Lab struct {
 	touched map[intent.ResourceKey]time.Time
 	// asked is how often the store refused each asset's admission lately.
 	asked map[intent.AssetID]asks
-	// heldUp is until when a process is made to wait at a point.
-	heldUp time.Time
+	// heldUp is until when a process is made to wait at a point, or stands
+	// still; wrongUntil is until when a clock is wrong.
+	heldUp, wrongUntil time.Time
 	// tornUntil: what is served until then may be torn.
 	tornUntil time.Time
 	// changed is when the intent was changed last, failover when a process

@@ -255,6 +255,11 @@ func (l *link) SaveResumeToken(ctx context.Context, lease store.Lease, push inte
 func (l *link) SaveEnforced(ctx context.Context, lease store.Lease, enforced []store.Enforced) (map[intent.AssetID]store.Claim, error) {
 	return write(l, "SaveEnforced", func() (map[intent.AssetID]store.Claim, error) {
 		claims, err := l.All.SaveEnforced(ctx, lease, enforced)
+		for _, e := range enforced {
+			if err == nil {
+				l.lab.Monitor.Recorded(e.Asset, e.Effective)
+			}
+		}
 		if len(claims) > 0 {
 			l.lab.mark("claim: found in sync, and another's")
 		}

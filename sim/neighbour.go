@@ -82,8 +82,10 @@ func (l *Lab) rests(a store.Admission, asked time.Time) {
 	}
 	k.guarded()
 	k.dependants()
+	k.lookedAt(asked)
 	if l.Now().Sub(l.foreign) > trusted {
 		k.neighbours()
+		k.orphans()
 	}
 }
 
@@ -162,7 +164,7 @@ func (k look) neighbours() {
 				k.forward(edge, "S1")
 			}
 		}
-		if k.before != nil && !k.NeedsApproval {
+		if k.before != nil && !k.letsGo() {
 			for _, edge := range k.before.edges {
 				if edge.GetRule() != intentpb.Dependency_RULE_VERSION && !k.leaves(edge) {
 					k.forward(edge, "S23")
@@ -223,6 +225,12 @@ func (k look) leaves(edge *intentpb.Dependency) bool {
 		})
 }
 
+// letsGo reports whether the approval that the push used may be one of edges
+// that a commit dropped: a marked asset needs one in any case.
+func (k look) letsGo() bool {
+	return k.NeedsApproval && !k.target.approval && (k.before == nil || !k.before.approval)
+}
+
 // has reports whether the content that is there needs that version already, or
 // a higher one: then the push asks for nothing more.
 func (k look) has(edge *intentpb.Dependency) bool {
@@ -262,7 +270,8 @@ func (k look) forward(edge *intentpb.Dependency, property string) {
 	matches, how := k.World.Matches(k.ctx, target, other)
 	switch edge.GetRule() {
 	case intentpb.Dependency_RULE_ORDER:
-		if !matches {
+		// What goes as well, and is no more come after, waits for this one.
+		if goes := property == "S23" && content.turndown; !matches && !goes {
 			k.wrong(property, "push %s of %s was admitted before %s, which it comes after, is in sync: %s", k.Push, k.Asset, other, how)
 		}
 	case intentpb.Dependency_RULE_VERSION:
@@ -278,28 +287,59 @@ func (k look) forward(edge *intentpb.Dependency, property string) {
 // capacity: a job may not shrink below what its balancer has, nor a balancer
 // grow beyond what its job has.
 func (k look) capacity(job, balancer declared, property string) {
-	wants, expects := &processpb.Job{}, &caddypb.Balancer{}
-	if schema.Payload(job.Asset, wants) != nil || schema.Payload(balancer.Asset, expects) != nil {
-		return
+	tasks, wanted, isJob := k.tasks(job)
+	upstreams, expected, isBalancer := k.upstreams(balancer)
+	switch {
+	case !isJob || !isBalancer:
+	case k.Asset == job.ID && wanted < tasks && (!job.unmanaged || job.turndown):
+		if wanted < upstreams {
+			k.wrong(property, "push %s of %s was admitted from %d to %d replicas, and %s expects %d", k.Push, k.Asset, tasks, wanted, balancer.ID, upstreams)
+		}
+		k.atRest(balancer.ID, property)
+	case k.Asset == balancer.ID && expected > upstreams:
+		if expected > tasks {
+			k.wrong(property, "push %s of %s was admitted from %d to %d upstreams, and %s has %d", k.Push, k.Asset, upstreams, expected, job.ID, tasks)
+		}
+		k.atRest(job.ID, property)
 	}
-	has, serves := &processpb.Job{}, &caddypb.Balancer{}
+}
+
+// tasks are those that a job has, and those that it asks for.
+func (k look) tasks(job declared) (now, then int, is bool) {
+	wants, has := &processpb.Job{}, &processpb.Job{}
+	if schema.Payload(job.Asset, wants) != nil {
+		return 0, 0, false
+	}
 	k.real("sim:Job/"+wants.GetName(), has)
-	k.real("sim:Balancer/"+expects.GetName(), serves)
-	tasks, upstreams := int(has.GetReplicas()), len(serves.GetUpstreams())
-	switch k.Asset {
-	case job.ID:
-		to := int(wants.GetReplicas())
-		if job.turndown {
-			to = 0
-		}
-		if to < tasks && to < upstreams && (!job.unmanaged || job.turndown) {
-			k.wrong(property, "push %s of %s was admitted from %d to %d replicas, and %s expects %d", k.Push, k.Asset, tasks, to, balancer.ID, upstreams)
-		}
-	case balancer.ID:
-		if to := len(expects.GetUpstreams()); !balancer.turndown && to > upstreams && to > tasks {
-			k.wrong(property, "push %s of %s was admitted from %d to %d upstreams, and %s has %d", k.Push, k.Asset, upstreams, to, job.ID, tasks)
-		}
+	if !job.turndown {
+		then = int(wants.GetReplicas())
 	}
+	return int(has.GetReplicas()), then, true
+}
+
+// upstreams are those that a balancer has, and those that it asks for.
+func (k look) upstreams(balancer declared) (now, then int, is bool) {
+	wants, has := &caddypb.Balancer{}, &caddypb.Balancer{}
+	if schema.Payload(balancer.Asset, wants) != nil {
+		return 0, 0, false
+	}
+	k.real("sim:Balancer/"+wants.GetName(), has)
+	if !balancer.turndown {
+		then = len(wants.GetUpstreams())
+	}
+	return len(has.GetUpstreams()), then, true
+}
+
+// atRest: no push of a neighbour on which the admission rests was open before
+// it, or what was seen of that one is not so any more.
+func (k look) atRest(neighbour intent.AssetID, property string) {
+	var open intent.PushID
+	err := k.db.QueryRow(`SELECT id FROM push WHERE partition = $1 AND asset = $2 AND open = 1
+		AND number < (SELECT number FROM push WHERE id = $3)`, string(k.partition), string(neighbour), string(k.Push)).Scan(&open)
+	if err == nil {
+		k.wrong(property, "push %s of %s was admitted while push %s of %s, on which it rests, was open", k.Push, k.Asset, open, neighbour)
+	}
+	k.mark("an admission rested on a neighbour")
 }
 
 // real reads a resource; of one that is not there, nothing.
@@ -322,6 +362,15 @@ func (k look) version(d declared) (int, bool) {
 		}
 	}
 	return 0, false
+}
+
+// schemaVersion is the one that a schema asks for.
+func schemaVersion(d declared) int {
+	wanted := &sqlschemapb.Schema{}
+	if schema.Payload(d.Asset, wanted) != nil {
+		return 0
+	}
+	return number(wanted.GetVersion())
 }
 
 // number of a version such as v12; others are none.

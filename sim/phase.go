@@ -68,9 +68,7 @@ func (l *Lab) at(p *virtual.Process, point string) virtual.Act {
 // act makes an armed fault strike.
 func (l *Lab) act(d Disturbance, p *virtual.Process, point string) virtual.Act {
 	l.note(d.Kind, point)
-	if until := l.Now().Add(d.Length); until.After(l.heldUp) {
-		l.heldUp = until
-	}
+	l.holdsUp(d.Length)
 	l.tell("#%d %s of %s at %q", d.Number, d.Kind, p.Name(), point)
 	switch d.Kind {
 	case KillAtPoint:
@@ -83,6 +81,18 @@ func (l *Lab) act(d Disturbance, p *virtual.Process, point string) virtual.Act {
 	default:
 		return virtual.Act{Delay: d.Length}
 	}
+}
+
+// holdsUp notes that a process is held up for so long.
+func (l *Lab) holdsUp(period time.Duration) {
+	l.heldUp = later(l.heldUp, l.Now().Add(period))
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // note counts a fault in its cell.

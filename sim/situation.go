@@ -90,6 +90,7 @@ func (l *Lab) sleeper(d Disturbance, r *rand.Rand) {
 		l.armed = append(l.armed, armed{Disturbance{Number: d.Number, Kind: PauseAtPoint, Point: "effect", Plugins: true, Length: asleep}, 0})
 		_ = l.people.Wait(l.ctx, 500*time.Millisecond, nil)
 		// The process sleeps longer: awake, it would take the lease again.
+		l.holdsUp(4 * asleep)
 		old.Pause(4 * asleep)
 		l.Begin()
 		l.after(3*asleep, func() { old.Kill("the process that took over stays") })

@@ -52,6 +52,7 @@ func init() {
 		Probe: (*Lab).probe, Careless: (*Lab).careless, Ramp: (*Lab).ramp,
 		Refusing: (*Lab).refusing, Fight: (*Lab).fight, HardStart: (*Lab).hardStart,
 		CutOff: (*Lab).cutOff, Orphan: (*Lab).orphan, Returning: (*Lab).returning, Heir: (*Lab).heir, Undermine: (*Lab).undermine,
+		Cross: (*Lab).cross, Loosen: (*Lab).loosen, Curt: (*Lab).curt,
 	}
 }
 
@@ -75,7 +76,9 @@ func (l *Lab) takeover(d Disturbance, r *rand.Rand) {
 	l.note(d.Kind, "any")
 	l.tell("%s", d)
 	if r.IntN(2) == 0 {
-		old.Pause(min(d.Length, 30*time.Second))
+		period := min(d.Length, 30*time.Second)
+		l.holdsUp(period)
+		old.Pause(period)
 	}
 	l.Begin()
 	l.after(min(d.Length, time.Minute)+time.Duration(r.Int64N(int64(time.Minute))), func() { old.Kill("the process that took over stays") })
@@ -110,6 +113,7 @@ func (l *Lab) clock(d Disturbance, r *rand.Rand) {
 	case ClockFreeze:
 		replica.Rate(0)
 	}
+	l.wrongUntil = later(l.wrongUntil, l.Now().Add(d.Length))
 	l.after(d.Length, func() {
 		replica.Correct()
 		l.moveClock()

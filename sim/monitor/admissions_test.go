@@ -65,7 +65,10 @@ var admissions = []breach{
 		func(r *run) { r.forces("a", func(a *store.Admission) { a.Effective = intent.Sum("other") }) }, nil},
 	{"S2", "while the asset followed",
 		func(r *run) { old := r.admission("a"); r.publish(job("a", "2")); r.admits(old) },
-		func(r *run) { old := r.admission("a"); r.publish(job("b", "2")); r.admits(old) }},
+		func(r *run) { r.publish(job("b", "2")); r.forces("a") }},
+	{"S2", "what differed from another one",
+		func(r *run) { old := r.admission("a"); r.publish(job("b", "2")); r.admits(old) },
+		func(r *run) { old := r.admission("a"); r.publish(job("b", "2")); r.pin("a", 1); r.admits(old) }},
 	{"S2", "while the asset followed", // a pin
 		func(r *run) { r.publish(job("a", "2")); r.pin("a", 1); r.forces("a") },
 		func(r *run) { old := r.admission("a"); r.publish(job("a", "2")); r.pin("a", 1); r.admits(old) }},
@@ -146,6 +149,20 @@ var admissions = []breach{
 		}},
 	{"S9", "that nobody had given",
 		func(r *run) { r.forces("a", approved) }, nil},
+	{"S9", "for content that went since",
+		func(r *run) {
+			r.approve("a", time.Time{})
+			r.behind("UPDATE approval SET partition = 'hidden'") // Nobody voids it.
+			r.publish(job("a", "2"))
+			r.publish(job("a", "1"))
+			r.behind("UPDATE approval SET partition = 'sim'")
+			r.admit("a", approved)
+		},
+		func(r *run) {
+			r.approve("a", time.Time{})
+			r.publish(job("b", "2"))
+			r.admit("a", approved)
+		}},
 	{"S9", "or that was used before",
 		func(r *run) {
 			r.approve("a", time.Time{})

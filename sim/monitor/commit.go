@@ -165,6 +165,7 @@ func (m *Monitor) published(r record) {
 	_, under, _ := strings.Cut(r.Detail, "under epoch ")
 	m.hold(under == fmt.Sprint(m.epoch), "S4", "incarnation %d was published under epoch %s, and the epoch was %d", id.Sequence, under, m.epoch)
 	m.publish(id.Sequence)
+	m.outgrow(id.Sequence)
 }
 
 // catchUp takes up heads that no record tells of.

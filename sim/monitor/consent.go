@@ -23,6 +23,18 @@ func allowance(r record) agreed {
 	return agreed{asset: intent.AssetID(r.Subject), content: content, plan: plan}
 }
 
+// outgrow takes away the approvals that were given for content which an
+// incarnation changes or removes: they do not come back with it (S9).
+func (m *Monitor) outgrow(sequence intent.Sequence) {
+	for given := range m.allowed {
+		changes := slices.ContainsFunc(m.spans[given.asset], func(s span) bool { return s.from == sequence || s.to == sequence })
+		own, there := m.at(given.asset, sequence)
+		if changes && !(there && own.effective.Short() == given.content) {
+			delete(m.allowed, given)
+		}
+	}
+}
+
 // consented: what needs a person's approval has one, which was given before,
 // has not ended, and was not used (S9).
 func (m *Monitor) consented(p *push, news *news) {
@@ -34,7 +46,7 @@ func (m *Monitor) consented(p *push, news *news) {
 		return
 	}
 	given := agreed{p.asset, p.effective.Short(), p.plan.Short()}
-	m.hold(m.allowed[given], "S9", "push %s of %s used an approval of plan %s that nobody had given, or that was used before", p.id, p.asset, given.plan)
+	m.hold(m.allowed[given], "S9", "push %s of %s used an approval of plan %s that nobody had given, or that was used before, or given for content that went since", p.id, p.asset, given.plan)
 	delete(m.allowed, given)
 	row, there := m.approvals[approvalKey{p.asset, p.effective, p.plan}]
 	if news.has("approve", string(p.asset)) && row.usedBy != p.id {
@@ -127,6 +139,30 @@ func (m *Monitor) Diffed(asset intent.AssetID, d Diff) {
 	const kept = 8
 	list := append(m.diffs[asset], d)
 	m.diffs[asset] = list[max(0, len(list)-kept):]
+}
+
+// Compared is when it was last found that the asset differs so from such
+// content.
+func (m *Monitor) Compared(asset intent.AssetID, effective, plan intent.Digest) (last time.Time, found bool) {
+	for _, d := range m.diffs[asset] {
+		if d.Outcome == intent.Differs && d.Effective == effective && d.Plan == plan {
+			last, found = d.At, true
+		}
+	}
+	return last, found
+}
+
+// Recorded is called when it was recorded that an asset is in sync: a plugin
+// found it so, after the last push of it had ended. What a push says of itself
+// is a claim (S26).
+func (m *Monitor) Recorded(asset intent.AssetID, effective intent.Digest) {
+	if len(m.diffs) == 0 {
+		return
+	}
+	ended := m.ends[asset]
+	m.hold(slices.ContainsFunc(m.diffs[asset], func(d Diff) bool {
+		return d.Outcome == intent.InSync && d.Effective == effective && !d.At.Before(ended)
+	}), "S26", "asset %s is recorded as enforced with content %s, and since its last push ended at %s no plugin has found it in sync", asset, effective.Short(), ended)
 }
 
 // lastOf reports whether an answer is the last one of its plugin.

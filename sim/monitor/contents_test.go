@@ -117,9 +117,21 @@ var contents = []breach{
 	{"S26", "where it has no Turndown",
 		func(r *run) { r.sight("a", "", true); r.scans() },
 		func(r *run) { r.publish(job("a", "1", turndown)); r.sight("a", "", true); r.scans() }},
+	{"S26", "no plugin has found it in sync",
+		func(r *run) { r.inSync("a"); r.end(r.admit("a"), "pushed"); r.Recorded("a", r.saved["a"].Effective) },
+		func(r *run) { r.end(r.admit("a"), "pushed"); r.inSync("a"); r.Recorded("a", r.saved["a"].Effective) }},
+	{"S26", "no plugin has found it in sync", // with that content
+		func(r *run) { r.inSync("a"); r.Recorded("a", intent.Sum("other")) }, nil},
 	{"S26", "which was never in an incarnation",
 		func(r *run) { r.report("stranger"); r.scans() },
 		func(r *run) { r.report("a"); r.publish(gone("a")); r.scans() }},
+}
+
+// inSync is a plugin's answer, a moment later; another one said how it differs.
+func (r *run) inSync(id intent.AssetID) {
+	r.Diffed(id, Diff{At: r.now, Outcome: intent.Differs, Effective: r.saved[id].Effective, Plan: r.plan})
+	r.Diffed(id, Diff{At: r.now, Outcome: intent.InSync, Effective: r.saved[id].Effective})
+	r.pass(time.Second)
 }
 
 // puts makes an asset a member with another's body.

@@ -18,6 +18,8 @@ type journal struct {
 	running map[intent.PushID]*push // not closed
 	// working are the pushes between their first effect and their last.
 	working map[intent.PushID]*push
+	// ends are when the last push of each asset was closed.
+	ends map[intent.AssetID]time.Time
 	// lastOf and lastOn are the push of the last effect of an asset and on a
 	// resource; tokens the highest token that a resource saw.
 	lastOf map[intent.AssetID]*push
@@ -31,7 +33,7 @@ type journal struct {
 
 func newJournal() journal {
 	return journal{
-		pushes: map[intent.PushID]*push{}, running: map[intent.PushID]*push{}, working: map[intent.PushID]*push{},
+		pushes: map[intent.PushID]*push{}, running: map[intent.PushID]*push{}, working: map[intent.PushID]*push{}, ends: map[intent.AssetID]time.Time{},
 		lastOf: map[intent.AssetID]*push{}, lastOn: map[intent.ResourceKey]*push{}, tokens: map[intent.ResourceKey]uint64{},
 		over: map[uint64]time.Time{},
 	}
@@ -165,6 +167,10 @@ func (m *Monitor) followed(p *push, news *news) {
 	wanted, there := m.at(p.asset, target)
 	m.hold(there && wanted.effective == p.effective, "S2",
 		"push %s of %s was admitted to %d, content %s, while the asset followed %d, content %s", p.id, p.asset, p.target, p.effective.Short(), target, wanted.effective.Short())
+	// Under a pin the clock of who admitted it decides.
+	if len(m.pins[p.asset]) == 0 {
+		m.hold(p.target == m.head, "S2", "push %s of %s was admitted to %d, and head was %d: what differed from another one was decided about", p.id, p.asset, p.target, m.head)
+	}
 }
 
 // afforded: budgets are kept at admission (S8): the limit is that of the
@@ -234,6 +240,7 @@ func (m *Monitor) close(id intent.PushID, ending string) {
 		return
 	}
 	p.closed, p.ending = m.options.Now(), ending
+	m.ends[p.asset] = p.closed
 	delete(m.running, id)
 	delete(m.working, id)
 	m.paced(p)

@@ -167,6 +167,8 @@ func (a *armed) spoil(diff *pluginpb.AssetDiff) {
 		diff.Outcome = nil
 	case DiffLiesInSync:
 		diff.Outcome = inSync
+	case DiffBare:
+		diff.Current, diff.Impacts = nil, nil
 	case DiffLiesDiffers:
 		diff.Outcome = &pluginpb.AssetDiff_Differs{Differs: &pluginpb.Differs{
 			Action: pluginpb.Action_ACTION_UPDATE, Changes: []*pluginpb.FieldChange{{Path: "made.up", Current: "1", Target: fmt.Sprint(a.random.Uint32())}},

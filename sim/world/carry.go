@@ -150,10 +150,10 @@ func (c *carried) bringAbout(wanted *wanted, found *comparison, served plugin.Se
 		}
 		base = l.made
 		c.stage(2)
+		c.progress(i+1, len(groups))
 		if c.befallen(PushPartialThenFail) {
 			return plugin.PushResult{Ending: plugin.Failed, Reason: "the provider failed in the middle", Retryable: true}
 		}
-		c.progress(i+1, len(groups))
 	}
 	if c.befallen(PushAppliedButError) {
 		return plugin.PushResult{Ending: plugin.Failed, Reason: "the provider's reply made no sense", Retryable: c.start.befalls.Seed%2 == 0}
@@ -179,10 +179,21 @@ func (c *carried) progress(step, steps int) {
 	}
 	l.out.send(func() {
 		if open := l.find(id); open != nil {
-			open.progress, open.resume = "step "+string(rune('0'+step)), []byte{byte(step)}
+			open.progress, open.resume = "step "+string(rune('0'+step)), resumeToken(step, c.start.push.Plan)
 			notify(open.wake)
 		}
 	})
+}
+
+// resumeToken says how far a push of a plan got.
+func resumeToken(step int, plan intent.Digest) []byte { return append([]byte{byte(step)}, plan[:]...) }
+
+// resumed is the plan of which a token says how far it got; of none, zero.
+func resumed(token []byte) (plan intent.Digest) {
+	if len(token) > 1 {
+		copy(plan[:], token[1:])
+	}
+	return plan
 }
 
 // landing is one effect of the push.
@@ -196,7 +207,7 @@ func (c *carried) landing(wanted *wanted, found *comparison, served plugin.Serve
 			Plan: found.plan.Digest(), Token: c.start.push.Token, Replica: c.life.child.replica.Name(),
 			Action: found.plan.Action, Delete: found.plan.Action == intent.ActionDelete,
 			Destructive: found.plan.Action == intent.ActionDelete || found.plan.Action == intent.ActionReplace || slices.ContainsFunc(group, func(c change) bool { return c.Destructive }),
-			Step:        step, Steps: steps, PermitLeft: c.until.Sub(now),
+			Step:        step, Steps: steps, PermitLeft: c.until.Sub(now), Resumes: resumed(c.start.push.ResumeToken),
 		},
 	}
 }

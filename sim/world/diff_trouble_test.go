@@ -133,6 +133,19 @@ func TestDiffLeavesOneOut(t *testing.T) {
 	}
 }
 
+func TestDiffShowsLittle(t *testing.T) {
+	b := newBench(t, 1)
+	b.enforce(1, job)
+	b.world.Drift(jobKey, 1)
+	b.trouble(DiffBare, job, 0, 1)
+	if d := b.diff(1, job); d.Outcome != intent.Differs || len(d.Current) > 0 || len(d.Impacts) > 0 {
+		t.Errorf("%+v", d)
+	}
+	if d := b.diff(1, job); len(d.Current) == 0 || len(d.Impacts) == 0 {
+		t.Errorf("%+v", d)
+	}
+}
+
 func TestHealthIsGarbage(t *testing.T) {
 	b := newBench(t, 1)
 	b.enforce(1, job)

@@ -33,7 +33,9 @@ const (
 	DiffLiesDelete    TroubleKind = "diff-lies-delete"
 	DiffForOtherAsset TroubleKind = "diff-for-other-asset"
 	// DiffMissing: one asset is left out of the answer.
-	DiffMissing       TroubleKind = "diff-missing"
+	DiffMissing TroubleKind = "diff-missing"
+	// DiffBare: it shows neither what is there nor any amounts.
+	DiffBare          TroubleKind = "diff-bare"
 	DiffHealthGarbage TroubleKind = "diff-health-garbage"
 	// DiffNoNumber: of what is there it shows nothing but amounts that are no
 	// numbers.
@@ -85,7 +87,7 @@ const (
 func Kinds() []TroubleKind {
 	return []TroubleKind{
 		DiffHang, DiffSlow, DiffError, DiffUnknown, DiffSilent, DiffStale, DiffGarbage, DiffLiesInSync, DiffLiesDiffers,
-		DiffForOtherAsset, DiffMissing, DiffHealthGarbage, DiffNoNumber, DiffLiesDelete,
+		DiffForOtherAsset, DiffMissing, DiffHealthGarbage, DiffNoNumber, DiffLiesDelete, DiffBare,
 		PushHang, PushSlow, PushStartLost, PushStartLate, PushStartTwice, PushReplyLost, PushReplyLate,
 		PushPartialThenFail, PushAppliedButError, PushSuccessButNotApplied, PushStaleAnswer, PushRefused, PushCutOff, PermitLost, PermitLate,
 		PushIgnoresPermitEnd,
