@@ -54,8 +54,11 @@ func (e *Enforcer) solveOrphan(a *asset, id intent.AssetID, with former, facts *
 		switch {
 		case edge.rule == intentpb.Dependency_RULE_CAPACITY:
 			s := check.Supply{Neighbour: n, Serves: edge.serves, Expects: edge.expects}
-			if mine, known := a.requirements.standing.amount(edge.expects); known {
+			switch mine, known := a.requirements.standing.amount(edge.expects); {
+			case known:
 				s.Own, s.Broken = mine.Amount, mine.err
+			case facts.Turndown == nil: // What goes ends to expect anything.
+				s.Broken = unknownAmount(a.id, edge.expects)
 			}
 			facts.Capacity = append(facts.Capacity, s)
 		case facts.Turndown != nil:

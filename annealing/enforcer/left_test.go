@@ -95,6 +95,24 @@ func TestABalancerDoesNotExpectMoreOfAnOrphan(t *testing.T) {
 	})
 }
 
+// TestWhatIsExpectedOfAnOrphanMustBeKnown: an amount that nobody tells is not
+// nothing (S11).
+func TestWhatIsExpectedOfAnOrphanMustBeKnown(t *testing.T) {
+	simulate(t, func(w *world) {
+		client := func(replicas uint32) thing { return job("lb", replicas, "1").with() }
+		w.publish(job("job", 4, "1"), client(3))
+		w.inSync(job("job", 4, "1"), client(3))
+		w.publish(job("job", 4, "1", serves("lb")), client(3))
+		w.pass(time.Minute)
+		w.publish(client(9))
+		if waiting := w.waitsOn("lb", intent.WaitCheckBroken); !strings.Contains(waiting.Reason, "how much of capacity lb has is not known") {
+			t.Errorf("reason %q", waiting.Reason)
+		}
+		w.approve("lb")
+		w.inSync(client(9))
+	})
+}
+
 func TestAVersionIsNotTakenFromUnderAnOrphan(t *testing.T) {
 	simulate(t, func(w *world) {
 		w.publish(job("web", 1, "2", needs("schema", "2")), job("schema", 1, "2"))
