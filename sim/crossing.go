@@ -45,11 +45,10 @@ func (l *Lab) cross(d Disturbance, r *rand.Rand) {
 	l.after(settling, func() {
 		if !atOnce {
 			// The answer to the first admission comes late, and what was decided
-			// meanwhile is asked for later still. An admission has two points before
-			// it is asked for: its start is one.
+			// meanwhile is asked for later still.
 			l.armed = append(l.armed,
 				armed{Disturbance{Number: d.Number, Kind: DelayAtPoint, Point: "admitted", Length: 2500 * time.Millisecond}, 0},
-				armed{Disturbance{Number: d.Number, Kind: DelayAtPoint, Point: "admit", Length: 4 * time.Second}, 2})
+				armed{Disturbance{Number: d.Number, Kind: DelayAtPoint, Point: "start of admit", Length: 4 * time.Second}, 1})
 		}
 		l.crossing(d, scope, true, atOnce)
 		if !atOnce {
