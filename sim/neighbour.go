@@ -77,6 +77,9 @@ func (l *Lab) rests(a store.Admission, asked time.Time) {
 	}
 	if e, known := k.enforced[a.Asset]; known && e.Incarnation != a.Target && !e.Absent {
 		if before, there := k.declares(e.Incarnation, a.Asset); there {
+			if before.Payload.Type != k.target.Payload.Type {
+				before.edges = nil // Those of another thing.
+			}
 			k.before = &before
 		}
 	}
