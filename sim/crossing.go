@@ -126,3 +126,32 @@ func (l *Lab) curt(d Disturbance, r *rand.Rand) {
 		}
 	})
 }
+
+// abandon leaves a job out, which runs on, and lets its balancer expect more
+// than is seen to: what an orphan declared guards still (S23).
+func (l *Lab) abandon(d Disturbance, r *rand.Rand) {
+	next := l.good.clone()
+	job, balancer := next.ends([]string{"a", "b"}[r.IntN(2)])
+	if job == nil || l.options.Definition != "" {
+		return
+	}
+	l.note(d.Kind, "sources")
+	left, grows := job.ID, balancer.ID
+	next.remove(left)
+	next.forget(left)
+	l.save(d.Number, next, left+" is left out")
+	l.after(settling/3, func() {
+		next := l.good.clone()
+		balancer := next.find(grows)
+		if balancer == nil || next.find(left) != nil {
+			return
+		}
+		balancer.Count += 2
+		l.save(d.Number, next, fmt.Sprintf("%s has %d upstreams", grows, balancer.Count))
+	})
+	l.after(2*settling, func() {
+		if l.good.find(left) == nil {
+			l.save(d.Number, l.first.clone(), "back to the first intent")
+		}
+	})
+}

@@ -88,6 +88,7 @@ const (
 	Cross        Kind = "neighbours change against each other"
 	Loosen       Kind = "an edge is dropped, and somebody approves"
 	Curt         Kind = "plugins show little while less is wanted"
+	Abandon      Kind = "a job is left out, and more is wanted of it"
 )
 
 const pluginKind = "plugin: "
@@ -108,7 +109,7 @@ var kinds = append([]struct {
 	{Meanwhile, 8}, {LongPush, 10}, {Superseding, 5}, {PinBriefly, 3}, {RolloutPin, 3}, {ApproveBlink, 3}, {Flapping, 2},
 	{Together, 5}, {Turncoat, 1}, {Probe, 1}, {Careless, 3}, {Ramp, 2}, {Sleeper, 5}, {TwoPlans, 3},
 	{Refusing, 2}, {Fight, 2}, {HardStart, 1}, {CutOff, 3}, {Orphan, 3}, {Returning, 3},
-	{ApproveBrief, 2}, {Linger, 2}, {Renamed, 2}, {TwoContents, 2}, {NoNumber, 1}, {Heir, 3}, {Undermine, 2}, {Cross, 3}, {Loosen, 2}, {Curt, 1},
+	{ApproveBrief, 2}, {Linger, 2}, {Renamed, 2}, {TwoContents, 2}, {NoNumber, 1}, {Heir, 3}, {Undermine, 2}, {Cross, 3}, {Loosen, 2}, {Curt, 2}, {Abandon, 2},
 }, pluginKinds()...)
 
 func pluginKinds() (list []struct {
