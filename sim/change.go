@@ -105,7 +105,7 @@ var edits = []edit{
 			return ""
 		}
 		twin := *t
-		twin.ID, twin.After = fmt.Sprintf("twin/%d", r.IntN(3)), nil
+		twin.ID, twin.After, twin.Reads = fmt.Sprintf("twin/%d", r.IntN(3)), nil, nil
 		if i.count(twin.ID) > 0 {
 			return ""
 		}
@@ -162,9 +162,11 @@ func (i *Intent) rename(t *Thing, id string) string {
 	}
 	t.ID = id
 	for at := range i.Things {
-		for n, after := range i.Things[at].After {
-			if after == old {
-				i.Things[at].After[n] = id
+		for _, named := range [][]string{i.Things[at].After, i.Things[at].Reads} {
+			for n, other := range named {
+				if other == old {
+					named[n] = id
+				}
 			}
 		}
 	}
@@ -203,10 +205,12 @@ func (i *Intent) count(id string) (n int) {
 	return n
 }
 
-// forget takes an id out of what others come after.
+// forget takes an id out of what others come after, and read.
 func (i *Intent) forget(id string) {
+	is := func(other string) bool { return other == id }
 	for at := range i.Things {
-		i.Things[at].After = slices.DeleteFunc(i.Things[at].After, func(other string) bool { return other == id })
+		i.Things[at].After = slices.DeleteFunc(i.Things[at].After, is)
+		i.Things[at].Reads = slices.DeleteFunc(i.Things[at].Reads, is)
 	}
 }
 
@@ -217,6 +221,9 @@ func (l *Lab) write() error {
 		return l.copyFolders()
 	}
 	l.first = firstIntent()
+	if l.brief() {
+		l.first.Over = briefPeriod
+	}
 	l.intent, l.good, l.said = l.first.clone(), l.first.clone(), map[string]bool{}
 	l.says(l.first)
 	l.Sources.Write(l.intent.files())
@@ -258,6 +265,7 @@ func (l *Lab) save(number int, next Intent, what string) {
 		l.saveUser(number, number < 0 || next.merged)
 		return
 	}
+	next.Over = l.first.Over
 	l.intent = next
 	l.changed = l.Now()
 	if next.Slip == "" && next.Broken == "" {

@@ -89,6 +89,9 @@ const (
 	Loosen       Kind = "an edge is dropped, and somebody approves"
 	Curt         Kind = "plugins show little while less is wanted"
 	Abandon      Kind = "a job is left out, and more is wanted of it"
+	CutShort     Kind = "a publication is cut off"
+	Undone       Kind = "an undo is held"
+	Overdue      Kind = "a push outlives its incarnation"
 )
 
 const pluginKind = "plugin: "
@@ -107,9 +110,10 @@ var kinds = append([]struct {
 	{PersonStop, 2}, {PersonResume, 4}, {PersonHold, 2}, {PersonUnhold, 3}, {PersonPin, 2}, {PersonUnpin, 3},
 	{PersonApprove, 10}, {PersonTwice, 1}, {PersonEarly, 2}, {PersonAccept, 5}, {PersonDisown, 1}, {PersonLooks, 2}, {PersonLabels, 1},
 	{Meanwhile, 8}, {LongPush, 10}, {Superseding, 5}, {PinBriefly, 3}, {RolloutPin, 3}, {ApproveBlink, 3}, {Flapping, 2},
-	{Together, 5}, {Turncoat, 1}, {Probe, 1}, {Careless, 3}, {Ramp, 2}, {Sleeper, 5}, {TwoPlans, 3},
+	{Together, 5}, {Turncoat, 3}, {Probe, 2}, {Careless, 3}, {Ramp, 4}, {Sleeper, 5}, {TwoPlans, 3},
 	{Refusing, 2}, {Fight, 2}, {HardStart, 1}, {CutOff, 3}, {Orphan, 3}, {Returning, 3},
 	{ApproveBrief, 2}, {Linger, 2}, {Renamed, 2}, {TwoContents, 2}, {NoNumber, 1}, {Heir, 3}, {Undermine, 2}, {Cross, 3}, {Loosen, 2}, {Curt, 2}, {Abandon, 2},
+	{CutShort, 2}, {Undone, 2}, {Overdue, 2},
 }, pluginKinds()...)
 
 func pluginKinds() (list []struct {

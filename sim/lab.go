@@ -160,6 +160,7 @@ func (l *Lab) watch() error {
 	})
 	l.Monitor = monitor.New(monitor.Options{
 		DB: l.db, Partition: l.partition, Now: l.Now, Served: l.servedType, Guard: l.guard(),
+		Reads: l.reads(), Keep: l.collecting().Keep.Incarnations,
 		Lenient: monitor.Lenient{ClockFaults: l.clocksGoWrong()},
 	})
 	l.World.OnAnswer = l.Monitor.Answered

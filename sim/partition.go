@@ -7,10 +7,13 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+	"google.golang.org/protobuf/encoding/protowire"
 
+	"lehr.dev/app"
 	"lehr.dev/intent"
 	"lehr.dev/plugin"
 	"lehr.dev/sim/monitor"
+	"lehr.dev/store"
 )
 
 // classes are the types of the simulator's own partition, the plugin that
@@ -38,8 +41,9 @@ type Intent struct {
 	// Mode of the partition; Budget of pushes in flight in a cluster.
 	Mode   string `yaml:"-"`
 	Budget int    `yaml:"-"`
-	// Loose has a guard that lets most go.
-	Loose bool `yaml:"-"`
+	// Loose has a guard that lets most go; Over is the period of both.
+	Loose bool          `yaml:"-"`
+	Over  time.Duration `yaml:"-"`
 	// merged: of a user's partition, what it is after its edit.
 	merged bool
 }
@@ -55,6 +59,7 @@ type Thing struct {
 	Text      string   `yaml:"text"`
 	Count     int      `yaml:"count"`
 	After     []string `yaml:"after"`
+	Reads     []string `yaml:"reads"`
 	Needs     string   `yaml:"needs"`
 	Turndown  bool     `yaml:"turndown"`
 	Mode      string   `yaml:"mode"`
@@ -67,7 +72,7 @@ type Thing struct {
 // firstIntent is a service in two clusters: jobs behind balancers, over a
 // schema, with a record that comes last.
 func firstIntent() Intent {
-	i := Intent{Mode: "enforce", Budget: 1}
+	i := Intent{Mode: "enforce", Budget: 1, Over: guardPeriod}
 	i.Things = append(i.Things, Thing{ID: "schema/main", Kind: "schema", Name: "main", Text: "v1", Count: 2})
 	for _, scope := range []string{"a", "b"} {
 		i.Things = append(i.Things,
@@ -75,7 +80,7 @@ func firstIntent() Intent {
 			Thing{ID: "balancer/" + scope, Kind: "balancer", Name: "balancer-" + scope, Scope: scope, Text: "t", Count: 3})
 	}
 	i.Things = append(i.Things,
-		Thing{ID: "record/www", Kind: "command", Name: "www", Text: "a,b", After: []string{"balancer/a", "balancer/b"}},
+		Thing{ID: "record/www", Kind: "command", Name: "www", Text: "a,b", After: []string{"balancer/a", "balancer/b"}, Reads: []string{"balancer/a"}},
 		Thing{ID: "record/mail", Kind: "command", Name: "mail", Text: "m1", Approval: true})
 	return i
 }
@@ -84,13 +89,14 @@ func (i Intent) clone() Intent {
 	i.Things = slices.Clone(i.Things)
 	for at := range i.Things {
 		i.Things[at].After = slices.Clone(i.Things[at].After)
+		i.Things[at].Reads = slices.Clone(i.Things[at].Reads)
 	}
 	return i
 }
 
 // files are what a person has written, in the partition's folder.
 func (i Intent) files() map[string]string {
-	files := map[string]string{"/sim/lehr.yaml": i.definition(), "/sim/all.star": program, "/sim/records.star": recordProgram}
+	files := map[string]string{"/sim/lehr.yaml": i.definition(), "/sim/all.star": program, "/sim/records.star": recordProgram, "/sim/types/reads.proto": readsType}
 	parts := map[string]Intent{serviceFile: {}, recordFiles[0]: {}, recordFiles[1]: {}}
 	for _, t := range i.Things {
 		name := t.file()
@@ -150,30 +156,75 @@ func words(ids map[string][]string) (list []string) {
 const nothing = ": "
 
 func (i Intent) definition() string {
-	text := fmt.Sprintf(definition, i.Mode, i.Budget)
+	share, floor := 30, 1
 	if i.Loose {
-		// Of no longer period: what the collector keeps would not tell.
-		return strings.ReplaceAll(text, fmt.Sprintf(guardText), fmt.Sprintf(looseText))
+		share, floor = 70, 4
 	}
-	return text
+	return fmt.Sprintf(definition, i.Mode, share, floor, i.Over, i.Budget)
 }
 
-const guardText = "validate:\n  shrink: {max: 30%%, floor: 1, over: 20m}\n"
+// guardPeriod is the period of guards: less than the collector keeps, or they
+// could not tell. In some runs both are short, so that much is collected.
+const guardPeriod, briefPeriod = 20 * time.Minute, time.Minute
 
-const looseText = "validate:\n  shrink: {max: 70%%, floor: 4, over: 20m}\n"
+// brief reports whether it is so in this run.
+func (l *Lab) brief() bool { return l.options.Definition == "" && l.options.Seed%4 == 3 }
+
+// collecting is what the collector keeps in this run.
+func (l *Lab) collecting() app.Collecting {
+	keep := store.Retention{Incarnations: 3, Period: guardPeriod + time.Minute, History: 30 * time.Minute}
+	if l.brief() {
+		keep.Period = briefPeriod + 30*time.Second
+		return app.Collecting{Every: 20 * time.Second, Keep: keep}
+	}
+	return app.Collecting{Every: 10 * time.Minute, Keep: keep}
+}
+
+// readsType is an addon that names what its asset's plugin reads as well.
+const readsType = `edition = "2023";
+package sim.v1;
+import "lehr/intent/v1/options.proto";
+message Reads { repeated string of = 1 [(lehr.intent.v1.reference) = {read: true}]; }
+`
+
+// reads tells the monitor what assets read; of another partition it cannot.
+func (l *Lab) reads() func(intent.Asset) []intent.AssetID {
+	if l.options.Definition != "" {
+		return nil
+	}
+	return reads
+}
+
+// reads lists what the addon says, by its bytes alone.
+func reads(asset intent.Asset) (list []intent.AssetID) {
+	addon, _ := asset.Addon("sim.v1.Reads")
+	for rest := addon.Bytes; len(rest) > 0; {
+		_, _, n := protowire.ConsumeField(rest)
+		_, _, tag := protowire.ConsumeTag(rest)
+		if n < 0 || tag < 0 {
+			return list
+		}
+		if other, size := protowire.ConsumeBytes(rest[tag:]); size > 0 {
+			list = append(list, intent.AssetID(other))
+		}
+		rest = rest[n:]
+	}
+	return list
+}
 
 // guard is what the first of them says.
 func (l *Lab) guard() monitor.Guard {
 	if l.options.Definition != "" {
 		return monitor.Guard{}
 	}
-	return monitor.Guard{Share: 0.30, Floor: 1, Period: 20 * time.Minute}
+	return monitor.Guard{Share: 0.30, Floor: 1, Period: l.first.Over}
 }
 
 const definition = `lehr: v1
 partition: sim
 owner: sim@example.com
 mode: %s
+types: {dir: types, files: ["*.proto"]}
 sources:
   intent: {dir: ., files: [intent.yaml]}
   records: {dir: records, files: ["*.yaml"]}
@@ -198,7 +249,9 @@ generate:
     derive: Version
     where: type == "Schema"
     expression: payload.version
-` + guardText + `plugins:
+validate:
+  shrink: {max: %d%%, floor: %d, over: %s}
+plugins:
   Job: {run: sim-n}
   Balancer: {run: sim-c}
   Schema: {run: sim-c}
@@ -250,6 +303,8 @@ def addons(t):
             lehr.intent.v1.Dependency(on = on, rule = "RULE_ORDER")
             for on in t["after"]
         ]))
+    if t["reads"]:
+        list.append(sim.v1.Reads(of = t["reads"]))
     if t["needs"]:
         list.append(lehr.intent.v1.Labels(labels = {"needs": t["needs"]}))
     if t["turndown"]:

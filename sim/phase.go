@@ -47,8 +47,12 @@ type armed struct {
 // at is the scheduler's hook: every point of every process of Lehr and of its
 // plugins comes by.
 func (l *Lab) at(p *virtual.Process, point string) virtual.Act {
-	if point == "store: after a commit" && l.Monitor != nil {
+	switch {
+	case l.Monitor == nil:
+	case point == "store: after a commit":
 		l.Monitor.Commit()
+	case strings.HasPrefix(point, "store: "):
+		l.Monitor.Between()
 	}
 	for i := range l.armed {
 		a := &l.armed[i]

@@ -7,9 +7,9 @@ import (
 	"lehr.dev/intent"
 )
 
-// probe turns a bit of a body, a blob and a candidate's delta, looks whether
-// the store shows what it cannot vouch for (S7), and turns it back, all before
-// anybody else can look.
+// probe turns a bit of a body, a blob and a candidate's delta, and cuts off the
+// end of the audit, looks whether the store vouches for what it cannot (S7,
+// S25), and puts it back, all before anybody else can look.
 func (l *Lab) probe(d Disturbance, r *rand.Rand) {
 	l.note(d.Kind, "store")
 	head, err := l.reading.Partition(l.ctx, l.partition)
@@ -25,7 +25,39 @@ func (l *Lab) probe(d Disturbance, r *rand.Rand) {
 		l.refuses(err, "the body of "+string(m.Asset)+" was shown with a bit turned", len(body))
 	}
 	l.probeBlob(r)
-	l.probeDelta()
+	l.probeAudit()
+	if l.probeDelta() || l.options.Definition != "" {
+		return
+	}
+	next := l.good.clone()
+	next.dropMuch()
+	l.people.Go("probe", func() {
+		if l.whileHeld(d, next, "much less", func(intent.Digest) { l.probeDelta() }) {
+			l.save(d.Number, l.good.clone(), "what was served")
+		}
+	})
+}
+
+// probeAudit takes the newest row of the audit away.
+func (l *Lab) probeAudit() {
+	var last uint64
+	var records string
+	var digest []byte
+	err := l.db.QueryRow("SELECT last, records, digest FROM audit WHERE partition = ? ORDER BY last DESC LIMIT 1", string(l.partition)).Scan(&last, &records, &digest)
+	if err != nil {
+		return // There is none.
+	}
+	if _, err := l.db.Exec("DELETE FROM audit WHERE partition = ? AND last = ?", string(l.partition), last); err != nil {
+		l.wrong("simulator", "cutting off the audit: %v", err)
+		return
+	}
+	verified := l.reading.VerifyAudit(l.ctx, l.partition)
+	if _, err := l.db.Exec("INSERT INTO audit (partition, last, records, digest) VALUES (?, ?, ?, ?)", string(l.partition), last, records, digest); err != nil {
+		l.wrong("simulator", "mending the audit: %v", err)
+	}
+	if verified == nil {
+		l.wrong("S25", "the audit was verified without its last row, up to record %d", last)
+	}
 }
 
 // refuses asks that damage was told. That the store is busy proves nothing.
@@ -82,13 +114,13 @@ func (l *Lab) setBlob(id int64, bytes []byte) {
 	}
 }
 
-// probeDelta changes a row of the newest candidate that has any.
-func (l *Lab) probeDelta() {
+// probeDelta changes a row of the newest candidate that has any, if one does.
+func (l *Lab) probeDelta() bool {
 	var candidate, asset string
 	err := l.db.QueryRow(`SELECT e.candidate, e.asset FROM candidate_entry e JOIN candidate c ON c.partition = e.partition AND c.digest = e.candidate
 		WHERE e.partition = ? AND c.state = 'held' ORDER BY c.number DESC, e.asset LIMIT 1`, string(l.partition)).Scan(&candidate, &asset)
 	if err != nil {
-		return // There is none.
+		return false
 	}
 	rename := func(from, to string) {
 		if _, err := l.db.Exec("UPDATE candidate_entry SET asset = ? WHERE partition = ? AND candidate = ? AND asset = ?", to, string(l.partition), candidate, from); err != nil {
@@ -97,10 +129,11 @@ func (l *Lab) probeDelta() {
 	}
 	digest, err := intent.ParseDigest(candidate)
 	if err != nil {
-		return
+		return false
 	}
 	rename(asset, asset+"x")
 	delta, err := l.reading.CandidateDelta(l.ctx, intent.CandidateID{Partition: l.partition, Digest: digest})
 	rename(asset+"x", asset)
 	l.refuses(err, "candidate "+candidate+" was shown with a row changed", len(delta))
+	return true
 }

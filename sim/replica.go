@@ -11,7 +11,6 @@ import (
 	"lehr.dev/plugin"
 	"lehr.dev/prodspec/generate"
 	"lehr.dev/sim/virtual"
-	"lehr.dev/store"
 	"lehr.dev/store/sqlite"
 )
 
@@ -77,7 +76,7 @@ func (r *Replica) main() {
 	options.Store, options.Listen, options.Version, options.Log = "", "", "simulated", l.log()
 	options.Register = map[intent.PartitionID]string{l.partition: l.definition}
 	options.Limits.Sweep = l.sweep()
-	options.Collecting = app.Collecting{Every: 10 * time.Minute, Keep: store.Retention{Incarnations: 3, Period: 21 * time.Minute, History: 30 * time.Minute}}
+	options.Collecting = l.collecting()
 	options.Parts = app.Parts{
 		Store: r.link, Runtime: r.Process, Sources: l.Sources,
 		Plugins: func(run []string) plugin.Plugin { return l.Monitor.Watch(l.World.Plugin(r.Process, run)) },

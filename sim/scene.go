@@ -44,14 +44,14 @@ func Open(ctx context.Context, s Scene) (*Lab, error) {
 	}
 	if s.ClocksGoWrong {
 		l.disturbances = []Disturbance{{Kind: ClockJump}}
-		if err := l.watch(); err != nil {
-			l.close()
-			return nil, err
-		}
 	}
 	// From here on it is somebody's partition: nothing compares it with the
 	// simulator's own intent.
 	l.options.Definition = l.definition
+	if err := l.watch(); err != nil {
+		l.close()
+		return nil, err
+	}
 	l.WriteFiles(s.Files)
 	l.people.Go("undertaker", func() {
 		for l.people.Wait(l.ctx, time.Second, nil) == nil {

@@ -310,6 +310,13 @@ func (l *Lab) turncoat(d Disturbance, r *rand.Rand) {
 	}
 	l.note(d.Kind, "sources")
 	id := t.ID
+	job := Thing{ID: id, Kind: "job", Name: id, Count: 1, Text: "v1", Scope: "a"}
+	if r.IntN(2) == 0 { // At once.
+		*t = job
+		l.save(d.Number, next, id+" is a job now")
+		l.after(10*time.Second, func() { l.save(d.Number, l.good.clone(), "what was served") })
+		return
+	}
 	next.remove(id)
 	next.forget(id)
 	l.save(d.Number, next, id+" is left out")
@@ -318,7 +325,7 @@ func (l *Lab) turncoat(d Disturbance, r *rand.Rand) {
 			return // Somebody brought it back, or it never went.
 		}
 		back := l.good.clone()
-		back.Things = append(back.Things, Thing{ID: id, Kind: "job", Name: id, Count: 1, Text: "v1", Scope: "a"})
+		back.Things = append(back.Things, job)
 		l.save(d.Number, back, id+" is a job now")
 	})
 	l.after(20*time.Second, func() { l.save(d.Number, l.good.clone(), "what was served") })
@@ -337,32 +344,4 @@ func (l *Lab) careless(d Disturbance, r *rand.Rand) {
 	l.tell("%s: %s", d, t.ID)
 	l.save(d.Number, next, t.alter(r))
 	l.soonApproved(d)
-}
-
-// ramp leaves out a little at a time, so that no step is much; or much, which
-// somebody acknowledges while it becomes something else.
-func (l *Lab) ramp(d Disturbance, r *rand.Rand) {
-	if l.options.Definition != "" {
-		return
-	}
-	l.note(d.Kind, "sources")
-	if r.IntN(2) == 0 {
-		for n := range 4 {
-			l.after(time.Duration(n)*4*time.Second, func() {
-				next := l.good.clone()
-				next.dropRecords(1)
-				l.save(d.Number, next, "one record fewer")
-			})
-		}
-		return
-	}
-	much, more := l.good.clone(), l.good.clone()
-	much.dropRecords(2)
-	more.dropRecords(4)
-	l.save(d.Number, much, "fewer records")
-	l.after(3*time.Second, func() {
-		l.strike(Disturbance{Number: d.Number, Kind: PersonAccept, Seed: d.Seed})
-		_ = l.people.Wait(l.ctx, time.Duration(r.Int64N(int64(20*time.Millisecond))), nil)
-		l.save(d.Number, more, "even fewer records")
-	})
 }

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 )
 
 // slipped is an asset that comes with every intent that no pipeline may serve:
@@ -68,8 +69,8 @@ var slips = []edit{
 	func(i *Intent, _ *rand.Rand) string { i.Things = nil; return "nothing is wanted" },
 	func(i *Intent, _ *rand.Rand) string { // It loosens its own guard.
 		i.Loose = true
-		i.dropRecords(3)
-		return "fewer records, and no guard"
+		i.dropMuch()
+		return "much less, and no guard"
 	},
 	func(i *Intent, r *rand.Rand) string {
 		i.Things = i.Things[:len(i.Things)*r.IntN(50)/100]
@@ -103,7 +104,7 @@ func (i *Intent) remove(id string) {
 
 // forgetAbsent takes out of what a thing comes after all that is not there.
 func (i *Intent) forgetAbsent(t Thing) {
-	for _, id := range t.After {
+	for _, id := range append(slices.Clone(t.After), t.Reads...) {
 		if i.find(id) == nil {
 			i.forget(id)
 		}
@@ -111,10 +112,21 @@ func (i *Intent) forgetAbsent(t Thing) {
 }
 
 // dropRecords leaves records out, at most so many.
-func (i *Intent) dropRecords(most int) {
+func (i *Intent) dropRecords(most int) { i.drop("command", most) }
+
+// dropMuch leaves out half of what there is: more than a guard lets go.
+func (i *Intent) dropMuch() {
+	most := (len(i.Things) + 1) / 2
+	before := len(i.Things)
+	i.drop("command", most)
+	i.drop("job", most-(before-len(i.Things)))
+}
+
+// drop leaves out things of a kind, at most so many.
+func (i *Intent) drop(kind string, most int) {
 	for range most {
 		for _, t := range i.Things {
-			if t.Kind == "command" {
+			if t.Kind == kind {
 				i.remove(t.ID)
 				i.forget(t.ID)
 				break

@@ -53,6 +53,7 @@ func init() {
 		Refusing: (*Lab).refusing, Fight: (*Lab).fight, HardStart: (*Lab).hardStart,
 		CutOff: (*Lab).cutOff, Orphan: (*Lab).orphan, Returning: (*Lab).returning, Heir: (*Lab).heir, Undermine: (*Lab).undermine,
 		Cross: (*Lab).cross, Loosen: (*Lab).loosen, Curt: (*Lab).curt, Abandon: (*Lab).abandon,
+		CutShort: (*Lab).cutShort, Undone: (*Lab).undone, Overdue: (*Lab).overdue,
 	}
 }
 

@@ -29,6 +29,16 @@ func (m *Monitor) Commit() {
 	}
 }
 
+// Between looks whether anything was committed since, and not yet told: all may
+// see that already. It is to be called wherever the store may be cut off.
+func (m *Monitor) Between() {
+	g, found, err := m.database.glance(m.options.Partition)
+	m.unread("the partition", err)
+	if err == nil && found && g != m.seen {
+		m.look(g, false)
+	}
+}
+
 // look takes up all that is new, in the order of the audit.
 func (m *Monitor) look(g glance, sampled bool) {
 	m.begun = true

@@ -65,6 +65,25 @@ var contents = []breach{
 			r.publish(gone("a"))
 			r.publish(asset{id: "a", payload: &commandpb.Command{Diff: []string{"true"}, Push: []string{"true"}}})
 		}},
+	{"S22", "a lehr.process.v1.Job was enforced under its id",
+		func(r *run) {
+			r.sight("a", "key/a", false)
+			r.scans()
+			r.publish(gone("a"))
+			r.publish(asset{id: "a", payload: &commandpb.Command{Diff: []string{"true"}, Push: []string{"true"}}})
+		},
+		func(r *run) {
+			r.sight("a", "key/a", false)
+			r.scans()
+			r.publish(gone("a"))
+			r.publish(job("a", "2"))
+		}},
+	{"S2", "and with what it reads it is",
+		func(r *run) { r.reads("b", "a"); r.publish(job("b", "2")) },
+		func(r *run) { r.reads("b", "a"); r.puts("b", r.covering("b", "a")) }},
+	{"S2", "and with what it reads it is", // the other changes alone
+		func(r *run) { r.reads("b", "a"); r.puts("b", r.covering("b", "a")); r.publish(job("a", "2")) },
+		func(r *run) { r.reads("b", "a"); r.puts("b", r.covering("b", "a")); r.publish(job("c", "2")) }},
 	{"S22", "were both enforced with the resource",
 		func(r *run) {
 			r.sight("a", "key/a", false)
@@ -134,6 +153,25 @@ func (r *run) inSync(id intent.AssetID) {
 	r.pass(time.Second)
 }
 
+// reads says that an asset reads another from now on.
+func (r *run) reads(reader, other intent.AssetID) {
+	r.Monitor.options.Reads = func(a intent.Asset) []intent.AssetID {
+		if a.ID == reader {
+			return []intent.AssetID{other}
+		}
+		return nil
+	}
+}
+
+// covering is new content of an asset, with the digest of what it reads.
+func (r *run) covering(reader, other intent.AssetID) store.Entry {
+	r.Helper()
+	entry := r.entry(job(reader, "2"))
+	entry.Member.Effective = intent.EffectiveDigest(entry.Member.Digest, []intent.Digest{r.saved[other].Digest})
+	r.saved[reader] = entry.Member
+	return entry
+}
+
 // puts makes an asset a member with another's body.
 func (r *run) puts(id intent.AssetID, body store.Entry) {
 	r.Helper()
@@ -141,6 +179,7 @@ func (r *run) puts(id intent.AssetID, body store.Entry) {
 	r.must(r.Stage(r.Context(), r.lease, r.at(r.head), []store.Entry{body}))
 	_, err := r.Publish(r.Context(), r.lease, intent.Incarnation{ID: r.at(r.head + 1), Parent: r.at(r.head), Count: len(r.saved), Created: r.now, Author: ann})
 	r.must(err)
+	r.head++
 }
 
 // holdsBack keeps a candidate that waits for an acknowledgement.

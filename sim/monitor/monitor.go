@@ -49,7 +49,11 @@ type Options struct {
 	// Served tells the class and the longest effect of a type.
 	Served func(intent.TypeName) plugin.Served
 	// Guard where the partition has no policy that says; zero: none.
-	Guard   Guard
+	Guard Guard
+	// Reads lists the assets that an asset reads; nil: nobody knows.
+	Reads func(intent.Asset) []intent.AssetID
+	// Keep is how many of the newest incarnations nobody may remove.
+	Keep    int
 	Lenient Lenient
 }
 

@@ -43,9 +43,21 @@ var collected = []breach{
 			r.publish(job("b", "2"))
 			r.tampers("DELETE FROM incarnation WHERE seq = 1")
 		}, nil},
+	{"S17", "the newest 2 are to be kept",
+		func(r *run) {
+			r.Monitor.options.Keep = 2
+			r.publish(job("b", "2"))
+			r.tampers("DELETE FROM incarnation WHERE seq = 1")
+		},
+		func(r *run) {
+			r.Monitor.options.Keep = 2
+			r.publish(job("b", "2"))
+			r.publish(job("b", "3"))
+			r.tampers("DELETE FROM incarnation WHERE seq = 1")
+		}},
 	{"S17", "head names incarnation 1",
 		func(r *run) { r.tampers("DELETE FROM incarnation") }, nil},
-	{"S17", "the body of held in held candidate",
+	{"S17", "the body of held in candidate",
 		func(r *run) { r.holdsBack(); r.tampers("DELETE FROM body WHERE id = (SELECT max(id) FROM body)") },
 		func(r *run) { r.holdsBack(); r.scans() }},
 	{"S17", "has 5 members left of 6",

@@ -3,6 +3,7 @@ package monitor
 import (
 	"database/sql"
 	"encoding/json"
+	"maps"
 	"slices"
 	"time"
 
@@ -67,6 +68,8 @@ type content struct {
 	mode               intentpb.EnforcementMode
 	scopes             map[string]string
 	policy             *intentpb.Policy
+	// reads are the assets whose content counts as its own.
+	reads []intent.AssetID
 }
 
 // at is the asset's membership as of an incarnation.
@@ -104,9 +107,9 @@ func (m *Monitor) publish(sequence intent.Sequence) {
 		m.fail("S7", "the record of incarnation %d cannot be read: %v", sequence, err)
 	}
 	m.hold(m.incarnations[sequence] == nil, "S7", "incarnation %d was published before", sequence)
+	m.incarnations[sequence] = next
 	m.take(sequence, next)
 	m.head = sequence
-	m.incarnations[sequence] = next
 	next.assets = len(m.members)
 	if _, policy := m.members[intent.PolicyAsset]; policy {
 		next.assets--
@@ -114,8 +117,38 @@ func (m *Monitor) publish(sequence intent.Sequence) {
 	root := m.membership(m.members)
 	m.hold(root == next.Digest, "S7", "incarnation %d says that its members hash to %s; they hash to %s", sequence, next.Digest.Short(), root.Short())
 	m.hold(len(m.members) == next.Count, "S7", "incarnation %d says that it has %d members; it has %d", sequence, next.Count, len(m.members))
+	m.effectives(sequence)
 	m.seeTurnedDown()
 	m.guard(next)
+}
+
+// effectives: what an asset is pushed by covers its content and that of all
+// that it reads, as of the same incarnation (S2).
+func (m *Monitor) effectives(sequence intent.Sequence) {
+	if m.options.Reads == nil {
+		return
+	}
+	for _, asset := range slices.Sorted(maps.Keys(m.members)) {
+		own := m.members[asset]
+		now, _ := m.at(asset, sequence)
+		effective := m.effective(own, m.bodies[own].reads)
+		m.hold(now.effective == effective, "S2", "asset %s has the effective digest %s in incarnation %d, and with what it reads it is %s",
+			asset, now.effective.Short(), sequence, effective.Short())
+	}
+}
+
+// effective is the digest of a content and of those of the assets that it
+// reads, by their ids; of one that is not there, zeros.
+func (m *Monitor) effective(own intent.Digest, reads []intent.AssetID) intent.Digest {
+	if len(reads) == 0 {
+		return own
+	}
+	parts := [][]byte{own[:]}
+	for _, other := range slices.Compact(slices.Sorted(slices.Values(reads))) {
+		read := m.members[other]
+		parts = append(parts, read[:])
+	}
+	return sum("lehr.effective.v1", parts...)
 }
 
 // take applies what the incarnation changes to the members.
@@ -167,6 +200,8 @@ func (m *Monitor) enter(asset intent.AssetID, new span, before map[intent.AssetI
 	}
 	if old, was := before[asset]; was {
 		m.hold(old.kind == new.kind, "S22", "asset %s was a %s until incarnation %d, where it is a %s", asset, old.kind, new.from, new.kind)
+	} else {
+		m.returns(asset, new)
 	}
 	m.spans[asset] = append(m.spans[asset], new)
 	delete(m.paces.of, asset)
@@ -174,6 +209,21 @@ func (m *Monitor) enter(asset intent.AssetID, new span, before map[intent.AssetI
 	body := m.body(new.digest)
 	m.hold(!body.there || body.id == asset && body.kind == new.kind, "S7", "asset %s is a %s in incarnation %d, and its body is of %s, a %s", asset, new.kind, new.from, body.id, body.kind)
 	delete(m.turnedDown, asset)
+}
+
+// returns: an id that comes back is of the type that was enforced under it and
+// is there still, unless a person let it through (S22). It counts only what was
+// recorded when this was judged, and is still.
+func (m *Monitor) returns(asset intent.AssetID, new span) {
+	known, was := m.records[asset]
+	if !was || known.absent || known.kind == new.kind || m.incarnations[new.from].Labels[acknowledgedLabel] != "" {
+		return
+	}
+	var kind intent.TypeName
+	still, err := m.database.one("SELECT type FROM enforced WHERE partition = $1 AND asset = $2 AND absent = 0",
+		[]any{string(m.options.Partition), string(asset)}, &kind)
+	m.unread("an enforced record", err)
+	m.hold(!still || kind == new.kind, "S22", "asset %s comes back as a %s with incarnation %d, and a %s was enforced under its id", asset, new.kind, new.from, kind)
 }
 
 // body reads, verifies and decodes the content of a digest, once.
@@ -192,6 +242,9 @@ func (m *Monitor) body(of intent.Digest) content {
 	asset, err := schema.Decode(bytes)
 	m.hold(err == nil, "S7", "the body %s cannot be decoded: %v", of.Short(), err)
 	c := contentOf(asset)
+	if m.options.Reads != nil {
+		c.reads = m.options.Reads(asset)
+	}
 	m.bodies[of] = c
 	return c
 }

@@ -131,6 +131,11 @@ const needed = `SELECT 'head', head FROM partitions WHERE id = $1 AND head > 0
 func (m *Monitor) kept() {
 	m.ask("S17")
 	retained := m.retained()
+	for back := range intent.Sequence(m.options.Keep) {
+		if sequence := m.head - back; back < m.head && !retained[sequence] {
+			m.fail("S17", "incarnation %d was collected, and head is %d: the newest %d are to be kept", sequence, m.head, m.options.Keep)
+		}
+	}
 	complete := map[intent.Sequence]bool{}
 	m.unread("what names an incarnation", m.database.each(needed, []any{string(m.options.Partition)}, func(rows *sql.Rows) error {
 		var what string
@@ -154,12 +159,12 @@ func (m *Monitor) kept() {
 		return err
 	}))
 	m.unread("the candidates", m.database.each(`SELECT e.candidate, e.asset FROM candidate_entry e JOIN candidate c
-		ON c.partition = e.partition AND c.digest = e.candidate WHERE e.partition = $1 AND c.state = 'held' AND e.has_body = 1
+		ON c.partition = e.partition AND c.digest = e.candidate WHERE e.partition = $1 AND c.state <> 'saving' AND e.has_body = 1
 		AND NOT EXISTS (SELECT 1 FROM body WHERE digest = e.digest)`, []any{string(m.options.Partition)}, func(rows *sql.Rows) error {
 		var candidate string
 		var asset intent.AssetID
 		err := rows.Scan(&candidate, &asset)
-		m.fail("S17", "the body of %s in held candidate %s was collected", asset, candidate)
+		m.fail("S17", "the body of %s in candidate %s was collected, and the candidate is shown", asset, candidate)
 		return err
 	}))
 	for _, sequence := range slices.Sorted(maps.Keys(complete)) {
