@@ -167,7 +167,8 @@ func (k look) neighbours() {
 				k.forward(edge, "S1")
 			}
 		}
-		if k.before != nil && !k.letsGo() {
+		// Of another type it is another thing, which owes nothing of this.
+		if k.before != nil && !k.letsGo() && k.before.Payload.Type == k.target.Payload.Type {
 			for _, edge := range k.before.edges {
 				if edge.GetRule() != intentpb.Dependency_RULE_VERSION && !k.leaves(edge) {
 					k.forward(edge, "S23")
