@@ -96,7 +96,7 @@ func (l *Lab) keep() {
 
 // help takes all brakes off and approves what waits. Errors are tried again.
 func (l *Lab) help(p person) {
-	for _, act := range []func() error{p.resume, p.unhold, p.unpin, p.accept, p.approveAll} {
+	for _, act := range []func() error{p.resume, p.unhold, p.unpin, p.accept, p.disownWaitedFor, p.approveAll} {
 		if err := act(); err != nil {
 			l.tell("helping: %v", err)
 		}

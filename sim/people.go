@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"time"
 
@@ -203,6 +204,30 @@ func (p person) disown() error {
 	p.tell("%s: %s", p.d, asset)
 	_, err = p.c.Orphans.DisownOrphan(p.ctx, &apipb.DisownOrphanRequest{Partition: string(p.partition), Asset: asset, Reason: "ours no more"})
 	return err
+}
+
+// disownWaitedFor disowns orphans that others wait for: nobody is going to put
+// them back.
+func (p person) disownWaitedFor() error {
+	list, err := p.c.Orphans.ListOrphans(p.ctx, &apipb.ListOrphansRequest{Partition: string(p.partition)})
+	if err != nil || len(list.Orphans) == 0 {
+		return err
+	}
+	reports, err := p.c.Reports.ListReports(p.ctx, &apipb.ListReportsRequest{Partition: string(p.partition)})
+	if err != nil {
+		return err
+	}
+	for _, orphan := range list.Orphans {
+		blocks := func(waiting *apipb.WaitingOn) bool { return slices.Contains(waiting.Blockers, orphan.Asset) }
+		if !slices.ContainsFunc(reports.Reports, func(r *apipb.Report) bool { return slices.ContainsFunc(r.Waiting, blocks) }) {
+			continue
+		}
+		p.tell("%s: %s", PersonDisown, orphan.Asset)
+		if _, err := p.c.Orphans.DisownOrphan(p.ctx, &apipb.DisownOrphanRequest{Partition: string(p.partition), Asset: orphan.Asset, Reason: "ours no more"}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // look asks everything that changes nothing (S21).
