@@ -194,8 +194,9 @@ func (l *Lab) stream(concern string) *rand.Rand {
 
 // clocksGoWrong reports whether they do in this run.
 func (l *Lab) clocksGoWrong() bool {
+	clocks := []Kind{ClockJump, ClockRate, ClockFreeze}
 	return slices.ContainsFunc(l.disturbances, func(d Disturbance) bool {
-		return l.happens(d) && (d.Kind == ClockJump || d.Kind == ClockRate || d.Kind == ClockFreeze)
+		return l.happens(d) && (slices.Contains(clocks, d.Kind) || slices.Contains(clocks, d.Then))
 	})
 }
 

@@ -16,7 +16,7 @@ func (l *Lab) probe(d Disturbance, r *rand.Rand) {
 	if err != nil || head.Head.IsZero() {
 		return
 	}
-	if members := l.headMembers(); len(members) > 0 {
+	if members := l.headMembers(); len(members) > 0 && len(l.rotten) == 0 { // Turned twice, a bit is right.
 		m := members[r.IntN(len(members))]
 		digest := m.Digest
 		l.flip(digest[:])
