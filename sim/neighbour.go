@@ -167,8 +167,7 @@ func (k look) neighbours() {
 				k.forward(edge, "S1")
 			}
 		}
-		// Of another type it is another thing, which owes nothing of this.
-		if k.before != nil && !k.letsGo() && k.before.Payload.Type == k.target.Payload.Type {
+		if k.before != nil && !k.letsGo() {
 			for _, edge := range k.before.edges {
 				if edge.GetRule() != intentpb.Dependency_RULE_VERSION && !k.leaves(edge) {
 					k.forward(edge, "S23")
