@@ -366,7 +366,8 @@ type Enforced struct {
 	Incarnation intent.IncarnationID `json:"incarnation"`
 	ResourceKey intent.ResourceKey   `json:"resourceKey"`
 	// Absent: nothing was there, as the asset's Turndown asks. Its claim, if
-	// it had one, was given back with this record.
+	// it had one, was given back with this record. An admission that claims a
+	// resource ends it.
 	Absent bool      `json:"absent,omitempty"`
 	At     time.Time `json:"at"`
 }

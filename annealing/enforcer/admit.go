@@ -121,7 +121,7 @@ func (e *Enforcer) admitted(ctx context.Context, group []admission, refusals []*
 	e.admissions.Done()
 	for i, g := range group {
 		if refusals[i] == nil {
-			g.asset.admitting = false
+			g.asset.admitting, g.asset.absent = false, false
 			e.startPush(ctx, g, keysOf(g))
 			continue
 		}
@@ -171,7 +171,7 @@ func (e *Enforcer) answered(ctx context.Context, group []admission, open []store
 			e.turnedAway(ctx, g, waiting)
 			continue
 		}
-		g.asset.admitting = false
+		g.asset.admitting, g.asset.absent = false, false
 		e.trouble(g.asset).push = &push{id: g.Push, target: g.Target, plan: g.Plan, admitted: g.At, budgets: keysOf(g)}
 		const reason = "not begun: the answer to its admission was lost"
 		e.closings.Add(closing{g.asset, plugin.PushResult{Ending: plugin.Stopped, Reason: reason}, store.Closing{

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"lehr.dev/intent"
+	"lehr.dev/store"
 )
 
 func TestAClusterIsTurnedDownInTheRightOrder(t *testing.T) {
@@ -209,4 +210,44 @@ func TestWhatWentStaysAwayWhenNobodyCanTell(t *testing.T) {
 		w.production.set("lb", "x")
 		w.eventually("what came back is to go again", func() bool { return w.report("lb").State == intent.StateWaiting })
 	})
+}
+
+// TestWhatCameBackGivesItsClaimBackAgain: what was turned down and is there
+// again takes its claim to be removed, and gives it back when it is gone; a
+// process that begins in between knows that.
+func TestWhatCameBackGivesItsClaimBackAgain(t *testing.T) {
+	for _, restarts := range []bool{false, true} {
+		simulate(t, func(w *world) {
+			w.publish(job("lb", 1, "1"))
+			w.inSync(job("lb", 1, "1"))
+			down := job("lb", 1, "1").down()
+			w.publish(down)
+			w.eventually("a plan is shown", func() bool { return !w.report("lb").PlanDigest.IsZero() })
+			w.approve("lb")
+			w.inSync(down)
+			key := w.report("lb").ResourceKey
+			gate := w.gated()
+			open := gate.shut("close")
+			w.production.set("lb", "1")
+			w.eventually("what came back is to go again", func() bool { return w.report("lb").State == intent.StateWaiting })
+			w.approve("lb")
+			w.eventually("it is gone again", func() bool { return w.production.word("lb") == "" })
+			if restarts {
+				w.restart(open)
+			} else {
+				open()
+			}
+			w.eventually("it is known to be gone", func() bool { r := w.report("lb"); return r.State == intent.StateInSync && r.Absent })
+			w.must(w.store.AddPartition(w.ctx, "other", "/other/lehr.yaml", tester))
+			lease, err := w.store.Acquire(w.ctx, "other", "other")
+			w.must(err)
+			held, err := w.store.SaveEnforced(w.ctx, lease, []store.Enforced{{
+				Asset: "x", Type: "t", Incarnation: intent.IncarnationID{Partition: "other", Sequence: 1}, ResourceKey: key, At: time.Now(),
+			}})
+			w.must(err)
+			if len(held) > 0 {
+				t.Errorf("restarts %t: what is gone keeps its claim: %+v", restarts, held)
+			}
+		})
+	}
 }

@@ -194,6 +194,12 @@ func (d *desk) enter(a store.Admission) error {
 		if err := takeClaim(d.transaction, d.claimant(a), d.held, serverActor(d.lease)); err != nil {
 			return err
 		}
+		// What was gone is there again, until it is seen to be gone: then its
+		// claim is given back once more.
+		if _, err := d.exec("UPDATE enforced SET absent = 0 WHERE partition = $1 AND asset = $2 AND absent = 1",
+			string(d.lease.Partition), string(a.Asset)); err != nil {
+			return err
+		}
 	}
 	keys := d.takeBudgets(a)
 	entered, err := d.exec(`INSERT INTO push (id, partition, asset, target, effective, plan, resource_key, epoch, admitted, budgets,

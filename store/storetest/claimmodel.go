@@ -175,6 +175,10 @@ func (m *claimModel) admit(r *rapid.T) {
 		r.Fatalf("%+v: refused with %+v, should be admitted: %t", a, refusals[0], admitted)
 	case admitted:
 		m.open[a.Asset] = a
+		if record, known := m.records[a.Asset]; known && a.ResourceKey != "" {
+			record.Absent = false
+			m.records[a.Asset] = record
+		}
 	case !busy && (refusals[0].Waiting.Kind != intent.WaitClaim || !slices.Equal(refusals[0].Waiting.Blockers, []intent.AssetID{holder})):
 		r.Fatalf("%+v: refused with %+v, want the claim of %s", a, refusals[0], holder)
 	}
