@@ -121,13 +121,22 @@ func (e *Enforcer) admitted(ctx context.Context, group []admission, refusals []*
 	e.admissions.Done()
 	for i, g := range group {
 		if refusals[i] == nil {
-			g.asset.admitting, g.asset.absent = false, false
+			g.asset.comesBack()
 			e.startPush(ctx, g, keysOf(g))
 			continue
 		}
 		e.turnedAway(ctx, g, refusals[i].Waiting)
 	}
 	e.usher(ctx)
+}
+
+// comesBack: an asset that is pushed is not gone any more, as its record says
+// from its admission on; when it is gone again, that is to be recorded.
+func (a *asset) comesBack() {
+	a.admitting = false
+	if a.absent {
+		a.absent, a.settled = false, false
+	}
 }
 
 // turnedAway takes up an admission that was not granted.
@@ -171,7 +180,7 @@ func (e *Enforcer) answered(ctx context.Context, group []admission, open []store
 			e.turnedAway(ctx, g, waiting)
 			continue
 		}
-		g.asset.admitting, g.asset.absent = false, false
+		g.asset.comesBack()
 		e.trouble(g.asset).push = &push{id: g.Push, target: g.Target, plan: g.Plan, admitted: g.At, budgets: keysOf(g)}
 		const reason = "not begun: the answer to its admission was lost"
 		e.closings.Add(closing{g.asset, plugin.PushResult{Ending: plugin.Stopped, Reason: reason}, store.Closing{

@@ -195,9 +195,10 @@ func (d *desk) enter(a store.Admission) error {
 			return err
 		}
 		// What was gone is there again, until it is seen to be gone: then its
-		// claim is given back once more.
-		if _, err := d.exec("UPDATE enforced SET absent = 0 WHERE partition = $1 AND asset = $2 AND absent = 1",
-			string(d.lease.Partition), string(a.Asset)); err != nil {
+		// claim is given back once more. Of no policy, the record is no news of
+		// what the asset asks for.
+		if _, err := d.exec("UPDATE enforced SET absent = 0, policy = $3 WHERE partition = $1 AND asset = $2 AND absent = 1",
+			string(d.lease.Partition), string(a.Asset), []byte{}); err != nil {
 			return err
 		}
 	}
