@@ -34,6 +34,15 @@ func (e *Enforcer) leave(id intent.AssetID, with former) {
 	}
 }
 
+// remember takes up again what an asset that left intent was enforced with.
+func (e *Enforcer) remember(a *asset) {
+	if with, left := e.left[a.id]; left {
+		e.leaveNot(a.id)
+		a.enforced, a.enforcedAs, a.absent = with.at, with.effective, with.absent
+		e.relag(a, e.now())
+	}
+}
+
 // leaveNot forgets one that left intent.
 func (e *Enforcer) leaveNot(id intent.AssetID) {
 	if with, left := e.left[id]; left && !with.absent {

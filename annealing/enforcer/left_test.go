@@ -1,6 +1,7 @@
 package enforcer
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
+	"lehr.dev/plugin"
 	"lehr.dev/store"
 )
 
@@ -344,6 +346,33 @@ func TestAnOrphanThatIsPinnedIsStillGuarded(t *testing.T) {
 		}
 		if got := w.production.word("job"); got != "4 1" {
 			t.Errorf("job is %s", got)
+		}
+	})
+}
+
+// TestAPushOfWhatLeftForgetsNoGuard: web left intent while its push was cut
+// off, and comes back without the edge that it was enforced with. The process
+// that took the push over knows of that edge.
+func TestAPushOfWhatLeftForgetsNoGuard(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.since = 1 // Only time tells when the push is over.
+		w.publish(db, web.with(after("db")))
+		w.inSync(db, web)
+		w.production.does("web", behaviour{push: func(ctx context.Context, _ func(), _ plugin.Push) plugin.PushResult {
+			<-ctx.Done()
+			return plugin.PushResult{Ending: plugin.InDoubt}
+		}})
+		w.publish(db, webV2.with(after("db")))
+		w.eventually("web is being pushed", func() bool { return w.production.pushes("web") == 2 })
+		w.restart(func() { w.publish(db) })
+		w.production.does("web", behaviour{})
+		w.production.does("db", behaviour{push: func(context.Context, func(), plugin.Push) plugin.PushResult {
+			return plugin.PushResult{Ending: plugin.Failed, Reason: "broken"}
+		}})
+		w.publish(dbV2, webV2)
+		w.pass(10 * time.Minute)
+		if got := w.production.word("web"); got != "v1" {
+			t.Errorf("web is %s before db, which it came after when it was enforced, is in sync (S23)", got)
 		}
 	})
 }

@@ -33,6 +33,7 @@ func (e *Enforcer) inherit(ctx context.Context) error {
 			}
 			a = &asset{id: left.Asset, kind: e.view.kindOf(member.Type)}
 			e.assets[left.Asset] = a
+			e.remember(a)
 		}
 		e.trouble(a).push = &push{id: left.Push, target: left.Target, plan: left.Plan, admitted: left.Admitted, doubt: true}
 		if len(left.ResumeToken) > 0 {
