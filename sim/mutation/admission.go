@@ -32,6 +32,13 @@ var admissions = []Mutant{
 		Why:    "After a pause between decision and admission, content is pushed to which the asset is not pinned any more.",
 	},
 	{
+		Name: "admission-outlives-neighbours-pin", File: "annealing/enforcer/neighbour.go",
+		Old:    `if pin != nil && !pin.Until.IsZero() && (until.IsZero() || pin.Until.Before(until)) {`,
+		New:    `if pin != nil && !mutant.On("admission-outlives-neighbours-pin") && !pin.Until.IsZero() && (until.IsZero() || pin.Until.Before(until)) {`,
+		Breaks: "S1",
+		Why:    "After a pause between decision and admission, a push rests on what a neighbour was pinned to and is not any more.",
+	},
+	{
 		Name: "admit-ignores-open", File: "store/relational/admit.go",
 		Old:        `return d.openPush(partition, asset, push, doubt), nil`,
 		New:        "if mutant.On(\"admit-ignores-open\") {\n\t\treturn nil, nil\n\t}\n\treturn d.openPush(partition, asset, push, doubt), nil",

@@ -166,6 +166,13 @@ var pushes = []Mutant{
 		Why:    "A push that was open at a crash is never settled, and its asset waits for it for ever.",
 	},
 	{
+		Name: "inherit-forgets-guards", File: "annealing/enforcer/settle.go",
+		Old:    `e.remember(a)`,
+		New:    "if !mutant.On(\"inherit-forgets-guards\") {\n\t\t\t\te.remember(a)\n\t\t\t}",
+		Breaks: "S23",
+		Why:    "A push of an asset that left intent is taken over without what the asset was enforced with. It must come back while the push is being settled.",
+	},
+	{
 		Name: "doubt-never-settled", File: "annealing/enforcer/push.go",
 		Old:    `e.settle(ctx, a, result.Gone)`,
 		New:    "if !mutant.On(\"doubt-never-settled\") {\n\t\t\te.settle(ctx, a, result.Gone)\n\t\t}",
