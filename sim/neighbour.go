@@ -69,6 +69,8 @@ func (l *Lab) rests(a store.Admission, asked time.Time) {
 		return
 	}
 	for _, e := range records {
+		// Of no policy: it was gone until this very admission.
+		e.Absent = e.Absent || e.Asset == a.Asset && e.Policy.IsZero()
 		k.enforced[e.Asset] = e
 	}
 	var there bool
