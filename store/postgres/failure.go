@@ -70,7 +70,7 @@ func failure(attempt string, err error) error {
 		return fault.New(fault.Unavailable, "%s: gave up: %w", attempt, err)
 	case lost(err):
 		return fault.New(fault.Unavailable, "%s: the database cannot be reached: %w", attempt, err).
-			WithHint("is it running, and reachable from here? it is tried again")
+			WithHint("is it running, and reachable from here under that name and port?")
 	default:
 		return fault.New(fault.Internal, "%s: %w", attempt, err)
 	}

@@ -96,7 +96,7 @@ func prepare(ctx context.Context, o relational.Options, name string) error {
 func configure(address string) (*pgx.ConnConfig, error) {
 	parsed, err := url.Parse(address)
 	if err != nil || !Is(address) {
-		return nil, fault.New(fault.Invalid, "the store's URL cannot be read").WithHint("write postgres://USER@HOST:PORT/NAME?sslmode=verify-full")
+		return nil, fault.New(fault.Invalid, "what --database says is no URL of a PostgreSQL database").WithHint("write postgres://USER@HOST:PORT/NAME?sslmode=verify-full")
 	}
 	if _, has := parsed.User.Password(); has {
 		return nil, fault.New(fault.Invalid, "the URL of the store %s has a password, which every list of processes would show", Name(address)).
