@@ -26,7 +26,7 @@ import (
 // call without an answer may have come to be, at any time after it, or never.
 func Linear(t *testing.T, stores []store.All, disturb func(random *rand.Rand)) {
 	t.Helper()
-	const clients, calls = 6, 150
+	const clients, calls = 6, 250
 	s := stores[0]
 	lease := Register(t, s)
 	Publish(t, s, lease, []store.Entry{Text("base", "0")})
