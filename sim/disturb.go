@@ -113,7 +113,7 @@ var kinds = append([]struct {
 	{Together, 5}, {Turncoat, 3}, {Probe, 2}, {Careless, 3}, {Ramp, 4}, {Sleeper, 5}, {TwoPlans, 3},
 	{Refusing, 2}, {Fight, 2}, {HardStart, 1}, {CutOff, 3}, {Orphan, 3}, {Returning, 3},
 	{ApproveBrief, 2}, {Linger, 2}, {Renamed, 2}, {TwoContents, 2}, {NoNumber, 1}, {Heir, 3}, {Undermine, 2}, {Cross, 3}, {Loosen, 2}, {Curt, 2}, {Abandon, 2},
-	{CutShort, 2}, {Undone, 2}, {Overdue, 2},
+	{CutShort, 2}, {Undone, 2}, {Overdue, 5},
 }, pluginKinds()...)
 
 func pluginKinds() (list []struct {
