@@ -66,6 +66,9 @@ type Parts struct {
 	Runtime loop.Runtime
 	// Sources is where sources are read from; nil: the disk.
 	Sources source.Place
+	// Replica is this one's name among those that share the Store; empty: it
+	// has the Store for itself.
+	Replica string
 }
 
 // DefaultOptions serve .lehr/lehr.db on a free port.
@@ -133,7 +136,10 @@ func New(options Options) (*App, error) {
 	}
 	host, _ := os.Hostname()
 	holder := fmt.Sprintf("%s:%d", host, os.Getpid())
-	if options.Database != "" {
+	switch {
+	case options.Parts.Replica != "":
+		holder = options.Parts.Replica
+	case options.Database != "":
 		holder += ":" + rand.Text()[:8] // First processes of containers have one name.
 	}
 	return &App{
@@ -165,7 +171,7 @@ func (a *App) Start(ctx context.Context) (err error) {
 	}
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	a.cancel = cancel
-	if a.options.Database != "" {
+	if a.shares() {
 		if err := a.renew(ctx); err != nil {
 			return err
 		}

@@ -78,6 +78,9 @@ func (f *fleet) count(replicas []store.Replica, self string) {
 	f.place = slices.IndexFunc(replicas, func(r store.Replica) bool { return r.Name == self })
 }
 
+// shares reports whether other replicas may serve the store too.
+func (a *App) shares() bool { return a.options.Database != "" || a.options.Parts.Replica != "" }
+
 // live renews this replica's leases until the context ends, and counts those
 // that it shares with.
 func (a *App) live(ctx context.Context) {
@@ -108,7 +111,7 @@ func (a *App) renew(ctx context.Context) error {
 
 // retire tells the others at once that this replica has ended.
 func (a *App) retire() {
-	if a.options.Database == "" || a.store == nil {
+	if !a.shares() || a.store == nil {
 		return
 	}
 	const most = time.Second

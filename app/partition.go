@@ -68,14 +68,19 @@ func (s *state) problem() string {
 
 // follow keeps actors running for exactly the registered partitions.
 func (a *App) follow(ctx context.Context) {
-	for ctx.Err() == nil {
+	for failures := 1; ctx.Err() == nil; failures++ {
 		changed := a.store.Changed()
 		registered, err := a.store.ListPartitions(ctx)
-		if err == nil {
-			a.reconcile(ctx, registered)
-		} else if ctx.Err() == nil {
-			a.log.Error("cannot read which partitions are registered", "error", err)
+		if err != nil {
+			// Soon again: others may count on this replica for a share of them.
+			if ctx.Err() == nil {
+				a.log.Error("cannot read which partitions are registered", "error", err)
+			}
+			_ = a.runtime.Wait(ctx, again.After(failures), changed)
+			continue
 		}
+		failures = 0
+		a.reconcile(ctx, registered)
 		_ = a.runtime.Wait(ctx, lookAround, changed)
 	}
 }
@@ -170,7 +175,7 @@ func (a *App) acquire(ctx context.Context, s *state) (lease store.Lease, err err
 		return lease, nil
 	}
 	a.fleet.release(s.partition)
-	if a.options.Database != "" && fault.Is(err, fault.Conflict) {
+	if a.shares() && fault.Is(err, fault.Conflict) {
 		err = errElsewhere
 	}
 	return lease, err
@@ -305,7 +310,7 @@ func (a *App) enforcer(s *state, runtime loop.Runtime, lease store.Lease) *enfor
 // shared partitions it is none: an older epoch's plugins may run on another
 // machine, and that those of this machine are gone tells nothing of them.
 func (a *App) firstEpoch(lease store.Lease) uint64 {
-	if a.options.Database != "" {
+	if a.shares() {
 		return 0
 	}
 	a.mutex.Lock()

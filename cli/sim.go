@@ -38,6 +38,8 @@ type SimRuns struct {
 	Seed    uint64
 	Hours   float64
 	Density float64
+	// Replicas that share the store; 1: a process has it for itself.
+	Replicas int
 	// Only are the disturbances that happen; nil: all. Without are kinds.
 	Only    []int
 	Without []string
@@ -140,6 +142,7 @@ func SimCommand(kit SimKit) *cobra.Command {
 	flags.Float64Var(&s.runs.TotalHours, "total-hours", 0, "run seeds until they have simulated so many hours, instead of --runs")
 	flags.IntVar(&s.runs.Workers, "workers", 0, "how many run at a time (default: one a core)")
 	flags.Float64Var(&s.runs.Density, "density", 12, "disturbances an hour, about")
+	flags.IntVar(&s.runs.Replicas, "replicas", 1, "how many replicas share the store, as on a database (at most 9)")
 	flags.StringVar(&s.only, "only", "", "let only these disturbances happen: their numbers, or none")
 	flags.StringVar(&s.without, "without", "", "leave out these kinds of disturbance, such as \"restart,edit\"")
 	flags.BoolVar(&s.complete, "complete", false, "fail, too, when a situation was not met that a set of runs must bring about")
@@ -189,6 +192,8 @@ func (s *simulation) settle() (err error) {
 		return fault.New(fault.Invalid, "--runs, --total-hours and --workers count from 1 on")
 	case !(r.Density > 0) || r.Density > 10_000:
 		return fault.New(fault.Invalid, "--density is more than 0 and at most 10000")
+	case r.Replicas < 1 || r.Replicas > 9:
+		return fault.New(fault.Invalid, "--replicas is from 1 to 9")
 	case s.trace != "" && (r.Runs > 1 || r.TotalHours > 0):
 		return fault.New(fault.Invalid, "--trace is of one run").WithHint("leave out --runs and --total-hours")
 	case s.only != "" && (r.Runs > 1 || r.TotalHours > 0):

@@ -162,6 +162,9 @@ func (r *simReport) replay(seed uint64, only []int, story bool) string {
 	if r.Flags().Changed("density") {
 		command += " --density " + number(r.runs.Density)
 	}
+	if r.runs.Replicas > 1 {
+		command += fmt.Sprintf(" --replicas %d", r.runs.Replicas)
+	}
 	if len(r.runs.Without) > 0 {
 		command += fmt.Sprintf(" --without %q", strings.Join(r.runs.Without, ","))
 	}

@@ -79,7 +79,7 @@ func TestSimTellsAFailureAndHowToSeeItAgain(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, out)
 		}
 	}
-	want := SimRuns{Seed: 8, Hours: 2.5, Density: 12, Runs: 3, Without: []string{"approve, then edit", "edit"}, Workers: s.runs.Workers}
+	want := SimRuns{Seed: 8, Hours: 2.5, Density: 12, Replicas: 1, Runs: 3, Without: []string{"approve, then edit", "edit"}, Workers: s.runs.Workers}
 	if diff := cmp.Diff(want, s.runs); diff != "" || s.runs.Workers < 1 {
 		t.Error(diff)
 	}

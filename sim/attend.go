@@ -50,18 +50,18 @@ func (l *Lab) touchedLately(asset intent.AssetID) bool {
 	return err == nil && l.Now().Sub(l.touched[report.ResourceKey]) < l.sweep()+sayGrace
 }
 
-// well reports whether nothing keeps Lehr from saying what it does: one process
-// with a right clock that is not stopped, and a store that works.
+// well reports whether nothing keeps Lehr from saying what it does: one process,
+// or several of which one acts, with right clocks and not stopped, and a store that works.
 func (l *Lab) well() bool {
 	alive := 0
 	for _, r := range l.replicas {
 		if r.Alive() {
 			alive++
-			if r.Paused() || r.Client == nil || !r.Now().Equal(l.Now()) {
+			if r.Paused() || r.Client == nil || r.unreachable() || !r.Now().Equal(l.Now()) {
 				return false
 			}
 		}
 	}
 	s := l.store
-	return alive == 1 && s.left == 0 && !s.full.After(l.Now()) && !s.lagUntil.After(l.Now()) && len(l.armed) == 0 && len(l.rotten) == 0
+	return (alive == 1 || alive > 1 && l.fleet() && l.leading() != nil) && s.left == 0 && !s.full.After(l.Now()) && !s.lagUntil.After(l.Now()) && len(l.armed) == 0 && len(l.rotten) == 0
 }

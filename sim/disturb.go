@@ -97,10 +97,7 @@ const (
 const pluginKind = "plugin: "
 
 // kinds of all disturbances, in a fixed order, with how often each comes.
-var kinds = append([]struct {
-	kind   Kind
-	weight int
-}{
+var kinds = append([]weighed{
 	{KillAtPoint, 6}, {PauseAtPoint, 4}, {DelayAtPoint, 6}, {Takeover, 2}, {Restart, 1},
 	{ClockJump, 1}, {ClockRate, 1}, {ClockFreeze, 1},
 	{StoreRefuses, 3}, {StoreLoses, 3}, {StoreFull, 1}, {StoreLags, 2}, {StoreRots, 1},
@@ -116,15 +113,15 @@ var kinds = append([]struct {
 	{CutShort, 2}, {Undone, 2}, {Overdue, 5},
 }, pluginKinds()...)
 
-func pluginKinds() (list []struct {
+// weighed is a kind with how often it comes.
+type weighed struct {
 	kind   Kind
 	weight int
-}) {
+}
+
+func pluginKinds() (list []weighed) {
 	for _, kind := range world.Kinds() {
-		list = append(list, struct {
-			kind   Kind
-			weight int
-		}{pluginKind + Kind(kind), 1})
+		list = append(list, weighed{pluginKind + Kind(kind), 1})
 	}
 	return list
 }
@@ -197,7 +194,11 @@ var (
 func (l *Lab) plan(o Options) []Disturbance {
 	r := l.stream("plan")
 	var chosen []Kind
-	for _, k := range kinds {
+	possible := kinds
+	if l.fleet() {
+		possible = slices.Concat(kinds, fleetKinds)
+	}
+	for _, k := range possible {
 		always := slices.Contains(daily, k.kind)
 		if (always || r.IntN(100) < 45) && !slices.Contains(o.Without, k.kind) && l.fits(k.kind) {
 			for range k.weight {

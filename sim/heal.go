@@ -35,7 +35,8 @@ func (l *Lab) heal() {
 	for i, r := range l.replicas {
 		r.Correct()
 		r.Resume()
-		if r.Alive() && i < len(l.replicas)-1 {
+		r.cut = cut{}
+		if !l.fleet() && r.Alive() && i < len(l.replicas)-1 {
 			r.Kill("only one is to stay")
 		}
 	}
@@ -87,7 +88,7 @@ func (l *Lab) keep() {
 	})
 	l.people.Go("helpful people", func() {
 		for l.people.Wait(l.ctx, 20*time.Second, nil) == nil {
-			if r := l.replica(); l.helping && r != nil && r.Client != nil {
+			if r := l.anyone(); l.helping && r != nil && r.Client != nil {
 				l.help(person{Lab: l, c: r.Client, r: l.stream("help"), d: Disturbance{Number: -1, Kind: PersonApprove}, ctx: l.ctx})
 			}
 		}

@@ -46,11 +46,13 @@ type Lab struct {
 	// disturbances are what is to happen.
 	disturbances []Disturbance
 	replicas     []*Replica
-	born         int
-	store        storeTrouble
-	armed        []armed
-	intent       Intent
-	first        Intent
+	// databaseNumber is that of its clock, when several replicas share it.
+	databaseNumber int64
+	born           int
+	store          storeTrouble
+	armed          []armed
+	intent         Intent
+	first          Intent
 	// good is the intent that was served last, said the ids of all that were
 	// ever written and may be served.
 	good Intent
@@ -136,7 +138,7 @@ func newLab(ctx context.Context, o Options) (_ *Lab, err error) {
 
 // setUp makes the store's tables, and opens it for those who only look.
 func (l *Lab) setUp() error {
-	made, err := sqlite.Open(l.ctx, sqlite.Options{DB: l.db, Runtime: l.people, Log: l.log()})
+	made, err := sqlite.Open(l.ctx, sqlite.Options{DB: l.db, Clock: l.databaseClock(), Runtime: l.people, Log: l.log()})
 	if err != nil {
 		return err
 	}
@@ -146,7 +148,7 @@ func (l *Lab) setUp() error {
 	if err := made.Close(); err != nil {
 		return err
 	}
-	l.reading, err = sqlite.OpenUnlocked(l.ctx, sqlite.Options{DB: l.db, Runtime: l.people, Log: l.log()})
+	l.reading, err = sqlite.OpenUnlocked(l.ctx, sqlite.Options{DB: l.db, Clock: l.databaseClock(), Runtime: l.people, Log: l.log()})
 	return err
 }
 
@@ -201,11 +203,14 @@ func (l *Lab) clocksGoWrong() bool {
 }
 
 // apart reports whether replicas run on machines of their own in this run.
-func (l *Lab) apart() bool { return l.options.Seed%2 == 1 }
+func (l *Lab) apart() bool { return l.fleet() || l.options.Seed%2 == 1 }
 
 // run lets virtual time pass until then, or until something is found wrong.
 func (l *Lab) run(until time.Time) {
-	const look = 10 * time.Second
+	look := 10 * time.Second
+	if l.fleet() {
+		look = time.Second // How long nobody acted is to be known well.
+	}
 	for l.Now().Before(until) && !l.failed() && l.ctx.Err() == nil {
 		l.Run(earlier(l.Now().Add(look), until))
 		l.attend()
@@ -294,6 +299,7 @@ func (l *Lab) close() {
 		})
 		l.Run(l.Now().Add(time.Second))
 	}
+	clocks.Delete(l.databaseNumber)
 	l.Scheduler.End() // Also plugins without parent.
 	if l.db != nil {
 		l.db.Close()

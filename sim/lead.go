@@ -10,6 +10,10 @@ const failover = 45 * time.Second
 // leads asks whether whoever took the lease last still lives, once the only
 // process could have taken it (L5).
 func (l *Lab) leads() {
+	if l.fleet() {
+		l.led()
+		return
+	}
 	alone := l.alone()
 	switch {
 	case alone == nil || alone == l.leader:

@@ -14,7 +14,7 @@ import (
 func (l *Lab) linger(d Disturbance, r *rand.Rand) {
 	next, old := l.good.clone(), l.replica()
 	t := next.wanting(r, "job", "balancer", "command")
-	if t == nil || t.Approval || old == nil || l.options.Definition != "" || len(l.replicas) > 1 {
+	if t == nil || t.Approval || old == nil || l.options.Definition != "" || l.fleet() || l.crowded(1) {
 		return
 	}
 	l.note(d.Kind, "production")

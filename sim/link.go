@@ -50,8 +50,11 @@ func (t *storeTrouble) touches(on *bool, call string) bool {
 }
 
 // read makes a call that changes nothing.
-func read[T any](l *link, call string, do func() (T, error)) (T, error) {
+func read[T any](ctx context.Context, l *link, call string, do func() (T, error)) (T, error) {
 	var none T
+	if err, _ := l.severed(ctx, call); err != nil {
+		return none, err
+	}
 	if l.lab.store.touches(&l.lab.store.refuse, call) {
 		l.lab.mark("store: a read failed")
 		return none, fault.New(fault.Unavailable, "%s: the connection to the store is lost", call)
@@ -60,8 +63,14 @@ func read[T any](l *link, call string, do func() (T, error)) (T, error) {
 }
 
 // write makes a call that changes something.
-func write[T any](l *link, call string, do func() (T, error)) (T, error) {
+func write[T any](ctx context.Context, l *link, call string, do func() (T, error)) (T, error) {
 	var none T
+	if err, carried := l.severed(ctx, call); err != nil {
+		if carried {
+			_, _ = do()
+		}
+		return none, err
+	}
 	s := &l.lab.store
 	switch {
 	case s.full.After(l.lab.Now()):
@@ -80,8 +89,8 @@ func write[T any](l *link, call string, do func() (T, error)) (T, error) {
 	return value, err
 }
 
-func wrote(l *link, call string, do func() error) error {
-	_, err := write(l, call, func() (struct{}, error) { return struct{}{}, do() })
+func wrote(ctx context.Context, l *link, call string, do func() error) error {
+	_, err := write(ctx, l, call, func() (struct{}, error) { return struct{}{}, do() })
 	return err
 }
 
@@ -102,17 +111,17 @@ func (l *link) Changed() <-chan struct{} {
 }
 
 func (l *link) Partition(ctx context.Context, id intent.PartitionID) (store.Partition, error) {
-	return read(l, "Partition", func() (store.Partition, error) { return l.All.Partition(ctx, id) })
+	return read(ctx, l, "Partition", func() (store.Partition, error) { return l.All.Partition(ctx, id) })
 }
 
 // ListPartitions leaves out the one that is served elsewhere.
 func (l *link) ListPartitions(ctx context.Context) ([]store.Partition, error) {
-	list, err := read(l, "ListPartitions", func() ([]store.Partition, error) { return l.All.ListPartitions(ctx) })
+	list, err := read(ctx, l, "ListPartitions", func() ([]store.Partition, error) { return l.All.ListPartitions(ctx) })
 	return slices.DeleteFunc(list, func(p store.Partition) bool { return p.ID == elsewhere }), err
 }
 
 func (l *link) Check(ctx context.Context, lease store.Lease) error {
-	_, err := read(l, "Check", func() (struct{}, error) { return struct{}{}, l.All.Check(ctx, lease) })
+	_, err := read(ctx, l, "Check", func() (struct{}, error) { return struct{}{}, l.All.Check(ctx, lease) })
 	if fault.Is(err, fault.Conflict) {
 		l.lab.mark("lease: lost, and noticed")
 	}
@@ -120,19 +129,19 @@ func (l *link) Check(ctx context.Context, lease store.Lease) error {
 }
 
 func (l *link) Member(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) (intent.Member, error) {
-	return read(l, "Member", func() (intent.Member, error) { return l.All.Member(ctx, id, asset) })
+	return read(ctx, l, "Member", func() (intent.Member, error) { return l.All.Member(ctx, id, asset) })
 }
 
 func (l *link) Members(ctx context.Context, id intent.IncarnationID, filter store.AssetFilter) ([]intent.Member, error) {
-	return read(l, "Members", func() ([]intent.Member, error) { return l.All.Members(ctx, id, filter) })
+	return read(ctx, l, "Members", func() ([]intent.Member, error) { return l.All.Members(ctx, id, filter) })
 }
 
 func (l *link) Changes(ctx context.Context, from, to intent.IncarnationID, after intent.AssetID, limit int) ([]store.Change, error) {
-	return read(l, "Changes", func() ([]store.Change, error) { return l.All.Changes(ctx, from, to, after, limit) })
+	return read(ctx, l, "Changes", func() ([]store.Change, error) { return l.All.Changes(ctx, from, to, after, limit) })
 }
 
 func (l *link) Content(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) (m intent.Member, body []byte, err error) {
-	body, err = read(l, "Content", func() (body []byte, err error) {
+	body, err = read(ctx, l, "Content", func() (body []byte, err error) {
 		m, body, err = l.All.Content(ctx, id, asset)
 		return body, err
 	})
@@ -140,61 +149,64 @@ func (l *link) Content(ctx context.Context, id intent.IncarnationID, asset inten
 }
 
 func (l *link) EdgesFrom(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) ([]store.Edge, error) {
-	return read(l, "EdgesFrom", func() ([]store.Edge, error) { return l.All.EdgesFrom(ctx, id, asset) })
+	return read(ctx, l, "EdgesFrom", func() ([]store.Edge, error) { return l.All.EdgesFrom(ctx, id, asset) })
 }
 
 func (l *link) EdgesTo(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) ([]store.Edge, error) {
-	return read(l, "EdgesTo", func() ([]store.Edge, error) { return l.All.EdgesTo(ctx, id, asset) })
+	return read(ctx, l, "EdgesTo", func() ([]store.Edge, error) { return l.All.EdgesTo(ctx, id, asset) })
 }
 
 func (l *link) GetBlob(ctx context.Context, partition intent.PartitionID, kind, name string) ([]byte, error) {
-	return read(l, "GetBlob", func() ([]byte, error) { return l.All.GetBlob(ctx, partition, kind, name) })
+	return read(ctx, l, "GetBlob", func() ([]byte, error) { return l.All.GetBlob(ctx, partition, kind, name) })
 }
 
 func (l *link) Pins(ctx context.Context, partition intent.PartitionID) ([]intent.Pin, error) {
-	return read(l, "Pins", func() ([]intent.Pin, error) { return l.All.Pins(ctx, partition) })
+	return read(ctx, l, "Pins", func() ([]intent.Pin, error) { return l.All.Pins(ctx, partition) })
 }
 
 func (l *link) Holds(ctx context.Context, partition intent.PartitionID) ([]intent.Hold, error) {
-	return read(l, "Holds", func() ([]intent.Hold, error) { return l.All.Holds(ctx, partition) })
+	return read(ctx, l, "Holds", func() ([]intent.Hold, error) { return l.All.Holds(ctx, partition) })
 }
 
 func (l *link) Approvals(ctx context.Context, partition intent.PartitionID) ([]store.Approval, error) {
-	return read(l, "Approvals", func() ([]store.Approval, error) { return l.All.Approvals(ctx, partition) })
+	return read(ctx, l, "Approvals", func() ([]store.Approval, error) { return l.All.Approvals(ctx, partition) })
 }
 
 func (l *link) OpenPushes(ctx context.Context, partition intent.PartitionID) ([]store.OpenPush, error) {
-	return read(l, "OpenPushes", func() ([]store.OpenPush, error) { return l.All.OpenPushes(ctx, partition) })
+	return read(ctx, l, "OpenPushes", func() ([]store.OpenPush, error) { return l.All.OpenPushes(ctx, partition) })
 }
 
 func (l *link) EnforcedPage(ctx context.Context, partition intent.PartitionID, after intent.AssetID, limit int) ([]store.Enforced, error) {
-	return read(l, "EnforcedPage", func() ([]store.Enforced, error) { return l.All.EnforcedPage(ctx, partition, after, limit) })
+	return read(ctx, l, "EnforcedPage", func() ([]store.Enforced, error) { return l.All.EnforcedPage(ctx, partition, after, limit) })
 }
 
 func (l *link) Acquire(ctx context.Context, partition intent.PartitionID, holder string) (store.Lease, error) {
-	return write(l, "Acquire", func() (store.Lease, error) {
+	return write(ctx, l, "Acquire", func() (store.Lease, error) {
 		lease, err := l.All.Acquire(ctx, partition, holder)
 		if err == nil {
-			l.lab.leader = l.replica
+			l.took()
 		}
 		return lease, err
 	})
 }
 
 func (l *link) Release(ctx context.Context, lease store.Lease) error {
-	return wrote(l, "Release", func() error { return l.All.Release(ctx, lease) })
+	return wrote(ctx, l, "Release", func() error {
+		l.replica.holds = false
+		return l.All.Release(ctx, lease)
+	})
 }
 
 func (l *link) Unstage(ctx context.Context, lease store.Lease) error {
-	return wrote(l, "Unstage", func() error { return l.All.Unstage(ctx, lease) })
+	return wrote(ctx, l, "Unstage", func() error { return l.All.Unstage(ctx, lease) })
 }
 
 func (l *link) Stage(ctx context.Context, lease store.Lease, base intent.IncarnationID, delta []store.Entry) error {
-	return wrote(l, "Stage", func() error { return l.All.Stage(ctx, lease, base, delta) })
+	return wrote(ctx, l, "Stage", func() error { return l.All.Stage(ctx, lease, base, delta) })
 }
 
 func (l *link) Publish(ctx context.Context, lease store.Lease, incarnation intent.Incarnation) (intent.Incarnation, error) {
-	return write(l, "Publish", func() (intent.Incarnation, error) {
+	return write(ctx, l, "Publish", func() (intent.Incarnation, error) {
 		published, err := l.All.Publish(ctx, lease, incarnation)
 		l.lab.published(published, err)
 		return published, err
@@ -202,11 +214,11 @@ func (l *link) Publish(ctx context.Context, lease store.Lease, incarnation inten
 }
 
 func (l *link) Cover(ctx context.Context, lease store.Lease, head intent.IncarnationID, sources []intent.SourceRevision) error {
-	return wrote(l, "Cover", func() error { return l.All.Cover(ctx, lease, head, sources) })
+	return wrote(ctx, l, "Cover", func() error { return l.All.Cover(ctx, lease, head, sources) })
 }
 
 func (l *link) SaveCandidate(ctx context.Context, lease store.Lease, candidate intent.Candidate, delta []store.Entry) error {
-	return wrote(l, "SaveCandidate", func() error {
+	return wrote(ctx, l, "SaveCandidate", func() error {
 		err := l.All.SaveCandidate(ctx, lease, candidate, delta)
 		if err == nil {
 			l.lab.mark("candidate: " + string(candidate.State))
@@ -216,11 +228,11 @@ func (l *link) SaveCandidate(ctx context.Context, lease store.Lease, candidate i
 }
 
 func (l *link) PutBlobs(ctx context.Context, lease store.Lease, kind string, blobs map[string][]byte) error {
-	return wrote(l, "PutBlobs", func() error { return l.All.PutBlobs(ctx, lease, kind, blobs) })
+	return wrote(ctx, l, "PutBlobs", func() error { return l.All.PutBlobs(ctx, lease, kind, blobs) })
 }
 
 func (l *link) Admit(ctx context.Context, lease store.Lease, admissions []store.Admission) ([]*store.Refusal, error) {
-	return write(l, "Admit", func() ([]*store.Refusal, error) {
+	return write(ctx, l, "Admit", func() ([]*store.Refusal, error) {
 		asked := l.lab.Now()
 		refusals, err := l.All.Admit(ctx, lease, admissions)
 		l.lab.admitted(asked, admissions, refusals, err)
@@ -229,7 +241,7 @@ func (l *link) Admit(ctx context.Context, lease store.Lease, admissions []store.
 }
 
 func (l *link) Permit(ctx context.Context, lease store.Lease, push intent.PushID, now time.Time) error {
-	_, err := read(l, "Permit", func() (struct{}, error) { return struct{}{}, l.All.Permit(ctx, lease, push, now) })
+	_, err := read(ctx, l, "Permit", func() (struct{}, error) { return struct{}{}, l.All.Permit(ctx, lease, push, now) })
 	if err != nil {
 		l.lab.mark("permit refused: " + why(err))
 	}
@@ -237,7 +249,7 @@ func (l *link) Permit(ctx context.Context, lease store.Lease, push intent.PushID
 }
 
 func (l *link) ClosePushes(ctx context.Context, lease store.Lease, closings []store.Closing) error {
-	return wrote(l, "ClosePushes", func() error {
+	return wrote(ctx, l, "ClosePushes", func() error {
 		err := l.All.ClosePushes(ctx, lease, closings)
 		for _, closing := range closings {
 			if err == nil {
@@ -249,11 +261,11 @@ func (l *link) ClosePushes(ctx context.Context, lease store.Lease, closings []st
 }
 
 func (l *link) SaveResumeToken(ctx context.Context, lease store.Lease, push intent.PushID, token []byte) error {
-	return wrote(l, "SaveResumeToken", func() error { return l.All.SaveResumeToken(ctx, lease, push, token) })
+	return wrote(ctx, l, "SaveResumeToken", func() error { return l.All.SaveResumeToken(ctx, lease, push, token) })
 }
 
 func (l *link) SaveEnforced(ctx context.Context, lease store.Lease, enforced []store.Enforced) (map[intent.AssetID]store.Claim, error) {
-	return write(l, "SaveEnforced", func() (map[intent.AssetID]store.Claim, error) {
+	return write(ctx, l, "SaveEnforced", func() (map[intent.AssetID]store.Claim, error) {
 		claims, err := l.All.SaveEnforced(ctx, lease, enforced)
 		for _, e := range enforced {
 			if err == nil {
@@ -268,7 +280,7 @@ func (l *link) SaveEnforced(ctx context.Context, lease store.Lease, enforced []s
 }
 
 func (l *link) SaveReports(ctx context.Context, lease store.Lease, reports []intent.Report) error {
-	return wrote(l, "SaveReports", func() error {
+	return wrote(ctx, l, "SaveReports", func() error {
 		for _, report := range reports {
 			l.lab.reported(report)
 			l.lab.Monitor.Told(report)
@@ -278,7 +290,7 @@ func (l *link) SaveReports(ctx context.Context, lease store.Lease, reports []int
 }
 
 func (l *link) Collect(ctx context.Context, lease store.Lease, keep store.Retention, now time.Time) (int, error) {
-	return write(l, "Collect", func() (int, error) {
+	return write(ctx, l, "Collect", func() (int, error) {
 		removed, err := l.All.Collect(ctx, lease, keep, now)
 		if err == nil {
 			l.lab.collected(removed)

@@ -17,7 +17,7 @@ import (
 // person lets somebody do something, through the API of a process. What comes
 // of it may never be answered, as when the process dies.
 func (l *Lab) person(d Disturbance, r *rand.Rand) {
-	replica := l.replica()
+	replica := l.anyone()
 	if replica == nil || replica.Client == nil {
 		return
 	}

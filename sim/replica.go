@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"net/http"
 	"time"
 
@@ -20,7 +21,9 @@ type Replica struct {
 	// Client speaks to it as a person does; nil until it serves.
 	Client *client.Client
 
-	lab      *Lab
+	lab *Lab
+	// holder is its name among replicas.
+	holder   string
 	app      *app.App
 	store    *sqlite.Store
 	link     *link
@@ -28,6 +31,12 @@ type Replica struct {
 	// told: it was asked to end.
 	told bool
 	born time.Time
+	// cut is what is wrong with its connection to the store.
+	cut cut
+	// leased is until when its leases run at least, holds: it has the
+	// partition's. idle is since when it could have acted and nobody did.
+	leased, idle time.Time
+	holds        bool
 }
 
 // Begin starts a process that serves the store.
@@ -38,6 +47,7 @@ func (l *Lab) Begin() *Replica {
 		Process: l.Start(names[(l.born-1)%len(names)]), lab: l, stopping: make(chan struct{}), born: l.Now(),
 	}
 	r.Zone(zones[l.born%len(zones)])
+	r.holder = fmt.Sprintf("%s-%d", r.Name(), l.born)
 	l.replicas = append(l.replicas, r)
 	l.failover = l.Now()
 	l.tell("%s begins", r.Name())
@@ -65,7 +75,7 @@ func zone(name string) *time.Location {
 // main is what "lehr serve" does.
 func (r *Replica) main() {
 	l := r.lab
-	opened, err := sqlite.Open(l.ctx, sqlite.Options{DB: l.db, Runtime: r.Process, Log: l.log()})
+	opened, err := sqlite.Open(l.ctx, sqlite.Options{DB: l.db, Clock: l.databaseClock(), Runtime: r.Process, Log: l.log()})
 	if err != nil {
 		l.tell("%s cannot open the store: %v", r.Name(), err)
 		l.Kill(r.Process)
@@ -81,6 +91,9 @@ func (r *Replica) main() {
 		Store: r.link, Runtime: r.Process, Sources: l.Sources,
 		Plugins: func(run []string) plugin.Plugin { return l.Monitor.Watch(l.World.Plugin(r.Process, run)) },
 		Runner:  generate.InProcess{Limits: generate.DefaultLimits()},
+	}
+	if l.fleet() {
+		options.Parts.Replica = r.holder
 	}
 	r.app, err = app.New(options)
 	if err == nil {
@@ -140,8 +153,11 @@ func (r *Replica) Stop() {
 	}
 }
 
-// replica that was started last, if it lives.
+// replica that was started last, if it lives; of several, the one that acts.
 func (l *Lab) replica() *Replica {
+	if leader := l.leading(); leader != nil && l.fleet() {
+		return leader
+	}
 	for i := len(l.replicas) - 1; i >= 0; i-- {
 		if r := l.replicas[i]; r.Alive() {
 			return r
@@ -151,7 +167,7 @@ func (l *Lab) replica() *Replica {
 }
 
 // tend buries the dead and starts a process when none lives, as a supervisor
-// of services does.
+// of services does; of several, as many as there are to be.
 func (l *Lab) tend() {
 	var alive []*Replica
 	for _, r := range l.replicas {
@@ -165,7 +181,9 @@ func (l *Lab) tend() {
 		}
 	}
 	l.replicas = alive
-	if len(alive) == 0 && !l.closing {
-		l.Begin()
+	for range max(l.options.Replicas, 1) - len(alive) {
+		if !l.closing {
+			l.Begin()
+		}
 	}
 }

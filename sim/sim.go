@@ -34,6 +34,8 @@ type Options struct {
 	// Before is the same partition's lehr.yaml before an edit that is to be
 	// tried: the run begins with it, and makes the edit on the way.
 	Before string
+	// Replicas that share the store; 0 and 1: one process has it for itself.
+	Replicas int
 	// Class, if any, is what all targets compare: they have no other.
 	Class plugin.Guarantee
 	// Breaks, if any, is the one property of which a breach ends the run:
@@ -98,7 +100,9 @@ func Run(ctx context.Context, o Options) (Outcome, error) {
 
 // play is the story of a run.
 func (l *Lab) play() {
-	l.Begin()
+	for range max(l.options.Replicas, 1) {
+		l.Begin()
+	}
 	l.keep()
 	l.helping = true
 	if !l.settles("at the start", 10*time.Minute) {

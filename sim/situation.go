@@ -76,7 +76,7 @@ func (l *Lab) longPush(d Disturbance, r *rand.Rand) {
 func (l *Lab) sleeper(d Disturbance, r *rand.Rand) {
 	next, old := l.good.clone(), l.replica()
 	t := next.wanting(r, "command")
-	if t == nil || t.Approval || old == nil || !l.apart() || l.options.Definition != "" || len(l.replicas) > 1 {
+	if t == nil || t.Approval || old == nil || !l.apart() || l.options.Definition != "" || l.crowded(1) {
 		return
 	}
 	l.note(d.Kind, "production")
@@ -92,7 +92,7 @@ func (l *Lab) sleeper(d Disturbance, r *rand.Rand) {
 		// The process sleeps longer: awake, it would take the lease again.
 		l.holdsUp(4 * asleep)
 		old.Pause(4 * asleep)
-		l.Begin()
+		l.relieve()
 		l.after(3*asleep, func() { old.Kill("the process that took over stays") })
 	})
 }
@@ -247,7 +247,7 @@ func (l *Lab) holdFor(asset intent.AssetID, period time.Duration) {
 // its lease back.
 func (l *Lab) flap(d Disturbance, r *rand.Rand) {
 	old := l.replica()
-	if old == nil || len(l.replicas) > 2 {
+	if old == nil || l.crowded(2) {
 		return
 	}
 	l.note(d.Kind, "any")

@@ -53,6 +53,7 @@ func init() {
 		Refusing: (*Lab).refusing, Fight: (*Lab).fight, HardStart: (*Lab).hardStart,
 		CutOff: (*Lab).cutOff, Orphan: (*Lab).orphan, Returning: (*Lab).returning, Heir: (*Lab).heir, Undermine: (*Lab).undermine,
 		Cross: (*Lab).cross, Loosen: (*Lab).loosen, Curt: (*Lab).curt, Abandon: (*Lab).abandon,
+		LeaderDies: (*Lab).strikeFleet, LeaderSleeps: (*Lab).strikeFleet, Unreachable: (*Lab).strikeFleet, Rolling: (*Lab).strikeFleet,
 		CutShort: (*Lab).cutShort, Undone: (*Lab).undone, Overdue: (*Lab).overdue,
 	}
 }
@@ -71,7 +72,7 @@ func (l *Lab) after(d time.Duration, do func()) {
 // was lost; the first is killed some time later.
 func (l *Lab) takeover(d Disturbance, r *rand.Rand) {
 	old := l.replica()
-	if old == nil || len(l.replicas) > 2 {
+	if old == nil || l.crowded(2) {
 		return
 	}
 	l.note(d.Kind, "any")

@@ -40,7 +40,7 @@ func (l *Lab) cutOff(d Disturbance, r *rand.Rand) {
 // plugin goes on under its last permit; another process begins at once.
 func (l *Lab) orphan(d Disturbance, r *rand.Rand) {
 	old := l.replica()
-	if old == nil || !l.apart() || len(l.replicas) > 1 {
+	if old == nil || !l.apart() || l.crowded(1) {
 		return
 	}
 	const least, most = 1500 * time.Millisecond, 4 * time.Second
@@ -58,7 +58,7 @@ func (l *Lab) orphan(d Disturbance, r *rand.Rand) {
 			old.Pause(asleep)
 			l.after(asleep, func() { old.Kill("the process that took over stays") })
 		}
-		l.Begin()
+		l.relieve()
 	})
 }
 
@@ -66,7 +66,7 @@ func (l *Lab) orphan(d Disturbance, r *rand.Rand) {
 // stands still before an effect: no other process has that plugin.
 func (l *Lab) returning(d Disturbance, r *rand.Rand) {
 	old := l.replica()
-	if old == nil || l.apart() || len(l.replicas) > 1 {
+	if old == nil || l.apart() || l.crowded(1) {
 		return
 	}
 	const least, most = 2200 * time.Millisecond, 3400 * time.Millisecond

@@ -76,9 +76,7 @@ func (engine) Again(err error) bool { return inTheWay(err) || lost(err) }
 
 func (engine) Lost(err error) bool { return lost(err) }
 
-func (engine) News() string {
-	return "SELECT CAST(coalesce(sum(revision + news), 0) + count(*) AS BIGINT) FROM partitions"
-}
+func (engine) News() string { return relational.SharedNews }
 
 func (engine) Now() string {
 	return "CAST(extract(epoch FROM clock_timestamp()) * 1000000000 AS BIGINT)"

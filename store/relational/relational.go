@@ -44,6 +44,9 @@ type Engine interface {
 	Now() string
 }
 
+// SharedNews is a News for a database that many processes write to.
+const SharedNews = "SELECT CAST(coalesce(sum(revision + news), 0) + count(*) AS BIGINT) FROM partitions"
+
 // Options of a store.
 type Options struct {
 	Engine Engine

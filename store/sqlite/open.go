@@ -76,7 +76,7 @@ func Memory() (*sql.DB, error) {
 
 func openStore(ctx context.Context, options Options, serving bool) (_ *Store, err error) {
 	o := relational.Options{
-		Engine: engine{shared: options.DB == nil}, DB: options.DB, Serving: serving, Readers: connections - 1,
+		Engine: engine{shared: options.DB == nil, clock: options.Clock}, DB: options.DB, Serving: serving, Readers: connections - 1,
 		Runtime: options.Runtime, Log: options.Log,
 	}
 	if o.Runtime == nil {

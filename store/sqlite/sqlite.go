@@ -22,6 +22,10 @@ type Options struct {
 	// DB is a database that outlives the Store, see Memory. Close leaves it
 	// open, and no lock is taken: its owner opens one Store at a time.
 	DB *sql.DB
+	// Clock is for a DB that several stores serve at once: an SQL expression of
+	// the time in nanoseconds, by which leases end. Empty: one store at a time
+	// has them all.
+	Clock string
 	// Runtime is the clock, and starts the writer. Default: loop.Real().
 	Runtime loop.Runtime
 	// Log receives what has no caller to be told. Default: slog.Default().
@@ -43,6 +47,7 @@ func (s *Store) Close() error {
 type engine struct {
 	// shared: another process may write to the database too.
 	shared bool
+	clock  string
 }
 
 // Begin takes the one lock of writers at once: a reader that became a writer
@@ -74,14 +79,17 @@ func (engine) Lost(err error) bool {
 
 // News is a number that stays when the connection itself commits.
 func (e engine) News() string {
-	if e.shared {
+	switch {
+	case e.clock != "":
+		return relational.SharedNews
+	case e.shared:
 		return "PRAGMA data_version"
 	}
 	return ""
 }
 
-// Now is not asked: the file's lock is the lease.
-func (engine) Now() string { return "" }
+// Now is none where the file's lock is the lease.
+func (e engine) Now() string { return e.clock }
 
 // file is the store's file, open and, to be served, locked.
 type file struct {
