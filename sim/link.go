@@ -266,10 +266,11 @@ func (l *link) SaveResumeToken(ctx context.Context, lease store.Lease, push inte
 
 func (l *link) SaveEnforced(ctx context.Context, lease store.Lease, enforced []store.Enforced) (map[intent.AssetID]store.Claim, error) {
 	return write(ctx, l, "SaveEnforced", func() (map[intent.AssetID]store.Claim, error) {
+		began := l.lab.Now()
 		claims, err := l.All.SaveEnforced(ctx, lease, enforced)
 		for _, e := range enforced {
 			if err == nil {
-				l.lab.Monitor.Recorded(e.Asset, e.Effective)
+				l.lab.Monitor.Recorded(began, e.Asset, e.Effective)
 			}
 		}
 		if len(claims) > 0 {

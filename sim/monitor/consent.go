@@ -154,12 +154,13 @@ func (m *Monitor) Compared(asset intent.AssetID, effective, plan intent.Digest) 
 
 // Recorded is called when it was recorded that an asset is in sync: a plugin
 // found it so, after the last push of it had ended. What a push says of itself
-// is a claim (S26).
-func (m *Monitor) Recorded(asset intent.AssetID, effective intent.Digest) {
-	if len(m.diffs) == 0 {
+// is a claim (S26). Recording began at that time: a process that stands still
+// hears late that it was recorded, and another one may have pushed meanwhile.
+func (m *Monitor) Recorded(began time.Time, asset intent.AssetID, effective intent.Digest) {
+	ended := m.ends[asset]
+	if len(m.diffs) == 0 || ended.After(began) {
 		return
 	}
-	ended := m.ends[asset]
 	m.hold(slices.ContainsFunc(m.diffs[asset], func(d Diff) bool {
 		return d.Outcome == intent.InSync && d.Effective == effective && !d.At.Before(ended)
 	}), "S26", "asset %s is recorded as enforced with content %s, and since its last push ended at %s no plugin has found it in sync", asset, effective.Short(), ended)
