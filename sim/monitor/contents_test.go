@@ -137,8 +137,16 @@ var contents = []breach{
 		func(r *run) { r.sight("a", "", true); r.scans() },
 		func(r *run) { r.publish(job("a", "1", turndown)); r.sight("a", "", true); r.scans() }},
 	{"S26", "no plugin has found it in sync",
-		func(r *run) { r.inSync("a"); r.end(r.admit("a"), "pushed"); r.Recorded(r.now, "a", r.saved["a"].Effective) },
-		func(r *run) { r.end(r.admit("a"), "pushed"); r.inSync("a"); r.Recorded(r.now, "a", r.saved["a"].Effective) }},
+		func(r *run) {
+			r.inSync("a")
+			r.end(r.admit("a"), "pushed")
+			r.Recorded(r.now, "a", r.saved["a"].Effective)
+		},
+		func(r *run) {
+			r.end(r.admit("a"), "pushed")
+			r.inSync("a")
+			r.Recorded(r.now, "a", r.saved["a"].Effective)
+		}},
 	{"S26", "no plugin has found it in sync", // with that content
 		func(r *run) { r.inSync("a"); r.Recorded(r.now, "a", intent.Sum("other")) }, nil},
 	{"S26", "which was never in an incarnation",

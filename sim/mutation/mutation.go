@@ -26,6 +26,8 @@ type Mutant struct {
 	Breaks string
 	// Why that is, and when it shows.
 	Why string
+	// Replicas share the store in the runs that must find it; 0: none do.
+	Replicas int
 	// Equivalent says what else holds when this one is on alone; empty: a run
 	// must find it. Defences pair it with what hides it.
 	Equivalent string
@@ -34,7 +36,7 @@ type Mutant struct {
 // All mutants, by theme.
 var All = slices.Concat(
 	fences, permits, admissions, approvals, budgets, claims, targets, pushes, settlings,
-	checks, neighbours, answers, publications, guards, identities, contents, collections, audits, livenesses,
+	checks, neighbours, answers, publications, guards, identities, contents, collections, audits, livenesses, fleets,
 )
 
 // Find returns the mutant of a name.

@@ -26,7 +26,9 @@ type runner struct {
 	runs, on, story bool
 	seed            uint64
 	budget, hours   float64
-	density         float64
+	// replicas that share the store.
+	replicas int
+	density  float64
 	// class of all targets, and the only property that counts; empty: any.
 	class, breaks string
 }
@@ -45,7 +47,7 @@ type told struct {
 func (r runner) run(ctx context.Context) error {
 	lines := json.NewEncoder(os.Stdout)
 	for used := 0.0; used < r.budget && ctx.Err() == nil; r.seed++ {
-		outcome, err := sim.Run(ctx, sim.Options{Seed: r.seed, Hours: r.hours, Density: r.density, Class: classes[r.class], Breaks: r.breaks})
+		outcome, err := sim.Run(ctx, sim.Options{Seed: r.seed, Hours: r.hours, Density: r.density, Replicas: r.replicas, Class: classes[r.class], Breaks: r.breaks})
 		if err != nil {
 			return err
 		}
@@ -78,6 +80,6 @@ func (r runner) broke(list []monitor.Violation) bool {
 func (r runner) arguments() []string {
 	return []string{
 		"-run", "-seed", fmt.Sprint(r.seed), "-budget", fmt.Sprint(r.budget), "-hours", fmt.Sprint(r.hours), "-density", fmt.Sprint(r.density),
-		"-class", r.class, "-breaks", r.breaks,
+		"-replicas", fmt.Sprint(r.replicas), "-class", r.class, "-breaks", r.breaks,
 	}
 }

@@ -1,0 +1,42 @@
+package mutation
+
+// fleets share one store; the runs that find these have three replicas.
+var fleets = []Mutant{
+	{
+		Name: "lease-taken-while-it-runs", File: "store/relational/leases.go", Replicas: 3,
+		Old:    `if held && err == nil {`,
+		New:    `if held && err == nil && !mutant.On("lease-taken-while-it-runs") {`,
+		Breaks: "S4 L5",
+		Why:    "Whoever has room takes the lease of a replica that lives.",
+	},
+	{
+		Name: "dead-have-shares", File: "store/relational/replicas.go", Replicas: 3,
+		Old:    `FROM replica r WHERE r.ends > ` + "`+now+`" + ` ORDER BY r.name`,
+		New:    `FROM replica r WHERE r.ends > ` + "`+map[bool]string{false: now, true: \"0\"}[mutant.On(\"dead-have-shares\")]+`" + ` ORDER BY r.name`,
+		Breaks: "L5",
+		Why:    "A partition that falls to a replica which is gone has nobody to act for it.",
+	},
+	{
+		Name: "elsewhere-is-gone", File: "app/partition.go", Replicas: 3,
+		Old: `	if a.shares() {
+		return 0`,
+		New: `	if a.shares() && !mutant.On("elsewhere-is-gone") {
+		return 0`,
+		Breaks: "S3 S4",
+		Why:    "A replica that finds its own plugins gone takes for gone, too, those of a replica on another machine, and settles their pushes at once.",
+	},
+	{
+		Name: "elsewhere-asked-seldom", File: "app/partition.go", Replicas: 3,
+		Old:    `_ = a.runtime.Wait(ctx, leasePoll, nil)`,
+		New:    `_ = a.runtime.Wait(ctx, map[bool]time.Duration{false: leasePoll, true: 20 * time.Second}[mutant.On("elsewhere-asked-seldom")], nil)`,
+		Breaks: "L5",
+		Why:    "Whoever stands by asks for the lease every 20 s only.",
+	},
+	{
+		Name: "unread-list-is-news", File: "app/partition.go", Replicas: 3,
+		Old:    `_ = a.runtime.Wait(ctx, again.After(failures), changed)`,
+		New:    `_ = a.runtime.Wait(ctx, map[bool]time.Duration{false: again.After(failures), true: lookAround}[mutant.On("unread-list-is-news")], changed)`,
+		Breaks: "L5",
+		Why:    "A replica that could not read which partitions there are has its share of them, and asks again after half a minute.",
+	},
+}
