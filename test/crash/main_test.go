@@ -1,0 +1,35 @@
+// Package crash ends the embedded store at every operation on its files: by
+// killing the process, by taking the power away, by errors of the disk and by
+// a full one. Afterwards it opens the store as a server does, and holds what
+// it finds against all that had been committed and answered (S14), against the
+// store's own digests (S6, S7) and against what the collector may take (S17).
+// Nothing imports it.
+package crash
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+)
+
+// points is the least number of power losses and kills that are constructed,
+// over all operations.
+var points = flag.Int("points", 1500, "crash points to construct, at least; each event of each operation has one in any case")
+
+// seed of the choices of what a power loss leaves.
+var seed = flag.Uint64("seed", 1, "first seed of what a power loss leaves")
+
+// killed tells the test binary to be the process that dies.
+const killed = "LEHR_TEST_KILLED"
+
+func TestMain(m *testing.M) {
+	if argument := os.Getenv(killed); argument != "" {
+		if err := dying(argument); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
