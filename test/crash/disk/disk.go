@@ -27,12 +27,15 @@ const (
 	// SyncFolder makes the names durable: what was created and deleted.
 	SyncFolder
 	Delete
+	// Rewrite of a file as it stands, with a sync of it and of the folder,
+	// that did not go through SQLite.
+	Rewrite
 	// Note is the test's own.
 	Note
 )
 
 func (k Kind) String() string {
-	return [...]string{"create", "write", "truncate", "sync", "sync of the folder", "delete", "note"}[k]
+	return [...]string{"create", "write", "truncate", "sync", "sync of the folder", "delete", "rewrite", "note"}[k]
 }
 
 // Event is one thing done to a file, or noted.
@@ -133,6 +136,15 @@ func (d *Disk) Note(format string, arguments ...any) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	d.events = append(d.events, Event{Kind: Note, Text: fmt.Sprintf(format, arguments...)})
+}
+
+// Rewritten records that the program wrote a file again and synced it.
+func (d *Disk) Rewritten(file string) {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	if d.files[file] {
+		d.events = append(d.events, Event{Kind: Rewrite, File: file})
+	}
 }
 
 // Events are those so far, in their order.

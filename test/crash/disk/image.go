@@ -82,6 +82,10 @@ func (m *Model) Apply(e Event) {
 		m.rename(func(names map[string]*inode) { delete(names, e.File) })
 	case SyncFolder:
 		m.durable, m.renamed = maps.Clone(m.names), nil
+	case Rewrite:
+		file := m.names[e.File]
+		file.durable, file.pending, file.doomed = slices.Clone(file.cached), nil, nil
+		m.durable, m.renamed = maps.Clone(m.names), nil
 	case Write, Truncate:
 		file := m.names[e.File]
 		file.cached = applied(file.cached, e)
