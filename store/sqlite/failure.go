@@ -45,7 +45,7 @@ func failure(attempt string, err error) error {
 			WithHint("check the permissions of the file, of its folder and of the file system")
 	case lib.SQLITE_CANTOPEN:
 		return fault.New(fault.Unavailable, "%s: the store cannot be opened: %w", attempt, err).
-			WithHint("check that its folder exists and may be written")
+			WithHint("check that its folder exists and may be written, and that its disk has space left and works")
 	case lib.SQLITE_CORRUPT, lib.SQLITE_NOTADB:
 		return fault.New(fault.Internal, "%s: the store is damaged: %w", attempt, err).WithHint("stop, and restore the file from a backup")
 	case lib.SQLITE_TOOBIG:

@@ -27,10 +27,11 @@ func (r *recording) image(n int, kill bool, seed uint64) disk.Image {
 }
 
 // crashes constructs crashes behind every event, as many as the rounds ask
-// for: a kill, a power loss that takes all that was not synced, and others that
-// take some of it, in turn. It returns how many there were, and what went wrong
-// at the first that did.
-func (r *recording) crashes(t testing.TB, rounds int) (count int, err error) {
+// for; half a round is behind every other one. There is a kill, a power loss
+// that takes all that was not synced, and others that take some of it, in turn.
+// It returns how many there were, and what went wrong at the first that did.
+func (r *recording) crashes(t testing.TB, rounds float64) (count int, err error) {
+	due := 0.0
 	for n := range len(r.events) + 1 {
 		if n < len(r.events) && r.events[n].Kind == disk.Note {
 			continue // The same as behind the note, which asks for more.
@@ -39,14 +40,13 @@ func (r *recording) crashes(t testing.TB, rounds int) (count int, err error) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for round := range rounds {
-			// Any three rounds, and any three events, have each of them.
-			kind, chosen := (n+round)%3, uint64(0)
+		for due += rounds; due >= 1; due-- {
+			kind, chosen := count%3, uint64(0)
 			how := "kill"
 			if kind == 1 {
 				how = "power loss of all"
 			} else if kind == 2 {
-				chosen = *seed + uint64(round)
+				chosen = *seed + uint64(count)
 				how = fmt.Sprintf("power loss, seed %d", chosen)
 			}
 			count++
@@ -70,6 +70,7 @@ func (r *recording) last(n int) string {
 // TestCrashPoints: whatever moment the process is killed at, or the power
 // goes, the next server finds every answered write and no half of one (S14).
 func TestCrashPoints(t *testing.T) {
+	t.Parallel()
 	var recordings []*recording
 	events := 0
 	for _, o := range operations {
@@ -81,7 +82,7 @@ func TestCrashPoints(t *testing.T) {
 			}
 		}
 	}
-	rounds := max(1, (*points+events-1)/events)
+	rounds := float64(*points) / float64(events)
 	if testing.Short() {
 		recordings = recordings[1:2]
 	}

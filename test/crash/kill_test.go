@@ -85,6 +85,7 @@ func TestKilledProcess(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts hundreds of processes")
 	}
+	t.Parallel()
 	for _, o := range operations {
 		t.Run(o.name, func(t *testing.T) {
 			start := o.start(t)
@@ -95,7 +96,7 @@ func TestKilledProcess(t *testing.T) {
 					count++
 				}
 			}
-			step := max(1, count*len(operations)/max(250, *points/10))
+			step := max(1, count*len(operations)/max(200, *points/5))
 			kills := 0
 			for at := 1 + int(*seed)%step; at <= count; at += step {
 				folder := scratch(t)

@@ -21,7 +21,7 @@ func (r *recording) resume(t testing.TB, m *disk.Model) (*recording, error) {
 		t.Fatal(err)
 	}
 	defer d.Release()
-	second := &recording{operation: r.operation}
+	second := &recording{operation: r.operation, trusting: r.trusting}
 	point, opened := second.observe(t, d)
 	err = r.operation.whole(t.Context(), folder, point, func(w *world) {
 		opened(w)
@@ -100,6 +100,7 @@ func TestCrashesTwice(t *testing.T) {
 	if testing.Short() {
 		t.Skip("hundreds of stores")
 	}
+	t.Parallel()
 	chance := rand.New(rand.NewPCG(*seed, 2))
 	total := 0
 	for _, o := range operations {

@@ -180,7 +180,6 @@ func (d *Disk) change(e Event, broken int32, do func(short bool) int32) int32 {
 	if d.fault != nil {
 		fault = d.fault(d.operations, e)
 	}
-	grows := e.Kind == Write || e.Kind == Create
 	short := false
 	switch {
 	case fault == Kill:
@@ -194,13 +193,13 @@ func (d *Disk) change(e Event, broken int32, do func(short bool) int32) int32 {
 			d.events = append(d.events, e)
 		}
 		return broken
-	case fault == Full && grows:
+	case e.Kind == Create && (fault == Full || fault == Short):
+		return broken // SQLite does not tell why.
+	case fault == Full && e.Kind == Write:
 		return lib.SQLITE_FULL
 	case fault == Short && e.Kind == Write:
 		short = true
 		e.Data = e.Data[:len(e.Data)/2]
-	case fault == Short && grows:
-		return lib.SQLITE_FULL
 	}
 	at := len(d.events)
 	d.events = append(d.events, e)
