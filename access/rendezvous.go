@@ -34,6 +34,9 @@ func (r Rendezvous) Write(store string) error {
 		return unwritten(path, err)
 	}
 	_, err = temporary.Write(append(content, '\n'))
+	if err == nil {
+		err = temporary.Sync() // Or its name may outlive a power loss, and not its content.
+	}
 	err = errors.Join(err, temporary.Close())
 	if err == nil {
 		err = os.Rename(temporary.Name(), path)

@@ -68,3 +68,28 @@ func syncFolder(folder string) error {
 	}
 	return nil
 }
+
+// MakeFolder makes a folder for a store, with all above it that are missing,
+// readable by their user only. They are durable when it returns.
+func MakeFolder(folder string) error {
+	folder, err := filepath.Abs(folder)
+	if err != nil {
+		return err
+	}
+	var missing []string
+	for above := folder; ; above = filepath.Dir(above) {
+		if _, err := os.Stat(above); err == nil || !errors.Is(err, fs.ErrNotExist) {
+			break // What is wrong with it, making the rest tells.
+		}
+		missing = append(missing, above)
+	}
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return err
+	}
+	for _, made := range missing {
+		if err := syncFolder(filepath.Dir(made)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -20,16 +20,22 @@ var points = flag.Int("points", 1100, "crash points to construct")
 // seed of the choices of what a power loss leaves.
 var seed = flag.Uint64("seed", 1, "first seed of what a power loss leaves")
 
-// killed tells the test binary to be the process that dies.
-const killed = "LEHR_TEST_KILLED"
+// What tells the test binary to be the process that dies, and the one whose
+// calls of the system are traced.
+const (
+	killed = "LEHR_TEST_KILLED"
+	traced = "LEHR_TEST_TRACED"
+)
 
 func TestMain(m *testing.M) {
-	if argument := os.Getenv(killed); argument != "" {
-		if err := dying(argument); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
+	for variable, program := range map[string]func(string) error{killed: dying, traced: starting} {
+		if argument := os.Getenv(variable); argument != "" {
+			if err := program(argument); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+			os.Exit(0)
 		}
-		os.Exit(0)
 	}
 	os.Exit(m.Run())
 }
