@@ -234,6 +234,8 @@ func openFailure(attempt string, err error) error {
 		return fault.New(fault.Invalid, "%s: %w", attempt, err).WithHint("name a file, not a folder")
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return full(attempt, err)
+	case errors.Is(err, syscall.EIO):
+		return failing(attempt, err)
 	default:
 		return fault.New(fault.Internal, "%s: %w", attempt, err)
 	}
