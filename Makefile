@@ -73,6 +73,14 @@ mutants: ## switch on each deliberate defect until the simulator tells, then tes
 	$(GO) run ./sim/mutation/hunt -budget $(HOURS) -defences -write sim/mutation/defences.json || missed=1; \
 	exit $$missed
 
+# How many kills and power losses to construct, and the first SEED of what a
+# power loss leaves; make test takes 1100.
+POINTS ?= 10000
+
+.PHONY: crash
+crash: ## kill the embedded store, take its power (at POINTS=… moments, SEED=…) and let its disk fail
+	$(GO) test -count=1 -timeout 24h -v ./test/crash -points $(POINTS) $(if $(SEED),-seed $(SEED))
+
 .PHONY: lint
 lint: ## vet, formatting, import rules
 	@test -z "$$(gofmt -l $$(git ls-files '*.go' | grep -v ^gen/))" || { echo "run make fmt: "; gofmt -l $$(git ls-files '*.go' | grep -v ^gen/); exit 1; }

@@ -57,7 +57,7 @@ require (
 	golang.org/x/text v0.42.0 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260831171406-18b4a7587f8a // indirect
 	google.golang.org/grpc/cmd/protoc-gen-go-grpc v1.6.2 // indirect
-	modernc.org/libc v1.77.1 // indirect
+	modernc.org/libc v1.77.1
 	modernc.org/sqlite v1.60.0
 	pgregory.net/rapid v1.3.0
 )

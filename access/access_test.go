@@ -92,6 +92,10 @@ func TestRendezvous(t *testing.T) {
 		t.Fatalf("found %+v, %v", found, err)
 	}
 	other := access.Rendezvous{URL: "http://127.0.0.1:2", Token: access.NewToken(), PID: 2}
+	// A server that was killed while it wrote left something behind.
+	if err := os.WriteFile(access.RendezvousPath(store)+".new", []byte(`{"ur`), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	if err := other.Write(store); err != nil {
 		t.Fatal(err)
 	}
@@ -99,8 +103,14 @@ func TestRendezvous(t *testing.T) {
 	if found, err := access.ReadRendezvous(store); err != nil || found != other {
 		t.Fatalf("a dead server's end took the file of the next: %+v, %v", found, err)
 	}
+	if info, err := os.Stat(access.RendezvousPath(store)); err != nil || info.Mode().Perm() != 0o600 {
+		t.Fatalf("the token's file is %v, %v", info.Mode(), err)
+	}
 	other.Remove(store)
 	if _, err := access.ReadRendezvous(store); !fault.Is(err, fault.NotFound) {
 		t.Fatalf("after: %v", err)
+	}
+	if left, err := os.ReadDir(filepath.Dir(store)); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"lehr.dev/fault"
 )
@@ -29,17 +28,24 @@ func (r Rendezvous) Write(store string) error {
 	if err != nil {
 		return err
 	}
-	temporary, err := os.CreateTemp(filepath.Dir(path), ".server-*") // Mode 0600.
+	// One name, so that what a killed server left half written goes with the
+	// next; made anew, so that it is nobody else's.
+	temporary := path + ".new"
+	os.Remove(temporary)
+	file, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return unwritten(path, err)
 	}
-	_, err = temporary.Write(append(content, '\n'))
-	err = errors.Join(err, temporary.Close())
+	_, err = file.Write(append(content, '\n'))
 	if err == nil {
-		err = os.Rename(temporary.Name(), path)
+		err = file.Sync() // Or its name may outlive a power loss, and not its content.
+	}
+	err = errors.Join(err, file.Close())
+	if err == nil {
+		err = os.Rename(temporary, path)
 	}
 	if err != nil {
-		os.Remove(temporary.Name())
+		os.Remove(temporary)
 		return unwritten(path, err)
 	}
 	return nil

@@ -209,7 +209,7 @@ func (a *App) open(ctx context.Context) error {
 
 // openStore opens a file, or a database.
 func (a *App) openStore(ctx context.Context) (err error) {
-	if err := os.MkdirAll(filepath.Dir(a.options.Store), 0o700); err != nil {
+	if err := sqlite.MakeFolder(filepath.Dir(a.options.Store)); err != nil {
 		return fault.New(fault.Unavailable, "making the store's folder: %w", err).WithHint("name a place you may write with --store")
 	}
 	if a.options.Database == "" {

@@ -25,6 +25,8 @@ func failure(attempt string, err error) error {
 		return fault.New(fault.Unavailable, "%s: gave up: %w", attempt, err)
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return full(attempt, err)
+	case errors.Is(err, syscall.EIO):
+		return failing(attempt, err)
 	}
 	engine, ok := errors.AsType[*driver.Error](err)
 	if !ok {
@@ -34,8 +36,7 @@ func failure(attempt string, err error) error {
 	case lib.SQLITE_FULL:
 		return full(attempt, err)
 	case lib.SQLITE_IOERR:
-		return fault.New(fault.Unavailable, "%s: the store cannot be read or written: %w", attempt, err).
-			WithHint("check the disk: is it full, or failing? writes are taken again once it works")
+		return failing(attempt, err)
 	case lib.SQLITE_BUSY, lib.SQLITE_LOCKED:
 		return fault.New(fault.Unavailable, "%s: another process is writing to the store: %w", attempt, err).WithHint("try again")
 	case lib.SQLITE_INTERRUPT:
@@ -45,7 +46,7 @@ func failure(attempt string, err error) error {
 			WithHint("check the permissions of the file, of its folder and of the file system")
 	case lib.SQLITE_CANTOPEN:
 		return fault.New(fault.Unavailable, "%s: the store cannot be opened: %w", attempt, err).
-			WithHint("check that its folder exists and may be written")
+			WithHint("check that its folder exists and may be written, and that its disk has space left and works")
 	case lib.SQLITE_CORRUPT, lib.SQLITE_NOTADB:
 		return fault.New(fault.Internal, "%s: the store is damaged: %w", attempt, err).WithHint("stop, and restore the file from a backup")
 	case lib.SQLITE_TOOBIG:
@@ -53,6 +54,11 @@ func failure(attempt string, err error) error {
 	default:
 		return fault.New(fault.Internal, "%s: %w", attempt, err)
 	}
+}
+
+func failing(attempt string, err error) error {
+	return fault.New(fault.Unavailable, "%s: the store cannot be read or written: %w", attempt, err).
+		WithHint("check the disk: is it full, or failing? writes are taken again once it works, and nothing accepted is lost")
 }
 
 func full(attempt string, err error) error {

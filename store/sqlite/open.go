@@ -94,6 +94,7 @@ func openStore(ctx context.Context, options Options, serving bool) (_ *Store, er
 		if s.file, err = openFile(ctx, path, serving); err != nil {
 			return nil, err
 		}
+		o.Runtime.Point("store: the log is durable")
 		o.DB = s.file.db
 	}
 	if err := schema.Migrate(ctx, o.Engine, o.DB, path, serving); err != nil {
@@ -133,6 +134,9 @@ func openFile(ctx context.Context, path string, serving bool) (_ *file, err erro
 	if err == nil {
 		f.db.SetMaxIdleConns(connections)
 		err = checkContent(ctx, f.db, path, serving)
+	}
+	if err == nil && serving {
+		err = rewriteLog(ctx, f.db, path)
 	}
 	return f, failure("opening the store "+path, err)
 }
@@ -230,6 +234,8 @@ func openFailure(attempt string, err error) error {
 		return fault.New(fault.Invalid, "%s: %w", attempt, err).WithHint("name a file, not a folder")
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return full(attempt, err)
+	case errors.Is(err, syscall.EIO):
+		return failing(attempt, err)
 	default:
 		return fault.New(fault.Internal, "%s: %w", attempt, err)
 	}
