@@ -196,7 +196,7 @@ func (a *App) open(ctx context.Context) error {
 	}
 	a.api = server.New(server.Options{
 		Store: a.store, Schemas: a.schemas, Runtime: a.runtime, Health: a.health,
-		Identify: access.ActorOf, Location: a.location(), Version: a.options.Version,
+		Identify: access.CallerOf, Location: a.location(), Version: a.options.Version, Log: a.log,
 	})
 	return nil
 }
@@ -226,7 +226,7 @@ func ifOpened[S store.All](opened S, err error) (store.All, error) {
 }
 
 // Handler serves the API, without a guard, to callers in this process.
-func (a *App) Handler() http.Handler { return a.api.Handler() }
+func (a *App) Handler() http.Handler { return access.InProcess(a.api.Handler()) }
 
 // Store is the open store.
 func (a *App) Store() store.All { return a.store }

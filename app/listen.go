@@ -44,7 +44,7 @@ func (a *App) listen() error {
 	if err != nil {
 		return fault.New(fault.Unavailable, "cannot listen on %s: %w", a.options.Listen, err)
 	}
-	local := access.Local{Token: access.NewToken()}
+	local := access.Local{Token: access.NewToken(), Tokens: a.store, Now: a.runtime.Now}
 	calls, ending := context.WithCancel(context.Background())
 	l := &listener{
 		ending: ending,
