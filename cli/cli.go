@@ -58,7 +58,9 @@ type ServeOptions struct {
 	Store string
 	// Database is a PostgreSQL URL; empty: the store is a file.
 	Database string
-	Listen   string
+	// Access is the file of the access policy; empty: there is none.
+	Access string
+	Listen string
 	// Sweep is the longest pause between two looks at a quiet asset.
 	Sweep time.Duration
 	// Register are definitions to register first, by partition.
