@@ -15,7 +15,10 @@ import (
 func TestGuard(t *testing.T) {
 	local := access.Local{Token: access.NewToken()}
 	var actor intent.Actor
-	guarded := local.Guard(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { actor = access.ActorOf(r.Context()) }))
+	guarded := local.Guard(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		caller, _ := access.CallerOf(r.Context())
+		actor = caller.Actor
+	}))
 	tests := map[string]struct {
 		change func(r *http.Request)
 		want   int
@@ -113,4 +116,13 @@ func TestRendezvous(t *testing.T) {
 	if left, err := os.ReadDir(filepath.Dir(store)); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
+}
+
+func TestARouteWithoutANeedIsNotServed(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("it is served")
+		}
+	}()
+	access.Local{}.Routes().Handle("/", "", http.NotFoundHandler())
 }

@@ -1,7 +1,6 @@
 package access
 
 import (
-	"context"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -13,6 +12,7 @@ import (
 	"sync"
 
 	"lehr.dev/intent"
+	"lehr.dev/store"
 )
 
 // A browser cannot bear a token by itself, and a token in an address stays in
@@ -32,20 +32,25 @@ func PageLink(url, token string) string {
 // GuardPages lets browsers through to pages that only read. Every method that
 // could be taken for a change is refused, so no other site can make a browser
 // change anything.
-func (l Local) GuardPages(pages http.Handler) http.Handler {
-	return &browsers{token: l.Token, pages: pages, used: map[string]bool{}}
+func (l Local) GuardPages(pages http.Handler) http.Handler { return l.pageGuard()(pages) }
+
+// pageGuard guards several handlers, which a browser is let in to at once.
+func (l Local) pageGuard() func(pages http.Handler) http.Handler {
+	known := &browsers{token: l.Token, used: map[string]bool{}}
+	return func(pages http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { known.serve(w, r, pages) })
+	}
 }
 
 type browsers struct {
 	token string
-	pages http.Handler
 
 	mutex sync.Mutex
 	// used are the tickets that were taken.
 	used map[string]bool
 }
 
-func (b *browsers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (b *browsers) serve(w http.ResponseWriter, r *http.Request, pages http.Handler) {
 	header := w.Header()
 	header.Set("Cache-Control", "no-store")
 	header.Set("Referrer-Policy", "no-referrer")
@@ -67,7 +72,7 @@ func (b *browsers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "This browser was not let in yet, or the server was started anew.\n\n"+howToGetIn, http.StatusUnauthorized)
 	default:
 		actor := intent.Actor{Name: "local user", Origin: "page"}
-		b.pages.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), actorKey{}, actor)))
+		pages.ServeHTTP(w, withCaller(r, store.Caller{Actor: actor, Local: true, From: r.RemoteAddr}))
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"lehr.dev/access"
@@ -45,6 +46,9 @@ type Options struct {
 	Database string
 	// Listen is a loopback address; empty: no socket is opened.
 	Listen string
+	// Access is the file of the access policy; empty: there is only the local
+	// user, and what the partitions' definitions grant.
+	Access string
 	// Register are definitions to register at the start, by partition.
 	Register map[intent.PartitionID]string
 	Version  string
@@ -105,9 +109,11 @@ type App struct {
 
 	store store.All
 	// place is locked, where the store itself is not.
-	place    io.Closer
-	fleet    fleet
-	schemas  *schemas
+	place   io.Closer
+	fleet   fleet
+	schemas *schemas
+	// policy is the access policy as last read.
+	policy   atomic.Pointer[access.Policy]
 	plugins  func(run []string) plugin.Plugin
 	pool     *pool
 	api      *server.Server
@@ -160,6 +166,9 @@ func (a *App) Start(ctx context.Context) (err error) {
 	if err := a.open(ctx); err != nil {
 		return err
 	}
+	if err := a.readPolicy(ctx); err != nil {
+		return err
+	}
 	by := intent.Actor{Name: a.holder, Origin: "server"}
 	for _, id := range slices.Sorted(maps.Keys(a.options.Register)) {
 		if err := a.store.AddPartition(ctx, id, a.options.Register[id], by); err != nil {
@@ -176,6 +185,9 @@ func (a *App) Start(ctx context.Context) (err error) {
 			return err
 		}
 		a.acting.Go(a.runtime, "leases", func() { a.live(running) })
+	}
+	if a.options.Access != "" {
+		a.acting.Go(a.runtime, "access policy", func() { a.followPolicy(running) })
 	}
 	a.acting.Go(a.runtime, "partitions", func() { a.follow(running) })
 	return nil
@@ -202,7 +214,7 @@ func (a *App) open(ctx context.Context) error {
 	}
 	a.api = server.New(server.Options{
 		Store: a.store, Schemas: a.schemas, Runtime: a.runtime, Health: a.health,
-		Identify: access.ActorOf, Location: a.location(), Version: a.options.Version,
+		Identify: access.CallerOf, Location: a.location(), Version: a.options.Version, Log: a.log,
 	})
 	return nil
 }
@@ -232,7 +244,7 @@ func ifOpened[S store.All](opened S, err error) (store.All, error) {
 }
 
 // Handler serves the API, without a guard, to callers in this process.
-func (a *App) Handler() http.Handler { return a.api.Handler() }
+func (a *App) Handler() http.Handler { return access.InProcess(a.api.Handler()) }
 
 // Store is the open store.
 func (a *App) Store() store.All { return a.store }
@@ -251,6 +263,14 @@ func (a *App) Address() access.Rendezvous {
 		return access.Rendezvous{}
 	}
 	return a.listener.rendezvous
+}
+
+// Routes lists what the listener answers to; none without one.
+func (a *App) Routes() []access.Route {
+	if a.listener == nil {
+		return nil
+	}
+	return slices.Clone(a.listener.routes.List())
 }
 
 // actorsEnd bounds how long Stop waits for pushes that were told to stop.

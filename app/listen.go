@@ -26,6 +26,7 @@ const (
 // listener is the API on a loopback socket.
 type listener struct {
 	http       *http.Server
+	routes     *access.Routes
 	rendezvous access.Rendezvous
 	// ending is cancelled to end calls that do not end by themselves.
 	ending context.CancelFunc
@@ -44,12 +45,13 @@ func (a *App) listen() error {
 	if err != nil {
 		return fault.New(fault.Unavailable, "cannot listen on %s: %w", a.options.Listen, err)
 	}
-	local := access.Local{Token: access.NewToken()}
+	local := access.Local{Token: access.NewToken(), Tokens: a.store, Now: a.runtime.Now}
 	calls, ending := context.WithCancel(context.Background())
+	routes := a.site(local)
 	l := &listener{
-		ending: ending,
+		ending: ending, routes: routes,
 		http: &http.Server{
-			Handler: a.site(local), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
+			Handler: routes, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
 			MaxHeaderBytes: maxHeaderBytes, BaseContext: func(net.Listener) context.Context { return calls },
 			Protocols: new(http.Protocols), ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelWarn),
 		},

@@ -1,27 +1,23 @@
 package app
 
 import (
-	"net/http"
-	"strings"
-
 	"lehr.dev/access"
 	"lehr.dev/client"
+	"lehr.dev/server"
 	"lehr.dev/web"
 )
 
-// apiPrefix begins the path of every call.
-const apiPrefix = "/lehr.api."
-
-// site serves the API to bearers of the token, and pages to browsers that
-// were let in. The pages read through a client like any other.
-func (a *App) site(local access.Local) http.Handler {
-	api := local.Guard(a.api.Handler())
-	pages := local.GuardPages(web.New(web.DefaultOptions(client.InProcess(a.api.Handler()))).Handler())
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(r.URL.Path, apiPrefix) {
-			api.ServeHTTP(w, r)
-			return
-		}
-		pages.ServeHTTP(w, r)
-	})
+// site serves the API to bearers of tokens, and pages to browsers that were let
+// in. The pages read through a client like any other.
+func (a *App) site(local access.Local) *access.Routes {
+	routes := local.Routes()
+	api := a.api.Handler()
+	for _, service := range server.Services() {
+		routes.Handle("/"+service+"/", access.NeedsToken, api)
+	}
+	pages := web.New(web.DefaultOptions(client.InProcess(a.Handler()))).Handler()
+	for _, pattern := range web.Patterns() {
+		routes.Handle(pattern, access.NeedsBrowser, pages)
+	}
+	return routes
 }

@@ -58,7 +58,9 @@ type ServeOptions struct {
 	Store string
 	// Database is a PostgreSQL URL; empty: the store is a file.
 	Database string
-	Listen   string
+	// Access is the file of the access policy; empty: there is none.
+	Access string
+	Listen string
 	// Sweep is the longest pause between two looks at a quiet asset.
 	Sweep time.Duration
 	// Register are definitions to register first, by partition.
@@ -246,6 +248,7 @@ Exit codes: 0 done, 1 error, 2 differences or not converged, 3 timed out.`,
 	in("act",
 		s.stopCommand(), s.resumeCommand(), s.holdCommand(), s.unholdCommand(), s.pinCommand(), s.unpinCommand(),
 		s.approveCommand(), s.disownCommand(), s.labelCommand(),
+		s.authCommand(),
 	)
 	root.AddCommand(s.versionCommand())
 	in("begin", s.local.Commands...)

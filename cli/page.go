@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lehr.dev/access"
+	"lehr.dev/fault"
 )
 
 func (s *session) pageCommand() *cobra.Command {
@@ -22,6 +23,10 @@ one browser in, once; the browser stays in until the server ends.`,
 				if found, err = access.ReadRendezvous(s.store); err != nil {
 					return err
 				}
+			}
+			if _, _, err := access.ParseBearer(found.Token); err == nil {
+				return fault.New(fault.Denied, "a token lets no browser in: only the launch token of the server does").
+					WithHint("run lehr page on the server's machine, as the user who started it")
 			}
 			// A server that died leaves its word behind.
 			c, err := s.connect()

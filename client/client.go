@@ -34,6 +34,7 @@ type Client struct {
 	Journal      apipbconnect.JournalServiceClient
 	Audit        apipbconnect.AuditServiceClient
 	Server       apipbconnect.ServerServiceClient
+	Auth         apipbconnect.AuthServiceClient
 	// URL of the server, for people.
 	URL string
 
@@ -82,6 +83,7 @@ func newClient(doer connect.HTTPClient, url string, c credentials) *Client {
 		Journal:      apipbconnect.NewJournalServiceClient(doer, url, options...),
 		Audit:        apipbconnect.NewAuditServiceClient(doer, url, options...),
 		Server:       apipbconnect.NewServerServiceClient(doer, url, options...),
+		Auth:         apipbconnect.NewAuthServiceClient(doer, url, options...),
 		URL:          url,
 		idle:         func() {},
 	}

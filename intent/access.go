@@ -1,6 +1,11 @@
 package intent
 
-import "slices"
+import (
+	"slices"
+	"strings"
+
+	"lehr.dev/fault"
+)
 
 // Role is what somebody may do in a partition. Each includes reading, and
 // Admin includes all.
@@ -18,6 +23,14 @@ const (
 // Roles lists all, the least first.
 func Roles() []Role { return []Role{Viewer, Editor, Approver, Operator, Admin} }
 
+// ParseRole reads the name of a role.
+func ParseRole(name string) (Role, error) {
+	if role := Role(name); slices.Contains(Roles(), role) {
+		return role, nil
+	}
+	return "", fault.New(fault.Invalid, "%.100q is not a role", name).WithHint("roles are viewer, editor, approver, operator and admin")
+}
+
 // Includes reports whether who has the role may do what needs the other.
 func (r Role) Includes(other Role) bool {
 	known := slices.Contains(Roles(), r) && slices.Contains(Roles(), other)
@@ -31,6 +44,21 @@ const (
 	GroupPrefix = "group:"
 	Everyone    = "everyone"
 )
+
+// maxSubject bounds a subject, in bytes.
+const maxSubject = 300
+
+// CheckSubject is Invalid unless a grant may name the subject.
+func CheckSubject(subject string) error {
+	kind, name, found := strings.Cut(subject, ":")
+	known := found && (kind+":" == UserPrefix || kind+":" == GroupPrefix)
+	plain := name == strings.TrimSpace(name) && name != "" && !strings.ContainsFunc(name, func(c rune) bool { return c < ' ' || c == 0x7f })
+	if subject == Everyone || known && plain && len(subject) <= maxSubject {
+		return nil
+	}
+	return fault.New(fault.Invalid, "%.100q is not somebody that a role can be given to", subject).
+		WithHint("write user:NAME, group:NAME, or everyone")
+}
 
 // Grant gives a role to a subject.
 type Grant struct {

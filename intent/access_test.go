@@ -1,6 +1,11 @@
 package intent
 
-import "testing"
+import (
+	"strings"
+	"testing"
+
+	"lehr.dev/fault"
+)
 
 func TestRoleIncludes(t *testing.T) {
 	t.Parallel()
@@ -45,5 +50,25 @@ func TestGrantCovers(t *testing.T) {
 		if got := c.grant.Covers(c.name, c.groups, c.role, c.partition); got != c.want {
 			t.Errorf("%v covers %s %v as %s in %q: %v, want %v", c.grant, c.name, c.groups, c.role, c.partition, got, c.want)
 		}
+	}
+}
+
+func TestCheckSubject(t *testing.T) {
+	t.Parallel()
+	for _, subject := range []string{"everyone", "user:ann", "user:ann@example.com", "group:sre", "group:a/b c:d"} {
+		if err := CheckSubject(subject); err != nil {
+			t.Errorf("%q: %v", subject, err)
+		}
+	}
+	for _, subject := range []string{"", "ann", "Everyone", "everyone:x", "user:", "group:", "user: ann", "user:a\nb", "role:x", "user:" + strings.Repeat("a", 400)} {
+		if err := CheckSubject(subject); !fault.Is(err, fault.Invalid) {
+			t.Errorf("%q was accepted: %v", subject, err)
+		}
+	}
+	if role, err := ParseRole("operator"); role != Operator || err != nil {
+		t.Errorf("operator is %q, %v", role, err)
+	}
+	if _, err := ParseRole("owner"); !fault.Is(err, fault.Invalid) {
+		t.Errorf("owner is a role: %v", err)
 	}
 }

@@ -36,7 +36,7 @@ func version() string {
 func serve(ctx context.Context, o cli.ServeOptions, ready func(cli.Serving)) error {
 	options := app.DefaultOptions()
 	options.Store, options.Listen, options.Version = o.Store, o.Listen, version()
-	options.Database = o.Database
+	options.Database, options.Access = o.Database, o.Access
 	options.Limits.Sweep = o.Sweep
 	level := slog.LevelWarn
 	if o.Verbose {
