@@ -17,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -52,7 +53,9 @@ type Options struct {
 	Limits   enforcer.Limits
 	// Collecting says what is forgotten, and when.
 	Collecting Collecting
-	Parts      Parts
+	// Checkpoints of the audit are sent elsewhere.
+	Checkpoints Checkpoints
+	Parts       Parts
 }
 
 // Parts may be replaced by a simulator's; what is unset is the real thing.
@@ -87,6 +90,9 @@ func (o Options) Validate() error {
 	if o.Collecting.Every <= 0 || o.Collecting.Keep.Incarnations < 1 {
 		return fault.New(fault.Invalid, "the collector must pause between its runs and keep an incarnation at least")
 	}
+	if err := o.Checkpoints.validate(); err != nil {
+		return err
+	}
 	if o.Listen == "" {
 		return nil
 	}
@@ -109,6 +115,8 @@ type App struct {
 	pool     *pool
 	api      *server.Server
 	listener *listener
+	// sender of checkpoints; nil: they are sent nowhere.
+	sender *sender
 
 	cancel context.CancelFunc
 	// acting ends when all partitions' actors have.
@@ -156,7 +164,7 @@ func (a *App) Start(ctx context.Context) (err error) {
 	}
 	by := intent.Actor{Name: a.holder, Origin: "server"}
 	for _, id := range slices.Sorted(maps.Keys(a.options.Register)) {
-		if err := a.store.AddPartition(ctx, id, a.options.Register[id], by); err != nil {
+		if err := a.store.AddPartition(ctx, id, a.options.Register[id], "named when the server was started", by); err != nil {
 			return err
 		}
 	}
@@ -171,6 +179,9 @@ func (a *App) Start(ctx context.Context) (err error) {
 		}
 		a.acting.Go(a.runtime, "leases", func() { a.live(running) })
 	}
+	if a.sender != nil {
+		a.acting.Go(a.runtime, "checkpoints", func() { a.sender.run(running) })
+	}
 	a.acting.Go(a.runtime, "partitions", func() { a.follow(running) })
 	return nil
 }
@@ -182,6 +193,9 @@ func (a *App) open(ctx context.Context) error {
 		if err := a.openStore(ctx); err != nil {
 			return err
 		}
+	}
+	if a.options.Checkpoints.To != "" {
+		a.sender = newSender(a)
 	}
 	a.schemas = newSchemas(a.store)
 	if a.plugins = a.options.Parts.Plugins; a.plugins == nil {
@@ -195,7 +209,7 @@ func (a *App) open(ctx context.Context) error {
 		a.options.Parts.Runner = generate.NewProcess(generate.DefaultOptions())
 	}
 	a.api = server.New(server.Options{
-		Store: a.store, Schemas: a.schemas, Runtime: a.runtime, Health: a.health,
+		Store: a.store, Schemas: a.schemas, Runtime: a.runtime, Health: a.health, Problems: a.problems,
 		Identify: access.ActorOf, Location: a.location(), Version: a.options.Version,
 	})
 	return nil
@@ -263,6 +277,9 @@ func (a *App) Stop(ctx context.Context) error {
 		err = fault.New(fault.Internal, "the partitions' actors did not end within %s", actorsEnd)
 	}
 	a.retire()
+	if a.sender != nil && err == nil {
+		a.sender.send(context.WithoutCancel(ctx), lastCheckpointPatience)
+	}
 	return errors.Join(err, a.close())
 }
 
@@ -282,6 +299,16 @@ func (a *App) close() error {
 	return err
 }
 
+// problems lists what is wrong with this app as a whole.
+func (a *App) problems() (list []string) {
+	for _, problem := range []string{a.store.AuditTrouble(), a.sender.problem()} {
+		if problem != "" {
+			list = append(list, problem)
+		}
+	}
+	return list
+}
+
 // health lists the partitions that this app acts for.
 func (a *App) health() []server.Health {
 	a.mutex.Lock()
@@ -289,6 +316,9 @@ func (a *App) health() []server.Health {
 	var list []server.Health
 	for id, state := range a.states {
 		problem := state.problem()
+		if trouble := a.store.AuditTrouble(); trouble != "" {
+			problem = strings.TrimPrefix(problem+"; audit: "+trouble, "; ")
+		}
 		list = append(list, server.Health{Partition: id, Acting: problem == "", Problem: problem})
 	}
 	return list

@@ -53,6 +53,8 @@ is. See what it does with: lehr get partitions, lehr get reports, lehr why.`,
 	flags.StringVar(&options.Database, "database", os.Getenv("LEHR_DATABASE"), "keep the store in this PostgreSQL database, postgres://USER@HOST/NAME, shared with other replicas (env LEHR_DATABASE)")
 	flags.StringVar(&options.Listen, "listen", "127.0.0.1:0", "loopback address to listen on; port 0 picks a free one")
 	flags.DurationVar(&options.Sweep, "sweep", 30*time.Second, "longest pause between two looks at an asset in sync")
+	flags.StringVar(&options.Checkpoints, "audit-checkpoints", "", "add checkpoints of the audit to this file, or post them to this http(s) URL")
+	flags.DurationVar(&options.CheckpointPause, "audit-checkpoints-every", time.Minute, "pause between them; the last are sent at the end")
 	flags.BoolVarP(&options.Verbose, "verbose", "v", false, "log more")
 	return command
 }

@@ -60,6 +60,9 @@ type Options struct {
 	Runtime loop.Runtime
 	// Health lists the partitions acted for; nil: none, there are no actors.
 	Health func() []Health
+	// Problems lists what is wrong with the server as a whole; nil: nothing can
+	// be.
+	Problems func() []string
 	// Identify returns who calls.
 	Identify func(ctx context.Context) intent.Actor
 	// Location is the store's path, and Version the program's, for people.
@@ -72,6 +75,7 @@ type Server struct {
 	schemas  Schemas
 	runtime  loop.Runtime
 	health   func() []Health
+	problems func() []string
 	identify func(ctx context.Context) intent.Actor
 	location string
 	version  string
@@ -85,8 +89,13 @@ func New(o Options) *Server {
 	if health == nil {
 		health = func() []Health { return nil }
 	}
+	problems := o.Problems
+	if problems == nil {
+		problems = func() []string { return nil }
+	}
 	return &Server{
-		store: o.Store, schemas: o.Schemas, runtime: o.Runtime, health: health, identify: o.Identify,
+		problems: problems,
+		store:    o.Store, schemas: o.Schemas, runtime: o.Runtime, health: health, identify: o.Identify,
 		location: o.Location, version: o.Version, started: o.Runtime.Now(),
 		queries: query.New(o.Store, o.Schemas, o.Runtime),
 	}

@@ -68,7 +68,7 @@ func newWorld(t testing.TB, change ...func(*web.Options)) *world {
 	jar, err := cookiejar.New(nil)
 	w.must(err)
 	w.browser = &http.Client{Jar: jar}
-	w.must(w.store.AddPartition(t.Context(), "shop", "/shop/lehr.yaml", ann))
+	w.must(w.store.AddPartition(t.Context(), "shop", "/shop/lehr.yaml", "a try", ann))
 	w.lease, err = w.store.Acquire(t.Context(), "shop", "test")
 	w.must(err)
 	if status, _ := w.get(strings.TrimPrefix(access.PageLink(w.pages.URL, local.Token), w.pages.URL)); status != http.StatusOK {

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"lehr.dev/fault"
@@ -52,6 +53,8 @@ type writer struct {
 	prepared map[string]*sql.Stmt
 	news     int64
 	polled   time.Time
+	// trouble is why the audit could not be written last.
+	trouble atomic.Pointer[string]
 	// blind: the last look failed, and it was said.
 	blind bool
 }
@@ -88,6 +91,9 @@ func (s *Store) write(ctx context.Context, attempt string, work func(*transactio
 		if err := s.runtime.Wait(context.WithoutCancel(ctx), -1, r.done); err != nil {
 			return s.engine.Failure(attempt, err)
 		}
+	}
+	if failed, bad := errors.AsType[unaudited](r.err); bad {
+		return failed.failure(s.engine, attempt)
 	}
 	return s.engine.Failure(attempt, r.err)
 }
@@ -230,6 +236,7 @@ func (w *writer) transact(batch []*request) (notable bool, count int, broken err
 			broken = unanswered{broken}
 		}
 	}
+	w.noteAudit(&records, broken)
 	if broken != nil {
 		w.undo(broken)
 	}
@@ -377,7 +384,7 @@ type transaction struct {
 	writer *writer
 	// now is when the commit began.
 	now     time.Time
-	records []auditEntry
+	records []*entry
 	notable bool
 }
 
@@ -406,13 +413,6 @@ func (t *transaction) each(text string, arguments []any, scan func(scanner) erro
 		return err
 	}
 	return scanAll(rows, scan)
-}
-
-// audit adds a record that is committed with the transaction (S25).
-func (t *transaction) audit(partition intent.PartitionID, at time.Time, by intent.Actor, verb, subject, detail string) {
-	t.records = append(t.records, auditEntry{
-		partition: partition, At: at.UTC(), By: by, Verb: verb, Subject: subject, Detail: detail,
-	})
 }
 
 // tell tells the listeners of Changed of what no decision rests on.
