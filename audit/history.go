@@ -13,9 +13,10 @@ import (
 // is in the records before, for a chain begins with its partition.
 type history struct {
 	partition intent.PartitionID
-	// stops are those of all partitions together, in their order. In the chain
-	// that they are of, they are gathered.
+	// stops are those of all partitions together, in their order, of so many
+	// records. In the chain that they are of, they are gathered.
 	stops      []standstill
+	all        uint64
 	registered bool
 	stopped    bool
 	epoch      uint64
@@ -40,8 +41,11 @@ type standstill struct {
 // approval is of a plan of an asset's content.
 type approval struct{ asset, plan, content string }
 
-func newHistory(partition intent.PartitionID, stops []standstill) *history {
-	return &history{partition: partition, stops: stops, open: map[string]intent.PushID{}, approvals: map[approval]time.Time{}}
+func newHistory(partition intent.PartitionID, stops []standstill, all uint64) *history {
+	return &history{
+		partition: partition, stops: stops, all: all,
+		open: map[string]intent.PushID{}, approvals: map[approval]time.Time{},
+	}
 }
 
 // next takes up a record, and says what should never have come about.
@@ -165,6 +169,9 @@ func (h *history) admit(r store.AuditRecord, say saying) {
 	}
 	if a.Global < h.global {
 		say("it saw %d records of all partitions, after one that saw %d", a.Global, h.global)
+	}
+	if a.Global > h.all {
+		say("it saw %d records of all partitions, and only %d are there", a.Global, h.all)
 	}
 	if h.stoppedAt(a.Global) {
 		say("all partitions were stopped (S18)")

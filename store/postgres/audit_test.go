@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"database/sql"
 	"testing"
 
 	"lehr.dev/store/storetest"
@@ -21,4 +22,14 @@ func TestAudited(t *testing.T) {
 			Mend: func() { server.Execute(url, "DROP TRIGGER spoiled ON audit; DROP FUNCTION spoil()") },
 		}
 	})
+}
+
+func TestAdversary(t *testing.T) {
+	server := pgserver.New(t)
+	server.Start()
+	url := server.Database()
+	db, err := sql.Open("pgx", url)
+	must(t, err)
+	defer db.Close()
+	storetest.Adversary(t, open(t, url), db)
 }

@@ -1,6 +1,7 @@
 package sqlite_test
 
 import (
+	"database/sql"
 	"path/filepath"
 	"testing"
 
@@ -18,4 +19,15 @@ func TestAudited(t *testing.T) {
 			Mend: func() { execute(t, path, "DROP TRIGGER spoiled") },
 		}
 	})
+}
+
+func TestAdversary(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lehr.db")
+	s := openFile(t, path)
+	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(5000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	storetest.Adversary(t, s, db)
 }
