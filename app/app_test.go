@@ -261,6 +261,8 @@ func TestRefusesWhatCannotBeServed(t *testing.T) {
 	for name, change := range map[string]func(*app.Options){
 		"no store":           func(o *app.Options) { o.Store = "" },
 		"no pause":           func(o *app.Options) { o.Collecting.Every = 0 },
+		"no URL":             func(o *app.Options) { o.Checkpoints = app.Checkpoints{To: "https://", Every: time.Minute} },
+		"no rest":            func(o *app.Options) { o.Checkpoints = app.Checkpoints{To: "file", Every: time.Millisecond} },
 		"an outside address": func(o *app.Options) { o.Listen = "0.0.0.0:0" },
 	} {
 		options := app.DefaultOptions()

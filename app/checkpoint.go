@@ -160,7 +160,11 @@ func (s *sender) post(ctx context.Context, lines []byte) error {
 		return errors.New("its URL cannot be used")
 	}
 	request.Header.Set("Content-Type", "application/jsonl")
-	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := &http.Client{
+		// A connection a minute is not worth keeping.
+		Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 	response, err := client.Do(request)
 	if err != nil {
 		// The error names the URL, which may hold a secret.

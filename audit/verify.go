@@ -204,7 +204,7 @@ func (v *Verifier) Report() Report {
 	}
 	if loose > 0 {
 		v.report.Notes = append(v.report.Notes, fmt.Sprintf(
-			"of %d chains the newest records are covered by no checkpoint: whoever can write the store could cut them off, or write them anew, unseen", loose))
+			"%d of %d chains end in records that no checkpoint covers: whoever can write the store could cut those off, or write them anew, unseen", loose, len(v.report.Chains)))
 	}
 	if v.old > 0 {
 		v.report.Notes = append(v.report.Notes, fmt.Sprintf(

@@ -76,7 +76,7 @@ func newTestimony(t *testing.T, s store.All, db *sql.DB) *testimony {
 			h.middle = h.ends()
 		}
 		asset := []string{"a", "b", "c"}[draw.Example(3*i)%3]
-		reason := fmt.Sprintf("reason %d: \"fire\" <&> ü\x00", i)
+		reason := fmt.Sprintf("reason %d: \"fire\" <&> ü\u2028", i)
 		switch draw.Example(3*i+1) % 8 {
 		case 0:
 			w.must(w.SetHold(t.Context(), shop, intent.Hold{Asset: intent.AssetID(asset), Owner: bob, Reason: reason}))
@@ -194,7 +194,7 @@ func (h *testimony) anchored(t *testing.T) {
 			t.Errorf("it says %q", report.Problems[0].Message)
 		case !c.found && chain.Anchored != middle.Number:
 			t.Errorf("anchored up to %d, want %d", chain.Anchored, middle.Number)
-		case c.keep > middle.Number && !strings.Contains(strings.Join(report.Notes, " "), "covered by no checkpoint"):
+		case c.keep > middle.Number && !strings.Contains(strings.Join(report.Notes, " "), "no checkpoint covers"):
 			t.Errorf("it does not say what it cannot see: %v", report.Notes)
 		}
 	}
