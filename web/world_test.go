@@ -32,6 +32,8 @@ type world struct {
 	api     http.Handler
 	pages   *httptest.Server
 	browser *http.Client
+	// problems are the server's.
+	problems []string
 }
 
 type builtin struct{}
@@ -56,6 +58,7 @@ func newWorld(t testing.TB, change ...func(*web.Options)) *world {
 	t.Cleanup(func() { w.store.Close() })
 	w.api = server.New(server.Options{
 		Store: w.store, Schemas: builtin{}, Runtime: loop.Real(), Identify: access.ActorOf, Location: "/srv/lehr store.db", Version: "test",
+		Problems: func() []string { return w.problems },
 	}).Handler()
 	options := web.DefaultOptions(client.InProcess(w.api))
 	options.Period = time.Millisecond
