@@ -3,6 +3,7 @@ package app_test
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -14,11 +15,13 @@ import (
 	"time"
 
 	"lehr.dev/app"
+	"lehr.dev/audit"
 	"lehr.dev/client"
 	"lehr.dev/fault"
 	apipb "lehr.dev/gen/lehr/api/v1"
 	"lehr.dev/intent"
 	"lehr.dev/store/sqlite"
+	"lehr.dev/test/pgserver"
 )
 
 // onFile keeps the store in a file, which others may open.
@@ -157,4 +160,52 @@ func TestCheckpointsArePosted(t *testing.T) {
 	refuses.Store(false)
 	eventually(t, "they arrive", func() bool { return got.Load() != nil && strings.Contains(*got.Load(), `"partition":"one"`) })
 	eventually(t, "the server says nothing more", func() bool { return problems(t, c) == "" })
+}
+
+// The audit in a database is verified beside the replicas, and after they ended
+// against what they sent elsewhere.
+func TestVerifiesADatabase(t *testing.T) {
+	server := pgserver.New(t)
+	server.Start()
+	database, p := server.Database(), newProduction()
+	running := replica(t, database, p, map[intent.PartitionID]string{"one": partition(t, "one", "a")})
+	eventually(t, "it is enforced", func() bool { return p.has("a") })
+	c := client.InProcess(running.Handler())
+	kept := filepath.Join(t.TempDir(), "checkpoints.jsonl")
+	answer, err := c.Audit.ListCheckpoints(t.Context(), &apipb.ListCheckpointsRequest{})
+	if err != nil || len(answer.Checkpoints) != 1 {
+		t.Fatal(answer, err)
+	}
+	said := answer.Checkpoints[0]
+	link, err := intent.ParseDigest(said.Link)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Create(kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if err := audit.WriteCheckpoints(file, []audit.Checkpoint{{Store: said.Store, Partition: "one", Number: said.Number, Link: link, At: said.At.AsTime()}}); err != nil {
+		t.Fatal(err)
+	}
+	verify := func() audit.Report {
+		t.Helper()
+		report, err := app.VerifyAudit(t.Context(), app.Verification{Database: database, Checkpoints: kept})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return report
+	}
+	if report := verify(); !report.OK() || report.Chains[1].Anchored != said.Number {
+		t.Errorf("beside a replica: %+v", report)
+	}
+	if err := running.Stop(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	server.Execute(database, fmt.Sprintf("DELETE FROM audit WHERE last >= %d", said.Number))
+	server.Execute(database, "UPDATE audit_head h SET last = a.last, digest = a.digest FROM (SELECT last, digest FROM audit ORDER BY last DESC LIMIT 1) a")
+	if report := verify(); report.OK() || !strings.Contains(report.Problems[0].Message, "was cut off") {
+		t.Errorf("cut off: %+v", report)
+	}
 }
