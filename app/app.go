@@ -17,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -56,7 +57,9 @@ type Options struct {
 	Limits   enforcer.Limits
 	// Collecting says what is forgotten, and when.
 	Collecting Collecting
-	Parts      Parts
+	// Checkpoints of the audit are sent elsewhere.
+	Checkpoints Checkpoints
+	Parts       Parts
 }
 
 // Parts may be replaced by a simulator's; what is unset is the real thing.
@@ -94,6 +97,9 @@ func (o Options) Validate() error {
 	if o.Collecting.Every <= 0 || o.Collecting.Keep.Incarnations < 1 {
 		return fault.New(fault.Invalid, "the collector must pause between its runs and keep an incarnation at least")
 	}
+	if err := o.Checkpoints.validate(); err != nil {
+		return err
+	}
 	if o.Listen == "" {
 		return nil
 	}
@@ -118,6 +124,8 @@ type App struct {
 	pool     *pool
 	api      *server.Server
 	listener *listener
+	// sender of checkpoints; nil: they are sent nowhere.
+	sender *sender
 
 	cancel context.CancelFunc
 	// acting ends when all partitions' actors have.
@@ -171,7 +179,7 @@ func (a *App) Start(ctx context.Context) (err error) {
 	}
 	by := intent.Actor{Name: a.holder, Origin: "server"}
 	for _, id := range slices.Sorted(maps.Keys(a.options.Register)) {
-		if err := a.store.AddPartition(ctx, id, a.options.Register[id], by); err != nil {
+		if err := a.store.AddPartition(ctx, id, a.options.Register[id], "named when the server was started", by); err != nil {
 			return err
 		}
 	}
@@ -189,6 +197,9 @@ func (a *App) Start(ctx context.Context) (err error) {
 	if a.options.Access != "" {
 		a.acting.Go(a.runtime, "access policy", func() { a.followPolicy(running) })
 	}
+	if a.sender != nil {
+		a.acting.Go(a.runtime, "checkpoints", func() { a.sender.run(running) })
+	}
 	a.acting.Go(a.runtime, "partitions", func() { a.follow(running) })
 	return nil
 }
@@ -200,6 +211,9 @@ func (a *App) open(ctx context.Context) error {
 		if err := a.openStore(ctx); err != nil {
 			return err
 		}
+	}
+	if a.options.Checkpoints.To != "" {
+		a.sender = newSender(a)
 	}
 	a.schemas = newSchemas(a.store)
 	if a.plugins = a.options.Parts.Plugins; a.plugins == nil {
@@ -213,7 +227,7 @@ func (a *App) open(ctx context.Context) error {
 		a.options.Parts.Runner = generate.NewProcess(generate.DefaultOptions())
 	}
 	a.api = server.New(server.Options{
-		Store: a.store, Schemas: a.schemas, Runtime: a.runtime, Health: a.health,
+		Store: a.store, Schemas: a.schemas, Runtime: a.runtime, Health: a.health, Problems: a.problems,
 		Identify: access.CallerOf, Location: a.location(), Version: a.options.Version, Log: a.log,
 	})
 	return nil
@@ -289,6 +303,9 @@ func (a *App) Stop(ctx context.Context) error {
 		err = fault.New(fault.Internal, "the partitions' actors did not end within %s", actorsEnd)
 	}
 	a.retire()
+	if a.sender != nil && err == nil {
+		a.sender.send(context.WithoutCancel(ctx), lastCheckpointPatience)
+	}
 	return errors.Join(err, a.close())
 }
 
@@ -308,6 +325,16 @@ func (a *App) close() error {
 	return err
 }
 
+// problems lists what is wrong with this app as a whole.
+func (a *App) problems() (list []string) {
+	for _, problem := range []string{a.store.AuditTrouble(), a.sender.problem()} {
+		if problem != "" {
+			list = append(list, problem)
+		}
+	}
+	return list
+}
+
 // health lists the partitions that this app acts for.
 func (a *App) health() []server.Health {
 	a.mutex.Lock()
@@ -315,6 +342,9 @@ func (a *App) health() []server.Health {
 	var list []server.Health
 	for id, state := range a.states {
 		problem := state.problem()
+		if trouble := a.store.AuditTrouble(); trouble != "" {
+			problem = strings.TrimPrefix(problem+"; audit: "+trouble, "; ")
+		}
 		list = append(list, server.Health{Partition: id, Acting: problem == "", Problem: problem})
 	}
 	return list

@@ -170,12 +170,12 @@ func TestEnforcesWhatIsRegistered(t *testing.T) {
 	p := newProduction()
 	_, opened := begin(t, p, map[intent.PartitionID]string{"one": partition(t, "one", "a")})
 	eventually(t, "the first partition's asset is pushed", func() bool { return p.has("a") })
-	if err := opened.AddPartition(t.Context(), "two", partition(t, "two", "b"), by); err != nil {
+	if err := opened.AddPartition(t.Context(), "two", partition(t, "two", "b"), "a try", by); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "a partition added while running is enforced", func() bool { return p.has("b") })
 	moved := partition(t, "two", "b", "c")
-	if err := opened.AddPartition(t.Context(), "two", moved, by); err != nil {
+	if err := opened.AddPartition(t.Context(), "two", moved, "a try", by); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "a moved definition is followed", func() bool { return p.has("c") })
@@ -244,7 +244,7 @@ func TestRemovedPartitionIsLeftAlone(t *testing.T) {
 	p := newProduction()
 	running, opened := begin(t, p, map[intent.PartitionID]string{"one": partition(t, "one", "a")})
 	eventually(t, "it is enforced", func() bool { return p.has("a") })
-	if err := opened.RemovePartition(t.Context(), "one", by); err != nil {
+	if err := opened.RemovePartition(t.Context(), "one", "a try", by); err != nil {
 		t.Fatal(err)
 	}
 	c := client.InProcess(running.Handler())
@@ -261,6 +261,8 @@ func TestRefusesWhatCannotBeServed(t *testing.T) {
 	for name, change := range map[string]func(*app.Options){
 		"no store":           func(o *app.Options) { o.Store = "" },
 		"no pause":           func(o *app.Options) { o.Collecting.Every = 0 },
+		"no URL":             func(o *app.Options) { o.Checkpoints = app.Checkpoints{To: "https://", Every: time.Minute} },
+		"no rest":            func(o *app.Options) { o.Checkpoints = app.Checkpoints{To: "file", Every: time.Millisecond} },
 		"an outside address": func(o *app.Options) { o.Listen = "0.0.0.0:0" },
 	} {
 		options := app.DefaultOptions()

@@ -100,7 +100,7 @@ func NewPlan(ctx context.Context, definition string, holds []intent.Hold, by int
 func (p *Plan) look(ctx context.Context, planned *App, definition string, holds []intent.Hold, by intent.Actor) error {
 	opened := planned.options.Parts.Store
 	partition := p.Built.Partition
-	if err := opened.AddPartition(ctx, partition, definition, by); err != nil {
+	if err := opened.AddPartition(ctx, partition, definition, "a plan", by); err != nil {
 		return err
 	}
 	stop := intent.Stop{Owner: by, Reason: "a plan changes nothing", Since: planned.runtime.Now()}

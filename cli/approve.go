@@ -32,6 +32,9 @@ once. Or, with --candidate, let a candidate through that a guard holds.`,
 			}
 			return s.onPartition(command.Context(), func(c *client.Client, partition string) error {
 				if candidate != "" {
+					if err := reasoned(command, reason); err != nil {
+						return err
+					}
 					return s.acknowledge(command.Context(), c, partition, candidate, reason)
 				}
 				response, err := c.Approvals.ApproveAsset(command.Context(), &apipb.ApproveAssetRequest{
@@ -50,7 +53,7 @@ once. Or, with --candidate, let a candidate through that a guard holds.`,
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&reason, "reason", "", "why, for the record")
+	flags.StringVar(&reason, "reason", "", "why, for the audit")
 	flags.StringVar(&plan, "plan", "", "refuse unless this is the plan's digest (8 digits or more)")
 	flags.StringVar(&candidate, "candidate", "", "let this held candidate through")
 	flags.DurationVar(&duration, "for", 0, "how long the approval holds (default 1h)")

@@ -63,7 +63,8 @@ func period(d time.Duration) *durationpb.Duration {
 	return durationpb.New(d)
 }
 
-// reasoned refuses a brake without a reason: whoever finds it will ask.
+// reasoned refuses a brake, or its end, without a reason: whoever finds it will
+// ask.
 func reasoned(command *cobra.Command, reason string) error {
 	if strings.TrimSpace(reason) == "" {
 		return fault.New(fault.Invalid, "%s needs a reason, for whoever finds it", command.CommandPath()).WithHint(`add --reason "why"`)
@@ -132,6 +133,9 @@ func (s *session) resumeCommand() *cobra.Command {
 		Short: "End a stop; everything is compared with production anew",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
+			if err := reasoned(command, reason); err != nil {
+				return err
+			}
 			c, err := s.connectOrOpen(command.Context())
 			if err != nil {
 				return err
@@ -150,7 +154,7 @@ func (s *session) resumeCommand() *cobra.Command {
 			return nil
 		},
 	}
-	command.Flags().StringVar(&reason, "reason", "", "why, for the record")
+	command.Flags().StringVar(&reason, "reason", "", "why, for the audit")
 	return command
 }
 
@@ -200,13 +204,17 @@ func untilText(d time.Duration) string {
 }
 
 func (s *session) unpinCommand() *cobra.Command {
-	return &cobra.Command{
+	var reason string
+	command := &cobra.Command{
 		Use:   "unpin ASSET",
 		Short: "Let an asset follow head again",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
+			if err := reasoned(command, reason); err != nil {
+				return err
+			}
 			return s.onPartition(command.Context(), func(c *client.Client, partition string) error {
-				response, err := c.Brakes.RemovePin(command.Context(), &apipb.RemovePinRequest{Partition: partition, Asset: args[0]})
+				response, err := c.Brakes.RemovePin(command.Context(), &apipb.RemovePinRequest{Partition: partition, Asset: args[0], Reason: reason})
 				if err != nil {
 					return err
 				}
@@ -218,6 +226,8 @@ func (s *session) unpinCommand() *cobra.Command {
 			})
 		},
 	}
+	command.Flags().StringVar(&reason, "reason", "", "why, for the audit")
+	return command
 }
 
 func (s *session) holdCommand() *cobra.Command {
@@ -262,13 +272,17 @@ func (s *session) warnOfAbsence(ctx context.Context, c *client.Client, partition
 }
 
 func (s *session) unholdCommand() *cobra.Command {
-	return &cobra.Command{
+	var reason string
+	command := &cobra.Command{
 		Use:   "unhold ASSET",
 		Short: "Take a hold away",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
+			if err := reasoned(command, reason); err != nil {
+				return err
+			}
 			return s.onPartition(command.Context(), func(c *client.Client, partition string) error {
-				response, err := c.Brakes.RemoveHold(command.Context(), &apipb.RemoveHoldRequest{Partition: partition, Asset: args[0]})
+				response, err := c.Brakes.RemoveHold(command.Context(), &apipb.RemoveHoldRequest{Partition: partition, Asset: args[0], Reason: reason})
 				if err != nil {
 					return err
 				}
@@ -280,4 +294,6 @@ func (s *session) unholdCommand() *cobra.Command {
 			})
 		},
 	}
+	command.Flags().StringVar(&reason, "reason", "", "why, for the audit")
+	return command
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"lehr.dev/audit"
 	"lehr.dev/client"
 	"lehr.dev/fault"
 	"lehr.dev/intent"
@@ -40,6 +41,8 @@ type Local struct {
 	// Open returns a client that works on a store's file, with or without a
 	// server beside. It never creates a store.
 	Open func(ctx context.Context, store string, actor intent.Actor) (*client.Client, func() error, error)
+	// VerifyAudit recomputes an audit without a server.
+	VerifyAudit func(ctx context.Context, source AuditSource) (audit.Report, error)
 	// Build runs a partition's pipeline, and keeps nothing.
 	Build func(ctx context.Context, definition string) (Built, error)
 	// Plan builds, looks at production, changes nothing, and returns a client
@@ -63,6 +66,9 @@ type ServeOptions struct {
 	Listen string
 	// Sweep is the longest pause between two looks at a quiet asset.
 	Sweep time.Duration
+	// Checkpoints of the audit are added to this file, or posted to this URL.
+	Checkpoints     string
+	CheckpointPause time.Duration
 	// Register are definitions to register first, by partition.
 	Register map[intent.PartitionID]string
 	Verbose  bool
@@ -243,7 +249,7 @@ Exit codes: 0 done, 1 error, 2 differences or not converged, 3 timed out.`,
 	}
 	in("begin", s.initCommand(), s.buildCommand(), s.planCommand(), s.serveCommand(), s.partitionCommand())
 	in("look",
-		s.whyCommand(), s.getCommand(), s.describeCommand(), s.watchCommand(), s.waitCommand(), s.diffCommand(), s.pageCommand(),
+		s.whyCommand(), s.getCommand(), s.describeCommand(), s.watchCommand(), s.waitCommand(), s.diffCommand(), s.auditCommand(), s.pageCommand(),
 	)
 	in("act",
 		s.stopCommand(), s.resumeCommand(), s.holdCommand(), s.unholdCommand(), s.pinCommand(), s.unpinCommand(),

@@ -213,7 +213,8 @@ func describePartition(ctx context.Context, s *session, c *client.Client, partit
 	if p.Orphans > 0 {
 		fmt.Fprintf(s.Out, "\n%s: enforced once, not in intent any more, and left as they are. lehr get orphans lists them.\n", count(int(p.Orphans), "orphan"))
 	}
-	if problem := problemsOf(ctx, c)[p.Id]; problem != "" {
+	problems, _ := problemsOf(ctx, c)
+	if problem := problems[p.Id]; problem != "" {
 		fmt.Fprintf(s.Out, "\nNot all of it works: %s\n", plain(problem))
 	}
 	if p.BlockedBy != nil {

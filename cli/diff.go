@@ -112,19 +112,22 @@ func (s *session) printComparisons(found []*apipb.Comparison) error {
 var signs = map[string]string{"added": "+", "removed": "-", "changed": "~"}
 
 func (s *session) labelCommand() *cobra.Command {
-	return &cobra.Command{
+	var reason string
+	command := &cobra.Command{
 		Use:   "label INCARNATION KEY=VALUE…",
 		Short: "Name an incarnation, so that it is found by the label and retained; KEY= removes a label",
 		Example: `  lehr label shop@12 release=spring
   lehr label 12 release=`,
 		Args: cobra.MinimumNArgs(2),
 		RunE: func(command *cobra.Command, args []string) error {
-			return s.label(command.Context(), args[0], args[1:])
+			return s.label(command.Context(), args[0], args[1:], reason)
 		},
 	}
+	command.Flags().StringVar(&reason, "reason", "", "why, for the audit")
+	return command
 }
 
-func (s *session) label(ctx context.Context, incarnation string, given []string) error {
+func (s *session) label(ctx context.Context, incarnation string, given []string, reason string) error {
 	c, err := s.connect()
 	if err != nil {
 		return err
@@ -142,7 +145,7 @@ func (s *session) label(ctx context.Context, incarnation string, given []string)
 		if !ok {
 			return fault.New(fault.Invalid, "%.100q is no label", label).WithHint("write KEY=VALUE, or KEY= to remove it")
 		}
-		response, err := c.Incarnations.LabelIncarnation(ctx, &apipb.LabelIncarnationRequest{Id: incarnation, Key: key, Value: value})
+		response, err := c.Incarnations.LabelIncarnation(ctx, &apipb.LabelIncarnationRequest{Id: incarnation, Key: key, Value: value, Reason: reason})
 		if err != nil {
 			return err
 		}

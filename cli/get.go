@@ -17,6 +17,7 @@ import (
 type query struct {
 	partition, prefix, kind, state, incarnation, asset string
 	field, refersTo, filter, at, label                 string
+	actor, since                                       string
 	limit                                              int
 	// everywhere: the audit of what concerns all partitions at once.
 	everywhere bool
@@ -63,7 +64,7 @@ func nouns() []noun {
 		{names: []string{"approvals", "approval"}, list: listApprovals, describe: describeListed(listApprovals)},
 		{names: []string{"pushes", "push"}, chosen: []string{"asset"}, list: listPushes, describe: describeListed(listPushes)},
 		{names: []string{"orphans", "orphan"}, list: listOrphans, describe: describeListed(listOrphans)},
-		{names: []string{"audit"}, chosen: []string{"global"}, list: listAudit, describe: describeAudit},
+		{names: []string{"audit"}, chosen: []string{"global", "asset", "actor", "since"}, list: listAudit, describe: describeAudit},
 	}
 }
 
@@ -96,7 +97,8 @@ func (s *session) getCommand() *cobra.Command {
   lehr get assets --at 2h --filter 'labels.team == "web"'
   lehr get incarnations --label release=spring
   lehr get reports --state waiting
-  lehr get pushes --asset web/a -o json`,
+  lehr get pushes --asset web/a -o json
+  lehr get audit --actor ann --since 2h`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeNouns,
 		RunE: func(command *cobra.Command, args []string) error {
@@ -120,7 +122,9 @@ func (s *session) getCommand() *cobra.Command {
 	flags.StringVar(&q.filter, "filter", "", "assets for which this CEL expression is true")
 	flags.StringVar(&q.at, "at", "", "assets, or the incarnation, as of a time: 2026-11-21T08:00:00Z, \"2026-11-21 08:00\", or 2h ago as 2h")
 	flags.StringVar(&q.label, "label", "", "the newest incarnation with this label, or its assets, as KEY or KEY=VALUE")
-	flags.StringVar(&q.asset, "asset", "", "pushes of this asset")
+	flags.StringVar(&q.asset, "asset", "", "pushes of this asset, and what the audit says of it")
+	flags.StringVar(&q.actor, "actor", "", "what this person or program did, in the audit")
+	flags.StringVar(&q.since, "since", "", "what the audit says from a time on: 2026-11-21T08:00:00Z, or 2h ago as 2h")
 	flags.BoolVar(&q.everywhere, "global", false, "the audit of what concerns all partitions, for example a stop of all")
 	flags.IntVar(&q.limit, "limit", 1000, "at most this many")
 	return command

@@ -72,7 +72,10 @@ func listPartitions(ctx context.Context, s *session, c *client.Client, _ query) 
 	if err != nil {
 		return found, err
 	}
-	problems := problemsOf(ctx, c)
+	problems, whole := problemsOf(ctx, c)
+	for _, problem := range whole {
+		fmt.Fprintf(s.Err, "The server: %s\n", plain(problem))
+	}
 	for _, p := range response.Partitions {
 		row := []string{p.Id, p.Head, p.Mode, fmt.Sprint(p.Assets), states(p.States), partitionNote(p, problems[p.Id])}
 		if s.wide() {
@@ -101,20 +104,20 @@ func partitionNote(p *apipb.Partition, problem string) string {
 	return strings.Join(notes, ", ")
 }
 
-// problemsOf says, by partition, what does not work in the server. A server
-// that does not tell has none to tell of.
-func problemsOf(ctx context.Context, c *client.Client) map[string]string {
-	problems := map[string]string{}
+// problemsOf says what does not work in the server, by partition and as a
+// whole. A server that does not tell has none to tell of.
+func problemsOf(ctx context.Context, c *client.Client) (problems map[string]string, whole []string) {
+	problems = map[string]string{}
 	response, err := c.Server.GetServer(ctx, serverRequest)
 	if err != nil {
-		return problems
+		return problems, nil
 	}
 	for _, health := range response.Partitions {
 		if !health.Acting {
 			problems[health.Partition] = health.Problem
 		}
 	}
-	return problems
+	return problems, response.Problems
 }
 
 // states renders counts by state, in the order of the names.
@@ -306,29 +309,6 @@ func ending(p *apipb.Push) string {
 	default:
 		return "under way"
 	}
-}
-
-func listAudit(ctx context.Context, s *session, c *client.Client, q query) (listing, error) {
-	found := listing{header: []string{"NUMBER", "AT", "BY", "VERB", "SUBJECT", "DETAIL"}}
-	request := &apipb.ListAuditRequest{Partition: q.partition}
-	if q.everywhere {
-		request.Partition = ""
-	}
-	more, err := pages(q.limit, func(most int32) (int, bool, error) {
-		request.Limit = most
-		response, err := c.Audit.ListAudit(ctx, request)
-		if err != nil {
-			return 0, false, err
-		}
-		for _, r := range response.Records {
-			by := r.By.GetName() + " (" + r.By.GetOrigin() + ")"
-			found.add(r, fmt.Sprint(r.Number), r.At.AsTime().Local().Format("2006-01-02 15:04:05"), by, r.Verb, r.Subject, r.Detail)
-		}
-		request.After = response.Next
-		return len(response.Records), response.Next != 0, nil
-	})
-	found.more = more
-	return found, err
 }
 
 // where is the place that a finding names, as "file:line: field: ".

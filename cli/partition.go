@@ -15,17 +15,17 @@ import (
 )
 
 func (s *session) partitionCommand() *cobra.Command {
-	command := family("partition", "Register and forget partitions")
-	command.AddCommand(
-		&cobra.Command{
+	var reason string
+	changes := []*cobra.Command{
+		{
 			Use:   "add PATH",
 			Short: "Register a partition by its lehr.yaml",
 			Args:  cobra.ExactArgs(1),
 			RunE: func(command *cobra.Command, args []string) error {
-				return s.addPartition(command, args[0])
+				return s.addPartition(command, args[0], reason)
 			},
 		},
-		&cobra.Command{
+		{
 			Use:   "remove PARTITION",
 			Short: "Forget a partition; production stays as it is",
 			Args:  cobra.ExactArgs(1),
@@ -34,7 +34,7 @@ func (s *session) partitionCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				response, err := c.Partitions.RemovePartition(command.Context(), &apipb.RemovePartitionRequest{Id: args[0]})
+				response, err := c.Partitions.RemovePartition(command.Context(), &apipb.RemovePartitionRequest{Id: args[0], Reason: reason})
 				if err != nil {
 					return err
 				}
@@ -45,6 +45,12 @@ func (s *session) partitionCommand() *cobra.Command {
 				return nil
 			},
 		},
+	}
+	for _, change := range changes {
+		change.Flags().StringVar(&reason, "reason", "", "why, for the audit")
+	}
+	command := family("partition", "Register and forget partitions")
+	command.AddCommand(append(changes,
 		&cobra.Command{
 			Use:   "list",
 			Short: "The same as: lehr get partitions",
@@ -57,11 +63,11 @@ func (s *session) partitionCommand() *cobra.Command {
 				return s.get(command.Context(), partitions, query{})
 			},
 		},
-	)
+	)...)
 	return command
 }
 
-func (s *session) addPartition(command *cobra.Command, path string) error {
+func (s *session) addPartition(command *cobra.Command, path, reason string) error {
 	definition, err := definitionPath(path)
 	if err != nil {
 		return err
@@ -74,7 +80,7 @@ func (s *session) addPartition(command *cobra.Command, path string) error {
 	if err != nil {
 		return err
 	}
-	response, err := c.Partitions.AddPartition(command.Context(), &apipb.AddPartitionRequest{Id: id, Definition: definition})
+	response, err := c.Partitions.AddPartition(command.Context(), &apipb.AddPartitionRequest{Id: id, Definition: definition, Reason: reason})
 	if err != nil {
 		return err
 	}

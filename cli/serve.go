@@ -54,6 +54,8 @@ is. See what it does with: lehr get partitions, lehr get reports, lehr why.`,
 	flags.StringVar(&options.Access, "access", os.Getenv("LEHR_ACCESS"), "file that says who may do what (env LEHR_ACCESS; default: only this user may do anything)")
 	flags.StringVar(&options.Listen, "listen", "127.0.0.1:0", "loopback address to listen on; port 0 picks a free one")
 	flags.DurationVar(&options.Sweep, "sweep", 30*time.Second, "longest pause between two looks at an asset in sync")
+	flags.StringVar(&options.Checkpoints, "audit-checkpoints", "", "add checkpoints of the audit to this file, or post them to this http(s) URL")
+	flags.DurationVar(&options.CheckpointPause, "audit-checkpoints-every", time.Minute, "pause between them; the last are sent at the end")
 	flags.BoolVarP(&options.Verbose, "verbose", "v", false, "log more")
 	return command
 }

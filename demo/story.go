@@ -163,7 +163,7 @@ func (s *stage) repairHandwork(ctx context.Context, a cluster) error {
 		return err
 	}
 	s.so("under the hold it is left alone")
-	if _, err := s.lehr(ctx, "unhold", a.asset()); err != nil {
+	if _, err := s.lehr(ctx, "unhold", a.asset(), "--reason", "we have looked"); err != nil {
 		return err
 	}
 	if err := s.until(ctx, patience, "the handmade task is replaced", s.serves("v2")); err != nil {

@@ -129,7 +129,7 @@ func newDriven(t *rapid.T, folder string) *driven {
 	d := &driven{t: t, store: opened, close: func() { opened.Close(); memory.Close() }}
 	by := intent.Actor{Name: "ann", Origin: "test"}
 	definition := filepath.Join(folder, "lehr.yaml")
-	if err := opened.AddPartition(ctx, "shop", definition, by); err != nil {
+	if err := opened.AddPartition(ctx, "shop", definition, "a try", by); err != nil {
 		t.Fatal(err)
 	}
 	lease, err := opened.Acquire(ctx, "shop", "test")

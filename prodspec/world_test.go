@@ -101,7 +101,7 @@ func (w *world) start() {
 	w.t.Helper()
 	ctx := context.Background()
 	definition := filepath.Join(w.folder, "lehr.yaml")
-	if err := w.store.AddPartition(ctx, "shop", definition, person); err != nil {
+	if err := w.store.AddPartition(ctx, "shop", definition, "a try", person); err != nil {
 		w.t.Fatal(err)
 	}
 	partition, err := w.store.Partition(ctx, "shop")

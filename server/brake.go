@@ -1,7 +1,10 @@
 package server
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -22,6 +25,18 @@ func (s *Server) until(period *durationpb.Duration) (time.Time, error) {
 	return s.runtime.Now().Add(period.AsDuration()), nil
 }
 
+// loosened is the reason for what releases or loosens something: whoever finds
+// it loose will ask.
+func loosened(what, reason string) (string, error) {
+	if reason = strings.TrimSpace(reason); reason == "" {
+		return "", fault.New(fault.Invalid, "%s needs a reason, for the audit", what).WithHint("say why: in a command, add --reason \"why\"")
+	}
+	return reason, nil
+}
+
+// because is the reason for anything else.
+func because(reason string) string { return cmp.Or(strings.TrimSpace(reason), "none given") }
+
 func (s *Server) SetPin(ctx context.Context, request *apipb.SetPinRequest) (*apipb.SetPinResponse, error) {
 	partition, asset, err := s.asset(ctx, request.Partition, request.Asset)
 	if err != nil {
@@ -40,7 +55,7 @@ func (s *Server) SetPin(ctx context.Context, request *apipb.SetPinRequest) (*api
 	}
 	pin, err := s.store.SetPin(ctx, intent.Pin{
 		Asset: asset, Incarnation: incarnation, Rank: intent.RankPerson, Holder: by(ctx),
-		Reason: request.Reason, Created: s.runtime.Now(), Until: until,
+		Reason: because(request.Reason), Created: s.runtime.Now(), Until: until,
 	})
 	if err != nil {
 		return nil, err
@@ -53,7 +68,11 @@ func (s *Server) RemovePin(ctx context.Context, request *apipb.RemovePinRequest)
 	if err != nil {
 		return nil, err
 	}
-	return &apipb.RemovePinResponse{}, s.store.Unpin(ctx, partition.ID, asset, intent.RankPerson, by(ctx))
+	reason, err := loosened(fmt.Sprintf("unpinning %s of partition %s", asset, partition.ID), request.Reason)
+	if err != nil {
+		return nil, err
+	}
+	return &apipb.RemovePinResponse{}, s.store.Unpin(ctx, partition.ID, asset, intent.RankPerson, reason, by(ctx))
 }
 
 func (s *Server) ListPins(ctx context.Context, request *apipb.ListPinsRequest) (*apipb.ListPinsResponse, error) {
@@ -77,7 +96,7 @@ func (s *Server) SetHold(ctx context.Context, request *apipb.SetHoldRequest) (*a
 	if err != nil {
 		return nil, err
 	}
-	hold := intent.Hold{Asset: asset, Owner: by(ctx), Reason: request.Reason, Created: s.runtime.Now(), Until: until}
+	hold := intent.Hold{Asset: asset, Owner: by(ctx), Reason: because(request.Reason), Created: s.runtime.Now(), Until: until}
 	if err := s.store.SetHold(ctx, partition.ID, hold); err != nil {
 		return nil, err
 	}
@@ -89,7 +108,11 @@ func (s *Server) RemoveHold(ctx context.Context, request *apipb.RemoveHoldReques
 	if err != nil {
 		return nil, err
 	}
-	return &apipb.RemoveHoldResponse{}, s.store.Unhold(ctx, partition.ID, asset, by(ctx))
+	reason, err := loosened(fmt.Sprintf("ending the hold of %s of partition %s", asset, partition.ID), request.Reason)
+	if err != nil {
+		return nil, err
+	}
+	return &apipb.RemoveHoldResponse{}, s.store.Unhold(ctx, partition.ID, asset, reason, by(ctx))
 }
 
 func (s *Server) ListHolds(ctx context.Context, request *apipb.ListHoldsRequest) (*apipb.ListHoldsResponse, error) {
@@ -108,7 +131,7 @@ func (s *Server) SetStop(ctx context.Context, request *apipb.SetStopRequest) (*a
 	if err != nil {
 		return nil, err
 	}
-	stop := intent.Stop{Partition: scope, Owner: by(ctx), Reason: request.Reason, Since: s.runtime.Now()}
+	stop := intent.Stop{Partition: scope, Owner: by(ctx), Reason: because(request.Reason), Since: s.runtime.Now()}
 	if err := s.store.SetStop(ctx, stop); err != nil {
 		return nil, err
 	}
@@ -138,7 +161,11 @@ func (s *Server) Resume(ctx context.Context, request *apipb.ResumeRequest) (*api
 	if err != nil {
 		return nil, err
 	}
-	if err := s.store.Resume(ctx, scope, request.Reason, by(ctx)); err != nil {
+	reason, err := loosened("ending a stop", request.Reason)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.store.Resume(ctx, scope, reason, by(ctx)); err != nil {
 		return nil, err
 	}
 	stops, err := s.store.Stops(ctx)

@@ -180,7 +180,11 @@ func (s *Server) AcknowledgeCandidate(ctx context.Context, request *apipb.Acknow
 		return nil, fault.New(fault.Conflict, "candidate %s is %s; only a held one can be let through", found.ID, found.State).
 			WithHint("lehr describe candidate %s shows its findings", found.ID.Digest.Short())
 	}
-	if err := s.store.Acknowledge(ctx, found.ID, request.Reason, by(ctx)); err != nil {
+	reason, err := loosened("acknowledging candidate "+found.ID.String(), request.Reason)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.store.Acknowledge(ctx, found.ID, reason, by(ctx)); err != nil {
 		return nil, err
 	}
 	described, err := s.describeCandidate(ctx, found)

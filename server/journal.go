@@ -3,9 +3,11 @@ package server
 import (
 	"context"
 
+	"lehr.dev/audit"
 	"lehr.dev/fault"
 	apipb "lehr.dev/gen/lehr/api/v1"
 	"lehr.dev/intent"
+	"lehr.dev/store"
 )
 
 func (s *Server) ListPushes(ctx context.Context, request *apipb.ListPushesRequest) (*apipb.ListPushesResponse, error) {
@@ -23,15 +25,57 @@ func (s *Server) ListAudit(ctx context.Context, request *apipb.ListAuditRequest)
 		return nil, err
 	}
 	limit := page(request.Limit, usualPage, mostPage)
-	records, err := s.store.AuditRecords(ctx, partition, request.After, limit)
+	response := &apipb.ListAuditResponse{}
+	after, size := request.After, limit
+	if request.Subject != "" || request.Actor != "" || request.Since != nil {
+		size = mostPage
+	}
+	for range mostAuditPages {
+		records, err := s.store.AuditRecords(ctx, partition, after, size)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range records {
+			if after = r.Number; chosen(request, r) {
+				response.Records = append(response.Records, toAuditRecord(r))
+			}
+			if len(response.Records) == limit {
+				response.Next = after
+				return response, nil
+			}
+		}
+		if len(records) < size {
+			return response, nil
+		}
+	}
+	response.Next = after
+	return response, nil
+}
+
+// mostAuditPages bounds what one call looks through for records that are
+// chosen.
+const mostAuditPages = 10
+
+func chosen(request *apipb.ListAuditRequest, r store.AuditRecord) bool {
+	return (request.Subject == "" || request.Subject == r.Subject) && (request.Actor == "" || request.Actor == r.By.Name) &&
+		(request.Since == nil || !r.At.Before(request.Since.AsTime()))
+}
+
+// ListCheckpoints says how far each chain goes now.
+func (s *Server) ListCheckpoints(ctx context.Context, _ *apipb.ListCheckpointsRequest) (*apipb.ListCheckpointsResponse, error) {
+	identity, err := s.store.Identity(ctx)
 	if err != nil {
 		return nil, err
 	}
-	response := &apipb.ListAuditResponse{Records: each(records, toAuditRecord)}
-	if len(records) == limit {
-		response.Next = records[limit-1].Number
+	ends, err := s.store.AuditEnds(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return response, nil
+	return &apipb.ListCheckpointsResponse{Checkpoints: each(audit.Checkpoints(identity, ends, s.runtime.Now()), toCheckpoint)}, nil
+}
+
+func toCheckpoint(c audit.Checkpoint) *apipb.Checkpoint {
+	return &apipb.Checkpoint{Store: c.Store, Partition: string(c.Partition), Number: c.Number, Link: c.Link.String(), At: toTime(c.At)}
 }
 
 // VerifyAudit answers that the chain is broken rather than failing.
@@ -67,6 +111,7 @@ func (s *Server) GetServer(ctx context.Context, _ *apipb.GetServerRequest) (*api
 	}
 	response := &apipb.GetServerResponse{Version: s.version, Started: toTime(s.started), Stops: stops}
 	if visible("") {
+		response.Problems = s.problems()
 		response.Store = s.location
 	}
 	for _, h := range s.health() {

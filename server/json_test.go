@@ -56,7 +56,7 @@ func TestMisspeltFieldsAreRefused(t *testing.T) {
 	if code, text := ask("BrakeService/ListStops", "application/json", "{}"); code != http.StatusOK || !strings.Contains(text, "a fire") {
 		t.Errorf("stops: %d %s", code, text)
 	}
-	if code, text := ask("BrakeService/Resume", "application/json", `{}`); code != http.StatusOK {
+	if code, text := ask("BrakeService/Resume", "application/json", `{"reason": "out"}`); code != http.StatusOK {
 		t.Errorf("resume: %d %s", code, text)
 	}
 	if code, text := ask("AssetService/WatchAssets", "application/connect+json", "\x00\x00\x00\x00\x0d"+`{"fitler":""}`); code != http.StatusOK || !strings.Contains(text, "fitler") {

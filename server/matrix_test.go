@@ -248,7 +248,7 @@ func (w *world) codeOf(method protoreflect.MethodDescriptor, answer *http.Respon
 // read, and nothing tells whether a partition is there that they may not.
 func TestListsTellOnlyWhatMayBeRead(t *testing.T) {
 	w := newWorld(t)
-	w.must(w.store.AddPartition(t.Context(), "theatre", "/theatre/lehr.yaml", ann))
+	w.must(w.store.AddPartition(t.Context(), "theatre", "/theatre/lehr.yaml", "", ann))
 	for _, partition := range []intent.PartitionID{"shop", "theatre", ""} {
 		w.must(w.store.SetStop(t.Context(), intent.Stop{Partition: partition, Owner: ann, Reason: "a try"}))
 	}

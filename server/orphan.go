@@ -2,9 +2,8 @@ package server
 
 import (
 	"context"
-	"strings"
+	"fmt"
 
-	"lehr.dev/fault"
 	apipb "lehr.dev/gen/lehr/api/v1"
 	"lehr.dev/intent"
 	"lehr.dev/store"
@@ -43,11 +42,11 @@ func (s *Server) DisownOrphan(ctx context.Context, request *apipb.DisownOrphanRe
 	if err != nil {
 		return nil, err
 	}
-	if strings.TrimSpace(request.Reason) == "" {
-		return nil, fault.New(fault.Invalid, "disowning %s of partition %s needs a reason", asset, partition.ID).
-			WithHint("say why nobody looks after it any more")
+	reason, err := loosened(fmt.Sprintf("disowning %s of partition %s", asset, partition.ID), request.Reason)
+	if err != nil {
+		return nil, err
 	}
-	if err := s.store.Disown(ctx, partition.ID, asset, request.Reason, by(ctx)); err != nil {
+	if err := s.store.Disown(ctx, partition.ID, asset, reason, by(ctx)); err != nil {
 		return nil, err
 	}
 	return &apipb.DisownOrphanResponse{}, nil

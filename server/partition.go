@@ -22,7 +22,7 @@ func (s *Server) AddPartition(ctx context.Context, request *apipb.AddPartitionRe
 	if !filepath.IsAbs(request.Definition) {
 		return nil, fault.New(fault.Invalid, "definition %q of partition %s is not an absolute path", request.Definition, id)
 	}
-	if err := s.store.AddPartition(ctx, id, filepath.Clean(request.Definition), by(ctx)); err != nil {
+	if err := s.store.AddPartition(ctx, id, filepath.Clean(request.Definition), because(request.Reason), by(ctx)); err != nil {
 		return nil, err
 	}
 	response, err := s.GetPartition(ctx, &apipb.GetPartitionRequest{Id: request.Id})
@@ -37,7 +37,7 @@ func (s *Server) RemovePartition(ctx context.Context, request *apipb.RemoveParti
 	if err != nil {
 		return nil, err
 	}
-	return &apipb.RemovePartitionResponse{}, s.store.RemovePartition(ctx, partition.ID, by(ctx))
+	return &apipb.RemovePartitionResponse{}, s.store.RemovePartition(ctx, partition.ID, because(request.Reason), by(ctx))
 }
 
 func (s *Server) ListPartitions(ctx context.Context, _ *apipb.ListPartitionsRequest) (*apipb.ListPartitionsResponse, error) {

@@ -62,6 +62,9 @@ type Options struct {
 	Runtime loop.Runtime
 	// Health lists the partitions acted for; nil: none, there are no actors.
 	Health func() []Health
+	// Problems lists what is wrong with the server as a whole; nil: nothing can
+	// be.
+	Problems func() []string
 	// Identify returns who calls, or why nobody may.
 	Identify func(ctx context.Context) (store.Caller, error)
 	// Log is told of what was denied; nil: nobody is.
@@ -76,6 +79,7 @@ type Server struct {
 	schemas  Schemas
 	runtime  loop.Runtime
 	health   func() []Health
+	problems func() []string
 	identify func(ctx context.Context) (store.Caller, error)
 	log      *slog.Logger
 	location string
@@ -90,12 +94,17 @@ func New(o Options) *Server {
 	if health == nil {
 		health = func() []Health { return nil }
 	}
+	problems := o.Problems
+	if problems == nil {
+		problems = func() []string { return nil }
+	}
 	log := o.Log
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
 	return &Server{
-		log: log, store: o.Store, schemas: o.Schemas, runtime: o.Runtime, health: health, identify: o.Identify,
+		log: log, problems: problems,
+		store: o.Store, schemas: o.Schemas, runtime: o.Runtime, health: health, identify: o.Identify,
 		location: o.Location, version: o.Version, started: o.Runtime.Now(),
 		queries: query.New(o.Store, o.Schemas, o.Runtime),
 	}

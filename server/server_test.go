@@ -61,7 +61,7 @@ func newWorld(t testing.TB) *world {
 	listening := httptest.NewServer(local.Guard(api.Handler()))
 	t.Cleanup(listening.Close)
 	w := &world{TB: t, store: opened, url: listening.URL, client: client.Dial(listening.URL, local.Token, ann), launch: local.Token}
-	w.must(opened.AddPartition(t.Context(), "shop", "/shop/lehr.yaml", ann))
+	w.must(opened.AddPartition(t.Context(), "shop", "/shop/lehr.yaml", "a try", ann))
 	w.lease, err = opened.Acquire(t.Context(), "shop", "test")
 	w.must(err)
 	return w
@@ -206,7 +206,7 @@ func TestBrakesNameWhoAndEnd(t *testing.T) {
 	}
 	_, err = w.client.Brakes.SetHold(t.Context(), &apipb.SetHoldRequest{Partition: "shop", Asset: "web", Reason: "r", Period: durationpb.New(-1)})
 	w.refused(err, fault.Invalid, "period")
-	_, err = w.client.Brakes.RemoveHold(t.Context(), &apipb.RemoveHoldRequest{Partition: "shop", Asset: "web"})
+	_, err = w.client.Brakes.RemoveHold(t.Context(), &apipb.RemoveHoldRequest{Partition: "shop", Asset: "web", Reason: "done"})
 	w.must(err)
 	_, err = w.client.Brakes.SetPin(t.Context(), &apipb.SetPinRequest{Partition: "shop", Asset: "web", Incarnation: "mall@1", Reason: "r"})
 	w.refused(err, fault.Invalid, "another partition")
@@ -224,7 +224,7 @@ func TestBrakesNameWhoAndEnd(t *testing.T) {
 	}
 	_, err = w.client.Brakes.SetStop(t.Context(), &apipb.SetStopRequest{Partition: "shop", Reason: "also"})
 	w.must(err)
-	resumed, err := w.client.Brakes.Resume(t.Context(), &apipb.ResumeRequest{Partition: "shop"})
+	resumed, err := w.client.Brakes.Resume(t.Context(), &apipb.ResumeRequest{Partition: "shop", Reason: "out"})
 	w.must(err)
 	if len(resumed.Remaining) != 1 || resumed.Remaining[0].Partition != "" {
 		t.Fatalf("still stopped: %v", resumed.Remaining)

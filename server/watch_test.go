@@ -222,7 +222,7 @@ func TestWatchesThatCannotBe(t *testing.T) {
 	defer cancel()
 	watch := w.watch(ctx, &apipb.WatchAssetsRequest{})
 	watch.expect("shop@1: a")
-	w.must(w.store.RemovePartition(ctx, "shop", ann))
+	w.must(w.store.RemovePartition(ctx, "shop", "a try", ann))
 	for watch.stream.Receive() {
 	}
 	if err := client.Fault(watch.stream.Err()); !fault.Is(err, fault.NotFound) {

@@ -39,7 +39,7 @@ func (p person) approveTwoPlans(asset string) error {
 		return err
 	}
 	defer func() {
-		_, _ = p.c.Brakes.RemoveHold(p.ctx, &apipb.RemoveHoldRequest{Partition: partition, Asset: asset})
+		_, _ = p.c.Brakes.RemoveHold(p.ctx, &apipb.RemoveHoldRequest{Partition: partition, Asset: asset, Reason: "over"})
 	}()
 	before := ""
 	for n := range uint64(2) {

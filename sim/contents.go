@@ -44,7 +44,7 @@ func (p person) approveTwoContents(asset string, next Intent) error {
 		return err
 	}
 	defer func() {
-		_, _ = p.c.Brakes.RemoveHold(p.ctx, &apipb.RemoveHoldRequest{Partition: partition, Asset: asset})
+		_, _ = p.c.Brakes.RemoveHold(p.ctx, &apipb.RemoveHoldRequest{Partition: partition, Asset: asset, Reason: "over"})
 	}()
 	report, err := p.report(asset)
 	if err != nil {
@@ -65,7 +65,7 @@ func (p person) approveTwoContents(asset string, next Intent) error {
 	if _, err = p.approveOther(asset, second); err != nil {
 		return err
 	}
-	_, err = p.c.Brakes.RemovePin(p.ctx, &apipb.RemovePinRequest{Partition: partition, Asset: asset})
+	_, err = p.c.Brakes.RemovePin(p.ctx, &apipb.RemovePinRequest{Partition: partition, Asset: asset, Reason: "over"})
 	return err
 }
 

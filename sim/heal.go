@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"lehr.dev/audit"
 	apipb "lehr.dev/gen/lehr/api/v1"
 	"lehr.dev/intent"
 	"lehr.dev/store"
@@ -244,6 +245,19 @@ func (l *Lab) staysQuiet() {
 	}
 	if open := l.unsettled(); len(open) > 0 {
 		l.wrong("L1", "it did not stay in sync: %s", strings.Join(open, "; "))
+	}
+	l.verifyAudit()
+}
+
+// verifyAudit holds the whole record to the rules that it tells of, as whoever
+// has only the record would (S25).
+func (l *Lab) verifyAudit() {
+	report, err := audit.VerifyStore(l.ctx, l.reading, nil, func(intent.PartitionID) bool { return true })
+	if err != nil {
+		l.wrong("S25", "the audit cannot be verified: %v", err)
+	}
+	for _, problem := range report.Problems {
+		l.wrong("S25", "%s", problem.Message)
 	}
 }
 

@@ -22,7 +22,7 @@ const (
 // settleElsewhere lets the other partition have its resource.
 func (l *Lab) settleElsewhere(s *sqlite.Store) error {
 	by := intent.Actor{Name: "bob", Origin: "cli"}
-	if err := s.AddPartition(l.ctx, elsewhere, "/elsewhere/lehr.yaml", by); err != nil {
+	if err := s.AddPartition(l.ctx, elsewhere, "/elsewhere/lehr.yaml", "the simulator looks after another thing", by); err != nil {
 		return err
 	}
 	lease, err := s.Acquire(l.ctx, elsewhere, "elsewhere")

@@ -95,7 +95,7 @@ func (p person) unhold() error {
 		return err
 	}
 	for _, hold := range list.Holds {
-		if _, err := p.c.Brakes.RemoveHold(p.ctx, &apipb.RemoveHoldRequest{Partition: string(p.partition), Asset: hold.Asset}); err != nil {
+		if _, err := p.c.Brakes.RemoveHold(p.ctx, &apipb.RemoveHoldRequest{Partition: string(p.partition), Asset: hold.Asset, Reason: "over"}); err != nil {
 			return err
 		}
 	}
@@ -125,7 +125,7 @@ func (p person) unpin() error {
 	// A pin of a program is not a person's to take off; those after it are.
 	var refused error
 	for _, pin := range list.Pins {
-		if _, err := p.c.Brakes.RemovePin(p.ctx, &apipb.RemovePinRequest{Partition: string(p.partition), Asset: pin.Asset}); err != nil {
+		if _, err := p.c.Brakes.RemovePin(p.ctx, &apipb.RemovePinRequest{Partition: string(p.partition), Asset: pin.Asset, Reason: "over"}); err != nil {
 			refused = err
 		}
 	}

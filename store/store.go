@@ -64,10 +64,10 @@ type Partition struct {
 type Partitions interface {
 	// AddPartition registers a partition or moves its definition. The same id
 	// and path again changes nothing.
-	AddPartition(ctx context.Context, id intent.PartitionID, definition string, by intent.Actor) error
+	AddPartition(ctx context.Context, id intent.PartitionID, definition, reason string, by intent.Actor) error
 	// RemovePartition forgets the registration. Assets in production, and
 	// what was stored, stay as they are.
-	RemovePartition(ctx context.Context, id intent.PartitionID, by intent.Actor) error
+	RemovePartition(ctx context.Context, id intent.PartitionID, reason string, by intent.Actor) error
 	// Partition is NotFound when it is not registered.
 	Partition(ctx context.Context, id intent.PartitionID) (Partition, error)
 	ListPartitions(ctx context.Context) ([]Partition, error)
@@ -183,7 +183,7 @@ type Labels interface {
 	// SetLabel sets one label; an empty value removes it. The incarnation is
 	// retained while it has one that was set so. Keys that begin with "lehr/"
 	// are Invalid: they are Lehr's own.
-	SetLabel(ctx context.Context, id intent.IncarnationID, key, value string, by intent.Actor) error
+	SetLabel(ctx context.Context, id intent.IncarnationID, key, value, reason string, by intent.Actor) error
 }
 
 // Entry is one asset of a delta.
@@ -247,11 +247,11 @@ type Brakes interface {
 	// The incarnation must exist and have the asset.
 	SetPin(ctx context.Context, pin intent.Pin) (intent.Pin, error)
 	// Unpin removes the holder's rank of pin; NotFound when there is none.
-	Unpin(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, rank intent.Rank, by intent.Actor) error
+	Unpin(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, rank intent.Rank, reason string, by intent.Actor) error
 	// Pins lists all that are stored, expired ones too.
 	Pins(ctx context.Context, partition intent.PartitionID) ([]intent.Pin, error)
 	SetHold(ctx context.Context, partition intent.PartitionID, hold intent.Hold) error
-	Unhold(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, by intent.Actor) error
+	Unhold(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, reason string, by intent.Actor) error
 	Holds(ctx context.Context, partition intent.PartitionID) ([]intent.Hold, error)
 	// SetStop stops a partition, or all when the stop names none, also those
 	// registered later. Stopping again changes nothing.
@@ -440,27 +440,56 @@ type Reports interface {
 	CountReports(ctx context.Context, partition intent.PartitionID) (map[intent.State]int, error)
 }
 
-// AuditRecord is one link of a partition's chain.
+// AuditRecord is one link of a chain: of a partition's, or, of no partition,
+// of that of all together. Its JSON is how it is stored and exported.
 type AuditRecord struct {
-	Partition intent.PartitionID `json:"partition"`
-	Number    uint64             `json:"number"`
+	Partition intent.PartitionID `json:"partition,omitempty"`
+	Number    uint64             `json:"n"`
 	At        time.Time          `json:"at"`
 	By        intent.Actor       `json:"by"`
-	// Verb is what was done: "admit", "close", "pin", "stop", ….
-	Verb    string `json:"verb"`
-	Subject string `json:"subject"`
-	Detail  string `json:"detail"`
 	// From is the remote address of the caller, and Token the id of the token
 	// that was borne. Empty: what Lehr did by itself.
 	From  string `json:"from,omitempty"`
 	Token string `json:"token,omitempty"`
+	// Verb is what was done: "admit", "close", "pin", "stop", ….
+	Verb    string `json:"verb"`
+	Subject string `json:"subject"`
+	// Reason is what whoever did it said; Lehr itself says why in Detail.
+	Reason string `json:"reason,omitempty"`
+	Detail string `json:"detail,omitempty"`
+	// Version of its link, and the link's first eight bytes, see package audit.
+	Version int    `json:"v,omitempty"`
+	Link    string `json:"link"`
 }
 
-// Audit reads the record. Writing is part of the writes it records.
+// AuditEnd is how far a chain goes, by the note that is kept beside it.
+type AuditEnd struct {
+	Partition intent.PartitionID
+	// Number of the last record, 0 for none, and its whole link.
+	Number uint64
+	Link   intent.Digest
+}
+
+// Audit reads the record. Writing is part of the writes it records: while a
+// record cannot be written, nothing is that has one.
 type Audit interface {
+	// AuditRecords lists records after a number, in their order.
 	AuditRecords(ctx context.Context, partition intent.PartitionID, after uint64, limit int) ([]AuditRecord, error)
-	// VerifyAudit recomputes the chain; the error names the first bad record.
+	// AuditEnds lists the ends of all chains in the order of their partitions,
+	// and with them every partition that was ever registered.
+	AuditEnds(ctx context.Context) ([]AuditEnd, error)
+	// WalkAudit recomputes the chain from its beginning, as far as it is
+	// stored, and shows each record once it is verified. It is Internal, and
+	// names the first bad record, when the chain is not as it was written. An
+	// error of visit ends the walk.
+	WalkAudit(ctx context.Context, partition intent.PartitionID, visit func(AuditRecord) error) error
+	// VerifyAudit is WalkAudit with nothing shown.
 	VerifyAudit(ctx context.Context, partition intent.PartitionID) error
+	// AuditTrouble says why records could not be written when this was last
+	// tried; empty: they could.
+	AuditTrouble() string
+	// Identity names the store, for ever.
+	Identity(ctx context.Context) (string, error)
 }
 
 // Retention says what the collector keeps beside what is live.

@@ -135,12 +135,12 @@ func (r *reader) assetCommands(p *apipb.Partition, asset string, report *apipb.R
 		}
 	}
 	if held {
-		say("End the hold", "unhold", asset)
+		say("End the hold", "unhold", asset, "--reason", "WHY")
 	} else {
 		say("Keep it from being pushed", "hold", asset, "--reason", "WHY")
 	}
 	if report.GetPinned() != "" {
-		say("Let it follow head again", "unpin", asset)
+		say("Let it follow head again", "unpin", asset, "--reason", "WHY")
 	} else if p.Head != "" {
 		say("Keep it at an incarnation", "pin", asset, p.Head, "--reason", "WHY")
 	}

@@ -335,7 +335,7 @@ func (r *real) live(base string) {
 	r.until(row + `.includes("waiting")`)
 	r.ask(`window.same = true, document.querySelector('a[href="/partition/shop/asset/web"]').focus(), ""`)
 	r.until(isLive)
-	r.lehr("unhold", "db")
+	r.lehr("unhold", "db", "--reason", "over")
 	r.until(row + `.includes("in sync") && window.same`)
 	r.until(`document.querySelector(".counts").innerText.includes("4 assets") && window.same`)
 	if focused := r.ask(`document.activeElement.textContent`); focused != "web" {
@@ -380,7 +380,7 @@ func (r *real) inert(base string) {
 			r.Errorf("%s has %s elements that a text brought", path, found)
 		}
 	}
-	r.lehr("resume", "shop")
+	r.lehr("resume", "shop", "--reason", "over")
 }
 
 // withoutScript reads the same pages in a browser that runs none.

@@ -38,13 +38,15 @@ func TestPages(t *testing.T) {
 	w.shows("/", "/partition/shop?state=waiting", "3 assets")
 	w.shows("/partition/shop", "/partition/shop/asset/web/a", "must come after api", "in sync", "healthy", "runs", "shop@1", "destructive")
 	w.shows("/partition/shop/asset/web/a", "web/a waits for db", "ann holds it", "/partition/shop/asset/db", "&#34;v2&#34;", "refers to")
-	w.shows("/partition/shop/asset/db", "destructive", "it shrinks", "replace", "autoscaler", "lehr unhold db --partition shop", "It was never pushed",
+	w.shows("/partition/shop/asset/db", "destructive", "it shrinks", "replace", "autoscaler", "lehr unhold db --reason WHY --partition shop", "It was never pushed",
 		`/partition/shop/asset/api">api</a> <span class="faint">lehr.intent.v1.Dependencies`)
 	w.shows("/partition/shop/incarnations", "/partition/shop/incarnation/1")
 	w.shows("/partition/shop/incarnation/1", "ann")
 	w.shows("/partition/shop/candidates", "There are no candidates")
 	w.must(w.store.SetStop(t.Context(), intent.Stop{Partition: "shop", Owner: ann, Reason: "a fire", Since: time.Now()}))
-	w.shows("/partition/shop", "This partition is stopped", "a fire", "lehr resume shop")
+	w.shows("/partition/shop", "This partition is stopped", "a fire", "lehr resume shop --reason WHY")
+	w.problems = []string{"checkpoints of the audit do not arrive"}
+	w.shows("/", "Not all of it works", "checkpoints of the audit do not arrive")
 }
 
 func TestFilters(t *testing.T) {

@@ -36,7 +36,7 @@ func (r *reader) view(p *apipb.Partition) partitionView {
 		if p.Stop.Partition != "" {
 			words = append(words, p.Id)
 		}
-		v.Resume = r.command("", words...)
+		v.Resume = r.command("", append(words, "--reason", "WHY")...)
 	} else {
 		v.Brake = r.command("", "stop", p.Id, "--reason", "WHY")
 	}
@@ -89,7 +89,7 @@ func showPartitions(ctx context.Context, r *reader) (page, error) {
 			*apipb.GetServerResponse
 			Everywhere    *apipb.Stop
 			Resume, Brake string
-		}{server, everywhere, r.command("", "resume"), r.command("", "stop", "--reason", "WHY")}),
+		}{server, everywhere, r.command("", "resume", "--reason", "WHY"), r.command("", "stop", "--reason", "WHY")}),
 		makeList("partitions", "partitions", struct {
 			Count  int
 			Adding string

@@ -32,6 +32,8 @@ type world struct {
 	api     http.Handler
 	pages   *httptest.Server
 	browser *http.Client
+	// problems are the server's.
+	problems []string
 }
 
 type builtin struct{}
@@ -56,6 +58,7 @@ func newWorld(t testing.TB, change ...func(*web.Options)) *world {
 	t.Cleanup(func() { w.store.Close() })
 	w.api = server.New(server.Options{
 		Store: w.store, Schemas: builtin{}, Runtime: loop.Real(), Identify: access.CallerOf, Location: "/srv/lehr store.db", Version: "test",
+		Problems: func() []string { return w.problems },
 	}).Handler()
 	options := web.DefaultOptions(client.InProcess(access.InProcess(w.api)))
 	options.Period = time.Millisecond
@@ -68,7 +71,7 @@ func newWorld(t testing.TB, change ...func(*web.Options)) *world {
 	jar, err := cookiejar.New(nil)
 	w.must(err)
 	w.browser = &http.Client{Jar: jar}
-	w.must(w.store.AddPartition(t.Context(), "shop", "/shop/lehr.yaml", ann))
+	w.must(w.store.AddPartition(t.Context(), "shop", "/shop/lehr.yaml", "a try", ann))
 	w.lease, err = w.store.Acquire(t.Context(), "shop", "test")
 	w.must(err)
 	if status, _ := w.get(strings.TrimPrefix(access.PageLink(w.pages.URL, local.Token), w.pages.URL)); status != http.StatusOK {

@@ -195,7 +195,7 @@ func TestHoldsAndPins(t *testing.T) {
 		if pinned := w.report("web").Pinned; !strings.Contains(pinned, "v2 is slow") {
 			t.Errorf("the report does not tell of the pin: %q", pinned)
 		}
-		w.must(w.store.Unpin(w.ctx, shop, "web", intent.RankPerson, tester))
+		w.must(w.store.Unpin(w.ctx, shop, "web", intent.RankPerson, "a try", tester))
 		w.inSync(webV2)
 	})
 }

@@ -163,7 +163,7 @@ func TestARemovalWaitsForWhoTakesTheResourceOver(t *testing.T) {
 		if w.production.word("old") == "" {
 			t.Fatal("removed what another asset names, and keeps")
 		}
-		w.must(w.store.Unhold(w.ctx, shop, "new", tester))
+		w.must(w.store.Unhold(w.ctx, shop, "new", "a try", tester))
 		w.inSync(job("new", 1, "2"))
 		w.waitsOn("old", intent.WaitClaim)
 	})
@@ -206,8 +206,8 @@ func TestTheLoserOfAGroupIsWoken(t *testing.T) {
 		hold("lb")
 		w.publish(job("job", 3, "1", serves("lb")), job("lb", 2, "1"))
 		w.pass(time.Hour) // By now both are looked at seldom.
-		w.must(w.store.Unhold(w.ctx, shop, "job", tester))
-		w.must(w.store.Unhold(w.ctx, shop, "lb", tester))
+		w.must(w.store.Unhold(w.ctx, shop, "job", "a try", tester))
+		w.must(w.store.Unhold(w.ctx, shop, "lb", "a try", tester))
 		began := time.Now()
 		w.inSync(job("job", 3, "1"), job("lb", 2, "1"))
 		if took := time.Since(began); took > 2*time.Second {

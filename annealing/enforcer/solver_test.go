@@ -223,7 +223,7 @@ func TestAnInwardEdgeThatIsDroppedStillGuards(t *testing.T) {
 		if !strings.Contains(waiting.Reason, "job serves only 1") {
 			t.Errorf("reason %q", waiting.Reason)
 		}
-		w.must(w.store.Unhold(w.ctx, shop, "job", tester))
+		w.must(w.store.Unhold(w.ctx, shop, "job", "a try", tester))
 		w.inSync(job("job", 1, "2"), job("lb", 3, "1"))
 	})
 }

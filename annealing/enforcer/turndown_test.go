@@ -65,7 +65,7 @@ func TestATurndownWaitsForItsDependantsAndItsApproval(t *testing.T) {
 		if w.production.word("db") == "" {
 			t.Fatal("removed under what was enforced with a dependency on it")
 		}
-		w.must(w.store.Unhold(w.ctx, shop, "web", tester))
+		w.must(w.store.Unhold(w.ctx, shop, "web", "a try", tester))
 		w.inSync(job("web", 1, "2"))
 		w.inSync(job("db", 1, "1").down())
 	})
@@ -130,7 +130,7 @@ func TestOneTurndownAtATime(t *testing.T) {
 			w.approve(th.id)
 		}
 		for _, th := range gone {
-			w.must(w.store.Unhold(w.ctx, shop, th.id, tester))
+			w.must(w.store.Unhold(w.ctx, shop, th.id, "a try", tester))
 		}
 		w.inSync(gone...)
 		if w.production.most != 1 {
@@ -238,7 +238,7 @@ func TestWhatCameBackGivesItsClaimBackAgain(t *testing.T) {
 				open()
 			}
 			w.eventually("it is known to be gone", func() bool { r := w.report("lb"); return r.State == intent.StateInSync && r.Absent })
-			w.must(w.store.AddPartition(w.ctx, "other", "/other/lehr.yaml", tester))
+			w.must(w.store.AddPartition(w.ctx, "other", "/other/lehr.yaml", "a try", tester))
 			lease, err := w.store.Acquire(w.ctx, "other", "other")
 			w.must(err)
 			held, err := w.store.SaveEnforced(w.ctx, lease, []store.Enforced{{

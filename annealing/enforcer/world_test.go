@@ -79,7 +79,7 @@ func simulate(t *testing.T, test func(*world)) {
 			},
 		}
 		w.production = &production{store: s, state: map[intent.AssetID]string{}, behave: map[intent.AssetID]behaviour{}}
-		w.must(s.AddPartition(ctx, shop, "/shop/lehr.yaml", tester))
+		w.must(s.AddPartition(ctx, shop, "/shop/lehr.yaml", "a try", tester))
 		w.start()
 		defer func() {
 			w.stop()

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lehr.dev/app"
+	"lehr.dev/audit"
 	"lehr.dev/cli"
 	"lehr.dev/intent"
 	"lehr.dev/prodspec"
@@ -16,7 +17,7 @@ import (
 
 // local is what commands do without a server, by package app.
 func local() cli.Local {
-	return cli.Local{Version: version(), Serve: serve, Open: app.OpenFile, Build: build, Plan: plan, Commands: []*cobra.Command{demoCommand(), cli.PluginCommand(pluginKit()), cli.SimCommand(simKit())}}
+	return cli.Local{Version: version(), Serve: serve, Open: app.OpenFile, VerifyAudit: verifyAudit, Build: build, Plan: plan, Commands: []*cobra.Command{demoCommand(), cli.PluginCommand(pluginKit()), cli.SimCommand(simKit())}}
 }
 
 // version is what the build recorded.
@@ -38,6 +39,7 @@ func serve(ctx context.Context, o cli.ServeOptions, ready func(cli.Serving)) err
 	options.Store, options.Listen, options.Version = o.Store, o.Listen, version()
 	options.Database, options.Access = o.Database, o.Access
 	options.Limits.Sweep = o.Sweep
+	options.Checkpoints = app.Checkpoints{To: o.Checkpoints, Every: o.CheckpointPause}
 	level := slog.LevelWarn
 	if o.Verbose {
 		level = slog.LevelInfo
@@ -47,6 +49,12 @@ func serve(ctx context.Context, o cli.ServeOptions, ready func(cli.Serving)) err
 	return app.Serve(ctx, options, func(running *app.App) {
 		address := running.Address()
 		ready(cli.Serving{URL: address.URL, Token: address.Token})
+	})
+}
+
+func verifyAudit(ctx context.Context, s cli.AuditSource) (audit.Report, error) {
+	return app.VerifyAudit(ctx, app.Verification{
+		Store: s.Store, Database: s.Database, File: s.File, Checkpoints: s.Checkpoints, Partition: s.Partition,
 	})
 }
 

@@ -57,7 +57,7 @@ func newWorld(t testing.TB) *world {
 	}
 	t.Cleanup(func() { opened.Close() })
 	w := &world{TB: t, All: opened}
-	w.must(opened.AddPartition(t.Context(), "shop", "/shop/lehr.yaml", ann))
+	w.must(opened.AddPartition(t.Context(), "shop", "/shop/lehr.yaml", "a try", ann))
 	w.lease, err = opened.Acquire(t.Context(), "shop", "test")
 	w.must(err)
 	w.reader = query.New(w, builtin{}, loop.Real())

@@ -80,7 +80,7 @@ func newMirror(r *rapid.T, real store.All, run int) *mirror {
 		}).(*world),
 	}
 	m.state = m.world.Start()[0]
-	m.must(real.AddPartition(m.ctx, m.at, "/srv/lehr.yaml", actor))
+	m.must(real.AddPartition(m.ctx, m.at, "/srv/lehr.yaml", "a try", actor))
 	m.acquire()
 	m.state.head = 0
 	m.publish()
@@ -191,7 +191,7 @@ func (m *mirror) pin() {
 
 func (m *mirror) unpin() {
 	a, rank := m.draw("asset", assets-1), m.draw("rank", ranks-1)
-	err := m.store.Unpin(m.ctx, m.at, names[a], rankOf(rank), actor)
+	err := m.store.Unpin(m.ctx, m.at, names[a], rankOf(rank), "a try", actor)
 	if m.state.pins[a][rank] == 0 {
 		if !fault.Is(err, fault.NotFound) {
 			m.Fatalf("unpinning what is not pinned: %v", err)

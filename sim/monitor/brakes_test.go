@@ -25,7 +25,11 @@ var brakesAndAudit = []breach{
 		func(r *run) { r.pin("a", 1); r.tampers("UPDATE pin SET revision = 5") }, nil},
 	{"S25", "the pins of a changed",
 		func(r *run) { r.pin("a", 1); r.tampers("DELETE FROM pin") },
-		func(r *run) { r.pin("a", 1); r.must(r.Unpin(r.Context(), sim, "a", intent.RankPerson, ann)); r.scans() }},
+		func(r *run) {
+			r.pin("a", 1)
+			r.must(r.Unpin(r.Context(), sim, "a", intent.RankPerson, "a try", ann))
+			r.scans()
+		}},
 	{"S25", "the hold of a changed",
 		func(r *run) {
 			r.tampers("INSERT INTO hold (partition, asset, owner, origin, reason, created, ends) VALUES ('sim', 'a', '', '', '', 1, 0)")
@@ -63,7 +67,7 @@ var brakesAndAudit = []breach{
 		func(r *run) {
 			r.tampers("INSERT INTO label (partition, seq, name, value, person) VALUES ('sim', 1, 'team', 'x', 1)")
 		},
-		func(r *run) { r.must(r.SetLabel(r.Context(), r.at(1), "team", "x", ann)); r.scans() }},
+		func(r *run) { r.must(r.SetLabel(r.Context(), r.at(1), "team", "x", "a try", ann)); r.scans() }},
 	{"S25", "does not say what was admitted",
 		func(r *run) { r.records("admit", "a", "something", r.lease.Holder); r.Monitor.Commit() }, nil},
 	{"S25", "does not follow from those before it",

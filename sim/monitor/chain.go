@@ -15,9 +15,13 @@ type record struct {
 	Number  uint64       `json:"n"`
 	At      time.Time    `json:"at"`
 	By      intent.Actor `json:"by"`
+	From    string       `json:"from,omitempty"`
+	Token   string       `json:"token,omitempty"`
 	Verb    string       `json:"verb"`
 	Subject string       `json:"subject"`
-	Detail  string       `json:"detail"`
+	Reason  string       `json:"reason,omitempty"`
+	Detail  string       `json:"detail,omitempty"`
+	Version int          `json:"v"`
 	Link    string       `json:"link"`
 }
 
@@ -34,8 +38,8 @@ func (c *chain) follow(r record) intent.Digest {
 	var numbers [16]byte
 	binary.BigEndian.PutUint64(numbers[:8], r.Number)
 	binary.BigEndian.PutUint64(numbers[8:], uint64(nanoseconds(r.At)))
-	return sum("lehr.audit.v1", c.link[:], []byte(c.partition), numbers[:],
-		[]byte(r.By.Name), []byte(r.By.Origin), []byte(r.Verb), []byte(r.Subject), []byte(r.Detail))
+	return sum("lehr.audit.v2", c.link[:], []byte(c.partition), numbers[:],
+		[]byte(r.By.Name), []byte(r.By.Origin), []byte(r.From), []byte(r.Token), []byte(r.Verb), []byte(r.Subject), []byte(r.Reason), []byte(r.Detail))
 }
 
 func nanoseconds(t time.Time) int64 {

@@ -79,7 +79,7 @@ var owning = []breach{
 		},
 		func(r *run) {
 			r.other()
-			r.must(r.RemovePartition(r.Context(), "other", ann))
+			r.must(r.RemovePartition(r.Context(), "other", "a try", ann))
 			r.admit("a", key("key/other"))
 		}},
 	{"S21", "where it is only looked at",
@@ -127,7 +127,7 @@ func (r *run) carried(to, from intent.AssetID, why string) {
 // other is a partition with an asset that has a resource.
 func (r *run) other() {
 	r.Helper()
-	r.must(r.AddPartition(r.Context(), "other", "/other/lehr.yaml", ann))
+	r.must(r.AddPartition(r.Context(), "other", "/other/lehr.yaml", "a try", ann))
 	lease, err := r.Acquire(r.Context(), "other", "east")
 	r.must(err)
 	_, err = r.SaveEnforced(r.Context(), lease, []store.Enforced{{

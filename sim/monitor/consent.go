@@ -15,11 +15,14 @@ type agreed struct {
 	content, plan string
 }
 
-// allowance reads "plan P of content C: …", maybe behind "the approval of".
+// allowance reads "plan P of content C", then more, maybe behind "the approval of".
 func allowance(r record) agreed {
 	detail := strings.TrimPrefix(r.Detail, "the approval of ")
 	plan, rest, _ := strings.Cut(strings.TrimPrefix(detail, "plan "), " of content ")
-	content, _, _ := strings.Cut(rest, ":")
+	content := rest
+	if end := strings.IndexAny(rest, ":,"); end >= 0 {
+		content = rest[:end]
+	}
 	return agreed{asset: intent.AssetID(r.Subject), content: content, plan: plan}
 }
 

@@ -33,7 +33,7 @@ var collected = []breach{
 		}, nil},
 	{"S17", "label team names incarnation 1",
 		func(r *run) {
-			r.must(r.SetLabel(r.Context(), r.at(1), "team", "x", ann))
+			r.must(r.SetLabel(r.Context(), r.at(1), "team", "x", "a try", ann))
 			r.publish(job("b", "2"))
 			r.tampers("DELETE FROM incarnation WHERE seq = 1")
 		}, nil},

@@ -35,7 +35,7 @@ func TestNothingIsFoundWhereNothingIsWrong(t *testing.T) {
 	_, err := r.SetPin(ctx, intent.Pin{Asset: "b", Incarnation: r.at(1), Rank: intent.RankPerson, Holder: ann})
 	r.must(err)
 	r.must(r.SetHold(ctx, sim, intent.Hold{Asset: "c", Owner: ann, Until: r.now.Add(time.Minute)}))
-	r.must(r.Unhold(ctx, sim, "c", ann))
+	r.must(r.Unhold(ctx, sim, "c", "a try", ann))
 	second := r.admit("a")
 	r.effect(second, func(e *world.Effect) { e.Class, e.Steps = plugin.Fenced, 2 })
 	r.acquire("south")
@@ -45,7 +45,7 @@ func TestNothingIsFoundWhereNothingIsWrong(t *testing.T) {
 	r.effect(third, func(e *world.Effect) { e.Class = plugin.Fenced })
 	r.end(third, "pushed")
 	r.sight("a", "key/a", false)
-	r.must(r.Unpin(ctx, sim, "b", intent.RankPerson, ann))
+	r.must(r.Unpin(ctx, sim, "b", intent.RankPerson, "a try", ann))
 
 	r.must(r.SetStop(ctx, intent.Stop{Partition: sim, Owner: ann}))
 	r.StopAcknowledged(sim, r.now)

@@ -69,7 +69,7 @@ func newRun(t testing.TB) *run {
 			return plugin.Served{Type: kind, Guarantee: plugin.Unguarded, LongestEffect: time.Second}
 		},
 	})
-	r.must(r.AddPartition(t.Context(), sim, "/sim/lehr.yaml", ann))
+	r.must(r.AddPartition(t.Context(), sim, "/sim/lehr.yaml", "a try", ann))
 	r.acquire("north")
 	r.publish(policy(), job("a", "1"), job("b", "1"), job("c", "1"), job("d", "1"), job("e", "1"))
 	return r

@@ -69,7 +69,7 @@ var effects = []breach{
 			r.publish(job("a", "2"))
 			a := r.admit("a")
 			r.pin("a", 1)
-			r.must(r.Unpin(r.Context(), sim, "a", intent.RankPerson, ann))
+			r.must(r.Unpin(r.Context(), sim, "a", intent.RankPerson, "a try", ann))
 			r.pass(tooLate)
 			r.effect(a)
 		}},

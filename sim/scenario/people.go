@@ -16,7 +16,7 @@ import (
 // for a reason.
 var (
 	people   = []string{"stop", "resume", "hold", "unhold", "pin", "unpin", "approve", "disown", "why"}
-	reasoned = []string{"stop", "hold", "pin", "approve", "disown"}
+	reasoned = []string{"stop", "resume", "hold", "unhold", "pin", "unpin", "approve", "disown"}
 	// able are all that need nothing but a server that answers at once.
 	able = append([]string{"get", "describe", "diff", "label", "partition", "version"}, people...)
 )

@@ -52,7 +52,7 @@ func (w *world) run(runtime loop.Runtime, options sqlite.Options) error {
 	if w.store.Store, err = sqlite.Open(ctx, options); err != nil {
 		return err
 	}
-	if err := w.store.AddPartition(ctx, id, home+"lehr.yaml", intent.Actor{Name: "ann", Origin: "test"}); err != nil {
+	if err := w.store.AddPartition(ctx, id, home+"lehr.yaml", "a try", intent.Actor{Name: "ann", Origin: "test"}); err != nil {
 		return err
 	}
 	partition, err := w.store.Partition(ctx, id)

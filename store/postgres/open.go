@@ -54,13 +54,24 @@ func Name(address string) string {
 
 // Open opens the store, and makes its tables if there are none.
 func Open(ctx context.Context, options Options) (*Store, error) {
+	return openStore(ctx, options, true)
+}
+
+// OpenBeside opens an existing store beside the replicas that serve it, for
+// reading it and for the brakes. It never acts for a partition: everything that
+// needs a lease is Denied.
+func OpenBeside(ctx context.Context, options Options) (*Store, error) {
+	return openStore(ctx, options, false)
+}
+
+func openStore(ctx context.Context, options Options, serving bool) (*Store, error) {
 	name := Name(options.URL)
 	config, err := configure(options.URL)
 	if err != nil {
 		return nil, err
 	}
 	o := relational.Options{
-		Engine: engine{}, DB: stdlib.OpenDB(*config), Serving: true, Readers: connections,
+		Engine: engine{}, DB: stdlib.OpenDB(*config), Serving: serving, Readers: connections,
 		Runtime: options.Runtime, Log: options.Log,
 	}
 	o.DB.SetMaxIdleConns(connections + 1)
@@ -70,7 +81,7 @@ func Open(ctx context.Context, options Options) (*Store, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	if err := prepare(ctx, o, name); err != nil {
+	if err := prepare(ctx, o, name, serving); err != nil {
 		o.DB.Close() // What was wrong before is what matters.
 		return nil, err
 	}
@@ -79,7 +90,7 @@ func Open(ctx context.Context, options Options) (*Store, error) {
 
 // prepare reaches the database and brings its tables up to date, one process
 // at a time.
-func prepare(ctx context.Context, o relational.Options, name string) error {
+func prepare(ctx context.Context, o relational.Options, name string, serving bool) error {
 	if err := o.DB.PingContext(ctx); err != nil {
 		return failure("opening the store "+name, err)
 	}
@@ -89,7 +100,7 @@ func prepare(ctx context.Context, o relational.Options, name string) error {
 	}
 	locked := schema
 	locked.Options = []goose.ProviderOption{goose.WithSessionLocker(locker)}
-	return locked.Migrate(ctx, o.Engine, o.DB, name, true)
+	return locked.Migrate(ctx, o.Engine, o.DB, name, serving)
 }
 
 // configure reads the URL, and asks for what a URL should not have to say.

@@ -92,7 +92,7 @@ func TestLeaseEndsByTheDatabasesClock(t *testing.T) {
 	url := server.Database()
 	a, b := open(t, url), open(t, url)
 	must(t, a.Renew(t.Context(), "a", time.Second))
-	must(t, a.AddPartition(t.Context(), "shop", "/srv/lehr.yaml", storetest.Tester))
+	must(t, a.AddPartition(t.Context(), "shop", "/srv/lehr.yaml", "a try", storetest.Tester))
 	old, err := a.Acquire(t.Context(), "shop", "a")
 	must(t, err)
 	began := time.Now()
@@ -134,9 +134,13 @@ func TestAnotherReplicaIsNoticed(t *testing.T) {
 		"a hold": func() error {
 			return b.SetHold(t.Context(), "shop", intent.Hold{Asset: "web", Owner: storetest.Tester})
 		},
-		"a stop":     func() error { return b.SetStop(t.Context(), intent.Stop{Owner: storetest.Tester}) },
-		"a label":    func() error { return b.SetLabel(t.Context(), incarnation.ID, "release", "1", storetest.Tester) },
-		"partitions": func() error { return b.AddPartition(t.Context(), "other", "/other/lehr.yaml", storetest.Tester) },
+		"a stop": func() error { return b.SetStop(t.Context(), intent.Stop{Owner: storetest.Tester}) },
+		"a label": func() error {
+			return b.SetLabel(t.Context(), incarnation.ID, "release", "1", "a try", storetest.Tester)
+		},
+		"partitions": func() error {
+			return b.AddPartition(t.Context(), "other", "/other/lehr.yaml", "a try", storetest.Tester)
+		},
 	} {
 		// What was written before this may be news still.
 		for quiet := false; !quiet; {

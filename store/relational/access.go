@@ -261,11 +261,11 @@ func (s *Store) RevokeToken(ctx context.Context, id, reason string) (token store
 		}
 		slices.Sort(ended)
 		for _, one := range ended {
-			detail := reason
+			detail := ""
 			if one != id {
-				detail = "made with " + id + ": " + reason
+				detail = "made with " + id
 			}
-			t.audit("", t.now, t.by(), "revoke-token", one, detail)
+			t.audit("", t.now, t.by(), "revoke-token", one, detail).because(reason)
 		}
 		t.notable = len(ended) > 0
 		token, err = readToken(t, id)

@@ -43,7 +43,7 @@ func TestAuthorityIsThatOfTheTransaction(t *testing.T) {
 				s, err := sqlite.Open(t.Context(), sqlite.Options{DB: memory})
 				must(err)
 				defer s.Close()
-				must(s.AddPartition(t.Context(), "shop", "/shop/lehr.yaml", by))
+				must(s.AddPartition(t.Context(), "shop", "/shop/lehr.yaml", "", by))
 				must(s.SetPolicy(t.Context(), []intent.Grant{operator}, by))
 				_, err = s.CreateToken(t.Context(), store.Token{ID: "parent", Hash: sha256.Sum256([]byte("p")), Owner: "ann"})
 				must(err)

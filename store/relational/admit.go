@@ -3,8 +3,8 @@ package relational
 import (
 	"context"
 	"fmt"
-	"strings"
 
+	"lehr.dev/audit"
 	"lehr.dev/fault"
 	"lehr.dev/intent"
 	"lehr.dev/store"
@@ -214,13 +214,10 @@ func (d *desk) enter(a store.Admission) error {
 	if entered == 0 {
 		return fault.New(fault.Invalid, "admitting a push of %q: the push id %s was used before", a.Asset, a.Push)
 	}
-	detail := "push " + string(a.Push) + " to " + a.Target.String() + ", content " + a.Effective.Short() + ", plan " + a.Plan.Short()
-	if a.NeedsApproval {
-		detail += ", approved"
-	}
-	if len(a.Checks) > 0 {
-		detail += "; passed " + strings.Join(a.Checks, " ")
-	}
+	detail := audit.Admitted{
+		Push: a.Push, Target: a.Target, Content: a.Effective.Short(), Plan: a.Plan.Short(), Approved: a.NeedsApproval,
+		Epoch: d.lease.Epoch, Revision: d.now.revision, Global: d.now.global, Checks: a.Checks,
+	}.String()
 	d.audit(d.lease.Partition, a.At, serverActor(d.lease), "admit", string(a.Asset), detail)
 	return nil
 }

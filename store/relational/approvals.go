@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"lehr.dev/audit"
 	"lehr.dev/fault"
 	"lehr.dev/intent"
 	"lehr.dev/store"
@@ -40,7 +41,7 @@ func (s *Store) Approve(ctx context.Context, approval store.Approval) error {
 			return err
 		}
 		t.audit(approval.Partition, t.now, approval.By, "approve", string(approval.Asset),
-			fmt.Sprintf("plan %s of content %s: %s", approval.Plan.Short(), approval.Effective.Short(), approval.Reason))
+			audit.Approved{Plan: approval.Plan.Short(), Content: approval.Effective.Short(), Until: approval.Until}.String()).because(approval.Reason)
 		return t.bump(approval.Partition)
 	})
 }
@@ -95,7 +96,7 @@ func voidApprovals(t *transaction, incarnation *intent.Incarnation) error {
 			return err
 		}
 		t.audit(partition, t.now, incarnation.Author, "void", string(a.Asset),
-			fmt.Sprintf("the approval of plan %s of content %s: %s changes the asset", a.Plan.Short(), a.Effective.Short(), incarnation.ID))
+			fmt.Sprintf("the approval of %s: %s changes the asset", audit.Approved{Plan: a.Plan.Short(), Content: a.Effective.Short()}, incarnation.ID))
 	}
 	return nil
 }

@@ -1,14 +1,16 @@
 package relational
 
 import (
+	"cmp"
 	"context"
-	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	"lehr.dev/audit"
 	"lehr.dev/fault"
 	"lehr.dev/intent"
 	"lehr.dev/store"
@@ -17,98 +19,105 @@ import (
 // maxAuditRow bounds the records in one row.
 const maxAuditRow = 1000
 
-// auditEntry is a record as it is stored. Link covers the record and all
-// before it; the first eight bytes are kept with each, so that verification
-// names the first bad record, and the last link of a row in full.
-type auditEntry struct {
-	partition intent.PartitionID
-
-	Number  uint64       `json:"n"`
-	At      time.Time    `json:"at"`
-	By      intent.Actor `json:"by"`
-	Verb    string       `json:"verb"`
-	Subject string       `json:"subject"`
-	Detail  string       `json:"detail,omitempty"`
-	From    string       `json:"from,omitempty"`
-	Token   string       `json:"token,omitempty"`
-	Link    string       `json:"link"`
-}
-
-func (e auditEntry) record(partition intent.PartitionID) store.AuditRecord {
-	return store.AuditRecord{
-		Partition: partition, Number: e.Number, At: e.At, By: e.By,
-		Verb: e.Verb, Subject: e.Subject, Detail: e.Detail, From: e.From, Token: e.Token,
+// audit adds a record that is committed with the transaction (S25).
+func (t *transaction) audit(partition intent.PartitionID, at time.Time, by intent.Actor, verb, subject, detail string) *entry {
+	e := &entry{store.AuditRecord{
+		Partition: partition, At: at.UTC(), By: by, Verb: verb, Subject: subject, Detail: detail, Version: audit.Version,
+	}}
+	if t.caller != nil {
+		e.From, e.Token = t.caller.From, t.caller.Token
 	}
+	t.records = append(t.records, e)
+	return e
 }
 
-// follow is the link of a record whose predecessor's link is given. Records of
-// a caller are linked in a way of their own, so that those of before there were
-// any still verify.
-func follow(previous intent.Digest, partition intent.PartitionID, e auditEntry) intent.Digest {
-	var numbers [16]byte
-	binary.BigEndian.PutUint64(numbers[:8], e.Number)
-	binary.BigEndian.PutUint64(numbers[8:], uint64(stamp(e.At)))
-	parts := [][]byte{previous[:], []byte(partition), numbers[:],
-		[]byte(e.By.Name), []byte(e.By.Origin), []byte(e.Verb), []byte(e.Subject), []byte(e.Detail)}
-	if e.From == "" && e.Token == "" {
-		return intent.Sum("lehr.audit.v1", parts...)
-	}
-	return intent.Sum("lehr.audit.v2", append(parts, []byte(e.From), []byte(e.Token))...)
-}
+// entry is a record on its way to the audit.
+type entry struct{ store.AuditRecord }
 
-func shortLink(link intent.Digest) string { return hex.EncodeToString(link[:8]) }
+// because adds what whoever did it said.
+func (e *entry) because(reason string) { e.Reason = reason }
 
 // auditTrail gathers the records of one commit by partition.
 type auditTrail struct {
 	partitions []intent.PartitionID
-	entries    map[intent.PartitionID][]auditEntry
+	records    map[intent.PartitionID][]store.AuditRecord
 }
 
-func (a *auditTrail) append(entries []auditEntry) {
+func (a *auditTrail) append(entries []*entry) {
 	for _, e := range entries {
-		if a.entries == nil {
-			a.entries = map[intent.PartitionID][]auditEntry{}
+		if a.records == nil {
+			a.records = map[intent.PartitionID][]store.AuditRecord{}
 		}
-		if _, found := a.entries[e.partition]; !found {
-			a.partitions = append(a.partitions, e.partition)
+		if _, found := a.records[e.Partition]; !found {
+			a.partitions = append(a.partitions, e.Partition)
 		}
-		a.entries[e.partition] = append(a.entries[e.partition], e)
+		a.records[e.Partition] = append(a.records[e.Partition], e.AuditRecord)
 	}
+}
+
+// unaudited: the audit could not be written, so nothing was.
+type unaudited struct{ error }
+
+func (u unaudited) Unwrap() error { return u.error }
+
+// failure tells what was attempted and what a person can do.
+func (u unaudited) failure(engine Engine, attempt string) error {
+	attempt += ": its audit record cannot be written, so nothing was changed"
+	said, ok := errors.AsType[*fault.Error](engine.Failure(attempt, u.error))
+	if !ok || said.Kind == fault.Internal && said.Hint == "" {
+		return fault.New(fault.Unavailable, "%s: %w", attempt, u.error).
+			WithHint("look at the tables audit and audit_head of the store; it is tried again without a restart")
+	}
+	return said
 }
 
 // write links the records to their chains, in the transaction that they
 // record.
 func (a *auditTrail) write(t *transaction) error {
 	for _, partition := range a.partitions {
-		var last uint64
-		var link intent.Digest
-		if _, err := t.one("SELECT last, digest FROM audit_head WHERE partition = $1",
-			[]any{string(partition)}, &last, digestColumn{&link}); err != nil {
-			return err
-		}
-		for entries := range slices.Chunk(a.entries[partition], maxAuditRow) {
-			for i := range entries {
-				last++
-				entries[i].Number = last
-				link = follow(link, partition, entries[i])
-				entries[i].Link = shortLink(link)
-			}
-			text, err := encode(entries)
-			if err != nil {
-				return err
-			}
-			if _, err := t.exec("INSERT INTO audit (partition, last, records, digest) VALUES ($1, $2, $3, $4)",
-				string(partition), last, text, link[:]); err != nil {
-				return err
-			}
-		}
-		if _, err := t.exec(`INSERT INTO audit_head (partition, last, digest) VALUES ($1, $2, $3)
-			ON CONFLICT (partition) DO UPDATE SET last = excluded.last, digest = excluded.digest`,
-			string(partition), last, link[:]); err != nil {
-			return err
+		if err := a.extend(t, partition); err != nil {
+			return unaudited{err}
 		}
 	}
 	return nil
+}
+
+func (a *auditTrail) extend(t *transaction, partition intent.PartitionID) error {
+	chain := audit.Chain{Partition: partition}
+	if _, err := t.one("SELECT last, digest FROM audit_head WHERE partition = $1",
+		[]any{string(partition)}, &chain.Number, digestColumn{&chain.Link}); err != nil {
+		return err
+	}
+	for records := range slices.Chunk(a.records[partition], maxAuditRow) {
+		for i := range records {
+			r := &records[i]
+			wellFormed(r)
+			chain.Number++
+			r.Number = chain.Number
+			chain.Link = audit.Link(chain.Link, *r)
+			r.Link = audit.Short(chain.Link)
+			r.Partition = "" // The row says it.
+		}
+		text, err := encode(records)
+		if err != nil {
+			return err
+		}
+		if _, err := t.exec("INSERT INTO audit (partition, last, records, digest) VALUES ($1, $2, $3, $4)",
+			string(partition), chain.Number, text, chain.Link[:]); err != nil {
+			return err
+		}
+	}
+	_, err := t.exec(`INSERT INTO audit_head (partition, last, digest) VALUES ($1, $2, $3)
+		ON CONFLICT (partition) DO UPDATE SET last = excluded.last, digest = excluded.digest`,
+		string(partition), chain.Number, chain.Link[:])
+	return err
+}
+
+// wellFormed makes the record's words what JSON can give back as they were.
+func wellFormed(r *store.AuditRecord) {
+	for _, words := range []*string{&r.By.Name, &r.By.Origin, &r.From, &r.Token, &r.Verb, &r.Subject, &r.Reason, &r.Detail} {
+		*words = strings.ToValidUTF8(*words, "\uFFFD")
+	}
 }
 
 // AuditRecords lists records after a number, in their order.
@@ -118,21 +127,22 @@ func (s *Store) AuditRecords(ctx context.Context, partition intent.PartitionID, 
 	err := s.read(ctx, fmt.Sprintf("reading the audit of %q", partition), func(q querier) error {
 		// Every row holds at least one record, so limit rows are enough.
 		return q.each("SELECT records FROM audit WHERE partition = $1 AND last > $2 ORDER BY last LIMIT $3",
-			[]any{string(partition), after, limit}, func(row scanner) error {
+			[]any{string(partition), after, limit}, func(rows scanner) error {
 				if len(records) >= limit {
 					return nil
 				}
 				var text string
-				if err := row.Scan(&text); err != nil {
+				if err := rows.Scan(&text); err != nil {
 					return err
 				}
-				var entries []auditEntry
-				if err := decode("audit", text, &entries); err != nil {
+				var row []store.AuditRecord
+				if err := decode("audit", text, &row); err != nil {
 					return err
 				}
-				for _, e := range entries {
-					if e.Number > after && len(records) < limit {
-						records = append(records, e.record(partition))
+				for _, r := range row {
+					if r.Number > after && len(records) < limit {
+						r.Partition = partition
+						records = append(records, r)
 					}
 				}
 				return nil
@@ -141,63 +151,120 @@ func (s *Store) AuditRecords(ctx context.Context, partition intent.PartitionID, 
 	return records, err
 }
 
+// AuditEnds lists the chains' ends, in the order of the partitions. A partition
+// without a chain has lost it: registering it was recorded.
+func (s *Store) AuditEnds(ctx context.Context) (ends []store.AuditEnd, err error) {
+	err = s.read(ctx, "reading where the audit ends", func(q querier) error {
+		return q.each(`SELECT n.partition, coalesce(h.last, 0), h.digest
+			FROM (SELECT id AS partition FROM partitions UNION SELECT partition FROM audit_head) n
+			LEFT JOIN audit_head h ON h.partition = n.partition`, nil, func(row scanner) error {
+			var end store.AuditEnd
+			err := row.Scan(&end.Partition, &end.Number, digestColumn{&end.Link})
+			ends = append(ends, end)
+			return err
+		})
+	})
+	if !slices.ContainsFunc(ends, func(e store.AuditEnd) bool { return e.Partition == "" }) {
+		ends = append(ends, store.AuditEnd{})
+	}
+	slices.SortFunc(ends, func(a, b store.AuditEnd) int { return cmp.Compare(a.Partition, b.Partition) })
+	return ends, err
+}
+
+// Identity names the store, for ever.
+func (s *Store) Identity(ctx context.Context) (identity string, err error) {
+	err = s.read(ctx, "reading which store this is", func(q querier) error {
+		_, err := q.one("SELECT id FROM identity", nil, &identity)
+		return err
+	})
+	return identity, err
+}
+
 // VerifyAudit recomputes the chain from its beginning.
 func (s *Store) VerifyAudit(ctx context.Context, partition intent.PartitionID) error {
-	return s.read(ctx, fmt.Sprintf("verifying the audit of %q", partition), func(q querier) error {
-		var headNumber uint64
-		var headLink intent.Digest
+	return s.WalkAudit(ctx, partition, func(store.AuditRecord) error { return nil })
+}
+
+// WalkAudit recomputes the chain from its beginning, all of it from one moment.
+func (s *Store) WalkAudit(ctx context.Context, partition intent.PartitionID, visit func(store.AuditRecord) error) error {
+	return s.read(ctx, fmt.Sprintf("verifying the audit of %s", audit.Scope(partition)), func(q querier) error {
+		var end audit.Chain
 		if _, err := q.one("SELECT last, digest FROM audit_head WHERE partition = $1",
-			[]any{string(partition)}, &headNumber, digestColumn{&headLink}); err != nil {
+			[]any{string(partition)}, &end.Number, digestColumn{&end.Link}); err != nil {
 			return err
 		}
-		chain := verification{partition: partition}
+		walk := auditWalk{Chain: audit.Chain{Partition: partition}, visit: visit}
 		err := q.each("SELECT last, records, digest FROM audit WHERE partition = $1 ORDER BY last",
-			[]any{string(partition)}, chain.row)
+			[]any{string(partition)}, walk.row)
 		if err != nil {
 			return err
 		}
-		if chain.number != headNumber || chain.link != headLink {
-			return chain.bad(chain.number+1, fmt.Sprintf("the chain ends at %d, but %d records were written", chain.number, headNumber))
+		if walk.Number != end.Number || walk.Link != end.Link {
+			return walk.Bad(walk.Number+1, fmt.Sprintf("the chain ends at %d, but %d records were written", walk.Number, end.Number))
 		}
 		return nil
 	})
 }
 
-// verification walks along a chain.
-type verification struct {
-	partition intent.PartitionID
-	number    uint64
-	link      intent.Digest
+// auditWalk goes along the rows of a chain.
+type auditWalk struct {
+	audit.Chain
+	visit func(store.AuditRecord) error
 }
 
-func (v *verification) bad(number uint64, why string) error {
-	return fault.New(fault.Internal, "the audit of %q is not as it was written: record %d: %s", v.partition, number, why).
-		WithHint("somebody changed the store, or its disk is failing: compare with a backup")
-}
-
-func (v *verification) row(row scanner) error {
+func (w *auditWalk) row(row scanner) error {
 	var last uint64
 	var text string
-	var stored intent.Digest
-	if err := row.Scan(&last, &text, digestColumn{&stored}); err != nil {
-		return err
+	var link []byte
+	if err := row.Scan(&last, &text, &link); err != nil {
+		return w.Bad(w.Number+1, "its row cannot be read: "+err.Error())
 	}
-	var entries []auditEntry
-	if err := json.Unmarshal([]byte(text), &entries); err != nil {
-		return v.bad(v.number+1, "it cannot be read")
+	var records []store.AuditRecord
+	if err := json.Unmarshal([]byte(text), &records); err != nil || len(records) == 0 {
+		return w.Bad(w.Number+1, "it cannot be read")
 	}
-	for _, e := range entries {
-		if e.Number != v.number+1 {
-			return v.bad(v.number+1, fmt.Sprintf("it is missing, %d follows", e.Number))
+	// Nothing may stand there that reading overlooks.
+	if again, err := encode(records); err != nil || again != text {
+		return w.Bad(w.Number+1, "its row is not written as Lehr writes")
+	}
+	for _, r := range records {
+		if r.Partition != "" {
+			return w.Bad(w.Number+1, "it names a partition within its row")
 		}
-		v.link = follow(v.link, v.partition, e)
-		if e.Link != shortLink(v.link) {
-			return v.bad(e.Number, "it does not match its link")
+		r.Partition = w.Partition
+		if err := w.Next(r); err != nil {
+			return err
 		}
-		v.number = e.Number
+		if err := w.visit(r); err != nil {
+			return err
+		}
 	}
-	if v.number != last || v.link != stored {
-		return v.bad(v.number, "its row does not match its records")
+	if w.Number != last || !slices.Equal(w.Link[:], link) {
+		return w.Bad(w.Number, "its row does not match its records")
 	}
 	return nil
+}
+
+// AuditTrouble says why records could not be written when this was last tried.
+func (s *Store) AuditTrouble() string {
+	if trouble := s.writer.trouble.Load(); trouble != nil {
+		return *trouble
+	}
+	return ""
+}
+
+// noteAudit remembers how the last attempt to write records ended.
+func (w *writer) noteAudit(records *auditTrail, broken error) {
+	failed, bad := errors.AsType[unaudited](broken)
+	switch {
+	case bad && !w.engine.Again(broken):
+		trouble := failed.failure(w.engine, "changing anything").Error()
+		if w.trouble.Swap(&trouble) == nil {
+			w.log.Error("the audit cannot be written, so nothing is changed", "error", failed.error)
+		}
+	case broken == nil && len(records.partitions) > 0:
+		if w.trouble.Swap(nil) != nil {
+			w.log.Info("the audit is written again")
+		}
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"lehr.dev/audit"
 	"lehr.dev/fault"
 	"lehr.dev/intent"
 )
@@ -42,14 +43,15 @@ func (s *Store) SetPin(ctx context.Context, pin intent.Pin) (intent.Pin, error) 
 		if err != nil {
 			return err
 		}
-		t.audit(partition, t.now, pin.Holder, "pin", string(pin.Asset), fmt.Sprintf("to %s: %s", pin.Incarnation, pin.Reason))
+		t.audit(partition, t.now, pin.Holder, "pin", string(pin.Asset),
+			audit.Pinned{Incarnation: pin.Incarnation, Revision: pin.Revision}.String()).because(pin.Reason)
 		return t.bump(partition)
 	})
 	return pin, err
 }
 
 // Unpin removes the pin of the rank.
-func (s *Store) Unpin(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, rank intent.Rank, by intent.Actor) error {
+func (s *Store) Unpin(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, rank intent.Rank, reason string, by intent.Actor) error {
 	attempt := fmt.Sprintf("unpinning %q in %q", asset, partition)
 	return s.write(ctx, attempt, func(t *transaction) error {
 		if err := t.authorize(intent.Operator, partition); err != nil {
@@ -63,7 +65,7 @@ func (s *Store) Unpin(ctx context.Context, partition intent.PartitionID, asset i
 		if removed == 0 {
 			return fault.New(fault.NotFound, "%s: it has no such pin", attempt).WithHint("lehr get pins lists them")
 		}
-		t.audit(partition, t.now, by, "unpin", string(asset), "")
+		t.audit(partition, t.now, by, "unpin", string(asset), "").because(reason)
 		return t.bump(partition)
 	})
 }
@@ -118,13 +120,13 @@ func (s *Store) SetHold(ctx context.Context, partition intent.PartitionID, hold 
 		if err != nil {
 			return err
 		}
-		t.audit(partition, t.now, hold.Owner, "hold", string(hold.Asset), hold.Reason)
+		t.audit(partition, t.now, hold.Owner, "hold", string(hold.Asset), "").because(hold.Reason)
 		return t.bump(partition)
 	})
 }
 
 // Unhold removes the hold.
-func (s *Store) Unhold(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, by intent.Actor) error {
+func (s *Store) Unhold(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, reason string, by intent.Actor) error {
 	attempt := fmt.Sprintf("ending the hold of %q in %q", asset, partition)
 	return s.write(ctx, attempt, func(t *transaction) error {
 		if err := t.authorize(intent.Operator, partition); err != nil {
@@ -137,7 +139,7 @@ func (s *Store) Unhold(ctx context.Context, partition intent.PartitionID, asset 
 		if removed == 0 {
 			return fault.New(fault.NotFound, "%s: it is not held", attempt).WithHint("lehr get holds lists them")
 		}
-		t.audit(partition, t.now, by, "unhold", string(asset), "")
+		t.audit(partition, t.now, by, "unhold", string(asset), "").because(reason)
 		return t.bump(partition)
 	})
 }

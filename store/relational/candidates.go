@@ -51,6 +51,7 @@ func (s *Store) SaveCandidate(ctx context.Context, lease store.Lease, candidate 
 		return err
 	}
 	return s.act(ctx, attempt, lease, func(t *transaction, _ standing) error {
+		t.audit(lease.Partition, t.now, serverActor(lease), "save-candidate", candidate.ID.Digest.String(), fmt.Sprintf("%s, on %s", candidate.State, candidate.Base))
 		return finishCandidate(t, candidate, record, delta != nil, digest)
 	})
 }
@@ -215,7 +216,7 @@ func (s *Store) Acknowledge(ctx context.Context, id intent.CandidateID, reason s
 			string(id.Partition), id.Digest.String()); err != nil {
 			return err
 		}
-		t.audit(id.Partition, t.now, by, "acknowledge", id.Digest.String(), reason)
+		t.audit(id.Partition, t.now, by, "acknowledge", id.Digest.String(), "").because(reason)
 		return t.tell(id.Partition)
 	})
 }

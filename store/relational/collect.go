@@ -26,14 +26,18 @@ type collection struct {
 // Collect removes what nothing needs.
 func (s *Store) Collect(ctx context.Context, lease store.Lease, keep store.Retention, now time.Time) (int, error) {
 	c := &collection{store: s, lease: lease, keep: keep, now: now}
-	if err := c.repeat(ctx, c.returned); err != nil {
+	if err := c.repeat(ctx, "", c.returned); err != nil {
 		return 0, err
 	}
 	c.removed = 0 // that removed nothing
-	for _, step := range []func(*transaction, standing) (int64, error){
-		c.turnedDown, c.incarnations, c.pushes, c.approvals, c.reports, c.candidates,
+	for _, step := range []struct {
+		what string
+		take func(*transaction, standing) (int64, error)
+	}{
+		{"records of what was turned down", c.turnedDown}, {"incarnations", c.incarnations}, {"ended pushes", c.pushes},
+		{"approvals that were used or have ended", c.approvals}, {"reports of what is no more", c.reports}, {"candidates", c.candidates},
 	} {
-		if err := c.repeat(ctx, step); err != nil {
+		if err := c.repeat(ctx, step.what, step.take); err != nil {
 			return c.removed, err
 		}
 	}
@@ -46,7 +50,7 @@ func (s *Store) Collect(ctx context.Context, lease store.Lease, keep store.Reten
 	}
 	for _, gap := range gaps {
 		for _, step := range []func(*transaction, standing) (int64, error){gap.members, gap.edges, gap.fields, gap.buckets} {
-			if err := c.repeat(ctx, step); err != nil {
+			if err := c.repeat(ctx, "", step); err != nil {
 				return c.removed, err
 			}
 		}
@@ -54,12 +58,15 @@ func (s *Store) Collect(ctx context.Context, lease store.Lease, keep store.Reten
 	return c.removed, nil
 }
 
-// repeat takes a step until it finds nothing more.
-func (c *collection) repeat(ctx context.Context, step func(*transaction, standing) (int64, error)) error {
+// repeat takes a step until it finds nothing more. What it removes is
+// recorded; of no name are the remains of what is gone.
+func (c *collection) repeat(ctx context.Context, what string, step func(*transaction, standing) (int64, error)) error {
 	for {
 		var removed int64
 		err := c.store.act(ctx, "collecting in "+string(c.lease.Partition), c.lease, func(t *transaction, now standing) (err error) {
-			removed, err = step(t, now)
+			if removed, err = step(t, now); removed > 0 && what != "" {
+				c.record(t, removed, what)
+			}
 			return err
 		})
 		c.removed += int(removed)
@@ -67,6 +74,10 @@ func (c *collection) repeat(ctx context.Context, step func(*transaction, standin
 			return err
 		}
 	}
+}
+
+func (c *collection) record(t *transaction, removed int64, what string) {
+	t.audit(c.lease.Partition, t.now, serverActor(c.lease), "collect", string(c.lease.Partition), fmt.Sprintf("%d %s", removed, what))
 }
 
 // incarnations goes first: once an incarnation's row is gone nothing can name

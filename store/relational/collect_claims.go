@@ -54,6 +54,7 @@ func (c *collection) claims(ctx context.Context) error {
 		}
 		var removed int64
 		err = c.store.act(ctx, "collecting claims in "+string(c.lease.Partition), c.lease, func(t *transaction, now standing) error {
+			removed = 0
 			for _, asset := range assets {
 				gone, err := t.exec("DELETE FROM claim WHERE partition = $1 AND asset IN ("+idleClaims+" AND c.asset = $3)",
 					string(c.lease.Partition), int64(now.head), string(asset), stamp(c.now))
@@ -61,6 +62,9 @@ func (c *collection) claims(ctx context.Context) error {
 					return err
 				}
 				removed += gone
+			}
+			if removed > 0 {
+				c.record(t, removed, "claims of what was never enforced")
 			}
 			return nil
 		})

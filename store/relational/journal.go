@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"lehr.dev/audit"
 	"lehr.dev/intent"
 	"lehr.dev/store"
 )
@@ -36,11 +37,8 @@ func (s *Store) ClosePushes(ctx context.Context, lease store.Lease, closings []s
 			if err := d.releaseBudgets(keys); err != nil {
 				return err
 			}
-			detail := "push " + string(closing.Push) + " " + closing.Ending
-			if closing.Reason != "" {
-				detail += ": " + closing.Reason
-			}
-			t.audit(lease.Partition, closing.At, serverActor(lease), "close", asset, detail)
+			t.audit(lease.Partition, closing.At, serverActor(lease), "close", asset,
+				audit.Ended{Push: closing.Push, Ending: closing.Ending, Why: closing.Reason}.String())
 		}
 		return d.settleBudgets()
 	})
@@ -53,7 +51,8 @@ func doubt(t *transaction, lease store.Lease, closing store.Closing) error {
 	found, err := t.one("UPDATE push SET doubt = 1, reason = $3 WHERE id = $1 AND partition = $2 AND open = 1 AND doubt = 0 RETURNING asset",
 		[]any{string(closing.Push), string(lease.Partition), closing.Reason}, &asset)
 	if err == nil && found {
-		t.audit(lease.Partition, closing.At, serverActor(lease), "doubt", asset, "push "+string(closing.Push)+": "+closing.Reason)
+		t.audit(lease.Partition, closing.At, serverActor(lease), "doubt", asset,
+			audit.Ended{Push: closing.Push, Why: closing.Reason}.String())
 	}
 	return err
 }

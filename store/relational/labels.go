@@ -11,7 +11,7 @@ import (
 
 // SetLabel sets or removes one label. Nothing decided rests on labels, so the
 // revision stays.
-func (s *Store) SetLabel(ctx context.Context, id intent.IncarnationID, key, value string, by intent.Actor) error {
+func (s *Store) SetLabel(ctx context.Context, id intent.IncarnationID, key, value, reason string, by intent.Actor) error {
 	attempt := fmt.Sprintf("labelling %s", id)
 	if err := store.CheckLabel(key, value); err != nil {
 		return err
@@ -43,17 +43,17 @@ func (s *Store) SetLabel(ctx context.Context, id intent.IncarnationID, key, valu
 		case before == value:
 			return nil
 		}
-		return changeLabel(t, attempt, id, key, value, found, by)
+		return changeLabel(t, attempt, id, key, value, found, reason, by)
 	})
 }
 
-func changeLabel(t *transaction, attempt string, id intent.IncarnationID, key, value string, found bool, by intent.Actor) error {
+func changeLabel(t *transaction, attempt string, id intent.IncarnationID, key, value string, found bool, reason string, by intent.Actor) error {
 	where := []any{string(id.Partition), int64(id.Sequence)}
 	if err := t.tell(id.Partition); err != nil {
 		return err
 	}
 	if value == "" {
-		t.audit(id.Partition, t.now, by, "unlabel", id.String(), key)
+		t.audit(id.Partition, t.now, by, "unlabel", id.String(), key).because(reason)
 		_, err := t.exec("DELETE FROM label WHERE partition = $1 AND seq = $2 AND name = $3", append(where, key)...)
 		return err
 	}
@@ -67,7 +67,7 @@ func changeLabel(t *transaction, attempt string, id intent.IncarnationID, key, v
 				WithHint("remove one first")
 		}
 	}
-	t.audit(id.Partition, t.now, by, "label", id.String(), key+"="+value)
+	t.audit(id.Partition, t.now, by, "label", id.String(), key+"="+value).because(reason)
 	_, err := t.exec(`INSERT INTO label (partition, seq, name, value, person) VALUES ($1, $2, $3, $4, 1)
 		ON CONFLICT (partition, seq, name) DO UPDATE SET value = excluded.value`, append(where, key, value)...)
 	return err

@@ -71,6 +71,7 @@ func (s *Store) Check(ctx context.Context, lease store.Lease) error {
 // Release ends the lease at once; the epoch stays, so that it is never reused.
 func (s *Store) Release(ctx context.Context, lease store.Lease) error {
 	return s.act(ctx, "releasing the lease of "+string(lease.Partition), lease, func(t *transaction, _ standing) error {
+		t.audit(lease.Partition, t.now, serverActor(lease), "release", string(lease.Partition), fmt.Sprintf("epoch %d", lease.Epoch))
 		_, err := t.exec("UPDATE partitions SET holder = '' WHERE id = $1", string(lease.Partition))
 		return err
 	})
@@ -81,6 +82,8 @@ type standing struct {
 	head          intent.Sequence
 	revision      uint64
 	stageRevision int64
+	// global is the number of the last record of all partitions together.
+	global uint64
 	// stop in force, the one of all first.
 	stopped bool
 	stop    intent.Stop
@@ -96,11 +99,12 @@ func (s *Store) fence(q querier, lease store.Lease) (now standing, err error) {
 	var holder string
 	var since int64
 	found, err := q.one(`SELECT p.epoch, p.holder, p.head, p.revision, p.stage_revision,
+		coalesce((SELECT last FROM audit_head WHERE partition = ''), 0),
 		coalesce(s.partition, ''), coalesce(s.owner, ''), coalesce(s.reason, ''), coalesce(s.since, -1)
 		FROM partitions p LEFT JOIN stop s ON s.partition = (
 			SELECT min(partition) FROM stop WHERE partition = '' OR partition = p.id)
 		WHERE p.id = $1`, []any{string(lease.Partition)},
-		&epoch, &holder, &now.head, &now.revision, &now.stageRevision,
+		&epoch, &holder, &now.head, &now.revision, &now.stageRevision, &now.global,
 		&now.stop.Partition, &now.stop.Owner.Name, &now.stop.Reason, &since)
 	switch {
 	case err != nil:

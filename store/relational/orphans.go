@@ -88,7 +88,7 @@ func (s *Store) Disown(ctx context.Context, partition intent.PartitionID, asset 
 		if len(keys) > 0 {
 			detail += ", gave up " + strings.Join(keys, ", ")
 		}
-		t.audit(partition, t.now, by, "disown", string(asset), detail+": "+reason)
+		t.audit(partition, t.now, by, "disown", string(asset), detail).because(reason)
 		return t.tell(partition)
 	})
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // AddPartition registers a partition or moves its definition.
-func (s *Store) AddPartition(ctx context.Context, id intent.PartitionID, definition string, by intent.Actor) error {
+func (s *Store) AddPartition(ctx context.Context, id intent.PartitionID, definition, reason string, by intent.Actor) error {
 	attempt := fmt.Sprintf("registering partition %q", id)
 	if _, err := intent.ParsePartitionID(string(id)); err != nil {
 		return err
@@ -36,7 +36,7 @@ func (s *Store) AddPartition(ctx context.Context, id intent.PartitionID, definit
 			return err
 		}
 		t.notable = true
-		t.audit(id, t.now, by, "add-partition", string(id), definition)
+		t.audit(id, t.now, by, "add-partition", string(id), definition).because(reason)
 		return nil
 	})
 }
@@ -56,7 +56,7 @@ func (t *transaction) authorizeAdding(id intent.PartitionID) error {
 }
 
 // RemovePartition forgets the registration and ends the lease.
-func (s *Store) RemovePartition(ctx context.Context, id intent.PartitionID, by intent.Actor) error {
+func (s *Store) RemovePartition(ctx context.Context, id intent.PartitionID, reason string, by intent.Actor) error {
 	attempt := fmt.Sprintf("removing partition %q", id)
 	if err := s.mustServe(attempt); err != nil {
 		return err
@@ -73,7 +73,7 @@ func (s *Store) RemovePartition(ctx context.Context, id intent.PartitionID, by i
 			return notRegistered(attempt, id)
 		}
 		t.notable = true
-		t.audit(id, t.now, by, "remove-partition", string(id), "")
+		t.audit(id, t.now, by, "remove-partition", string(id), "").because(reason)
 		return nil
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"lehr.dev/fault"
 	"lehr.dev/intent"
@@ -203,7 +204,19 @@ func (s *Store) Cover(ctx context.Context, lease store.Lease, head intent.Incarn
 		if head.Sequence != now.head {
 			return fault.New(fault.Conflict, "%s: head is %s@%d", attempt, lease.Partition, now.head)
 		}
-		_, err := t.exec("UPDATE partitions SET covered = $2 WHERE id = $1", string(lease.Partition), covered)
+		changed, err := t.exec("UPDATE partitions SET covered = $2 WHERE id = $1 AND covered <> $2", string(lease.Partition), covered)
+		if changed > 0 {
+			t.audit(lease.Partition, t.now, serverActor(lease), "cover", head.String(), "also generated from "+sourceNames(sources))
+		}
 		return err
 	})
+}
+
+// sourceNames says which sources, at which revisions.
+func sourceNames(sources []intent.SourceRevision) string {
+	names := make([]string, len(sources))
+	for i, source := range sources {
+		names[i] = source.Source + " at " + source.Revision
+	}
+	return strings.Join(names, ", ")
 }

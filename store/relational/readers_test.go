@@ -26,7 +26,7 @@ func TestManyFirstReadsAtOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		by := intent.Actor{Name: "tester"}
-		if err := s.AddPartition(t.Context(), "shop", "/shop/lehr.yaml", by); err != nil {
+		if err := s.AddPartition(t.Context(), "shop", "/shop/lehr.yaml", "a try", by); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)

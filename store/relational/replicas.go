@@ -32,11 +32,17 @@ func (s *Store) Renew(ctx context.Context, holder string, period time.Duration) 
 // Retire ends all leases of the holder at once, and forgets it.
 func (s *Store) Retire(ctx context.Context, holder string) error {
 	return s.write(ctx, fmt.Sprintf("retiring %q", holder), func(t *transaction) error {
-		if _, err := t.exec("UPDATE partitions SET holder = '', news = news + 1 WHERE holder = $1", holder); err != nil {
+		err := t.each("UPDATE partitions SET holder = '', news = news + 1 WHERE holder = $1 RETURNING id, epoch", []any{holder}, func(row scanner) error {
+			lease := store.Lease{Holder: holder}
+			err := row.Scan(&lease.Partition, &lease.Epoch)
+			t.audit(lease.Partition, t.now, serverActor(lease), "release", string(lease.Partition), fmt.Sprintf("epoch %d", lease.Epoch))
+			return err
+		})
+		if err != nil {
 			return err
 		}
 		t.notable = true
-		_, err := t.exec("DELETE FROM replica WHERE name = $1", holder)
+		_, err = t.exec("DELETE FROM replica WHERE name = $1", holder)
 		return err
 	})
 }

@@ -29,7 +29,7 @@ func (s *Store) SetStop(ctx context.Context, stop intent.Stop) error {
 		if err != nil || changed == 0 {
 			return err
 		}
-		t.audit(stop.Partition, t.now, stop.Owner, "stop", string(stop.Partition), stop.Reason)
+		t.audit(stop.Partition, t.now, stop.Owner, "stop", string(stop.Partition), "").because(stop.Reason)
 		return t.bump(stop.Partition)
 	})
 }
@@ -49,7 +49,7 @@ func (s *Store) Resume(ctx context.Context, partition intent.PartitionID, reason
 			return fault.New(fault.NotFound, "%s: it is not stopped", attempt).
 				WithHint("a stop is ended by the scope that it was given: one partition, or all")
 		}
-		t.audit(partition, t.now, by, "resume", string(partition), reason)
+		t.audit(partition, t.now, by, "resume", string(partition), "").because(reason)
 		return t.bump(partition)
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"lehr.dev/fault"
@@ -53,6 +54,8 @@ type writer struct {
 	prepared map[string]*sql.Stmt
 	news     int64
 	polled   time.Time
+	// trouble is why the audit could not be written last.
+	trouble atomic.Pointer[string]
 	// blind: the last look failed, and it was said.
 	blind bool
 }
@@ -94,6 +97,9 @@ func (s *Store) write(ctx context.Context, attempt string, work func(*transactio
 		if err := s.runtime.Wait(context.WithoutCancel(ctx), -1, r.done); err != nil {
 			return s.engine.Failure(attempt, err)
 		}
+	}
+	if failed, bad := errors.AsType[unaudited](r.err); bad {
+		return failed.failure(s.engine, attempt)
 	}
 	return s.engine.Failure(attempt, r.err)
 }
@@ -236,6 +242,7 @@ func (w *writer) transact(batch []*request) (notable bool, count int, broken err
 			broken = unanswered{broken}
 		}
 	}
+	w.noteAudit(&records, broken)
 	if broken != nil {
 		w.undo(broken)
 	}
@@ -385,7 +392,7 @@ type transaction struct {
 	now time.Time
 	// caller causes it; nil: Lehr itself.
 	caller  *store.Caller
-	records []auditEntry
+	records []*entry
 	notable bool
 }
 
@@ -414,15 +421,6 @@ func (t *transaction) each(text string, arguments []any, scan func(scanner) erro
 		return err
 	}
 	return scanAll(rows, scan)
-}
-
-// audit adds a record that is committed with the transaction (S25).
-func (t *transaction) audit(partition intent.PartitionID, at time.Time, by intent.Actor, verb, subject, detail string) {
-	entry := auditEntry{partition: partition, At: at.UTC(), By: by, Verb: verb, Subject: subject, Detail: detail}
-	if t.caller != nil {
-		entry.From, entry.Token = t.caller.From, t.caller.Token
-	}
-	t.records = append(t.records, entry)
 }
 
 // tell tells the listeners of Changed of what no decision rests on.

@@ -40,7 +40,7 @@ func writeForEver(path string) error {
 	if err != nil {
 		return err
 	}
-	if err := s.AddPartition(ctx, "shop", "/srv/lehr.yaml", storetest.Tester); err != nil {
+	if err := s.AddPartition(ctx, "shop", "/srv/lehr.yaml", "a try", storetest.Tester); err != nil {
 		return err
 	}
 	lease, err := s.Acquire(ctx, "shop", "child")

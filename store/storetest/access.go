@@ -273,8 +273,8 @@ func testTokens(t *testing.T, open func(t *testing.T) store.All) {
 	w.must(w.VerifyAudit(ctx, ""))
 }
 
-// write is something that a person or program causes.
-type write struct {
+// caused is a write that a person or program causes.
+type caused struct {
 	method string
 	// role it takes, in a partition or in all; none: no token may.
 	role      intent.Role
@@ -284,7 +284,7 @@ type write struct {
 	do      func(ctx context.Context) error
 }
 
-func (w *world) writes() []write {
+func (w *world) caused() []caused {
 	ctx := w.t.Context()
 	person := intent.RankPerson
 	held := candidate("held", intent.CandidateHeld)
@@ -296,7 +296,7 @@ func (w *world) writes() []write {
 	resumed := func(partition intent.PartitionID) func() {
 		return func() { _ = w.Resume(ctx, partition, "", bob) }
 	}
-	return []write{
+	return []caused{
 		{"SetPin", intent.Operator, shop, none, func(ctx context.Context) error {
 			_, err := w.SetPin(ctx, intent.Pin{Asset: "a", Incarnation: at(1), Rank: person, Holder: bob})
 			return err
@@ -304,10 +304,10 @@ func (w *world) writes() []write {
 		{"Unpin", intent.Operator, shop, func() {
 			_, err := w.SetPin(ctx, intent.Pin{Asset: "a", Incarnation: at(1), Rank: person, Holder: bob})
 			w.must(err)
-		}, func(ctx context.Context) error { return w.Unpin(ctx, shop, "a", person, bob) }},
+		}, func(ctx context.Context) error { return w.Unpin(ctx, shop, "a", person, "done", bob) }},
 		{"SetHold", intent.Operator, shop, none, func(ctx context.Context) error { return w.SetHold(ctx, shop, intent.Hold{Asset: "a", Owner: bob}) }},
 		{"Unhold", intent.Operator, shop, func() { w.must(w.SetHold(ctx, shop, intent.Hold{Asset: "a", Owner: bob})) },
-			func(ctx context.Context) error { return w.Unhold(ctx, shop, "a", bob) }},
+			func(ctx context.Context) error { return w.Unhold(ctx, shop, "a", "done", bob) }},
 		{"SetStop", intent.Operator, shop, resumed(shop), func(ctx context.Context) error { return w.SetStop(ctx, intent.Stop{Partition: shop, Owner: bob}) }},
 		{"SetStop", intent.Operator, "", resumed(""), func(ctx context.Context) error { return w.SetStop(ctx, intent.Stop{Owner: bob}) }},
 		{"Resume", intent.Operator, shop, stopped(shop), func(ctx context.Context) error { return w.Resume(ctx, shop, "", bob) }},
@@ -318,18 +318,18 @@ func (w *world) writes() []write {
 		{"Acknowledge", intent.Approver, shop, func() { w.must(w.SaveCandidate(ctx, w.lease, held, nil)) },
 			func(ctx context.Context) error { return w.Acknowledge(ctx, held.ID, "", bob) }},
 		{"SetLabel", intent.Operator, shop, func() { count++ },
-			func(ctx context.Context) error { return w.SetLabel(ctx, at(1), "try", fmt.Sprint(count), bob) }},
+			func(ctx context.Context) error { return w.SetLabel(ctx, at(1), "try", fmt.Sprint(count), "", bob) }},
 		{"Disown", intent.Operator, shop, func() {
 			_, err := w.SaveEnforced(ctx, w.lease, []store.Enforced{{Asset: "gone", Type: job, Effective: digestOf("x"), Incarnation: at(1), At: noon}})
 			w.must(err)
 		}, func(ctx context.Context) error { return w.Disown(ctx, shop, "gone", "", bob) }},
 		{"AddPartition", intent.Admin, shop, none, func(ctx context.Context) error {
-			return w.AddPartition(ctx, shop, fmt.Sprintf("/srv/%d.yaml", count), bob)
+			return w.AddPartition(ctx, shop, fmt.Sprintf("/srv/%d.yaml", count), "", bob)
 		}},
-		{"AddPartition", intent.Admin, "", func() { _ = w.RemovePartition(ctx, "new", bob) },
-			func(ctx context.Context) error { return w.AddPartition(ctx, "new", "/srv/new.yaml", bob) }},
-		{"RemovePartition", intent.Admin, "old", func() { w.must(w.AddPartition(ctx, "old", "/srv/old.yaml", bob)) },
-			func(ctx context.Context) error { return w.RemovePartition(ctx, "old", bob) }},
+		{"AddPartition", intent.Admin, "", func() { _ = w.RemovePartition(ctx, "new", "", bob) },
+			func(ctx context.Context) error { return w.AddPartition(ctx, "new", "/srv/new.yaml", "", bob) }},
+		{"RemovePartition", intent.Admin, "old", func() { w.must(w.AddPartition(ctx, "old", "/srv/old.yaml", "", bob)) },
+			func(ctx context.Context) error { return w.RemovePartition(ctx, "old", "", bob) }},
 		{"CreateToken", intent.Admin, "", func() { count++ }, func(ctx context.Context) error {
 			id := fmt.Sprint("made-", count)
 			_, err := w.CreateToken(ctx, store.Token{ID: id, Hash: sha256.Sum256([]byte(id)), Owner: "somebody"})
@@ -417,7 +417,7 @@ func testAuthority(t *testing.T, open func(t *testing.T) store.All) {
 	w := newWorld(t, open)
 	w.register(theatre)
 	w.publish(entry("a", "x"))
-	bearers, writes := w.bearers(), w.writes()
+	bearers, writes := w.bearers(), w.caused()
 	chains := func() (sum int) {
 		for _, partition := range []intent.PartitionID{"", shop, theatre, "old", "new"} {
 			sum += len(w.said(partition))
@@ -469,14 +469,14 @@ var asksNobody = []string{
 	"Partition", "ListPartitions", "Renew", "Retire", "Replicas", "Acquire", "Incarnation", "Incarnations", "Member", "Body", "Content", "Members", "Changes",
 	"FindIncarnation", "EdgesFrom", "EdgesTo", "Candidate", "CandidateDelta", "ListCandidates", "Acknowledged", "GetBlob", "Pins", "Holds",
 	"Stops", "Approvals", "OpenPushes", "Pushes", "EnforcedPage", "EnforcedCount", "Orphans", "OrphanCount", "Report", "ListReports",
-	"CountReports", "AuditRecords", "VerifyAudit", "TokenByID", "Tokens", "Grants", "Authority", "Authorize", "Changed", "Close",
+	"CountReports", "AuditRecords", "AuditEnds", "AuditTrouble", "WalkAudit", "VerifyAudit", "Identity", "TokenByID", "Tokens", "Grants", "Authority", "Authorize", "Changed", "Close",
 }
 
 // testEveryWriteAsks: a method that is new is one of those that testAuthority
 // tries, or of those that ask nobody.
 func testEveryWriteAsks(t *testing.T, open func(t *testing.T) store.All) {
 	tried := map[string]bool{}
-	for _, write := range newWorld(t, open).writes() {
+	for _, write := range newWorld(t, open).caused() {
 		tried[write.method] = true
 	}
 	all := reflect.TypeFor[store.All]()

@@ -219,7 +219,7 @@ func admitClaim(w *world) {
 	w.closePush("p5", "pushed")
 	w.waits(want("p6", "c"), intent.WaitClaim)
 	// A partition that was removed gives its claims up, or nobody ever could.
-	w.must(w.RemovePartition(ctx, shop, alice))
+	w.must(w.RemovePartition(ctx, shop, "a try", alice))
 	foreign.Push, foreign.Revision = "p7", w.partition(theatre).Revision
 	refusals, err = w.Admit(ctx, lease, []store.Admission{foreign})
 	w.must(err)

@@ -65,8 +65,8 @@ func pins(w *world) {
 	_, err = w.SetPin(ctx, intent.Pin{Asset: "a", Incarnation: at(1)})
 	w.refused(err, fault.Invalid)
 
-	w.moves("unpinning", func() { w.must(w.Unpin(ctx, shop, "a", intent.RankPerson, alice)) })
-	w.refused(w.Unpin(ctx, shop, "a", intent.RankPerson, alice), fault.NotFound)
+	w.moves("unpinning", func() { w.must(w.Unpin(ctx, shop, "a", intent.RankPerson, "a try", alice)) })
+	w.refused(w.Unpin(ctx, shop, "a", intent.RankPerson, "a try", alice), fault.NotFound)
 	again, err := w.SetPin(ctx, pin)
 	w.must(err)
 	if again.Revision <= third.Revision {
@@ -86,8 +86,8 @@ func holds(w *world) {
 		t.Errorf("holds are:\n%s", diff)
 	}
 	w.refused(w.SetHold(ctx, "nowhere", hold), fault.NotFound)
-	w.moves("ending a hold", func() { w.must(w.Unhold(ctx, shop, "a", bob)) })
-	w.refused(w.Unhold(ctx, shop, "a", bob), fault.NotFound)
+	w.moves("ending a hold", func() { w.must(w.Unhold(ctx, shop, "a", "a try", bob)) })
+	w.refused(w.Unhold(ctx, shop, "a", "a try", bob), fault.NotFound)
 	list, err = w.Holds(ctx, shop)
 	w.must(err)
 	if len(list) != 0 {
@@ -122,7 +122,7 @@ func stops(w *world) {
 	if w.partition(theatre).Revision <= other {
 		t.Error("a stop of all left the other partition's revision")
 	}
-	w.must(w.AddPartition(ctx, "later", "/srv/later.yaml", alice))
+	w.must(w.AddPartition(ctx, "later", "/srv/later.yaml", "a try", alice))
 	for _, id := range []intent.PartitionID{shop, theatre, "later"} {
 		if diff := cmp.Diff(&all, w.partition(id).Stop); diff != "" {
 			t.Errorf("the stop of all, in %s:\n%s", id, diff)

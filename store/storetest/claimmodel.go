@@ -124,7 +124,7 @@ func (m *claimModel) pin(r *rapid.T) {
 
 func (m *claimModel) unpin(r *rapid.T) {
 	asset := drawAsset(r)
-	if err := m.Unpin(context.Background(), m.head.Partition, asset, intent.RankPerson, bob); (err == nil) != m.pinned[asset] {
+	if err := m.Unpin(context.Background(), m.head.Partition, asset, intent.RankPerson, "a try", bob); (err == nil) != m.pinned[asset] {
 		r.Fatalf("unpinning %s: %v", asset, err)
 	}
 	delete(m.pinned, asset)

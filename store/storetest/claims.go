@@ -193,7 +193,7 @@ func claimPinned(w *world) {
 	w.pin("b", at(2), time.Time{})
 	w.closePush("p1", "pushed")
 	w.taken("c", "k", "b")
-	w.must(w.Unpin(w.t.Context(), shop, "b", intent.RankPerson, bob))
+	w.must(w.Unpin(w.t.Context(), shop, "b", intent.RankPerson, "a try", bob))
 	w.enforced("c", "k")
 }
 
@@ -245,7 +245,7 @@ func claimOtherPartition(w *world) {
 	if waiting.Owner != string(theatre) || len(waiting.Blockers) > 0 {
 		w.t.Errorf("the refusal names %+v", waiting)
 	}
-	w.must(w.RemovePartition(ctx, theatre, alice))
+	w.must(w.RemovePartition(ctx, theatre, "a try", alice))
 	removing := claiming(w.admission("p1", "b", at(3)), "k")
 	removing.Removes = true
 	w.waits(removing, intent.WaitClaim)
@@ -292,7 +292,7 @@ func claimNeverEnforced(w *world) {
 	blocked("in head")
 	w.publish(removal("a"))
 	w.closePush("p1", store.EndingInDoubt)
-	w.must(w.Unpin(ctx, shop, "a", intent.RankPerson, bob))
+	w.must(w.Unpin(ctx, shop, "a", intent.RankPerson, "a try", bob))
 	blocked("its push in doubt")
 	w.pin("a", at(1), time.Time{})
 	w.closePush("p1", "settled")

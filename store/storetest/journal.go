@@ -84,7 +84,7 @@ func permit(w *world) {
 	w.must(err)
 	granted()
 	w.refused(w.Permit(ctx, w.lease, "p1", noon.Add(time.Hour)), fault.Conflict)
-	w.must(w.Unpin(ctx, shop, "a", intent.RankRollout, bob))
+	w.must(w.Unpin(ctx, shop, "a", intent.RankRollout, "a try", bob))
 	w.publish(removal("a"))
 	refused()
 	w.publish(entry("a", "x"))

@@ -51,16 +51,16 @@ func labelsSetAndRemoved(w *world) {
 	w.publish(entry("a", "1"))
 	before := w.partition(shop)
 
-	w.must(w.SetLabel(ctx, at(1), "release", "r1", alice))
-	w.must(w.SetLabel(ctx, at(1), "release", "r2", bob))
-	w.must(w.SetLabel(ctx, at(1), "release", "r2", alice)) // changes nothing
-	w.must(w.SetLabel(ctx, at(1), "team/on-call", "ann = bob, 100 %", alice))
-	w.must(w.SetLabel(ctx, at(2), "release", "r3", alice))
+	w.must(w.SetLabel(ctx, at(1), "release", "r1", "a try", alice))
+	w.must(w.SetLabel(ctx, at(1), "release", "r2", "a try", bob))
+	w.must(w.SetLabel(ctx, at(1), "release", "r2", "a try", alice)) // changes nothing
+	w.must(w.SetLabel(ctx, at(1), "team/on-call", "ann = bob, 100 %", "a try", alice))
+	w.must(w.SetLabel(ctx, at(2), "release", "r3", "a try", alice))
 	want := map[string]string{"lehr/acknowledged": "x", "release": "r2", "team/on-call": "ann = bob, 100 %"}
 	if diff := cmp.Diff(want, w.labels(at(1))); diff != "" {
 		t.Errorf("labels:\n%s", diff)
 	}
-	w.must(w.SetLabel(ctx, at(1), "release", "", bob))
+	w.must(w.SetLabel(ctx, at(1), "release", "", "a try", bob))
 	delete(want, "release")
 	if diff := cmp.Diff(want, w.labels(at(1))); diff != "" {
 		t.Errorf("after removing one:\n%s", diff)
@@ -99,26 +99,26 @@ func labelsRefused(w *world) {
 	_, err := w.Publish(ctx, w.lease, next)
 	w.must(err)
 	long := strings.Repeat("v", store.MaxLabelValue)
-	w.must(w.SetLabel(ctx, at(1), strings.Repeat("k", store.MaxLabelKey), long, alice))
+	w.must(w.SetLabel(ctx, at(1), strings.Repeat("k", store.MaxLabelKey), long, "a try", alice))
 	for _, key := range []string{"", "Release", "a b", "a=b", "/a", "a/", "a//b", "-a", "lehr/acknowledged", "lehr/x", "é", "a\n", strings.Repeat("k", store.MaxLabelKey+1)} {
-		w.refused(w.SetLabel(ctx, at(1), key, "v", alice), fault.Invalid)
-		w.refused(w.SetLabel(ctx, at(1), key, "", alice), fault.Invalid)
+		w.refused(w.SetLabel(ctx, at(1), key, "v", "a try", alice), fault.Invalid)
+		w.refused(w.SetLabel(ctx, at(1), key, "", "a try", alice), fault.Invalid)
 	}
 	for _, value := range []string{long + "v", "a\x1b[2J", "a\nb", "\xff", "\x00"} {
-		w.refused(w.SetLabel(ctx, at(1), "k", value, alice), fault.Invalid)
+		w.refused(w.SetLabel(ctx, at(1), "k", value, "a try", alice), fault.Invalid)
 	}
-	w.refused(w.SetLabel(ctx, at(1), "given", "y", alice), fault.Conflict)
-	w.refused(w.SetLabel(ctx, at(1), "given", "", alice), fault.Conflict)
-	w.refused(w.SetLabel(ctx, at(1), "k", "", alice), fault.NotFound)
-	w.refused(w.SetLabel(ctx, at(2), "k", "v", alice), fault.NotFound)
-	w.refused(w.SetLabel(ctx, intent.IncarnationID{Partition: theatre, Sequence: 1}, "k", "v", alice), fault.NotFound)
+	w.refused(w.SetLabel(ctx, at(1), "given", "y", "a try", alice), fault.Conflict)
+	w.refused(w.SetLabel(ctx, at(1), "given", "", "a try", alice), fault.Conflict)
+	w.refused(w.SetLabel(ctx, at(1), "k", "", "a try", alice), fault.NotFound)
+	w.refused(w.SetLabel(ctx, at(2), "k", "v", "a try", alice), fault.NotFound)
+	w.refused(w.SetLabel(ctx, intent.IncarnationID{Partition: theatre, Sequence: 1}, "k", "v", "a try", alice), fault.NotFound)
 	for i := 2; i < store.MaxLabels; i++ {
-		w.must(w.SetLabel(ctx, at(1), fmt.Sprint("k", i), "v", alice))
+		w.must(w.SetLabel(ctx, at(1), fmt.Sprint("k", i), "v", "a try", alice))
 	}
-	w.refused(w.SetLabel(ctx, at(1), "one-too-many", "v", alice), fault.Invalid)
-	w.must(w.SetLabel(ctx, at(1), "k2", "other", alice))
-	w.must(w.SetLabel(ctx, at(1), "k2", "", alice))
-	w.must(w.SetLabel(ctx, at(1), "one-too-many", "v", alice))
+	w.refused(w.SetLabel(ctx, at(1), "one-too-many", "v", "a try", alice), fault.Invalid)
+	w.must(w.SetLabel(ctx, at(1), "k2", "other", "a try", alice))
+	w.must(w.SetLabel(ctx, at(1), "k2", "", "a try", alice))
+	w.must(w.SetLabel(ctx, at(1), "one-too-many", "v", "a try", alice))
 	if got := w.labels(at(1)); len(got) != store.MaxLabels || got["given"] != "x" {
 		w.t.Errorf("%d labels: %v", len(got), got)
 	}
@@ -135,7 +135,7 @@ func labelsRetain(w *world) {
 		_, err := w.Publish(ctx, w.lease, next)
 		w.must(err)
 	}
-	w.must(w.SetLabel(ctx, at(2), "good", "yes", alice))
+	w.must(w.SetLabel(ctx, at(2), "good", "yes", "a try", alice))
 	collect := func() {
 		t.Helper()
 		_, err := w.Collect(ctx, w.lease, store.Retention{Incarnations: 1}, noon.AddDate(1, 0, 0))
@@ -151,7 +151,7 @@ func labelsRetain(w *world) {
 	}
 	_, err := w.FindIncarnation(ctx, shop, store.Lookup{Label: "lehr/acknowledged", Value: "3"})
 	w.refused(err, fault.NotFound)
-	w.must(w.SetLabel(ctx, at(2), "good", "", alice))
+	w.must(w.SetLabel(ctx, at(2), "good", "", "a try", alice))
 	collect()
 	_, err = w.Incarnation(ctx, at(2))
 	w.refused(err, fault.NotFound)
@@ -170,9 +170,9 @@ func testFindIncarnation(t *testing.T, open func(t *testing.T) store.All) {
 		_, err := w.Publish(ctx, w.lease, next)
 		w.must(err)
 	}
-	w.must(w.SetLabel(ctx, at(2), "release", "r1", alice))
-	w.must(w.SetLabel(ctx, at(4), "release", "r2", alice))
-	w.must(w.SetLabel(ctx, at(5), "good", "r1", alice))
+	w.must(w.SetLabel(ctx, at(2), "release", "r1", "a try", alice))
+	w.must(w.SetLabel(ctx, at(4), "release", "r2", "a try", alice))
+	w.must(w.SetLabel(ctx, at(5), "good", "r1", "a try", alice))
 	find := func(lookup store.Lookup) (intent.Sequence, error) {
 		found, err := w.FindIncarnation(ctx, shop, lookup)
 		return found.ID.Sequence, err
@@ -248,7 +248,7 @@ func testFindModel(t *testing.T, open func(t *testing.T) store.All) {
 			case len(kept) > 0 && rapid.IntRange(0, 3).Draw(r, "label") == 0:
 				sequence := rapid.SampledFrom(kept).Draw(r, "of")
 				labels[sequence] = rapid.SampledFrom([]string{"x", "y"}).Draw(r, "value")
-				ok(r, s.SetLabel(t.Context(), m.id(sequence), "k", labels[sequence], alice))
+				ok(r, s.SetLabel(t.Context(), m.id(sequence), "k", labels[sequence], "a try", alice))
 			case len(kept) > 0 && rapid.IntRange(0, 4).Draw(r, "collect") == 0:
 				keep := rapid.IntRange(0, 3).Draw(r, "keep")
 				_, err := s.Collect(t.Context(), m.lease, store.Retention{Incarnations: keep}, noon.AddDate(1, 0, 0))

@@ -13,7 +13,7 @@ var Tester = intent.Actor{Name: "tester", Origin: "test"}
 // Register registers the partition "shop" and takes its lease.
 func Register(t testing.TB, s store.All) store.Lease {
 	t.Helper()
-	if err := s.AddPartition(t.Context(), shop, "/srv/lehr.yaml", Tester); err != nil {
+	if err := s.AddPartition(t.Context(), shop, "/srv/lehr.yaml", "a try", Tester); err != nil {
 		t.Fatal(err)
 	}
 	lease, err := s.Acquire(t.Context(), shop, "server")

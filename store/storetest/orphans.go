@@ -194,7 +194,7 @@ func orphanDisowned(w *world) {
 	w.publish(removal("a"), removal("b"))
 	w.refused(w.Disown(ctx, shop, "b", "never enforced", bob), fault.NotFound)
 	w.refused(w.Disown(ctx, shop, "a", "pinned", bob), fault.Conflict)
-	w.must(w.Unpin(ctx, shop, "a", intent.RankPerson, bob))
+	w.must(w.Unpin(ctx, shop, "a", intent.RankPerson, "a try", bob))
 	w.hasOrphans("a", "before it is disowned")
 	before := w.partition(shop)
 	w.must(w.Disown(ctx, shop, "a", "the rack burned down", bob))
@@ -207,7 +207,7 @@ func orphanDisowned(w *world) {
 	w.must(err)
 	last := records[len(records)-1]
 	if last.Verb != "disown" || last.By != bob || last.Subject != "a" ||
-		!strings.Contains(last.Detail, "the rack burned down") || !strings.Contains(last.Detail, "k/a2") || !strings.Contains(last.Detail, "shop@1") {
+		last.Reason != "the rack burned down" || !strings.Contains(last.Detail, "k/a2") || !strings.Contains(last.Detail, "shop@1") {
 		w.t.Errorf("the audit says %+v", last)
 	}
 	lease := w.register(theatre)

@@ -16,21 +16,21 @@ func testPartitions(t *testing.T, open func(t *testing.T) store.All) {
 
 	_, err := w.Partition(ctx, shop)
 	w.refused(err, fault.NotFound)
-	w.refused(w.AddPartition(ctx, "Not An Id", "/srv/lehr.yaml", alice), fault.Invalid)
-	w.refused(w.AddPartition(ctx, shop, "relative/lehr.yaml", alice), fault.Invalid)
+	w.refused(w.AddPartition(ctx, "Not An Id", "/srv/lehr.yaml", "a try", alice), fault.Invalid)
+	w.refused(w.AddPartition(ctx, shop, "relative/lehr.yaml", "a try", alice), fault.Invalid)
 
-	w.must(w.AddPartition(ctx, theatre, "/srv/theatre.yaml", alice))
-	w.must(w.AddPartition(ctx, shop, "/srv/shop.yaml", alice))
+	w.must(w.AddPartition(ctx, theatre, "/srv/theatre.yaml", "a try", alice))
+	w.must(w.AddPartition(ctx, shop, "/srv/shop.yaml", "a try", alice))
 	added := w.partition(shop)
 	if added.Definition != "/srv/shop.yaml" || !added.Head.IsZero() || added.Created.IsZero() {
 		t.Fatalf("a new partition is %+v", added)
 	}
 
-	w.must(w.AddPartition(ctx, shop, "/srv/shop.yaml", bob))
+	w.must(w.AddPartition(ctx, shop, "/srv/shop.yaml", "a try", bob))
 	if diff := cmp.Diff(added, w.partition(shop)); diff != "" {
 		t.Errorf("adding the same again changed it:\n%s", diff)
 	}
-	w.must(w.AddPartition(ctx, shop, "/srv/moved.yaml", bob))
+	w.must(w.AddPartition(ctx, shop, "/srv/moved.yaml", "a try", bob))
 	if moved := w.partition(shop); moved.Definition != "/srv/moved.yaml" {
 		t.Errorf("the definition did not move: %+v", moved)
 	}
@@ -45,8 +45,8 @@ func testPartitions(t *testing.T, open func(t *testing.T) store.All) {
 	w.must(err)
 	w.lease = lease
 	w.publish(entry("a", "x"))
-	w.must(w.RemovePartition(ctx, shop, alice))
-	w.refused(w.RemovePartition(ctx, shop, alice), fault.NotFound)
+	w.must(w.RemovePartition(ctx, shop, "a try", alice))
+	w.refused(w.RemovePartition(ctx, shop, "a try", alice), fault.NotFound)
 	_, err = w.Partition(ctx, shop)
 	w.refused(err, fault.NotFound)
 	w.refused(w.Check(ctx, lease), fault.Conflict)
@@ -54,7 +54,7 @@ func testPartitions(t *testing.T, open func(t *testing.T) store.All) {
 		t.Errorf("removing a registration lost its incarnation: %v", got)
 	}
 	// Coming back it goes on where it was, with a higher epoch (S22).
-	w.must(w.AddPartition(ctx, shop, "/srv/shop.yaml", alice))
+	w.must(w.AddPartition(ctx, shop, "/srv/shop.yaml", "a try", alice))
 	again, err := w.Acquire(ctx, shop, "server-1")
 	w.must(err)
 	if again.Epoch <= lease.Epoch || w.partition(shop).Head != at(1) {

@@ -74,9 +74,9 @@ func testAudit(t *testing.T, open func(t *testing.T) store.All) {
 	w.publish(entry("a", "x"), entry("b", "x"))
 	_, err := w.SetPin(ctx, intent.Pin{Asset: "b", Incarnation: at(1), Rank: intent.RankPerson, Holder: bob, Reason: "because"})
 	w.must(err)
-	w.must(w.Unpin(ctx, shop, "b", intent.RankPerson, alice))
+	w.must(w.Unpin(ctx, shop, "b", intent.RankPerson, "a try", alice))
 	w.must(w.SetHold(ctx, shop, intent.Hold{Asset: "b", Owner: bob, Reason: "looking"}))
-	w.must(w.Unhold(ctx, shop, "b", bob))
+	w.must(w.Unhold(ctx, shop, "b", "a try", bob))
 	w.must(w.Approve(ctx, store.Approval{Partition: shop, Asset: "a", Effective: digestOf("x"), Plan: digestOf("p"), By: alice, Reason: "fine"}))
 	held := candidate("one", intent.CandidateHeld)
 	w.must(w.SaveCandidate(ctx, w.lease, held, nil))
@@ -89,7 +89,7 @@ func testAudit(t *testing.T, open func(t *testing.T) store.All) {
 	w.waits(w.admission("p2", "a", at(1)), intent.WaitTurn) // refusals leave no record
 	w.closePush("p1", store.EndingInDoubt)
 	w.closePush("p1", "settled")
-	w.must(w.RemovePartition(ctx, shop, bob))
+	w.must(w.RemovePartition(ctx, shop, "a try", bob))
 
 	verbs := func(records []store.AuditRecord) string {
 		var verbs []string
@@ -104,7 +104,7 @@ func testAudit(t *testing.T, open func(t *testing.T) store.All) {
 	records, err := w.AuditRecords(ctx, shop, 0, 0)
 	w.must(err)
 	want := "add-partition:alice acquire:server-1 publish:alice pin:bob unpin:alice hold:bob unhold:bob approve:alice " +
-		"acknowledge:alice stop:bob resume:alice admit:server-1 doubt:server-1 close:server-1 remove-partition:bob"
+		"save-candidate:server-1 acknowledge:alice stop:bob resume:alice admit:server-1 doubt:server-1 close:server-1 remove-partition:bob"
 	if got := verbs(records); got != want {
 		t.Errorf("the partition's records are\n%s, want\n%s", got, want)
 	}
@@ -251,19 +251,19 @@ func testChanged(t *testing.T, open func(t *testing.T) store.All) {
 			_, err := w.SetPin(ctx, intent.Pin{Asset: "a", Incarnation: at(1), Rank: intent.RankPerson, Holder: bob})
 			return err
 		}},
-		{"unpin", func() error { return w.Unpin(ctx, shop, "a", intent.RankPerson, bob) }},
+		{"unpin", func() error { return w.Unpin(ctx, shop, "a", intent.RankPerson, "a try", bob) }},
 		{"hold", func() error { return w.SetHold(ctx, shop, intent.Hold{Asset: "a", Owner: bob}) }},
-		{"unhold", func() error { return w.Unhold(ctx, shop, "a", bob) }},
+		{"unhold", func() error { return w.Unhold(ctx, shop, "a", "a try", bob) }},
 		{"approval", func() error {
 			return w.Approve(ctx, store.Approval{Partition: shop, Asset: "a", Effective: digestOf("x"), Plan: digestOf("p"), By: bob})
 		}},
 		{"stop", func() error { return w.SetStop(ctx, intent.Stop{Owner: bob}) }},
 		{"resume", func() error { return w.Resume(ctx, "", "", bob) }},
 		{"acknowledgement", func() error { return w.Acknowledge(ctx, held.ID, "", bob) }},
-		{"label", func() error { return w.SetLabel(ctx, at(1), "release", "r1", bob) }},
+		{"label", func() error { return w.SetLabel(ctx, at(1), "release", "r1", "a try", bob) }},
 		{"disowning", func() error { return w.Disown(ctx, shop, "old", "gone", bob) }},
-		{"definition", func() error { return w.AddPartition(ctx, shop, "/srv/moved.yaml", bob) }},
-		{"removal", func() error { return w.RemovePartition(ctx, shop, bob) }},
+		{"definition", func() error { return w.AddPartition(ctx, shop, "/srv/moved.yaml", "a try", bob) }},
+		{"removal", func() error { return w.RemovePartition(ctx, shop, "a try", bob) }},
 	} {
 		first, second := w.Changed(), w.Changed()
 		select {

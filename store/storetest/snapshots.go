@@ -121,7 +121,7 @@ func newModel(r *rapid.T, s store.All, partition intent.PartitionID) *model {
 		retained: map[intent.Sequence]map[intent.AssetID]string{},
 		current:  map[intent.AssetID]string{},
 	}
-	ok(r, s.AddPartition(context.Background(), partition, "/srv/lehr.yaml", alice))
+	ok(r, s.AddPartition(context.Background(), partition, "/srv/lehr.yaml", "a try", alice))
 	lease, err := s.Acquire(context.Background(), partition, "server")
 	ok(r, err)
 	m.lease = lease

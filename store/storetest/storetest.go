@@ -86,7 +86,7 @@ func newWorld(t *testing.T, open func(t *testing.T) store.All) *world {
 
 func (w *world) register(partition intent.PartitionID) store.Lease {
 	w.t.Helper()
-	w.must(w.AddPartition(w.t.Context(), partition, "/srv/"+string(partition)+"/lehr.yaml", alice))
+	w.must(w.AddPartition(w.t.Context(), partition, "/srv/"+string(partition)+"/lehr.yaml", "a try", alice))
 	lease, err := w.Acquire(w.t.Context(), partition, "server-1")
 	w.must(err)
 	return lease

@@ -193,7 +193,7 @@ func aged(ctx context.Context, w *world) error {
 			}
 		}
 	}
-	if err := w.store.SetLabel(ctx, at(7), "kept", "yes", storetest.Tester); err != nil {
+	if err := w.store.SetLabel(ctx, at(7), "kept", "yes", "", storetest.Tester); err != nil {
 		return err
 	}
 	if err := candidate(ctx, w); err != nil {
@@ -231,7 +231,7 @@ func brakes(ctx context.Context, w *world) error {
 		return err
 	}
 	w.promise(1, "SELECT count(*) FROM pin WHERE asset = 'asset-01' AND seq = 1")
-	if err := s.SetLabel(ctx, at(1), "name", "good", by); err != nil {
+	if err := s.SetLabel(ctx, at(1), "name", "good", "", by); err != nil {
 		return err
 	}
 	w.promise(1, "SELECT count(*) FROM label WHERE seq = 1")

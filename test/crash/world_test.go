@@ -79,7 +79,7 @@ func serve(ctx context.Context, folder string, point func(name string)) (w *worl
 
 // begin takes the lease and settles what an earlier process left.
 func (w *world) begin(ctx context.Context) (err error) {
-	if err := w.store.AddPartition(ctx, "shop", "/srv/lehr.yaml", storetest.Tester); err != nil {
+	if err := w.store.AddPartition(ctx, "shop", "/srv/lehr.yaml", "", storetest.Tester); err != nil {
 		return err
 	}
 	if w.lease, err = w.store.Acquire(ctx, "shop", "server"); err != nil {

@@ -145,7 +145,7 @@ func TestSchemaHalfApplied(t *testing.T) {
 		return ""
 	})
 	t.Log(told)
-	if _, err := w.lehr("unhold", "schema/plays"); err != nil {
+	if _, err := w.lehr("unhold", "schema/plays", "--reason", "over"); err != nil {
 		t.Fatal(err)
 	}
 	w.await("all is there", w.has(path, slices.Clone(hasPlaysYear)...))

@@ -70,7 +70,7 @@ func TestDiskFull(t *testing.T) {
 	w.await("a write is refused", func() string {
 		_, refused = w.lehr("hold", "resource/a", "--reason", strings.Repeat("fill ", 2000))
 		if refused == nil {
-			_, _ = w.lehr("unhold", "resource/a")
+			_, _ = w.lehr("unhold", "resource/a", "--reason", "a try")
 			return "it was accepted"
 		}
 		return ""
@@ -93,7 +93,7 @@ func TestDiskFull(t *testing.T) {
 	if told, err := w.lehr("get", "holds"); err != nil || unmatched(told, `accepted before the disk was full`) != "" {
 		t.Errorf("what was accepted is lost: %s %v", told, err)
 	}
-	if told, err := w.lehr("unhold", "resource/held"); err != nil {
+	if told, err := w.lehr("unhold", "resource/held", "--reason", "a try"); err != nil {
 		t.Errorf("%s %v", told, err)
 	}
 	w.converges(values{"a": 2, "held": 2})

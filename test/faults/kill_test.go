@@ -207,7 +207,7 @@ func (c *campaign) settle() {
 // release lets go of what was held and pinned: it follows at once.
 func (c *campaign) release() {
 	c.Helper()
-	for _, arguments := range [][]string{{"unhold", "resource/held"}, {"unpin", "resource/pinned"}} {
+	for _, arguments := range [][]string{{"unhold", "resource/held", "--reason", "over"}, {"unpin", "resource/pinned", "--reason", "over"}} {
 		if _, err := c.lehr(arguments...); err != nil {
 			c.Fatal(err)
 		}

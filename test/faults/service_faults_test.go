@@ -71,7 +71,7 @@ func stopInHalving(s *service) {
 	})
 	s.Log(s.awaitTold("frontend/a", `balancer/a still expects 4 of upstreams from frontend/a, which would serve 2`, `hold`))
 	s.must("stop", "--reason", "something smells")
-	s.must("unhold", "balancer/a")
+	s.must("unhold", "balancer/a", "--reason", "over")
 	s.await("no push is under way", s.allEnded)
 	before, pushes := s.picture(), len(s.journal("shakespeare"))
 	s.Log(s.awaitTold("balancer/a", `stop`, `something smells`))
@@ -114,7 +114,7 @@ func emptyBalancer(s *service) {
 			s.Fatalf("the other cluster does not serve: %v %v", found, err)
 		}
 	}
-	s.must("unhold", "balancer/a")
+	s.must("unhold", "balancer/a", "--reason", "over")
 	s.await("the service serves", s.serves)
 	killAll([]process{of(s.look(), s.job("global", "proxy"))[0].process})
 }
@@ -195,7 +195,7 @@ func schemaDownApprovedEarly(s *service) {
 		return s.clusterServes(*s.manifest.cluster("a"), "v2", of(s.look(), s.job("a", "frontend")))
 	})
 	s.Log(s.awaitTold("schema/searches", `frontend/b still needs at least 2 of schema/searches, which would declare 1`))
-	s.must("unhold", "frontend/b")
+	s.must("unhold", "frontend/b", "--reason", "over")
 	s.await("v2 serves", func() string {
 		person.approveAll()
 		return s.serves()

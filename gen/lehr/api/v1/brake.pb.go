@@ -354,9 +354,11 @@ func (x *SetPinResponse) GetPin() *Pin {
 }
 
 type RemovePinRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Partition     string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
-	Asset         string                 `protobuf:"bytes,2,opt,name=asset" json:"asset,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Partition string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
+	Asset     string                 `protobuf:"bytes,2,opt,name=asset" json:"asset,omitempty"`
+	// Why, for the audit: what is loosened needs one.
+	Reason        string `protobuf:"bytes,3,opt,name=reason" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -401,6 +403,13 @@ func (x *RemovePinRequest) GetPartition() string {
 func (x *RemovePinRequest) GetAsset() string {
 	if x != nil {
 		return x.Asset
+	}
+	return ""
+}
+
+func (x *RemovePinRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
 	}
 	return ""
 }
@@ -642,9 +651,11 @@ func (x *SetHoldResponse) GetHold() *Hold {
 }
 
 type RemoveHoldRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Partition     string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
-	Asset         string                 `protobuf:"bytes,2,opt,name=asset" json:"asset,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Partition string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
+	Asset     string                 `protobuf:"bytes,2,opt,name=asset" json:"asset,omitempty"`
+	// Why, for the audit: what is loosened needs one.
+	Reason        string `protobuf:"bytes,3,opt,name=reason" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -689,6 +700,13 @@ func (x *RemoveHoldRequest) GetPartition() string {
 func (x *RemoveHoldRequest) GetAsset() string {
 	if x != nil {
 		return x.Asset
+	}
+	return ""
+}
+
+func (x *RemoveHoldRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
 	}
 	return ""
 }
@@ -916,9 +934,10 @@ func (x *SetStopResponse) GetStop() *Stop {
 }
 
 type ResumeRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Partition     string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
-	Reason        string                 `protobuf:"bytes,2,opt,name=reason" json:"reason,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Partition string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
+	// Why, for the audit: what is loosened needs one.
+	Reason        string `protobuf:"bytes,2,opt,name=reason" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1451,10 +1470,11 @@ const file_lehr_api_v1_brake_proto_rawDesc = "" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\x121\n" +
 	"\x06period\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x06period\"4\n" +
 	"\x0eSetPinResponse\x12\"\n" +
-	"\x03pin\x18\x01 \x01(\v2\x10.lehr.api.v1.PinR\x03pin\"F\n" +
+	"\x03pin\x18\x01 \x01(\v2\x10.lehr.api.v1.PinR\x03pin\"^\n" +
 	"\x10RemovePinRequest\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x14\n" +
-	"\x05asset\x18\x02 \x01(\tR\x05asset\"\x13\n" +
+	"\x05asset\x18\x02 \x01(\tR\x05asset\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\"\x13\n" +
 	"\x11RemovePinResponse\"/\n" +
 	"\x0fListPinsRequest\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\"8\n" +
@@ -1466,10 +1486,11 @@ const file_lehr_api_v1_brake_proto_rawDesc = "" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\x121\n" +
 	"\x06period\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x06period\"8\n" +
 	"\x0fSetHoldResponse\x12%\n" +
-	"\x04hold\x18\x01 \x01(\v2\x11.lehr.api.v1.HoldR\x04hold\"G\n" +
+	"\x04hold\x18\x01 \x01(\v2\x11.lehr.api.v1.HoldR\x04hold\"_\n" +
 	"\x11RemoveHoldRequest\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x14\n" +
-	"\x05asset\x18\x02 \x01(\tR\x05asset\"\x14\n" +
+	"\x05asset\x18\x02 \x01(\tR\x05asset\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\"\x14\n" +
 	"\x12RemoveHoldResponse\"0\n" +
 	"\x10ListHoldsRequest\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\"<\n" +

@@ -470,7 +470,9 @@ type LabelIncarnationRequest struct {
 	Id    string                 `protobuf:"bytes,1,opt,name=id" json:"id,omitempty"`
 	Key   string                 `protobuf:"bytes,2,opt,name=key" json:"key,omitempty"`
 	// Empty: the label is removed.
-	Value         string `protobuf:"bytes,3,opt,name=value" json:"value,omitempty"`
+	Value string `protobuf:"bytes,3,opt,name=value" json:"value,omitempty"`
+	// Why, for the audit; empty: none was given.
+	Reason        string `protobuf:"bytes,4,opt,name=reason" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -522,6 +524,13 @@ func (x *LabelIncarnationRequest) GetKey() string {
 func (x *LabelIncarnationRequest) GetValue() string {
 	if x != nil {
 		return x.Value
+	}
+	return ""
+}
+
+func (x *LabelIncarnationRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
 	}
 	return ""
 }
@@ -849,10 +858,11 @@ func (x *GetCandidateResponse) GetMoreChanges() bool {
 }
 
 type AcknowledgeCandidateRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Partition     string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
-	Digest        string                 `protobuf:"bytes,2,opt,name=digest" json:"digest,omitempty"`
-	Reason        string                 `protobuf:"bytes,3,opt,name=reason" json:"reason,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Partition string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
+	Digest    string                 `protobuf:"bytes,2,opt,name=digest" json:"digest,omitempty"`
+	// Why, for the audit: what is loosened needs one.
+	Reason        string `protobuf:"bytes,3,opt,name=reason" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -986,11 +996,12 @@ const file_lehr_api_v1_incarnation_proto_rawDesc = "" +
 	"\x06change\x18\x01 \x01(\v2\x13.lehr.api.v1.ChangeR\x06change\x12*\n" +
 	"\x06before\x18\x02 \x01(\v2\x12.lehr.api.v1.AssetR\x06before\x12(\n" +
 	"\x05after\x18\x03 \x01(\v2\x12.lehr.api.v1.AssetR\x05after\x120\n" +
-	"\x06fields\x18\x04 \x03(\v2\x18.lehr.api.v1.FieldChangeR\x06fields\"Q\n" +
+	"\x06fields\x18\x04 \x03(\v2\x18.lehr.api.v1.FieldChangeR\x06fields\"i\n" +
 	"\x17LabelIncarnationRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x03 \x01(\tR\x05value\"V\n" +
+	"\x05value\x18\x03 \x01(\tR\x05value\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\"V\n" +
 	"\x18LabelIncarnationResponse\x12:\n" +
 	"\vincarnation\x18\x01 \x01(\v2\x18.lehr.api.v1.IncarnationR\vincarnation\"F\n" +
 	"\x06Change\x12\x14\n" +

@@ -270,9 +270,15 @@ type AuditRecord struct {
 	Verb      string                 `protobuf:"bytes,5,opt,name=verb" json:"verb,omitempty"`
 	Subject   string                 `protobuf:"bytes,6,opt,name=subject" json:"subject,omitempty"`
 	Detail    string                 `protobuf:"bytes,7,opt,name=detail" json:"detail,omitempty"`
-	// Remote address of who caused it, and the id of the token that was borne.
-	From          string `protobuf:"bytes,8,opt,name=from" json:"from,omitempty"`
-	Token         string `protobuf:"bytes,9,opt,name=token" json:"token,omitempty"`
+	// Remote address of the caller, and the token's id; empty: what Lehr did by
+	// itself.
+	From  string `protobuf:"bytes,8,opt,name=from" json:"from,omitempty"`
+	Token string `protobuf:"bytes,9,opt,name=token" json:"token,omitempty"`
+	// Why, as whoever did it said.
+	Reason string `protobuf:"bytes,10,opt,name=reason" json:"reason,omitempty"`
+	// Which form the link has, and its first eight bytes in hexadecimal.
+	Version       int32  `protobuf:"varint,11,opt,name=version" json:"version,omitempty"`
+	Link          string `protobuf:"bytes,12,opt,name=link" json:"link,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -370,11 +376,40 @@ func (x *AuditRecord) GetToken() string {
 	return ""
 }
 
+func (x *AuditRecord) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *AuditRecord) GetVersion() int32 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *AuditRecord) GetLink() string {
+	if x != nil {
+		return x.Link
+	}
+	return ""
+}
+
 type ListAuditRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Partition     string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
-	After         uint64                 `protobuf:"varint,2,opt,name=after" json:"after,omitempty"`
-	Limit         int32                  `protobuf:"varint,3,opt,name=limit" json:"limit,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Empty: what concerns all partitions at once.
+	Partition string `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
+	After     uint64 `protobuf:"varint,2,opt,name=after" json:"after,omitempty"`
+	// 0: 100, at most 1000.
+	Limit int32 `protobuf:"varint,3,opt,name=limit" json:"limit,omitempty"`
+	// Only records of this subject, for example an asset.
+	Subject string `protobuf:"bytes,4,opt,name=subject" json:"subject,omitempty"`
+	// Only what this person or program did.
+	Actor string `protobuf:"bytes,5,opt,name=actor" json:"actor,omitempty"`
+	// Only what was done then or later.
+	Since         *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=since" json:"since,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -430,10 +465,32 @@ func (x *ListAuditRequest) GetLimit() int32 {
 	return 0
 }
 
+func (x *ListAuditRequest) GetSubject() string {
+	if x != nil {
+		return x.Subject
+	}
+	return ""
+}
+
+func (x *ListAuditRequest) GetActor() string {
+	if x != nil {
+		return x.Actor
+	}
+	return ""
+}
+
+func (x *ListAuditRequest) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
 type ListAuditResponse struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Records []*AuditRecord         `protobuf:"bytes,1,rep,name=records" json:"records,omitempty"`
-	// Pass as after to go on; 0: that was all.
+	// Pass as after to go on; 0: that was all. A page of what is chosen may be
+	// short, or empty.
 	Next          uint64 `protobuf:"varint,2,opt,name=next" json:"next,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -483,6 +540,167 @@ func (x *ListAuditResponse) GetNext() uint64 {
 	return 0
 }
 
+// Checkpoint says how far a chain was at some time. What is kept of it outside
+// the store shows later that nothing before it was changed or cut off.
+type Checkpoint struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identity of the store.
+	Store string `protobuf:"bytes,1,opt,name=store" json:"store,omitempty"`
+	// Empty: the chain of all partitions together.
+	Partition string `protobuf:"bytes,2,opt,name=partition" json:"partition,omitempty"`
+	// Number of the last record, and its link, which covers all before it.
+	Number        uint64                 `protobuf:"varint,3,opt,name=number" json:"number,omitempty"`
+	Link          string                 `protobuf:"bytes,4,opt,name=link" json:"link,omitempty"`
+	At            *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=at" json:"at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Checkpoint) Reset() {
+	*x = Checkpoint{}
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Checkpoint) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Checkpoint) ProtoMessage() {}
+
+func (x *Checkpoint) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Checkpoint.ProtoReflect.Descriptor instead.
+func (*Checkpoint) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *Checkpoint) GetStore() string {
+	if x != nil {
+		return x.Store
+	}
+	return ""
+}
+
+func (x *Checkpoint) GetPartition() string {
+	if x != nil {
+		return x.Partition
+	}
+	return ""
+}
+
+func (x *Checkpoint) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *Checkpoint) GetLink() string {
+	if x != nil {
+		return x.Link
+	}
+	return ""
+}
+
+func (x *Checkpoint) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+type ListCheckpointsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListCheckpointsRequest) Reset() {
+	*x = ListCheckpointsRequest{}
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListCheckpointsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListCheckpointsRequest) ProtoMessage() {}
+
+func (x *ListCheckpointsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListCheckpointsRequest.ProtoReflect.Descriptor instead.
+func (*ListCheckpointsRequest) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{7}
+}
+
+type ListCheckpointsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Checkpoints   []*Checkpoint          `protobuf:"bytes,1,rep,name=checkpoints" json:"checkpoints,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListCheckpointsResponse) Reset() {
+	*x = ListCheckpointsResponse{}
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListCheckpointsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListCheckpointsResponse) ProtoMessage() {}
+
+func (x *ListCheckpointsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListCheckpointsResponse.ProtoReflect.Descriptor instead.
+func (*ListCheckpointsResponse) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *ListCheckpointsResponse) GetCheckpoints() []*Checkpoint {
+	if x != nil {
+		return x.Checkpoints
+	}
+	return nil
+}
+
 type VerifyAuditRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Partition     string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
@@ -492,7 +710,7 @@ type VerifyAuditRequest struct {
 
 func (x *VerifyAuditRequest) Reset() {
 	*x = VerifyAuditRequest{}
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[6]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -504,7 +722,7 @@ func (x *VerifyAuditRequest) String() string {
 func (*VerifyAuditRequest) ProtoMessage() {}
 
 func (x *VerifyAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[6]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -517,7 +735,7 @@ func (x *VerifyAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyAuditRequest.ProtoReflect.Descriptor instead.
 func (*VerifyAuditRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{6}
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *VerifyAuditRequest) GetPartition() string {
@@ -538,7 +756,7 @@ type VerifyAuditResponse struct {
 
 func (x *VerifyAuditResponse) Reset() {
 	*x = VerifyAuditResponse{}
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[7]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -550,7 +768,7 @@ func (x *VerifyAuditResponse) String() string {
 func (*VerifyAuditResponse) ProtoMessage() {}
 
 func (x *VerifyAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[7]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -563,7 +781,7 @@ func (x *VerifyAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyAuditResponse.ProtoReflect.Descriptor instead.
 func (*VerifyAuditResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{7}
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *VerifyAuditResponse) GetIntact() bool {
@@ -588,7 +806,7 @@ type GetServerRequest struct {
 
 func (x *GetServerRequest) Reset() {
 	*x = GetServerRequest{}
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[8]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -600,7 +818,7 @@ func (x *GetServerRequest) String() string {
 func (*GetServerRequest) ProtoMessage() {}
 
 func (x *GetServerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[8]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -613,7 +831,7 @@ func (x *GetServerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetServerRequest.ProtoReflect.Descriptor instead.
 func (*GetServerRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{8}
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{11}
 }
 
 type GetServerResponse struct {
@@ -623,15 +841,18 @@ type GetServerResponse struct {
 	// Path of the store's file; told to those who may read all partitions.
 	Store string `protobuf:"bytes,3,opt,name=store" json:"store,omitempty"`
 	// Partitions that this server acts for, and how their actors are.
-	Partitions    []*PartitionHealth `protobuf:"bytes,4,rep,name=partitions" json:"partitions,omitempty"`
-	Stops         []*Stop            `protobuf:"bytes,5,rep,name=stops" json:"stops,omitempty"`
+	Partitions []*PartitionHealth `protobuf:"bytes,4,rep,name=partitions" json:"partitions,omitempty"`
+	Stops      []*Stop            `protobuf:"bytes,5,rep,name=stops" json:"stops,omitempty"`
+	// What is wrong with the server as a whole: its audit cannot be written, or
+	// checkpoints do not arrive.
+	Problems      []string `protobuf:"bytes,6,rep,name=problems" json:"problems,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetServerResponse) Reset() {
 	*x = GetServerResponse{}
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[9]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -643,7 +864,7 @@ func (x *GetServerResponse) String() string {
 func (*GetServerResponse) ProtoMessage() {}
 
 func (x *GetServerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[9]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -656,7 +877,7 @@ func (x *GetServerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetServerResponse.ProtoReflect.Descriptor instead.
 func (*GetServerResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{9}
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *GetServerResponse) GetVersion() string {
@@ -694,6 +915,13 @@ func (x *GetServerResponse) GetStops() []*Stop {
 	return nil
 }
 
+func (x *GetServerResponse) GetProblems() []string {
+	if x != nil {
+		return x.Problems
+	}
+	return nil
+}
+
 type PartitionHealth struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Partition string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
@@ -706,7 +934,7 @@ type PartitionHealth struct {
 
 func (x *PartitionHealth) Reset() {
 	*x = PartitionHealth{}
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[10]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -718,7 +946,7 @@ func (x *PartitionHealth) String() string {
 func (*PartitionHealth) ProtoMessage() {}
 
 func (x *PartitionHealth) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[10]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -731,7 +959,7 @@ func (x *PartitionHealth) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionHealth.ProtoReflect.Descriptor instead.
 func (*PartitionHealth) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{10}
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *PartitionHealth) GetPartition() string {
@@ -779,7 +1007,7 @@ const file_lehr_api_v1_journal_proto_rawDesc = "" +
 	"\x05asset\x18\x02 \x01(\tR\x05asset\x12\x14\n" +
 	"\x05limit\x18\x03 \x01(\x05R\x05limit\"?\n" +
 	"\x12ListPushesResponse\x12)\n" +
-	"\x06pushes\x18\x01 \x03(\v2\x11.lehr.api.v1.PushR\x06pushes\"\x83\x02\n" +
+	"\x06pushes\x18\x01 \x03(\v2\x11.lehr.api.v1.PushR\x06pushes\"\xc9\x02\n" +
 	"\vAuditRecord\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x04R\x06number\x12*\n" +
@@ -789,20 +1017,37 @@ const file_lehr_api_v1_journal_proto_rawDesc = "" +
 	"\asubject\x18\x06 \x01(\tR\asubject\x12\x16\n" +
 	"\x06detail\x18\a \x01(\tR\x06detail\x12\x12\n" +
 	"\x04from\x18\b \x01(\tR\x04from\x12\x14\n" +
-	"\x05token\x18\t \x01(\tR\x05token\"\\\n" +
+	"\x05token\x18\t \x01(\tR\x05token\x12\x16\n" +
+	"\x06reason\x18\n" +
+	" \x01(\tR\x06reason\x12\x18\n" +
+	"\aversion\x18\v \x01(\x05R\aversion\x12\x12\n" +
+	"\x04link\x18\f \x01(\tR\x04link\"\xbe\x01\n" +
 	"\x10ListAuditRequest\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x14\n" +
 	"\x05after\x18\x02 \x01(\x04R\x05after\x12\x14\n" +
-	"\x05limit\x18\x03 \x01(\x05R\x05limit\"[\n" +
+	"\x05limit\x18\x03 \x01(\x05R\x05limit\x12\x18\n" +
+	"\asubject\x18\x04 \x01(\tR\asubject\x12\x14\n" +
+	"\x05actor\x18\x05 \x01(\tR\x05actor\x120\n" +
+	"\x05since\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"[\n" +
 	"\x11ListAuditResponse\x122\n" +
 	"\arecords\x18\x01 \x03(\v2\x18.lehr.api.v1.AuditRecordR\arecords\x12\x12\n" +
-	"\x04next\x18\x02 \x01(\x04R\x04next\"2\n" +
+	"\x04next\x18\x02 \x01(\x04R\x04next\"\x98\x01\n" +
+	"\n" +
+	"Checkpoint\x12\x14\n" +
+	"\x05store\x18\x01 \x01(\tR\x05store\x12\x1c\n" +
+	"\tpartition\x18\x02 \x01(\tR\tpartition\x12\x16\n" +
+	"\x06number\x18\x03 \x01(\x04R\x06number\x12\x12\n" +
+	"\x04link\x18\x04 \x01(\tR\x04link\x12*\n" +
+	"\x02at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\"\x18\n" +
+	"\x16ListCheckpointsRequest\"T\n" +
+	"\x17ListCheckpointsResponse\x129\n" +
+	"\vcheckpoints\x18\x01 \x03(\v2\x17.lehr.api.v1.CheckpointR\vcheckpoints\"2\n" +
 	"\x12VerifyAuditRequest\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\"G\n" +
 	"\x13VerifyAuditResponse\x12\x16\n" +
 	"\x06intact\x18\x01 \x01(\bR\x06intact\x12\x18\n" +
 	"\aproblem\x18\x02 \x01(\tR\aproblem\"\x12\n" +
-	"\x10GetServerRequest\"\xe0\x01\n" +
+	"\x10GetServerRequest\"\xfc\x01\n" +
 	"\x11GetServerResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x124\n" +
 	"\astarted\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\astarted\x12\x14\n" +
@@ -810,17 +1055,19 @@ const file_lehr_api_v1_journal_proto_rawDesc = "" +
 	"\n" +
 	"partitions\x18\x04 \x03(\v2\x1c.lehr.api.v1.PartitionHealthR\n" +
 	"partitions\x12'\n" +
-	"\x05stops\x18\x05 \x03(\v2\x11.lehr.api.v1.StopR\x05stops\"a\n" +
+	"\x05stops\x18\x05 \x03(\v2\x11.lehr.api.v1.StopR\x05stops\x12\x1a\n" +
+	"\bproblems\x18\x06 \x03(\tR\bproblems\"a\n" +
 	"\x0fPartitionHealth\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x16\n" +
 	"\x06acting\x18\x02 \x01(\bR\x06acting\x12\x18\n" +
 	"\aproblem\x18\x03 \x01(\tR\aproblem2i\n" +
 	"\x0eJournalService\x12W\n" +
 	"\n" +
-	"ListPushes\x12\x1e.lehr.api.v1.ListPushesRequest\x1a\x1f.lehr.api.v1.ListPushesResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x012\xc0\x01\n" +
+	"ListPushes\x12\x1e.lehr.api.v1.ListPushesRequest\x1a\x1f.lehr.api.v1.ListPushesResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x012\xa8\x02\n" +
 	"\fAuditService\x12T\n" +
 	"\tListAudit\x12\x1d.lehr.api.v1.ListAuditRequest\x1a\x1e.lehr.api.v1.ListAuditResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12Z\n" +
-	"\vVerifyAudit\x12\x1f.lehr.api.v1.VerifyAuditRequest\x1a .lehr.api.v1.VerifyAuditResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x012e\n" +
+	"\vVerifyAudit\x12\x1f.lehr.api.v1.VerifyAuditRequest\x1a .lehr.api.v1.VerifyAuditResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12f\n" +
+	"\x0fListCheckpoints\x12#.lehr.api.v1.ListCheckpointsRequest\x1a$.lehr.api.v1.ListCheckpointsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x022e\n" +
 	"\rServerService\x12T\n" +
 	"\tGetServer\x12\x1d.lehr.api.v1.GetServerRequest\x1a\x1e.lehr.api.v1.GetServerResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x03B%Z\x1elehr.dev/gen/lehr/api/v1;apipb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
 
@@ -836,46 +1083,54 @@ func file_lehr_api_v1_journal_proto_rawDescGZIP() []byte {
 	return file_lehr_api_v1_journal_proto_rawDescData
 }
 
-var file_lehr_api_v1_journal_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_lehr_api_v1_journal_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_lehr_api_v1_journal_proto_goTypes = []any{
-	(*Push)(nil),                  // 0: lehr.api.v1.Push
-	(*ListPushesRequest)(nil),     // 1: lehr.api.v1.ListPushesRequest
-	(*ListPushesResponse)(nil),    // 2: lehr.api.v1.ListPushesResponse
-	(*AuditRecord)(nil),           // 3: lehr.api.v1.AuditRecord
-	(*ListAuditRequest)(nil),      // 4: lehr.api.v1.ListAuditRequest
-	(*ListAuditResponse)(nil),     // 5: lehr.api.v1.ListAuditResponse
-	(*VerifyAuditRequest)(nil),    // 6: lehr.api.v1.VerifyAuditRequest
-	(*VerifyAuditResponse)(nil),   // 7: lehr.api.v1.VerifyAuditResponse
-	(*GetServerRequest)(nil),      // 8: lehr.api.v1.GetServerRequest
-	(*GetServerResponse)(nil),     // 9: lehr.api.v1.GetServerResponse
-	(*PartitionHealth)(nil),       // 10: lehr.api.v1.PartitionHealth
-	(*timestamppb.Timestamp)(nil), // 11: google.protobuf.Timestamp
-	(*Actor)(nil),                 // 12: lehr.api.v1.Actor
-	(*Stop)(nil),                  // 13: lehr.api.v1.Stop
+	(*Push)(nil),                    // 0: lehr.api.v1.Push
+	(*ListPushesRequest)(nil),       // 1: lehr.api.v1.ListPushesRequest
+	(*ListPushesResponse)(nil),      // 2: lehr.api.v1.ListPushesResponse
+	(*AuditRecord)(nil),             // 3: lehr.api.v1.AuditRecord
+	(*ListAuditRequest)(nil),        // 4: lehr.api.v1.ListAuditRequest
+	(*ListAuditResponse)(nil),       // 5: lehr.api.v1.ListAuditResponse
+	(*Checkpoint)(nil),              // 6: lehr.api.v1.Checkpoint
+	(*ListCheckpointsRequest)(nil),  // 7: lehr.api.v1.ListCheckpointsRequest
+	(*ListCheckpointsResponse)(nil), // 8: lehr.api.v1.ListCheckpointsResponse
+	(*VerifyAuditRequest)(nil),      // 9: lehr.api.v1.VerifyAuditRequest
+	(*VerifyAuditResponse)(nil),     // 10: lehr.api.v1.VerifyAuditResponse
+	(*GetServerRequest)(nil),        // 11: lehr.api.v1.GetServerRequest
+	(*GetServerResponse)(nil),       // 12: lehr.api.v1.GetServerResponse
+	(*PartitionHealth)(nil),         // 13: lehr.api.v1.PartitionHealth
+	(*timestamppb.Timestamp)(nil),   // 14: google.protobuf.Timestamp
+	(*Actor)(nil),                   // 15: lehr.api.v1.Actor
+	(*Stop)(nil),                    // 16: lehr.api.v1.Stop
 }
 var file_lehr_api_v1_journal_proto_depIdxs = []int32{
-	11, // 0: lehr.api.v1.Push.admitted:type_name -> google.protobuf.Timestamp
-	11, // 1: lehr.api.v1.Push.ended:type_name -> google.protobuf.Timestamp
+	14, // 0: lehr.api.v1.Push.admitted:type_name -> google.protobuf.Timestamp
+	14, // 1: lehr.api.v1.Push.ended:type_name -> google.protobuf.Timestamp
 	0,  // 2: lehr.api.v1.ListPushesResponse.pushes:type_name -> lehr.api.v1.Push
-	11, // 3: lehr.api.v1.AuditRecord.at:type_name -> google.protobuf.Timestamp
-	12, // 4: lehr.api.v1.AuditRecord.by:type_name -> lehr.api.v1.Actor
-	3,  // 5: lehr.api.v1.ListAuditResponse.records:type_name -> lehr.api.v1.AuditRecord
-	11, // 6: lehr.api.v1.GetServerResponse.started:type_name -> google.protobuf.Timestamp
-	10, // 7: lehr.api.v1.GetServerResponse.partitions:type_name -> lehr.api.v1.PartitionHealth
-	13, // 8: lehr.api.v1.GetServerResponse.stops:type_name -> lehr.api.v1.Stop
-	1,  // 9: lehr.api.v1.JournalService.ListPushes:input_type -> lehr.api.v1.ListPushesRequest
-	4,  // 10: lehr.api.v1.AuditService.ListAudit:input_type -> lehr.api.v1.ListAuditRequest
-	6,  // 11: lehr.api.v1.AuditService.VerifyAudit:input_type -> lehr.api.v1.VerifyAuditRequest
-	8,  // 12: lehr.api.v1.ServerService.GetServer:input_type -> lehr.api.v1.GetServerRequest
-	2,  // 13: lehr.api.v1.JournalService.ListPushes:output_type -> lehr.api.v1.ListPushesResponse
-	5,  // 14: lehr.api.v1.AuditService.ListAudit:output_type -> lehr.api.v1.ListAuditResponse
-	7,  // 15: lehr.api.v1.AuditService.VerifyAudit:output_type -> lehr.api.v1.VerifyAuditResponse
-	9,  // 16: lehr.api.v1.ServerService.GetServer:output_type -> lehr.api.v1.GetServerResponse
-	13, // [13:17] is the sub-list for method output_type
-	9,  // [9:13] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	14, // 3: lehr.api.v1.AuditRecord.at:type_name -> google.protobuf.Timestamp
+	15, // 4: lehr.api.v1.AuditRecord.by:type_name -> lehr.api.v1.Actor
+	14, // 5: lehr.api.v1.ListAuditRequest.since:type_name -> google.protobuf.Timestamp
+	3,  // 6: lehr.api.v1.ListAuditResponse.records:type_name -> lehr.api.v1.AuditRecord
+	14, // 7: lehr.api.v1.Checkpoint.at:type_name -> google.protobuf.Timestamp
+	6,  // 8: lehr.api.v1.ListCheckpointsResponse.checkpoints:type_name -> lehr.api.v1.Checkpoint
+	14, // 9: lehr.api.v1.GetServerResponse.started:type_name -> google.protobuf.Timestamp
+	13, // 10: lehr.api.v1.GetServerResponse.partitions:type_name -> lehr.api.v1.PartitionHealth
+	16, // 11: lehr.api.v1.GetServerResponse.stops:type_name -> lehr.api.v1.Stop
+	1,  // 12: lehr.api.v1.JournalService.ListPushes:input_type -> lehr.api.v1.ListPushesRequest
+	4,  // 13: lehr.api.v1.AuditService.ListAudit:input_type -> lehr.api.v1.ListAuditRequest
+	9,  // 14: lehr.api.v1.AuditService.VerifyAudit:input_type -> lehr.api.v1.VerifyAuditRequest
+	7,  // 15: lehr.api.v1.AuditService.ListCheckpoints:input_type -> lehr.api.v1.ListCheckpointsRequest
+	11, // 16: lehr.api.v1.ServerService.GetServer:input_type -> lehr.api.v1.GetServerRequest
+	2,  // 17: lehr.api.v1.JournalService.ListPushes:output_type -> lehr.api.v1.ListPushesResponse
+	5,  // 18: lehr.api.v1.AuditService.ListAudit:output_type -> lehr.api.v1.ListAuditResponse
+	10, // 19: lehr.api.v1.AuditService.VerifyAudit:output_type -> lehr.api.v1.VerifyAuditResponse
+	8,  // 20: lehr.api.v1.AuditService.ListCheckpoints:output_type -> lehr.api.v1.ListCheckpointsResponse
+	12, // 21: lehr.api.v1.ServerService.GetServer:output_type -> lehr.api.v1.GetServerResponse
+	17, // [17:22] is the sub-list for method output_type
+	12, // [12:17] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_lehr_api_v1_journal_proto_init() }
@@ -891,7 +1146,7 @@ func file_lehr_api_v1_journal_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_api_v1_journal_proto_rawDesc), len(file_lehr_api_v1_journal_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   11,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

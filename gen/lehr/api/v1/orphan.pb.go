@@ -223,10 +223,11 @@ func (x *ListOrphansResponse) GetNext() string {
 }
 
 type DisownOrphanRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Partition     string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
-	Asset         string                 `protobuf:"bytes,2,opt,name=asset" json:"asset,omitempty"`
-	Reason        string                 `protobuf:"bytes,3,opt,name=reason" json:"reason,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Partition string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
+	Asset     string                 `protobuf:"bytes,2,opt,name=asset" json:"asset,omitempty"`
+	// Why, for the audit: what is loosened needs one.
+	Reason        string `protobuf:"bytes,3,opt,name=reason" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

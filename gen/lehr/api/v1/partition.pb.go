@@ -170,9 +170,11 @@ func (x *Partition) GetOrphans() int64 {
 }
 
 type AddPartitionRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            string                 `protobuf:"bytes,1,opt,name=id" json:"id,omitempty"`
-	Definition    string                 `protobuf:"bytes,2,opt,name=definition" json:"definition,omitempty"`
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Id         string                 `protobuf:"bytes,1,opt,name=id" json:"id,omitempty"`
+	Definition string                 `protobuf:"bytes,2,opt,name=definition" json:"definition,omitempty"`
+	// Why, for the audit; empty: none was given.
+	Reason        string `protobuf:"bytes,3,opt,name=reason" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -217,6 +219,13 @@ func (x *AddPartitionRequest) GetId() string {
 func (x *AddPartitionRequest) GetDefinition() string {
 	if x != nil {
 		return x.Definition
+	}
+	return ""
+}
+
+func (x *AddPartitionRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
 	}
 	return ""
 }
@@ -434,8 +443,10 @@ func (x *GetPartitionResponse) GetPartition() *Partition {
 }
 
 type RemovePartitionRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            string                 `protobuf:"bytes,1,opt,name=id" json:"id,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Id    string                 `protobuf:"bytes,1,opt,name=id" json:"id,omitempty"`
+	// Why, for the audit; empty: none was given.
+	Reason        string `protobuf:"bytes,2,opt,name=reason" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -473,6 +484,13 @@ func (*RemovePartitionRequest) Descriptor() ([]byte, []int) {
 func (x *RemovePartitionRequest) GetId() string {
 	if x != nil {
 		return x.Id
+	}
+	return ""
+}
+
+func (x *RemovePartitionRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
 	}
 	return ""
 }
@@ -538,12 +556,13 @@ const file_lehr_api_v1_partition_proto_rawDesc = "" +
 	"\aorphans\x18\r \x01(\x03R\aorphans\x1a9\n" +
 	"\vStatesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"E\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"]\n" +
 	"\x13AddPartitionRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1e\n" +
 	"\n" +
 	"definition\x18\x02 \x01(\tR\n" +
-	"definition\"L\n" +
+	"definition\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\"L\n" +
 	"\x14AddPartitionResponse\x124\n" +
 	"\tpartition\x18\x01 \x01(\v2\x16.lehr.api.v1.PartitionR\tpartition\"\x17\n" +
 	"\x15ListPartitionsRequest\"P\n" +
@@ -554,9 +573,10 @@ const file_lehr_api_v1_partition_proto_rawDesc = "" +
 	"\x13GetPartitionRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"L\n" +
 	"\x14GetPartitionResponse\x124\n" +
-	"\tpartition\x18\x01 \x01(\v2\x16.lehr.api.v1.PartitionR\tpartition\"(\n" +
+	"\tpartition\x18\x01 \x01(\v2\x16.lehr.api.v1.PartitionR\tpartition\"@\n" +
 	"\x16RemovePartitionRequest\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\tR\x02id\"\x19\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\x19\n" +
 	"\x17RemovePartitionResponse2\xa9\x03\n" +
 	"\x10PartitionService\x12a\n" +
 	"\fAddPartition\x12 .lehr.api.v1.AddPartitionRequest\x1a!.lehr.api.v1.AddPartitionResponse\"\f\xda\xe4\x19\b\b\x05\x10\x01\x1a\x02id\x12c\n" +

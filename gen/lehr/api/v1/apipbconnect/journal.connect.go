@@ -45,6 +45,9 @@ const (
 	// AuditServiceVerifyAuditProcedure is the fully-qualified name of the AuditService's VerifyAudit
 	// RPC.
 	AuditServiceVerifyAuditProcedure = "/lehr.api.v1.AuditService/VerifyAudit"
+	// AuditServiceListCheckpointsProcedure is the fully-qualified name of the AuditService's
+	// ListCheckpoints RPC.
+	AuditServiceListCheckpointsProcedure = "/lehr.api.v1.AuditService/ListCheckpoints"
 	// ServerServiceGetServerProcedure is the fully-qualified name of the ServerService's GetServer RPC.
 	ServerServiceGetServerProcedure = "/lehr.api.v1.ServerService/GetServer"
 )
@@ -131,6 +134,8 @@ type AuditServiceClient interface {
 	ListAudit(context.Context, *v1.ListAuditRequest) (*v1.ListAuditResponse, error)
 	// Recomputes the chain.
 	VerifyAudit(context.Context, *v1.VerifyAuditRequest) (*v1.VerifyAuditResponse, error)
+	// Says how far each chain goes, to be kept elsewhere.
+	ListCheckpoints(context.Context, *v1.ListCheckpointsRequest) (*v1.ListCheckpointsResponse, error)
 }
 
 // NewAuditServiceClient constructs a client for the lehr.api.v1.AuditService service. By default,
@@ -156,13 +161,20 @@ func NewAuditServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithSchema(auditServiceMethods.ByName("VerifyAudit")),
 			connect.WithClientOptions(opts...),
 		),
+		listCheckpoints: connect.NewClient[v1.ListCheckpointsRequest, v1.ListCheckpointsResponse](
+			httpClient,
+			baseURL+AuditServiceListCheckpointsProcedure,
+			connect.WithSchema(auditServiceMethods.ByName("ListCheckpoints")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
 // auditServiceClient implements AuditServiceClient.
 type auditServiceClient struct {
-	listAudit   *connect.Client[v1.ListAuditRequest, v1.ListAuditResponse]
-	verifyAudit *connect.Client[v1.VerifyAuditRequest, v1.VerifyAuditResponse]
+	listAudit       *connect.Client[v1.ListAuditRequest, v1.ListAuditResponse]
+	verifyAudit     *connect.Client[v1.VerifyAuditRequest, v1.VerifyAuditResponse]
+	listCheckpoints *connect.Client[v1.ListCheckpointsRequest, v1.ListCheckpointsResponse]
 }
 
 // ListAudit calls lehr.api.v1.AuditService.ListAudit.
@@ -183,12 +195,23 @@ func (c *auditServiceClient) VerifyAudit(ctx context.Context, req *v1.VerifyAudi
 	return nil, err
 }
 
+// ListCheckpoints calls lehr.api.v1.AuditService.ListCheckpoints.
+func (c *auditServiceClient) ListCheckpoints(ctx context.Context, req *v1.ListCheckpointsRequest) (*v1.ListCheckpointsResponse, error) {
+	response, err := c.listCheckpoints.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // AuditServiceHandler is an implementation of the lehr.api.v1.AuditService service.
 type AuditServiceHandler interface {
 	// Oldest first.
 	ListAudit(context.Context, *v1.ListAuditRequest) (*v1.ListAuditResponse, error)
 	// Recomputes the chain.
 	VerifyAudit(context.Context, *v1.VerifyAuditRequest) (*v1.VerifyAuditResponse, error)
+	// Says how far each chain goes, to be kept elsewhere.
+	ListCheckpoints(context.Context, *v1.ListCheckpointsRequest) (*v1.ListCheckpointsResponse, error)
 }
 
 // NewAuditServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -210,12 +233,20 @@ func NewAuditServiceHandler(svc AuditServiceHandler, opts ...connect.HandlerOpti
 		connect.WithSchema(auditServiceMethods.ByName("VerifyAudit")),
 		connect.WithHandlerOptions(opts...),
 	)
+	auditServiceListCheckpointsHandler := connect.NewUnaryHandlerSimple(
+		AuditServiceListCheckpointsProcedure,
+		svc.ListCheckpoints,
+		connect.WithSchema(auditServiceMethods.ByName("ListCheckpoints")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/lehr.api.v1.AuditService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case AuditServiceListAuditProcedure:
 			auditServiceListAuditHandler.ServeHTTP(w, r)
 		case AuditServiceVerifyAuditProcedure:
 			auditServiceVerifyAuditHandler.ServeHTTP(w, r)
+		case AuditServiceListCheckpointsProcedure:
+			auditServiceListCheckpointsHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -231,6 +262,10 @@ func (UnimplementedAuditServiceHandler) ListAudit(context.Context, *v1.ListAudit
 
 func (UnimplementedAuditServiceHandler) VerifyAudit(context.Context, *v1.VerifyAuditRequest) (*v1.VerifyAuditResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.AuditService.VerifyAudit is not implemented"))
+}
+
+func (UnimplementedAuditServiceHandler) ListCheckpoints(context.Context, *v1.ListCheckpointsRequest) (*v1.ListCheckpointsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.AuditService.ListCheckpoints is not implemented"))
 }
 
 // ServerServiceClient is a client for the lehr.api.v1.ServerService service.

@@ -1,0 +1,157 @@
+package audit
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"lehr.dev/intent"
+)
+
+// What the details of some records say is written and read here, so that both
+// stay one. Digests are short ones, as Digest.Short gives them.
+
+// Admitted is the detail of "admit".
+type Admitted struct {
+	Push          intent.PushID
+	Target        intent.IncarnationID
+	Content, Plan string
+	// Approved: it consumed an approval.
+	Approved bool
+	// Epoch of the lease, and Revision of the partition that it rests on.
+	Epoch, Revision uint64
+	// Global is the last record of all partitions together at that moment.
+	Global uint64
+	Checks []string
+}
+
+func (a Admitted) String() string {
+	said := "push " + string(a.Push) + " to " + a.Target.String() + ", content " + a.Content + ", plan " + a.Plan
+	if a.Approved {
+		said += ", approved"
+	}
+	said += fmt.Sprintf(", epoch %d, revision %d, global %d", a.Epoch, a.Revision, a.Global)
+	if len(a.Checks) > 0 {
+		said += "; passed " + strings.Join(a.Checks, " ")
+	}
+	return said
+}
+
+// Before version 2, admissions named neither epoch nor revision.
+var admitted = regexp.MustCompile(`^push (\S+) to (\S+), content ([0-9a-f]+), plan ([0-9a-f]+)(, approved)?(?:, epoch (\d+), revision (\d+), global (\d+))?(?:; passed (.*))?$`)
+
+// ParseAdmitted reads the detail of "admit".
+func ParseAdmitted(detail string) (a Admitted, well bool) {
+	found := admitted.FindStringSubmatch(detail)
+	if found == nil {
+		return a, false
+	}
+	target, err := intent.ParseIncarnationID(found[2])
+	return Admitted{
+		Push: intent.PushID(found[1]), Target: target, Content: found[3], Plan: found[4], Approved: found[5] != "",
+		Epoch: number(found[6]), Revision: number(found[7]), Global: number(found[8]), Checks: strings.Fields(found[9]),
+	}, err == nil
+}
+
+// Ended is the detail of "close", and with no ending that of "doubt".
+type Ended struct {
+	Push   intent.PushID
+	Ending string
+	// Why, by whoever pushed.
+	Why string
+}
+
+func (e Ended) String() string {
+	said := strings.TrimSuffix("push "+string(e.Push)+" "+e.Ending, " ")
+	if e.Why != "" {
+		said += ": " + e.Why
+	}
+	return said
+}
+
+var ended = regexp.MustCompile(`(?s)^push ([^\s:]+)(?: ([a-z-]+))?(?:: (.*))?$`)
+
+// ParseEnded reads the detail of "close" or "doubt".
+func ParseEnded(detail string) (e Ended, well bool) {
+	found := ended.FindStringSubmatch(detail)
+	if found == nil {
+		return e, false
+	}
+	return Ended{Push: intent.PushID(found[1]), Ending: found[2], Why: found[3]}, true
+}
+
+// Approved is the detail of "approve", and without an end that of "void" after
+// "the approval of ".
+type Approved struct {
+	Plan, Content string
+	Until         time.Time
+}
+
+func (a Approved) String() string {
+	said := "plan " + a.Plan + " of content " + a.Content
+	if !a.Until.IsZero() {
+		said += ", until " + a.Until.UTC().Format(time.RFC3339Nano)
+	}
+	return said
+}
+
+var approved = regexp.MustCompile(`^(?:the approval of )?plan ([0-9a-f]+) of content ([0-9a-f]+)(?:, until (\S+))?`)
+
+// ParseApproved reads the detail of "approve" or "void".
+func ParseApproved(detail string) (a Approved, well bool) {
+	found := approved.FindStringSubmatch(detail)
+	if found == nil {
+		return a, false
+	}
+	a = Approved{Plan: found[1], Content: found[2]}
+	if found[3] != "" {
+		until, err := time.Parse(time.RFC3339Nano, found[3])
+		if err != nil {
+			return a, false
+		}
+		a.Until = until
+	}
+	return a, true
+}
+
+// Pinned is the detail of "pin".
+type Pinned struct {
+	Incarnation intent.IncarnationID
+	// Revision of the pin; 0 before version 2.
+	Revision uint64
+}
+
+func (p Pinned) String() string { return fmt.Sprintf("to %s, revision %d", p.Incarnation, p.Revision) }
+
+var pinned = regexp.MustCompile(`^to ([^\s,:]+)(?:, revision (\d+)$|:)`)
+
+// ParsePinned reads the detail of "pin".
+func ParsePinned(detail string) (p Pinned, well bool) {
+	found := pinned.FindStringSubmatch(detail)
+	if found == nil {
+		return p, false
+	}
+	incarnation, err := intent.ParseIncarnationID(found[1])
+	return Pinned{Incarnation: incarnation, Revision: number(found[2])}, err == nil
+}
+
+var (
+	acquired  = regexp.MustCompile(`^epoch (\d+)$`)
+	published = regexp.MustCompile(`, under epoch (\d+)$`)
+)
+
+// epochIn is 0 where a detail names none.
+func epochIn(form *regexp.Regexp, detail string) uint64 {
+	if found := form.FindStringSubmatch(detail); found != nil {
+		return number(found[1])
+	}
+	return 0
+}
+
+// number is 0 for what is none.
+func number(digits string) uint64 {
+	n, _ := strconv.ParseUint(digits, 10, 64)
+	return n
+}

@@ -1,0 +1,328 @@
+package storetest
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"lehr.dev/fault"
+	"lehr.dev/intent"
+	"lehr.dev/store"
+)
+
+// Spoiled is a store whose audit can be made unwritable, and mended.
+type Spoiled struct {
+	store.All
+	Spoil, Mend func()
+}
+
+// write is one that is recorded before it has an effect.
+type write struct {
+	// before is what it needs.
+	before func(w *world)
+	do     func(w *world) error
+	// want is its record, as far as it is set: whoever causes a write says why
+	// in Reason, Lehr itself in Detail.
+	want store.AuditRecord
+}
+
+var lehr = intent.Actor{Name: "server-1", Origin: "server"}
+
+// writes are all that are recorded, by the method that makes them.
+var writes = map[string]write{
+	"AddPartition": {
+		do:   func(w *world) error { return w.AddPartition(w.t.Context(), theatre, "/srv/theatre.yaml", "new", alice) },
+		want: store.AuditRecord{Partition: theatre, By: alice, Verb: "add-partition", Subject: "theatre", Reason: "new", Detail: "/srv/theatre.yaml"},
+	},
+	"RemovePartition": {
+		do:   func(w *world) error { return w.RemovePartition(w.t.Context(), shop, "closed", bob) },
+		want: store.AuditRecord{By: bob, Verb: "remove-partition", Subject: "shop", Reason: "closed"},
+	},
+	"Acquire": {
+		do: func(w *world) error {
+			_, err := w.Acquire(w.t.Context(), shop, "server-1")
+			return err
+		},
+		want: store.AuditRecord{By: lehr, Verb: "acquire", Subject: "shop", Detail: "epoch 2"},
+	},
+	"Release": {
+		do:   func(w *world) error { return w.Release(w.t.Context(), w.lease) },
+		want: store.AuditRecord{By: lehr, Verb: "release", Subject: "shop", Detail: "epoch 1"},
+	},
+	"Retire": {
+		do:   func(w *world) error { return w.Retire(w.t.Context(), "server-1") },
+		want: store.AuditRecord{By: lehr, Verb: "release", Subject: "shop", Detail: "epoch 1"},
+	},
+	"SetLabel": {
+		before: func(w *world) { w.publish(entry("a", "x")) },
+		do:     func(w *world) error { return w.SetLabel(w.t.Context(), at(1), "release", "spring", "shipped", bob) },
+		want:   store.AuditRecord{By: bob, Verb: "label", Subject: "shop@1", Reason: "shipped", Detail: "release=spring"},
+	},
+	"Publish": {
+		before: func(w *world) {
+			w.must(w.Stage(w.t.Context(), w.lease, intent.IncarnationID{Partition: shop}, []store.Entry{entry("a", "x")}))
+		},
+		do: func(w *world) error {
+			_, err := w.Publish(w.t.Context(), w.lease, w.next())
+			return err
+		},
+		want: store.AuditRecord{By: alice, Verb: "publish", Subject: "shop@1", Detail: "under epoch 1"},
+	},
+	"Cover": {
+		before: func(w *world) { w.publish(entry("a", "x")) },
+		do: func(w *world) error {
+			return w.Cover(w.t.Context(), w.lease, at(1), []intent.SourceRevision{{Source: "dir", Revision: "9"}})
+		},
+		want: store.AuditRecord{By: lehr, Verb: "cover", Subject: "shop@1", Detail: "dir at 9"},
+	},
+	"SaveCandidate": {
+		do: func(w *world) error {
+			return w.SaveCandidate(w.t.Context(), w.lease, candidate("one", intent.CandidateHeld), nil)
+		},
+		want: store.AuditRecord{By: lehr, Verb: "save-candidate", Detail: "held"},
+	},
+	"Acknowledge": {
+		before: func(w *world) {
+			w.must(w.SaveCandidate(w.t.Context(), w.lease, candidate("one", intent.CandidateHeld), nil))
+		},
+		do: func(w *world) error {
+			return w.Acknowledge(w.t.Context(), candidate("one", intent.CandidateHeld).ID, "meant", alice)
+		},
+		want: store.AuditRecord{By: alice, Verb: "acknowledge", Reason: "meant"},
+	},
+	"SetPin": {
+		before: func(w *world) { w.publish(entry("a", "x")) },
+		do: func(w *world) error {
+			_, err := w.SetPin(w.t.Context(), intent.Pin{Asset: "a", Incarnation: at(1), Rank: intent.RankPerson, Holder: bob, Reason: "slow"})
+			return err
+		},
+		want: store.AuditRecord{By: bob, Verb: "pin", Subject: "a", Reason: "slow", Detail: "to shop@1, revision 1"},
+	},
+	"Unpin": {
+		before: func(w *world) {
+			w.publish(entry("a", "x"))
+			_, err := w.SetPin(w.t.Context(), intent.Pin{Asset: "a", Incarnation: at(1), Rank: intent.RankPerson, Holder: bob})
+			w.must(err)
+		},
+		do: func(w *world) error {
+			return w.Unpin(w.t.Context(), shop, "a", intent.RankPerson, "quick again", alice)
+		},
+		want: store.AuditRecord{By: alice, Verb: "unpin", Subject: "a", Reason: "quick again"},
+	},
+	"SetHold": {
+		do: func(w *world) error {
+			return w.SetHold(w.t.Context(), shop, intent.Hold{Asset: "a", Owner: bob, Reason: "looking"})
+		},
+		want: store.AuditRecord{By: bob, Verb: "hold", Subject: "a", Reason: "looking"},
+	},
+	"Unhold": {
+		before: func(w *world) { w.must(w.SetHold(w.t.Context(), shop, intent.Hold{Asset: "a", Owner: bob})) },
+		do:     func(w *world) error { return w.Unhold(w.t.Context(), shop, "a", "looked", alice) },
+		want:   store.AuditRecord{By: alice, Verb: "unhold", Subject: "a", Reason: "looked"},
+	},
+	"SetStop": {
+		do: func(w *world) error {
+			return w.SetStop(w.t.Context(), intent.Stop{Partition: shop, Owner: bob, Reason: "fire"})
+		},
+		want: store.AuditRecord{By: bob, Verb: "stop", Subject: "shop", Reason: "fire"},
+	},
+	"Resume": {
+		before: func(w *world) { w.must(w.SetStop(w.t.Context(), intent.Stop{Partition: shop, Owner: bob})) },
+		do:     func(w *world) error { return w.Resume(w.t.Context(), shop, "out", alice) },
+		want:   store.AuditRecord{By: alice, Verb: "resume", Subject: "shop", Reason: "out"},
+	},
+	"Approve": {
+		do: func(w *world) error {
+			return w.Approve(w.t.Context(), store.Approval{Partition: shop, Asset: "a", Effective: digestOf("x"), Plan: digestOf("p"), By: alice, Reason: "fine", Until: noon})
+		},
+		want: store.AuditRecord{By: alice, Verb: "approve", Subject: "a", Reason: "fine", Detail: "until 2026-03-01T12:00:00Z"},
+	},
+	"Admit": {
+		before: func(w *world) { w.publish(entry("a", "x")) },
+		do: func(w *world) error {
+			_, err := w.Admit(w.t.Context(), w.lease, []store.Admission{w.admission("p1", "a", at(1))})
+			return err
+		},
+		want: store.AuditRecord{By: lehr, Verb: "admit", Subject: "a", Detail: "; passed order hold"},
+	},
+	"ClosePushes": {
+		before: func(w *world) {
+			w.publish(entry("a", "x"))
+			w.admitted(w.admission("p1", "a", at(1)))
+		},
+		do: func(w *world) error {
+			return w.ClosePushes(w.t.Context(), w.lease, []store.Closing{{Push: "p1", Ending: "failed", Reason: "no answer", At: noon}})
+		},
+		want: store.AuditRecord{By: lehr, Verb: "close", Subject: "a", Detail: "push p1 failed: no answer"},
+	},
+	"Disown": {
+		before: func(w *world) {
+			w.publish(entry("a", "x"))
+			w.enforced("a", "k")
+			w.publish(removal("a"))
+		},
+		do:   func(w *world) error { return w.Disown(w.t.Context(), shop, "a", "burned", bob) },
+		want: store.AuditRecord{By: bob, Verb: "disown", Subject: "a", Reason: "burned", Detail: "gave up k"},
+	},
+	"CreateToken": {
+		do: func(w *world) error {
+			_, err := w.CreateToken(store.WithCaller(w.t.Context(), store.Caller{Actor: alice, Local: true, From: "127.0.0.1:9"}), store.Token{ID: "t1", Hash: [32]byte{1}, Owner: "alice", Description: "a try"})
+			return err
+		},
+		want: store.AuditRecord{By: alice, From: "127.0.0.1:9", Verb: "create-token", Subject: "t1", Detail: "a try"},
+	},
+	"RevokeToken": {
+		before: func(w *world) {
+			_, err := w.CreateToken(w.t.Context(), store.Token{ID: "t1", Hash: [32]byte{1}, Owner: "alice"})
+			w.must(err)
+		},
+		do: func(w *world) error {
+			_, err := w.RevokeToken(store.WithCaller(w.t.Context(), store.Caller{Actor: alice, Local: true}), "t1", "lost")
+			return err
+		},
+		want: store.AuditRecord{By: alice, Verb: "revoke-token", Subject: "t1", Reason: "lost"},
+	},
+	"SetPolicy": {
+		do: func(w *world) error {
+			return w.SetPolicy(w.t.Context(), []intent.Grant{{Subject: "user:ann", Role: intent.Operator, Partition: shop}}, alice)
+		},
+		want: store.AuditRecord{Partition: shop, By: alice, Verb: "grant", Subject: "user:ann", Detail: "operator, by the server"},
+	},
+	"Collect": {
+		before: func(w *world) {
+			w.publish(entry("a", "x"))
+			w.admitted(w.admission("p1", "a", at(1)))
+			w.closePush("p1", "pushed")
+		},
+		do: func(w *world) error {
+			_, err := w.Collect(w.t.Context(), w.lease, store.Retention{Incarnations: 1, History: time.Hour}, noon.Add(24*time.Hour))
+			return err
+		},
+		want: store.AuditRecord{By: lehr, Verb: "collect", Subject: "shop", Detail: "1 ended pushes"},
+	},
+}
+
+// unrecorded are the writes that need no record, and why.
+var unrecorded = map[string]string{
+	"Renew":           "a replica says that it lives: a lease that runs on gives no right that Acquire did not",
+	"Stage":           "what is staged is invisible until Publish, which is recorded",
+	"Unstage":         "what is staged was never visible",
+	"PutBlobs":        "a cache, by the digest of what it was made from; nothing is allowed by it",
+	"SaveResumeToken": "what a plugin wants to be handed again, of a push whose admission is recorded",
+	"SaveReports":     "what was seen; it changes nothing, and each look replaces it",
+	"SaveEnforced":    "what was seen; a claim that passes to another asset, or is given back, is recorded",
+}
+
+// reading are the methods that write nothing.
+var reading = strings.Fields(`Partition ListPartitions Check Replicas Incarnation Incarnations Member Body Content Members Changes
+	FindIncarnation EdgesFrom EdgesTo Candidate CandidateDelta ListCandidates Acknowledged GetBlob Pins Holds Stops Approvals
+	Permit OpenPushes Pushes EnforcedPage EnforcedCount Orphans OrphanCount Report ListReports CountReports
+	AuditRecords AuditEnds WalkAudit VerifyAudit AuditTrouble Identity TokenByID Tokens Grants Authority Authorize Changed Close`)
+
+// Audited shows of every method of a store that writes that its record is
+// written with it (S25), and that without the record nothing is.
+func Audited(t *testing.T, open func(t *testing.T) Spoiled) {
+	t.Run("every method", func(t *testing.T) {
+		all := reflect.TypeFor[store.All]()
+		for i := range all.NumMethod() {
+			name := all.Method(i).Name
+			_, recorded := writes[name]
+			_, exempt := unrecorded[name]
+			places := 0
+			for _, is := range []bool{recorded, exempt, slices.Contains(reading, name)} {
+				if is {
+					places++
+				}
+			}
+			if places != 1 {
+				t.Errorf("%s must be in one of writes, unrecorded (with the reason) and reading; it is in %d", name, places)
+			}
+		}
+	})
+	for _, name := range slices.Sorted(maps.Keys(writes)) {
+		t.Run(name, func(t *testing.T) { writes[name].test(t, open(t)) })
+	}
+	t.Run("admission", func(t *testing.T) { unaudited(t, open(t)) })
+}
+
+func (c write) test(t *testing.T, s Spoiled) {
+	w := newWorld(t, func(*testing.T) store.All { return s.All })
+	if c.before != nil {
+		c.before(w)
+	}
+	partition := shop
+	if c.want.Partition != "" {
+		partition = c.want.Partition
+	}
+	before := w.audited(partition)
+	s.Spoil()
+	err := c.do(w)
+	if !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "audit") {
+		t.Fatalf("without an audit: %v, want that it is unavailable for the audit's sake", err)
+	}
+	if trouble := w.AuditTrouble(); !strings.Contains(trouble, "audit") {
+		t.Errorf("the store says %q of its audit", trouble)
+	}
+	s.Mend()
+	if got := len(w.audited(partition)); got != len(before) {
+		t.Errorf("%d records, before it were %d", got, len(before))
+	}
+	// What was not done then is done now, as if for the first time.
+	w.must(c.do(w))
+	if trouble := w.AuditTrouble(); trouble != "" {
+		t.Errorf("with the audit mended, the store says: %s", trouble)
+	}
+	records := w.audited(partition)[len(before):]
+	found := slices.ContainsFunc(records, func(r store.AuditRecord) bool {
+		return r.By == c.want.By && r.Verb == c.want.Verb && strings.Contains(r.Subject, c.want.Subject) && r.Subject != "" &&
+			r.Reason == c.want.Reason && strings.Contains(r.Detail, c.want.Detail)
+	})
+	if !found {
+		t.Errorf("recorded are %+v, want %+v", records, c.want)
+	}
+	w.must(w.VerifyAudit(t.Context(), partition))
+}
+
+func (w *world) audited(partition intent.PartitionID) []store.AuditRecord {
+	w.t.Helper()
+	records, err := w.AuditRecords(w.t.Context(), partition, 0, 0)
+	w.must(err)
+	return records
+}
+
+// unaudited: no admission is given, no approval consumed and no stop ended
+// while the audit cannot be written; what needs no record goes on.
+func unaudited(t *testing.T, s Spoiled) {
+	w := newWorld(t, func(*testing.T) store.All { return s.All })
+	ctx := t.Context()
+	w.publish(entry("a", "x"))
+	a := w.admission("p1", "a", at(1))
+	w.must(w.Approve(ctx, store.Approval{Partition: shop, Asset: "a", Effective: a.Effective, Plan: a.Plan, By: alice}))
+	a.NeedsApproval, a.Revision = true, w.revision()
+	revision, news := w.revision(), w.Changed()
+	s.Spoil()
+	if refusals, err := w.Admit(ctx, w.lease, []store.Admission{a}); !fault.Is(err, fault.Unavailable) || refusals != nil {
+		t.Errorf("admitted without an audit: %v %v", refusals, err)
+	}
+	w.refused(w.SetHold(ctx, shop, intent.Hold{Asset: "a", Owner: bob}), fault.Unavailable)
+	w.must(w.SaveReports(ctx, w.lease, []intent.Report{{Asset: "a", State: intent.StateWaiting}}))
+	s.Mend()
+	open, err := w.OpenPushes(ctx, shop)
+	w.must(err)
+	approvals, err := w.Approvals(ctx, shop)
+	w.must(err)
+	holds, err := w.Holds(ctx, shop)
+	w.must(err)
+	if len(open) != 0 || len(approvals) != 1 || len(holds) != 0 || w.revision() != revision {
+		t.Errorf("without an audit: pushes %v, approvals %v, holds %v, revision %d after %d", open, approvals, holds, w.revision(), revision)
+	}
+	select {
+	case <-news:
+		t.Error("what was not done was announced")
+	default:
+	}
+	w.admitted(a)
+}
