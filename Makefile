@@ -71,6 +71,12 @@ mutants: ## switch on each deliberate defect until the simulator tells, then tes
 	$(GO) run ./sim/mutation/hunt -budget $(HOURS) -defences -write sim/mutation/defences.json || missed=1; \
 	exit $$missed
 
+MINUTES ?= 1
+
+.PHONY: fuzz
+fuzz: ## fuzz every parser for MINUTES=… each
+	@scripts/fuzz $(MINUTES)
+
 .PHONY: lint
 lint: ## vet, formatting, import rules
 	@test -z "$$(gofmt -l $$(git ls-files '*.go' | grep -v ^gen/))" || { echo "run make fmt: "; gofmt -l $$(git ls-files '*.go' | grep -v ^gen/); exit 1; }
