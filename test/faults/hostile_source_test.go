@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -25,10 +24,6 @@ func (h *attack) sparse(name string, size int64) {
 func TestHostileSources(t *testing.T) {
 	t.Parallel()
 	h := newAttack(t, "sources")
-	done := make(chan struct{})
-	var writing sync.WaitGroup
-	defer writing.Wait()
-	defer close(done)
 	link := func(target, name string) func(*attack) {
 		return func(h *attack) { h.must(os.Symlink(target, h.at(name))) }
 	}
@@ -78,7 +73,9 @@ func TestHostileSources(t *testing.T) {
 			h.must(os.MkdirAll(h.at("source/"+strings.Repeat("d/", 300)), 0o755))
 		}},
 		{name: "a file that is always being written", write: func(h *attack) {
-			path := h.at("source/growing.yaml")
+			const what = "a file that is always being written"
+			path, done := h.at("source/growing.yaml"), make(chan struct{})
+			var writing sync.WaitGroup
 			writing.Go(func() {
 				for n := 0; ; n++ {
 					select {
@@ -88,7 +85,7 @@ func TestHostileSources(t *testing.T) {
 					}
 					file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 					if err != nil {
-						return // Its folder went: the row is over.
+						return
 					}
 					if n%1000 == 0 {
 						_ = file.Truncate(0)
@@ -97,10 +94,9 @@ func TestHostileSources(t *testing.T) {
 					file.Close()
 				}
 			})
-			// What it says is not asked: only that nobody is harmed.
-			h.besides("a file that is always being written")
-			h.must(os.RemoveAll(filepath.Dir(path)))
-			h.fresh()
+			h.besides(what)
+			close(done)
+			writing.Wait()
 		}},
 		{name: "100 000 files", write: func(h *attack) {
 			for i := range 100_000 {
