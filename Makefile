@@ -81,6 +81,12 @@ POINTS ?= 10000
 crash: ## kill the embedded store, take its power (at POINTS=… moments, SEED=…) and let its disk fail
 	$(GO) test -count=1 -timeout 24h -v ./test/crash -points $(POINTS) $(if $(SEED),-seed $(SEED))
 
+MINUTES ?= 1
+
+.PHONY: fuzz
+fuzz: ## fuzz every parser for MINUTES=… each
+	@scripts/fuzz $(MINUTES)
+
 .PHONY: lint
 lint: ## vet, formatting, import rules
 	@test -z "$$(gofmt -l $$(git ls-files '*.go' | grep -v ^gen/))" || { echo "run make fmt: "; gofmt -l $$(git ls-files '*.go' | grep -v ^gen/); exit 1; }

@@ -28,6 +28,7 @@ import (
 	"lehr.dev/intent"
 	"lehr.dev/loop"
 	"lehr.dev/plugin"
+	"lehr.dev/prodspec"
 	"lehr.dev/prodspec/generate"
 	"lehr.dev/prodspec/source"
 	"lehr.dev/server"
@@ -68,8 +69,10 @@ type Parts struct {
 	Store store.All
 	// Plugins returns the plugin that a command line runs.
 	Plugins func(run []string) plugin.Plugin
-	// Runner runs generators.
+	// Runner runs generators. With one that is set, Trial tries sources with
+	// which a process ended; nil: nothing does.
 	Runner  generate.Runner
+	Trial   prodspec.Trial
 	Runtime loop.Runtime
 	// Sources is where sources are read from; nil: the disk.
 	Sources source.Place
@@ -224,7 +227,7 @@ func (a *App) open(ctx context.Context) error {
 		a.plugins = a.pool.plugin
 	}
 	if a.options.Parts.Runner == nil {
-		a.options.Parts.Runner = generate.NewProcess(generate.DefaultOptions())
+		a.options.Parts.Runner, a.options.Parts.Trial = generate.NewProcess(generate.DefaultOptions()), prodspec.InChild()
 	}
 	a.api = server.New(server.Options{
 		Store: a.store, Schemas: a.schemas, Runtime: a.runtime, Health: a.health, Problems: a.problems,

@@ -123,6 +123,9 @@ type Finding struct {
 	Asset AssetID `json:"asset,omitempty"`
 }
 
+// RuleQuarantine finds sources that end the process that works on them.
+const RuleQuarantine = "quarantine"
+
 // Severity of a finding: an error holds or rejects the candidate.
 type Severity string
 

@@ -47,6 +47,11 @@ type BuiltAsset struct {
 // runs, and the candidate is judged against nothing. What is wrong with the
 // sources is in the findings; an error says that it could not be tried.
 func Build(ctx context.Context, program Program, now time.Time) (Built, error) {
+	return build(ctx, program, now, nil)
+}
+
+// build calls begin, if there is one, before it works on what it has read.
+func build(ctx context.Context, program Program, now time.Time, begin func(context.Context, []intent.SourceRevision) error) (Built, error) {
 	if program.Limits == (source.Limits{}) {
 		program.Limits = source.DefaultLimits()
 	}
@@ -54,6 +59,7 @@ func Build(ctx context.Context, program Program, now time.Time) (Built, error) {
 	if err != nil {
 		return Built{}, err
 	}
+	b.sources.begin = begin
 	r, err := b.build(ctx, now, source.Changes{All: true})
 	built := Built{Partition: r.definition.Partition, Sources: r.revisions, Findings: r.findings}
 	if err != nil || len(r.findings) > 0 {

@@ -68,7 +68,15 @@ func (b *builder) build(ctx context.Context, now time.Time, changes source.Chang
 	if b.built != nil && slices.Equal(b.built, r.revisions) {
 		return r, nil
 	}
+	if err := b.sources.workOn(ctx, &r); err != nil {
+		return r, err
+	}
 	b.built, b.set = nil, r.set
+	for _, inputs := range r.inputs.Sources {
+		for _, input := range inputs {
+			poison(input.Name)
+		}
+	}
 	b.graph.Use(r.set, r.rules)
 	policy, err := b.policyAsset(r.definition)
 	if err != nil {

@@ -53,7 +53,13 @@ func (s *sources) define(ctx context.Context, now time.Time, changes source.Chan
 	if err != nil {
 		return s.cannotRead(ctx, err, own, r)
 	}
+	if err := s.workOn(ctx, r); err != nil {
+		return err
+	}
 	if err := s.compile(ctx, now, changes, content, r); err != nil || len(r.findings) > 0 {
+		return err
+	}
+	if err := s.workOn(ctx, r); err != nil {
 		return err
 	}
 	if r.set = s.types.set; snapshot.Revision != last.revision || r.set.Digest() != last.schema {
@@ -65,6 +71,7 @@ func (s *sources) define(ctx context.Context, now time.Time, changes source.Chan
 }
 
 func (s *sources) parse(content []byte, into *parsed) {
+	poison(string(content))
 	into.definition, into.findings = definition.Parse(s.file, content, s.types.set)
 	if len(into.findings) > 0 {
 		return
@@ -98,6 +105,9 @@ func (s *sources) compile(ctx context.Context, now time.Time, changes source.Cha
 	if s.types.folder == from.Directory && s.types.revision == folder.snapshot.Revision {
 		r.findings = slices.Clone(s.types.findings)
 		return nil
+	}
+	if err := s.workOn(ctx, r); err != nil {
+		return err
 	}
 	files := make([]schema.SourceFile, len(folder.snapshot.Files))
 	for i, file := range folder.snapshot.Files {

@@ -141,7 +141,7 @@ func newDriven(t *rapid.T, folder string) *driven {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.pipeline.lease, d.pipeline.cold = lease, true
+	d.pipeline.lease, d.pipeline.cold, d.pipeline.attempts = lease, true, &attempts{}
 	program := Program{Definition: definition, Partition: "shop", Runner: runner, Limits: source.DefaultLimits()}
 	if d.pipeline.builder, err = newBuilder(program, blobs{opened, lease}); err != nil {
 		t.Fatal(err)

@@ -39,6 +39,9 @@ type Options struct {
 	Limits source.Limits
 	// Place where sources are kept; nil: the disk.
 	Place source.Place
+	// Trial of sources with which a process ended; nil: none is made, and they
+	// are worked on again.
+	Trial Trial
 }
 
 // Pipeline keeps one partition's head equal to what its sources say.
@@ -49,8 +52,9 @@ type Pipeline struct {
 	awaits atomic.Pointer[intent.CandidateID]
 
 	// The rest belongs to the goroutine of Run.
-	lease   store.Lease
-	builder *builder
+	lease    store.Lease
+	builder  *builder
+	attempts *attempts
 	// compared is the head that dirty is relative to.
 	compared intent.IncarnationID
 	cold     bool
@@ -91,6 +95,11 @@ func (p *Pipeline) Run(ctx context.Context, lease store.Lease) error {
 	if err != nil {
 		return err
 	}
+	p.attempts = &attempts{program: program, trial: p.options.Trial, runtime: p.options.Runtime, marks: marks{p.options.Store, lease}}
+	if err := p.attempts.recall(ctx); err != nil {
+		return err
+	}
+	p.builder.sources.begin = p.attempts.begin
 	if err := p.recall(ctx); err != nil {
 		return err
 	}
@@ -139,6 +148,7 @@ func (p *Pipeline) acknowledgements(ctx context.Context, watcher source.Watch) {
 func (p *Pipeline) round(ctx context.Context, changes source.Changes) error {
 	started := p.options.Runtime.Now()
 	status, err := p.attempt(ctx, started, changes)
+	p.attempts.done(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -186,14 +196,17 @@ func (p *Pipeline) attempt(ctx context.Context, now time.Time, changes source.Ch
 			return Status{}, err
 		}
 	}
-	r, err := p.builder.build(ctx, now, changes)
+	r, held, err := p.build(ctx, head, now, changes)
 	// What changed while it was read is read anew, before anybody is told.
 	const tries = 3
 	for i := 1; i < tries && err == nil && r.unavailable; i++ {
-		r, err = p.builder.build(ctx, now, source.Changes{All: true})
+		r, held, err = p.build(ctx, head, now, source.Changes{All: true})
 	}
 	if err != nil {
 		return Status{}, err
+	}
+	if held != nil {
+		return *held, nil
 	}
 	if len(r.findings) > 0 {
 		return p.refuse(ctx, head, r, now)

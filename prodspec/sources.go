@@ -44,6 +44,8 @@ type sources struct {
 	definition parsed
 	types      compiled
 	watched    []string
+	// begin is called before what was read is worked on; nil: nobody asks.
+	begin func(ctx context.Context, sources []intent.SourceRevision) error
 	// lost: a reading ended early, and changes were not looked at.
 	lost bool
 }
@@ -62,11 +64,21 @@ func newSources(program Program) (*sources, error) {
 	s := &sources{program: program, home: filepath.Dir(program.Definition), file: filepath.Base(program.Definition), folders: map[string]folder{}}
 	s.types.set = schema.Builtin()
 	var err error
-	s.own, err = program.place().Open(s.home, []string{s.file}, program.Limits)
+	limits := program.Limits
+	limits.FileBytes = min(limits.FileBytes, definition.MaxBytes)
+	s.own, err = program.place().Open(s.home, []string{s.file}, limits)
 	return s, err
 }
 
-// read takes snapshots of all sources. An error is the context's.
+// workOn what was read.
+func (s *sources) workOn(ctx context.Context, r *reading) error {
+	if s.begin == nil {
+		return nil
+	}
+	return s.begin(ctx, r.revisions)
+}
+
+// read takes snapshots of all sources. An error is the context's, or begin's.
 func (s *sources) read(ctx context.Context, now time.Time, changes source.Changes) (reading, error) {
 	changes.All = changes.All || s.lost
 	r, err := s.readAll(ctx, now, changes)

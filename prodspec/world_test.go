@@ -2,7 +2,7 @@ package prodspec_test
 
 import (
 	"context"
-
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -36,6 +36,7 @@ type world struct {
 	folder   string
 	limits   generate.Limits
 	runner   generate.Runner
+	trial    prodspec.Trial
 	store    *sqlite.Store
 	pipeline *prodspec.Pipeline
 	cancel   context.CancelFunc
@@ -116,14 +117,22 @@ func (w *world) start() {
 		runner = w.processes()
 	}
 	w.pipeline, err = prodspec.New(prodspec.Options{
-		Partition: partition, Store: w.store, Runner: runner, Runtime: loop.Real(),
+		Partition: partition, Store: w.store, Runner: runner, Runtime: loop.Real(), Trial: w.trial,
 	})
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	running, cancel := context.WithCancel(ctx)
 	w.cancel, w.ended = cancel, make(chan error, 1)
-	go func() { w.ended <- w.pipeline.Run(running, w.lease) }()
+	go func() {
+		// As app does, for whom a panic ends one actor.
+		defer func() {
+			if cause := recover(); cause != nil {
+				w.ended <- fmt.Errorf("it panicked: %v", cause)
+			}
+		}()
+		w.ended <- w.pipeline.Run(running, w.lease)
+	}()
 	w.t.Cleanup(w.stop)
 }
 
@@ -152,6 +161,7 @@ func (w *world) wait(what string, is func(prodspec.Status) bool) prodspec.Status
 		}
 		select {
 		case err := <-w.ended:
+			w.cancel = nil
 			w.t.Fatalf("the pipeline ended while waiting for %s: %v", what, err)
 		case <-time.After(2 * time.Millisecond):
 		}

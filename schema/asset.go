@@ -241,7 +241,8 @@ func decodeInto(id intent.AssetID, m intent.Message, into proto.Message) error {
 }
 
 // JSON renders an asset for people: id, type, payload, and addons by type,
-// with the field names of the .proto files. The text is stable.
+// with the field names of the .proto files, and without secrets. The text is
+// stable.
 func (s *Set) JSON(a intent.Asset) ([]byte, error) {
 	payload, err := s.messageJSON(a.Payload)
 	if err != nil {
@@ -270,6 +271,7 @@ func (s *Set) messageJSON(m intent.Message) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
+	redact(message.ProtoReflect())
 	text, err := (protojson.MarshalOptions{UseProtoNames: true, Resolver: s.types}).Marshal(message)
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "cannot render a %s: %w", m.Type, err)

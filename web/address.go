@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"lehr.dev/fault"
+	"lehr.dev/intent"
 )
 
 // address says what a page shows.
@@ -44,6 +45,9 @@ func parseAddress(u *url.URL) (address, error) {
 		if needs, known := named[at.kind]; !known || needs != (at.name != "") {
 			return refused()
 		}
+	}
+	if intent.Shown(at.partition) != at.partition || intent.Shown(at.name) != at.name {
+		return refused() // Nothing is named so, and pages show what they were asked for.
 	}
 	at.query = query(at.kind, u.Query())
 	return at, nil

@@ -142,9 +142,13 @@ func (f Facts) stopReason() Reason {
 func (f Facts) blockedReason() Reason {
 	held := f.Blocked.State == intent.CandidateHeld
 	reason := Reason{Kind: KindRejected, Since: f.Blocked.Created, Findings: errorsOf(f.Blocked.Findings)}
+	quarantined := held && len(reason.Findings) > 0 && reason.Findings[0].Rule == intent.RuleQuarantine
 	what := "rejected"
 	if held {
 		reason.Kind, what = KindHeld, "held by a guard"
+	}
+	if quarantined {
+		what = "quarantined"
 	}
 	goesOn := "nothing is served yet"
 	if !f.Head.IsZero() {
@@ -153,7 +157,7 @@ func (f Facts) blockedReason() Reason {
 	reason.Text = fmt.Sprintf("the newest sources are not served: candidate %s was %s %s; %s",
 		f.Blocked.ID, what, f.ago(f.Blocked.Created), goesOn)
 	switch {
-	case held:
+	case held && !quarantined:
 		reason.Hint = fmt.Sprintf("if that is what you want: lehr approve --candidate %s; else mend the sources", f.Blocked.ID.Digest.Short())
 	case len(reason.Findings) > 0 && reason.Findings[0].Hint != "":
 		reason.Hint = reason.Findings[0].Hint

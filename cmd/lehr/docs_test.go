@@ -289,3 +289,40 @@ func parses(args []string) string {
 
 // isOne reports whether a word is the singular of a noun.
 func isOne(noun, word string) bool { return noun == word+"s" || noun == word+"es" }
+
+// What the threat model names as shown by a test is a test.
+func TestThreatsNameTheirTests(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(repository, "docs", "threat-model.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]bool{}
+	declared := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
+	err = filepath.WalkDir(repository, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		source, err := os.ReadFile(path)
+		for _, match := range declared.FindAllStringSubmatch(string(source), -1) {
+			tests[match[1]] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w+`).FindAllString(string(text), -1)
+	for _, name := range named {
+		if !tests[name] {
+			t.Errorf("the threat model names %s, which is no test", name)
+		}
+	}
+	if len(named) < 40 {
+		t.Errorf("only %d tests are named", len(named))
+	}
+	for line := range strings.Lines(string(text)) {
+		if cells := strings.Split(line, "|"); len(cells) == 5 && !strings.Contains(cells[1], "---") && strings.TrimSpace(cells[1]) != "threat" && !strings.Contains(cells[3], "Test") {
+			t.Errorf("no test stands beside %q", strings.TrimSpace(cells[1]))
+		}
+	}
+}

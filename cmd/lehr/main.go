@@ -1,11 +1,12 @@
-// Command lehr is the one binary: server, commands, and the child process in
-// which generators run. It only puts the parts together.
+// Command lehr is the one binary: server, commands, and the child processes in
+// which generators run and sources are tried. It only puts the parts together.
 package main
 
 import (
 	"os"
 
 	"lehr.dev/cli"
+	"lehr.dev/prodspec"
 	"lehr.dev/prodspec/generate"
 )
 
@@ -15,6 +16,9 @@ func run() int {
 	// A generator child limits itself before it looks at anything.
 	if len(os.Args) > 1 && os.Args[1] == generate.ChildCommand {
 		return generate.ChildMain(os.Stdin, os.Stdout)
+	}
+	if len(os.Args) > 1 && os.Args[1] == prodspec.TrialCommand {
+		return prodspec.TrialMain(os.Args[2:], os.Stdout)
 	}
 	return cli.Main(local())
 }

@@ -13,13 +13,13 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"lehr.dev/access"
-
+	"lehr.dev/prodspec"
 	"lehr.dev/prodspec/generate"
 )
 
 func TestMain(m *testing.M) {
 	// A generator child is this very program again.
-	if len(os.Args) > 1 && os.Args[1] == generate.ChildCommand {
+	if len(os.Args) > 1 && (os.Args[1] == generate.ChildCommand || os.Args[1] == prodspec.TrialCommand) {
 		os.Exit(run())
 	}
 	testscript.Main(m, map[string]func(){"lehr": func() { os.Exit(run()) }, "zones-plugin": zonesMain})

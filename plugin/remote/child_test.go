@@ -241,6 +241,7 @@ func TestLongFolders(t *testing.T) {
 func TestProgramsOfAPluginDoNotHoldItsLock(t *testing.T) {
 	t.Setenv("SECRET_OF_LEHR", "hunter2")
 	t.Setenv("LEHR_TOKEN", "hunter3") // with which a plugin could approve its own plans
+	t.Setenv("LEHR_DATABASE", "postgres://lehr:hunter4@127.0.0.1/lehr")
 	contents := newIntents()
 	spawning := job(0)
 	spawning.Version = "read-spawn"

@@ -62,6 +62,39 @@ func FuzzDifference(f *testing.F) {
 	})
 }
 
+// Whatever a plugin says of itself can be shown, and is within bounds (S26).
+func FuzzDescription(f *testing.F) {
+	for _, said := range []*pluginpb.DescribeResponse{
+		{}, {Protocol: 1, Name: "p", Version: "1", Types: []*pluginpb.ServedType{{Type: "a.B", Guarantee: 99, LongestEffect: durationpb.New(time.Hour)}}},
+		{Name: "\x1b[31m\u202e", Types: []*pluginpb.ServedType{{Type: "a.B", LongestEffect: &durationpb.Duration{Seconds: 1 << 62, Nanos: -1}}, {Type: "a.B"}}},
+	} {
+		if seed, err := proto.Marshal(said); err == nil {
+			f.Add(seed)
+		}
+	}
+	f.Fuzz(func(t *testing.T, wire []byte) {
+		said := &pluginpb.DescribeResponse{}
+		if proto.Unmarshal(wire, said) != nil {
+			return
+		}
+		d, err := CheckDescription(said)
+		if err != nil {
+			if !fault.Is(err, fault.Invalid) || !isPrintable(err.Error()) {
+				t.Errorf("it is told as %q", err)
+			}
+			return
+		}
+		if !isPrintable(d.Name) || !isPrintable(d.Version) || len(d.Types) == 0 || len(d.Types) > maxTypes {
+			t.Errorf("%+v", d)
+		}
+		for _, served := range d.Types {
+			if served.LongestEffect < 0 || served.LongestEffect > maxLongest {
+				t.Errorf("%+v", served)
+			}
+		}
+	})
+}
+
 func TestDescriptionsThatAreRefused(t *testing.T) {
 	served := func(name string, longest time.Duration) *pluginpb.ServedType {
 		return &pluginpb.ServedType{Type: name, LongestEffect: durationpb.New(longest)}

@@ -146,12 +146,15 @@ func (p *process) command(options Options, path string, lock *os.File) (*exec.Cm
 // that had it could approve its own plans (S9).
 const tokenVariable = "LEHR_TOKEN"
 
+// databaseVariable says where the store is, which is none of a plugin's business.
+const databaseVariable = "LEHR_DATABASE"
+
 // environment hands down nothing that the child does not need (S13).
 func environment(socket string, locked bool) []string {
 	kept := []string{}
 	for _, variable := range os.Environ() {
 		name, _, _ := strings.Cut(variable, "=")
-		own := strings.HasPrefix(name, "LEHR_") && name != tokenVariable && name != plugin.LockVariable && name != plugin.SocketVariable
+		own := strings.HasPrefix(name, "LEHR_") && name != tokenVariable && name != databaseVariable && name != plugin.LockVariable && name != plugin.SocketVariable
 		if own || name == "PATH" || name == "HOME" || name == "TMPDIR" {
 			kept = append(kept, variable)
 		}

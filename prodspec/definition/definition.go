@@ -69,7 +69,7 @@ func Parse(file string, data []byte, types Types) (Definition, []intent.Finding)
 		d.Generators = p.sorted(d.Generators)
 	}
 	slices.SortStableFunc(p.findings, func(a, b intent.Finding) int { return a.Line - b.Line })
-	return d, p.findings
+	return d, p.findings[:min(len(p.findings), maxFindings)]
 }
 
 // TypesOf reads only where a definition says that its types are: the rest is

@@ -58,13 +58,39 @@ func (p *parser) check(node *yaml.Node, field string, err error) {
 	p.at(node, field, "%s", err)
 }
 
+// Limits of a definition, which the server reads itself. Looking for duplicate
+// keys takes time in the square of their number.
+const (
+	MaxBytes = 256 << 10
+	maxNodes = 20_000
+	// maxFindings are told at once.
+	maxFindings = 50
+)
+
+// count the nodes of a tree, each once.
+func count(node *yaml.Node) int {
+	n := 1
+	for _, below := range node.Content {
+		n += count(below)
+	}
+	return n
+}
+
 var yamlLine = regexp.MustCompile(`^yaml: (?:unmarshal errors:\s+)?line (\d+): `)
 
 // document returns the one mapping of the file, or nil with a finding.
 func (p *parser) document(data []byte) *yaml.Node {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	var document, more yaml.Node
+	if len(data) > MaxBytes {
+		p.at(&yaml.Node{Line: 1, Column: 1}, "", "the file has %d bytes, at most %d are read", len(data), MaxBytes).hint("define several partitions, and keep data in sources")
+		return nil
+	}
 	err := decoder.Decode(&document)
+	if err == nil && count(&document) > maxNodes {
+		p.at(&yaml.Node{Line: 1, Column: 1}, "", "the file holds more than %d keys and values", maxNodes).hint("define several partitions, and keep data in sources")
+		return nil
+	}
 	if err == nil {
 		// Decoding into a value refuses duplicate keys and excessive aliases,
 		// which nodes alone do not.

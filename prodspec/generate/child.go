@@ -64,9 +64,11 @@ func (c *child) serve() error {
 	}
 	// Before anything is looked at that a tenant wrote; types are.
 	c.limits = s.Limits
-	if err := limit(s.Limits); err != nil {
+	if err := LimitSelf(s.Limits.MemoryBytes+room, 32); err != nil {
 		return err
 	}
+	debug.SetMemoryLimit(s.Limits.MemoryBytes + room/2)
+	debug.SetMaxStack(64 << 20)
 	c.set = schema.Builtin()
 	if len(s.Schema) > 0 {
 		if c.set, err = schema.FromFiles(s.Schema); err != nil {
@@ -179,9 +181,14 @@ func (c *child) open(kind starlark.Kind, input Input) ([]byte, error) {
 	return content, nil
 }
 
-// limit bounds this process. Writable memory is bounded beyond what the
+// room is for the collector, stacks, and what one step may allocate before it
+// is seen.
+const room = 128 << 20
+
+// LimitSelf bounds this process: memory in bytes, files that it has open; it
+// writes none, and leaves no core. Writable memory is bounded beyond what the
 // runtime has reserved already; the runtime dies when it cannot get more.
-func limit(limits Limits) error {
+func LimitSelf(memory int64, files uint64) error {
 	var reservedPages int64
 	statm, err := os.ReadFile("/proc/self/statm")
 	if err == nil {
@@ -191,23 +198,23 @@ func limit(limits Limits) error {
 	if err != nil {
 		return fmt.Errorf("cannot see this process's own memory: %w", err)
 	}
-	const room = 128 << 20 // collector, stacks, and what one step may allocate before it is seen
-	data := uint64(reservedPages*int64(os.Getpagesize()) + limits.MemoryBytes + room)
 	for _, l := range []struct {
 		resource int
 		most     uint64
 	}{
-		{unix.RLIMIT_DATA, data},
+		{unix.RLIMIT_DATA, uint64(reservedPages*int64(os.Getpagesize()) + memory)},
 		{unix.RLIMIT_FSIZE, 0},
 		{unix.RLIMIT_CORE, 0},
-		{unix.RLIMIT_NOFILE, 32},
+		{unix.RLIMIT_NOFILE, files},
 		{unix.RLIMIT_CPU, 3600},
 	} {
+		var now unix.Rlimit
+		if unix.Getrlimit(l.resource, &now) == nil {
+			l.most = min(l.most, now.Max)
+		}
 		if err := unix.Setrlimit(l.resource, &unix.Rlimit{Cur: l.most, Max: l.most}); err != nil {
 			return fmt.Errorf("cannot limit this process (resource %d to %d): %w", l.resource, l.most, err)
 		}
 	}
-	debug.SetMemoryLimit(limits.MemoryBytes + room/2)
-	debug.SetMaxStack(64 << 20)
 	return nil
 }

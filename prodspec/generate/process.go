@@ -110,7 +110,7 @@ type session struct {
 	command *exec.Cmd
 	in      io.WriteCloser
 	out     *bufio.Reader
-	stderr  head
+	stderr  LastWords
 	ended   sync.Once
 }
 
@@ -267,30 +267,29 @@ func stopped(r Result) Result {
 }
 
 // lastWords is the first line a dying child wrote.
-func (s *session) lastWords() string {
-	line, _, _ := strings.Cut(strings.TrimSpace(s.stderr.String()), "\n")
-	return line
-}
+func (s *session) lastWords() string { return s.stderr.First() }
 
-// head keeps the first bytes written to it.
-type head struct {
+// LastWords keeps the first 8 kB that a child writes to its stderr.
+type LastWords struct {
 	lock sync.Mutex
 	kept bytes.Buffer
 }
 
-const maxHead = 8 << 10
+const maxWords = 8 << 10
 
-func (h *head) Write(p []byte) (int, error) {
-	h.lock.Lock()
-	defer h.lock.Unlock()
-	if room := maxHead - h.kept.Len(); room > 0 {
-		h.kept.Write(p[:min(room, len(p))])
+func (w *LastWords) Write(p []byte) (int, error) {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	if room := maxWords - w.kept.Len(); room > 0 {
+		w.kept.Write(p[:min(room, len(p))])
 	}
 	return len(p), nil
 }
 
-func (h *head) String() string {
-	h.lock.Lock()
-	defer h.lock.Unlock()
-	return h.kept.String()
+// First is the first line: of a Go program that died, what it died of.
+func (w *LastWords) First() string {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	line, _, _ := strings.Cut(strings.TrimSpace(w.kept.String()), "\n")
+	return line
 }

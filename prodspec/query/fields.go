@@ -11,7 +11,6 @@ import (
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/types/descriptorpb"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -107,7 +106,7 @@ func appendMessage(found []leaf, path string, message protoreflect.Message) []le
 	found = append(found, leaf{path, "{}", "{}"})
 	message.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
 		below := path + "." + string(field.Name())
-		if isSecret(field) {
+		if schema.IsSecret(field) {
 			found = append(found, secret(below, appendField(nil, below, field, value)))
 		} else {
 			found = appendField(found, below, field, value)
@@ -124,7 +123,7 @@ func secret(path string, hidden []leaf) leaf {
 	for _, l := range hidden {
 		fmt.Fprintf(&whole, "%q=%q,", l.path, l.whole)
 	}
-	return leaf{path, "(redacted)", whole.String()}
+	return leaf{path, schema.Redacted, whole.String()}
 }
 
 func appendField(found []leaf, path string, field protoreflect.FieldDescriptor, value protoreflect.Value) []leaf {
@@ -166,12 +165,6 @@ func appendValue(found []leaf, path string, field protoreflect.FieldDescriptor, 
 		}
 	}
 	return append(found, leaf{path, clip(text), text})
-}
-
-// isSecret: the field's values must never be shown (S13).
-func isSecret(field protoreflect.FieldDescriptor) bool {
-	options, _ := field.Options().(*descriptorpb.FieldOptions)
-	return options.GetDebugRedact()
 }
 
 // oneValue writes messages that people take for one value.

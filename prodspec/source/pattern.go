@@ -85,37 +85,49 @@ func (p pattern) mayBeBelow(folder string) bool {
 	return matchPrefix(p.segments, strings.Split(folder, "/"))
 }
 
+// match takes time in the product of both lengths, whatever a tenant writes: it
+// keeps which beginnings of the name the segments so far match, by length.
 func match(segments, name []string) bool {
-	for len(segments) > 0 {
-		if segments[0] == "**" {
-			if match(segments[1:], name) {
-				return true
-			}
-			if len(name) == 0 || hidden(name[0]) {
-				return false
-			}
-			name = name[1:]
-			continue
-		}
-		if len(name) == 0 || !matchSegment(segments[0], name[0]) {
-			return false
-		}
-		segments, name = segments[1:], name[1:]
+	reached := make([]bool, len(name)+1)
+	reached[0] = true
+	for _, segment := range segments {
+		reached = step(segment, name, reached)
 	}
-	return len(name) == 0
+	return reached[len(name)]
 }
 
+// matchPrefix reports whether some of the segments match the folder, and others
+// are left for what is in it.
 func matchPrefix(segments, folder []string) bool {
-	if len(folder) == 0 {
-		return len(segments) > 0
+	reached := make([]bool, len(folder)+1)
+	reached[0] = true
+	for _, segment := range segments {
+		if segment == "**" { // It goes on below the folder.
+			reached = step(segment, folder, reached)
+		}
+		if reached[len(folder)] {
+			return true
+		}
+		if segment != "**" {
+			reached = step(segment, folder, reached)
+		}
 	}
-	if len(segments) == 0 {
-		return false
+	return false
+}
+
+func step(segment string, name []string, reached []bool) []bool {
+	next := make([]bool, len(reached))
+	if segment == "**" {
+		copy(next, reached)
 	}
-	if segments[0] == "**" {
-		return !hidden(folder[0]) && matchPrefix(segments, folder[1:]) || matchPrefix(segments[1:], folder)
+	for i, part := range name {
+		if segment == "**" {
+			next[i+1] = next[i+1] || next[i] && !hidden(part)
+		} else {
+			next[i+1] = reached[i] && matchSegment(segment, part)
+		}
 	}
-	return matchSegment(segments[0], folder[0]) && matchPrefix(segments[1:], folder[1:])
+	return next
 }
 
 func matchSegment(segment, name string) bool {

@@ -109,11 +109,11 @@ func configure(address string) (*pgx.ConnConfig, error) {
 	if err != nil || !Is(address) {
 		return nil, fault.New(fault.Invalid, "what --database says is no URL of a PostgreSQL database").WithHint("write postgres://USER@HOST:PORT/NAME?sslmode=verify-full")
 	}
-	if _, has := parsed.User.Password(); has {
+	query := parsed.Query()
+	if _, has := parsed.User.Password(); has || query.Has("password") || query.Has("sslpassword") {
 		return nil, fault.New(fault.Invalid, "the URL of the store %s has a password, which every list of processes would show", Name(address)).
 			WithHint("put it into PGPASSWORD, or into a file named by PGPASSFILE")
 	}
-	query := parsed.Query()
 	if !query.Has("sslmode") && !near(parsed, query) {
 		query.Set("sslmode", "verify-full")
 	}

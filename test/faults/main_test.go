@@ -40,6 +40,7 @@ var programs = map[string]func(arguments []string) int{
 	"plugin:hung":      hungPlugin,
 	"plugin:crashing":  crashingPlugin,
 	"plugin:lying":     lyingPlugin,
+	"plugin:hostile":   hostilePlugin,
 }
 
 var built struct {

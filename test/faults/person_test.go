@@ -23,7 +23,9 @@ func (w *world) lehr(arguments ...string) (string, error) {
 	command.Env = append(os.Environ(), "LEHR_STORE="+w.store)
 	var out, errs bytes.Buffer
 	command.Stdout, command.Stderr = &out, &errs
-	if err := command.Run(); err != nil {
+	err := command.Run()
+	w.secrets.Search(w.T, "lehr "+strings.Join(arguments, " "), append(out.Bytes(), errs.Bytes()...))
+	if err != nil {
 		return out.String(), fmt.Errorf("lehr %s: %w: %s", strings.Join(arguments, " "), err, strings.TrimSpace(errs.String()))
 	}
 	return out.String(), nil

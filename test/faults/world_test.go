@@ -33,6 +33,7 @@ type world struct {
 	schemas map[string]schema
 	// definition is the lehr.yaml of the server's first partition.
 	definition string
+	secrets    *secrets
 
 	server *server
 }
@@ -120,6 +121,7 @@ func newWorld(t *testing.T, p partition) *world {
 	w.store = filepath.Join(w.folder, ".lehr", "lehr.db")
 	w.definition = filepath.Join(w.folder, "lehr.yaml")
 	w.define(w.folder, p)
+	w.secrets = plantSecrets(w)
 	t.Cleanup(w.close)
 	return w
 }
@@ -209,7 +211,7 @@ func (w *world) start(arguments ...string) {
 	defer log.Close()
 	command.Stdout, command.Stderr, command.Dir = log, log, w.folder
 	// The logs of tasks go into the home folder.
-	command.Env = append(os.Environ(), "HOME="+w.production)
+	command.Env = append(os.Environ(), append(w.secrets.environment, "HOME="+w.production)...)
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := command.Start(); err != nil {
 		w.Fatal(err)
@@ -277,8 +279,12 @@ func (w *world) close() {
 		<-w.server.ended
 		w.server = nil
 	}
+	if w.server != nil {
+		w.secrets.SearchArguments(w.T, w.server.Process.Pid)
+	}
 	w.end()
 	killAll(w.tasks())
+	w.searchAll()
 	if w.Failed() {
 		w.Logf("the server's log ends:\n%s", last(w.logged(), 64<<10))
 	}

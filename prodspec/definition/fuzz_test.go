@@ -1,0 +1,38 @@
+package definition_test
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"lehr.dev/intent"
+	"lehr.dev/prodspec/definition"
+	"lehr.dev/schema"
+)
+
+// FuzzParse: whatever a lehr.yaml says is a definition, or findings with a place.
+func FuzzParse(f *testing.F) {
+	f.Add(whole)
+	for _, seed := range []string{
+		"", "lehr: v1\npartition: x\nsources: {}\ngenerate: {}\n", "a: &a [*a]\n", "? {a: 1}\n: 2\n", "--- \n---\n", "\xff\xfe", "lehr: &x v1\npartition: *x\nsources: *x\ngenerate: [*x, *x]\n",
+		"lehr: v1\npartition: x\nsources:\n  a: {files: [\"**/**\"]}\ngenerate:\n  b: {derive: Dependencies, edges: [{rule: version, on: 'x'}]}\n  c: {starlark: c.star, from: [c, a, b]}\n",
+		"lehr: v1\npartition: x\nvalidate: {shrink: {max: 101%, period: -1h, floor: 99999999999}}\nplugins: {Job: {run: []}}\nchecks: {budget: [{}]}\nmodes: {Job: !!binary aGk=}\ntypes: {}\n",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		d, findings := definition.Parse("lehr.yaml", []byte(text), schema.Builtin())
+		lines := strings.Count(text, "\n") + 2
+		for _, finding := range findings {
+			if finding.Message == "" || finding.Line < 1 || finding.Line > lines || finding.File != "lehr.yaml" || finding.Severity != intent.Error {
+				t.Errorf("finding %+v has no place in %d lines", finding, lines)
+			}
+		}
+		if len(findings) == 0 && (d.Partition == "" || !utf8.ValidString(string(d.Partition)) || d.Policy == nil) {
+			t.Errorf("nothing is wrong with %+v", d)
+		}
+		if from, wrong := definition.TypesOf("lehr.yaml", []byte(text)); from != nil && len(wrong) == 0 && len(findings) == 0 && d.Types == nil {
+			t.Errorf("it has types in %+v, and has none", from)
+		}
+	})
+}
