@@ -84,15 +84,6 @@ func (l Local) bears(r *http.Request) bool {
 	return found && l.Token != "" && subtle.ConstantTimeCompare([]byte(token), []byte(l.Token)) == 1
 }
 
-func isLocalHost(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	host = strings.Trim(host, "[]")
-	ip := net.ParseIP(host)
-	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
-}
-
 func actorOf(r *http.Request) intent.Actor {
 	actor := intent.Actor{Name: r.Header.Get(ActorHeader), Origin: r.Header.Get(OriginHeader)}
 	if actor.Name == "" || len(actor.Name) > maxActorName {
