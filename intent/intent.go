@@ -96,6 +96,8 @@ type Incarnation struct {
 	Created time.Time         `json:"created"`
 	Author  Actor             `json:"author"`
 	Labels  map[string]string `json:"labels,omitempty"`
+	// Grants are what the definition gives, in its partition.
+	Grants []Grant `json:"grants,omitempty"`
 }
 
 // SourceRevision says which state of a source was read.

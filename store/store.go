@@ -5,7 +5,8 @@
 // Every write that acts for a partition names the lease it acts under, and is
 // refused in the same transaction when the lease's epoch is not current (S4).
 // Every write that a person or program causes names the actor, and its audit
-// record is committed with it, or before it (S25). A method that returned nil
+// record is committed with it, or before it (S25); in the same transaction it
+// is asked whether the caller of the context may (S24). A method that returned nil
 // has been made durable (S14). Writers share commits: call from many
 // goroutines, and hand in slices, to go fast.
 //
@@ -35,6 +36,7 @@ type All interface {
 	Journal
 	Reports
 	Audit
+	Access
 	Collector
 	// Changed returns a channel that is closed at the next commit that may
 	// matter to an actor: a head, pin, hold, approval, stop, acknowledgement or
@@ -448,6 +450,10 @@ type AuditRecord struct {
 	Verb    string `json:"verb"`
 	Subject string `json:"subject"`
 	Detail  string `json:"detail"`
+	// From is the remote address of the caller, and Token the id of the token
+	// that was borne. Empty: what Lehr did by itself.
+	From  string `json:"from,omitempty"`
+	Token string `json:"token,omitempty"`
 }
 
 // Audit reads the record. Writing is part of the writes it records.

@@ -21,6 +21,9 @@ func (s *Store) Approve(ctx context.Context, approval store.Approval) error {
 		return err
 	}
 	return s.write(ctx, attempt, func(t *transaction) error {
+		if err := t.authorize(intent.Approver, approval.Partition); err != nil {
+			return err
+		}
 		if err := mustRegister(t, attempt, approval.Partition); err != nil {
 			return err
 		}

@@ -29,23 +29,31 @@ type auditEntry struct {
 	Verb    string       `json:"verb"`
 	Subject string       `json:"subject"`
 	Detail  string       `json:"detail,omitempty"`
+	From    string       `json:"from,omitempty"`
+	Token   string       `json:"token,omitempty"`
 	Link    string       `json:"link"`
 }
 
 func (e auditEntry) record(partition intent.PartitionID) store.AuditRecord {
 	return store.AuditRecord{
 		Partition: partition, Number: e.Number, At: e.At, By: e.By,
-		Verb: e.Verb, Subject: e.Subject, Detail: e.Detail,
+		Verb: e.Verb, Subject: e.Subject, Detail: e.Detail, From: e.From, Token: e.Token,
 	}
 }
 
-// follow is the link of a record whose predecessor's link is given.
+// follow is the link of a record whose predecessor's link is given. Records of
+// a caller are linked in a way of their own, so that those of before there were
+// any still verify.
 func follow(previous intent.Digest, partition intent.PartitionID, e auditEntry) intent.Digest {
 	var numbers [16]byte
 	binary.BigEndian.PutUint64(numbers[:8], e.Number)
 	binary.BigEndian.PutUint64(numbers[8:], uint64(stamp(e.At)))
-	return intent.Sum("lehr.audit.v1", previous[:], []byte(partition), numbers[:],
-		[]byte(e.By.Name), []byte(e.By.Origin), []byte(e.Verb), []byte(e.Subject), []byte(e.Detail))
+	parts := [][]byte{previous[:], []byte(partition), numbers[:],
+		[]byte(e.By.Name), []byte(e.By.Origin), []byte(e.Verb), []byte(e.Subject), []byte(e.Detail)}
+	if e.From == "" && e.Token == "" {
+		return intent.Sum("lehr.audit.v1", parts...)
+	}
+	return intent.Sum("lehr.audit.v2", append(parts, []byte(e.From), []byte(e.Token))...)
 }
 
 func shortLink(link intent.Digest) string { return hex.EncodeToString(link[:8]) }

@@ -17,6 +17,9 @@ func (s *Store) SetPin(ctx context.Context, pin intent.Pin) (intent.Pin, error) 
 		return pin, fault.New(fault.Invalid, "%s: there is no rank %d", attempt, pin.Rank)
 	}
 	err := s.write(ctx, attempt, func(t *transaction) error {
+		if err := t.authorize(intent.Operator, partition); err != nil {
+			return err
+		}
 		if err := mustRegister(t, attempt, partition); err != nil {
 			return err
 		}
@@ -49,6 +52,9 @@ func (s *Store) SetPin(ctx context.Context, pin intent.Pin) (intent.Pin, error) 
 func (s *Store) Unpin(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, rank intent.Rank, by intent.Actor) error {
 	attempt := fmt.Sprintf("unpinning %q in %q", asset, partition)
 	return s.write(ctx, attempt, func(t *transaction) error {
+		if err := t.authorize(intent.Operator, partition); err != nil {
+			return err
+		}
 		removed, err := t.exec("DELETE FROM pin WHERE partition = $1 AND asset = $2 AND pin_rank = $3",
 			string(partition), string(asset), int64(rank))
 		if err != nil {
@@ -96,6 +102,9 @@ func scanPins(q querier, partition intent.PartitionID, asset intent.AssetID) (pi
 func (s *Store) SetHold(ctx context.Context, partition intent.PartitionID, hold intent.Hold) error {
 	attempt := fmt.Sprintf("holding %q in %q", hold.Asset, partition)
 	return s.write(ctx, attempt, func(t *transaction) error {
+		if err := t.authorize(intent.Operator, partition); err != nil {
+			return err
+		}
 		if err := mustRegister(t, attempt, partition); err != nil {
 			return err
 		}
@@ -118,6 +127,9 @@ func (s *Store) SetHold(ctx context.Context, partition intent.PartitionID, hold 
 func (s *Store) Unhold(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, by intent.Actor) error {
 	attempt := fmt.Sprintf("ending the hold of %q in %q", asset, partition)
 	return s.write(ctx, attempt, func(t *transaction) error {
+		if err := t.authorize(intent.Operator, partition); err != nil {
+			return err
+		}
 		removed, err := t.exec("DELETE FROM hold WHERE partition = $1 AND asset = $2", string(partition), string(asset))
 		if err != nil {
 			return err

@@ -197,6 +197,9 @@ func (s *Store) Acknowledge(ctx context.Context, id intent.CandidateID, reason s
 		return err
 	}
 	return s.write(ctx, attempt, func(t *transaction) error {
+		if err := t.authorize(intent.Approver, id.Partition); err != nil {
+			return err
+		}
 		var state intent.CandidateState
 		found, err := t.one("SELECT state FROM candidate WHERE partition = $1 AND digest = $2 AND state <> 'saving'",
 			[]any{string(id.Partition), id.Digest.String()}, &state)

@@ -17,6 +17,28 @@ func (s *Store) RowsWritten() (total int64) {
 	return total
 }
 
+// Halt has the writer wait, and returns what ends that. What is written
+// meanwhile waits in its queue.
+func (s *Store) Halt() (goOn func()) {
+	reached, release := make(chan struct{}), make(chan struct{})
+	go func() {
+		_ = s.write(context.Background(), "halting", func(*transaction) error {
+			close(reached)
+			<-release
+			return nil
+		})
+	}()
+	<-reached
+	return func() { close(release) }
+}
+
+// Queued is how many writes wait.
+func (s *Store) Queued() int {
+	s.writer.mutex.Lock()
+	defer s.writer.mutex.Unlock()
+	return len(s.writer.queue)
+}
+
 // Statements whose plans are tested.
 const (
 	Changes         = changes

@@ -20,6 +20,9 @@ func (s *Store) SetLabel(ctx context.Context, id intent.IncarnationID, key, valu
 		return err
 	}
 	return s.write(ctx, attempt, func(t *transaction) error {
+		if err := t.authorize(intent.Operator, id.Partition); err != nil {
+			return err
+		}
 		if err := mustRegister(t, attempt, id.Partition); err != nil {
 			return err
 		}

@@ -64,6 +64,9 @@ func (s *Store) Disown(ctx context.Context, partition intent.PartitionID, asset 
 		return err
 	}
 	return s.write(ctx, attempt, func(t *transaction) error {
+		if err := t.authorize(intent.Operator, partition); err != nil {
+			return err
+		}
 		if err := mustRegister(t, attempt, partition); err != nil {
 			return err
 		}

@@ -23,6 +23,9 @@ func (s *Store) AddPartition(ctx context.Context, id intent.PartitionID, definit
 		return err
 	}
 	return s.write(ctx, attempt, func(t *transaction) error {
+		if err := t.authorizeAdding(id); err != nil {
+			return err
+		}
 		changed, err := t.exec(`INSERT INTO partitions
 			(id, definition, registered, head, covered, revision, pin_revision, stage_revision, epoch, holder, created)
 			VALUES ($1, $2, 1, 0, '[]', 1, 0, 0, 0, '', $3)
@@ -38,6 +41,20 @@ func (s *Store) AddPartition(ctx context.Context, id intent.PartitionID, definit
 	})
 }
 
+// authorizeAdding: whoever is admin of one partition may move it, and add no
+// other.
+func (t *transaction) authorizeAdding(id intent.PartitionID) error {
+	var one int
+	found, err := t.one("SELECT 1 FROM partitions WHERE id = $1 AND registered = 1", []any{string(id)}, &one)
+	if err != nil {
+		return err
+	}
+	if !found {
+		id = ""
+	}
+	return t.authorize(intent.Admin, id)
+}
+
 // RemovePartition forgets the registration and ends the lease.
 func (s *Store) RemovePartition(ctx context.Context, id intent.PartitionID, by intent.Actor) error {
 	attempt := fmt.Sprintf("removing partition %q", id)
@@ -45,6 +62,9 @@ func (s *Store) RemovePartition(ctx context.Context, id intent.PartitionID, by i
 		return err
 	}
 	return s.write(ctx, attempt, func(t *transaction) error {
+		if err := t.authorize(intent.Admin, id); err != nil {
+			return err
+		}
 		changed, err := t.exec("UPDATE partitions SET registered = 0, holder = '', revision = revision + 1 WHERE id = $1 AND registered = 1", string(id))
 		if err != nil {
 			return err

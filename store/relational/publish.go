@@ -23,6 +23,9 @@ func (s *Store) Publish(ctx context.Context, lease store.Lease, incarnation inte
 		return incarnation, fault.New(fault.Invalid, "%s on %s under the lease of %q: it must be the next of its parent, in the lease's partition",
 			attempt, incarnation.Parent, lease.Partition)
 	}
+	if err := checkDefinitionGrants(attempt, incarnation); err != nil {
+		return incarnation, err
+	}
 	prepared, err := s.prepare(ctx, lease, base, attempt)
 	if err != nil {
 		return incarnation, err
@@ -77,6 +80,9 @@ func flip(t *transaction, lease store.Lease, incarnation *intent.Incarnation) er
 		return err
 	}
 	if err := publishLabels(t, incarnation); err != nil {
+		return err
+	}
+	if err := publishGrants(t, incarnation); err != nil {
 		return err
 	}
 	if _, err := t.exec("UPDATE partitions SET head = $2, covered = $3, stage_revision = stage_revision + 1 WHERE id = $1",

@@ -12,6 +12,9 @@ import (
 func (s *Store) SetStop(ctx context.Context, stop intent.Stop) error {
 	attempt := "stopping " + scopeName(stop.Partition)
 	return s.write(ctx, attempt, func(t *transaction) error {
+		if err := t.authorize(intent.Operator, stop.Partition); err != nil {
+			return err
+		}
 		if stop.Partition != "" {
 			if err := mustRegister(t, attempt, stop.Partition); err != nil {
 				return err
@@ -35,6 +38,9 @@ func (s *Store) SetStop(ctx context.Context, stop intent.Stop) error {
 func (s *Store) Resume(ctx context.Context, partition intent.PartitionID, reason string, by intent.Actor) error {
 	attempt := "resuming " + scopeName(partition)
 	return s.write(ctx, attempt, func(t *transaction) error {
+		if err := t.authorize(intent.Operator, partition); err != nil {
+			return err
+		}
 		removed, err := t.exec("DELETE FROM stop WHERE partition = $1", string(partition))
 		if err != nil {
 			return err

@@ -14,6 +14,7 @@ import (
 	"lehr.dev/fault"
 	"lehr.dev/intent"
 	"lehr.dev/loop"
+	"lehr.dev/store"
 )
 
 const (
@@ -59,8 +60,10 @@ type writer struct {
 // request is one caller's work and, once done is closed, its outcome.
 type request struct {
 	work func(*transaction) error
-	done chan struct{}
-	err  error
+	// caller causes it; nil: Lehr itself.
+	caller *store.Caller
+	done   chan struct{}
+	err    error
 }
 
 func newWriter(o Options, announce func()) *writer {
@@ -77,6 +80,9 @@ func (s *Store) write(ctx context.Context, attempt string, work func(*transactio
 		return s.engine.Failure(attempt, err)
 	}
 	r := &request{work: work, done: make(chan struct{})}
+	if caller, found := store.CallerOf(ctx); found {
+		r.caller = &caller
+	}
 	if !s.writer.enqueue(r) {
 		return fault.New(fault.Unavailable, "%s: the store is closed", attempt)
 	}
@@ -213,7 +219,7 @@ func (w *writer) transact(batch []*request) (notable bool, count int, broken err
 	started := w.runtime.Now()
 	for count < len(batch) && broken == nil && (count == 0 || w.runtime.Now().Sub(started) < maxBatchTime) {
 		r := batch[count]
-		t := &transaction{writer: w, now: started}
+		t := &transaction{writer: w, now: started, caller: r.caller}
 		r.err, broken = w.attempt(t, r.work)
 		if r.err == nil {
 			records.append(t.records)
@@ -376,7 +382,9 @@ func (w *writer) exec(text string, arguments ...any) (int64, error) {
 type transaction struct {
 	writer *writer
 	// now is when the commit began.
-	now     time.Time
+	now time.Time
+	// caller causes it; nil: Lehr itself.
+	caller  *store.Caller
 	records []auditEntry
 	notable bool
 }
@@ -410,9 +418,11 @@ func (t *transaction) each(text string, arguments []any, scan func(scanner) erro
 
 // audit adds a record that is committed with the transaction (S25).
 func (t *transaction) audit(partition intent.PartitionID, at time.Time, by intent.Actor, verb, subject, detail string) {
-	t.records = append(t.records, auditEntry{
-		partition: partition, At: at.UTC(), By: by, Verb: verb, Subject: subject, Detail: detail,
-	})
+	entry := auditEntry{partition: partition, At: at.UTC(), By: by, Verb: verb, Subject: subject, Detail: detail}
+	if t.caller != nil {
+		entry.From, entry.Token = t.caller.From, t.caller.Token
+	}
+	t.records = append(t.records, entry)
 }
 
 // tell tells the listeners of Changed of what no decision rests on.

@@ -1,0 +1,450 @@
+package relational
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"lehr.dev/fault"
+	"lehr.dev/intent"
+	"lehr.dev/store"
+)
+
+// authorize is Denied unless the caller may use the role in the partition, as
+// of this transaction (S24). It must stand in every write that a person or
+// program causes. An empty partition means all.
+func (t *transaction) authorize(role intent.Role, partition intent.PartitionID) error {
+	if t.caller == nil {
+		return nil // Lehr itself.
+	}
+	authority, err := readAuthority(t, *t.caller, t.now)
+	if err == nil {
+		_, err = authority.Check(role, partition)
+	}
+	return err
+}
+
+// readAuthority reads what a caller may do.
+func readAuthority(q querier, caller store.Caller, now time.Time) (store.Authority, error) {
+	a := store.Authority{Caller: caller, Now: now}
+	if caller.Local || caller.Token == "" {
+		return a, nil
+	}
+	var err error
+	if a.Token, err = readToken(q, caller.Token); fault.Is(err, fault.NotFound) {
+		return a, fault.New(fault.Denied, "token %s is not known", caller.Token).WithHint("make another with lehr auth token create, or log in again")
+	}
+	if err == nil {
+		a.Grants, err = readGrants(q, "")
+	}
+	return a, err
+}
+
+// Authority is what the caller may do now.
+func (s *Store) Authority(ctx context.Context) (a store.Authority, err error) {
+	caller, found := store.CallerOf(ctx)
+	if !found || caller.Local {
+		caller.Local = true // Lehr itself may what the local user may.
+		return store.Authority{Caller: caller, Now: s.runtime.Now()}, nil
+	}
+	err = s.read(ctx, "reading what "+caller.Actor.Name+" may do", func(q querier) error {
+		a, err = readAuthority(q, caller, s.runtime.Now())
+		return err
+	})
+	return a, err
+}
+
+// Authorize is Denied unless the caller may use the role in the partition now.
+func (s *Store) Authorize(ctx context.Context, role intent.Role, partition intent.PartitionID) error {
+	a, err := s.Authority(ctx)
+	if err == nil {
+		_, err = a.Check(role, partition)
+	}
+	return err
+}
+
+const tokenColumns = "id, hash, owner, owner_groups, description, kind, roles, partitions, parent, created, ends, revoked"
+
+func scanToken(row scanner) (token store.Token, err error) {
+	var hash []byte
+	var groups, roles, partitions string
+	var created, ends, revoked int64
+	err = row.Scan(&token.ID, &hash, &token.Owner, &groups, &token.Description, &token.Kind, &roles, &partitions,
+		&token.Parent, &created, &ends, &revoked)
+	if err != nil {
+		return token, err
+	}
+	if copy(token.Hash[:], hash) != sha256.Size {
+		return token, fault.New(fault.Internal, "the stored hash of token %s has %d bytes", token.ID, len(hash)).WithHint("the store is damaged: restore it from a backup")
+	}
+	token.Created, token.Until, token.Revoked = unstamp(created), unstamp(ends), unstamp(revoked)
+	what := "limits of token " + token.ID
+	return token, cmp.Or(decode(what, groups, &token.Groups), decode(what, roles, &token.Roles), decode(what, partitions, &token.Partitions))
+}
+
+func readToken(q querier, id string) (token store.Token, err error) {
+	found := false
+	err = q.each("SELECT "+tokenColumns+" FROM token WHERE id = $1", []any{id}, func(row scanner) (err error) {
+		found = true
+		token, err = scanToken(row)
+		return err
+	})
+	if err == nil && !found {
+		err = fault.New(fault.NotFound, "there is no token %.100q", id).WithHint("lehr auth token list lists them")
+	}
+	return token, err
+}
+
+// TokenByID reads one.
+func (s *Store) TokenByID(ctx context.Context, id string) (token store.Token, err error) {
+	err = s.read(ctx, "reading a token", func(q querier) error {
+		token, err = readToken(q, id)
+		return err
+	})
+	return token, err
+}
+
+// Tokens lists the caller's, or everybody's.
+func (s *Store) Tokens(ctx context.Context) (tokens []store.Token, err error) {
+	a, err := s.Authority(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := a.May(intent.Admin, "")
+	err = s.read(ctx, "listing the tokens", func(q querier) error {
+		return q.each("SELECT "+tokenColumns+" FROM token ORDER BY created DESC, id", nil, func(row scanner) error {
+			token, err := scanToken(row)
+			if all || token.Owner == a.Token.Owner {
+				tokens = append(tokens, token)
+			}
+			return err
+		})
+	})
+	return tokens, err
+}
+
+const (
+	// forgetTokens is how long an ended token is still listed.
+	forgetTokens = 90 * 24 * time.Hour
+	// maxDescription bounds what a token is said to be for, in bytes.
+	maxDescription = 300
+)
+
+// CreateToken stores a token.
+func (s *Store) CreateToken(ctx context.Context, token store.Token) (store.Token, error) {
+	const attempt = "making a token"
+	if err := s.mustServe(attempt); err != nil {
+		return token, err
+	}
+	made := token
+	err := s.write(ctx, attempt, func(t *transaction) (err error) {
+		if made, err = t.tokenToMake(token); err != nil {
+			return err
+		}
+		if err := checkToken(attempt, made, t.now); err != nil {
+			return err
+		}
+		if _, err := t.exec("DELETE FROM token WHERE ends < $1", stamp(t.now.Add(-forgetTokens))); err != nil {
+			return err
+		}
+		groups, groupsErr := encode(made.Groups)
+		roles, rolesErr := encode(made.Roles)
+		partitions, err := encode(made.Partitions)
+		if err := cmp.Or(groupsErr, rolesErr, err); err != nil {
+			return err
+		}
+		_, err = t.exec("INSERT INTO token ("+tokenColumns+") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0)",
+			made.ID, made.Hash[:], made.Owner, groups, made.Description, made.Kind, roles, partitions, made.Parent, stamp(made.Created), stamp(made.Until))
+		if err != nil {
+			return err
+		}
+		detail := fmt.Sprintf("of %s, until %s", made.Owner, made.Until.UTC().Format(time.RFC3339))
+		if made.Limited() {
+			detail += fmt.Sprintf(", only roles %v in partitions %v", made.Roles, made.Partitions)
+		}
+		t.audit("", t.now, t.by(), "create-token", made.ID, detail+": "+made.Description)
+		return nil
+	})
+	return made, err
+}
+
+// tokenToMake is what the caller may make of what was asked for.
+func (t *transaction) tokenToMake(token store.Token) (store.Token, error) {
+	token.Created, token.Revoked, token.Parent = t.now.UTC(), time.Time{}, ""
+	unbounded := token.Until.IsZero()
+	if unbounded {
+		token.Until = token.Created.Add(store.UsualTokenPeriod)
+	}
+	if t.caller == nil || t.caller.Local {
+		if token.Owner == "" && t.caller != nil {
+			token.Owner = t.caller.Actor.Name
+		}
+		token.Kind = cmp.Or(token.Kind, store.TokenByHand)
+		return token, nil
+	}
+	a, err := readAuthority(t, *t.caller, t.now)
+	if err != nil {
+		return token, err
+	}
+	if a.Token.ID == "" { // Nobody, who is told so.
+		_, err := a.Check(intent.Viewer, "")
+		return token, err
+	}
+	if err := a.Token.Check(t.now); err != nil {
+		return token, err
+	}
+	token.Kind, token.Owner = store.TokenByHand, cmp.Or(token.Owner, a.Token.Owner)
+	if token.Owner == a.Token.Owner {
+		token.Groups = a.Token.Groups
+	} else if _, err := a.Check(intent.Admin, ""); err != nil {
+		return token, fault.New(fault.Denied, "a token of %s is for %s to make, or for an admin of all partitions: %w", token.Owner, token.Owner, err)
+	}
+	if unbounded && token.Until.After(a.Token.Until) {
+		token.Until = a.Token.Until
+	}
+	return a.Token.Narrow(token)
+}
+
+func checkToken(attempt string, token store.Token, now time.Time) error {
+	if err := intent.CheckSubject(intent.UserPrefix + token.Owner); err != nil {
+		return fault.New(fault.Invalid, "%s: its owner %.100q is no name", attempt, token.Owner)
+	}
+	for _, role := range token.Roles {
+		if _, err := intent.ParseRole(string(role)); err != nil {
+			return err
+		}
+	}
+	for _, partition := range token.Partitions {
+		if _, err := intent.ParsePartitionID(string(partition)); err != nil {
+			return err
+		}
+	}
+	switch {
+	case token.ID == "" || token.Hash == [sha256.Size]byte{}:
+		return fault.New(fault.Invalid, "%s: it has no id or no secret", attempt)
+	case token.Kind != store.TokenByHand && token.Kind != store.TokenByLogin:
+		return fault.New(fault.Invalid, "%s: there is no kind %.100q", attempt, token.Kind)
+	case len(token.Description) > maxDescription:
+		return fault.New(fault.Invalid, "%s: its description has %d bytes, at most %d are allowed", attempt, len(token.Description), maxDescription)
+	case !token.Until.After(now):
+		return fault.New(fault.Invalid, "%s: it would have ended at %s", attempt, token.Until.UTC().Format(time.RFC3339))
+	case token.Until.After(now.Add(store.MaxTokenPeriod)):
+		return fault.New(fault.Invalid, "%s: it would last until %s", attempt, token.Until.UTC().Format(time.RFC3339)).WithHint("a token lasts a year at most")
+	}
+	return nil
+}
+
+// madeWith are a token and all that were made with it, or with those.
+const madeWith = `WITH RECURSIVE made(id) AS (SELECT id FROM token WHERE id = $1
+	UNION SELECT t.id FROM token t JOIN made m ON t.parent = m.id) `
+
+// RevokeToken ends a token and what was made with it.
+func (s *Store) RevokeToken(ctx context.Context, id, reason string) (token store.Token, err error) {
+	attempt := fmt.Sprintf("revoking token %.100q", id)
+	err = s.write(ctx, attempt, func(t *transaction) error {
+		if token, err = readToken(t, id); err != nil {
+			return t.hide(err)
+		}
+		if err := t.mayRevoke(token); err != nil {
+			return err
+		}
+		var ended []string
+		err := t.each(madeWith+"UPDATE token SET revoked = $2 WHERE revoked = 0 AND id IN (SELECT id FROM made) RETURNING id",
+			[]any{id, stamp(t.now)}, func(row scanner) error {
+				var id string
+				err := row.Scan(&id)
+				ended = append(ended, id)
+				return err
+			})
+		if err != nil {
+			return err
+		}
+		slices.Sort(ended)
+		for _, one := range ended {
+			detail := reason
+			if one != id {
+				detail = "made with " + id + ": " + reason
+			}
+			t.audit("", t.now, t.by(), "revoke-token", one, detail)
+		}
+		t.notable = len(ended) > 0
+		token, err = readToken(t, id)
+		return err
+	})
+	return token, err
+}
+
+// hide lets only those know that there is no such token who may know all.
+func (t *transaction) hide(missing error) error {
+	if err := t.authorize(intent.Admin, ""); err != nil {
+		return err
+	}
+	return missing
+}
+
+func (t *transaction) mayRevoke(token store.Token) error {
+	if t.caller == nil || t.caller.Local {
+		return nil
+	}
+	a, err := readAuthority(t, *t.caller, t.now)
+	if err != nil {
+		return err
+	}
+	if a.Token.ID != "" && a.Token.Check(t.now) == nil {
+		if token.ID == a.Token.ID || token.Owner == a.Token.Owner && !a.Token.Limited() {
+			return nil
+		}
+		var one int
+		mine, err := t.one(madeWith+"SELECT 1 FROM made WHERE id = $2", []any{a.Token.ID, token.ID}, &one)
+		if err != nil || mine {
+			return err
+		}
+	}
+	_, err = a.Check(intent.Admin, "")
+	return err
+}
+
+// by is who causes the transaction.
+func (t *transaction) by() intent.Actor {
+	if t.caller == nil {
+		return intent.Actor{Name: "lehr", Origin: "server"}
+	}
+	return t.caller.Actor
+}
+
+// readGrants lists those of a source; of all, if it is empty.
+func readGrants(q querier, source string) (grants []store.Grant, err error) {
+	err = q.each("SELECT partition, source, subject, role FROM access_grant WHERE $1 = '' OR source = $1 ORDER BY partition, source, subject, role",
+		[]any{source}, func(row scanner) error {
+			var g store.Grant
+			err := row.Scan(&g.Partition, &g.Source, &g.Subject, &g.Role)
+			grants = append(grants, g)
+			return err
+		})
+	return grants, err
+}
+
+// Grants lists those in force.
+func (s *Store) Grants(ctx context.Context) (grants []store.Grant, err error) {
+	err = s.read(ctx, "listing the grants", func(q querier) error {
+		grants, err = readGrants(q, "")
+		return err
+	})
+	return grants, err
+}
+
+// SetPolicy makes the server's grants be these.
+func (s *Store) SetPolicy(ctx context.Context, grants []intent.Grant, by intent.Actor) error {
+	const attempt = "setting the server's access policy"
+	if err := s.mustServe(attempt); err != nil {
+		return err
+	}
+	for _, g := range grants {
+		if err := checkGrant(attempt, g); err != nil {
+			return err
+		}
+	}
+	return s.write(ctx, attempt, func(t *transaction) error {
+		if t.caller != nil && !t.caller.Local {
+			return fault.New(fault.Denied, "%s: only whoever runs the server may", attempt).WithHint("change the file that the server was given with --access")
+		}
+		have, err := readGrants(t, store.ByServer)
+		if err != nil {
+			return err
+		}
+		return t.replaceGrants(have, grants, store.ByServer, by)
+	})
+}
+
+func checkGrant(attempt string, g intent.Grant) error {
+	if err := intent.CheckSubject(g.Subject); err != nil {
+		return err
+	}
+	if _, err := intent.ParseRole(string(g.Role)); err != nil {
+		return err
+	}
+	if g.Partition != "" {
+		if _, err := intent.ParsePartitionID(string(g.Partition)); err != nil {
+			return err
+		}
+	}
+	if g.Subject == intent.Everyone && g.Role != intent.Viewer {
+		return fault.New(fault.Invalid, "%s: everyone cannot be %s", attempt, g.Role)
+	}
+	return nil
+}
+
+// checkDefinitionGrants: a definition gives roles of its own partition, and
+// none that could give more.
+func checkDefinitionGrants(attempt string, incarnation intent.Incarnation) error {
+	for _, g := range incarnation.Grants {
+		if err := checkGrant(attempt, g); err != nil {
+			return err
+		}
+		if g.Role == intent.Admin || g.Partition != incarnation.ID.Partition {
+			return fault.New(fault.Invalid, "%s: its definition cannot make %s %s of %q", attempt, g.Subject, g.Role, g.Partition)
+		}
+	}
+	return nil
+}
+
+// publishGrants makes the definition's grants those of the incarnation.
+func publishGrants(t *transaction, incarnation *intent.Incarnation) error {
+	var have []store.Grant
+	err := t.each("SELECT subject, role FROM access_grant WHERE partition = $1 AND source = $2 ORDER BY subject, role",
+		[]any{string(incarnation.ID.Partition), store.ByDefinition}, func(row scanner) error {
+			g := store.Grant{Source: store.ByDefinition, Grant: intent.Grant{Partition: incarnation.ID.Partition}}
+			err := row.Scan(&g.Subject, &g.Role)
+			have = append(have, g)
+			return err
+		})
+	if err != nil {
+		return err
+	}
+	return t.replaceGrants(have, incarnation.Grants, store.ByDefinition, incarnation.Author)
+}
+
+// replaceGrants writes what differs, and a record of each.
+func (t *transaction) replaceGrants(have []store.Grant, want []intent.Grant, source string, by intent.Actor) error {
+	missing := map[intent.Grant]bool{}
+	for _, g := range want {
+		missing[g] = true
+	}
+	for _, g := range have {
+		if missing[g.Grant] {
+			delete(missing, g.Grant)
+			continue
+		}
+		if err := t.changeGrant("DELETE FROM access_grant WHERE partition = $1 AND source = $2 AND subject = $3 AND role = $4", "ungrant", g, by); err != nil {
+			return err
+		}
+	}
+	for _, g := range sortedGrants(missing) {
+		err := t.changeGrant("INSERT INTO access_grant (partition, source, subject, role) VALUES ($1, $2, $3, $4)", "grant", store.Grant{Grant: g, Source: source}, by)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *transaction) changeGrant(text, verb string, g store.Grant, by intent.Actor) error {
+	t.notable = true
+	t.audit(g.Partition, t.now, by, verb, g.Subject, string(g.Role)+", by the "+g.Source)
+	_, err := t.exec(text, string(g.Partition), g.Source, g.Subject, string(g.Role))
+	return err
+}
+
+func sortedGrants(set map[intent.Grant]bool) (list []intent.Grant) {
+	for g := range set {
+		list = append(list, g)
+	}
+	slices.SortFunc(list, func(a, b intent.Grant) int {
+		return cmp.Or(cmp.Compare(a.Partition, b.Partition), strings.Compare(a.Subject, b.Subject), cmp.Compare(a.Role, b.Role))
+	})
+	return list
+}
