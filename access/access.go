@@ -30,20 +30,13 @@ const maxActorName = 200
 // NewToken is an unguessable bearer token.
 func NewToken() string { return rand.Text() }
 
-// CheckListen refuses addresses that other machines could reach.
-func CheckListen(address string) error {
+// IsLoopback reports whether only this machine reaches an address to listen on.
+func IsLoopback(address string) (bool, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return fault.New(fault.Invalid, "listen address %q: %w", address, err).WithHint("write HOST:PORT, for example 127.0.0.1:7474; port 0 picks a free one")
+		return false, fault.New(fault.Invalid, "listen address %q: %w", address, err).WithHint("write HOST:PORT, for example 127.0.0.1:7474; port 0 picks a free one")
 	}
-	if host == "localhost" {
-		return nil
-	}
-	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
-		return fault.New(fault.Invalid, "listen address %q is not a loopback address: local mode has one user and serves this machine only", address).
-			WithHint("use 127.0.0.1, [::1] or localhost")
-	}
-	return nil
+	return isLocalHost(host), nil
 }
 
 // Local guards handlers in local single-user mode.

@@ -7,6 +7,7 @@ package client
 import (
 	"bytes"
 	"context"
+	"crypto/x509"
 	"errors"
 	"io"
 	"net/http"
@@ -34,6 +35,7 @@ type Client struct {
 	Journal      apipbconnect.JournalServiceClient
 	Audit        apipbconnect.AuditServiceClient
 	Server       apipbconnect.ServerServiceClient
+	Auth         apipbconnect.AuthServiceClient
 	// URL of the server, for people.
 	URL string
 
@@ -45,8 +47,17 @@ func (c *Client) Close() { c.idle() }
 
 // Dial returns a client of the server at a URL. Nothing is sent yet.
 func Dial(url, token string, actor intent.Actor) *Client {
+	return DialWithRoots(url, token, actor, nil)
+}
+
+// DialWithRoots is Dial, believing the certificates that the roots vouch for;
+// nil: the system's.
+func DialWithRoots(url, token string, actor intent.Actor, roots *x509.CertPool) *Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.Proxy = nil // A token for this machine is sent to no proxy.
+	transport.TLSClientConfig.RootCAs = roots
+	if !strings.HasPrefix(url, "https://") {
+		transport.Proxy = nil // A token for this machine is sent to no proxy.
+	}
 	c := newClient(&http.Client{Transport: transport}, strings.TrimSuffix(url, "/"), credentials{token: token, actor: actor})
 	c.idle = transport.CloseIdleConnections
 	return c
@@ -82,6 +93,7 @@ func newClient(doer connect.HTTPClient, url string, c credentials) *Client {
 		Journal:      apipbconnect.NewJournalServiceClient(doer, url, options...),
 		Audit:        apipbconnect.NewAuditServiceClient(doer, url, options...),
 		Server:       apipbconnect.NewServerServiceClient(doer, url, options...),
+		Auth:         apipbconnect.NewAuthServiceClient(doer, url, options...),
 		URL:          url,
 		idle:         func() {},
 	}

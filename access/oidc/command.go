@@ -4,15 +4,19 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
+	"encoding/base64"
 	"errors"
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
 
+	"lehr.dev/access"
 	"lehr.dev/fault"
 )
 
@@ -26,10 +30,11 @@ type Proof struct {
 	Nonce string
 }
 
-// LogIn logs a person in by their browser on this machine (RFC 8252, with PKCE):
-// show is given the address to open, and the provider leads the browser back to
-// a socket that is open only for this. It takes until the context ends at most.
-func (p *Provider) LogIn(ctx context.Context, show func(address string)) (Proof, error) {
+// LogIn logs a person in to a server by their browser on this machine (RFC 8252,
+// with PKCE): show is given the address to open, and the provider leads the
+// browser back to a socket that is open only for this. The proof is for that
+// server alone. It takes until the context ends at most.
+func (p *Provider) LogIn(ctx context.Context, server string, show func(address string)) (Proof, error) {
 	socket, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return Proof{}, fault.New(fault.Unavailable, "waiting for the browser: %w", err).WithHint("use --device")
@@ -48,7 +53,7 @@ func (p *Provider) LogIn(ctx context.Context, show func(address string)) (Proof,
 		defer cancel()
 		_ = back.Shutdown(ctx)
 	}()
-	nonce, verifier := rand.Text(), oauth2.GenerateVerifier()
+	nonce, verifier := nonceFor(server), oauth2.GenerateVerifier()
 	show(config.AuthCodeURL(r.state, oidc.Nonce(nonce), oauth2.S256ChallengeOption(verifier)))
 	select {
 	case <-ctx.Done():
@@ -65,6 +70,27 @@ func (p *Provider) LogIn(ctx context.Context, show func(address string)) (Proof,
 		got.told <- err
 		return proof, err
 	}
+}
+
+// A provider's client id is often that of several servers. The nonce names the
+// one that a person logs in to, so that it cannot pass the proof on to another.
+func nonceFor(server string) string {
+	return rand.Text() + "." + base64.RawURLEncoding.EncodeToString([]byte(server))
+}
+
+// MeantFor reports whether a nonce names a server that goes by these URLs; from
+// this machine, also one by any of its own names.
+func MeantFor(nonce string, urls []*url.URL, here bool) bool {
+	_, encoded, _ := strings.Cut(nonce, ".")
+	server, err := base64.RawURLEncoding.DecodeString(encoded)
+	if err != nil {
+		return false
+	}
+	named, err := url.Parse(string(server))
+	if err != nil || named.Host == "" {
+		return false
+	}
+	return here && access.Hosts(nil).Has(named.Host) || slices.ContainsFunc(urls, func(known *url.URL) bool { return known.String() == string(server) })
 }
 
 // own checks that the ID token answers our request. For whom it is the server
