@@ -16,7 +16,10 @@ import (
 func TestGuard(t *testing.T) {
 	local := access.Local{Token: access.NewToken()}
 	var actor intent.Actor
-	guarded := local.Guard(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { actor = access.ActorOf(r.Context()) }))
+	guarded := local.Guard(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		caller, _ := access.CallerOf(r.Context())
+		actor = caller.Actor
+	}))
 	tests := map[string]struct {
 		change func(r *http.Request)
 		want   int

@@ -1,7 +1,6 @@
 package access
 
 import (
-	"context"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -13,6 +12,7 @@ import (
 	"sync"
 
 	"lehr.dev/intent"
+	"lehr.dev/store"
 )
 
 // A browser cannot bear a token by itself, and a token in an address stays in
@@ -51,7 +51,7 @@ func (b *browsers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "This browser was not let in yet, or the server was started anew.\n\n"+howToGetIn, http.StatusUnauthorized)
 	default:
 		actor := intent.Actor{Name: "local user", Origin: "page"}
-		b.pages.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), actorKey{}, actor)))
+		b.pages.ServeHTTP(w, withCaller(r, store.Caller{Actor: actor, Local: true, From: r.RemoteAddr}))
 	}
 }
 

@@ -147,6 +147,7 @@ type App struct {
 	pool     *pool
 	api      *server.Server
 	listener *listener
+	logins   logins
 
 	cancel context.CancelFunc
 	// acting ends when all partitions' actors have.
@@ -232,9 +233,12 @@ func (a *App) open(ctx context.Context) error {
 	if a.options.Parts.Runner == nil {
 		a.options.Parts.Runner = generate.NewProcess(generate.DefaultOptions())
 	}
+	if err := a.openAccess(ctx); err != nil {
+		return err
+	}
 	a.api = server.New(server.Options{
 		Store: a.store, Schemas: a.schemas, Runtime: a.runtime, Health: a.health,
-		Identify: access.ActorOf, Location: a.location(), Version: a.options.Version,
+		Identify: access.CallerOf, Location: a.location(), Version: a.options.Version, Log: a.log, Login: a.logins.exchange,
 	})
 	return nil
 }
@@ -264,7 +268,7 @@ func ifOpened[S store.All](opened S, err error) (store.All, error) {
 }
 
 // Handler serves the API, without a guard, to callers in this process.
-func (a *App) Handler() http.Handler { return a.api.Handler() }
+func (a *App) Handler() http.Handler { return access.InProcess(a.api.Handler()) }
 
 // Store is the open store.
 func (a *App) Store() store.All { return a.store }

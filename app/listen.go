@@ -58,7 +58,7 @@ func (a *App) listen() error {
 	if err != nil {
 		return err
 	}
-	local := access.Local{Token: access.NewToken()}
+	local := access.Local{Token: access.NewToken(), Tokens: a.store, Now: a.runtime.Now}
 	l.rendezvous = access.Rendezvous{URL: "http://" + socket.Addr().String(), Token: local.Token, PID: os.Getpid()}
 	served := a.newServer(l, a.site(local))
 	served.Protocols.SetUnencryptedHTTP2(true)
@@ -72,16 +72,12 @@ func (a *App) listenRemote(l *listener) error {
 	if err != nil {
 		return err
 	}
-	site, err := a.remoteSite()
-	if err != nil {
-		return err
-	}
 	socket, err := open(a.options.Listen)
 	if err != nil {
 		return err
 	}
 	l.remote = socket.Addr().String()
-	served := a.newServer(l, site)
+	served := a.newServer(l, a.remoteSite())
 	served.Protocols.SetHTTP2(true)
 	served.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: found.get}
 	go a.serve(func() error { return served.ServeTLS(socket, "", "") })

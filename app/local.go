@@ -32,7 +32,7 @@ func OpenFile(ctx context.Context, path string, by intent.Actor) (*client.Client
 	}
 	api := server.New(server.Options{
 		Store: opened, Schemas: newSchemas(opened), Runtime: loop.Real(), Location: path,
-		Identify: func(context.Context) intent.Actor { return by },
+		Identify: func(context.Context) (store.Caller, error) { return store.Caller{Actor: by, Local: true}, nil },
 	})
 	return client.InProcess(api.Handler()), opened.Close, nil
 }

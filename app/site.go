@@ -2,7 +2,6 @@ package app
 
 import (
 	"net/http"
-	"strings"
 
 	"lehr.dev/access"
 	"lehr.dev/client"
@@ -17,11 +16,5 @@ const apiPrefix = "/lehr.api."
 func (a *App) site(local access.Local) http.Handler {
 	api := local.Guard(a.api.Handler())
 	pages := local.GuardPages(web.New(web.DefaultOptions(client.InProcess(a.api.Handler()))).Handler())
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(r.URL.Path, apiPrefix) {
-			api.ServeHTTP(w, r)
-			return
-		}
-		pages.ServeHTTP(w, r)
-	})
+	return byPath(api, pages)
 }

@@ -41,7 +41,7 @@ func (s *Server) ApproveAsset(ctx context.Context, request *apipb.ApproveAssetRe
 	}
 	approval := store.Approval{
 		Partition: partition.ID, Asset: asset, Effective: report.Effective, Plan: report.PlanDigest,
-		By: s.identify(ctx), Reason: request.Reason, Created: now, Until: until,
+		By: by(ctx), Reason: request.Reason, Created: now, Until: until,
 	}
 	if err := s.store.Approve(ctx, approval); err != nil {
 		return nil, err

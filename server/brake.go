@@ -39,7 +39,7 @@ func (s *Server) SetPin(ctx context.Context, request *apipb.SetPinRequest) (*api
 		return nil, err
 	}
 	pin, err := s.store.SetPin(ctx, intent.Pin{
-		Asset: asset, Incarnation: incarnation, Rank: intent.RankPerson, Holder: s.identify(ctx),
+		Asset: asset, Incarnation: incarnation, Rank: intent.RankPerson, Holder: by(ctx),
 		Reason: request.Reason, Created: s.runtime.Now(), Until: until,
 	})
 	if err != nil {
@@ -53,7 +53,7 @@ func (s *Server) RemovePin(ctx context.Context, request *apipb.RemovePinRequest)
 	if err != nil {
 		return nil, err
 	}
-	return &apipb.RemovePinResponse{}, s.store.Unpin(ctx, partition.ID, asset, intent.RankPerson, s.identify(ctx))
+	return &apipb.RemovePinResponse{}, s.store.Unpin(ctx, partition.ID, asset, intent.RankPerson, by(ctx))
 }
 
 func (s *Server) ListPins(ctx context.Context, request *apipb.ListPinsRequest) (*apipb.ListPinsResponse, error) {
@@ -77,7 +77,7 @@ func (s *Server) SetHold(ctx context.Context, request *apipb.SetHoldRequest) (*a
 	if err != nil {
 		return nil, err
 	}
-	hold := intent.Hold{Asset: asset, Owner: s.identify(ctx), Reason: request.Reason, Created: s.runtime.Now(), Until: until}
+	hold := intent.Hold{Asset: asset, Owner: by(ctx), Reason: request.Reason, Created: s.runtime.Now(), Until: until}
 	if err := s.store.SetHold(ctx, partition.ID, hold); err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func (s *Server) RemoveHold(ctx context.Context, request *apipb.RemoveHoldReques
 	if err != nil {
 		return nil, err
 	}
-	return &apipb.RemoveHoldResponse{}, s.store.Unhold(ctx, partition.ID, asset, s.identify(ctx))
+	return &apipb.RemoveHoldResponse{}, s.store.Unhold(ctx, partition.ID, asset, by(ctx))
 }
 
 func (s *Server) ListHolds(ctx context.Context, request *apipb.ListHoldsRequest) (*apipb.ListHoldsResponse, error) {
@@ -108,7 +108,7 @@ func (s *Server) SetStop(ctx context.Context, request *apipb.SetStopRequest) (*a
 	if err != nil {
 		return nil, err
 	}
-	stop := intent.Stop{Partition: scope, Owner: s.identify(ctx), Reason: request.Reason, Since: s.runtime.Now()}
+	stop := intent.Stop{Partition: scope, Owner: by(ctx), Reason: request.Reason, Since: s.runtime.Now()}
 	if err := s.store.SetStop(ctx, stop); err != nil {
 		return nil, err
 	}
@@ -138,7 +138,7 @@ func (s *Server) Resume(ctx context.Context, request *apipb.ResumeRequest) (*api
 	if err != nil {
 		return nil, err
 	}
-	if err := s.store.Resume(ctx, scope, request.Reason, s.identify(ctx)); err != nil {
+	if err := s.store.Resume(ctx, scope, request.Reason, by(ctx)); err != nil {
 		return nil, err
 	}
 	stops, err := s.store.Stops(ctx)
@@ -155,6 +155,22 @@ func (s *Server) Resume(ctx context.Context, request *apipb.ResumeRequest) (*api
 }
 
 func (s *Server) ListStops(ctx context.Context, _ *apipb.ListStopsRequest) (*apipb.ListStopsResponse, error) {
-	stops, err := s.store.Stops(ctx)
-	return &apipb.ListStopsResponse{Stops: each(stops, toStop)}, err
+	visible, err := s.visible(ctx)
+	if err != nil {
+		return nil, err
+	}
+	stops, err := s.visibleStops(ctx, visible)
+	return &apipb.ListStopsResponse{Stops: stops}, err
+}
+
+// visibleStops are those of partitions that the caller may read, and that of
+// all, which everybody may know of.
+func (s *Server) visibleStops(ctx context.Context, visible func(intent.PartitionID) bool) (stops []*apipb.Stop, err error) {
+	all, err := s.store.Stops(ctx)
+	for _, stop := range all {
+		if stop.Partition == "" || visible(stop.Partition) {
+			stops = append(stops, toStop(stop))
+		}
+	}
+	return stops, err
 }

@@ -54,7 +54,7 @@ func (s *Server) LabelIncarnation(ctx context.Context, request *apipb.LabelIncar
 	if err != nil {
 		return nil, err
 	}
-	if err := s.store.SetLabel(ctx, id, request.Key, request.Value, s.identify(ctx)); err != nil {
+	if err := s.store.SetLabel(ctx, id, request.Key, request.Value, by(ctx)); err != nil {
 		return nil, err
 	}
 	labelled, err := s.store.Incarnation(ctx, id)

@@ -150,6 +150,6 @@ func toPush(p store.PushRecord) *apipb.Push {
 func toAuditRecord(r store.AuditRecord) *apipb.AuditRecord {
 	return &apipb.AuditRecord{
 		Partition: string(r.Partition), Number: r.Number, At: toTime(r.At), By: toActor(r.By),
-		Verb: r.Verb, Subject: r.Subject, Detail: r.Detail,
+		Verb: r.Verb, Subject: r.Subject, Detail: r.Detail, From: r.From, Token: r.Token,
 	}
 }

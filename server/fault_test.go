@@ -9,7 +9,6 @@ import (
 	"lehr.dev/client"
 	"lehr.dev/fault"
 	apipb "lehr.dev/gen/lehr/api/v1"
-	"lehr.dev/intent"
 	"lehr.dev/loop"
 	"lehr.dev/server"
 	"lehr.dev/store"
@@ -56,7 +55,7 @@ func TestFaultsCrossTheWire(t *testing.T) {
 func ask(s server.Store) error {
 	api := server.New(server.Options{
 		Store: s, Schemas: builtin{}, Runtime: loop.Real(),
-		Identify: func(context.Context) intent.Actor { return ann },
+		Identify: func(context.Context) (store.Caller, error) { return store.Caller{Actor: ann, Local: true}, nil },
 	})
 	_, err := client.InProcess(api.Handler()).Partitions.ListPartitions(context.Background(), &apipb.ListPartitionsRequest{})
 	return err

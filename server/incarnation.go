@@ -180,7 +180,7 @@ func (s *Server) AcknowledgeCandidate(ctx context.Context, request *apipb.Acknow
 		return nil, fault.New(fault.Conflict, "candidate %s is %s; only a held one can be let through", found.ID, found.State).
 			WithHint("lehr describe candidate %s shows its findings", found.ID.Digest.Short())
 	}
-	if err := s.store.Acknowledge(ctx, found.ID, request.Reason, s.identify(ctx)); err != nil {
+	if err := s.store.Acknowledge(ctx, found.ID, request.Reason, by(ctx)); err != nil {
 		return nil, err
 	}
 	described, err := s.describeCandidate(ctx, found)

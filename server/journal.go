@@ -57,14 +57,22 @@ func auditScope(partition string) (intent.PartitionID, error) {
 }
 
 func (s *Server) GetServer(ctx context.Context, _ *apipb.GetServerRequest) (*apipb.GetServerResponse, error) {
-	stops, err := s.store.Stops(ctx)
+	visible, err := s.visible(ctx)
 	if err != nil {
 		return nil, err
 	}
-	response := &apipb.GetServerResponse{
-		Version: s.version, Started: toTime(s.started), Store: s.location, Stops: each(stops, toStop),
+	stops, err := s.visibleStops(ctx, visible)
+	if err != nil {
+		return nil, err
+	}
+	response := &apipb.GetServerResponse{Version: s.version, Started: toTime(s.started), Stops: stops}
+	if visible("") {
+		response.Store = s.location
 	}
 	for _, h := range s.health() {
+		if !visible(h.Partition) {
+			continue
+		}
 		response.Partitions = append(response.Partitions, &apipb.PartitionHealth{
 			Partition: string(h.Partition), Acting: h.Acting, Problem: h.Problem,
 		})

@@ -28,8 +28,8 @@ func TestMisspeltFieldsAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer opened.Close()
-	api := server.New(server.Options{Store: opened, Schemas: builtin{}, Runtime: loop.Real(), Identify: access.ActorOf})
-	listening := httptest.NewServer(api.Handler())
+	api := server.New(server.Options{Store: opened, Schemas: builtin{}, Runtime: loop.Real(), Identify: access.CallerOf})
+	listening := httptest.NewServer(access.InProcess(api.Handler()))
 	defer listening.Close()
 	ask := func(method, kind, body string) (int, string) {
 		t.Helper()

@@ -47,7 +47,7 @@ func (s *Server) DisownOrphan(ctx context.Context, request *apipb.DisownOrphanRe
 		return nil, fault.New(fault.Invalid, "disowning %s of partition %s needs a reason", asset, partition.ID).
 			WithHint("say why nobody looks after it any more")
 	}
-	if err := s.store.Disown(ctx, partition.ID, asset, request.Reason, s.identify(ctx)); err != nil {
+	if err := s.store.Disown(ctx, partition.ID, asset, request.Reason, by(ctx)); err != nil {
 		return nil, err
 	}
 	return &apipb.DisownOrphanResponse{}, nil

@@ -22,7 +22,7 @@ func (s *Server) AddPartition(ctx context.Context, request *apipb.AddPartitionRe
 	if !filepath.IsAbs(request.Definition) {
 		return nil, fault.New(fault.Invalid, "definition %q of partition %s is not an absolute path", request.Definition, id)
 	}
-	if err := s.store.AddPartition(ctx, id, filepath.Clean(request.Definition), s.identify(ctx)); err != nil {
+	if err := s.store.AddPartition(ctx, id, filepath.Clean(request.Definition), by(ctx)); err != nil {
 		return nil, err
 	}
 	response, err := s.GetPartition(ctx, &apipb.GetPartitionRequest{Id: request.Id})
@@ -37,16 +37,23 @@ func (s *Server) RemovePartition(ctx context.Context, request *apipb.RemoveParti
 	if err != nil {
 		return nil, err
 	}
-	return &apipb.RemovePartitionResponse{}, s.store.RemovePartition(ctx, partition.ID, s.identify(ctx))
+	return &apipb.RemovePartitionResponse{}, s.store.RemovePartition(ctx, partition.ID, by(ctx))
 }
 
 func (s *Server) ListPartitions(ctx context.Context, _ *apipb.ListPartitionsRequest) (*apipb.ListPartitionsResponse, error) {
+	visible, err := s.visible(ctx)
+	if err != nil {
+		return nil, err
+	}
 	partitions, err := s.store.ListPartitions(ctx)
 	if err != nil {
 		return nil, err
 	}
 	response := &apipb.ListPartitionsResponse{}
 	for _, partition := range partitions {
+		if !visible(partition.ID) {
+			continue
+		}
 		described, err := s.describe(ctx, partition)
 		if err != nil {
 			return nil, err

@@ -7,11 +7,13 @@ package server
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"time"
 
 	"connectrpc.com/connect"
 
+	"lehr.dev/access/oidc"
 	"lehr.dev/fault"
 	"lehr.dev/gen/lehr/api/v1/apipbconnect"
 	"lehr.dev/intent"
@@ -37,6 +39,7 @@ type Store interface {
 	ListReports(ctx context.Context, partition intent.PartitionID, filter store.ReportFilter) ([]intent.Report, error)
 	CountReports(ctx context.Context, partition intent.PartitionID) (map[intent.State]int, error)
 	store.Audit
+	store.Access
 	Changed() <-chan struct{}
 }
 
@@ -60,8 +63,12 @@ type Options struct {
 	Runtime loop.Runtime
 	// Health lists the partitions acted for; nil: none, there are no actors.
 	Health func() []Health
-	// Identify returns who calls.
-	Identify func(ctx context.Context) intent.Actor
+	// Identify returns who calls, or why nobody may.
+	Identify func(ctx context.Context) (store.Caller, error)
+	// Login exchanges the provider's ID tokens; nil: nobody can log in.
+	Login *oidc.Exchange
+	// Log is told of what was denied; nil: nobody is.
+	Log *slog.Logger
 	// Location is the store's path, and Version the program's, for people.
 	Location, Version string
 }
@@ -72,7 +79,9 @@ type Server struct {
 	schemas  Schemas
 	runtime  loop.Runtime
 	health   func() []Health
-	identify func(ctx context.Context) intent.Actor
+	identify func(ctx context.Context) (store.Caller, error)
+	login    *oidc.Exchange
+	log      *slog.Logger
 	location string
 	version  string
 	started  time.Time
@@ -85,8 +94,12 @@ func New(o Options) *Server {
 	if health == nil {
 		health = func() []Health { return nil }
 	}
+	log := o.Log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
 	return &Server{
-		store: o.Store, schemas: o.Schemas, runtime: o.Runtime, health: health, identify: o.Identify,
+		log: log, login: o.Login, store: o.Store, schemas: o.Schemas, runtime: o.Runtime, health: health, identify: o.Identify,
 		location: o.Location, version: o.Version, started: o.Runtime.Now(),
 		queries: query.New(o.Store, o.Schemas, o.Runtime),
 	}
@@ -98,13 +111,14 @@ const (
 	compressFrom = 4096
 )
 
-// Handler serves the API. It checks no identity: wrap it in package access.
+// Handler serves the API. It asks of every call whether its caller may make it,
+// and leaves it to package access to say who that is.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	options := []connect.HandlerOption{
 		connect.WithCompressMinBytes(compressFrom),
 		connect.WithReadMaxBytes(maxRequestBytes),
-		connect.WithInterceptors(faults{}),
+		connect.WithInterceptors(faults{}, authority{s}),
 		strictly(),
 	}
 	mux.Handle(apipbconnect.NewPartitionServiceHandler(s, options...))
@@ -118,6 +132,7 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle(apipbconnect.NewJournalServiceHandler(s, options...))
 	mux.Handle(apipbconnect.NewAuditServiceHandler(s, options...))
 	mux.Handle(apipbconnect.NewServerServiceHandler(s, options...))
+	mux.Handle(apipbconnect.NewAuthServiceHandler(s, options...))
 	return http.MaxBytesHandler(mux, maxRequestBytes)
 }
 

@@ -53,9 +53,9 @@ func newWorld(t testing.TB) *world {
 	}
 	t.Cleanup(func() { opened.Close() })
 	api := server.New(server.Options{
-		Store: opened, Schemas: builtin{}, Runtime: loop.Real(), Identify: access.ActorOf, Location: "memory", Version: "test",
+		Store: opened, Schemas: builtin{}, Runtime: loop.Real(), Identify: access.CallerOf, Location: "memory", Version: "test",
 	})
-	local := access.Local{Token: access.NewToken()}
+	local := access.Local{Token: access.NewToken(), Tokens: opened}
 	listening := httptest.NewServer(local.Guard(api.Handler()))
 	t.Cleanup(listening.Close)
 	w := &world{TB: t, store: opened, url: listening.URL, client: client.Dial(listening.URL, local.Token, ann)}

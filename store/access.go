@@ -173,10 +173,7 @@ func (a Authority) Check(role intent.Role, partition intent.PartitionID) (Grant,
 	if a.Caller.Local {
 		return Grant{}, nil
 	}
-	if a.Caller.Token == "" {
-		return Grant{}, fault.New(fault.Denied, "nobody said who they are").WithHint("bear a token: LEHR_TOKEN=… lehr …")
-	}
-	if err := a.Token.Check(a.Now); err != nil {
+	if err := a.Valid(); err != nil {
 		return Grant{}, err
 	}
 	if !a.Token.lets(role, partition) {
@@ -192,6 +189,17 @@ func (a Authority) Check(role intent.Role, partition intent.PartitionID) (Grant,
 		WithHint("lehr auth whoami lists what you may; an admin adds grants to the server's access policy, or to access: in the partition's lehr.yaml")
 }
 
+// Valid is Denied unless the caller has a credential that counts.
+func (a Authority) Valid() error {
+	switch {
+	case a.Caller.Local:
+		return nil
+	case a.Caller.Token == "":
+		return fault.New(fault.Denied, "nobody said who they are").WithHint("bear a token: LEHR_TOKEN=… lehr …")
+	}
+	return a.Token.Check(a.Now)
+}
+
 // May reports whether Check has nothing against it.
 func (a Authority) May(role intent.Role, partition intent.PartitionID) bool {
 	_, err := a.Check(role, partition)
@@ -204,7 +212,7 @@ func (a Authority) Effective() []Grant {
 	if a.Caller.Local {
 		return []Grant{{Grant: intent.Grant{Subject: intent.UserPrefix + a.Caller.Actor.Name, Role: intent.Admin}, Source: "local"}}
 	}
-	if a.Token.Check(a.Now) != nil || a.Caller.Token == "" {
+	if a.Valid() != nil {
 		return nil
 	}
 	var left []Grant

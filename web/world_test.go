@@ -55,9 +55,9 @@ func newWorld(t testing.TB, change ...func(*web.Options)) *world {
 	w.must(err)
 	t.Cleanup(func() { w.store.Close() })
 	w.api = server.New(server.Options{
-		Store: w.store, Schemas: builtin{}, Runtime: loop.Real(), Identify: access.ActorOf, Location: "/srv/lehr store.db", Version: "test",
+		Store: w.store, Schemas: builtin{}, Runtime: loop.Real(), Identify: access.CallerOf, Location: "/srv/lehr store.db", Version: "test",
 	}).Handler()
-	options := web.DefaultOptions(client.InProcess(w.api))
+	options := web.DefaultOptions(client.InProcess(access.InProcess(w.api)))
 	options.Period = time.Millisecond
 	for _, change := range change {
 		change(&options)

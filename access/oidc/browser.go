@@ -17,6 +17,7 @@ import (
 
 	"lehr.dev/access"
 	"lehr.dev/fault"
+	"lehr.dev/store"
 )
 
 // A browser that has no session is led to the provider, and comes back with a
@@ -39,29 +40,10 @@ const (
 	recheck = 2 * time.Second
 )
 
-// Sessions are who is logged in, on all replicas.
-type Sessions interface {
-	// Begin makes a session that ends after MaxSession at the latest, and
-	// returns its secret. It is Denied when the ID token was exchanged before.
-	Begin(ctx context.Context, person Person, idToken string) (Session, error)
-	// Enter returns the context of what the session's bearer causes. It is
-	// Denied when there is none, or it has ended.
-	Enter(ctx context.Context, secret string) (context.Context, error)
-	// End ends the session at once.
-	End(ctx context.Context, secret string) error
-}
-
-// Session is one that began.
-type Session struct {
-	// ID may be shown; Secret is what its bearer has.
-	ID, Secret string
-	Until      time.Time
-}
-
 // Browsers lets browsers in that log in at the provider.
 type Browsers struct {
 	provider *Provider
-	sessions Sessions
+	sessions *Sessions
 	// urls are those of this server.
 	urls []*url.URL
 	// client and secret are of this server at the provider.
@@ -72,7 +54,7 @@ type Browsers struct {
 // NewBrowsers returns what guards the pages of the server that is reached by the
 // URLs, one at least. Secret is the web client's; replicas that share one can
 // finish each other's logins. It is empty for a public client.
-func NewBrowsers(provider *Provider, sessions Sessions, urls []*url.URL, secret string) *Browsers {
+func NewBrowsers(provider *Provider, sessions *Sessions, urls []*url.URL, secret string) *Browsers {
 	return &Browsers{
 		provider: provider, sessions: sessions, urls: urls,
 		client: cmp.Or(provider.config.WebClientID, provider.config.ClientID), secret: secret, seal: newSeal(secret),
@@ -109,14 +91,14 @@ func (b *Browsers) base(r *http.Request) *url.URL {
 
 // enter shows a page to who has a session.
 func (b *Browsers) enter(w http.ResponseWriter, r *http.Request, base *url.URL, pages http.Handler) {
-	secret := cookie(r, sessionCookie)
-	ctx, err := b.sessions.Enter(r.Context(), secret)
+	caller, err := b.sessions.enter(r)
 	switch {
 	case err == nil:
-		ctx, cancel := context.WithCancel(ctx)
+		ctx, cancel := context.WithCancel(store.WithCaller(r.Context(), caller))
 		defer cancel()
-		go b.follow(ctx, cancel, secret)
-		pages.ServeHTTP(w, r.WithContext(ctx))
+		r = r.WithContext(ctx)
+		go b.follow(r, cancel)
+		pages.ServeHTTP(w, r)
 	case !fault.Is(err, fault.Denied):
 		tell(w, http.StatusServiceUnavailable, err, "")
 	case !isPage(r):
@@ -127,14 +109,15 @@ func (b *Browsers) enter(w http.ResponseWriter, r *http.Request, base *url.URL, 
 }
 
 // follow cuts off a page's stream when the session ends.
-func (b *Browsers) follow(ctx context.Context, cancel context.CancelFunc, secret string) {
-	for ticker := time.NewTicker(recheck); ; {
+func (b *Browsers) follow(r *http.Request, cancel context.CancelFunc) {
+	ticker := time.NewTicker(recheck)
+	defer ticker.Stop()
+	for {
 		select {
-		case <-ctx.Done():
-			ticker.Stop()
+		case <-r.Context().Done():
 			return
 		case <-ticker.C:
-			if _, err := b.sessions.Enter(ctx, secret); fault.Is(err, fault.Denied) {
+			if _, err := b.sessions.enter(r); fault.Is(err, fault.Denied) {
 				cancel()
 			}
 		}
@@ -186,7 +169,7 @@ func local(asked *url.URL) string {
 func (b *Browsers) callback(w http.ResponseWriter, r *http.Request, base *url.URL) {
 	f, err := b.returned(r)
 	if err != nil {
-		if _, known := b.sessions.Enter(r.Context(), cookie(r, sessionCookie)); known == nil {
+		if _, unknown := b.sessions.enter(r); unknown == nil {
 			http.Redirect(w, r, "/", http.StatusSeeOther) // It is in already, by another window.
 			return
 		}
@@ -194,13 +177,13 @@ func (b *Browsers) callback(w http.ResponseWriter, r *http.Request, base *url.UR
 		return
 	}
 	http.SetCookie(w, &http.Cookie{Name: flowCookie, Path: "/", MaxAge: -1, HttpOnly: true, Secure: true, SameSite: http.SameSiteLaxMode})
-	session, err := b.redeem(r.Context(), base, f, r.URL.Query().Get("code"))
+	session, secret, err := b.redeem(r.Context(), base, f, r.URL.Query().Get("code"))
 	if err != nil {
 		tell(w, statusOf(err), err, "/")
 		return
 	}
 	http.SetCookie(w, &http.Cookie{
-		Name: sessionCookie, Value: session.Secret, Path: "/", MaxAge: int(session.Until.Sub(b.provider.now()) / time.Second),
+		Name: sessionCookie, Value: secret, Path: "/", MaxAge: int(session.Until.Sub(b.provider.now()) / time.Second),
 		HttpOnly: true, Secure: true, SameSite: http.SameSiteLaxMode,
 	})
 	http.Redirect(w, r, f.To, http.StatusSeeOther)
@@ -235,14 +218,14 @@ func (p *Provider) answered(query url.Values) error {
 }
 
 // redeem makes a session of the provider's code.
-func (b *Browsers) redeem(ctx context.Context, base *url.URL, f flow, code string) (Session, error) {
+func (b *Browsers) redeem(ctx context.Context, base *url.URL, f flow, code string) (_ store.Token, secret string, err error) {
 	config, err := b.config(ctx, base)
 	if err != nil {
-		return Session{}, err
+		return store.Token{}, "", err
 	}
 	token, err := b.provider.redeem(ctx, config, code, f.Verifier)
 	if err != nil {
-		return Session{}, err
+		return store.Token{}, "", err
 	}
 	audience := b.client
 	if b.client == b.provider.config.ClientID {
@@ -250,7 +233,7 @@ func (b *Browsers) redeem(ctx context.Context, base *url.URL, f flow, code strin
 	}
 	person, err := b.provider.verify(ctx, token, f.Nonce, b.client, audience)
 	if err != nil {
-		return Session{}, err
+		return store.Token{}, "", err
 	}
 	return b.sessions.Begin(ctx, person, token)
 }
@@ -261,11 +244,9 @@ func (b *Browsers) logout(w http.ResponseWriter, r *http.Request) {
 		write(w, http.StatusOK, said{Message: "You are still logged in.", Link: logoutPath, Text: "Log out"})
 		return
 	}
-	if secret := cookie(r, sessionCookie); secret != "" {
-		if err := b.sessions.End(r.Context(), secret); err != nil && !fault.Is(err, fault.Denied) {
-			tell(w, statusOf(err), err, "")
-			return
-		}
+	if err := b.sessions.end(r); err != nil && !fault.Is(err, fault.Denied) {
+		tell(w, statusOf(err), err, "")
+		return
 	}
 	http.SetCookie(w, &http.Cookie{Name: sessionCookie, Path: "/", MaxAge: -1, HttpOnly: true, Secure: true, SameSite: http.SameSiteLaxMode})
 	write(w, http.StatusOK, said{Message: "You are logged out of Lehr.", Hint: "Your login at the provider goes on.", Link: "/", Text: "Log in"})

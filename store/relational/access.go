@@ -190,11 +190,7 @@ func (t *transaction) tokenToMake(token store.Token) (store.Token, error) {
 	if err != nil {
 		return token, err
 	}
-	if a.Token.ID == "" { // Nobody, who is told so.
-		_, err := a.Check(intent.Viewer, "")
-		return token, err
-	}
-	if err := a.Token.Check(t.now); err != nil {
+	if err := a.Valid(); err != nil {
 		return token, err
 	}
 	token.Kind, token.Owner = store.TokenByHand, cmp.Or(token.Owner, a.Token.Owner)
@@ -294,7 +290,7 @@ func (t *transaction) mayRevoke(token store.Token) error {
 	if err != nil {
 		return err
 	}
-	if a.Token.ID != "" && a.Token.Check(t.now) == nil {
+	if a.Valid() == nil {
 		if token.ID == a.Token.ID || token.Owner == a.Token.Owner && !a.Token.Limited() {
 			return nil
 		}

@@ -19,6 +19,7 @@ import (
 
 	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
 	"github.com/bufbuild/protocompile"
+	"github.com/bufbuild/protocompile/linker"
 	"github.com/bufbuild/protocompile/protoutil"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -45,14 +46,7 @@ func run() error {
 	if err != nil {
 		return fmt.Errorf("listing proto/ (run from the repository's root): %w", err)
 	}
-	compiler := protocompile.Compiler{
-		Resolver: protocompile.WithStandardImports(protocompile.CompositeResolver{
-			&protocompile.SourceResolver{ImportPaths: []string{"proto"}},
-			protocompile.ResolverFunc(registered),
-		}),
-		SourceInfoMode: protocompile.SourceInfoStandard,
-	}
-	files, err := compiler.Compile(context.Background(), names...)
+	files, err := compile(&protocompile.SourceResolver{ImportPaths: []string{"proto"}}, names...)
 	if err != nil {
 		return err
 	}
@@ -74,6 +68,24 @@ func run() error {
 		}
 	}
 	return nil
+}
+
+// compile reads files, and refuses a call that does not say who may make it.
+func compile(sources protocompile.Resolver, names ...string) (linker.Files, error) {
+	compiler := protocompile.Compiler{
+		Resolver:       protocompile.WithStandardImports(protocompile.CompositeResolver{sources, protocompile.ResolverFunc(registered)}),
+		SourceInfoMode: protocompile.SourceInfoStandard,
+	}
+	files, err := compiler.Compile(context.Background(), names...)
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range files {
+		if err := checkAccess(file); err != nil {
+			return nil, err
+		}
+	}
+	return files, nil
 }
 
 // registered resolves imports from the Go packages linked into this program.

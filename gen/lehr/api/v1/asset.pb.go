@@ -714,7 +714,7 @@ var File_lehr_api_v1_asset_proto protoreflect.FileDescriptor
 
 const file_lehr_api_v1_asset_proto_rawDesc = "" +
 	"\n" +
-	"\x17lehr/api/v1/asset.proto\x12\vlehr.api.v1\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18lehr/api/v1/values.proto\"\xa7\x01\n" +
+	"\x17lehr/api/v1/asset.proto\x12\vlehr.api.v1\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18lehr/api/v1/access.proto\x1a\x18lehr/api/v1/values.proto\"\xa7\x01\n" +
 	"\x05Asset\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x12\x16\n" +
@@ -774,12 +774,12 @@ const file_lehr_api_v1_asset_proto_rawDesc = "" +
 	"\x06report\x18\a \x01(\v2\x13.lehr.api.v1.ReportR\x06report\x1aR\n" +
 	"\vAddonsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12-\n" +
-	"\x05value\x18\x02 \x01(\v2\x17.google.protobuf.StructR\x05value:\x028\x012\xfa\x01\n" +
-	"\fAssetService\x12M\n" +
+	"\x05value\x18\x02 \x01(\v2\x17.google.protobuf.StructR\x05value:\x028\x012\x98\x02\n" +
+	"\fAssetService\x12W\n" +
 	"\n" +
-	"ListAssets\x12\x1e.lehr.api.v1.ListAssetsRequest\x1a\x1f.lehr.api.v1.ListAssetsResponse\x12G\n" +
-	"\bGetAsset\x12\x1c.lehr.api.v1.GetAssetRequest\x1a\x1d.lehr.api.v1.GetAssetResponse\x12R\n" +
-	"\vWatchAssets\x12\x1f.lehr.api.v1.WatchAssetsRequest\x1a .lehr.api.v1.WatchAssetsResponse0\x01B%Z\x1elehr.dev/gen/lehr/api/v1;apipb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
+	"ListAssets\x12\x1e.lehr.api.v1.ListAssetsRequest\x1a\x1f.lehr.api.v1.ListAssetsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12Q\n" +
+	"\bGetAsset\x12\x1c.lehr.api.v1.GetAssetRequest\x1a\x1d.lehr.api.v1.GetAssetResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12\\\n" +
+	"\vWatchAssets\x12\x1f.lehr.api.v1.WatchAssetsRequest\x1a .lehr.api.v1.WatchAssetsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x010\x01B%Z\x1elehr.dev/gen/lehr/api/v1;apipb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
 
 var (
 	file_lehr_api_v1_asset_proto_rawDescOnce sync.Once
@@ -838,6 +838,7 @@ func file_lehr_api_v1_asset_proto_init() {
 	if File_lehr_api_v1_asset_proto != nil {
 		return
 	}
+	file_lehr_api_v1_access_proto_init()
 	file_lehr_api_v1_values_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -1423,7 +1423,7 @@ var File_lehr_api_v1_brake_proto protoreflect.FileDescriptor
 
 const file_lehr_api_v1_brake_proto_rawDesc = "" +
 	"\n" +
-	"\x17lehr/api/v1/brake.proto\x12\vlehr.api.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18lehr/api/v1/values.proto\"\xd1\x02\n" +
+	"\x17lehr/api/v1/brake.proto\x12\vlehr.api.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18lehr/api/v1/access.proto\x1a\x18lehr/api/v1/values.proto\"\xd1\x02\n" +
 	"\x03Pin\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x14\n" +
 	"\x05asset\x18\x02 \x01(\tR\x05asset\x12 \n" +
@@ -1510,21 +1510,21 @@ const file_lehr_api_v1_brake_proto_rawDesc = "" +
 	"\x14ListApprovalsRequest\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\"L\n" +
 	"\x15ListApprovalsResponse\x123\n" +
-	"\tapprovals\x18\x01 \x03(\v2\x15.lehr.api.v1.ApprovalR\tapprovals2\x9c\x05\n" +
-	"\fBrakeService\x12A\n" +
-	"\x06SetPin\x12\x1a.lehr.api.v1.SetPinRequest\x1a\x1b.lehr.api.v1.SetPinResponse\x12J\n" +
-	"\tRemovePin\x12\x1d.lehr.api.v1.RemovePinRequest\x1a\x1e.lehr.api.v1.RemovePinResponse\x12G\n" +
-	"\bListPins\x12\x1c.lehr.api.v1.ListPinsRequest\x1a\x1d.lehr.api.v1.ListPinsResponse\x12D\n" +
-	"\aSetHold\x12\x1b.lehr.api.v1.SetHoldRequest\x1a\x1c.lehr.api.v1.SetHoldResponse\x12M\n" +
+	"\tapprovals\x18\x01 \x03(\v2\x15.lehr.api.v1.ApprovalR\tapprovals2\xf6\x05\n" +
+	"\fBrakeService\x12K\n" +
+	"\x06SetPin\x12\x1a.lehr.api.v1.SetPinRequest\x1a\x1b.lehr.api.v1.SetPinResponse\"\b\xda\xe4\x19\x04\b\x04\x10\x01\x12T\n" +
+	"\tRemovePin\x12\x1d.lehr.api.v1.RemovePinRequest\x1a\x1e.lehr.api.v1.RemovePinResponse\"\b\xda\xe4\x19\x04\b\x04\x10\x01\x12Q\n" +
+	"\bListPins\x12\x1c.lehr.api.v1.ListPinsRequest\x1a\x1d.lehr.api.v1.ListPinsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12N\n" +
+	"\aSetHold\x12\x1b.lehr.api.v1.SetHoldRequest\x1a\x1c.lehr.api.v1.SetHoldResponse\"\b\xda\xe4\x19\x04\b\x04\x10\x01\x12W\n" +
 	"\n" +
-	"RemoveHold\x12\x1e.lehr.api.v1.RemoveHoldRequest\x1a\x1f.lehr.api.v1.RemoveHoldResponse\x12J\n" +
-	"\tListHolds\x12\x1d.lehr.api.v1.ListHoldsRequest\x1a\x1e.lehr.api.v1.ListHoldsResponse\x12D\n" +
-	"\aSetStop\x12\x1b.lehr.api.v1.SetStopRequest\x1a\x1c.lehr.api.v1.SetStopResponse\x12A\n" +
-	"\x06Resume\x12\x1a.lehr.api.v1.ResumeRequest\x1a\x1b.lehr.api.v1.ResumeResponse\x12J\n" +
-	"\tListStops\x12\x1d.lehr.api.v1.ListStopsRequest\x1a\x1e.lehr.api.v1.ListStopsResponse2\xbe\x01\n" +
-	"\x0fApprovalService\x12S\n" +
-	"\fApproveAsset\x12 .lehr.api.v1.ApproveAssetRequest\x1a!.lehr.api.v1.ApproveAssetResponse\x12V\n" +
-	"\rListApprovals\x12!.lehr.api.v1.ListApprovalsRequest\x1a\".lehr.api.v1.ListApprovalsResponseB%Z\x1elehr.dev/gen/lehr/api/v1;apipb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
+	"RemoveHold\x12\x1e.lehr.api.v1.RemoveHoldRequest\x1a\x1f.lehr.api.v1.RemoveHoldResponse\"\b\xda\xe4\x19\x04\b\x04\x10\x01\x12T\n" +
+	"\tListHolds\x12\x1d.lehr.api.v1.ListHoldsRequest\x1a\x1e.lehr.api.v1.ListHoldsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12N\n" +
+	"\aSetStop\x12\x1b.lehr.api.v1.SetStopRequest\x1a\x1c.lehr.api.v1.SetStopResponse\"\b\xda\xe4\x19\x04\b\x04\x10\x01\x12K\n" +
+	"\x06Resume\x12\x1a.lehr.api.v1.ResumeRequest\x1a\x1b.lehr.api.v1.ResumeResponse\"\b\xda\xe4\x19\x04\b\x04\x10\x01\x12T\n" +
+	"\tListStops\x12\x1d.lehr.api.v1.ListStopsRequest\x1a\x1e.lehr.api.v1.ListStopsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x032\xd2\x01\n" +
+	"\x0fApprovalService\x12]\n" +
+	"\fApproveAsset\x12 .lehr.api.v1.ApproveAssetRequest\x1a!.lehr.api.v1.ApproveAssetResponse\"\b\xda\xe4\x19\x04\b\x03\x10\x01\x12`\n" +
+	"\rListApprovals\x12!.lehr.api.v1.ListApprovalsRequest\x1a\".lehr.api.v1.ListApprovalsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01B%Z\x1elehr.dev/gen/lehr/api/v1;apipb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
 
 var (
 	file_lehr_api_v1_brake_proto_rawDescOnce sync.Once
@@ -1628,6 +1628,7 @@ func file_lehr_api_v1_brake_proto_init() {
 	if File_lehr_api_v1_brake_proto != nil {
 		return
 	}
+	file_lehr_api_v1_access_proto_init()
 	file_lehr_api_v1_values_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -956,7 +956,7 @@ var File_lehr_api_v1_incarnation_proto protoreflect.FileDescriptor
 
 const file_lehr_api_v1_incarnation_proto_rawDesc = "" +
 	"\n" +
-	"\x1dlehr/api/v1/incarnation.proto\x12\vlehr.api.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17lehr/api/v1/asset.proto\x1a\x18lehr/api/v1/values.proto\"e\n" +
+	"\x1dlehr/api/v1/incarnation.proto\x12\vlehr.api.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18lehr/api/v1/access.proto\x1a\x17lehr/api/v1/asset.proto\x1a\x18lehr/api/v1/values.proto\"e\n" +
 	"\x17ListIncarnationsRequest\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x16\n" +
 	"\x06before\x18\x02 \x01(\x04R\x06before\x12\x14\n" +
@@ -1017,16 +1017,16 @@ const file_lehr_api_v1_incarnation_proto_rawDesc = "" +
 	"\x06digest\x18\x02 \x01(\tR\x06digest\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\"T\n" +
 	"\x1cAcknowledgeCandidateResponse\x124\n" +
-	"\tcandidate\x18\x01 \x01(\v2\x16.lehr.api.v1.CandidateR\tcandidate2\x9b\x03\n" +
-	"\x12IncarnationService\x12_\n" +
-	"\x10ListIncarnations\x12$.lehr.api.v1.ListIncarnationsRequest\x1a%.lehr.api.v1.ListIncarnationsResponse\x12Y\n" +
-	"\x0eGetIncarnation\x12\".lehr.api.v1.GetIncarnationRequest\x1a#.lehr.api.v1.GetIncarnationResponse\x12h\n" +
-	"\x13CompareIncarnations\x12'.lehr.api.v1.CompareIncarnationsRequest\x1a(.lehr.api.v1.CompareIncarnationsResponse\x12_\n" +
-	"\x10LabelIncarnation\x12$.lehr.api.v1.LabelIncarnationRequest\x1a%.lehr.api.v1.LabelIncarnationResponse2\xaf\x02\n" +
-	"\x10CandidateService\x12Y\n" +
-	"\x0eListCandidates\x12\".lehr.api.v1.ListCandidatesRequest\x1a#.lehr.api.v1.ListCandidatesResponse\x12S\n" +
-	"\fGetCandidate\x12 .lehr.api.v1.GetCandidateRequest\x1a!.lehr.api.v1.GetCandidateResponse\x12k\n" +
-	"\x14AcknowledgeCandidate\x12(.lehr.api.v1.AcknowledgeCandidateRequest\x1a).lehr.api.v1.AcknowledgeCandidateResponseB%Z\x1elehr.dev/gen/lehr/api/v1;apipb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
+	"\tcandidate\x18\x01 \x01(\v2\x16.lehr.api.v1.CandidateR\tcandidate2\xcf\x03\n" +
+	"\x12IncarnationService\x12i\n" +
+	"\x10ListIncarnations\x12$.lehr.api.v1.ListIncarnationsRequest\x1a%.lehr.api.v1.ListIncarnationsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12g\n" +
+	"\x0eGetIncarnation\x12\".lehr.api.v1.GetIncarnationRequest\x1a#.lehr.api.v1.GetIncarnationResponse\"\f\xda\xe4\x19\b\b\x01\x10\x01\x1a\x02id\x12v\n" +
+	"\x13CompareIncarnations\x12'.lehr.api.v1.CompareIncarnationsRequest\x1a(.lehr.api.v1.CompareIncarnationsResponse\"\f\xda\xe4\x19\b\b\x01\x10\x01\x1a\x02to\x12m\n" +
+	"\x10LabelIncarnation\x12$.lehr.api.v1.LabelIncarnationRequest\x1a%.lehr.api.v1.LabelIncarnationResponse\"\f\xda\xe4\x19\b\b\x04\x10\x01\x1a\x02id2\xcd\x02\n" +
+	"\x10CandidateService\x12c\n" +
+	"\x0eListCandidates\x12\".lehr.api.v1.ListCandidatesRequest\x1a#.lehr.api.v1.ListCandidatesResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12]\n" +
+	"\fGetCandidate\x12 .lehr.api.v1.GetCandidateRequest\x1a!.lehr.api.v1.GetCandidateResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12u\n" +
+	"\x14AcknowledgeCandidate\x12(.lehr.api.v1.AcknowledgeCandidateRequest\x1a).lehr.api.v1.AcknowledgeCandidateResponse\"\b\xda\xe4\x19\x04\b\x03\x10\x01B%Z\x1elehr.dev/gen/lehr/api/v1;apipb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
 
 var (
 	file_lehr_api_v1_incarnation_proto_rawDescOnce sync.Once
@@ -1105,6 +1105,7 @@ func file_lehr_api_v1_incarnation_proto_init() {
 	if File_lehr_api_v1_incarnation_proto != nil {
 		return
 	}
+	file_lehr_api_v1_access_proto_init()
 	file_lehr_api_v1_asset_proto_init()
 	file_lehr_api_v1_values_proto_init()
 	type x struct{}

@@ -262,14 +262,17 @@ func (x *ListPushesResponse) GetPushes() []*Push {
 }
 
 type AuditRecord struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Partition     string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
-	Number        uint64                 `protobuf:"varint,2,opt,name=number" json:"number,omitempty"`
-	At            *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=at" json:"at,omitempty"`
-	By            *Actor                 `protobuf:"bytes,4,opt,name=by" json:"by,omitempty"`
-	Verb          string                 `protobuf:"bytes,5,opt,name=verb" json:"verb,omitempty"`
-	Subject       string                 `protobuf:"bytes,6,opt,name=subject" json:"subject,omitempty"`
-	Detail        string                 `protobuf:"bytes,7,opt,name=detail" json:"detail,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Partition string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
+	Number    uint64                 `protobuf:"varint,2,opt,name=number" json:"number,omitempty"`
+	At        *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=at" json:"at,omitempty"`
+	By        *Actor                 `protobuf:"bytes,4,opt,name=by" json:"by,omitempty"`
+	Verb      string                 `protobuf:"bytes,5,opt,name=verb" json:"verb,omitempty"`
+	Subject   string                 `protobuf:"bytes,6,opt,name=subject" json:"subject,omitempty"`
+	Detail    string                 `protobuf:"bytes,7,opt,name=detail" json:"detail,omitempty"`
+	// Remote address of who caused it, and the id of the token that was borne.
+	From          string `protobuf:"bytes,8,opt,name=from" json:"from,omitempty"`
+	Token         string `protobuf:"bytes,9,opt,name=token" json:"token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -349,6 +352,20 @@ func (x *AuditRecord) GetSubject() string {
 func (x *AuditRecord) GetDetail() string {
 	if x != nil {
 		return x.Detail
+	}
+	return ""
+}
+
+func (x *AuditRecord) GetFrom() string {
+	if x != nil {
+		return x.From
+	}
+	return ""
+}
+
+func (x *AuditRecord) GetToken() string {
+	if x != nil {
+		return x.Token
 	}
 	return ""
 }
@@ -603,7 +620,7 @@ type GetServerResponse struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Version string                 `protobuf:"bytes,1,opt,name=version" json:"version,omitempty"`
 	Started *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=started" json:"started,omitempty"`
-	// Path of the store's file.
+	// Path of the store's file; told to those who may read all partitions.
 	Store string `protobuf:"bytes,3,opt,name=store" json:"store,omitempty"`
 	// Partitions that this server acts for, and how their actors are.
 	Partitions    []*PartitionHealth `protobuf:"bytes,4,rep,name=partitions" json:"partitions,omitempty"`
@@ -742,7 +759,7 @@ var File_lehr_api_v1_journal_proto protoreflect.FileDescriptor
 
 const file_lehr_api_v1_journal_proto_rawDesc = "" +
 	"\n" +
-	"\x19lehr/api/v1/journal.proto\x12\vlehr.api.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18lehr/api/v1/values.proto\"\xe3\x02\n" +
+	"\x19lehr/api/v1/journal.proto\x12\vlehr.api.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18lehr/api/v1/access.proto\x1a\x18lehr/api/v1/values.proto\"\xe3\x02\n" +
 	"\x04Push\x12\x12\n" +
 	"\x04push\x18\x01 \x01(\tR\x04push\x12\x14\n" +
 	"\x05asset\x18\x02 \x01(\tR\x05asset\x12\x16\n" +
@@ -762,7 +779,7 @@ const file_lehr_api_v1_journal_proto_rawDesc = "" +
 	"\x05asset\x18\x02 \x01(\tR\x05asset\x12\x14\n" +
 	"\x05limit\x18\x03 \x01(\x05R\x05limit\"?\n" +
 	"\x12ListPushesResponse\x12)\n" +
-	"\x06pushes\x18\x01 \x03(\v2\x11.lehr.api.v1.PushR\x06pushes\"\xd9\x01\n" +
+	"\x06pushes\x18\x01 \x03(\v2\x11.lehr.api.v1.PushR\x06pushes\"\x83\x02\n" +
 	"\vAuditRecord\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x04R\x06number\x12*\n" +
@@ -770,7 +787,9 @@ const file_lehr_api_v1_journal_proto_rawDesc = "" +
 	"\x02by\x18\x04 \x01(\v2\x12.lehr.api.v1.ActorR\x02by\x12\x12\n" +
 	"\x04verb\x18\x05 \x01(\tR\x04verb\x12\x18\n" +
 	"\asubject\x18\x06 \x01(\tR\asubject\x12\x16\n" +
-	"\x06detail\x18\a \x01(\tR\x06detail\"\\\n" +
+	"\x06detail\x18\a \x01(\tR\x06detail\x12\x12\n" +
+	"\x04from\x18\b \x01(\tR\x04from\x12\x14\n" +
+	"\x05token\x18\t \x01(\tR\x05token\"\\\n" +
 	"\x10ListAuditRequest\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x14\n" +
 	"\x05after\x18\x02 \x01(\x04R\x05after\x12\x14\n" +
@@ -795,15 +814,15 @@ const file_lehr_api_v1_journal_proto_rawDesc = "" +
 	"\x0fPartitionHealth\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x16\n" +
 	"\x06acting\x18\x02 \x01(\bR\x06acting\x12\x18\n" +
-	"\aproblem\x18\x03 \x01(\tR\aproblem2_\n" +
-	"\x0eJournalService\x12M\n" +
+	"\aproblem\x18\x03 \x01(\tR\aproblem2i\n" +
+	"\x0eJournalService\x12W\n" +
 	"\n" +
-	"ListPushes\x12\x1e.lehr.api.v1.ListPushesRequest\x1a\x1f.lehr.api.v1.ListPushesResponse2\xac\x01\n" +
-	"\fAuditService\x12J\n" +
-	"\tListAudit\x12\x1d.lehr.api.v1.ListAuditRequest\x1a\x1e.lehr.api.v1.ListAuditResponse\x12P\n" +
-	"\vVerifyAudit\x12\x1f.lehr.api.v1.VerifyAuditRequest\x1a .lehr.api.v1.VerifyAuditResponse2[\n" +
-	"\rServerService\x12J\n" +
-	"\tGetServer\x12\x1d.lehr.api.v1.GetServerRequest\x1a\x1e.lehr.api.v1.GetServerResponseB%Z\x1elehr.dev/gen/lehr/api/v1;apipb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
+	"ListPushes\x12\x1e.lehr.api.v1.ListPushesRequest\x1a\x1f.lehr.api.v1.ListPushesResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x012\xc0\x01\n" +
+	"\fAuditService\x12T\n" +
+	"\tListAudit\x12\x1d.lehr.api.v1.ListAuditRequest\x1a\x1e.lehr.api.v1.ListAuditResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12Z\n" +
+	"\vVerifyAudit\x12\x1f.lehr.api.v1.VerifyAuditRequest\x1a .lehr.api.v1.VerifyAuditResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x012e\n" +
+	"\rServerService\x12T\n" +
+	"\tGetServer\x12\x1d.lehr.api.v1.GetServerRequest\x1a\x1e.lehr.api.v1.GetServerResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x03B%Z\x1elehr.dev/gen/lehr/api/v1;apipb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
 
 var (
 	file_lehr_api_v1_journal_proto_rawDescOnce sync.Once
@@ -864,6 +883,7 @@ func file_lehr_api_v1_journal_proto_init() {
 	if File_lehr_api_v1_journal_proto != nil {
 		return
 	}
+	file_lehr_api_v1_access_proto_init()
 	file_lehr_api_v1_values_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -322,7 +322,7 @@ var File_lehr_api_v1_orphan_proto protoreflect.FileDescriptor
 
 const file_lehr_api_v1_orphan_proto_rawDesc = "" +
 	"\n" +
-	"\x18lehr/api/v1/orphan.proto\x12\vlehr.api.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc5\x01\n" +
+	"\x18lehr/api/v1/orphan.proto\x12\vlehr.api.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18lehr/api/v1/access.proto\"\xc5\x01\n" +
 	"\x06Orphan\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x14\n" +
 	"\x05asset\x18\x02 \x01(\tR\x05asset\x12\x12\n" +
@@ -341,10 +341,10 @@ const file_lehr_api_v1_orphan_proto_rawDesc = "" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x14\n" +
 	"\x05asset\x18\x02 \x01(\tR\x05asset\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\"\x16\n" +
-	"\x14DisownOrphanResponse2\xb6\x01\n" +
-	"\rOrphanService\x12P\n" +
-	"\vListOrphans\x12\x1f.lehr.api.v1.ListOrphansRequest\x1a .lehr.api.v1.ListOrphansResponse\x12S\n" +
-	"\fDisownOrphan\x12 .lehr.api.v1.DisownOrphanRequest\x1a!.lehr.api.v1.DisownOrphanResponseB%Z\x1elehr.dev/gen/lehr/api/v1;apipb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
+	"\x14DisownOrphanResponse2\xca\x01\n" +
+	"\rOrphanService\x12Z\n" +
+	"\vListOrphans\x12\x1f.lehr.api.v1.ListOrphansRequest\x1a .lehr.api.v1.ListOrphansResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12]\n" +
+	"\fDisownOrphan\x12 .lehr.api.v1.DisownOrphanRequest\x1a!.lehr.api.v1.DisownOrphanResponse\"\b\xda\xe4\x19\x04\b\x04\x10\x01B%Z\x1elehr.dev/gen/lehr/api/v1;apipb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
 
 var (
 	file_lehr_api_v1_orphan_proto_rawDescOnce sync.Once
@@ -386,6 +386,7 @@ func file_lehr_api_v1_orphan_proto_init() {
 	if File_lehr_api_v1_orphan_proto != nil {
 		return
 	}
+	file_lehr_api_v1_access_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -517,7 +517,7 @@ var File_lehr_api_v1_partition_proto protoreflect.FileDescriptor
 
 const file_lehr_api_v1_partition_proto_rawDesc = "" +
 	"\n" +
-	"\x1blehr/api/v1/partition.proto\x12\vlehr.api.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18lehr/api/v1/values.proto\"\x89\x04\n" +
+	"\x1blehr/api/v1/partition.proto\x12\vlehr.api.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18lehr/api/v1/access.proto\x1a\x18lehr/api/v1/values.proto\"\x89\x04\n" +
 	"\tPartition\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1e\n" +
 	"\n" +
@@ -557,12 +557,12 @@ const file_lehr_api_v1_partition_proto_rawDesc = "" +
 	"\tpartition\x18\x01 \x01(\v2\x16.lehr.api.v1.PartitionR\tpartition\"(\n" +
 	"\x16RemovePartitionRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"\x19\n" +
-	"\x17RemovePartitionResponse2\xf5\x02\n" +
-	"\x10PartitionService\x12S\n" +
-	"\fAddPartition\x12 .lehr.api.v1.AddPartitionRequest\x1a!.lehr.api.v1.AddPartitionResponse\x12Y\n" +
-	"\x0eListPartitions\x12\".lehr.api.v1.ListPartitionsRequest\x1a#.lehr.api.v1.ListPartitionsResponse\x12S\n" +
-	"\fGetPartition\x12 .lehr.api.v1.GetPartitionRequest\x1a!.lehr.api.v1.GetPartitionResponse\x12\\\n" +
-	"\x0fRemovePartition\x12#.lehr.api.v1.RemovePartitionRequest\x1a$.lehr.api.v1.RemovePartitionResponseB%Z\x1elehr.dev/gen/lehr/api/v1;apipb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
+	"\x17RemovePartitionResponse2\xa9\x03\n" +
+	"\x10PartitionService\x12a\n" +
+	"\fAddPartition\x12 .lehr.api.v1.AddPartitionRequest\x1a!.lehr.api.v1.AddPartitionResponse\"\f\xda\xe4\x19\b\b\x05\x10\x01\x1a\x02id\x12c\n" +
+	"\x0eListPartitions\x12\".lehr.api.v1.ListPartitionsRequest\x1a#.lehr.api.v1.ListPartitionsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x03\x12a\n" +
+	"\fGetPartition\x12 .lehr.api.v1.GetPartitionRequest\x1a!.lehr.api.v1.GetPartitionResponse\"\f\xda\xe4\x19\b\b\x01\x10\x01\x1a\x02id\x12j\n" +
+	"\x0fRemovePartition\x12#.lehr.api.v1.RemovePartitionRequest\x1a$.lehr.api.v1.RemovePartitionResponse\"\f\xda\xe4\x19\b\b\x05\x10\x01\x1a\x02idB%Z\x1elehr.dev/gen/lehr/api/v1;apipb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
 
 var (
 	file_lehr_api_v1_partition_proto_rawDescOnce sync.Once
@@ -622,6 +622,7 @@ func file_lehr_api_v1_partition_proto_init() {
 	if File_lehr_api_v1_partition_proto != nil {
 		return
 	}
+	file_lehr_api_v1_access_proto_init()
 	file_lehr_api_v1_values_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{

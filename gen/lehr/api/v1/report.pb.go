@@ -620,7 +620,7 @@ var File_lehr_api_v1_report_proto protoreflect.FileDescriptor
 
 const file_lehr_api_v1_report_proto_rawDesc = "" +
 	"\n" +
-	"\x18lehr/api/v1/report.proto\x12\vlehr.api.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1blehr/api/v1/partition.proto\x1a\x18lehr/api/v1/values.proto\"\x8c\x01\n" +
+	"\x18lehr/api/v1/report.proto\x12\vlehr.api.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18lehr/api/v1/access.proto\x1a\x1blehr/api/v1/partition.proto\x1a\x18lehr/api/v1/values.proto\"\x8c\x01\n" +
 	"\x12ListReportsRequest\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x16\n" +
 	"\x06prefix\x18\x02 \x01(\tR\x06prefix\x12\x14\n" +
@@ -663,12 +663,12 @@ const file_lehr_api_v1_report_proto_rawDesc = "" +
 	"\x05since\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x120\n" +
 	"\x05until\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x120\n" +
 	"\bfindings\x18\b \x03(\v2\x14.lehr.api.v1.FindingR\bfindings\x12+\n" +
-	"\x06causes\x18\t \x03(\v2\x13.lehr.api.v1.ReasonR\x06causes2\xbe\x02\n" +
-	"\rReportService\x12P\n" +
-	"\vListReports\x12\x1f.lehr.api.v1.ListReportsRequest\x1a .lehr.api.v1.ListReportsResponse\x12J\n" +
-	"\tGetReport\x12\x1d.lehr.api.v1.GetReportRequest\x1a\x1e.lehr.api.v1.GetReportResponse\x12U\n" +
-	"\fWatchReports\x12 .lehr.api.v1.WatchReportsRequest\x1a!.lehr.api.v1.WatchReportsResponse0\x01\x128\n" +
-	"\x03Why\x12\x17.lehr.api.v1.WhyRequest\x1a\x18.lehr.api.v1.WhyResponseB%Z\x1elehr.dev/gen/lehr/api/v1;apipb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
+	"\x06causes\x18\t \x03(\v2\x13.lehr.api.v1.ReasonR\x06causes2\xe6\x02\n" +
+	"\rReportService\x12Z\n" +
+	"\vListReports\x12\x1f.lehr.api.v1.ListReportsRequest\x1a .lehr.api.v1.ListReportsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12T\n" +
+	"\tGetReport\x12\x1d.lehr.api.v1.GetReportRequest\x1a\x1e.lehr.api.v1.GetReportResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12_\n" +
+	"\fWatchReports\x12 .lehr.api.v1.WatchReportsRequest\x1a!.lehr.api.v1.WatchReportsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x010\x01\x12B\n" +
+	"\x03Why\x12\x17.lehr.api.v1.WhyRequest\x1a\x18.lehr.api.v1.WhyResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01B%Z\x1elehr.dev/gen/lehr/api/v1;apipb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
 
 var (
 	file_lehr_api_v1_report_proto_rawDescOnce sync.Once
@@ -729,6 +729,7 @@ func file_lehr_api_v1_report_proto_init() {
 	if File_lehr_api_v1_report_proto != nil {
 		return
 	}
+	file_lehr_api_v1_access_proto_init()
 	file_lehr_api_v1_partition_proto_init()
 	file_lehr_api_v1_values_proto_init()
 	type x struct{}
