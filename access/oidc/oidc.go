@@ -80,7 +80,7 @@ type Provider struct {
 // New returns a provider, which is not asked yet. Roots are whose certificates
 // are believed; nil: the system's.
 func New(config access.OIDC, roots *x509.CertPool, now func() time.Time) *Provider {
-	return &Provider{config: config, client: newClient(roots, now), now: now}
+	return &Provider{config: config, client: newClient(roots), now: now}
 }
 
 // Config is what the policy says of the provider.
@@ -171,9 +171,6 @@ func (p *Provider) verify(ctx context.Context, raw, nonce, client, audience stri
 func (p *Provider) unverified(err error) error {
 	if late, ok := errors.AsType[*oidc.TokenExpiredError](err); ok {
 		return refused("it expired at %s", late.Expiry.UTC().Format(time.RFC3339))
-	}
-	if strings.Contains(err.Error(), errReadAlready.Error()) {
-		return refused("its signature is of none of the provider's keys")
 	}
 	if strings.Contains(err.Error(), "fetching keys") {
 		return undiscovered(p.config.Issuer, err)
@@ -279,41 +276,35 @@ func (p *Provider) idToken(token *oauth2.Token, err error) (string, error) {
 }
 
 // newClient asks by TLS with a verified certificate, or on this machine.
-func newClient(roots *x509.CertPool, now func() time.Time) *http.Client {
+func newClient(roots *x509.CertPool) *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig.RootCAs = roots
-	return &http.Client{Timeout: answerTimeout, Transport: &careful{inner: transport, now: now, read: map[string]time.Time{}, failed: map[string]bool{}}}
+	return &http.Client{Timeout: answerTimeout, Transport: &careful{inner: transport, next: map[string]time.Time{}}}
 }
 
 // careful sends nothing in the clear beyond this machine, reads no endless
-// answer, and no document again at once.
+// answer, and no document again at once: keys that are not known, which callers
+// without a credential make up, are looked for once in a while, for all of them.
 type careful struct {
 	inner http.RoundTripper
-	now   func() time.Time
 
 	mutex sync.Mutex
-	// read is when documents were last asked for, failed whether in vain.
-	read   map[string]time.Time
-	failed map[string]bool
+	// next is when documents may be asked for.
+	next map[string]time.Time
 }
-
-// errReadAlready: what was read a moment ago is all that there is.
-var errReadAlready = errors.New("it was read a moment ago")
 
 func (c *careful) RoundTrip(request *http.Request) (*http.Response, error) {
 	if !Trustworthy(request.URL) {
 		return nil, fmt.Errorf("%s is not asked: it is no https address", request.URL.Redacted())
 	}
-	address := request.URL.String()
 	if request.Method == http.MethodGet {
-		if err := c.may(address); err != nil {
-			return nil, err
+		select {
+		case <-request.Context().Done():
+			return nil, request.Context().Err()
+		case <-time.After(c.pause(request.URL.String())):
 		}
 	}
 	answer, err := c.inner.RoundTrip(request)
-	c.mutex.Lock()
-	c.failed[address] = err != nil || answer.StatusCode != http.StatusOK
-	c.mutex.Unlock()
 	if err != nil {
 		return nil, err
 	}
@@ -321,19 +312,17 @@ func (c *careful) RoundTrip(request *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// may says why a document may not be asked for now.
-func (c *careful) may(address string) error {
+// pause is how long to wait before a document is asked for.
+func (c *careful) pause(address string) time.Duration {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	now := c.now()
-	if now.Sub(c.read[address]) >= askPause {
-		c.read[address] = now
-		return nil
+	now := time.Now()
+	at := c.next[address]
+	if at.Before(now) {
+		at = now
 	}
-	if c.failed[address] {
-		return errors.New("it did not answer a moment ago")
-	}
-	return errReadAlready
+	c.next[address] = at.Add(askPause)
+	return at.Sub(now)
 }
 
 // Trustworthy reports whether what is sent to an address reaches it alone: by

@@ -245,7 +245,7 @@ func TestARevokedSessionEndsItsStreams(t *testing.T) {
 	}
 	defer stream.Body.Close()
 	id := strings.Split(ann.cookie(sessionCookie), "_")[1]
-	w.local("auth", "token", "revoke", id, "--reason", "she left")
+	w.revoke(id)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -4,13 +4,14 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
-	"net/url"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/chromedp/chromedp"
+
+	apipb "lehr.dev/gen/lehr/api/v1"
 )
 
 const chromium = "/usr/bin/chromium"
@@ -25,7 +26,7 @@ func TestInChromium(t *testing.T) {
 		t.Skipf("LOGGING IN IS NOT TESTED IN A BROWSER: %v; apt-get install chromium", err)
 	}
 	named := "https://lehr.test:" + w.port()
-	w.provider.told("/test/redirect", url.Values{"uri": {named + "/login/callback"}})
+	w.provider.allow(named + "/login/callback")
 	w.serve("--url", named)
 	// It believes this certificate's key, and no other that it does not know.
 	key := sha256.Sum256(w.presented().RawSubjectPublicKeyInfo)
@@ -53,9 +54,11 @@ func TestInChromium(t *testing.T) {
 		t.Errorf("scripts see the cookies %s", cookies)
 	}
 	// A page of hers that is open says so when her session ends.
-	sessions := w.local("auth", "token", "list", "-o", "json")
-	id := between(sessions, `"id":"`, `"`)
-	w.local("auth", "token", "revoke", id, "--reason", "she left")
+	sessions, err := w.here().Auth.ListTokens(t.Context(), &apipb.ListTokensRequest{})
+	if err != nil || len(sessions.Tokens) != 1 {
+		t.Fatalf("sessions: %v, %v", sessions, err)
+	}
+	w.revoke(sessions.Tokens[0].Id)
 	c.until(`document.getElementById("status").textContent.includes("not logged in any more")`)
 	// Loaded again, it leads to the provider.
 	c.visit(named + "/")
@@ -67,13 +70,6 @@ func TestInChromium(t *testing.T) {
 	c.until(`document.body.innerText.includes("You are logged out")`)
 	c.ask(`document.querySelector("a").click(), ""`)
 	c.until(`location.origin === "` + w.provider.issuer + `"`)
-}
-
-// between is what stands between two texts, the first time, blanks left out.
-func between(text, before, after string) string {
-	_, rest, _ := strings.Cut(strings.ReplaceAll(text, " ", ""), before)
-	found, _, _ := strings.Cut(rest, after)
-	return found
 }
 
 type chrome struct {

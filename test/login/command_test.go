@@ -8,19 +8,18 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"lehr.dev/client"
+	apipb "lehr.dev/gen/lehr/api/v1"
+	"lehr.dev/intent"
 )
 
 // whoami is what the server takes somebody for.
-type whoami struct {
-	Name   string   `json:"name"`
-	Groups []string `json:"groups"`
-	By     string   `json:"by"`
-	Token  string   `json:"token"`
-}
-
-func (p *person) whoami() (who whoami) {
+func (p *person) whoami() *apipb.WhoAmIResponse {
 	p.Helper()
-	if err := json.Unmarshal([]byte(p.must("auth", "whoami", "-o", "json")), &who); err != nil {
+	who, err := client.DialWithRoots(p.url, p.secret(), intent.Actor{}, p.roots).Auth.WhoAmI(p.Context(), &apipb.WhoAmIRequest{})
+	if err != nil {
 		p.Fatal(err)
 	}
 	return who
@@ -71,7 +70,7 @@ func TestFromTheCommandLine(t *testing.T) {
 
 	// What was kept is told to nobody, and counts nothing once it is given up.
 	secret := ann.secret()
-	told := ann.must("auth", "whoami") + ann.must("get", "partitions", "-o", "json") + ann.must("auth", "token", "list", "-o", "json")
+	told := ann.must("get", "partitions", "-o", "json") + ann.must("get", "audit", "--global", "-o", "json")
 	if secret == "" || strings.Contains(told, strings.Split(secret, "_")[2]) {
 		t.Errorf("the secret is told: %s", told)
 	}
@@ -221,13 +220,20 @@ func TestTheProviderIsDown(t *testing.T) {
 	if shown := ann.read(ann.browser.Get(w.url + "/")); shown.status != http.StatusServiceUnavailable || !strings.Contains(shown.text, "asking the login provider") {
 		t.Errorf("a page while it is down: %d %s", shown.status, shown.text)
 	}
-	local := w.local("auth", "token", "create", "--owner", "ci", "-o", "json")
-	var made struct{ Secret string }
-	if err := json.Unmarshal([]byte(local), &made); err != nil || w.call(made.Secret) == http.StatusUnauthorized {
-		t.Errorf("a token made while it is down does not count: %v: %s", err, local)
+	made, err := w.here().Auth.CreateToken(t.Context(), &apipb.CreateTokenRequest{Owner: "ci"})
+	if err != nil || w.call(made.Secret) != http.StatusOK {
+		t.Errorf("a token made while it is down does not count: %v", err)
 	}
 	w.local("stop", "--reason", "the provider is down, and stop stops (S18)")
 	w.provider.again()
+	for deadline := time.Now().Add(patience); ; { // It is asked once a second.
+		if shown := ann.read(ann.browser.Get(w.url + "/")); shown.status == http.StatusOK && strings.HasPrefix(shown.at.String(), w.provider.issuer) {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the provider is not asked again")
+		}
+	}
 	ann.logsIn()
 	w.provider.told("/test/rotate", nil)
 	ann.logsIn()

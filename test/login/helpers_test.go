@@ -12,6 +12,10 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"lehr.dev/client"
+	apipb "lehr.dev/gen/lehr/api/v1"
+	"lehr.dev/intent"
 )
 
 func encode(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
@@ -73,4 +77,22 @@ func (w *world) local(arguments ...string) string {
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return string(sum[:])
+}
+
+// here is a client of the user of the server's machine.
+func (w *world) here() *client.Client {
+	w.Helper()
+	found, err := client.Discover(w.store, intent.Actor{Name: "operator", Origin: "cli"})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return found
+}
+
+// revoke ends a token from the server's machine.
+func (w *world) revoke(id string) {
+	w.Helper()
+	if _, err := w.here().Auth.RevokeToken(w.Context(), &apipb.RevokeTokenRequest{Id: id, Reason: "she left"}); err != nil {
+		w.Fatal(err)
+	}
 }

@@ -92,7 +92,7 @@ func begin(t *testing.T, name string, environment []string, arguments ...string)
 	t.Cleanup(func() {
 		end(command)
 		if t.Failed() {
-			t.Logf("%s said:\n%s", name, log.String())
+			t.Logf("%s said at last:\n%s", name, log.Bytes()[max(0, log.Len()-2000):])
 		}
 	})
 	return command, bufio.NewScanner(out)
@@ -111,6 +111,8 @@ type provider struct {
 	*testing.T
 	issuer  string
 	process *exec.Cmd
+	// redirects are where the web client may be led back to.
+	redirects []string
 }
 
 func newProvider(t *testing.T) *provider {
@@ -132,7 +134,20 @@ func (p *provider) start(listen string) {
 }
 
 // again starts one that was ended, at the same address.
-func (p *provider) again() { p.start(strings.TrimPrefix(p.issuer, "http://")) }
+func (p *provider) again() {
+	p.Helper()
+	p.start(strings.TrimPrefix(p.issuer, "http://"))
+	for _, uri := range p.redirects {
+		p.told("/test/redirect", url.Values{"uri": {uri}})
+	}
+}
+
+// allow lets the web client be led back to an address.
+func (p *provider) allow(uri string) {
+	p.Helper()
+	p.redirects = append(p.redirects, uri)
+	p.told("/test/redirect", url.Values{"uri": {uri}})
+}
 
 // told sends the provider what tests tell it.
 func (p *provider) told(path string, values url.Values) {
@@ -186,7 +201,7 @@ func newWorld(t *testing.T) *world {
 	w.write("access.yaml", fmt.Sprintf(policy, w.provider.issuer, filepath.Join(w.folder, "secret")))
 	w.write("lehr.yaml", definition)
 	w.write("web.star", program)
-	w.provider.told("/test/redirect", url.Values{"uri": {w.url + "/login/callback"}})
+	w.provider.allow(w.url + "/login/callback")
 	return w
 }
 
