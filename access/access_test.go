@@ -141,3 +141,12 @@ func TestRendezvous(t *testing.T) {
 		t.Fatalf("after: %v", err)
 	}
 }
+
+func TestARouteWithoutANeedIsNotServed(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("it is served")
+		}
+	}()
+	access.Local{}.Routes().Handle("/", "", http.NotFoundHandler())
+}

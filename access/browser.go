@@ -30,20 +30,25 @@ func PageLink(url, token string) string {
 }
 
 // GuardPages lets browsers that have the cookie through to pages that only read.
-func (l Local) GuardPages(pages http.Handler) http.Handler {
-	return OnlyRead(nil, &browsers{token: l.Token, pages: pages, used: map[string]bool{}})
+func (l Local) GuardPages(pages http.Handler) http.Handler { return l.pageGuard()(pages) }
+
+// pageGuard guards several handlers, which a browser is let in to at once.
+func (l Local) pageGuard() func(pages http.Handler) http.Handler {
+	known := &browsers{token: l.Token, used: map[string]bool{}}
+	return func(pages http.Handler) http.Handler {
+		return OnlyRead(nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { known.serve(w, r, pages) }))
+	}
 }
 
 type browsers struct {
 	token string
-	pages http.Handler
 
 	mutex sync.Mutex
 	// used are the tickets that were taken.
 	used map[string]bool
 }
 
-func (b *browsers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (b *browsers) serve(w http.ResponseWriter, r *http.Request, pages http.Handler) {
 	switch {
 	case r.URL.Path == loginPath:
 		b.login(w, r)
@@ -51,7 +56,7 @@ func (b *browsers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "This browser was not let in yet, or the server was started anew.\n\n"+howToGetIn, http.StatusUnauthorized)
 	default:
 		actor := intent.Actor{Name: "local user", Origin: "page"}
-		b.pages.ServeHTTP(w, withCaller(r, store.Caller{Actor: actor, Local: true, From: r.RemoteAddr}))
+		pages.ServeHTTP(w, withCaller(r, store.Caller{Actor: actor, Local: true, From: r.RemoteAddr}))
 	}
 }
 

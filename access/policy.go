@@ -263,3 +263,10 @@ func resolved(node *yaml.Node) *yaml.Node {
 	}
 	return node
 }
+
+// Equal reports whether both say the same.
+func (p Policy) Equal(other Policy) bool {
+	a, b := p.OIDC, other.OIDC
+	return slices.Equal(p.Grants, other.Grants) && slices.Equal(a.Scopes, b.Scopes) && a.Issuer == b.Issuer && a.ClientID == b.ClientID &&
+		a.Audience == b.Audience && a.WebClientID == b.WebClientID && a.WebClientSecretFile == b.WebClientSecretFile && a.NameClaim == b.NameClaim && a.GroupsClaim == b.GroupsClaim
+}

@@ -20,6 +20,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"lehr.dev/access"
@@ -51,11 +52,11 @@ type Options struct {
 	TLS    TLS
 	// URLs by which people reach the server from other machines.
 	URLs []*url.URL
-	// Access is the path of the access policy's file; empty: there is one user,
-	// of this machine.
-	Access string
 	// Roots are whose certificates are believed; nil: the system's.
 	Roots *x509.CertPool
+	// Access is the file of the access policy; empty: there is only the local
+	// user, and what the partitions' definitions grant.
+	Access string
 	// Register are definitions to register at the start, by partition.
 	Register map[intent.PartitionID]string
 	Version  string
@@ -140,9 +141,11 @@ type App struct {
 
 	store store.All
 	// place is locked, where the store itself is not.
-	place    io.Closer
-	fleet    fleet
-	schemas  *schemas
+	place   io.Closer
+	fleet   fleet
+	schemas *schemas
+	// policy is the access policy as last read.
+	policy   atomic.Pointer[access.Policy]
 	plugins  func(run []string) plugin.Plugin
 	pool     *pool
 	api      *server.Server
@@ -210,6 +213,9 @@ func (a *App) Start(ctx context.Context) (err error) {
 		}
 		a.acting.Go(a.runtime, "leases", func() { a.live(running) })
 	}
+	if a.options.Access != "" {
+		a.acting.Go(a.runtime, "access policy", func() { a.followPolicy(running) })
+	}
 	a.acting.Go(a.runtime, "partitions", func() { a.follow(running) })
 	return nil
 }
@@ -222,6 +228,9 @@ func (a *App) open(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := a.readPolicy(ctx); err != nil {
+		return err
+	}
 	a.schemas = newSchemas(a.store)
 	if a.plugins = a.options.Parts.Plugins; a.plugins == nil {
 		var err error
@@ -233,7 +242,7 @@ func (a *App) open(ctx context.Context) error {
 	if a.options.Parts.Runner == nil {
 		a.options.Parts.Runner = generate.NewProcess(generate.DefaultOptions())
 	}
-	if err := a.openAccess(ctx); err != nil {
+	if err := a.openLogins(); err != nil {
 		return err
 	}
 	a.api = server.New(server.Options{
@@ -295,6 +304,14 @@ func (a *App) Address() access.Rendezvous {
 		return access.Rendezvous{}
 	}
 	return a.listener.rendezvous
+}
+
+// Routes lists what the listener answers to; none without one.
+func (a *App) Routes() []access.Route {
+	if a.listener == nil {
+		return nil
+	}
+	return slices.Clone(a.listener.routes.List())
 }
 
 // actorsEnd bounds how long Stop waits for pushes that were told to stop.

@@ -29,7 +29,9 @@ const (
 // listener is the API and the pages on sockets: one for this machine, by which
 // its user is known, and perhaps one by TLS, where nobody is.
 type listener struct {
-	servers    []*http.Server
+	servers []*http.Server
+	// routes of the socket for this machine.
+	routes     *access.Routes
 	rendezvous access.Rendezvous
 	// remote is the address that is served by TLS, if one is.
 	remote string
@@ -60,7 +62,8 @@ func (a *App) listen() error {
 	}
 	local := access.Local{Token: access.NewToken(), Tokens: a.store, Now: a.runtime.Now}
 	l.rendezvous = access.Rendezvous{URL: "http://" + socket.Addr().String(), Token: local.Token, PID: os.Getpid()}
-	served := a.newServer(l, a.site(local))
+	l.routes = a.site(local.Routes(), nil)
+	served := a.newServer(l, l.routes)
 	served.Protocols.SetUnencryptedHTTP2(true)
 	go a.serve(func() error { return served.Serve(socket) })
 	return l.rendezvous.Write(a.options.Store)

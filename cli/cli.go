@@ -60,9 +60,11 @@ type ServeOptions struct {
 	Store string
 	// Database is a PostgreSQL URL; empty: the store is a file.
 	Database string
-	Listen   string
-	// TLSCert and TLSKey are files; Access is one too, with who may do what.
-	TLSCert, TLSKey, Access string
+	// Access is the file of the access policy; empty: there is none.
+	Access string
+	Listen string
+	// TLSCert and TLSKey are the files of a certificate and its key.
+	TLSCert, TLSKey string
 	// URLs by which other machines know the server.
 	URLs []*url.URL
 	// Roots are whose certificates are believed; nil: the system's.

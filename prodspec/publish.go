@@ -86,7 +86,7 @@ func (p *Pipeline) judge(ctx context.Context, head intent.IncarnationID, r readi
 	case verdict.Held:
 		candidate.State, status.State = intent.CandidateHeld, Held
 	default:
-		return p.publish(ctx, candidate, verdict, delta)
+		return p.publish(ctx, candidate, verdict, delta, grants(p.lease.Partition, r.definition.Policy))
 	}
 	return status, p.save(ctx, candidate, delta)
 }
@@ -114,7 +114,7 @@ const stageSize = 5000
 
 // publish makes the candidate the next incarnation. A moved base is a
 // Conflict, and the round starts over.
-func (p *Pipeline) publish(ctx context.Context, candidate intent.Candidate, verdict validate.Judgement, delta change) (Status, error) {
+func (p *Pipeline) publish(ctx context.Context, candidate intent.Candidate, verdict validate.Judgement, delta change, given []intent.Grant) (Status, error) {
 	s, head := p.options.Store, candidate.Base
 	if err := p.keepSchema(ctx); err != nil {
 		return Status{}, err
@@ -137,6 +137,7 @@ func (p *Pipeline) publish(ctx context.Context, candidate intent.Candidate, verd
 		Sources: candidate.Sources, Count: candidate.Count,
 		Added: candidate.Added, Changed: candidate.Changed, Removed: candidate.Removed,
 		Created: candidate.Created, Author: author, Labels: verdict.Labels,
+		Grants: given,
 	})
 	if err != nil {
 		return Status{}, err
@@ -154,6 +155,16 @@ func (p *Pipeline) publish(ctx context.Context, candidate intent.Candidate, verd
 		err = p.supersede(ctx)
 	}
 	return Status{State: Serving, Head: incarnation.ID, Sources: incarnation.Sources, Findings: verdict.Findings}, err
+}
+
+// grants are what a policy gives in its partition.
+func grants(partition intent.PartitionID, policy *intentpb.Policy) (list []intent.Grant) {
+	for _, binding := range policy.GetAccess() {
+		for _, subject := range binding.GetTo() {
+			list = append(list, intent.Grant{Subject: subject, Role: intent.Role(binding.GetRole()), Partition: partition})
+		}
+	}
+	return list
 }
 
 // save stores a candidate that is not served, once.

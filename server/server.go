@@ -136,6 +136,15 @@ func (s *Server) Handler() http.Handler {
 	return http.MaxBytesHandler(mux, maxRequestBytes)
 }
 
+// Services are the full names of all that Handler serves.
+func Services() []string {
+	return []string{
+		apipbconnect.PartitionServiceName, apipbconnect.IncarnationServiceName, apipbconnect.CandidateServiceName, apipbconnect.AssetServiceName,
+		apipbconnect.ReportServiceName, apipbconnect.OrphanServiceName, apipbconnect.BrakeServiceName, apipbconnect.ApprovalServiceName,
+		apipbconnect.JournalServiceName, apipbconnect.AuditServiceName, apipbconnect.ServerServiceName, apipbconnect.AuthServiceName,
+	}
+}
+
 // registered is the partition, after a check of the id's syntax.
 func (s *Server) registered(ctx context.Context, id string) (store.Partition, error) {
 	if id == "" {

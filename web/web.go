@@ -70,6 +70,9 @@ var static embed.FS
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
+// Patterns are what the pages answer to.
+func Patterns() []string { return []string{"/static/", "/events", "/"} }
+
 // Handler serves pages, their stylesheet and script, and the streams that
 // keep open pages up to date.
 func (s *Site) Handler() http.Handler {

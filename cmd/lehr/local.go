@@ -36,9 +36,8 @@ func version() string {
 func serve(ctx context.Context, o cli.ServeOptions, ready func(cli.Serving)) error {
 	options := app.DefaultOptions()
 	options.Store, options.Listen, options.Version = o.Store, o.Listen, version()
-	options.Database = o.Database
+	options.Database, options.Access = o.Database, o.Access
 	options.TLS, options.URLs, options.Roots = app.TLS{Certificate: o.TLSCert, Key: o.TLSKey}, o.URLs, o.Roots
-	options.Access = o.Access
 	options.Limits.Sweep = o.Sweep
 	level := slog.LevelWarn
 	if o.Verbose {

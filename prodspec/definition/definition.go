@@ -98,7 +98,7 @@ const (
 	TypeSource = "types"
 )
 
-var topFields = []string{"lehr", "partition", "owner", "mode", "modes", "types", "sources", "generate", "validate", "plugins", "checks"}
+var topFields = []string{"lehr", "partition", "owner", "mode", "modes", "types", "sources", "generate", "validate", "plugins", "checks", "access"}
 
 func (p *parser) definition(root *yaml.Node) (d Definition) {
 	policy := &intentpb.Policy{Mode: intentpb.EnforcementMode_ENFORCEMENT_MODE_OBSERVE}
@@ -137,5 +137,6 @@ func (p *parser) definition(root *yaml.Node) (d Definition) {
 	policy.Shrink = p.shrink(fields["validate"])
 	policy.Plugins = p.plugins(fields["plugins"])
 	p.checks(fields["checks"], policy)
+	policy.Access = p.access(fields["access"])
 	return d
 }

@@ -1,11 +1,13 @@
 package definition_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/prodspec/definition"
@@ -104,6 +106,12 @@ func TestRefusedDefinitions(t *testing.T) {
 		"wrong types":           {"sources:", "types: {folder: a}\nsources:", 6, 9, "types.folder", "unknown field", "dir, files"},
 		"types by another name": {"  schema: {dir", "  types: {dir", 8, 3, "sources.types", "taken", "another name"},
 		"no turndowns":          {"budget: {scope", "turndown: {in_flight: 0}\n  budget: {scope", 18, 25, "checks.turndown.in_flight", "from 1", ""},
+		"admin":                 {"checks:", "access: {admin: [user:ann]}\nchecks:", 17, 10, "access.admin", "cannot make an admin", "server's access policy"},
+		"unknown role":          {"checks:", "access: {owner: [user:ann]}\nchecks:", 17, 10, "access.owner", "not a role", "viewer, editor"},
+		"unknown subject":       {"checks:", "access: {viewer: [everyone, ann]}\nchecks:", 17, 29, "access.viewer[1]", `"ann"`, "user:NAME"},
+		"everyone operates":     {"checks:", "access: {operator: [everyone]}\nchecks:", 17, 21, "access.operator[0]", "everyone cannot be operator", "everyone can be viewer"},
+		"subject twice":         {"checks:", "access: {viewer: [user:a, user:a]}\nchecks:", 17, 27, "access.viewer[1]", "named twice", "remove one"},
+		"access of nobody":      {"checks:", "access: {viewer: []}\nchecks:", 17, 18, "access.viewer", "not empty", "write access.viewer"},
 		"number as name":        {"owner: bard-sre@example.com", "owner: 12", 3, 8, "owner", "must be a text", "quotes"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -120,6 +128,16 @@ func TestRefusedDefinitions(t *testing.T) {
 				t.Errorf("%s:%d:%d %s: %s (%s)", f.File, f.Line, f.Column, f.Field, f.Message, f.Hint)
 			}
 		})
+	}
+}
+
+func TestAccess(t *testing.T) {
+	text := whole + "access:\n  operator: [group:sre, user:ann@example.com]\n  viewer: [everyone]\n"
+	d, findings := definition.Parse("lehr.yaml", []byte(text), schema.Builtin())
+	want := []*intentpb.RoleBinding{{Role: "operator", To: []string{"group:sre", "user:ann@example.com"}}, {Role: "viewer", To: []string{"everyone"}}}
+	got := d.Policy.GetAccess()
+	if len(findings) > 0 || !slices.EqualFunc(want, got, func(a, b *intentpb.RoleBinding) bool { return proto.Equal(a, b) }) {
+		t.Errorf("%v, findings %+v", got, findings)
 	}
 }
 

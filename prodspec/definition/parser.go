@@ -25,7 +25,7 @@ type parser struct {
 
 // later names fields that are part of the language but not of this version.
 var later = map[string]string{
-	"rollouts": "", "roles": "", "delivery": "", "workflows": "", "notify": "",
+	"rollouts": "", "delivery": "", "workflows": "", "notify": "",
 	"document": "sources", "git": "sources", "sql": "sources", "http": "sources", "artifact": "sources",
 	"model": "generate", "render": "generate", "native": "generate", "wasm": "generate",
 	"rules": "validate", "dial": "plugins", "calendar": "checks",

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/intent"
 	"lehr.dev/prodspec/source"
 	"lehr.dev/prodspec/validate"
 )
@@ -248,6 +249,32 @@ func (p *parser) checks(node *yaml.Node, policy *intentpb.Policy) {
 	if budget := fields["budget"]; budget != nil {
 		policy.Budgets = p.budget(budget)
 	}
+}
+
+// access is who may do what, by role.
+func (p *parser) access(node *yaml.Node) (bindings []*intentpb.RoleBinding) {
+	p.each(node, "access", func(key, value *yaml.Node) {
+		at := "access." + key.Value
+		role, err := intent.ParseRole(key.Value)
+		p.check(key, at, err)
+		if role == intent.Admin {
+			p.at(key, at, "a definition cannot make an admin: who may edit it could make themselves one").
+				hint("the server's access policy gives that role: docs/access.md")
+		}
+		binding := &intentpb.RoleBinding{Role: string(role), To: p.texts(value, at)}
+		for i, subject := range binding.To {
+			where := fmt.Sprintf("%s[%d]", at, i)
+			p.check(item(value, i), where, intent.CheckSubject(subject))
+			if subject == intent.Everyone && role != intent.Viewer {
+				p.at(item(value, i), where, "everyone cannot be %s", role).hint("name groups or users; everyone can be viewer")
+			}
+			if slices.Contains(binding.To[:i], subject) {
+				p.at(item(value, i), where, "%s is named twice", subject).hint("remove one")
+			}
+		}
+		bindings = append(bindings, binding)
+	})
+	return bindings
 }
 
 func (p *parser) budget(node *yaml.Node) []*intentpb.Budget {

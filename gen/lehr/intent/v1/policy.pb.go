@@ -40,7 +40,10 @@ type Policy struct {
 	// Modes per payload type; the stricter of this and the partition's wins.
 	TypeModes map[string]EnforcementMode `protobuf:"bytes,6,rep,name=type_modes,json=typeModes" json:"type_modes,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value,enum=lehr.intent.v1.EnforcementMode"`
 	// Turndowns in flight at once in the partition; 0: 1.
-	Turndowns     uint32 `protobuf:"varint,7,opt,name=turndowns" json:"turndowns,omitempty"`
+	Turndowns uint32 `protobuf:"varint,7,opt,name=turndowns" json:"turndowns,omitempty"`
+	// Who may do what in the partition, besides what the server's access policy
+	// says. It cannot make an admin.
+	Access        []*RoleBinding `protobuf:"bytes,12,rep,name=access" json:"access,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -124,6 +127,67 @@ func (x *Policy) GetTurndowns() uint32 {
 	return 0
 }
 
+func (x *Policy) GetAccess() []*RoleBinding {
+	if x != nil {
+		return x.Access
+	}
+	return nil
+}
+
+type RoleBinding struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "viewer", "editor", "approver" or "operator".
+	Role string `protobuf:"bytes,1,opt,name=role" json:"role,omitempty"`
+	// "user:NAME", "group:NAME"; for viewer also "everyone".
+	To            []string `protobuf:"bytes,2,rep,name=to" json:"to,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RoleBinding) Reset() {
+	*x = RoleBinding{}
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RoleBinding) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RoleBinding) ProtoMessage() {}
+
+func (x *RoleBinding) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RoleBinding.ProtoReflect.Descriptor instead.
+func (*RoleBinding) Descriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *RoleBinding) GetRole() string {
+	if x != nil {
+		return x.Role
+	}
+	return ""
+}
+
+func (x *RoleBinding) GetTo() []string {
+	if x != nil {
+		return x.To
+	}
+	return nil
+}
+
 type PluginBinding struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Full protobuf name of the payload type.
@@ -137,7 +201,7 @@ type PluginBinding struct {
 
 func (x *PluginBinding) Reset() {
 	*x = PluginBinding{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[1]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -149,7 +213,7 @@ func (x *PluginBinding) String() string {
 func (*PluginBinding) ProtoMessage() {}
 
 func (x *PluginBinding) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[1]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -162,7 +226,7 @@ func (x *PluginBinding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PluginBinding.ProtoReflect.Descriptor instead.
 func (*PluginBinding) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{1}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *PluginBinding) GetType() string {
@@ -195,7 +259,7 @@ type ShrinkGuard struct {
 
 func (x *ShrinkGuard) Reset() {
 	*x = ShrinkGuard{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[2]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -207,7 +271,7 @@ func (x *ShrinkGuard) String() string {
 func (*ShrinkGuard) ProtoMessage() {}
 
 func (x *ShrinkGuard) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[2]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -220,7 +284,7 @@ func (x *ShrinkGuard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShrinkGuard.ProtoReflect.Descriptor instead.
 func (*ShrinkGuard) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{2}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ShrinkGuard) GetMaxRemovedPercent() uint32 {
@@ -263,7 +327,7 @@ type Budget struct {
 
 func (x *Budget) Reset() {
 	*x = Budget{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[3]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -275,7 +339,7 @@ func (x *Budget) String() string {
 func (*Budget) ProtoMessage() {}
 
 func (x *Budget) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[3]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -288,7 +352,7 @@ func (x *Budget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Budget.ProtoReflect.Descriptor instead.
 func (*Budget) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{3}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Budget) GetScope() string {
@@ -309,7 +373,7 @@ var File_lehr_intent_v1_policy_proto protoreflect.FileDescriptor
 
 const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\n" +
-	"\x1blehr/intent/v1/policy.proto\x12\x0elehr.intent.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1blehr/intent/v1/addons.proto\"\xc2\x03\n" +
+	"\x1blehr/intent/v1/policy.proto\x12\x0elehr.intent.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1blehr/intent/v1/addons.proto\"\xf7\x03\n" +
 	"\x06Policy\x12\x14\n" +
 	"\x05owner\x18\x01 \x01(\tR\x05owner\x12?\n" +
 	"\x04mode\x18\x02 \x01(\x0e2\x1f.lehr.intent.v1.EnforcementModeB\n" +
@@ -319,10 +383,14 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\abudgets\x18\x05 \x03(\v2\x16.lehr.intent.v1.BudgetR\abudgets\x12D\n" +
 	"\n" +
 	"type_modes\x18\x06 \x03(\v2%.lehr.intent.v1.Policy.TypeModesEntryR\ttypeModes\x12\x1c\n" +
-	"\tturndowns\x18\a \x01(\rR\tturndowns\x1a]\n" +
+	"\tturndowns\x18\a \x01(\rR\tturndowns\x123\n" +
+	"\x06access\x18\f \x03(\v2\x1b.lehr.intent.v1.RoleBindingR\x06access\x1a]\n" +
 	"\x0eTypeModesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x125\n" +
-	"\x05value\x18\x02 \x01(\x0e2\x1f.lehr.intent.v1.EnforcementModeR\x05value:\x028\x01\"H\n" +
+	"\x05value\x18\x02 \x01(\x0e2\x1f.lehr.intent.v1.EnforcementModeR\x05value:\x028\x01\"f\n" +
+	"\vRoleBinding\x12=\n" +
+	"\x04role\x18\x01 \x01(\tB)\xbaH&r$R\x06viewerR\x06editorR\bapproverR\boperatorR\x04role\x12\x18\n" +
+	"\x02to\x18\x02 \x03(\tB\b\xbaH\x05\x92\x01\x02\b\x01R\x02to\"H\n" +
 	"\rPluginBinding\x12\x1b\n" +
 	"\x04type\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x04type\x12\x1a\n" +
 	"\x03run\x18\x02 \x03(\tB\b\xbaH\x05\x92\x01\x02\b\x01R\x03run\"\xd2\x01\n" +
@@ -347,29 +415,31 @@ func file_lehr_intent_v1_policy_proto_rawDescGZIP() []byte {
 	return file_lehr_intent_v1_policy_proto_rawDescData
 }
 
-var file_lehr_intent_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_lehr_intent_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
 var file_lehr_intent_v1_policy_proto_goTypes = []any{
 	(*Policy)(nil),              // 0: lehr.intent.v1.Policy
-	(*PluginBinding)(nil),       // 1: lehr.intent.v1.PluginBinding
-	(*ShrinkGuard)(nil),         // 2: lehr.intent.v1.ShrinkGuard
-	(*Budget)(nil),              // 3: lehr.intent.v1.Budget
-	nil,                         // 4: lehr.intent.v1.Policy.TypeModesEntry
-	(EnforcementMode)(0),        // 5: lehr.intent.v1.EnforcementMode
-	(*durationpb.Duration)(nil), // 6: google.protobuf.Duration
+	(*RoleBinding)(nil),         // 1: lehr.intent.v1.RoleBinding
+	(*PluginBinding)(nil),       // 2: lehr.intent.v1.PluginBinding
+	(*ShrinkGuard)(nil),         // 3: lehr.intent.v1.ShrinkGuard
+	(*Budget)(nil),              // 4: lehr.intent.v1.Budget
+	nil,                         // 5: lehr.intent.v1.Policy.TypeModesEntry
+	(EnforcementMode)(0),        // 6: lehr.intent.v1.EnforcementMode
+	(*durationpb.Duration)(nil), // 7: google.protobuf.Duration
 }
 var file_lehr_intent_v1_policy_proto_depIdxs = []int32{
-	5, // 0: lehr.intent.v1.Policy.mode:type_name -> lehr.intent.v1.EnforcementMode
-	1, // 1: lehr.intent.v1.Policy.plugins:type_name -> lehr.intent.v1.PluginBinding
-	2, // 2: lehr.intent.v1.Policy.shrink:type_name -> lehr.intent.v1.ShrinkGuard
-	3, // 3: lehr.intent.v1.Policy.budgets:type_name -> lehr.intent.v1.Budget
-	4, // 4: lehr.intent.v1.Policy.type_modes:type_name -> lehr.intent.v1.Policy.TypeModesEntry
-	6, // 5: lehr.intent.v1.ShrinkGuard.period:type_name -> google.protobuf.Duration
-	5, // 6: lehr.intent.v1.Policy.TypeModesEntry.value:type_name -> lehr.intent.v1.EnforcementMode
-	7, // [7:7] is the sub-list for method output_type
-	7, // [7:7] is the sub-list for method input_type
-	7, // [7:7] is the sub-list for extension type_name
-	7, // [7:7] is the sub-list for extension extendee
-	0, // [0:7] is the sub-list for field type_name
+	6, // 0: lehr.intent.v1.Policy.mode:type_name -> lehr.intent.v1.EnforcementMode
+	2, // 1: lehr.intent.v1.Policy.plugins:type_name -> lehr.intent.v1.PluginBinding
+	3, // 2: lehr.intent.v1.Policy.shrink:type_name -> lehr.intent.v1.ShrinkGuard
+	4, // 3: lehr.intent.v1.Policy.budgets:type_name -> lehr.intent.v1.Budget
+	5, // 4: lehr.intent.v1.Policy.type_modes:type_name -> lehr.intent.v1.Policy.TypeModesEntry
+	1, // 5: lehr.intent.v1.Policy.access:type_name -> lehr.intent.v1.RoleBinding
+	7, // 6: lehr.intent.v1.ShrinkGuard.period:type_name -> google.protobuf.Duration
+	6, // 7: lehr.intent.v1.Policy.TypeModesEntry.value:type_name -> lehr.intent.v1.EnforcementMode
+	8, // [8:8] is the sub-list for method output_type
+	8, // [8:8] is the sub-list for method input_type
+	8, // [8:8] is the sub-list for extension type_name
+	8, // [8:8] is the sub-list for extension extendee
+	0, // [0:8] is the sub-list for field type_name
 }
 
 func init() { file_lehr_intent_v1_policy_proto_init() }
@@ -384,7 +454,7 @@ func file_lehr_intent_v1_policy_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_intent_v1_policy_proto_rawDesc), len(file_lehr_intent_v1_policy_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   5,
+			NumMessages:   6,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

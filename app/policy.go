@@ -1,0 +1,70 @@
+package app
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"lehr.dev/access"
+	"lehr.dev/intent"
+	"lehr.dev/store"
+)
+
+// policyLook is how often the access policy's file is read.
+const policyLook = time.Second
+
+// readPolicy has the store hold what the access policy grants; without one,
+// nothing: a server that is started without does not go on with the last.
+func (a *App) readPolicy(ctx context.Context) error {
+	if a.options.Access == "" {
+		return a.withoutPolicy(ctx)
+	}
+	read, err := access.ReadPolicy(a.options.Access)
+	if err != nil {
+		return err
+	}
+	return a.setPolicy(ctx, read)
+}
+
+func (a *App) withoutPolicy(ctx context.Context) error {
+	grants, err := a.store.Grants(ctx)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(grants, func(g store.Grant) bool { return g.Source == store.ByServer }) {
+		return a.setPolicy(ctx, access.Policy{})
+	}
+	return nil
+}
+
+// setPolicy counts from when it is in the store, and in the audit.
+func (a *App) setPolicy(ctx context.Context, read access.Policy) error {
+	by := intent.Actor{Name: a.holder, Origin: "server"}
+	if err := a.store.SetPolicy(ctx, read.Grants, by); err != nil {
+		return err
+	}
+	a.policy.Store(&read)
+	return nil
+}
+
+// followPolicy reads the file again and again. One that is wrong changes
+// nothing: what was read last counts until it is mended.
+func (a *App) followPolicy(ctx context.Context) {
+	said := ""
+	for a.runtime.Wait(ctx, policyLook, nil) == nil {
+		read, err := access.ReadPolicy(a.options.Access)
+		changed := err == nil && !read.Equal(*a.policy.Load())
+		if changed {
+			err = a.setPolicy(ctx, read)
+		}
+		switch {
+		case ctx.Err() != nil:
+		case err != nil && err.Error() != said:
+			a.log.Error("the access policy is not as it was read last, and that still counts", "file", a.options.Access, "error", err)
+			said = err.Error()
+		case err == nil && (changed || said != ""):
+			a.log.Info("the access policy was read", "file", a.options.Access, "grants", len(read.Grants))
+			said = ""
+		}
+	}
+}
