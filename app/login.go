@@ -30,7 +30,7 @@ func (a *App) openLogins() error {
 	sessions := oidc.NewSessions(a.store, a.runtime.Now)
 	a.logins.exchange = oidc.NewExchange(provider, sessions, a.options.URLs)
 	if len(a.options.URLs) > 0 {
-		a.logins.browsers = oidc.NewBrowsers(provider, sessions, a.options.URLs, secret)
+		a.logins.browsers = oidc.NewBrowsers(provider, sessions, a.options.URLs, secret, a.log)
 	}
 	return nil
 }

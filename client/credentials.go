@@ -4,13 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
-	"net"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"lehr.dev/access"
 	"lehr.dev/fault"
 )
 
@@ -42,8 +42,7 @@ func ParseServer(text string) (string, error) {
 		parsed.Scheme != "http" && parsed.Scheme != "https" {
 		return "", fault.New(fault.Invalid, "the server's address %.200q is no URL", text).WithHint("write https://lehr.example.com, or http://127.0.0.1:7474 on this machine")
 	}
-	ip := net.ParseIP(parsed.Hostname())
-	if parsed.Scheme == "http" && parsed.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
+	if parsed.Scheme == "http" && !access.Hosts(nil).Has(parsed.Host) {
 		return "", fault.New(fault.Invalid, "the server's address %.200q is neither https nor on this machine: the token could be read on the way", text).
 			WithHint("write https://%s", parsed.Host)
 	}

@@ -7,6 +7,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"html/template"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
@@ -49,15 +50,16 @@ type Browsers struct {
 	// client and secret are of this server at the provider.
 	client, secret string
 	seal           seal
+	log            *slog.Logger
 }
 
 // NewBrowsers returns what guards the pages of the server that is reached by the
 // URLs, one at least. Secret is the web client's; replicas that share one can
 // finish each other's logins. It is empty for a public client.
-func NewBrowsers(provider *Provider, sessions *Sessions, urls []*url.URL, secret string) *Browsers {
+func NewBrowsers(provider *Provider, sessions *Sessions, urls []*url.URL, secret string, log *slog.Logger) *Browsers {
 	return &Browsers{
 		provider: provider, sessions: sessions, urls: urls,
-		client: cmp.Or(provider.config.WebClientID, provider.config.ClientID), secret: secret, seal: newSeal(secret),
+		client: cmp.Or(provider.config.WebClientID, provider.config.ClientID), secret: secret, seal: newSeal(secret), log: log,
 	}
 }
 
@@ -173,13 +175,13 @@ func (b *Browsers) callback(w http.ResponseWriter, r *http.Request, base *url.UR
 			http.Redirect(w, r, "/", http.StatusSeeOther) // It is in already, by another window.
 			return
 		}
-		tell(w, http.StatusBadRequest, err, "/")
+		b.refuse(w, r, http.StatusBadRequest, err)
 		return
 	}
 	http.SetCookie(w, &http.Cookie{Name: flowCookie, Path: "/", MaxAge: -1, HttpOnly: true, Secure: true, SameSite: http.SameSiteLaxMode})
 	session, secret, err := b.redeem(r.Context(), base, f, r.URL.Query().Get("code"))
 	if err != nil {
-		tell(w, statusOf(err), err, "/")
+		b.refuse(w, r, statusOf(err), err)
 		return
 	}
 	http.SetCookie(w, &http.Cookie{
@@ -187,6 +189,12 @@ func (b *Browsers) callback(w http.ResponseWriter, r *http.Request, base *url.UR
 		HttpOnly: true, Secure: true, SameSite: http.SameSiteLaxMode,
 	})
 	http.Redirect(w, r, f.To, http.StatusSeeOther)
+}
+
+// refuse tells of a login that failed, there and here.
+func (b *Browsers) refuse(w http.ResponseWriter, r *http.Request, status int, err error) {
+	b.log.Warn("denied", "call", callbackPath, "from", r.RemoteAddr, "why", err)
+	tell(w, status, err, "/")
 }
 
 // returned is the login that a browser comes back from.

@@ -14,7 +14,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -328,9 +327,5 @@ func (c *careful) pause(address string) time.Duration {
 // Trustworthy reports whether what is sent to an address reaches it alone: by
 // TLS, or on this machine.
 func Trustworthy(to *url.URL) bool {
-	if to.Scheme == "http" {
-		ip := net.ParseIP(to.Hostname())
-		return to.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
-	}
-	return to.Scheme == "https" && to.Host != ""
+	return to.Scheme == "https" && to.Host != "" || to.Scheme == "http" && access.Hosts(nil).Has(to.Host)
 }

@@ -3,6 +3,7 @@ package oidc_test
 import (
 	"encoding/base64"
 	"encoding/json"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +19,7 @@ import (
 )
 
 func TestVerifiesWhoSomebodyIs(t *testing.T) {
+	t.Parallel()
 	i := newIssuer(t)
 	for name, c := range map[string]struct {
 		token, nonce string
@@ -44,6 +46,7 @@ func TestVerifiesWhoSomebodyIs(t *testing.T) {
 }
 
 func TestRefusesTokens(t *testing.T) {
+	t.Parallel()
 	i := newIssuer(t)
 	stranger, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -112,6 +115,7 @@ func TestRefusesTokens(t *testing.T) {
 // A provider that is down is asked again when somebody logs in, and never so
 // often that it would be a burden.
 func TestAsksTheProviderAgain(t *testing.T) {
+	t.Parallel()
 	i := newIssuer(t)
 	i.down.Store(true)
 	for range 2 {
@@ -146,6 +150,7 @@ func TestAsksTheProviderAgain(t *testing.T) {
 }
 
 func TestAProviderThatIsAnother(t *testing.T) {
+	t.Parallel()
 	i := newIssuer(t)
 	config := i.config
 	config.Issuer += "/"
@@ -156,5 +161,31 @@ func TestAProviderThatIsAnother(t *testing.T) {
 	config.Issuer = "http://accounts.example.com"
 	if _, err := oidc.New(config, nil, i.time).Verify(t.Context(), i.good(nil), "n"); err == nil || !strings.Contains(err.Error(), "no https address") {
 		t.Errorf("asked in the clear: %v", err)
+	}
+}
+
+// A proof that somebody gives to one server is none for another.
+func TestANonceNamesAServer(t *testing.T) {
+	t.Parallel()
+	nonce := func(server string) string { return "r." + base64.RawURLEncoding.EncodeToString([]byte(server)) }
+	ours := []*url.URL{{Scheme: "https", Host: "lehr.example.com"}, {Scheme: "https", Host: "lehr.example.com:7474"}}
+	for _, c := range []struct {
+		nonce     string
+		far, here bool
+	}{
+		{nonce("https://lehr.example.com"), true, true},
+		{nonce("https://lehr.example.com:7474"), true, true},
+		{nonce("http://127.0.0.1:7474"), false, true},
+		{nonce("https://localhost:7474"), false, true},
+		{nonce("https://evil.example"), false, false},
+		{nonce("http://lehr.example.com"), false, false},
+		{nonce("https://lehr.example.com/"), false, false},
+		{nonce(""), false, false},
+		{"r", false, false},
+		{"r.not base64", false, false},
+	} {
+		if far, here := oidc.MeantFor(c.nonce, ours, false), oidc.MeantFor(c.nonce, ours, true); far != c.far || here != c.here {
+			t.Errorf("%s: from afar %v, from this machine %v", c.nonce, far, here)
+		}
 	}
 }

@@ -52,6 +52,9 @@ func TestFromTheCommandLine(t *testing.T) {
 	if out := ann.must("get", "partitions"); !strings.Contains(out, "shop") {
 		t.Errorf("ann sees %s", out)
 	}
+	if link := ann.must("page"); link != w.url+"/\n" {
+		t.Errorf("the pages are at %q", link)
+	}
 	ann.must("stop", "--reason", "ann may")
 	if out := ann.must("get", "audit", "--global"); !strings.Contains(out, "ann@example.com") {
 		t.Errorf("who stopped is not told: %s", out)
