@@ -1,9 +1,278 @@
 package cli
 
-import "github.com/spf13/cobra"
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"lehr.dev/access"
+	apipb "lehr.dev/gen/lehr/api/v1"
+	"lehr.dev/intent"
+)
 
 func (s *session) authCommand() *cobra.Command {
-	command := family("auth", "Log in to a server, and out")
-	command.AddCommand(s.loginCommand(), s.logoutCommand())
+	command := &cobra.Command{
+		Use:   "auth",
+		Short: "Who may do what: login, logout, whoami, can, token",
+		Long: `Log in to a server and out, ask who you are to it and what you may do, and make
+and revoke tokens.
+
+On the server's machine, the user who started it may do everything. Others log
+in, or bear a token in LEHR_TOKEN, and name the server with --server or
+LEHR_SERVER; what they may do is granted by the server's access policy (lehr serve --access FILE)
+and by access: in each partition's lehr.yaml.`,
+	}
+	command.AddCommand(s.loginCommand(), s.logoutCommand(), s.whoamiCommand(), s.canCommand(), s.tokenCommand())
+	return command
+}
+
+func (s *session) whoamiCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "whoami",
+		Short: "Say who the server takes you for, and what you may do",
+		Args:  cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			c, err := s.connect()
+			if err != nil {
+				return err
+			}
+			who, err := c.Auth.WhoAmI(command.Context(), &apipb.WhoAmIRequest{})
+			if err != nil {
+				return err
+			}
+			if s.json() {
+				return printMessage(s.Out, who)
+			}
+			by := map[string]string{"local": "the user of the server's machine", "token": "a token", "login": "a login"}[who.By]
+			fields(s.Out, "name", who.Name, "groups", strings.Join(who.Groups, ", "), "by", by, "token", who.Token, "ends", s.left(who.Until))
+			if len(who.Grants) == 0 {
+				fmt.Fprintln(s.Out, "Nothing is granted.")
+				return nil
+			}
+			var rows [][]string
+			for _, g := range who.Grants {
+				rows = append(rows, []string{roleName(g.Role), partitionName(g.Partition), g.Subject, g.Source})
+			}
+			table(s.Out, []string{"ROLE", "PARTITION", "GRANTED TO", "BY"}, rows)
+			return nil
+		},
+	}
+}
+
+func roleName(role apipb.Role) string { return string(access.FromRole(role)) }
+
+func partitionName(partition string) string {
+	if partition == "" {
+		return "all"
+	}
+	return partition
+}
+
+func (s *session) canCommand() *cobra.Command {
+	request := &apipb.CanRequest{}
+	command := &cobra.Command{
+		Use:   "can ROLE|CALL",
+		Short: "Say whether you may do something, and by which grant",
+		Long: `Say whether you, or somebody else, may use a role or make a call, in the
+partition of -p, or else in all partitions. An admin may ask of others.
+
+Exit codes: 0 allowed, 1 not.`,
+		Example: `  lehr auth can operator -p shop
+  lehr auth can lehr.api.v1.BrakeService/SetStop
+  lehr auth can approver -p shop --as ann@example.com --groups sre,leads`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			c, err := s.connect()
+			if err != nil {
+				return err
+			}
+			if request.Partition = s.partition; strings.Contains(args[0], "/") {
+				request.Call = args[0]
+			} else {
+				role, err := intent.ParseRole(args[0])
+				if err != nil {
+					return err
+				}
+				request.Role = access.ToRole(role)
+			}
+			answer, err := c.Auth.Can(command.Context(), request)
+			if err != nil {
+				return err
+			}
+			switch {
+			case s.json():
+				err = printMessage(s.Out, answer)
+			case answer.Allowed:
+				fmt.Fprintf(s.Out, "yes: %s\n", plain(answer.Reason))
+			default:
+				fmt.Fprintf(s.Out, "no: %s\n", plain(answer.Reason))
+			}
+			if err == nil && !answer.Allowed {
+				err = exit{exitError}
+			}
+			return err
+		},
+	}
+	command.Flags().StringVar(&request.Name, "as", "", "ask of somebody else, by name")
+	command.Flags().StringSliceVar(&request.Groups, "groups", nil, "groups that they are in")
+	return command
+}
+
+func (s *session) tokenCommand() *cobra.Command {
+	command := &cobra.Command{
+		Use:   "token",
+		Short: "Make, list and revoke tokens",
+	}
+	command.AddCommand(s.createTokenCommand(), s.listTokensCommand(), s.revokeTokenCommand())
+	return command
+}
+
+func (s *session) createTokenCommand() *cobra.Command {
+	request := &apipb.CreateTokenRequest{}
+	var lasts time.Duration
+	var roles []string
+	command := &cobra.Command{
+		Use:   "create",
+		Short: "Make a token, and show its secret this once",
+		Long: `Make a token. Whoever bears it may do what its owner may at that time, as far as
+its limits let them. Its secret is shown this once: the server keeps a hash.
+
+A token lasts a day, or for as long as --for says, a year at most. One that is
+made with another token may do no more, and lasts no longer, than that one, and
+is revoked with it.`,
+		Example: `  lehr auth token create --owner ci --role approver -p shop --for 720h --description "pipeline of shop"
+  export LEHR_TOKEN=$(lehr auth token create --role viewer -o json | jq -r .secret)`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			for _, name := range roles {
+				role, err := intent.ParseRole(name)
+				if err != nil {
+					return err
+				}
+				request.Roles = append(request.Roles, access.ToRole(role))
+			}
+			request.Period = period(lasts)
+			c, err := s.connect()
+			if err != nil {
+				return err
+			}
+			made, err := c.Auth.CreateToken(command.Context(), request)
+			if err != nil {
+				return err
+			}
+			if s.json() {
+				return printMessage(s.Out, made)
+			}
+			fmt.Fprintln(s.Out, plain(made.Secret))
+			fmt.Fprintf(s.Err, "Token %s of %s, %s. It ends %s; earlier with: lehr auth token revoke %s\n",
+				made.Token.Id, plain(made.Token.Owner), plain(tokenLimits(made.Token)), s.left(made.Token.Until), made.Token.Id)
+			return nil
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&request.Owner, "owner", "", "whose authority it carries (default: yours); of another, an admin makes one")
+	flags.StringVar(&request.Description, "description", "", "what it is for")
+	flags.StringSliceVar(&roles, "role", nil, "at most this role; may be repeated (default: the owner's)")
+	flags.StringSliceVarP(&request.Partitions, "partition", "p", nil, "only in this partition; may be repeated (default: the owner's)")
+	flags.DurationVar(&lasts, "for", 0, "how long it lasts (default 24h)")
+	return command
+}
+
+// tokenLimits says what a token is limited to.
+func tokenLimits(token *apipb.Token) string {
+	if len(token.Roles)+len(token.Partitions) == 0 {
+		return "not limited"
+	}
+	limits := "only"
+	if len(token.Roles) > 0 {
+		names := make([]string, len(token.Roles))
+		for i, role := range token.Roles {
+			names[i] = roleName(role)
+		}
+		limits += " as " + strings.Join(names, ", ")
+	}
+	if len(token.Partitions) > 0 {
+		limits += " in " + strings.Join(token.Partitions, ", ")
+	}
+	return limits
+}
+
+func (s *session) listTokensCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List your tokens; for an admin, everybody's",
+		Args:  cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			c, err := s.connect()
+			if err != nil {
+				return err
+			}
+			response, err := c.Auth.ListTokens(command.Context(), &apipb.ListTokensRequest{})
+			if err != nil {
+				return err
+			}
+			found := listing{header: []string{"TOKEN", "OWNER", "KIND", "LIMITS", "MADE", "ENDS", "DESCRIPTION"}}
+			for _, token := range response.Tokens {
+				ends := s.left(token.Until)
+				switch {
+				case token.Revoked != nil:
+					ends = "revoked " + s.ago(token.Revoked)
+				case ends == "now":
+					ends = "ended " + s.ago(token.Until)
+				}
+				found.add(token, token.Id, token.Owner, token.Kind, tokenLimits(token), s.ago(token.Created), ends, token.Description)
+			}
+			if s.json() {
+				return printMessages(s.Out, found.messages)
+			}
+			if len(found.rows) == 0 {
+				fmt.Fprintln(s.Out, "There are no tokens.")
+				return nil
+			}
+			table(s.Out, found.header, found.rows)
+			return nil
+		},
+	}
+}
+
+func (s *session) revokeTokenCommand() *cobra.Command {
+	var reason string
+	command := &cobra.Command{
+		Use:   "revoke TOKEN...",
+		Short: "End tokens at once, and all that were made with them; works without a server",
+		Long: `End tokens at once, and all that were made with them. A token is named by its id,
+or by what its bearer sends. Streams that they opened end within a second.
+
+Like lehr stop it needs nothing but the store, where that is a file.`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			c, err := s.connectOrOpen(command.Context())
+			if err != nil {
+				return err
+			}
+			slices.Sort(args)
+			for _, id := range slices.Compact(args) {
+				if named, _, err := access.ParseBearer(id); err == nil {
+					id = named
+				}
+				revoked, err := c.Auth.RevokeToken(command.Context(), &apipb.RevokeTokenRequest{Id: id, Reason: reason})
+				if err != nil {
+					return err
+				}
+				if s.json() {
+					if err := printMessage(s.Out, revoked.Token); err != nil {
+						return err
+					}
+					continue
+				}
+				fmt.Fprintf(s.Out, "Revoked %s of %s.\n", plain(revoked.Token.Id), plain(revoked.Token.Owner))
+			}
+			return nil
+		},
+	}
+	command.Flags().StringVar(&reason, "reason", "", "why, for the audit")
 	return command
 }

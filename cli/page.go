@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lehr.dev/access"
+	"lehr.dev/fault"
 )
 
 func (s *session) pageCommand() *cobra.Command {
@@ -44,9 +45,16 @@ func (s *session) pageLink(server string) (string, error) {
 	if strings.HasPrefix(server, "https://") {
 		return server + "/", nil
 	}
-	if s.server != "" {
-		return access.PageLink(server, s.Getenv("LEHR_TOKEN")), nil
+	found := access.Rendezvous{URL: server, Token: s.Getenv("LEHR_TOKEN")}
+	if s.server == "" {
+		var err error
+		if found, err = access.ReadRendezvous(s.store); err != nil {
+			return "", err
+		}
 	}
-	found, err := access.ReadRendezvous(s.store)
-	return access.PageLink(found.URL, found.Token), err
+	if _, _, err := access.ParseBearer(found.Token); err == nil || found.Token == "" {
+		return "", fault.New(fault.Denied, "a token lets no browser in: only the launch token of the server does").
+			WithHint("run lehr page on the server's machine, as the user who started it")
+	}
+	return access.PageLink(found.URL, found.Token), nil
 }

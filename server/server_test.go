@@ -30,6 +30,8 @@ type world struct {
 	lease  store.Lease
 	url    string
 	client *client.Client
+	// launch is the launch token.
+	launch string
 }
 
 type builtin struct{}
@@ -58,11 +60,22 @@ func newWorld(t testing.TB) *world {
 	local := access.Local{Token: access.NewToken(), Tokens: opened}
 	listening := httptest.NewServer(local.Guard(api.Handler()))
 	t.Cleanup(listening.Close)
-	w := &world{TB: t, store: opened, url: listening.URL, client: client.Dial(listening.URL, local.Token, ann)}
+	w := &world{TB: t, store: opened, url: listening.URL, client: client.Dial(listening.URL, local.Token, ann), launch: local.Token}
 	w.must(opened.AddPartition(t.Context(), "shop", "/shop/lehr.yaml", ann))
 	w.lease, err = opened.Acquire(t.Context(), "shop", "test")
 	w.must(err)
 	return w
+}
+
+// bear returns a client that bears a new token.
+func (w *world) bear(token store.Token) *client.Client {
+	w.Helper()
+	token, bearer := access.Mint(token)
+	_, err := w.store.CreateToken(w.Context(), token)
+	w.must(err)
+	c := client.Dial(w.url, bearer, intent.Actor{Name: "somebody else", Origin: "cli"})
+	w.Cleanup(c.Close)
+	return c
 }
 
 func (w *world) must(err error) {

@@ -12,6 +12,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"lehr.dev/access"
+
 	"lehr.dev/prodspec/generate"
 )
 
@@ -46,6 +48,7 @@ func TestScripts(t *testing.T) {
 			"takeport": takePort,
 			"sed":      sed,
 			"post":     post,
+			"bear":     bear,
 		},
 		RequireExplicitExec: true,
 	})
@@ -73,6 +76,25 @@ func await(ts *testscript.TestScript, negated bool, args []string) {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
+}
+
+// bear has the commands that follow speak to the server by its address, with
+// the token that was printed last, or one that is named: bear [TOKEN]. ! bear
+// ends that.
+func bear(ts *testscript.TestScript, negated bool, args []string) {
+	if negated {
+		ts.Setenv("LEHR_SERVER", "")
+		ts.Setenv("LEHR_TOKEN", "")
+		return
+	}
+	token := strings.TrimSpace(ts.ReadFile("stdout"))
+	if len(args) == 1 {
+		token = args[0]
+	}
+	found, err := access.ReadRendezvous(ts.MkAbs(".lehr/lehr.db"))
+	ts.Check(err)
+	ts.Setenv("LEHR_SERVER", found.URL)
+	ts.Setenv("LEHR_TOKEN", token)
 }
 
 // takePort listens on a free port until the script ends, and puts the address
