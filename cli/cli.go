@@ -251,7 +251,7 @@ Exit codes: 0 done, 1 error, 2 differences or not converged, 3 timed out.`,
 		}
 		root.AddCommand(commands...)
 	}
-	in("begin", s.initCommand(), s.buildCommand(), s.planCommand(), s.serveCommand(), s.partitionCommand(), s.authCommand())
+	in("begin", s.initCommand(), s.buildCommand(), s.planCommand(), s.serveCommand(), s.partitionCommand())
 	in("look",
 		s.whyCommand(), s.getCommand(), s.describeCommand(), s.watchCommand(), s.waitCommand(), s.diffCommand(), s.pageCommand(),
 	)
