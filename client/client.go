@@ -7,6 +7,7 @@ package client
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"io"
@@ -170,7 +171,11 @@ func Fault(err error) error {
 			}
 		}
 	}
+	_, unverified := errors.AsType[*tls.CertificateVerificationError](err)
 	switch {
+	case unverified:
+		result.Message = "the server's certificate is not believed: " + answer.Message()
+		result.Hint = "name a PEM file of who vouches for it with LEHR_CA, and the server as its certificate does"
 	case !connect.IsWireError(err) && result.Kind == fault.Unavailable:
 		result.Message = "no answer from the server: " + answer.Message()
 		result.Hint = "is it running? start one with: lehr serve"
