@@ -100,8 +100,8 @@ var audits = []Mutant{
 	},
 	{
 		Name: "audit-chain-unlinked", File: "store/relational/audit.go",
-		Old:    `return intent.Sum("lehr.audit.v1", previous[:],`,
-		New:    "if mutant.On(\"audit-chain-unlinked\") {\n\t\tprevious = intent.Digest{}\n\t}\n\treturn intent.Sum(\"lehr.audit.v1\", previous[:],",
+		Old:    `parts := [][]byte{previous[:],`,
+		New:    "if mutant.On(\"audit-chain-unlinked\") {\n\t\tprevious = intent.Digest{}\n\t}\n\tparts := [][]byte{previous[:],",
 		Breaks: "S25",
 		Why:    "A record can be replaced by another one with a link of its own. The verification agrees with it, so it takes a chain computed elsewhere, or a forged record.",
 	},

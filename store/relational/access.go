@@ -111,6 +111,9 @@ func (s *Store) TokenByID(ctx context.Context, id string) (token store.Token, er
 // Tokens lists the caller's, or everybody's.
 func (s *Store) Tokens(ctx context.Context) (tokens []store.Token, err error) {
 	a, err := s.Authority(ctx)
+	if err == nil {
+		err = a.Valid()
+	}
 	if err != nil {
 		return nil, err
 	}

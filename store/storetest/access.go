@@ -262,6 +262,8 @@ func testTokens(t *testing.T, open func(t *testing.T) store.All) {
 	}
 	_, err = make(ann, "x", nil)
 	w.refused(err, fault.Denied)
+	_, err = w.Tokens(w.as(ann))
+	w.refused(err, fault.Denied)
 	w.refused(w.SetStop(w.as(narrow), intent.Stop{Partition: shop, Owner: alice}), fault.Denied)
 	want := []string{
 		"revoke-token ann4 a try", "revoke-token ann1 lost", "revoke-token ann2 made with ann1: lost", "revoke-token ann3 made with ann1: lost",
