@@ -2,8 +2,8 @@
 SHELL := bash
 GO ?= go
 BIN := bin
-# Plugins with heavy libraries are modules of their own.
-MODULES := plugins/caddy plugins/sqlschema
+# Plugins, and what tests run, with heavy libraries are modules of their own.
+MODULES := plugins/caddy plugins/sqlschema test/oidcprovider
 
 .DEFAULT_GOAL := help
 

@@ -1,7 +1,7 @@
 // Package access says who may speak to a server, and who may make which call.
-// Guard lets through who bears the launch token, which is the local user's, or
-// a token that the store knows; what they may do is judged later, where it is
-// done. It takes only requests that are meant for this server: a Host
+// Guard lets through who bears the launch token, which is the local user's and
+// counts on this machine alone, or a token that the store knows; what they may do
+// is judged later, where it is done. It takes only requests that are meant for this server: a Host
 // allow-list (a web page can reach 127.0.0.1 under a name of its own), and no
 // cross-origin requests. Browsers come in by a link that counts once, and only
 // read. It never looks into a request's body.
@@ -38,20 +38,13 @@ const maxActorName = 200
 // NewToken is an unguessable launch token.
 func NewToken() string { return rand.Text() }
 
-// CheckListen refuses addresses that other machines could reach.
-func CheckListen(address string) error {
+// IsLoopback reports whether only this machine reaches an address to listen on.
+func IsLoopback(address string) (bool, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return fault.New(fault.Invalid, "listen address %q: %w", address, err).WithHint("write HOST:PORT, for example 127.0.0.1:7474; port 0 picks a free one")
+		return false, fault.New(fault.Invalid, "listen address %q: %w", address, err).WithHint("write HOST:PORT, for example 127.0.0.1:7474; port 0 picks a free one")
 	}
-	if host == "localhost" {
-		return nil
-	}
-	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
-		return fault.New(fault.Invalid, "listen address %q is not a loopback address: local mode has one user and serves this machine only", address).
-			WithHint("use 127.0.0.1, [::1] or localhost")
-	}
-	return nil
+	return isLocalHost(host), nil
 }
 
 // Tokens finds tokens.
@@ -67,6 +60,16 @@ type Local struct {
 	// Tokens that others may bear; nil: none.
 	Tokens Tokens
 	// Now is the store's clock; nil: this machine's.
+	Now func() time.Time
+}
+
+// Remote guards handlers of a server that other machines reach: who bears no
+// token of the store is nobody.
+type Remote struct {
+	// Hosts are the server's names.
+	Hosts  Hosts
+	Tokens Tokens
+	// Now is the store's clock.
 	Now func() time.Time
 }
 
@@ -98,13 +101,49 @@ func withCaller(r *http.Request, caller store.Caller) *http.Request {
 // does not come from another origin, and bears a token that counts, unless the
 // call is a public one. It answers before the body is read.
 func (l Local) Guard(next http.Handler) http.Handler {
+	return guard(nil, next, func(r *http.Request, bearer string) (store.Caller, error) {
+		if l.Token != "" && subtle.ConstantTimeCompare([]byte(bearer), []byte(l.Token)) == 1 {
+			return store.Caller{Actor: actorOf(r), Local: true, From: r.RemoteAddr}, nil
+		}
+		if l.Tokens == nil {
+			return store.Caller{}, unknownToken
+		}
+		now := time.Now
+		if l.Now != nil {
+			now = l.Now
+		}
+		return Bearer(r, l.Tokens, bearer, originOf(r), now())
+	})
+}
+
+// Guard is as Local's, and the launch token is none.
+func (m Remote) Guard(next http.Handler) http.Handler {
+	return guard(m.Hosts, next, func(r *http.Request, bearer string) (store.Caller, error) {
+		return Bearer(r, m.Tokens, bearer, originOf(r), m.Now())
+	})
+}
+
+const (
+	// maxPublicBody and publicPatience bound what is read of somebody who has
+	// shown no credential.
+	maxPublicBody  = 64 << 10
+	publicPatience = 10 * time.Second
+)
+
+func guard(hosts Hosts, next http.Handler, identify func(r *http.Request, bearer string) (store.Caller, error)) http.Handler {
 	refusals := connect.NewErrorWriter()
 	guarded := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !isLocalHost(r.Host) {
-			http.Error(w, "this server answers to localhost only", http.StatusForbidden)
+		if !hosts.Has(r.Host) {
+			http.Error(w, hosts.refusal(), http.StatusForbidden)
 			return
 		}
-		caller, err := l.identify(r)
+		if call, known := CallOf(r.URL.Path); known && call.Scope == apipb.Scope_SCOPE_PUBLIC {
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(publicPatience))
+			r.Body = http.MaxBytesReader(w, r.Body, maxPublicBody)
+			next.ServeHTTP(w, withCaller(r, store.Caller{From: r.RemoteAddr}))
+			return
+		}
+		caller, err := borne(r, identify)
 		if err != nil {
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			refuse(refusals, w, r, err)
@@ -115,42 +154,34 @@ func (l Local) Guard(next http.Handler) http.Handler {
 	return http.NewCrossOriginProtection().Handler(guarded)
 }
 
-// identify is Denied, with one word for all that could be guessed at, unless
-// the request bears a token that counts.
-func (l Local) identify(r *http.Request) (store.Caller, error) {
-	caller := store.Caller{From: r.RemoteAddr}
-	if call, known := CallOf(r.URL.Path); known && call.Scope == apipb.Scope_SCOPE_PUBLIC {
-		return caller, nil
-	}
+// borne identifies who bears something.
+func borne(r *http.Request, identify func(r *http.Request, bearer string) (store.Caller, error)) (store.Caller, error) {
 	bearer, found := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !found || bearer == "" {
-		return caller, fault.New(fault.Denied, "a bearer token is needed").
-			WithHint("put one into LEHR_TOKEN (lehr auth token create makes one); on the server's machine, lehr finds it in STORE.server.json")
+		return store.Caller{}, fault.New(fault.Denied, "a bearer token is needed").
+			WithHint("log in with lehr auth login, or put a token into LEHR_TOKEN (lehr auth token create makes one); on the server's machine, lehr finds it in STORE.server.json")
 	}
-	if l.Token != "" && subtle.ConstantTimeCompare([]byte(bearer), []byte(l.Token)) == 1 {
-		caller.Actor, caller.Local = actorOf(r), true
-		return caller, nil
-	}
+	return identify(r, bearer)
+}
+
+// Bearer is who bears a token of the store that counts; else Denied, with one
+// word for all that could be guessed at. Origin is what they call by.
+func Bearer(r *http.Request, tokens Tokens, bearer, origin string, now time.Time) (store.Caller, error) {
 	id, secret, err := ParseBearer(bearer)
-	if err != nil || l.Tokens == nil {
-		return caller, unknownToken
+	if err != nil {
+		return store.Caller{}, unknownToken
 	}
-	token, err := l.Tokens.TokenByID(r.Context(), id)
+	token, err := tokens.TokenByID(r.Context(), id)
 	if fault.Is(err, fault.NotFound) {
-		return caller, unknownToken
+		return store.Caller{}, unknownToken
 	}
 	if err != nil {
-		return caller, err
+		return store.Caller{}, err
 	}
 	if hash := sha256.Sum256([]byte(secret)); subtle.ConstantTimeCompare(hash[:], token.Hash[:]) != 1 {
-		return caller, unknownToken
+		return store.Caller{}, unknownToken
 	}
-	now := time.Now
-	if l.Now != nil {
-		now = l.Now
-	}
-	caller.Actor, caller.Token = intent.Actor{Name: token.Owner, Origin: originOf(r)}, id
-	return caller, token.Check(now())
+	return store.Caller{Actor: intent.Actor{Name: token.Owner, Origin: origin}, Token: id, From: r.RemoteAddr}, token.Check(now)
 }
 
 var unknownToken = fault.New(fault.Denied, "the server does not know the token").
@@ -174,15 +205,6 @@ func refuse(writer *connect.ErrorWriter, w http.ResponseWriter, r *http.Request,
 		}
 	}
 	_ = writer.Write(w, r, refusal)
-}
-
-func isLocalHost(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	host = strings.Trim(host, "[]")
-	ip := net.ParseIP(host)
-	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
 func actorOf(r *http.Request) intent.Actor {

@@ -3,6 +3,7 @@ package access_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"testing"
@@ -65,15 +66,48 @@ func TestAServerWithoutATokenLetsNobodyIn(t *testing.T) {
 	guarded.ServeHTTP(httptest.NewRecorder(), request)
 }
 
-func TestCheckListen(t *testing.T) {
+func TestIsLoopback(t *testing.T) {
 	for _, address := range []string{"127.0.0.1:0", "localhost:80", "[::1]:9", "127.9.9.9:1"} {
-		if err := access.CheckListen(address); err != nil {
-			t.Errorf("%s: %v", address, err)
+		if is, err := access.IsLoopback(address); err != nil || !is {
+			t.Errorf("%s: %v, %v", address, is, err)
 		}
 	}
-	for _, address := range []string{"", "127.0.0.1", ":0", "0.0.0.0:0", "[::]:0", "10.0.0.1:1", "example.com:1", "unix:/x"} {
-		if err := access.CheckListen(address); !fault.Is(err, fault.Invalid) {
+	for _, address := range []string{":0", "0.0.0.0:0", "[::]:0", "10.0.0.1:1", "example.com:1", "localhost.example.com:1", "unix:/x"} {
+		if is, err := access.IsLoopback(address); err != nil || is {
+			t.Errorf("%q: %v, %v", address, is, err)
+		}
+	}
+	for _, address := range []string{"", "127.0.0.1"} {
+		if _, err := access.IsLoopback(address); !fault.Is(err, fault.Invalid) {
 			t.Errorf("%q was accepted: %v", address, err)
+		}
+	}
+}
+
+func TestHosts(t *testing.T) {
+	var urls []*url.URL
+	for _, text := range []string{"https://lehr.example.com", "https://Other.example.com:7474/", "https://third.example.com:443"} {
+		parsed, err := access.ParseURL(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		urls = append(urls, parsed)
+	}
+	if got := urls[2].String(); got != "https://third.example.com" {
+		t.Errorf("a browser does not say %s", got)
+	}
+	hosts := access.HostsOf(urls)
+	for host, want := range map[string]bool{
+		"lehr.example.com": true, "lehr.example.com:7474": true, "LEHR.example.com": true, "other.example.com": true, "127.0.0.1:7474": true, "[::1]": true,
+		"": false, "evil.example": false, "lehr.example.com.evil.example": false, "example.com": false, "10.0.0.1": false,
+	} {
+		if got := hosts.Has(host); got != want {
+			t.Errorf("%q: %v", host, got)
+		}
+	}
+	for _, text := range []string{"", "lehr.example.com", "http://lehr.example.com", "https://", "https://a/b", "https://a?b", "https://u@a", "https://a#b"} {
+		if parsed, err := access.ParseURL(text); !fault.Is(err, fault.Invalid) {
+			t.Errorf("%q is taken for %v: %v", text, parsed, err)
 		}
 	}
 }

@@ -15,11 +15,15 @@ const bearerPrefix = "lehr_"
 // idLength is enough for ids to differ; the secret is what nobody guesses.
 const idLength = 12
 
-// Mint gives a token its id and the hash of a secret of 130 random bits, and
-// returns what its bearer sends: "lehr_<id>_<secret>". It is kept nowhere.
+// Mint gives a token its id, unless it has one, and the hash of a secret of 130
+// random bits, and returns what its bearer sends: "lehr_<id>_<secret>". It is kept
+// nowhere.
 func Mint(token store.Token) (store.Token, string) {
 	secret := rand.Text()
-	token.ID, token.Hash = strings.ToLower(rand.Text()[:idLength]), sha256.Sum256([]byte(secret))
+	token.Hash = sha256.Sum256([]byte(secret))
+	if token.ID == "" {
+		token.ID = strings.ToLower(rand.Text()[:idLength])
+	}
 	return token, bearerPrefix + token.ID + "_" + secret
 }
 

@@ -29,16 +29,14 @@ func PageLink(url, token string) string {
 	return url + loginPath + "?ticket=" + seal(token, "ticket", rand.Text())
 }
 
-// GuardPages lets browsers through to pages that only read. Every method that
-// could be taken for a change is refused, so no other site can make a browser
-// change anything.
+// GuardPages lets browsers that have the cookie through to pages that only read.
 func (l Local) GuardPages(pages http.Handler) http.Handler { return l.pageGuard()(pages) }
 
 // pageGuard guards several handlers, which a browser is let in to at once.
 func (l Local) pageGuard() func(pages http.Handler) http.Handler {
 	known := &browsers{token: l.Token, used: map[string]bool{}}
 	return func(pages http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { known.serve(w, r, pages) })
+		return OnlyRead(nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { known.serve(w, r, pages) }))
 	}
 }
 
@@ -51,21 +49,7 @@ type browsers struct {
 }
 
 func (b *browsers) serve(w http.ResponseWriter, r *http.Request, pages http.Handler) {
-	header := w.Header()
-	header.Set("Cache-Control", "no-store")
-	header.Set("Referrer-Policy", "no-referrer")
-	header.Set("X-Content-Type-Options", "nosniff")
-	header.Set("Cross-Origin-Resource-Policy", "same-origin")
-	header.Set("Cross-Origin-Opener-Policy", "same-origin")
-	header.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 	switch {
-	case !isLocalHost(r.Host):
-		http.Error(w, "this server answers to localhost only", http.StatusForbidden)
-	case r.Method != http.MethodGet && r.Method != http.MethodHead:
-		header.Set("Allow", "GET, HEAD")
-		http.Error(w, "pages are only read; the API is at /lehr.api.v1.…, and the command line is lehr", http.StatusMethodNotAllowed)
-	case embeds(r):
-		http.Error(w, "this page is not part of another site's", http.StatusForbidden)
 	case r.URL.Path == loginPath:
 		b.login(w, r)
 	case !b.knows(r):
@@ -74,6 +58,32 @@ func (b *browsers) serve(w http.ResponseWriter, r *http.Request, pages http.Hand
 		actor := intent.Actor{Name: "local user", Origin: "page"}
 		pages.ServeHTTP(w, withCaller(r, store.Caller{Actor: actor, Local: true, From: r.RemoteAddr}))
 	}
+}
+
+// OnlyRead lets requests through to next that are meant for this server, that no
+// other site's page makes, and that only read. Every method that could be taken
+// for a change is refused, so no other site can make a browser change anything.
+func OnlyRead(hosts Hosts, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		header := w.Header()
+		header.Set("Cache-Control", "no-store")
+		header.Set("Referrer-Policy", "no-referrer")
+		header.Set("X-Content-Type-Options", "nosniff")
+		header.Set("Cross-Origin-Resource-Policy", "same-origin")
+		header.Set("Cross-Origin-Opener-Policy", "same-origin")
+		header.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+		switch {
+		case !hosts.Has(r.Host):
+			http.Error(w, hosts.refusal(), http.StatusForbidden)
+		case r.Method != http.MethodGet && r.Method != http.MethodHead:
+			header.Set("Allow", "GET, HEAD")
+			http.Error(w, "pages are only read; the API is at /lehr.api.v1.…, and the command line is lehr", http.StatusMethodNotAllowed)
+		case embeds(r):
+			http.Error(w, "this page is not part of another site's", http.StatusForbidden)
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
 }
 
 const howToGetIn = "A link lets a browser in, once. This prints one:\n\n    lehr page\n\n(with --store FILE, if the server was started with it)"

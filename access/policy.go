@@ -31,6 +31,9 @@ type OIDC struct {
 	Issuer string
 	// ClientID of the command line, a public client.
 	ClientID string
+	// WebClientID of the status page, where it is another client, and the file
+	// that holds its secret, if it has one.
+	WebClientID, WebClientSecretFile string
 	// Audience that tokens must be for; usually the client's id.
 	Audience string
 	// NameClaim and GroupsClaim hold a person's name ("email" where nothing is
@@ -175,9 +178,10 @@ func (r *policyReader) grants(node *yaml.Node) (grants []intent.Grant) {
 }
 
 func (r *policyReader) oidc(node *yaml.Node) OIDC {
-	fields := r.fields(node, "oidc", "issuer", "client_id", "audience", "name_claim", "groups_claim", "scopes")
+	fields := r.fields(node, "oidc", "issuer", "client_id", "web_client_id", "web_client_secret_file", "audience", "name_claim", "groups_claim", "scopes")
 	o := OIDC{
 		Issuer: r.text(fields["issuer"], "issuer"), ClientID: r.text(fields["client_id"], "client_id"),
+		WebClientID: r.text(fields["web_client_id"], "web_client_id"), WebClientSecretFile: r.text(fields["web_client_secret_file"], "web_client_secret_file"),
 		Audience: r.text(fields["audience"], "audience"), NameClaim: r.text(fields["name_claim"], "name_claim"),
 		GroupsClaim: r.text(fields["groups_claim"], "groups_claim"),
 	}
@@ -264,5 +268,5 @@ func resolved(node *yaml.Node) *yaml.Node {
 func (p Policy) Equal(other Policy) bool {
 	a, b := p.OIDC, other.OIDC
 	return slices.Equal(p.Grants, other.Grants) && slices.Equal(a.Scopes, b.Scopes) && a.Issuer == b.Issuer && a.ClientID == b.ClientID &&
-		a.Audience == b.Audience && a.NameClaim == b.NameClaim && a.GroupsClaim == b.GroupsClaim
+		a.Audience == b.Audience && a.WebClientID == b.WebClientID && a.WebClientSecretFile == b.WebClientSecretFile && a.NameClaim == b.NameClaim && a.GroupsClaim == b.GroupsClaim
 }

@@ -33,7 +33,14 @@ type Routes struct {
 // Routes returns none yet, which this guard will guard.
 func (l Local) Routes() *Routes {
 	return &Routes{guards: map[Need]func(http.Handler) http.Handler{
-		NeedsToken: l.Guard, NeedsBrowser: l.pageGuard(), NeedsNothing: l.guardOpen,
+		NeedsToken: l.Guard, NeedsBrowser: l.pageGuard(), NeedsNothing: Hosts(nil).guardOpen,
+	}}
+}
+
+// Routes returns none yet. Browsers guards those that are for browsers.
+func (m Remote) Routes(browsers func(http.Handler) http.Handler) *Routes {
+	return &Routes{guards: map[Need]func(http.Handler) http.Handler{
+		NeedsToken: m.Guard, NeedsBrowser: browsers, NeedsNothing: m.Hosts.guardOpen,
 	}}
 }
 
@@ -55,10 +62,10 @@ func (r *Routes) ServeHTTP(w http.ResponseWriter, request *http.Request) { r.mux
 
 // guardOpen asks for no credential, and lets nobody in under another name or
 // from another origin either.
-func (l Local) guardOpen(next http.Handler) http.Handler {
+func (h Hosts) guardOpen(next http.Handler) http.Handler {
 	return http.NewCrossOriginProtection().Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !isLocalHost(r.Host) {
-			http.Error(w, "this server answers to localhost only", http.StatusForbidden)
+		if !h.Has(r.Host) {
+			http.Error(w, h.refusal(), http.StatusForbidden)
 			return
 		}
 		next.ServeHTTP(w, r)

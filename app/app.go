@@ -8,12 +8,14 @@ package app
 import (
 	"context"
 	"crypto/rand"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"maps"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -46,8 +48,14 @@ type Options struct {
 	// Database is the URL of a PostgreSQL database that holds the store instead,
 	// shared with other replicas.
 	Database string
-	// Listen is a loopback address; empty: no socket is opened.
+	// Listen is a loopback address, or any with TLS, an access policy and URLs;
+	// empty: no socket is opened.
 	Listen string
+	TLS    TLS
+	// URLs by which people reach the server from other machines.
+	URLs []*url.URL
+	// Roots are whose certificates are believed; nil: the system's.
+	Roots *x509.CertPool
 	// Access is the file of the access policy; empty: there is only the local
 	// user, and what the partitions' definitions grant.
 	Access string
@@ -62,6 +70,9 @@ type Options struct {
 	Checkpoints Checkpoints
 	Parts       Parts
 }
+
+// TLS names the files of a certificate and its key; both are empty without TLS.
+type TLS struct{ Certificate, Key string }
 
 // Parts may be replaced by a simulator's; what is unset is the real thing.
 type Parts struct {
@@ -103,10 +114,34 @@ func (o Options) Validate() error {
 	if err := o.Checkpoints.validate(); err != nil {
 		return err
 	}
+	return o.checkListen()
+}
+
+// checkListen refuses to let other machines speak to a server that could not
+// tell who they are, or be sure that nobody listens.
+func (o Options) checkListen() error {
 	if o.Listen == "" {
 		return nil
 	}
-	return access.CheckListen(o.Listen)
+	loopback, err := access.IsLoopback(o.Listen)
+	if err != nil {
+		return err
+	}
+	encrypted := o.TLS.Certificate != "" && o.TLS.Key != ""
+	switch {
+	case (o.TLS.Certificate == "") != (o.TLS.Key == ""):
+		return fault.New(fault.Invalid, "a certificate needs its key, and a key its certificate").WithHint("give both --tls-cert FILE and --tls-key FILE")
+	case !loopback && !encrypted:
+		return fault.New(fault.Invalid, "listen address %q is not a loopback address, and without TLS everybody on the way could read and change what is said", o.Listen).
+			WithHint("give --tls-cert FILE and --tls-key FILE, or use 127.0.0.1, [::1] or localhost")
+	case encrypted && o.Access == "":
+		return fault.New(fault.Invalid, "listen address %q would serve other machines, and no access policy says who may do what", o.Listen).
+			WithHint("write one (docs/access.md) and give --access FILE; without, a server has one user and listens on loopback in the clear")
+	case !loopback && len(o.URLs) == 0:
+		return fault.New(fault.Invalid, "listen address %q serves other machines, and nothing says by which name they know this one", o.Listen).
+			WithHint("give --url https://lehr.example.com, once for each name; requests by other names are refused")
+	}
+	return nil
 }
 
 // App is one server process, or one simulated one.
@@ -129,6 +164,7 @@ type App struct {
 	listener *listener
 	// sender of checkpoints; nil: they are sent nowhere.
 	sender *sender
+	logins logins
 
 	cancel context.CancelFunc
 	// acting ends when all partitions' actors have.
@@ -177,9 +213,6 @@ func (a *App) Start(ctx context.Context) (err error) {
 	if err := a.open(ctx); err != nil {
 		return err
 	}
-	if err := a.readPolicy(ctx); err != nil {
-		return err
-	}
 	by := intent.Actor{Name: a.holder, Origin: "server"}
 	for _, id := range slices.Sorted(maps.Keys(a.options.Register)) {
 		if err := a.store.AddPartition(ctx, id, a.options.Register[id], "named when the server was started", by); err != nil {
@@ -215,6 +248,9 @@ func (a *App) open(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := a.readPolicy(ctx); err != nil {
+		return err
+	}
 	if a.options.Checkpoints.To != "" {
 		a.sender = newSender(a)
 	}
@@ -229,9 +265,12 @@ func (a *App) open(ctx context.Context) error {
 	if a.options.Parts.Runner == nil {
 		a.options.Parts.Runner, a.options.Parts.Trial = generate.NewProcess(generate.DefaultOptions()), prodspec.InChild()
 	}
+	if err := a.openLogins(); err != nil {
+		return err
+	}
 	a.api = server.New(server.Options{
 		Store: a.store, Schemas: a.schemas, Runtime: a.runtime, Health: a.health, Problems: a.problems,
-		Identify: access.CallerOf, Location: a.location(), Version: a.options.Version, Log: a.log,
+		Identify: access.CallerOf, Location: a.location(), Version: a.options.Version, Log: a.log, Login: a.logins.exchange,
 	})
 	return nil
 }
@@ -274,7 +313,15 @@ func (a *App) location() string {
 	return a.options.Store
 }
 
-// Address says how to reach the API; zero without a listener.
+// Remote is the address at which other machines are served; empty: at none.
+func (a *App) Remote() string {
+	if a.listener == nil {
+		return ""
+	}
+	return a.listener.remote
+}
+
+// Address says how to reach the API from this machine; zero without a listener.
 func (a *App) Address() access.Rendezvous {
 	if a.listener == nil {
 		return access.Rendezvous{}

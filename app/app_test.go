@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -264,6 +265,17 @@ func TestRefusesWhatCannotBeServed(t *testing.T) {
 		"no URL":             func(o *app.Options) { o.Checkpoints = app.Checkpoints{To: "https://", Every: time.Minute} },
 		"no rest":            func(o *app.Options) { o.Checkpoints = app.Checkpoints{To: "file", Every: time.Millisecond} },
 		"an outside address": func(o *app.Options) { o.Listen = "0.0.0.0:0" },
+		"one without TLS": func(o *app.Options) {
+			o.Listen, o.Access, o.URLs = "0.0.0.0:0", "access.yaml", []*url.URL{{Scheme: "https", Host: "lehr.example.com"}}
+		},
+		"one without a policy": func(o *app.Options) {
+			o.Listen, o.TLS, o.URLs = "0.0.0.0:0", app.TLS{Certificate: "c", Key: "k"}, []*url.URL{{Scheme: "https", Host: "lehr.example.com"}}
+		},
+		"one without a name": func(o *app.Options) {
+			o.Listen, o.TLS, o.Access = "0.0.0.0:0", app.TLS{Certificate: "c", Key: "k"}, "access.yaml"
+		},
+		"TLS without a policy":  func(o *app.Options) { o.TLS = app.TLS{Certificate: "c", Key: "k"} },
+		"half of a certificate": func(o *app.Options) { o.TLS.Certificate, o.Access = "c", "access.yaml" },
 	} {
 		options := app.DefaultOptions()
 		change(&options)

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net"
@@ -21,14 +22,22 @@ const (
 	// do not end by themselves.
 	shutdownTimeout = 300 * time.Millisecond
 	maxHeaderBytes  = 32 << 10
+	// anyLoopback is where this machine's user is served beside a network.
+	anyLoopback = "127.0.0.1:0"
 )
 
-// listener is the API on a loopback socket.
+// listener is the API and the pages on sockets: one for this machine, by which
+// its user is known, and perhaps one by TLS, where nobody is.
 type listener struct {
-	http       *http.Server
+	servers []*http.Server
+	// routes of the socket for this machine.
 	routes     *access.Routes
 	rendezvous access.Rendezvous
-	// ending is cancelled to end calls that do not end by themselves.
+	// remote is the address that is served by TLS, if one is.
+	remote string
+	// calls is the context of all requests. It ends those that do not end by
+	// themselves.
+	calls  context.Context
 	ending context.CancelFunc
 }
 
@@ -37,48 +46,85 @@ func (a *App) listen() error {
 	if a.options.Listen == "" {
 		return nil
 	}
-	socket, err := net.Listen("tcp", a.options.Listen)
+	l := &listener{}
+	l.calls, l.ending = context.WithCancel(context.Background())
+	a.listener = l
+	address := a.options.Listen
+	if a.options.TLS.Certificate != "" {
+		if err := a.listenRemote(l); err != nil {
+			return err
+		}
+		address = anyLoopback
+	}
+	socket, err := open(address)
+	if err != nil {
+		return err
+	}
+	local := access.Local{Token: access.NewToken(), Tokens: a.store, Now: a.runtime.Now}
+	l.rendezvous = access.Rendezvous{URL: "http://" + socket.Addr().String(), Token: local.Token, PID: os.Getpid()}
+	l.routes = a.site(local.Routes(), nil)
+	served := a.newServer(l, l.routes)
+	served.Protocols.SetUnencryptedHTTP2(true)
+	go a.serve(func() error { return served.Serve(socket) })
+	return l.rendezvous.Write(a.options.Store)
+}
+
+// listenRemote serves whoever reaches this machine, by TLS alone.
+func (a *App) listenRemote(l *listener) error {
+	found, err := readCertificate(a.options.TLS.Certificate, a.options.TLS.Key, a.log, time.Now)
+	if err != nil {
+		return err
+	}
+	socket, err := open(a.options.Listen)
+	if err != nil {
+		return err
+	}
+	l.remote = socket.Addr().String()
+	served := a.newServer(l, a.remoteSite())
+	served.Protocols.SetHTTP2(true)
+	served.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: found.get}
+	go a.serve(func() error { return served.ServeTLS(socket, "", "") })
+	return nil
+}
+
+func open(address string) (net.Listener, error) {
+	socket, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fault.New(fault.Conflict, "cannot listen on %s: the address is in use", a.options.Listen).
+		return nil, fault.New(fault.Conflict, "cannot listen on %s: the address is in use", address).
 			WithHint("choose another with --listen, or 127.0.0.1:0 for a free port; another lehr serve may hold it")
 	}
 	if err != nil {
-		return fault.New(fault.Unavailable, "cannot listen on %s: %w", a.options.Listen, err)
+		return nil, fault.New(fault.Unavailable, "cannot listen on %s: %w", address, err)
 	}
-	local := access.Local{Token: access.NewToken(), Tokens: a.store, Now: a.runtime.Now}
-	calls, ending := context.WithCancel(context.Background())
-	routes := a.site(local)
-	l := &listener{
-		ending: ending, routes: routes,
-		http: &http.Server{
-			Handler: routes, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
-			MaxHeaderBytes: maxHeaderBytes, BaseContext: func(net.Listener) context.Context { return calls },
-			Protocols: new(http.Protocols), ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelWarn),
-		},
-		rendezvous: access.Rendezvous{URL: "http://" + socket.Addr().String(), Token: local.Token, PID: os.Getpid()},
+	return socket, nil
+}
+
+func (a *App) newServer(l *listener, handler http.Handler) *http.Server {
+	served := &http.Server{
+		Handler: handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
+		MaxHeaderBytes: maxHeaderBytes, BaseContext: func(net.Listener) context.Context { return l.calls },
+		Protocols: new(http.Protocols), ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelWarn),
 	}
-	l.http.Protocols.SetHTTP1(true)
-	l.http.Protocols.SetUnencryptedHTTP2(true)
-	a.listener = l
-	if err := l.rendezvous.Write(a.options.Store); err != nil {
-		return errors.Join(err, socket.Close())
+	served.Protocols.SetHTTP1(true)
+	l.servers = append(l.servers, served)
+	return served
+}
+
+// serve runs until the server is closed.
+func (a *App) serve(run func() error) {
+	if err := run(); !errors.Is(err, http.ErrServerClosed) {
+		a.log.Error("the API is not served any more", "error", err)
 	}
-	go func() {
-		if err := l.http.Serve(socket); !errors.Is(err, http.ErrServerClosed) {
-			a.log.Error("the API is not served any more", "error", err)
-		}
-	}()
-	return nil
 }
 
 // stopAnnouncing takes the word beside the store away.
 func (l *listener) stopAnnouncing(store string) {
-	if l != nil {
+	if l != nil && l.rendezvous.URL != "" {
 		l.rendezvous.Remove(store)
 	}
 }
 
-// close ends calls, watches among them, and frees the socket.
+// close ends calls, watches among them, and frees the sockets.
 func (l *listener) close(store string) {
 	if l == nil {
 		return
@@ -87,7 +133,9 @@ func (l *listener) close(store string) {
 	l.ending()
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
 	defer cancel()
-	if l.http.Shutdown(ctx) != nil {
-		l.http.Close()
+	for _, served := range l.servers {
+		if served.Shutdown(ctx) != nil {
+			served.Close()
+		}
 	}
 }

@@ -1,23 +1,48 @@
 package app
 
 import (
+	"context"
+	"net/http"
+
 	"lehr.dev/access"
 	"lehr.dev/client"
 	"lehr.dev/server"
+	"lehr.dev/store"
 	"lehr.dev/web"
 )
 
 // site serves the API to bearers of tokens, and pages to browsers that were let
 // in. The pages read through a client like any other.
-func (a *App) site(local access.Local) *access.Routes {
-	routes := local.Routes()
+func (a *App) site(routes *access.Routes, viewer func(context.Context) web.Viewer) *access.Routes {
 	api := a.api.Handler()
 	for _, service := range server.Services() {
 		routes.Handle("/"+service+"/", access.NeedsToken, api)
 	}
-	pages := web.New(web.DefaultOptions(client.InProcess(a.Handler()))).Handler()
+	options := web.DefaultOptions(client.InProcess(a.Handler()))
+	options.Viewer = viewer
+	pages := web.New(options).Handler()
 	for _, pattern := range web.Patterns() {
 		routes.Handle(pattern, access.NeedsBrowser, pages)
 	}
 	return routes
+}
+
+// remoteSite is for browsers that log in, and nobody else on this machine's
+// behalf.
+func (a *App) remoteSite() *access.Routes {
+	guard := access.Remote{Hosts: access.HostsOf(a.options.URLs), Tokens: a.store, Now: a.runtime.Now}
+	if a.logins.browsers == nil {
+		return a.site(guard.Routes(func(http.Handler) http.Handler {
+			return access.OnlyRead(guard.Hosts, http.HandlerFunc(nobodyLogsIn))
+		}), nil)
+	}
+	return a.site(guard.Routes(a.logins.browsers.Guard), func(ctx context.Context) web.Viewer {
+		caller, _ := store.CallerOf(ctx)
+		return web.Viewer{Key: caller.Token, Name: caller.Actor.Name}
+	})
+}
+
+func nobodyLogsIn(w http.ResponseWriter, _ *http.Request) {
+	http.Error(w, "Nobody can log in to these pages: the server's access policy names no provider (oidc), or the server was given no --url.\n\n"+
+		"On the server's machine, lehr page prints a link to them.", http.StatusForbidden)
 }

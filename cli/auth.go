@@ -16,15 +16,16 @@ import (
 func (s *session) authCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "auth",
-		Short: "Who may do what: whoami, can, token",
-		Long: `Ask who you are to a server and what you may do, and make and revoke tokens.
+		Short: "Who may do what: login, logout, whoami, can, token",
+		Long: `Log in to a server and out, ask who you are to it and what you may do, and make
+and revoke tokens.
 
-On the server's machine, the user who started it may do everything. Others bear
-a token, in LEHR_TOKEN, and name the server with --server or LEHR_SERVER; what
-they may do is granted by the server's access policy (lehr serve --access FILE)
+On the server's machine, the user who started it may do everything. Others log
+in, or bear a token in LEHR_TOKEN, and name the server with --server or
+LEHR_SERVER; what they may do is granted by the server's access policy (lehr serve --access FILE)
 and by access: in each partition's lehr.yaml.`,
 	}
-	command.AddCommand(s.whoamiCommand(), s.canCommand(), s.tokenCommand())
+	command.AddCommand(s.loginCommand(), s.logoutCommand(), s.whoamiCommand(), s.canCommand(), s.tokenCommand())
 	return command
 }
 

@@ -6,9 +6,11 @@ package cli
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"os/signal"
 	"os/user"
@@ -64,6 +66,12 @@ type ServeOptions struct {
 	// Access is the file of the access policy; empty: there is none.
 	Access string
 	Listen string
+	// TLSCert and TLSKey are the files of a certificate and its key.
+	TLSCert, TLSKey string
+	// URLs by which other machines know the server.
+	URLs []*url.URL
+	// Roots are whose certificates are believed; nil: the system's.
+	Roots *x509.CertPool
 	// Sweep is the longest pause between two looks at a quiet asset.
 	Sweep time.Duration
 	// Checkpoints of the audit are added to this file, or posted to this URL.
@@ -78,6 +86,8 @@ type ServeOptions struct {
 // Serving is how to reach a server that listens.
 type Serving struct {
 	URL, Token string
+	// Remote is the address for other machines; empty: there is none.
+	Remote string
 }
 
 // Built is what a pipeline made.
@@ -233,7 +243,7 @@ Exit codes: 0 done, 1 error, 2 differences or not converged, 3 timed out.`,
 	root.CompletionOptions.HiddenDefaultCmd = true
 	flags := root.PersistentFlags()
 	flags.StringVar(&s.store, "store", "", "the store's file (env LEHR_STORE; default .lehr/lehr.db)")
-	flags.StringVar(&s.server, "server", "", "URL of a server, with its token in LEHR_TOKEN (env LEHR_SERVER)")
+	flags.StringVar(&s.server, "server", "", "URL of a server, after lehr auth login or with a token in LEHR_TOKEN (env LEHR_SERVER)")
 	flags.StringVarP(&s.partition, "partition", "p", "", "the partition (env LEHR_PARTITION; default: the only one)")
 	flags.StringVarP(&s.output, "output", "o", "table", "table, wide or json")
 	root.AddGroup(
@@ -309,10 +319,19 @@ func (s *session) connect() (*client.Client, error) {
 		return s.local.Client, nil
 	}
 	if s.server != "" {
-		if !strings.HasPrefix(s.server, "http://") && !strings.HasPrefix(s.server, "https://") {
-			return nil, fault.New(fault.Invalid, "the server's address %q is no URL", s.server).WithHint("write http://127.0.0.1:7474")
+		server, err := client.ParseServer(s.server)
+		if err != nil {
+			return nil, err
 		}
-		return client.Dial(s.server, s.Getenv("LEHR_TOKEN"), s.actor()), nil
+		secret, err := s.secret(server)
+		if err != nil {
+			return nil, err
+		}
+		roots, err := s.roots()
+		if err != nil {
+			return nil, err
+		}
+		return client.DialWithRoots(server, secret, s.actor(), roots), nil
 	}
 	return client.Discover(s.store, s.actor())
 }

@@ -158,7 +158,7 @@ func TestWhatIsMisspeltIsMet(t *testing.T) {
 		"describe report":                  "lehr get reports lists them",
 		"get asets":                        "known are: assets",
 		"get assets --colour":              "lehr get --help",
-		"get assets --server 127.0.0.1:80": "write http://127.0.0.1:7474",
+		"get assets --server 127.0.0.1:80": "or http://127.0.0.1:7474",
 	} {
 		code, _, errs := run(t, cli.Local{}, strings.Fields(line)...)
 		if code != 1 || !strings.Contains(errs, hint) || strings.Contains(errs, `\n`) {

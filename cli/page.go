@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -14,20 +15,10 @@ func (s *session) pageCommand() *cobra.Command {
 		Use:   "page",
 		Short: "Print a link that lets one browser in to the status page",
 		Long: `Print a link to the status page of the server that runs on the store. It lets
-one browser in, once; the browser stays in until the server ends.`,
+one browser in, once; the browser stays in until the server ends. Of a server
+that is reached by https it is the address, where browsers log in.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			found := access.Rendezvous{URL: s.server, Token: s.Getenv("LEHR_TOKEN")}
-			if s.server == "" {
-				var err error
-				if found, err = access.ReadRendezvous(s.store); err != nil {
-					return err
-				}
-			}
-			if _, _, err := access.ParseBearer(found.Token); err == nil {
-				return fault.New(fault.Denied, "a token lets no browser in: only the launch token of the server does").
-					WithHint("run lehr page on the server's machine, as the user who started it")
-			}
 			// A server that died leaves its word behind.
 			c, err := s.connect()
 			if err != nil {
@@ -36,7 +27,10 @@ one browser in, once; the browser stays in until the server ends.`,
 			if _, err := c.Server.GetServer(command.Context(), serverRequest); err != nil {
 				return err
 			}
-			link := access.PageLink(found.URL, found.Token)
+			link, err := s.pageLink(c.URL)
+			if err != nil {
+				return err
+			}
 			if s.json() {
 				return printJSON(s.Out, map[string]string{"page": link})
 			}
@@ -44,4 +38,23 @@ one browser in, once; the browser stays in until the server ends.`,
 			return nil
 		},
 	}
+}
+
+// pageLink lets a browser in to a server's pages.
+func (s *session) pageLink(server string) (string, error) {
+	if strings.HasPrefix(server, "https://") {
+		return server + "/", nil
+	}
+	found := access.Rendezvous{URL: server, Token: s.Getenv("LEHR_TOKEN")}
+	if s.server == "" {
+		var err error
+		if found, err = access.ReadRendezvous(s.store); err != nil {
+			return "", err
+		}
+	}
+	if _, _, err := access.ParseBearer(found.Token); err == nil || found.Token == "" {
+		return "", fault.New(fault.Denied, "a token lets no browser in: only the launch token of the server does").
+			WithHint("run lehr page on the server's machine, as the user who started it")
+	}
+	return access.PageLink(found.URL, found.Token), nil
 }

@@ -19,19 +19,24 @@ import (
 
 func (s *session) serveCommand() *cobra.Command {
 	var options ServeOptions
-	var definitions []string
+	var definitions, urls []string
 	command := &cobra.Command{
 		Use:   "serve [-p lehr.yaml]",
 		Short: "Generate, compare and enforce until told to end",
 		Long: `Run the server: it follows the sources of every registered partition, compares
 production with intent, and pushes what every check allows. It serves this
-machine and this user only. SIGINT or SIGTERM ends it; production stays as it
-is. See what it does with: lehr get partitions, lehr get reports, lehr why.`,
+machine and this user only, unless it is given a certificate, an access policy
+and the URL by which other machines know it. SIGINT or SIGTERM ends it;
+production stays as it is. See what it does with: lehr get partitions, lehr get
+reports, lehr why.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			options.Store, options.Log = s.store, s.Err
 			if options.Database == "" { // Not the flag's default, which help shows (S13).
 				options.Database = os.Getenv("LEHR_DATABASE")
+			}
+			if err := s.readNetwork(&options, urls); err != nil {
+				return err
 			}
 			options.Register = map[intent.PartitionID]string{}
 			for _, path := range definitions {
@@ -55,12 +60,28 @@ is. See what it does with: lehr get partitions, lehr get reports, lehr why.`,
 	flags.StringSliceVarP(&definitions, "partition", "p", nil, "register this lehr.yaml first; may be repeated")
 	flags.StringVar(&options.Database, "database", "", "keep the store in this PostgreSQL database, postgres://USER@HOST/NAME, shared with other replicas (env LEHR_DATABASE)")
 	flags.StringVar(&options.Access, "access", os.Getenv("LEHR_ACCESS"), "file that says who may do what (env LEHR_ACCESS; default: only this user may do anything)")
-	flags.StringVar(&options.Listen, "listen", "127.0.0.1:0", "loopback address to listen on; port 0 picks a free one")
+	flags.StringVar(&options.Listen, "listen", "127.0.0.1:0", "address to listen on, loopback without TLS; port 0 picks a free one")
+	flags.StringVar(&options.TLSCert, "tls-cert", "", "serve other machines with this certificate, a PEM file; it is read again when it changes")
+	flags.StringVar(&options.TLSKey, "tls-key", "", "the certificate's key, a PEM file")
+	flags.StringSliceVar(&urls, "url", nil, "URL by which other machines know this server, https://lehr.example.com; may be repeated")
 	flags.DurationVar(&options.Sweep, "sweep", 30*time.Second, "longest pause between two looks at an asset in sync")
 	flags.StringVar(&options.Checkpoints, "audit-checkpoints", "", "add checkpoints of the audit to this file, or post them to this http(s) URL")
 	flags.DurationVar(&options.CheckpointPause, "audit-checkpoints-every", time.Minute, "pause between them; the last are sent at the end")
 	flags.BoolVarP(&options.Verbose, "verbose", "v", false, "log more")
 	return command
+}
+
+// readNetwork is how other machines reach the server.
+func (s *session) readNetwork(options *ServeOptions, urls []string) (err error) {
+	for _, text := range urls {
+		parsed, err := access.ParseURL(text)
+		if err != nil {
+			return err
+		}
+		options.URLs = append(options.URLs, parsed)
+	}
+	options.Roots, err = s.roots()
+	return err
 }
 
 func (s *session) serve(ctx context.Context, options ServeOptions) error {
@@ -94,7 +115,7 @@ const (
 // it is known what it does.
 func (s *session) introduce(ctx context.Context, serving Serving) {
 	if s.json() {
-		_ = printJSON(s.Out, map[string]string{"url": serving.URL, "store": s.store, "page": access.PageLink(serving.URL, serving.Token)})
+		_ = printJSON(s.Out, map[string]string{"url": serving.URL, "remote": serving.Remote, "store": s.store, "page": access.PageLink(serving.URL, serving.Token)})
 		return
 	}
 	fmt.Fprintf(s.Out, "Lehr serves %s on %s\n", plain(s.store), serving.URL)
@@ -103,6 +124,9 @@ func (s *session) introduce(ctx context.Context, serving Serving) {
 		environment = " --store " + plain(s.store)
 	}
 	fmt.Fprintf(s.Out, "  page:  %s   (lets one browser in; lehr page%s prints another)\n", access.PageLink(serving.URL, serving.Token), environment)
+	if serving.Remote != "" {
+		fmt.Fprintf(s.Out, "  other machines: https://%s\n", serving.Remote)
+	}
 	fmt.Fprintf(s.Out, "  look:  lehr get reports%s   lehr why ASSET%s\n", environment, environment)
 	fmt.Fprintf(s.Out, "  brake: lehr stop --reason WHY%s\n", environment)
 	c := client.Dial(serving.URL, serving.Token, s.actor())

@@ -7,6 +7,8 @@ package client
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"io"
 	"net/http"
@@ -46,8 +48,17 @@ func (c *Client) Close() { c.idle() }
 
 // Dial returns a client of the server at a URL. Nothing is sent yet.
 func Dial(url, token string, actor intent.Actor) *Client {
+	return DialWithRoots(url, token, actor, nil)
+}
+
+// DialWithRoots is Dial, believing the certificates that the roots vouch for;
+// nil: the system's.
+func DialWithRoots(url, token string, actor intent.Actor, roots *x509.CertPool) *Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.Proxy = nil // A token for this machine is sent to no proxy.
+	transport.TLSClientConfig.RootCAs = roots
+	if !strings.HasPrefix(url, "https://") {
+		transport.Proxy = nil // A token for this machine is sent to no proxy.
+	}
 	c := newClient(&http.Client{Transport: transport}, strings.TrimSuffix(url, "/"), credentials{token: token, actor: actor})
 	c.idle = transport.CloseIdleConnections
 	return c
@@ -160,7 +171,11 @@ func Fault(err error) error {
 			}
 		}
 	}
+	_, unverified := errors.AsType[*tls.CertificateVerificationError](err)
 	switch {
+	case unverified:
+		result.Message = "the server's certificate is not believed: " + answer.Message()
+		result.Hint = "name a PEM file of who vouches for it with LEHR_CA, and the server as its certificate does"
 	case !connect.IsWireError(err) && result.Kind == fault.Unavailable:
 		result.Message = "no answer from the server: " + answer.Message()
 		result.Hint = "is it running? start one with: lehr serve"

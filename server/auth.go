@@ -137,16 +137,6 @@ func (s *Server) RevokeToken(ctx context.Context, request *apipb.RevokeTokenRequ
 	return &apipb.RevokeTokenResponse{Token: toToken(revoked)}, nil
 }
 
-// GetLogin names no provider: nobody can log in.
-func (s *Server) GetLogin(context.Context, *apipb.GetLoginRequest) (*apipb.GetLoginResponse, error) {
-	return &apipb.GetLoginResponse{}, nil
-}
-
-func (s *Server) Login(context.Context, *apipb.LoginRequest) (*apipb.LoginResponse, error) {
-	return nil, fault.New(fault.Invalid, "nobody can log in to this server: it believes no provider").
-		WithHint("lehr auth token create, on the server's machine, makes a token")
-}
-
 func toGrant(g store.Grant) *apipb.Grant {
 	return &apipb.Grant{Subject: g.Subject, Role: access.ToRole(g.Role), Partition: string(g.Partition), Source: g.Source}
 }

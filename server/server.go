@@ -13,6 +13,7 @@ import (
 
 	"connectrpc.com/connect"
 
+	"lehr.dev/access/oidc"
 	"lehr.dev/fault"
 	"lehr.dev/gen/lehr/api/v1/apipbconnect"
 	"lehr.dev/intent"
@@ -67,6 +68,8 @@ type Options struct {
 	Problems func() []string
 	// Identify returns who calls, or why nobody may.
 	Identify func(ctx context.Context) (store.Caller, error)
+	// Login exchanges the provider's ID tokens; nil: nobody can log in.
+	Login *oidc.Exchange
 	// Log is told of what was denied; nil: nobody is.
 	Log *slog.Logger
 	// Location is the store's path, and Version the program's, for people.
@@ -81,6 +84,7 @@ type Server struct {
 	health   func() []Health
 	problems func() []string
 	identify func(ctx context.Context) (store.Caller, error)
+	login    *oidc.Exchange
 	log      *slog.Logger
 	location string
 	version  string
@@ -103,7 +107,7 @@ func New(o Options) *Server {
 		log = slog.New(slog.DiscardHandler)
 	}
 	return &Server{
-		log: log, problems: problems,
+		log: log, login: o.Login, problems: problems,
 		store: o.Store, schemas: o.Schemas, runtime: o.Runtime, health: health, identify: o.Identify,
 		location: o.Location, version: o.Version, started: o.Runtime.Now(),
 		queries: query.New(o.Store, o.Schemas, o.Runtime),

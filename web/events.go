@@ -27,7 +27,7 @@ func (s *Site) events(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "there is no such page", http.StatusNotFound)
 		return
 	}
-	followed, leave, err := s.live.join(at)
+	followed, leave, err := s.live.join(r.Context(), s.viewer(r.Context()).Key, at)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return

@@ -11,21 +11,26 @@ import (
 	"lehr.dev/fault"
 )
 
-// live keeps open pages up to date. For each partition one goroutine looks,
-// once for each page of it that is open, however many browsers have it open;
-// it ends when none has. What a look costs is bounded by what a page shows.
+// live keeps open pages up to date. For each partition, and all who may see the
+// same, one goroutine looks, once for each page of it that is open, however many
+// browsers have it open; it ends when none has. What a look costs is bounded by
+// what a page shows.
 type live struct {
 	options Options
 	load    func(context.Context, address, *reader) (page, error)
 
 	mutex   sync.Mutex
-	watches map[string]*watch
+	watches map[seen]*watch
 	streams int
 }
 
-// watch is the goroutine of one partition; that of the list of all partitions
-// has an empty name. Its fields belong to live's mutex.
+// seen is a partition, or the list of all if it is empty, as who may see the
+// same sees it.
+type seen struct{ partition, viewer string }
+
+// watch is the goroutine of one of them. Its fields belong to live's mutex.
 type watch struct {
+	seen   seen
 	views  map[string]*view
 	cancel context.CancelFunc
 	// joined wakes the goroutine for a page that was just opened.
@@ -53,21 +58,23 @@ type moment struct {
 const restful = 20
 
 func newLive(options Options, load func(context.Context, address, *reader) (page, error)) *live {
-	return &live{options: options, load: load, watches: map[string]*watch{}}
+	return &live{options: options, load: load, watches: map[seen]*watch{}}
 }
 
-// join follows a page until leave is called.
-func (l *live) join(at address) (_ *view, leave func(), err error) {
+// join follows a page, as the viewer of the context sees it, until leave is
+// called. The context may end before.
+func (l *live) join(ctx context.Context, viewer string, at address) (_ *view, leave func(), err error) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	if l.streams >= l.options.MaxStreams {
 		return nil, nil, fault.New(fault.Unavailable, "%d pages are followed already", l.streams).WithHint("close some; this one shows what is so when it is loaded")
 	}
-	w := l.watches[at.partition]
+	in := seen{at.partition, viewer}
+	w := l.watches[in]
 	if w == nil {
-		ctx, cancel := context.WithCancel(context.Background())
-		w = &watch{views: map[string]*view{}, cancel: cancel, joined: make(chan struct{}, 1)}
-		l.watches[at.partition] = w
+		ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		w = &watch{seen: in, views: map[string]*view{}, cancel: cancel, joined: make(chan struct{}, 1)}
+		l.watches[in] = w
 		go l.run(ctx, w)
 	}
 	v := w.views[at.String()]
@@ -94,7 +101,7 @@ func (l *live) leave(w *watch, v *view) {
 	delete(w.views, v.at.String())
 	if len(w.views) == 0 {
 		w.cancel()
-		delete(l.watches, v.at.partition)
+		delete(l.watches, w.seen)
 	}
 }
 

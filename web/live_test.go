@@ -57,18 +57,50 @@ func settle() {
 	synctest.Wait()
 }
 
+// Who may see other things is looked for apart, on their own behalf.
+func TestViewersShareNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type key struct{}
+		var mutex sync.Mutex
+		looked := map[any]int{}
+		l := newLive(DefaultOptions(nil), func(ctx context.Context, at address, _ *reader) (page, error) {
+			mutex.Lock()
+			defer mutex.Unlock()
+			looked[ctx.Value(key{})]++
+			return page{Parts: []part{{ID: "who", Version: ctx.Value(key{}).(string)}}}, nil
+		})
+		for _, who := range []string{"ann", "bob", "ann"} {
+			// That the first one's request ends, ends no other's looks.
+			ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, who))
+			v, leave, err := l.join(ctx, who, shop("partition", ""))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer leave()
+			cancel()
+			settle()
+			if shown := l.moment(v).shown; shown == nil || shown.parts[0].Version != who {
+				t.Errorf("%s sees %+v", who, shown)
+			}
+		}
+		if len(l.watches) != 2 || looked["ann"] == 0 || looked["bob"] == 0 {
+			t.Errorf("%d watches, looks: %v", len(l.watches), looked)
+		}
+	})
+}
+
 func TestManyBrowsersShareOneWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, l := newSource()
 		var leaves []func()
 		for range 2 {
-			_, leave, err := l.join(shop("partition", ""))
+			_, leave, err := l.join(context.Background(), "", shop("partition", ""))
 			if err != nil {
 				t.Fatal(err)
 			}
 			leaves = append(leaves, leave)
 		}
-		_, leave, err := l.join(shop("asset", "a"))
+		_, leave, err := l.join(context.Background(), "", shop("asset", "a"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +116,7 @@ func TestManyBrowsersShareOneWatch(t *testing.T) {
 				t.Errorf("%s was read %d times in 10 periods", path, looks)
 			}
 		}
-		if _, _, err := l.join(shop("orphans", "")); !fault.Is(err, fault.Unavailable) {
+		if _, _, err := l.join(context.Background(), "", shop("orphans", "")); !fault.Is(err, fault.Unavailable) {
 			t.Errorf("a fourth stream: %v", err)
 		}
 		for _, leave := range leaves {
@@ -103,7 +135,7 @@ func TestManyBrowsersShareOneWatch(t *testing.T) {
 func TestAMomentLastsUntilSomethingDiffers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, l := newSource()
-		v, leave, _ := l.join(shop("partition", ""))
+		v, leave, _ := l.join(context.Background(), "", shop("partition", ""))
 		defer leave()
 		settle()
 		first := l.moment(v)
@@ -196,7 +228,7 @@ func TestABrowserThatDoesNotReadIsDropped(t *testing.T) {
 			defer close(dropped)
 			site.events(&stuck{}, httptest.NewRequestWithContext(t.Context(), "GET", "/events?of=/partition/shop", nil))
 		}()
-		v, leave, _ := l.join(shop("partition", ""))
+		v, leave, _ := l.join(context.Background(), "", shop("partition", ""))
 		defer leave()
 		for version := range 5 {
 			source.becomes(version, nil)

@@ -43,13 +43,13 @@ var files embed.FS
 
 var templates = template.Must(template.New("").Funcs(functions).ParseFS(files, "templates/*.html"))
 
-// render makes the whole document.
-func (p page) render(at address) ([]byte, error) {
+// render makes the whole document, for who is logged in, if anybody.
+func (p page) render(at address, person string) ([]byte, error) {
 	var b bytes.Buffer
 	err := templates.ExecuteTemplate(&b, "document", struct {
 		page
-		Self, State string
-	}{p, at.String(), take(p.Parts).version})
+		Self, State, Person string
+	}{p, at.String(), take(p.Parts).version, person})
 	return b.Bytes(), err
 }
 

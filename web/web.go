@@ -25,6 +25,24 @@ type Options struct {
 	Period, Heartbeat, Patience time.Duration
 	// MaxStreams bounds how many pages are followed at once.
 	MaxStreams int
+	// Viewer says who looks; nil: whoever it is may see the same.
+	Viewer func(context.Context) Viewer
+}
+
+// Viewer is on whose behalf a page is read.
+type Viewer struct {
+	// Key tells those apart who may see different things.
+	Key string
+	// Name of who is logged in, and may log out; empty where nobody logs in.
+	Name string
+}
+
+// viewer is who looks.
+func (s *Site) viewer(ctx context.Context) Viewer {
+	if s.options.Viewer == nil {
+		return Viewer{}
+	}
+	return s.options.Viewer(ctx)
 }
 
 // DefaultOptions read through a client.
@@ -80,7 +98,7 @@ func (s *Site) page(w http.ResponseWriter, r *http.Request) {
 		status = statusOf(err)
 		shown = page{Title: http.StatusText(status), Partition: at.partition, Parts: []part{problem("problem", err)}}
 	}
-	text, err := shown.render(at)
+	text, err := shown.render(at, s.viewer(r.Context()).Name)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return

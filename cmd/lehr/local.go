@@ -38,6 +38,7 @@ func serve(ctx context.Context, o cli.ServeOptions, ready func(cli.Serving)) err
 	options := app.DefaultOptions()
 	options.Store, options.Listen, options.Version = o.Store, o.Listen, version()
 	options.Database, options.Access = o.Database, o.Access
+	options.TLS, options.URLs, options.Roots = app.TLS{Certificate: o.TLSCert, Key: o.TLSKey}, o.URLs, o.Roots
 	options.Limits.Sweep = o.Sweep
 	options.Checkpoints = app.Checkpoints{To: o.Checkpoints, Every: o.CheckpointPause}
 	level := slog.LevelWarn
@@ -48,7 +49,7 @@ func serve(ctx context.Context, o cli.ServeOptions, ready func(cli.Serving)) err
 	options.Register = o.Register
 	return app.Serve(ctx, options, func(running *app.App) {
 		address := running.Address()
-		ready(cli.Serving{URL: address.URL, Token: address.Token})
+		ready(cli.Serving{URL: address.URL, Token: address.Token, Remote: running.Remote()})
 	})
 }
 

@@ -117,7 +117,7 @@
     try {
       const answer = await fetch("/", { method: "HEAD" });
       if (answer.status === 401) {
-        say("the server was started anew: lehr page prints a new link", true);
+        say(page.dataset.person ? "you are not logged in any more: load the page again" : "the server was started anew: lehr page prints a new link", true);
         return;
       }
     } catch {

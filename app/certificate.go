@@ -1,0 +1,78 @@
+package app
+
+import (
+	"crypto/tls"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"lehr.dev/fault"
+)
+
+// certificate is the one in two files, read again when they change: who renews
+// it need not start the server again.
+type certificate struct {
+	certificateFile, keyFile string
+	log                      *slog.Logger
+	now                      func() time.Time
+
+	mutex   sync.Mutex
+	current *tls.Certificate
+	// looked is when the files were looked at last, and seen how they were.
+	looked time.Time
+	seen   [2]look
+}
+
+// look tells whether a file changed.
+type look struct {
+	modified time.Time
+	size     int64
+}
+
+// certificatePause is how long what was read is believed.
+const certificatePause = time.Second
+
+func readCertificate(certificateFile, keyFile string, log *slog.Logger, now func() time.Time) (*certificate, error) {
+	c := &certificate{certificateFile: certificateFile, keyFile: keyFile, log: log, now: now}
+	c.seen = c.look()
+	return c, c.read()
+}
+
+func (c *certificate) look() (seen [2]look) {
+	for i, file := range []string{c.certificateFile, c.keyFile} {
+		if info, err := os.Stat(file); err == nil {
+			seen[i] = look{info.ModTime(), info.Size()}
+		}
+	}
+	return seen
+}
+
+func (c *certificate) read() error {
+	read, err := tls.LoadX509KeyPair(c.certificateFile, c.keyFile)
+	if err != nil {
+		return fault.New(fault.Invalid, "reading the certificate %s with its key %s: %w", c.certificateFile, c.keyFile, err).
+			WithHint("--tls-cert names a PEM file with the certificate and those that vouch for it, --tls-key one with its key")
+	}
+	c.current = &read
+	return nil
+}
+
+// get is the certificate for one connection. While the files are half written or
+// gone, it is the one that they held before.
+func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if now := c.now(); now.Sub(c.looked) >= certificatePause {
+		c.looked = now
+		if seen := c.look(); seen != c.seen {
+			if err := c.read(); err != nil {
+				c.log.Error("the certificate changed and cannot be read; the one before is used", "error", err)
+			} else {
+				c.seen = seen
+				c.log.Info("the certificate was read anew", "file", c.certificateFile)
+			}
+		}
+	}
+	return c.current, nil
+}
