@@ -154,7 +154,7 @@ func (a *App) Start(ctx context.Context) (err error) {
 	if err := a.open(ctx); err != nil {
 		return err
 	}
-	by := intent.Actor{Name: a.holder, Origin: "server"}
+	by := intent.Actor{Name: a.holder, Origin: intent.ServerOrigin}
 	for _, id := range slices.Sorted(maps.Keys(a.options.Register)) {
 		if err := a.store.AddPartition(ctx, id, a.options.Register[id], by); err != nil {
 			return err
@@ -197,6 +197,8 @@ func (a *App) open(ctx context.Context) error {
 	a.api = server.New(server.Options{
 		Store: a.store, Schemas: a.schemas, Runtime: a.runtime, Health: a.health,
 		Identify: access.ActorOf, Location: a.location(), Version: a.options.Version,
+		// Local mode has one user.
+		Alone: func(context.Context) bool { return true },
 	})
 	return nil
 }

@@ -62,6 +62,9 @@ type Options struct {
 	Health func() []Health
 	// Identify returns who calls.
 	Identify func(ctx context.Context) intent.Actor
+	// Alone reports whether the caller is the only person there is, as the user
+	// of a local server, whose approvals count for their own changes; nil: never.
+	Alone func(ctx context.Context) bool
 	// Location is the store's path, and Version the program's, for people.
 	Location, Version string
 }
@@ -73,6 +76,7 @@ type Server struct {
 	runtime  loop.Runtime
 	health   func() []Health
 	identify func(ctx context.Context) intent.Actor
+	alone    func(ctx context.Context) bool
 	location string
 	version  string
 	started  time.Time
@@ -85,7 +89,12 @@ func New(o Options) *Server {
 	if health == nil {
 		health = func() []Health { return nil }
 	}
+	alone := o.Alone
+	if alone == nil {
+		alone = func(context.Context) bool { return false }
+	}
 	return &Server{
+		alone: alone,
 		store: o.Store, schemas: o.Schemas, runtime: o.Runtime, health: health, identify: o.Identify,
 		location: o.Location, version: o.Version, started: o.Runtime.Now(),
 		queries: query.New(o.Store, o.Schemas, o.Runtime),

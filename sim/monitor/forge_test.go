@@ -75,8 +75,9 @@ func (r *run) forces(id intent.AssetID, changes ...func(*store.Admission)) store
 
 func detailOf(a store.Admission) string {
 	detail := "push " + string(a.Push) + " to " + a.Target.String() + ", content " + a.Effective.Short() + ", plan " + a.Plan.Short()
+	detail += "; passed " + strings.Join(a.Checks, " ")
 	if a.NeedsApproval {
-		detail += ", approved"
+		detail += "; approved by " + bob.Name
 	}
-	return detail + "; passed " + strings.Join(a.Checks, " ")
+	return detail
 }

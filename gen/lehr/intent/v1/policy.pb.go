@@ -40,7 +40,9 @@ type Policy struct {
 	// Modes per payload type; the stricter of this and the partition's wins.
 	TypeModes map[string]EnforcementMode `protobuf:"bytes,6,rep,name=type_modes,json=typeModes" json:"type_modes,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value,enum=lehr.intent.v1.EnforcementMode"`
 	// Turndowns in flight at once in the partition; 0: 1.
-	Turndowns     uint32 `protobuf:"varint,7,opt,name=turndowns" json:"turndowns,omitempty"`
+	Turndowns     uint32          `protobuf:"varint,7,opt,name=turndowns" json:"turndowns,omitempty"`
+	Approval      *ApprovalPolicy `protobuf:"bytes,8,opt,name=approval" json:"approval,omitempty"`
+	Overrides     *OverridePolicy `protobuf:"bytes,9,opt,name=overrides" json:"overrides,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -122,6 +124,20 @@ func (x *Policy) GetTurndowns() uint32 {
 		return x.Turndowns
 	}
 	return 0
+}
+
+func (x *Policy) GetApproval() *ApprovalPolicy {
+	if x != nil {
+		return x.Approval
+	}
+	return nil
+}
+
+func (x *Policy) GetOverrides() *OverridePolicy {
+	if x != nil {
+		return x.Overrides
+	}
+	return nil
 }
 
 type PluginBinding struct {
@@ -305,11 +321,120 @@ func (x *Budget) GetInFlight() uint32 {
 	return 0
 }
 
+// ApprovalPolicy says what the approvals of a plan must come to.
+type ApprovalPolicy struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many people must approve, other than those who made the change; 0: 1.
+	Quorum uint32 `protobuf:"varint,1,opt,name=quorum" json:"quorum,omitempty"`
+	// How long an approval counts at most. Unset: as long as it was given for.
+	Expires       *durationpb.Duration `protobuf:"bytes,2,opt,name=expires" json:"expires,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ApprovalPolicy) Reset() {
+	*x = ApprovalPolicy{}
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ApprovalPolicy) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ApprovalPolicy) ProtoMessage() {}
+
+func (x *ApprovalPolicy) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ApprovalPolicy.ProtoReflect.Descriptor instead.
+func (*ApprovalPolicy) Descriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *ApprovalPolicy) GetQuorum() uint32 {
+	if x != nil {
+		return x.Quorum
+	}
+	return 0
+}
+
+func (x *ApprovalPolicy) GetExpires() *durationpb.Duration {
+	if x != nil {
+		return x.Expires
+	}
+	return nil
+}
+
+// OverridePolicy says which checks a person may override. Without it: none.
+type OverridePolicy struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Allow []string               `protobuf:"bytes,1,rep,name=allow" json:"allow,omitempty"`
+	// How long an override may be given for. Unset: 24 hours.
+	Longest       *durationpb.Duration `protobuf:"bytes,2,opt,name=longest" json:"longest,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OverridePolicy) Reset() {
+	*x = OverridePolicy{}
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OverridePolicy) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OverridePolicy) ProtoMessage() {}
+
+func (x *OverridePolicy) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OverridePolicy.ProtoReflect.Descriptor instead.
+func (*OverridePolicy) Descriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *OverridePolicy) GetAllow() []string {
+	if x != nil {
+		return x.Allow
+	}
+	return nil
+}
+
+func (x *OverridePolicy) GetLongest() *durationpb.Duration {
+	if x != nil {
+		return x.Longest
+	}
+	return nil
+}
+
 var File_lehr_intent_v1_policy_proto protoreflect.FileDescriptor
 
 const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\n" +
-	"\x1blehr/intent/v1/policy.proto\x12\x0elehr.intent.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1blehr/intent/v1/addons.proto\"\xc2\x03\n" +
+	"\x1blehr/intent/v1/policy.proto\x12\x0elehr.intent.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1blehr/intent/v1/addons.proto\"\xbc\x04\n" +
 	"\x06Policy\x12\x14\n" +
 	"\x05owner\x18\x01 \x01(\tR\x05owner\x12?\n" +
 	"\x04mode\x18\x02 \x01(\x0e2\x1f.lehr.intent.v1.EnforcementModeB\n" +
@@ -319,7 +444,9 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\abudgets\x18\x05 \x03(\v2\x16.lehr.intent.v1.BudgetR\abudgets\x12D\n" +
 	"\n" +
 	"type_modes\x18\x06 \x03(\v2%.lehr.intent.v1.Policy.TypeModesEntryR\ttypeModes\x12\x1c\n" +
-	"\tturndowns\x18\a \x01(\rR\tturndowns\x1a]\n" +
+	"\tturndowns\x18\a \x01(\rR\tturndowns\x12:\n" +
+	"\bapproval\x18\b \x01(\v2\x1e.lehr.intent.v1.ApprovalPolicyR\bapproval\x12<\n" +
+	"\toverrides\x18\t \x01(\v2\x1e.lehr.intent.v1.OverridePolicyR\toverrides\x1a]\n" +
 	"\x0eTypeModesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x125\n" +
 	"\x05value\x18\x02 \x01(\x0e2\x1f.lehr.intent.v1.EnforcementModeR\x05value:\x028\x01\"H\n" +
@@ -333,7 +460,13 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\x06period\x18\x04 \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x02*\x00R\x06period\"M\n" +
 	"\x06Budget\x12\x1d\n" +
 	"\x05scope\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x05scope\x12$\n" +
-	"\tin_flight\x18\x02 \x01(\rB\a\xbaH\x04*\x02(\x01R\binFlightB+Z$lehr.dev/gen/lehr/intent/v1;intentpb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
+	"\tin_flight\x18\x02 \x01(\rB\a\xbaH\x04*\x02(\x01R\binFlight\"p\n" +
+	"\x0eApprovalPolicy\x12\x1f\n" +
+	"\x06quorum\x18\x01 \x01(\rB\a\xbaH\x04*\x02\x18\x14R\x06quorum\x12=\n" +
+	"\aexpires\x18\x02 \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x02*\x00R\aexpires\"\x8b\x01\n" +
+	"\x0eOverridePolicy\x12:\n" +
+	"\x05allow\x18\x01 \x03(\tB$\xbaH!\x92\x01\x1e\"\x1cr\x1aR\x05orderR\bcapacityR\aversionR\x05allow\x12=\n" +
+	"\alongest\x18\x02 \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x02*\x00R\alongestB+Z$lehr.dev/gen/lehr/intent/v1;intentpb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
 
 var (
 	file_lehr_intent_v1_policy_proto_rawDescOnce sync.Once
@@ -347,29 +480,35 @@ func file_lehr_intent_v1_policy_proto_rawDescGZIP() []byte {
 	return file_lehr_intent_v1_policy_proto_rawDescData
 }
 
-var file_lehr_intent_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_lehr_intent_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_lehr_intent_v1_policy_proto_goTypes = []any{
 	(*Policy)(nil),              // 0: lehr.intent.v1.Policy
 	(*PluginBinding)(nil),       // 1: lehr.intent.v1.PluginBinding
 	(*ShrinkGuard)(nil),         // 2: lehr.intent.v1.ShrinkGuard
 	(*Budget)(nil),              // 3: lehr.intent.v1.Budget
-	nil,                         // 4: lehr.intent.v1.Policy.TypeModesEntry
-	(EnforcementMode)(0),        // 5: lehr.intent.v1.EnforcementMode
-	(*durationpb.Duration)(nil), // 6: google.protobuf.Duration
+	(*ApprovalPolicy)(nil),      // 4: lehr.intent.v1.ApprovalPolicy
+	(*OverridePolicy)(nil),      // 5: lehr.intent.v1.OverridePolicy
+	nil,                         // 6: lehr.intent.v1.Policy.TypeModesEntry
+	(EnforcementMode)(0),        // 7: lehr.intent.v1.EnforcementMode
+	(*durationpb.Duration)(nil), // 8: google.protobuf.Duration
 }
 var file_lehr_intent_v1_policy_proto_depIdxs = []int32{
-	5, // 0: lehr.intent.v1.Policy.mode:type_name -> lehr.intent.v1.EnforcementMode
-	1, // 1: lehr.intent.v1.Policy.plugins:type_name -> lehr.intent.v1.PluginBinding
-	2, // 2: lehr.intent.v1.Policy.shrink:type_name -> lehr.intent.v1.ShrinkGuard
-	3, // 3: lehr.intent.v1.Policy.budgets:type_name -> lehr.intent.v1.Budget
-	4, // 4: lehr.intent.v1.Policy.type_modes:type_name -> lehr.intent.v1.Policy.TypeModesEntry
-	6, // 5: lehr.intent.v1.ShrinkGuard.period:type_name -> google.protobuf.Duration
-	5, // 6: lehr.intent.v1.Policy.TypeModesEntry.value:type_name -> lehr.intent.v1.EnforcementMode
-	7, // [7:7] is the sub-list for method output_type
-	7, // [7:7] is the sub-list for method input_type
-	7, // [7:7] is the sub-list for extension type_name
-	7, // [7:7] is the sub-list for extension extendee
-	0, // [0:7] is the sub-list for field type_name
+	7,  // 0: lehr.intent.v1.Policy.mode:type_name -> lehr.intent.v1.EnforcementMode
+	1,  // 1: lehr.intent.v1.Policy.plugins:type_name -> lehr.intent.v1.PluginBinding
+	2,  // 2: lehr.intent.v1.Policy.shrink:type_name -> lehr.intent.v1.ShrinkGuard
+	3,  // 3: lehr.intent.v1.Policy.budgets:type_name -> lehr.intent.v1.Budget
+	6,  // 4: lehr.intent.v1.Policy.type_modes:type_name -> lehr.intent.v1.Policy.TypeModesEntry
+	4,  // 5: lehr.intent.v1.Policy.approval:type_name -> lehr.intent.v1.ApprovalPolicy
+	5,  // 6: lehr.intent.v1.Policy.overrides:type_name -> lehr.intent.v1.OverridePolicy
+	8,  // 7: lehr.intent.v1.ShrinkGuard.period:type_name -> google.protobuf.Duration
+	8,  // 8: lehr.intent.v1.ApprovalPolicy.expires:type_name -> google.protobuf.Duration
+	8,  // 9: lehr.intent.v1.OverridePolicy.longest:type_name -> google.protobuf.Duration
+	7,  // 10: lehr.intent.v1.Policy.TypeModesEntry.value:type_name -> lehr.intent.v1.EnforcementMode
+	11, // [11:11] is the sub-list for method output_type
+	11, // [11:11] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_lehr_intent_v1_policy_proto_init() }
@@ -384,7 +523,7 @@ func file_lehr_intent_v1_policy_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_intent_v1_policy_proto_rawDesc), len(file_lehr_intent_v1_policy_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   5,
+			NumMessages:   7,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
