@@ -202,7 +202,7 @@ var consents = []Mutant{
 		New:        `return now.Before(o.Until) || mutant.On("override-outlives-its-end")`,
 		Breaks:     "S1",
 		Why:        "A check that was overridden for an hour is so until the content changes.",
-		Equivalent: "nobody overrides in simulations; storetest's Override and TestAnOverrideEnds tell",
+		Equivalent: "nobody overrides in simulations; storetest's Override and check's TestOverrides tell",
 	},
 	{
 		Name: "forbidden-override-accepted", File: "annealing/check/override.go",
