@@ -213,7 +213,7 @@ func (a *App) Start(ctx context.Context) (err error) {
 	if err := a.open(ctx); err != nil {
 		return err
 	}
-	by := intent.Actor{Name: a.holder, Origin: "server"}
+	by := intent.Actor{Name: a.holder, Origin: intent.ServerOrigin}
 	for _, id := range slices.Sorted(maps.Keys(a.options.Register)) {
 		if err := a.store.AddPartition(ctx, id, a.options.Register[id], "named when the server was started", by); err != nil {
 			return err
@@ -238,6 +238,13 @@ func (a *App) Start(ctx context.Context) (err error) {
 	}
 	a.acting.Go(a.runtime, "partitions", func() { a.follow(running) })
 	return nil
+}
+
+// alone reports whether the caller is the one user of a server that has no
+// other.
+func (a *App) alone(ctx context.Context) bool {
+	caller, found := store.CallerOf(ctx)
+	return found && caller.Local && a.options.Access == ""
 }
 
 // open makes the parts.
@@ -271,6 +278,8 @@ func (a *App) open(ctx context.Context) error {
 	a.api = server.New(server.Options{
 		Store: a.store, Schemas: a.schemas, Runtime: a.runtime, Health: a.health, Problems: a.problems,
 		Identify: access.CallerOf, Location: a.location(), Version: a.options.Version, Log: a.log, Login: a.logins.exchange,
+		// Who bears the launch token is the one user of a local server.
+		Alone: a.alone,
 	})
 	return nil
 }

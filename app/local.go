@@ -33,6 +33,8 @@ func OpenFile(ctx context.Context, path string, by intent.Actor) (*client.Client
 	api := server.New(server.Options{
 		Store: opened, Schemas: newSchemas(opened), Runtime: loop.Real(), Location: path,
 		Identify: func(context.Context) (store.Caller, error) { return store.Caller{Actor: by, Local: true}, nil },
+		// Who may write the file needs nobody's leave.
+		Alone: func(context.Context) bool { return true },
 	})
 	return client.InProcess(api.Handler()), opened.Close, nil
 }

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"fmt"
+	"maps"
 	"sort"
 	"time"
 
@@ -39,7 +40,7 @@ type standstill struct {
 }
 
 // approval is of a plan of an asset's content.
-type approval struct{ asset, plan, content string }
+type approval struct{ asset, plan, content, by string }
 
 func newHistory(partition intent.PartitionID, stops []standstill, all uint64) *history {
 	return &history{
@@ -72,13 +73,13 @@ func (h *history) next(r store.AuditRecord) (wrong []string) {
 		h.brake(r, say)
 	case "approve":
 		if a, well := ParseApproved(r.Detail); well {
-			h.approvals[approval{r.Subject, a.Plan, a.Content}] = a.Until
+			h.approvals[approval{r.Subject, a.Plan, a.Content, r.By.Name}] = a.Until
 		} else {
 			say("it does not say what was approved")
 		}
 	case "void":
 		if a, well := ParseApproved(r.Detail); well {
-			delete(h.approvals, approval{r.Subject, a.Plan, a.Content})
+			h.forget(r.Subject, a)
 		}
 	case "admit":
 		h.admit(r, say)
@@ -179,17 +180,42 @@ func (h *history) admit(r store.AuditRecord, say saying) {
 	h.revision, h.global = max(h.revision, a.Revision), max(h.global, a.Global)
 }
 
-// consume uses an approval, once, and before it ends (S9).
+// forget takes away the approvals of a plan, by all where nobody is named.
+func (h *history) forget(asset string, of Approved) {
+	maps.DeleteFunc(h.approvals, func(key approval, _ time.Time) bool {
+		return key.asset == asset && key.plan == of.Plan && key.content == of.Content && (of.By == "" || of.By == key.by)
+	})
+}
+
+// consume uses approvals, once, and before they end (S9).
 func (h *history) consume(r store.AuditRecord, a Admitted, say saying) {
-	key := approval{r.Subject, a.Plan, a.Content}
-	until, given := h.approvals[key]
-	switch {
-	case !given:
-		say("it used an approval of plan %s that nobody had given, or that was used or void (S9)", a.Plan)
-	case !until.IsZero() && !r.At.Before(until):
-		say("it used an approval of plan %s that ended at %s (S9)", a.Plan, until.Format(time.RFC3339))
+	approvers := a.Approvers
+	if len(approvers) == 0 { // Before version 2 there was one, of whoever gave it.
+		approvers = h.approversOf(r.Subject, a)
 	}
-	delete(h.approvals, key)
+	if len(approvers) == 0 {
+		say("it used an approval of plan %s that nobody had given, or that was used or void (S9)", a.Plan)
+	}
+	for _, by := range approvers {
+		until, given := h.approvals[approval{r.Subject, a.Plan, a.Content, by}]
+		switch {
+		case !given:
+			say("it used an approval of plan %s by %s that was not given, or that was used or void (S9)", a.Plan, by)
+		case !until.IsZero() && !r.At.Before(until):
+			say("it used an approval of plan %s by %s that ended at %s (S9)", a.Plan, by, until.Format(time.RFC3339))
+		}
+		h.forget(r.Subject, Approved{By: by, Plan: a.Plan, Content: a.Content})
+	}
+}
+
+// approversOf lists who approved what an admission carries.
+func (h *history) approversOf(asset string, a Admitted) (list []string) {
+	for key := range h.approvals {
+		if key.asset == asset && key.plan == a.Plan && key.content == a.Content {
+			list = append(list, key.by)
+		}
+	}
+	return list
 }
 
 // end: a push that was admitted ends once.

@@ -18,31 +18,84 @@ type Admitted struct {
 	Push          intent.PushID
 	Target        intent.IncarnationID
 	Content, Plan string
-	// Approved: it consumed an approval.
-	Approved bool
+	// Approved: it consumed approvals, of the Approvers, whose own change it is
+	// if it was Alone. Before version 2 none are named.
+	Approved  bool
+	Approvers []string
+	Alone     bool
 	// Epoch of the lease, and Revision of the partition that it rests on.
 	Epoch, Revision uint64
 	// Global is the last record of all partitions together at that moment.
 	Global uint64
 	Checks []string
+	// Overrides that it rests on, for people.
+	Overrides []intent.Override
 }
 
 func (a Admitted) String() string {
 	said := "push " + string(a.Push) + " to " + a.Target.String() + ", content " + a.Content + ", plan " + a.Plan
-	if a.Approved {
-		said += ", approved"
-	}
 	said += fmt.Sprintf(", epoch %d, revision %d, global %d", a.Epoch, a.Revision, a.Global)
 	if len(a.Checks) > 0 {
 		said += "; passed " + strings.Join(a.Checks, " ")
 	}
+	if a.Approved {
+		approved := "; approved by "
+		if a.Alone {
+			approved = "; self-approved by "
+		}
+		said += approved + strings.Join(names(a.Approvers), ", ")
+	}
+	for _, o := range a.Overrides {
+		said += fmt.Sprintf("; %s overridden by %s until %s: %s", o.Check, name(o.By.Name), o.Until.UTC().Format(time.RFC3339), o.Reason)
+	}
 	return said
 }
 
-// Before version 2, admissions named neither epoch nor revision.
-var admitted = regexp.MustCompile(`^push (\S+) to (\S+), content ([0-9a-f]+), plan ([0-9a-f]+)(, approved)?(?:, epoch (\d+), revision (\d+), global (\d+))?(?:; passed (.*))?$`)
+// name is as it is, or quoted where it could be taken for more than a name.
+func name(of string) string {
+	if plain.MatchString(of) {
+		return of
+	}
+	return strconv.Quote(of)
+}
 
-// ParseAdmitted reads the detail of "admit".
+func names(of []string) []string {
+	list := make([]string, len(of))
+	for i := range of {
+		list[i] = name(of[i])
+	}
+	return list
+}
+
+// aName is a form of a name in a detail.
+const aName = `(?:"(?:[^"\\]|\\.)*"|[^\s,;:"]+)`
+
+var (
+	plain = regexp.MustCompile(`^[^\s,;:"]+$`)
+	named = regexp.MustCompile(aName)
+)
+
+// parseNames reads a list of names.
+func parseNames(list string) (of []string) {
+	for _, one := range named.FindAllString(list, -1) {
+		of = append(of, parseName(one))
+	}
+	return of
+}
+
+func parseName(one string) string {
+	if unquoted, err := strconv.Unquote(one); err == nil {
+		return unquoted
+	}
+	return one
+}
+
+// Before version 2, admissions named neither epoch nor revision, nor who
+// approved.
+var admitted = regexp.MustCompile(`(?s)^push (\S+) to (\S+), content ([0-9a-f]+), plan ([0-9a-f]+)(, approved)?(?:, epoch (\d+), revision (\d+), global (\d+))?` +
+	`(?:; passed ([^;]*))?(?:; (self-)?approved by (` + aName + `(?:, ` + aName + `)*))?(?:; \S+ overridden by .*)?$`)
+
+// ParseAdmitted reads the detail of "admit", without its overrides.
 func ParseAdmitted(detail string) (a Admitted, well bool) {
 	found := admitted.FindStringSubmatch(detail)
 	if found == nil {
@@ -50,7 +103,8 @@ func ParseAdmitted(detail string) (a Admitted, well bool) {
 	}
 	target, err := intent.ParseIncarnationID(found[2])
 	return Admitted{
-		Push: intent.PushID(found[1]), Target: target, Content: found[3], Plan: found[4], Approved: found[5] != "",
+		Push: intent.PushID(found[1]), Target: target, Content: found[3], Plan: found[4], Approved: found[5]+found[11] != "",
+		Alone: found[10] != "", Approvers: parseNames(found[11]),
 		Epoch: number(found[6]), Revision: number(found[7]), Global: number(found[8]), Checks: strings.Fields(found[9]),
 	}, err == nil
 }
@@ -83,10 +137,10 @@ func ParseEnded(detail string) (e Ended, well bool) {
 }
 
 // Approved is the detail of "approve", and without an end that of "void" after
-// "the approval of ".
+// "the approval of ", or, with who gave it, "the approval by NAME of ".
 type Approved struct {
-	Plan, Content string
-	Until         time.Time
+	By, Plan, Content string
+	Until             time.Time
 }
 
 func (a Approved) String() string {
@@ -97,7 +151,10 @@ func (a Approved) String() string {
 	return said
 }
 
-var approved = regexp.MustCompile(`^(?:the approval of )?plan ([0-9a-f]+) of content ([0-9a-f]+)(?:, until (\S+))?`)
+// Void is the same in the detail of "void".
+func (a Approved) Void() string { return "the approval by " + name(a.By) + " of " + a.String() }
+
+var approved = regexp.MustCompile(`^(?:the approval (?:by (` + aName + `) )?of )?plan ([0-9a-f]+) of content ([0-9a-f]+)(?:, until (\S+))?`)
 
 // ParseApproved reads the detail of "approve" or "void".
 func ParseApproved(detail string) (a Approved, well bool) {
@@ -105,9 +162,9 @@ func ParseApproved(detail string) (a Approved, well bool) {
 	if found == nil {
 		return a, false
 	}
-	a = Approved{Plan: found[1], Content: found[2]}
-	if found[3] != "" {
-		until, err := time.Parse(time.RFC3339Nano, found[3])
+	a = Approved{By: parseName(found[1]), Plan: found[2], Content: found[3]}
+	if found[4] != "" {
+		until, err := time.Parse(time.RFC3339Nano, found[4])
 		if err != nil {
 			return a, false
 		}

@@ -20,7 +20,9 @@ func (s *session) approveCommand() *cobra.Command {
 		Use:   "approve [ASSET]",
 		Short: "Approve an asset's plan once, or let a held candidate through",
 		Long: `Approve the push that an asset's last report shows: that content, that plan,
-once. Or, with --candidate, let a candidate through that a guard holds.`,
+once. Where lehr.yaml asks for more than one person, it is pushed when as many
+have approved, none of whom made the change. Or, with --candidate, let a
+candidate through that a guard holds.`,
 		Example: `  lehr describe report web/a         # read the plan first
   lehr approve web/a --plan e2e6afd7 --reason "the table is empty"
   lehr approve --candidate 3b17c201 --reason "the service is retired"`,
@@ -47,6 +49,9 @@ once. Or, with --candidate, let a candidate through that a guard holds.`,
 					return printMessage(s.Out, response)
 				}
 				fmt.Fprintf(s.Out, "Approved once, ending %s: plan %s of %s\n", s.left(response.Approval.Until), brief(response.Approval.Plan), plain(name))
+				if have, need := len(response.Consent.GetApproved()), int(response.Consent.GetNeed()); have < need {
+					fmt.Fprintf(s.Out, "%d of %d approved: %s\n", have, need, plain(strings.Join(response.Consent.Approved, ", ")))
+				}
 				s.printPlan(&apipb.Report{Plan: response.Plan}, "  ")
 				return nil
 			})

@@ -263,7 +263,7 @@ Exit codes: 0 done, 1 error, 2 differences or not converged, 3 timed out.`,
 	)
 	in("act",
 		s.stopCommand(), s.resumeCommand(), s.holdCommand(), s.unholdCommand(), s.pinCommand(), s.unpinCommand(),
-		s.approveCommand(), s.disownCommand(), s.labelCommand(),
+		s.approveCommand(), s.rejectCommand(), s.overrideCommand(), s.disownCommand(), s.labelCommand(),
 		s.authCommand(),
 	)
 	root.AddCommand(s.versionCommand())

@@ -242,7 +242,7 @@ func describeIncarnation(ctx context.Context, s *session, c *client.Client, part
 	i := response.Incarnation
 	fields(s.Out,
 		"incarnation", i.Id, "parent", i.Parent, "created", s.ago(i.Created), "author", i.Author.GetName(),
-		"assets", fmt.Sprint(i.Count), "digest", i.Digest, "schema", i.Schema, "sources", sources(i.Sources), "labels", labels(i.Labels))
+		"let through by", i.Acknowledger.GetName(), "assets", fmt.Sprint(i.Count), "digest", i.Digest, "schema", i.Schema, "sources", sources(i.Sources), "labels", labels(i.Labels))
 	s.printChanges(response.Changes, response.MoreChanges)
 	return nil
 }
@@ -333,6 +333,19 @@ func (s *session) printReport(r *apipb.Report, indent string) {
 		fmt.Fprint(s.Out, indent, line)
 	}
 	s.printPlan(r, indent)
+	if r.Consent != nil {
+		fmt.Fprintf(s.Out, "%sapproved by %d of %d", indent, len(r.Consent.Approved), r.Consent.Need)
+		for i, name := range r.Consent.Approved {
+			fmt.Fprint(s.Out, []string{": ", ", "}[min(i, 1)], plain(name))
+		}
+		if len(r.Consent.Authors) > 0 {
+			fmt.Fprintf(s.Out, " (not asked, for the change is theirs: %s)", plain(strings.Join(r.Consent.Authors, ", ")))
+		}
+		fmt.Fprintln(s.Out)
+	}
+	for _, o := range r.Overrides {
+		fmt.Fprintf(s.Out, "%soverridden (%s): by %s, ending %s: %s\n", indent, o.Check, plain(o.By.GetName()), s.left(o.Until), plain(o.Reason))
+	}
 	for _, w := range r.Waiting {
 		fmt.Fprintf(s.Out, "%swaits (%s): %s\n", indent, w.Kind, plain(w.Reason))
 	}

@@ -62,6 +62,7 @@ func nouns() []noun {
 		{names: []string{"holds", "hold"}, list: listHolds, describe: describeListed(listHolds)},
 		{names: []string{"stops", "stop"}, global: true, list: listStops, describe: describeListed(listStops)},
 		{names: []string{"approvals", "approval"}, list: listApprovals, describe: describeListed(listApprovals)},
+		{names: []string{"overrides", "override"}, list: listOverrides, describe: describeListed(listOverrides)},
 		{names: []string{"pushes", "push"}, chosen: []string{"asset"}, list: listPushes, describe: describeListed(listPushes)},
 		{names: []string{"orphans", "orphan"}, list: listOrphans, describe: describeListed(listOrphans)},
 		{names: []string{"audit"}, chosen: []string{"global", "asset", "actor", "since"}, list: listAudit, describe: describeAudit},

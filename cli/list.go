@@ -273,13 +273,48 @@ func listStops(ctx context.Context, s *session, c *client.Client, _ query) (list
 }
 
 func listApprovals(ctx context.Context, s *session, c *client.Client, q query) (listing, error) {
-	found := listing{header: []string{"ASSET", "PLAN", "BY", "AGE", "ENDS", "REASON"}}
+	found := listing{header: []string{"ASSET", "PLAN", "STATE", "BY", "AGE", "ENDS", "REASON"}}
 	response, err := c.Approvals.ListApprovals(ctx, &apipb.ListApprovalsRequest{Partition: q.partition})
 	if err != nil {
 		return found, err
 	}
+	for _, r := range response.Requests {
+		have := len(r.Consent.GetApproved())
+		state := fmt.Sprintf("asked, %d of %d", have, max(1, r.Consent.GetNeed()))
+		found.add(r, r.Asset, brief(r.Plan), state, strings.Join(r.Consent.GetApproved(), ", "), s.age(r.Since), "", r.Reason)
+	}
 	for _, a := range response.Approvals {
-		found.add(a, a.Asset, brief(a.Plan), a.By.GetName(), s.age(a.Created), s.left(a.Until), a.Reason)
+		found.add(a, a.Asset, brief(a.Plan), unlessExpired("approved", a.Expired), a.By.GetName(), s.age(a.Created), s.left(a.Until), a.Reason)
+	}
+	for _, r := range response.Rejections {
+		found.add(r, r.Asset, brief(r.Plan), unlessExpired("rejected", r.Expired), r.By.GetName(), s.age(r.Created), s.left(r.Until), r.Reason)
+	}
+	found.more = response.More
+	return found, nil
+}
+
+func unlessExpired(state string, expired bool) string {
+	if expired {
+		return state + ", expired"
+	}
+	return state
+}
+
+func overrideState(o *apipb.Override) string {
+	if o.Expired {
+		return "expired"
+	}
+	return "in force"
+}
+
+func listOverrides(ctx context.Context, s *session, c *client.Client, q query) (listing, error) {
+	found := listing{header: []string{"ASSET", "CHECK", "STATE", "BY", "AGE", "ENDS", "REASON"}}
+	response, err := c.Approvals.ListOverrides(ctx, &apipb.ListOverridesRequest{Partition: q.partition})
+	if err != nil {
+		return found, err
+	}
+	for _, o := range response.Overrides {
+		found.add(o, o.Asset, o.Check, overrideState(o), o.By.GetName(), s.age(o.Created), s.left(o.Until), o.Reason)
 	}
 	return found, nil
 }

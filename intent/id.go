@@ -128,3 +128,6 @@ type Actor struct {
 	// Origin is where from: "cli", "api", "server", "store".
 	Origin string `json:"origin"`
 }
+
+// ServerOrigin is that of Lehr's own actors, which are nobody's.
+const ServerOrigin = "server"

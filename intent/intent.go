@@ -4,7 +4,10 @@
 // Payloads stay bytes here; package schema decodes them.
 package intent
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Message is a protobuf message in canonical bytes with its full name.
 type Message struct {
@@ -87,17 +90,30 @@ type Incarnation struct {
 	// Schema is the digest of the descriptor set that decodes its payloads.
 	Schema Digest `json:"schema"`
 	// Policy is the effective digest of the policy asset.
-	Policy  Digest            `json:"policy"`
-	Sources []SourceRevision  `json:"sources"`
-	Count   int               `json:"count"`
-	Added   int               `json:"added"`
-	Changed int               `json:"changed"`
-	Removed int               `json:"removed"`
-	Created time.Time         `json:"created"`
-	Author  Actor             `json:"author"`
-	Labels  map[string]string `json:"labels,omitempty"`
+	Policy  Digest           `json:"policy"`
+	Sources []SourceRevision `json:"sources"`
+	Count   int              `json:"count"`
+	Added   int              `json:"added"`
+	Changed int              `json:"changed"`
+	Removed int              `json:"removed"`
+	Created time.Time        `json:"created"`
+	Author  Actor            `json:"author"`
+	// Acknowledger let its candidate through a guard; zero: none held it.
+	Acknowledger Actor             `json:"acknowledger,omitzero"`
+	Labels       map[string]string `json:"labels,omitempty"`
 	// Grants are what the definition gives, in its partition.
 	Grants []Grant `json:"grants,omitempty"`
+}
+
+// People names who is known to have made the incarnation: not Lehr itself.
+func (i Incarnation) People() []string {
+	var names []string
+	for _, by := range []Actor{i.Author, i.Acknowledger} {
+		if by.Name != "" && by.Origin != ServerOrigin && !slices.Contains(names, by.Name) {
+			names = append(names, by.Name)
+		}
+	}
+	return names
 }
 
 // SourceRevision says which state of a source was read.

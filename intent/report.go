@@ -2,6 +2,7 @@ package intent
 
 import (
 	"hash/fnv"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -37,6 +38,7 @@ const (
 	WaitVersion       WaitingKind = "version"        // another asset does not declare the version yet, or still needs it
 	WaitTurndown      WaitingKind = "turndown"       // a removal that is not asked for, or that others still depend on
 	WaitApproval      WaitingKind = "approval"       // a person's approval
+	WaitRejected      WaitingKind = "rejected"       // a person rejected the plan
 	WaitBudget        WaitingKind = "budget"         // too many in flight in its scope
 	WaitClaim         WaitingKind = "claim"          // another asset holds the resource
 	WaitNotSelected   WaitingKind = "not-selected"   // governed, and no rollout chose it yet
@@ -90,6 +92,10 @@ type Report struct {
 	// Waiting names every blocker, the most decisive first.
 	Waiting   []WaitingOn   `json:"waiting,omitempty"`
 	Unmanaged []FieldChange `json:"unmanaged,omitempty"`
+	// Consent to the plan; nil: nobody's is asked for.
+	Consent *Consent `json:"consent,omitempty"`
+	// Overrides that count for this content, in force when it was reported.
+	Overrides []Override `json:"overrides,omitempty"`
 	// Absent: nothing is there, as the asset's Turndown asks.
 	Absent bool `json:"absent,omitempty"`
 	// Next is when it will be looked at again at the latest.
@@ -97,8 +103,8 @@ type Report struct {
 }
 
 // Key covers what makes a report worth rewriting: state, target of what is
-// not in sync, plan, push, health, fields left to production, and kind, owner,
-// words, blockers and minute of each reason. Numbers in texts may differ under one key.
+// not in sync, plan, who approved it, overrides, push, health, fields left to
+// production, and kind, owner, words, blockers and minute of each reason. Numbers in texts may differ under one key.
 func (r Report) Key() uint64 {
 	h := fnv.New64a()
 	write := func(parts ...string) {
@@ -114,6 +120,13 @@ func (r Report) Key() uint64 {
 	}
 	for _, left := range r.Unmanaged {
 		write("unmanaged", left.Path)
+	}
+	if r.Consent != nil {
+		write("consent", strconv.Itoa(r.Consent.Need), strings.Join(r.Consent.Approved, "\x00"))
+		write(r.Consent.Authors...)
+	}
+	for _, o := range r.Overrides {
+		write("override", o.Check, o.By.Name, o.Reason, o.Until.UTC().String())
 	}
 	h.Write(r.Effective[:])
 	h.Write(r.PlanDigest[:])

@@ -23,6 +23,8 @@ type Verdict struct {
 	// Until is how long a pass holds; zero: until something it rested on
 	// changes.
 	Until time.Time
+	// Override that lets the check pass; nil: it passes, or not, by itself.
+	Override *Override
 }
 
 // Passed is a pass that holds until the time; zero: until something changes.

@@ -132,7 +132,7 @@ func (p *Pipeline) acknowledgements(ctx context.Context, watcher source.Watch) {
 	for {
 		changed := p.options.Store.Changed()
 		if id := p.awaits.Load(); id != nil {
-			if through, err := p.options.Store.Acknowledged(ctx, *id); err == nil && through {
+			if _, through, err := p.options.Store.Acknowledged(ctx, *id); err == nil && through {
 				p.awaits.CompareAndSwap(id, nil)
 				watcher.Wake()
 			}

@@ -15,7 +15,7 @@ import (
 )
 
 // author of all incarnations: what a person did is in the sources.
-var author = intent.Actor{Name: "lehr", Origin: "server"}
+var author = intent.Actor{Name: "lehr", Origin: intent.ServerOrigin}
 
 // refuse keeps a build that gave no candidate, as one without a delta.
 func (p *Pipeline) refuse(ctx context.Context, head intent.IncarnationID, r reading, now time.Time) (Status, error) {
@@ -57,7 +57,7 @@ func (p *Pipeline) judge(ctx context.Context, head intent.IncarnationID, r readi
 	if err != nil {
 		return Status{}, err
 	}
-	acknowledged, err := p.options.Store.Acknowledged(ctx, id)
+	by, acknowledged, err := p.options.Store.Acknowledged(ctx, id)
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return Status{}, err
 	}
@@ -86,7 +86,7 @@ func (p *Pipeline) judge(ctx context.Context, head intent.IncarnationID, r readi
 	case verdict.Held:
 		candidate.State, status.State = intent.CandidateHeld, Held
 	default:
-		return p.publish(ctx, candidate, verdict, delta, grants(p.lease.Partition, r.definition.Policy))
+		return p.publish(ctx, candidate, verdict, by, delta, grants(p.lease.Partition, r.definition.Policy))
 	}
 	return status, p.save(ctx, candidate, delta)
 }
@@ -114,7 +114,7 @@ const stageSize = 5000
 
 // publish makes the candidate the next incarnation. A moved base is a
 // Conflict, and the round starts over.
-func (p *Pipeline) publish(ctx context.Context, candidate intent.Candidate, verdict validate.Judgement, delta change, given []intent.Grant) (Status, error) {
+func (p *Pipeline) publish(ctx context.Context, candidate intent.Candidate, verdict validate.Judgement, acknowledger intent.Actor, delta change, given []intent.Grant) (Status, error) {
 	s, head := p.options.Store, candidate.Base
 	if err := p.keepSchema(ctx); err != nil {
 		return Status{}, err
@@ -136,7 +136,7 @@ func (p *Pipeline) publish(ctx context.Context, candidate intent.Candidate, verd
 		Policy:  p.builder.members[intent.PolicyAsset].effective,
 		Sources: candidate.Sources, Count: candidate.Count,
 		Added: candidate.Added, Changed: candidate.Changed, Removed: candidate.Removed,
-		Created: candidate.Created, Author: author, Labels: verdict.Labels,
+		Created: candidate.Created, Author: author, Acknowledger: acknowledger, Labels: verdict.Labels,
 		Grants: given,
 	})
 	if err != nil {

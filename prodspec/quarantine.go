@@ -15,7 +15,7 @@ import (
 // with others. Released: somebody did.
 func (p *Pipeline) quarantine(ctx context.Context, head intent.IncarnationID, q *quarantined, now time.Time) (status Status, released bool, err error) {
 	id := intent.CandidateID{Partition: p.lease.Partition, Digest: q.name()}
-	if released, err = p.options.Store.Acknowledged(ctx, id); err != nil || released {
+	if _, released, err = p.options.Store.Acknowledged(ctx, id); err != nil || released {
 		return status, released, err
 	}
 	findings := []intent.Finding{{

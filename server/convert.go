@@ -88,6 +88,7 @@ func toReport(r intent.Report) *apipb.Report {
 		ResourceKey: string(r.ResourceKey), Health: toHealth(r.Health), Guarantee: r.Guarantee,
 		Push: string(r.Push), PushNote: r.PushNote, Waiting: each(r.Waiting, toWaiting),
 		Unmanaged: each(r.Unmanaged, toFieldChange), Absent: r.Absent, Next: toTime(r.Next),
+		Consent: toConsent(r.Consent), Overrides: each(r.Overrides, func(o intent.Override) *apipb.Override { return toOverride(o, r.At) }),
 	}
 }
 
@@ -96,11 +97,15 @@ func toStop(s intent.Stop) *apipb.Stop {
 }
 
 func toIncarnation(i intent.Incarnation) *apipb.Incarnation {
+	var acknowledger *apipb.Actor
+	if i.Acknowledger.Name != "" {
+		acknowledger = toActor(i.Acknowledger)
+	}
 	return &apipb.Incarnation{
 		Id: i.ID.String(), Parent: toIncarnationID(i.Parent), Digest: toDigest(i.Digest), Schema: toDigest(i.Schema),
 		Policy: toDigest(i.Policy), Sources: each(i.Sources, toSource), Count: int64(i.Count), Added: int64(i.Added),
 		Changed: int64(i.Changed), Removed: int64(i.Removed), Created: toTime(i.Created), Author: toActor(i.Author),
-		Labels: i.Labels,
+		Labels: i.Labels, Acknowledger: acknowledger,
 	}
 }
 
@@ -131,8 +136,32 @@ func toHold(partition intent.PartitionID, h intent.Hold, now time.Time) *apipb.H
 	}
 }
 
-func toApproval(a store.Approval, now time.Time) *apipb.Approval {
+func toConsent(c *intent.Consent) *apipb.Consent {
+	if c == nil {
+		return nil
+	}
+	return &apipb.Consent{Need: uint32(c.Need), Approved: c.Approved, Authors: c.Authors}
+}
+
+func toRejection(r intent.Rejection, now time.Time) *apipb.Rejection {
+	return &apipb.Rejection{
+		Partition: string(r.Partition), Asset: string(r.Asset), Effective: toDigest(r.Effective), Plan: toDigest(r.Plan),
+		By: toActor(r.By), Reason: r.Reason, Created: toTime(r.Created), Until: toTime(r.Until),
+		Expired: intent.Expired(r.Until, now),
+	}
+}
+
+func toOverride(o intent.Override, now time.Time) *apipb.Override {
+	return &apipb.Override{
+		Partition: string(o.Partition), Asset: string(o.Asset), Effective: toDigest(o.Effective), Check: o.Check,
+		By: toActor(o.By), Reason: o.Reason, Created: toTime(o.Created), Until: toTime(o.Until), Expired: !o.InForce(now),
+	}
+}
+
+func toApproval(a intent.Approval, now time.Time) *apipb.Approval {
 	return &apipb.Approval{
+		Alone: a.Alone,
+
 		Partition: string(a.Partition), Asset: string(a.Asset), Effective: toDigest(a.Effective), Plan: toDigest(a.Plan),
 		By: toActor(a.By), Reason: a.Reason, Created: toTime(a.Created), Until: toTime(a.Until),
 		Expired: intent.Expired(a.Until, now),

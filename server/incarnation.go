@@ -156,7 +156,7 @@ func (s *Server) candidate(ctx context.Context, partition intent.PartitionID, di
 
 func (s *Server) describeCandidate(ctx context.Context, c intent.Candidate) (*apipb.Candidate, error) {
 	described := toCandidate(c)
-	acknowledged, err := s.store.Acknowledged(ctx, c.ID)
+	_, acknowledged, err := s.store.Acknowledged(ctx, c.ID)
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return nil, err
 	}

@@ -117,23 +117,31 @@ func (s *Server) describe(ctx context.Context, p store.Partition) (*apipb.Partit
 
 // describePolicy fills in what head's policy says.
 func (s *Server) describePolicy(ctx context.Context, described *apipb.Partition, head intent.IncarnationID) error {
-	_, body, err := s.store.Content(ctx, head, intent.PolicyAsset)
+	policy, err := s.policy(ctx, head)
+	if policy != nil {
+		described.Mode, described.Owner = modes[policy.GetMode()], policy.GetOwner()
+	}
+	return err
+}
+
+// policy of an incarnation; nil when it has none.
+func (s *Server) policy(ctx context.Context, of intent.IncarnationID) (*intentpb.Policy, error) {
+	if of.IsZero() {
+		return nil, nil
+	}
+	_, body, err := s.store.Content(ctx, of, intent.PolicyAsset)
 	if fault.Is(err, fault.NotFound) {
-		return nil
+		return nil, nil
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	asset, err := schema.Decode(body)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	policy := &intentpb.Policy{}
-	if err := schema.Payload(asset, policy); err != nil {
-		return err
-	}
-	described.Mode, described.Owner = modes[policy.GetMode()], policy.GetOwner()
-	return nil
+	return policy, schema.Payload(asset, policy)
 }
 
 var modes = map[intentpb.EnforcementMode]string{

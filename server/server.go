@@ -72,6 +72,9 @@ type Options struct {
 	Login *oidc.Exchange
 	// Log is told of what was denied; nil: nobody is.
 	Log *slog.Logger
+	// Alone reports whether the caller is the only person there is, as the user
+	// of a local server, whose approvals count for their own changes; nil: never.
+	Alone func(ctx context.Context) bool
 	// Location is the store's path, and Version the program's, for people.
 	Location, Version string
 }
@@ -86,6 +89,7 @@ type Server struct {
 	identify func(ctx context.Context) (store.Caller, error)
 	login    *oidc.Exchange
 	log      *slog.Logger
+	alone    func(ctx context.Context) bool
 	location string
 	version  string
 	started  time.Time
@@ -106,7 +110,12 @@ func New(o Options) *Server {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
+	alone := o.Alone
+	if alone == nil {
+		alone = func(context.Context) bool { return false }
+	}
 	return &Server{
+		alone: alone,
 		log: log, login: o.Login, problems: problems,
 		store: o.Store, schemas: o.Schemas, runtime: o.Runtime, health: health, identify: o.Identify,
 		location: o.Location, version: o.Version, started: o.Runtime.Now(),

@@ -256,8 +256,9 @@ func TestApprovalBindsToWhatWasShown(t *testing.T) {
 	if left := time.Until(approved.Approval.Until.AsTime()); left < 59*time.Minute || left > time.Hour {
 		t.Fatalf("it holds for %s", left)
 	}
-	stored, err := w.store.Approvals(t.Context(), "shop")
+	consents, err := w.store.Consents(t.Context(), "shop")
 	w.must(err)
+	stored := consents.Approvals
 	if len(stored) != 1 || stored[0].Plan != plan.Digest() || stored[0].Effective != intent.Sum("e") || stored[0].By != ann {
 		t.Fatalf("stored: %+v", stored)
 	}

@@ -168,8 +168,12 @@ func (l *link) Holds(ctx context.Context, partition intent.PartitionID) ([]inten
 	return read(ctx, l, "Holds", func() ([]intent.Hold, error) { return l.All.Holds(ctx, partition) })
 }
 
-func (l *link) Approvals(ctx context.Context, partition intent.PartitionID) ([]store.Approval, error) {
-	return read(ctx, l, "Approvals", func() ([]store.Approval, error) { return l.All.Approvals(ctx, partition) })
+func (l *link) Consents(ctx context.Context, partition intent.PartitionID) (store.Consents, error) {
+	return read(ctx, l, "Approvals", func() (store.Consents, error) { return l.All.Consents(ctx, partition) })
+}
+
+func (l *link) Authors(ctx context.Context, target intent.IncarnationID, asset intent.AssetID, now time.Time) ([]string, error) {
+	return read(ctx, l, "Authors", func() ([]string, error) { return l.All.Authors(ctx, target, asset, now) })
 }
 
 func (l *link) OpenPushes(ctx context.Context, partition intent.PartitionID) ([]store.OpenPush, error) {

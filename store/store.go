@@ -39,8 +39,9 @@ type All interface {
 	Access
 	Collector
 	// Changed returns a channel that is closed at the next commit that may
-	// matter to an actor: a head, pin, hold, approval, stop, acknowledgement or
-	// definition, by this process or, within a second, by another.
+	// matter to an actor: a head, pin, hold, approval, rejection, override, stop,
+	// acknowledgement or definition, by this process or, within a second, by
+	// another.
 	Changed() <-chan struct{}
 	Close() error
 }
@@ -54,7 +55,7 @@ type Partition struct {
 	// Covered are the source revisions that head is known to be built from.
 	Covered []intent.SourceRevision `json:"covered"`
 	// Revision grows with every change of what a decision in the partition
-	// may rest on: head, pins, holds, approvals, stop. Admission compares it.
+	// may rest on: head, pins, holds, approvals, rejections, overrides, stop. Admission compares it.
 	Revision uint64       `json:"revision"`
 	Stop     *intent.Stop `json:"stop,omitempty"`
 	Created  time.Time    `json:"created"`
@@ -228,8 +229,9 @@ type Candidates interface {
 	ListCandidates(ctx context.Context, partition intent.PartitionID, limit int) ([]intent.Candidate, error)
 	// Acknowledge lets a held candidate through its guards: exactly this one.
 	Acknowledge(ctx context.Context, id intent.CandidateID, reason string, by intent.Actor) error
-	// Acknowledged reports whether somebody did, while it may still be used.
-	Acknowledged(ctx context.Context, id intent.CandidateID) (bool, error)
+	// Acknowledged reports whether somebody did, and who, while it may still be
+	// used.
+	Acknowledged(ctx context.Context, id intent.CandidateID) (by intent.Actor, acknowledged bool, err error)
 }
 
 // Blobs keeps bytes by name for one partition: generator outputs by the
@@ -262,26 +264,34 @@ type Brakes interface {
 	Stops(ctx context.Context) ([]intent.Stop, error)
 }
 
-// Approval allows one push of one plan, once. It is void, and not listed any
-// more, when an incarnation is published that changes or removes the asset.
-type Approval struct {
-	Partition intent.PartitionID `json:"partition"`
-	Asset     intent.AssetID     `json:"asset"`
-	Effective intent.Digest      `json:"effective"`
-	Plan      intent.Digest      `json:"plan"`
-	By        intent.Actor       `json:"by"`
-	Reason    string             `json:"reason"`
-	Created   time.Time          `json:"created"`
-	Until     time.Time          `json:"until,omitzero"`
-	// UsedBy is the push that consumed it.
-	UsedBy intent.PushID `json:"usedBy,omitempty"`
+// Consents are what people said of pushes: expired ones too, but no approval
+// that was used.
+type Consents struct {
+	Approvals  []intent.Approval
+	Rejections []intent.Rejection
+	Overrides  []intent.Override
 }
 
-// Approvals of destructive or marked pushes (S9).
+// Approvals of destructive or marked pushes (S9), rejections and overrides.
+// All are bound to a content, and void when an incarnation is published that
+// changes or removes the asset.
 type Approvals interface {
-	Approve(ctx context.Context, approval Approval) error
-	// Approvals lists those not used, for a partition.
-	Approvals(ctx context.Context, partition intent.PartitionID) ([]Approval, error)
+	// Approve allows one push of one plan, as far as the approver goes.
+	// Approving again what was used allows one more.
+	Approve(ctx context.Context, approval intent.Approval) error
+	// Reject blocks a plan, in the place of the person's earlier rejection.
+	Reject(ctx context.Context, rejection intent.Rejection) error
+	// Withdraw takes all rejections of an asset's plans by one person back;
+	// NotFound when there is none.
+	Withdraw(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, of, reason string, by intent.Actor) error
+	// Override takes the place of the earlier one of the check. It must end.
+	Override(ctx context.Context, override intent.Override) error
+	// Consents lists them for a partition, each kind in the order of the
+	// assets.
+	Consents(ctx context.Context, partition intent.PartitionID) (Consents, error)
+	// Authors names, sorted, who changed the asset since it was enforced last,
+	// as far as the target has it, and who pinned it there.
+	Authors(ctx context.Context, target intent.IncarnationID, asset intent.AssetID, now time.Time) ([]string, error)
 }
 
 // Admission is what authorises one push.
@@ -299,8 +309,14 @@ type Admission struct {
 	ValidUntil time.Time
 	// Quiet assets must have no open push: the neighbours that were in sync.
 	Quiet []intent.AssetID
-	// NeedsApproval: consume one for (asset, effective, plan), or refuse.
+	// NeedsApproval: consume all approvals of (asset, effective, plan) that
+	// count, or refuse where they do not come to the Quorum. A rejection refuses
+	// in any case.
 	NeedsApproval bool
+	Quorum        intent.Quorum
+	// Overrides are the checks that passed by an override, which must be in
+	// force still.
+	Overrides []string
 	// Budgets to take; released when the push is closed.
 	Budgets []BudgetUse
 	// Removes: the push carries out the asset's Turndown. It takes no claim
@@ -379,7 +395,7 @@ type Journal interface {
 	// Admit decides each admission on its own, all in one transaction: lease
 	// epoch, stop, revision equal, time before ValidUntil, no open push of
 	// the asset, of its resource key or of a quiet asset, claim free or ours,
-	// approval there, budgets left. Admitted ones are in the journal and the
+	// no rejection, approvals and overrides there, budgets left. Admitted ones are in the journal and the
 	// audit when it returns. One refusal (or nil) per admission. An error
 	// admits none: Conflict says that the lease is lost.
 	Admit(ctx context.Context, lease Lease, admissions []Admission) ([]*Refusal, error)

@@ -130,6 +130,8 @@ func (r *reader) assetCommands(p *apipb.Partition, asset string, report *apipb.R
 			if report.PlanDigest != "" {
 				say("Allow this plan, once", "approve", asset, "--plan", short(report.PlanDigest), "--reason", "WHY")
 			}
+		case "rejected":
+			say("Take a rejection of this plan back", "reject", asset, "--withdraw", "--of", waiting.Owner, "--reason", "WHY")
 		case "hold":
 			held = true
 		}

@@ -13,9 +13,19 @@ func NeedsApproval(f Facts) bool {
 	return f.Marked != "" || f.Plan.Destructive()
 }
 
-// approval waits for a person where the plan destroys something or the asset
-// is marked. That the approval is still there is asked again at admission.
+// AsksApproval reports whether an approval of the plan would change anything:
+// the push needs one, or it would let go of a loosened edge.
+func AsksApproval(f Facts) bool {
+	return NeedsApproval(f) || f.loosens() && f.heldByLoosened()
+}
+
+// approval waits for people where the plan destroys something or the asset is
+// marked, and for as long as somebody rejects the plan. That the approvals are
+// still there, and no rejection is, is asked again at admission.
 func approval(f Facts) intent.Verdict {
+	if rejected := intent.Rejected(f.Asset, f.Rejections, f.Now); rejected != nil {
+		return intent.Waits("approval", *rejected)
+	}
 	if !NeedsApproval(f) || f.Approved {
 		return intent.Passed("approval", f.ApprovedUntil)
 	}
@@ -25,8 +35,20 @@ func approval(f Facts) intent.Verdict {
 	}
 	return intent.Waits("approval", intent.WaitingOn{
 		Kind:   intent.WaitApproval,
-		Reason: fmt.Sprintf("needs a person's approval of plan %s (%s). \"lehr approve %s --plan %s\" gives it", f.Plan.Digest().Short(), why, f.Asset, f.Plan.Digest().Short()),
+		Reason: fmt.Sprintf("needs %s of plan %s (%s). \"lehr approve %s --plan %s\" gives it", f.lacks(), f.Plan.Digest().Short(), why, f.Asset, f.Plan.Digest().Short()),
 	})
+}
+
+// lacks says whose approval a plan needs.
+func (f Facts) lacks() string {
+	switch c := f.Consent; {
+	case c.Need > 1:
+		return fmt.Sprintf("the approval (%s)", c.Words())
+	case len(c.Authors) > 0:
+		return fmt.Sprintf("the approval of a person other than %s", intent.Listed(c.Authors))
+	default:
+		return "a person's approval"
+	}
 }
 
 // destruction names what the plan destroys, at most three fields of it.

@@ -27,10 +27,18 @@ type Facts struct {
 	// Marked says why the asset needs approval for every push; empty: only
 	// destructive plans do.
 	Marked string
-	// Approved: a person approved this very plan, and it was not used yet.
+	// Consent is how far the approval of this very plan has come, of approvals
+	// that were not used yet. Approved: enough people gave theirs.
+	Consent  intent.Consent
 	Approved bool
 	// ApprovedUntil is when that approval ends; zero: never.
 	ApprovedUntil time.Time
+	// Rejections of this very plan; ended ones are ignored.
+	Rejections []intent.Rejection
+	// Overrides of checks of this content; ended ones are ignored. Allowed are
+	// the checks that policy lets a person override.
+	Overrides []intent.Override
+	Allowed   []string
 	// Order lists the assets that must be in sync first.
 	Order []Neighbour
 	// Capacity and Version list the edges of these rules, both those that the
@@ -85,7 +93,7 @@ type Decision struct {
 func Decide(facts Facts) Decision {
 	var decision Decision
 	for _, rule := range Rules() {
-		decision.Verdicts = append(decision.Verdicts, rule.Judge(facts))
+		decision.Verdicts = append(decision.Verdicts, facts.overridden(rule.Judge(facts)))
 	}
 	return decision
 }
@@ -95,11 +103,11 @@ func (d Decision) Push() bool {
 	return len(d.Verdicts) > 0 && !slices.ContainsFunc(d.Verdicts, func(v intent.Verdict) bool { return v.Answer != intent.Pass })
 }
 
-// Passed names the checks that pass.
+// Passed names the checks that pass by themselves.
 func (d Decision) Passed() []string {
 	var names []string
 	for _, v := range d.Verdicts {
-		if v.Answer == intent.Pass {
+		if v.Answer == intent.Pass && v.Override == nil {
 			names = append(names, v.Check)
 		}
 	}

@@ -57,9 +57,12 @@ func (f Facts) Relied() []intent.AssetID {
 	return relied
 }
 
-// GoesPast reports whether the push goes past a loosened edge, which only an
-// approval allows.
-func (f Facts) GoesPast() bool {
+// GoesPast reports whether the push goes past a loosened edge by an approval,
+// which it then consumes.
+func (f Facts) GoesPast() bool { return f.letsGo() && f.heldByLoosened() }
+
+// heldByLoosened reports whether a loosened edge is in the way.
+func (f Facts) heldByLoosened() bool {
 	for _, n := range f.Order {
 		if n.Loosened && n.obstacle().blocks() {
 			return true

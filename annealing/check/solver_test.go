@@ -123,7 +123,10 @@ func TestAnApprovalIsUsedOnlyWhereItLetsSomethingGo(t *testing.T) {
 		t.Error("a loosened edge that is met asks for an approval")
 	}
 	met.Declares = "0.5"
-	if !(Facts{Version: []Need{met}}).GoesPast() {
+	if (Facts{Version: []Need{met}}).GoesPast() {
+		t.Error("no edge is gone past without an approval")
+	}
+	if !(Facts{Version: []Need{met}, Approved: true}).GoesPast() {
 		t.Error("a loosened edge that is not met asks for none")
 	}
 }

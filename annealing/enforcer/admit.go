@@ -54,6 +54,8 @@ func (e *Enforcer) admit(a *asset, facts check.Facts, decision check.Decision) {
 		ValidUntil:    until,
 		Quiet:         facts.Relied(),
 		NeedsApproval: check.NeedsApproval(facts) || facts.GoesPast(),
+		Quorum:        a.requirements.quorum,
+		Overrides:     decision.Overridden(),
 		Budgets:       a.requirements.budgets,
 		Removes:       facts.Turndown != nil,
 		Checks:        decision.Passed(),

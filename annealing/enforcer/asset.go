@@ -52,6 +52,9 @@ type trouble struct {
 	difference   intent.Difference
 	plan         intent.Digest // of the difference
 	requirements requirements
+	// consent to the plan and overrides, as the last pass saw them.
+	consent   *intent.Consent
+	overrides []intent.Override
 	// awaits lists the assets whose moves wake it.
 	awaits []intent.AssetID
 	// failures in a row, and what the retry check says of them.

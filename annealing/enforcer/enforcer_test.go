@@ -14,7 +14,6 @@ import (
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
 	"lehr.dev/plugin"
-	"lehr.dev/store"
 )
 
 var (
@@ -146,7 +145,7 @@ func TestACommitDoesNotDisarmItsOwnGuard(t *testing.T) {
 			t.Errorf("the way out is not named: %s", waiting.Reason)
 		}
 		report := w.report("web")
-		w.must(w.store.Approve(w.ctx, store.Approval{Partition: shop, Asset: "web", Effective: report.Effective, Plan: report.PlanDigest, By: tester}))
+		w.must(w.store.Approve(w.ctx, intent.Approval{Partition: shop, Asset: "web", Effective: report.Effective, Plan: report.PlanDigest, By: tester}))
 		w.inSync(webV2)
 	})
 }
@@ -157,13 +156,13 @@ func TestDestructiveWaitsForItsApproval(t *testing.T) {
 		w.production.set("db", "precious")
 		w.publish(db)
 		w.waitsOn("db", intent.WaitApproval)
-		w.must(w.store.Approve(w.ctx, store.Approval{Partition: shop, Asset: "db", Effective: w.report("db").Effective, Plan: intent.Sum("another plan"), By: tester}))
+		w.must(w.store.Approve(w.ctx, intent.Approval{Partition: shop, Asset: "db", Effective: w.report("db").Effective, Plan: intent.Sum("another plan"), By: tester}))
 		w.pass(time.Minute)
 		if w.production.pushes("db") != 0 {
 			t.Fatal("pushed with an approval of another plan (S9)")
 		}
 		report := w.report("db")
-		w.must(w.store.Approve(w.ctx, store.Approval{Partition: shop, Asset: "db", Effective: report.Effective, Plan: report.PlanDigest, By: tester}))
+		w.must(w.store.Approve(w.ctx, intent.Approval{Partition: shop, Asset: "db", Effective: report.Effective, Plan: report.PlanDigest, By: tester}))
 		w.inSync(db)
 		w.production.set("db", "precious")
 		w.waitsOn("db", intent.WaitApproval)

@@ -324,7 +324,7 @@ func (w *world) approveAll() {
 	w.must(err)
 	for _, report := range reports {
 		if slices.ContainsFunc(report.Waiting, func(on intent.WaitingOn) bool { return on.Kind == intent.WaitApproval }) {
-			_ = w.store.Approve(w.ctx, store.Approval{Partition: shop, Asset: report.Asset, Effective: report.Effective, Plan: report.PlanDigest, By: tester})
+			_ = w.store.Approve(w.ctx, intent.Approval{Partition: shop, Asset: report.Asset, Effective: report.Effective, Plan: report.PlanDigest, By: tester})
 		}
 	}
 }

@@ -112,7 +112,7 @@ func TestAGuardIsThatOfWhatWasRecorded(t *testing.T) {
 				w.publish(marked)
 				w.waitsOn("web", intent.WaitApproval)
 				report := w.report("web")
-				w.must(w.store.Approve(w.ctx, store.Approval{Partition: shop, Asset: "web", Effective: report.Effective, Plan: report.PlanDigest, By: tester}))
+				w.must(w.store.Approve(w.ctx, intent.Approval{Partition: shop, Asset: "web", Effective: report.Effective, Plan: report.PlanDigest, By: tester}))
 				w.eventually("v2 is there", func() bool { return w.production.word("web") == "v2" })
 				w.pass(time.Minute)
 				if got := w.production.word("web"); got != "v2" {

@@ -17,6 +17,7 @@ func (e *Enforcer) pass(a *asset, now time.Time) {
 	e.leaveWaiters(a)
 	e.asked = false
 	facts := e.facts(a, now)
+	a.consent, a.overrides = said(facts)
 	decision := check.Decide(facts)
 	if a.requirements.err != nil {
 		decision.Verdicts = append(decision.Verdicts, intent.IsBroken("requirements", a.requirements.err))
@@ -49,12 +50,36 @@ func (e *Enforcer) facts(a *asset, now time.Time) check.Facts {
 	if hold, held := e.view.holds[a.id]; held {
 		facts.Hold = &hold
 	}
-	approval, approved := e.view.approvals[approvalOf{a.id, a.difference.Effective, a.plan}]
-	if approved && !intent.Expired(approval.Until, now) {
-		facts.Approved, facts.ApprovedUntil = true, approval.Until
-	}
+	e.consent(a, &facts)
 	e.solve(a, &facts)
 	return facts
+}
+
+// consent gathers what people said of the plan and of the content.
+func (e *Enforcer) consent(a *asset, facts *check.Facts) {
+	content := contentOf{a.id, a.difference.Effective}
+	plan := planOf{content, a.plan}
+	facts.Consent = a.requirements.quorum.Consent(a.requirements.authors, e.view.approvals[plan], facts.Now)
+	if facts.Consent.Reached() {
+		facts.Approved, facts.ApprovedUntil = true, facts.Consent.Until
+	}
+	facts.Rejections = e.view.rejections[plan]
+	facts.Overrides, facts.Allowed = e.view.overrides[content], a.requirements.overridable
+}
+
+// said is what a report tells of it: who consents, where consent is asked for
+// or was given, and which overrides count.
+func said(facts check.Facts) (*intent.Consent, []intent.Override) {
+	var overrides []intent.Override
+	for _, o := range facts.Overrides {
+		if o.InForce(facts.Now) && check.CheckOverride(o.Check, facts.Allowed) == nil {
+			overrides = append(overrides, o)
+		}
+	}
+	if !check.AsksApproval(facts) && len(facts.Consent.Approved) == 0 {
+		return nil, overrides
+	}
+	return &facts.Consent, overrides
 }
 
 // fresh reports whether it still holds that the asset was seen in sync: not
@@ -141,14 +166,32 @@ func (e *Enforcer) again(a *asset, now time.Time) {
 	e.queue.Add(a, due, loop.Sweep)
 }
 
-// queueEnds has an asset looked at when a pin or hold of it ends by itself.
+// queueEnds has an asset looked at when a pin or hold of it, or what was said of
+// its plan, ends by itself.
 func (e *Enforcer) queueEnds(a *asset, now time.Time) {
 	if end := e.view.holds[a.id].Until; end.After(now) {
 		e.queue.Add(a, end, loop.Retry)
 	}
+	if a.trouble != nil {
+		e.queueEndsOfConsents(a, now)
+	}
 	for _, pin := range e.view.pins[a.id] {
 		if pin.Until.After(now) {
 			e.queue.Add(a, pin.Until, loop.Retry)
+		}
+	}
+}
+
+func (e *Enforcer) queueEndsOfConsents(a *asset, now time.Time) {
+	content := contentOf{a.id, a.difference.Effective}
+	for _, r := range e.view.rejections[planOf{content, a.plan}] {
+		if r.Until.After(now) {
+			e.queue.Add(a, r.Until, loop.Retry)
+		}
+	}
+	for _, o := range e.view.overrides[content] {
+		if o.InForce(now) {
+			e.queue.Add(a, o.Until, loop.Retry)
 		}
 	}
 }

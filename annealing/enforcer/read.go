@@ -53,9 +53,15 @@ type policy struct {
 // cannot disarm its own guards.
 type requirements struct {
 	// edges that the asset declares itself.
-	edges   []edge
-	marked  string
-	budgets []store.BudgetUse
+	edges  []edge
+	marked string
+	// quorum of the approvals that a push consumes, and authors, who may not
+	// approve it.
+	quorum  intent.Quorum
+	authors []string
+	// overridable are the checks that policy lets a person override.
+	overridable []string
+	budgets     []store.BudgetUse
 	// standing is that of the asset itself, inward what others declare to it;
 	// nil: that does not matter to this push.
 	standing *standing
@@ -219,6 +225,7 @@ func (r *reader) required(ctx context.Context, g *glance, of contents) (all requ
 	if all.edges, err = edgesToHeed(of.target, there, all.standing); err != nil {
 		return all, err
 	}
+	all.overridable = check.Overridable()
 	budgets := map[string]int{}
 	err = r.require(ctx, g.target, of.target, &all, budgets)
 	if err == nil && of.before != nil {
@@ -236,6 +243,9 @@ func (r *reader) required(ctx context.Context, g *glance, of contents) (all requ
 		all.inward = prior.inward
 	default:
 		all.inward, err = r.inward(ctx, g.asset.id, g.target.Partition, g.horizon, all.standing)
+	}
+	if err == nil && g.difference.Outcome == intent.Differs && (all.marked != "" || g.difference.Plan.Destructive() || len(all.edges) > 0 || all.inward != nil && len(all.inward.from) > 0) {
+		all.authors, err = r.store.Authors(ctx, g.target, g.asset.id, g.difference.At)
 	}
 	if len(all.edges) == 0 && (all.inward == nil || len(all.inward.from) == 0) {
 		all.of = contents{} // It will hardly wait long; there may be a million.
@@ -259,6 +269,8 @@ func (r *reader) require(ctx context.Context, at intent.IncarnationID, content i
 	if err != nil {
 		return err
 	}
+	all.quorum = all.quorum.Stricter(intent.Quorum{People: int(approval.Quorum)}).Stricter(quorumOf(policy.Policy))
+	all.overridable = slices.DeleteFunc(all.overridable, func(name string) bool { return !slices.Contains(policy.GetOverrides().GetAllow(), name) })
 	use := func(key string, most uint32) {
 		if limit, taken := budgets[key]; !taken || int(most) < limit {
 			budgets[key] = int(most)
@@ -273,6 +285,12 @@ func (r *reader) require(ctx context.Context, at intent.IncarnationID, content i
 		use(turndowns, max(1, policy.Turndowns))
 	}
 	return nil
+}
+
+// quorumOf is what a policy asks of approvals.
+func quorumOf(policy *intentpb.Policy) intent.Quorum {
+	asked := policy.GetApproval()
+	return intent.Quorum{People: int(asked.GetQuorum()), Period: asked.GetExpires().AsDuration()}
 }
 
 // turndowns is the key of the budget on removals in flight in the partition.

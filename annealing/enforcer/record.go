@@ -29,6 +29,7 @@ func (e *Enforcer) wait(a *asset, target intent.IncarnationID, effective intent.
 		d := a.difference
 		report.Plan, report.PlanDigest = d.Plan, a.plan
 		report.ResourceKey, report.Health, report.Unmanaged = d.ResourceKey, d.Health, d.Unmanaged
+		report.Consent, report.Overrides = a.consent, a.overrides
 	}
 	e.report(a, report)
 }
@@ -46,6 +47,7 @@ func (e *Enforcer) reportOpen(a *asset, target intent.IncarnationID, effective i
 	if a.difference.Outcome == intent.Differs {
 		report.Plan, report.PlanDigest, report.ResourceKey = a.difference.Plan, a.push.plan, a.difference.ResourceKey
 		report.Health = a.difference.Health
+		report.Consent, report.Overrides = a.consent, a.overrides
 	}
 	report.PushNote = a.push.progress
 	e.report(a, report)

@@ -11,7 +11,6 @@ import (
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
 	"lehr.dev/plugin"
-	"lehr.dev/store"
 )
 
 // TestRandomWorldsStayServed: whatever is asked of a random graph of jobs, no
@@ -85,7 +84,7 @@ func (w *world) settle(things []thing) {
 			report := w.report(th.id)
 			for _, waiting := range report.Waiting {
 				if waiting.Kind == intent.WaitApproval {
-					_ = w.store.Approve(w.ctx, store.Approval{Partition: shop, Asset: th.id, Effective: report.Effective, Plan: report.PlanDigest, By: tester})
+					_ = w.store.Approve(w.ctx, intent.Approval{Partition: shop, Asset: th.id, Effective: report.Effective, Plan: report.PlanDigest, By: tester})
 				}
 			}
 		}

@@ -14,7 +14,6 @@ import (
 	processpb "lehr.dev/gen/lehr/process/v1"
 	"lehr.dev/intent"
 	"lehr.dev/plugin"
-	"lehr.dev/store"
 )
 
 // job is a thing with replicas and a version, which its addons read.
@@ -69,7 +68,7 @@ func (w *world) serving(pairs ...[2]intent.AssetID) {
 func (w *world) approve(id intent.AssetID) {
 	w.t.Helper()
 	report := w.report(id)
-	w.must(w.store.Approve(w.ctx, store.Approval{Partition: shop, Asset: id, Effective: report.Effective, Plan: report.PlanDigest, By: tester}))
+	w.must(w.store.Approve(w.ctx, intent.Approval{Partition: shop, Asset: id, Effective: report.Effective, Plan: report.PlanDigest, By: tester}))
 }
 
 // order returns what was pushed since it was asked last.

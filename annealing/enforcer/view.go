@@ -22,8 +22,11 @@ type view struct {
 	pins      map[intent.AssetID][]intent.Pin
 	pinned    map[pinnedAt]intent.Member
 	holds     map[intent.AssetID]intent.Hold
-	approvals map[approvalOf]store.Approval
-	stop      *intent.Stop
+	approvals map[planOf][]intent.Approval
+	// rejections are those of plans, overrides those of contents.
+	rejections map[planOf][]intent.Rejection
+	overrides  map[contentOf][]intent.Override
+	stop       *intent.Stop
 }
 
 type pinnedAt struct {
@@ -31,10 +34,14 @@ type pinnedAt struct {
 	sequence intent.Sequence
 }
 
-type approvalOf struct {
+type contentOf struct {
 	asset     intent.AssetID
 	effective intent.Digest
-	plan      intent.Digest
+}
+
+type planOf struct {
+	contentOf
+	plan intent.Digest
 }
 
 const pageSize = 5000
@@ -193,13 +200,24 @@ func (e *Enforcer) readBrakes(ctx context.Context, next *view) error {
 	for _, hold := range holds {
 		next.holds[hold.Asset] = hold
 	}
-	approvals, err := e.Store.Approvals(ctx, e.Partition)
+	consents, err := e.Store.Consents(ctx, e.Partition)
 	if err != nil {
 		return err
 	}
-	next.approvals = map[approvalOf]store.Approval{}
-	for _, approval := range approvals {
-		next.approvals[approvalOf{approval.Asset, approval.Effective, approval.Plan}] = approval
+	next.approvals = map[planOf][]intent.Approval{}
+	for _, a := range consents.Approvals {
+		of := planOf{contentOf{a.Asset, a.Effective}, a.Plan}
+		next.approvals[of] = append(next.approvals[of], a)
+	}
+	next.rejections = map[planOf][]intent.Rejection{}
+	for _, r := range consents.Rejections {
+		of := planOf{contentOf{r.Asset, r.Effective}, r.Plan}
+		next.rejections[of] = append(next.rejections[of], r)
+	}
+	next.overrides = map[contentOf][]intent.Override{}
+	for _, o := range consents.Overrides {
+		of := contentOf{o.Asset, o.Effective}
+		next.overrides[of] = append(next.overrides[of], o)
 	}
 	return nil
 }

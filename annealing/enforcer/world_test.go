@@ -32,7 +32,11 @@ const (
 	jobType     intent.TypeName    = "lehr.process.v1.Job"
 )
 
-var tester = intent.Actor{Name: "tester", Origin: "test"}
+// tester does all but write what is published, which is author's.
+var (
+	tester = intent.Actor{Name: "tester", Origin: "test"}
+	author = intent.Actor{Name: "author", Origin: "test"}
+)
 
 // world is a partition, its store and a production that a test can break, in
 // virtual time.
@@ -226,7 +230,7 @@ func (w *world) publish(things ...thing) {
 	w.must(w.store.Unstage(w.ctx, w.lease))
 	w.must(w.store.Stage(w.ctx, w.lease, w.head, delta))
 	incarnation, err := w.store.Publish(w.ctx, w.lease, intent.Incarnation{
-		ID: intent.IncarnationID{Partition: shop, Sequence: w.head.Sequence + 1}, Parent: w.head, Count: len(next), Author: tester, Created: time.Now(),
+		ID: intent.IncarnationID{Partition: shop, Sequence: w.head.Sequence + 1}, Parent: w.head, Count: len(next), Author: author, Created: time.Now(),
 	})
 	w.must(err)
 	w.head, w.base = incarnation.ID, next

@@ -32,10 +32,13 @@ const (
 	// KindTurnedDown: the removal that it asks for is complete.
 	KindTurnedDown = "turned-down"
 	KindPin        = "pin"
-	KindUnhealthy  = "unhealthy"
-	KindHeld       = "candidate-held"
-	KindRejected   = "candidate-rejected"
-	KindSilent     = "not-acting"
+	// KindApproved and KindOverride tell of what people let through.
+	KindApproved  = "approved"
+	KindOverride  = "override"
+	KindUnhealthy = "unhealthy"
+	KindHeld      = "candidate-held"
+	KindRejected  = "candidate-rejected"
+	KindSilent    = "not-acting"
 )
 
 // Facts are all that the answer rests on.
@@ -209,6 +212,7 @@ func (f Facts) assetReasons(asset intent.AssetID, told path, depth int) []Reason
 		}
 		reasons = append(reasons, reason)
 	}
+	reasons = append(reasons, f.consentOf(report)...)
 	if pin := f.pinOf(report); pin != nil {
 		reasons = append(reasons, *pin)
 	}
@@ -286,6 +290,7 @@ func (f Facts) settled(report intent.Report) []Reason {
 			Text: fmt.Sprintf("%s changed it, and it was not looked at since; the last pass was %s", f.Head, f.ago(report.At)),
 		}}
 	}
+	reasons = append(reasons, f.consentOf(report)...)
 	if report.Health.State == intent.Unhealthy {
 		reasons = append(reasons, Reason{Kind: KindUnhealthy, Asset: report.Asset, Text: "its plugin says that it is unhealthy: " + report.Health.Reason})
 	}
@@ -304,6 +309,27 @@ func (f Facts) withoutReport(asset intent.AssetID) Reason {
 	default:
 		return Reason{Kind: KindNoReport, Asset: asset, Text: "it was not looked at yet", Hint: "look again in a moment; is a server running?"}
 	}
+}
+
+// consentOf tells who approved the plan, where that is enough, and which checks
+// are overridden: what is missing is told as what it waits for.
+func (f Facts) consentOf(report intent.Report) []Reason {
+	var reasons []Reason
+	if c := report.Consent; c != nil && c.Reached() && !intent.Expired(c.Until, f.Now) {
+		reasons = append(reasons, Reason{
+			Kind: KindApproved, Asset: report.Asset, Until: c.Until,
+			Text: fmt.Sprintf("plan %s is approved, once: %s", report.PlanDigest.Short(), c.Words()),
+		})
+	}
+	for _, o := range report.Overrides {
+		if o.InForce(f.Now) {
+			reasons = append(reasons, Reason{
+				Kind: KindOverride, Asset: report.Asset, Owner: o.By.Name, Since: o.Created, Until: o.Until,
+				Text: fmt.Sprintf("the check %s is overridden by %s %s: %s", o.Check, name(o.By.Name), f.ago(o.Created), o.Reason),
+			})
+		}
+	}
+	return reasons
 }
 
 // pinOf tells of the pin that chose the target.

@@ -27,7 +27,7 @@ func weight(r Reason) int {
 	case KindInSync, KindTurnedDown, KindGone, KindNoAsset, KindNoHead:
 		// The cause may be that the newest sources are not served.
 		return 4
-	case KindPin:
+	case KindPin, KindApproved, KindOverride:
 		return 5
 	default:
 		return 2
@@ -52,7 +52,7 @@ func isAsIntentSays(r Reason) bool {
 // they are as intent says.
 func restsOnIntent(waiting intent.WaitingOn, causes []Reason) bool {
 	return len(waiting.Blockers) > 0 && !slices.ContainsFunc(causes, func(r Reason) bool {
-		return !isAsIntentSays(r) && r.Kind != KindPin && r.Kind != KindUnhealthy
+		return !isAsIntentSays(r) && r.Kind != KindPin && r.Kind != KindApproved && r.Kind != KindOverride && r.Kind != KindUnhealthy
 	})
 }
 
@@ -110,6 +110,8 @@ func hintFor(report intent.Report, waiting intent.WaitingOn) string {
 			return "lehr describe report " + string(report.Asset) + " shows the plan"
 		}
 		return fmt.Sprintf("lehr describe report %s shows the plan; lehr approve %s --plan %s allows it once", report.Asset, report.Asset, report.PlanDigest.Short())
+	case intent.WaitRejected:
+		return fmt.Sprintf("lehr reject %s --withdraw takes it back, with --of %s for an operator; another plan is not rejected", report.Asset, waiting.Owner)
 	case intent.WaitPlugin:
 		return "the server's log holds what the plugin wrote"
 	case intent.WaitBackoff:

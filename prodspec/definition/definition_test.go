@@ -181,3 +181,27 @@ func TestFindingsOfOneLineKeepTheirOrder(t *testing.T) {
 		}
 	}
 }
+
+func TestApprovalsAndOverrides(t *testing.T) {
+	text := whole + "  approval: {quorum: 2, expires: 90m}\n  overrides: {allow: [version, order], longest: 2h}\n"
+	d, findings := definition.Parse("lehr.yaml", []byte(text), schema.Builtin())
+	if len(findings) > 0 {
+		t.Fatalf("findings %+v", findings)
+	}
+	approval, overrides := d.Policy.GetApproval(), d.Policy.GetOverrides()
+	if approval.GetQuorum() != 2 || approval.GetExpires().AsDuration() != 90*time.Minute ||
+		strings.Join(overrides.GetAllow(), " ") != "order version" || overrides.GetLongest().AsDuration() != 2*time.Hour {
+		t.Errorf("approval %v, overrides %v", approval, overrides)
+	}
+	for bad, says := range map[string]string{
+		"approval: {quorum: 0}":        "from 1",
+		"approval: {quorum: 21}":       "more than 20",
+		"overrides: {allow: [stop]}":   "cannot be overridden",
+		"overrides: {longest: always}": "not a length of time",
+	} {
+		_, findings := definition.Parse("lehr.yaml", []byte(whole+"  "+bad+"\n"), schema.Builtin())
+		if len(findings) != 1 || !strings.Contains(findings[0].Message, says) {
+			t.Errorf("%s: %+v", bad, findings)
+		}
+	}
+}

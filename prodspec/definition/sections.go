@@ -237,7 +237,7 @@ func (p *parser) plugins(node *yaml.Node) (list []*intentpb.PluginBinding) {
 }
 
 func (p *parser) checks(node *yaml.Node, policy *intentpb.Policy) {
-	fields := p.fieldsOf(node, "checks", []string{"budget", "turndown"})
+	fields := p.fieldsOf(node, "checks", []string{"budget", "turndown", "approval", "overrides"})
 	if turndown := fields["turndown"]; turndown != nil {
 		in := p.fields(turndown, "checks.turndown", []string{"in_flight"})["in_flight"]
 		if in == nil {
@@ -249,6 +249,46 @@ func (p *parser) checks(node *yaml.Node, policy *intentpb.Policy) {
 	if budget := fields["budget"]; budget != nil {
 		policy.Budgets = p.budget(budget)
 	}
+	if approval := fields["approval"]; approval != nil {
+		policy.Approval = p.approval(approval)
+	}
+	if overrides := fields["overrides"]; overrides != nil {
+		policy.Overrides = p.overrides(overrides)
+	}
+}
+
+func (p *parser) approval(node *yaml.Node) *intentpb.ApprovalPolicy {
+	const most = 20
+	fields := p.fields(node, "checks.approval", []string{"quorum", "expires"})
+	policy := &intentpb.ApprovalPolicy{}
+	if node := fields["quorum"]; node != nil {
+		if policy.Quorum = p.number(node, "checks.approval.quorum", 1); policy.Quorum > most {
+			p.at(node, "checks.approval.quorum", "checks.approval.quorum: %d people are more than %d", policy.Quorum, most).hint("write how many must approve, for example 2")
+		}
+	}
+	if node := fields["expires"]; node != nil {
+		policy.Expires = durationpb.New(p.duration(node, "checks.approval.expires"))
+	}
+	return policy
+}
+
+func (p *parser) overrides(node *yaml.Node) *intentpb.OverridePolicy {
+	known := []string{"order", "capacity", "version"}
+	fields := p.fields(node, "checks.overrides", []string{"allow", "longest"})
+	policy := &intentpb.OverridePolicy{}
+	if list := fields["allow"]; list != nil {
+		policy.Allow = p.texts(list, "checks.overrides.allow")
+		for i, name := range policy.Allow {
+			if !slices.Contains(known, name) {
+				p.at(item(list, i), fmt.Sprintf("checks.overrides.allow[%d]", i), "the check %q cannot be overridden", name).hint("those that can are %s", strings.Join(known, ", "))
+			}
+		}
+		slices.Sort(policy.Allow)
+	}
+	if node := fields["longest"]; node != nil {
+		policy.Longest = durationpb.New(p.duration(node, "checks.overrides.longest"))
+	}
+	return policy
 }
 
 // access is who may do what, by role.

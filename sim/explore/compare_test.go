@@ -139,9 +139,9 @@ func (m *mirror) compare() {
 			model = append(model, fmt.Sprintf("%s to %d under %d, in doubt %t", names[p.asset-1], p.target, p.epoch, p.row == doubt))
 		}
 	}
-	approvals, err := m.store.Approvals(m.ctx, m.at)
+	consents, err := m.store.Consents(m.ctx, m.at)
 	m.must(err)
-	for _, a := range approvals {
+	for _, a := range consents.Approvals {
 		real = append(real, fmt.Sprintf("%s may %s to %s", a.Asset, a.Plan.Short(), a.Effective.Short()))
 	}
 	for a := range assets {

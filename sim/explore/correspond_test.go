@@ -69,7 +69,10 @@ type decided struct {
 	real store.Admission
 }
 
-var actor = intent.Actor{Name: "somebody", Origin: "test"}
+var (
+	actor    = intent.Actor{Name: "somebody", Origin: "test"}
+	approver = intent.Actor{Name: "somebody else", Origin: "test"}
+)
 
 func newMirror(r *rapid.T, real store.All, run int) *mirror {
 	m := &mirror{
@@ -244,8 +247,8 @@ func (m *mirror) drawPlan() (a int, from, to content) {
 
 func (m *mirror) approve() {
 	a, from, to := m.drawPlan()
-	m.must(m.store.Approve(m.ctx, store.Approval{
-		Partition: m.at, Asset: names[a], Effective: intent.BodyDigest(body(a, to)), Plan: planDigest(a, from, to), By: actor,
+	m.must(m.store.Approve(m.ctx, intent.Approval{
+		Partition: m.at, Asset: names[a], Effective: intent.BodyDigest(body(a, to)), Plan: planDigest(a, from, to), By: approver,
 	}))
 	m.moves(func() { m.state.approve(a, planTo(from, to)) })
 }

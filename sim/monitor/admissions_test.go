@@ -193,6 +193,31 @@ var admissions = []breach{
 			r.admits(a)
 		},
 		func(r *run) { r.approve("a", r.now.Add(time.Second)); r.admit("a", approved) }},
+	{"S9", "and 2 people are asked for",
+		func(r *run) {
+			r.publish(job("a", "1", &intentpb.Approval{Reason: "precious", Quorum: 2}))
+			r.approve("a", time.Time{})
+			r.admit("a", approved)
+		}, nil},
+	{"S9", "who made the change",
+		func(r *run) {
+			r.must(r.Approve(r.Context(), intent.Approval{Partition: sim, Asset: "a", Effective: r.saved["a"].Effective, Plan: r.plan, By: ann}))
+			a := r.admission("a", approved)
+			r.behind("UPDATE approval SET used_by = ?", string(a.Push))
+			r.admitsBy(a, ann.Name)
+		}, nil},
+	{"S9", "had rejected plan",
+		func(r *run) {
+			r.must(r.Reject(r.Context(), intent.Rejection{Partition: sim, Asset: "a", Effective: r.saved["a"].Effective, Plan: r.plan, By: bob, Reason: "no"}))
+			r.scans()
+			r.forces("a")
+		},
+		func(r *run) {
+			r.must(r.Reject(r.Context(), intent.Rejection{Partition: sim, Asset: "a", Effective: r.saved["a"].Effective, Plan: r.plan, By: bob, Reason: "no"}))
+			r.must(r.Withdraw(r.Context(), sim, "a", bob.Name, "yes", bob))
+			r.scans()
+			r.admit("a")
+		}},
 	{"S11", "is outcome 0",
 		func(r *run) {
 			r.differs("a")

@@ -27,6 +27,8 @@ type brakes struct {
 	// has it.
 	inForce map[intent.PartitionID]bool
 	allowed map[agreed]bool
+	// madeBy are the people who published incarnations.
+	madeBy map[intent.Sequence]string
 }
 
 func newBrakes() brakes {
@@ -34,7 +36,7 @@ func newBrakes() brakes {
 		pins: map[intent.AssetID][]intent.Pin{}, holds: map[intent.AssetID]held{}, stored: map[intent.PartitionID]bool{},
 		approvals: map[approvalKey]approval{}, stops: map[intent.PartitionID]time.Time{},
 		revisions: map[uint64]string{}, resumed: map[intent.PartitionID]bool{},
-		inForce: map[intent.PartitionID]bool{}, allowed: map[agreed]bool{},
+		inForce: map[intent.PartitionID]bool{}, allowed: map[agreed]bool{}, madeBy: map[intent.Sequence]string{},
 	}
 }
 
@@ -44,10 +46,12 @@ type held struct{ created, ends int64 }
 type approvalKey struct {
 	asset           intent.AssetID
 	effective, plan intent.Digest
+	by              string
 }
 
 type approval struct {
 	created, ends int64
+	alone         bool
 	usedBy        intent.PushID
 }
 
@@ -150,12 +154,12 @@ func (m *Monitor) lookAtStops(news *news) {
 
 func (m *Monitor) lookAtApprovals(news *news) {
 	approvals := map[approvalKey]approval{}
-	m.unread("the approvals", m.database.each("SELECT asset, effective, plan, created, ends, used_by FROM approval WHERE partition = $1",
+	m.unread("the approvals", m.database.each("SELECT asset, effective, plan, approver, created, ends, alone, used_by FROM approval WHERE partition = $1",
 		[]any{string(m.options.Partition)}, func(rows *sql.Rows) error {
 			var key approvalKey
 			var effective, plan digest
 			var a approval
-			err := rows.Scan(&key.asset, &effective, &plan, &a.created, &a.ends, &a.usedBy)
+			err := rows.Scan(&key.asset, &effective, &plan, &key.by, &a.created, &a.ends, &a.alone, &a.usedBy)
 			key.effective, key.plan = effective.Digest, plan.Digest
 			approvals[key] = a
 			return err

@@ -176,6 +176,9 @@ func (m *Monitor) published(r record) {
 	m.hold(under == fmt.Sprint(m.epoch), "S4", "incarnation %d was published under epoch %s, and the epoch was %d", id.Sequence, under, m.epoch)
 	m.publish(id.Sequence)
 	m.outgrow(id.Sequence)
+	if r.By.Origin != intent.ServerOrigin {
+		m.madeBy[id.Sequence] = r.By.Name
+	}
 }
 
 // catchUp takes up heads that no record tells of.

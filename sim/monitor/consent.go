@@ -9,21 +9,26 @@ import (
 	"lehr.dev/intent"
 )
 
-// agreed is what an approval's record says that it was given for.
+// agreed is what an approval's record says that it was given for, and by whom.
 type agreed struct {
-	asset         intent.AssetID
-	content, plan string
+	asset             intent.AssetID
+	content, plan, by string
 }
 
-// allowance reads "plan P of content C", then more, maybe behind "the approval of".
+// allowance reads "plan P of content C", then more, maybe behind "the approval
+// by X of".
 func allowance(r record) agreed {
-	detail := strings.TrimPrefix(r.Detail, "the approval of ")
-	plan, rest, _ := strings.Cut(strings.TrimPrefix(detail, "plan "), " of content ")
-	content := rest
-	if end := strings.IndexAny(rest, ":,"); end >= 0 {
-		content = rest[:end]
+	given := agreed{asset: intent.AssetID(r.Subject), by: r.By.Name}
+	detail := r.Detail
+	if void, is := strings.CutPrefix(detail, "the approval by "); is {
+		given.by, detail, _ = strings.Cut(void, " of plan ")
 	}
-	return agreed{asset: intent.AssetID(r.Subject), content: content, plan: plan}
+	plan, rest, _ := strings.Cut(strings.TrimPrefix(detail, "plan "), " of content ")
+	given.plan, given.content = plan, rest
+	if end := strings.IndexAny(rest, ":,"); end >= 0 {
+		given.content = rest[:end]
+	}
+	return given
 }
 
 // outgrow takes away the approvals that were given for content which an
@@ -38,26 +43,86 @@ func (m *Monitor) outgrow(sequence intent.Sequence) {
 	}
 }
 
-// consented: what needs a person's approval has one, which was given before,
-// has not ended, and was not used (S9).
+// consented: what needs people's approval has it, of as many as are asked for,
+// each given before, not ended, and not used; and nobody rejects it (S9).
 func (m *Monitor) consented(p *push, news *news) {
+	m.unopposed(p, news)
 	content, _ := m.contentAt(p.asset, p.target)
 	if content.turndown || content.approval {
-		m.hold(p.approved, "S9", "push %s of %s was admitted without an approval; turndown: %t, marked: %t", p.id, p.asset, content.turndown, content.approval)
+		m.hold(len(p.approvers) > 0, "S9", "push %s of %s was admitted without an approval; turndown: %t, marked: %t", p.id, p.asset, content.turndown, content.approval)
 	}
-	if !p.approved {
+	if len(p.approvers) == 0 {
 		return
 	}
-	given := agreed{p.asset, p.effective.Short(), p.plan.Short()}
+	need := max(1, int(content.quorum))
+	if policy := m.policyAt(p.target); policy != nil {
+		need = max(need, int(policy.GetApproval().GetQuorum()))
+	}
+	people := slices.Compact(slices.Sorted(slices.Values(p.approvers)))
+	m.hold(len(people) >= need, "S9", "push %s of %s was admitted by the approval of %v, and %d people are asked for", p.id, p.asset, people, need)
+	for _, by := range p.approvers {
+		m.approvedBy(p, by, need, news)
+	}
+}
+
+// approvedBy: one person's approval may be used by this push.
+func (m *Monitor) approvedBy(p *push, by string, need int, news *news) {
+	given := agreed{p.asset, p.effective.Short(), p.plan.Short(), by}
 	m.hold(m.allowed[given], "S9", "push %s of %s used an approval of plan %s that nobody had given, or that was used before, or given for content that went since", p.id, p.asset, given.plan)
 	delete(m.allowed, given)
-	row, there := m.approvals[approvalKey{p.asset, p.effective, p.plan}]
+	row, there := m.approvals[approvalKey{p.asset, p.effective, p.plan, by}]
 	if news.has("approve", string(p.asset)) && row.usedBy != p.id {
-		return // Somebody has given another since, in its place.
+		return // The same person has given another since, in its place.
 	}
 	m.hold(there && row.usedBy == p.id, "S9", "push %s of %s was admitted as approved, and no approval of plan %s says that it used it; used by: %q", p.id, p.asset, given.plan, row.usedBy)
 	ends := moment(row.ends)
 	m.hold(ends.IsZero() || p.admitted.Before(ends), "S9", "push %s of %s was admitted at %s by an approval that ended at %s", p.id, p.asset, p.admitted, ends)
+	if need > 1 || !row.alone {
+		m.hold(!m.wrote(by, p), "S9", "push %s of %s was approved by %s, who made the change", p.id, p.asset, by)
+	}
+}
+
+// wrote reports whether a person published what the push brings, and it was not
+// enforced since.
+func (m *Monitor) wrote(by string, p *push) bool {
+	at, there := m.at(p.asset, p.target)
+	if !there || m.madeBy[at.from] != by {
+		return false
+	}
+	var enforced digest
+	found, err := m.database.one("SELECT effective FROM enforced WHERE partition = $1 AND asset = $2 AND carried = 0",
+		[]any{string(m.options.Partition), string(p.asset)}, &enforced)
+	m.unread("the enforced records", err)
+	return !found || enforced.Digest != p.effective
+}
+
+// unopposed: no rejection of the plan is in force (S9).
+func (m *Monitor) unopposed(p *push, news *news) {
+	if news.has("reject", string(p.asset)) {
+		return // It may have come after.
+	}
+	var by string
+	found, err := m.database.one(`SELECT rejecter FROM rejection WHERE partition = $1 AND asset = $2 AND effective = $3 AND plan = $4 AND (ends = 0 OR ends > $5) LIMIT 1`,
+		[]any{string(m.options.Partition), string(p.asset), p.effective[:], p.plan[:], p.admitted.UnixNano()}, &by)
+	m.unread("the rejections", err)
+	m.hold(!found, "S9", "push %s of %s was admitted, and %s had rejected plan %s", p.id, p.asset, by, p.plan.Short())
+}
+
+// overruled: each override that a push passed by is of its content, was in
+// force, and is allowed by the policy of its target (S23).
+func (m *Monitor) overruled(p *push, checks []string, news *news) {
+	for _, check := range checks {
+		policy := m.policyAt(p.target)
+		m.hold(policy != nil && slices.Contains(policy.GetOverrides().GetAllow(), check), "S23", "push %s of %s was admitted by an override of check %q, which the policy of its target forbids", p.id, p.asset, check)
+		if news.has("override", string(p.asset)) {
+			continue // It may have taken the place of the one that was used.
+		}
+		var ends int64
+		found, err := m.database.one("SELECT ends FROM override WHERE partition = $1 AND asset = $2 AND effective = $3 AND kind = $4",
+			[]any{string(m.options.Partition), string(p.asset), p.effective[:], check}, &ends)
+		m.unread("the overrides", err)
+		m.hold(found && p.admitted.Before(moment(ends)), "S1", "push %s of %s was admitted by an override of check %q that was not in force", p.id, p.asset, check)
+	}
 }
 
 // braked: nothing is admitted under a stop (S18), a hold, or a mode that only

@@ -123,7 +123,7 @@ func (m *Monitor) asked(e world.Effect, p *push) {
 		m.hold(content.turndown, "S5", "effect %d of push %s removed %s, and %s has no Turndown in %s", e.Number, p.id, e.Key, e.Asset, e.Incarnation)
 	}
 	if e.Destructive || vanished {
-		m.hold(p.approved, "S9", "effect %d of push %s of %s destroyed something without an approval", e.Number, p.id, p.asset)
+		m.hold(len(p.approvers) > 0, "S9", "effect %d of push %s of %s destroyed something without an approval", e.Number, p.id, p.asset)
 	}
 }
 

@@ -67,6 +67,14 @@ func (r *run) admits(a store.Admission) store.Admission {
 	return a
 }
 
+// admitsBy admits a push that somebody approved.
+func (r *run) admitsBy(a store.Admission, by string) {
+	r.Helper()
+	r.enters(a)
+	r.records("admit", string(a.Asset), strings.Replace(detailOf(a), "approved by "+bob.Name, "approved by "+by, 1), r.lease.Holder)
+	r.Monitor.Commit()
+}
+
 // forces admits a push of an asset whatever there is against it.
 func (r *run) forces(id intent.AssetID, changes ...func(*store.Admission)) store.Admission {
 	r.Helper()
@@ -75,8 +83,9 @@ func (r *run) forces(id intent.AssetID, changes ...func(*store.Admission)) store
 
 func detailOf(a store.Admission) string {
 	detail := "push " + string(a.Push) + " to " + a.Target.String() + ", content " + a.Effective.Short() + ", plan " + a.Plan.Short()
+	detail += "; passed " + strings.Join(a.Checks, " ")
 	if a.NeedsApproval {
-		detail += ", approved"
+		detail += "; approved by " + bob.Name
 	}
-	return detail + "; passed " + strings.Join(a.Checks, " ")
+	return detail
 }

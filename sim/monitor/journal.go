@@ -51,7 +51,7 @@ type push struct {
 	admitted        time.Time // by the clock of who admitted it
 	seen            time.Time // the true time
 	budgets         map[string]int
-	approved        bool
+	approvers       []string
 	// superseded is since when the asset follows other content.
 	superseded time.Time
 	closed     time.Time
@@ -71,7 +71,7 @@ func (m *Monitor) admitted(r record, news *news) {
 		m.fail("S1", "push id %s was admitted a second time", p.id)
 		return
 	}
-	p.ordinal, p.seen, p.approved = len(m.pushes)+1, m.options.Now(), said.approved
+	p.ordinal, p.seen, p.approvers = len(m.pushes)+1, m.options.Now(), said.approvers
 	m.pushes[p.id], m.running[p.id] = p, p
 	m.paces.tried[called{p.asset, p.effective}] = true
 	if said.target != p.target || said.content != p.effective.Short() || said.plan != p.plan.Short() || r.Subject != string(p.asset) {
@@ -79,13 +79,15 @@ func (m *Monitor) admitted(r record, news *news) {
 			p.id, r.Subject, said.target, said.content, said.plan, p.asset, p.target, p.effective.Short(), p.plan.Short())
 	}
 	for _, check := range always {
-		m.hold(slices.Contains(said.passed, check), "S1", "push %s of %s was admitted without a pass of check %q: it has %v", p.id, p.asset, check, said.passed)
+		overridden := slices.Contains(said.overridden, check) && overridable(check)
+		m.hold(slices.Contains(said.passed, check) || overridden, "S1", "push %s of %s was admitted without a pass of check %q: it has %v", p.id, p.asset, check, said.passed)
 	}
 	m.hold(p.epoch == m.epoch, "S4", "push %s of %s was admitted under epoch %d, and the epoch was %d", p.id, p.asset, p.epoch, m.epoch)
 	m.followed(p, news)
 	m.braked(p, news)
 	m.afforded(p)
 	m.consented(p, news)
+	m.overruled(p, said.overridden, news)
 	m.tookOver(p, r)
 	m.diffed(p)
 }
@@ -93,19 +95,36 @@ func (m *Monitor) admitted(r record, news *news) {
 // always are the checks that every push must have passed.
 var always = []string{"stop", "mode", "hold", "turndown", "order", "capacity", "version", "approval", "retry"}
 
+// overridable are those that a person may let pass.
+func overridable(check string) bool {
+	return check == "order" || check == "capacity" || check == "version"
+}
+
 // said is what the audit says of an admission.
 type said struct {
 	push          intent.PushID
 	target        intent.Sequence
 	content, plan string
-	approved      bool
 	passed        []string
+	// approvers whose approvals were used, and checks that were overridden.
+	approvers, overridden []string
 }
 
-// parse reads "push ID to P@N, content C, plan P[, approved][; passed A B]".
+// parse reads "push ID to P@N, content C, plan P[; passed A B][; approved by X,
+// Y][; A overridden by Z until T: why]".
 func parse(detail string) (s said, well bool) {
-	head, passed, _ := strings.Cut(detail, "; passed ")
-	s.passed = strings.Fields(passed)
+	sections := strings.Split(detail, "; ")
+	head := sections[0]
+	for _, section := range sections[1:] {
+		section = strings.TrimPrefix(section, "self-")
+		if passed, is := strings.CutPrefix(section, "passed "); is && s.passed == nil {
+			s.passed = strings.Fields(passed)
+		} else if approvers, is := strings.CutPrefix(section, "approved by "); is && s.approvers == nil {
+			s.approvers = strings.Split(approvers, ", ")
+		} else if check, _, is := strings.Cut(section, " overridden by "); is {
+			s.overridden = append(s.overridden, check)
+		}
+	}
 	parts := strings.Split(head, ", ")
 	if len(parts) < 3 {
 		return s, false
@@ -118,7 +137,6 @@ func parse(detail string) (s said, well bool) {
 	s.target = id.Sequence
 	s.content, _ = strings.CutPrefix(parts[1], "content ")
 	s.plan, _ = strings.CutPrefix(parts[2], "plan ")
-	s.approved = len(parts) > 3 && parts[3] == "approved"
 	return s, err == nil
 }
 

@@ -25,6 +25,7 @@ import (
 var (
 	noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	ann  = intent.Actor{Name: "ann", Origin: "cli"}
+	bob  = intent.Actor{Name: "bob", Origin: "cli"}
 )
 
 const sim = intent.PartitionID("sim")
@@ -220,7 +221,7 @@ func (r *run) end(a store.Admission, ending string) {
 
 func (r *run) approve(id intent.AssetID, until time.Time) {
 	r.Helper()
-	r.must(r.Approve(r.Context(), store.Approval{Partition: sim, Asset: id, Effective: r.saved[id].Effective, Plan: r.plan, By: ann, Until: until}))
+	r.must(r.Approve(r.Context(), intent.Approval{Partition: sim, Asset: id, Effective: r.saved[id].Effective, Plan: r.plan, By: bob, Until: until}))
 }
 
 // effect is a change of production by an admitted push.

@@ -65,9 +65,11 @@ type content struct {
 	id                 intent.AssetID
 	kind               intent.TypeName
 	turndown, approval bool
-	mode               intentpb.EnforcementMode
-	scopes             map[string]string
-	policy             *intentpb.Policy
+	// quorum that the asset asks for.
+	quorum uint32
+	mode   intentpb.EnforcementMode
+	scopes map[string]string
+	policy *intentpb.Policy
 	// reads are the assets whose content counts as its own.
 	reads []intent.AssetID
 }
@@ -254,7 +256,10 @@ func contentOf(asset intent.Asset) content {
 	c := content{there: true, id: asset.ID, kind: asset.Payload.Type}
 	_, c.turndown = asset.Addon("lehr.intent.v1.Turndown")
 	_, c.approval = asset.Addon("lehr.intent.v1.Approval")
-	mode, scope := &intentpb.Mode{}, &intentpb.ImpactedScope{}
+	mode, scope, approval := &intentpb.Mode{}, &intentpb.ImpactedScope{}, &intentpb.Approval{}
+	if found, err := schema.Addon(asset, approval); found && err == nil {
+		c.quorum = approval.GetQuorum()
+	}
 	if found, err := schema.Addon(asset, mode); found && err == nil {
 		c.mode = mode.GetMode()
 	}

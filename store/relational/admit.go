@@ -3,6 +3,7 @@ package relational
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"lehr.dev/audit"
 	"lehr.dev/fault"
@@ -44,8 +45,11 @@ type desk struct {
 	lease   store.Lease
 	now     standing
 	budgets map[string]*budget
-	// held is what checkClaim found for the admission at hand.
-	held holding
+	// held, overrides and consent are what checkClaim, checkOverrides and
+	// takeApprovals found for the admission at hand.
+	held      holding
+	overrides []intent.Override
+	consent   intent.Consent
 }
 
 // decide admits, or says what the push must wait for. Whatever may refuse
@@ -55,7 +59,7 @@ func (d *desk) decide(a store.Admission) (*intent.WaitingOn, error) {
 		return nil, fault.New(fault.Invalid, "an admission of %q to %s in %q names no push, or another partition's target", a.Asset, a.Target, d.lease.Partition)
 	}
 	for _, check := range []func(store.Admission) (*intent.WaitingOn, error){
-		d.checkStanding, d.checkOpen, d.checkQuiet, d.checkBudgets, d.checkClaim, d.takeApproval,
+		d.checkStanding, d.checkOpen, d.checkQuiet, d.checkRejections, d.checkOverrides, d.checkBudgets, d.checkClaim, d.takeApprovals,
 	} {
 		if waiting, err := check(a); waiting != nil || err != nil {
 			return waiting, err
@@ -75,7 +79,7 @@ func (d *desk) checkStanding(a store.Admission) (*intent.WaitingOn, error) {
 		}, nil
 	case a.Revision != d.now.revision:
 		return &intent.WaitingOn{Kind: intent.WaitStale, Reason: fmt.Sprintf(
-			"head, a pin, a hold, an approval or a stop changed since it was decided: revision %d is now %d", a.Revision, d.now.revision)}, nil
+			"head, a pin, a hold, an approval, an override or a stop changed since it was decided: revision %d is now %d", a.Revision, d.now.revision)}, nil
 	case intent.Expired(a.ValidUntil, a.At):
 		return &intent.WaitingOn{Kind: intent.WaitStale, Reason: fmt.Sprintf(
 			"what it was decided on held until %s, now it is %s", a.ValidUntil.UTC().Format(timeFormat), a.At.UTC().Format(timeFormat))}, nil
@@ -168,17 +172,53 @@ func (d *desk) checkClaim(a store.Admission) (*intent.WaitingOn, error) {
 	return waiting, nil
 }
 
-// takeApproval: consume one for exactly this plan of this content (S9).
-func (d *desk) takeApproval(a store.Admission) (*intent.WaitingOn, error) {
-	if !a.NeedsApproval {
-		return nil, nil
-	}
-	used, err := consumeApproval(d.transaction, d.lease.Partition, a, a.At)
-	if err != nil || used {
+// checkRejections: nobody rejected this plan of this content, whoever
+// approved it.
+func (d *desk) checkRejections(a store.Admission) (*intent.WaitingOn, error) {
+	rejections, err := scanRejections(d.transaction, d.lease.Partition, ofPlan, string(a.Asset), a.Effective[:], a.Plan[:])
+	if err != nil {
 		return nil, err
 	}
-	return &intent.WaitingOn{Kind: intent.WaitApproval, Reason: fmt.Sprintf(
-		"plan %s of content %s needs an approval that is unused and not expired; lehr approve gives one", a.Plan.Short(), a.Effective.Short())}, nil
+	return intent.Rejected(a.Asset, rejections, a.At), nil
+}
+
+// checkOverrides: those that checks passed by are in force, for this content.
+func (d *desk) checkOverrides(a store.Admission) (*intent.WaitingOn, error) {
+	if d.overrides = nil; len(a.Overrides) == 0 {
+		return nil, nil
+	}
+	overrides, err := scanOverrides(d.transaction, d.lease.Partition, ofContent, string(a.Asset), a.Effective[:])
+	if err != nil {
+		return nil, err
+	}
+	for _, check := range a.Overrides {
+		at := slices.IndexFunc(overrides, func(o intent.Override) bool { return o.Check == check && o.InForce(a.At) })
+		if at < 0 {
+			return &intent.WaitingOn{Kind: intent.WaitStale, Reason: fmt.Sprintf(
+				"the override of the check %s of content %s has ended", check, a.Effective.Short())}, nil
+		}
+		d.overrides = append(d.overrides, overrides[at])
+	}
+	return nil, nil
+}
+
+// takeApprovals: consume those that count for exactly this plan of this
+// content, if they are enough (S9).
+func (d *desk) takeApprovals(a store.Admission) (*intent.WaitingOn, error) {
+	if d.consent = (intent.Consent{}); !a.NeedsApproval {
+		return nil, nil
+	}
+	consent, err := useApprovals(d.transaction, d.lease.Partition, a)
+	if err != nil {
+		return nil, err
+	}
+	if !consent.Reached() {
+		return &intent.WaitingOn{Kind: intent.WaitApproval, Reason: fmt.Sprintf(
+			"plan %s of content %s needs approvals that are unused and not expired: %s; lehr approve gives one",
+			a.Plan.Short(), a.Effective.Short(), consent.Words())}, nil
+	}
+	d.consent = consent
+	return nil, nil
 }
 
 func (d *desk) claimant(a store.Admission) claimant {
@@ -215,7 +255,8 @@ func (d *desk) enter(a store.Admission) error {
 		return fault.New(fault.Invalid, "admitting a push of %q: the push id %s was used before", a.Asset, a.Push)
 	}
 	detail := audit.Admitted{
-		Push: a.Push, Target: a.Target, Content: a.Effective.Short(), Plan: a.Plan.Short(), Approved: a.NeedsApproval,
+		Push: a.Push, Target: a.Target, Content: a.Effective.Short(), Plan: a.Plan.Short(),
+		Approved: a.NeedsApproval, Approvers: d.consent.Approved, Alone: d.consent.Alone, Overrides: d.overrides,
 		Epoch: d.lease.Epoch, Revision: d.now.revision, Global: d.now.global, Checks: a.Checks,
 	}.String()
 	d.audit(d.lease.Partition, a.At, serverActor(d.lease), "admit", string(a.Asset), detail)

@@ -212,8 +212,8 @@ func (s *Store) Acknowledge(ctx context.Context, id intent.CandidateID, reason s
 		case state != intent.CandidateHeld:
 			return fault.New(fault.Conflict, "%s: it is %s, only a held one can be acknowledged", attempt, state)
 		}
-		if _, err := t.exec("UPDATE candidate SET acknowledged = 1 WHERE partition = $1 AND digest = $2",
-			string(id.Partition), id.Digest.String()); err != nil {
+		if _, err := t.exec("UPDATE candidate SET acknowledged = 1, acknowledger = $3, acknowledger_origin = $4 WHERE partition = $1 AND digest = $2",
+			string(id.Partition), id.Digest.String(), by.Name, by.Origin); err != nil {
 			return err
 		}
 		t.audit(id.Partition, t.now, by, "acknowledge", id.Digest.String(), "").because(reason)
@@ -221,13 +221,13 @@ func (s *Store) Acknowledge(ctx context.Context, id intent.CandidateID, reason s
 	})
 }
 
-// Acknowledged reports whether somebody did, while the candidate is held.
-func (s *Store) Acknowledged(ctx context.Context, id intent.CandidateID) (acknowledged bool, err error) {
+// Acknowledged reports whether somebody did, and who, while the candidate is
+// held.
+func (s *Store) Acknowledged(ctx context.Context, id intent.CandidateID) (by intent.Actor, acknowledged bool, err error) {
 	err = s.read(ctx, "reading the acknowledgement of candidate "+id.String(), func(q querier) error {
-		var one int
-		acknowledged, err = q.one("SELECT 1 FROM candidate WHERE partition = $1 AND digest = $2 AND state = 'held' AND acknowledged = 1",
-			[]any{string(id.Partition), id.Digest.String()}, &one)
+		acknowledged, err = q.one("SELECT acknowledger, acknowledger_origin FROM candidate WHERE partition = $1 AND digest = $2 AND state = 'held' AND acknowledged = 1",
+			[]any{string(id.Partition), id.Digest.String()}, &by.Name, &by.Origin)
 		return err
 	})
-	return acknowledged, err
+	return by, acknowledged, err
 }

@@ -108,9 +108,19 @@ func (c *collection) pushes(t *transaction, _ standing) (int64, error) {
 		SELECT number FROM push WHERE partition = $1 AND open = 0 AND ended < $2 LIMIT $3)`, string(c.lease.Partition), c.forgotten(), chunk)
 }
 
-func (c *collection) approvals(t *transaction, _ standing) (int64, error) {
-	return t.exec(`DELETE FROM approval WHERE partition = $1 AND created < $2 AND (used_by <> '' OR (ends > 0 AND ends < $2))`,
-		string(c.lease.Partition), c.forgotten())
+// approvals goes over what people said of pushes.
+func (c *collection) approvals(t *transaction, _ standing) (removed int64, err error) {
+	for _, old := range []string{
+		"DELETE FROM approval WHERE partition = $1 AND created < $2 AND (used_by <> '' OR (ends > 0 AND ends < $2))",
+		"DELETE FROM rejection WHERE partition = $1 AND ends > 0 AND ends < $2",
+		"DELETE FROM override WHERE partition = $1 AND ends < $2",
+	} {
+		count, err := t.exec(old, string(c.lease.Partition), c.forgotten())
+		if removed += count; err != nil {
+			return removed, err
+		}
+	}
+	return removed, nil
 }
 
 // reports goes over assets that are neither in head nor enforced.
@@ -191,7 +201,15 @@ func (g gap) members(t *transaction, _ standing) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return int64(len(bodies.all)), bodies.drop(t)
+	if err := bodies.drop(t); err != nil {
+		return 0, err
+	}
+	// Who made an incarnation goes with the last content that it changed: until
+	// then its author is not one of the content's approvers (S9).
+	_, err = t.exec(`DELETE FROM authorship WHERE partition = $1 AND seq > $2 AND seq < $3
+		AND NOT EXISTS (SELECT 1 FROM member m WHERE m.partition = $1 AND m.from_seq = authorship.seq)`,
+		string(g.partition), int64(g.after), int64(g.before))
+	return int64(len(bodies.all)), err
 }
 
 func (g gap) edges(t *transaction, _ standing) (int64, error) {

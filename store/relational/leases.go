@@ -140,5 +140,5 @@ func (s *Store) mustServe(attempt string) error {
 }
 
 func serverActor(lease store.Lease) intent.Actor {
-	return intent.Actor{Name: lease.Holder, Origin: "server"}
+	return intent.Actor{Name: lease.Holder, Origin: intent.ServerOrigin}
 }

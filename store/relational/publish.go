@@ -86,11 +86,17 @@ func flip(t *transaction, lease store.Lease, incarnation *intent.Incarnation) er
 	if err := publishGrants(t, incarnation); err != nil {
 		return err
 	}
+	for _, person := range incarnation.People() {
+		if _, err := t.exec("INSERT INTO authorship (partition, seq, person) VALUES ($1, $2, $3)",
+			string(id.Partition), int64(id.Sequence), person); err != nil {
+			return err
+		}
+	}
 	if _, err := t.exec("UPDATE partitions SET head = $2, covered = $3, stage_revision = stage_revision + 1 WHERE id = $1",
 		string(id.Partition), int64(id.Sequence), covered); err != nil {
 		return err
 	}
-	if err := voidApprovals(t, incarnation); err != nil {
+	if err := voidConsents(t, incarnation); err != nil {
 		return err
 	}
 	t.audit(id.Partition, t.now, incarnation.Author, "publish", id.String(),

@@ -36,7 +36,7 @@ func TestManyFirstReadsAtOnce(t *testing.T) {
 			func() { _, _ = s.Member(ctx, head, "web") },
 			func() { _, _ = s.Pins(ctx, "shop") },
 			func() { _, _ = s.OpenPushes(ctx, "shop") },
-			func() { _, _ = s.Approvals(ctx, "shop") },
+			func() { _, _ = s.Consents(ctx, "shop") },
 			func() { _, _ = s.ListReports(ctx, "shop", store.ReportFilter{}) },
 			func() { _, _ = s.EnforcedPage(ctx, "shop", "", 10) },
 			func() { _, _ = s.AuditRecords(ctx, "shop", 0, 10) },

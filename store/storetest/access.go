@@ -298,6 +298,9 @@ func (w *world) caused() []caused {
 	resumed := func(partition intent.PartitionID) func() {
 		return func() { _ = w.Resume(ctx, partition, "", bob) }
 	}
+	rejected := func() {
+		w.must(w.Reject(ctx, intent.Rejection{Partition: shop, Asset: "a", Effective: digestOf("x"), Plan: digestOf("p"), By: bob}))
+	}
 	return []caused{
 		{"SetPin", intent.Operator, shop, none, func(ctx context.Context) error {
 			_, err := w.SetPin(ctx, intent.Pin{Asset: "a", Incarnation: at(1), Rank: person, Holder: bob})
@@ -315,7 +318,15 @@ func (w *world) caused() []caused {
 		{"Resume", intent.Operator, shop, stopped(shop), func(ctx context.Context) error { return w.Resume(ctx, shop, "", bob) }},
 		{"Resume", intent.Operator, "", stopped(""), func(ctx context.Context) error { return w.Resume(ctx, "", "", bob) }},
 		{"Approve", intent.Approver, shop, none, func(ctx context.Context) error {
-			return w.Approve(ctx, store.Approval{Partition: shop, Asset: "a", Effective: digestOf("x"), Plan: digestOf("p"), By: bob})
+			return w.Approve(ctx, intent.Approval{Partition: shop, Asset: "a", Effective: digestOf("x"), Plan: digestOf("p"), By: bob})
+		}},
+		{"Reject", intent.Approver, shop, none, func(ctx context.Context) error {
+			return w.Reject(ctx, intent.Rejection{Partition: shop, Asset: "a", Effective: digestOf("x"), Plan: digestOf("p"), By: bob})
+		}},
+		{"Withdraw", intent.Approver, shop, rejected, func(ctx context.Context) error { return w.Withdraw(ctx, shop, "a", bob.Name, "", bob) }},
+		{"Withdraw", intent.Operator, shop, rejected, func(ctx context.Context) error { return w.Withdraw(ctx, shop, "a", bob.Name, "", alice) }},
+		{"Override", intent.Operator, shop, none, func(ctx context.Context) error {
+			return w.Override(ctx, intent.Override{Partition: shop, Asset: "a", Effective: digestOf("x"), Check: "order", By: bob, Reason: "blind", Until: noon.Add(time.Hour)})
 		}},
 		{"Acknowledge", intent.Approver, shop, func() { w.must(w.SaveCandidate(ctx, w.lease, held, nil)) },
 			func(ctx context.Context) error { return w.Acknowledge(ctx, held.ID, "", bob) }},
@@ -470,7 +481,7 @@ func testAuthority(t *testing.T, open func(t *testing.T) store.All) {
 var asksNobody = []string{
 	"Partition", "ListPartitions", "Renew", "Retire", "Replicas", "Acquire", "Incarnation", "Incarnations", "Member", "Body", "Content", "Members", "Changes",
 	"FindIncarnation", "EdgesFrom", "EdgesTo", "Candidate", "CandidateDelta", "ListCandidates", "Acknowledged", "GetBlob", "Pins", "Holds",
-	"Stops", "Approvals", "OpenPushes", "Pushes", "EnforcedPage", "EnforcedCount", "Orphans", "OrphanCount", "Report", "ListReports",
+	"Stops", "Consents", "Authors", "OpenPushes", "Pushes", "EnforcedPage", "EnforcedCount", "Orphans", "OrphanCount", "Report", "ListReports",
 	"CountReports", "AuditRecords", "AuditEnds", "AuditTrouble", "WalkAudit", "VerifyAudit", "Identity", "TokenByID", "Tokens", "Grants", "Authority", "Authorize", "Changed", "Close",
 }
 

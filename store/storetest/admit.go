@@ -15,7 +15,8 @@ import (
 func testAdmit(t *testing.T, open func(t *testing.T) store.All) {
 	for name, test := range map[string]func(*world){
 		"Stop": admitStop, "Stale": admitStale, "OpenPush": admitOpenPush, "ResourceKey": admitResourceKey,
-		"Quiet": admitQuiet, "Approval": admitApproval, "Budget": admitBudget, "Claim": admitClaim,
+		"Quiet": admitQuiet, "Approval": admitApproval, "Quorum": admitQuorum, "Author": admitAuthor, "Alone": admitAlone,
+		"Rejection": admitRejection, "Override": admitOverride, "Budget": admitBudget, "Claim": admitClaim,
 		"EachOnItsOwn": admitEachOnItsOwn, "Malformed": admitMalformed,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -50,7 +51,14 @@ func admitStale(w *world) {
 		},
 		"a hold": func() { w.must(w.SetHold(ctx, shop, intent.Hold{Asset: "c", Owner: bob})) },
 		"an approval": func() {
-			w.must(w.Approve(ctx, store.Approval{Partition: shop, Asset: "c", Effective: digestOf("x"), Plan: digestOf("p"), By: bob}))
+			w.must(w.Approve(ctx, intent.Approval{Partition: shop, Asset: "c", Effective: digestOf("x"), Plan: digestOf("p"), By: bob}))
+		},
+		"a rejection": func() {
+			w.must(w.Reject(ctx, intent.Rejection{Partition: shop, Asset: "c", Effective: digestOf("x"), Plan: digestOf("p"), By: bob, Reason: "no"}))
+		},
+		"a rejection taken back": func() { w.must(w.Withdraw(ctx, shop, "c", bob.Name, "yes", bob)) },
+		"an override": func() {
+			w.must(w.Override(ctx, intent.Override{Partition: shop, Asset: "c", Effective: digestOf("x"), Check: "order", By: bob, Reason: "now", Until: noon.Add(time.Hour)}))
 		},
 		"a stop that came and went": func() {
 			w.must(w.SetStop(ctx, intent.Stop{Owner: bob}))
@@ -125,12 +133,12 @@ func admitApproval(w *world) {
 		return a
 	}
 	plan := wanted("p").Plan
-	good := store.Approval{Partition: shop, Asset: "a", Effective: digestOf("x"), Plan: plan, By: bob, Created: noon}
-	for _, change := range []func(*store.Approval){
-		func(a *store.Approval) { a.Asset = "b" },
-		func(a *store.Approval) { a.Effective = digestOf("other content") },
-		func(a *store.Approval) { a.Plan = digestOf("other plan") },
-		func(a *store.Approval) { a.Until = noon },
+	good := intent.Approval{Partition: shop, Asset: "a", Effective: digestOf("x"), Plan: plan, By: bob, Created: noon}
+	for _, change := range []func(*intent.Approval){
+		func(a *intent.Approval) { a.Asset = "b" },
+		func(a *intent.Approval) { a.Effective = digestOf("other content") },
+		func(a *intent.Approval) { a.Plan = digestOf("other plan") },
+		func(a *intent.Approval) { a.Until = noon },
 	} {
 		wrong := good
 		change(&wrong)
@@ -143,9 +151,9 @@ func admitApproval(w *world) {
 	blocked.Budgets = []store.BudgetUse{{Key: "none", Limit: 0}}
 	w.waits(blocked, intent.WaitBudget)
 	w.admitted(wanted("p1"))
-	list, err := w.Approvals(ctx, shop)
+	list, err := w.Consents(ctx, shop)
 	w.must(err)
-	for _, approval := range list {
+	for _, approval := range list.Approvals {
 		if approval.Asset == "a" && approval.Effective == good.Effective && approval.Plan == good.Plan {
 			w.t.Errorf("the used approval is still listed: %+v", approval)
 		}

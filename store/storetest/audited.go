@@ -136,7 +136,7 @@ var writes = map[string]write{
 	},
 	"Approve": {
 		do: func(w *world) error {
-			return w.Approve(w.t.Context(), store.Approval{Partition: shop, Asset: "a", Effective: digestOf("x"), Plan: digestOf("p"), By: alice, Reason: "fine", Until: noon})
+			return w.Approve(w.t.Context(), intent.Approval{Partition: shop, Asset: "a", Effective: digestOf("x"), Plan: digestOf("p"), By: alice, Reason: "fine", Until: noon})
 		},
 		want: store.AuditRecord{By: alice, Verb: "approve", Subject: "a", Reason: "fine", Detail: "until 2026-03-01T12:00:00Z"},
 	},
@@ -166,6 +166,25 @@ var writes = map[string]write{
 		},
 		do:   func(w *world) error { return w.Disown(w.t.Context(), shop, "a", "burned", bob) },
 		want: store.AuditRecord{By: bob, Verb: "disown", Subject: "a", Reason: "burned", Detail: "gave up k"},
+	},
+	"Reject": {
+		do: func(w *world) error {
+			return w.Reject(w.t.Context(), intent.Rejection{Partition: shop, Asset: "a", Effective: digestOf("x"), Plan: digestOf("p"), By: bob, Reason: "too much"})
+		},
+		want: store.AuditRecord{By: bob, Verb: "reject", Subject: "a", Reason: "too much", Detail: "plan " + digestOf("p").Short()},
+	},
+	"Withdraw": {
+		before: func(w *world) {
+			w.must(w.Reject(w.t.Context(), intent.Rejection{Partition: shop, Asset: "a", Effective: digestOf("x"), Plan: digestOf("p"), By: bob}))
+		},
+		do:   func(w *world) error { return w.Withdraw(w.t.Context(), shop, "a", "bob", "a mistake", alice) },
+		want: store.AuditRecord{By: alice, Verb: "withdraw", Subject: "a", Reason: "a mistake", Detail: "the rejection by bob"},
+	},
+	"Override": {
+		do: func(w *world) error {
+			return w.Override(w.t.Context(), intent.Override{Partition: shop, Asset: "a", Effective: digestOf("x"), Check: "order", By: bob, Reason: "it is blind", Until: noon.Add(100 * 365 * 24 * time.Hour)})
+		},
+		want: store.AuditRecord{By: bob, Verb: "override", Subject: "a", Reason: "it is blind", Detail: "check order of content " + digestOf("x").Short()},
 	},
 	"CreateToken": {
 		do: func(w *world) error {
@@ -218,7 +237,7 @@ var unrecorded = map[string]string{
 
 // reading are the methods that write nothing.
 var reading = strings.Fields(`Partition ListPartitions Check Replicas Incarnation Incarnations Member Body Content Members Changes
-	FindIncarnation EdgesFrom EdgesTo Candidate CandidateDelta ListCandidates Acknowledged GetBlob Pins Holds Stops Approvals
+	FindIncarnation EdgesFrom EdgesTo Candidate CandidateDelta ListCandidates Acknowledged GetBlob Pins Holds Stops Consents Authors
 	Permit OpenPushes Pushes EnforcedPage EnforcedCount Orphans OrphanCount Report ListReports CountReports
 	AuditRecords AuditEnds WalkAudit VerifyAudit AuditTrouble Identity TokenByID Tokens Grants Authority Authorize Changed Close`)
 
@@ -300,7 +319,7 @@ func unaudited(t *testing.T, s Spoiled) {
 	ctx := t.Context()
 	w.publish(entry("a", "x"))
 	a := w.admission("p1", "a", at(1))
-	w.must(w.Approve(ctx, store.Approval{Partition: shop, Asset: "a", Effective: a.Effective, Plan: a.Plan, By: alice}))
+	w.must(w.Approve(ctx, intent.Approval{Partition: shop, Asset: "a", Effective: a.Effective, Plan: a.Plan, By: alice}))
 	a.NeedsApproval, a.Revision = true, w.revision()
 	revision, news := w.revision(), w.Changed()
 	s.Spoil()
@@ -312,8 +331,9 @@ func unaudited(t *testing.T, s Spoiled) {
 	s.Mend()
 	open, err := w.OpenPushes(ctx, shop)
 	w.must(err)
-	approvals, err := w.Approvals(ctx, shop)
+	consents, err := w.Consents(ctx, shop)
 	w.must(err)
+	approvals := consents.Approvals
 	holds, err := w.Holds(ctx, shop)
 	w.must(err)
 	if len(open) != 0 || len(approvals) != 1 || len(holds) != 0 || w.revision() != revision {

@@ -83,8 +83,11 @@ func acknowledge(w *world) {
 	first, second := candidate("one", intent.CandidateHeld), candidate("two", intent.CandidateHeld)
 	acknowledged := func(id intent.CandidateID) bool {
 		t.Helper()
-		yes, err := w.Acknowledged(ctx, id)
+		by, yes, err := w.Acknowledged(ctx, id)
 		w.must(err)
+		if yes != (by == alice) {
+			t.Errorf("acknowledged by %v: %t", by, yes)
+		}
 		return yes
 	}
 	state := func(id intent.CandidateID) intent.CandidateState {
@@ -194,38 +197,41 @@ func testBlobs(t *testing.T, open func(t *testing.T) store.All) {
 func testApprovals(t *testing.T, open func(t *testing.T) store.All) {
 	w := newWorld(t, open)
 	ctx := t.Context()
-	approval := store.Approval{
+	approval := intent.Approval{
 		Partition: shop, Asset: "a", Effective: digestOf("x"), Plan: digestOf("plan"), By: alice, Reason: "reviewed",
 		Created: noon, Until: noon.Add(time.Hour),
 	}
 	w.moves("an approval", func() { w.must(w.Approve(ctx, approval)) })
-	list, err := w.Approvals(ctx, shop)
+	list, err := w.Consents(ctx, shop)
 	w.must(err)
-	if diff := cmp.Diff([]store.Approval{approval}, list); diff != "" {
+	if diff := cmp.Diff(store.Consents{Approvals: []intent.Approval{approval}}, list); diff != "" {
 		t.Errorf("approvals are:\n%s", diff)
 	}
 	voidedApprovals(w, approval)
 	nowhere := approval
 	nowhere.Partition = "nowhere"
 	w.refused(w.Approve(ctx, nowhere), fault.NotFound)
-	for _, vague := range []store.Approval{{Partition: shop, Asset: "a", Plan: digestOf("plan")}, {Partition: shop, Asset: "a", Effective: digestOf("x")}} {
+	for _, vague := range []intent.Approval{{Partition: shop, Asset: "a", Plan: digestOf("plan")}, {Partition: shop, Asset: "a", Effective: digestOf("x")}} {
 		w.refused(w.Approve(ctx, vague), fault.Invalid)
 	}
 }
 
 // voidedApprovals: an approval does not outlive a change of mind.
-func voidedApprovals(w *world, approval store.Approval) {
+func voidedApprovals(w *world, approval intent.Approval) {
 	w.t.Helper()
 	ctx := w.t.Context()
 	approve := func() {
 		w.must(w.Approve(ctx, approval))
+		w.must(w.Reject(ctx, intent.Rejection{Partition: shop, Asset: "a", Effective: approval.Effective, Plan: approval.Plan, By: bob, Reason: "no"}))
+		w.must(w.Override(ctx, intent.Override{Partition: shop, Asset: "a", Effective: approval.Effective, Check: "order", By: bob, Reason: "now", Until: noon.Add(time.Hour)}))
 	}
 	listed := func(want int, when string) {
 		w.t.Helper()
-		list, err := w.Approvals(ctx, shop)
+		list, err := w.Consents(ctx, shop)
 		w.must(err)
-		if len(list) != want {
-			w.t.Errorf("%s %d approvals are listed, want %d: %+v", when, len(list), want, list)
+		if len(list.Approvals) != want || len(list.Rejections) != want || len(list.Overrides) != want {
+			w.t.Errorf("%s %d approvals, %d rejections and %d overrides are listed, want %d of each: %+v",
+				when, len(list.Approvals), len(list.Rejections), len(list.Overrides), want, list)
 		}
 	}
 	first := w.publish(entry("a", "one"), entry("b", "one"))

@@ -171,7 +171,7 @@ func (h *history) ask(s store.All, lease store.Lease, q question) answer {
 		pin, err := s.SetPin(ctx, intent.Pin{Asset: "base", Incarnation: at(1), Rank: intent.RankPerson, Holder: Tester})
 		return outcome(err, pin.Revision)
 	case "approve":
-		return outcome(s.Approve(ctx, store.Approval{Partition: shop, Asset: intent.AssetID(q.asset), Effective: digestOf("x"), Plan: plan, By: Tester}), 0)
+		return outcome(s.Approve(ctx, intent.Approval{Partition: shop, Asset: intent.AssetID(q.asset), Effective: digestOf("x"), Plan: plan, By: Tester}), 0)
 	case "read":
 		p, err := s.Partition(ctx, shop)
 		if err == nil {

@@ -77,7 +77,7 @@ func testAudit(t *testing.T, open func(t *testing.T) store.All) {
 	w.must(w.Unpin(ctx, shop, "b", intent.RankPerson, "a try", alice))
 	w.must(w.SetHold(ctx, shop, intent.Hold{Asset: "b", Owner: bob, Reason: "looking"}))
 	w.must(w.Unhold(ctx, shop, "b", "a try", bob))
-	w.must(w.Approve(ctx, store.Approval{Partition: shop, Asset: "a", Effective: digestOf("x"), Plan: digestOf("p"), By: alice, Reason: "fine"}))
+	w.must(w.Approve(ctx, intent.Approval{Partition: shop, Asset: "a", Effective: digestOf("x"), Plan: digestOf("p"), By: alice, Reason: "fine"}))
 	held := candidate("one", intent.CandidateHeld)
 	w.must(w.SaveCandidate(ctx, w.lease, held, nil))
 	w.must(w.Acknowledge(ctx, held.ID, "meant", alice))
@@ -255,7 +255,7 @@ func testChanged(t *testing.T, open func(t *testing.T) store.All) {
 		{"hold", func() error { return w.SetHold(ctx, shop, intent.Hold{Asset: "a", Owner: bob}) }},
 		{"unhold", func() error { return w.Unhold(ctx, shop, "a", "a try", bob) }},
 		{"approval", func() error {
-			return w.Approve(ctx, store.Approval{Partition: shop, Asset: "a", Effective: digestOf("x"), Plan: digestOf("p"), By: bob})
+			return w.Approve(ctx, intent.Approval{Partition: shop, Asset: "a", Effective: digestOf("x"), Plan: digestOf("p"), By: bob})
 		}},
 		{"stop", func() error { return w.SetStop(ctx, intent.Stop{Owner: bob}) }},
 		{"resume", func() error { return w.Resume(ctx, "", "", bob) }},

@@ -1112,16 +1112,18 @@ func (x *ListStopsResponse) GetStops() []*Stop {
 }
 
 type Approval struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Partition     string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
-	Asset         string                 `protobuf:"bytes,2,opt,name=asset" json:"asset,omitempty"`
-	Effective     string                 `protobuf:"bytes,3,opt,name=effective" json:"effective,omitempty"`
-	Plan          string                 `protobuf:"bytes,4,opt,name=plan" json:"plan,omitempty"`
-	By            *Actor                 `protobuf:"bytes,5,opt,name=by" json:"by,omitempty"`
-	Reason        string                 `protobuf:"bytes,6,opt,name=reason" json:"reason,omitempty"`
-	Created       *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=created" json:"created,omitempty"`
-	Until         *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=until" json:"until,omitempty"`
-	Expired       bool                   `protobuf:"varint,9,opt,name=expired" json:"expired,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Partition string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
+	Asset     string                 `protobuf:"bytes,2,opt,name=asset" json:"asset,omitempty"`
+	Effective string                 `protobuf:"bytes,3,opt,name=effective" json:"effective,omitempty"`
+	Plan      string                 `protobuf:"bytes,4,opt,name=plan" json:"plan,omitempty"`
+	By        *Actor                 `protobuf:"bytes,5,opt,name=by" json:"by,omitempty"`
+	Reason    string                 `protobuf:"bytes,6,opt,name=reason" json:"reason,omitempty"`
+	Created   *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=created" json:"created,omitempty"`
+	Until     *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=until" json:"until,omitempty"`
+	Expired   bool                   `protobuf:"varint,9,opt,name=expired" json:"expired,omitempty"`
+	// Given where there is one person only, who may approve what is their own.
+	Alone         bool `protobuf:"varint,10,opt,name=alone" json:"alone,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1219,6 +1221,216 @@ func (x *Approval) GetExpired() bool {
 	return false
 }
 
+func (x *Approval) GetAlone() bool {
+	if x != nil {
+		return x.Alone
+	}
+	return false
+}
+
+type Rejection struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Partition string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
+	Asset     string                 `protobuf:"bytes,2,opt,name=asset" json:"asset,omitempty"`
+	Effective string                 `protobuf:"bytes,3,opt,name=effective" json:"effective,omitempty"`
+	Plan      string                 `protobuf:"bytes,4,opt,name=plan" json:"plan,omitempty"`
+	By        *Actor                 `protobuf:"bytes,5,opt,name=by" json:"by,omitempty"`
+	Reason    string                 `protobuf:"bytes,6,opt,name=reason" json:"reason,omitempty"`
+	Created   *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=created" json:"created,omitempty"`
+	// Unset: it does not end by itself.
+	Until         *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=until" json:"until,omitempty"`
+	Expired       bool                   `protobuf:"varint,9,opt,name=expired" json:"expired,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Rejection) Reset() {
+	*x = Rejection{}
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Rejection) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Rejection) ProtoMessage() {}
+
+func (x *Rejection) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Rejection.ProtoReflect.Descriptor instead.
+func (*Rejection) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *Rejection) GetPartition() string {
+	if x != nil {
+		return x.Partition
+	}
+	return ""
+}
+
+func (x *Rejection) GetAsset() string {
+	if x != nil {
+		return x.Asset
+	}
+	return ""
+}
+
+func (x *Rejection) GetEffective() string {
+	if x != nil {
+		return x.Effective
+	}
+	return ""
+}
+
+func (x *Rejection) GetPlan() string {
+	if x != nil {
+		return x.Plan
+	}
+	return ""
+}
+
+func (x *Rejection) GetBy() *Actor {
+	if x != nil {
+		return x.By
+	}
+	return nil
+}
+
+func (x *Rejection) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Rejection) GetCreated() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Created
+	}
+	return nil
+}
+
+func (x *Rejection) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
+	}
+	return nil
+}
+
+func (x *Rejection) GetExpired() bool {
+	if x != nil {
+		return x.Expired
+	}
+	return false
+}
+
+// ApprovalRequest is an asset that waits for people.
+type ApprovalRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Partition string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
+	Asset     string                 `protobuf:"bytes,2,opt,name=asset" json:"asset,omitempty"`
+	Effective string                 `protobuf:"bytes,3,opt,name=effective" json:"effective,omitempty"`
+	Plan      string                 `protobuf:"bytes,4,opt,name=plan" json:"plan,omitempty"`
+	// Since when the report says so.
+	Since         *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=since" json:"since,omitempty"`
+	Consent       *Consent               `protobuf:"bytes,6,opt,name=consent" json:"consent,omitempty"`
+	Reason        string                 `protobuf:"bytes,7,opt,name=reason" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ApprovalRequest) Reset() {
+	*x = ApprovalRequest{}
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ApprovalRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ApprovalRequest) ProtoMessage() {}
+
+func (x *ApprovalRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ApprovalRequest.ProtoReflect.Descriptor instead.
+func (*ApprovalRequest) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *ApprovalRequest) GetPartition() string {
+	if x != nil {
+		return x.Partition
+	}
+	return ""
+}
+
+func (x *ApprovalRequest) GetAsset() string {
+	if x != nil {
+		return x.Asset
+	}
+	return ""
+}
+
+func (x *ApprovalRequest) GetEffective() string {
+	if x != nil {
+		return x.Effective
+	}
+	return ""
+}
+
+func (x *ApprovalRequest) GetPlan() string {
+	if x != nil {
+		return x.Plan
+	}
+	return ""
+}
+
+func (x *ApprovalRequest) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *ApprovalRequest) GetConsent() *Consent {
+	if x != nil {
+		return x.Consent
+	}
+	return nil
+}
+
+func (x *ApprovalRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 type ApproveAssetRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Partition string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
@@ -1227,7 +1439,8 @@ type ApproveAssetRequest struct {
 	// plan is another. Empty: whatever the current plan is.
 	Plan   string `protobuf:"bytes,3,opt,name=plan" json:"plan,omitempty"`
 	Reason string `protobuf:"bytes,4,opt,name=reason" json:"reason,omitempty"`
-	// Unset: one hour.
+	// Unset: one hour, or what the partition's policy lets an approval count for
+	// if that is less.
 	Period        *durationpb.Duration `protobuf:"bytes,5,opt,name=period" json:"period,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1235,7 +1448,7 @@ type ApproveAssetRequest struct {
 
 func (x *ApproveAssetRequest) Reset() {
 	*x = ApproveAssetRequest{}
-	mi := &file_lehr_api_v1_brake_proto_msgTypes[21]
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1247,7 +1460,7 @@ func (x *ApproveAssetRequest) String() string {
 func (*ApproveAssetRequest) ProtoMessage() {}
 
 func (x *ApproveAssetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_brake_proto_msgTypes[21]
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1260,7 +1473,7 @@ func (x *ApproveAssetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApproveAssetRequest.ProtoReflect.Descriptor instead.
 func (*ApproveAssetRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{21}
+	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ApproveAssetRequest) GetPartition() string {
@@ -1299,16 +1512,18 @@ func (x *ApproveAssetRequest) GetPeriod() *durationpb.Duration {
 }
 
 type ApproveAssetResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Approval      *Approval              `protobuf:"bytes,1,opt,name=approval" json:"approval,omitempty"`
-	Plan          *Plan                  `protobuf:"bytes,2,opt,name=plan" json:"plan,omitempty"`
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Approval *Approval              `protobuf:"bytes,1,opt,name=approval" json:"approval,omitempty"`
+	Plan     *Plan                  `protobuf:"bytes,2,opt,name=plan" json:"plan,omitempty"`
+	// How far the approval has come with this one.
+	Consent       *Consent `protobuf:"bytes,3,opt,name=consent" json:"consent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ApproveAssetResponse) Reset() {
 	*x = ApproveAssetResponse{}
-	mi := &file_lehr_api_v1_brake_proto_msgTypes[22]
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1320,7 +1535,7 @@ func (x *ApproveAssetResponse) String() string {
 func (*ApproveAssetResponse) ProtoMessage() {}
 
 func (x *ApproveAssetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_brake_proto_msgTypes[22]
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1333,7 +1548,7 @@ func (x *ApproveAssetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApproveAssetResponse.ProtoReflect.Descriptor instead.
 func (*ApproveAssetResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{22}
+	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ApproveAssetResponse) GetApproval() *Approval {
@@ -1350,6 +1565,466 @@ func (x *ApproveAssetResponse) GetPlan() *Plan {
 	return nil
 }
 
+func (x *ApproveAssetResponse) GetConsent() *Consent {
+	if x != nil {
+		return x.Consent
+	}
+	return nil
+}
+
+type RejectAssetRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Partition string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
+	Asset     string                 `protobuf:"bytes,2,opt,name=asset" json:"asset,omitempty"`
+	// As in ApproveAssetRequest.
+	Plan   string `protobuf:"bytes,3,opt,name=plan" json:"plan,omitempty"`
+	Reason string `protobuf:"bytes,4,opt,name=reason" json:"reason,omitempty"`
+	// Unset: it does not end by itself.
+	Period        *durationpb.Duration `protobuf:"bytes,5,opt,name=period" json:"period,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RejectAssetRequest) Reset() {
+	*x = RejectAssetRequest{}
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RejectAssetRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RejectAssetRequest) ProtoMessage() {}
+
+func (x *RejectAssetRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RejectAssetRequest.ProtoReflect.Descriptor instead.
+func (*RejectAssetRequest) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *RejectAssetRequest) GetPartition() string {
+	if x != nil {
+		return x.Partition
+	}
+	return ""
+}
+
+func (x *RejectAssetRequest) GetAsset() string {
+	if x != nil {
+		return x.Asset
+	}
+	return ""
+}
+
+func (x *RejectAssetRequest) GetPlan() string {
+	if x != nil {
+		return x.Plan
+	}
+	return ""
+}
+
+func (x *RejectAssetRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *RejectAssetRequest) GetPeriod() *durationpb.Duration {
+	if x != nil {
+		return x.Period
+	}
+	return nil
+}
+
+type RejectAssetResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Rejection     *Rejection             `protobuf:"bytes,1,opt,name=rejection" json:"rejection,omitempty"`
+	Plan          *Plan                  `protobuf:"bytes,2,opt,name=plan" json:"plan,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RejectAssetResponse) Reset() {
+	*x = RejectAssetResponse{}
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RejectAssetResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RejectAssetResponse) ProtoMessage() {}
+
+func (x *RejectAssetResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RejectAssetResponse.ProtoReflect.Descriptor instead.
+func (*RejectAssetResponse) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *RejectAssetResponse) GetRejection() *Rejection {
+	if x != nil {
+		return x.Rejection
+	}
+	return nil
+}
+
+func (x *RejectAssetResponse) GetPlan() *Plan {
+	if x != nil {
+		return x.Plan
+	}
+	return nil
+}
+
+type WithdrawRejectionRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Partition     string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
+	Asset         string                 `protobuf:"bytes,2,opt,name=asset" json:"asset,omitempty"`
+	Reason        string                 `protobuf:"bytes,3,opt,name=reason" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WithdrawRejectionRequest) Reset() {
+	*x = WithdrawRejectionRequest{}
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WithdrawRejectionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WithdrawRejectionRequest) ProtoMessage() {}
+
+func (x *WithdrawRejectionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WithdrawRejectionRequest.ProtoReflect.Descriptor instead.
+func (*WithdrawRejectionRequest) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *WithdrawRejectionRequest) GetPartition() string {
+	if x != nil {
+		return x.Partition
+	}
+	return ""
+}
+
+func (x *WithdrawRejectionRequest) GetAsset() string {
+	if x != nil {
+		return x.Asset
+	}
+	return ""
+}
+
+func (x *WithdrawRejectionRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+type WithdrawRejectionResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WithdrawRejectionResponse) Reset() {
+	*x = WithdrawRejectionResponse{}
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WithdrawRejectionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WithdrawRejectionResponse) ProtoMessage() {}
+
+func (x *WithdrawRejectionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WithdrawRejectionResponse.ProtoReflect.Descriptor instead.
+func (*WithdrawRejectionResponse) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{28}
+}
+
+type OverruleRejectionRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Partition string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
+	Asset     string                 `protobuf:"bytes,2,opt,name=asset" json:"asset,omitempty"`
+	// Whose rejections.
+	Of            string `protobuf:"bytes,3,opt,name=of" json:"of,omitempty"`
+	Reason        string `protobuf:"bytes,4,opt,name=reason" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OverruleRejectionRequest) Reset() {
+	*x = OverruleRejectionRequest{}
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OverruleRejectionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OverruleRejectionRequest) ProtoMessage() {}
+
+func (x *OverruleRejectionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OverruleRejectionRequest.ProtoReflect.Descriptor instead.
+func (*OverruleRejectionRequest) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *OverruleRejectionRequest) GetPartition() string {
+	if x != nil {
+		return x.Partition
+	}
+	return ""
+}
+
+func (x *OverruleRejectionRequest) GetAsset() string {
+	if x != nil {
+		return x.Asset
+	}
+	return ""
+}
+
+func (x *OverruleRejectionRequest) GetOf() string {
+	if x != nil {
+		return x.Of
+	}
+	return ""
+}
+
+func (x *OverruleRejectionRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+type OverruleRejectionResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OverruleRejectionResponse) Reset() {
+	*x = OverruleRejectionResponse{}
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OverruleRejectionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OverruleRejectionResponse) ProtoMessage() {}
+
+func (x *OverruleRejectionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OverruleRejectionResponse.ProtoReflect.Descriptor instead.
+func (*OverruleRejectionResponse) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{30}
+}
+
+type OverrideCheckRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Partition string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
+	Asset     string                 `protobuf:"bytes,2,opt,name=asset" json:"asset,omitempty"`
+	// "order", "capacity" or "version".
+	Check  string `protobuf:"bytes,3,opt,name=check" json:"check,omitempty"`
+	Reason string `protobuf:"bytes,4,opt,name=reason" json:"reason,omitempty"`
+	// Unset: one hour.
+	Period        *durationpb.Duration `protobuf:"bytes,5,opt,name=period" json:"period,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OverrideCheckRequest) Reset() {
+	*x = OverrideCheckRequest{}
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OverrideCheckRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OverrideCheckRequest) ProtoMessage() {}
+
+func (x *OverrideCheckRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OverrideCheckRequest.ProtoReflect.Descriptor instead.
+func (*OverrideCheckRequest) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *OverrideCheckRequest) GetPartition() string {
+	if x != nil {
+		return x.Partition
+	}
+	return ""
+}
+
+func (x *OverrideCheckRequest) GetAsset() string {
+	if x != nil {
+		return x.Asset
+	}
+	return ""
+}
+
+func (x *OverrideCheckRequest) GetCheck() string {
+	if x != nil {
+		return x.Check
+	}
+	return ""
+}
+
+func (x *OverrideCheckRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *OverrideCheckRequest) GetPeriod() *durationpb.Duration {
+	if x != nil {
+		return x.Period
+	}
+	return nil
+}
+
+type OverrideCheckResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Override      *Override              `protobuf:"bytes,1,opt,name=override" json:"override,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OverrideCheckResponse) Reset() {
+	*x = OverrideCheckResponse{}
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OverrideCheckResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OverrideCheckResponse) ProtoMessage() {}
+
+func (x *OverrideCheckResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OverrideCheckResponse.ProtoReflect.Descriptor instead.
+func (*OverrideCheckResponse) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *OverrideCheckResponse) GetOverride() *Override {
+	if x != nil {
+		return x.Override
+	}
+	return nil
+}
+
 type ListApprovalsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Partition     string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
@@ -1359,7 +2034,7 @@ type ListApprovalsRequest struct {
 
 func (x *ListApprovalsRequest) Reset() {
 	*x = ListApprovalsRequest{}
-	mi := &file_lehr_api_v1_brake_proto_msgTypes[23]
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1371,7 +2046,7 @@ func (x *ListApprovalsRequest) String() string {
 func (*ListApprovalsRequest) ProtoMessage() {}
 
 func (x *ListApprovalsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_brake_proto_msgTypes[23]
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1384,7 +2059,7 @@ func (x *ListApprovalsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListApprovalsRequest.ProtoReflect.Descriptor instead.
 func (*ListApprovalsRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{23}
+	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ListApprovalsRequest) GetPartition() string {
@@ -1395,15 +2070,19 @@ func (x *ListApprovalsRequest) GetPartition() string {
 }
 
 type ListApprovalsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Approvals     []*Approval            `protobuf:"bytes,1,rep,name=approvals" json:"approvals,omitempty"`
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Approvals  []*Approval            `protobuf:"bytes,1,rep,name=approvals" json:"approvals,omitempty"`
+	Rejections []*Rejection           `protobuf:"bytes,2,rep,name=rejections" json:"rejections,omitempty"`
+	Requests   []*ApprovalRequest     `protobuf:"bytes,3,rep,name=requests" json:"requests,omitempty"`
+	// There are more requests than these.
+	More          bool `protobuf:"varint,4,opt,name=more" json:"more,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListApprovalsResponse) Reset() {
 	*x = ListApprovalsResponse{}
-	mi := &file_lehr_api_v1_brake_proto_msgTypes[24]
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1415,7 +2094,7 @@ func (x *ListApprovalsResponse) String() string {
 func (*ListApprovalsResponse) ProtoMessage() {}
 
 func (x *ListApprovalsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_brake_proto_msgTypes[24]
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1428,12 +2107,121 @@ func (x *ListApprovalsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListApprovalsResponse.ProtoReflect.Descriptor instead.
 func (*ListApprovalsResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{24}
+	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ListApprovalsResponse) GetApprovals() []*Approval {
 	if x != nil {
 		return x.Approvals
+	}
+	return nil
+}
+
+func (x *ListApprovalsResponse) GetRejections() []*Rejection {
+	if x != nil {
+		return x.Rejections
+	}
+	return nil
+}
+
+func (x *ListApprovalsResponse) GetRequests() []*ApprovalRequest {
+	if x != nil {
+		return x.Requests
+	}
+	return nil
+}
+
+func (x *ListApprovalsResponse) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
+type ListOverridesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Partition     string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListOverridesRequest) Reset() {
+	*x = ListOverridesRequest{}
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListOverridesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListOverridesRequest) ProtoMessage() {}
+
+func (x *ListOverridesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListOverridesRequest.ProtoReflect.Descriptor instead.
+func (*ListOverridesRequest) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *ListOverridesRequest) GetPartition() string {
+	if x != nil {
+		return x.Partition
+	}
+	return ""
+}
+
+type ListOverridesResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Overrides     []*Override            `protobuf:"bytes,1,rep,name=overrides" json:"overrides,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListOverridesResponse) Reset() {
+	*x = ListOverridesResponse{}
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListOverridesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListOverridesResponse) ProtoMessage() {}
+
+func (x *ListOverridesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListOverridesResponse.ProtoReflect.Descriptor instead.
+func (*ListOverridesResponse) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *ListOverridesResponse) GetOverrides() []*Override {
+	if x != nil {
+		return x.Overrides
 	}
 	return nil
 }
@@ -1508,7 +2296,7 @@ const file_lehr_api_v1_brake_proto_rawDesc = "" +
 	"\tremaining\x18\x01 \x03(\v2\x11.lehr.api.v1.StopR\tremaining\"\x12\n" +
 	"\x10ListStopsRequest\"<\n" +
 	"\x11ListStopsResponse\x12'\n" +
-	"\x05stops\x18\x01 \x03(\v2\x11.lehr.api.v1.StopR\x05stops\"\xae\x02\n" +
+	"\x05stops\x18\x01 \x03(\v2\x11.lehr.api.v1.StopR\x05stops\"\xc4\x02\n" +
 	"\bApproval\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x14\n" +
 	"\x05asset\x18\x02 \x01(\tR\x05asset\x12\x1c\n" +
@@ -1518,20 +2306,78 @@ const file_lehr_api_v1_brake_proto_rawDesc = "" +
 	"\x06reason\x18\x06 \x01(\tR\x06reason\x124\n" +
 	"\acreated\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\acreated\x120\n" +
 	"\x05until\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12\x18\n" +
-	"\aexpired\x18\t \x01(\bR\aexpired\"\xa8\x01\n" +
+	"\aexpired\x18\t \x01(\bR\aexpired\x12\x14\n" +
+	"\x05alone\x18\n" +
+	" \x01(\bR\x05alone\"\xaf\x02\n" +
+	"\tRejection\x12\x1c\n" +
+	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x14\n" +
+	"\x05asset\x18\x02 \x01(\tR\x05asset\x12\x1c\n" +
+	"\teffective\x18\x03 \x01(\tR\teffective\x12\x12\n" +
+	"\x04plan\x18\x04 \x01(\tR\x04plan\x12\"\n" +
+	"\x02by\x18\x05 \x01(\v2\x12.lehr.api.v1.ActorR\x02by\x12\x16\n" +
+	"\x06reason\x18\x06 \x01(\tR\x06reason\x124\n" +
+	"\acreated\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\acreated\x120\n" +
+	"\x05until\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12\x18\n" +
+	"\aexpired\x18\t \x01(\bR\aexpired\"\xf1\x01\n" +
+	"\x0fApprovalRequest\x12\x1c\n" +
+	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x14\n" +
+	"\x05asset\x18\x02 \x01(\tR\x05asset\x12\x1c\n" +
+	"\teffective\x18\x03 \x01(\tR\teffective\x12\x12\n" +
+	"\x04plan\x18\x04 \x01(\tR\x04plan\x120\n" +
+	"\x05since\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12.\n" +
+	"\aconsent\x18\x06 \x01(\v2\x14.lehr.api.v1.ConsentR\aconsent\x12\x16\n" +
+	"\x06reason\x18\a \x01(\tR\x06reason\"\xa8\x01\n" +
 	"\x13ApproveAssetRequest\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x14\n" +
 	"\x05asset\x18\x02 \x01(\tR\x05asset\x12\x12\n" +
 	"\x04plan\x18\x03 \x01(\tR\x04plan\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\x121\n" +
-	"\x06period\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x06period\"p\n" +
+	"\x06period\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x06period\"\xa0\x01\n" +
 	"\x14ApproveAssetResponse\x121\n" +
 	"\bapproval\x18\x01 \x01(\v2\x15.lehr.api.v1.ApprovalR\bapproval\x12%\n" +
-	"\x04plan\x18\x02 \x01(\v2\x11.lehr.api.v1.PlanR\x04plan\"4\n" +
+	"\x04plan\x18\x02 \x01(\v2\x11.lehr.api.v1.PlanR\x04plan\x12.\n" +
+	"\aconsent\x18\x03 \x01(\v2\x14.lehr.api.v1.ConsentR\aconsent\"\xa7\x01\n" +
+	"\x12RejectAssetRequest\x12\x1c\n" +
+	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x14\n" +
+	"\x05asset\x18\x02 \x01(\tR\x05asset\x12\x12\n" +
+	"\x04plan\x18\x03 \x01(\tR\x04plan\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\x121\n" +
+	"\x06period\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x06period\"r\n" +
+	"\x13RejectAssetResponse\x124\n" +
+	"\trejection\x18\x01 \x01(\v2\x16.lehr.api.v1.RejectionR\trejection\x12%\n" +
+	"\x04plan\x18\x02 \x01(\v2\x11.lehr.api.v1.PlanR\x04plan\"f\n" +
+	"\x18WithdrawRejectionRequest\x12\x1c\n" +
+	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x14\n" +
+	"\x05asset\x18\x02 \x01(\tR\x05asset\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\"\x1b\n" +
+	"\x19WithdrawRejectionResponse\"v\n" +
+	"\x18OverruleRejectionRequest\x12\x1c\n" +
+	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x14\n" +
+	"\x05asset\x18\x02 \x01(\tR\x05asset\x12\x0e\n" +
+	"\x02of\x18\x03 \x01(\tR\x02of\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\"\x1b\n" +
+	"\x19OverruleRejectionResponse\"\xab\x01\n" +
+	"\x14OverrideCheckRequest\x12\x1c\n" +
+	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x14\n" +
+	"\x05asset\x18\x02 \x01(\tR\x05asset\x12\x14\n" +
+	"\x05check\x18\x03 \x01(\tR\x05check\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\x121\n" +
+	"\x06period\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x06period\"J\n" +
+	"\x15OverrideCheckResponse\x121\n" +
+	"\boverride\x18\x01 \x01(\v2\x15.lehr.api.v1.OverrideR\boverride\"4\n" +
 	"\x14ListApprovalsRequest\x12\x1c\n" +
-	"\tpartition\x18\x01 \x01(\tR\tpartition\"L\n" +
+	"\tpartition\x18\x01 \x01(\tR\tpartition\"\xd2\x01\n" +
 	"\x15ListApprovalsResponse\x123\n" +
-	"\tapprovals\x18\x01 \x03(\v2\x15.lehr.api.v1.ApprovalR\tapprovals2\xf6\x05\n" +
+	"\tapprovals\x18\x01 \x03(\v2\x15.lehr.api.v1.ApprovalR\tapprovals\x126\n" +
+	"\n" +
+	"rejections\x18\x02 \x03(\v2\x16.lehr.api.v1.RejectionR\n" +
+	"rejections\x128\n" +
+	"\brequests\x18\x03 \x03(\v2\x1c.lehr.api.v1.ApprovalRequestR\brequests\x12\x12\n" +
+	"\x04more\x18\x04 \x01(\bR\x04more\"4\n" +
+	"\x14ListOverridesRequest\x12\x1c\n" +
+	"\tpartition\x18\x01 \x01(\tR\tpartition\"L\n" +
+	"\x15ListOverridesResponse\x123\n" +
+	"\toverrides\x18\x01 \x03(\v2\x15.lehr.api.v1.OverrideR\toverrides2\xf6\x05\n" +
 	"\fBrakeService\x12K\n" +
 	"\x06SetPin\x12\x1a.lehr.api.v1.SetPinRequest\x1a\x1b.lehr.api.v1.SetPinResponse\"\b\xda\xe4\x19\x04\b\x04\x10\x01\x12T\n" +
 	"\tRemovePin\x12\x1d.lehr.api.v1.RemovePinRequest\x1a\x1e.lehr.api.v1.RemovePinResponse\"\b\xda\xe4\x19\x04\b\x04\x10\x01\x12Q\n" +
@@ -1542,10 +2388,15 @@ const file_lehr_api_v1_brake_proto_rawDesc = "" +
 	"\tListHolds\x12\x1d.lehr.api.v1.ListHoldsRequest\x1a\x1e.lehr.api.v1.ListHoldsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12N\n" +
 	"\aSetStop\x12\x1b.lehr.api.v1.SetStopRequest\x1a\x1c.lehr.api.v1.SetStopResponse\"\b\xda\xe4\x19\x04\b\x04\x10\x01\x12K\n" +
 	"\x06Resume\x12\x1a.lehr.api.v1.ResumeRequest\x1a\x1b.lehr.api.v1.ResumeResponse\"\b\xda\xe4\x19\x04\b\x04\x10\x01\x12T\n" +
-	"\tListStops\x12\x1d.lehr.api.v1.ListStopsRequest\x1a\x1e.lehr.api.v1.ListStopsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x032\xd2\x01\n" +
+	"\tListStops\x12\x1d.lehr.api.v1.ListStopsRequest\x1a\x1e.lehr.api.v1.ListStopsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x032\xce\x05\n" +
 	"\x0fApprovalService\x12]\n" +
-	"\fApproveAsset\x12 .lehr.api.v1.ApproveAssetRequest\x1a!.lehr.api.v1.ApproveAssetResponse\"\b\xda\xe4\x19\x04\b\x03\x10\x01\x12`\n" +
-	"\rListApprovals\x12!.lehr.api.v1.ListApprovalsRequest\x1a\".lehr.api.v1.ListApprovalsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01B%Z\x1elehr.dev/gen/lehr/api/v1;apipb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
+	"\fApproveAsset\x12 .lehr.api.v1.ApproveAssetRequest\x1a!.lehr.api.v1.ApproveAssetResponse\"\b\xda\xe4\x19\x04\b\x03\x10\x01\x12Z\n" +
+	"\vRejectAsset\x12\x1f.lehr.api.v1.RejectAssetRequest\x1a .lehr.api.v1.RejectAssetResponse\"\b\xda\xe4\x19\x04\b\x03\x10\x01\x12l\n" +
+	"\x11WithdrawRejection\x12%.lehr.api.v1.WithdrawRejectionRequest\x1a&.lehr.api.v1.WithdrawRejectionResponse\"\b\xda\xe4\x19\x04\b\x03\x10\x01\x12l\n" +
+	"\x11OverruleRejection\x12%.lehr.api.v1.OverruleRejectionRequest\x1a&.lehr.api.v1.OverruleRejectionResponse\"\b\xda\xe4\x19\x04\b\x04\x10\x01\x12`\n" +
+	"\rOverrideCheck\x12!.lehr.api.v1.OverrideCheckRequest\x1a\".lehr.api.v1.OverrideCheckResponse\"\b\xda\xe4\x19\x04\b\x04\x10\x01\x12`\n" +
+	"\rListApprovals\x12!.lehr.api.v1.ListApprovalsRequest\x1a\".lehr.api.v1.ListApprovalsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12`\n" +
+	"\rListOverrides\x12!.lehr.api.v1.ListOverridesRequest\x1a\".lehr.api.v1.ListOverridesResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01B%Z\x1elehr.dev/gen/lehr/api/v1;apipb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
 
 var (
 	file_lehr_api_v1_brake_proto_rawDescOnce sync.Once
@@ -1559,89 +2410,127 @@ func file_lehr_api_v1_brake_proto_rawDescGZIP() []byte {
 	return file_lehr_api_v1_brake_proto_rawDescData
 }
 
-var file_lehr_api_v1_brake_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_lehr_api_v1_brake_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
 var file_lehr_api_v1_brake_proto_goTypes = []any{
-	(*Pin)(nil),                   // 0: lehr.api.v1.Pin
-	(*Hold)(nil),                  // 1: lehr.api.v1.Hold
-	(*SetPinRequest)(nil),         // 2: lehr.api.v1.SetPinRequest
-	(*SetPinResponse)(nil),        // 3: lehr.api.v1.SetPinResponse
-	(*RemovePinRequest)(nil),      // 4: lehr.api.v1.RemovePinRequest
-	(*RemovePinResponse)(nil),     // 5: lehr.api.v1.RemovePinResponse
-	(*ListPinsRequest)(nil),       // 6: lehr.api.v1.ListPinsRequest
-	(*ListPinsResponse)(nil),      // 7: lehr.api.v1.ListPinsResponse
-	(*SetHoldRequest)(nil),        // 8: lehr.api.v1.SetHoldRequest
-	(*SetHoldResponse)(nil),       // 9: lehr.api.v1.SetHoldResponse
-	(*RemoveHoldRequest)(nil),     // 10: lehr.api.v1.RemoveHoldRequest
-	(*RemoveHoldResponse)(nil),    // 11: lehr.api.v1.RemoveHoldResponse
-	(*ListHoldsRequest)(nil),      // 12: lehr.api.v1.ListHoldsRequest
-	(*ListHoldsResponse)(nil),     // 13: lehr.api.v1.ListHoldsResponse
-	(*SetStopRequest)(nil),        // 14: lehr.api.v1.SetStopRequest
-	(*SetStopResponse)(nil),       // 15: lehr.api.v1.SetStopResponse
-	(*ResumeRequest)(nil),         // 16: lehr.api.v1.ResumeRequest
-	(*ResumeResponse)(nil),        // 17: lehr.api.v1.ResumeResponse
-	(*ListStopsRequest)(nil),      // 18: lehr.api.v1.ListStopsRequest
-	(*ListStopsResponse)(nil),     // 19: lehr.api.v1.ListStopsResponse
-	(*Approval)(nil),              // 20: lehr.api.v1.Approval
-	(*ApproveAssetRequest)(nil),   // 21: lehr.api.v1.ApproveAssetRequest
-	(*ApproveAssetResponse)(nil),  // 22: lehr.api.v1.ApproveAssetResponse
-	(*ListApprovalsRequest)(nil),  // 23: lehr.api.v1.ListApprovalsRequest
-	(*ListApprovalsResponse)(nil), // 24: lehr.api.v1.ListApprovalsResponse
-	(*Actor)(nil),                 // 25: lehr.api.v1.Actor
-	(*timestamppb.Timestamp)(nil), // 26: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 27: google.protobuf.Duration
-	(*Stop)(nil),                  // 28: lehr.api.v1.Stop
-	(*Plan)(nil),                  // 29: lehr.api.v1.Plan
+	(*Pin)(nil),                       // 0: lehr.api.v1.Pin
+	(*Hold)(nil),                      // 1: lehr.api.v1.Hold
+	(*SetPinRequest)(nil),             // 2: lehr.api.v1.SetPinRequest
+	(*SetPinResponse)(nil),            // 3: lehr.api.v1.SetPinResponse
+	(*RemovePinRequest)(nil),          // 4: lehr.api.v1.RemovePinRequest
+	(*RemovePinResponse)(nil),         // 5: lehr.api.v1.RemovePinResponse
+	(*ListPinsRequest)(nil),           // 6: lehr.api.v1.ListPinsRequest
+	(*ListPinsResponse)(nil),          // 7: lehr.api.v1.ListPinsResponse
+	(*SetHoldRequest)(nil),            // 8: lehr.api.v1.SetHoldRequest
+	(*SetHoldResponse)(nil),           // 9: lehr.api.v1.SetHoldResponse
+	(*RemoveHoldRequest)(nil),         // 10: lehr.api.v1.RemoveHoldRequest
+	(*RemoveHoldResponse)(nil),        // 11: lehr.api.v1.RemoveHoldResponse
+	(*ListHoldsRequest)(nil),          // 12: lehr.api.v1.ListHoldsRequest
+	(*ListHoldsResponse)(nil),         // 13: lehr.api.v1.ListHoldsResponse
+	(*SetStopRequest)(nil),            // 14: lehr.api.v1.SetStopRequest
+	(*SetStopResponse)(nil),           // 15: lehr.api.v1.SetStopResponse
+	(*ResumeRequest)(nil),             // 16: lehr.api.v1.ResumeRequest
+	(*ResumeResponse)(nil),            // 17: lehr.api.v1.ResumeResponse
+	(*ListStopsRequest)(nil),          // 18: lehr.api.v1.ListStopsRequest
+	(*ListStopsResponse)(nil),         // 19: lehr.api.v1.ListStopsResponse
+	(*Approval)(nil),                  // 20: lehr.api.v1.Approval
+	(*Rejection)(nil),                 // 21: lehr.api.v1.Rejection
+	(*ApprovalRequest)(nil),           // 22: lehr.api.v1.ApprovalRequest
+	(*ApproveAssetRequest)(nil),       // 23: lehr.api.v1.ApproveAssetRequest
+	(*ApproveAssetResponse)(nil),      // 24: lehr.api.v1.ApproveAssetResponse
+	(*RejectAssetRequest)(nil),        // 25: lehr.api.v1.RejectAssetRequest
+	(*RejectAssetResponse)(nil),       // 26: lehr.api.v1.RejectAssetResponse
+	(*WithdrawRejectionRequest)(nil),  // 27: lehr.api.v1.WithdrawRejectionRequest
+	(*WithdrawRejectionResponse)(nil), // 28: lehr.api.v1.WithdrawRejectionResponse
+	(*OverruleRejectionRequest)(nil),  // 29: lehr.api.v1.OverruleRejectionRequest
+	(*OverruleRejectionResponse)(nil), // 30: lehr.api.v1.OverruleRejectionResponse
+	(*OverrideCheckRequest)(nil),      // 31: lehr.api.v1.OverrideCheckRequest
+	(*OverrideCheckResponse)(nil),     // 32: lehr.api.v1.OverrideCheckResponse
+	(*ListApprovalsRequest)(nil),      // 33: lehr.api.v1.ListApprovalsRequest
+	(*ListApprovalsResponse)(nil),     // 34: lehr.api.v1.ListApprovalsResponse
+	(*ListOverridesRequest)(nil),      // 35: lehr.api.v1.ListOverridesRequest
+	(*ListOverridesResponse)(nil),     // 36: lehr.api.v1.ListOverridesResponse
+	(*Actor)(nil),                     // 37: lehr.api.v1.Actor
+	(*timestamppb.Timestamp)(nil),     // 38: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),       // 39: google.protobuf.Duration
+	(*Stop)(nil),                      // 40: lehr.api.v1.Stop
+	(*Consent)(nil),                   // 41: lehr.api.v1.Consent
+	(*Plan)(nil),                      // 42: lehr.api.v1.Plan
+	(*Override)(nil),                  // 43: lehr.api.v1.Override
 }
 var file_lehr_api_v1_brake_proto_depIdxs = []int32{
-	25, // 0: lehr.api.v1.Pin.holder:type_name -> lehr.api.v1.Actor
-	26, // 1: lehr.api.v1.Pin.created:type_name -> google.protobuf.Timestamp
-	26, // 2: lehr.api.v1.Pin.until:type_name -> google.protobuf.Timestamp
-	25, // 3: lehr.api.v1.Hold.owner:type_name -> lehr.api.v1.Actor
-	26, // 4: lehr.api.v1.Hold.created:type_name -> google.protobuf.Timestamp
-	26, // 5: lehr.api.v1.Hold.until:type_name -> google.protobuf.Timestamp
-	27, // 6: lehr.api.v1.SetPinRequest.period:type_name -> google.protobuf.Duration
+	37, // 0: lehr.api.v1.Pin.holder:type_name -> lehr.api.v1.Actor
+	38, // 1: lehr.api.v1.Pin.created:type_name -> google.protobuf.Timestamp
+	38, // 2: lehr.api.v1.Pin.until:type_name -> google.protobuf.Timestamp
+	37, // 3: lehr.api.v1.Hold.owner:type_name -> lehr.api.v1.Actor
+	38, // 4: lehr.api.v1.Hold.created:type_name -> google.protobuf.Timestamp
+	38, // 5: lehr.api.v1.Hold.until:type_name -> google.protobuf.Timestamp
+	39, // 6: lehr.api.v1.SetPinRequest.period:type_name -> google.protobuf.Duration
 	0,  // 7: lehr.api.v1.SetPinResponse.pin:type_name -> lehr.api.v1.Pin
 	0,  // 8: lehr.api.v1.ListPinsResponse.pins:type_name -> lehr.api.v1.Pin
-	27, // 9: lehr.api.v1.SetHoldRequest.period:type_name -> google.protobuf.Duration
+	39, // 9: lehr.api.v1.SetHoldRequest.period:type_name -> google.protobuf.Duration
 	1,  // 10: lehr.api.v1.SetHoldResponse.hold:type_name -> lehr.api.v1.Hold
 	1,  // 11: lehr.api.v1.ListHoldsResponse.holds:type_name -> lehr.api.v1.Hold
-	28, // 12: lehr.api.v1.SetStopResponse.stop:type_name -> lehr.api.v1.Stop
-	28, // 13: lehr.api.v1.ResumeResponse.remaining:type_name -> lehr.api.v1.Stop
-	28, // 14: lehr.api.v1.ListStopsResponse.stops:type_name -> lehr.api.v1.Stop
-	25, // 15: lehr.api.v1.Approval.by:type_name -> lehr.api.v1.Actor
-	26, // 16: lehr.api.v1.Approval.created:type_name -> google.protobuf.Timestamp
-	26, // 17: lehr.api.v1.Approval.until:type_name -> google.protobuf.Timestamp
-	27, // 18: lehr.api.v1.ApproveAssetRequest.period:type_name -> google.protobuf.Duration
-	20, // 19: lehr.api.v1.ApproveAssetResponse.approval:type_name -> lehr.api.v1.Approval
-	29, // 20: lehr.api.v1.ApproveAssetResponse.plan:type_name -> lehr.api.v1.Plan
-	20, // 21: lehr.api.v1.ListApprovalsResponse.approvals:type_name -> lehr.api.v1.Approval
-	2,  // 22: lehr.api.v1.BrakeService.SetPin:input_type -> lehr.api.v1.SetPinRequest
-	4,  // 23: lehr.api.v1.BrakeService.RemovePin:input_type -> lehr.api.v1.RemovePinRequest
-	6,  // 24: lehr.api.v1.BrakeService.ListPins:input_type -> lehr.api.v1.ListPinsRequest
-	8,  // 25: lehr.api.v1.BrakeService.SetHold:input_type -> lehr.api.v1.SetHoldRequest
-	10, // 26: lehr.api.v1.BrakeService.RemoveHold:input_type -> lehr.api.v1.RemoveHoldRequest
-	12, // 27: lehr.api.v1.BrakeService.ListHolds:input_type -> lehr.api.v1.ListHoldsRequest
-	14, // 28: lehr.api.v1.BrakeService.SetStop:input_type -> lehr.api.v1.SetStopRequest
-	16, // 29: lehr.api.v1.BrakeService.Resume:input_type -> lehr.api.v1.ResumeRequest
-	18, // 30: lehr.api.v1.BrakeService.ListStops:input_type -> lehr.api.v1.ListStopsRequest
-	21, // 31: lehr.api.v1.ApprovalService.ApproveAsset:input_type -> lehr.api.v1.ApproveAssetRequest
-	23, // 32: lehr.api.v1.ApprovalService.ListApprovals:input_type -> lehr.api.v1.ListApprovalsRequest
-	3,  // 33: lehr.api.v1.BrakeService.SetPin:output_type -> lehr.api.v1.SetPinResponse
-	5,  // 34: lehr.api.v1.BrakeService.RemovePin:output_type -> lehr.api.v1.RemovePinResponse
-	7,  // 35: lehr.api.v1.BrakeService.ListPins:output_type -> lehr.api.v1.ListPinsResponse
-	9,  // 36: lehr.api.v1.BrakeService.SetHold:output_type -> lehr.api.v1.SetHoldResponse
-	11, // 37: lehr.api.v1.BrakeService.RemoveHold:output_type -> lehr.api.v1.RemoveHoldResponse
-	13, // 38: lehr.api.v1.BrakeService.ListHolds:output_type -> lehr.api.v1.ListHoldsResponse
-	15, // 39: lehr.api.v1.BrakeService.SetStop:output_type -> lehr.api.v1.SetStopResponse
-	17, // 40: lehr.api.v1.BrakeService.Resume:output_type -> lehr.api.v1.ResumeResponse
-	19, // 41: lehr.api.v1.BrakeService.ListStops:output_type -> lehr.api.v1.ListStopsResponse
-	22, // 42: lehr.api.v1.ApprovalService.ApproveAsset:output_type -> lehr.api.v1.ApproveAssetResponse
-	24, // 43: lehr.api.v1.ApprovalService.ListApprovals:output_type -> lehr.api.v1.ListApprovalsResponse
-	33, // [33:44] is the sub-list for method output_type
-	22, // [22:33] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	40, // 12: lehr.api.v1.SetStopResponse.stop:type_name -> lehr.api.v1.Stop
+	40, // 13: lehr.api.v1.ResumeResponse.remaining:type_name -> lehr.api.v1.Stop
+	40, // 14: lehr.api.v1.ListStopsResponse.stops:type_name -> lehr.api.v1.Stop
+	37, // 15: lehr.api.v1.Approval.by:type_name -> lehr.api.v1.Actor
+	38, // 16: lehr.api.v1.Approval.created:type_name -> google.protobuf.Timestamp
+	38, // 17: lehr.api.v1.Approval.until:type_name -> google.protobuf.Timestamp
+	37, // 18: lehr.api.v1.Rejection.by:type_name -> lehr.api.v1.Actor
+	38, // 19: lehr.api.v1.Rejection.created:type_name -> google.protobuf.Timestamp
+	38, // 20: lehr.api.v1.Rejection.until:type_name -> google.protobuf.Timestamp
+	38, // 21: lehr.api.v1.ApprovalRequest.since:type_name -> google.protobuf.Timestamp
+	41, // 22: lehr.api.v1.ApprovalRequest.consent:type_name -> lehr.api.v1.Consent
+	39, // 23: lehr.api.v1.ApproveAssetRequest.period:type_name -> google.protobuf.Duration
+	20, // 24: lehr.api.v1.ApproveAssetResponse.approval:type_name -> lehr.api.v1.Approval
+	42, // 25: lehr.api.v1.ApproveAssetResponse.plan:type_name -> lehr.api.v1.Plan
+	41, // 26: lehr.api.v1.ApproveAssetResponse.consent:type_name -> lehr.api.v1.Consent
+	39, // 27: lehr.api.v1.RejectAssetRequest.period:type_name -> google.protobuf.Duration
+	21, // 28: lehr.api.v1.RejectAssetResponse.rejection:type_name -> lehr.api.v1.Rejection
+	42, // 29: lehr.api.v1.RejectAssetResponse.plan:type_name -> lehr.api.v1.Plan
+	39, // 30: lehr.api.v1.OverrideCheckRequest.period:type_name -> google.protobuf.Duration
+	43, // 31: lehr.api.v1.OverrideCheckResponse.override:type_name -> lehr.api.v1.Override
+	20, // 32: lehr.api.v1.ListApprovalsResponse.approvals:type_name -> lehr.api.v1.Approval
+	21, // 33: lehr.api.v1.ListApprovalsResponse.rejections:type_name -> lehr.api.v1.Rejection
+	22, // 34: lehr.api.v1.ListApprovalsResponse.requests:type_name -> lehr.api.v1.ApprovalRequest
+	43, // 35: lehr.api.v1.ListOverridesResponse.overrides:type_name -> lehr.api.v1.Override
+	2,  // 36: lehr.api.v1.BrakeService.SetPin:input_type -> lehr.api.v1.SetPinRequest
+	4,  // 37: lehr.api.v1.BrakeService.RemovePin:input_type -> lehr.api.v1.RemovePinRequest
+	6,  // 38: lehr.api.v1.BrakeService.ListPins:input_type -> lehr.api.v1.ListPinsRequest
+	8,  // 39: lehr.api.v1.BrakeService.SetHold:input_type -> lehr.api.v1.SetHoldRequest
+	10, // 40: lehr.api.v1.BrakeService.RemoveHold:input_type -> lehr.api.v1.RemoveHoldRequest
+	12, // 41: lehr.api.v1.BrakeService.ListHolds:input_type -> lehr.api.v1.ListHoldsRequest
+	14, // 42: lehr.api.v1.BrakeService.SetStop:input_type -> lehr.api.v1.SetStopRequest
+	16, // 43: lehr.api.v1.BrakeService.Resume:input_type -> lehr.api.v1.ResumeRequest
+	18, // 44: lehr.api.v1.BrakeService.ListStops:input_type -> lehr.api.v1.ListStopsRequest
+	23, // 45: lehr.api.v1.ApprovalService.ApproveAsset:input_type -> lehr.api.v1.ApproveAssetRequest
+	25, // 46: lehr.api.v1.ApprovalService.RejectAsset:input_type -> lehr.api.v1.RejectAssetRequest
+	27, // 47: lehr.api.v1.ApprovalService.WithdrawRejection:input_type -> lehr.api.v1.WithdrawRejectionRequest
+	29, // 48: lehr.api.v1.ApprovalService.OverruleRejection:input_type -> lehr.api.v1.OverruleRejectionRequest
+	31, // 49: lehr.api.v1.ApprovalService.OverrideCheck:input_type -> lehr.api.v1.OverrideCheckRequest
+	33, // 50: lehr.api.v1.ApprovalService.ListApprovals:input_type -> lehr.api.v1.ListApprovalsRequest
+	35, // 51: lehr.api.v1.ApprovalService.ListOverrides:input_type -> lehr.api.v1.ListOverridesRequest
+	3,  // 52: lehr.api.v1.BrakeService.SetPin:output_type -> lehr.api.v1.SetPinResponse
+	5,  // 53: lehr.api.v1.BrakeService.RemovePin:output_type -> lehr.api.v1.RemovePinResponse
+	7,  // 54: lehr.api.v1.BrakeService.ListPins:output_type -> lehr.api.v1.ListPinsResponse
+	9,  // 55: lehr.api.v1.BrakeService.SetHold:output_type -> lehr.api.v1.SetHoldResponse
+	11, // 56: lehr.api.v1.BrakeService.RemoveHold:output_type -> lehr.api.v1.RemoveHoldResponse
+	13, // 57: lehr.api.v1.BrakeService.ListHolds:output_type -> lehr.api.v1.ListHoldsResponse
+	15, // 58: lehr.api.v1.BrakeService.SetStop:output_type -> lehr.api.v1.SetStopResponse
+	17, // 59: lehr.api.v1.BrakeService.Resume:output_type -> lehr.api.v1.ResumeResponse
+	19, // 60: lehr.api.v1.BrakeService.ListStops:output_type -> lehr.api.v1.ListStopsResponse
+	24, // 61: lehr.api.v1.ApprovalService.ApproveAsset:output_type -> lehr.api.v1.ApproveAssetResponse
+	26, // 62: lehr.api.v1.ApprovalService.RejectAsset:output_type -> lehr.api.v1.RejectAssetResponse
+	28, // 63: lehr.api.v1.ApprovalService.WithdrawRejection:output_type -> lehr.api.v1.WithdrawRejectionResponse
+	30, // 64: lehr.api.v1.ApprovalService.OverruleRejection:output_type -> lehr.api.v1.OverruleRejectionResponse
+	32, // 65: lehr.api.v1.ApprovalService.OverrideCheck:output_type -> lehr.api.v1.OverrideCheckResponse
+	34, // 66: lehr.api.v1.ApprovalService.ListApprovals:output_type -> lehr.api.v1.ListApprovalsResponse
+	36, // 67: lehr.api.v1.ApprovalService.ListOverrides:output_type -> lehr.api.v1.ListOverridesResponse
+	52, // [52:68] is the sub-list for method output_type
+	36, // [36:52] is the sub-list for method input_type
+	36, // [36:36] is the sub-list for extension type_name
+	36, // [36:36] is the sub-list for extension extendee
+	0,  // [0:36] is the sub-list for field type_name
 }
 
 func init() { file_lehr_api_v1_brake_proto_init() }
@@ -1657,7 +2546,7 @@ func file_lehr_api_v1_brake_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_api_v1_brake_proto_rawDesc), len(file_lehr_api_v1_brake_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   25,
+			NumMessages:   37,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

@@ -583,7 +583,11 @@ type Report struct {
 	Unmanaged []*FieldChange         `protobuf:"bytes,17,rep,name=unmanaged" json:"unmanaged,omitempty"`
 	Next      *timestamppb.Timestamp `protobuf:"bytes,18,opt,name=next" json:"next,omitempty"`
 	// Nothing is there, as the asset's Turndown asks.
-	Absent        bool `protobuf:"varint,19,opt,name=absent" json:"absent,omitempty"`
+	Absent bool `protobuf:"varint,19,opt,name=absent" json:"absent,omitempty"`
+	// How far the approval of the plan has come; unset: nobody's is asked for.
+	Consent *Consent `protobuf:"bytes,20,opt,name=consent" json:"consent,omitempty"`
+	// Overrides in force for this content.
+	Overrides     []*Override `protobuf:"bytes,21,rep,name=overrides" json:"overrides,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -751,6 +755,194 @@ func (x *Report) GetAbsent() bool {
 	return false
 }
 
+func (x *Report) GetConsent() *Consent {
+	if x != nil {
+		return x.Consent
+	}
+	return nil
+}
+
+func (x *Report) GetOverrides() []*Override {
+	if x != nil {
+		return x.Overrides
+	}
+	return nil
+}
+
+// Consent is how far the approval of a plan has come.
+type Consent struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many people must approve.
+	Need uint32 `protobuf:"varint,1,opt,name=need" json:"need,omitempty"`
+	// Who did, as far as it counts.
+	Approved []string `protobuf:"bytes,2,rep,name=approved" json:"approved,omitempty"`
+	// Who made the change, and so is not asked.
+	Authors       []string `protobuf:"bytes,3,rep,name=authors" json:"authors,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Consent) Reset() {
+	*x = Consent{}
+	mi := &file_lehr_api_v1_values_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Consent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Consent) ProtoMessage() {}
+
+func (x *Consent) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_values_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Consent.ProtoReflect.Descriptor instead.
+func (*Consent) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *Consent) GetNeed() uint32 {
+	if x != nil {
+		return x.Need
+	}
+	return 0
+}
+
+func (x *Consent) GetApproved() []string {
+	if x != nil {
+		return x.Approved
+	}
+	return nil
+}
+
+func (x *Consent) GetAuthors() []string {
+	if x != nil {
+		return x.Authors
+	}
+	return nil
+}
+
+// Override lets one check of one content pass, until it ends.
+type Override struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Partition string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
+	Asset     string                 `protobuf:"bytes,2,opt,name=asset" json:"asset,omitempty"`
+	Effective string                 `protobuf:"bytes,3,opt,name=effective" json:"effective,omitempty"`
+	// "order", "capacity" or "version".
+	Check         string                 `protobuf:"bytes,4,opt,name=check" json:"check,omitempty"`
+	By            *Actor                 `protobuf:"bytes,5,opt,name=by" json:"by,omitempty"`
+	Reason        string                 `protobuf:"bytes,6,opt,name=reason" json:"reason,omitempty"`
+	Created       *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=created" json:"created,omitempty"`
+	Until         *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=until" json:"until,omitempty"`
+	Expired       bool                   `protobuf:"varint,9,opt,name=expired" json:"expired,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Override) Reset() {
+	*x = Override{}
+	mi := &file_lehr_api_v1_values_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Override) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Override) ProtoMessage() {}
+
+func (x *Override) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_values_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Override.ProtoReflect.Descriptor instead.
+func (*Override) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *Override) GetPartition() string {
+	if x != nil {
+		return x.Partition
+	}
+	return ""
+}
+
+func (x *Override) GetAsset() string {
+	if x != nil {
+		return x.Asset
+	}
+	return ""
+}
+
+func (x *Override) GetEffective() string {
+	if x != nil {
+		return x.Effective
+	}
+	return ""
+}
+
+func (x *Override) GetCheck() string {
+	if x != nil {
+		return x.Check
+	}
+	return ""
+}
+
+func (x *Override) GetBy() *Actor {
+	if x != nil {
+		return x.By
+	}
+	return nil
+}
+
+func (x *Override) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Override) GetCreated() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Created
+	}
+	return nil
+}
+
+func (x *Override) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
+	}
+	return nil
+}
+
+func (x *Override) GetExpired() bool {
+	if x != nil {
+		return x.Expired
+	}
+	return false
+}
+
 type Stop struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Empty: all partitions.
@@ -764,7 +956,7 @@ type Stop struct {
 
 func (x *Stop) Reset() {
 	*x = Stop{}
-	mi := &file_lehr_api_v1_values_proto_msgTypes[9]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -776,7 +968,7 @@ func (x *Stop) String() string {
 func (*Stop) ProtoMessage() {}
 
 func (x *Stop) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_values_proto_msgTypes[9]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -789,7 +981,7 @@ func (x *Stop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stop.ProtoReflect.Descriptor instead.
 func (*Stop) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{9}
+	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Stop) GetPartition() string {
@@ -821,27 +1013,29 @@ func (x *Stop) GetSince() *timestamppb.Timestamp {
 }
 
 type Incarnation struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            string                 `protobuf:"bytes,1,opt,name=id" json:"id,omitempty"`
-	Parent        string                 `protobuf:"bytes,2,opt,name=parent" json:"parent,omitempty"`
-	Digest        string                 `protobuf:"bytes,3,opt,name=digest" json:"digest,omitempty"`
-	Schema        string                 `protobuf:"bytes,4,opt,name=schema" json:"schema,omitempty"`
-	Policy        string                 `protobuf:"bytes,5,opt,name=policy" json:"policy,omitempty"`
-	Sources       []*SourceRevision      `protobuf:"bytes,6,rep,name=sources" json:"sources,omitempty"`
-	Count         int64                  `protobuf:"varint,7,opt,name=count" json:"count,omitempty"`
-	Added         int64                  `protobuf:"varint,8,opt,name=added" json:"added,omitempty"`
-	Changed       int64                  `protobuf:"varint,9,opt,name=changed" json:"changed,omitempty"`
-	Removed       int64                  `protobuf:"varint,10,opt,name=removed" json:"removed,omitempty"`
-	Created       *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=created" json:"created,omitempty"`
-	Author        *Actor                 `protobuf:"bytes,12,opt,name=author" json:"author,omitempty"`
-	Labels        map[string]string      `protobuf:"bytes,13,rep,name=labels" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Id      string                 `protobuf:"bytes,1,opt,name=id" json:"id,omitempty"`
+	Parent  string                 `protobuf:"bytes,2,opt,name=parent" json:"parent,omitempty"`
+	Digest  string                 `protobuf:"bytes,3,opt,name=digest" json:"digest,omitempty"`
+	Schema  string                 `protobuf:"bytes,4,opt,name=schema" json:"schema,omitempty"`
+	Policy  string                 `protobuf:"bytes,5,opt,name=policy" json:"policy,omitempty"`
+	Sources []*SourceRevision      `protobuf:"bytes,6,rep,name=sources" json:"sources,omitempty"`
+	Count   int64                  `protobuf:"varint,7,opt,name=count" json:"count,omitempty"`
+	Added   int64                  `protobuf:"varint,8,opt,name=added" json:"added,omitempty"`
+	Changed int64                  `protobuf:"varint,9,opt,name=changed" json:"changed,omitempty"`
+	Removed int64                  `protobuf:"varint,10,opt,name=removed" json:"removed,omitempty"`
+	Created *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=created" json:"created,omitempty"`
+	Author  *Actor                 `protobuf:"bytes,12,opt,name=author" json:"author,omitempty"`
+	Labels  map[string]string      `protobuf:"bytes,13,rep,name=labels" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Who let its candidate through a guard; unset: no guard held it.
+	Acknowledger  *Actor `protobuf:"bytes,14,opt,name=acknowledger" json:"acknowledger,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Incarnation) Reset() {
 	*x = Incarnation{}
-	mi := &file_lehr_api_v1_values_proto_msgTypes[10]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -853,7 +1047,7 @@ func (x *Incarnation) String() string {
 func (*Incarnation) ProtoMessage() {}
 
 func (x *Incarnation) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_values_proto_msgTypes[10]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -866,7 +1060,7 @@ func (x *Incarnation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Incarnation.ProtoReflect.Descriptor instead.
 func (*Incarnation) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{10}
+	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Incarnation) GetId() string {
@@ -960,6 +1154,13 @@ func (x *Incarnation) GetLabels() map[string]string {
 	return nil
 }
 
+func (x *Incarnation) GetAcknowledger() *Actor {
+	if x != nil {
+		return x.Acknowledger
+	}
+	return nil
+}
+
 type Candidate struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Id    string                 `protobuf:"bytes,1,opt,name=id" json:"id,omitempty"`
@@ -982,7 +1183,7 @@ type Candidate struct {
 
 func (x *Candidate) Reset() {
 	*x = Candidate{}
-	mi := &file_lehr_api_v1_values_proto_msgTypes[11]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -994,7 +1195,7 @@ func (x *Candidate) String() string {
 func (*Candidate) ProtoMessage() {}
 
 func (x *Candidate) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_values_proto_msgTypes[11]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1007,7 +1208,7 @@ func (x *Candidate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Candidate.ProtoReflect.Descriptor instead.
 func (*Candidate) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{11}
+	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Candidate) GetId() string {
@@ -1136,7 +1337,7 @@ const file_lehr_api_v1_values_proto_rawDesc = "" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x1a\n" +
 	"\bblockers\x18\x03 \x03(\tR\bblockers\x12\x14\n" +
 	"\x05owner\x18\x04 \x01(\tR\x05owner\x120\n" +
-	"\x05until\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"\xf9\x04\n" +
+	"\x05until\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"\xde\x05\n" +
 	"\x06Report\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x14\n" +
 	"\x05asset\x18\x02 \x01(\tR\x05asset\x12\x12\n" +
@@ -1158,12 +1359,28 @@ const file_lehr_api_v1_values_proto_rawDesc = "" +
 	"\awaiting\x18\x10 \x03(\v2\x16.lehr.api.v1.WaitingOnR\awaiting\x126\n" +
 	"\tunmanaged\x18\x11 \x03(\v2\x18.lehr.api.v1.FieldChangeR\tunmanaged\x12.\n" +
 	"\x04next\x18\x12 \x01(\v2\x1a.google.protobuf.TimestampR\x04next\x12\x16\n" +
-	"\x06absent\x18\x13 \x01(\bR\x06absent\"\x98\x01\n" +
+	"\x06absent\x18\x13 \x01(\bR\x06absent\x12.\n" +
+	"\aconsent\x18\x14 \x01(\v2\x14.lehr.api.v1.ConsentR\aconsent\x123\n" +
+	"\toverrides\x18\x15 \x03(\v2\x15.lehr.api.v1.OverrideR\toverrides\"S\n" +
+	"\aConsent\x12\x12\n" +
+	"\x04need\x18\x01 \x01(\rR\x04need\x12\x1a\n" +
+	"\bapproved\x18\x02 \x03(\tR\bapproved\x12\x18\n" +
+	"\aauthors\x18\x03 \x03(\tR\aauthors\"\xb0\x02\n" +
+	"\bOverride\x12\x1c\n" +
+	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x14\n" +
+	"\x05asset\x18\x02 \x01(\tR\x05asset\x12\x1c\n" +
+	"\teffective\x18\x03 \x01(\tR\teffective\x12\x14\n" +
+	"\x05check\x18\x04 \x01(\tR\x05check\x12\"\n" +
+	"\x02by\x18\x05 \x01(\v2\x12.lehr.api.v1.ActorR\x02by\x12\x16\n" +
+	"\x06reason\x18\x06 \x01(\tR\x06reason\x124\n" +
+	"\acreated\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\acreated\x120\n" +
+	"\x05until\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12\x18\n" +
+	"\aexpired\x18\t \x01(\bR\aexpired\"\x98\x01\n" +
 	"\x04Stop\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12(\n" +
 	"\x05owner\x18\x02 \x01(\v2\x12.lehr.api.v1.ActorR\x05owner\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\x120\n" +
-	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"\xef\x03\n" +
+	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"\xa7\x04\n" +
 	"\vIncarnation\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
 	"\x06parent\x18\x02 \x01(\tR\x06parent\x12\x16\n" +
@@ -1178,7 +1395,8 @@ const file_lehr_api_v1_values_proto_rawDesc = "" +
 	" \x01(\x03R\aremoved\x124\n" +
 	"\acreated\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\acreated\x12*\n" +
 	"\x06author\x18\f \x01(\v2\x12.lehr.api.v1.ActorR\x06author\x12<\n" +
-	"\x06labels\x18\r \x03(\v2$.lehr.api.v1.Incarnation.LabelsEntryR\x06labels\x1a9\n" +
+	"\x06labels\x18\r \x03(\v2$.lehr.api.v1.Incarnation.LabelsEntryR\x06labels\x126\n" +
+	"\facknowledger\x18\x0e \x01(\v2\x12.lehr.api.v1.ActorR\facknowledger\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x80\x03\n" +
@@ -1209,7 +1427,7 @@ func file_lehr_api_v1_values_proto_rawDescGZIP() []byte {
 	return file_lehr_api_v1_values_proto_rawDescData
 }
 
-var file_lehr_api_v1_values_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_lehr_api_v1_values_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_lehr_api_v1_values_proto_goTypes = []any{
 	(*ErrorDetail)(nil),           // 0: lehr.api.v1.ErrorDetail
 	(*Actor)(nil),                 // 1: lehr.api.v1.Actor
@@ -1220,35 +1438,43 @@ var file_lehr_api_v1_values_proto_goTypes = []any{
 	(*Health)(nil),                // 6: lehr.api.v1.Health
 	(*WaitingOn)(nil),             // 7: lehr.api.v1.WaitingOn
 	(*Report)(nil),                // 8: lehr.api.v1.Report
-	(*Stop)(nil),                  // 9: lehr.api.v1.Stop
-	(*Incarnation)(nil),           // 10: lehr.api.v1.Incarnation
-	(*Candidate)(nil),             // 11: lehr.api.v1.Candidate
-	nil,                           // 12: lehr.api.v1.Incarnation.LabelsEntry
-	(*timestamppb.Timestamp)(nil), // 13: google.protobuf.Timestamp
+	(*Consent)(nil),               // 9: lehr.api.v1.Consent
+	(*Override)(nil),              // 10: lehr.api.v1.Override
+	(*Stop)(nil),                  // 11: lehr.api.v1.Stop
+	(*Incarnation)(nil),           // 12: lehr.api.v1.Incarnation
+	(*Candidate)(nil),             // 13: lehr.api.v1.Candidate
+	nil,                           // 14: lehr.api.v1.Incarnation.LabelsEntry
+	(*timestamppb.Timestamp)(nil), // 15: google.protobuf.Timestamp
 }
 var file_lehr_api_v1_values_proto_depIdxs = []int32{
 	4,  // 0: lehr.api.v1.Plan.changes:type_name -> lehr.api.v1.FieldChange
-	13, // 1: lehr.api.v1.WaitingOn.until:type_name -> google.protobuf.Timestamp
-	13, // 2: lehr.api.v1.Report.at:type_name -> google.protobuf.Timestamp
+	15, // 1: lehr.api.v1.WaitingOn.until:type_name -> google.protobuf.Timestamp
+	15, // 2: lehr.api.v1.Report.at:type_name -> google.protobuf.Timestamp
 	5,  // 3: lehr.api.v1.Report.plan:type_name -> lehr.api.v1.Plan
 	6,  // 4: lehr.api.v1.Report.health:type_name -> lehr.api.v1.Health
 	7,  // 5: lehr.api.v1.Report.waiting:type_name -> lehr.api.v1.WaitingOn
 	4,  // 6: lehr.api.v1.Report.unmanaged:type_name -> lehr.api.v1.FieldChange
-	13, // 7: lehr.api.v1.Report.next:type_name -> google.protobuf.Timestamp
-	1,  // 8: lehr.api.v1.Stop.owner:type_name -> lehr.api.v1.Actor
-	13, // 9: lehr.api.v1.Stop.since:type_name -> google.protobuf.Timestamp
-	2,  // 10: lehr.api.v1.Incarnation.sources:type_name -> lehr.api.v1.SourceRevision
-	13, // 11: lehr.api.v1.Incarnation.created:type_name -> google.protobuf.Timestamp
-	1,  // 12: lehr.api.v1.Incarnation.author:type_name -> lehr.api.v1.Actor
-	12, // 13: lehr.api.v1.Incarnation.labels:type_name -> lehr.api.v1.Incarnation.LabelsEntry
-	2,  // 14: lehr.api.v1.Candidate.sources:type_name -> lehr.api.v1.SourceRevision
-	3,  // 15: lehr.api.v1.Candidate.findings:type_name -> lehr.api.v1.Finding
-	13, // 16: lehr.api.v1.Candidate.created:type_name -> google.protobuf.Timestamp
-	17, // [17:17] is the sub-list for method output_type
-	17, // [17:17] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	15, // 7: lehr.api.v1.Report.next:type_name -> google.protobuf.Timestamp
+	9,  // 8: lehr.api.v1.Report.consent:type_name -> lehr.api.v1.Consent
+	10, // 9: lehr.api.v1.Report.overrides:type_name -> lehr.api.v1.Override
+	1,  // 10: lehr.api.v1.Override.by:type_name -> lehr.api.v1.Actor
+	15, // 11: lehr.api.v1.Override.created:type_name -> google.protobuf.Timestamp
+	15, // 12: lehr.api.v1.Override.until:type_name -> google.protobuf.Timestamp
+	1,  // 13: lehr.api.v1.Stop.owner:type_name -> lehr.api.v1.Actor
+	15, // 14: lehr.api.v1.Stop.since:type_name -> google.protobuf.Timestamp
+	2,  // 15: lehr.api.v1.Incarnation.sources:type_name -> lehr.api.v1.SourceRevision
+	15, // 16: lehr.api.v1.Incarnation.created:type_name -> google.protobuf.Timestamp
+	1,  // 17: lehr.api.v1.Incarnation.author:type_name -> lehr.api.v1.Actor
+	14, // 18: lehr.api.v1.Incarnation.labels:type_name -> lehr.api.v1.Incarnation.LabelsEntry
+	1,  // 19: lehr.api.v1.Incarnation.acknowledger:type_name -> lehr.api.v1.Actor
+	2,  // 20: lehr.api.v1.Candidate.sources:type_name -> lehr.api.v1.SourceRevision
+	3,  // 21: lehr.api.v1.Candidate.findings:type_name -> lehr.api.v1.Finding
+	15, // 22: lehr.api.v1.Candidate.created:type_name -> google.protobuf.Timestamp
+	23, // [23:23] is the sub-list for method output_type
+	23, // [23:23] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_lehr_api_v1_values_proto_init() }
@@ -1262,7 +1488,7 @@ func file_lehr_api_v1_values_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_api_v1_values_proto_rawDesc), len(file_lehr_api_v1_values_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   13,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

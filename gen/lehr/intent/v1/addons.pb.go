@@ -512,8 +512,11 @@ func (x *Group) GetInstance() string {
 // Approval asks for a person's approval before every push of the asset, not
 // only before destructive ones.
 type Approval struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Reason        string                 `protobuf:"bytes,1,opt,name=reason" json:"reason,omitempty"`
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Reason string                 `protobuf:"bytes,1,opt,name=reason" json:"reason,omitempty"`
+	// How many people must approve, where that is more than the partition's
+	// policy asks for.
+	Quorum        uint32 `protobuf:"varint,2,opt,name=quorum" json:"quorum,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -553,6 +556,13 @@ func (x *Approval) GetReason() string {
 		return x.Reason
 	}
 	return ""
+}
+
+func (x *Approval) GetQuorum() uint32 {
+	if x != nil {
+		return x.Quorum
+	}
+	return 0
 }
 
 // Mode overrides the partition's mode for one asset; the stricter of the two
@@ -832,9 +842,10 @@ const file_lehr_intent_v1_addons_proto_rawDesc = "" +
 	"\x06reason\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x06reason\"P\n" +
 	"\x05Group\x12%\n" +
 	"\aservice\x18\x01 \x01(\tB\v\xbaH\x04r\x02\x10\x01\x90\xe4\x19\x01R\aservice\x12 \n" +
-	"\binstance\x18\x02 \x01(\tB\x04\x90\xe4\x19\x01R\binstance\"+\n" +
+	"\binstance\x18\x02 \x01(\tB\x04\x90\xe4\x19\x01R\binstance\"L\n" +
 	"\bApproval\x12\x1f\n" +
-	"\x06reason\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x06reason\"G\n" +
+	"\x06reason\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x06reason\x12\x1f\n" +
+	"\x06quorum\x18\x02 \x01(\rB\a\xbaH\x04*\x02\x18\x14R\x06quorum\"G\n" +
 	"\x04Mode\x12?\n" +
 	"\x04mode\x18\x01 \x01(\x0e2\x1f.lehr.intent.v1.EnforcementModeB\n" +
 	"\xbaH\a\x82\x01\x04\x10\x01 \x00R\x04mode\"M\n" +

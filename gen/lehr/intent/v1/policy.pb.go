@@ -40,7 +40,9 @@ type Policy struct {
 	// Modes per payload type; the stricter of this and the partition's wins.
 	TypeModes map[string]EnforcementMode `protobuf:"bytes,6,rep,name=type_modes,json=typeModes" json:"type_modes,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value,enum=lehr.intent.v1.EnforcementMode"`
 	// Turndowns in flight at once in the partition; 0: 1.
-	Turndowns uint32 `protobuf:"varint,7,opt,name=turndowns" json:"turndowns,omitempty"`
+	Turndowns uint32          `protobuf:"varint,7,opt,name=turndowns" json:"turndowns,omitempty"`
+	Approval  *ApprovalPolicy `protobuf:"bytes,8,opt,name=approval" json:"approval,omitempty"`
+	Overrides *OverridePolicy `protobuf:"bytes,9,opt,name=overrides" json:"overrides,omitempty"`
 	// Who may do what in the partition, besides what the server's access policy
 	// says. It cannot make an admin.
 	Access        []*RoleBinding `protobuf:"bytes,12,rep,name=access" json:"access,omitempty"`
@@ -125,6 +127,20 @@ func (x *Policy) GetTurndowns() uint32 {
 		return x.Turndowns
 	}
 	return 0
+}
+
+func (x *Policy) GetApproval() *ApprovalPolicy {
+	if x != nil {
+		return x.Approval
+	}
+	return nil
+}
+
+func (x *Policy) GetOverrides() *OverridePolicy {
+	if x != nil {
+		return x.Overrides
+	}
+	return nil
 }
 
 func (x *Policy) GetAccess() []*RoleBinding {
@@ -369,11 +385,120 @@ func (x *Budget) GetInFlight() uint32 {
 	return 0
 }
 
+// ApprovalPolicy says what the approvals of a plan must come to.
+type ApprovalPolicy struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many people must approve, other than those who made the change; 0: 1.
+	Quorum uint32 `protobuf:"varint,1,opt,name=quorum" json:"quorum,omitempty"`
+	// How long an approval counts at most. Unset: as long as it was given for.
+	Expires       *durationpb.Duration `protobuf:"bytes,2,opt,name=expires" json:"expires,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ApprovalPolicy) Reset() {
+	*x = ApprovalPolicy{}
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ApprovalPolicy) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ApprovalPolicy) ProtoMessage() {}
+
+func (x *ApprovalPolicy) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ApprovalPolicy.ProtoReflect.Descriptor instead.
+func (*ApprovalPolicy) Descriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *ApprovalPolicy) GetQuorum() uint32 {
+	if x != nil {
+		return x.Quorum
+	}
+	return 0
+}
+
+func (x *ApprovalPolicy) GetExpires() *durationpb.Duration {
+	if x != nil {
+		return x.Expires
+	}
+	return nil
+}
+
+// OverridePolicy says which checks a person may override. Without it: none.
+type OverridePolicy struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Allow []string               `protobuf:"bytes,1,rep,name=allow" json:"allow,omitempty"`
+	// How long an override may be given for. Unset: 24 hours.
+	Longest       *durationpb.Duration `protobuf:"bytes,2,opt,name=longest" json:"longest,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OverridePolicy) Reset() {
+	*x = OverridePolicy{}
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OverridePolicy) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OverridePolicy) ProtoMessage() {}
+
+func (x *OverridePolicy) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OverridePolicy.ProtoReflect.Descriptor instead.
+func (*OverridePolicy) Descriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *OverridePolicy) GetAllow() []string {
+	if x != nil {
+		return x.Allow
+	}
+	return nil
+}
+
+func (x *OverridePolicy) GetLongest() *durationpb.Duration {
+	if x != nil {
+		return x.Longest
+	}
+	return nil
+}
+
 var File_lehr_intent_v1_policy_proto protoreflect.FileDescriptor
 
 const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\n" +
-	"\x1blehr/intent/v1/policy.proto\x12\x0elehr.intent.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1blehr/intent/v1/addons.proto\"\xf7\x03\n" +
+	"\x1blehr/intent/v1/policy.proto\x12\x0elehr.intent.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1blehr/intent/v1/addons.proto\"\xf1\x04\n" +
 	"\x06Policy\x12\x14\n" +
 	"\x05owner\x18\x01 \x01(\tR\x05owner\x12?\n" +
 	"\x04mode\x18\x02 \x01(\x0e2\x1f.lehr.intent.v1.EnforcementModeB\n" +
@@ -383,7 +508,9 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\abudgets\x18\x05 \x03(\v2\x16.lehr.intent.v1.BudgetR\abudgets\x12D\n" +
 	"\n" +
 	"type_modes\x18\x06 \x03(\v2%.lehr.intent.v1.Policy.TypeModesEntryR\ttypeModes\x12\x1c\n" +
-	"\tturndowns\x18\a \x01(\rR\tturndowns\x123\n" +
+	"\tturndowns\x18\a \x01(\rR\tturndowns\x12:\n" +
+	"\bapproval\x18\b \x01(\v2\x1e.lehr.intent.v1.ApprovalPolicyR\bapproval\x12<\n" +
+	"\toverrides\x18\t \x01(\v2\x1e.lehr.intent.v1.OverridePolicyR\toverrides\x123\n" +
 	"\x06access\x18\f \x03(\v2\x1b.lehr.intent.v1.RoleBindingR\x06access\x1a]\n" +
 	"\x0eTypeModesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x125\n" +
@@ -401,7 +528,13 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\x06period\x18\x04 \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x02*\x00R\x06period\"M\n" +
 	"\x06Budget\x12\x1d\n" +
 	"\x05scope\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x05scope\x12$\n" +
-	"\tin_flight\x18\x02 \x01(\rB\a\xbaH\x04*\x02(\x01R\binFlightB+Z$lehr.dev/gen/lehr/intent/v1;intentpb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
+	"\tin_flight\x18\x02 \x01(\rB\a\xbaH\x04*\x02(\x01R\binFlight\"p\n" +
+	"\x0eApprovalPolicy\x12\x1f\n" +
+	"\x06quorum\x18\x01 \x01(\rB\a\xbaH\x04*\x02\x18\x14R\x06quorum\x12=\n" +
+	"\aexpires\x18\x02 \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x02*\x00R\aexpires\"\x8b\x01\n" +
+	"\x0eOverridePolicy\x12:\n" +
+	"\x05allow\x18\x01 \x03(\tB$\xbaH!\x92\x01\x1e\"\x1cr\x1aR\x05orderR\bcapacityR\aversionR\x05allow\x12=\n" +
+	"\alongest\x18\x02 \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x02*\x00R\alongestB+Z$lehr.dev/gen/lehr/intent/v1;intentpb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
 
 var (
 	file_lehr_intent_v1_policy_proto_rawDescOnce sync.Once
@@ -415,31 +548,37 @@ func file_lehr_intent_v1_policy_proto_rawDescGZIP() []byte {
 	return file_lehr_intent_v1_policy_proto_rawDescData
 }
 
-var file_lehr_intent_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_lehr_intent_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_lehr_intent_v1_policy_proto_goTypes = []any{
 	(*Policy)(nil),              // 0: lehr.intent.v1.Policy
 	(*RoleBinding)(nil),         // 1: lehr.intent.v1.RoleBinding
 	(*PluginBinding)(nil),       // 2: lehr.intent.v1.PluginBinding
 	(*ShrinkGuard)(nil),         // 3: lehr.intent.v1.ShrinkGuard
 	(*Budget)(nil),              // 4: lehr.intent.v1.Budget
-	nil,                         // 5: lehr.intent.v1.Policy.TypeModesEntry
-	(EnforcementMode)(0),        // 6: lehr.intent.v1.EnforcementMode
-	(*durationpb.Duration)(nil), // 7: google.protobuf.Duration
+	(*ApprovalPolicy)(nil),      // 5: lehr.intent.v1.ApprovalPolicy
+	(*OverridePolicy)(nil),      // 6: lehr.intent.v1.OverridePolicy
+	nil,                         // 7: lehr.intent.v1.Policy.TypeModesEntry
+	(EnforcementMode)(0),        // 8: lehr.intent.v1.EnforcementMode
+	(*durationpb.Duration)(nil), // 9: google.protobuf.Duration
 }
 var file_lehr_intent_v1_policy_proto_depIdxs = []int32{
-	6, // 0: lehr.intent.v1.Policy.mode:type_name -> lehr.intent.v1.EnforcementMode
-	2, // 1: lehr.intent.v1.Policy.plugins:type_name -> lehr.intent.v1.PluginBinding
-	3, // 2: lehr.intent.v1.Policy.shrink:type_name -> lehr.intent.v1.ShrinkGuard
-	4, // 3: lehr.intent.v1.Policy.budgets:type_name -> lehr.intent.v1.Budget
-	5, // 4: lehr.intent.v1.Policy.type_modes:type_name -> lehr.intent.v1.Policy.TypeModesEntry
-	1, // 5: lehr.intent.v1.Policy.access:type_name -> lehr.intent.v1.RoleBinding
-	7, // 6: lehr.intent.v1.ShrinkGuard.period:type_name -> google.protobuf.Duration
-	6, // 7: lehr.intent.v1.Policy.TypeModesEntry.value:type_name -> lehr.intent.v1.EnforcementMode
-	8, // [8:8] is the sub-list for method output_type
-	8, // [8:8] is the sub-list for method input_type
-	8, // [8:8] is the sub-list for extension type_name
-	8, // [8:8] is the sub-list for extension extendee
-	0, // [0:8] is the sub-list for field type_name
+	8,  // 0: lehr.intent.v1.Policy.mode:type_name -> lehr.intent.v1.EnforcementMode
+	2,  // 1: lehr.intent.v1.Policy.plugins:type_name -> lehr.intent.v1.PluginBinding
+	3,  // 2: lehr.intent.v1.Policy.shrink:type_name -> lehr.intent.v1.ShrinkGuard
+	4,  // 3: lehr.intent.v1.Policy.budgets:type_name -> lehr.intent.v1.Budget
+	7,  // 4: lehr.intent.v1.Policy.type_modes:type_name -> lehr.intent.v1.Policy.TypeModesEntry
+	5,  // 5: lehr.intent.v1.Policy.approval:type_name -> lehr.intent.v1.ApprovalPolicy
+	6,  // 6: lehr.intent.v1.Policy.overrides:type_name -> lehr.intent.v1.OverridePolicy
+	1,  // 7: lehr.intent.v1.Policy.access:type_name -> lehr.intent.v1.RoleBinding
+	9,  // 8: lehr.intent.v1.ShrinkGuard.period:type_name -> google.protobuf.Duration
+	9,  // 9: lehr.intent.v1.ApprovalPolicy.expires:type_name -> google.protobuf.Duration
+	9,  // 10: lehr.intent.v1.OverridePolicy.longest:type_name -> google.protobuf.Duration
+	8,  // 11: lehr.intent.v1.Policy.TypeModesEntry.value:type_name -> lehr.intent.v1.EnforcementMode
+	12, // [12:12] is the sub-list for method output_type
+	12, // [12:12] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_lehr_intent_v1_policy_proto_init() }
@@ -454,7 +593,7 @@ func file_lehr_intent_v1_policy_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_intent_v1_policy_proto_rawDesc), len(file_lehr_intent_v1_policy_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   6,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -56,9 +56,24 @@ const (
 	// ApprovalServiceApproveAssetProcedure is the fully-qualified name of the ApprovalService's
 	// ApproveAsset RPC.
 	ApprovalServiceApproveAssetProcedure = "/lehr.api.v1.ApprovalService/ApproveAsset"
+	// ApprovalServiceRejectAssetProcedure is the fully-qualified name of the ApprovalService's
+	// RejectAsset RPC.
+	ApprovalServiceRejectAssetProcedure = "/lehr.api.v1.ApprovalService/RejectAsset"
+	// ApprovalServiceWithdrawRejectionProcedure is the fully-qualified name of the ApprovalService's
+	// WithdrawRejection RPC.
+	ApprovalServiceWithdrawRejectionProcedure = "/lehr.api.v1.ApprovalService/WithdrawRejection"
+	// ApprovalServiceOverruleRejectionProcedure is the fully-qualified name of the ApprovalService's
+	// OverruleRejection RPC.
+	ApprovalServiceOverruleRejectionProcedure = "/lehr.api.v1.ApprovalService/OverruleRejection"
+	// ApprovalServiceOverrideCheckProcedure is the fully-qualified name of the ApprovalService's
+	// OverrideCheck RPC.
+	ApprovalServiceOverrideCheckProcedure = "/lehr.api.v1.ApprovalService/OverrideCheck"
 	// ApprovalServiceListApprovalsProcedure is the fully-qualified name of the ApprovalService's
 	// ListApprovals RPC.
 	ApprovalServiceListApprovalsProcedure = "/lehr.api.v1.ApprovalService/ListApprovals"
+	// ApprovalServiceListOverridesProcedure is the fully-qualified name of the ApprovalService's
+	// ListOverrides RPC.
+	ApprovalServiceListOverridesProcedure = "/lehr.api.v1.ApprovalService/ListOverrides"
 )
 
 // BrakeServiceClient is a client for the lehr.api.v1.BrakeService service.
@@ -387,8 +402,20 @@ func (UnimplementedBrakeServiceHandler) ListStops(context.Context, *v1.ListStops
 type ApprovalServiceClient interface {
 	// Approves the plan that the asset's last report shows, once.
 	ApproveAsset(context.Context, *v1.ApproveAssetRequest) (*v1.ApproveAssetResponse, error)
-	// Lists approvals that were not used.
+	// Rejects the plan that the asset's last report shows: it is not pushed,
+	// whoever approves it.
+	RejectAsset(context.Context, *v1.RejectAssetRequest) (*v1.RejectAssetResponse, error)
+	// Takes the caller's own rejections of an asset's plans back.
+	WithdrawRejection(context.Context, *v1.WithdrawRejectionRequest) (*v1.WithdrawRejectionResponse, error)
+	// Takes somebody's rejections of an asset's plans back.
+	OverruleRejection(context.Context, *v1.OverruleRejectionRequest) (*v1.OverruleRejectionResponse, error)
+	// Lets one check pass for the content that the asset's last report shows,
+	// until the override ends.
+	OverrideCheck(context.Context, *v1.OverrideCheckRequest) (*v1.OverrideCheckResponse, error)
+	// Lists what waits for an approval, approvals that were not used, and
+	// rejections.
 	ListApprovals(context.Context, *v1.ListApprovalsRequest) (*v1.ListApprovalsResponse, error)
+	ListOverrides(context.Context, *v1.ListOverridesRequest) (*v1.ListOverridesResponse, error)
 }
 
 // NewApprovalServiceClient constructs a client for the lehr.api.v1.ApprovalService service. By
@@ -408,10 +435,40 @@ func NewApprovalServiceClient(httpClient connect.HTTPClient, baseURL string, opt
 			connect.WithSchema(approvalServiceMethods.ByName("ApproveAsset")),
 			connect.WithClientOptions(opts...),
 		),
+		rejectAsset: connect.NewClient[v1.RejectAssetRequest, v1.RejectAssetResponse](
+			httpClient,
+			baseURL+ApprovalServiceRejectAssetProcedure,
+			connect.WithSchema(approvalServiceMethods.ByName("RejectAsset")),
+			connect.WithClientOptions(opts...),
+		),
+		withdrawRejection: connect.NewClient[v1.WithdrawRejectionRequest, v1.WithdrawRejectionResponse](
+			httpClient,
+			baseURL+ApprovalServiceWithdrawRejectionProcedure,
+			connect.WithSchema(approvalServiceMethods.ByName("WithdrawRejection")),
+			connect.WithClientOptions(opts...),
+		),
+		overruleRejection: connect.NewClient[v1.OverruleRejectionRequest, v1.OverruleRejectionResponse](
+			httpClient,
+			baseURL+ApprovalServiceOverruleRejectionProcedure,
+			connect.WithSchema(approvalServiceMethods.ByName("OverruleRejection")),
+			connect.WithClientOptions(opts...),
+		),
+		overrideCheck: connect.NewClient[v1.OverrideCheckRequest, v1.OverrideCheckResponse](
+			httpClient,
+			baseURL+ApprovalServiceOverrideCheckProcedure,
+			connect.WithSchema(approvalServiceMethods.ByName("OverrideCheck")),
+			connect.WithClientOptions(opts...),
+		),
 		listApprovals: connect.NewClient[v1.ListApprovalsRequest, v1.ListApprovalsResponse](
 			httpClient,
 			baseURL+ApprovalServiceListApprovalsProcedure,
 			connect.WithSchema(approvalServiceMethods.ByName("ListApprovals")),
+			connect.WithClientOptions(opts...),
+		),
+		listOverrides: connect.NewClient[v1.ListOverridesRequest, v1.ListOverridesResponse](
+			httpClient,
+			baseURL+ApprovalServiceListOverridesProcedure,
+			connect.WithSchema(approvalServiceMethods.ByName("ListOverrides")),
 			connect.WithClientOptions(opts...),
 		),
 	}
@@ -419,13 +476,54 @@ func NewApprovalServiceClient(httpClient connect.HTTPClient, baseURL string, opt
 
 // approvalServiceClient implements ApprovalServiceClient.
 type approvalServiceClient struct {
-	approveAsset  *connect.Client[v1.ApproveAssetRequest, v1.ApproveAssetResponse]
-	listApprovals *connect.Client[v1.ListApprovalsRequest, v1.ListApprovalsResponse]
+	approveAsset      *connect.Client[v1.ApproveAssetRequest, v1.ApproveAssetResponse]
+	rejectAsset       *connect.Client[v1.RejectAssetRequest, v1.RejectAssetResponse]
+	withdrawRejection *connect.Client[v1.WithdrawRejectionRequest, v1.WithdrawRejectionResponse]
+	overruleRejection *connect.Client[v1.OverruleRejectionRequest, v1.OverruleRejectionResponse]
+	overrideCheck     *connect.Client[v1.OverrideCheckRequest, v1.OverrideCheckResponse]
+	listApprovals     *connect.Client[v1.ListApprovalsRequest, v1.ListApprovalsResponse]
+	listOverrides     *connect.Client[v1.ListOverridesRequest, v1.ListOverridesResponse]
 }
 
 // ApproveAsset calls lehr.api.v1.ApprovalService.ApproveAsset.
 func (c *approvalServiceClient) ApproveAsset(ctx context.Context, req *v1.ApproveAssetRequest) (*v1.ApproveAssetResponse, error) {
 	response, err := c.approveAsset.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// RejectAsset calls lehr.api.v1.ApprovalService.RejectAsset.
+func (c *approvalServiceClient) RejectAsset(ctx context.Context, req *v1.RejectAssetRequest) (*v1.RejectAssetResponse, error) {
+	response, err := c.rejectAsset.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// WithdrawRejection calls lehr.api.v1.ApprovalService.WithdrawRejection.
+func (c *approvalServiceClient) WithdrawRejection(ctx context.Context, req *v1.WithdrawRejectionRequest) (*v1.WithdrawRejectionResponse, error) {
+	response, err := c.withdrawRejection.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// OverruleRejection calls lehr.api.v1.ApprovalService.OverruleRejection.
+func (c *approvalServiceClient) OverruleRejection(ctx context.Context, req *v1.OverruleRejectionRequest) (*v1.OverruleRejectionResponse, error) {
+	response, err := c.overruleRejection.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// OverrideCheck calls lehr.api.v1.ApprovalService.OverrideCheck.
+func (c *approvalServiceClient) OverrideCheck(ctx context.Context, req *v1.OverrideCheckRequest) (*v1.OverrideCheckResponse, error) {
+	response, err := c.overrideCheck.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -441,12 +539,33 @@ func (c *approvalServiceClient) ListApprovals(ctx context.Context, req *v1.ListA
 	return nil, err
 }
 
+// ListOverrides calls lehr.api.v1.ApprovalService.ListOverrides.
+func (c *approvalServiceClient) ListOverrides(ctx context.Context, req *v1.ListOverridesRequest) (*v1.ListOverridesResponse, error) {
+	response, err := c.listOverrides.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // ApprovalServiceHandler is an implementation of the lehr.api.v1.ApprovalService service.
 type ApprovalServiceHandler interface {
 	// Approves the plan that the asset's last report shows, once.
 	ApproveAsset(context.Context, *v1.ApproveAssetRequest) (*v1.ApproveAssetResponse, error)
-	// Lists approvals that were not used.
+	// Rejects the plan that the asset's last report shows: it is not pushed,
+	// whoever approves it.
+	RejectAsset(context.Context, *v1.RejectAssetRequest) (*v1.RejectAssetResponse, error)
+	// Takes the caller's own rejections of an asset's plans back.
+	WithdrawRejection(context.Context, *v1.WithdrawRejectionRequest) (*v1.WithdrawRejectionResponse, error)
+	// Takes somebody's rejections of an asset's plans back.
+	OverruleRejection(context.Context, *v1.OverruleRejectionRequest) (*v1.OverruleRejectionResponse, error)
+	// Lets one check pass for the content that the asset's last report shows,
+	// until the override ends.
+	OverrideCheck(context.Context, *v1.OverrideCheckRequest) (*v1.OverrideCheckResponse, error)
+	// Lists what waits for an approval, approvals that were not used, and
+	// rejections.
 	ListApprovals(context.Context, *v1.ListApprovalsRequest) (*v1.ListApprovalsResponse, error)
+	ListOverrides(context.Context, *v1.ListOverridesRequest) (*v1.ListOverridesResponse, error)
 }
 
 // NewApprovalServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -462,18 +581,58 @@ func NewApprovalServiceHandler(svc ApprovalServiceHandler, opts ...connect.Handl
 		connect.WithSchema(approvalServiceMethods.ByName("ApproveAsset")),
 		connect.WithHandlerOptions(opts...),
 	)
+	approvalServiceRejectAssetHandler := connect.NewUnaryHandlerSimple(
+		ApprovalServiceRejectAssetProcedure,
+		svc.RejectAsset,
+		connect.WithSchema(approvalServiceMethods.ByName("RejectAsset")),
+		connect.WithHandlerOptions(opts...),
+	)
+	approvalServiceWithdrawRejectionHandler := connect.NewUnaryHandlerSimple(
+		ApprovalServiceWithdrawRejectionProcedure,
+		svc.WithdrawRejection,
+		connect.WithSchema(approvalServiceMethods.ByName("WithdrawRejection")),
+		connect.WithHandlerOptions(opts...),
+	)
+	approvalServiceOverruleRejectionHandler := connect.NewUnaryHandlerSimple(
+		ApprovalServiceOverruleRejectionProcedure,
+		svc.OverruleRejection,
+		connect.WithSchema(approvalServiceMethods.ByName("OverruleRejection")),
+		connect.WithHandlerOptions(opts...),
+	)
+	approvalServiceOverrideCheckHandler := connect.NewUnaryHandlerSimple(
+		ApprovalServiceOverrideCheckProcedure,
+		svc.OverrideCheck,
+		connect.WithSchema(approvalServiceMethods.ByName("OverrideCheck")),
+		connect.WithHandlerOptions(opts...),
+	)
 	approvalServiceListApprovalsHandler := connect.NewUnaryHandlerSimple(
 		ApprovalServiceListApprovalsProcedure,
 		svc.ListApprovals,
 		connect.WithSchema(approvalServiceMethods.ByName("ListApprovals")),
 		connect.WithHandlerOptions(opts...),
 	)
+	approvalServiceListOverridesHandler := connect.NewUnaryHandlerSimple(
+		ApprovalServiceListOverridesProcedure,
+		svc.ListOverrides,
+		connect.WithSchema(approvalServiceMethods.ByName("ListOverrides")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/lehr.api.v1.ApprovalService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case ApprovalServiceApproveAssetProcedure:
 			approvalServiceApproveAssetHandler.ServeHTTP(w, r)
+		case ApprovalServiceRejectAssetProcedure:
+			approvalServiceRejectAssetHandler.ServeHTTP(w, r)
+		case ApprovalServiceWithdrawRejectionProcedure:
+			approvalServiceWithdrawRejectionHandler.ServeHTTP(w, r)
+		case ApprovalServiceOverruleRejectionProcedure:
+			approvalServiceOverruleRejectionHandler.ServeHTTP(w, r)
+		case ApprovalServiceOverrideCheckProcedure:
+			approvalServiceOverrideCheckHandler.ServeHTTP(w, r)
 		case ApprovalServiceListApprovalsProcedure:
 			approvalServiceListApprovalsHandler.ServeHTTP(w, r)
+		case ApprovalServiceListOverridesProcedure:
+			approvalServiceListOverridesHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -487,6 +646,26 @@ func (UnimplementedApprovalServiceHandler) ApproveAsset(context.Context, *v1.App
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.ApprovalService.ApproveAsset is not implemented"))
 }
 
+func (UnimplementedApprovalServiceHandler) RejectAsset(context.Context, *v1.RejectAssetRequest) (*v1.RejectAssetResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.ApprovalService.RejectAsset is not implemented"))
+}
+
+func (UnimplementedApprovalServiceHandler) WithdrawRejection(context.Context, *v1.WithdrawRejectionRequest) (*v1.WithdrawRejectionResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.ApprovalService.WithdrawRejection is not implemented"))
+}
+
+func (UnimplementedApprovalServiceHandler) OverruleRejection(context.Context, *v1.OverruleRejectionRequest) (*v1.OverruleRejectionResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.ApprovalService.OverruleRejection is not implemented"))
+}
+
+func (UnimplementedApprovalServiceHandler) OverrideCheck(context.Context, *v1.OverrideCheckRequest) (*v1.OverrideCheckResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.ApprovalService.OverrideCheck is not implemented"))
+}
+
 func (UnimplementedApprovalServiceHandler) ListApprovals(context.Context, *v1.ListApprovalsRequest) (*v1.ListApprovalsResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.ApprovalService.ListApprovals is not implemented"))
+}
+
+func (UnimplementedApprovalServiceHandler) ListOverrides(context.Context, *v1.ListOverridesRequest) (*v1.ListOverridesResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.ApprovalService.ListOverrides is not implemented"))
 }

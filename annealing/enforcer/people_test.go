@@ -1,0 +1,181 @@
+package enforcer
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/intent"
+)
+
+// as approves by a name what the asset's report shows.
+func (w *world) as(name string, id intent.AssetID) {
+	w.t.Helper()
+	report := w.report(id)
+	w.must(w.store.Approve(w.ctx, intent.Approval{
+		Partition: shop, Asset: id, Effective: report.Effective, Plan: report.PlanDigest, By: intent.Actor{Name: name, Origin: "test"}, Created: time.Now(),
+	}))
+}
+
+// override lets a check of an asset pass.
+func (w *world) override(id intent.AssetID, check string, period time.Duration) {
+	w.t.Helper()
+	w.must(w.store.Override(w.ctx, intent.Override{
+		Partition: shop, Asset: id, Effective: w.report(id).Effective, Check: check, By: tester, Reason: "blind",
+		Created: time.Now(), Until: time.Now().Add(period),
+	}))
+}
+
+// unpushed lets time pass in which the asset is not pushed.
+func (w *world) unpushed(id intent.AssetID, while string) {
+	w.t.Helper()
+	before := w.production.pushes(id)
+	w.pass(2 * time.Minute)
+	if w.production.pushes(id) != before {
+		w.t.Fatalf("%s was pushed while %s", id, while)
+	}
+}
+
+// told waits until the asset's report says something.
+func (w *world) told(id intent.AssetID, says string) {
+	w.t.Helper()
+	w.eventually(string(id)+" tells: "+says, func() bool {
+		report := w.report(id)
+		for _, waiting := range report.Waiting {
+			if strings.Contains(waiting.Reason, says) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// TestAQuorumIsOfOthers: two people, neither the author, by policy or by what
+// the asset asks for; the stricter of what was enforced and the target counts.
+func TestAQuorumIsOfOthers(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.policy.Approval = &intentpb.ApprovalPolicy{Quorum: 2}
+		w.publish(db.with(&intentpb.Approval{Reason: "precious"}))
+		w.told("db", "0 of 2: nobody approved; needs 2 more approvers other than author")
+		w.as("author", "db")
+		w.as("bob", "db")
+		w.told("db", "1 of 2: bob approved; needs 1 more approver other than author")
+		w.unpushed("db", "one of two people had approved")
+		w.as("carol", "db")
+		w.inSync(db)
+		// A commit that asks for fewer is itself approved by as many as before.
+		w.policy.Approval = nil
+		w.publish(dbV2.with(&intentpb.Approval{Reason: "precious", Quorum: 1}))
+		w.told("db", "0 of 2")
+		w.as("bob", "db")
+		w.unpushed("db", "one of two people had approved")
+		w.as("carol", "db")
+		w.inSync(dbV2)
+		// The asset may ask for more than policy does.
+		w.publish(db.with(&intentpb.Approval{Reason: "precious", Quorum: 3}))
+		w.told("db", "0 of 3")
+	})
+}
+
+func TestAnApprovalCountsAsLongAsPolicySays(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.policy.Approval = &intentpb.ApprovalPolicy{Quorum: 2}
+		w.publish(db.with(&intentpb.Approval{Reason: "precious", Quorum: 2}))
+		w.told("db", "0 of 2")
+		w.as("bob", "db")
+		w.told("db", "1 of 2")
+		report := w.report("db")
+		w.must(w.store.Approve(w.ctx, intent.Approval{
+			Partition: shop, Asset: "db", Effective: report.Effective, Plan: report.PlanDigest, By: intent.Actor{Name: "bob"}, Created: time.Now(), Until: time.Now().Add(time.Minute),
+		}))
+		w.pass(2 * time.Minute)
+		w.told("db", "0 of 2")
+		w.as("carol", "db")
+		w.unpushed("db", "bob's approval had ended")
+		w.as("bob", "db")
+		w.inSync(db)
+	})
+}
+
+func TestARejectionHoldsUntilItIsTakenBack(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.publish(web)
+		w.inSync(web)
+		// Also of a plan that needs no approval.
+		w.must(w.store.SetHold(w.ctx, shop, intent.Hold{Asset: "web", Owner: tester, Reason: "reading"}))
+		w.publish(webV2)
+		w.waitsOn("web", intent.WaitHold)
+		report := w.report("web")
+		carol := intent.Actor{Name: "carol", Origin: "test"}
+		w.must(w.store.Reject(w.ctx, intent.Rejection{Partition: shop, Asset: "web", Effective: report.Effective, Plan: report.PlanDigest, By: carol, Reason: "not today"}))
+		w.must(w.store.Unhold(w.ctx, shop, "web", "done", tester))
+		if waiting := w.waitsOn("web", intent.WaitRejected); waiting.Owner != "carol" || !strings.Contains(waiting.Reason, "not today") {
+			t.Errorf("it waits on %+v", waiting)
+		}
+		w.as("bob", "web")
+		w.unpushed("web", "its plan was rejected")
+		w.must(w.store.Withdraw(w.ctx, shop, "web", "carol", "fine", carol))
+		w.inSync(webV2)
+	})
+}
+
+// blindWeb comes after a db that nobody can see.
+func (w *world) blindWeb() {
+	w.t.Helper()
+	w.production.does("db", behaviour{unknown: "database unreachable"})
+	w.publish(web.with(after("db")), db)
+	w.waitsOn("web", intent.WaitOrder)
+}
+
+func TestAnOverrideLetsItsCheckPass(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.policy.Overrides = &intentpb.OverridePolicy{Allow: []string{"order"}}
+		w.blindWeb()
+		w.override("web", "version", time.Hour)
+		w.unpushed("web", "another check was overridden")
+		w.override("web", "order", time.Hour)
+		w.inSync(web)
+		// It was of that content: the next one waits again.
+		w.publish(webV2.with(after("db")), db)
+		w.waitsOn("web", intent.WaitOrder)
+		w.unpushed("web", "its new content had no override")
+	})
+}
+
+func TestAnOverrideEnds(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.policy.Overrides = &intentpb.OverridePolicy{Allow: []string{"order"}}
+		w.blindWeb()
+		w.must(w.store.SetHold(w.ctx, shop, intent.Hold{Asset: "web", Owner: tester, Reason: "reading"}))
+		w.override("web", "order", time.Minute)
+		w.eventually("the override is reported", func() bool {
+			report := w.report("web")
+			return len(report.Overrides) == 1 && len(report.Waiting) == 1 && report.Waiting[0].Kind == intent.WaitHold
+		})
+		w.pass(2 * time.Minute)
+		w.eventually("its end is reported", func() bool {
+			report := w.report("web")
+			return len(report.Overrides) == 0 && len(report.Waiting) == 2
+		})
+		w.must(w.store.Unhold(w.ctx, shop, "web", tester))
+		w.unpushed("web", "its override had ended")
+	})
+}
+
+// TestACommitDoesNotAllowItsOwnOverride: what policy forbade when the asset was
+// enforced last is forbidden still, whatever head says (S23).
+func TestACommitDoesNotAllowItsOwnOverride(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.publish(web.with(after("db")), db)
+		w.inSync(web, db)
+		w.production.does("db", behaviour{unknown: "database unreachable"})
+		w.pass(time.Minute)
+		w.policy.Overrides = &intentpb.OverridePolicy{Allow: []string{"order"}}
+		w.publish(webV2.with(after("db")), dbV2)
+		w.waitsOn("web", intent.WaitOrder)
+		w.override("web", "order", time.Hour)
+		w.told("web", "The override by tester does not count")
+		w.unpushed("web", "the policy it was enforced under forbids the override")
+	})
+}
