@@ -54,13 +54,23 @@ func Name(address string) string {
 
 // Open opens the store, and makes its tables if there are none.
 func Open(ctx context.Context, options Options) (*Store, error) {
+	return openStore(ctx, options, true)
+}
+
+// OpenBeside opens a store that is there, beside the processes that serve it,
+// for reading it and for the brakes. Everything that needs a lease is Denied.
+func OpenBeside(ctx context.Context, options Options) (*Store, error) {
+	return openStore(ctx, options, false)
+}
+
+func openStore(ctx context.Context, options Options, serving bool) (*Store, error) {
 	name := Name(options.URL)
 	config, err := configure(options.URL)
 	if err != nil {
 		return nil, err
 	}
 	o := relational.Options{
-		Engine: engine{}, DB: stdlib.OpenDB(*config), Serving: true, Readers: connections,
+		Engine: engine{}, DB: stdlib.OpenDB(*config), Serving: serving, Readers: connections,
 		Runtime: options.Runtime, Log: options.Log,
 	}
 	o.DB.SetMaxIdleConns(connections + 1)
@@ -74,7 +84,20 @@ func Open(ctx context.Context, options Options) (*Store, error) {
 		o.DB.Close() // What was wrong before is what matters.
 		return nil, err
 	}
-	return &Store{Store: relational.New(o), db: o.DB}, nil
+	if options.Witness != "" {
+		if o.Witness, err = relational.OpenWitness(options.Witness, serving); err != nil {
+			o.DB.Close()
+			return nil, err
+		}
+	}
+	s := &Store{Store: relational.New(o), db: o.DB}
+	if serving {
+		if err := s.Examine(ctx); err != nil {
+			_ = s.Close()
+			return nil, err
+		}
+	}
+	return s, nil
 }
 
 // prepare reaches the database and brings its tables up to date, one process
@@ -89,7 +112,7 @@ func prepare(ctx context.Context, o relational.Options, name string) error {
 	}
 	locked := schema
 	locked.Options = []goose.ProviderOption{goose.WithSessionLocker(locker)}
-	return locked.Migrate(ctx, o.Engine, o.DB, name, true)
+	return locked.Migrate(ctx, o.Engine, o.DB, name, o.Serving)
 }
 
 // configure reads the URL, and asks for what a URL should not have to say.

@@ -136,23 +136,29 @@ func (s *Store) AuditRecords(ctx context.Context, partition intent.PartitionID, 
 // VerifyAudit recomputes the chain from its beginning.
 func (s *Store) VerifyAudit(ctx context.Context, partition intent.PartitionID) error {
 	return s.read(ctx, fmt.Sprintf("verifying the audit of %q", partition), func(q querier) error {
-		var headNumber uint64
-		var headLink intent.Digest
-		if _, err := q.one("SELECT last, digest FROM audit_head WHERE partition = $1",
-			[]any{string(partition)}, &headNumber, digestColumn{&headLink}); err != nil {
-			return err
-		}
-		chain := verification{partition: partition}
-		err := q.each("SELECT last, records, digest FROM audit WHERE partition = $1 ORDER BY last",
-			[]any{string(partition)}, chain.row)
-		if err != nil {
-			return err
-		}
-		if chain.number != headNumber || chain.link != headLink {
-			return chain.bad(chain.number+1, fmt.Sprintf("the chain ends at %d, but %d records were written", chain.number, headNumber))
-		}
-		return nil
+		_, err := verifyChain(q, partition)
+		return err
 	})
+}
+
+// verifyChain returns the number of its records.
+func verifyChain(q querier, partition intent.PartitionID) (uint64, error) {
+	var headNumber uint64
+	var headLink intent.Digest
+	if _, err := q.one("SELECT last, digest FROM audit_head WHERE partition = $1",
+		[]any{string(partition)}, &headNumber, digestColumn{&headLink}); err != nil {
+		return 0, err
+	}
+	chain := verification{partition: partition}
+	err := q.each("SELECT last, records, digest FROM audit WHERE partition = $1 ORDER BY last",
+		[]any{string(partition)}, chain.row)
+	if err != nil {
+		return 0, err
+	}
+	if chain.number != headNumber || chain.link != headLink {
+		return 0, chain.bad(chain.number+1, fmt.Sprintf("the chain ends at %d, but %d records were written", chain.number, headNumber))
+	}
+	return chain.number, nil
 }
 
 // verification walks along a chain.

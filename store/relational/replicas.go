@@ -35,7 +35,7 @@ func (s *Store) Retire(ctx context.Context, holder string) error {
 		if _, err := t.exec("UPDATE partitions SET holder = '', news = news + 1 WHERE holder = $1", holder); err != nil {
 			return err
 		}
-		t.notable = true
+		t.notable, t.ends = true, true
 		_, err := t.exec("DELETE FROM replica WHERE name = $1", holder)
 		return err
 	})

@@ -92,6 +92,15 @@ func (s *Server) run(program string, arguments ...string) {
 	_ = s.output(program, arguments...)
 }
 
+// Tool runs one of PostgreSQL's programs, such as pg_dump, to its end.
+func (s *Server) Tool(program string, arguments ...string) {
+	s.t.Helper()
+	s.run(program, arguments...)
+}
+
+// Folder is where the server, and who runs it, may write.
+func (s *Server) Folder() string { return s.folder }
+
 // output is what one of PostgreSQL's programs prints.
 func (s *Server) output(program string, arguments ...string) string {
 	s.t.Helper()
