@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"lehr.dev/fault"
@@ -80,6 +81,35 @@ func TestRestoredDumpElsewhere(t *testing.T) {
 	must(t, err)
 	if h, err := s.History(t.Context()); err != nil || h.Stop != nil || adopted.Partitions[0].Epoch <= lease.Epoch {
 		t.Errorf("%+v, %+v, %v", adopted, h, err)
+	}
+}
+
+// TestFirstReplicasTogether: of those that begin a store at once, none takes it
+// for another's. An ordinary user of the database is enough.
+func TestFirstReplicasTogether(t *testing.T) {
+	server := pgserver.New(t)
+	server.Start()
+	server.Execute(server.URL("postgres"), "CREATE ROLE lehr LOGIN")
+	for range 5 {
+		p := newPlace(t, server)
+		server.Execute(p.url, "GRANT ALL ON SCHEMA "+p.schema+" TO lehr")
+		address := strings.Replace(p.url, "owner@", "lehr@", 1)
+		stores, errs := make([]*postgres.Store, 4), make([]error, 4)
+		var opening sync.WaitGroup
+		for n := range stores {
+			witness := filepath.Join(t.TempDir(), "lehr.db.witness")
+			opening.Go(func() {
+				stores[n], errs[n] = postgres.Open(t.Context(), postgres.Options{URL: address, Witness: witness})
+			})
+		}
+		opening.Wait()
+		for n, s := range stores {
+			must(t, errs[n])
+			if h, err := s.History(t.Context()); err != nil || h.Stop != nil || h.Generation != 1 {
+				t.Errorf("%+v, %v", h, err)
+			}
+			must(t, s.Close())
+		}
 	}
 }
 

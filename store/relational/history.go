@@ -156,11 +156,11 @@ func insertChapter(engine Engine) string {
 func (w *writer) miss(t *transaction, m mark, before int64) error {
 	known := w.known
 	switch {
-	case known.Timeline == "" && w.demanding && before > 0:
-		return loss{why: "nobody knows whether the store is as new as it was: its witness is missing, as beside a copy", unsure: true}
-	case known.Timeline == "":
-		return nil
 	case known.Timeline == m.Timeline:
+	case known.Commits == 0 && w.demanding && before > 0:
+		return loss{why: "nobody knows whether the store is as new as it was: its witness is missing, as beside a copy", unsure: true}
+	case known.Commits == 0:
+		return nil // Another replica began the history that this one was to begin.
 	default:
 		found, err := t.one("SELECT coalesce(w.commits, 0) FROM history h LEFT JOIN writer w ON w.generation = h.generation AND w.name = $2 WHERE h.timeline = $1",
 			[]any{known.Timeline, known.Writer}, &before)
