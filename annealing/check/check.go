@@ -132,6 +132,9 @@ func stop(f Facts) intent.Verdict {
 	if f.Stop == nil {
 		return intent.Passed("stop", time.Time{})
 	}
+	if f.Stop.Adopt {
+		return intent.Waits("stop", intent.WaitingOn{Kind: intent.WaitStop, Owner: f.Stop.Owner.Name, Reason: f.Stop.Reason})
+	}
 	scope := "everything"
 	if f.Stop.Partition != "" {
 		scope = "partition " + string(f.Stop.Partition)
