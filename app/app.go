@@ -296,7 +296,7 @@ func (a *App) openStore(ctx context.Context) (err error) {
 	if a.place, err = sqlite.Reserve(a.options.Store); err != nil {
 		return err
 	}
-	a.store, err = ifOpened(postgres.Open(ctx, postgres.Options{URL: a.options.Database, Runtime: a.runtime, Log: a.log}))
+	a.store, err = ifOpened(postgres.Open(ctx, postgres.Options{URL: a.options.Database, Witness: a.options.Store + ".witness", Runtime: a.runtime, Log: a.log}))
 	return err
 }
 

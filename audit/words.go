@@ -34,11 +34,14 @@ type Admitted struct {
 
 func (a Admitted) String() string {
 	said := "push " + string(a.Push) + " to " + a.Target.String() + ", content " + a.Content + ", plan " + a.Plan
+	if a.Approved && len(a.Approvers) == 0 {
+		said += ", approved"
+	}
 	said += fmt.Sprintf(", epoch %d, revision %d, global %d", a.Epoch, a.Revision, a.Global)
 	if len(a.Checks) > 0 {
 		said += "; passed " + strings.Join(a.Checks, " ")
 	}
-	if a.Approved {
+	if len(a.Approvers) > 0 {
 		approved := "; approved by "
 		if a.Alone {
 			approved = "; self-approved by "

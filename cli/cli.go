@@ -50,6 +50,8 @@ type Local struct {
 	// Plan builds, looks at production, changes nothing, and returns a client
 	// of what it found.
 	Plan func(ctx context.Context, definition string, holds []intent.Hold) (Planned, error)
+	// Keeping is what is done to stores.
+	Keeping Keeping
 	// Commands are added to the root as they are.
 	Commands []*cobra.Command
 	// Client, if any, is the server of every command, and Now the time: a
@@ -250,6 +252,7 @@ Exit codes: 0 done, 1 error, 2 differences or not converged, 3 timed out.`,
 		&cobra.Group{ID: "begin", Title: "Begin:"},
 		&cobra.Group{ID: "look", Title: "Look:"},
 		&cobra.Group{ID: "act", Title: "Brake and allow:"},
+		&cobra.Group{ID: "keep", Title: "Keep the store:"},
 	)
 	in := func(group string, commands ...*cobra.Command) {
 		for _, command := range commands {
@@ -266,6 +269,7 @@ Exit codes: 0 done, 1 error, 2 differences or not converged, 3 timed out.`,
 		s.approveCommand(), s.rejectCommand(), s.overrideCommand(), s.disownCommand(), s.labelCommand(),
 		s.authCommand(),
 	)
+	in("keep", s.backupCommand(), s.restoreCommand(), s.storeCommand())
 	root.AddCommand(s.versionCommand())
 	in("begin", s.local.Commands...)
 	return root

@@ -46,6 +46,21 @@ type Stop struct {
 	Owner     Actor       `json:"owner"`
 	Reason    string      `json:"reason"`
 	Since     time.Time   `json:"since"`
+	// Adopt: the store itself asks for it, having lost what was committed, and
+	// no resume ends it (S15).
+	Adopt bool `json:"adopt,omitempty"`
+}
+
+// Ending is the command that ends the stop.
+func (s Stop) Ending() string {
+	switch {
+	case s.Adopt:
+		return "lehr store adopt"
+	case s.Partition != "":
+		return "lehr resume " + string(s.Partition)
+	default:
+		return "lehr resume"
+	}
 }
 
 // Target is the incarnation that an asset must follow now, and the pin that

@@ -133,6 +133,9 @@ type PushResult struct {
 	Ending    Ending
 	Reason    string
 	Retryable bool
+	// KnownToken is what a target of class F knows that refused the push's
+	// token as lower; 0: it did not.
+	KnownToken uint64
 	// Gone is closed when a push in doubt can no longer be running, because
 	// its plugin process is gone: it begins nothing any more, and what it
 	// asked of a target before may land for another E. Nil for other endings,

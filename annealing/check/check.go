@@ -140,15 +140,18 @@ func stop(f Facts) intent.Verdict {
 	if f.Stop == nil {
 		return intent.Passed("stop", time.Time{})
 	}
-	scope, resume := "everything", "lehr resume"
+	if f.Stop.Adopt {
+		return intent.Waits("stop", intent.WaitingOn{Kind: intent.WaitStop, Owner: f.Stop.Owner.Name, Reason: f.Stop.Reason})
+	}
+	scope := "everything"
 	if f.Stop.Partition != "" {
-		scope, resume = "partition "+string(f.Stop.Partition), "lehr resume "+string(f.Stop.Partition)
+		scope = "partition " + string(f.Stop.Partition)
 	}
 	return intent.Waits("stop", intent.WaitingOn{
 		Kind:  intent.WaitStop,
 		Owner: f.Stop.Owner.Name,
 		Reason: fmt.Sprintf("%s stopped %s at %s: %s. %q ends it",
-			f.Stop.Owner.Name, scope, f.Stop.Since.UTC().Format(time.RFC3339), f.Stop.Reason, resume),
+			f.Stop.Owner.Name, scope, f.Stop.Since.UTC().Format(time.RFC3339), f.Stop.Reason, f.Stop.Ending()),
 	})
 }
 

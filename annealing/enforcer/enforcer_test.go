@@ -292,6 +292,24 @@ func TestAFailingPushBacksOffUntilANewerIncarnation(t *testing.T) {
 	})
 }
 
+func TestATargetThatKnowsAHigherEpochStopsOnlyItsAsset(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.production.does("web", behaviour{push: func(_ context.Context, _ func(), push plugin.Push) plugin.PushResult {
+			return plugin.PushResult{Ending: plugin.Failed, Reason: "a lower token", KnownToken: push.Token + 50}
+		}})
+		w.publish(web, db)
+		w.inSync(db)
+		if waiting := w.waitsOn("web", intent.WaitStop); !strings.Contains(waiting.Reason, "lehr store adopt --beyond") {
+			t.Errorf("reason %q", waiting.Reason)
+		}
+		w.pass(time.Hour)
+		if tries := w.production.pushes("web"); tries != 1 {
+			t.Errorf("%d pushes to a target that refuses them all", tries)
+		}
+		w.waitsOn("web", intent.WaitStop)
+	})
+}
+
 func TestSuccessThatDidNotHappenIsNotBelieved(t *testing.T) {
 	simulate(t, func(w *world) {
 		w.production.does("web", behaviour{push: func(context.Context, func(), plugin.Push) plugin.PushResult {

@@ -158,7 +158,7 @@ func TestAnOverrideEnds(t *testing.T) {
 			report := w.report("web")
 			return len(report.Overrides) == 0 && len(report.Waiting) == 2
 		})
-		w.must(w.store.Unhold(w.ctx, shop, "web", tester))
+		w.must(w.store.Unhold(w.ctx, shop, "web", "done", tester))
 		w.unpushed("web", "its override had ended")
 	})
 }

@@ -148,6 +148,10 @@ func (e *Enforcer) ended(a *asset, c closing) {
 	t.difference, a.calm = intent.Difference{}, 0
 	switch c.result.Ending {
 	case plugin.Failed:
+		if c.result.KnownToken > e.lease.Epoch {
+			e.outrank(a, c.result.KnownToken)
+			break
+		}
 		e.backOff(a, c.Reason, c.result.Retryable, now)
 	case plugin.Stale:
 		// Once is the race that it is made for; again and again is not.
@@ -181,4 +185,13 @@ func (e *Enforcer) backOff(a *asset, reason string, retryable bool, now time.Tim
 		Until:  until,
 		Reason: fmt.Sprintf("push %d failed: %s; trying again at %s", t.failures, reason, until.UTC().Format(time.TimeOnly)),
 	}
+}
+
+// outrank lets an asset wait for a person: its target was pushed to under an
+// epoch that this store has not reached, so another store has it, or this one
+// was put back. The others go on (S15).
+func (e *Enforcer) outrank(a *asset, known uint64) {
+	a.trouble.retry = &intent.WaitingOn{Kind: intent.WaitStop, Owner: "lehr", Reason: fmt.Sprintf(
+		"its target knows epoch %d, and this server pushes under %d: does another store push to it, or was this one put back to what it was? If it is to go on: lehr store adopt --beyond %d --reason WHY",
+		known, e.lease.Epoch, known)}
 }

@@ -130,14 +130,14 @@ func (f Facts) problemHint() string {
 }
 
 func (f Facts) stopReason() Reason {
-	scope, command := "partition "+string(f.Stop.Partition)+" is", "lehr resume "+string(f.Stop.Partition)
+	scope := "partition " + string(f.Stop.Partition) + " is"
 	if f.Stop.Partition == "" {
-		scope, command = "all partitions are", "lehr resume"
+		scope = "all partitions are"
 	}
 	return Reason{
 		Kind: string(intent.WaitStop), Owner: f.Stop.Owner.Name, Since: f.Stop.Since,
 		Text: fmt.Sprintf("%s stopped by %s %s: %s", scope, name(f.Stop.Owner.Name), f.ago(f.Stop.Since), f.Stop.Reason),
-		Hint: command + " lets pushes go on",
+		Hint: f.Stop.Ending() + " lets pushes go on",
 	}
 }
 

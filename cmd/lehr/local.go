@@ -13,11 +13,12 @@ import (
 	"lehr.dev/cli"
 	"lehr.dev/intent"
 	"lehr.dev/prodspec"
+	"lehr.dev/store"
 )
 
 // local is what commands do without a server, by package app.
 func local() cli.Local {
-	return cli.Local{Version: version(), Serve: serve, Open: app.OpenFile, VerifyAudit: verifyAudit, Build: build, Plan: plan, Commands: []*cobra.Command{demoCommand(), cli.PluginCommand(pluginKit()), cli.SimCommand(simKit())}}
+	return cli.Local{Version: version(), Serve: serve, Open: app.OpenFile, VerifyAudit: verifyAudit, Keeping: keeping(), Build: build, Plan: plan, Commands: []*cobra.Command{demoCommand(), cli.PluginCommand(pluginKit()), cli.SimCommand(simKit())}}
 }
 
 // version is what the build recorded.
@@ -86,4 +87,35 @@ func plan(ctx context.Context, definition string, holds []intent.Hold) (cli.Plan
 	return cli.Planned{
 		Partition: found.Built.Partition, Findings: found.Built.Findings, Client: found.Client, Close: found.Close,
 	}, nil
+}
+
+// keeping is what package app does to stores, in the words of package cli.
+func keeping() cli.Keeping {
+	return cli.Keeping{
+		Adopt: func(ctx context.Context, place cli.StorePlace, reason string, beyond uint64, by intent.Actor) (cli.Adopted, error) {
+			done, err := app.Adopt(ctx, app.Place(place), store.Adoption{Reason: reason, Beyond: beyond, By: by})
+			adopted := cli.Adopted{
+				Generation: done.History.Generation, Lost: done.Found.Lost, Unsure: done.Found.Unsure, Doubted: done.Doubted, Voided: done.Voided,
+			}
+			if done.Found.Stop != nil {
+				adopted.Why, adopted.Since = done.Found.Stop.Reason, done.Found.Stop.Since
+			}
+			for _, p := range done.Partitions {
+				adopted.Partitions = append(adopted.Partitions, cli.AdoptedPartition{ID: string(p.ID), Epoch: p.Epoch, Head: p.Head.String()})
+			}
+			return adopted, err
+		},
+		Verify: func(ctx context.Context, place cli.StorePlace) (cli.Verified, error) {
+			verified, err := app.Verify(ctx, app.Place(place))
+			return cli.Verified(verified), err
+		},
+		Backup: func(ctx context.Context, path, target string) (cli.Verified, error) {
+			verified, err := app.Backup(ctx, path, target)
+			return cli.Verified(verified), err
+		},
+		Restore: func(ctx context.Context, backup, path string) (string, cli.Verified, error) {
+			aside, verified, err := app.Restore(ctx, backup, path)
+			return aside, cli.Verified(verified), err
+		},
+	}
 }

@@ -198,7 +198,10 @@ func outcome(result *pluginpb.PushResult) plugin.PushResult {
 	case *pluginpb.PushResult_Stopped:
 		return plugin.PushResult{Ending: plugin.Stopped, Reason: printable(outcome.Stopped.GetReason(), maxReason)}
 	case *pluginpb.PushResult_Failed:
-		return plugin.PushResult{Ending: plugin.Failed, Reason: printable(outcome.Failed.GetReason(), maxReason), Retryable: outcome.Failed.GetRetryable()}
+		return plugin.PushResult{
+			Ending: plugin.Failed, Reason: printable(outcome.Failed.GetReason(), maxReason),
+			Retryable: outcome.Failed.GetRetryable(), KnownToken: outcome.Failed.GetKnownToken(),
+		}
 	default:
 		return plugin.PushResult{Ending: plugin.Failed, Reason: "the plugin ended the push without saying how"}
 	}

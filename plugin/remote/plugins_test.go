@@ -119,6 +119,8 @@ func (f folder) Apply(ctx context.Context, change serve.Change[*processpb.Job], 
 	case "apply-crash":
 		note(string(f), "effect")
 		os.Exit(4)
+	case "apply-outranked":
+		return fmt.Errorf("the target refuses: %w", serve.Outranked(change.Token+50))
 	case "apply-panic":
 		panic("dropped it")
 	case "apply-progress":

@@ -221,6 +221,16 @@ func TestPanicInPushIsAFailure(t *testing.T) {
 	}
 }
 
+func TestKnownTokenIsHandedOn(t *testing.T) {
+	t.Parallel()
+	child, _, push := troubled(t, "apply-outranked")
+	push.Token = 7
+	result := child.Push(t.Context(), push)
+	if result.Ending != plugin.Failed || result.KnownToken != 57 || !strings.Contains(result.Reason, "token 57") {
+		t.Errorf("%+v", result)
+	}
+}
+
 func TestProgressIsHandedOn(t *testing.T) {
 	t.Parallel()
 	child, _, push := troubled(t, "apply-progress")

@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"lehr.dev/intent"
 )
@@ -55,6 +56,9 @@ type Outcome struct {
 	Reason string
 	// Retryable: worth trying again soon.
 	Retryable bool
+	// KnownToken is what a target of class F knows that refused the push's
+	// token as lower; 0: it did not.
+	KnownToken uint64
 }
 
 // Permit is asked before every effect.
@@ -78,6 +82,17 @@ func Retryable(err error) error { return retryable{err} }
 type retryable struct{ error }
 
 func (r retryable) Unwrap() error { return r.error }
+
+// Outranked is what Apply returns, wrapped or not, when a target of class F
+// refused the push's token because it knows a higher one. Lehr pushes the asset
+// no more until its store is adopted past that token.
+func Outranked(known uint64) error { return outranked{known} }
+
+type outranked struct{ known uint64 }
+
+func (o outranked) Error() string {
+	return fmt.Sprintf("the target knows the fencing token %d, and refuses lower ones", o.known)
+}
 
 // ErrStale is what Apply returns, wrapped, when the provider refused a
 // compare-and-set and nothing was changed.

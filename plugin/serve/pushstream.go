@@ -227,7 +227,7 @@ func encodeOutcome(push string, outcome Outcome) *pluginpb.PushResult {
 	case Stopped:
 		result.Outcome = &pluginpb.PushResult_Stopped{Stopped: &pluginpb.Stopped{Reason: reason}}
 	default:
-		result.Outcome = &pluginpb.PushResult_Failed{Failed: &pluginpb.PushFailed{Reason: reason, Retryable: outcome.Retryable}}
+		result.Outcome = &pluginpb.PushResult_Failed{Failed: &pluginpb.PushFailed{Reason: reason, Retryable: outcome.Retryable, KnownToken: outcome.KnownToken}}
 	}
 	return result
 }

@@ -284,5 +284,6 @@ func ended(ctx context.Context, err error) Outcome {
 
 func failure(err error) Outcome {
 	_, again := errors.AsType[retryable](err)
-	return Outcome{Ending: Failed, Reason: err.Error(), Retryable: again}
+	refused, _ := errors.AsType[outranked](err)
+	return Outcome{Ending: Failed, Reason: err.Error(), Retryable: again, KnownToken: refused.known}
 }

@@ -85,7 +85,20 @@ func openStore(ctx context.Context, options Options, serving bool) (*Store, erro
 		o.DB.Close() // What was wrong before is what matters.
 		return nil, err
 	}
-	return &Store{Store: relational.New(o), db: o.DB}, nil
+	if options.Witness != "" {
+		if o.Witness, err = relational.OpenWitness(options.Witness, serving); err != nil {
+			o.DB.Close()
+			return nil, err
+		}
+	}
+	s := &Store{Store: relational.New(o), db: o.DB}
+	if serving {
+		if err := s.Examine(ctx); err != nil {
+			_ = s.Close()
+			return nil, err
+		}
+	}
+	return s, nil
 }
 
 // prepare reaches the database and brings its tables up to date, one process
@@ -100,7 +113,7 @@ func prepare(ctx context.Context, o relational.Options, name string, serving boo
 	}
 	locked := schema
 	locked.Options = []goose.ProviderOption{goose.WithSessionLocker(locker)}
-	return locked.Migrate(ctx, o.Engine, o.DB, name, serving)
+	return locked.Migrate(ctx, o.Engine, o.DB, name, o.Serving)
 }
 
 // configure reads the URL, and asks for what a URL should not have to say.

@@ -20,6 +20,9 @@ type Options struct {
 	// URL of the database: postgres://USER@HOST:PORT/NAME?sslmode=…. A password
 	// belongs into PGPASSWORD or a file named by PGPASSFILE.
 	URL string
+	// Witness is a file on this machine that remembers how far this process was.
+	// Empty: it is remembered while the store is open.
+	Witness string
 	// Runtime is the clock, and starts the writer. Default: loop.Real().
 	Runtime loop.Runtime
 	// Log receives what has no caller to be told. Default: slog.Default().
@@ -80,4 +83,10 @@ func (engine) News() string { return relational.SharedNews }
 
 func (engine) Now() string {
 	return "CAST(extract(epoch FROM clock_timestamp()) * 1000000000 AS BIGINT)"
+}
+
+// Place names the cluster, the timeline that a promoted standby begins, and the
+// very table, which a restored dump makes anew.
+func (engine) Place() string {
+	return `((SELECT system_identifier FROM pg_control_system()) || '/' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) || '/' || CAST(CAST(CAST('history' AS regclass) AS oid) AS TEXT))`
 }

@@ -75,7 +75,7 @@ func (d *desk) checkStanding(a store.Admission) (*intent.WaitingOn, error) {
 		stop := d.now.stop
 		return &intent.WaitingOn{
 			Kind: intent.WaitStop, Owner: stop.Owner.Name,
-			Reason: fmt.Sprintf("%s stopped by %s: %s; lehr resume ends it", scopeName(stop.Partition), stop.Owner.Name, stop.Reason),
+			Reason: fmt.Sprintf("%s stopped by %s: %s; %s ends it", scopeName(stop.Partition), stop.Owner.Name, stop.Reason, stop.Ending()),
 		}, nil
 	case a.Revision != d.now.revision:
 		return &intent.WaitingOn{Kind: intent.WaitStale, Reason: fmt.Sprintf(

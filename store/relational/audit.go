@@ -188,22 +188,28 @@ func (s *Store) VerifyAudit(ctx context.Context, partition intent.PartitionID) e
 // WalkAudit recomputes the chain from its beginning, all of it from one moment.
 func (s *Store) WalkAudit(ctx context.Context, partition intent.PartitionID, visit func(store.AuditRecord) error) error {
 	return s.read(ctx, fmt.Sprintf("verifying the audit of %s", audit.Scope(partition)), func(q querier) error {
-		var end audit.Chain
-		if _, err := q.one("SELECT last, digest FROM audit_head WHERE partition = $1",
-			[]any{string(partition)}, &end.Number, digestColumn{&end.Link}); err != nil {
-			return err
-		}
-		walk := auditWalk{Chain: audit.Chain{Partition: partition}, visit: visit}
-		err := q.each("SELECT last, records, digest FROM audit WHERE partition = $1 ORDER BY last",
-			[]any{string(partition)}, walk.row)
-		if err != nil {
-			return err
-		}
-		if walk.Number != end.Number || walk.Link != end.Link {
-			return walk.Bad(walk.Number+1, fmt.Sprintf("the chain ends at %d, but %d records were written", walk.Number, end.Number))
-		}
-		return nil
+		_, err := walkChain(q, partition, visit)
+		return err
 	})
+}
+
+// walkChain returns the number of the chain's records.
+func walkChain(q querier, partition intent.PartitionID, visit func(store.AuditRecord) error) (uint64, error) {
+	var end audit.Chain
+	if _, err := q.one("SELECT last, digest FROM audit_head WHERE partition = $1",
+		[]any{string(partition)}, &end.Number, digestColumn{&end.Link}); err != nil {
+		return 0, err
+	}
+	walk := auditWalk{Chain: audit.Chain{Partition: partition}, visit: visit}
+	err := q.each("SELECT last, records, digest FROM audit WHERE partition = $1 ORDER BY last",
+		[]any{string(partition)}, walk.row)
+	if err != nil {
+		return 0, err
+	}
+	if walk.Number != end.Number || walk.Link != end.Link {
+		return 0, walk.Bad(walk.Number+1, fmt.Sprintf("the chain ends at %d, but %d records were written", walk.Number, end.Number))
+	}
+	return walk.Number, nil
 }
 
 // auditWalk goes along the rows of a chain.

@@ -158,37 +158,41 @@ func (s *Store) ListCandidates(ctx context.Context, partition intent.PartitionID
 func (s *Store) CandidateDelta(ctx context.Context, id intent.CandidateID) (delta []store.Entry, err error) {
 	attempt := "reading the delta of candidate " + id.String()
 	err = s.read(ctx, attempt, func(q querier) error {
-		var stored intent.Digest
-		found, err := q.one("SELECT delta FROM candidate WHERE partition = $1 AND digest = $2 AND state <> 'saving'",
-			[]any{string(id.Partition), id.Digest.String()}, digestColumn{&stored})
-		if err != nil {
-			return err
-		}
-		if !found {
-			return fault.New(fault.NotFound, "%s: there is none", attempt)
-		}
-		rows := map[intent.AssetID]string{}
-		err = q.each("SELECT asset, record FROM candidate_entry WHERE partition = $1 AND candidate = $2 ORDER BY asset",
-			[]any{string(id.Partition), id.Digest.String()}, func(row scanner) error {
-				var asset intent.AssetID
-				var record string
-				err := row.Scan(&asset, &record)
-				rows[asset] = record
-				return err
-			})
-		if err != nil {
-			return err
-		}
-		if len(rows) == 0 && stored.IsZero() {
-			return nil // saved without a delta
-		}
-		if deltaDigest(rows) != stored {
-			return fault.New(fault.Internal, "%s: it is not as it was stored", attempt).WithHint("the store is damaged: restore it from a backup")
-		}
-		delta, err = readDelta(q, rows)
+		delta, err = candidateDelta(q, attempt, id)
 		return err
 	})
 	return delta, err
+}
+
+func candidateDelta(q querier, attempt string, id intent.CandidateID) ([]store.Entry, error) {
+	var stored intent.Digest
+	found, err := q.one("SELECT delta FROM candidate WHERE partition = $1 AND digest = $2 AND state <> 'saving'",
+		[]any{string(id.Partition), id.Digest.String()}, digestColumn{&stored})
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return nil, fault.New(fault.NotFound, "%s: there is none", attempt)
+	}
+	rows := map[intent.AssetID]string{}
+	err = q.each("SELECT asset, record FROM candidate_entry WHERE partition = $1 AND candidate = $2 ORDER BY asset",
+		[]any{string(id.Partition), id.Digest.String()}, func(row scanner) error {
+			var asset intent.AssetID
+			var record string
+			err := row.Scan(&asset, &record)
+			rows[asset] = record
+			return err
+		})
+	if err != nil {
+		return nil, err
+	}
+	if len(rows) == 0 && stored.IsZero() {
+		return nil, nil // saved without a delta
+	}
+	if deltaDigest(rows) != stored {
+		return nil, fault.New(fault.Internal, "%s: it is not as it was stored", attempt).WithHint("the store is damaged: restore it from a backup")
+	}
+	return readDelta(q, rows)
 }
 
 // Acknowledge lets a held candidate through its guards: exactly this one.

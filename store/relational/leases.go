@@ -97,15 +97,19 @@ func (s *Store) fence(q querier, lease store.Lease) (now standing, err error) {
 	}
 	var epoch uint64
 	var holder string
-	var since int64
+	var since, suspected int64
+	var c chapter
 	found, err := q.one(`SELECT p.epoch, p.holder, p.head, p.revision, p.stage_revision,
 		coalesce((SELECT last FROM audit_head WHERE partition = ''), 0),
-		coalesce(s.partition, ''), coalesce(s.owner, ''), coalesce(s.reason, ''), coalesce(s.since, -1)
-		FROM partitions p LEFT JOIN stop s ON s.partition = (
+		coalesce(s.partition, ''), coalesce(s.owner, ''), coalesce(s.reason, ''), coalesce(s.since, -1),
+		h.generation, h.timeline, h.suspect, h.since, h.place, `+s.engine.Place()+`
+		FROM partitions p JOIN history h ON h.generation = (SELECT max(generation) FROM history)
+		LEFT JOIN stop s ON s.partition = (
 			SELECT min(partition) FROM stop WHERE partition = '' OR partition = p.id)
 		WHERE p.id = $1`, []any{string(lease.Partition)},
 		&epoch, &holder, &now.head, &now.revision, &now.stageRevision, &now.global,
-		&now.stop.Partition, &now.stop.Owner.Name, &now.stop.Reason, &since)
+		&now.stop.Partition, &now.stop.Owner.Name, &now.stop.Reason, &since,
+		&c.generation, &c.timeline, &c.suspect, &suspected, &c.place, &c.here)
 	switch {
 	case err != nil:
 		return now, err
@@ -117,7 +121,30 @@ func (s *Store) fence(q querier, lease store.Lease) (now standing, err error) {
 	}
 	now.stopped = since >= 0
 	now.stop.Since = unstamp(since)
-	return now, nil
+	if !c.trusted() {
+		c.since = unstamp(suspected)
+		now.stopped, now.stop = true, c.stop()
+	}
+	return now, s.remembered(q, c)
+}
+
+// remembered is Conflict when a view lacks what this process had committed
+// before it (S15). A transaction that writes finds it by itself, see count.
+func (s *Store) remembered(q querier, c chapter) error {
+	view, reads := q.(snapshot)
+	if !reads || view.known == nil {
+		return nil
+	}
+	var commits int64
+	if c.timeline == view.known.Timeline {
+		if _, err := q.one("SELECT commits FROM writer WHERE generation = $1 AND name = $2", []any{c.generation, view.known.Writer}, &commits); err != nil {
+			return err
+		}
+	}
+	if commits < view.known.Commits {
+		return fault.New(fault.Conflict, "the store has %d commits of this process, which knows of %d", commits, view.known.Commits)
+	}
+	return nil
 }
 
 // act writes under a lease.

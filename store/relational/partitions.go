@@ -1,6 +1,7 @@
 package relational
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -116,6 +117,11 @@ func (s *Store) Partition(ctx context.Context, id intent.PartitionID) (p store.P
 		if err == nil && !found {
 			return notRegistered(attempt, id)
 		}
+		if err != nil {
+			return err
+		}
+		suspicion, err := s.suspicion(q)
+		p.Stop = cmp.Or(suspicion, p.Stop)
 		return err
 	})
 	return p, err
@@ -124,11 +130,19 @@ func (s *Store) Partition(ctx context.Context, id intent.PartitionID) (p store.P
 // ListPartitions lists the registered ones in the order of their ids.
 func (s *Store) ListPartitions(ctx context.Context) (partitions []store.Partition, err error) {
 	err = s.read(ctx, "listing the partitions", func(q querier) error {
-		return q.each(selectPartition+" ORDER BY p.id", nil, func(row scanner) error {
+		err := q.each(selectPartition+" ORDER BY p.id", nil, func(row scanner) error {
 			p, err := scanPartition(row)
 			partitions = append(partitions, p)
 			return err
 		})
+		if err != nil {
+			return err
+		}
+		suspicion, err := s.suspicion(q)
+		for i := range partitions {
+			partitions[i].Stop = cmp.Or(suspicion, partitions[i].Stop)
+		}
+		return err
 	})
 	return partitions, err
 }

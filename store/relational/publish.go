@@ -61,6 +61,33 @@ func (s *Store) Publish(ctx context.Context, lease store.Lease, incarnation inte
 
 func flip(t *transaction, lease store.Lease, incarnation *intent.Incarnation) error {
 	id := incarnation.ID
+	if err := enthrone(t, incarnation); err != nil {
+		return err
+	}
+	if err := publishLabels(t, incarnation); err != nil {
+		return err
+	}
+	if err := publishGrants(t, incarnation); err != nil {
+		return err
+	}
+	for _, person := range incarnation.People() {
+		if _, err := t.exec("INSERT INTO authorship (partition, seq, person) VALUES ($1, $2, $3)",
+			string(id.Partition), int64(id.Sequence), person); err != nil {
+			return err
+		}
+	}
+	if err := voidConsents(t, incarnation); err != nil {
+		return err
+	}
+	t.audit(id.Partition, t.now, incarnation.Author, "publish", id.String(),
+		fmt.Sprintf("%d assets: %d added, %d changed, %d removed; digest %s, under epoch %d",
+			incarnation.Count, incarnation.Added, incarnation.Changed, incarnation.Removed, incarnation.Digest, lease.Epoch))
+	return t.bump(id.Partition)
+}
+
+// enthrone makes an incarnation head.
+func enthrone(t *transaction, incarnation *intent.Incarnation) error {
+	id := incarnation.ID
 	if incarnation.Created.IsZero() {
 		incarnation.Created = t.now.UTC()
 	}
@@ -80,29 +107,9 @@ func flip(t *transaction, lease store.Lease, incarnation *intent.Incarnation) er
 		string(id.Partition), int64(incarnation.Parent.Sequence), stamp(incarnation.Created)); err != nil {
 		return err
 	}
-	if err := publishLabels(t, incarnation); err != nil {
-		return err
-	}
-	if err := publishGrants(t, incarnation); err != nil {
-		return err
-	}
-	for _, person := range incarnation.People() {
-		if _, err := t.exec("INSERT INTO authorship (partition, seq, person) VALUES ($1, $2, $3)",
-			string(id.Partition), int64(id.Sequence), person); err != nil {
-			return err
-		}
-	}
-	if _, err := t.exec("UPDATE partitions SET head = $2, covered = $3, stage_revision = stage_revision + 1 WHERE id = $1",
-		string(id.Partition), int64(id.Sequence), covered); err != nil {
-		return err
-	}
-	if err := voidConsents(t, incarnation); err != nil {
-		return err
-	}
-	t.audit(id.Partition, t.now, incarnation.Author, "publish", id.String(),
-		fmt.Sprintf("%d assets: %d added, %d changed, %d removed; digest %s, under epoch %d",
-			incarnation.Count, incarnation.Added, incarnation.Changed, incarnation.Removed, incarnation.Digest, lease.Epoch))
-	return t.bump(id.Partition)
+	_, err = t.exec("UPDATE partitions SET head = $2, covered = $3, stage_revision = stage_revision + 1 WHERE id = $1",
+		string(id.Partition), int64(id.Sequence), covered)
+	return err
 }
 
 // preparation is what a publication rests on: head, and what was staged on it.

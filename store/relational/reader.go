@@ -28,15 +28,18 @@ type querier interface {
 type snapshot struct {
 	ctx context.Context
 	*connection
+	// known is what this process had committed before the view; nil: nothing.
+	known *mark
 }
 
 // read runs work on one consistent view. The words say what was attempted.
 func (s *Store) read(ctx context.Context, attempt string, work func(querier) error) error {
+	known := s.memory.Load()
 	c, tx, err := s.look(ctx)
 	if err != nil {
 		return s.engine.Failure(attempt, err)
 	}
-	err = work(snapshot{ctx: ctx, connection: c})
+	err = work(snapshot{ctx: ctx, connection: c, known: known})
 	ending := tx.Rollback() // Nothing was written.
 	if s.engine.Lost(err) || ending != nil || ctx.Err() != nil {
 		s.readers.drop(c)

@@ -12,6 +12,7 @@ import (
 	"database/sql"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 
 	"lehr.dev/loop"
 	"lehr.dev/store"
@@ -42,6 +43,9 @@ type Engine interface {
 	// Now is an expression for the database's own time in nanoseconds, by
 	// which leases end; "": who opened the store has all leases.
 	Now() string
+	// Place is an expression for what the database says of itself that is
+	// another after a failover or a restore; '' where that cannot be.
+	Place() string
 }
 
 // SharedNews is a News for a database that many processes write to.
@@ -57,6 +61,12 @@ type Options struct {
 	// Readers are the connections that read.
 	Readers int
 	Runtime loop.Runtime
+	// Witness is closed with the store. Without one, what was committed is
+	// remembered while the store is open.
+	Witness *Witness
+	// Writer is the name under which commits are counted when all processes
+	// count them together. Empty: each counts its own.
+	Writer string
 	// Log receives what has no caller to be told.
 	Log *slog.Logger
 }
@@ -69,6 +79,8 @@ type Store struct {
 	writer  *writer
 	readers *readers
 	changes announcement
+	// memory is the newest commit of this process.
+	memory atomic.Pointer[mark]
 }
 
 var _ store.All = (*Store)(nil)
@@ -76,7 +88,7 @@ var _ store.All = (*Store)(nil)
 // New returns a store over a database whose schema is there.
 func New(o Options) *Store {
 	s := &Store{engine: o.Engine, serving: o.Serving, runtime: o.Runtime, readers: newReaders(o.DB, o.Readers)}
-	s.writer = newWriter(o, s.changes.announce)
+	s.writer = newWriter(o, s.changes.announce, &s.memory)
 	s.runtime.Go("store writer", s.writer.run)
 	return s
 }
@@ -89,7 +101,7 @@ func (s *Store) Changed() <-chan struct{} { return s.changes.channel() }
 func (s *Store) Close() error {
 	s.writer.close()
 	s.readers.close()
-	return nil
+	return s.writer.witness.Close()
 }
 
 // announcement tells any number of listeners of the next change.

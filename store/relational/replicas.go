@@ -41,7 +41,7 @@ func (s *Store) Retire(ctx context.Context, holder string) error {
 		if err != nil {
 			return err
 		}
-		t.notable = true
+		t.notable, t.ends = true, true
 		_, err = t.exec("DELETE FROM replica WHERE name = $1", holder)
 		return err
 	})

@@ -46,6 +46,13 @@ func (s *Store) Resume(ctx context.Context, partition intent.PartitionID, reason
 			return err
 		}
 		if removed == 0 {
+			suspicion, err := s.suspicion(t)
+			switch {
+			case err != nil:
+				return err
+			case suspicion != nil:
+				return fault.New(fault.Conflict, "%s: the store itself stopped it: %s", attempt, suspicion.Reason)
+			}
 			return fault.New(fault.NotFound, "%s: it is not stopped", attempt).
 				WithHint("a stop is ended by the scope that it was given: one partition, or all")
 		}
@@ -54,9 +61,17 @@ func (s *Store) Resume(ctx context.Context, partition intent.PartitionID, reason
 	})
 }
 
-// Stops lists those in force, the one of all partitions first.
+// Stops lists those in force: the store's own first, then that of all
+// partitions.
 func (s *Store) Stops(ctx context.Context) (stops []intent.Stop, err error) {
 	err = s.read(ctx, "listing the stops", func(q querier) error {
+		suspicion, err := s.suspicion(q)
+		if err != nil {
+			return err
+		}
+		if suspicion != nil {
+			stops = append(stops, *suspicion)
+		}
 		return q.each("SELECT partition, owner, origin, reason, since FROM stop ORDER BY partition", nil, func(row scanner) error {
 			var stop intent.Stop
 			var since int64

@@ -1,7 +1,9 @@
 package relational
 
 import (
+	"cmp"
 	"context"
+	crand "crypto/rand"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -42,6 +44,7 @@ type writer struct {
 	runtime  loop.Runtime
 	log      *slog.Logger
 	announce func()
+	memory   *atomic.Pointer[mark]
 
 	mutex  sync.Mutex
 	queue  []*request
@@ -58,6 +61,13 @@ type writer struct {
 	trouble atomic.Pointer[string]
 	// blind: the last look failed, and it was said.
 	blind bool
+	// name is whose commits are counted, known how far they were, and witness
+	// who else knows. demanding: a store with commits has a witness. passing: it
+	// is not missed when it is gone. failing: the witness is, and it was said.
+	name                        string
+	known                       mark
+	witness                     *Witness
+	demanding, passing, failing bool
 }
 
 // request is one caller's work and, once done is closed, its outcome.
@@ -69,11 +79,17 @@ type request struct {
 	err    error
 }
 
-func newWriter(o Options, announce func()) *writer {
-	return &writer{
-		engine: o.Engine, db: o.DB, runtime: o.Runtime, log: o.Log, announce: announce,
+func newWriter(o Options, announce func(), memory *atomic.Pointer[mark]) *writer {
+	w := &writer{
+		engine: o.Engine, db: o.DB, runtime: o.Runtime, log: o.Log, announce: announce, memory: memory,
 		wake: make(chan struct{}, 1), ended: make(chan struct{}),
+		witness: o.Witness, demanding: o.Serving && o.Witness != nil && o.Writer != "", passing: !o.Serving,
 	}
+	if o.Witness != nil {
+		w.known = o.Witness.known
+	}
+	w.name = cmp.Or(o.Writer, w.known.Writer, crand.Text())
+	return w
 }
 
 // write runs work in a transaction and returns when it is durable. The words
@@ -174,6 +190,7 @@ func (w *writer) run() {
 			if w.engine.News() != "" {
 				period = pollPeriod
 			}
+			w.sayWitness(w.witness.settle(w.runtime.Now()))
 			_ = w.runtime.Wait(context.Background(), period, w.wake)
 		default:
 			w.runtime.Point("store: before a commit")
@@ -200,6 +217,11 @@ func (w *writer) commit(batch []*request) (done []*request, notable bool) {
 		if batch = batch[:count:count]; broken == nil {
 			return batch, notable
 		}
+		if missing, is := errors.AsType[loss](broken); is {
+			if broken = w.declare(missing); broken == nil && try < tries {
+				continue
+			}
+		}
 		if try == tries || !w.again(broken) {
 			for _, r := range batch {
 				r.err = broken
@@ -223,6 +245,7 @@ func (w *writer) transact(batch []*request) (notable bool, count int, broken err
 	}
 	var records auditTrail
 	started := w.runtime.Now()
+	succeeded, ends := 0, w.passing
 	for count < len(batch) && broken == nil && (count == 0 || w.runtime.Now().Sub(started) < maxBatchTime) {
 		r := batch[count]
 		t := &transaction{writer: w, now: started, caller: r.caller}
@@ -230,8 +253,14 @@ func (w *writer) transact(batch []*request) (notable bool, count int, broken err
 		if r.err == nil {
 			records.append(t.records)
 			notable = notable || t.notable
+			ends = ends || t.ends
+			succeeded++
 		}
 		count++
+	}
+	var reached mark
+	if broken == nil && succeeded > 0 {
+		reached, broken = w.count(&transaction{writer: w, now: started}, succeeded, ends)
 	}
 	if broken == nil {
 		broken = records.write(&transaction{writer: w, now: started})
@@ -243,8 +272,11 @@ func (w *writer) transact(batch []*request) (notable bool, count int, broken err
 		}
 	}
 	w.noteAudit(&records, broken)
-	if broken != nil {
+	switch {
+	case broken != nil:
 		w.undo(broken)
+	case succeeded > 0:
+		w.remember(reached)
 	}
 	return notable, count, broken
 }
@@ -394,6 +426,8 @@ type transaction struct {
 	caller  *store.Caller
 	records []*entry
 	notable bool
+	// ends: this process commits nothing after it.
+	ends bool
 }
 
 // exec runs a statement and returns the number of rows it changed.

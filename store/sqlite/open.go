@@ -77,7 +77,7 @@ func Memory() (*sql.DB, error) {
 func openStore(ctx context.Context, options Options, serving bool) (_ *Store, err error) {
 	o := relational.Options{
 		Engine: engine{shared: options.DB == nil, clock: options.Clock}, DB: options.DB, Serving: serving, Readers: connections - 1,
-		Runtime: options.Runtime, Log: options.Log,
+		Runtime: options.Runtime, Log: options.Log, Writer: "file",
 	}
 	if o.Runtime == nil {
 		o.Runtime = loop.Real()
@@ -101,7 +101,20 @@ func openStore(ctx context.Context, options Options, serving bool) (_ *Store, er
 		_ = s.file.close() // What was wrong before is what matters.
 		return nil, err
 	}
+	if s.file != nil {
+		if o.Witness, err = relational.OpenWitness(path+".witness", serving); err != nil {
+			_ = s.file.close()
+			return nil, err
+		}
+	}
 	s.Store = relational.New(o)
+	s.db = o.DB
+	if s.file != nil && serving {
+		if err := s.Examine(ctx); err != nil {
+			_ = s.Close()
+			return nil, err
+		}
+	}
 	return s, nil
 }
 
@@ -223,9 +236,11 @@ func checkContent(ctx context.Context, db *sql.DB, path string, serving bool) er
 	return nil
 }
 
-// openFailure says why a file could not be opened.
+// openFailure says why a file could not be opened; nil when it was.
 func openFailure(attempt string, err error) error {
 	switch {
+	case err == nil:
+		return nil
 	case errors.Is(err, fs.ErrNotExist):
 		return fault.New(fault.NotFound, "%s: %w", attempt, err).WithHint("create the folder, or name another file")
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):

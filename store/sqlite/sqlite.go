@@ -12,6 +12,7 @@ import (
 
 	"lehr.dev/fault"
 	"lehr.dev/loop"
+	"lehr.dev/store"
 	"lehr.dev/store/relational"
 )
 
@@ -36,6 +37,20 @@ type Options struct {
 type Store struct {
 	*relational.Store
 	file *file
+	db   *sql.DB
+}
+
+// Verify also asks SQLite whether its own structures are whole.
+func (s *Store) Verify(ctx context.Context) (store.Verified, error) {
+	const attempt = "verifying the store"
+	var verdict string
+	if err := s.db.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&verdict); err != nil {
+		return store.Verified{}, failure(attempt, err)
+	}
+	if verdict != "ok" {
+		return store.Verified{}, fault.New(fault.Internal, "%s: it is damaged: %s", attempt, verdict).WithHint("stop, and restore a backup")
+	}
+	return s.Store.Verify(ctx)
 }
 
 // Close ends the writer after what waits is written, then frees the file.
@@ -90,6 +105,9 @@ func (e engine) News() string {
 
 // Now is none where the file's lock is the lease.
 func (e engine) Now() string { return e.clock }
+
+// Place of a file is nothing that it could tell: a copy is like it.
+func (engine) Place() string { return "''" }
 
 // file is the store's file, open and, to be served, locked.
 type file struct {

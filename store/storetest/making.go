@@ -44,3 +44,11 @@ func Publish(t testing.TB, s store.All, lease store.Lease, delta []store.Entry) 
 
 // Text is an asset whose content is a text.
 func Text(asset, text string) store.Entry { return entry(asset, text) }
+
+// Admission of a push of an asset of shop.
+func Admission(asset string, target intent.IncarnationID, revision uint64) store.Admission {
+	return store.Admission{
+		Push: intent.PushID("push of " + asset), Asset: intent.AssetID(asset), Target: target,
+		Effective: digestOf("x"), Plan: intent.Sum("test.plan", []byte(asset)), Revision: revision, At: noon,
+	}
+}

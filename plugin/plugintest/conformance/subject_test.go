@@ -228,9 +228,10 @@ func (s *subject) write(change serve.Change[*processpb.Job], job *processpb.Job)
 		s.mutex.Unlock()
 	}
 	switch {
-	case s.class == plugin.CompareAndSet && s.lie != "checks before it acts" && s.base(t) != change.State.Base,
-		s.class == plugin.Fenced && change.Token < highest:
+	case s.class == plugin.CompareAndSet && s.lie != "checks before it acts" && s.base(t) != change.State.Base:
 		return fmt.Errorf("the target refuses: %w", serve.ErrStale)
+	case s.class == plugin.Fenced && change.Token < highest:
+		return fmt.Errorf("the target refuses: %w", serve.Outranked(highest))
 	}
 	t.version, t.token, t.job = t.version+1, max(t.token, change.Token), job
 	return s.store(t)

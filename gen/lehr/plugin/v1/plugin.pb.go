@@ -2183,7 +2183,10 @@ type PushFailed struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Reason string                 `protobuf:"bytes,1,opt,name=reason" json:"reason,omitempty"`
 	// Worth trying again soon.
-	Retryable     bool `protobuf:"varint,2,opt,name=retryable" json:"retryable,omitempty"`
+	Retryable bool `protobuf:"varint,2,opt,name=retryable" json:"retryable,omitempty"`
+	// Of a target of class F that refused the push's fencing token: the higher
+	// one that it knows. The asset waits until the store is adopted past it.
+	KnownToken    uint64 `protobuf:"varint,3,opt,name=known_token,json=knownToken" json:"known_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2230,6 +2233,13 @@ func (x *PushFailed) GetRetryable() bool {
 		return x.Retryable
 	}
 	return false
+}
+
+func (x *PushFailed) GetKnownToken() uint64 {
+	if x != nil {
+		return x.KnownToken
+	}
+	return 0
 }
 
 type Stale struct {
@@ -2456,11 +2466,13 @@ const file_lehr_plugin_v1_plugin_proto_rawDesc = "" +
 	"\x05stale\x18\x04 \x01(\v2\x15.lehr.plugin.v1.StaleH\x00R\x05stale\x123\n" +
 	"\astopped\x18\x05 \x01(\v2\x17.lehr.plugin.v1.StoppedH\x00R\astoppedB\t\n" +
 	"\aoutcome\"\b\n" +
-	"\x06Pushed\"B\n" +
+	"\x06Pushed\"c\n" +
 	"\n" +
 	"PushFailed\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x1c\n" +
-	"\tretryable\x18\x02 \x01(\bR\tretryable\"\x1f\n" +
+	"\tretryable\x18\x02 \x01(\bR\tretryable\x12\x1f\n" +
+	"\vknown_token\x18\x03 \x01(\x04R\n" +
+	"knownToken\"\x1f\n" +
 	"\x05Stale\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\"!\n" +
 	"\aStopped\x12\x16\n" +

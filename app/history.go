@@ -1,0 +1,55 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"lehr.dev/store"
+	"lehr.dev/store/postgres"
+	"lehr.dev/store/sqlite"
+)
+
+// Place says which store is meant: a file, unless a database is named.
+type Place struct {
+	Store, Database string
+}
+
+// beside opens a store that is there, with or without servers beside.
+func (p Place) beside(ctx context.Context) (store.All, error) {
+	log := slog.New(slog.DiscardHandler)
+	if p.Database != "" {
+		return ifOpened(postgres.OpenBeside(ctx, postgres.Options{URL: p.Database, Log: log}))
+	}
+	return ifOpened(sqlite.OpenUnlocked(ctx, sqlite.Options{Path: p.Store, Log: log}))
+}
+
+// Adopt lets a store be served in spite of what it lost.
+func Adopt(ctx context.Context, place Place, adoption store.Adoption) (adopted store.Adopted, err error) {
+	opened, err := place.beside(ctx)
+	if err != nil {
+		return adopted, err
+	}
+	defer opened.Close()
+	return opened.Adopt(ctx, adoption)
+}
+
+// Verify reads a whole store and recomputes its digests.
+func Verify(ctx context.Context, place Place) (verified store.Verified, err error) {
+	opened, err := place.beside(ctx)
+	if err != nil {
+		return verified, err
+	}
+	defer opened.Close()
+	return opened.Verify(ctx)
+}
+
+// Backup copies the file of a store while it is served, or not.
+func Backup(ctx context.Context, path, target string) (store.Verified, error) {
+	return sqlite.Backup(ctx, path, target)
+}
+
+// Restore puts a backup in a file's place.
+func Restore(ctx context.Context, backup, path string) (aside string, verified store.Verified, err error) {
+	return sqlite.Restore(ctx, backup, path, time.Now())
+}

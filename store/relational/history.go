@@ -1,0 +1,297 @@
+package relational
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"lehr.dev/fault"
+	"lehr.dev/intent"
+	"lehr.dev/store"
+)
+
+// restored is why the copy that a backup is may not be served as it is.
+const restored = "the store is a backup that was restored"
+
+// The store counts what each writer commits, in the transaction that commits
+// it, and each writer remembers how far it was: in memory, and in its witness.
+// A store that lacks any of it, or that nobody knows, is suspect, and nothing
+// is admitted or permitted until a person adopts it (S15). DESIGN: no number
+// that a target is shown grows faster than the counter, so what was lost bounds
+// what they may have been.
+
+// selectHistory reads the row that counts; after it comes the database's place
+// now.
+func (s *Store) selectHistory() string {
+	return "SELECT generation, timeline, place, suspect, since, lost, unsure, " + s.engine.Place() +
+		" FROM history WHERE generation = (SELECT max(generation) FROM history)"
+}
+
+// chapter is the last row of history.
+type chapter struct {
+	generation      int64
+	timeline, place string
+	suspect         string
+	since           time.Time
+	lost            int64
+	unsure          bool
+	// here is the database's place now.
+	here string
+}
+
+func (s *Store) chapter(q querier) (c chapter, found bool, err error) {
+	var since int64
+	found, err = q.one(s.selectHistory(), nil, &c.generation, &c.timeline, &c.place, &c.suspect, &since, &c.lost, &c.unsure, &c.here)
+	c.since = unstamp(since)
+	return c, found, err
+}
+
+// trusted reports whether nothing stands against the store's being the newest
+// that there was.
+func (c chapter) trusted() bool { return c.suspect == "" && c.place == c.here }
+
+// stop is the one that a store which is not trusted puts on all partitions.
+func (c chapter) stop() intent.Stop {
+	reason := c.suspect
+	if reason == "" {
+		reason = "the database is another than before, as after a failover or a restore, and not everybody who wrote to it has found all of that again"
+	}
+	return intent.Stop{
+		Owner: intent.Actor{Name: "lehr", Origin: "server"}, Since: c.since, Adopt: true,
+		Reason: reason + "; look, set again what is missing, then: lehr store adopt --reason WHY",
+	}
+}
+
+// suspicion is the stop of a store that is not trusted, nil otherwise.
+func (s *Store) suspicion(q querier) (*intent.Stop, error) {
+	c, found, err := s.chapter(q)
+	if err != nil || !found || c.trusted() {
+		return nil, err
+	}
+	stop := c.stop()
+	return &stop, nil
+}
+
+// History says which generation the store is of, and what stands against it.
+func (s *Store) History(ctx context.Context) (h store.History, err error) {
+	err = s.read(ctx, "reading the store's history", func(q querier) error {
+		c, _, err := s.chapter(q)
+		h = historyOf(c)
+		return err
+	})
+	return h, err
+}
+
+// loss is what a writer misses in the store.
+type loss struct {
+	why  string
+	lost int64
+	// unsure: more may be missing than is known.
+	unsure bool
+}
+
+func (l loss) Error() string { return l.why }
+
+// count counts the commit at hand, and finds everything that this writer
+// committed before it. The mark is to be witnessed once the commit is durable.
+// An error of type loss says that something is missing.
+func (w *writer) count(t *transaction, requests int, ends bool) (mark, error) {
+	var m mark
+	var generation, ended int64
+	var place, here string
+	m.Writer = w.name
+	if ends {
+		ended = 1
+	}
+	found, err := t.one(`INSERT INTO writer (generation, name, commits, place, ended)
+		SELECT h.generation, $1, $2, `+w.engine.Place()+`, $3 FROM history h WHERE h.generation = (SELECT max(generation) FROM history)
+		ON CONFLICT (generation, name) DO UPDATE SET commits = writer.commits + excluded.commits, ended = excluded.ended
+		RETURNING generation, commits, place, `+w.engine.Place()+`,
+			(SELECT h.timeline FROM history h ORDER BY h.generation DESC LIMIT 1)`,
+		[]any{w.name, requests, ended}, &generation, &m.Commits, &place, &here, &m.Timeline)
+	if err != nil {
+		return m, err
+	}
+	if !found {
+		if err := w.beginHistory(t); err != nil {
+			return m, err
+		}
+		return w.count(t, requests, ends)
+	}
+	if err := w.miss(t, m, m.Commits-int64(requests)); err != nil {
+		return m, err
+	}
+	if place != here && w.known.Commits > 0 {
+		return m, w.vouch(t, generation, here)
+	}
+	return m, nil
+}
+
+// beginHistory gives a new store its first row. The witness knows of it before,
+// so that none is missed that there never was; but where there was another
+// store before, that one is not forgotten.
+func (w *writer) beginHistory(t *transaction) error {
+	first := w.known
+	if first.Timeline == "" || first.Commits > 0 {
+		first = mark{Timeline: rand.Text(), Writer: w.name}
+	}
+	if w.known.Timeline == "" {
+		if err := w.witness.raise(first); err != nil {
+			return fault.New(fault.Unavailable, "writing the store's witness: %w", err)
+		}
+		w.known = first
+	}
+	_, err := t.exec(insertChapter(w.engine), 1, first.Timeline, stamp(t.now))
+	return err
+}
+
+func insertChapter(engine Engine) string {
+	return `INSERT INTO history (generation, timeline, place, began, suspect, since, lost, unsure)
+		VALUES ($1, $2, ` + engine.Place() + `, $3, '', 0, 0, 0)`
+}
+
+// miss compares what the store had before this commit with what is known.
+func (w *writer) miss(t *transaction, m mark, before int64) error {
+	known := w.known
+	switch {
+	case known.Timeline == m.Timeline:
+	case known.Commits == 0 && w.demanding && before > 0:
+		return loss{why: "nobody knows whether the store is as new as it was: its witness is missing, as beside a copy", unsure: true}
+	case known.Commits == 0:
+		return nil // Another replica began the history that this one was to begin.
+	default:
+		found, err := t.one("SELECT coalesce(w.commits, 0) FROM history h LEFT JOIN writer w ON w.generation = h.generation AND w.name = $2 WHERE h.timeline = $1",
+			[]any{known.Timeline, known.Writer}, &before)
+		if err != nil {
+			return err
+		}
+		if !found {
+			return loss{why: "the store is another than was served here before: a copy that went its own way, or a new one", unsure: true}
+		}
+	}
+	if before < known.Commits {
+		return loss{why: fmt.Sprintf("the store lost the last %d commits of %d: was it restored from a backup, or did a failover lose them?", known.Commits-before, known.Commits), lost: known.Commits - before}
+	}
+	return nil
+}
+
+// vouch records that this writer found all of its own in the database's new
+// place. Who is the last to do so accepts the place.
+func (w *writer) vouch(t *transaction, generation int64, here string) error {
+	if _, err := t.exec("UPDATE writer SET place = $3 WHERE generation = $1 AND name = $2", generation, w.name, here); err != nil {
+		return err
+	}
+	var missing int64
+	if _, err := t.one("SELECT count(*) FROM writer WHERE generation = $1 AND ended = 0 AND place <> $2",
+		[]any{generation, here}, &missing); err != nil || missing > 0 {
+		return err
+	}
+	accepted, err := t.exec("UPDATE history SET place = $2 WHERE generation = $1 AND place <> $2", generation, here)
+	if err != nil || accepted == 0 {
+		return err
+	}
+	return w.record(t, "accept", "the database moved to "+here+", and everybody who writes to it found all of that there")
+}
+
+// declare makes the store suspect.
+func (w *writer) declare(l loss) error {
+	if err := w.begin(); err != nil {
+		return err
+	}
+	t := &transaction{writer: w, now: w.runtime.Now()}
+	m, err := w.suspect(t, l)
+	if err == nil {
+		_, err = w.exec("COMMIT")
+	}
+	if err != nil {
+		w.undo(err)
+		return err
+	}
+	w.log.Error("nothing is pushed until the store is adopted: lehr store adopt --reason WHY", "why", l.why)
+	w.remember(m)
+	return nil
+}
+
+func (w *writer) suspect(t *transaction, l loss) (m mark, err error) {
+	var rows int64
+	if _, err := t.one("SELECT count(*) FROM history", nil, &rows); err != nil {
+		return m, err
+	}
+	if rows == 0 {
+		if err := w.beginHistory(t); err != nil {
+			return m, err
+		}
+	}
+	unsure := 0
+	if l.unsure {
+		unsure = 1
+	}
+	// A restored backup says only what it is; its witness says what it lacks.
+	if _, err := t.exec(`UPDATE history SET lost = lost + $1,
+		unsure = CASE WHEN suspect = '' THEN $2 WHEN suspect = $5 AND $1 > 0 THEN 0 ELSE unsure END,
+		since = CASE WHEN suspect = '' THEN $3 ELSE since END,
+		suspect = CASE WHEN suspect = '' OR suspect = $5 THEN $4 ELSE suspect END
+		WHERE generation = (SELECT max(generation) FROM history)`,
+		l.lost, unsure, stamp(t.now), l.why, restored); err != nil {
+		return m, err
+	}
+	m.Writer = w.name
+	// As far as it was known to be, so that nothing is missed twice.
+	if _, err := t.one(`INSERT INTO writer (generation, name, commits, place, ended)
+		SELECT h.generation, $1, 1, `+w.engine.Place()+`, 0 FROM history h WHERE h.generation = (SELECT max(generation) FROM history)
+		ON CONFLICT (generation, name) DO UPDATE SET commits = writer.commits + 1 + $2
+		RETURNING commits, (SELECT h.timeline FROM history h ORDER BY h.generation DESC LIMIT 1)`,
+		[]any{w.name, l.lost}, &m.Commits, &m.Timeline); err != nil {
+		return m, err
+	}
+	return m, w.record(t, "suspect", l.why)
+}
+
+// record audits what the store itself found, and tells everybody.
+func (w *writer) record(t *transaction, verb, detail string) error {
+	t.audit("", t.now, intent.Actor{Name: "lehr", Origin: "server"}, verb, "store", detail)
+	var records auditTrail
+	records.append(t.records)
+	if err := records.write(t); err != nil {
+		return err
+	}
+	t.records = nil
+	return t.bump("")
+}
+
+// remember is called when the commit is durable, and before anybody is told.
+func (w *writer) remember(m mark) {
+	w.known = m
+	w.memory.Store(&m)
+	w.sayWitness(w.witness.raise(m))
+}
+
+// sayWitness says once that the witness fails. Nothing waits for it: what is
+// lost is what it cannot tell, not what the store has.
+func (w *writer) sayWitness(err error) {
+	if err != nil && !w.failing {
+		w.log.Error("cannot write the store's witness: should the store lose commits, that may not be noticed", "error", err)
+	}
+	w.failing = err != nil
+}
+
+// Examine compares the store with what is known of it. Whoever serves it does
+// so before anything else.
+func (s *Store) Examine(ctx context.Context) error {
+	return s.write(ctx, "comparing the store with its witness", func(*transaction) error { return nil })
+}
+
+// MarkRestored makes a copy of a store say that it is one: it is suspect until
+// its witness says what it lacks, or a person adopts it.
+func MarkRestored(ctx context.Context, engine Engine, db *sql.DB, now time.Time) error {
+	// One that was never served since there is a history has none.
+	_, err := db.ExecContext(ctx, insertChapter(engine)+" ON CONFLICT (generation) DO NOTHING", 1, rand.Text(), stamp(now))
+	if err != nil {
+		return err
+	}
+	_, err = db.ExecContext(ctx, `UPDATE history SET suspect = $1, since = $2, unsure = 1
+		WHERE generation = (SELECT max(generation) FROM history) AND suspect = ''`, restored, stamp(now))
+	return err
+}

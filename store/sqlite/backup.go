@@ -1,0 +1,208 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"lehr.dev/fault"
+	"lehr.dev/loop"
+	"lehr.dev/store"
+	"lehr.dev/store/relational"
+)
+
+// Backup writes a copy of the store at one moment into a new file, beside the
+// server or without one, and returns what it verified in the copy. A file that
+// is there is never written over; an unfinished copy has another name.
+func Backup(ctx context.Context, path, target string) (verified store.Verified, err error) {
+	attempt := "backing up the store to " + target
+	if target, err = absent(attempt, target); err != nil {
+		return verified, err
+	}
+	from, err := OpenUnlocked(ctx, Options{Path: path, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return verified, err
+	}
+	defer from.Close()
+	unfinished, err := unfinishedName(target)
+	if err != nil {
+		return verified, openFailure(attempt, err)
+	}
+	defer remove(unfinished)
+	if _, err := from.db.ExecContext(ctx, "VACUUM INTO ?", unfinished); err != nil {
+		return verified, failure(attempt, err)
+	}
+	if verified, err = finish(ctx, attempt, unfinished); err != nil {
+		return verified, err
+	}
+	// A link, unlike a name given anew, fails when the name is taken.
+	if err := os.Link(unfinished, target); err != nil {
+		return verified, openFailure(attempt, err)
+	}
+	return verified, openFailure(attempt, syncFolder(filepath.Dir(target)))
+}
+
+// absent is the full name of a file that must not be there.
+func absent(attempt, path string) (string, error) {
+	path, err := resolve(path, true)
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		return "", fault.New(fault.Conflict, "%s: it is there already", attempt).WithHint("name a new file: nothing is written over")
+	}
+	return path, nil
+}
+
+// unfinishedName makes an empty file beside the one that it is to become.
+func unfinishedName(target string) (string, error) {
+	file, err := os.CreateTemp(filepath.Dir(target), filepath.Base(target)+".unfinished-*")
+	if err != nil {
+		return "", err
+	}
+	return file.Name(), file.Close()
+}
+
+// remove takes an unfinished copy away, or its name, once it has another.
+func remove(unfinished string) {
+	for _, more := range []string{"", "-wal", "-shm", "-journal"} {
+		os.Remove(unfinished + more) // It may not be there.
+	}
+}
+
+// finish marks a copy as one, verifies it and makes it durable.
+func finish(ctx context.Context, attempt, copied string) (verified store.Verified, err error) {
+	name := (&url.URL{Path: copied}).EscapedPath()
+	db, err := sql.Open("sqlite", "file:"+name+"?mode=rw&_pragma=synchronous(FULL)&_pragma=temp_store(MEMORY)")
+	if err != nil {
+		return verified, failure(attempt, err)
+	}
+	defer db.Close()
+	if err := checkContent(ctx, db, copied, false); err != nil {
+		return verified, err
+	}
+	if err := schema.Migrate(ctx, engine{}, db, copied, true); err != nil {
+		return verified, err
+	}
+	if err := relational.MarkRestored(ctx, engine{}, db, time.Now()); err != nil {
+		return verified, failure(attempt, err)
+	}
+	if verified, err = verifyCopy(ctx, db); err != nil {
+		return verified, err
+	}
+	if err := db.Close(); err != nil {
+		return verified, failure(attempt, err)
+	}
+	file, err := os.OpenFile(copied, os.O_RDWR, 0)
+	if err == nil {
+		err = errors.Join(file.Sync(), file.Close())
+	}
+	if err != nil {
+		return verified, openFailure(attempt, err)
+	}
+	return verified, nil
+}
+
+// verifyCopy reads the whole of a database that nobody else has.
+func verifyCopy(ctx context.Context, db *sql.DB) (store.Verified, error) {
+	o := relational.Options{
+		Engine: engine{}, DB: db, Readers: 1, Runtime: loop.Real(), Log: slog.New(slog.DiscardHandler), Writer: "file",
+	}
+	s := &Store{db: db, Store: relational.New(o)}
+	defer s.Store.Close()
+	return s.Verify(ctx)
+}
+
+// Restore puts a backup in the store's place, once it is verified. The store
+// that was there keeps its files under the name that is returned; none: "". It
+// is a Conflict while a server has the store.
+func Restore(ctx context.Context, backup, path string, now time.Time) (aside string, verified store.Verified, err error) {
+	attempt := fmt.Sprintf("restoring the backup %s to %s", backup, path)
+	if path, err = resolve(path, true); err != nil {
+		return "", verified, err
+	}
+	lock, err := lockFile(path)
+	if err != nil {
+		return "", verified, err
+	}
+	defer lock.release()
+	there := true
+	switch err := lock.lockDatabase(path); {
+	case fault.Is(err, fault.NotFound):
+		there = false
+	case err != nil:
+		return "", verified, err
+	}
+	unfinished, err := copyFile(attempt, backup, path)
+	if err != nil {
+		return "", verified, err
+	}
+	defer remove(unfinished)
+	if verified, err = finish(ctx, attempt, unfinished); err != nil {
+		return "", verified, err
+	}
+	if there {
+		aside = path + ".before-" + now.UTC().Format("20060102T150405.000")
+		if err := setAside(attempt, path, aside); err != nil {
+			return "", verified, err
+		}
+	}
+	if err := os.Link(unfinished, path); err != nil {
+		return aside, verified, openFailure(attempt, err)
+	}
+	return aside, verified, openFailure(attempt, syncFolder(filepath.Dir(path)))
+}
+
+// setAside gives the old store another name, its newest commits first: without
+// them its witness would miss them.
+func setAside(attempt, path, aside string) error {
+	if _, err := os.Lstat(aside); !errors.Is(err, fs.ErrNotExist) {
+		return fault.New(fault.Conflict, "%s: %s is there already", attempt, aside).WithHint("try again")
+	}
+	for _, more := range []string{"-wal", "-shm", ""} {
+		err := os.Rename(path+more, aside+more)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return openFailure(attempt, err)
+		}
+	}
+	return openFailure(attempt, syncFolder(filepath.Dir(path)))
+}
+
+// copyFile copies a backup beside the store that it is to become. It must be a
+// whole file: one with a log beside it is not a backup but a store.
+func copyFile(attempt, from, path string) (string, error) {
+	if err := checkFile(from, false); err != nil {
+		return "", err
+	}
+	if log, err := os.Stat(from + "-wal"); err == nil && log.Size() > 0 {
+		return "", fault.New(fault.Invalid, "%s: it is no backup but a store, whose newest commits are in %s-wal", attempt, from).
+			WithHint("make a backup of it: lehr backup FILE --store %s", from)
+	}
+	source, err := os.Open(from)
+	if err != nil {
+		return "", openFailure(attempt, err)
+	}
+	defer source.Close()
+	name, err := unfinishedName(path)
+	if err != nil {
+		return "", openFailure(attempt, err)
+	}
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err == nil {
+		_, err = io.Copy(file, source)
+		err = errors.Join(err, file.Close())
+	}
+	if err != nil {
+		remove(name)
+		return "", openFailure(attempt, err)
+	}
+	return name, nil
+}
