@@ -266,7 +266,7 @@ func testTokens(t *testing.T, open func(t *testing.T) store.All) {
 	w.refused(err, fault.Denied)
 	w.refused(w.SetStop(w.as(narrow), intent.Stop{Partition: shop, Owner: alice}), fault.Denied)
 	want := []string{
-		"revoke-token ann4 a try", "revoke-token ann1 lost", "revoke-token ann2 made with ann1: lost", "revoke-token ann3 made with ann1: lost",
+		"revoke-token ann4", "revoke-token ann1", "revoke-token ann2 made with ann1", "revoke-token ann3 made with ann1",
 	}
 	told := slices.DeleteFunc(w.said(""), func(s string) bool { return !strings.HasPrefix(s, "revoke") })
 	if diff := cmp.Diff(want, told); diff != "" {
@@ -354,6 +354,11 @@ func (w *world) caused() []caused {
 				return err
 			}},
 		{"SetPolicy", "", "", none, func(ctx context.Context) error { return w.SetPolicy(ctx, nil, bob) }},
+		// The last: it ends the lease.
+		{"Adopt", intent.Admin, "", none, func(ctx context.Context) error {
+			_, err := w.Adopt(ctx, store.Adoption{By: bob, Reason: "compared", Beyond: 1})
+			return err
+		}},
 	}
 }
 
@@ -482,7 +487,7 @@ var asksNobody = []string{
 	"Partition", "ListPartitions", "Renew", "Retire", "Replicas", "Acquire", "Incarnation", "Incarnations", "Member", "Body", "Content", "Members", "Changes",
 	"FindIncarnation", "EdgesFrom", "EdgesTo", "Candidate", "CandidateDelta", "ListCandidates", "Acknowledged", "GetBlob", "Pins", "Holds",
 	"Stops", "Consents", "Authors", "OpenPushes", "Pushes", "EnforcedPage", "EnforcedCount", "Orphans", "OrphanCount", "Report", "ListReports",
-	"CountReports", "AuditRecords", "AuditEnds", "AuditTrouble", "WalkAudit", "VerifyAudit", "Identity", "TokenByID", "Tokens", "Grants", "Authority", "Authorize", "Changed", "Close",
+	"CountReports", "AuditRecords", "AuditEnds", "AuditTrouble", "WalkAudit", "VerifyAudit", "Identity", "History", "Verify", "TokenByID", "Tokens", "Grants", "Authority", "Authorize", "Changed", "Close",
 }
 
 // testEveryWriteAsks: a method that is new is one of those that testAuthority

@@ -186,6 +186,13 @@ var writes = map[string]write{
 		},
 		want: store.AuditRecord{By: bob, Verb: "override", Subject: "a", Reason: "it is blind", Detail: "check order of content " + digestOf("x").Short()},
 	},
+	"Adopt": {
+		do: func(w *world) error {
+			_, err := w.Adopt(w.t.Context(), store.Adoption{By: bob, Reason: "it was compared", Beyond: 40})
+			return err
+		},
+		want: store.AuditRecord{By: bob, Verb: "adopt", Subject: "store", Reason: "it was compared", Detail: "generation 2"},
+	},
 	"CreateToken": {
 		do: func(w *world) error {
 			_, err := w.CreateToken(store.WithCaller(w.t.Context(), store.Caller{Actor: alice, Local: true, From: "127.0.0.1:9"}), store.Token{ID: "t1", Hash: [32]byte{1}, Owner: "alice", Description: "a try"})
@@ -239,7 +246,7 @@ var unrecorded = map[string]string{
 var reading = strings.Fields(`Partition ListPartitions Check Replicas Incarnation Incarnations Member Body Content Members Changes
 	FindIncarnation EdgesFrom EdgesTo Candidate CandidateDelta ListCandidates Acknowledged GetBlob Pins Holds Stops Consents Authors
 	Permit OpenPushes Pushes EnforcedPage EnforcedCount Orphans OrphanCount Report ListReports CountReports
-	AuditRecords AuditEnds WalkAudit VerifyAudit AuditTrouble Identity TokenByID Tokens Grants Authority Authorize Changed Close`)
+	AuditRecords AuditEnds WalkAudit VerifyAudit AuditTrouble Identity History Verify TokenByID Tokens Grants Authority Authorize Changed Close`)
 
 // Audited shows of every method of a store that writes that its record is
 // written with it (S25), and that without the record nothing is.
