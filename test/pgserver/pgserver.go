@@ -51,7 +51,15 @@ func New(t testing.TB) *Server {
 		}
 		t.Skip("SKIPPED: " + message)
 	}
-	s := &Server{t: t, bin: filepath.Dir(found[len(found)-1])}
+	s := place(t, filepath.Dir(found[len(found)-1]))
+	s.run("initdb", "-D", s.data(), "-U", "owner", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale", "C")
+	return s
+}
+
+// place is a folder and a port for a server, ended with the test.
+func place(t testing.TB, bin string) *Server {
+	t.Helper()
+	s := &Server{t: t, bin: bin}
 	var err error
 	// Its user must be able to enter the folder, so it is none of the test's.
 	if s.folder, err = os.MkdirTemp("", "lehr-postgres-"); err != nil {
@@ -73,7 +81,6 @@ func New(t testing.TB) *Server {
 	}
 	s.port = listener.Addr().(*net.TCPAddr).Port
 	listener.Close()
-	s.run("initdb", "-D", s.data(), "-U", "owner", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale", "C")
 	return s
 }
 
@@ -82,11 +89,19 @@ func (s *Server) data() string { return filepath.Join(s.folder, "data") }
 // run runs one of PostgreSQL's programs to its end.
 func (s *Server) run(program string, arguments ...string) {
 	s.t.Helper()
+	_ = s.output(program, arguments...)
+}
+
+// output is what one of PostgreSQL's programs prints.
+func (s *Server) output(program string, arguments ...string) string {
+	s.t.Helper()
 	command := exec.Command(filepath.Join(s.bin, program), arguments...)
 	command.Dir, command.SysProcAttr = s.folder, &syscall.SysProcAttr{Credential: s.who}
-	if out, err := command.CombinedOutput(); err != nil {
+	out, err := command.CombinedOutput()
+	if err != nil {
 		s.t.Fatalf("%s: %v\n%s", program, err, out)
 	}
+	return string(out)
 }
 
 func unprivileged(t testing.TB) *syscall.Credential {
