@@ -30,6 +30,19 @@ type fleet struct {
 	replicas, place int
 	// held are the partitions whose leases this replica has or is asking for.
 	held map[intent.PartitionID]bool
+	// counted is closed, and replaced, when they are others or more or fewer.
+	counted chan struct{}
+}
+
+func newFleet() fleet {
+	return fleet{held: map[intent.PartitionID]bool{}, counted: make(chan struct{})}
+}
+
+// changes is closed when this replica's share may be another.
+func (f *fleet) changes() <-chan struct{} {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	return f.counted
 }
 
 // share is how many of the partitions this replica acts for. Those of all
@@ -74,8 +87,13 @@ func (f *fleet) surplus(id intent.PartitionID, partitions int) bool {
 func (f *fleet) count(replicas []store.Replica, self string) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	f.replicas = len(replicas)
-	f.place = slices.IndexFunc(replicas, func(r store.Replica) bool { return r.Name == self })
+	place := slices.IndexFunc(replicas, func(r store.Replica) bool { return r.Name == self })
+	if f.replicas == len(replicas) && f.place == place {
+		return
+	}
+	f.replicas, f.place = len(replicas), place
+	close(f.counted)
+	f.counted = make(chan struct{})
 }
 
 // live renews this replica's leases until the context ends, and counts those
@@ -99,6 +117,11 @@ func (a *App) renew(ctx context.Context) error {
 	if err := a.store.Renew(ctx, a.holder, leasePeriod); err != nil {
 		return err
 	}
+	return a.countReplicas(ctx)
+}
+
+// countReplicas asks who shares the partitions.
+func (a *App) countReplicas(ctx context.Context) error {
 	replicas, err := a.store.Replicas(ctx)
 	if err == nil {
 		a.fleet.count(replicas, a.holder)

@@ -76,6 +76,10 @@ func (a *App) follow(ctx context.Context) {
 		} else if ctx.Err() == nil {
 			a.log.Error("cannot read which partitions are registered", "error", err)
 		}
+		// One that retired has said so. One that is not counted now is soon.
+		if a.options.Database != "" {
+			_ = a.countReplicas(ctx)
+		}
 		_ = a.runtime.Wait(ctx, lookAround, changed)
 	}
 }
@@ -133,6 +137,7 @@ func (a *App) begin(ctx context.Context, id intent.PartitionID, definition strin
 // again until the context ends.
 func (a *App) act(ctx context.Context, s *state) {
 	for failures := 1; ctx.Err() == nil; failures++ {
+		shared := a.fleet.changes()
 		lease, err := a.acquire(ctx, s)
 		if err == nil {
 			failures = 1
@@ -149,7 +154,7 @@ func (a *App) act(ctx context.Context, s *state) {
 			a.release(lease)
 			s.set("lease", errElsewhere.Error())
 			failures = 0
-			_ = a.runtime.Wait(ctx, leasePoll, nil)
+			_ = a.runtime.Wait(ctx, leasePoll, shared)
 			continue
 		}
 		s.set("lease", err.Error())

@@ -134,8 +134,15 @@ func TestAnotherReplicaIsNoticed(t *testing.T) {
 		"a hold": func() error {
 			return b.SetHold(t.Context(), "shop", intent.Hold{Asset: "web", Owner: storetest.Tester})
 		},
-		"a stop":     func() error { return b.SetStop(t.Context(), intent.Stop{Owner: storetest.Tester}) },
-		"a label":    func() error { return b.SetLabel(t.Context(), incarnation.ID, "release", "1", storetest.Tester) },
+		"a stop":  func() error { return b.SetStop(t.Context(), intent.Stop{Owner: storetest.Tester}) },
+		"a label": func() error { return b.SetLabel(t.Context(), incarnation.ID, "release", "1", storetest.Tester) },
+		"the end": func() error {
+			// It holds no lease: those were released before.
+			if err := b.Renew(t.Context(), "b", time.Hour); err != nil {
+				return err
+			}
+			return b.Retire(t.Context(), "b")
+		},
 		"partitions": func() error { return b.AddPartition(t.Context(), "other", "/other/lehr.yaml", storetest.Tester) },
 	} {
 		// What was written before this may be news still.

@@ -32,7 +32,11 @@ func (s *Store) Renew(ctx context.Context, holder string, period time.Duration) 
 // Retire ends all leases of the holder at once, and forgets it.
 func (s *Store) Retire(ctx context.Context, holder string) error {
 	return s.write(ctx, fmt.Sprintf("retiring %q", holder), func(t *transaction) error {
-		if _, err := t.exec("UPDATE partitions SET holder = '', news = news + 1 WHERE holder = $1", holder); err != nil {
+		if _, err := t.exec("UPDATE partitions SET holder = '' WHERE holder = $1", holder); err != nil {
+			return err
+		}
+		// The others hear of it, also when its leases were released before.
+		if _, err := t.exec("UPDATE partitions SET news = news + 1 WHERE id = (SELECT min(id) FROM partitions)"); err != nil {
 			return err
 		}
 		t.notable = true
