@@ -101,15 +101,21 @@ func (f *fleet) count(replicas []store.Replica, self string) {
 func (a *App) live(ctx context.Context) {
 	silent := false
 	for ctx.Err() == nil {
-		err := a.renew(ctx)
+		// A connection may have become mute: it is given up in time for another.
+		bounded, cancel := loop.WithTimeout(ctx, a.runtime, renewPause)
+		err := a.renew(bounded)
+		cancel()
 		switch {
 		case err != nil && !silent && ctx.Err() == nil:
 			a.log.Error("cannot renew the leases: another replica takes over soon", "error", err)
 		case err == nil && silent:
 			a.log.Info("the leases are renewed again")
 		}
-		silent = err != nil
-		_ = a.runtime.Wait(ctx, renewPause, nil)
+		pause := renewPause
+		if silent = err != nil; silent {
+			pause /= 4
+		}
+		_ = a.runtime.Wait(ctx, pause, nil)
 	}
 }
 

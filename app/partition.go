@@ -166,8 +166,17 @@ func (a *App) act(ctx context.Context, s *state) {
 // errElsewhere is not of this process to mend.
 var errElsewhere = errors.New("another replica acts for it")
 
-// acquire takes the partition's lease if it is this replica's to have.
+// acquire takes the partition's lease if it is this replica's to have. A place
+// is reserved only for one that is free: asking for another's would keep it
+// from one that is.
 func (a *App) acquire(ctx context.Context, s *state) (lease store.Lease, err error) {
+	if a.options.Database != "" {
+		if free, err := a.store.Free(ctx, s.partition, a.holder); err != nil {
+			return lease, err
+		} else if !free {
+			return lease, errElsewhere
+		}
+	}
 	if !a.fleet.reserve(s.partition, a.registered()) {
 		return lease, errElsewhere
 	}

@@ -23,8 +23,10 @@ import (
 )
 
 const (
-	// connections that read; one more writes.
-	connections = 8
+	// readers are the connections that read. One more writes, and one says that
+	// this process lives.
+	readers     = 8
+	connections = readers + 2
 	// patience with a server that does not answer at all.
 	connectPatience = 5 * time.Second
 	silencePatience = 5 * time.Second
@@ -60,10 +62,10 @@ func Open(ctx context.Context, options Options) (*Store, error) {
 		return nil, err
 	}
 	o := relational.Options{
-		Engine: engine{}, DB: stdlib.OpenDB(*config), Serving: true, Readers: connections,
+		Engine: engine{}, DB: stdlib.OpenDB(*config), Serving: true, Readers: readers,
 		Runtime: options.Runtime, Log: options.Log,
 	}
-	o.DB.SetMaxIdleConns(connections + 1)
+	o.DB.SetMaxIdleConns(connections)
 	if o.Runtime == nil {
 		o.Runtime = loop.Real()
 	}

@@ -3,6 +3,7 @@ package nemesis
 import (
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"time"
 
@@ -111,6 +112,9 @@ func (w *world) rage(period time.Duration) {
 	for {
 		for _, n := range w.random.Perm(len(deck)) {
 			f := deck[n]
+			if chosen, err := regexp.MatchString(*only, f.name); err != nil || !chosen {
+				continue
+			}
 			if w.now()-began > period || w.Failed() {
 				return
 			}

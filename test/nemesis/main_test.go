@@ -22,6 +22,7 @@ import (
 var (
 	minutes = flag.Float64("minutes", 2, "how long faults come, in minutes")
 	seed    = flag.Uint64("seed", 0, "which faults; 0: by the clock")
+	only    = flag.String("faults", "", "only those that match")
 )
 
 // pluginArgument makes the test binary the plugin of things.
@@ -46,28 +47,26 @@ func TestNemesis(t *testing.T) {
 	t.Logf("seed %d", chosen)
 	programs := t.TempDir()
 	build(t, programs)
-	violations := run(t, programs, chosen, time.Duration(*minutes*float64(time.Minute)), "")
-	for _, v := range violations {
+	w := newWorld(t, programs, chosen, "")
+	defer w.close()
+	for _, v := range w.run(time.Duration(*minutes * float64(time.Minute))) {
 		t.Errorf("seed %d: %s", chosen, v)
 	}
 }
 
-// run is one world from its start to its verdict.
-func run(t *testing.T, programs string, seed uint64, period time.Duration, mutants string) []violation {
-	t.Helper()
-	w := newWorld(t, programs, seed, mutants)
-	defer w.close()
+// run lets faults come for a while, heals everything, and returns the verdict.
+func (w *world) run(period time.Duration) []violation {
+	w.Helper()
 	w.steady()
 	w.rage(period)
 	w.heal()
 	if err := w.scribe.finish(); err != nil {
-		t.Fatal(err)
+		w.Fatal(err)
 	}
-	violations := judge(w.history)
-	stalled := w.vigil.between(0, w.now())
-	t.Logf("seed %d: %s\n%sthe machine stood still for %s in all; settled %s after the end", seed, w.history.told(), &w.tally, short(stalled), short(w.history.Settled-w.history.Healed))
 	w.keep()
-	return violations
+	w.Logf("seed %d: %s\n%sthe machine stood still for %s in all; production was as wanted %s after the end of all faults",
+		w.seed, w.history.told(), &w.tally, short(w.vigil.between(0, w.now())), short(w.history.Settled-w.history.Healed))
+	return judge(w.history)
 }
 
 // keep writes the history beside the target's records.

@@ -73,9 +73,11 @@ func (p *people) edit() func(*rand.Rand) {
 		partition := p.w.partitions[turn%len(p.w.partitions)]
 		turn++
 		partition.edit(p.w, func() {
-			names := partition.names()
+			for n := range pulses {
+				partition.wishes[pulse(n)].Value = partition.value()
+			}
 			for range 1 + random.IntN(3) {
-				wish := partition.wishes[names[random.IntN(len(names))]]
+				wish := partition.wishes[thing(random.IntN(thingsEach))]
 				wish.Value = partition.value()
 				switch random.IntN(24) {
 				case 0:
@@ -117,7 +119,7 @@ func (p *people) ask(random *rand.Rand, c call, make func(context.Context, *clie
 // brake pins, holds, and ends both.
 func (p *people) brake(random *rand.Rand) {
 	partition := p.w.partitions[random.IntN(len(p.w.partitions))]
-	c := call{Partition: partition.id, Asset: fmt.Sprintf("thing/%d", random.IntN(thingsEach))}
+	c := call{Partition: partition.id, Asset: thing(random.IntN(thingsEach))}
 	switch random.IntN(6) {
 	case 0:
 		c.Verb = "pin"

@@ -72,14 +72,14 @@ func (t things) Read(ctx context.Context, assets []serve.Asset[*structpb.Struct]
 			Base: strconv.FormatUint(found.Version, 10), Key: serve.ResourceKey("nemesis:" + nameOf(assets[i])), Health: serve.Health{State: serve.Healthy},
 		}
 		if !found.Gone {
-			states[i].Current = thing(found.Value, found.Disk)
+			states[i].Current = payload(found.Value, found.Disk)
 		}
 	}
 	return states, nil
 }
 
 func (things) Resolve(_ context.Context, asset serve.Asset[*structpb.Struct]) (*structpb.Struct, error) {
-	return thing(textOf(asset.Payload, "value"), textOf(asset.Payload, "disk")), nil
+	return payload(textOf(asset.Payload, "value"), textOf(asset.Payload, "disk")), nil
 }
 
 func (t things) Apply(ctx context.Context, change serve.Change[*structpb.Struct], permit serve.Permit) error {
@@ -139,11 +139,11 @@ func nameOf(asset serve.Asset[*structpb.Struct]) string {
 	return string(asset.Incarnation.Partition) + "/" + string(asset.ID)
 }
 
-func textOf(payload *structpb.Struct, name string) string {
-	return payload.GetFields()[name].GetStringValue()
+func textOf(from *structpb.Struct, name string) string {
+	return from.GetFields()[name].GetStringValue()
 }
 
-func thing(value, disk string) *structpb.Struct {
+func payload(value, disk string) *structpb.Struct {
 	return &structpb.Struct{Fields: map[string]*structpb.Value{
 		"value": structpb.NewStringValue(value), "disk": structpb.NewStringValue(disk),
 	}}

@@ -74,7 +74,14 @@ type wish struct {
 const (
 	thingsEach = 8
 	inFlight   = 2
+	// pulses are things that nobody brakes and every edit changes: there is
+	// always something to do for a partition.
+	pulses = 2
 )
+
+func thing(n int) string { return fmt.Sprint("thing/", n) }
+
+func pulse(n int) string { return fmt.Sprint("pulse/", n) }
 
 func (p *partition) definition() string { return filepath.Join(p.folder, "lehr.yaml") }
 
@@ -101,7 +108,10 @@ def make(name, thing):
 func (w *world) newPartition(id string, class plugin.Guarantee) *partition {
 	p := &partition{id: id, class: class, folder: filepath.Join(w.folder, "sources", id), serial: 1, wishes: map[string]*wish{}}
 	for n := range thingsEach {
-		p.wishes[fmt.Sprintf("thing/%d", n)] = &wish{Value: "1", Disk: "10", Site: []string{"east", "west"}[n%2]}
+		p.wishes[thing(n)] = &wish{Value: "1", Disk: "10", Site: []string{"east", "west"}[n%2]}
+	}
+	for n := range pulses {
+		p.wishes[pulse(n)] = &wish{Value: "1", Disk: "10", Site: fmt.Sprint("pulse-", n)}
 	}
 	self, err := os.Executable()
 	if err != nil {
