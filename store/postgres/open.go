@@ -56,13 +56,17 @@ func Name(address string) string {
 
 // Open opens the store, and makes its tables if there are none.
 func Open(ctx context.Context, options Options) (*Store, error) {
+	return open(ctx, options, engine{})
+}
+
+func open(ctx context.Context, options Options, by relational.Engine) (*Store, error) {
 	name := Name(options.URL)
 	config, err := configure(options.URL)
 	if err != nil {
 		return nil, err
 	}
 	o := relational.Options{
-		Engine: engine{}, DB: stdlib.OpenDB(*config), Serving: true, Readers: readers,
+		Engine: by, DB: stdlib.OpenDB(*config), Serving: true, Readers: readers,
 		Runtime: options.Runtime, Log: options.Log,
 	}
 	o.DB.SetMaxIdleConns(connections)
