@@ -159,6 +159,7 @@ func TestTheCheckerFails(t *testing.T) {
 			h.Calls = append(h.Calls, c)
 		}},
 		"content that the store never had": {"S17", func(h *history) { delete(h.Contents, "f1/thing/2") }},
+		"a record of what was collected":   {"S17", func(h *history) { h.Missing = []string{"a pin"} }},
 		"an admission in a stop": {"S18", func(h *history) {
 			a := h.Journal[4]
 			a.Push, a.At = "f1/2-9", 25*time.Second

@@ -181,15 +181,17 @@ func (w *world) failOver(name string, strike, heal func(*replica)) {
 	r := w.victim()
 	had := w.has(r.life)
 	from := len(w.target.since(0))
-	at := w.now()
+	others := w.others(r)
+	at, before := w.now(), starved(others)
 	strike(r)
-	acted := map[string]time.Duration{}
+	acted, stalled := map[string]time.Duration{}, map[string]time.Duration{}
 	w.await("others act for what "+r.name+" had", patience, func() string {
 		effects := w.target.since(from)
 		from += len(effects)
 		for _, e := range effects {
 			if epoch, wanted := had[e.Partition]; wanted && e.Token > epoch && acted[e.Partition] == 0 && e.Refused == "" {
 				acted[e.Partition] = e.At
+				stalled[e.Partition] = max(w.vigil.between(at, e.At), starvedSince(before, others))
 			}
 		}
 		if len(acted) < len(had) {
@@ -198,12 +200,22 @@ func (w *world) failOver(name string, strike, heal func(*replica)) {
 		return ""
 	})
 	for partition, when := range acted {
-		w.took(takeover{Fault: name, Partition: partition, At: at, Took: when - at, Stalled: w.vigil.between(at, when), Promised: failover})
+		w.took(takeover{Fault: name, Partition: partition, At: at, Took: when - at, Stalled: stalled[partition], Promised: failover})
 	}
 	if left := at + w.upTo(3*leasePeriod) - w.now(); left > 0 {
 		w.wait(left)
 	}
 	heal(r)
+}
+
+// others are the processes of all replicas but one.
+func (w *world) others(r *replica) (pids []int) {
+	for _, other := range w.replicas {
+		if other != r && other.life != nil {
+			pids = append(pids, other.life.Process.Pid)
+		}
+	}
+	return pids
 }
 
 func (w *world) took(t takeover) {
@@ -234,7 +246,8 @@ func (w *world) revive(r *replica) {
 func (w *world) handOver(r *replica) {
 	had, old := w.has(r.life), r.life
 	r.end()
-	at := w.now()
+	others := w.others(r)
+	at, before := w.now(), starved(others)
 	for len(had) > 0 {
 		lives, _, err := w.holders()
 		now := w.now()
@@ -243,7 +256,7 @@ func (w *world) handOver(r *replica) {
 		}
 		for partition := range had {
 			if lives[partition] != nil && lives[partition] != old || now-at > patience {
-				w.took(takeover{Fault: "clean stop", Partition: partition, At: at, Took: now - at, Stalled: w.vigil.between(at, now), Promised: handover})
+				w.took(takeover{Fault: "clean stop", Partition: partition, At: at, Took: now - at, Stalled: max(w.vigil.between(at, now), starvedSince(before, others)), Promised: handover})
 				delete(had, partition)
 			}
 		}

@@ -128,6 +128,8 @@ type history struct {
 	Deaths map[string]time.Duration
 	// Epochs and Heads in the database at the end, by partition.
 	Epochs, Heads map[string]uint64
+	// Missing is what live rows name and the store does not have.
+	Missing []string
 	// Pins and Holds in the database at the end, "partition/asset".
 	Pins, Holds map[string]bool
 	// Wanted at the end, by "partition/asset", and what production Has.
@@ -148,7 +150,8 @@ type history struct {
 type takeover struct {
 	Fault, Partition string
 	// At is when the fault came, Took how long nobody acted, and Stalled for
-	// how much of it the machine stood still.
+	// how much of it the machine stood still, or kept from running who was to
+	// act.
 	At, Took, Stalled time.Duration
 	// Promised is the bound.
 	Promised time.Duration

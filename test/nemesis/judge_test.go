@@ -349,8 +349,12 @@ func monotone(h *history, v *verdicts) {
 	}
 }
 
-// collected: S17. What was pushed was in the store while it was.
+// collected: S17. What was pushed was in the store while it was, and what is
+// live is there.
 func collected(h *history, v *verdicts) {
+	for _, missing := range h.Missing {
+		v.add("S17", "the store does not have what %s names", missing)
+	}
 	for _, e := range h.happened() {
 		if _, known := h.Contents[e.name()]; !known {
 			v.add("S17", "the store has nothing of %s", e)
@@ -403,7 +407,7 @@ func orphaned(h *history, v *verdicts) {
 func takenOver(h *history, v *verdicts) {
 	for _, t := range h.Takeovers {
 		if t.Took-t.Stalled > t.Promised {
-			v.add("L5", "after %s at %s nobody acted for %s for %s (the machine stood still for %s of it), promised is %s", t.Fault, t.At, t.Partition, t.Took, t.Stalled, t.Promised)
+			v.add("L5", "after %s at %s nobody acted for %s for %s (the machine stood still, or kept the others from running, for %s of it), promised is %s", t.Fault, t.At, t.Partition, t.Took, t.Stalled, t.Promised)
 		}
 	}
 }

@@ -3,7 +3,11 @@ package nemesis
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"runtime"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -168,6 +172,34 @@ func (v *vigil) between(from, to time.Duration) (total time.Duration) {
 		}
 	}
 	return total
+}
+
+// starved is for how long threads wanted to run and did not, by thread, in
+// nanoseconds: the second field of schedstat, see proc(5).
+func starved(pids []int) map[string]time.Duration {
+	delays := map[string]time.Duration{}
+	for _, pid := range pids {
+		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+		for _, thread := range threads {
+			text, err := os.ReadFile(thread)
+			fields := strings.Fields(string(text))
+			if err != nil || len(fields) < 2 {
+				continue // It ended meanwhile.
+			}
+			delay, _ := strconv.ParseInt(fields[1], 10, 64)
+			delays[thread] = time.Duration(delay)
+		}
+	}
+	return delays
+}
+
+// starvedSince is the most that one of the threads starved for: it hides less
+// than all of them did.
+func starvedSince(before map[string]time.Duration, pids []int) (most time.Duration) {
+	for thread, delay := range starved(pids) {
+		most = max(most, delay-before[thread])
+	}
+	return most
 }
 
 func (v *vigil) close() {

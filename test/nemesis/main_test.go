@@ -11,18 +11,23 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"lehr.dev/sim/mutation"
 )
 
 var (
 	minutes = flag.Float64("minutes", 2, "how long faults come, in minutes")
 	seed    = flag.Uint64("seed", 0, "which faults; 0: by the clock")
 	only    = flag.String("faults", "", "only those that match")
+	broken  = flag.String("mutants", "", "deliberate defects of sim/mutation, with commas between, that the checker must find")
 )
 
 // pluginArgument makes the test binary the plugin of things.
@@ -51,6 +56,40 @@ func TestNemesis(t *testing.T) {
 	defer w.close()
 	for _, v := range w.run(time.Duration(*minutes * float64(time.Minute))) {
 		t.Errorf("seed %d: %s", chosen, v)
+	}
+}
+
+// TestMutants builds Lehr with deliberate defects, switches those named on, all
+// at once, and expects of each a violation of a property that it breaks.
+func TestMutants(t *testing.T) {
+	if *broken == "" {
+		t.Skip("no defects are named: -mutants NAME,NAME")
+	}
+	programs := t.TempDir()
+	if _, err := mutation.Build(t.Context(), "../..", programs); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Link(filepath.Join(programs, builds[0]), filepath.Join(programs, builds[1])); err != nil {
+		t.Fatal(err)
+	}
+	chosen := max(*seed, 1)
+	w := newWorld(t, programs, chosen, *broken)
+	defer w.close()
+	found := map[string]string{}
+	for _, v := range w.run(time.Duration(*minutes * float64(time.Minute))) {
+		found[v.Property] = v.Text
+	}
+	for name := range strings.SplitSeq(*broken, ",") {
+		mutant, known := mutation.Find(name)
+		told := slices.ContainsFunc(strings.Fields(mutant.Breaks), func(property string) bool { return found[property] != "" })
+		if !known || !told {
+			t.Errorf("seed %d: nothing told of the mutant %s, which breaks %q: only %v", chosen, name, mutant.Breaks, slices.Sorted(maps.Keys(found)))
+			continue
+		}
+		t.Logf("%s (%s): found", name, mutant.Breaks)
+	}
+	for property, text := range found {
+		t.Logf("%s: %s", property, text)
 	}
 }
 

@@ -104,6 +104,9 @@ func (s *scribe) look() error {
 			if err := s.lookAtContents(partition, before, head); err != nil {
 				return err
 			}
+			if err := s.lookForMissing(); err != nil {
+				return err
+			}
 			s.heads[partition] = head
 		}
 	}
@@ -129,6 +132,22 @@ func (s *scribe) lookAtBrakes() error {
 		s.mutex.Unlock()
 	}
 	return nil
+}
+
+// lookForMissing reads what live rows name and the collector took.
+func (s *scribe) lookForMissing() error {
+	return s.w.database.ask(`
+		SELECT 'the enforced record of ' || partition || '/' || asset FROM enforced x WHERE absent = 0 AND NOT EXISTS (SELECT 1 FROM incarnation i WHERE i.partition = x.partition AND i.seq = x.seq)
+		UNION ALL SELECT 'the pin of ' || partition || '/' || asset FROM pin x WHERE NOT EXISTS (SELECT 1 FROM incarnation i WHERE i.partition = x.partition AND i.seq = x.seq)
+		UNION ALL SELECT 'the open push ' || id FROM push x WHERE open = 1 AND NOT EXISTS (SELECT 1 FROM incarnation i WHERE i.partition = x.partition AND i.seq = x.target)
+		UNION ALL SELECT 'the member ' || partition || '/' || asset || ' from ' || from_seq FROM member x WHERE NOT EXISTS (SELECT 1 FROM body b WHERE b.digest = x.digest)
+		UNION ALL SELECT 'the head of ' || id FROM partitions x WHERE head > 0 AND NOT EXISTS (SELECT 1 FROM incarnation i WHERE i.partition = x.id AND i.seq = x.head)`,
+		func(scan func(...any) error) error {
+			var missing string
+			err := scan(&missing)
+			s.w.history.Missing = append(s.w.history.Missing, missing)
+			return err
+		})
 }
 
 // lookAtContents reads what incarnations after one, up to another, changed.
