@@ -20,6 +20,7 @@ import (
 type database struct {
 	w        *world
 	disks    map[*pgserver.Server]*volume
+	mounted  []*volume
 	made     int
 	primary  *pgserver.Server
 	standby  *pgserver.Server
@@ -41,6 +42,7 @@ func (d *database) onDisk(make func() *pgserver.Server) *pgserver.Server {
 	}
 	disk, err := newVolume(path, bytes)
 	if err == nil {
+		d.mounted = append(d.mounted, disk)
 		usual := os.Getenv("TMPDIR")
 		os.Setenv("TMPDIR", path)
 		defer os.Setenv("TMPDIR", usual)
@@ -52,22 +54,26 @@ func (d *database) onDisk(make func() *pgserver.Server) *pgserver.Server {
 	return server
 }
 
-func (w *world) newDatabase() *database {
+// newDatabase starts both.
+func (w *world) newDatabase() {
 	d := &database{
 		w: w, disks: map[*pgserver.Server]*volume{},
 		settings: []string{"max_wal_size=64MB", "min_wal_size=32MB", "max_connections=80", "wal_sender_timeout=5s"},
 	}
+	w.database = d
 	d.primary = d.onDisk(func() *pgserver.Server { return pgserver.New(w.T) })
 	d.primary.Start(d.settings...)
 	d.follow()
 	d.turn()
-	return d
 }
 
-// follow makes a standby, and has commits wait for it.
+// follow makes a standby, and has commits wait for it unless some may be lost.
 func (d *database) follow() {
 	d.standby = d.onDisk(d.primary.Standby)
 	d.standby.Start(d.settings...)
+	if *lossy {
+		return
+	}
 	url := d.primary.URL("postgres")
 	d.primary.Execute(url, "ALTER SYSTEM SET synchronous_standby_names = '*'")
 	d.primary.Execute(url, "SELECT pg_reload_conf()")
@@ -122,6 +128,10 @@ func (d *database) crash() {
 
 // promote kills the primary for good, and lets the standby take its place.
 func (d *database) promote() {
+	if *lossy {
+		d.standby.Sever()
+		d.w.wait(d.w.upTo(leasePeriod))
+	}
 	d.primary.Kill()
 	d.leave(d.primary)
 	d.standby.Promote()
@@ -165,7 +175,9 @@ func (d *database) close() {
 	for _, server := range []*pgserver.Server{d.standby, d.primary} {
 		if server != nil {
 			server.Crash()
-			d.leave(server)
 		}
+	}
+	for _, disk := range d.mounted {
+		_ = disk.close() // Those of servers that were given up are gone.
 	}
 }

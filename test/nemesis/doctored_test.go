@@ -108,7 +108,7 @@ func TestTheCheckerFails(t *testing.T) {
 		"an effect of another plan":        {"S1", func(h *history) { h.Effects[2].Plan = "ff" }},
 		"an effect of another asset":       {"S1", func(h *history) { h.Journal[0].Asset = "thing/2" }},
 		"an admission after its effect":    {"S1", func(h *history) { h.Journal[2].At += time.Second }},
-		"an admission that is in no audit": {"S1", func(h *history) { h.Audit["f1"][2].Verb = "note" }},
+		"an admission that is in no audit": {"S25", func(h *history) { h.Audit["f1"][2].Verb = "note" }},
 		"a push id that comes twice":       {"S1", func(h *history) { h.Journal = append(h.Journal, h.Journal[0]) }},
 		"admitted when head was newer": {"S2", func(h *history) {
 			a := h.Audit["f1"]

@@ -53,7 +53,7 @@ func admitted(h *history, v *verdicts) {
 			v.add("S1", "%s was admitted only at %s", e, a.At)
 		}
 		if audited[e.Push] != 1 {
-			v.add("S1", "the audit has %d admissions for %s", audited[e.Push], e)
+			v.add("S25", "the audit has %d admissions for %s", audited[e.Push], e)
 		}
 	}
 }

@@ -27,6 +27,7 @@ var (
 	minutes = flag.Float64("minutes", 2, "how long faults come, in minutes")
 	seed    = flag.Uint64("seed", 0, "which faults; 0: by the clock")
 	only    = flag.String("faults", "", "only those that match")
+	lossy   = flag.Bool("lossy", false, "commits do not wait for the standby, so that its promotion loses some")
 	broken  = flag.String("mutants", "", "deliberate defects of sim/mutation, with commas between, that the checker must find")
 )
 
@@ -93,9 +94,10 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// run lets faults come for a while, heals everything, and returns the verdict.
+// run starts everything, lets faults come for a while, heals everything, and returns the verdict.
 func (w *world) run(period time.Duration) []violation {
 	w.Helper()
+	w.begin()
 	w.steady()
 	w.rage(period)
 	w.heal()

@@ -171,23 +171,28 @@ func (p *partition) value() string {
 	return strconv.Itoa(p.serial)
 }
 
-// newWorld starts everything. What it records is kept when the test fails.
+// newWorld is one in which nothing is yet. It is to be closed.
 func newWorld(t *testing.T, programs string, seed uint64, mutants string) *world {
-	t.Helper()
-	w := &world{
+	return &world{
 		T: t, seed: seed, random: rand.New(rand.NewPCG(seed, 1)), programs: programs, mutants: mutants,
 		lived: map[int]*life{}, vigil: newVigil(), tally: newTally(),
 	}
+}
+
+// begin starts everything, and waits until production is there. What it records
+// is kept when the test fails.
+func (w *world) begin() {
+	w.Helper()
 	var err error
 	if w.records, err = os.MkdirTemp("", "lehr-nemesis-records-"); err != nil {
-		t.Fatal(err)
+		w.Fatal(err)
 	}
 	if w.folder, err = os.MkdirTemp("", "lehr-nemesis-"); err != nil {
-		t.Fatal(err)
+		w.Fatal(err)
 	}
 	// PostgreSQL runs as somebody else.
 	if err := os.Chmod(w.folder, 0o755); err != nil {
-		t.Fatal(err)
+		w.Fatal(err)
 	}
 	w.history = &history{
 		Audit: map[string][]record{}, Contents: map[string][]version{}, Deaths: map[string]time.Duration{}, Epochs: map[string]uint64{},
@@ -195,10 +200,10 @@ func newWorld(t *testing.T, programs string, seed uint64, mutants string) *world
 	}
 	w.socket = filepath.Join(w.folder, "target")
 	if w.target, err = newTarget(w.socket, filepath.Join(w.records, "effects.json")); err != nil {
-		t.Fatal(err)
+		w.Fatal(err)
 	}
 	w.shifts = exec.Command("unshare", "--time", "--boottime", "1000", "true").Run() == nil
-	w.database = w.newDatabase()
+	w.newDatabase()
 	for _, class := range []plugin.Guarantee{plugin.Fenced, plugin.CompareAndSet, plugin.Unguarded} {
 		for n := range 2 {
 			w.partitions = append(w.partitions, w.newPartition(fmt.Sprintf("%c%d", class[0]|0x20, n+1), class))
@@ -224,7 +229,6 @@ func newWorld(t *testing.T, programs string, seed uint64, mutants string) *world
 		return ""
 	})
 	w.people = w.newPeople()
-	return w
 }
 
 // binaries that replicas run: this build, and one that counts as the next.
@@ -294,10 +298,15 @@ func (w *world) close() {
 	if w.database != nil {
 		w.database.close()
 	}
-	if err := w.target.close(); err != nil {
-		w.Error(err)
+	if w.target != nil {
+		if err := w.target.close(); err != nil {
+			w.Error(err)
+		}
 	}
 	w.vigil.close()
+	if w.folder == "" {
+		return
+	}
 	if err := os.RemoveAll(w.folder); err != nil {
 		w.Error(err)
 	}
