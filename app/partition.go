@@ -177,7 +177,7 @@ func (a *App) acquire(ctx context.Context, s *state) (lease store.Lease, err err
 			return lease, errElsewhere
 		}
 	}
-	if !a.fleet.reserve(s.partition, a.registered()) {
+	if !a.room(ctx, s.partition) {
 		return lease, errElsewhere
 	}
 	if lease, err = a.store.Acquire(ctx, s.partition, a.holder); err == nil {
@@ -188,6 +188,15 @@ func (a *App) acquire(ctx context.Context, s *state) (lease store.Lease, err err
 		err = errElsewhere
 	}
 	return lease, err
+}
+
+// room reserves a place for a partition that is free. If there is none, who had
+// it may be gone, and the share of this replica is more than it was.
+func (a *App) room(ctx context.Context, id intent.PartitionID) bool {
+	if a.fleet.reserve(id, a.registered()) {
+		return true
+	}
+	return a.options.Database != "" && a.countReplicas(ctx) == nil && a.fleet.reserve(id, a.registered())
 }
 
 // release gives the lease back after the actors' context has ended.
