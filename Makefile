@@ -64,6 +64,13 @@ sim: ## simulate faults for HOURS=… of virtual time (SEED=… WORKERS=…); Ct
 	@$(GO) build -o $(BIN)/lehr ./cmd/lehr
 	@$(BIN)/lehr sim --total-hours $(HOURS) $(if $(SEED),--seed $(SEED)) $(if $(WORKERS),--workers $(WORKERS))
 
+# MINUTES of faults, by SEED (default: by the clock), of the kinds FAULTS (default: all).
+MINUTES ?= 2
+
+.PHONY: nemesis
+nemesis: ## break three real replicas and their database for MINUTES=… (SEED=… FAULTS=…), and judge by production
+	$(GO) test ./test/nemesis -run TestNemesis -count=1 -v -timeout 0 -minutes $(MINUTES) $(if $(SEED),-seed $(SEED)) $(if $(FAULTS),-faults '$(FAULTS)')
+
 .PHONY: mutants
 mutants: HOURS = 1000
 mutants: ## switch on each deliberate defect until the simulator tells, then test each defence alone (HOURS=1000 WORKERS=2)

@@ -197,7 +197,7 @@ func New(options Options) (*App, error) {
 	}
 	return &App{
 		options: options, log: options.Log, runtime: runtime,
-		holder: holder, states: map[intent.PartitionID]*state{}, fleet: fleet{held: map[intent.PartitionID]bool{}},
+		holder: holder, states: map[intent.PartitionID]*state{}, fleet: newFleet(),
 		ending: map[intent.PartitionID]*state{}, since: map[intent.PartitionID]uint64{},
 	}, nil
 }

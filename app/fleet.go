@@ -30,6 +30,19 @@ type fleet struct {
 	replicas, place int
 	// held are the partitions whose leases this replica has or is asking for.
 	held map[intent.PartitionID]bool
+	// counted is closed, and replaced, when they are others or more or fewer.
+	counted chan struct{}
+}
+
+func newFleet() fleet {
+	return fleet{held: map[intent.PartitionID]bool{}, counted: make(chan struct{})}
+}
+
+// changes is closed when this replica's share may be another.
+func (f *fleet) changes() <-chan struct{} {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	return f.counted
 }
 
 // share is how many of the partitions this replica acts for. Those of all
@@ -74,8 +87,13 @@ func (f *fleet) surplus(id intent.PartitionID, partitions int) bool {
 func (f *fleet) count(replicas []store.Replica, self string) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	f.replicas = len(replicas)
-	f.place = slices.IndexFunc(replicas, func(r store.Replica) bool { return r.Name == self })
+	place := slices.IndexFunc(replicas, func(r store.Replica) bool { return r.Name == self })
+	if f.replicas == len(replicas) && f.place == place {
+		return
+	}
+	f.replicas, f.place = len(replicas), place
+	close(f.counted)
+	f.counted = make(chan struct{})
 }
 
 // shares reports whether other replicas may serve the store too.
@@ -86,15 +104,21 @@ func (a *App) shares() bool { return a.options.Database != "" || a.options.Parts
 func (a *App) live(ctx context.Context) {
 	silent := false
 	for ctx.Err() == nil {
-		err := a.renew(ctx)
+		// A connection may have become mute: it is given up in time for another.
+		bounded, cancel := loop.WithTimeout(ctx, a.runtime, renewPause)
+		err := a.renew(bounded)
+		cancel()
 		switch {
 		case err != nil && !silent && ctx.Err() == nil:
 			a.log.Error("cannot renew the leases: another replica takes over soon", "error", err)
 		case err == nil && silent:
 			a.log.Info("the leases are renewed again")
 		}
-		silent = err != nil
-		_ = a.runtime.Wait(ctx, renewPause, nil)
+		pause := renewPause
+		if silent = err != nil; silent {
+			pause /= 4
+		}
+		_ = a.runtime.Wait(ctx, pause, nil)
 	}
 }
 
@@ -102,6 +126,11 @@ func (a *App) renew(ctx context.Context) error {
 	if err := a.store.Renew(ctx, a.holder, leasePeriod); err != nil {
 		return err
 	}
+	return a.countReplicas(ctx)
+}
+
+// countReplicas asks who shares the partitions.
+func (a *App) countReplicas(ctx context.Context) error {
 	replicas, err := a.store.Replicas(ctx)
 	if err == nil {
 		a.fleet.count(replicas, a.holder)

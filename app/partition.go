@@ -79,6 +79,10 @@ func (a *App) follow(ctx context.Context) {
 			_ = a.runtime.Wait(ctx, again.After(failures), changed)
 			continue
 		}
+		// One that retired has said so. One that is not counted now is soon.
+		if a.shares() {
+			_ = a.countReplicas(ctx)
+		}
 		failures = 0
 		a.reconcile(ctx, registered)
 		_ = a.runtime.Wait(ctx, lookAround, changed)
@@ -138,6 +142,7 @@ func (a *App) begin(ctx context.Context, id intent.PartitionID, definition strin
 // again until the context ends.
 func (a *App) act(ctx context.Context, s *state) {
 	for failures := 1; ctx.Err() == nil; failures++ {
+		shared := a.fleet.changes()
 		lease, err := a.acquire(ctx, s)
 		if err == nil {
 			failures = 1
@@ -154,7 +159,7 @@ func (a *App) act(ctx context.Context, s *state) {
 			a.release(lease)
 			s.set("lease", errElsewhere.Error())
 			failures = 0
-			_ = a.runtime.Wait(ctx, leasePoll, nil)
+			_ = a.runtime.Wait(ctx, leasePoll, shared)
 			continue
 		}
 		s.set("lease", err.Error())
@@ -166,9 +171,18 @@ func (a *App) act(ctx context.Context, s *state) {
 // errElsewhere is not of this process to mend.
 var errElsewhere = errors.New("another replica acts for it")
 
-// acquire takes the partition's lease if it is this replica's to have.
+// acquire takes the partition's lease if it is this replica's to have. A place
+// is reserved only for one that is free: asking for another's would keep it
+// from one that is.
 func (a *App) acquire(ctx context.Context, s *state) (lease store.Lease, err error) {
-	if !a.fleet.reserve(s.partition, a.registered()) {
+	if a.options.Database != "" {
+		if free, err := a.store.Free(ctx, s.partition, a.holder); err != nil {
+			return lease, err
+		} else if !free {
+			return lease, errElsewhere
+		}
+	}
+	if !a.room(ctx, s.partition) {
 		return lease, errElsewhere
 	}
 	if lease, err = a.store.Acquire(ctx, s.partition, a.holder); err == nil {
@@ -179,6 +193,15 @@ func (a *App) acquire(ctx context.Context, s *state) (lease store.Lease, err err
 		err = errElsewhere
 	}
 	return lease, err
+}
+
+// room reserves a place for a partition that is free. If there is none, who had
+// it may be gone, and the share of this replica is more than it was.
+func (a *App) room(ctx context.Context, id intent.PartitionID) bool {
+	if a.fleet.reserve(id, a.registered()) {
+		return true
+	}
+	return a.options.Database != "" && a.countReplicas(ctx) == nil && a.fleet.reserve(id, a.registered())
 }
 
 // release gives the lease back after the actors' context has ended.

@@ -91,12 +91,15 @@ type Leases interface {
 	// Acquire raises the epoch, and marks the partition's open pushes as in
 	// doubt. Conflict while another holder's lease runs.
 	Acquire(ctx context.Context, partition intent.PartitionID, holder string) (Lease, error)
+	// Free reports whether no other holder's lease runs. It only reads.
+	Free(ctx context.Context, partition intent.PartitionID, holder string) (bool, error)
 	// Check is Conflict when the lease is not current.
 	Check(ctx context.Context, lease Lease) error
 	// Release ends the lease at once; the epoch stays.
 	Release(ctx context.Context, lease Lease) error
 	// Renew lets all leases of a holder run for the period, by the database's
-	// clock. Where a lock is the lease, it does nothing.
+	// clock. It waits for no other writer. Where a lock is the lease, it does
+	// nothing.
 	Renew(ctx context.Context, holder string, period time.Duration) error
 	// Retire ends all leases of a holder at once.
 	Retire(ctx context.Context, holder string) error

@@ -89,7 +89,7 @@ func refusal(attempt string, said *pgconn.PgError) error {
 			WithHint("free space on it; writes are taken again without a restart, and nothing accepted is lost")
 	case class == "53":
 		return fault.New(fault.Unavailable, "%s: the database has no more of something: %w", attempt, said).
-			WithHint("each replica uses up to %d connections: compare with the server's max_connections", connections+1)
+			WithHint("each replica uses up to %d connections: compare with the server's max_connections", connections)
 	case said.Code == "25006":
 		return fault.New(fault.Unavailable, "%s: the database takes no writes: %w", attempt, said).
 			WithHint("it is a standby, or was made read only: name the primary; after a failover it is tried again")

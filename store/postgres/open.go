@@ -23,8 +23,10 @@ import (
 )
 
 const (
-	// connections that read; one more writes.
-	connections = 8
+	// readers are the connections that read. One more writes, and one says that
+	// this process lives.
+	readers     = 8
+	connections = readers + 2
 	// patience with a server that does not answer at all.
 	connectPatience = 5 * time.Second
 	silencePatience = 5 * time.Second
@@ -54,27 +56,27 @@ func Name(address string) string {
 
 // Open opens the store, and makes its tables if there are none.
 func Open(ctx context.Context, options Options) (*Store, error) {
-	return openStore(ctx, options, true)
+	return openStore(ctx, options, engine{}, true)
 }
 
 // OpenBeside opens an existing store beside the replicas that serve it, for
 // reading it and for the brakes. It never acts for a partition: everything that
 // needs a lease is Denied.
 func OpenBeside(ctx context.Context, options Options) (*Store, error) {
-	return openStore(ctx, options, false)
+	return openStore(ctx, options, engine{}, false)
 }
 
-func openStore(ctx context.Context, options Options, serving bool) (*Store, error) {
+func openStore(ctx context.Context, options Options, by relational.Engine, serving bool) (*Store, error) {
 	name := Name(options.URL)
 	config, err := configure(options.URL)
 	if err != nil {
 		return nil, err
 	}
 	o := relational.Options{
-		Engine: engine{}, DB: stdlib.OpenDB(*config), Serving: serving, Readers: connections,
+		Engine: by, DB: stdlib.OpenDB(*config), Serving: serving, Readers: readers,
 		Runtime: options.Runtime, Log: options.Log,
 	}
-	o.DB.SetMaxIdleConns(connections + 1)
+	o.DB.SetMaxIdleConns(connections)
 	if o.Runtime == nil {
 		o.Runtime = loop.Real()
 	}

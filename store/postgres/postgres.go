@@ -58,12 +58,12 @@ func (engine) Reading() *sql.TxOptions {
 }
 
 // Tune asks for durable commits whatever the server's configuration says
-// (S14), and ends a transaction that stands still: it would be in the way of
-// the next holder of a lease.
+// (S14), and ends a transaction that stands still, before the lease of whoever
+// began it does: what it has locked would be in the way of the next holder.
 func (engine) Tune(ctx context.Context, conn *sql.Conn) error {
 	for _, setting := range []string{
 		"SET synchronous_commit = on",
-		"SET idle_in_transaction_session_timeout = '10s'",
+		"SET idle_in_transaction_session_timeout = '1s'",
 		"SET statement_timeout = '60s'",
 	} {
 		if _, err := conn.ExecContext(ctx, setting); err != nil {

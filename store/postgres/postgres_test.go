@@ -141,6 +141,13 @@ func TestAnotherReplicaIsNoticed(t *testing.T) {
 		"partitions": func() error {
 			return b.AddPartition(t.Context(), "other", "/other/lehr.yaml", "a try", storetest.Tester)
 		},
+		"the end": func() error {
+			// It holds no lease: those were released before.
+			if err := b.Renew(t.Context(), "b", time.Hour); err != nil {
+				return err
+			}
+			return b.Retire(t.Context(), "b")
+		},
 	} {
 		// What was written before this may be news still.
 		for quiet := false; !quiet; {

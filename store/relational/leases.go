@@ -45,14 +45,24 @@ func (s *Store) Acquire(ctx context.Context, partition intent.PartitionID, holde
 	return lease, nil
 }
 
+// Free reports whether no other holder's lease runs.
+func (s *Store) Free(ctx context.Context, partition intent.PartitionID, holder string) (bool, error) {
+	attempt := fmt.Sprintf("looking at the lease of %q", partition)
+	err := s.read(ctx, attempt, func(q querier) error { return s.mustBeFree(q, attempt, partition, holder) })
+	if fault.Is(err, fault.Conflict) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // mustBeFree is Conflict while the lease of another holder runs.
-func (s *Store) mustBeFree(t *transaction, attempt string, partition intent.PartitionID, holder string) error {
+func (s *Store) mustBeFree(q querier, attempt string, partition intent.PartitionID, holder string) error {
 	now := s.engine.Now()
 	if now == "" {
 		return nil
 	}
 	var other string
-	held, err := t.one("SELECT p.holder FROM partitions p JOIN replica r ON r.name = p.holder WHERE p.id = $1 AND p.holder <> $2 AND r.ends > "+now,
+	held, err := q.one("SELECT p.holder FROM partitions p JOIN replica r ON r.name = p.holder WHERE p.id = $1 AND p.holder <> $2 AND r.ends > "+now,
 		[]any{string(partition), holder}, &other)
 	if held && err == nil {
 		err = fault.New(fault.Conflict, "%s: %q has it", attempt, other)

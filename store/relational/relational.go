@@ -76,6 +76,7 @@ type Store struct {
 	engine  Engine
 	serving bool
 	runtime loop.Runtime
+	db      *sql.DB
 	writer  *writer
 	readers *readers
 	changes announcement
@@ -87,7 +88,7 @@ var _ store.All = (*Store)(nil)
 
 // New returns a store over a database whose schema is there.
 func New(o Options) *Store {
-	s := &Store{engine: o.Engine, serving: o.Serving, runtime: o.Runtime, readers: newReaders(o.DB, o.Readers)}
+	s := &Store{engine: o.Engine, serving: o.Serving, runtime: o.Runtime, db: o.DB, readers: newReaders(o.DB, o.Readers)}
 	s.writer = newWriter(o, s.changes.announce, &s.memory)
 	s.runtime.Go("store writer", s.writer.run)
 	return s

@@ -10,7 +10,10 @@ import (
 )
 
 // Renew lets all leases of the holder run until the period has passed, by the
-// database's clock.
+// database's clock. It is one statement on a connection of its own: the writer
+// may wait for a row that a process which stands still has locked, and must not
+// take this process's leases with it. It need not be serializable, for who has
+// a lease is told by its epoch.
 func (s *Store) Renew(ctx context.Context, holder string, period time.Duration) error {
 	attempt := fmt.Sprintf("renewing the leases of %q", holder)
 	if holder == "" || period <= 0 {
@@ -22,23 +25,31 @@ func (s *Store) Renew(ctx context.Context, holder string, period time.Duration) 
 	if s.engine.Now() == "" {
 		return nil // The lock is the lease.
 	}
-	return s.write(ctx, attempt, func(t *transaction) error {
-		_, err := t.exec("INSERT INTO replica (name, ends) VALUES ($1, "+s.engine.Now()+" + $2) ON CONFLICT (name) DO UPDATE SET ends = excluded.ends",
+	var err error
+	for range tries {
+		_, err = s.db.ExecContext(ctx, "INSERT INTO replica (name, ends) VALUES ($1, "+s.engine.Now()+" + $2) ON CONFLICT (name) DO UPDATE SET ends = excluded.ends",
 			holder, period.Nanoseconds())
-		return err
-	})
+		if err == nil || ctx.Err() != nil || !s.engine.Again(err) {
+			break
+		}
+	}
+	return s.engine.Failure(attempt, err)
 }
 
 // Retire ends all leases of the holder at once, and forgets it.
 func (s *Store) Retire(ctx context.Context, holder string) error {
 	return s.write(ctx, fmt.Sprintf("retiring %q", holder), func(t *transaction) error {
-		err := t.each("UPDATE partitions SET holder = '', news = news + 1 WHERE holder = $1 RETURNING id, epoch", []any{holder}, func(row scanner) error {
+		err := t.each("UPDATE partitions SET holder = '' WHERE holder = $1 RETURNING id, epoch", []any{holder}, func(row scanner) error {
 			lease := store.Lease{Holder: holder}
 			err := row.Scan(&lease.Partition, &lease.Epoch)
 			t.audit(lease.Partition, t.now, serverActor(lease), "release", string(lease.Partition), fmt.Sprintf("epoch %d", lease.Epoch))
 			return err
 		})
 		if err != nil {
+			return err
+		}
+		// The others hear of it, also when its leases were released before.
+		if _, err := t.exec("UPDATE partitions SET news = news + 1 WHERE id = (SELECT min(id) FROM partitions)"); err != nil {
 			return err
 		}
 		t.notable, t.ends = true, true
