@@ -55,7 +55,7 @@ func TestFlippedBits(t *testing.T) {
 		os.RemoveAll(filepath.Dir(string(flipped)))
 	}
 	t.Logf("%d flips in %d bytes: %v", flips, len(bytes), outcomes)
-	if outcomes["damage found"] == 0 || outcomes["not opened"] == 0 {
+	if outcomes["damage found"] == 0 || !testing.Short() && outcomes["not opened"] == 0 {
 		t.Error("the flips met nothing")
 	}
 }

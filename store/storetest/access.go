@@ -353,12 +353,12 @@ func (w *world) caused() []caused {
 				_, err := w.RevokeToken(ctx, fmt.Sprint("ended-", count), "")
 				return err
 			}},
-		{"SetPolicy", "", "", none, func(ctx context.Context) error { return w.SetPolicy(ctx, nil, bob) }},
-		// The last: it ends the lease.
+		// It ends the lease, and what follows it the grants.
 		{"Adopt", intent.Admin, "", none, func(ctx context.Context) error {
 			_, err := w.Adopt(ctx, store.Adoption{By: bob, Reason: "compared", Beyond: 1})
 			return err
 		}},
+		{"SetPolicy", "", "", none, func(ctx context.Context) error { return w.SetPolicy(ctx, nil, bob) }},
 	}
 }
 

@@ -101,7 +101,7 @@ func newTestimony(t *testing.T, s store.All, db *sql.DB) *testimony {
 				continue
 			}
 			a := w.admission(fmt.Sprint("p", i), asset, at(1))
-			w.must(w.Approve(t.Context(), intent.Approval{Partition: shop, Asset: a.Asset, Effective: a.Effective, Plan: a.Plan, By: alice, Reason: reason}))
+			w.must(w.Approve(t.Context(), intent.Approval{Partition: shop, Asset: a.Asset, Effective: a.Effective, Plan: a.Plan, By: bob, Reason: reason}))
 			a.NeedsApproval, a.Revision = true, w.revision()
 			w.admitted(a)
 			pushes[asset] = string(a.Push)

@@ -27,6 +27,8 @@ type write struct {
 	// want is its record, as far as it is set: whoever causes a write says why
 	// in Reason, Lehr itself in Detail.
 	want store.AuditRecord
+	// all: it is recorded of all partitions together.
+	all bool
 }
 
 var lehr = intent.Actor{Name: "server-1", Origin: "server"}
@@ -192,6 +194,7 @@ var writes = map[string]write{
 			return err
 		},
 		want: store.AuditRecord{By: bob, Verb: "adopt", Subject: "store", Reason: "it was compared", Detail: "generation 2"},
+		all:  true,
 	},
 	"CreateToken": {
 		do: func(w *world) error {
@@ -199,6 +202,7 @@ var writes = map[string]write{
 			return err
 		},
 		want: store.AuditRecord{By: alice, From: "127.0.0.1:9", Verb: "create-token", Subject: "t1", Detail: "a try"},
+		all:  true,
 	},
 	"RevokeToken": {
 		before: func(w *world) {
@@ -210,6 +214,7 @@ var writes = map[string]write{
 			return err
 		},
 		want: store.AuditRecord{By: alice, Verb: "revoke-token", Subject: "t1", Reason: "lost"},
+		all:  true,
 	},
 	"SetPolicy": {
 		do: func(w *world) error {
@@ -283,6 +288,9 @@ func (c write) test(t *testing.T, s Spoiled) {
 	if c.want.Partition != "" {
 		partition = c.want.Partition
 	}
+	if c.all {
+		partition = ""
+	}
 	before := w.audited(partition)
 	s.Spoil()
 	err := c.do(w)
@@ -326,7 +334,7 @@ func unaudited(t *testing.T, s Spoiled) {
 	ctx := t.Context()
 	w.publish(entry("a", "x"))
 	a := w.admission("p1", "a", at(1))
-	w.must(w.Approve(ctx, intent.Approval{Partition: shop, Asset: "a", Effective: a.Effective, Plan: a.Plan, By: alice}))
+	w.must(w.Approve(ctx, intent.Approval{Partition: shop, Asset: "a", Effective: a.Effective, Plan: a.Plan, By: bob}))
 	a.NeedsApproval, a.Revision = true, w.revision()
 	revision, news := w.revision(), w.Changed()
 	s.Spoil()

@@ -163,7 +163,7 @@ func (p *people) release(random *rand.Rand, partition string, pin bool) {
 	if c.Asset == "" {
 		return
 	}
-	p.ask(random, c, func(ctx context.Context, lehr *client.Client, _ string) (uint64, error) {
+	p.ask(random, c, func(ctx context.Context, lehr *client.Client, reason string) (uint64, error) {
 		var err error
 		if pin {
 			_, err = lehr.Brakes.RemovePin(ctx, &apipb.RemovePinRequest{Partition: c.Partition, Asset: c.Asset, Reason: reason})
