@@ -27,8 +27,8 @@ var fleets = []Mutant{
 	},
 	{
 		Name: "elsewhere-asked-seldom", File: "app/partition.go", Replicas: 3,
-		Old:    `_ = a.runtime.Wait(ctx, leasePoll, nil)`,
-		New:    `_ = a.runtime.Wait(ctx, map[bool]time.Duration{false: leasePoll, true: 20 * time.Second}[mutant.On("elsewhere-asked-seldom")], nil)`,
+		Old:    `_ = a.runtime.Wait(ctx, leasePoll, shared)`,
+		New:    `_ = a.runtime.Wait(ctx, map[bool]time.Duration{false: leasePoll, true: 20 * time.Second}[mutant.On("elsewhere-asked-seldom")], shared)`,
 		Breaks: "L5",
 		Why:    "Whoever stands by asks for the lease every 20 s only.",
 	},
