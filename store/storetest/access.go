@@ -421,7 +421,7 @@ func (w *world) bearers() (all []bearer) {
 	_, err = w.RevokeToken(w.t.Context(), "revoked", "")
 	w.must(err)
 	add("revoked", revoked, never)
-	ended := w.token("ended", "admin-", func(n *store.Token) { n.Until = time.Now().Add(time.Until(ending) + time.Second) })
+	ended := w.token("ended", "admin-", func(n *store.Token) { n.Until = time.Now().Add(time.Until(ending) + 3*time.Second) })
 	add("ended", ended, never)
 	time.Sleep(time.Until(ended.Until)) // Tokens end by the clock, and by nothing else.
 	return append(all,

@@ -12,15 +12,15 @@ import (
 // contents is all that a store holds: each table's rows as text.
 type contents map[string]string
 
-// dump reads a whole database by SQL of its own, but how many commits there
-// were: opening a store commits, too.
+// dump reads a whole database by SQL of its own, but what is chance and how
+// many commits there were: opening a store commits, too.
 func dump(ctx context.Context, db *sql.DB) (contents, error) {
 	transaction, err := db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return nil, err
 	}
 	defer transaction.Rollback()
-	tables, err := texts(ctx, transaction, "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name <> 'writer' ORDER BY name")
+	tables, err := texts(ctx, transaction, "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name NOT IN ('writer', 'history', 'identity') ORDER BY name")
 	if err != nil {
 		return nil, err
 	}

@@ -107,7 +107,7 @@ func admit(ctx context.Context, w *world) error {
 			return err
 		}
 		if i == 1 {
-			if err := w.store.Approve(ctx, intent.Approval{Partition: "shop", Asset: a.Asset, Effective: a.Effective, Plan: a.Plan, By: storetest.Tester, Reason: "test", Created: now}); err != nil {
+			if err := w.store.Approve(ctx, intent.Approval{Partition: "shop", Asset: a.Asset, Effective: a.Effective, Plan: a.Plan, By: intent.Actor{Name: "approver", Origin: "cli"}, Reason: "test", Created: now}); err != nil {
 				return err
 			}
 			a.NeedsApproval = true

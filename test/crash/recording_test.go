@@ -58,6 +58,7 @@ func record(t testing.TB, o operation, start disk.Image, prepare func(*disk.Disk
 // observe notes commits and promises among the disk's events, and keeps what
 // was committed.
 func (r *recording) observe(t testing.TB, d *disk.Disk) (func(string), func(*world)) {
+	d.Follow("lehr.db.witness")
 	var w *world
 	keep := func() {
 		state, err := dump(context.Background(), w.beside)
@@ -67,9 +68,6 @@ func (r *recording) observe(t testing.TB, d *disk.Disk) (func(string), func(*wor
 		r.states = append(r.states, state)
 	}
 	point, opened := observer(func(text string) {
-		if w == nil {
-			return // What opening itself commits is no row that anybody was promised.
-		}
 		if text == noteCommitted {
 			keep()
 		}
@@ -87,17 +85,21 @@ func (r *recording) observe(t testing.TB, d *disk.Disk) (func(string), func(*wor
 		}
 }
 
-// observer says each beginning and end of a commit, and each promise.
+// observer says each beginning and end of a commit, and each promise. What
+// opening itself commits is no row that anybody was promised.
 func observer(say func(string)) (func(string), func(*world)) {
+	open := false
 	point := func(name string) {
-		switch name {
-		case "store: before a commit":
+		switch {
+		case !open:
+		case name == "store: before a commit":
 			say(noteBegins)
-		case "store: after a commit":
+		case name == "store: after a commit":
 			say(noteCommitted)
 		}
 	}
 	return point, func(w *world) {
+		open = true
 		w.told = func(p promise) {
 			text, err := json.Marshal(p)
 			if err != nil {

@@ -61,7 +61,7 @@ func TestFromTheCommandLine(t *testing.T) {
 	}
 	bob.logsIn()
 	bob.must("get", "partitions")
-	bob.refused(`bob@example.com has no grant of the role operator`, "resume")
+	bob.refused(`bob@example.com has no grant of the role operator`, "resume", "--reason", "enough")
 
 	// Who says that she is ann, and cannot show that the address is hers, is not.
 	l := mallory.beginLogin()

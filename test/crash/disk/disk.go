@@ -5,6 +5,7 @@
 package disk
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -84,7 +85,10 @@ type Disk struct {
 	files      map[string]bool
 	events     []Event
 	operations int
-	fault      func(operation int, event Event) Fault
+	// followed is a file past SQLite, and held what it held last.
+	followed string
+	held     []byte
+	fault    func(operation int, event Event) Fault
 }
 
 // Watch records what SQLite does to the files of the folder, from the next
@@ -147,6 +151,30 @@ func (d *Disk) Rewritten(file string) {
 	}
 }
 
+// Follow records, with each operation, what a file holds that the program
+// writes past SQLite, and syncs when it is first written.
+func (d *Disk) Follow(file string) {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	d.followed = file
+}
+
+func (d *Disk) follow() {
+	content, err := os.ReadFile(filepath.Join(d.folder, d.followed))
+	if d.followed == "" || err != nil || bytes.Equal(content, d.held) {
+		return
+	}
+	if !d.files[d.followed] {
+		d.files[d.followed] = true
+		d.events = append(d.events, Event{Kind: Create, File: d.followed}, Event{Kind: SyncFolder})
+	}
+	d.events = append(d.events, Event{Kind: Write, File: d.followed, Data: content})
+	if len(d.held) == 0 {
+		d.events = append(d.events, Event{Kind: Sync, File: d.followed})
+	}
+	d.held = content
+}
+
 // Events are those so far, in their order.
 func (d *Disk) Events() []Event {
 	d.mutex.Lock()
@@ -175,6 +203,7 @@ func (d *Disk) there(name string) bool { return !d.creates(name) }
 func (d *Disk) change(e Event, broken int32, do func(short bool) int32) int32 {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
+	d.follow()
 	d.operations++
 	fault := None
 	if d.fault != nil {
