@@ -47,7 +47,7 @@ type Local struct {
 	Build func(ctx context.Context, definition string) (Built, error)
 	// Plan builds, looks at production, changes nothing, and returns a client
 	// of what it found.
-	Plan func(ctx context.Context, definition string, holds []intent.Hold) (Planned, error)
+	Plan func(ctx context.Context, definition, pluginServers string, holds []intent.Hold) (Planned, error)
 	// Commands are added to the root as they are.
 	Commands []*cobra.Command
 	// Client, if any, is the server of every command, and Now the time: a
@@ -63,7 +63,9 @@ type ServeOptions struct {
 	Database string
 	// Access is the file of the access policy; empty: there is none.
 	Access string
-	Listen string
+	// PluginServers lists the plugin servers that may be dialled; empty: none.
+	PluginServers string
+	Listen        string
 	// Sweep is the longest pause between two looks at a quiet asset.
 	Sweep time.Duration
 	// Checkpoints of the audit are added to this file, or posted to this URL.

@@ -55,6 +55,7 @@ is. See what it does with: lehr get partitions, lehr get reports, lehr why.`,
 	flags.StringSliceVarP(&definitions, "partition", "p", nil, "register this lehr.yaml first; may be repeated")
 	flags.StringVar(&options.Database, "database", "", "keep the store in this PostgreSQL database, postgres://USER@HOST/NAME, shared with other replicas (env LEHR_DATABASE)")
 	flags.StringVar(&options.Access, "access", os.Getenv("LEHR_ACCESS"), "file that says who may do what (env LEHR_ACCESS; default: only this user may do anything)")
+	flags.StringVar(&options.PluginServers, "plugin-servers", os.Getenv("LEHR_PLUGIN_SERVERS"), "file that lists the plugin servers which may be dialled (env LEHR_PLUGIN_SERVERS; default: none)")
 	flags.StringVar(&options.Listen, "listen", "127.0.0.1:0", "loopback address to listen on; port 0 picks a free one")
 	flags.DurationVar(&options.Sweep, "sweep", 30*time.Second, "longest pause between two looks at an asset in sync")
 	flags.StringVar(&options.Checkpoints, "audit-checkpoints", "", "add checkpoints of the audit to this file, or post them to this http(s) URL")
