@@ -76,8 +76,8 @@ func (a Address) config() (*tls.Config, error) {
 	}, nil
 }
 
-// Dial connects, and returns when the server was verified. Whether it takes
-// Lehr's certificate shows when the connection is read.
+// Dial connects, and returns when the server was verified and has not refused
+// the certificate that it was shown.
 func (a Address) Dial(ctx context.Context) (net.Conn, error) {
 	if err := a.Validate(); err != nil {
 		return nil, err
@@ -103,7 +103,46 @@ func (a Address) Dial(ctx context.Context) (net.Conn, error) {
 		conn.Close()
 		return nil, fault.New(fault.Invalid, "plugin server %s does not speak gRPC (no h2 by ALPN)", a.HostPort).WithHint("is it a plugin's address?")
 	}
-	return conn, nil
+	greeted, err := greeting(conn)
+	if err != nil {
+		conn.Close()
+		return nil, a.refused(err)
+	}
+	return greeted, nil
+}
+
+// greetsWithin is how long a server may take to greet. By HTTP/2 it speaks
+// first, or at once after us.
+const greetsWithin = time.Second
+
+// greeting waits for the server's first byte. It judges our certificate when
+// the handshake is over for us; of what we had sent by then its refusal might
+// be lost.
+func greeting(conn net.Conn) (net.Conn, error) {
+	first := make([]byte, 1)
+	if err := conn.SetReadDeadline(time.Now().Add(greetsWithin)); err != nil {
+		return nil, err
+	}
+	n, err := conn.Read(first)
+	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+		return nil, err
+	}
+	return &greeted{Conn: conn, first: first[:n]}, conn.SetReadDeadline(time.Time{})
+}
+
+// greeted is a connection of which the first byte was read.
+type greeted struct {
+	net.Conn
+	first []byte
+}
+
+func (g *greeted) Read(into []byte) (int, error) {
+	if len(g.first) > 0 && len(into) > 0 {
+		n := copy(into, g.first)
+		g.first = g.first[n:]
+		return n, nil
+	}
+	return g.Conn.Read(into)
 }
 
 // lostWithin is about how long a connection that carries nothing any more is
