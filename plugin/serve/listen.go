@@ -79,8 +79,8 @@ func (l Listen) Validate() error {
 	return nil
 }
 
-// serveDialled serves on a network until ctx ends.
-func (p Plugin) serveDialled(ctx context.Context, l Listen) error {
+// ServeDialled serves on a network until ctx ends.
+func (p Plugin) ServeDialled(ctx context.Context, l Listen) error {
 	if err := l.Validate(); err != nil {
 		return err
 	}

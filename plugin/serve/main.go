@@ -30,7 +30,7 @@ func Main(p Plugin) int {
 	if socket := os.Getenv(plugin.SocketVariable); socket != "" {
 		err = serveParent(ctx, p, socket)
 	} else if listen := p.listen(); listen.Address != "" {
-		err = p.serveDialled(ctx, *listen)
+		err = p.ServeDialled(ctx, *listen)
 	} else {
 		fmt.Fprint(os.Stderr, usage(p))
 		return 2
