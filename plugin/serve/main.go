@@ -13,7 +13,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"lehr.dev/fault"
 	"lehr.dev/plugin"
 )
 
@@ -37,9 +36,6 @@ func Main(p Plugin) int {
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, p.Name+":", err)
-		if known, ok := errors.AsType[*fault.Error](err); ok && known.Hint != "" {
-			fmt.Fprintln(os.Stderr, "  "+known.Hint)
-		}
 		return 1
 	}
 	return 0
