@@ -362,11 +362,12 @@ func TestLostConnectionLeavesDoubt(t *testing.T) {
 		t.Error("a server is said to be alone")
 	}
 	ended := looping(t, dir, server)
+	old, _ := server.connected()
 	through.cut()
 	inDoubt(t, ended)
 	eventually(t, "the same server is connected again", func() bool {
-		again, err := server.Describe()
-		return err == nil && again.Instance == first.Instance
+		again, err := server.connected()
+		return err == nil && again != old && again.description.Instance == first.Instance
 	})
 	// The server heard of it as well, and its push has stopped.
 	eventually(t, "the push stops", func() bool { _, stops := notes(t, dir, "stopped"); return len(stops) == 1 })
