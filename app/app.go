@@ -27,6 +27,7 @@ import (
 	"lehr.dev/access"
 	"lehr.dev/annealing/enforcer"
 	"lehr.dev/fault"
+	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
 	"lehr.dev/loop"
 	"lehr.dev/plugin"
@@ -59,6 +60,9 @@ type Options struct {
 	// Access is the file of the access policy; empty: there is only the local
 	// user, and what the partitions' definitions grant.
 	Access string
+	// PluginServers is the file that lists the plugin servers which may be
+	// dialled, and for which partitions; empty: none.
+	PluginServers string
 	// Register are definitions to register at the start, by partition.
 	Register map[intent.PartitionID]string
 	Version  string
@@ -158,7 +162,7 @@ type App struct {
 	schemas *schemas
 	// policy is the access policy as last read.
 	policy   atomic.Pointer[access.Policy]
-	plugins  func(run []string) plugin.Plugin
+	plugins  func(intent.PartitionID, *intentpb.PluginBinding) plugin.Plugin
 	pool     *pool
 	api      *server.Server
 	listener *listener
@@ -233,6 +237,9 @@ func (a *App) Start(ctx context.Context) (err error) {
 	if a.options.Access != "" {
 		a.acting.Go(a.runtime, "access policy", func() { a.followPolicy(running) })
 	}
+	if a.options.PluginServers != "" && a.pool != nil {
+		a.acting.Go(a.runtime, "plugin servers", func() { a.followServers(running) })
+	}
 	if a.sender != nil {
 		a.acting.Go(a.runtime, "checkpoints", func() { a.sender.run(running) })
 	}
@@ -262,12 +269,8 @@ func (a *App) open(ctx context.Context) error {
 		a.sender = newSender(a)
 	}
 	a.schemas = newSchemas(a.store)
-	if a.plugins = a.options.Parts.Plugins; a.plugins == nil {
-		var err error
-		if a.pool, err = newPool(a.options.Store+".plugins", contents{a.store}, a.log); err != nil {
-			return err
-		}
-		a.plugins = a.pool.plugin
+	if err := a.openPlugins(); err != nil {
+		return err
 	}
 	if a.options.Parts.Runner == nil {
 		a.options.Parts.Runner, a.options.Parts.Trial = generate.NewProcess(generate.DefaultOptions()), prodspec.InChild()
@@ -281,6 +284,28 @@ func (a *App) open(ctx context.Context) error {
 		// Who bears the launch token is the one user of a local server.
 		Alone: a.alone,
 	})
+	return nil
+}
+
+// openPlugins makes the pool, unless another answers for all plugins.
+func (a *App) openPlugins() error {
+	if run := a.options.Parts.Plugins; run != nil {
+		a.plugins = func(_ intent.PartitionID, binding *intentpb.PluginBinding) plugin.Plugin { return run(binding.Run) }
+		return nil
+	}
+	list, err := readServers(a.options.PluginServers)
+	if err != nil {
+		return err
+	}
+	folder := a.options.Store + ".plugins"
+	if a.options.Store == "" {
+		folder = ""
+	}
+	if a.pool, err = newPool(folder, contents{a.store}, a.log); err != nil {
+		return err
+	}
+	a.pool.useServers(list)
+	a.plugins = a.pool.bound
 	return nil
 }
 

@@ -58,8 +58,9 @@ const planPatience = 5 * time.Second
 
 // NewPlan builds a definition, compares it with production under a stop (S21:
 // nothing is pushed), and returns when every asset was looked at. Close ends
-// what it started.
-func NewPlan(ctx context.Context, definition string, holds []intent.Hold, by intent.Actor) (_ *Plan, err error) {
+// what it started. servers is the file that lists the plugin servers which may
+// be dialled; empty: none.
+func NewPlan(ctx context.Context, definition, servers string, holds []intent.Hold, by intent.Actor) (_ *Plan, err error) {
 	plan := &Plan{Close: func() {}}
 	if plan.Built, err = Build(ctx, definition); err != nil || !plan.Built.OK() {
 		return plan, err
@@ -74,20 +75,15 @@ func NewPlan(ctx context.Context, definition string, holds []intent.Hold, by int
 		memory.Close()
 		return nil, err
 	}
-	children, err := newPool("", contents{opened}, log)
-	if err != nil {
-		return nil, err
-	}
 	options := DefaultOptions()
 	options.Store, options.Listen, options.Log = "", "", log
-	options.Parts = Parts{Store: opened, Plugins: children.plugin}
+	options.Parts, options.PluginServers = Parts{Store: opened}, servers
 	planned, err := New(options)
 	if err != nil {
 		return nil, err
 	}
 	plan.Close = func() {
 		_ = planned.Stop(context.Background())
-		children.close()
 		opened.Close()
 		memory.Close()
 	}

@@ -14,8 +14,10 @@ import (
 
 	"lehr.dev/annealing/enforcer"
 	"lehr.dev/fault"
+	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
 	"lehr.dev/loop"
+	"lehr.dev/plugin"
 	"lehr.dev/prodspec"
 	"lehr.dev/store"
 )
@@ -324,7 +326,7 @@ func (c *containing) Go(name string, f func()) {
 
 func (a *App) enforcer(s *state, runtime loop.Runtime, lease store.Lease) *enforcer.Enforcer {
 	return enforcer.New(enforcer.Options{
-		Partition: s.partition, Since: a.firstEpoch(lease), Store: a.store, Schemas: a.schemas, Plugins: a.plugins,
+		Partition: s.partition, Since: a.firstEpoch(lease), Store: a.store, Schemas: a.schemas, Plugins: func(binding *intentpb.PluginBinding) plugin.Plugin { return a.plugins(s.partition, binding) },
 		Runtime: runtime, Log: a.log, Limits: a.options.Limits,
 	})
 }

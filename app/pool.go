@@ -8,11 +8,14 @@ import (
 	"sync"
 
 	"lehr.dev/fault"
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/intent"
 	"lehr.dev/plugin"
 	"lehr.dev/plugin/remote"
 )
 
-// pool holds one child per distinct command line, shared by all partitions.
+// pool holds one child per distinct command line and one connection per plugin
+// server, shared by all partitions that may use it.
 type pool struct {
 	folder   string
 	contents plugin.Contents
@@ -22,6 +25,9 @@ type pool struct {
 
 	mutex    sync.Mutex
 	children map[string]*remote.Child
+	servers  map[remote.Address]*remote.Server
+	// allowed says which servers may be dialled.
+	allowed *servers
 }
 
 // newPool keeps the children's locks in a folder; without one they hold none,
@@ -33,7 +39,18 @@ func newPool(folder string, contents plugin.Contents, log *slog.Logger) (*pool, 
 		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	return &pool{folder: folder, contents: contents, log: log, ctx: ctx, cancel: cancel, children: map[string]*remote.Child{}}, nil
+	return &pool{
+		folder: folder, contents: contents, log: log, ctx: ctx, cancel: cancel,
+		children: map[string]*remote.Child{}, servers: map[remote.Address]*remote.Server{}, allowed: &servers{},
+	}, nil
+}
+
+// bound returns the plugin that a partition's binding names.
+func (p *pool) bound(partition intent.PartitionID, binding *intentpb.PluginBinding) plugin.Plugin {
+	if binding.Dial != "" {
+		return dialled{p, partition, binding.Dial}
+	}
+	return p.plugin(binding.Run)
 }
 
 // plugin returns the child that a command line runs, started at its first use.
@@ -51,12 +68,16 @@ func (p *pool) plugin(run []string) plugin.Plugin {
 	return child
 }
 
-// close ends all children at once, and returns when they are gone.
+// close ends all children at once and leaves all servers, and returns when that
+// is done.
 func (p *pool) close() {
 	p.cancel()
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	for _, child := range p.children {
 		child.Close()
+	}
+	for _, server := range p.servers {
+		server.Close()
 	}
 }

@@ -147,10 +147,11 @@ func (s *session) printIntentFindings(findings []intent.Finding) {
 }
 
 func (s *session) planCommand() *cobra.Command {
-	return &cobra.Command{
+	servers := ""
+	command := &cobra.Command{
 		Use:   "plan [lehr.yaml]",
 		Short: "Show what a definition would change in production, and what is in the way",
-		Long: `Build a partition here, start its plugins, compare with production and change
+		Long: `Build a partition here, start or dial its plugins, compare with production and change
 nothing. Holds of a running server are taken over; its pins and stops are told.
 Exit code 2 when there are differences.`,
 		Args: cobra.MaximumNArgs(1),
@@ -159,12 +160,14 @@ Exit code 2 when there are differences.`,
 			if err != nil {
 				return err
 			}
-			return s.plan(command.Context(), definition)
+			return s.plan(command.Context(), definition, servers)
 		},
 	}
+	command.Flags().StringVar(&servers, "plugin-servers", os.Getenv("LEHR_PLUGIN_SERVERS"), "file that lists the plugin servers which may be dialled (env LEHR_PLUGIN_SERVERS; default: none)")
+	return command
 }
 
-func (s *session) plan(ctx context.Context, definition string) error {
+func (s *session) plan(ctx context.Context, definition, servers string) error {
 	partition, err := partitionOf(definition)
 	if err != nil {
 		return err
@@ -173,7 +176,7 @@ func (s *session) plan(ctx context.Context, definition string) error {
 	if err != nil {
 		return err
 	}
-	planned, err := s.local.Plan(ctx, definition, brakes.holds)
+	planned, err := s.local.Plan(ctx, definition, servers, brakes.holds)
 	if err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ type Local struct {
 	Build func(ctx context.Context, definition string) (Built, error)
 	// Plan builds, looks at production, changes nothing, and returns a client
 	// of what it found.
-	Plan func(ctx context.Context, definition string, holds []intent.Hold) (Planned, error)
+	Plan func(ctx context.Context, definition, pluginServers string, holds []intent.Hold) (Planned, error)
 	// Keeping is what is done to stores.
 	Keeping Keeping
 	// Commands are added to the root as they are.
@@ -67,7 +67,9 @@ type ServeOptions struct {
 	Database string
 	// Access is the file of the access policy; empty: there is none.
 	Access string
-	Listen string
+	// PluginServers lists the plugin servers that may be dialled; empty: none.
+	PluginServers string
+	Listen        string
 	// TLSCert and TLSKey are the files of a certificate and its key.
 	TLSCert, TLSKey string
 	// URLs by which other machines know the server.

@@ -31,9 +31,14 @@ type PluginRule struct {
 
 // PluginTest says what is tested.
 type PluginTest struct {
-	// Run is the program with its arguments, or Socket where one serves.
+	// Run is the program with its arguments, or Socket where one serves, or
+	// Dial the addresses of one or two plugin servers.
 	Run    []string
 	Socket string
+	Dial   []string
+	// CA, Certificate and Key are PEM files for dialling, Name is what the
+	// servers' certificates must bear; empty: the host.
+	CA, Certificate, Key, Name string
 	// Examples are files, Types a folder of .proto files.
 	Examples []string
 	Types    string
@@ -122,17 +127,30 @@ Exit code 1 when a rule is broken.`,
 	flags.StringArrayVar(&test.Examples, "example", nil, "a file with two intents for one resource; may be given again")
 	flags.StringVar(&test.Types, "types", "", "folder of the .proto files of the payload's type (default: those that come with Lehr)")
 	flags.StringVar(&test.Socket, "socket", "", "a unix socket on which the plugin serves already, instead of PROGRAM")
+	flags.StringArrayVar(&test.Dial, "dial", nil, "HOST:PORT where the plugin serves already, instead of PROGRAM; given again for a second process of it, the class is measured")
+	flags.StringVar(&test.CA, "ca", "", "PEM file with the authorities that vouch for the plugin server")
+	flags.StringVar(&test.Certificate, "cert", "", "PEM file with the certificate to show to it")
+	flags.StringVar(&test.Key, "key", "", "PEM file with its key")
+	flags.StringVar(&test.Name, "server-name", "", "name that the server's certificate must bear (default: the host of --dial)")
 	flags.BoolVar(&list, "list", false, "say what the rules are, and test nothing")
 	return command
 }
 
 func (t PluginTest) validate() error {
 	const usage = "lehr plugin test --example example.yaml -- ./my-plugin"
+	ways := 0
+	for _, way := range []bool{len(t.Run) > 0, t.Socket != "", len(t.Dial) > 0} {
+		if way {
+			ways++
+		}
+	}
 	switch {
-	case len(t.Run) == 0 && t.Socket == "":
+	case ways == 0:
 		return fault.New(fault.Invalid, "there is no plugin to test").WithHint(usage)
-	case len(t.Run) > 0 && t.Socket != "":
-		return fault.New(fault.Invalid, "a plugin is tested by its program or by its --socket, not by both").WithHint(usage)
+	case ways > 1:
+		return fault.New(fault.Invalid, "a plugin is tested by its program, by its --socket or by --dial, by one of them").WithHint(usage)
+	case len(t.Dial) > 2:
+		return fault.New(fault.Invalid, "--dial was given %d times: a plugin is tested by one process, or two", len(t.Dial)).WithHint(usage)
 	case len(t.Examples) == 0:
 		return fault.New(fault.Invalid, "there is no example to test it with").WithHint(usage)
 	}

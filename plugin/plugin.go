@@ -57,7 +57,10 @@ type Served struct {
 type Description struct {
 	Name    string
 	Version string
-	Types   []Served
+	// Instance tells one run of the program from another, for people; empty:
+	// it does not say.
+	Instance string
+	Types    []Served
 }
 
 // Contents answers what a plugin asks about the assets of a call.

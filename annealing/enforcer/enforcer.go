@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"time"
 
+	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
 	"lehr.dev/loop"
 	"lehr.dev/plugin"
@@ -47,8 +48,8 @@ type Options struct {
 	// Schemas is asked for the types that expressions speak of; nil: they are
 	// the built-in ones.
 	Schemas Schemas
-	// Plugins returns the plugin that a command line runs.
-	Plugins func(run []string) plugin.Plugin
+	// Plugins returns the plugin that a binding names, by run or dial.
+	Plugins func(binding *intentpb.PluginBinding) plugin.Plugin
 	Runtime loop.Runtime
 	Log     *slog.Logger
 	Limits  Limits

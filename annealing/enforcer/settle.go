@@ -39,22 +39,32 @@ func (e *Enforcer) inherit(ctx context.Context) error {
 		if len(left.ResumeToken) > 0 {
 			a.resume = resume{left.Plan, left.ResumeToken}
 		}
-		e.settle(ctx, a, e.goneBefore(a, left.Epoch))
+		gone, err := e.goneBefore(ctx, a, left.Target, left.Epoch)
+		if err != nil {
+			return err
+		}
+		e.settle(ctx, a, gone)
 	}
 	return nil
 }
 
 // goneBefore returns a channel that closes when no process of the asset's
 // plugin that was told of a push under the epoch can be running; nil when
-// only time tells.
-func (e *Enforcer) goneBefore(a *asset, epoch uint64) <-chan struct{} {
+// only time tells: of a plugin that is no child, and where the policy is not
+// the one since the push's target, so that another plugin may have been told.
+func (e *Enforcer) goneBefore(ctx context.Context, a *asset, target intent.IncarnationID, epoch uint64) (<-chan struct{}, error) {
 	if a.kind.served == nil || epoch >= e.Since {
-		return nil
+		return nil, nil
 	}
-	if lone, ok := a.kind.served.plugin.(interface{ Alone() <-chan struct{} }); ok {
-		return lone.Alone()
+	lone, ok := a.kind.served.plugin.(interface{ Alone() <-chan struct{} })
+	if !ok {
+		return nil, nil
 	}
-	return nil
+	policy, err := e.Store.Member(ctx, e.view.head, intent.PolicyAsset)
+	if err != nil || policy.Since > target.Sequence {
+		return nil, err
+	}
+	return lone.Alone(), nil
 }
 
 // longestEffect is E of a type, at least 1 ns; 0 while its plugin does not say.

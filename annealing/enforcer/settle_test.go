@@ -101,6 +101,36 @@ func TestARestartWaitsForWhatADeadPluginAskedFor(t *testing.T) {
 	})
 }
 
+// TestAnotherPolicySinceMayMeanAnotherPlugin: that the plugin of head's policy is
+// alone tells nothing of a push under an older one, which may have gone to a
+// server that still runs.
+func TestAnotherPolicySinceMayMeanAnotherPlugin(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.production.does("web", behaviour{push: func(ctx context.Context, _ func(), _ plugin.Push) plugin.PushResult {
+			<-ctx.Done()
+			return plugin.PushResult{Ending: plugin.InDoubt}
+		}})
+		w.policy.Plugins[0].Run, w.policy.Plugins[0].Dial = nil, "plugin.example.com:7443"
+		w.publish(web)
+		w.eventually("a push is under way", func() bool { return w.production.pushes("web") == 1 })
+		w.restart(func() {
+			w.policy.Plugins[0].Run, w.policy.Plugins[0].Dial = []string{"commands"}, ""
+			w.publish(web)
+			w.production.does("web", behaviour{})
+			alone := make(chan struct{})
+			close(alone)
+			w.production.alone = alone
+		})
+		w.pass(plugin.PermitPeriod)
+		open, err := w.store.OpenPushes(w.ctx, shop)
+		w.must(err)
+		if len(open) != 1 {
+			t.Error("settled while the server that was told of it may be at work (S3)")
+		}
+		w.inSync(web)
+	})
+}
+
 // TestAStartingPluginDoesNotDelayTheNextHolder: where only time tells, the
 // longest effect is asked for again, and not taken for the longest there may be
 // because the plugin was not up when the lease was taken (L5, L6).

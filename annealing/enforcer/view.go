@@ -8,6 +8,7 @@ import (
 
 	"lehr.dev/annealing/check"
 	"lehr.dev/fault"
+	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
 	"lehr.dev/loop"
 	"lehr.dev/store"
@@ -237,18 +238,19 @@ func (e *Enforcer) readPolicy(ctx context.Context, next *view) (err error) {
 	next.kinds = map[intent.TypeName]*kind{}
 	for _, binding := range next.policy.Plugins {
 		name := intent.TypeName(binding.Type)
-		next.kinds[name] = &kind{name: name, served: e.served(binding.Run)}
+		next.kinds[name] = &kind{name: name, served: e.served(binding)}
 	}
 	return nil
 }
 
-// served returns the plugin of a command line, the same one each time.
-func (e *Enforcer) served(run []string) *served {
-	key := strings.Join(run, "\x00")
+// served returns the plugin of a command line or an address, the same one each
+// time.
+func (e *Enforcer) served(binding *intentpb.PluginBinding) *served {
+	key := strings.Join(append([]string{binding.Dial}, binding.Run...), "\x00")
 	if known := e.plugins[key]; known != nil {
 		return known
 	}
-	e.plugins[key] = &served{plugin: e.Plugins(run), ready: loop.Queue[*asset]{Compare: byID}, suspects: loop.Queue[*asset]{Compare: byID}}
+	e.plugins[key] = &served{plugin: e.Plugins(binding), ready: loop.Queue[*asset]{Compare: byID}, suspects: loop.Queue[*asset]{Compare: byID}}
 	e.pluginOrder = append(e.pluginOrder, e.plugins[key])
 	return e.plugins[key]
 }

@@ -108,7 +108,7 @@ func (w *world) start() {
 	}
 	w.enforcer = New(Options{
 		Partition: shop, Since: since, Store: w.stores, Runtime: w.runtime, Log: quietLog(), Limits: w.limits,
-		Plugins: func([]string) plugin.Plugin { return w.production },
+		Plugins: func(*intentpb.PluginBinding) plugin.Plugin { return w.production },
 	})
 	ctx, cancel := context.WithCancel(w.ctx)
 	ended := make(chan error, 1)

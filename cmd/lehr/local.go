@@ -38,7 +38,7 @@ func version() string {
 func serve(ctx context.Context, o cli.ServeOptions, ready func(cli.Serving)) error {
 	options := app.DefaultOptions()
 	options.Store, options.Listen, options.Version = o.Store, o.Listen, version()
-	options.Database, options.Access = o.Database, o.Access
+	options.Database, options.Access, options.PluginServers = o.Database, o.Access, o.PluginServers
 	options.TLS, options.URLs, options.Roots = app.TLS{Certificate: o.TLSCert, Key: o.TLSKey}, o.URLs, o.Roots
 	options.Limits.Sweep = o.Sweep
 	options.Checkpoints = app.Checkpoints{To: o.Checkpoints, Every: o.CheckpointPause}
@@ -79,8 +79,8 @@ func toBuilt(built prodspec.Built) cli.Built {
 	return converted
 }
 
-func plan(ctx context.Context, definition string, holds []intent.Hold) (cli.Planned, error) {
-	found, err := app.NewPlan(ctx, definition, holds, intent.Actor{Name: cli.Planner, Origin: "cli"})
+func plan(ctx context.Context, definition, pluginServers string, holds []intent.Hold) (cli.Planned, error) {
+	found, err := app.NewPlan(ctx, definition, pluginServers, holds, intent.Actor{Name: cli.Planner, Origin: "cli"})
 	if err != nil {
 		return cli.Planned{}, err
 	}

@@ -6,6 +6,7 @@ import (
 
 	"lehr.dev/cli"
 	"lehr.dev/plugin/plugintest/conformance"
+	"lehr.dev/plugin/remote"
 	"lehr.dev/plugin/scaffold"
 	"lehr.dev/plugin/trial"
 )
@@ -33,6 +34,11 @@ func testPlugin(ctx context.Context, test cli.PluginTest) ([]cli.PluginReport, e
 	if err != nil {
 		return nil, err
 	}
+	for _, address := range addresses(test) {
+		if err := address.Validate(); err != nil {
+			return nil, err
+		}
+	}
 	// All are read before anything is tried.
 	var examples []trial.Example
 	for _, file := range test.Examples {
@@ -48,7 +54,7 @@ func testPlugin(ctx context.Context, test cli.PluginTest) ([]cli.PluginReport, e
 			test.Begin(example.File)
 		}
 		report := conformance.Check(ctx, conformance.Target{
-			Run: test.Run, Socket: test.Socket, First: example.First, Second: example.Second,
+			Run: test.Run, Socket: test.Socket, Dial: addresses(test), First: example.First, Second: example.Second,
 			Tell: func(result conformance.Result) {
 				if test.Tell != nil {
 					test.Tell(pluginResult(result))
@@ -61,6 +67,14 @@ func testPlugin(ctx context.Context, test cli.PluginTest) ([]cli.PluginReport, e
 		reports = append(reports, pluginReport(filepath.Clean(example.File), report))
 	}
 	return reports, nil
+}
+
+// addresses are the plugin servers to be tested.
+func addresses(test cli.PluginTest) (list []remote.Address) {
+	for _, address := range test.Dial {
+		list = append(list, remote.Address{HostPort: address, Name: test.Name, CA: test.CA, Certificate: test.Certificate, Key: test.Key})
+	}
+	return list
 }
 
 func pluginResult(result conformance.Result) cli.PluginResult {

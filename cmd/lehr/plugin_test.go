@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
@@ -18,6 +19,7 @@ import (
 	"lehr.dev/cli"
 	"lehr.dev/plugin/plugintest/conformance"
 	sdk "lehr.dev/plugin/serve" // serve is a function here
+	"lehr.dev/test/certificates"
 )
 
 // lehr runs a command of this program, in this process.
@@ -195,5 +197,81 @@ func TestPluginNew(t *testing.T) {
 	}
 	if code, _, problems := lehr(t, "plugin", "new", "shelf", "--dir", folder); code != 1 || !strings.Contains(problems, "not empty") {
 		t.Errorf("a second time: exit code %d, %s", code, problems)
+	}
+}
+
+// dialledRegister serves a register by TLS, as another program would.
+func dialledRegister(t *testing.T, servers, clients *certificates.Authority, r *register) string {
+	t.Helper()
+	address := freeAddress(t)
+	pair := servers.Issue(t, time.Now().Add(time.Hour), "plugin.example.com")
+	listen := sdk.Listen{Address: address, Certificate: pair.Certificate, Key: pair.Key, ClientCA: clients.File, Clients: []string{"author.example.com"}}
+	p := sdk.Plugin{Name: "register", Version: "7", Resources: []sdk.Kind{sdk.For(r, sdk.Serving{Guarantee: sdk.CompareAndSet})}}
+	go func() { _ = p.ServeDialled(t.Context(), listen) }()
+	for {
+		conn, err := net.Dial("tcp", address)
+		if err == nil {
+			conn.Close()
+			return address
+		}
+		if t.Context().Err() != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+// A plugin server is held to the protocol where it is; with a second process
+// of it the class is measured, and one address given twice is no second.
+func TestPluginTestDials(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for permits to run out")
+	}
+	servers, clients := certificates.NewAuthority(t, "servers"), certificates.NewAuthority(t, "clients")
+	author := clients.Issue(t, time.Now().Add(time.Hour), "author.example.com")
+	first, second := dialledRegister(t, servers, clients, &register{}), dialledRegister(t, servers, clients, &register{})
+	test := func(addresses ...string) (string, string) {
+		arguments := []string{"plugin", "test", "--example", exampleFile(t), "--ca", servers.File, "--cert", author.Certificate, "--key", author.Key, "--server-name", "plugin.example.com"}
+		for _, address := range addresses {
+			arguments = append(arguments, "--dial", address)
+		}
+		_, out, problems := lehr(t, arguments...)
+		return out, problems
+	}
+	for _, c := range []struct {
+		addresses []string
+		says      []string
+	}{
+		{[]string{first}, []string{"passed   create from nothing", "skipped  guarantee class\n           class C is declared", "give --dial twice"}},
+		{[]string{first, first}, []string{"failed   guarantee class", "one and the same process"}},
+		// Each of these has production of its own: what is measured is that.
+		{[]string{first, second}, []string{"failed   guarantee class", "class C is declared, class N was measured"}},
+	} {
+		out, problems := test(c.addresses...)
+		for _, want := range c.says {
+			if !strings.Contains(out, want) {
+				t.Errorf("%q: it does not say %q:\n%s%s", c.addresses, want, out, problems)
+			}
+		}
+	}
+	author = servers.Issue(t, time.Now().Add(time.Hour), "author.example.com")
+	if out, _ := test(first); !strings.Contains(out, "refused the certificate in") {
+		t.Errorf("with a certificate of another authority:\n%s", out)
+	}
+	if _, problems := func() (string, string) {
+		_, out, problems := lehr(t, "plugin", "test", "--example", exampleFile(t), "--dial", first)
+		return out, problems
+	}(); !strings.Contains(problems, "its own is always verified") {
+		t.Errorf("without files: %s", problems)
 	}
 }

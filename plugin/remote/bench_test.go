@@ -38,7 +38,7 @@ func cpu(b *testing.B, child *Child) time.Duration {
 		b.Fatal(err)
 	}
 	total := time.Duration(0)
-	for _, pid := range []int{os.Getpid(), s.process.pid} {
+	for _, pid := range []int{os.Getpid(), s.peer.(*process).pid} {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		if err != nil {
 			b.Fatal(err)

@@ -38,7 +38,7 @@ const (
 
 // CheckDescription turns what a plugin says of itself into a description.
 func CheckDescription(response *pluginpb.DescribeResponse) (plugin.Description, error) {
-	description := plugin.Description{Name: printable(response.Name, maxName), Version: printable(response.Version, maxName)}
+	description := plugin.Description{Name: printable(response.Name, maxName), Version: printable(response.Version, maxName), Instance: printable(response.Instance, maxName)}
 	refuse := func(format string, arguments ...any) (plugin.Description, error) {
 		return plugin.Description{}, fault.New(fault.Invalid, "plugin %s %s describes itself wrongly: %s", description.Name, description.Version, fmt.Sprintf(format, arguments...)).
 			WithHint("its authors can hold it to the protocol by \"lehr plugin test\"")

@@ -45,7 +45,7 @@ func TestDescribe(t *testing.T) {
 	t.Parallel()
 	child, _ := folderChild(t, Options{})
 	got, err := child.Describe()
-	want := plugin.Description{Name: "folder", Version: "1", Types: []plugin.Served{{Type: "lehr.process.v1.Job", Guarantee: plugin.Unguarded, LongestEffect: time.Second}}}
+	want := plugin.Description{Name: "folder", Version: "1", Instance: got.Instance, Types: []plugin.Served{{Type: "lehr.process.v1.Job", Guarantee: plugin.Unguarded, LongestEffect: time.Second}}}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v, -want +got:\n%s", err, diff)
 	}

@@ -106,7 +106,7 @@ func (l *diffLink) late(b *batch) ([]intent.Difference, error) {
 		heard := l.heard.Load()
 		time.AfterFunc(options.HangGrace, func() { l.judgeHung(heard) })
 		return nil, fault.New(fault.Unavailable, "plugin %s did not answer a diff of %d assets within %s", options.Name, len(b.places), options.DiffTimeout).
-			WithHint("it is restarted if it stays silent for another %s", options.HangGrace)
+			WithHint("it is ended, or dialled anew, if it stays silent for another %s", options.HangGrace)
 	}
 	for i := range b.differences {
 		if !b.answered[i] {
@@ -118,7 +118,7 @@ func (l *diffLink) late(b *batch) ([]intent.Difference, error) {
 	return b.differences, nil
 }
 
-// judgeHung ends a child that has given no result since a diff timed out.
+// judgeHung ends the life of a plugin that has given no result since a diff timed out.
 func (l *diffLink) judgeHung(heard int64) {
 	select {
 	case <-l.dead:
@@ -127,7 +127,7 @@ func (l *diffLink) judgeHung(heard int64) {
 	}
 	if l.heard.Load() == heard {
 		options := l.session.options
-		l.session.kill(fault.New(fault.Unavailable, "plugin %s hung: no answer to any diff for %s; it was ended", options.Name, options.DiffTimeout+options.HangGrace))
+		l.session.kill(fault.New(fault.Unavailable, "plugin %s hung: no answer to any diff for %s; %s", options.Name, options.DiffTimeout+options.HangGrace, l.session.peer.cutting()))
 	}
 }
 

@@ -32,6 +32,7 @@ var testPlugins = map[string]func(arguments []string) int{
 	"other-protocol": func([]string) int { return rawPlugin(&liar{protocol: 99}) },
 	"endless":        func([]string) int { return rawPlugin(&liar{protocol: plugin.Protocol, endless: true}) },
 	"curious":        func([]string) int { return rawPlugin(&liar{protocol: plugin.Protocol, curious: true}) },
+	"server":         serverPlugin,
 	"exits":          exitingPlugin,
 	"silent":         silentPlugin,
 	"lehr":           lehrItself,

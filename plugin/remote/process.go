@@ -212,3 +212,17 @@ func (p *process) stop() {
 		<-p.gone
 	}
 }
+
+// A process is the peer of a child's session.
+
+func (p *process) over() <-chan struct{} { return p.gone }
+
+func (p *process) proof() <-chan struct{} { return p.gone }
+
+func (p *process) ending(plugin string) error {
+	return fault.New(fault.Unavailable, "plugin %s ended: %v; %s", plugin, p.ended, p.log.last())
+}
+
+func (p *process) cut() { p.kill() }
+
+func (p *process) cutting() string { return "it was ended" }

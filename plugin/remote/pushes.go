@@ -152,7 +152,7 @@ func (l *pushLink) permitRequest(ctx context.Context, push plugin.Push) (uint64,
 		case <-ctx.Done():
 			return 0, ctx.Err()
 		case <-deadline.C:
-			err := fault.New(fault.Unavailable, "plugin %s asked for no permit for %s; it was ended", l.session.options.Name, plugin.PermitPeriod)
+			err := fault.New(fault.Unavailable, "plugin %s asked for no permit for %s; %s", l.session.options.Name, plugin.PermitPeriod, l.session.peer.cutting())
 			l.session.kill(err)
 			return 0, err
 		}
@@ -182,8 +182,8 @@ func (l *pushLink) finish(open *openPush) {
 
 // await returns when the push has ended, or when nothing more can be known.
 // One that neither ends nor keeps asking for permits is in doubt when its
-// last permit and longest effect are over, and its process is ended: it may
-// not be keeping the protocol.
+// last permit and longest effect are over, and its life is ended: it may not
+// be keeping the protocol.
 func (l *pushLink) await(ctx context.Context, open *openPush) plugin.PushResult {
 	timer := time.NewTimer(l.session.settle)
 	defer timer.Stop()
@@ -207,7 +207,7 @@ func (l *pushLink) await(ctx context.Context, open *openPush) plugin.PushResult 
 				timer.Reset(left)
 				continue
 			}
-			err := fault.New(fault.Unavailable, "plugin %s neither ended the push of %s nor had a permit for %s; it was ended", l.session.options.Name, open.push.Asset, l.session.settle)
+			err := fault.New(fault.Unavailable, "plugin %s neither ended the push of %s nor had a permit for %s; %s", l.session.options.Name, open.push.Asset, l.session.settle, l.session.peer.cutting())
 			l.session.kill(err)
 			return l.inDoubt(err)
 		case <-l.dead:
@@ -226,7 +226,7 @@ func (l *pushLink) await(ctx context.Context, open *openPush) plugin.PushResult 
 }
 
 func (l *pushLink) inDoubt(why error) plugin.PushResult {
-	return plugin.PushResult{Ending: plugin.InDoubt, Reason: why.Error(), Gone: l.session.process.gone}
+	return plugin.PushResult{Ending: plugin.InDoubt, Reason: why.Error(), Gone: l.session.peer.proof()}
 }
 
 func (o *openPush) tell(progress *pluginpb.PushProgress) {

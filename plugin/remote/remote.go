@@ -1,9 +1,9 @@
 // Package remote is Lehr's side of the plugin protocol: it starts a plugin
-// program as a child, keeps exactly one alive, asks it, answers what it asks
-// for, and checks what it claims (S26). A child dies with Lehr, and proof that
-// one is gone is given to whoever has a push in doubt. It decides nothing about
-// assets and stores nothing. The enforcer uses it as a plugin.Plugin; app
-// starts it.
+// program as a child and keeps exactly one alive, or dials a plugin server; it
+// asks, answers what is asked for, and checks what is claimed (S26). A child
+// dies with Lehr, and proof that one is gone is given to whoever has a push in
+// doubt; of a server there is no such proof. It decides nothing about assets
+// and stores nothing. The enforcer uses it as a plugin.Plugin; app starts it.
 package remote
 
 import (
@@ -37,17 +37,18 @@ type Options struct {
 	// two of one name live at once, even across a kill -9 of Lehr. Empty: no
 	// lock; for looking only, never for pushing.
 	LockDir string
-	// StartTimeout is how long a child may take to serve; default 10 s.
+	// StartTimeout is how long a child may take to serve, and a server to be
+	// reached; default 10 s.
 	StartTimeout time.Duration
 	// DiffTimeout is how long a Diff may take; default 10 s.
 	DiffTimeout time.Duration
 	// HangGrace is how long after a Diff that timed out without any answer
-	// the child is given, before it is killed; default 10 s.
+	// the plugin is given, before it is killed or cut off; default 10 s.
 	HangGrace time.Duration
-	// MinBackoff and MaxBackoff bound the pause before a restart; default
-	// 100 ms and 30 s.
+	// MinBackoff and MaxBackoff bound the pause before a restart, or before
+	// dialling again; default 100 ms and 30 s.
 	MinBackoff, MaxBackoff time.Duration
-	// CacheBytes bounds the intent kept ready for the child; default 64 MiB.
+	// CacheBytes bounds the intent kept ready for the plugin; default 64 MiB.
 	CacheBytes int
 }
 
@@ -106,12 +107,18 @@ func (o Options) Validate() error {
 
 // Child is a plugin run as a child process.
 type Child struct {
+	caller
+	// alone is closed when no older process can be running.
+	alone chan struct{}
+}
+
+// caller calls a plugin by whichever session there is.
+type caller struct {
 	options Options
 	answers *answers
 	cancel  context.CancelFunc
-	// alone is closed when no older process can be running; done when the
-	// last one is gone for good.
-	alone, done chan struct{}
+	// done is closed when the last session has ended for good.
+	done chan struct{}
 
 	mutex   sync.Mutex
 	session *session
@@ -125,21 +132,23 @@ func Start(ctx context.Context, options Options) *Child {
 	options = options.withDefaults()
 	ctx, cancel := context.WithCancel(ctx)
 	c := &Child{
-		options: options,
-		cancel:  cancel,
-		alone:   make(chan struct{}),
-		done:    make(chan struct{}),
-		down:    starting(options),
+		caller: caller{options: options, cancel: cancel, done: make(chan struct{}), down: starting(options)},
+		alone:  make(chan struct{}),
 	}
-	if err := options.Validate(); err != nil {
-		c.down = err
-		cancel()
-		close(c.done)
-		return c
-	}
-	c.answers = newAnswers(options.Contents, options.CacheBytes)
-	go c.supervise(ctx)
+	c.begin(ctx, options.Validate(), c.live)
 	return c
+}
+
+// begin starts the supervision of lives, unless the options are wrong.
+func (c *caller) begin(ctx context.Context, invalid error, live func(context.Context) error) {
+	if invalid != nil {
+		c.down = invalid
+		c.cancel()
+		close(c.done)
+		return
+	}
+	c.answers = newAnswers(c.options.Contents, c.options.CacheBytes)
+	go c.supervise(ctx, live)
 }
 
 func starting(options Options) error {
@@ -150,14 +159,14 @@ func starting(options Options) error {
 // one left by an earlier Lehr: what it had in doubt is settled.
 func (c *Child) Alone() <-chan struct{} { return c.alone }
 
-// Close stops the child, and returns when it is gone.
-func (c *Child) Close() {
+// Close stops the child, or leaves the server, and returns when that is done.
+func (c *caller) Close() {
 	c.cancel()
 	<-c.done
 }
 
-// Describe returns what the child said when it was started last.
-func (c *Child) Describe() (plugin.Description, error) {
+// Describe returns what the plugin said when it was reached last.
+func (c *caller) Describe() (plugin.Description, error) {
 	s, err := c.connected()
 	if err != nil {
 		return plugin.Description{}, err
@@ -165,21 +174,21 @@ func (c *Child) Describe() (plugin.Description, error) {
 	return s.description, nil
 }
 
-// connected returns the session with the child, or why there is none.
-func (c *Child) connected() (*session, error) {
+// connected returns the session with the plugin, or why there is none.
+func (c *caller) connected() (*session, error) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	return c.session, c.down
 }
 
-func (c *Child) set(s *session, down error) {
+func (c *caller) set(s *session, down error) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	c.session, c.down = s, down
 }
 
-// Diff asks the child to compare assets with production.
-func (c *Child) Diff(ctx context.Context, incarnation intent.IncarnationID, assets []intent.AssetID) ([]intent.Difference, error) {
+// Diff asks the plugin to compare assets with production.
+func (c *caller) Diff(ctx context.Context, incarnation intent.IncarnationID, assets []intent.AssetID) ([]intent.Difference, error) {
 	if len(assets) > plugin.MaxBatch {
 		return nil, fault.New(fault.Internal, "diff of %d assets at once by plugin %s, at most %d are allowed", len(assets), c.options.Name, plugin.MaxBatch)
 	}
@@ -193,10 +202,10 @@ func (c *Child) Diff(ctx context.Context, incarnation intent.IncarnationID, asse
 	return s.diff(ctx, incarnation, assets)
 }
 
-// Push asks the child to carry out an admitted push. It must be called right
-// after the admission: the first permit counts from a request that the child
+// Push asks the plugin to carry out an admitted push. It must be called right
+// after the admission: the first permit counts from a request that the plugin
 // made before the call.
-func (c *Child) Push(ctx context.Context, push plugin.Push) plugin.PushResult {
+func (c *caller) Push(ctx context.Context, push plugin.Push) plugin.PushResult {
 	s, err := c.connected()
 	if err != nil {
 		return plugin.PushResult{Ending: plugin.Failed, Reason: err.Error(), Retryable: true}

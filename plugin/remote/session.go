@@ -25,12 +25,26 @@ const (
 	bogusPeriod = 10 * time.Second
 )
 
-// session is the connection with one life of the child: a stream of diffs and
+// peer is one life of a plugin, as a session sees it: a process of ours, or a
+// connection with a server.
+type peer interface {
+	// over is closed when the life has ended; ending then says how.
+	over() <-chan struct{}
+	ending(plugin string) error
+	// proof is closed when no process of this life can be at work; nil when
+	// there is no telling.
+	proof() <-chan struct{}
+	// cut ends it at once, and does not wait; cutting says what that was.
+	cut()
+	cutting() string
+}
+
+// session is the connection with one life of the plugin: a stream of diffs and
 // one of pushes, each opened again when it breaks.
 type session struct {
 	options     Options
 	answers     *answers
-	process     *process
+	peer        peer
 	conn        *grpc.ClientConn
 	client      pluginpb.PluginServiceClient
 	description plugin.Description
@@ -45,13 +59,13 @@ type session struct {
 	// bogus counts messages that answer nothing.
 	bogus      int
 	bogusSince time.Time
-	// killed says why Lehr ended the child itself.
+	// killed says why Lehr ended the life itself.
 	killed error
 }
 
-func newSession(options Options, answers *answers, process *process, conn *grpc.ClientConn, description plugin.Description) *session {
+func newSession(options Options, answers *answers, peer peer, conn *grpc.ClientConn, description plugin.Description) *session {
 	s := &session{
-		options: options, answers: answers, process: process, conn: conn,
+		options: options, answers: answers, peer: peer, conn: conn,
 		client: pluginpb.NewPluginServiceClient(conn), description: description,
 	}
 	for _, served := range description.Types {
@@ -63,7 +77,7 @@ func newSession(options Options, answers *answers, process *process, conn *grpc.
 	return s
 }
 
-// run serves both streams until the process or ctx ends.
+// run serves both streams until the life or ctx ends.
 func (s *session) run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -71,11 +85,11 @@ func (s *session) run(ctx context.Context) {
 	go s.runPushes(ctx)
 	select {
 	case <-ctx.Done():
-	case <-s.process.gone:
+	case <-s.peer.over():
 	}
 }
 
-// close ends what is open; the process is gone.
+// close ends what is open; the life is over.
 func (s *session) close() {
 	s.conn.Close()
 	gone := s.ended()
@@ -83,17 +97,17 @@ func (s *session) close() {
 	s.pushes.Load().end(gone)
 }
 
-// ended says why the child did; the process is gone.
+// ended says why the life did; it is over.
 func (s *session) ended() error {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	if s.killed != nil {
 		return s.killed
 	}
-	return fault.New(fault.Unavailable, "plugin %s ended: %v; %s", s.options.Name, s.process.ended, s.process.log.last())
+	return s.peer.ending(s.options.Name)
 }
 
-// kill ends a child that does not keep the protocol.
+// kill ends the life of a plugin that does not keep the protocol.
 func (s *session) kill(why error) {
 	s.mutex.Lock()
 	first := s.killed == nil
@@ -102,12 +116,12 @@ func (s *session) kill(why error) {
 	}
 	s.mutex.Unlock()
 	if first {
-		s.process.kill()
+		s.peer.cut()
 	}
 }
 
 // ignore notes a message that answers nothing. The first is logged; a flood
-// of them ends the child.
+// of them ends the life.
 func (s *session) ignore(what string, arguments ...any) {
 	s.mutex.Lock()
 	first := s.bogusSince.IsZero()
@@ -121,7 +135,7 @@ func (s *session) ignore(what string, arguments ...any) {
 		s.options.Log.Warn("plugin said what nobody asked: "+what, append([]any{"plugin", s.options.Name}, arguments...)...)
 	}
 	if flood {
-		s.kill(fault.New(fault.Unavailable, "plugin %s was ended: it sent %d messages that answer nothing, the last: %s", s.options.Name, maxBogus, what).
+		s.kill(fault.New(fault.Unavailable, "plugin %s sent %d messages that answer nothing, the last: %s; %s", s.options.Name, maxBogus, what, s.peer.cutting()).
 			WithHint("report this to the plugin's authors; \"lehr plugin test\" shows it"))
 	}
 }
@@ -145,7 +159,7 @@ func (s *session) runPushes(ctx context.Context) {
 		why := s.broken("pushes", err)
 		link.end(why)
 		if ctx.Err() == nil && link.busy() {
-			// What was under way is in doubt until the process is gone.
+			// What was under way is in doubt; that of a child until it is gone.
 			s.kill(why)
 		}
 		pause(ctx, reopenAfter)
@@ -153,12 +167,12 @@ func (s *session) runPushes(ctx context.Context) {
 	s.pushes.Load().end(s.broken("pushes", context.Cause(ctx)))
 }
 
-// broken says why a stream broke: mostly because the process has just ended,
-// which is told better by its exit status and its last words.
+// broken says why a stream broke: mostly because the life has just ended,
+// which its peer tells better: a process by its exit status and last words.
 func (s *session) broken(what string, err error) error {
 	const reapedWithin = 200 * time.Millisecond
 	select {
-	case <-s.process.gone:
+	case <-s.peer.over():
 		return s.ended()
 	case <-time.After(reapedWithin):
 	}

@@ -51,21 +51,21 @@ func (c *Child) start(ctx context.Context) (*process, error) {
 	return spawn(c.options, path, lock)
 }
 
-// connect waits until the process serves and has said what it is. Its
-// protocol version is looked at before anything else.
-func (c *Child) connect(ctx context.Context, process *process) (*session, error) {
+// connect waits until the plugin serves and has said what it is. Its protocol
+// version is looked at before anything else.
+func (c *caller) connect(ctx context.Context, peer peer, dial func(context.Context) (net.Conn, error)) (*session, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.options.StartTimeout)
 	defer cancel()
 	go func() {
 		select {
-		case <-process.gone:
+		case <-peer.over():
 			cancel()
 		case <-ctx.Done():
 		}
 	}()
 	conn, err := grpc.NewClient("passthrough:///plugin",
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return dial(ctx, process) }),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return dial(ctx) }),
 		grpc.WithInitialWindowSize(windowBytes), grpc.WithInitialConnWindowSize(windowBytes),
 		grpc.WithReadBufferSize(128<<10), grpc.WithWriteBufferSize(128<<10),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.WaitForReady(true)),
@@ -76,9 +76,9 @@ func (c *Child) connect(ctx context.Context, process *process) (*session, error)
 	description, err := c.describe(ctx, conn)
 	if err != nil {
 		conn.Close()
-		return nil, c.explain(process, err)
+		return nil, err
 	}
-	return newSession(c.options, c.answers, process, conn, description), nil
+	return newSession(c.options, c.answers, peer, conn, description), nil
 }
 
 // dial waits for the child's socket.
@@ -98,7 +98,7 @@ func dial(ctx context.Context, process *process) (net.Conn, error) {
 	}
 }
 
-func (c *Child) describe(ctx context.Context, conn *grpc.ClientConn) (plugin.Description, error) {
+func (c *caller) describe(ctx context.Context, conn *grpc.ClientConn) (plugin.Description, error) {
 	for {
 		health, err := healthpb.NewHealthClient(conn).Check(ctx, &healthpb.HealthCheckRequest{})
 		if err != nil && status.Code(err) != codes.Unimplemented {
@@ -125,8 +125,8 @@ func (c *Child) describe(ctx context.Context, conn *grpc.ClientConn) (plugin.Des
 	return CheckDescription(response)
 }
 
-func (c *Child) wrongProtocol(spoken string) error {
-	return fault.New(fault.Invalid, "plugin %s (%s) speaks protocol %s, this lehr speaks version %d", c.options.Name, c.options.Run[0], spoken, plugin.Protocol).
+func (c *caller) wrongProtocol(spoken string) error {
+	return fault.New(fault.Invalid, "plugin %s speaks protocol %s, this lehr speaks version %d", c.options.Name, spoken, plugin.Protocol).
 		WithHint("install the plugin and lehr from matching releases")
 }
 

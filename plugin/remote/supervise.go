@@ -3,20 +3,21 @@ package remote
 import (
 	"context"
 	"math/rand/v2"
+	"net"
 	"time"
 
 	"lehr.dev/fault"
 )
 
-// supervise keeps one child alive until ctx ends.
-func (c *Child) supervise(ctx context.Context) {
+// supervise begins one life of the plugin after the other until ctx ends.
+func (c *caller) supervise(ctx context.Context, live func(context.Context) error) {
 	defer close(c.done)
 	failures := 0
 	for {
 		began := time.Now()
-		err := c.live(ctx)
+		err := live(ctx)
 		if ctx.Err() != nil {
-			c.set(nil, fault.New(fault.Unavailable, "plugin %s was stopped with lehr", c.options.Name))
+			c.set(nil, fault.New(fault.Unavailable, "plugin %s was left when lehr ended", c.options.Name))
 			return
 		}
 		if time.Since(began) > c.options.MaxBackoff {
@@ -25,7 +26,7 @@ func (c *Child) supervise(ctx context.Context) {
 		delay := backoff(failures, c.options.MinBackoff, c.options.MaxBackoff, rand.Float64())
 		failures++
 		c.set(nil, err)
-		c.options.Log.Warn("plugin is down", "plugin", c.options.Name, "error", err, "restart_in", delay)
+		c.options.Log.Warn("plugin is down", "plugin", c.options.Name, "error", err, "again_in", delay)
 		select {
 		case <-ctx.Done():
 		case <-time.After(delay):
@@ -48,8 +49,9 @@ func (c *Child) live(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s, err := c.connect(ctx, process)
+	s, err := c.connect(ctx, process, func(ctx context.Context) (net.Conn, error) { return dial(ctx, process) })
 	if err != nil {
+		err = c.explain(process, err)
 		process.kill()
 		<-process.gone
 		return err

@@ -11,10 +11,11 @@ import (
 	"lehr.dev/plugin/recent"
 )
 
-// heldKey names an asset whose intent is held.
+// heldKey names an asset whose intent is held for a connection.
 type heldKey struct {
-	partition intent.PartitionID
-	asset     AssetID
+	connection uint64
+	partition  intent.PartitionID
+	asset      AssetID
 }
 
 // held is the intent of an asset. Incarnations never change, so what was true
@@ -31,8 +32,9 @@ const heldOverhead = 200
 
 // asker asks Lehr for intent on one stream and hands out the answers.
 type asker struct {
-	held *recent.Map[heldKey, held]
-	send func(*pluginpb.Need) error
+	held       *recent.Map[heldKey, held]
+	connection uint64
+	send       func(*pluginpb.Need) error
 
 	mutex   sync.Mutex
 	waiting map[askKey][]*asking
@@ -59,8 +61,8 @@ type answer struct {
 
 var errNoContent = errors.New("no content")
 
-func newAsker(kept *recent.Map[heldKey, held], send func(*pluginpb.Need) error) *asker {
-	return &asker{held: kept, send: send, waiting: map[askKey][]*asking{}}
+func newAsker(kept *recent.Map[heldKey, held], connection uint64, send func(*pluginpb.Need) error) *asker {
+	return &asker{held: kept, connection: connection, send: send, waiting: map[askKey][]*asking{}}
 }
 
 // fetch returns the intent of each asset as of the incarnation, in order.
@@ -69,7 +71,7 @@ func (a *asker) fetch(ctx context.Context, incarnation IncarnationID, assets []A
 	var ask *asking
 	var needs []*pluginpb.NeedAsset
 	for i, asset := range assets {
-		entry, found := a.held.Get(heldKey{incarnation.Partition, asset})
+		entry, found := a.held.Get(heldKey{a.connection, incarnation.Partition, asset})
 		if found && entry.sequence == incarnation.Sequence {
 			answers[i].content = entry.content
 			continue
@@ -154,7 +156,7 @@ func (a *asker) deliver(content *pluginpb.Content) {
 
 // accept keeps one answer for later.
 func (a *asker) accept(incarnation IncarnationID, one *pluginpb.AssetContent) answer {
-	key := heldKey{incarnation.Partition, AssetID(one.Asset)}
+	key := heldKey{a.connection, incarnation.Partition, AssetID(one.Asset)}
 	if one.Refused != "" {
 		return answer{err: fmt.Errorf("%w of %s as of %s: %s", errNoContent, one.Asset, incarnation, one.Refused)}
 	}

@@ -24,7 +24,7 @@ type diffStream struct {
 
 func (s *service) Diff(stream pluginpb.PluginService_DiffServer) error {
 	d := &diffStream{service: s, stream: stream}
-	d.asker = newAsker(s.held, func(need *pluginpb.Need) error {
+	d.asker = newAsker(s.held, connection(stream.Context()), func(need *pluginpb.Need) error {
 		return d.send(&pluginpb.DiffResponse{Message: &pluginpb.DiffResponse_Need{Need: need}})
 	})
 	for {

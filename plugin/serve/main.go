@@ -20,25 +20,33 @@ import (
 const stopWithin = time.Second
 
 // Main serves the plugin to the Lehr that started it until that ends, and
-// returns the exit code. Run by hand it says what it is.
+// returns the exit code. Run with --listen it serves any Lehr that dials it,
+// until it is told to end. Run by hand it says what it is.
 func Main(p Plugin) int {
-	socket := os.Getenv(plugin.SocketVariable)
-	if socket == "" {
+	ctx, cancel := signal.NotifyContext(context.Background(), unix.SIGTERM, os.Interrupt)
+	defer cancel()
+	err := error(nil)
+	if socket := os.Getenv(plugin.SocketVariable); socket != "" {
+		err = serveParent(ctx, p, socket)
+	} else if listen := p.listen(); listen.Address != "" {
+		err = p.ServeDialled(ctx, *listen)
+	} else {
 		fmt.Fprint(os.Stderr, usage(p))
 		return 2
 	}
-	if err := keepLock(); err != nil {
-		fmt.Fprintln(os.Stderr, p.Name+":", err)
-		return 1
-	}
-	ctx, cancel := signal.NotifyContext(context.Background(), unix.SIGTERM, os.Interrupt)
-	defer cancel()
-	go exitWithParent()
-	if err := serveSocket(ctx, p, socket); err != nil {
+	if err != nil {
 		fmt.Fprintln(os.Stderr, p.Name+":", err)
 		return 1
 	}
 	return 0
+}
+
+func serveParent(ctx context.Context, p Plugin, socket string) error {
+	if err := keepLock(); err != nil {
+		return err
+	}
+	go exitWithParent()
+	return serveSocket(ctx, p, socket)
 }
 
 // exitWithParent ends the process at once when standard input does: Lehr
@@ -100,7 +108,7 @@ func serveSocket(ctx context.Context, p Plugin, path string) error {
 }
 
 func usage(p Plugin) string {
-	text := fmt.Sprintf("%s %s is a Lehr plugin. Lehr starts it; it does nothing by itself.\n\nIt serves:\n", p.Name, p.Version)
+	text := fmt.Sprintf("%s %s is a Lehr plugin. Lehr starts it, or dials it where it was started with --listen.\n\nIt serves:\n", p.Name, p.Version)
 	for _, kind := range p.Resources {
 		text += "  " + string(kind.Served().Type) + "\n"
 	}

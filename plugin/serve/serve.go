@@ -22,6 +22,9 @@ type Plugin struct {
 	Resources []Kind
 	// CacheBytes bounds the intent kept in memory; default 256 MiB.
 	CacheBytes int
+	// Listen is what Flags returned; nil: Main reads the flags of a server
+	// itself, unless the program has read flags of its own.
+	Listen *Listen
 }
 
 const defaultCacheBytes = 256 << 20

@@ -2,13 +2,16 @@ package serve
 
 import (
 	"context"
+	"crypto/rand"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/stats"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"lehr.dev/fault"
@@ -24,8 +27,13 @@ const (
 	maxMessage = 4 << 20
 )
 
-// Serve serves the plugin on the listener until ctx ends.
+// Serve serves the plugin on the listener, to whoever reaches it, until ctx
+// ends.
 func (p Plugin) Serve(ctx context.Context, listener net.Listener) error {
+	return p.serve(ctx, listener)
+}
+
+func (p Plugin) serve(ctx context.Context, listener net.Listener, options ...grpc.ServerOption) error {
 	kinds, err := p.kinds()
 	if err != nil {
 		return err
@@ -34,12 +42,12 @@ func (p Plugin) Serve(ctx context.Context, listener net.Listener) error {
 	if limit == 0 {
 		limit = defaultCacheBytes
 	}
-	service := &service{plugin: p, kinds: kinds, held: recent.New[heldKey, held](limit)}
-	server := grpc.NewServer(
-		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxConcurrentStreams(64),
+	service := &service{plugin: p, kinds: kinds, held: recent.New[heldKey, held](limit), instance: rand.Text()}
+	server := grpc.NewServer(append(options,
+		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxConcurrentStreams(64), grpc.StatsHandler(&service.connections),
 		grpc.InitialWindowSize(windowBytes), grpc.InitialConnWindowSize(windowBytes),
 		grpc.ReadBufferSize(128<<10), grpc.WriteBufferSize(128<<10),
-	)
+	)...)
 	pluginpb.RegisterPluginServiceServer(server, service)
 	healthpb.RegisterHealthServer(server, health.NewServer())
 	ended := context.AfterFunc(ctx, server.Stop)
@@ -71,9 +79,34 @@ type service struct {
 	plugin Plugin
 	kinds  map[TypeName]Kind
 	held   *recent.Map[heldKey, held]
+	// instance is this run of the program.
+	instance string
 	// applying counts the pushes under way.
-	applying sync.WaitGroup
+	applying    sync.WaitGroup
+	connections connections
 }
+
+// connections numbers them, for what is held: an incarnation's name means what
+// it does to one Lehr only. Another one's store, or an older copy of the same
+// store, has other content under it.
+type connections struct{ last atomic.Uint64 }
+
+type connectionKey struct{}
+
+// TagConn gives a connection's number to the context of its calls.
+func (c *connections) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context {
+	return context.WithValue(ctx, connectionKey{}, c.last.Add(1))
+}
+
+// connection returns the number.
+func connection(ctx context.Context) uint64 {
+	number, _ := ctx.Value(connectionKey{}).(uint64)
+	return number
+}
+
+func (c *connections) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
+func (c *connections) HandleRPC(context.Context, stats.RPCStats)                       {}
+func (c *connections) HandleConn(context.Context, stats.ConnStats)                     {}
 
 var guaranteeClasses = map[Guarantee]pluginpb.GuaranteeClass{
 	"":            pluginpb.GuaranteeClass_GUARANTEE_CLASS_NONE,
@@ -83,7 +116,7 @@ var guaranteeClasses = map[Guarantee]pluginpb.GuaranteeClass{
 }
 
 func (s *service) Describe(context.Context, *pluginpb.DescribeRequest) (*pluginpb.DescribeResponse, error) {
-	response := &pluginpb.DescribeResponse{Protocol: plugin.Protocol, Name: s.plugin.Name, Version: s.plugin.Version}
+	response := &pluginpb.DescribeResponse{Protocol: plugin.Protocol, Name: s.plugin.Name, Version: s.plugin.Version, Instance: s.instance}
 	for _, kind := range s.plugin.Resources {
 		served := kind.Served()
 		longest := served.LongestEffect

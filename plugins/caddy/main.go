@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strings"
 
 	"lehr.dev/plugin/serve"
 	"lehr.dev/plugins/caddy/balancer"
@@ -20,7 +21,7 @@ lehr-caddy run --admin ADDRESS [--dir DIR] runs a Caddy for balancers.
 func main() { os.Exit(run(os.Args[1:])) }
 
 func run(arguments []string) int {
-	if len(arguments) == 0 {
+	if len(arguments) == 0 || strings.HasPrefix(arguments[0], "-") {
 		code := serve.Main(serve.Plugin{Name: "lehr-caddy", Version: "1", Resources: []serve.Kind{
 			serve.For(balancer.New(), balancer.Serving()),
 		}})

@@ -19,6 +19,7 @@ func run() int {
 		return commands.Guard(os.Args[2:])
 	}
 	grace := flag.Duration("grace", 10*time.Second, "longest grace period that a command may have; pushes in doubt settle so much later")
+	listen := serve.Flags(flag.CommandLine)
 	flag.Parse()
 	executable, err := os.Executable()
 	if err != nil {
@@ -31,7 +32,7 @@ func run() int {
 		return 1
 	}
 	return serve.Main(serve.Plugin{
-		Name: "lehr-command", Version: "1",
+		Name: "lehr-command", Version: "1", Listen: listen,
 		Resources: []serve.Kind{commands.Commands{Grace: *grace, Program: executable, Lock: lock}},
 	})
 }

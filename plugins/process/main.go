@@ -16,6 +16,7 @@ func main() { os.Exit(run()) }
 
 func run() int {
 	logs := flag.String("logs", defaultLogs(), "folder of the tasks' logs, as <job>/<task>.log")
+	listen := serve.Flags(flag.CommandLine)
 	flag.Parse()
 	folder, err := filepath.Abs(*logs)
 	if err != nil {
@@ -23,7 +24,7 @@ func run() int {
 		return 1
 	}
 	return serve.Main(serve.Plugin{
-		Name: "lehr-process", Version: "1",
+		Name: "lehr-process", Version: "1", Listen: listen,
 		Resources: []serve.Kind{serve.For(job.Jobs{Logs: folder}, job.Serving())},
 	})
 }

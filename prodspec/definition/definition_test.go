@@ -34,6 +34,29 @@ checks:
   budget: {scope: cluster, in_flight: 2}
 `
 
+// A plugin is run or dialled, and a definition says nothing of certificates.
+func TestDialledPlugins(t *testing.T) {
+	for binding, want := range map[string]string{
+		`{dial: "plugin.example.com:7443"}`: "",
+		`{dial: "[::1]:7443"}`:              "",
+		`{dial: plugin.example.com}`:        "is no address",
+		`{dial: ":7443"}`:                   "is no address",
+		`{dial: "a:1", run: lehr-process}`:  "is run and dialled",
+		`{}`:                                "run is missing",
+		`{dial: "a:1", ca: mine.pem}`:       "ca",
+		`{dial: "a:1", insecure: true}`:     "insecure",
+	} {
+		text := strings.Replace(whole, "{run: [lehr-process, --verbose]}", binding, 1)
+		d, findings := definition.Parse("lehr.yaml", []byte(text), schema.Builtin())
+		switch {
+		case want == "" && (len(findings) > 0 || len(d.Policy.GetPlugins()) != 2 || d.Policy.GetPlugins()[1].GetDial() == "" || len(d.Policy.GetPlugins()[1].GetRun()) > 0):
+			t.Errorf("%s: %+v, %v", binding, findings, d.Policy.GetPlugins())
+		case want != "" && (len(findings) == 0 || !strings.Contains(findings[0].Message, want)):
+			t.Errorf("%s: %+v, want %q", binding, findings, want)
+		}
+	}
+}
+
 func TestWholeDefinition(t *testing.T) {
 	d, findings := definition.Parse("lehr.yaml", []byte(whole), schema.Builtin())
 	if len(findings) > 0 {

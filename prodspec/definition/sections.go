@@ -2,6 +2,7 @@ package definition
 
 import (
 	"fmt"
+	"net"
 	"path"
 	"path/filepath"
 	"slices"
@@ -221,16 +222,27 @@ func (p *parser) plugins(node *yaml.Node) (list []*intentpb.PluginBinding) {
 	p.each(node, "plugins", func(key, value *yaml.Node) {
 		at := "plugins." + key.Value
 		name := p.payloadType(key, at)
-		fields := p.fields(value, at, []string{"run"})
-		run := fields["run"]
-		if run == nil {
-			p.at(key, at+".run", "%s.run is missing", at).hint("write %s: {run: <program>}", key.Value)
+		fields := p.fields(value, at, []string{"run", "dial"})
+		binding := &intentpb.PluginBinding{Type: name}
+		switch run, dial := fields["run"], fields["dial"]; {
+		case run == nil && dial == nil:
+			p.at(key, at+".run", "%s.run is missing", at).hint("write %s: {run: <program>}, or {dial: HOST:PORT} for a plugin that runs as a server", key.Value)
 			return
+		case run != nil && dial != nil:
+			p.at(dial, at+".dial", "%s is run and dialled", at).hint("remove one: a plugin is a program that Lehr runs, or a server")
+			return
+		case run != nil:
+			binding.Run = p.texts(run, at+".run")
+		default:
+			binding.Dial = p.text(dial, at+".dial")
+			if host, port, err := net.SplitHostPort(binding.Dial); err != nil || host == "" || port == "" {
+				p.at(dial, at+".dial", "%.300q is no address", binding.Dial).hint("write HOST:PORT, as plugin.example.com:7443")
+			}
 		}
 		if slices.ContainsFunc(list, func(b *intentpb.PluginBinding) bool { return b.GetType() == name && name != "" }) {
 			p.at(key, at, "the type %s is bound twice", name).hint("remove one binding")
 		}
-		list = append(list, &intentpb.PluginBinding{Type: name, Run: p.texts(run, at+".run")})
+		list = append(list, binding)
 	})
 	slices.SortFunc(list, func(a, b *intentpb.PluginBinding) int { return strings.Compare(a.GetType(), b.GetType()) })
 	return list

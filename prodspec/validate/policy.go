@@ -49,10 +49,15 @@ func (j *judging) policy(ctx context.Context) error {
 // unserved warns of types that look meant to be enforced and are not: those
 // whose plugins come with Lehr, and those that head's policy binds.
 func (j *judging) unserved(ctx context.Context, bound map[intent.TypeName]bool) error {
-	plugins := maps.Clone(served)
+	plugins := map[intent.TypeName]string{}
+	for name, program := range served {
+		plugins[name] = "run: " + program
+	}
 	for _, binding := range j.HeadPolicy.GetPlugins() {
 		if len(binding.GetRun()) > 0 {
-			plugins[intent.TypeName(binding.GetType())] = binding.GetRun()[0]
+			plugins[intent.TypeName(binding.GetType())] = "run: " + binding.GetRun()[0]
+		} else {
+			plugins[intent.TypeName(binding.GetType())] = "dial: " + binding.GetDial()
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(plugins)) {
@@ -67,7 +72,7 @@ func (j *judging) unserved(ctx context.Context, bound map[intent.TypeName]bool) 
 			j.add(intent.Finding{
 				Rule: "plugin", Severity: intent.Warning, Asset: example, Field: "plugins",
 				Message: fmt.Sprintf("no plugin is bound to %s, so asset %s and others of this type will never be enforced", name, example),
-				Hint:    fmt.Sprintf("bind one in lehr.yaml: plugins: {%s: {run: %s}}", name, plugins[name]),
+				Hint:    fmt.Sprintf("bind one in lehr.yaml: plugins: {%s: {%s}}", name, plugins[name]),
 			})
 		}
 	}

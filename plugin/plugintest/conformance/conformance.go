@@ -16,15 +16,20 @@ import (
 
 	"lehr.dev/intent"
 	"lehr.dev/plugin"
+	"lehr.dev/plugin/remote"
 )
 
 // Target is a plugin to be checked, and an example of what it looks after.
 type Target struct {
-	// Run is the program and its arguments. Empty: Socket is used.
+	// Run is the program and its arguments. Empty: Socket or Dial is used.
 	Run []string
 	// Socket is the path of a unix socket on which a plugin serves that
 	// somebody else started. What needs to start and end it is skipped.
 	Socket string
+	// Dial is where a plugin server that somebody else started is reached, and
+	// perhaps where another process of it is that looks after the same real
+	// things: with two the class is measured.
+	Dial []remote.Address
 	// First and Second are two intents for one and the same resource. They
 	// differ in a field that the plugin can change in place. The resource
 	// does not exist when the checks begin.

@@ -52,27 +52,26 @@ type endpoint struct {
 	reaping sync.Mutex
 }
 
-// reach starts the target's program, or dials its socket, and waits until it
-// describes itself.
-func reach(ctx context.Context, target Target) (*endpoint, error) {
+// dialler connects with a plugin.
+type dialler func(ctx context.Context) (net.Conn, error)
+
+func unixSocket(path string) dialler {
+	return func(ctx context.Context) (net.Conn, error) { return (&net.Dialer{}).DialContext(ctx, "unix", path) }
+}
+
+// reach starts the target's program, or dials its socket or its nth server, and
+// waits until it describes itself.
+func reach(ctx context.Context, target Target, nth int) (*endpoint, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, startsWithin, fmt.Errorf("it did not serve within %s", startsWithin))
 	defer cancel()
 	e := &endpoint{ended: make(chan struct{}), words: &tail{}}
-	socket := target.Socket
-	var err error
-	if len(target.Run) > 0 {
-		socket, err = e.start(target.Run)
-	} else {
-		_, err = os.Stat(socket)
-	}
+	dial, err := e.way(ctx, target, nth)
 	if err != nil {
 		return nil, err
 	}
 	e.conn, err = grpc.NewClient("passthrough:///plugin",
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
-		}),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return dial(ctx) }),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),
 	)
 	if err == nil {
@@ -84,6 +83,25 @@ func reach(ctx context.Context, target Target) (*endpoint, error) {
 		return nil, err
 	}
 	return e, nil
+}
+
+// way says how the plugin is reached, when it is there.
+func (e *endpoint) way(ctx context.Context, target Target, nth int) (dialler, error) {
+	switch {
+	case len(target.Run) > 0:
+		socket, err := e.start(target.Run)
+		return unixSocket(socket), err
+	case len(target.Dial) > nth:
+		// What is wrong with a certificate is told best by the first try.
+		conn, err := target.Dial[nth].Dial(ctx)
+		if err == nil {
+			err = conn.Close()
+		}
+		return target.Dial[nth].Dial, err
+	default:
+		_, err := os.Stat(target.Socket)
+		return unixSocket(target.Socket), err
+	}
 }
 
 func (e *endpoint) describe(ctx context.Context) error {

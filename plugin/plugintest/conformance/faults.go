@@ -106,7 +106,7 @@ func (s *suite) endsWithParent(ctx context.Context) error {
 	if !s.endpoint.isOurs() {
 		return skipped("it was started by somebody else")
 	}
-	e, err := reach(ctx, s.target)
+	e, err := reach(ctx, s.target, 0)
 	if err != nil {
 		return err
 	}

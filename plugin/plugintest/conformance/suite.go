@@ -41,7 +41,7 @@ func (s *suite) connect(ctx context.Context) error {
 	}
 	s.disconnect()
 	var err error
-	if s.endpoint, err = reach(ctx, s.target); err != nil {
+	if s.endpoint, err = reach(ctx, s.target, 0); err != nil {
 		return err
 	}
 	s.line, err = openLine(s.endpoint, s.contents)
@@ -60,9 +60,13 @@ func (s *suite) disconnect() {
 
 // another reaches a second process of the plugin.
 func (s *suite) another(ctx context.Context) (*line, func(), error) {
-	e, err := reach(ctx, s.target)
+	e, err := reach(ctx, s.target, 1)
 	if err != nil {
 		return nil, nil, err
+	}
+	if mine, its := s.endpoint.description.Instance, e.description.Instance; mine != "" && mine == its {
+		e.close()
+		return nil, nil, errors.New("both addresses lead to one and the same process")
 	}
 	l, err := openLine(e, s.contents)
 	if err != nil {

@@ -210,7 +210,10 @@ type PluginBinding struct {
 	Type string `protobuf:"bytes,1,opt,name=type" json:"type,omitempty"`
 	// The program and its arguments. A name without a slash is looked up
 	// beside the lehr binary, then in PATH.
-	Run           []string `protobuf:"bytes,2,rep,name=run" json:"run,omitempty"`
+	Run []string `protobuf:"bytes,2,rep,name=run" json:"run,omitempty"`
+	// Or HOST:PORT, where the plugin serves already. The server's own list of
+	// plugin servers says which partitions may have it dialled.
+	Dial          string `protobuf:"bytes,3,opt,name=dial" json:"dial,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -257,6 +260,13 @@ func (x *PluginBinding) GetRun() []string {
 		return x.Run
 	}
 	return nil
+}
+
+func (x *PluginBinding) GetDial() string {
+	if x != nil {
+		return x.Dial
+	}
+	return ""
 }
 
 // ShrinkGuard holds a candidate that removes or changes too much.
@@ -517,10 +527,12 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\x0e2\x1f.lehr.intent.v1.EnforcementModeR\x05value:\x028\x01\"f\n" +
 	"\vRoleBinding\x12=\n" +
 	"\x04role\x18\x01 \x01(\tB)\xbaH&r$R\x06viewerR\x06editorR\bapproverR\boperatorR\x04role\x12\x18\n" +
-	"\x02to\x18\x02 \x03(\tB\b\xbaH\x05\x92\x01\x02\b\x01R\x02to\"H\n" +
+	"\x02to\x18\x02 \x03(\tB\b\xbaH\x05\x92\x01\x02\b\x01R\x02to\"\xd7\x01\n" +
 	"\rPluginBinding\x12\x1b\n" +
-	"\x04type\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x04type\x12\x1a\n" +
-	"\x03run\x18\x02 \x03(\tB\b\xbaH\x05\x92\x01\x02\b\x01R\x03run\"\xd2\x01\n" +
+	"\x04type\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x04type\x12\x10\n" +
+	"\x03run\x18\x02 \x03(\tR\x03run\x12\x12\n" +
+	"\x04dial\x18\x03 \x01(\tR\x04dial:\x82\x01\xbaH\x7f\x1a}\n" +
+	"\x1aplugin_binding.run_or_dial\x124a plugin is bound by run or by dial, and not by both\x1a)(size(this.run) > 0) != (this.dial != '')\"\xd2\x01\n" +
 	"\vShrinkGuard\x127\n" +
 	"\x13max_removed_percent\x18\x01 \x01(\rB\a\xbaH\x04*\x02\x18dR\x11maxRemovedPercent\x127\n" +
 	"\x13max_changed_percent\x18\x02 \x01(\rB\a\xbaH\x04*\x02\x18dR\x11maxChangedPercent\x12\x14\n" +

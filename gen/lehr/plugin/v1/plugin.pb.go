@@ -249,9 +249,12 @@ type DescribeResponse struct {
 	// The protocol version that the plugin speaks. Lehr refuses any but its own.
 	Protocol uint32 `protobuf:"varint,1,opt,name=protocol" json:"protocol,omitempty"`
 	// Name and version of the plugin, for people.
-	Name          string        `protobuf:"bytes,2,opt,name=name" json:"name,omitempty"`
-	Version       string        `protobuf:"bytes,3,opt,name=version" json:"version,omitempty"`
-	Types         []*ServedType `protobuf:"bytes,4,rep,name=types" json:"types,omitempty"`
+	Name    string        `protobuf:"bytes,2,opt,name=name" json:"name,omitempty"`
+	Version string        `protobuf:"bytes,3,opt,name=version" json:"version,omitempty"`
+	Types   []*ServedType `protobuf:"bytes,4,rep,name=types" json:"types,omitempty"`
+	// Chosen anew each time that the program starts, so that people see when a
+	// server was restarted. Nothing is decided by it. At most 256 bytes.
+	Instance      string `protobuf:"bytes,5,opt,name=instance" json:"instance,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -312,6 +315,13 @@ func (x *DescribeResponse) GetTypes() []*ServedType {
 		return x.Types
 	}
 	return nil
+}
+
+func (x *DescribeResponse) GetInstance() string {
+	if x != nil {
+		return x.Instance
+	}
+	return ""
 }
 
 type ServedType struct {
@@ -2336,12 +2346,13 @@ const file_lehr_plugin_v1_plugin_proto_rawDesc = "" +
 	"\n" +
 	"\x1blehr/plugin/v1/plugin.proto\x12\x0elehr.plugin.v1\x1a\x1egoogle/protobuf/duration.proto\"-\n" +
 	"\x0fDescribeRequest\x12\x1a\n" +
-	"\bprotocol\x18\x01 \x01(\rR\bprotocol\"\x8e\x01\n" +
+	"\bprotocol\x18\x01 \x01(\rR\bprotocol\"\xaa\x01\n" +
 	"\x10DescribeResponse\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\rR\bprotocol\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x03 \x01(\tR\aversion\x120\n" +
-	"\x05types\x18\x04 \x03(\v2\x1a.lehr.plugin.v1.ServedTypeR\x05types\"\xa0\x01\n" +
+	"\x05types\x18\x04 \x03(\v2\x1a.lehr.plugin.v1.ServedTypeR\x05types\x12\x1a\n" +
+	"\binstance\x18\x05 \x01(\tR\binstance\"\xa0\x01\n" +
 	"\n" +
 	"ServedType\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12<\n" +
