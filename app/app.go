@@ -196,6 +196,7 @@ func (a *App) Start(ctx context.Context) (err error) {
 			return err
 		}
 		a.acting.Go(a.runtime, "leases", func() { a.live(running) })
+		a.acting.Go(a.runtime, "free leases", func() { a.seek(running) })
 	}
 	if a.options.Access != "" {
 		a.acting.Go(a.runtime, "access policy", func() { a.followPolicy(running) })
@@ -344,6 +345,10 @@ func (a *App) health() []server.Health {
 	defer a.mutex.Unlock()
 	var list []server.Health
 	for id, state := range a.states {
+		if state.elsewhere() {
+			list = append(list, server.Health{Partition: id, Elsewhere: true})
+			continue
+		}
 		problem := state.problem()
 		if trouble := a.store.AuditTrouble(); trouble != "" {
 			problem = strings.TrimPrefix(problem+"; audit: "+trouble, "; ")

@@ -18,7 +18,7 @@ import (
 const (
 	leasePeriod = 3 * time.Second
 	renewPause  = time.Second
-	// leasePoll is how often a lease that another replica has is asked for.
+	// leasePoll is how often a replica that has room looks for leases to take.
 	leasePoll = 500 * time.Millisecond
 )
 
@@ -43,6 +43,24 @@ func (f *fleet) share(partitions int) int {
 		share++
 	}
 	return share
+}
+
+// room is for how many more of so many partitions there is.
+func (f *fleet) room(partitions int) int {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	return f.share(partitions) - len(f.held)
+}
+
+// choose returns those of the free partitions that this replica does not have,
+// in the order in which it asks for them: each begins at another place, so that
+// they are not in each other's way.
+func (f *fleet) choose(free []intent.PartitionID) []intent.PartitionID {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	free = slices.DeleteFunc(free, func(id intent.PartitionID) bool { return f.held[id] })
+	first := len(free) * max(f.place, 0) / max(f.replicas, 1)
+	return slices.Concat(free[first:], free[:first])
 }
 
 // reserve reports whether there is room for one more partition of so many, and
@@ -107,6 +125,39 @@ func (a *App) renew(ctx context.Context) error {
 		a.fleet.count(replicas, a.holder)
 	}
 	return err
+}
+
+// seek offers leases that are free to the partitions that wait for one, until
+// the context ends. A replica that has its share asks for nothing: one query
+// looks for all partitions, and only while there is room.
+func (a *App) seek(ctx context.Context) {
+	for ctx.Err() == nil {
+		if room := a.fleet.room(a.registered()); room > 0 {
+			free, err := a.store.Free(ctx, a.holder)
+			if err != nil && ctx.Err() == nil {
+				a.log.Warn("cannot look for leases that are free", "error", err)
+			}
+			a.offer(a.fleet.choose(free), room)
+		}
+		_ = a.runtime.Wait(ctx, leasePoll, nil)
+	}
+}
+
+// offer wakes at most so many of the partitions' actors.
+func (a *App) offer(free []intent.PartitionID, room int) {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	for _, id := range free {
+		s := a.states[id]
+		if s == nil || room == 0 {
+			continue
+		}
+		select {
+		case s.offered <- struct{}{}:
+			room--
+		default: // It was told, and has not got round to it.
+		}
+	}
 }
 
 // retire tells the others at once that this replica has ended.

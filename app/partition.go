@@ -37,8 +37,12 @@ type state struct {
 	cancel     context.CancelFunc
 	ended      chan struct{}
 	pipeline   atomic.Pointer[prodspec.Pipeline]
+	// offered wakes those who wait until the lease is free.
+	offered chan struct{}
 
 	mutex sync.Mutex
+	// waits: it is another replica's, or will be this one's when it is offered.
+	waits bool
 	// problems by actor.
 	problems map[string]string
 }
@@ -51,6 +55,19 @@ func (s *state) set(actor, problem string) {
 	} else {
 		s.problems[actor] = problem
 	}
+}
+
+func (s *state) setWaits(waits bool) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.waits = waits
+}
+
+// elsewhere: it is not for this replica to act.
+func (s *state) elsewhere() bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.waits && len(s.problems) == 0
 }
 
 func (s *state) problem() string {
@@ -121,7 +138,10 @@ func (a *App) begin(ctx context.Context, id intent.PartitionID, definition strin
 	ctx, cancel := context.WithCancel(ctx)
 	s := &state{
 		partition: id, definition: definition, cancel: cancel, ended: make(chan struct{}),
-		problems: map[string]string{"lease": "not acquired yet"},
+		problems: map[string]string{}, offered: make(chan struct{}, 1),
+	}
+	if s.waits = a.shares(); !s.waits {
+		s.problems["lease"] = "not acquired yet"
 	}
 	a.acting.Go(a.runtime, "partition "+string(id), func() {
 		defer close(s.ended)
@@ -138,7 +158,7 @@ func (a *App) begin(ctx context.Context, id intent.PartitionID, definition strin
 // again until the context ends.
 func (a *App) act(ctx context.Context, s *state) {
 	for failures := 1; ctx.Err() == nil; failures++ {
-		lease, err := a.acquire(ctx, s)
+		lease, err := a.await(ctx, s)
 		if err == nil {
 			failures = 1
 			s.set("lease", "")
@@ -152,9 +172,7 @@ func (a *App) act(ctx context.Context, s *state) {
 		}
 		if errors.Is(err, errElsewhere) {
 			a.release(lease)
-			s.set("lease", errElsewhere.Error())
 			failures = 0
-			_ = a.runtime.Wait(ctx, leasePoll, nil)
 			continue
 		}
 		s.set("lease", err.Error())
@@ -165,6 +183,19 @@ func (a *App) act(ctx context.Context, s *state) {
 
 // errElsewhere is not of this process to mend.
 var errElsewhere = errors.New("another replica acts for it")
+
+// await acquires the partition's lease, when it is offered if there are other
+// replicas.
+func (a *App) await(ctx context.Context, s *state) (store.Lease, error) {
+	if a.shares() {
+		s.setWaits(true)
+		defer s.setWaits(false)
+		if err := a.runtime.Wait(ctx, -1, s.offered); err != nil {
+			return store.Lease{}, err
+		}
+	}
+	return a.acquire(ctx, s)
+}
 
 // acquire takes the partition's lease if it is this replica's to have.
 func (a *App) acquire(ctx context.Context, s *state) (lease store.Lease, err error) {

@@ -53,6 +53,16 @@ type Health struct {
 	Acting    bool
 	// Problem says why it does not act.
 	Problem string
+	// Elsewhere: it is not for this replica to act.
+	Elsewhere bool
+}
+
+// problem says what is wrong with a partition's actors, wherever they run.
+func (h Health) problem(p store.Partition) string {
+	if h.Elsewhere && p.Replica == "" {
+		return "no replica acts for it; one that has room does within seconds"
+	}
+	return h.Problem
 }
 
 // Options of a server.

@@ -13,6 +13,7 @@ import (
 	"modernc.org/sqlite"
 
 	"lehr.dev/fault"
+	"lehr.dev/intent"
 	"lehr.dev/store"
 )
 
@@ -175,6 +176,11 @@ func (l *link) Retire(ctx context.Context, holder string) error {
 
 func (l *link) Replicas(ctx context.Context) ([]store.Replica, error) {
 	return read(ctx, l, "Replicas", func() ([]store.Replica, error) { return l.All.Replicas(ctx) })
+}
+
+func (l *link) Free(ctx context.Context, holder string) ([]intent.PartitionID, error) {
+	free, err := read(ctx, l, "Free", func() ([]intent.PartitionID, error) { return l.All.Free(ctx, holder) })
+	return slices.DeleteFunc(free, func(id intent.PartitionID) bool { return id == elsewhere }), err
 }
 
 // took looks at who got the lease: nobody may while another's runs (S4).

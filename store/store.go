@@ -58,6 +58,11 @@ type Partition struct {
 	Revision uint64       `json:"revision"`
 	Stop     *intent.Stop `json:"stop,omitempty"`
 	Created  time.Time    `json:"created"`
+	// Replica that acts for it: the holder of the lease, while that runs. Empty:
+	// none does, or a lock is the lease. Epoch is that of the newest lease, of
+	// whomever.
+	Replica string `json:"replica,omitempty"`
+	Epoch   uint64 `json:"epoch"`
 }
 
 // Partitions registers partitions.
@@ -93,6 +98,10 @@ type Leases interface {
 	Check(ctx context.Context, lease Lease) error
 	// Release ends the lease at once; the epoch stays.
 	Release(ctx context.Context, lease Lease) error
+	// Free lists the registered partitions that the holder could acquire: nobody
+	// else's lease of them runs. In the order of their ids; none where a lock is
+	// the lease.
+	Free(ctx context.Context, holder string) ([]intent.PartitionID, error)
 	// Renew lets all leases of a holder run for the period, by the database's
 	// clock. Where a lock is the lease, it does nothing.
 	Renew(ctx context.Context, holder string, period time.Duration) error

@@ -4,8 +4,8 @@ package mutation
 var fleets = []Mutant{
 	{
 		Name: "lease-taken-while-it-runs", File: "store/relational/leases.go", Replicas: 3,
-		Old:    `if held && err == nil {`,
-		New:    `if held && err == nil && !mutant.On("lease-taken-while-it-runs") {`,
+		Old:    `AND r.ends > " + now`,
+		New:    `AND r.ends > " + map[bool]string{false: now, true: "9e18"}[mutant.On("lease-taken-while-it-runs")]`,
 		Breaks: "S4 L5",
 		Why:    "Whoever has room takes the lease of a replica that lives.",
 	},
@@ -26,11 +26,11 @@ var fleets = []Mutant{
 		Why:    "A replica that finds its own plugins gone takes for gone, too, those of a replica on another machine, and settles their pushes at once.",
 	},
 	{
-		Name: "elsewhere-asked-seldom", File: "app/partition.go", Replicas: 3,
+		Name: "elsewhere-asked-seldom", File: "app/fleet.go", Replicas: 3,
 		Old:    `_ = a.runtime.Wait(ctx, leasePoll, nil)`,
 		New:    `_ = a.runtime.Wait(ctx, map[bool]time.Duration{false: leasePoll, true: 20 * time.Second}[mutant.On("elsewhere-asked-seldom")], nil)`,
 		Breaks: "L5",
-		Why:    "Whoever stands by asks for the lease every 20 s only.",
+		Why:    "Whoever stands by looks for leases that are free every 20 s only.",
 	},
 	{
 		Name: "unread-list-is-news", File: "app/partition.go", Replicas: 3,

@@ -45,6 +45,11 @@ func (s *Store) Acquire(ctx context.Context, partition intent.PartitionID, holde
 	return lease, nil
 }
 
+// running: replica r, which is not $1, has the lease of partition p.
+func running(now string) string {
+	return "r.name = p.holder AND r.name <> $1 AND r.ends > " + now
+}
+
 // mustBeFree is Conflict while the lease of another holder runs.
 func (s *Store) mustBeFree(t *transaction, attempt string, partition intent.PartitionID, holder string) error {
 	now := s.engine.Now()
@@ -52,12 +57,30 @@ func (s *Store) mustBeFree(t *transaction, attempt string, partition intent.Part
 		return nil
 	}
 	var other string
-	held, err := t.one("SELECT p.holder FROM partitions p JOIN replica r ON r.name = p.holder WHERE p.id = $1 AND p.holder <> $2 AND r.ends > "+now,
-		[]any{string(partition), holder}, &other)
+	held, err := t.one("SELECT p.holder FROM partitions p JOIN replica r ON "+running(now)+" WHERE p.id = $2",
+		[]any{holder, string(partition)}, &other)
 	if held && err == nil {
 		err = fault.New(fault.Conflict, "%s: %q has it", attempt, other)
 	}
 	return err
+}
+
+// Free lists the partitions that Acquire would not refuse the holder.
+func (s *Store) Free(ctx context.Context, holder string) (free []intent.PartitionID, err error) {
+	now := s.engine.Now()
+	if now == "" {
+		return nil, nil
+	}
+	err = s.read(ctx, "listing the leases that are free", func(q querier) error {
+		return q.each(`SELECT p.id FROM partitions p WHERE p.registered = 1 AND NOT EXISTS (
+			SELECT 1 FROM replica r WHERE `+running(now)+`) ORDER BY p.id`, []any{holder}, func(row scanner) error {
+			var id intent.PartitionID
+			err := row.Scan(&id)
+			free = append(free, id)
+			return err
+		})
+	})
+	return free, err
 }
 
 // Check is Conflict when the lease is not current.

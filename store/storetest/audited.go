@@ -217,7 +217,7 @@ var unrecorded = map[string]string{
 }
 
 // reading are the methods that write nothing.
-var reading = strings.Fields(`Partition ListPartitions Check Replicas Incarnation Incarnations Member Body Content Members Changes
+var reading = strings.Fields(`Partition ListPartitions Check Free Replicas Incarnation Incarnations Member Body Content Members Changes
 	FindIncarnation EdgesFrom EdgesTo Candidate CandidateDelta ListCandidates Acknowledged GetBlob Pins Holds Stops Approvals
 	Permit OpenPushes Pushes EnforcedPage EnforcedCount Orphans OrphanCount Report ListReports CountReports
 	AuditRecords AuditEnds WalkAudit VerifyAudit AuditTrouble Identity TokenByID Tokens Grants Authority Authorize Changed Close`)
