@@ -17,8 +17,10 @@ func (s *session) pageCommand() *cobra.Command {
 one browser in, once; the browser stays in until the server ends.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			found := access.Rendezvous{URL: s.server, Token: s.Getenv("LEHR_TOKEN")}
-			if s.server == "" {
+			found := access.Rendezvous{Token: s.Getenv("LEHR_TOKEN")}
+			if len(s.servers) > 0 {
+				found.URL = s.servers[0]
+			} else {
 				var err error
 				if found, err = access.ReadRendezvous(s.store); err != nil {
 					return err

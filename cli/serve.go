@@ -29,10 +29,7 @@ machine and this user only. SIGINT or SIGTERM ends it; production stays as it
 is. See what it does with: lehr get partitions, lehr get reports, lehr why.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			options.Store, options.Log = s.store, s.Err
-			if options.Database == "" { // Not the flag's default, which help shows (S13).
-				options.Database = os.Getenv("LEHR_DATABASE")
-			}
+			options.Store, options.Database, options.Log = s.store, s.database, s.Err
 			options.Register = map[intent.PartitionID]string{}
 			for _, path := range definitions {
 				definition, err := definitionPath(path)
@@ -53,7 +50,6 @@ is. See what it does with: lehr get partitions, lehr get reports, lehr why.`,
 	}
 	flags := command.Flags()
 	flags.StringSliceVarP(&definitions, "partition", "p", nil, "register this lehr.yaml first; may be repeated")
-	flags.StringVar(&options.Database, "database", "", "keep the store in this PostgreSQL database, postgres://USER@HOST/NAME, shared with other replicas (env LEHR_DATABASE)")
 	flags.StringVar(&options.Access, "access", os.Getenv("LEHR_ACCESS"), "file that says who may do what (env LEHR_ACCESS; default: only this user may do anything)")
 	flags.StringVar(&options.Listen, "listen", "127.0.0.1:0", "loopback address to listen on; port 0 picks a free one")
 	flags.DurationVar(&options.Sweep, "sweep", 30*time.Second, "longest pause between two looks at an asset in sync")
