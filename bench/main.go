@@ -24,9 +24,10 @@ func run() int {
 	if len(os.Args) > 1 && os.Args[1] == generate.ChildCommand {
 		return generate.ChildMain(os.Stdin, os.Stdout)
 	}
+	programs := flag.String("programs", "bin", "the folder of lehr and lehr-command")
 	null := flag.String("null", "bin/lehr-null", "the plugin that does nothing")
 	large := flag.Int("large", 100_000, "assets of the large partition")
-	only := flag.String("only", "", "measure only pushes, only the solver, only partitions, or only queries")
+	only := flag.String("only", "", "measure only pushes, only the solver, only partitions, only queries, or only replicas")
 	profile := flag.String("cpuprofile", "", "write a CPU profile of this process to a file")
 	flag.StringVar(&heapProfile, "memprofile", "", "write a heap profile of the last quiet partition to a file")
 	flag.Parse()
@@ -46,6 +47,9 @@ func run() int {
 	}
 	if err == nil && (*only == "" || *only == "queries") {
 		err = measureQueries(context.Background(), *null, *large)
+	}
+	if err == nil && (*only == "" || *only == "replicas") {
+		err = measureReplicas(context.Background(), *programs)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
