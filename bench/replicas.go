@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -48,15 +49,8 @@ func (s *site) Fatal(args ...any)                 { s.Fatalf("%s", fmt.Sprint(ar
 func (s *site) Skip(args ...any)                  { s.Fatal(args...) }
 func (s *site) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
 
-// database starts a PostgreSQL server that is as durable as one in use.
-func (s *site) database() *pgserver.Server {
-	server := pgserver.For(s)
-	server.Start("fsync=on", "full_page_writes=on", "autovacuum=on", "max_connections=200")
-	return server
-}
-
-// measureReplicas measures what a shared database is for, beside the file.
-func measureReplicas(ctx context.Context, programs string) (err error) {
+// onDatabase measures on a PostgreSQL server that is as durable as one in use.
+func onDatabase(measure func(*site, *pgserver.Server) error) (err error) {
 	s, err := newSite()
 	if err != nil {
 		return err
@@ -67,7 +61,13 @@ func measureReplicas(ctx context.Context, programs string) (err error) {
 			err = fmt.Errorf("%v", broken)
 		}
 	}()
-	server := s.database()
+	server := pgserver.For(s)
+	server.Start("fsync=on", "full_page_writes=on", "autovacuum=on", "max_connections=200")
+	return measure(s, server)
+}
+
+// measureReplicas measures what a shared database is for, beside the file.
+func measureReplicas(ctx context.Context, s *site, server *pgserver.Server, programs string) error {
 	file, err := sqlite.Open(ctx, sqlite.Options{Path: filepath.Join(s.folder, "admissions.db")})
 	if err != nil {
 		return err
@@ -84,10 +84,7 @@ func measureReplicas(ctx context.Context, programs string) (err error) {
 	if err := measureAdmissions(ctx, "postgresql", shared); err != nil {
 		return err
 	}
-	if err := measureFailover(ctx, s, server, programs); err != nil {
-		return err
-	}
-	return measureRest(ctx, s, server)
+	return measureFailover(ctx, s, server, programs)
 }
 
 // measureAdmissions counts admissions a second that are durable when the call
@@ -156,19 +153,18 @@ func admissionsOf(size, first int, p store.Partition) (admissions []store.Admiss
 }
 
 const (
-	manyReplicas   = 10
-	manyPartitions = 1000
-	restSettles    = 30 * time.Second
-	restMeasured   = 60 * time.Second
+	manyReplicas = 10
+	restSettles  = 20 * time.Second
+	restMeasured = 30 * time.Second
 )
 
 // measureRest runs ten replicas in this process, each with connections and
-// actors of its own, over a thousand partitions of one asset that nothing is to
-// be done about, and counts what they write once nothing happens.
-func measureRest(ctx context.Context, s *site, server *pgserver.Server) error {
+// actors of its own, over many partitions of one asset that nothing is to be done
+// about, and counts what they write once nothing happens.
+func measureRest(ctx context.Context, s *site, server *pgserver.Server, partitions int) error {
 	url := server.Database()
 	register := map[intent.PartitionID]string{}
-	for n := range manyPartitions {
+	for n := range partitions {
 		name := fmt.Sprintf("rest-%04d", n)
 		folder := filepath.Join(s.folder, name)
 		if err := writeResting(folder, name); err != nil {
@@ -182,9 +178,6 @@ func measureRest(ctx context.Context, s *site, server *pgserver.Server) error {
 		options.Store, options.Database = filepath.Join(s.folder, fmt.Sprint("replica-", n), "lehr.db"), url
 		options.Listen, options.Parts.Runner = "", generate.InProcess{Limits: generate.DefaultLimits()}
 		options.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
-		if n == 0 {
-			options.Register = register
-		}
 		replica, err := app.New(options)
 		if err != nil {
 			return err
@@ -196,10 +189,17 @@ func measureRest(ctx context.Context, s *site, server *pgserver.Server) error {
 		replicas = append(replicas, replica)
 	}
 	began := time.Now()
-	if err := s.until(10*time.Minute, func() (bool, error) { return shared(ctx, replicas[0].Store()) }); err != nil {
+	by := intent.Actor{Name: "bench", Origin: "bench"}
+	for _, id := range slices.Sorted(maps.Keys(register)) {
+		if err := replicas[0].Store().AddPartition(ctx, id, register[id], "a benchmark", by); err != nil {
+			return err
+		}
+	}
+	share := partitions / manyReplicas
+	if err := s.until(10*time.Minute, func() (bool, error) { return shared(ctx, replicas[0].Store(), share) }); err != nil {
 		return fmt.Errorf("the partitions were not shared: %w", err)
 	}
-	print("ten_replicas_share_1000_partitions_after", time.Since(began).Seconds(), "s")
+	print(fmt.Sprintf("ten_replicas_share_%d_partitions_after", partitions), time.Since(began).Seconds(), "s")
 	db, err := sql.Open("pgx", url)
 	if err != nil {
 		return err
@@ -208,11 +208,11 @@ func measureRest(ctx context.Context, s *site, server *pgserver.Server) error {
 	if err := s.until(10*time.Minute, func() (bool, error) {
 		var built int
 		err := db.QueryRowContext(ctx, "SELECT count(*) FROM partitions WHERE head > 0").Scan(&built)
-		return built == manyPartitions, err
+		return built == partitions, err
 	}); err != nil {
 		return fmt.Errorf("the partitions were not built: %w", err)
 	}
-	print("ten_replicas_built_1000_partitions_after", time.Since(began).Seconds(), "s")
+	print(fmt.Sprintf("ten_replicas_built_%d_partitions_after", partitions), time.Since(began).Seconds(), "s")
 	time.Sleep(restSettles)
 	before, err := countWrites(ctx, db)
 	if err != nil {
@@ -245,12 +245,12 @@ func (s *site) until(most time.Duration, holds func() (bool, error)) error {
 }
 
 // shared: each replica acts for its share.
-func shared(ctx context.Context, s store.All) (bool, error) {
+func shared(ctx context.Context, s store.All, share int) (bool, error) {
 	replicas, err := s.Replicas(ctx)
 	if err != nil || len(replicas) != manyReplicas {
 		return false, err
 	}
-	return !slices.ContainsFunc(replicas, func(r store.Replica) bool { return r.Partitions != manyPartitions/manyReplicas }), nil
+	return !slices.ContainsFunc(replicas, func(r store.Replica) bool { return r.Partitions != share }), nil
 }
 
 // written is what the database has counted so far.

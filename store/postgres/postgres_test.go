@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -91,13 +92,30 @@ func TestLeaseEndsByTheDatabasesClock(t *testing.T) {
 	server.Start()
 	url := server.Database()
 	a, b := open(t, url), open(t, url)
-	must(t, a.Renew(t.Context(), "a", time.Second))
+	must(t, a.Renew(t.Context(), "a", 5*time.Second))
 	must(t, a.AddPartition(t.Context(), "shop", "/srv/lehr.yaml", "a try", storetest.Tester))
 	old, err := a.Acquire(t.Context(), "shop", "a")
 	must(t, err)
 	began := time.Now()
 	if _, err := b.Acquire(t.Context(), "shop", "b"); !fault.Is(err, fault.Conflict) {
 		t.Fatalf("the lease of a process that lives was taken: %v", err)
+	}
+	free := func(holder string) bool {
+		free, err := b.Free(t.Context(), holder)
+		must(t, err)
+		return slices.Contains(free, "shop")
+	}
+	if free("b") || !free("a") {
+		t.Error("whose lease it is may have it, and nobody else")
+	}
+	if p, err := b.Partition(t.Context(), "shop"); err != nil || p.Replica != "a" || p.Epoch != old.Epoch {
+		t.Errorf("acting is %q at epoch %d, %v", p.Replica, p.Epoch, err)
+	}
+	for !free("b") {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if p, err := b.Partition(t.Context(), "shop"); err != nil || p.Replica != "" {
+		t.Errorf("acting is %q, whose lease has ended; %v", p.Replica, err)
 	}
 	var lease store.Lease
 	for lease.Epoch == 0 {
