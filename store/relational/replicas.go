@@ -22,7 +22,7 @@ func (s *Store) Renew(ctx context.Context, holder string, period time.Duration) 
 	if s.engine.Now() == "" {
 		return nil // The lock is the lease.
 	}
-	return s.write(ctx, attempt, func(t *transaction) error {
+	return s.writeFirst(ctx, attempt, func(t *transaction) error {
 		_, err := t.exec("INSERT INTO replica (name, ends) VALUES ($1, "+s.engine.Now()+" + $2) ON CONFLICT (name) DO UPDATE SET ends = excluded.ends",
 			holder, period.Nanoseconds())
 		return err

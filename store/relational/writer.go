@@ -65,6 +65,9 @@ type request struct {
 	work func(*transaction) error
 	// caller causes it; nil: Lehr itself.
 	caller *store.Caller
+	// urgent goes before all that wait, in a commit of its own: what others in
+	// the same commit are undone for does not keep it waiting.
+	urgent bool
 	done   chan struct{}
 	err    error
 }
@@ -79,10 +82,18 @@ func newWriter(o Options, announce func()) *writer {
 // write runs work in a transaction and returns when it is durable. The words
 // say what was attempted. A context that ends withdraws work not yet begun.
 func (s *Store) write(ctx context.Context, attempt string, work func(*transaction) error) error {
+	return s.request(ctx, attempt, &request{work: work, done: make(chan struct{})})
+}
+
+// writeFirst is a write that goes before all that wait.
+func (s *Store) writeFirst(ctx context.Context, attempt string, work func(*transaction) error) error {
+	return s.request(ctx, attempt, &request{work: work, urgent: true, done: make(chan struct{})})
+}
+
+func (s *Store) request(ctx context.Context, attempt string, r *request) error {
 	if err := ctx.Err(); err != nil {
 		return s.engine.Failure(attempt, err)
 	}
-	r := &request{work: work, done: make(chan struct{})}
 	if caller, found := store.CallerOf(ctx); found {
 		r.caller = &caller
 	}
@@ -110,7 +121,11 @@ func (w *writer) enqueue(r *request) bool {
 	if w.closed {
 		return false
 	}
-	w.queue = append(w.queue, r)
+	if r.urgent {
+		w.queue = slices.Insert(w.queue, 0, r)
+	} else {
+		w.queue = append(w.queue, r)
+	}
 	w.signal()
 	return true
 }
@@ -140,6 +155,9 @@ func (w *writer) take() (batch []*request, closed bool) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	count := min(len(w.queue), maxBatch)
+	if count > 0 && w.queue[0].urgent {
+		count = 1
+	}
 	batch = slices.Clone(w.queue[:count])
 	w.queue = slices.Delete(w.queue, 0, count)
 	return batch, w.closed
