@@ -425,6 +425,10 @@ func (a *App) health() []server.Health {
 	defer a.mutex.Unlock()
 	var list []server.Health
 	for id, state := range a.states {
+		if state.elsewhere() {
+			list = append(list, server.Health{Partition: id, Elsewhere: true})
+			continue
+		}
 		problem := state.problem()
 		if trouble := a.store.AuditTrouble(); trouble != "" {
 			problem = strings.TrimPrefix(problem+"; audit: "+trouble, "; ")

@@ -1,18 +1,15 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"log/slog"
 	"os"
 	"slices"
 
 	"lehr.dev/audit"
 	"lehr.dev/fault"
 	"lehr.dev/intent"
-	"lehr.dev/store"
-	"lehr.dev/store/postgres"
-	"lehr.dev/store/sqlite"
 )
 
 // Verification says which audit is verified, without a server: that of the
@@ -73,23 +70,10 @@ func (v Verification) verify(ctx context.Context, checkpoints []audit.Checkpoint
 		defer file.Close()
 		return audit.VerifyFile(ctx, file, checkpoints)
 	}
-	opened, err := v.open(ctx)
+	opened, err := openBeside(ctx, cmp.Or(v.Database, v.Store))
 	if err != nil {
 		return audit.Report{}, err
 	}
 	defer opened.Close()
 	return audit.VerifyStore(ctx, opened, checkpoints, v.concerns)
-}
-
-// open opens the store beside its server, if there is one.
-func (v Verification) open(ctx context.Context) (store.All, error) {
-	log := slog.New(slog.DiscardHandler)
-	if v.Database != "" {
-		return ifOpened(postgres.OpenBeside(ctx, postgres.Options{URL: v.Database, Log: log}))
-	}
-	if _, err := os.Stat(v.Store); err != nil {
-		return nil, fault.New(fault.NotFound, "there is no store at %s: %w", v.Store, err).
-			WithHint("name it with --store FILE; or --database URL, or an exported --file FILE")
-	}
-	return ifOpened(sqlite.OpenUnlocked(ctx, sqlite.Options{Path: v.Store, Log: log}))
 }

@@ -15,28 +15,47 @@ import (
 	"lehr.dev/prodspec/generate"
 	"lehr.dev/server"
 	"lehr.dev/store"
+	"lehr.dev/store/postgres"
 	"lehr.dev/store/sqlite"
 )
 
-// OpenFile returns a client that works on a store's file in this process,
-// beside a running server or without one: for reading, and for the brakes. It
-// never makes a store.
-func OpenFile(ctx context.Context, path string, by intent.Actor) (*client.Client, func() error, error) {
-	if _, err := os.Stat(path); err != nil {
-		return nil, nil, fault.New(fault.NotFound, "there is no store at %s: %w", path, err).
-			WithHint("name it with --store FILE, or start a server with: lehr serve")
-	}
-	opened, err := sqlite.OpenUnlocked(ctx, sqlite.Options{Path: path, Log: slog.New(slog.DiscardHandler)})
+// OpenStore returns a client that works in this process on a store's file, or
+// on the database at a URL, beside running servers or without any: for reading,
+// and for the brakes. It never makes a store. The actor is this machine's local
+// user, who may do anything that the file's or the database's own rights allow.
+func OpenStore(ctx context.Context, name string, by intent.Actor) (*client.Client, func() error, error) {
+	opened, err := openBeside(ctx, name)
 	if err != nil {
 		return nil, nil, err
 	}
 	api := server.New(server.Options{
-		Store: opened, Schemas: newSchemas(opened), Runtime: loop.Real(), Location: path,
+		Store: opened, Schemas: newSchemas(opened), Runtime: loop.Real(), Location: StoreName(name),
 		Identify: func(context.Context) (store.Caller, error) { return store.Caller{Actor: by, Local: true}, nil },
 		// Who may write the file needs nobody's leave.
 		Alone: func(context.Context) bool { return true },
 	})
 	return client.InProcess(api.Handler()), opened.Close, nil
+}
+
+// StoreName is what people may see of a store's name: no password.
+func StoreName(name string) string {
+	if postgres.Is(name) {
+		return postgres.Name(name)
+	}
+	return name
+}
+
+// openBeside opens a file, or a database, that others may serve meanwhile.
+func openBeside(ctx context.Context, name string) (store.All, error) {
+	log := slog.New(slog.DiscardHandler)
+	if postgres.Is(name) {
+		return ifOpened(postgres.OpenBeside(ctx, postgres.Options{URL: name, Log: log}))
+	}
+	if _, err := os.Stat(name); err != nil {
+		return nil, fault.New(fault.NotFound, "there is no store at %s: %w", name, err).
+			WithHint("name it with --store FILE or --database URL, or start a server with: lehr serve")
+	}
+	return ifOpened(sqlite.OpenUnlocked(ctx, sqlite.Options{Path: name, Log: log}))
 }
 
 // Build runs a definition's pipeline once, and keeps nothing.

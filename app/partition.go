@@ -55,6 +55,13 @@ func (s *state) set(actor, problem string) {
 	}
 }
 
+// elsewhere: it is not for this replica to act.
+func (s *state) elsewhere() bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return len(s.problems) == 1 && s.problems["lease"] == errElsewhere.Error()
+}
+
 func (s *state) problem() string {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()

@@ -48,10 +48,13 @@ Exit codes: 0 all is as it was written, 1 something is not.`,
   lehr audit verify --file audit.jsonl --checkpoints checkpoints.jsonl`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			if source.File != "" && (source.Database != "" || s.storeGiven) || source.Database != "" && s.storeGiven {
+			if source.File != "" && (s.databaseGiven || s.storeGiven) || s.databaseGiven && s.storeGiven {
 				return fault.New(fault.Invalid, "only one audit is verified at a time").WithHint("name one of --store, --database and --file")
 			}
 			source.Store, source.Partition = s.store, intent.PartitionID(s.partition)
+			if !s.storeGiven {
+				source.Database = s.database
+			}
 			report, err := s.local.VerifyAudit(command.Context(), source)
 			if err != nil {
 				return err
@@ -61,7 +64,6 @@ Exit codes: 0 all is as it was written, 1 something is not.`,
 	}
 	flags := command.Flags()
 	flags.StringVar(&source.File, "file", "", "verify this exported audit instead of the store's")
-	flags.StringVar(&source.Database, "database", "", "verify the audit in this PostgreSQL database, postgres://USER@HOST/NAME, instead")
 	flags.StringVar(&source.Checkpoints, "checkpoints", "", "compare with the checkpoints in this file")
 	return command
 }

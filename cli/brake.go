@@ -75,6 +75,16 @@ func reasoned(command *cobra.Command, reason string) error {
 // onPartition connects, chooses the partition, and runs.
 func (s *session) onPartition(ctx context.Context, run func(c *client.Client, partition string) error) error {
 	c, err := s.connect()
+	return s.run(ctx, c, err, run)
+}
+
+// readingPartition does so on the database too.
+func (s *session) readingPartition(ctx context.Context, run func(c *client.Client, partition string) error) error {
+	c, err := s.connectOrRead(ctx)
+	return s.run(ctx, c, err, run)
+}
+
+func (s *session) run(ctx context.Context, c *client.Client, err error, run func(c *client.Client, partition string) error) error {
 	if err != nil {
 		return err
 	}
@@ -92,8 +102,9 @@ func (s *session) stopCommand() *cobra.Command {
 		Short: "Stop all pushes, of one partition or of all; works without a server",
 		Long: `Stop all pushes, of one partition or of all, until lehr resume.
 
-It needs nothing but the store: with --store FILE, or when no server answers,
-it is written to the store's file, and a running server sees it there.`,
+It needs nothing but the store: with --store FILE or --database URL, or when no
+server answers, it is written to the store itself, and running servers see it
+there.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			if err := reasoned(command, reason); err != nil {

@@ -20,9 +20,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"lehr.dev/access"
 	"lehr.dev/audit"
 	"lehr.dev/client"
 	"lehr.dev/fault"
+	apipb "lehr.dev/gen/lehr/api/v1"
 	"lehr.dev/intent"
 )
 
@@ -40,8 +42,10 @@ type Local struct {
 	// Serve runs a server until the context ends. It calls ready when it
 	// listens.
 	Serve func(ctx context.Context, options ServeOptions, ready func(Serving)) error
-	// Open returns a client that works on a store's file, with or without a
-	// server beside. It never creates a store.
+	// StoreName is what people may see of a store's name.
+	StoreName func(store string) string
+	// Open returns a client that works on a store's file, or on the database at
+	// a URL, with or without a server beside. It never creates a store.
 	Open func(ctx context.Context, store string, actor intent.Actor) (*client.Client, func() error, error)
 	// VerifyAudit recomputes an audit without a server.
 	VerifyAudit func(ctx context.Context, source AuditSource) (audit.Report, error)
@@ -135,9 +139,11 @@ type session struct {
 	local Local
 	now   func() time.Time
 
-	store, server, partition, output string
-	// storeGiven: the store was named by its flag.
-	storeGiven bool
+	store, database, partition, output string
+	// servers are URLs, of which any may answer.
+	servers []string
+	// storeGiven, databaseGiven: it was named by its flag.
+	storeGiven, databaseGiven bool
 	// settled: the command line was understood.
 	settled bool
 	closers []func() error
@@ -247,7 +253,8 @@ Exit codes: 0 done, 1 error, 2 differences or not converged, 3 timed out.`,
 	root.CompletionOptions.HiddenDefaultCmd = true
 	flags := root.PersistentFlags()
 	flags.StringVar(&s.store, "store", "", "the store's file (env LEHR_STORE; default .lehr/lehr.db)")
-	flags.StringVar(&s.server, "server", "", "URL of a server, after lehr auth login or with a token in LEHR_TOKEN (env LEHR_SERVER)")
+	flags.StringVar(&s.database, "database", "", "the PostgreSQL database that holds the store instead, postgres://USER@HOST/NAME (env LEHR_DATABASE)")
+	flags.StringSliceVar(&s.servers, "server", nil, "URL of a server, after lehr auth login or with a token in LEHR_TOKEN; of several replicas, one that answers is asked (env LEHR_SERVER)")
 	flags.StringVarP(&s.partition, "partition", "p", "", "the partition (env LEHR_PARTITION; default: the only one)")
 	flags.StringVarP(&s.output, "output", "o", "table", "table, wide or json")
 	root.AddGroup(
@@ -287,14 +294,21 @@ func (s *session) settle(command *cobra.Command) error {
 		return fault.New(fault.Invalid, "output %q is not known", s.output).WithHint("use -o table, -o wide or -o json")
 	}
 	s.settled = true
-	s.storeGiven = command.Flags().Changed("store")
+	s.storeGiven, s.databaseGiven = command.Flags().Changed("store"), command.Flags().Changed("database")
+	if s.databaseGiven && command.Flags().Changed("server") {
+		return fault.New(fault.Invalid, "both a server and a database are named").
+			WithHint("name --server to ask it, or --database to work on the database itself")
+	}
+	if named := s.Getenv("LEHR_SERVER"); len(s.servers) == 0 && named != "" {
+		s.servers = strings.Split(named, ",")
+	}
 	for _, setting := range []struct {
 		value    *string
 		variable string
 		usual    string
 	}{
 		{&s.store, "LEHR_STORE", defaultStore},
-		{&s.server, "LEHR_SERVER", ""},
+		{&s.database, "LEHR_DATABASE", ""},
 		{&s.partition, "LEHR_PARTITION", ""},
 	} {
 		if *setting.value == "" {
@@ -324,43 +338,83 @@ func (s *session) connect() (*client.Client, error) {
 	if s.local.Client != nil {
 		return s.local.Client, nil
 	}
-	if s.server != "" {
-		server, err := client.ParseServer(s.server)
-		if err != nil {
-			return nil, err
-		}
-		secret, err := s.secret(server)
-		if err != nil {
-			return nil, err
-		}
-		roots, err := s.roots()
-		if err != nil {
-			return nil, err
-		}
-		return client.DialWithRoots(server, secret, s.actor(), roots), nil
+	if len(s.servers) == 0 {
+		return client.Discover(s.store, s.actor())
 	}
-	return client.Discover(s.store, s.actor())
+	servers := make([]string, len(s.servers))
+	for i, named := range s.servers {
+		var err error
+		if servers[i], err = client.ParseServer(named); err != nil {
+			return nil, err
+		}
+	}
+	// A token of one replica is known to all.
+	secret, err := s.secret(servers[0])
+	if err != nil {
+		return nil, err
+	}
+	roots, err := s.roots()
+	if err != nil {
+		return nil, err
+	}
+	return client.DialWithRoots(servers[0], secret, s.actor(), roots, servers[1:]...), nil
 }
 
-// connectOrOpen returns a client of the server, or of the store's file when
-// no server runs or the file was named.
+// connectOrOpen returns a client of the server; or of the store itself, file or
+// database, when no server answers or a flag names it.
 func (s *session) connectOrOpen(ctx context.Context) (*client.Client, error) {
-	if s.server != "" || !s.storeGiven || s.local.Client != nil {
-		found, err := s.connect()
-		if err == nil {
-			_, err = found.Server.GetServer(ctx, serverRequest)
-		}
-		if err == nil || s.server != "" || !fault.Is(err, fault.NotFound) && !fault.Is(err, fault.Unavailable) {
-			return found, err
-		}
+	if s.local.Client != nil {
+		return s.local.Client, nil
 	}
-	opened, closer, err := s.local.Open(ctx, s.store, s.actor())
+	if s.databaseGiven || s.storeGiven && len(s.servers) == 0 {
+		return s.open(ctx)
+	}
+	return s.answeringOrOpen(ctx)
+}
+
+// connectOrRead returns a client of the server; or of the database, if one is
+// named, when no server of it answers.
+func (s *session) connectOrRead(ctx context.Context) (*client.Client, error) {
+	if s.local.Client != nil || s.database == "" {
+		return s.connect()
+	}
+	return s.answeringOrOpen(ctx)
+}
+
+func (s *session) answeringOrOpen(ctx context.Context) (*client.Client, error) {
+	found, err := s.connect()
+	var about *apipb.GetServerResponse
+	if err == nil {
+		about, err = found.Server.GetServer(ctx, serverRequest)
+	}
+	switch {
+	case err == nil && len(s.servers) == 0 && s.database != "" && !s.storeGiven && about.Store != s.local.StoreName(s.database):
+		fmt.Fprintf(s.Err, "The server at %s has another store, %s; it is not asked.\n", plain(found.URL), plain(about.Store))
+	case err == nil:
+		return found, nil
+	case len(s.servers) > 0 && s.database == "", !fault.Is(err, fault.NotFound) && !fault.Is(err, fault.Unavailable):
+		return found, err
+	}
+	return s.open(ctx)
+}
+
+// open returns a client of the store itself, and says so unless that is what
+// was asked for.
+func (s *session) open(ctx context.Context) (*client.Client, error) {
+	name, given := s.store, s.storeGiven
+	if s.database != "" && (s.databaseGiven || !s.storeGiven) {
+		name, given = s.database, s.databaseGiven
+	}
+	opened, closer, err := s.local.Open(ctx, name, s.actor())
 	if err != nil {
 		return nil, err
 	}
 	s.closers = append(s.closers, closer)
-	if !s.storeGiven {
-		fmt.Fprintf(s.Err, "No server answers; working on its store %s directly.\n", plain(s.store))
+	shown := plain(s.local.StoreName(name))
+	if !given {
+		fmt.Fprintf(s.Err, "No server answers; working on its store %s directly.\n", shown)
+	} else if found, err := access.ReadRendezvous(s.store); err == nil && s.databaseGiven {
+		fmt.Fprintf(s.Err, "Working on the database %s directly; the server at %s is not asked.\n", shown, plain(found.URL))
 	}
 	return opened, nil
 }

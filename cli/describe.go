@@ -36,7 +36,7 @@ func (s *session) describeCommand() *cobra.Command {
 			if len(args) == 1 && noun.named {
 				return fault.New(fault.Invalid, "which %s?", args[0]).WithHint("write lehr describe %s NAME; lehr get %s lists them", args[0], noun.names[0])
 			}
-			c, err := s.connect()
+			c, err := s.connectOrRead(command.Context())
 			if err != nil {
 				return err
 			}
@@ -206,7 +206,7 @@ func describePartition(ctx context.Context, s *session, c *client.Client, partit
 	fields(s.Out,
 		"partition", p.Id, "owner", p.Owner, "definition", p.Definition, "mode", p.Mode, "head", p.Head,
 		"assets", fmt.Sprint(p.Assets), "states", states(p.States), "covers", sources(p.Covered),
-		"registered", s.ago(p.Created))
+		"registered", s.ago(p.Created), "replica", p.Replica, "epoch", fmt.Sprint(p.Epoch))
 	if p.Stop != nil {
 		fmt.Fprintf(s.Out, "\nstopped by %s %s: %s\n", plain(p.Stop.Owner.GetName()), s.ago(p.Stop.Since), plain(p.Stop.Reason))
 	}

@@ -156,7 +156,7 @@ func (n noun) takes(command *cobra.Command, limit int) error {
 }
 
 func (s *session) get(ctx context.Context, noun noun, q query) error {
-	c, err := s.connect()
+	c, err := s.connectOrRead(ctx)
 	if err != nil {
 		return err
 	}

@@ -66,7 +66,7 @@ func fieldAndValue(text string) (field, value string) {
 func listPartitions(ctx context.Context, s *session, c *client.Client, _ query) (listing, error) {
 	found := listing{header: []string{"PARTITION", "HEAD", "MODE", "ASSETS", "STATES", "NOTE"}}
 	if s.wide() {
-		found.header = append(found.header, "OWNER", "DEFINITION")
+		found.header = append(found.header, "OWNER", "DEFINITION", "REPLICA", "EPOCH")
 	}
 	response, err := c.Partitions.ListPartitions(ctx, &apipb.ListPartitionsRequest{})
 	if err != nil {
@@ -79,7 +79,7 @@ func listPartitions(ctx context.Context, s *session, c *client.Client, _ query) 
 	for _, p := range response.Partitions {
 		row := []string{p.Id, p.Head, p.Mode, fmt.Sprint(p.Assets), states(p.States), partitionNote(p, problems[p.Id])}
 		if s.wide() {
-			row = append(row, p.Owner, p.Definition)
+			row = append(row, p.Owner, p.Definition, p.Replica, fmt.Sprint(p.Epoch))
 		}
 		found.add(p, row...)
 	}

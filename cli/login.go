@@ -125,11 +125,11 @@ func (s *session) logoutCommand() *cobra.Command {
 
 // loginPlace is the server that is meant, and where credentials are kept.
 func (s *session) loginPlace() (server string, kept client.Credentials, err error) {
-	if s.server == "" {
+	if len(s.servers) == 0 {
 		return "", kept, fault.New(fault.Invalid, "no server was named").
 			WithHint("use --server https://lehr.example.com; a server of your own on this machine needs no login")
 	}
-	if server, err = client.ParseServer(s.server); err != nil {
+	if server, err = client.ParseServer(s.servers[0]); err != nil {
 		return "", kept, err
 	}
 	kept, err = s.credentials()

@@ -46,7 +46,7 @@ func (s *session) pageLink(server string) (string, error) {
 		return server + "/", nil
 	}
 	found := access.Rendezvous{URL: server, Token: s.Getenv("LEHR_TOKEN")}
-	if s.server == "" {
+	if len(s.servers) == 0 {
 		var err error
 		if found, err = access.ReadRendezvous(s.store); err != nil {
 			return "", err

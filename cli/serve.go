@@ -31,10 +31,7 @@ production stays as it is. See what it does with: lehr get partitions, lehr get
 reports, lehr why.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			options.Store, options.Log = s.store, s.Err
-			if options.Database == "" { // Not the flag's default, which help shows (S13).
-				options.Database = os.Getenv("LEHR_DATABASE")
-			}
+			options.Store, options.Database, options.Log = s.store, s.database, s.Err
 			if err := s.readNetwork(&options, urls); err != nil {
 				return err
 			}
@@ -58,7 +55,6 @@ reports, lehr why.`,
 	}
 	flags := command.Flags()
 	flags.StringSliceVarP(&definitions, "partition", "p", nil, "register this lehr.yaml first; may be repeated")
-	flags.StringVar(&options.Database, "database", "", "keep the store in this PostgreSQL database, postgres://USER@HOST/NAME, shared with other replicas (env LEHR_DATABASE)")
 	flags.StringVar(&options.Access, "access", os.Getenv("LEHR_ACCESS"), "file that says who may do what (env LEHR_ACCESS; default: only this user may do anything)")
 	flags.StringVar(&options.PluginServers, "plugin-servers", os.Getenv("LEHR_PLUGIN_SERVERS"), "file that lists the plugin servers which may be dialled (env LEHR_PLUGIN_SERVERS; default: none)")
 	flags.StringVar(&options.Listen, "listen", "127.0.0.1:0", "address to listen on, loopback without TLS; port 0 picks a free one")

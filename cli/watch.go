@@ -27,7 +27,8 @@ func (s *session) watchCommand() *cobra.Command {
 		Short: "Show assets or reports, and what changes from then on",
 		Long: `Shows all assets of head that match, and then what each new head changes; or
 all reports, and then each that is rewritten. It goes on until it is
-interrupted. With -o json each message of the API is one line.`,
+interrupted. With -o json each message of the API is one line. With several
+servers it goes on at another when the one that it watches ends.`,
 		Example: `  lehr watch assets --filter 'type == "Job"'
   lehr watch assets --after 12
   lehr watch reports -o json`,
@@ -61,14 +62,8 @@ func (s *session) watchAssets(ctx context.Context, c *client.Client, partition s
 	if w.after != "" {
 		request.After = incarnationID(partition, w.after)
 	}
-	stream, err := c.Assets.WatchAssets(ctx, request)
-	if err != nil {
-		return client.Fault(err)
-	}
-	defer stream.Close()
 	last := request.After
-	for stream.Receive() {
-		m := stream.Msg()
+	err := c.WatchAssets(ctx, request, func(m *apipb.WatchAssetsResponse) error {
 		if err := s.printLine(m, func() { s.printWatched(m) }); err != nil {
 			return err
 		}
@@ -76,10 +71,11 @@ func (s *session) watchAssets(ctx context.Context, c *client.Client, partition s
 			last = m.Incarnation
 		}
 		if m.Complete && w.once {
-			return nil
+			return errShown
 		}
-	}
-	return ended(ctx, stream.Err(), func(lost *fault.Error) *fault.Error {
+		return nil
+	})
+	return ended(ctx, err, func(lost *fault.Error) *fault.Error {
 		if last == "" {
 			return lost
 		}
@@ -102,21 +98,16 @@ func (s *session) printWatched(m *apipb.WatchAssetsResponse) {
 }
 
 func (s *session) watchReports(ctx context.Context, c *client.Client, partition string, w watched) error {
-	stream, err := c.Reports.WatchReports(ctx, &apipb.WatchReportsRequest{Partition: partition, Prefix: w.prefix})
-	if err != nil {
-		return client.Fault(err)
-	}
-	defer stream.Close()
-	for stream.Receive() {
-		m := stream.Msg()
+	err := c.WatchReports(ctx, &apipb.WatchReportsRequest{Partition: partition, Prefix: w.prefix}, func(m *apipb.WatchReportsResponse) error {
 		if err := s.printLine(m, func() { s.printReports(m) }); err != nil {
 			return err
 		}
 		if m.Complete && w.once {
-			return nil
+			return errShown
 		}
-	}
-	return ended(ctx, stream.Err(), func(lost *fault.Error) *fault.Error { return lost })
+		return nil
+	})
+	return ended(ctx, err, func(lost *fault.Error) *fault.Error { return lost })
 }
 
 func (s *session) printReports(m *apipb.WatchReportsResponse) {
@@ -148,15 +139,14 @@ func (s *session) printLine(m proto.Message, forPeople func()) error {
 	return err
 }
 
+// errShown: all that was asked for has been shown.
+var errShown = errors.New("shown")
+
 // ended says why a watch ended, which it does not do by itself.
 func ended(ctx context.Context, err error, hint func(*fault.Error) *fault.Error) error {
-	switch {
-	case ctx.Err() != nil:
+	if ctx.Err() != nil || errors.Is(err, errShown) {
 		return nil // Interrupted, as every watch is.
-	case err == nil || errors.Is(client.Fault(err), context.Canceled):
-		return hint(fault.New(fault.Unavailable, "the server ended the watch"))
 	}
-	err = client.Fault(err)
 	if known, ok := err.(*fault.Error); ok && known.Kind == fault.Unavailable {
 		return hint(known)
 	}

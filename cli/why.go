@@ -15,7 +15,7 @@ func (s *session) whyCommand() *cobra.Command {
 		Short: "Say why an asset is as it is, down to the root cause",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
-			return s.onPartition(command.Context(), func(c *client.Client, partition string) error {
+			return s.readingPartition(command.Context(), func(c *client.Client, partition string) error {
 				response, err := c.Reports.Why(command.Context(), &apipb.WhyRequest{Partition: partition, Asset: args[0]})
 				if err != nil {
 					return err

@@ -11,8 +11,10 @@ import (
 	"crypto/x509"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"strings"
+	"time"
 
 	"connectrpc.com/connect"
 
@@ -40,26 +42,41 @@ type Client struct {
 	// URL of the server, for people.
 	URL string
 
-	idle func()
+	// servers that any call may be answered by; nil: there is one.
+	servers *replicas
+	idle    func()
 }
 
 // Close frees connections that are not in use.
 func (c *Client) Close() { c.idle() }
 
-// Dial returns a client of the server at a URL. Nothing is sent yet.
-func Dial(url, token string, actor intent.Actor) *Client {
-	return DialWithRoots(url, token, actor, nil)
+// Dial returns a client of the server at a URL, or, while that does not answer,
+// of another replica: the token must be one that all of them know. Nothing is
+// sent yet.
+func Dial(address, token string, actor intent.Actor, others ...string) *Client {
+	return DialWithRoots(address, token, actor, nil, others...)
 }
 
 // DialWithRoots is Dial, believing the certificates that the roots vouch for;
 // nil: the system's.
-func DialWithRoots(url, token string, actor intent.Actor, roots *x509.CertPool) *Client {
+func DialWithRoots(address, token string, actor intent.Actor, roots *x509.CertPool, others ...string) *Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig.RootCAs = roots
-	if !strings.HasPrefix(url, "https://") {
+	if !strings.HasPrefix(address, "https://") {
 		transport.Proxy = nil // A token for this machine is sent to no proxy.
 	}
-	c := newClient(&http.Client{Transport: transport}, strings.TrimSuffix(url, "/"), credentials{token: token, actor: actor})
+	// A machine that is gone without a word is noticed by those who watch.
+	dialer := net.Dialer{Timeout: 5 * time.Second, KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 2 * time.Second, Interval: time.Second, Count: 3}}
+	transport.DialContext = dialer.DialContext
+	var doer connect.HTTPClient = &http.Client{Transport: transport}
+	address = strings.TrimSuffix(address, "/")
+	var servers *replicas
+	if len(others) > 0 {
+		servers = newReplicas(doer, append([]string{address}, others...))
+		doer = servers
+	}
+	c := newClient(doer, address, credentials{token: token, actor: actor})
+	c.servers = servers
 	c.idle = transport.CloseIdleConnections
 	return c
 }
@@ -176,6 +193,9 @@ func Fault(err error) error {
 	case unverified:
 		result.Message = "the server's certificate is not believed: " + answer.Message()
 		result.Hint = "name a PEM file of who vouches for it with LEHR_CA, and the server as its certificate does"
+	case cutOff(err):
+		result.Kind = fault.Unavailable
+		result.Message, result.Hint = "contact with the server was lost: "+answer.Message(), "is it running? start one with: lehr serve"
 	case !connect.IsWireError(err) && result.Kind == fault.Unavailable:
 		result.Message = "no answer from the server: " + answer.Message()
 		result.Hint = "is it running? start one with: lehr serve"
@@ -184,6 +204,16 @@ func Fault(err error) error {
 		result.Hint = "the token changes at every start: it is in the file STORE.server.json"
 	}
 	return result
+}
+
+// cutOff: the connection ended in the middle of an answer. Connect calls that a
+// mistake of the server's.
+func cutOff(err error) bool {
+	if connect.IsWireError(err) {
+		return false
+	}
+	failed, ok := errors.AsType[*net.OpError](err)
+	return errors.Is(err, io.ErrUnexpectedEOF) || ok && failed.Op == "read"
 }
 
 // inProcess carries requests to a handler by a function call.

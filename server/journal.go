@@ -114,12 +114,20 @@ func (s *Server) GetServer(ctx context.Context, _ *apipb.GetServerRequest) (*api
 		response.Problems = s.problems()
 		response.Store = s.location
 	}
+	registered, err := s.store.ListPartitions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	partitions := map[intent.PartitionID]store.Partition{}
+	for _, p := range registered {
+		partitions[p.ID] = p
+	}
 	for _, h := range s.health() {
 		if !visible(h.Partition) {
 			continue
 		}
 		response.Partitions = append(response.Partitions, &apipb.PartitionHealth{
-			Partition: string(h.Partition), Acting: h.Acting, Problem: h.Problem,
+			Partition: string(h.Partition), Acting: h.Acting, Problem: h.problem(partitions[h.Partition]),
 		})
 	}
 	return response, nil

@@ -77,6 +77,7 @@ func (s *Server) describe(ctx context.Context, p store.Partition) (*apipb.Partit
 	described := &apipb.Partition{
 		Id: string(p.ID), Definition: p.Definition, Head: toIncarnationID(p.Head), Covered: each(p.Covered, toSource),
 		Revision: p.Revision, Created: toTime(p.Created), States: map[string]int64{},
+		Replica: p.Replica, Epoch: p.Epoch,
 	}
 	stop, err := s.stopOf(ctx, p.ID)
 	if err != nil {

@@ -54,6 +54,16 @@ type Health struct {
 	Acting    bool
 	// Problem says why it does not act.
 	Problem string
+	// Elsewhere: it is not for this replica to act.
+	Elsewhere bool
+}
+
+// problem says what is wrong with a partition's actors, wherever they run.
+func (h Health) problem(p store.Partition) string {
+	if h.Elsewhere && p.Replica == "" {
+		return "no replica acts for it; one that has room does within seconds"
+	}
+	return h.Problem
 }
 
 // Options of a server.
@@ -116,7 +126,7 @@ func New(o Options) *Server {
 	}
 	return &Server{
 		alone: alone,
-		log: log, login: o.Login, problems: problems,
+		log:   log, login: o.Login, problems: problems,
 		store: o.Store, schemas: o.Schemas, runtime: o.Runtime, health: health, identify: o.Identify,
 		location: o.Location, version: o.Version, started: o.Runtime.Now(),
 		queries: query.New(o.Store, o.Schemas, o.Runtime),

@@ -36,7 +36,7 @@ func (s *Server) Why(ctx context.Context, request *apipb.WhyRequest) (*apipb.Why
 	}
 	for _, health := range s.health() {
 		if health.Partition == partition.ID && !health.Acting {
-			facts.Problem = health.Problem
+			facts.Problem = health.problem(partition)
 		}
 	}
 	if err := s.follow(ctx, &facts); err != nil {

@@ -13,6 +13,7 @@ import (
 	"modernc.org/sqlite"
 
 	"lehr.dev/fault"
+	"lehr.dev/intent"
 	"lehr.dev/store"
 )
 
@@ -175,6 +176,10 @@ func (l *link) Retire(ctx context.Context, holder string) error {
 
 func (l *link) Replicas(ctx context.Context) ([]store.Replica, error) {
 	return read(ctx, l, "Replicas", func() ([]store.Replica, error) { return l.All.Replicas(ctx) })
+}
+
+func (l *link) Free(ctx context.Context, partition intent.PartitionID, holder string) (bool, error) {
+	return read(ctx, l, "Free", func() (bool, error) { return l.All.Free(ctx, partition, holder) })
 }
 
 // took looks at who got the lease: nobody may while another's runs (S4).

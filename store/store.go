@@ -60,6 +60,10 @@ type Partition struct {
 	Revision uint64       `json:"revision"`
 	Stop     *intent.Stop `json:"stop,omitempty"`
 	Created  time.Time    `json:"created"`
+	// Replica that acts for it, if its lease runs, and the Epoch of the last
+	// lease. Where a lock is the lease no replica is named.
+	Replica string `json:"replica,omitempty"`
+	Epoch   uint64 `json:"epoch,omitempty"`
 }
 
 // Partitions registers partitions.

@@ -79,17 +79,24 @@ func (s *Store) RemovePartition(ctx context.Context, id intent.PartitionID, reas
 	})
 }
 
-const selectPartition = `SELECT p.id, p.definition, p.head, p.covered, p.revision, p.created,
+// selectPartition ends where conditions may be added.
+func (s *Store) selectPartition() string {
+	replica := "''"
+	if now := s.engine.Now(); now != "" {
+		replica = "coalesce((SELECT r.name FROM replica r WHERE r.name = p.holder AND r.ends > " + now + "), '')"
+	}
+	return `SELECT p.id, p.definition, p.head, p.covered, p.revision, p.created, p.epoch, ` + replica + `,
 	coalesce(s.partition, ''), coalesce(s.owner, ''), coalesce(s.origin, ''), coalesce(s.reason, ''), coalesce(s.since, -1)
 	FROM partitions p LEFT JOIN stop s ON s.partition = (
 		SELECT min(partition) FROM stop WHERE partition = '' OR partition = p.id)
 	WHERE p.registered = 1`
+}
 
 func scanPartition(row scanner) (p store.Partition, err error) {
 	var head, created, since int64
 	var covered string
 	var stop intent.Stop
-	err = row.Scan(&p.ID, &p.Definition, &head, &covered, &p.Revision, &created,
+	err = row.Scan(&p.ID, &p.Definition, &head, &covered, &p.Revision, &created, &p.Epoch, &p.Replica,
 		&stop.Partition, &stop.Owner.Name, &stop.Owner.Origin, &stop.Reason, &since)
 	if err != nil {
 		return p, err
@@ -109,7 +116,7 @@ func (s *Store) Partition(ctx context.Context, id intent.PartitionID) (p store.P
 	attempt := fmt.Sprintf("reading partition %q", id)
 	err = s.read(ctx, attempt, func(q querier) error {
 		found := false
-		err := q.each(selectPartition+" AND p.id = $1", []any{string(id)}, func(row scanner) (err error) {
+		err := q.each(s.selectPartition()+" AND p.id = $1", []any{string(id)}, func(row scanner) (err error) {
 			found = true
 			p, err = scanPartition(row)
 			return err
@@ -130,7 +137,7 @@ func (s *Store) Partition(ctx context.Context, id intent.PartitionID) (p store.P
 // ListPartitions lists the registered ones in the order of their ids.
 func (s *Store) ListPartitions(ctx context.Context) (partitions []store.Partition, err error) {
 	err = s.read(ctx, "listing the partitions", func(q querier) error {
-		err := q.each(selectPartition+" ORDER BY p.id", nil, func(row scanner) error {
+		err := q.each(s.selectPartition()+" ORDER BY p.id", nil, func(row scanner) error {
 			p, err := scanPartition(row)
 			partitions = append(partitions, p)
 			return err

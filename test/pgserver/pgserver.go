@@ -1,6 +1,6 @@
 // Package pgserver starts PostgreSQL servers for tests, from Debian's package:
 // each in a folder of its own, on a free port of this machine, ended with the
-// test or, however that ends, with its process. Only tests use it.
+// test or, however that ends, with its process. Only tests and benchmarks use it.
 package pgserver
 
 import (
@@ -27,13 +27,23 @@ import (
 
 // Server is a PostgreSQL server, or the place of one that does not run.
 type Server struct {
-	t           testing.TB
+	t           Bed
 	bin, folder string
 	port        int
 	who         *syscall.Credential
 	process     *exec.Cmd
 	ended       chan struct{}
 	databases   atomic.Int64
+}
+
+// Bed is what a server is needed for: a test, or whatever else says how it went
+// and cleans up at its end.
+type Bed interface {
+	Helper()
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+	Skip(args ...any)
+	Cleanup(func())
 }
 
 // New makes an empty server that does not run yet. Without PostgreSQL the test
@@ -43,6 +53,12 @@ func New(t testing.TB) *Server {
 	if testing.Short() {
 		t.Skip("not in the short run: it starts PostgreSQL")
 	}
+	return For(t)
+}
+
+// For makes an empty server for whatever needs one.
+func For(t Bed) *Server {
+	t.Helper()
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
 	if len(found) == 0 {
 		const message = "there is no PostgreSQL to test with (apt-get install postgresql)"
@@ -57,7 +73,7 @@ func New(t testing.TB) *Server {
 }
 
 // place is a folder and a port for a server, ended with the test.
-func place(t testing.TB, bin string) *Server {
+func place(t Bed, bin string) *Server {
 	t.Helper()
 	s := &Server{t: t, bin: bin}
 	var err error
@@ -113,7 +129,7 @@ func (s *Server) output(program string, arguments ...string) string {
 	return string(out)
 }
 
-func unprivileged(t testing.TB) *syscall.Credential {
+func unprivileged(t Bed) *syscall.Credential {
 	t.Helper()
 	who, err := user.Lookup("postgres")
 	if err != nil {

@@ -840,7 +840,8 @@ type GetServerResponse struct {
 	Started *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=started" json:"started,omitempty"`
 	// Path of the store's file; told to those who may read all partitions.
 	Store string `protobuf:"bytes,3,opt,name=store" json:"store,omitempty"`
-	// Partitions that this server acts for, and how their actors are.
+	// The partitions, and how their actors are. One that another replica acts for
+	// is not acting, and has no problem: Partition.replica says which.
 	Partitions []*PartitionHealth `protobuf:"bytes,4,rep,name=partitions" json:"partitions,omitempty"`
 	Stops      []*Stop            `protobuf:"bytes,5,rep,name=stops" json:"stops,omitempty"`
 	// What is wrong with the server as a whole: its audit cannot be written, or
@@ -926,7 +927,7 @@ type PartitionHealth struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Partition string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
 	Acting    bool                   `protobuf:"varint,2,opt,name=acting" json:"acting,omitempty"`
-	// Why not, when it is not.
+	// Why not, when it is not, and no other replica is either.
 	Problem       string `protobuf:"bytes,3,opt,name=problem" json:"problem,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -43,7 +43,12 @@ type Partition struct {
 	// are then not served.
 	BlockedBy *Candidate `protobuf:"bytes,12,opt,name=blocked_by,json=blockedBy" json:"blocked_by,omitempty"`
 	// What was enforced once and is not in head.
-	Orphans       int64 `protobuf:"varint,13,opt,name=orphans" json:"orphans,omitempty"`
+	Orphans int64 `protobuf:"varint,13,opt,name=orphans" json:"orphans,omitempty"`
+	// The replica that acts for it; empty: none does now, or one server has the
+	// store for itself. All replicas say the same, and any of them answers.
+	Replica string `protobuf:"bytes,14,opt,name=replica" json:"replica,omitempty"`
+	// Of the newest lease. It grows with each replica that takes over.
+	Epoch         uint64 `protobuf:"varint,15,opt,name=epoch" json:"epoch,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -165,6 +170,20 @@ func (x *Partition) GetBlockedBy() *Candidate {
 func (x *Partition) GetOrphans() int64 {
 	if x != nil {
 		return x.Orphans
+	}
+	return 0
+}
+
+func (x *Partition) GetReplica() string {
+	if x != nil {
+		return x.Replica
+	}
+	return ""
+}
+
+func (x *Partition) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
 	}
 	return 0
 }
@@ -535,7 +554,7 @@ var File_lehr_api_v1_partition_proto protoreflect.FileDescriptor
 
 const file_lehr_api_v1_partition_proto_rawDesc = "" +
 	"\n" +
-	"\x1blehr/api/v1/partition.proto\x12\vlehr.api.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18lehr/api/v1/access.proto\x1a\x18lehr/api/v1/values.proto\"\x89\x04\n" +
+	"\x1blehr/api/v1/partition.proto\x12\vlehr.api.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18lehr/api/v1/access.proto\x1a\x18lehr/api/v1/values.proto\"\xb9\x04\n" +
 	"\tPartition\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1e\n" +
 	"\n" +
@@ -553,7 +572,9 @@ const file_lehr_api_v1_partition_proto_rawDesc = "" +
 	"\x06states\x18\v \x03(\v2\".lehr.api.v1.Partition.StatesEntryR\x06states\x125\n" +
 	"\n" +
 	"blocked_by\x18\f \x01(\v2\x16.lehr.api.v1.CandidateR\tblockedBy\x12\x18\n" +
-	"\aorphans\x18\r \x01(\x03R\aorphans\x1a9\n" +
+	"\aorphans\x18\r \x01(\x03R\aorphans\x12\x18\n" +
+	"\areplica\x18\x0e \x01(\tR\areplica\x12\x14\n" +
+	"\x05epoch\x18\x0f \x01(\x04R\x05epoch\x1a9\n" +
 	"\vStatesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"]\n" +

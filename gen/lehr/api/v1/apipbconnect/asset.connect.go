@@ -47,8 +47,9 @@ type AssetServiceClient interface {
 	ListAssets(context.Context, *v1.ListAssetsRequest) (*v1.ListAssetsResponse, error)
 	GetAsset(context.Context, *v1.GetAssetRequest) (*v1.GetAssetResponse, error)
 	// Sends all assets of an incarnation, then, for each incarnation that
-	// becomes head, what it changed. A watch that was cut off goes on after the
-	// last incarnation that it was sent.
+	// becomes head, what it changed. A watch that was cut off goes on, at any
+	// replica, after the last incarnation that was complete; what of a later one
+	// was sent is sent again.
 	WatchAssets(context.Context, *v1.WatchAssetsRequest) (*connect.ServerStreamForClient[v1.WatchAssetsResponse], error)
 }
 
@@ -119,8 +120,9 @@ type AssetServiceHandler interface {
 	ListAssets(context.Context, *v1.ListAssetsRequest) (*v1.ListAssetsResponse, error)
 	GetAsset(context.Context, *v1.GetAssetRequest) (*v1.GetAssetResponse, error)
 	// Sends all assets of an incarnation, then, for each incarnation that
-	// becomes head, what it changed. A watch that was cut off goes on after the
-	// last incarnation that it was sent.
+	// becomes head, what it changed. A watch that was cut off goes on, at any
+	// replica, after the last incarnation that was complete; what of a later one
+	// was sent is sent again.
 	WatchAssets(context.Context, *v1.WatchAssetsRequest, *connect.ServerStream[v1.WatchAssetsResponse]) error
 }
 

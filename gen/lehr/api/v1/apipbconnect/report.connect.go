@@ -49,7 +49,10 @@ const (
 type ReportServiceClient interface {
 	ListReports(context.Context, *v1.ListReportsRequest) (*v1.ListReportsResponse, error)
 	GetReport(context.Context, *v1.GetReportRequest) (*v1.GetReportResponse, error)
-	// Sends the partition and all reports first, then what changes.
+	// Sends the partition and all reports first, then what changes. A watch that
+	// was cut off is begun anew, at any replica: all is sent again until complete,
+	// and a report that was sent before is known by its time, which only a newer
+	// one exceeds.
 	WatchReports(context.Context, *v1.WatchReportsRequest) (*connect.ServerStreamForClient[v1.WatchReportsResponse], error)
 	// Why an asset is as it is: from its report down to the root cause.
 	Why(context.Context, *v1.WhyRequest) (*v1.WhyResponse, error)
@@ -137,7 +140,10 @@ func (c *reportServiceClient) Why(ctx context.Context, req *v1.WhyRequest) (*v1.
 type ReportServiceHandler interface {
 	ListReports(context.Context, *v1.ListReportsRequest) (*v1.ListReportsResponse, error)
 	GetReport(context.Context, *v1.GetReportRequest) (*v1.GetReportResponse, error)
-	// Sends the partition and all reports first, then what changes.
+	// Sends the partition and all reports first, then what changes. A watch that
+	// was cut off is begun anew, at any replica: all is sent again until complete,
+	// and a report that was sent before is known by its time, which only a newer
+	// one exceeds.
 	WatchReports(context.Context, *v1.WatchReportsRequest, *connect.ServerStream[v1.WatchReportsResponse]) error
 	// Why an asset is as it is: from its report down to the root cause.
 	Why(context.Context, *v1.WhyRequest) (*v1.WhyResponse, error)

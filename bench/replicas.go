@@ -1,0 +1,299 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // to look at the database beside Lehr
+
+	"lehr.dev/app"
+	"lehr.dev/intent"
+	"lehr.dev/prodspec/generate"
+	"lehr.dev/store"
+	"lehr.dev/store/postgres"
+	"lehr.dev/store/sqlite"
+	"lehr.dev/test/pgserver"
+)
+
+// site is a folder, and what ends with it.
+type site struct {
+	folder string
+	ends   []func()
+}
+
+func newSite() (*site, error) {
+	folder, err := os.MkdirTemp("", "lehr-bench-")
+	return &site{folder: folder, ends: []func(){func() { os.RemoveAll(folder) }}}, err
+}
+
+func (s *site) close() {
+	for _, end := range slices.Backward(s.ends) {
+		end()
+	}
+}
+
+// Helper and the rest make a site what a database server is needed for: one
+// that cannot be had ends the benchmark.
+func (s *site) Helper()                           {}
+func (s *site) Cleanup(end func())                { s.ends = append(s.ends, end) }
+func (s *site) Fatal(args ...any)                 { s.Fatalf("%s", fmt.Sprint(args...)) }
+func (s *site) Skip(args ...any)                  { s.Fatal(args...) }
+func (s *site) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
+
+// onDatabase measures on a PostgreSQL server that is as durable as one in use.
+func onDatabase(measure func(*site, *pgserver.Server) error) (err error) {
+	s, err := newSite()
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	defer func() {
+		if broken := recover(); broken != nil {
+			err = fmt.Errorf("%v", broken)
+		}
+	}()
+	server := pgserver.For(s)
+	server.Start("fsync=on", "full_page_writes=on", "autovacuum=on", "max_connections=200")
+	return measure(s, server)
+}
+
+// measureReplicas measures what a shared database is for, beside the file.
+func measureReplicas(ctx context.Context, s *site, server *pgserver.Server, programs string) error {
+	file, err := sqlite.Open(ctx, sqlite.Options{Path: filepath.Join(s.folder, "admissions.db")})
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if err := measureAdmissions(ctx, "sqlite", file); err != nil {
+		return err
+	}
+	shared, err := postgres.Open(ctx, postgres.Options{URL: server.Database()})
+	if err != nil {
+		return err
+	}
+	defer shared.Close()
+	if err := measureAdmissions(ctx, "postgresql", shared); err != nil {
+		return err
+	}
+	return measureFailover(ctx, s, server, programs)
+}
+
+// measureAdmissions counts admissions a second that are durable when the call
+// returns, one enforcer's at a time, in calls of several sizes. That the pushes
+// are closed again is not counted.
+func measureAdmissions(ctx context.Context, engine string, s store.All) error {
+	by := intent.Actor{Name: "bench", Origin: "bench"}
+	if err := s.AddPartition(ctx, partition, "/bench/lehr.yaml", "a benchmark", by); err != nil {
+		return err
+	}
+	lease, err := s.Acquire(ctx, partition, "bench")
+	if err != nil {
+		return err
+	}
+	head := intent.IncarnationID{Partition: partition, Sequence: 1}
+	if err := s.Stage(ctx, lease, intent.IncarnationID{Partition: partition}, nil); err != nil {
+		return err
+	}
+	if _, err := s.Publish(ctx, lease, intent.Incarnation{ID: head, Parent: intent.IncarnationID{Partition: partition}, Author: by}); err != nil {
+		return err
+	}
+	found, err := s.Partition(ctx, partition)
+	if err != nil {
+		return err
+	}
+	for _, size := range []int{1, 16, 128} {
+		const most = 5 * time.Second
+		took, count := time.Duration(0), 0
+		for took < most {
+			admissions, closings := admissionsOf(size, count, found)
+			began := time.Now()
+			refusals, err := s.Admit(ctx, lease, admissions)
+			took += time.Since(began)
+			if err != nil {
+				return err
+			}
+			for _, refusal := range refusals {
+				if refusal != nil {
+					return fmt.Errorf("an admission was refused: %s", refusal.Waiting.Reason)
+				}
+			}
+			if err := s.ClosePushes(ctx, lease, closings); err != nil {
+				return err
+			}
+			count += size
+		}
+		print(fmt.Sprintf("%s_admissions_in_calls_of_%d", engine, size), float64(count)/took.Seconds(), "admissions/s")
+	}
+	return nil
+}
+
+func admissionsOf(size, first int, p store.Partition) (admissions []store.Admission, closings []store.Closing) {
+	now := time.Now()
+	for i := first; i < first+size; i++ {
+		asset := fmt.Sprintf("service-%d/job-%d", i%7, i%10_000)
+		push := intent.PushID(fmt.Sprintf("%016x-%d-%d", i*2654435761, size, i))
+		admissions = append(admissions, store.Admission{
+			Push: push, Asset: intent.AssetID(asset), Target: p.Head, Effective: intent.Digest{1}, Plan: intent.Digest{2},
+			ResourceKey: intent.ResourceKey(asset), Revision: p.Revision, ValidUntil: now.Add(time.Minute), At: now,
+			Budgets: []store.BudgetUse{{Key: fmt.Sprintf("cluster/%d", i%4), Limit: 100_000}},
+			Checks:  []string{"order", "hold", "approval"},
+		})
+		closings = append(closings, store.Closing{Push: push, Ending: "pushed", At: now})
+	}
+	return admissions, closings
+}
+
+const (
+	manyReplicas = 10
+	restSettles  = 20 * time.Second
+	restMeasured = 30 * time.Second
+)
+
+// measureRest runs ten replicas in this process, each with connections and
+// actors of its own, over many partitions of one asset that nothing is to be done
+// about, and counts what they write once nothing happens.
+func measureRest(ctx context.Context, s *site, server *pgserver.Server, partitions int) error {
+	url := server.Database()
+	register := map[intent.PartitionID]string{}
+	for n := range partitions {
+		name := fmt.Sprintf("rest-%04d", n)
+		folder := filepath.Join(s.folder, name)
+		if err := writeResting(folder, name); err != nil {
+			return err
+		}
+		register[intent.PartitionID(name)] = filepath.Join(folder, "lehr.yaml")
+	}
+	var replicas []*app.App
+	for n := range manyReplicas {
+		options := app.DefaultOptions()
+		options.Store, options.Database = filepath.Join(s.folder, fmt.Sprint("replica-", n), "lehr.db"), url
+		options.Listen, options.Parts.Runner = "", generate.InProcess{Limits: generate.DefaultLimits()}
+		options.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
+		replica, err := app.New(options)
+		if err != nil {
+			return err
+		}
+		if err := replica.Start(ctx); err != nil {
+			return err
+		}
+		defer replica.Stop(context.WithoutCancel(ctx))
+		replicas = append(replicas, replica)
+	}
+	began := time.Now()
+	by := intent.Actor{Name: "bench", Origin: "bench"}
+	for _, id := range slices.Sorted(maps.Keys(register)) {
+		if err := replicas[0].Store().AddPartition(ctx, id, register[id], "a benchmark", by); err != nil {
+			return err
+		}
+	}
+	share := partitions / manyReplicas
+	if err := s.until(10*time.Minute, func() (bool, error) { return shared(ctx, replicas[0].Store(), share) }); err != nil {
+		return fmt.Errorf("the partitions were not shared: %w", err)
+	}
+	print(fmt.Sprintf("ten_replicas_share_%d_partitions_after", partitions), time.Since(began).Seconds(), "s")
+	db, err := sql.Open("pgx", url)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	if err := s.until(10*time.Minute, func() (bool, error) {
+		var built int
+		err := db.QueryRowContext(ctx, "SELECT count(*) FROM partitions WHERE head > 0").Scan(&built)
+		return built == partitions, err
+	}); err != nil {
+		return fmt.Errorf("the partitions were not built: %w", err)
+	}
+	print(fmt.Sprintf("ten_replicas_built_%d_partitions_after", partitions), time.Since(began).Seconds(), "s")
+	time.Sleep(restSettles)
+	before, err := countWrites(ctx, db)
+	if err != nil {
+		return err
+	}
+	time.Sleep(restMeasured)
+	after, err := countWrites(ctx, db)
+	if err != nil {
+		return err
+	}
+	perSecond := func(before, after float64) float64 { return (after - before) / restMeasured.Seconds() }
+	print("ten_replicas_at_rest_rows_written", perSecond(before.rows, after.rows), "rows/s")
+	print("ten_replicas_at_rest_lease_rows_written", perSecond(before.leases, after.leases), "rows/s")
+	print("ten_replicas_at_rest_transactions", perSecond(before.transactions, after.transactions), "transactions/s")
+	print("ten_replicas_at_rest_leases_moved", after.epochs-before.epochs, "leases")
+	print("ten_replicas_at_rest_cpu", perSecond(before.cpu, after.cpu), "cores")
+	return nil
+}
+
+// until asks a few times a second.
+func (s *site) until(most time.Duration, holds func() (bool, error)) error {
+	for deadline := time.Now().Add(most); ; time.Sleep(2 * seldom) {
+		if held, err := holds(); held || err != nil {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("gave up after %s", most)
+		}
+	}
+}
+
+// shared: each replica acts for its share.
+func shared(ctx context.Context, s store.All, share int) (bool, error) {
+	replicas, err := s.Replicas(ctx)
+	if err != nil || len(replicas) != manyReplicas {
+		return false, err
+	}
+	return !slices.ContainsFunc(replicas, func(r store.Replica) bool { return r.Partitions != share }), nil
+}
+
+// written is what the database has counted so far.
+type written struct{ rows, leases, transactions, epochs, cpu float64 }
+
+func countWrites(ctx context.Context, db *sql.DB) (w written, err error) {
+	err = db.QueryRowContext(ctx, `SELECT
+		(SELECT sum(n_tup_ins + n_tup_upd + n_tup_del) FROM pg_stat_user_tables),
+		(SELECT sum(n_tup_ins + n_tup_upd + n_tup_del) FROM pg_stat_user_tables WHERE schemaname = current_schema() AND relname = 'replica'),
+		(SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()),
+		(SELECT sum(epoch) FROM partitions)`).Scan(&w.rows, &w.leases, &w.transactions, &w.epochs)
+	var usage syscall.Rusage
+	if err == nil {
+		err = syscall.Getrusage(syscall.RUSAGE_SELF, &usage)
+	}
+	w.cpu = time.Duration(usage.Utime.Nano() + usage.Stime.Nano()).Seconds()
+	return w, err
+}
+
+// writeResting writes a partition of one asset that no plugin is bound to.
+func writeResting(folder, name string) error {
+	for file, content := range map[string]string{
+		"lehr.yaml": fmt.Sprintf(`lehr: v1
+partition: %s
+owner: bench@example.com
+mode: "off"
+sources:
+  service: {dir: source, files: [service.yaml]}
+generate:
+  web: {starlark: web.star, from: [service]}
+`, name),
+		"web.star": `def generate(ctx):
+    return [asset("web", lehr.process.v1.Job(name = yaml("source/service.yaml")["name"], replicas = 1, binary = "/opt/web", version = "v1"))]
+`,
+		"source/service.yaml": "name: " + name + "\n",
+	} {
+		path := filepath.Join(folder, file)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
