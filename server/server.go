@@ -116,7 +116,7 @@ func New(o Options) *Server {
 	}
 	return &Server{
 		alone: alone,
-		log: log, login: o.Login, problems: problems,
+		log:   log, login: o.Login, problems: problems,
 		store: o.Store, schemas: o.Schemas, runtime: o.Runtime, health: health, identify: o.Identify,
 		location: o.Location, version: o.Version, started: o.Runtime.Now(),
 		queries: query.New(o.Store, o.Schemas, o.Runtime),
