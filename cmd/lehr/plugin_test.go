@@ -140,7 +140,7 @@ func TestPluginTestSaysWhatIsMissing(t *testing.T) {
 	}{
 		"no plugin":  {[]string{"--example", example}, "no plugin to test"},
 		"no example": {[]string{"--", "/bin/true"}, "no example"},
-		"both":       {[]string{"--socket", "s", "--example", example, "--", "/bin/true"}, "not by both"},
+		"both":       {[]string{"--socket", "s", "--example", example, "--", "/bin/true"}, "by one of them"},
 		"no file":    {[]string{"--example", "nowhere.yaml", "--", "/bin/true"}, "nowhere.yaml"},
 		"no types":   {[]string{"--types", t.TempDir(), "--example", example, "--", "/bin/true"}, "no .proto file"},
 	} {
