@@ -198,7 +198,7 @@ func (h *attack) arguments() {
 			told, err := h.lehr(arguments...)
 			plainText(h.T, strings.Join(arguments, " "), told+text(err))
 		}
-		_, err := h.lehr("unhold", "resource/a", "-p", "requests")
+		_, err := h.lehr("unhold", "resource/a", "-p", "requests", "--reason", "seen")
 		h.must(err)
 	}
 }

@@ -175,7 +175,7 @@ func (w *world) overrides(p people) {
 	if missing := unmatched(told+described, `resource/late +order +in force`, `overridden \(order\)`); missing != "" {
 		w.Error(missing)
 	}
-	_, err = w.lehr("unhold", "resource/late")
+	_, err = w.lehr("unhold", "resource/late", "--reason", "over")
 	p.must(err)
 	w.await("late is made before dep", w.holds(values{"late": 1}))
 	if w.holds(values{"dep": 1})() == "" {
@@ -199,7 +199,7 @@ func (w *world) overrides(p people) {
 		told, err := w.lehr("get", "overrides")
 		return unmatched(told, `resource/later +order +expired`) + text(err)
 	})
-	_, err = w.lehr("unhold", "resource/later")
+	_, err = w.lehr("unhold", "resource/later", "--reason", "over")
 	p.must(err)
 	before := len(readEffects(w.T, w.production))
 	w.await("later waits for dep again", func() string {

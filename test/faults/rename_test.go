@@ -33,7 +33,7 @@ func TestOrphanComesBackRenamed(t *testing.T) {
 		return unmatched(told+text(err), `No orphans`)
 	})
 	told, err := w.lehr("get", "audit")
-	if missing := unmatched(told+text(err), `task/web +claim carried: .*"job/web", as it has left head`); missing != "" {
+	if missing := unmatched(told+text(err), `claim +task/web .*claim carried: .*"job/web", as it has left head`); missing != "" {
 		t.Error(missing)
 	}
 	if after := w.pids(); !slices.Equal(before, after) {

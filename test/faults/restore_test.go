@@ -56,7 +56,7 @@ func (w *world) waitsForAdoption(wanted values, cause string) {
 	if told := unmatched(w.command("get", "stops"), cause, "lehr store adopt"); told != "" {
 		w.Error(told)
 	}
-	if _, err := w.lehr("resume"); err == nil || !strings.Contains(err.Error(), "lehr store adopt") {
+	if _, err := w.lehr("resume", "--reason", "a try"); err == nil || !strings.Contains(err.Error(), "lehr store adopt") {
 		w.Errorf("lehr resume on a store that lost something: %v", err)
 	}
 }
