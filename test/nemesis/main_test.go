@@ -24,7 +24,7 @@ import (
 )
 
 var (
-	minutes = flag.Float64("minutes", 2, "how long faults come, in minutes")
+	minutes = flag.Float64("minutes", 0, "how long faults come; 0: not at all")
 	seed    = flag.Uint64("seed", 0, "which faults; 0: by the clock")
 	only    = flag.String("faults", "", "only those that match")
 	lossy   = flag.Bool("lossy", false, "commits do not wait for the standby, so that its promotion loses some")
@@ -43,8 +43,8 @@ func TestMain(m *testing.M) {
 
 // TestNemesis lets everything go wrong, and judges what production saw.
 func TestNemesis(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds and runs the real programs, for minutes")
+	if *minutes == 0 {
+		t.Skip("builds and runs the real programs, for minutes: make nemesis")
 	}
 	chosen := *seed
 	if chosen == 0 {
