@@ -10,6 +10,8 @@ import (
 	"errors"
 	"log/slog"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"lehr.dev/fault"
 	"lehr.dev/loop"
 	"lehr.dev/store/relational"
@@ -78,6 +80,13 @@ func (engine) Failure(attempt string, err error) error { return failure(attempt,
 func (engine) Again(err error) bool { return inTheWay(err) || lost(err) }
 
 func (engine) Lost(err error) bool { return lost(err) }
+
+// Undone: the server gave the transaction up for standing still, so it had not
+// been told to commit it.
+func (engine) Undone(err error) bool {
+	said, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && said.Code == "25P03"
+}
 
 func (engine) News() string { return relational.SharedNews }
 

@@ -37,6 +37,9 @@ type Engine interface {
 	Again(err error) bool
 	// Lost: the connection is of no use any more.
 	Lost(err error) bool
+	// Undone: it is certain that the transaction was undone, though the
+	// connection is lost.
+	Undone(err error) bool
 	// News is a query of one number that changes after another process's
 	// commit that may matter; "": there is no other process.
 	News() string

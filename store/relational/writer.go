@@ -267,7 +267,7 @@ func (w *writer) transact(batch []*request) (notable bool, count int, broken err
 	}
 	if broken == nil {
 		_, broken = w.exec("COMMIT")
-		if broken != nil && w.engine.Lost(broken) {
+		if broken != nil && w.engine.Lost(broken) && !w.engine.Undone(broken) {
 			broken = unanswered{broken}
 		}
 	}

@@ -92,6 +92,9 @@ func (engine) Lost(err error) bool {
 	return errors.Is(err, sql.ErrConnDone) || errors.Is(err, driver.ErrBadConn)
 }
 
+// Undone is never told.
+func (engine) Undone(error) bool { return false }
+
 // News is a number that stays when the connection itself commits.
 func (e engine) News() string {
 	switch {
