@@ -170,7 +170,7 @@ func (r *recording) judgeEnd(ctx context.Context) error {
 
 func operationsOf(r *recording) (count int) {
 	for _, e := range r.events {
-		if e.Kind != disk.Note && e.Kind != disk.Rewrite {
+		if e.Operation() {
 			count++
 		}
 	}
@@ -209,10 +209,10 @@ func TestFailedSyncs(t *testing.T) {
 func syncsOf(r *recording) (numbers []int) {
 	number := 0
 	for _, e := range r.events {
-		if e.Kind != disk.Note && e.Kind != disk.Rewrite {
+		if e.Operation() {
 			number++
 		}
-		if e.Kind == disk.Sync {
+		if e.Kind == disk.Sync && e.Operation() {
 			numbers = append(numbers, number)
 		}
 	}

@@ -51,7 +51,12 @@ type Event struct {
 	Failed bool
 	// Text of a note.
 	Text string
+	// Beside: it is of a file that is followed, and none of SQLite's operations.
+	Beside bool
 }
+
+// Operation reports whether the disk counted the event as one.
+func (e Event) Operation() bool { return e.Kind != Note && e.Kind != Rewrite && !e.Beside }
 
 func (e Event) String() string {
 	return fmt.Sprintf("%s of %s (%d bytes at %d)", e.Kind, e.File, len(e.Data), e.Offset)
@@ -166,11 +171,11 @@ func (d *Disk) follow() {
 	}
 	if !d.files[d.followed] {
 		d.files[d.followed] = true
-		d.events = append(d.events, Event{Kind: Create, File: d.followed}, Event{Kind: SyncFolder})
+		d.events = append(d.events, Event{Kind: Create, File: d.followed, Beside: true}, Event{Kind: SyncFolder, Beside: true})
 	}
-	d.events = append(d.events, Event{Kind: Write, File: d.followed, Data: content})
+	d.events = append(d.events, Event{Kind: Write, File: d.followed, Data: content, Beside: true})
 	if len(d.held) == 0 {
-		d.events = append(d.events, Event{Kind: Sync, File: d.followed})
+		d.events = append(d.events, Event{Kind: Sync, File: d.followed, Beside: true})
 	}
 	d.held = content
 }
