@@ -92,7 +92,7 @@ func TestKilledProcess(t *testing.T) {
 			r := record(t, o, start, nil)
 			count := 0
 			for _, e := range r.events {
-				if e.Kind != disk.Note {
+				if e.Operation() {
 					count++
 				}
 			}
