@@ -1,11 +1,13 @@
 package postgres_test
 
 import (
+	"errors"
 	"net/url"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"lehr.dev/fault"
 	"lehr.dev/intent"
@@ -190,6 +192,38 @@ func TestFailover(t *testing.T) {
 				t.Errorf("%+v, %v after the adoption", h, err)
 			}
 		})
+	}
+}
+
+// TestQuietReplicaVouches: a replica that acts for nothing, and writes nothing
+// but that it lives, finds its commits again by itself after a failover, or the
+// others would wait for it until a person adopts the store (L7).
+func TestQuietReplicaVouches(t *testing.T) {
+	primary := pgserver.New(t)
+	primary.Start()
+	address := primary.Database()
+	standby := primary.Standby()
+	standby.Start()
+	either := primary.Either(address, standby)
+	acting, quiet := open(t, either), open(t, either)
+	storetest.Register(t, acting)
+	must(t, quiet.SetHold(t.Context(), "shop", intent.Hold{Asset: "a", Owner: storetest.Tester}))
+	primary.CatchUp(standby)
+	standby.Sever()
+	primary.Crash()
+	standby.Promote()
+	const most = 20 * time.Second
+	for end := time.Now().Add(most); ; time.Sleep(50 * time.Millisecond) {
+		// Either may find that its connections are gone.
+		renewed := errors.Join(acting.Renew(t.Context(), "acting", time.Minute), quiet.Renew(t.Context(), "quiet", time.Minute))
+		written := acting.SetHold(t.Context(), "shop", intent.Hold{Asset: "b", Owner: storetest.Tester})
+		h, err := acting.History(t.Context())
+		if err == nil && h.Stop == nil && renewed == nil && written == nil {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s after the failover: %+v, %v; renewed: %v; written: %v", most, h.Stop, err, renewed, written)
+		}
 	}
 }
 

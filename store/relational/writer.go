@@ -59,6 +59,9 @@ type writer struct {
 	polled   time.Time
 	// trouble is why the audit could not be written last.
 	trouble atomic.Pointer[string]
+	// elsewhere: a new connection may have led to another database, as after a
+	// failover, and nothing was committed over it yet.
+	elsewhere bool
 	// blind: the last look failed, and it was said.
 	blind bool
 	// name is whose commits are counted, known how far they were, and witness
@@ -182,6 +185,11 @@ func (w *writer) run() {
 	w.lookForOthers()
 	for {
 		batch, closed := w.take()
+		if len(batch) == 0 && !closed && w.elsewhere {
+			// It finds there what this process committed, though nobody asks for
+			// a commit: others may wait for that.
+			batch = []*request{{work: func(*transaction) error { return nil }, done: make(chan struct{})}}
+		}
 		switch {
 		case len(batch) == 0 && closed:
 			return
@@ -194,6 +202,7 @@ func (w *writer) run() {
 			_ = w.runtime.Wait(context.Background(), period, w.wake)
 		default:
 			w.runtime.Point("store: before a commit")
+			w.elsewhere = false
 			batch, notable := w.commit(batch)
 			w.runtime.Point("store: after a commit")
 			for _, r := range batch {
@@ -342,6 +351,7 @@ func (w *writer) connect() error {
 		return err
 	}
 	w.conn, w.prepared, w.news = conn, map[string]*sql.Stmt{}, unseen
+	w.elsewhere = w.known.Commits > 0
 	if err := w.engine.Tune(context.Background(), conn); err != nil {
 		w.disconnect()
 		return err
