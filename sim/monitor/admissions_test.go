@@ -184,6 +184,15 @@ var admissions = []breach{
 		}, nil},
 	{"S9", "no approval of plan",
 		func(r *run) { r.approve("a", time.Time{}); r.forces("a", approved) }, nil},
+	{"S9", "an approval of another plan",
+		func(r *run) {
+			r.approve("a", time.Time{})
+			r.approveOther("a")
+			a := r.admission("a", approved)
+			r.behind("UPDATE approval SET used_by = ?", string(a.Push))
+			r.admits(a)
+		},
+		func(r *run) { r.approve("a", time.Time{}); r.approveOther("a"); r.admit("a", approved) }},
 	{"S9", "by an approval that ended at",
 		func(r *run) {
 			r.approve("a", r.now.Add(time.Second))

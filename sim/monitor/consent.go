@@ -54,6 +54,10 @@ func (m *Monitor) consented(p *push, news *news) {
 	if len(p.approvers) == 0 {
 		return
 	}
+	for key, row := range m.approvals {
+		m.hold(row.usedBy != p.id || key.asset == p.asset && key.effective == p.effective && key.plan == p.plan,
+			"S9", "push %s of %s used an approval of another plan, %s", p.id, p.asset, key.plan.Short())
+	}
 	need := max(1, int(content.quorum))
 	if policy := m.policyAt(p.target); policy != nil {
 		need = max(need, int(policy.GetApproval().GetQuorum()))

@@ -224,6 +224,12 @@ func (r *run) approve(id intent.AssetID, until time.Time) {
 	r.must(r.Approve(r.Context(), intent.Approval{Partition: sim, Asset: id, Effective: r.saved[id].Effective, Plan: r.plan, By: bob, Until: until}))
 }
 
+// approveOther approves another plan of the same content.
+func (r *run) approveOther(id intent.AssetID) {
+	r.Helper()
+	r.must(r.Approve(r.Context(), intent.Approval{Partition: sim, Asset: id, Effective: r.saved[id].Effective, Plan: intent.Sum("other"), By: bob}))
+}
+
 // effect is a change of production by an admitted push.
 func (r *run) effect(a store.Admission, changes ...func(*world.Effect)) {
 	e := world.Effect{
