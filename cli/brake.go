@@ -122,7 +122,7 @@ there.`,
 				return printMessage(s.Out, response.Stop)
 			}
 			fmt.Fprintf(s.Out, "Stopped: %s, by %s: %s\n", scopeOf(response.Stop), plain(response.Stop.Owner.GetName()), plain(response.Stop.Reason))
-			fmt.Fprintf(s.Out, "Nothing is pushed until: %s\n", strings.TrimSpace("lehr resume "+plain(response.Stop.Partition)))
+			fmt.Fprintf(s.Out, "Nothing is pushed until: %s\n", strings.Join(strings.Fields("lehr resume "+plain(response.Stop.Partition)+" --reason WHY"), " "))
 			return nil
 		},
 	}
@@ -192,7 +192,7 @@ func (s *session) pinCommand() *cobra.Command {
 				if s.json() {
 					return printMessage(s.Out, response.Pin)
 				}
-				fmt.Fprintf(s.Out, "Pinned %s to %s%s. It follows head again after: lehr unpin %s\n",
+				fmt.Fprintf(s.Out, "Pinned %s to %s%s. It follows head again after: lehr unpin %s --reason WHY\n",
 					plain(response.Pin.Asset), plain(response.Pin.Incarnation), untilText(duration), plain(response.Pin.Asset))
 				return nil
 			})
@@ -262,7 +262,7 @@ func (s *session) holdCommand() *cobra.Command {
 				if s.json() {
 					return printMessage(s.Out, response.Hold)
 				}
-				fmt.Fprintf(s.Out, "Holding %s%s. It is pushed again after: lehr unhold %s\n",
+				fmt.Fprintf(s.Out, "Holding %s%s. It is pushed again after: lehr unhold %s --reason WHY\n",
 					plain(response.Hold.Asset), untilText(duration), plain(response.Hold.Asset))
 				s.warnOfAbsence(command.Context(), c, partition, response.Hold.Asset)
 				return nil

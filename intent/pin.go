@@ -55,11 +55,11 @@ type Stop struct {
 func (s Stop) Ending() string {
 	switch {
 	case s.Adopt:
-		return "lehr store adopt"
+		return "lehr store adopt --reason WHY"
 	case s.Partition != "":
-		return "lehr resume " + string(s.Partition)
+		return "lehr resume " + string(s.Partition) + " --reason WHY"
 	default:
-		return "lehr resume"
+		return "lehr resume --reason WHY"
 	}
 }
 

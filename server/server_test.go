@@ -277,7 +277,7 @@ func TestWhyCrossesAssets(t *testing.T) {
 	w.report(intent.Report{Asset: "db", State: intent.StateWaiting, Waiting: []intent.WaitingOn{{Kind: intent.WaitHold, Reason: "ann holds it", Owner: "ann"}}})
 	why, err := w.client.Reports.Why(t.Context(), &apipb.WhyRequest{Partition: "shop", Asset: "web"})
 	w.must(err)
-	if why.Summary != "web waits for db: ann holds it" || why.Hint != "lehr unhold db lets it be pushed" {
+	if why.Summary != "web waits for db: ann holds it" || why.Hint != "lehr unhold db --reason WHY lets it be pushed" {
 		t.Fatalf("why: %v", why)
 	}
 	if len(why.Reasons) != 1 || len(why.Reasons[0].Causes) != 1 || why.Reasons[0].Causes[0].Kind != "hold" {

@@ -16,9 +16,9 @@ func Overridable() []string { return []string{"order", "capacity", "version"} }
 
 // ways are what to do instead of overriding what cannot be.
 var ways = map[string]string{
-	"stop":     "lehr resume ends it",
+	"stop":     "lehr resume --reason WHY ends it",
 	"mode":     "lehr.yaml says the mode, and is reviewed",
-	"hold":     "lehr unhold ends it",
+	"hold":     "lehr unhold ASSET --reason WHY ends it",
 	"turndown": "nothing is removed that another asset depends on: take the dependency out of the sources first",
 	"approval": "lehr approve gives one, and whoever rejected the plan, or an operator, takes that back by lehr reject --withdraw",
 	"rejected": "whoever rejected the plan, or an operator, takes it back by lehr reject --withdraw",

@@ -347,6 +347,6 @@ func (f Facts) pinOf(report intent.Report) *Reason {
 	return &Reason{
 		Kind: KindPin, Asset: report.Asset, Owner: pin.Holder.Name, Since: pin.Created, Until: pin.Until,
 		Text: fmt.Sprintf("pinned to %s by %s %s: %s", pin.Incarnation, name(pin.Holder.Name), f.ago(pin.Created), pin.Reason),
-		Hint: "lehr unpin " + string(report.Asset) + " lets it follow head (" + f.Head.String() + ")",
+		Hint: "lehr unpin " + string(report.Asset) + " --reason WHY lets it follow head (" + f.Head.String() + ")",
 	}
 }

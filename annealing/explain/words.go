@@ -104,7 +104,7 @@ func (f Facts) summary(a Answer) string {
 func hintFor(report intent.Report, waiting intent.WaitingOn) string {
 	switch waiting.Kind {
 	case intent.WaitHold:
-		return "lehr unhold " + string(report.Asset) + " lets it be pushed"
+		return "lehr unhold " + string(report.Asset) + " --reason WHY lets it be pushed"
 	case intent.WaitApproval:
 		if report.PlanDigest.IsZero() {
 			return "lehr describe report " + string(report.Asset) + " shows the plan"

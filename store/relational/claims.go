@@ -82,7 +82,7 @@ func (h *holding) within(q querier, c claimant) error {
 	case err != nil:
 		return err
 	case pinned:
-		h.until = fmt.Sprintf("%s, but a pin keeps it followed; lehr unpin %s lets it go", why, h.holder.Asset)
+		h.until = fmt.Sprintf("%s, but a pin keeps it followed; lehr unpin %s --reason WHY lets it go", why, h.holder.Asset)
 	default:
 		h.passes = why
 	}

@@ -139,7 +139,7 @@ func mustBeLeftAlone(t *transaction, attempt string, partition intent.PartitionI
 	}
 	pinned, err := isPinned(t, partition, asset, t.now)
 	if err == nil && pinned {
-		err = fault.New(fault.Conflict, "%s: a pin keeps it followed", attempt).WithHint("first: lehr unpin %s", asset)
+		err = fault.New(fault.Conflict, "%s: a pin keeps it followed", attempt).WithHint("first: lehr unpin %s --reason WHY", asset)
 	}
 	return err
 }
