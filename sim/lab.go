@@ -37,6 +37,8 @@ type Lab struct {
 	types       []intent.TypeName
 	old, edited map[string]string
 	merged      bool
+	// steps of each push, where a script must be able to count on them.
+	steps int
 	// people is the process of all that is not Lehr.
 	people  *virtual.Process
 	db      *sql.DB
@@ -157,8 +159,8 @@ func (l *Lab) watch() error {
 	known := newLibrary(l.reading)
 	l.World = world.New(world.Options{
 		Process: l.people, Random: l.stream("world"), Served: l.served, Contents: known, Apart: l.apart(),
-		Nameless: len(l.types) > 0,
-		Schemas:  known.schemas,
+		Nameless: len(l.types) > 0, Steps: l.steps,
+		Schemas: known.schemas,
 	})
 	l.Monitor = monitor.New(monitor.Options{
 		DB: l.db, Partition: l.partition, Now: l.Now, Served: l.servedType, Guard: l.guard(),

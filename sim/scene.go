@@ -48,6 +48,7 @@ func Open(ctx context.Context, s Scene) (*Lab, error) {
 	// From here on it is somebody's partition: nothing compares it with the
 	// simulator's own intent.
 	l.options.Definition = l.definition
+	l.steps = 2
 	if err := l.watch(); err != nil {
 		l.close()
 		return nil, err

@@ -168,6 +168,9 @@ func (w *World) steps(found *comparison) [][]change {
 		return [][]change{found.changes}
 	}
 	count := 1 + w.random.IntN(min(most, len(found.changes)))
+	if w.options.Steps > 0 {
+		count = min(w.options.Steps, len(found.changes))
+	}
 	size := (len(found.changes) + count - 1) / count
 	return slices.Collect(slices.Chunk(found.changes, size))
 }

@@ -37,6 +37,9 @@ type Options struct {
 	Nameless bool
 	// Apart: replicas run on machines of their own, so plugins have no Alone.
 	Apart bool
+	// Steps are the effects that a push takes, if so much changes; 0: as chance
+	// has it.
+	Steps int
 }
 
 // World is production: what really exists, and who changed it.
