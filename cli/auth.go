@@ -169,6 +169,9 @@ is revoked with it.`,
 			fmt.Fprintln(s.Out, plain(made.Secret))
 			fmt.Fprintf(s.Err, "Token %s of %s, %s. It ends %s; earlier with: lehr auth token revoke %s\n",
 				made.Token.Id, plain(made.Token.Owner), plain(tokenLimits(made.Token)), s.left(made.Token.Until), made.Token.Id)
+			if len(made.Grants) == 0 {
+				fmt.Fprintf(s.Err, "It may do nothing yet: nothing of that is granted to %s. Grant a role with access: in lehr.yaml, or in the file of lehr serve --access\n", plain(made.Token.Owner))
+			}
 			return nil
 		},
 	}

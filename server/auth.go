@@ -118,7 +118,8 @@ func (s *Server) CreateToken(ctx context.Context, request *apipb.CreateTokenRequ
 	if err != nil {
 		return nil, err
 	}
-	return &apipb.CreateTokenResponse{Token: toToken(made), Secret: bearer}, nil
+	holds, err := s.store.Authority(store.WithCaller(ctx, store.Caller{Token: made.ID}))
+	return &apipb.CreateTokenResponse{Token: toToken(made), Secret: bearer, Grants: each(holds.Effective(), toGrant)}, err
 }
 
 func (s *Server) ListTokens(ctx context.Context, _ *apipb.ListTokensRequest) (*apipb.ListTokensResponse, error) {

@@ -562,7 +562,9 @@ type CreateTokenResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Token *Token                 `protobuf:"bytes,1,opt,name=token" json:"token,omitempty"`
 	// What the bearer sends. It is not kept.
-	Secret        string `protobuf:"bytes,2,opt,name=secret" json:"secret,omitempty"`
+	Secret string `protobuf:"bytes,2,opt,name=secret" json:"secret,omitempty"`
+	// What it may do now; none: its owner has no role yet.
+	Grants        []*Grant `protobuf:"bytes,3,rep,name=grants" json:"grants,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -609,6 +611,13 @@ func (x *CreateTokenResponse) GetSecret() string {
 		return x.Secret
 	}
 	return ""
+}
+
+func (x *CreateTokenResponse) GetGrants() []*Grant {
+	if x != nil {
+		return x.Grants
+	}
+	return nil
 }
 
 type ListTokensRequest struct {
@@ -1040,10 +1049,11 @@ const file_lehr_api_v1_auth_proto_rawDesc = "" +
 	"\n" +
 	"partitions\x18\x04 \x03(\tR\n" +
 	"partitions\x121\n" +
-	"\x06period\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x06period\"W\n" +
+	"\x06period\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x06period\"\x83\x01\n" +
 	"\x13CreateTokenResponse\x12(\n" +
 	"\x05token\x18\x01 \x01(\v2\x12.lehr.api.v1.TokenR\x05token\x12\x16\n" +
-	"\x06secret\x18\x02 \x01(\tR\x06secret\"\x13\n" +
+	"\x06secret\x18\x02 \x01(\tR\x06secret\x12*\n" +
+	"\x06grants\x18\x03 \x03(\v2\x12.lehr.api.v1.GrantR\x06grants\"\x13\n" +
 	"\x11ListTokensRequest\"@\n" +
 	"\x12ListTokensResponse\x12*\n" +
 	"\x06tokens\x18\x01 \x03(\v2\x12.lehr.api.v1.TokenR\x06tokens\"<\n" +
@@ -1120,28 +1130,29 @@ var file_lehr_api_v1_auth_proto_depIdxs = []int32{
 	16, // 9: lehr.api.v1.CreateTokenRequest.roles:type_name -> lehr.api.v1.Role
 	18, // 10: lehr.api.v1.CreateTokenRequest.period:type_name -> google.protobuf.Duration
 	5,  // 11: lehr.api.v1.CreateTokenResponse.token:type_name -> lehr.api.v1.Token
-	5,  // 12: lehr.api.v1.ListTokensResponse.tokens:type_name -> lehr.api.v1.Token
-	5,  // 13: lehr.api.v1.RevokeTokenResponse.token:type_name -> lehr.api.v1.Token
-	5,  // 14: lehr.api.v1.LoginResponse.token:type_name -> lehr.api.v1.Token
-	1,  // 15: lehr.api.v1.AuthService.WhoAmI:input_type -> lehr.api.v1.WhoAmIRequest
-	3,  // 16: lehr.api.v1.AuthService.Can:input_type -> lehr.api.v1.CanRequest
-	6,  // 17: lehr.api.v1.AuthService.CreateToken:input_type -> lehr.api.v1.CreateTokenRequest
-	8,  // 18: lehr.api.v1.AuthService.ListTokens:input_type -> lehr.api.v1.ListTokensRequest
-	10, // 19: lehr.api.v1.AuthService.RevokeToken:input_type -> lehr.api.v1.RevokeTokenRequest
-	12, // 20: lehr.api.v1.AuthService.GetLogin:input_type -> lehr.api.v1.GetLoginRequest
-	14, // 21: lehr.api.v1.AuthService.Login:input_type -> lehr.api.v1.LoginRequest
-	2,  // 22: lehr.api.v1.AuthService.WhoAmI:output_type -> lehr.api.v1.WhoAmIResponse
-	4,  // 23: lehr.api.v1.AuthService.Can:output_type -> lehr.api.v1.CanResponse
-	7,  // 24: lehr.api.v1.AuthService.CreateToken:output_type -> lehr.api.v1.CreateTokenResponse
-	9,  // 25: lehr.api.v1.AuthService.ListTokens:output_type -> lehr.api.v1.ListTokensResponse
-	11, // 26: lehr.api.v1.AuthService.RevokeToken:output_type -> lehr.api.v1.RevokeTokenResponse
-	13, // 27: lehr.api.v1.AuthService.GetLogin:output_type -> lehr.api.v1.GetLoginResponse
-	15, // 28: lehr.api.v1.AuthService.Login:output_type -> lehr.api.v1.LoginResponse
-	22, // [22:29] is the sub-list for method output_type
-	15, // [15:22] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	0,  // 12: lehr.api.v1.CreateTokenResponse.grants:type_name -> lehr.api.v1.Grant
+	5,  // 13: lehr.api.v1.ListTokensResponse.tokens:type_name -> lehr.api.v1.Token
+	5,  // 14: lehr.api.v1.RevokeTokenResponse.token:type_name -> lehr.api.v1.Token
+	5,  // 15: lehr.api.v1.LoginResponse.token:type_name -> lehr.api.v1.Token
+	1,  // 16: lehr.api.v1.AuthService.WhoAmI:input_type -> lehr.api.v1.WhoAmIRequest
+	3,  // 17: lehr.api.v1.AuthService.Can:input_type -> lehr.api.v1.CanRequest
+	6,  // 18: lehr.api.v1.AuthService.CreateToken:input_type -> lehr.api.v1.CreateTokenRequest
+	8,  // 19: lehr.api.v1.AuthService.ListTokens:input_type -> lehr.api.v1.ListTokensRequest
+	10, // 20: lehr.api.v1.AuthService.RevokeToken:input_type -> lehr.api.v1.RevokeTokenRequest
+	12, // 21: lehr.api.v1.AuthService.GetLogin:input_type -> lehr.api.v1.GetLoginRequest
+	14, // 22: lehr.api.v1.AuthService.Login:input_type -> lehr.api.v1.LoginRequest
+	2,  // 23: lehr.api.v1.AuthService.WhoAmI:output_type -> lehr.api.v1.WhoAmIResponse
+	4,  // 24: lehr.api.v1.AuthService.Can:output_type -> lehr.api.v1.CanResponse
+	7,  // 25: lehr.api.v1.AuthService.CreateToken:output_type -> lehr.api.v1.CreateTokenResponse
+	9,  // 26: lehr.api.v1.AuthService.ListTokens:output_type -> lehr.api.v1.ListTokensResponse
+	11, // 27: lehr.api.v1.AuthService.RevokeToken:output_type -> lehr.api.v1.RevokeTokenResponse
+	13, // 28: lehr.api.v1.AuthService.GetLogin:output_type -> lehr.api.v1.GetLoginResponse
+	15, // 29: lehr.api.v1.AuthService.Login:output_type -> lehr.api.v1.LoginResponse
+	23, // [23:30] is the sub-list for method output_type
+	16, // [16:23] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_lehr_api_v1_auth_proto_init() }
