@@ -43,31 +43,34 @@ func admitStop(w *world) {
 
 func admitStale(w *world) {
 	ctx := w.t.Context()
-	for what, change := range map[string]func(){
-		"head": func() { w.publish(entry("c", fmt.Sprint(w.revision()))) },
-		"a pin": func() {
+	for _, of := range []struct {
+		what   string
+		change func()
+	}{
+		{"head", func() { w.publish(entry("c", fmt.Sprint(w.revision()))) }},
+		{"a pin", func() {
 			_, err := w.SetPin(ctx, intent.Pin{Asset: "c", Incarnation: at(1), Rank: intent.RankPerson, Holder: bob})
 			w.must(err)
-		},
-		"a hold": func() { w.must(w.SetHold(ctx, shop, intent.Hold{Asset: "c", Owner: bob})) },
-		"an approval": func() {
+		}},
+		{"a hold", func() { w.must(w.SetHold(ctx, shop, intent.Hold{Asset: "c", Owner: bob})) }},
+		{"an approval", func() {
 			w.must(w.Approve(ctx, intent.Approval{Partition: shop, Asset: "c", Effective: digestOf("x"), Plan: digestOf("p"), By: bob}))
-		},
-		"a rejection": func() {
+		}},
+		{"a rejection", func() {
 			w.must(w.Reject(ctx, intent.Rejection{Partition: shop, Asset: "c", Effective: digestOf("x"), Plan: digestOf("p"), By: bob, Reason: "no"}))
-		},
-		"a rejection taken back": func() { w.must(w.Withdraw(ctx, shop, "c", bob.Name, "yes", bob)) },
-		"an override": func() {
+		}},
+		{"a rejection taken back", func() { w.must(w.Withdraw(ctx, shop, "c", bob.Name, "yes", bob)) }},
+		{"an override", func() {
 			w.must(w.Override(ctx, intent.Override{Partition: shop, Asset: "c", Effective: digestOf("x"), Check: "order", By: bob, Reason: "now", Until: noon.Add(time.Hour)}))
-		},
-		"a stop that came and went": func() {
+		}},
+		{"a stop that came and went", func() {
 			w.must(w.SetStop(ctx, intent.Stop{Owner: bob}))
 			w.must(w.Resume(ctx, "", "over", bob))
-		},
+		}},
 	} {
 		decided := w.admission("stale", "a", at(1))
-		change()
-		w.t.Log(what)
+		of.change()
+		w.t.Log(of.what)
 		w.waits(decided, intent.WaitStale)
 	}
 	expired := w.admission("late", "a", at(1))

@@ -147,9 +147,8 @@ func readProcess(pid int) (process, error) {
 // reads again while an exec is under way: the process lives, its old memory is
 // gone and the new one is not laid out yet.
 func readMemory(pid int, name string) ([]byte, error) {
-	const longestExec, sureLooks = 2 * time.Second, 3
-	begun := time.Now()
-	for empty := 0; empty < sureLooks; {
+	const longestExec = 2 * time.Second
+	for begun := time.Now(); time.Since(begun) < longestExec; {
 		stat, err := readStat(pid)
 		if err != nil {
 			return nil, err
@@ -164,13 +163,11 @@ func readMemory(pid int, name string) ([]byte, error) {
 		switch {
 		case len(content) > 0:
 			return content, nil
-		case !stat.mayExec || time.Since(begun) > longestExec:
-			return nil, errNoTask
 		case stat.execs:
-			empty = 0
 			time.Sleep(time.Millisecond)
-		default: // empty, or an exec came between the two reads
-			empty++
+		case !stat.fills[name]:
+			return nil, errNoTask
+		default: // an exec came between the two reads
 		}
 	}
 	return nil, errNoTask
@@ -195,11 +192,11 @@ func environment(environ []byte) map[string]string {
 type stat struct {
 	parent  int
 	started uint64
-	// mayExec is false of the kernel's threads and of what is ending.
-	mayExec bool
 	// execs is set from the moment an exec drops the old memory until the new
-	// one is complete.
+	// one is complete. It is false of the kernel's threads and of what is ending.
 	execs bool
+	// fills tells whether the memory has room for "cmdline" and for "environ".
+	fills map[string]bool
 }
 
 // Flags of a process: PF_EXITING and PF_KTHREAD in the kernel's sched.h.
@@ -213,7 +210,7 @@ func readStat(pid int) (stat, error) {
 		return stat{}, errNoTask
 	}
 	fields := strings.Fields(string(line[bytes.LastIndexByte(line, ')')+1:]))
-	if len(fields) < 24 || fields[0] == "Z" || fields[0] == "X" {
+	if len(fields) < 49 || fields[0] == "Z" || fields[0] == "X" {
 		return stat{}, errNoTask
 	}
 	parent, wrongParent := strconv.Atoi(fields[1])
@@ -224,7 +221,14 @@ func readStat(pid int) (stat, error) {
 	}
 	mayExec := flags&(exiting|ofKernel) == 0
 	startOfCode := fields[23] // set last by an exec
-	return stat{parent, started, mayExec, mayExec && startOfCode == "0"}, nil
+	return stat{
+		parent: parent, started: started,
+		execs: mayExec && startOfCode == "0",
+		fills: map[string]bool{
+			"cmdline": mayExec && fields[45] != fields[46],
+			"environ": mayExec && fields[47] != fields[48],
+		},
+	}, nil
 }
 
 // runs tells what the process runs, in the words of the intent where it is
