@@ -39,6 +39,8 @@ test: tools lint build ## all that CI runs
 	$(BIN)/lehr sim --seed 1 --total-hours 5000 --hours 8 --density 8 --complete
 	@# And 60 hours of three replicas that share a store.
 	$(BIN)/lehr sim --seed 1 --total-hours 60 --replicas 3 --hours 2 --density 60
+	@# And two minutes of three real ones, with nothing beside them.
+	$(MAKE) nemesis MINUTES=2 SEED=1
 
 .PHONY: tools
 tools: ## install what tests start beside Lehr (as root, on Debian)

@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 // TestNemesis lets everything go wrong, and judges what production saw.
 func TestNemesis(t *testing.T) {
 	if *minutes == 0 {
-		t.Skip("builds and runs the real programs, for minutes: make nemesis")
+		t.Skip("runs for minutes, and best alone: make nemesis")
 	}
 	chosen := *seed
 	if chosen == 0 {
