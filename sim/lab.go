@@ -158,7 +158,7 @@ func (l *Lab) setUp() error {
 func (l *Lab) watch() error {
 	known := newLibrary(l.reading)
 	l.World = world.New(world.Options{
-		Process: l.people, Random: l.stream("world"), Served: l.served, Contents: known, Apart: l.apart(),
+		Process: l.people, Random: l.stream("world"), Served: l.served, Contents: known, Apart: l.apart(), Machines: l.fleet(),
 		Nameless: len(l.types) > 0, Steps: l.steps,
 		Schemas: known.schemas,
 	})
@@ -204,8 +204,12 @@ func (l *Lab) clocksGoWrong() bool {
 	})
 }
 
-// apart reports whether replicas run on machines of their own in this run.
-func (l *Lab) apart() bool { return l.fleet() || l.options.Seed%2 == 1 }
+// apart reports whether plugins run as servers in this run.
+func (l *Lab) apart() bool { return l.options.Seed%2 == 1 }
+
+// distant reports whether no replica can tell that the plugins of another one
+// are gone.
+func (l *Lab) distant() bool { return l.fleet() || l.apart() }
 
 // run lets virtual time pass until then, or until something is found wrong.
 func (l *Lab) run(until time.Time) {

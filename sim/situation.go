@@ -76,7 +76,7 @@ func (l *Lab) longPush(d Disturbance, r *rand.Rand) {
 func (l *Lab) sleeper(d Disturbance, r *rand.Rand) {
 	next, old := l.good.clone(), l.replica()
 	t := next.wanting(r, "command")
-	if t == nil || t.Approval || old == nil || !l.apart() || l.options.Definition != "" || l.crowded(1) {
+	if t == nil || t.Approval || old == nil || !l.distant() || l.options.Definition != "" || l.crowded(1) {
 		return
 	}
 	l.note(d.Kind, "production")

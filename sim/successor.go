@@ -40,7 +40,7 @@ func (l *Lab) cutOff(d Disturbance, r *rand.Rand) {
 // plugin goes on under its last permit; another process begins at once.
 func (l *Lab) orphan(d Disturbance, r *rand.Rand) {
 	old := l.replica()
-	if old == nil || !l.apart() || l.crowded(1) {
+	if old == nil || !l.distant() || l.crowded(1) {
 		return
 	}
 	const least, most = 1500 * time.Millisecond, 4 * time.Second
@@ -66,7 +66,7 @@ func (l *Lab) orphan(d Disturbance, r *rand.Rand) {
 // stands still before an effect: no other process has that plugin.
 func (l *Lab) returning(d Disturbance, r *rand.Rand) {
 	old := l.replica()
-	if old == nil || l.apart() || l.crowded(1) {
+	if old == nil || l.distant() || l.crowded(1) {
 		return
 	}
 	const least, most = 2200 * time.Millisecond, 3400 * time.Millisecond

@@ -39,7 +39,7 @@ func newChild(w *World, replica *virtual.Process, p *program) *child {
 	}
 }
 
-// lone is a child on a machine that all replicas share.
+// lone is a child on the machine of its replica.
 type lone struct{ *child }
 
 // Alone is closed when no older process of this plugin can be running.

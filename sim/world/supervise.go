@@ -20,8 +20,8 @@ const (
 type program struct {
 	key, name string
 	served    []plugin.Served
-	// holder is the process that has the machine's lock on it.
-	holder *virtual.Process
+	// holders are the processes that have a machine's lock on it.
+	holders map[string]*virtual.Process
 	// Until when it dies at each start, cannot be started, or is of another
 	// version: one that serves other types, if skewTypes.
 	crashUntil, downUntil, skewUntil time.Time
@@ -93,9 +93,10 @@ func (c *child) supervise() {
 // live is one life. It returns why it ended.
 func (c *child) live() error {
 	w, p := c.world, c.program
-	for !w.options.Apart && p.holder != nil && p.holder.Alive() {
+	machine := w.machine(c.replica)
+	for holder := p.holders[machine]; !w.options.Apart && holder != nil && holder.Alive(); holder = p.holders[machine] {
 		c.down = fault.New(fault.Unavailable, "plugin %s waits until its older process has ended", p.name)
-		_ = c.replica.Wait(context.Background(), -1, p.holder.Ended())
+		_ = c.replica.Wait(context.Background(), -1, holder.Ended())
 	}
 	if !c.isAlone {
 		c.isAlone = true
@@ -105,7 +106,7 @@ func (c *child) live() error {
 		return fault.New(fault.Unavailable, "plugin %s cannot be started", p.name)
 	}
 	process := c.replica.Child(c.replica.Name() + "/" + p.name)
-	p.holder = process
+	p.holders[machine] = process
 	l := &life{
 		world: w, child: c, process: process, began: w.now(), known: map[intent.PushID]bool{},
 		in: &mailbox{world: w, to: process}, out: &mailbox{world: w, to: c.replica},

@@ -35,8 +35,12 @@ type Options struct {
 	// Nameless: a payload's name says nothing; each asset has a thing of its
 	// own. So it is with types of which nothing is known.
 	Nameless bool
-	// Apart: replicas run on machines of their own, so plugins have no Alone.
+	// Apart: plugins run as servers, on machines of their own, so they have no
+	// Alone.
 	Apart bool
+	// Machines: replicas of different names run on different machines. The
+	// Alone of a plugin is that of its replica's.
+	Machines bool
 	// Steps are the effects that a push takes, if so much changes; 0: as chance
 	// has it.
 	Steps int
@@ -160,6 +164,14 @@ func (w *World) Matches(ctx context.Context, id intent.IncarnationID, asset inte
 	return false, string(found.plan.Action) + " of " + string(wanted.key) + " (" + strings.Join(paths, ", ") + ")"
 }
 
+// machine on which a replica's plugins run.
+func (w *World) machine(replica *virtual.Process) string {
+	if w.options.Machines {
+		return replica.Name()
+	}
+	return ""
+}
+
 // Plugin is what a replica reaches by a command line: a child process of the
 // replica, started anew when it died.
 func (w *World) Plugin(replica *virtual.Process, run []string) plugin.Plugin {
@@ -172,7 +184,7 @@ func (w *World) Plugin(replica *virtual.Process, run []string) plugin.Plugin {
 	}
 	p := w.programs[key]
 	if p == nil {
-		p = &program{key: key, name: programName(run), served: w.options.Served(run)}
+		p = &program{key: key, name: programName(run), served: w.options.Served(run), holders: map[string]*virtual.Process{}}
 		w.programs[key] = p
 	}
 	c := newChild(w, replica, p)

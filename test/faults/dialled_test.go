@@ -160,7 +160,15 @@ func TestDialledPlugin(t *testing.T) {
 	d.want(values{})
 	d.await("the processes run", d.runs(1))
 	// What may not be dialled any more is not, though it is connected.
+	const read = "the list of plugin servers was read"
+	before := strings.Count(d.logged(), read)
 	d.allow("somebody-else")
+	d.await("the list is read", func() string {
+		if strings.Count(d.logged(), read) == before {
+			return "not yet"
+		}
+		return ""
+	})
 	d.jobs["web"] = job{Replicas: 2}
 	d.want(values{})
 	t.Log(d.awaitTold("job/web", `may not have .* dialled`))
