@@ -281,3 +281,11 @@ func (l *Lab) says(i Intent) {
 		l.said[part] = true
 	}
 }
+
+// hasTwin reports whether another thing names the same.
+func (i Intent) hasTwin(id string) bool {
+	t := i.find(id)
+	return t != nil && slices.ContainsFunc(i.Things, func(other Thing) bool {
+		return other.ID != id && other.Kind == t.Kind && other.Name == t.Name
+	})
+}

@@ -120,6 +120,9 @@ func (l *Lab) effect(e world.Effect) {
 		l.tell("%s changes %s: %s → %s", e.By, e.Key, e.Before, e.After)
 		return
 	}
+	if l.intent.hasTwin(string(e.Asset)) {
+		l.foreign = e.At // For the other one it is a stranger's.
+	}
 	l.effects++
 	l.mark("effect: " + string(e.Action))
 	if e.Destructive {

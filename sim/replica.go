@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"lehr.dev/access"
@@ -42,9 +43,8 @@ type Replica struct {
 // Begin starts a process that serves the store.
 func (l *Lab) Begin() *Replica {
 	l.born++
-	names := []string{"north", "south", "east", "west"}
 	r := &Replica{
-		Process: l.Start(names[(l.born-1)%len(names)]), lab: l, stopping: make(chan struct{}), born: l.Now(),
+		Process: l.Start(l.machine()), lab: l, stopping: make(chan struct{}), born: l.Now(),
 	}
 	r.Zone(zones[l.born%len(zones)])
 	r.holder = fmt.Sprintf("%s-%d", r.Name(), l.born)
@@ -53,6 +53,21 @@ func (l *Lab) Begin() *Replica {
 	l.tell("%s begins", r.Name())
 	r.Go("main", r.main)
 	return r
+}
+
+// machine on which the next process begins: in a fleet, one without a replica.
+func (l *Lab) machine() string {
+	names := []string{"north", "south", "east", "west"}
+	for n := l.born - 1; ; n++ {
+		name := names[n%len(names)]
+		if round := (n - l.born + 1) / len(names); round > 0 {
+			name = fmt.Sprint(name, round+1)
+		}
+		taken := slices.ContainsFunc(l.replicas, func(r *Replica) bool { return r.Alive() && r.Name() == name })
+		if !l.fleet() || !taken {
+			return name
+		}
+	}
 }
 
 // sweep is how often Lehr looks at what is quiet, in this run.
