@@ -395,16 +395,28 @@ func (s *session) answeringOrOpen(ctx context.Context) (*client.Client, error) {
 	case len(s.servers) > 0 && s.database == "", !fault.Is(err, fault.NotFound) && !fault.Is(err, fault.Unavailable):
 		return found, err
 	}
-	return s.open(ctx)
+	opened, openErr := s.open(ctx)
+	name, _ := s.storeMeant()
+	if silent, ok := errors.AsType[*fault.Error](err); ok && found != nil && fault.Is(openErr, fault.NotFound) {
+		// What the server has is elsewhere, and it told why it is not to be had.
+		return nil, fault.New(fault.Unavailable, "%s; and there is no store here to work on without it: %s", silent.Message, s.local.StoreName(name)).
+			WithHint("mend that, or name the store that it serves: --database URL, or --store FILE")
+	}
+	return opened, openErr
+}
+
+// storeMeant is the store to work on without a server, and whether a flag names it.
+func (s *session) storeMeant() (name string, given bool) {
+	if s.database != "" && (s.databaseGiven || !s.storeGiven) {
+		return s.database, s.databaseGiven
+	}
+	return s.store, s.storeGiven
 }
 
 // open returns a client of the store itself, and says so unless that is what
 // was asked for.
 func (s *session) open(ctx context.Context) (*client.Client, error) {
-	name, given := s.store, s.storeGiven
-	if s.database != "" && (s.databaseGiven || !s.storeGiven) {
-		name, given = s.database, s.databaseGiven
-	}
+	name, given := s.storeMeant()
 	opened, closer, err := s.local.Open(ctx, name, s.actor())
 	if err != nil {
 		return nil, err

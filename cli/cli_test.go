@@ -141,6 +141,25 @@ func TestServeRegistersEachPartitionOnce(t *testing.T) {
 	}
 }
 
+// A server of a database names that, not the file beside which it leaves word.
+func TestServeNamesItsStore(t *testing.T) {
+	local := cli.Local{
+		StoreName: func(store string) string { return strings.TrimSuffix(store, "?secret") },
+		Serve: func(_ context.Context, _ cli.ServeOptions, ready func(cli.Serving)) error {
+			ready(cli.Serving{URL: "http://127.0.0.1:1"})
+			return nil
+		},
+	}
+	for want, args := range map[string][]string{
+		"Lehr serves postgres://db/lehr on http://127.0.0.1:1\n": {"serve", "--database", "postgres://db/lehr?secret"},
+		"Lehr serves a.db on http://127.0.0.1:1\n":               {"serve", "--store", "a.db"},
+	} {
+		if code, out, errs := run(t, local, args...); code != 0 || !strings.HasPrefix(out, want) {
+			t.Errorf("%s says %q %s", args, out, errs)
+		}
+	}
+}
+
 // TestWhatIsMisspeltIsMet: an error names what was meant, or how to write it.
 func TestWhatIsMisspeltIsMet(t *testing.T) {
 	for line, hint := range map[string]string{

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -69,12 +70,27 @@ func failure(attempt string, err error) error {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return fault.New(fault.Unavailable, "%s: gave up: %w", attempt, err)
 	case lost(err):
-		return fault.New(fault.Unavailable, "%s: the database cannot be reached: %w", attempt, err).
+		return fault.New(fault.Unavailable, "%s: the database cannot be reached: %w", attempt, inOneLine{err}).
 			WithHint("is it running, and reachable from here under that name and port?")
 	default:
 		return fault.New(fault.Internal, "%s: %w", attempt, err)
 	}
 }
+
+// inOneLine is an error of several addresses, each told of once.
+type inOneLine struct{ error }
+
+func (e inOneLine) Error() string {
+	var lines []string
+	for line := range strings.Lines(e.error.Error()) {
+		if line = strings.TrimSpace(line); !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	return strings.ReplaceAll(strings.Join(lines, "; "), ":; ", ": ")
+}
+
+func (e inOneLine) Unwrap() error { return e.error }
 
 // refusal of a server, by the codes of its manual's appendix A.
 func refusal(attempt string, said *pgconn.PgError) error {
