@@ -77,6 +77,13 @@ func failure(attempt string, err error) error {
 	}
 }
 
+// onStandby: what is asked for takes a server that takes writes. One that
+// follows another is told of by functions of the log that it cannot carry out
+// (55000), and by a mode of transactions that it does not have.
+func onStandby(said *pgconn.PgError) bool {
+	return said.Code == "25006" || said.Code == "55000" || said.Code == "0A000" && said.Routine == "call_enum_check_hook"
+}
+
 // inOneLine is an error of several addresses, each told of once.
 type inOneLine struct{ error }
 
@@ -106,9 +113,9 @@ func refusal(attempt string, said *pgconn.PgError) error {
 	case class == "53":
 		return fault.New(fault.Unavailable, "%s: the database has no more of something: %w", attempt, said).
 			WithHint("each replica uses up to %d connections: compare with the server's max_connections", connections)
-	case said.Code == "25006":
-		return fault.New(fault.Unavailable, "%s: the database takes no writes: %w", attempt, said).
-			WithHint("it is a standby, or was made read only: name the primary; after a failover it is tried again")
+	case onStandby(said):
+		return fault.New(fault.Unavailable, "%s: the database is a standby, or was made read only: %w", attempt, said).
+			WithHint("name the primary; after a failover it is tried again")
 	case class == "25", class == "55":
 		return fault.New(fault.Unavailable, "%s: %w", attempt, said).WithHint("it is tried again")
 	case class == "28", said.Code == "42501":
