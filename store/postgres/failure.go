@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"crypto/tls"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
@@ -71,7 +72,7 @@ func failure(attempt string, err error) error {
 		return fault.New(fault.Unavailable, "%s: gave up: %w", attempt, err)
 	case lost(err):
 		return fault.New(fault.Unavailable, "%s: the database cannot be reached: %w", attempt, inOneLine{err}).
-			WithHint("is it running, and reachable from here under that name and port?")
+			WithHint("%s", toReach(err))
 	default:
 		return fault.New(fault.Internal, "%s: %w", attempt, err)
 	}
@@ -98,6 +99,17 @@ func (e inOneLine) Error() string {
 }
 
 func (e inOneLine) Unwrap() error { return e.error }
+
+// toReach is what to do about a database that cannot be reached.
+func toReach(err error) string {
+	if _, unverified := errors.AsType[*tls.CertificateVerificationError](err); unverified {
+		return "name a PEM file of who vouches for its certificate with sslrootcert=FILE in the URL, and the server as its certificate does"
+	}
+	if strings.Contains(err.Error(), "server refused TLS") {
+		return "have the database take TLS, or add sslmode=disable to the URL if nobody can be on the way to it"
+	}
+	return "is it running, and reachable from here under that name and port?"
+}
 
 // refusal of a server, by the codes of its manual's appendix A.
 func refusal(attempt string, said *pgconn.PgError) error {
