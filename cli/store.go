@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -153,7 +154,7 @@ structures. It changes nothing, and a server may run meanwhile.`,
 			if err != nil {
 				return err
 			}
-			return s.tellVerified(verified, "Verified "+s.store)
+			return s.tellVerified(verified, "Verified "+s.local.StoreName(cmp.Or(database, s.store)))
 		},
 	}
 	databaseFlag(command, &database)

@@ -105,7 +105,8 @@ func toReach(err error) string {
 	if _, unverified := errors.AsType[*tls.CertificateVerificationError](err); unverified {
 		return "name a PEM file of who vouches for its certificate with sslrootcert=FILE in the URL, and the server as its certificate does"
 	}
-	if strings.Contains(err.Error(), "server refused TLS") {
+	// Where that is allowed, each address is tried without it next.
+	if tried := (inOneLine{err}).Error(); strings.Count(tried, "server refused TLS") == strings.Count(tried, "; ")+1 {
 		return "have the database take TLS, or add sslmode=disable to the URL if nobody can be on the way to it"
 	}
 	return "is it running, and reachable from here under that name and port?"

@@ -53,6 +53,9 @@ func TestUnreachableInOneLine(t *testing.T) {
 	if !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "looking: the database cannot be reached: ") {
 		t.Fatalf("it is %v", err)
 	}
+	if !strings.Contains(err.Error(), "is it running, and reachable") {
+		t.Errorf("it is %v", err)
+	}
 	if text := err.Error(); strings.ContainsAny(text, "\n\t") || strings.Count(text, "dial error") != 1 {
 		t.Errorf("it says %q", text)
 	}
