@@ -141,6 +141,16 @@ func TestServeRegistersEachPartitionOnce(t *testing.T) {
 	}
 }
 
+// Whoever names a database does not get a backup of a file instead.
+func TestBackupsAreOfFiles(t *testing.T) {
+	for _, command := range [][]string{{"backup", "copy.db"}, {"restore", "copy.db"}} {
+		code, out, errs := run(t, cli.Local{}, append(command, "--database", "postgres://db/lehr")...)
+		if code != 1 || !strings.Contains(errs, "--database names a database") || !strings.Contains(errs, "pg_dump") {
+			t.Errorf("%s: %d %s%s", command, code, out, errs)
+		}
+	}
+}
+
 // A server of a database names that, not the file beside which it leaves word.
 func TestServeNamesItsStore(t *testing.T) {
 	local := cli.Local{

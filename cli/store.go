@@ -171,10 +171,14 @@ func (s *session) tellVerified(verified Verified, done string) error {
 
 // onlyFiles refuses what is done to files alone.
 func (s *session) onlyFiles(what string) error {
-	if s.Getenv("LEHR_DATABASE") == "" {
+	if s.database == "" {
 		return nil
 	}
-	return fault.New(fault.Invalid, "%s works on a store that is a file, and LEHR_DATABASE names a database", what).
+	named := "LEHR_DATABASE"
+	if s.databaseGiven {
+		named = "--database"
+	}
+	return fault.New(fault.Invalid, "%s works on a store that is a file, and %s names a database", what, named).
 		WithHint("use pg_dump and pg_restore for the database; lehr store adopt is needed after a restore all the same")
 }
 
