@@ -74,7 +74,7 @@ func reasoned(command *cobra.Command, reason string) error {
 
 // onPartition connects, chooses the partition, and runs.
 func (s *session) onPartition(ctx context.Context, run func(c *client.Client, partition string) error) error {
-	c, err := s.connect()
+	c, err := s.connect(ctx)
 	return s.run(ctx, c, err, run)
 }
 

@@ -333,8 +333,30 @@ func (s *session) actor() intent.Actor {
 	return intent.Actor{Name: name, Origin: "cli"}
 }
 
-// connect returns a client of the server.
-func (s *session) connect() (*client.Client, error) {
+// connect returns a client of the server; of the database, if one is named: who
+// means that does not act on what another server has.
+func (s *session) connect(ctx context.Context) (*client.Client, error) {
+	found, err := s.dial()
+	if s.database == "" || s.storeGiven && !s.databaseGiven || len(s.servers) > 0 || s.local.Client != nil {
+		return found, err
+	}
+	const toDo = "name one of its servers with --server URL, or leave the database out to ask the server that runs here"
+	wanted := s.local.StoreName(s.database)
+	if missing, ok := errors.AsType[*fault.Error](err); ok {
+		return found, fault.New(missing.Kind, "this takes a server of %s: %s", wanted, missing.Message).WithHint(toDo)
+	}
+	if err != nil {
+		return found, err
+	}
+	about, err := found.Server.GetServer(ctx, serverRequest)
+	if err == nil && about.Store != wanted {
+		err = fault.New(fault.Conflict, "this takes a server of %s, and the one at %s has another store, %s", wanted, found.URL, about.Store).WithHint(toDo)
+	}
+	return found, err
+}
+
+// dial returns a client of the server that is named, or runs here.
+func (s *session) dial() (*client.Client, error) {
 	if s.local.Client != nil {
 		return s.local.Client, nil
 	}
@@ -376,13 +398,13 @@ func (s *session) connectOrOpen(ctx context.Context) (*client.Client, error) {
 // named, when no server of it answers.
 func (s *session) connectOrRead(ctx context.Context) (*client.Client, error) {
 	if s.local.Client != nil || s.database == "" {
-		return s.connect()
+		return s.dial()
 	}
 	return s.answeringOrOpen(ctx)
 }
 
 func (s *session) answeringOrOpen(ctx context.Context) (*client.Client, error) {
-	found, err := s.connect()
+	found, err := s.dial()
 	var about *apipb.GetServerResponse
 	if err == nil {
 		about, err = found.Server.GetServer(ctx, serverRequest)

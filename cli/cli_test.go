@@ -141,6 +141,17 @@ func TestServeRegistersEachPartitionOnce(t *testing.T) {
 	}
 }
 
+// Whoever names a database does not act on what a server here has.
+func TestDatabaseWithoutItsServer(t *testing.T) {
+	local := cli.Local{StoreName: func(store string) string { return store }}
+	for _, command := range [][]string{{"hold", "web", "--reason", "x"}, {"approve", "web"}, {"partition", "remove", "shop"}, {"auth", "whoami"}, {"label", "shop@1", "a=b"}} {
+		code, out, errs := run(t, local, append(command, "--database", "postgres://db/lehr")...)
+		if code != 1 || !strings.Contains(errs, "this takes a server of postgres://db/lehr") || !strings.Contains(errs, "--server URL") {
+			t.Errorf("%s: %d %s%s", command, code, out, errs)
+		}
+	}
+}
+
 // Whoever names a database does not get a backup of a file instead.
 func TestBackupsAreOfFiles(t *testing.T) {
 	for _, command := range [][]string{{"backup", "copy.db"}, {"restore", "copy.db"}} {
