@@ -1,12 +1,11 @@
 package app
 
 import (
+	"cmp"
 	"context"
-	"log/slog"
 	"time"
 
 	"lehr.dev/store"
-	"lehr.dev/store/postgres"
 	"lehr.dev/store/sqlite"
 )
 
@@ -17,11 +16,7 @@ type Place struct {
 
 // beside opens a store that is there, with or without servers beside.
 func (p Place) beside(ctx context.Context) (store.All, error) {
-	log := slog.New(slog.DiscardHandler)
-	if p.Database != "" {
-		return ifOpened(postgres.OpenBeside(ctx, postgres.Options{URL: p.Database, Log: log}))
-	}
-	return ifOpened(sqlite.OpenUnlocked(ctx, sqlite.Options{Path: p.Store, Log: log}))
+	return openBeside(ctx, cmp.Or(p.Database, p.Store))
 }
 
 // Adopt lets a store be served in spite of what it lost.
@@ -46,6 +41,9 @@ func Verify(ctx context.Context, place Place) (verified store.Verified, err erro
 
 // Backup copies the file of a store while it is served, or not.
 func Backup(ctx context.Context, path, target string) (store.Verified, error) {
+	if err := there(path); err != nil {
+		return store.Verified{}, err
+	}
 	return sqlite.Backup(ctx, path, target)
 }
 

@@ -51,11 +51,19 @@ func openBeside(ctx context.Context, name string) (store.All, error) {
 	if postgres.Is(name) {
 		return ifOpened(postgres.OpenBeside(ctx, postgres.Options{URL: name, Log: log}))
 	}
-	if _, err := os.Stat(name); err != nil {
-		return nil, fault.New(fault.NotFound, "there is no store at %s: %w", name, err).
-			WithHint("name it with --store FILE or --database URL, or start a server with: lehr serve")
+	if err := there(name); err != nil {
+		return nil, err
 	}
 	return ifOpened(sqlite.OpenUnlocked(ctx, sqlite.Options{Path: name, Log: log}))
+}
+
+// there is NotFound unless there is such a file.
+func there(name string) error {
+	if _, err := os.Stat(name); err != nil {
+		return fault.New(fault.NotFound, "there is no store at %s: %w", name, err).
+			WithHint("name it with --store FILE or --database URL, or start a server with: lehr serve")
+	}
+	return nil
 }
 
 // Build runs a definition's pipeline once, and keeps nothing.

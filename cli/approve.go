@@ -52,6 +52,9 @@ candidate through that a guard holds.`,
 				if have, need := len(response.Consent.GetApproved()), int(response.Consent.GetNeed()); have < need {
 					fmt.Fprintf(s.Out, "%d of %d approved: %s\n", have, need, plain(strings.Join(response.Consent.Approved, ", ")))
 				}
+				for _, against := range response.Rejections {
+					fmt.Fprintf(s.Out, "But it is not pushed: %s rejected this plan: %s\n", plain(against.By.GetName()), plain(against.Reason))
+				}
 				s.printPlan(&apipb.Report{Plan: response.Plan}, "  ")
 				return nil
 			})

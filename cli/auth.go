@@ -35,7 +35,7 @@ func (s *session) whoamiCommand() *cobra.Command {
 		Short: "Say who the server takes you for, and what you may do",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			c, err := s.connect()
+			c, err := s.connect(command.Context())
 			if err != nil {
 				return err
 			}
@@ -85,7 +85,7 @@ Exit codes: 0 allowed, 1 not.`,
   lehr auth can approver -p shop --as ann@example.com --groups sre,leads`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
-			c, err := s.connect()
+			c, err := s.connect(command.Context())
 			if err != nil {
 				return err
 			}
@@ -155,7 +155,7 @@ is revoked with it.`,
 				request.Roles = append(request.Roles, access.ToRole(role))
 			}
 			request.Period = period(lasts)
-			c, err := s.connect()
+			c, err := s.connect(command.Context())
 			if err != nil {
 				return err
 			}
@@ -209,7 +209,7 @@ func (s *session) listTokensCommand() *cobra.Command {
 		Short: "List your tokens; for an admin, everybody's",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			c, err := s.connect()
+			c, err := s.connect(command.Context())
 			if err != nil {
 				return err
 			}

@@ -74,7 +74,7 @@ func reasoned(command *cobra.Command, reason string) error {
 
 // onPartition connects, chooses the partition, and runs.
 func (s *session) onPartition(ctx context.Context, run func(c *client.Client, partition string) error) error {
-	c, err := s.connect()
+	c, err := s.connect(ctx)
 	return s.run(ctx, c, err, run)
 }
 
@@ -192,8 +192,8 @@ func (s *session) pinCommand() *cobra.Command {
 				if s.json() {
 					return printMessage(s.Out, response.Pin)
 				}
-				fmt.Fprintf(s.Out, "Pinned %s to %s%s. It follows head again after: lehr unpin %s --reason WHY\n",
-					plain(response.Pin.Asset), plain(response.Pin.Incarnation), untilText(duration), plain(response.Pin.Asset))
+				fmt.Fprintf(s.Out, "Pinned %s to %s%s. It follows head again %s: lehr unpin %s --reason WHY\n",
+					plain(response.Pin.Asset), plain(response.Pin.Incarnation), untilText(duration), endText(duration), plain(response.Pin.Asset))
 				return nil
 			})
 		},
@@ -205,6 +205,14 @@ func (s *session) pinCommand() *cobra.Command {
 func addBrakeFlags(command *cobra.Command, reason *string, duration *time.Duration) {
 	command.Flags().StringVar(reason, "reason", "", "why, for whoever finds it")
 	command.Flags().DurationVar(duration, "for", 0, "how long, for example 2h (default: until it is taken away)")
+}
+
+// endText says when a brake ends: by a command, or by itself before that.
+func endText(d time.Duration) string {
+	if d == 0 {
+		return "after"
+	}
+	return "then, or after"
 }
 
 func untilText(d time.Duration) string {
@@ -262,8 +270,8 @@ func (s *session) holdCommand() *cobra.Command {
 				if s.json() {
 					return printMessage(s.Out, response.Hold)
 				}
-				fmt.Fprintf(s.Out, "Holding %s%s. It is pushed again after: lehr unhold %s --reason WHY\n",
-					plain(response.Hold.Asset), untilText(duration), plain(response.Hold.Asset))
+				fmt.Fprintf(s.Out, "Holding %s%s. It is pushed again %s: lehr unhold %s --reason WHY\n",
+					plain(response.Hold.Asset), untilText(duration), endText(duration), plain(response.Hold.Asset))
 				s.warnOfAbsence(command.Context(), c, partition, response.Hold.Asset)
 				return nil
 			})

@@ -273,7 +273,7 @@ type brakes struct {
 // brakesOf asks the server, if one runs and knows the partition.
 func (s *session) brakesOf(ctx context.Context, partition string) (brakes, error) {
 	var found brakes
-	c, err := s.connect()
+	c, err := s.dial()
 	if err != nil {
 		return found, notThere(err)
 	}

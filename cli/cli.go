@@ -333,8 +333,30 @@ func (s *session) actor() intent.Actor {
 	return intent.Actor{Name: name, Origin: "cli"}
 }
 
-// connect returns a client of the server.
-func (s *session) connect() (*client.Client, error) {
+// connect returns a client of the server; of the database, if one is named: who
+// means that does not act on what another server has.
+func (s *session) connect(ctx context.Context) (*client.Client, error) {
+	found, err := s.dial()
+	if s.database == "" || s.storeGiven && !s.databaseGiven || len(s.servers) > 0 || s.local.Client != nil {
+		return found, err
+	}
+	const toDo = "name one of its servers with --server URL, or leave the database out to ask the server that runs here"
+	wanted := s.local.StoreName(s.database)
+	if missing, ok := errors.AsType[*fault.Error](err); ok {
+		return found, fault.New(missing.Kind, "this takes a server of %s: %s", wanted, missing.Message).WithHint(toDo)
+	}
+	if err != nil {
+		return found, err
+	}
+	about, err := found.Server.GetServer(ctx, serverRequest)
+	if err == nil && about.Store != wanted {
+		err = fault.New(fault.Conflict, "this takes a server of %s, and the one at %s has another store, %s", wanted, found.URL, about.Store).WithHint(toDo)
+	}
+	return found, err
+}
+
+// dial returns a client of the server that is named, or runs here.
+func (s *session) dial() (*client.Client, error) {
 	if s.local.Client != nil {
 		return s.local.Client, nil
 	}
@@ -376,13 +398,13 @@ func (s *session) connectOrOpen(ctx context.Context) (*client.Client, error) {
 // named, when no server of it answers.
 func (s *session) connectOrRead(ctx context.Context) (*client.Client, error) {
 	if s.local.Client != nil || s.database == "" {
-		return s.connect()
+		return s.dial()
 	}
 	return s.answeringOrOpen(ctx)
 }
 
 func (s *session) answeringOrOpen(ctx context.Context) (*client.Client, error) {
-	found, err := s.connect()
+	found, err := s.dial()
 	var about *apipb.GetServerResponse
 	if err == nil {
 		about, err = found.Server.GetServer(ctx, serverRequest)
@@ -395,16 +417,28 @@ func (s *session) answeringOrOpen(ctx context.Context) (*client.Client, error) {
 	case len(s.servers) > 0 && s.database == "", !fault.Is(err, fault.NotFound) && !fault.Is(err, fault.Unavailable):
 		return found, err
 	}
-	return s.open(ctx)
+	opened, openErr := s.open(ctx)
+	name, _ := s.storeMeant()
+	if silent, ok := errors.AsType[*fault.Error](err); ok && found != nil && fault.Is(openErr, fault.NotFound) {
+		// What the server has is elsewhere, and it told why it is not to be had.
+		return nil, fault.New(fault.Unavailable, "%s; and there is no store here to work on without it: %s", silent.Message, s.local.StoreName(name)).
+			WithHint("mend that, or name the store that it serves: --database URL, or --store FILE")
+	}
+	return opened, openErr
+}
+
+// storeMeant is the store to work on without a server, and whether a flag names it.
+func (s *session) storeMeant() (name string, given bool) {
+	if s.database != "" && (s.databaseGiven || !s.storeGiven) {
+		return s.database, s.databaseGiven
+	}
+	return s.store, s.storeGiven
 }
 
 // open returns a client of the store itself, and says so unless that is what
 // was asked for.
 func (s *session) open(ctx context.Context) (*client.Client, error) {
-	name, given := s.store, s.storeGiven
-	if s.database != "" && (s.databaseGiven || !s.storeGiven) {
-		name, given = s.database, s.databaseGiven
-	}
+	name, given := s.storeMeant()
 	opened, closer, err := s.local.Open(ctx, name, s.actor())
 	if err != nil {
 		return nil, err

@@ -141,6 +141,46 @@ func TestServeRegistersEachPartitionOnce(t *testing.T) {
 	}
 }
 
+// Whoever names a database does not act on what a server here has.
+func TestDatabaseWithoutItsServer(t *testing.T) {
+	local := cli.Local{StoreName: func(store string) string { return store }}
+	for _, command := range [][]string{{"hold", "web", "--reason", "x"}, {"approve", "web"}, {"partition", "remove", "shop"}, {"auth", "whoami"}, {"label", "shop@1", "a=b"}} {
+		code, out, errs := run(t, local, append(command, "--database", "postgres://db/lehr")...)
+		if code != 1 || !strings.Contains(errs, "this takes a server of postgres://db/lehr") || !strings.Contains(errs, "--server URL") {
+			t.Errorf("%s: %d %s%s", command, code, out, errs)
+		}
+	}
+}
+
+// Whoever names a database does not get a backup of a file instead.
+func TestBackupsAreOfFiles(t *testing.T) {
+	for _, command := range [][]string{{"backup", "copy.db"}, {"restore", "copy.db"}} {
+		code, out, errs := run(t, cli.Local{}, append(command, "--database", "postgres://db/lehr")...)
+		if code != 1 || !strings.Contains(errs, "--database names a database") || !strings.Contains(errs, "pg_dump") {
+			t.Errorf("%s: %d %s%s", command, code, out, errs)
+		}
+	}
+}
+
+// A server of a database names that, not the file beside which it leaves word.
+func TestServeNamesItsStore(t *testing.T) {
+	local := cli.Local{
+		StoreName: func(store string) string { return strings.TrimSuffix(store, "?secret") },
+		Serve: func(_ context.Context, _ cli.ServeOptions, ready func(cli.Serving)) error {
+			ready(cli.Serving{URL: "http://127.0.0.1:1"})
+			return nil
+		},
+	}
+	for want, args := range map[string][]string{
+		"Lehr serves postgres://db/lehr on http://127.0.0.1:1\n": {"serve", "--database", "postgres://db/lehr?secret"},
+		"Lehr serves a.db on http://127.0.0.1:1\n":               {"serve", "--store", "a.db"},
+	} {
+		if code, out, errs := run(t, local, args...); code != 0 || !strings.HasPrefix(out, want) {
+			t.Errorf("%s says %q %s", args, out, errs)
+		}
+	}
+}
+
 // TestWhatIsMisspeltIsMet: an error names what was meant, or how to write it.
 func TestWhatIsMisspeltIsMet(t *testing.T) {
 	for line, hint := range map[string]string{

@@ -35,7 +35,7 @@ and 2 when something does.`,
 
 // diff compares two incarnations that need not be of the chosen partition.
 func (s *session) diff(ctx context.Context, args []string, limit int) error {
-	c, err := s.connect()
+	c, err := s.connect(ctx)
 	if err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func (s *session) labelCommand() *cobra.Command {
 }
 
 func (s *session) label(ctx context.Context, incarnation string, given []string, reason string) error {
-	c, err := s.connect()
+	c, err := s.connect(ctx)
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ that is reached by https it is the address, where browsers log in.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			// A server that died leaves its word behind.
-			c, err := s.connect()
+			c, err := s.connect(command.Context())
 			if err != nil {
 				return err
 			}

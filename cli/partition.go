@@ -30,7 +30,7 @@ func (s *session) partitionCommand() *cobra.Command {
 			Short: "Forget a partition; production stays as it is",
 			Args:  cobra.ExactArgs(1),
 			RunE: func(command *cobra.Command, args []string) error {
-				c, err := s.connect()
+				c, err := s.connect(command.Context())
 				if err != nil {
 					return err
 				}
@@ -76,7 +76,7 @@ func (s *session) addPartition(command *cobra.Command, path, reason string) erro
 	if err != nil {
 		return err
 	}
-	c, err := s.connect()
+	c, err := s.connect(command.Context())
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func (s *session) versionCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			versions := map[string]string{"client": s.local.Version}
-			if c, err := s.connect(); err == nil {
+			if c, err := s.dial(); err == nil {
 				versions["server"] = serverVersion(command, c)
 			}
 			if s.json() {

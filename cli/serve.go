@@ -115,7 +115,11 @@ func (s *session) introduce(ctx context.Context, serving Serving) {
 		_ = printJSON(s.Out, map[string]string{"url": serving.URL, "remote": serving.Remote, "store": s.store, "page": access.PageLink(serving.URL, serving.Token)})
 		return
 	}
-	fmt.Fprintf(s.Out, "Lehr serves %s on %s\n", plain(s.store), serving.URL)
+	served := s.store
+	if s.database != "" {
+		served = s.local.StoreName(s.database)
+	}
+	fmt.Fprintf(s.Out, "Lehr serves %s on %s\n", plain(served), serving.URL)
 	environment := ""
 	if s.store != defaultStore {
 		environment = " --store " + plain(s.store)

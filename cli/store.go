@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -153,7 +154,7 @@ structures. It changes nothing, and a server may run meanwhile.`,
 			if err != nil {
 				return err
 			}
-			return s.tellVerified(verified, "Verified "+s.store)
+			return s.tellVerified(verified, "Verified "+s.local.StoreName(cmp.Or(database, s.store)))
 		},
 	}
 	databaseFlag(command, &database)
@@ -170,10 +171,14 @@ func (s *session) tellVerified(verified Verified, done string) error {
 
 // onlyFiles refuses what is done to files alone.
 func (s *session) onlyFiles(what string) error {
-	if s.Getenv("LEHR_DATABASE") == "" {
+	if s.database == "" {
 		return nil
 	}
-	return fault.New(fault.Invalid, "%s works on a store that is a file, and LEHR_DATABASE names a database", what).
+	named := "LEHR_DATABASE"
+	if s.databaseGiven {
+		named = "--database"
+	}
+	return fault.New(fault.Invalid, "%s works on a store that is a file, and %s names a database", what, named).
 		WithHint("use pg_dump and pg_restore for the database; lehr store adopt is needed after a restore all the same")
 }
 

@@ -66,7 +66,13 @@ func (s *Server) ApproveAsset(ctx context.Context, request *apipb.ApproveAssetRe
 		return a.Asset != report.Asset || a.Effective != report.Effective || a.Plan != report.PlanDigest
 	})
 	consent := asked.Consent(authors, ofPlan, now)
-	return &apipb.ApproveAssetResponse{Approval: toApproval(approval, now), Plan: toPlan(report.Plan), Consent: toConsent(&consent)}, nil
+	against := slices.DeleteFunc(given.Rejections, func(r intent.Rejection) bool {
+		return r.Asset != report.Asset || r.Effective != report.Effective || r.Plan != report.PlanDigest || intent.Expired(r.Until, now)
+	})
+	return &apipb.ApproveAssetResponse{
+		Approval: toApproval(approval, now), Plan: toPlan(report.Plan), Consent: toConsent(&consent),
+		Rejections: each(against, func(r intent.Rejection) *apipb.Rejection { return toRejection(r, now) }),
+	}, nil
 }
 
 // planned is the asset's last report, with the plan that a person names.
@@ -92,7 +98,8 @@ func judgeable(verb string, report intent.Report, plan string) error {
 		return nil
 	}
 	if len(plan) < minDigestPrefix {
-		return fault.New(fault.Invalid, "plan %q is too short: at least %d digits of its digest are needed", plan, minDigestPrefix)
+		return fault.New(fault.Invalid, "plan %q is too short: at least %d digits of its digest are needed", plan, minDigestPrefix).
+			WithHint("lehr describe report %s shows it", report.Asset)
 	}
 	if !strings.HasPrefix(report.PlanDigest.String(), plan) {
 		return fault.New(fault.Conflict, "cannot %s plan %s of %s: its plan is %s now", verb, plan, report.Asset, report.PlanDigest.Short()).

@@ -262,6 +262,16 @@ func TestApprovalBindsToWhatWasShown(t *testing.T) {
 	if len(stored) != 1 || stored[0].Plan != plan.Digest() || stored[0].Effective != intent.Sum("e") || stored[0].By != ann {
 		t.Fatalf("stored: %+v", stored)
 	}
+	if len(approved.Rejections) != 0 {
+		t.Fatalf("nobody rejected it: %v", approved.Rejections)
+	}
+	_, err = w.client.Approvals.RejectAsset(t.Context(), &apipb.RejectAssetRequest{Partition: "shop", Asset: "web", Reason: "not now"})
+	w.must(err)
+	approved, err = w.client.Approvals.ApproveAsset(t.Context(), &apipb.ApproveAssetRequest{Partition: "shop", Asset: "web"})
+	w.must(err)
+	if len(approved.Rejections) != 1 || approved.Rejections[0].Reason != "not now" {
+		t.Fatalf("whoever approves is not told that it is rejected: %v", approved.Rejections)
+	}
 }
 
 func TestUnknownStateIsRefused(t *testing.T) {

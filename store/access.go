@@ -176,14 +176,16 @@ func (a Authority) Check(role intent.Role, partition intent.PartitionID) (Grant,
 	if err := a.Valid(); err != nil {
 		return Grant{}, err
 	}
-	if !a.Token.lets(role, partition) {
-		return Grant{}, fault.New(fault.Denied, "%s may not act as %s in %s with token %s: it is limited to %s",
-			a.Token.Owner, role, where(partition), a.Token.ID, a.Token.limits()).WithHint("use a token without that limit: lehr auth token create")
-	}
 	for _, g := range a.Grants {
-		if g.Covers(a.Token.Owner, a.Token.Groups, role, partition) {
-			return g, nil
+		if !g.Covers(a.Token.Owner, a.Token.Groups, role, partition) {
+			continue
 		}
+		if !a.Token.lets(role, partition) {
+			return Grant{}, fault.New(fault.Denied, "%s may not act as %s in %s with token %s: it is limited to %s",
+				a.Token.Owner, role, where(partition), a.Token.ID, a.Token.Limits()).
+				WithHint("use another token of %s, without that limit", a.Token.Owner)
+		}
+		return g, nil
 	}
 	return Grant{}, fault.New(fault.Denied, "%s has no grant of the role %s in %s", a.Token.Owner, role, where(partition)).
 		WithHint("lehr auth whoami lists what you may; an admin adds grants to the server's access policy, or to access: in the partition's lehr.yaml")
@@ -247,7 +249,8 @@ func (a Authority) most(g Grant, partition intent.PartitionID) (roles []intent.R
 	return roles
 }
 
-func (t Token) limits() string {
+// Limits says what a limited token is limited to.
+func (t Token) Limits() string {
 	var limits []string
 	if len(t.Roles) > 0 {
 		limits = append(limits, "roles "+join(t.Roles))

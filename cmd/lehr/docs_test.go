@@ -174,6 +174,44 @@ func TestEveryFieldIsExplained(t *testing.T) {
 	}
 }
 
+// TestEveryKeyIsExplained: what lehr.yaml may say.
+func TestEveryKeyIsExplained(t *testing.T) {
+	text := documents(t)["docs/partition.md"]
+	source, err := os.ReadFile(filepath.Join(repository, "prodspec", "definition", "sections.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sections := regexp.MustCompile(`"([a-z.]+)", \[\]string\{([^}]+)\}`).FindAllStringSubmatch(string(source), -1)
+	for _, section := range sections {
+		for _, key := range strings.Split(section[2], ", ") {
+			if key = section[1] + "." + strings.Trim(key, `"`); !strings.Contains(text, "| `"+key) {
+				t.Errorf("docs/partition.md has no row for %s", key)
+			}
+		}
+	}
+	if len(sections) < 6 {
+		t.Errorf("only %d sections were found", len(sections))
+	}
+}
+
+// TestEveryRecordIsExplained: the verbs of the audit.
+func TestEveryRecordIsExplained(t *testing.T) {
+	text := documents(t)["docs/audit.md"]
+	source, err := os.ReadFile(filepath.Join(repository, "store", "storetest", "audited.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	verbs := regexp.MustCompile(`Verb: "([a-z-]+)"`).FindAllStringSubmatch(string(source), -1)
+	for _, verb := range verbs {
+		if !strings.Contains(text, "`"+verb[1]+"`") {
+			t.Errorf("docs/audit.md does not tell of %q", verb[1])
+		}
+	}
+	if len(verbs) < 25 {
+		t.Errorf("only %d verbs were found", len(verbs))
+	}
+}
+
 func TestWrongCommandsAreFound(t *testing.T) {
 	for _, wrong := range []string{
 		"lehr frobnicate", "lehr stop a b --reason x", "lehr get assets --colour", "lehr get things",

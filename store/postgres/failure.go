@@ -2,11 +2,13 @@ package postgres
 
 import (
 	"context"
+	"crypto/tls"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -69,11 +71,45 @@ func failure(attempt string, err error) error {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return fault.New(fault.Unavailable, "%s: gave up: %w", attempt, err)
 	case lost(err):
-		return fault.New(fault.Unavailable, "%s: the database cannot be reached: %w", attempt, err).
-			WithHint("is it running, and reachable from here under that name and port?")
+		return fault.New(fault.Unavailable, "%s: the database cannot be reached: %w", attempt, inOneLine{err}).
+			WithHint("%s", toReach(err))
 	default:
 		return fault.New(fault.Internal, "%s: %w", attempt, err)
 	}
+}
+
+// onStandby: what is asked for takes a server that takes writes. One that
+// follows another is told of by functions of the log that it cannot carry out
+// (55000), and by a mode of transactions that it does not have.
+func onStandby(said *pgconn.PgError) bool {
+	return said.Code == "25006" || said.Code == "55000" || said.Code == "0A000" && said.Routine == "call_enum_check_hook"
+}
+
+// inOneLine is an error of several addresses, each told of once.
+type inOneLine struct{ error }
+
+func (e inOneLine) Error() string {
+	var lines []string
+	for line := range strings.Lines(e.error.Error()) {
+		if line = strings.TrimSpace(line); !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	return strings.ReplaceAll(strings.Join(lines, "; "), ":; ", ": ")
+}
+
+func (e inOneLine) Unwrap() error { return e.error }
+
+// toReach is what to do about a database that cannot be reached.
+func toReach(err error) string {
+	if _, unverified := errors.AsType[*tls.CertificateVerificationError](err); unverified {
+		return "name a PEM file of who vouches for its certificate with sslrootcert=FILE in the URL, and the server as its certificate does"
+	}
+	// Where that is allowed, each address is tried without it next.
+	if tried := (inOneLine{err}).Error(); strings.Count(tried, "server refused TLS") == strings.Count(tried, "; ")+1 {
+		return "have the database take TLS, or add sslmode=disable to the URL if nobody can be on the way to it"
+	}
+	return "is it running, and reachable from here under that name and port?"
 }
 
 // refusal of a server, by the codes of its manual's appendix A.
@@ -90,9 +126,9 @@ func refusal(attempt string, said *pgconn.PgError) error {
 	case class == "53":
 		return fault.New(fault.Unavailable, "%s: the database has no more of something: %w", attempt, said).
 			WithHint("each replica uses up to %d connections: compare with the server's max_connections", connections)
-	case said.Code == "25006":
-		return fault.New(fault.Unavailable, "%s: the database takes no writes: %w", attempt, said).
-			WithHint("it is a standby, or was made read only: name the primary; after a failover it is tried again")
+	case onStandby(said):
+		return fault.New(fault.Unavailable, "%s: the database is a standby, or was made read only: %w", attempt, said).
+			WithHint("name the primary; after a failover it is tried again")
 	case class == "25", class == "55":
 		return fault.New(fault.Unavailable, "%s: %w", attempt, said).WithHint("it is tried again")
 	case class == "28", said.Code == "42501":

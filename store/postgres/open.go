@@ -145,14 +145,23 @@ func configure(address string) (*pgx.ConnConfig, error) {
 	return config, nil
 }
 
-// near: nobody is between this machine and the database.
+// near: nobody is between this machine and the database, nor any other that the
+// URL names.
 func near(address *url.URL, query url.Values) bool {
-	host := address.Hostname()
-	if host == "" {
-		host = query.Get("host")
+	hosts := address.Host
+	if hosts == "" {
+		hosts = query.Get("host")
 	}
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || strings.HasPrefix(host, "/") || err == nil && ip.IsLoopback()
+	for host := range strings.SplitSeq(hosts, ",") {
+		if name, _, err := net.SplitHostPort(host); err == nil {
+			host = name
+		}
+		ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
+		if host != "localhost" && !strings.HasPrefix(host, "/") && (err != nil || !ip.IsLoopback()) {
+			return false
+		}
+	}
+	return true
 }
 
 // dialer notices within seconds that the other side is gone without a word, as

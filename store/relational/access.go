@@ -167,9 +167,12 @@ func (s *Store) CreateToken(ctx context.Context, token store.Token) (store.Token
 		}
 		detail := fmt.Sprintf("of %s, until %s", made.Owner, made.Until.UTC().Format(time.RFC3339))
 		if made.Limited() {
-			detail += fmt.Sprintf(", only roles %v in partitions %v", made.Roles, made.Partitions)
+			detail += ", limited to " + made.Limits()
 		}
-		t.audit("", t.now, t.by(), "create-token", made.ID, detail+": "+made.Description)
+		if made.Description != "" {
+			detail += ": " + made.Description
+		}
+		t.audit("", t.now, t.by(), "create-token", made.ID, detail)
 		return nil
 	})
 	return made, err

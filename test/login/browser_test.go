@@ -31,11 +31,7 @@ func (p *person) stops(before string) (led *[]*url.URL) {
 
 func (p *person) cookie(name string) string {
 	p.Helper()
-	here, err := url.Parse(p.url)
-	if err != nil {
-		p.Fatal(err)
-	}
-	for _, cookie := range p.browser.Jar.Cookies(here) {
+	for _, cookie := range p.browser.Jar.Cookies(p.home()) {
 		if cookie.Name == name {
 			return cookie.Value
 		}

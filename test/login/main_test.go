@@ -30,6 +30,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"lehr.dev/test/canary"
 )
 
 // patience bounds every wait; no test waits for it when all is well.
@@ -190,6 +192,9 @@ type world struct {
 	ca     string
 	server *exec.Cmd
 	store  string
+	people []*person
+	// logs are what its servers said.
+	logs []*bytes.Buffer
 }
 
 func newWorld(t *testing.T) *world {
@@ -202,7 +207,48 @@ func newWorld(t *testing.T) *world {
 	w.write("lehr.yaml", definition)
 	w.write("web.star", program)
 	w.provider.allow(w.url + "/login/callback")
+	t.Cleanup(w.searchAll)
 	return w
+}
+
+// searchAll looks for the secrets of people, and of the server as a client of
+// the provider, in all that its servers left (S13). Their ends come before.
+func (w *world) searchAll() {
+	w.Helper()
+	var secrets canary.Canaries
+	secrets.Know("the web client", "secret of the web client")
+	known := 0
+	for _, p := range w.people {
+		kept, err := os.ReadFile(filepath.Join(p.settings, "credentials.json"))
+		if err != nil && !os.IsNotExist(err) {
+			w.Error(err)
+		}
+		bearers := bearer.FindAllStringSubmatch(string(kept), -1)
+		for _, cookie := range p.browser.Jar.Cookies(w.home()) {
+			bearers = append(bearers, bearer.FindAllStringSubmatch(cookie.Value, -1)...)
+		}
+		for _, found := range bearers {
+			secrets.Know("a token of "+p.name, found[1])
+			known++
+		}
+	}
+	w.Logf("%d tokens are searched for", known)
+	secrets.SearchFolder(w.T, w.folder, filepath.Join(w.folder, "secret"))
+	for _, log := range w.logs {
+		secrets.Search(w.T, "the log of a server", log.Bytes())
+	}
+}
+
+var bearer = regexp.MustCompile(`lehr_[a-z0-9]+_([A-Z0-9]{24,})`)
+
+// home is where cookies of the server go.
+func (w *world) home() *url.URL {
+	w.Helper()
+	parsed, err := url.Parse(w.url)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return parsed
 }
 
 const definition = `lehr: v1
@@ -276,6 +322,7 @@ func (w *world) serve(more ...string) {
 		"--tls-cert", filepath.Join(w.folder, "cert.pem"), "--tls-key", filepath.Join(w.folder, "key.pem"),
 		"--access", filepath.Join(w.folder, "access.yaml"), "--url", w.url,
 	}, more...)...)
+	w.logs = append(w.logs, w.server.Stderr.(*bytes.Buffer))
 	for lines.Scan() {
 		if strings.Contains(lines.Text(), "other machines: https://") {
 			go io.Copy(io.Discard, nopReader{lines})
@@ -313,7 +360,9 @@ func (w *world) person(name string) *person {
 	}
 	browser := &http.Client{Jar: jar, Timeout: patience, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: w.roots}}}
 	w.Cleanup(browser.CloseIdleConnections)
-	return &person{world: w, name: name, settings: w.TempDir(), browser: browser}
+	p := &person{world: w, name: name, settings: w.TempDir(), browser: browser}
+	w.people = append(w.people, p)
+	return p
 }
 
 // lehr runs the program to its end.

@@ -1516,7 +1516,9 @@ type ApproveAssetResponse struct {
 	Approval *Approval              `protobuf:"bytes,1,opt,name=approval" json:"approval,omitempty"`
 	Plan     *Plan                  `protobuf:"bytes,2,opt,name=plan" json:"plan,omitempty"`
 	// How far the approval has come with this one.
-	Consent       *Consent `protobuf:"bytes,3,opt,name=consent" json:"consent,omitempty"`
+	Consent *Consent `protobuf:"bytes,3,opt,name=consent" json:"consent,omitempty"`
+	// Those that block the plan, however many approve it.
+	Rejections    []*Rejection `protobuf:"bytes,4,rep,name=rejections" json:"rejections,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1568,6 +1570,13 @@ func (x *ApproveAssetResponse) GetPlan() *Plan {
 func (x *ApproveAssetResponse) GetConsent() *Consent {
 	if x != nil {
 		return x.Consent
+	}
+	return nil
+}
+
+func (x *ApproveAssetResponse) GetRejections() []*Rejection {
+	if x != nil {
+		return x.Rejections
 	}
 	return nil
 }
@@ -2332,11 +2341,14 @@ const file_lehr_api_v1_brake_proto_rawDesc = "" +
 	"\x05asset\x18\x02 \x01(\tR\x05asset\x12\x12\n" +
 	"\x04plan\x18\x03 \x01(\tR\x04plan\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\x121\n" +
-	"\x06period\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x06period\"\xa0\x01\n" +
+	"\x06period\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x06period\"\xd8\x01\n" +
 	"\x14ApproveAssetResponse\x121\n" +
 	"\bapproval\x18\x01 \x01(\v2\x15.lehr.api.v1.ApprovalR\bapproval\x12%\n" +
 	"\x04plan\x18\x02 \x01(\v2\x11.lehr.api.v1.PlanR\x04plan\x12.\n" +
-	"\aconsent\x18\x03 \x01(\v2\x14.lehr.api.v1.ConsentR\aconsent\"\xa7\x01\n" +
+	"\aconsent\x18\x03 \x01(\v2\x14.lehr.api.v1.ConsentR\aconsent\x126\n" +
+	"\n" +
+	"rejections\x18\x04 \x03(\v2\x16.lehr.api.v1.RejectionR\n" +
+	"rejections\"\xa7\x01\n" +
 	"\x12RejectAssetRequest\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x14\n" +
 	"\x05asset\x18\x02 \x01(\tR\x05asset\x12\x12\n" +
@@ -2485,52 +2497,53 @@ var file_lehr_api_v1_brake_proto_depIdxs = []int32{
 	20, // 24: lehr.api.v1.ApproveAssetResponse.approval:type_name -> lehr.api.v1.Approval
 	42, // 25: lehr.api.v1.ApproveAssetResponse.plan:type_name -> lehr.api.v1.Plan
 	41, // 26: lehr.api.v1.ApproveAssetResponse.consent:type_name -> lehr.api.v1.Consent
-	39, // 27: lehr.api.v1.RejectAssetRequest.period:type_name -> google.protobuf.Duration
-	21, // 28: lehr.api.v1.RejectAssetResponse.rejection:type_name -> lehr.api.v1.Rejection
-	42, // 29: lehr.api.v1.RejectAssetResponse.plan:type_name -> lehr.api.v1.Plan
-	39, // 30: lehr.api.v1.OverrideCheckRequest.period:type_name -> google.protobuf.Duration
-	43, // 31: lehr.api.v1.OverrideCheckResponse.override:type_name -> lehr.api.v1.Override
-	20, // 32: lehr.api.v1.ListApprovalsResponse.approvals:type_name -> lehr.api.v1.Approval
-	21, // 33: lehr.api.v1.ListApprovalsResponse.rejections:type_name -> lehr.api.v1.Rejection
-	22, // 34: lehr.api.v1.ListApprovalsResponse.requests:type_name -> lehr.api.v1.ApprovalRequest
-	43, // 35: lehr.api.v1.ListOverridesResponse.overrides:type_name -> lehr.api.v1.Override
-	2,  // 36: lehr.api.v1.BrakeService.SetPin:input_type -> lehr.api.v1.SetPinRequest
-	4,  // 37: lehr.api.v1.BrakeService.RemovePin:input_type -> lehr.api.v1.RemovePinRequest
-	6,  // 38: lehr.api.v1.BrakeService.ListPins:input_type -> lehr.api.v1.ListPinsRequest
-	8,  // 39: lehr.api.v1.BrakeService.SetHold:input_type -> lehr.api.v1.SetHoldRequest
-	10, // 40: lehr.api.v1.BrakeService.RemoveHold:input_type -> lehr.api.v1.RemoveHoldRequest
-	12, // 41: lehr.api.v1.BrakeService.ListHolds:input_type -> lehr.api.v1.ListHoldsRequest
-	14, // 42: lehr.api.v1.BrakeService.SetStop:input_type -> lehr.api.v1.SetStopRequest
-	16, // 43: lehr.api.v1.BrakeService.Resume:input_type -> lehr.api.v1.ResumeRequest
-	18, // 44: lehr.api.v1.BrakeService.ListStops:input_type -> lehr.api.v1.ListStopsRequest
-	23, // 45: lehr.api.v1.ApprovalService.ApproveAsset:input_type -> lehr.api.v1.ApproveAssetRequest
-	25, // 46: lehr.api.v1.ApprovalService.RejectAsset:input_type -> lehr.api.v1.RejectAssetRequest
-	27, // 47: lehr.api.v1.ApprovalService.WithdrawRejection:input_type -> lehr.api.v1.WithdrawRejectionRequest
-	29, // 48: lehr.api.v1.ApprovalService.OverruleRejection:input_type -> lehr.api.v1.OverruleRejectionRequest
-	31, // 49: lehr.api.v1.ApprovalService.OverrideCheck:input_type -> lehr.api.v1.OverrideCheckRequest
-	33, // 50: lehr.api.v1.ApprovalService.ListApprovals:input_type -> lehr.api.v1.ListApprovalsRequest
-	35, // 51: lehr.api.v1.ApprovalService.ListOverrides:input_type -> lehr.api.v1.ListOverridesRequest
-	3,  // 52: lehr.api.v1.BrakeService.SetPin:output_type -> lehr.api.v1.SetPinResponse
-	5,  // 53: lehr.api.v1.BrakeService.RemovePin:output_type -> lehr.api.v1.RemovePinResponse
-	7,  // 54: lehr.api.v1.BrakeService.ListPins:output_type -> lehr.api.v1.ListPinsResponse
-	9,  // 55: lehr.api.v1.BrakeService.SetHold:output_type -> lehr.api.v1.SetHoldResponse
-	11, // 56: lehr.api.v1.BrakeService.RemoveHold:output_type -> lehr.api.v1.RemoveHoldResponse
-	13, // 57: lehr.api.v1.BrakeService.ListHolds:output_type -> lehr.api.v1.ListHoldsResponse
-	15, // 58: lehr.api.v1.BrakeService.SetStop:output_type -> lehr.api.v1.SetStopResponse
-	17, // 59: lehr.api.v1.BrakeService.Resume:output_type -> lehr.api.v1.ResumeResponse
-	19, // 60: lehr.api.v1.BrakeService.ListStops:output_type -> lehr.api.v1.ListStopsResponse
-	24, // 61: lehr.api.v1.ApprovalService.ApproveAsset:output_type -> lehr.api.v1.ApproveAssetResponse
-	26, // 62: lehr.api.v1.ApprovalService.RejectAsset:output_type -> lehr.api.v1.RejectAssetResponse
-	28, // 63: lehr.api.v1.ApprovalService.WithdrawRejection:output_type -> lehr.api.v1.WithdrawRejectionResponse
-	30, // 64: lehr.api.v1.ApprovalService.OverruleRejection:output_type -> lehr.api.v1.OverruleRejectionResponse
-	32, // 65: lehr.api.v1.ApprovalService.OverrideCheck:output_type -> lehr.api.v1.OverrideCheckResponse
-	34, // 66: lehr.api.v1.ApprovalService.ListApprovals:output_type -> lehr.api.v1.ListApprovalsResponse
-	36, // 67: lehr.api.v1.ApprovalService.ListOverrides:output_type -> lehr.api.v1.ListOverridesResponse
-	52, // [52:68] is the sub-list for method output_type
-	36, // [36:52] is the sub-list for method input_type
-	36, // [36:36] is the sub-list for extension type_name
-	36, // [36:36] is the sub-list for extension extendee
-	0,  // [0:36] is the sub-list for field type_name
+	21, // 27: lehr.api.v1.ApproveAssetResponse.rejections:type_name -> lehr.api.v1.Rejection
+	39, // 28: lehr.api.v1.RejectAssetRequest.period:type_name -> google.protobuf.Duration
+	21, // 29: lehr.api.v1.RejectAssetResponse.rejection:type_name -> lehr.api.v1.Rejection
+	42, // 30: lehr.api.v1.RejectAssetResponse.plan:type_name -> lehr.api.v1.Plan
+	39, // 31: lehr.api.v1.OverrideCheckRequest.period:type_name -> google.protobuf.Duration
+	43, // 32: lehr.api.v1.OverrideCheckResponse.override:type_name -> lehr.api.v1.Override
+	20, // 33: lehr.api.v1.ListApprovalsResponse.approvals:type_name -> lehr.api.v1.Approval
+	21, // 34: lehr.api.v1.ListApprovalsResponse.rejections:type_name -> lehr.api.v1.Rejection
+	22, // 35: lehr.api.v1.ListApprovalsResponse.requests:type_name -> lehr.api.v1.ApprovalRequest
+	43, // 36: lehr.api.v1.ListOverridesResponse.overrides:type_name -> lehr.api.v1.Override
+	2,  // 37: lehr.api.v1.BrakeService.SetPin:input_type -> lehr.api.v1.SetPinRequest
+	4,  // 38: lehr.api.v1.BrakeService.RemovePin:input_type -> lehr.api.v1.RemovePinRequest
+	6,  // 39: lehr.api.v1.BrakeService.ListPins:input_type -> lehr.api.v1.ListPinsRequest
+	8,  // 40: lehr.api.v1.BrakeService.SetHold:input_type -> lehr.api.v1.SetHoldRequest
+	10, // 41: lehr.api.v1.BrakeService.RemoveHold:input_type -> lehr.api.v1.RemoveHoldRequest
+	12, // 42: lehr.api.v1.BrakeService.ListHolds:input_type -> lehr.api.v1.ListHoldsRequest
+	14, // 43: lehr.api.v1.BrakeService.SetStop:input_type -> lehr.api.v1.SetStopRequest
+	16, // 44: lehr.api.v1.BrakeService.Resume:input_type -> lehr.api.v1.ResumeRequest
+	18, // 45: lehr.api.v1.BrakeService.ListStops:input_type -> lehr.api.v1.ListStopsRequest
+	23, // 46: lehr.api.v1.ApprovalService.ApproveAsset:input_type -> lehr.api.v1.ApproveAssetRequest
+	25, // 47: lehr.api.v1.ApprovalService.RejectAsset:input_type -> lehr.api.v1.RejectAssetRequest
+	27, // 48: lehr.api.v1.ApprovalService.WithdrawRejection:input_type -> lehr.api.v1.WithdrawRejectionRequest
+	29, // 49: lehr.api.v1.ApprovalService.OverruleRejection:input_type -> lehr.api.v1.OverruleRejectionRequest
+	31, // 50: lehr.api.v1.ApprovalService.OverrideCheck:input_type -> lehr.api.v1.OverrideCheckRequest
+	33, // 51: lehr.api.v1.ApprovalService.ListApprovals:input_type -> lehr.api.v1.ListApprovalsRequest
+	35, // 52: lehr.api.v1.ApprovalService.ListOverrides:input_type -> lehr.api.v1.ListOverridesRequest
+	3,  // 53: lehr.api.v1.BrakeService.SetPin:output_type -> lehr.api.v1.SetPinResponse
+	5,  // 54: lehr.api.v1.BrakeService.RemovePin:output_type -> lehr.api.v1.RemovePinResponse
+	7,  // 55: lehr.api.v1.BrakeService.ListPins:output_type -> lehr.api.v1.ListPinsResponse
+	9,  // 56: lehr.api.v1.BrakeService.SetHold:output_type -> lehr.api.v1.SetHoldResponse
+	11, // 57: lehr.api.v1.BrakeService.RemoveHold:output_type -> lehr.api.v1.RemoveHoldResponse
+	13, // 58: lehr.api.v1.BrakeService.ListHolds:output_type -> lehr.api.v1.ListHoldsResponse
+	15, // 59: lehr.api.v1.BrakeService.SetStop:output_type -> lehr.api.v1.SetStopResponse
+	17, // 60: lehr.api.v1.BrakeService.Resume:output_type -> lehr.api.v1.ResumeResponse
+	19, // 61: lehr.api.v1.BrakeService.ListStops:output_type -> lehr.api.v1.ListStopsResponse
+	24, // 62: lehr.api.v1.ApprovalService.ApproveAsset:output_type -> lehr.api.v1.ApproveAssetResponse
+	26, // 63: lehr.api.v1.ApprovalService.RejectAsset:output_type -> lehr.api.v1.RejectAssetResponse
+	28, // 64: lehr.api.v1.ApprovalService.WithdrawRejection:output_type -> lehr.api.v1.WithdrawRejectionResponse
+	30, // 65: lehr.api.v1.ApprovalService.OverruleRejection:output_type -> lehr.api.v1.OverruleRejectionResponse
+	32, // 66: lehr.api.v1.ApprovalService.OverrideCheck:output_type -> lehr.api.v1.OverrideCheckResponse
+	34, // 67: lehr.api.v1.ApprovalService.ListApprovals:output_type -> lehr.api.v1.ListApprovalsResponse
+	36, // 68: lehr.api.v1.ApprovalService.ListOverrides:output_type -> lehr.api.v1.ListOverridesResponse
+	53, // [53:69] is the sub-list for method output_type
+	37, // [37:53] is the sub-list for method input_type
+	37, // [37:37] is the sub-list for extension type_name
+	37, // [37:37] is the sub-list for extension extendee
+	0,  // [0:37] is the sub-list for field type_name
 }
 
 func init() { file_lehr_api_v1_brake_proto_init() }
