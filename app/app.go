@@ -229,10 +229,11 @@ func (a *App) Start(ctx context.Context) (err error) {
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	a.cancel = cancel
 	if a.shares() {
-		if err := a.renew(ctx); err != nil {
+		if err := a.store.Renew(ctx, a.holder, leasePeriod); err != nil {
 			return err
 		}
 		a.acting.Go(a.runtime, "leases", func() { a.live(running) })
+		a.acting.Go(a.runtime, "free leases", func() { a.seek(running) })
 	}
 	if a.options.Access != "" {
 		a.acting.Go(a.runtime, "access policy", func() { a.followPolicy(running) })

@@ -40,7 +40,7 @@ type Store interface {
 	CountReports(ctx context.Context, partition intent.PartitionID) (map[intent.State]int, error)
 	store.Audit
 	store.Access
-	Changed() <-chan struct{}
+	Changed(partition intent.PartitionID) <-chan struct{}
 }
 
 // Schemas finds the schema set that an incarnation was published with.
