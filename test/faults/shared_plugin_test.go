@@ -80,7 +80,7 @@ func TestReplicasShareAPluginServer(t *testing.T) {
 		case e.Step == "contended":
 			t.Errorf("S3: push %+v began while another of the resource was at work", e)
 		case over[e.Push]:
-			t.Errorf("S4: push %+v went on after another had begun", e)
+			t.Fatalf("S4: push %+v went on after another had begun", e)
 		case e.Push != last:
 			over[last] = true
 			last = e.Push
