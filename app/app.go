@@ -168,7 +168,7 @@ type App struct {
 	listener *listener
 	// sender of checkpoints; nil: they are sent nowhere.
 	sender *sender
-	logins logins
+	logins atomic.Pointer[logins]
 
 	cancel context.CancelFunc
 	// acting ends when all partitions' actors have.
@@ -229,10 +229,11 @@ func (a *App) Start(ctx context.Context) (err error) {
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	a.cancel = cancel
 	if a.shares() {
-		if err := a.renew(ctx); err != nil {
+		if err := a.store.Renew(ctx, a.holder, leasePeriod); err != nil {
 			return err
 		}
 		a.acting.Go(a.runtime, "leases", func() { a.live(running) })
+		a.acting.Go(a.runtime, "free leases", func() { a.seek(running) })
 	}
 	if a.options.Access != "" {
 		a.acting.Go(a.runtime, "access policy", func() { a.followPolicy(running) })
@@ -275,12 +276,9 @@ func (a *App) open(ctx context.Context) error {
 	if a.options.Parts.Runner == nil {
 		a.options.Parts.Runner, a.options.Parts.Trial = generate.NewProcess(generate.DefaultOptions()), prodspec.InChild()
 	}
-	if err := a.openLogins(); err != nil {
-		return err
-	}
 	a.api = server.New(server.Options{
 		Store: a.store, Schemas: a.schemas, Runtime: a.runtime, Health: a.health, Problems: a.problems,
-		Identify: access.CallerOf, Location: a.location(), Version: a.options.Version, Log: a.log, Login: a.logins.exchange,
+		Identify: access.CallerOf, Location: a.location(), Version: a.options.Version, Log: a.log, Login: a.exchange,
 		// Who bears the launch token is the one user of a local server.
 		Alone: a.alone,
 	})

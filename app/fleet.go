@@ -18,7 +18,7 @@ import (
 const (
 	leasePeriod = 3 * time.Second
 	renewPause  = time.Second
-	// leasePoll is how often a lease that another replica has is asked for.
+	// leasePoll is how often it is looked who lives and which leases are free.
 	leasePoll = 500 * time.Millisecond
 )
 
@@ -30,19 +30,23 @@ type fleet struct {
 	replicas, place int
 	// held are the partitions whose leases this replica has or is asking for.
 	held map[intent.PartitionID]bool
-	// counted is closed, and replaced, when they are others or more or fewer.
-	counted chan struct{}
+	// stirred wakes who looks for leases.
+	stirred chan struct{}
 }
 
 func newFleet() fleet {
-	return fleet{held: map[intent.PartitionID]bool{}, counted: make(chan struct{})}
+	return fleet{held: map[intent.PartitionID]bool{}, stirred: make(chan struct{}, 1)}
 }
 
-// changes is closed when this replica's share may be another.
-func (f *fleet) changes() <-chan struct{} {
-	f.mutex.Lock()
-	defer f.mutex.Unlock()
-	return f.counted
+// stir says that the partitions, or those who share them, may be others.
+func (f *fleet) stir() { wake(f.stirred) }
+
+// wake wakes who waits for the channel, now or the next time.
+func wake(waits chan<- struct{}) {
+	select {
+	case waits <- struct{}{}:
+	default:
+	}
 }
 
 // share is how many of the partitions this replica acts for. Those of all
@@ -56,6 +60,26 @@ func (f *fleet) share(partitions int) int {
 		share++
 	}
 	return share
+}
+
+// choose returns those of the free partitions that this replica is to ask for,
+// as many as it has room for. Each replica begins at another place, so that they
+// are not in each other's way.
+func (f *fleet) choose(free []intent.PartitionID, partitions int) []intent.PartitionID {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	free = slices.DeleteFunc(free, func(id intent.PartitionID) bool { return f.held[id] })
+	replicas, place := max(f.replicas, 1), max(f.place, 0)
+	first := place*(len(free)/replicas) + min(place, len(free)%replicas)
+	free = slices.Concat(free[first:], free[:first])
+	return free[:max(0, min(f.share(partitions)-len(f.held), len(free)))]
+}
+
+// room: this replica has less than its share.
+func (f *fleet) room(partitions int) bool {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	return len(f.held) < f.share(partitions)
 }
 
 // reserve reports whether there is room for one more partition of so many, and
@@ -87,26 +111,20 @@ func (f *fleet) surplus(id intent.PartitionID, partitions int) bool {
 func (f *fleet) count(replicas []store.Replica, self string) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	place := slices.IndexFunc(replicas, func(r store.Replica) bool { return r.Name == self })
-	if f.replicas == len(replicas) && f.place == place {
-		return
-	}
-	f.replicas, f.place = len(replicas), place
-	close(f.counted)
-	f.counted = make(chan struct{})
+	f.replicas = len(replicas)
+	f.place = slices.IndexFunc(replicas, func(r store.Replica) bool { return r.Name == self })
 }
 
 // shares reports whether other replicas may serve the store too.
 func (a *App) shares() bool { return a.options.Database != "" || a.options.Parts.Replica != "" }
 
-// live renews this replica's leases until the context ends, and counts those
-// that it shares with.
+// live renews this replica's leases until the context ends.
 func (a *App) live(ctx context.Context) {
 	silent := false
 	for ctx.Err() == nil {
 		// A connection may have become mute: it is given up in time for another.
 		bounded, cancel := loop.WithTimeout(ctx, a.runtime, renewPause)
-		err := a.renew(bounded)
+		err := a.store.Renew(bounded, a.holder, leasePeriod)
 		cancel()
 		switch {
 		case err != nil && !silent && ctx.Err() == nil:
@@ -122,20 +140,39 @@ func (a *App) live(ctx context.Context) {
 	}
 }
 
-func (a *App) renew(ctx context.Context) error {
-	if err := a.store.Renew(ctx, a.holder, leasePeriod); err != nil {
-		return err
+// seek offers leases that are free to the partitions that wait for one, until
+// the context ends. That it cannot look is for live to say.
+func (a *App) seek(ctx context.Context) {
+	for ctx.Err() == nil {
+		bounded, cancel := loop.WithTimeout(ctx, a.runtime, renewPause)
+		_ = a.share(bounded)
+		cancel()
+		_ = a.runtime.Wait(ctx, leasePoll, a.fleet.stirred)
 	}
-	return a.countReplicas(ctx)
 }
 
-// countReplicas asks who shares the partitions.
-func (a *App) countReplicas(ctx context.Context) error {
+// share counts who shares the partitions. While there is room for more of them
+// one query looks for all that are free.
+func (a *App) share(ctx context.Context) error {
 	replicas, err := a.store.Replicas(ctx)
-	if err == nil {
-		a.fleet.count(replicas, a.holder)
+	if err != nil {
+		return err
 	}
-	return err
+	a.fleet.count(replicas, a.holder)
+	if !a.fleet.room(a.registered()) {
+		return nil
+	}
+	free, err := a.store.Free(ctx, a.holder)
+	if err != nil {
+		return err
+	}
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	free = slices.DeleteFunc(free, func(id intent.PartitionID) bool { return a.states[id] == nil })
+	for _, id := range a.fleet.choose(free, len(a.states)) {
+		wake(a.states[id].offered)
+	}
+	return nil
 }
 
 // retire tells the others at once that this replica has ended.

@@ -2,37 +2,50 @@ package app
 
 import (
 	"errors"
+	"net/http"
 	"os"
+	"reflect"
 	"strings"
 
+	"lehr.dev/access"
 	"lehr.dev/access/oidc"
 	"lehr.dev/fault"
 )
 
-// logins are how people log in. Without a provider all is nil.
+// logins are how people log in, by what the policy and the file of the secret
+// said last. Without a provider neither part is there.
 type logins struct {
+	policy   access.OIDC
+	secret   string
 	exchange *oidc.Exchange
 	browsers *oidc.Browsers
 }
 
-// openLogins prepares what the policy says of the provider, which is not asked
-// yet. What it says later counts from the next start.
-func (a *App) openLogins() error {
-	policy := a.policy.Load()
-	if policy == nil || policy.OIDC.Issuer == "" {
-		return nil
+// newLogins prepares what the policy says of the provider, which is not asked
+// yet. While it says what it said, logins under way go on.
+func (a *App) newLogins(policy access.OIDC) (*logins, error) {
+	if policy.Issuer == "" {
+		policy = access.OIDC{}
 	}
-	secret, err := a.webSecret(policy.OIDC.WebClientSecretFile)
+	secret, err := a.webSecret(policy.WebClientSecretFile)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	provider := oidc.New(policy.OIDC, a.options.Roots, a.runtime.Now)
+	before := a.logins.Load()
+	if before != nil && before.secret == secret && reflect.DeepEqual(before.policy, policy) {
+		return before, nil
+	}
+	l := &logins{policy: policy, secret: secret}
+	if policy.Issuer == "" {
+		return l, nil
+	}
+	provider := oidc.New(policy, a.options.Roots, a.runtime.Now)
 	sessions := oidc.NewSessions(a.store, a.runtime.Now)
-	a.logins.exchange = oidc.NewExchange(provider, sessions, a.options.URLs)
+	l.exchange = oidc.NewExchange(provider, sessions, a.options.URLs)
 	if len(a.options.URLs) > 0 {
-		a.logins.browsers = oidc.NewBrowsers(provider, sessions, a.options.URLs, secret, a.log)
+		l.browsers = oidc.NewBrowsers(provider, sessions, a.options.URLs, secret, a.log)
 	}
-	return nil
+	return l, nil
 }
 
 func (a *App) webSecret(file string) (string, error) {
@@ -49,4 +62,24 @@ func (a *App) webSecret(file string) (string, error) {
 			WithHint("write what the provider gave into the file that web_client_secret_file names in %s", a.options.Access)
 	}
 	return secret, nil
+}
+
+// exchange is nil while nobody can log in.
+func (a *App) exchange() *oidc.Exchange {
+	if l := a.logins.Load(); l != nil {
+		return l.exchange
+	}
+	return nil
+}
+
+// guardPages lets those browsers in that log in as the policy says now.
+func (a *App) guardPages(hosts access.Hosts, pages http.Handler) http.Handler {
+	nobody := access.OnlyRead(hosts, http.HandlerFunc(nobodyLogsIn))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if l := a.logins.Load(); l != nil && l.browsers != nil {
+			l.browsers.Guard(pages).ServeHTTP(w, r)
+			return
+		}
+		nobody.ServeHTTP(w, r)
+	})
 }

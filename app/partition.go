@@ -29,6 +29,10 @@ var again = loop.Backoff{First: 200 * time.Millisecond, Most: 30 * time.Second}
 // announced.
 const lookAround = 30 * time.Second
 
+// lookShare is how many times as long as a look at the registrations the pause
+// after it is at least: while much is committed it costs 5 % of a core.
+const lookShare = 20
+
 // leaseLook is how often a lease is checked.
 const leaseLook = 5 * time.Second
 
@@ -39,6 +43,8 @@ type state struct {
 	cancel     context.CancelFunc
 	ended      chan struct{}
 	pipeline   atomic.Pointer[prodspec.Pipeline]
+	// offered wakes those who wait until the lease is free.
+	offered chan struct{}
 
 	mutex sync.Mutex
 	// problems by actor.
@@ -78,7 +84,7 @@ func (s *state) problem() string {
 // follow keeps actors running for exactly the registered partitions.
 func (a *App) follow(ctx context.Context) {
 	for failures := 1; ctx.Err() == nil; failures++ {
-		changed := a.store.Changed()
+		began, changed := a.runtime.Now(), a.store.Changed("")
 		registered, err := a.store.ListPartitions(ctx)
 		if err != nil {
 			// Soon again: others may count on this replica for a share of them.
@@ -88,12 +94,12 @@ func (a *App) follow(ctx context.Context) {
 			_ = a.runtime.Wait(ctx, again.After(failures), changed)
 			continue
 		}
-		// One that retired has said so. One that is not counted now is soon.
-		if a.shares() {
-			_ = a.countReplicas(ctx)
-		}
 		failures = 0
 		a.reconcile(ctx, registered)
+		a.fleet.stir() // It may have been a replica that said that it ended.
+		if took := a.runtime.Now().Sub(began); took > 0 {
+			_ = a.runtime.Wait(ctx, lookShare*took, nil)
+		}
 		_ = a.runtime.Wait(ctx, lookAround, changed)
 	}
 }
@@ -134,7 +140,7 @@ func (a *App) begin(ctx context.Context, id intent.PartitionID, definition strin
 	ctx, cancel := context.WithCancel(ctx)
 	s := &state{
 		partition: id, definition: definition, cancel: cancel, ended: make(chan struct{}),
-		problems: map[string]string{"lease": "not acquired yet"},
+		offered: make(chan struct{}, 1), problems: map[string]string{"lease": "not acquired yet"},
 	}
 	a.acting.Go(a.runtime, "partition "+string(id), func() {
 		defer close(s.ended)
@@ -151,8 +157,7 @@ func (a *App) begin(ctx context.Context, id intent.PartitionID, definition strin
 // again until the context ends.
 func (a *App) act(ctx context.Context, s *state) {
 	for failures := 1; ctx.Err() == nil; failures++ {
-		shared := a.fleet.changes()
-		lease, err := a.acquire(ctx, s)
+		lease, err := a.await(ctx, s)
 		if err == nil {
 			failures = 1
 			s.set("lease", "")
@@ -166,9 +171,7 @@ func (a *App) act(ctx context.Context, s *state) {
 		}
 		if errors.Is(err, errElsewhere) {
 			a.release(lease)
-			s.set("lease", errElsewhere.Error())
 			failures = 0
-			_ = a.runtime.Wait(ctx, leasePoll, shared)
 			continue
 		}
 		s.set("lease", err.Error())
@@ -180,37 +183,27 @@ func (a *App) act(ctx context.Context, s *state) {
 // errElsewhere is not of this process to mend.
 var errElsewhere = errors.New("another replica acts for it")
 
-// acquire takes the partition's lease if it is this replica's to have. A place
-// is reserved only for one that is free: asking for another's would keep it
-// from one that is.
-func (a *App) acquire(ctx context.Context, s *state) (lease store.Lease, err error) {
-	if a.options.Database != "" {
-		if free, err := a.store.Free(ctx, s.partition, a.holder); err != nil {
-			return lease, err
-		} else if !free {
-			return lease, errElsewhere
-		}
+// await acquires the partition's lease: at once, or among other replicas when it
+// is free and this one's to have.
+func (a *App) await(ctx context.Context, s *state) (lease store.Lease, err error) {
+	if !a.shares() {
+		return a.store.Acquire(ctx, s.partition, a.holder)
 	}
-	if !a.room(ctx, s.partition) {
+	s.set("lease", errElsewhere.Error())
+	if err := a.runtime.Wait(ctx, -1, s.offered); err != nil {
+		return lease, err
+	}
+	if !a.fleet.reserve(s.partition, a.registered()) {
 		return lease, errElsewhere
 	}
 	if lease, err = a.store.Acquire(ctx, s.partition, a.holder); err == nil {
 		return lease, nil
 	}
 	a.fleet.release(s.partition)
-	if a.shares() && fault.Is(err, fault.Conflict) {
+	if fault.Is(err, fault.Conflict) {
 		err = errElsewhere
 	}
 	return lease, err
-}
-
-// room reserves a place for a partition that is free. If there is none, who had
-// it may be gone, and the share of this replica is more than it was.
-func (a *App) room(ctx context.Context, id intent.PartitionID) bool {
-	if a.fleet.reserve(id, a.registered()) {
-		return true
-	}
-	return a.options.Database != "" && a.countReplicas(ctx) == nil && a.fleet.reserve(id, a.registered())
 }
 
 // release gives the lease back after the actors' context has ended.

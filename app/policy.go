@@ -23,7 +23,11 @@ func (a *App) readPolicy(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return a.setPolicy(ctx, read)
+	logins, err := a.newLogins(read.OIDC)
+	if err != nil {
+		return err
+	}
+	return a.setPolicy(ctx, read, logins)
 }
 
 func (a *App) withoutPolicy(ctx context.Context) error {
@@ -32,30 +36,36 @@ func (a *App) withoutPolicy(ctx context.Context) error {
 		return err
 	}
 	if slices.ContainsFunc(grants, func(g store.Grant) bool { return g.Source == store.ByServer }) {
-		return a.setPolicy(ctx, access.Policy{})
+		return a.setPolicy(ctx, access.Policy{}, &logins{})
 	}
 	return nil
 }
 
 // setPolicy counts from when it is in the store, and in the audit.
-func (a *App) setPolicy(ctx context.Context, read access.Policy) error {
+func (a *App) setPolicy(ctx context.Context, read access.Policy, logins *logins) error {
 	by := intent.Actor{Name: a.holder, Origin: "server"}
 	if err := a.store.SetPolicy(ctx, read.Grants, by); err != nil {
 		return err
 	}
 	a.policy.Store(&read)
+	a.logins.Store(logins)
 	return nil
 }
 
-// followPolicy reads the file again and again. One that is wrong changes
+// followPolicy reads the file, and that of the web client's secret, again and
+// again. One that is wrong changes
 // nothing: what was read last counts until it is mended.
 func (a *App) followPolicy(ctx context.Context) {
 	said := ""
 	for a.runtime.Wait(ctx, policyLook, nil) == nil {
+		var logins *logins
 		read, err := access.ReadPolicy(a.options.Access)
-		changed := err == nil && !read.Equal(*a.policy.Load())
+		if err == nil {
+			logins, err = a.newLogins(read.OIDC)
+		}
+		changed := err == nil && !(read.Equal(*a.policy.Load()) && logins == a.logins.Load())
 		if changed {
-			err = a.setPolicy(ctx, read)
+			err = a.setPolicy(ctx, read, logins)
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -63,7 +73,7 @@ func (a *App) followPolicy(ctx context.Context) {
 			a.log.Error("the access policy is not as it was read last, and that still counts", "file", a.options.Access, "error", err)
 			said = err.Error()
 		case err == nil && (changed || said != ""):
-			a.log.Info("the access policy was read", "file", a.options.Access, "grants", len(read.Grants))
+			a.log.Info("the access policy was read", "file", a.options.Access, "grants", len(read.Grants), "issuer", read.OIDC.Issuer)
 			said = ""
 		}
 	}

@@ -31,12 +31,8 @@ func (a *App) site(routes *access.Routes, viewer func(context.Context) web.Viewe
 // behalf.
 func (a *App) remoteSite() *access.Routes {
 	guard := access.Remote{Hosts: access.HostsOf(a.options.URLs), Tokens: a.store, Now: a.runtime.Now}
-	if a.logins.browsers == nil {
-		return a.site(guard.Routes(func(http.Handler) http.Handler {
-			return access.OnlyRead(guard.Hosts, http.HandlerFunc(nobodyLogsIn))
-		}), nil)
-	}
-	return a.site(guard.Routes(a.logins.browsers.Guard), func(ctx context.Context) web.Viewer {
+	pages := func(pages http.Handler) http.Handler { return a.guardPages(guard.Hosts, pages) }
+	return a.site(guard.Routes(pages), func(ctx context.Context) web.Viewer {
 		caller, _ := store.CallerOf(ctx)
 		return web.Viewer{Key: caller.Token, Name: caller.Actor.Name}
 	})

@@ -62,7 +62,7 @@ func onDatabase(measure func(*site, *pgserver.Server) error) (err error) {
 		}
 	}()
 	server := pgserver.For(s)
-	server.Start("fsync=on", "full_page_writes=on", "autovacuum=on", "max_connections=200")
+	server.Start("fsync=on", "full_page_writes=on", "autovacuum=on")
 	return measure(s, server)
 }
 
@@ -173,6 +173,11 @@ func measureRest(ctx context.Context, s *site, server *pgserver.Server, partitio
 		register[intent.PartitionID(name)] = filepath.Join(folder, "lehr.yaml")
 	}
 	var replicas []*app.App
+	defer func() {
+		for _, replica := range replicas {
+			_ = replica.Stop(context.WithoutCancel(ctx)) // The database goes with them.
+		}
+	}()
 	for n := range manyReplicas {
 		options := app.DefaultOptions()
 		options.Store, options.Database = filepath.Join(s.folder, fmt.Sprint("replica-", n), "lehr.db"), url
@@ -185,7 +190,6 @@ func measureRest(ctx context.Context, s *site, server *pgserver.Server, partitio
 		if err := replica.Start(ctx); err != nil {
 			return err
 		}
-		defer replica.Stop(context.WithoutCancel(ctx))
 		replicas = append(replicas, replica)
 	}
 	began := time.Now()
@@ -195,8 +199,7 @@ func measureRest(ctx context.Context, s *site, server *pgserver.Server, partitio
 			return err
 		}
 	}
-	share := partitions / manyReplicas
-	if err := s.until(10*time.Minute, func() (bool, error) { return shared(ctx, replicas[0].Store(), share) }); err != nil {
+	if err := s.until(10*time.Minute, func() (bool, error) { return shared(ctx, replicas[0].Store(), manyReplicas, partitions) }); err != nil {
 		return fmt.Errorf("the partitions were not shared: %w", err)
 	}
 	print(fmt.Sprintf("ten_replicas_share_%d_partitions_after", partitions), time.Since(began).Seconds(), "s")
@@ -218,6 +221,7 @@ func measureRest(ctx context.Context, s *site, server *pgserver.Server, partitio
 	if err != nil {
 		return err
 	}
+	print("ten_replicas_leases_moved_meanwhile", before.epochs-float64(partitions), "leases")
 	time.Sleep(restMeasured)
 	after, err := countWrites(ctx, db)
 	if err != nil {
@@ -226,9 +230,29 @@ func measureRest(ctx context.Context, s *site, server *pgserver.Server, partitio
 	perSecond := func(before, after float64) float64 { return (after - before) / restMeasured.Seconds() }
 	print("ten_replicas_at_rest_rows_written", perSecond(before.rows, after.rows), "rows/s")
 	print("ten_replicas_at_rest_lease_rows_written", perSecond(before.leases, after.leases), "rows/s")
+	print("ten_replicas_at_rest_log_written", perSecond(before.log, after.log), "B/s")
 	print("ten_replicas_at_rest_transactions", perSecond(before.transactions, after.transactions), "transactions/s")
 	print("ten_replicas_at_rest_leases_moved", after.epochs-before.epochs, "leases")
 	print("ten_replicas_at_rest_cpu", perSecond(before.cpu, after.cpu), "cores")
+	print("ten_replicas_connections", after.connections, "connections")
+	first := replicas[0]
+	replicas = replicas[1:]
+	return measureHandOver(ctx, s, first, replicas, partitions)
+}
+
+// measureHandOver ends one replica, and measures until the others have all that
+// it had, evenly.
+func measureHandOver(ctx context.Context, s *site, one *app.App, others []*app.App, partitions int) error {
+	began := time.Now()
+	if err := one.Stop(ctx); err != nil {
+		return err
+	}
+	if err := s.until(10*time.Minute, func() (bool, error) {
+		return shared(ctx, others[0].Store(), len(others), partitions)
+	}); err != nil {
+		return fmt.Errorf("what a replica that ended had was not shared: %w", err)
+	}
+	print("nine_replicas_share_what_the_tenth_had_after", time.Since(began).Seconds(), "s")
 	return nil
 }
 
@@ -244,24 +268,32 @@ func (s *site) until(most time.Duration, holds func() (bool, error)) error {
 	}
 }
 
-// shared: each replica acts for its share.
-func shared(ctx context.Context, s store.All, share int) (bool, error) {
+// shared: so many replicas act for all partitions, each for its share.
+func shared(ctx context.Context, s store.All, count, partitions int) (bool, error) {
 	replicas, err := s.Replicas(ctx)
-	if err != nil || len(replicas) != manyReplicas {
+	if err != nil || len(replicas) != count {
 		return false, err
 	}
-	return !slices.ContainsFunc(replicas, func(r store.Replica) bool { return r.Partitions != share }), nil
+	all := 0
+	for _, r := range replicas {
+		if all += r.Partitions; r.Partitions > (partitions+count-1)/count {
+			return false, nil
+		}
+	}
+	return all == partitions, nil
 }
 
 // written is what the database has counted so far.
-type written struct{ rows, leases, transactions, epochs, cpu float64 }
+type written struct{ rows, leases, transactions, epochs, log, connections, cpu float64 }
 
 func countWrites(ctx context.Context, db *sql.DB) (w written, err error) {
 	err = db.QueryRowContext(ctx, `SELECT
 		(SELECT sum(n_tup_ins + n_tup_upd + n_tup_del) FROM pg_stat_user_tables),
 		(SELECT sum(n_tup_ins + n_tup_upd + n_tup_del) FROM pg_stat_user_tables WHERE schemaname = current_schema() AND relname = 'replica'),
 		(SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()),
-		(SELECT sum(epoch) FROM partitions)`).Scan(&w.rows, &w.leases, &w.transactions, &w.epochs)
+		(SELECT sum(epoch) FROM partitions),
+		pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0'),
+		(SELECT count(*) FROM pg_stat_activity WHERE application_name = 'lehr')`).Scan(&w.rows, &w.leases, &w.transactions, &w.epochs, &w.log, &w.connections)
 	var usage syscall.Rusage
 	if err == nil {
 		err = syscall.Getrusage(syscall.RUSAGE_SELF, &usage)

@@ -24,7 +24,7 @@ type Store interface {
 	validate.History
 	Partition(ctx context.Context, id intent.PartitionID) (store.Partition, error)
 	Check(ctx context.Context, lease store.Lease) error
-	Changed() <-chan struct{}
+	Changed(partition intent.PartitionID) <-chan struct{}
 }
 
 // Options of a pipeline.
@@ -130,7 +130,7 @@ func (p *Pipeline) Run(ctx context.Context, lease store.Lease) error {
 // acknowledgements wakes the pipeline when its held candidate was let through.
 func (p *Pipeline) acknowledgements(ctx context.Context, watcher source.Watch) {
 	for {
-		changed := p.options.Store.Changed()
+		changed := p.options.Store.Changed(p.options.Partition.ID)
 		if id := p.awaits.Load(); id != nil {
 			if _, through, err := p.options.Store.Acknowledged(ctx, *id); err == nil && through {
 				p.awaits.CompareAndSwap(id, nil)

@@ -62,7 +62,7 @@ func (s *Server) WatchReports(ctx context.Context, request *apipb.WatchReportsRe
 	watch := watch{server: s, request: request, send: stream.Send, sent: map[intent.AssetID]time.Time{}}
 	for first := true; ; first = false {
 		began := s.runtime.Now()
-		changed := s.store.Changed()
+		changed := s.store.Changed(intent.PartitionID(request.Partition))
 		if err := watch.look(ctx, first); err != nil {
 			return err
 		}

@@ -40,7 +40,7 @@ type Store interface {
 	CountReports(ctx context.Context, partition intent.PartitionID) (map[intent.State]int, error)
 	store.Audit
 	store.Access
-	Changed() <-chan struct{}
+	Changed(partition intent.PartitionID) <-chan struct{}
 }
 
 // Schemas finds the schema set that an incarnation was published with.
@@ -78,8 +78,9 @@ type Options struct {
 	Problems func() []string
 	// Identify returns who calls, or why nobody may.
 	Identify func(ctx context.Context) (store.Caller, error)
-	// Login exchanges the provider's ID tokens; nil: nobody can log in.
-	Login *oidc.Exchange
+	// Login returns what exchanges the provider's ID tokens; nil, and nil from
+	// it: nobody can log in.
+	Login func() *oidc.Exchange
 	// Log is told of what was denied; nil: nobody is.
 	Log *slog.Logger
 	// Alone reports whether the caller is the only person there is, as the user
@@ -97,7 +98,7 @@ type Server struct {
 	health   func() []Health
 	problems func() []string
 	identify func(ctx context.Context) (store.Caller, error)
-	login    *oidc.Exchange
+	login    func() *oidc.Exchange
 	log      *slog.Logger
 	alone    func(ctx context.Context) bool
 	location string
@@ -124,9 +125,13 @@ func New(o Options) *Server {
 	if alone == nil {
 		alone = func(context.Context) bool { return false }
 	}
+	login := o.Login
+	if login == nil {
+		login = func() *oidc.Exchange { return nil }
+	}
 	return &Server{
 		alone: alone,
-		log:   log, login: o.Login, problems: problems,
+		log:   log, login: login, problems: problems,
 		store: o.Store, schemas: o.Schemas, runtime: o.Runtime, health: health, identify: o.Identify,
 		location: o.Location, version: o.Version, started: o.Runtime.Now(),
 		queries: query.New(o.Store, o.Schemas, o.Runtime),

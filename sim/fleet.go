@@ -178,8 +178,8 @@ func (l *link) Replicas(ctx context.Context) ([]store.Replica, error) {
 	return read(ctx, l, "Replicas", func() ([]store.Replica, error) { return l.All.Replicas(ctx) })
 }
 
-func (l *link) Free(ctx context.Context, partition intent.PartitionID, holder string) (bool, error) {
-	return read(ctx, l, "Free", func() (bool, error) { return l.All.Free(ctx, partition, holder) })
+func (l *link) Free(ctx context.Context, holder string) ([]intent.PartitionID, error) {
+	return read(ctx, l, "Free", func() ([]intent.PartitionID, error) { return l.All.Free(ctx, holder) })
 }
 
 // took looks at who got the lease: nobody may while another's runs (S4).

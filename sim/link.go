@@ -95,8 +95,8 @@ func wrote(ctx context.Context, l *link, call string, do func() error) error {
 }
 
 // Changed tells late when the store lags.
-func (l *link) Changed() <-chan struct{} {
-	changed := l.All.Changed()
+func (l *link) Changed(partition intent.PartitionID) <-chan struct{} {
+	changed := l.All.Changed(partition)
 	if !l.lab.store.lagUntil.After(l.lab.Now()) {
 		return changed
 	}

@@ -40,10 +40,10 @@ type All interface {
 	Collector
 	Histories
 	// Changed returns a channel that is closed at the next commit that may
-	// matter to an actor: a head, pin, hold, approval, rejection, override, stop,
+	// matter to an actor of the partition, or of any if it is empty: a head, pin, hold, approval, rejection, override, stop,
 	// acknowledgement or definition, by this process or, within a second, by
 	// another.
-	Changed() <-chan struct{}
+	Changed(partition intent.PartitionID) <-chan struct{}
 	Close() error
 }
 
@@ -95,8 +95,10 @@ type Leases interface {
 	// Acquire raises the epoch, and marks the partition's open pushes as in
 	// doubt. Conflict while another holder's lease runs.
 	Acquire(ctx context.Context, partition intent.PartitionID, holder string) (Lease, error)
-	// Free reports whether no other holder's lease runs. It only reads.
-	Free(ctx context.Context, partition intent.PartitionID, holder string) (bool, error)
+	// Free lists the registered partitions that the holder could acquire: no
+	// other's lease of them runs. In the order of their ids; none where a lock is
+	// the lease.
+	Free(ctx context.Context, holder string) ([]intent.PartitionID, error)
 	// Check is Conflict when the lease is not current.
 	Check(ctx context.Context, lease Lease) error
 	// Release ends the lease at once; the epoch stays.

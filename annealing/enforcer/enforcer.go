@@ -27,7 +27,7 @@ type Stores interface {
 	store.Approvals
 	store.Journal
 	store.Reports
-	Changed() <-chan struct{}
+	Changed(partition intent.PartitionID) <-chan struct{}
 	// Check is store.Leases' part of that name.
 	Check(ctx context.Context, lease store.Lease) error
 }
@@ -207,7 +207,7 @@ func (e *Enforcer) Wake(id intent.AssetID) {
 // watch hands every change of the store to the owner.
 func (e *Enforcer) watch(ctx context.Context) {
 	for {
-		changed := e.Store.Changed()
+		changed := e.Store.Changed(e.Partition)
 		e.inbox.Put(func() { e.refresh(ctx) })
 		if e.Runtime.Wait(ctx, -1, changed) != nil {
 			return

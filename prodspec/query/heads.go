@@ -57,7 +57,7 @@ func (h *heads) follow(partition intent.PartitionID) (f *follower, leave func())
 // run reads the head whenever something was committed, until nobody watches.
 func (h *heads) run(ctx context.Context, partition intent.PartitionID, f *follower) {
 	for {
-		changed := h.store.Changed()
+		changed := h.store.Changed(partition)
 		found, err := h.store.Partition(ctx, partition)
 		if ctx.Err() != nil {
 			return

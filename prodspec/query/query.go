@@ -20,7 +20,7 @@ import (
 type Store interface {
 	store.Snapshots
 	Partition(ctx context.Context, id intent.PartitionID) (store.Partition, error)
-	Changed() <-chan struct{}
+	Changed(partition intent.PartitionID) <-chan struct{}
 }
 
 // Schemas finds the schema set that an incarnation was published with.

@@ -11,8 +11,8 @@ var fleets = []Mutant{
 	},
 	{
 		Name: "dead-have-shares", File: "store/relational/replicas.go", Replicas: 3,
-		Old:    `FROM replica r WHERE r.ends > ` + "`+now+`" + ` ORDER BY r.name`,
-		New:    `FROM replica r WHERE r.ends > ` + "`+map[bool]string{false: now, true: \"0\"}[mutant.On(\"dead-have-shares\")]+`" + ` ORDER BY r.name`,
+		Old:    `WHERE r.ends > ` + "`+now+`" + ` GROUP BY r.name`,
+		New:    `WHERE r.ends > ` + "`+map[bool]string{false: now, true: \"0\"}[mutant.On(\"dead-have-shares\")]+`" + ` GROUP BY r.name`,
 		Breaks: "L5",
 		Why:    "A partition that falls to a replica which is gone has nobody to act for it.",
 	},
@@ -26,11 +26,11 @@ var fleets = []Mutant{
 		Why:    "A replica that finds its own plugins gone takes for gone, too, those of a replica on another machine, and settles their pushes at once.",
 	},
 	{
-		Name: "elsewhere-asked-seldom", File: "app/partition.go", Replicas: 3,
-		Old:    `_ = a.runtime.Wait(ctx, leasePoll, shared)`,
-		New:    `_ = a.runtime.Wait(ctx, map[bool]time.Duration{false: leasePoll, true: 20 * time.Second}[mutant.On("elsewhere-asked-seldom")], shared)`,
+		Name: "elsewhere-asked-seldom", File: "app/fleet.go", Replicas: 3,
+		Old:    `_ = a.runtime.Wait(ctx, leasePoll, a.fleet.stirred)`,
+		New:    `_ = a.runtime.Wait(ctx, map[bool]time.Duration{false: leasePoll, true: 20 * time.Second}[mutant.On("elsewhere-asked-seldom")], a.fleet.stirred)`,
 		Breaks: "L5",
-		Why:    "Whoever stands by asks for the lease every 20 s only.",
+		Why:    "Whoever stands by looks for free leases every 20 s only.",
 	},
 	{
 		Name: "unread-list-is-news", File: "app/partition.go", Replicas: 3,

@@ -24,8 +24,9 @@ import (
 
 const (
 	// readers are the connections that read. One more writes, and one says that
-	// this process lives.
-	readers     = 8
+	// this process lives. Ten replicas are to fit into a server as it comes, which
+	// takes 97 of users, and leave some for people.
+	readers     = 6
 	connections = readers + 2
 	// patience with a server that does not answer at all.
 	connectPatience = 5 * time.Second

@@ -130,6 +130,7 @@ func TestAnotherReplicaIsNoticed(t *testing.T) {
 	a, b := open(t, url), open(t, url)
 	lease := storetest.Register(t, a)
 	incarnation := storetest.Publish(t, a, lease, []store.Entry{storetest.Text("web", "1")})
+	must(t, a.AddPartition(t.Context(), "zoo", "/zoo/lehr.yaml", "a try", storetest.Tester))
 	for what, write := range map[string]func() error{
 		"a hold": func() error {
 			return b.SetHold(t.Context(), "shop", intent.Hold{Asset: "web", Owner: storetest.Tester})
@@ -152,17 +153,24 @@ func TestAnotherReplicaIsNoticed(t *testing.T) {
 		// What was written before this may be news still.
 		for quiet := false; !quiet; {
 			select {
-			case <-a.Changed():
+			case <-a.Changed(""):
 			case <-time.After(time.Second):
 				quiet = true
 			}
 		}
-		changed := a.Changed()
+		changed, uninvolved := a.Changed(""), a.Changed("zoo")
 		must(t, write())
 		select {
 		case <-changed:
 		case <-time.After(10 * time.Second):
 			t.Errorf("%s of another replica was not noticed", what)
+		}
+		select {
+		case <-uninvolved:
+			if what != "a stop" {
+				t.Errorf("%s of another replica was told to those whom it does not matter", what)
+			}
+		default:
 		}
 	}
 }
@@ -227,6 +235,47 @@ func TestTheDatabaseComesBack(t *testing.T) {
 		}
 	}
 	must(t, s.VerifyAudit(t.Context(), "shop"))
+}
+
+// TestConnectionsAreFew: however much is asked of ten replicas at once, they fit
+// into a server as it comes.
+func TestConnectionsAreFew(t *testing.T) {
+	server := pgserver.New(t)
+	server.Start()
+	url := server.Database()
+	s := open(t, url)
+	storetest.Register(t, s)
+	var running sync.WaitGroup
+	for n := range 40 {
+		running.Go(func() {
+			for i := range 25 {
+				_, err := s.ListPartitions(t.Context())
+				if err == nil && i%5 == 0 {
+					err = s.SetHold(t.Context(), "shop", intent.Hold{Asset: intent.AssetID(fmt.Sprint("asset-", n)), Owner: storetest.Tester})
+				}
+				if err == nil && n == 0 {
+					err = s.Renew(t.Context(), "a", time.Minute)
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	running.Wait()
+	// None is closed for being idle, so those that there were are there still.
+	count := func(query string) int {
+		answer, err := server.Query(url, query)
+		must(t, err)
+		number, err := strconv.Atoi(answer)
+		must(t, err)
+		return number
+	}
+	const replicas = 10
+	most := count("SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int")
+	if used := count("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'lehr'"); used < 2 || replicas*used > most*9/10 {
+		t.Errorf("one replica uses %d connections; %d of them are to leave a tenth of %d", used, replicas, most)
+	}
 }
 
 // TestConnectionsAreCut: while an administrator ends all connections again

@@ -273,7 +273,9 @@ func (s *Store) RevokeToken(ctx context.Context, id, reason string) (token store
 			}
 			t.audit("", t.now, t.by(), "revoke-token", one, detail).because(reason)
 		}
-		t.notable = len(ended) > 0
+		if len(ended) > 0 {
+			t.changed = append(t.changed, "")
+		}
 		token, err = readToken(t, id)
 		return err
 	})
@@ -435,7 +437,7 @@ func (t *transaction) replaceGrants(have []store.Grant, want []intent.Grant, sou
 }
 
 func (t *transaction) changeGrant(text, verb string, g store.Grant, by intent.Actor) error {
-	t.notable = true
+	t.changed = append(t.changed, g.Partition)
 	t.audit(g.Partition, t.now, by, verb, g.Subject, string(g.Role)+", by the "+g.Source)
 	_, err := t.exec(text, string(g.Partition), g.Source, g.Subject, string(g.Role))
 	return err

@@ -45,25 +45,36 @@ func (s *Store) Acquire(ctx context.Context, partition intent.PartitionID, holde
 	return lease, nil
 }
 
-// Free reports whether no other holder's lease runs.
-func (s *Store) Free(ctx context.Context, partition intent.PartitionID, holder string) (bool, error) {
-	attempt := fmt.Sprintf("looking at the lease of %q", partition)
-	err := s.read(ctx, attempt, func(q querier) error { return s.mustBeFree(q, attempt, partition, holder) })
-	if fault.Is(err, fault.Conflict) {
-		return false, nil
+// Free lists what Acquire would not refuse the holder.
+func (s *Store) Free(ctx context.Context, holder string) (free []intent.PartitionID, err error) {
+	now := s.engine.Now()
+	if now == "" {
+		return nil, nil
 	}
-	return err == nil, err
+	err = s.read(ctx, "listing the leases that are free", func(q querier) error {
+		return q.each(`SELECT p.id FROM partitions p WHERE p.registered = 1
+			AND NOT EXISTS (SELECT 1 FROM replica r WHERE `+running(now)+`) ORDER BY p.id`, []any{holder}, func(row scanner) error {
+			var id intent.PartitionID
+			err := row.Scan(&id)
+			free = append(free, id)
+			return err
+		})
+	})
+	return free, err
 }
 
+// running: replica r has the lease of partition p, and is not $1.
+func running(now string) string { return "r.name = p.holder AND r.name <> $1 AND r.ends > " + now }
+
 // mustBeFree is Conflict while the lease of another holder runs.
-func (s *Store) mustBeFree(q querier, attempt string, partition intent.PartitionID, holder string) error {
+func (s *Store) mustBeFree(t *transaction, attempt string, partition intent.PartitionID, holder string) error {
 	now := s.engine.Now()
 	if now == "" {
 		return nil
 	}
 	var other string
-	held, err := q.one("SELECT p.holder FROM partitions p JOIN replica r ON r.name = p.holder WHERE p.id = $1 AND p.holder <> $2 AND r.ends > "+now,
-		[]any{string(partition), holder}, &other)
+	held, err := t.one("SELECT p.holder FROM partitions p JOIN replica r ON "+running(now)+" WHERE p.id = $2",
+		[]any{holder, string(partition)}, &other)
 	if held && err == nil {
 		err = fault.New(fault.Conflict, "%s: %q has it", attempt, other)
 	}

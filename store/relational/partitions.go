@@ -36,7 +36,7 @@ func (s *Store) AddPartition(ctx context.Context, id intent.PartitionID, definit
 		if err != nil || changed == 0 {
 			return err
 		}
-		t.notable = true
+		t.changed = append(t.changed, id)
 		t.audit(id, t.now, by, "add-partition", string(id), definition).because(reason)
 		return nil
 	})
@@ -73,7 +73,7 @@ func (s *Store) RemovePartition(ctx context.Context, id intent.PartitionID, reas
 		if changed == 0 {
 			return notRegistered(attempt, id)
 		}
-		t.notable = true
+		t.changed = append(t.changed, id)
 		t.audit(id, t.now, by, "remove-partition", string(id), "").because(reason)
 		return nil
 	})

@@ -11,9 +11,12 @@ import (
 	"context"
 	"database/sql"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 
+	"lehr.dev/intent"
 	"lehr.dev/loop"
 	"lehr.dev/store"
 )
@@ -92,13 +95,17 @@ var _ store.All = (*Store)(nil)
 // New returns a store over a database whose schema is there.
 func New(o Options) *Store {
 	s := &Store{engine: o.Engine, serving: o.Serving, runtime: o.Runtime, db: o.DB, readers: newReaders(o.DB, o.Readers)}
+	s.changes.next = map[intent.PartitionID]chan struct{}{}
 	s.writer = newWriter(o, s.changes.announce, &s.memory)
 	s.runtime.Go("store writer", s.writer.run)
 	return s
 }
 
-// Changed returns a channel that is closed at the next commit that may matter.
-func (s *Store) Changed() <-chan struct{} { return s.changes.channel() }
+// Changed returns a channel that is closed at the next commit that may matter to
+// the partition; the empty one means any.
+func (s *Store) Changed(partition intent.PartitionID) <-chan struct{} {
+	return s.changes.channel(partition)
+}
 
 // Close ends the writer after what waits is written, and the readers. The
 // database stays open.
@@ -111,23 +118,33 @@ func (s *Store) Close() error {
 // announcement tells any number of listeners of the next change.
 type announcement struct {
 	mutex sync.Mutex
-	next  chan struct{}
+	// next change of each partition that somebody listens for; "": of any.
+	next map[intent.PartitionID]chan struct{}
 }
 
-func (a *announcement) channel() <-chan struct{} {
+func (a *announcement) channel(partition intent.PartitionID) <-chan struct{} {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
-	if a.next == nil {
-		a.next = make(chan struct{})
+	if a.next[partition] == nil {
+		a.next[partition] = make(chan struct{})
 	}
-	return a.next
+	return a.next[partition]
 }
 
-func (a *announcement) announce() {
+// announce that the partitions changed; if the empty one is among them, all did.
+func (a *announcement) announce(changed []intent.PartitionID) {
+	if len(changed) == 0 {
+		return
+	}
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
-	if a.next != nil {
-		close(a.next)
-		a.next = nil
+	if slices.Contains(changed, "") {
+		changed = slices.Sorted(maps.Keys(a.next))
+	}
+	for _, partition := range append(changed, "") {
+		if next := a.next[partition]; next != nil {
+			close(next)
+			delete(a.next, partition)
+		}
 	}
 }

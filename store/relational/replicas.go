@@ -52,7 +52,7 @@ func (s *Store) Retire(ctx context.Context, holder string) error {
 		if _, err := t.exec("UPDATE partitions SET news = news + 1 WHERE id = (SELECT min(id) FROM partitions)"); err != nil {
 			return err
 		}
-		t.notable, t.ends = true, true
+		t.changed, t.ends = append(t.changed, ""), true
 		_, err = t.exec("DELETE FROM replica WHERE name = $1", holder)
 		return err
 	})
@@ -65,8 +65,8 @@ func (s *Store) Replicas(ctx context.Context) (replicas []store.Replica, err err
 		return nil, nil
 	}
 	err = s.read(ctx, "listing replicas", func(q querier) error {
-		return q.each(`SELECT r.name, r.ends - `+now+`, (SELECT count(*) FROM partitions p WHERE p.holder = r.name)
-			FROM replica r WHERE r.ends > `+now+` ORDER BY r.name`, nil, func(row scanner) error {
+		return q.each(`SELECT r.name, r.ends - `+now+`, count(p.id) FROM replica r LEFT JOIN partitions p ON p.holder = r.name
+			WHERE r.ends > `+now+` GROUP BY r.name, r.ends ORDER BY r.name`, nil, func(row scanner) error {
 			var r store.Replica
 			if err := row.Scan(&r.Name, &r.Left, &r.Partitions); err != nil {
 				return err

@@ -43,7 +43,7 @@ type writer struct {
 	db       *sql.DB
 	runtime  loop.Runtime
 	log      *slog.Logger
-	announce func()
+	announce func(changed []intent.PartitionID)
 	memory   *atomic.Pointer[mark]
 
 	mutex  sync.Mutex
@@ -55,8 +55,10 @@ type writer struct {
 	// The rest belongs to the writer's goroutine.
 	conn     *sql.Conn
 	prepared map[string]*sql.Stmt
-	news     int64
-	polled   time.Time
+	// news is the number that was read last, and seen those of the partitions.
+	news   int64
+	seen   map[intent.PartitionID]int64
+	polled time.Time
 	// trouble is why the audit could not be written last.
 	trouble atomic.Pointer[string]
 	// elsewhere: a new connection may have led to another database, as after a
@@ -82,7 +84,7 @@ type request struct {
 	err    error
 }
 
-func newWriter(o Options, announce func(), memory *atomic.Pointer[mark]) *writer {
+func newWriter(o Options, announce func([]intent.PartitionID), memory *atomic.Pointer[mark]) *writer {
 	w := &writer{
 		engine: o.Engine, db: o.DB, runtime: o.Runtime, log: o.Log, announce: announce, memory: memory,
 		wake: make(chan struct{}, 1), ended: make(chan struct{}),
@@ -203,14 +205,12 @@ func (w *writer) run() {
 		default:
 			w.runtime.Point("store: before a commit")
 			w.elsewhere = false
-			batch, notable := w.commit(batch)
+			batch, changed := w.commit(batch)
 			w.runtime.Point("store: after a commit")
 			for _, r := range batch {
 				close(r.done)
 			}
-			if notable {
-				w.announce()
-			}
+			w.announce(changed)
 		}
 		w.lookForOthers()
 	}
@@ -218,13 +218,13 @@ func (w *writer) run() {
 
 // commit runs requests in one transaction, again and again while others are in
 // its way. Every request returned has its outcome set; the others wait again.
-func (w *writer) commit(batch []*request) (done []*request, notable bool) {
+func (w *writer) commit(batch []*request) (done []*request, changed []intent.PartitionID) {
 	pause := firstPause
 	for try := 1; ; try++ {
-		notable, count, broken := w.transact(batch)
+		changed, count, broken := w.transact(batch)
 		w.giveBack(batch[count:])
 		if batch = batch[:count:count]; broken == nil {
-			return batch, notable
+			return batch, changed
 		}
 		if missing, is := errors.AsType[loss](broken); is {
 			if broken = w.declare(missing); broken == nil && try < tries {
@@ -235,7 +235,7 @@ func (w *writer) commit(batch []*request) (done []*request, notable bool) {
 			for _, r := range batch {
 				r.err = broken
 			}
-			return batch, false
+			return batch, nil
 		}
 		// A different part of the pause for each process, so that two that are
 		// in each other's way are not again.
@@ -248,9 +248,9 @@ func (w *writer) commit(batch []*request) (done []*request, notable bool) {
 // for. Nothing joins it later: a transaction may not see what was committed
 // after it began, and whoever asks then has been told of that. The error says
 // that the transaction is lost, and nothing of it was done.
-func (w *writer) transact(batch []*request) (notable bool, count int, broken error) {
+func (w *writer) transact(batch []*request) (changed []intent.PartitionID, count int, broken error) {
 	if err := w.begin(); err != nil {
-		return false, len(batch), err
+		return nil, len(batch), err
 	}
 	var records auditTrail
 	started := w.runtime.Now()
@@ -261,7 +261,7 @@ func (w *writer) transact(batch []*request) (notable bool, count int, broken err
 		r.err, broken = w.attempt(t, r.work)
 		if r.err == nil {
 			records.append(t.records)
-			notable = notable || t.notable
+			changed = append(changed, t.changed...)
 			ends = ends || t.ends
 			succeeded++
 		}
@@ -287,7 +287,7 @@ func (w *writer) transact(batch []*request) (notable bool, count int, broken err
 	case succeeded > 0:
 		w.remember(reached)
 	}
-	return notable, count, broken
+	return changed, count, broken
 }
 
 // unanswered: it is not known whether the commit came to be.
@@ -383,8 +383,11 @@ func (w *writer) lookForOthers() {
 	case err != nil && !w.blind:
 		w.log.Warn("cannot see whether another process writes to the store", "error", err)
 	case err == nil && news != w.news:
-		w.announce()
-		w.news = news
+		var changed []intent.PartitionID
+		if changed, err = w.whatChanged(); err == nil {
+			w.announce(changed)
+			w.news = news
+		}
 	}
 	w.blind = err != nil
 }
@@ -401,6 +404,33 @@ func (w *writer) readNews() (news int64, err error) {
 		w.disconnect()
 	}
 	return news, err
+}
+
+// whatChanged lists the partitions that were changed since it was asked last. Of
+// a database that tells of every commit, one that changed none of them may
+// matter to all.
+func (w *writer) whatChanged() (changed []intent.PartitionID, err error) {
+	seen := make(map[intent.PartitionID]int64, len(w.seen))
+	t := &transaction{writer: w}
+	err = t.each("SELECT id, revision + news FROM partitions ORDER BY id", nil, func(row scanner) error {
+		var id intent.PartitionID
+		var number int64
+		err := row.Scan(&id, &number)
+		if seen[id] = number; number != w.seen[id] {
+			changed = append(changed, id)
+		}
+		return err
+	})
+	if err != nil && w.engine.Lost(err) {
+		w.disconnect()
+	}
+	if err == nil {
+		w.seen = seen
+	}
+	if len(changed) == 0 && w.engine.News() != SharedNews {
+		changed = []intent.PartitionID{""}
+	}
+	return changed, err
 }
 
 func (w *writer) statement(text string) (*sql.Stmt, error) {
@@ -435,7 +465,8 @@ type transaction struct {
 	// caller causes it; nil: Lehr itself.
 	caller  *store.Caller
 	records []*entry
-	notable bool
+	// changed are the partitions to whose actors it may matter; "": to all.
+	changed []intent.PartitionID
 	// ends: this process commits nothing after it.
 	ends bool
 }
@@ -469,7 +500,7 @@ func (t *transaction) each(text string, arguments []any, scan func(scanner) erro
 
 // tell tells the listeners of Changed of what no decision rests on.
 func (t *transaction) tell(partition intent.PartitionID) error {
-	t.notable = true
+	t.changed = append(t.changed, partition)
 	_, err := t.exec("UPDATE partitions SET news = news + 1 WHERE id = $1", string(partition))
 	return err
 }
@@ -477,7 +508,7 @@ func (t *transaction) tell(partition intent.PartitionID) error {
 // bump moves the partition's revision and tells the listeners of Changed. The
 // empty partition means all.
 func (t *transaction) bump(partition intent.PartitionID) error {
-	t.notable = true
+	t.changed = append(t.changed, partition)
 	_, err := t.exec("UPDATE partitions SET revision = revision + 1 WHERE $1 = '' OR id = $1", string(partition))
 	return err
 }

@@ -39,7 +39,7 @@ func TestClockSetBackHidesNoOtherProcess(t *testing.T) {
 	defer beside.Close()
 	for i, reason := range []string{"while it is ahead", "after it was set right"} {
 		of := []intent.PartitionID{"shop", ""}[i]
-		changed := server.Changed()
+		changed := server.Changed("")
 		if err := beside.SetStop(t.Context(), intent.Stop{Partition: of, Owner: storetest.Tester, Reason: reason}); err != nil {
 			t.Fatal(err)
 		}

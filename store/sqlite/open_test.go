@@ -136,7 +136,7 @@ func TestOtherProcessIsNoticed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer beside.Close()
-	changed := server.Changed()
+	changed := server.Changed("")
 	stopped := time.Now()
 	if err := beside.SetStop(t.Context(), intent.Stop{Owner: storetest.Tester, Reason: "from outside"}); err != nil {
 		t.Fatal(err)

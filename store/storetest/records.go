@@ -265,7 +265,7 @@ func testChanged(t *testing.T, open func(t *testing.T) store.All) {
 		{"definition", func() error { return w.AddPartition(ctx, shop, "/srv/moved.yaml", "a try", bob) }},
 		{"removal", func() error { return w.RemovePartition(ctx, shop, "a try", bob) }},
 	} {
-		first, second := w.Changed(), w.Changed()
+		first, second, other := w.Changed(""), w.Changed(shop), w.Changed("other")
 		select {
 		case <-first:
 			t.Fatalf("before the %s: changed already", act.name)
@@ -278,6 +278,13 @@ func testChanged(t *testing.T, open func(t *testing.T) store.All) {
 			case <-time.After(10 * time.Second):
 				t.Errorf("a %s was not announced", act.name)
 			}
+		}
+		select {
+		case <-other:
+			if ofAll := act.name == "stop" || act.name == "resume"; !ofAll {
+				t.Errorf("the %s was announced to another partition", act.name)
+			}
+		default:
 		}
 	}
 }

@@ -26,21 +26,39 @@ type dialledPlugin struct {
 	server, client   certificates.Pair
 	process          *exec.Cmd
 	// way is what Lehr dials.
-	way net.Listener
-	to  string
+	way  *relay
+	list string
+}
 
-	mutex sync.Mutex
-	open  []net.Conn
-	list  string
+// relay carries connections to an address.
+type relay struct {
+	net.Listener
+
+	mutex   sync.Mutex
+	to      string
+	open    []net.Conn
+	severed bool
+}
+
+func newRelay(t *testing.T, to string) *relay {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &relay{Listener: listener, to: to}
+	t.Cleanup(func() {
+		r.Close()
+		r.cut()
+	})
+	go r.carry()
+	return r
 }
 
 // dialledWorld is a world whose plugin was started by somebody else.
 func dialledWorld(t *testing.T, name, kind, program string) *dialledPlugin {
 	t.Helper()
-	way, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	way := newRelay(t, "")
 	d := &dialledPlugin{program: program, way: way, servers: certificates.NewAuthority(t, "servers"), clients: certificates.NewAuthority(t, "clients")}
 	d.world = newWorld(t, partition{name: name, plugins: fmt.Sprintf("%s: {dial: %q}", kind, way.Addr())})
 	until := time.Now().Add(time.Hour)
@@ -48,12 +66,7 @@ func dialledWorld(t *testing.T, name, kind, program string) *dialledPlugin {
 	d.list = filepath.Join(t.TempDir(), "servers.yaml")
 	d.allow("somebody-else")
 	d.run("127.0.0.1:0")
-	t.Cleanup(func() {
-		way.Close()
-		d.cut()
-		d.stop()
-	})
-	go d.carry()
+	t.Cleanup(d.stop)
 	return d
 }
 
@@ -81,7 +94,7 @@ func (d *dialledPlugin) run(address string) {
 	lines := bufio.NewScanner(errs)
 	for lines.Scan() {
 		if found := regexp.MustCompile(`serves on (.*)`).FindStringSubmatch(lines.Text()); found != nil {
-			d.to = found[1]
+			d.way.lead(found[1])
 			go func() { _, _ = io.Copy(io.Discard, errs) }()
 			return
 		}
@@ -94,34 +107,60 @@ func (d *dialledPlugin) stop() {
 	_ = d.process.Wait()
 }
 
-// carry takes connections to the plugin.
-func (d *dialledPlugin) carry() {
+// carry takes connections.
+func (r *relay) carry() {
 	for {
-		near, err := d.way.Accept()
+		near, err := r.Accept()
 		if err != nil {
 			return
 		}
-		far, err := net.Dial("tcp", d.to)
-		if err != nil {
-			near.Close()
-			continue
-		}
-		d.mutex.Lock()
-		d.open = append(d.open, near, far)
-		d.mutex.Unlock()
-		go func() { _, _ = io.Copy(near, far); near.Close() }()
-		go func() { _, _ = io.Copy(far, near); far.Close() }()
+		r.take(near)
 	}
 }
 
+func (r *relay) take(near net.Conn) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	far, err := net.Dial("tcp", r.to)
+	if err != nil || r.severed {
+		near.Close()
+		return
+	}
+	r.open = append(r.open, near, far)
+	go func() { _, _ = io.Copy(near, far); near.Close() }()
+	go func() { _, _ = io.Copy(far, near); far.Close() }()
+}
+
+// lead carries to another address from now on.
+func (r *relay) lead(to string) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.to = to
+}
+
+// address is where it leads to.
+func (r *relay) address() string {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	return r.to
+}
+
+// sever lets nothing through, or everything again.
+func (r *relay) sever(severed bool) {
+	r.mutex.Lock()
+	r.severed = severed
+	r.mutex.Unlock()
+	r.cut()
+}
+
 // cut ends all connections.
-func (d *dialledPlugin) cut() {
-	d.mutex.Lock()
-	defer d.mutex.Unlock()
-	for _, conn := range d.open {
+func (r *relay) cut() {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	for _, conn := range r.open {
 		conn.Close()
 	}
-	d.open = nil
+	r.open = nil
 }
 
 // A real server dials a real plugin once it may, tells why while it cannot, and
@@ -149,11 +188,11 @@ func TestDialledPlugin(t *testing.T) {
 	if missing := d.runs(2)(); missing != "" {
 		t.Error(missing)
 	}
-	d.run(d.to)
+	d.run(d.way.address())
 	d.await("the processes run", d.runs(3))
 	// A certificate that is refused is told, and its renewal suffices.
 	d.clients.Renew(t, d.client, time.Now().Add(-time.Hour), "lehr.example.com")
-	d.cut()
+	d.way.cut()
 	t.Log(d.awaitTold("job/web", `refused the certificate in .*until`, `--client-ca`))
 	d.clients.Renew(t, d.client, time.Now().Add(time.Hour), "lehr.example.com")
 	d.jobs["web"] = job{Replicas: 1}
@@ -208,9 +247,9 @@ func TestConnectionCutDuringPushes(t *testing.T) {
 		})
 		if round == 1 {
 			d.stop()
-			d.run(d.to)
+			d.run(d.way.address())
 		} else {
-			d.cut()
+			d.way.cut()
 		}
 		d.converges(wanted)
 	}

@@ -96,7 +96,7 @@ func pushProgram(arguments []string) int {
 		return exitContended
 	}
 	err = record("start")
-	for end := time.Now().Add(work(os.Getenv("LEHR_PUSH"))); err == nil && time.Now().Before(end); {
+	for end := time.Now().Add(work(os.Getenv("LEHR_PUSH"))); err == nil && (time.Now().Before(end) || held(folder, resource)); {
 		const beat = 4 * time.Millisecond
 		time.Sleep(beat)
 		err = record("beat")
@@ -113,6 +113,14 @@ func pushProgram(arguments []string) int {
 	}
 	return 0
 }
+
+// held: pushes of the resource do not end by themselves.
+func held(folder, resource string) bool {
+	_, err := os.Stat(heldPath(folder, resource))
+	return err == nil
+}
+
+func heldPath(folder, resource string) string { return filepath.Join(folder, resource+".held") }
 
 // work is how long a push takes: most are quick, and some so long that whoever
 // outlives its plugin is seen to.

@@ -67,7 +67,7 @@ func TestWithABrowser(t *testing.T) {
 	}
 	// Who may see nothing is shown nothing.
 	stranger := w.person("bob")
-	w.write("access.yaml", "") // Read at the start alone.
+	w.write("access.yaml", "") // It says nothing that can be read, so what it said counts.
 	if shown := stranger.open(w.url + "/"); shown.status != http.StatusOK {
 		t.Errorf("bob is shown %d: %s", shown.status, shown.text)
 	}
