@@ -83,11 +83,11 @@ func (f *fleet) room(partitions int) bool {
 }
 
 // reserve reports whether there is room for one more partition of so many, and
-// takes it.
+// takes it; one that has its place keeps it.
 func (f *fleet) reserve(id intent.PartitionID, partitions int) bool {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	if len(f.held) >= f.share(partitions) {
+	if !f.held[id] && len(f.held) >= f.share(partitions) {
 		return false
 	}
 	f.held[id] = true

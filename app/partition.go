@@ -163,14 +163,13 @@ func (a *App) act(ctx context.Context, s *state) {
 			s.set("lease", "")
 			a.log.Info("acting for a partition", "partition", s.partition, "epoch", lease.Epoch)
 			err = a.underLease(ctx, s, lease)
+			a.giveUp(ctx, lease)
 			a.fleet.release(s.partition)
 		}
 		if ctx.Err() != nil {
-			a.release(lease)
 			return
 		}
 		if errors.Is(err, errElsewhere) {
-			a.release(lease)
 			failures = 0
 			continue
 		}
@@ -196,28 +195,39 @@ func (a *App) await(ctx context.Context, s *state) (lease store.Lease, err error
 	if !a.fleet.reserve(s.partition, a.registered()) {
 		return lease, errElsewhere
 	}
-	if lease, err = a.store.Acquire(ctx, s.partition, a.holder); err == nil {
-		return lease, nil
-	}
-	a.fleet.release(s.partition)
-	if fault.Is(err, fault.Conflict) {
+	lease, err = a.store.Acquire(ctx, s.partition, a.holder)
+	switch {
+	case fault.Is(err, fault.Conflict):
+		a.fleet.release(s.partition)
 		err = errElsewhere
+	case err != nil:
+		// It may have been carried out, and would be renewed for ever: its place
+		// is kept, and it is asked for again.
+		wake(s.offered)
 	}
 	return lease, err
 }
 
-// release gives the lease back after the actors' context has ended.
-func (a *App) release(lease store.Lease) {
-	if lease.Epoch == 0 {
-		return
+// giveUp gives the lease back. What is not given back is renewed with the others,
+// and nobody acts under it: so it is tried until the store takes it, or the
+// context ends and the whole replica with it.
+func (a *App) giveUp(ctx context.Context, lease store.Lease) {
+	for failures := 1; !a.release(lease) && ctx.Err() == nil; failures++ {
+		_ = a.runtime.Wait(ctx, again.After(failures), nil)
 	}
+}
+
+// release reports whether the lease is not this replica's any more.
+func (a *App) release(lease store.Lease) bool {
 	const most = time.Second
 	ctx, cancel := loop.WithTimeout(context.Background(), a.runtime, most)
 	defer cancel()
 	err := a.store.Release(ctx, lease)
-	if err != nil && !fault.Is(err, fault.Conflict) { // Conflict: it is over already.
-		a.log.Warn("the lease was not released", "partition", lease.Partition, "error", err)
+	if err == nil || fault.Is(err, fault.Conflict) { // Conflict: it was over already.
+		return true
 	}
+	a.log.Warn("the lease was not released", "partition", lease.Partition, "error", err)
+	return false
 }
 
 // underLease runs the actors until the lease is lost or the context ends.

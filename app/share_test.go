@@ -2,11 +2,15 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"testing"
 
+	"lehr.dev/fault"
 	"lehr.dev/intent"
+	"lehr.dev/loop"
 	"lehr.dev/store"
 )
 
@@ -76,5 +80,60 @@ func TestReplicasBeginApart(t *testing.T) {
 	}
 	if slices.Sort(all); !slices.Equal(all, free) {
 		t.Errorf("of %v they ask for %v", free, all)
+	}
+}
+
+// unsure is a store that carries out what it is asked, or not, and does not say
+// so the first times.
+type unsure struct {
+	store.All
+	mute            int
+	acquired, freed int
+}
+
+var errMute = fault.New(fault.Unavailable, "the connection was lost")
+
+func (u *unsure) answer() error {
+	if u.mute--; u.mute >= 0 {
+		return errMute
+	}
+	return nil
+}
+
+func (u *unsure) Acquire(_ context.Context, partition intent.PartitionID, holder string) (store.Lease, error) {
+	u.acquired++
+	return store.Lease{Partition: partition, Holder: holder, Epoch: uint64(u.acquired)}, u.answer()
+}
+
+func (u *unsure) Release(context.Context, store.Lease) error {
+	u.freed++
+	return u.answer()
+}
+
+// TestALeaseThatMayBeHeldIsAskedForAgain: a lease that was acquired, or not given
+// back, without an answer is renewed with the others, so its place stays taken
+// until it is known whose it is.
+func TestALeaseThatMayBeHeldIsAskedForAgain(t *testing.T) {
+	u := &unsure{mute: 1}
+	a := &App{store: u, holder: "b", fleet: newFleet(), runtime: loop.Real(), log: slog.New(slog.DiscardHandler)}
+	a.options.Parts.Replica = "b"
+	s := &state{partition: "shop", offered: make(chan struct{}, 1), problems: map[string]string{}}
+	a.states = map[intent.PartitionID]*state{"shop": s}
+	wake(s.offered)
+	if lease, err := a.await(t.Context(), s); !errors.Is(err, errMute) {
+		t.Fatalf("without an answer there is %v, %v", lease, err)
+	}
+	// Meanwhile others came, and the share of this replica is nothing.
+	a.fleet.count([]store.Replica{{Name: "a"}, {Name: "b"}}, "b")
+	lease, err := a.await(t.Context(), s)
+	if err != nil || lease.Epoch != 2 {
+		t.Fatalf("asked for again it is %v, %v", lease, err)
+	}
+	if !a.fleet.surplus("shop", 1) {
+		t.Error("it is not one too many")
+	}
+	u.mute = 2
+	if a.giveUp(t.Context(), lease); u.freed != 3 {
+		t.Errorf("it was given back %d times, the first two without an answer", u.freed)
 	}
 }

@@ -182,10 +182,14 @@ func (l *link) Free(ctx context.Context, holder string) ([]intent.PartitionID, e
 	return read(ctx, l, "Free", func() ([]intent.PartitionID, error) { return l.All.Free(ctx, holder) })
 }
 
-// took looks at who got the lease: nobody may while another's runs (S4).
-func (l *link) took() {
+// took looks at who got the lease: nobody may while another's runs (S4). Whoever
+// stood still since may hear of it when another has it already.
+func (l *link) took(epoch uint64) {
+	if epoch < l.lab.epoch {
+		return
+	}
 	before := l.lab.leader
-	l.lab.leader, l.replica.holds = l.replica, true
+	l.lab.leader, l.lab.epoch, l.replica.holds = l.replica, epoch, true
 	if before == nil || before == l.replica || !l.lab.fleet() {
 		return
 	}

@@ -72,6 +72,8 @@ type Lab struct {
 	// was in the way of the only process there is.
 	leader, gone *Replica
 	goneSince    time.Time
+	// epoch of the lease that leader took.
+	epoch uint64
 	// clockMoved is when the clock of a process was set last.
 	clockMoved time.Time
 	// touched is when each resource was changed last, by anybody.

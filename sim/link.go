@@ -188,7 +188,7 @@ func (l *link) Acquire(ctx context.Context, partition intent.PartitionID, holder
 	return write(ctx, l, "Acquire", func() (store.Lease, error) {
 		lease, err := l.All.Acquire(ctx, partition, holder)
 		if err == nil {
-			l.took()
+			l.took(lease.Epoch)
 		}
 		return lease, err
 	})
