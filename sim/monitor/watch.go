@@ -2,10 +2,39 @@ package monitor
 
 import (
 	"context"
+	"time"
 
 	"lehr.dev/intent"
 	"lehr.dev/plugin"
 )
+
+// spoilt takes up a diff of several assets that failed as a whole: they are
+// looked at in ever smaller batches, so that one at which the plugin fails keeps
+// no other from being seen (L2).
+func (m *Monitor) spoilt(assets []intent.AssetID) {
+	const most, within = 100, 10 * time.Second
+	m.ask("L2")
+	if len(assets) < 2 {
+		return
+	}
+	now := m.options.Now()
+	for _, asset := range assets {
+		f := m.failures[asset]
+		if now.Sub(f.since) > within {
+			f = failures{since: now}
+		}
+		if f.count++; f.count == most {
+			m.fail("L2", "asset %s was looked at %d times within %s, each time with others, and each time the plugin failed: %v", asset, most, within, assets)
+		}
+		m.failures[asset] = f
+	}
+}
+
+// failures of diffs of an asset with others, since a while.
+type failures struct {
+	since time.Time
+	count int
+}
 
 // Watch returns the plugin, whose answers the monitor hears as Lehr does.
 func (m *Monitor) Watch(p plugin.Plugin) plugin.Plugin {
@@ -34,6 +63,9 @@ type watchedAlone struct {
 // Diff passes the call on, and its answers to the monitor.
 func (w watched) Diff(ctx context.Context, id intent.IncarnationID, assets []intent.AssetID) ([]intent.Difference, error) {
 	differences, err := w.Plugin.Diff(ctx, id, assets)
+	if err != nil {
+		w.monitor.spoilt(assets)
+	}
 	answers := map[intent.AssetID]Diff{}
 	for _, d := range differences {
 		answers[d.Asset] = Diff{Outcome: d.Outcome, Action: d.Plan.Action, Plan: d.Plan.Digest()}
