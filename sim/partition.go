@@ -164,11 +164,11 @@ func (i Intent) definition() string {
 	if i.Loose {
 		share, floor = 70, 4
 	}
-	allow := "order, capacity, version"
-	if !i.Lifts {
-		allow = ""
+	text := fmt.Sprintf(definition, i.Mode, share, floor, i.Over, i.Budget, i.Quorum)
+	if i.Lifts {
+		text += "  overrides: {allow: [order, capacity, version], longest: 1h}\n"
 	}
-	return fmt.Sprintf(definition, i.Mode, share, floor, i.Over, i.Budget, i.Quorum, allow)
+	return text
 }
 
 // guardPeriod is the period of guards: less than the collector keeps, or they
@@ -267,7 +267,6 @@ plugins:
 checks:
   budget: {scope: cluster, in_flight: %d}
   approval: {quorum: %d, expires: 30m}
-  overrides: {allow: [%s], longest: 1h}
 `
 
 const program = `

@@ -241,14 +241,26 @@ var admissions = []breach{
 	{"L2", "each time with others, and each time the plugin failed: [a b]",
 		func(r *run) {
 			for range 100 {
-				r.spoilt([]intent.AssetID{"a", "b"})
+				r.looked([]intent.AssetID{"a", "b"}, true)
 			}
 		},
 		func(r *run) {
 			for range 100 {
-				r.spoilt([]intent.AssetID{"a"})
-				r.spoilt([]intent.AssetID{"a", "b"})
+				r.looked([]intent.AssetID{"a"}, true)
+				r.looked([]intent.AssetID{"a", "b"}, true)
 				r.pass(time.Second)
+			}
+		}},
+	{"L10", "asset a was looked at 200 times within 30s",
+		func(r *run) {
+			for range 200 {
+				r.looked([]intent.AssetID{"a"}, false)
+			}
+		},
+		func(r *run) {
+			for range 200 {
+				r.looked([]intent.AssetID{"a"}, false)
+				r.pass(200 * time.Millisecond)
 			}
 		}},
 	{"S9", "who made the change", // who let it through a guard

@@ -84,7 +84,8 @@ type Monitor struct {
 	counts    counts
 	records   map[intent.AssetID]enforcedRow
 	lateSince map[intent.AssetID]time.Time
-	failures  map[intent.AssetID]failures
+	// looks at assets, and failures of those with others.
+	looks, failures rates
 	// released are the assets that were disowned, or whose claim was carried,
 	// since the enforced records were read last.
 	released map[intent.AssetID]bool
@@ -97,7 +98,7 @@ func New(o Options) *Monitor {
 		options: o, database: database{db: o.DB, statements: map[string]*sql.Stmt{}},
 		checked: map[string]int{}, first: map[string]bool{},
 		diffs: map[intent.AssetID][]Diff{}, records: map[intent.AssetID]enforcedRow{}, lateSince: map[intent.AssetID]time.Time{},
-		failures: map[intent.AssetID]failures{}, released: map[intent.AssetID]bool{},
+		looks: rates{}, failures: rates{}, released: map[intent.AssetID]bool{},
 		own: chain{partition: o.Partition}, global: chain{},
 		saying: newSaying(), journal: newJournal(), brakes: newBrakes(),
 		answers: answers{inSync: map[called]bool{}}, paces: paces{of: map[intent.AssetID]pace{}, tried: map[called]bool{}},

@@ -81,7 +81,7 @@ func TestNothingIsFoundWhereNothingIsWrong(t *testing.T) {
 	r.must(err)
 	r.scans()
 	r.Waiting(r.now, time.Minute)
-	r.spoilt([]intent.AssetID{"b", "c"})
+	r.looked([]intent.AssetID{"b", "c"}, true)
 	r.End(ctx)
 	r.fine()
 	for property, times := range r.Checked() {
