@@ -201,11 +201,11 @@ var consents = []Mutant{
 		Why:    "What somebody rejected is pushed, once somebody else approves it.",
 	},
 	{
-		Name: "override-outlives-its-end", File: "intent/approval.go",
-		Old:    `return now.Before(o.Until)`,
-		New:    `return now.Before(o.Until) || mutant.On("override-outlives-its-end")`,
+		Name: "override-outlives-its-end", File: "annealing/check/override.go",
+		Old:    `if o.Check != v.Check || !o.InForce(f.Now) {`,
+		New:    `if o.Check != v.Check || !o.InForce(f.Now) && !mutant.On("override-outlives-its-end") {`,
 		Breaks: "S1 L10",
-		Why:    "A check that was overridden for an hour is so until the content changes. The admission has ended by then too, and is asked for again at once: the enforcer turns in a circle.",
+		Why:    "The decision counts an override that has ended. The admission has ended by then too, and is asked for again at once: the enforcer turns in a circle.",
 	},
 	{
 		Name: "forbidden-override-accepted", File: "annealing/check/override.go",
