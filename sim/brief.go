@@ -26,7 +26,7 @@ func (l *Lab) approveBriefly(d Disturbance, r *rand.Rand) {
 	held := r.IntN(2) == 0
 	l.save(d.Number, next, t.alter(r))
 	l.people.Go("person", func() {
-		p := person{Lab: l, c: replica.Client, r: r, d: d, ctx: l.ctx}
+		p := l.named(replica, somebody, d, r)
 		if err := p.approveFor(marked, 2*time.Second, held); err != nil {
 			l.tell("%s: refused: %v", d, err)
 		}

@@ -132,6 +132,18 @@ var edits = []edit{
 		t.Approval = !t.Approval
 		return fmt.Sprintf("approval of %s: %t", t.ID, t.Approval)
 	}),
+	of("", func(t *Thing, r *rand.Rand) string {
+		t.Quorum = r.IntN(3)
+		return fmt.Sprintf("%s asks for %d people, where it asks for any", t.ID, t.Quorum)
+	}),
+	func(i *Intent, _ *rand.Rand) string {
+		i.Quorum = 3 - i.Quorum
+		return fmt.Sprintf("%d must approve", i.Quorum)
+	},
+	func(i *Intent, _ *rand.Rand) string {
+		i.Lifts = !i.Lifts
+		return fmt.Sprintf("checks may be overridden: %t", i.Lifts)
+	},
 	of("job", func(t *Thing, _ *rand.Rand) string {
 		t.Unmanaged = !t.Unmanaged
 		return fmt.Sprintf("replicas of %s are the autoscaler's: %t", t.ID, t.Unmanaged)
@@ -280,12 +292,4 @@ func (l *Lab) says(i Intent) {
 	for _, part := range i.parts() {
 		l.said[part] = true
 	}
-}
-
-// hasTwin reports whether another thing names the same.
-func (i Intent) hasTwin(id string) bool {
-	t := i.find(id)
-	return t != nil && slices.ContainsFunc(i.Things, func(other Thing) bool {
-		return other.ID != id && other.Kind == t.Kind && other.Name == t.Name
-	})
 }

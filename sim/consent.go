@@ -23,7 +23,7 @@ func (l *Lab) twoPlans(d Disturbance, r *rand.Rand) {
 	l.note(d.Kind, "API")
 	l.tell("%s: %s", d, asset)
 	l.people.Go("person", func() {
-		p := person{Lab: l, c: replica.Client, r: r, d: d, ctx: l.ctx}
+		p := l.named(replica, somebody, d, r)
 		if err := p.approveTwoPlans(string(asset)); err != nil {
 			l.tell("%s: refused: %v", d, err)
 			return

@@ -28,7 +28,7 @@ func (l *Lab) twoContents(d Disturbance, r *rand.Rand) {
 		t.After = nil
 	}
 	l.people.Go("person", func() {
-		p := person{Lab: l, c: replica.Client, r: r, d: d, ctx: l.ctx}
+		p := l.named(replica, somebody, d, r)
 		if err := p.approveTwoContents(marked, next); err != nil {
 			l.tell("%s: refused: %v", d, err)
 			return

@@ -16,47 +16,50 @@ type Kind string
 
 // The kinds. Those of plugins are world.TroubleKind's, with "plugin: " before.
 const (
-	KillAtPoint   Kind = "kill at a point"
-	PauseAtPoint  Kind = "pause at a point"
-	DelayAtPoint  Kind = "delay at a point"
-	Takeover      Kind = "another process takes over"
-	Restart       Kind = "restart"
-	ClockJump     Kind = "clock jumps"
-	ClockRate     Kind = "clock goes wrong"
-	ClockFreeze   Kind = "clock stands"
-	StoreRefuses  Kind = "store refuses"
-	StoreLoses    Kind = "store loses replies"
-	StoreFull     Kind = "store full"
-	StoreLags     Kind = "store tells late"
-	StoreRots     Kind = "a bit of the store turns"
-	SourceFails   Kind = "sources cannot be read"
-	SourceOld     Kind = "sources are old"
-	SourceFlaps   Kind = "sources flap"
-	SourceTorn    Kind = "sources are read half-way"
-	SourceGone    Kind = "a source file is gone"
-	SourceEmpty   Kind = "a source file is empty"
-	Edit          Kind = "edit"
-	EditBlink     Kind = "edit and undo"
-	EditSlip      Kind = "bad edit"
-	EditRevert    Kind = "back to the first intent"
-	Drift         Kind = "someone changes production"
-	Vanish        Kind = "someone removes a resource"
-	SecondWriter  Kind = "a second writer"
-	Autoscale     Kind = "an autoscaler"
-	Sick          Kind = "a resource is unhealthy"
-	PersonStop    Kind = "stop"
-	PersonResume  Kind = "resume"
-	PersonHold    Kind = "hold"
-	PersonUnhold  Kind = "unhold"
-	PersonPin     Kind = "pin"
-	PersonUnpin   Kind = "unpin"
-	PersonApprove Kind = "approve"
-	PersonTwice   Kind = "approve twice"
-	PersonEarly   Kind = "approve, then edit"
-	PersonAccept  Kind = "acknowledge a candidate"
-	PersonDisown  Kind = "disown an orphan"
-	PersonLooks   Kind = "look at everything"
-	PersonLabels  Kind = "label an incarnation"
+	KillAtPoint    Kind = "kill at a point"
+	PauseAtPoint   Kind = "pause at a point"
+	DelayAtPoint   Kind = "delay at a point"
+	Takeover       Kind = "another process takes over"
+	Restart        Kind = "restart"
+	ClockJump      Kind = "clock jumps"
+	ClockRate      Kind = "clock goes wrong"
+	ClockFreeze    Kind = "clock stands"
+	StoreRefuses   Kind = "store refuses"
+	StoreLoses     Kind = "store loses replies"
+	StoreFull      Kind = "store full"
+	StoreLags      Kind = "store tells late"
+	StoreRots      Kind = "a bit of the store turns"
+	SourceFails    Kind = "sources cannot be read"
+	SourceOld      Kind = "sources are old"
+	SourceFlaps    Kind = "sources flap"
+	SourceTorn     Kind = "sources are read half-way"
+	SourceGone     Kind = "a source file is gone"
+	SourceEmpty    Kind = "a source file is empty"
+	Edit           Kind = "edit"
+	EditBlink      Kind = "edit and undo"
+	EditSlip       Kind = "bad edit"
+	EditRevert     Kind = "back to the first intent"
+	Drift          Kind = "someone changes production"
+	Vanish         Kind = "someone removes a resource"
+	SecondWriter   Kind = "a second writer"
+	Autoscale      Kind = "an autoscaler"
+	Sick           Kind = "a resource is unhealthy"
+	PersonStop     Kind = "stop"
+	PersonResume   Kind = "resume"
+	PersonHold     Kind = "hold"
+	PersonUnhold   Kind = "unhold"
+	PersonPin      Kind = "pin"
+	PersonUnpin    Kind = "unpin"
+	PersonApprove  Kind = "approve"
+	PersonTwice    Kind = "approve twice"
+	PersonEarly    Kind = "approve, then edit"
+	PersonAccept   Kind = "acknowledge a candidate"
+	PersonDisown   Kind = "disown an orphan"
+	PersonReject   Kind = "reject"
+	PersonWithdraw Kind = "take rejections back"
+	PersonOverride Kind = "override a check"
+	PersonLooks    Kind = "look at everything"
+	PersonLabels   Kind = "label an incarnation"
 	// Situations: several things at once, as they come in bad weeks.
 	Meanwhile    Kind = "delay at a point, and meanwhile"
 	LongPush     Kind = "a long push, and meanwhile"
@@ -92,6 +95,11 @@ const (
 	CutShort     Kind = "a publication is cut off"
 	Undone       Kind = "an undo is held"
 	Overdue      Kind = "a push outlives its incarnation"
+	Quorum       Kind = "several must approve, and none of them twice"
+	Veto         Kind = "somebody rejects what others approve"
+	Lifted       Kind = "a check is overridden"
+	LiftedOther  Kind = "a check of other content is overridden"
+	Poison       Kind = "a plugin fails at one asset"
 )
 
 const pluginKind = "plugin: "
@@ -105,12 +113,13 @@ var kinds = append([]weighed{
 	{Edit, 12}, {EditBlink, 3}, {EditSlip, 2}, {EditRevert, 2},
 	{Drift, 5}, {Vanish, 2}, {SecondWriter, 1}, {Autoscale, 1}, {Sick, 1},
 	{PersonStop, 2}, {PersonResume, 4}, {PersonHold, 2}, {PersonUnhold, 3}, {PersonPin, 2}, {PersonUnpin, 3},
-	{PersonApprove, 10}, {PersonTwice, 1}, {PersonEarly, 2}, {PersonAccept, 5}, {PersonDisown, 1}, {PersonLooks, 2}, {PersonLabels, 1},
+	{PersonApprove, 10}, {PersonTwice, 1}, {PersonEarly, 2}, {PersonAccept, 5}, {PersonDisown, 1}, {PersonReject, 2}, {PersonWithdraw, 3}, {PersonOverride, 2}, {PersonLooks, 2}, {PersonLabels, 1},
 	{Meanwhile, 8}, {LongPush, 10}, {Superseding, 5}, {PinBriefly, 3}, {RolloutPin, 3}, {ApproveBlink, 3}, {Flapping, 2},
 	{Together, 5}, {Turncoat, 3}, {Probe, 2}, {Careless, 3}, {Ramp, 4}, {Sleeper, 5}, {TwoPlans, 3},
 	{Refusing, 2}, {Fight, 2}, {HardStart, 1}, {CutOff, 3}, {Orphan, 3}, {Returning, 3},
 	{ApproveBrief, 2}, {Linger, 2}, {Renamed, 2}, {TwoContents, 2}, {NoNumber, 1}, {Heir, 3}, {Undermine, 2}, {Cross, 3}, {Loosen, 2}, {Curt, 2}, {Abandon, 2},
 	{CutShort, 2}, {Undone, 2}, {Overdue, 5},
+	{Quorum, 2}, {Veto, 3}, {Lifted, 3}, {LiftedOther, 2}, {Poison, 1},
 }, pluginKinds()...)
 
 // weighed is a kind with how often it comes.
@@ -181,7 +190,7 @@ var points = []string{"", "", "store", "commit", "push", "pushed", "admit", "clo
 var pluginPoints = []string{"", "effect", "reply", "diff in plugin"}
 
 // daily is what happens in every run.
-var daily = []Kind{Edit, PersonApprove, PersonAccept, PersonResume, PersonUnhold, PersonUnpin}
+var daily = []Kind{Edit, PersonApprove, PersonAccept, PersonResume, PersonUnhold, PersonUnpin, PersonWithdraw}
 
 // between two of them there are meanwhiles.
 var (

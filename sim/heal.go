@@ -90,15 +90,16 @@ func (l *Lab) keep() {
 	l.people.Go("helpful people", func() {
 		for l.people.Wait(l.ctx, 20*time.Second, nil) == nil {
 			if r := l.anyone(); l.helping && r != nil && r.Client != nil {
-				l.help(person{Lab: l, c: r.Client, r: l.stream("help"), d: Disturbance{Number: -1, Kind: PersonApprove}, ctx: l.ctx})
+				l.help(l.named(r, somebody, Disturbance{Number: -1, Kind: PersonApprove}, l.stream("help")))
 			}
 		}
 	})
 }
 
-// help takes all brakes off and approves what waits. Errors are tried again.
+// help takes all brakes off, and as many approve what waits as are asked for.
+// Errors are tried again.
 func (l *Lab) help(p person) {
-	for _, act := range []func() error{p.resume, p.unhold, p.unpin, p.accept, p.disownWaitedFor, p.approveAll} {
+	for _, act := range []func() error{p.resume, p.unhold, p.unpin, p.accept, p.disownWaitedFor, p.withdraw, p.approveTogether} {
 		if err := act(); err != nil {
 			l.tell("helping: %v", err)
 		}

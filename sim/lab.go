@@ -63,8 +63,8 @@ type Lab struct {
 	// heard to have lied; lies counts these.
 	foreign time.Time
 	lies    int
-	// voided counts the rows of the audit with approvals that were voided.
-	voided int
+	// voided counts the rows of the audit with what was voided, by what it was.
+	voided map[string]int
 	// wellSince is when nothing kept Lehr from saying what it does, attended
 	// when it was asked last.
 	wellSince, attended time.Time
@@ -109,7 +109,7 @@ type Lab struct {
 // newLab returns one in which nothing runs yet.
 func newLab(ctx context.Context, o Options) (_ *Lab, err error) {
 	l := &Lab{
-		ctx: ctx, options: o, random: map[string]*rand.Rand{}, touched: map[intent.ResourceKey]time.Time{}, asked: map[intent.AssetID]asks{}, marks: map[string]int{}, cells: map[Cell]int{},
+		ctx: ctx, options: o, random: map[string]*rand.Rand{}, touched: map[intent.ResourceKey]time.Time{}, asked: map[intent.AssetID]asks{}, marks: map[string]int{}, cells: map[Cell]int{}, voided: map[string]int{},
 		Sources: sources.New(), partition: "sim", definition: "/sim/lehr.yaml",
 	}
 	l.start = beginnings[o.Seed%uint64(len(beginnings))]

@@ -41,6 +41,12 @@ func (l *Lab) admitted(asked time.Time, admissions []store.Admission, refusals [
 			if admissions[i].Removes {
 				l.mark("admitted: a removal")
 			}
+			if admissions[i].NeedsApproval && admissions[i].Quorum.People > 1 {
+				l.mark("admitted: with the approval of several people")
+			}
+			if len(admissions[i].Overrides) > 0 {
+				l.mark("admitted: by an override")
+			}
 		}
 		switch {
 		case refusal != nil:
@@ -70,10 +76,12 @@ func (l *Lab) published(incarnation intent.Incarnation, err error) {
 		if _, let := incarnation.Labels["lehr/acknowledged"]; let {
 			l.mark("publish: acknowledged by a person")
 		}
-		var voided int
-		if l.db.QueryRow("SELECT count(*) FROM audit WHERE partition = ? AND records LIKE '%\"verb\":\"void\"%'", string(l.partition)).Scan(&voided) == nil && voided > l.voided {
-			l.mark("approval: void, for what it was given for has changed")
-			l.voided = voided
+		for _, what := range []string{"approval", "rejection", "override"} {
+			var voided int
+			if l.db.QueryRow("SELECT count(*) FROM audit WHERE partition = ? AND records LIKE ?", string(l.partition), `%"verb":"void"%"detail":"the `+what+` by %`).Scan(&voided) == nil && voided > l.voided[what] {
+				l.mark(what + ": void, for what it was given for has changed")
+				l.voided[what] = voided
+			}
 		}
 		l.serves(incarnation.ID)
 		if len(l.World.Pushing()) > 0 {
@@ -119,9 +127,6 @@ func (l *Lab) effect(e world.Effect) {
 		l.mark("production: changed by " + e.By)
 		l.tell("%s changes %s: %s → %s", e.By, e.Key, e.Before, e.After)
 		return
-	}
-	if l.intent.hasTwin(string(e.Asset)) {
-		l.foreign = e.At // For the other one it is a stranger's.
 	}
 	l.effects++
 	l.mark("effect: " + string(e.Action))

@@ -266,6 +266,9 @@ func (k look) follows(asset intent.AssetID) intent.IncarnationID {
 
 // forward asks what the asset waits for.
 func (k look) forward(edge *intentpb.Dependency, property string) {
+	if k.overridden(edge.GetRule()) {
+		return
+	}
 	other := intent.AssetID(edge.GetOn())
 	target := k.follows(other)
 	content, there := k.declares(target, other)
@@ -289,9 +292,21 @@ func (k look) forward(edge *intentpb.Dependency, property string) {
 	k.mark("an edge was heeded: " + edge.GetRule().String())
 }
 
+// overridden reports whether somebody let the check of such edges pass.
+// Whether they might is the monitor's to ask.
+func (k look) overridden(rule intentpb.Dependency_Rule) bool {
+	check := map[intentpb.Dependency_Rule]string{
+		intentpb.Dependency_RULE_ORDER: "order", intentpb.Dependency_RULE_CAPACITY: "capacity", intentpb.Dependency_RULE_VERSION: "version",
+	}[rule]
+	return slices.Contains(k.Overrides, check)
+}
+
 // capacity: a job may not shrink below what its balancer has, nor a balancer
 // grow beyond what its job has.
 func (k look) capacity(job, balancer declared, property string) {
+	if k.overridden(intentpb.Dependency_RULE_CAPACITY) {
+		return
+	}
 	tasks, wanted, isJob := k.tasks(job)
 	upstreams, expected, isBalancer := k.upstreams(balancer)
 	switch {

@@ -42,7 +42,7 @@ func (k look) orphan(orphan declared, edge *intentpb.Dependency) {
 	switch {
 	case k.target.turndown && rule != intentpb.Dependency_RULE_CAPACITY:
 		k.wrong("S5", "push %s was admitted to remove %s, and the orphan %s depends on it", k.Push, k.Asset, orphan.ID)
-	case k.target.turndown || k.letsGo():
+	case k.target.turndown || k.letsGo() || k.overridden(rule):
 	case rule == intentpb.Dependency_RULE_CAPACITY:
 		if now, then, is := k.upstreams(k.target); is && then > now {
 			k.wrong("S23", "push %s of %s was admitted from %d to %d upstreams, and %s, which serves it, is an orphan", k.Push, k.Asset, now, then, orphan.ID)

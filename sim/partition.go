@@ -44,6 +44,9 @@ type Intent struct {
 	// Loose has a guard that lets most go; Over is the period of both.
 	Loose bool          `yaml:"-"`
 	Over  time.Duration `yaml:"-"`
+	// Quorum of approvals, and whether checks may be overridden.
+	Quorum int  `yaml:"-"`
+	Lifts  bool `yaml:"-"`
 	// merged: of a user's partition, what it is after its edit.
 	merged bool
 }
@@ -64,6 +67,7 @@ type Thing struct {
 	Turndown  bool     `yaml:"turndown"`
 	Mode      string   `yaml:"mode"`
 	Approval  bool     `yaml:"approval"`
+	Quorum    int      `yaml:"quorum"`
 	Unmanaged bool     `yaml:"unmanaged"`
 	// Image of a job: another one replaces it.
 	Image string `yaml:"image"`
@@ -72,7 +76,7 @@ type Thing struct {
 // firstIntent is a service in two clusters: jobs behind balancers, over a
 // schema, with a record that comes last.
 func firstIntent() Intent {
-	i := Intent{Mode: "enforce", Budget: 1, Over: guardPeriod}
+	i := Intent{Mode: "enforce", Budget: 1, Over: guardPeriod, Quorum: 1, Lifts: true}
 	i.Things = append(i.Things, Thing{ID: "schema/main", Kind: "schema", Name: "main", Text: "v1", Count: 2})
 	for _, scope := range []string{"a", "b"} {
 		i.Things = append(i.Things,
@@ -160,7 +164,11 @@ func (i Intent) definition() string {
 	if i.Loose {
 		share, floor = 70, 4
 	}
-	return fmt.Sprintf(definition, i.Mode, share, floor, i.Over, i.Budget)
+	text := fmt.Sprintf(definition, i.Mode, share, floor, i.Over, i.Budget, i.Quorum)
+	if i.Lifts {
+		text += "  overrides: {allow: [order, capacity, version], longest: 1h}\n"
+	}
+	return text
 }
 
 // guardPeriod is the period of guards: less than the collector keeps, or they
@@ -258,6 +266,7 @@ plugins:
   Command: {run: sim-f}
 checks:
   budget: {scope: cluster, in_flight: %d}
+  approval: {quorum: %d, expires: 30m}
 `
 
 const program = `
@@ -312,7 +321,7 @@ def addons(t):
     if t["mode"]:
         list.append(lehr.intent.v1.Mode(mode = modes[t["mode"]]))
     if t["approval"]:
-        list.append(lehr.intent.v1.Approval(reason = "mail is precious"))
+        list.append(lehr.intent.v1.Approval(reason = "mail is precious", quorum = t["quorum"]))
     if t["unmanaged"]:
         list.append(lehr.intent.v1.Unmanaged(fields = [lehr.intent.v1.UnmanagedField(path = "replicas", reason = "the autoscaler's")]))
     return list

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"lehr.dev/client"
+	"lehr.dev/fault"
 	apipb "lehr.dev/gen/lehr/api/v1"
 	"lehr.dev/intent"
 )
@@ -23,7 +24,7 @@ func (l *Lab) person(d Disturbance, r *rand.Rand) {
 	}
 	l.note(d.Kind, "API")
 	l.people.Go("person", func() {
-		p := person{Lab: l, c: replica.Client, r: r, d: d, ctx: l.ctx}
+		p := l.someone(replica, d, r)
 		if err := acts[d.Kind](p); err != nil {
 			l.mark("a person was refused: " + string(d.Kind))
 			l.tell("%s: refused: %v", d, err)
@@ -36,16 +37,45 @@ func (l *Lab) person(d Disturbance, r *rand.Rand) {
 // person is somebody at a terminal.
 type person struct {
 	*Lab
-	c   *client.Client
-	r   *rand.Rand
-	d   Disturbance
-	ctx context.Context
+	replica *Replica
+	name    string
+	c       *client.Client
+	r       *rand.Rand
+	d       Disturbance
+	ctx     context.Context
 }
+
+// somebody is who is at the terminal where it does not matter who.
+const somebody = "ann"
+
+// people who tell each other apart by their names. Those that judge neither pin
+// nor let anything through a guard, so that two are always left who may approve.
+var (
+	everybody = []string{somebody, "bob", "carol", "dave"}
+	judges    = []Kind{PersonApprove, PersonTwice, PersonEarly, PersonReject, PersonWithdraw}
+)
+
+// someone does what a disturbance says.
+func (l *Lab) someone(replica *Replica, d Disturbance, r *rand.Rand) person {
+	names := everybody[:2]
+	if slices.Contains(judges, d.Kind) {
+		names = everybody
+	}
+	return l.named(replica, names[r.IntN(len(names))], d, r)
+}
+
+func (l *Lab) named(replica *Replica, name string, d Disturbance, r *rand.Rand) person {
+	return person{Lab: l, replica: replica, name: name, c: replica.as(name, "cli"), r: r, d: d, ctx: l.ctx}
+}
+
+// as is somebody else, who goes on with what this one began.
+func (p person) as(name string) person { return p.named(p.replica, name, p.d, p.r) }
 
 var acts = map[Kind]func(person) error{
 	PersonStop: person.stop, PersonResume: person.resume, PersonHold: person.hold, PersonUnhold: person.unhold,
 	PersonPin: person.pin, PersonUnpin: person.unpin, PersonApprove: person.approveAll, PersonTwice: person.approveTwice,
 	PersonEarly: person.approveThenEdit, PersonAccept: person.accept, PersonDisown: person.disown,
+	PersonReject: person.reject, PersonWithdraw: person.withdraw, PersonOverride: person.override,
 	PersonLooks: person.look, PersonLabels: person.label,
 }
 
@@ -146,11 +176,11 @@ func (p person) approve(then func(*apipb.Report) error) error {
 		if !asksFor(report, "lehr approve") {
 			continue
 		}
-		p.tell("%s: %s, plan %.8s", p.d, report.Asset, report.PlanDigest)
-		_, err := p.c.Approvals.ApproveAsset(p.ctx, &apipb.ApproveAssetRequest{
-			Partition: string(p.partition), Asset: report.Asset, Plan: report.PlanDigest, Reason: "I looked at it",
-		})
-		if err != nil {
+		// One who may not approve this may still approve the next.
+		if _, err := p.agree(report); fault.Is(err, fault.Denied) {
+			p.mark("an approval was denied: of an author")
+			continue
+		} else if err != nil {
 			return err
 		}
 		if err := then(report); err != nil {
@@ -160,11 +190,20 @@ func (p person) approve(then func(*apipb.Report) error) error {
 	return nil
 }
 
+// agree approves the plan of a report.
+func (p person) agree(report *apipb.Report) (*apipb.ApproveAssetResponse, error) {
+	p.tell("%s: %s, plan %.8s, by %s", p.d, report.Asset, report.PlanDigest, p.name)
+	return p.c.Approvals.ApproveAsset(p.ctx, &apipb.ApproveAssetRequest{
+		Partition: string(p.partition), Asset: report.Asset, Plan: report.PlanDigest, Reason: "I looked at it",
+	})
+}
+
+// approveTwice is one person's yes from two places, which is one person's.
 func (p person) approveTwice() error {
+	elsewhere := p
+	elsewhere.c = p.replica.as(p.name, "api")
 	return p.approve(func(report *apipb.Report) error {
-		_, err := p.c.Approvals.ApproveAsset(p.ctx, &apipb.ApproveAssetRequest{
-			Partition: string(p.partition), Asset: report.Asset, Plan: report.PlanDigest, Reason: "I looked again",
-		})
+		_, err := elsewhere.agree(report)
 		return err
 	})
 }

@@ -22,7 +22,8 @@ type Replica struct {
 	// Client speaks to it as a person does; nil until it serves.
 	Client *client.Client
 
-	lab *Lab
+	lab     *Lab
+	handler http.Handler
 	// holder is its name among replicas.
 	holder   string
 	app      *app.App
@@ -119,7 +120,8 @@ func (r *Replica) main() {
 		l.Kill(r.Process)
 		return
 	}
-	r.Client = client.InProcess(asPerson(r.app.Handler()))
+	r.handler = r.app.Handler()
+	r.Client = r.as(somebody, "cli")
 	_ = r.Wait(l.ctx, -1, r.stopping)
 	began := l.Now()
 	if err := r.app.Stop(l.ctx); err != nil {
@@ -138,17 +140,18 @@ func (r *Replica) main() {
 	l.Kill(r.Process)
 }
 
-// asPerson lets requests by the guard that the network has, with a name.
-func asPerson(handler http.Handler) http.Handler {
+// as speaks to it as a person of that name does, from that place: through the
+// guard that the network has, which believes the name.
+func (r *Replica) as(name, origin string) *client.Client {
 	const token = "simulated"
-	handler = access.Local{Token: token}.Guard(handler)
-	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+	guarded := access.Local{Token: token}.Guard(r.handler)
+	return client.InProcess(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		request.Host = "localhost"
 		request.Header.Set("Authorization", "Bearer "+token)
-		request.Header.Set(access.ActorHeader, "ann")
-		request.Header.Set(access.OriginHeader, "cli")
-		handler.ServeHTTP(w, request)
-	})
+		request.Header.Set(access.ActorHeader, name)
+		request.Header.Set(access.OriginHeader, origin)
+		guarded.ServeHTTP(w, request)
+	}))
 }
 
 // Kill ends the process as kill -9 does.

@@ -6,8 +6,12 @@ import "slices"
 // each is where something went wrong in Lehr once, or in a mutant of it.
 var Required = []string{
 	"admission refused: approval", "admission refused: budget", "admission refused: claim", "admission refused: stale", "admission refused: stop",
-	"admission: several at once", "admission: stale lease", "admitted: a removal", "admitted: with an approval",
-	"approval: void, for what it was given for has changed",
+	"admission: several at once", "admission: stale lease", "admitted: a removal", "admitted: by an override", "admitted: with an approval",
+	"admitted: with the approval of several people",
+	"a check of other content was overridden", "a check was overridden: order", "a plan was rejected", "a rejection was taken back",
+	"an approval was denied: of an author", "an override is allowed by the commit that needs it", "an override ends while its asset is held",
+	"approval: void, for what it was given for has changed", "override: void, for what it was given for has changed",
+	"rejection: void, for what it was given for has changed", "two others than the author approved",
 	"an edge was heeded: RULE_CAPACITY", "an edge was heeded: RULE_ORDER", "an edge was heeded: RULE_VERSION",
 	"candidate: held", "candidate: rejected", "candidate: superseded", "claim: found in sync, and another's",
 	"collector: left what is named by: enforced", "collector: left what is named by: pin", "collector: removed something",
@@ -26,7 +30,7 @@ var Required = []string{
 	"target refused: a base that has moved", "target refused: an older token",
 	"trouble: permit-late", "trouble: permit-lost", "trouble: plugin-outlives-parent", "trouble: plugin-paused", "trouble: push-ignores-permit-end",
 	"trouble: push-reply-lost", "trouble: push-start-late", "trouble: push-start-twice",
-	"waits: backoff", "waits: changed-back", "waits: hold", "waits: settling", "waits: turndown", "waits: unknown",
+	"waits: backoff", "waits: changed-back", "waits: hold", "waits: rejected", "waits: settling", "waits: turndown", "waits: unknown",
 	"while a push runs: another process takes over", "while a push runs: back to the first intent", "while a push runs: clock jumps",
 	"while a push runs: edit", "while a push runs: hold", "while a push runs: kill at a point", "while a push runs: pin",
 	"while a push runs: restart", "while a push runs: someone changes production", "while a push runs: stop",

@@ -47,6 +47,8 @@ func init() {
 		PersonPin: (*Lab).person, PersonUnpin: (*Lab).person, PersonApprove: (*Lab).person, PersonTwice: (*Lab).person,
 		PersonEarly: (*Lab).person, PersonAccept: (*Lab).person, PersonDisown: (*Lab).person,
 		PersonLooks: (*Lab).person, PersonLabels: (*Lab).person,
+		PersonReject: (*Lab).person, PersonWithdraw: (*Lab).person, PersonOverride: (*Lab).person,
+		Quorum: (*Lab).quorum, Veto: (*Lab).veto, Lifted: (*Lab).lift, LiftedOther: (*Lab).liftOther, Poison: (*Lab).poison,
 		Sleeper: (*Lab).sleeper, TwoPlans: (*Lab).twoPlans, ApproveBrief: (*Lab).approveBriefly, Linger: (*Lab).linger, Renamed: (*Lab).renamed, TwoContents: (*Lab).twoContents, NoNumber: (*Lab).noNumber, LongPush: (*Lab).longPush, Superseding: (*Lab).supersede, PinBriefly: (*Lab).pinBriefly, RolloutPin: (*Lab).rolloutPin,
 		ApproveBlink: (*Lab).approveBlink, Flapping: (*Lab).flap, Together: (*Lab).together, Turncoat: (*Lab).turncoat,
 		Probe: (*Lab).probe, Careless: (*Lab).careless, Ramp: (*Lab).ramp,

@@ -113,6 +113,12 @@ func (e *Enforcer) soothe(a *asset, now time.Time) {
 // open reports whether a push of the asset is in the journal without an end.
 func (a *asset) open() bool { return a.trouble != nil && a.push != nil }
 
+// known: the mode and the Turndown of that content were read, or it was recorded
+// as enforced under the policy of now, and so had a mode that lets it be.
+func (a *asset) known(effective intent.Digest) bool {
+	return a.read || a.settled && a.enforcedAs == effective
+}
+
 // kind is what the policy of head says of one payload type.
 type kind struct {
 	name intent.TypeName

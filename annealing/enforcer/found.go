@@ -47,6 +47,9 @@ func (e *Enforcer) take(ctx context.Context, s *served, g *glance, err error, si
 	if moved && e.rebase(g, target, effective, now) {
 		moved = false
 	}
+	if g.known && !g.read && g.difference.Outcome == intent.InSync && !a.known(effective) {
+		moved = true // To another content and back meanwhile: what was known of it is forgotten.
+	}
 	if err == nil && !moved && !g.requirements.inward.covers(e.horizon()) {
 		e.readInward(ctx, s, g, size)
 		return

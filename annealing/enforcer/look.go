@@ -203,7 +203,7 @@ func (e *Enforcer) startDiff(ctx context.Context, s *served, target intent.Incar
 		a := g.asset
 		a.looking = true
 		g.wanted = e.wanted[a]
-		g.known = a.read || a.settled && a.enforcedAs == g.effective
+		g.known = a.known(g.effective)
 		ids[i] = a.id
 	}
 	e.Runtime.Go("diff", func() {

@@ -41,6 +41,34 @@ func TestAModeIsThatOfTheContentThatAPinsEndBrings(t *testing.T) {
 	})
 }
 
+// TestAPinThatComesAndGoesWhileAnAssetIsLookedAt: with it goes what was known of
+// the asset's mode, which is read again before anything is recorded (S21).
+func TestAPinThatComesAndGoesWhileAnAssetIsLookedAt(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.publish(web)
+		w.inSync(web)
+		first := w.head
+		w.publish(web.with(observed()))
+		w.pass(10 * time.Minute)
+		w.production.mu.Lock()
+		w.production.slow = 5 * time.Second
+		w.production.mu.Unlock()
+		w.enforcer.Wake("web")
+		time.Sleep(time.Second)
+		w.pin("web", first, time.Time{})
+		time.Sleep(time.Second)
+		w.must(w.store.Unpin(w.ctx, shop, "web", intent.RankPerson, "over", tester))
+		w.pass(5 * time.Minute)
+		records, err := w.store.EnforcedPage(w.ctx, shop, "", 10)
+		w.must(err)
+		for _, record := range records {
+			if record.Asset == "web" && record.Incarnation != first {
+				t.Errorf("web is only looked at, and is recorded as enforced at %s", record.Incarnation)
+			}
+		}
+	})
+}
+
 func TestAPinsEndIsNoticedOnTimeAndIsNoFight(t *testing.T) {
 	simulate(t, func(w *world) {
 		w.publish(web)

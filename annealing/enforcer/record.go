@@ -131,6 +131,7 @@ func (e *Enforcer) sighted(ctx context.Context, group []sighting, claimed map[in
 			continue
 		}
 		if claim, taken := claimed[a.id]; taken {
+			a.seen = 0 // The other one may change it at any time: nobody relies on it.
 			e.wait(a, s.report.Target, s.report.Effective, intent.WaitingOn{
 				Kind:   intent.WaitClaim,
 				Reason: fmt.Sprintf("resource %s belongs to asset %s of partition %s; two assets may not manage one resource", claim.Key, claim.Asset, claim.Partition),

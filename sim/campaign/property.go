@@ -22,6 +22,7 @@ var properties = map[string]string{
 	"S25": "the audit's record precedes the effect",
 	"S26": "replies are claims, and not believed",
 	"L1":  "once nothing is wrong any more, production becomes as intent says",
+	"L2":  "an asset at which its plugin fails delays no other",
 	"L3":  "new content does not wait for what failed before it",
 	"L4":  "every asset that waits has a root cause, stored",
 	"L5":  "when a process is gone, another one acts",

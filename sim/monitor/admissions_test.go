@@ -3,6 +3,8 @@ package monitor
 import (
 	"time"
 
+	"google.golang.org/protobuf/types/known/durationpb"
+
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
 	"lehr.dev/store"
@@ -227,6 +229,122 @@ var admissions = []breach{
 			r.scans()
 			r.admit("a")
 		}},
+	{"S17", "is gone, and nobody disowned it",
+		func(r *run) { r.enforce("a"); r.scans(); r.tampers("DELETE FROM enforced") },
+		func(r *run) {
+			r.enforce("a")
+			r.publish(gone("a"))
+			r.scans()
+			r.must(r.Disown(r.Context(), sim, "a", "another's", ann))
+			r.scans()
+		}},
+	{"L2", "each time with others, and each time the plugin failed: [a b]",
+		func(r *run) {
+			for range 100 {
+				r.looked([]intent.AssetID{"a", "b"}, true)
+			}
+		},
+		func(r *run) {
+			for range 100 {
+				r.looked([]intent.AssetID{"a"}, true)
+				r.looked([]intent.AssetID{"a", "b"}, true)
+				r.pass(time.Second)
+			}
+		}},
+	{"L10", "asset a was looked at 200 times within 30s",
+		func(r *run) {
+			for range 200 {
+				r.looked([]intent.AssetID{"a"}, false)
+			}
+		},
+		func(r *run) {
+			for range 200 {
+				r.looked([]intent.AssetID{"a"}, false)
+				r.pass(200 * time.Millisecond)
+			}
+		}},
+	{"S9", "who made the change", // who let it through a guard
+		func(r *run) { r.acknowledged(bob); r.approveAs(bob); r.usedBy(r.admission("a", approved)) },
+		func(r *run) { r.acknowledged(ann); r.approveAs(bob); r.admit("a", approved) }},
+	{"S9", "who made the change", // who pinned it there
+		func(r *run) { r.pinAs("a", 1, bob); r.approveAs(bob); r.usedBy(r.admission("a", approved)) },
+		func(r *run) { r.pinAs("b", 1, bob); r.approveAs(bob); r.admit("a", approved) }},
+	{"S9", "and 2 people are asked for", // by what it was enforced under
+		func(r *run) {
+			r.publish(policy(func(p *intentpb.Policy) { p.Approval = &intentpb.ApprovalPolicy{Quorum: 2} }))
+			r.enforce("a")
+			r.publish(policy())
+			r.approveAs(bob)
+			r.admit("a", approved)
+		},
+		func(r *run) {
+			r.publish(policy(func(p *intentpb.Policy) { p.Approval = &intentpb.ApprovalPolicy{Quorum: 2} }))
+			r.publish(policy())
+			r.enforce("a")
+			r.approveAs(bob)
+			r.admit("a", approved)
+		}},
+	{"S9", "by an approval that ended at", // as policy has it
+		func(r *run) {
+			r.publish(policy(func(p *intentpb.Policy) {
+				p.Approval = &intentpb.ApprovalPolicy{Expires: durationpb.New(time.Second)}
+			}))
+			r.approveAs(bob)
+			r.pass(time.Second)
+			r.usedBy(r.admission("a", approved))
+		},
+		func(r *run) {
+			r.publish(policy(func(p *intentpb.Policy) {
+				p.Approval = &intentpb.ApprovalPolicy{Expires: durationpb.New(time.Minute)}
+			}))
+			r.approveAs(bob)
+			r.pass(time.Second)
+			r.admit("a", approved)
+		}},
+	{"S9", "had rejected plan", // and the store has lost it
+		func(r *run) { r.reject(bob); r.behind("DELETE FROM rejection"); r.forces("a") },
+		func(r *run) {
+			r.reject(bob)
+			r.publish(job("a", "2")) // It is void.
+			r.publish(job("a", "1"))
+			r.forces("a")
+		}},
+	{"S25", "is rejected by bob without an audit record",
+		func(r *run) {
+			r.behind("INSERT INTO rejection VALUES ('sim', 'a', ?, ?, 'bob', 'cli', 'no', 0, 0)", r.plan[:], r.plan[:])
+			r.scans()
+		}, nil},
+	{"S25", "is overridden without an audit record",
+		func(r *run) {
+			r.behind("INSERT INTO override VALUES ('sim', 'a', ?, 'order', 'bob', 'cli', 'no', 0, 0)", r.plan[:])
+			r.scans()
+		}, nil},
+	{"S1", `an override of check "order" that nobody had given`,
+		func(r *run) { r.lifts(); r.override("b", "order", time.Hour); r.passes("a", "order") },
+		func(r *run) { r.lifts(); r.override("a", "order", time.Hour); r.passes("a", "order") }},
+	{"S1", "or given for other content",
+		func(r *run) {
+			r.lifts()
+			r.override("a", "order", time.Hour)
+			r.behind("UPDATE override SET partition = 'hidden'") // Nobody voids it.
+			r.publish(job("a", "2"))
+			r.behind("UPDATE override SET partition = 'sim', effective = ?", func() []byte { e := r.saved["a"].Effective; return e[:] }())
+			r.passes("a", "order")
+		}, nil},
+	{"S1", `an override of check "version" that nobody had given`,
+		func(r *run) { r.lifts(); r.override("a", "order", time.Hour); r.passes("a", "version") }, nil},
+	{"S1", `by an override of check "order" that was not in force`,
+		func(r *run) {
+			r.lifts()
+			r.override("a", "order", time.Second)
+			r.pass(time.Second)
+			r.passes("a", "order")
+		}, nil},
+	{"S23", "which the policy of its target forbids",
+		func(r *run) { r.override("a", "order", time.Hour); r.passes("a", "order") }, nil},
+	{"S23", "or that which it was enforced under",
+		func(r *run) { r.enforce("a"); r.lifts(); r.override("a", "order", time.Hour); r.passes("a", "order") },
+		func(r *run) { r.lifts(); r.enforce("a"); r.override("a", "order", time.Hour); r.passes("a", "order") }},
 	{"S11", "is outcome 0",
 		func(r *run) {
 			r.differs("a")

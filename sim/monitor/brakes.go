@@ -27,8 +27,15 @@ type brakes struct {
 	// has it.
 	inForce map[intent.PartitionID]bool
 	allowed map[agreed]bool
-	// madeBy are the people who published incarnations.
-	madeBy map[intent.Sequence]string
+	// refused are the rejections that were not taken back, and until when each
+	// holds; lifted are the overrides: both as the audit has it.
+	refused map[agreed]time.Time
+	lifted  map[lift]bool
+	// objections and lifts are those in the store, and when they end.
+	objections map[agreed]int64
+	lifts      map[lift]int64
+	// madeBy are the people who published incarnations, or let them through.
+	madeBy map[intent.Sequence][]string
 }
 
 func newBrakes() brakes {
@@ -36,7 +43,8 @@ func newBrakes() brakes {
 		pins: map[intent.AssetID][]intent.Pin{}, holds: map[intent.AssetID]held{}, stored: map[intent.PartitionID]bool{},
 		approvals: map[approvalKey]approval{}, stops: map[intent.PartitionID]time.Time{},
 		revisions: map[uint64]string{}, resumed: map[intent.PartitionID]bool{},
-		inForce: map[intent.PartitionID]bool{}, allowed: map[agreed]bool{}, madeBy: map[intent.Sequence]string{},
+		inForce: map[intent.PartitionID]bool{}, allowed: map[agreed]bool{}, madeBy: map[intent.Sequence][]string{},
+		refused: map[agreed]time.Time{}, lifted: map[lift]bool{},
 	}
 }
 
@@ -77,7 +85,7 @@ func (m *Monitor) pinnedTo(asset intent.AssetID, now time.Time) intent.Sequence 
 	return best.Incarnation.Sequence
 }
 
-const pinsText = "SELECT asset, pin_rank, seq, revision, ends FROM pin WHERE partition = $1 ORDER BY asset, pin_rank"
+const pinsText = "SELECT asset, pin_rank, seq, revision, holder, origin, ends FROM pin WHERE partition = $1 ORDER BY asset, pin_rank"
 
 // readPins reads all pins and asks that they only go forward (S16).
 func (m *Monitor) readPins(counter uint64) map[intent.AssetID][]intent.Pin {
@@ -86,7 +94,7 @@ func (m *Monitor) readPins(counter uint64) map[intent.AssetID][]intent.Pin {
 	err := m.database.each(pinsText, []any{string(m.options.Partition)}, func(rows *sql.Rows) error {
 		pin := intent.Pin{}
 		var ends int64
-		if err := rows.Scan(&pin.Asset, &pin.Rank, &pin.Incarnation.Sequence, &pin.Revision, &ends); err != nil {
+		if err := rows.Scan(&pin.Asset, &pin.Rank, &pin.Incarnation.Sequence, &pin.Revision, &pin.Holder.Name, &pin.Holder.Origin, &ends); err != nil {
 			return err
 		}
 		pin.Until = moment(ends)
@@ -110,8 +118,8 @@ func pinWords(pin intent.Pin) string {
 	return string(pin.Asset) + " to " + pin.Incarnation.String() + ", " + rank
 }
 
-// lookAtBrakes reads pins, holds, stops and approvals, and asks that each
-// change has its audit record (S25). What they were stays until it returns.
+// lookAtBrakes reads pins, holds, stops and what people said of plans, and asks
+// that each change has its audit record (S25). What they were stays until it returns.
 func (m *Monitor) lookAtBrakes(g glance, news *news) (pins map[intent.AssetID][]intent.Pin, holds map[intent.AssetID]held) {
 	pins = m.readPins(g.pins)
 	changes(m.pins, pins, slices.Equal[[]intent.Pin], func(asset intent.AssetID) {
@@ -131,6 +139,7 @@ func (m *Monitor) lookAtBrakes(g glance, news *news) (pins map[intent.AssetID][]
 	})
 	m.lookAtStops(news)
 	m.lookAtApprovals(news)
+	m.lookAtObjections(news)
 	return pins, holds
 }
 

@@ -64,6 +64,7 @@ func (m *Monitor) carries(r record, news *news) {
 		m.hold(!m.registered(c.partition), "S12", "asset %s took the resource %s from partition %s", r.Subject, c.key, c.partition)
 		return
 	}
+	m.released[c.from] = true
 	body, inHead := m.members[c.from]
 	leaves := m.bodies[body].turndown && !m.bodies[m.members[intent.AssetID(r.Subject)]].turndown
 	m.hold(!inHead || leaves, "S3", "asset %s took the resource %s from %s, which is in head, and stays", r.Subject, c.key, c.from)

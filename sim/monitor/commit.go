@@ -89,7 +89,7 @@ func (n *news) has(verb, subject string) bool {
 // brakes reports whether any of them may have moved.
 func (n *news) brakes() bool {
 	is := func(r record) bool {
-		return slices.Contains([]string{"pin", "unpin", "hold", "unhold", "stop", "resume", "approve", "void", "admit"}, r.Verb)
+		return slices.Contains([]string{"pin", "unpin", "hold", "unhold", "stop", "resume", "approve", "reject", "withdraw", "override", "void", "admit"}, r.Verb)
 	}
 	return slices.ContainsFunc(n.own, is) || len(n.global) > 0
 }
@@ -155,13 +155,15 @@ func (m *Monitor) follow(r record, news *news) {
 		m.resumes(m.options.Partition)
 	case "approve":
 		m.allowed[allowance(r)] = true
-	case "void":
-		delete(m.allowed, allowance(r))
+	case "reject", "withdraw", "override", "void":
+		m.objected(r)
+	case "disown":
+		m.released[asset] = true
 	case "label":
 		name, value, _ := strings.Cut(r.Detail, "=")
 		m.labels[label{r.Subject, name, value}] = true
 	case "acknowledge":
-		m.acknowledged[r.Subject] = true
+		m.acknowledged[r.Subject] = append(m.acknowledged[r.Subject], r.By.Name)
 	}
 }
 
@@ -177,7 +179,11 @@ func (m *Monitor) published(r record) {
 	m.publish(id.Sequence)
 	m.outgrow(id.Sequence)
 	if r.By.Origin != intent.ServerOrigin {
-		m.madeBy[id.Sequence] = r.By.Name
+		m.madeBy[id.Sequence] = append(m.madeBy[id.Sequence], r.By.Name)
+	}
+	// Of several it is not known whose word it went by.
+	if names := m.acknowledged[m.incarnations[id.Sequence].Labels[acknowledgedLabel]]; len(names) == 1 {
+		m.madeBy[id.Sequence] = append(m.madeBy[id.Sequence], names[0])
 	}
 }
 

@@ -1,6 +1,8 @@
 package monitor
 
 import (
+	"database/sql"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -9,19 +11,22 @@ import (
 	"lehr.dev/intent"
 )
 
-// agreed is what an approval's record says that it was given for, and by whom.
+// agreed is what the record of an approval, or of a rejection, says that it was
+// given for, and by whom.
 type agreed struct {
 	asset             intent.AssetID
 	content, plan, by string
 }
 
 // allowance reads "plan P of content C", then more, maybe behind "the approval
-// by X of".
+// by X of", or "the rejection by X of".
 func allowance(r record) agreed {
 	given := agreed{asset: intent.AssetID(r.Subject), by: r.By.Name}
 	detail := r.Detail
-	if void, is := strings.CutPrefix(detail, "the approval by "); is {
-		given.by, detail, _ = strings.Cut(void, " of plan ")
+	for _, what := range []string{"the approval by ", "the rejection by "} {
+		if void, is := strings.CutPrefix(detail, what); is {
+			given.by, detail, _ = strings.Cut(void, " of plan ")
+		}
 	}
 	plan, rest, _ := strings.Cut(strings.TrimPrefix(detail, "plan "), " of content ")
 	given.plan, given.content = plan, rest
@@ -31,22 +36,23 @@ func allowance(r record) agreed {
 	return given
 }
 
-// outgrow takes away the approvals that were given for content which an
-// incarnation changes or removes: they do not come back with it (S9).
+// outgrow takes away what was said of content which an incarnation changes or
+// removes: it does not come back with it (S9).
 func (m *Monitor) outgrow(sequence intent.Sequence) {
-	for given := range m.allowed {
-		changes := slices.ContainsFunc(m.spans[given.asset], func(s span) bool { return s.from == sequence || s.to == sequence })
-		own, there := m.at(given.asset, sequence)
-		if changes && !(there && own.effective.Short() == given.content) {
-			delete(m.allowed, given)
-		}
+	outgrown := func(asset intent.AssetID, content string) bool {
+		changes := slices.ContainsFunc(m.spans[asset], func(s span) bool { return s.from == sequence || s.to == sequence })
+		own, there := m.at(asset, sequence)
+		return changes && !(there && own.effective.Short() == content)
 	}
+	maps.DeleteFunc(m.allowed, func(given agreed, _ bool) bool { return outgrown(given.asset, given.content) })
+	maps.DeleteFunc(m.refused, func(given agreed, _ time.Time) bool { return outgrown(given.asset, given.content) })
+	maps.DeleteFunc(m.lifted, func(given lift, _ bool) bool { return outgrown(given.asset, given.content) })
 }
 
 // consented: what needs people's approval has it, of as many as are asked for,
 // each given before, not ended, and not used; and nobody rejects it (S9).
 func (m *Monitor) consented(p *push, news *news) {
-	m.unopposed(p, news)
+	m.unopposed(p)
 	content, _ := m.contentAt(p.asset, p.target)
 	if content.turndown || content.approval {
 		m.hold(len(p.approvers) > 0, "S9", "push %s of %s was admitted without an approval; turndown: %t, marked: %t", p.id, p.asset, content.turndown, content.approval)
@@ -58,19 +64,36 @@ func (m *Monitor) consented(p *push, news *news) {
 		m.hold(row.usedBy != p.id || key.asset == p.asset && key.effective == p.effective && key.plan == p.plan,
 			"S9", "push %s of %s used an approval of another plan, %s", p.id, p.asset, key.plan.Short())
 	}
-	need := max(1, int(content.quorum))
-	if policy := m.policyAt(p.target); policy != nil {
-		need = max(need, int(policy.GetApproval().GetQuorum()))
-	}
+	asked := m.needs(p)
 	people := slices.Compact(slices.Sorted(slices.Values(p.approvers)))
-	m.hold(len(people) >= need, "S9", "push %s of %s was admitted by the approval of %v, and %d people are asked for", p.id, p.asset, people, need)
+	m.hold(len(people) >= asked.People, "S9", "push %s of %s was admitted by the approval of %v, and %d people are asked for", p.id, p.asset, people, asked.People)
 	for _, by := range p.approvers {
-		m.approvedBy(p, by, need, news)
+		m.approvedBy(p, by, asked, news)
 	}
 }
 
+// needs is what the approvals of a push must come to: of what its target asks
+// for and what it was enforced under, the stricter.
+func (m *Monitor) needs(p *push) intent.Quorum {
+	content, _ := m.contentAt(p.asset, p.target)
+	all := intent.Quorum{People: max(1, int(content.quorum))}
+	policies := []*intentpb.Policy{m.policyAt(p.target)}
+	if before, counts := m.enforcedBefore(p); counts {
+		all.People = max(all.People, int(before.quorum))
+		policies = append(policies, before.under)
+	}
+	for _, policy := range policies {
+		of := policy.GetApproval()
+		all.People = max(all.People, int(of.GetQuorum()))
+		if expires := of.GetExpires().AsDuration(); expires > 0 && (all.Period == 0 || expires < all.Period) {
+			all.Period = expires
+		}
+	}
+	return all
+}
+
 // approvedBy: one person's approval may be used by this push.
-func (m *Monitor) approvedBy(p *push, by string, need int, news *news) {
+func (m *Monitor) approvedBy(p *push, by string, asked intent.Quorum, news *news) {
 	given := agreed{p.asset, p.effective.Short(), p.plan.Short(), by}
 	m.hold(m.allowed[given], "S9", "push %s of %s used an approval of plan %s that nobody had given, or that was used before, or given for content that went since", p.id, p.asset, given.plan)
 	delete(m.allowed, given)
@@ -80,53 +103,38 @@ func (m *Monitor) approvedBy(p *push, by string, need int, news *news) {
 	}
 	m.hold(there && row.usedBy == p.id, "S9", "push %s of %s was admitted as approved, and no approval of plan %s says that it used it; used by: %q", p.id, p.asset, given.plan, row.usedBy)
 	ends := moment(row.ends)
+	if latest := moment(row.created).Add(asked.Period); asked.Period > 0 && (ends.IsZero() || latest.Before(ends)) {
+		ends = latest
+	}
 	m.hold(ends.IsZero() || p.admitted.Before(ends), "S9", "push %s of %s was admitted at %s by an approval that ended at %s", p.id, p.asset, p.admitted, ends)
-	if need > 1 || !row.alone {
-		m.hold(!m.wrote(by, p), "S9", "push %s of %s was approved by %s, who made the change", p.id, p.asset, by)
+	if asked.People > 1 || !row.alone {
+		m.hold(!m.wrote(by, p, news), "S9", "push %s of %s was approved by %s, who made the change", p.id, p.asset, by)
 	}
 }
 
-// wrote reports whether a person published what the push brings, and it was not
-// enforced since.
-func (m *Monitor) wrote(by string, p *push) bool {
-	at, there := m.at(p.asset, p.target)
-	if !there || m.madeBy[at.from] != by {
-		return false
-	}
-	var enforced digest
-	found, err := m.database.one("SELECT effective FROM enforced WHERE partition = $1 AND asset = $2 AND carried = 0",
-		[]any{string(m.options.Partition), string(p.asset)}, &enforced)
-	m.unread("the enforced records", err)
-	return !found || enforced.Digest != p.effective
-}
-
-// unopposed: no rejection of the plan is in force (S9).
-func (m *Monitor) unopposed(p *push, news *news) {
-	if news.has("reject", string(p.asset)) {
-		return // It may have come after.
-	}
-	var by string
-	found, err := m.database.one(`SELECT rejecter FROM rejection WHERE partition = $1 AND asset = $2 AND effective = $3 AND plan = $4 AND (ends = 0 OR ends > $5) LIMIT 1`,
-		[]any{string(m.options.Partition), string(p.asset), p.effective[:], p.plan[:], p.admitted.UnixNano()}, &by)
-	m.unread("the rejections", err)
-	m.hold(!found, "S9", "push %s of %s was admitted, and %s had rejected plan %s", p.id, p.asset, by, p.plan.Short())
-}
-
-// overruled: each override that a push passed by is of its content, was in
-// force, and is allowed by the policy of its target (S23).
-func (m *Monitor) overruled(p *push, checks []string, news *news) {
-	for _, check := range checks {
-		policy := m.policyAt(p.target)
-		m.hold(policy != nil && slices.Contains(policy.GetOverrides().GetAllow(), check), "S23", "push %s of %s was admitted by an override of check %q, which the policy of its target forbids", p.id, p.asset, check)
-		if news.has("override", string(p.asset)) {
-			continue // It may have taken the place of the one that was used.
+// wrote reports whether a person published what the push brings, or let it
+// through a guard, after it was enforced, or pinned the asset to it.
+func (m *Monitor) wrote(by string, p *push, news *news) bool {
+	if !news.has("pin", string(p.asset)) && !news.has("unpin", string(p.asset)) {
+		for _, pin := range m.pins[p.asset] {
+			holds := pin.Until.IsZero() || p.admitted.Before(pin.Until)
+			if holds && pin.Incarnation.Sequence == p.target && pin.Holder.Name == by && pin.Holder.Origin != intent.ServerOrigin {
+				return true
+			}
 		}
-		var ends int64
-		found, err := m.database.one("SELECT ends FROM override WHERE partition = $1 AND asset = $2 AND effective = $3 AND kind = $4",
-			[]any{string(m.options.Partition), string(p.asset), p.effective[:], check}, &ends)
-		m.unread("the overrides", err)
-		m.hold(found && p.admitted.Before(moment(ends)), "S1", "push %s of %s was admitted by an override of check %q that was not in force", p.id, p.asset, check)
 	}
+	var enforced int64
+	_, err := m.database.one("SELECT seq FROM enforced WHERE partition = $1 AND asset = $2 AND carried = 0", []any{string(m.options.Partition), string(p.asset)}, &enforced)
+	m.unread("the enforced records", err)
+	wrote := false
+	m.unread("the members", m.database.each("SELECT from_seq FROM member WHERE partition = $1 AND asset = $2 AND from_seq <= $3 AND from_seq > $4",
+		[]any{string(m.options.Partition), string(p.asset), int64(p.target), enforced}, func(rows *sql.Rows) error {
+			var from int64
+			err := rows.Scan(&from)
+			wrote = wrote || slices.Contains(m.madeBy[intent.Sequence(from)], by)
+			return err
+		}))
+	return wrote
 }
 
 // braked: nothing is admitted under a stop (S18), a hold, or a mode that only

@@ -105,6 +105,7 @@ var quiet = []string{
 	"SELECT asset, created, ends FROM hold WHERE partition = $1 ORDER BY asset",
 	"SELECT partition, since FROM stop ORDER BY partition",
 	"SELECT asset, hex(effective), hex(plan), created FROM approval WHERE partition = $1 AND used_by = '' AND ends = 0 ORDER BY asset, effective, plan",
+	"SELECT asset, hex(effective), hex(plan), rejecter FROM rejection WHERE partition = $1 AND ends = 0 ORDER BY asset, effective, plan, rejecter",
 	"SELECT 'held', digest, number FROM candidate WHERE partition = $1 AND state = 'held' ORDER BY digest",
 	"SELECT name, used FROM budget WHERE partition = $1 AND used <> 0 ORDER BY name",
 	"SELECT resource_key, asset FROM claim WHERE partition = $1 AND asset IN (SELECT asset FROM member WHERE partition = $1 AND to_seq = 9223372036854775807) ORDER BY resource_key",

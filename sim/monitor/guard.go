@@ -47,7 +47,7 @@ func strictest(a, b Guard) Guard {
 func (m *Monitor) guard(next *incarnation) {
 	sequence := next.ID.Sequence
 	if candidate, let := next.Labels[acknowledgedLabel]; let {
-		m.hold(m.acknowledged[candidate], "S23", "incarnation %d passed its guards by an acknowledgement of candidate %s that nobody gave", sequence, candidate)
+		m.hold(len(m.acknowledged[candidate]) > 0, "S23", "incarnation %d passed its guards by an acknowledgement of candidate %s that nobody gave", sequence, candidate)
 		return
 	}
 	limits := strictest(m.guardAt(sequence), m.guardAt(sequence-1))

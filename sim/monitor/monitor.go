@@ -84,6 +84,11 @@ type Monitor struct {
 	counts    counts
 	records   map[intent.AssetID]enforcedRow
 	lateSince map[intent.AssetID]time.Time
+	// looks at assets, and failures of those with others.
+	looks, failures rates
+	// released are the assets that were disowned, or whose claim was carried,
+	// since the enforced records were read last.
+	released map[intent.AssetID]bool
 }
 
 // New returns a monitor of a store that is empty, or of a partition that is
@@ -93,6 +98,7 @@ func New(o Options) *Monitor {
 		options: o, database: database{db: o.DB, statements: map[string]*sql.Stmt{}},
 		checked: map[string]int{}, first: map[string]bool{},
 		diffs: map[intent.AssetID][]Diff{}, records: map[intent.AssetID]enforcedRow{}, lateSince: map[intent.AssetID]time.Time{},
+		looks: rates{}, failures: rates{}, released: map[intent.AssetID]bool{},
 		own: chain{partition: o.Partition}, global: chain{},
 		saying: newSaying(), journal: newJournal(), brakes: newBrakes(),
 		answers: answers{inSync: map[called]bool{}}, paces: paces{of: map[intent.AssetID]pace{}, tried: map[called]bool{}},
@@ -107,7 +113,7 @@ func New(o Options) *Monitor {
 func Properties() []string {
 	return []string{
 		"S1", "S2", "S3", "S4", "S5", "S7", "S8", "S9", "S11", "S12", "S16", "S17", "S18", "S21", "S22", "S23", "S25", "S26",
-		"L3", "L4", "L6", "L7", "L10",
+		"L2", "L3", "L4", "L6", "L7", "L10",
 	}
 }
 

@@ -81,6 +81,7 @@ func TestNothingIsFoundWhereNothingIsWrong(t *testing.T) {
 	r.must(err)
 	r.scans()
 	r.Waiting(r.now, time.Minute)
+	r.looked([]intent.AssetID{"b", "c"}, true)
 	r.End(ctx)
 	r.fine()
 	for property, times := range r.Checked() {

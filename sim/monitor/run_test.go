@@ -166,6 +166,11 @@ func (r *run) publish(assets ...asset) { r.Helper(); r.publishLabelled(nil, asse
 
 func (r *run) publishLabelled(labels map[string]string, assets ...asset) {
 	r.Helper()
+	r.publishAs(ann, labels, assets...)
+}
+
+func (r *run) publishAs(by intent.Actor, labels map[string]string, assets ...asset) {
+	r.Helper()
 	var delta []store.Entry
 	for _, a := range assets {
 		entry := r.entry(a)
@@ -176,7 +181,7 @@ func (r *run) publishLabelled(labels map[string]string, assets ...asset) {
 	}
 	r.must(r.Stage(r.Context(), r.lease, r.at(r.head), delta))
 	_, err := r.Publish(r.Context(), r.lease, intent.Incarnation{
-		ID: r.at(r.head + 1), Parent: r.at(r.head), Count: len(r.saved), Created: r.now, Author: ann, Labels: labels,
+		ID: r.at(r.head + 1), Parent: r.at(r.head), Count: len(r.saved), Created: r.now, Author: by, Labels: labels,
 	})
 	r.must(err)
 	r.head++
@@ -222,6 +227,56 @@ func (r *run) end(a store.Admission, ending string) {
 func (r *run) approve(id intent.AssetID, until time.Time) {
 	r.Helper()
 	r.must(r.Approve(r.Context(), intent.Approval{Partition: sim, Asset: id, Effective: r.saved[id].Effective, Plan: r.plan, By: bob, Until: until}))
+}
+
+// approveAs is somebody's approval of "a", reject a rejection of it.
+func (r *run) approveAs(by intent.Actor) {
+	r.Helper()
+	r.must(r.Approve(r.Context(), intent.Approval{Partition: sim, Asset: "a", Effective: r.saved["a"].Effective, Plan: r.plan, By: by, Created: r.now}))
+}
+
+func (r *run) reject(by intent.Actor) {
+	r.Helper()
+	r.must(r.Reject(r.Context(), intent.Rejection{Partition: sim, Asset: "a", Effective: r.saved["a"].Effective, Plan: r.plan, By: by, Reason: "no"}))
+}
+
+// lifts lets people override, override does.
+func (r *run) lifts() {
+	r.Helper()
+	r.publish(policy(func(p *intentpb.Policy) { p.Overrides = &intentpb.OverridePolicy{Allow: []string{"order", "version"}} }))
+}
+
+func (r *run) override(id intent.AssetID, check string, period time.Duration) {
+	r.Helper()
+	r.must(r.Override(r.Context(), intent.Override{
+		Partition: sim, Asset: id, Effective: r.saved[id].Effective, Check: check, By: bob, Reason: "blind", Created: r.now, Until: r.now.Add(period),
+	}))
+}
+
+// enforce records an asset as in sync with head.
+func (r *run) enforce(id intent.AssetID) {
+	r.Helper()
+	_, err := r.SaveEnforced(r.Context(), r.lease, []store.Enforced{{
+		Asset: id, Type: r.saved[id].Type, Effective: r.saved[id].Effective, Policy: r.saved[intent.PolicyAsset].Digest,
+		Incarnation: r.at(r.head), ResourceKey: intent.ResourceKey("key/" + id), At: r.now,
+	}})
+	r.must(err)
+}
+
+// acknowledged publishes a change of "a" that somebody let through a guard.
+func (r *run) acknowledged(by intent.Actor) {
+	r.Helper()
+	candidate := intent.Sum("candidate")
+	r.records("acknowledge", candidate.String(), "", by.Name)
+	r.Monitor.Commit()
+	r.publishAs(intent.Actor{Name: "north", Origin: intent.ServerOrigin}, map[string]string{acknowledgedLabel: candidate.String()}, job("a", "2"))
+}
+
+// pinAs pins an asset in somebody's name.
+func (r *run) pinAs(id intent.AssetID, at intent.Sequence, by intent.Actor) {
+	r.Helper()
+	_, err := r.SetPin(r.Context(), intent.Pin{Asset: id, Incarnation: r.at(at), Rank: intent.RankPerson, Holder: by})
+	r.must(err)
 }
 
 // approveOther approves another plan of the same content.

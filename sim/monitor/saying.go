@@ -21,8 +21,8 @@ type saying struct {
 	bodies       map[intent.Digest]content
 	buckets      map[intent.AssetID]int
 	head         intent.Sequence
-	// acknowledged candidates, as the audit has it.
-	acknowledged map[string]bool
+	// acknowledged candidates, and by whom, as the audit has it.
+	acknowledged map[string][]string
 	// labels that people set, as the audit has it.
 	labels map[label]bool
 	// turnedDown assets were seen with nothing left of them.
@@ -33,7 +33,7 @@ func newSaying() saying {
 	return saying{
 		incarnations: map[intent.Sequence]*incarnation{}, spans: map[intent.AssetID][]span{},
 		members: map[intent.AssetID]intent.Digest{}, bodies: map[intent.Digest]content{},
-		buckets: map[intent.AssetID]int{}, acknowledged: map[string]bool{}, labels: map[label]bool{}, turnedDown: map[intent.AssetID]bool{},
+		buckets: map[intent.AssetID]int{}, acknowledged: map[string][]string{}, labels: map[label]bool{}, turnedDown: map[intent.AssetID]bool{},
 	}
 }
 

@@ -85,7 +85,20 @@ func (m *Monitor) enforced() {
 		}
 		return nil
 	}))
+	for _, asset := range slices.Sorted(maps.Keys(m.records)) {
+		if _, there := records[asset]; !there {
+			m.forgotten(asset)
+		}
+	}
 	m.records, m.scanned = records, len(m.pushes)
+	clear(m.released)
+}
+
+// forgotten: the record of what is there goes only with a claim, or when
+// somebody disowns the asset (S17). What was to go may be gone meanwhile.
+func (m *Monitor) forgotten(asset intent.AssetID) {
+	went := m.records[asset].absent || slices.ContainsFunc(m.spans[asset], func(s span) bool { return m.bodies[s.digest].turndown })
+	m.hold(went || m.released[asset], "S17", "the record of %s, enforced at %d, is gone, and nobody disowned it", asset, m.records[asset].sequence)
 }
 
 // sane: the record is of content that the asset had. One that was carried to
@@ -103,7 +116,7 @@ func (m *Monitor) sane(asset intent.AssetID, r enforcedRow) {
 		asset, r.sequence, r.effective.Short(), r.kind, own.effective.Short(), own.kind)
 	m.seenInSync(asset, r.effective, "recorded as enforced")
 	content := m.bodies[own.digest]
-	m.hold(!slices.ContainsFunc(modes(m.bodies[r.policy].policy, content), onlyLooks), "S21", "asset %s is recorded as enforced at %d, where it is only looked at", asset, r.sequence)
+	m.hold(!slices.ContainsFunc(modes(m.bodies[r.policy].policy, content), onlyLooks), "S21", "asset %s is recorded as enforced at %d, where it is only looked at: %v, policy known: %t", asset, r.sequence, modes(m.bodies[r.policy].policy, content), m.bodies[r.policy].there)
 	m.hold(!r.absent || content.turndown, "S26", "asset %s is recorded as gone at %d, where it has no Turndown", asset, r.sequence)
 }
 

@@ -2,10 +2,49 @@ package monitor
 
 import (
 	"context"
+	"time"
 
 	"lehr.dev/intent"
 	"lehr.dev/plugin"
 )
+
+// often is how often is too often for looks at one asset (L10), and for those
+// with others that fail (L2).
+const often, oftenWithin = 200, 30 * time.Second
+
+// looked takes up a look at assets. Nothing is looked at again and again (L10).
+// When the plugin fails at several, they are looked at in ever smaller batches,
+// so that one at which it fails keeps no other from being seen (L2).
+func (m *Monitor) looked(assets []intent.AssetID, failed bool) {
+	now := m.options.Now()
+	m.ask("L2")
+	for _, asset := range assets {
+		if m.looks.count(asset, now) == often {
+			m.fail("L10", "asset %s was looked at %d times within %s", asset, often, oftenWithin)
+		}
+		if failed && len(assets) > 1 && m.failures.count(asset, now) == often/2 {
+			m.fail("L2", "asset %s was looked at %d times within %s, each time with others, and each time the plugin failed: %v", asset, often/2, oftenWithin, assets)
+		}
+	}
+}
+
+// rates count what happens to assets within a while.
+type rates map[intent.AssetID]rate
+
+type rate struct {
+	since time.Time
+	count int
+}
+
+func (r rates) count(asset intent.AssetID, now time.Time) int {
+	of := r[asset]
+	if now.Sub(of.since) > oftenWithin {
+		of = rate{since: now}
+	}
+	of.count++
+	r[asset] = of
+	return of.count
+}
 
 // Watch returns the plugin, whose answers the monitor hears as Lehr does.
 func (m *Monitor) Watch(p plugin.Plugin) plugin.Plugin {
@@ -34,6 +73,7 @@ type watchedAlone struct {
 // Diff passes the call on, and its answers to the monitor.
 func (w watched) Diff(ctx context.Context, id intent.IncarnationID, assets []intent.AssetID) ([]intent.Difference, error) {
 	differences, err := w.Plugin.Diff(ctx, id, assets)
+	w.monitor.looked(assets, err != nil)
 	answers := map[intent.AssetID]Diff{}
 	for _, d := range differences {
 		answers[d.Asset] = Diff{Outcome: d.Outcome, Action: d.Plan.Action, Plan: d.Plan.Digest()}

@@ -39,6 +39,8 @@ var Defences = []Defence{
 	{Name: "plan of an approval", Alone: "approval-of-any-plan", Siblings: []string{"approved-by-any-plan"}, Breaks: "S9"},
 	{Name: "end of an approval", Alone: "approval-expired-used", Siblings: []string{"approval-expired-shown", "admit-ignores-time"}, Breaks: "S9"},
 	{Name: "time of an admission", Alone: "admit-ignores-time", Siblings: []string{"approval-expired-used"}, Breaks: "S9"},
+	{Name: "people of a quorum", Alone: "quorum-counts-twice", Siblings: []string{"approval-told-twice"}, Breaks: "S9"},
+	{Name: "content of an override", Alone: "override-of-any-content", Siblings: []string{"overridden-by-any-content"}, Breaks: "S1"},
 	{Name: "budgets in the store", Alone: "budget-not-counted", Siblings: []string{"line-without-limit"}, Breaks: "S8"},
 	{Name: "target of a difference", Alone: "holds-any-target", Siblings: []string{"renew-keeps-difference"}, Breaks: "S2"},
 	{Name: "mode at the decision", Alone: "off-pushes", Siblings: []string{"off-looked-at", "off-passes"}, Breaks: "S1"},

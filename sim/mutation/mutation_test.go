@@ -138,10 +138,6 @@ func TestWhatHidesIsPaired(t *testing.T) {
 		}
 	}
 	known := []string{
-		// The simulated people are one person, who is alone: they say what each
-		// is held by, and which tests tell.
-		"quorum-counts-twice", "author-approves", "rejection-ignored", "override-outlives-its-end",
-		"forbidden-override-accepted", "override-of-any-content",
 		// The key of the store's table.
 		"older-pin-wins",
 		// The lease: the fences of it are defences of their own. Where two hold

@@ -32,6 +32,17 @@ func (s *Store) Halt() (goOn func()) {
 	return func() { close(release) }
 }
 
+// RefuseCutOff is a write that is refused at the moment in which its connection
+// is lost.
+func (s *Store) RefuseCutOff(refusal error) error {
+	return s.write(context.Background(), "being cut off", func(t *transaction) error {
+		if err := t.writer.conn.Close(); err != nil {
+			return err
+		}
+		return refusal
+	})
+}
+
 // Queued is how many writes wait.
 func (s *Store) Queued() int {
 	s.writer.mutex.Lock()

@@ -322,7 +322,10 @@ func (w *writer) attempt(t *transaction, work func(*transaction) error) (err, br
 			return err, err
 		}
 		if _, undo := w.exec("ROLLBACK TO caller"); undo != nil {
-			return err, err
+			if w.engine.Lost(undo) || w.engine.Again(undo) {
+				return err, undo // What this caller is refused for is no answer to the others.
+			}
+			return err, err // SQLite has rolled back for it, by itself.
 		}
 		_, broken := w.exec("RELEASE caller")
 		return err, broken

@@ -19,8 +19,8 @@ import (
 )
 
 // Linear lets many clients take the lease of one partition, publish, pin,
-// approve, admit and close at once, through any of the stores, which share a
-// database, while disturb does its worst. What each was answered must be what
+// approve, reject, take that back, override, admit and close at once, through
+// any of the stores, which share a database, while disturb does its worst. What each was answered must be what
 // some order of all the calls would have answered, in which each lies between
 // its begin and its end (Herlihy and Wing, 1990; checked as by Lowe, 2017). A
 // call without an answer may have come to be, at any time after it, or never.
@@ -69,11 +69,30 @@ func Linear(t *testing.T, stores []store.All, disturb func(random *rand.Rand)) {
 
 // question is one call, and answer what came of it.
 type question struct {
-	kind            string
-	epoch           uint64 // of the lease that it was made under
-	base, revision  uint64
-	asset, push     string
-	budget, approve bool
+	kind           string
+	epoch          uint64 // of the lease that it was made under
+	base, revision uint64
+	asset, push    string
+	// person who says it, or whose rejection is taken back. ended: what is said
+	// has ended when it is said.
+	person string
+	ended  bool
+	// budget, people and lifted are what an admission asks for: a place, so many
+	// approvals, and an override.
+	budget, lifted bool
+	people         int
+}
+
+// names of the question, by which its outcomes are counted.
+func (q question) names() []string {
+	names := []string{q.kind}
+	if q.people > 1 {
+		names = append(names, "admit by two")
+	}
+	if q.lifted {
+		names = append(names, "admit by override")
+	}
+	return names
 }
 
 type answer struct {
@@ -85,10 +104,16 @@ type answer struct {
 // ledger is the state of the partition, as far as it is modelled.
 type ledger struct {
 	epoch, head, revision, pins uint64
-	// open pushes by asset, those of them that are in doubt and that use the
-	// budget, and the assets with an approval.
-	open, doubt, used, approved string
+	// open pushes by asset, and those of them that are in doubt and that use the
+	// budget.
+	open, doubt, used string
+	// approved and rejected are by asset and person, lifted by asset, with how
+	// that is.
+	approved, rejected, lifted string
 }
+
+// How it is with what somebody said.
+const inForce, hasEnded = "in force", "ended"
 
 const budgetLimit = 1
 
@@ -111,14 +136,23 @@ type history struct {
 func (h *history) call(client, n int, random *rand.Rand) {
 	s := h.stores[random.IntN(len(h.stores))]
 	lease := h.lease.Load().(store.Lease)
-	q := question{epoch: lease.Epoch, base: h.head.Load(), asset: fmt.Sprint("asset-", random.IntN(4))}
+	q := question{epoch: lease.Epoch, base: h.head.Load(), asset: fmt.Sprint("asset-", random.IntN(3))}
 	q.kind = kinds[random.IntN(len(kinds))]
-	q.budget, q.approve = random.IntN(2) == 0, random.IntN(2) == 0
+	q.person, q.ended = []string{"ann", "bob"}[random.IntN(2)], random.IntN(3) == 0
 	switch q.kind {
 	case "admit":
-		q.push = fmt.Sprintf("p-%d-%d", client, n)
-		h.put(client, s, lease, question{kind: "read"})
-		q.revision = h.revision.Load()
+		q.budget, q.people, q.lifted = random.IntN(2) == 0, random.IntN(3), random.IntN(3) == 0
+		// Others change what it rests on all the time: it is tried again.
+		for again := range 3 {
+			q.push = fmt.Sprintf("p-%d-%d-%d", client, n, again)
+			h.put(client, s, lease, question{kind: "read"})
+			if q.revision = h.revision.Load(); h.put(client, s, lease, q) != string(intent.WaitStale) {
+				return
+			}
+		}
+		return
+	case "reject":
+		q.ended = random.IntN(3) > 0 // Or hardly anything would be admitted.
 	case "close":
 		if q.push = h.anOpenPush(random); q.push == "" {
 			return
@@ -129,14 +163,16 @@ func (h *history) call(client, n int, random *rand.Rand) {
 
 // kinds of calls, as often as they are made.
 var kinds = slices.Concat(
-	slices.Repeat([]string{"admit", "close"}, 12), slices.Repeat([]string{"approve", "publish"}, 2), []string{"acquire", "pin"},
+	slices.Repeat([]string{"admit", "close"}, 12), slices.Repeat([]string{"approve"}, 5), slices.Repeat([]string{"publish", "withdraw", "override"}, 2),
+	[]string{"acquire", "pin", "reject"},
 )
 
 // put puts a question, and writes down when, and the answer.
-func (h *history) put(client int, s store.All, lease store.Lease, q question) {
+func (h *history) put(client int, s store.All, lease store.Lease, q question) (outcome string) {
 	began := time.Since(h.began)
 	a := h.ask(s, lease, q)
 	h.note(client, began, q, a)
+	return a.outcome
 }
 
 func (h *history) anOpenPush(random *rand.Rand) string {
@@ -153,7 +189,11 @@ func (h *history) ask(s store.All, lease store.Lease, q question) answer {
 	at := func(sequence uint64) intent.IncarnationID {
 		return intent.IncarnationID{Partition: shop, Sequence: intent.Sequence(sequence)}
 	}
-	plan := intent.Sum("test.plan", []byte(q.asset))
+	plan, asset, person := intent.Sum("test.plan", []byte(q.asset)), intent.AssetID(q.asset), intent.Actor{Name: q.person, Origin: "cli"}
+	until := noon.Add(time.Nanosecond) // All admissions are of noon.
+	if q.ended {
+		until = noon
+	}
 	switch q.kind {
 	case "acquire":
 		taken, err := s.Acquire(ctx, shop, fmt.Sprint("server-", rand.IntN(3)))
@@ -171,7 +211,15 @@ func (h *history) ask(s store.All, lease store.Lease, q question) answer {
 		pin, err := s.SetPin(ctx, intent.Pin{Asset: "base", Incarnation: at(1), Rank: intent.RankPerson, Holder: Tester})
 		return outcome(err, pin.Revision)
 	case "approve":
-		return outcome(s.Approve(ctx, intent.Approval{Partition: shop, Asset: intent.AssetID(q.asset), Effective: digestOf("x"), Plan: plan, By: Tester}), 0)
+		return outcome(s.Approve(ctx, intent.Approval{Partition: shop, Asset: asset, Effective: digestOf("x"), Plan: plan, By: person, Until: until}), 0)
+	case "reject":
+		return outcome(s.Reject(ctx, intent.Rejection{Partition: shop, Asset: asset, Effective: digestOf("x"), Plan: plan, By: person, Until: until}), 0)
+	case "withdraw":
+		return outcome(s.Withdraw(ctx, shop, asset, q.person, "over", Tester), 0)
+	case "override":
+		return outcome(s.Override(ctx, intent.Override{
+			Partition: shop, Asset: asset, Effective: digestOf("x"), Check: "order", By: person, Reason: "blind", Until: until,
+		}), 0)
 	case "read":
 		p, err := s.Partition(ctx, shop)
 		if err == nil {
@@ -183,18 +231,28 @@ func (h *history) ask(s store.All, lease store.Lease, q question) answer {
 		return outcome(s.ClosePushes(ctx, lease, []store.Closing{{Push: intent.PushID(q.push), Ending: "pushed", At: noon}}), 0)
 	}
 	admission := store.Admission{
-		Push: intent.PushID(q.push), Asset: intent.AssetID(q.asset), Target: at(q.base), Effective: digestOf("x"), Plan: plan,
-		Revision: q.revision, NeedsApproval: q.approve, At: noon,
+		Push: intent.PushID(q.push), Asset: asset, Target: at(q.base), Effective: digestOf("x"), Plan: plan,
+		Revision: q.revision, NeedsApproval: q.people > 0, Quorum: intent.Quorum{People: q.people}, At: noon,
+	}
+	if q.lifted {
+		admission.Overrides = []string{"order"}
 	}
 	if q.budget {
 		admission.Budgets = []store.BudgetUse{{Key: "cluster", Limit: budgetLimit}}
 	}
 	refusals, err := s.Admit(ctx, lease, []store.Admission{admission})
 	if err == nil && refusals[0] != nil {
+		if waiting := refusals[0].Waiting; strings.HasPrefix(waiting.Reason, "the override of the check") {
+			return answer{outcome: notLifted}
+		}
 		return answer{outcome: string(refusals[0].Waiting.Kind)}
 	}
 	return outcome(err, 0)
 }
+
+// notLifted is an admission that was refused for its override, nothing a
+// withdrawal of what nobody said.
+const notLifted, nothing = "override", "nothing"
 
 func outcome(err error, number uint64) answer {
 	switch {
@@ -202,6 +260,8 @@ func outcome(err error, number uint64) answer {
 		return answer{"ok", number}
 	case fault.Is(err, fault.Conflict):
 		return answer{outcome: "conflict"}
+	case fault.Is(err, fault.NotFound):
+		return answer{outcome: nothing}
 	case fault.Is(err, fault.Unavailable):
 		return answer{outcome: "lost"}
 	}
@@ -225,7 +285,9 @@ func (h *history) note(client int, began time.Duration, q question, a answer) {
 	if h.outcomes == nil {
 		h.outcomes = map[string]int{}
 	}
-	h.outcomes[q.kind+": "+a.outcome]++
+	for _, name := range q.names() {
+		h.outcomes[name+": "+a.outcome]++
+	}
 	h.operations = append(h.operations, porcupine.Operation{ClientId: client, Input: q, Output: a, Call: int64(began), Return: int64(ended)})
 }
 
@@ -248,7 +310,11 @@ func (h *history) check(first ledger) {
 		h.t.Errorf("no order was found within %s", patience)
 	}
 	h.t.Logf("%d calls: %v", len(h.operations), h.outcomes)
-	for _, needed := range []string{"acquire: ok", "publish: ok", "publish: conflict", "pin: ok", "approve: ok", "admit: ok", "admit: stale", "admit: budget", "admit: approval", "admit: turn", "close: ok"} {
+	for _, needed := range []string{
+		"acquire: ok", "publish: ok", "publish: conflict", "pin: ok", "approve: ok", "admit: ok", "admit: stale", "admit: budget", "admit: approval", "admit: turn", "close: ok",
+		"admit by two: ok", "admit by two: approval", "reject: ok", "admit: rejected", "withdraw: ok", "withdraw: nothing",
+		"override: ok", "admit by override: ok", "admit by override: override",
+	} {
 		if h.outcomes[needed] == 0 {
 			h.t.Errorf("no call came out as %q", needed)
 		}
@@ -308,7 +374,22 @@ func (d ledger) after(q question) (ledger, answer) {
 		next.revision++
 		return next, answer{"ok", next.pins}
 	case "approve":
-		next.approved = with(d.approved, q.asset, q.asset)
+		next.approved = with(d.approved, q.said(), q.how())
+		next.revision++
+		return next, answer{"ok", 0}
+	case "reject":
+		next.rejected = with(d.rejected, q.said(), q.how())
+		next.revision++
+		return next, answer{"ok", 0}
+	case "withdraw":
+		if names(d.rejected)[q.said()] == "" {
+			return d, answer{outcome: nothing}
+		}
+		next.rejected = less(d.rejected, q.said())
+		next.revision++
+		return next, answer{"ok", 0}
+	case "override":
+		next.lifted = with(d.lifted, q.asset, q.how())
 		next.revision++
 		return next, answer{"ok", 0}
 	case "read":
@@ -336,19 +417,43 @@ func (d ledger) after(q question) (ledger, answer) {
 		return d, answer{outcome: string(intent.WaitSettling)}
 	case names(d.open)[q.asset] != "":
 		return d, answer{outcome: string(intent.WaitTurn)}
+	case len(of(d.rejected, q.asset)) > 0:
+		return d, answer{outcome: string(intent.WaitRejected)}
+	case q.lifted && names(d.lifted)[q.asset] != inForce:
+		return d, answer{outcome: notLifted}
 	case q.budget && len(names(d.used)) >= budgetLimit:
 		return d, answer{outcome: string(intent.WaitBudget)}
-	case q.approve && names(d.approved)[q.asset] == "":
+	case len(of(d.approved, q.asset)) < q.people:
 		return d, answer{outcome: string(intent.WaitApproval)}
 	}
 	next.open = with(d.open, q.asset, q.push)
 	if q.budget {
 		next.used = with(d.used, q.asset, q.push)
 	}
-	if q.approve {
-		next.approved = without(d.approved, q.asset)
+	if q.people > 0 {
+		next.approved = less(d.approved, of(d.approved, q.asset)...)
 	}
 	return next, answer{"ok", 0}
+}
+
+// said is by which key it is known what a person said of an asset's plan.
+func (q question) said() string { return q.asset + "/" + q.person }
+
+func (q question) how() string {
+	if q.ended {
+		return hasEnded
+	}
+	return inForce
+}
+
+// of lists the keys of what is in force of an asset.
+func of(set, asset string) (keys []string) {
+	for key, how := range names(set) {
+		if strings.HasPrefix(key, asset+"/") && how == inForce {
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }
 
 // Sets of pairs as text, for states are compared: "asset=push;asset=push".
@@ -374,6 +479,13 @@ func text(pairs map[string]string) string {
 func with(set, key, value string) string {
 	pairs := names(set)
 	pairs[key] = value
+	return text(pairs)
+}
+
+// less leaves out keys.
+func less(set string, keys ...string) string {
+	pairs := names(set)
+	maps.DeleteFunc(pairs, func(key, _ string) bool { return slices.Contains(keys, key) })
 	return text(pairs)
 }
 
