@@ -153,7 +153,11 @@ structures. It changes nothing, and a server may run meanwhile.`,
 			if err != nil {
 				return err
 			}
-			return s.tellVerified(verified, "Verified "+s.store)
+			name := s.store
+			if database != "" {
+				name = "the database" // Its URL may have a password.
+			}
+			return s.tellVerified(verified, "Verified "+name)
 		},
 	}
 	databaseFlag(command, &database)
@@ -168,26 +172,28 @@ func (s *session) tellVerified(verified Verified, done string) error {
 	return nil
 }
 
-// onlyFiles refuses what is done to files alone.
-func (s *session) onlyFiles(what string) error {
-	if s.Getenv("LEHR_DATABASE") == "" {
+// onlyFiles refuses what is done to files alone, and says what does it to a
+// database.
+func onlyFiles(what, database, instead string) error {
+	if database == "" {
 		return nil
 	}
-	return fault.New(fault.Invalid, "%s works on a store that is a file, and LEHR_DATABASE names a database", what).
-		WithHint("use pg_dump and pg_restore for the database; lehr store adopt is needed after a restore all the same")
+	return fault.New(fault.Invalid, "%s works on a store that is a file, and a database is named: --database, or LEHR_DATABASE", what).
+		WithHint("PostgreSQL's own tools do it, see docs/operating.md, Backup and restore: %s", instead)
 }
 
 func (s *session) backupCommand() *cobra.Command {
-	return &cobra.Command{
+	var database string
+	command := &cobra.Command{
 		Use:   "backup FILE",
 		Short: "Copy the store into a new file, while a server runs or not",
-		Long: `Copy the store, as it is at one moment, into a new file. The copy is verified as
+		Long: `Copy a store that is a file, as it is at one moment, into a new file. The copy is verified as
 a whole, and durable, before it has its name; nothing is written over. A store
 that is restored from it stops all pushes until it is adopted.`,
 		Example: "  lehr backup /backup/lehr-monday.db",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
-			if err := s.onlyFiles("lehr backup"); err != nil {
+			if err := onlyFiles("lehr backup", database, `pg_dump --format=custom --file=FILE --dbname="$LEHR_DATABASE"`); err != nil {
 				return err
 			}
 			verified, err := s.local.Keeping.Backup(command.Context(), s.store, args[0])
@@ -197,10 +203,13 @@ that is restored from it stops all pushes until it is adopted.`,
 			return s.tellVerified(verified, "Backed up to "+args[0])
 		},
 	}
+	databaseFlag(command, &database)
+	return command
 }
 
 func (s *session) restoreCommand() *cobra.Command {
-	return &cobra.Command{
+	var database string
+	command := &cobra.Command{
 		Use:   "restore FILE",
 		Short: "Put a backup in the store's place; pushes wait for lehr store adopt",
 		Long: `Verify a backup and put it in the store's place. The store that was there is
@@ -211,7 +220,7 @@ is pushed until somebody adopts it: lehr store adopt.`,
   lehr serve`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
-			if err := s.onlyFiles("lehr restore"); err != nil {
+			if err := onlyFiles("lehr restore", database, "createdb, pg_restore, lehr serve, lehr store adopt"); err != nil {
 				return err
 			}
 			aside, verified, err := s.local.Keeping.Restore(command.Context(), args[0], s.store)
@@ -228,4 +237,6 @@ is pushed until somebody adopts it: lehr store adopt.`,
 			return nil
 		},
 	}
+	databaseFlag(command, &database)
+	return command
 }

@@ -114,6 +114,12 @@ func (s *Server) Tool(program string, arguments ...string) {
 	s.run(program, arguments...)
 }
 
+// Programs is the folder of PostgreSQL's own.
+func (s *Server) Programs() string { return s.bin }
+
+// Address is where it listens, running or not.
+func (s *Server) Address() string { return fmt.Sprintf("127.0.0.1:%d", s.port) }
+
 // Folder is where the server, and who runs it, may write.
 func (s *Server) Folder() string { return s.folder }
 
