@@ -2,7 +2,6 @@ package app_test
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"io"
 	"net/http"
@@ -56,7 +55,7 @@ func problems(t *testing.T, c *client.Client) string {
 // in production; the server says so, and goes on by itself (S25).
 func TestNothingChangesWithoutItsRecord(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lehr.db")
-	beside, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(5000)")
+	beside, err := sqlite.Connect(path, "busy_timeout(5000)")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -169,8 +169,9 @@ func (s *session) tellVerified(verified Verified, done string) error {
 	return nil
 }
 
-// onlyFiles refuses what is done to files alone.
-func (s *session) onlyFiles(what string) error {
+// onlyFiles refuses what is done to files alone, and says what does it to a
+// database.
+func (s *session) onlyFiles(what, instead string) error {
 	if s.database == "" {
 		return nil
 	}
@@ -179,20 +180,20 @@ func (s *session) onlyFiles(what string) error {
 		named = "--database"
 	}
 	return fault.New(fault.Invalid, "%s works on a store that is a file, and %s names a database", what, named).
-		WithHint("use pg_dump and pg_restore for the database; lehr store adopt is needed after a restore all the same")
+		WithHint("PostgreSQL's own tools do it, see docs/operating.md, Backup and restore: %s", instead)
 }
 
 func (s *session) backupCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "backup FILE",
 		Short: "Copy the store into a new file, while a server runs or not",
-		Long: `Copy the store, as it is at one moment, into a new file. The copy is verified as
+		Long: `Copy a store that is a file, as it is at one moment, into a new file. The copy is verified as
 a whole, and durable, before it has its name; nothing is written over. A store
 that is restored from it stops all pushes until it is adopted.`,
 		Example: "  lehr backup /backup/lehr-monday.db",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
-			if err := s.onlyFiles("lehr backup"); err != nil {
+			if err := s.onlyFiles("lehr backup", `pg_dump --format=custom --file=FILE --dbname="$LEHR_DATABASE"`); err != nil {
 				return err
 			}
 			verified, err := s.local.Keeping.Backup(command.Context(), s.store, args[0])
@@ -216,7 +217,7 @@ is pushed until somebody adopts it: lehr store adopt.`,
   lehr serve`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
-			if err := s.onlyFiles("lehr restore"); err != nil {
+			if err := s.onlyFiles("lehr restore", "createdb, pg_restore, lehr serve, lehr store adopt"); err != nil {
 				return err
 			}
 			aside, verified, err := s.local.Keeping.Restore(command.Context(), args[0], s.store)

@@ -49,13 +49,18 @@ type Stop struct {
 	// Adopt: the store itself asks for it, having lost what was committed, and
 	// no resume ends it (S15).
 	Adopt bool `json:"adopt,omitempty"`
+	// Unwitnessed: the store stops itself while its witness cannot be written
+	// (S15).
+	Unwitnessed bool `json:"unwitnessed,omitempty"`
 }
 
-// Ending is the command that ends the stop.
+// Ending is the command, or whatever else, that ends the stop.
 func (s Stop) Ending() string {
 	switch {
 	case s.Adopt:
 		return "lehr store adopt --reason WHY"
+	case s.Unwitnessed:
+		return "mending that"
 	case s.Partition != "":
 		return "lehr resume " + string(s.Partition) + " --reason WHY"
 	default:

@@ -140,7 +140,7 @@ func stop(f Facts) intent.Verdict {
 	if f.Stop == nil {
 		return intent.Passed("stop", time.Time{})
 	}
-	if f.Stop.Adopt {
+	if f.Stop.Adopt || f.Stop.Unwitnessed {
 		return intent.Waits("stop", intent.WaitingOn{Kind: intent.WaitStop, Owner: f.Stop.Owner.Name, Reason: f.Stop.Reason})
 	}
 	scope := "everything"

@@ -33,6 +33,7 @@ func TestRules(t *testing.T) {
 		{name: "observe", facts: Facts{Mode: Observe, Plan: harmless}, waits: intent.WaitMode, says: "mode: enforce"},
 		{name: "stop of one partition", facts: Facts{Mode: Enforce, Stop: &intent.Stop{Partition: "shop", Owner: person, Reason: "fire"}}, waits: intent.WaitStop, says: "lehr resume shop"},
 		{name: "stop of all", facts: Facts{Mode: Enforce, Stop: &intent.Stop{Owner: person, Reason: "fire"}}, waits: intent.WaitStop, says: "everything"},
+		{name: "the stop of a store without its witness", facts: Facts{Mode: Enforce, Stop: &intent.Stop{Owner: person, Reason: "its witness cannot be written", Unwitnessed: true}}, waits: intent.WaitStop, says: "its witness cannot be written"},
 		{name: "the stop of the store itself", facts: Facts{Mode: Enforce, Stop: &intent.Stop{Owner: person, Reason: "it lost 7 commits: lehr store adopt", Adopt: true}}, waits: intent.WaitStop, says: "lehr store adopt"},
 		{name: "hold", facts: Facts{Mode: Enforce, Hold: &intent.Hold{Owner: person, Reason: "looking"}}, waits: intent.WaitHold, says: "ada"},
 		{name: "hold until later", facts: Facts{Mode: Enforce, Hold: &intent.Hold{Owner: person, Until: now.Add(1)}}, waits: intent.WaitHold},

@@ -2,6 +2,7 @@ package relational
 
 import (
 	"context"
+	"os"
 
 	"lehr.dev/intent"
 	"lehr.dev/store"
@@ -41,6 +42,23 @@ func (s *Store) RefuseCutOff(refusal error) error {
 		}
 		return refusal
 	})
+}
+
+// SpoilWitness lets no write to the witness succeed, until it is mended.
+func (s *Store) SpoilWitness() (mend func()) {
+	replace := func(file *os.File) (before *os.File) {
+		_ = s.write(context.Background(), "replacing the witness", func(t *transaction) error {
+			before, t.writer.witness.file = t.writer.witness.file, file
+			return nil
+		})
+		return before
+	}
+	readOnly, err := os.Open(os.DevNull)
+	if err != nil {
+		panic(err)
+	}
+	whole := replace(readOnly)
+	return func() { replace(whole).Close() }
 }
 
 // Queued is how many writes wait.

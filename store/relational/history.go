@@ -64,11 +64,12 @@ func (c chapter) stop() intent.Stop {
 	}
 }
 
-// suspicion is the stop of a store that is not trusted, nil otherwise.
+// suspicion is the stop of a store that is not trusted, or that could not be
+// after a restore; nil otherwise.
 func (s *Store) suspicion(q querier) (*intent.Stop, error) {
 	c, found, err := s.chapter(q)
 	if err != nil || !found || c.trusted() {
-		return nil, err
+		return s.writer.unwitnessed.Load(), err
 	}
 	stop := c.stop()
 	return &stop, nil
@@ -265,16 +266,36 @@ func (w *writer) record(t *transaction, verb, detail string) error {
 func (w *writer) remember(m mark) {
 	w.known = m
 	w.memory.Store(&m)
-	w.sayWitness(w.witness.raise(m))
+	w.noteWitness(w.witness.raise(m))
 }
 
-// sayWitness says once that the witness fails. Nothing waits for it: what is
-// lost is what it cannot tell, not what the store has.
-func (w *writer) sayWitness(err error) {
-	if err != nil && !w.failing {
-		w.log.Error("cannot write the store's witness: should the store lose commits, that may not be noticed", "error", err)
+// noteWitness stops pushes while the witness cannot be written: what is done
+// meanwhile, and then lost, would be missed by nobody.
+func (w *writer) noteWitness(err error) {
+	before := w.unwitnessed.Load()
+	if (err == nil) == (before == nil) {
+		return
 	}
-	w.failing = err != nil
+	if err == nil {
+		w.unwitnessed.Store(nil)
+		w.log.Info("the store's witness is written again")
+	} else {
+		w.unwitnessed.Store(&intent.Stop{
+			Owner: intent.Actor{Name: "lehr", Origin: "server"}, Since: w.runtime.Now(), Unwitnessed: true,
+			Reason: fmt.Sprintf("the store's witness cannot be written, so a restore of the store might go unnoticed: %v; pushes go on by themselves once it can be", err),
+		})
+		w.log.Error("nothing is pushed while the store's witness cannot be written: is its disk full, or failing?", "error", err)
+	}
+	w.turned = true
+}
+
+// turn tells everybody that the store's own stop came or went.
+func (w *writer) turn(t *transaction) error {
+	if !w.turned {
+		return nil
+	}
+	w.turned = false
+	return t.bump("")
 }
 
 // Examine compares the store with what is known of it. Whoever serves it does

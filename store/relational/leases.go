@@ -145,6 +145,8 @@ func (s *Store) fence(q querier, lease store.Lease) (now standing, err error) {
 	if !c.trusted() {
 		c.since = unstamp(suspected)
 		now.stopped, now.stop = true, c.stop()
+	} else if stop := s.writer.unwitnessed.Load(); stop != nil {
+		now.stopped, now.stop = true, *stop
 	}
 	return now, s.remembered(q, c)
 }

@@ -37,11 +37,14 @@ const (
 // forgets.
 type Witness struct {
 	file *os.File
-	// known is what it said when it was opened.
+	// known is what it said when it was opened, text what it is to say.
 	known mark
+	text  []byte
 	// synced is when the file was made durable last; later: it was written since.
 	synced time.Time
 	later  bool
+	// failed: it may not say so, or not for long.
+	failed bool
 }
 
 // OpenWitness opens the file, or makes it if it may. A missing or empty one
@@ -112,28 +115,43 @@ func decodeMark(text []byte) (m mark, err error) {
 }
 
 // raise writes what is durable in the store.
-func (w *Witness) raise(m mark) error {
+func (w *Witness) raise(m mark) (err error) {
 	if w == nil {
 		return nil
 	}
-	text, err := encodeMark(m)
-	if err == nil {
-		_, err = w.file.WriteAt(text, 0)
+	if w.text, err = encodeMark(m); err != nil {
+		w.failed = true
+		return err
 	}
-	w.later = true
+	return w.write()
+}
+
+// write also makes durable what a sync that failed was to: that is written anew
+// with it.
+func (w *Witness) write() error {
+	_, err := w.file.WriteAt(w.text, 0)
+	if err == nil && w.failed {
+		err = w.file.Sync()
+	}
+	w.failed, w.later = err != nil, true
 	return err
 }
 
-// settle makes the file durable when it is time.
+// settle makes the file durable when it is time, and tries again what failed.
 func (w *Witness) settle(now time.Time) error {
-	if w == nil || !w.later {
+	if w == nil {
 		return nil
 	}
-	if age := now.Sub(w.synced); age >= 0 && age < witnessPeriod {
+	if w.failed {
+		return w.write()
+	}
+	if age := now.Sub(w.synced); !w.later || age >= 0 && age < witnessPeriod {
 		return nil
 	}
 	w.synced, w.later = now, false
-	return w.file.Sync()
+	err := w.file.Sync()
+	w.failed = err != nil
+	return err
 }
 
 // Close makes it durable and closes it.

@@ -61,6 +61,10 @@ type writer struct {
 	polled time.Time
 	// trouble is why the audit could not be written last.
 	trouble atomic.Pointer[string]
+	// unwitnessed is the stop while the witness cannot be written. turned: it
+	// came or went, and nobody was told.
+	unwitnessed atomic.Pointer[intent.Stop]
+	turned      bool
 	// elsewhere: a new connection may have led to another database, as after a
 	// failover, and nothing was committed over it yet.
 	elsewhere bool
@@ -68,11 +72,11 @@ type writer struct {
 	blind bool
 	// name is whose commits are counted, known how far they were, and witness
 	// who else knows. demanding: a store with commits has a witness. passing: it
-	// is not missed when it is gone. failing: the witness is, and it was said.
-	name                        string
-	known                       mark
-	witness                     *Witness
-	demanding, passing, failing bool
+	// is not missed when it is gone.
+	name               string
+	known              mark
+	witness            *Witness
+	demanding, passing bool
 }
 
 // request is one caller's work and, once done is closed, its outcome.
@@ -187,10 +191,10 @@ func (w *writer) run() {
 	w.lookForOthers()
 	for {
 		batch, closed := w.take()
-		if len(batch) == 0 && !closed && w.elsewhere {
+		if len(batch) == 0 && !closed && (w.elsewhere || w.turned) {
 			// It finds there what this process committed, though nobody asks for
-			// a commit: others may wait for that.
-			batch = []*request{{work: func(*transaction) error { return nil }, done: make(chan struct{})}}
+			// a commit: others may wait for that. Or all look at their stops again.
+			batch = []*request{{work: w.turn, done: make(chan struct{})}}
 		}
 		switch {
 		case len(batch) == 0 && closed:
@@ -200,7 +204,7 @@ func (w *writer) run() {
 			if w.engine.News() != "" {
 				period = pollPeriod
 			}
-			w.sayWitness(w.witness.settle(w.runtime.Now()))
+			w.noteWitness(w.witness.settle(w.runtime.Now()))
 			_ = w.runtime.Wait(context.Background(), period, w.wake)
 		default:
 			w.runtime.Point("store: before a commit")

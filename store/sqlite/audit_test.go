@@ -1,13 +1,13 @@
 package sqlite_test
 
 import (
-	"database/sql"
 	"encoding/json"
 	"path/filepath"
 	"testing"
 
 	"lehr.dev/audit"
 	"lehr.dev/intent"
+	"lehr.dev/store/sqlite"
 	"lehr.dev/store/storetest"
 )
 
@@ -27,7 +27,7 @@ func TestAudited(t *testing.T) {
 func TestAdversary(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lehr.db")
 	s := openFile(t, path)
-	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(5000)")
+	db, err := sqlite.Connect(path, "busy_timeout(5000)")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,10 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
-	"net/url"
 	"os"
 	"path/filepath"
 	"time"
@@ -80,14 +78,19 @@ func remove(unfinished string) {
 
 // finish marks a copy as one, verifies it and makes it durable.
 func finish(ctx context.Context, attempt, copied string) (verified store.Verified, err error) {
-	name := (&url.URL{Path: copied}).EscapedPath()
-	db, err := sql.Open("sqlite", "file:"+name+"?mode=rw&_pragma=synchronous(FULL)&_pragma=temp_store(MEMORY)")
+	db, err := Connect(copied)
 	if err != nil {
 		return verified, failure(attempt, err)
 	}
 	defer db.Close()
-	if err := checkContent(ctx, db, copied, false); err != nil {
-		return verified, err
+	older, err := checkContent(ctx, db, copied, false)
+	if err != nil {
+		return verified, failure(attempt, err)
+	}
+	if older { // The copy has room for checksums.
+		if _, err := db.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d", applicationID)); err != nil {
+			return verified, failure(attempt, err)
+		}
 	}
 	if err := schema.Migrate(ctx, engine{}, db, copied, true); err != nil {
 		return verified, err
@@ -141,68 +144,87 @@ func Restore(ctx context.Context, backup, path string, now time.Time) (aside str
 	case err != nil:
 		return "", verified, err
 	}
-	unfinished, err := copyFile(attempt, backup, path)
+	unfinished, err := unfinishedName(path)
 	if err != nil {
-		return "", verified, err
+		return "", verified, openFailure(attempt, err)
 	}
 	defer remove(unfinished)
+	if err := copyBackup(ctx, attempt, backup, unfinished); err != nil {
+		return "", verified, err
+	}
 	if verified, err = finish(ctx, attempt, unfinished); err != nil {
 		return "", verified, err
 	}
-	if there {
-		aside = path + ".before-" + now.UTC().Format("20060102T150405.000")
-		if err := setAside(attempt, path, aside); err != nil {
-			return "", verified, err
-		}
+	name := path + ".before-" + now.UTC().Format("20060102T150405.000")
+	if err := setAside(ctx, attempt, path, name, there); err != nil {
+		return "", verified, err
 	}
-	if err := os.Link(unfinished, path); err != nil {
-		return aside, verified, openFailure(attempt, err)
+	// At each moment the name is the old store's or the restored one's.
+	if !there {
+		return "", verified, openFailure(attempt, errors.Join(os.Link(unfinished, path), syncFolder(filepath.Dir(path))))
 	}
-	return aside, verified, openFailure(attempt, syncFolder(filepath.Dir(path)))
+	return name, verified, openFailure(attempt, errors.Join(os.Rename(unfinished, path), syncFolder(filepath.Dir(path))))
 }
 
-// setAside gives the old store another name, its newest commits first: without
-// them its witness would miss them.
-func setAside(attempt, path, aside string) error {
+// setAside gives the old store another name beside its own, once it is whole
+// without its log: beside the restored store that would be taken for its log.
+// The log of a store that is damaged, or gone, only gets another name.
+func setAside(ctx context.Context, attempt, path, aside string, there bool) error {
 	if _, err := os.Lstat(aside); !errors.Is(err, fs.ErrNotExist) {
 		return fault.New(fault.Conflict, "%s: %s is there already", attempt, aside).WithHint("try again")
 	}
-	for _, more := range []string{"-wal", "-shm", ""} {
-		err := os.Rename(path+more, aside+more)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if there {
+		if err := foldLog(ctx, path); inUse(err) {
+			return failure(attempt, err)
+		}
+	}
+	for _, more := range []string{"-wal", "-journal", "-shm"} {
+		if err := os.Rename(path+more, aside+more); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return openFailure(attempt, err)
+		}
+	}
+	if there {
+		if err := os.Link(path, aside); err != nil {
 			return openFailure(attempt, err)
 		}
 	}
 	return openFailure(attempt, syncFolder(filepath.Dir(path)))
 }
 
-// copyFile copies a backup beside the store that it is to become. It must be a
+// foldLog moves the log into the file and deletes it, which works only while
+// nobody else has the store open.
+func foldLog(ctx context.Context, path string) error {
+	db, err := Connect(path, "busy_timeout(5000)")
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	_, err = db.ExecContext(ctx, "PRAGMA journal_mode = DELETE")
+	return err
+}
+
+// copyBackup makes a store of a backup, page by page. The backup must be a
 // whole file: one with a log beside it is not a backup but a store.
-func copyFile(attempt, from, path string) (string, error) {
-	if err := checkFile(from, false); err != nil {
-		return "", err
+func copyBackup(ctx context.Context, attempt, from, into string) error {
+	from, err := resolve(from, false)
+	if err != nil {
+		return err
+	}
+	if err := checkFile(from, os.O_RDONLY); err != nil {
+		return err
 	}
 	if log, err := os.Stat(from + "-wal"); err == nil && log.Size() > 0 {
-		return "", fault.New(fault.Invalid, "%s: it is no backup but a store, whose newest commits are in %s-wal", attempt, from).
+		return fault.New(fault.Invalid, "%s: it is no backup but a store, whose newest commits are in %s-wal", attempt, from).
 			WithHint("make a backup of it: lehr backup FILE --store %s", from)
 	}
-	source, err := os.Open(from)
+	db, err := connect(from, "mode=ro&immutable=1") // It may lie where nothing can be written.
 	if err != nil {
-		return "", openFailure(attempt, err)
+		return failure(attempt, err)
 	}
-	defer source.Close()
-	name, err := unfinishedName(path)
-	if err != nil {
-		return "", openFailure(attempt, err)
+	defer db.Close()
+	if _, err := checkContent(ctx, db, from, false); err != nil {
+		return failure(attempt, err)
 	}
-	file, err := os.OpenFile(name, os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err == nil {
-		_, err = io.Copy(file, source)
-		err = errors.Join(err, file.Close())
-	}
-	if err != nil {
-		remove(name)
-		return "", openFailure(attempt, err)
-	}
-	return name, nil
+	_, err = db.ExecContext(ctx, "VACUUM INTO ?", into)
+	return failure(attempt, err)
 }

@@ -32,6 +32,9 @@ func failure(attempt string, err error) error {
 	if !ok {
 		return fault.New(fault.Internal, "%s: %w", attempt, err)
 	}
+	if engine.Code() == lib.SQLITE_IOERR_DATA {
+		return damaged(attempt, err)
+	}
 	switch engine.Code() & 0xff {
 	case lib.SQLITE_FULL:
 		return full(attempt, err)
@@ -48,12 +51,23 @@ func failure(attempt string, err error) error {
 		return fault.New(fault.Unavailable, "%s: the store cannot be opened: %w", attempt, err).
 			WithHint("check that its folder exists and may be written, and that its disk has space left and works")
 	case lib.SQLITE_CORRUPT, lib.SQLITE_NOTADB:
-		return fault.New(fault.Internal, "%s: the store is damaged: %w", attempt, err).WithHint("stop, and restore the file from a backup")
+		return damaged(attempt, err)
 	case lib.SQLITE_TOOBIG:
 		return fault.New(fault.Invalid, "%s: too large: %w", attempt, err)
 	default:
 		return fault.New(fault.Internal, "%s: %w", attempt, err)
 	}
+}
+
+// inUse: another connection is in the way.
+func inUse(err error) bool {
+	engine, ok := errors.AsType[*driver.Error](err)
+	return ok && engine.Code()&0xff == lib.SQLITE_BUSY
+}
+
+func damaged(attempt string, err error) error {
+	return fault.New(fault.Internal, "%s: the store is damaged: %w", attempt, err).
+		WithHint("its disk may be failing: stop, and restore a backup: lehr restore FILE")
 }
 
 func failing(attempt string, err error) error {

@@ -10,7 +10,6 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
-	"net/url"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -30,8 +29,10 @@ const (
 	// quickCheckBytes is the size up to which the whole file is checked when
 	// it is opened; of larger ones what is read is checked as it is read.
 	quickCheckBytes = 16 << 20
-	// applicationID marks the file as Lehr's ("lehr").
-	applicationID = 0x6c656872
+	// applicationID marks the file as Lehr's ("lehs"), and olderApplicationID as
+	// one whose pages have no checksums ("lehr").
+	applicationID      = 0x6c656873
+	olderApplicationID = 0x6c656872
 )
 
 //go:embed migrations/*.sql
@@ -94,6 +95,9 @@ func openStore(ctx context.Context, options Options, serving bool) (_ *Store, er
 		if s.file, err = openFile(ctx, path, serving); err != nil {
 			return nil, err
 		}
+		if s.file.older && serving {
+			o.Log.Warn("the store's pages have no checksums, for an older lehr made it: damage of its disk may go unnoticed; restore a backup of it to give it some", "store", path)
+		}
 		o.Runtime.Point("store: the log is durable")
 		o.DB = s.file.db
 	}
@@ -131,7 +135,11 @@ func openFile(ctx context.Context, path string, serving bool) (_ *file, err erro
 			return nil, err
 		}
 	}
-	if err := checkFile(path, serving); err != nil {
+	flags := os.O_RDWR
+	if serving {
+		flags |= os.O_CREATE
+	}
+	if err := checkFile(path, flags); err != nil {
 		return nil, err
 	}
 	if serving {
@@ -139,14 +147,12 @@ func openFile(ctx context.Context, path string, serving bool) (_ *file, err erro
 			return nil, err
 		}
 	}
-	name := (&url.URL{Path: path}).EscapedPath()
 	// Not made here: a connection that finds the file gone, for it was moved,
 	// would make an empty one and spoil the journal that both then share.
-	f.db, err = sql.Open("sqlite", "file:"+name+"?mode=rw&_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)"+
-		"&_pragma=synchronous(FULL)&_pragma=cache_size(-16384)&_pragma=journal_size_limit(67108864)&_pragma=temp_store(MEMORY)")
+	f.db, err = Connect(path, "busy_timeout(5000)", "journal_mode(WAL)", "cache_size(-16384)", "journal_size_limit(67108864)")
 	if err == nil {
 		f.db.SetMaxIdleConns(connections)
-		err = checkContent(ctx, f.db, path, serving)
+		f.older, err = checkContent(ctx, f.db, path, serving)
 	}
 	if err == nil && serving {
 		err = rewriteLog(ctx, f.db, path)
@@ -179,12 +185,8 @@ func resolve(path string, create bool) (string, error) {
 	}
 }
 
-// checkFile makes the file if it may, and refuses what is no database.
-func checkFile(path string, create bool) error {
-	flags := os.O_RDWR
-	if create {
-		flags |= os.O_CREATE
-	}
+// checkFile makes the file if the flags say so, and refuses what is no database.
+func checkFile(path string, flags int) error {
 	file, err := os.OpenFile(path, flags, 0o600)
 	if err != nil {
 		return openFailure("opening the store "+path, err)
@@ -202,38 +204,41 @@ func checkFile(path string, create bool) error {
 	return nil
 }
 
-// checkContent refuses another program's database and a damaged one.
-func checkContent(ctx context.Context, db *sql.DB, path string, serving bool) error {
+// checkContent refuses another program's database and a damaged one, and tells
+// whether an older Lehr made it.
+func checkContent(ctx context.Context, db *sql.DB, path string, serving bool) (older bool, err error) {
 	var application, tables, pages, pageBytes int64
 	for pragma, value := range map[string]*int64{"application_id": &application, "page_count": &pages, "page_size": &pageBytes} {
 		if err := db.QueryRowContext(ctx, "PRAGMA "+pragma).Scan(value); err != nil {
-			return err
+			return false, err
 		}
 	}
 	if err := db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_master").Scan(&tables); err != nil {
-		return err
+		return false, err
 	}
 	switch {
 	case application == applicationID:
+	case application == olderApplicationID:
+		older = true
 	case tables == 0 && serving:
 		if _, err := db.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d", applicationID)); err != nil {
-			return err
+			return false, err
 		}
 	default:
-		return fault.New(fault.Invalid, "%s is a SQLite database, but not a store of lehr", path).
+		return false, fault.New(fault.Invalid, "%s is a SQLite database, but not a store of lehr", path).
 			WithHint("name another file; this one was not changed")
 	}
 	if pages*pageBytes > quickCheckBytes {
-		return nil
+		return older, nil
 	}
 	var verdict string
 	if err := db.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&verdict); err != nil {
-		return err
+		return false, err
 	}
 	if verdict != "ok" {
-		return fault.New(fault.Internal, "the store %s is damaged: %s", path, verdict).WithHint("restore it from a backup")
+		return false, fault.New(fault.Internal, "the store %s is damaged: %s", path, verdict).WithHint("restore it from a backup")
 	}
-	return nil
+	return older, nil
 }
 
 // openFailure says why a file could not be opened; nil when it was.

@@ -175,14 +175,21 @@ func TestOpenRefuses(t *testing.T) {
 	}
 
 	foreign := filepath.Join(folder, "foreign.db")
-	execute(t, foreign, "CREATE TABLE customers (id INTEGER)")
+	db, err := sql.Open("sqlite", "file:"+foreign)
+	if err == nil {
+		_, err = db.Exec("CREATE TABLE customers (id INTEGER)")
+		db.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	refused(t, opening(t, foreign), fault.Invalid, "not a store of lehr")
 }
 
 // execute changes a store behind its back.
 func execute(t *testing.T, path, text string, arguments ...any) {
 	t.Helper()
-	db, err := sql.Open("sqlite", "file:"+path)
+	db, err := sqlite.Connect(path)
 	if err != nil {
 		t.Fatal(err)
 	}

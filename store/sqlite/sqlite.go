@@ -116,6 +116,8 @@ func (engine) Place() string { return "''" }
 type file struct {
 	db   *sql.DB
 	lock *fileLock
+	// older: its pages have no checksums.
+	older bool
 }
 
 // close does nothing to a database that outlives the store.

@@ -20,15 +20,17 @@ var points = flag.Int("points", 1100, "crash points to construct")
 // seed of the choices of what a power loss leaves.
 var seed = flag.Uint64("seed", 1, "first seed of what a power loss leaves")
 
-// What tells the test binary to be the process that dies, and the one whose
+// What tells the test binary to be the process that dies, the one that backs up
+// or restores, and the one whose
 // calls of the system are traced.
 const (
 	killed = "LEHR_TEST_KILLED"
+	kept   = "LEHR_TEST_KEPT"
 	traced = "LEHR_TEST_TRACED"
 )
 
 func TestMain(m *testing.M) {
-	for variable, program := range map[string]func(string) error{killed: dying, traced: starting} {
+	for variable, program := range map[string]func(string) error{killed: dying, traced: starting, kept: keep} {
 		if argument := os.Getenv(variable); argument != "" {
 			if err := program(argument); err != nil {
 				fmt.Fprintln(os.Stderr, err)

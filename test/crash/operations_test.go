@@ -29,7 +29,7 @@ type operation struct {
 }
 
 // operations are all that write to the store's files. What is added to Lehr
-// and writes files gets a line here: a backup, a restore, a witness.
+// and writes files gets a line here; backups and restores are in backup_test.go.
 var operations = []operation{
 	{name: "first start", run: publish},
 	{name: "publish", prepare: published, run: publish},

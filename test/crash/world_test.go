@@ -69,7 +69,7 @@ func serve(ctx context.Context, folder string, point func(name string)) (w *worl
 	if w.store, err = sqlite.Open(ctx, sqlite.Options{Path: w.path, Runtime: fixed{loop.Real(), point}}); err != nil {
 		return nil, err
 	}
-	w.beside, err = sql.Open("sqlite", "file:"+w.path+"?mode=rw&_pragma=busy_timeout(5000)")
+	w.beside, err = sqlite.Connect(w.path, "busy_timeout(5000)")
 	if err != nil {
 		w.store.Close()
 		return nil, err

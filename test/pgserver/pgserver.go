@@ -114,6 +114,23 @@ func (s *Server) Tool(program string, arguments ...string) {
 	s.run(program, arguments...)
 }
 
+// Programs is the folder of PostgreSQL's own.
+func (s *Server) Programs() string { return s.bin }
+
+// Address is where it listens, running or not.
+func (s *Server) Address() string { return fmt.Sprintf("127.0.0.1:%d", s.port) }
+
+// Beside is the place of another server, without data.
+func (s *Server) Beside() *Server { return place(s.t, s.bin) }
+
+// Data is the folder of the cluster itself.
+func (s *Server) Data() string { return s.data() }
+
+// AsOwner lets a command run as the user who owns the cluster's files.
+func (s *Server) AsOwner(command *exec.Cmd) {
+	command.SysProcAttr = &syscall.SysProcAttr{Credential: s.who}
+}
+
 // Folder is where the server, and who runs it, may write.
 func (s *Server) Folder() string { return s.folder }
 
