@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"lehr.dev/client"
 	apipb "lehr.dev/gen/lehr/api/v1"
@@ -97,6 +98,11 @@ func partitionNote(p *apipb.Partition, problem string) string {
 	}
 	if p.Orphans > 0 {
 		notes = append(notes, count(int(p.Orphans), "orphan"))
+	}
+	for _, r := range p.Covered {
+		if r.Failing != nil {
+			notes = append(notes, "source "+r.Source+" cannot be read since "+r.Failing.Since.AsTime().UTC().Format(time.RFC3339))
+		}
 	}
 	if problem != "" {
 		notes = append(notes, "not all of it works: "+problem)
