@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -334,4 +335,43 @@ func TestGitOverSSH(t *testing.T) {
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
+}
+
+// A repository that is too large, or does not stop, is cut off, and leaves
+// nothing behind; what was read last stays.
+func TestGitIsBounded(t *testing.T) {
+	noise := make([]byte, 3_000_000)
+	for i, state := 0, uint32(1); i < len(noise); i++ {
+		state = state*1664525 + 1013904223
+		noise[i] = byte(state >> 24)
+	}
+	o := newOrigin(t)
+	o.Write("a", "1")
+	o.Commit("One")
+	r := newReader(t, source.Remote{Git: &source.Git{URL: o.Folder, Branch: "main"}}, "a")
+	r.holds(map[string]string{"a": "1"})
+	mirror := r.folder.fetcher.(*tree).repository.(*mirror)
+	mirror.most = 1_000_000
+	o.Write("noise", string(noise))
+	o.Write("a", "2")
+	o.Commit("Noise")
+	found, _, err := r.read()
+	if err != nil || found["a"] != "1" || r.folder.Failing().Reason == "" {
+		t.Errorf("it was read: %v, %v, %q", found, err, r.folder.Failing().Reason)
+	}
+	if left, _ := filepath.Glob(filepath.Join(mirror.folder, "objects/pack/tmp_*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	mirror.most = mostMirror
+	r.holds(map[string]string{"a": "2"})
+
+	// A server that takes the connection and says nothing.
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	hung := newReader(t, source.Remote{Git: &source.Git{URL: "http://" + silent.Addr().String() + "/a.git"}}, "a")
+	hung.options.Runtime = hasty{hung.options.Runtime}
+	hung.refuses(fault.Unavailable, "did not answer within 10m0s")
 }

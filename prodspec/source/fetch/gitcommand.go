@@ -127,14 +127,14 @@ func (m *mirror) git(ctx context.Context, i invocation) ([]byte, error) {
 	if err := command.Start(); err != nil {
 		return nil, fault.New(fault.Unavailable, "git cannot be run: %w", err).WithHint("install git where the server runs")
 	}
-	_ = unix.Prlimit(command.Process.Pid, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: mostMirror, Max: mostMirror}, nil)
+	_ = unix.Prlimit(command.Process.Pid, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: uint64(m.most), Max: uint64(m.most)}, nil)
 	_ = unix.Prlimit(command.Process.Pid, unix.RLIMIT_DATA, &unix.Rlimit{Cur: gitMemory, Max: gitMemory}, nil)
 	stop := context.AfterFunc(ctx, func() { _ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL) })
 	defer stop()
 	var watching sync.WaitGroup
 	ended := make(chan struct{})
 	if i.growing {
-		watching.Go(func() { m.watch(ended, func() { cancel(tooLarge("the repository "+m.String(), mostMirror)) }) })
+		watching.Go(func() { m.watch(ended, func() { cancel(tooLarge("the repository "+m.String(), m.most)) }) })
 	}
 	err = command.Wait()
 	close(ended)
@@ -169,7 +169,7 @@ func (m *mirror) watch(ended <-chan struct{}, over func()) {
 			}
 			return nil
 		})
-		if size > mostMirror {
+		if size > m.most {
 			over()
 			return
 		}
@@ -196,6 +196,7 @@ func (b *bounded) Write(p []byte) (int, error) {
 
 // words by which git's failures are known, in the order in which they count.
 var words = []struct{ says, means, hint string }{
+	{"File too large", "has more than is read", "name a smaller repository"},
 	{"couldn't find remote ref", "is not there any more", "restore the branch or the tag, or mend lehr.yaml"},
 	{"not our ref", "is not there any more", "restore the commit, or mend lehr.yaml"},
 	{"Host key verification failed", "is another host than known_hosts says, or one that it does not know", "put the host's key into the file of known_hosts, if it is right"},

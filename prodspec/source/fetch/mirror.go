@@ -47,14 +47,16 @@ type mirror struct {
 	of     source.Git
 	folder string
 	guard  guard
+	// most bytes that it may have.
+	most int64
 	// lock is held while git changes the mirror.
 	lock  sync.Mutex
 	blobs catFile
 }
 
 const (
-	// mostMirror is how many bytes a mirror may have, and mostPacks how many
-	// fetches it gathers before they are put together.
+	// mostMirror is how many bytes a mirror may have, if nothing else is said, and
+	// mostPacks how many fetches it gathers before they are put together.
 	mostMirror = 2 << 30
 	mostPacks  = 50
 	// fetched is what was fetched last.
@@ -63,7 +65,7 @@ const (
 
 func newMirror(root string, of source.Git, g guard) *mirror {
 	name := intent.Sum("lehr.mirror.v1", []byte(fmt.Sprintf("%q", of))).String()
-	m := &mirror{of: of, guard: g, folder: filepath.Join(root, string(g.partition), name[:mirrorName])}
+	m := &mirror{of: of, guard: g, most: mostMirror, folder: filepath.Join(root, string(g.partition), name[:mirrorName])}
 	m.blobs.mirror = m
 	return m
 }
@@ -135,6 +137,7 @@ func (m *mirror) update(ctx context.Context) (string, error) {
 	way.arguments = append(arguments, "--", m.of.URL, "+"+m.reference()+":"+fetched)
 	way.growing = true
 	if _, err := m.git(ctx, way); err != nil {
+		m.tidy()
 		return "", m.explained(err, way.secrets)
 	}
 	out, err := m.git(ctx, invocation{arguments: []string{"rev-parse", "--verify", fetched + "^{commit}"}})
@@ -165,6 +168,16 @@ func (m *mirror) make(ctx context.Context) error {
 		return m.explained(err, nil)
 	}
 	return nil
+}
+
+// tidy removes what a fetch left that was cut off: half of a pack, and locks.
+func (m *mirror) tidy() {
+	for _, pattern := range []string{"objects/pack/tmp_*", "objects/??/tmp_*", "shallow.lock", fetched + ".lock"} {
+		left, _ := filepath.Glob(filepath.Join(m.folder, pattern))
+		for _, file := range left {
+			_ = os.Remove(file)
+		}
+	}
 }
 
 // gather puts many small packs together. What fails is done the next time.

@@ -173,7 +173,8 @@ func several(query string) bool {
 	return false
 }
 
-func (t *table) query() string { return strings.TrimRight(strings.TrimSpace(t.of.Query), ";") }
+// trimmed is a query without its end.
+func trimmed(query string) string { return strings.TrimRight(strings.TrimSpace(query), "; \t\r\n") }
 
 func (t *table) postgres(ctx context.Context, found *rows) error {
 	address, err := t.guard.secret(t.of.DSN, "")
@@ -214,7 +215,7 @@ func (t *table) postgres(ctx context.Context, found *rows) error {
 	if t.of.Rows != "" {
 		name = "coalesce(q." + pgx.Identifier{t.of.Rows}.Sanitize() + "::text, '')"
 	}
-	answer, err := reading.Query(ctx, "SELECT row_to_json(q)::text, "+name+" FROM ("+t.query()+"\n) AS q")
+	answer, err := reading.Query(ctx, "SELECT row_to_json(q)::text, "+name+" FROM ("+trimmed(t.of.Query)+"\n) AS q")
 	if err != nil {
 		return clean(err)
 	}
@@ -259,7 +260,7 @@ func (t *table) sqlite(ctx context.Context, found *rows) error {
 		return err
 	}
 	defer func() { _ = reading.Rollback() }()
-	answer, err := reading.QueryContext(ctx, "SELECT * FROM ("+t.query()+"\n)")
+	answer, err := reading.QueryContext(ctx, "SELECT * FROM ("+trimmed(t.of.Query)+"\n)")
 	if err != nil {
 		return err
 	}
