@@ -126,6 +126,15 @@ func TestAHintIsALookNow(t *testing.T) {
 	origin.Commit("Upgrade")
 	w.pipeline.Hint()
 	w.served(2)
+
+	// A mirror that nothing needs any more is removed.
+	before := w.coverage("definition").Revision
+	w.replace("lehr.yaml", "branch: main, ", "")
+	w.eventually("definition", "another", func(r intent.SourceRevision) bool { return r.Revision != before })
+	mirrors, err := filepath.Glob(filepath.Join(w.fetched, "shop", "*", "HEAD"))
+	if err != nil || len(mirrors) != 1 {
+		t.Errorf("mirrors %v: %v", mirrors, err)
+	}
 }
 
 // All of a definition's repository is read at one commit.
@@ -169,6 +178,34 @@ func TestDefinitionInARepository(t *testing.T) {
 	if err != nil || len(built.Findings) == 0 || !strings.Contains(built.Findings[0].Message, "none.yaml") {
 		t.Errorf("built %+v: %v", built.Findings, err)
 	}
+}
+
+// A definition that cannot be read, and what lies beside it, is as it was kept,
+// on a machine that never read it too.
+func TestDefinitionThatIsGoneIsAsItWasKept(t *testing.T) {
+	w, origin := newWorld(t, "web"), gitrepo.New(t)
+	if err := os.CopyFS(origin.Folder, os.DirFS(w.folder)); err != nil {
+		t.Fatal(err)
+	}
+	commit := origin.Commit("Begin")
+	w.definition = origin.Folder + "//lehr.yaml?ref=main&every=1s"
+	w.start()
+	w.served(1)
+	// A commit that changes nothing is one more round.
+	second := origin.Commit("Say nothing new")
+	w.eventually("definition", "at the next commit", func(r intent.SourceRevision) bool { return r.Revision != commit })
+	w.stop()
+	if err := os.RemoveAll(origin.Folder); err != nil {
+		t.Fatal(err)
+	}
+	w.fetched = t.TempDir()
+	w.start()
+	for _, r := range w.served(1).Sources {
+		if r.Revision != second {
+			t.Errorf("%s is at %s, want %s", r.Source, r.Revision, second)
+		}
+	}
+	w.eventually("definition", "failing", failing)
 }
 
 // A child in which sources are tried has what lies elsewhere as it was kept,

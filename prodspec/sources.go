@@ -148,7 +148,7 @@ func (s *sources) readAll(ctx context.Context, now time.Time, changes source.Cha
 		return r, err
 	}
 	d := &r.definition
-	used := map[string]bool{definition.ProgramSource: true, definition.TypeSource: d.Types != nil}
+	used := map[string]bool{definition.DefinitionSource: true, definition.ProgramSource: true, definition.TypeSource: d.Types != nil}
 	r.inputs.Partition = d.Partition
 	r.inputs.Sources = map[string][]generate.Input{}
 	var programs []string
