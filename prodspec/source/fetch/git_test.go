@@ -327,7 +327,10 @@ func TestGitOverSSH(t *testing.T) {
 	o.Write("a.yaml", "2")
 	o.Commit("Two")
 	r.holds(map[string]string{"a.yaml": "2"})
-	git.KnownHosts.File = server.unknown
+	git.Key.File = server.otherKey
+	r.restart(true)
+	r.stays(map[string]string{"a.yaml": "2"}, "does not let us in")
+	git.Key.File, git.KnownHosts.File = server.key, server.unknown
 	r.restart(true)
 	r.stays(map[string]string{"a.yaml": "2"}, "another host than known_hosts says")
 }
@@ -374,4 +377,83 @@ func TestGitIsBounded(t *testing.T) {
 	hung := newReader(t, source.Remote{Git: &source.Git{URL: "http://" + silent.Addr().String() + "/a.git"}}, "a")
 	hung.options.Runtime = hasty{hung.options.Runtime}
 	hung.refuses(fault.Unavailable, "did not answer within 10m0s")
+}
+
+// A tree may hold names that no work tree would: they lead nowhere, for nothing
+// is checked out.
+func TestHostileTrees(t *testing.T) {
+	o := newOrigin(t)
+	o.Write("a.yaml", "1")
+	o.Write("A.yaml", "2")
+	o.Commit("One")
+	blob, below := o.Git("rev-parse", "HEAD:a.yaml"), ""
+	mktree := func(lines string) string {
+		o.Write("../lines", lines)
+		command := exec.Command("git", "mktree")
+		command.Dir = o.Folder
+		file, err := os.Open(filepath.Join(o.Folder, "../lines"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		command.Stdin = file
+		out, err := command.Output()
+		if err != nil {
+			t.Skipf("this git makes no such tree: %v", err)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	below = mktree("100644 blob " + blob + "\tx.yaml\n100644 blob " + blob + "\tconfig\n")
+	root := mktree("100644 blob " + blob + "\tA.yaml\n100644 blob " + blob + "\ta.yaml\n040000 tree " + below + "\t..\n040000 tree " + below + "\t.git\n040000 tree " + below + "\t-x\n")
+	commit := o.Git("commit-tree", root, "-m", "Hostile")
+	o.Git("update-ref", "refs/heads/hostile", commit)
+	r := newReader(t, source.Remote{Git: &source.Git{URL: o.Folder, Branch: "hostile"}}, "**/*.yaml", "**/config")
+	r.holds(map[string]string{"A.yaml": "1", "a.yaml": "1", "-x/x.yaml": "1", "-x/config": "1"})
+	inside, err := filepath.Glob(filepath.Join(r.options.Folder, "*", "*", "x.yaml"))
+	if err != nil || len(inside) > 0 {
+		t.Errorf("written: %v", inside)
+	}
+}
+
+// A server that breaks off in the middle of a pack is told of in the same words
+// each time, however much it had said.
+func TestGitThatBreaksOff(t *testing.T) {
+	o := newOrigin(t)
+	o.Write("a", strings.Repeat("not so short ", 10_000))
+	o.Commit("One")
+	most := 0
+	server := gitServer(t, filepath.Dir(o.Folder), func(*http.Request) bool { return true })
+	real := server.Config.Handler
+	server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		real.ServeHTTP(&short{ResponseWriter: w, left: &most}, r)
+	})
+	r := newReader(t, source.Remote{Git: &source.Git{URL: server.URL + "/origin"}}, "a")
+	var said []string
+	for _, most = range []int{700, 710, 720} {
+		_, _, err := r.read()
+		if err == nil {
+			t.Fatal("half of a pack was read")
+		}
+		said = append(said, text(err))
+	}
+	if said[0] != said[1] || said[1] != said[2] {
+		t.Errorf("it is told as %q", said)
+	}
+	most = 1 << 30
+	if found, _, err := r.read(); err != nil || len(found) != 1 {
+		t.Errorf("mended, it is %d files: %v", len(found), err)
+	}
+}
+
+// short breaks off after so many bytes of all answers together.
+type short struct {
+	http.ResponseWriter
+	left *int
+}
+
+func (s *short) Write(p []byte) (int, error) {
+	if *s.left -= len(p); *s.left < 0 {
+		panic(http.ErrAbortHandler)
+	}
+	return s.ResponseWriter.Write(p)
 }

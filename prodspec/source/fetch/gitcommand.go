@@ -51,7 +51,7 @@ var settings = []string{
 
 // global is the settings that programs which git runs are to have too: it hands
 // its own environment to none of them.
-const global = "[safe]\n\tdirectory = *\n[uploadpack]\n\thideRefs = \n[core]\n\thooksPath = /dev/null\n"
+const global = "[safe]\n\tdirectory = *\n[core]\n\thooksPath = /dev/null\n"
 
 // failure is git's own.
 type failure struct {
@@ -194,7 +194,8 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return b.Buffer.Write(p)
 }
 
-// words by which git's failures are known, in the order in which they count.
+// words by which git's failures are known, in the order in which they count. What
+// git says itself tells of times and bytes, which are others each time.
 var words = []struct{ says, means, hint string }{
 	{"File too large", "has more than is read", "name a smaller repository"},
 	{"couldn't find remote ref", "is not there any more", "restore the branch or the tag, or mend lehr.yaml"},
@@ -212,6 +213,9 @@ var words = []struct{ says, means, hint string }{
 	{"Connection refused", "does not answer: connection refused", ""},
 	{"Failed to connect", "does not answer", ""},
 	{"Operation too slow", "is too slow", ""},
+	{"timed out", "does not answer in time", ""},
+	{"RPC failed", "broke off while it was read", ""},
+	{"early EOF", "broke off while it was read", ""},
 	{"Could not read from remote repository", "does not answer", ""},
 }
 

@@ -190,7 +190,10 @@ func (t *table) postgres(ctx context.Context, found *rows) error {
 			return errors.New(scrub(e.Message, address, config.Password))
 		}
 		if e, is := errors.AsType[*pgconn.ConnectError](err); is {
-			return errors.New("no connection: " + scrub(reason(errors.Unwrap(e)).Error(), address, config.Password))
+			if inner := errors.Unwrap(e); inner != nil {
+				err = reason(inner)
+			}
+			return errors.New("no connection: " + scrub(err.Error(), address, config.Password))
 		}
 		if _, is := errors.AsType[*fault.Error](err); is {
 			return err
