@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -421,15 +422,16 @@ func TestGitThatBreaksOff(t *testing.T) {
 	o := newOrigin(t)
 	o.Write("a", strings.Repeat("not so short ", 10_000))
 	o.Commit("One")
-	most := 0
+	var left atomic.Int64
 	server := gitServer(t, filepath.Dir(o.Folder), func(*http.Request) bool { return true })
 	real := server.Config.Handler
 	server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		real.ServeHTTP(&short{ResponseWriter: w, left: &most}, r)
+		real.ServeHTTP(&short{ResponseWriter: w, left: &left}, r)
 	})
 	r := newReader(t, source.Remote{Git: &source.Git{URL: server.URL + "/origin"}}, "a")
 	var said []string
-	for _, most = range []int{700, 710, 720} {
+	for _, most := range []int64{700, 710, 720} {
+		left.Store(most)
 		_, _, err := r.read()
 		if err == nil {
 			t.Fatal("half of a pack was read")
@@ -439,7 +441,7 @@ func TestGitThatBreaksOff(t *testing.T) {
 	if said[0] != said[1] || said[1] != said[2] {
 		t.Errorf("it is told as %q", said)
 	}
-	most = 1 << 30
+	left.Store(1 << 30)
 	if found, _, err := r.read(); err != nil || len(found) != 1 {
 		t.Errorf("mended, it is %d files: %v", len(found), err)
 	}
@@ -448,11 +450,11 @@ func TestGitThatBreaksOff(t *testing.T) {
 // short breaks off after so many bytes of all answers together.
 type short struct {
 	http.ResponseWriter
-	left *int
+	left *atomic.Int64
 }
 
 func (s *short) Write(p []byte) (int, error) {
-	if *s.left -= len(p); *s.left < 0 {
+	if s.left.Add(-int64(len(p))) < 0 {
 		panic(http.ErrAbortHandler)
 	}
 	return s.ResponseWriter.Write(p)
