@@ -63,6 +63,11 @@ type Options struct {
 	// PluginServers is the file that lists the plugin servers which may be
 	// dialled, and for which partitions; empty: none.
 	PluginServers string
+	// Sources is the file that says which secrets and networks sources may use;
+	// empty: none.
+	Sources string
+	// Fetched is the folder in which sources are mirrored; empty: beside the store.
+	Fetched string
 	// Register are definitions to register at the start, by partition.
 	Register map[intent.PartitionID]string
 	Version  string
@@ -169,6 +174,8 @@ type App struct {
 	// sender of checkpoints; nil: they are sent nowhere.
 	sender *sender
 	logins atomic.Pointer[logins]
+	// elsewhere is what sources that are no folders may use.
+	elsewhere elsewhere
 
 	cancel context.CancelFunc
 	// acting ends when all partitions' actors have.
@@ -203,6 +210,7 @@ func New(options Options) (*App, error) {
 		options: options, log: options.Log, runtime: runtime,
 		holder: holder, states: map[intent.PartitionID]*state{}, fleet: newFleet(),
 		ending: map[intent.PartitionID]*state{}, since: map[intent.PartitionID]uint64{},
+		elsewhere: elsewhere{hooks: make(chan struct{}, maxHooks)},
 	}, nil
 }
 
@@ -241,6 +249,9 @@ func (a *App) Start(ctx context.Context) (err error) {
 	if a.options.PluginServers != "" && a.pool != nil {
 		a.acting.Go(a.runtime, "plugin servers", func() { a.followServers(running) })
 	}
+	if a.options.Sources != "" {
+		a.acting.Go(a.runtime, "policy of sources", func() { a.elsewhere.follow(running, a) })
+	}
 	if a.sender != nil {
 		a.acting.Go(a.runtime, "checkpoints", func() { a.sender.run(running) })
 	}
@@ -264,6 +275,9 @@ func (a *App) open(ctx context.Context) error {
 		}
 	}
 	if err := a.readPolicy(ctx); err != nil {
+		return err
+	}
+	if err := a.elsewhere.read(a.options.Sources); err != nil {
 		return err
 	}
 	if a.options.Checkpoints.To != "" {

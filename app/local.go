@@ -66,11 +66,27 @@ func there(name string) error {
 	return nil
 }
 
-// Build runs a definition's pipeline once, and keeps nothing.
-func Build(ctx context.Context, definition string) (prodspec.Built, error) {
+// Build runs a definition's pipeline once, and keeps nothing. Sources is the
+// file that says which secrets and networks sources may use; empty: none.
+func Build(ctx context.Context, definition, sources string) (prodspec.Built, error) {
+	elsewhere, end, err := once(sources)
+	if err != nil {
+		return prodspec.Built{}, err
+	}
+	defer end()
 	return prodspec.Build(ctx, prodspec.Program{
-		Definition: definition, Runner: generate.NewProcess(generate.DefaultOptions()),
+		Definition: definition, Runner: generate.NewProcess(generate.DefaultOptions()), Elsewhere: elsewhere,
 	}, loop.Real().Now())
+}
+
+// ReadDefinition reads a definition, wherever it lies.
+func ReadDefinition(ctx context.Context, definition, sources string) ([]byte, error) {
+	elsewhere, end, err := once(sources)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	return prodspec.ReadDefinition(ctx, prodspec.Program{Definition: definition, Elsewhere: elsewhere}, loop.Real().Now())
 }
 
 // Plan is a partition in a store of its own, compared with production.
@@ -86,10 +102,10 @@ const planPatience = 5 * time.Second
 // NewPlan builds a definition, compares it with production under a stop (S21:
 // nothing is pushed), and returns when every asset was looked at. Close ends
 // what it started. servers is the file that lists the plugin servers which may
-// be dialled; empty: none.
-func NewPlan(ctx context.Context, definition, servers string, holds []intent.Hold, by intent.Actor) (_ *Plan, err error) {
+// be dialled, and sources as of Build; empty: none.
+func NewPlan(ctx context.Context, definition, servers, sources string, holds []intent.Hold, by intent.Actor) (_ *Plan, err error) {
 	plan := &Plan{Close: func() {}}
-	if plan.Built, err = Build(ctx, definition); err != nil || !plan.Built.OK() {
+	if plan.Built, err = Build(ctx, definition, sources); err != nil || !plan.Built.OK() {
 		return plan, err
 	}
 	memory, err := sqlite.Memory()
@@ -104,13 +120,18 @@ func NewPlan(ctx context.Context, definition, servers string, holds []intent.Hol
 	}
 	options := DefaultOptions()
 	options.Store, options.Listen, options.Log = "", "", log
-	options.Parts, options.PluginServers = Parts{Store: opened}, servers
+	fetched, end, err := once(sources)
+	if err != nil {
+		return nil, err
+	}
+	options.Parts, options.PluginServers, options.Sources, options.Fetched = Parts{Store: opened}, servers, sources, fetched.Folder
 	planned, err := New(options)
 	if err != nil {
 		return nil, err
 	}
 	plan.Close = func() {
 		_ = planned.Stop(context.Background())
+		end()
 		opened.Close()
 		memory.Close()
 	}

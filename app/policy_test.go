@@ -153,6 +153,8 @@ func TestEveryRouteSaysWhatItNeeds(t *testing.T) {
 	for _, pattern := range []string{"/static/", "/events", "/"} {
 		want = append(want, access.Route{Pattern: pattern, Need: access.NeedsBrowser})
 	}
+	// It is signed, and its signer may do nothing but be heard.
+	want = append(want, access.Route{Pattern: "POST /webhook/{partition}", Need: access.NeedsNothing})
 	options := app.DefaultOptions()
 	options.Store = filepath.Join(t.TempDir(), "lehr.db")
 	options.Log = slog.New(slog.DiscardHandler)

@@ -18,6 +18,7 @@ func (a *App) site(routes *access.Routes, viewer func(context.Context) web.Viewe
 	for _, service := range server.Services() {
 		routes.Handle("/"+service+"/", access.NeedsToken, api)
 	}
+	routes.Handle("POST "+webhookPath+"{partition}", access.NeedsNothing, http.HandlerFunc(a.webhook))
 	options := web.DefaultOptions(client.InProcess(a.Handler()))
 	options.Viewer = viewer
 	pages := web.New(options).Handler()

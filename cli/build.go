@@ -17,7 +17,7 @@ import (
 )
 
 func (s *session) buildCommand() *cobra.Command {
-	var out string
+	var out, sources string
 	command := &cobra.Command{
 		Use:   "build [lehr.yaml]",
 		Short: "Run a partition's pipeline here, and show what it makes",
@@ -29,7 +29,7 @@ Exit code 1 when there are errors.`,
 			if err != nil {
 				return err
 			}
-			built, err := s.local.Build(command.Context(), definition)
+			built, err := s.local.Build(command.Context(), definition, sources)
 			if err != nil {
 				return err
 			}
@@ -43,7 +43,12 @@ Exit code 1 when there are errors.`,
 	}
 	command.Flags().StringVar(&out, "out", "", "also write each asset as DIR/<id>.json")
 	_ = command.MarkFlagDirname("out")
+	sourcesFlag(command, &sources)
 	return command
+}
+
+func sourcesFlag(command *cobra.Command, file *string) {
+	command.Flags().StringVar(file, "sources", os.Getenv("LEHR_SOURCES"), "file that says which secrets and networks sources may use (env LEHR_SOURCES; default: no secret, and no network of this machine's own)")
 }
 
 // definitionOf is the definition that a command without a server is about.
@@ -147,7 +152,7 @@ func (s *session) printIntentFindings(findings []intent.Finding) {
 }
 
 func (s *session) planCommand() *cobra.Command {
-	servers := ""
+	var policy LocalPolicy
 	command := &cobra.Command{
 		Use:   "plan [lehr.yaml]",
 		Short: "Show what a definition would change in production, and what is in the way",
@@ -160,15 +165,16 @@ Exit code 2 when there are differences.`,
 			if err != nil {
 				return err
 			}
-			return s.plan(command.Context(), definition, servers)
+			return s.plan(command.Context(), definition, policy)
 		},
 	}
-	command.Flags().StringVar(&servers, "plugin-servers", os.Getenv("LEHR_PLUGIN_SERVERS"), "file that lists the plugin servers which may be dialled (env LEHR_PLUGIN_SERVERS; default: none)")
+	command.Flags().StringVar(&policy.PluginServers, "plugin-servers", os.Getenv("LEHR_PLUGIN_SERVERS"), "file that lists the plugin servers which may be dialled (env LEHR_PLUGIN_SERVERS; default: none)")
+	sourcesFlag(command, &policy.Sources)
 	return command
 }
 
-func (s *session) plan(ctx context.Context, definition, servers string) error {
-	partition, err := partitionOf(definition)
+func (s *session) plan(ctx context.Context, definition string, policy LocalPolicy) error {
+	partition, err := s.partitionOf(ctx, definition, policy.Sources)
 	if err != nil {
 		return err
 	}
@@ -176,7 +182,7 @@ func (s *session) plan(ctx context.Context, definition, servers string) error {
 	if err != nil {
 		return err
 	}
-	planned, err := s.local.Plan(ctx, definition, servers, brakes.holds)
+	planned, err := s.local.Plan(ctx, definition, policy, brakes.holds)
 	if err != nil {
 		return err
 	}

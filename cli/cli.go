@@ -49,11 +49,14 @@ type Local struct {
 	Open func(ctx context.Context, store string, actor intent.Actor) (*client.Client, func() error, error)
 	// VerifyAudit recomputes an audit without a server.
 	VerifyAudit func(ctx context.Context, source AuditSource) (audit.Report, error)
-	// Build runs a partition's pipeline, and keeps nothing.
-	Build func(ctx context.Context, definition string) (Built, error)
+	// Build runs a partition's pipeline, and keeps nothing. Sources is the file
+	// that says which secrets and networks sources may use; empty: none.
+	Build func(ctx context.Context, definition, sources string) (Built, error)
+	// ReadDefinition reads a definition, in a repository too.
+	ReadDefinition func(ctx context.Context, definition, sources string) ([]byte, error)
 	// Plan builds, looks at production, changes nothing, and returns a client
 	// of what it found.
-	Plan func(ctx context.Context, definition, pluginServers string, holds []intent.Hold) (Planned, error)
+	Plan func(ctx context.Context, definition string, policy LocalPolicy, holds []intent.Hold) (Planned, error)
 	// Keeping is what is done to stores.
 	Keeping Keeping
 	// Commands are added to the root as they are.
@@ -64,6 +67,10 @@ type Local struct {
 	Now    func() time.Time
 }
 
+// LocalPolicy names the files that say what a partition may use which is looked
+// at without a server; empty: nothing.
+type LocalPolicy struct{ PluginServers, Sources string }
+
 // ServeOptions are serve's flags.
 type ServeOptions struct {
 	Store string
@@ -73,7 +80,9 @@ type ServeOptions struct {
 	Access string
 	// PluginServers lists the plugin servers that may be dialled; empty: none.
 	PluginServers string
-	Listen        string
+	// Sources says which secrets and networks sources may use; empty: none.
+	Sources string
+	Listen  string
 	// TLSCert and TLSKey are the files of a certificate and its key.
 	TLSCert, TLSKey string
 	// URLs by which other machines know the server.

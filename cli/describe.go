@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/proto"
@@ -217,6 +218,12 @@ func describePartition(ctx context.Context, s *session, c *client.Client, partit
 	if problem := problems[p.Id]; problem != "" {
 		fmt.Fprintf(s.Out, "\nNot all of it works: %s\n", plain(problem))
 	}
+	for _, r := range p.Covered {
+		if r.Failing != nil {
+			fmt.Fprintf(s.Out, "\nThe source %s is as it was read last; it cannot be read since %s (%s): %s\n",
+				plain(r.Source), r.Failing.Since.AsTime().UTC().Format(time.RFC3339), s.ago(r.Failing.Since), plain(r.Failing.Reason))
+		}
+	}
 	if p.BlockedBy != nil {
 		fmt.Fprintf(s.Out, "\nThe newest sources are not served: candidate %s is %s.\n", plain(p.BlockedBy.Id), p.BlockedBy.State)
 		s.printFindings(p.BlockedBy.Findings, "  ")
@@ -243,8 +250,24 @@ func describeIncarnation(ctx context.Context, s *session, c *client.Client, part
 	fields(s.Out,
 		"incarnation", i.Id, "parent", i.Parent, "created", s.ago(i.Created), "author", i.Author.GetName(),
 		"let through by", i.Acknowledger.GetName(), "assets", fmt.Sprint(i.Count), "digest", i.Digest, "schema", i.Schema, "sources", sources(i.Sources), "labels", labels(i.Labels))
+	s.printCommits(i.Sources)
 	s.printChanges(response.Changes, response.MoreChanges)
 	return nil
+}
+
+// printCommits tells whose commits the sources in git are.
+func (s *session) printCommits(revisions []*apipb.SourceRevision) {
+	told := false
+	for _, r := range revisions {
+		if r.Commit == nil {
+			continue
+		}
+		if !told {
+			fmt.Fprintln(s.Out, "\ncommits:")
+		}
+		told = true
+		fmt.Fprintf(s.Out, "  %s  %s  %s  %s  %s\n", plain(r.Source), plain(r.Revision), r.Commit.Time.AsTime().UTC().Format(time.RFC3339), plain(r.Commit.Author), plain(r.Commit.Subject))
+	}
 }
 
 func describeCandidate(ctx context.Context, s *session, c *client.Client, partition, name string) error {
@@ -259,6 +282,7 @@ func describeCandidate(ctx context.Context, s *session, c *client.Client, partit
 	fields(s.Out,
 		"candidate", candidate.Id, "state", candidate.State, "base", candidate.Base, "created", s.ago(candidate.Created),
 		"assets", fmt.Sprint(candidate.Count), "sources", sources(candidate.Sources))
+	s.printCommits(candidate.Sources)
 	if len(candidate.Findings) > 0 {
 		fmt.Fprintln(s.Out, "\nfindings:")
 		s.printFindings(candidate.Findings, "  ")

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"lehr.dev/client"
 	apipb "lehr.dev/gen/lehr/api/v1"
@@ -98,6 +99,11 @@ func partitionNote(p *apipb.Partition, problem string) string {
 	if p.Orphans > 0 {
 		notes = append(notes, count(int(p.Orphans), "orphan"))
 	}
+	for _, r := range p.Covered {
+		if r.Failing != nil {
+			notes = append(notes, "source "+r.Source+" cannot be read since "+r.Failing.Since.AsTime().UTC().Format(time.RFC3339))
+		}
+	}
 	if problem != "" {
 		notes = append(notes, "not all of it works: "+problem)
 	}
@@ -134,12 +140,12 @@ func states(counts map[string]int64) string {
 func listIncarnations(ctx context.Context, s *session, c *client.Client, q query) (listing, error) {
 	found := listing{header: []string{"INCARNATION", "ASSETS", "ADDED", "CHANGED", "REMOVED", "AGE"}}
 	if s.wide() {
-		found.header = append(found.header, "AUTHOR", "DIGEST", "SOURCES", "LABELS")
+		found.header = append(found.header, "AUTHOR", "DIGEST", "SOURCES", "COMMITS", "LABELS")
 	}
 	add := func(i *apipb.Incarnation) {
 		row := []string{i.Id, fmt.Sprint(i.Count), fmt.Sprint(i.Added), fmt.Sprint(i.Changed), fmt.Sprint(i.Removed), s.age(i.Created)}
 		if s.wide() {
-			row = append(row, i.Author.GetName(), brief(i.Digest), sources(i.Sources), labels(i.Labels))
+			row = append(row, i.Author.GetName(), brief(i.Digest), sources(i.Sources), commits(i.Sources), labels(i.Labels))
 		}
 		found.add(i, row...)
 	}
@@ -187,6 +193,20 @@ func sources(revisions []*apipb.SourceRevision) string {
 		parts = append(parts, r.Source+"@"+brief(r.Revision))
 	}
 	return strings.Join(parts, " ")
+}
+
+// commits tells who made those that sources are at, and why.
+func commits(revisions []*apipb.SourceRevision) string {
+	var parts []string
+	for _, r := range revisions {
+		if r.Commit == nil {
+			continue
+		}
+		if part := r.Commit.Author + ": " + r.Commit.Subject; !slices.Contains(parts, part) {
+			parts = append(parts, part)
+		}
+	}
+	return strings.Join(parts, "; ")
 }
 
 func listCandidates(ctx context.Context, s *session, c *client.Client, q query) (listing, error) {

@@ -2,6 +2,9 @@ package cli
 
 import (
 	"bufio"
+	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,14 +18,14 @@ import (
 )
 
 func (s *session) partitionCommand() *cobra.Command {
-	var reason string
+	var reason, name string
 	changes := []*cobra.Command{
 		{
-			Use:   "add PATH",
-			Short: "Register a partition by its lehr.yaml",
+			Use:   "add PATH|REPOSITORY//PATH?ref=BRANCH",
+			Short: "Register a partition by its lehr.yaml, here or in a git repository",
 			Args:  cobra.ExactArgs(1),
 			RunE: func(command *cobra.Command, args []string) error {
-				return s.addPartition(command, args[0], reason)
+				return s.addPartition(command, args[0], name, reason)
 			},
 		},
 		{
@@ -49,6 +52,7 @@ func (s *session) partitionCommand() *cobra.Command {
 	for _, change := range changes {
 		change.Flags().StringVar(&reason, "reason", "", "why, for the audit")
 	}
+	changes[0].Flags().StringVar(&name, "name", "", "the partition's name; default: as the definition says, which is read here")
 	command := family("partition", "Register and forget partitions")
 	command.AddCommand(append(changes,
 		&cobra.Command{
@@ -67,14 +71,15 @@ func (s *session) partitionCommand() *cobra.Command {
 	return command
 }
 
-func (s *session) addPartition(command *cobra.Command, path, reason string) error {
+func (s *session) addPartition(command *cobra.Command, path, id, reason string) error {
 	definition, err := definitionPath(path)
 	if err != nil {
 		return err
 	}
-	id, err := partitionOf(definition)
-	if err != nil {
-		return err
+	if id == "" {
+		if id, err = s.partitionOf(command.Context(), definition, os.Getenv("LEHR_SOURCES")); err != nil {
+			return err
+		}
 	}
 	c, err := s.connect(command.Context())
 	if err != nil {
@@ -91,9 +96,17 @@ func (s *session) addPartition(command *cobra.Command, path, reason string) erro
 	return nil
 }
 
+// inRepository reports whether a definition's place is one in a repository.
+func inRepository(definition string) bool {
+	return strings.Contains(definition, "://") || strings.Contains(definition, ".git//")
+}
+
 // definitionPath is the absolute path of a definition; a folder means the
-// lehr.yaml in it.
+// lehr.yaml in it. A place in a repository stays as it is.
 func definitionPath(path string) (string, error) {
+	if inRepository(path) {
+		return path, nil
+	}
 	absolute, err := filepath.Abs(path)
 	if err != nil {
 		return "", fault.New(fault.Invalid, "definition %q: %w", path, err)
@@ -111,13 +124,19 @@ func definitionPath(path string) (string, error) {
 
 // partitionOf reads the partition's name from a definition, without judging
 // the rest: the pipeline does, and reports findings.
-func partitionOf(definition string) (string, error) {
-	file, err := os.Open(definition)
+func (s *session) partitionOf(ctx context.Context, definition, sources string) (string, error) {
+	read := func() ([]byte, error) { return os.ReadFile(definition) }
+	if inRepository(definition) {
+		read = func() ([]byte, error) { return s.local.ReadDefinition(ctx, definition, sources) }
+	}
+	text, err := read()
+	if known, is := errors.AsType[*fault.Error](err); is {
+		return "", known
+	}
 	if err != nil {
 		return "", fault.New(fault.Unavailable, "reading the definition: %w", err)
 	}
-	defer file.Close()
-	lines := bufio.NewScanner(file)
+	lines := bufio.NewScanner(bytes.NewReader(text))
 	for lines.Scan() {
 		if value, found := strings.CutPrefix(lines.Text(), "partition:"); found {
 			value, _, _ = strings.Cut(value, " #")

@@ -116,10 +116,36 @@ func (i Incarnation) People() []string {
 	return names
 }
 
-// SourceRevision says which state of a source was read.
+// SourceRevision says which state of a source was read. What was read is the
+// same when two of them are equal, but for Failing.
 type SourceRevision struct {
-	Source   string `json:"source"`
+	Source string `json:"source"`
+	// Revision of a source in git is the commit; of others it is made from what
+	// they hold.
 	Revision string `json:"revision"`
+	Commit   Commit `json:"commit,omitzero"`
+	// Failing: this is what was read last. It is zero in what an incarnation was
+	// built from.
+	Failing Failing `json:"failing,omitzero"`
+}
+
+// Commit is who changed a source in git last, and why.
+type Commit struct {
+	Author  string `json:"author"`
+	Subject string `json:"subject"`
+	// Time of the commit, in UTC and whole seconds.
+	Time time.Time `json:"time"`
+}
+
+// Failing is since when a source cannot be read, and why.
+type Failing struct {
+	Since  time.Time `json:"since"`
+	Reason string    `json:"reason"`
+}
+
+// Text says it of a source to people.
+func (f Failing) Text(source string) string {
+	return "the source " + source + " is as it was read last; since " + f.Since.UTC().Format(time.RFC3339) + ": " + f.Reason
 }
 
 // Finding is what a source, generator or validator says about a candidate.

@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"lehr.dev/intent"
+	"lehr.dev/loop"
 	"lehr.dev/prodspec/generate"
 	"lehr.dev/prodspec/source"
+	"lehr.dev/prodspec/source/fetch"
 	"lehr.dev/prodspec/validate"
 )
 
@@ -50,15 +52,40 @@ func Build(ctx context.Context, program Program, now time.Time) (Built, error) {
 	return build(ctx, program, now, nil)
 }
 
+// ReadDefinition reads the file of a definition, wherever it lies.
+func ReadDefinition(ctx context.Context, program Program, now time.Time) ([]byte, error) {
+	program.Limits = source.DefaultLimits()
+	if program.Elsewhere.Runtime == nil {
+		program.Elsewhere.Runtime = loop.Real()
+	}
+	s, err := newSources(program)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	snapshot, err := s.own.Read(ctx, now, source.Changes{All: true})
+	if err != nil {
+		return nil, err
+	}
+	return s.own.Content(snapshot.Files[0])
+}
+
 // build calls begin, if there is one, before it works on what it has read.
 func build(ctx context.Context, program Program, now time.Time, begin func(context.Context, []intent.SourceRevision) error) (Built, error) {
 	if program.Limits == (source.Limits{}) {
 		program.Limits = source.DefaultLimits()
 	}
+	if program.Elsewhere.Runtime == nil {
+		program.Elsewhere.Runtime = loop.Real()
+	}
+	if program.Elsewhere.Mode == fetch.Polled {
+		program.Elsewhere.Mode = fetch.Once
+	}
 	b, err := newBuilder(program, generate.NewMemory())
 	if err != nil {
 		return Built{}, err
 	}
+	defer b.sources.close()
 	b.sources.begin = begin
 	r, err := b.build(ctx, now, source.Changes{All: true})
 	built := Built{Partition: r.definition.Partition, Sources: r.revisions, Findings: r.findings}
@@ -82,7 +109,7 @@ func build(ctx context.Context, program Program, now time.Time, begin func(conte
 	if err != nil {
 		return built, err
 	}
-	built.Findings = verdict.Findings
+	built.Findings = append(verdict.Findings, r.remarks()...)
 	built.Assets, err = b.list(ctx)
 	return built, err
 }

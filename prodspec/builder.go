@@ -44,6 +44,8 @@ type builder struct {
 	set *schema.Set
 	// built are the revisions of the last build without findings.
 	built []intent.SourceRevision
+	// failing are the sources that could not be read the last time.
+	failing []intent.SourceRevision
 }
 
 func newBuilder(program Program, cache generate.Cache) (*builder, error) {
@@ -52,7 +54,7 @@ func newBuilder(program Program, cache generate.Cache) (*builder, error) {
 		return nil, err
 	}
 	return &builder{
-		program: program, sources: s, set: schema.Builtin(),
+		program: s.program, sources: s, set: schema.Builtin(),
 		graph:   generate.NewGraph(program.Runner, cache),
 		members: map[intent.AssetID]member{}, servers: map[intent.AssetID][]intent.AssetID{}, readers: map[intent.AssetID][]intent.AssetID{}, dirty: map[intent.AssetID]bool{},
 	}, nil
@@ -62,6 +64,7 @@ func newBuilder(program Program, cache generate.Cache) (*builder, error) {
 // still those of the last build without.
 func (b *builder) build(ctx context.Context, now time.Time, changes source.Changes) (reading, error) {
 	r, err := b.sources.read(ctx, now, changes)
+	b.failing = r.failing
 	if err != nil || len(r.findings) > 0 {
 		return r, err
 	}

@@ -43,7 +43,7 @@ func (s *sources) define(ctx context.Context, now time.Time, changes source.Chan
 	if err != nil {
 		return s.cannotRead(ctx, err, own, r)
 	}
-	r.revisions = append(r.revisions, revision(definition.DefinitionSource, snapshot))
+	s.note(own, s.own, snapshot, r)
 	last := &s.definition
 	if snapshot.Revision == last.revision && last.definition.Types == nil && len(last.findings) == 0 {
 		r.definition, r.rules, r.set = last.definition, last.rules, s.types.set

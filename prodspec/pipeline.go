@@ -3,6 +3,7 @@ package prodspec
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"lehr.dev/loop"
 	"lehr.dev/prodspec/generate"
 	"lehr.dev/prodspec/source"
+	"lehr.dev/prodspec/source/fetch"
 	"lehr.dev/prodspec/validate"
 	"lehr.dev/store"
 )
@@ -39,6 +41,9 @@ type Options struct {
 	Limits source.Limits
 	// Place where sources are kept; nil: the disk.
 	Place source.Place
+	// Elsewhere says how sources are read that are no folders. The pipeline
+	// itself sets Partition, Keep, Runtime, Wake and Failing.
+	Elsewhere fetch.Options
 	// Trial of sources with which a process ended; nil: none is made, and they
 	// are worked on again.
 	Trial Trial
@@ -48,6 +53,8 @@ type Options struct {
 type Pipeline struct {
 	options Options
 	status  atomic.Pointer[Status]
+	// elsewhere are the sources that are looked at now and then.
+	elsewhere atomic.Pointer[[]source.Lasting]
 	// awaits is the held candidate that an acknowledgement would let through.
 	awaits atomic.Pointer[intent.CandidateID]
 
@@ -82,6 +89,16 @@ func New(options Options) (*Pipeline, error) {
 // Status of the last build; nil before the first. It is not to be changed.
 func (p *Pipeline) Status() *Status { return p.status.Load() }
 
+// Hint says that sources elsewhere may have changed: they are looked at now. It
+// may be called by anyone, and as often.
+func (p *Pipeline) Hint() {
+	if list := p.elsewhere.Load(); list != nil {
+		for _, folder := range *list {
+			folder.Hint()
+		}
+	}
+}
+
 // Run builds and publishes until the context or the lease ends, and returns
 // why. Nothing that a source or a generator says ends it.
 func (p *Pipeline) Run(ctx context.Context, lease store.Lease) error {
@@ -89,13 +106,19 @@ func (p *Pipeline) Run(ctx context.Context, lease store.Lease) error {
 	p.lease, p.cold = lease, true
 	program := Program{
 		Definition: p.options.Partition.Definition, Partition: p.options.Partition.ID,
-		Runner: p.options.Runner, Limits: p.options.Limits, Place: p.options.Place,
+		Runner: p.options.Runner, Limits: p.options.Limits, Place: p.options.Place, Elsewhere: p.options.Elsewhere,
 	}
+	watcher := program.place().Watch(p.options.Runtime)
+	defer watcher.Close()
+	elsewhere := &program.Elsewhere
+	elsewhere.Partition, elsewhere.Runtime, elsewhere.Wake, elsewhere.Keep = program.Partition, p.options.Runtime, watcher.Wake, lasts{p.options.Store, lease}
+	elsewhere.Failing = failingBefore(p.options.Partition.Covered)
 	p.builder, err = newBuilder(program, blobs{p.options.Store, lease})
 	if err != nil {
 		return err
 	}
-	p.attempts = &attempts{program: program, trial: p.options.Trial, runtime: p.options.Runtime, marks: marks{p.options.Store, lease}}
+	defer p.builder.sources.close()
+	p.attempts = &attempts{program: p.builder.program, trial: p.options.Trial, runtime: p.options.Runtime, marks: marks{p.options.Store, lease}}
 	if err := p.attempts.recall(ctx); err != nil {
 		return err
 	}
@@ -103,8 +126,6 @@ func (p *Pipeline) Run(ctx context.Context, lease store.Lease) error {
 	if err := p.recall(ctx); err != nil {
 		return err
 	}
-	watcher := program.place().Watch(p.options.Runtime)
-	defer watcher.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan struct{})
@@ -117,6 +138,8 @@ func (p *Pipeline) Run(ctx context.Context, lease store.Lease) error {
 		if err := p.round(ctx, watcher.Changes()); err != nil {
 			return err
 		}
+		lasting := p.builder.sources.lasting()
+		p.elsewhere.Store(&lasting)
 		if watcher.Follow(p.builder.sources.watched) {
 			// What changed before a folder was watched was not told.
 			continue
@@ -148,6 +171,7 @@ func (p *Pipeline) acknowledgements(ctx context.Context, watcher source.Watch) {
 func (p *Pipeline) round(ctx context.Context, changes source.Changes) error {
 	started := p.options.Runtime.Now()
 	status, err := p.attempt(ctx, started, changes)
+	status.Failing = p.builder.failing
 	p.attempts.done(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -157,7 +181,7 @@ func (p *Pipeline) round(ctx context.Context, changes source.Changes) error {
 			return lost
 		}
 		p.cold, p.builder.sources.lost = true, true
-		status = Status{State: Unavailable, Findings: []intent.Finding{{
+		status = Status{State: Unavailable, Failing: p.builder.failing, Findings: []intent.Finding{{
 			Rule: "pipeline", Severity: intent.Error, Message: message(err), Hint: hint(err),
 		}}}
 	}
@@ -166,6 +190,11 @@ func (p *Pipeline) round(ctx context.Context, changes source.Changes) error {
 	before := p.status.Swap(&status)
 	if before == nil || before.State != status.State || before.Head != status.Head || before.Candidate != status.Candidate {
 		p.tell(status)
+	}
+	for _, failing := range status.Failing {
+		if before == nil || !slices.Contains(before.Failing, failing) {
+			p.options.Log.Warn("a source cannot be read, and is used as it was", "partition", p.lease.Partition, "source", failing.Source, "revision", failing.Revision, "reason", failing.Failing.Reason)
+		}
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"lehr.dev/intent"
 	"lehr.dev/prodspec/generate"
 	"lehr.dev/prodspec/source"
+	"lehr.dev/prodspec/source/fetch"
 )
 
 // State of a partition's pipeline.
@@ -40,13 +41,17 @@ type Status struct {
 	Candidate intent.CandidateID      `json:"candidate,omitzero"`
 	Sources   []intent.SourceRevision `json:"sources"`
 	Findings  []intent.Finding        `json:"findings,omitempty"`
+	// Failing are the sources that cannot be read now. What they held last is
+	// still in use.
+	Failing []intent.SourceRevision `json:"failing,omitempty"`
 	// Executions counts the generator runs since the pipeline started.
 	Executions int `json:"executions"`
 }
 
 // Program is what builds a partition: from which definition, with what.
 type Program struct {
-	// Definition is the absolute path of lehr.yaml.
+	// Definition is the absolute path of lehr.yaml, or its place in a repository
+	// (source.ParseDefinition).
 	Definition string
 	// Partition expected in it; empty: any.
 	Partition intent.PartitionID
@@ -54,6 +59,8 @@ type Program struct {
 	Limits    source.Limits
 	// Place where sources are kept; nil: the disk.
 	Place source.Place
+	// Elsewhere says how sources are read that are no folders.
+	Elsewhere fetch.Options
 }
 
 func (p Program) place() source.Place {

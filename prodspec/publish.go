@@ -27,6 +27,8 @@ func (p *Pipeline) refuse(ctx context.Context, head intent.IncarnationID, r read
 	if err != nil {
 		return Status{}, fault.New(fault.Internal, "cannot encode source revisions: %w", err)
 	}
+	// Why others fail varies, and makes no other candidate.
+	r.findings = append(r.findings, r.remarks()...)
 	candidate := intent.Candidate{
 		ID:   intent.CandidateID{Partition: p.lease.Partition, Digest: intent.Sum("lehr.refused.v1", []byte(head.String()), text, revisions)},
 		Base: head, State: intent.CandidateRejected, Sources: r.revisions, Findings: r.findings, Created: now,
@@ -40,14 +42,14 @@ func (p *Pipeline) refuse(ctx context.Context, head intent.IncarnationID, r read
 
 // cover: the sources say what head is already.
 func (p *Pipeline) cover(ctx context.Context, partition store.Partition, r reading) (Status, error) {
-	if !slices.Equal(partition.Covered, r.revisions) {
-		if err := p.options.Store.Cover(ctx, p.lease, partition.Head, r.revisions); err != nil {
+	if covered := r.covered(); !slices.Equal(partition.Covered, covered) {
+		if err := p.options.Store.Cover(ctx, p.lease, partition.Head, covered); err != nil {
 			return Status{}, err
 		}
 	}
 	p.builder.graph.Forget()
 	p.builder.dirty = map[intent.AssetID]bool{}
-	return Status{State: Serving, Head: partition.Head, Sources: r.revisions}, p.supersede(ctx)
+	return Status{State: Serving, Head: partition.Head, Sources: r.revisions, Findings: r.warnings}, p.supersede(ctx)
 }
 
 // judge lets the validators decide, and does what they say.
@@ -75,6 +77,7 @@ func (p *Pipeline) judge(ctx context.Context, head intent.IncarnationID, r readi
 	if err != nil {
 		return Status{}, err
 	}
+	verdict.Findings = append(verdict.Findings, r.remarks()...)
 	candidate := intent.Candidate{
 		ID: id, Base: head, Sources: r.revisions, Findings: verdict.Findings, Created: now,
 		Count: len(p.builder.members), Added: delta.added, Changed: delta.changed, Removed: delta.removed,
@@ -86,7 +89,11 @@ func (p *Pipeline) judge(ctx context.Context, head intent.IncarnationID, r readi
 	case verdict.Held:
 		candidate.State, status.State = intent.CandidateHeld, Held
 	default:
-		return p.publish(ctx, candidate, verdict, by, delta, grants(p.lease.Partition, r.definition.Policy))
+		status, err := p.publish(ctx, candidate, verdict, by, delta, grants(p.lease.Partition, r.definition.Policy))
+		if err == nil && len(r.failing) > 0 {
+			err = p.options.Store.Cover(ctx, p.lease, status.Head, r.covered())
+		}
+		return status, err
 	}
 	return status, p.save(ctx, candidate, delta)
 }

@@ -2,6 +2,7 @@ package prodspec
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"path"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"lehr.dev/prodspec/derive"
 	"lehr.dev/prodspec/generate"
 	"lehr.dev/prodspec/source"
+	"lehr.dev/prodspec/source/fetch"
 	"lehr.dev/schema"
 )
 
@@ -25,7 +27,11 @@ type reading struct {
 	set       *schema.Set
 	rules     *derive.Rules
 	revisions []intent.SourceRevision
-	inputs    generate.Inputs
+	// failing are those of them that could not be read now, and warnings what is
+	// strange about any.
+	failing  []intent.SourceRevision
+	warnings []intent.Finding
+	inputs   generate.Inputs
 	// findings, when it could not be read; unavailable: it may be soon.
 	findings    []intent.Finding
 	unavailable bool
@@ -40,12 +46,18 @@ type sources struct {
 	// they are made from changes.
 	own     source.Folder
 	folders map[string]folder
+	// repository has the definition, if it is in one.
+	repository *fetch.Repository
+	// kept are the names under which sources were kept.
+	kept *kept
 	// definition is what was parsed last, types what was compiled last.
 	definition parsed
 	types      compiled
 	watched    []string
 	// begin is called before what was read is worked on; nil: nobody asks.
 	begin func(ctx context.Context, sources []intent.SourceRevision) error
+	// opened: mirrors that were used before may not be needed any more.
+	opened bool
 	// lost: a reading ended early, and changes were not looked at.
 	lost bool
 }
@@ -58,16 +70,56 @@ type folder struct {
 }
 
 func newSources(program Program) (*sources, error) {
-	if !filepath.IsAbs(program.Definition) {
-		return nil, fault.New(fault.Invalid, "the definition %q is not an absolute path", program.Definition)
+	place, err := source.ParseDefinition(program.Definition)
+	if err != nil {
+		return nil, err
 	}
-	s := &sources{program: program, home: filepath.Dir(program.Definition), file: filepath.Base(program.Definition), folders: map[string]folder{}}
+	s := &sources{program: program, home: filepath.Dir(place.Path), file: filepath.Base(place.Path), folders: map[string]folder{}}
 	s.types.set = schema.Builtin()
-	var err error
+	if program.Elsewhere.Keep != nil {
+		s.kept = &kept{Keeper: program.Elsewhere.Keep}
+		s.program.Elsewhere.Keep = s.kept
+	}
+	if s.program.Elsewhere.Partition == "" {
+		s.program.Elsewhere.Partition = program.Partition
+	}
 	limits := program.Limits
 	limits.FileBytes = min(limits.FileBytes, definition.MaxBytes)
-	s.own, err = program.place().Open(s.home, []string{s.file}, limits)
+	if place.Git == nil {
+		s.own, err = program.place().Open(s.home, []string{s.file}, limits)
+		return s, err
+	}
+	s.repository = fetch.NewRepository(s.program.Elsewhere, *place.Git)
+	s.own, err = s.repository.Lead(definition.DefinitionSource, s.home, []string{s.file}, limits, place.Every)
 	return s, err
+}
+
+// close ends what looks at sources.
+func (s *sources) close() {
+	for _, f := range s.folders {
+		f.close()
+	}
+	folder{directory: s.own}.close()
+}
+
+func (f folder) close() {
+	if lasting, is := f.directory.(source.Lasting); is {
+		lasting.Close()
+	}
+}
+
+// lasting are the folders that look at sources elsewhere.
+func (s *sources) lasting() (list []source.Lasting) {
+	add := func(directory source.Folder) {
+		if lasting, is := directory.(source.Lasting); is {
+			list = append(list, lasting)
+		}
+	}
+	add(s.own)
+	for _, f := range s.folders {
+		add(f.directory)
+	}
+	return list
 }
 
 // workOn what was read.
@@ -88,12 +140,15 @@ func (s *sources) read(ctx context.Context, now time.Time, changes source.Change
 
 func (s *sources) readAll(ctx context.Context, now time.Time, changes source.Changes) (reading, error) {
 	var r reading
-	s.watched = []string{s.home}
+	s.watched = nil
+	if s.repository == nil {
+		s.watched = []string{s.home}
+	}
 	if err := s.define(ctx, now, changes, &r); err != nil || len(r.findings) > 0 {
 		return r, err
 	}
 	d := &r.definition
-	used := map[string]bool{definition.ProgramSource: true, definition.TypeSource: d.Types != nil}
+	used := map[string]bool{definition.DefinitionSource: true, definition.ProgramSource: true, definition.TypeSource: d.Types != nil}
 	r.inputs.Partition = d.Partition
 	r.inputs.Sources = map[string][]generate.Input{}
 	var programs []string
@@ -118,32 +173,62 @@ func (s *sources) readAll(ctx context.Context, now time.Time, changes source.Cha
 		}
 		r.inputs.Sources[from.Name] = inputs
 	}
-	for name := range s.folders {
+	for name, f := range s.folders {
 		if !used[name] {
+			f.close()
 			delete(s.folders, name)
+		}
+	}
+	if len(r.findings) == 0 {
+		s.apart(d, &r)
+		if err := s.kept.only(ctx, used); err != nil {
+			return r, err
+		}
+		if s.opened {
+			s.program.Elsewhere.Sweep(s.lasting())
+			s.opened = false
 		}
 	}
 	r.inputs.Open = s.open
 	return r, nil
 }
 
+// apart finds files of folders that have the names of files that lie elsewhere.
+func (s *sources) apart(d *definition.Definition, r *reading) {
+	for _, remote := range d.Sources {
+		if remote.Remote == nil {
+			continue
+		}
+		for _, other := range d.Sources {
+			if other.Remote == nil && slices.ContainsFunc(r.inputs.Sources[other.Name], func(i generate.Input) bool { return strings.HasPrefix(i.Name, remote.Name+"/") }) {
+				r.findings = append(r.findings, intent.Finding{
+					Rule: "source", Severity: intent.Error, File: s.file, Line: remote.Line, Field: "sources." + remote.Name,
+					Message: fmt.Sprintf("the files of source %s are found as %s/…, and source %s has files of a folder %s", remote.Name, remote.Name, other.Name, remote.Name),
+					Hint:    "rename the source",
+				})
+				return
+			}
+		}
+	}
+}
+
 func (s *sources) readOne(ctx context.Context, now time.Time, changes source.Changes, from definition.Source, r *reading) ([]generate.Input, error) {
-	at, made := s.place(from), fmt.Sprintf("%q%q", from.Directory, from.Files)
+	at, made := s.place(from), made(from)
 	f := s.folders[from.Name]
 	if f.made != made {
-		limits := s.program.Limits
-		if from.Name == definition.TypeSource {
-			limits = typeLimits
-		}
-		directory, err := s.program.place().Open(at, from.Files, limits)
+		f.close()
+		delete(s.folders, from.Name)
+		directory, err := s.openFolder(from, at)
 		if err != nil {
 			return nil, s.cannotRead(ctx, err, from, r)
 		}
 		f = folder{directory: directory, made: made}
 		s.folders[from.Name] = f
 	}
-	s.watched = append(s.watched, at)
 	snapshot, err := f.directory.Read(ctx, now, changes)
+	if _, is := f.directory.(source.Lasting); !is {
+		s.watched = append(s.watched, at)
+	}
 	if err != nil {
 		return nil, s.cannotRead(ctx, err, from, r)
 	}
@@ -152,13 +237,132 @@ func (s *sources) readOne(ctx context.Context, now time.Time, changes source.Cha
 			s.watched = append(s.watched, filepath.Join(at, below))
 		}
 	}
-	r.revisions = append(r.revisions, revision(from.Name, snapshot))
+	s.note(from, f.directory, snapshot, r)
 	if f.snapshot == snapshot {
 		return f.inputs, nil
 	}
 	f.snapshot, f.inputs = snapshot, s.inputs(from, snapshot)
 	s.folders[from.Name] = f
 	return f.inputs, nil
+}
+
+// made says what a folder is made from, in words that are compared only.
+func made(from definition.Source) string {
+	text := fmt.Sprintf("%q%q", from.Directory, from.Files)
+	if from.Remote != nil {
+		// A structure of texts can be encoded.
+		remote, _ := json.Marshal(from.Remote)
+		text += string(remote)
+	}
+	return text
+}
+
+// openFolder opens a source, wherever it lies.
+func (s *sources) openFolder(from definition.Source, at string) (source.Folder, error) {
+	limits := s.program.Limits
+	if from.Name == definition.TypeSource {
+		limits = typeLimits
+	}
+	if from.Remote != nil {
+		remote, err := s.resolve(*from.Remote)
+		if err != nil {
+			return nil, err
+		}
+		elsewhere := s.program.Elsewhere
+		if elsewhere.Partition == "" {
+			elsewhere.Partition = s.definition.definition.Partition
+		}
+		s.opened = true
+		return fetch.Open(elsewhere, from.Name, at, remote, from.Files, limits)
+	}
+	if s.repository == nil {
+		return s.program.place().Open(at, from.Files, limits)
+	}
+	return s.repository.Follow(from.Name, at, from.Files, limits)
+}
+
+// resolve makes the paths of a source absolute. A definition that lies on
+// another machine names none of this one.
+func (s *sources) resolve(remote source.Remote) (source.Remote, error) {
+	here := s.repository == nil
+	home := s.home
+	for _, git := range []**source.Git{&remote.Git, tagsOf(&remote)} {
+		if git == nil || *git == nil {
+			continue
+		}
+		resolved := **git
+		resolved.URL = source.GitURL(resolved.URL, home)
+		if *git = &resolved; filepath.IsAbs(resolved.URL) && !here && !s.repository.Here() {
+			return remote, notHere(resolved.URL)
+		}
+	}
+	if remote.SQL != nil && remote.SQL.SQLite != "" {
+		resolved := *remote.SQL
+		if !filepath.IsAbs(resolved.SQLite) {
+			resolved.SQLite = filepath.Join(home, resolved.SQLite)
+		}
+		if remote.SQL = &resolved; !here && !s.repository.Here() {
+			return remote, notHere(resolved.SQLite)
+		}
+	}
+	return remote, nil
+}
+
+func tagsOf(remote *source.Remote) **source.Git {
+	if remote.Versions == nil || remote.Versions.Tags == nil {
+		return nil
+	}
+	versions := *remote.Versions
+	remote.Versions = &versions
+	return &versions.Tags
+}
+
+func notHere(path string) error {
+	return fault.New(fault.Denied, "%s is a path of the server's machine, and this definition lies on another", path).WithHint("name it by a URL")
+}
+
+// note what was read, and how.
+func (s *sources) note(from definition.Source, directory source.Folder, snapshot *source.Snapshot, r *reading) {
+	read := revision(from.Name, snapshot)
+	r.revisions = append(r.revisions, read)
+	field := "sources." + from.Name
+	if _, own := map[string]bool{definition.DefinitionSource: true, definition.ProgramSource: true, definition.TypeSource: true}[from.Name]; own {
+		field = ""
+	}
+	if snapshot.Warning != "" {
+		r.warnings = append(r.warnings, intent.Finding{Rule: "source", Severity: intent.Warning, File: s.file, Line: from.Line, Field: field, Message: snapshot.Warning})
+	}
+	lasting, is := directory.(source.Lasting)
+	if !is {
+		return
+	}
+	if read.Failing = lasting.Failing(); read.Failing != (intent.Failing{}) {
+		r.failing = append(r.failing, read)
+	}
+}
+
+// remarks are warnings about the sources: what is strange, and what fails.
+func (r *reading) remarks() []intent.Finding {
+	list := slices.Clone(r.warnings)
+	for _, failing := range r.failing {
+		list = append(list, intent.Finding{
+			Rule: "source", Severity: intent.Warning, Field: "sources." + failing.Source, Message: failing.Failing.Text(failing.Source),
+		})
+	}
+	return list
+}
+
+// covered is what was read, with what fails of it.
+func (r *reading) covered() []intent.SourceRevision {
+	list := slices.Clone(r.revisions)
+	for i := range list {
+		for _, failing := range r.failing {
+			if failing.Source == list[i].Source {
+				list[i] = failing
+			}
+		}
+	}
+	return list
 }
 
 func (s *sources) inputs(from definition.Source, snapshot *source.Snapshot) []generate.Input {
@@ -170,7 +374,7 @@ func (s *sources) inputs(from definition.Source, snapshot *source.Snapshot) []ge
 }
 
 func (s *sources) place(from definition.Source) string {
-	if filepath.IsAbs(from.Directory) {
+	if from.Remote == nil && filepath.IsAbs(from.Directory) {
 		return from.Directory
 	}
 	return filepath.Join(s.home, from.Directory)
@@ -226,5 +430,9 @@ func (s *sources) cannotRead(ctx context.Context, err error, from definition.Sou
 }
 
 func revision(name string, snapshot *source.Snapshot) intent.SourceRevision {
-	return intent.SourceRevision{Source: name, Revision: snapshot.Revision.Short()}
+	r := intent.SourceRevision{Source: name, Revision: snapshot.Revision.Short(), Commit: snapshot.Commit}
+	if snapshot.Name != "" {
+		r.Revision = snapshot.Name
+	}
+	return r
 }

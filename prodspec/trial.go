@@ -2,6 +2,7 @@ package prodspec
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,10 +18,12 @@ import (
 	"lehr.dev/fault"
 	"lehr.dev/intent"
 	"lehr.dev/prodspec/generate"
+	"lehr.dev/prodspec/source/fetch"
 )
 
 // TrialCommand is the hidden argument that makes the binary the child of a
-// trial. The definition and the partition follow.
+// trial. The definition, the partition and the folder of mirrors follow; what
+// is kept of sources elsewhere is its input.
 const TrialCommand = "__try"
 
 // Limits of a trial: memory as a server may have it, and time that no build of
@@ -38,7 +41,19 @@ func InChild(command ...string) Trial {
 		command = []string{"/proc/self/exe", TrialCommand}
 	}
 	return func(ctx context.Context, program Program) ([]intent.SourceRevision, string, error) {
-		child := exec.Command(command[0], append(command[1:len(command):len(command)], program.Definition, string(program.Partition))...)
+		child := exec.Command(command[0], append(command[1:len(command):len(command)], program.Definition, string(program.Partition), program.Elsewhere.Folder)...)
+		// What lies elsewhere the child has as this process has it, and fetches
+		// nothing: it has no secret.
+		elsewhere, _ := program.Elsewhere.Keep.(*kept)
+		last, err := elsewhere.all(ctx)
+		if err != nil {
+			return nil, "", err
+		}
+		text, err := json.Marshal(last)
+		if err != nil {
+			return nil, "", fault.New(fault.Internal, "cannot encode sources: %w", err)
+		}
+		child.Stdin = bytes.NewReader(text)
 		return try(ctx, child)
 	}
 }
@@ -94,10 +109,14 @@ func try(ctx context.Context, child *exec.Cmd) (at []intent.SourceRevision, deat
 // TrialMain builds a definition once, and tells on out what it is about to work
 // on. It returns the exit code: 0, whatever came of it, for it came to an end.
 func TrialMain(arguments []string, out io.Writer) int {
-	if len(arguments) != 2 {
+	if len(arguments) != 3 {
 		return 1
 	}
+	last := given{}
 	err := generate.LimitSelf(trialMemory, trialFiles)
+	if err == nil {
+		err = json.NewDecoder(os.Stdin).Decode(&last)
+	}
 	if err == nil {
 		// Where memory is short, it is to be this process that goes.
 		err = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0)
@@ -108,6 +127,7 @@ func TrialMain(arguments []string, out io.Writer) int {
 	}
 	debug.SetMemoryLimit(trialMemory / 2)
 	program := Program{Definition: arguments[0], Partition: intent.PartitionID(arguments[1]), Runner: generate.NewProcess(generate.DefaultOptions())}
+	program.Elsewhere = fetch.Options{Folder: arguments[2], Keep: last, Mode: fetch.Offline}
 	// What is wrong with the sources is for the server to find.
 	_, err = build(context.Background(), program, time.Now(), func(_ context.Context, sources []intent.SourceRevision) error {
 		return json.NewEncoder(out).Encode(sources)

@@ -1,8 +1,10 @@
 package prodspec_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +16,7 @@ import (
 	"lehr.dev/loop"
 	"lehr.dev/prodspec"
 	"lehr.dev/prodspec/generate"
+	"lehr.dev/prodspec/source/fetch"
 	"lehr.dev/store"
 	"lehr.dev/store/sqlite"
 )
@@ -24,6 +27,10 @@ const childVariable = "LEHR_TEST_GENERATE_CHILD"
 func TestMain(m *testing.M) {
 	if os.Getenv(childVariable) != "" {
 		os.Exit(generate.ChildMain(os.Stdin, os.Stdout))
+	}
+	if len(os.Args) > 1 && os.Args[1] == prodspec.TrialCommand {
+		os.Setenv(childVariable, "1") // For the children of the child.
+		os.Exit(prodspec.TrialMain(os.Args[2:], os.Stdout))
 	}
 	os.Exit(m.Run())
 }
@@ -42,6 +49,19 @@ type world struct {
 	cancel   context.CancelFunc
 	ended    chan error
 	lease    store.Lease
+	// definition of the partition; empty: the folder's. fetched is where mirrors
+	// lie.
+	definition, fetched string
+}
+
+// elsewhere lets sources reach this machine.
+func (w *world) elsewhere() fetch.Options {
+	w.t.Helper()
+	if w.fetched == "" {
+		w.fetched = w.t.TempDir()
+	}
+	policy := &fetch.Policy{Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
+	return fetch.Options{Folder: w.fetched, Policy: func() *fetch.Policy { return policy }}
 }
 
 // newWorld starts from the files of testdata/<name>.
@@ -101,7 +121,7 @@ func (w *world) remove(name string) {
 func (w *world) start() {
 	w.t.Helper()
 	ctx := context.Background()
-	definition := filepath.Join(w.folder, "lehr.yaml")
+	definition := cmp.Or(w.definition, filepath.Join(w.folder, "lehr.yaml"))
 	if err := w.store.AddPartition(ctx, "shop", definition, "a try", person); err != nil {
 		w.t.Fatal(err)
 	}
@@ -117,7 +137,7 @@ func (w *world) start() {
 		runner = w.processes()
 	}
 	w.pipeline, err = prodspec.New(prodspec.Options{
-		Partition: partition, Store: w.store, Runner: runner, Runtime: loop.Real(), Trial: w.trial,
+		Partition: partition, Store: w.store, Runner: runner, Runtime: loop.Real(), Trial: w.trial, Elsewhere: w.elsewhere(),
 	})
 	if err != nil {
 		w.t.Fatal(err)

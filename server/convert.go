@@ -44,7 +44,14 @@ func toIncarnationID(id intent.IncarnationID) string {
 func toActor(a intent.Actor) *apipb.Actor { return &apipb.Actor{Name: a.Name, Origin: a.Origin} }
 
 func toSource(r intent.SourceRevision) *apipb.SourceRevision {
-	return &apipb.SourceRevision{Source: r.Source, Revision: r.Revision}
+	revision := &apipb.SourceRevision{Source: r.Source, Revision: r.Revision}
+	if r.Commit != (intent.Commit{}) {
+		revision.Commit = &apipb.Commit{Author: r.Commit.Author, Subject: r.Commit.Subject, Time: toTime(r.Commit.Time)}
+	}
+	if r.Failing != (intent.Failing{}) {
+		revision.Failing = &apipb.SourceFailure{Since: toTime(r.Failing.Since), Reason: r.Failing.Reason}
+	}
+	return revision
 }
 
 func toFinding(f intent.Finding) *apipb.Finding {

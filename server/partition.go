@@ -8,21 +8,28 @@ import (
 	apipb "lehr.dev/gen/lehr/api/v1"
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
+	"lehr.dev/prodspec/source"
 	"lehr.dev/schema"
 	"lehr.dev/store"
 )
 
-// AddPartition registers a definition by its absolute path; the app's
+// AddPartition registers a definition by its absolute path or its place in a
+// repository; the app's
 // follower sees the commit and begins to act.
 func (s *Server) AddPartition(ctx context.Context, request *apipb.AddPartitionRequest) (*apipb.AddPartitionResponse, error) {
 	id, err := intent.ParsePartitionID(request.Id)
 	if err != nil {
 		return nil, err
 	}
-	if !filepath.IsAbs(request.Definition) {
-		return nil, fault.New(fault.Invalid, "definition %q of partition %s is not an absolute path", request.Definition, id)
+	place, err := source.ParseDefinition(request.Definition)
+	if err != nil {
+		return nil, err
 	}
-	if err := s.store.AddPartition(ctx, id, filepath.Clean(request.Definition), because(request.Reason), by(ctx)); err != nil {
+	definition := request.Definition
+	if place.Git == nil {
+		definition = filepath.Clean(definition)
+	}
+	if err := s.store.AddPartition(ctx, id, definition, because(request.Reason), by(ctx)); err != nil {
 		return nil, err
 	}
 	response, err := s.GetPartition(ctx, &apipb.GetPartitionRequest{Id: request.Id})

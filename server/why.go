@@ -22,7 +22,7 @@ func (s *Server) Why(ctx context.Context, request *apipb.WhyRequest) (*apipb.Why
 		return nil, err
 	}
 	facts := explain.Facts{
-		Asset: asset, Partition: partition.ID, Head: partition.Head, Now: s.runtime.Now(),
+		Asset: asset, Partition: partition.ID, Head: partition.Head, Covered: partition.Covered, Now: s.runtime.Now(),
 		Reports: map[intent.AssetID]intent.Report{}, After: map[intent.AssetID][]intent.AssetID{}, Members: map[intent.AssetID]intent.Member{},
 	}
 	if facts.Stop, err = s.stopOf(ctx, partition.ID); err != nil {

@@ -50,7 +50,8 @@ type All interface {
 // Partition is a registered partition.
 type Partition struct {
 	ID intent.PartitionID `json:"id"`
-	// Definition is the absolute path of its lehr.yaml.
+	// Definition is the absolute path of its lehr.yaml, or its place in a
+	// repository.
 	Definition string               `json:"definition"`
 	Head       intent.IncarnationID `json:"head"`
 	// Covered are the source revisions that head is known to be built from.

@@ -39,6 +39,8 @@ const (
 	KindHeld      = "candidate-held"
 	KindRejected  = "candidate-rejected"
 	KindSilent    = "not-acting"
+	// KindOldSource: a source is as it was read last.
+	KindOldSource = "source-failing"
 )
 
 // Facts are all that the answer rests on.
@@ -60,6 +62,8 @@ type Facts struct {
 	// Members of head among the assets asked for.
 	Members map[intent.AssetID]intent.Member
 	Pins    []intent.Pin
+	// Covered are the sources of head, with what fails of them.
+	Covered []intent.SourceRevision
 	// Blocked is the newest candidate, when it is held or rejected.
 	Blocked *intent.Candidate
 	Now     time.Time
@@ -95,6 +99,14 @@ func Explain(f Facts) Answer {
 	answer.Reasons = append(f.partitionReasons(), f.assetReasons(f.Asset, path{}, 0)...)
 	if f.Blocked != nil {
 		answer.Reasons = append(answer.Reasons, f.blockedReason())
+	}
+	for _, r := range f.Covered {
+		if r.Failing != (intent.Failing{}) {
+			answer.Reasons = append(answer.Reasons, Reason{
+				Kind: KindOldSource, Since: r.Failing.Since, Text: r.Failing.Text(r.Source),
+				Hint: "it is tried again and again; what was read last is still served",
+			})
+		}
 	}
 	order(answer.Reasons)
 	answer.Root = root(answer.Reasons[0])

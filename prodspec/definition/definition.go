@@ -12,6 +12,7 @@ import (
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
+	"lehr.dev/prodspec/source"
 )
 
 // Definition is what a lehr.yaml says.
@@ -33,10 +34,14 @@ type Definition struct {
 // Source is a folder and the files in it.
 type Source struct {
 	Name string
-	// Directory is relative to the definition's folder, or absolute.
+	// Directory is relative to the definition's folder, or absolute. What lies
+	// elsewhere has its name for one.
 	Directory string
 	Files     []string
 	Line      int
+	// Remote says where it lies elsewhere; nil: it is a folder of this machine.
+	// Its paths are as they are written, relative ones too.
+	Remote *source.Remote
 }
 
 // Generator is a program and what it takes from.

@@ -26,8 +26,8 @@ type parser struct {
 // later names fields that are part of the language but not of this version.
 var later = map[string]string{
 	"rollouts": "", "delivery": "", "workflows": "", "notify": "",
-	"document": "sources", "git": "sources", "sql": "sources", "http": "sources", "artifact": "sources",
-	"model": "generate", "render": "generate", "native": "generate", "wasm": "generate",
+	"document": "sources",
+	"model":    "generate", "render": "generate", "native": "generate", "wasm": "generate",
 	"rules": "validate", "dial": "plugins", "calendar": "checks",
 }
 

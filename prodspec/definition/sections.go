@@ -26,7 +26,12 @@ func (p *parser) sources(node *yaml.Node) (list []Source) {
 		if name == DefinitionSource || name == ProgramSource || name == TypeSource {
 			p.at(key, at, "the name %s is taken by Lehr's own source", name).hint("choose another name")
 		}
-		s := p.files(key, value, at)
+		var s Source
+		if kind := kindOf(value); kind != "" {
+			s = p.remote(key, value, at, name, kind)
+		} else {
+			s = p.files(key, value, at)
+		}
 		s.Name = name
 		list = append(list, s)
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"lehr.dev/intent"
 	"lehr.dev/loop"
 )
 
@@ -24,6 +25,17 @@ type Folder interface {
 	Read(ctx context.Context, now time.Time, changes Changes) (*Snapshot, error)
 	// Content reads a file as a snapshot has it, or is Unavailable.
 	Content(file File) ([]byte, error)
+}
+
+// Lasting is a folder that keeps what was read last while it cannot be read.
+type Lasting interface {
+	Folder
+	// Failing says since when and why; zero: it was read.
+	Failing() intent.Failing
+	// Hint wakes whoever looks at the source, if anybody does.
+	Hint()
+	// Close ends what looks at the source.
+	Close()
 }
 
 // Watch wakes its owner when a followed folder may have changed. It is used by

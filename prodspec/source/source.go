@@ -54,6 +54,11 @@ type Snapshot struct {
 	Files []File
 	// Folders that were listed, relative to the source's, to be watched.
 	Folders []string
+	// Name is how people know this state, as the commit; empty: by Revision.
+	Name   string
+	Commit intent.Commit
+	// Warning is what is strange about it, though it can be used; empty: nothing.
+	Warning string
 }
 
 // Directory is a folder with patterns. It is used by one goroutine.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	"lehr.dev/fault"
 	"lehr.dev/intent"
@@ -17,8 +18,8 @@ func (s *Store) AddPartition(ctx context.Context, id intent.PartitionID, definit
 	if _, err := intent.ParsePartitionID(string(id)); err != nil {
 		return err
 	}
-	if !filepath.IsAbs(definition) {
-		return fault.New(fault.Invalid, "%s: the definition %q is not an absolute path", attempt, definition)
+	if !filepath.IsAbs(definition) && !strings.Contains(definition, "://") {
+		return fault.New(fault.Invalid, "%s: the definition %q is neither an absolute path nor a URL", attempt, definition)
 	}
 	if err := s.mustServe(attempt); err != nil {
 		return err

@@ -35,6 +35,12 @@ func testPartitions(t *testing.T, open func(t *testing.T) store.All) {
 		t.Errorf("the definition did not move: %+v", moved)
 	}
 
+	const inGit = "https://git.example.com/shop.git//prod/lehr.yaml?ref=main"
+	w.must(w.AddPartition(ctx, shop, inGit, "a try", bob))
+	if moved := w.partition(shop); moved.Definition != inGit {
+		t.Errorf("the definition did not move into a repository: %+v", moved)
+	}
+
 	list, err := w.ListPartitions(ctx)
 	w.must(err)
 	if len(list) != 2 || list[0].ID != shop || list[1].ID != theatre {

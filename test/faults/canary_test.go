@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -91,7 +93,8 @@ func TestSecretsShowNowhere(t *testing.T) {
 	w.secrets.hide(w, filepath.Join(w.folder, "source", "service.yaml.bak"), w.secrets.Plant("a copy beside a source"))
 
 	w.write(filepath.Join(w.folder, "types", "account.proto"), secretType)
-	w.edit(w.definition, "sources:", "types: {dir: types}\nsources:")
+	feed := feedFor(w)
+	w.edit(w.definition, "sources:", "types: {dir: types}\nsources:\n  feed: {http: "+feed.URL+`, file: feed.json, every: 1s, user: bot, token: {env: LEHR_FEED_TOKEN}}`)
 	account := fmt.Sprintf(`[asset("account/ann", tenant.v1.Account(user = "ann", password = %q, keys = [%q], token = bytes(%q), more = {"x": tenant.v1.Account(password = %q)}))]`,
 		shown.PlantWord("a redacted text"), shown.PlantWord("a redacted list"), shown.PlantWord("redacted bytes"), shown.PlantWord("a redacted text in a map"))
 	w.edit(filepath.Join(w.folder, "web.star"), "return resources + jobs", "return "+account+" + resources + jobs")
@@ -99,6 +102,11 @@ func TestSecretsShowNowhere(t *testing.T) {
 	w.want(values{"a": 1})
 	w.serve()
 	w.converges(values{"a": 1})
+	feed.refuse.Store(true)
+	w.await("the feed fails", func() string {
+		told, err := w.lehr("get", "partitions")
+		return unmatched(told, `source feed cannot be read`) + text(err)
+	})
 	rendezvous, err := access.ReadRendezvous(w.store)
 	if err != nil {
 		t.Fatal(err)
@@ -140,6 +148,13 @@ func TestSecretsShowNowhere(t *testing.T) {
 	ask("GET", "/partition/secrets", "", func(r *http.Request) {
 		r.Header.Set("Cookie", "lehr="+w.secrets.PlantWord("a wrong cookie"))
 	})
+
+	for header, value := range map[string]string{"X-Gitlab-Token": feed.hook, "X-Hub-Signature-256": "sha256=" + feed.hook} {
+		ask("POST", "/webhook/secrets", feed.hook, func(r *http.Request) {
+			r.Header.Del("Authorization")
+			r.Header.Set(header, value)
+		})
+	}
 
 	w.edit(filepath.Join(w.folder, "web.star"), `user = "ann"`, `user = "bob"`)
 	w.await("an incarnation more is served", func() string {
@@ -208,6 +223,36 @@ func TestSecretsShowNowhere(t *testing.T) {
 		t.Errorf("only %d secrets were planted", planted)
 	}
 	// The rest is searched as after every test.
+}
+
+// feed is a source behind a token, and a secret by which hints are given. When it
+// refuses, it says the token wherever it can.
+type feed struct {
+	*httptest.Server
+	refuse atomic.Bool
+	hook   string
+}
+
+func feedFor(w *world) *feed {
+	w.Helper()
+	f := &feed{hook: w.secrets.PlantWord("a webhook's secret")}
+	token := w.secrets.PlantWord("a source's token")
+	f.Server = httptest.NewServer(http.HandlerFunc(func(answer http.ResponseWriter, r *http.Request) {
+		if _, shown, _ := r.BasicAuth(); shown != token {
+			w.Errorf("the source is asked for with %d bytes of a token", len(shown))
+		}
+		if f.refuse.Load() {
+			http.Redirect(answer, r, "https://"+token+":"+token+"@elsewhere.example.com/"+token, http.StatusFound)
+			return
+		}
+		fmt.Fprint(answer, "{}")
+	}))
+	w.Cleanup(f.Close)
+	host := strings.TrimPrefix(f.URL, "http://")
+	policy := filepath.Join(w.TempDir(), "sources.yaml")
+	w.write(policy, "sources: v1\nsecrets: [{env: LEHR_FEED_TOKEN, hosts: ['"+host+"'], partitions: [secrets]}]\nnetworks: [127.0.0.0/8]\nwebhooks: [{env: LEHR_HOOK, partitions: [secrets]}]\n")
+	w.secrets.environment = append(w.secrets.environment, "LEHR_FEED_TOKEN="+token, "LEHR_HOOK="+f.hook, "LEHR_SOURCES="+policy)
+	return f
 }
 
 // apiMethods are all that the API has, by its descriptors: a method that is

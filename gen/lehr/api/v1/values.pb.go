@@ -124,10 +124,16 @@ func (x *Actor) GetOrigin() string {
 	return ""
 }
 
+// SourceRevision is a state of a source that was read.
 type SourceRevision struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Source        string                 `protobuf:"bytes,1,opt,name=source" json:"source,omitempty"`
-	Revision      string                 `protobuf:"bytes,2,opt,name=revision" json:"revision,omitempty"`
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Source string                 `protobuf:"bytes,1,opt,name=source" json:"source,omitempty"`
+	// The commit, of a source in git.
+	Revision string `protobuf:"bytes,2,opt,name=revision" json:"revision,omitempty"`
+	// Who changed it last, when and why; unset: it is not in git.
+	Commit *Commit `protobuf:"bytes,3,opt,name=commit" json:"commit,omitempty"`
+	// The source cannot be read now, and this is what was read last; unset: it can.
+	Failing       *SourceFailure `protobuf:"bytes,4,opt,name=failing" json:"failing,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -176,6 +182,133 @@ func (x *SourceRevision) GetRevision() string {
 	return ""
 }
 
+func (x *SourceRevision) GetCommit() *Commit {
+	if x != nil {
+		return x.Commit
+	}
+	return nil
+}
+
+func (x *SourceRevision) GetFailing() *SourceFailure {
+	if x != nil {
+		return x.Failing
+	}
+	return nil
+}
+
+type Commit struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "NAME <ADDRESS>".
+	Author        string                 `protobuf:"bytes,1,opt,name=author" json:"author,omitempty"`
+	Subject       string                 `protobuf:"bytes,2,opt,name=subject" json:"subject,omitempty"`
+	Time          *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=time" json:"time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Commit) Reset() {
+	*x = Commit{}
+	mi := &file_lehr_api_v1_values_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Commit) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Commit) ProtoMessage() {}
+
+func (x *Commit) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_values_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Commit.ProtoReflect.Descriptor instead.
+func (*Commit) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Commit) GetAuthor() string {
+	if x != nil {
+		return x.Author
+	}
+	return ""
+}
+
+func (x *Commit) GetSubject() string {
+	if x != nil {
+		return x.Subject
+	}
+	return ""
+}
+
+func (x *Commit) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
+type SourceFailure struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Since         *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=since" json:"since,omitempty"`
+	Reason        string                 `protobuf:"bytes,2,opt,name=reason" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SourceFailure) Reset() {
+	*x = SourceFailure{}
+	mi := &file_lehr_api_v1_values_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SourceFailure) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SourceFailure) ProtoMessage() {}
+
+func (x *SourceFailure) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_values_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SourceFailure.ProtoReflect.Descriptor instead.
+func (*SourceFailure) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *SourceFailure) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *SourceFailure) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 type Finding struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Rule  string                 `protobuf:"bytes,1,opt,name=rule" json:"rule,omitempty"`
@@ -194,7 +327,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_lehr_api_v1_values_proto_msgTypes[3]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -206,7 +339,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_values_proto_msgTypes[3]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -219,7 +352,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{3}
+	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Finding) GetRule() string {
@@ -298,7 +431,7 @@ type FieldChange struct {
 
 func (x *FieldChange) Reset() {
 	*x = FieldChange{}
-	mi := &file_lehr_api_v1_values_proto_msgTypes[4]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -310,7 +443,7 @@ func (x *FieldChange) String() string {
 func (*FieldChange) ProtoMessage() {}
 
 func (x *FieldChange) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_values_proto_msgTypes[4]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -323,7 +456,7 @@ func (x *FieldChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FieldChange.ProtoReflect.Descriptor instead.
 func (*FieldChange) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{4}
+	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *FieldChange) GetPath() string {
@@ -373,7 +506,7 @@ type Plan struct {
 
 func (x *Plan) Reset() {
 	*x = Plan{}
-	mi := &file_lehr_api_v1_values_proto_msgTypes[5]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -385,7 +518,7 @@ func (x *Plan) String() string {
 func (*Plan) ProtoMessage() {}
 
 func (x *Plan) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_values_proto_msgTypes[5]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -398,7 +531,7 @@ func (x *Plan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Plan.ProtoReflect.Descriptor instead.
 func (*Plan) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{5}
+	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Plan) GetAction() string {
@@ -434,7 +567,7 @@ type Health struct {
 
 func (x *Health) Reset() {
 	*x = Health{}
-	mi := &file_lehr_api_v1_values_proto_msgTypes[6]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -446,7 +579,7 @@ func (x *Health) String() string {
 func (*Health) ProtoMessage() {}
 
 func (x *Health) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_values_proto_msgTypes[6]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -459,7 +592,7 @@ func (x *Health) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Health.ProtoReflect.Descriptor instead.
 func (*Health) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{6}
+	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Health) GetState() string {
@@ -496,7 +629,7 @@ type WaitingOn struct {
 
 func (x *WaitingOn) Reset() {
 	*x = WaitingOn{}
-	mi := &file_lehr_api_v1_values_proto_msgTypes[7]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -508,7 +641,7 @@ func (x *WaitingOn) String() string {
 func (*WaitingOn) ProtoMessage() {}
 
 func (x *WaitingOn) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_values_proto_msgTypes[7]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -521,7 +654,7 @@ func (x *WaitingOn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitingOn.ProtoReflect.Descriptor instead.
 func (*WaitingOn) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{7}
+	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *WaitingOn) GetKind() string {
@@ -594,7 +727,7 @@ type Report struct {
 
 func (x *Report) Reset() {
 	*x = Report{}
-	mi := &file_lehr_api_v1_values_proto_msgTypes[8]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -606,7 +739,7 @@ func (x *Report) String() string {
 func (*Report) ProtoMessage() {}
 
 func (x *Report) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_values_proto_msgTypes[8]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -619,7 +752,7 @@ func (x *Report) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Report.ProtoReflect.Descriptor instead.
 func (*Report) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{8}
+	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Report) GetPartition() string {
@@ -784,7 +917,7 @@ type Consent struct {
 
 func (x *Consent) Reset() {
 	*x = Consent{}
-	mi := &file_lehr_api_v1_values_proto_msgTypes[9]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -796,7 +929,7 @@ func (x *Consent) String() string {
 func (*Consent) ProtoMessage() {}
 
 func (x *Consent) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_values_proto_msgTypes[9]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -809,7 +942,7 @@ func (x *Consent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Consent.ProtoReflect.Descriptor instead.
 func (*Consent) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{9}
+	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Consent) GetNeed() uint32 {
@@ -852,7 +985,7 @@ type Override struct {
 
 func (x *Override) Reset() {
 	*x = Override{}
-	mi := &file_lehr_api_v1_values_proto_msgTypes[10]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -864,7 +997,7 @@ func (x *Override) String() string {
 func (*Override) ProtoMessage() {}
 
 func (x *Override) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_values_proto_msgTypes[10]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -877,7 +1010,7 @@ func (x *Override) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Override.ProtoReflect.Descriptor instead.
 func (*Override) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{10}
+	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Override) GetPartition() string {
@@ -956,7 +1089,7 @@ type Stop struct {
 
 func (x *Stop) Reset() {
 	*x = Stop{}
-	mi := &file_lehr_api_v1_values_proto_msgTypes[11]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -968,7 +1101,7 @@ func (x *Stop) String() string {
 func (*Stop) ProtoMessage() {}
 
 func (x *Stop) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_values_proto_msgTypes[11]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -981,7 +1114,7 @@ func (x *Stop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stop.ProtoReflect.Descriptor instead.
 func (*Stop) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{11}
+	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Stop) GetPartition() string {
@@ -1035,7 +1168,7 @@ type Incarnation struct {
 
 func (x *Incarnation) Reset() {
 	*x = Incarnation{}
-	mi := &file_lehr_api_v1_values_proto_msgTypes[12]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1047,7 +1180,7 @@ func (x *Incarnation) String() string {
 func (*Incarnation) ProtoMessage() {}
 
 func (x *Incarnation) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_values_proto_msgTypes[12]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1060,7 +1193,7 @@ func (x *Incarnation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Incarnation.ProtoReflect.Descriptor instead.
 func (*Incarnation) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{12}
+	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Incarnation) GetId() string {
@@ -1183,7 +1316,7 @@ type Candidate struct {
 
 func (x *Candidate) Reset() {
 	*x = Candidate{}
-	mi := &file_lehr_api_v1_values_proto_msgTypes[13]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1195,7 +1328,7 @@ func (x *Candidate) String() string {
 func (*Candidate) ProtoMessage() {}
 
 func (x *Candidate) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_values_proto_msgTypes[13]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1208,7 +1341,7 @@ func (x *Candidate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Candidate.ProtoReflect.Descriptor instead.
 func (*Candidate) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{13}
+	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Candidate) GetId() string {
@@ -1304,10 +1437,19 @@ const file_lehr_api_v1_values_proto_rawDesc = "" +
 	"\x04hint\x18\x01 \x01(\tR\x04hint\"3\n" +
 	"\x05Actor\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
-	"\x06origin\x18\x02 \x01(\tR\x06origin\"D\n" +
+	"\x06origin\x18\x02 \x01(\tR\x06origin\"\xa7\x01\n" +
 	"\x0eSourceRevision\x12\x16\n" +
 	"\x06source\x18\x01 \x01(\tR\x06source\x12\x1a\n" +
-	"\brevision\x18\x02 \x01(\tR\brevision\"\xd3\x01\n" +
+	"\brevision\x18\x02 \x01(\tR\brevision\x12+\n" +
+	"\x06commit\x18\x03 \x01(\v2\x13.lehr.api.v1.CommitR\x06commit\x124\n" +
+	"\afailing\x18\x04 \x01(\v2\x1a.lehr.api.v1.SourceFailureR\afailing\"j\n" +
+	"\x06Commit\x12\x16\n" +
+	"\x06author\x18\x01 \x01(\tR\x06author\x12\x18\n" +
+	"\asubject\x18\x02 \x01(\tR\asubject\x12.\n" +
+	"\x04time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"Y\n" +
+	"\rSourceFailure\x120\n" +
+	"\x05since\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xd3\x01\n" +
 	"\aFinding\x12\x12\n" +
 	"\x04rule\x18\x01 \x01(\tR\x04rule\x12\x1a\n" +
 	"\bseverity\x18\x02 \x01(\tR\bseverity\x12\x18\n" +
@@ -1427,54 +1569,60 @@ func file_lehr_api_v1_values_proto_rawDescGZIP() []byte {
 	return file_lehr_api_v1_values_proto_rawDescData
 }
 
-var file_lehr_api_v1_values_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_lehr_api_v1_values_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_lehr_api_v1_values_proto_goTypes = []any{
 	(*ErrorDetail)(nil),           // 0: lehr.api.v1.ErrorDetail
 	(*Actor)(nil),                 // 1: lehr.api.v1.Actor
 	(*SourceRevision)(nil),        // 2: lehr.api.v1.SourceRevision
-	(*Finding)(nil),               // 3: lehr.api.v1.Finding
-	(*FieldChange)(nil),           // 4: lehr.api.v1.FieldChange
-	(*Plan)(nil),                  // 5: lehr.api.v1.Plan
-	(*Health)(nil),                // 6: lehr.api.v1.Health
-	(*WaitingOn)(nil),             // 7: lehr.api.v1.WaitingOn
-	(*Report)(nil),                // 8: lehr.api.v1.Report
-	(*Consent)(nil),               // 9: lehr.api.v1.Consent
-	(*Override)(nil),              // 10: lehr.api.v1.Override
-	(*Stop)(nil),                  // 11: lehr.api.v1.Stop
-	(*Incarnation)(nil),           // 12: lehr.api.v1.Incarnation
-	(*Candidate)(nil),             // 13: lehr.api.v1.Candidate
-	nil,                           // 14: lehr.api.v1.Incarnation.LabelsEntry
-	(*timestamppb.Timestamp)(nil), // 15: google.protobuf.Timestamp
+	(*Commit)(nil),                // 3: lehr.api.v1.Commit
+	(*SourceFailure)(nil),         // 4: lehr.api.v1.SourceFailure
+	(*Finding)(nil),               // 5: lehr.api.v1.Finding
+	(*FieldChange)(nil),           // 6: lehr.api.v1.FieldChange
+	(*Plan)(nil),                  // 7: lehr.api.v1.Plan
+	(*Health)(nil),                // 8: lehr.api.v1.Health
+	(*WaitingOn)(nil),             // 9: lehr.api.v1.WaitingOn
+	(*Report)(nil),                // 10: lehr.api.v1.Report
+	(*Consent)(nil),               // 11: lehr.api.v1.Consent
+	(*Override)(nil),              // 12: lehr.api.v1.Override
+	(*Stop)(nil),                  // 13: lehr.api.v1.Stop
+	(*Incarnation)(nil),           // 14: lehr.api.v1.Incarnation
+	(*Candidate)(nil),             // 15: lehr.api.v1.Candidate
+	nil,                           // 16: lehr.api.v1.Incarnation.LabelsEntry
+	(*timestamppb.Timestamp)(nil), // 17: google.protobuf.Timestamp
 }
 var file_lehr_api_v1_values_proto_depIdxs = []int32{
-	4,  // 0: lehr.api.v1.Plan.changes:type_name -> lehr.api.v1.FieldChange
-	15, // 1: lehr.api.v1.WaitingOn.until:type_name -> google.protobuf.Timestamp
-	15, // 2: lehr.api.v1.Report.at:type_name -> google.protobuf.Timestamp
-	5,  // 3: lehr.api.v1.Report.plan:type_name -> lehr.api.v1.Plan
-	6,  // 4: lehr.api.v1.Report.health:type_name -> lehr.api.v1.Health
-	7,  // 5: lehr.api.v1.Report.waiting:type_name -> lehr.api.v1.WaitingOn
-	4,  // 6: lehr.api.v1.Report.unmanaged:type_name -> lehr.api.v1.FieldChange
-	15, // 7: lehr.api.v1.Report.next:type_name -> google.protobuf.Timestamp
-	9,  // 8: lehr.api.v1.Report.consent:type_name -> lehr.api.v1.Consent
-	10, // 9: lehr.api.v1.Report.overrides:type_name -> lehr.api.v1.Override
-	1,  // 10: lehr.api.v1.Override.by:type_name -> lehr.api.v1.Actor
-	15, // 11: lehr.api.v1.Override.created:type_name -> google.protobuf.Timestamp
-	15, // 12: lehr.api.v1.Override.until:type_name -> google.protobuf.Timestamp
-	1,  // 13: lehr.api.v1.Stop.owner:type_name -> lehr.api.v1.Actor
-	15, // 14: lehr.api.v1.Stop.since:type_name -> google.protobuf.Timestamp
-	2,  // 15: lehr.api.v1.Incarnation.sources:type_name -> lehr.api.v1.SourceRevision
-	15, // 16: lehr.api.v1.Incarnation.created:type_name -> google.protobuf.Timestamp
-	1,  // 17: lehr.api.v1.Incarnation.author:type_name -> lehr.api.v1.Actor
-	14, // 18: lehr.api.v1.Incarnation.labels:type_name -> lehr.api.v1.Incarnation.LabelsEntry
-	1,  // 19: lehr.api.v1.Incarnation.acknowledger:type_name -> lehr.api.v1.Actor
-	2,  // 20: lehr.api.v1.Candidate.sources:type_name -> lehr.api.v1.SourceRevision
-	3,  // 21: lehr.api.v1.Candidate.findings:type_name -> lehr.api.v1.Finding
-	15, // 22: lehr.api.v1.Candidate.created:type_name -> google.protobuf.Timestamp
-	23, // [23:23] is the sub-list for method output_type
-	23, // [23:23] is the sub-list for method input_type
-	23, // [23:23] is the sub-list for extension type_name
-	23, // [23:23] is the sub-list for extension extendee
-	0,  // [0:23] is the sub-list for field type_name
+	3,  // 0: lehr.api.v1.SourceRevision.commit:type_name -> lehr.api.v1.Commit
+	4,  // 1: lehr.api.v1.SourceRevision.failing:type_name -> lehr.api.v1.SourceFailure
+	17, // 2: lehr.api.v1.Commit.time:type_name -> google.protobuf.Timestamp
+	17, // 3: lehr.api.v1.SourceFailure.since:type_name -> google.protobuf.Timestamp
+	6,  // 4: lehr.api.v1.Plan.changes:type_name -> lehr.api.v1.FieldChange
+	17, // 5: lehr.api.v1.WaitingOn.until:type_name -> google.protobuf.Timestamp
+	17, // 6: lehr.api.v1.Report.at:type_name -> google.protobuf.Timestamp
+	7,  // 7: lehr.api.v1.Report.plan:type_name -> lehr.api.v1.Plan
+	8,  // 8: lehr.api.v1.Report.health:type_name -> lehr.api.v1.Health
+	9,  // 9: lehr.api.v1.Report.waiting:type_name -> lehr.api.v1.WaitingOn
+	6,  // 10: lehr.api.v1.Report.unmanaged:type_name -> lehr.api.v1.FieldChange
+	17, // 11: lehr.api.v1.Report.next:type_name -> google.protobuf.Timestamp
+	11, // 12: lehr.api.v1.Report.consent:type_name -> lehr.api.v1.Consent
+	12, // 13: lehr.api.v1.Report.overrides:type_name -> lehr.api.v1.Override
+	1,  // 14: lehr.api.v1.Override.by:type_name -> lehr.api.v1.Actor
+	17, // 15: lehr.api.v1.Override.created:type_name -> google.protobuf.Timestamp
+	17, // 16: lehr.api.v1.Override.until:type_name -> google.protobuf.Timestamp
+	1,  // 17: lehr.api.v1.Stop.owner:type_name -> lehr.api.v1.Actor
+	17, // 18: lehr.api.v1.Stop.since:type_name -> google.protobuf.Timestamp
+	2,  // 19: lehr.api.v1.Incarnation.sources:type_name -> lehr.api.v1.SourceRevision
+	17, // 20: lehr.api.v1.Incarnation.created:type_name -> google.protobuf.Timestamp
+	1,  // 21: lehr.api.v1.Incarnation.author:type_name -> lehr.api.v1.Actor
+	16, // 22: lehr.api.v1.Incarnation.labels:type_name -> lehr.api.v1.Incarnation.LabelsEntry
+	1,  // 23: lehr.api.v1.Incarnation.acknowledger:type_name -> lehr.api.v1.Actor
+	2,  // 24: lehr.api.v1.Candidate.sources:type_name -> lehr.api.v1.SourceRevision
+	5,  // 25: lehr.api.v1.Candidate.findings:type_name -> lehr.api.v1.Finding
+	17, // 26: lehr.api.v1.Candidate.created:type_name -> google.protobuf.Timestamp
+	27, // [27:27] is the sub-list for method output_type
+	27, // [27:27] is the sub-list for method input_type
+	27, // [27:27] is the sub-list for extension type_name
+	27, // [27:27] is the sub-list for extension extendee
+	0,  // [0:27] is the sub-list for field type_name
 }
 
 func init() { file_lehr_api_v1_values_proto_init() }
@@ -1488,7 +1636,7 @@ func file_lehr_api_v1_values_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_api_v1_values_proto_rawDesc), len(file_lehr_api_v1_values_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   15,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,87 @@
+package app
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"lehr.dev/intent"
+)
+
+const (
+	webhookPath = "/webhook/"
+	// maxHook bytes and hookPatience bound what is read of somebody who has shown
+	// no credential yet, and maxHooks how many are read at once.
+	maxHook      = 1 << 20
+	hookPatience = 10 * time.Second
+	maxHooks     = 8
+)
+
+// refusedHook is one word for all that could be guessed at.
+const refusedHook = "The webhook is not known, or was not signed by its secret. Whoever runs the server lists it in the file of --sources.\n"
+
+// webhook takes a hint that the sources of a partition changed: they are looked
+// at now. What it says beside that is not looked at, so it can do no more. It is
+// signed as GitHub and Gitea do (X-Hub-Signature-256), or bears the secret as
+// GitLab does (X-Gitlab-Token).
+func (a *App) webhook(w http.ResponseWriter, r *http.Request) {
+	select {
+	case a.elsewhere.hooks <- struct{}{}:
+		defer func() { <-a.elsewhere.hooks }()
+	default:
+		http.Error(w, "Too many webhooks at once.", http.StatusTooManyRequests)
+		return
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(hookPatience))
+	partition, err := intent.ParsePartitionID(r.PathValue("partition"))
+	secrets := a.elsewhere.policy.Load().Hooks(partition)
+	if err != nil || len(secrets) == 0 {
+		http.Error(w, refusedHook, http.StatusForbidden)
+		return
+	}
+	signature, signed := strings.CutPrefix(r.Header.Get("X-Hub-Signature-256"), "sha256=")
+	token := r.Header.Get("X-Gitlab-Token")
+	if !signed && token == "" {
+		http.Error(w, refusedHook, http.StatusForbidden)
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxHook))
+	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+		http.Error(w, "The webhook has more than 1 MiB.", http.StatusRequestEntityTooLarge)
+		return
+	}
+	if err != nil {
+		http.Error(w, "The webhook could not be read.", http.StatusBadRequest)
+		return
+	}
+	known := false
+	for _, secret := range secrets {
+		if signed {
+			mac := hmac.New(sha256.New, []byte(secret))
+			mac.Write(body)
+			said, err := hex.DecodeString(signature)
+			known = known || err == nil && hmac.Equal(said, mac.Sum(nil))
+		} else {
+			known = known || subtle.ConstantTimeCompare([]byte(token), []byte(secret)) == 1
+		}
+	}
+	if !known {
+		http.Error(w, refusedHook, http.StatusForbidden)
+		return
+	}
+	a.mutex.Lock()
+	running := a.states[partition]
+	a.mutex.Unlock()
+	if running != nil {
+		if pipeline := running.pipeline.Load(); pipeline != nil {
+			pipeline.Hint()
+		}
+	}
+	w.WriteHeader(http.StatusAccepted)
+}

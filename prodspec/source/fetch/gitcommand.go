@@ -1,0 +1,332 @@
+package fetch
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"lehr.dev/fault"
+)
+
+// invocation of git.
+type invocation struct {
+	arguments []string
+	// protocol that may be used; empty: none.
+	protocol string
+	// environment and configuration beside what every invocation has.
+	environment, configuration []string
+	secrets                    []string
+	// most bytes that it may say; 0: few.
+	most int64
+	// growing: the mirror's size is watched meanwhile.
+	growing bool
+	// bare: there is no mirror yet.
+	bare bool
+}
+
+func (i *invocation) set(key, value string) { i.configuration = append(i.configuration, key, value) }
+
+// settings of every invocation: nothing is run, asked, followed or looked up.
+var settings = []string{
+	"core.hooksPath", "/dev/null", "core.fsmonitor", "false", "core.askPass", "", "credential.helper", "",
+	"protocol.allow", "never", "http.followRedirects", "false", "http.lowSpeedLimit", "1000", "http.lowSpeedTime", "30",
+	"fetch.unpackLimit", "1", "fetch.recurseSubmodules", "false", "submodule.recurse", "false", "gc.auto", "0", "maintenance.auto", "false",
+	"core.bigFileThreshold", "10m", "pack.threads", "1", "pack.windowMemory", "64m", "log.showSignature", "false", "safe.directory", "*",
+}
+
+// global is the settings that programs which git runs are to have too: it hands
+// its own environment to none of them.
+const global = "[safe]\n\tdirectory = *\n[core]\n\thooksPath = /dev/null\n"
+
+// failure is git's own.
+type failure struct {
+	code int
+	said string
+}
+
+func (f *failure) Error() string { return f.said }
+
+func exitCode(err error) int {
+	if f, is := errors.AsType[*failure](err); is {
+		return f.code
+	}
+	return -1
+}
+
+// Limits of the memory and the files of git and what it runs.
+const (
+	gitMemory = 2 << 30
+	fewBytes  = 1 << 20
+)
+
+// command makes git's. Nothing of this process's environment is its.
+func (m *mirror) command(i invocation) (*exec.Cmd, error) {
+	home := filepath.Join(filepath.Dir(m.folder), "home")
+	file := filepath.Join(home, "gitconfig")
+	if _, err := os.Stat(file); err != nil {
+		if err := os.MkdirAll(home, 0o700); err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(file, []byte(global), 0o600); err != nil {
+			return nil, err
+		}
+	}
+	var arguments []string
+	if !i.bare {
+		arguments = append(arguments, "--git-dir="+m.folder)
+	}
+	command := exec.Command("git", append(arguments, i.arguments...)...)
+	command.Dir = home
+	command.Env = append([]string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + home, "LC_ALL=C", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + file, "GIT_TERMINAL_PROMPT=0",
+		"GIT_ATTR_NOSYSTEM=1", "GIT_OPTIONAL_LOCKS=0", "GIT_NO_REPLACE_OBJECTS=1", "GIT_LFS_SKIP_SMUDGE=1", "GIT_ALLOW_PROTOCOL=" + i.protocol,
+	}, i.environment...)
+	configuration := append(append([]string{}, settings...), i.configuration...)
+	for at := 0; at < len(configuration); at += 2 {
+		command.Env = append(command.Env, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", at/2, configuration[at]), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", at/2, configuration[at+1]))
+	}
+	command.Env = append(command.Env, fmt.Sprintf("GIT_CONFIG_COUNT=%d", len(configuration)/2))
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	command.WaitDelay = time.Second
+	return command, nil
+}
+
+// git runs git to its end, or until the context ends or a limit is met.
+func (m *mirror) git(ctx context.Context, i invocation) ([]byte, error) {
+	command, err := m.command(i)
+	if err != nil {
+		return nil, fault.New(fault.Unavailable, "git cannot be run for %s: %w", m, err)
+	}
+	// It is killed when the thread that started it ends.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	command.SysProcAttr.Pdeathsig = syscall.SIGKILL
+	if i.most == 0 {
+		i.most = fewBytes
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	out := &bounded{most: i.most, over: func() { cancel(tooLarge("what git says of "+m.String(), i.most)) }}
+	said := &bounded{most: 8 << 10}
+	command.Stdout, command.Stderr = out, said
+	if err := command.Start(); err != nil {
+		return nil, fault.New(fault.Unavailable, "git cannot be run: %w", err).WithHint("install git where the server runs")
+	}
+	_ = unix.Prlimit(command.Process.Pid, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: uint64(m.most), Max: uint64(m.most)}, nil)
+	_ = unix.Prlimit(command.Process.Pid, unix.RLIMIT_DATA, &unix.Rlimit{Cur: gitMemory, Max: gitMemory}, nil)
+	stop := context.AfterFunc(ctx, func() { _ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL) })
+	defer stop()
+	var watching sync.WaitGroup
+	ended := make(chan struct{})
+	if i.growing {
+		watching.Go(func() { m.watch(ended, func() { cancel(tooLarge("the repository "+m.String(), m.most)) }) })
+	}
+	err = command.Wait()
+	close(ended)
+	watching.Wait()
+	if cause := context.Cause(ctx); cause != nil {
+		return nil, cause
+	}
+	if err == nil {
+		return out.Bytes(), nil
+	}
+	if exit, is := errors.AsType[*exec.ExitError](err); is {
+		return nil, &failure{exit.ExitCode(), said.String()}
+	}
+	return nil, err
+}
+
+// watch calls over when the mirror is too large, until ended is closed.
+func (m *mirror) watch(ended <-chan struct{}, over func()) {
+	const look = 500 * time.Millisecond
+	for {
+		select {
+		case <-ended:
+			return
+		case <-time.After(look):
+		}
+		size := int64(0)
+		_ = filepath.WalkDir(m.folder, func(_ string, entry fs.DirEntry, err error) error {
+			if err == nil && entry.Type().IsRegular() {
+				if info, err := entry.Info(); err == nil {
+					size += info.Size()
+				}
+			}
+			return nil
+		})
+		if size > m.most {
+			over()
+			return
+		}
+	}
+}
+
+// bounded takes no more than most bytes.
+type bounded struct {
+	bytes.Buffer
+	most int64
+	over func()
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if room := b.most - int64(b.Len()); int64(len(p)) > room {
+		b.Buffer.Write(p[:max(room, 0)])
+		if b.over != nil {
+			b.over()
+		}
+		return len(p), nil
+	}
+	return b.Buffer.Write(p)
+}
+
+// words by which git's failures are known, in the order in which they count. What
+// git says itself tells of times and bytes, which are others each time.
+var words = []struct{ says, means, hint string }{
+	{"File too large", "has more than is read", "name a smaller repository"},
+	{"couldn't find remote ref", "is not there any more", "restore the branch or the tag, or mend lehr.yaml"},
+	{"not our ref", "is not there any more", "restore the commit, or mend lehr.yaml"},
+	{"Host key verification failed", "is another host than known_hosts says, or one that it does not know", "put the host's key into the file of known_hosts, if it is right"},
+	{"Permission denied", "does not let us in", "give a key that it knows: key: {file: PATH}"},
+	{"Authentication failed", "does not let us in", "give a token that it knows: token: {env: VARIABLE}"},
+	{"could not read Username", "does not let us in without a token", "give one: token: {env: VARIABLE}"},
+	{"could not read Password", "does not let us in without a token", "give one: token: {env: VARIABLE}"},
+	{"error: 403", "does not let us in", "give a token that may read it: token: {env: VARIABLE}"},
+	{"redirect", "leads elsewhere", "write the address that it leads to"},
+	{"does not appear to be a git repository", "is no repository", "mend its address"},
+	{"not found", "is no repository, or does not let us see it", "mend its address, or give a token"},
+	{"transport '", "is reached in a way that is not allowed", "write a URL of https or ssh, or a path"},
+	{"Connection refused", "does not answer: connection refused", ""},
+	{"Failed to connect", "does not answer", ""},
+	{"Operation too slow", "is too slow", ""},
+	{"timed out", "does not answer in time", ""},
+	{"RPC failed", "broke off while it was read", ""},
+	{"early EOF", "broke off while it was read", ""},
+	{"Could not read from remote repository", "does not answer", ""},
+}
+
+// explained makes git's failure an error for people.
+func (m *mirror) explained(err error, secrets []string) error {
+	f, is := errors.AsType[*failure](err)
+	if !is {
+		return err
+	}
+	what := m.reference()
+	for _, known := range words {
+		if strings.Contains(f.said, known.says) {
+			hint := "it is tried again; what was read last stays in use"
+			if known.hint != "" {
+				hint = known.hint + "; what was read last stays in use"
+			}
+			if known.means == "is not there any more" {
+				return fault.New(fault.Unavailable, "%s of %s %s", what, m, known.means).WithHint("%s", hint)
+			}
+			return fault.New(fault.Unavailable, "%s %s", m, known.means).WithHint("%s", hint)
+		}
+	}
+	said, _, _ := strings.Cut(strings.TrimSpace(f.said), "\n")
+	return unreadable(fmt.Sprintf("%s of %s", what, m), errors.New("git says: "+brief(scrub(said, secrets...), 300)))
+}
+
+// catFile reads objects by a git that goes on running. It holds no secret, and
+// ends when this process does.
+type catFile struct {
+	mirror *mirror
+	lock   sync.Mutex
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	out    *bufio.Reader
+}
+
+func (c *catFile) read(ctx context.Context, object string, most int64) ([]byte, error) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	content, err := c.ask(ctx, object, most)
+	if err == nil || fault.Is(err, fault.Invalid) || ctx.Err() != nil {
+		return content, err
+	}
+	// It may have died, or looked before a pack was put together.
+	c.end()
+	return c.ask(ctx, object, most)
+}
+
+func (c *catFile) start() error {
+	command, err := c.mirror.command(invocation{arguments: []string{"cat-file", "--batch"}})
+	if err != nil {
+		return err
+	}
+	if c.in, err = command.StdinPipe(); err != nil {
+		return err
+	}
+	out, err := command.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := command.Start(); err != nil {
+		return err
+	}
+	c.cmd, c.out = command, bufio.NewReader(out)
+	return nil
+}
+
+func (c *catFile) ask(ctx context.Context, object string, most int64) ([]byte, error) {
+	if c.cmd == nil {
+		if err := c.start(); err != nil {
+			return nil, unreadable("the mirror of "+c.mirror.String(), err)
+		}
+	}
+	process := c.cmd.Process
+	stop := context.AfterFunc(ctx, func() { _ = process.Kill() })
+	defer stop()
+	if _, err := io.WriteString(c.in, object+"\n"); err != nil {
+		return nil, unreadable("the mirror of "+c.mirror.String(), err)
+	}
+	line, err := c.out.ReadString('\n')
+	if err != nil {
+		return nil, unreadable("the mirror of "+c.mirror.String(), err)
+	}
+	fields := strings.Fields(line)
+	if len(fields) != 3 || fields[1] != "blob" {
+		return nil, unreadable(fmt.Sprintf("an object of %s", c.mirror), fmt.Errorf("git says %.100q", strings.TrimSpace(line)))
+	}
+	size, err := strconv.ParseInt(fields[2], 10, 64)
+	if err != nil || size > most {
+		c.end()
+		return nil, tooLarge("a file of "+c.mirror.String(), most)
+	}
+	content := make([]byte, size+1)
+	if _, err := io.ReadFull(c.out, content); err != nil {
+		return nil, unreadable("the mirror of "+c.mirror.String(), err)
+	}
+	return content[:size], nil
+}
+
+func (c *catFile) stop() {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	c.end()
+}
+
+func (c *catFile) end() {
+	if c.cmd == nil {
+		return
+	}
+	_ = c.in.Close()
+	_ = c.cmd.Process.Kill()
+	_ = c.cmd.Wait()
+	c.cmd = nil
+}

@@ -1,0 +1,227 @@
+package fetch
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"lehr.dev/fault"
+	"lehr.dev/intent"
+	"lehr.dev/prodspec/source"
+)
+
+// Policy is which secrets of this machine, and which networks, sources may use.
+// Definitions are their tenants' and only name a secret: who may use it, and
+// whom it may be shown, is the operator's to say. The zero policy gives no
+// secret, and no network of this machine's own.
+type Policy struct {
+	Version  string         `yaml:"sources"`
+	Secrets  []ListedSecret `yaml:"secrets"`
+	Networks []netip.Prefix `yaml:"networks"`
+	Webhooks []Webhook      `yaml:"webhooks"`
+}
+
+// ListedSecret is a secret that sources of some partitions may use.
+type ListedSecret struct {
+	Env  string `yaml:"env"`
+	File string `yaml:"file"`
+	// Hosts that it may be shown: HOST or HOST:PORT. What is itself the address
+	// of a database needs none.
+	Hosts      []string `yaml:"hosts"`
+	Partitions []string `yaml:"partitions"`
+}
+
+// Webhook is a secret by which others may hint that sources changed.
+type Webhook struct {
+	Env        string   `yaml:"env"`
+	File       string   `yaml:"file"`
+	Partitions []string `yaml:"partitions"`
+}
+
+// everyPartition stands for all.
+const everyPartition = "*"
+
+// ReadPolicy reads a policy. Files that it names are relative to its folder. No
+// path: the zero policy.
+func ReadPolicy(path string) (*Policy, error) {
+	if path == "" {
+		return &Policy{}, nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fault.New(fault.Unavailable, "reading the policy of sources: %w", err).WithHint("name a file that can be read with --sources FILE")
+	}
+	policy := &Policy{}
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(policy); err != nil {
+		return nil, fault.New(fault.Invalid, "%s is no policy of sources: %w", path, err).WithHint("write it as docs/sources.md shows")
+	}
+	if err := decoder.Decode(new(any)); !errors.Is(err, io.EOF) {
+		return nil, fault.New(fault.Invalid, "%s holds more than one document", path)
+	}
+	if policy.Version != "v1" {
+		return nil, fault.New(fault.Invalid, "%s is no policy of sources of version v1", path).WithHint("start it with sources: v1")
+	}
+	return policy, policy.complete(filepath.Dir(path), path)
+}
+
+func (p *Policy) complete(folder, path string) error {
+	place := func(what string, i int, env string, file *string, partitions []string) error {
+		wrong := func(err error) error { return fault.New(fault.Invalid, "%s: %s %d: %w", path, what, i+1, err) }
+		if (env == "") == (*file == "") {
+			return wrong(errors.New("it is in one place: env or file"))
+		}
+		if *file != "" && !filepath.IsAbs(*file) {
+			*file = filepath.Join(folder, *file)
+		}
+		if len(partitions) == 0 {
+			return wrong(errors.New(`no partition may use it: write partitions: [NAME], or ["*"] for all`))
+		}
+		for _, name := range partitions {
+			if _, err := intent.ParsePartitionID(name); name != everyPartition && err != nil {
+				return wrong(err)
+			}
+		}
+		return nil
+	}
+	for i := range p.Secrets {
+		s := &p.Secrets[i]
+		if err := place("secret", i, s.Env, &s.File, s.Partitions); err != nil {
+			return err
+		}
+	}
+	for i := range p.Webhooks {
+		w := &p.Webhooks[i]
+		if err := place("webhook", i, w.Env, &w.File, w.Partitions); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func names(partitions []string, partition intent.PartitionID) bool {
+	return slices.Contains(partitions, everyPartition) || slices.Contains(partitions, string(partition))
+}
+
+// maxSecret bytes are read of a file.
+const maxSecret = 64 << 10
+
+// value reads a secret. Nothing of it is in the error.
+func value(s source.Secret) (string, error) {
+	if s.Env != "" {
+		found := os.Getenv(s.Env)
+		if found == "" {
+			return "", fault.New(fault.Unavailable, "%s of the server is empty", s).WithHint("whoever runs the server sets it, and starts the server again")
+		}
+		return found, nil
+	}
+	file, err := os.Open(s.File)
+	if err != nil {
+		return "", fault.New(fault.Unavailable, "%s cannot be read: %w", s, err).WithHint("whoever runs the server puts the secret there")
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, maxSecret))
+	found := strings.TrimRight(string(text), "\r\n")
+	if err != nil || found == "" {
+		return "", fault.New(fault.Unavailable, "%s is empty or cannot be read", s).WithHint("whoever runs the server puts the secret there")
+	}
+	return found, nil
+}
+
+// Hooks returns the secrets by which sources of a partition may be hinted at.
+func (p *Policy) Hooks(partition intent.PartitionID) (secrets []string) {
+	for _, w := range p.Webhooks {
+		if !names(w.Partitions, partition) {
+			continue
+		}
+		if secret, err := value(source.Secret{Env: w.Env, File: w.File}); err == nil {
+			secrets = append(secrets, secret)
+		}
+	}
+	return secrets
+}
+
+// guard is what a partition's sources may use.
+type guard struct {
+	partition intent.PartitionID
+	policy    func() *Policy
+}
+
+// allow says whether a secret may be used for a host; empty: the secret is
+// itself the address.
+func (g guard) allow(s source.Secret, host string) error {
+	for _, listed := range g.policy().Secrets {
+		if listed.Env != s.Env || listed.File != s.File || !names(listed.Partitions, g.partition) {
+			continue
+		}
+		bare, _, _ := strings.Cut(host, ":")
+		if host == "" && len(listed.Hosts) == 0 || slices.Contains(listed.Hosts, host) || host != "" && slices.Contains(listed.Hosts, bare) {
+			return nil
+		}
+	}
+	to := ""
+	if host != "" {
+		to = fmt.Sprintf(" for %s", host)
+	}
+	return fault.New(fault.Denied, "the sources of partition %s may not use %s%s: this server's policy of sources does not allow it", g.partition, s, to).
+		WithHint("whoever runs the server adds the secret, the partition and the host to the file of --sources")
+}
+
+// secret reads one that may be used for a host.
+func (g guard) secret(s source.Secret, host string) (string, error) {
+	if err := g.allow(s, host); err != nil {
+		return "", err
+	}
+	return value(s)
+}
+
+// metadata are addresses at which clouds give credentials to whoever asks, and
+// which no other rule covers.
+var metadata = []netip.Addr{netip.MustParseAddr("fd00:ec2::254"), netip.MustParseAddr("100.100.100.200"), netip.MustParseAddr("168.63.129.16")}
+
+// address says whether an address may be reached, as it was resolved.
+func (g guard) address(a netip.Addr) error {
+	a = a.Unmap().WithZone("")
+	if slices.ContainsFunc(g.policy().Networks, func(p netip.Prefix) bool { return p.Contains(a) }) {
+		return nil
+	}
+	own := a.IsLoopback() || a.IsLinkLocalUnicast() || a.IsMulticast() || a.IsUnspecified() || slices.Contains(metadata, a) ||
+		embedded(a) && g.address(last4(a)) != nil || a == netip.AddrFrom4([4]byte{255, 255, 255, 255})
+	if !own {
+		return nil
+	}
+	return fault.New(fault.Denied, "sources may not reach %s: it is this machine's own, or a cloud's metadata", a).
+		WithHint("whoever runs the server lists the network in the file of --sources")
+}
+
+var nat64, sixToFour = netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("2002::/16")
+
+// embedded reports whether an address of IPv6 leads to one of IPv4.
+func embedded(a netip.Addr) bool { return nat64.Contains(a) || sixToFour.Contains(a) }
+
+func last4(a netip.Addr) netip.Addr {
+	b := a.As16()
+	if sixToFour.Contains(a) {
+		return netip.AddrFrom4([4]byte(b[2:6]))
+	}
+	return netip.AddrFrom4([4]byte(b[12:]))
+}
+
+// scrub takes secrets out of what others said.
+func scrub(said string, secrets ...string) string {
+	for _, secret := range secrets {
+		if secret != "" {
+			said = strings.ReplaceAll(said, secret, "***")
+		}
+	}
+	return intent.Shown(said)
+}

@@ -1,0 +1,331 @@
+package fetch
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	_ "modernc.org/sqlite" // The driver.
+
+	"lehr.dev/fault"
+	"lehr.dev/intent"
+	"lehr.dev/prodspec/source"
+)
+
+// table is what a query finds, in a transaction that only reads.
+type table struct {
+	inMemory
+	of     source.SQL
+	guard  guard
+	limits source.Limits
+}
+
+const (
+	// mostRows of a query, and queryPatience for it.
+	mostRows      = 100_000
+	queryPatience = 30 * time.Second
+)
+
+// rows gathers what was found, within the limits.
+type rows struct {
+	table *table
+	texts []json.RawMessage
+	names []string
+	bytes int64
+}
+
+func (r *rows) add(text []byte, name string) error {
+	r.bytes += int64(len(text))
+	if len(r.texts) == mostRows {
+		return fault.New(fault.Invalid, "the query of %s finds more than %d rows", r.table, mostRows).WithHint("ask for less")
+	}
+	if r.bytes > r.table.limits.FileBytes {
+		return tooLarge("what the query of "+r.table.String()+" finds", r.table.limits.FileBytes)
+	}
+	r.texts, r.names = append(r.texts, json.RawMessage(text)), append(r.names, name)
+	return nil
+}
+
+func (t *table) String() string {
+	if t.of.SQLite != "" {
+		return t.of.SQLite
+	}
+	return "the database of " + t.of.DSN.String()
+}
+
+func (t *table) fetch(ctx context.Context, last *State) (*State, error) {
+	if several(t.of.Query) {
+		return nil, fault.New(fault.Invalid, "the query of %s is more than one statement", t).WithHint("write one SELECT")
+	}
+	ctx, cancel := context.WithTimeout(ctx, queryPatience)
+	defer cancel()
+	found := &rows{table: t}
+	var err error
+	if t.of.SQLite != "" {
+		err = t.sqlite(ctx, found)
+	} else {
+		err = t.postgres(ctx, found)
+	}
+	if err != nil {
+		if _, is := errors.AsType[*fault.Error](err); is {
+			return nil, err
+		}
+		if ctx.Err() != nil {
+			err = fmt.Errorf("it did not answer within %s", queryPatience)
+		}
+		return nil, unreadable(t.String(), err)
+	}
+	if len(found.texts) == 0 && !t.of.Empty {
+		return nil, fault.New(fault.Unavailable, "the query of %s finds no rows", t).
+			WithHint("an empty answer is never taken for intent, for a right may have been revoked: restore the rows, or write empty: true if none are an answer too")
+	}
+	state, err := found.state()
+	if err == nil && last != nil && source.Revision(last.Files) == source.Revision(state.Files) {
+		return last, nil
+	}
+	return state, err
+}
+
+func (r *rows) state() (*State, error) {
+	if r.table.of.Rows == "" {
+		if r.texts == nil {
+			r.texts = []json.RawMessage{}
+		}
+		content, err := indented(r.texts)
+		if err != nil {
+			return nil, err
+		}
+		return held(map[string][]byte{r.table.of.File: content}), nil
+	}
+	contents := make(map[string][]byte, len(r.texts))
+	for i, text := range r.texts {
+		file := r.names[i] + ".json"
+		if !nameable(r.names[i]) {
+			return nil, fault.New(fault.Invalid, "the query of %s finds a row whose %s is %s, which names no file", r.table, r.table.of.Rows, quoted(r.names[i])).
+				WithHint("let rows name a column of texts without slashes that begin with a letter or a digit")
+		}
+		if _, twice := contents[file]; twice {
+			return nil, fault.New(fault.Invalid, "the query of %s finds two rows whose %s is %s", r.table, r.table.of.Rows, quoted(r.names[i])).
+				WithHint("let rows name a column whose values differ")
+		}
+		content, err := indented(text)
+		if err != nil {
+			return nil, err
+		}
+		contents[file] = content
+	}
+	return held(contents), nil
+}
+
+func indented(value any) ([]byte, error) {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(value); err != nil {
+		return nil, fault.New(fault.Invalid, "a row cannot be written as JSON: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+// nameable reports whether a row's file can be named after it.
+func nameable(name string) bool {
+	const most = 200
+	return name != "" && len(name) <= most && utf8.ValidString(name) && intent.Shown(name) == name && !strings.ContainsAny(name, `/\`) && name[0] != '.' && name[0] != '-'
+}
+
+// several reports whether a text is more than one statement: a semicolon
+// outside quotes and comments has something after it.
+func several(query string) bool {
+	end := ""
+	for i := 0; i < len(query); i++ {
+		rest := query[i:]
+		if end != "" {
+			if strings.HasPrefix(rest, end) {
+				i += len(end) - 1
+				end = ""
+			}
+			continue
+		}
+		switch {
+		case rest[0] == '\'' || rest[0] == '"' || rest[0] == '`':
+			end = rest[:1]
+		case rest[0] == '[':
+			end = "]"
+		case strings.HasPrefix(rest, "--"):
+			end = "\n"
+		case strings.HasPrefix(rest, "/*"):
+			end = "*/"
+		case rest[0] == ';':
+			return strings.TrimSpace(rest[1:]) != ""
+		}
+	}
+	return false
+}
+
+// trimmed is a query without its end.
+func trimmed(query string) string { return strings.TrimRight(strings.TrimSpace(query), "; \t\r\n") }
+
+func (t *table) postgres(ctx context.Context, found *rows) error {
+	address, err := t.guard.secret(t.of.DSN, "")
+	if err != nil {
+		return err
+	}
+	config, err := pgx.ParseConfig(address)
+	if err != nil {
+		return fault.New(fault.Invalid, "%s holds no address of a PostgreSQL database", t.of.DSN).WithHint("put postgres://user:password@host/database there")
+	}
+	clean := func(err error) error {
+		if e, is := errors.AsType[*pgconn.PgError](err); is {
+			return errors.New(scrub(e.Message, address, config.Password))
+		}
+		if e, is := errors.AsType[*pgconn.ConnectError](err); is {
+			if inner := errors.Unwrap(e); inner != nil {
+				err = reason(inner)
+			}
+			return errors.New("no connection: " + scrub(err.Error(), address, config.Password))
+		}
+		if _, is := errors.AsType[*fault.Error](err); is {
+			return err
+		}
+		return errors.New(scrub(err.Error(), address, config.Password))
+	}
+	config.RuntimeParams["default_transaction_read_only"] = "on"
+	config.RuntimeParams["statement_timeout"] = fmt.Sprint(queryPatience.Milliseconds())
+	config.RuntimeParams["application_name"] = "lehr source"
+	connection, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return clean(err)
+	}
+	defer func() { _ = connection.Close(context.WithoutCancel(ctx)) }()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	reading, err := connection.BeginTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly, IsoLevel: pgx.RepeatableRead})
+	if err != nil {
+		return clean(err)
+	}
+	name := "''"
+	if t.of.Rows != "" {
+		name = "coalesce(q." + pgx.Identifier{t.of.Rows}.Sanitize() + "::text, '')"
+	}
+	answer, err := reading.Query(ctx, "SELECT row_to_json(q)::text, "+name+" FROM ("+trimmed(t.of.Query)+"\n) AS q")
+	if err != nil {
+		return clean(err)
+	}
+	defer answer.Close()
+	for answer.Next() {
+		var text, name string
+		if err := answer.Scan(&text, &name); err != nil {
+			return clean(err)
+		}
+		if err := found.add([]byte(text), name); err != nil {
+			cancel() // Else what is left would be read first.
+			return err
+		}
+	}
+	if err := answer.Err(); err != nil {
+		return clean(err)
+	}
+	return nil
+}
+
+// sqlite reads a file that is never made or written.
+func (t *table) sqlite(ctx context.Context, found *rows) error {
+	if _, err := os.Stat(t.of.SQLite); err != nil {
+		return reason(err)
+	}
+	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: t.of.SQLite, RawQuery: "mode=ro&_pragma=query_only(1)&_pragma=busy_timeout(5000)&_pragma=trusted_schema(0)"}).String())
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	connection, err := db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer connection.Close()
+	// Nothing is attached: that would reach other files, and make them.
+	if err := forbidAttaching(connection); err != nil {
+		return err
+	}
+	reading, err := connection.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = reading.Rollback() }()
+	answer, err := reading.QueryContext(ctx, "SELECT * FROM ("+trimmed(t.of.Query)+"\n)")
+	if err != nil {
+		return err
+	}
+	defer answer.Close()
+	columns, err := answer.Columns()
+	if err != nil {
+		return err
+	}
+	at := -1
+	for i, column := range columns {
+		if column == t.of.Rows {
+			at = i
+		}
+	}
+	if t.of.Rows != "" && at < 0 {
+		return fault.New(fault.Invalid, "the query of %s has no column %s", t, quoted(t.of.Rows))
+	}
+	values, into := make([]any, len(columns)), make([]any, len(columns))
+	for i := range values {
+		into[i] = &values[i]
+	}
+	for answer.Next() {
+		if err := answer.Scan(into...); err != nil {
+			return err
+		}
+		text, err := object(columns, values)
+		if err != nil {
+			return fault.New(fault.Invalid, "the query of %s: %w", t, err)
+		}
+		name := ""
+		if at >= 0 && values[at] != nil {
+			name = fmt.Sprint(values[at])
+		}
+		if err := found.add(text, name); err != nil {
+			return err
+		}
+	}
+	return answer.Err()
+}
+
+// object writes a row as JSON, in the order of its columns.
+func object(columns []string, values []any) ([]byte, error) {
+	out := []byte{'{'}
+	for i, value := range values {
+		if b, is := value.([]byte); is {
+			if !utf8.Valid(b) {
+				return nil, fmt.Errorf("the column %s holds bytes that are no text: use hex(%s)", quoted(columns[i]), columns[i])
+			}
+			value = string(b)
+		}
+		key, err := json.Marshal(columns[i])
+		if err != nil {
+			return nil, err
+		}
+		text, err := json.Marshal(value)
+		if err != nil {
+			return nil, fmt.Errorf("the column %s: %w", quoted(columns[i]), err)
+		}
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(append(append(out, key...), ':'), text...)
+	}
+	return append(out, '}'), nil
+}

@@ -1,0 +1,116 @@
+package source
+
+import "time"
+
+// Remote says where a source lies that is no folder of this machine. One of
+// Git, HTTP, SQL and Versions is set.
+type Remote struct {
+	Git      *Git
+	HTTP     *HTTP
+	SQL      *SQL
+	Versions *Versions
+	// Every is how long to wait between two looks; zero: the default.
+	Every time.Duration
+}
+
+// EveryAtLeast is the shortest pause between two looks, and EveryByDefault the
+// usual one.
+const (
+	EveryAtLeast   = time.Second
+	EveryByDefault = 30 * time.Second
+)
+
+// Bare is what is asked for, without how often and by whom.
+func (r Remote) Bare() Remote {
+	r.Every = 0
+	bare := func(git *Git) *Git {
+		if git == nil {
+			return nil
+		}
+		g := *git
+		g.Login, g.Key, g.KnownHosts = Login{}, Secret{}, Secret{}
+		return &g
+	}
+	r.Git = bare(r.Git)
+	if r.HTTP != nil {
+		h := *r.HTTP
+		h.Login = Login{}
+		r.HTTP = &h
+	}
+	if r.Versions != nil {
+		v := *r.Versions
+		v.Login, v.Tags = Login{}, bare(v.Tags)
+		r.Versions = &v
+	}
+	return r
+}
+
+// Secret is where a secret is found, and never the secret: an environment
+// variable of the server, or a file of its machine. One is set, or none.
+type Secret struct{ Env, File string }
+
+// IsZero reports whether there is none.
+func (s Secret) IsZero() bool { return s == Secret{} }
+
+func (s Secret) String() string {
+	if s.Env != "" {
+		return "the environment variable " + s.Env
+	}
+	return "the file " + s.File
+}
+
+// Git is a folder of a repository.
+type Git struct {
+	// URL over http, https or ssh, or the absolute path of a repository.
+	URL string
+	// At most one of Branch, Tag and Commit is set; none: what HEAD says.
+	Branch, Tag, Commit string
+	// Directory in the repository; empty: all of it.
+	Directory string
+	// Login over HTTP.
+	Login
+	// Key and KnownHosts are files, for SSH.
+	Key, KnownHosts Secret
+}
+
+// Login is a user's name and password, or a token alone.
+type Login struct {
+	User  string
+	Token Secret
+}
+
+// HTTP is one file that a server gives.
+type HTTP struct {
+	URL  string
+	File string
+	Login
+}
+
+// SQL is what a query finds: one file, or with Rows one for each row.
+type SQL struct {
+	// SQLite is the absolute path of a database; else DSN holds the URL of a
+	// PostgreSQL database.
+	SQLite string
+	DSN    Secret
+	Query  string
+	File   string
+	// Rows is the column that names each row's file.
+	Rows string
+	// Empty: no rows are an answer too.
+	Empty bool
+}
+
+// Versions are those of an artifact, as one file. One of Registry, Debian and
+// Tags is set.
+type Versions struct {
+	// Registry is the URL of a repository of a container registry.
+	Registry string
+	// Debian is the URL of a Packages index, and Package whose versions in it.
+	Debian, Package string
+	// Tags is a repository whose tags are versions.
+	Tags *Git
+	File string
+	// Match is the pattern of those that count; empty: all.
+	Match string
+	Login
+}
