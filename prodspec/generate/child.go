@@ -16,6 +16,7 @@ import (
 
 	"lehr.dev/intent"
 	"lehr.dev/prodspec/generate/starlark"
+	"lehr.dev/prodspec/generate/work"
 	"lehr.dev/prodspec/validate"
 	"lehr.dev/schema"
 )
@@ -133,7 +134,7 @@ func (c *child) answer(kind frameKind, payload []byte) (any, error) {
 
 // run evaluates one job under the limits that can name the place in the
 // program; the process limits and the parent stand behind them.
-func (c *child) run(evaluator *starlark.Evaluator, job Job) starlark.Result {
+func (c *child) run(evaluator *starlark.Evaluator, job Job) work.Result {
 	timeout := time.Duration(c.limits.Milliseconds) * time.Millisecond
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
@@ -162,7 +163,7 @@ func watchMemory(ctx context.Context, cancel context.CancelCauseFunc, most int64
 }
 
 // open asks the parent for a content.
-func (c *child) open(kind starlark.Kind, input Input) ([]byte, error) {
+func (c *child) open(kind work.Kind, input Input) ([]byte, error) {
 	if content, found := c.known[input.Digest]; found {
 		return content, nil
 	}

@@ -6,7 +6,7 @@ import (
 	"io"
 
 	"lehr.dev/fault"
-	"lehr.dev/prodspec/generate/starlark"
+	"lehr.dev/prodspec/generate/work"
 )
 
 // frameKind says what a frame between parent and child holds.
@@ -35,8 +35,8 @@ type setup struct {
 
 // want asks for the content of an input.
 type want struct {
-	Kind  starlark.Kind `json:"kind"`
-	Input Input         `json:"input"`
+	Kind  work.Kind `json:"kind"`
+	Input Input     `json:"input"`
 }
 
 // write sends one frame: four bytes of length, one of kind, the payload.

@@ -14,7 +14,7 @@ import (
 	"lehr.dev/intent"
 	"lehr.dev/prodspec/definition"
 	"lehr.dev/prodspec/derive"
-	"lehr.dev/prodspec/generate/starlark"
+	"lehr.dev/prodspec/generate/work"
 	"lehr.dev/schema"
 )
 
@@ -118,8 +118,8 @@ func (g *Graph) Build(ctx context.Context, generators []definition.Generator, in
 }
 
 // Provide sets the assets that no program makes, such as the policy.
-func (g *Graph) Provide(name string, assets []starlark.Asset, now time.Time) error {
-	rec, err := recorder{set: g.schema, now: now}.record(intent.Digest{}, Job{Generator: name}, Result{Result: starlark.Result{Assets: assets}})
+func (g *Graph) Provide(name string, assets []work.Asset, now time.Time) error {
+	rec, err := recorder{set: g.schema, now: now}.record(intent.Digest{}, Job{Generator: name}, Result{Result: work.Result{Assets: assets}})
 	if err != nil {
 		return err
 	}
@@ -249,8 +249,8 @@ func (g *Graph) current(ctx context.Context, stage *stage, file string, now time
 }
 
 func (g *Graph) execute(ctx context.Context, stage *stage, jobs []Job, now time.Time) error {
-	results, err := g.runner.Run(ctx, g.schema, jobs, func(kind starlark.Kind, input Input) ([]byte, error) {
-		if kind == starlark.ReadAsset {
+	results, err := g.runner.Run(ctx, g.schema, jobs, func(kind work.Kind, input Input) ([]byte, error) {
+		if kind == work.ReadAsset {
 			return g.Body(ctx, stage.makers[intent.AssetID(input.Name)], input.Digest)
 		}
 		return stage.inputs.Open(input)
@@ -292,7 +292,7 @@ func (g *Graph) put(generator, file string, rec record, keep bool) {
 	}
 	run.base, run.reads, run.findings, run.until = rec.Base, append([]Read(nil), rec.Reads...), rec.Findings, rec.Until
 	for i := range run.reads {
-		run.reads[i].Name, run.reads[i].Kind = g.intern(run.reads[i].Name), starlark.Kind(g.intern(string(run.reads[i].Kind)))
+		run.reads[i].Name, run.reads[i].Kind = g.intern(run.reads[i].Name), work.Kind(g.intern(string(run.reads[i].Kind)))
 	}
 	if len(rec.Findings) > 0 {
 		// What it gave before stays what is taken until it succeeds again.

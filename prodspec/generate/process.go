@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"lehr.dev/fault"
-	"lehr.dev/prodspec/generate/starlark"
+	"lehr.dev/prodspec/generate/work"
 	"lehr.dev/schema"
 )
 
@@ -189,7 +189,7 @@ func (s *session) run(job Job) (Result, error) {
 		}
 		switch kind {
 		case frameResult:
-			var result starlark.Result
+			var result work.Result
 			if err = json.Unmarshal(payload, &result); err == nil {
 				return Result{Result: result}, nil
 			}

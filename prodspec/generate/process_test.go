@@ -11,7 +11,7 @@ import (
 	"lehr.dev/fault"
 	"lehr.dev/intent"
 	"lehr.dev/prodspec/generate"
-	"lehr.dev/prodspec/generate/starlark"
+	"lehr.dev/prodspec/generate/work"
 	"lehr.dev/schema"
 )
 
@@ -58,7 +58,7 @@ func process(r string) *generate.Process {
 // inputs of a job by path.
 type inputs map[string]string
 
-func (in inputs) open(_ starlark.Kind, input generate.Input) ([]byte, error) {
+func (in inputs) open(_ work.Kind, input generate.Input) ([]byte, error) {
 	text, found := in[input.Name]
 	if !found {
 		return nil, fault.New(fault.Unavailable, "%s changed", input.Name)
@@ -157,7 +157,7 @@ func TestCancelledRunEndsAtOnce(t *testing.T) {
 	in := inputs{"p.star": "def generate(ctx):\n    for _ in range(1 << 40):\n        pass\n", "m": ""}
 	ctx, cancel := context.WithCancel(t.Context())
 	job := generate.Job{Generator: "g", Program: "p.star", Programs: in.input("p.star")}
-	_, err := process("true").Run(ctx, schema.Builtin(), []generate.Job{job}, func(kind starlark.Kind, input generate.Input) ([]byte, error) {
+	_, err := process("true").Run(ctx, schema.Builtin(), []generate.Job{job}, func(kind work.Kind, input generate.Input) ([]byte, error) {
 		cancel()
 		return in.open(kind, input)
 	})

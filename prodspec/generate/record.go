@@ -10,7 +10,7 @@ import (
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
 	"lehr.dev/prodspec/derive"
-	"lehr.dev/prodspec/generate/starlark"
+	"lehr.dev/prodspec/generate/work"
 	"lehr.dev/prodspec/validate"
 	"lehr.dev/schema"
 )
@@ -62,7 +62,7 @@ type record struct {
 	// Findings of a run that failed, until then if it may end otherwise.
 	Findings []intent.Finding `json:"findings,omitempty"`
 	Until    time.Time        `json:"until,omitzero"`
-	Assets   []starlark.Asset `json:"assets,omitempty"`
+	Assets   []work.Asset     `json:"assets,omitempty"`
 	// Refers is, for each asset, the read references, which the effective
 	// digest needs.
 	Refers [][]intent.AssetID `json:"refers,omitempty"`
@@ -161,7 +161,7 @@ func (rec *record) serve(content intent.Asset) error {
 }
 
 // derive replaces an asset by the one with derived addons.
-func (r recorder) derive(rec *record, asset *starlark.Asset, content *intent.Asset) error {
+func (r recorder) derive(rec *record, asset *work.Asset, content *intent.Asset) error {
 	if r.rules.Digest().IsZero() {
 		return nil
 	}
@@ -185,11 +185,11 @@ func (r recorder) derive(rec *record, asset *starlark.Asset, content *intent.Ass
 
 // everything is the reads of a run that may have read all it could.
 func everything(job Job) []Read {
-	reads := []Read{{Kind: starlark.ReadFiles, Digest: starlark.Listing(job.Files)}, {Kind: starlark.ReadAssets, Digest: starlark.Listing(job.Assets)}}
+	reads := []Read{{Kind: work.ReadFiles, Digest: work.Listing(job.Files)}, {Kind: work.ReadAssets, Digest: work.Listing(job.Assets)}}
 	for _, of := range []struct {
-		kind   starlark.Kind
+		kind   work.Kind
 		inputs []Input
-	}{{starlark.ReadFile, job.Files}, {starlark.ReadProgram, job.Programs}, {starlark.ReadAsset, job.Assets}} {
+	}{{work.ReadFile, job.Files}, {work.ReadProgram, job.Programs}, {work.ReadAsset, job.Assets}} {
 		for _, input := range of.inputs {
 			reads = append(reads, Read{Kind: of.kind, Name: input.Name, Digest: input.Digest})
 		}

@@ -3,12 +3,12 @@ package generate
 import (
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"lehr.dev/intent"
 	"lehr.dev/prodspec/definition"
 	"lehr.dev/prodspec/generate/starlark"
+	"lehr.dev/prodspec/generate/work"
 )
 
 // stage is one generator in one build: what each of its runs may read now.
@@ -75,12 +75,12 @@ func (s *stage) index() {
 			s.files[i] = s.each[i].Name
 		}
 	}
-	for kind, inputs := range map[starlark.Kind][]Input{starlark.ReadFile: s.shared, starlark.ReadProgram: s.programs, starlark.ReadAsset: s.assets} {
+	for kind, inputs := range map[work.Kind][]Input{work.ReadFile: s.shared, work.ReadProgram: s.programs, work.ReadAsset: s.assets} {
 		for _, input := range inputs {
 			s.byName[Read{Kind: kind, Name: input.Name, Digest: input.Digest}] = true
 		}
 	}
-	s.filesList, s.assetsList = starlark.Listing(s.shared), starlark.Listing(s.assets)
+	s.filesList, s.assetsList = work.Listing(s.shared), work.Listing(s.assets)
 	parts := [][]byte{s.base[:], s.filesList[:], s.assetsList[:]}
 	for _, inputs := range [][]Input{s.shared, s.programs, s.assets} {
 		for i := range inputs {
@@ -121,7 +121,7 @@ func (s *stage) wants(file string) bool {
 	if !s.generator.ForEachFile {
 		return file == ""
 	}
-	_, found := find(s.each, file)
+	_, found := work.Find(s.each, file)
 	return found
 }
 
@@ -130,8 +130,8 @@ func (s *stage) filesOf(file string) []Input {
 	if file == "" {
 		return s.shared
 	}
-	own, _ := find(s.each, file)
-	at, found := slices.BinarySearchFunc(s.shared, own, byName)
+	own, _ := work.Find(s.each, file)
+	at, found := slices.BinarySearchFunc(s.shared, own, work.ByName)
 	if found {
 		return s.shared
 	}
@@ -152,20 +152,20 @@ func (s *stage) holds(base intent.Digest, reads []Read, until time.Time, file st
 	}
 	for _, read := range reads {
 		switch read.Kind {
-		case starlark.ReadAssets:
+		case work.ReadAssets:
 			if read.Digest != s.assetsList {
 				return false
 			}
-		case starlark.ReadFiles:
+		case work.ReadFiles:
 			list := s.filesList
 			if file != "" {
-				list = starlark.Listing(s.filesOf(file))
+				list = work.Listing(s.filesOf(file))
 			}
 			if read.Digest != list {
 				return false
 			}
-		case starlark.ReadFile:
-			if own, mine := find(s.each, file); mine && read.Name == file {
+		case work.ReadFile:
+			if own, mine := work.Find(s.each, file); mine && read.Name == file {
 				if own.Digest != read.Digest {
 					return false
 				}
@@ -183,20 +183,10 @@ func (s *stage) holds(base intent.Digest, reads []Read, until time.Time, file st
 	return true
 }
 
-func byName(a, b Input) int { return strings.Compare(a.Name, b.Name) }
-
-func find(inputs []Input, name string) (Input, bool) {
-	at, found := slices.BinarySearchFunc(inputs, Input{Name: name}, byName)
-	if !found {
-		return Input{}, false
-	}
-	return inputs[at], true
-}
-
 // unique sorts by name and drops what two sources both have.
 func unique(inputs []Input) []Input {
-	if !slices.IsSortedFunc(inputs, byName) {
-		slices.SortStableFunc(inputs, byName)
+	if !slices.IsSortedFunc(inputs, work.ByName) {
+		slices.SortStableFunc(inputs, work.ByName)
 	}
 	return slices.CompactFunc(inputs, func(a, b Input) bool { return a.Name == b.Name })
 }
