@@ -63,6 +63,9 @@ type Options struct {
 	// PluginServers is the file that lists the plugin servers which may be
 	// dialled, and for which partitions; empty: none.
 	PluginServers string
+	// Generators is the file that lists the partitions which may have native
+	// programs run; empty: none. It is read whenever one is to run.
+	Generators string
 	// Register are definitions to register at the start, by partition.
 	Register map[intent.PartitionID]string
 	Version  string
@@ -273,7 +276,11 @@ func (a *App) open(ctx context.Context) error {
 		return err
 	}
 	if a.options.Parts.Runner == nil {
-		a.options.Parts.Runner, a.options.Parts.Trial = generate.NewProcess(generate.DefaultOptions()), prodspec.InChild()
+		running, err := a.runner()
+		if err != nil {
+			return err
+		}
+		a.options.Parts.Runner, a.options.Parts.Trial = generate.NewProcess(running), prodspec.InChild(running)
 	}
 	if err := a.openLogins(); err != nil {
 		return err

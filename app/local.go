@@ -58,11 +58,26 @@ func openBeside(ctx context.Context, name string) (store.All, error) {
 	return ifOpened(sqlite.OpenUnlocked(ctx, sqlite.Options{Path: name, Log: log}))
 }
 
-// Build runs a definition's pipeline once, and keeps nothing.
-func Build(ctx context.Context, definition string) (prodspec.Built, error) {
-	return prodspec.Build(ctx, prodspec.Program{
-		Definition: definition, Runner: generate.NewProcess(generate.DefaultOptions()),
-	}, loop.Real().Now())
+// Building is what is built, and how.
+type Building struct {
+	Definition string
+	// Generators is the file that lists the partitions which may have native
+	// programs run; empty: none.
+	Generators string
+	// Verify runs it again elsewhere; what differs is a finding.
+	Verify bool
+}
+
+// Build runs a definition's pipeline once, and keeps nothing but compiled
+// modules.
+func Build(ctx context.Context, of Building) (prodspec.Built, error) {
+	options := runner(ownModules(), of.Generators)
+	program := prodspec.Program{Definition: of.Definition, Runner: generate.NewProcess(options)}
+	if !of.Verify {
+		return prodspec.Build(ctx, program, loop.Real().Now())
+	}
+	options.Elsewhere = true
+	return prodspec.Verify(ctx, program, generate.NewProcess(options), loop.Real())
 }
 
 // Plan is a partition in a store of its own, compared with production.
@@ -77,11 +92,12 @@ const planPatience = 5 * time.Second
 
 // NewPlan builds a definition, compares it with production under a stop (S21:
 // nothing is pushed), and returns when every asset was looked at. Close ends
-// what it started. servers is the file that lists the plugin servers which may
-// be dialled; empty: none.
-func NewPlan(ctx context.Context, definition, servers string, holds []intent.Hold, by intent.Actor) (_ *Plan, err error) {
+// what it started. servers and generators are the files that list the plugin
+// servers which may be dialled, and who may have native programs run; empty:
+// none.
+func NewPlan(ctx context.Context, definition, servers, generators string, holds []intent.Hold, by intent.Actor) (_ *Plan, err error) {
 	plan := &Plan{Close: func() {}}
-	if plan.Built, err = Build(ctx, definition); err != nil || !plan.Built.OK() {
+	if plan.Built, err = Build(ctx, Building{Definition: definition, Generators: generators}); err != nil || !plan.Built.OK() {
 		return plan, err
 	}
 	memory, err := sqlite.Memory()
@@ -97,6 +113,7 @@ func NewPlan(ctx context.Context, definition, servers string, holds []intent.Hol
 	options := DefaultOptions()
 	options.Store, options.Listen, options.Log = "", "", log
 	options.Parts, options.PluginServers = Parts{Store: opened}, servers
+	options.Generators = generators
 	planned, err := New(options)
 	if err != nil {
 		return nil, err

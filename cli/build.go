@@ -18,18 +18,22 @@ import (
 
 func (s *session) buildCommand() *cobra.Command {
 	var out string
+	var options BuildOptions
 	command := &cobra.Command{
 		Use:   "build [lehr.yaml]",
 		Short: "Run a partition's pipeline here, and show what it makes",
 		Long: `Run sources, generators and validators without a server and without a store.
-Exit code 1 when there are errors.`,
+With --verify, run them twice: the second time in another order, each run in a
+process of its own, a second later or more, with another clock and other chance
+where that can be; what differs is an error that names generator, asset and
+field. Exit code 1 when there are errors.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
-			definition, err := definitionOf(command, args)
-			if err != nil {
+			var err error
+			if options.Definition, err = definitionOf(command, args); err != nil {
 				return err
 			}
-			built, err := s.local.Build(command.Context(), definition)
+			built, err := s.local.Build(command.Context(), options)
 			if err != nil {
 				return err
 			}
@@ -43,7 +47,13 @@ Exit code 1 when there are errors.`,
 	}
 	command.Flags().StringVar(&out, "out", "", "also write each asset as DIR/<id>.json")
 	_ = command.MarkFlagDirname("out")
+	command.Flags().BoolVar(&options.Verify, "verify", false, "build twice, elsewhere and later, and compare every byte")
+	generatorsFlag(command, &options.Generators)
 	return command
+}
+
+func generatorsFlag(command *cobra.Command, file *string) {
+	command.Flags().StringVar(file, "generators", os.Getenv("LEHR_GENERATORS"), "file that lists the partitions which may have native programs run (env LEHR_GENERATORS; default: none)")
 }
 
 // definitionOf is the definition that a command without a server is about.
@@ -148,6 +158,7 @@ func (s *session) printIntentFindings(findings []intent.Finding) {
 
 func (s *session) planCommand() *cobra.Command {
 	servers := ""
+	var options BuildOptions
 	command := &cobra.Command{
 		Use:   "plan [lehr.yaml]",
 		Short: "Show what a definition would change in production, and what is in the way",
@@ -156,19 +167,20 @@ nothing. Holds of a running server are taken over; its pins and stops are told.
 Exit code 2 when there are differences.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
-			definition, err := definitionOf(command, args)
-			if err != nil {
+			var err error
+			if options.Definition, err = definitionOf(command, args); err != nil {
 				return err
 			}
-			return s.plan(command.Context(), definition, servers)
+			return s.plan(command.Context(), options, servers)
 		},
 	}
 	command.Flags().StringVar(&servers, "plugin-servers", os.Getenv("LEHR_PLUGIN_SERVERS"), "file that lists the plugin servers which may be dialled (env LEHR_PLUGIN_SERVERS; default: none)")
+	generatorsFlag(command, &options.Generators)
 	return command
 }
 
-func (s *session) plan(ctx context.Context, definition, servers string) error {
-	partition, err := partitionOf(definition)
+func (s *session) plan(ctx context.Context, options BuildOptions, servers string) error {
+	partition, err := partitionOf(options.Definition)
 	if err != nil {
 		return err
 	}
@@ -176,7 +188,7 @@ func (s *session) plan(ctx context.Context, definition, servers string) error {
 	if err != nil {
 		return err
 	}
-	planned, err := s.local.Plan(ctx, definition, servers, brakes.holds)
+	planned, err := s.local.Plan(ctx, options, servers, brakes.holds)
 	if err != nil {
 		return err
 	}

@@ -49,11 +49,11 @@ type Local struct {
 	Open func(ctx context.Context, store string, actor intent.Actor) (*client.Client, func() error, error)
 	// VerifyAudit recomputes an audit without a server.
 	VerifyAudit func(ctx context.Context, source AuditSource) (audit.Report, error)
-	// Build runs a partition's pipeline, and keeps nothing.
-	Build func(ctx context.Context, definition string) (Built, error)
+	// Build runs a partition's pipeline, and publishes nothing.
+	Build func(ctx context.Context, options BuildOptions) (Built, error)
 	// Plan builds, looks at production, changes nothing, and returns a client
 	// of what it found.
-	Plan func(ctx context.Context, definition, pluginServers string, holds []intent.Hold) (Planned, error)
+	Plan func(ctx context.Context, options BuildOptions, pluginServers string, holds []intent.Hold) (Planned, error)
 	// Keeping is what is done to stores.
 	Keeping Keeping
 	// Commands are added to the root as they are.
@@ -62,6 +62,15 @@ type Local struct {
 	// simulation's.
 	Client *client.Client
 	Now    func() time.Time
+}
+
+// BuildOptions are build's and plan's flags.
+type BuildOptions struct {
+	Definition string
+	// Generators lists who may have native programs run; empty: nobody.
+	Generators string
+	// Verify builds again elsewhere, and compares.
+	Verify bool
 }
 
 // ServeOptions are serve's flags.
@@ -73,6 +82,8 @@ type ServeOptions struct {
 	Access string
 	// PluginServers lists the plugin servers that may be dialled; empty: none.
 	PluginServers string
+	// Generators lists who may have native programs run; empty: nobody.
+	Generators string
 	Listen        string
 	// TLSCert and TLSKey are the files of a certificate and its key.
 	TLSCert, TLSKey string

@@ -132,8 +132,11 @@ func (s *sources) readOne(ctx context.Context, now time.Time, changes source.Cha
 	f := s.folders[from.Name]
 	if f.made != made {
 		limits := s.program.Limits
-		if from.Name == definition.TypeSource {
+		switch from.Name {
+		case definition.TypeSource:
 			limits = typeLimits
+		case definition.ProgramSource:
+			limits.FileBytes = max(limits.FileBytes, programBytes)
 		}
 		directory, err := s.program.place().Open(at, from.Files, limits)
 		if err != nil {

@@ -17,10 +17,12 @@ import (
 	"lehr.dev/fault"
 	"lehr.dev/intent"
 	"lehr.dev/prodspec/generate"
+	"lehr.dev/prodspec/generate/native"
+	"lehr.dev/prodspec/generate/work"
 )
 
 // TrialCommand is the hidden argument that makes the binary the child of a
-// trial. The definition and the partition follow.
+// trial. The definition, the partition and how generators run follow.
 const TrialCommand = "__try"
 
 // Limits of a trial: memory as a server may have it, and time that no build of
@@ -28,19 +30,42 @@ const TrialCommand = "__try"
 const (
 	trialMemory   = 4 << 30
 	trialFiles    = 256
+	trialWritten  = 256 << 20
 	trialPatience = 5 * time.Minute
 )
 
-// InChild returns a trial by a command that ends up in TrialMain; none: this
-// very binary.
-func InChild(command ...string) Trial {
-	if len(command) == 0 {
-		command = []string{"/proc/self/exe", TrialCommand}
-	}
+// InChild returns a trial by this very binary, which ends up in TrialMain, and
+// in which generators run as they do here.
+func InChild(running generate.Options) Trial {
 	return func(ctx context.Context, program Program) ([]intent.SourceRevision, string, error) {
-		child := exec.Command(command[0], append(command[1:len(command):len(command)], program.Definition, string(program.Partition))...)
-		return try(ctx, child)
+		here := trialOptions{Cache: running.Cache}
+		if running.Native != nil {
+			if allowed, err := running.Native(program.Partition); err == nil {
+				here.Native = &allowed
+			}
+		}
+		text, err := json.Marshal(here)
+		if err != nil {
+			return nil, "", fault.New(fault.Internal, "cannot tell a child how generators run: %w", err)
+		}
+		return try(ctx, exec.Command("/proc/self/exe", TrialCommand, program.Definition, string(program.Partition), string(text)))
 	}
+}
+
+// trialOptions is how generators run in a trial.
+type trialOptions struct {
+	Cache string `json:"cache"`
+	// Native programs, if they may run at all.
+	Native *native.Policy `json:"native,omitempty"`
+}
+
+func (o trialOptions) runner() generate.Runner {
+	options := generate.DefaultOptions()
+	options.Cache = o.Cache
+	if o.Native != nil {
+		options.Native = func(intent.PartitionID) (native.Policy, error) { return *o.Native, nil }
+	}
+	return generate.NewProcess(options)
 }
 
 // try runs one child to its end.
@@ -48,7 +73,7 @@ func try(ctx context.Context, child *exec.Cmd) (at []intent.SourceRevision, deat
 	// The child is killed when the thread that started it ends.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	var words generate.LastWords
+	var words work.LastWords
 	child.Stderr = &words
 	if child.Env == nil {
 		child.Env = []string{}
@@ -94,10 +119,11 @@ func try(ctx context.Context, child *exec.Cmd) (at []intent.SourceRevision, deat
 // TrialMain builds a definition once, and tells on out what it is about to work
 // on. It returns the exit code: 0, whatever came of it, for it came to an end.
 func TrialMain(arguments []string, out io.Writer) int {
-	if len(arguments) != 2 {
+	var here trialOptions
+	if len(arguments) != 3 || json.Unmarshal([]byte(arguments[2]), &here) != nil {
 		return 1
 	}
-	err := generate.LimitSelf(trialMemory, trialFiles)
+	err := generate.LimitSelf(trialMemory, trialFiles, trialWritten)
 	if err == nil {
 		// Where memory is short, it is to be this process that goes.
 		err = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0)
@@ -107,9 +133,9 @@ func TrialMain(arguments []string, out io.Writer) int {
 		return 1
 	}
 	debug.SetMemoryLimit(trialMemory / 2)
-	program := Program{Definition: arguments[0], Partition: intent.PartitionID(arguments[1]), Runner: generate.NewProcess(generate.DefaultOptions())}
+	program := Program{Definition: arguments[0], Partition: intent.PartitionID(arguments[1]), Runner: here.runner()}
 	// What is wrong with the sources is for the server to find.
-	_, err = build(context.Background(), program, time.Now(), func(_ context.Context, sources []intent.SourceRevision) error {
+	_, _, err = build(context.Background(), program, time.Now(), func(_ context.Context, sources []intent.SourceRevision) error {
 		return json.NewEncoder(out).Encode(sources)
 	})
 	if errors.Is(err, syscall.EPIPE) {

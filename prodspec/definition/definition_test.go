@@ -11,6 +11,7 @@ import (
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/prodspec/definition"
+	"lehr.dev/prodspec/generate/work"
 	"lehr.dev/schema"
 )
 
@@ -67,8 +68,8 @@ func TestWholeDefinition(t *testing.T) {
 		{Name: "schema", Directory: "schema", Files: []string{"*.sql", "more/**"}, Line: 8},
 	}
 	generators := []definition.Generator{
-		{Name: "web", Program: "gen/web.star", Sources: []string{"service"}, ForEachFile: true, Line: 11},
-		{Name: "order", Program: "order.star", Sources: []string{"service"}, Generators: []string{"web"}, Line: 10},
+		{Name: "web", Language: work.Starlark, Program: "gen/web.star", Sources: []string{"service"}, ForEachFile: true, Line: 11},
+		{Name: "order", Language: work.Starlark, Program: "order.star", Sources: []string{"service"}, Generators: []string{"web"}, Line: 10},
 	}
 	if diff := cmp.Diff(sources, d.Sources); diff != "" {
 		t.Error(diff)

@@ -15,6 +15,7 @@ import (
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
+	"lehr.dev/prodspec/generate/work"
 	"lehr.dev/prodspec/source"
 	"lehr.dev/prodspec/validate"
 )
@@ -85,12 +86,8 @@ func (p *parser) generators(node *yaml.Node, sources []Source) (list []Generator
 
 func (p *parser) generator(key, value *yaml.Node, at string, sources []Source, names map[string]bool) Generator {
 	g := Generator{Name: key.Value, Line: key.Line}
-	fields := p.fields(value, at, []string{"starlark", "from", "for_each"})
-	if node := fields["starlark"]; node != nil {
-		g.Program = p.program(node, at+".starlark")
-	} else {
-		p.at(key, at+".starlark", "%s.starlark is missing", at).hint("name the program: %s: {starlark: %s.star, from: [a source]}; or derive addons: %s: {derive: Owner, owner: ...}", g.Name, g.Name, g.Name)
-	}
+	fields := p.fields(value, at, []string{"starlark", "wasm", "command", "args", "from", "for_each"})
+	p.language(key, at, fields, &g)
 	if node := fields["from"]; node != nil {
 		p.inputs(node, at+".from", &g, sources, names)
 	} else {
@@ -121,12 +118,54 @@ func child(node *yaml.Node, name string) *yaml.Node {
 	return nil
 }
 
-// program checks the path of a Starlark file inside the definition's folder.
-func (p *parser) program(node *yaml.Node, at string) string {
-	text := p.text(node, at)
+// language reads which program makes the assets, in what language.
+func (p *parser) language(key *yaml.Node, at string, fields map[string]*yaml.Node, g *Generator) {
+	for _, language := range []work.Language{work.Starlark, work.WASM, work.Native} {
+		node := fields[string(language)]
+		if node == nil {
+			continue
+		}
+		field := at + "." + string(language)
+		if g.Language != "" {
+			p.at(node, field, "%s has two programs, %s and %s", at, g.Language, language).hint("remove one, or write two generators")
+			continue
+		}
+		g.Language = language
+		switch language {
+		case work.Starlark:
+			g.Program = p.program(node, field, ".star")
+		case work.WASM:
+			g.Program = p.program(node, field, ".wasm")
+		case work.Native:
+			words := p.texts(node, field)
+			if len(words) > 0 {
+				g.Program, g.Arguments = p.programPath(item(node, 0), field, words[0], ""), words[1:]
+			}
+		}
+	}
+	if g.Language == "" {
+		p.at(key, at+".starlark", "%s.starlark is missing", at).
+			hint("name the program: %s: {starlark: %s.star, from: [a source]}, or wasm: %s.wasm, or command: [./%s]; or derive addons: %s: {derive: Owner, owner: ...}", g.Name, g.Name, g.Name, g.Name, g.Name)
+	}
+	if node := fields["args"]; node != nil {
+		if g.Language != work.WASM {
+			p.at(node, at+".args", "%s.args is for modules", at).hint("write a command's arguments after it: command: [./program, argument]")
+			return
+		}
+		g.Arguments = p.texts(node, at+".args")
+	}
+}
+
+// program checks the path of a file inside the definition's folder.
+func (p *parser) program(node *yaml.Node, at, extension string) string {
+	return p.programPath(node, at, p.text(node, at), extension)
+}
+
+func (p *parser) programPath(node *yaml.Node, at, text, extension string) string {
 	clean := path.Clean(text)
-	if text != "" && (path.IsAbs(clean) || clean == ".." || strings.HasPrefix(clean, "../") || path.Ext(clean) != ".star" || strings.ContainsAny(clean, "*?[\\")) {
-		p.at(node, at, "%s: %q is not a .star file in this folder", at, text).hint("move the program beside lehr.yaml or below it")
+	outside := path.IsAbs(clean) || clean == "." || clean == ".." || strings.HasPrefix(clean, "../")
+	if text != "" && (outside || extension != "" && path.Ext(clean) != extension || strings.ContainsAny(clean, "*?[\\")) {
+		p.at(node, at, "%s: %q is not a %s in this folder", at, text, strings.TrimSpace(extension+" file")).hint("move the program beside lehr.yaml or below it")
 	}
 	return clean
 }

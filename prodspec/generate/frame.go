@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"lehr.dev/fault"
+	"lehr.dev/prodspec/generate/native"
 	"lehr.dev/prodspec/generate/work"
 )
 
@@ -20,7 +21,7 @@ const (
 	// Other work than a run: types to compile, assets to judge.
 	frameTypes frameKind = 'T'
 	frameJudge frameKind = 'V'
-	// From the child: it is ready, it needs an input's content, a result.
+	// From the child: it is ready (a module is, too), it needs an input's content, a result.
 	frameReady  frameKind = 'A'
 	frameWant   frameKind = 'W'
 	frameResult frameKind = 'R'
@@ -31,6 +32,12 @@ const (
 type setup struct {
 	Limits Limits `json:"limits"`
 	Schema []byte `json:"schema,omitempty"`
+	// Language of the jobs, and what it needs: where compiled modules are kept,
+	// what native programs may. Elsewhere: see Options.
+	Language  work.Language `json:"language,omitempty"`
+	Cache     string        `json:"cache,omitempty"`
+	Native    native.Policy `json:"native,omitzero"`
+	Elsewhere bool          `json:"elsewhere,omitempty"`
 }
 
 // want asks for the content of an input.

@@ -15,9 +15,9 @@ import (
 func TestEverythingIsListedInOneOrder(t *testing.T) {
 	one := []Input{{Name: "a"}}
 	job := Job{Files: one, Programs: one, Assets: one}
-	first := everything(job)
+	first := work.Everything(job)
 	for range 50 {
-		if again := everything(job); !slices.Equal(first, again) {
+		if again := work.Everything(job); !slices.Equal(first, again) {
 			t.Fatalf("%v, and before %v", again, first)
 		}
 	}

@@ -23,10 +23,12 @@ func TestMain(m *testing.M) {
 	case "":
 		os.Exit(m.Run())
 	case "true":
-		if len(os.Environ()) != 1 {
+		if os.Getenv("LEHR_GENERATE_STAGE") == "" && len(os.Environ()) != 1 {
 			fmt.Fprintln(os.Stderr, "the environment is not empty:", os.Environ())
 			os.Exit(1)
 		}
+		os.Exit(generate.ChildMain(os.Stdin, os.Stdout))
+	case "unclean":
 		os.Exit(generate.ChildMain(os.Stdin, os.Stdout))
 	case "half":
 		// All is well until the first result, of which only a part gets out.

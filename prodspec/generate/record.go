@@ -62,6 +62,8 @@ type record struct {
 	// Findings of a run that failed, until then if it may end otherwise.
 	Findings []intent.Finding `json:"findings,omitempty"`
 	Until    time.Time        `json:"until,omitzero"`
+	// Warnings of a run that gave its assets.
+	Warnings []intent.Finding `json:"warnings,omitempty"`
 	Assets   []work.Asset     `json:"assets,omitempty"`
 	// Refers is, for each asset, the read references, which the effective
 	// digest needs.
@@ -94,7 +96,7 @@ func (r recorder) record(base intent.Digest, job Job, result Result) (record, er
 	rec := record{Base: base, Reads: result.Reads, Findings: result.Findings}
 	if result.Died {
 		// What it read is not known: any of its inputs may mend it.
-		rec.Reads = everything(job)
+		rec.Reads = work.Everything(job)
 	}
 	if result.Stopped {
 		rec.Until = r.now.Add(Quarantine)
@@ -102,6 +104,7 @@ func (r recorder) record(base intent.Digest, job Job, result Result) (record, er
 	if len(rec.Findings) > 0 {
 		return rec, nil
 	}
+	rec.Warnings = result.Warnings
 	for _, asset := range result.Assets {
 		content, err := schema.Decode(asset.Body)
 		if err == nil && (intent.BodyDigest(asset.Body) != asset.Digest || content.ID != asset.ID || content.Payload.Type != asset.Type) {
@@ -181,20 +184,6 @@ func (r recorder) derive(rec *record, asset *work.Asset, content *intent.Asset) 
 	asset.Body, asset.Digest = body, digest
 	*content, err = schema.Decode(body)
 	return err
-}
-
-// everything is the reads of a run that may have read all it could.
-func everything(job Job) []Read {
-	reads := []Read{{Kind: work.ReadFiles, Digest: work.Listing(job.Files)}, {Kind: work.ReadAssets, Digest: work.Listing(job.Assets)}}
-	for _, of := range []struct {
-		kind   work.Kind
-		inputs []Input
-	}{{work.ReadFile, job.Files}, {work.ReadProgram, job.Programs}, {work.ReadAsset, job.Assets}} {
-		for _, input := range of.inputs {
-			reads = append(reads, Read{Kind: of.kind, Name: input.Name, Digest: input.Digest})
-		}
-	}
-	return reads
 }
 
 func parseRecord(stored []byte) (record, error) {

@@ -1,12 +1,14 @@
 package generate
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"time"
 
 	"lehr.dev/intent"
 	"lehr.dev/prodspec/definition"
+	"lehr.dev/prodspec/generate/protocol"
 	"lehr.dev/prodspec/generate/starlark"
 	"lehr.dev/prodspec/generate/work"
 )
@@ -34,12 +36,18 @@ type stage struct {
 func newStage(g *Graph, generator definition.Generator, inputs Inputs) *stage {
 	s := &stage{generator: generator, inputs: inputs, byName: map[Read]bool{}, makers: map[intent.AssetID]*Run{}}
 	schemaDigest, rulesDigest := g.schema.Digest(), g.rules.Digest()
-	s.base = intent.Sum("lehr.generate.v2", []byte(starlark.Version), []byte(inputs.Partition), []byte(generator.Name), []byte(generator.Program), schemaDigest[:], rulesDigest[:])
-	s.programs = slices.Clone(inputs.Programs)
+	s.base = intent.Sum("lehr.generate.v2", []byte(version(generator)), []byte(inputs.Partition), []byte(generator.Name), []byte(generator.Program), schemaDigest[:], rulesDigest[:])
+	if s.ownProgram() {
+		if program, found := work.Find(inputs.Programs, generator.Program); found {
+			s.programs = []Input{program}
+		}
+	} else {
+		s.programs = slices.DeleteFunc(slices.Clone(inputs.Programs), func(input Input) bool { return !isProgram(input.Name) })
+	}
 	for i, name := range generator.Sources {
 		for _, input := range inputs.Sources[name] {
 			switch {
-			case isProgram(input.Name):
+			case isProgram(input.Name) && !s.ownProgram():
 				s.programs = append(s.programs, input)
 			case i == 0 && generator.ForEachFile:
 				s.each = append(s.each, input)
@@ -65,6 +73,18 @@ func newStage(g *Graph, generator definition.Generator, inputs Inputs) *stage {
 	s.assets = unique(s.assets)
 	s.index()
 	return s
+}
+
+// ownProgram: modules and native programs load no others, and to them a .star
+// file is a file.
+func (s *stage) ownProgram() bool { return s.generator.Language != work.Starlark }
+
+// version changes whenever the same inputs may give other assets.
+func version(generator definition.Generator) string {
+	if generator.Language == work.Starlark {
+		return starlark.Version
+	}
+	return fmt.Sprintf("%s %s %q", protocol.Version, generator.Language, generator.Arguments)
 }
 
 func (s *stage) index() {
@@ -140,7 +160,8 @@ func (s *stage) filesOf(file string) []Input {
 
 func (s *stage) job(file string) Job {
 	return Job{
-		Partition: s.inputs.Partition, Generator: s.generator.Name, Program: s.generator.Program, File: file,
+		Partition: s.inputs.Partition, Generator: s.generator.Name, File: file,
+		Language: s.generator.Language, Program: s.generator.Program, Arguments: s.generator.Arguments,
 		Files: s.filesOf(file), Programs: s.programs, Assets: s.assets,
 	}
 }

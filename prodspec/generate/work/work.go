@@ -141,3 +141,17 @@ func (r Reads) Sorted() []Read {
 		return cmp.Or(strings.Compare(string(a.Kind), string(b.Kind)), strings.Compare(a.Name, b.Name))
 	})
 }
+
+// Everything is the reads of a run that may have read all it could.
+func Everything(job Job) []Read {
+	reads := []Read{{Kind: ReadFiles, Digest: Listing(job.Files)}, {Kind: ReadAssets, Digest: Listing(job.Assets)}}
+	for _, of := range []struct {
+		kind   Kind
+		inputs []Input
+	}{{ReadFile, job.Files}, {ReadProgram, job.Programs}, {ReadAsset, job.Assets}} {
+		for _, input := range of.inputs {
+			reads = append(reads, Read{Kind: of.kind, Name: input.Name, Digest: input.Digest})
+		}
+	}
+	return reads
+}
