@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"go.yaml.in/yaml/v3"
+	"google.golang.org/protobuf/proto"
 
 	commandpb "lehr.dev/gen/lehr/command/v1"
 	intentpb "lehr.dev/gen/lehr/intent/v1"
@@ -38,8 +39,11 @@ func generate(in *generator.Input, out *generator.Output) error {
 		out.At(in.File(), max(s.Name.Line, 1)).Error("write name: some-name", "the service has no name")
 		return nil
 	}
+	addons := []proto.Message{&intentpb.Labels{Labels: map[string]string{"partition": in.Partition()}}}
 	if s.Owner == "" {
 		out.At(in.File(), 1).Warn("write owner: team@example.com", "nobody owns %s", s.Name.Value)
+	} else {
+		addons = append(addons, &intentpb.Owner{Owner: s.Owner})
 	}
 	path := "/tmp/lehr-pages/" + s.Name.Value
 	out.At(in.File(), s.Name.Line).Asset("page/"+s.Name.Value,
@@ -48,8 +52,6 @@ func generate(in *generator.Input, out *generator.Output) error {
 			Push:  []string{"/bin/sh", "-c", `mkdir -p "$(dirname "$1")" && cat > "$1"`, "sh", path},
 			Input: fmt.Sprintf("%s: %s\n", s.Name.Value, s.Text),
 		},
-		&intentpb.Owner{Owner: s.Owner},
-		&intentpb.Labels{Labels: map[string]string{"partition": in.Partition()}},
-	)
+		addons...)
 	return nil
 }
