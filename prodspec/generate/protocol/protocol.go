@@ -32,8 +32,8 @@ const Version = "generator/1"
 
 // Limits of what a program says. Text grows as JSON: escapes, base64, names.
 const (
-	growth       = 8
-	maxLine      = growth * intent.MaxAssetBytes
+	growth       = 4
+	maxLine      = 2 * growth * intent.MaxAssetBytes
 	mostFindings = 50
 	mostText     = 2000
 )

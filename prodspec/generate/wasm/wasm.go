@@ -10,16 +10,17 @@ package wasm
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path"
 	"path/filepath"
-	"runtime"
 	"strings"
 
 	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/experimental"
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 	"github.com/tetratelabs/wazero/sys"
 
@@ -48,8 +49,12 @@ type Options struct {
 	Elsewhere bool
 }
 
-// MaxModuleBytes is how large a module may be.
-const MaxModuleBytes = 32 << 20
+// MaxModuleBytes is how large a module may be, and MaxFunctions how many
+// functions it may have: compiling them takes time and memory.
+const (
+	MaxModuleBytes = 32 << 20
+	MaxFunctions   = 100_000
+)
 
 const pageBytes = 64 << 10
 
@@ -129,11 +134,10 @@ func (e *Evaluator) evaluate(ctx context.Context, job *work.Job, open work.Opene
 	if e.options.Elsewhere {
 		config = config.WithRandSource(rand.NewChaCha8([32]byte{1})).WithWalltime(func() (int64, int32) { return elsewhen, 0 }, sys.ClockResolution(1))
 	}
-	instance, err := e.runtime.InstantiateModule(ctx, module, config)
+	instance, err := e.runtime.InstantiateModule(experimental.WithMemoryAllocator(ctx, experimental.MemoryAllocatorFunc(newMemory)), module, config)
 	if instance != nil {
 		defer instance.Close(ctx)
 	}
-	defer e.collect()
 	if said.flooded {
 		return protocol.Fail(job, "split the generator, or use for_each: file", "wrote more than %d bytes", said.most)
 	}
@@ -144,15 +148,6 @@ func (e *Evaluator) evaluate(ctx context.Context, job *work.Job, open work.Opene
 		return e.ended(ctx, job, err, words.First())
 	}
 	return protocol.Read(&said.text, job, e.set, e.options.OutputBytes)
-}
-
-// collect what a run held. Its memory is too much for the next one to find it
-// still there.
-func (e *Evaluator) collect() {
-	var now runtime.MemStats
-	if runtime.ReadMemStats(&now); int64(now.HeapAlloc) > e.options.MemoryBytes/4 {
-		runtime.GC()
-	}
 }
 
 // elsewhen is another time than the one that modules are told.
@@ -195,6 +190,9 @@ func (e *Evaluator) compile(ctx context.Context, job *work.Job, open work.Opener
 	if len(content) > MaxModuleBytes {
 		return refuse("build it without debugging information (-ldflags '-s -w'), or with fewer libraries", "the module has %d bytes, at most %d are taken", len(content), MaxModuleBytes)
 	}
+	if count := functions(content); count > MaxFunctions {
+		return refuse("build it with fewer libraries, or as two generators", "the module has %d functions, at most %d are taken", count, MaxFunctions)
+	}
 	module, err := e.runtime.CompileModule(ctx, content)
 	if err != nil && e.options.Cache != "" {
 		// It may be what was kept that is broken.
@@ -223,6 +221,25 @@ func (e *Evaluator) compile(ctx context.Context, job *work.Job, open work.Opener
 	}
 	e.compiled[input.Digest] = module
 	return module, nil
+}
+
+// functions counts those that a module defines, without reading more of it; 0
+// when it cannot be told, which compiling it will say.
+func functions(module []byte) uint64 {
+	const header, functionSection = 8, 3
+	for rest := module[min(header, len(module)):]; len(rest) > 0; {
+		id := rest[0]
+		size, n := binary.Uvarint(rest[1:])
+		if n <= 0 || size > uint64(len(rest)-1-n) {
+			return 0
+		}
+		if id == functionSection {
+			count, _ := binary.Uvarint(rest[1+n:])
+			return count
+		}
+		rest = rest[1+n+int(size):]
+	}
+	return 0
 }
 
 // forget what was compiled and kept.
