@@ -246,7 +246,7 @@ const (
 	// ends a run itself where it can, and can name the place then.
 	graceTime = time.Second
 	// compileTime is for making machine code of a module, which is done once.
-	compileTime = 30 * time.Second
+	compileTime = time.Minute
 )
 
 // run carries one job. A child that dies on it makes a result; an input that

@@ -213,8 +213,12 @@ func (e *Evaluator) run(ctx context.Context, job *work.Job, inside room, sandbox
 	go r.watchMemory(watching)
 	err := r.command.Wait()
 	done()
-	// What it left behind goes with it.
-	killBelow()
+	if !sandbox {
+		// What it left behind goes with it, as the end of the first process of a
+		// namespace has the kernel see to.
+		killBelow()
+		reap()
+	}
 	if why := r.killed.Load(); why != nil {
 		result := protocol.Fail(job, "look for a loop, or make smaller values; or use for_each: file", "%s", *why)
 		result.Stopped = r.late.Load()

@@ -166,12 +166,18 @@ func (p *process) kill(format string, arguments ...any) {
 	p.killed.CompareAndSwap(nil, &why)
 	// The first process of a namespace takes all of it along.
 	_ = p.command.Process.Kill()
-	killBelow()
+	if p.folder != "" {
+		killBelow()
+	}
 }
+
+// memoryPause is how long a program may hold too much: to look costs a reading of
+// all processes, and one alone is stopped by its own limit.
+const memoryPause = 100 * time.Millisecond
 
 // watchMemory ends a program that holds too much, with all that it started.
 func (p *process) watchMemory(ctx context.Context) {
-	ticker := time.NewTicker(20 * time.Millisecond)
+	ticker := time.NewTicker(memoryPause)
 	defer ticker.Stop()
 	for {
 		select {
@@ -236,6 +242,15 @@ func Below(root int) []int {
 // killBelow kills all that this process started, until nothing is left; what is
 // killed may be starting more.
 func killBelow() { KillBelow(os.Getpid()) }
+
+// reap takes note of the ends of orphans that became this process's.
+func reap() {
+	for {
+		if pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil); pid <= 0 || err != nil {
+			return
+		}
+	}
+}
 
 // KillBelow kills what a process started, but not itself.
 func KillBelow(root int) {
