@@ -1,7 +1,9 @@
 package generate_test
 
 import (
+	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -209,6 +211,32 @@ func TestHostileModules(t *testing.T) {
 				t.Errorf("the run after it gave %+v", results[1])
 			}
 		})
+	}
+}
+
+// TestCancelledProgramEndsAtOnce: whoever no longer wants it does not wait for
+// it, in children or here.
+func TestCancelledProgramEndsAtOnce(t *testing.T) {
+	endless := module{start: forever(nil)}.bytes()
+	for name, c := range map[string]struct {
+		runner generate.Runner
+		job    func(inputs) generate.Job
+	}{
+		"a module in a child": {process("true"), func(in inputs) generate.Job { in["m"] = string(endless); return jobOf(in, work.WASM, "m") }},
+		"a module here":       {generate.InProcess{Limits: generate.DefaultLimits()}, func(in inputs) generate.Job { in["m"] = string(endless); return jobOf(in, work.WASM, "m") }},
+		"a native program":    {shell(native.Required, generate.DefaultLimits()), func(in inputs) generate.Job { return script(in, "while :; do :; done\n") }},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		in := inputs{}
+		job := c.job(in)
+		_, err := c.runner.Run(ctx, schema.Builtin(), []generate.Job{job}, func(kind work.Kind, input generate.Input) ([]byte, error) {
+			content, err := in.open(kind, input)
+			time.AfterFunc(50*time.Millisecond, cancel)
+			return content, err
+		})
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v, want that it was cancelled", name, err)
+		}
 	}
 }
 
