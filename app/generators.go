@@ -121,9 +121,10 @@ func runner(folder, file string) generate.Options {
 	return options
 }
 
-// runner of a server. A file that is wrong is told at the start.
+// runner of a server, or of a plan, which has no folder of its own. A file that
+// is wrong is told at the start.
 func (a *App) runner() (generate.Options, error) {
-	folder := ""
+	folder := ownModules()
 	if a.options.Store != "" {
 		var err error
 		if folder, err = filepath.Abs(a.options.Store + ".modules"); err != nil {
