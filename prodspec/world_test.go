@@ -25,7 +25,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(childVariable) != "" {
 		os.Exit(generate.ChildMain(os.Stdin, os.Stdout))
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	os.RemoveAll(made)
+	os.Exit(code)
 }
 
 var person = intent.Actor{Name: "ann", Origin: "test"}

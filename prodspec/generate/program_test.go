@@ -46,13 +46,24 @@ func runOne(t *testing.T, runner generate.Runner, in inputs, job generate.Job) g
 }
 
 // shell runs programs in sh, of which the machine's folders have what it needs.
-func shell(sandbox native.Sandbox, limits generate.Limits) *generate.Process {
+// Rooms without a sandbox are made in the folder TMPDIR.
+func shell(t *testing.T, sandbox native.Sandbox, limits generate.Limits) *generate.Process {
 	policy := native.Policy{Sandbox: sandbox, Visible: []string{"/usr", "/bin", "/lib", "/lib64"}}
 	policy.Visible = slices.DeleteFunc(policy.Visible, func(folder string) bool { _, err := os.Lstat(folder); return err != nil })
 	return generate.NewProcess(generate.Options{
-		Child: []string{"/proc/self/exe"}, Environment: []string{role + "=true"}, Limits: limits,
+		Child: []string{"/proc/self/exe"}, Environment: []string{role + "=unclean", "TMPDIR=" + temporary(t)}, Limits: limits,
 		Native: func(intent.PartitionID) (native.Policy, error) { return policy, nil },
 	})
+}
+
+// temporary is one folder for all that a test runs.
+func temporary(t *testing.T) string {
+	folder := filepath.Join(os.TempDir(), fmt.Sprintf("lehr-rooms-%d", os.Getpid()))
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(folder) })
+	return folder
 }
 
 func script(in inputs, text string) generate.Job {
@@ -75,7 +86,7 @@ func TestProgramsGiveAssets(t *testing.T) {
 	module := jobOf(in, work.WASM, "gen.wasm")
 	there := runOne(t, process("true"), in, module)
 	here := runOne(t, generate.InProcess{Limits: generate.DefaultLimits()}, in, module)
-	program := runOne(t, shell(native.Required, generate.DefaultLimits()), in, script(in, "printf '%s\\n' '"+strings.TrimSpace(owned)+"' '"+strings.TrimSpace(ended)+"'\n"))
+	program := runOne(t, shell(t, native.Required, generate.DefaultLimits()), in, script(in, "printf '%s\\n' '"+strings.TrimSpace(owned)+"' '"+strings.TrimSpace(ended)+"'\n"))
 	for name, result := range map[string]generate.Result{"in a child": there, "here": here, "native": program} {
 		if len(result.Findings) > 0 || len(result.Assets) != 1 {
 			t.Fatalf("%s: %+v", name, result)
@@ -199,7 +210,7 @@ func TestCancelledProgramEndsAtOnce(t *testing.T) {
 	}{
 		"a module in a child": {process("true"), func(in inputs) generate.Job { in["m"] = string(endless); return jobOf(in, work.WASM, "m") }},
 		"a module here":       {generate.InProcess{Limits: generate.DefaultLimits()}, func(in inputs) generate.Job { in["m"] = string(endless); return jobOf(in, work.WASM, "m") }},
-		"a native program":    {shell(native.Required, generate.DefaultLimits()), func(in inputs) generate.Job { return script(in, "while :; do :; done\n") }},
+		"a native program":    {shell(t, native.Required, generate.DefaultLimits()), func(in inputs) generate.Job { return script(in, "while :; do :; done\n") }},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		in := inputs{}
