@@ -2,12 +2,17 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
+	"github.com/tetratelabs/wazero/sys"
 
 	"lehr.dev/cli"
 )
@@ -91,8 +96,8 @@ func TestGeneratorExample(t *testing.T) {
 		}
 	}
 	// What they say is the same too, to the byte.
-	if said, expected := say(t, folder, "./pages"), say(t, folder, "./pages"); said != expected || strings.Count(said, "\n") != 2 {
-		t.Errorf("the program said %q, and then %q", said, expected)
+	if program, module := say(t, folder, "./pages"), sayAsModule(t, folder, "pages.wasm"); program != module || strings.Count(program, "\n") != 2 {
+		t.Errorf("the program said %q, and the module %q", program, module)
 	}
 	for name, expected := range map[string]string{"owner: web@example.com": "nobody owns english", "name: english": "the service has no name"} {
 		changed := filepath.Join(folder, "services/english.yaml")
@@ -113,10 +118,32 @@ func TestGeneratorExample(t *testing.T) {
 	}
 }
 
+// job of both, by hand.
+const job = `{"partition": "pages", "file": "services/english.yaml"}`
+
+func sayAsModule(t *testing.T, folder, module string) string {
+	t.Helper()
+	ctx := t.Context()
+	runtime := wazero.NewRuntime(ctx)
+	defer runtime.Close(ctx)
+	wasi_snapshot_preview1.MustInstantiate(ctx, runtime)
+	content, err := os.ReadFile(filepath.Join(folder, module))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	config := wazero.NewModuleConfig().WithStdin(strings.NewReader(job)).WithStdout(&out).WithFSConfig(wazero.NewFSConfig().WithFSMount(os.DirFS(folder), "/"))
+	_, err = runtime.InstantiateWithConfig(ctx, content, config)
+	if exit, ok := errors.AsType[*sys.ExitError](err); err != nil && (!ok || exit.ExitCode() != 0) {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
 func say(t *testing.T, folder, program string) string {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), program)
-	command.Dir, command.Stdin = folder, strings.NewReader(`{"partition": "pages", "file": "services/english.yaml"}`)
+	command.Dir, command.Stdin = folder, strings.NewReader(job)
 	out, err := command.Output()
 	if err != nil {
 		t.Fatal(err)
