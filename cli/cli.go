@@ -84,7 +84,7 @@ type ServeOptions struct {
 	PluginServers string
 	// Generators lists who may have native programs run; empty: nobody.
 	Generators string
-	Listen        string
+	Listen     string
 	// TLSCert and TLSKey are the files of a certificate and its key.
 	TLSCert, TLSKey string
 	// URLs by which other machines know the server.
