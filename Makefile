@@ -54,6 +54,8 @@ test-fast: ## the quick tests, under a minute
 bench: build ## measure speed and memory: "name value unit" a line
 	@$(GO) build -o $(BIN)/bench ./bench
 	@$(GO) build -o $(BIN)/lehr-null ./plugin/plugintest/nullplugin
+	@CGO_ENABLED=0 $(GO) build -ldflags '-s -w' -o $(BIN)/rates ./bench/rates
+	@GOOS=wasip1 GOARCH=wasm $(GO) build -ldflags '-s -w' -o $(BIN)/rates.wasm ./bench/rates
 	@$(BIN)/bench
 
 # HOURS of virtual time in all, from SEED on (default: by the clock), WORKERS

@@ -55,6 +55,10 @@ var rules = []rule{
 		reason: "the enforcer has no say in what intent is",
 	},
 	{
+		name: "the generators' SDK stands on the contracts alone", from: []string{"generator"}, never: []string{""}, except: []string{"gen", "generator"},
+		reason: "it is linked into every module, whose size is paid at each start",
+	},
+	{
 		name:   "only app, the command and tests know concrete stores and remotes",
 		from:   []string{""},
 		except: []string{},

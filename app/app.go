@@ -68,6 +68,9 @@ type Options struct {
 	Sources string
 	// Fetched is the folder in which sources are mirrored; empty: beside the store.
 	Fetched string
+	// Generators is the file that lists the partitions which may have native
+	// programs run; empty: none. It is read whenever one is to run.
+	Generators string
 	// Register are definitions to register at the start, by partition.
 	Register map[intent.PartitionID]string
 	Version  string
@@ -288,7 +291,11 @@ func (a *App) open(ctx context.Context) error {
 		return err
 	}
 	if a.options.Parts.Runner == nil {
-		a.options.Parts.Runner, a.options.Parts.Trial = generate.NewProcess(generate.DefaultOptions()), prodspec.InChild()
+		running, err := a.runner()
+		if err != nil {
+			return err
+		}
+		a.options.Parts.Runner, a.options.Parts.Trial = generate.NewProcess(running), prodspec.InChild(running)
 	}
 	a.api = server.New(server.Options{
 		Store: a.store, Schemas: a.schemas, Runtime: a.runtime, Health: a.health, Problems: a.problems,

@@ -66,17 +66,35 @@ func there(name string) error {
 	return nil
 }
 
-// Build runs a definition's pipeline once, and keeps nothing. Sources is the
-// file that says which secrets and networks sources may use; empty: none.
-func Build(ctx context.Context, definition, sources string) (prodspec.Built, error) {
-	elsewhere, end, err := once(sources)
+// Building is what is built, and how. Files that are not named allow nothing.
+type Building struct {
+	Definition string
+	// Generators is the file that lists the partitions which may have native
+	// programs run.
+	Generators string
+	// Sources is the file that says which secrets and networks sources may use.
+	Sources string
+	// PluginServers is the file that lists those which may be dialled.
+	PluginServers string
+	// Verify runs it again elsewhere; what differs is a finding.
+	Verify bool
+}
+
+// Build runs a definition's pipeline once, and keeps nothing but compiled
+// modules.
+func Build(ctx context.Context, of Building) (prodspec.Built, error) {
+	elsewhere, end, err := once(of.Sources)
 	if err != nil {
 		return prodspec.Built{}, err
 	}
 	defer end()
-	return prodspec.Build(ctx, prodspec.Program{
-		Definition: definition, Runner: generate.NewProcess(generate.DefaultOptions()), Elsewhere: elsewhere,
-	}, loop.Real().Now())
+	options := runner(ownModules(), of.Generators)
+	program := prodspec.Program{Definition: of.Definition, Runner: generate.NewProcess(options), Elsewhere: elsewhere}
+	if !of.Verify {
+		return prodspec.Build(ctx, program, loop.Real().Now())
+	}
+	options.Elsewhere = true
+	return prodspec.Verify(ctx, program, generate.NewProcess(options), loop.Real())
 }
 
 // ReadDefinition reads a definition, wherever it lies.
@@ -101,11 +119,10 @@ const planPatience = 5 * time.Second
 
 // NewPlan builds a definition, compares it with production under a stop (S21:
 // nothing is pushed), and returns when every asset was looked at. Close ends
-// what it started. servers is the file that lists the plugin servers which may
-// be dialled, and sources as of Build; empty: none.
-func NewPlan(ctx context.Context, definition, servers, sources string, holds []intent.Hold, by intent.Actor) (_ *Plan, err error) {
+// what it started.
+func NewPlan(ctx context.Context, of Building, holds []intent.Hold, by intent.Actor) (_ *Plan, err error) {
 	plan := &Plan{Close: func() {}}
-	if plan.Built, err = Build(ctx, definition, sources); err != nil || !plan.Built.OK() {
+	if plan.Built, err = Build(ctx, of); err != nil || !plan.Built.OK() {
 		return plan, err
 	}
 	memory, err := sqlite.Memory()
@@ -120,11 +137,12 @@ func NewPlan(ctx context.Context, definition, servers, sources string, holds []i
 	}
 	options := DefaultOptions()
 	options.Store, options.Listen, options.Log = "", "", log
-	fetched, end, err := once(sources)
+	fetched, end, err := once(of.Sources)
 	if err != nil {
 		return nil, err
 	}
-	options.Parts, options.PluginServers, options.Sources, options.Fetched = Parts{Store: opened}, servers, sources, fetched.Folder
+	options.Parts, options.PluginServers, options.Generators = Parts{Store: opened}, of.PluginServers, of.Generators
+	options.Sources, options.Fetched = of.Sources, fetched.Folder
 	planned, err := New(options)
 	if err != nil {
 		return nil, err
@@ -135,7 +153,7 @@ func NewPlan(ctx context.Context, definition, servers, sources string, holds []i
 		opened.Close()
 		memory.Close()
 	}
-	if err := plan.look(ctx, planned, definition, holds, by); err != nil {
+	if err := plan.look(ctx, planned, of.Definition, holds, by); err != nil {
 		plan.Close()
 		return nil, err
 	}

@@ -17,19 +17,23 @@ import (
 )
 
 func (s *session) buildCommand() *cobra.Command {
-	var out, sources string
+	var out string
+	var options BuildOptions
 	command := &cobra.Command{
 		Use:   "build [lehr.yaml]",
 		Short: "Run a partition's pipeline here, and show what it makes",
 		Long: `Run sources, generators and validators without a server and without a store.
-Exit code 1 when there are errors.`,
+With --verify, run them twice: the second time in another order, each run in a
+process of its own, a second later or more, with another clock and other chance
+where that can be; what differs is an error that names generator, asset and
+field. Exit code 1 when there are errors.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
-			definition, err := definitionOf(command, args)
-			if err != nil {
+			var err error
+			if options.Definition, err = definitionOf(command, args); err != nil {
 				return err
 			}
-			built, err := s.local.Build(command.Context(), definition, sources)
+			built, err := s.local.Build(command.Context(), options)
 			if err != nil {
 				return err
 			}
@@ -43,12 +47,18 @@ Exit code 1 when there are errors.`,
 	}
 	command.Flags().StringVar(&out, "out", "", "also write each asset as DIR/<id>.json")
 	_ = command.MarkFlagDirname("out")
-	sourcesFlag(command, &sources)
+	command.Flags().BoolVar(&options.Verify, "verify", false, "build twice, elsewhere and later, and compare every byte")
+	generatorsFlag(command, &options.Generators)
+	sourcesFlag(command, &options.Sources)
 	return command
 }
 
 func sourcesFlag(command *cobra.Command, file *string) {
 	command.Flags().StringVar(file, "sources", os.Getenv("LEHR_SOURCES"), "file that says which secrets and networks sources may use (env LEHR_SOURCES; default: no secret, and no network of this machine's own)")
+}
+
+func generatorsFlag(command *cobra.Command, file *string) {
+	command.Flags().StringVar(file, "generators", os.Getenv("LEHR_GENERATORS"), "file that lists the partitions which may have native programs run (env LEHR_GENERATORS; default: none)")
 }
 
 // definitionOf is the definition that a command without a server is about.
@@ -152,7 +162,7 @@ func (s *session) printIntentFindings(findings []intent.Finding) {
 }
 
 func (s *session) planCommand() *cobra.Command {
-	var policy LocalPolicy
+	var options BuildOptions
 	command := &cobra.Command{
 		Use:   "plan [lehr.yaml]",
 		Short: "Show what a definition would change in production, and what is in the way",
@@ -161,20 +171,21 @@ nothing. Holds of a running server are taken over; its pins and stops are told.
 Exit code 2 when there are differences.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
-			definition, err := definitionOf(command, args)
-			if err != nil {
+			var err error
+			if options.Definition, err = definitionOf(command, args); err != nil {
 				return err
 			}
-			return s.plan(command.Context(), definition, policy)
+			return s.plan(command.Context(), options)
 		},
 	}
-	command.Flags().StringVar(&policy.PluginServers, "plugin-servers", os.Getenv("LEHR_PLUGIN_SERVERS"), "file that lists the plugin servers which may be dialled (env LEHR_PLUGIN_SERVERS; default: none)")
-	sourcesFlag(command, &policy.Sources)
+	command.Flags().StringVar(&options.PluginServers, "plugin-servers", os.Getenv("LEHR_PLUGIN_SERVERS"), "file that lists the plugin servers which may be dialled (env LEHR_PLUGIN_SERVERS; default: none)")
+	generatorsFlag(command, &options.Generators)
+	sourcesFlag(command, &options.Sources)
 	return command
 }
 
-func (s *session) plan(ctx context.Context, definition string, policy LocalPolicy) error {
-	partition, err := s.partitionOf(ctx, definition, policy.Sources)
+func (s *session) plan(ctx context.Context, options BuildOptions) error {
+	partition, err := s.partitionOf(ctx, options.Definition, options.Sources)
 	if err != nil {
 		return err
 	}
@@ -182,7 +193,7 @@ func (s *session) plan(ctx context.Context, definition string, policy LocalPolic
 	if err != nil {
 		return err
 	}
-	planned, err := s.local.Plan(ctx, definition, policy, brakes.holds)
+	planned, err := s.local.Plan(ctx, options, brakes.holds)
 	if err != nil {
 		return err
 	}

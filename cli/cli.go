@@ -49,14 +49,13 @@ type Local struct {
 	Open func(ctx context.Context, store string, actor intent.Actor) (*client.Client, func() error, error)
 	// VerifyAudit recomputes an audit without a server.
 	VerifyAudit func(ctx context.Context, source AuditSource) (audit.Report, error)
-	// Build runs a partition's pipeline, and keeps nothing. Sources is the file
-	// that says which secrets and networks sources may use; empty: none.
-	Build func(ctx context.Context, definition, sources string) (Built, error)
+	// Build runs a partition's pipeline, and publishes nothing.
+	Build func(ctx context.Context, options BuildOptions) (Built, error)
 	// ReadDefinition reads a definition, in a repository too.
 	ReadDefinition func(ctx context.Context, definition, sources string) ([]byte, error)
 	// Plan builds, looks at production, changes nothing, and returns a client
 	// of what it found.
-	Plan func(ctx context.Context, definition string, policy LocalPolicy, holds []intent.Hold) (Planned, error)
+	Plan func(ctx context.Context, options BuildOptions, holds []intent.Hold) (Planned, error)
 	// Keeping is what is done to stores.
 	Keeping Keeping
 	// Commands are added to the root as they are.
@@ -67,9 +66,19 @@ type Local struct {
 	Now    func() time.Time
 }
 
-// LocalPolicy names the files that say what a partition may use which is looked
-// at without a server; empty: nothing.
-type LocalPolicy struct{ PluginServers, Sources string }
+// BuildOptions are build's and plan's flags. Files that are not named allow
+// nothing.
+type BuildOptions struct {
+	Definition string
+	// Generators lists who may have native programs run.
+	Generators string
+	// Sources says which secrets and networks sources may use.
+	Sources string
+	// PluginServers lists those which may be dialled.
+	PluginServers string
+	// Verify builds again elsewhere, and compares.
+	Verify bool
+}
 
 // ServeOptions are serve's flags.
 type ServeOptions struct {
@@ -80,6 +89,8 @@ type ServeOptions struct {
 	Access string
 	// PluginServers lists the plugin servers that may be dialled; empty: none.
 	PluginServers string
+	// Generators lists who may have native programs run; empty: nobody.
+	Generators string
 	// Sources says which secrets and networks sources may use; empty: none.
 	Sources string
 	Listen  string

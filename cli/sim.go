@@ -20,7 +20,7 @@ import (
 type SimKit struct {
 	Version string
 	// Build is Local's.
-	Build func(ctx context.Context, definition string) (Built, error)
+	Build func(ctx context.Context, options BuildOptions) (Built, error)
 	// Play plays a script, and tells its story. False: something in it is not
 	// so.
 	Play func(ctx context.Context, script string, out io.Writer) (bool, error)
@@ -287,7 +287,7 @@ func (s *simulation) run(ctx context.Context) error {
 // introduce says what will happen to a user's partition. One that does not
 // build is told of as by "lehr build".
 func (s *simulation) introduce(ctx context.Context) error {
-	built, err := s.kit.Build(ctx, s.runs.Definition)
+	built, err := s.kit.Build(ctx, BuildOptions{Definition: s.runs.Definition})
 	if err != nil {
 		return err
 	}

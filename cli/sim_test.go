@@ -37,7 +37,7 @@ func (s *simulator) kit() SimKit {
 			s.calls++
 			return script != "bad.txtar", nil
 		},
-		Build: func(context.Context, string) (Built, error) {
+		Build: func(context.Context, BuildOptions) (Built, error) {
 			return Built{Partition: "shop", Findings: []intent.Finding{{Severity: intent.Error, Message: "it is wrong"}}}, nil
 		},
 		Run: func(_ context.Context, runs SimRuns, each func(SimRun, SimSum)) (SimSum, error) {

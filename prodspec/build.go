@@ -49,7 +49,8 @@ type BuiltAsset struct {
 // runs, and the candidate is judged against nothing. What is wrong with the
 // sources is in the findings; an error says that it could not be tried.
 func Build(ctx context.Context, program Program, now time.Time) (Built, error) {
-	return build(ctx, program, now, nil)
+	built, _, err := build(ctx, program, now, nil)
+	return built, err
 }
 
 // ReadDefinition reads the file of a definition, wherever it lies.
@@ -70,8 +71,9 @@ func ReadDefinition(ctx context.Context, program Program, now time.Time) ([]byte
 	return s.own.Content(snapshot.Files[0])
 }
 
-// build calls begin, if there is one, before it works on what it has read.
-func build(ctx context.Context, program Program, now time.Time, begin func(context.Context, []intent.SourceRevision) error) (Built, error) {
+// build calls begin, if there is one, before it works on what it has read. It
+// returns the builder too, which has the members.
+func build(ctx context.Context, program Program, now time.Time, begin func(context.Context, []intent.SourceRevision) error) (Built, *builder, error) {
 	if program.Limits == (source.Limits{}) {
 		program.Limits = source.DefaultLimits()
 	}
@@ -83,23 +85,23 @@ func build(ctx context.Context, program Program, now time.Time, begin func(conte
 	}
 	b, err := newBuilder(program, generate.NewMemory())
 	if err != nil {
-		return Built{}, err
+		return Built{}, nil, err
 	}
 	defer b.sources.close()
 	b.sources.begin = begin
 	r, err := b.build(ctx, now, source.Changes{All: true})
 	built := Built{Partition: r.definition.Partition, Sources: r.revisions, Findings: r.findings}
 	if err != nil || len(r.findings) > 0 {
-		return built, err
+		return built, b, err
 	}
 	delta, err := b.delta(ctx, nil, intent.IncarnationID{})
 	if err != nil {
-		return built, err
+		return built, b, err
 	}
 	built.Digest = delta.digest(intent.IncarnationID{}, b.set.Digest())
 	validator, err := validate.New(b.set)
 	if err != nil {
-		return built, err
+		return built, b, err
 	}
 	verdict, err := validator.Run(ctx, validate.Input{
 		Candidate: intent.CandidateID{Partition: built.Partition, Digest: built.Digest},
@@ -107,11 +109,11 @@ func build(ctx context.Context, program Program, now time.Time, begin func(conte
 		Elsewhere: b.judgeElsewhere, Servers: b.serving(),
 	})
 	if err != nil {
-		return built, err
+		return built, b, err
 	}
-	built.Findings = append(verdict.Findings, r.remarks()...)
+	built.Findings = append(append(verdict.Findings, r.remarks()...), b.graph.Warnings()...)
 	built.Assets, err = b.list(ctx)
-	return built, err
+	return built, b, err
 }
 
 // list renders every member.

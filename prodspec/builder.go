@@ -11,7 +11,7 @@ import (
 	"lehr.dev/intent"
 	"lehr.dev/prodspec/definition"
 	"lehr.dev/prodspec/generate"
-	"lehr.dev/prodspec/generate/starlark"
+	"lehr.dev/prodspec/generate/work"
 	"lehr.dev/prodspec/source"
 	"lehr.dev/prodspec/validate"
 	"lehr.dev/schema"
@@ -86,7 +86,7 @@ func (b *builder) build(ctx context.Context, now time.Time, changes source.Chang
 		return r, err
 	}
 	if b.policy != policy.Digest {
-		if err := b.graph.Provide(definition.DefinitionSource, []starlark.Asset{policy}, now); err != nil {
+		if err := b.graph.Provide(definition.DefinitionSource, []work.Asset{policy}, now); err != nil {
 			return r, err
 		}
 		b.policy = policy.Digest
@@ -126,13 +126,13 @@ func hint(err error) string {
 	return ""
 }
 
-func (b *builder) policyAsset(d definition.Definition) (starlark.Asset, error) {
+func (b *builder) policyAsset(d definition.Definition) (work.Asset, error) {
 	payload, err := b.set.Pack(d.Policy)
 	if err != nil {
-		return starlark.Asset{}, err
+		return work.Asset{}, err
 	}
 	body, digest, err := b.set.Encode(intent.Asset{ID: intent.PolicyAsset, Payload: payload})
-	return starlark.Asset{ID: intent.PolicyAsset, Type: payload.Type, Digest: digest, Body: body, File: b.sources.file, Line: d.PolicyLine}, err
+	return work.Asset{ID: intent.PolicyAsset, Type: payload.Type, Digest: digest, Body: body, File: b.sources.file, Line: d.PolicyLine}, err
 }
 
 // take moves the outputs of changed runs into the members, unless an id would

@@ -20,6 +20,10 @@ import (
 // server's memory.
 var typeLimits = source.Limits{Files: 1000, Entries: 100_000, FileBytes: 500_000, TotalBytes: 2_000_000}
 
+// programBytes is how large a generator's program may be: modules and native
+// programs have their libraries in them.
+const programBytes = 64 << 20
+
 // parsed is a definition as it was read with certain types.
 type parsed struct {
 	revision, schema intent.Digest

@@ -12,6 +12,7 @@ import (
 
 	"lehr.dev/intent"
 	"lehr.dev/prodspec"
+	"lehr.dev/prodspec/generate"
 	"lehr.dev/test/gitrepo"
 )
 
@@ -231,7 +232,7 @@ func TestATrialHasWhatLiesElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	tried := make(chan []intent.SourceRevision, 10)
-	trial := prodspec.InChild()
+	trial := prodspec.InChild(generate.DefaultOptions())
 	w.trial = func(ctx context.Context, p prodspec.Program) ([]intent.SourceRevision, string, error) {
 		at, death, err := trial(ctx, p)
 		if err != nil || death != "" {

@@ -3,12 +3,15 @@ package prodspec
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"maps"
 	"slices"
 	"time"
 
 	"lehr.dev/fault"
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
+	"lehr.dev/prodspec/generate/native"
 	"lehr.dev/prodspec/validate"
 	"lehr.dev/schema"
 	"lehr.dev/store"
@@ -49,7 +52,8 @@ func (p *Pipeline) cover(ctx context.Context, partition store.Partition, r readi
 	}
 	p.builder.graph.Forget()
 	p.builder.dirty = map[intent.AssetID]bool{}
-	return Status{State: Serving, Head: partition.Head, Sources: r.revisions, Findings: r.warnings}, p.supersede(ctx)
+	findings := append(slices.Clone(r.warnings), p.builder.graph.Warnings()...)
+	return Status{State: Serving, Head: partition.Head, Sources: r.revisions, Findings: findings}, p.supersede(ctx)
 }
 
 // judge lets the validators decide, and does what they say.
@@ -77,7 +81,7 @@ func (p *Pipeline) judge(ctx context.Context, head intent.IncarnationID, r readi
 	if err != nil {
 		return Status{}, err
 	}
-	verdict.Findings = append(verdict.Findings, r.remarks()...)
+	verdict.Findings = append(append(verdict.Findings, r.remarks()...), p.builder.graph.Warnings()...)
 	candidate := intent.Candidate{
 		ID: id, Base: head, Sources: r.revisions, Findings: verdict.Findings, Created: now,
 		Count: len(p.builder.members), Added: delta.added, Changed: delta.changed, Removed: delta.removed,
@@ -143,7 +147,7 @@ func (p *Pipeline) publish(ctx context.Context, candidate intent.Candidate, verd
 		Policy:  p.builder.members[intent.PolicyAsset].effective,
 		Sources: candidate.Sources, Count: candidate.Count,
 		Added: candidate.Added, Changed: candidate.Changed, Removed: candidate.Removed,
-		Created: candidate.Created, Author: author, Acknowledger: acknowledger, Labels: verdict.Labels,
+		Created: candidate.Created, Author: author, Acknowledger: acknowledger, Labels: provenance(verdict),
 		Grants: given,
 	})
 	if err != nil {
@@ -162,6 +166,27 @@ func (p *Pipeline) publish(ctx context.Context, candidate intent.Candidate, verd
 		err = p.supersede(ctx)
 	}
 	return Status{State: Serving, Head: incarnation.ID, Sources: incarnation.Sources, Findings: verdict.Findings}, err
+}
+
+// nonHermeticLabel of an incarnation counts the generators whose assets may rest on
+// more than the sources it names.
+const nonHermeticLabel = "lehr/non-hermetic"
+
+// provenance is the labels of an incarnation, with what is to be known of how it
+// was made.
+func provenance(verdict validate.Judgement) map[string]string {
+	generators := 0
+	for _, f := range verdict.Findings {
+		if f.Rule == native.NonHermetic {
+			generators++
+		}
+	}
+	if generators == 0 {
+		return verdict.Labels
+	}
+	labels := map[string]string{nonHermeticLabel: fmt.Sprint(generators)}
+	maps.Copy(labels, verdict.Labels)
+	return labels
 }
 
 // grants are what a policy gives in its partition.

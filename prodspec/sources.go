@@ -260,8 +260,11 @@ func made(from definition.Source) string {
 // openFolder opens a source, wherever it lies.
 func (s *sources) openFolder(from definition.Source, at string) (source.Folder, error) {
 	limits := s.program.Limits
-	if from.Name == definition.TypeSource {
+	switch from.Name {
+	case definition.TypeSource:
 		limits = typeLimits
+	case definition.ProgramSource:
+		limits.FileBytes = max(limits.FileBytes, programBytes)
 	}
 	if from.Remote != nil {
 		remote, err := s.resolve(*from.Remote)

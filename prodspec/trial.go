@@ -18,12 +18,14 @@ import (
 	"lehr.dev/fault"
 	"lehr.dev/intent"
 	"lehr.dev/prodspec/generate"
+	"lehr.dev/prodspec/generate/native"
+	"lehr.dev/prodspec/generate/work"
 	"lehr.dev/prodspec/source/fetch"
 )
 
 // TrialCommand is the hidden argument that makes the binary the child of a
-// trial. The definition, the partition and the folder of mirrors follow; what
-// is kept of sources elsewhere is its input.
+// trial. The definition, the partition, the folder of mirrors and how generators
+// run follow; what is kept of sources elsewhere is its input.
 const TrialCommand = "__try"
 
 // Limits of a trial: memory as a server may have it, and time that no build of
@@ -31,17 +33,24 @@ const TrialCommand = "__try"
 const (
 	trialMemory   = 4 << 30
 	trialFiles    = 256
+	trialWritten  = 256 << 20
 	trialPatience = 5 * time.Minute
 )
 
-// InChild returns a trial by a command that ends up in TrialMain; none: this
-// very binary.
-func InChild(command ...string) Trial {
-	if len(command) == 0 {
-		command = []string{"/proc/self/exe", TrialCommand}
-	}
+// InChild returns a trial by this very binary, which ends up in TrialMain, and
+// in which generators run as they do here.
+func InChild(running generate.Options) Trial {
 	return func(ctx context.Context, program Program) ([]intent.SourceRevision, string, error) {
-		child := exec.Command(command[0], append(command[1:len(command):len(command)], program.Definition, string(program.Partition), program.Elsewhere.Folder)...)
+		here := trialOptions{Cache: running.Cache}
+		if running.Native != nil {
+			if allowed, err := running.Native(program.Partition); err == nil {
+				here.Native = &allowed
+			}
+		}
+		how, err := json.Marshal(here)
+		if err != nil {
+			return nil, "", fault.New(fault.Internal, "cannot tell a child how generators run: %w", err)
+		}
 		// What lies elsewhere the child has as this process has it, and fetches
 		// nothing: it has no secret.
 		elsewhere, _ := program.Elsewhere.Keep.(*kept)
@@ -49,13 +58,30 @@ func InChild(command ...string) Trial {
 		if err != nil {
 			return nil, "", err
 		}
-		text, err := json.Marshal(last)
+		sources, err := json.Marshal(last)
 		if err != nil {
 			return nil, "", fault.New(fault.Internal, "cannot encode sources: %w", err)
 		}
-		child.Stdin = bytes.NewReader(text)
+		child := exec.Command("/proc/self/exe", TrialCommand, program.Definition, string(program.Partition), program.Elsewhere.Folder, string(how))
+		child.Stdin = bytes.NewReader(sources)
 		return try(ctx, child)
 	}
+}
+
+// trialOptions is how generators run in a trial.
+type trialOptions struct {
+	Cache string `json:"cache"`
+	// Native programs, if they may run at all.
+	Native *native.Policy `json:"native,omitempty"`
+}
+
+func (o trialOptions) runner() generate.Runner {
+	options := generate.DefaultOptions()
+	options.Cache = o.Cache
+	if o.Native != nil {
+		options.Native = func(intent.PartitionID) (native.Policy, error) { return *o.Native, nil }
+	}
+	return generate.NewProcess(options)
 }
 
 // try runs one child to its end.
@@ -63,7 +89,7 @@ func try(ctx context.Context, child *exec.Cmd) (at []intent.SourceRevision, deat
 	// The child is killed when the thread that started it ends.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	var words generate.LastWords
+	var words work.LastWords
 	child.Stderr = &words
 	if child.Env == nil {
 		child.Env = []string{}
@@ -109,11 +135,12 @@ func try(ctx context.Context, child *exec.Cmd) (at []intent.SourceRevision, deat
 // TrialMain builds a definition once, and tells on out what it is about to work
 // on. It returns the exit code: 0, whatever came of it, for it came to an end.
 func TrialMain(arguments []string, out io.Writer) int {
-	if len(arguments) != 3 {
+	var here trialOptions
+	if len(arguments) != 4 || json.Unmarshal([]byte(arguments[3]), &here) != nil {
 		return 1
 	}
 	last := given{}
-	err := generate.LimitSelf(trialMemory, trialFiles)
+	err := generate.LimitSelf(trialMemory, trialFiles, trialWritten)
 	if err == nil {
 		err = json.NewDecoder(os.Stdin).Decode(&last)
 	}
@@ -126,10 +153,10 @@ func TrialMain(arguments []string, out io.Writer) int {
 		return 1
 	}
 	debug.SetMemoryLimit(trialMemory / 2)
-	program := Program{Definition: arguments[0], Partition: intent.PartitionID(arguments[1]), Runner: generate.NewProcess(generate.DefaultOptions())}
+	program := Program{Definition: arguments[0], Partition: intent.PartitionID(arguments[1]), Runner: here.runner()}
 	program.Elsewhere = fetch.Options{Folder: arguments[2], Keep: last, Mode: fetch.Offline}
 	// What is wrong with the sources is for the server to find.
-	_, err = build(context.Background(), program, time.Now(), func(_ context.Context, sources []intent.SourceRevision) error {
+	_, _, err = build(context.Background(), program, time.Now(), func(_ context.Context, sources []intent.SourceRevision) error {
 		return json.NewEncoder(out).Encode(sources)
 	})
 	if errors.Is(err, syscall.EPIPE) {

@@ -28,11 +28,17 @@ func TestMain(m *testing.M) {
 	if os.Getenv(childVariable) != "" {
 		os.Exit(generate.ChildMain(os.Stdin, os.Stdout))
 	}
-	if len(os.Args) > 1 && os.Args[1] == prodspec.TrialCommand {
-		os.Setenv(childVariable, "1") // For the children of the child.
-		os.Exit(prodspec.TrialMain(os.Args[2:], os.Stdout))
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case prodspec.TrialCommand:
+			os.Exit(prodspec.TrialMain(os.Args[2:], os.Stdout))
+		case generate.ChildCommand:
+			os.Exit(generate.ChildMain(os.Stdin, os.Stdout))
+		}
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	os.RemoveAll(made)
+	os.Exit(code)
 }
 
 var person = intent.Actor{Name: "ann", Origin: "test"}

@@ -40,6 +40,7 @@ func serve(ctx context.Context, o cli.ServeOptions, ready func(cli.Serving)) err
 	options.Store, options.Listen, options.Version = o.Store, o.Listen, version()
 	options.Database, options.Access, options.PluginServers = o.Database, o.Access, o.PluginServers
 	options.Sources = o.Sources
+	options.Generators = o.Generators
 	options.TLS, options.URLs, options.Roots = app.TLS{Certificate: o.TLSCert, Key: o.TLSKey}, o.URLs, o.Roots
 	options.Limits.Sweep = o.Sweep
 	options.Checkpoints = app.Checkpoints{To: o.Checkpoints, Every: o.CheckpointPause}
@@ -61,8 +62,8 @@ func verifyAudit(ctx context.Context, s cli.AuditSource) (audit.Report, error) {
 	})
 }
 
-func build(ctx context.Context, definition, sources string) (cli.Built, error) {
-	built, err := app.Build(ctx, definition, sources)
+func build(ctx context.Context, o cli.BuildOptions) (cli.Built, error) {
+	built, err := app.Build(ctx, app.Building(o))
 	if err != nil {
 		return cli.Built{}, err
 	}
@@ -74,14 +75,22 @@ func toBuilt(built prodspec.Built) cli.Built {
 	for _, asset := range built.Assets {
 		converted.Assets = append(converted.Assets, cli.BuiltAsset{
 			ID: asset.ID, Type: asset.Type, JSON: asset.Asset,
-			Generator: asset.Generator, Place: fmt.Sprintf("%s:%d", asset.File, asset.Line),
+			Generator: asset.Generator, Place: place(asset.File, asset.Line),
 		})
 	}
 	return converted
 }
 
-func plan(ctx context.Context, definition string, policy cli.LocalPolicy, holds []intent.Hold) (cli.Planned, error) {
-	found, err := app.NewPlan(ctx, definition, policy.PluginServers, policy.Sources, holds, intent.Actor{Name: cli.Planner, Origin: "cli"})
+// place that made an asset; a program may not say which line.
+func place(file string, line int) string {
+	if line == 0 {
+		return file
+	}
+	return fmt.Sprintf("%s:%d", file, line)
+}
+
+func plan(ctx context.Context, o cli.BuildOptions, holds []intent.Hold) (cli.Planned, error) {
+	found, err := app.NewPlan(ctx, app.Building(o), holds, intent.Actor{Name: cli.Planner, Origin: "cli"})
 	if err != nil {
 		return cli.Planned{}, err
 	}

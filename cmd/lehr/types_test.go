@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"lehr.dev/cli"
 )
 
 var typesBlock = regexp.MustCompile("(?s)```(?:yaml|python|proto)\n(?:#|//) ([a-z./]+\\.(?:yaml|star|proto))\n.*?```")
@@ -23,7 +25,7 @@ func TestTypesExampleBuilds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	built, err := build(t.Context(), filepath.Join(folder, "lehr.yaml"), "")
+	built, err := build(t.Context(), cli.BuildOptions{Definition: filepath.Join(folder, "lehr.yaml")})
 	if err != nil || len(built.Findings) > 0 || len(built.Assets) != 4 {
 		t.Fatalf("it does not build: %v %+v", err, built)
 	}
@@ -45,7 +47,7 @@ func TestDerivationsExampleIsAccepted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	built, err := build(t.Context(), filepath.Join(folder, "lehr.yaml"), "")
+	built, err := build(t.Context(), cli.BuildOptions{Definition: filepath.Join(folder, "lehr.yaml")})
 	if err != nil || len(built.Findings) > 0 {
 		t.Fatalf("%v %+v", err, built.Findings)
 	}

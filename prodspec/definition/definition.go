@@ -12,6 +12,7 @@ import (
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
+	"lehr.dev/prodspec/generate/work"
 	"lehr.dev/prodspec/source"
 )
 
@@ -46,9 +47,12 @@ type Source struct {
 
 // Generator is a program and what it takes from.
 type Generator struct {
-	Name string
-	// Program is the Starlark file, relative to the definition's folder.
+	Name     string
+	Language work.Language
+	// Program is a file of that language, relative to the definition's folder.
 	Program string
+	// Arguments of a module or a native program.
+	Arguments []string
 	// Sources and Generators it reads, in the order of the file.
 	Sources, Generators []string
 	// ForEachFile: one run for each file of the first source; the other

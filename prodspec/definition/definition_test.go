@@ -11,6 +11,7 @@ import (
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/prodspec/definition"
+	"lehr.dev/prodspec/generate/work"
 	"lehr.dev/schema"
 )
 
@@ -67,8 +68,8 @@ func TestWholeDefinition(t *testing.T) {
 		{Name: "schema", Directory: "schema", Files: []string{"*.sql", "more/**"}, Line: 8},
 	}
 	generators := []definition.Generator{
-		{Name: "web", Program: "gen/web.star", Sources: []string{"service"}, ForEachFile: true, Line: 11},
-		{Name: "order", Program: "order.star", Sources: []string{"service"}, Generators: []string{"web"}, Line: 10},
+		{Name: "web", Language: work.Starlark, Program: "gen/web.star", Sources: []string{"service"}, ForEachFile: true, Line: 11},
+		{Name: "order", Language: work.Starlark, Program: "order.star", Sources: []string{"service"}, Generators: []string{"web"}, Line: 10},
 	}
 	if diff := cmp.Diff(sources, d.Sources); diff != "" {
 		t.Error(diff)
@@ -100,6 +101,27 @@ func TestModeIsObserveUnlessWritten(t *testing.T) {
 	}
 }
 
+// TestPrograms: the language is the key, and arguments come after a command or
+// in args.
+func TestPrograms(t *testing.T) {
+	for text, want := range map[string]definition.Generator{
+		"{wasm: gen/web.wasm, from: [a]}":               {Language: work.WASM, Program: "gen/web.wasm"},
+		"{wasm: web.wasm, args: [--b, c], from: [a]}":   {Language: work.WASM, Program: "web.wasm", Arguments: []string{"--b", "c"}},
+		"{command: [./gen/web, --b, '{c}'], from: [a]}": {Language: work.Native, Program: "gen/web", Arguments: []string{"--b", "{c}"}},
+		"{command: ./web, from: [a], for_each: file}":   {Language: work.Native, Program: "web", Arguments: []string{}, ForEachFile: true},
+	} {
+		want.Name, want.Sources, want.Line = "web", []string{"a"}, 6
+		d, findings := definition.Parse("lehr.yaml", []byte("lehr: v1\npartition: p\nsources:\n  a: {dir: a, files: ['*']}\ngenerate:\n  web: "+text+"\n"), schema.Builtin())
+		if len(findings) > 0 || len(d.Generators) != 1 {
+			t.Errorf("%s: %+v", text, findings)
+			continue
+		}
+		if diff := cmp.Diff(want, d.Generators[0]); diff != "" {
+			t.Errorf("%s: %s", text, diff)
+		}
+	}
+}
+
 func TestRefusedDefinitions(t *testing.T) {
 	for name, c := range map[string]struct {
 		old, by       string
@@ -122,6 +144,13 @@ func TestRefusedDefinitions(t *testing.T) {
 		"unknown input":         {"from: [web, service]", "from: [web, servce]", 10, 45, "generate.order.from[1]", `"servce"`, "did you mean service?"},
 		"circle of generators":  {"from: [service], for_each: file", "from: [order]", 10, 1, "generate.order.from", "circle", ""},
 		"program outside":       {"gen/web.star", "../web.star", 11, 19, "generate.web.starlark", "../web.star", "beside lehr.yaml"},
+		"module outside":        {"starlark: gen/web.star", "wasm: ../web.wasm", 11, 15, "generate.web.wasm", "../web.wasm", "beside lehr.yaml"},
+		"no module":             {"starlark: gen/web.star", "wasm: web.star", 11, 15, "generate.web.wasm", "not a .wasm file", "beside lehr.yaml"},
+		"command outside":       {"starlark: gen/web.star", "command: [/bin/sh, x]", 11, 19, "generate.web.command", "/bin/sh", "beside lehr.yaml"},
+		"two programs":          {"starlark: gen/web.star", "starlark: gen/web.star, wasm: web.wasm", 11, 39, "generate.web.wasm", "two programs, starlark and wasm", "remove one"},
+		"arguments of a script": {"starlark: gen/web.star", "starlark: gen/web.star, args: [a]", 11, 39, "generate.web.args", "for modules", "after it"},
+		"no program":            {"starlark: gen/web.star, ", "", 11, 3, "generate.web.starlark", "missing", "wasm: web.wasm, or command: [./web]"},
+		"native":                {"starlark: gen/web.star", "commnd: [./web]", 11, 9, "generate.web.commnd", "unknown field", "did you mean command?"},
 		"pattern outside":       {"[service.yaml]", "[../service.yaml]", 7, 29, "sources.service.files[0]", "..", ""},
 		"duplicate key":         {"owner: bard-sre@example.com", "lehr: v1", 3, 1, "", "already defined", "mend"},
 		"taken name":            {"  schema: {dir", "  programs: {dir", 8, 3, "sources.programs", "taken", "another name"},

@@ -27,7 +27,7 @@ type parser struct {
 var later = map[string]string{
 	"rollouts": "", "delivery": "", "workflows": "", "notify": "",
 	"document": "sources",
-	"model":    "generate", "render": "generate", "native": "generate", "wasm": "generate",
+	"model":    "generate", "render": "generate",
 	"rules": "validate", "dial": "plugins", "calendar": "checks",
 }
 

@@ -3,7 +3,6 @@ package definition
 import (
 	"fmt"
 	"net"
-	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -90,12 +89,8 @@ func (p *parser) generators(node *yaml.Node, sources []Source) (list []Generator
 
 func (p *parser) generator(key, value *yaml.Node, at string, sources []Source, names map[string]bool) Generator {
 	g := Generator{Name: key.Value, Line: key.Line}
-	fields := p.fields(value, at, []string{"starlark", "from", "for_each"})
-	if node := fields["starlark"]; node != nil {
-		g.Program = p.program(node, at+".starlark")
-	} else {
-		p.at(key, at+".starlark", "%s.starlark is missing", at).hint("name the program: %s: {starlark: %s.star, from: [a source]}; or derive addons: %s: {derive: Owner, owner: ...}", g.Name, g.Name, g.Name)
-	}
+	fields := p.fields(value, at, []string{"starlark", "wasm", "command", "args", "from", "for_each"})
+	p.language(key, at, fields, &g)
 	if node := fields["from"]; node != nil {
 		p.inputs(node, at+".from", &g, sources, names)
 	} else {
@@ -124,16 +119,6 @@ func child(node *yaml.Node, name string) *yaml.Node {
 		}
 	}
 	return nil
-}
-
-// program checks the path of a Starlark file inside the definition's folder.
-func (p *parser) program(node *yaml.Node, at string) string {
-	text := p.text(node, at)
-	clean := path.Clean(text)
-	if text != "" && (path.IsAbs(clean) || clean == ".." || strings.HasPrefix(clean, "../") || path.Ext(clean) != ".star" || strings.ContainsAny(clean, "*?[\\")) {
-		p.at(node, at, "%s: %q is not a .star file in this folder", at, text).hint("move the program beside lehr.yaml or below it")
-	}
-	return clean
 }
 
 func (p *parser) inputs(node *yaml.Node, at string, g *Generator, sources []Source, generators map[string]bool) {

@@ -15,7 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"lehr.dev/intent"
+	"lehr.dev/prodspec/generate/native"
 	"lehr.dev/prodspec/generate/starlark"
+	"lehr.dev/prodspec/generate/wasm"
+	"lehr.dev/prodspec/generate/work"
 	"lehr.dev/prodspec/validate"
 	"lehr.dev/schema"
 )
@@ -30,6 +33,9 @@ const maxInputFrame = 256 << 20
 // ChildMain answers jobs until its input ends. It limits its own process
 // before it looks at anything a tenant wrote, and returns the exit code.
 func ChildMain(in io.Reader, out io.Writer) int {
+	if native.IsStage() {
+		return native.Stage()
+	}
 	c := &child{in: bufio.NewReader(in), out: out, known: map[intent.Digest][]byte{}}
 	if err := c.serve(); err != nil && !errors.Is(err, io.EOF) {
 		fmt.Fprintln(os.Stderr, "generator child:", err)
@@ -43,9 +49,12 @@ type child struct {
 	out    io.Writer
 	limits Limits
 	set    *schema.Set
+	setup  setup
 	// What answers need, made when first asked for.
-	evaluator *starlark.Evaluator
-	contents  *validate.Contents
+	starlark *starlark.Evaluator
+	wasm     *wasm.Evaluator
+	native   *native.Evaluator
+	contents *validate.Contents
 	// known contents, fetched before, by digest, up to cacheBytes.
 	known  map[intent.Digest][]byte
 	cached int
@@ -63,8 +72,15 @@ func (c *child) serve() error {
 		return fmt.Errorf("the first frame is not a setup: %w", err)
 	}
 	// Before anything is looked at that a tenant wrote; types are.
-	c.limits = s.Limits
-	if err := LimitSelf(s.Limits.MemoryBytes+room, 32); err != nil {
+	c.limits, c.setup = s.Limits, s
+	files, written := uint64(32), uint64(0)
+	switch {
+	case s.Language == work.Native:
+		files, written = 512, maxWritten
+	case s.Cache != "":
+		written = maxWritten
+	}
+	if err := LimitSelf(s.Limits.MemoryBytes+room, files, written); err != nil {
 		return err
 	}
 	debug.SetMemoryLimit(s.Limits.MemoryBytes + room/2)
@@ -102,10 +118,7 @@ func (c *child) answer(kind frameKind, payload []byte) (any, error) {
 		if err := json.Unmarshal(payload, &job); err != nil {
 			return nil, err
 		}
-		if c.evaluator == nil {
-			c.evaluator = starlark.New(c.set, c.limits.Limits)
-		}
-		return c.run(c.evaluator, job), nil
+		return c.run(job)
 	case frameTypes:
 		var request typesRequest
 		if err := json.Unmarshal(payload, &request); err != nil {
@@ -131,16 +144,47 @@ func (c *child) answer(kind frameKind, payload []byte) (any, error) {
 	return nil, fmt.Errorf("frame %q asks for nothing that is known", kind)
 }
 
-// run evaluates one job under the limits that can name the place in the
-// program; the process limits and the parent stand behind them.
-func (c *child) run(evaluator *starlark.Evaluator, job Job) starlark.Result {
+// run evaluates one job in its language.
+func (c *child) run(job Job) (result work.Result, err error) {
+	switch job.Language {
+	case work.WASM:
+		// It ends with this process, which the parent ends: to look at a context
+		// all the time costs four times as much.
+		if c.wasm == nil {
+			c.wasm, err = wasm.New(context.Background(), c.set, wasm.Options{
+				MemoryBytes: c.limits.MemoryBytes / 2, OutputBytes: c.limits.OutputBytes, Cache: c.setup.Cache, Elsewhere: c.setup.Elsewhere,
+				Begins: func() error { return write(c.out, frameReady, nil) },
+			})
+			if err != nil {
+				return result, err
+			}
+		}
+		return c.wasm.Evaluate(context.Background(), job, c.open), nil
+	case work.Native:
+		if c.native == nil {
+			c.native = native.New(c.set, native.Options{
+				Policy: c.setup.Native, MemoryBytes: c.limits.MemoryBytes, OutputBytes: c.limits.OutputBytes,
+				Timeout: time.Duration(c.limits.Milliseconds) * time.Millisecond,
+			})
+		}
+		return c.native.Evaluate(context.Background(), job, c.open), nil
+	}
+	if c.starlark == nil {
+		c.starlark = starlark.New(c.set, c.limits.Limits)
+	}
+	return c.interpret(job), nil
+}
+
+// interpret evaluates a program in Starlark under the limits that can name the
+// place in it; the process limits and the parent stand behind them.
+func (c *child) interpret(job Job) work.Result {
 	timeout := time.Duration(c.limits.Milliseconds) * time.Millisecond
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
 	timer := time.AfterFunc(timeout, func() { cancel(fmt.Errorf("it took longer than %s", timeout)) })
 	defer timer.Stop()
 	go watchMemory(ctx, cancel, c.limits.MemoryBytes)
-	return evaluator.Evaluate(ctx, job, c.open)
+	return c.starlark.Evaluate(ctx, job, c.open)
 }
 
 // watchMemory stops the program when it holds too much.
@@ -162,7 +206,7 @@ func watchMemory(ctx context.Context, cancel context.CancelCauseFunc, most int64
 }
 
 // open asks the parent for a content.
-func (c *child) open(kind starlark.Kind, input Input) ([]byte, error) {
+func (c *child) open(kind work.Kind, input Input) ([]byte, error) {
 	if content, found := c.known[input.Digest]; found {
 		return content, nil
 	}
@@ -185,10 +229,14 @@ func (c *child) open(kind starlark.Kind, input Input) ([]byte, error) {
 // is seen.
 const room = 128 << 20
 
-// LimitSelf bounds this process: memory in bytes, files that it has open; it
-// writes none, and leaves no core. Writable memory is bounded beyond what the
+// maxWritten is how large a file a child for modules or native programs may
+// write: a compiled module, or what a program without a sandbox reads.
+const maxWritten = 256 << 20
+
+// LimitSelf bounds this process: memory in bytes, files that it has open, and
+// the bytes of each that it writes; it leaves no core. Writable memory is bounded beyond what the
 // runtime has reserved already; the runtime dies when it cannot get more.
-func LimitSelf(memory int64, files uint64) error {
+func LimitSelf(memory int64, files, written uint64) error {
 	var reservedPages int64
 	statm, err := os.ReadFile("/proc/self/statm")
 	if err == nil {
@@ -203,7 +251,7 @@ func LimitSelf(memory int64, files uint64) error {
 		most     uint64
 	}{
 		{unix.RLIMIT_DATA, uint64(reservedPages*int64(os.Getpagesize()) + memory)},
-		{unix.RLIMIT_FSIZE, 0},
+		{unix.RLIMIT_FSIZE, written},
 		{unix.RLIMIT_CORE, 0},
 		{unix.RLIMIT_NOFILE, files},
 		{unix.RLIMIT_CPU, 3600},

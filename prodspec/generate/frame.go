@@ -6,7 +6,8 @@ import (
 	"io"
 
 	"lehr.dev/fault"
-	"lehr.dev/prodspec/generate/starlark"
+	"lehr.dev/prodspec/generate/native"
+	"lehr.dev/prodspec/generate/work"
 )
 
 // frameKind says what a frame between parent and child holds.
@@ -20,7 +21,7 @@ const (
 	// Other work than a run: types to compile, assets to judge.
 	frameTypes frameKind = 'T'
 	frameJudge frameKind = 'V'
-	// From the child: it is ready, it needs an input's content, a result.
+	// From the child: it is ready (a module is, too), it needs an input's content, a result.
 	frameReady  frameKind = 'A'
 	frameWant   frameKind = 'W'
 	frameResult frameKind = 'R'
@@ -31,12 +32,18 @@ const (
 type setup struct {
 	Limits Limits `json:"limits"`
 	Schema []byte `json:"schema,omitempty"`
+	// Language of the jobs, and what it needs: where compiled modules are kept,
+	// what native programs may. Elsewhere: see Options.
+	Language  work.Language `json:"language,omitempty"`
+	Cache     string        `json:"cache,omitempty"`
+	Native    native.Policy `json:"native,omitzero"`
+	Elsewhere bool          `json:"elsewhere,omitempty"`
 }
 
 // want asks for the content of an input.
 type want struct {
-	Kind  starlark.Kind `json:"kind"`
-	Input Input         `json:"input"`
+	Kind  work.Kind `json:"kind"`
+	Input Input     `json:"input"`
 }
 
 // write sends one frame: four bytes of length, one of kind, the payload.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"lehr.dev/intent"
-	"lehr.dev/prodspec/generate/starlark"
+	"lehr.dev/prodspec/generate/work"
 	"lehr.dev/schema"
 )
 
@@ -45,7 +45,7 @@ func FuzzReply(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		var result starlark.Result
+		var result work.Result
 		if json.Unmarshal(text, &result) != nil {
 			return
 		}

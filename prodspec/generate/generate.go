@@ -10,23 +10,26 @@ import (
 	"context"
 	"fmt"
 
+	"lehr.dev/fault"
 	"lehr.dev/intent"
 	"lehr.dev/prodspec/generate/starlark"
+	"lehr.dev/prodspec/generate/wasm"
+	"lehr.dev/prodspec/generate/work"
 	"lehr.dev/prodspec/validate"
 	"lehr.dev/schema"
 )
 
 // What a run is given and gives is the same for every kind of program.
 type (
-	Job    = starlark.Job
-	Input  = starlark.Input
-	Read   = starlark.Read
-	Opener = starlark.Opener
+	Job    = work.Job
+	Input  = work.Input
+	Read   = work.Read
+	Opener = work.Opener
 )
 
 // Result of a run: complete assets, or findings.
 type Result struct {
-	starlark.Result
+	work.Result
 	// Died: the run took its child process along. It is not tried again with
 	// the same inputs; but where Stopped says that time, or somebody outside,
 	// ended it, it is after a while.
@@ -72,11 +75,24 @@ type InProcess struct {
 
 // Run implements Runner.
 func (p InProcess) Run(ctx context.Context, set *schema.Set, jobs []Job, open Opener) ([]Result, error) {
-	evaluator := starlark.New(set, p.Limits.Limits)
+	evaluate := starlark.New(set, p.Limits.Limits).Evaluate
+	if len(jobs) > 0 && jobs[0].Language == work.WASM {
+		modules, err := wasm.New(ctx, set, wasm.Options{MemoryBytes: p.Limits.MemoryBytes / 2, OutputBytes: p.Limits.OutputBytes, Interrupt: true})
+		if err != nil {
+			return nil, err
+		}
+		defer modules.Close(context.WithoutCancel(ctx))
+		evaluate = modules.Evaluate
+	}
 	results := make([]Result, 0, len(jobs))
 	for _, job := range jobs {
+		if job.Language == work.Native {
+			// Here is no child to end with it.
+			results = append(results, refused([]Job{job}, fault.New(fault.Denied, "%s is a native program, which runs in children only", job.Generator).WithHint("build it for WASI"))...)
+			continue
+		}
 		var unopened error
-		result := evaluator.Evaluate(ctx, job, func(kind starlark.Kind, input Input) ([]byte, error) {
+		result := evaluate(ctx, job, func(kind work.Kind, input Input) ([]byte, error) {
 			// The program is stopped a little later than the context ends: until
 			// then it is to ask for nothing more.
 			err := ctx.Err()
@@ -117,7 +133,7 @@ func (p InProcess) Judge(ctx context.Context, set *schema.Set, bodies [][]byte) 
 
 // died is the finding for a run that took its child along.
 func died(job Job, why, hint string) Result {
-	return Result{Died: true, Result: starlark.Result{Findings: []intent.Finding{{
+	return Result{Died: true, Result: work.Result{Findings: []intent.Finding{{
 		Rule: "generate", Severity: intent.Error, File: job.Program, Line: 1,
 		Message: fmt.Sprintf("the run of %s %s", job.Name(), why), Hint: hint,
 	}}}}

@@ -14,7 +14,7 @@ import (
 	"lehr.dev/intent"
 	"lehr.dev/prodspec/definition"
 	"lehr.dev/prodspec/derive"
-	"lehr.dev/prodspec/generate/starlark"
+	"lehr.dev/prodspec/generate/work"
 	"lehr.dev/schema"
 )
 
@@ -30,6 +30,7 @@ type Run struct {
 	base     intent.Digest
 	reads    []Read
 	findings []intent.Finding
+	warnings []intent.Finding
 	until    time.Time
 }
 
@@ -56,6 +57,8 @@ type Graph struct {
 	stages map[string]*stage
 	// pending are the runs whose outputs differ from what was taken.
 	pending map[*Run]bool
+	// warning are the runs with warnings.
+	warning map[*Run]bool
 	// bodies made lately, by digest, until Forget; the cache has the rest.
 	bodies     map[intent.Digest][]byte
 	bodyBytes  int
@@ -68,7 +71,7 @@ type Graph struct {
 func NewGraph(runner Runner, cache Cache) *Graph {
 	return &Graph{
 		runner: runner, schema: schema.Builtin(), cache: cache, derived: map[string]*more{},
-		runs: map[string]map[string]*Run{}, stages: map[string]*stage{}, pending: map[*Run]bool{},
+		runs: map[string]map[string]*Run{}, stages: map[string]*stage{}, pending: map[*Run]bool{}, warning: map[*Run]bool{},
 		bodies: map[intent.Digest][]byte{}, interned: map[string]string{},
 	}
 }
@@ -118,8 +121,8 @@ func (g *Graph) Build(ctx context.Context, generators []definition.Generator, in
 }
 
 // Provide sets the assets that no program makes, such as the policy.
-func (g *Graph) Provide(name string, assets []starlark.Asset, now time.Time) error {
-	rec, err := recorder{set: g.schema, now: now}.record(intent.Digest{}, Job{Generator: name}, Result{Result: starlark.Result{Assets: assets}})
+func (g *Graph) Provide(name string, assets []work.Asset, now time.Time) error {
+	rec, err := recorder{set: g.schema, now: now}.record(intent.Digest{}, Job{Generator: name}, Result{Result: work.Result{Assets: assets}})
 	if err != nil {
 		return err
 	}
@@ -128,12 +131,29 @@ func (g *Graph) Provide(name string, assets []starlark.Asset, now time.Time) err
 }
 
 // Pending lists the runs whose outputs were not taken yet.
-func (g *Graph) Pending() []*Run {
-	runs := slices.Collect(maps.Keys(g.pending))
-	slices.SortFunc(runs, func(a, b *Run) int {
+func (g *Graph) Pending() []*Run { return inOrder(g.pending) }
+
+func inOrder(of map[*Run]bool) []*Run {
+	return slices.SortedFunc(maps.Keys(of), func(a, b *Run) int {
 		return cmp.Or(strings.Compare(a.Generator, b.Generator), strings.Compare(a.File, b.File))
 	})
-	return runs
+}
+
+// mostWarnings are told at once: a rule that warns does so of many inputs.
+const mostWarnings = 50
+
+// Warnings of all runs, each once.
+func (g *Graph) Warnings() (findings []intent.Finding) {
+	told := map[intent.Finding]bool{}
+	for _, run := range inOrder(g.warning) {
+		for _, finding := range run.warnings {
+			if !told[finding] && len(findings) < mostWarnings {
+				findings = append(findings, finding)
+			}
+			told[finding] = true
+		}
+	}
+	return findings
 }
 
 // Take marks all outputs as taken over.
@@ -249,8 +269,8 @@ func (g *Graph) current(ctx context.Context, stage *stage, file string, now time
 }
 
 func (g *Graph) execute(ctx context.Context, stage *stage, jobs []Job, now time.Time) error {
-	results, err := g.runner.Run(ctx, g.schema, jobs, func(kind starlark.Kind, input Input) ([]byte, error) {
-		if kind == starlark.ReadAsset {
+	results, err := g.runner.Run(ctx, g.schema, jobs, func(kind work.Kind, input Input) ([]byte, error) {
+		if kind == work.ReadAsset {
 			return g.Body(ctx, stage.makers[intent.AssetID(input.Name)], input.Digest)
 		}
 		return stage.inputs.Open(input)
@@ -290,9 +310,13 @@ func (g *Graph) put(generator, file string, rec record, keep bool) {
 		run = &Run{Generator: generator, File: file}
 		g.runs[generator][file] = run
 	}
-	run.base, run.reads, run.findings, run.until = rec.Base, append([]Read(nil), rec.Reads...), rec.Findings, rec.Until
+	run.base, run.reads, run.findings, run.warnings, run.until = rec.Base, append([]Read(nil), rec.Reads...), rec.Findings, rec.Warnings, rec.Until
+	delete(g.warning, run)
+	if len(run.warnings) > 0 {
+		g.warning[run] = true
+	}
 	for i := range run.reads {
-		run.reads[i].Name, run.reads[i].Kind = g.intern(run.reads[i].Name), starlark.Kind(g.intern(string(run.reads[i].Kind)))
+		run.reads[i].Name, run.reads[i].Kind = g.intern(run.reads[i].Name), work.Kind(g.intern(string(run.reads[i].Kind)))
 	}
 	if len(rec.Findings) > 0 {
 		// What it gave before stays what is taken until it succeeds again.
@@ -332,6 +356,7 @@ func (g *Graph) drop(ctx context.Context, generator string, files []string) erro
 	for _, file := range files {
 		run := g.runs[generator][file]
 		run.Outputs = nil
+		delete(g.warning, run)
 		g.pending[run] = true
 		delete(g.runs[generator], file)
 	}

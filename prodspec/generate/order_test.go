@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"lehr.dev/intent"
-	"lehr.dev/prodspec/generate/starlark"
+	"lehr.dev/prodspec/generate/work"
 	"lehr.dev/schema"
 )
 
@@ -15,9 +15,9 @@ import (
 func TestEverythingIsListedInOneOrder(t *testing.T) {
 	one := []Input{{Name: "a"}}
 	job := Job{Files: one, Programs: one, Assets: one}
-	first := everything(job)
+	first := work.Everything(job)
 	for range 50 {
-		if again := everything(job); !slices.Equal(first, again) {
+		if again := work.Everything(job); !slices.Equal(first, again) {
 			t.Fatalf("%v, and before %v", again, first)
 		}
 	}
@@ -29,8 +29,8 @@ func TestNothingIsOpenedAfterTheEnd(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	job := Job{Program: "p.star", Programs: []Input{{Name: "p.star"}}, Files: []Input{{Name: "a"}, {Name: "b"}}}
 	var opened []string
-	_, err := InProcess{Limits: DefaultLimits()}.Run(ctx, schema.Builtin(), []Job{job}, func(kind starlark.Kind, input Input) ([]byte, error) {
-		if kind == starlark.ReadProgram {
+	_, err := InProcess{Limits: DefaultLimits()}.Run(ctx, schema.Builtin(), []Job{job}, func(kind work.Kind, input Input) ([]byte, error) {
+		if kind == work.ReadProgram {
 			return []byte("def generate(ctx):\n    ctx.files.items()\n    return []\n"), nil
 		}
 		opened = append(opened, input.Name)
@@ -46,8 +46,8 @@ func TestNothingIsOpenedAfterTheEnd(t *testing.T) {
 func TestFindingsOfAMapKeepTheirOrder(t *testing.T) {
 	manifest := "name: a\nreplicas: 1\nbinary: /bin/true\nenv: {\"a b\": x, \"c d\": x, \"e f\": x, \"g h\": x}\n"
 	job := Job{Program: "p.star", Programs: []Input{{Name: "p.star"}}, Files: []Input{{Name: "job.yaml"}}}
-	open := func(kind starlark.Kind, input Input) ([]byte, error) {
-		if kind == starlark.ReadProgram {
+	open := func(kind work.Kind, input Input) ([]byte, error) {
+		if kind == work.ReadProgram {
 			return []byte("def generate(ctx):\n    return [decode(\"lehr.process.v1.Job\", \"job.yaml\")]\n"), nil
 		}
 		return []byte(manifest), nil

@@ -2,9 +2,9 @@ package generate
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os/exec"
@@ -16,7 +16,9 @@ import (
 	"time"
 
 	"lehr.dev/fault"
-	"lehr.dev/prodspec/generate/starlark"
+	"lehr.dev/intent"
+	"lehr.dev/prodspec/generate/native"
+	"lehr.dev/prodspec/generate/work"
 	"lehr.dev/schema"
 )
 
@@ -27,6 +29,15 @@ type Options struct {
 	// Environment of the child; empty in production.
 	Environment []string
 	Limits      Limits
+	// Cache is a folder for compiled modules, in which each partition has one of
+	// its own; empty: every child compiles anew.
+	Cache string
+	// Native says what native programs of a partition are allowed; Denied, and
+	// nil: they do not run.
+	Native func(intent.PartitionID) (native.Policy, error)
+	// Elsewhere has jobs run in another order, each in a child of its own, with
+	// another clock and other chance, to see whether they depend on any of it.
+	Elsewhere bool
 }
 
 // DefaultOptions starts this very binary, even if its file was replaced.
@@ -45,9 +56,22 @@ func NewProcess(options Options) *Process { return &Process{options: options} }
 
 // Run implements Runner.
 func (p *Process) Run(ctx context.Context, set *schema.Set, jobs []Job, open Opener) ([]Result, error) {
+	if len(jobs) == 0 {
+		return nil, nil
+	}
+	first, err := p.setup(set, jobs[0])
+	if fault.Is(err, fault.Denied) {
+		return refused(jobs, err), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if p.options.Elsewhere {
+		return p.runApart(ctx, first, jobs, open)
+	}
 	results := make([]Result, 0, len(jobs))
 	for len(results) < len(jobs) {
-		some, err := p.runSome(ctx, set, jobs[len(results):], open)
+		some, err := p.runSome(ctx, first, jobs[len(results):], open)
 		if err != nil {
 			return nil, err
 		}
@@ -56,10 +80,55 @@ func (p *Process) Run(ctx context.Context, set *schema.Set, jobs []Job, open Ope
 	return results, nil
 }
 
+// runApart runs each job in a child of its own, the last one first.
+func (p *Process) runApart(ctx context.Context, first setup, jobs []Job, open Opener) ([]Result, error) {
+	results := make([]Result, len(jobs))
+	for i := len(jobs) - 1; i >= 0; i-- {
+		result, err := p.runSome(ctx, first, jobs[i:i+1], open)
+		if err != nil {
+			return nil, err
+		}
+		results[i] = result[0]
+	}
+	return results, nil
+}
+
+// setup is what a child for a job is told first. Denied: there is to be none.
+func (p *Process) setup(set *schema.Set, job Job) (setup, error) {
+	first := setup{Limits: p.options.Limits, Language: job.Language, Elsewhere: p.options.Elsewhere}
+	if set.Digest() != schema.Builtin().Digest() {
+		first.Schema = set.Files()
+	}
+	var err error
+	switch {
+	case job.Language == work.WASM && p.options.Cache != "":
+		first.Cache, err = roomInCache(p.options.Cache, job.Partition)
+	case job.Language == work.Native && p.options.Native == nil:
+		err = fault.New(fault.Denied, "nobody said that partition %s may run native programs", job.Partition).
+			WithHint("have whoever runs the server list the partition in the file of --generators, or build it for WASI")
+	case job.Language == work.Native:
+		first.Native, err = p.options.Native(job.Partition)
+	}
+	return first, err
+}
+
+// refused is the result of jobs that may not run: later they may.
+func refused(jobs []Job, err error) []Result {
+	results := make([]Result, len(jobs))
+	for i, job := range jobs {
+		f := intent.Finding{Rule: "generate", Severity: intent.Error, File: job.Program, Line: 1, Message: err.Error()}
+		if e, ok := errors.AsType[*fault.Error](err); ok {
+			f.Message, f.Hint = e.Message, e.Hint
+		}
+		results[i] = Result{Result: work.Result{Findings: []intent.Finding{f}, Reads: work.Everything(job), Stopped: true}}
+	}
+	return results
+}
+
 // runSome runs jobs in one child, until it dies. It returns at least one
 // result, or an error.
-func (p *Process) runSome(ctx context.Context, set *schema.Set, jobs []Job, open Opener) (results []Result, err error) {
-	err = p.withChild(ctx, set, func(s *session) error {
+func (p *Process) runSome(ctx context.Context, first setup, jobs []Job, open Opener) (results []Result, err error) {
+	err = p.withChild(ctx, first, func(s *session) error {
 		s.open = open
 		for _, job := range jobs {
 			result, err := s.run(job)
@@ -70,7 +139,8 @@ func (p *Process) runSome(ctx context.Context, set *schema.Set, jobs []Job, open
 				return err
 			}
 			results = append(results, result)
-			if result.Died {
+			if result.Died || job.Language == work.WASM && len(result.Findings) > 0 {
+				// A module that failed may have left the child without room.
 				break
 			}
 		}
@@ -80,19 +150,19 @@ func (p *Process) runSome(ctx context.Context, set *schema.Set, jobs []Job, open
 }
 
 // withChild is the life of one child.
-func (p *Process) withChild(ctx context.Context, set *schema.Set, use func(*session) error) error {
+func (p *Process) withChild(ctx context.Context, first setup, use func(*session) error) error {
 	// The child is killed when the thread that started it ends, so that no
 	// child outlives this process; the thread must not end before.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	s := &session{limits: p.options.Limits}
+	s := &session{limits: p.options.Limits, language: first.Language}
 	if err := s.start(p.options); err != nil {
 		return err
 	}
 	defer s.end()
 	stop := context.AfterFunc(ctx, s.kill)
 	defer stop()
-	if err := s.setup(set); err != nil {
+	if err := s.setup(first); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -105,13 +175,15 @@ func (p *Process) withChild(ctx context.Context, set *schema.Set, use func(*sess
 
 // session is one child and the pipes to it.
 type session struct {
-	limits  Limits
-	open    Opener
-	command *exec.Cmd
-	in      io.WriteCloser
-	out     *bufio.Reader
-	stderr  LastWords
-	ended   sync.Once
+	limits Limits
+	// language of the jobs.
+	language work.Language
+	open     Opener
+	command  *exec.Cmd
+	in       io.WriteCloser
+	out      *bufio.Reader
+	stderr   work.LastWords
+	ended    sync.Once
 }
 
 func (s *session) start(options Options) error {
@@ -147,15 +219,15 @@ func (s *session) end() {
 }
 
 func (s *session) kill() {
+	if s.language == work.Native {
+		// What a program without a sandbox has started may have left the group.
+		native.KillBelow(s.command.Process.Pid)
+	}
 	// The group, so that nothing a child may have started stays.
 	_ = syscall.Kill(-s.command.Process.Pid, syscall.SIGKILL)
 }
 
-func (s *session) setup(set *schema.Set) error {
-	first := setup{Limits: s.limits}
-	if set.Digest() != schema.Builtin().Digest() {
-		first.Schema = set.Files()
-	}
+func (s *session) setup(first setup) error {
 	timer := time.AfterFunc(startTimeout, s.kill)
 	defer timer.Stop()
 	if err := writeJSON(s.in, frameSetup, first); err != nil {
@@ -173,12 +245,19 @@ const (
 	// graceTime is how much longer than its own limit a child may take: it
 	// ends a run itself where it can, and can name the place then.
 	graceTime = time.Second
+	// compileTime is for making machine code of a module, which is done once.
+	compileTime = time.Minute
 )
 
 // run carries one job. A child that dies on it makes a result; an input that
 // cannot be opened makes an error.
 func (s *session) run(job Job) (Result, error) {
-	watch := s.watch()
+	timeout := s.timeout()
+	if job.Language == work.WASM {
+		// Until it says that the module was compiled.
+		timeout += compileTime
+	}
+	watch := s.watch(timeout)
 	defer watch.stop()
 	err := writeJSON(s.in, frameJob, job)
 	for err == nil {
@@ -189,7 +268,7 @@ func (s *session) run(job Job) (Result, error) {
 		}
 		switch kind {
 		case frameResult:
-			var result starlark.Result
+			var result work.Result
 			if err = json.Unmarshal(payload, &result); err == nil {
 				return Result{Result: result}, nil
 			}
@@ -203,12 +282,17 @@ func (s *session) run(job Job) (Result, error) {
 				return Result{}, openErr
 			}
 			err = write(s.in, frameContent, content)
+		case frameReady:
+			if timeout > s.timeout() {
+				timeout = s.timeout()
+				watch.timer.Reset(timeout + graceTime)
+			}
 		default:
 			err = fmt.Errorf("unknown frame %q", kind)
 		}
 	}
 	s.end()
-	return s.post(job, err, watch.late.Load(), time.Duration(s.limits.Milliseconds)*time.Millisecond), nil
+	return s.post(job, err, watch.late.Load(), timeout), nil
 }
 
 // watch kills the child when it takes longer than it may.
@@ -217,10 +301,15 @@ type watch struct {
 	timer *time.Timer
 }
 
-func (s *session) watch() *watch {
+func (s *session) watch(timeout time.Duration) *watch {
 	w := &watch{}
-	w.timer = time.AfterFunc(time.Duration(s.limits.Milliseconds)*time.Millisecond+graceTime, func() { w.late.Store(true); s.kill() })
+	w.timer = time.AfterFunc(timeout+graceTime, func() { w.late.Store(true); s.kill() })
 	return w
+}
+
+// timeout of one run.
+func (s *session) timeout() time.Duration {
+	return time.Duration(s.limits.Milliseconds) * time.Millisecond
 }
 
 func (w *watch) stop() { w.timer.Stop() }
@@ -268,28 +357,3 @@ func stopped(r Result) Result {
 
 // lastWords is the first line a dying child wrote.
 func (s *session) lastWords() string { return s.stderr.First() }
-
-// LastWords keeps the first 8 kB that a child writes to its stderr.
-type LastWords struct {
-	lock sync.Mutex
-	kept bytes.Buffer
-}
-
-const maxWords = 8 << 10
-
-func (w *LastWords) Write(p []byte) (int, error) {
-	w.lock.Lock()
-	defer w.lock.Unlock()
-	if room := maxWords - w.kept.Len(); room > 0 {
-		w.kept.Write(p[:min(room, len(p))])
-	}
-	return len(p), nil
-}
-
-// First is the first line: of a Go program that died, what it died of.
-func (w *LastWords) First() string {
-	w.lock.Lock()
-	defer w.lock.Unlock()
-	line, _, _ := strings.Cut(strings.TrimSpace(w.kept.String()), "\n")
-	return line
-}

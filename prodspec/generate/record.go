@@ -10,7 +10,7 @@ import (
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
 	"lehr.dev/prodspec/derive"
-	"lehr.dev/prodspec/generate/starlark"
+	"lehr.dev/prodspec/generate/work"
 	"lehr.dev/prodspec/validate"
 	"lehr.dev/schema"
 )
@@ -62,7 +62,9 @@ type record struct {
 	// Findings of a run that failed, until then if it may end otherwise.
 	Findings []intent.Finding `json:"findings,omitempty"`
 	Until    time.Time        `json:"until,omitzero"`
-	Assets   []starlark.Asset `json:"assets,omitempty"`
+	// Warnings of a run that gave its assets.
+	Warnings []intent.Finding `json:"warnings,omitempty"`
+	Assets   []work.Asset     `json:"assets,omitempty"`
 	// Refers is, for each asset, the read references, which the effective
 	// digest needs.
 	Refers [][]intent.AssetID `json:"refers,omitempty"`
@@ -94,7 +96,7 @@ func (r recorder) record(base intent.Digest, job Job, result Result) (record, er
 	rec := record{Base: base, Reads: result.Reads, Findings: result.Findings}
 	if result.Died {
 		// What it read is not known: any of its inputs may mend it.
-		rec.Reads = everything(job)
+		rec.Reads = work.Everything(job)
 	}
 	if result.Stopped {
 		rec.Until = r.now.Add(Quarantine)
@@ -102,6 +104,7 @@ func (r recorder) record(base intent.Digest, job Job, result Result) (record, er
 	if len(rec.Findings) > 0 {
 		return rec, nil
 	}
+	rec.Warnings = result.Warnings
 	for _, asset := range result.Assets {
 		content, err := schema.Decode(asset.Body)
 		if err == nil && (intent.BodyDigest(asset.Body) != asset.Digest || content.ID != asset.ID || content.Payload.Type != asset.Type) {
@@ -161,7 +164,7 @@ func (rec *record) serve(content intent.Asset) error {
 }
 
 // derive replaces an asset by the one with derived addons.
-func (r recorder) derive(rec *record, asset *starlark.Asset, content *intent.Asset) error {
+func (r recorder) derive(rec *record, asset *work.Asset, content *intent.Asset) error {
 	if r.rules.Digest().IsZero() {
 		return nil
 	}
@@ -181,20 +184,6 @@ func (r recorder) derive(rec *record, asset *starlark.Asset, content *intent.Ass
 	asset.Body, asset.Digest = body, digest
 	*content, err = schema.Decode(body)
 	return err
-}
-
-// everything is the reads of a run that may have read all it could.
-func everything(job Job) []Read {
-	reads := []Read{{Kind: starlark.ReadFiles, Digest: starlark.Listing(job.Files)}, {Kind: starlark.ReadAssets, Digest: starlark.Listing(job.Assets)}}
-	for _, of := range []struct {
-		kind   starlark.Kind
-		inputs []Input
-	}{{starlark.ReadFile, job.Files}, {starlark.ReadProgram, job.Programs}, {starlark.ReadAsset, job.Assets}} {
-		for _, input := range of.inputs {
-			reads = append(reads, Read{Kind: of.kind, Name: input.Name, Digest: input.Digest})
-		}
-	}
-	return reads
 }
 
 func parseRecord(stored []byte) (record, error) {

@@ -1,14 +1,16 @@
 package generate
 
 import (
+	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"lehr.dev/intent"
 	"lehr.dev/prodspec/definition"
+	"lehr.dev/prodspec/generate/protocol"
 	"lehr.dev/prodspec/generate/starlark"
+	"lehr.dev/prodspec/generate/work"
 )
 
 // stage is one generator in one build: what each of its runs may read now.
@@ -34,12 +36,18 @@ type stage struct {
 func newStage(g *Graph, generator definition.Generator, inputs Inputs) *stage {
 	s := &stage{generator: generator, inputs: inputs, byName: map[Read]bool{}, makers: map[intent.AssetID]*Run{}}
 	schemaDigest, rulesDigest := g.schema.Digest(), g.rules.Digest()
-	s.base = intent.Sum("lehr.generate.v2", []byte(starlark.Version), []byte(inputs.Partition), []byte(generator.Name), []byte(generator.Program), schemaDigest[:], rulesDigest[:])
-	s.programs = slices.Clone(inputs.Programs)
+	s.base = intent.Sum("lehr.generate.v2", []byte(version(generator)), []byte(inputs.Partition), []byte(generator.Name), []byte(generator.Program), schemaDigest[:], rulesDigest[:])
+	if s.ownProgram() {
+		if program, found := work.Find(inputs.Programs, generator.Program); found {
+			s.programs = []Input{program}
+		}
+	} else {
+		s.programs = slices.DeleteFunc(slices.Clone(inputs.Programs), func(input Input) bool { return !isProgram(input.Name) })
+	}
 	for i, name := range generator.Sources {
 		for _, input := range inputs.Sources[name] {
 			switch {
-			case isProgram(input.Name):
+			case isProgram(input.Name) && !s.ownProgram():
 				s.programs = append(s.programs, input)
 			case i == 0 && generator.ForEachFile:
 				s.each = append(s.each, input)
@@ -67,6 +75,18 @@ func newStage(g *Graph, generator definition.Generator, inputs Inputs) *stage {
 	return s
 }
 
+// ownProgram: modules and native programs load no others, and to them a .star
+// file is a file.
+func (s *stage) ownProgram() bool { return s.generator.Language != work.Starlark }
+
+// version changes whenever the same inputs may give other assets.
+func version(generator definition.Generator) string {
+	if generator.Language == work.Starlark {
+		return starlark.Version
+	}
+	return fmt.Sprintf("%s %s %q", protocol.Version, generator.Language, generator.Arguments)
+}
+
 func (s *stage) index() {
 	s.files = []string{""}
 	if s.generator.ForEachFile {
@@ -75,12 +95,12 @@ func (s *stage) index() {
 			s.files[i] = s.each[i].Name
 		}
 	}
-	for kind, inputs := range map[starlark.Kind][]Input{starlark.ReadFile: s.shared, starlark.ReadProgram: s.programs, starlark.ReadAsset: s.assets} {
+	for kind, inputs := range map[work.Kind][]Input{work.ReadFile: s.shared, work.ReadProgram: s.programs, work.ReadAsset: s.assets} {
 		for _, input := range inputs {
 			s.byName[Read{Kind: kind, Name: input.Name, Digest: input.Digest}] = true
 		}
 	}
-	s.filesList, s.assetsList = starlark.Listing(s.shared), starlark.Listing(s.assets)
+	s.filesList, s.assetsList = work.Listing(s.shared), work.Listing(s.assets)
 	parts := [][]byte{s.base[:], s.filesList[:], s.assetsList[:]}
 	for _, inputs := range [][]Input{s.shared, s.programs, s.assets} {
 		for i := range inputs {
@@ -121,7 +141,7 @@ func (s *stage) wants(file string) bool {
 	if !s.generator.ForEachFile {
 		return file == ""
 	}
-	_, found := find(s.each, file)
+	_, found := work.Find(s.each, file)
 	return found
 }
 
@@ -130,8 +150,8 @@ func (s *stage) filesOf(file string) []Input {
 	if file == "" {
 		return s.shared
 	}
-	own, _ := find(s.each, file)
-	at, found := slices.BinarySearchFunc(s.shared, own, byName)
+	own, _ := work.Find(s.each, file)
+	at, found := slices.BinarySearchFunc(s.shared, own, work.ByName)
 	if found {
 		return s.shared
 	}
@@ -140,7 +160,8 @@ func (s *stage) filesOf(file string) []Input {
 
 func (s *stage) job(file string) Job {
 	return Job{
-		Partition: s.inputs.Partition, Generator: s.generator.Name, Program: s.generator.Program, File: file,
+		Partition: s.inputs.Partition, Generator: s.generator.Name, File: file,
+		Language: s.generator.Language, Program: s.generator.Program, Arguments: s.generator.Arguments,
 		Files: s.filesOf(file), Programs: s.programs, Assets: s.assets,
 	}
 }
@@ -152,20 +173,20 @@ func (s *stage) holds(base intent.Digest, reads []Read, until time.Time, file st
 	}
 	for _, read := range reads {
 		switch read.Kind {
-		case starlark.ReadAssets:
+		case work.ReadAssets:
 			if read.Digest != s.assetsList {
 				return false
 			}
-		case starlark.ReadFiles:
+		case work.ReadFiles:
 			list := s.filesList
 			if file != "" {
-				list = starlark.Listing(s.filesOf(file))
+				list = work.Listing(s.filesOf(file))
 			}
 			if read.Digest != list {
 				return false
 			}
-		case starlark.ReadFile:
-			if own, mine := find(s.each, file); mine && read.Name == file {
+		case work.ReadFile:
+			if own, mine := work.Find(s.each, file); mine && read.Name == file {
 				if own.Digest != read.Digest {
 					return false
 				}
@@ -183,20 +204,10 @@ func (s *stage) holds(base intent.Digest, reads []Read, until time.Time, file st
 	return true
 }
 
-func byName(a, b Input) int { return strings.Compare(a.Name, b.Name) }
-
-func find(inputs []Input, name string) (Input, bool) {
-	at, found := slices.BinarySearchFunc(inputs, Input{Name: name}, byName)
-	if !found {
-		return Input{}, false
-	}
-	return inputs[at], true
-}
-
 // unique sorts by name and drops what two sources both have.
 func unique(inputs []Input) []Input {
-	if !slices.IsSortedFunc(inputs, byName) {
-		slices.SortStableFunc(inputs, byName)
+	if !slices.IsSortedFunc(inputs, work.ByName) {
+		slices.SortStableFunc(inputs, work.ByName)
 	}
 	return slices.CompactFunc(inputs, func(a, b Input) bool { return a.Name == b.Name })
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 
@@ -132,7 +131,11 @@ func (p *Process) Judge(ctx context.Context, set *schema.Set, bodies [][]byte) (
 
 // ask has a child of its own do one thing. A death says of what it died.
 func (p *Process) ask(ctx context.Context, set *schema.Set, kind frameKind, request any, what string, reply any) (death *Result, err error) {
-	err = p.withChild(ctx, set, func(s *session) error {
+	first, err := p.setup(set, Job{})
+	if err != nil {
+		return nil, err
+	}
+	err = p.withChild(ctx, first, func(s *session) error {
 		death, err = s.ask(kind, request, what, reply)
 		return err
 	})
@@ -143,7 +146,7 @@ func (p *Process) ask(ctx context.Context, set *schema.Set, kind frameKind, requ
 }
 
 func (s *session) ask(kind frameKind, request any, what string, reply any) (*Result, error) {
-	watch := s.watch()
+	watch := s.watch(s.timeout())
 	defer watch.stop()
 	err := writeJSON(s.in, kind, request)
 	if err == nil {
@@ -158,7 +161,7 @@ func (s *session) ask(kind frameKind, request any, what string, reply any) (*Res
 	}
 	s.end()
 	late := watch.late.Load()
-	death := s.post(Job{Generator: what}, err, late, time.Duration(s.limits.Milliseconds)*time.Millisecond)
+	death := s.post(Job{Generator: what}, err, late, s.timeout())
 	if death.Stopped && !late {
 		// Somebody outside ended it: nothing is known of what it was given.
 		return nil, fault.New(fault.Unavailable, "%s", death.Findings[0].Message)

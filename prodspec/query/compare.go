@@ -76,7 +76,7 @@ func (r *Reader) fields(ctx context.Context, change store.Change, older, newer *
 	if err != nil {
 		return nil, 0, err
 	}
-	found, err := differences(older, before, newer, after)
+	found, err := Differences(older, before, newer, after)
 	return found, size(before) + size(after), err
 }
 

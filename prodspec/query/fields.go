@@ -26,10 +26,10 @@ type leaf struct {
 	shown, whole string
 }
 
-// differences lists how two contents of an asset differ, in the order of the
+// Differences lists how two contents of an asset differ, in the order of the
 // paths, which are as in a filter: payload.replicas, addons.Owner.owner. The
 // two may be of different schemas, so that values are found by their paths.
-func differences(older *schema.Set, before intent.Asset, newer *schema.Set, after intent.Asset) ([]intent.FieldChange, error) {
+func Differences(older *schema.Set, before intent.Asset, newer *schema.Set, after intent.Asset) ([]intent.FieldChange, error) {
 	was, err := leaves(older, before)
 	if err != nil {
 		return nil, err

@@ -108,6 +108,12 @@ func TestHostileGenerators(t *testing.T) {
 			h.change("web.star", "return resources + jobs", fmt.Sprintf("return [asset(%q, lehr.intent.v1.Owner(owner = \"x\"))] + resources + jobs", id))
 		}
 	}
+	module := func(content string) func(*attack) {
+		return func(h *attack) {
+			h.put("web.wasm", content)
+			h.change("lehr.yaml", "starlark: web.star", "wasm: web.wasm")
+		}
+	}
 	const place = `web\.star`
 	h.run([]hostile{
 		{name: "a text that doubles", told: []string{place, `256 MB`}, write: program("    x = \"ab\"\n    for _ in range(60):\n        x = x + x\n    return []\n")},
@@ -135,6 +141,13 @@ func TestHostileGenerators(t *testing.T) {
 		{name: "a file of another tenant's", told: []string{place, `not a declared file`}, write: program("    return yaml(\"../good/service.yaml\")\n")},
 		{name: "words that move a cursor", told: []string{place, `fail: \\x1b|fail: .*\\u202e`}, write: program("    fail(\"\\x1b]0;owned\\x07\\x1b[2J \\u202e gnp.exe\")\n")},
 		{name: "many words", told: []string{place}, write: program("    fail(\"x\" * 5000000)\n")},
+		{name: "a module that is none", told: []string{`web\.wasm`, `no module of WebAssembly`}, write: module("hello")},
+		{name: "a module that does not end", told: []string{`web\.wasm`, `longer than 10s`},
+			write: module("\x00asm\x01\x00\x00\x00\x01\x04\x01\x60\x00\x00\x03\x02\x01\x00\x07\x0a\x01\x06_start\x00\x00\x0a\x09\x01\x07\x00\x03\x40\x0c\x00\x0b\x0b")},
+		{name: "a program that nobody allowed", told: []string{`web\.sh`, `nobody said that partition tenant may`}, write: func(h *attack) {
+			h.put("web.sh", "#!/bin/sh\ntouch /tmp/owned\n")
+			h.change("lehr.yaml", "starlark: web.star", "command: [./web.sh]")
+		}},
 		{name: "prints without end", told: []string{place}, write: program("    for i in range(100000000):\n        print(\"x\" * 1000)\n    return []\n")},
 	})
 }

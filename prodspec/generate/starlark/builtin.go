@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"lehr.dev/intent"
+	"lehr.dev/prodspec/generate/work"
 	"lehr.dev/schema"
 )
 
@@ -59,7 +60,7 @@ func current(thread *starlark.Thread) *run {
 }
 
 // assetValue is what asset returns.
-type assetValue struct{ asset Asset }
+type assetValue struct{ asset work.Asset }
 
 func (a *assetValue) String() string        { return "asset(" + string(a.asset.ID) + ")" }
 func (a *assetValue) Type() string          { return "asset" }
@@ -116,7 +117,7 @@ func newAsset(thread *starlark.Thread, b *starlark.Builtin, args starlark.Tuple,
 		return nil, fmt.Errorf("%s makes more than %d bytes of assets in one run; split the generator, or use for_each: file", r.job.Name(), r.limits.OutputBytes)
 	}
 	at := thread.CallFrame(1).Pos
-	return &assetValue{Asset{ID: content.ID, Type: content.Payload.Type, Digest: digest, Body: body, File: at.Filename(), Line: int(at.Line)}}, nil
+	return &assetValue{work.Asset{ID: content.ID, Type: content.Payload.Type, Digest: digest, Body: body, File: at.Filename(), Line: int(at.Line)}}, nil
 }
 
 // duration is duration("10s"), a google.protobuf.Duration.

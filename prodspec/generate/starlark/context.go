@@ -7,6 +7,7 @@ import (
 	"go.starlark.net/starlark"
 
 	"lehr.dev/intent"
+	"lehr.dev/prodspec/generate/work"
 	"lehr.dev/schema"
 )
 
@@ -43,13 +44,13 @@ func (c *contextValue) Attr(name string) (starlark.Value, error) {
 
 // text reads a declared file, and notes that it did.
 func (r *run) text(path string) ([]byte, error) {
-	input, found := find(r.job.Files, path)
+	input, found := work.Find(r.job.Files, path)
 	if !found {
-		r.note(ReadFiles, "", Listing(r.job.Files))
+		r.reads.Note(work.ReadFiles, "", work.Listing(r.job.Files))
 		return nil, fmt.Errorf("%s is not a declared file; declared: %s", path, names(r.job.Files))
 	}
-	r.note(ReadFile, path, input.Digest)
-	return r.open(ReadFile, input)
+	r.reads.Note(work.ReadFile, path, input.Digest)
+	return r.open(work.ReadFile, input)
 }
 
 // files is ctx.files, a mapping from path to text. Contents are fetched when
@@ -69,7 +70,7 @@ func (f *files) Truth() starlark.Bool  { return f.Len() > 0 }
 func (f *files) Hash() (uint32, error) { return 0, fmt.Errorf("unhashable: files") }
 
 func (f *files) Len() int {
-	f.run.note(ReadFiles, "", Listing(f.run.job.Files))
+	f.run.reads.Note(work.ReadFiles, "", work.Listing(f.run.job.Files))
 	return len(f.run.job.Files)
 }
 
@@ -78,7 +79,7 @@ func (f *files) Get(key starlark.Value) (starlark.Value, bool, error) {
 	if !ok {
 		return nil, false, fmt.Errorf("ctx.files: a path is a string, not %s", key.Type())
 	}
-	if _, found := find(f.run.job.Files, path); !found {
+	if _, found := work.Find(f.run.job.Files, path); !found {
 		f.Len()
 		return nil, false, nil
 	}
@@ -153,7 +154,7 @@ func (a *assets) Truth() starlark.Bool  { return a.Len() > 0 }
 func (a *assets) Hash() (uint32, error) { return 0, fmt.Errorf("unhashable: assets") }
 
 func (a *assets) Len() int {
-	a.run.note(ReadAssets, "", Listing(a.run.job.Assets))
+	a.run.reads.Note(work.ReadAssets, "", work.Listing(a.run.job.Assets))
 	return len(a.run.job.Assets)
 }
 
@@ -185,7 +186,7 @@ func (i *assetIterator) Done() {}
 // inputAsset is one of ctx.assets. Its content is fetched when looked at.
 type inputAsset struct {
 	run     *run
-	input   Input
+	input   work.Input
 	content *intent.Asset
 }
 
@@ -227,8 +228,8 @@ func (a *inputAsset) fetch() error {
 	if a.content != nil {
 		return nil
 	}
-	a.run.note(ReadAsset, a.input.Name, a.input.Digest)
-	body, err := a.run.open(ReadAsset, a.input)
+	a.run.reads.Note(work.ReadAsset, a.input.Name, a.input.Digest)
+	body, err := a.run.open(work.ReadAsset, a.input)
 	if err != nil {
 		return err
 	}

@@ -18,93 +18,18 @@ import (
 	"go.starlark.net/syntax"
 
 	"lehr.dev/intent"
+	"lehr.dev/prodspec/generate/work"
 	"lehr.dev/schema"
 )
 
 // Version changes whenever the same inputs may give other assets.
 const Version = "starlark/1"
 
-// Input is a file or an asset that a run may read.
-type Input struct {
-	// Name is a path or an asset id.
-	Name   string          `json:"name"`
-	Digest intent.Digest   `json:"digest"`
-	Type   intent.TypeName `json:"type,omitempty"`
-}
-
-// Job is one run of a generator. Its lists are sorted by name.
-type Job struct {
-	Partition intent.PartitionID `json:"partition"`
-	Generator string             `json:"generator"`
-	// Program is the path of the file that defines generate.
-	Program string `json:"program"`
-	// File is the one this run is for; empty: the run is for all.
-	File string `json:"file,omitempty"`
-	// Files are the declared sources', Programs what load may name, Assets
-	// what the generators it takes from gave.
-	Files    []Input `json:"files,omitempty"`
-	Programs []Input `json:"programs,omitempty"`
-	Assets   []Input `json:"assets,omitempty"`
-}
-
-// Name is for people: the generator, and the file it runs for.
-func (j Job) Name() string {
-	if j.File == "" {
-		return j.Generator
-	}
-	return j.Generator + " for " + j.File
-}
-
-// Kind says what a read was of.
-type Kind string
-
-const (
-	ReadFile    Kind = "file"
-	ReadProgram Kind = "program"
-	ReadAsset   Kind = "asset"
-	// The lists of names, when a program looked through them.
-	ReadFiles  Kind = "files"
-	ReadAssets Kind = "assets"
-)
-
-// Read is something that a run depended on.
-type Read struct {
-	Kind   Kind          `json:"kind"`
-	Name   string        `json:"name,omitempty"`
-	Digest intent.Digest `json:"digest"`
-}
-
-// Asset is one asset that a run returned.
-type Asset struct {
-	ID     intent.AssetID  `json:"id"`
-	Type   intent.TypeName `json:"type"`
-	Digest intent.Digest   `json:"digest"`
-	// Body is the canonical bytes.
-	Body []byte `json:"body"`
-	// File and Line where asset was called.
-	File string `json:"file"`
-	Line int    `json:"line"`
-}
-
-// Result of a run. It is complete, or has findings and no assets.
-type Result struct {
-	Assets   []Asset          `json:"assets,omitempty"`
-	Findings []intent.Finding `json:"findings,omitempty"`
-	Reads    []Read           `json:"reads,omitempty"`
-	// Log is what the program printed, cut at 64 kB.
-	Log string `json:"log,omitempty"`
-	// Stopped from outside, by the context: another time it may end well.
-	Stopped bool `json:"stopped,omitempty"`
-}
-
 // Limits of one run.
 type Limits struct {
 	Steps       uint64 `json:"steps"`
 	OutputBytes int    `json:"outputBytes"`
 }
-
-// Opener returns the content of an input: ReadFile, ReadProgram or ReadAsset.
-type Opener func(kind Kind, input Input) ([]byte, error)
 
 // Evaluator runs jobs, one at a time, with what they share.
 type Evaluator struct {
@@ -128,9 +53,9 @@ func New(set *schema.Set, limits Limits) *Evaluator {
 // run is the state of one evaluation. Builtins find it in the thread.
 type run struct {
 	*Evaluator
-	job     Job
-	open    Opener
-	reads   map[Read]bool
+	job     work.Job
+	open    work.Opener
+	reads   work.Reads
 	loaded  map[string]starlark.StringDict
 	loading []string
 	output  int
@@ -145,8 +70,8 @@ const (
 
 // Evaluate runs a job. Cancelling the context stops the program at its next
 // step; the cause of the context is then the finding.
-func (e *Evaluator) Evaluate(ctx context.Context, job Job, open Opener) (result Result) {
-	r := &run{Evaluator: e, job: job, open: open, reads: map[Read]bool{}, loaded: map[string]starlark.StringDict{}}
+func (e *Evaluator) Evaluate(ctx context.Context, job work.Job, open work.Opener) (result work.Result) {
+	r := &run{Evaluator: e, job: job, open: open, reads: work.Reads{}, loaded: map[string]starlark.StringDict{}}
 	thread := &starlark.Thread{Name: job.Name(), Load: r.load, Print: r.print}
 	thread.SetLocal(runKey, r)
 	setPool(thread, e.schema)
@@ -158,18 +83,18 @@ func (e *Evaluator) Evaluate(ctx context.Context, job Job, open Opener) (result 
 	defer stop()
 	defer func() {
 		if problem := recover(); problem != nil {
-			result = Result{Findings: r.crashed(problem)}
+			result = work.Result{Findings: r.crashed(problem)}
 		}
-		result.Reads, result.Log = r.sortedReads(), r.log.String()
+		result.Reads, result.Log = r.reads.Sorted(), r.log.String()
 	}()
 	assets, err := r.generate(thread)
 	if err != nil {
-		return Result{Findings: r.findings(err), Stopped: ctx.Err() != nil}
+		return work.Result{Findings: r.findings(err), Stopped: ctx.Err() != nil}
 	}
-	return Result{Assets: assets}
+	return work.Result{Assets: assets}
 }
 
-func (r *run) generate(thread *starlark.Thread) ([]Asset, error) {
+func (r *run) generate(thread *starlark.Thread) ([]work.Asset, error) {
 	globals, err := r.load(thread, r.job.Program)
 	if err != nil {
 		return nil, err
@@ -186,7 +111,7 @@ func (r *run) generate(thread *starlark.Thread) ([]Asset, error) {
 }
 
 // assets checks what generate returned.
-func (r *run) assets(function *starlark.Function, value starlark.Value) ([]Asset, error) {
+func (r *run) assets(function *starlark.Function, value starlark.Value) ([]work.Asset, error) {
 	at := function.Position()
 	wrong := func(format string, arguments ...any) error {
 		return &place{file: at.Filename(), line: int(at.Line), column: int(at.Col), message: fmt.Sprintf(format, arguments...), hint: "return a list of what asset(id, payload) gave"}
@@ -197,8 +122,8 @@ func (r *run) assets(function *starlark.Function, value starlark.Value) ([]Asset
 	}
 	iterator := iterable.Iterate()
 	defer iterator.Done()
-	var list []Asset
-	seen := map[intent.AssetID]Asset{}
+	var list []work.Asset
+	seen := map[intent.AssetID]work.Asset{}
 	var item starlark.Value
 	for i := 0; iterator.Next(&item); i++ {
 		a, ok := item.(*assetValue)
@@ -228,11 +153,11 @@ func (r *run) load(thread *starlark.Thread, path string) (starlark.StringDict, e
 	if slices.Contains(r.loading, path) {
 		return nil, fmt.Errorf("files load each other in a circle: %s", strings.Join(append(r.loading, path), " → "))
 	}
-	input, found := find(r.job.Programs, path)
+	input, found := work.Find(r.job.Programs, path)
 	if !found {
 		return nil, fmt.Errorf("%s is not a declared .star file; declared: %s (declare it as a source of this generator, by its path from lehr.yaml's folder)", path, names(r.job.Programs))
 	}
-	r.note(ReadProgram, path, input.Digest)
+	r.reads.Note(work.ReadProgram, path, input.Digest)
 	program, err := r.compile(input)
 	if err != nil {
 		return nil, err
@@ -247,13 +172,13 @@ func (r *run) load(thread *starlark.Thread, path string) (starlark.StringDict, e
 	return globals, err
 }
 
-func (r *run) compile(input Input) (*starlark.Program, error) {
+func (r *run) compile(input work.Input) (*starlark.Program, error) {
 	// The name is in the positions, so two files of one content differ.
 	key := intent.Sum("lehr.program.v1", []byte(input.Name), input.Digest[:])
 	if program, done := r.compiled[key]; done {
 		return program, nil
 	}
-	text, err := r.open(ReadProgram, input)
+	text, err := r.open(work.ReadProgram, input)
 	if err != nil {
 		return nil, err
 	}
@@ -271,42 +196,7 @@ func (r *run) print(_ *starlark.Thread, message string) {
 	}
 }
 
-func (r *run) note(kind Kind, name string, digest intent.Digest) {
-	r.reads[Read{Kind: kind, Name: name, Digest: digest}] = true
-}
-
-func (r *run) sortedReads() []Read {
-	list := make([]Read, 0, len(r.reads))
-	for read := range r.reads {
-		list = append(list, read)
-	}
-	slices.SortFunc(list, func(a, b Read) int {
-		if c := strings.Compare(string(a.Kind), string(b.Kind)); c != 0 {
-			return c
-		}
-		return strings.Compare(a.Name, b.Name)
-	})
-	return list
-}
-
-func find(inputs []Input, name string) (Input, bool) {
-	i, found := slices.BinarySearchFunc(inputs, name, func(input Input, name string) int { return strings.Compare(input.Name, name) })
-	if !found {
-		return Input{}, false
-	}
-	return inputs[i], true
-}
-
-// Listing is the digest of the names and types of a list of inputs.
-func Listing(inputs []Input) intent.Digest {
-	parts := make([][]byte, 0, 2*len(inputs))
-	for _, input := range inputs {
-		parts = append(parts, []byte(input.Name), []byte(input.Type))
-	}
-	return intent.Sum("lehr.listing.v1", parts...)
-}
-
-func names(inputs []Input) string {
+func names(inputs []work.Input) string {
 	const most = 8
 	list := []string{}
 	for _, input := range inputs {

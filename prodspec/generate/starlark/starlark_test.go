@@ -9,16 +9,17 @@ import (
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
 	"lehr.dev/prodspec/generate/starlark"
+	"lehr.dev/prodspec/generate/work"
 	"lehr.dev/schema"
 )
 
 // evaluate runs main.star with the files around it.
-func evaluate(t *testing.T, files map[string]string, assets ...intent.Asset) starlark.Result {
+func evaluate(t *testing.T, files map[string]string, assets ...intent.Asset) work.Result {
 	t.Helper()
-	job := starlark.Job{Partition: "shop", Generator: "g", Program: "main.star"}
+	job := work.Job{Partition: "shop", Generator: "g", Program: "main.star"}
 	bodies := map[string][]byte{}
 	for name, text := range files {
-		input := starlark.Input{Name: name, Digest: intent.Sum("test", []byte(text))}
+		input := work.Input{Name: name, Digest: intent.Sum("test", []byte(text))}
 		if strings.HasSuffix(name, ".star") {
 			job.Programs = append(job.Programs, input)
 		} else {
@@ -31,14 +32,14 @@ func evaluate(t *testing.T, files map[string]string, assets ...intent.Asset) sta
 			t.Fatal(err)
 		}
 		bodies[string(a.ID)] = body
-		job.Assets = append(job.Assets, starlark.Input{Name: string(a.ID), Digest: digest, Type: a.Payload.Type})
+		job.Assets = append(job.Assets, work.Input{Name: string(a.ID), Digest: digest, Type: a.Payload.Type})
 	}
-	for _, list := range [][]starlark.Input{job.Programs, job.Files, job.Assets} {
-		slices.SortFunc(list, func(a, b starlark.Input) int { return strings.Compare(a.Name, b.Name) })
+	for _, list := range [][]work.Input{job.Programs, job.Files, job.Assets} {
+		slices.SortFunc(list, func(a, b work.Input) int { return strings.Compare(a.Name, b.Name) })
 	}
 	evaluator := starlark.New(schema.Builtin(), starlark.Limits{Steps: 1_000_000, OutputBytes: 1_000_000})
-	return evaluator.Evaluate(t.Context(), job, func(kind starlark.Kind, input starlark.Input) ([]byte, error) {
-		if kind == starlark.ReadAsset {
+	return evaluator.Evaluate(t.Context(), job, func(kind work.Kind, input work.Input) ([]byte, error) {
+		if kind == work.ReadAsset {
 			return bodies[input.Name], nil
 		}
 		if text, found := files[input.Name]; found {

@@ -1,0 +1,149 @@
+package app
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+
+	"lehr.dev/fault"
+	"lehr.dev/intent"
+	"lehr.dev/prodspec/generate"
+	"lehr.dev/prodspec/generate/native"
+)
+
+// generators is the list of partitions that may have native programs run, and
+// how. Definitions are their tenants'; what runs on this machine is for whoever
+// runs the server to say.
+type generators struct {
+	Version string           `yaml:"generators"`
+	Native  []nativePrograms `yaml:"native"`
+}
+
+type nativePrograms struct {
+	Partitions []string `yaml:"partitions"`
+	Sandbox    string   `yaml:"sandbox"`
+	Visible    []string `yaml:"visible"`
+}
+
+// readGenerators reads the list.
+func readGenerators(path string) (*generators, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fault.New(fault.Unavailable, "reading the list of native generators: %w", err).WithHint("name a file that can be read with --generators FILE")
+	}
+	list := &generators{}
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(list); err != nil {
+		return nil, fault.New(fault.Invalid, "%s is no list of native generators: %w", path, err).WithHint("write it as docs/generators.md shows")
+	}
+	if err := decoder.Decode(new(any)); !errors.Is(err, io.EOF) {
+		return nil, fault.New(fault.Invalid, "%s holds more than one document", path)
+	}
+	if list.Version != "v1" {
+		return nil, fault.New(fault.Invalid, "%s is no list of native generators of version v1", path).WithHint("start it with generators: v1")
+	}
+	for i := range list.Native {
+		if err := list.Native[i].complete(); err != nil {
+			return nil, fault.New(fault.Invalid, "%s: entry %d of native: %w", path, i+1, err)
+		}
+	}
+	return list, nil
+}
+
+// complete fills in what is usual, and says what is wrong.
+func (n *nativePrograms) complete() error {
+	if n.Sandbox == "" {
+		n.Sandbox = string(native.Required)
+	}
+	if !slices.Contains([]native.Sandbox{native.Required, native.Preferred, native.Off}, native.Sandbox(n.Sandbox)) {
+		return fmt.Errorf("sandbox %q is not known: write required, preferred or off", n.Sandbox)
+	}
+	if len(n.Partitions) == 0 {
+		return errors.New(`no partition is named: write partitions: [NAME], or ["*"] for all`)
+	}
+	for _, name := range n.Partitions {
+		if _, err := intent.ParsePartitionID(name); name != everyPartition && err != nil {
+			return err
+		}
+	}
+	for _, folder := range n.Visible {
+		if !filepath.IsAbs(folder) || filepath.Clean(folder) != folder || folder == "/" {
+			return fmt.Errorf("visible: %q is no folder by its whole path, as /usr is", folder)
+		}
+		if slices.Contains([]string{"/tmp", "/work", "/program", "/assets", "/dev"}, "/"+firstName(folder)) {
+			return fmt.Errorf("visible: %s lies where the sandbox has its own", folder)
+		}
+	}
+	return nil
+}
+
+func firstName(folder string) string {
+	for above := filepath.Dir(folder); above != "/"; above = filepath.Dir(folder) {
+		folder = above
+	}
+	return filepath.Base(folder)
+}
+
+// allowed is what a partition's programs may. The first entry that names it
+// counts.
+func (l *generators) allowed(partition intent.PartitionID) (native.Policy, error) {
+	for _, n := range l.Native {
+		if slices.Contains(n.Partitions, string(partition)) || slices.Contains(n.Partitions, everyPartition) {
+			return native.Policy{Sandbox: native.Sandbox(n.Sandbox), Visible: n.Visible}, nil
+		}
+	}
+	return native.Policy{}, fault.New(fault.Denied, "partition %s may not have native programs run: this server's list of generators does not name it", partition).
+		WithHint("have whoever runs the server add it to the file of --generators, or build the program for WASI")
+}
+
+// runner is how generators run: compiled modules are kept in a folder, and the
+// file says who may run native programs. It is read each time, so that what it
+// says now counts.
+func runner(folder, file string) generate.Options {
+	options := generate.DefaultOptions()
+	options.Cache = folder
+	if file != "" {
+		options.Native = func(partition intent.PartitionID) (native.Policy, error) {
+			list, err := readGenerators(file)
+			if err != nil {
+				return native.Policy{}, err
+			}
+			return list.allowed(partition)
+		}
+	}
+	return options
+}
+
+// runner of a server, or of a plan, which has no folder of its own. A file that
+// is wrong is told at the start.
+func (a *App) runner() (generate.Options, error) {
+	folder := ownModules()
+	if a.options.Store != "" {
+		var err error
+		if folder, err = filepath.Abs(a.options.Store + ".modules"); err != nil {
+			return generate.Options{}, err
+		}
+	}
+	if file := a.options.Generators; file != "" {
+		if _, err := readGenerators(file); err != nil {
+			return generate.Options{}, err
+		}
+	}
+	return runner(folder, a.options.Generators), nil
+}
+
+// ownModules is the user's folder for compiled modules; empty: there is none.
+func ownModules() string {
+	folder, err := os.UserCacheDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(folder, "lehr", "modules")
+}

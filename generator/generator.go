@@ -1,0 +1,218 @@
+// Package generator is the Go SDK for generators. A generator's main is
+//
+//	generator.Main(func(in *generator.Input, out *generator.Output) error {
+//		text, err := in.Read("service.json")
+//		…
+//		out.Asset("job/web", &processpb.Job{…}, &intentpb.Owner{Owner: "web@example.com"})
+//		return nil
+//	})
+//
+// Built for wasip1 it is for the key wasm in lehr.yaml, built for this machine
+// for the key command; it gives the same bytes. It sees the inputs that
+// lehr.yaml declares and nothing else. docs/generators.md begins with one.
+package generator
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	generatorpb "lehr.dev/gen/lehr/generator/v1"
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+)
+
+// Main runs a generator and ends the process: 0, also with findings; 1 with an
+// error, which is said on standard error, and then nothing is taken.
+func Main(generate func(in *Input, out *Output) error) {
+	if err := run(os.Stdin, os.Stdout, generate); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+func run(stdin io.Reader, stdout io.Writer, generate func(in *Input, out *Output) error) error {
+	text, err := io.ReadAll(stdin)
+	if err != nil {
+		return fmt.Errorf("reading the job from standard input: %w", err)
+	}
+	job := &generatorpb.Job{}
+	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(text, job); err != nil {
+		return fmt.Errorf(`standard input holds no job (%w); Lehr writes one, and by hand: echo '{"partition": "shop"}' | %s`, err, os.Args[0])
+	}
+	out := &Output{state: &output{}}
+	if err := generate(&Input{job: job}, out); err != nil {
+		return err
+	}
+	return out.state.end(stdout)
+}
+
+// Input is what a run may see.
+type Input struct{ job *generatorpb.Job }
+
+// Partition that assets are generated for.
+func (in *Input) Partition() string { return in.job.GetPartition() }
+
+// Generator is its name in lehr.yaml.
+func (in *Input) Generator() string { return in.job.GetGenerator() }
+
+// File that this run is for, with for_each: file; else empty.
+func (in *Input) File() string { return in.job.GetFile() }
+
+// Arguments from lehr.yaml.
+func (in *Input) Arguments() []string { return os.Args[1:] }
+
+// Read returns the content of a declared file, by its path from the folder of
+// lehr.yaml. A module's run depends on the files that it reads, and on no
+// others.
+func (in *Input) Read(path string) ([]byte, error) { return os.ReadFile(filepath.FromSlash(path)) }
+
+// Files lists the declared files, in order.
+func (in *Input) Files() ([]string, error) {
+	var found []string
+	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			found = append(found, filepath.ToSlash(path))
+		}
+		return err
+	})
+	slices.Sort(found)
+	return found, err
+}
+
+// Asset that another generator gave.
+type Asset struct {
+	ID, Type string
+	path     string
+}
+
+// Assets lists what the generators in from gave, by id.
+func (in *Input) Assets() ([]Asset, error) {
+	list := &generatorpb.AssetList{}
+	if err := in.load(in.job.GetAssets(), list); err != nil {
+		return nil, err
+	}
+	found := make([]Asset, len(list.GetAssets()))
+	for i, entry := range list.GetAssets() {
+		found[i] = Asset{entry.GetId(), entry.GetType(), filepath.Join(filepath.Dir(in.job.GetAssets()), entry.GetPath())}
+	}
+	return found, nil
+}
+
+// Open reads an asset into a message of its type, and into addons. Addons that
+// it does not have are left as they are.
+func (in *Input) Open(asset Asset, payload proto.Message, addons ...proto.Message) error {
+	content := &intentpb.Asset{}
+	if err := in.load(asset.path, content); err != nil {
+		return err
+	}
+	if err := content.GetPayload().UnmarshalTo(payload); err != nil {
+		return fmt.Errorf("the payload of %s: %w", asset.ID, err)
+	}
+	for _, addon := range addons {
+		for _, packed := range content.GetAddons() {
+			if !packed.MessageIs(addon) {
+				continue
+			}
+			if err := packed.UnmarshalTo(addon); err != nil {
+				return fmt.Errorf("an addon of %s: %w", asset.ID, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (in *Input) load(path string, into proto.Message) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := protojson.Unmarshal(text, into); err != nil {
+		return fmt.Errorf("reading %s: %w", path, err)
+	}
+	return nil
+}
+
+// Output takes assets and findings. Nothing is written before the generator
+// has returned without an error.
+type Output struct {
+	state *output
+	from  *generatorpb.Place
+}
+
+type output struct {
+	lines  bytes.Buffer
+	assets int64
+	err    error
+}
+
+// At returns an output for what was made from, or is about, a line of a file.
+// Lines begin at 1; 0: the whole file.
+func (o *Output) At(file string, line int) *Output {
+	return &Output{state: o.state, from: &generatorpb.Place{File: filepath.ToSlash(file), Line: int32(line)}}
+}
+
+// Asset gives an asset: its id, its payload and at most one addon of a type.
+func (o *Output) Asset(id string, payload proto.Message, addons ...proto.Message) {
+	asset := &intentpb.Asset{Id: id}
+	var err error
+	if asset.Payload, err = anypb.New(payload); err != nil {
+		o.fail(fmt.Errorf("asset %s: payload: %w", id, err))
+	}
+	for _, addon := range addons {
+		packed, err := anypb.New(addon)
+		if err != nil {
+			o.fail(fmt.Errorf("asset %s: addon: %w", id, err))
+		}
+		asset.Addons = append(asset.Addons, packed)
+	}
+	o.state.assets++
+	o.write(&generatorpb.Record{Record: &generatorpb.Record_Asset{Asset: asset}, From: o.from})
+}
+
+// Error says what is wrong with the inputs, and what a person can do. No asset
+// of the run is taken then; go on, so that all that is wrong is told at once.
+func (o *Output) Error(hint, format string, arguments ...any) {
+	o.finding(generatorpb.Finding_SEVERITY_ERROR, hint, fmt.Sprintf(format, arguments...))
+}
+
+// Warn says something that keeps nothing back.
+func (o *Output) Warn(hint, format string, arguments ...any) {
+	o.finding(generatorpb.Finding_SEVERITY_WARNING, hint, fmt.Sprintf(format, arguments...))
+}
+
+func (o *Output) finding(severity generatorpb.Finding_Severity, hint, message string) {
+	f := &generatorpb.Finding{Severity: severity, Message: message, Hint: hint}
+	o.write(&generatorpb.Record{Record: &generatorpb.Record_Finding{Finding: f}, From: o.from})
+}
+
+func (o *Output) write(record *generatorpb.Record) {
+	text, err := protojson.Marshal(record)
+	if err == nil {
+		// protojson varies its spaces from build to build.
+		err = json.Compact(&o.state.lines, text)
+	}
+	o.fail(err)
+	o.state.lines.WriteByte('\n')
+}
+
+func (o *Output) fail(err error) { o.state.err = errors.Join(o.state.err, err) }
+
+func (s *output) end(w io.Writer) error {
+	(&Output{state: s}).write(&generatorpb.Record{Record: &generatorpb.Record_End{End: &generatorpb.End{Assets: s.assets}}})
+	if s.err != nil {
+		return s.err
+	}
+	_, err := w.Write(s.lines.Bytes())
+	return err
+}

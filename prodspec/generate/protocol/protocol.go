@@ -1,0 +1,266 @@
+// Package protocol is what generators that are programs of their own, modules
+// and native commands, are told and say: lehr.generator.v1, in JSON. It reads
+// what they say strictly: half of it, or anything after its end, is nothing
+// (S6, S26). Packages wasm and native use it, in a limited child.
+package protocol
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"strconv"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"lehr.dev/fault"
+	generatorpb "lehr.dev/gen/lehr/generator/v1"
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/intent"
+	"lehr.dev/prodspec/generate/work"
+	"lehr.dev/schema"
+)
+
+// Version changes whenever the same inputs may give other assets.
+const Version = "generator/1"
+
+// Limits of what a program says. Text grows as JSON: escapes, base64, names.
+const (
+	growth       = 4
+	maxLine      = 2 * growth * intent.MaxAssetBytes
+	mostFindings = 50
+	mostText     = 2000
+)
+
+// MostBytes of output that are read, for so many bytes of assets.
+func MostBytes(outputBytes int) int64 { return growth * int64(outputBytes) }
+
+// AssetList is the name of the list of other generators' assets, in the folder
+// that holds them.
+const AssetList = "assets.json"
+
+// AssetName is the name of the asset at an index of the list, in that folder.
+func AssetName(index int) string { return strconv.Itoa(index) + ".json" }
+
+// AssetIndex is the index for a name; false: it is no asset's.
+func AssetIndex(name string, job *work.Job) (int, bool) {
+	digits, is := strings.CutSuffix(name, ".json")
+	index, err := strconv.Atoi(digits)
+	return index, is && err == nil && index >= 0 && index < len(job.Assets) && AssetName(index) == name
+}
+
+// Job is what a run reads first, with the path of the list.
+func Job(job *work.Job, list string) ([]byte, error) {
+	return encode(&generatorpb.Job{Partition: string(job.Partition), Generator: job.Generator, File: job.File, Assets: list}, protojson.MarshalOptions{})
+}
+
+// List is the list of other generators' assets.
+func List(assets []work.Input) ([]byte, error) {
+	list := &generatorpb.AssetList{}
+	for i, asset := range assets {
+		list.Assets = append(list.Assets, &generatorpb.AssetList_Entry{Id: asset.Name, Type: string(asset.Type), Path: AssetName(i)})
+	}
+	return encode(list, protojson.MarshalOptions{})
+}
+
+// Asset is another generator's asset, from its canonical bytes.
+func Asset(set *schema.Set, body []byte) ([]byte, error) {
+	content, err := schema.Decode(body)
+	if err != nil {
+		return nil, err
+	}
+	asset := &intentpb.Asset{Id: string(content.ID), Payload: packed(content.Payload)}
+	for _, addon := range content.Addons {
+		asset.Addons = append(asset.Addons, packed(addon))
+	}
+	return encode(asset, protojson.MarshalOptions{Resolver: set.Types()})
+}
+
+func packed(m intent.Message) *anypb.Any {
+	return &anypb.Any{TypeUrl: "type.googleapis.com/" + string(m.Type), Value: m.Bytes}
+}
+
+// encode varies nothing from build to build, as protojson alone does.
+func encode(m proto.Message, options protojson.MarshalOptions) ([]byte, error) {
+	text, err := options.Marshal(m)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "cannot render a %s: %w", m.ProtoReflect().Descriptor().FullName(), err)
+	}
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, text); err != nil {
+		return nil, err
+	}
+	return append(compact.Bytes(), '\n'), nil
+}
+
+// FilePath is where a run finds an input, from its working directory: a path
+// that leads out of the folder of lehr.yaml is without its .. or its /.
+func FilePath(name string) string { return path.Join("/", name)[1:] }
+
+// Place is the file of a finding about a run: the one that it runs for, or else
+// its program.
+func Place(job *work.Job) string {
+	if job.File != "" {
+		return job.File
+	}
+	return job.Program
+}
+
+// Fail is the result of a run that gave nothing.
+func Fail(job *work.Job, hint, format string, arguments ...any) work.Result {
+	return work.Result{Findings: []intent.Finding{{
+		Rule: "generate", Severity: intent.Error, File: job.Program, Line: 1,
+		Message: fmt.Sprintf("the run of %s ", job.Name()) + fmt.Sprintf(format, arguments...), Hint: hint,
+	}}}
+}
+
+// Ended is the result of a run that ended with an exit code other than 0.
+func Ended(job *work.Job, how, stderr string) work.Result {
+	words := intent.Shown(cut(strings.TrimSpace(stderr)))
+	if words == "" {
+		words = "it said nothing on standard error"
+	}
+	return Fail(job, "mend the program, or the input that it was given: what ends with an error gives no assets", "ended with %s: %s", how, words)
+}
+
+func cut(text string) string {
+	if len(text) > mostText {
+		return strings.ToValidUTF8(text[:mostText], "") + " …"
+	}
+	return strings.ToValidUTF8(text, "\uFFFD")
+}
+
+// reader is one reading of what a run said.
+type reader struct {
+	job    *work.Job
+	set    *schema.Set
+	most   int
+	output int
+	seen   map[intent.AssetID]bool
+	result work.Result
+	ended  bool
+}
+
+// Read takes what a run that ended well has said: all of it, or findings.
+// outputBytes bounds the canonical bytes of its assets together.
+func Read(said io.Reader, job *work.Job, set *schema.Set, outputBytes int) work.Result {
+	r := &reader{job: job, set: set, most: outputBytes, seen: map[intent.AssetID]bool{}}
+	lines := bufio.NewScanner(said)
+	lines.Buffer(nil, maxLine)
+	number := 0
+	for lines.Scan() {
+		number++
+		if r.ended {
+			return Fail(job, "write the end once, and last", "said something after its end, in line %d", number)
+		}
+		if err := r.line(lines.Bytes()); err != nil {
+			return r.wrong(number, err)
+		}
+	}
+	if errors.Is(lines.Err(), bufio.ErrTooLong) {
+		return Fail(job, "an asset has at most 150 000 bytes", "wrote a line %d of more than %d bytes", number+1, maxLine)
+	}
+	if err := lines.Err(); err != nil {
+		return Fail(job, "", "cannot be read: %s", err)
+	}
+	if !r.ended {
+		return Fail(job, `the last line must be {"end":{"assets":N}}: only with it is the output whole`, "ended after %d lines without saying that this was all", number)
+	}
+	if len(r.result.Findings) > 0 {
+		r.result.Assets, r.result.Warnings = nil, nil
+	}
+	return r.result
+}
+
+func (r *reader) wrong(number int, err error) work.Result {
+	hint := "write one lehr.generator.v1.Record a line, as docs/generators.md shows"
+	if e, ok := errors.AsType[*fault.Error](err); ok {
+		if err = errors.New(e.Message); e.Hint != "" {
+			hint = e.Hint
+		}
+	}
+	// protobuf's errors have a space that varies from build to build.
+	return Fail(r.job, hint, "said what cannot be taken, in line %d: %s", number, cut(strings.ReplaceAll(err.Error(), "\u00a0", " ")))
+}
+
+func (r *reader) line(text []byte) error {
+	record := &generatorpb.Record{}
+	options := protojson.UnmarshalOptions{Resolver: r.set.Types(), RecursionLimit: 100}
+	if err := options.Unmarshal(text, record); err != nil {
+		return err
+	}
+	from := record.GetFrom()
+	if from.GetLine() < 0 || from.GetColumn() < 0 || len(from.GetFile()) > 4096 {
+		return fault.New(fault.Invalid, "the place is none").WithHint("lines and columns begin at 1")
+	}
+	switch said := record.GetRecord().(type) {
+	case *generatorpb.Record_Asset:
+		return r.asset(said.Asset, from)
+	case *generatorpb.Record_Finding:
+		return r.finding(said.Finding, from)
+	case *generatorpb.Record_End:
+		if said.End.GetAssets() != int64(len(r.result.Assets)) {
+			return fault.New(fault.Invalid, "it says that there were %d assets, and there were %d", said.End.GetAssets(), len(r.result.Assets)).WithHint("count the assets")
+		}
+		r.ended = true
+		return nil
+	}
+	return fault.New(fault.Invalid, "it is neither an asset, a finding nor the end")
+}
+
+func (r *reader) asset(said *intentpb.Asset, from *generatorpb.Place) error {
+	content := intent.Asset{ID: intent.AssetID(said.GetId()), Payload: unpacked(said.GetPayload())}
+	for _, addon := range said.GetAddons() {
+		content.Addons = append(content.Addons, unpacked(addon))
+	}
+	body, digest, err := r.set.Encode(content)
+	if err != nil {
+		return err
+	}
+	if r.seen[content.ID] {
+		return fault.New(fault.Invalid, "asset %s is generated twice by %s", content.ID, r.job.Name()).WithHint("an id names one asset: rename or drop one of them")
+	}
+	r.seen[content.ID] = true
+	if r.output += len(body); r.output > r.most {
+		return fault.New(fault.Invalid, "%s makes more than %d bytes of assets in one run", r.job.Name(), r.most).WithHint("split the generator, or use for_each: file")
+	}
+	file, line := from.GetFile(), int(from.GetLine())
+	if file == "" {
+		file, line = Place(r.job), 0
+	}
+	r.result.Assets = append(r.result.Assets, work.Asset{ID: content.ID, Type: content.Payload.Type, Digest: digest, Body: body, File: file, Line: line})
+	return nil
+}
+
+func unpacked(m *anypb.Any) intent.Message {
+	return intent.Message{Type: intent.TypeName(m.MessageName()), Bytes: m.GetValue()}
+}
+
+func (r *reader) finding(said *generatorpb.Finding, from *generatorpb.Place) error {
+	f := intent.Finding{
+		Rule: "generate", Severity: intent.Error, Message: cut(said.GetMessage()), Hint: cut(said.GetHint()),
+		File: from.GetFile(), Line: max(int(from.GetLine()), 1), Column: int(from.GetColumn()), Field: cut(said.GetField()), Asset: intent.AssetID(cut(said.GetAsset())),
+	}
+	if f.File == "" {
+		f.File = Place(r.job)
+	}
+	list := &r.result.Findings
+	switch {
+	case f.Message == "":
+		return fault.New(fault.Invalid, "a finding without a message").WithHint("say what is wrong")
+	case said.GetSeverity() == generatorpb.Finding_SEVERITY_WARNING:
+		f.Severity, list = intent.Warning, &r.result.Warnings
+	case said.GetSeverity() != generatorpb.Finding_SEVERITY_ERROR:
+		return fault.New(fault.Invalid, "a finding without a severity").WithHint("write SEVERITY_ERROR or SEVERITY_WARNING")
+	}
+	if len(*list) < mostFindings {
+		*list = append(*list, f)
+	}
+	return nil
+}

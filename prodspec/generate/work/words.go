@@ -1,0 +1,32 @@
+package work
+
+import (
+	"bytes"
+	"strings"
+	"sync"
+)
+
+// LastWords keeps the first 8 kB that a child writes to its stderr.
+type LastWords struct {
+	lock sync.Mutex
+	kept bytes.Buffer
+}
+
+const maxWords = 8 << 10
+
+func (w *LastWords) Write(p []byte) (int, error) {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	if room := maxWords - w.kept.Len(); room > 0 {
+		w.kept.Write(p[:min(room, len(p))])
+	}
+	return len(p), nil
+}
+
+// First is the first line: of a Go program that died, what it died of.
+func (w *LastWords) First() string {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	line, _, _ := strings.Cut(strings.TrimSpace(w.kept.String()), "\n")
+	return line
+}

@@ -1,0 +1,130 @@
+package prodspec
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"lehr.dev/fault"
+	"lehr.dev/intent"
+	"lehr.dev/loop"
+	"lehr.dev/prodspec/generate"
+	"lehr.dev/prodspec/query"
+)
+
+const (
+	// apart is how long after the first build the second begins: a clock that
+	// tells seconds tells another one.
+	apart = 1100 * time.Millisecond
+	// mostDiffering assets are told.
+	mostDiffering = 20
+)
+
+// Verify builds twice, as Build does: the second time with another runner, later,
+// and from another path to the same files. What differs between the two is an
+// error that names generator, asset and field.
+func Verify(ctx context.Context, program Program, elsewhere generate.Runner, runtime loop.Runtime) (Built, error) {
+	first, here, err := build(ctx, program, runtime.Now(), nil)
+	if err != nil || !first.OK() {
+		return first, err
+	}
+	if err := runtime.Wait(ctx, apart, nil); err != nil {
+		return first, err
+	}
+	place, err := os.MkdirTemp("", "lehr-verify-")
+	if err != nil {
+		return first, fault.New(fault.Unavailable, "cannot make a place to build in again: %w", err)
+	}
+	defer os.RemoveAll(place)
+	root := filepath.Join(place, "root")
+	if err := os.Symlink("/", root); err != nil {
+		return first, fault.New(fault.Unavailable, "cannot make a place to build in again: %w", err)
+	}
+	program.Runner, program.Definition = elsewhere, filepath.Join(root, program.Definition)
+	second, there, err := build(ctx, program, runtime.Now(), nil)
+	if err != nil {
+		return first, err
+	}
+	if !slices.Equal(first.Sources, second.Sources) {
+		return first, fault.New(fault.Unavailable, "the sources changed while they were built twice").WithHint("try again")
+	}
+	if !second.OK() {
+		first.Findings = append(first.Findings, intent.Finding{
+			Rule: "verify", Severity: intent.Error, File: here.sources.file, Line: 1,
+			Message: "it was built once, and could not be built again", Hint: "what follows was found the second time",
+		})
+		first.Findings, first.Assets = append(first.Findings, second.Findings...), nil
+		return first, nil
+	}
+	differing, err := differing(ctx, here, there)
+	if len(differing) > 0 {
+		first.Findings, first.Assets = append(first.Findings, differing...), nil
+	}
+	return first, err
+}
+
+// differing says which members of two builds differ, and in what.
+func differing(ctx context.Context, here, there *builder) (findings []intent.Finding, err error) {
+	ids := maps.Clone(here.members)
+	maps.Copy(ids, there.members)
+	for _, id := range slices.Sorted(maps.Keys(ids)) {
+		was, first := here.members[id]
+		is, second := there.members[id]
+		if first && second && was.output().Digest == is.output().Digest {
+			continue
+		}
+		if len(findings) == mostDiffering {
+			break
+		}
+		m := was
+		if !first {
+			m = is
+		}
+		origin := originOf(m.run, m.output())
+		f := intent.Finding{
+			Rule: "verify", Severity: intent.Error, Asset: id, File: origin.File, Line: max(origin.Line, 1),
+			Hint: "a generator may not depend on clock, chance, the order of a map, or anything but its inputs: sort what has no order, and take the rest from a source",
+		}
+		switch {
+		case !second:
+			f.Message = fmt.Sprintf("generator %s gave the asset %s once, and not when it was run again", m.run.Generator, id)
+		case !first:
+			f.Message = fmt.Sprintf("generator %s did not give the asset %s at first, and did when it was run again", m.run.Generator, id)
+		default:
+			if err := describe(ctx, &f, m.run.Generator, here, was, there, is); err != nil {
+				return findings, err
+			}
+		}
+		findings = append(findings, f)
+	}
+	return findings, nil
+}
+
+// describe names the first field in which two assets differ.
+func describe(ctx context.Context, f *intent.Finding, generator string, here *builder, was member, there *builder, is member) error {
+	before, _, err := here.content(ctx, was)
+	if err != nil {
+		return err
+	}
+	after, _, err := there.content(ctx, is)
+	if err != nil {
+		return err
+	}
+	fields, err := query.Differences(here.set, before, there.set, after)
+	if err != nil {
+		return err
+	}
+	f.Message = fmt.Sprintf("generator %s gave the asset %s otherwise when it was run again", generator, f.Asset)
+	if len(fields) > 0 {
+		f.Field = fields[0].Path
+		f.Message += fmt.Sprintf(": %s was %.200q, then %.200q", fields[0].Path, fields[0].Current, fields[0].Target)
+	}
+	if len(fields) > 1 {
+		f.Message += fmt.Sprintf(", and %d more fields differ", len(fields)-1)
+	}
+	return nil
+}
