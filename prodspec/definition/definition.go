@@ -28,6 +28,8 @@ type Definition struct {
 	Policy *intentpb.Policy
 	// PolicyLine is where the policy begins, for findings about it.
 	PolicyLine int
+	// RulePlaces of the policy's rules, in their order.
+	RulePlaces []RulePlaces
 }
 
 // Source is a folder and the files in it.
@@ -134,7 +136,7 @@ func (p *parser) definition(root *yaml.Node) (d Definition) {
 	}
 	d.Sources = p.sources(fields["sources"])
 	d.Generators, d.Derivations = p.generators(fields["generate"], d.Sources)
-	policy.Shrink = p.shrink(fields["validate"])
+	policy.Shrink, policy.Rules, d.RulePlaces = p.validation(fields["validate"])
 	policy.Plugins = p.plugins(fields["plugins"])
 	p.checks(fields["checks"], policy)
 	policy.Access = p.access(fields["access"])
