@@ -135,6 +135,9 @@ func (p *Plan) look(ctx context.Context, planned *App, definition string, holds 
 	p.Client = client.InProcess(planned.Handler())
 	last, progressed := 0, planned.runtime.Now()
 	for {
+		if err := p.letThrough(ctx, opened, by); err != nil {
+			return err
+		}
 		open, err := p.open(ctx, planned)
 		if err != nil || open == 0 {
 			return err
@@ -154,6 +157,20 @@ func (p *Plan) look(ctx context.Context, planned *App, definition string, holds 
 	}
 	return fault.New(fault.Unavailable, "comparing %s with production: %d assets were not looked at, and none was within %s", partition, last, planPatience).
 		WithHint("are its plugins well? lehr build works without them")
+}
+
+// letThrough acknowledges what rules hold: the findings tell of it, and nothing
+// is pushed.
+func (p *Plan) letThrough(ctx context.Context, opened store.All, by intent.Actor) error {
+	newest, err := opened.ListCandidates(ctx, p.Built.Partition, 1)
+	if err != nil || len(newest) == 0 || newest[0].State != intent.CandidateHeld {
+		return err
+	}
+	err = opened.Acknowledge(ctx, newest[0].ID, "a plan pushes nothing", by)
+	if fault.Is(err, fault.Conflict) {
+		return nil // It was let through already, or is no longer held.
+	}
+	return err
 }
 
 // open counts the assets whose difference from production is not known yet.

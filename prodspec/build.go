@@ -77,7 +77,7 @@ func build(ctx context.Context, program Program, now time.Time, begin func(conte
 	verdict, err := validator.Run(ctx, validate.Input{
 		Candidate: intent.CandidateID{Partition: built.Partition, Digest: built.Digest},
 		Delta:     delta.entries, CandidatePolicy: r.definition.Policy, Origin: b.origin, Now: now,
-		Elsewhere: b.judgeElsewhere, Servers: b.serving(),
+		Elsewhere: b.judgeElsewhere, Servers: b.serving(), Rule: b.sources.rulePlace, Outside: program.Outside,
 	})
 	if err != nil {
 		return built, err

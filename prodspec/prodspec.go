@@ -13,6 +13,7 @@ import (
 	"lehr.dev/intent"
 	"lehr.dev/prodspec/generate"
 	"lehr.dev/prodspec/source"
+	"lehr.dev/prodspec/validate"
 )
 
 // State of a partition's pipeline.
@@ -23,7 +24,7 @@ const (
 	Serving State = "serving"
 	// Rejected: the sources say something that must not be served.
 	Rejected State = "rejected"
-	// Held: a guard waits for a person's acknowledgement.
+	// Held: a guard or a rule waits for a person's acknowledgement.
 	Held State = "held"
 	// Unavailable: a source cannot be read, or the build could not end.
 	Unavailable State = "unavailable"
@@ -54,6 +55,8 @@ type Program struct {
 	Limits    source.Limits
 	// Place where sources are kept; nil: the disk.
 	Place source.Place
+	// Outside asks what rules ask outside; nil: they are held.
+	Outside validate.Outside
 }
 
 func (p Program) place() source.Place {

@@ -213,3 +213,10 @@ func (p *program) neighbour(asset intent.Asset) map[string]any {
 	}
 	return seen
 }
+
+// IsExpression tells CEL from a text for people: one that is not CEL at all, or
+// is a single word.
+func (e *Environment) IsExpression(text string) bool {
+	parsed, err := e.parse(source{text: text})
+	return err == nil && parsed.NativeRep().Expr().Kind() != ast.IdentKind
+}

@@ -86,11 +86,13 @@ func (p *parser) rule(node *yaml.Node, at string) (*intentpb.ValidationRule, Rul
 			p.at(id, at+".id", "%q is not a name", rule.Id).hint("use a-z, 0-9, - and _, at most 63")
 		}
 	}
-	for name, into := range map[string]*string{"where": &rule.Where, "must": &rule.Must, "by": &rule.By, "message": &rule.Message} {
+	text := func(name string) string {
 		if e := p.expression(fields[name], at+"."+name); e != nil {
-			*into = e.Text
+			return e.Text
 		}
+		return ""
 	}
+	rule.Where, rule.Must, rule.By, rule.Message = text("where"), text("must"), text("by"), text("message")
 	if value := fields["severity"]; value != nil {
 		rule.Severity = choice(p, value, at+".severity", ruleSeverities, "error, warning or hold")
 	}
@@ -123,12 +125,15 @@ func (p *parser) external(fields map[string]*yaml.Node, node *yaml.Node, at stri
 			asks = append(asks, name)
 		}
 	}
-	// owners of fields that only some have.
-	for name, owners := range map[string][]string{
-		"parameters": {"http"}, "database": {"sql"}, "arguments": {"sql", "command"}, "timeout": {"http", "sql", "command"}, "keep": {"http", "sql", "command"},
+	for _, only := range []struct {
+		name   string
+		owners []string
+	}{
+		{"parameters", []string{"http"}}, {"database", []string{"sql"}}, {"arguments", []string{"sql", "command"}},
+		{"timeout", []string{"http", "sql", "command"}}, {"keep", []string{"http", "sql", "command"}},
 	} {
-		if value := fields[name]; value != nil && (len(asks) != 1 || !slices.Contains(owners, asks[0])) {
-			p.at(value, at+"."+name, "%s.%s is for a rule with %s", at, name, strings.Join(owners, ", ")).hint("remove it")
+		if value := fields[only.name]; value != nil && (len(asks) != 1 || !slices.Contains(only.owners, asks[0])) {
+			p.at(value, at+"."+only.name, "%s.%s is for a rule with %s", at, only.name, strings.Join(only.owners, " or ")).hint("remove it")
 		}
 	}
 	if len(asks) == 0 {
