@@ -32,8 +32,10 @@ import (
 	"lehr.dev/loop"
 	"lehr.dev/plugin"
 	"lehr.dev/prodspec"
+	"lehr.dev/prodspec/external"
 	"lehr.dev/prodspec/generate"
 	"lehr.dev/prodspec/source"
+	"lehr.dev/prodspec/validate"
 	"lehr.dev/server"
 	"lehr.dev/store"
 	"lehr.dev/store/postgres"
@@ -63,6 +65,9 @@ type Options struct {
 	// PluginServers is the file that lists the plugin servers which may be
 	// dialled, and for which partitions; empty: none.
 	PluginServers string
+	// ExternalChecks is the file that says what rules may ask outside; empty:
+	// public URLs only.
+	ExternalChecks string
 	// Register are definitions to register at the start, by partition.
 	Register map[intent.PartitionID]string
 	Version  string
@@ -169,6 +174,8 @@ type App struct {
 	// sender of checkpoints; nil: they are sent nowhere.
 	sender *sender
 	logins logins
+	// outside answers what rules ask; nil in a simulation: nobody does.
+	outside validate.Outside
 
 	cancel context.CancelFunc
 	// acting ends when all partitions' actors have.
@@ -273,6 +280,10 @@ func (a *App) open(ctx context.Context) error {
 		return err
 	}
 	if a.options.Parts.Runner == nil {
+		if _, err := external.ReadPolicy(a.options.ExternalChecks); err != nil {
+			return err
+		}
+		a.outside = external.New(a.options.ExternalChecks, a.runtime.Now).Ask
 		a.options.Parts.Runner, a.options.Parts.Trial = generate.NewProcess(generate.DefaultOptions()), prodspec.InChild()
 	}
 	if err := a.openLogins(); err != nil {

@@ -12,6 +12,7 @@ import (
 	"lehr.dev/intent"
 	"lehr.dev/loop"
 	"lehr.dev/prodspec"
+	"lehr.dev/prodspec/external"
 	"lehr.dev/prodspec/generate"
 	"lehr.dev/server"
 	"lehr.dev/store"
@@ -58,11 +59,25 @@ func openBeside(ctx context.Context, name string) (store.All, error) {
 	return ifOpened(sqlite.OpenUnlocked(ctx, sqlite.Options{Path: name, Log: log}))
 }
 
-// Build runs a definition's pipeline once, and keeps nothing.
-func Build(ctx context.Context, definition string) (prodspec.Built, error) {
-	return prodspec.Build(ctx, prodspec.Program{
-		Definition: definition, Runner: generate.NewProcess(generate.DefaultOptions()),
-	}, loop.Real().Now())
+// Build runs a definition's pipeline once, and keeps nothing. Checks is the file
+// that says what rules may ask outside; empty: public URLs only.
+func Build(ctx context.Context, definition, checks string) (prodspec.Built, error) {
+	return locally(ctx, definition, checks, prodspec.Build)
+}
+
+// Lint is Build, and warns of what is probably not meant.
+func Lint(ctx context.Context, definition, checks string) (prodspec.Built, error) {
+	return locally(ctx, definition, checks, prodspec.Lint)
+}
+
+func locally(ctx context.Context, definition, checks string, run func(context.Context, prodspec.Program, time.Time) (prodspec.Built, error)) (prodspec.Built, error) {
+	if _, err := external.ReadPolicy(checks); err != nil {
+		return prodspec.Built{}, err
+	}
+	now := loop.Real().Now
+	return run(ctx, prodspec.Program{
+		Definition: definition, Runner: generate.NewProcess(generate.DefaultOptions()), Outside: external.New(checks, now).Ask,
+	}, now())
 }
 
 // Plan is a partition in a store of its own, compared with production.
@@ -78,10 +93,10 @@ const planPatience = 5 * time.Second
 // NewPlan builds a definition, compares it with production under a stop (S21:
 // nothing is pushed), and returns when every asset was looked at. Close ends
 // what it started. servers is the file that lists the plugin servers which may
-// be dialled; empty: none.
-func NewPlan(ctx context.Context, definition, servers string, holds []intent.Hold, by intent.Actor) (_ *Plan, err error) {
+// be dialled, and checks is as for Build; empty: none.
+func NewPlan(ctx context.Context, definition, servers, checks string, holds []intent.Hold, by intent.Actor) (_ *Plan, err error) {
 	plan := &Plan{Close: func() {}}
-	if plan.Built, err = Build(ctx, definition); err != nil || !plan.Built.OK() {
+	if plan.Built, err = Build(ctx, definition, checks); err != nil || !plan.Built.OK() {
 		return plan, err
 	}
 	memory, err := sqlite.Memory()
@@ -97,6 +112,7 @@ func NewPlan(ctx context.Context, definition, servers string, holds []intent.Hol
 	options := DefaultOptions()
 	options.Store, options.Listen, options.Log = "", "", log
 	options.Parts, options.PluginServers = Parts{Store: opened}, servers
+	options.ExternalChecks = checks
 	planned, err := New(options)
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"lehr.dev/client"
 	"lehr.dev/fault"
@@ -17,7 +18,7 @@ import (
 )
 
 func (s *session) buildCommand() *cobra.Command {
-	var out string
+	var out, checks string
 	command := &cobra.Command{
 		Use:   "build [lehr.yaml]",
 		Short: "Run a partition's pipeline here, and show what it makes",
@@ -29,7 +30,7 @@ Exit code 1 when there are errors.`,
 			if err != nil {
 				return err
 			}
-			built, err := s.local.Build(command.Context(), definition)
+			built, err := s.local.Build(command.Context(), definition, checks)
 			if err != nil {
 				return err
 			}
@@ -43,6 +44,7 @@ Exit code 1 when there are errors.`,
 	}
 	command.Flags().StringVar(&out, "out", "", "also write each asset as DIR/<id>.json")
 	_ = command.MarkFlagDirname("out")
+	checksFlag(command.Flags(), &checks)
 	return command
 }
 
@@ -62,8 +64,10 @@ func definitionArgument(args []string) string {
 	return args[0]
 }
 
-func hasErrors(findings []intent.Finding) bool {
-	return slices.ContainsFunc(findings, func(f intent.Finding) bool { return f.Severity == intent.Error })
+func hasErrors(findings []intent.Finding) bool { return has(findings, intent.Error) }
+
+func has(findings []intent.Finding, severity intent.Severity) bool {
+	return slices.ContainsFunc(findings, func(f intent.Finding) bool { return f.Severity == severity })
 }
 
 // writeAssets writes one file for each asset; ids are safe as paths but for
@@ -106,6 +110,9 @@ func (s *session) printBuilt(built Built, out string) error {
 			fmt.Fprintf(s.Out, ", written to %s", plain(out))
 		}
 		fmt.Fprintln(s.Out, ". Nothing was published.")
+		if has(built.Findings, intent.Holding) {
+			fmt.Fprintln(s.Out, "A server would hold this until a person acknowledges it.")
+		}
 	}
 	return nil
 }
@@ -147,7 +154,7 @@ func (s *session) printIntentFindings(findings []intent.Finding) {
 }
 
 func (s *session) planCommand() *cobra.Command {
-	servers := ""
+	servers, checks := "", ""
 	command := &cobra.Command{
 		Use:   "plan [lehr.yaml]",
 		Short: "Show what a definition would change in production, and what is in the way",
@@ -160,14 +167,20 @@ Exit code 2 when there are differences.`,
 			if err != nil {
 				return err
 			}
-			return s.plan(command.Context(), definition, servers)
+			return s.plan(command.Context(), definition, servers, checks)
 		},
 	}
 	command.Flags().StringVar(&servers, "plugin-servers", os.Getenv("LEHR_PLUGIN_SERVERS"), "file that lists the plugin servers which may be dialled (env LEHR_PLUGIN_SERVERS; default: none)")
+	checksFlag(command.Flags(), &checks)
 	return command
 }
 
-func (s *session) plan(ctx context.Context, definition, servers string) error {
+// checksFlag names the policy of external checks.
+func checksFlag(flags *pflag.FlagSet, into *string) {
+	flags.StringVar(into, "external-checks", os.Getenv("LEHR_EXTERNAL_CHECKS"), "file that says what rules may ask outside (env LEHR_EXTERNAL_CHECKS; default: public URLs only)")
+}
+
+func (s *session) plan(ctx context.Context, definition, servers, checks string) error {
 	partition, err := partitionOf(definition)
 	if err != nil {
 		return err
@@ -176,7 +189,7 @@ func (s *session) plan(ctx context.Context, definition, servers string) error {
 	if err != nil {
 		return err
 	}
-	planned, err := s.local.Plan(ctx, definition, servers, brakes.holds)
+	planned, err := s.local.Plan(ctx, definition, servers, checks, brakes.holds)
 	if err != nil {
 		return err
 	}

@@ -49,11 +49,13 @@ type Local struct {
 	Open func(ctx context.Context, store string, actor intent.Actor) (*client.Client, func() error, error)
 	// VerifyAudit recomputes an audit without a server.
 	VerifyAudit func(ctx context.Context, source AuditSource) (audit.Report, error)
-	// Build runs a partition's pipeline, and keeps nothing.
-	Build func(ctx context.Context, definition string) (Built, error)
+	// Build runs a partition's pipeline, and keeps nothing; Lint warns of what
+	// is probably not meant, too. Checks is the file that says what rules may ask
+	// outside.
+	Build, Lint func(ctx context.Context, definition, checks string) (Built, error)
 	// Plan builds, looks at production, changes nothing, and returns a client
 	// of what it found.
-	Plan func(ctx context.Context, definition, pluginServers string, holds []intent.Hold) (Planned, error)
+	Plan func(ctx context.Context, definition, pluginServers, checks string, holds []intent.Hold) (Planned, error)
 	// Keeping is what is done to stores.
 	Keeping Keeping
 	// Commands are added to the root as they are.
@@ -73,7 +75,9 @@ type ServeOptions struct {
 	Access string
 	// PluginServers lists the plugin servers that may be dialled; empty: none.
 	PluginServers string
-	Listen        string
+	// ExternalChecks says what rules may ask outside; empty: public URLs only.
+	ExternalChecks string
+	Listen         string
 	// TLSCert and TLSKey are the files of a certificate and its key.
 	TLSCert, TLSKey string
 	// URLs by which other machines know the server.
@@ -269,7 +273,7 @@ Exit codes: 0 done, 1 error, 2 differences or not converged, 3 timed out.`,
 		}
 		root.AddCommand(commands...)
 	}
-	in("begin", s.initCommand(), s.buildCommand(), s.planCommand(), s.serveCommand(), s.partitionCommand())
+	in("begin", s.initCommand(), s.buildCommand(), s.lintCommand(), s.planCommand(), s.serveCommand(), s.partitionCommand())
 	in("look",
 		s.whyCommand(), s.getCommand(), s.describeCommand(), s.watchCommand(), s.waitCommand(), s.diffCommand(), s.auditCommand(), s.pageCommand(),
 	)

@@ -34,7 +34,7 @@ func runIn(t *testing.T, local cli.Local, args ...string) (code int, out, errs s
 }
 
 func building(built cli.Built, err error) cli.Local {
-	return cli.Local{Build: func(context.Context, string) (cli.Built, error) { return built, err }}
+	return cli.Local{Build: func(context.Context, string, string) (cli.Built, error) { return built, err }}
 }
 
 func TestExitCodes(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 // SimKit is the simulator.
 type SimKit struct {
 	Version string
-	// Build is Local's.
+	// Build is Local's, without a policy of external checks.
 	Build func(ctx context.Context, definition string) (Built, error)
 	// Play plays a script, and tells its story. False: something in it is not
 	// so.

@@ -109,7 +109,7 @@ func TrialMain(arguments []string, out io.Writer) int {
 	debug.SetMemoryLimit(trialMemory / 2)
 	program := Program{Definition: arguments[0], Partition: intent.PartitionID(arguments[1]), Runner: generate.NewProcess(generate.DefaultOptions())}
 	// What is wrong with the sources is for the server to find.
-	_, err = build(context.Background(), program, time.Now(), func(_ context.Context, sources []intent.SourceRevision) error {
+	_, _, _, err = build(context.Background(), program, time.Now(), func(_ context.Context, sources []intent.SourceRevision) error {
 		return json.NewEncoder(out).Encode(sources)
 	})
 	if errors.Is(err, syscall.EPIPE) {

@@ -50,7 +50,7 @@ func (l *Lab) copyFolders() (err error) {
 // take reads a definition's folder, as if it were where the partition is
 // registered.
 func (l *Lab) take(path string) (map[string]string, error) {
-	built, err := app.Build(l.ctx, path)
+	built, err := app.Build(l.ctx, path, "")
 	if err != nil {
 		return nil, err
 	}

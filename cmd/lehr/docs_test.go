@@ -125,7 +125,7 @@ func TestWholeExampleBuilds(t *testing.T) {
 		write(match[1], strings.TrimSuffix(content, "```"))
 	}
 	write("services/two.yaml", "{name: two, site: west, text: second}\n")
-	built, err := build(t.Context(), filepath.Join(folder, "lehr.yaml"))
+	built, err := build(t.Context(), filepath.Join(folder, "lehr.yaml"), "")
 	if err != nil || len(built.Findings) > 0 {
 		t.Fatalf("it does not build: %v %v", err, built.Findings)
 	}

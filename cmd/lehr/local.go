@@ -18,7 +18,7 @@ import (
 
 // local is what commands do without a server, by package app.
 func local() cli.Local {
-	return cli.Local{Version: version(), Serve: serve, Open: app.OpenStore, StoreName: app.StoreName, VerifyAudit: verifyAudit, Keeping: keeping(), Build: build, Plan: plan, Commands: []*cobra.Command{demoCommand(), cli.PluginCommand(pluginKit()), cli.SimCommand(simKit())}}
+	return cli.Local{Version: version(), Serve: serve, Open: app.OpenStore, StoreName: app.StoreName, VerifyAudit: verifyAudit, Keeping: keeping(), Build: build, Lint: lint, Plan: plan, Commands: []*cobra.Command{demoCommand(), cli.PluginCommand(pluginKit()), cli.SimCommand(simKit())}}
 }
 
 // version is what the build recorded.
@@ -39,6 +39,7 @@ func serve(ctx context.Context, o cli.ServeOptions, ready func(cli.Serving)) err
 	options := app.DefaultOptions()
 	options.Store, options.Listen, options.Version = o.Store, o.Listen, version()
 	options.Database, options.Access, options.PluginServers = o.Database, o.Access, o.PluginServers
+	options.ExternalChecks = o.ExternalChecks
 	options.TLS, options.URLs, options.Roots = app.TLS{Certificate: o.TLSCert, Key: o.TLSKey}, o.URLs, o.Roots
 	options.Limits.Sweep = o.Sweep
 	options.Checkpoints = app.Checkpoints{To: o.Checkpoints, Every: o.CheckpointPause}
@@ -60,8 +61,16 @@ func verifyAudit(ctx context.Context, s cli.AuditSource) (audit.Report, error) {
 	})
 }
 
-func build(ctx context.Context, definition string) (cli.Built, error) {
-	built, err := app.Build(ctx, definition)
+func build(ctx context.Context, definition, checks string) (cli.Built, error) {
+	built, err := app.Build(ctx, definition, checks)
+	if err != nil {
+		return cli.Built{}, err
+	}
+	return toBuilt(built), nil
+}
+
+func lint(ctx context.Context, definition, checks string) (cli.Built, error) {
+	built, err := app.Lint(ctx, definition, checks)
 	if err != nil {
 		return cli.Built{}, err
 	}
@@ -79,8 +88,8 @@ func toBuilt(built prodspec.Built) cli.Built {
 	return converted
 }
 
-func plan(ctx context.Context, definition, pluginServers string, holds []intent.Hold) (cli.Planned, error) {
-	found, err := app.NewPlan(ctx, definition, pluginServers, holds, intent.Actor{Name: cli.Planner, Origin: "cli"})
+func plan(ctx context.Context, definition, pluginServers, checks string, holds []intent.Hold) (cli.Planned, error) {
+	found, err := app.NewPlan(ctx, definition, pluginServers, checks, holds, intent.Actor{Name: cli.Planner, Origin: "cli"})
 	if err != nil {
 		return cli.Planned{}, err
 	}

@@ -20,7 +20,7 @@ import (
 // simKit is the simulator, for the command.
 func simKit() cli.SimKit {
 	return cli.SimKit{
-		Version: version(), Build: build, Kinds: simKinds,
+		Version: version(), Build: func(ctx context.Context, definition string) (cli.Built, error) { return build(ctx, definition, "") }, Kinds: simKinds,
 		Play: playScript,
 		Run: func(ctx context.Context, runs cli.SimRuns, each func(cli.SimRun, cli.SimSum)) (cli.SimSum, error) {
 			defer debug.SetGCPercent(debug.SetGCPercent(simCollect))

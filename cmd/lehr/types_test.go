@@ -23,7 +23,7 @@ func TestTypesExampleBuilds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	built, err := build(t.Context(), filepath.Join(folder, "lehr.yaml"))
+	built, err := build(t.Context(), filepath.Join(folder, "lehr.yaml"), "")
 	if err != nil || len(built.Findings) > 0 || len(built.Assets) != 4 {
 		t.Fatalf("it does not build: %v %+v", err, built)
 	}
@@ -45,7 +45,7 @@ func TestDerivationsExampleIsAccepted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	built, err := build(t.Context(), filepath.Join(folder, "lehr.yaml"))
+	built, err := build(t.Context(), filepath.Join(folder, "lehr.yaml"), "")
 	if err != nil || len(built.Findings) > 0 {
 		t.Fatalf("%v %+v", err, built.Findings)
 	}

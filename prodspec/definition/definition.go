@@ -28,6 +28,8 @@ type Definition struct {
 	Policy *intentpb.Policy
 	// PolicyLine is where the policy begins, for findings about it.
 	PolicyLine int
+	// ModeSet: the file says which mode.
+	ModeSet bool
 	// RulePlaces of the policy's rules, in their order.
 	RulePlaces []RulePlaces
 }
@@ -126,7 +128,7 @@ func (p *parser) definition(root *yaml.Node) (d Definition) {
 	}
 	if node := fields["mode"]; node != nil {
 		policy.Mode = p.mode(node, "mode")
-		d.PolicyLine = node.Line
+		d.PolicyLine, d.ModeSet = node.Line, true
 	}
 	if node := fields["modes"]; node != nil {
 		policy.TypeModes = p.typeModes(node)
