@@ -110,7 +110,7 @@ func (l *linter) definitions() {
 			l.add(derivation.Line, "generate."+derivation.Name, fmt.Sprintf("the derivation %s gives no asset anything", derivation.Name), "its where matches none, or each has what it would give already")
 		}
 	}
-	if !d.ModeSet {
+	if d.Lines["mode"] == 0 {
 		l.add(1, "mode", "mode is never set, so nothing is enforced", "write mode: observe if that is meant, else mode: enforce")
 	}
 	if policy.GetOwner() == "" && len(l.ownerless) > 0 {
@@ -119,7 +119,7 @@ func (l *linter) definitions() {
 		for _, id := range l.ownerless[:min(shown, len(l.ownerless))] {
 			names = append(names, string(id))
 		}
-		l.add(1, "owner", fmt.Sprintf("%d assets have no owner: %s", len(l.ownerless), strings.Join(names, ", ")), "write owner: WHO in lehr.yaml, or derive the addon Owner")
+		l.add(1, "owner", fmt.Sprintf("assets without an owner, %d in all: %s", len(l.ownerless), strings.Join(names, ", ")), "write owner: WHO in lehr.yaml, or derive the addon Owner")
 	}
 	for _, budget := range policy.GetBudgets() {
 		if !l.scopes[budget.Scope] {
@@ -128,12 +128,12 @@ func (l *linter) definitions() {
 			if near := definition.Nearest(budget.Scope, known); near != "" {
 				hint = "did you mean " + near + "?"
 			}
-			l.add(d.PolicyLine, "checks.budget.scope", fmt.Sprintf("no asset has the scope %s, so this budget limits nothing", budget.Scope), hint)
+			l.add(d.Lines["checks"], "checks.budget.scope", fmt.Sprintf("no asset has the scope %s, so this budget limits nothing", budget.Scope), hint)
 		}
 	}
 	for _, binding := range policy.GetPlugins() {
 		if !l.types[binding.Type] {
-			l.add(d.PolicyLine, "plugins", fmt.Sprintf("a plugin is bound to %s, of which there is no asset", binding.Type), "remove the binding, or look whether a generator should give one")
+			l.add(d.Lines["plugins"], "plugins", fmt.Sprintf("a plugin is bound to %s, of which there is no asset", binding.Type), "remove the binding, or look whether a generator should give one")
 		}
 	}
 	l.unreachableQuorum(policy)
@@ -158,13 +158,13 @@ func (l *linter) unreachableQuorum(policy *intentpb.Policy) {
 		}
 	}
 	if people > 0 && int(quorum) > people {
-		l.add(l.definition.PolicyLine, "checks.approval.quorum", fmt.Sprintf("%d people must approve, and lehr.yaml names %d who may", quorum, people), "name more approvers under access, unless the server's access policy does")
+		l.add(l.definition.Lines["checks"], "checks.approval.quorum", fmt.Sprintf("%d people must approve, and lehr.yaml names %d who may", quorum, people), "name more approvers under access, unless the server's access policy does")
 	}
 }
 
 var (
 	secretText = regexp.MustCompile(`AKIA[0-9A-Z]{16}|-----BEGIN [A-Z ]*PRIVATE KEY|\bgh[pousr]_[A-Za-z0-9]{30,}|\bxox[abprs]-[A-Za-z0-9-]{10,}|\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.|[a-z]+://[^/\s:@]+:[^/\s:@]{3,}@`)
-	secretName = regexp.MustCompile(`(?i)(password|passwd|secret|api_?key|private_?key|credential|access_?token|auth_?token)$`)
+	secretName = regexp.MustCompile(`(?i)(password|passwd|secret|api[_-]?key|private[_-]?key|credentials?|access[_-]?token|auth[_-]?token)$`)
 	// elsewhere is a value that says where a secret is.
 	elsewhere = regexp.MustCompile(`^(\$|env:|file:|/|secret:|vault:)|^\{\{`)
 )

@@ -28,8 +28,8 @@ type Definition struct {
 	Policy *intentpb.Policy
 	// PolicyLine is where the policy begins, for findings about it.
 	PolicyLine int
-	// ModeSet: the file says which mode.
-	ModeSet bool
+	// Lines of the file's sections, by their names.
+	Lines map[string]int
 	// RulePlaces of the policy's rules, in their order.
 	RulePlaces []RulePlaces
 }
@@ -107,6 +107,8 @@ var topFields = []string{"lehr", "partition", "owner", "mode", "modes", "types",
 func (p *parser) definition(root *yaml.Node) (d Definition) {
 	policy := &intentpb.Policy{Mode: intentpb.EnforcementMode_ENFORCEMENT_MODE_OBSERVE}
 	d.Policy, d.PolicyLine = policy, 1
+	d.Lines = map[string]int{}
+	p.each(root, "", func(key, _ *yaml.Node) { d.Lines[key.Value] = key.Line })
 	fields := p.fields(root, "", topFields)
 	for _, name := range []string{"lehr", "partition", "sources", "generate"} {
 		if _, found := fields[name]; !found && len(p.findings) == 0 {
@@ -128,7 +130,7 @@ func (p *parser) definition(root *yaml.Node) (d Definition) {
 	}
 	if node := fields["mode"]; node != nil {
 		policy.Mode = p.mode(node, "mode")
-		d.PolicyLine, d.ModeSet = node.Line, true
+		d.PolicyLine = node.Line
 	}
 	if node := fields["modes"]; node != nil {
 		policy.TypeModes = p.typeModes(node)
