@@ -76,7 +76,7 @@ func build(ctx context.Context, program Program, now time.Time, begin func(conte
 		return built, b, r, err
 	}
 	verdict, err := validator.Run(ctx, validate.Input{
-		Candidate: intent.CandidateID{Partition: built.Partition, Digest: built.Digest},
+		Candidate: intent.CandidateID{Partition: built.Partition}, // No server has it.
 		Delta:     delta.entries, CandidatePolicy: r.definition.Policy, Origin: b.origin, Now: now,
 		Elsewhere: b.judgeElsewhere, Servers: b.serving(), Rule: b.sources.rulePlace, Outside: program.Outside,
 	})

@@ -68,6 +68,7 @@ type Derived struct {
 
 // Input is a candidate and what it is compared with.
 type Input struct {
+	// Candidate; without a digest no server has it.
 	Candidate intent.CandidateID
 	// Base is the head that the delta applies to; zero: there is none, and
 	// Snapshots and History are not asked.
@@ -256,7 +257,11 @@ func (j *judging) hold(finding intent.Finding) {
 	if finding.Hint != "" {
 		finding.Hint += "; "
 	}
-	finding.Hint += fmt.Sprintf("if this is meant, acknowledge exactly this candidate: lehr approve --candidate %s", j.Candidate)
+	if j.Candidate.Digest.IsZero() {
+		finding.Hint += "a server will hold it until a person acknowledges it"
+	} else {
+		finding.Hint += fmt.Sprintf("if this is meant, acknowledge exactly this candidate: lehr approve --candidate %s", j.Candidate)
+	}
 	if j.Acknowledged {
 		finding.Severity = intent.Warning
 		finding.Message += "; a person has acknowledged it"
