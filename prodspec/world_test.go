@@ -14,6 +14,7 @@ import (
 	"lehr.dev/loop"
 	"lehr.dev/prodspec"
 	"lehr.dev/prodspec/generate"
+	"lehr.dev/prodspec/validate"
 	"lehr.dev/store"
 	"lehr.dev/store/sqlite"
 )
@@ -39,6 +40,7 @@ type world struct {
 	trial    prodspec.Trial
 	store    *sqlite.Store
 	pipeline *prodspec.Pipeline
+	outside  validate.Outside
 	cancel   context.CancelFunc
 	ended    chan error
 	lease    store.Lease
@@ -117,7 +119,7 @@ func (w *world) start() {
 		runner = w.processes()
 	}
 	w.pipeline, err = prodspec.New(prodspec.Options{
-		Partition: partition, Store: w.store, Runner: runner, Runtime: loop.Real(), Trial: w.trial,
+		Partition: partition, Store: w.store, Runner: runner, Runtime: loop.Real(), Trial: w.trial, Outside: w.outside,
 	})
 	if err != nil {
 		w.t.Fatal(err)

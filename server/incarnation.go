@@ -85,13 +85,8 @@ func (s *Server) describeIncarnation(ctx context.Context, head intent.Incarnatio
 // and those that head changed were looked at since.
 func (s *Server) enforced(ctx context.Context, head intent.Incarnation) (bool, error) {
 	counts, err := s.store.CountReports(ctx, head.ID.Partition)
-	if err != nil || counts[intent.StateInSync] == 0 {
+	if err != nil || counts[intent.StateInSync] == 0 || counts[intent.StateWaiting]+counts[intent.StatePushing]+counts[intent.StateOff] > 0 {
 		return false, err
-	}
-	for state, count := range counts {
-		if count > 0 && state != intent.StateInSync {
-			return false, nil
-		}
 	}
 	policy, err := s.policy(ctx, head.ID)
 	if err != nil {
