@@ -18,6 +18,7 @@ import (
 	"lehr.dev/intent"
 	"lehr.dev/prodspec/external"
 	"lehr.dev/prodspec/validate"
+	"lehr.dev/test/pgserver"
 )
 
 var start = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
@@ -234,5 +235,56 @@ func TestPoliciesAreRead(t *testing.T) {
 	}
 	if reply := one(t, external.New("/no/such/file", time.Now), question("a", &intentpb.ExternalCheck{})); reply.Err == nil {
 		t.Error("a policy that cannot be read allows")
+	}
+}
+
+// TestPostgreSQLIsOnlyRead: by a role that could write.
+func TestPostgreSQLIsOnlyRead(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts PostgreSQL")
+	}
+	server := pgserver.New(t)
+	server.Start()
+	address := server.URL("postgres")
+	db, err := sql.Open("pgx", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec("CREATE TABLE hosts (name TEXT, size INT, price NUMERIC)"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec("INSERT INTO hosts VALUES ('a', 3, 1.5)"); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("INVENTORY", address)
+	a := external.New(policy(t, "databases: [{name: inventory, env: INVENTORY, partitions: [shop]}]"), time.Now)
+	sqlOf := func(text string) *intentpb.ExternalCheck {
+		return &intentpb.ExternalCheck{Ask: &intentpb.ExternalCheck_Sql{Sql: text}, Database: "inventory"}
+	}
+	q := question("a", sqlOf("SELECT size, name, price, NULL AS nothing FROM hosts WHERE name = $1"))
+	q.Arguments = []string{"a"}
+	if reply := one(t, a, q); reply.Err != nil || len(reply.Answer.Rows) != 1 || reply.Answer.Rows[0]["size"] != int64(3) || reply.Answer.Rows[0]["price"] != "1.5" {
+		t.Errorf("%+v", reply)
+	}
+	for _, text := range []string{
+		"INSERT INTO hosts VALUES ('b', 1, 1)", "DELETE FROM hosts RETURNING name", "COMMIT; DELETE FROM hosts", "SET TRANSACTION READ WRITE; DELETE FROM hosts", "SELECT pg_sleep(60)",
+	} {
+		q := question(text, sqlOf(text))
+		q.Timeout = 2 * time.Second
+		if reply := one(t, a, q); reply.Err == nil || strings.Contains(reply.Err.Error(), address) {
+			t.Errorf("%s: %+v", text, reply)
+		}
+	}
+	// What ends the reading transaction writes nothing either.
+	for _, text := range []string{"COMMIT", "SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE"} {
+		one(t, a, question(text, sqlOf(text)))
+	}
+	if reply := one(t, a, question("again", sqlOf("INSERT INTO hosts VALUES ('c', 1, 1) RETURNING name"))); reply.Err == nil {
+		t.Error("a session that was made writable is used again")
+	}
+	var count int
+	if err := db.QueryRow("SELECT count(*) FROM hosts").Scan(&count); err != nil || count != 1 {
+		t.Errorf("%d rows: %v", count, err)
 	}
 }

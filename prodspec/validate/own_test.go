@@ -137,6 +137,9 @@ func TestANewRuleIsJudgedOfAll(t *testing.T) {
 	if got := w.judge(policyOf(redundant), false, jobOf(t, "c", 2, "")); got.Rejected {
 		t.Errorf("an old rule is judged of all: %+v", got)
 	}
+	// So is one whose types are others than before.
+	w.again = func(context.Context, func(intent.AssetID, []byte) error) error { return nil }
+	finding(t, w.judge(policyOf(redundant), false, jobOf(t, "c", 2, "")), "rules.redundant", "asset a ")
 }
 
 // TestACommitDoesNotDisarmItsOwnRule: S23.

@@ -42,6 +42,7 @@ type world struct {
 	// reads counts what was asked for, to tell what a judgement costs.
 	reads   int
 	outside validate.Outside
+	again   validate.Again
 }
 
 type incarnation struct {
@@ -123,6 +124,7 @@ func (w *world) judge(policy *intentpb.Policy, acknowledged bool, delta ...store
 		Servers:      w.servers(delta),
 		Rest:         w.rest(delta),
 		Outside:      w.outside,
+		Again:        w.again,
 		Acknowledged: acknowledged,
 		Now:          w.now,
 	})
