@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"maps"
@@ -232,15 +233,22 @@ func (b *breaches) judged(r *ownRule, asset intent.Asset, holds bool, err error)
 	}
 	f := intent.Finding{Asset: asset.ID, Hint: "validate.rules of lehr.yaml says: must: " + intent.Shown(r.Must)}
 	said := r.Message
+	// Whoever may read findings need not be let see secrets.
+	shown, failed := b.types.Redact(asset)
 	if r.message != nil && err == nil {
-		var failed error
-		if said, failed = r.message.Text(asset); failed != nil {
+		if failed == nil {
+			said, failed = r.message.Text(shown)
+		}
+		if failed != nil {
 			said = ""
 		}
 	}
 	switch {
 	case err != nil:
 		inner := FromError("", asset.ID, err)
+		if failed != nil || !same(shown, asset) {
+			inner.Message = "what exactly is wrong is not shown, for the asset holds secrets"
+		}
 		f.Message = fmt.Sprintf("rule %s cannot be judged of asset %s: %s", r.Id, asset.ID, inner.Message)
 		if inner.Hint != "" {
 			f.Hint = inner.Hint
@@ -255,6 +263,11 @@ func (b *breaches) judged(r *ownRule, asset intent.Asset, holds bool, err error)
 		f.Message = fmt.Sprintf("asset %s breaks the rule %s", asset.ID, r.Id)
 	}
 	b.keep(r, string(asset.ID), f)
+}
+
+func same(a, b intent.Asset) bool {
+	equal := func(a, b intent.Message) bool { return a.Type == b.Type && bytes.Equal(a.Bytes, b.Bytes) }
+	return equal(a.Payload, b.Payload) && slices.EqualFunc(a.Addons, b.Addons, equal)
 }
 
 // keep a finding, as the rule says.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"pgregory.net/rapid"
 
@@ -19,6 +20,7 @@ import (
 	"lehr.dev/intent"
 	"lehr.dev/prodspec/validate"
 	"lehr.dev/rule"
+	"lehr.dev/schema"
 	"lehr.dev/store"
 )
 
@@ -343,5 +345,51 @@ func TestChecksOutside(t *testing.T) {
 	r.Severity = warning
 	if got = w.judge(policy, false, jobOf(t, "a", 1, "")); got.Held || got.Rejected || len(got.Findings) != 1 {
 		t.Errorf("a warning: %+v", got)
+	}
+}
+
+// TestRulesTellNoSecrets: S13. A rule may look at what its message does not show.
+func TestRulesTellNoSecrets(t *testing.T) {
+	compiled, findings := schema.Compile(t.Context(), []schema.SourceFile{{Path: "account.proto", Text: []byte(`syntax = "proto3";
+package tenant.v1;
+message Account { string user = 1; string password = 2 [debug_redact = true]; }`)}}, nil)
+	if compiled == nil {
+		t.Fatal(findings)
+	}
+	kind, err := compiled.Set.Types().FindMessageByName("tenant.v1.Account")
+	if err != nil {
+		t.Fatal(err)
+	}
+	account := kind.New()
+	for name, value := range map[protoreflect.Name]string{"user": "ann", "password": "hunter2"} {
+		account.Set(account.Descriptor().Fields().ByName(name), protoreflect.ValueOfString(value))
+	}
+	asset := intent.Asset{ID: "a"}
+	if asset.Payload, err = compiled.Set.Pack(account.Interface()); err != nil {
+		t.Fatal(err)
+	}
+	body, digest, err := compiled.Set.Encode(asset)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t)
+	if w.validator, err = validate.New(compiled.Set); err != nil {
+		t.Fatal(err)
+	}
+	r := ownRule("long", `type == "Account"`, "size(payload.password) > 10", failing)
+	r.Message = `payload.user + " has " + payload.password`
+	got := w.judge(&intentpb.Policy{Rules: []*intentpb.ValidationRule{r}}, false, store.Entry{
+		Asset: "a", Member: intent.Member{Asset: "a", Type: asset.Payload.Type, Digest: digest, Effective: digest}, Body: body,
+	})
+	finding(t, got, "rules.long", "ann has "+schema.Redacted)
+	if strings.Contains(fmt.Sprint(got.Findings), "hunter") {
+		t.Errorf("%+v", got.Findings)
+	}
+	r.Must = "int(payload.password) > 1"
+	got = w.judge(&intentpb.Policy{Rules: []*intentpb.ValidationRule{r}}, false, store.Entry{
+		Asset: "a", Member: intent.Member{Asset: "a", Type: asset.Payload.Type, Digest: digest, Effective: digest}, Body: body,
+	})
+	if finding(t, got, "rules.long", "cannot be judged"); strings.Contains(fmt.Sprint(got.Findings), "hunter") {
+		t.Errorf("%+v", got.Findings)
 	}
 }
