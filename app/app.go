@@ -32,8 +32,10 @@ import (
 	"lehr.dev/loop"
 	"lehr.dev/plugin"
 	"lehr.dev/prodspec"
+	"lehr.dev/prodspec/external"
 	"lehr.dev/prodspec/generate"
 	"lehr.dev/prodspec/source"
+	"lehr.dev/prodspec/validate"
 	"lehr.dev/server"
 	"lehr.dev/store"
 	"lehr.dev/store/postgres"
@@ -71,6 +73,9 @@ type Options struct {
 	// Generators is the file that lists the partitions which may have native
 	// programs run; empty: none. It is read whenever one is to run.
 	Generators string
+	// ExternalChecks is the file that says what rules may ask outside; empty:
+	// public URLs only.
+	ExternalChecks string
 	// Register are definitions to register at the start, by partition.
 	Register map[intent.PartitionID]string
 	Version  string
@@ -179,6 +184,8 @@ type App struct {
 	logins atomic.Pointer[logins]
 	// elsewhere is what sources that are no folders may use.
 	elsewhere elsewhere
+	// outside answers what rules ask; nil in a simulation: nobody does.
+	outside validate.Outside
 
 	cancel context.CancelFunc
 	// acting ends when all partitions' actors have.
@@ -291,6 +298,10 @@ func (a *App) open(ctx context.Context) error {
 		return err
 	}
 	if a.options.Parts.Runner == nil {
+		if _, err := external.ReadPolicy(a.options.ExternalChecks); err != nil {
+			return err
+		}
+		a.outside = external.New(a.options.ExternalChecks, a.runtime.Now).Ask
 		running, err := a.runner()
 		if err != nil {
 			return err

@@ -12,6 +12,7 @@ import (
 	"lehr.dev/intent"
 	"lehr.dev/loop"
 	"lehr.dev/prodspec"
+	"lehr.dev/prodspec/external"
 	"lehr.dev/prodspec/generate"
 	"lehr.dev/server"
 	"lehr.dev/store"
@@ -76,6 +77,9 @@ type Building struct {
 	Sources string
 	// PluginServers is the file that lists those which may be dialled.
 	PluginServers string
+	// ExternalChecks is the file that says what rules may ask outside; without
+	// it, public URLs only.
+	ExternalChecks string
 	// Verify runs it again elsewhere; what differs is a finding.
 	Verify bool
 }
@@ -83,18 +87,34 @@ type Building struct {
 // Build runs a definition's pipeline once, and keeps nothing but compiled
 // modules.
 func Build(ctx context.Context, of Building) (prodspec.Built, error) {
+	return of.run(ctx, prodspec.Build)
+}
+
+// Lint is Build, and warns of what is probably not meant.
+func Lint(ctx context.Context, of Building) (prodspec.Built, error) {
+	return of.run(ctx, prodspec.Lint)
+}
+
+func (of Building) run(ctx context.Context, build func(context.Context, prodspec.Program, time.Time) (prodspec.Built, error)) (prodspec.Built, error) {
 	elsewhere, end, err := once(of.Sources)
 	if err != nil {
 		return prodspec.Built{}, err
 	}
 	defer end()
+	if _, err := external.ReadPolicy(of.ExternalChecks); err != nil {
+		return prodspec.Built{}, err
+	}
+	real := loop.Real()
 	options := runner(ownModules(), of.Generators)
-	program := prodspec.Program{Definition: of.Definition, Runner: generate.NewProcess(options), Elsewhere: elsewhere}
+	program := prodspec.Program{
+		Definition: of.Definition, Runner: generate.NewProcess(options), Elsewhere: elsewhere,
+		Outside: external.New(of.ExternalChecks, real.Now).Ask,
+	}
 	if !of.Verify {
-		return prodspec.Build(ctx, program, loop.Real().Now())
+		return build(ctx, program, real.Now())
 	}
 	options.Elsewhere = true
-	return prodspec.Verify(ctx, program, generate.NewProcess(options), loop.Real())
+	return prodspec.Verify(ctx, program, generate.NewProcess(options), real)
 }
 
 // ReadDefinition reads a definition, wherever it lies.
@@ -143,6 +163,7 @@ func NewPlan(ctx context.Context, of Building, holds []intent.Hold, by intent.Ac
 	}
 	options.Parts, options.PluginServers, options.Generators = Parts{Store: opened}, of.PluginServers, of.Generators
 	options.Sources, options.Fetched = of.Sources, fetched.Folder
+	options.ExternalChecks = of.ExternalChecks
 	planned, err := New(options)
 	if err != nil {
 		return nil, err
@@ -182,6 +203,9 @@ func (p *Plan) look(ctx context.Context, planned *App, definition string, holds 
 	p.Client = client.InProcess(planned.Handler())
 	last, progressed := 0, planned.runtime.Now()
 	for {
+		if err := p.letThrough(ctx, opened, by); err != nil {
+			return err
+		}
 		open, err := p.open(ctx, planned)
 		if err != nil || open == 0 {
 			return err
@@ -201,6 +225,20 @@ func (p *Plan) look(ctx context.Context, planned *App, definition string, holds 
 	}
 	return fault.New(fault.Unavailable, "comparing %s with production: %d assets were not looked at, and none was within %s", partition, last, planPatience).
 		WithHint("are its plugins well? lehr build works without them")
+}
+
+// letThrough acknowledges what rules hold: the findings tell of it, and nothing
+// is pushed.
+func (p *Plan) letThrough(ctx context.Context, opened store.All, by intent.Actor) error {
+	newest, err := opened.ListCandidates(ctx, p.Built.Partition, 1)
+	if err != nil || len(newest) == 0 || newest[0].State != intent.CandidateHeld {
+		return err
+	}
+	err = opened.Acknowledge(ctx, newest[0].ID, "a plan pushes nothing", by)
+	if fault.Is(err, fault.Conflict) {
+		return nil // It was let through already, or is no longer held.
+	}
+	return err
 }
 
 // open counts the assets whose difference from production is not known yet.

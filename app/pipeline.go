@@ -16,7 +16,7 @@ func (a *App) runPipeline(ctx context.Context, s *state, runtime loop.Runtime, l
 	}
 	pipeline, err := prodspec.New(prodspec.Options{
 		Partition: partition, Store: a.store, Runner: a.options.Parts.Runner,
-		Trial: a.options.Parts.Trial, Place: a.options.Parts.Sources, Elsewhere: a.elsewhere.options(a.options), Runtime: runtime, Log: a.log,
+		Trial: a.options.Parts.Trial, Place: a.options.Parts.Sources, Elsewhere: a.elsewhere.options(a.options), Outside: a.outside, Runtime: runtime, Log: a.log,
 	})
 	if err != nil {
 		return err

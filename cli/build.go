@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"lehr.dev/client"
 	"lehr.dev/fault"
@@ -50,6 +51,7 @@ field. Exit code 1 when there are errors.`,
 	command.Flags().BoolVar(&options.Verify, "verify", false, "build twice, elsewhere and later, and compare every byte")
 	generatorsFlag(command, &options.Generators)
 	sourcesFlag(command, &options.Sources)
+	checksFlag(command.Flags(), &options.ExternalChecks)
 	return command
 }
 
@@ -77,8 +79,10 @@ func definitionArgument(args []string) string {
 	return args[0]
 }
 
-func hasErrors(findings []intent.Finding) bool {
-	return slices.ContainsFunc(findings, func(f intent.Finding) bool { return f.Severity == intent.Error })
+func hasErrors(findings []intent.Finding) bool { return has(findings, intent.Error) }
+
+func has(findings []intent.Finding, severity intent.Severity) bool {
+	return slices.ContainsFunc(findings, func(f intent.Finding) bool { return f.Severity == severity })
 }
 
 // writeAssets writes one file for each asset; ids are safe as paths but for
@@ -121,6 +125,9 @@ func (s *session) printBuilt(built Built, out string) error {
 			fmt.Fprintf(s.Out, ", written to %s", plain(out))
 		}
 		fmt.Fprintln(s.Out, ". Nothing was published.")
+		if has(built.Findings, intent.Holding) {
+			fmt.Fprintln(s.Out, "A server would hold this until a person acknowledges it.")
+		}
 	}
 	return nil
 }
@@ -181,7 +188,13 @@ Exit code 2 when there are differences.`,
 	command.Flags().StringVar(&options.PluginServers, "plugin-servers", os.Getenv("LEHR_PLUGIN_SERVERS"), "file that lists the plugin servers which may be dialled (env LEHR_PLUGIN_SERVERS; default: none)")
 	generatorsFlag(command, &options.Generators)
 	sourcesFlag(command, &options.Sources)
+	checksFlag(command.Flags(), &options.ExternalChecks)
 	return command
+}
+
+// checksFlag names the policy of external checks.
+func checksFlag(flags *pflag.FlagSet, into *string) {
+	flags.StringVar(into, "external-checks", os.Getenv("LEHR_EXTERNAL_CHECKS"), "file that says what rules may ask outside (env LEHR_EXTERNAL_CHECKS; default: public URLs only)")
 }
 
 func (s *session) plan(ctx context.Context, options BuildOptions) error {

@@ -49,8 +49,9 @@ type Local struct {
 	Open func(ctx context.Context, store string, actor intent.Actor) (*client.Client, func() error, error)
 	// VerifyAudit recomputes an audit without a server.
 	VerifyAudit func(ctx context.Context, source AuditSource) (audit.Report, error)
-	// Build runs a partition's pipeline, and publishes nothing.
-	Build func(ctx context.Context, options BuildOptions) (Built, error)
+	// Build runs a partition's pipeline, and publishes nothing; Lint warns of
+	// what is probably not meant, too.
+	Build, Lint func(ctx context.Context, options BuildOptions) (Built, error)
 	// ReadDefinition reads a definition, in a repository too.
 	ReadDefinition func(ctx context.Context, definition, sources string) ([]byte, error)
 	// Plan builds, looks at production, changes nothing, and returns a client
@@ -76,6 +77,9 @@ type BuildOptions struct {
 	Sources string
 	// PluginServers lists those which may be dialled.
 	PluginServers string
+	// ExternalChecks says what rules may ask outside; without it, public URLs
+	// only.
+	ExternalChecks string
 	// Verify builds again elsewhere, and compares.
 	Verify bool
 }
@@ -93,7 +97,9 @@ type ServeOptions struct {
 	Generators string
 	// Sources says which secrets and networks sources may use; empty: none.
 	Sources string
-	Listen  string
+	// ExternalChecks says what rules may ask outside; empty: public URLs only.
+	ExternalChecks string
+	Listen         string
 	// TLSCert and TLSKey are the files of a certificate and its key.
 	TLSCert, TLSKey string
 	// URLs by which other machines know the server.
@@ -289,7 +295,7 @@ Exit codes: 0 done, 1 error, 2 differences or not converged, 3 timed out.`,
 		}
 		root.AddCommand(commands...)
 	}
-	in("begin", s.initCommand(), s.buildCommand(), s.planCommand(), s.serveCommand(), s.partitionCommand())
+	in("begin", s.initCommand(), s.buildCommand(), s.lintCommand(), s.planCommand(), s.serveCommand(), s.partitionCommand())
 	in("look",
 		s.whyCommand(), s.getCommand(), s.describeCommand(), s.watchCommand(), s.waitCommand(), s.diffCommand(), s.auditCommand(), s.pageCommand(),
 	)

@@ -138,12 +138,12 @@ func states(counts map[string]int64) string {
 }
 
 func listIncarnations(ctx context.Context, s *session, c *client.Client, q query) (listing, error) {
-	found := listing{header: []string{"INCARNATION", "ASSETS", "ADDED", "CHANGED", "REMOVED", "AGE"}}
+	found := listing{header: []string{"INCARNATION", "STATE", "ASSETS", "ADDED", "CHANGED", "REMOVED", "AGE"}}
 	if s.wide() {
 		found.header = append(found.header, "AUTHOR", "DIGEST", "SOURCES", "COMMITS", "LABELS")
 	}
 	add := func(i *apipb.Incarnation) {
-		row := []string{i.Id, fmt.Sprint(i.Count), fmt.Sprint(i.Added), fmt.Sprint(i.Changed), fmt.Sprint(i.Removed), s.age(i.Created)}
+		row := []string{i.Id, i.State, fmt.Sprint(i.Count), fmt.Sprint(i.Added), fmt.Sprint(i.Changed), fmt.Sprint(i.Removed), s.age(i.Created)}
 		if s.wide() {
 			row = append(row, i.Author.GetName(), brief(i.Digest), sources(i.Sources), commits(i.Sources), labels(i.Labels))
 		}
@@ -161,6 +161,7 @@ func listIncarnations(ctx context.Context, s *session, c *client.Client, q query
 		add(response.Incarnation)
 		return found, nil
 	}
+	s.tellBlocked(ctx, c, q.partition)
 	request := &apipb.ListIncarnationsRequest{Partition: q.partition}
 	more, err := pages(q.limit, func(most int32) (int, bool, error) {
 		request.Limit = most
@@ -176,6 +177,15 @@ func listIncarnations(ctx context.Context, s *session, c *client.Client, q query
 	})
 	found.more = more
 	return found, err
+}
+
+// tellBlocked says that a candidate waits to be the next incarnation, or was
+// refused: a list of what is served does not.
+func (s *session) tellBlocked(ctx context.Context, c *client.Client, partition string) {
+	response, err := c.Partitions.GetPartition(ctx, &apipb.GetPartitionRequest{Id: partition})
+	if err == nil && response.Partition.BlockedBy != nil {
+		fmt.Fprintf(s.Err, "The newest sources are %s: lehr describe candidate\n", plain(response.Partition.BlockedBy.State))
+	}
 }
 
 // labels renders them in the order of their keys.

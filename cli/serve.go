@@ -56,6 +56,7 @@ reports, lehr why.`,
 	flags := command.Flags()
 	flags.StringSliceVarP(&definitions, "partition", "p", nil, "register this lehr.yaml first; may be repeated")
 	flags.StringVar(&options.Access, "access", os.Getenv("LEHR_ACCESS"), "file that says who may do what (env LEHR_ACCESS; default: only this user may do anything)")
+	checksFlag(flags, &options.ExternalChecks)
 	flags.StringVar(&options.PluginServers, "plugin-servers", os.Getenv("LEHR_PLUGIN_SERVERS"), "file that lists the plugin servers which may be dialled (env LEHR_PLUGIN_SERVERS; default: none)")
 	sourcesFlag(command, &options.Sources)
 	generatorsFlag(command, &options.Generators)

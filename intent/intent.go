@@ -168,11 +168,15 @@ type Finding struct {
 // RuleQuarantine finds sources that end the process that works on them.
 const RuleQuarantine = "quarantine"
 
-// Severity of a finding: an error holds or rejects the candidate.
+// Severity of a finding.
 type Severity string
 
 const (
-	Error   Severity = "error"
+	// Error rejects the candidate: only another one can mend it.
+	Error Severity = "error"
+	// Holding keeps the candidate back until a person acknowledges it.
+	Holding Severity = "hold"
+	// Warning is recorded.
 	Warning Severity = "warning"
 )
 

@@ -49,7 +49,7 @@ type BuiltAsset struct {
 // runs, and the candidate is judged against nothing. What is wrong with the
 // sources is in the findings; an error says that it could not be tried.
 func Build(ctx context.Context, program Program, now time.Time) (Built, error) {
-	built, _, err := build(ctx, program, now, nil)
+	built, _, _, err := build(ctx, program, now, nil)
 	return built, err
 }
 
@@ -72,8 +72,8 @@ func ReadDefinition(ctx context.Context, program Program, now time.Time) ([]byte
 }
 
 // build calls begin, if there is one, before it works on what it has read. It
-// returns the builder too, which has the members.
-func build(ctx context.Context, program Program, now time.Time, begin func(context.Context, []intent.SourceRevision) error) (Built, *builder, error) {
+// returns the builder, which has the members, and what was read, too.
+func build(ctx context.Context, program Program, now time.Time, begin func(context.Context, []intent.SourceRevision) error) (built Built, _ *builder, r reading, _ error) {
 	if program.Limits == (source.Limits{}) {
 		program.Limits = source.DefaultLimits()
 	}
@@ -85,35 +85,35 @@ func build(ctx context.Context, program Program, now time.Time, begin func(conte
 	}
 	b, err := newBuilder(program, generate.NewMemory())
 	if err != nil {
-		return Built{}, nil, err
+		return built, nil, r, err
 	}
 	defer b.sources.close()
 	b.sources.begin = begin
-	r, err := b.build(ctx, now, source.Changes{All: true})
-	built := Built{Partition: r.definition.Partition, Sources: r.revisions, Findings: r.findings}
+	r, err = b.build(ctx, now, source.Changes{All: true})
+	built = Built{Partition: r.definition.Partition, Sources: r.revisions, Findings: r.findings}
 	if err != nil || len(r.findings) > 0 {
-		return built, b, err
+		return built, b, r, err
 	}
 	delta, err := b.delta(ctx, nil, intent.IncarnationID{})
 	if err != nil {
-		return built, b, err
+		return built, b, r, err
 	}
 	built.Digest = delta.digest(intent.IncarnationID{}, b.set.Digest())
 	validator, err := validate.New(b.set)
 	if err != nil {
-		return built, b, err
+		return built, b, r, err
 	}
 	verdict, err := validator.Run(ctx, validate.Input{
-		Candidate: intent.CandidateID{Partition: built.Partition, Digest: built.Digest},
+		Candidate: intent.CandidateID{Partition: built.Partition}, // No server has it.
 		Delta:     delta.entries, CandidatePolicy: r.definition.Policy, Origin: b.origin, Now: now,
-		Elsewhere: b.judgeElsewhere, Servers: b.serving(),
+		Elsewhere: b.judgeElsewhere, Servers: b.serving(), Rule: b.sources.rulePlace, Outside: program.Outside,
 	})
 	if err != nil {
-		return built, b, err
+		return built, b, r, err
 	}
 	built.Findings = append(append(verdict.Findings, r.remarks()...), b.graph.Warnings()...)
 	built.Assets, err = b.list(ctx)
-	return built, b, err
+	return built, b, r, err
 }
 
 // list renders every member.

@@ -13,6 +13,7 @@ import (
 	"lehr.dev/prodspec/definition"
 	"lehr.dev/prodspec/derive"
 	"lehr.dev/prodspec/source"
+	"lehr.dev/prodspec/validate"
 	"lehr.dev/schema"
 )
 
@@ -89,6 +90,34 @@ func (s *sources) parse(content []byte, into *parsed) {
 		return
 	}
 	into.rules, into.findings = derive.New(s.file, into.definition.Derivations, s.types.set)
+	for _, problem := range validate.CheckRules(s.types.set, into.definition.Policy.GetRules()) {
+		into.findings = append(into.findings, s.ruleFinding(into.definition, problem))
+	}
+}
+
+// ruleFinding places what is wrong with a validation rule.
+func (s *sources) ruleFinding(d definition.Definition, problem validate.RuleProblem) intent.Finding {
+	f := validate.FromError("definition", "", problem.Err)
+	places := d.RulePlaces[problem.Index]
+	at, known := places[problem.Field]
+	if !known {
+		at = places[""]
+	}
+	f.File, f.Line, f.Column = s.file, at.Line, at.Column
+	f.Field = fmt.Sprintf("validate.rules[%d].%s", problem.Index, problem.Field)
+	f.Message = f.Field + ": " + f.Message
+	return f
+}
+
+// rulePlace is where a rule of the policy is written.
+func (s *sources) rulePlace(id string) validate.Origin {
+	d := s.definition.definition
+	for i, r := range d.Policy.GetRules() {
+		if r.GetId() == id {
+			return validate.Origin{File: s.file, Line: d.RulePlaces[i][""].Line}
+		}
+	}
+	return validate.Origin{File: s.file, Line: 1}
 }
 
 // compile makes the set of types what the .proto files say, if they changed.

@@ -98,9 +98,33 @@ func (b *builder) untouched(ctx context.Context, touched map[intent.AssetID]bool
 	if len(changed) == 0 {
 		return nil
 	}
+	return b.others(ctx, touched, nil, func(id intent.AssetID, content intent.Asset, body []byte) error {
+		uses := changed[content.Payload.Type] ||
+			slices.ContainsFunc(content.Addons, func(addon intent.Message) bool { return changed[addon.Type] })
+		if !uses {
+			return nil
+		}
+		return each(id, body)
+	})
+}
+
+// rest reads the assets that a delta has no content of.
+func (b *builder) rest(delta change) validate.Rest {
+	return func(ctx context.Context, wanted func(intent.AssetID, intent.TypeName) bool, each func(intent.AssetID, []byte) error) error {
+		touched := make(map[intent.AssetID]bool, len(delta.entries))
+		for i := range delta.entries {
+			touched[delta.entries[i].Asset] = delta.entries[i].Body != nil || delta.entries[i].Removed
+		}
+		return b.others(ctx, touched, wanted, func(id intent.AssetID, _ intent.Asset, body []byte) error { return each(id, body) })
+	}
+}
+
+// others reads the members that are not touched, and are wanted (nil: all are),
+// in the order of their ids.
+func (b *builder) others(ctx context.Context, touched map[intent.AssetID]bool, wanted func(intent.AssetID, intent.TypeName) bool, each func(intent.AssetID, intent.Asset, []byte) error) error {
 	ids := make([]intent.AssetID, 0, len(b.members))
-	for id := range b.members {
-		if !touched[id] {
+	for id, m := range b.members {
+		if !touched[id] && (wanted == nil || wanted(id, m.output().Type)) {
 			ids = append(ids, id)
 		}
 	}
@@ -113,12 +137,7 @@ func (b *builder) untouched(ctx context.Context, touched map[intent.AssetID]bool
 		if err != nil {
 			return err
 		}
-		uses := changed[content.Payload.Type] ||
-			slices.ContainsFunc(content.Addons, func(addon intent.Message) bool { return changed[addon.Type] })
-		if !uses {
-			continue
-		}
-		if err := each(id, body); err != nil {
+		if err := each(id, content, body); err != nil {
 			return err
 		}
 	}

@@ -47,6 +47,8 @@ type Options struct {
 	// Trial of sources with which a process ended; nil: none is made, and they
 	// are worked on again.
 	Trial Trial
+	// Outside asks what rules ask outside; nil: they are held.
+	Outside validate.Outside
 }
 
 // Pipeline keeps one partition's head equal to what its sources say.

@@ -14,6 +14,7 @@ import (
 	"lehr.dev/prodspec/generate"
 	"lehr.dev/prodspec/source"
 	"lehr.dev/prodspec/source/fetch"
+	"lehr.dev/prodspec/validate"
 )
 
 // State of a partition's pipeline.
@@ -24,7 +25,7 @@ const (
 	Serving State = "serving"
 	// Rejected: the sources say something that must not be served.
 	Rejected State = "rejected"
-	// Held: a guard waits for a person's acknowledgement.
+	// Held: a guard or a rule waits for a person's acknowledgement.
 	Held State = "held"
 	// Unavailable: a source cannot be read, or the build could not end.
 	Unavailable State = "unavailable"
@@ -61,6 +62,8 @@ type Program struct {
 	Place source.Place
 	// Elsewhere says how sources are read that are no folders.
 	Elsewhere fetch.Options
+	// Outside asks what rules ask outside; nil: they are held.
+	Outside validate.Outside
 }
 
 func (p Program) place() source.Place {

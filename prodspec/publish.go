@@ -77,6 +77,7 @@ func (p *Pipeline) judge(ctx context.Context, head intent.IncarnationID, r readi
 		Snapshots: p.options.Store, History: p.options.Store,
 		Origin: p.builder.origin, Acknowledged: acknowledged, Now: now,
 		Again: again, Elsewhere: p.builder.judgeElsewhere, Servers: p.builder.serving(),
+		Rest: p.builder.rest(delta), Rule: p.builder.sources.rulePlace, Outside: p.options.Outside,
 	})
 	if err != nil {
 		return Status{}, err
@@ -201,8 +202,9 @@ func grants(partition intent.PartitionID, policy *intentpb.Policy) (list []inten
 
 // save stores a candidate that is not served, once.
 func (p *Pipeline) save(ctx context.Context, candidate intent.Candidate, delta change) error {
-	stored := p.saved.ID == candidate.ID && p.saved.State == candidate.State
-	if !stored {
+	// What is found of the same candidate may change: what is outside does.
+	stored := p.saved.ID == candidate.ID && p.saved.State == candidate.State && slices.Equal(p.saved.Findings, candidate.Findings)
+	if p.saved.ID != candidate.ID {
 		if err := p.supersede(ctx); err != nil {
 			return err
 		}
@@ -210,6 +212,8 @@ func (p *Pipeline) save(ctx context.Context, candidate intent.Candidate, delta c
 	if candidate.State == intent.CandidateHeld {
 		// Before it can be seen: an acknowledgement is not to be missed.
 		p.awaits.Store(&candidate.ID)
+	} else {
+		p.awaits.Store(nil)
 	}
 	if stored {
 		return nil

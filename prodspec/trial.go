@@ -156,7 +156,7 @@ func TrialMain(arguments []string, out io.Writer) int {
 	program := Program{Definition: arguments[0], Partition: intent.PartitionID(arguments[1]), Runner: here.runner()}
 	program.Elsewhere = fetch.Options{Folder: arguments[2], Keep: last, Mode: fetch.Offline}
 	// What is wrong with the sources is for the server to find.
-	_, _, err = build(context.Background(), program, time.Now(), func(_ context.Context, sources []intent.SourceRevision) error {
+	_, _, _, err = build(context.Background(), program, time.Now(), func(_ context.Context, sources []intent.SourceRevision) error {
 		return json.NewEncoder(out).Encode(sources)
 	})
 	if errors.Is(err, syscall.EPIPE) {

@@ -14,6 +14,7 @@ import (
 	"lehr.dev/loop"
 	"lehr.dev/prodspec/generate"
 	"lehr.dev/prodspec/query"
+	"lehr.dev/prodspec/source"
 )
 
 const (
@@ -28,7 +29,7 @@ const (
 // and from another path to the same files. What differs between the two is an
 // error that names generator, asset and field.
 func Verify(ctx context.Context, program Program, elsewhere generate.Runner, runtime loop.Runtime) (Built, error) {
-	first, here, err := build(ctx, program, runtime.Now(), nil)
+	first, here, _, err := build(ctx, program, runtime.Now(), nil)
 	if err != nil || !first.OK() {
 		return first, err
 	}
@@ -44,8 +45,11 @@ func Verify(ctx context.Context, program Program, elsewhere generate.Runner, run
 	if err := os.Symlink("/", root); err != nil {
 		return first, fault.New(fault.Unavailable, "cannot make a place to build in again: %w", err)
 	}
-	program.Runner, program.Definition = elsewhere, filepath.Join(root, program.Definition)
-	second, there, err := build(ctx, program, runtime.Now(), nil)
+	program.Runner = elsewhere
+	if at, err := source.ParseDefinition(program.Definition); err == nil && at.Git == nil {
+		program.Definition = filepath.Join(root, program.Definition)
+	}
+	second, there, _, err := build(ctx, program, runtime.Now(), nil)
 	if err != nil {
 		return first, err
 	}

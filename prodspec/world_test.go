@@ -17,6 +17,7 @@ import (
 	"lehr.dev/prodspec"
 	"lehr.dev/prodspec/generate"
 	"lehr.dev/prodspec/source/fetch"
+	"lehr.dev/prodspec/validate"
 	"lehr.dev/store"
 	"lehr.dev/store/sqlite"
 )
@@ -52,6 +53,7 @@ type world struct {
 	trial    prodspec.Trial
 	store    *sqlite.Store
 	pipeline *prodspec.Pipeline
+	outside  validate.Outside
 	cancel   context.CancelFunc
 	ended    chan error
 	lease    store.Lease
@@ -143,7 +145,7 @@ func (w *world) start() {
 		runner = w.processes()
 	}
 	w.pipeline, err = prodspec.New(prodspec.Options{
-		Partition: partition, Store: w.store, Runner: runner, Runtime: loop.Real(), Trial: w.trial, Elsewhere: w.elsewhere(),
+		Partition: partition, Store: w.store, Runner: runner, Runtime: loop.Real(), Trial: w.trial, Elsewhere: w.elsewhere(), Outside: w.outside,
 	})
 	if err != nil {
 		w.t.Fatal(err)

@@ -25,6 +25,8 @@ const (
 type program struct {
 	source
 	set *schema.Set
+	// names are the variables that it may use.
+	names []string
 	// fixed is the type that every asset it is true of, or is evaluated for,
 	// has; empty: any.
 	fixed  intent.TypeName
@@ -34,12 +36,11 @@ type program struct {
 	result *cel.Type
 }
 
-// newBase declares the functions, the types of the set, and all variables but
-// payload.
+// newBase declares the functions, the types of the set, and all variables of an
+// asset but its payload.
 func (e *Environment) newBase() (*cel.Env, error) {
 	texts := cel.MapType(cel.StringType, cel.StringType)
-	env, err := cel.NewEnv(append([]cel.EnvOption{
-		cel.TypeDescs(e.set.Descriptors()),
+	return e.declare(
 		cel.Variable("id", cel.StringType),
 		cel.Variable("type", cel.StringType),
 		cel.Variable("scopes", texts),
@@ -48,6 +49,13 @@ func (e *Environment) newBase() (*cel.Env, error) {
 		cel.Variable("owner", cel.StringType),
 		cel.Variable("addons", cel.MapType(cel.StringType, cel.DynType)),
 		cel.Variable("refs", cel.ListType(cel.StringType)),
+	)
+}
+
+// declare makes an environment with the functions, the types and the limits.
+func (e *Environment) declare(variables ...cel.EnvOption) (*cel.Env, error) {
+	env, err := cel.NewEnv(append(append([]cel.EnvOption{
+		cel.TypeDescs(e.set.Descriptors()),
 		cel.CrossTypeNumericComparisons(true),
 		cel.DefaultUTCTimeZone(true),
 		cel.ParserRecursionLimit(maxDepth),
@@ -57,22 +65,23 @@ func (e *Environment) newBase() (*cel.Env, error) {
 		cel.EagerlyValidateDeclarations(true),
 		cel.ASTValidators(cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals()),
 		orderFunction(),
-	}, textFunctions()...)...)
+	}, textFunctions()...), variables...)...)
 	if err != nil {
 		return nil, fault.New(fault.Internal, "cannot prepare expressions over the types of this schema: %w", err)
 	}
 	return env, nil
 }
 
-// environment has a payload of the type.
-func (e *Environment) environment(over intent.TypeName) (*cel.Env, error) {
+// environment has a payload of the type, and what the view adds.
+func (e *Environment) environment(over intent.TypeName, view View) (*cel.Env, error) {
 	base, err := e.base()
 	if err != nil {
 		return nil, err
 	}
 	e.lock.Lock()
 	defer e.lock.Unlock()
-	if known := e.over[over]; known != nil {
+	key := source{over: over, view: view}
+	if known := e.over[key]; known != nil {
 		return known, nil
 	}
 	payload := cel.DynType
@@ -82,17 +91,17 @@ func (e *Environment) environment(over intent.TypeName) (*cel.Env, error) {
 		}
 		payload = cel.ObjectType(string(over))
 	}
-	env, err := base.Extend(cel.Variable("payload", payload))
+	env, err := base.Extend(append(view.declares(base), cel.Variable("payload", payload))...)
 	if err != nil {
 		return nil, fault.New(fault.Internal, "cannot prepare expressions over assets of type %q: %w", over, err)
 	}
-	e.over[over] = env
+	e.over[key] = env
 	return env, nil
 }
 
 // program finds or compiles.
-func (e *Environment) program(text string, over intent.TypeName) (*program, error) {
-	key := source{text, over}
+func (e *Environment) program(text string, over intent.TypeName, view View) (*program, error) {
+	key := source{text, over, view}
 	e.lock.Lock()
 	known := e.compiled.get(key)
 	e.lock.Unlock()
@@ -109,9 +118,17 @@ func (e *Environment) program(text string, over intent.TypeName) (*program, erro
 	return made, nil
 }
 
-// compile turns a text into a program: parse, resolve the names of types, find
-// which type the payload has, check, and plan.
+// compile turns a text into a program.
 func (e *Environment) compile(key source) (*program, error) {
+	parsed, err := e.parse(key)
+	if err != nil {
+		return nil, err
+	}
+	p := &program{source: key, set: e.set, names: key.view.names(), fixed: key.over, tree: parsed.NativeRep()}
+	return p, e.plan(p, parsed)
+}
+
+func (e *Environment) parse(key source) (*cel.Ast, error) {
 	if len(key.text) > maxText {
 		return nil, fault.New(fault.Invalid, "an expression has %d bytes, at most %d are allowed", len(key.text), maxText)
 	}
@@ -121,38 +138,51 @@ func (e *Environment) compile(key source) (*program, error) {
 	}
 	parsed, issues := base.Parse(key.text)
 	if hasErrors(issues) {
-		return nil, (&program{source: key, tree: nil}).explain(issues)
+		return nil, (&program{source: key, names: key.view.names()}).explain(issues)
 	}
-	tree := parsed.NativeRep()
-	p := &program{source: key, set: e.set, fixed: key.over, tree: tree}
+	return parsed, nil
+}
+
+// plan makes what was parsed ready to run: resolve the names of types, find
+// which type the payload has, check, and plan.
+func (e *Environment) plan(p *program, parsed *cel.Ast) error {
 	if err := p.resolveNames(); err != nil {
-		return nil, err
+		return err
 	}
 	if p.fixed == "" {
-		p.fixed = fixedType(tree.Expr())
+		p.fixed = fixedType(p.tree.Expr())
 	}
 	if err := p.checkFields(); err != nil {
-		return nil, err
+		return err
 	}
-	env, err := e.environment(p.fixed)
+	env, err := e.environment(p.fixed, p.view)
 	if err != nil {
-		return nil, err
+		return err
 	}
+	return p.planIn(env, parsed)
+}
+
+// planIn checks and plans in an environment.
+func (p *program) planIn(env *cel.Env, parsed *cel.Ast) error {
 	checked, issues := env.Check(parsed)
 	// A check tells of 100 mistakes at most.
 	for round := 0; hasErrors(issues); round++ {
 		if round == maxRounds || !p.mixNumbers(issues) {
-			return nil, p.explain(issues)
+			return p.explain(issues)
 		}
 		checked, issues = env.Check(parsed)
 	}
+	if err := p.resolveNeighbours(checked.NativeRep()); err != nil {
+		return err
+	}
 	p.result = checked.OutputType()
+	var err error
 	p.run, err = env.PlanProgram(ordering(checked.NativeRep()),
 		cel.CostLimit(maxCost), cel.CostTracking(costs{}), cel.EvalOptions(cel.OptOptimize), cel.CustomDecoratorV2(guard))
 	if err != nil {
-		return nil, p.invalid("%s", shorten(err.Error()))
+		return p.invalid("%s", shorten(err.Error()))
 	}
-	return p, nil
+	return nil
 }
 
 // hasErrors does without issues.Err, which renders all of them.

@@ -27,13 +27,13 @@ var (
 // evaluate gives the value for an asset. An error is Invalid, and errNoValue
 // or errLimit; or says that the asset cannot be read.
 func (p *program) evaluate(asset intent.Asset) (ref.Val, error) {
-	value, _, err := p.measured(asset)
+	value, _, err := p.measured(asset, nil)
 	return value, err
 }
 
-// measured evaluates, and says what it cost.
-func (p *program) measured(asset intent.Asset) (ref.Val, int, error) {
-	variables := &variables{set: p.set, asset: asset}
+// measured evaluates, with what the view adds, and says what it cost.
+func (p *program) measured(asset intent.Asset, added map[string]any) (ref.Val, int, error) {
+	variables := &variables{set: p.set, asset: asset, known: added}
 	if p.fixed != "" && asset.Payload.Type != p.fixed {
 		err := fault.New(fault.Invalid, "expression %.200q is over assets of type %s; %s is a %s: it %w", p.text, p.fixed, asset.ID, asset.Payload.Type, errNoValue)
 		return nil, 0, err

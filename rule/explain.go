@@ -3,6 +3,7 @@ package rule
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"cel.dev/cel-go/cel"
@@ -61,6 +62,7 @@ func (p *program) output() string {
 
 var (
 	undeclared = regexp.MustCompile(`^undeclared reference to '([^']*)'`)
+	unfielded  = regexp.MustCompile(`^undefined field '([^']*)'`)
 	overloaded = regexp.MustCompile(`^found no matching overload for '([^']*)' applied to '(.*)'$`)
 	mixed      = regexp.MustCompile(`\b(uint, int|int, uint|double, u?int|u?int, double)\b`)
 )
@@ -77,6 +79,13 @@ func (p *program) explain(issues *cel.Issues) error {
 		problem := p.wrong(first.Location, fmt.Sprintf("%q does not work on %s", name, shorten(found[2])))
 		if mixed.MatchString(found[2]) {
 			return problem.WithHint("numbers of different kinds can be compared; to calculate with them, convert them by int(…) or double(…)")
+		}
+		return problem
+	}
+	if found := unfielded.FindStringSubmatch(message); found != nil {
+		problem := p.wrong(first.Location, fmt.Sprintf("no field %q", shorten(found[1])))
+		if near := nearest(found[1], viewFields()); near != "" {
+			return problem.WithHint("did you mean %s?", near)
 		}
 		return problem
 	}
@@ -111,14 +120,17 @@ func (p *program) syntax(place common.Location, found string) error {
 func (p *program) undeclared(place common.Location, name string) error {
 	problem := p.wrong(place, fmt.Sprintf("nothing is named %q", shorten(name)))
 	candidates := append([]string{"has", "size", "startsWith", "endsWith", "contains", "matches", "exists", "all", "filter", "map", "int", "double", "string",
-		"split", "join", "replace", "substring", "lowerAscii", "upperAscii", "trim", "true", "false"}, variableNames...)
+		"split", "join", "replace", "substring", "lowerAscii", "upperAscii", "trim", "true", "false"}, p.names...)
 	if near := nearest(name, candidates); near != "" {
 		return problem.WithHint("did you mean %s?", near)
+	}
+	if p.view == overAll && slices.Contains(variableNames, name) {
+		return problem.WithHint("over the whole, assets are seen through count(…), sum(…), min(…) and max(…)")
 	}
 	if p.isFieldName(name) {
 		return problem.WithHint("did you mean payload.%s?", name)
 	}
-	return problem.WithHint("an expression finds %s; a text is put in quotes", strings.Join(variableNames, ", "))
+	return problem.WithHint("an expression finds %s; a text is put in quotes", strings.Join(p.names, ", "))
 }
 
 // isFieldName reports whether some payload has such a field.

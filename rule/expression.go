@@ -16,7 +16,7 @@ type Expression struct{ *program }
 // Compile compiles an expression over assets of one payload type; empty: of
 // any, whose fields are then found when it is evaluated.
 func (e *Environment) Compile(text string, over intent.TypeName) (*Expression, error) {
-	program, err := e.program(text, over)
+	program, err := e.program(text, over, Alone)
 	if err != nil {
 		return nil, err
 	}

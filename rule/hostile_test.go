@@ -246,3 +246,105 @@ func FuzzRule(f *testing.F) {
 		}
 	})
 }
+
+// TestHostileRulesAreRefused: what a rule sees beside an asset is bounded as all
+// else is.
+func TestHostileRulesAreRefused(t *testing.T) {
+	environment := rule.New(schema.Builtin())
+	of := frontend(t)
+	var many []intent.Asset
+	for range 2000 {
+		many = append(many, of)
+	}
+	million := any([]any{})
+	for range 3000 {
+		million = append(million.([]any), 1.0)
+	}
+	within(t, 60*time.Second, func() {
+		for text, added := range map[string]rule.Added{
+			`to.all(a, to.all(b, to.all(c, a.id + b.id + c.id != "x")))`:                    {To: many},
+			`from.all(a, from.map(b, b.payload) == from.map(c, c.payload) && a.id != "")`:   {From: many},
+			`to.map(a, a.payload.env).all(e, to.exists(b, b.payload.env != e) || to == to)`: {To: many},
+		} {
+			condition, err := environment.Condition(text, "", rule.Among)
+			if err != nil {
+				t.Errorf("%s: %v", text, err)
+			} else if holds, err := condition.Holds(of, added); holds || err == nil || !strings.Contains(err.Error(), "costs more than is allowed") {
+				t.Errorf("%s: %v, %v", text, holds, err)
+			}
+		}
+		condition, err := environment.Condition(`answer.body.all(a, answer.body.all(b, answer.body.all(c, a + b + c > 0.0)))`, "", rule.Answered)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := condition.Holds(of, rule.Added{Answer: rule.Answer{Body: million}}); err == nil || !strings.Contains(err.Error(), "costs more than is allowed") {
+			t.Errorf("a large answer: %v", err)
+		}
+		for name, text := range map[string]string{
+			"a large pattern":      `count(id.matches("(a{100}){100}")) > 0`,
+			"a pattern to find":    `count(id.matches(owner)) > 0`,
+			"many aggregates":      strings.Repeat("count(true) > 0 && ", 20) + "true",
+			"aggregates in depth":  strings.Repeat("count(", 100) + "true" + strings.Repeat(")", 100) + " > 0",
+			"deep":                 "count(" + strings.Repeat("(", 500) + "true" + strings.Repeat(")", 500) + ") > 0",
+			"long":                 "count(true) > 0" + strings.Repeat(" ", 10_000),
+			"conditions":           "count(true) > 0 && " + strings.Repeat("true?", 1500) + "true" + strings.Repeat(":true", 1500),
+			"an aggregate as text": `count("x") > 0`,
+		} {
+			if _, err := environment.Whole(text); !fault.Is(err, fault.Invalid) {
+				t.Errorf("%s: %v", name, err)
+			} else if len(err.Error()) > 1500 {
+				t.Errorf("%s: the error has %d bytes", name, len(err.Error()))
+			}
+		}
+		dear, err := environment.Whole(`count([1,2,3,4,5,6,7,8,9,10].all(a, ` + strings.Repeat(`[1,2,3,4,5,6,7,8,9,10].all(b, `, 6) + `a + b > 0` + strings.Repeat(")", 7) + `) > 0`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, contributes, err := dear.Aggregates[0].Of(of); contributes || err == nil || !strings.Contains(err.Error(), "costs more than is allowed") {
+			t.Errorf("a filter that is too dear: %v, %v", contributes, err)
+		}
+	})
+}
+
+func FuzzValidationRule(f *testing.F) {
+	for _, text := range []string{
+		`to.all(n, n.type == "Job")`, `from.exists(n, n.payload.replicas > 1 && n.labels["a"] == scope)`, `answer.status == 200 && answer.body.owner == id`,
+		`answer.rows.all(r, r.name == owner)`, `count(type == "Job" && scope == key) >= 2`, `sum(payload.replicas, true) + max(1, id == key) < 3.0`,
+		`count(key == key) > 0`, `count(count(true) > 0) > 0`, `min(size(id)) > 0.0 || key == "a"`, `count(@0) > 0`, `to == from`, `key`,
+	} {
+		f.Add(text)
+	}
+	environment := rule.New(schema.Builtin())
+	job := frontend(f)
+	f.Fuzz(func(t *testing.T, text string) {
+		check := func(err error) {
+			if err != nil && !fault.Is(err, fault.Invalid) {
+				t.Errorf("%q: %v", text, err)
+			}
+		}
+		for _, view := range []rule.View{rule.Alone, rule.Among, rule.Answered} {
+			condition, err := environment.Condition(text, "", view)
+			if err == nil {
+				_, err = condition.Holds(job, rule.Added{To: []intent.Asset{job}, Answer: rule.Answer{Body: map[string]any{"a": []any{1.0, "x", nil}}, Rows: []map[string]any{{"name": "a"}}}})
+			}
+			check(err)
+		}
+		environment.IsExpression(text)
+		whole, err := environment.Whole(text)
+		check(err)
+		if err != nil {
+			return
+		}
+		values := make([]float64, len(whole.Aggregates))
+		for i, aggregate := range whole.Aggregates {
+			_, number, contributes, err := aggregate.Of(job)
+			check(err)
+			if contributes && !(number >= 0) {
+				t.Errorf("%q contributes %v", text, number)
+			}
+			values[i] = number
+		}
+		_, err = whole.Holds("a", values)
+		check(err)
+	})
+}

@@ -39,13 +39,13 @@ func (p *program) resolveNames() error {
 func (p *program) resolveNode(node ast.Expr) error {
 	switch node.Kind() {
 	case ast.IdentKind:
-		if slices.Contains(variableNames, node.AsIdent()) && node.AsIdent() != "id" && node.AsIdent() != "type" {
+		if slices.Contains(p.names, node.AsIdent()) && node.AsIdent() != "id" && node.AsIdent() != "type" {
 			p.reads.content = true
 		}
 	case ast.ComprehensionKind:
 		loop := node.AsComprehension()
 		for _, name := range []string{loop.IterVar(), loop.IterVar2()} {
-			if slices.Contains(variableNames, name) {
+			if slices.Contains(p.names, name) {
 				return p.at(node, "%s is the asset's, and cannot name an element too", name).WithHint("choose another name")
 			}
 		}

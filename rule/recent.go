@@ -13,6 +13,7 @@ const mostCompiled = 512
 type source struct {
 	text string
 	over intent.TypeName
+	view View
 }
 
 // recent keeps the programs that were asked for last. The zero value is empty.

@@ -1,6 +1,6 @@
 // Package rule evaluates what people write in CEL over assets: the filters of
-// queries, the conditions and expressions of derived addons, and the
-// expressions in Capacity and Version. It compiles against the types of a
+// queries, validation rules, the conditions and expressions of derived addons,
+// and the expressions in Capacity and Version. It compiles against the types of a
 // schema, so that a misspelt field is refused before anything is evaluated,
 // and bounds what an evaluation may cost. It does no I/O and reads no clock.
 package rule
@@ -36,13 +36,13 @@ type Environment struct {
 	base func() (*cel.Env, error)
 
 	lock     sync.Mutex
-	over     map[intent.TypeName]*cel.Env
+	over     map[source]*cel.Env // by type and view
 	compiled recent
 }
 
 // New returns an environment for the types of a set.
 func New(set *schema.Set) *Environment {
-	e := &Environment{set: set, over: map[intent.TypeName]*cel.Env{}}
+	e := &Environment{set: set, over: map[source]*cel.Env{}}
 	e.base = sync.OnceValues(e.newBase)
 	return e
 }
@@ -67,7 +67,7 @@ type Filter struct {
 // Filter compiles a condition. Invalid says where it is wrong, and what may
 // have been meant.
 func (e *Environment) Filter(text string) (*Filter, error) {
-	program, err := e.program(text, "")
+	program, err := e.program(text, "", Alone)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func (f *Filter) Measure(asset intent.Asset) (matched bool, cost int, err error)
 	if f.fixed != "" && asset.Payload.Type != f.fixed {
 		return false, 0, nil
 	}
-	value, cost, err := f.measured(asset)
+	value, cost, err := f.measured(asset, nil)
 	if errors.Is(err, errNoValue) {
 		return false, cost, nil
 	}

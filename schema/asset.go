@@ -266,6 +266,31 @@ func (s *Set) JSON(a intent.Asset) ([]byte, error) {
 	return append(text, '\n'), nil
 }
 
+// Redact hides the secrets of an asset, for what is said of it to people.
+func (s *Set) Redact(a intent.Asset) (intent.Asset, error) {
+	shown := intent.Asset{ID: a.ID}
+	for i := -1; i < len(a.Addons); i++ {
+		content := a.Payload
+		if i >= 0 {
+			content = a.Addons[i]
+		}
+		message, err := s.Unpack(content)
+		if err != nil {
+			return shown, err
+		}
+		redact(message.ProtoReflect())
+		if content, err = s.Pack(message); err != nil {
+			return shown, err
+		}
+		if i < 0 {
+			shown.Payload = content
+		} else {
+			shown.Addons = append(shown.Addons, content)
+		}
+	}
+	return shown, nil
+}
+
 func (s *Set) messageJSON(m intent.Message) (json.RawMessage, error) {
 	message, err := s.Unpack(m)
 	if err != nil {

@@ -45,4 +45,8 @@ message Account {
 		strings.Count(string(text), "ann") != 4 || strings.Count(string(text), schema.Redacted) != 4 {
 		t.Errorf("%s %v", text, err)
 	}
+	shown, err := compiled.Set.Redact(intent.Asset{ID: "a", Payload: payload})
+	if bytes := string(shown.Payload.Bytes); err != nil || strings.Contains(bytes, "hunter") || strings.Count(bytes, "ann") != 4 {
+		t.Errorf("%q %v", bytes, err)
+	}
 }

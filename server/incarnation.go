@@ -25,7 +25,14 @@ func (s *Server) ListIncarnations(ctx context.Context, request *apipb.ListIncarn
 	if err != nil {
 		return nil, err
 	}
-	response := &apipb.ListIncarnationsResponse{Incarnations: each(found, toIncarnation)}
+	response := &apipb.ListIncarnationsResponse{}
+	for _, i := range found {
+		described, err := s.describeIncarnation(ctx, partition.Head, i)
+		if err != nil {
+			return nil, err
+		}
+		response.Incarnations = append(response.Incarnations, described)
+	}
 	if len(found) == limit {
 		response.Next = uint64(found[limit-1].ID.Sequence)
 	}
@@ -46,10 +53,69 @@ func (s *Server) GetIncarnation(ctx context.Context, request *apipb.GetIncarnati
 	if err != nil {
 		return nil, err
 	}
-	response := &apipb.GetIncarnationResponse{Incarnation: toIncarnation(incarnation)}
+	partition, err := s.store.Partition(ctx, id.Partition)
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		return nil, err
+	}
+	response := &apipb.GetIncarnationResponse{}
+	if response.Incarnation, err = s.describeIncarnation(ctx, partition.Head, incarnation); err != nil {
+		return nil, err
+	}
 	response.MoreChanges = len(changes) > limit
 	response.Changes = each(changes[:min(limit, len(changes))], toChange)
 	return response, nil
+}
+
+// describeIncarnation says in which state it is.
+func (s *Server) describeIncarnation(ctx context.Context, head intent.IncarnationID, i intent.Incarnation) (*apipb.Incarnation, error) {
+	described := toIncarnation(i)
+	described.State = "superseded"
+	if i.ID != head {
+		return described, nil
+	}
+	described.State = "head"
+	enforced, err := s.enforced(ctx, i)
+	if enforced {
+		described.State = "enforced"
+	}
+	return described, err
+}
+
+// enforced reports whether production is as head says: every asset is in sync,
+// and those that head changed were looked at since.
+func (s *Server) enforced(ctx context.Context, head intent.Incarnation) (bool, error) {
+	counts, err := s.store.CountReports(ctx, head.ID.Partition)
+	if err != nil || counts[intent.StateInSync] == 0 || counts[intent.StateWaiting]+counts[intent.StatePushing]+counts[intent.StateOff] > 0 {
+		return false, err
+	}
+	policy, err := s.policy(ctx, head.ID)
+	if err != nil {
+		return false, err
+	}
+	served := map[intent.TypeName]bool{}
+	for _, binding := range policy.GetPlugins() {
+		served[intent.TypeName(binding.GetType())] = true
+	}
+	changes, err := s.store.Changes(ctx, head.Parent, head.ID, "", mostPage)
+	if fault.Is(err, fault.NotFound) {
+		return true, nil // The parent was collected, long ago.
+	}
+	if err != nil {
+		return false, err
+	}
+	for _, change := range changes {
+		if change.After == nil || !served[change.After.Type] {
+			continue
+		}
+		report, err := s.store.Report(ctx, head.ID.Partition, change.Asset)
+		if err != nil && !fault.Is(err, fault.NotFound) {
+			return false, err
+		}
+		if err != nil || report.Target.Sequence < head.ID.Sequence {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 // incarnation is the one that a request names: by its id, or of a partition, by

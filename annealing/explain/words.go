@@ -130,7 +130,7 @@ func hintFor(report intent.Report, waiting intent.WaitingOn) string {
 func errorsOf(findings []intent.Finding) []intent.Finding {
 	var errors []intent.Finding
 	for _, f := range findings {
-		if f.Severity == intent.Error {
+		if f.Severity != intent.Warning {
 			errors = append(errors, f)
 		}
 	}

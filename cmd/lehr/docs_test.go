@@ -15,6 +15,7 @@ import (
 	"lehr.dev/cli"
 	commandpb "lehr.dev/gen/lehr/command/v1"
 	processpb "lehr.dev/gen/lehr/process/v1"
+	"lehr.dev/intent"
 )
 
 const repository = "../.."
@@ -362,5 +363,64 @@ func TestThreatsNameTheirTests(t *testing.T) {
 		if cells := strings.Split(line, "|"); len(cells) == 5 && !strings.Contains(cells[1], "---") && strings.TrimSpace(cells[1]) != "threat" && !strings.Contains(cells[3], "Test") {
 			t.Errorf("no test stands beside %q", strings.TrimSpace(cells[1]))
 		}
+	}
+}
+
+var lintBlock = regexp.MustCompile("(?s)```console\n\\$ lehr lint rules\n(.*?)```")
+
+// TestRulesOfTheDocumentHold lints the rules that docs/partition.md shows, and
+// compiles those that ask outside.
+func TestRulesOfTheDocumentHold(t *testing.T) {
+	folder := t.TempDir()
+	text := documents(t)["docs/partition.md"]
+	write := func(name, content string) {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	files := 0
+	definition := ""
+	for _, match := range fileBlock.FindAllStringSubmatch(text, -1) {
+		name, found := strings.CutPrefix(match[1], "rules/")
+		if !found {
+			continue
+		}
+		files++
+		_, content, _ := strings.Cut(match[0], "\n")
+		if content = strings.TrimSuffix(content, "```"); name == "lehr.yaml" {
+			definition = content
+		}
+		write(name, content)
+	}
+	shown := lintBlock.FindStringSubmatch(text)
+	if files != 3 || shown == nil {
+		t.Fatalf("the document has %d files and what is said of them: %q", files, shown)
+	}
+	var out strings.Builder
+	code := cli.Run(t.Context(), cli.Local{Lint: lint}, cli.Terminal{Out: &out, Err: &out, Getenv: func(string) string { return "" }}, []string{"lint", folder})
+	if out.String() != shown[1] || code != 1 {
+		t.Errorf("the document shows\n%s\nlint says (%d)\n%s", shown[1], code, out.String())
+	}
+	_, outside, _ := strings.Cut(text, "### Asking something outside")
+	_, outside, _ = strings.Cut(outside, "```yaml\n")
+	outside, policy, _ := strings.Cut(outside, "```")
+	before, _, _ := strings.Cut(definition, "validate:")
+	write("lehr.yaml", before+outside)
+	_, policy, _ = strings.Cut(policy, "```yaml\n")
+	policy, _, _ = strings.Cut(policy, "```")
+	write("checks.yaml", policy)
+	built, err := lint(t.Context(), filepath.Join(folder, "lehr.yaml"), filepath.Join(folder, "checks.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range built.Findings {
+		if f.Severity == intent.Error {
+			t.Errorf("%+v", f)
+		}
+	}
+	if !slices.ContainsFunc(built.Findings, func(f intent.Finding) bool {
+		return f.Severity == intent.Holding && strings.Contains(f.Message, "rule in-inventory has no answer")
+	}) {
+		t.Errorf("no answer is no hold: %+v", built.Findings)
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 // local is what commands do without a server, by package app.
 func local() cli.Local {
-	return cli.Local{Version: version(), Serve: serve, Open: app.OpenStore, StoreName: app.StoreName, VerifyAudit: verifyAudit, Keeping: keeping(), Build: build, ReadDefinition: app.ReadDefinition, Plan: plan, Commands: []*cobra.Command{demoCommand(), cli.PluginCommand(pluginKit()), cli.SimCommand(simKit())}}
+	return cli.Local{Version: version(), Serve: serve, Open: app.OpenStore, StoreName: app.StoreName, VerifyAudit: verifyAudit, Keeping: keeping(), Build: build, Lint: lint, ReadDefinition: app.ReadDefinition, Plan: plan, Commands: []*cobra.Command{demoCommand(), cli.PluginCommand(pluginKit()), cli.SimCommand(simKit())}}
 }
 
 // version is what the build recorded.
@@ -41,6 +41,7 @@ func serve(ctx context.Context, o cli.ServeOptions, ready func(cli.Serving)) err
 	options.Database, options.Access, options.PluginServers = o.Database, o.Access, o.PluginServers
 	options.Sources = o.Sources
 	options.Generators = o.Generators
+	options.ExternalChecks = o.ExternalChecks
 	options.TLS, options.URLs, options.Roots = app.TLS{Certificate: o.TLSCert, Key: o.TLSKey}, o.URLs, o.Roots
 	options.Limits.Sweep = o.Sweep
 	options.Checkpoints = app.Checkpoints{To: o.Checkpoints, Every: o.CheckpointPause}
@@ -64,6 +65,14 @@ func verifyAudit(ctx context.Context, s cli.AuditSource) (audit.Report, error) {
 
 func build(ctx context.Context, o cli.BuildOptions) (cli.Built, error) {
 	built, err := app.Build(ctx, app.Building(o))
+	if err != nil {
+		return cli.Built{}, err
+	}
+	return toBuilt(built), nil
+}
+
+func lint(ctx context.Context, o cli.BuildOptions) (cli.Built, error) {
+	built, err := app.Lint(ctx, app.Building(o))
 	if err != nil {
 		return cli.Built{}, err
 	}

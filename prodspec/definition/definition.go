@@ -30,6 +30,10 @@ type Definition struct {
 	Policy *intentpb.Policy
 	// PolicyLine is where the policy begins, for findings about it.
 	PolicyLine int
+	// Lines of the file's sections, by their names.
+	Lines map[string]int
+	// RulePlaces of the policy's rules, in their order.
+	RulePlaces []RulePlaces
 }
 
 // Source is a folder and the files in it.
@@ -112,6 +116,8 @@ var topFields = []string{"lehr", "partition", "owner", "mode", "modes", "types",
 func (p *parser) definition(root *yaml.Node) (d Definition) {
 	policy := &intentpb.Policy{Mode: intentpb.EnforcementMode_ENFORCEMENT_MODE_OBSERVE}
 	d.Policy, d.PolicyLine = policy, 1
+	d.Lines = map[string]int{}
+	p.each(root, "", func(key, _ *yaml.Node) { d.Lines[key.Value] = key.Line })
 	fields := p.fields(root, "", topFields)
 	for _, name := range []string{"lehr", "partition", "sources", "generate"} {
 		if _, found := fields[name]; !found && len(p.findings) == 0 {
@@ -143,7 +149,7 @@ func (p *parser) definition(root *yaml.Node) (d Definition) {
 	}
 	d.Sources = p.sources(fields["sources"])
 	d.Generators, d.Derivations = p.generators(fields["generate"], d.Sources)
-	policy.Shrink = p.shrink(fields["validate"])
+	policy.Shrink, policy.Rules, d.RulePlaces = p.validation(fields["validate"])
 	policy.Plugins = p.plugins(fields["plugins"])
 	p.checks(fields["checks"], policy)
 	policy.Access = p.access(fields["access"])

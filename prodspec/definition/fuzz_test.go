@@ -17,6 +17,7 @@ func FuzzParse(f *testing.F) {
 		"", "lehr: v1\npartition: x\nsources: {}\ngenerate: {}\n", "a: &a [*a]\n", "? {a: 1}\n: 2\n", "--- \n---\n", "\xff\xfe", "lehr: &x v1\npartition: *x\nsources: *x\ngenerate: [*x, *x]\n",
 		"lehr: v1\npartition: x\nsources:\n  a: {files: [\"**/**\"]}\ngenerate:\n  b: {derive: Dependencies, edges: [{rule: version, on: 'x'}]}\n  c: {starlark: c.star, from: [c, a, b]}\n",
 		"lehr: v1\npartition: x\nvalidate: {shrink: {max: 101%, period: -1h, floor: 99999999999}}\nplugins: {Job: {run: []}}\nchecks: {budget: [{}]}\nmodes: {Job: !!binary aGk=}\ntypes: {}\n",
+		"lehr: v1\npartition: x\nsources: {}\ngenerate: {}\nvalidate:\n  rules:\n    - {id: a, where: type == \"Job\", must: payload.replicas > 1, severity: hold, scope: whole, by: scope}\n    - {id: a, must: true, http: https://x, sql: y, parameters: {a: b}, timeout: 2h}\n    - {id: b, must: 1, command: [], arguments: x}\n    - []\n",
 	} {
 		f.Add(seed)
 	}

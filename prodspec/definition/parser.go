@@ -28,7 +28,7 @@ var later = map[string]string{
 	"rollouts": "", "delivery": "", "workflows": "", "notify": "",
 	"document": "sources",
 	"model":    "generate", "render": "generate",
-	"rules": "validate", "dial": "plugins", "calendar": "checks",
+	"dial": "plugins", "calendar": "checks",
 }
 
 // found lets a hint be added to a finding.

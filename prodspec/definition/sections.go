@@ -181,11 +181,16 @@ func (p *parser) sorted(list []Generator) []Generator {
 	return done
 }
 
+func (p *parser) validation(node *yaml.Node) (*intentpb.ShrinkGuard, []*intentpb.ValidationRule, []RulePlaces) {
+	fields := p.fieldsOf(node, "validate", []string{"shrink", "rules"})
+	rules, places := p.rules(fields["rules"])
+	return p.shrink(fields["shrink"]), rules, places
+}
+
 func (p *parser) shrink(node *yaml.Node) *intentpb.ShrinkGuard {
 	// A guard that nobody wrote is on.
 	guard := validate.DefaultShrink()
-	fields := p.fieldsOf(node, "validate", []string{"shrink"})
-	values := p.fieldsOf(fields["shrink"], "validate.shrink", []string{"max", "changed", "floor", "over"})
+	values := p.fieldsOf(node, "validate.shrink", []string{"max", "changed", "floor", "over"})
 	if node := values["max"]; node != nil {
 		guard.MaxRemovedPercent = p.percent(node, "validate.shrink.max")
 	}

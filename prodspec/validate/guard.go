@@ -141,11 +141,11 @@ func (j *judging) guards(ctx context.Context) error {
 	if period.changes {
 		m := period.measure(period.changed)
 		if m.exceeds(l.changedPercent, l, false) {
-			j.hold(intent.Finding{Rule: "change", Message: m.message("changed", l.changedPercent, l, false)})
+			j.guard(intent.Finding{Rule: "change", Message: m.message("changed", l.changedPercent, l, false)})
 		}
 	}
 	if grown := period.grown; period.adds && period.start >= growthFrom && grown >= growthFactor*period.start {
-		j.hold(intent.Finding{Rule: "growth", Message: fmt.Sprintf("the partition grows from %d assets to %d within %s; %d times as many are held", period.start, grown, l.over(), growthFactor)})
+		j.guard(intent.Finding{Rule: "growth", Message: fmt.Sprintf("the partition grows from %d assets to %d within %s; %d times as many are held", period.start, grown, l.over(), growthFactor)})
 	}
 	return nil
 }
@@ -164,7 +164,7 @@ func (j *judging) guardRemovals(ctx context.Context, l limits, period *period) e
 	}
 	for _, m := range []measure{enforced, heads} {
 		if m.exceeds(l.removedPercent, l, true) {
-			j.hold(intent.Finding{Rule: "shrink", Message: m.message("removed", l.removedPercent, l, true)})
+			j.guard(intent.Finding{Rule: "shrink", Message: m.message("removed", l.removedPercent, l, true)})
 			return nil
 		}
 	}

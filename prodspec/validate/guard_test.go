@@ -104,7 +104,7 @@ func TestShrinkGuard(t *testing.T) {
 				if !strings.Contains(told.Message, says) {
 					t.Errorf("%q lacks %q", told.Message, says)
 				}
-				if !strings.Contains(told.Hint, "lehr approve --candidate shop@~") || told.Severity != intent.Error {
+				if !strings.Contains(told.Hint, "lehr approve --candidate shop@~") || told.Severity != intent.Holding {
 					t.Errorf("finding %+v", told)
 				}
 			}

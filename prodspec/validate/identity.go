@@ -55,7 +55,7 @@ func (j *judging) returning(ctx context.Context) error {
 			return err
 		}
 		if len(page) == 1 && page[0].Asset == entry.Asset && page[0].Type != "" && page[0].Type != entry.Member.Type {
-			j.hold(intent.Finding{
+			j.guard(intent.Finding{
 				Rule: "identity", Asset: entry.Asset,
 				Message: fmt.Sprintf("asset %s comes back as a %s; what was enforced under this id as of %s is a %s, and nothing has taken it down", entry.Asset, entry.Member.Type, page[0].Incarnation, page[0].Type),
 			})

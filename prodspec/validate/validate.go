@@ -1,7 +1,8 @@
 // Package validate judges a candidate before it is served: asset by asset, an
-// asset and its references both ways, and guards over the whole. What it
-// costs follows the change, not the size of the partition. Errors reject a
-// candidate; guards hold it until a person acknowledges that very candidate.
+// asset and its references both ways, and guards over the whole; by Lehr's own
+// rules and by those of the partition's policy. What it costs follows the
+// change, not the size of the partition. Errors reject a candidate; holds keep
+// it back until a person acknowledges that very candidate.
 // It reads the base the candidate is a delta on and writes nothing. The
 // pipeline calls it before it publishes, and lehr build and lehr plan to show
 // findings.
@@ -13,6 +14,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"lehr.dev/fault"
@@ -66,6 +68,7 @@ type Derived struct {
 
 // Input is a candidate and what it is compared with.
 type Input struct {
+	// Candidate; without a digest no server has it.
 	Candidate intent.CandidateID
 	// Base is the head that the delta applies to; zero: there is none, and
 	// Snapshots and History are not asked.
@@ -92,18 +95,29 @@ type Input struct {
 	// Elsewhere applies the rules of users' own types; nil: they are applied
 	// here.
 	Elsewhere Elsewhere
+	// Rest reads those assets of the candidate that the delta has no content of
+	// and that are wanted. Nil: there are none.
+	Rest Rest
+	// Rule says where a rule of the candidate's policy is written; nil: unknown.
+	Rule func(id string) Origin
+	// Outside asks what external checks ask; nil: nobody does, and what they
+	// are about is held.
+	Outside Outside
 }
+
+// Rest calls each for every asset that is wanted, in the order of the ids.
+type Rest func(ctx context.Context, wanted func(intent.AssetID, intent.TypeName) bool, each func(asset intent.AssetID, body []byte) error) error
 
 // Again calls each for every asset that is to be judged again.
 type Again func(ctx context.Context, each func(asset intent.AssetID, body []byte) error) error
 
 // Judgement of a candidate.
 type Judgement struct {
-	// Findings, errors first, at most about a thousand.
+	// Findings, errors first and warnings last, at most about a thousand.
 	Findings []intent.Finding
 	// Rejected: it has errors, which only another candidate can mend.
 	Rejected bool
-	// Held: it has no errors, but a guard waits for an acknowledgement.
+	// Held: it has no errors, but a guard or a rule waits for an acknowledgement.
 	Held bool
 	// Labels to publish the incarnation with. They tell later guards that a
 	// person has acknowledged what happened up to here.
@@ -116,6 +130,12 @@ type Validator struct {
 	types       *schema.Set
 	rules       *Contents
 	expressions *rule.Environment
+
+	lock sync.Mutex
+	// compiled are the policy's rules of the last run, and tallies what their
+	// aggregates came to.
+	compiled map[intent.Digest]*ownRule
+	tallies  map[intent.Digest]*tally
 }
 
 // New returns a validator for the types. Keep one per schema digest.
@@ -133,6 +153,7 @@ func (v *Validator) Run(ctx context.Context, in Input) (Judgement, error) {
 	j := v.begin(in)
 	for _, scope := range []func(context.Context) error{
 		j.assets, j.identities, j.policy, j.references, j.turndowns, j.versions, j.cycles,
+		func(ctx context.Context) error { return v.ownRules(ctx, j) },
 	} {
 		if err := scope(ctx); err != nil {
 			return Judgement{}, fault.New(fault.KindOf(err), "cannot validate candidate %s: %w", in.Candidate, err)
@@ -157,8 +178,8 @@ type judging struct {
 	findings    []intent.Finding
 	more        int // findings beyond the limit
 	rejected    bool
-	// guarded: a guard would hold the candidate.
-	guarded bool
+	// held: a person must acknowledge the candidate; guarded: because of a guard.
+	held, guarded bool
 	// down are the assets of the base with a Turndown, once asked for.
 	down map[intent.AssetID]bool
 }
@@ -223,19 +244,30 @@ func (j *judging) add(finding intent.Finding) {
 	j.findings = append(j.findings, finding)
 }
 
-// hold keeps what a guard found. Severity is a warning once acknowledged.
-func (j *judging) hold(finding intent.Finding) {
-	rejected := j.rejected
+// guard keeps what a guard found.
+func (j *judging) guard(finding intent.Finding) {
 	j.guarded = true
-	finding.Severity = intent.Error
-	finding.Hint = fmt.Sprintf("if this is meant, acknowledge exactly this candidate: lehr approve --candidate %s", j.Candidate)
+	j.hold(finding)
+}
+
+// hold keeps what a person must acknowledge: a warning once somebody did.
+func (j *judging) hold(finding intent.Finding) {
+	j.held = true
+	finding.Severity = intent.Holding
+	if finding.Hint != "" {
+		finding.Hint += "; "
+	}
+	if j.Candidate.Digest.IsZero() {
+		finding.Hint += "a server will hold it until a person acknowledges it"
+	} else {
+		finding.Hint += fmt.Sprintf("if this is meant, acknowledge exactly this candidate: lehr approve --candidate %s", j.Candidate)
+	}
 	if j.Acknowledged {
 		finding.Severity = intent.Warning
 		finding.Message += "; a person has acknowledged it"
 		finding.Hint = ""
 	}
 	j.add(finding)
-	j.rejected = rejected
 }
 
 func (j *judging) judgement() Judgement {
@@ -247,18 +279,16 @@ func (j *judging) judgement() Judgement {
 		})
 	}
 	slices.SortStableFunc(j.findings, func(a, b intent.Finding) int {
-		return cmp.Or(-cmp.Compare(errorFirst(a), errorFirst(b)), strings.Compare(string(a.Asset), string(b.Asset)))
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(string(a.Asset), string(b.Asset)))
 	})
-	out := Judgement{Findings: j.findings, Rejected: j.rejected, Held: j.guarded && !j.Acknowledged && !j.rejected}
+	out := Judgement{Findings: j.findings, Rejected: j.rejected, Held: j.held && !j.Acknowledged && !j.rejected}
 	if j.guarded && j.Acknowledged {
 		out.Labels = map[string]string{AcknowledgedLabel: j.Candidate.Digest.String()}
 	}
 	return out
 }
 
-func errorFirst(f intent.Finding) int {
-	if f.Severity == intent.Error {
-		return 1
-	}
-	return 0
+// rank puts errors first, and warnings last.
+func rank(f intent.Finding) int {
+	return slices.Index([]intent.Severity{intent.Error, intent.Holding, intent.Warning}, f.Severity)
 }

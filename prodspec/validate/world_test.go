@@ -40,7 +40,9 @@ type world struct {
 	// collected incarnations are not listed any more.
 	collected map[intent.Sequence]bool
 	// reads counts what was asked for, to tell what a judgement costs.
-	reads int
+	reads   int
+	outside validate.Outside
+	again   validate.Again
 }
 
 type incarnation struct {
@@ -120,6 +122,9 @@ func (w *world) judge(policy *intentpb.Policy, acknowledged bool, delta ...store
 			return validate.Origin{Generator: "web", File: "web.star", Line: len(id)}
 		},
 		Servers:      w.servers(delta),
+		Rest:         w.rest(delta),
+		Outside:      w.outside,
+		Again:        w.again,
 		Acknowledged: acknowledged,
 		Now:          w.now,
 	})
@@ -127,6 +132,24 @@ func (w *world) judge(policy *intentpb.Policy, acknowledged bool, delta ...store
 		w.t.Fatal(err)
 	}
 	return judgement
+}
+
+// rest reads what of head a delta does not touch.
+func (w *world) rest(delta []store.Entry) validate.Rest {
+	return func(_ context.Context, wanted func(intent.AssetID, intent.TypeName) bool, each func(intent.AssetID, []byte) error) error {
+		assets := w.head().assets
+		for _, id := range slices.Sorted(maps.Keys(assets)) {
+			touched := slices.ContainsFunc(delta, func(e store.Entry) bool { return e.Asset == id })
+			if touched || !wanted(id, assets[id].Member.Type) {
+				continue
+			}
+			w.reads++
+			if err := each(id, assets[id].Body); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 }
 
 // publish makes the delta an incarnation, judged or not.

@@ -1160,8 +1160,10 @@ type Incarnation struct {
 	Created *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=created" json:"created,omitempty"`
 	Author  *Actor                 `protobuf:"bytes,12,opt,name=author" json:"author,omitempty"`
 	Labels  map[string]string      `protobuf:"bytes,13,rep,name=labels" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// Who let its candidate through a guard; unset: no guard held it.
-	Acknowledger  *Actor `protobuf:"bytes,14,opt,name=acknowledger" json:"acknowledger,omitempty"`
+	// Who let its candidate through; unset: nothing held it.
+	Acknowledger *Actor `protobuf:"bytes,14,opt,name=acknowledger" json:"acknowledger,omitempty"`
+	// "head"; "enforced": head, and production is as it says; "superseded".
+	State         string `protobuf:"bytes,15,opt,name=state" json:"state,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1292,6 +1294,13 @@ func (x *Incarnation) GetAcknowledger() *Actor {
 		return x.Acknowledger
 	}
 	return nil
+}
+
+func (x *Incarnation) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
 }
 
 type Candidate struct {
@@ -1522,7 +1531,7 @@ const file_lehr_api_v1_values_proto_rawDesc = "" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12(\n" +
 	"\x05owner\x18\x02 \x01(\v2\x12.lehr.api.v1.ActorR\x05owner\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\x120\n" +
-	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"\xa7\x04\n" +
+	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"\xbd\x04\n" +
 	"\vIncarnation\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
 	"\x06parent\x18\x02 \x01(\tR\x06parent\x12\x16\n" +
@@ -1538,7 +1547,8 @@ const file_lehr_api_v1_values_proto_rawDesc = "" +
 	"\acreated\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\acreated\x12*\n" +
 	"\x06author\x18\f \x01(\v2\x12.lehr.api.v1.ActorR\x06author\x12<\n" +
 	"\x06labels\x18\r \x03(\v2$.lehr.api.v1.Incarnation.LabelsEntryR\x06labels\x126\n" +
-	"\facknowledger\x18\x0e \x01(\v2\x12.lehr.api.v1.ActorR\facknowledger\x1a9\n" +
+	"\facknowledger\x18\x0e \x01(\v2\x12.lehr.api.v1.ActorR\facknowledger\x12\x14\n" +
+	"\x05state\x18\x0f \x01(\tR\x05state\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x80\x03\n" +

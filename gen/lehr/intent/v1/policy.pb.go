@@ -23,6 +23,116 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+type ValidationRule_Severity int32
+
+const (
+	ValidationRule_SEVERITY_UNSPECIFIED ValidationRule_Severity = 0
+	// The candidate is rejected.
+	ValidationRule_SEVERITY_ERROR ValidationRule_Severity = 1
+	// It is recorded.
+	ValidationRule_SEVERITY_WARNING ValidationRule_Severity = 2
+	// The candidate is held until a person acknowledges it.
+	ValidationRule_SEVERITY_HOLD ValidationRule_Severity = 3
+)
+
+// Enum value maps for ValidationRule_Severity.
+var (
+	ValidationRule_Severity_name = map[int32]string{
+		0: "SEVERITY_UNSPECIFIED",
+		1: "SEVERITY_ERROR",
+		2: "SEVERITY_WARNING",
+		3: "SEVERITY_HOLD",
+	}
+	ValidationRule_Severity_value = map[string]int32{
+		"SEVERITY_UNSPECIFIED": 0,
+		"SEVERITY_ERROR":       1,
+		"SEVERITY_WARNING":     2,
+		"SEVERITY_HOLD":        3,
+	}
+)
+
+func (x ValidationRule_Severity) Enum() *ValidationRule_Severity {
+	p := new(ValidationRule_Severity)
+	*p = x
+	return p
+}
+
+func (x ValidationRule_Severity) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ValidationRule_Severity) Descriptor() protoreflect.EnumDescriptor {
+	return file_lehr_intent_v1_policy_proto_enumTypes[0].Descriptor()
+}
+
+func (ValidationRule_Severity) Type() protoreflect.EnumType {
+	return &file_lehr_intent_v1_policy_proto_enumTypes[0]
+}
+
+func (x ValidationRule_Severity) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ValidationRule_Severity.Descriptor instead.
+func (ValidationRule_Severity) EnumDescriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{1, 0}
+}
+
+type ValidationRule_Scope int32
+
+const (
+	ValidationRule_SCOPE_UNSPECIFIED ValidationRule_Scope = 0
+	// Each asset by itself.
+	ValidationRule_SCOPE_ASSET ValidationRule_Scope = 1
+	// An asset, what it refers to, and what refers to it.
+	ValidationRule_SCOPE_NEIGHBOURHOOD ValidationRule_Scope = 2
+	// Aggregates over the partition.
+	ValidationRule_SCOPE_WHOLE ValidationRule_Scope = 3
+)
+
+// Enum value maps for ValidationRule_Scope.
+var (
+	ValidationRule_Scope_name = map[int32]string{
+		0: "SCOPE_UNSPECIFIED",
+		1: "SCOPE_ASSET",
+		2: "SCOPE_NEIGHBOURHOOD",
+		3: "SCOPE_WHOLE",
+	}
+	ValidationRule_Scope_value = map[string]int32{
+		"SCOPE_UNSPECIFIED":   0,
+		"SCOPE_ASSET":         1,
+		"SCOPE_NEIGHBOURHOOD": 2,
+		"SCOPE_WHOLE":         3,
+	}
+)
+
+func (x ValidationRule_Scope) Enum() *ValidationRule_Scope {
+	p := new(ValidationRule_Scope)
+	*p = x
+	return p
+}
+
+func (x ValidationRule_Scope) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ValidationRule_Scope) Descriptor() protoreflect.EnumDescriptor {
+	return file_lehr_intent_v1_policy_proto_enumTypes[1].Descriptor()
+}
+
+func (ValidationRule_Scope) Type() protoreflect.EnumType {
+	return &file_lehr_intent_v1_policy_proto_enumTypes[1]
+}
+
+func (x ValidationRule_Scope) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ValidationRule_Scope.Descriptor instead.
+func (ValidationRule_Scope) EnumDescriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{1, 1}
+}
+
 // Policy says how a partition is enforced. It is generated from the
 // partition's definition (lehr.yaml) into the asset "lehr/policy", so that an
 // incarnation holds the policy it was published with. It is a model type: no
@@ -45,7 +155,9 @@ type Policy struct {
 	Overrides *OverridePolicy `protobuf:"bytes,9,opt,name=overrides" json:"overrides,omitempty"`
 	// Who may do what in the partition, besides what the server's access policy
 	// says. It cannot make an admin.
-	Access        []*RoleBinding `protobuf:"bytes,12,rep,name=access" json:"access,omitempty"`
+	Access []*RoleBinding `protobuf:"bytes,12,rep,name=access" json:"access,omitempty"`
+	// What candidates must be, beside what Lehr itself asks of them.
+	Rules         []*ValidationRule `protobuf:"bytes,15,rep,name=rules" json:"rules,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -150,6 +262,308 @@ func (x *Policy) GetAccess() []*RoleBinding {
 	return nil
 }
 
+func (x *Policy) GetRules() []*ValidationRule {
+	if x != nil {
+		return x.Rules
+	}
+	return nil
+}
+
+// ValidationRule says in CEL what assets must be.
+type ValidationRule struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Id    string                 `protobuf:"bytes,1,opt,name=id" json:"id,omitempty"`
+	// Which assets it is about; empty: all.
+	Where    string                  `protobuf:"bytes,2,opt,name=where" json:"where,omitempty"`
+	Must     string                  `protobuf:"bytes,3,opt,name=must" json:"must,omitempty"`
+	Severity ValidationRule_Severity `protobuf:"varint,4,opt,name=severity,enum=lehr.intent.v1.ValidationRule_Severity" json:"severity,omitempty"`
+	// What is said of an asset that breaks it: CEL that gives a text, or a text.
+	Message string               `protobuf:"bytes,5,opt,name=message" json:"message,omitempty"`
+	Scope   ValidationRule_Scope `protobuf:"varint,6,opt,name=scope,enum=lehr.intent.v1.ValidationRule_Scope" json:"scope,omitempty"`
+	// Of SCOPE_WHOLE: each text that this gives for an asset is judged by itself,
+	// as "key". Empty: each key that the aggregates find, or the whole at once.
+	By string `protobuf:"bytes,7,opt,name=by" json:"by,omitempty"`
+	// Unset: nothing outside is asked.
+	External      *ExternalCheck `protobuf:"bytes,8,opt,name=external" json:"external,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ValidationRule) Reset() {
+	*x = ValidationRule{}
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ValidationRule) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ValidationRule) ProtoMessage() {}
+
+func (x *ValidationRule) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ValidationRule.ProtoReflect.Descriptor instead.
+func (*ValidationRule) Descriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *ValidationRule) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *ValidationRule) GetWhere() string {
+	if x != nil {
+		return x.Where
+	}
+	return ""
+}
+
+func (x *ValidationRule) GetMust() string {
+	if x != nil {
+		return x.Must
+	}
+	return ""
+}
+
+func (x *ValidationRule) GetSeverity() ValidationRule_Severity {
+	if x != nil {
+		return x.Severity
+	}
+	return ValidationRule_SEVERITY_UNSPECIFIED
+}
+
+func (x *ValidationRule) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *ValidationRule) GetScope() ValidationRule_Scope {
+	if x != nil {
+		return x.Scope
+	}
+	return ValidationRule_SCOPE_UNSPECIFIED
+}
+
+func (x *ValidationRule) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *ValidationRule) GetExternal() *ExternalCheck {
+	if x != nil {
+		return x.External
+	}
+	return nil
+}
+
+// ExternalCheck asks something outside of Lehr about an asset.
+type ExternalCheck struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Types that are valid to be assigned to Ask:
+	//
+	//	*ExternalCheck_Http
+	//	*ExternalCheck_Sql
+	//	*ExternalCheck_Command
+	Ask isExternalCheck_Ask `protobuf_oneof:"ask"`
+	// Of sql: the name of a database that the server's policy lists.
+	Database string `protobuf:"bytes,4,opt,name=database" json:"database,omitempty"`
+	// Of http: parameters of the URL, each by CEL over the asset.
+	Parameters map[string]string `protobuf:"bytes,5,rep,name=parameters" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Of sql and command: further arguments, each by CEL over the asset.
+	Arguments []string `protobuf:"bytes,6,rep,name=arguments" json:"arguments,omitempty"`
+	// How long an answer is waited for, and how long it counts.
+	Timeout       *durationpb.Duration `protobuf:"bytes,7,opt,name=timeout" json:"timeout,omitempty"`
+	Keep          *durationpb.Duration `protobuf:"bytes,8,opt,name=keep" json:"keep,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExternalCheck) Reset() {
+	*x = ExternalCheck{}
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExternalCheck) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExternalCheck) ProtoMessage() {}
+
+func (x *ExternalCheck) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExternalCheck.ProtoReflect.Descriptor instead.
+func (*ExternalCheck) Descriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *ExternalCheck) GetAsk() isExternalCheck_Ask {
+	if x != nil {
+		return x.Ask
+	}
+	return nil
+}
+
+func (x *ExternalCheck) GetHttp() string {
+	if x != nil {
+		if x, ok := x.Ask.(*ExternalCheck_Http); ok {
+			return x.Http
+		}
+	}
+	return ""
+}
+
+func (x *ExternalCheck) GetSql() string {
+	if x != nil {
+		if x, ok := x.Ask.(*ExternalCheck_Sql); ok {
+			return x.Sql
+		}
+	}
+	return ""
+}
+
+func (x *ExternalCheck) GetCommand() *CommandLine {
+	if x != nil {
+		if x, ok := x.Ask.(*ExternalCheck_Command); ok {
+			return x.Command
+		}
+	}
+	return nil
+}
+
+func (x *ExternalCheck) GetDatabase() string {
+	if x != nil {
+		return x.Database
+	}
+	return ""
+}
+
+func (x *ExternalCheck) GetParameters() map[string]string {
+	if x != nil {
+		return x.Parameters
+	}
+	return nil
+}
+
+func (x *ExternalCheck) GetArguments() []string {
+	if x != nil {
+		return x.Arguments
+	}
+	return nil
+}
+
+func (x *ExternalCheck) GetTimeout() *durationpb.Duration {
+	if x != nil {
+		return x.Timeout
+	}
+	return nil
+}
+
+func (x *ExternalCheck) GetKeep() *durationpb.Duration {
+	if x != nil {
+		return x.Keep
+	}
+	return nil
+}
+
+type isExternalCheck_Ask interface {
+	isExternalCheck_Ask()
+}
+
+type ExternalCheck_Http struct {
+	// The URL of a GET request.
+	Http string `protobuf:"bytes,1,opt,name=http,oneof"`
+}
+
+type ExternalCheck_Sql struct {
+	// A query of the database.
+	Sql string `protobuf:"bytes,2,opt,name=sql,oneof"`
+}
+
+type ExternalCheck_Command struct {
+	Command *CommandLine `protobuf:"bytes,3,opt,name=command,oneof"`
+}
+
+func (*ExternalCheck_Http) isExternalCheck_Ask() {}
+
+func (*ExternalCheck_Sql) isExternalCheck_Ask() {}
+
+func (*ExternalCheck_Command) isExternalCheck_Ask() {}
+
+type CommandLine struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Line          []string               `protobuf:"bytes,1,rep,name=line" json:"line,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CommandLine) Reset() {
+	*x = CommandLine{}
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CommandLine) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CommandLine) ProtoMessage() {}
+
+func (x *CommandLine) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CommandLine.ProtoReflect.Descriptor instead.
+func (*CommandLine) Descriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *CommandLine) GetLine() []string {
+	if x != nil {
+		return x.Line
+	}
+	return nil
+}
+
 type RoleBinding struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// "viewer", "editor", "approver" or "operator".
@@ -162,7 +576,7 @@ type RoleBinding struct {
 
 func (x *RoleBinding) Reset() {
 	*x = RoleBinding{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[1]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -174,7 +588,7 @@ func (x *RoleBinding) String() string {
 func (*RoleBinding) ProtoMessage() {}
 
 func (x *RoleBinding) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[1]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -187,7 +601,7 @@ func (x *RoleBinding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoleBinding.ProtoReflect.Descriptor instead.
 func (*RoleBinding) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{1}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *RoleBinding) GetRole() string {
@@ -220,7 +634,7 @@ type PluginBinding struct {
 
 func (x *PluginBinding) Reset() {
 	*x = PluginBinding{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[2]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -232,7 +646,7 @@ func (x *PluginBinding) String() string {
 func (*PluginBinding) ProtoMessage() {}
 
 func (x *PluginBinding) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[2]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -245,7 +659,7 @@ func (x *PluginBinding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PluginBinding.ProtoReflect.Descriptor instead.
 func (*PluginBinding) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{2}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *PluginBinding) GetType() string {
@@ -285,7 +699,7 @@ type ShrinkGuard struct {
 
 func (x *ShrinkGuard) Reset() {
 	*x = ShrinkGuard{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[3]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -297,7 +711,7 @@ func (x *ShrinkGuard) String() string {
 func (*ShrinkGuard) ProtoMessage() {}
 
 func (x *ShrinkGuard) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[3]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -310,7 +724,7 @@ func (x *ShrinkGuard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShrinkGuard.ProtoReflect.Descriptor instead.
 func (*ShrinkGuard) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{3}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ShrinkGuard) GetMaxRemovedPercent() uint32 {
@@ -353,7 +767,7 @@ type Budget struct {
 
 func (x *Budget) Reset() {
 	*x = Budget{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[4]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -365,7 +779,7 @@ func (x *Budget) String() string {
 func (*Budget) ProtoMessage() {}
 
 func (x *Budget) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[4]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -378,7 +792,7 @@ func (x *Budget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Budget.ProtoReflect.Descriptor instead.
 func (*Budget) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{4}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Budget) GetScope() string {
@@ -408,7 +822,7 @@ type ApprovalPolicy struct {
 
 func (x *ApprovalPolicy) Reset() {
 	*x = ApprovalPolicy{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[5]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -420,7 +834,7 @@ func (x *ApprovalPolicy) String() string {
 func (*ApprovalPolicy) ProtoMessage() {}
 
 func (x *ApprovalPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[5]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -433,7 +847,7 @@ func (x *ApprovalPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalPolicy.ProtoReflect.Descriptor instead.
 func (*ApprovalPolicy) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{5}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ApprovalPolicy) GetQuorum() uint32 {
@@ -462,7 +876,7 @@ type OverridePolicy struct {
 
 func (x *OverridePolicy) Reset() {
 	*x = OverridePolicy{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[6]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -474,7 +888,7 @@ func (x *OverridePolicy) String() string {
 func (*OverridePolicy) ProtoMessage() {}
 
 func (x *OverridePolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[6]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -487,7 +901,7 @@ func (x *OverridePolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OverridePolicy.ProtoReflect.Descriptor instead.
 func (*OverridePolicy) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{6}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *OverridePolicy) GetAllow() []string {
@@ -508,7 +922,7 @@ var File_lehr_intent_v1_policy_proto protoreflect.FileDescriptor
 
 const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\n" +
-	"\x1blehr/intent/v1/policy.proto\x12\x0elehr.intent.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1blehr/intent/v1/addons.proto\"\xf1\x04\n" +
+	"\x1blehr/intent/v1/policy.proto\x12\x0elehr.intent.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1blehr/intent/v1/addons.proto\"\xa7\x05\n" +
 	"\x06Policy\x12\x14\n" +
 	"\x05owner\x18\x01 \x01(\tR\x05owner\x12?\n" +
 	"\x04mode\x18\x02 \x01(\x0e2\x1f.lehr.intent.v1.EnforcementModeB\n" +
@@ -521,10 +935,50 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\tturndowns\x18\a \x01(\rR\tturndowns\x12:\n" +
 	"\bapproval\x18\b \x01(\v2\x1e.lehr.intent.v1.ApprovalPolicyR\bapproval\x12<\n" +
 	"\toverrides\x18\t \x01(\v2\x1e.lehr.intent.v1.OverridePolicyR\toverrides\x123\n" +
-	"\x06access\x18\f \x03(\v2\x1b.lehr.intent.v1.RoleBindingR\x06access\x1a]\n" +
+	"\x06access\x18\f \x03(\v2\x1b.lehr.intent.v1.RoleBindingR\x06access\x124\n" +
+	"\x05rules\x18\x0f \x03(\v2\x1e.lehr.intent.v1.ValidationRuleR\x05rules\x1a]\n" +
 	"\x0eTypeModesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x125\n" +
-	"\x05value\x18\x02 \x01(\x0e2\x1f.lehr.intent.v1.EnforcementModeR\x05value:\x028\x01\"f\n" +
+	"\x05value\x18\x02 \x01(\x0e2\x1f.lehr.intent.v1.EnforcementModeR\x05value:\x028\x01\"\xd0\x04\n" +
+	"\x0eValidationRule\x12.\n" +
+	"\x02id\x18\x01 \x01(\tB\x1e\xbaH\x1br\x19\x18?2\x15^[a-z0-9][a-z0-9_-]*$R\x02id\x12\x1e\n" +
+	"\x05where\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x90NR\x05where\x12\x1e\n" +
+	"\x04must\x18\x03 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\x90NR\x04must\x12O\n" +
+	"\bseverity\x18\x04 \x01(\x0e2'.lehr.intent.v1.ValidationRule.SeverityB\n" +
+	"\xbaH\a\x82\x01\x04\x10\x01 \x00R\bseverity\x12\"\n" +
+	"\amessage\x18\x05 \x01(\tB\b\xbaH\x05r\x03\x18\x90NR\amessage\x12F\n" +
+	"\x05scope\x18\x06 \x01(\x0e2$.lehr.intent.v1.ValidationRule.ScopeB\n" +
+	"\xbaH\a\x82\x01\x04\x10\x01 \x00R\x05scope\x12\x18\n" +
+	"\x02by\x18\a \x01(\tB\b\xbaH\x05r\x03\x18\x90NR\x02by\x129\n" +
+	"\bexternal\x18\b \x01(\v2\x1d.lehr.intent.v1.ExternalCheckR\bexternal\"a\n" +
+	"\bSeverity\x12\x18\n" +
+	"\x14SEVERITY_UNSPECIFIED\x10\x00\x12\x12\n" +
+	"\x0eSEVERITY_ERROR\x10\x01\x12\x14\n" +
+	"\x10SEVERITY_WARNING\x10\x02\x12\x11\n" +
+	"\rSEVERITY_HOLD\x10\x03\"Y\n" +
+	"\x05Scope\x12\x15\n" +
+	"\x11SCOPE_UNSPECIFIED\x10\x00\x12\x0f\n" +
+	"\vSCOPE_ASSET\x10\x01\x12\x17\n" +
+	"\x13SCOPE_NEIGHBOURHOOD\x10\x02\x12\x0f\n" +
+	"\vSCOPE_WHOLE\x10\x03\"\xc4\x03\n" +
+	"\rExternalCheck\x12\x14\n" +
+	"\x04http\x18\x01 \x01(\tH\x00R\x04http\x12\x12\n" +
+	"\x03sql\x18\x02 \x01(\tH\x00R\x03sql\x127\n" +
+	"\acommand\x18\x03 \x01(\v2\x1b.lehr.intent.v1.CommandLineH\x00R\acommand\x12\x1a\n" +
+	"\bdatabase\x18\x04 \x01(\tR\bdatabase\x12M\n" +
+	"\n" +
+	"parameters\x18\x05 \x03(\v2-.lehr.intent.v1.ExternalCheck.ParametersEntryR\n" +
+	"parameters\x12\x1c\n" +
+	"\targuments\x18\x06 \x03(\tR\targuments\x12A\n" +
+	"\atimeout\x18\a \x01(\v2\x19.google.protobuf.DurationB\f\xbaH\t\xaa\x01\x06\"\x02\b<*\x00R\atimeout\x127\n" +
+	"\x04keep\x18\b \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x02*\x00R\x04keep\x1a=\n" +
+	"\x0fParametersEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\f\n" +
+	"\x03ask\x12\x05\xbaH\x02\b\x01\"+\n" +
+	"\vCommandLine\x12\x1c\n" +
+	"\x04line\x18\x01 \x03(\tB\b\xbaH\x05\x92\x01\x02\b\x01R\x04line\"f\n" +
 	"\vRoleBinding\x12=\n" +
 	"\x04role\x18\x01 \x01(\tB)\xbaH&r$R\x06viewerR\x06editorR\bapproverR\boperatorR\x04role\x12\x18\n" +
 	"\x02to\x18\x02 \x03(\tB\b\xbaH\x05\x92\x01\x02\b\x01R\x02to\"\xd7\x01\n" +
@@ -560,37 +1014,52 @@ func file_lehr_intent_v1_policy_proto_rawDescGZIP() []byte {
 	return file_lehr_intent_v1_policy_proto_rawDescData
 }
 
-var file_lehr_intent_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_lehr_intent_v1_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_lehr_intent_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_lehr_intent_v1_policy_proto_goTypes = []any{
-	(*Policy)(nil),              // 0: lehr.intent.v1.Policy
-	(*RoleBinding)(nil),         // 1: lehr.intent.v1.RoleBinding
-	(*PluginBinding)(nil),       // 2: lehr.intent.v1.PluginBinding
-	(*ShrinkGuard)(nil),         // 3: lehr.intent.v1.ShrinkGuard
-	(*Budget)(nil),              // 4: lehr.intent.v1.Budget
-	(*ApprovalPolicy)(nil),      // 5: lehr.intent.v1.ApprovalPolicy
-	(*OverridePolicy)(nil),      // 6: lehr.intent.v1.OverridePolicy
-	nil,                         // 7: lehr.intent.v1.Policy.TypeModesEntry
-	(EnforcementMode)(0),        // 8: lehr.intent.v1.EnforcementMode
-	(*durationpb.Duration)(nil), // 9: google.protobuf.Duration
+	(ValidationRule_Severity)(0), // 0: lehr.intent.v1.ValidationRule.Severity
+	(ValidationRule_Scope)(0),    // 1: lehr.intent.v1.ValidationRule.Scope
+	(*Policy)(nil),               // 2: lehr.intent.v1.Policy
+	(*ValidationRule)(nil),       // 3: lehr.intent.v1.ValidationRule
+	(*ExternalCheck)(nil),        // 4: lehr.intent.v1.ExternalCheck
+	(*CommandLine)(nil),          // 5: lehr.intent.v1.CommandLine
+	(*RoleBinding)(nil),          // 6: lehr.intent.v1.RoleBinding
+	(*PluginBinding)(nil),        // 7: lehr.intent.v1.PluginBinding
+	(*ShrinkGuard)(nil),          // 8: lehr.intent.v1.ShrinkGuard
+	(*Budget)(nil),               // 9: lehr.intent.v1.Budget
+	(*ApprovalPolicy)(nil),       // 10: lehr.intent.v1.ApprovalPolicy
+	(*OverridePolicy)(nil),       // 11: lehr.intent.v1.OverridePolicy
+	nil,                          // 12: lehr.intent.v1.Policy.TypeModesEntry
+	nil,                          // 13: lehr.intent.v1.ExternalCheck.ParametersEntry
+	(EnforcementMode)(0),         // 14: lehr.intent.v1.EnforcementMode
+	(*durationpb.Duration)(nil),  // 15: google.protobuf.Duration
 }
 var file_lehr_intent_v1_policy_proto_depIdxs = []int32{
-	8,  // 0: lehr.intent.v1.Policy.mode:type_name -> lehr.intent.v1.EnforcementMode
-	2,  // 1: lehr.intent.v1.Policy.plugins:type_name -> lehr.intent.v1.PluginBinding
-	3,  // 2: lehr.intent.v1.Policy.shrink:type_name -> lehr.intent.v1.ShrinkGuard
-	4,  // 3: lehr.intent.v1.Policy.budgets:type_name -> lehr.intent.v1.Budget
-	7,  // 4: lehr.intent.v1.Policy.type_modes:type_name -> lehr.intent.v1.Policy.TypeModesEntry
-	5,  // 5: lehr.intent.v1.Policy.approval:type_name -> lehr.intent.v1.ApprovalPolicy
-	6,  // 6: lehr.intent.v1.Policy.overrides:type_name -> lehr.intent.v1.OverridePolicy
-	1,  // 7: lehr.intent.v1.Policy.access:type_name -> lehr.intent.v1.RoleBinding
-	9,  // 8: lehr.intent.v1.ShrinkGuard.period:type_name -> google.protobuf.Duration
-	9,  // 9: lehr.intent.v1.ApprovalPolicy.expires:type_name -> google.protobuf.Duration
-	9,  // 10: lehr.intent.v1.OverridePolicy.longest:type_name -> google.protobuf.Duration
-	8,  // 11: lehr.intent.v1.Policy.TypeModesEntry.value:type_name -> lehr.intent.v1.EnforcementMode
-	12, // [12:12] is the sub-list for method output_type
-	12, // [12:12] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	14, // 0: lehr.intent.v1.Policy.mode:type_name -> lehr.intent.v1.EnforcementMode
+	7,  // 1: lehr.intent.v1.Policy.plugins:type_name -> lehr.intent.v1.PluginBinding
+	8,  // 2: lehr.intent.v1.Policy.shrink:type_name -> lehr.intent.v1.ShrinkGuard
+	9,  // 3: lehr.intent.v1.Policy.budgets:type_name -> lehr.intent.v1.Budget
+	12, // 4: lehr.intent.v1.Policy.type_modes:type_name -> lehr.intent.v1.Policy.TypeModesEntry
+	10, // 5: lehr.intent.v1.Policy.approval:type_name -> lehr.intent.v1.ApprovalPolicy
+	11, // 6: lehr.intent.v1.Policy.overrides:type_name -> lehr.intent.v1.OverridePolicy
+	6,  // 7: lehr.intent.v1.Policy.access:type_name -> lehr.intent.v1.RoleBinding
+	3,  // 8: lehr.intent.v1.Policy.rules:type_name -> lehr.intent.v1.ValidationRule
+	0,  // 9: lehr.intent.v1.ValidationRule.severity:type_name -> lehr.intent.v1.ValidationRule.Severity
+	1,  // 10: lehr.intent.v1.ValidationRule.scope:type_name -> lehr.intent.v1.ValidationRule.Scope
+	4,  // 11: lehr.intent.v1.ValidationRule.external:type_name -> lehr.intent.v1.ExternalCheck
+	5,  // 12: lehr.intent.v1.ExternalCheck.command:type_name -> lehr.intent.v1.CommandLine
+	13, // 13: lehr.intent.v1.ExternalCheck.parameters:type_name -> lehr.intent.v1.ExternalCheck.ParametersEntry
+	15, // 14: lehr.intent.v1.ExternalCheck.timeout:type_name -> google.protobuf.Duration
+	15, // 15: lehr.intent.v1.ExternalCheck.keep:type_name -> google.protobuf.Duration
+	15, // 16: lehr.intent.v1.ShrinkGuard.period:type_name -> google.protobuf.Duration
+	15, // 17: lehr.intent.v1.ApprovalPolicy.expires:type_name -> google.protobuf.Duration
+	15, // 18: lehr.intent.v1.OverridePolicy.longest:type_name -> google.protobuf.Duration
+	14, // 19: lehr.intent.v1.Policy.TypeModesEntry.value:type_name -> lehr.intent.v1.EnforcementMode
+	20, // [20:20] is the sub-list for method output_type
+	20, // [20:20] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_lehr_intent_v1_policy_proto_init() }
@@ -599,18 +1068,24 @@ func file_lehr_intent_v1_policy_proto_init() {
 		return
 	}
 	file_lehr_intent_v1_addons_proto_init()
+	file_lehr_intent_v1_policy_proto_msgTypes[2].OneofWrappers = []any{
+		(*ExternalCheck_Http)(nil),
+		(*ExternalCheck_Sql)(nil),
+		(*ExternalCheck_Command)(nil),
+	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_intent_v1_policy_proto_rawDesc), len(file_lehr_intent_v1_policy_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   8,
+			NumEnums:      2,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
 		GoTypes:           file_lehr_intent_v1_policy_proto_goTypes,
 		DependencyIndexes: file_lehr_intent_v1_policy_proto_depIdxs,
+		EnumInfos:         file_lehr_intent_v1_policy_proto_enumTypes,
 		MessageInfos:      file_lehr_intent_v1_policy_proto_msgTypes,
 	}.Build()
 	File_lehr_intent_v1_policy_proto = out.File

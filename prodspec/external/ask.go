@@ -1,0 +1,217 @@
+package external
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+	"unicode/utf8"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver pgx
+	_ "modernc.org/sqlite"             // the driver sqlite
+
+	"lehr.dev/fault"
+	"lehr.dev/intent"
+	"lehr.dev/prodspec/validate"
+	"lehr.dev/rule"
+)
+
+// get asks a URL. Redirects are answers: what they lead to is not asked.
+func get(ctx context.Context, policy *Policy, q validate.Question) (rule.Answer, error) {
+	at, err := url.Parse(q.Check.GetHttp())
+	if err != nil {
+		return rule.Answer{}, fault.New(fault.Invalid, "%.200q is no URL", q.Check.GetHttp())
+	}
+	parameters := at.Query()
+	for name, value := range q.Parameters {
+		parameters.Set(name, value)
+	}
+	at.RawQuery = parameters.Encode()
+	dialer := &net.Dialer{ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
+		resolved, err := netip.ParseAddrPort(address)
+		if err != nil {
+			return err
+		}
+		return policy.mayReach(resolved.Addr())
+	}}
+	client := &http.Client{
+		Transport:     &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true, MaxResponseHeaderBytes: 64 << 10},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
+	if err != nil {
+		return rule.Answer{}, fault.New(fault.Invalid, "%.200q cannot be asked: %w", at.Host, err)
+	}
+	request.Header.Set("Accept", "application/json")
+	response, err := client.Do(request)
+	if err != nil {
+		if denied, ok := errors.AsType[*fault.Error](err); ok {
+			return rule.Answer{}, denied
+		}
+		if wrapped, ok := errors.AsType[*url.Error](err); ok {
+			err = wrapped.Err // The URL may hold a secret.
+		}
+		return rule.Answer{}, fault.New(fault.Unavailable, "%.200s did not answer: %w", at.Host, err)
+	}
+	defer response.Body.Close()
+	text, err := limited(response.Body)
+	switch {
+	case err != nil:
+		return rule.Answer{}, fault.New(fault.Unavailable, "%.200s did not answer: %w", at.Host, err)
+	case response.StatusCode == http.StatusTooManyRequests || response.StatusCode >= http.StatusInternalServerError:
+		return rule.Answer{}, fault.New(fault.Unavailable, "%.200s answered %d", at.Host, response.StatusCode)
+	}
+	return rule.Answer{Status: response.StatusCode, Text: text, Body: decoded(text)}, nil
+}
+
+// limited reads a text, if it is not too large.
+func limited(from io.Reader) (string, error) {
+	text, err := io.ReadAll(io.LimitReader(from, maxAnswer+1))
+	if err == nil && len(text) > maxAnswer {
+		err = fmt.Errorf("the answer has more than %d bytes", maxAnswer)
+	}
+	return strings.ToValidUTF8(string(text), "\ufffd"), err
+}
+
+// decoded is what the text is in JSON; nil: it is none.
+func decoded(text string) (body any) {
+	if json.Unmarshal([]byte(text), &body) != nil {
+		return nil
+	}
+	return body
+}
+
+// query asks a database, in a transaction that can only read.
+func query(ctx context.Context, policy *Policy, q validate.Question) (answer rule.Answer, err error) {
+	address, err := policy.address(q.Partition, q.Check.Database)
+	if err != nil {
+		return answer, err
+	}
+	driver := "pgx"
+	if !strings.HasPrefix(address, "postgres://") && !strings.HasPrefix(address, "postgresql://") {
+		driver, address = "sqlite", "file:"+(&url.URL{Path: address}).EscapedPath()+"?mode=ro&_pragma=query_only(1)&_pragma=busy_timeout(1000)"
+	}
+	unavailable := func(err error) error {
+		// The address may hold a password, and errors of connecting tell of it.
+		said := strings.ReplaceAll(err.Error(), address, q.Check.Database)
+		return fault.New(fault.Unavailable, "the database %s did not answer: %.300s", q.Check.Database, said)
+	}
+	db, err := sql.Open(driver, address)
+	if err != nil {
+		return answer, unavailable(err)
+	}
+	defer db.Close()
+	reading, err := db.BeginTx(ctx, &sql.TxOptions{ReadOnly: driver == "pgx"})
+	if err != nil {
+		return answer, unavailable(err)
+	}
+	defer reading.Rollback()
+	arguments := make([]any, len(q.Arguments))
+	for i, argument := range q.Arguments {
+		arguments[i] = argument
+	}
+	rows, err := reading.QueryContext(ctx, q.Check.GetSql(), arguments...)
+	if err != nil {
+		return answer, unavailable(err)
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		return answer, unavailable(err)
+	}
+	answer.Rows = []map[string]any{}
+	size := 0
+	for rows.Next() {
+		values := make([]any, len(columns))
+		into := make([]any, len(columns))
+		for i := range values {
+			into[i] = &values[i]
+		}
+		if err := rows.Scan(into...); err != nil {
+			return answer, unavailable(err)
+		}
+		row := make(map[string]any, len(columns))
+		for i, column := range columns {
+			row[column] = readable(values[i])
+			size += len(column) + len(fmt.Sprint(row[column]))
+		}
+		if answer.Rows = append(answer.Rows, row); len(answer.Rows) > maxRows || size > maxAnswer {
+			return rule.Answer{}, fault.New(fault.Unavailable, "the database %s gave more than %d rows or %d bytes", q.Check.Database, maxRows, maxAnswer)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return rule.Answer{}, unavailable(err)
+	}
+	return answer, nil
+}
+
+// readable is a value as an expression may find it.
+func readable(value any) any {
+	switch value := value.(type) {
+	case []byte:
+		return strings.ToValidUTF8(string(value), "\ufffd")
+	case string:
+		return strings.ToValidUTF8(value, "\ufffd")
+	case nil, bool, int64, float64, time.Time:
+		return value
+	}
+	return fmt.Sprint(value)
+}
+
+// run asks a program: what it writes to its standard output, and how it exits.
+func run(ctx context.Context, policy *Policy, q validate.Question) (answer rule.Answer, err error) {
+	line := append(append([]string{}, q.Check.GetCommand().GetLine()...), q.Arguments...)
+	if err := policy.mayRun(q.Partition, line[0]); err != nil {
+		return answer, err
+	}
+	for _, argument := range line {
+		if strings.ContainsRune(argument, 0) || !utf8.ValidString(argument) {
+			return answer, fault.New(fault.Invalid, "%.200s cannot be given as an argument", intent.Shown(argument))
+		}
+	}
+	command := exec.CommandContext(ctx, line[0], line[1:]...)
+	command.Env, command.Dir, command.WaitDelay = []string{"PATH=/usr/local/bin:/usr/bin:/bin"}, "/", time.Second
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
+	out := &bounded{}
+	command.Stdout = out
+	err = command.Run()
+	if command.Process != nil {
+		// What it left behind goes with it.
+		_ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL)
+	}
+	if out.over {
+		return answer, fault.New(fault.Unavailable, "%.200s wrote more than %d bytes", line[0], maxAnswer)
+	}
+	exited, isExit := errors.AsType[*exec.ExitError](err)
+	if err != nil && (!isExit || !exited.Exited()) {
+		return answer, fault.New(fault.Unavailable, "%.200s did not answer: %w", line[0], err)
+	}
+	text := strings.ToValidUTF8(out.text.String(), "\ufffd")
+	return rule.Answer{Exit: command.ProcessState.ExitCode(), Text: text, Body: decoded(text)}, nil
+}
+
+// bounded keeps the beginning of what is written.
+type bounded struct {
+	text bytes.Buffer
+	over bool
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if left := maxAnswer - b.text.Len(); len(p) > left {
+		b.over = true
+		return 0, errors.New("too much was written")
+	}
+	return b.text.Write(p)
+}

@@ -1,0 +1,148 @@
+// Package external asks what validation rules ask outside of Lehr: a URL, a
+// database or a command, each within limits of time and size and as far as the
+// operator's policy allows. An answer is kept as long as its rule says. What
+// cannot be asked, or does not answer, is an error: never an answer. The
+// pipeline calls it through validate.Outside; it decides nothing.
+package external
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"time"
+
+	"lehr.dev/fault"
+	"lehr.dev/intent"
+	"lehr.dev/prodspec/validate"
+	"lehr.dev/rule"
+)
+
+const (
+	// atOnce questions are under way.
+	atOnce = 8
+	// maxTime that all questions of one candidate may take; those left are asked
+	// when it is judged again.
+	maxTime = time.Minute
+	// giveUp is after how many failures in a row a rule's other questions are
+	// not asked any more.
+	giveUp = 3
+	// maxAnswer is the size of an answer, in bytes, and maxRows of a database's.
+	maxAnswer = 1 << 20
+	maxRows   = 10_000
+	// maxKept answers.
+	maxKept = 100_000
+)
+
+// Asker asks, and keeps answers. It is safe for concurrent use.
+type Asker struct {
+	policy string
+	now    func() time.Time
+
+	lock sync.Mutex
+	kept map[intent.Digest]kept
+}
+
+type kept struct {
+	answer rule.Answer
+	until  time.Time
+}
+
+// New returns an asker under the policy in a file, which is read for each
+// candidate; no file: the zero policy.
+func New(policy string, now func() time.Time) *Asker {
+	return &Asker{policy: policy, now: now, kept: map[intent.Digest]kept{}}
+}
+
+var _ validate.Outside = (&Asker{}).Ask
+
+// Ask answers each question, by what is kept or by asking.
+func (a *Asker) Ask(ctx context.Context, questions []validate.Question) []validate.Reply {
+	replies := make([]validate.Reply, len(questions))
+	policy, err := ReadPolicy(a.policy)
+	if err != nil {
+		for i := range replies {
+			replies[i].Err = err
+		}
+		return replies
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, maxTime, fault.New(fault.Unavailable, "all questions together took more than %s; it is asked when the candidate is judged again", maxTime))
+	defer cancel()
+	var waiting sync.WaitGroup
+	places := make(chan struct{}, atOnce)
+	var lock sync.Mutex
+	failed, last := map[string]int{}, map[string]error{}
+	for i, q := range questions {
+		if answer, found := a.recall(q); found {
+			replies[i].Answer = answer
+			continue
+		}
+		places <- struct{}{}
+		lock.Lock()
+		why := last[q.Rule]
+		tired := failed[q.Rule] >= giveUp
+		lock.Unlock()
+		if tired || ctx.Err() != nil {
+			<-places
+			if replies[i].Err = why; !tired || why == nil {
+				replies[i].Err = context.Cause(ctx)
+			}
+			continue
+		}
+		waiting.Go(func() {
+			defer func() { <-places }()
+			answer, err := ask(ctx, policy, q)
+			lock.Lock()
+			defer lock.Unlock()
+			if replies[i] = (validate.Reply{Answer: answer, Err: err}); err != nil {
+				failed[q.Rule]++
+				last[q.Rule] = err
+				return
+			}
+			failed[q.Rule] = 0
+			a.remember(q, answer)
+		})
+	}
+	waiting.Wait()
+	return replies
+}
+
+func (a *Asker) recall(q validate.Question) (rule.Answer, bool) {
+	a.lock.Lock()
+	defer a.lock.Unlock()
+	k, found := a.kept[q.Key]
+	// A clock that was set back does not lengthen what is kept.
+	left := k.until.Sub(a.now())
+	return k.answer, found && left > 0 && left <= q.Keep
+}
+
+func (a *Asker) remember(q validate.Question, answer rule.Answer) {
+	a.lock.Lock()
+	defer a.lock.Unlock()
+	now := a.now()
+	if len(a.kept) >= maxKept {
+		maps.DeleteFunc(a.kept, func(_ intent.Digest, k kept) bool { return !k.until.After(now) })
+	}
+	if len(a.kept) >= maxKept {
+		clear(a.kept)
+	}
+	a.kept[q.Key] = kept{answer, now.Add(q.Keep)}
+}
+
+// ask one question within its time.
+func ask(ctx context.Context, policy *Policy, q validate.Question) (answer rule.Answer, err error) {
+	late := fault.New(fault.Unavailable, "there was no answer within %s", q.Timeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, q.Timeout, late)
+	defer cancel()
+	switch {
+	case q.Check.GetHttp() != "":
+		answer, err = get(ctx, policy, q)
+	case q.Check.GetSql() != "":
+		answer, err = query(ctx, policy, q)
+	default:
+		answer, err = run(ctx, policy, q)
+	}
+	if err != nil && ctx.Err() != nil {
+		return answer, context.Cause(ctx)
+	}
+	return answer, err
+}

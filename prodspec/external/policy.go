@@ -1,0 +1,178 @@
+package external
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+
+	"lehr.dev/fault"
+	"lehr.dev/intent"
+)
+
+// Policy is what rules may ask from this machine. Definitions are their
+// tenants': which programs they may run, which databases they may read, and
+// which networks of ours they may reach is the operator's to say. The zero
+// policy allows HTTP to public addresses, and nothing else.
+type Policy struct {
+	Version   string         `yaml:"external-checks"`
+	Networks  []netip.Prefix `yaml:"networks"`
+	Commands  []Program      `yaml:"commands"`
+	Databases []Database     `yaml:"databases"`
+}
+
+// Program that rules of some partitions may run, with any arguments.
+type Program struct {
+	Run        string   `yaml:"run"`
+	Partitions []string `yaml:"partitions"`
+}
+
+// Database that rules of some partitions may read. Its address, a postgres URL
+// or the path of an SQLite file, is in a variable of the environment or a file.
+type Database struct {
+	Name       string   `yaml:"name"`
+	Env        string   `yaml:"env"`
+	File       string   `yaml:"file"`
+	Partitions []string `yaml:"partitions"`
+}
+
+// everyPartition stands for all.
+const everyPartition = "*"
+
+// ReadPolicy reads a policy; no path: the zero policy.
+func ReadPolicy(path string) (*Policy, error) {
+	if path == "" {
+		return &Policy{}, nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fault.New(fault.Unavailable, "reading the policy of external checks: %w", err).WithHint("name a file that can be read with --external-checks FILE")
+	}
+	policy := &Policy{}
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(policy); err != nil {
+		return nil, fault.New(fault.Invalid, "%s is no policy of external checks: %w", path, err).WithHint("write it as docs/partition.md shows")
+	}
+	if err := decoder.Decode(new(any)); !errors.Is(err, io.EOF) {
+		return nil, fault.New(fault.Invalid, "%s holds more than one document", path)
+	}
+	if policy.Version != "v1" {
+		return nil, fault.New(fault.Invalid, "%s is no policy of external checks of version v1", path).WithHint("start it with external-checks: v1")
+	}
+	return policy, policy.check(path)
+}
+
+func (p *Policy) check(path string) error {
+	for _, c := range p.Commands {
+		if !filepath.IsAbs(c.Run) {
+			return fault.New(fault.Invalid, "%s: the command %q is no absolute path", path, c.Run).WithHint("name the program itself, so that nothing else is found in its place")
+		}
+		if err := checkPartitions(c.Partitions); err != nil {
+			return fault.New(fault.Invalid, "%s: command %s: %w", path, c.Run, err)
+		}
+	}
+	for i := range p.Databases {
+		d := &p.Databases[i]
+		if d.Name == "" || (d.Env == "") == (d.File == "") {
+			return fault.New(fault.Invalid, "%s: database %d needs a name, and its address in one place", path, i+1).WithHint("write {name: inventory, env: INVENTORY_URL, partitions: [shop]}, or file: in place of env:")
+		}
+		if d.File != "" && !filepath.IsAbs(d.File) {
+			d.File = filepath.Join(filepath.Dir(path), d.File)
+		}
+		if err := checkPartitions(d.Partitions); err != nil {
+			return fault.New(fault.Invalid, "%s: database %s: %w", path, d.Name, err)
+		}
+	}
+	return nil
+}
+
+func checkPartitions(names []string) error {
+	if len(names) == 0 {
+		return fault.New(fault.Invalid, `no partition may use it`).WithHint(`write partitions: [NAME], or ["*"] for all`)
+	}
+	for _, name := range names {
+		if _, err := intent.ParsePartitionID(name); name != everyPartition && err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func allows(names []string, partition intent.PartitionID) bool {
+	return slices.Contains(names, everyPartition) || slices.Contains(names, string(partition))
+}
+
+func (p *Policy) mayRun(partition intent.PartitionID, program string) error {
+	for _, c := range p.Commands {
+		if c.Run == program && allows(c.Partitions, partition) {
+			return nil
+		}
+	}
+	return denied(partition, fmt.Sprintf("run %.200q", program))
+}
+
+// address of a database.
+func (p *Policy) address(partition intent.PartitionID, name string) (string, error) {
+	for _, d := range p.Databases {
+		if d.Name != name || !allows(d.Partitions, partition) {
+			continue
+		}
+		address := os.Getenv(d.Env)
+		if d.File != "" {
+			text, err := os.ReadFile(d.File)
+			if err != nil {
+				return "", fault.New(fault.Unavailable, "the address of database %s cannot be read: %w", name, err)
+			}
+			address = string(bytes.TrimSpace(text))
+		}
+		if address == "" {
+			return "", fault.New(fault.Unavailable, "the address of database %s is empty", name)
+		}
+		return address, nil
+	}
+	return "", denied(partition, fmt.Sprintf("read the database %.200q", name))
+}
+
+func denied(partition intent.PartitionID, what string) error {
+	return fault.New(fault.Denied, "the rules of partition %s may not %s: the policy of external checks does not allow it", partition, what).
+		WithHint("whoever runs the server adds it to the file of --external-checks")
+}
+
+var (
+	// own are networks that lead to no public host, beside those that netip
+	// knows.
+	own = []netip.Prefix{
+		netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
+		netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("240.0.0.0/4"), netip.MustParsePrefix("168.63.129.16/32"),
+	}
+	// Addresses of IPv6 that lead to one of IPv4, which their last bytes, or
+	// those after the first two, are.
+	nat64, sixToFour = netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("2002::/16")
+)
+
+// mayReach says whether an address may be reached, as it was resolved.
+func (p *Policy) mayReach(a netip.Addr) error {
+	a = a.Unmap().WithZone("")
+	if slices.ContainsFunc(p.Networks, func(n netip.Prefix) bool { return n.Contains(a) }) {
+		return nil
+	}
+	bytes := a.As16()
+	switch {
+	case nat64.Contains(a):
+		return p.mayReach(netip.AddrFrom4([4]byte(bytes[12:])))
+	case sixToFour.Contains(a):
+		return p.mayReach(netip.AddrFrom4([4]byte(bytes[2:6])))
+	}
+	if a.IsGlobalUnicast() && !a.IsPrivate() && !slices.ContainsFunc(own, func(n netip.Prefix) bool { return n.Contains(a) }) {
+		return nil
+	}
+	return fault.New(fault.Denied, "external checks may not reach %s: it is no public address", a).
+		WithHint("whoever runs the server lists the network in the file of --external-checks")
+}

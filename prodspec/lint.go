@@ -1,0 +1,212 @@
+package prodspec
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/intent"
+	"lehr.dev/prodspec/definition"
+	"lehr.dev/prodspec/validate"
+	"lehr.dev/schema"
+)
+
+// Lint is Build, and adds warnings of what is well-formed and probably not
+// meant: findings of the rule "lint".
+func Lint(ctx context.Context, program Program, now time.Time) (Built, error) {
+	built, b, r, err := build(ctx, program, now, nil)
+	if err != nil || built.Assets == nil {
+		return built, err
+	}
+	l := &linter{builder: b, definition: r.definition}
+	if err := l.assets(ctx); err != nil {
+		return built, err
+	}
+	l.definitions()
+	built.Findings = append(built.Findings, l.findings...)
+	return built, nil
+}
+
+type linter struct {
+	*builder
+	definition definition.Definition
+	findings   []intent.Finding
+	// gives are the generators and derivations that gave anything; types those
+	// that assets have, and scopes the keys of impacted scopes.
+	gives, types, scopes map[string]bool
+	// ownerless assets, in the order of their ids.
+	ownerless []intent.AssetID
+	secrets   int
+	rules     *validate.Idle
+}
+
+func (l *linter) add(line int, field, message, hint string) {
+	l.findings = append(l.findings, intent.Finding{
+		Rule: "lint", Severity: intent.Warning, File: l.sources.file, Line: max(line, 1), Field: field, Message: message, Hint: hint,
+	})
+}
+
+// assets looks at each once.
+func (l *linter) assets(ctx context.Context) error {
+	l.gives, l.types, l.scopes = map[string]bool{}, map[string]bool{}, map[string]bool{}
+	l.rules = validate.NewIdle(l.set, l.definition.Policy.GetRules())
+	return l.others(ctx, nil, nil, func(id intent.AssetID, asset intent.Asset, _ []byte) error {
+		output := l.members[id].output()
+		l.gives[l.members[id].run.Generator] = true
+		for _, derived := range output.Derived() {
+			l.gives[derived.Derivation] = true
+		}
+		if id == intent.PolicyAsset {
+			return nil
+		}
+		l.rules.See(asset)
+		l.types[string(asset.Payload.Type)] = true
+		owner, scope := &intentpb.Owner{}, &intentpb.ImpactedScope{}
+		if _, err := schema.Addon(asset, owner); err != nil {
+			return err
+		}
+		if _, err := schema.Addon(asset, scope); err != nil {
+			return err
+		}
+		if owner.Owner == "" {
+			l.ownerless = append(l.ownerless, id)
+		}
+		for key := range scope.Scopes {
+			l.scopes[key] = true
+		}
+		text, err := l.set.JSON(asset)
+		if err != nil {
+			return err
+		}
+		return l.secretsOf(id, text)
+	})
+}
+
+// definitions looks for what lehr.yaml says in vain.
+func (l *linter) definitions() {
+	d, policy := l.definition, l.definition.Policy
+	used := map[string]bool{}
+	for _, g := range d.Generators {
+		for _, name := range g.Sources {
+			used[name] = true
+		}
+		if !l.gives[g.Name] && !slices.ContainsFunc(d.Generators, func(other definition.Generator) bool { return slices.Contains(other.Generators, g.Name) }) {
+			l.add(g.Line, "generate."+g.Name, fmt.Sprintf("the generator %s gives no assets", g.Name), "remove it, or look whether its sources say what it reads")
+		}
+	}
+	for _, s := range d.Sources {
+		if !used[s.Name] {
+			l.add(s.Line, "sources."+s.Name, fmt.Sprintf("no generator reads the source %s", s.Name), "name it in the from of one, or remove it")
+		}
+	}
+	for _, derivation := range d.Derivations {
+		if !l.gives[derivation.Name] {
+			l.add(derivation.Line, "generate."+derivation.Name, fmt.Sprintf("the derivation %s gives no asset anything", derivation.Name), "its where matches none, or each has what it would give already")
+		}
+	}
+	if d.Lines["mode"] == 0 {
+		l.add(1, "mode", "mode is never set, so nothing is enforced", "write mode: observe if that is meant, else mode: enforce")
+	}
+	if policy.GetOwner() == "" && len(l.ownerless) > 0 {
+		const shown = 5
+		var names []string
+		for _, id := range l.ownerless[:min(shown, len(l.ownerless))] {
+			names = append(names, string(id))
+		}
+		l.add(1, "owner", fmt.Sprintf("assets without an owner, %d in all: %s", len(l.ownerless), strings.Join(names, ", ")), "write owner: WHO in lehr.yaml, or derive the addon Owner")
+	}
+	for _, budget := range policy.GetBudgets() {
+		if !l.scopes[budget.Scope] {
+			known := slices.Sorted(maps.Keys(l.scopes))
+			hint := "give assets the addon ImpactedScope with that key"
+			if near := definition.Nearest(budget.Scope, known); near != "" {
+				hint = "did you mean " + near + "?"
+			}
+			l.add(d.Lines["checks"], "checks.budget.scope", fmt.Sprintf("no asset has the scope %s, so this budget limits nothing", budget.Scope), hint)
+		}
+	}
+	for _, binding := range policy.GetPlugins() {
+		if !l.types[binding.Type] {
+			l.add(d.Lines["plugins"], "plugins", fmt.Sprintf("a plugin is bound to %s, of which there is no asset", binding.Type), "remove the binding, or look whether a generator should give one")
+		}
+	}
+	l.unreachableQuorum(policy)
+	for _, i := range l.rules.Idle() {
+		l.add(d.RulePlaces[i][""].Line, fmt.Sprintf("validate.rules[%d]", i), fmt.Sprintf("the rule %s is about no asset", policy.Rules[i].Id), "look whether its where, or the filters of its aggregates, say what is meant")
+	}
+}
+
+// unreachableQuorum: who approves must be another than who made the change.
+func (l *linter) unreachableQuorum(policy *intentpb.Policy) {
+	quorum := policy.GetApproval().GetQuorum()
+	people := 0
+	for _, binding := range policy.GetAccess() {
+		if binding.Role != string(intent.Approver) && binding.Role != string(intent.Operator) {
+			continue
+		}
+		for _, to := range binding.To {
+			if !strings.HasPrefix(to, "user:") {
+				return // A group may have any number.
+			}
+			people++
+		}
+	}
+	if people > 0 && int(quorum) > people {
+		l.add(l.definition.Lines["checks"], "checks.approval.quorum", fmt.Sprintf("%d people must approve, and lehr.yaml names %d who may", quorum, people), "name more approvers under access, unless the server's access policy does")
+	}
+}
+
+var (
+	secretText = regexp.MustCompile(`AKIA[0-9A-Z]{16}|-----BEGIN [A-Z ]*PRIVATE KEY|\bgh[pousr]_[A-Za-z0-9]{30,}|\bxox[abprs]-[A-Za-z0-9-]{10,}|\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.|[a-z]+://[^/\s:@]+:[^/\s:@]{3,}@`)
+	secretName = regexp.MustCompile(`(?i)(password|passwd|secret|api[_-]?key|private[_-]?key|credentials?|access[_-]?token|auth[_-]?token)$`)
+	// elsewhere is a value that says where a secret is.
+	elsewhere = regexp.MustCompile(`^(\$|env:|file:|/|secret:|vault:)|^\{\{`)
+)
+
+const maxSecrets = 50
+
+// secretsOf warns of values that look like secrets: whoever may read the
+// partition may read them, for ever. The value is not shown.
+func (l *linter) secretsOf(id intent.AssetID, text []byte) error {
+	var value any
+	if err := json.Unmarshal(text, &value); err != nil {
+		return err
+	}
+	var walk func(path, name string, value any)
+	walk = func(path, name string, value any) {
+		switch value := value.(type) {
+		case map[string]any:
+			for _, key := range slices.Sorted(maps.Keys(value)) {
+				walk(path+"."+key, key, value[key])
+			}
+		case []any:
+			for i, element := range value {
+				walk(fmt.Sprintf("%s[%d]", path, i), name, element)
+			}
+		case string:
+			key, given, assigned := strings.Cut(value, "=")
+			assigned = assigned && secretName.MatchString(strings.TrimLeft(key, "-")) && len(given) >= 6 && !elsewhere.MatchString(given)
+			named := secretName.MatchString(name) && len(value) >= 6 && !elsewhere.MatchString(value)
+			if !named && !assigned && !secretText.MatchString(value) {
+				return
+			}
+			if l.secrets++; l.secrets > maxSecrets {
+				return
+			}
+			origin := l.origin(id)
+			l.findings = append(l.findings, intent.Finding{
+				Rule: "lint", Severity: intent.Warning, Asset: id, File: origin.File, Line: origin.Line, Field: strings.TrimPrefix(path, "."),
+				Message: fmt.Sprintf("asset %s: %s looks like a secret", id, strings.TrimPrefix(path, ".")),
+				Hint:    "whoever may read the partition reads it, also in old incarnations: give the program a file or a variable that holds it, and change the secret",
+			})
+		}
+	}
+	walk("", "", value)
+	return nil
+}

@@ -1,0 +1,222 @@
+package rule
+
+import (
+	"maps"
+	"slices"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/operators"
+	"cel.dev/cel-go/common/types"
+
+	"lehr.dev/intent"
+)
+
+// View is what an expression finds beside the asset.
+type View int
+
+const (
+	// Alone: nothing.
+	Alone View = iota
+	// Among: the assets it refers to, as "to", and those that refer to it, as
+	// "from". Each has id, type, payload, labels, scopes and owner.
+	Among
+	// Answered: what something outside said, as "answer".
+	Answered
+	// overAll: aggregates, and no asset.
+	overAll
+)
+
+const (
+	neighbourType = "lehr.Neighbour"
+	answerType    = "lehr.Answer"
+)
+
+var textMap = cel.MapType(cel.StringType, cel.StringType)
+
+// structs are the types that views have of their own. Their values are maps.
+var structs = map[string]map[string]*cel.Type{
+	neighbourType: {
+		"id": cel.StringType, "type": cel.StringType, "payload": cel.DynType,
+		"labels": textMap, "scopes": textMap, "owner": cel.StringType,
+	},
+	answerType: {
+		"status": cel.IntType, "exit": cel.IntType, "text": cel.StringType,
+		"body": cel.DynType, "rows": cel.ListType(cel.MapType(cel.StringType, cel.DynType)),
+	},
+}
+
+func viewFields() []string {
+	var names []string
+	for _, fields := range structs {
+		names = slices.AppendSeq(names, maps.Keys(fields))
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (v View) names() []string {
+	switch v {
+	case Among:
+		return append([]string{"from", "to"}, variableNames...)
+	case Answered:
+		return append([]string{"answer"}, variableNames...)
+	case overAll:
+		return []string{"key"}
+	}
+	return variableNames
+}
+
+// declares what the view adds to an environment.
+func (v View) declares(base *cel.Env) []cel.EnvOption {
+	provider := cel.CustomTypeProvider(&withStructs{base.CELTypeProvider()})
+	switch v {
+	case Among:
+		list := cel.ListType(cel.ObjectType(neighbourType))
+		return []cel.EnvOption{provider, cel.Variable("to", list), cel.Variable("from", list)}
+	case Answered:
+		return []cel.EnvOption{provider, cel.Variable("answer", cel.ObjectType(answerType))}
+	}
+	return nil
+}
+
+// withStructs knows the types of views too.
+type withStructs struct{ types.Provider }
+
+func (w *withStructs) FindStructType(name string) (*types.Type, bool) {
+	if structs[name] != nil {
+		return types.NewTypeTypeWithParam(types.NewObjectType(name)), true
+	}
+	return w.Provider.FindStructType(name)
+}
+
+func (w *withStructs) FindStructFieldNames(name string) ([]string, bool) {
+	if fields := structs[name]; fields != nil {
+		return slices.Sorted(maps.Keys(fields)), true
+	}
+	return w.Provider.FindStructFieldNames(name)
+}
+
+func (w *withStructs) FindStructFieldType(name, field string) (*types.FieldType, bool) {
+	if fields := structs[name]; fields != nil {
+		found := fields[field]
+		return &types.FieldType{Type: found}, found != nil
+	}
+	return w.Provider.FindStructFieldType(name, field)
+}
+
+// resolveNeighbours turns the short names of types that neighbours' types are
+// compared with into the full ones.
+func (p *program) resolveNeighbours(checked *ast.AST) error {
+	if p.view != Among {
+		return nil
+	}
+	isType := func(node ast.Expr) bool {
+		return node.Kind() == ast.SelectKind && node.AsSelect().FieldName() == "type" &&
+			checked.GetType(node.AsSelect().Operand().ID()).TypeName() == neighbourType
+	}
+	var first error
+	ast.PostOrderVisit(checked.Expr(), ast.NewExprVisitor(func(node ast.Expr) {
+		if first != nil || node.Kind() != ast.CallKind || len(node.AsCall().Args()) != 2 {
+			return
+		}
+		left, right := node.AsCall().Args()[0], node.AsCall().Args()[1]
+		literals := []ast.Expr{right}
+		switch node.AsCall().FunctionName() {
+		case operators.Equals, operators.NotEquals:
+			if isType(right) {
+				left, literals[0] = right, left
+			}
+		case operators.In:
+			if right.Kind() == ast.ListKind {
+				literals = right.AsList().Elements()
+			}
+		default:
+			return
+		}
+		for _, literal := range literals {
+			if first == nil && isType(left) {
+				first = p.literal("type", literal)
+			}
+		}
+	}))
+	return first
+}
+
+// Condition says yes or no of an asset, in a view.
+type Condition struct{ *program }
+
+// Condition compiles a condition over assets of one payload type; empty: of
+// any. Invalid says where it is wrong, and what may have been meant.
+func (e *Environment) Condition(text string, over intent.TypeName, view View) (*Condition, error) {
+	p, err := e.program(text, over, view)
+	if err != nil {
+		return nil, err
+	}
+	if !p.gives(cel.BoolType) {
+		return nil, p.invalid("gives %s, not a truth value", p.output()).
+			WithHint("a condition says yes or no, for example: payload.replicas >= 2")
+	}
+	return &Condition{p}, nil
+}
+
+// Added is what a view adds to an asset.
+type Added struct {
+	To, From []intent.Asset
+	Answer   Answer
+}
+
+// Answer of something outside. Body is what JSON decodes to; nil: it is none.
+type Answer struct {
+	Status, Exit int
+	Text         string
+	Body         any
+	Rows         []map[string]any
+}
+
+// Holds reports whether the condition is true of an asset. An error means that
+// there is no answer, which is neither.
+func (c *Condition) Holds(asset intent.Asset, added Added) (bool, error) {
+	known := map[string]any{}
+	switch c.view {
+	case Among:
+		for name, list := range map[string][]intent.Asset{"to": added.To, "from": added.From} {
+			neighbours := make([]any, len(list))
+			for i, neighbour := range list {
+				neighbours[i] = c.neighbour(neighbour)
+			}
+			known[name] = neighbours
+		}
+	case Answered:
+		known["answer"] = map[string]any{
+			"status": added.Answer.Status, "exit": added.Answer.Exit, "text": added.Answer.Text,
+			"body": added.Answer.Body, "rows": added.Answer.Rows,
+		}
+	}
+	value, _, err := c.measured(asset, known)
+	if err != nil {
+		return false, err
+	}
+	truth, ok := value.(types.Bool)
+	if !ok {
+		return false, c.of(asset, "gives %s, not a truth value", value.Type().TypeName())
+	}
+	return bool(truth), nil
+}
+
+// neighbour is what is seen of an asset by another.
+func (p *program) neighbour(asset intent.Asset) map[string]any {
+	seen := map[string]any{}
+	of := &variables{set: p.set, asset: asset}
+	for field := range structs[neighbourType] {
+		seen[field], _ = of.ResolveName(field)
+	}
+	return seen
+}
+
+// IsExpression tells CEL from a text for people: one that is not CEL at all, or
+// is a single word.
+func (e *Environment) IsExpression(text string) bool {
+	parsed, err := e.parse(source{text: text})
+	return err == nil && parsed.NativeRep().Expr().Kind() != ast.IdentKind
+}
