@@ -409,7 +409,7 @@ func TestRulesOfTheDocumentHold(t *testing.T) {
 	_, policy, _ = strings.Cut(policy, "```yaml\n")
 	policy, _, _ = strings.Cut(policy, "```")
 	write("checks.yaml", policy)
-	built, err := lint(t.Context(), filepath.Join(folder, "lehr.yaml"), filepath.Join(folder, "checks.yaml"))
+	built, err := lint(t.Context(), cli.BuildOptions{Definition: filepath.Join(folder, "lehr.yaml"), ExternalChecks: filepath.Join(folder, "checks.yaml")})
 	if err != nil {
 		t.Fatal(err)
 	}
