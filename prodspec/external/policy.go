@@ -14,6 +14,7 @@ import (
 
 	"lehr.dev/fault"
 	"lehr.dev/intent"
+	"lehr.dev/prodspec/address"
 )
 
 // Policy is what rules may ask from this machine. Definitions are their
@@ -124,18 +125,18 @@ func (p *Policy) address(partition intent.PartitionID, name string) (string, err
 		if d.Name != name || !allows(d.Partitions, partition) {
 			continue
 		}
-		address := os.Getenv(d.Env)
+		found := os.Getenv(d.Env)
 		if d.File != "" {
 			text, err := os.ReadFile(d.File)
 			if err != nil {
 				return "", fault.New(fault.Unavailable, "the address of database %s cannot be read: %w", name, err)
 			}
-			address = string(bytes.TrimSpace(text))
+			found = string(bytes.TrimSpace(text))
 		}
-		if address == "" {
+		if found == "" {
 			return "", fault.New(fault.Unavailable, "the address of database %s is empty", name)
 		}
-		return address, nil
+		return found, nil
 	}
 	return "", denied(partition, fmt.Sprintf("read the database %.200q", name))
 }
@@ -145,32 +146,9 @@ func denied(partition intent.PartitionID, what string) error {
 		WithHint("whoever runs the server adds it to the file of --external-checks")
 }
 
-var (
-	// own are networks that lead to no public host, beside those that netip
-	// knows.
-	own = []netip.Prefix{
-		netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
-		netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("240.0.0.0/4"), netip.MustParsePrefix("168.63.129.16/32"),
-	}
-	// Addresses of IPv6 that lead to one of IPv4, which their last bytes, or
-	// those after the first two, are.
-	nat64, sixToFour = netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("2002::/16")
-)
-
 // mayReach says whether an address may be reached, as it was resolved.
 func (p *Policy) mayReach(a netip.Addr) error {
-	a = a.Unmap().WithZone("")
-	if slices.ContainsFunc(p.Networks, func(n netip.Prefix) bool { return n.Contains(a) }) {
-		return nil
-	}
-	bytes := a.As16()
-	switch {
-	case nat64.Contains(a):
-		return p.mayReach(netip.AddrFrom4([4]byte(bytes[12:])))
-	case sixToFour.Contains(a):
-		return p.mayReach(netip.AddrFrom4([4]byte(bytes[2:6])))
-	}
-	if a.IsGlobalUnicast() && !a.IsPrivate() && !slices.ContainsFunc(own, func(n netip.Prefix) bool { return n.Contains(a) }) {
+	if address.In(p.Networks, a) || address.Public(a) {
 		return nil
 	}
 	return fault.New(fault.Denied, "external checks may not reach %s: it is no public address", a).

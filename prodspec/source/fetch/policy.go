@@ -15,6 +15,7 @@ import (
 
 	"lehr.dev/fault"
 	"lehr.dev/intent"
+	"lehr.dev/prodspec/address"
 	"lehr.dev/prodspec/source"
 )
 
@@ -184,36 +185,13 @@ func (g guard) secret(s source.Secret, host string) (string, error) {
 	return value(s)
 }
 
-// metadata are addresses at which clouds give credentials to whoever asks, and
-// which no other rule covers.
-var metadata = []netip.Addr{netip.MustParseAddr("fd00:ec2::254"), netip.MustParseAddr("100.100.100.200"), netip.MustParseAddr("168.63.129.16")}
-
 // address says whether an address may be reached, as it was resolved.
 func (g guard) address(a netip.Addr) error {
-	a = a.Unmap().WithZone("")
-	if slices.ContainsFunc(g.policy().Networks, func(p netip.Prefix) bool { return p.Contains(a) }) {
-		return nil
-	}
-	own := a.IsLoopback() || a.IsLinkLocalUnicast() || a.IsMulticast() || a.IsUnspecified() || slices.Contains(metadata, a) ||
-		embedded(a) && g.address(last4(a)) != nil || a == netip.AddrFrom4([4]byte{255, 255, 255, 255})
-	if !own {
+	if address.In(g.policy().Networks, a) || !address.Own(a) {
 		return nil
 	}
 	return fault.New(fault.Denied, "sources may not reach %s: it is this machine's own, or a cloud's metadata", a).
 		WithHint("whoever runs the server lists the network in the file of --sources")
-}
-
-var nat64, sixToFour = netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("2002::/16")
-
-// embedded reports whether an address of IPv6 leads to one of IPv4.
-func embedded(a netip.Addr) bool { return nat64.Contains(a) || sixToFour.Contains(a) }
-
-func last4(a netip.Addr) netip.Addr {
-	b := a.As16()
-	if sixToFour.Contains(a) {
-		return netip.AddrFrom4([4]byte(b[2:6]))
-	}
-	return netip.AddrFrom4([4]byte(b[12:]))
 }
 
 // scrub takes secrets out of what others said.
