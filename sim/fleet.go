@@ -211,7 +211,8 @@ func (l *Lab) strikeFleet(d Disturbance, r *rand.Rand) {
 	switch d.Kind {
 	case LeaderDies:
 		if r.IntN(2) == 0 {
-			leader.Abandon() // Its plugins do not die with it.
+			l.orphan(d, r) // In the middle of a push, and its plugins do not die with it.
+			return
 		}
 		leader.Kill("it acts")
 	case LeaderSleeps:

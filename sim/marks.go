@@ -136,7 +136,7 @@ func (l *Lab) effect(e world.Effect) {
 	if e.Step > 1 {
 		l.mark("effect: a later step of a push")
 	}
-	if !slices.ContainsFunc(l.replicas, func(r *Replica) bool { return r.Alive() && r.Name() == e.Replica }) {
+	if e.Outlived {
 		l.mark("effect: of a plugin that outlived its replica")
 	}
 	if e.PermitLeft < 0 {

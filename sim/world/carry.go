@@ -203,7 +203,7 @@ func resumed(token []byte) (plan intent.Digest) {
 func (c *carried) landing(wanted *wanted, found *comparison, served plugin.Served, base string, group []change, step, steps int) *landing {
 	now := c.life.world.now()
 	return &landing{
-		class: served.Guarantee, base: base, set: wanted.set, payloadType: wanted.Payload.Type, changes: group,
+		replica: c.life.child.replica, class: served.Guarantee, base: base, set: wanted.set, payloadType: wanted.Payload.Type, changes: group,
 		effect: Effect{
 			Began: now, Key: wanted.key, Class: served.Guarantee, By: ByLehr, Asset: wanted.ID,
 			Push: c.start.push.ID, Incarnation: wanted.incarnation, Effective: wanted.effective,

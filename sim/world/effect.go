@@ -8,6 +8,7 @@ import (
 	"lehr.dev/intent"
 	"lehr.dev/plugin"
 	"lehr.dev/schema"
+	"lehr.dev/sim/virtual"
 )
 
 // Who changes production.
@@ -38,6 +39,8 @@ type Effect struct {
 	Plan    intent.Digest
 	Token   uint64
 	Replica string
+	// Outlived: the plugin did its replica.
+	Outlived bool
 
 	Action intent.Action
 	// Destructive: this very change destroys something.
@@ -60,7 +63,9 @@ type Effect struct {
 // landing is what a plugin asks a target to do at once.
 type landing struct {
 	effect Effect
-	class  plugin.Guarantee
+	// replica whose plugin asks.
+	replica *virtual.Process
+	class   plugin.Guarantee
 	// base that a target of class C compares.
 	base        string
 	set         *schema.Set
@@ -72,6 +77,7 @@ type landing struct {
 
 // land brings about what a plugin asked for, if the target lets it.
 func (w *World) land(l *landing) error {
+	l.effect.Outlived = !l.replica.Alive()
 	r := w.resources[l.effect.Key]
 	if r == nil {
 		r = &resource{Resource: Resource{Key: l.effect.Key, Health: intent.Healthy}}
