@@ -190,6 +190,9 @@ func (l *link) took(epoch uint64) {
 	}
 	before := l.lab.leader
 	l.lab.leader, l.lab.epoch, l.replica.holds = l.replica, epoch, true
+	if before != l.replica {
+		l.lab.Monitor.TakenOver()
+	}
 	if before == nil || before == l.replica || !l.lab.fleet() {
 		return
 	}

@@ -28,6 +28,13 @@ func (m *Monitor) looked(assets []intent.AssetID, failed bool) {
 	}
 }
 
+// TakenOver is called when another process acts from now on: it looks at all
+// anew.
+func (m *Monitor) TakenOver() {
+	clear(m.looks)
+	clear(m.failures)
+}
+
 // rates count what happens to assets within a while.
 type rates map[intent.AssetID]rate
 
