@@ -96,14 +96,18 @@ func since(b *apipb.BlameAssetResponse) string {
 	return fmt.Sprintf("%s, or earlier, after %s: what is between them is not retained", b.Since, b.Before)
 }
 
-// of are the sources that the asset or field comes from, each once.
+// of are the sources that the asset or field comes from, each once; only that of
+// the line, if it is known.
 func of(b *apipb.BlameAssetResponse) (sources []*apipb.SourceRevision) {
 	places := append([]*apipb.Place{b.Made}, b.Inputs...)
 	for _, d := range b.Derived {
 		places = append(places, d.Place)
 	}
-	if b.Unknown {
+	switch {
+	case b.Unknown:
 		return b.Sources
+	case b.Line.GetSource() != nil:
+		return []*apipb.SourceRevision{b.Line.Source}
 	}
 	for _, p := range places {
 		if r := p.GetSource(); r != nil && !slices.ContainsFunc(sources, func(other *apipb.SourceRevision) bool { return other.Source == r.Source }) {
