@@ -52,11 +52,11 @@ type Origin struct {
 	Run
 	// Made is the place in the program that made the asset, or what the program
 	// says that it was made from.
-	Made    Place     `json:"made"`
-	Derived []Derived `json:"derived,omitempty"`
+	Made    Place
+	Derived []Derived
 	// Lines says of a field, by its path as in package query, which line of an
 	// input is the only one that has its name and value.
-	Lines map[string]Place `json:"lines,omitempty"`
+	Lines map[string]Place
 }
 
 // Published is an incarnation, as far as its assets' origins need it: it may be
@@ -67,19 +67,25 @@ type Published struct {
 	Parts   int                     `json:"parts"`
 }
 
-// one asset in a part. Its run is shared by many.
+// one asset in a part, of which an incarnation may have a million: what is
+// shared by many is named by its index.
 type one struct {
-	Run     int              `json:"run"`
-	Made    Place            `json:"made"`
-	Derived []Derived        `json:"derived,omitempty"`
+	Run  int32 `json:"r,omitempty"`
+	Made int32 `json:"m,omitempty"`
+	// Derived is 1 more than the index; 0: nothing is.
+	Derived int32            `json:"d,omitempty"`
 	Lines   map[string]Place `json:"lines,omitempty"`
 }
 
 type part struct {
-	Runs   []*Run                 `json:"runs"`
-	Assets map[intent.AssetID]one `json:"assets"`
+	Runs    []*Run                 `json:"runs"`
+	Made    []Place                `json:"made"`
+	Derived [][]Derived            `json:"derived,omitempty"`
+	Assets  map[intent.AssetID]one `json:"assets"`
 
-	index map[*Run]int
+	runs    map[*Run]int32
+	made    map[Place]int32
+	derived map[string]int32
 }
 
 // perPart is how many assets a part has, about.
@@ -101,7 +107,7 @@ func NewWriter(incarnation intent.Incarnation) *Writer {
 		sequence:  incarnation.ID.Sequence, parts: make([]part, parts),
 	}
 	for i := range w.parts {
-		w.parts[i] = part{Assets: map[intent.AssetID]one{}, index: map[*Run]int{}}
+		w.parts[i] = part{Assets: map[intent.AssetID]one{}, runs: map[*Run]int32{}, made: map[Place]int32{}, derived: map[string]int32{}}
 	}
 	return w
 }
@@ -109,12 +115,24 @@ func NewWriter(incarnation intent.Incarnation) *Writer {
 // Add notes where an asset comes from. The run is compared by its address.
 func (w *Writer) Add(asset intent.AssetID, run *Run, made Place, derived []Derived, lines map[string]Place) {
 	p := &w.parts[partOf(asset, len(w.parts))]
-	at, known := p.index[run]
-	if !known {
-		at = len(p.Runs)
-		p.Runs, p.index[run] = append(p.Runs, run), at
+	place := one{Lines: lines}
+	place.Run, p.Runs = index(p.runs, p.Runs, run, run)
+	place.Made, p.Made = index(p.made, p.Made, made, made)
+	if len(derived) > 0 {
+		place.Derived, p.Derived = index(p.derived, p.Derived, fmt.Sprint(derived), derived)
+		place.Derived++
 	}
-	p.Assets[asset] = one{Run: at, Made: made, Derived: derived, Lines: lines}
+	p.Assets[asset] = place
+}
+
+// index of a value in a list that has it once.
+func index[K comparable, T any](known map[K]int32, list []T, key K, value T) (int32, []T) {
+	at, found := known[key]
+	if !found {
+		at, list = int32(len(list)), append(list, value)
+		known[key] = at
+	}
+	return at, list
 }
 
 func partOf(asset intent.AssetID, parts int) int {
@@ -179,10 +197,20 @@ func Read(ctx context.Context, from Reader, id intent.IncarnationID, asset inten
 	if !known {
 		return published, Origin{}, fault.New(fault.NotFound, "%s did not change %s", id, asset)
 	}
-	if found.Run < 0 || found.Run >= len(p.Runs) || p.Runs[found.Run] == nil {
-		return published, Origin{}, fault.New(fault.Internal, "the origin of %s in %s names a run that is not there", asset, id)
+	run, hasRun := item(p.Runs, found.Run)
+	made, hasMade := item(p.Made, found.Made)
+	derived, hasDerived := item(p.Derived, found.Derived-1)
+	if !hasRun || run == nil || !hasMade || !hasDerived && found.Derived != 0 {
+		return published, Origin{}, fault.New(fault.Internal, "the origin of %s in %s names what is not there", asset, id)
 	}
-	return published, Origin{Run: *p.Runs[found.Run], Made: found.Made, Derived: found.Derived, Lines: found.Lines}, nil
+	return published, Origin{Run: *run, Made: made, Derived: derived, Lines: found.Lines}, nil
+}
+
+func item[T any](list []T, at int32) (found T, has bool) {
+	if at < 0 || int(at) >= len(list) {
+		return found, false
+	}
+	return list[at], true
 }
 
 func decode(ctx context.Context, from Reader, id intent.IncarnationID, name string, into any) error {
