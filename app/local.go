@@ -12,8 +12,10 @@ import (
 	"lehr.dev/intent"
 	"lehr.dev/loop"
 	"lehr.dev/prodspec"
+	"lehr.dev/prodspec/definition"
 	"lehr.dev/prodspec/external"
 	"lehr.dev/prodspec/generate"
+	"lehr.dev/schema"
 	"lehr.dev/server"
 	"lehr.dev/store"
 	"lehr.dev/store/postgres"
@@ -117,14 +119,41 @@ func (of Building) run(ctx context.Context, build func(context.Context, prodspec
 	return prodspec.Verify(ctx, program, generate.NewProcess(options), real)
 }
 
+// JSONSchema is that of a lehr.yaml, when no type is named, or of a type in JSON
+// or YAML: a built-in one, or one of the definition, which may be empty.
+func JSONSchema(ctx context.Context, definitionPath, sources, typeName string) (map[string]any, []intent.Finding, error) {
+	if typeName == "" {
+		return definition.Schema(), nil, nil
+	}
+	set := schema.Builtin()
+	if definitionPath != "" {
+		elsewhere, end, err := once(sources)
+		if err != nil {
+			return nil, nil, err
+		}
+		defer end()
+		program := prodspec.Program{Definition: definitionPath, Runner: generate.NewProcess(runner(ownModules(), "")), Elsewhere: elsewhere}
+		var findings []intent.Finding
+		if set, findings, err = prodspec.Types(ctx, program, loop.Real().Now()); err != nil || len(findings) > 0 {
+			return nil, findings, err
+		}
+	}
+	name, err := set.Resolve(typeName)
+	if err != nil {
+		return nil, nil, err
+	}
+	made, err := set.JSONSchema(name)
+	return made, nil, err
+}
+
 // ReadDefinition reads a definition, wherever it lies.
-func ReadDefinition(ctx context.Context, definition, sources string) ([]byte, error) {
+func ReadDefinition(ctx context.Context, place, sources string) ([]byte, error) {
 	elsewhere, end, err := once(sources)
 	if err != nil {
 		return nil, err
 	}
 	defer end()
-	return prodspec.ReadDefinition(ctx, prodspec.Program{Definition: definition, Elsewhere: elsewhere}, loop.Real().Now())
+	return prodspec.ReadDefinition(ctx, prodspec.Program{Definition: place, Elsewhere: elsewhere}, loop.Real().Now())
 }
 
 // Plan is a partition in a store of its own, compared with production.

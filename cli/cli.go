@@ -52,6 +52,9 @@ type Local struct {
 	// Build runs a partition's pipeline, and publishes nothing; Lint warns of
 	// what is probably not meant, too.
 	Build, Lint func(ctx context.Context, options BuildOptions) (Built, error)
+	// JSONSchema is that of a definition, or of a type, which may be of the
+	// definition named.
+	JSONSchema func(ctx context.Context, definition, sources, typeName string) (map[string]any, []intent.Finding, error)
 	// ReadDefinition reads a definition, in a repository too.
 	ReadDefinition func(ctx context.Context, definition, sources string) ([]byte, error)
 	// Plan builds, looks at production, changes nothing, and returns a client
@@ -295,9 +298,9 @@ Exit codes: 0 done, 1 error, 2 differences or not converged, 3 timed out.`,
 		}
 		root.AddCommand(commands...)
 	}
-	in("begin", s.initCommand(), s.buildCommand(), s.lintCommand(), s.planCommand(), s.serveCommand(), s.partitionCommand())
+	in("begin", s.initCommand(), s.buildCommand(), s.lintCommand(), s.schemaCommand(), s.planCommand(), s.serveCommand(), s.partitionCommand())
 	in("look",
-		s.whyCommand(), s.getCommand(), s.describeCommand(), s.watchCommand(), s.waitCommand(), s.diffCommand(), s.auditCommand(), s.pageCommand(),
+		s.whyCommand(), s.blameCommand(), s.getCommand(), s.describeCommand(), s.watchCommand(), s.waitCommand(), s.diffCommand(), s.auditCommand(), s.pageCommand(),
 	)
 	in("act",
 		s.stopCommand(), s.resumeCommand(), s.holdCommand(), s.unholdCommand(), s.pinCommand(), s.unpinCommand(),

@@ -13,6 +13,7 @@ import (
 	"lehr.dev/prodspec/source"
 	"lehr.dev/prodspec/source/fetch"
 	"lehr.dev/prodspec/validate"
+	"lehr.dev/schema"
 )
 
 // Built is what a definition gives, without a server.
@@ -69,6 +70,31 @@ func ReadDefinition(ctx context.Context, program Program, now time.Time) ([]byte
 		return nil, err
 	}
 	return s.own.Content(snapshot.Files[0])
+}
+
+// Types compiles the types that a definition names, beside the built-in ones;
+// what is wrong with them is in the findings.
+func Types(ctx context.Context, program Program, now time.Time) (*schema.Set, []intent.Finding, error) {
+	program.Limits = source.DefaultLimits()
+	if program.Elsewhere.Runtime == nil {
+		program.Elsewhere.Runtime = loop.Real()
+	}
+	s, err := newSources(program)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer s.close()
+	snapshot, err := s.own.Read(ctx, now, source.Changes{All: true})
+	if err != nil {
+		return nil, nil, err
+	}
+	content, err := s.own.Content(snapshot.Files[0])
+	if err != nil {
+		return nil, nil, err
+	}
+	var r reading
+	err = s.compile(ctx, now, source.Changes{All: true}, content, &r)
+	return s.types.set, r.findings, err
 }
 
 // build calls begin, if there is one, before it works on what it has read. It

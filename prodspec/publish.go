@@ -141,16 +141,21 @@ func (p *Pipeline) publish(ctx context.Context, candidate intent.Candidate, verd
 			return Status{}, err
 		}
 	}
-	p.options.Runtime.Point("publish")
-	incarnation, err := s.Publish(ctx, p.lease, intent.Incarnation{
+	next := intent.Incarnation{
 		ID:     intent.IncarnationID{Partition: p.lease.Partition, Sequence: head.Sequence + 1},
 		Parent: head, Schema: p.builder.set.Digest(),
 		Policy:  p.builder.members[intent.PolicyAsset].effective,
 		Sources: candidate.Sources, Count: candidate.Count,
 		Added: candidate.Added, Changed: candidate.Changed, Removed: candidate.Removed,
-		Created: candidate.Created, Author: author, Acknowledger: acknowledger, Labels: provenance(verdict),
+		Created: candidate.Created, Author: author, Acknowledger: acknowledger, Labels: labelsOf(verdict),
 		Grants: given,
-	})
+	}
+	p.options.Runtime.Point("origins")
+	if err := p.builder.keepOrigins(ctx, s, p.lease, next, delta); err != nil {
+		return Status{}, err
+	}
+	p.options.Runtime.Point("publish")
+	incarnation, err := s.Publish(ctx, p.lease, next)
 	if err != nil {
 		return Status{}, err
 	}
@@ -173,9 +178,9 @@ func (p *Pipeline) publish(ctx context.Context, candidate intent.Candidate, verd
 // more than the sources it names.
 const nonHermeticLabel = "lehr/non-hermetic"
 
-// provenance is the labels of an incarnation, with what is to be known of how it
+// labelsOf is the labels of an incarnation, with what is to be known of how it
 // was made.
-func provenance(verdict validate.Judgement) map[string]string {
+func labelsOf(verdict validate.Judgement) map[string]string {
 	generators := 0
 	for _, f := range verdict.Findings {
 		if f.Rule == native.NonHermetic {

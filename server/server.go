@@ -31,6 +31,7 @@ type Store interface {
 	store.Brakes
 	store.Approvals
 	store.Labels
+	GetBlob(ctx context.Context, partition intent.PartitionID, kind, name string) ([]byte, error)
 	Orphans(ctx context.Context, partition intent.PartitionID, after intent.AssetID, limit int) ([]store.Enforced, error)
 	OrphanCount(ctx context.Context, partition intent.PartitionID) (int, error)
 	Disown(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, reason string, by intent.Actor) error

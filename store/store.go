@@ -17,6 +17,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"lehr.dev/intent"
@@ -253,6 +254,14 @@ type Blobs interface {
 	// GetBlob is NotFound when there is none. The bytes are verified.
 	GetBlob(ctx context.Context, partition intent.PartitionID, kind, name string) ([]byte, error)
 }
+
+// OriginBlobs is the kind of blob that says where assets come from, which an
+// incarnation changed: see package provenance. They are removed with the last
+// content that it changed.
+const OriginBlobs = "origin"
+
+// OriginName begins the names of an incarnation's blobs of the kind OriginBlobs.
+func OriginName(sequence intent.Sequence) string { return fmt.Sprintf("%019d", sequence) }
 
 // Brakes are pins, holds and the stop.
 type Brakes interface {

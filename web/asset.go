@@ -148,5 +148,8 @@ func (r *reader) assetCommands(p *apipb.Partition, asset string, report *apipb.R
 	}
 	say("Wait until it is in sync", "wait", asset)
 	say("See this page in a terminal", "why", asset)
+	if p.Head != "" {
+		say("See which file and commit it comes from", "blame", asset)
+	}
 	return list
 }

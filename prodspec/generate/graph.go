@@ -34,6 +34,9 @@ type Run struct {
 	until    time.Time
 }
 
+// Reads are what its result rests on. They are not to be changed.
+func (r *Run) Reads() []Read { return r.reads }
+
 // Inputs are what the generators may read.
 type Inputs struct {
 	Partition intent.PartitionID

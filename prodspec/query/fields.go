@@ -191,3 +191,18 @@ func clip(text string) string {
 	digest := sha256.Sum256([]byte(text))
 	return fmt.Sprintf("%s… (%d bytes, sha256 %s)", text[:cut], len(text), hex.EncodeToString(digest[:8]))
 }
+
+// Values calls each for every value of a content, in the order of the paths,
+// until it returns false. Secrets are left out, and values are whole.
+func Values(set *schema.Set, asset intent.Asset, each func(path, value string) bool) error {
+	found, err := leaves(set, asset)
+	if err != nil {
+		return err
+	}
+	for _, l := range found {
+		if l.shown != schema.Redacted && l.whole != "{}" && !each(l.path, l.whole) {
+			break
+		}
+	}
+	return nil
+}

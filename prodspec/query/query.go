@@ -11,6 +11,7 @@ import (
 	"lehr.dev/fault"
 	"lehr.dev/intent"
 	"lehr.dev/loop"
+	"lehr.dev/prodspec/provenance"
 	"lehr.dev/rule"
 	"lehr.dev/schema"
 	"lehr.dev/store"
@@ -19,6 +20,7 @@ import (
 // Store is what is read.
 type Store interface {
 	store.Snapshots
+	provenance.Reader
 	Partition(ctx context.Context, id intent.PartitionID) (store.Partition, error)
 	Changed(partition intent.PartitionID) <-chan struct{}
 }

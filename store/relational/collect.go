@@ -209,6 +209,13 @@ func (g gap) members(t *transaction, _ standing) (int64, error) {
 	_, err = t.exec(`DELETE FROM authorship WHERE partition = $1 AND seq > $2 AND seq < $3
 		AND NOT EXISTS (SELECT 1 FROM member m WHERE m.partition = $1 AND m.from_seq = authorship.seq)`,
 		string(g.partition), int64(g.after), int64(g.before))
+	if err != nil {
+		return 0, err
+	}
+	// So does where that content comes from.
+	_, err = t.exec(`DELETE FROM blob WHERE partition = $1 AND kind = $2 AND name >= $3 AND name < $4
+		AND NOT EXISTS (SELECT 1 FROM member m WHERE m.partition = $1 AND m.from_seq = CAST(substr(blob.name, 1, 19) AS BIGINT))`,
+		string(g.partition), store.OriginBlobs, store.OriginName(g.after+1), store.OriginName(g.before))
 	return int64(len(bodies.all)), err
 }
 

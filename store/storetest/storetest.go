@@ -49,6 +49,7 @@ func Run(t *testing.T, open func(t *testing.T) store.All) {
 		{"ClaimModel", testClaimModel},
 		{"Orphans", testOrphans},
 		{"Labels", testLabels},
+		{"Origins", testOrigins},
 		{"FindIncarnation", testFindIncarnation},
 		{"FindModel", testFindModel},
 	} {

@@ -710,6 +710,410 @@ func (x *GetAssetResponse) GetReport() *Report {
 	return nil
 }
 
+type BlameAssetRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Partition string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
+	Asset     string                 `protobuf:"bytes,2,opt,name=asset" json:"asset,omitempty"`
+	// Path of a value as in a filter, for example "payload.replicas"; empty: the
+	// whole content.
+	Field string `protobuf:"bytes,3,opt,name=field" json:"field,omitempty"`
+	// Empty: head.
+	Incarnation   string `protobuf:"bytes,4,opt,name=incarnation" json:"incarnation,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BlameAssetRequest) Reset() {
+	*x = BlameAssetRequest{}
+	mi := &file_lehr_api_v1_asset_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BlameAssetRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BlameAssetRequest) ProtoMessage() {}
+
+func (x *BlameAssetRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_asset_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BlameAssetRequest.ProtoReflect.Descriptor instead.
+func (*BlameAssetRequest) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_asset_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *BlameAssetRequest) GetPartition() string {
+	if x != nil {
+		return x.Partition
+	}
+	return ""
+}
+
+func (x *BlameAssetRequest) GetAsset() string {
+	if x != nil {
+		return x.Asset
+	}
+	return ""
+}
+
+func (x *BlameAssetRequest) GetField() string {
+	if x != nil {
+		return x.Field
+	}
+	return ""
+}
+
+func (x *BlameAssetRequest) GetIncarnation() string {
+	if x != nil {
+		return x.Incarnation
+	}
+	return ""
+}
+
+type BlameAssetResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The incarnation that was asked of.
+	Incarnation string `protobuf:"bytes,1,opt,name=incarnation" json:"incarnation,omitempty"`
+	Asset       string `protobuf:"bytes,2,opt,name=asset" json:"asset,omitempty"`
+	Field       string `protobuf:"bytes,3,opt,name=field" json:"field,omitempty"`
+	// The field's value, shortened; of a secret, that it is one.
+	Value string `protobuf:"bytes,4,opt,name=value" json:"value,omitempty"`
+	// The incarnation in which it became what it is.
+	Since string `protobuf:"bytes,5,opt,name=since" json:"since,omitempty"`
+	// When that was published; unset: that is not known any more.
+	Published *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=published" json:"published,omitempty"`
+	// The newest retained incarnation in which it was otherwise, or was not;
+	// empty: none is retained.
+	Before string `protobuf:"bytes,7,opt,name=before" json:"before,omitempty"`
+	// What the field was then; empty: it was not there, or no field was named.
+	Was string `protobuf:"bytes,8,opt,name=was" json:"was,omitempty"`
+	// It changed in since, and not in an incarnation between before and since
+	// that is no longer retained.
+	Exact bool `protobuf:"varint,9,opt,name=exact" json:"exact,omitempty"`
+	// It has been the same for so many changes of the asset that it was not looked
+	// for further back than since.
+	Cut bool `protobuf:"varint,10,opt,name=cut" json:"cut,omitempty"`
+	// All that follows is as of since. Where it comes from was not kept, as by
+	// versions of Lehr that kept it not.
+	Unknown   bool   `protobuf:"varint,11,opt,name=unknown" json:"unknown,omitempty"`
+	Generator string `protobuf:"bytes,12,opt,name=generator" json:"generator,omitempty"`
+	// The place in the program that made the asset, or what the program says that
+	// it was made from.
+	Made *Place `protobuf:"bytes,13,opt,name=made" json:"made,omitempty"`
+	// Files that the generator read for it, and how many more.
+	Inputs     []*Place `protobuf:"bytes,14,rep,name=inputs" json:"inputs,omitempty"`
+	MoreInputs int32    `protobuf:"varint,15,opt,name=more_inputs,json=moreInputs" json:"more_inputs,omitempty"`
+	// Assets of other generators that it read, the first of them.
+	Read []string `protobuf:"bytes,16,rep,name=read" json:"read,omitempty"`
+	// The line that has the field's name and value, the only one of the inputs;
+	// unset: not known.
+	Line *Place `protobuf:"bytes,17,opt,name=line" json:"line,omitempty"`
+	// Derivations that gave it addons, or parts of them.
+	Derived []*Derivation `protobuf:"bytes,18,rep,name=derived" json:"derived,omitempty"`
+	// The states that the sources were in.
+	Sources       []*SourceRevision `protobuf:"bytes,19,rep,name=sources" json:"sources,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BlameAssetResponse) Reset() {
+	*x = BlameAssetResponse{}
+	mi := &file_lehr_api_v1_asset_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BlameAssetResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BlameAssetResponse) ProtoMessage() {}
+
+func (x *BlameAssetResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_asset_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BlameAssetResponse.ProtoReflect.Descriptor instead.
+func (*BlameAssetResponse) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_asset_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *BlameAssetResponse) GetIncarnation() string {
+	if x != nil {
+		return x.Incarnation
+	}
+	return ""
+}
+
+func (x *BlameAssetResponse) GetAsset() string {
+	if x != nil {
+		return x.Asset
+	}
+	return ""
+}
+
+func (x *BlameAssetResponse) GetField() string {
+	if x != nil {
+		return x.Field
+	}
+	return ""
+}
+
+func (x *BlameAssetResponse) GetValue() string {
+	if x != nil {
+		return x.Value
+	}
+	return ""
+}
+
+func (x *BlameAssetResponse) GetSince() string {
+	if x != nil {
+		return x.Since
+	}
+	return ""
+}
+
+func (x *BlameAssetResponse) GetPublished() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Published
+	}
+	return nil
+}
+
+func (x *BlameAssetResponse) GetBefore() string {
+	if x != nil {
+		return x.Before
+	}
+	return ""
+}
+
+func (x *BlameAssetResponse) GetWas() string {
+	if x != nil {
+		return x.Was
+	}
+	return ""
+}
+
+func (x *BlameAssetResponse) GetExact() bool {
+	if x != nil {
+		return x.Exact
+	}
+	return false
+}
+
+func (x *BlameAssetResponse) GetCut() bool {
+	if x != nil {
+		return x.Cut
+	}
+	return false
+}
+
+func (x *BlameAssetResponse) GetUnknown() bool {
+	if x != nil {
+		return x.Unknown
+	}
+	return false
+}
+
+func (x *BlameAssetResponse) GetGenerator() string {
+	if x != nil {
+		return x.Generator
+	}
+	return ""
+}
+
+func (x *BlameAssetResponse) GetMade() *Place {
+	if x != nil {
+		return x.Made
+	}
+	return nil
+}
+
+func (x *BlameAssetResponse) GetInputs() []*Place {
+	if x != nil {
+		return x.Inputs
+	}
+	return nil
+}
+
+func (x *BlameAssetResponse) GetMoreInputs() int32 {
+	if x != nil {
+		return x.MoreInputs
+	}
+	return 0
+}
+
+func (x *BlameAssetResponse) GetRead() []string {
+	if x != nil {
+		return x.Read
+	}
+	return nil
+}
+
+func (x *BlameAssetResponse) GetLine() *Place {
+	if x != nil {
+		return x.Line
+	}
+	return nil
+}
+
+func (x *BlameAssetResponse) GetDerived() []*Derivation {
+	if x != nil {
+		return x.Derived
+	}
+	return nil
+}
+
+func (x *BlameAssetResponse) GetSources() []*SourceRevision {
+	if x != nil {
+		return x.Sources
+	}
+	return nil
+}
+
+// Place is a file of a source.
+type Place struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	File  string                 `protobuf:"bytes,1,opt,name=file" json:"file,omitempty"`
+	// From 1; 0: not known.
+	Line int32 `protobuf:"varint,2,opt,name=line" json:"line,omitempty"`
+	// The source that has it, with the commit it was read at; unset: not known.
+	Source        *SourceRevision `protobuf:"bytes,3,opt,name=source" json:"source,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Place) Reset() {
+	*x = Place{}
+	mi := &file_lehr_api_v1_asset_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Place) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Place) ProtoMessage() {}
+
+func (x *Place) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_asset_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Place.ProtoReflect.Descriptor instead.
+func (*Place) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_asset_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *Place) GetFile() string {
+	if x != nil {
+		return x.File
+	}
+	return ""
+}
+
+func (x *Place) GetLine() int32 {
+	if x != nil {
+		return x.Line
+	}
+	return 0
+}
+
+func (x *Place) GetSource() *SourceRevision {
+	if x != nil {
+		return x.Source
+	}
+	return nil
+}
+
+type Derivation struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name" json:"name,omitempty"`
+	// Type of the addon.
+	Addon         string `protobuf:"bytes,2,opt,name=addon" json:"addon,omitempty"`
+	Place         *Place `protobuf:"bytes,3,opt,name=place" json:"place,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Derivation) Reset() {
+	*x = Derivation{}
+	mi := &file_lehr_api_v1_asset_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Derivation) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Derivation) ProtoMessage() {}
+
+func (x *Derivation) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_asset_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Derivation.ProtoReflect.Descriptor instead.
+func (*Derivation) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_asset_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *Derivation) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Derivation) GetAddon() string {
+	if x != nil {
+		return x.Addon
+	}
+	return ""
+}
+
+func (x *Derivation) GetPlace() *Place {
+	if x != nil {
+		return x.Place
+	}
+	return nil
+}
+
 var File_lehr_api_v1_asset_proto protoreflect.FileDescriptor
 
 const file_lehr_api_v1_asset_proto_rawDesc = "" +
@@ -774,11 +1178,49 @@ const file_lehr_api_v1_asset_proto_rawDesc = "" +
 	"\x06report\x18\a \x01(\v2\x13.lehr.api.v1.ReportR\x06report\x1aR\n" +
 	"\vAddonsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12-\n" +
-	"\x05value\x18\x02 \x01(\v2\x17.google.protobuf.StructR\x05value:\x028\x012\x98\x02\n" +
+	"\x05value\x18\x02 \x01(\v2\x17.google.protobuf.StructR\x05value:\x028\x01\"\x7f\n" +
+	"\x11BlameAssetRequest\x12\x1c\n" +
+	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x14\n" +
+	"\x05asset\x18\x02 \x01(\tR\x05asset\x12\x14\n" +
+	"\x05field\x18\x03 \x01(\tR\x05field\x12 \n" +
+	"\vincarnation\x18\x04 \x01(\tR\vincarnation\"\xed\x04\n" +
+	"\x12BlameAssetResponse\x12 \n" +
+	"\vincarnation\x18\x01 \x01(\tR\vincarnation\x12\x14\n" +
+	"\x05asset\x18\x02 \x01(\tR\x05asset\x12\x14\n" +
+	"\x05field\x18\x03 \x01(\tR\x05field\x12\x14\n" +
+	"\x05value\x18\x04 \x01(\tR\x05value\x12\x14\n" +
+	"\x05since\x18\x05 \x01(\tR\x05since\x128\n" +
+	"\tpublished\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\tpublished\x12\x16\n" +
+	"\x06before\x18\a \x01(\tR\x06before\x12\x10\n" +
+	"\x03was\x18\b \x01(\tR\x03was\x12\x14\n" +
+	"\x05exact\x18\t \x01(\bR\x05exact\x12\x10\n" +
+	"\x03cut\x18\n" +
+	" \x01(\bR\x03cut\x12\x18\n" +
+	"\aunknown\x18\v \x01(\bR\aunknown\x12\x1c\n" +
+	"\tgenerator\x18\f \x01(\tR\tgenerator\x12&\n" +
+	"\x04made\x18\r \x01(\v2\x12.lehr.api.v1.PlaceR\x04made\x12*\n" +
+	"\x06inputs\x18\x0e \x03(\v2\x12.lehr.api.v1.PlaceR\x06inputs\x12\x1f\n" +
+	"\vmore_inputs\x18\x0f \x01(\x05R\n" +
+	"moreInputs\x12\x12\n" +
+	"\x04read\x18\x10 \x03(\tR\x04read\x12&\n" +
+	"\x04line\x18\x11 \x01(\v2\x12.lehr.api.v1.PlaceR\x04line\x121\n" +
+	"\aderived\x18\x12 \x03(\v2\x17.lehr.api.v1.DerivationR\aderived\x125\n" +
+	"\asources\x18\x13 \x03(\v2\x1b.lehr.api.v1.SourceRevisionR\asources\"d\n" +
+	"\x05Place\x12\x12\n" +
+	"\x04file\x18\x01 \x01(\tR\x04file\x12\x12\n" +
+	"\x04line\x18\x02 \x01(\x05R\x04line\x123\n" +
+	"\x06source\x18\x03 \x01(\v2\x1b.lehr.api.v1.SourceRevisionR\x06source\"`\n" +
+	"\n" +
+	"Derivation\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05addon\x18\x02 \x01(\tR\x05addon\x12(\n" +
+	"\x05place\x18\x03 \x01(\v2\x12.lehr.api.v1.PlaceR\x05place2\xf1\x02\n" +
 	"\fAssetService\x12W\n" +
 	"\n" +
 	"ListAssets\x12\x1e.lehr.api.v1.ListAssetsRequest\x1a\x1f.lehr.api.v1.ListAssetsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12Q\n" +
-	"\bGetAsset\x12\x1c.lehr.api.v1.GetAssetRequest\x1a\x1d.lehr.api.v1.GetAssetResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12\\\n" +
+	"\bGetAsset\x12\x1c.lehr.api.v1.GetAssetRequest\x1a\x1d.lehr.api.v1.GetAssetResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12W\n" +
+	"\n" +
+	"BlameAsset\x12\x1e.lehr.api.v1.BlameAssetRequest\x1a\x1f.lehr.api.v1.BlameAssetResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12\\\n" +
 	"\vWatchAssets\x12\x1f.lehr.api.v1.WatchAssetsRequest\x1a .lehr.api.v1.WatchAssetsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x010\x01B%Z\x1elehr.dev/gen/lehr/api/v1;apipb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
 
 var (
@@ -793,7 +1235,7 @@ func file_lehr_api_v1_asset_proto_rawDescGZIP() []byte {
 	return file_lehr_api_v1_asset_proto_rawDescData
 }
 
-var file_lehr_api_v1_asset_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_lehr_api_v1_asset_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_lehr_api_v1_asset_proto_goTypes = []any{
 	(*Asset)(nil),                 // 0: lehr.api.v1.Asset
 	(*ListAssetsRequest)(nil),     // 1: lehr.api.v1.ListAssetsRequest
@@ -803,34 +1245,49 @@ var file_lehr_api_v1_asset_proto_goTypes = []any{
 	(*Reference)(nil),             // 5: lehr.api.v1.Reference
 	(*GetAssetRequest)(nil),       // 6: lehr.api.v1.GetAssetRequest
 	(*GetAssetResponse)(nil),      // 7: lehr.api.v1.GetAssetResponse
-	nil,                           // 8: lehr.api.v1.GetAssetResponse.AddonsEntry
-	(*timestamppb.Timestamp)(nil), // 9: google.protobuf.Timestamp
-	(*structpb.Struct)(nil),       // 10: google.protobuf.Struct
-	(*Report)(nil),                // 11: lehr.api.v1.Report
+	(*BlameAssetRequest)(nil),     // 8: lehr.api.v1.BlameAssetRequest
+	(*BlameAssetResponse)(nil),    // 9: lehr.api.v1.BlameAssetResponse
+	(*Place)(nil),                 // 10: lehr.api.v1.Place
+	(*Derivation)(nil),            // 11: lehr.api.v1.Derivation
+	nil,                           // 12: lehr.api.v1.GetAssetResponse.AddonsEntry
+	(*timestamppb.Timestamp)(nil), // 13: google.protobuf.Timestamp
+	(*structpb.Struct)(nil),       // 14: google.protobuf.Struct
+	(*Report)(nil),                // 15: lehr.api.v1.Report
+	(*SourceRevision)(nil),        // 16: lehr.api.v1.SourceRevision
 }
 var file_lehr_api_v1_asset_proto_depIdxs = []int32{
-	9,  // 0: lehr.api.v1.ListAssetsRequest.at:type_name -> google.protobuf.Timestamp
+	13, // 0: lehr.api.v1.ListAssetsRequest.at:type_name -> google.protobuf.Timestamp
 	0,  // 1: lehr.api.v1.ListAssetsResponse.assets:type_name -> lehr.api.v1.Asset
 	0,  // 2: lehr.api.v1.WatchAssetsResponse.assets:type_name -> lehr.api.v1.Asset
-	9,  // 3: lehr.api.v1.GetAssetRequest.at:type_name -> google.protobuf.Timestamp
+	13, // 3: lehr.api.v1.GetAssetRequest.at:type_name -> google.protobuf.Timestamp
 	0,  // 4: lehr.api.v1.GetAssetResponse.asset:type_name -> lehr.api.v1.Asset
-	10, // 5: lehr.api.v1.GetAssetResponse.payload:type_name -> google.protobuf.Struct
-	8,  // 6: lehr.api.v1.GetAssetResponse.addons:type_name -> lehr.api.v1.GetAssetResponse.AddonsEntry
+	14, // 5: lehr.api.v1.GetAssetResponse.payload:type_name -> google.protobuf.Struct
+	12, // 6: lehr.api.v1.GetAssetResponse.addons:type_name -> lehr.api.v1.GetAssetResponse.AddonsEntry
 	5,  // 7: lehr.api.v1.GetAssetResponse.references:type_name -> lehr.api.v1.Reference
 	5,  // 8: lehr.api.v1.GetAssetResponse.referenced_by:type_name -> lehr.api.v1.Reference
-	11, // 9: lehr.api.v1.GetAssetResponse.report:type_name -> lehr.api.v1.Report
-	10, // 10: lehr.api.v1.GetAssetResponse.AddonsEntry.value:type_name -> google.protobuf.Struct
-	1,  // 11: lehr.api.v1.AssetService.ListAssets:input_type -> lehr.api.v1.ListAssetsRequest
-	6,  // 12: lehr.api.v1.AssetService.GetAsset:input_type -> lehr.api.v1.GetAssetRequest
-	3,  // 13: lehr.api.v1.AssetService.WatchAssets:input_type -> lehr.api.v1.WatchAssetsRequest
-	2,  // 14: lehr.api.v1.AssetService.ListAssets:output_type -> lehr.api.v1.ListAssetsResponse
-	7,  // 15: lehr.api.v1.AssetService.GetAsset:output_type -> lehr.api.v1.GetAssetResponse
-	4,  // 16: lehr.api.v1.AssetService.WatchAssets:output_type -> lehr.api.v1.WatchAssetsResponse
-	14, // [14:17] is the sub-list for method output_type
-	11, // [11:14] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	15, // 9: lehr.api.v1.GetAssetResponse.report:type_name -> lehr.api.v1.Report
+	13, // 10: lehr.api.v1.BlameAssetResponse.published:type_name -> google.protobuf.Timestamp
+	10, // 11: lehr.api.v1.BlameAssetResponse.made:type_name -> lehr.api.v1.Place
+	10, // 12: lehr.api.v1.BlameAssetResponse.inputs:type_name -> lehr.api.v1.Place
+	10, // 13: lehr.api.v1.BlameAssetResponse.line:type_name -> lehr.api.v1.Place
+	11, // 14: lehr.api.v1.BlameAssetResponse.derived:type_name -> lehr.api.v1.Derivation
+	16, // 15: lehr.api.v1.BlameAssetResponse.sources:type_name -> lehr.api.v1.SourceRevision
+	16, // 16: lehr.api.v1.Place.source:type_name -> lehr.api.v1.SourceRevision
+	10, // 17: lehr.api.v1.Derivation.place:type_name -> lehr.api.v1.Place
+	14, // 18: lehr.api.v1.GetAssetResponse.AddonsEntry.value:type_name -> google.protobuf.Struct
+	1,  // 19: lehr.api.v1.AssetService.ListAssets:input_type -> lehr.api.v1.ListAssetsRequest
+	6,  // 20: lehr.api.v1.AssetService.GetAsset:input_type -> lehr.api.v1.GetAssetRequest
+	8,  // 21: lehr.api.v1.AssetService.BlameAsset:input_type -> lehr.api.v1.BlameAssetRequest
+	3,  // 22: lehr.api.v1.AssetService.WatchAssets:input_type -> lehr.api.v1.WatchAssetsRequest
+	2,  // 23: lehr.api.v1.AssetService.ListAssets:output_type -> lehr.api.v1.ListAssetsResponse
+	7,  // 24: lehr.api.v1.AssetService.GetAsset:output_type -> lehr.api.v1.GetAssetResponse
+	9,  // 25: lehr.api.v1.AssetService.BlameAsset:output_type -> lehr.api.v1.BlameAssetResponse
+	4,  // 26: lehr.api.v1.AssetService.WatchAssets:output_type -> lehr.api.v1.WatchAssetsResponse
+	23, // [23:27] is the sub-list for method output_type
+	19, // [19:23] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_lehr_api_v1_asset_proto_init() }
@@ -846,7 +1303,7 @@ func file_lehr_api_v1_asset_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_api_v1_asset_proto_rawDesc), len(file_lehr_api_v1_asset_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   9,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

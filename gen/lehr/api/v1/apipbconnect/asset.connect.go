@@ -37,6 +37,8 @@ const (
 	AssetServiceListAssetsProcedure = "/lehr.api.v1.AssetService/ListAssets"
 	// AssetServiceGetAssetProcedure is the fully-qualified name of the AssetService's GetAsset RPC.
 	AssetServiceGetAssetProcedure = "/lehr.api.v1.AssetService/GetAsset"
+	// AssetServiceBlameAssetProcedure is the fully-qualified name of the AssetService's BlameAsset RPC.
+	AssetServiceBlameAssetProcedure = "/lehr.api.v1.AssetService/BlameAsset"
 	// AssetServiceWatchAssetsProcedure is the fully-qualified name of the AssetService's WatchAssets
 	// RPC.
 	AssetServiceWatchAssetsProcedure = "/lehr.api.v1.AssetService/WatchAssets"
@@ -46,6 +48,8 @@ const (
 type AssetServiceClient interface {
 	ListAssets(context.Context, *v1.ListAssetsRequest) (*v1.ListAssetsResponse, error)
 	GetAsset(context.Context, *v1.GetAssetRequest) (*v1.GetAssetResponse, error)
+	// Says where an asset comes from, or one of its fields.
+	BlameAsset(context.Context, *v1.BlameAssetRequest) (*v1.BlameAssetResponse, error)
 	// Sends all assets of an incarnation, then, for each incarnation that
 	// becomes head, what it changed. A watch that was cut off goes on, at any
 	// replica, after the last incarnation that was complete; what of a later one
@@ -76,6 +80,12 @@ func NewAssetServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithSchema(assetServiceMethods.ByName("GetAsset")),
 			connect.WithClientOptions(opts...),
 		),
+		blameAsset: connect.NewClient[v1.BlameAssetRequest, v1.BlameAssetResponse](
+			httpClient,
+			baseURL+AssetServiceBlameAssetProcedure,
+			connect.WithSchema(assetServiceMethods.ByName("BlameAsset")),
+			connect.WithClientOptions(opts...),
+		),
 		watchAssets: connect.NewClient[v1.WatchAssetsRequest, v1.WatchAssetsResponse](
 			httpClient,
 			baseURL+AssetServiceWatchAssetsProcedure,
@@ -89,6 +99,7 @@ func NewAssetServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 type assetServiceClient struct {
 	listAssets  *connect.Client[v1.ListAssetsRequest, v1.ListAssetsResponse]
 	getAsset    *connect.Client[v1.GetAssetRequest, v1.GetAssetResponse]
+	blameAsset  *connect.Client[v1.BlameAssetRequest, v1.BlameAssetResponse]
 	watchAssets *connect.Client[v1.WatchAssetsRequest, v1.WatchAssetsResponse]
 }
 
@@ -110,6 +121,15 @@ func (c *assetServiceClient) GetAsset(ctx context.Context, req *v1.GetAssetReque
 	return nil, err
 }
 
+// BlameAsset calls lehr.api.v1.AssetService.BlameAsset.
+func (c *assetServiceClient) BlameAsset(ctx context.Context, req *v1.BlameAssetRequest) (*v1.BlameAssetResponse, error) {
+	response, err := c.blameAsset.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // WatchAssets calls lehr.api.v1.AssetService.WatchAssets.
 func (c *assetServiceClient) WatchAssets(ctx context.Context, req *v1.WatchAssetsRequest) (*connect.ServerStreamForClient[v1.WatchAssetsResponse], error) {
 	return c.watchAssets.CallServerStream(ctx, connect.NewRequest(req))
@@ -119,6 +139,8 @@ func (c *assetServiceClient) WatchAssets(ctx context.Context, req *v1.WatchAsset
 type AssetServiceHandler interface {
 	ListAssets(context.Context, *v1.ListAssetsRequest) (*v1.ListAssetsResponse, error)
 	GetAsset(context.Context, *v1.GetAssetRequest) (*v1.GetAssetResponse, error)
+	// Says where an asset comes from, or one of its fields.
+	BlameAsset(context.Context, *v1.BlameAssetRequest) (*v1.BlameAssetResponse, error)
 	// Sends all assets of an incarnation, then, for each incarnation that
 	// becomes head, what it changed. A watch that was cut off goes on, at any
 	// replica, after the last incarnation that was complete; what of a later one
@@ -145,6 +167,12 @@ func NewAssetServiceHandler(svc AssetServiceHandler, opts ...connect.HandlerOpti
 		connect.WithSchema(assetServiceMethods.ByName("GetAsset")),
 		connect.WithHandlerOptions(opts...),
 	)
+	assetServiceBlameAssetHandler := connect.NewUnaryHandlerSimple(
+		AssetServiceBlameAssetProcedure,
+		svc.BlameAsset,
+		connect.WithSchema(assetServiceMethods.ByName("BlameAsset")),
+		connect.WithHandlerOptions(opts...),
+	)
 	assetServiceWatchAssetsHandler := connect.NewServerStreamHandlerSimple(
 		AssetServiceWatchAssetsProcedure,
 		svc.WatchAssets,
@@ -157,6 +185,8 @@ func NewAssetServiceHandler(svc AssetServiceHandler, opts ...connect.HandlerOpti
 			assetServiceListAssetsHandler.ServeHTTP(w, r)
 		case AssetServiceGetAssetProcedure:
 			assetServiceGetAssetHandler.ServeHTTP(w, r)
+		case AssetServiceBlameAssetProcedure:
+			assetServiceBlameAssetHandler.ServeHTTP(w, r)
 		case AssetServiceWatchAssetsProcedure:
 			assetServiceWatchAssetsHandler.ServeHTTP(w, r)
 		default:
@@ -174,6 +204,10 @@ func (UnimplementedAssetServiceHandler) ListAssets(context.Context, *v1.ListAsse
 
 func (UnimplementedAssetServiceHandler) GetAsset(context.Context, *v1.GetAssetRequest) (*v1.GetAssetResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.AssetService.GetAsset is not implemented"))
+}
+
+func (UnimplementedAssetServiceHandler) BlameAsset(context.Context, *v1.BlameAssetRequest) (*v1.BlameAssetResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.AssetService.BlameAsset is not implemented"))
 }
 
 func (UnimplementedAssetServiceHandler) WatchAssets(context.Context, *v1.WatchAssetsRequest, *connect.ServerStream[v1.WatchAssetsResponse]) error {

@@ -1,0 +1,133 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"lehr.dev/client"
+	apipb "lehr.dev/gen/lehr/api/v1"
+)
+
+func (s *session) blameCommand() *cobra.Command {
+	var incarnation string
+	command := &cobra.Command{
+		Use:   "blame ASSET [FIELD]",
+		Short: "Say where an asset or a field comes from: generator, file, line, commit, and when it changed last",
+		Long: `Says where an asset comes from, or one of its fields: the generator that made
+it, the files that this read, with the commits that they were read at, and the
+incarnation in which it became what it is. What is not known is not told: a line
+is named only where no other line of these files has the same name and value.`,
+		Example: `  lehr blame web/a
+  lehr blame web/a payload.replicas
+  lehr blame web/a addons.Owner.owner --incarnation 12`,
+		Args: cobra.RangeArgs(1, 2),
+		RunE: func(command *cobra.Command, args []string) error {
+			return s.readingPartition(command.Context(), func(c *client.Client, partition string) error {
+				request := &apipb.BlameAssetRequest{Partition: partition, Asset: args[0]}
+				if len(args) == 2 {
+					request.Field = args[1]
+				}
+				if incarnation != "" {
+					request.Incarnation = incarnationID(partition, incarnation)
+				}
+				response, err := c.Assets.BlameAsset(command.Context(), request)
+				if err != nil {
+					return err
+				}
+				if s.json() {
+					return printMessage(s.Out, response)
+				}
+				s.printBlame(response)
+				return nil
+			})
+		},
+	}
+	command.Flags().StringVar(&incarnation, "incarnation", "", "as of this incarnation instead of head")
+	return command
+}
+
+func (s *session) printBlame(b *apipb.BlameAssetResponse) {
+	published := ""
+	if b.Published != nil {
+		published = fmt.Sprintf("%s (%s)", b.Published.AsTime().UTC().Format(time.RFC3339), s.ago(b.Published))
+	}
+	more := ""
+	if b.MoreInputs > 0 {
+		more = fmt.Sprintf("and %d more files", b.MoreInputs)
+	}
+	var derived []string
+	for _, d := range b.Derived {
+		derived = append(derived, fmt.Sprintf("%s by generate.%s, %s", lastName(d.Addon), d.Name, placed(d.Place)))
+	}
+	pairs := []string{"asset", b.Asset, "field", b.Field, "value", b.Value, "was", b.Was, "unchanged since", since(b), "published", published, "generator", b.Generator, "made at", placed(b.Made)}
+	for _, input := range b.Inputs {
+		pairs = append(pairs, "read", placed(input))
+	}
+	pairs = append(pairs, "read", more, "read assets", strings.Join(b.Read, ", "), "derived", strings.Join(derived, "; "))
+	if b.Line != nil {
+		pairs = append(pairs, "line", placed(b.Line))
+	}
+	fields(s.Out, pairs...)
+	switch {
+	case b.Unknown:
+		fmt.Fprintf(s.Out, "\nWhich generator and files it comes from was not kept of %s. It is when the asset changes next.\n", plain(b.Since))
+	case b.Field != "" && len(b.Derived) > 0:
+		fmt.Fprintln(s.Out, "\nThe derivation gave the addon, or a part of it.")
+	case b.Field != "" && b.Line == nil && len(b.Inputs) > 0:
+		fmt.Fprintln(s.Out, "\nThe line is not known: not exactly one line of these files has the field's name and value.")
+	}
+	s.printCommits(of(b))
+}
+
+// since is when it became so, as exactly as is known.
+func since(b *apipb.BlameAssetResponse) string {
+	switch {
+	case b.Cut:
+		return b.Since + ", or earlier: it was looked for no further back"
+	case b.Exact:
+		return b.Since
+	case b.Before == "":
+		return b.Since + ", or earlier: nothing older is retained"
+	}
+	return fmt.Sprintf("%s, or earlier, after %s: what is between them is not retained", b.Since, b.Before)
+}
+
+// of are the sources that the asset or field comes from, each once; only that of
+// the line, if it is known.
+func of(b *apipb.BlameAssetResponse) (sources []*apipb.SourceRevision) {
+	places := append([]*apipb.Place{b.Made}, b.Inputs...)
+	for _, d := range b.Derived {
+		places = append(places, d.Place)
+	}
+	switch {
+	case b.Unknown:
+		return b.Sources
+	case b.Line.GetSource() != nil:
+		return []*apipb.SourceRevision{b.Line.Source}
+	}
+	for _, p := range places {
+		if r := p.GetSource(); r != nil && !slices.ContainsFunc(sources, func(other *apipb.SourceRevision) bool { return other.Source == r.Source }) {
+			sources = append(sources, r)
+		}
+	}
+	return sources
+}
+
+// placed is a file, its line, and its source.
+func placed(p *apipb.Place) string {
+	text := p.GetFile()
+	if text == "" {
+		return ""
+	}
+	if p.Line > 0 {
+		text += fmt.Sprintf(":%d", p.Line)
+	}
+	if p.Source != nil {
+		text += fmt.Sprintf(" (source %s at %s)", p.Source.Source, brief(p.Source.Revision))
+	}
+	return text
+}

@@ -1,0 +1,187 @@
+package definition
+
+import (
+	"maps"
+	"slices"
+
+	"lehr.dev/intent"
+	"lehr.dev/prodspec/generate/work"
+)
+
+// Schema is the JSON Schema, of draft 2020-12, of a lehr.yaml, for editors. It
+// has every key that the parser accepts and no other, and is no stricter than
+// the parser: what a definition must be beyond it, Parse says.
+func Schema() map[string]any {
+	top := object(map[string]any{
+		"lehr": map[string]any{"const": "v1"}, "partition": text(), "owner": text(), "mode": mode(), "modes": mapOf(mode()),
+		"types": folder(false), "sources": mapOf(anySource()), "generate": mapOf(anyGenerator()), "validate": validationSchema(),
+		"plugins": mapOf(object(map[string]any{"run": texts(), "dial": text()})), "checks": checksSchema(), "access": accessSchema(),
+	}, "lehr", "partition", "sources", "generate")
+	top["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+	top["title"] = "A partition of Lehr"
+	return top
+}
+
+func object(properties map[string]any, required ...string) map[string]any {
+	o := map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
+	if len(required) > 0 {
+		o["required"] = required
+	}
+	return o
+}
+
+// mapOf has any keys.
+func mapOf(value map[string]any) map[string]any {
+	return map[string]any{"type": "object", "additionalProperties": value}
+}
+
+func listOf(item map[string]any) map[string]any {
+	return map[string]any{"type": "array", "items": item}
+}
+
+func anyOf(kinds ...any) map[string]any { return map[string]any{"anyOf": kinds} }
+
+func enum(words []string) map[string]any { return map[string]any{"enum": words} }
+
+func text() map[string]any { return map[string]any{"type": "string", "minLength": 1} }
+
+// texts are as parser.texts takes them.
+func texts() map[string]any {
+	list := listOf(text())
+	list["minItems"] = 1
+	return anyOf(text(), list)
+}
+
+func number(least int) map[string]any {
+	return map[string]any{"type": "integer", "minimum": least}
+}
+
+func duration() map[string]any {
+	return map[string]any{"type": "string", "pattern": `^([0-9]+d|\+?([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)([0-9.]+(ns|us|µs|μs|ms|s|m|h))*)$`}
+}
+
+func percent() map[string]any {
+	return map[string]any{"type": "string", "pattern": "^0*(100|[0-9]{1,2})%$"}
+}
+
+// expression is any scalar, as for parser.expression.
+func expression() map[string]any {
+	return map[string]any{"type": []string{"string", "number", "boolean"}}
+}
+
+func mode() map[string]any { return enum([]string{"enforce", "observe", "off"}) }
+
+// folder is a source on the server's machine, or the types'.
+func folder(patterns bool) map[string]any {
+	properties := map[string]any{"dir": text(), "files": texts()}
+	if patterns {
+		return object(properties, "files")
+	}
+	return object(properties)
+}
+
+func anySource() map[string]any {
+	list := []any{folder(true)}
+	secret := object(map[string]any{"env": text(), "file": text()})
+	for _, kind := range kinds {
+		properties := map[string]any{kind.name: text(), "every": duration()}
+		if kind.name == "sql" {
+			properties["sql"] = anyOf(text(), secret)
+		}
+		for _, key := range kind.keys {
+			switch key {
+			case "files":
+				properties[key] = texts()
+			case "token", "key", "known_hosts":
+				properties[key] = secret
+			case "empty":
+				properties[key] = map[string]any{"type": "boolean"}
+			default:
+				properties[key] = text()
+			}
+		}
+		list = append(list, object(properties, kind.name))
+	}
+	return anyOf(list...)
+}
+
+func anyGenerator() map[string]any {
+	var list []any
+	for _, language := range []work.Language{work.Starlark, work.WASM, work.Native} {
+		properties := map[string]any{string(language): text(), "from": texts(), "for_each": map[string]any{"const": "file"}}
+		switch language {
+		case work.WASM:
+			properties["args"] = texts()
+		case work.Native:
+			properties[string(language)] = texts()
+		}
+		list = append(list, object(properties, string(language), "from"))
+	}
+	for _, name := range slices.Sorted(maps.Keys(derivable)) {
+		kind := derivable[name]
+		properties := map[string]any{"derive": enum([]string{name, addonPackage + name}), "where": expression()}
+		required := append([]string{"derive"}, kind.required...)
+		for _, field := range kind.fields {
+			if properties[field] = expression(); field == "edges" {
+				properties[field] = listOf(edgeSchema())
+			}
+		}
+		if kind.entries != "" {
+			properties[kind.entries] = mapOf(expression())
+			required = append(required, kind.entries)
+		}
+		list = append(list, object(properties, required...))
+	}
+	return anyOf(list...)
+}
+
+func edgeSchema() map[string]any {
+	return object(map[string]any{
+		"rule": enum(slices.Sorted(maps.Keys(edgeRules))), "on": expression(), "when": expression(), "at_least": expression(), "serves": text(), "expects": text(),
+	}, "rule", "on")
+}
+
+func validationSchema() map[string]any {
+	rule := map[string]any{}
+	for _, key := range ruleFields {
+		switch key {
+		case "id", "http", "sql", "database":
+			rule[key] = text()
+		case "severity":
+			rule[key] = enum(slices.Sorted(maps.Keys(ruleSeverities)))
+		case "scope":
+			rule[key] = enum(slices.Sorted(maps.Keys(ruleScopes)))
+		case "parameters":
+			rule[key] = mapOf(expression())
+		case "arguments":
+			rule[key] = listOf(expression())
+		case "command":
+			rule[key] = texts()
+		case "timeout", "keep":
+			rule[key] = duration()
+		default:
+			rule[key] = expression()
+		}
+	}
+	return object(map[string]any{
+		"shrink": object(map[string]any{"max": percent(), "changed": percent(), "floor": number(0), "over": duration()}),
+		"rules":  listOf(object(rule, "id", "must")),
+	})
+}
+
+func checksSchema() map[string]any {
+	return object(map[string]any{
+		"budget":    object(map[string]any{"scope": text(), "in_flight": number(1)}, "scope", "in_flight"),
+		"turndown":  object(map[string]any{"in_flight": number(1)}, "in_flight"),
+		"approval":  object(map[string]any{"quorum": number(1), "expires": duration()}),
+		"overrides": object(map[string]any{"allow": texts(), "longest": duration()}),
+	})
+}
+
+func accessSchema() map[string]any {
+	roles := map[string]any{}
+	for _, role := range []intent.Role{intent.Viewer, intent.Editor, intent.Approver, intent.Operator} {
+		roles[string(role)] = texts()
+	}
+	return object(roles)
+}

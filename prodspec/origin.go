@@ -1,0 +1,174 @@
+package prodspec
+
+import (
+	"context"
+	"maps"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"lehr.dev/intent"
+	"lehr.dev/prodspec/definition"
+	"lehr.dev/prodspec/generate"
+	"lehr.dev/prodspec/generate/work"
+	"lehr.dev/prodspec/provenance"
+	"lehr.dev/prodspec/query"
+	"lehr.dev/prodspec/source"
+	"lehr.dev/schema"
+	"lehr.dev/store"
+)
+
+// What is read to find lines, of one incarnation. Of what is beyond, only the
+// files are known.
+const (
+	linedBytes  = 8 << 20
+	linedFile   = 1 << 20
+	linedAssets = 2000
+)
+
+// origins gathers where what a delta changes comes from.
+type origins struct {
+	*builder
+	runs map[*generate.Run]*origin
+	// What may still be read.
+	bytes, assets int
+}
+
+// origin of what one run made.
+type origin struct {
+	run provenance.Run
+	// lines of the files that it read; nil: they were not all read.
+	lines *provenance.Lines
+}
+
+// keepOrigins stores where each asset comes from that an incarnation adds or
+// changes, before it can be seen.
+func (b *builder) keepOrigins(ctx context.Context, blobs store.Blobs, lease store.Lease, incarnation intent.Incarnation, delta change) error {
+	if incarnation.Added+incarnation.Changed == 0 {
+		return nil
+	}
+	o := origins{builder: b, runs: map[*generate.Run]*origin{}, bytes: linedBytes, assets: linedAssets}
+	w := provenance.NewWriter(incarnation)
+	for i := range delta.entries {
+		entry := &delta.entries[i]
+		if entry.Removed {
+			continue
+		}
+		from, found := b.origin(entry.Asset), b.members[entry.Asset]
+		var derived []provenance.Derived
+		for _, d := range from.Derived {
+			derived = append(derived, provenance.Derived{
+				Derivation: d.Derivation, Addon: d.Addon,
+				Place: provenance.Place{File: d.File, Line: d.Line, Source: definition.DefinitionSource},
+			})
+		}
+		run := o.of(found.run)
+		lines, err := o.lines(run, entry)
+		if err != nil {
+			return err
+		}
+		made := provenance.Place{File: from.File, Line: from.Line, Source: b.sources.of(from.File)}
+		w.Add(entry.Asset, &run.run, made, derived, lines)
+	}
+	return w.Save(ctx, blobs, lease)
+}
+
+func (o *origins) of(run *generate.Run) *origin {
+	if known := o.runs[run]; known != nil {
+		return known
+	}
+	found := &origin{run: provenance.Run{Generator: run.Generator}}
+	o.runs[run] = found
+	var files []work.Input
+	for _, read := range run.Reads() {
+		switch read.Kind {
+		case work.ReadFile:
+			files = append(files, work.Input{Name: read.Name, Digest: read.Digest})
+		case work.ReadAsset:
+			if len(found.run.Assets) < provenance.MostInputs {
+				found.run.Assets = append(found.run.Assets, intent.AssetID(read.Name))
+			}
+		}
+	}
+	// The file that it ran for comes first.
+	slices.SortStableFunc(files, func(a, b work.Input) int {
+		switch run.File {
+		case a.Name:
+			return -1
+		case b.Name:
+			return 1
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	if len(files) > provenance.MostInputs {
+		found.run.More = len(files) - provenance.MostInputs
+		files = files[:provenance.MostInputs]
+	}
+	for _, file := range files {
+		found.run.Inputs = append(found.run.Inputs, provenance.Place{File: file.Name, Source: o.sources.of(file.Name)})
+	}
+	if found.run.More == 0 {
+		found.lines = o.read(files, found.run.Inputs)
+	}
+	return found
+}
+
+// read the lines of files; nil when one is not to be read: a line could be
+// another's.
+func (o *origins) read(files []work.Input, places []provenance.Place) *provenance.Lines {
+	lines := &provenance.Lines{}
+	for i, file := range files {
+		if o.bytes <= 0 || o.assets <= 0 {
+			return nil
+		}
+		content, err := o.sources.open(file)
+		if err != nil || len(content) > linedFile {
+			return nil // It has changed since: the next incarnation may tell.
+		}
+		o.bytes -= len(content)
+		lines.Read(places[i], content)
+	}
+	return lines
+}
+
+// lines of an asset's fields.
+func (o *origins) lines(from *origin, entry *store.Entry) (map[string]provenance.Place, error) {
+	if from.lines == nil || len(entry.Body) == 0 || o.assets <= 0 {
+		return nil, nil
+	}
+	o.assets--
+	content, err := schema.Decode(entry.Body)
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]provenance.Place{}
+	err = query.Values(o.set, content, func(path, value string) bool {
+		if at, is := from.lines.Find(path, value); is {
+			found[path] = at
+		}
+		return len(found) < query.MostFields
+	})
+	return found, err
+}
+
+// of says which source has a file that is named as inputs are; empty: none.
+func (s *sources) of(file string) string {
+	if file == s.file {
+		return definition.DefinitionSource
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.folders)) {
+		f := s.folders[name]
+		if f.snapshot == nil {
+			continue
+		}
+		below, found := s.below(name, f, path.Clean(filepath.ToSlash(file)))
+		if !found {
+			continue
+		}
+		if _, has := slices.BinarySearchFunc(f.snapshot.Files, below, func(file source.File, name string) int { return strings.Compare(file.Path, name) }); has {
+			return name
+		}
+	}
+	return ""
+}

@@ -1,0 +1,111 @@
+package provenance
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Lines are the lines of some files that have one name and one value, as in
+// YAML and in indented JSON, or one entry of a list. They are found by what they
+// look like: the files are of no known format.
+type Lines struct {
+	// places by name and value; of those that are there twice, the zero Place.
+	places map[[2]string]Place
+}
+
+// entry is the name of what has none, in a list.
+const entry = "-"
+
+// Read adds the lines of a file.
+func (l *Lines) Read(file Place, content []byte) {
+	if l.places == nil {
+		l.places = map[[2]string]Place{}
+	}
+	number := 0
+	for line := range strings.Lines(string(content)) {
+		number++
+		for _, key := range keys(line) {
+			at := Place{File: file.File, Source: file.Source, Line: number}
+			if _, twice := l.places[key]; twice {
+				at = Place{}
+			}
+			l.places[key] = at
+		}
+	}
+}
+
+// keys are what a line can be found by: most lines by at most one name and value.
+func keys(line string) (found [][2]string) {
+	text := strings.TrimSpace(line)
+	if rest, is := strings.CutPrefix(text, "- "); is {
+		text = strings.TrimSpace(rest)
+		found = append(found, [2]string{entry, scalar(text)})
+	}
+	name, value, is := strings.Cut(text, ":")
+	if is && (value == "" || value[0] == ' ' || strings.HasSuffix(name, `"`)) && !strings.HasPrefix(text, "#") {
+		if value = scalar(value); value != "" {
+			found = append(found, [2]string{plain(scalar(name)), value})
+		}
+		return found
+	}
+	if len(found) == 0 && strings.HasPrefix(text, `"`) { // An entry of a list in JSON.
+		found = append(found, [2]string{entry, scalar(text)})
+	}
+	return found
+}
+
+// scalar is a value without quotes, the comma after it, or a comment.
+func scalar(text string) string {
+	text = strings.TrimSpace(text)
+	if text == "" || text[0] == '#' {
+		return ""
+	}
+	if quote := text[0]; quote == '"' || quote == '\'' {
+		end := strings.LastIndexByte(text, quote)
+		if end == 0 {
+			return ""
+		}
+		switch rest := strings.TrimSpace(text[end+1:]); {
+		case rest != "" && rest != "," && rest[0] != '#':
+			return ""
+		case quote == '\'':
+			return strings.ReplaceAll(text[1:end], "''", "'")
+		}
+		value, err := strconv.Unquote(text[:end+1])
+		if err != nil {
+			return ""
+		}
+		return value
+	}
+	if at := strings.Index(text, " #"); at >= 0 {
+		text = text[:at]
+	}
+	return strings.TrimRight(text, " ,")
+}
+
+// plain makes one of base_port, basePort and base-port.
+func plain(name string) string {
+	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name))
+}
+
+// Find the only line that has a field's name and value. The path is as in
+// package query, the value as a filter writes it.
+func (l *Lines) Find(path, value string) (Place, bool) {
+	if unquoted, err := strconv.Unquote(value); err == nil {
+		value = unquoted
+	}
+	if value == "" {
+		return Place{}, false
+	}
+	name := path[strings.LastIndexByte(path, '.')+1:]
+	if before, is := strings.CutSuffix(path, `"]`); is { // A key of a map, which may have dots.
+		name = before[strings.LastIndex(before, `["`)+2:]
+	} else if strings.HasSuffix(name, "]") {
+		name = entry
+	}
+	if name != entry {
+		name = plain(name)
+	}
+	found := l.places[[2]string{name, value}]
+	return found, found.Line > 0
+}

@@ -1,0 +1,61 @@
+package provenance
+
+import "testing"
+
+// A line is found only where it is the only one with the name and value.
+func TestLines(t *testing.T) {
+	var lines Lines
+	lines.Read(Place{File: "a.yaml", Source: "s"}, []byte(`# replicas: 9
+name: shop # people see it
+basePort: 20100
+clusters:
+  - name: a
+    replicas: 3
+  - name: b
+    replicas: 3
+    version: "1.1"
+args:
+  - "--port=1"
+  - '--it''s'
+env: {LEVEL: debug}
+url: http://example.com/x
+text: "not # a comment"
+`))
+	lines.Read(Place{File: "b.json"}, []byte("{\n  \"owner\": \"ann@example.com\",\n  \"limits\": [\n    \"small\"\n  ],\n  \"basePort\": 20101,\n  \"broken\": \"no end\n}\n"))
+	for _, of := range []struct {
+		path, value, file string
+		line              int
+	}{
+		{"payload.name", `"shop"`, "a.yaml", 2},
+		{"payload.base_port", "20100", "a.yaml", 3},
+		{"payload.clusters[0].replicas", "3", "", 0},
+		{"payload.replicas", "9", "", 0},
+		{"payload.version", `"1.1"`, "a.yaml", 9},
+		{"payload.args[0]", `"--port=1"`, "a.yaml", 11},
+		{"payload.args[7]", `"--it's"`, "a.yaml", 12},
+		{`payload.env["LEVEL"]`, `"debug"`, "", 0},
+		{`payload.links["x.url"]`, `"http://example.com/x"`, "", 0},
+		{`payload.links["url"]`, `"http://example.com/x"`, "a.yaml", 14},
+		{"payload.text", `"not # a comment"`, "a.yaml", 15},
+		{"addons.Owner.owner", `"ann@example.com"`, "b.json", 2},
+		{"payload.limits[0]", `"small"`, "b.json", 4},
+		{"payload.base_port", "20101", "b.json", 6},
+		{"payload.broken", `"no end"`, "", 0},
+		{"payload.clusters", `""`, "", 0},
+	} {
+		at, found := lines.Find(of.path, of.value)
+		if at.File != of.file || at.Line != of.line || found != (of.line > 0) {
+			t.Errorf("%s = %s is found at %s:%d, want %s:%d", of.path, of.value, at.File, at.Line, of.file, of.line)
+		}
+	}
+}
+
+func FuzzLines(f *testing.F) {
+	f.Add("- a: b\n\"c\": 'd', # e\n", "payload.a", "b")
+	f.Add("- \"\n'\n:\n", `payload["`, `"`)
+	f.Fuzz(func(t *testing.T, text, path, value string) {
+		var lines Lines
+		lines.Read(Place{File: "f"}, []byte(text))
+		lines.Find(path, value)
+	})
+}

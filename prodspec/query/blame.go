@@ -1,0 +1,181 @@
+package query
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"lehr.dev/fault"
+	"lehr.dev/intent"
+	"lehr.dev/prodspec/provenance"
+)
+
+// Blame says where an asset, or a value of one, comes from.
+type Blame struct {
+	// Field is the path of the value; empty: it is about the whole content.
+	Field string
+	// Value is as people see it: shortened, and no secret.
+	Value string
+	// Since is the incarnation in which it became what it is, and Before the
+	// newest retained one in which it was otherwise, zero when there is none.
+	// Unless Exact it may have become so in one between them that is no longer
+	// retained.
+	Since, Before intent.IncarnationID
+	Exact         bool
+	// Cut: it was looked for no further back than Since.
+	Cut bool
+	// Was is the value in Before; empty: none.
+	Was string
+	// Published is when Since was, zero if that is not known. Sources are the
+	// states of the sources then.
+	Published time.Time
+	Sources   []intent.SourceRevision
+	// Origin as of Since; of a field, its Derived are those that gave its addon, or
+	// parts of it. Unknown: nothing of it was kept.
+	Origin  provenance.Origin
+	Unknown bool
+	// Line of a file that has the field's name and value, the only one of those
+	// that were read; nil: not known.
+	Line *provenance.Place
+}
+
+// mostSteps bounds how far back one call looks, in changes of the asset.
+const mostSteps = 200
+
+// Blame finds where an asset of an incarnation comes from, or one of its fields,
+// by its path as in a filter. It goes back from change to change of the asset.
+func (r *Reader) Blame(ctx context.Context, id intent.IncarnationID, asset intent.AssetID, field string) (Blame, error) {
+	member, err := r.store.Member(ctx, id, asset)
+	if err != nil {
+		return Blame{}, err
+	}
+	blame := Blame{Field: field, Since: intent.IncarnationID{Partition: id.Partition, Sequence: member.Since}}
+	current, err := r.value(ctx, id, member, field)
+	if err != nil {
+		return Blame{}, err
+	}
+	blame.Value = current.shown
+	for step := 0; ; step++ {
+		if step == mostSteps {
+			blame.Cut = true
+			break
+		}
+		older, err := r.store.Incarnations(ctx, id.Partition, blame.Since.Sequence, 1)
+		if err != nil {
+			return Blame{}, err
+		}
+		blame.Exact = blame.Since.Sequence == 1
+		if len(older) == 0 {
+			break
+		}
+		adjacent := older[0].ID.Sequence+1 == blame.Since.Sequence
+		before, err := r.store.Member(ctx, older[0].ID, asset)
+		if fault.Is(err, fault.NotFound) {
+			blame.Before, blame.Exact = older[0].ID, adjacent
+			break
+		}
+		if err != nil {
+			return Blame{}, err
+		}
+		if before.Digest != member.Digest {
+			was, err := r.value(ctx, older[0].ID, before, field)
+			if err != nil && !fault.Is(err, fault.NotFound) {
+				return Blame{}, err
+			}
+			if err != nil || was.whole != current.whole {
+				blame.Before, blame.Exact, blame.Was = older[0].ID, adjacent, was.shown
+				break
+			}
+		}
+		member, blame.Since.Sequence = before, before.Since
+	}
+	return blame, r.origin(ctx, asset, &blame)
+}
+
+// value of a field. That of the whole content is its digest.
+func (r *Reader) value(ctx context.Context, id intent.IncarnationID, member intent.Member, field string) (leaf, error) {
+	if field == "" {
+		return leaf{whole: member.Digest.String()}, nil
+	}
+	asset, err := r.asset(ctx, member)
+	if err != nil {
+		return leaf{}, err
+	}
+	_, set, err := r.environment(ctx, id)
+	if err != nil {
+		return leaf{}, err
+	}
+	found, err := leaves(set, asset)
+	if err != nil {
+		return leaf{}, err
+	}
+	at := slices.IndexFunc(found, func(l leaf) bool { return l.path == field })
+	if at < 0 {
+		err := fault.New(fault.NotFound, "%s of %s has no value %.200q", member.Asset, id, field)
+		return leaf{}, err.WithHint("%s", values(found, field))
+	}
+	return found[at], nil
+}
+
+// values that a person may have meant.
+func values(found []leaf, field string) string {
+	last := field[strings.LastIndexByte(field, '.')+1:]
+	const most = 8
+	var near []string
+	for _, l := range found {
+		if l.shown != "{}" && len(near) < most && strings.Contains(l.path, last) {
+			near = append(near, l.path)
+		}
+	}
+	if len(near) == 0 {
+		for _, l := range found {
+			if l.shown != "{}" && len(near) < most {
+				near = append(near, l.path)
+			}
+		}
+	}
+	return "write a path such as " + strings.Join(near, ", ")
+}
+
+// origin fills in where it came from then.
+func (r *Reader) origin(ctx context.Context, asset intent.AssetID, blame *Blame) error {
+	published, origin, err := provenance.Read(ctx, r.store, blame.Since, asset)
+	if fault.Is(err, fault.NotFound) {
+		blame.Unknown = true
+		incarnation, err := r.store.Incarnation(ctx, blame.Since)
+		if err == nil {
+			blame.Published, blame.Sources = incarnation.Created, incarnation.Sources
+		} else if !fault.Is(err, fault.NotFound) {
+			return err
+		}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	blame.Published, blame.Sources, blame.Origin = published.At, published.Sources, origin
+	if at, is := origin.Lines[blame.Field]; is && blame.Field != "" {
+		blame.Line = &at
+	}
+	if blame.Field != "" {
+		// Only what may have given the field. What did, is for people to see: an
+		// addon may be derived in part.
+		blame.Origin.Derived = slices.DeleteFunc(blame.Origin.Derived, func(d provenance.Derived) bool { return !ofAddon(blame.Field, d.Addon) })
+		if len(blame.Origin.Derived) > 0 {
+			blame.Line = nil
+		}
+	}
+	return nil
+}
+
+// ofAddon reports whether a path is in an addon, named in short or in full.
+func ofAddon(path string, addon intent.TypeName) bool {
+	full := string(addon)
+	for _, name := range []string{full, full[strings.LastIndexByte(full, '.')+1:]} {
+		if rest, is := strings.CutPrefix(path, "addons."+name); is && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+			return true
+		}
+	}
+	return false
+}

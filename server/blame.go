@@ -1,0 +1,53 @@
+package server
+
+import (
+	"context"
+	"slices"
+
+	apipb "lehr.dev/gen/lehr/api/v1"
+	"lehr.dev/intent"
+	"lehr.dev/prodspec/provenance"
+)
+
+// BlameAsset says where an asset comes from, or one of its fields.
+func (s *Server) BlameAsset(ctx context.Context, request *apipb.BlameAssetRequest) (*apipb.BlameAssetResponse, error) {
+	asset, err := intent.ParseAssetID(request.Asset)
+	if err != nil {
+		return nil, err
+	}
+	id, err := s.snapshot(ctx, request.Partition, moment{incarnation: request.Incarnation})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.store.Member(ctx, id, asset); err != nil {
+		return nil, s.meant(ctx, id, asset, err)
+	}
+	b, err := s.queries.Blame(ctx, id, asset, request.Field)
+	if err != nil {
+		return nil, err
+	}
+	place := func(p provenance.Place) *apipb.Place {
+		shown := &apipb.Place{File: p.File, Line: int32(p.Line)}
+		if at := slices.IndexFunc(b.Sources, func(r intent.SourceRevision) bool { return r.Source == p.Source }); at >= 0 {
+			shown.Source = toSource(b.Sources[at])
+		}
+		return shown
+	}
+	response := &apipb.BlameAssetResponse{
+		Incarnation: id.String(), Asset: string(asset), Field: b.Field, Value: b.Value,
+		Since: toIncarnationID(b.Since), Published: toTime(b.Published), Before: toIncarnationID(b.Before), Was: b.Was, Exact: b.Exact, Cut: b.Cut,
+		Unknown: b.Unknown, Generator: b.Origin.Generator, Inputs: each(b.Origin.Inputs, place), MoreInputs: int32(b.Origin.More),
+		Read: each(b.Origin.Assets, func(id intent.AssetID) string { return string(id) }),
+		Derived: each(b.Origin.Derived, func(d provenance.Derived) *apipb.Derivation {
+			return &apipb.Derivation{Name: d.Derivation, Addon: string(d.Addon), Place: place(d.Place)}
+		}),
+		Sources: each(b.Sources, toSource),
+	}
+	if !b.Unknown {
+		response.Made = place(b.Origin.Made)
+	}
+	if b.Line != nil {
+		response.Line = place(*b.Line)
+	}
+	return response, nil
+}
