@@ -25,7 +25,7 @@ func (s *session) exportCommand() *cobra.Command {
 one JSON object a line, protobuf messages after their lengths, or a tar with a
 file for each asset, the schema, and a manifest. What is written is verified by
 the incarnation's digest; with a filter, each asset by its own. The same
-incarnation gives the same bytes. It holds secrets, and takes the role editor.`,
+incarnation gives the same bytes. What is marked as secret is left out.`,
 		Example: `  lehr export shop@12 --format tar -o shop.tar
   lehr export shop --at release=spring --filter 'type == "Job"'`,
 		Args: cobra.MaximumNArgs(1),
@@ -81,8 +81,8 @@ func (s *session) export(ctx context.Context, q query, name, format, file string
 	return err
 }
 
-// whole writes a file that is there when all of it is, or not at all. It holds
-// secrets, so others may not read it.
+// whole writes a file that is there when all of it is, or not at all. Others may
+// not read it.
 func whole(name string, write func(io.Writer) error) error {
 	out, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-")
 	if err != nil {

@@ -36,8 +36,8 @@ func (c *Client) Export(ctx context.Context, request *apipb.ExportIncarnationReq
 	}
 	defer writer.Close()
 	for stream.Receive() {
-		for _, body := range stream.Msg().Assets {
-			if err := writer.Add(body); err != nil {
+		for _, asset := range stream.Msg().Assets {
+			if err := add(writer, asset); err != nil {
 				return exported, err
 			}
 		}
@@ -46,6 +46,17 @@ func (c *Client) Export(ctx context.Context, request *apipb.ExportIncarnationReq
 		}
 	}
 	return exported, cut(request, stream.Err())
+}
+
+func add(writer *export.Writer, asset *apipb.ExportedAsset) error {
+	if asset.Digest == "" {
+		return writer.Add(asset.Body, intent.Digest{})
+	}
+	digest, err := intent.ParseDigest(asset.Digest)
+	if err != nil {
+		return err
+	}
+	return writer.Add(asset.Body, digest)
 }
 
 func describe(i *apipb.Incarnation, filter string) (about export.Exported, err error) {

@@ -28,6 +28,9 @@ type entry struct {
 	Type   intent.TypeName `json:"type"`
 	Digest intent.Digest   `json:"digest"`
 	File   string          `json:"file"`
+	// Redacted is the digest of what the file holds, if secrets were taken out
+	// of it.
+	Redacted intent.Digest `json:"redacted,omitzero"`
 }
 
 // fileOf is an asset's place in the tar. A folder whose name would be that of
@@ -77,20 +80,20 @@ func (a *archive) file(name string, content []byte) error {
 	return err
 }
 
-func (a *archive) add(id intent.AssetID, typed intent.TypeName, digest intent.Digest, body []byte) error {
+func (a *archive) add(asset entry, body []byte) error {
 	text, err := textOf(a.set, body)
 	if err != nil {
 		return err
 	}
 	var indented bytes.Buffer
 	if err := json.Indent(&indented, text, "", "  "); err != nil {
-		return fault.New(fault.Internal, "cannot render asset %s: %w", id, err)
+		return fault.New(fault.Internal, "cannot render asset %s: %w", asset.ID, err)
 	}
 	indented.WriteByte('\n')
-	if err := a.file(fileOf(id), indented.Bytes()); err != nil {
+	if err := a.file(asset.File, indented.Bytes()); err != nil {
 		return err
 	}
-	line, err := json.Marshal(entry{id, typed, digest, fileOf(id)})
+	line, err := json.Marshal(asset)
 	if err != nil {
 		return err
 	}

@@ -66,7 +66,7 @@ type Writer struct {
 
 // form is how assets are laid out.
 type form interface {
-	add(id intent.AssetID, typed intent.TypeName, digest intent.Digest, body []byte) error
+	add(asset entry, body []byte) error
 	end(about Exported) error
 	// drop frees what the form holds, whether it came to its end or not.
 	drop()
@@ -95,8 +95,9 @@ func NewWriter(out io.Writer, format Format, about Exported, descriptors []byte)
 }
 
 // Add writes the next asset, given in its canonical bytes, in the order of the
-// ids.
-func (w *Writer) Add(body []byte) error {
+// ids. The digest is zero, or the asset's, when its secrets were taken out: then
+// nothing tells whether the rest is as it was.
+func (w *Writer) Add(body []byte, digest intent.Digest) error {
 	asset, err := schema.Decode(body)
 	if err != nil {
 		return err
@@ -104,11 +105,14 @@ func (w *Writer) Add(body []byte) error {
 	if asset.ID <= w.last {
 		return fault.New(fault.Invalid, "exporting %s: asset %s came after %s", w.about.Incarnation, asset.ID, w.last)
 	}
-	digest := intent.BodyDigest(body)
+	added := entry{ID: asset.ID, Type: asset.Payload.Type, Digest: intent.BodyDigest(body), File: fileOf(asset.ID)}
+	if !digest.IsZero() {
+		added.Digest, added.Redacted = digest, added.Digest
+	}
 	w.last = asset.ID
 	w.about.Count++
-	w.sum.Add(intent.MemberDigest{Asset: asset.ID, Digest: digest})
-	return w.form.add(asset.ID, asset.Payload.Type, digest, body)
+	w.sum.Add(intent.MemberDigest{Asset: asset.ID, Digest: added.Digest})
+	return w.form.add(added, body)
 }
 
 // End verifies what was written, and completes it. An export that did not end
@@ -143,7 +147,7 @@ type lines struct {
 	set *schema.Set
 }
 
-func (l lines) add(_ intent.AssetID, _ intent.TypeName, _ intent.Digest, body []byte) error {
+func (l lines) add(_ entry, body []byte) error {
 	text, err := textOf(l.set, body)
 	if err != nil {
 		return err
@@ -165,7 +169,7 @@ func textOf(set *schema.Set, body []byte) ([]byte, error) {
 
 type delimited struct{ out *bufio.Writer }
 
-func (d delimited) add(_ intent.AssetID, _ intent.TypeName, _ intent.Digest, body []byte) error {
+func (d delimited) add(_ entry, body []byte) error {
 	_, err := d.out.Write(protowire.AppendVarint(nil, uint64(len(body))))
 	if err == nil {
 		_, err = d.out.Write(body)

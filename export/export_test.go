@@ -60,7 +60,7 @@ func write(out io.Writer, format export.Format, about export.Exported, bodies []
 	}
 	defer w.Close()
 	for _, b := range bodies {
-		if err := w.Add(b); err != nil {
+		if err := w.Add(b, intent.Digest{}); err != nil {
 			return about, err
 		}
 	}
@@ -124,6 +124,41 @@ func TestEveryFormatComesBack(t *testing.T) {
 		if !slices.EqualFunc(back, all, bytes.Equal) {
 			t.Errorf("%s: %d assets read back", format, len(back))
 		}
+	}
+}
+
+// An asset whose secrets were taken out counts as what it was.
+func TestSecretsLeftOutDoNotChangeTheDigest(t *testing.T) {
+	all := bodies(t, "a", "b")
+	shown := body(t, "b", &intentpb.Owner{Owner: schema.Redacted})
+	about := of(t, all)
+	add := func(out io.Writer, digest intent.Digest) (export.Exported, error) {
+		w, err := export.NewWriter(out, export.Tar, about, schema.Builtin().Files())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Close()
+		if err := errors.Join(w.Add(all[0], intent.Digest{}), w.Add(shown, digest)); err != nil {
+			t.Fatal(err)
+		}
+		return w.End()
+	}
+	var out bytes.Buffer
+	said, err := add(&out, intent.BodyDigest(all[1]))
+	if err != nil || said.Digest != about.Of {
+		t.Fatalf("%+v, %v", said, err)
+	}
+	if found, err := export.Verify(bytes.NewReader(out.Bytes())); err != nil || found != said {
+		t.Errorf("verifying it says %+v, %v", found, err)
+	}
+	changed := repack(t, out.Bytes(), func(name, content string) (string, string) {
+		return name, strings.Replace(content, `"(redacted)"`, `"(guessed)"`, 1)
+	})
+	if _, err := export.Verify(bytes.NewReader(changed)); !fault.Is(err, fault.Invalid) {
+		t.Errorf("changed beside its secret: %v", err)
+	}
+	if _, err := add(io.Discard, intent.Digest{}); !fault.Is(err, fault.Invalid) {
+		t.Errorf("without its digest: %v", err)
 	}
 }
 
@@ -273,7 +308,7 @@ func TestExportsAreWrittenInBoundedMemory(t *testing.T) {
 	}
 	before, done := live(), 0
 	each(func(b []byte) {
-		if err := w.Add(b); err != nil {
+		if err := w.Add(b, intent.Digest{}); err != nil {
 			t.Fatal(err)
 		}
 		if done++; done%25_000 == 0 {

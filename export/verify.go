@@ -20,7 +20,8 @@ const (
 // Verify reads a tar, recomputes every digest from the assets' own text, and
 // compares them with its manifest, which must name just these files. In memory
 // are 32 bytes an asset. Invalid names the first file that is not as it was
-// written. Without a filter the root digest is the incarnation's; whether that
+// written. What an asset was before its secrets were taken out only the manifest
+// tells. Without a filter the root digest is the incarnation's; whether that
 // is the right one only who knows it from elsewhere can tell.
 func Verify(in io.Reader) (Exported, error) {
 	v := verification{tar: tar.NewReader(in)}
@@ -110,9 +111,7 @@ func (v *verification) asset(name string, text []byte) error {
 		return broken(shown, "it comes after %s", v.last)
 	}
 	v.last = asset.ID
-	digest := intent.BodyDigest(body)
-	v.found = append(v.found, entry{asset.ID, asset.Payload.Type, digest, name}.digest())
-	v.sum.Add(intent.MemberDigest{Asset: asset.ID, Digest: digest})
+	v.found = append(v.found, entry{ID: asset.ID, Type: asset.Payload.Type, Digest: intent.BodyDigest(body), File: name}.held())
 	return nil
 }
 
@@ -160,9 +159,10 @@ func (v *verification) entries(decoder *json.Decoder) error {
 		switch {
 		case count >= len(v.found):
 			return fault.New(fault.Invalid, "asset %.300q is not there", said.ID)
-		case said.digest() != v.found[count]:
+		case said.held() != v.found[count]:
 			return fault.New(fault.Invalid, "asset %.300q is not what %.300q holds", said.ID, said.File)
 		}
+		v.sum.Add(intent.MemberDigest{Asset: said.ID, Digest: said.Digest})
 	}
 	if count < len(v.found) {
 		return fault.New(fault.Invalid, "it names %d assets, and %d are there", count, len(v.found))
@@ -171,8 +171,13 @@ func (v *verification) entries(decoder *json.Decoder) error {
 	return err
 }
 
-func (e entry) digest() intent.Digest {
-	return intent.Sum("lehr.export.v1", []byte(e.ID), []byte(e.Type), e.Digest[:], []byte(e.File))
+// held is the digest of an entry by what its file holds.
+func (e entry) held() intent.Digest {
+	content := e.Digest
+	if !e.Redacted.IsZero() {
+		content = e.Redacted
+	}
+	return intent.Sum("lehr.export.v1", []byte(e.ID), []byte(e.Type), content[:], []byte(e.File))
 }
 
 // ended compares the whole.

@@ -16,7 +16,7 @@ import (
 
 // Text renders an asset's canonical bytes as one line of JSON, a
 // lehr.intent.v1.Asset with the field names of the .proto files. Unlike JSON it
-// holds all of it, secrets too, so that ParseText gives the same bytes again;
+// holds secrets, if nobody has taken them out, and ParseText gives the same bytes;
 // Invalid when a value has no JSON that does.
 func (s *Set) Text(canonical []byte) ([]byte, error) {
 	asset := &intentpb.Asset{}

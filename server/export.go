@@ -8,6 +8,7 @@ import (
 	apipb "lehr.dev/gen/lehr/api/v1"
 	"lehr.dev/intent"
 	"lehr.dev/prodspec/query"
+	"lehr.dev/schema"
 	"lehr.dev/store"
 )
 
@@ -39,7 +40,7 @@ func (s *Server) ExportIncarnation(ctx context.Context, request *apipb.ExportInc
 		if err != nil {
 			return err
 		}
-		if err := s.sendBodies(ctx, page.Members, stream); err != nil {
+		if err := s.sendBodies(ctx, set, page.Members, stream); err != nil {
 			return err
 		}
 		if wanted.Index.After = page.Next; page.Next == "" {
@@ -48,14 +49,18 @@ func (s *Server) ExportIncarnation(ctx context.Context, request *apipb.ExportInc
 	}
 }
 
-func (s *Server) sendBodies(ctx context.Context, members []intent.Member, stream *connect.ServerStream[apipb.ExportIncarnationResponse]) error {
+func (s *Server) sendBodies(ctx context.Context, set *schema.Set, members []intent.Member, stream *connect.ServerStream[apipb.ExportIncarnationResponse]) error {
 	part, size := &apipb.ExportIncarnationResponse{}, 0
 	for _, member := range members {
 		body, err := s.store.Body(ctx, member.Digest)
 		if err != nil {
 			return err
 		}
-		part.Assets = append(part.Assets, body)
+		asset, err := shownOf(set, member, body)
+		if err != nil {
+			return err
+		}
+		part.Assets = append(part.Assets, asset)
 		if size += len(body); size < partBytes {
 			continue
 		}
@@ -68,4 +73,21 @@ func (s *Server) sendBodies(ctx context.Context, members []intent.Member, stream
 		return nil
 	}
 	return stream.Send(part)
+}
+
+// shownOf is an asset without its secrets (S13).
+func shownOf(set *schema.Set, member intent.Member, body []byte) (*apipb.ExportedAsset, error) {
+	asset, err := schema.Decode(body)
+	if err != nil {
+		return nil, err
+	}
+	if asset, err = set.Redact(asset); err != nil {
+		return nil, err
+	}
+	shown, digest, err := set.Encode(asset)
+	exported := &apipb.ExportedAsset{Body: shown}
+	if digest != member.Digest {
+		exported.Digest = member.Digest.String()
+	}
+	return exported, err
 }

@@ -83,24 +83,6 @@ func TestExporting(t *testing.T) {
 	}
 }
 
-// Exports hold secrets: who only reads gets none.
-func TestExportingTakesAnEditor(t *testing.T) {
-	w := newWorld(t)
-	w.publish(0, w.command("db", "x"))
-	w.must(w.store.SetPolicy(t.Context(), []intent.Grant{
-		{Subject: "user:vera", Role: intent.Viewer, Partition: "shop"}, {Subject: "user:ed", Role: intent.Editor, Partition: "shop"},
-	}, ann))
-	request := &apipb.ExportIncarnationRequest{Partition: "shop"}
-	var out bytes.Buffer
-	_, err := w.bear(store.Token{Owner: "vera"}).Export(t.Context(), request, export.JSON, &out)
-	if !fault.Is(err, fault.Denied) || out.Len() > 0 {
-		t.Errorf("a viewer got %q, %v", out.String(), err)
-	}
-	if said, err := w.bear(store.Token{Owner: "ed"}).Export(t.Context(), request, export.JSON, &out); err != nil || said.Count != 1 {
-		t.Errorf("an editor got %+v, %v", said, err)
-	}
-}
-
 type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errors.New("the disk is full") }

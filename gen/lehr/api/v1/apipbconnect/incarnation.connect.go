@@ -69,8 +69,7 @@ type IncarnationServiceClient interface {
 	// What differs between any two retained incarnations of a partition.
 	CompareIncarnations(context.Context, *v1.CompareIncarnationsRequest) (*v1.CompareIncarnationsResponse, error)
 	// Sends every asset of an incarnation in its canonical bytes, in the order of
-	// their ids. Unlike other answers these hold secrets: whoever may edit what
-	// intent is made from may have them.
+	// their ids.
 	ExportIncarnation(context.Context, *v1.ExportIncarnationRequest) (*connect.ServerStreamForClient[v1.ExportIncarnationResponse], error)
 	// Sets or removes a label. A labelled incarnation is retained.
 	LabelIncarnation(context.Context, *v1.LabelIncarnationRequest) (*v1.LabelIncarnationResponse, error)
@@ -178,8 +177,7 @@ type IncarnationServiceHandler interface {
 	// What differs between any two retained incarnations of a partition.
 	CompareIncarnations(context.Context, *v1.CompareIncarnationsRequest) (*v1.CompareIncarnationsResponse, error)
 	// Sends every asset of an incarnation in its canonical bytes, in the order of
-	// their ids. Unlike other answers these hold secrets: whoever may edit what
-	// intent is made from may have them.
+	// their ids.
 	ExportIncarnation(context.Context, *v1.ExportIncarnationRequest, *connect.ServerStream[v1.ExportIncarnationResponse]) error
 	// Sets or removes a label. A labelled incarnation is retained.
 	LabelIncarnation(context.Context, *v1.LabelIncarnationRequest) (*v1.LabelIncarnationResponse, error)
