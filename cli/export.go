@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -46,6 +47,10 @@ func (s *session) export(ctx context.Context, q query, name, format, file string
 	shape, err := export.ParseFormat(format)
 	if err != nil {
 		return err
+	}
+	if slices.Contains([]string{"json", "table", "wide"}, file) {
+		return fault.New(fault.Invalid, "-o %s would be a file of that name", file).
+			WithHint("write --format json, or -o ./%s if the file is meant", file)
 	}
 	c, err := s.connect(ctx)
 	if err != nil {
