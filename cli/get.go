@@ -96,6 +96,7 @@ func (s *session) getCommand() *cobra.Command {
   lehr get assets --field 'ImpactedScope.scopes[cluster]=a' --refers-to db
   lehr get assets --filter 'type == "Job" && payload.replicas > 2'
   lehr get assets --at 2h --filter 'labels.team == "web"'
+  lehr get assets --at release=spring
   lehr get incarnations --label release=spring
   lehr get reports --state waiting
   lehr get pushes --asset web/a -o json
@@ -121,7 +122,7 @@ func (s *session) getCommand() *cobra.Command {
 	flags.StringVar(&q.state, "state", "", "reports in this state: in-sync, waiting, pushing, off, model, gone")
 	flags.StringVar(&q.incarnation, "incarnation", "", "assets as of this incarnation (default: head)")
 	flags.StringVar(&q.filter, "filter", "", "assets for which this CEL expression is true")
-	flags.StringVar(&q.at, "at", "", "assets, or the incarnation, as of a time: 2026-11-21T08:00:00Z, \"2026-11-21 08:00\", or 2h ago as 2h")
+	flags.StringVar(&q.at, "at", "", "assets, or the incarnation, as of a time (2026-11-21T08:00:00Z, \"2026-11-21 08:00\", 2h ago as 2h), an id (12), or a label")
 	flags.StringVar(&q.label, "label", "", "the newest incarnation with this label, or its assets, as KEY or KEY=VALUE")
 	flags.StringVar(&q.asset, "asset", "", "pushes of this asset, and what the audit says of it")
 	flags.StringVar(&q.actor, "actor", "", "what this person or program did, in the audit")

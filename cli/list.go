@@ -19,17 +19,14 @@ func listAssets(ctx context.Context, s *session, c *client.Client, q query) (lis
 		found.header = append(found.header, "DIGEST", "EFFECTIVE")
 	}
 	request := &apipb.ListAssetsRequest{
-		Partition: q.partition, Incarnation: q.incarnation, Prefix: q.prefix, Type: q.kind, RefersTo: q.refersTo,
-		Filter: q.filter, Label: q.label,
-	}
-	if q.incarnation != "" {
-		request.Incarnation = incarnationID(q.partition, q.incarnation)
+		Partition: q.partition, Prefix: q.prefix, Type: q.kind, RefersTo: q.refersTo, Filter: q.filter,
 	}
 	request.Field, request.Value = fieldAndValue(q.field)
-	var err error
-	if request.At, err = s.moment(q.at); err != nil {
+	then, err := s.asOf(q)
+	if err != nil {
 		return found, err
 	}
+	request.At, request.Incarnation, request.Label = then.time, then.incarnation, then.label
 	more, err := pages(q.limit, func(most int32) (int, bool, error) {
 		request.Limit = most
 		response, err := c.Assets.ListAssets(ctx, request)
@@ -150,11 +147,13 @@ func listIncarnations(ctx context.Context, s *session, c *client.Client, q query
 		found.add(i, row...)
 	}
 	if q.at != "" || q.label != "" {
-		at, err := s.moment(q.at)
+		then, err := s.asOf(q)
 		if err != nil {
 			return found, err
 		}
-		response, err := c.Incarnations.GetIncarnation(ctx, &apipb.GetIncarnationRequest{Id: q.partition, At: at, Label: q.label, Changes: 1})
+		response, err := c.Incarnations.GetIncarnation(ctx, &apipb.GetIncarnationRequest{
+			Id: cmp.Or(then.incarnation, q.partition), At: then.time, Label: then.label, Changes: 1,
+		})
 		if err != nil {
 			return found, err
 		}

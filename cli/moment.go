@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -26,6 +27,43 @@ func (s *session) moment(text string) (*timestamppb.Timestamp, error) {
 	}
 	return nil, fault.New(fault.Invalid, "%.100q is no time", text).
 		WithHint("write 2026-11-21T08:00:00Z, \"2026-11-21 08:00\", or how long ago: 90m, 2h, 3d")
+}
+
+// labelled is how a label is written, with or without its value.
+var labelled = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*)*(=.*)?$`)
+
+// asOf names an incarnation by at most one of the three; none: head.
+type asOf struct {
+	time               *timestamppb.Timestamp
+	incarnation, label string
+}
+
+// asOf reads which incarnation is meant. --at takes an id, a time or a label,
+// tried in that order.
+func (s *session) asOf(q query) (asOf, error) {
+	if q.at == "" {
+		named := asOf{label: q.label}
+		if q.incarnation != "" {
+			named.incarnation = incarnationID(q.partition, q.incarnation)
+		}
+		return named, nil
+	}
+	if q.incarnation != "" || q.label != "" {
+		return asOf{}, fault.New(fault.Invalid, "the incarnation is named in several ways").
+			WithHint("name it by one of --at, --incarnation and --label")
+	}
+	_, err := strconv.ParseUint(q.at, 10, 64)
+	if err == nil || strings.Contains(q.at, "@") && !strings.Contains(q.at, "=") {
+		return asOf{incarnation: incarnationID(q.partition, q.at)}, nil
+	}
+	if at, err := s.moment(q.at); err == nil {
+		return asOf{time: at}, nil
+	}
+	if labelled.MatchString(q.at) {
+		return asOf{label: q.at}, nil
+	}
+	return asOf{}, fault.New(fault.Invalid, "%.100q is no time, incarnation or label", q.at).
+		WithHint("write 2026-11-21T08:00:00Z, \"2026-11-21 08:00\", how long ago as 90m, 2h or 3d, an incarnation as 12, or a label as KEY=VALUE")
 }
 
 // howLong reads a duration, in days too.

@@ -2,7 +2,9 @@ package intent
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
+	"hash"
 
 	"lehr.dev/fault"
 )
@@ -14,19 +16,18 @@ type Digest [sha256.Size]byte
 // so that no two lists of parts collide.
 func Sum(domain string, parts ...[]byte) Digest {
 	h := sha256.New()
-	var length [8]byte
-	write := func(part []byte) {
-		for i := range length {
-			length[i] = byte(len(part) >> (8 * i))
-		}
-		h.Write(length[:])
-		h.Write(part)
-	}
-	write([]byte(domain))
+	addPart(h, []byte(domain))
 	for _, part := range parts {
-		write(part)
+		addPart(h, part)
 	}
 	return Digest(h.Sum(nil))
+}
+
+func addPart(h hash.Hash, part []byte) {
+	var length [8]byte
+	binary.LittleEndian.PutUint64(length[:], uint64(len(part)))
+	h.Write(length[:])
+	h.Write(part)
 }
 
 // IsZero reports whether the digest is unset.

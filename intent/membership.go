@@ -6,6 +6,8 @@ import "encoding/binary"
 // that its digest costs one bucket, not the whole, when one member changes.
 const Buckets = 1024
 
+const membersDomain = "lehr.members.v1"
+
 // MemberDigest is a member as the membership digest sees it.
 type MemberDigest struct {
 	Asset  AssetID
@@ -29,7 +31,7 @@ func BucketDigest(members []MemberDigest) Digest {
 	for i := range members {
 		parts = append(parts, []byte(members[i].Asset), members[i].Digest[:])
 	}
-	return Sum("lehr.members.v1", parts...)
+	return Sum(membersDomain, parts...)
 }
 
 // MembershipDigest covers a whole membership by the digests of its buckets.

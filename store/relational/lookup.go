@@ -112,8 +112,12 @@ func notThen(q querier, attempt string, partition intent.PartitionID, at time.Ti
 	if err != nil {
 		return err
 	}
-	if before == 0 {
-		return fault.New(fault.NotFound, "%s: none is retained that was head at %s: the oldest is %s@%d, of %s",
+	switch {
+	case before == 0 && after == 1:
+		return fault.New(fault.NotFound, "%s: there was none at %s: the first is %s@%d, of %s",
+			attempt, moment(at), partition, after, moment(unstamp(from)))
+	case before == 0:
+		return fault.New(fault.NotFound, "%s: what was head at %s is not retained: the oldest that is is %s@%d, of %s",
 			attempt, moment(at), partition, after, moment(unstamp(from)))
 	}
 	return fault.New(fault.NotFound, "%s: what was head at %s is not retained: %s@%d was until %s, %s@%d from %s on",

@@ -20,8 +20,7 @@ func incarnationAt(q querier, id intent.IncarnationID) (incarnation intent.Incar
 		return incarnation, err
 	}
 	if !found {
-		return incarnation, fault.New(fault.NotFound, "there is no incarnation %s", id).
-			WithHint("it was never published, or is no longer retained")
+		return incarnation, absent(q, id)
 	}
 	if err := decode("incarnation "+id.String(), text, &incarnation); err != nil {
 		return incarnation, err
@@ -29,6 +28,22 @@ func incarnationAt(q querier, id intent.IncarnationID) (incarnation intent.Incar
 	list := []intent.Incarnation{incarnation}
 	err = addLabels(q, id.Partition, list)
 	return list[0], err
+}
+
+// absent says whether an incarnation was collected, or never published.
+func absent(q querier, id intent.IncarnationID) error {
+	var oldest, newest intent.Sequence
+	_, err := q.one("SELECT coalesce(min(seq), 0), coalesce(max(seq), 0) FROM incarnation WHERE partition = $1", []any{string(id.Partition)}, &oldest, &newest)
+	switch {
+	case err != nil:
+		return err
+	case newest == 0:
+		return fault.New(fault.NotFound, "there is no incarnation %s", id).WithHint("none was published in %s", id.Partition)
+	case id.Sequence == 0 || id.Sequence > newest:
+		return fault.New(fault.NotFound, "there is no incarnation %s", id).WithHint("it was never published: the newest is %s@%d", id.Partition, newest)
+	}
+	return fault.New(fault.NotFound, "there is no incarnation %s any more: it is not retained", id).
+		WithHint("the oldest that is retained is %s@%d; lehr get incarnations lists them", id.Partition, oldest)
 }
 
 func mustRetain(q querier, id intent.IncarnationID) error {

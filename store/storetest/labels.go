@@ -201,7 +201,7 @@ func testFindIncarnation(t *testing.T, open func(t *testing.T) store.All) {
 		lookup store.Lookup
 		says   string
 	}{
-		{store.Lookup{At: noon.Add(-1)}, "the oldest is shop@1, of 2026-03-01T12:00:00Z"},
+		{store.Lookup{At: noon.Add(-1)}, "the first is shop@1, of 2026-03-01T12:00:00Z"},
 		{store.Lookup{Label: "release", Value: "r9"}, "release=r9"},
 		{store.Lookup{Label: "unheard"}, "unheard"},
 		{store.Lookup{At: minute(2.5), Label: "release"}, "shop@3 was head"},
@@ -223,12 +223,19 @@ func testFindIncarnation(t *testing.T, open func(t *testing.T) store.All) {
 		t.Errorf("after collecting, its own time finds %d, %v", got, err)
 	}
 	for at, says := range map[time.Time]string{
-		minute(0.5): "the oldest is shop@2", minute(2.5): "shop@2 was until 2026-03-01T12:02:00Z, shop@4 from",
+		minute(0.5): "is not retained: the oldest that is is shop@2", minute(2.5): "shop@2 was until 2026-03-01T12:02:00Z, shop@4 from",
 	} {
 		_, err := find(store.Lookup{At: at})
 		w.refused(err, fault.NotFound)
 		if !strings.Contains(err.Error(), says) {
 			t.Errorf("at %s: %v does not say %q", at, err, says)
+		}
+	}
+	for sequence, says := range map[intent.Sequence]string{3: "shop@3 any more: it is not retained", 7: "there is no incarnation shop@7"} {
+		_, err := w.Incarnation(ctx, intent.IncarnationID{Partition: "shop", Sequence: sequence})
+		w.refused(err, fault.NotFound)
+		if !strings.Contains(err.Error(), says) {
+			t.Errorf("%v does not say %q", err, says)
 		}
 	}
 }

@@ -163,7 +163,7 @@ func TestSecretsShowNowhere(t *testing.T) {
 	})
 	for _, arguments := range [][]string{
 		{"get", "assets"}, {"get", "assets", "-o", "json"}, {"get", "asset", "account/ann", "-o", "json"}, {"get", "asset", "account/ann", "-o", "yaml"}, {"describe", "asset", "account/ann"}, {"why", "account/ann"},
-		{"diff", "secrets@1", "secrets@2"}, {"diff", "secrets@1", "secrets@2", "-o", "json"}, {"get", "reports", "-o", "json"}, {"get", "pushes", "-o", "json"}, {"get", "incarnations", "-o", "json"}, {"get", "candidates", "-o", "json"},
+		{"diff", "secrets@1", "secrets@2"}, {"diff", "secrets@1", "secrets@2", "-o", "json"}, {"export", "secrets"}, {"export", "secrets@1", "--format", "proto"}, {"export", "--format", "tar", "secrets"}, {"get", "reports", "-o", "json"}, {"get", "pushes", "-o", "json"}, {"get", "incarnations", "-o", "json"}, {"get", "candidates", "-o", "json"},
 		{"get", "partitions", "-o", "json"}, {"describe", "partition", "secrets"}, {"get", "audit"}, {"get", "assets", "--filter", `payload.password == "x"`}, {"build", w.definition}, {"build", w.definition, "-o", "json"}, {"plan", w.definition, "-o", "json"}, {"serve", "--help"}, {"version"},
 	} {
 		command := exec.Command(filepath.Join(w.programs, "lehr"), arguments...)

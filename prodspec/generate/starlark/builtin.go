@@ -11,6 +11,7 @@ import (
 	"go.starlark.net/starlarkstruct"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"lehr.dev/intent"
@@ -90,7 +91,7 @@ func newAsset(thread *starlark.Thread, b *starlark.Builtin, args starlark.Tuple,
 	r := current(thread)
 	content := intent.Asset{ID: intent.AssetID(id)}
 	var err error
-	if content.Payload, err = r.schema.Pack(payload.Message()); err != nil {
+	if content.Payload, err = r.pack(payload); err != nil {
 		return nil, fmt.Errorf("asset %s: payload: %w", id, err)
 	}
 	if addons != nil {
@@ -102,7 +103,7 @@ func newAsset(thread *starlark.Thread, b *starlark.Builtin, args starlark.Tuple,
 			if !ok {
 				return nil, fmt.Errorf("asset %s: an addon is %s, not a message", id, item.Type())
 			}
-			packed, err := r.schema.Pack(message.Message())
+			packed, err := r.pack(message)
 			if err != nil {
 				return nil, fmt.Errorf("asset %s: addon: %w", id, err)
 			}
@@ -118,6 +119,21 @@ func newAsset(thread *starlark.Thread, b *starlark.Builtin, args starlark.Tuple,
 	}
 	at := thread.CallFrame(1).Pos
 	return &assetValue{work.Asset{ID: content.ID, Type: content.Payload.Type, Digest: digest, Body: body, File: at.Filename(), Line: int(at.Line)}}, nil
+}
+
+// pack takes a message, or one that an Any holds, as those of a decoded
+// lehr.intent.v1.Asset do.
+func (r *run) pack(value *starlarkpb.Message) (intent.Message, error) {
+	message := value.Message()
+	if message.ProtoReflect().Descriptor().FullName() != "google.protobuf.Any" {
+		return r.schema.Pack(message)
+	}
+	held := &anypb.Any{}
+	wire, err := proto.Marshal(message)
+	if err == nil {
+		err = proto.Unmarshal(wire, held)
+	}
+	return schema.OfAny(held), err
 }
 
 // duration is duration("10s"), a google.protobuf.Duration.

@@ -465,6 +465,210 @@ func (x *Comparison) GetFields() []*FieldChange {
 	return nil
 }
 
+type ExportIncarnationRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Partition string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
+	// As in ListAssetsRequest.
+	Incarnation   string                 `protobuf:"bytes,2,opt,name=incarnation" json:"incarnation,omitempty"`
+	At            *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=at" json:"at,omitempty"`
+	Label         string                 `protobuf:"bytes,4,opt,name=label" json:"label,omitempty"`
+	Filter        string                 `protobuf:"bytes,5,opt,name=filter" json:"filter,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportIncarnationRequest) Reset() {
+	*x = ExportIncarnationRequest{}
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportIncarnationRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportIncarnationRequest) ProtoMessage() {}
+
+func (x *ExportIncarnationRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportIncarnationRequest.ProtoReflect.Descriptor instead.
+func (*ExportIncarnationRequest) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *ExportIncarnationRequest) GetPartition() string {
+	if x != nil {
+		return x.Partition
+	}
+	return ""
+}
+
+func (x *ExportIncarnationRequest) GetIncarnation() string {
+	if x != nil {
+		return x.Incarnation
+	}
+	return ""
+}
+
+func (x *ExportIncarnationRequest) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *ExportIncarnationRequest) GetLabel() string {
+	if x != nil {
+		return x.Label
+	}
+	return ""
+}
+
+func (x *ExportIncarnationRequest) GetFilter() string {
+	if x != nil {
+		return x.Filter
+	}
+	return ""
+}
+
+// ExportIncarnationResponse is one part of an export. The first has the
+// incarnation and its schema; the last is complete.
+type ExportIncarnationResponse struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Incarnation *Incarnation           `protobuf:"bytes,1,opt,name=incarnation" json:"incarnation,omitempty"`
+	// The google.protobuf.FileDescriptorSet that decodes the assets; its digest
+	// is the incarnation's schema.
+	Schema        []byte           `protobuf:"bytes,2,opt,name=schema" json:"schema,omitempty"`
+	Assets        []*ExportedAsset `protobuf:"bytes,3,rep,name=assets" json:"assets,omitempty"`
+	Complete      bool             `protobuf:"varint,4,opt,name=complete" json:"complete,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportIncarnationResponse) Reset() {
+	*x = ExportIncarnationResponse{}
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportIncarnationResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportIncarnationResponse) ProtoMessage() {}
+
+func (x *ExportIncarnationResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportIncarnationResponse.ProtoReflect.Descriptor instead.
+func (*ExportIncarnationResponse) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *ExportIncarnationResponse) GetIncarnation() *Incarnation {
+	if x != nil {
+		return x.Incarnation
+	}
+	return nil
+}
+
+func (x *ExportIncarnationResponse) GetSchema() []byte {
+	if x != nil {
+		return x.Schema
+	}
+	return nil
+}
+
+func (x *ExportIncarnationResponse) GetAssets() []*ExportedAsset {
+	if x != nil {
+		return x.Assets
+	}
+	return nil
+}
+
+func (x *ExportIncarnationResponse) GetComplete() bool {
+	if x != nil {
+		return x.Complete
+	}
+	return false
+}
+
+type ExportedAsset struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A lehr.intent.v1.Asset in its canonical bytes, without secrets.
+	Body []byte `protobuf:"bytes,1,opt,name=body" json:"body,omitempty"`
+	// The asset's digest, when it has secrets, so that body has another; else
+	// empty.
+	Digest        string `protobuf:"bytes,2,opt,name=digest" json:"digest,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportedAsset) Reset() {
+	*x = ExportedAsset{}
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportedAsset) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportedAsset) ProtoMessage() {}
+
+func (x *ExportedAsset) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportedAsset.ProtoReflect.Descriptor instead.
+func (*ExportedAsset) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *ExportedAsset) GetBody() []byte {
+	if x != nil {
+		return x.Body
+	}
+	return nil
+}
+
+func (x *ExportedAsset) GetDigest() string {
+	if x != nil {
+		return x.Digest
+	}
+	return ""
+}
+
 type LabelIncarnationRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Id    string                 `protobuf:"bytes,1,opt,name=id" json:"id,omitempty"`
@@ -479,7 +683,7 @@ type LabelIncarnationRequest struct {
 
 func (x *LabelIncarnationRequest) Reset() {
 	*x = LabelIncarnationRequest{}
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[7]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -491,7 +695,7 @@ func (x *LabelIncarnationRequest) String() string {
 func (*LabelIncarnationRequest) ProtoMessage() {}
 
 func (x *LabelIncarnationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[7]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -504,7 +708,7 @@ func (x *LabelIncarnationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabelIncarnationRequest.ProtoReflect.Descriptor instead.
 func (*LabelIncarnationRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{7}
+	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *LabelIncarnationRequest) GetId() string {
@@ -544,7 +748,7 @@ type LabelIncarnationResponse struct {
 
 func (x *LabelIncarnationResponse) Reset() {
 	*x = LabelIncarnationResponse{}
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[8]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -556,7 +760,7 @@ func (x *LabelIncarnationResponse) String() string {
 func (*LabelIncarnationResponse) ProtoMessage() {}
 
 func (x *LabelIncarnationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[8]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -569,7 +773,7 @@ func (x *LabelIncarnationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabelIncarnationResponse.ProtoReflect.Descriptor instead.
 func (*LabelIncarnationResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{8}
+	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *LabelIncarnationResponse) GetIncarnation() *Incarnation {
@@ -591,7 +795,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[9]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -603,7 +807,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[9]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -616,7 +820,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{9}
+	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Change) GetAsset() string {
@@ -650,7 +854,7 @@ type ListCandidatesRequest struct {
 
 func (x *ListCandidatesRequest) Reset() {
 	*x = ListCandidatesRequest{}
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[10]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -662,7 +866,7 @@ func (x *ListCandidatesRequest) String() string {
 func (*ListCandidatesRequest) ProtoMessage() {}
 
 func (x *ListCandidatesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[10]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -675,7 +879,7 @@ func (x *ListCandidatesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCandidatesRequest.ProtoReflect.Descriptor instead.
 func (*ListCandidatesRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{10}
+	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListCandidatesRequest) GetPartition() string {
@@ -701,7 +905,7 @@ type ListCandidatesResponse struct {
 
 func (x *ListCandidatesResponse) Reset() {
 	*x = ListCandidatesResponse{}
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[11]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -713,7 +917,7 @@ func (x *ListCandidatesResponse) String() string {
 func (*ListCandidatesResponse) ProtoMessage() {}
 
 func (x *ListCandidatesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[11]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -726,7 +930,7 @@ func (x *ListCandidatesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCandidatesResponse.ProtoReflect.Descriptor instead.
 func (*ListCandidatesResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{11}
+	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListCandidatesResponse) GetCandidates() []*Candidate {
@@ -748,7 +952,7 @@ type GetCandidateRequest struct {
 
 func (x *GetCandidateRequest) Reset() {
 	*x = GetCandidateRequest{}
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[12]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -760,7 +964,7 @@ func (x *GetCandidateRequest) String() string {
 func (*GetCandidateRequest) ProtoMessage() {}
 
 func (x *GetCandidateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[12]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -773,7 +977,7 @@ func (x *GetCandidateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCandidateRequest.ProtoReflect.Descriptor instead.
 func (*GetCandidateRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{12}
+	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *GetCandidateRequest) GetPartition() string {
@@ -808,7 +1012,7 @@ type GetCandidateResponse struct {
 
 func (x *GetCandidateResponse) Reset() {
 	*x = GetCandidateResponse{}
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[13]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -820,7 +1024,7 @@ func (x *GetCandidateResponse) String() string {
 func (*GetCandidateResponse) ProtoMessage() {}
 
 func (x *GetCandidateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[13]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -833,7 +1037,7 @@ func (x *GetCandidateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCandidateResponse.ProtoReflect.Descriptor instead.
 func (*GetCandidateResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{13}
+	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *GetCandidateResponse) GetCandidate() *Candidate {
@@ -869,7 +1073,7 @@ type AcknowledgeCandidateRequest struct {
 
 func (x *AcknowledgeCandidateRequest) Reset() {
 	*x = AcknowledgeCandidateRequest{}
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[14]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -881,7 +1085,7 @@ func (x *AcknowledgeCandidateRequest) String() string {
 func (*AcknowledgeCandidateRequest) ProtoMessage() {}
 
 func (x *AcknowledgeCandidateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[14]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -894,7 +1098,7 @@ func (x *AcknowledgeCandidateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeCandidateRequest.ProtoReflect.Descriptor instead.
 func (*AcknowledgeCandidateRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{14}
+	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *AcknowledgeCandidateRequest) GetPartition() string {
@@ -927,7 +1131,7 @@ type AcknowledgeCandidateResponse struct {
 
 func (x *AcknowledgeCandidateResponse) Reset() {
 	*x = AcknowledgeCandidateResponse{}
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[15]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -939,7 +1143,7 @@ func (x *AcknowledgeCandidateResponse) String() string {
 func (*AcknowledgeCandidateResponse) ProtoMessage() {}
 
 func (x *AcknowledgeCandidateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[15]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -952,7 +1156,7 @@ func (x *AcknowledgeCandidateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeCandidateResponse.ProtoReflect.Descriptor instead.
 func (*AcknowledgeCandidateResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{15}
+	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *AcknowledgeCandidateResponse) GetCandidate() *Candidate {
@@ -996,7 +1200,21 @@ const file_lehr_api_v1_incarnation_proto_rawDesc = "" +
 	"\x06change\x18\x01 \x01(\v2\x13.lehr.api.v1.ChangeR\x06change\x12*\n" +
 	"\x06before\x18\x02 \x01(\v2\x12.lehr.api.v1.AssetR\x06before\x12(\n" +
 	"\x05after\x18\x03 \x01(\v2\x12.lehr.api.v1.AssetR\x05after\x120\n" +
-	"\x06fields\x18\x04 \x03(\v2\x18.lehr.api.v1.FieldChangeR\x06fields\"i\n" +
+	"\x06fields\x18\x04 \x03(\v2\x18.lehr.api.v1.FieldChangeR\x06fields\"\xb4\x01\n" +
+	"\x18ExportIncarnationRequest\x12\x1c\n" +
+	"\tpartition\x18\x01 \x01(\tR\tpartition\x12 \n" +
+	"\vincarnation\x18\x02 \x01(\tR\vincarnation\x12*\n" +
+	"\x02at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x14\n" +
+	"\x05label\x18\x04 \x01(\tR\x05label\x12\x16\n" +
+	"\x06filter\x18\x05 \x01(\tR\x06filter\"\xbf\x01\n" +
+	"\x19ExportIncarnationResponse\x12:\n" +
+	"\vincarnation\x18\x01 \x01(\v2\x18.lehr.api.v1.IncarnationR\vincarnation\x12\x16\n" +
+	"\x06schema\x18\x02 \x01(\fR\x06schema\x122\n" +
+	"\x06assets\x18\x03 \x03(\v2\x1a.lehr.api.v1.ExportedAssetR\x06assets\x12\x1a\n" +
+	"\bcomplete\x18\x04 \x01(\bR\bcomplete\";\n" +
+	"\rExportedAsset\x12\x12\n" +
+	"\x04body\x18\x01 \x01(\fR\x04body\x12\x16\n" +
+	"\x06digest\x18\x02 \x01(\tR\x06digest\"i\n" +
 	"\x17LabelIncarnationRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\tR\x03key\x12\x14\n" +
@@ -1028,11 +1246,12 @@ const file_lehr_api_v1_incarnation_proto_rawDesc = "" +
 	"\x06digest\x18\x02 \x01(\tR\x06digest\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\"T\n" +
 	"\x1cAcknowledgeCandidateResponse\x124\n" +
-	"\tcandidate\x18\x01 \x01(\v2\x16.lehr.api.v1.CandidateR\tcandidate2\xcf\x03\n" +
+	"\tcandidate\x18\x01 \x01(\v2\x16.lehr.api.v1.CandidateR\tcandidate2\xbf\x04\n" +
 	"\x12IncarnationService\x12i\n" +
 	"\x10ListIncarnations\x12$.lehr.api.v1.ListIncarnationsRequest\x1a%.lehr.api.v1.ListIncarnationsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12g\n" +
 	"\x0eGetIncarnation\x12\".lehr.api.v1.GetIncarnationRequest\x1a#.lehr.api.v1.GetIncarnationResponse\"\f\xda\xe4\x19\b\b\x01\x10\x01\x1a\x02id\x12v\n" +
-	"\x13CompareIncarnations\x12'.lehr.api.v1.CompareIncarnationsRequest\x1a(.lehr.api.v1.CompareIncarnationsResponse\"\f\xda\xe4\x19\b\b\x01\x10\x01\x1a\x02to\x12m\n" +
+	"\x13CompareIncarnations\x12'.lehr.api.v1.CompareIncarnationsRequest\x1a(.lehr.api.v1.CompareIncarnationsResponse\"\f\xda\xe4\x19\b\b\x01\x10\x01\x1a\x02to\x12n\n" +
+	"\x11ExportIncarnation\x12%.lehr.api.v1.ExportIncarnationRequest\x1a&.lehr.api.v1.ExportIncarnationResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x010\x01\x12m\n" +
 	"\x10LabelIncarnation\x12$.lehr.api.v1.LabelIncarnationRequest\x1a%.lehr.api.v1.LabelIncarnationResponse\"\f\xda\xe4\x19\b\b\x04\x10\x01\x1a\x02id2\xcd\x02\n" +
 	"\x10CandidateService\x12c\n" +
 	"\x0eListCandidates\x12\".lehr.api.v1.ListCandidatesRequest\x1a#.lehr.api.v1.ListCandidatesResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12]\n" +
@@ -1051,7 +1270,7 @@ func file_lehr_api_v1_incarnation_proto_rawDescGZIP() []byte {
 	return file_lehr_api_v1_incarnation_proto_rawDescData
 }
 
-var file_lehr_api_v1_incarnation_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_lehr_api_v1_incarnation_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_lehr_api_v1_incarnation_proto_goTypes = []any{
 	(*ListIncarnationsRequest)(nil),      // 0: lehr.api.v1.ListIncarnationsRequest
 	(*ListIncarnationsResponse)(nil),     // 1: lehr.api.v1.ListIncarnationsResponse
@@ -1060,55 +1279,63 @@ var file_lehr_api_v1_incarnation_proto_goTypes = []any{
 	(*CompareIncarnationsRequest)(nil),   // 4: lehr.api.v1.CompareIncarnationsRequest
 	(*CompareIncarnationsResponse)(nil),  // 5: lehr.api.v1.CompareIncarnationsResponse
 	(*Comparison)(nil),                   // 6: lehr.api.v1.Comparison
-	(*LabelIncarnationRequest)(nil),      // 7: lehr.api.v1.LabelIncarnationRequest
-	(*LabelIncarnationResponse)(nil),     // 8: lehr.api.v1.LabelIncarnationResponse
-	(*Change)(nil),                       // 9: lehr.api.v1.Change
-	(*ListCandidatesRequest)(nil),        // 10: lehr.api.v1.ListCandidatesRequest
-	(*ListCandidatesResponse)(nil),       // 11: lehr.api.v1.ListCandidatesResponse
-	(*GetCandidateRequest)(nil),          // 12: lehr.api.v1.GetCandidateRequest
-	(*GetCandidateResponse)(nil),         // 13: lehr.api.v1.GetCandidateResponse
-	(*AcknowledgeCandidateRequest)(nil),  // 14: lehr.api.v1.AcknowledgeCandidateRequest
-	(*AcknowledgeCandidateResponse)(nil), // 15: lehr.api.v1.AcknowledgeCandidateResponse
-	(*Incarnation)(nil),                  // 16: lehr.api.v1.Incarnation
-	(*timestamppb.Timestamp)(nil),        // 17: google.protobuf.Timestamp
-	(*Asset)(nil),                        // 18: lehr.api.v1.Asset
-	(*FieldChange)(nil),                  // 19: lehr.api.v1.FieldChange
-	(*Candidate)(nil),                    // 20: lehr.api.v1.Candidate
+	(*ExportIncarnationRequest)(nil),     // 7: lehr.api.v1.ExportIncarnationRequest
+	(*ExportIncarnationResponse)(nil),    // 8: lehr.api.v1.ExportIncarnationResponse
+	(*ExportedAsset)(nil),                // 9: lehr.api.v1.ExportedAsset
+	(*LabelIncarnationRequest)(nil),      // 10: lehr.api.v1.LabelIncarnationRequest
+	(*LabelIncarnationResponse)(nil),     // 11: lehr.api.v1.LabelIncarnationResponse
+	(*Change)(nil),                       // 12: lehr.api.v1.Change
+	(*ListCandidatesRequest)(nil),        // 13: lehr.api.v1.ListCandidatesRequest
+	(*ListCandidatesResponse)(nil),       // 14: lehr.api.v1.ListCandidatesResponse
+	(*GetCandidateRequest)(nil),          // 15: lehr.api.v1.GetCandidateRequest
+	(*GetCandidateResponse)(nil),         // 16: lehr.api.v1.GetCandidateResponse
+	(*AcknowledgeCandidateRequest)(nil),  // 17: lehr.api.v1.AcknowledgeCandidateRequest
+	(*AcknowledgeCandidateResponse)(nil), // 18: lehr.api.v1.AcknowledgeCandidateResponse
+	(*Incarnation)(nil),                  // 19: lehr.api.v1.Incarnation
+	(*timestamppb.Timestamp)(nil),        // 20: google.protobuf.Timestamp
+	(*Asset)(nil),                        // 21: lehr.api.v1.Asset
+	(*FieldChange)(nil),                  // 22: lehr.api.v1.FieldChange
+	(*Candidate)(nil),                    // 23: lehr.api.v1.Candidate
 }
 var file_lehr_api_v1_incarnation_proto_depIdxs = []int32{
-	16, // 0: lehr.api.v1.ListIncarnationsResponse.incarnations:type_name -> lehr.api.v1.Incarnation
-	17, // 1: lehr.api.v1.GetIncarnationRequest.at:type_name -> google.protobuf.Timestamp
-	16, // 2: lehr.api.v1.GetIncarnationResponse.incarnation:type_name -> lehr.api.v1.Incarnation
-	9,  // 3: lehr.api.v1.GetIncarnationResponse.changes:type_name -> lehr.api.v1.Change
+	19, // 0: lehr.api.v1.ListIncarnationsResponse.incarnations:type_name -> lehr.api.v1.Incarnation
+	20, // 1: lehr.api.v1.GetIncarnationRequest.at:type_name -> google.protobuf.Timestamp
+	19, // 2: lehr.api.v1.GetIncarnationResponse.incarnation:type_name -> lehr.api.v1.Incarnation
+	12, // 3: lehr.api.v1.GetIncarnationResponse.changes:type_name -> lehr.api.v1.Change
 	6,  // 4: lehr.api.v1.CompareIncarnationsResponse.comparisons:type_name -> lehr.api.v1.Comparison
-	9,  // 5: lehr.api.v1.Comparison.change:type_name -> lehr.api.v1.Change
-	18, // 6: lehr.api.v1.Comparison.before:type_name -> lehr.api.v1.Asset
-	18, // 7: lehr.api.v1.Comparison.after:type_name -> lehr.api.v1.Asset
-	19, // 8: lehr.api.v1.Comparison.fields:type_name -> lehr.api.v1.FieldChange
-	16, // 9: lehr.api.v1.LabelIncarnationResponse.incarnation:type_name -> lehr.api.v1.Incarnation
-	20, // 10: lehr.api.v1.ListCandidatesResponse.candidates:type_name -> lehr.api.v1.Candidate
-	20, // 11: lehr.api.v1.GetCandidateResponse.candidate:type_name -> lehr.api.v1.Candidate
-	9,  // 12: lehr.api.v1.GetCandidateResponse.changes:type_name -> lehr.api.v1.Change
-	20, // 13: lehr.api.v1.AcknowledgeCandidateResponse.candidate:type_name -> lehr.api.v1.Candidate
-	0,  // 14: lehr.api.v1.IncarnationService.ListIncarnations:input_type -> lehr.api.v1.ListIncarnationsRequest
-	2,  // 15: lehr.api.v1.IncarnationService.GetIncarnation:input_type -> lehr.api.v1.GetIncarnationRequest
-	4,  // 16: lehr.api.v1.IncarnationService.CompareIncarnations:input_type -> lehr.api.v1.CompareIncarnationsRequest
-	7,  // 17: lehr.api.v1.IncarnationService.LabelIncarnation:input_type -> lehr.api.v1.LabelIncarnationRequest
-	10, // 18: lehr.api.v1.CandidateService.ListCandidates:input_type -> lehr.api.v1.ListCandidatesRequest
-	12, // 19: lehr.api.v1.CandidateService.GetCandidate:input_type -> lehr.api.v1.GetCandidateRequest
-	14, // 20: lehr.api.v1.CandidateService.AcknowledgeCandidate:input_type -> lehr.api.v1.AcknowledgeCandidateRequest
-	1,  // 21: lehr.api.v1.IncarnationService.ListIncarnations:output_type -> lehr.api.v1.ListIncarnationsResponse
-	3,  // 22: lehr.api.v1.IncarnationService.GetIncarnation:output_type -> lehr.api.v1.GetIncarnationResponse
-	5,  // 23: lehr.api.v1.IncarnationService.CompareIncarnations:output_type -> lehr.api.v1.CompareIncarnationsResponse
-	8,  // 24: lehr.api.v1.IncarnationService.LabelIncarnation:output_type -> lehr.api.v1.LabelIncarnationResponse
-	11, // 25: lehr.api.v1.CandidateService.ListCandidates:output_type -> lehr.api.v1.ListCandidatesResponse
-	13, // 26: lehr.api.v1.CandidateService.GetCandidate:output_type -> lehr.api.v1.GetCandidateResponse
-	15, // 27: lehr.api.v1.CandidateService.AcknowledgeCandidate:output_type -> lehr.api.v1.AcknowledgeCandidateResponse
-	21, // [21:28] is the sub-list for method output_type
-	14, // [14:21] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	12, // 5: lehr.api.v1.Comparison.change:type_name -> lehr.api.v1.Change
+	21, // 6: lehr.api.v1.Comparison.before:type_name -> lehr.api.v1.Asset
+	21, // 7: lehr.api.v1.Comparison.after:type_name -> lehr.api.v1.Asset
+	22, // 8: lehr.api.v1.Comparison.fields:type_name -> lehr.api.v1.FieldChange
+	20, // 9: lehr.api.v1.ExportIncarnationRequest.at:type_name -> google.protobuf.Timestamp
+	19, // 10: lehr.api.v1.ExportIncarnationResponse.incarnation:type_name -> lehr.api.v1.Incarnation
+	9,  // 11: lehr.api.v1.ExportIncarnationResponse.assets:type_name -> lehr.api.v1.ExportedAsset
+	19, // 12: lehr.api.v1.LabelIncarnationResponse.incarnation:type_name -> lehr.api.v1.Incarnation
+	23, // 13: lehr.api.v1.ListCandidatesResponse.candidates:type_name -> lehr.api.v1.Candidate
+	23, // 14: lehr.api.v1.GetCandidateResponse.candidate:type_name -> lehr.api.v1.Candidate
+	12, // 15: lehr.api.v1.GetCandidateResponse.changes:type_name -> lehr.api.v1.Change
+	23, // 16: lehr.api.v1.AcknowledgeCandidateResponse.candidate:type_name -> lehr.api.v1.Candidate
+	0,  // 17: lehr.api.v1.IncarnationService.ListIncarnations:input_type -> lehr.api.v1.ListIncarnationsRequest
+	2,  // 18: lehr.api.v1.IncarnationService.GetIncarnation:input_type -> lehr.api.v1.GetIncarnationRequest
+	4,  // 19: lehr.api.v1.IncarnationService.CompareIncarnations:input_type -> lehr.api.v1.CompareIncarnationsRequest
+	7,  // 20: lehr.api.v1.IncarnationService.ExportIncarnation:input_type -> lehr.api.v1.ExportIncarnationRequest
+	10, // 21: lehr.api.v1.IncarnationService.LabelIncarnation:input_type -> lehr.api.v1.LabelIncarnationRequest
+	13, // 22: lehr.api.v1.CandidateService.ListCandidates:input_type -> lehr.api.v1.ListCandidatesRequest
+	15, // 23: lehr.api.v1.CandidateService.GetCandidate:input_type -> lehr.api.v1.GetCandidateRequest
+	17, // 24: lehr.api.v1.CandidateService.AcknowledgeCandidate:input_type -> lehr.api.v1.AcknowledgeCandidateRequest
+	1,  // 25: lehr.api.v1.IncarnationService.ListIncarnations:output_type -> lehr.api.v1.ListIncarnationsResponse
+	3,  // 26: lehr.api.v1.IncarnationService.GetIncarnation:output_type -> lehr.api.v1.GetIncarnationResponse
+	5,  // 27: lehr.api.v1.IncarnationService.CompareIncarnations:output_type -> lehr.api.v1.CompareIncarnationsResponse
+	8,  // 28: lehr.api.v1.IncarnationService.ExportIncarnation:output_type -> lehr.api.v1.ExportIncarnationResponse
+	11, // 29: lehr.api.v1.IncarnationService.LabelIncarnation:output_type -> lehr.api.v1.LabelIncarnationResponse
+	14, // 30: lehr.api.v1.CandidateService.ListCandidates:output_type -> lehr.api.v1.ListCandidatesResponse
+	16, // 31: lehr.api.v1.CandidateService.GetCandidate:output_type -> lehr.api.v1.GetCandidateResponse
+	18, // 32: lehr.api.v1.CandidateService.AcknowledgeCandidate:output_type -> lehr.api.v1.AcknowledgeCandidateResponse
+	25, // [25:33] is the sub-list for method output_type
+	17, // [17:25] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_lehr_api_v1_incarnation_proto_init() }
@@ -1125,7 +1352,7 @@ func file_lehr_api_v1_incarnation_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_api_v1_incarnation_proto_rawDesc), len(file_lehr_api_v1_incarnation_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   16,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

@@ -44,6 +44,9 @@ const (
 	// IncarnationServiceCompareIncarnationsProcedure is the fully-qualified name of the
 	// IncarnationService's CompareIncarnations RPC.
 	IncarnationServiceCompareIncarnationsProcedure = "/lehr.api.v1.IncarnationService/CompareIncarnations"
+	// IncarnationServiceExportIncarnationProcedure is the fully-qualified name of the
+	// IncarnationService's ExportIncarnation RPC.
+	IncarnationServiceExportIncarnationProcedure = "/lehr.api.v1.IncarnationService/ExportIncarnation"
 	// IncarnationServiceLabelIncarnationProcedure is the fully-qualified name of the
 	// IncarnationService's LabelIncarnation RPC.
 	IncarnationServiceLabelIncarnationProcedure = "/lehr.api.v1.IncarnationService/LabelIncarnation"
@@ -65,6 +68,9 @@ type IncarnationServiceClient interface {
 	GetIncarnation(context.Context, *v1.GetIncarnationRequest) (*v1.GetIncarnationResponse, error)
 	// What differs between any two retained incarnations of a partition.
 	CompareIncarnations(context.Context, *v1.CompareIncarnationsRequest) (*v1.CompareIncarnationsResponse, error)
+	// Sends every asset of an incarnation in its canonical bytes, in the order of
+	// their ids.
+	ExportIncarnation(context.Context, *v1.ExportIncarnationRequest) (*connect.ServerStreamForClient[v1.ExportIncarnationResponse], error)
 	// Sets or removes a label. A labelled incarnation is retained.
 	LabelIncarnation(context.Context, *v1.LabelIncarnationRequest) (*v1.LabelIncarnationResponse, error)
 }
@@ -98,6 +104,12 @@ func NewIncarnationServiceClient(httpClient connect.HTTPClient, baseURL string, 
 			connect.WithSchema(incarnationServiceMethods.ByName("CompareIncarnations")),
 			connect.WithClientOptions(opts...),
 		),
+		exportIncarnation: connect.NewClient[v1.ExportIncarnationRequest, v1.ExportIncarnationResponse](
+			httpClient,
+			baseURL+IncarnationServiceExportIncarnationProcedure,
+			connect.WithSchema(incarnationServiceMethods.ByName("ExportIncarnation")),
+			connect.WithClientOptions(opts...),
+		),
 		labelIncarnation: connect.NewClient[v1.LabelIncarnationRequest, v1.LabelIncarnationResponse](
 			httpClient,
 			baseURL+IncarnationServiceLabelIncarnationProcedure,
@@ -112,6 +124,7 @@ type incarnationServiceClient struct {
 	listIncarnations    *connect.Client[v1.ListIncarnationsRequest, v1.ListIncarnationsResponse]
 	getIncarnation      *connect.Client[v1.GetIncarnationRequest, v1.GetIncarnationResponse]
 	compareIncarnations *connect.Client[v1.CompareIncarnationsRequest, v1.CompareIncarnationsResponse]
+	exportIncarnation   *connect.Client[v1.ExportIncarnationRequest, v1.ExportIncarnationResponse]
 	labelIncarnation    *connect.Client[v1.LabelIncarnationRequest, v1.LabelIncarnationResponse]
 }
 
@@ -142,6 +155,11 @@ func (c *incarnationServiceClient) CompareIncarnations(ctx context.Context, req 
 	return nil, err
 }
 
+// ExportIncarnation calls lehr.api.v1.IncarnationService.ExportIncarnation.
+func (c *incarnationServiceClient) ExportIncarnation(ctx context.Context, req *v1.ExportIncarnationRequest) (*connect.ServerStreamForClient[v1.ExportIncarnationResponse], error) {
+	return c.exportIncarnation.CallServerStream(ctx, connect.NewRequest(req))
+}
+
 // LabelIncarnation calls lehr.api.v1.IncarnationService.LabelIncarnation.
 func (c *incarnationServiceClient) LabelIncarnation(ctx context.Context, req *v1.LabelIncarnationRequest) (*v1.LabelIncarnationResponse, error) {
 	response, err := c.labelIncarnation.CallUnary(ctx, connect.NewRequest(req))
@@ -158,6 +176,9 @@ type IncarnationServiceHandler interface {
 	GetIncarnation(context.Context, *v1.GetIncarnationRequest) (*v1.GetIncarnationResponse, error)
 	// What differs between any two retained incarnations of a partition.
 	CompareIncarnations(context.Context, *v1.CompareIncarnationsRequest) (*v1.CompareIncarnationsResponse, error)
+	// Sends every asset of an incarnation in its canonical bytes, in the order of
+	// their ids.
+	ExportIncarnation(context.Context, *v1.ExportIncarnationRequest, *connect.ServerStream[v1.ExportIncarnationResponse]) error
 	// Sets or removes a label. A labelled incarnation is retained.
 	LabelIncarnation(context.Context, *v1.LabelIncarnationRequest) (*v1.LabelIncarnationResponse, error)
 }
@@ -187,6 +208,12 @@ func NewIncarnationServiceHandler(svc IncarnationServiceHandler, opts ...connect
 		connect.WithSchema(incarnationServiceMethods.ByName("CompareIncarnations")),
 		connect.WithHandlerOptions(opts...),
 	)
+	incarnationServiceExportIncarnationHandler := connect.NewServerStreamHandlerSimple(
+		IncarnationServiceExportIncarnationProcedure,
+		svc.ExportIncarnation,
+		connect.WithSchema(incarnationServiceMethods.ByName("ExportIncarnation")),
+		connect.WithHandlerOptions(opts...),
+	)
 	incarnationServiceLabelIncarnationHandler := connect.NewUnaryHandlerSimple(
 		IncarnationServiceLabelIncarnationProcedure,
 		svc.LabelIncarnation,
@@ -201,6 +228,8 @@ func NewIncarnationServiceHandler(svc IncarnationServiceHandler, opts ...connect
 			incarnationServiceGetIncarnationHandler.ServeHTTP(w, r)
 		case IncarnationServiceCompareIncarnationsProcedure:
 			incarnationServiceCompareIncarnationsHandler.ServeHTTP(w, r)
+		case IncarnationServiceExportIncarnationProcedure:
+			incarnationServiceExportIncarnationHandler.ServeHTTP(w, r)
 		case IncarnationServiceLabelIncarnationProcedure:
 			incarnationServiceLabelIncarnationHandler.ServeHTTP(w, r)
 		default:
@@ -222,6 +251,10 @@ func (UnimplementedIncarnationServiceHandler) GetIncarnation(context.Context, *v
 
 func (UnimplementedIncarnationServiceHandler) CompareIncarnations(context.Context, *v1.CompareIncarnationsRequest) (*v1.CompareIncarnationsResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.IncarnationService.CompareIncarnations is not implemented"))
+}
+
+func (UnimplementedIncarnationServiceHandler) ExportIncarnation(context.Context, *v1.ExportIncarnationRequest, *connect.ServerStream[v1.ExportIncarnationResponse]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.IncarnationService.ExportIncarnation is not implemented"))
 }
 
 func (UnimplementedIncarnationServiceHandler) LabelIncarnation(context.Context, *v1.LabelIncarnationRequest) (*v1.LabelIncarnationResponse, error) {

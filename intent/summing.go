@@ -1,0 +1,33 @@
+package intent
+
+import (
+	"crypto/sha256"
+	"hash"
+)
+
+// Summing computes a MembershipDigest from members that come one by one, in
+// the order of their ids, in memory that does not grow with them. The zero
+// value is the empty membership.
+type Summing struct{ buckets [Buckets]hash.Hash }
+
+// Add takes the next member.
+func (s *Summing) Add(m MemberDigest) {
+	bucket := &s.buckets[BucketOf(m.Asset)]
+	if *bucket == nil {
+		*bucket = sha256.New()
+		addPart(*bucket, []byte(membersDomain))
+	}
+	addPart(*bucket, []byte(m.Asset))
+	addPart(*bucket, m.Digest[:])
+}
+
+// Digest is that of all that was added so far.
+func (s *Summing) Digest() Digest {
+	var buckets [Buckets]Digest
+	for i, bucket := range s.buckets {
+		if bucket != nil {
+			bucket.Sum(buckets[i][:0])
+		}
+	}
+	return MembershipDigest(&buckets)
+}
