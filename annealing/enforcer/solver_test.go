@@ -338,6 +338,25 @@ func TestAnAutoscalersShareIsNotTakenForIntents(t *testing.T) {
 	})
 }
 
+// A plugin that tells that production owns the replicas, and not how many there
+// are, is not taken to have as many as intent says (S11).
+func TestAnAutoscalersShareThatIsNotShownIsNotKnown(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.publish(job("job", 4, "1", serves("lb")), job("lb", 1, "1"))
+		w.inSync(job("job", 4, "1"), job("lb", 1, "1"))
+		w.production.does("job", behaviour{says: func(d *intent.Difference) {
+			d.Outcome, d.Plan, d.Current, d.Impacts = intent.InSync, intent.Plan{}, nil, nil
+			d.Unmanaged = []intent.FieldChange{{Path: "replicas", Current: "2", Target: "4"}}
+		}})
+		w.production.set("job", "2 1")
+		w.pass(time.Minute) // Until older facts do not hold any more.
+		w.publish(job("job", 4, "1", serves("lb")), job("lb", 3, "1"))
+		if waiting := w.waitsOn("lb", intent.WaitCapacity); !strings.Contains(waiting.Reason, "of which production owns replicas") {
+			t.Errorf("reason %q", waiting.Reason)
+		}
+	})
+}
+
 func TestWhatProductionOwnsDoesNotShrinkByAPush(t *testing.T) {
 	simulate(t, func(w *world) {
 		w.production.does("job", behaviour{says: func(d *intent.Difference) {

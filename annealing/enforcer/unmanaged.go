@@ -1,6 +1,7 @@
 package enforcer
 
 import (
+	"fmt"
 	"strings"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -12,8 +13,11 @@ import (
 // an autoscaler's replicas, is as it was found, and the rest is as intent says.
 // A path into a list or map is not followed.
 func (r *ruling) leave(content intent.Asset, d intent.Difference) (intent.Asset, error) {
-	if len(d.Unmanaged) == 0 || len(d.Current) == 0 {
+	if len(d.Unmanaged) == 0 || d.Plan.Action == intent.ActionCreate {
 		return content, nil
+	}
+	if len(d.Current) == 0 {
+		return content, fmt.Errorf("its plugin does not show the state that is there, of which production owns %s", d.Unmanaged[0].Path)
 	}
 	target, err := r.set.Unpack(content.Payload)
 	if err != nil {
