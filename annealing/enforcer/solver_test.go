@@ -351,7 +351,7 @@ func TestAnAutoscalersShareThatIsNotShownIsNotKnown(t *testing.T) {
 		w.production.set("job", "2 1")
 		w.pass(time.Minute) // Until older facts do not hold any more.
 		w.publish(job("job", 4, "1", serves("lb")), job("lb", 3, "1"))
-		if waiting := w.waitsOn("lb", intent.WaitingKind); !strings.Contains(waiting.Reason, "of which production owns replicas") {
+		if waiting := w.waitsOn("lb", intent.WaitCheckBroken); !strings.Contains(waiting.Reason, "of which production owns replicas") {
 			t.Errorf("reason %q", waiting.Reason)
 		}
 	})
