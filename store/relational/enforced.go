@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"lehr.dev/fault"
 	"lehr.dev/intent"
 	"lehr.dev/store"
 )
@@ -18,6 +19,10 @@ func (s *Store) SaveEnforced(ctx context.Context, lease store.Lease, enforced []
 		part := enforced[first:min(first+chunk, len(enforced))]
 		err := s.act(ctx, attempt, lease, func(t *transaction, now standing) error {
 			for _, e := range part {
+				if now.suspect && e.Incarnation.Sequence > now.head {
+					// Whoever saw it served does not know yet that it is lost.
+					return fault.New(fault.Conflict, "%s: the store lost %s", attempt, e.Incarnation)
+				}
 				other, err := saveEnforced(t, lease, now.head, e)
 				if err != nil {
 					return err

@@ -103,6 +103,8 @@ type standing struct {
 	head          intent.Sequence
 	revision      uint64
 	stageRevision int64
+	// suspect: the store may lack commits, and nobody has adopted it yet.
+	suspect bool
 	// global is the number of the last record of all partitions together.
 	global uint64
 	// stop in force, the one of all first.
@@ -144,7 +146,7 @@ func (s *Store) fence(q querier, lease store.Lease) (now standing, err error) {
 	now.stop.Since = unstamp(since)
 	if !c.trusted() {
 		c.since = unstamp(suspected)
-		now.stopped, now.stop = true, c.stop()
+		now.suspect, now.stopped, now.stop = true, true, c.stop()
 	} else if stop := s.writer.unwitnessed.Load(); stop != nil {
 		now.stopped, now.stop = true, *stop
 	}

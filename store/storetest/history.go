@@ -109,6 +109,14 @@ func putBack(t *testing.T, place Place) {
 	if err := w.Permit(ctx, w.lease, "old", noon); !fault.Is(err, fault.Conflict) {
 		t.Errorf("a permit under suspicion: %v", err)
 	}
+	// What somebody saw in sync with an incarnation that is lost is not recorded
+	// under its name (S17); what there is, is.
+	seen := func(as intent.IncarnationID) error {
+		_, err := w.SaveEnforced(ctx, w.lease, []store.Enforced{{Asset: "a", Type: job, Effective: digestOf("x"), Incarnation: as, At: noon}})
+		return err
+	}
+	w.refused(seen(at(2)), fault.Conflict)
+	w.must(seen(at(1)))
 	if got := content(t, w, at(1)); got["a"] != "1" {
 		t.Errorf("reads under suspicion give %v", got)
 	}
