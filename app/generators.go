@@ -1,18 +1,14 @@
 package app
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
 
-	"go.yaml.in/yaml/v3"
-
 	"lehr.dev/fault"
 	"lehr.dev/intent"
+	"lehr.dev/operator"
 	"lehr.dev/prodspec/generate"
 	"lehr.dev/prodspec/generate/native"
 )
@@ -26,28 +22,16 @@ type generators struct {
 }
 
 type nativePrograms struct {
-	Partitions []string `yaml:"partitions"`
-	Sandbox    string   `yaml:"sandbox"`
-	Visible    []string `yaml:"visible"`
+	Partitions operator.Partitions `yaml:"partitions"`
+	Sandbox    string              `yaml:"sandbox"`
+	Visible    []string            `yaml:"visible"`
 }
 
 // readGenerators reads the list.
 func readGenerators(path string) (*generators, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fault.New(fault.Unavailable, "reading the list of native generators: %w", err).WithHint("name a file that can be read with --generators FILE")
-	}
 	list := &generators{}
-	decoder := yaml.NewDecoder(bytes.NewReader(data))
-	decoder.KnownFields(true)
-	if err := decoder.Decode(list); err != nil {
-		return nil, fault.New(fault.Invalid, "%s is no list of native generators: %w", path, err).WithHint("write it as docs/generators.md shows")
-	}
-	if err := decoder.Decode(new(any)); !errors.Is(err, io.EOF) {
-		return nil, fault.New(fault.Invalid, "%s holds more than one document", path)
-	}
-	if list.Version != "v1" {
-		return nil, fault.New(fault.Invalid, "%s is no list of native generators of version v1", path).WithHint("start it with generators: v1")
+	if err := operator.Read(path, operator.Kind{Name: "list of native generators", Key: "generators", Flag: "generators", Page: "docs/generators.md"}, list); err != nil {
+		return nil, err
 	}
 	for i := range list.Native {
 		if err := list.Native[i].complete(); err != nil {
@@ -65,13 +49,8 @@ func (n *nativePrograms) complete() error {
 	if !slices.Contains([]native.Sandbox{native.Required, native.Preferred, native.Off}, native.Sandbox(n.Sandbox)) {
 		return fmt.Errorf("sandbox %q is not known: write required, preferred or off", n.Sandbox)
 	}
-	if len(n.Partitions) == 0 {
-		return errors.New(`no partition is named: write partitions: [NAME], or ["*"] for all`)
-	}
-	for _, name := range n.Partitions {
-		if _, err := intent.ParsePartitionID(name); name != everyPartition && err != nil {
-			return err
-		}
+	if err := n.Partitions.Check(); err != nil {
+		return err
 	}
 	for _, folder := range n.Visible {
 		if !filepath.IsAbs(folder) || filepath.Clean(folder) != folder || folder == "/" {
@@ -95,7 +74,7 @@ func firstName(folder string) string {
 // counts.
 func (l *generators) allowed(partition intent.PartitionID) (native.Policy, error) {
 	for _, n := range l.Native {
-		if slices.Contains(n.Partitions, string(partition)) || slices.Contains(n.Partitions, everyPartition) {
+		if n.Partitions.Has(partition) {
 			return native.Policy{Sandbox: native.Sandbox(n.Sandbox), Visible: n.Visible}, nil
 		}
 	}

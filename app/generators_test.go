@@ -42,7 +42,7 @@ func TestGeneratorsAreListed(t *testing.T) {
 	}
 	for text, told := range map[string]string{
 		"": `no list`, "generators: v2\n": `version v1`, "generators: v1\nnativ: []\n": `nativ`, "generators: v1\n---\ngenerators: v1\n": `more than one`,
-		"generators: v1\nnative: [{}]\n":                                        `no partition is named`,
+		"generators: v1\nnative: [{}]\n":                                        `no partition may use it`,
 		"generators: v1\nnative: [{partitions: [A]}]\n":                         `A`,
 		"generators: v1\nnative: [{partitions: [a], sandbox: maybe}]\n":         `"maybe" is not known`,
 		"generators: v1\nnative: [{partitions: [a], visible: [usr]}]\n":         `whole path`,

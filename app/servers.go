@@ -1,26 +1,18 @@
 package app
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
 
-	"go.yaml.in/yaml/v3"
-
 	"lehr.dev/fault"
 	"lehr.dev/intent"
+	"lehr.dev/operator"
 	"lehr.dev/plugin"
 	"lehr.dev/plugin/remote"
 )
-
-// everyPartition stands for all, in the list of plugin servers.
-const everyPartition = "*"
 
 // servers is the list of plugin servers that may be dialled, and for which
 // partitions. Definitions are their tenants' and only name an address: which
@@ -35,12 +27,12 @@ type servers struct {
 }
 
 type listedServer struct {
-	Dial        string   `yaml:"dial"`
-	Name        string   `yaml:"name"`
-	CA          string   `yaml:"ca"`
-	Certificate string   `yaml:"certificate"`
-	Key         string   `yaml:"key"`
-	Partitions  []string `yaml:"partitions"`
+	Dial        string              `yaml:"dial"`
+	Name        string              `yaml:"name"`
+	CA          string              `yaml:"ca"`
+	Certificate string              `yaml:"certificate"`
+	Key         string              `yaml:"key"`
+	Partitions  operator.Partitions `yaml:"partitions"`
 }
 
 // readServers reads the list. Files that it names are relative to its folder.
@@ -48,21 +40,9 @@ func readServers(path string) (*servers, error) {
 	if path == "" {
 		return &servers{}, nil
 	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fault.New(fault.Unavailable, "reading the list of plugin servers: %w", err).WithHint("name a file that can be read with --plugin-servers FILE")
-	}
 	list := &servers{}
-	decoder := yaml.NewDecoder(bytes.NewReader(data))
-	decoder.KnownFields(true)
-	if err := decoder.Decode(list); err != nil {
-		return nil, fault.New(fault.Invalid, "%s is no list of plugin servers: %w", path, err).WithHint("write it as docs/plugins.md shows")
-	}
-	if err := decoder.Decode(new(any)); !errors.Is(err, io.EOF) {
-		return nil, fault.New(fault.Invalid, "%s holds more than one document", path)
-	}
-	if list.Version != "v1" {
-		return nil, fault.New(fault.Invalid, "%s is no list of plugin servers of version v1", path).WithHint("start it with plugin-servers: v1")
+	if err := operator.Read(path, operator.Kind{Name: "list of plugin servers", Key: "plugin-servers", Flag: "plugin-servers", Page: "docs/plugins.md"}, list); err != nil {
+		return nil, err
 	}
 	return list, list.complete(filepath.Dir(path), path)
 }
@@ -72,7 +52,9 @@ func (l *servers) complete(folder, path string) error {
 	seen := map[string]bool{}
 	for i := range l.Servers {
 		s := &l.Servers[i]
-		wrong := func(err error) error { return fault.New(fault.Invalid, "%s: server %d: %w", path, i+1, err) }
+		wrong := func(err error) error {
+			return fault.New(fault.Invalid, "%s: server %d, %s: %w", path, i+1, s.Dial, err)
+		}
 		if s.Certificate == "" && s.Key == "" {
 			s.Certificate, s.Key = l.Certificate, l.Key
 		}
@@ -85,16 +67,11 @@ func (l *servers) complete(folder, path string) error {
 			return wrong(err)
 		}
 		if seen[s.Dial] {
-			return wrong(fmt.Errorf("%s is listed twice", s.Dial))
+			return wrong(errors.New("it is listed twice"))
 		}
 		seen[s.Dial] = true
-		if len(s.Partitions) == 0 {
-			return wrong(fmt.Errorf(`no partition may have %s dialled: write partitions: [NAME], or ["*"] for all`, s.Dial))
-		}
-		for _, name := range s.Partitions {
-			if _, err := intent.ParsePartitionID(name); name != everyPartition && err != nil {
-				return wrong(err)
-			}
+		if err := s.Partitions.Check(); err != nil {
+			return wrong(err)
 		}
 	}
 	return nil
@@ -107,7 +84,7 @@ func (s listedServer) address() remote.Address {
 // allowed returns how a partition's plugin server is dialled.
 func (l *servers) allowed(partition intent.PartitionID, dial string) (remote.Address, error) {
 	for _, s := range l.Servers {
-		if s.Dial == dial && (slices.Contains(s.Partitions, everyPartition) || slices.Contains(s.Partitions, string(partition))) {
+		if s.Dial == dial && s.Partitions.Has(partition) {
 			return s.address(), nil
 		}
 	}

@@ -2,18 +2,14 @@ package external
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"net/netip"
 	"os"
 	"path/filepath"
-	"slices"
-
-	"go.yaml.in/yaml/v3"
 
 	"lehr.dev/fault"
 	"lehr.dev/intent"
+	"lehr.dev/operator"
 	"lehr.dev/prodspec/address"
 )
 
@@ -30,42 +26,27 @@ type Policy struct {
 
 // Program that rules of some partitions may run, with any arguments.
 type Program struct {
-	Run        string   `yaml:"run"`
-	Partitions []string `yaml:"partitions"`
+	Run        string              `yaml:"run"`
+	Partitions operator.Partitions `yaml:"partitions"`
 }
 
 // Database that rules of some partitions may read. Its address, a postgres URL
 // or the path of an SQLite file, is in a variable of the environment or a file.
 type Database struct {
-	Name       string   `yaml:"name"`
-	Env        string   `yaml:"env"`
-	File       string   `yaml:"file"`
-	Partitions []string `yaml:"partitions"`
+	Name       string              `yaml:"name"`
+	Env        string              `yaml:"env"`
+	File       string              `yaml:"file"`
+	Partitions operator.Partitions `yaml:"partitions"`
 }
-
-// everyPartition stands for all.
-const everyPartition = "*"
 
 // ReadPolicy reads a policy; no path: the zero policy.
 func ReadPolicy(path string) (*Policy, error) {
 	if path == "" {
 		return &Policy{}, nil
 	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fault.New(fault.Unavailable, "reading the policy of external checks: %w", err).WithHint("name a file that can be read with --external-checks FILE")
-	}
 	policy := &Policy{}
-	decoder := yaml.NewDecoder(bytes.NewReader(data))
-	decoder.KnownFields(true)
-	if err := decoder.Decode(policy); err != nil {
-		return nil, fault.New(fault.Invalid, "%s is no policy of external checks: %w", path, err).WithHint("write it as docs/partition.md shows")
-	}
-	if err := decoder.Decode(new(any)); !errors.Is(err, io.EOF) {
-		return nil, fault.New(fault.Invalid, "%s holds more than one document", path)
-	}
-	if policy.Version != "v1" {
-		return nil, fault.New(fault.Invalid, "%s is no policy of external checks of version v1", path).WithHint("start it with external-checks: v1")
+	if err := operator.Read(path, operator.Kind{Name: "policy of external checks", Key: "external-checks", Flag: "external-checks", Page: "docs/partition.md"}, policy); err != nil {
+		return nil, err
 	}
 	return policy, policy.check(path)
 }
@@ -75,7 +56,7 @@ func (p *Policy) check(path string) error {
 		if !filepath.IsAbs(c.Run) {
 			return fault.New(fault.Invalid, "%s: the command %q is no absolute path", path, c.Run).WithHint("name the program itself, so that nothing else is found in its place")
 		}
-		if err := checkPartitions(c.Partitions); err != nil {
+		if err := c.Partitions.Check(); err != nil {
 			return fault.New(fault.Invalid, "%s: command %s: %w", path, c.Run, err)
 		}
 	}
@@ -87,32 +68,16 @@ func (p *Policy) check(path string) error {
 		if d.File != "" && !filepath.IsAbs(d.File) {
 			d.File = filepath.Join(filepath.Dir(path), d.File)
 		}
-		if err := checkPartitions(d.Partitions); err != nil {
+		if err := d.Partitions.Check(); err != nil {
 			return fault.New(fault.Invalid, "%s: database %s: %w", path, d.Name, err)
 		}
 	}
 	return nil
 }
 
-func checkPartitions(names []string) error {
-	if len(names) == 0 {
-		return fault.New(fault.Invalid, `no partition may use it`).WithHint(`write partitions: [NAME], or ["*"] for all`)
-	}
-	for _, name := range names {
-		if _, err := intent.ParsePartitionID(name); name != everyPartition && err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func allows(names []string, partition intent.PartitionID) bool {
-	return slices.Contains(names, everyPartition) || slices.Contains(names, string(partition))
-}
-
 func (p *Policy) mayRun(partition intent.PartitionID, program string) error {
 	for _, c := range p.Commands {
-		if c.Run == program && allows(c.Partitions, partition) {
+		if c.Run == program && c.Partitions.Has(partition) {
 			return nil
 		}
 	}
@@ -122,7 +87,7 @@ func (p *Policy) mayRun(partition intent.PartitionID, program string) error {
 // address of a database.
 func (p *Policy) address(partition intent.PartitionID, name string) (string, error) {
 	for _, d := range p.Databases {
-		if d.Name != name || !allows(d.Partitions, partition) {
+		if d.Name != name || !d.Partitions.Has(partition) {
 			continue
 		}
 		found := os.Getenv(d.Env)

@@ -1,7 +1,6 @@
 package fetch
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -11,10 +10,9 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
 	"lehr.dev/fault"
 	"lehr.dev/intent"
+	"lehr.dev/operator"
 	"lehr.dev/prodspec/address"
 	"lehr.dev/prodspec/source"
 )
@@ -36,19 +34,16 @@ type ListedSecret struct {
 	File string `yaml:"file"`
 	// Hosts that it may be shown: HOST or HOST:PORT. What is itself the address
 	// of a database needs none.
-	Hosts      []string `yaml:"hosts"`
-	Partitions []string `yaml:"partitions"`
+	Hosts      []string            `yaml:"hosts"`
+	Partitions operator.Partitions `yaml:"partitions"`
 }
 
 // Webhook is a secret by which others may hint that sources changed.
 type Webhook struct {
-	Env        string   `yaml:"env"`
-	File       string   `yaml:"file"`
-	Partitions []string `yaml:"partitions"`
+	Env        string              `yaml:"env"`
+	File       string              `yaml:"file"`
+	Partitions operator.Partitions `yaml:"partitions"`
 }
-
-// everyPartition stands for all.
-const everyPartition = "*"
 
 // ReadPolicy reads a policy. Files that it names are relative to its folder. No
 // path: the zero policy.
@@ -56,27 +51,15 @@ func ReadPolicy(path string) (*Policy, error) {
 	if path == "" {
 		return &Policy{}, nil
 	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fault.New(fault.Unavailable, "reading the policy of sources: %w", err).WithHint("name a file that can be read with --sources FILE")
-	}
 	policy := &Policy{}
-	decoder := yaml.NewDecoder(bytes.NewReader(data))
-	decoder.KnownFields(true)
-	if err := decoder.Decode(policy); err != nil {
-		return nil, fault.New(fault.Invalid, "%s is no policy of sources: %w", path, err).WithHint("write it as docs/sources.md shows")
-	}
-	if err := decoder.Decode(new(any)); !errors.Is(err, io.EOF) {
-		return nil, fault.New(fault.Invalid, "%s holds more than one document", path)
-	}
-	if policy.Version != "v1" {
-		return nil, fault.New(fault.Invalid, "%s is no policy of sources of version v1", path).WithHint("start it with sources: v1")
+	if err := operator.Read(path, operator.Kind{Name: "policy of sources", Key: "sources", Flag: "sources", Page: "docs/sources.md"}, policy); err != nil {
+		return nil, err
 	}
 	return policy, policy.complete(filepath.Dir(path), path)
 }
 
 func (p *Policy) complete(folder, path string) error {
-	place := func(what string, i int, env string, file *string, partitions []string) error {
+	place := func(what string, i int, env string, file *string, partitions operator.Partitions) error {
 		wrong := func(err error) error { return fault.New(fault.Invalid, "%s: %s %d: %w", path, what, i+1, err) }
 		if (env == "") == (*file == "") {
 			return wrong(errors.New("it is in one place: env or file"))
@@ -84,13 +67,8 @@ func (p *Policy) complete(folder, path string) error {
 		if *file != "" && !filepath.IsAbs(*file) {
 			*file = filepath.Join(folder, *file)
 		}
-		if len(partitions) == 0 {
-			return wrong(errors.New(`no partition may use it: write partitions: [NAME], or ["*"] for all`))
-		}
-		for _, name := range partitions {
-			if _, err := intent.ParsePartitionID(name); name != everyPartition && err != nil {
-				return wrong(err)
-			}
+		if err := partitions.Check(); err != nil {
+			return wrong(err)
 		}
 		return nil
 	}
@@ -107,10 +85,6 @@ func (p *Policy) complete(folder, path string) error {
 		}
 	}
 	return nil
-}
-
-func names(partitions []string, partition intent.PartitionID) bool {
-	return slices.Contains(partitions, everyPartition) || slices.Contains(partitions, string(partition))
 }
 
 // maxSecret bytes are read of a file.
@@ -141,7 +115,7 @@ func value(s source.Secret) (string, error) {
 // Hooks returns the secrets by which sources of a partition may be hinted at.
 func (p *Policy) Hooks(partition intent.PartitionID) (secrets []string) {
 	for _, w := range p.Webhooks {
-		if !names(w.Partitions, partition) {
+		if !w.Partitions.Has(partition) {
 			continue
 		}
 		if secret, err := value(source.Secret{Env: w.Env, File: w.File}); err == nil {
@@ -161,7 +135,7 @@ type guard struct {
 // itself the address.
 func (g guard) allow(s source.Secret, host string) error {
 	for _, listed := range g.policy().Secrets {
-		if listed.Env != s.Env || listed.File != s.File || !names(listed.Partitions, g.partition) {
+		if listed.Env != s.Env || listed.File != s.File || !listed.Partitions.Has(g.partition) {
 			continue
 		}
 		bare, _, _ := strings.Cut(host, ":")
