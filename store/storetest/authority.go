@@ -1,0 +1,280 @@
+package storetest
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"lehr.dev/fault"
+	"lehr.dev/intent"
+	"lehr.dev/store"
+)
+
+// caused is a write that a person or program causes.
+type caused struct {
+	method string
+	// role it takes, in a partition or in all; none: no token may.
+	role      intent.Role
+	partition intent.PartitionID
+	// prepare makes it possible.
+	prepare func()
+	do      func(ctx context.Context) error
+}
+
+func (w *world) caused() []caused {
+	ctx := w.t.Context()
+	person := intent.RankPerson
+	held := candidate("held", intent.CandidateHeld)
+	count := 0
+	none := func() {}
+	stopped := func(partition intent.PartitionID) func() {
+		return func() { w.must(w.SetStop(ctx, intent.Stop{Partition: partition, Owner: bob})) }
+	}
+	resumed := func(partition intent.PartitionID) func() {
+		return func() { _ = w.Resume(ctx, partition, "", bob) }
+	}
+	rejected := func() {
+		w.must(w.Reject(ctx, intent.Rejection{Partition: shop, Asset: "a", Effective: digestOf("x"), Plan: digestOf("p"), By: bob}))
+	}
+	return []caused{
+		{"SetPin", intent.Operator, shop, none, func(ctx context.Context) error {
+			_, err := w.SetPin(ctx, intent.Pin{Asset: "a", Incarnation: at(1), Rank: person, Holder: bob})
+			return err
+		}},
+		{"Unpin", intent.Operator, shop, func() {
+			_, err := w.SetPin(ctx, intent.Pin{Asset: "a", Incarnation: at(1), Rank: person, Holder: bob})
+			w.must(err)
+		}, func(ctx context.Context) error { return w.Unpin(ctx, shop, "a", person, "done", bob) }},
+		{"SetHold", intent.Operator, shop, none, func(ctx context.Context) error { return w.SetHold(ctx, shop, intent.Hold{Asset: "a", Owner: bob}) }},
+		{"Unhold", intent.Operator, shop, func() { w.must(w.SetHold(ctx, shop, intent.Hold{Asset: "a", Owner: bob})) },
+			func(ctx context.Context) error { return w.Unhold(ctx, shop, "a", "done", bob) }},
+		{"SetStop", intent.Operator, shop, resumed(shop), func(ctx context.Context) error { return w.SetStop(ctx, intent.Stop{Partition: shop, Owner: bob}) }},
+		{"SetStop", intent.Operator, "", resumed(""), func(ctx context.Context) error { return w.SetStop(ctx, intent.Stop{Owner: bob}) }},
+		{"Resume", intent.Operator, shop, stopped(shop), func(ctx context.Context) error { return w.Resume(ctx, shop, "", bob) }},
+		{"Resume", intent.Operator, "", stopped(""), func(ctx context.Context) error { return w.Resume(ctx, "", "", bob) }},
+		{"Approve", intent.Approver, shop, none, func(ctx context.Context) error {
+			return w.Approve(ctx, intent.Approval{Partition: shop, Asset: "a", Effective: digestOf("x"), Plan: digestOf("p"), By: bob})
+		}},
+		{"Reject", intent.Approver, shop, none, func(ctx context.Context) error {
+			return w.Reject(ctx, intent.Rejection{Partition: shop, Asset: "a", Effective: digestOf("x"), Plan: digestOf("p"), By: bob})
+		}},
+		{"Withdraw", intent.Approver, shop, rejected, func(ctx context.Context) error { return w.Withdraw(ctx, shop, "a", bob.Name, "", bob) }},
+		{"Withdraw", intent.Operator, shop, rejected, func(ctx context.Context) error { return w.Withdraw(ctx, shop, "a", bob.Name, "", alice) }},
+		{"Override", intent.Operator, shop, none, func(ctx context.Context) error {
+			return w.Override(ctx, intent.Override{Partition: shop, Asset: "a", Effective: digestOf("x"), Check: "order", By: bob, Reason: "blind", Until: noon.Add(time.Hour)})
+		}},
+		{"Acknowledge", intent.Approver, shop, func() { w.must(w.SaveCandidate(ctx, w.lease, held, nil)) },
+			func(ctx context.Context) error { return w.Acknowledge(ctx, held.ID, "", bob) }},
+		{"SetLabel", intent.Operator, shop, func() { count++ },
+			func(ctx context.Context) error { return w.SetLabel(ctx, at(1), "try", fmt.Sprint(count), "", bob) }},
+		{"Disown", intent.Operator, shop, func() {
+			_, err := w.SaveEnforced(ctx, w.lease, []store.Enforced{{Asset: "gone", Type: job, Effective: digestOf("x"), Incarnation: at(1), At: noon}})
+			w.must(err)
+		}, func(ctx context.Context) error { return w.Disown(ctx, shop, "gone", "", bob) }},
+		{"AddPartition", intent.Admin, shop, none, func(ctx context.Context) error {
+			return w.AddPartition(ctx, shop, fmt.Sprintf("/srv/%d.yaml", count), "", bob)
+		}},
+		{"AddPartition", intent.Admin, "", func() { _ = w.RemovePartition(ctx, "new", "", bob) },
+			func(ctx context.Context) error { return w.AddPartition(ctx, "new", "/srv/new.yaml", "", bob) }},
+		{"RemovePartition", intent.Admin, "old", func() { w.must(w.AddPartition(ctx, "old", "/srv/old.yaml", "", bob)) },
+			func(ctx context.Context) error { return w.RemovePartition(ctx, "old", "", bob) }},
+		{"CreateToken", intent.Admin, "", func() { count++ }, func(ctx context.Context) error {
+			id := fmt.Sprint("made-", count)
+			_, err := w.CreateToken(ctx, store.Token{ID: id, Hash: sha256.Sum256([]byte(id)), Owner: "somebody"})
+			return err
+		}},
+		{"RevokeToken", intent.Admin, "", func() { count++; w.token(fmt.Sprint("ended-", count), "somebody", nil) },
+			func(ctx context.Context) error {
+				_, err := w.RevokeToken(ctx, fmt.Sprint("ended-", count), "")
+				return err
+			}},
+		// It ends the lease, and what follows it the grants.
+		{"Adopt", intent.Admin, "", none, func(ctx context.Context) error {
+			_, err := w.Adopt(ctx, store.Adoption{By: bob, Reason: "compared", Beyond: 1})
+			return err
+		}},
+		{"SetPolicy", "", "", none, func(ctx context.Context) error { return w.SetPolicy(ctx, nil, bob) }},
+	}
+}
+
+// bearer is somebody who writes.
+type bearer struct {
+	name string
+	ctx  context.Context
+	// may says what they may, by a rule of its own.
+	may func(role intent.Role, partition intent.PartitionID) bool
+}
+
+// bearers are one of each role, place and kind of token. The grants are set.
+func (w *world) bearers() (all []bearer) {
+	never := func(intent.Role, intent.PartitionID) bool { return false }
+	add := func(name string, token store.Token, may func(intent.Role, intent.PartitionID) bool) {
+		all = append(all, bearer{name, w.as(token), may})
+	}
+	var byPolicy, byDefinition []intent.Grant
+	ending := time.Now().Add(100 * time.Millisecond)
+	limit := func(roles []intent.Role, partitions ...intent.PartitionID) func(*store.Token) {
+		return func(n *store.Token) { n.Roles, n.Partitions = roles, partitions }
+	}
+	for _, role := range intent.Roles() {
+		for _, where := range []intent.PartitionID{shop, theatre, "old", ""} {
+			owner := fmt.Sprintf("%s-%s", role, where)
+			byPolicy = append(byPolicy, intent.Grant{Subject: "user:" + owner, Role: role, Partition: where})
+			may := func(needed intent.Role, partition intent.PartitionID) bool {
+				return (needed == role || role == intent.Admin && needed != "") && (where == "" || where == partition)
+			}
+			add(owner, w.token(owner, owner, nil), may)
+			add(owner+" in a group", w.token(owner+"+g", "member", func(n *store.Token) { n.Groups = []string{owner} }), may)
+			byPolicy = append(byPolicy, intent.Grant{Subject: "group:" + owner, Role: role, Partition: where})
+			add(owner+" only as viewer", w.token(owner+"+v", owner, limit([]intent.Role{intent.Viewer})), never)
+			add(owner+" only as approver", w.token(owner+"+a", owner, limit([]intent.Role{intent.Approver})), func(needed intent.Role, partition intent.PartitionID) bool {
+				return may(needed, partition) && needed == intent.Approver
+			})
+			add(owner+" only in shop", w.token(owner+"+s", owner, limit(nil, shop)), func(needed intent.Role, partition intent.PartitionID) bool {
+				return may(needed, partition) && partition == shop
+			})
+			add(owner+" only elsewhere", w.token(owner+"+e", owner, limit(nil, theatre)), func(needed intent.Role, partition intent.PartitionID) bool {
+				return may(needed, partition) && partition == theatre
+			})
+		}
+		if role != intent.Admin {
+			owner := string(role) + " by definition"
+			byDefinition = append(byDefinition, intent.Grant{Subject: "user:" + owner, Role: role, Partition: shop})
+			add(owner, w.token(owner, owner, nil), func(needed intent.Role, partition intent.PartitionID) bool {
+				return needed == role && partition == shop
+			})
+		}
+	}
+	w.policy(byPolicy...)
+	next := w.next()
+	next.Grants = byDefinition
+	_, err := w.Publish(w.t.Context(), w.lease, next)
+	w.must(err)
+	add("nobody", store.Token{}, never)
+	add("unknown", store.Token{ID: "unknown", Owner: "admin-"}, never)
+	revoked := w.token("revoked", "admin-", nil)
+	_, err = w.RevokeToken(w.t.Context(), "revoked", "")
+	w.must(err)
+	add("revoked", revoked, never)
+	ended := w.token("ended", "admin-", func(n *store.Token) { n.Until = time.Now().Add(time.Until(ending) + 3*time.Second) })
+	add("ended", ended, never)
+	time.Sleep(time.Until(ended.Until)) // Tokens end by the clock, and by nothing else.
+	return append(all,
+		bearer{"local", store.WithCaller(w.t.Context(), local), func(intent.Role, intent.PartitionID) bool { return true }},
+		bearer{"Lehr itself", w.t.Context(), func(intent.Role, intent.PartitionID) bool { return true }})
+}
+
+// testAuthority has everybody try every write, and asks whether what should be
+// refused was refused, and left no trace.
+func testAuthority(t *testing.T, open func(t *testing.T) store.All) {
+	w := newWorld(t, open)
+	w.register(theatre)
+	w.publish(entry("a", "x"))
+	bearers, writes := w.bearers(), w.caused()
+	chains := func() (sum int) {
+		for _, partition := range []intent.PartitionID{"", shop, theatre, "old", "new"} {
+			sum += len(w.said(partition))
+		}
+		return sum
+	}
+	allowed, denied := 0, 0
+	for _, attempt := range writes {
+		attempt.prepare()
+		before := chains()
+		for _, who := range bearers {
+			may := who.may(attempt.role, attempt.partition)
+			if may {
+				continue
+			}
+			denied++
+			if err := attempt.do(who.ctx); !fault.Is(err, fault.Denied) {
+				t.Errorf("%s may %s in %q, and was told %v", who.name, attempt.method, attempt.partition, err)
+			}
+		}
+		if now := chains(); now != before {
+			t.Errorf("%s in %q was denied, and left %d records", attempt.method, attempt.partition, now-before)
+		}
+		for _, who := range bearers {
+			if !who.may(attempt.role, attempt.partition) || attempt.method == "SetPolicy" && who.name != "local" {
+				continue
+			}
+			allowed++
+			attempt.prepare()
+			if err := attempt.do(who.ctx); err != nil {
+				t.Errorf("%s may not %s in %q: %v", who.name, attempt.method, attempt.partition, err)
+			}
+		}
+	}
+	t.Logf("%d allowed, %d denied", allowed, denied)
+	for _, partition := range []intent.PartitionID{"", shop} {
+		w.must(w.VerifyAudit(t.Context(), partition))
+		records, err := w.AuditRecords(t.Context(), partition, 0, 10_000)
+		w.must(err)
+		if !slices.ContainsFunc(records, func(r store.AuditRecord) bool { return r.Token == "operator-" && r.From == "10.0.0.9:1" }) {
+			t.Errorf("the records of %q do not say by which token, and where from", partition)
+		}
+	}
+}
+
+// asksNobody are the methods that no caller's authority is asked for, besides
+// those that act under a lease: they read, or are Lehr's own.
+var asksNobody = []string{
+	"Partition", "ListPartitions", "Renew", "Retire", "Replicas", "Acquire", "Free", "Incarnation", "Incarnations", "Member", "Body", "Content", "Members", "Changes",
+	"FindIncarnation", "EdgesFrom", "EdgesTo", "Candidate", "CandidateDelta", "ListCandidates", "Acknowledged", "GetBlob", "Pins", "Holds",
+	"Stops", "Consents", "Authors", "OpenPushes", "Pushes", "EnforcedPage", "EnforcedCount", "Orphans", "OrphanCount", "Report", "ListReports",
+	"CountReports", "AuditRecords", "AuditEnds", "AuditTrouble", "WalkAudit", "VerifyAudit", "Identity", "History", "Verify", "TokenByID", "Tokens", "Grants", "Authority", "Authorize", "Changed", "Close",
+}
+
+// testEveryWriteAsks: a method that is new is one of those that testAuthority
+// tries, or of those that ask nobody.
+func testEveryWriteAsks(t *testing.T, open func(t *testing.T) store.All) {
+	tried := map[string]bool{}
+	for _, write := range newWorld(t, open).caused() {
+		tried[write.method] = true
+	}
+	all := reflect.TypeFor[store.All]()
+	for i := range all.NumMethod() {
+		method := all.Method(i)
+		underLease := false
+		for j := range method.Type.NumIn() {
+			underLease = underLease || method.Type.In(j) == reflect.TypeFor[store.Lease]()
+		}
+		if !underLease && tried[method.Name] == slices.Contains(asksNobody, method.Name) {
+			t.Errorf("%s: does it change something for a caller? then try it in writes; else name it in asksNobody", method.Name)
+		}
+	}
+}
+
+// testReading asks of reads what testAuthority asks of writes.
+func testReading(t *testing.T, open func(t *testing.T) store.All) {
+	w := newWorld(t, open)
+	w.publish(entry("a", "x"))
+	for _, who := range w.bearers() {
+		authority, err := w.Authority(who.ctx)
+		if who.name != "unknown" {
+			w.must(err)
+		}
+		for _, role := range intent.Roles() {
+			for _, partition := range []intent.PartitionID{shop, theatre, ""} {
+				if role == intent.Viewer {
+					continue // Which every role includes: testAuthority's rule says nothing of it.
+				}
+				want := who.may(role, partition)
+				err := w.Authorize(who.ctx, role, partition)
+				if (err == nil) != want || err != nil && !fault.Is(err, fault.Denied) {
+					t.Errorf("%s as %s in %q: %v, want %v", who.name, role, partition, err, want)
+				}
+				effective := slices.ContainsFunc(authority.Effective(), func(g store.Grant) bool {
+					return g.Role.Includes(role) && (g.Partition == "" || g.Partition == partition)
+				})
+				if who.name != "Lehr itself" && effective != want {
+					t.Errorf("%s as %s in %q: listed %v, want %v", who.name, role, partition, effective, want)
+				}
+			}
+		}
+	}
+}
