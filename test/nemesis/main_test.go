@@ -105,6 +105,9 @@ func (w *world) run(period time.Duration) []violation {
 		w.Fatal(err)
 	}
 	w.keep()
+	for _, folder := range []string{w.folder, w.records} {
+		w.secrets.SearchFolder(w.T, folder, w.hidden...)
+	}
 	w.Logf("seed %d: %s\n%sthe machine stood still for %s in all; production was as wanted %s after the end of all faults",
 		w.seed, w.history.told(), &w.tally, short(w.vigil.between(0, w.now())), short(w.history.Settled-w.history.Healed))
 	return judge(w.history)

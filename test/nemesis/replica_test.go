@@ -126,6 +126,7 @@ func (r *replica) start(binary string, monotonic, wall time.Duration) {
 	l.Stdout, l.Stderr, l.Dir = log, log, w.folder
 	l.Env = append(os.Environ(), targetVariable+"="+w.socket, lifeVariable+"="+l.name, fmt.Sprintf("%s=%d", shiftVariable, l.monotonic),
 		wallVariable+"="+wall.String(), "GOMAXPROCS=2", "LEHR_MUTANTS="+w.mutants)
+	l.Env = append(l.Env, w.environment...)
 	l.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	r.do(func() { err = l.Start() })
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"lehr.dev/plugin"
+	"lehr.dev/test/canary"
 )
 
 // patience bounds every wait for something that is to come. It is long for
@@ -39,6 +40,11 @@ type world struct {
 	vigil      *vigil
 	scribe     *scribe
 	people     *people
+
+	// secrets are planted in the replicas' environment, and in a file beside what
+	// they read. They show nowhere (S13).
+	secrets             canary.Canaries
+	environment, hidden []string
 
 	// lived are all lives by their process ids.
 	lived   map[int]*life
@@ -208,6 +214,14 @@ func (w *world) begin() {
 		for n := range 2 {
 			w.partitions = append(w.partitions, w.newPartition(fmt.Sprintf("%c%d", class[0]|0x20, n+1), class))
 		}
+	}
+	w.environment = w.secrets.Environment("AWS_SECRET_ACCESS_KEY", "PGPASSWORD")
+	for _, p := range w.partitions {
+		file := filepath.Join(p.folder, ".env")
+		if err := os.WriteFile(file, []byte("PASSWORD="+w.secrets.Plant(file)+"\n"), 0o600); err != nil {
+			w.Fatal(err)
+		}
+		w.hidden = append(w.hidden, file)
 	}
 	for _, name := range []string{"a", "b", "c"} {
 		w.replicas = append(w.replicas, w.newReplica(name))

@@ -71,7 +71,7 @@ func newSSH(t testing.TB, sshd string) *sshServer {
 	}
 	server := exec.Command(sshd, "-D", "-e", "-f", config)
 	if err := server.Start(); err != nil {
-		t.Skipf("sshd does not start: %v", err)
+		t.Fatalf("sshd does not start: %v", err)
 	}
 	t.Cleanup(func() { _ = server.Process.Kill(); _ = server.Wait() })
 	for deadline := time.Now().Add(10 * time.Second); ; {
