@@ -25,6 +25,10 @@ import (
 // again is how long to wait before an actor that failed is started again.
 var again = loop.Backoff{First: 200 * time.Millisecond, Most: 30 * time.Second}
 
+// contended is how long to wait before a lease that was lost soon is acquired
+// again: two processes that take it from each other do so less and less often.
+var contended = loop.Backoff{First: again.First, Most: 5 * time.Second}
+
 // lookAround is how often registrations are read even if nothing was
 // announced.
 const lookAround = 30 * time.Second
@@ -158,13 +162,18 @@ func (a *App) begin(ctx context.Context, id intent.PartitionID, definition strin
 func (a *App) act(ctx context.Context, s *state) {
 	for failures := 1; ctx.Err() == nil; failures++ {
 		lease, err := a.await(ctx, s)
+		pause := again
 		if err == nil {
-			failures = 1
+			began := a.runtime.Now()
+			pause = contended
 			s.set("lease", "")
 			a.log.Info("acting for a partition", "partition", s.partition, "epoch", lease.Epoch)
 			err = a.underLease(ctx, s, lease)
 			a.giveUp(ctx, lease)
 			a.fleet.release(s.partition)
+			if a.runtime.Now().Sub(began) > 2*contended.Most {
+				failures = 1
+			}
 		}
 		if ctx.Err() != nil {
 			return
@@ -175,7 +184,7 @@ func (a *App) act(ctx context.Context, s *state) {
 		}
 		s.set("lease", err.Error())
 		a.log.Error("not acting for a partition", "partition", s.partition, "error", err)
-		_ = a.runtime.Wait(ctx, again.After(failures), nil)
+		_ = a.runtime.Wait(ctx, pause.After(failures), nil)
 	}
 }
 
