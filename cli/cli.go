@@ -25,6 +25,7 @@ import (
 	"lehr.dev/client"
 	"lehr.dev/fault"
 	apipb "lehr.dev/gen/lehr/api/v1"
+	"lehr.dev/importer"
 	"lehr.dev/intent"
 )
 
@@ -62,6 +63,8 @@ type Local struct {
 	Plan func(ctx context.Context, options BuildOptions, holds []intent.Hold) (Planned, error)
 	// Keeping is what is done to stores.
 	Keeping Keeping
+	// Imports are the kinds of what exists that import reads.
+	Imports []importer.Kind
 	// Commands are added to the root as they are.
 	Commands []*cobra.Command
 	// Client, if any, is the server of every command, and Now the time: a
@@ -298,7 +301,7 @@ Exit codes: 0 done, 1 error, 2 differences or not converged, 3 timed out.`,
 		}
 		root.AddCommand(commands...)
 	}
-	in("begin", s.initCommand(), s.buildCommand(), s.lintCommand(), s.schemaCommand(), s.planCommand(), s.serveCommand(), s.partitionCommand())
+	in("begin", s.initCommand(), s.importCommand(), s.buildCommand(), s.lintCommand(), s.schemaCommand(), s.planCommand(), s.serveCommand(), s.partitionCommand())
 	in("look",
 		s.whyCommand(), s.blameCommand(), s.getCommand(), s.describeCommand(), s.watchCommand(), s.waitCommand(), s.diffCommand(), s.auditCommand(), s.pageCommand(),
 		s.exportCommand(), s.verifyExportCommand(),
