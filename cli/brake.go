@@ -160,7 +160,7 @@ func (s *session) resumeCommand() *cobra.Command {
 			}
 			fmt.Fprintln(s.Out, "Resumed.")
 			for _, stop := range response.Remaining {
-				fmt.Fprintf(s.Out, "Still stopped: %s, by %s: %s\n", scopeOf(stop), plain(stop.Owner.GetName()), plain(stop.Reason))
+				fmt.Fprintf(s.Out, "Still stopped: %s, by %s: %s; %s ends it\n", scopeOf(stop), plain(stop.Owner.GetName()), plain(stop.Reason), plain(stop.Ending))
 			}
 			return nil
 		},

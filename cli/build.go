@@ -339,7 +339,7 @@ func (s *session) brakesOf(ctx context.Context, partition string) (brakes, error
 	}
 	for _, stop := range stops.Stops {
 		if stop.Partition == "" || stop.Partition == partition {
-			found.notes = append(found.notes, fmt.Sprintf("the server is stopped by %s: %s", stop.Owner.GetName(), stop.Reason))
+			found.notes = append(found.notes, fmt.Sprintf("the server is stopped by %s: %s; %s ends it", stop.Owner.GetName(), stop.Reason, stop.Ending))
 		}
 	}
 	return found, nil

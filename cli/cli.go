@@ -25,6 +25,7 @@ import (
 	"lehr.dev/client"
 	"lehr.dev/fault"
 	apipb "lehr.dev/gen/lehr/api/v1"
+	"lehr.dev/importer"
 	"lehr.dev/intent"
 )
 
@@ -62,6 +63,8 @@ type Local struct {
 	Plan func(ctx context.Context, options BuildOptions, holds []intent.Hold) (Planned, error)
 	// Keeping is what is done to stores.
 	Keeping Keeping
+	// Imports are the kinds of what exists that import reads.
+	Imports []importer.Kind
 	// Commands are added to the root as they are.
 	Commands []*cobra.Command
 	// Client, if any, is the server of every command, and Now the time: a
@@ -171,8 +174,9 @@ type session struct {
 	store, database, partition, output string
 	// servers are URLs, of which any may answer.
 	servers []string
-	// storeGiven, databaseGiven: it was named by its flag.
-	storeGiven, databaseGiven bool
+	// storeGiven, databaseGiven, serverGiven: it was named by its flag. What flags
+	// name counts before what the environment does.
+	storeGiven, databaseGiven, serverGiven bool
 	// settled: the command line was understood.
 	settled bool
 	closers []func() error
@@ -298,7 +302,7 @@ Exit codes: 0 done, 1 error, 2 differences or not converged, 3 timed out.`,
 		}
 		root.AddCommand(commands...)
 	}
-	in("begin", s.initCommand(), s.buildCommand(), s.lintCommand(), s.schemaCommand(), s.planCommand(), s.serveCommand(), s.partitionCommand())
+	in("begin", s.initCommand(), s.importCommand(), s.buildCommand(), s.lintCommand(), s.schemaCommand(), s.planCommand(), s.serveCommand(), s.partitionCommand())
 	in("look",
 		s.whyCommand(), s.blameCommand(), s.getCommand(), s.describeCommand(), s.watchCommand(), s.waitCommand(), s.diffCommand(), s.auditCommand(), s.pageCommand(),
 		s.exportCommand(), s.verifyExportCommand(),
@@ -324,12 +328,13 @@ func (s *session) settle(command *cobra.Command) error {
 		return fault.New(fault.Invalid, "output %q is not known", s.output).WithHint("use -o table, -o wide or -o json")
 	}
 	s.settled = true
-	s.storeGiven, s.databaseGiven = command.Flags().Changed("store"), command.Flags().Changed("database")
-	if s.databaseGiven && command.Flags().Changed("server") {
-		return fault.New(fault.Invalid, "both a server and a database are named").
-			WithHint("name --server to ask it, or --database to work on the database itself")
+	changed := command.Flags().Changed
+	s.storeGiven, s.databaseGiven, s.serverGiven = changed("store"), changed("database"), changed("server")
+	if s.serverGiven && (s.databaseGiven || s.storeGiven) {
+		return fault.New(fault.Invalid, "both a server and a store are named").
+			WithHint("name --server to ask it, or --store or --database to work on the store itself")
 	}
-	if named := s.Getenv("LEHR_SERVER"); len(s.servers) == 0 && named != "" {
+	if named := s.Getenv("LEHR_SERVER"); len(s.servers) == 0 && named != "" && !s.storeGiven {
 		s.servers = strings.Split(named, ",")
 	}
 	for _, setting := range []struct {
@@ -363,24 +368,32 @@ func (s *session) actor() intent.Actor {
 	return intent.Actor{Name: name, Origin: "cli"}
 }
 
-// connect returns a client of the server; of the database, if one is named: who
-// means that does not act on what another server has.
+// databaseMeant reports whether a database is named beside whatever server there
+// is: who means that does not act on what another server has.
+func (s *session) databaseMeant() bool {
+	return s.database != "" && !s.serverGiven && (s.databaseGiven || !s.storeGiven)
+}
+
+// connect returns a client of the server; of the database, if one is named.
 func (s *session) connect(ctx context.Context) (*client.Client, error) {
 	found, err := s.dial()
-	if s.database == "" || s.storeGiven && !s.databaseGiven || len(s.servers) > 0 || s.local.Client != nil {
+	if !s.databaseMeant() || s.local.Client != nil {
 		return found, err
 	}
-	const toDo = "name one of its servers with --server URL, or leave the database out to ask the server that runs here"
+	toDo := "name one of its servers with --server URL, or leave the database out to ask the server that runs here"
+	if len(s.servers) > 0 {
+		toDo = "name one of its servers with --server URL; LEHR_SERVER names one of another store"
+	}
 	wanted := s.local.StoreName(s.database)
 	if missing, ok := errors.AsType[*fault.Error](err); ok {
-		return found, fault.New(missing.Kind, "this takes a server of %s: %s", wanted, missing.Message).WithHint(toDo)
+		return found, fault.New(missing.Kind, "this takes a server of %s: %s", wanted, missing.Message).WithHint("%s", toDo)
 	}
 	if err != nil {
 		return found, err
 	}
 	about, err := found.Server.GetServer(ctx, serverRequest)
 	if err == nil && about.Store != wanted {
-		err = fault.New(fault.Conflict, "this takes a server of %s, and the one at %s has another store, %s", wanted, found.URL, about.Store).WithHint(toDo)
+		err = fault.New(fault.Conflict, "this takes a server of %s, and the one at %s has another store, %s", wanted, found.URL, about.Store).WithHint("%s", toDo)
 	}
 	return found, err
 }
@@ -418,7 +431,7 @@ func (s *session) connectOrOpen(ctx context.Context) (*client.Client, error) {
 	if s.local.Client != nil {
 		return s.local.Client, nil
 	}
-	if s.databaseGiven || s.storeGiven && len(s.servers) == 0 {
+	if s.databaseGiven || s.storeGiven {
 		return s.open(ctx)
 	}
 	return s.answeringOrOpen(ctx)
@@ -440,7 +453,7 @@ func (s *session) answeringOrOpen(ctx context.Context) (*client.Client, error) {
 		about, err = found.Server.GetServer(ctx, serverRequest)
 	}
 	switch {
-	case err == nil && len(s.servers) == 0 && s.database != "" && !s.storeGiven && about.Store != s.local.StoreName(s.database):
+	case err == nil && s.databaseMeant() && about.Store != s.local.StoreName(s.database):
 		fmt.Fprintf(s.Err, "The server at %s has another store, %s; it is not asked.\n", plain(found.URL), plain(about.Store))
 	case err == nil:
 		return found, nil

@@ -209,7 +209,7 @@ func describePartition(ctx context.Context, s *session, c *client.Client, partit
 		"assets", fmt.Sprint(p.Assets), "states", states(p.States), "covers", sources(p.Covered),
 		"registered", s.ago(p.Created), "replica", p.Replica, "epoch", fmt.Sprint(p.Epoch))
 	if p.Stop != nil {
-		fmt.Fprintf(s.Out, "\nstopped by %s %s: %s\n", plain(p.Stop.Owner.GetName()), s.ago(p.Stop.Since), plain(p.Stop.Reason))
+		fmt.Fprintf(s.Out, "\nstopped by %s%s: %s; %s ends it\n", plain(p.Stop.Owner.GetName()), after(s.ago(p.Stop.Since)), plain(p.Stop.Reason), plain(p.Stop.Ending))
 	}
 	if p.Orphans > 0 {
 		fmt.Fprintf(s.Out, "\n%s: enforced once, not in intent any more, and left as they are. lehr get orphans lists them.\n", count(int(p.Orphans), "orphan"))
@@ -426,4 +426,12 @@ func quoted(value string) string {
 		return plain(strings.ToValidUTF8(value[:most], "")) + "…"
 	}
 	return plain(value)
+}
+
+// after puts what may be empty behind a word.
+func after(text string) string {
+	if text == "" {
+		return ""
+	}
+	return " " + text
 }

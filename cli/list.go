@@ -290,13 +290,13 @@ func listHolds(ctx context.Context, s *session, c *client.Client, q query) (list
 }
 
 func listStops(ctx context.Context, s *session, c *client.Client, _ query) (listing, error) {
-	found := listing{header: []string{"STOPPED", "BY", "AGE", "REASON"}}
+	found := listing{header: []string{"STOPPED", "BY", "AGE", "REASON", "ENDED BY"}}
 	response, err := c.Brakes.ListStops(ctx, &apipb.ListStopsRequest{})
 	if err != nil {
 		return found, err
 	}
 	for _, stop := range response.Stops {
-		found.add(stop, cmp.Or(stop.Partition, "all"), stop.Owner.GetName(), s.age(stop.Since), stop.Reason)
+		found.add(stop, cmp.Or(stop.Partition, "all"), stop.Owner.GetName(), s.age(stop.Since), stop.Reason, stop.Ending)
 	}
 	return found, nil
 }

@@ -164,7 +164,7 @@ func (s *session) tell(partitions []*apipb.Partition, told map[string]string) (c
 			line += fmt.Sprintf(", %s, %s", count(int(p.Assets), "asset"), modeText(p.Mode))
 		}
 		if p.Stop != nil {
-			line += "; STOPPED by " + p.Stop.Owner.GetName() + ": " + p.Stop.Reason
+			line += "; STOPPED by " + p.Stop.Owner.GetName() + ": " + p.Stop.Reason + "; " + p.Stop.Ending + " ends it"
 		}
 		if p.BlockedBy != nil {
 			line += fmt.Sprintf("; the newest sources are %s", p.BlockedBy.State)

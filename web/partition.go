@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"strings"
 
 	apipb "lehr.dev/gen/lehr/api/v1"
 )
@@ -37,6 +38,9 @@ func (r *reader) view(p *apipb.Partition) partitionView {
 			words = append(words, p.Id)
 		}
 		v.Resume = r.command("", append(words, "--reason", "WHY")...)
+		if !strings.HasPrefix(p.Stop.Ending, "lehr resume") {
+			v.Resume = p.Stop.Ending
+		}
 	} else {
 		v.Brake = r.command("", "stop", p.Id, "--reason", "WHY")
 	}

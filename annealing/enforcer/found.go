@@ -43,7 +43,7 @@ func (e *Enforcer) take(ctx context.Context, s *served, g *glance, err error, si
 		g.difference.At = now.Add(-e.Limits.FactHold)
 	}
 	target, effective, _, _ := e.target(a, now)
-	moved := target != g.target || effective != g.effective
+	moved := target != g.target || effective != g.effective || g.difference.Outcome == intent.Differs && g.heeds != e.heeds(a, target)
 	if moved && e.rebase(g, target, effective, now) {
 		moved = false
 	}

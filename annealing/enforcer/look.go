@@ -25,6 +25,9 @@ type glance struct {
 	runs     bool
 	// horizon at that time.
 	horizon []intent.Sequence
+	// head is what was served, and heeds what it says of the asset.
+	head  intent.IncarnationID
+	heeds heeded
 	// prior is what the look before found that a push asks for.
 	prior requirements
 	// policy of head, when it was asked.
@@ -104,7 +107,7 @@ func (e *Enforcer) look(ctx context.Context, a *asset, priority loop.Priority, n
 // holds reports whether the last difference may still be relied on.
 func (e *Enforcer) holds(a *asset, target intent.IncarnationID, effective intent.Digest, now time.Time) bool {
 	return a.trouble != nil && a.push == nil && a.difference.Outcome == intent.Differs &&
-		a.difference.Incarnation == target && a.difference.Effective == effective &&
+		a.difference.Incarnation == target && a.difference.Effective == effective && a.requirements.heeds == e.heeds(a, target) &&
 		a.requirements.inward.covers(e.horizon()) && !a.difference.At.After(now) && now.Sub(a.difference.At) < e.Limits.FactHold
 }
 
@@ -183,7 +186,7 @@ func (e *Enforcer) glance(s *served, a *asset, priority loop.Priority, now time.
 		e.queue.Add(a, now, priority)
 		return nil
 	}
-	g := &glance{asset: a, target: target, effective: effective, policy: e.view.policy.digest, horizon: e.horizon()}
+	g := &glance{asset: a, target: target, effective: effective, policy: e.view.policy.digest, horizon: e.horizon(), head: e.view.head, heeds: e.heeds(a, target)}
 	g.runs = a.enforced > 0 && !a.absent
 	if a.trouble != nil && a.requirements.err == nil {
 		g.prior = a.requirements
@@ -239,7 +242,13 @@ func (e *Enforcer) readContent(ctx context.Context, g *glance) {
 		return
 	}
 	g.read = true
-	if g.mode, g.err = modeIn(of.target); g.err != nil {
+	if g.mode, g.err = modeIn(of.target); g.err == nil && of.head != nil {
+		var there check.Mode
+		if there, g.err = modeIn(*of.head); there != "" {
+			g.mode = stricter(g.mode, there)
+		}
+	}
+	if g.err != nil {
 		return
 	}
 	if g.turndown, g.err = schema.Addon(of.target, &intentpb.Turndown{}); g.err != nil {

@@ -1,12 +1,14 @@
 package enforcer
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
+	"lehr.dev/plugin"
 )
 
 // as approves by a name what the asset's report shows.
@@ -178,4 +180,91 @@ func TestACommitDoesNotAllowItsOwnOverride(t *testing.T) {
 		w.told("web", "The override by tester does not count")
 		w.unpushed("web", "the policy it was enforced under forbids the override")
 	})
+}
+
+// TestAPinAvoidsNothingThatHeadAsks: whoever pins an asset to what it was before
+// it was marked needs the approvals that head asks for (S9).
+func TestAPinAvoidsNothingThatHeadAsks(t *testing.T) {
+	precious := &intentpb.Approval{Reason: "precious", Quorum: 2}
+	simulate(t, func(w *world) {
+		w.observe(web)
+		unmarked := w.head
+		w.publish(webV2.with(precious))
+		w.pin("web", unmarked, time.Time{})
+		w.enforce(webV2.with(precious))
+		w.told("web", "0 of 2")
+		w.unpushed("web", "head asks for two approvals")
+		w.as("bob", "web")
+		w.as("carol", "web")
+		w.inSync(web)
+	})
+}
+
+// TestHeadThatBeginsToAskIsHeeded: also of an asset that was looked at, and only
+// waits, when head was not that strict.
+func TestHeadThatBeginsToAskIsHeeded(t *testing.T) {
+	for name, strict := range map[string]func(*world) thing{
+		"the asset is marked": func(*world) thing { return webV2.with(&intentpb.Approval{Reason: "precious"}) },
+		"policy asks for more": func(w *world) thing {
+			w.policy.Approval = &intentpb.ApprovalPolicy{Quorum: 2}
+			return webV2
+		},
+		"the asset's mode": func(*world) thing { return webV2.with(observed()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			simulate(t, func(w *world) {
+				// It serves as much as before, so nothing but head makes a fact void.
+				same := func(d *intent.Difference) { d.Impacts = []intent.Impact{{Dimension: "tasks", Current: 1, Target: 1}} }
+				w.production.does("web", behaviour{destructive: name == "policy asks for more", says: same})
+				w.observe(web)
+				w.must(w.store.SetHold(w.ctx, shop, intent.Hold{Asset: "web", Owner: tester, Reason: "reading"}))
+				w.pin("web", w.head, time.Time{})
+				w.enforce(webV2)
+				w.waitsOn("web", intent.WaitHold)
+				if name == "policy asks for more" {
+					w.as("bob", "web")
+				}
+				w.publish(strict(w))
+				w.must(w.store.Unhold(w.ctx, shop, "web", "done", tester))
+				w.unpushed("web", "head had become stricter")
+			})
+		})
+	}
+}
+
+// TestBudgetsOfHeadHoldForWhatIsPinned: also where the pin's incarnation had none,
+// and of an asset that head has no more (S8).
+func TestBudgetsOfHeadHoldForWhatIsPinned(t *testing.T) {
+	site := &intentpb.ImpactedScope{Scopes: map[string]string{"site": "east"}}
+	simulate(t, func(w *world) {
+		w.observe(web.with(site), db.with(site))
+		w.pin("web", w.head, time.Time{})
+		w.pin("db", w.head, time.Time{})
+		w.policy.Budgets = []*intentpb.Budget{{Scope: "site", InFlight: 1}}
+		slow := func(_ context.Context, apply func(), _ plugin.Push) plugin.PushResult {
+			time.Sleep(3 * time.Second)
+			apply()
+			return plugin.PushResult{Ending: plugin.Pushed}
+		}
+		w.production.does("web", behaviour{push: slow})
+		w.production.does("db", behaviour{push: slow})
+		w.enforce(dbV2.with(site))
+		w.inSync(web, db)
+		if w.production.most > 1 {
+			t.Errorf("%d pushes were under way at once in a budget of one", w.production.most)
+		}
+	})
+}
+
+// observe and enforce publish things in that mode.
+func (w *world) observe(things ...thing) {
+	w.inMode(intentpb.EnforcementMode_ENFORCEMENT_MODE_OBSERVE, things)
+}
+func (w *world) enforce(things ...thing) {
+	w.inMode(intentpb.EnforcementMode_ENFORCEMENT_MODE_ENFORCE, things)
+}
+
+func (w *world) inMode(mode intentpb.EnforcementMode, things []thing) {
+	w.policy.Mode = mode
+	w.publish(things...)
 }

@@ -2,6 +2,7 @@ package enforcer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -50,8 +51,10 @@ type policy struct {
 
 // requirements are what intent asks of a push of one asset: the union of
 // those at the target and at the last enforced incarnation, so that a commit
-// cannot disarm its own guards.
+// cannot disarm its own guards, and at head, so that a pin to older intent
+// avoids none of them (S23).
 type requirements struct {
+	heeds heeded
 	// edges that the asset declares itself.
 	edges  []edge
 	marked string
@@ -73,23 +76,42 @@ type requirements struct {
 	of contents
 }
 
+// heeded is what head says of an asset whose target is another incarnation; of
+// one that follows head it is zero.
+type heeded struct {
+	// effective digest of the asset at head; zero: it is not there.
+	effective intent.Digest
+	policy    intent.Digest
+}
+
+// heeds is what head says now of an asset with that target.
+func (e *Enforcer) heeds(a *asset, target intent.IncarnationID) heeded {
+	if target == e.view.head {
+		return heeded{}
+	}
+	return heeded{a.effective, e.view.policy.digest}
+}
+
 // contents of an asset at its target and, where that matters, where it was
-// enforced last. Each belongs to an incarnation and so never changes.
+// enforced last and at head. Each belongs to an incarnation and so never changes.
 type contents struct {
 	effective intent.Digest
 	enforced  intent.IncarnationID
+	heeds     heeded
 	target    intent.Asset
 	before    *intent.Asset
+	// head is what the asset is there, where that is not what it is at its target.
+	head *intent.Asset
 	// err: what it was enforced with could not be read.
 	err error
 }
 
 // contents reads what a look needs, unless the look before did.
 func (r *reader) contents(ctx context.Context, g *glance) (contents, error) {
-	if of := g.prior.of; of.target.ID != "" && of.effective == g.effective && of.enforced == g.enforced {
+	if of := g.prior.of; of.target.ID != "" && of.effective == g.effective && of.enforced == g.enforced && of.heeds == g.heeds {
 		return of, nil
 	}
-	of := contents{effective: g.effective, enforced: g.enforced}
+	of := contents{effective: g.effective, enforced: g.enforced, heeds: g.heeds}
 	var err error
 	if of.target, err = r.asset(ctx, g.target, g.asset.id); err != nil {
 		return of, err
@@ -97,6 +119,10 @@ func (r *reader) contents(ctx context.Context, g *glance) (contents, error) {
 	if g.difference.Outcome == intent.Differs && !g.enforced.IsZero() && g.enforced != g.target {
 		before, err := r.asset(ctx, g.enforced, g.asset.id)
 		of.before, of.err = &before, err
+	}
+	if g.difference.Outcome == intent.Differs && !g.heeds.effective.IsZero() && g.heeds.effective != g.effective {
+		head, err := r.asset(ctx, g.head, g.asset.id)
+		of.head, of.err = &head, errors.Join(of.err, err)
 	}
 	return of, nil
 }
@@ -209,7 +235,7 @@ func (r *reader) requirements(ctx context.Context, g *glance, of contents) requi
 }
 
 func (r *reader) required(ctx context.Context, g *glance, of contents) (all requirements, err error) {
-	if all.of = of; of.err != nil {
+	if all.of, all.heeds = of, g.heeds; of.err != nil {
 		return all, of.err
 	}
 	var there *intent.Asset
@@ -230,6 +256,13 @@ func (r *reader) required(ctx context.Context, g *glance, of contents) (all requ
 	err = r.require(ctx, g.target, of.target, &all, budgets)
 	if err == nil && of.before != nil {
 		err = r.require(ctx, g.enforced, *of.before, &all, budgets)
+	}
+	if err == nil && g.heeds != (heeded{}) {
+		// Also what the target is: head may not have the asset.
+		err = r.require(ctx, g.head, of.target, &all, budgets)
+	}
+	if err == nil && of.head != nil {
+		err = r.require(ctx, g.head, *of.head, &all, budgets)
 	}
 	if err != nil {
 		return all, err

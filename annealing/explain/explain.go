@@ -146,10 +146,17 @@ func (f Facts) stopReason() Reason {
 	if f.Stop.Partition == "" {
 		scope = "all partitions are"
 	}
+	since := ""
+	if !f.Stop.Since.IsZero() {
+		since = " " + f.ago(f.Stop.Since)
+	}
+	hint := f.Stop.Ending() + " lets pushes go on"
+	if f.Stop.Adopt {
+		hint = "look, and set again what is missing; then " + hint
+	}
 	return Reason{
-		Kind: string(intent.WaitStop), Owner: f.Stop.Owner.Name, Since: f.Stop.Since,
-		Text: fmt.Sprintf("%s stopped by %s %s: %s", scope, name(f.Stop.Owner.Name), f.ago(f.Stop.Since), f.Stop.Reason),
-		Hint: f.Stop.Ending() + " lets pushes go on",
+		Kind: string(intent.WaitStop), Owner: f.Stop.Owner.Name, Since: f.Stop.Since, Hint: hint,
+		Text: fmt.Sprintf("%s stopped by %s%s: %s", scope, name(f.Stop.Owner.Name), since, f.Stop.Reason),
 	}
 }
 

@@ -149,6 +149,13 @@ var admissions = []breach{
 			r.approve("a", time.Time{})
 			r.admit("a", approved)
 		}},
+	{"S9", "marked: true", // at head, and the asset is pinned to before
+		func(r *run) {
+			r.publish(job("a", "2", &intentpb.Approval{Reason: "precious"}))
+			_, err := r.SetPin(r.Context(), intent.Pin{Asset: "a", Incarnation: r.at(1), Rank: intent.RankPerson, Holder: ann})
+			r.must(err)
+			r.forces("a")
+		}, nil},
 	{"S9", "that nobody had given",
 		func(r *run) { r.forces("a", approved) }, nil},
 	{"S9", "for content that went since",

@@ -54,8 +54,9 @@ func (m *Monitor) outgrow(sequence intent.Sequence) {
 func (m *Monitor) consented(p *push, news *news) {
 	m.unopposed(p)
 	content, _ := m.contentAt(p.asset, p.target)
-	if content.turndown || content.approval {
-		m.hold(len(p.approvers) > 0, "S9", "push %s of %s was admitted without an approval; turndown: %t, marked: %t", p.id, p.asset, content.turndown, content.approval)
+	atHead, _ := m.contentAt(p.asset, m.head)
+	if marked := content.approval || atHead.approval; content.turndown || marked {
+		m.hold(len(p.approvers) > 0, "S9", "push %s of %s was admitted without an approval; turndown: %t, marked: %t", p.id, p.asset, content.turndown, marked)
 	}
 	if len(p.approvers) == 0 {
 		return
@@ -73,11 +74,12 @@ func (m *Monitor) consented(p *push, news *news) {
 }
 
 // needs is what the approvals of a push must come to: of what its target asks
-// for and what it was enforced under, the stricter.
+// for, head, and what it was enforced under, the strictest.
 func (m *Monitor) needs(p *push) intent.Quorum {
 	content, _ := m.contentAt(p.asset, p.target)
-	all := intent.Quorum{People: max(1, int(content.quorum))}
-	policies := []*intentpb.Policy{m.policyAt(p.target)}
+	atHead, _ := m.contentAt(p.asset, m.head)
+	all := intent.Quorum{People: max(1, int(content.quorum), int(atHead.quorum))}
+	policies := []*intentpb.Policy{m.policyAt(p.target), m.policyAt(m.head)}
 	if before, counts := m.enforcedBefore(p); counts {
 		all.People = max(all.People, int(before.quorum))
 		policies = append(policies, before.under)

@@ -192,7 +192,7 @@ func (m *Monitor) followed(p *push, news *news) {
 }
 
 // afforded: budgets are kept at admission (S8): the limit is that of the
-// policy of head, or where a pin leads.
+// policy of head or of where a pin leads, the stricter.
 func (m *Monitor) afforded(p *push) {
 	content, _ := m.contentAt(p.asset, p.target)
 	policy := m.policyAt(m.follows(p.asset, p.admitted))
@@ -200,7 +200,13 @@ func (m *Monitor) afforded(p *push) {
 		return
 	}
 	m.ask("S8")
-	for key, limit := range limitsOf(policy, content) {
+	limits := limitsOf(policy, content)
+	for key, limit := range limitsOf(m.policyAt(m.head), content) {
+		if other, known := limits[key]; !known || limit < other {
+			limits[key] = limit
+		}
+	}
+	for key, limit := range limits {
 		if _, taken := p.budgets[key]; !taken {
 			m.fail("S8", "push %s of %s took no place in budget %s, whose limit is %d", p.id, p.asset, key, limit)
 			continue

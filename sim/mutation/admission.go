@@ -277,6 +277,13 @@ var budgets = []Mutant{
 		Breaks: "S23 S8",
 		Why:    "A commit that raises a limit raises it for its own push already.",
 	},
+	{
+		Name: "pin-avoids-head", File: "annealing/enforcer/read.go",
+		Old:    `if target == e.view.head {`,
+		New:    `if target == e.view.head || mutant.On("pin-avoids-head") {`,
+		Breaks: "S9 S8",
+		Why:    "A pin to older intent avoids the approvals and budgets that head asks for. What was never enforced must be pinned to before it was marked.",
+	},
 }
 
 // claims say whose a resource is.

@@ -1,10 +1,12 @@
 package relational
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
 	"fmt"
+	"strings"
 	"time"
 
 	"lehr.dev/fault"
@@ -12,8 +14,14 @@ import (
 	"lehr.dev/store"
 )
 
-// restored is why the copy that a backup is may not be served as it is.
-const restored = "the store is a backup that was restored"
+// restored is why the copy that a backup is may not be served as it is; then
+// follow the time of the backup and, once its witness told, what it lacks.
+const restored = "the store is a backup"
+
+// restoredOnly reports whether that is all that is known against a store.
+func restoredOnly(suspect string) bool {
+	return strings.HasPrefix(suspect, restored) && !strings.Contains(suspect, "; ")
+}
 
 // The store counts what each writer commits, in the transaction that commits
 // it, and each writer remembers how far it was: in memory, and in its witness.
@@ -60,7 +68,7 @@ func (c chapter) stop() intent.Stop {
 	}
 	return intent.Stop{
 		Owner: intent.Actor{Name: "lehr", Origin: "server"}, Since: c.since, Adopt: true,
-		Reason: reason + "; look, set again what is missing, then: lehr store adopt --reason WHY",
+		Reason: reason,
 	}
 }
 
@@ -89,6 +97,8 @@ func (s *Store) History(ctx context.Context) (h store.History, err error) {
 type loss struct {
 	why  string
 	lost int64
+	// lacks says it shortly of a store that is known to be a backup.
+	lacks string
 	// unsure: more may be missing than is known.
 	unsure bool
 }
@@ -173,7 +183,8 @@ func (w *writer) miss(t *transaction, m mark, before int64) error {
 		}
 	}
 	if before < known.Commits {
-		return loss{why: fmt.Sprintf("the store lost the last %d commits of %d: was it restored from a backup, or did a failover lose them?", known.Commits-before, known.Commits), lost: known.Commits - before}
+		lacks := fmt.Sprintf("lost the last %d commits of %d", known.Commits-before, known.Commits)
+		return loss{why: "the store " + lacks + ": was it restored from a backup, or did a failover lose them?", lacks: "it " + lacks, lost: known.Commits - before}
 	}
 	return nil
 }
@@ -225,17 +236,24 @@ func (w *writer) suspect(t *transaction, l loss) (m mark, err error) {
 			return m, err
 		}
 	}
-	unsure := 0
-	if l.unsure {
-		unsure = 1
+	var why string
+	var since int64
+	var unsure bool
+	if _, err := t.one("SELECT suspect, since, unsure FROM history WHERE generation = (SELECT max(generation) FROM history)", nil, &why, &since, &unsure); err != nil {
+		return m, err
 	}
-	// A restored backup says only what it is; its witness says what it lacks.
-	if _, err := t.exec(`UPDATE history SET lost = lost + $1,
-		unsure = CASE WHEN suspect = '' THEN $2 WHEN suspect = $5 AND $1 > 0 THEN 0 ELSE unsure END,
-		since = CASE WHEN suspect = '' THEN $3 ELSE since END,
-		suspect = CASE WHEN suspect = '' OR suspect = $5 THEN $4 ELSE suspect END
-		WHERE generation = (SELECT max(generation) FROM history)`,
-		l.lost, unsure, stamp(t.now), l.why, restored); err != nil {
+	switch {
+	case why == "":
+		why, since, unsure = l.why, stamp(t.now), l.unsure
+	case restoredOnly(why):
+		// A backup says only what it is; its witness says what it lacks.
+		if l.lost > 0 {
+			unsure = false
+		}
+		why += "; " + cmp.Or(l.lacks, l.why)
+	}
+	if _, err := t.exec("UPDATE history SET lost = lost + $1, unsure = $2, since = $3, suspect = $4 WHERE generation = (SELECT max(generation) FROM history)",
+		l.lost, flag(unsure), since, why); err != nil {
 		return m, err
 	}
 	m.Writer = w.name
@@ -299,9 +317,12 @@ func (w *writer) turn(t *transaction) error {
 }
 
 // Examine compares the store with what is known of it. Whoever serves it does
-// so before anything else.
+// so before anything else. A backup that was restored is stopped from then on.
 func (s *Store) Examine(ctx context.Context) error {
-	return s.write(ctx, "comparing the store with its witness", func(*transaction) error { return nil })
+	return s.write(ctx, "comparing the store with its witness", func(t *transaction) error {
+		_, err := t.exec("UPDATE history SET since = $1 WHERE since = 0 AND suspect <> '' AND generation = (SELECT max(generation) FROM history)", stamp(t.now))
+		return err
+	})
 }
 
 // MarkRestored makes a copy of a store say that it is one: it is suspect until
@@ -312,7 +333,8 @@ func MarkRestored(ctx context.Context, engine Engine, db *sql.DB, now time.Time)
 	if err != nil {
 		return err
 	}
-	_, err = db.ExecContext(ctx, `UPDATE history SET suspect = $1, since = $2, unsure = 1
-		WHERE generation = (SELECT max(generation) FROM history) AND suspect = ''`, restored, stamp(now))
+	_, err = db.ExecContext(ctx, `UPDATE history SET suspect = $1, since = 0, unsure = 1
+		WHERE generation = (SELECT max(generation) FROM history) AND suspect = ''`,
+		restored+" of "+now.UTC().Format("2006-01-02 15:04:05 UTC"))
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"lehr.dev/audit"
 	"lehr.dev/fault"
 	"lehr.dev/intent"
 	"lehr.dev/store"
@@ -202,21 +203,40 @@ func (v *verifier) verifyCandidates() error {
 	return err
 }
 
+// verifyAudits follows every chain. One that was taken out as a whole is told by
+// what remains: a partition was registered, which its own chain records, and
+// admissions name how many records of all partitions they saw.
 func (v *verifier) verifyAudits() error {
 	var partitions []intent.PartitionID
-	err := v.each("SELECT partition FROM audit_head UNION SELECT partition FROM audit", nil, func(row scanner) error {
+	err := v.each("SELECT id FROM partitions UNION SELECT partition FROM audit_head UNION SELECT partition FROM audit", nil, func(row scanner) error {
 		var id intent.PartitionID
 		err := row.Scan(&id)
 		partitions = append(partitions, id)
 		return err
 	})
+	if err != nil {
+		return err
+	}
+	var seen, ofAll uint64
 	for _, partition := range partitions {
+		records, err := walkChain(v, partition, func(r store.AuditRecord) error {
+			if admitted, well := audit.ParseAdmitted(r.Detail); r.Verb == "admit" && well {
+				seen = max(seen, admitted.Global)
+			}
+			return nil
+		})
 		if err != nil {
 			return err
 		}
-		var records uint64
-		records, err = walkChain(v, partition, func(store.AuditRecord) error { return nil })
+		if partition == "" {
+			ofAll = records
+		} else if records == 0 {
+			return damaged("the audit of partition %q is gone: the partition was registered, and no record says so", partition)
+		}
 		v.AuditRecords += int(records)
 	}
-	return err
+	if seen > ofAll {
+		return damaged("the audit of all partitions together has %d records, and an admission saw %d", ofAll, seen)
+	}
+	return nil
 }

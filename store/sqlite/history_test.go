@@ -3,6 +3,7 @@ package sqlite_test
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -203,12 +204,17 @@ func TestBackup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	restored := time.Now().Truncate(time.Millisecond)
 	s = p.Open(t)
-	if got := suspicion(t, s); !strings.Contains(got, "lost the last") {
+	if got := suspicion(t, s); !regexp.MustCompile(`^the store is a backup of \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC; it lost the last \d+ commits of \d+$`).MatchString(got) {
 		t.Errorf("suspicion %q", got)
 	}
-	if h, _ := s.History(t.Context()); h.Unsure || h.Lost == 0 {
+	h, _ := s.History(t.Context())
+	if h.Unsure || h.Lost == 0 {
 		t.Errorf("%+v: its witness says exactly what is lost", h)
+	}
+	if h.Stop.Since.Before(restored) {
+		t.Errorf("it is stopped since %s, and was restored at %s", h.Stop.Since, restored)
 	}
 	s.Close()
 	if old := place(aside).Open(t); suspicion(t, old) == "" { // Its witness is the other's.
@@ -219,8 +225,9 @@ func TestBackup(t *testing.T) {
 	if aside, _, err := sqlite.Restore(t.Context(), backup, string(elsewhere), time.Now()); err != nil || aside != "" {
 		t.Fatal(aside, err)
 	}
-	if got := suspicion(t, elsewhere.Open(t)); got == "" {
-		t.Error("a restored backup is served on another machine as if nothing were missing")
+	restored = time.Now().Truncate(time.Millisecond)
+	if h, err := elsewhere.Open(t).History(t.Context()); err != nil || h.Stop == nil || !strings.HasPrefix(h.Stop.Reason, "the store is a backup of ") || h.Stop.Since.Before(restored) {
+		t.Errorf("a restored backup on another machine: %+v %v", h.Stop, err)
 	}
 	if left, _ := filepath.Glob(filepath.Join(folder, "*unfinished*")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)

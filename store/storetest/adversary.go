@@ -30,6 +30,8 @@ func Adversary(t *testing.T, s store.All, db *sql.DB) {
 	}
 	t.Run("database", func(t *testing.T) { rapid.Check(t, h.tamper) })
 	h.put(h.rows, h.heads)
+	t.Run("whole chains", h.takeOut)
+	h.put(h.rows, h.heads)
 	t.Run("checkpoints from before", h.anchored)
 	h.put(h.rows, h.heads)
 	t.Run("file", func(t *testing.T) { rapid.Check(t, h.tamperFile) })
@@ -527,4 +529,28 @@ func marshal(value any) []byte {
 		panic(err)
 	}
 	return text
+}
+
+// takeOut removes each chain as a whole, with the note of its end: verifying the
+// store tells, as verifying the audit does.
+func (h *testimony) takeOut(t *testing.T) {
+	if _, err := h.s.Verify(t.Context()); err != nil {
+		t.Fatalf("untouched: %v", err)
+	}
+	for _, head := range h.heads {
+		other := func(partition string) bool { return partition != head.partition }
+		h.put(keep(h.rows, func(r auditRow) bool { return other(r.partition) }), keep(h.heads, func(a auditHead) bool { return other(a.partition) }))
+		if _, err := h.s.Verify(t.Context()); err == nil || !strings.Contains(err.Error(), "audit of") {
+			t.Errorf("without the chain of %q: %v", head.partition, err)
+		}
+	}
+}
+
+func keep[T any](list []T, kept func(T) bool) (rest []T) {
+	for _, one := range list {
+		if kept(one) {
+			rest = append(rest, one)
+		}
+	}
+	return rest
 }

@@ -1079,10 +1079,13 @@ func (x *Override) GetExpired() bool {
 type Stop struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Empty: all partitions.
-	Partition     string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
-	Owner         *Actor                 `protobuf:"bytes,2,opt,name=owner" json:"owner,omitempty"`
-	Reason        string                 `protobuf:"bytes,3,opt,name=reason" json:"reason,omitempty"`
-	Since         *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=since" json:"since,omitempty"`
+	Partition string `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
+	Owner     *Actor `protobuf:"bytes,2,opt,name=owner" json:"owner,omitempty"`
+	Reason    string `protobuf:"bytes,3,opt,name=reason" json:"reason,omitempty"`
+	// Unset: nobody serves the store yet that put the stop on itself.
+	Since *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=since" json:"since,omitempty"`
+	// The command, or whatever else, that ends it.
+	Ending        string `protobuf:"bytes,5,opt,name=ending" json:"ending,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1143,6 +1146,13 @@ func (x *Stop) GetSince() *timestamppb.Timestamp {
 		return x.Since
 	}
 	return nil
+}
+
+func (x *Stop) GetEnding() string {
+	if x != nil {
+		return x.Ending
+	}
+	return ""
 }
 
 type Incarnation struct {
@@ -1526,12 +1536,13 @@ const file_lehr_api_v1_values_proto_rawDesc = "" +
 	"\x06reason\x18\x06 \x01(\tR\x06reason\x124\n" +
 	"\acreated\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\acreated\x120\n" +
 	"\x05until\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12\x18\n" +
-	"\aexpired\x18\t \x01(\bR\aexpired\"\x98\x01\n" +
+	"\aexpired\x18\t \x01(\bR\aexpired\"\xb0\x01\n" +
 	"\x04Stop\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12(\n" +
 	"\x05owner\x18\x02 \x01(\v2\x12.lehr.api.v1.ActorR\x05owner\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\x120\n" +
-	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"\xbd\x04\n" +
+	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x16\n" +
+	"\x06ending\x18\x05 \x01(\tR\x06ending\"\xbd\x04\n" +
 	"\vIncarnation\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
 	"\x06parent\x18\x02 \x01(\tR\x06parent\x12\x16\n" +

@@ -1,0 +1,212 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"lehr.dev/fault"
+	"lehr.dev/importer"
+	"lehr.dev/intent"
+)
+
+func (s *session) importCommand() *cobra.Command {
+	command := &cobra.Command{
+		Use:   "import KIND … --to FOLDER",
+		Short: "Write a partition from what exists, in mode observe",
+		Long: `Read what exists and write a partition of it into a new folder: lehr.yaml in mode
+observe, sources, and what turns them into assets. Nothing is changed where it was
+read, and nothing is overwritten. What was left out is said, and why.`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(command *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return command.Help()
+			}
+			return fault.New(fault.Invalid, "there is nothing called %q to import", args[0]).WithHint("lehr import --help lists what there is")
+		},
+	}
+	for _, kind := range s.local.Imports {
+		command.AddCommand(s.importKind(kind))
+	}
+	return command
+}
+
+func (s *session) importKind(kind importer.Kind) *cobra.Command {
+	var folder string
+	command := &cobra.Command{
+		Use: strings.TrimSpace(kind.Name+" "+kind.Arguments) + " --to FOLDER", Short: kind.Short, Long: kind.Long,
+		Args: cobra.MinimumNArgs(kind.Args.Least),
+	}
+	if kind.Args.Most >= 0 {
+		command.Args = cobra.RangeArgs(kind.Args.Least, kind.Args.Most)
+	}
+	read := kind.Bind(command.Flags())
+	command.Flags().StringVar(&folder, "to", "", "the folder to write, which is new or empty")
+	_ = command.MarkFlagDirname("to")
+	_ = command.MarkFlagRequired("to")
+	command.RunE = func(command *cobra.Command, args []string) error {
+		name := ""
+		if command.Flag("partition").Changed {
+			name = s.partition
+		}
+		return s.runImport(command.Context(), read, args, folder, name)
+	}
+	return command
+}
+
+// imported is what was done, as -o json shows it.
+type imported struct {
+	Folder    string             `json:"folder"`
+	Partition intent.PartitionID `json:"partition"`
+	Files     []string           `json:"files"`
+	Read      []string           `json:"read"`
+	LeftOut   []importer.LeftOut `json:"leftOut"`
+	Hints     []string           `json:"hints"`
+	Next      []string           `json:"next"`
+}
+
+func (s *session) runImport(ctx context.Context, read importer.Reader, args []string, folder, name string) error {
+	partition, err := importedPartition(folder, name)
+	if err != nil {
+		return err
+	}
+	if err := mustBeNew(folder); err != nil {
+		return err
+	}
+	found, err := read(ctx, args)
+	if err != nil {
+		return err
+	}
+	files := maps.Clone(found.Files)
+	if files == nil {
+		files = map[string][]byte{}
+	}
+	files["lehr.yaml"] = fmt.Appendf(nil, `# Made by lehr import. It is yours now: edit it.
+lehr: v1
+partition: %s
+
+# observe compares and shows; nothing is pushed. Change it to: enforce
+mode: observe
+
+%s`, partition, found.Definition)
+	if err := writeNew(folder, files); err != nil {
+		return err
+	}
+	return s.printImported(imported{
+		Folder: folder, Partition: partition, Files: slices.Sorted(maps.Keys(files)),
+		Read: append([]string{}, found.Read...), LeftOut: append([]importer.LeftOut{}, found.LeftOut...), Hints: append([]string{}, found.Hints...),
+		Next: []string{"lehr plan " + shellWord(filepath.Join(folder, "lehr.yaml")), "lehr serve -p " + shellWord(filepath.Join(folder, "lehr.yaml"))},
+	})
+}
+
+var notInPartition = regexp.MustCompile(`[^a-z0-9._-]+`)
+
+// importedPartition is the name that was given, or one like the folder's.
+func importedPartition(folder, name string) (intent.PartitionID, error) {
+	if name != "" {
+		return intent.ParsePartitionID(name)
+	}
+	absolute, err := filepath.Abs(folder)
+	if err != nil {
+		return "", fault.New(fault.Invalid, "folder %q: %w", folder, err)
+	}
+	name = strings.Trim(notInPartition.ReplaceAllString(strings.ToLower(filepath.Base(absolute)), "-"), "._-")
+	partition, err := intent.ParsePartitionID(name[:min(len(name), 63)])
+	if err != nil {
+		return "", fault.New(fault.Invalid, "the folder %q gives no name for a partition", folder).WithHint("name it: --partition NAME")
+	}
+	return partition, nil
+}
+
+// mustBeNew refuses a folder that holds anything.
+func mustBeNew(folder string) error {
+	entries, err := os.ReadDir(folder)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case err != nil:
+		return fault.New(fault.Invalid, "looking into %q: %w", folder, err).WithHint("name a folder that is new or empty: --to FOLDER")
+	case len(entries) > 0:
+		return fault.New(fault.Conflict, "%q is not empty: it has %s; nothing was read or written", folder, entries[0].Name()).
+			WithHint("name a folder that is new or empty: --to FOLDER")
+	}
+	return nil
+}
+
+// writeNew writes all files, or none: what it wrote before it failed is removed.
+func writeNew(folder string, files map[string][]byte) (err error) {
+	var written []string
+	defer func() {
+		if err == nil {
+			return
+		}
+		for _, path := range slices.Backward(written) {
+			os.Remove(path)
+		}
+		err = fault.New(fault.Unavailable, "writing the partition: %w", err)
+	}()
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if !filepath.IsLocal(name) {
+			return fmt.Errorf("%q would lie outside of the folder", name)
+		}
+		path := filepath.Join(folder, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+		if err != nil {
+			return err
+		}
+		written = append(written, path)
+		_, err = file.Write(files[name])
+		if err = errors.Join(err, file.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *session) printImported(done imported) error {
+	if s.json() {
+		return printJSON(s.Out, done)
+	}
+	list := func(title string, lines []string) {
+		if len(lines) == 0 {
+			return
+		}
+		fmt.Fprintln(s.Out, title)
+		for _, line := range lines {
+			fmt.Fprintln(s.Out, "  "+plain(line))
+		}
+	}
+	var left []string
+	for _, l := range done.LeftOut {
+		left = append(left, l.What+": "+l.Why)
+	}
+	list("Read:", done.Read)
+	list("Left out:", left)
+	list("To do:", done.Hints)
+	fmt.Fprintf(s.Out, "\nWrote partition %s, %s, into %s. Go on with:\n", done.Partition, count(len(done.Files), "file"), plain(done.Folder))
+	for i, what := range []string{"how production differs from it; changes nothing", "keep comparing; it pushes nothing in mode observe"} {
+		fmt.Fprintf(s.Out, "  %s  # %s\n", plain(done.Next[i]), what)
+	}
+	return nil
+}
+
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./@:+-]+$`)
+
+// shellWord is a word as a shell takes it.
+func shellWord(word string) string {
+	if plainWord.MatchString(word) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
