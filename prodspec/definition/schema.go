@@ -132,7 +132,7 @@ func anyGenerator() map[string]any {
 		}
 		list = append(list, object(properties, required...))
 	}
-	return anyOf(list...)
+	return anyOf(append(list, resolverSchema())...)
 }
 
 func edgeSchema() map[string]any {
