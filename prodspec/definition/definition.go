@@ -26,6 +26,8 @@ type Definition struct {
 	Generators []Generator
 	// Derivations of addons, in the order of the file.
 	Derivations []Derivation
+	// Resolvers of payload fields, in the order of the file.
+	Resolvers []Resolver
 	// Policy becomes the asset lehr/policy.
 	Policy *intentpb.Policy
 	// PolicyLine is where the policy begins, for findings about it.
@@ -148,7 +150,7 @@ func (p *parser) definition(root *yaml.Node) (d Definition) {
 		d.Types = p.typesSource(node, node)
 	}
 	d.Sources = p.sources(fields["sources"])
-	d.Generators, d.Derivations = p.generators(fields["generate"], d.Sources)
+	p.generators(fields["generate"], &d)
 	policy.Shrink, policy.Rules, d.RulePlaces = p.validation(fields["validate"])
 	policy.Plugins = p.plugins(fields["plugins"])
 	p.checks(fields["checks"], policy)

@@ -11,7 +11,7 @@ import (
 
 // language reads which program makes the assets, in what language.
 func (p *parser) language(key *yaml.Node, at string, fields map[string]*yaml.Node, g *Generator) {
-	for _, language := range []work.Language{work.Starlark, work.WASM, work.Native} {
+	for _, language := range []work.Language{work.Starlark, work.WASM, work.Native, work.Model} {
 		node := fields[string(language)]
 		if node == nil {
 			continue
@@ -23,6 +23,8 @@ func (p *parser) language(key *yaml.Node, at string, fields map[string]*yaml.Nod
 		}
 		g.Language = language
 		switch language {
+		case work.Model:
+			g.Program = p.model(node, field)
 		case work.Starlark:
 			g.Program = p.program(node, field, ".star")
 		case work.WASM:
@@ -36,7 +38,7 @@ func (p *parser) language(key *yaml.Node, at string, fields map[string]*yaml.Nod
 	}
 	if g.Language == "" {
 		p.at(key, at+".starlark", "%s.starlark is missing", at).
-			hint("name the program: %s: {starlark: %s.star, from: [a source]}, or wasm: %s.wasm, or command: [./%s]; or derive addons: %s: {derive: Owner, owner: ...}", g.Name, g.Name, g.Name, g.Name, g.Name)
+			hint("name the program: %s: {starlark: %s.star, from: [a source]}, or wasm: %s.wasm, or command: [./%s]; or take a model of Lehr's: %s: {model: web-service, from: [a source]}; or derive addons: %s: {derive: Owner, owner: ...}", g.Name, g.Name, g.Name, g.Name, g.Name, g.Name)
 	}
 	if node := fields["args"]; node != nil {
 		if g.Language != work.WASM {

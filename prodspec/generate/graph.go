@@ -14,6 +14,7 @@ import (
 	"lehr.dev/intent"
 	"lehr.dev/prodspec/definition"
 	"lehr.dev/prodspec/derive"
+	"lehr.dev/prodspec/generate/archetype"
 	"lehr.dev/prodspec/generate/work"
 	"lehr.dev/schema"
 )
@@ -275,6 +276,9 @@ func (g *Graph) execute(ctx context.Context, stage *stage, jobs []Job, now time.
 	results, err := g.runner.Run(ctx, g.schema, jobs, func(kind work.Kind, input Input) ([]byte, error) {
 		if kind == work.ReadAsset {
 			return g.Body(ctx, stage.makers[intent.AssetID(input.Name)], input.Digest)
+		}
+		if text, known := archetype.Open(input); known && kind == work.ReadProgram && stage.generator.Language == work.Model {
+			return text, nil
 		}
 		return stage.inputs.Open(input)
 	})

@@ -8,6 +8,7 @@ import (
 
 	"lehr.dev/intent"
 	"lehr.dev/prodspec/definition"
+	"lehr.dev/prodspec/generate/archetype"
 	"lehr.dev/prodspec/generate/protocol"
 	"lehr.dev/prodspec/generate/starlark"
 	"lehr.dev/prodspec/generate/work"
@@ -37,7 +38,9 @@ func newStage(g *Graph, generator definition.Generator, inputs Inputs) *stage {
 	s := &stage{generator: generator, inputs: inputs, byName: map[Read]bool{}, makers: map[intent.AssetID]*Run{}}
 	schemaDigest, rulesDigest := g.schema.Digest(), g.rules.Digest()
 	s.base = intent.Sum("lehr.generate.v2", []byte(version(generator)), []byte(inputs.Partition), []byte(generator.Name), []byte(generator.Program), schemaDigest[:], rulesDigest[:])
-	if s.ownProgram() {
+	if generator.Language == work.Model {
+		s.programs = slices.Clone(archetype.Programs())
+	} else if s.ownProgram() {
 		if program, found := work.Find(inputs.Programs, generator.Program); found {
 			s.programs = []Input{program}
 		}
@@ -81,8 +84,11 @@ func (s *stage) ownProgram() bool { return s.generator.Language != work.Starlark
 
 // version changes whenever the same inputs may give other assets.
 func version(generator definition.Generator) string {
-	if generator.Language == work.Starlark {
+	switch generator.Language {
+	case work.Starlark:
 		return starlark.Version
+	case work.Model: // Whose files lie over each other in the order of the sources.
+		return fmt.Sprintf("%s model %q", starlark.Version, generator.Sources)
 	}
 	return fmt.Sprintf("%s %s %q", protocol.Version, generator.Language, generator.Arguments)
 }
@@ -162,8 +168,28 @@ func (s *stage) job(file string) Job {
 	return Job{
 		Partition: s.inputs.Partition, Generator: s.generator.Name, File: file,
 		Language: s.generator.Language, Program: s.generator.Program, Arguments: s.generator.Arguments,
-		Files: s.filesOf(file), Programs: s.programs, Assets: s.assets,
+		Files: s.filesOf(file), Programs: s.programs, Assets: s.assets, Layers: s.layers(file),
 	}
+}
+
+// layers of a model's manifest: the file that it runs for, or those of the first
+// source, and then the others' in the order of the sources.
+func (s *stage) layers(file string) (paths []string) {
+	if s.generator.Language != work.Model {
+		return nil
+	}
+	sources := s.generator.Sources
+	if file != "" {
+		paths, sources = append(paths, file), sources[1:]
+	}
+	for _, name := range sources {
+		for _, input := range s.inputs.Sources[name] {
+			if !slices.Contains(paths, input.Name) {
+				paths = append(paths, input.Name)
+			}
+		}
+	}
+	return paths
 }
 
 // holds reports whether everything a run rested on is as it was.

@@ -21,6 +21,8 @@ const (
 	WASM Language = "wasm"
 	// Native is a program of this machine.
 	Native Language = "command"
+	// Model is one of Lehr's own programs, in Starlark.
+	Model Language = "model"
 )
 
 // Input is a file or an asset that a run may read.
@@ -43,6 +45,9 @@ type Job struct {
 	Arguments []string `json:"arguments,omitempty"`
 	// File is the one this run is for; empty: the run is for all.
 	File string `json:"file,omitempty"`
+	// Layers of a manifest, by their paths: of a model. Each is laid over those
+	// before it.
+	Layers []string `json:"layers,omitempty"`
 	// Files are the declared sources', Programs what load may name, Assets
 	// what the generators it takes from gave.
 	Files    []Input `json:"files,omitempty"`
