@@ -27,8 +27,8 @@ type parser struct {
 var later = map[string]string{
 	"rollouts": "", "delivery": "", "workflows": "", "notify": "",
 	"document": "sources",
-	"model":    "generate", "render": "generate",
-	"dial": "plugins", "calendar": "checks",
+	"model":    "generate",
+	"dial":     "plugins", "calendar": "checks",
 }
 
 // found lets a hint be added to a finding.

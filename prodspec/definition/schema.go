@@ -107,13 +107,15 @@ func anySource() map[string]any {
 
 func anyGenerator() map[string]any {
 	var list []any
-	for _, language := range []work.Language{work.Starlark, work.WASM, work.Native} {
+	for _, language := range []work.Language{work.Starlark, work.WASM, work.Native, work.Render} {
 		properties := map[string]any{string(language): text(), "from": texts(), "for_each": map[string]any{"const": "file"}}
 		switch language {
 		case work.WASM:
 			properties["args"] = texts()
 		case work.Native:
 			properties[string(language)] = texts()
+		case work.Render:
+			properties[string(language)], properties["with"] = enum(work.FormatNames()), mapOf(texts())
 		}
 		list = append(list, object(properties, string(language), "from"))
 	}

@@ -9,6 +9,7 @@ import (
 	"lehr.dev/intent"
 	"lehr.dev/prodspec/definition"
 	"lehr.dev/prodspec/generate/protocol"
+	"lehr.dev/prodspec/generate/render"
 	"lehr.dev/prodspec/generate/starlark"
 	"lehr.dev/prodspec/generate/work"
 )
@@ -27,6 +28,8 @@ type stage struct {
 	byName                map[Read]bool
 	filesList, assetsList intent.Digest
 	makers                map[intent.AssetID]*Run
+	// renderer of its own program.
+	renderer render.Program
 	// context covers everything but the files of each.
 	context intent.Digest
 	// settled: every run held or succeeded in this stage.
@@ -37,7 +40,12 @@ func newStage(g *Graph, generator definition.Generator, inputs Inputs) *stage {
 	s := &stage{generator: generator, inputs: inputs, byName: map[Read]bool{}, makers: map[intent.AssetID]*Run{}}
 	schemaDigest, rulesDigest := g.schema.Digest(), g.rules.Digest()
 	s.base = intent.Sum("lehr.generate.v2", []byte(version(generator)), []byte(inputs.Partition), []byte(generator.Name), []byte(generator.Program), schemaDigest[:], rulesDigest[:])
-	if s.ownProgram() {
+	if apart(s.job("")) {
+		s.renderer = g.renderers.Find(generator.Program)
+		if s.renderer.Path != "" {
+			s.programs = []Input{{Name: generator.Program, Digest: s.renderer.Digest}}
+		}
+	} else if s.ownProgram() {
 		if program, found := work.Find(inputs.Programs, generator.Program); found {
 			s.programs = []Input{program}
 		}
@@ -81,8 +89,11 @@ func (s *stage) ownProgram() bool { return s.generator.Language != work.Starlark
 
 // version changes whenever the same inputs may give other assets.
 func version(generator definition.Generator) string {
-	if generator.Language == work.Starlark {
+	switch generator.Language {
+	case work.Starlark:
 		return starlark.Version
+	case work.Render:
+		return fmt.Sprintf("%s %s %q", protocol.Version, render.Version(generator.Program), generator.Arguments)
 	}
 	return fmt.Sprintf("%s %s %q", protocol.Version, generator.Language, generator.Arguments)
 }
@@ -162,6 +173,7 @@ func (s *stage) job(file string) Job {
 	return Job{
 		Partition: s.inputs.Partition, Generator: s.generator.Name, File: file,
 		Language: s.generator.Language, Program: s.generator.Program, Arguments: s.generator.Arguments,
+		Definition: s.generator.File, Renderer: s.renderer.Path,
 		Files: s.filesOf(file), Programs: s.programs, Assets: s.assets,
 	}
 }
