@@ -48,14 +48,16 @@ type Object struct {
 // Render is the renderer kubernetes: of all declared files, or with for_each:
 // file of one.
 func Render(in *generator.Input, out *generator.Output) error {
-	settings, wrong := ParseSettings(in.Arguments())
-	if wrong != nil {
-		Tell(out, nil, []Finding{*wrong})
-		return nil
+	options, err := in.Options(Keys...)
+	if err != nil {
+		return err
+	}
+	settings, err := SettingsOf(options)
+	if err != nil {
+		return err
 	}
 	files := []string{in.File()}
 	if in.File() == "" {
-		var err error
 		if files, err = in.Files(); err != nil {
 			return err
 		}

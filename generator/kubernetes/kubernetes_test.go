@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/generator"
 	"lehr.dev/generator/kubernetes"
 )
 
@@ -333,28 +334,33 @@ func TestSecrets(t *testing.T) {
 
 // TestSettings: what with may hold, and what is said of the rest.
 func TestSettings(t *testing.T) {
-	s, wrong := kubernetes.ParseSettings([]string{"--cluster=a", "--namespace=b", "--omit=Secret/x", "--omit=Pod/y", "--reference=A.b.c:spec.x[].y=ConfigMap", "--cluster_scoped=Thing.example.com"})
-	if wrong != nil || s.Cluster != "a" || s.Namespace != "b" || len(s.Omit) != 2 || s.References[0] != (kubernetes.Reference{Of: "A.b.c", Path: "spec.x[].y", To: "ConfigMap"}) || s.ClusterScoped[0] != "Thing.example.com" {
-		t.Errorf("%+v %+v", s, wrong)
+	settings := func(arguments ...string) (kubernetes.Settings, error) {
+		options, err := generator.NewInput(nil, arguments, nil).Options(kubernetes.Keys...)
+		if err != nil {
+			return kubernetes.Settings{}, err
+		}
+		return kubernetes.SettingsOf(options)
+	}
+	s, err := settings("--cluster=a", "--namespace=b", "--omit=Secret/x", "--omit=Pod/y", "--reference=A.b.c:spec.x[].y=ConfigMap", "--cluster_scoped=Thing.example.com")
+	if err != nil || s.Cluster != "a" || s.Namespace != "b" || len(s.Omit) != 2 || s.References[0] != (kubernetes.Reference{Of: "A.b.c", Path: "spec.x[].y", To: "ConfigMap"}) || s.ClusterScoped[0] != "Thing.example.com" {
+		t.Errorf("%+v %v", s, err)
 	}
 	for argument, want := range map[string]string{
-		"--x=1":             "with.x is not known",
-		"--cluster=A b":     "with.cluster is not",
-		"--namespace=/":     "with.namespace is not",
-		"--reference=a":     `with.reference "a" is none`,
-		"--omit=x":          "with.omit",
-		"--cluster_scoped=": "with.cluster_scoped",
+		"--x=1":              `the key "x", which is not known; allowed: cluster, cluster_scoped`,
+		"--cluster=b":        "has 2 values for cluster",
+		"--namespace=/":      "with.namespace \"/\" is no name",
+		"--reference=a":      `with.reference "a" is none`,
+		"--omit=x":           `with.omit "x" names no object`,
+		"--cluster_scoped=x": `with.cluster_scoped "x" is no kind`,
 	} {
-		arguments := []string{argument}
-		if !strings.HasPrefix(argument, "--cluster=") {
-			arguments = append(arguments, "--cluster=a")
-		}
-		if _, wrong := kubernetes.ParseSettings(arguments); wrong == nil || !strings.Contains(wrong.Message, want) || wrong.Hint == "" {
-			t.Errorf("%s: %+v, want %s", argument, wrong, want)
+		if _, err := settings("--cluster=a", argument); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", argument, err, want)
 		}
 	}
-	if _, wrong := kubernetes.ParseSettings(nil); wrong == nil || !strings.Contains(wrong.Message, "does not name the cluster") {
-		t.Errorf("no cluster: %+v", wrong)
+	for argument, want := range map[string]string{"--cluster=A b": `with.cluster "A b" is no name`, "--namespace=a": "does not name the cluster"} {
+		if _, err := settings(argument); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", argument, err, want)
+		}
 	}
 }
 

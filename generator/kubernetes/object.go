@@ -104,6 +104,9 @@ func (r *reader) object(m Manifest, line int, fields map[string]any) {
 	if slices.Contains(r.settings.Omit, full+"/"+name) {
 		return
 	}
+	if skip := r.settings.Skip; skip != nil && skip(full, name, texts(fields, "metadata", "annotations")) {
+		return
+	}
 	if !r.secrets(m, line, full, name, fields) {
 		return
 	}

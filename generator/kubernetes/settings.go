@@ -1,10 +1,11 @@
 package kubernetes
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
-	"slices"
-	"strings"
+
+	"lehr.dev/generator"
 )
 
 // Settings are what lehr.yaml says in with.
@@ -20,6 +21,8 @@ type Settings struct {
 	// ClusterScoped lists kinds, as KIND.GROUP, that have no namespace, beside
 	// those of Kubernetes and of CustomResourceDefinitions that are read.
 	ClusterScoped []string
+	// Skip, if there is one, says what else is left out.
+	Skip func(kind, name string, annotations map[string]string) bool
 }
 
 // Reference is a field by which an object of a kind names one of another kind,
@@ -36,96 +39,45 @@ var (
 	omitPattern      = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*(\.[a-z0-9.-]+)?/.+$`)
 )
 
-// ParseSettings reads arguments of the form --KEY=VALUE, as with becomes. It
-// returns what is wrong, if anything is.
-func ParseSettings(arguments []string) (Settings, *Finding) {
-	var s Settings
-	for _, argument := range arguments {
-		key, value, found := strings.Cut(strings.TrimPrefix(argument, "--"), "=")
-		if !found || !s.set(key, value) {
-			return s, unknown(key, Keys)
+// SettingsOf reads options, of which Keys are read. An error says what is wrong
+// with one, and what to write.
+func SettingsOf(options generator.Options) (Settings, error) {
+	s := Settings{Omit: options["omit"], ClusterScoped: options["cluster_scoped"]}
+	var err error
+	if s.Cluster, err = options.One("cluster", ""); err != nil {
+		return s, err
+	}
+	if s.Namespace, err = options.One("namespace", "default"); err != nil {
+		return s, err
+	}
+	for _, text := range options["reference"] {
+		parts := referencePattern.FindStringSubmatch(text)
+		if parts == nil {
+			return s, fmt.Errorf("with.reference %q is none: write KIND.GROUP:PATH=KIND.GROUP, for example Certificate.cert-manager.io:spec.issuerRef.name=Issuer.cert-manager.io", text)
 		}
+		s.References = append(s.References, Reference{parts[1], parts[2], parts[3]})
 	}
 	return s, s.check()
 }
 
-// Take reads those arguments that are of every renderer of Kubernetes objects,
-// and returns the others, by key. allowed lists the keys of those.
-func Take(arguments, allowed []string) (Settings, map[string][]string, *Finding) {
-	var s Settings
-	others := map[string][]string{}
-	for _, argument := range arguments {
-		key, value, found := strings.Cut(strings.TrimPrefix(argument, "--"), "=")
-		switch {
-		case found && s.set(key, value):
-		case found && slices.Contains(allowed, key):
-			others[key] = append(others[key], value)
-		default:
-			return s, nil, unknown(key, append(slices.Clone(Keys), allowed...))
-		}
-	}
-	return s, others, s.check()
-}
-
-func (s *Settings) set(key, value string) bool {
-	switch key {
-	case "cluster":
-		s.Cluster = value
-	case "namespace":
-		s.Namespace = value
-	case "omit":
-		s.Omit = append(s.Omit, value)
-	case "cluster_scoped":
-		s.ClusterScoped = append(s.ClusterScoped, value)
-	case "reference":
-		parts := referencePattern.FindStringSubmatch(value)
-		if parts == nil {
-			parts = []string{"", value, "", ""} // check tells.
-		}
-		s.References = append(s.References, Reference{parts[1], parts[2], parts[3]})
-	default:
-		return false
-	}
-	return true
-}
-
-func (s *Settings) check() *Finding {
-	if s.Namespace == "" {
-		s.Namespace = "default"
-	}
-	wrong := func(hint, format string, arguments ...any) *Finding {
-		return &Finding{File: "lehr.yaml", Message: fmt.Sprintf(format, arguments...), Hint: hint}
-	}
+func (s *Settings) check() error {
 	switch {
 	case s.Cluster == "":
-		return wrong("write with: {cluster: NAME}: objects of two clusters are two assets", "with does not name the cluster that the objects are for")
+		return errors.New("with does not name the cluster that the objects are for: write with: {cluster: NAME}, for objects of two clusters are two assets")
 	case !segmentPattern.MatchString(s.Cluster):
-		return wrong("a name is of the form [a-z0-9][a-z0-9._-]*", "with.cluster is not the name of a cluster")
+		return fmt.Errorf("with.cluster %q is no name: write one of the form [a-z0-9][a-z0-9._-]*", s.Cluster)
 	case !segmentPattern.MatchString(s.Namespace):
-		return wrong("a name is of the form [a-z0-9]([-a-z0-9]*[a-z0-9])?", "with.namespace is not the name of a namespace")
-	}
-	for _, reference := range s.References {
-		if reference.To == "" {
-			return wrong("write KIND.GROUP:PATH=KIND.GROUP, for example Certificate.cert-manager.io:spec.issuerRef.name=Issuer.cert-manager.io", "with.reference %q is none", reference.Of)
-		}
+		return fmt.Errorf("with.namespace %q is no name: write one of the form [a-z0-9]([-a-z0-9]*[a-z0-9])?", s.Namespace)
 	}
 	for _, kind := range s.ClusterScoped {
 		if !kindPattern.MatchString(kind) {
-			return wrong("write KIND.GROUP, for example ClusterIssuer.cert-manager.io", "with.cluster_scoped %q is no kind", kind)
+			return fmt.Errorf("with.cluster_scoped %q is no kind: write KIND.GROUP, for example ClusterIssuer.cert-manager.io", kind)
 		}
 	}
 	for _, omit := range s.Omit {
 		if !omitPattern.MatchString(omit) {
-			return wrong("write KIND.GROUP/NAME, for example Secret/database-password", "with.omit %q names no object", omit)
+			return fmt.Errorf("with.omit %q names no object: write KIND.GROUP/NAME, for example Secret/database-password", omit)
 		}
 	}
 	return nil
-}
-
-func unknown(key string, allowed []string) *Finding {
-	allowed = slices.Sorted(slices.Values(allowed))
-	return &Finding{
-		File: "lehr.yaml", Message: fmt.Sprintf("with.%s is not known", key),
-		Hint: "with may hold " + strings.Join(allowed, ", "),
-	}
 }

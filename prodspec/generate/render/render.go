@@ -11,6 +11,7 @@ import (
 
 	generatorpb "lehr.dev/gen/lehr/generator/v1"
 	"lehr.dev/generator"
+	"lehr.dev/generator/kubernetes"
 	"lehr.dev/prodspec/generate/protocol"
 	"lehr.dev/prodspec/generate/tree"
 	"lehr.dev/prodspec/generate/work"
@@ -26,7 +27,14 @@ type renderer struct {
 }
 
 // builtIn are those that need no program.
-var builtIn = map[string]renderer{}
+var builtIn = map[string]renderer{
+	"kubernetes": {version: 1, render: typeless(kubernetes.Render)},
+}
+
+// typeless is a renderer that needs no types of a partition.
+func typeless(render func(in *generator.Input, out *generator.Output) error) func(*schema.Set, *generator.Input, *generator.Output) error {
+	return func(_ *schema.Set, in *generator.Input, out *generator.Output) error { return render(in, out) }
+}
 
 // Version is part of what a run is cached by. That of a program is its digest.
 func Version(format string) string { return fmt.Sprint(format, "/", builtIn[format].version) }

@@ -13,6 +13,7 @@ type Format struct {
 // Formats that there are renderers for.
 var Formats = []Format{
 	{Name: "helm", Program: true},
+	{Name: "kubernetes"},
 	{Name: "kustomize", Program: true},
 }
 
