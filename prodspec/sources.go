@@ -154,7 +154,7 @@ func (s *sources) readAll(ctx context.Context, now time.Time, changes source.Cha
 	r.inputs.Sources = map[string][]generate.Input{}
 	var programs []string
 	for _, g := range d.Generators {
-		if g.Language != work.Model && !slices.Contains(programs, g.Program) {
+		if g.Language != work.Model && g.Language != work.Render && !slices.Contains(programs, g.Program) {
 			programs = append(programs, g.Program)
 		}
 	}

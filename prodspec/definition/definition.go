@@ -55,10 +55,13 @@ type Source struct {
 type Generator struct {
 	Name     string
 	Language work.Language
-	// Program is a file of that language, relative to the definition's folder.
+	// Program is a file of that language, relative to the definition's folder; or
+	// a renderer's format.
 	Program string
-	// Arguments of a module or a native program.
+	// Arguments of a module, a native program or a renderer.
 	Arguments []string
+	// File is the definition's, of a renderer: it has no other.
+	File string
 	// Sources and Generators it reads, in the order of the file.
 	Sources, Generators []string
 	// ForEachFile: one run for each file of the first source; the other

@@ -27,7 +27,6 @@ type parser struct {
 var later = map[string]string{
 	"rollouts": "", "delivery": "", "workflows": "", "notify": "",
 	"document": "sources",
-	"render":   "generate",
 	"dial":     "plugins", "calendar": "checks",
 }
 

@@ -108,7 +108,7 @@ func anySource() map[string]any {
 
 func anyGenerator() map[string]any {
 	var list []any
-	for _, language := range []work.Language{work.Starlark, work.WASM, work.Native, work.Model} {
+	for _, language := range []work.Language{work.Starlark, work.WASM, work.Native, work.Model, work.Render} {
 		properties := map[string]any{string(language): text(), "from": texts(), "for_each": map[string]any{"const": "file"}}
 		switch language {
 		case work.WASM:
@@ -117,6 +117,8 @@ func anyGenerator() map[string]any {
 			properties[string(language)] = texts()
 		case work.Model:
 			properties[string(language)] = enum(archetype.Names())
+		case work.Render:
+			properties[string(language)], properties["with"] = enum(work.FormatNames()), mapOf(texts())
 		}
 		list = append(list, object(properties, string(language), "from"))
 	}

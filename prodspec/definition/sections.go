@@ -93,7 +93,7 @@ func (p *parser) generators(node *yaml.Node, d *Definition) {
 
 func (p *parser) generator(key, value *yaml.Node, at string, sources []Source, names map[string]bool) Generator {
 	g := Generator{Name: key.Value, Line: key.Line}
-	fields := p.fields(value, at, []string{"starlark", "wasm", "command", "model", "args", "from", "for_each"})
+	fields := p.fields(value, at, []string{"starlark", "wasm", "command", "model", "args", "render", "with", "from", "for_each"})
 	p.language(key, at, fields, &g)
 	if node := fields["from"]; node != nil {
 		p.inputs(node, at+".from", &g, sources, names)

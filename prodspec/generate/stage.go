@@ -10,6 +10,7 @@ import (
 	"lehr.dev/prodspec/definition"
 	"lehr.dev/prodspec/generate/archetype"
 	"lehr.dev/prodspec/generate/protocol"
+	"lehr.dev/prodspec/generate/render"
 	"lehr.dev/prodspec/generate/starlark"
 	"lehr.dev/prodspec/generate/work"
 )
@@ -28,6 +29,8 @@ type stage struct {
 	byName                map[Read]bool
 	filesList, assetsList intent.Digest
 	makers                map[intent.AssetID]*Run
+	// renderer of its own program.
+	renderer render.Program
 	// context covers everything but the files of each.
 	context intent.Digest
 	// settled: every run held or succeeded in this stage.
@@ -40,6 +43,11 @@ func newStage(g *Graph, generator definition.Generator, inputs Inputs) *stage {
 	s.base = intent.Sum("lehr.generate.v2", []byte(version(generator)), []byte(inputs.Partition), []byte(generator.Name), []byte(generator.Program), schemaDigest[:], rulesDigest[:])
 	if generator.Language == work.Model {
 		s.programs = slices.Clone(archetype.Programs())
+	} else if apart(s.job("")) {
+		s.renderer = g.renderers.Find(generator.Program)
+		if s.renderer.Path != "" {
+			s.programs = []Input{{Name: generator.Program, Digest: s.renderer.Digest}}
+		}
 	} else if s.ownProgram() {
 		if program, found := work.Find(inputs.Programs, generator.Program); found {
 			s.programs = []Input{program}
@@ -89,6 +97,8 @@ func version(generator definition.Generator) string {
 		return starlark.Version
 	case work.Model: // Whose files lie over each other in the order of the sources.
 		return fmt.Sprintf("%s model %q", starlark.Version, generator.Sources)
+	case work.Render:
+		return fmt.Sprintf("%s %s %q", protocol.Version, render.Version(generator.Program), generator.Arguments)
 	}
 	return fmt.Sprintf("%s %s %q", protocol.Version, generator.Language, generator.Arguments)
 }
@@ -168,6 +178,7 @@ func (s *stage) job(file string) Job {
 	return Job{
 		Partition: s.inputs.Partition, Generator: s.generator.Name, File: file,
 		Language: s.generator.Language, Program: s.generator.Program, Arguments: s.generator.Arguments,
+		Definition: s.generator.File, Renderer: s.renderer.Path,
 		Files: s.filesOf(file), Programs: s.programs, Assets: s.assets, Layers: s.layers(file),
 	}
 }
