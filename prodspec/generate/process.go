@@ -72,10 +72,10 @@ func (p *Process) Run(ctx context.Context, set *schema.Set, jobs []Job, open Ope
 	results := make([]Result, 0, len(jobs))
 	for len(results) < len(jobs) {
 		some, err := p.runSome(ctx, first, jobs[len(results):], open)
-		if err != nil {
-			return nil, err
-		}
 		results = append(results, some...)
+		if err != nil {
+			return results, err
+		}
 	}
 	return results, nil
 }
@@ -126,14 +126,14 @@ func refused(jobs []Job, err error) []Result {
 }
 
 // runSome runs jobs in one child, until it dies. It returns at least one
-// result, or an error.
+// result, or an error, or both.
 func (p *Process) runSome(ctx context.Context, first setup, jobs []Job, open Opener) (results []Result, err error) {
 	err = p.withChild(ctx, first, func(s *session) error {
 		s.open = open
 		for _, job := range jobs {
 			result, err := s.run(job)
 			if ctx.Err() != nil {
-				return ctx.Err()
+				return context.Cause(ctx)
 			}
 			if err != nil {
 				return err
@@ -164,7 +164,7 @@ func (p *Process) withChild(ctx context.Context, first setup, use func(*session)
 	defer stop()
 	if err := s.setup(first); err != nil {
 		if ctx.Err() != nil {
-			return ctx.Err()
+			return context.Cause(ctx)
 		}
 		s.end()
 		return fault.New(fault.Unavailable, "the generator child %s did not start: %w: %s", strings.Join(p.options.Child, " "), err, s.lastWords()).

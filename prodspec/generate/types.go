@@ -140,7 +140,7 @@ func (p *Process) ask(ctx context.Context, set *schema.Set, kind frameKind, requ
 		return err
 	})
 	if ctx.Err() != nil {
-		return nil, ctx.Err()
+		return nil, context.Cause(ctx)
 	}
 	return death, err
 }

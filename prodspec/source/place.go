@@ -43,6 +43,9 @@ type Lasting interface {
 type Watch interface {
 	// Changes takes what may have changed since the last call.
 	Changes() Changes
+	// Tell sets who hears at once of each path that may have changed, empty for
+	// any, from another goroutine.
+	Tell(func(path string))
 	// Wake makes the next Wait return at once.
 	Wake()
 	// Follow sets the folders to watch. It reports whether any is new: then
