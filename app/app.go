@@ -184,6 +184,8 @@ type App struct {
 	logins atomic.Pointer[logins]
 	// elsewhere is what sources that are no folders may use.
 	elsewhere elsewhere
+	// turns are shared by all builds; nil in a simulation: nobody waits.
+	turns *generate.Turns
 	// outside answers what rules ask; nil in a simulation: nobody does.
 	outside validate.Outside
 
@@ -306,6 +308,8 @@ func (a *App) open(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		a.turns = generate.NewTurns(0)
+		running.Turns = a.turns
 		a.options.Parts.Runner, a.options.Parts.Trial = generate.NewProcess(running), prodspec.InChild(running)
 	}
 	a.api = server.New(server.Options{
@@ -463,7 +467,7 @@ func (a *App) health() []server.Health {
 		if trouble := a.store.AuditTrouble(); trouble != "" {
 			problem = strings.TrimPrefix(problem+"; audit: "+trouble, "; ")
 		}
-		list = append(list, server.Health{Partition: id, Acting: problem == "", Problem: problem})
+		list = append(list, server.Health{Partition: id, Acting: problem == "", Problem: problem, Waiting: a.waiting(id)})
 	}
 	return list
 }

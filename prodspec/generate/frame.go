@@ -38,6 +38,8 @@ type setup struct {
 	Cache     string        `json:"cache,omitempty"`
 	Native    native.Policy `json:"native,omitzero"`
 	Elsewhere bool          `json:"elsewhere,omitempty"`
+	// Shares: others have the cores, too.
+	Shares bool `json:"shares,omitempty"`
 }
 
 // want asks for the content of an input.
