@@ -61,6 +61,7 @@ func (n *Notices) Note(path string) {
 	}
 }
 
+// keep a path, and tell nobody; it returns who is to be told.
 func (n *Notices) keep(path string) (told func(path string)) {
 	n.lock.Lock()
 	defer n.lock.Unlock()

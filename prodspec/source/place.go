@@ -58,7 +58,10 @@ type Watch interface {
 }
 
 // Disk is the place of real folders.
-type Disk struct{}
+type Disk struct {
+	// Hub of all watches; nil: each has one of its own.
+	Hub *Hub
+}
 
 // Open implements Place.
 func (Disk) Open(directory string, patterns []string, limits Limits) (Folder, error) {
@@ -70,4 +73,9 @@ func (Disk) Open(directory string, patterns []string, limits Limits) (Folder, er
 }
 
 // Watch implements Place.
-func (Disk) Watch(runtime loop.Runtime) Watch { return NewWatcher(runtime) }
+func (d Disk) Watch(runtime loop.Runtime) Watch {
+	if d.Hub == nil {
+		return NewWatcher(runtime)
+	}
+	return d.Hub.Watcher(runtime)
+}
