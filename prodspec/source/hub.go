@@ -19,6 +19,12 @@ type Hub struct {
 	log    *slog.Logger
 	notify *fsnotify.Watcher
 	closed sync.WaitGroup
+	// heard are names that were told of and not passed on yet; "": events were
+	// lost. To be heard, no other lock is needed: the system's watches are locked
+	// while they tell.
+	hearing sync.Mutex
+	heard   []string
+	hears   chan struct{}
 
 	mutex sync.Mutex
 	// folders by the path under which the system watches each, and those paths
@@ -45,13 +51,14 @@ func NewHub(log *slog.Logger) *Hub {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	h := &Hub{log: log, folders: map[string]*watched{}, paths: map[identity]string{}}
+	h := &Hub{log: log, hears: make(chan struct{}, 1), folders: map[string]*watched{}, paths: map[identity]string{}}
 	notify, err := fsnotify.NewWatcher()
 	if err != nil {
 		h.polls(err)
 		return h
 	}
 	h.notify = notify
+	h.closed.Go(h.hear)
 	h.closed.Go(h.forward)
 	return h
 }
@@ -66,8 +73,23 @@ func (h *Hub) polls(why error) {
 		"reason", why, "hint", "raise the sysctls fs.inotify.max_user_watches and fs.inotify.max_user_instances")
 }
 
-// forward tells followers of events.
-func (h *Hub) forward() {
+// mostHeard beyond which all is looked at.
+const mostHeard = 100_000
+
+// hear keeps what is told of until it is passed on.
+func (h *Hub) hear() {
+	defer close(h.hears)
+	keep := func(name string) {
+		h.hearing.Lock()
+		defer h.hearing.Unlock()
+		if h.heard = append(h.heard, name); len(h.heard) > mostHeard {
+			h.heard = []string{""}
+		}
+		select {
+		case h.hears <- struct{}{}:
+		default:
+		}
+	}
 	for {
 		select {
 		case event, open := <-h.notify.Events:
@@ -79,14 +101,30 @@ func (h *Hub) forward() {
 				// of permissions alone is found by the next poll.
 				continue
 			}
-			h.tell(filepath.Dir(event.Name), filepath.Base(event.Name))
-			h.tell(event.Name, "")
+			keep(event.Name)
 		case _, open := <-h.notify.Errors:
 			if !open {
 				return
 			}
-			// Events were lost.
-			h.tellAll()
+			keep("") // Events were lost.
+		}
+	}
+}
+
+// forward tells followers of what was heard.
+func (h *Hub) forward() {
+	for range h.hears {
+		h.hearing.Lock()
+		heard := h.heard
+		h.heard = nil
+		h.hearing.Unlock()
+		for _, name := range heard {
+			if name == "" {
+				h.tellAll()
+				continue
+			}
+			h.tell(filepath.Dir(name), filepath.Base(name))
+			h.tell(name, "")
 		}
 	}
 }
@@ -216,8 +254,8 @@ func (h *Hub) unfollow(w *Watcher, folder string) {
 	path := w.followed[folder]
 	delete(w.followed, folder)
 	found := h.folders[path]
-	if found == nil {
-		return
+	if found == nil || !slices.Contains(found.followers[w], folder) {
+		return // That folder has gone, and another has its path.
 	}
 	found.followers[w] = slices.DeleteFunc(found.followers[w], func(other string) bool { return other == folder })
 	if len(found.followers[w]) == 0 {
