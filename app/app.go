@@ -184,6 +184,10 @@ type App struct {
 	logins atomic.Pointer[logins]
 	// elsewhere is what sources that are no folders may use.
 	elsewhere elsewhere
+	// hub tells of changes in folders; nil where sources are not on the disk.
+	hub *source.Hub
+	// turns are shared by all builds; nil in a simulation: nobody waits.
+	turns *generate.Turns
 	// outside answers what rules ask; nil in a simulation: nobody does.
 	outside validate.Outside
 
@@ -293,6 +297,10 @@ func (a *App) open(ctx context.Context) error {
 	if a.options.Checkpoints.To != "" {
 		a.sender = newSender(a)
 	}
+	if a.options.Parts.Sources == nil {
+		a.hub = source.NewHub(a.log)
+		a.options.Parts.Sources = source.Disk{Hub: a.hub}
+	}
 	a.schemas = newSchemas(a.store)
 	if err := a.openPlugins(); err != nil {
 		return err
@@ -306,6 +314,8 @@ func (a *App) open(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		a.turns = generate.NewTurns(0)
+		running.Turns = a.turns
 		a.options.Parts.Runner, a.options.Parts.Trial = generate.NewProcess(running), prodspec.InChild(running)
 	}
 	a.api = server.New(server.Options{
@@ -430,8 +440,11 @@ func (a *App) close() error {
 		a.pool.close()
 	}
 	var err error
+	if a.hub != nil {
+		err = a.hub.Close()
+	}
 	if a.store != nil && a.options.Parts.Store == nil {
-		err = a.store.Close()
+		err = errors.Join(err, a.store.Close())
 	}
 	if a.place != nil {
 		err = errors.Join(err, a.place.Close())
@@ -463,7 +476,7 @@ func (a *App) health() []server.Health {
 		if trouble := a.store.AuditTrouble(); trouble != "" {
 			problem = strings.TrimPrefix(problem+"; audit: "+trouble, "; ")
 		}
-		list = append(list, server.Health{Partition: id, Acting: problem == "", Problem: problem})
+		list = append(list, server.Health{Partition: id, Acting: problem == "", Problem: problem, Waiting: a.waiting(id)})
 	}
 	return list
 }

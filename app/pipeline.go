@@ -2,9 +2,13 @@ package app
 
 import (
 	"context"
+	"fmt"
+	"time"
 
+	"lehr.dev/intent"
 	"lehr.dev/loop"
 	"lehr.dev/prodspec"
+	"lehr.dev/prodspec/generate"
 	"lehr.dev/store"
 )
 
@@ -14,8 +18,12 @@ func (a *App) runPipeline(ctx context.Context, s *state, runtime loop.Runtime, l
 	if err != nil {
 		return err
 	}
+	runner := a.options.Parts.Runner
+	if process, is := runner.(*generate.Process); is {
+		runner = process.Of(s.partition)
+	}
 	pipeline, err := prodspec.New(prodspec.Options{
-		Partition: partition, Store: a.store, Runner: a.options.Parts.Runner,
+		Partition: partition, Store: a.store, Runner: runner,
 		Trial: a.options.Parts.Trial, Place: a.options.Parts.Sources, Elsewhere: a.elsewhere.options(a.options), Outside: a.outside, Runtime: runtime, Log: a.log,
 	})
 	if err != nil {
@@ -40,4 +48,18 @@ func (s *state) unreadable() string {
 		return "the newest sources could not be built"
 	}
 	return status.Findings[0].Message
+}
+
+// waiting says since when a partition's build waits for its turn, and behind how
+// many; empty: it does not.
+func (a *App) waiting(partition intent.PartitionID) string {
+	since, before := a.turns.Waiting(partition)
+	if since.IsZero() {
+		return ""
+	}
+	text := "wait for their turn to be built since " + since.UTC().Format(time.RFC3339)
+	if before > 0 {
+		text += fmt.Sprintf(", behind %d other partitions", before)
+	}
+	return text
 }

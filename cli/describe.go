@@ -215,7 +215,10 @@ func describePartition(ctx context.Context, s *session, c *client.Client, partit
 	if p.Orphans > 0 {
 		fmt.Fprintf(s.Out, "\n%s: enforced once, not in intent any more, and left as they are. lehr get orphans lists them.\n", count(int(p.Orphans), "orphan"))
 	}
-	problems, _ := problemsOf(ctx, c)
+	problems, turns, _ := problemsOf(ctx, c)
+	if turn := turns[p.Id]; turn != "" {
+		fmt.Fprintf(s.Out, "\nNewer sources %s.\n", plain(turn))
+	}
 	if problem := problems[p.Id]; problem != "" {
 		fmt.Fprintf(s.Out, "\nNot all of it works: %s\n", plain(problem))
 	}

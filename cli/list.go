@@ -70,12 +70,12 @@ func listPartitions(ctx context.Context, s *session, c *client.Client, _ query) 
 	if err != nil {
 		return found, err
 	}
-	problems, whole := problemsOf(ctx, c)
+	problems, turns, whole := problemsOf(ctx, c)
 	for _, problem := range whole {
 		fmt.Fprintf(s.Err, "The server: %s\n", plain(problem))
 	}
 	for _, p := range response.Partitions {
-		row := []string{p.Id, p.Head, p.Mode, fmt.Sprint(p.Assets), states(p.States), partitionNote(p, problems[p.Id])}
+		row := []string{p.Id, p.Head, p.Mode, fmt.Sprint(p.Assets), states(p.States), partitionNote(p, problems[p.Id], turns[p.Id])}
 		if s.wide() {
 			row = append(row, p.Owner, p.Definition, p.Replica, fmt.Sprint(p.Epoch))
 		}
@@ -85,7 +85,7 @@ func listPartitions(ctx context.Context, s *session, c *client.Client, _ query) 
 }
 
 // partitionNote says what is out of the ordinary.
-func partitionNote(p *apipb.Partition, problem string) string {
+func partitionNote(p *apipb.Partition, problem, turn string) string {
 	var notes []string
 	if p.Stop != nil {
 		notes = append(notes, "stopped by "+p.Stop.Owner.GetName())
@@ -101,6 +101,9 @@ func partitionNote(p *apipb.Partition, problem string) string {
 			notes = append(notes, "source "+r.Source+" cannot be read since "+r.Failing.Since.AsTime().UTC().Format(time.RFC3339))
 		}
 	}
+	if turn != "" {
+		notes = append(notes, "newer sources "+turn)
+	}
 	if problem != "" {
 		notes = append(notes, "not all of it works: "+problem)
 	}
@@ -108,19 +111,21 @@ func partitionNote(p *apipb.Partition, problem string) string {
 }
 
 // problemsOf says what does not work in the server, by partition and as a
-// whole. A server that does not tell has none to tell of.
-func problemsOf(ctx context.Context, c *client.Client) (problems map[string]string, whole []string) {
-	problems = map[string]string{}
+// whole, and which builds wait for their turn. A server that does not tell has
+// none to tell of.
+func problemsOf(ctx context.Context, c *client.Client) (problems, turns map[string]string, whole []string) {
+	problems, turns = map[string]string{}, map[string]string{}
 	response, err := c.Server.GetServer(ctx, serverRequest)
 	if err != nil {
-		return problems, nil
+		return problems, turns, nil
 	}
 	for _, health := range response.Partitions {
 		if !health.Acting {
 			problems[health.Partition] = health.Problem
 		}
+		turns[health.Partition] = health.Waiting
 	}
-	return problems, response.Problems
+	return problems, turns, response.Problems
 }
 
 // states renders counts by state, in the order of the names.

@@ -151,12 +151,15 @@ func (a *attempts) beware(ctx context.Context, sources []intent.SourceRevision) 
 // process again is quarantined under another name.
 func (a *attempts) release() { a.dead, a.death, a.current = false, "", &mark{Lives: a.current.Lives} }
 
-// done says that this process has outlived what it began.
-func (a *attempts) done(ctx context.Context) {
+// done says that this process has ended what it began; outlived: it was not
+// broken off.
+func (a *attempts) done(ctx context.Context, outlived bool) {
 	if a.current == nil || a.dead {
 		return
 	}
-	a.survived = a.current.Sources
+	if outlived {
+		a.survived = a.current.Sources
+	}
 	if a.marks.save(ctx, nil) == nil {
 		a.current = nil
 	}

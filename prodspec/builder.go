@@ -46,6 +46,14 @@ type builder struct {
 	built []intent.SourceRevision
 	// failing are the sources that could not be read the last time.
 	failing []intent.SourceRevision
+	// follow watches the folders that were read, and reports whether any is new:
+	// what changed in it until then was not told. Nil: nobody watches.
+	follow func(folders []string) bool
+	// generating is the context of generators; nil: that of the whole build.
+	generating context.Context
+	// patient: what changed is kept as it was read, for it may change again
+	// before it is built.
+	patient bool
 }
 
 func newBuilder(program Program, cache generate.Cache) (*builder, error) {
@@ -63,7 +71,8 @@ func newBuilder(program Program, cache generate.Cache) (*builder, error) {
 // build reads and generates. With findings in the reading, the members are
 // still those of the last build without.
 func (b *builder) build(ctx context.Context, now time.Time, changes source.Changes) (reading, error) {
-	r, err := b.sources.read(ctx, now, changes)
+	r, err := b.read(ctx, now, changes)
+	defer func() { b.sources.held = nil }()
 	b.failing = r.failing
 	if err != nil || len(r.findings) > 0 {
 		return r, err
@@ -91,7 +100,14 @@ func (b *builder) build(ctx context.Context, now time.Time, changes source.Chang
 		}
 		b.policy = policy.Digest
 	}
-	r.findings, err = b.graph.Build(ctx, r.definition.Generators, r.inputs, now)
+	generating := ctx
+	if b.generating != nil {
+		generating = b.generating
+	}
+	r.findings, err = b.graph.Build(generating, r.definition.Generators, r.inputs, now)
+	if err != nil && generating.Err() != nil {
+		return r, context.Cause(generating)
+	}
 	if fault.Is(err, fault.Unavailable) && ctx.Err() == nil {
 		// A file changed meanwhile, or no child could be started.
 		r.unavailable = true
@@ -102,9 +118,27 @@ func (b *builder) build(ctx context.Context, now time.Time, changes source.Chang
 		return r, err
 	}
 	if r.findings = b.take(); len(r.findings) == 0 {
-		b.built = r.revisions
+		b.built, b.sources.before = r.revisions, r.inputs
 	}
 	return r, nil
+}
+
+// read takes snapshots that belong together: of folders that are watched, and
+// with patience, of files that were read, too.
+func (b *builder) read(ctx context.Context, now time.Time, changes source.Changes) (reading, error) {
+	r, err := b.sources.read(ctx, now, changes)
+	for err == nil && len(r.findings) == 0 && b.follow != nil && b.follow(b.sources.watched) {
+		r, err = b.sources.read(ctx, now, source.Changes{All: true})
+	}
+	const tries = 3
+	for i := 0; b.patient && err == nil && len(r.findings) == 0; i++ {
+		whole, failed := b.sources.hold(r.inputs)
+		if whole || failed != nil || i == tries {
+			return r, failed
+		}
+		r, err = b.sources.read(ctx, now, source.Changes{All: true})
+	}
+	return r, err
 }
 
 // judgeElsewhere applies the rules of the partition's own types.

@@ -60,6 +60,8 @@ type Pipeline struct {
 	// awaits is the held candidate that an acknowledgement would let through.
 	awaits atomic.Pointer[intent.CandidateID]
 
+	overtaking overtaking
+
 	// The rest belongs to the goroutine of Run.
 	lease    store.Lease
 	builder  *builder
@@ -112,8 +114,9 @@ func (p *Pipeline) Run(ctx context.Context, lease store.Lease) error {
 	}
 	watcher := program.place().Watch(p.options.Runtime)
 	defer watcher.Close()
+	watcher.Tell(p.overtaking.changed)
 	elsewhere := &program.Elsewhere
-	elsewhere.Partition, elsewhere.Runtime, elsewhere.Wake, elsewhere.Keep = program.Partition, p.options.Runtime, watcher.Wake, lasts{p.options.Store, lease}
+	elsewhere.Partition, elsewhere.Runtime, elsewhere.Wake, elsewhere.Keep = program.Partition, p.options.Runtime, func() { p.overtaking.newer(); watcher.Wake() }, lasts{p.options.Store, lease}
 	elsewhere.Failing = failingBefore(p.options.Partition.Covered)
 	p.builder, err = newBuilder(program, blobs{p.options.Store, lease})
 	if err != nil {
@@ -125,6 +128,10 @@ func (p *Pipeline) Run(ctx context.Context, lease store.Lease) error {
 		return err
 	}
 	p.builder.sources.begin = p.attempts.begin
+	p.builder.follow = func(folders []string) bool {
+		p.overtaking.want(p.builder.sources.wanted())
+		return watcher.Follow(folders)
+	}
 	if err := p.recall(ctx); err != nil {
 		return err
 	}
@@ -172,9 +179,17 @@ func (p *Pipeline) acknowledgements(ctx context.Context, watcher source.Watch) {
 // ends the pipeline; anything else is told by the status and tried again.
 func (p *Pipeline) round(ctx context.Context, changes source.Changes) error {
 	started := p.options.Runtime.Now()
+	building, end := p.overtaking.begin(ctx)
+	p.builder.generating = building
 	status, err := p.attempt(ctx, started, changes)
+	end()
+	overtaken := p.overtaking.overtook(err)
+	p.attempts.done(ctx, !overtaken)
+	if overtaken && ctx.Err() == nil {
+		p.options.Log.Info("newer sources came before the build had ended, and are built instead", "partition", p.lease.Partition)
+		return nil
+	}
 	status.Failing = p.builder.failing
-	p.attempts.done(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -188,7 +203,7 @@ func (p *Pipeline) round(ctx context.Context, changes source.Changes) error {
 		}}}
 	}
 	status.At, status.Took = started, p.options.Runtime.Now().Sub(started)
-	status.Executions = p.builder.graph.Executions()
+	status.Executions, status.Overtaken = p.builder.graph.Executions(), p.overtaking.total
 	before := p.status.Swap(&status)
 	if before == nil || before.State != status.State || before.Head != status.Head || before.Candidate != status.Candidate {
 		p.tell(status)
@@ -227,10 +242,12 @@ func (p *Pipeline) attempt(ctx context.Context, now time.Time, changes source.Ch
 			return Status{}, err
 		}
 	}
+	p.builder.patient = p.overtaking.patient()
 	r, held, err := p.build(ctx, head, now, changes)
 	// What changed while it was read is read anew, before anybody is told.
 	const tries = 3
 	for i := 1; i < tries && err == nil && r.unavailable; i++ {
+		p.builder.patient = true
 		r, held, err = p.build(ctx, head, now, source.Changes{All: true})
 	}
 	if err != nil {

@@ -47,6 +47,8 @@ type Status struct {
 	Failing []intent.SourceRevision `json:"failing,omitempty"`
 	// Executions counts the generator runs since the pipeline started.
 	Executions int `json:"executions"`
+	// Overtaken counts the builds that newer sources ended, since then.
+	Overtaken int `json:"overtaken,omitempty"`
 }
 
 // Program is what builds a partition: from which definition, with what.

@@ -71,7 +71,8 @@ func (p *Pipeline) judge(ctx context.Context, head intent.IncarnationID, r readi
 	if err != nil {
 		return Status{}, err
 	}
-	verdict, err := validator.Run(ctx, validate.Input{
+	generating := p.builder.generating
+	verdict, err := validator.Run(generating, validate.Input{
 		Candidate: id, Base: head, Delta: delta.entries,
 		HeadPolicy: before, CandidatePolicy: r.definition.Policy,
 		Snapshots: p.options.Store, History: p.options.Store,
@@ -79,6 +80,9 @@ func (p *Pipeline) judge(ctx context.Context, head intent.IncarnationID, r readi
 		Again: again, Elsewhere: p.builder.judgeElsewhere, Servers: p.builder.serving(),
 		Rest: p.builder.rest(delta), Rule: p.builder.sources.rulePlace, Outside: p.options.Outside,
 	})
+	if err != nil && generating.Err() != nil {
+		return Status{}, context.Cause(generating)
+	}
 	if err != nil {
 		return Status{}, err
 	}

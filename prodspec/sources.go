@@ -61,11 +61,15 @@ type sources struct {
 	opened bool
 	// lost: a reading ended early, and changes were not looked at.
 	lost bool
+	// before is what was built last, and held are contents kept for a build.
+	before generate.Inputs
+	held   map[intent.Digest][]byte
 }
 
 type folder struct {
 	directory source.Folder
 	made      string
+	files     []string
 	snapshot  *source.Snapshot
 	inputs    []generate.Input
 }
@@ -223,7 +227,7 @@ func (s *sources) readOne(ctx context.Context, now time.Time, changes source.Cha
 		if err != nil {
 			return nil, s.cannotRead(ctx, err, from, r)
 		}
-		f = folder{directory: directory, made: made}
+		f = folder{directory: directory, made: made, files: from.Files}
 		s.folders[from.Name] = f
 	}
 	snapshot, err := f.directory.Read(ctx, now, changes)
@@ -386,6 +390,9 @@ func (s *sources) place(from definition.Source) string {
 
 // open reads a file as it was listed.
 func (s *sources) open(input generate.Input) ([]byte, error) {
+	if content, found := s.held[input.Digest]; found {
+		return content, nil
+	}
 	for name, f := range s.folders {
 		if f.snapshot == nil {
 			continue

@@ -64,7 +64,12 @@ func InChild(running generate.Options) Trial {
 		}
 		child := exec.Command("/proc/self/exe", TrialCommand, program.Definition, string(program.Partition), program.Elsewhere.Folder, string(how))
 		child.Stdin = bytes.NewReader(sources)
-		return try(ctx, child)
+		turn, err := running.Turns.Take(ctx, program.Partition)
+		if err != nil {
+			return nil, "", err
+		}
+		defer turn.End()
+		return try(ctx, child, turn)
 	}
 }
 
@@ -85,7 +90,7 @@ func (o trialOptions) runner() generate.Runner {
 }
 
 // try runs one child to its end.
-func try(ctx context.Context, child *exec.Cmd) (at []intent.SourceRevision, death string, err error) {
+func try(ctx context.Context, child *exec.Cmd, turn *generate.Turn) (at []intent.SourceRevision, death string, err error) {
 	// The child is killed when the thread that started it ends.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -103,6 +108,7 @@ func try(ctx context.Context, child *exec.Cmd) (at []intent.SourceRevision, deat
 	if err != nil {
 		return nil, "", fault.New(fault.Unavailable, "cannot try the sources in a child: %w", err)
 	}
+	turn.Begin(child.Process.Pid)
 	within, cancel := context.WithTimeout(ctx, trialPatience)
 	defer cancel()
 	stop := context.AfterFunc(within, func() { _ = syscall.Kill(-child.Process.Pid, syscall.SIGKILL) })

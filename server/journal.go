@@ -127,7 +127,7 @@ func (s *Server) GetServer(ctx context.Context, _ *apipb.GetServerRequest) (*api
 			continue
 		}
 		response.Partitions = append(response.Partitions, &apipb.PartitionHealth{
-			Partition: string(h.Partition), Acting: h.Acting, Problem: h.problem(partitions[h.Partition]),
+			Partition: string(h.Partition), Acting: h.Acting, Problem: h.problem(partitions[h.Partition]), Waiting: h.Waiting,
 		})
 	}
 	return response, nil

@@ -57,6 +57,9 @@ type Health struct {
 	Problem string
 	// Elsewhere: it is not for this replica to act.
 	Elsewhere bool
+	// Waiting says since when its build waits for its turn, and behind how many;
+	// empty: it does not.
+	Waiting string
 }
 
 // problem says what is wrong with a partition's actors, wherever they run.

@@ -35,8 +35,11 @@ func (s *Server) Why(ctx context.Context, request *apipb.WhyRequest) (*apipb.Why
 		return nil, err
 	}
 	for _, health := range s.health() {
-		if health.Partition == partition.ID && !health.Acting {
-			facts.Problem = health.problem(partition)
+		if health.Partition == partition.ID {
+			facts.Turn = health.Waiting
+			if !health.Acting {
+				facts.Problem = health.problem(partition)
+			}
 		}
 	}
 	if err := s.follow(ctx, &facts); err != nil {

@@ -39,6 +39,8 @@ const (
 	KindHeld      = "candidate-held"
 	KindRejected  = "candidate-rejected"
 	KindSilent    = "not-acting"
+	// KindTurn: newer sources wait to be built.
+	KindTurn = "turn"
 	// KindOldSource: a source is as it was read last.
 	KindOldSource = "source-failing"
 )
@@ -53,6 +55,9 @@ type Facts struct {
 	// Problem says what of the partition does not work in the server; empty:
 	// all does.
 	Problem string
+	// Turn says since when the build of newer sources waits for its turn; empty:
+	// it does not.
+	Turn string
 	// Reports of the asset and of whatever it waits on. One that is left out
 	// was not written yet.
 	Reports map[intent.AssetID]intent.Report
@@ -99,6 +104,12 @@ func Explain(f Facts) Answer {
 	answer.Reasons = append(f.partitionReasons(), f.assetReasons(f.Asset, path{}, 0)...)
 	if f.Blocked != nil {
 		answer.Reasons = append(answer.Reasons, f.blockedReason())
+	}
+	if f.Turn != "" {
+		answer.Reasons = append(answer.Reasons, Reason{
+			Kind: KindTurn, Text: "newer sources " + f.Turn,
+			Hint: "the server's cores are shared: other partitions are built first",
+		})
 	}
 	for _, r := range f.Covered {
 		if r.Failing != (intent.Failing{}) {

@@ -187,10 +187,35 @@ func (c *child) interpret(job Job) work.Result {
 	timeout := time.Duration(c.limits.Milliseconds) * time.Millisecond
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
-	timer := time.AfterFunc(timeout, func() { cancel(fmt.Errorf("it took longer than %s", timeout)) })
-	defer timer.Stop()
+	go watchTime(ctx, cancel, timeout, c.setup.Shares)
 	go watchMemory(ctx, cancel, c.limits.MemoryBytes)
 	return c.starlark.Evaluate(ctx, job, c.open)
+}
+
+// watchTime stops the program when it takes too long. Where it shares the
+// cores, what counts is the time that it had one.
+func watchTime(ctx context.Context, cancel context.CancelCauseFunc, most time.Duration, shares bool) {
+	began, before := time.Now(), used()
+	for left := most; left > 0; left = most - (used() - before) {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(left):
+		}
+		if !shares || time.Since(began) >= mostPatience*most {
+			break
+		}
+	}
+	cancel(fmt.Errorf("it took longer than %s", most))
+}
+
+// used is the time that this process had a core.
+func used() time.Duration {
+	var usage unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &usage) != nil {
+		return 0
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
 // watchMemory stops the program when it holds too much.

@@ -8,6 +8,7 @@ package generate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"lehr.dev/fault"
@@ -37,11 +38,15 @@ type Result struct {
 	Died bool
 }
 
+// ErrOvertaken is the cause of a context that ended because newer inputs came.
+var ErrOvertaken = errors.New("newer sources came while the partition was being built")
+
 // Runner does what tenants' programs and types ask for. An error concludes
 // nothing: the context ended, no child could be started, or an input could not
 // be opened.
 type Runner interface {
-	// Run runs jobs with the types of a set. Results are in the order of jobs.
+	// Run runs jobs with the types of a set. Results are in the order of jobs;
+	// with an error, they are those of the first jobs, which had ended.
 	Run(ctx context.Context, set *schema.Set, jobs []Job, open Opener) ([]Result, error)
 	// Compile compiles .proto files beside the built-in types. There is a set,
 	// or there are findings.
@@ -112,10 +117,10 @@ func (p InProcess) Run(ctx context.Context, set *schema.Set, jobs []Job, open Op
 			return content, err
 		})
 		if err := ctx.Err(); err != nil {
-			return nil, err
+			return results, context.Cause(ctx)
 		}
 		if unopened != nil {
-			return nil, unopened
+			return results, unopened
 		}
 		results = append(results, Result{Result: result})
 	}

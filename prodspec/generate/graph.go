@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"path"
 	"slices"
@@ -299,8 +300,22 @@ func (g *Graph) execute(ctx context.Context, stage *stage, jobs []Job, now time.
 		}
 		return stage.inputs.Open(input)
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		return g.record(ctx, stage, jobs, results, now)
+	}
+	if errors.Is(context.Cause(ctx), ErrOvertaken) {
+		// What has ended need not run again.
+		if err := g.record(context.WithoutCancel(ctx), stage, jobs[:len(results)], results, now); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// record keeps what jobs gave, in the cache first.
+func (g *Graph) record(ctx context.Context, stage *stage, jobs []Job, results []Result, now time.Time) (err error) {
+	if len(jobs) == 0 {
+		return nil
 	}
 	g.executions += len(jobs)
 	recorder := recorder{set: g.schema, rules: g.rules, now: now}

@@ -2,13 +2,16 @@ package generate
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -39,6 +42,8 @@ type Options struct {
 	// Elsewhere has jobs run in another order, each in a child of its own, with
 	// another clock and other chance, to see whether they depend on any of it.
 	Elsewhere bool
+	// Turns that children wait for; nil: they start at once.
+	Turns *Turns
 }
 
 // DefaultOptions starts this very binary, even if its file was replaced.
@@ -50,10 +55,17 @@ func DefaultOptions() Options {
 // a fresh one after each that dies.
 type Process struct {
 	options Options
+	// partition for which it works; empty: any.
+	partition intent.PartitionID
 }
 
 // NewProcess returns the process runner.
 func NewProcess(options Options) *Process { return &Process{options: options} }
+
+// Of returns the runner of one partition: children take its turns.
+func (p *Process) Of(partition intent.PartitionID) *Process {
+	return &Process{options: p.options, partition: partition}
+}
 
 // Run implements Runner.
 func (p *Process) Run(ctx context.Context, set *schema.Set, jobs []Job, open Opener) ([]Result, error) {
@@ -73,10 +85,10 @@ func (p *Process) Run(ctx context.Context, set *schema.Set, jobs []Job, open Ope
 	results := make([]Result, 0, len(jobs))
 	for len(results) < len(jobs) {
 		some, err := p.runSome(ctx, first, jobs[len(results):], open)
-		if err != nil {
-			return nil, err
-		}
 		results = append(results, some...)
+		if err != nil {
+			return results, err
+		}
 	}
 	return results, nil
 }
@@ -97,7 +109,7 @@ func (p *Process) runApart(ctx context.Context, first setup, jobs []Job, open Op
 // setup is what a child for a job is told first. Denied and NotFound: there is to
 // be none.
 func (p *Process) setup(set *schema.Set, job Job) (setup, error) {
-	first := setup{Limits: p.options.Limits, Language: job.Language, Native: apart(job), Elsewhere: p.options.Elsewhere}
+	first := setup{Limits: p.options.Limits, Language: job.Language, Native: apart(job), Elsewhere: p.options.Elsewhere, Shares: p.options.Turns != nil}
 	if set.Digest() != schema.Builtin().Digest() {
 		first.Schema = set.Files()
 	}
@@ -132,15 +144,17 @@ func refused(jobs []Job, err error) []Result {
 	return results
 }
 
-// runSome runs jobs in one child, until it dies. It returns at least one
-// result, or an error.
+// runSome runs jobs in one child, until it dies or others wait. It returns at least one
+// result, or an error, or both.
 func (p *Process) runSome(ctx context.Context, first setup, jobs []Job, open Opener) (results []Result, err error) {
 	err = p.withChild(ctx, first, func(s *session) error {
 		s.open = open
 		for _, job := range jobs {
+			s.begin()
 			result, err := s.run(job)
+			s.turn.Done()
 			if ctx.Err() != nil {
-				return ctx.Err()
+				return context.Cause(ctx)
 			}
 			if err != nil {
 				return err
@@ -148,6 +162,9 @@ func (p *Process) runSome(ctx context.Context, first setup, jobs []Job, open Ope
 			results = append(results, result)
 			if result.Died || job.Language == work.WASM && len(result.Findings) > 0 {
 				// A module that failed may have left the child without room.
+				break
+			}
+			if s.turn.Over() {
 				break
 			}
 		}
@@ -158,11 +175,16 @@ func (p *Process) runSome(ctx context.Context, first setup, jobs []Job, open Ope
 
 // withChild is the life of one child.
 func (p *Process) withChild(ctx context.Context, first setup, use func(*session) error) error {
+	turn, err := p.options.Turns.Take(ctx, p.partition)
+	if err != nil {
+		return err
+	}
+	defer turn.End()
 	// The child is killed when the thread that started it ends, so that no
 	// child outlives this process; the thread must not end before.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	s := &session{limits: p.options.Limits, native: first.Native || first.Language == work.Native}
+	s := &session{turn: turn, limits: p.options.Limits, native: first.Native || first.Language == work.Native}
 	if err := s.start(p.options); err != nil {
 		return err
 	}
@@ -171,7 +193,7 @@ func (p *Process) withChild(ctx context.Context, first setup, use func(*session)
 	defer stop()
 	if err := s.setup(first); err != nil {
 		if ctx.Err() != nil {
-			return ctx.Err()
+			return context.Cause(ctx)
 		}
 		s.end()
 		return fault.New(fault.Unavailable, "the generator child %s did not start: %w: %s", strings.Join(p.options.Child, " "), err, s.lastWords()).
@@ -182,6 +204,7 @@ func (p *Process) withChild(ctx context.Context, first setup, use func(*session)
 
 // session is one child and the pipes to it.
 type session struct {
+	turn   *Turn
 	limits Limits
 	// native: the jobs are programs of this machine.
 	native  bool
@@ -213,6 +236,16 @@ func (s *session) start(options Options) error {
 		return fault.New(fault.Unavailable, "cannot start the generator child %s: %w", options.Child[0], err)
 	}
 	return nil
+}
+
+// begin says that a run begins. What a native program does is not this child's
+// time, so it makes no way.
+func (s *session) begin() {
+	pid := s.command.Process.Pid
+	if s.native {
+		pid = 0
+	}
+	s.turn.Begin(pid)
 }
 
 // end makes sure that the child is gone.
@@ -308,10 +341,43 @@ type watch struct {
 	timer *time.Timer
 }
 
+// mostPatience is how many times as long as its limit a run may take that makes
+// way for others, and so gets less than a core: what counts then is the time
+// that it had one.
+const mostPatience = 6
+
 func (s *session) watch(timeout time.Duration) *watch {
 	w := &watch{}
-	w.timer = time.AfterFunc(timeout+graceTime, func() { w.late.Store(true); s.kill() })
+	began, before := time.Now(), s.used()
+	set := make(chan struct{})
+	w.timer = time.AfterFunc(timeout+graceTime, func() {
+		<-set
+		if left := timeout + graceTime - (s.used() - before); s.turn.MakesWay() && left > 0 && time.Since(began) < mostPatience*timeout {
+			w.timer.Reset(left)
+			return
+		}
+		w.late.Store(true)
+		s.kill()
+	})
+	close(set)
 	return w
+}
+
+// used is the time that the child had a core; 0: it is not known.
+func (s *session) used() time.Duration {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.command.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	// The name in parentheses may hold anything. User time is the 14th field.
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+	if len(fields) < 13 {
+		return 0
+	}
+	user, _ := strconv.Atoi(fields[11])
+	system, _ := strconv.Atoi(fields[12])
+	const tick = 10 * time.Millisecond // Linux says so to programs, whatever its own are.
+	return time.Duration(user+system) * tick
 }
 
 // timeout of one run.

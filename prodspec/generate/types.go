@@ -136,11 +136,13 @@ func (p *Process) ask(ctx context.Context, set *schema.Set, kind frameKind, requ
 		return nil, err
 	}
 	err = p.withChild(ctx, first, func(s *session) error {
+		s.begin()
 		death, err = s.ask(kind, request, what, reply)
+		s.turn.Done()
 		return err
 	})
 	if ctx.Err() != nil {
-		return nil, ctx.Err()
+		return nil, context.Cause(ctx)
 	}
 	return death, err
 }

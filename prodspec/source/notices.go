@@ -34,6 +34,8 @@ type Notices struct {
 	lock sync.Mutex
 	// changes since they were last taken.
 	changes Changes
+	// told of each path at once; nil: nobody is.
+	told func(path string)
 }
 
 // NewNotices returns notices of which the first says that all may have changed.
@@ -44,20 +46,37 @@ func NewNotices(runtime loop.Runtime) *Notices {
 // mostPaths beyond which all is looked at.
 const mostPaths = 10_000
 
-// Note keeps a path that may have changed; empty: any may have.
-func (n *Notices) Note(path string) {
+// Tell sets who is told at once of each path that is noted, by whoever notes
+// it; it must not block.
+func (n *Notices) Tell(told func(path string)) {
 	n.lock.Lock()
 	defer n.lock.Unlock()
+	n.told = told
+}
+
+// Note keeps a path that may have changed; empty: any may have.
+func (n *Notices) Note(path string) {
+	if told := n.keep(path); told != nil {
+		told(path)
+	}
+}
+
+// keep a path, and tell nobody; it returns who is to be told.
+func (n *Notices) keep(path string) (told func(path string)) {
+	n.lock.Lock()
+	defer n.lock.Unlock()
+	told = n.told
 	if path == "" || len(n.changes.Paths) >= mostPaths {
 		n.changes = Changes{All: true}
 	}
 	if n.changes.All {
-		return
+		return told
 	}
 	if n.changes.Paths == nil {
 		n.changes.Paths = map[string]bool{}
 	}
 	n.changes.Paths[path] = true
+	return told
 }
 
 // Changes takes what may have changed since the last call. It is all when

@@ -43,6 +43,9 @@ type Lasting interface {
 type Watch interface {
 	// Changes takes what may have changed since the last call.
 	Changes() Changes
+	// Tell sets who hears at once of each path that may have changed, empty for
+	// any, from another goroutine.
+	Tell(func(path string))
 	// Wake makes the next Wait return at once.
 	Wake()
 	// Follow sets the folders to watch. It reports whether any is new: then
@@ -55,7 +58,10 @@ type Watch interface {
 }
 
 // Disk is the place of real folders.
-type Disk struct{}
+type Disk struct {
+	// Hub of all watches; nil: each has one of its own.
+	Hub *Hub
+}
 
 // Open implements Place.
 func (Disk) Open(directory string, patterns []string, limits Limits) (Folder, error) {
@@ -67,4 +73,9 @@ func (Disk) Open(directory string, patterns []string, limits Limits) (Folder, er
 }
 
 // Watch implements Place.
-func (Disk) Watch(runtime loop.Runtime) Watch { return NewWatcher(runtime) }
+func (d Disk) Watch(runtime loop.Runtime) Watch {
+	if d.Hub == nil {
+		return NewWatcher(runtime)
+	}
+	return d.Hub.Watcher(runtime)
+}

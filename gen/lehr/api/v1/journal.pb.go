@@ -928,7 +928,10 @@ type PartitionHealth struct {
 	Partition string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
 	Acting    bool                   `protobuf:"varint,2,opt,name=acting" json:"acting,omitempty"`
 	// Why not, when it is not, and no other replica is either.
-	Problem       string `protobuf:"bytes,3,opt,name=problem" json:"problem,omitempty"`
+	Problem string `protobuf:"bytes,3,opt,name=problem" json:"problem,omitempty"`
+	// Since when its build waits for its turn, and behind how many partitions;
+	// empty: it does not, or another replica acts for it.
+	Waiting       string `protobuf:"bytes,4,opt,name=waiting" json:"waiting,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -980,6 +983,13 @@ func (x *PartitionHealth) GetActing() bool {
 func (x *PartitionHealth) GetProblem() string {
 	if x != nil {
 		return x.Problem
+	}
+	return ""
+}
+
+func (x *PartitionHealth) GetWaiting() string {
+	if x != nil {
+		return x.Waiting
 	}
 	return ""
 }
@@ -1057,11 +1067,12 @@ const file_lehr_api_v1_journal_proto_rawDesc = "" +
 	"partitions\x18\x04 \x03(\v2\x1c.lehr.api.v1.PartitionHealthR\n" +
 	"partitions\x12'\n" +
 	"\x05stops\x18\x05 \x03(\v2\x11.lehr.api.v1.StopR\x05stops\x12\x1a\n" +
-	"\bproblems\x18\x06 \x03(\tR\bproblems\"a\n" +
+	"\bproblems\x18\x06 \x03(\tR\bproblems\"{\n" +
 	"\x0fPartitionHealth\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x16\n" +
 	"\x06acting\x18\x02 \x01(\bR\x06acting\x12\x18\n" +
-	"\aproblem\x18\x03 \x01(\tR\aproblem2i\n" +
+	"\aproblem\x18\x03 \x01(\tR\aproblem\x12\x18\n" +
+	"\awaiting\x18\x04 \x01(\tR\awaiting2i\n" +
 	"\x0eJournalService\x12W\n" +
 	"\n" +
 	"ListPushes\x12\x1e.lehr.api.v1.ListPushesRequest\x1a\x1f.lehr.api.v1.ListPushesResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x012\xa8\x02\n" +

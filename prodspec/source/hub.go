@@ -1,0 +1,277 @@
+package source
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// Hub follows folders for all watchers of a process: the system gives a user
+// few instances of what tells of changes (128 on Linux), and many folders to
+// each. It may be used by many goroutines.
+type Hub struct {
+	log    *slog.Logger
+	notify *fsnotify.Watcher
+	closed sync.WaitGroup
+	// heard are names that were told of and not passed on yet; "": events were
+	// lost. To be heard, no other lock is needed: the system's watches are locked
+	// while they tell.
+	hearing sync.Mutex
+	heard   []string
+	hears   chan struct{}
+
+	mutex sync.Mutex
+	// folders by the path under which the system watches each, and those paths
+	// by what the folder is: it has one watch, whatever leads to it.
+	folders map[string]*watched
+	paths   map[identity]string
+	// said that folders are polled because watches ran out.
+	said bool
+}
+
+// watched is a folder that the system watches.
+type watched struct {
+	identity identity
+	// followers, and by which paths each follows the folder.
+	followers map[*Watcher][]string
+}
+
+// identity of a folder, whatever it is called.
+type identity struct{ device, inode uint64 }
+
+// NewHub returns a hub that follows nothing yet. Where the system gives no
+// watches, folders are polled, and the log is told once.
+func NewHub(log *slog.Logger) *Hub {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	h := &Hub{log: log, hears: make(chan struct{}, 1), folders: map[string]*watched{}, paths: map[identity]string{}}
+	notify, err := fsnotify.NewWatcher()
+	if err != nil {
+		h.polls(err)
+		return h
+	}
+	h.notify = notify
+	h.closed.Go(h.hear)
+	h.closed.Go(h.forward)
+	return h
+}
+
+// polls says, once, that some folders are polled.
+func (h *Hub) polls(why error) {
+	if h.said {
+		return
+	}
+	h.said = true
+	h.log.Warn("the system tells of changes in no more folders: those are looked at every "+PollInterval.String()+" instead",
+		"reason", why, "hint", "raise the sysctls fs.inotify.max_user_watches and fs.inotify.max_user_instances")
+}
+
+// mostHeard beyond which all is looked at.
+const mostHeard = 100_000
+
+// hear keeps what is told of until it is passed on.
+func (h *Hub) hear() {
+	defer close(h.hears)
+	keep := func(name string) {
+		h.hearing.Lock()
+		defer h.hearing.Unlock()
+		if h.heard = append(h.heard, name); len(h.heard) > mostHeard {
+			h.heard = []string{""}
+		}
+		select {
+		case h.hears <- struct{}{}:
+		default:
+		}
+	}
+	for {
+		select {
+		case event, open := <-h.notify.Events:
+			if !open {
+				return
+			}
+			if event.Op == fsnotify.Chmod {
+				// Reading a file may touch its times on some systems; a change
+				// of permissions alone is found by the next poll.
+				continue
+			}
+			keep(event.Name)
+		case _, open := <-h.notify.Errors:
+			if !open {
+				return
+			}
+			keep("") // Events were lost.
+		}
+	}
+}
+
+// forward tells followers of what was heard.
+func (h *Hub) forward() {
+	for range h.hears {
+		h.hearing.Lock()
+		heard := h.heard
+		h.heard = nil
+		h.hearing.Unlock()
+		for _, name := range heard {
+			if name == "" {
+				h.tellAll()
+				continue
+			}
+			h.tell(filepath.Dir(name), filepath.Base(name))
+			h.tell(name, "")
+		}
+	}
+}
+
+// tell the followers of a folder of something in it, or of itself.
+func (h *Hub) tell(folder, name string) {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	found := h.folders[folder]
+	if found == nil {
+		return
+	}
+	for follower, paths := range found.followers {
+		for _, path := range paths {
+			follower.Note(filepath.Join(path, name))
+		}
+		follower.Wake()
+	}
+}
+
+func (h *Hub) tellAll() {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	for _, folder := range h.folders {
+		for follower := range folder.followers {
+			follower.Note("")
+			follower.Wake()
+		}
+	}
+}
+
+// listed are the paths that the system watches. It forgets a folder that was
+// removed or renamed, though another may have its name by now.
+func (h *Hub) listed() map[string]bool {
+	listed := map[string]bool{}
+	if h.notify != nil {
+		for _, path := range h.notify.WatchList() {
+			listed[path] = true
+		}
+	}
+	return listed
+}
+
+// follow has a watcher told of a folder. It reports whether it was not before;
+// an error, that the folder cannot be watched.
+func (h *Hub) follow(w *Watcher, folder string, listed map[string]bool) (added bool, err error) {
+	is, err := identify(folder)
+	if err != nil {
+		h.unfollow(w, folder)
+		return false, err
+	}
+	path := h.paths[is]
+	if path != "" && !listed[path] {
+		h.drop(path)
+		path = ""
+	}
+	if path == "" {
+		if err := h.add(folder, is); err != nil {
+			h.unfollow(w, folder)
+			return false, err
+		}
+		listed[folder] = true
+		path = folder
+	}
+	if found := h.folders[path]; !slices.Contains(found.followers[w], folder) {
+		h.unfollow(w, folder) // Another folder had the name.
+		found.followers[w] = append(found.followers[w], folder)
+		w.followed[folder] = path
+		return true, nil
+	}
+	return false, nil
+}
+
+func identify(folder string) (identity, error) {
+	info, err := os.Stat(folder)
+	if err != nil {
+		return identity{}, err
+	}
+	stat, known := info.Sys().(*syscall.Stat_t)
+	if !known || !info.IsDir() {
+		return identity{}, &os.PathError{Op: "watch", Path: folder, Err: syscall.ENOTDIR}
+	}
+	return identity{uint64(stat.Dev), stat.Ino}, nil
+}
+
+// add has the system watch a folder.
+func (h *Hub) add(folder string, is identity) error {
+	if h.notify == nil {
+		return syscall.EMFILE
+	}
+	if h.folders[folder] != nil { // It was another one.
+		h.drop(folder)
+	}
+	if err := h.notify.Add(folder); err != nil {
+		if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EMFILE) {
+			h.polls(err)
+		}
+		return err
+	}
+	// What it was until now is of no interest: it is read once more.
+	now, err := identify(folder)
+	if err != nil || now != is {
+		_ = h.notify.Remove(folder)
+		return &os.PathError{Op: "watch", Path: folder, Err: syscall.ENOENT}
+	}
+	h.folders[folder], h.paths[is] = &watched{identity: is, followers: map[*Watcher][]string{}}, folder
+	return nil
+}
+
+// drop forgets a folder. Who followed it looks again.
+func (h *Hub) drop(path string) {
+	found := h.folders[path]
+	delete(h.folders, path)
+	if h.paths[found.identity] == path {
+		delete(h.paths, found.identity)
+	}
+	// An error says that the folder has gone, and its watch with it.
+	_ = h.notify.Remove(path)
+	for follower := range found.followers {
+		follower.keep("")
+		follower.Wake()
+	}
+}
+
+// unfollow has a watcher told no more of what it called so.
+func (h *Hub) unfollow(w *Watcher, folder string) {
+	path := w.followed[folder]
+	delete(w.followed, folder)
+	found := h.folders[path]
+	if found == nil || !slices.Contains(found.followers[w], folder) {
+		return // That folder has gone, and another has its path.
+	}
+	found.followers[w] = slices.DeleteFunc(found.followers[w], func(other string) bool { return other == folder })
+	if len(found.followers[w]) == 0 {
+		delete(found.followers, w)
+	}
+	if len(found.followers) == 0 {
+		h.drop(path)
+	}
+}
+
+// Close ends all watches, and waits until nobody is told any more.
+func (h *Hub) Close() error {
+	if h.notify == nil {
+		return nil
+	}
+	err := h.notify.Close()
+	h.closed.Wait()
+	return err
+}
