@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"lehr.dev/document"
 	"lehr.dev/fault"
 	"lehr.dev/intent"
 	"lehr.dev/loop"
@@ -24,6 +25,8 @@ type Store interface {
 	store.Candidates
 	store.Blobs
 	validate.History
+	Document(ctx context.Context, partition intent.PartitionID, name, revision string) (document.Document, error)
+	ListDocuments(ctx context.Context, partition intent.PartitionID) ([]document.Document, error)
 	Partition(ctx context.Context, id intent.PartitionID) (store.Partition, error)
 	Check(ctx context.Context, lease store.Lease) error
 	Changed(partition intent.PartitionID) <-chan struct{}
@@ -42,7 +45,8 @@ type Options struct {
 	// Place where sources are kept; nil: the disk.
 	Place source.Place
 	// Elsewhere says how sources are read that are no folders. The pipeline
-	// itself sets Partition, Keep, Runtime, Wake and Failing.
+	// itself sets Partition, Keep, Runtime, Wake and Failing, and Documents if they
+	// are not another's.
 	Elsewhere fetch.Options
 	// Trial of sources with which a process ended; nil: none is made, and they
 	// are worked on again.
@@ -118,6 +122,11 @@ func (p *Pipeline) Run(ctx context.Context, lease store.Lease) error {
 	elsewhere := &program.Elsewhere
 	elsewhere.Partition, elsewhere.Runtime, elsewhere.Wake, elsewhere.Keep = program.Partition, p.options.Runtime, func() { p.overtaking.newer(); watcher.Wake() }, lasts{p.options.Store, lease}
 	elsewhere.Failing = failingBefore(p.options.Partition.Covered)
+	if elsewhere.Documents == nil {
+		elsewhere.Documents = func(ctx context.Context, partition intent.PartitionID, name string) (document.Document, error) {
+			return p.options.Store.Document(ctx, partition, name, "")
+		}
+	}
 	p.builder, err = newBuilder(program, blobs{p.options.Store, lease})
 	if err != nil {
 		return err
@@ -138,9 +147,9 @@ func (p *Pipeline) Run(ctx context.Context, lease store.Lease) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan struct{})
-	p.options.Runtime.Go("acknowledgements of "+string(lease.Partition), func() {
+	p.options.Runtime.Go("changes of "+string(lease.Partition), func() {
 		defer close(ended)
-		p.acknowledgements(ctx, watcher)
+		p.changes(ctx, watcher)
 	})
 	defer func() { cancel(); _ = p.options.Runtime.Wait(context.Background(), -1, ended) }()
 	for {
@@ -159,10 +168,16 @@ func (p *Pipeline) Run(ctx context.Context, lease store.Lease) error {
 	}
 }
 
-// acknowledgements wakes the pipeline when its held candidate was let through.
-func (p *Pipeline) acknowledgements(ctx context.Context, watcher source.Watch) {
+// changes wakes the pipeline when its held candidate was let through, or a
+// document was edited.
+func (p *Pipeline) changes(ctx context.Context, watcher source.Watch) {
+	var seen []revised
 	for {
 		changed := p.options.Store.Changed(p.options.Partition.ID)
+		if now, err := p.documents(ctx); err == nil && !slices.Equal(now, seen) {
+			seen = now
+			watcher.Wake()
+		}
 		if id := p.awaits.Load(); id != nil {
 			if _, through, err := p.options.Store.Acknowledged(ctx, *id); err == nil && through {
 				p.awaits.CompareAndSwap(id, nil)
@@ -173,6 +188,17 @@ func (p *Pipeline) acknowledgements(ctx context.Context, watcher source.Watch) {
 			return
 		}
 	}
+}
+
+// revised is a document and its newest revision.
+type revised struct{ name, revision string }
+
+func (p *Pipeline) documents(ctx context.Context) (all []revised, err error) {
+	list, err := p.options.Store.ListDocuments(ctx, p.options.Partition.ID)
+	for _, d := range list {
+		all = append(all, revised{d.Name, d.Revision.ID})
+	}
+	return all, err
 }
 
 // round builds once and does what the outcome asks for. It returns only what

@@ -71,5 +71,6 @@ type Verified struct {
 	Bodies       int `json:"bodies"`
 	Blobs        int `json:"blobs"`
 	Candidates   int `json:"candidates"`
+	Documents    int `json:"documents"`
 	AuditRecords int `json:"auditRecords"`
 }

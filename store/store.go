@@ -32,6 +32,7 @@ type All interface {
 	Publisher
 	Candidates
 	Blobs
+	Documents
 	Brakes
 	Approvals
 	Journal
@@ -42,7 +43,7 @@ type All interface {
 	Histories
 	// Changed returns a channel that is closed at the next commit that may
 	// matter to an actor of the partition, or of any if it is empty: a head, pin, hold, approval, rejection, override, stop,
-	// acknowledgement or definition, by this process or, within a second, by
+	// acknowledgement, document or definition, by this process or, within a second, by
 	// another.
 	Changed(partition intent.PartitionID) <-chan struct{}
 	Close() error

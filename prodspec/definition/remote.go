@@ -7,6 +7,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"lehr.dev/document"
 	"lehr.dev/prodspec/source"
 )
 
@@ -16,12 +17,13 @@ var kinds = []struct {
 	name string
 	keys []string
 }{
-	{"git", []string{"branch", "tag", "commit", "dir", "files", "user", "token", "key", "known_hosts"}},
-	{"http", []string{"file", "user", "token"}},
-	{"sql", []string{"query", "file", "rows", "empty"}},
-	{"registry", []string{"file", "match", "user", "token"}},
-	{"debian", []string{"package", "file", "match", "user", "token"}},
-	{"git_tags", []string{"file", "match", "user", "token", "key", "known_hosts"}},
+	{"git", []string{"every", "branch", "tag", "commit", "dir", "files", "document", "user", "token", "key", "known_hosts"}},
+	{"http", []string{"every", "file", "user", "token"}},
+	{"sql", []string{"every", "query", "file", "rows", "empty"}},
+	{"registry", []string{"every", "file", "match", "user", "token"}},
+	{"debian", []string{"every", "package", "file", "match", "user", "token"}},
+	{"git_tags", []string{"every", "file", "match", "user", "token", "key", "known_hosts"}},
+	{"document", nil}, // Behind git, which may have the key too.
 }
 
 // kindOf is where a source lies elsewhere; empty: it does not.
@@ -39,7 +41,7 @@ func (p *parser) remote(key, value *yaml.Node, at, name, kind string) Source {
 	var allowed []string
 	for _, known := range kinds {
 		if known.name == kind {
-			allowed = append([]string{kind, "every"}, known.keys...)
+			allowed = append([]string{kind}, known.keys...)
 		}
 	}
 	r := &remoteParser{parser: p, key: key, at: at, fields: p.fields(value, at, allowed)}
@@ -55,10 +57,18 @@ func (p *parser) remote(key, value *yaml.Node, at, name, kind string) Source {
 		if len(slices.DeleteFunc([]string{s.Remote.Git.Branch, s.Remote.Git.Tag, s.Remote.Git.Commit}, func(s string) bool { return s == "" })) > 1 {
 			p.at(key, at, "%s follows more than one of branch, tag and commit", at).hint("keep one")
 		}
+		if r.fields["document"] != nil {
+			s.Files = r.gitDocument(s.Remote.Git)
+			break
+		}
 		if s.Remote.Git.Directory = r.text("dir"); s.Remote.Git.Directory != "" {
 			s.Remote.Git.Directory = strings.TrimSuffix(path.Clean(s.Remote.Git.Directory), "/")
 		}
 		s.Files = r.patterns()
+	case "document":
+		s.Remote.Document = r.text(kind)
+		r.check(r.fields[kind], at+".document", document.CheckName(s.Remote.Document))
+		s.Files = []string{document.File(s.Remote.Document)}
 	case "http":
 		s.Remote.HTTP = &source.HTTP{URL: r.text("http"), Login: login, File: r.file()}
 		s.Files = []string{s.Remote.HTTP.File}
@@ -97,6 +107,27 @@ func (r *remoteParser) text(name string) string {
 
 func (r *remoteParser) missing(name, example string) {
 	r.parser.at(r.key, r.at+"."+name, "%s.%s is missing", r.at, name).hint("%s", example)
+}
+
+// gitDocument is the one file of a repository that is edited as a document.
+func (r *remoteParser) gitDocument(git *source.Git) []string {
+	name := path.Clean(r.text("document"))
+	ext := path.Ext(name)
+	at := r.at + ".document"
+	switch {
+	case ext != ".yaml" && ext != ".yml" && ext != ".json" || strings.ContainsAny(name, `*?[\`) || strings.HasPrefix(path.Base(name), "."):
+		r.parser.at(r.fields["document"], at, "%s: %.300q is no file of YAML or JSON", at, name).hint("write its path in the repository, such as prod/%s.yaml", r.key.Value)
+	case path.IsAbs(name) || name == ".." || strings.HasPrefix(name, "../"):
+		r.parser.at(r.fields["document"], at, "%s: %.300q leads out of the repository", at, name).hint("write its path in the repository, such as prod/%s.yaml", r.key.Value)
+	case r.fields["dir"] != nil || r.fields["files"] != nil:
+		r.parser.at(r.fields["document"], at, "%s names one file, and there are dir or files beside it", at).hint("keep document alone, or read the file without editing it: dir and files")
+	case git.Branch == "":
+		r.missing("branch", "say which branch edits are pushed to: branch: main")
+	}
+	if git.Document = name; path.Dir(name) != "." {
+		git.Directory = path.Dir(name)
+	}
+	return []string{path.Base(name)}
 }
 
 // file is the name of the one file that there is.

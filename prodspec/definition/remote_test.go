@@ -35,6 +35,10 @@ func TestSourcesElsewhere(t *testing.T) {
 		`{registry: "https://h/team/web", file: a.json, match: "v1.*", user: bot, token: {env: TOKEN}}`: {
 			Files: []string{"a.json"}, Remote: &source.Remote{Versions: &source.Versions{Registry: "https://h/team/web", File: "a.json", Match: "v1.*", Login: token}},
 		},
+		`{document: knobs}`: {Files: []string{"knobs.json"}, Remote: &source.Remote{Document: "knobs"}},
+		`{git: "https://h/shop.git", branch: main, document: prod/knobs.yaml}`: {
+			Files: []string{"knobs.yaml"}, Remote: &source.Remote{Git: &source.Git{URL: "https://h/shop.git", Branch: "main", Directory: "prod", Document: "prod/knobs.yaml"}},
+		},
 		`{debian: "https://h/Packages.gz", package: web, file: a.json}`: {
 			Files: []string{"a.json"}, Remote: &source.Remote{Versions: &source.Versions{Debian: "https://h/Packages.gz", Package: "web", File: "a.json"}},
 		},
@@ -56,24 +60,28 @@ func TestSourcesElsewhere(t *testing.T) {
 
 func TestSourcesElsewhereAreCheckedStrictly(t *testing.T) {
 	for text, says := range map[string]string{
-		`{git: "https://h/a", http: "https://h/a", files: a}`:           "unknown field",
-		`{git: "https://h/a"}`:                                          "files is missing",
-		`{git: "https://h/a", files: a, branch: main, tag: v1}`:         "more than one of branch, tag and commit",
-		`{git: "https://h/a", files: a, token: s3cret}`:                 "must say where the secret is found",
-		`{git: "https://h/a", files: a, token: {value: s3cret}}`:        "unknown field sources.service.token.value",
-		`{git: "https://h/a", files: a, token: {env: A, file: /b}}`:     "a variable or a file, one of them",
-		`{git: "https://h/a", files: a, key: {file: k}}`:                "is not an absolute path",
-		`{git: "https://h/a", files: a, dirs: b}`:                       "unknown field sources.service.dirs",
-		`{git: "https://h/a", files: ../a}`:                             "a segment that is empty, . or ..",
-		`{http: "https://h/a"}`:                                         "file is missing",
-		`{http: "https://h/a", file: ../a.json}`:                        "is no name of a file",
-		`{http: "https://h/a", file: "*.json"}`:                         "is no name of a file",
-		`{http: "https://h/a", file: a, every: never}`:                  "is not a length of time",
-		`{sql: "postgres://user:s3cret@h/a", query: SELECT 1, file: a}`: "neither the file of an SQLite database",
-		`{sql: {env: A}, file: a}`:                                      "query is missing",
-		`{sql: {env: A}, query: SELECT 1}`:                              "file is missing",
-		`{sql: {env: A}, query: SELECT 1, file: a, rows: b}`:            "both file and rows",
-		`{sql: {env: A}, query: SELECT 1, file: a, empty: perhaps}`:     "must be true or false",
+		`{git: "https://h/a", http: "https://h/a", files: a}`:            "unknown field",
+		`{git: "https://h/a"}`:                                           "files is missing",
+		`{git: "https://h/a", branch: main, document: a.toml}`:           "no file of YAML or JSON",
+		`{git: "https://h/a", branch: main, document: ../a.yaml}`:        "leads out",
+		`{git: "https://h/a", branch: main, document: a.yaml, files: a}`: "dir or files beside it",
+		`{git: "https://h/a", tag: v1, document: a.yaml}`:                "branch is missing",
+		`{git: "https://h/a", files: a, branch: main, tag: v1}`:          "more than one of branch, tag and commit",
+		`{git: "https://h/a", files: a, token: s3cret}`:                  "must say where the secret is found",
+		`{git: "https://h/a", files: a, token: {value: s3cret}}`:         "unknown field sources.service.token.value",
+		`{git: "https://h/a", files: a, token: {env: A, file: /b}}`:      "a variable or a file, one of them",
+		`{git: "https://h/a", files: a, key: {file: k}}`:                 "is not an absolute path",
+		`{git: "https://h/a", files: a, dirs: b}`:                        "unknown field sources.service.dirs",
+		`{git: "https://h/a", files: ../a}`:                              "a segment that is empty, . or ..",
+		`{http: "https://h/a"}`:                                          "file is missing",
+		`{http: "https://h/a", file: ../a.json}`:                         "is no name of a file",
+		`{http: "https://h/a", file: "*.json"}`:                          "is no name of a file",
+		`{http: "https://h/a", file: a, every: never}`:                   "is not a length of time",
+		`{sql: "postgres://user:s3cret@h/a", query: SELECT 1, file: a}`:  "neither the file of an SQLite database",
+		`{sql: {env: A}, file: a}`:                                       "query is missing",
+		`{sql: {env: A}, query: SELECT 1}`:                               "file is missing",
+		`{sql: {env: A}, query: SELECT 1, file: a, rows: b}`:             "both file and rows",
+		`{sql: {env: A}, query: SELECT 1, file: a, empty: perhaps}`:      "must be true or false",
 	} {
 		_, findings := definition.Parse("lehr.yaml", []byte(strings.Replace(whole, "{dir: ., files: [service.yaml]}", text, 1)), schema.Builtin())
 		if len(findings) == 0 || !strings.Contains(findings[0].Message, says) {

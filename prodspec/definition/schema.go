@@ -85,12 +85,14 @@ func anySource() map[string]any {
 	list := []any{folder(true)}
 	secret := object(map[string]any{"env": text(), "file": text()})
 	for _, kind := range kinds {
-		properties := map[string]any{kind.name: text(), "every": duration()}
+		properties := map[string]any{kind.name: text()}
 		if kind.name == "sql" {
 			properties["sql"] = anyOf(text(), secret)
 		}
 		for _, key := range kind.keys {
 			switch key {
+			case "every":
+				properties[key] = duration()
 			case "files":
 				properties[key] = texts()
 			case "token", "key", "known_hosts":

@@ -98,7 +98,7 @@ func TestSchemaHasTheKeysOfTheParser(t *testing.T) {
 		".generate{}|resolve":       "generate: {g: {resolve: Job, KEY}}",
 		".generate{}|edges.edges[]": "generate: {g: {derive: Dependencies, edges: [{KEY}]}}",
 	}
-	for _, kind := range []string{"git", "http", "sql", "registry", "debian", "git_tags"} {
+	for _, kind := range []string{"git", "http", "sql", "registry", "debian", "git_tags", "document"} {
 		templates[".sources{}|"+kind] = "sources: {a: {" + kind + ": x, KEY}}"
 	}
 	for name, last := range map[string]string{

@@ -3,8 +3,10 @@ package source
 import "time"
 
 // Remote says where a source lies that is no folder of this machine. One of
-// Git, HTTP, SQL and Versions is set.
+// Document, Git, HTTP, SQL and Versions is set.
 type Remote struct {
+	// Document is the name of one that the store holds.
+	Document string `json:",omitempty"`
 	Git      *Git
 	HTTP     *HTTP
 	SQL      *SQL
@@ -67,6 +69,9 @@ type Git struct {
 	Branch, Tag, Commit string
 	// Directory in the repository; empty: all of it.
 	Directory string
+	// Document is the path of the one file that is wanted, which is edited as a
+	// document; empty: it is no document.
+	Document string `json:",omitempty"`
 	// Login over HTTP.
 	Login
 	// Key and KnownHosts are files, for SSH.

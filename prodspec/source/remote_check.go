@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"lehr.dev/document"
 	"lehr.dev/fault"
 )
 
@@ -18,6 +19,8 @@ func (r Remote) Check() error {
 		return fault.New(fault.Invalid, "every: %s is less than %s", r.Every, EveryAtLeast)
 	}
 	switch {
+	case r.Document != "":
+		return document.CheckName(r.Document)
 	case r.Git != nil:
 		return r.Git.check()
 	case r.HTTP != nil:
@@ -85,6 +88,9 @@ var (
 func (g *Git) check() error {
 	if g.Directory != "" && (!filepath.IsLocal(g.Directory) || strings.HasPrefix(g.Directory, ":") || strings.ContainsAny(g.Directory, "\x00\\")) {
 		return fault.New(fault.Invalid, "dir: %.300q leads out of the repository", g.Directory).WithHint("write a folder of it, as prod/eu")
+	}
+	if g.Document != "" && !filepath.IsLocal(g.Document) {
+		return fault.New(fault.Invalid, "document: %.300q leads out of the repository", g.Document).WithHint("write a file of it, as prod/knobs.yaml")
 	}
 	for _, name := range []string{g.Branch, g.Tag} {
 		if name != "" && !reference(name) {

@@ -330,3 +330,16 @@ func TestLinear(t *testing.T) {
 		server.Execute(server.URL("postgres"), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'lehr' AND random() < 0.3")
 	})
 }
+
+// TestLinearDocuments: as TestLinear does, with documents.
+func TestLinearDocuments(t *testing.T) {
+	server := pgserver.New(t)
+	server.Start()
+	url := server.Database()
+	replicas := []store.All{open(t, url), open(t, url), open(t, url)}
+	server.Execute(url, undoing)
+	storetest.LinearDocuments(t, replicas, func(random *rand.Rand) {
+		time.Sleep(time.Duration(random.IntN(100)) * time.Millisecond)
+		server.Execute(server.URL("postgres"), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'lehr' AND random() < 0.3")
+	})
+}

@@ -100,3 +100,8 @@ func Incarnations(lookup store.Lookup) string {
 
 // IdleClaims is the statement that lists claims without an asset.
 func IdleClaims() string { return idleClaims }
+
+// KeepLess bounds what is kept of the changes of a document.
+func (s *Store) KeepLess(revisions uint64, bytes int64) {
+	s.mostRevisions, s.mostHistory = revisions, bytes
+}

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"lehr.dev/document"
 	"lehr.dev/intent"
 	"lehr.dev/loop"
 	"lehr.dev/store"
@@ -88,13 +89,19 @@ type Store struct {
 	changes announcement
 	// memory is the newest commit of this process.
 	memory atomic.Pointer[mark]
+	// How much is kept of the changes of a document.
+	mostRevisions uint64
+	mostHistory   int64
 }
 
 var _ store.All = (*Store)(nil)
 
 // New returns a store over a database whose schema is there.
 func New(o Options) *Store {
-	s := &Store{engine: o.Engine, serving: o.Serving, runtime: o.Runtime, db: o.DB, readers: newReaders(o.DB, o.Readers)}
+	s := &Store{
+		engine: o.Engine, serving: o.Serving, runtime: o.Runtime, db: o.DB, readers: newReaders(o.DB, o.Readers),
+		mostRevisions: document.MaxRevisions, mostHistory: document.MaxHistory,
+	}
 	s.changes.next = map[intent.PartitionID]chan struct{}{}
 	s.writer = newWriter(o, s.changes.announce, &s.memory)
 	s.runtime.Go("store writer", s.writer.run)

@@ -17,7 +17,7 @@ import (
 func (s *Store) Verify(ctx context.Context) (verified store.Verified, err error) {
 	err = s.read(ctx, "verifying the store", func(q querier) error {
 		v := verifier{querier: q, bodies: map[intent.Digest]bool{}}
-		for _, step := range []func() error{v.verifyBodies, v.verifyBlobs, v.verifyPartitions, v.verifyCandidates, v.verifyAudits} {
+		for _, step := range []func() error{v.verifyBodies, v.verifyBlobs, v.verifyPartitions, v.verifyCandidates, v.verifyDocuments, v.verifyAudits} {
 			if err := step(); err != nil {
 				return err
 			}

@@ -51,3 +51,7 @@ func openFile(t testing.TB, path string) *sqlite.Store {
 func TestLinear(t *testing.T) {
 	storetest.Linear(t, []store.All{openFile(t, filepath.Join(t.TempDir(), "lehr.db"))}, func(*rand.Rand) { time.Sleep(time.Millisecond) })
 }
+
+func TestLinearDocuments(t *testing.T) {
+	storetest.LinearDocuments(t, []store.All{openFile(t, filepath.Join(t.TempDir(), "lehr.db"))}, func(*rand.Rand) { time.Sleep(time.Millisecond) })
+}

@@ -222,6 +222,47 @@ var writes = map[string]write{
 		},
 		want: store.AuditRecord{Partition: shop, By: alice, Verb: "grant", Subject: "user:ann", Detail: "operator, by the server"},
 	},
+	"CreateDocument": {
+		do: func(w *world) error {
+			_, err := w.CreateDocument(w.t.Context(), shop, knobs, []byte(`{"a":1}`), "begun", bob)
+			return err
+		},
+		want: store.AuditRecord{By: bob, Verb: "create-document", Subject: "knobs", Reason: "begun", Detail: "revision 1"},
+	},
+	"EditDocument": {
+		before: func(w *world) { w.created(`{"a":1}`) },
+		do: func(w *world) error {
+			_, err := w.EditDocument(w.t.Context(), shop, knobs, setting("1", "/a", "2"), bob)
+			return err
+		},
+		want: store.AuditRecord{By: bob, Verb: "edit-document", Subject: "knobs", Reason: "a try", Detail: "revision 2: set /a"},
+	},
+	"UndoDocument": {
+		before: func(w *world) {
+			w.created(`{"a":1}`)
+			_, err := w.EditDocument(w.t.Context(), shop, knobs, setting("1", "/a", "2"), bob)
+			w.must(err)
+		},
+		do: func(w *world) error {
+			_, err := w.UndoDocument(w.t.Context(), shop, knobs, "2", "no", alice)
+			return err
+		},
+		want: store.AuditRecord{By: alice, Verb: "undo-document", Subject: "knobs", Reason: "no", Detail: "revision 3: undid 2"},
+	},
+	"DeleteDocument": {
+		before: func(w *world) { w.created(`{"a":1}`) },
+		do: func(w *world) error {
+			_, err := w.DeleteDocument(w.t.Context(), shop, knobs, "1", "over", bob)
+			return err
+		},
+		want: store.AuditRecord{By: bob, Verb: "delete-document", Subject: "knobs", Reason: "over", Detail: "revision 2"},
+	},
+	"RecordCommit": {
+		do: func(w *world) error {
+			return w.RecordCommit(w.t.Context(), shop, knobs, "commit 0123: set /a", "sale", bob)
+		},
+		want: store.AuditRecord{By: bob, Verb: "commit-document", Subject: "knobs", Reason: "sale", Detail: "commit 0123"},
+	},
 	"Collect": {
 		before: func(w *world) {
 			w.publish(entry("a", "x"))
@@ -248,7 +289,7 @@ var unrecorded = map[string]string{
 }
 
 // reading are the methods that write nothing.
-var reading = strings.Fields(`Partition ListPartitions Check Free Replicas Incarnation Incarnations Member Body Content Members Changes
+var reading = strings.Fields(`Document ListDocuments DocumentRevisions Partition ListPartitions Check Free Replicas Incarnation Incarnations Member Body Content Members Changes
 	FindIncarnation EdgesFrom EdgesTo Candidate CandidateDelta ListCandidates Acknowledged GetBlob Pins Holds Stops Consents Authors
 	Permit OpenPushes Pushes EnforcedPage EnforcedCount Orphans OrphanCount Report ListReports CountReports
 	AuditRecords AuditEnds WalkAudit VerifyAudit AuditTrouble Identity History Verify TokenByID Tokens Grants Authority Authorize Changed Close`)

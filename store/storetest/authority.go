@@ -40,6 +40,12 @@ func (w *world) caused() []caused {
 	rejected := func() {
 		w.must(w.Reject(ctx, intent.Rejection{Partition: shop, Asset: "a", Effective: digestOf("x"), Plan: digestOf("p"), By: bob}))
 	}
+	// One document for all who try is enough, if it is not in their way.
+	drafted := func() {
+		count++
+		_, err := w.CreateDocument(ctx, shop, fmt.Sprint("draft-", count), []byte("{}"), "", alice)
+		w.must(err)
+	}
 	return []caused{
 		{"SetPin", intent.Operator, shop, none, func(ctx context.Context) error {
 			_, err := w.SetPin(ctx, intent.Pin{Asset: "a", Incarnation: at(1), Rank: person, Holder: bob})
@@ -75,6 +81,23 @@ func (w *world) caused() []caused {
 			_, err := w.SaveEnforced(ctx, w.lease, []store.Enforced{{Asset: "gone", Type: job, Effective: digestOf("x"), Incarnation: at(1), At: noon}})
 			w.must(err)
 		}, func(ctx context.Context) error { return w.Disown(ctx, shop, "gone", "", bob) }},
+		{"CreateDocument", intent.Editor, shop, func() { count++ }, func(ctx context.Context) error {
+			_, err := w.CreateDocument(ctx, shop, fmt.Sprint("made-", count), []byte("{}"), "", bob)
+			return err
+		}},
+		{"EditDocument", intent.Editor, shop, drafted, func(ctx context.Context) error {
+			_, err := w.EditDocument(ctx, shop, fmt.Sprint("draft-", count), setting("1", "/a", "2"), bob)
+			return err
+		}},
+		{"UndoDocument", intent.Editor, shop, drafted, func(ctx context.Context) error {
+			_, err := w.UndoDocument(ctx, shop, fmt.Sprint("draft-", count), "1", "", bob)
+			return err
+		}},
+		{"DeleteDocument", intent.Editor, shop, drafted, func(ctx context.Context) error {
+			_, err := w.DeleteDocument(ctx, shop, fmt.Sprint("draft-", count), "1", "", bob)
+			return err
+		}},
+		{"RecordCommit", intent.Editor, shop, none, func(ctx context.Context) error { return w.RecordCommit(ctx, shop, "knobs", "", "", bob) }},
 		{"AddPartition", intent.Admin, shop, none, func(ctx context.Context) error {
 			return w.AddPartition(ctx, shop, fmt.Sprintf("/srv/%d.yaml", count), "", bob)
 		}},
@@ -223,7 +246,7 @@ func testAuthority(t *testing.T, open func(t *testing.T) store.All) {
 // asksNobody are the methods that no caller's authority is asked for, besides
 // those that act under a lease: they read, or are Lehr's own.
 var asksNobody = []string{
-	"Partition", "ListPartitions", "Renew", "Retire", "Replicas", "Acquire", "Free", "Incarnation", "Incarnations", "Member", "Body", "Content", "Members", "Changes",
+	"Partition", "ListPartitions", "Renew", "Retire", "Replicas", "Acquire", "Free", "Document", "ListDocuments", "DocumentRevisions", "Incarnation", "Incarnations", "Member", "Body", "Content", "Members", "Changes",
 	"FindIncarnation", "EdgesFrom", "EdgesTo", "Candidate", "CandidateDelta", "ListCandidates", "Acknowledged", "GetBlob", "Pins", "Holds",
 	"Stops", "Consents", "Authors", "OpenPushes", "Pushes", "EnforcedPage", "EnforcedCount", "Orphans", "OrphanCount", "Report", "ListReports",
 	"CountReports", "AuditRecords", "AuditEnds", "AuditTrouble", "WalkAudit", "VerifyAudit", "Identity", "History", "Verify", "TokenByID", "Tokens", "Grants", "Authority", "Authorize", "Changed", "Close",

@@ -50,6 +50,7 @@ func Run(t *testing.T, open func(t *testing.T) store.All) {
 		{"Orphans", testOrphans},
 		{"Labels", testLabels},
 		{"Origins", testOrigins},
+		{"Documents", testDocuments},
 		{"FindIncarnation", testFindIncarnation},
 		{"FindModel", testFindModel},
 	} {

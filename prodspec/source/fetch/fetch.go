@@ -1,5 +1,5 @@
-// Package fetch reads sources that lie elsewhere: git, HTTP, SQL and lists of
-// versions. Each is a folder that looks at its source now and then, and keeps
+// Package fetch reads sources that lie elsewhere: git, HTTP, SQL, lists of
+// versions, and documents that the store holds. Each is a folder that looks at its source now and then, and keeps
 // what it read last, all of it, while the source fails: unavailable is never
 // empty (S5, S6). What was read last is kept for other processes too. It only
 // reads; it reaches no network, and uses no secret, that the operator's policy
@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"time"
 
+	"lehr.dev/document"
 	"lehr.dev/fault"
 	"lehr.dev/intent"
 	"lehr.dev/loop"
@@ -80,6 +81,8 @@ type Options struct {
 	// Wake is called when a source was read anew, or began to fail; nil: nobody
 	// waits.
 	Wake func()
+	// Documents reads those that a store holds; nil: there is none here.
+	Documents func(ctx context.Context, partition intent.PartitionID, name string) (document.Document, error)
 	// Failing is since when sources failed when their partition was last acted
 	// for, by name.
 	Failing map[string]intent.Failing
@@ -108,6 +111,10 @@ func Open(o Options, name, path string, remote source.Remote, files []string, li
 	f := newFolder(o, name, path, asked(remote, files), patterns, limits)
 	f.every = remote.Every
 	switch {
+	case remote.Document != "":
+		// It is read whenever sources are: whoever holds it tells of its changes.
+		f.fetcher = &stored{name: remote.Document, options: o}
+		return f, nil
 	case remote.Git != nil:
 		mirror := newMirror(o.Folder, *remote.Git, g)
 		f.fetcher = &tree{repository: mirror, branch: remote.Git.Branch, at: mirror.update, directory: remote.Git.Directory, patterns: patterns, limits: limits}

@@ -1,0 +1,343 @@
+package document
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+	"strconv"
+
+	"lehr.dev/fault"
+)
+
+// Apply carries an edit's operations out on a content and returns the new one.
+// Invalid says which operation cannot be, and why. Nil is a document that is not
+// there: only the whole of it can be set.
+func Apply(content []byte, operations []Operation) ([]byte, error) {
+	if len(operations) == 0 {
+		return nil, fault.New(fault.Invalid, "the edit changes nothing: it has no operations").WithHint("name a path and its value")
+	}
+	if len(operations) > MaxOperations {
+		return nil, fault.New(fault.Invalid, "the edit has %d operations, at most %d are carried out at once", len(operations), MaxOperations).
+			WithHint("set a map that holds several of the fields, or make several edits")
+	}
+	value, err := parseContent(content)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range operations {
+		path, err := ParsePath(o.Path)
+		if err != nil {
+			return nil, err
+		}
+		if o.Value == nil {
+			value, err = remove(value, path, 0)
+		} else {
+			var to any
+			if to, err = Parse(o.Value); err == nil {
+				value, err = set(value, path, 0, to)
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if value == absent {
+		return nil, fault.New(fault.Invalid, "an edit cannot remove the whole document").WithHint("to delete it: lehr document delete NAME --reason WHY")
+	}
+	return held(value)
+}
+
+// nothing is the value of what is not there.
+type nothing struct{}
+
+var absent any = nothing{}
+
+func parseContent(content []byte) (any, error) {
+	if content == nil {
+		return absent, nil
+	}
+	return Parse(content)
+}
+
+// set returns the value with what is at the path being another; at is how much
+// of the path was walked.
+func set(value any, path Path, at int, to any) (any, error) {
+	if at == len(path) {
+		return to, nil
+	}
+	part := path[at]
+	switch v := value.(type) {
+	case nothing:
+		inner, err := set(absent, path, at+1, to)
+		return map[string]any{part: inner}, err
+	case map[string]any:
+		before, there := v[part]
+		if !there {
+			before = absent
+		}
+		inner, err := set(before, path, at+1, to)
+		next := maps.Clone(v)
+		next[part] = inner
+		return next, err
+	case []any:
+		if part == "-" {
+			inner, err := set(absent, path, at+1, to)
+			return append(slices.Clone(v), inner), err
+		}
+		i, is := index(part, len(v))
+		if !is {
+			return nil, noElement(path, at, len(v))
+		}
+		inner, err := set(v[i], path, at+1, to)
+		next := slices.Clone(v)
+		next[i] = inner
+		return next, err
+	}
+	return nil, fault.New(fault.Invalid, "%s cannot be set: what is at %s is %s, neither a map nor a list", path, path[:at].shown(), kind(value)).
+		WithHint("set %s as a whole, or mend the path", path[:at].shown())
+}
+
+func remove(value any, path Path, at int) (any, error) {
+	if at == len(path) {
+		return absent, nil
+	}
+	part := path[at]
+	missing := fault.New(fault.Invalid, "%s cannot be removed: it is not there", path).WithHint("lehr document get NAME shows what is")
+	switch v := value.(type) {
+	case map[string]any:
+		before, there := v[part]
+		if !there {
+			return nil, missing
+		}
+		inner, err := remove(before, path, at+1)
+		next := maps.Clone(v)
+		if next[part] = inner; inner == absent {
+			delete(next, part)
+		}
+		return next, err
+	case []any:
+		i, is := index(part, len(v))
+		if !is {
+			return nil, noElement(path, at, len(v))
+		}
+		inner, err := remove(v[i], path, at+1)
+		next := slices.Clone(v)
+		if next[i] = inner; inner == absent {
+			next = slices.Delete(next, i, i+1)
+		}
+		return next, err
+	}
+	return nil, missing
+}
+
+func noElement(path Path, at, length int) error {
+	return fault.New(fault.Invalid, "%s names no element of the list at %s, which has %d", path, path[:at].shown(), length).
+		WithHint(`elements are counted from 0; "-" is the one behind the last`)
+}
+
+func kind(value any) string {
+	switch value.(type) {
+	case map[string]any:
+		return "a map"
+	case []any:
+		return "a list"
+	case string:
+		return "a text"
+	case bool:
+		return "true or false"
+	case nil:
+		return "null"
+	}
+	return "a number"
+}
+
+// Compare lists what differs between two contents, in the order of the paths.
+func Compare(before, after []byte) ([]Change, error) {
+	a, err := parseContent(before)
+	if err != nil {
+		return nil, err
+	}
+	b, err := parseContent(after)
+	if err != nil {
+		return nil, err
+	}
+	return compare(nil, nil, a, b), nil
+}
+
+func compare(changes []Change, path Path, a, b any) []Change {
+	switch a := a.(type) {
+	case map[string]any:
+		b, is := b.(map[string]any)
+		if !is {
+			break
+		}
+		keys := slices.Sorted(maps.Keys(a))
+		for key := range b {
+			if _, both := a[key]; !both {
+				keys = append(keys, key)
+			}
+		}
+		slices.Sort(keys)
+		for _, key := range keys {
+			changes = compare(changes, path.Then(key), valueOf(a, key), valueOf(b, key))
+		}
+		return changes
+	case []any:
+		b, is := b.([]any)
+		if !is || len(a) != len(b) {
+			break
+		}
+		for i := range a {
+			changes = compare(changes, path.Then(strconv.Itoa(i)), a[i], b[i])
+		}
+		return changes
+	}
+	change := Change{Path: path.String(), Before: printed(a), After: printed(b)}
+	if bytes.Equal(change.Before, change.After) && (change.Before == nil) == (change.After == nil) {
+		return changes
+	}
+	return append(changes, change)
+}
+
+func valueOf(all map[string]any, key string) any {
+	if value, there := all[key]; there {
+		return value
+	}
+	return absent
+}
+
+func printed(value any) []byte {
+	if value == absent {
+		return nil
+	}
+	return Canonical(value)
+}
+
+// at finds what is at a path; absent: nothing.
+func at(value any, path Path) any {
+	for _, part := range path {
+		switch v := value.(type) {
+		case map[string]any:
+			value = valueOf(v, part)
+		case []any:
+			i, is := index(part, len(v))
+			if !is {
+				return absent
+			}
+			value = v[i]
+		default:
+			return absent
+		}
+	}
+	return value
+}
+
+// Before is a content as it was before changes, which are exactly what made it.
+func Before(content []byte, changes []Change) ([]byte, error) {
+	value, err := parseContent(content)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range changes {
+		path, err := ParsePath(c.Path)
+		if err != nil {
+			return nil, err
+		}
+		if value, err = restore(value, path, c.Before); err != nil {
+			return nil, err
+		}
+	}
+	if value == absent {
+		return nil, nil
+	}
+	return Canonical(value), nil
+}
+
+func restore(value any, path Path, before []byte) (any, error) {
+	if before == nil {
+		return remove(value, path, 0)
+	}
+	to, err := Parse(before)
+	if err != nil {
+		return nil, err
+	}
+	return set(value, path, 0, to)
+}
+
+// Revert gives the fields of a content that differ between before and after the
+// values of before. Touched are those that are not as after has them: then
+// nothing is reverted.
+func Revert(content, before, after []byte) (reverted []byte, touched []string, err error) {
+	now, err := parseContent(content)
+	if err != nil {
+		return nil, nil, err
+	}
+	then, err := parseContent(after)
+	if err != nil {
+		return nil, nil, err
+	}
+	changes, err := Compare(before, after)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, c := range changes {
+		path, err := ParsePath(c.Path)
+		if err != nil {
+			return nil, nil, err
+		}
+		if !bytes.Equal(printed(at(now, path)), c.After) || (at(now, path) == absent) != (c.After == nil) || shifted(now, then, path) {
+			touched = append(touched, c.Path)
+			continue
+		}
+		if len(touched) > 0 {
+			continue
+		}
+		if now, err = restore(now, path, c.Before); err != nil {
+			return nil, nil, err
+		}
+	}
+	if len(touched) > 0 || now == absent {
+		return nil, touched, nil
+	}
+	reverted, err = held(now)
+	return reverted, nil, err
+}
+
+// shifted reports whether a list on the way has another length by now, so that
+// a place in it may be another's, or whether the way itself is not there.
+func shifted(now, then any, path Path) bool {
+	for i := range path {
+		a, b := at(now, path[:i]), at(then, path[:i])
+		if listA, is := a.([]any); is {
+			listB, is := b.([]any)
+			if !is || len(listA) != len(listB) {
+				return true
+			}
+		}
+		if a == absent {
+			return true
+		}
+	}
+	return false
+}
+
+// Touches lists those of the changes that are at, in or around one of the paths.
+func Touches(changes []Change, paths []string) (touched []Change, err error) {
+	for _, c := range changes {
+		path, err := ParsePath(c.Path)
+		if err != nil {
+			return nil, err
+		}
+		for _, text := range paths {
+			other, err := ParsePath(text)
+			if err != nil {
+				return nil, err
+			}
+			if path.Overlaps(other) {
+				touched = append(touched, c)
+				break
+			}
+		}
+	}
+	return touched, nil
+}

@@ -1,0 +1,40 @@
+package fetch
+
+import (
+	"context"
+	"time"
+
+	"lehr.dev/document"
+	"lehr.dev/fault"
+	"lehr.dev/intent"
+)
+
+// stored is a document that the store holds, as one file of JSON.
+type stored struct {
+	inMemory
+	name    string
+	options Options
+}
+
+func (s *stored) fetch(ctx context.Context, last *State) (*State, error) {
+	if s.options.Documents == nil {
+		return nil, fault.New(fault.Unavailable, "the document %s is held by a server, and none is asked here", s.name).
+			WithHint("name the server with --server URL, or give a file in its place: --document %s=%s", s.name, document.File(s.name))
+	}
+	found, err := s.options.Documents(ctx, s.options.Partition, s.name)
+	if err != nil {
+		return nil, err
+	}
+	if last != nil && last.Revision == found.Revision.ID {
+		return last, nil
+	}
+	value, err := document.Parse(found.Content)
+	if err != nil {
+		return nil, err
+	}
+	// A field a line, so that it is known where each was written.
+	state := held(map[string][]byte{document.File(s.name): document.Pretty(value)})
+	state.Revision = found.Revision.ID
+	state.Commit = intent.Commit{Author: found.Revision.By.Name, Subject: found.Revision.Reason, Time: found.Revision.At.UTC().Truncate(time.Second)}
+	return state, nil
+}
