@@ -2,8 +2,8 @@
 SHELL := bash
 GO ?= go
 BIN := bin
-# Plugins, and what tests run, with heavy libraries are modules of their own.
-MODULES := plugins/caddy plugins/sqlschema test/oidcprovider
+# Plugins and renderers, and what tests run, with heavy libraries are modules of their own.
+MODULES := plugins/caddy plugins/sqlschema renderers test/oidcprovider
 
 .DEFAULT_GOAL := help
 
@@ -12,13 +12,15 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | column -t -s "$$(printf '\t')"
 
 .PHONY: build
-build: ## build lehr, its plugins and the example service into bin/
+build: ## build lehr, its plugins, renderers and the example service into bin/
 	@mkdir -p $(BIN)/releases/v1 $(BIN)/releases/v2 $(BIN)/releases/v3
 	$(GO) build -o $(BIN)/lehr ./cmd/lehr
 	$(GO) build -o $(BIN)/lehr-process ./plugins/process
 	$(GO) build -o $(BIN)/lehr-command ./plugins/command
 	cd plugins/caddy && $(GO) build -ldflags '-s -w' -o $(abspath $(BIN))/lehr-caddy .
 	cd plugins/sqlschema && $(GO) build -ldflags '-s -w' -o $(abspath $(BIN))/lehr-sqlschema .
+	cd renderers && $(GO) build -ldflags '-s -w' -o $(abspath $(BIN))/lehr-kustomize ./kustomize
+	cd renderers && $(GO) build -ldflags '-s -w' -o $(abspath $(BIN))/lehr-helm ./helm
 	$(GO) build -ldflags '-X main.version=v1' -o $(BIN)/releases/v1/frontend ./examples/shakespeare/frontend
 	$(GO) build -ldflags '-X main.version=v2' -o $(BIN)/releases/v2/frontend ./examples/shakespeare/frontend
 	$(GO) build -ldflags '-X main.version=v3 -X main.recordsCluster=yes' -o $(BIN)/releases/v3/frontend ./examples/shakespeare/frontend
@@ -35,8 +37,8 @@ test: tools lint build ## all that CI runs
 	set -e; for module in $(MODULES); do (cd $$module && $(GO) test -count=1 -timeout 20m ./...); done
 	scripts/check-generated
 	$(BIN)/lehr demo --exit
-	@# 2800 simulated hours, which must meet every situation that is required.
-	$(BIN)/lehr sim --seed 170 --total-hours 2800 --hours 8 --density 8 --complete --workers 4
+	@# 5000 simulated hours, which must meet every situation that is required.
+	$(BIN)/lehr sim --seed 1 --total-hours 5000 --hours 8 --density 8 --complete --workers 4
 	@# And 60 hours of three replicas that share a store.
 	$(BIN)/lehr sim --seed 1 --total-hours 60 --replicas 3 --hours 2 --density 60
 	@# And two minutes of three real ones, with nothing beside them.

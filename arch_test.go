@@ -59,6 +59,11 @@ var rules = []rule{
 		reason: "it is linked into every module, whose size is paid at each start",
 	},
 	{
+		name: "renderers that are programs use the SDK and their library, nothing else", from: []string{"renderers"},
+		never: []string{""}, except: []string{"gen", "generator", "renderers"},
+		reason: "they are in a sandbox, and need nothing of the server",
+	},
+	{
 		name:   "only app, the command and tests know concrete stores and remotes",
 		from:   []string{""},
 		except: []string{},

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -60,7 +62,12 @@ func (s *session) printBlame(b *apipb.BlameAssetResponse) {
 		more = fmt.Sprintf("and %d more files", b.MoreInputs)
 	}
 	var derived []string
+	var resolved []string
 	for _, d := range b.Derived {
+		if d.Field != "" {
+			resolved = append(resolved, "resolved", resolvedBy(d))
+			continue
+		}
 		derived = append(derived, fmt.Sprintf("%s by generate.%s, %s", lastName(d.Addon), d.Name, placed(d.Place)))
 	}
 	pairs := []string{"asset", b.Asset, "field", b.Field, "value", b.Value, "was", b.Was, "unchanged since", since(b), "published", published, "generator", b.Generator, "made at", placed(b.Made)}
@@ -68,6 +75,7 @@ func (s *session) printBlame(b *apipb.BlameAssetResponse) {
 		pairs = append(pairs, "read", placed(input))
 	}
 	pairs = append(pairs, "read", more, "read assets", strings.Join(b.Read, ", "), "derived", strings.Join(derived, "; "))
+	pairs = append(pairs, resolved...)
 	if b.Line != nil {
 		pairs = append(pairs, "line", placed(b.Line))
 	}
@@ -75,12 +83,30 @@ func (s *session) printBlame(b *apipb.BlameAssetResponse) {
 	switch {
 	case b.Unknown:
 		fmt.Fprintf(s.Out, "\nWhich generator and files it comes from was not kept of %s. It is when the asset changes next.\n", plain(b.Since))
-	case b.Field != "" && len(b.Derived) > 0:
+	case b.Field != "" && len(derived) > 0:
 		fmt.Fprintln(s.Out, "\nThe derivation gave the addon, or a part of it.")
-	case b.Field != "" && b.Line == nil && len(b.Inputs) > 0:
+	case b.Field != "" && b.Line == nil && len(b.Inputs) > 0 && len(resolved) == 0:
 		fmt.Fprintln(s.Out, "\nThe line is not known: not exactly one line of these files has the field's name and value.")
 	}
 	s.printCommits(of(b))
+}
+
+// resolvedBy says which resolver changed a field, and why.
+func resolvedBy(d *apipb.Derivation) string {
+	return fmt.Sprintf("%s, which was %s, by generate.%s, %s: %s", d.Field, cmp.Or(d.Was, "not set"), d.Name, placed(d.Place), d.Reason)
+}
+
+// printResolved lists what resolvers changed of an asset, if that is known.
+func (s *session) printResolved(ctx context.Context, c *client.Client, partition, asset, indent string) {
+	b, err := c.Assets.BlameAsset(ctx, &apipb.BlameAssetRequest{Partition: partition, Asset: asset})
+	if err != nil {
+		return // Where it comes from is beside the point of the command.
+	}
+	for _, d := range b.Derived {
+		if d.Field != "" {
+			fmt.Fprintf(s.Out, "%sresolved: %s\n", indent, plain(resolvedBy(d)))
+		}
+	}
 }
 
 // since is when it became so, as exactly as is known.

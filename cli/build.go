@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -114,6 +115,7 @@ func (s *session) printBuilt(built Built, out string) error {
 		if len(rows) > 0 {
 			table(s.Out, []string{"ASSET", "TYPE", "MADE BY"}, rows)
 		}
+		s.printBuiltResolved(built.Assets)
 		s.printIntentFindings(built.Findings)
 	}
 	if hasErrors(built.Findings) {
@@ -132,6 +134,20 @@ func (s *session) printBuilt(built Built, out string) error {
 	return nil
 }
 
+// printBuiltResolved lists what resolvers changed.
+func (s *session) printBuiltResolved(assets []BuiltAsset) {
+	first := true
+	for _, asset := range assets {
+		for _, r := range asset.Resolved {
+			if first {
+				fmt.Fprintln(s.Out)
+			}
+			first = false
+			fmt.Fprintf(s.Out, "%s: %s, which was %s, is set by generate.%s: %s\n", plain(string(asset.ID)), r.Field, plain(cmp.Or(r.Was, "not set")), r.By, plain(r.Reason))
+		}
+	}
+}
+
 func (s *session) typeName(name intent.TypeName) string {
 	if s.wide() {
 		return string(name)
@@ -145,10 +161,11 @@ func (s *session) printBuiltJSON(built Built) error {
 		Type      intent.TypeName `json:"type"`
 		Generator string          `json:"generator"`
 		Place     string          `json:"place"`
+		Resolved  []Resolved      `json:"resolved,omitempty"`
 	}
 	assets := []asset{}
 	for _, a := range built.Assets {
-		assets = append(assets, asset{a.ID, a.Type, a.Generator, a.Place})
+		assets = append(assets, asset{a.ID, a.Type, a.Generator, a.Place, a.Resolved})
 	}
 	findings := built.Findings
 	if findings == nil {
@@ -223,7 +240,7 @@ func (s *session) plan(ctx context.Context, options BuildOptions) error {
 			return w.Kind == string(intent.WaitStop) && w.Owner == Planner
 		})
 	}
-	return s.printPlanned(planned, reports, brakes.notes)
+	return s.printPlanned(ctx, planned, reports, brakes.notes)
 }
 
 func allReports(ctx context.Context, c *client.Client, partition string) ([]*apipb.Report, error) {
@@ -241,7 +258,7 @@ func allReports(ctx context.Context, c *client.Client, partition string) ([]*api
 	}
 }
 
-func (s *session) printPlanned(planned Planned, reports []*apipb.Report, notes []string) error {
+func (s *session) printPlanned(ctx context.Context, planned Planned, reports []*apipb.Report, notes []string) error {
 	var differing, unknown, same int
 	for _, r := range reports {
 		switch {
@@ -265,6 +282,7 @@ func (s *session) printPlanned(planned Planned, reports []*apipb.Report, notes [
 			}
 			fmt.Fprintf(s.Out, "%s (%s)\n", plain(r.Asset), plain(lastName(r.Type)))
 			s.printPlan(r, "  ")
+			s.printResolved(ctx, planned.Client, string(planned.Partition), r.Asset, "  ")
 			for _, w := range r.Waiting {
 				fmt.Fprintf(s.Out, "  waits (%s): %s\n", plain(w.Kind), plain(w.Reason))
 			}

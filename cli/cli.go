@@ -144,6 +144,16 @@ type BuiltAsset struct {
 	// Generator, and the place in its program, that made it.
 	Generator, Place string
 	JSON             []byte
+	Resolved         []Resolved
+}
+
+// Resolved is a field that a resolver changed, what it was, empty if it was not
+// set, and why.
+type Resolved struct {
+	Field  string `json:"field"`
+	Was    string `json:"was,omitempty"`
+	By     string `json:"by"`
+	Reason string `json:"reason"`
 }
 
 // Planner owns the stop under which a plan looks at production.

@@ -153,6 +153,7 @@ func describeAsset(ctx context.Context, s *session, c *client.Client, partition,
 	fields(s.Out,
 		"asset", a.Asset.Id, "type", a.Asset.Type, "incarnation", a.Incarnation, "unchanged since", a.Asset.Since,
 		"digest", a.Asset.Digest, "state", a.Asset.State)
+	s.printResolved(ctx, c, partition, name, "")
 	fmt.Fprintln(s.Out, "\npayload:")
 	printStruct(s, a.Payload)
 	for _, addon := range slices.Sorted(maps.Keys(a.Addons)) {

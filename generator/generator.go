@@ -20,11 +20,13 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/known/anypb"
 
 	generatorpb "lehr.dev/gen/lehr/generator/v1"
@@ -50,15 +52,44 @@ func run(stdin io.Reader, stdout io.Writer, generate func(in *Input, out *Output
 	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(text, job); err != nil {
 		return fmt.Errorf(`standard input holds no job (%w); Lehr writes one, and by hand: echo '{"partition": "shop"}' | %s`, err, os.Args[0])
 	}
-	out := &Output{state: &output{}}
-	if err := generate(&Input{job: job}, out); err != nil {
+	return Run(generate, &Input{job: job, arguments: os.Args[1:], files: disk{}}, protoregistry.GlobalTypes, stdout)
+}
+
+// Types finds what messages hold of others, by name.
+type Types interface {
+	protoregistry.MessageTypeResolver
+	protoregistry.ExtensionTypeResolver
+}
+
+// Run runs a generator once, in this process, and writes what it said: nothing
+// when it returns an error. Types are those of assets and what they hold.
+func Run(generate func(in *Input, out *Output) error, in *Input, types Types, w io.Writer) error {
+	in.types = types
+	out := &Output{state: &output{types: types}}
+	if err := generate(in, out); err != nil {
 		return err
 	}
-	return out.state.end(stdout)
+	return out.state.end(w)
 }
 
 // Input is what a run may see.
-type Input struct{ job *generatorpb.Job }
+type Input struct {
+	job       *generatorpb.Job
+	arguments []string
+	files     fs.FS
+	types     Types
+}
+
+// NewInput is for a run that sees files, by their paths from the root, and
+// nothing of this process. The paths of the job are there, too.
+func NewInput(job *generatorpb.Job, arguments []string, files fs.FS) *Input {
+	return &Input{job: job, arguments: arguments, files: files}
+}
+
+// disk is the working directory, and what absolute paths name.
+type disk struct{}
+
+func (disk) Open(name string) (fs.File, error) { return os.Open(filepath.FromSlash(name)) }
 
 // Partition that assets are generated for.
 func (in *Input) Partition() string { return in.job.GetPartition() }
@@ -70,19 +101,19 @@ func (in *Input) Generator() string { return in.job.GetGenerator() }
 func (in *Input) File() string { return in.job.GetFile() }
 
 // Arguments from lehr.yaml.
-func (in *Input) Arguments() []string { return os.Args[1:] }
+func (in *Input) Arguments() []string { return in.arguments }
 
 // Read returns the content of a declared file, by its path from the folder of
 // lehr.yaml. A module's run depends on the files that it reads, and on no
 // others.
-func (in *Input) Read(path string) ([]byte, error) { return os.ReadFile(filepath.FromSlash(path)) }
+func (in *Input) Read(path string) ([]byte, error) { return fs.ReadFile(in.files, path) }
 
 // Files lists the declared files, in order.
 func (in *Input) Files() ([]string, error) {
 	var found []string
-	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+	err := fs.WalkDir(in.files, ".", func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() {
-			found = append(found, filepath.ToSlash(path))
+			found = append(found, path)
 		}
 		return err
 	})
@@ -104,7 +135,7 @@ func (in *Input) Assets() ([]Asset, error) {
 	}
 	found := make([]Asset, len(list.GetAssets()))
 	for i, entry := range list.GetAssets() {
-		found[i] = Asset{entry.GetId(), entry.GetType(), filepath.Join(filepath.Dir(in.job.GetAssets()), entry.GetPath())}
+		found[i] = Asset{entry.GetId(), entry.GetType(), path.Join(path.Dir(in.job.GetAssets()), entry.GetPath())}
 	}
 	return found, nil
 }
@@ -133,11 +164,11 @@ func (in *Input) Open(asset Asset, payload proto.Message, addons ...proto.Messag
 }
 
 func (in *Input) load(path string, into proto.Message) error {
-	text, err := os.ReadFile(path)
+	text, err := fs.ReadFile(in.files, path)
 	if err != nil {
 		return err
 	}
-	if err := protojson.Unmarshal(text, into); err != nil {
+	if err := (protojson.UnmarshalOptions{Resolver: in.types}).Unmarshal(text, into); err != nil {
 		return fmt.Errorf("reading %s: %w", path, err)
 	}
 	return nil
@@ -148,9 +179,11 @@ func (in *Input) load(path string, into proto.Message) error {
 type Output struct {
 	state *output
 	from  *generatorpb.Place
+	field string
 }
 
 type output struct {
+	types  Types
 	lines  bytes.Buffer
 	assets int64
 	err    error
@@ -160,6 +193,13 @@ type output struct {
 // Lines begin at 1; 0: the whole file.
 func (o *Output) At(file string, line int) *Output {
 	return &Output{state: o.state, from: &generatorpb.Place{File: filepath.ToSlash(file), Line: int32(line)}}
+}
+
+// Field returns an output for what is about a field, such as payload.size, in a
+// column of the line. Columns begin at 1; 0: nobody knows.
+func (o *Output) Field(column int, field string) *Output {
+	from := &generatorpb.Place{File: o.from.GetFile(), Line: o.from.GetLine(), Column: int32(column)}
+	return &Output{state: o.state, from: from, field: field}
 }
 
 // Asset gives an asset: its id, its payload and at most one addon of a type.
@@ -192,12 +232,12 @@ func (o *Output) Warn(hint, format string, arguments ...any) {
 }
 
 func (o *Output) finding(severity generatorpb.Finding_Severity, hint, message string) {
-	f := &generatorpb.Finding{Severity: severity, Message: message, Hint: hint}
+	f := &generatorpb.Finding{Severity: severity, Message: message, Hint: hint, Field: o.field}
 	o.write(&generatorpb.Record{Record: &generatorpb.Record_Finding{Finding: f}, From: o.from})
 }
 
 func (o *Output) write(record *generatorpb.Record) {
-	text, err := protojson.Marshal(record)
+	text, err := (protojson.MarshalOptions{Resolver: o.state.types}).Marshal(record)
 	if err == nil {
 		// protojson varies its spaces from build to build.
 		err = json.Compact(&o.state.lines, text)

@@ -42,8 +42,19 @@ type BuiltAsset struct {
 	Generator string `json:"generator"`
 	File      string `json:"file"`
 	Line      int    `json:"line"`
+	// Resolved are the fields that resolvers changed.
+	Resolved []Resolved `json:"resolved,omitempty"`
 	// Asset is the whole of it.
 	Asset json.RawMessage `json:"asset"`
+}
+
+// Resolved is a field that a resolver changed, what it was for people, empty if
+// it was not set, and why.
+type Resolved struct {
+	Resolver string `json:"resolver"`
+	Field    string `json:"field"`
+	Was      string `json:"was,omitempty"`
+	Reason   string `json:"reason"`
 }
 
 // Build runs a definition's pipeline once, without a store: every generator
@@ -155,10 +166,16 @@ func (b *builder) list(ctx context.Context) ([]BuiltAsset, error) {
 			return nil, err
 		}
 		output := built.output()
-		assets = append(assets, BuiltAsset{
+		made := BuiltAsset{
 			ID: id, Type: output.Type, Digest: output.Digest, Effective: built.effective,
 			Generator: built.run.Generator, File: output.File, Line: int(output.Line), Asset: text,
-		})
+		}
+		for _, d := range b.origin(id).Derived {
+			if d.Field != "" {
+				made.Resolved = append(made.Resolved, Resolved{Resolver: d.Derivation, Field: d.Field, Was: d.Was, Reason: d.Reason})
+			}
+		}
+		assets = append(assets, made)
 	}
 	slices.SortFunc(assets, func(a, b BuiltAsset) int { return strings.Compare(string(a.ID), string(b.ID)) })
 	return assets, nil

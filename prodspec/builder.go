@@ -269,9 +269,11 @@ func (b *builder) origin(id intent.AssetID) validate.Origin {
 	if m, found := b.members[id]; found {
 		origin := originOf(m.run, m.output())
 		for _, derived := range m.output().Derived() {
+			line, reason := b.sources.derivation(derived.Derivation)
 			origin.Derived = append(origin.Derived, validate.Derived{
 				Derivation: derived.Derivation, Addon: derived.Addon, From: derived.From,
-				File: b.sources.file, Line: b.sources.derivationLine(derived.Derivation),
+				Payload: m.output().Type, Field: derived.Field, Was: derived.Was, Reason: reason,
+				File: b.sources.file, Line: line,
 			})
 		}
 		return origin

@@ -89,7 +89,7 @@ func (s *sources) parse(content []byte, into *parsed) {
 		}}
 		return
 	}
-	into.rules, into.findings = derive.New(s.file, into.definition.Derivations, s.types.set)
+	into.rules, into.findings = derive.New(s.file, into.definition, s.types.set)
 	for _, problem := range validate.CheckRules(s.types.set, into.definition.Policy.GetRules()) {
 		into.findings = append(into.findings, s.ruleFinding(into.definition, problem))
 	}
@@ -169,12 +169,17 @@ func (s *sources) compile(ctx context.Context, now time.Time, changes source.Cha
 	return nil
 }
 
-// derivationLine is where a derivation is defined.
-func (s *sources) derivationLine(name string) int {
+// derivation says where a derivation or resolver is defined, and why it is.
+func (s *sources) derivation(name string) (line int, reason string) {
 	for _, d := range s.definition.definition.Derivations {
 		if d.Name == name {
-			return d.Line
+			return d.Line, ""
 		}
 	}
-	return 1
+	for _, r := range s.definition.definition.Resolvers {
+		if r.Name == name {
+			return r.Line, r.Reason
+		}
+	}
+	return 1, ""
 }

@@ -40,6 +40,7 @@ type linter struct {
 	// gives are the generators and derivations that gave anything; types those
 	// that assets have, and scopes the keys of impacted scopes.
 	gives, types, scopes map[string]bool
+	scoped               scoped
 	// ownerless assets, in the order of their ids.
 	ownerless []intent.AssetID
 	secrets   int
@@ -54,7 +55,7 @@ func (l *linter) add(line int, field, message, hint string) {
 
 // assets looks at each once.
 func (l *linter) assets(ctx context.Context) error {
-	l.gives, l.types, l.scopes = map[string]bool{}, map[string]bool{}, map[string]bool{}
+	l.gives, l.types, l.scopes, l.scoped = map[string]bool{}, map[string]bool{}, map[string]bool{}, scoped{}
 	l.rules = validate.NewIdle(l.set, l.definition.Policy.GetRules())
 	return l.others(ctx, nil, nil, func(id intent.AssetID, asset intent.Asset, _ []byte) error {
 		output := l.members[id].output()
@@ -66,6 +67,9 @@ func (l *linter) assets(ctx context.Context) error {
 			return nil
 		}
 		l.rules.See(asset)
+		if err := l.scoped.see(asset); err != nil {
+			return err
+		}
 		l.types[string(asset.Payload.Type)] = true
 		owner, scope := &intentpb.Owner{}, &intentpb.ImpactedScope{}
 		if _, err := schema.Addon(asset, owner); err != nil {
@@ -110,6 +114,7 @@ func (l *linter) definitions() {
 			l.add(derivation.Line, "generate."+derivation.Name, fmt.Sprintf("the derivation %s gives no asset anything", derivation.Name), "its where matches none, or each has what it would give already")
 		}
 	}
+	l.resolvers()
 	if d.Lines["mode"] == 0 {
 		l.add(1, "mode", "mode is never set, so nothing is enforced", "write mode: observe if that is meant, else mode: enforce")
 	}

@@ -59,7 +59,7 @@ func (b *builder) keepOrigins(ctx context.Context, blobs store.Blobs, lease stor
 		var derived []provenance.Derived
 		for _, d := range from.Derived {
 			derived = append(derived, provenance.Derived{
-				Derivation: d.Derivation, Addon: d.Addon,
+				Derivation: d.Derivation, Addon: d.Addon, Field: d.Field, Was: d.Was, Reason: d.Reason,
 				Place: provenance.Place{File: d.File, Line: d.Line, Source: definition.DefinitionSource},
 			})
 		}

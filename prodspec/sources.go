@@ -15,6 +15,7 @@ import (
 	"lehr.dev/prodspec/definition"
 	"lehr.dev/prodspec/derive"
 	"lehr.dev/prodspec/generate"
+	"lehr.dev/prodspec/generate/work"
 	"lehr.dev/prodspec/source"
 	"lehr.dev/prodspec/source/fetch"
 	"lehr.dev/schema"
@@ -153,7 +154,7 @@ func (s *sources) readAll(ctx context.Context, now time.Time, changes source.Cha
 	r.inputs.Sources = map[string][]generate.Input{}
 	var programs []string
 	for _, g := range d.Generators {
-		if !slices.Contains(programs, g.Program) {
+		if g.Language != work.Model && g.Language != work.Render && !slices.Contains(programs, g.Program) {
 			programs = append(programs, g.Program)
 		}
 	}

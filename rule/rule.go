@@ -66,8 +66,12 @@ type Filter struct {
 
 // Filter compiles a condition. Invalid says where it is wrong, and what may
 // have been meant.
-func (e *Environment) Filter(text string) (*Filter, error) {
-	program, err := e.program(text, "", Alone)
+func (e *Environment) Filter(text string) (*Filter, error) { return e.FilterOf(text, "") }
+
+// FilterOf compiles a condition over assets of one payload type; it is false of
+// all others.
+func (e *Environment) FilterOf(text string, over intent.TypeName) (*Filter, error) {
+	program, err := e.program(text, over, Alone)
 	if err != nil {
 		return nil, err
 	}

@@ -21,6 +21,7 @@ import (
 	caddypb "lehr.dev/gen/lehr/caddy/v1"
 	commandpb "lehr.dev/gen/lehr/command/v1"
 	intentpb "lehr.dev/gen/lehr/intent/v1"
+	kubernetespb "lehr.dev/gen/lehr/kubernetes/v1"
 	modelpb "lehr.dev/gen/lehr/model/v1"
 	processpb "lehr.dev/gen/lehr/process/v1"
 	sqlschemapb "lehr.dev/gen/lehr/sqlschema/v1"
@@ -35,10 +36,13 @@ var linkedFiles = sync.OnceValue(func() *protoregistry.Files {
 		intentpb.File_lehr_intent_v1_options_proto,
 		intentpb.File_lehr_intent_v1_policy_proto,
 		processpb.File_lehr_process_v1_job_proto,
+		processpb.File_lehr_process_v1_schedule_proto,
 		commandpb.File_lehr_command_v1_command_proto,
 		caddypb.File_lehr_caddy_v1_balancer_proto,
 		sqlschemapb.File_lehr_sqlschema_v1_schema_proto,
+		kubernetespb.File_lehr_kubernetes_v1_object_proto,
 		modelpb.File_lehr_model_v1_web_service_proto,
+		modelpb.File_lehr_model_v1_worker_proto,
 		anypb.File_google_protobuf_any_proto,
 		durationpb.File_google_protobuf_duration_proto,
 		emptypb.File_google_protobuf_empty_proto,

@@ -39,7 +39,7 @@ func (s *Server) BlameAsset(ctx context.Context, request *apipb.BlameAssetReques
 		Unknown: b.Unknown, Generator: b.Origin.Generator, Inputs: each(b.Origin.Inputs, place), MoreInputs: int32(b.Origin.More),
 		Read: each(b.Origin.Assets, func(id intent.AssetID) string { return string(id) }),
 		Derived: each(b.Origin.Derived, func(d provenance.Derived) *apipb.Derivation {
-			return &apipb.Derivation{Name: d.Derivation, Addon: string(d.Addon), Place: place(d.Place)}
+			return &apipb.Derivation{Name: d.Derivation, Addon: string(d.Addon), Place: place(d.Place), Field: d.Field, Was: d.Was, Reason: d.Reason}
 		}),
 		Sources: each(b.Sources, toSource),
 	}

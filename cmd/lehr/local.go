@@ -82,10 +82,14 @@ func lint(ctx context.Context, o cli.BuildOptions) (cli.Built, error) {
 func toBuilt(built prodspec.Built) cli.Built {
 	converted := cli.Built{Partition: built.Partition, Findings: built.Findings}
 	for _, asset := range built.Assets {
-		converted.Assets = append(converted.Assets, cli.BuiltAsset{
+		made := cli.BuiltAsset{
 			ID: asset.ID, Type: asset.Type, JSON: asset.Asset,
 			Generator: asset.Generator, Place: place(asset.File, asset.Line),
-		})
+		}
+		for _, r := range asset.Resolved {
+			made.Resolved = append(made.Resolved, cli.Resolved{Field: r.Field, Was: r.Was, By: r.Resolver, Reason: r.Reason})
+		}
+		converted.Assets = append(converted.Assets, made)
 	}
 	return converted
 }

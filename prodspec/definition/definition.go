@@ -26,6 +26,8 @@ type Definition struct {
 	Generators []Generator
 	// Derivations of addons, in the order of the file.
 	Derivations []Derivation
+	// Resolvers of payload fields, in the order of the file.
+	Resolvers []Resolver
 	// Policy becomes the asset lehr/policy.
 	Policy *intentpb.Policy
 	// PolicyLine is where the policy begins, for findings about it.
@@ -53,10 +55,13 @@ type Source struct {
 type Generator struct {
 	Name     string
 	Language work.Language
-	// Program is a file of that language, relative to the definition's folder.
+	// Program is a file of that language, relative to the definition's folder; or
+	// a renderer's format.
 	Program string
-	// Arguments of a module or a native program.
+	// Arguments of a module, a native program or a renderer.
 	Arguments []string
+	// File is the definition's, of a renderer: it has no other.
+	File string
 	// Sources and Generators it reads, in the order of the file.
 	Sources, Generators []string
 	// ForEachFile: one run for each file of the first source; the other
@@ -148,7 +153,7 @@ func (p *parser) definition(root *yaml.Node) (d Definition) {
 		d.Types = p.typesSource(node, node)
 	}
 	d.Sources = p.sources(fields["sources"])
-	d.Generators, d.Derivations = p.generators(fields["generate"], d.Sources)
+	p.generators(fields["generate"], &d)
 	policy.Shrink, policy.Rules, d.RulePlaces = p.validation(fields["validate"])
 	policy.Plugins = p.plugins(fields["plugins"])
 	p.checks(fields["checks"], policy)

@@ -109,8 +109,12 @@ func TestPrograms(t *testing.T) {
 		"{wasm: web.wasm, args: [--b, c], from: [a]}":   {Language: work.WASM, Program: "web.wasm", Arguments: []string{"--b", "c"}},
 		"{command: [./gen/web, --b, '{c}'], from: [a]}": {Language: work.Native, Program: "gen/web", Arguments: []string{"--b", "{c}"}},
 		"{command: ./web, from: [a], for_each: file}":   {Language: work.Native, Program: "web", Arguments: []string{}, ForEachFile: true},
+		"{render: helm, from: [a]}":                     {Language: work.Render, Program: "helm"},
+		"{render: helm, with: {values: [z, a], chart: c, set: 'x=1'}, from: [a]}": {
+			Language: work.Render, Program: "helm", Arguments: []string{"--chart=c", "--set=x=1", "--values=z", "--values=a"},
+		},
 	} {
-		want.Name, want.Sources, want.Line = "web", []string{"a"}, 6
+		want.Name, want.Sources, want.File, want.Line = "web", []string{"a"}, map[bool]string{true: "lehr.yaml"}[want.Language == work.Render], 6
 		d, findings := definition.Parse("lehr.yaml", []byte("lehr: v1\npartition: p\nsources:\n  a: {dir: a, files: ['*']}\ngenerate:\n  web: "+text+"\n"), schema.Builtin())
 		if len(findings) > 0 || len(d.Generators) != 1 {
 			t.Errorf("%s: %+v", text, findings)
@@ -147,6 +151,9 @@ func TestRefusedDefinitions(t *testing.T) {
 		"module outside":        {"starlark: gen/web.star", "wasm: ../web.wasm", 11, 15, "generate.web.wasm", "../web.wasm", "beside lehr.yaml"},
 		"no module":             {"starlark: gen/web.star", "wasm: web.star", 11, 15, "generate.web.wasm", "not a .wasm file", "beside lehr.yaml"},
 		"command outside":       {"starlark: gen/web.star", "command: [/bin/sh, x]", 11, 19, "generate.web.command", "/bin/sh", "beside lehr.yaml"},
+		"unknown format":        {"starlark: gen/web.star", "render: kustomise", 11, 17, "generate.web.render", "no renderer", "did you mean kustomize?"},
+		"with of a program":     {"starlark: gen/web.star", "wasm: web.wasm, with: {a: b}", 11, 31, "generate.web.with", "is for renderers", "args: [text]"},
+		"a number in with":      {"starlark: gen/web.star", "render: helm, with: {a: 1}", 11, 33, "generate.web.with.a", "must be a text", "in quotes"},
 		"two programs":          {"starlark: gen/web.star", "starlark: gen/web.star, wasm: web.wasm", 11, 39, "generate.web.wasm", "two programs, starlark and wasm", "remove one"},
 		"arguments of a script": {"starlark: gen/web.star", "starlark: gen/web.star, args: [a]", 11, 39, "generate.web.args", "for modules", "after it"},
 		"no program":            {"starlark: gen/web.star, ", "", 11, 3, "generate.web.starlark", "missing", "wasm: web.wasm, or command: [./web]"},

@@ -27,8 +27,7 @@ type parser struct {
 var later = map[string]string{
 	"rollouts": "", "delivery": "", "workflows": "", "notify": "",
 	"document": "sources",
-	"model":    "generate", "render": "generate",
-	"dial": "plugins", "calendar": "checks",
+	"dial":     "plugins", "calendar": "checks",
 }
 
 // found lets a hint be added to a finding.

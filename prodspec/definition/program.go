@@ -1,7 +1,9 @@
 package definition
 
 import (
+	"maps"
 	"path"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -11,7 +13,7 @@ import (
 
 // language reads which program makes the assets, in what language.
 func (p *parser) language(key *yaml.Node, at string, fields map[string]*yaml.Node, g *Generator) {
-	for _, language := range []work.Language{work.Starlark, work.WASM, work.Native} {
+	for _, language := range []work.Language{work.Starlark, work.WASM, work.Native, work.Model, work.Render} {
 		node := fields[string(language)]
 		if node == nil {
 			continue
@@ -23,6 +25,8 @@ func (p *parser) language(key *yaml.Node, at string, fields map[string]*yaml.Nod
 		}
 		g.Language = language
 		switch language {
+		case work.Model:
+			g.Program = p.model(node, field)
 		case work.Starlark:
 			g.Program = p.program(node, field, ".star")
 		case work.WASM:
@@ -32,11 +36,16 @@ func (p *parser) language(key *yaml.Node, at string, fields map[string]*yaml.Nod
 			if len(words) > 0 {
 				g.Program, g.Arguments = p.programPath(item(node, 0), field, words[0], ""), words[1:]
 			}
+		case work.Render:
+			g.Program, g.File = p.format(node, field), p.file
 		}
 	}
 	if g.Language == "" {
 		p.at(key, at+".starlark", "%s.starlark is missing", at).
-			hint("name the program: %s: {starlark: %s.star, from: [a source]}, or wasm: %s.wasm, or command: [./%s]; or derive addons: %s: {derive: Owner, owner: ...}", g.Name, g.Name, g.Name, g.Name, g.Name)
+			hint("name the program: %s: {starlark: %s.star, from: [a source]}, or wasm: %s.wasm, or command: [./%s]; or take a model of Lehr's: %s: {model: web-service, from: [a source]}; or render files: %s: {render: kustomize, from: [a source]}; or derive addons: %s: {derive: Owner, owner: ...}", g.Name, g.Name, g.Name, g.Name, g.Name, g.Name, g.Name)
+	}
+	if node := fields["with"]; node != nil {
+		p.with(node, at+".with", g)
 	}
 	if node := fields["args"]; node != nil {
 		if g.Language != work.WASM {
@@ -44,6 +53,42 @@ func (p *parser) language(key *yaml.Node, at string, fields map[string]*yaml.Nod
 			return
 		}
 		g.Arguments = p.texts(node, at+".args")
+	}
+}
+
+// format is one that there is a renderer for.
+func (p *parser) format(node *yaml.Node, at string) string {
+	name := p.text(node, at)
+	formats := work.FormatNames()
+	if name != "" && !slices.Contains(formats, name) {
+		f := p.at(node, at, "%s: there is no renderer for %q", at, name)
+		if near := Nearest(name, formats); near != "" {
+			f.hint("did you mean %s? allowed: %s", near, strings.Join(formats, ", "))
+		} else {
+			f.hint("allowed: %s", strings.Join(formats, ", "))
+		}
+	}
+	return name
+}
+
+// with are a renderer's options, which reach it as arguments.
+func (p *parser) with(node *yaml.Node, at string, g *Generator) {
+	if g.Language != work.Render {
+		p.at(node, at, "%s is for renderers", at).hint("a module takes args: [text], a command its arguments after its name")
+		return
+	}
+	options := map[string][]string{}
+	p.each(node, at, func(key, value *yaml.Node) {
+		name := p.text(key, at)
+		if strings.ContainsAny(name, "=\x00") {
+			p.at(key, at, "%s: %q is no key", at, name).hint("use a-z, 0-9, - and _")
+		}
+		options[name] = p.texts(value, at+"."+name)
+	})
+	for _, name := range slices.Sorted(maps.Keys(options)) {
+		for _, text := range options[name] {
+			g.Arguments = append(g.Arguments, "--"+name+"="+text)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"lehr.dev/intent"
+	"lehr.dev/prodspec/generate/archetype"
 	"lehr.dev/prodspec/generate/work"
 )
 
@@ -107,13 +108,17 @@ func anySource() map[string]any {
 
 func anyGenerator() map[string]any {
 	var list []any
-	for _, language := range []work.Language{work.Starlark, work.WASM, work.Native} {
+	for _, language := range []work.Language{work.Starlark, work.WASM, work.Native, work.Model, work.Render} {
 		properties := map[string]any{string(language): text(), "from": texts(), "for_each": map[string]any{"const": "file"}}
 		switch language {
 		case work.WASM:
 			properties["args"] = texts()
 		case work.Native:
 			properties[string(language)] = texts()
+		case work.Model:
+			properties[string(language)] = enum(archetype.Names())
+		case work.Render:
+			properties[string(language)], properties["with"] = enum(work.FormatNames()), mapOf(texts())
 		}
 		list = append(list, object(properties, string(language), "from"))
 	}
@@ -132,7 +137,7 @@ func anyGenerator() map[string]any {
 		}
 		list = append(list, object(properties, required...))
 	}
-	return anyOf(list...)
+	return anyOf(append(list, resolverSchema())...)
 }
 
 func edgeSchema() map[string]any {

@@ -95,6 +95,7 @@ func TestSchemaHasTheKeysOfTheParser(t *testing.T) {
 		".checks.turndown":          "checks: {turndown: {KEY}}",
 		".checks.approval":          "checks: {approval: {KEY}}",
 		".checks.overrides":         "checks: {overrides: {KEY}}",
+		".generate{}|resolve":       "generate: {g: {resolve: Job, KEY}}",
 		".generate{}|edges.edges[]": "generate: {g: {derive: Dependencies, edges: [{KEY}]}}",
 	}
 	for _, kind := range []string{"git", "http", "sql", "registry", "debian", "git_tags"} {

@@ -66,30 +66,34 @@ func (p *parser) typesSource(key, value *yaml.Node) *Source {
 	return &s
 }
 
-func (p *parser) generators(node *yaml.Node, sources []Source) (list []Generator, derivations []Derivation) {
-	// names of the generators; false: it derives, and gives no assets.
+func (p *parser) generators(node *yaml.Node, d *Definition) {
+	// names of the generators; false: it gives no assets.
 	names := map[string]bool{}
 	if node == nil {
-		return nil, nil
+		return
 	}
-	p.each(node, "generate", func(key, value *yaml.Node) { names[key.Value] = child(value, "derive") == nil })
+	p.each(node, "generate", func(key, value *yaml.Node) {
+		names[key.Value] = child(value, "derive") == nil && child(value, "resolve") == nil
+	})
 	p.each(node, "generate", func(key, value *yaml.Node) {
 		name := p.name(key, "generate")
 		at := "generate." + name
-		if names[key.Value] {
-			list = append(list, p.generator(key, value, at, sources, names))
-			return
+		switch {
+		case names[key.Value]:
+			d.Generators = append(d.Generators, p.generator(key, value, at, d.Sources, names))
+		case child(value, "derive") != nil:
+			derivation := p.derivation(key, value, at)
+			derivation.Name = name
+			d.Derivations = append(d.Derivations, derivation)
+		default:
+			d.Resolvers = append(d.Resolvers, p.resolver(key, value, at))
 		}
-		d := p.derivation(key, value, at)
-		d.Name = name
-		derivations = append(derivations, d)
 	})
-	return list, derivations
 }
 
 func (p *parser) generator(key, value *yaml.Node, at string, sources []Source, names map[string]bool) Generator {
 	g := Generator{Name: key.Value, Line: key.Line}
-	fields := p.fields(value, at, []string{"starlark", "wasm", "command", "args", "from", "for_each"})
+	fields := p.fields(value, at, []string{"starlark", "wasm", "command", "model", "args", "render", "with", "from", "for_each"})
 	p.language(key, at, fields, &g)
 	if node := fields["from"]; node != nil {
 		p.inputs(node, at+".from", &g, sources, names)
@@ -135,7 +139,7 @@ func (p *parser) inputs(node *yaml.Node, at string, g *Generator, sources []Sour
 		case isSource:
 			g.Sources = append(g.Sources, name)
 		case known && !makes:
-			p.at(node, field, "%q derives addons, and gives no assets", name).hint("name the generators; their assets have the derived addons already")
+			p.at(node, field, "%q adds to assets, and gives no assets", name).hint("name the generators; what they give has been added to already")
 		case known:
 			g.Generators = append(g.Generators, name)
 		case name != "":

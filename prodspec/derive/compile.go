@@ -9,18 +9,19 @@ import (
 	"lehr.dev/rule"
 )
 
-// compiler gathers what is wrong with one derivation.
+// compiler gathers what is wrong with one derivation or resolver.
 type compiler struct {
 	file        string
 	environment *rule.Environment
-	of          definition.Derivation
+	// rule of the findings.
+	rule string
 	// over is the type that the condition requires; empty: any.
 	over     intent.TypeName
 	findings []intent.Finding
 }
 
 func compile(file string, environment *rule.Environment, d definition.Derivation) (*derivation, []intent.Finding) {
-	c := &compiler{file: file, environment: environment, of: d}
+	c := &compiler{file: file, environment: environment, rule: "derive"}
 	made := &derivation{Derivation: d}
 	if d.Where != nil {
 		filter, err := environment.Filter(d.Where.Text)
@@ -55,7 +56,7 @@ func (c *compiler) expression(e *definition.Expression) *rule.Expression {
 }
 
 func (c *compiler) wrong(at definition.Expression, err error) {
-	f := intent.Finding{Rule: "derive", Severity: intent.Error, File: c.file, Line: at.Line, Column: at.Column, Field: at.Field}
+	f := intent.Finding{Rule: c.rule, Severity: intent.Error, File: c.file, Line: at.Line, Column: at.Column, Field: at.Field}
 	f.Message, f.Hint = said(err)
 	f.Message = fmt.Sprintf("%s: %s", at.Field, f.Message)
 	if f.Hint == "" && !strings.ContainsAny(at.Text, `"'`) {

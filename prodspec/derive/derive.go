@@ -1,7 +1,7 @@
 // Package derive adds the addons that a partition's definition derives from
-// its assets by expressions: impacted scopes, dependencies, capacity and so
-// on. Expressions are compiled against the types before anything is derived,
-// and what an evaluation costs is bounded by package rule. What a generator
+// its assets by expressions, such as impacted scopes, dependencies and capacity,
+// and changes the payload fields that its resolvers name. Expressions are compiled against the types before anything is derived,
+// and what an evaluation costs is bounded by package rule. An addon that a generator
 // gave itself always wins. It does no I/O; package generate calls it when a
 // run is recorded.
 package derive
@@ -23,20 +23,33 @@ import (
 // Version changes whenever the same derivations may give other addons.
 const Version = "derive/1"
 
-// Rules are a definition's derivations, compiled. They are immutable.
+// Rules are a definition's derivations and resolvers, compiled. They are
+// immutable.
 type Rules struct {
 	file   string
 	set    *schema.Set
-	list   []*derivation
+	list   []step
 	digest intent.Digest
 }
 
-// Derived says which derivation an addon, or a part of it, comes from.
+// step is a derivation or a resolver.
+type step struct {
+	rank int
+	*derivation
+	*resolver
+}
+
+// Derived says which derivation an addon, or a part of it, comes from, or which
+// resolver changed a field.
 type Derived struct {
 	Derivation string          `json:"derivation"`
-	Addon      intent.TypeName `json:"addon"`
+	Addon      intent.TypeName `json:"addon,omitempty"`
 	// From is the index of the first derived entry of a list.
 	From int `json:"from,omitempty"`
+	// Field of the payload that a resolver changed, and what it was for people;
+	// empty: unset.
+	Field string `json:"field,omitempty"`
+	Was   string `json:"was,omitempty"`
 }
 
 type derivation struct {
@@ -52,35 +65,48 @@ type edge struct {
 	on, when, atLeast *rule.Expression
 }
 
-// order: expressions see the addons derived before them, and those of
-// dependencies ask for scopes and labels.
-var order = map[string]int{"ImpactedScope": 1, "Labels": 1, "Owner": 1, "Group": 1, "Capacity": 2, "Version": 2, "Dependencies": 3}
+// order: expressions see what came before them. Fields are filled first, so that
+// nothing else need know of the old ones; opinions ask for scopes and labels;
+// dependencies ask for all.
+var order = map[string]int{"ImpactedScope": 1, "Labels": 1, "Owner": 1, "Group": 1, "Capacity": 3, "Version": 3, "Dependencies": 4}
 
-// New compiles derivations. Findings name the expression and its place; there
-// are no rules then.
-func New(file string, derivations []definition.Derivation, set *schema.Set) (*Rules, []intent.Finding) {
+// Ranks of the resolvers that fill, and that set.
+const fills, sets = 0, 2
+
+// New compiles a definition's derivations and resolvers. Findings name the
+// expression and its place; there are no rules then.
+func New(file string, d definition.Definition, set *schema.Set) (*Rules, []intent.Finding) {
 	r := &Rules{file: file, set: set}
-	if len(derivations) == 0 {
+	if len(d.Derivations)+len(d.Resolvers) == 0 {
 		return r, nil
 	}
 	environment := rule.New(set)
 	parts := [][]byte{[]byte(Version)}
 	var findings []intent.Finding
-	for _, d := range derivations {
-		made, problems := compile(file, environment, d)
-		r.list, findings = append(r.list, made), append(findings, problems...)
-		parts = append(parts, digestOf(d))
+	for _, derivation := range d.Derivations {
+		made, problems := compile(file, environment, derivation)
+		r.list, findings = append(r.list, step{rank: order[made.short()], derivation: made}), append(findings, problems...)
+		parts = append(parts, digestOf(derivation))
+	}
+	for _, resolver := range d.Resolvers {
+		made, problems := compileResolver(file, environment, resolver)
+		rank := sets
+		if made.Fill {
+			rank = fills
+		}
+		r.list, findings = append(r.list, step{rank: rank, resolver: made}), append(findings, problems...)
+		parts = append(parts, digestOfResolver(resolver))
 	}
 	if len(findings) > 0 {
 		return nil, findings
 	}
-	slices.SortStableFunc(r.list, func(a, b *derivation) int { return cmp.Compare(order[a.short()], order[b.short()]) })
+	slices.SortStableFunc(r.list, func(a, b step) int { return cmp.Compare(a.rank, b.rank) })
 	r.digest = intent.Sum("lehr.derive.v1", parts...)
 	return r, nil
 }
 
-// Digest covers what the derivations say, and not where they say it. Zero:
-// nothing is derived.
+// Digest covers what the derivations and resolvers say, and not where they say
+// it. Zero: there are none.
 func (r *Rules) Digest() intent.Digest {
 	if r == nil {
 		return intent.Digest{}
@@ -94,33 +120,47 @@ func short(name intent.TypeName) string {
 	return string(name[strings.LastIndexByte(string(name), '.')+1:])
 }
 
-// Apply derives the addons of an asset. A derivation that cannot be evaluated
-// is a finding, and the asset is not to be used then.
+// Apply derives the addons of an asset and resolves its fields. What cannot be
+// evaluated is a finding, and the asset is not to be used then.
 func (r *Rules) Apply(asset intent.Asset) (intent.Asset, []Derived, []intent.Finding) {
 	if r == nil || asset.ID == intent.PolicyAsset {
 		return asset, nil, nil
 	}
 	var derived []Derived
-	for _, d := range r.list {
-		if d.where != nil {
-			matches, err := d.where.Match(asset)
-			if err != nil {
-				return asset, nil, []intent.Finding{r.failed(d, asset.ID, *d.Where, err)}
-			}
-			if !matches {
-				continue
-			}
+	var opinions []opinion
+	for _, s := range r.list {
+		var more []Derived
+		var finding *intent.Finding
+		if s.resolver != nil {
+			asset, more, finding = r.resolve(s.resolver, asset, &opinions)
+		} else {
+			asset, more, finding = r.derive(s.derivation, asset)
 		}
-		next, from, finding := r.apply(d, asset)
 		if finding != nil {
 			return asset, nil, []intent.Finding{*finding}
 		}
-		if from >= 0 {
-			asset = next
-			derived = append(derived, Derived{Derivation: d.Name, Addon: d.Addon, From: from})
-		}
+		derived = append(derived, more...)
 	}
 	return asset, derived, nil
+}
+
+// derive adds what one derivation gives, if it is about the asset.
+func (r *Rules) derive(d *derivation, asset intent.Asset) (intent.Asset, []Derived, *intent.Finding) {
+	if d.where != nil {
+		matches, err := d.where.Match(asset)
+		if err != nil {
+			finding := r.failed(d, asset.ID, *d.Where, err)
+			return asset, nil, &finding
+		}
+		if !matches {
+			return asset, nil, nil
+		}
+	}
+	next, from, finding := r.apply(d, asset)
+	if finding != nil || from < 0 {
+		return asset, nil, finding
+	}
+	return next, []Derived{{Derivation: d.Name, Addon: d.Addon, From: from}}, nil
 }
 
 // problem is an expression that could not be evaluated.

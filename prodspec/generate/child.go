@@ -16,6 +16,7 @@ import (
 
 	"lehr.dev/intent"
 	"lehr.dev/prodspec/generate/native"
+	"lehr.dev/prodspec/generate/render"
 	"lehr.dev/prodspec/generate/starlark"
 	"lehr.dev/prodspec/generate/wasm"
 	"lehr.dev/prodspec/generate/work"
@@ -75,7 +76,7 @@ func (c *child) serve() error {
 	c.limits, c.setup = s.Limits, s
 	files, written := uint64(32), uint64(0)
 	switch {
-	case s.Language == work.Native:
+	case s.Language == work.Native || s.Native:
 		files, written = 512, maxWritten
 	case s.Cache != "":
 		written = maxWritten
@@ -160,10 +161,15 @@ func (c *child) run(job Job) (result work.Result, err error) {
 			}
 		}
 		return c.wasm.Evaluate(context.Background(), job, c.open), nil
+	case work.Render:
+		if !work.Apart(job.Program) {
+			return render.Evaluate(c.set, job, c.open, c.limits.OutputBytes), nil
+		}
+		fallthrough
 	case work.Native:
 		if c.native == nil {
 			c.native = native.New(c.set, native.Options{
-				Policy: c.setup.Native, MemoryBytes: c.limits.MemoryBytes, OutputBytes: c.limits.OutputBytes,
+				Policy: c.setup.Policy, MemoryBytes: c.limits.MemoryBytes, OutputBytes: c.limits.OutputBytes,
 				Timeout: time.Duration(c.limits.Milliseconds) * time.Millisecond,
 			})
 		}

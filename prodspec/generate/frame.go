@@ -33,10 +33,12 @@ type setup struct {
 	Limits Limits `json:"limits"`
 	Schema []byte `json:"schema,omitempty"`
 	// Language of the jobs, and what it needs: where compiled modules are kept,
-	// what native programs may. Elsewhere: see Options.
+	// what native programs may. Native: renderers that are programs of their
+	// own. Elsewhere: see Options.
 	Language  work.Language `json:"language,omitempty"`
 	Cache     string        `json:"cache,omitempty"`
-	Native    native.Policy `json:"native,omitzero"`
+	Policy    native.Policy `json:"policy,omitzero"`
+	Native    bool          `json:"native,omitempty"`
 	Elsewhere bool          `json:"elsewhere,omitempty"`
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"lehr.dev/fault"
 	"lehr.dev/intent"
+	"lehr.dev/prodspec/generate/render"
 	"lehr.dev/prodspec/generate/starlark"
 	"lehr.dev/prodspec/generate/wasm"
 	"lehr.dev/prodspec/generate/work"
@@ -76,6 +77,11 @@ type InProcess struct {
 // Run implements Runner.
 func (p InProcess) Run(ctx context.Context, set *schema.Set, jobs []Job, open Opener) ([]Result, error) {
 	evaluate := starlark.New(set, p.Limits.Limits).Evaluate
+	if len(jobs) > 0 && jobs[0].Language == work.Render {
+		evaluate = func(_ context.Context, job Job, open Opener) work.Result {
+			return render.Evaluate(set, job, open, p.Limits.OutputBytes)
+		}
+	}
 	if len(jobs) > 0 && jobs[0].Language == work.WASM {
 		modules, err := wasm.New(ctx, set, wasm.Options{MemoryBytes: p.Limits.MemoryBytes / 2, OutputBytes: p.Limits.OutputBytes, Interrupt: true})
 		if err != nil {
@@ -86,7 +92,7 @@ func (p InProcess) Run(ctx context.Context, set *schema.Set, jobs []Job, open Op
 	}
 	results := make([]Result, 0, len(jobs))
 	for _, job := range jobs {
-		if job.Language == work.Native {
+		if job.Language == work.Native || apart(job) {
 			// Here is no child to end with it.
 			results = append(results, refused([]Job{job}, fault.New(fault.Denied, "%s is a native program, which runs in children only", job.Generator).WithHint("build it for WASI"))...)
 			continue
@@ -134,7 +140,7 @@ func (p InProcess) Judge(ctx context.Context, set *schema.Set, bodies [][]byte) 
 // died is the finding for a run that took its child along.
 func died(job Job, why, hint string) Result {
 	return Result{Died: true, Result: work.Result{Findings: []intent.Finding{{
-		Rule: "generate", Severity: intent.Error, File: job.Program, Line: 1,
+		Rule: "generate", Severity: intent.Error, File: job.Where(), Line: 1,
 		Message: fmt.Sprintf("the run of %s %s", job.Name(), why), Hint: hint,
 	}}}}
 }

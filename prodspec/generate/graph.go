@@ -14,6 +14,8 @@ import (
 	"lehr.dev/intent"
 	"lehr.dev/prodspec/definition"
 	"lehr.dev/prodspec/derive"
+	"lehr.dev/prodspec/generate/archetype"
+	"lehr.dev/prodspec/generate/render"
 	"lehr.dev/prodspec/generate/work"
 	"lehr.dev/schema"
 )
@@ -63,9 +65,12 @@ type Graph struct {
 	// warning are the runs with warnings.
 	warning map[*Run]bool
 	// bodies made lately, by digest, until Forget; the cache has the rest.
-	bodies     map[intent.Digest][]byte
-	bodyBytes  int
-	interned   map[string]string
+	bodies    map[intent.Digest][]byte
+	bodyBytes int
+	interned  map[string]string
+	// renderers that are programs, and places of generators in the definition.
+	renderers  *render.Programs
+	places     map[string]definition.Generator
 	derived    map[string]*more
 	executions int
 }
@@ -76,6 +81,7 @@ func NewGraph(runner Runner, cache Cache) *Graph {
 		runner: runner, schema: schema.Builtin(), cache: cache, derived: map[string]*more{},
 		runs: map[string]map[string]*Run{}, stages: map[string]*stage{}, pending: map[*Run]bool{}, warning: map[*Run]bool{},
 		bodies: map[intent.Digest][]byte{}, interned: map[string]string{},
+		renderers: render.NewPrograms(), places: map[string]definition.Generator{},
 	}
 }
 
@@ -95,6 +101,7 @@ func (g *Graph) Build(ctx context.Context, generators []definition.Generator, in
 	failed, known := map[string]bool{}, map[string]bool{definition.DefinitionSource: true}
 	for _, generator := range generators {
 		known[generator.Name] = true
+		g.places[generator.Name] = generator
 		if slices.ContainsFunc(generator.Generators, func(name string) bool { return failed[name] }) {
 			failed[generator.Name] = true
 			continue
@@ -105,6 +112,7 @@ func (g *Graph) Build(ctx context.Context, generators []definition.Generator, in
 		for _, run := range g.failing(generator.Name) {
 			failed[generator.Name] = true
 			for _, finding := range run.findings {
+				finding = g.placed(generator.Name, finding)
 				if !told[finding] {
 					findings = append(findings, finding)
 				}
@@ -150,6 +158,7 @@ func (g *Graph) Warnings() (findings []intent.Finding) {
 	told := map[intent.Finding]bool{}
 	for _, run := range inOrder(g.warning) {
 		for _, finding := range run.warnings {
+			finding = g.placed(run.Generator, finding)
 			if !told[finding] && len(findings) < mostWarnings {
 				findings = append(findings, finding)
 			}
@@ -157,6 +166,15 @@ func (g *Graph) Warnings() (findings []intent.Finding) {
 		}
 	}
 	return findings
+}
+
+// placed has what is said of a renderer stand where the definition names it now.
+func (g *Graph) placed(name string, finding intent.Finding) intent.Finding {
+	generator := g.places[name]
+	if generator.Language == work.Render && finding.File == generator.File {
+		finding.Line, finding.Field = generator.Line, "generate."+name
+	}
+	return finding
 }
 
 // Take marks all outputs as taken over.
@@ -275,6 +293,9 @@ func (g *Graph) execute(ctx context.Context, stage *stage, jobs []Job, now time.
 	results, err := g.runner.Run(ctx, g.schema, jobs, func(kind work.Kind, input Input) ([]byte, error) {
 		if kind == work.ReadAsset {
 			return g.Body(ctx, stage.makers[intent.AssetID(input.Name)], input.Digest)
+		}
+		if text, known := archetype.Open(input); known && kind == work.ReadProgram && stage.generator.Language == work.Model {
+			return text, nil
 		}
 		return stage.inputs.Open(input)
 	})

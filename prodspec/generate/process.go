@@ -18,6 +18,7 @@ import (
 	"lehr.dev/fault"
 	"lehr.dev/intent"
 	"lehr.dev/prodspec/generate/native"
+	"lehr.dev/prodspec/generate/render"
 	"lehr.dev/prodspec/generate/work"
 	"lehr.dev/schema"
 )
@@ -60,7 +61,7 @@ func (p *Process) Run(ctx context.Context, set *schema.Set, jobs []Job, open Ope
 		return nil, nil
 	}
 	first, err := p.setup(set, jobs[0])
-	if fault.Is(err, fault.Denied) {
+	if fault.Is(err, fault.Denied) || fault.Is(err, fault.NotFound) {
 		return refused(jobs, err), nil
 	}
 	if err != nil {
@@ -93,30 +94,36 @@ func (p *Process) runApart(ctx context.Context, first setup, jobs []Job, open Op
 	return results, nil
 }
 
-// setup is what a child for a job is told first. Denied: there is to be none.
+// setup is what a child for a job is told first. Denied and NotFound: there is to
+// be none.
 func (p *Process) setup(set *schema.Set, job Job) (setup, error) {
-	first := setup{Limits: p.options.Limits, Language: job.Language, Elsewhere: p.options.Elsewhere}
+	first := setup{Limits: p.options.Limits, Language: job.Language, Native: apart(job), Elsewhere: p.options.Elsewhere}
 	if set.Digest() != schema.Builtin().Digest() {
 		first.Schema = set.Files()
 	}
 	var err error
 	switch {
+	case apart(job) && job.Renderer == "":
+		_, err = render.LookUp(job.Program)
 	case job.Language == work.WASM && p.options.Cache != "":
 		first.Cache, err = roomInCache(p.options.Cache, job.Partition)
 	case job.Language == work.Native && p.options.Native == nil:
 		err = fault.New(fault.Denied, "nobody said that partition %s may run native programs", job.Partition).
 			WithHint("have whoever runs the server list the partition in the file of --generators, or build it for WASI")
 	case job.Language == work.Native:
-		first.Native, err = p.options.Native(job.Partition)
+		first.Policy, err = p.options.Native(job.Partition)
 	}
 	return first, err
 }
+
+// apart: the job is for a renderer that is a program of its own.
+func apart(job Job) bool { return job.Language == work.Render && work.Apart(job.Program) }
 
 // refused is the result of jobs that may not run: later they may.
 func refused(jobs []Job, err error) []Result {
 	results := make([]Result, len(jobs))
 	for i, job := range jobs {
-		f := intent.Finding{Rule: "generate", Severity: intent.Error, File: job.Program, Line: 1, Message: err.Error()}
+		f := intent.Finding{Rule: "generate", Severity: intent.Error, File: job.Where(), Line: 1, Message: err.Error()}
 		if e, ok := errors.AsType[*fault.Error](err); ok {
 			f.Message, f.Hint = e.Message, e.Hint
 		}
@@ -155,7 +162,7 @@ func (p *Process) withChild(ctx context.Context, first setup, use func(*session)
 	// child outlives this process; the thread must not end before.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	s := &session{limits: p.options.Limits, language: first.Language}
+	s := &session{limits: p.options.Limits, native: first.Native || first.Language == work.Native}
 	if err := s.start(p.options); err != nil {
 		return err
 	}
@@ -176,14 +183,14 @@ func (p *Process) withChild(ctx context.Context, first setup, use func(*session)
 // session is one child and the pipes to it.
 type session struct {
 	limits Limits
-	// language of the jobs.
-	language work.Language
-	open     Opener
-	command  *exec.Cmd
-	in       io.WriteCloser
-	out      *bufio.Reader
-	stderr   work.LastWords
-	ended    sync.Once
+	// native: the jobs are programs of this machine.
+	native  bool
+	open    Opener
+	command *exec.Cmd
+	in      io.WriteCloser
+	out     *bufio.Reader
+	stderr  work.LastWords
+	ended   sync.Once
 }
 
 func (s *session) start(options Options) error {
@@ -219,7 +226,7 @@ func (s *session) end() {
 }
 
 func (s *session) kill() {
-	if s.language == work.Native {
+	if s.native {
 		// What a program without a sandbox has started may have left the group.
 		native.KillBelow(s.command.Process.Pid)
 	}

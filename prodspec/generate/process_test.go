@@ -68,8 +68,11 @@ func (in inputs) open(_ work.Kind, input generate.Input) ([]byte, error) {
 	return []byte(text), nil
 }
 
-func (in inputs) input(name string) []generate.Input {
-	return []generate.Input{{Name: name, Digest: intent.Sum("test", []byte(in[name]))}}
+func (in inputs) input(names ...string) (list []generate.Input) {
+	for _, name := range names {
+		list = append(list, generate.Input{Name: name, Digest: intent.Sum("test", []byte(in[name]))})
+	}
+	return list
 }
 
 const program = `

@@ -8,7 +8,9 @@ import (
 
 	"lehr.dev/intent"
 	"lehr.dev/prodspec/definition"
+	"lehr.dev/prodspec/generate/archetype"
 	"lehr.dev/prodspec/generate/protocol"
+	"lehr.dev/prodspec/generate/render"
 	"lehr.dev/prodspec/generate/starlark"
 	"lehr.dev/prodspec/generate/work"
 )
@@ -27,6 +29,8 @@ type stage struct {
 	byName                map[Read]bool
 	filesList, assetsList intent.Digest
 	makers                map[intent.AssetID]*Run
+	// renderer of its own program.
+	renderer render.Program
 	// context covers everything but the files of each.
 	context intent.Digest
 	// settled: every run held or succeeded in this stage.
@@ -37,7 +41,14 @@ func newStage(g *Graph, generator definition.Generator, inputs Inputs) *stage {
 	s := &stage{generator: generator, inputs: inputs, byName: map[Read]bool{}, makers: map[intent.AssetID]*Run{}}
 	schemaDigest, rulesDigest := g.schema.Digest(), g.rules.Digest()
 	s.base = intent.Sum("lehr.generate.v2", []byte(version(generator)), []byte(inputs.Partition), []byte(generator.Name), []byte(generator.Program), schemaDigest[:], rulesDigest[:])
-	if s.ownProgram() {
+	if generator.Language == work.Model {
+		s.programs = slices.Clone(archetype.Programs())
+	} else if apart(s.job("")) {
+		s.renderer = g.renderers.Find(generator.Program)
+		if s.renderer.Path != "" {
+			s.programs = []Input{{Name: generator.Program, Digest: s.renderer.Digest}}
+		}
+	} else if s.ownProgram() {
 		if program, found := work.Find(inputs.Programs, generator.Program); found {
 			s.programs = []Input{program}
 		}
@@ -81,8 +92,13 @@ func (s *stage) ownProgram() bool { return s.generator.Language != work.Starlark
 
 // version changes whenever the same inputs may give other assets.
 func version(generator definition.Generator) string {
-	if generator.Language == work.Starlark {
+	switch generator.Language {
+	case work.Starlark:
 		return starlark.Version
+	case work.Model: // Whose files lie over each other in the order of the sources.
+		return fmt.Sprintf("%s model %q", starlark.Version, generator.Sources)
+	case work.Render:
+		return fmt.Sprintf("%s %s %q", protocol.Version, render.Version(generator.Program), generator.Arguments)
 	}
 	return fmt.Sprintf("%s %s %q", protocol.Version, generator.Language, generator.Arguments)
 }
@@ -162,8 +178,29 @@ func (s *stage) job(file string) Job {
 	return Job{
 		Partition: s.inputs.Partition, Generator: s.generator.Name, File: file,
 		Language: s.generator.Language, Program: s.generator.Program, Arguments: s.generator.Arguments,
-		Files: s.filesOf(file), Programs: s.programs, Assets: s.assets,
+		Definition: s.generator.File, Renderer: s.renderer.Path,
+		Files: s.filesOf(file), Programs: s.programs, Assets: s.assets, Layers: s.layers(file),
 	}
+}
+
+// layers of a model's manifest: the file that it runs for, or those of the first
+// source, and then the others' in the order of the sources.
+func (s *stage) layers(file string) (paths []string) {
+	if s.generator.Language != work.Model {
+		return nil
+	}
+	sources := s.generator.Sources
+	if file != "" {
+		paths, sources = append(paths, file), sources[1:]
+	}
+	for _, name := range sources {
+		for _, input := range s.inputs.Sources[name] {
+			if !slices.Contains(paths, input.Name) {
+				paths = append(paths, input.Name)
+			}
+		}
+	}
+	return paths
 }
 
 // holds reports whether everything a run rested on is as it was.

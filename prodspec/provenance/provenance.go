@@ -26,11 +26,17 @@ type Place struct {
 	Source string `json:"source,omitempty"`
 }
 
-// Derived is an addon, or a part of it, that a derivation gave.
+// Derived is an addon, or a part of it, that a derivation gave, or a field that a
+// resolver changed.
 type Derived struct {
 	Derivation string          `json:"derivation"`
-	Addon      intent.TypeName `json:"addon"`
+	Addon      intent.TypeName `json:"addon,omitempty"`
 	Place      Place           `json:"place"`
+	// Field that a resolver changed, what it was for people, empty if it was not
+	// set, and the reason that the resolver gives.
+	Field  string `json:"field,omitempty"`
+	Was    string `json:"was,omitempty"`
+	Reason string `json:"reason,omitempty"`
 }
 
 // Run is what made assets.

@@ -32,7 +32,7 @@ type Blame struct {
 	Published time.Time
 	Sources   []intent.SourceRevision
 	// Origin as of Since; of a field, its Derived are those that gave its addon, or
-	// parts of it. Unknown: nothing of it was kept.
+	// parts of it, or that changed it. Unknown: nothing of it was kept.
 	Origin  provenance.Origin
 	Unknown bool
 	// Line of a file that has the field's name and value, the only one of those
@@ -161,12 +161,21 @@ func (r *Reader) origin(ctx context.Context, asset intent.AssetID, blame *Blame)
 	if blame.Field != "" {
 		// Only what may have given the field. What did, is for people to see: an
 		// addon may be derived in part.
-		blame.Origin.Derived = slices.DeleteFunc(blame.Origin.Derived, func(d provenance.Derived) bool { return !ofAddon(blame.Field, d.Addon) })
+		blame.Origin.Derived = slices.DeleteFunc(blame.Origin.Derived, func(d provenance.Derived) bool { return !gives(d, blame.Field) })
 		if len(blame.Origin.Derived) > 0 {
 			blame.Line = nil
 		}
 	}
 	return nil
+}
+
+// gives reports whether a derivation or resolver may have given a field.
+func gives(d provenance.Derived, field string) bool {
+	if d.Field == "" {
+		return ofAddon(field, d.Addon)
+	}
+	rest, is := strings.CutPrefix(field, d.Field)
+	return is && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
 // ofAddon reports whether a path is in an addon, named in short or in full.

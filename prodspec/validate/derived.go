@@ -12,12 +12,18 @@ import (
 // entryIndex is the index of an entry in the only list that is derived.
 var entryIndex = regexp.MustCompile(`^\.dependencies\[(\d+)\]`)
 
-// derived gives a finding about a derived addon the place of its derivation:
-// the program that made the asset says nothing of it.
+// derived gives a finding about a derived addon, or about a field that a resolver
+// changed, the place of that: the program that made the asset says nothing of it.
 func (o Origin) derived(finding *intent.Finding) {
 	var by *Derived
 	for i := range o.Derived {
 		d := &o.Derived[i]
+		if d.Field != "" {
+			if finding.Field == string(d.Payload)+strings.TrimPrefix(d.Field, "payload") {
+				by = d
+			}
+			continue
+		}
 		rest, about := strings.CutPrefix(finding.Field, string(d.Addon))
 		if !about || rest != "" && rest[0] != '.' {
 			continue
@@ -33,5 +39,9 @@ func (o Origin) derived(finding *intent.Finding) {
 		return
 	}
 	finding.File, finding.Line = by.File, by.Line
-	finding.Message += fmt.Sprintf(" (derived by generate.%s)", by.Derivation)
+	how := "derived"
+	if by.Field != "" {
+		how = "set"
+	}
+	finding.Message += fmt.Sprintf(" (%s by generate.%s)", how, by.Derivation)
 }

@@ -56,14 +56,18 @@ type Origin struct {
 	Derived []Derived
 }
 
-// Derived is an addon, or a part of it, and where it is said to be derived.
+// Derived is an addon, or a part of it, and where it is said to be derived; or a
+// field that a resolver changed.
 type Derived struct {
 	Derivation string
 	Addon      intent.TypeName
 	// From is the index of the first derived entry of a list.
 	From int
-	File string
-	Line int
+	// Field that a resolver changed of a Payload, what it was, and the reason.
+	Payload            intent.TypeName
+	Field, Was, Reason string
+	File               string
+	Line               int
 }
 
 // Input is a candidate and what it is compared with.

@@ -40,8 +40,8 @@ var collections = []Mutant{
 	},
 	{
 		Name: "collector-takes-live-member", File: "store/relational/collect.go",
-		Old:    `AND from_seq > $2 LIMIT $4) RETURNING digest`,
-		New:    "AND from_seq >` + map[bool]string{true: \"=\"}[mutant.On(\"collector-takes-live-member\")] + ` $2 LIMIT $4) RETURNING digest",
+		Old:    `AND from_seq > $2 LIMIT $4 + 0) RETURNING digest`,
+		New:    "AND from_seq >` + map[bool]string{true: \"=\"}[mutant.On(\"collector-takes-live-member\")] + ` $2 LIMIT $4 + 0) RETURNING digest",
 		Breaks: "S17 S7",
 		Why:    "Assets that began in a retained incarnation and ended in a collected one are gone from the retained one.",
 	},

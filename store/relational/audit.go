@@ -126,7 +126,7 @@ func (s *Store) AuditRecords(ctx context.Context, partition intent.PartitionID, 
 	var records []store.AuditRecord
 	err := s.read(ctx, fmt.Sprintf("reading the audit of %q", partition), func(q querier) error {
 		// Every row holds at least one record, so limit rows are enough.
-		return q.each("SELECT records FROM audit WHERE partition = $1 AND last > $2 ORDER BY last LIMIT $3",
+		return q.each("SELECT records FROM audit WHERE partition = $1 AND last > $2 ORDER BY last LIMIT $3 + 0",
 			[]any{string(partition), after, limit}, func(rows scanner) error {
 				if len(records) >= limit {
 					return nil

@@ -144,7 +144,7 @@ func (s *Store) Candidate(ctx context.Context, partition intent.PartitionID, dig
 func (s *Store) ListCandidates(ctx context.Context, partition intent.PartitionID, limit int) (list []intent.Candidate, err error) {
 	err = s.read(ctx, fmt.Sprintf("listing the candidates of %q", partition), func(q querier) error {
 		return q.each("SELECT "+candidateColumns+` FROM candidate
-			WHERE partition = $1 AND state <> 'saving' ORDER BY number DESC LIMIT $2`,
+			WHERE partition = $1 AND state <> 'saving' ORDER BY number DESC LIMIT $2 + 0`,
 			[]any{string(partition), pageSize(limit)}, func(row scanner) error {
 				candidate, err := scanCandidate(row, partition)
 				list = append(list, candidate)

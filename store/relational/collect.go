@@ -91,7 +91,7 @@ func (c *collection) incarnations(t *transaction, now standing) (int64, error) {
 		AND NOT EXISTS (SELECT 1 FROM push WHERE partition = $1 AND open = 1 AND target = i.seq)
 		AND NOT EXISTS (SELECT 1 FROM candidate WHERE partition = $1 AND state IN ('held', 'saving') AND base = i.seq)
 		AND NOT EXISTS (SELECT 1 FROM label WHERE partition = $1 AND seq = i.seq AND person = 1)
-		LIMIT $5)`,
+		LIMIT $5 + 0)`,
 		string(c.lease.Partition), int64(now.head), int64(now.head)-int64(c.keep.Incarnations), stamp(c.now.Add(-c.keep.Period)), chunk)
 	if err != nil || removed == 0 {
 		return removed, err
@@ -105,7 +105,7 @@ func (c *collection) forgotten() int64 { return stamp(c.now.Add(-c.keep.History)
 
 func (c *collection) pushes(t *transaction, _ standing) (int64, error) {
 	return t.exec(`DELETE FROM push WHERE number IN (
-		SELECT number FROM push WHERE partition = $1 AND open = 0 AND ended < $2 LIMIT $3)`, string(c.lease.Partition), c.forgotten(), chunk)
+		SELECT number FROM push WHERE partition = $1 AND open = 0 AND ended < $2 LIMIT $3 + 0)`, string(c.lease.Partition), c.forgotten(), chunk)
 }
 
 // approvals goes over what people said of pushes.
@@ -130,7 +130,7 @@ func (c *collection) reports(t *transaction, now standing) (int64, error) {
 		AND NOT EXISTS (SELECT 1 FROM member WHERE partition = $1 AND asset = r.asset AND from_seq <= $2 AND to_seq > $2)
 		AND NOT EXISTS (SELECT 1 FROM enforced WHERE partition = $1 AND asset = r.asset)
 		AND NOT EXISTS (SELECT 1 FROM push WHERE partition = $1 AND asset = r.asset AND open = 1)
-		LIMIT $3)`, string(c.lease.Partition), int64(now.head), chunk)
+		LIMIT $3 + 0)`, string(c.lease.Partition), int64(now.head), chunk)
 }
 
 // candidates takes up to a chunk of entries of one candidate that is due, and
@@ -150,7 +150,7 @@ func (c *collection) candidates(t *transaction, _ standing) (int64, error) {
 	}
 	var bodies bodySet
 	err = t.each(`DELETE FROM candidate_entry WHERE partition = $1 AND candidate = $2 AND asset IN (
-		SELECT asset FROM candidate_entry WHERE partition = $1 AND candidate = $2 LIMIT $3) RETURNING digest`,
+		SELECT asset FROM candidate_entry WHERE partition = $1 AND candidate = $2 LIMIT $3 + 0) RETURNING digest`,
 		[]any{partition, digest, chunk}, bodies.scan)
 	if err != nil {
 		return 0, err
@@ -197,7 +197,7 @@ func (g gap) members(t *transaction, _ standing) (int64, error) {
 	var bodies bodySet
 	err := t.each(`DELETE FROM member WHERE partition = $1 AND (asset, from_seq) IN (
 		SELECT asset, from_seq FROM member WHERE partition = $1 AND to_seq > $2 AND to_seq <= $3
-		AND to_seq < 9223372036854775807 AND from_seq > $2 LIMIT $4) RETURNING digest`, g.arguments(), bodies.scan)
+		AND to_seq < 9223372036854775807 AND from_seq > $2 LIMIT $4 + 0) RETURNING digest`, g.arguments(), bodies.scan)
 	if err != nil {
 		return 0, err
 	}
@@ -222,7 +222,7 @@ func (g gap) members(t *transaction, _ standing) (int64, error) {
 func (g gap) edges(t *transaction, _ standing) (int64, error) {
 	return t.exec(`DELETE FROM edge WHERE partition = $1 AND (from_asset, field, to_asset, from_seq) IN (
 		SELECT from_asset, field, to_asset, from_seq FROM edge WHERE partition = $1 AND to_seq > $2 AND to_seq <= $3
-		AND to_seq < 9223372036854775807 AND from_seq > $2 LIMIT $4)`, g.arguments()...)
+		AND to_seq < 9223372036854775807 AND from_seq > $2 LIMIT $4 + 0)`, g.arguments()...)
 }
 
 func (g gap) fields(t *transaction, _ standing) (int64, error) {
@@ -232,5 +232,5 @@ func (g gap) fields(t *transaction, _ standing) (int64, error) {
 func (g gap) buckets(t *transaction, _ standing) (int64, error) {
 	return t.exec(`DELETE FROM bucket WHERE partition = $1 AND (bucket, from_seq) IN (
 		SELECT bucket, from_seq FROM bucket WHERE partition = $1 AND to_seq > $2 AND to_seq <= $3
-		AND to_seq < 9223372036854775807 AND from_seq > $2 LIMIT $4)`, g.arguments()...)
+		AND to_seq < 9223372036854775807 AND from_seq > $2 LIMIT $4 + 0)`, g.arguments()...)
 }

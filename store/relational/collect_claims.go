@@ -12,7 +12,7 @@ func (c *collection) returned(t *transaction, now standing) (int64, error) {
 	return t.exec(`UPDATE enforced SET adrift = 0 WHERE partition = $1 AND asset IN (
 		SELECT e.asset FROM enforced e WHERE e.partition = $1 AND e.adrift = 1 AND EXISTS (
 			SELECT 1 FROM member WHERE partition = $1 AND asset = e.asset AND from_seq <= $2 AND to_seq = 9223372036854775807)
-		LIMIT $3)`, string(c.lease.Partition), int64(now.head), chunk)
+		LIMIT $3 + 0)`, string(c.lease.Partition), int64(now.head), chunk)
 }
 
 // unwatched: the asset is not in head, and nothing acts on it any more. $2 is
@@ -27,7 +27,7 @@ func unwatched(asset string) string {
 // left head.
 func (c *collection) turnedDown(t *transaction, now standing) (int64, error) {
 	return t.exec(`DELETE FROM enforced WHERE partition = $1 AND asset IN (
-		SELECT e.asset FROM enforced e WHERE e.partition = $1 AND e.adrift = 1 AND e.absent = 1`+unwatched("e.asset")+` LIMIT $3)`,
+		SELECT e.asset FROM enforced e WHERE e.partition = $1 AND e.adrift = 1 AND e.absent = 1`+unwatched("e.asset")+` LIMIT $3 + 0)`,
 		string(c.lease.Partition), int64(now.head), chunk, stamp(c.now))
 }
 
@@ -42,7 +42,7 @@ func (c *collection) claims(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			return q.each(idleClaims+" LIMIT $3", []any{string(c.lease.Partition), int64(head), chunk, stamp(c.now)}, func(row scanner) error {
+			return q.each(idleClaims+" LIMIT $3 + 0", []any{string(c.lease.Partition), int64(head), chunk, stamp(c.now)}, func(row scanner) error {
 				var asset intent.AssetID
 				err := row.Scan(&asset)
 				assets = append(assets, asset)

@@ -100,7 +100,7 @@ func scanEnforced(row scanner, partition intent.PartitionID) (e store.Enforced, 
 // is Absent too. What a claim carried along is none until it is seen.
 func (s *Store) EnforcedPage(ctx context.Context, partition intent.PartitionID, after intent.AssetID, limit int) (page []store.Enforced, err error) {
 	err = s.read(ctx, fmt.Sprintf("listing the enforced records of %q", partition), func(q querier) error {
-		return q.each("SELECT "+enforcedColumns+" FROM enforced e WHERE e.partition = $1 AND e.asset > $2 AND e.carried = 0 ORDER BY e.asset LIMIT $3",
+		return q.each("SELECT "+enforcedColumns+" FROM enforced e WHERE e.partition = $1 AND e.asset > $2 AND e.carried = 0 ORDER BY e.asset LIMIT $3 + 0",
 			[]any{string(partition), string(after), pageSize(limit)}, func(row scanner) error {
 				e, err := scanEnforced(row, partition)
 				page = append(page, e)

@@ -63,12 +63,12 @@ const endField = "UPDATE field SET to_seq = $5 WHERE partition = $1 AND path = $
 // row found by it.
 const (
 	discardFields = `DELETE FROM field WHERE partition = $1 AND +from_seq = $2 AND (asset, path) IN (
-		SELECT asset, path FROM field WHERE partition = $1 AND from_seq = $2 LIMIT $3)`
+		SELECT asset, path FROM field WHERE partition = $1 AND from_seq = $2 LIMIT $3 + 0)`
 	reopenFields = `UPDATE field SET to_seq = 9223372036854775807 WHERE partition = $1 AND +to_seq = $2 AND (asset, path) IN (
-		SELECT asset, path FROM field WHERE partition = $1 AND to_seq = $2 AND to_seq < 9223372036854775807 LIMIT $3)`
+		SELECT asset, path FROM field WHERE partition = $1 AND to_seq = $2 AND to_seq < 9223372036854775807 LIMIT $3 + 0)`
 	collectFields = `DELETE FROM field WHERE partition = $1 AND +to_seq > $2 AND +to_seq <= $3 AND +from_seq > $2 AND (asset, path) IN (
 		SELECT asset, path FROM field WHERE partition = $1 AND to_seq > $2 AND to_seq <= $3
-		AND to_seq < 9223372036854775807 AND from_seq > $2 LIMIT $4)`
+		AND to_seq < 9223372036854775807 AND from_seq > $2 LIMIT $4 + 0)`
 )
 
 func unstageFields(t *transaction, partition intent.PartitionID, next intent.Sequence) (int64, error) {
@@ -119,5 +119,5 @@ func membersBy(id intent.IncarnationID, filter store.AssetFilter) (text string, 
 	if filter.Type != "" {
 		text += " AND m.type = " + argument(string(filter.Type))
 	}
-	return text + " ORDER BY " + asset + " LIMIT $4", arguments
+	return text + " ORDER BY " + asset + " LIMIT $4 + 0", arguments
 }

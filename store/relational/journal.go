@@ -91,10 +91,10 @@ func (s *Store) OpenPushes(ctx context.Context, partition intent.PartitionID) (p
 
 // Pushes lists an asset's pushes, or the partition's, newest first.
 func (s *Store) Pushes(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, limit int) (pushes []store.PushRecord, err error) {
-	text := "SELECT " + pushColumns + " FROM push WHERE partition = $1 ORDER BY number DESC LIMIT $2"
+	text := "SELECT " + pushColumns + " FROM push WHERE partition = $1 ORDER BY number DESC LIMIT $2 + 0"
 	arguments := []any{string(partition), pageSize(limit)}
 	if asset != "" {
-		text = "SELECT " + pushColumns + " FROM push WHERE partition = $1 AND asset = $3 ORDER BY number DESC LIMIT $2"
+		text = "SELECT " + pushColumns + " FROM push WHERE partition = $1 AND asset = $3 ORDER BY number DESC LIMIT $2 + 0"
 		arguments = append(arguments, string(asset))
 	}
 	err = s.read(ctx, fmt.Sprintf("listing the pushes of %q in %q", asset, partition), func(q querier) error {

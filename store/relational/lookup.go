@@ -140,9 +140,9 @@ func labelsThere(q querier, partition intent.PartitionID, key string) (string, e
 			return err
 		})
 	}
-	err := list("SELECT seq, name, value FROM label WHERE partition = $1 AND name = $3 ORDER BY seq DESC LIMIT $2", key)
+	err := list("SELECT seq, name, value FROM label WHERE partition = $1 AND name = $3 ORDER BY seq DESC LIMIT $2 + 0", key)
 	if err == nil && len(there) == 0 {
-		err = list("SELECT seq, name, value FROM label WHERE partition = $1 ORDER BY seq DESC, name LIMIT $2")
+		err = list("SELECT seq, name, value FROM label WHERE partition = $1 ORDER BY seq DESC, name LIMIT $2 + 0")
 	}
 	if err != nil {
 		return "", err

@@ -14,7 +14,7 @@ import (
 const (
 	orphaned = ` FROM enforced e WHERE e.partition = $1 AND e.adrift = 1 AND e.absent = 0 AND NOT EXISTS (
 		SELECT 1 FROM member m WHERE m.partition = $1 AND m.asset = e.asset AND m.from_seq <= $2 AND m.to_seq > $2)`
-	listOrphans  = "SELECT " + enforcedColumns + orphaned + " AND e.asset > $3 ORDER BY e.asset LIMIT $4"
+	listOrphans  = "SELECT " + enforcedColumns + orphaned + " AND e.asset > $3 ORDER BY e.asset LIMIT $4 + 0"
 	countOrphans = "SELECT count(*)" + orphaned
 	markAdrift   = "UPDATE enforced SET adrift = 1 WHERE partition = $1 AND asset = $2 AND adrift = 0"
 )

@@ -63,11 +63,11 @@ func (s *Store) Report(ctx context.Context, partition intent.PartitionID, asset 
 func (s *Store) ListReports(ctx context.Context, partition intent.PartitionID, filter store.ReportFilter) (reports []intent.Report, err error) {
 	err = s.read(ctx, fmt.Sprintf("listing the reports of %q", partition), func(q querier) error {
 		text := `SELECT record FROM report WHERE partition = $1 AND asset > $2 AND asset >= $3 AND asset < $4
-			ORDER BY asset LIMIT $5`
+			ORDER BY asset LIMIT $5 + 0`
 		arguments := []any{string(partition), string(filter.After), filter.Prefix, prefixEnd(filter.Prefix), pageSize(filter.Limit)}
 		if filter.State != "" {
 			text = `SELECT record FROM report WHERE partition = $1 AND state = $6 AND asset > $2 AND asset >= $3 AND asset < $4
-				ORDER BY asset LIMIT $5`
+				ORDER BY asset LIMIT $5 + 0`
 			arguments = append(arguments, string(filter.State))
 		}
 		return q.each(text, arguments, func(row scanner) error {

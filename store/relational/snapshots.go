@@ -94,7 +94,7 @@ func (s *Store) Incarnations(ctx context.Context, partition intent.PartitionID, 
 		last = int64(before)
 	}
 	err = s.read(ctx, fmt.Sprintf("listing the incarnations of %q", partition), func(q querier) error {
-		err := q.each("SELECT record FROM incarnation WHERE partition = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3",
+		err := q.each("SELECT record FROM incarnation WHERE partition = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3 + 0",
 			[]any{string(partition), last, pageSize(limit)}, func(row scanner) error {
 				var text string
 				if err := row.Scan(&text); err != nil {
@@ -208,7 +208,7 @@ const changes = `WITH touched AS (
 	LEFT JOIN member b ON b.partition = $1 AND b.asset = t.asset AND b.from_seq <= $2 AND b.to_seq > $2
 	LEFT JOIN member a ON a.partition = $1 AND a.asset = t.asset AND a.from_seq <= $3 AND a.to_seq > $3
 	WHERE t.asset > $4 AND (a.effective IS DISTINCT FROM b.effective OR a.digest IS DISTINCT FROM b.digest OR a.type IS DISTINCT FROM b.type)
-	ORDER BY t.asset LIMIT $5`
+	ORDER BY t.asset LIMIT $5 + 0`
 
 // Changes lists one page of what differs between two incarnations, in either
 // direction.

@@ -56,7 +56,7 @@ func markStage(t *transaction, partition intent.PartitionID) error {
 func unstageMembers(t *transaction, partition intent.PartitionID, next intent.Sequence) (int64, error) {
 	var digests bodySet
 	err := t.each(`DELETE FROM member WHERE partition = $1 AND from_seq = $2 AND asset IN (
-			SELECT asset FROM member WHERE partition = $1 AND from_seq = $2 LIMIT $3) RETURNING digest`,
+			SELECT asset FROM member WHERE partition = $1 AND from_seq = $2 LIMIT $3 + 0) RETURNING digest`,
 		[]any{string(partition), int64(next), chunk}, digests.scan)
 	if err != nil {
 		return 0, err
@@ -65,19 +65,19 @@ func unstageMembers(t *transaction, partition intent.PartitionID, next intent.Se
 		return 0, err
 	}
 	reopened, err := t.exec(`UPDATE member SET to_seq = 9223372036854775807 WHERE partition = $1 AND to_seq = $2 AND asset IN (
-			SELECT asset FROM member WHERE partition = $1 AND to_seq = $2 AND to_seq < 9223372036854775807 LIMIT $3)`,
+			SELECT asset FROM member WHERE partition = $1 AND to_seq = $2 AND to_seq < 9223372036854775807 LIMIT $3 + 0)`,
 		string(partition), int64(next), chunk)
 	return int64(len(digests.all)) + reopened, err
 }
 
 func unstageEdges(t *transaction, partition intent.PartitionID, next intent.Sequence) (int64, error) {
 	removed, err := t.exec(`DELETE FROM edge WHERE partition = $1 AND from_seq = $2 AND from_asset IN (
-			SELECT from_asset FROM edge WHERE partition = $1 AND from_seq = $2 LIMIT $3)`, string(partition), int64(next), chunk)
+			SELECT from_asset FROM edge WHERE partition = $1 AND from_seq = $2 LIMIT $3 + 0)`, string(partition), int64(next), chunk)
 	if err != nil {
 		return 0, err
 	}
 	reopened, err := t.exec(`UPDATE edge SET to_seq = 9223372036854775807 WHERE partition = $1 AND to_seq = $2 AND from_asset IN (
-			SELECT from_asset FROM edge WHERE partition = $1 AND to_seq = $2 AND to_seq < 9223372036854775807 LIMIT $3)`,
+			SELECT from_asset FROM edge WHERE partition = $1 AND to_seq = $2 AND to_seq < 9223372036854775807 LIMIT $3 + 0)`,
 		string(partition), int64(next), chunk)
 	return removed + reopened, err
 }

@@ -77,6 +77,9 @@ func (e *Evaluator) evaluate(ctx context.Context, job *work.Job, open work.Opene
 	if err != nil {
 		return protocol.Fail(job, "give the files other names, or leave a source out", "cannot begin: %s", err)
 	}
+	if job.Renderer != "" {
+		return e.renderer(ctx, job, inside)
+	}
 	if e.options.Policy.Sandbox == Off {
 		return e.outside(ctx, job, inside, "the server's policy has its sandbox off")
 	}
@@ -92,6 +95,19 @@ func (e *Evaluator) evaluate(ctx context.Context, job *work.Job, open work.Opene
 	failed := protocol.Fail(job, "have the kernel permit user namespaces, or have whoever runs the server write sandbox: preferred", "needs a sandbox, which this machine does not permit: %s", refused)
 	failed.Stopped = true
 	return failed
+}
+
+// renderer runs one of Lehr's own programs, which reads its inputs and nothing
+// else by itself: the sandbox stands behind it where there can be one.
+func (e *Evaluator) renderer(ctx context.Context, job *work.Job, inside room) work.Result {
+	result, err := e.run(ctx, job, inside, true)
+	if err != nil {
+		result, err = e.run(ctx, job, inside, false)
+	}
+	if err != nil {
+		return protocol.Fail(job, "see that "+job.Renderer+" may be executed", "cannot begin: %s", err)
+	}
+	return result
 }
 
 func (e *Evaluator) outside(ctx context.Context, job *work.Job, inside room, why string) work.Result {
@@ -158,8 +174,10 @@ func (e *Evaluator) room(job *work.Job, open work.Opener) (room, error) {
 	if !found {
 		return nil, fmt.Errorf("the program %s is not there", job.Program)
 	}
-	if err := add(programPath(job), work.ReadProgram, program); err != nil {
-		return nil, err
+	if job.Renderer == "" {
+		if err := add(programPath(job), work.ReadProgram, program); err != nil {
+			return nil, err
+		}
 	}
 	for _, input := range job.Files {
 		name := protocol.FilePath(input.Name)

@@ -71,6 +71,16 @@ func (p *process) start(job *work.Job, inside room, sandbox bool) error {
 	if err != nil {
 		return err
 	}
+	var own *os.File
+	if job.Renderer != "" {
+		// It is executed as it is opened here, wherever it lies: it need not be
+		// copied into the room, nor be found there by another user.
+		if own, err = os.Open(job.Renderer); err != nil {
+			return err
+		}
+		defer own.Close()
+		to.Program, to.Arguments[0] = "", path.Base(job.Renderer)
+	}
 	setupIn, setupOut, err := os.Pipe()
 	if err != nil {
 		return err
@@ -87,6 +97,9 @@ func (p *process) start(job *work.Job, inside room, sandbox bool) error {
 	p.command.Dir = "/"
 	p.command.Stdin, p.command.Stdout, p.command.Stderr = strings.NewReader(string(first)), p.said, p.words
 	p.command.ExtraFiles = []*os.File{setupIn, statusOut}
+	if own != nil {
+		p.command.ExtraFiles = append(p.command.ExtraFiles, own)
+	}
 	p.command.WaitDelay = time.Second
 	p.command.SysProcAttr = attributes
 	err = p.command.Start()

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -19,10 +20,11 @@ const stageVariable = "LEHR_GENERATE_STAGE"
 type stage struct {
 	// Sandbox: this process is the first of its namespaces. Else the room is a
 	// folder that has been made.
-	Sandbox   bool
-	Root      string
-	Entries   []stageEntry
-	Visible   []string
+	Sandbox bool
+	Root    string
+	Entries []stageEntry
+	Visible []string
+	// Program in the room; empty: the open file programFile.
 	Program   string
 	Arguments []string
 	// Memory in bytes, and Seconds of processor time, of each process.
@@ -40,6 +42,8 @@ type stageEntry struct {
 const (
 	setupFile  = 3
 	statusFile = 4
+	// programFile is open where the program is not in the room.
+	programFile = 5
 )
 
 // stageReady is the first byte that a stage tells: from here on the program is
@@ -81,12 +85,28 @@ func Stage() int {
 	if s.Sandbox {
 		root = "/"
 	}
-	program := filepath.Join(root, s.Program)
 	if err = os.Chdir(filepath.Join(root, workFolder)); err == nil {
-		err = syscall.Exec(program, s.Arguments, nil)
+		if s.Program == "" {
+			err = executeOpen(programFile, s.Arguments)
+		} else {
+			err = syscall.Exec(filepath.Join(root, s.Program), s.Arguments, nil)
+		}
 	}
-	fmt.Fprintf(os.Stderr, "%s cannot be run: %v%s\n", filepath.Base(program), err, s.guess(err))
+	fmt.Fprintf(os.Stderr, "%s cannot be run: %v%s\n", s.Arguments[0], err, s.guess(err))
 	return 127
+}
+
+// executeOpen becomes the program of an open file, with an empty environment.
+func executeOpen(file uintptr, arguments []string) error {
+	unix.CloseOnExec(int(file))
+	texts, err := syscall.SlicePtrFromStrings(arguments)
+	if err != nil {
+		return err
+	}
+	environment, path := []*byte{nil}, []byte{0}
+	_, _, errno := unix.RawSyscall6(unix.SYS_EXECVEAT, file, uintptr(unsafe.Pointer(&path[0])),
+		uintptr(unsafe.Pointer(&texts[0])), uintptr(unsafe.Pointer(&environment[0])), unix.AT_EMPTY_PATH, 0)
+	return errno
 }
 
 // guess what a person would not: the error names the program, not what lacks.
@@ -94,6 +114,8 @@ func (s *stage) guess(err error) string {
 	switch err {
 	case syscall.ENOENT:
 		return " (what it is run by is not there: link it statically, or have whoever runs the server make folders visible)"
+	case syscall.EACCES:
+		return " (it runs as nobody where the server is root: chmod a+rx)"
 	case syscall.ENOEXEC:
 		return " (it is no program of this machine, nor a script that begins with #!)"
 	}

@@ -104,18 +104,18 @@ func encode(m proto.Message, options protojson.MarshalOptions) ([]byte, error) {
 func FilePath(name string) string { return path.Join("/", name)[1:] }
 
 // Place is the file of a finding about a run: the one that it runs for, or else
-// its program.
+// its program's.
 func Place(job *work.Job) string {
 	if job.File != "" {
 		return job.File
 	}
-	return job.Program
+	return job.Where()
 }
 
 // Fail is the result of a run that gave nothing.
 func Fail(job *work.Job, hint, format string, arguments ...any) work.Result {
 	return work.Result{Findings: []intent.Finding{{
-		Rule: "generate", Severity: intent.Error, File: job.Program, Line: 1,
+		Rule: "generate", Severity: intent.Error, File: job.Where(), Line: 1,
 		Message: fmt.Sprintf("the run of %s ", job.Name()) + fmt.Sprintf(format, arguments...), Hint: hint,
 	}}}
 }
@@ -143,6 +143,8 @@ type reader struct {
 	most   int
 	output int
 	seen   map[intent.AssetID]bool
+	// names of files that have others in the working directory.
+	names  map[string]string
 	result work.Result
 	ended  bool
 }
@@ -150,7 +152,12 @@ type reader struct {
 // Read takes what a run that ended well has said: all of it, or findings.
 // outputBytes bounds the canonical bytes of its assets together.
 func Read(said io.Reader, job *work.Job, set *schema.Set, outputBytes int) work.Result {
-	r := &reader{job: job, set: set, most: outputBytes, seen: map[intent.AssetID]bool{}}
+	r := &reader{job: job, set: set, most: outputBytes, seen: map[intent.AssetID]bool{}, names: map[string]string{}}
+	for _, file := range job.Files {
+		if there := FilePath(file.Name); there != file.Name {
+			r.names[there] = file.Name
+		}
+	}
 	lines := bufio.NewScanner(said)
 	lines.Buffer(nil, maxLine)
 	number := 0
@@ -198,6 +205,9 @@ func (r *reader) line(text []byte) error {
 	from := record.GetFrom()
 	if from.GetLine() < 0 || from.GetColumn() < 0 || len(from.GetFile()) > 4096 {
 		return fault.New(fault.Invalid, "the place is none").WithHint("lines and columns begin at 1")
+	}
+	if name, other := r.names[from.GetFile()]; other {
+		from.File = name
 	}
 	switch said := record.GetRecord().(type) {
 	case *generatorpb.Record_Asset:

@@ -79,13 +79,14 @@ func (a *assetValue) Attr(name string) (starlark.Value, error) {
 	return nil, nil
 }
 
-// newAsset is asset(id, payload, addons=[]). The asset is encoded at once, so
-// that what is wrong with it is told where it was made.
+// newAsset is asset(id, payload, addons=[], field=""). The asset is encoded at
+// once, so that what is wrong with it is told where it was made. With a field, it
+// is said to be made from that field of the manifest that was decoded last.
 func newAsset(thread *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-	var id string
+	var id, field string
 	var payload *starlarkpb.Message
 	var addons starlark.Iterable
-	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "id", &id, "payload", &payload, "addons?", &addons); err != nil {
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "id", &id, "payload", &payload, "addons?", &addons, "field?", &field); err != nil {
 		return nil, err
 	}
 	r := current(thread)
@@ -118,7 +119,14 @@ func newAsset(thread *starlark.Thread, b *starlark.Builtin, args starlark.Tuple,
 		return nil, fmt.Errorf("%s makes more than %d bytes of assets in one run; split the generator, or use for_each: file", r.job.Name(), r.limits.OutputBytes)
 	}
 	at := thread.CallFrame(1).Pos
-	return &assetValue{work.Asset{ID: content.ID, Type: content.Payload.Type, Digest: digest, Body: body, File: at.Filename(), Line: int(at.Line)}}, nil
+	file, line := at.Filename(), int(at.Line)
+	if field != "" {
+		if r.decoded == nil {
+			return nil, fmt.Errorf("asset %s: field %q of what? decode a manifest first", id, field)
+		}
+		file, line = r.decoded.whereIs(field)
+	}
+	return &assetValue{work.Asset{ID: content.ID, Type: content.Payload.Type, Digest: digest, Body: body, File: file, Line: line}}, nil
 }
 
 // pack takes a message, or one that an Any holds, as those of a decoded

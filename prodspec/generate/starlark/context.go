@@ -20,7 +20,7 @@ func (c *contextValue) Freeze()               {}
 func (c *contextValue) Truth() starlark.Bool  { return true }
 func (c *contextValue) Hash() (uint32, error) { return 0, fmt.Errorf("unhashable: ctx") }
 func (c *contextValue) AttrNames() []string {
-	return []string{"assets", "file", "files", "generator", "partition"}
+	return []string{"assets", "file", "files", "generator", "layers", "partition"}
 }
 
 func (c *contextValue) Attr(name string) (starlark.Value, error) {
@@ -33,6 +33,8 @@ func (c *contextValue) Attr(name string) (starlark.Value, error) {
 		return &files{c.run}, nil
 	case "assets":
 		return &assets{c.run}, nil
+	case "layers":
+		return c.run.layers(), nil
 	case "file":
 		if c.run.job.File == "" {
 			return nil, fmt.Errorf("ctx.file is there only with for_each: file; this run has ctx.files")

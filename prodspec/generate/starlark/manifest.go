@@ -31,6 +31,9 @@ type document struct {
 	// fields by position, and nodes by field path.
 	fields map[position]field
 	nodes  map[string]*yaml.Node
+	// origins of the places of a document that was made of several; nil: it is
+	// one file.
+	origins map[position]place
 }
 
 type position struct{ line, column int }
@@ -45,11 +48,15 @@ type field struct {
 	node       *yaml.Node
 }
 
-// decode is decode(type, path): a manifest of a message type, checked.
+// decode is decode(type, path): a manifest of a message type, checked. Of a list
+// of paths, each is laid over those before it.
 func decode(thread *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-	var of starlark.Value
-	var path string
+	var of, path starlark.Value
 	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "type", &of, "path", &path); err != nil {
+		return nil, err
+	}
+	paths, err := pathsOf(path)
+	if err != nil {
 		return nil, err
 	}
 	r := current(thread)
@@ -57,13 +64,14 @@ func decode(thread *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, k
 	if err != nil {
 		return nil, err
 	}
-	text, err := r.text(path)
+	d, err := r.layered(paths)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.manifest(path, text, message); err != nil {
+	if err := r.manifest(d, message); err != nil {
 		return nil, err
 	}
+	r.decoded = d
 	return wrap(message)
 }
 
@@ -87,14 +95,10 @@ func (r *run) empty(of starlark.Value) (proto.Message, error) {
 
 // manifest decodes and validates. What is wrong comes back as one error with
 // all findings, each with line, column and field.
-func (r *run) manifest(path string, text []byte, message proto.Message) error {
-	d, err := parse(path, text)
-	if err != nil {
-		return err
-	}
+func (r *run) manifest(d *document, message proto.Message) error {
 	descriptor := message.ProtoReflect().Descriptor()
 	d.index(d.root, "", descriptor)
-	err = (protoyaml.UnmarshalOptions{Resolver: r.schema.Types()}).Unmarshal(text, message)
+	err := (protoyaml.UnmarshalOptions{Resolver: r.schema.Types()}).Unmarshal(d.text, message)
 	if err != nil {
 		return d.decoding(err, descriptor)
 	}
@@ -110,9 +114,10 @@ func (r *run) manifest(path string, text []byte, message proto.Message) error {
 
 // finding at a node; one that is not in the document is at its first line.
 func (d *document) finding(line, column int, field, format string, arguments ...any) intent.Finding {
+	file, line, column := d.origin(line, column)
 	return intent.Finding{
 		Rule: "manifest", Severity: intent.Error, Message: fmt.Sprintf(format, arguments...),
-		File: d.file, Line: max(line, 1), Column: max(column, 1), Field: field,
+		File: file, Line: max(line, 1), Column: max(column, 1), Field: field,
 	}
 }
 

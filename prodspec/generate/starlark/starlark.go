@@ -60,6 +60,8 @@ type run struct {
 	loading []string
 	output  int
 	log     strings.Builder
+	// manifest that was decoded last, whose fields assets may be made from.
+	decoded *document
 }
 
 const (

@@ -27,6 +27,7 @@ import (
 	"lehr.dev/fault"
 	"lehr.dev/intent"
 	"lehr.dev/prodspec/generate/protocol"
+	"lehr.dev/prodspec/generate/tree"
 	"lehr.dev/prodspec/generate/work"
 	"lehr.dev/schema"
 )
@@ -111,11 +112,11 @@ func (e *Evaluator) evaluate(ctx context.Context, job *work.Job, open work.Opene
 	if refusal != nil {
 		return *refusal
 	}
-	inputs, err := newTree(e.set, job, open, reads)
+	inputs, err := tree.New(e.set, job, open, reads)
 	if err != nil {
 		return protocol.Fail(job, "give the files other names, or leave a source out", "cannot begin: %s", err)
 	}
-	first, err := protocol.Job(job, "/"+path.Join(assetFolder, protocol.AssetList))
+	first, err := protocol.Job(job, "/"+tree.AssetList)
 	if err != nil {
 		return protocol.Fail(job, "", "cannot begin: %s", err)
 	}

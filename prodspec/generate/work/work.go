@@ -21,6 +21,10 @@ const (
 	WASM Language = "wasm"
 	// Native is a program of this machine.
 	Native Language = "command"
+	// Model is one of Lehr's own programs, in Starlark.
+	Model Language = "model"
+	// Render is one of Lehr's own renderers, by its format.
+	Render Language = "render"
 )
 
 // Input is a file or an asset that a run may read.
@@ -38,11 +42,19 @@ type Job struct {
 	// Language of the program; empty: Starlark.
 	Language Language `json:"language,omitempty"`
 	// Program is the path of the Starlark file that defines generate, of the
-	// module, or of the native program; Arguments of the latter two.
+	// module, or of the native program, or a renderer's format; Arguments of all
+	// but the first.
 	Program   string   `json:"program"`
 	Arguments []string `json:"arguments,omitempty"`
+	// Definition is the file that names the format, and Renderer the path of a
+	// renderer that is a program of its own.
+	Definition string `json:"definition,omitempty"`
+	Renderer   string `json:"renderer,omitempty"`
 	// File is the one this run is for; empty: the run is for all.
 	File string `json:"file,omitempty"`
+	// Layers of a manifest, by their paths: of a model. Each is laid over those
+	// before it.
+	Layers []string `json:"layers,omitempty"`
 	// Files are the declared sources', Programs what load may name, Assets
 	// what the generators it takes from gave.
 	Files    []Input `json:"files,omitempty"`
@@ -56,6 +68,14 @@ func (j Job) Name() string {
 		return j.Generator
 	}
 	return j.Generator + " for " + j.File
+}
+
+// Where is the file of what is said about its program.
+func (j Job) Where() string {
+	if j.Language == Render {
+		return j.Definition
+	}
+	return j.Program
 }
 
 // Kind says what a read was of.

@@ -819,7 +819,8 @@ type BlameAssetResponse struct {
 	// The line that has the field's name and value, the only one of the inputs;
 	// unset: not known.
 	Line *Place `protobuf:"bytes,17,opt,name=line" json:"line,omitempty"`
-	// Derivations that gave it addons, or parts of them.
+	// Derivations that gave it addons, or parts of them, and resolvers that changed
+	// its fields.
 	Derived []*Derivation `protobuf:"bytes,18,rep,name=derived" json:"derived,omitempty"`
 	// The states that the sources were in.
 	Sources       []*SourceRevision `protobuf:"bytes,19,rep,name=sources" json:"sources,omitempty"`
@@ -1056,9 +1057,14 @@ func (x *Place) GetSource() *SourceRevision {
 type Derivation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Name  string                 `protobuf:"bytes,1,opt,name=name" json:"name,omitempty"`
-	// Type of the addon.
-	Addon         string `protobuf:"bytes,2,opt,name=addon" json:"addon,omitempty"`
-	Place         *Place `protobuf:"bytes,3,opt,name=place" json:"place,omitempty"`
+	// Type of the addon; empty: it is a resolver, which changed a field.
+	Addon string `protobuf:"bytes,2,opt,name=addon" json:"addon,omitempty"`
+	Place *Place `protobuf:"bytes,3,opt,name=place" json:"place,omitempty"`
+	// The field's path, what it was before, empty if it was not set, and why the
+	// resolver changes it.
+	Field         string `protobuf:"bytes,4,opt,name=field" json:"field,omitempty"`
+	Was           string `protobuf:"bytes,5,opt,name=was" json:"was,omitempty"`
+	Reason        string `protobuf:"bytes,6,opt,name=reason" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1112,6 +1118,27 @@ func (x *Derivation) GetPlace() *Place {
 		return x.Place
 	}
 	return nil
+}
+
+func (x *Derivation) GetField() string {
+	if x != nil {
+		return x.Field
+	}
+	return ""
+}
+
+func (x *Derivation) GetWas() string {
+	if x != nil {
+		return x.Was
+	}
+	return ""
+}
+
+func (x *Derivation) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
 }
 
 var File_lehr_api_v1_asset_proto protoreflect.FileDescriptor
@@ -1209,12 +1236,15 @@ const file_lehr_api_v1_asset_proto_rawDesc = "" +
 	"\x05Place\x12\x12\n" +
 	"\x04file\x18\x01 \x01(\tR\x04file\x12\x12\n" +
 	"\x04line\x18\x02 \x01(\x05R\x04line\x123\n" +
-	"\x06source\x18\x03 \x01(\v2\x1b.lehr.api.v1.SourceRevisionR\x06source\"`\n" +
+	"\x06source\x18\x03 \x01(\v2\x1b.lehr.api.v1.SourceRevisionR\x06source\"\xa0\x01\n" +
 	"\n" +
 	"Derivation\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05addon\x18\x02 \x01(\tR\x05addon\x12(\n" +
-	"\x05place\x18\x03 \x01(\v2\x12.lehr.api.v1.PlaceR\x05place2\xf1\x02\n" +
+	"\x05place\x18\x03 \x01(\v2\x12.lehr.api.v1.PlaceR\x05place\x12\x14\n" +
+	"\x05field\x18\x04 \x01(\tR\x05field\x12\x10\n" +
+	"\x03was\x18\x05 \x01(\tR\x03was\x12\x16\n" +
+	"\x06reason\x18\x06 \x01(\tR\x06reason2\xf1\x02\n" +
 	"\fAssetService\x12W\n" +
 	"\n" +
 	"ListAssets\x12\x1e.lehr.api.v1.ListAssetsRequest\x1a\x1f.lehr.api.v1.ListAssetsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12Q\n" +

@@ -12,6 +12,7 @@ import (
 	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	v1 "lehr.dev/gen/lehr/process/v1"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -41,7 +42,14 @@ type WebService struct {
 	Balancing *WebService_Balancing `protobuf:"bytes,7,opt,name=balancing" json:"balancing,omitempty"`
 	// The least version of the schema that this version of the service needs;
 	// empty: none.
-	NeedsSchema   string `protobuf:"bytes,8,opt,name=needs_schema,json=needsSchema" json:"needs_schema,omitempty"`
+	NeedsSchema string `protobuf:"bytes,8,opt,name=needs_schema,json=needsSchema" json:"needs_schema,omitempty"`
+	// What else it needs: the model gives edges to them.
+	Needs  []*Need           `protobuf:"bytes,9,rep,name=needs" json:"needs,omitempty"`
+	Labels map[string]string `protobuf:"bytes,10,rep,name=labels" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Owner  string            `protobuf:"bytes,11,opt,name=owner" json:"owner,omitempty"`
+	// Unset: /healthz.
+	Health        *v1.HealthCheck `protobuf:"bytes,12,opt,name=health" json:"health,omitempty"`
+	Update        *v1.Update      `protobuf:"bytes,13,opt,name=update" json:"update,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -132,6 +140,41 @@ func (x *WebService) GetNeedsSchema() string {
 	return ""
 }
 
+func (x *WebService) GetNeeds() []*Need {
+	if x != nil {
+		return x.Needs
+	}
+	return nil
+}
+
+func (x *WebService) GetLabels() map[string]string {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
+}
+
+func (x *WebService) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
+}
+
+func (x *WebService) GetHealth() *v1.HealthCheck {
+	if x != nil {
+		return x.Health
+	}
+	return nil
+}
+
+func (x *WebService) GetUpdate() *v1.Update {
+	if x != nil {
+		return x.Update
+	}
+	return nil
+}
+
 // Balancing puts a balancer before each cluster, and one before all of them
 // that spreads requests by the clusters' sizes.
 type WebService_Balancing struct {
@@ -147,7 +190,7 @@ type WebService_Balancing struct {
 
 func (x *WebService_Balancing) Reset() {
 	*x = WebService_Balancing{}
-	mi := &file_lehr_model_v1_web_service_proto_msgTypes[2]
+	mi := &file_lehr_model_v1_web_service_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -159,7 +202,7 @@ func (x *WebService_Balancing) String() string {
 func (*WebService_Balancing) ProtoMessage() {}
 
 func (x *WebService_Balancing) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_model_v1_web_service_proto_msgTypes[2]
+	mi := &file_lehr_model_v1_web_service_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -172,7 +215,7 @@ func (x *WebService_Balancing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WebService_Balancing.ProtoReflect.Descriptor instead.
 func (*WebService_Balancing) Descriptor() ([]byte, []int) {
-	return file_lehr_model_v1_web_service_proto_rawDescGZIP(), []int{0, 1}
+	return file_lehr_model_v1_web_service_proto_rawDescGZIP(), []int{0, 2}
 }
 
 func (x *WebService_Balancing) GetBinary() string {
@@ -218,7 +261,7 @@ type WebService_Cluster struct {
 
 func (x *WebService_Cluster) Reset() {
 	*x = WebService_Cluster{}
-	mi := &file_lehr_model_v1_web_service_proto_msgTypes[3]
+	mi := &file_lehr_model_v1_web_service_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -230,7 +273,7 @@ func (x *WebService_Cluster) String() string {
 func (*WebService_Cluster) ProtoMessage() {}
 
 func (x *WebService_Cluster) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_model_v1_web_service_proto_msgTypes[3]
+	mi := &file_lehr_model_v1_web_service_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -243,7 +286,7 @@ func (x *WebService_Cluster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WebService_Cluster.ProtoReflect.Descriptor instead.
 func (*WebService_Cluster) Descriptor() ([]byte, []int) {
-	return file_lehr_model_v1_web_service_proto_rawDescGZIP(), []int{0, 2}
+	return file_lehr_model_v1_web_service_proto_rawDescGZIP(), []int{0, 3}
 }
 
 func (x *WebService_Cluster) GetName() string {
@@ -306,7 +349,8 @@ var File_lehr_model_v1_web_service_proto protoreflect.FileDescriptor
 
 const file_lehr_model_v1_web_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1flehr/model/v1/web_service.proto\x12\rlehr.model.v1\x1a\x1bbuf/validate/validate.proto\"\x94\b\n" +
+	"\x1flehr/model/v1/web_service.proto\x12\rlehr.model.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1alehr/model/v1/worker.proto\x1a\x19lehr/process/v1/job.proto\"\xb6\n" +
+	"\n" +
 	"\n" +
 	"WebService\x128\n" +
 	"\aservice\x18\x01 \x01(\tB\x1e\xbaH\x1b\xd8\x01\x01r\x162\x14^[a-z0-9][a-z0-9-]*$R\aservice\x12\x16\n" +
@@ -316,8 +360,17 @@ const file_lehr_model_v1_web_service_proto_rawDesc = "" +
 	"\aversion\x18\x05 \x01(\tR\aversion\x12=\n" +
 	"\bclusters\x18\x06 \x03(\v2!.lehr.model.v1.WebService.ClusterR\bclusters\x12A\n" +
 	"\tbalancing\x18\a \x01(\v2#.lehr.model.v1.WebService.BalancingR\tbalancing\x12!\n" +
-	"\fneeds_schema\x18\b \x01(\tR\vneedsSchema\x1a6\n" +
+	"\fneeds_schema\x18\b \x01(\tR\vneedsSchema\x12)\n" +
+	"\x05needs\x18\t \x03(\v2\x13.lehr.model.v1.NeedR\x05needs\x12=\n" +
+	"\x06labels\x18\n" +
+	" \x03(\v2%.lehr.model.v1.WebService.LabelsEntryR\x06labels\x12\x14\n" +
+	"\x05owner\x18\v \x01(\tR\x05owner\x124\n" +
+	"\x06health\x18\f \x01(\v2\x1c.lehr.process.v1.HealthCheckR\x06health\x12/\n" +
+	"\x06update\x18\r \x01(\v2\x17.lehr.process.v1.UpdateR\x06update\x1a6\n" +
 	"\bEnvEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a9\n" +
+	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a{\n" +
 	"\tBalancing\x12\x1f\n" +
@@ -351,22 +404,30 @@ func file_lehr_model_v1_web_service_proto_rawDescGZIP() []byte {
 	return file_lehr_model_v1_web_service_proto_rawDescData
 }
 
-var file_lehr_model_v1_web_service_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_lehr_model_v1_web_service_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_lehr_model_v1_web_service_proto_goTypes = []any{
 	(*WebService)(nil),           // 0: lehr.model.v1.WebService
 	nil,                          // 1: lehr.model.v1.WebService.EnvEntry
-	(*WebService_Balancing)(nil), // 2: lehr.model.v1.WebService.Balancing
-	(*WebService_Cluster)(nil),   // 3: lehr.model.v1.WebService.Cluster
+	nil,                          // 2: lehr.model.v1.WebService.LabelsEntry
+	(*WebService_Balancing)(nil), // 3: lehr.model.v1.WebService.Balancing
+	(*WebService_Cluster)(nil),   // 4: lehr.model.v1.WebService.Cluster
+	(*Need)(nil),                 // 5: lehr.model.v1.Need
+	(*v1.HealthCheck)(nil),       // 6: lehr.process.v1.HealthCheck
+	(*v1.Update)(nil),            // 7: lehr.process.v1.Update
 }
 var file_lehr_model_v1_web_service_proto_depIdxs = []int32{
 	1, // 0: lehr.model.v1.WebService.env:type_name -> lehr.model.v1.WebService.EnvEntry
-	3, // 1: lehr.model.v1.WebService.clusters:type_name -> lehr.model.v1.WebService.Cluster
-	2, // 2: lehr.model.v1.WebService.balancing:type_name -> lehr.model.v1.WebService.Balancing
-	3, // [3:3] is the sub-list for method output_type
-	3, // [3:3] is the sub-list for method input_type
-	3, // [3:3] is the sub-list for extension type_name
-	3, // [3:3] is the sub-list for extension extendee
-	0, // [0:3] is the sub-list for field type_name
+	4, // 1: lehr.model.v1.WebService.clusters:type_name -> lehr.model.v1.WebService.Cluster
+	3, // 2: lehr.model.v1.WebService.balancing:type_name -> lehr.model.v1.WebService.Balancing
+	5, // 3: lehr.model.v1.WebService.needs:type_name -> lehr.model.v1.Need
+	2, // 4: lehr.model.v1.WebService.labels:type_name -> lehr.model.v1.WebService.LabelsEntry
+	6, // 5: lehr.model.v1.WebService.health:type_name -> lehr.process.v1.HealthCheck
+	7, // 6: lehr.model.v1.WebService.update:type_name -> lehr.process.v1.Update
+	7, // [7:7] is the sub-list for method output_type
+	7, // [7:7] is the sub-list for method input_type
+	7, // [7:7] is the sub-list for extension type_name
+	7, // [7:7] is the sub-list for extension extendee
+	0, // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_lehr_model_v1_web_service_proto_init() }
@@ -374,13 +435,14 @@ func file_lehr_model_v1_web_service_proto_init() {
 	if File_lehr_model_v1_web_service_proto != nil {
 		return
 	}
+	file_lehr_model_v1_worker_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_model_v1_web_service_proto_rawDesc), len(file_lehr_model_v1_web_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   4,
+			NumMessages:   5,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,4 +1,8 @@
-package wasm
+// Package tree is the file system that a run of a program sees in memory: the
+// declared files, and other generators' assets. Nothing leads out of it, contents
+// are fetched when a file is opened, and what is opened or listed is noted, for
+// that is what the run may be cached by. Packages wasm and render use it.
+package tree
 
 import (
 	"fmt"
@@ -15,13 +19,15 @@ import (
 	"lehr.dev/schema"
 )
 
-// assetFolder holds other generators' assets. It is not listed.
-const assetFolder = ".lehr/assets"
+// AssetList is the path of the list of other generators' assets. Its folder is
+// not listed.
+const (
+	assetFolder = ".lehr/assets"
+	AssetList   = assetFolder + "/" + protocol.AssetList
+)
 
-// tree is the file system that a run sees. It exists in memory only, so that
-// nothing leads out of it; contents are fetched when a file is opened, and what
-// is opened or listed is noted.
-type tree struct {
+// Tree is an fs.FS.
+type Tree struct {
 	set   *schema.Set
 	job   *work.Job
 	open  work.Opener
@@ -31,8 +37,10 @@ type tree struct {
 	folders map[string][]string
 }
 
-func newTree(set *schema.Set, job *work.Job, open work.Opener, reads work.Reads) (*tree, error) {
-	t := &tree{set: set, job: job, open: open, reads: reads, files: map[string]work.Input{}, folders: map[string][]string{".": nil}}
+// New returns the tree of a job. What is read is noted in reads; it is an error
+// when two inputs would have one path.
+func New(set *schema.Set, job *work.Job, open work.Opener, reads work.Reads) (*Tree, error) {
+	t := &Tree{set: set, job: job, open: open, reads: reads, files: map[string]work.Input{}, folders: map[string][]string{".": nil}}
 	for _, input := range job.Files {
 		name := protocol.FilePath(input.Name)
 		if other, taken := t.files[name]; taken {
@@ -54,7 +62,7 @@ func newTree(set *schema.Set, job *work.Job, open work.Opener, reads work.Reads)
 }
 
 // enter adds a name to its folder, and that to its own.
-func (t *tree) enter(name string) {
+func (t *Tree) enter(name string) {
 	folder := path.Dir(name)
 	_, known := t.folders[folder]
 	t.folders[folder] = append(t.folders[folder], path.Base(name))
@@ -64,7 +72,7 @@ func (t *tree) enter(name string) {
 }
 
 // Open implements fs.FS.
-func (t *tree) Open(name string) (fs.File, error) {
+func (t *Tree) Open(name string) (fs.File, error) {
 	if below, is := t.folders[name]; is {
 		if name != "." {
 			// That there is such a folder follows from the list.
@@ -84,7 +92,7 @@ func (t *tree) Open(name string) (fs.File, error) {
 	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 }
 
-func (t *tree) asset(name string) (fs.File, error) {
+func (t *Tree) asset(name string) (fs.File, error) {
 	t.reads.Note(work.ReadAssets, "", work.Listing(t.job.Assets))
 	if path.Base(name) == protocol.AssetList {
 		content, err := protocol.List(t.job.Assets)
@@ -103,7 +111,7 @@ func (t *tree) asset(name string) (fs.File, error) {
 	return newFile(name, content, err)
 }
 
-func (t *tree) listed() { t.reads.Note(work.ReadFiles, "", work.Listing(t.job.Files)) }
+func (t *Tree) listed() { t.reads.Note(work.ReadFiles, "", work.Listing(t.job.Files)) }
 
 // info of a file or folder: read only, made at no time.
 type info struct {
@@ -138,7 +146,7 @@ func (f *file) Close() error               { return nil }
 
 // folder is one open folder.
 type folder struct {
-	tree  *tree
+	tree  *Tree
 	path  string
 	names []string
 	next  int

@@ -1,4 +1,4 @@
-package wasm
+package tree
 
 import (
 	"errors"
@@ -45,7 +45,7 @@ func TestReadsAreNoted(t *testing.T) {
 		".lehr/assets/../assets.txt": {kinds: []work.Kind{work.ReadFiles}, err: fs.ErrNotExist},
 	} {
 		reads := work.Reads{}
-		tree, err := newTree(schema.Builtin(), job, func(kind work.Kind, input work.Input) ([]byte, error) {
+		made, err := New(schema.Builtin(), job, func(kind work.Kind, input work.Input) ([]byte, error) {
 			if kind == work.ReadAsset {
 				return body, nil
 			}
@@ -54,7 +54,7 @@ func TestReadsAreNoted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = tree.Open(name)
+		_, err = made.Open(name)
 		var kinds []work.Kind
 		for _, read := range reads.Sorted() {
 			kinds = append(kinds, read.Kind)
@@ -65,7 +65,7 @@ func TestReadsAreNoted(t *testing.T) {
 		if name != "." {
 			continue
 		}
-		entries, err := fs.ReadDir(tree, ".")
+		entries, err := fs.ReadDir(made, ".")
 		var names []string
 		for _, entry := range entries {
 			names = append(names, entry.Name())
@@ -83,7 +83,7 @@ func TestInputsThatCollide(t *testing.T) {
 		"a file, a folder":  {input("../in"), input("in/a")},
 		"Lehr's own folder": {input(".lehr/assets/assets.json")},
 	} {
-		if _, err := newTree(schema.Builtin(), &work.Job{Files: files}, nil, work.Reads{}); err == nil {
+		if _, err := New(schema.Builtin(), &work.Job{Files: files}, nil, work.Reads{}); err == nil {
 			t.Errorf("%s: not refused", name)
 		}
 	}

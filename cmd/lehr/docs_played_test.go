@@ -1,0 +1,69 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"lehr.dev/cli"
+)
+
+var (
+	block = regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```$")
+	// named is a file that a block holds: its first line says where.
+	named = regexp.MustCompile(`^(?:#|//|--) (\S+\.\w+)(?:[:,].*)?\n`)
+)
+
+// play does what a document tells from one place to another, in a new folder:
+// files are written as they are shown, and commands that need no server are run
+// and must print what is shown. It returns how many were.
+func play(t *testing.T, document, from, to string) (commands int) {
+	t.Helper()
+	text := documents(t)[document]
+	_, text, begins := strings.Cut(text, from)
+	if to != "" {
+		text, _, _ = strings.Cut(text, to)
+	}
+	if !begins {
+		t.Fatalf("%s does not say %q", document, from)
+	}
+	folder := t.TempDir()
+	t.Chdir(folder)
+	for _, found := range block.FindAllStringSubmatch(text, -1) {
+		language, content := found[1], found[2]
+		if file := named.FindStringSubmatch(content); language != "console" && file != nil {
+			path := filepath.Join(folder, file[1])
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if language != "console" {
+			continue
+		}
+		for _, part := range strings.Split("\n"+content, "\n$ lehr ")[1:] {
+			line, want, _ := strings.Cut(part, "\n")
+			arguments := words("lehr " + line)[1:]
+			if arguments[0] != "build" && arguments[0] != "lint" && arguments[0] != "schema" {
+				continue
+			}
+			commands++
+			var out strings.Builder
+			cli.Run(t.Context(), cli.Local{Build: build, Lint: lint}, cli.Terminal{Out: &out, Err: &out, Getenv: func(string) string { return "" }}, arguments)
+			if got := strings.TrimSpace(out.String()); got != strings.TrimSpace(want) {
+				t.Errorf("%s: lehr %s shows\n%s\nand prints\n%s", document, line, want, got)
+			}
+		}
+	}
+	return commands
+}
+
+func TestResolversOfTheDocument(t *testing.T) {
+	if n := play(t, "docs/partition.md", "### Resolvers", "### Limits, and"); n != 1 {
+		t.Errorf("%d commands", n)
+	}
+}

@@ -1,0 +1,338 @@
+package kubernetes
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	"google.golang.org/protobuf/proto"
+
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+	kubernetespb "lehr.dev/gen/lehr/kubernetes/v1"
+)
+
+// Limits of Lehr's: an asset's canonical bytes, and an id.
+const (
+	maxAssetBytes = 150_000
+	maxID         = 253
+)
+
+// document takes a manifest's document: an object, a list of them, or nothing.
+func (r *reader) document(m Manifest, node *yaml.Node, value any) {
+	if value == nil {
+		return
+	}
+	fields, is := value.(map[string]any)
+	if !is {
+		r.wrong(m, node.Line, "write objects, with apiVersion, kind and metadata.name", "a document is no object")
+		return
+	}
+	kind, _ := fields["kind"].(string)
+	items, isList := fields["items"].([]any)
+	if !strings.HasSuffix(kind, "List") || !isList && fields["items"] != nil || text(fields, "metadata", "name") != "" {
+		r.object(m, node.Line, fields)
+		return
+	}
+	lines := itemLines(node)
+	for i, item := range items {
+		line := node.Line
+		if i < len(lines) {
+			line = lines[i]
+		}
+		element, is := item.(map[string]any)
+		if !is {
+			r.wrong(m, line, "write objects, with apiVersion, kind and metadata.name", "items[%d] is no object", i)
+			continue
+		}
+		if of := strings.TrimSuffix(kind, "List"); of != "" && element["kind"] == nil && element["apiVersion"] == nil {
+			// Items of a typed list do not repeat what they are.
+			element["kind"], element["apiVersion"] = of, fields["apiVersion"]
+		}
+		r.object(m, line, element)
+	}
+}
+
+func itemLines(node *yaml.Node) (lines []int) {
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		if node.Content[i].Value == "items" {
+			for _, item := range node.Content[i+1].Content {
+				lines = append(lines, item.Line)
+			}
+		}
+	}
+	return lines
+}
+
+func (r *reader) object(m Manifest, line int, fields map[string]any) {
+	version, _ := fields["apiVersion"].(string)
+	kind, _ := fields["kind"].(string)
+	group, _, hasGroup := strings.Cut(version, "/")
+	if !hasGroup {
+		group = ""
+	}
+	switch {
+	case version == "" || kind == "":
+		r.wrong(m, line, "write apiVersion and kind; leave files that are no manifests out of the source's files (a Helm chart is for render: helm)", "an object has no apiVersion or kind")
+		return
+	case group == "kustomize.config.k8s.io":
+		r.wrong(m, line, "use render: kustomize with its folder, or leave the file out of the source's files", "a %s is for Kustomize, not for a cluster", kind)
+		return
+	case !kindPattern.MatchString(kind), hasGroup && !segmentPattern.MatchString(group):
+		r.wrong(m, line, "a kind is a word, and apiVersion GROUP/VERSION or v1", "apiVersion or kind of an object is malformed")
+		return
+	}
+	name := text(fields, "metadata", "name")
+	if name == "" {
+		hint := "write metadata.name as a text"
+		if text(fields, "metadata", "generateName") != "" {
+			hint = "write metadata.name: with generateName each look would find another object"
+		}
+		r.wrong(m, line, hint, "a %s has no metadata.name", kind)
+		return
+	}
+	if strings.ContainsAny(name, "/%") || name == "." || name == ".." || len(name) > maxID {
+		r.wrong(m, line, "a name has at most 253 bytes, and neither / nor %", "metadata.name of a %s is no name", kind)
+		return
+	}
+	full := kind
+	if group != "" {
+		full += "." + group
+	}
+	if slices.Contains(r.settings.Omit, full+"/"+name) {
+		return
+	}
+	if skip := r.settings.Skip; skip != nil && skip(full, name, texts(fields, "metadata", "annotations")) {
+		return
+	}
+	if !r.secrets(m, line, full, name, fields) {
+		return
+	}
+	bare(fields)
+	r.objects = append(r.objects, Object{
+		File: m.File, Line: placed(m, line), value: fields,
+		Payload: &kubernetespb.Object{ApiVersion: version, Kind: kind, Namespace: text(fields, "metadata", "namespace"), Name: name, Cluster: r.settings.Cluster},
+	})
+}
+
+func placed(m Manifest, line int) int {
+	if m.Rendered {
+		return m.Line
+	}
+	return line
+}
+
+// kindOf is KIND[.GROUP].
+func kindOf(o *kubernetespb.Object) string {
+	if group, _, has := strings.Cut(o.GetApiVersion(), "/"); has {
+		return o.GetKind() + "." + group
+	}
+	return o.GetKind()
+}
+
+// bare takes out what a cluster writes into an object.
+func bare(fields map[string]any) {
+	delete(fields, "status")
+	metadata, _ := fields["metadata"].(map[string]any)
+	for _, field := range []string{"creationTimestamp", "deletionTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"} {
+		delete(metadata, field)
+	}
+	if annotations, is := metadata["annotations"].(map[string]any); is {
+		delete(annotations, "kubectl.kubernetes.io/last-applied-configuration")
+		delete(annotations, "deployment.kubernetes.io/revision")
+		if len(annotations) == 0 {
+			delete(metadata, "annotations")
+		}
+	}
+}
+
+// identify gives namespaces and ids, once all kinds are known, and orders
+// objects by id. The same object twice is refused.
+func (r *reader) identify() {
+	scoped := r.clusterScoped()
+	for i := range r.objects {
+		o := &r.objects[i]
+		metadata := o.value["metadata"].(map[string]any)
+		if scoped[kindOf(o.Payload)] {
+			delete(metadata, "namespace")
+			o.Payload.Namespace = ""
+		} else {
+			o.Payload.Namespace = cmp.Or(o.Payload.Namespace, r.settings.Namespace)
+			metadata["namespace"] = o.Payload.Namespace
+			if !segmentPattern.MatchString(o.Payload.Namespace) {
+				r.wrong(r.of(o), o.Line, "a namespace is of the form [a-z0-9]([-a-z0-9]*[a-z0-9])?", "metadata.namespace of %s %s is no name", o.Payload.Kind, o.Payload.Name)
+				o.Payload.Namespace = "default"
+			}
+		}
+		o.ID = idOf(o.Payload)
+		if len(o.ID) > maxID {
+			r.wrong(r.of(o), o.Line, "shorten the object's name", "the id of %s %.60s… would have %d bytes, at most %d are allowed", o.Payload.Kind, o.Payload.Name, len(o.ID), maxID)
+		}
+	}
+	slices.SortStableFunc(r.objects, func(a, b Object) int { return cmp.Compare(a.ID, b.ID) })
+	r.objects = slices.CompactFunc(r.objects, func(b, a Object) bool {
+		if a.ID == b.ID {
+			r.wrong(r.of(&b), b.Line, "keep one of them", "%s %s is there twice: it was in %s:%d before", b.Payload.Kind, b.Payload.Name, a.File, max(a.Line, 1))
+		}
+		return a.ID == b.ID
+	})
+}
+
+// of is an object's manifest, for findings.
+func (r *reader) of(o *Object) Manifest { return Manifest{File: o.File} }
+
+// clusterScoped has the kinds without a namespace, of the cluster and of what
+// was read.
+func (r *reader) clusterScoped() map[string]bool {
+	scoped := map[string]bool{}
+	for _, kind := range strings.Fields(clusterKinds) {
+		scoped[kind] = true
+	}
+	for _, kind := range r.settings.ClusterScoped {
+		scoped[kind] = true
+	}
+	for _, o := range r.objects {
+		if kindOf(o.Payload) == definitionKind && text(o.value, "spec", "scope") == "Cluster" {
+			scoped[definedKind(o.value)] = true
+		}
+	}
+	return scoped
+}
+
+const definitionKind = "CustomResourceDefinition.apiextensions.k8s.io"
+
+func definedKind(definition map[string]any) string {
+	return text(definition, "spec", "names", "kind") + "." + text(definition, "spec", "group")
+}
+
+// clusterKinds have no namespace. Of custom resources, those that are in most
+// clusters.
+const clusterKinds = `
+APIService.apiregistration.k8s.io
+CSIDriver.storage.k8s.io
+CSINode.storage.k8s.io
+CertificateSigningRequest.certificates.k8s.io
+ClusterIssuer.cert-manager.io
+ClusterRole.rbac.authorization.k8s.io
+ClusterRoleBinding.rbac.authorization.k8s.io
+ClusterTrustBundle.certificates.k8s.io
+CustomResourceDefinition.apiextensions.k8s.io
+DeviceClass.resource.k8s.io
+FlowSchema.flowcontrol.apiserver.k8s.io
+GatewayClass.gateway.networking.k8s.io
+IPAddress.networking.k8s.io
+IngressClass.networking.k8s.io
+MutatingAdmissionPolicy.admissionregistration.k8s.io
+MutatingAdmissionPolicyBinding.admissionregistration.k8s.io
+MutatingWebhookConfiguration.admissionregistration.k8s.io
+Namespace
+Node
+PersistentVolume
+PodSecurityPolicy.policy
+PriorityClass.scheduling.k8s.io
+PriorityLevelConfiguration.flowcontrol.apiserver.k8s.io
+ResourceSlice.resource.k8s.io
+RuntimeClass.node.k8s.io
+ServiceCIDR.networking.k8s.io
+StorageClass.storage.k8s.io
+ValidatingAdmissionPolicy.admissionregistration.k8s.io
+ValidatingAdmissionPolicyBinding.admissionregistration.k8s.io
+ValidatingWebhookConfiguration.admissionregistration.k8s.io
+VolumeAttachment.storage.k8s.io
+VolumeAttributesClass.storage.k8s.io
+`
+
+// idOf is kubernetes/CLUSTER[/NAMESPACE]/KIND[.GROUP]/NAME, for the version of
+// an API is not part of what an object is.
+func idOf(o *kubernetespb.Object) string {
+	parts := []string{"kubernetes", o.Cluster}
+	if o.Namespace != "" {
+		parts = append(parts, o.Namespace)
+	}
+	return strings.Join(append(parts, strings.ToLower(kindOf(o)), segment(o.Name)), "/")
+}
+
+// segment is a name as a segment of an id. Most names are; in those of roles
+// (system:reader) what a segment may not hold is written as _ and its hex
+// digits, after 0__ where it is the first byte. No two names give one segment.
+func segment(name string) string {
+	var b strings.Builder
+	for i, c := range []byte(name) {
+		plain := 'a' <= c && c <= 'z' || '0' <= c && c <= '9'
+		if !plain && i == 0 {
+			b.WriteString("0__")
+		}
+		if plain || i > 0 && (c == '.' || c == '-') {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "_%02x", c)
+		}
+	}
+	return b.String()
+}
+
+// describe gives an identified object its content and addons.
+func (r *reader) describe(o *Object) {
+	if o.ID == "" {
+		return
+	}
+	var content bytes.Buffer
+	canonical(&content, o.value)
+	o.Payload.Json = content.String()
+
+	scopes := map[string]string{"cluster": o.Payload.Cluster}
+	if o.Payload.Namespace != "" {
+		scopes["namespace"] = o.Payload.Namespace
+	} else if kindOf(o.Payload) == "Namespace" {
+		scopes["namespace"] = o.Payload.Name
+	}
+	o.Addons = []proto.Message{&intentpb.ImpactedScope{Scopes: scopes}}
+	labels := texts(o.value, "metadata", "labels")
+	if service := cmp.Or(labels["app.kubernetes.io/part-of"], labels["app.kubernetes.io/name"]); service != "" {
+		o.Addons = append(o.Addons, &intentpb.Group{Service: service, Instance: labels["app.kubernetes.io/instance"]})
+	}
+	if len(labels) > 0 {
+		o.Addons = append(o.Addons, &intentpb.Labels{Labels: labels})
+	}
+	if edges := r.edges(o); len(edges) > 0 {
+		dependencies := &intentpb.Dependencies{}
+		for _, on := range edges {
+			dependencies.Dependencies = append(dependencies.Dependencies, &intentpb.Dependency{On: on, Rule: intentpb.Dependency_RULE_ORDER})
+		}
+		o.Addons = append(o.Addons, dependencies)
+	}
+	size := proto.Size(o.Payload) + len(o.ID) + 64
+	for _, addon := range o.Addons {
+		size += proto.Size(addon) + 64
+	}
+	if size > maxAssetBytes {
+		r.wrong(r.of(o), o.Line, "split it, for example a ConfigMap by file; of a CustomResourceDefinition drop the descriptions", "%s %s has %d bytes as an asset, at most %d are allowed", o.Payload.Kind, o.Payload.Name, size, maxAssetBytes)
+	}
+}
+
+// dig is the value at a path of fields; nil: there is none.
+func dig(value any, path ...string) any {
+	for _, name := range path {
+		fields, _ := value.(map[string]any)
+		value = fields[name]
+	}
+	return value
+}
+
+func text(value any, path ...string) string {
+	found, _ := dig(value, path...).(string)
+	return found
+}
+
+func texts(value any, path ...string) map[string]string {
+	found := map[string]string{}
+	fields, _ := dig(value, path...).(map[string]any)
+	for name, value := range fields {
+		if value, is := value.(string); is {
+			found[name] = value
+		}
+	}
+	return found
+}

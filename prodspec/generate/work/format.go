@@ -1,0 +1,30 @@
+package work
+
+import "slices"
+
+// Format is what a renderer reads: what Program names for the language Render.
+type Format struct {
+	Name string
+	// Program: its renderer is a program of its own, lehr-NAME, for it stands on
+	// heavy libraries.
+	Program bool
+}
+
+// Formats that there are renderers for.
+var Formats = []Format{
+	{Name: "helm", Program: true},
+	{Name: "kubernetes"},
+	{Name: "kustomize", Program: true},
+}
+
+// FormatNames lists them.
+func FormatNames() []string {
+	names := make([]string, len(Formats))
+	for i, format := range Formats {
+		names[i] = format.Name
+	}
+	return names
+}
+
+// Apart reports whether the renderer of a format is a program of its own.
+func Apart(format string) bool { return slices.Contains(Formats, Format{Name: format, Program: true}) }

@@ -1,0 +1,72 @@
+package prodspec
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/intent"
+	"lehr.dev/prodspec/definition"
+	"lehr.dev/schema"
+)
+
+// scoped are the values that assets of a type have of a scope, else of a label.
+type scoped map[intent.TypeName]map[string]map[string]bool
+
+// see notes an asset's scopes and labels.
+func (s scoped) see(asset intent.Asset) error {
+	scopes, labels := &intentpb.ImpactedScope{}, &intentpb.Labels{}
+	if _, err := schema.Addon(asset, scopes); err != nil {
+		return err
+	}
+	if _, err := schema.Addon(asset, labels); err != nil {
+		return err
+	}
+	of := s[asset.Payload.Type]
+	if of == nil {
+		of = map[string]map[string]bool{}
+		s[asset.Payload.Type] = of
+	}
+	values := maps.Clone(labels.Labels)
+	if values == nil {
+		values = map[string]string{}
+	}
+	maps.Copy(values, scopes.Scopes)
+	for key, value := range values {
+		if of[key] == nil {
+			of[key] = map[string]bool{}
+		}
+		of[key][value] = true
+	}
+	return nil
+}
+
+// resolvers looks for those that are about nothing, and for environments that
+// are not there.
+func (l *linter) resolvers() {
+	for _, r := range l.definition.Resolvers {
+		idle := true
+		for _, only := range r.Only {
+			known := l.scoped[r.Type][only.Key]
+			for _, value := range only.Values {
+				if known[value] {
+					continue
+				}
+				idle = false
+				hint := fmt.Sprintf("no %s has that scope or label", r.Type)
+				if len(known) > 0 {
+					hint = "there are " + strings.Join(slices.Sorted(maps.Keys(known)), ", ")
+				}
+				if near := definition.Nearest(value, slices.Sorted(maps.Keys(known))); near != "" {
+					hint = fmt.Sprintf("did you mean %s? ", near) + hint
+				}
+				l.add(only.Line, fmt.Sprintf("generate.%s.only.%s", r.Name, only.Key), fmt.Sprintf("the resolver %s is on for %s %s, which no asset has", r.Name, only.Key, value), hint)
+			}
+		}
+		if idle && !l.gives[r.Name] {
+			l.add(r.Line, "generate."+r.Name, fmt.Sprintf("the resolver %s changes no asset", r.Name), "its where matches none, or each has what it would set already")
+		}
+	}
+}
