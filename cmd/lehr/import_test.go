@@ -6,7 +6,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"lehr.dev/test/pgserver"
@@ -186,4 +188,34 @@ func TestImportSQLite(t *testing.T) {
 		t.Errorf("of no file it ended with %d", code)
 	}
 	says(t, output, "there is no SQLite file")
+}
+
+// TestImportProcesses: what runs is taken over as it is, and plan says honestly
+// that it is no task yet.
+func TestImportProcesses(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds programs")
+	}
+	sleeper := exec.Command("/bin/sleep", "3079")
+	if err := sleeper.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = sleeper.Process.Kill()
+		_ = sleeper.Wait()
+	})
+	bin, folder := programs(t, "process"), filepath.Join(t.TempDir(), "night")
+	output, code := runLehr(t, bin, nil, "import", "processes", strconv.Itoa(sleeper.Process.Pid), "--to", folder)
+	if code != 0 {
+		t.Fatal(output)
+	}
+	says(t, output, "job sleep: ", "not started as a task", "lehr plan "+folder+"/lehr.yaml")
+	output, code = runLehr(t, bin, nil, "plan", filepath.Join(folder, "lehr.yaml"))
+	if code != 2 {
+		t.Errorf("plan ended with %d", code)
+	}
+	says(t, output, "job/sleep (Job)", "a push would create it", "3079", "1 to change, 0 the same, 0 unknown")
+	if err := sleeper.Process.Signal(syscall.Signal(0)); err != nil {
+		t.Errorf("the process: %v", err)
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"lehr.dev/cli"
 	"lehr.dev/importer"
 	"lehr.dev/importer/databases"
+	"lehr.dev/importer/processes"
 	"lehr.dev/intent"
 	"lehr.dev/prodspec"
 	"lehr.dev/store"
@@ -25,7 +26,7 @@ func local() cli.Local {
 
 // imports are the kinds of what exists that become partitions.
 func imports() []importer.Kind {
-	return []importer.Kind{databases.Postgres(), databases.SQLite()}
+	return []importer.Kind{databases.Postgres(), databases.SQLite(), processes.Kind()}
 }
 
 // version is what the build recorded.
