@@ -21,9 +21,10 @@ func (h Hosts) Has(host string) bool {
 
 func (h Hosts) refusal() string {
 	if len(h) == 0 {
-		return "this server answers to localhost only"
+		return "this server answers on its own machine only: ask it as 127.0.0.1 or localhost, as \"lehr page\" prints it; " +
+			"to be asked from other machines it is started with --url https://NAME"
 	}
-	return "this server does not go by that name; its operator names it with --url"
+	return "this server does not go by that name: ask it by one that it has; whoever runs it gives it another one with --url https://NAME"
 }
 
 // hostname is a Host without its port.

@@ -165,6 +165,7 @@ func (o Options) checkListen() error {
 type App struct {
 	options Options
 	log     *slog.Logger
+	outage  *absence
 	runtime loop.Runtime
 	holder  string
 
@@ -220,8 +221,9 @@ func New(options Options) (*App, error) {
 	case options.Database != "":
 		holder += ":" + rand.Text()[:8] // First processes of containers have one name.
 	}
+	outage := newOutage(options.Log, runtime.Now)
 	return &App{
-		options: options, log: options.Log, runtime: runtime,
+		options: options, log: slog.New(outage), outage: outage.absence, runtime: runtime,
 		holder: holder, states: map[intent.PartitionID]*state{}, fleet: newFleet(),
 		ending: map[intent.PartitionID]*state{}, since: map[intent.PartitionID]uint64{},
 		elsewhere: elsewhere{hooks: make(chan struct{}, maxHooks)},

@@ -120,20 +120,19 @@ func (a *App) shares() bool { return a.options.Database != "" || a.options.Parts
 
 // live renews this replica's leases until the context ends.
 func (a *App) live(ctx context.Context) {
-	silent := false
 	for ctx.Err() == nil {
 		// A connection may have become mute: it is given up in time for another.
 		bounded, cancel := loop.WithTimeout(ctx, a.runtime, renewPause)
 		err := a.store.Renew(bounded, a.holder, leasePeriod)
 		cancel()
 		switch {
-		case err != nil && !silent && ctx.Err() == nil:
-			a.log.Error("cannot renew the leases: another replica takes over soon", "error", err)
-		case err == nil && silent:
-			a.log.Info("the leases are renewed again")
+		case err == nil:
+			a.outage.end(ctx)
+		case ctx.Err() == nil:
+			a.outage.begin(ctx, err)
 		}
 		pause := renewPause
-		if silent = err != nil; silent {
+		if err != nil {
 			pause /= 4
 		}
 		_ = a.runtime.Wait(ctx, pause, nil)

@@ -313,8 +313,8 @@ func listApprovals(ctx context.Context, s *session, c *client.Client, q query) (
 		return found, err
 	}
 	for _, r := range response.Requests {
-		have := len(r.Consent.GetApproved())
-		state := fmt.Sprintf("asked, %d of %d", have, max(1, r.Consent.GetNeed()))
+		need := max(1, int(r.Consent.GetNeed()))
+		state := fmt.Sprintf("asked, %d of %d", min(len(r.Consent.GetApproved()), need), need)
 		found.add(r, r.Asset, brief(r.Plan), state, strings.Join(r.Consent.GetApproved(), ", "), s.age(r.Since), "", r.Reason)
 	}
 	for _, a := range response.Approvals {

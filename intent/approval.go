@@ -152,7 +152,8 @@ func (c Consent) Words() string {
 	if len(c.Approved) > 0 {
 		said = Listed(c.Approved) + " approved"
 	}
-	said = fmt.Sprintf("%d of %d: %s", len(c.Approved), c.Need, said)
+	// More than are needed is no other fraction than enough.
+	said = fmt.Sprintf("%d of %d: %s", min(len(c.Approved), c.Need), c.Need, said)
 	if c.Reached() {
 		return said
 	}

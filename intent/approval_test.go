@@ -33,6 +33,7 @@ func TestConsent(t *testing.T) {
 		"one":                        {approvals: []intent.Approval{by("ann")}, approved: []string{"ann"}, reached: true, words: "1 of 1: ann approved"},
 		"one of two":                 {quorum: intent.Quorum{People: 2}, authors: []string{"bob"}, approvals: []intent.Approval{by("ann")}, approved: []string{"ann"}, words: "1 of 2: ann approved; needs 1 more approver other than bob"},
 		"two":                        {quorum: intent.Quorum{People: 2}, approvals: []intent.Approval{by("bob"), by("ann")}, approved: []string{"ann", "bob"}, reached: true, words: "2 of 2: ann and bob approved"},
+		"more than needed":           {quorum: intent.Quorum{People: 2}, approvals: []intent.Approval{by("bob"), by("ann"), by("cay")}, approved: []string{"ann", "bob", "cay"}, reached: true, words: "2 of 2: ann, bob and cay approved"},
 		"one person twice":           {quorum: intent.Quorum{People: 2}, approvals: []intent.Approval{by("ann"), by("ann", elsewhere)}, approved: []string{"ann"}, words: "1 of 2: ann approved; needs 1 more approver"},
 		"an author":                  {authors: []string{"ann", "bob"}, approvals: []intent.Approval{by("ann")}, words: "0 of 1: nobody approved; needs 1 more approver other than ann and bob"},
 		"an author who is alone":     {authors: []string{"ann"}, approvals: []intent.Approval{by("ann", alone)}, approved: []string{"ann"}, reached: true, words: "1 of 1: ann approved"},

@@ -232,7 +232,7 @@ func (p *Pipeline) round(ctx context.Context, changes source.Changes) error {
 	status.Executions, status.Overtaken = p.builder.graph.Executions(), p.overtaking.total
 	before := p.status.Swap(&status)
 	if before == nil || before.State != status.State || before.Head != status.Head || before.Candidate != status.Candidate {
-		p.tell(status)
+		p.tell(status, err)
 	}
 	for _, failing := range status.Failing {
 		if before == nil || !slices.Contains(before.Failing, failing) {
@@ -242,7 +242,7 @@ func (p *Pipeline) round(ctx context.Context, changes source.Changes) error {
 	return nil
 }
 
-func (p *Pipeline) tell(status Status) {
+func (p *Pipeline) tell(status Status, err error) {
 	level, attributes := slog.LevelInfo, []any{"partition", p.lease.Partition, "head", status.Head.String(), "took", status.Took}
 	if status.State != Serving {
 		level = slog.LevelWarn
@@ -250,6 +250,9 @@ func (p *Pipeline) tell(status Status) {
 		if len(status.Findings) > 0 {
 			f := status.Findings[0]
 			attributes = append(attributes, "first", f.Message, "file", f.File, "line", f.Line)
+		}
+		if err != nil {
+			attributes = append(attributes, "error", err)
 		}
 	}
 	p.options.Log.Log(context.Background(), level, string(status.State), attributes...)

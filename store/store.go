@@ -17,11 +17,16 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"lehr.dev/intent"
 )
+
+// ErrAway is in what fails because the database cannot be reached, whatever was
+// attempted.
+var ErrAway = errors.New("the database cannot be reached")
 
 // All is everything an engine implements.
 type All interface {

@@ -11,6 +11,9 @@ import (
 	"lehr.dev/app"
 	"lehr.dev/audit"
 	"lehr.dev/cli"
+	"lehr.dev/importer"
+	"lehr.dev/importer/databases"
+	"lehr.dev/importer/processes"
 	"lehr.dev/intent"
 	"lehr.dev/prodspec"
 	"lehr.dev/store"
@@ -18,7 +21,12 @@ import (
 
 // local is what commands do without a server, by package app.
 func local() cli.Local {
-	return cli.Local{Version: version(), Serve: serve, Open: app.OpenStore, StoreName: app.StoreName, VerifyAudit: verifyAudit, Keeping: keeping(), Build: build, Lint: lint, JSONSchema: app.JSONSchema, ReadDefinition: app.ReadDefinition, Plan: plan, Commands: []*cobra.Command{demoCommand(), cli.PluginCommand(pluginKit()), cli.SimCommand(simKit())}}
+	return cli.Local{Version: version(), Serve: serve, Open: app.OpenStore, StoreName: app.StoreName, VerifyAudit: verifyAudit, Keeping: keeping(), Build: build, Lint: lint, JSONSchema: app.JSONSchema, ReadDefinition: app.ReadDefinition, Plan: plan, Imports: imports(), Commands: []*cobra.Command{demoCommand(), cli.PluginCommand(pluginKit()), cli.SimCommand(simKit())}}
+}
+
+// imports are the kinds of what exists that become partitions.
+func imports() []importer.Kind {
+	return []importer.Kind{databases.Postgres(), databases.SQLite(), processes.Kind()}
 }
 
 // version is what the build recorded.

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"lehr.dev/fault"
+	"lehr.dev/store"
 )
 
 // inTheWay: the transaction was undone for what others did at the same time.
@@ -71,7 +72,7 @@ func failure(attempt string, err error) error {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return fault.New(fault.Unavailable, "%s: gave up: %w", attempt, err)
 	case lost(err):
-		return fault.New(fault.Unavailable, "%s: the database cannot be reached: %w", attempt, inOneLine{err}).
+		return fault.New(fault.Unavailable, "%s: the database cannot be reached: %w", attempt, away{inOneLine{err}}).
 			WithHint("%s", toReach(err))
 	default:
 		return fault.New(fault.Internal, "%s: %w", attempt, err)
@@ -100,6 +101,13 @@ func (e inOneLine) Error() string {
 
 func (e inOneLine) Unwrap() error { return e.error }
 
+// away is an error of a database that cannot be reached.
+type away struct{ error }
+
+func (e away) Unwrap() error { return e.error }
+
+func (e away) Is(target error) bool { return target == store.ErrAway }
+
 // toReach is what to do about a database that cannot be reached.
 func toReach(err error) string {
 	if _, unverified := errors.AsType[*tls.CertificateVerificationError](err); unverified {
@@ -119,7 +127,7 @@ func refusal(attempt string, said *pgconn.PgError) error {
 	case inTheWay(said):
 		return fault.New(fault.Unavailable, "%s: others wrote to the same at the same time: %w", attempt, said).WithHint("try again")
 	case class == "08", class == "57":
-		return fault.New(fault.Unavailable, "%s: the database ended the connection: %w", attempt, said).WithHint("is it being restarted? it is tried again")
+		return fault.New(fault.Unavailable, "%s: the database ended the connection: %w", attempt, away{said}).WithHint("is it being restarted? it is tried again")
 	case said.Code == "53100":
 		return fault.New(fault.Unavailable, "%s: the database's disk is full: %w", attempt, said).
 			WithHint("free space on it; writes are taken again without a restart, and nothing accepted is lost")

@@ -51,7 +51,7 @@ func (s *Store) SaveCandidate(ctx context.Context, lease store.Lease, candidate 
 		return err
 	}
 	return s.act(ctx, attempt, lease, func(t *transaction, _ standing) error {
-		t.audit(lease.Partition, t.now, serverActor(lease), "save-candidate", candidate.ID.Digest.String(), fmt.Sprintf("%s, on %s", candidate.State, candidate.Base))
+		t.audit(lease.Partition, t.now, serverActor(lease), "save-candidate", candidate.ID.Digest.String(), fmt.Sprintf("%s, on %s", candidate.State, baseName(candidate.Base)))
 		return finishCandidate(t, candidate, record, delta != nil, digest)
 	})
 }
@@ -234,4 +234,12 @@ func (s *Store) Acknowledged(ctx context.Context, id intent.CandidateID) (by int
 		return err
 	})
 	return by, acknowledged, err
+}
+
+// baseName is what a candidate would follow, for people.
+func baseName(base intent.IncarnationID) string {
+	if base.IsZero() {
+		return "nothing before it"
+	}
+	return base.String()
 }

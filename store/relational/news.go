@@ -15,7 +15,7 @@ func (w *writer) lookForOthers() {
 	news, err := w.readNews()
 	switch {
 	case err != nil && !w.blind:
-		w.log.Warn("cannot see whether another process writes to the store", "error", err)
+		w.log.Warn("changes by other processes are seen late", "error", w.engine.Failure("looking whether another process writes to the store", err))
 	case err == nil && news != w.news:
 		var changed []intent.PartitionID
 		if changed, err = w.whatChanged(); err == nil {

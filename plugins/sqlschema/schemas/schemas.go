@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"runtime/debug"
 	"strconv"
@@ -205,6 +206,11 @@ func (s *Schemas) read(ctx context.Context, a asset) serve.State[*sqlschemapb.Sc
 		return serve.State[*sqlschemapb.Schema]{Err: fault.New(fault.Invalid, "%w", err)}
 	}
 	s.wanted.Put(meaning(r), sight.Wanted, 4*len(r.SQL)+1024)
+	if !sight.Recorded && r.Version == "" && asDeclared(sight.Current, sight.Wanted) {
+		// Made before it was managed, and just so: nothing is to be done. It is
+		// claimed by the first push, when something differs.
+		sight.Current[database.Managed] = sight.Wanted[database.Managed]
+	}
 	state := serve.State[*sqlschemapb.Schema]{Base: sight.Base, Key: name, Health: health(r, sight), Notes: map[string]string{}}
 	for object, harm := range database.Judge(sight.Current, sight.Wanted, sight.Rows) {
 		state.Notes[path(object)] = harmful + harm
@@ -216,6 +222,13 @@ func (s *Schemas) read(ctx context.Context, a asset) serve.State[*sqlschemapb.Sc
 		state.Current.Objects, state.Current.Version = sight.Current, sight.Version
 	}
 	return state
+}
+
+// asDeclared reports whether only the claim of the objects is missing.
+func asDeclared(current, wanted database.Objects) bool {
+	claimed := maps.Clone(current)
+	claimed[database.Managed] = wanted[database.Managed]
+	return maps.Equal(claimed, wanted)
 }
 
 // harmful marks the notes of changes that need an approval. The judgement
