@@ -1,5 +1,7 @@
 // Command lehr-process is the plugin for jobs of local processes
-// (lehr.process.v1.Job). Lehr starts it.
+// (lehr.process.v1.Job), and for programs that run at certain times
+// (lehr.process.v1.Schedule). Lehr starts it; it starts itself as the keeper of
+// each schedule.
 package main
 
 import (
@@ -7,14 +9,19 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	_ "time/tzdata"
 
 	"lehr.dev/plugin/serve"
 	"lehr.dev/plugins/process/job"
+	"lehr.dev/plugins/process/schedule"
 )
 
 func main() { os.Exit(run()) }
 
 func run() int {
+	if len(os.Args) > 1 && os.Args[1] == schedule.Command {
+		return schedule.Keep()
+	}
 	logs := flag.String("logs", defaultLogs(), "folder of the tasks' logs, as <job>/<task>.log")
 	listen := serve.Flags(flag.CommandLine)
 	flag.Parse()
@@ -23,9 +30,17 @@ func run() int {
 		fmt.Fprintln(os.Stderr, "lehr-process:", err)
 		return 1
 	}
+	self, err := schedule.Self()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "lehr-process:", err)
+		return 1
+	}
 	return serve.Main(serve.Plugin{
 		Name: "lehr-process", Version: "1", Listen: listen,
-		Resources: []serve.Kind{serve.For(job.Jobs{Logs: folder}, job.Serving())},
+		Resources: []serve.Kind{
+			serve.For(job.Jobs{Logs: folder}, job.Serving()),
+			serve.For(schedule.Schedules{Logs: folder, Program: self}, schedule.Serving()),
+		},
 	})
 }
 

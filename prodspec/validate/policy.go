@@ -19,6 +19,7 @@ var served = map[intent.TypeName]string{
 	"lehr.caddy.v1.Balancer":   "lehr-caddy",
 	"lehr.command.v1.Command":  "lehr-command",
 	"lehr.process.v1.Job":      "lehr-process",
+	"lehr.process.v1.Schedule": "lehr-process",
 	"lehr.sqlschema.v1.Schema": "lehr-sqlschema",
 }
 

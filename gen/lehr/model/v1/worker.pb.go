@@ -755,7 +755,7 @@ const file_lehr_model_v1_worker_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xba\a\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xfe\x16\n" +
 	"\x04Cron\x125\n" +
 	"\aservice\x18\x01 \x01(\tB\x1b\xbaH\x18r\x162\x14^[a-z0-9][a-z0-9-]*$R\aservice\x12\x1f\n" +
 	"\x06binary\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x06binary\x12\x12\n" +
@@ -765,9 +765,10 @@ const file_lehr_model_v1_worker_proto_rawDesc = "" +
 	"\bclusters\x18\x06 \x03(\v2\x1b.lehr.model.v1.Cron.ClusterR\bclusters\x12)\n" +
 	"\x05needs\x18\a \x03(\v2\x13.lehr.model.v1.NeedR\x05needs\x127\n" +
 	"\x06labels\x18\b \x03(\v2\x1f.lehr.model.v1.Cron.LabelsEntryR\x06labels\x12\x14\n" +
-	"\x05owner\x18\t \x01(\tR\x05owner\x12\x1b\n" +
+	"\x05owner\x18\t \x01(\tR\x05owner\x12\xf6\a\n" +
 	"\x04cron\x18\n" +
-	" \x01(\tB\a\xbaH\x04r\x02\x10\tR\x04cron\x12\x12\n" +
+	" \x01(\tB\xe1\a\xbaH\xdd\a\xba\x01\xd9\a\n" +
+	"\x04cron\x129must be the five fields of cron, such as 30 2 * * mon-fri\x1a\x95\athis.matches(r'(?i)^\\s*(\\*|[0-5]?[0-9](-[0-5]?[0-9])?)(/[1-9][0-9]?)?(,(\\*|[0-5]?[0-9](-[0-5]?[0-9])?)(/[1-9][0-9]?)?)*\\s+(\\*|([01]?[0-9]|2[0-3])(-([01]?[0-9]|2[0-3]))?)(/[1-9][0-9]?)?(,(\\*|([01]?[0-9]|2[0-3])(-([01]?[0-9]|2[0-3]))?)(/[1-9][0-9]?)?)*\\s+(\\*|(0?[1-9]|[12][0-9]|3[01])(-(0?[1-9]|[12][0-9]|3[01]))?)(/[1-9][0-9]?)?(,(\\*|(0?[1-9]|[12][0-9]|3[01])(-(0?[1-9]|[12][0-9]|3[01]))?)(/[1-9][0-9]?)?)*\\s+(\\*|(0?[1-9]|1[0-2]|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)(-(0?[1-9]|1[0-2]|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec))?)(/[1-9][0-9]?)?(,(\\*|(0?[1-9]|1[0-2]|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)(-(0?[1-9]|1[0-2]|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec))?)(/[1-9][0-9]?)?)*\\s+(\\*|([0-7]|sun|mon|tue|wed|thu|fri|sat)(-([0-7]|sun|mon|tue|wed|thu|fri|sat))?)(/[1-9][0-9]?)?(,(\\*|([0-7]|sun|mon|tue|wed|thu|fri|sat)(-([0-7]|sun|mon|tue|wed|thu|fri|sat))?)(/[1-9][0-9]?)?)*\\s*$')R\x04cron\x12\x12\n" +
 	"\x04zone\x18\v \x01(\tR\x04zone\x12H\n" +
 	"\vconcurrency\x18\f \x01(\x0e2\x1c.lehr.process.v1.ConcurrencyB\b\xbaH\x05\x82\x01\x02\x10\x01R\vconcurrency\x12?\n" +
 	"\bdeadline\x18\r \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x02*\x00R\bdeadline\x12F\n" +
@@ -779,11 +780,12 @@ const file_lehr_model_v1_worker_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a\x84\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a\xec\b\n" +
 	"\aCluster\x12/\n" +
 	"\x04name\x18\x01 \x01(\tB\x1b\xbaH\x18r\x162\x14^[a-z0-9][a-z0-9-]*$R\x04name\x12\x18\n" +
-	"\aversion\x18\x02 \x01(\tR\aversion\x12\x12\n" +
-	"\x04cron\x18\x03 \x01(\tR\x04cron\x12\x1a\n" +
+	"\aversion\x18\x02 \x01(\tR\aversion\x12\xf9\a\n" +
+	"\x04cron\x18\x03 \x01(\tB\xe4\a\xbaH\xe0\a\xba\x01\xd9\a\n" +
+	"\x04cron\x129must be the five fields of cron, such as 30 2 * * mon-fri\x1a\x95\athis.matches(r'(?i)^\\s*(\\*|[0-5]?[0-9](-[0-5]?[0-9])?)(/[1-9][0-9]?)?(,(\\*|[0-5]?[0-9](-[0-5]?[0-9])?)(/[1-9][0-9]?)?)*\\s+(\\*|([01]?[0-9]|2[0-3])(-([01]?[0-9]|2[0-3]))?)(/[1-9][0-9]?)?(,(\\*|([01]?[0-9]|2[0-3])(-([01]?[0-9]|2[0-3]))?)(/[1-9][0-9]?)?)*\\s+(\\*|(0?[1-9]|[12][0-9]|3[01])(-(0?[1-9]|[12][0-9]|3[01]))?)(/[1-9][0-9]?)?(,(\\*|(0?[1-9]|[12][0-9]|3[01])(-(0?[1-9]|[12][0-9]|3[01]))?)(/[1-9][0-9]?)?)*\\s+(\\*|(0?[1-9]|1[0-2]|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)(-(0?[1-9]|1[0-2]|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec))?)(/[1-9][0-9]?)?(,(\\*|(0?[1-9]|1[0-2]|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)(-(0?[1-9]|1[0-2]|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec))?)(/[1-9][0-9]?)?)*\\s+(\\*|([0-7]|sun|mon|tue|wed|thu|fri|sat)(-([0-7]|sun|mon|tue|wed|thu|fri|sat))?)(/[1-9][0-9]?)?(,(\\*|([0-7]|sun|mon|tue|wed|thu|fri|sat)(-([0-7]|sun|mon|tue|wed|thu|fri|sat))?)(/[1-9][0-9]?)?)*\\s*$')\xd8\x01\x01R\x04cron\x12\x1a\n" +
 	"\bturndown\x18\x04 \x01(\bR\bturndown\"\xe6\x06\n" +
 	"\bPipeline\x125\n" +
 	"\aservice\x18\x01 \x01(\tB\x1b\xbaH\x18r\x162\x14^[a-z0-9][a-z0-9-]*$R\aservice\x12\x18\n" +

@@ -307,11 +307,11 @@ var File_lehr_process_v1_schedule_proto protoreflect.FileDescriptor
 
 const file_lehr_process_v1_schedule_proto_rawDesc = "" +
 	"\n" +
-	"\x1elehr/process/v1/schedule.proto\x12\x0flehr.process.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1clehr/intent/v1/options.proto\"\xf6\x06\n" +
+	"\x1elehr/process/v1/schedule.proto\x12\x0flehr.process.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1clehr/intent/v1/options.proto\"\xd4\x0e\n" +
 	"\bSchedule\x12P\n" +
-	"\x04name\x18\x01 \x01(\tB<\xbaH5r3\x18\xc8\x012.^[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*)*$\x90\xe4\x19\x01R\x04name\x12\x1e\n" +
-	"\x04cron\x18\x02 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\t\x18\xc8\x01R\x04cron\x12\x1b\n" +
+	"\x04name\x18\x01 \x01(\tB<\xbaH5r3\x18\xc8\x012.^[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*)*$\x90\xe4\x19\x01R\x04name\x12\xfb\a\n" +
+	"\x04cron\x18\x02 \x01(\tB\xe6\a\xbaH\xe2\a\xba\x01\xd9\a\n" +
+	"\x04cron\x129must be the five fields of cron, such as 30 2 * * mon-fri\x1a\x95\athis.matches(r'(?i)^\\s*(\\*|[0-5]?[0-9](-[0-5]?[0-9])?)(/[1-9][0-9]?)?(,(\\*|[0-5]?[0-9](-[0-5]?[0-9])?)(/[1-9][0-9]?)?)*\\s+(\\*|([01]?[0-9]|2[0-3])(-([01]?[0-9]|2[0-3]))?)(/[1-9][0-9]?)?(,(\\*|([01]?[0-9]|2[0-3])(-([01]?[0-9]|2[0-3]))?)(/[1-9][0-9]?)?)*\\s+(\\*|(0?[1-9]|[12][0-9]|3[01])(-(0?[1-9]|[12][0-9]|3[01]))?)(/[1-9][0-9]?)?(,(\\*|(0?[1-9]|[12][0-9]|3[01])(-(0?[1-9]|[12][0-9]|3[01]))?)(/[1-9][0-9]?)?)*\\s+(\\*|(0?[1-9]|1[0-2]|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)(-(0?[1-9]|1[0-2]|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec))?)(/[1-9][0-9]?)?(,(\\*|(0?[1-9]|1[0-2]|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)(-(0?[1-9]|1[0-2]|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec))?)(/[1-9][0-9]?)?)*\\s+(\\*|([0-7]|sun|mon|tue|wed|thu|fri|sat)(-([0-7]|sun|mon|tue|wed|thu|fri|sat))?)(/[1-9][0-9]?)?(,(\\*|([0-7]|sun|mon|tue|wed|thu|fri|sat)(-([0-7]|sun|mon|tue|wed|thu|fri|sat))?)(/[1-9][0-9]?)?)*\\s*$')r\x03\x18\xc8\x01R\x04cron\x12\x1b\n" +
 	"\x04zone\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x18dR\x04zone\x12\x1f\n" +
 	"\x06binary\x18\x04 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x06binary\x12\x12\n" +
 	"\x04args\x18\x05 \x03(\tR\x04args\x12\xab\x01\n" +
