@@ -26,6 +26,7 @@ type Store interface {
 	validate.History
 	Partition(ctx context.Context, id intent.PartitionID) (store.Partition, error)
 	Check(ctx context.Context, lease store.Lease) error
+	Hints(ctx context.Context, id intent.PartitionID) (int64, error)
 	Changed(partition intent.PartitionID) <-chan struct{}
 }
 
@@ -138,9 +139,9 @@ func (p *Pipeline) Run(ctx context.Context, lease store.Lease) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan struct{})
-	p.options.Runtime.Go("acknowledgements of "+string(lease.Partition), func() {
+	p.options.Runtime.Go("news of "+string(lease.Partition), func() {
 		defer close(ended)
-		p.acknowledgements(ctx, watcher)
+		p.news(ctx, watcher)
 	})
 	defer func() { cancel(); _ = p.options.Runtime.Wait(context.Background(), -1, ended) }()
 	for {
@@ -159,10 +160,20 @@ func (p *Pipeline) Run(ctx context.Context, lease store.Lease) error {
 	}
 }
 
-// acknowledgements wakes the pipeline when its held candidate was let through.
-func (p *Pipeline) acknowledgements(ctx context.Context, watcher source.Watch) {
+// news wakes the pipeline when its held candidate was let through, and has
+// sources elsewhere looked at when somebody said that they may have changed.
+func (p *Pipeline) news(ctx context.Context, watcher source.Watch) {
+	before := int64(-1)
 	for {
 		changed := p.options.Store.Changed(p.options.Partition.ID)
+		if list := p.elsewhere.Load(); before < 0 || list != nil && len(*list) > 0 {
+			if hints, err := p.options.Store.Hints(ctx, p.options.Partition.ID); err == nil && hints != before {
+				if before >= 0 {
+					p.Hint()
+				}
+				before = hints
+			}
+		}
 		if id := p.awaits.Load(); id != nil {
 			if _, through, err := p.options.Store.Acknowledged(ctx, *id); err == nil && through {
 				p.awaits.CompareAndSwap(id, nil)
