@@ -53,12 +53,12 @@ test-fast: ## the quick tests, under a minute
 	$(GO) test -short ./...
 
 .PHONY: bench
-bench: build ## measure speed and memory: "name value unit" a line
+bench: build ## measure speed and memory, all or ONLY=… of it: "name value unit" a line
 	@$(GO) build -o $(BIN)/bench ./bench
 	@$(GO) build -o $(BIN)/lehr-null ./plugin/plugintest/nullplugin
 	@CGO_ENABLED=0 $(GO) build -ldflags '-s -w' -o $(BIN)/rates ./bench/rates
 	@GOOS=wasip1 GOARCH=wasm $(GO) build -ldflags '-s -w' -o $(BIN)/rates.wasm ./bench/rates
-	@$(BIN)/bench
+	@$(BIN)/bench $(if $(ONLY),-only $(ONLY))
 
 # HOURS of virtual time in all, from SEED on (default: by the clock), WORKERS
 # at a time (default: one a core).

@@ -17,7 +17,7 @@ import (
 )
 
 // replica starts an app that shares a database with others.
-func replica(t *testing.T, database string, p *production, register map[intent.PartitionID]string) *app.App {
+func replica(t *testing.T, database string, p *production, register map[intent.PartitionID]string, changes ...func(*app.Options)) *app.App {
 	t.Helper()
 	options := app.DefaultOptions()
 	options.Store, options.Database = filepath.Join(t.TempDir(), "lehr.db"), database
@@ -25,6 +25,9 @@ func replica(t *testing.T, database string, p *production, register map[intent.P
 	options.Log = slog.New(slog.DiscardHandler)
 	options.Parts.Plugins = func([]string) plugin.Plugin { return p }
 	options.Parts.Runner = generate.InProcess{Limits: generate.DefaultLimits()}
+	for _, change := range changes {
+		change(&options)
+	}
 	running, err := app.New(options)
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"lehr.dev/fault"
 	"lehr.dev/intent"
 )
 
@@ -75,13 +76,10 @@ func (a *App) webhook(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, refusedHook, http.StatusForbidden)
 		return
 	}
-	a.mutex.Lock()
-	running := a.states[partition]
-	a.mutex.Unlock()
-	if running != nil {
-		if pipeline := running.pipeline.Load(); pipeline != nil {
-			pipeline.Hint()
-		}
+	// Through the store, for another replica may act for the partition.
+	if err := a.store.Hint(r.Context(), partition); err != nil && !fault.Is(err, fault.NotFound) {
+		http.Error(w, "The store cannot be written: try again.", http.StatusServiceUnavailable)
+		return
 	}
 	w.WriteHeader(http.StatusAccepted)
 }

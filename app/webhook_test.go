@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -14,6 +15,7 @@ import (
 	"lehr.dev/app"
 	"lehr.dev/intent"
 	"lehr.dev/test/gitrepo"
+	"lehr.dev/test/pgserver"
 )
 
 // A webhook that is signed has sources looked at now, and nothing else does.
@@ -82,4 +84,59 @@ func TestWebhook(t *testing.T) {
 	}
 	http.DefaultClient.CloseIdleConnections()
 	eventually(t, "the change is followed", func() bool { return p.has("b") })
+}
+
+// A webhook reaches the replica that acts for the partition, whichever was told.
+func TestWebhookOfAnotherReplica(t *testing.T) {
+	t.Setenv("HOOK", "the secret of the hook")
+	server := pgserver.New(t)
+	server.Start()
+	policy := filepath.Join(t.TempDir(), "sources.yaml")
+	if err := os.WriteFile(policy, []byte("sources: v1\nwebhooks:\n  - {env: HOOK, partitions: [one, two]}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p, register, origins := newProduction(), map[intent.PartitionID]string{}, map[intent.PartitionID]*gitrepo.Repository{}
+	for _, name := range []intent.PartitionID{"one", "two"} {
+		origin := gitrepo.New(t)
+		origin.Write("list.yaml", "- "+string(name)+"/a\n")
+		origin.Commit("Begin")
+		origins[name] = origin
+		path := partition(t, string(name))
+		folder := filepath.Dir(path)
+		text := strings.NewReplacer("NAME", string(name), "{dir: ., files: [list.yaml]}", "{git: "+origin.Folder+", branch: main, files: [list.yaml], every: 1h}").Replace(definition)
+		for file, content := range map[string]string{"lehr.yaml": text, "web.star": strings.Replace(program, `"list.yaml"`, `"service/list.yaml"`, 1)} {
+			if err := os.WriteFile(filepath.Join(folder, file), []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		register[name] = path
+	}
+	serve := func(o *app.Options) { o.Sources, o.Listen = policy, "127.0.0.1:0" }
+	database := server.Database()
+	first := replica(t, database, p, register, serve)
+	defer first.Stop(context.Background())
+	second := replica(t, database, p, register, serve)
+	defer second.Stop(context.Background())
+	shares(t, first, 1, 1)
+	for name, origin := range origins {
+		eventually(t, string(name)+" is enforced", func() bool { return p.has(intent.AssetID(name + "/a")) })
+		origin.Write("list.yaml", "- "+string(name)+"/a\n- "+string(name)+"/b\n")
+		origin.Commit("More")
+		// Both are told to one replica, which acts for one of them.
+		request, err := http.NewRequest("POST", first.Address().URL+"/webhook/"+string(name), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("X-Gitlab-Token", "the secret of the hook")
+		response, err := http.DefaultTransport.RoundTrip(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if response.StatusCode != http.StatusAccepted {
+			t.Errorf("%s: %s", name, response.Status)
+		}
+		eventually(t, "the change of "+string(name)+" is followed", func() bool { return p.has(intent.AssetID(name + "/b")) })
+	}
+	http.DefaultClient.CloseIdleConnections()
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,6 +34,8 @@ type bed struct {
 	folder string
 	plugin string
 	size   int
+	// partition; empty: the usual one.
+	partition intent.PartitionID
 }
 
 // newBed starts an app on a new partition of about size assets.
@@ -92,7 +95,7 @@ generate:
   jobs: {starlark: jobs.star, from: [manifests], for_each: file}
 plugins:
   Job: {run: [%s]}
-`, partition, mode, run))
+`, cmp.Or(b.partition, partition), mode, run))
 }
 
 // manifest writes the i-th file; the version is of its first asset.

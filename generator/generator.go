@@ -100,6 +100,13 @@ func (in *Input) Generator() string { return in.job.GetGenerator() }
 // File that this run is for, with for_each: file; else empty.
 func (in *Input) File() string { return in.job.GetFile() }
 
+// Key of the entry that this run is for, with for_each: key; else empty.
+func (in *Input) Key() string { return in.job.GetKey() }
+
+// Value of the entry, in JSON; else empty. The run depends on it and on no other
+// entry.
+func (in *Input) Value() json.RawMessage { return json.RawMessage(in.job.GetValue()) }
+
 // Arguments from lehr.yaml.
 func (in *Input) Arguments() []string { return in.arguments }
 

@@ -105,3 +105,16 @@ func TestAssetsOfOthers(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestEntry is what a run for a key finds.
+func TestEntry(t *testing.T) {
+	_, err := play(t, `{"key":"web","value":"{\"replicas\":3}"}`, nil, func(in *Input, _ *Output) error {
+		if in.Key() != "web" || string(in.Value()) != `{"replicas":3}` || in.File() != "" {
+			t.Errorf("it is for %q: %s", in.Key(), in.Value())
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}

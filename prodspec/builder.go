@@ -235,7 +235,7 @@ func (b *builder) duplicates(pending []*generate.Run) []intent.Finding {
 func originOf(run *generate.Run, output *generate.Output) validate.Origin {
 	origin := validate.Origin{Generator: run.Generator, File: output.File, Line: int(output.Line)}
 	if run.File != "" {
-		origin.Inputs = []string{run.File}
+		origin.Inputs = []string{generate.EntryFile(run.File)}
 	}
 	return origin
 }

@@ -83,6 +83,10 @@ func (o *origins) of(run *generate.Run) *origin {
 	var files []work.Input
 	for _, read := range run.Reads() {
 		switch read.Kind {
+		case work.ReadKey:
+			if input, found := o.sources.find(generate.EntryFile(read.Name)); found {
+				files = append(files, input)
+			}
 		case work.ReadFile:
 			files = append(files, work.Input{Name: read.Name, Digest: read.Digest})
 		case work.ReadAsset:
@@ -93,7 +97,7 @@ func (o *origins) of(run *generate.Run) *origin {
 	}
 	// The file that it ran for comes first.
 	slices.SortStableFunc(files, func(a, b work.Input) int {
-		switch run.File {
+		switch generate.EntryFile(run.File) {
 		case a.Name:
 			return -1
 		case b.Name:
@@ -150,6 +154,18 @@ func (o *origins) lines(from *origin, entry *store.Entry) (map[string]provenance
 		return len(found) < query.MostFields
 	})
 	return found, err
+}
+
+// find an input by its name, as it is now.
+func (s *sources) find(name string) (work.Input, bool) {
+	for of, f := range s.folders {
+		if below, found := s.below(of, f, name); found && f.snapshot != nil {
+			if input, found := work.Find(f.inputs, name); found && below != "" {
+				return input, true
+			}
+		}
+	}
+	return work.Input{}, false
 }
 
 // of says which source has a file that is named as inputs are; empty: none.

@@ -29,6 +29,7 @@ type Store interface {
 	ListDocuments(ctx context.Context, partition intent.PartitionID) ([]document.Document, error)
 	Partition(ctx context.Context, id intent.PartitionID) (store.Partition, error)
 	Check(ctx context.Context, lease store.Lease) error
+	Hints(ctx context.Context, id intent.PartitionID) (int64, error)
 	Changed(partition intent.PartitionID) <-chan struct{}
 }
 
@@ -147,9 +148,9 @@ func (p *Pipeline) Run(ctx context.Context, lease store.Lease) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan struct{})
-	p.options.Runtime.Go("changes of "+string(lease.Partition), func() {
+	p.options.Runtime.Go("news of "+string(lease.Partition), func() {
 		defer close(ended)
-		p.changes(ctx, watcher)
+		p.news(ctx, watcher)
 	})
 	defer func() { cancel(); _ = p.options.Runtime.Wait(context.Background(), -1, ended) }()
 	for {
@@ -168,15 +169,25 @@ func (p *Pipeline) Run(ctx context.Context, lease store.Lease) error {
 	}
 }
 
-// changes wakes the pipeline when its held candidate was let through, or a
-// document was edited.
-func (p *Pipeline) changes(ctx context.Context, watcher source.Watch) {
+// news wakes the pipeline when its held candidate was let through or a document
+// was edited, and has sources elsewhere looked at when somebody said that they
+// may have changed.
+func (p *Pipeline) news(ctx context.Context, watcher source.Watch) {
 	var seen []revised
+	before := int64(-1)
 	for {
 		changed := p.options.Store.Changed(p.options.Partition.ID)
 		if now, err := p.documents(ctx); err == nil && !slices.Equal(now, seen) {
 			seen = now
 			watcher.Wake()
+		}
+		if list := p.elsewhere.Load(); before < 0 || list != nil && len(*list) > 0 {
+			if hints, err := p.options.Store.Hints(ctx, p.options.Partition.ID); err == nil && hints != before {
+				if before >= 0 {
+					p.Hint()
+				}
+				before = hints
+			}
 		}
 		if id := p.awaits.Load(); id != nil {
 			if _, through, err := p.options.Store.Acknowledged(ctx, *id); err == nil && through {

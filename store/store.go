@@ -85,6 +85,11 @@ type Partitions interface {
 	// Partition is NotFound when it is not registered.
 	Partition(ctx context.Context, id intent.PartitionID) (Partition, error)
 	ListPartitions(ctx context.Context) ([]Partition, error)
+	// Hint says that a partition's sources may have changed, to whichever replica
+	// acts for it; NotFound when it is not registered.
+	Hint(ctx context.Context, id intent.PartitionID) error
+	// Hints is how often that was said.
+	Hints(ctx context.Context, id intent.PartitionID) (int64, error)
 }
 
 // Lease is the fenced right of one replica to act for a partition.

@@ -67,7 +67,10 @@ type Generator struct {
 	// ForEachFile: one run for each file of the first source; the other
 	// sources and generators are seen by every run.
 	ForEachFile bool
-	Line        int
+	// Keys: one run for each entry of the files of the first source, which are
+	// seen by no run otherwise; nil: there is none.
+	Keys *work.Keys
+	Line int
 }
 
 // Types resolves short and full protobuf names; schema.Set is one.

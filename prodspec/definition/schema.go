@@ -111,7 +111,7 @@ func anySource() map[string]any {
 func anyGenerator() map[string]any {
 	var list []any
 	for _, language := range []work.Language{work.Starlark, work.WASM, work.Native, work.Model, work.Render} {
-		properties := map[string]any{string(language): text(), "from": texts(), "for_each": map[string]any{"const": "file"}}
+		properties := map[string]any{string(language): text(), "from": texts(), "for_each": forEach()}
 		switch language {
 		case work.WASM:
 			properties["args"] = texts()
@@ -191,4 +191,9 @@ func accessSchema() map[string]any {
 		roles[string(role)] = texts()
 	}
 	return object(roles)
+}
+
+// forEach is a word, or where the keys are.
+func forEach() map[string]any {
+	return anyOf(enum([]string{"file", "key"}), object(map[string]any{"key": text(), "by": text()}, "key"))
 }

@@ -115,6 +115,10 @@ func TestSchemaHasTheKeysOfTheParser(t *testing.T) {
 				t.Errorf("%q has the keys %v, the parser takes %v", at, keys, want)
 			}
 			delete(templates, at)
+		case strings.Contains(at, ".for_each|"):
+			if want := allowed(t, "generate: {g: {for_each: {KEY}}}"); !slices.Equal(keys, want) {
+				t.Errorf("%q has the keys %v, the parser takes %v", at, keys, want)
+			}
 		case strings.HasPrefix(at, ".generate{}|"): // One of a language, of which the parser takes all together.
 			for _, key := range keys {
 				programs[key] = true

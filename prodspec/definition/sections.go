@@ -14,6 +14,7 @@ import (
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
+	"lehr.dev/prodspec/generate/work"
 	"lehr.dev/prodspec/source"
 	"lehr.dev/prodspec/validate"
 )
@@ -101,15 +102,45 @@ func (p *parser) generator(key, value *yaml.Node, at string, sources []Source, n
 		p.at(key, at+".from", "%s.from is missing", at).hint("list the sources and generators it reads")
 	}
 	if node := fields["for_each"]; node != nil {
-		g.ForEachFile = true
-		if word := p.text(node, at+".for_each"); word != "file" {
-			p.at(node, at+".for_each", "%s.for_each: %q is not known", at, word).hint("write for_each: file, or leave it out")
+		p.forEach(node, at+".for_each", &g)
+		if g.Keys != nil && (g.Language == work.Model || g.Language == work.Render) {
+			p.at(node, at+".for_each", "%s.for_each: models and renderers read whole files", at).hint("write for_each: file and an entry a file, or take the entries in a program of your own")
+			g.Keys = nil
 		}
 		if len(g.Sources) == 0 {
 			p.at(node, at+".for_each", "%s has no source to take files from", at).hint("name a source in from")
 		}
 	}
 	return g
+}
+
+// forEach is file, key, or where in the files the keys are.
+func (p *parser) forEach(node *yaml.Node, at string, g *Generator) {
+	keys := &work.Keys{By: "name"}
+	if node.Kind == yaml.MappingNode {
+		fields := p.fields(node, at, []string{"key", "by"})
+		g.Keys = keys
+		if path := fields["key"]; path != nil {
+			keys.Path = strings.Split(p.text(path, at+".key"), ".")
+			if slices.Contains(keys.Path, "") {
+				p.at(path, at+".key", "%s.key: %s leads nowhere", at, describe(path)).hint("write the keys that lead to the mapping, as spec.services")
+			}
+		} else {
+			p.at(node, at+".key", "%s.key is missing", at).hint("write for_each: {key: services}, or for_each: key where the whole file is the mapping")
+		}
+		if by := fields["by"]; by != nil {
+			keys.By = p.text(by, at+".by")
+		}
+		return
+	}
+	switch word := p.text(node, at); word {
+	case "file":
+		g.ForEachFile = true
+	case "key":
+		g.Keys = keys
+	default:
+		p.at(node, at, "%s: %q is not known", at, word).hint("write for_each: file, for_each: key or for_each: {key: services}, or leave it out")
+	}
 }
 
 // child is the value of a mapping's key, or nil.

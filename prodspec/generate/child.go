@@ -130,6 +130,14 @@ func (c *child) answer(kind frameKind, payload []byte) (any, error) {
 			return typesReply{Findings: findings}, nil
 		}
 		return typesReply{Set: set.Files()}, nil
+	case frameSplit:
+		var request splitRequest
+		if err := json.Unmarshal(payload, &request); err != nil {
+			return nil, err
+		}
+		var reply splitReply
+		reply.Entries, reply.Findings = starlark.Split(request.File, request.Text, request.Keys)
+		return reply, nil
 	case frameJudge:
 		var request judgeRequest
 		if err := json.Unmarshal(payload, &request); err != nil {

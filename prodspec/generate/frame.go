@@ -18,9 +18,10 @@ const (
 	frameSetup   frameKind = 'S'
 	frameJob     frameKind = 'J'
 	frameContent frameKind = 'C'
-	// Other work than a run: types to compile, assets to judge.
+	// Other work than a run: types to compile, assets to judge, a file to split.
 	frameTypes frameKind = 'T'
 	frameJudge frameKind = 'V'
+	frameSplit frameKind = 'K'
 	// From the child: it is ready (a module is, too), it needs an input's content, a result.
 	frameReady  frameKind = 'A'
 	frameWant   frameKind = 'W'

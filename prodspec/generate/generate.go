@@ -51,6 +51,8 @@ type Runner interface {
 	// Compile compiles .proto files beside the built-in types. There is a set,
 	// or there are findings.
 	Compile(ctx context.Context, files []schema.SourceFile) (*schema.Set, []intent.Finding, error)
+	// Split lists the entries of a file, or there are findings.
+	Split(ctx context.Context, file string, text []byte, keys work.Keys) ([]work.Entry, []intent.Finding, error)
 	// Judge applies the buf.validate rules of users' own types to assets.
 	Judge(ctx context.Context, set *schema.Set, bodies [][]byte) ([]intent.Finding, error)
 }

@@ -74,12 +74,14 @@ type Graph struct {
 	places     map[string]definition.Generator
 	derived    map[string]*more
 	executions int
+	// splits of generators that run for keys, by what was split.
+	splits map[string]map[string]splitFile
 }
 
 // NewGraph returns a graph without runs, of the built-in types.
 func NewGraph(runner Runner, cache Cache) *Graph {
 	return &Graph{
-		runner: runner, schema: schema.Builtin(), cache: cache, derived: map[string]*more{},
+		runner: runner, schema: schema.Builtin(), cache: cache, derived: map[string]*more{}, splits: map[string]map[string]splitFile{},
 		runs: map[string]map[string]*Run{}, stages: map[string]*stage{}, pending: map[*Run]bool{}, warning: map[*Run]bool{},
 		bodies: map[intent.Digest][]byte{}, interned: map[string]string{},
 		renderers: render.NewPrograms(), places: map[string]definition.Generator{},
@@ -107,23 +109,26 @@ func (g *Graph) Build(ctx context.Context, generators []definition.Generator, in
 			failed[generator.Name] = true
 			continue
 		}
-		if err := g.generator(ctx, generator, inputs, now); err != nil {
+		unread, err := g.generator(ctx, generator, inputs, now)
+		if err != nil {
 			return nil, err
 		}
 		for _, run := range g.failing(generator.Name) {
+			unread = append(unread, run.findings...)
+		}
+		for _, finding := range unread {
 			failed[generator.Name] = true
-			for _, finding := range run.findings {
-				finding = g.placed(generator.Name, finding)
-				if !told[finding] {
-					findings = append(findings, finding)
-				}
-				told[finding] = true
+			finding = g.placed(generator.Name, finding)
+			if !told[finding] {
+				findings = append(findings, finding)
 			}
+			told[finding] = true
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(g.runs)) {
 		if !known[name] {
 			delete(g.stages, name)
+			delete(g.splits, name)
 			if err := g.drop(ctx, name, slices.Sorted(maps.Keys(g.runs[name]))); err != nil {
 				return nil, err
 			}
@@ -227,9 +232,21 @@ func (g *Graph) keep(rec record) {
 	}
 }
 
-// generator brings the runs of one generator up to date.
-func (g *Graph) generator(ctx context.Context, generator definition.Generator, inputs Inputs, now time.Time) error {
-	stage := newStage(g, generator, inputs)
+// generator brings the runs of one generator up to date, unless the keys that
+// it runs for cannot be read.
+func (g *Graph) generator(ctx context.Context, generator definition.Generator, inputs Inputs, now time.Time) ([]intent.Finding, error) {
+	keyed, err := g.split(ctx, generator, inputs)
+	if err != nil {
+		return nil, err
+	}
+	if keyed != nil && len(keyed.findings) > 0 {
+		return keyed.findings, nil
+	}
+	return nil, g.bringUpToDate(ctx, newStage(g, generator, inputs, keyed), now)
+}
+
+func (g *Graph) bringUpToDate(ctx context.Context, stage *stage, now time.Time) error {
+	generator := stage.generator
 	candidates, gone, known := stage.since(g.stages[generator.Name])
 	if !known {
 		candidates = stage.files
@@ -250,7 +267,11 @@ func (g *Graph) generator(ctx context.Context, generator definition.Generator, i
 			return err
 		}
 		if !current {
-			todo = append(todo, stage.job(file))
+			job, err := stage.job(ctx, g, file)
+			if err != nil {
+				return err
+			}
+			todo = append(todo, job)
 		}
 	}
 	for batch := range slices.Chunk(todo, batchSize) {
@@ -260,7 +281,7 @@ func (g *Graph) generator(ctx context.Context, generator definition.Generator, i
 	}
 	// A run that failed may be due again with nothing changed.
 	stage.settled = len(g.failing(generator.Name)) == 0
-	stage.makers, stage.byName = nil, nil
+	stage.makers, stage.byName, stage.keyed = nil, nil, nil
 	g.stages[generator.Name] = stage
 	return nil
 }

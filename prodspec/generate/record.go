@@ -98,6 +98,9 @@ func (r recorder) record(base intent.Digest, job Job, result Result) (record, er
 		// What it read is not known: any of its inputs may mend it.
 		rec.Reads = work.Everything(job)
 	}
+	if job.Key != "" {
+		rec.Reads = append(rec.Reads, Read{Kind: work.ReadKey, Name: job.File, Digest: valueDigest(job.Key, job.Value)})
+	}
 	if result.Stopped {
 		rec.Until = r.now.Add(Quarantine)
 	}

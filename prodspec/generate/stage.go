@@ -1,9 +1,11 @@
 package generate
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"lehr.dev/intent"
@@ -35,15 +37,17 @@ type stage struct {
 	context intent.Digest
 	// settled: every run held or succeeded in this stage.
 	settled bool
+	// keyed are the entries to run for; nil: it is files.
+	keyed *keyed
 }
 
-func newStage(g *Graph, generator definition.Generator, inputs Inputs) *stage {
-	s := &stage{generator: generator, inputs: inputs, byName: map[Read]bool{}, makers: map[intent.AssetID]*Run{}}
+func newStage(g *Graph, generator definition.Generator, inputs Inputs, keyed *keyed) *stage {
+	s := &stage{generator: generator, inputs: inputs, keyed: keyed, byName: map[Read]bool{}, makers: map[intent.AssetID]*Run{}}
 	schemaDigest, rulesDigest := g.schema.Digest(), g.rules.Digest()
 	s.base = intent.Sum("lehr.generate.v2", []byte(version(generator)), []byte(inputs.Partition), []byte(generator.Name), []byte(generator.Program), schemaDigest[:], rulesDigest[:])
 	if generator.Language == work.Model {
 		s.programs = slices.Clone(archetype.Programs())
-	} else if apart(s.job("")) {
+	} else if apart(Job{Language: generator.Language, Program: generator.Program}) {
 		s.renderer = g.renderers.Find(generator.Program)
 		if s.renderer.Path != "" {
 			s.programs = []Input{{Name: generator.Program, Digest: s.renderer.Digest}}
@@ -60,12 +64,16 @@ func newStage(g *Graph, generator definition.Generator, inputs Inputs) *stage {
 			switch {
 			case isProgram(input.Name) && !s.ownProgram():
 				s.programs = append(s.programs, input)
+			case i == 0 && keyed != nil: // It is split.
 			case i == 0 && generator.ForEachFile:
 				s.each = append(s.each, input)
 			default:
 				s.shared = append(s.shared, input)
 			}
 		}
+	}
+	if keyed != nil {
+		s.each = slices.Clone(keyed.each)
 	}
 	s.programs, s.shared, s.each = unique(s.programs), unique(s.shared), unique(s.each)
 	for _, name := range generator.Generators {
@@ -105,7 +113,7 @@ func version(generator definition.Generator) string {
 
 func (s *stage) index() {
 	s.files = []string{""}
-	if s.generator.ForEachFile {
+	if s.forEach() {
 		s.files = make([]string, len(s.each))
 		for i := range s.each {
 			s.files[i] = s.each[i].Name
@@ -154,7 +162,7 @@ func (s *stage) since(last *stage) (changed, gone []string, known bool) {
 }
 
 func (s *stage) wants(file string) bool {
-	if !s.generator.ForEachFile {
+	if !s.forEach() {
 		return file == ""
 	}
 	_, found := work.Find(s.each, file)
@@ -163,7 +171,7 @@ func (s *stage) wants(file string) bool {
 
 // filesOf are the files that the run for a file sees.
 func (s *stage) filesOf(file string) []Input {
-	if file == "" {
+	if file == "" || s.generator.Keys != nil {
 		return s.shared
 	}
 	own, _ := work.Find(s.each, file)
@@ -174,13 +182,22 @@ func (s *stage) filesOf(file string) []Input {
 	return slices.Insert(slices.Clone(s.shared), at, own)
 }
 
-func (s *stage) job(file string) Job {
-	return Job{
+// forEach: there is a run for each file or each entry.
+func (s *stage) forEach() bool { return s.generator.ForEachFile || s.generator.Keys != nil }
+
+func (s *stage) job(ctx context.Context, g *Graph, file string) (Job, error) {
+	job := Job{
 		Partition: s.inputs.Partition, Generator: s.generator.Name, File: file,
 		Language: s.generator.Language, Program: s.generator.Program, Arguments: s.generator.Arguments,
 		Definition: s.generator.File, Renderer: s.renderer.Path,
 		Files: s.filesOf(file), Programs: s.programs, Assets: s.assets, Layers: s.layers(file),
 	}
+	var err error
+	if s.keyed != nil {
+		_, job.Key, _ = strings.Cut(file, keyMark)
+		job.Value, err = s.value(ctx, g, file)
+	}
+	return job, err
 }
 
 // layers of a model's manifest: the file that it runs for, or those of the first
@@ -210,6 +227,10 @@ func (s *stage) holds(base intent.Digest, reads []Read, until time.Time, file st
 	}
 	for _, read := range reads {
 		switch read.Kind {
+		case work.ReadKey:
+			if own, found := work.Find(s.each, file); !found || read.Name != file || own.Digest != read.Digest {
+				return false
+			}
 		case work.ReadAssets:
 			if read.Digest != s.assetsList {
 				return false

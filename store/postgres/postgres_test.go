@@ -135,6 +135,7 @@ func TestAnotherReplicaIsNoticed(t *testing.T) {
 		"a hold": func() error {
 			return b.SetHold(t.Context(), "shop", intent.Hold{Asset: "web", Owner: storetest.Tester})
 		},
+		"a hint": func() error { return b.Hint(t.Context(), "shop") },
 		"a stop": func() error { return b.SetStop(t.Context(), intent.Stop{Owner: storetest.Tester}) },
 		"a label": func() error {
 			return b.SetLabel(t.Context(), incarnation.ID, "release", "1", "a try", storetest.Tester)

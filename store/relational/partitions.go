@@ -169,3 +169,33 @@ func mustRegister(q querier, attempt string, id intent.PartitionID) error {
 	}
 	return err
 }
+
+// Hint counts, and tells the listeners of Changed in every process.
+func (s *Store) Hint(ctx context.Context, id intent.PartitionID) error {
+	attempt := fmt.Sprintf("saying that the sources of partition %q may have changed", id)
+	if err := s.mustServe(attempt); err != nil {
+		return err
+	}
+	return s.write(ctx, attempt, func(t *transaction) error {
+		if err := mustRegister(t, attempt, id); err != nil {
+			return err
+		}
+		if _, err := t.exec("UPDATE partitions SET hints = hints + 1 WHERE id = $1", string(id)); err != nil {
+			return err
+		}
+		return t.tell(id)
+	})
+}
+
+// Hints is what Hint counted.
+func (s *Store) Hints(ctx context.Context, id intent.PartitionID) (hints int64, err error) {
+	attempt := fmt.Sprintf("reading whether the sources of partition %q may have changed", id)
+	err = s.read(ctx, attempt, func(q querier) error {
+		found, err := q.one("SELECT hints FROM partitions WHERE id = $1 AND registered = 1", []any{string(id)}, &hints)
+		if err == nil && !found {
+			return notRegistered(attempt, id)
+		}
+		return err
+	})
+	return hints, err
+}

@@ -283,13 +283,14 @@ var unrecorded = map[string]string{
 	"Stage":           "what is staged is invisible until Publish, which is recorded",
 	"Unstage":         "what is staged was never visible",
 	"PutBlobs":        "a cache, by the digest of what it was made from; nothing is allowed by it",
+	"Hint":            "that sources may have changed, said by a signed webhook; they are only looked at",
 	"SaveResumeToken": "what a plugin wants to be handed again, of a push whose admission is recorded",
 	"SaveReports":     "what was seen; it changes nothing, and each look replaces it",
 	"SaveEnforced":    "what was seen; a claim that passes to another asset, or is given back, is recorded",
 }
 
 // reading are the methods that write nothing.
-var reading = strings.Fields(`Document ListDocuments DocumentRevisions Partition ListPartitions Check Free Replicas Incarnation Incarnations Member Body Content Members Changes
+var reading = strings.Fields(`Document ListDocuments DocumentRevisions Partition ListPartitions Hints Check Free Replicas Incarnation Incarnations Member Body Content Members Changes
 	FindIncarnation EdgesFrom EdgesTo Candidate CandidateDelta ListCandidates Acknowledged GetBlob Pins Holds Stops Consents Authors
 	Permit OpenPushes Pushes EnforcedPage EnforcedCount Orphans OrphanCount Report ListReports CountReports
 	AuditRecords AuditEnds WalkAudit VerifyAudit AuditTrouble Identity History Verify TokenByID Tokens Grants Authority Authorize Changed Close`)

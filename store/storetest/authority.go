@@ -246,7 +246,7 @@ func testAuthority(t *testing.T, open func(t *testing.T) store.All) {
 // asksNobody are the methods that no caller's authority is asked for, besides
 // those that act under a lease: they read, or are Lehr's own.
 var asksNobody = []string{
-	"Partition", "ListPartitions", "Renew", "Retire", "Replicas", "Acquire", "Free", "Document", "ListDocuments", "DocumentRevisions", "Incarnation", "Incarnations", "Member", "Body", "Content", "Members", "Changes",
+	"Partition", "ListPartitions", "Hint", "Hints", "Renew", "Retire", "Replicas", "Acquire", "Free", "Document", "ListDocuments", "DocumentRevisions", "Incarnation", "Incarnations", "Member", "Body", "Content", "Members", "Changes",
 	"FindIncarnation", "EdgesFrom", "EdgesTo", "Candidate", "CandidateDelta", "ListCandidates", "Acknowledged", "GetBlob", "Pins", "Holds",
 	"Stops", "Consents", "Authors", "OpenPushes", "Pushes", "EnforcedPage", "EnforcedCount", "Orphans", "OrphanCount", "Report", "ListReports",
 	"CountReports", "AuditRecords", "AuditEnds", "AuditTrouble", "WalkAudit", "VerifyAudit", "Identity", "History", "Verify", "TokenByID", "Tokens", "Grants", "Authority", "Authorize", "Changed", "Close",

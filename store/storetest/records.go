@@ -262,6 +262,17 @@ func testChanged(t *testing.T, open func(t *testing.T) store.All) {
 		{"acknowledgement", func() error { return w.Acknowledge(ctx, held.ID, "", bob) }},
 		{"label", func() error { return w.SetLabel(ctx, at(1), "release", "r1", "a try", bob) }},
 		{"disowning", func() error { return w.Disown(ctx, shop, "old", "gone", bob) }},
+		{"hint", func() error {
+			before, err := w.Hints(ctx, shop)
+			w.must(err)
+			w.must(w.Hint(ctx, shop))
+			after, err := w.Hints(ctx, shop)
+			if after != before+1 {
+				t.Errorf("after a hint there are %d, before it %d", after, before)
+			}
+			w.refused(w.Hint(ctx, "other"), fault.NotFound)
+			return err
+		}},
 		{"definition", func() error { return w.AddPartition(ctx, shop, "/srv/moved.yaml", "a try", bob) }},
 		{"removal", func() error { return w.RemovePartition(ctx, shop, "a try", bob) }},
 	} {

@@ -57,7 +57,11 @@ func AssetIndex(name string, job *work.Job) (int, bool) {
 
 // Job is what a run reads first, with the path of the list.
 func Job(job *work.Job, list string) ([]byte, error) {
-	return encode(&generatorpb.Job{Partition: string(job.Partition), Generator: job.Generator, File: job.File, Assets: list}, protojson.MarshalOptions{})
+	told := &generatorpb.Job{Partition: string(job.Partition), Generator: job.Generator, File: job.File, Assets: list}
+	if job.Key != "" {
+		told.File, told.Key, told.Value = "", job.Key, string(job.Value)
+	}
+	return encode(told, protojson.MarshalOptions{})
 }
 
 // List is the list of other generators' assets.
@@ -107,7 +111,7 @@ func FilePath(name string) string { return path.Join("/", name)[1:] }
 // its program's.
 func Place(job *work.Job) string {
 	if job.File != "" {
-		return job.File
+		return strings.TrimSuffix(job.File, "#"+job.Key)
 	}
 	return job.Where()
 }

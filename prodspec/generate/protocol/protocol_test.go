@@ -63,3 +63,15 @@ func TestPathsOfInputs(t *testing.T) {
 		}
 	}
 }
+
+// TestEntryIsTold: its key, and its value as it is: no number loses digits.
+func TestEntryIsTold(t *testing.T) {
+	job := work.Job{Partition: "shop", Generator: "web", Program: "web.wasm", File: "services.yaml#web", Key: "web", Value: []byte(`{"n":9007199254740993}`)}
+	said, err := protocol.Job(&job, "/assets.json")
+	if want := `{"partition":"shop","generator":"web","assets":"/assets.json","key":"web","value":"{\"n\":9007199254740993}"}` + "\n"; err != nil || string(said) != want {
+		t.Errorf("%v: it is told\n%s, want\n%s", err, said, want)
+	}
+	if place := protocol.Place(&job); place != "services.yaml" {
+		t.Errorf("its place is %s", place)
+	}
+}

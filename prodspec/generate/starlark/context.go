@@ -20,7 +20,7 @@ func (c *contextValue) Freeze()               {}
 func (c *contextValue) Truth() starlark.Bool  { return true }
 func (c *contextValue) Hash() (uint32, error) { return 0, fmt.Errorf("unhashable: ctx") }
 func (c *contextValue) AttrNames() []string {
-	return []string{"assets", "file", "files", "generator", "layers", "partition"}
+	return []string{"assets", "file", "files", "generator", "key", "layers", "partition", "value"}
 }
 
 func (c *contextValue) Attr(name string) (starlark.Value, error) {
@@ -36,10 +36,18 @@ func (c *contextValue) Attr(name string) (starlark.Value, error) {
 	case "layers":
 		return c.run.layers(), nil
 	case "file":
-		if c.run.job.File == "" {
+		if c.run.job.File == "" || c.run.job.Key != "" {
 			return nil, fmt.Errorf("ctx.file is there only with for_each: file; this run has ctx.files")
 		}
 		return starlark.String(c.run.job.File), nil
+	case "key", "value":
+		if c.run.job.Key == "" {
+			return nil, fmt.Errorf("ctx.%s is there only with for_each: key; this run has ctx.files", name)
+		}
+		if name == "key" {
+			return starlark.String(c.run.job.Key), nil
+		}
+		return c.run.value(&starlark.Thread{Name: "ctx.value"})
 	}
 	return nil, nil
 }

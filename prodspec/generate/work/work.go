@@ -35,6 +35,21 @@ type Input struct {
 	Type   intent.TypeName `json:"type,omitempty"`
 }
 
+// Keys say where in a file there is a mapping or a list, of which each entry has
+// a run of its own.
+type Keys struct {
+	// Path of keys that leads to it; empty: it is the whole file.
+	Path []string `json:"path,omitempty"`
+	// By is the field that is the key of a list's elements that are mappings.
+	By string `json:"by"`
+}
+
+// Entry of a file. Value is JSON.
+type Entry struct {
+	Key   string `json:"key"`
+	Value []byte `json:"value"`
+}
+
 // Job is one run of a generator. Its lists are sorted by name.
 type Job struct {
 	Partition intent.PartitionID `json:"partition"`
@@ -50,11 +65,16 @@ type Job struct {
 	// renderer that is a program of its own.
 	Definition string `json:"definition,omitempty"`
 	Renderer   string `json:"renderer,omitempty"`
-	// File is the one this run is for; empty: the run is for all.
+	// File is the one this run is for; empty: the run is for all. Of an entry it
+	// is the file's name and the key's.
 	File string `json:"file,omitempty"`
 	// Layers of a manifest, by their paths: of a model. Each is laid over those
 	// before it.
 	Layers []string `json:"layers,omitempty"`
+	// Key and Value, in JSON, of the entry that the run is for; empty: it is for
+	// none.
+	Key   string `json:"key,omitempty"`
+	Value []byte `json:"value,omitempty"`
 	// Files are the declared sources', Programs what load may name, Assets
 	// what the generators it takes from gave.
 	Files    []Input `json:"files,omitempty"`
@@ -85,6 +105,8 @@ const (
 	ReadFile    Kind = "file"
 	ReadProgram Kind = "program"
 	ReadAsset   Kind = "asset"
+	// ReadKey is an entry of a file: its key and its value.
+	ReadKey Kind = "key"
 	// The lists of names, when a program looked through them.
 	ReadFiles  Kind = "files"
 	ReadAssets Kind = "assets"

@@ -88,7 +88,11 @@ type Job struct {
 	// The file that it runs for; empty: for all.
 	File string `protobuf:"bytes,3,opt,name=file" json:"file,omitempty"`
 	// The path of an AssetList, in JSON: what the generators in from gave.
-	Assets        string `protobuf:"bytes,4,opt,name=assets" json:"assets,omitempty"`
+	Assets string `protobuf:"bytes,4,opt,name=assets" json:"assets,omitempty"`
+	// The entry that it runs for, with for_each: key: its key, and its value in
+	// JSON; empty: for none.
+	Key           string `protobuf:"bytes,5,opt,name=key" json:"key,omitempty"`
+	Value         string `protobuf:"bytes,6,opt,name=value" json:"value,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -147,6 +151,20 @@ func (x *Job) GetFile() string {
 func (x *Job) GetAssets() string {
 	if x != nil {
 		return x.Assets
+	}
+	return ""
+}
+
+func (x *Job) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *Job) GetValue() string {
+	if x != nil {
+		return x.Value
 	}
 	return ""
 }
@@ -556,12 +574,14 @@ var File_lehr_generator_v1_generator_proto protoreflect.FileDescriptor
 
 const file_lehr_generator_v1_generator_proto_rawDesc = "" +
 	"\n" +
-	"!lehr/generator/v1/generator.proto\x12\x11lehr.generator.v1\x1a\x1alehr/intent/v1/asset.proto\"m\n" +
+	"!lehr/generator/v1/generator.proto\x12\x11lehr.generator.v1\x1a\x1alehr/intent/v1/asset.proto\"\x95\x01\n" +
 	"\x03Job\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x1c\n" +
 	"\tgenerator\x18\x02 \x01(\tR\tgenerator\x12\x12\n" +
 	"\x04file\x18\x03 \x01(\tR\x04file\x12\x16\n" +
-	"\x06assets\x18\x04 \x01(\tR\x06assets\"\x88\x01\n" +
+	"\x06assets\x18\x04 \x01(\tR\x06assets\x12\x10\n" +
+	"\x03key\x18\x05 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x06 \x01(\tR\x05value\"\x88\x01\n" +
 	"\tAssetList\x12:\n" +
 	"\x06assets\x18\x01 \x03(\v2\".lehr.generator.v1.AssetList.EntryR\x06assets\x1a?\n" +
 	"\x05Entry\x12\x0e\n" +
