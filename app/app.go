@@ -26,6 +26,7 @@ import (
 
 	"lehr.dev/access"
 	"lehr.dev/annealing/enforcer"
+	"lehr.dev/document"
 	"lehr.dev/fault"
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
@@ -104,6 +105,8 @@ type Parts struct {
 	Runtime loop.Runtime
 	// Sources is where sources are read from; nil: the disk.
 	Sources source.Place
+	// Documents reads them instead of the store; nil: the store does.
+	Documents func(ctx context.Context, partition intent.PartitionID, name string) (document.Document, error)
 	// Replica is this one's name among those that share the Store; empty: it
 	// has the Store for itself.
 	Replica string
