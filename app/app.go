@@ -184,7 +184,9 @@ type App struct {
 	listener *listener
 	// sender of checkpoints; nil: they are sent nowhere.
 	sender *sender
-	logins atomic.Pointer[logins]
+	// written are the documents that lie in repositories.
+	written *repositories
+	logins  atomic.Pointer[logins]
 	// elsewhere is what sources that are no folders may use.
 	elsewhere elsewhere
 	// outside answers what rules ask; nil in a simulation: nobody does.
@@ -311,8 +313,10 @@ func (a *App) open(ctx context.Context) error {
 		}
 		a.options.Parts.Runner, a.options.Parts.Trial = generate.NewProcess(running), prodspec.InChild(running)
 	}
+	a.written = &repositories{app: a}
 	a.api = server.New(server.Options{
-		Store: a.store, Schemas: a.schemas, Runtime: a.runtime, Health: a.health, Problems: a.problems,
+		Repositories: a.written,
+		Store:        a.store, Schemas: a.schemas, Runtime: a.runtime, Health: a.health, Problems: a.problems,
 		Identify: access.CallerOf, Location: a.location(), Version: a.options.Version, Log: a.log, Login: a.exchange,
 		// Who bears the launch token is the one user of a local server.
 		Alone: a.alone,
@@ -431,6 +435,9 @@ func (a *App) close() error {
 	a.listener.close(a.options.Store)
 	if a.pool != nil {
 		a.pool.close()
+	}
+	if a.written != nil {
+		a.written.close()
 	}
 	var err error
 	if a.store != nil && a.options.Parts.Store == nil {

@@ -75,6 +75,12 @@ func (a *App) webhook(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, refusedHook, http.StatusForbidden)
 		return
 	}
+	a.hint(partition)
+	w.WriteHeader(http.StatusAccepted)
+}
+
+// hint has the sources of a partition looked at now, if this replica acts for it.
+func (a *App) hint(partition intent.PartitionID) {
 	a.mutex.Lock()
 	running := a.states[partition]
 	a.mutex.Unlock()
@@ -83,5 +89,4 @@ func (a *App) webhook(w http.ResponseWriter, r *http.Request) {
 			pipeline.Hint()
 		}
 	}
-	w.WriteHeader(http.StatusAccepted)
 }

@@ -16,6 +16,7 @@ import (
 	"lehr.dev/document/written"
 	"lehr.dev/fault"
 	"lehr.dev/intent"
+	"lehr.dev/loop"
 	"lehr.dev/prodspec/source"
 )
 
@@ -28,7 +29,7 @@ type Writing struct {
 	name      string
 	git       source.Git
 	mirror    *mirror
-	now       func() time.Time
+	runtime   loop.Runtime
 	record    Record
 
 	// lock is held while the mirror is used.
@@ -45,7 +46,7 @@ func Write(o Options, name string, git source.Git, record Record) (*Writing, err
 	if err := (source.Remote{Git: &git}).Check(); err != nil {
 		return nil, err
 	}
-	w := &Writing{partition: o.Partition, name: name, git: git, record: record, now: o.Runtime.Now}
+	w := &Writing{partition: o.Partition, name: name, git: git, record: record, runtime: o.Runtime}
 	w.mirror = newMirror(o.Folder, git, guard{partition: o.Partition, policy: o.policy})
 	w.mirror.whole = true
 	return w, nil
@@ -67,7 +68,14 @@ func (w *Writing) Close() {
 	w.mirror.close()
 }
 
-// state of the file at a commit.
+// begin has the mirror for one call, and for so long only.
+func (w *Writing) begin(ctx context.Context) (within context.Context, done func()) {
+	w.lock.Lock()
+	within, cancel := loop.WithTimeout(ctx, w.runtime, gitPatience)
+	return within, func() { cancel(); w.lock.Unlock() }
+}
+
+// fileState is the file at a commit.
 type fileState struct {
 	commit string
 	mode   string
@@ -202,8 +210,8 @@ func (w *Writing) absent(attempt string) error {
 
 // Read reads the document as of a commit; of the newest, if it is empty.
 func (w *Writing) Read(ctx context.Context, revision string) (found document.Document, err error) {
-	w.lock.Lock()
-	defer w.lock.Unlock()
+	ctx, done := w.begin(ctx)
+	defer done()
 	commit, err := w.mirror.update(ctx)
 	if err != nil {
 		return found, err
@@ -225,8 +233,8 @@ func (w *Writing) Read(ctx context.Context, revision string) (found document.Doc
 
 // Revisions lists commits that changed it, the newest first.
 func (w *Writing) Revisions(ctx context.Context, before string, limit int) (list []document.Revision, err error) {
-	w.lock.Lock()
-	defer w.lock.Unlock()
+	ctx, done := w.begin(ctx)
+	defer done()
 	from, err := w.mirror.update(ctx)
 	if err != nil {
 		return nil, err
@@ -426,8 +434,8 @@ func (w *Writing) make(ctx context.Context, wished wish) (made document.Document
 	if err := w.unhooked(); err != nil {
 		return made, err
 	}
-	w.lock.Lock()
-	defer w.lock.Unlock()
+	ctx, done := w.begin(ctx)
+	defer done()
 	for range mostTries {
 		head, err := w.mirror.update(ctx)
 		if err != nil {
@@ -541,7 +549,7 @@ func (w *Writing) store(ctx context.Context, wished wish, now fileState, text []
 	if err != nil {
 		return "", err
 	}
-	name, address, date := person(wished.by.Name), "", fmt.Sprintf("%d +0000", w.now().Unix())
+	name, address, date := person(wished.by.Name), "", fmt.Sprintf("%d +0000", w.runtime.Now().Unix())
 	if strings.Contains(name, "@") {
 		address = name
 	}
