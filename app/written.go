@@ -23,7 +23,7 @@ import (
 type repositories struct {
 	app *App
 
-	mutex   sync.Mutex
+	mutex sync.Mutex
 	desks map[intent.PartitionID]*desk
 }
 
