@@ -26,6 +26,7 @@ import (
 
 	"lehr.dev/access"
 	"lehr.dev/annealing/enforcer"
+	"lehr.dev/document"
 	"lehr.dev/fault"
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
@@ -104,6 +105,8 @@ type Parts struct {
 	Runtime loop.Runtime
 	// Sources is where sources are read from; nil: the disk.
 	Sources source.Place
+	// Documents reads them instead of the store; nil: the store does.
+	Documents func(ctx context.Context, partition intent.PartitionID, name string) (document.Document, error)
 	// Replica is this one's name among those that share the Store; empty: it
 	// has the Store for itself.
 	Replica string
@@ -182,7 +185,9 @@ type App struct {
 	listener *listener
 	// sender of checkpoints; nil: they are sent nowhere.
 	sender *sender
-	logins atomic.Pointer[logins]
+	// written are the documents that lie in repositories.
+	written *repositories
+	logins  atomic.Pointer[logins]
 	// elsewhere is what sources that are no folders may use.
 	elsewhere elsewhere
 	// hub tells of changes in folders; nil where sources are not on the disk.
@@ -320,8 +325,10 @@ func (a *App) open(ctx context.Context) error {
 		running.Turns = a.turns
 		a.options.Parts.Runner, a.options.Parts.Trial = generate.NewProcess(running), prodspec.InChild(running)
 	}
+	a.written = &repositories{app: a}
 	a.api = server.New(server.Options{
-		Store: a.store, Schemas: a.schemas, Runtime: a.runtime, Health: a.health, Problems: a.problems,
+		Repositories: a.written,
+		Store:        a.store, Schemas: a.schemas, Runtime: a.runtime, Health: a.health, Problems: a.problems,
 		Identify: access.CallerOf, Location: a.location(), Version: a.options.Version, Log: a.log, Login: a.exchange,
 		// Who bears the launch token is the one user of a local server.
 		Alone: a.alone,
@@ -440,6 +447,9 @@ func (a *App) close() error {
 	a.listener.close(a.options.Store)
 	if a.pool != nil {
 		a.pool.close()
+	}
+	if a.written != nil {
+		a.written.close()
 	}
 	var err error
 	if a.hub != nil {

@@ -35,7 +35,7 @@ func (e *elsewhere) options(o Options) fetch.Options {
 	if absolute, err := filepath.Abs(folder); err == nil {
 		folder = absolute
 	}
-	return fetch.Options{Folder: folder, Policy: e.policy.Load}
+	return fetch.Options{Folder: folder, Policy: e.policy.Load, Documents: o.Parts.Documents}
 }
 
 // follow reads the policy again and again. One that is wrong changes nothing:

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"lehr.dev/client"
+	"lehr.dev/document"
 	"lehr.dev/fault"
 	"lehr.dev/intent"
 	"lehr.dev/loop"
@@ -84,6 +85,8 @@ type Building struct {
 	ExternalChecks string
 	// Verify runs it again elsewhere; what differs is a finding.
 	Verify bool
+	// Documents reads those that a server holds; nil: none is asked.
+	Documents func(ctx context.Context, partition intent.PartitionID, name string) (document.Document, error)
 }
 
 // Build runs a definition's pipeline once, and keeps nothing but compiled
@@ -103,6 +106,7 @@ func (of Building) run(ctx context.Context, build func(context.Context, prodspec
 		return prodspec.Built{}, err
 	}
 	defer end()
+	elsewhere.Documents = of.Documents
 	if _, err := external.ReadPolicy(of.ExternalChecks); err != nil {
 		return prodspec.Built{}, err
 	}
@@ -190,7 +194,7 @@ func NewPlan(ctx context.Context, of Building, holds []intent.Hold, by intent.Ac
 	if err != nil {
 		return nil, err
 	}
-	options.Parts, options.PluginServers, options.Generators = Parts{Store: opened}, of.PluginServers, of.Generators
+	options.Parts, options.PluginServers, options.Generators = Parts{Store: opened, Documents: of.Documents}, of.PluginServers, of.Generators
 	options.Sources, options.Fetched = of.Sources, fetched.Folder
 	options.ExternalChecks = of.ExternalChecks
 	planned, err := New(options)

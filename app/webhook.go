@@ -82,4 +82,12 @@ func (a *App) webhook(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.WriteHeader(http.StatusAccepted)
+	}
+
+// hint has the sources of a partition looked at by whoever acts for it. One that
+// is lost costs until the next look.
+func (a *App) hint(ctx context.Context, partition intent.PartitionID) {
+	if err := a.store.Hint(ctx, partition); err != nil && !fault.Is(err, fault.NotFound) {
+		a.log.Warn("nobody was told that sources may have changed: it is found at the next look", "partition", partition, "error", err)
+	}
 }

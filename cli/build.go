@@ -52,6 +52,7 @@ field. Exit code 1 when there are errors.`,
 	command.Flags().BoolVar(&options.Verify, "verify", false, "build twice, elsewhere and later, and compare every byte")
 	generatorsFlag(command, &options.Generators)
 	sourcesFlag(command, &options.Sources)
+	s.documentsFlag(command, &options)
 	checksFlag(command.Flags(), &options.ExternalChecks)
 	return command
 }
@@ -205,6 +206,7 @@ Exit code 2 when there are differences.`,
 	command.Flags().StringVar(&options.PluginServers, "plugin-servers", os.Getenv("LEHR_PLUGIN_SERVERS"), "file that lists the plugin servers which may be dialled (env LEHR_PLUGIN_SERVERS; default: none)")
 	generatorsFlag(command, &options.Generators)
 	sourcesFlag(command, &options.Sources)
+	s.documentsFlag(command, &options)
 	checksFlag(command.Flags(), &options.ExternalChecks)
 	return command
 }

@@ -23,6 +23,7 @@ import (
 	"lehr.dev/access"
 	"lehr.dev/audit"
 	"lehr.dev/client"
+	"lehr.dev/document"
 	"lehr.dev/fault"
 	apipb "lehr.dev/gen/lehr/api/v1"
 	"lehr.dev/importer"
@@ -88,6 +89,8 @@ type BuildOptions struct {
 	ExternalChecks string
 	// Verify builds again elsewhere, and compares.
 	Verify bool
+	// Documents reads those that a server holds; nil: none is asked.
+	Documents func(ctx context.Context, partition intent.PartitionID, name string) (document.Document, error)
 }
 
 // ServeOptions are serve's flags.
@@ -312,7 +315,7 @@ Exit codes: 0 done, 1 error, 2 differences or not converged, 3 timed out.`,
 		}
 		root.AddCommand(commands...)
 	}
-	in("begin", s.initCommand(), s.importCommand(), s.buildCommand(), s.lintCommand(), s.schemaCommand(), s.planCommand(), s.serveCommand(), s.partitionCommand())
+	in("begin", s.initCommand(), s.importCommand(), s.buildCommand(), s.lintCommand(), s.schemaCommand(), s.planCommand(), s.serveCommand(), s.partitionCommand(), s.documentCommand())
 	in("look",
 		s.whyCommand(), s.blameCommand(), s.getCommand(), s.describeCommand(), s.watchCommand(), s.waitCommand(), s.diffCommand(), s.auditCommand(), s.pageCommand(),
 		s.exportCommand(), s.verifyExportCommand(),

@@ -41,6 +41,7 @@ Exit code 1 when there is an error or a hold; with --strict also when there is a
 	command.Flags().BoolVar(&strict, "strict", false, "exit code 1 for warnings too")
 	generatorsFlag(command, &options.Generators)
 	sourcesFlag(command, &options.Sources)
+	s.documentsFlag(command, &options)
 	checksFlag(command.Flags(), &options.ExternalChecks)
 	return command
 }

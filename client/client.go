@@ -39,6 +39,7 @@ type Client struct {
 	Audit        apipbconnect.AuditServiceClient
 	Server       apipbconnect.ServerServiceClient
 	Auth         apipbconnect.AuthServiceClient
+	Documents    apipbconnect.DocumentServiceClient
 	// URL of the server, for people.
 	URL string
 
@@ -112,6 +113,7 @@ func newClient(doer connect.HTTPClient, url string, c credentials) *Client {
 		Audit:        apipbconnect.NewAuditServiceClient(doer, url, options...),
 		Server:       apipbconnect.NewServerServiceClient(doer, url, options...),
 		Auth:         apipbconnect.NewAuthServiceClient(doer, url, options...),
+		Documents:    apipbconnect.NewDocumentServiceClient(doer, url, options...),
 		URL:          url,
 		idle:         func() {},
 	}

@@ -341,3 +341,11 @@ func Touches(changes []Change, paths []string) (touched []Change, err error) {
 	}
 	return touched, nil
 }
+
+// At finds what is at a path of a value.
+func At(value any, path Path) (found any, there bool) {
+	if found = at(value, path); found == absent {
+		return nil, false
+	}
+	return found, true
+}

@@ -31,6 +31,7 @@ type Store interface {
 	store.Brakes
 	store.Approvals
 	store.Labels
+	store.Documents
 	GetBlob(ctx context.Context, partition intent.PartitionID, kind, name string) ([]byte, error)
 	Orphans(ctx context.Context, partition intent.PartitionID, after intent.AssetID, limit int) ([]store.Enforced, error)
 	OrphanCount(ctx context.Context, partition intent.PartitionID) (int, error)
@@ -90,6 +91,8 @@ type Options struct {
 	// Alone reports whether the caller is the only person there is, as the user
 	// of a local server, whose approvals count for their own changes; nil: never.
 	Alone func(ctx context.Context) bool
+	// Repositories finds documents in repositories; nil: there are none.
+	Repositories Repositories
 	// Location is the store's path, and Version the program's, for people.
 	Location, Version string
 }
@@ -109,6 +112,8 @@ type Server struct {
 	version  string
 	started  time.Time
 	queries  *query.Reader
+
+	repositories Repositories
 }
 
 // New returns a server over the store.
@@ -138,7 +143,7 @@ func New(o Options) *Server {
 		log:   log, login: login, problems: problems,
 		store: o.Store, schemas: o.Schemas, runtime: o.Runtime, health: health, identify: o.Identify,
 		location: o.Location, version: o.Version, started: o.Runtime.Now(),
-		queries: query.New(o.Store, o.Schemas, o.Runtime),
+		queries: query.New(o.Store, o.Schemas, o.Runtime), repositories: o.Repositories,
 	}
 }
 
@@ -170,6 +175,7 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle(apipbconnect.NewAuditServiceHandler(s, options...))
 	mux.Handle(apipbconnect.NewServerServiceHandler(s, options...))
 	mux.Handle(apipbconnect.NewAuthServiceHandler(s, options...))
+	mux.Handle(apipbconnect.NewDocumentServiceHandler(s, options...))
 	return http.MaxBytesHandler(mux, maxRequestBytes)
 }
 
@@ -179,6 +185,7 @@ func Services() []string {
 		apipbconnect.PartitionServiceName, apipbconnect.IncarnationServiceName, apipbconnect.CandidateServiceName, apipbconnect.AssetServiceName,
 		apipbconnect.ReportServiceName, apipbconnect.OrphanServiceName, apipbconnect.BrakeServiceName, apipbconnect.ApprovalServiceName,
 		apipbconnect.JournalServiceName, apipbconnect.AuditServiceName, apipbconnect.ServerServiceName, apipbconnect.AuthServiceName,
+		apipbconnect.DocumentServiceName,
 	}
 }
 

@@ -163,3 +163,19 @@ func (p *parser) definition(root *yaml.Node) (d Definition) {
 	policy.Access = p.access(fields["access"])
 	return d
 }
+
+// SourcesOf reads only the sources of a definition, whatever else is wrong with
+// it. Sources that are wrong are among the findings.
+func SourcesOf(file string, data []byte) ([]Source, []intent.Finding) {
+	p := &parser{file: file}
+	root := p.document(data)
+	if root == nil {
+		return nil, p.findings
+	}
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		if root.Content[i].Value == "sources" {
+			return p.sources(resolve(root.Content[i+1])), p.findings
+		}
+	}
+	return nil, p.findings
+}

@@ -37,6 +37,8 @@ type invocation struct {
 	growing bool
 	// bare: there is no mirror yet.
 	bare bool
+	// input that it reads.
+	input []byte
 }
 
 func (i *invocation) set(key, value string) { i.configuration = append(i.configuration, key, value) }
@@ -124,6 +126,9 @@ func (m *mirror) git(ctx context.Context, i invocation) ([]byte, error) {
 	out := &bounded{most: i.most, over: func() { cancel(tooLarge("what git says of "+m.String(), i.most)) }}
 	said := &bounded{most: 8 << 10}
 	command.Stdout, command.Stderr = out, said
+	if i.input != nil {
+		command.Stdin = bytes.NewReader(i.input)
+	}
 	if err := command.Start(); err != nil {
 		return nil, fault.New(fault.Unavailable, "git cannot be run: %w", err).WithHint("install git where the server runs")
 	}

@@ -49,6 +49,8 @@ type mirror struct {
 	guard  guard
 	// most bytes that it may have.
 	most int64
+	// whole: all that came before is fetched too.
+	whole bool
 	// lock is held while git changes the mirror.
 	lock  sync.Mutex
 	blobs catFile
@@ -129,7 +131,7 @@ func (m *mirror) update(ctx context.Context) (string, error) {
 		return "", err
 	}
 	arguments := []string{"fetch", "--quiet", "--force", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--no-recurse-submodules", "--upload-pack=git-upload-pack"}
-	if _, err := m.git(ctx, invocation{arguments: []string{"rev-parse", "--quiet", "--verify", fetched}}); err != nil {
+	if _, err := m.git(ctx, invocation{arguments: []string{"rev-parse", "--quiet", "--verify", fetched}}); err != nil && !m.whole {
 		// What came before is not needed. What comes after is, to tell whether
 		// history was rewritten.
 		arguments = append(arguments, "--depth=1")

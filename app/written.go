@@ -1,0 +1,168 @@
+package app
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"lehr.dev/document"
+	"lehr.dev/fault"
+	"lehr.dev/intent"
+	"lehr.dev/loop"
+	"lehr.dev/prodspec"
+	"lehr.dev/prodspec/source"
+	"lehr.dev/prodspec/source/fetch"
+	"lehr.dev/server"
+	"lehr.dev/store"
+)
+
+// repositories opens the documents that lie in repositories, on whichever
+// replica is asked for them. Their mirrors are apart from those that are read.
+type repositories struct {
+	app *App
+
+	mutex sync.Mutex
+	desks map[intent.PartitionID]*desk
+}
+
+// desk has those of one partition, which no other waits for.
+type desk struct {
+	mutex sync.Mutex
+	open  map[string]*writing
+}
+
+func (r *repositories) desk(partition intent.PartitionID) *desk {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if r.desks == nil {
+		r.desks = map[intent.PartitionID]*desk{}
+	}
+	if r.desks[partition] == nil {
+		r.desks[partition] = &desk{open: map[string]*writing{}}
+	}
+	return r.desks[partition]
+}
+
+// writing is one that is open, as the definition named it.
+type writing struct {
+	*fetch.Writing
+	git source.Git
+	// hint has the partition's sources looked at.
+	hint func(context.Context)
+}
+
+func (w *writing) Create(ctx context.Context, content []byte, reason string, by intent.Actor) (document.Document, error) {
+	defer w.hint(context.WithoutCancel(ctx))
+	return w.Writing.Create(ctx, content, reason, by)
+}
+
+func (w *writing) Edit(ctx context.Context, edit document.Edit, by intent.Actor) (document.Document, error) {
+	defer w.hint(context.WithoutCancel(ctx))
+	return w.Writing.Edit(ctx, edit, by)
+}
+
+func (w *writing) Undo(ctx context.Context, revision, reason string, by intent.Actor) (document.Document, error) {
+	defer w.hint(context.WithoutCancel(ctx))
+	return w.Writing.Undo(ctx, revision, reason, by)
+}
+
+var _ server.Repositories = (*repositories)(nil)
+
+// options of what is fetched to be edited, or to know what may be.
+func (r *repositories) options(partition intent.PartitionID) fetch.Options {
+	options := r.app.elsewhere.options(r.app.options)
+	options.Folder = filepath.Join(options.Folder, ".documents") // No partition has that name.
+	options.Partition, options.Runtime, options.Mode = partition, r.app.runtime, fetch.Once
+	return options
+}
+
+// named are those that a partition's definition names.
+func (r *repositories) named(ctx context.Context, p store.Partition) ([]prodspec.WrittenDocument, error) {
+	own := r.desk(p.ID) // Whose definition may be fetched.
+	own.mutex.Lock()
+	defer own.mutex.Unlock()
+	program := prodspec.Program{Definition: p.Definition, Partition: p.ID, Place: r.app.options.Parts.Sources, Elsewhere: r.options(p.ID)}
+	return prodspec.WrittenDocuments(ctx, program, r.app.runtime.Now())
+}
+
+// List implements server.Repositories.
+func (r *repositories) List(ctx context.Context, p store.Partition) (list []document.Document, err error) {
+	named, err := r.named(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range named {
+		opened, err := r.writing(p.ID, d)
+		if err != nil {
+			return nil, err
+		}
+		found, err := r.listed(ctx, opened)
+		if fault.Is(err, fault.NotFound) {
+			continue
+		}
+		if err != nil {
+			// The others are told all the same.
+			found = document.Document{Partition: p.ID, Name: d.Name, Place: opened.Place(), Revision: document.Revision{Reason: "cannot be read: " + err.Error()}}
+		}
+		found.Content, found.Revision.Changes = nil, nil
+		list = append(list, found)
+	}
+	return list, nil
+}
+
+// listed reads one, and does not wait for long.
+func (r *repositories) listed(ctx context.Context, w *writing) (document.Document, error) {
+	const most = 15 * time.Second
+	ctx, cancel := loop.WithTimeout(ctx, r.app.runtime, most)
+	defer cancel()
+	return w.Read(ctx, "")
+}
+
+// Find implements server.Repositories.
+func (r *repositories) Find(ctx context.Context, p store.Partition, name string) (server.Written, error) {
+	named, err := r.named(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	at := slices.IndexFunc(named, func(d prodspec.WrittenDocument) bool { return d.Name == name })
+	if at < 0 {
+		return nil, fault.New(fault.NotFound, "partition %s has no document %s in a repository", p.ID, name)
+	}
+	return r.writing(p.ID, named[at])
+}
+
+// writing opens one, or returns the one that is open.
+func (r *repositories) writing(partition intent.PartitionID, d prodspec.WrittenDocument) (*writing, error) {
+	own := r.desk(partition)
+	own.mutex.Lock()
+	defer own.mutex.Unlock()
+	known := own.open[d.Name]
+	if known != nil && known.git == d.Git {
+		return known, nil
+	}
+	opened, err := fetch.Write(r.options(partition), d.Name, d.Git, func(ctx context.Context, name, detail, reason string, by intent.Actor) error {
+		return r.app.store.RecordCommit(ctx, partition, name, detail, reason, by)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if known != nil {
+		go known.Close() // It may be in use.
+	}
+	made := &writing{Writing: opened, git: d.Git, hint: func(ctx context.Context) { r.app.hint(ctx, partition) }}
+	own.open[d.Name] = made
+	return made, nil
+}
+
+func (r *repositories) close() {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	for _, own := range r.desks {
+		for _, w := range own.open {
+			w.Close()
+		}
+	}
+	r.desks = nil
+}

@@ -1,0 +1,56 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"lehr.dev/document"
+	"lehr.dev/fault"
+	"lehr.dev/intent"
+)
+
+// documentsFlag has a command that builds read documents: of the files that are
+// named in their place, else of a server.
+func (s *session) documentsFlag(command *cobra.Command, options *BuildOptions) {
+	var files []string
+	command.Flags().StringArrayVar(&files, "document", nil, "NAME=FILE: a file of YAML or JSON in the place of a document that a server holds (default: the server of --server, or the one that runs here, is asked)")
+	told := map[string]bool{}
+	options.Documents = func(ctx context.Context, partition intent.PartitionID, name string) (found document.Document, err error) {
+		for _, given := range files {
+			of, file, is := strings.Cut(given, "=")
+			if !is || of == "" || file == "" {
+				return found, fault.New(fault.Invalid, "--document %s is no NAME=FILE", given).WithHint("write --document %s=%s", name, document.File(name))
+			}
+			if of != name {
+				continue
+			}
+			value, err := readDocumentFile(file)
+			content := document.Canonical(value)
+			return document.Document{
+				Partition: partition, Name: name, Content: content,
+				Revision: document.Revision{ID: "file-" + intent.Sum("lehr.document.v1", content).Short(), By: s.actor(), Reason: "the file " + file, At: s.now()},
+			}, err
+		}
+		server, err := s.dial()
+		if err != nil {
+			return found, fault.New(fault.Unavailable, "document %s of partition %s is held by a server, and none is known here", name, partition).
+				WithHint("name it with --server URL or LEHR_SERVER, or give a file in its place: --document %s=%s", name, document.File(name))
+		}
+		read, _, err := getDocument(ctx, server, string(partition), name, "")
+		if err != nil {
+			return found, err
+		}
+		if !told[name] {
+			fmt.Fprintf(s.Err, "Document %s of partition %s is read at revision %s, from %s.\n", plain(name), plain(string(partition)), plain(read.Revision.GetId()), plain(server.URL))
+			told[name] = true
+		}
+		r := read.Revision
+		return document.Document{
+			Partition: partition, Name: name, Content: []byte(read.Content),
+			Revision: document.Revision{ID: r.GetId(), By: intent.Actor{Name: r.GetBy().GetName(), Origin: r.GetBy().GetOrigin()}, Reason: r.GetReason(), At: r.GetTime().AsTime()},
+		}, nil
+	}
+}
