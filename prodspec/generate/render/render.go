@@ -26,7 +26,9 @@ type renderer struct {
 }
 
 // builtIn are those that need no program.
-var builtIn = map[string]renderer{}
+var builtIn = map[string]renderer{
+	"assets": {1, assets},
+}
 
 // Version is part of what a run is cached by. That of a program is its digest.
 func Version(format string) string { return fmt.Sprint(format, "/", builtIn[format].version) }

@@ -12,6 +12,7 @@ type Format struct {
 
 // Formats that there are renderers for.
 var Formats = []Format{
+	{Name: "assets"},
 	{Name: "helm", Program: true},
 	{Name: "kustomize", Program: true},
 }
