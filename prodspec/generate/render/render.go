@@ -27,7 +27,14 @@ type renderer struct {
 
 // builtIn are those that need no program.
 var builtIn = map[string]renderer{
-	"assets": {1, assets},
+	"assets":     {1, assets},
+	"sql-schema": {1, plain(sqlSchema)},
+	"terraform":  {1, plain(terraform)},
+}
+
+// plain renderers give assets of built-in types only.
+func plain(render func(in *generator.Input, out *generator.Output) error) func(*schema.Set, *generator.Input, *generator.Output) error {
+	return func(_ *schema.Set, in *generator.Input, out *generator.Output) error { return render(in, out) }
 }
 
 // Version is part of what a run is cached by. That of a program is its digest.

@@ -15,6 +15,8 @@ var Formats = []Format{
 	{Name: "assets"},
 	{Name: "helm", Program: true},
 	{Name: "kustomize", Program: true},
+	{Name: "sql-schema"},
+	{Name: "terraform"},
 }
 
 // FormatNames lists them.
