@@ -89,7 +89,7 @@ generate:
 			id += "-" + sum.Short()
 		}
 		used[id] = true
-		var hidden []string
+		hidden := []string{}
 		attributes, err := canonical(clean(r.attributes, r.sensitive, "", &hidden))
 		if err != nil {
 			return err
