@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -82,7 +83,7 @@ func (a *App) webhook(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.WriteHeader(http.StatusAccepted)
-	}
+}
 
 // hint has the sources of a partition looked at by whoever acts for it. One that
 // is lost costs until the next look.

@@ -51,6 +51,8 @@ func Run(t *testing.T, open func(t *testing.T) store.All) {
 		{"Labels", testLabels},
 		{"Origins", testOrigins},
 		{"Documents", testDocuments},
+		{"Spilled", testSpilled},
+		{"SpilledRaces", testSpilledRaces},
 		{"FindIncarnation", testFindIncarnation},
 		{"FindModel", testFindModel},
 	} {

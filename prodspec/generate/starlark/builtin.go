@@ -124,7 +124,7 @@ func newAsset(thread *starlark.Thread, b *starlark.Builtin, args starlark.Tuple,
 		if r.decoded == nil {
 			return nil, fmt.Errorf("asset %s: field %q of what? decode a manifest first", id, field)
 		}
-		file, line = r.decoded.whereIs(field)
+		file, line = r.decoded.WhereIs(field)
 	}
 	return &assetValue{work.Asset{ID: content.ID, Type: content.Payload.Type, Digest: digest, Body: body, File: file, Line: line}}, nil
 }

@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"lehr.dev/intent"
+	"lehr.dev/prodspec/generate/manifest"
 	"lehr.dev/prodspec/generate/work"
 )
 
@@ -22,8 +23,8 @@ const mostKeys = 100_000
 // same. The file is a tenant's: this is for a limited child.
 func Split(file string, text []byte, keys work.Keys) ([]work.Entry, []intent.Finding) {
 	entries, err := split(file, text, keys)
-	if m, ok := errors.AsType[*manifest](err); ok {
-		return nil, m.findings
+	if m, ok := errors.AsType[*manifest.Error](err); ok {
+		return nil, m.Findings
 	}
 	if err != nil {
 		return nil, []intent.Finding{{Rule: "generate", Severity: intent.Error, File: file, Line: 1, Message: err.Error(), Hint: "mend the manifest"}}
@@ -33,15 +34,15 @@ func Split(file string, text []byte, keys work.Keys) ([]work.Entry, []intent.Fin
 }
 
 func split(file string, text []byte, keys work.Keys) (entries []work.Entry, err error) {
-	d, err := parse(file, text)
+	d, err := manifest.Parse(file, text)
 	if err != nil {
 		return nil, err
 	}
-	at, node := "", resolved(d.root)
+	at, node := "", resolved(d.Root)
 	for _, name := range keys.Path {
 		child := valueOf(node, name)
 		if child == nil {
-			return nil, d.refuse(node, at, "there is no %q here, in which the keys of for_each are to be", name)
+			return nil, d.Refuse(node, at, "there is no %q here, in which the keys of for_each are to be", name)
 		}
 		at, node = strings.TrimPrefix(at+"."+name, "."), resolved(child)
 	}
@@ -49,20 +50,20 @@ func split(file string, text []byte, keys work.Keys) (entries []work.Entry, err 
 	add := func(key string, place, node *yaml.Node, path string) error {
 		switch {
 		case key == "" || len(key) > 1000:
-			return d.refuse(place, path, "a key of for_each has 1 to 1000 bytes")
+			return d.Refuse(place, path, "a key of for_each has 1 to 1000 bytes")
 		case seen[key]:
-			return d.refuse(place, path, "the key %q is used at line %d, too", key, lines[key])
+			return d.Refuse(place, path, "the key %q is used at line %d, too", key, lines[key])
 		case len(entries) >= mostKeys:
-			return d.refuse(place, path, "there are more than %d keys", mostKeys)
+			return d.Refuse(place, path, "there are more than %d keys", mostKeys)
 		}
 		seen[key], lines[key] = true, place.Line
-		value, err := d.plain(node, path, &left)
+		value, err := unfold(d, node, path, &left)
 		if err != nil {
 			return err
 		}
 		encoded, err := starlark.Call(&starlark.Thread{}, starlarkjson.Module.Members["encode"], starlark.Tuple{value}, nil)
 		if err != nil {
-			return d.refuse(node, path, "%v", err)
+			return d.Refuse(node, path, "%v", err)
 		}
 		text, _ := starlark.AsString(encoded)
 		entries = append(entries, work.Entry{Key: key, Value: []byte(text)})
@@ -73,7 +74,7 @@ func split(file string, text []byte, keys work.Keys) (entries []work.Entry, err 
 		for i := 0; i+1 < len(node.Content) && err == nil; i += 2 {
 			key := node.Content[i]
 			if key.Tag == "!!merge" {
-				return nil, d.refuse(key, at, "merge keys (<<) are not supported")
+				return nil, d.Refuse(key, at, "merge keys (<<) are not supported")
 			}
 			err = add(key.Value, key, node.Content[i+1], strings.TrimPrefix(at+"."+key.Value, "."))
 		}
@@ -83,12 +84,12 @@ func split(file string, text []byte, keys work.Keys) (entries []work.Entry, err 
 			path, named := fmt.Sprintf("%s[%d]", at, i), resolved(item)
 			if named.Kind == yaml.MappingNode {
 				if named = valueOf(named, keys.By); named == nil {
-					return nil, d.refuse(item, path, "it has no %q, which is to be its key", keys.By)
+					return nil, d.Refuse(item, path, "it has no %q, which is to be its key", keys.By)
 				}
 				named = resolved(named)
 			}
 			if named.Kind != yaml.ScalarNode || named.Tag == "!!null" {
-				return nil, d.refuse(item, path, "it is %s, and a key is a text", describe(named))
+				return nil, d.Refuse(item, path, "it is %s, and a key is a text", manifest.Describe(named))
 			}
 			if err := add(named.Value, item, item, path); err != nil {
 				return nil, err
@@ -96,7 +97,7 @@ func split(file string, text []byte, keys work.Keys) (entries []work.Entry, err 
 		}
 		return entries, nil
 	}
-	return nil, d.refuse(node, at, "it is %s, and for_each: key takes a mapping or a list", describe(node))
+	return nil, d.Refuse(node, at, "it is %s, and for_each: key takes a mapping or a list", manifest.Describe(node))
 }
 
 // valueOf a mapping's key, or nil.

@@ -18,6 +18,7 @@ import (
 	"go.starlark.net/syntax"
 
 	"lehr.dev/intent"
+	"lehr.dev/prodspec/generate/manifest"
 	"lehr.dev/prodspec/generate/work"
 	"lehr.dev/schema"
 )
@@ -61,7 +62,7 @@ type run struct {
 	output  int
 	log     strings.Builder
 	// manifest that was decoded last, whose fields assets may be made from.
-	decoded *document
+	decoded *manifest.Document
 }
 
 const (
