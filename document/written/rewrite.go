@@ -89,7 +89,7 @@ func reusable(n *node, wanted any) bool {
 	case []any:
 		return n.kind == list && len(n.values) > 0 && len(to) > 0
 	}
-	return n.kind == scalar && n.start != n.end && n.quote != '|'
+	return n.kind == scalar && n.start != n.end
 }
 
 func isScalar(value any) bool {
@@ -439,7 +439,7 @@ func (w *writer) scalarOrFlow(value any, before *node) []byte {
 	switch v := value.(type) {
 	case string:
 		quote := byte(0)
-		if _, wasText := textOf(before); wasText {
+		if before != nil && before.kind == scalar && before.quote != '|' {
 			quote = before.quote
 		}
 		return plainOr(v, quote)
@@ -465,14 +465,6 @@ func (w *writer) scalarOrFlow(value any, before *node) []byte {
 		return []byte(v)
 	}
 	return document.Canonical(value)
-}
-
-func textOf(n *node) (string, bool) {
-	if n == nil {
-		return "", false
-	}
-	text, is := n.value.(string)
-	return text, is && n.kind == scalar
 }
 
 var (

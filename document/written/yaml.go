@@ -107,6 +107,9 @@ func (p *yamlParser) collection(n *node, y *yaml.Node, depth int) error {
 			if err != nil {
 				return err
 			}
+			if len(n.values) > 0 && inner.start < n.values[len(n.values)-1].end {
+				return fmt.Errorf("line %d: where an element lies is not clear", item.Line)
+			}
 			n.values, values = append(n.values, inner), append(values, inner.value)
 		}
 		n.value = values
@@ -144,10 +147,36 @@ func (p *yamlParser) mapping(n *node, y *yaml.Node, depth int) error {
 		if err != nil {
 			return err
 		}
+		if err := p.ordered(n, key, inner, y.Content[i].Line); err != nil {
+			return err
+		}
 		key.value, values[name] = name, inner.value
 		n.keys, n.values = append(n.keys, key), append(n.values, inner)
 	}
 	n.value = values
+	return nil
+}
+
+// ordered holds a key and its value to the order in which they are written, so
+// that what is between them can be told; keys that begin with "?" are refused.
+func (p *yamlParser) ordered(n, key, inner *node, line int) error {
+	last := n.start
+	if len(n.values) > 0 {
+		last = n.values[len(n.values)-1].end
+	}
+	colon := key.end
+	for colon < len(p.text) && (p.text[colon] == ' ' || p.text[colon] == '\t') {
+		colon++
+	}
+	if !n.flow && (colon >= len(p.text) || p.text[colon] != ':') || key.start < last || key.start == key.end {
+		return fmt.Errorf("line %d: a key is written in a way that is not edited", line)
+	}
+	if inner.start == inner.end {
+		inner.start, inner.end = max(inner.start, key.end), max(inner.end, key.end)
+	}
+	if inner.start < key.end {
+		return fmt.Errorf("line %d: where a value lies is not clear", line)
+	}
 	return nil
 }
 

@@ -302,7 +302,7 @@ func (m *mirror) commit(ctx context.Context, commit string) (intent.Commit, erro
 	if err != nil || seconds < 0 || seconds > 253402300799 {
 		seconds = 0 // A commit may claim any time; JSON holds years of four digits.
 	}
-	return intent.Commit{Author: brief(parts[0], most), Subject: brief(parts[2], most), Time: time.Unix(seconds, 0).UTC()}, nil
+	return intent.Commit{Author: brief(strings.TrimSuffix(parts[0], " <>"), most), Subject: brief(parts[2], most), Time: time.Unix(seconds, 0).UTC()}, nil
 }
 
 // brief is a text of others, for people.
