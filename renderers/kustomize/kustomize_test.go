@@ -113,6 +113,10 @@ func TestUnusual(t *testing.T) {
 			t.Errorf("%s: %d objects, %+v", name, len(got), findings)
 		}
 	}
+	whole := files(map[string]string{"kustomization.yaml": "resources: [base]\n"})
+	if got, findings := build(whole, ".", settings); len(findings) > 0 || len(got) != len(want) {
+		t.Errorf("in the folder of lehr.yaml: %d objects, %+v", len(got), findings)
+	}
 	asked, _ := build(files(map[string]string{"base/kustomization.yaml": "resources: [web.yaml]\nbuildMetadata: [originAnnotations]\n"}), "base", settings)
 	if len(asked) != 2 || !strings.Contains(asked[0].Payload.Json, "config.kubernetes.io/origin") {
 		t.Errorf("origins that were asked for are gone: %+v", asked)

@@ -93,7 +93,7 @@ func build(files map[string][]byte, folder string, settings kubernetes.Settings)
 	// the folder would keep nothing out.
 	options := krusty.MakeDefaultOptions()
 	options.LoadRestrictions = types.LoadRestrictionsNone
-	made, err := krusty.MakeKustomizer(options).Run(system, "/"+folder)
+	made, err := krusty.MakeKustomizer(options).Run(system, path.Join("/", folder))
 	if err != nil {
 		return nil, []kubernetes.Finding{tree.failure(main, err)}
 	}

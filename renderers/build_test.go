@@ -1,0 +1,189 @@
+// Package renderers holds the tests of the programs as lehr runs them.
+package renderers_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// programs builds lehr with the renderers beside it, as make build does.
+func programs(t *testing.T) string {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("builds programs")
+	}
+	bin := t.TempDir()
+	for _, b := range []struct{ dir, name, of, cgo string }{
+		{"..", "lehr", "./cmd/lehr", "CGO_ENABLED=1"}, {".", "lehr-kustomize", "./kustomize", "CGO_ENABLED=0"}, {".", "lehr-helm", "./helm", "CGO_ENABLED=0"},
+	} {
+		build := exec.Command("go", "build", "-ldflags", "-s -w", "-o", filepath.Join(bin, b.name), b.of)
+		build.Dir, build.Env = b.dir, append(os.Environ(), b.cgo)
+		if out, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("building %s: %v\n%s", b.name, err, out)
+		}
+	}
+	return filepath.Join(bin, "lehr")
+}
+
+func run(t *testing.T, lehr string, arguments ...string) (string, error) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), lehr, arguments...)
+	command.Env = append(os.Environ(), "HOME="+t.TempDir(), "XDG_CACHE_HOME="+t.TempDir())
+	out, err := command.CombinedOutput()
+	return string(out), err
+}
+
+// built is what a build gave.
+type built struct {
+	kinds map[string]int
+	// edges are what an asset waits for, without what is before KIND.
+	edges map[string][]string
+	json  map[string]string
+}
+
+func build(t *testing.T, lehr, file string) built {
+	t.Helper()
+	folder := t.TempDir()
+	if out, err := run(t, lehr, "build", "--verify", file); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if out, err := run(t, lehr, "build", "--out", folder, file); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	b := built{map[string]int{}, map[string][]string{}, map[string]string{}}
+	err := filepath.WalkDir(folder, func(path string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		var asset struct {
+			ID      string
+			Payload struct{ Kind, JSON string }
+			Addons  struct {
+				Dependencies struct{ Dependencies []struct{ On string } } `json:"lehr.intent.v1.Dependencies"`
+			}
+		}
+		if err := json.Unmarshal(text, &asset); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		if asset.Payload.Kind == "" {
+			return nil // The policy.
+		}
+		b.kinds[asset.Payload.Kind]++
+		b.json[short(asset.ID)] = asset.Payload.JSON
+		for _, d := range asset.Addons.Dependencies.Dependencies {
+			b.edges[short(asset.ID)] = append(b.edges[short(asset.ID)], short(d.On))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func short(id string) string {
+	parts := strings.Split(id, "/")
+	return strings.Join(parts[max(0, len(parts)-2):], "/")
+}
+
+func (b built) edgeCount() (n int) {
+	for _, edges := range b.edges {
+		n += len(edges)
+	}
+	return n
+}
+
+// TestFerry: the example is rendered whole, in all three environments, twice to
+// the same bytes.
+func TestFerry(t *testing.T) {
+	lehr := programs(t)
+	for environment, want := range map[string]string{
+		"dev":     "map[ConfigMap:3 Deployment:13 Ingress:1 Namespace:1 Role:1 RoleBinding:1 Service:13 ServiceAccount:1 StatefulSet:1], 50 edges",
+		"staging": "map[ConfigMap:4 Deployment:14 Ingress:1 Namespace:1 Role:1 RoleBinding:1 Service:13 ServiceAccount:1 StatefulSet:1], 51 edges",
+		"prod":    "map[ConfigMap:5 Deployment:15 HorizontalPodAutoscaler:1 Ingress:1 Namespace:1 PodDisruptionBudget:1 Role:1 RoleBinding:1 Service:13 ServiceAccount:1 StatefulSet:1], 54 edges",
+	} {
+		b := build(t, lehr, "../examples/ferry/"+environment+".yaml")
+		if got := fmt.Sprintf("%v, %d edges", b.kinds, b.edgeCount()); got != want {
+			t.Errorf("%s has %s, want %s", environment, got, want)
+		}
+		if !strings.Contains(b.json["configmap/alerts"], "alert: BookingsFail") {
+			t.Errorf("%s has the alerts %s", environment, b.json["configmap/alerts"])
+		}
+		desk := b.edges["deployment.apps/desk"]
+		if len(desk) != 3 || !strings.HasPrefix(desk[0], "configmap/settings-") || desk[1] != "serviceaccount/desk" || desk[2] != "namespace/ferry-"+environment {
+			t.Errorf("%s: the desk waits for %v", environment, desk)
+		}
+	}
+}
+
+// TestCorpus reads what others wrote for real use, unchanged.
+func TestCorpus(t *testing.T) {
+	corpus := os.Getenv("LEHR_CORPUS")
+	if corpus == "" {
+		t.Skip("LEHR_CORPUS names no folder with the corpus")
+	}
+	lehr := programs(t)
+	folder := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("lehr.yaml", "lehr: v1\npartition: boutique\nsources:\n  manifests: {dir: "+filepath.Join(corpus, "online-boutique")+", files: [\"*.yaml\"]}\ngenerate:\n  boutique: {render: kubernetes, from: [manifests], with: {cluster: prod, namespace: shop}}\n")
+	plain := build(t, lehr, filepath.Join(folder, "lehr.yaml"))
+	if got := fmt.Sprintf("%v, %d edges", plain.kinds, plain.edgeCount()); got != "map[Deployment:12 Service:12 ServiceAccount:11], 11 edges" {
+		t.Errorf("the manifests have %s", got)
+	}
+	// The same through Kustomize, with a namespace object: the same objects, and
+	// each waits for it.
+	text, err := os.ReadFile(filepath.Join(corpus, "online-boutique/kubernetes-manifests.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write("manifests.yaml", string(text))
+	write("namespace.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n")
+	write("kustomization.yaml", "namespace: shop\nresources: [namespace.yaml, manifests.yaml]\n")
+	write("kustomized.yaml", "lehr: v1\npartition: boutique\nsources:\n  all: {dir: ., files: [kustomization.yaml, namespace.yaml, manifests.yaml]}\ngenerate:\n  boutique: {render: kustomize, from: [all], with: {cluster: prod}}\n")
+	kustomized := build(t, lehr, filepath.Join(folder, "kustomized.yaml"))
+	if got := fmt.Sprintf("%v, %d edges", kustomized.kinds, kustomized.edgeCount()); got != "map[Deployment:12 Namespace:1 Service:12 ServiceAccount:11], 46 edges" {
+		t.Errorf("through Kustomize they have %s", got)
+	}
+	for _, id := range slices.Sorted(maps.Keys(plain.json)) {
+		if plain.json[id] != kustomized.json[id] {
+			t.Errorf("%s differs:\n%s\n%s", id, plain.json[id], kustomized.json[id])
+		}
+	}
+}
+
+// TestRemoteBase: what is said through lehr names the line and what to do.
+func TestRemoteBase(t *testing.T) {
+	lehr := programs(t)
+	folder := t.TempDir()
+	for name, text := range map[string]string{
+		"lehr.yaml":          "lehr: v1\npartition: a\nsources:\n  all: {dir: ., files: [kustomization.yaml]}\ngenerate:\n  a: {render: kustomize, from: [all], with: {cluster: prod}}\n  b: {render: helm, from: [all], with: {cluster: prod, chart: b}}\n",
+		"kustomization.yaml": "resources:\n- https://github.com/x/y?ref=v1\n",
+	} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err := run(t, lehr, "build", filepath.Join(folder, "lehr.yaml"))
+	if err == nil || !strings.Contains(out, "kustomization.yaml:2: https://github.com/x/y?ref=v1 is elsewhere: only declared files are read\n  declare it as a source in lehr.yaml") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if !strings.Contains(out, `write with: {kube_version: "1.34"}`) {
+		t.Errorf("of the chart it says\n%s", out)
+	}
+}
