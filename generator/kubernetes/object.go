@@ -104,7 +104,7 @@ func (r *reader) object(m Manifest, line int, fields map[string]any) {
 	if slices.Contains(r.settings.Omit, full+"/"+name) {
 		return
 	}
-	if skip := r.settings.Skip; skip != nil && skip(full, name, texts(fields, "metadata", "annotations")) {
+	if skip := r.settings.Skip; skip != nil && skip(full, name, fields) {
 		return
 	}
 	if !r.secrets(m, line, full, name, fields) {
@@ -310,6 +310,11 @@ func (r *reader) describe(o *Object) {
 	if size > maxAssetBytes {
 		r.wrong(r.of(o), o.Line, "split it, for example a ConfigMap by file; of a CustomResourceDefinition drop the descriptions", "%s %s has %d bytes as an asset, at most %d are allowed", o.Payload.Kind, o.Payload.Name, size, maxAssetBytes)
 	}
+}
+
+// Annotation is one of an object's, by its fields.
+func Annotation(fields map[string]any, name string) string {
+	return text(fields, "metadata", "annotations", name)
 }
 
 // dig is the value at a path of fields; nil: there is none.

@@ -152,8 +152,8 @@ func renderOnce(files map[string][]byte, o options, by *vary) ([]kubernetes.Obje
 
 // hook is asked for every object whether it is left out: hooks are for events
 // that Lehr does not have, for it keeps objects as they should be.
-func (r *release) hook(kind, name string, annotations map[string]string) bool {
-	hook := annotations["helm.sh/hook"]
+func (r *release) hook(kind, name string, fields map[string]any) bool {
+	hook := kubernetes.Annotation(fields, "helm.sh/hook")
 	if hook == "" || hook == "crd-install" {
 		return false
 	}
