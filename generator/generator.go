@@ -14,6 +14,8 @@ package generator
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -65,7 +67,7 @@ type Types interface {
 // when it returns an error. Types are those of assets and what they hold.
 func Run(generate func(in *Input, out *Output) error, in *Input, types Types, w io.Writer) error {
 	in.types = types
-	out := &Output{state: &output{types: types}}
+	out := &Output{state: &output{types: types, blobs: map[string]bool{}}}
 	if err := generate(in, out); err != nil {
 		return err
 	}
@@ -186,6 +188,7 @@ type output struct {
 	types  Types
 	lines  bytes.Buffer
 	assets int64
+	blobs  map[string]bool
 	err    error
 }
 
@@ -218,6 +221,19 @@ func (o *Output) Asset(id string, payload proto.Message, addons ...proto.Message
 	}
 	o.state.assets++
 	o.write(&generatorpb.Record{Record: &generatorpb.Record_Asset{Asset: asset}, From: o.from})
+}
+
+// Blob gives content that is too large for an asset, at most 10 000 000 bytes,
+// and returns what names it: put that into an asset of the same run. Lehr keeps
+// it as long as an incarnation names it.
+func (o *Output) Blob(content []byte) *intentpb.ExternalRef {
+	sum := sha256.Sum256(content)
+	name := "blob:sha256:" + hex.EncodeToString(sum[:])
+	if !o.state.blobs[name] {
+		o.state.blobs[name] = true
+		o.write(&generatorpb.Record{Record: &generatorpb.Record_Blob{Blob: &generatorpb.Blob{Content: content}}})
+	}
+	return &intentpb.ExternalRef{Uri: name, Sha256: sum[:]}
 }
 
 // Error says what is wrong with the inputs, and what a person can do. No asset

@@ -111,7 +111,7 @@ func (b *builder) entry(ctx context.Context, id intent.AssetID, built member, be
 	if err != nil {
 		return store.Entry{}, err
 	}
-	entry.Body = body
+	entry.Body, entry.Blobs = body, output.Blobs()
 	if entry.References, err = b.set.References(content); err != nil {
 		return store.Entry{}, err
 	}

@@ -131,6 +131,9 @@ func (p *Pipeline) publish(ctx context.Context, candidate intent.Candidate, verd
 	if err := p.keepSchema(ctx); err != nil {
 		return Status{}, err
 	}
+	if err := p.spill(ctx, delta); err != nil {
+		return Status{}, err
+	}
 	p.options.Runtime.Point("unstage")
 	if err := s.Unstage(ctx, p.lease); err != nil {
 		return Status{}, err
@@ -222,6 +225,9 @@ func (p *Pipeline) save(ctx context.Context, candidate intent.Candidate, delta c
 	}
 	if stored {
 		return nil
+	}
+	if err := p.spill(ctx, delta); err != nil {
+		return err
 	}
 	if err := p.options.Store.SaveCandidate(ctx, p.lease, candidate, delta.entries); err != nil {
 		p.unsure = true

@@ -25,6 +25,7 @@ import (
 	modelpb "lehr.dev/gen/lehr/model/v1"
 	processpb "lehr.dev/gen/lehr/process/v1"
 	sqlschemapb "lehr.dev/gen/lehr/sqlschema/v1"
+	terraformpb "lehr.dev/gen/lehr/terraform/v1"
 )
 
 // linkedFiles are the files of the built-in types with all their imports.
@@ -40,6 +41,7 @@ var linkedFiles = sync.OnceValue(func() *protoregistry.Files {
 		caddypb.File_lehr_caddy_v1_balancer_proto,
 		sqlschemapb.File_lehr_sqlschema_v1_schema_proto,
 		kubernetespb.File_lehr_kubernetes_v1_object_proto,
+		terraformpb.File_lehr_terraform_v1_module_proto,
 		modelpb.File_lehr_model_v1_web_service_proto,
 		anypb.File_google_protobuf_any_proto,
 		durationpb.File_google_protobuf_duration_proto,

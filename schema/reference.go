@@ -13,7 +13,8 @@ import (
 	"lehr.dev/intent"
 )
 
-// reach holds the types in which a reference may be found, at any depth. Of
+// reach holds the types in which a reference, to an asset or to what lies
+// elsewhere, may be found, at any depth. Of
 // the others no content is decoded.
 type reach map[protoreflect.FullName]bool
 
@@ -24,7 +25,7 @@ func newReach(messages map[protoreflect.FullName]protoreflect.MessageType) (reac
 	var todo []protoreflect.FullName
 	for _, name := range slices.Sorted(maps.Keys(messages)) { // The first that is wrong is told.
 		descriptor := messages[name].Descriptor()
-		found := name == "google.protobuf.Any" || descriptor.ExtensionRanges().Len() > 0
+		found := name == "google.protobuf.Any" || name == externalName || descriptor.ExtensionRanges().Len() > 0
 		fields := descriptor.Fields()
 		for i := range fields.Len() {
 			field := elementOf(fields.Get(i))
@@ -78,20 +79,45 @@ func mark(field protoreflect.FieldDescriptor) *intentpb.Reference {
 // that is not empty in a field marked lehr.intent.v1.reference, be it single,
 // in a list or a value of a map, in the order of the fields.
 func (s *Set) References(a intent.Asset) ([]intent.Reference, error) {
-	var found collector
+	found, err := s.gather(a)
+	return found.references, err
+}
+
+// External is a lehr.intent.v1.ExternalRef in an asset.
+type External struct {
+	// Field is its path.
+	Field string
+	URI   string
+	// Digest of the content; zero: it has none that is one, and is refused.
+	Digest intent.Digest
+}
+
+const externalName = protoreflect.FullName("lehr.intent.v1.ExternalRef")
+
+// Externals lists what the asset's payload and addons name outside of it, in the
+// order of the fields.
+func (s *Set) Externals(a intent.Asset) ([]External, error) {
+	found, err := s.gather(a)
+	return found.externals, err
+}
+
+func (s *Set) gather(a intent.Asset) (found collector, _ error) {
 	for i := -1; i < len(a.Addons); i++ {
 		message := a.Payload
 		if i >= 0 {
 			message = a.Addons[i]
 		}
 		if err := s.collect(&found, string(message.Type), message, 1); err != nil {
-			return nil, fault.New(fault.Invalid, "cannot find the references of asset %s: %w", a.ID, err)
+			return collector{}, fault.New(fault.Invalid, "cannot find the references of asset %s: %w", a.ID, err)
 		}
 	}
-	return found.references, nil
+	return found, nil
 }
 
-type collector struct{ references []intent.Reference }
+type collector struct {
+	references []intent.Reference
+	externals  []External
+}
 
 func (s *Set) collect(found *collector, path string, m intent.Message, depth int) error {
 	messageType, err := s.find(m.Type)
@@ -114,6 +140,14 @@ func (s *Set) walk(found *collector, path string, m protoreflect.Message, depth 
 		return fault.New(fault.Invalid, "%.200s: messages are nested more than %d deep", path, maxDepth)
 	}
 	plan := s.encoding.plan(m.Descriptor())
+	if m.Descriptor().FullName() == externalName {
+		fields := m.Descriptor().Fields()
+		external := External{Field: path, URI: m.Get(fields.ByName("uri")).String()}
+		if sum := m.Get(fields.ByName("sha256")).Bytes(); len(sum) == len(external.Digest) {
+			external.Digest = intent.Digest(sum)
+		}
+		found.externals = append(found.externals, external)
+	}
 	if plan.isAny {
 		url := m.Get(plan.fields[0].descriptor).String()
 		if url == "" {

@@ -208,6 +208,9 @@ type Entry struct {
 	// Body is the canonical bytes, nil when only the effective digest moved.
 	Body       []byte
 	References []intent.Reference
+	// Blobs that the body names. They were put, of the kind SpillBlobs; Conflict
+	// when the collector was faster, so that they must be put again.
+	Blobs []intent.Digest
 	// Fields, like References, are those of the body, and nil without one.
 	Fields []intent.Field
 }
@@ -249,11 +252,18 @@ type Candidates interface {
 // Blobs keeps bytes by name for one partition: generator outputs by the
 // digest of what they were made from, descriptor sets, quarantine marks.
 type Blobs interface {
-	// PutBlobs stores all or none. A nil value deletes.
+	// PutBlobs stores all or none. A nil value deletes. Invalid: one of the kind
+	// SpillBlobs is not what its name says, or the partition keeps too many
+	// bytes of them (intent.MaxKeptBlobBytes).
 	PutBlobs(ctx context.Context, lease Lease, kind string, blobs map[string][]byte) error
 	// GetBlob is NotFound when there is none. The bytes are verified.
 	GetBlob(ctx context.Context, partition intent.PartitionID, kind, name string) ([]byte, error)
 }
+
+// SpillBlobs is the kind of blob that assets name, by its digest in hex
+// (intent.BlobSum). It is kept while a member or a candidate names it, and else
+// until the next collection.
+const SpillBlobs = "spill"
 
 // OriginBlobs is the kind of blob that says where assets come from, which an
 // incarnation changed: see package provenance. They are removed with the last

@@ -40,7 +40,7 @@ func (p *parser) language(key *yaml.Node, at string, fields map[string]*yaml.Nod
 	}
 	if g.Language == "" {
 		p.at(key, at+".starlark", "%s.starlark is missing", at).
-			hint("name the program: %s: {starlark: %s.star, from: [a source]}, or wasm: %s.wasm, or command: [./%s]; or render files: %s: {render: kustomize, from: [a source]}; or derive addons: %s: {derive: Owner, owner: ...}", g.Name, g.Name, g.Name, g.Name, g.Name, g.Name)
+			hint("name the program: %s: {starlark: %s.star, from: [a source]}, or wasm: %s.wasm, or command: [./%s]; or render files: %s: {render: assets, from: [a source]}; or derive addons: %s: {derive: Owner, owner: ...}", g.Name, g.Name, g.Name, g.Name, g.Name, g.Name)
 	}
 	if node := fields["with"]; node != nil {
 		p.with(node, at+".with", g)

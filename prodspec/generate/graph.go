@@ -33,6 +33,9 @@ type Run struct {
 	findings []intent.Finding
 	warnings []intent.Finding
 	until    time.Time
+	// blobs that it gave, and the outputs that name some.
+	blobs  map[intent.Digest]int
+	naming []Output
 }
 
 // Reads are what its result rests on. They are not to be changed.
@@ -67,6 +70,9 @@ type Graph struct {
 	bodies    map[intent.Digest][]byte
 	bodyBytes int
 	interned  map[string]string
+	// blobs and the runs that give them, and the runs whose outputs name some.
+	blobs  map[intent.Digest]map[*Run]bool
+	naming map[*Run]bool
 	// renderers that are programs, and places of generators in the definition.
 	renderers  *render.Programs
 	places     map[string]definition.Generator
@@ -80,6 +86,7 @@ func NewGraph(runner Runner, cache Cache) *Graph {
 		runner: runner, schema: schema.Builtin(), cache: cache, derived: map[string]*more{},
 		runs: map[string]map[string]*Run{}, stages: map[string]*stage{}, pending: map[*Run]bool{}, warning: map[*Run]bool{},
 		bodies: map[intent.Digest][]byte{}, interned: map[string]string{},
+		blobs: map[intent.Digest]map[*Run]bool{}, naming: map[*Run]bool{},
 		renderers: render.NewPrograms(), places: map[string]definition.Generator{},
 	}
 }
@@ -126,6 +133,9 @@ func (g *Graph) Build(ctx context.Context, generators []definition.Generator, in
 				return nil, err
 			}
 		}
+	}
+	if len(findings) == 0 {
+		findings = g.judgeBlobs()
 	}
 	return findings, nil
 }
@@ -348,6 +358,7 @@ func (g *Graph) put(generator, file string, rec record, keep bool) {
 		outputs[i].more = g.more(rec, i)
 	}
 	run.Outputs = outputs
+	g.holdBlobs(run, rec)
 	if keep {
 		g.keep(rec)
 	}
@@ -376,6 +387,7 @@ func (g *Graph) drop(ctx context.Context, generator string, files []string) erro
 	for _, file := range files {
 		run := g.runs[generator][file]
 		run.Outputs = nil
+		g.holdBlobs(run, record{})
 		delete(g.warning, run)
 		g.pending[run] = true
 		delete(g.runs[generator], file)

@@ -23,6 +23,7 @@ type Output struct {
 
 type more struct {
 	serves  []intent.AssetID
+	blobs   []intent.Digest
 	derived []derive.Derived
 }
 
@@ -32,6 +33,14 @@ func (o *Output) Serves() []intent.AssetID {
 		return nil
 	}
 	return o.more.serves
+}
+
+// Blobs are those that it names.
+func (o *Output) Blobs() []intent.Digest {
+	if o.more == nil {
+		return nil
+	}
+	return o.more.blobs
 }
 
 // Derived says which derivations gave it addons.
@@ -48,17 +57,20 @@ func (g *Graph) more(rec record, i int) *more {
 	if i < len(rec.Serves) {
 		m.serves = rec.Serves[i]
 	}
+	if i < len(rec.Names) {
+		m.blobs = rec.Names[i]
+	}
 	if i < len(rec.Derived) && len(rec.Derived[i]) > 0 {
 		key := fmt.Sprint(rec.Derived[i])
 		if g.derived[key] == nil {
 			g.derived[key] = &more{derived: rec.Derived[i]}
 		}
-		if len(m.serves) == 0 {
+		if len(m.serves)+len(m.blobs) == 0 {
 			return g.derived[key]
 		}
 		m.derived = g.derived[key].derived
 	}
-	if len(m.serves) == 0 {
+	if len(m.serves)+len(m.blobs) == 0 {
 		return nil
 	}
 	return &m

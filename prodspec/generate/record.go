@@ -3,6 +3,9 @@ package generate
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -71,6 +74,10 @@ type record struct {
 	// Derived is, for each asset, which derivations gave it addons; nil when
 	// none gave any.
 	Derived [][]derive.Derived `json:"derived,omitempty"`
+	// Blobs that the run gave, and Names, for each asset, which blobs it names; nil
+	// when none names any.
+	Blobs []work.Blob       `json:"blobs,omitempty"`
+	Names [][]intent.Digest `json:"names,omitempty"`
 	// Serves is, for each asset, those that it has a capacity edge to; nil when
 	// none has any.
 	Serves [][]intent.AssetID `json:"serves,omitempty"`
@@ -104,7 +111,12 @@ func (r recorder) record(base intent.Digest, job Job, result Result) (record, er
 	if len(rec.Findings) > 0 {
 		return rec, nil
 	}
-	rec.Warnings = result.Warnings
+	rec.Warnings, rec.Blobs = result.Warnings, result.Blobs
+	for _, blob := range rec.Blobs {
+		if intent.BlobSum(blob.Bytes) != blob.Digest || len(blob.Bytes) > intent.MaxBlobBytes {
+			return record{}, fault.New(fault.Internal, "the run of %s gave a blob %s that is not what it says", job.Name(), blob.Digest)
+		}
+	}
 	for _, asset := range result.Assets {
 		content, err := schema.Decode(asset.Body)
 		if err == nil && (intent.BodyDigest(asset.Body) != asset.Digest || content.ID != asset.ID || content.Payload.Type != asset.Type) {
@@ -133,6 +145,9 @@ func (r recorder) record(base intent.Digest, job Job, result Result) (record, er
 		if err := rec.serve(content); err != nil {
 			return record{}, err
 		}
+		if err := r.external(&rec, asset, content); err != nil {
+			return record{}, err
+		}
 		rec.Assets = append(rec.Assets, asset)
 	}
 	if len(rec.Findings) > 0 {
@@ -140,6 +155,43 @@ func (r recorder) record(base intent.Digest, job Job, result Result) (record, er
 		return record{Base: base, Reads: rec.Reads, Findings: rec.Findings, Until: r.now}, nil
 	}
 	return rec, nil
+}
+
+// external judges what the next asset names outside of it, and notes the blobs.
+func (r recorder) external(rec *record, asset work.Asset, content intent.Asset) error {
+	externals, err := r.set.Externals(content)
+	if err != nil {
+		return err
+	}
+	var names []intent.Digest
+	for _, external := range externals {
+		refuse := func(hint, format string, arguments ...any) {
+			rec.Findings = append(rec.Findings, intent.Finding{
+				Rule: "external", Severity: intent.Error, Asset: asset.ID, File: asset.File, Line: max(asset.Line, 1), Field: external.Field,
+				Message: fmt.Sprintf("asset %s: %s ", asset.ID, external.Field) + fmt.Sprintf(format, arguments...), Hint: hint,
+			})
+		}
+		digest, blob := intent.BlobDigest(external.URI)
+		switch {
+		case external.URI == "":
+			refuse("write the URI of the content, or leave the reference out", "names nothing")
+		case external.Digest.IsZero():
+			refuse("write its sha256, 32 bytes: what lies elsewhere must never change", "names %.200q without its digest", external.URI)
+		case !blob && strings.HasPrefix(external.URI, "blob:"):
+			refuse("write blob:sha256: and 64 digits of hex, as the SDK's Blob gives it", "names %.200q, which is no blob", external.URI)
+		case blob && digest != external.Digest:
+			refuse("take both from what the SDK's Blob gives", "names the blob %s with another digest, %s", digest, external.Digest)
+		case blob && !slices.Contains(names, digest):
+			names = append(names, digest)
+		}
+	}
+	if len(names) > 0 && rec.Names == nil {
+		rec.Names = make([][]intent.Digest, len(rec.Assets))
+	}
+	if rec.Names != nil {
+		rec.Names = append(rec.Names, names)
+	}
+	return nil
 }
 
 // serve notes the capacity edges of the next asset.

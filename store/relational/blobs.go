@@ -20,6 +20,9 @@ func (s *Store) PutBlobs(ctx context.Context, lease store.Lease, kind string, bl
 		digests[name] = blobDigest(bytes)
 	}
 	attempt := fmt.Sprintf("storing %d blobs of kind %q for %q", len(blobs), kind, lease.Partition)
+	if err := checkSpilled(attempt, kind, blobs); err != nil {
+		return err
+	}
 	return s.act(ctx, attempt, lease, func(t *transaction, _ standing) error {
 		for _, name := range slices.Sorted(maps.Keys(blobs)) {
 			var err error
@@ -35,7 +38,7 @@ func (s *Store) PutBlobs(ctx context.Context, lease store.Lease, kind string, bl
 				return err
 			}
 		}
-		return nil
+		return boundSpilled(t, attempt, lease.Partition, kind)
 	})
 }
 

@@ -64,6 +64,9 @@ func saveEntries(t *transaction, id intent.CandidateID, delta []store.Entry, row
 			if err := putBody(t, entry); err != nil {
 				return err
 			}
+			if err := putSpilled(t, id.Partition, entry); err != nil {
+				return err
+			}
 		}
 		digest := entry.Member.Digest
 		_, err := t.exec(`INSERT INTO candidate_entry (partition, candidate, asset, digest, has_body, record) VALUES ($1, $2, $3, $4, $5, $6)

@@ -55,6 +55,11 @@ func (s *Store) Collect(ctx context.Context, lease store.Lease, keep store.Reten
 			}
 		}
 	}
+	for _, step := range []func(*transaction, standing) (int64, error){c.names, c.spilled} {
+		if err := c.repeat(ctx, "", step); err != nil {
+			return c.removed, err
+		}
+	}
 	return c.removed, nil
 }
 

@@ -227,6 +227,9 @@ func (s staging) entry(entry store.Entry) error {
 		if err := putBody(s.transaction, entry); err != nil {
 			return err
 		}
+		if err := putSpilled(s.transaction, s.partition, entry); err != nil {
+			return err
+		}
 		if err := s.insert(entry); err != nil {
 			return err
 		}

@@ -50,6 +50,8 @@ func Run(t *testing.T, open func(t *testing.T) store.All) {
 		{"Orphans", testOrphans},
 		{"Labels", testLabels},
 		{"Origins", testOrigins},
+		{"Spilled", testSpilled},
+		{"SpilledRaces", testSpilledRaces},
 		{"FindIncarnation", testFindIncarnation},
 		{"FindModel", testFindModel},
 	} {

@@ -34,12 +34,16 @@ const Version = "generator/1"
 const (
 	growth       = 4
 	maxLine      = 2 * growth * intent.MaxAssetBytes
+	maxBlobLine  = 2 * intent.MaxBlobBytes
 	mostFindings = 50
 	mostText     = 2000
 )
 
-// MostBytes of output that are read, for so many bytes of assets.
-func MostBytes(outputBytes int) int64 { return growth * int64(outputBytes) }
+// MostBlobBytes of a run.
+const MostBlobBytes = 2 * intent.MaxBlobBytes
+
+// MostBytes of output that are read, for so many bytes of assets, and blobs.
+func MostBytes(outputBytes int) int64 { return growth*int64(outputBytes) + 2*MostBlobBytes }
 
 // AssetList is the name of the list of other generators' assets, in the folder
 // that holds them.
@@ -142,6 +146,7 @@ type reader struct {
 	set    *schema.Set
 	most   int
 	output int
+	blobs  int
 	seen   map[intent.AssetID]bool
 	// names of files that have others in the working directory.
 	names  map[string]string
@@ -159,19 +164,22 @@ func Read(said io.Reader, job *work.Job, set *schema.Set, outputBytes int) work.
 		}
 	}
 	lines := bufio.NewScanner(said)
-	lines.Buffer(nil, maxLine)
+	lines.Buffer(nil, maxBlobLine)
 	number := 0
 	for lines.Scan() {
 		number++
 		if r.ended {
 			return Fail(job, "write the end once, and last", "said something after its end, in line %d", number)
 		}
+		if len(lines.Bytes()) > maxLine && !bytes.HasPrefix(lines.Bytes(), []byte(`{"blob":`)) {
+			return tooLong(job, number)
+		}
 		if err := r.line(lines.Bytes()); err != nil {
 			return r.wrong(number, err)
 		}
 	}
 	if errors.Is(lines.Err(), bufio.ErrTooLong) {
-		return Fail(job, "an asset has at most 150 000 bytes", "wrote a line %d of more than %d bytes", number+1, maxLine)
+		return tooLong(job, number+1)
 	}
 	if err := lines.Err(); err != nil {
 		return Fail(job, "", "cannot be read: %s", err)
@@ -180,9 +188,13 @@ func Read(said io.Reader, job *work.Job, set *schema.Set, outputBytes int) work.
 		return Fail(job, `the last line must be {"end":{"assets":N}}: only with it is the output whole`, "ended after %d lines without saying that this was all", number)
 	}
 	if len(r.result.Findings) > 0 {
-		r.result.Assets, r.result.Warnings = nil, nil
+		r.result.Assets, r.result.Blobs, r.result.Warnings = nil, nil, nil
 	}
 	return r.result
+}
+
+func tooLong(job *work.Job, number int) work.Result {
+	return Fail(job, "an asset has at most 150 000 bytes, and what is larger is given as a blob", "wrote a line %d of more than %d bytes", number, maxLine)
 }
 
 func (r *reader) wrong(number int, err error) work.Result {
@@ -212,6 +224,8 @@ func (r *reader) line(text []byte) error {
 	switch said := record.GetRecord().(type) {
 	case *generatorpb.Record_Asset:
 		return r.asset(said.Asset, from)
+	case *generatorpb.Record_Blob:
+		return r.blob(said.Blob.GetContent())
 	case *generatorpb.Record_Finding:
 		return r.finding(said.Finding, from)
 	case *generatorpb.Record_End:
@@ -222,6 +236,17 @@ func (r *reader) line(text []byte) error {
 		return nil
 	}
 	return fault.New(fault.Invalid, "it is neither an asset, a finding nor the end")
+}
+
+func (r *reader) blob(content []byte) error {
+	if len(content) > intent.MaxBlobBytes {
+		return fault.New(fault.Invalid, "a blob has %d bytes, at most %d are allowed", len(content), intent.MaxBlobBytes).WithHint("keep it elsewhere, and name it by URI and digest")
+	}
+	if r.blobs += len(content); r.blobs > MostBlobBytes {
+		return fault.New(fault.Invalid, "%s gives more than %d bytes of blobs in one run", r.job.Name(), MostBlobBytes).WithHint("split the generator, or use for_each: file")
+	}
+	r.result.Blobs = append(r.result.Blobs, work.Blob{Digest: intent.BlobSum(content), Bytes: content})
+	return nil
 }
 
 func (r *reader) asset(said *intentpb.Asset, from *generatorpb.Place) error {

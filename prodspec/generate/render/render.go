@@ -28,11 +28,14 @@ type renderer struct {
 
 // builtIn are those that need no program.
 var builtIn = map[string]renderer{
-	"kubernetes": {version: 1, render: typeless(kubernetes.Render)},
+	"assets":     {1, assets},
+	"kubernetes": {1, plain(kubernetes.Render)},
+	"sql-schema": {1, plain(sqlSchema)},
+	"terraform":  {1, plain(terraform)},
 }
 
-// typeless is a renderer that needs no types of a partition.
-func typeless(render func(in *generator.Input, out *generator.Output) error) func(*schema.Set, *generator.Input, *generator.Output) error {
+// plain renderers give assets of built-in types only.
+func plain(render func(in *generator.Input, out *generator.Output) error) func(*schema.Set, *generator.Input, *generator.Output) error {
 	return func(_ *schema.Set, in *generator.Input, out *generator.Output) error { return render(in, out) }
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"lehr.dev/fault"
 	"lehr.dev/intent"
+	"lehr.dev/prodspec/generate/manifest"
 )
 
 // place is an error of a program with its own position.
@@ -24,18 +25,10 @@ type place struct {
 
 func (p *place) Error() string { return fmt.Sprintf("%s:%d: %s", p.file, p.line, p.message) }
 
-// manifest is an error in input files, with positions there.
-type manifest struct{ findings []intent.Finding }
-
-func (m *manifest) Error() string {
-	f := m.findings[0]
-	return fmt.Sprintf("%s:%d:%d: %s", f.File, f.Line, f.Column, f.Message)
-}
-
 // findings turns the error that ended a run into what a person reads.
 func (r *run) findings(err error) []intent.Finding {
-	if m, ok := errors.AsType[*manifest](err); ok {
-		return m.findings
+	if m, ok := errors.AsType[*manifest.Error](err); ok {
+		return m.Findings
 	}
 	f := intent.Finding{Rule: "generate", Severity: intent.Error, File: r.job.Program, Line: 1}
 	if p, ok := errors.AsType[*place](err); ok {

@@ -6,11 +6,12 @@ import (
 	"strconv"
 	"strings"
 
+	starlarkpb "go.starlark.net/lib/proto"
 	"go.starlark.net/starlark"
 	"go.yaml.in/yaml/v3"
-	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/proto"
 
-	"lehr.dev/intent"
+	"lehr.dev/prodspec/generate/manifest"
 )
 
 // maxNodes bounds what one document without a schema unfolds to.
@@ -27,32 +28,32 @@ func plain(thread *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kw
 	if err != nil {
 		return nil, err
 	}
-	d, err := parse(path, text)
+	d, err := manifest.Parse(path, text)
 	if err != nil {
 		return nil, err
 	}
 	left := maxNodes
-	return d.plain(d.root, "", &left)
+	return unfold(d, d.Root, "", &left)
 }
 
-func (d *document) plain(node *yaml.Node, path string, left *int) (starlark.Value, error) {
+func unfold(d *manifest.Document, node *yaml.Node, path string, left *int) (starlark.Value, error) {
 	if *left--; *left < 0 {
-		return nil, d.refuse(node, path, "the document unfolds to more than %d values", maxNodes)
+		return nil, d.Refuse(node, path, "the document unfolds to more than %d values", maxNodes)
 	}
 	switch node.Kind {
 	case yaml.AliasNode:
-		return d.plain(node.Alias, path, left)
+		return unfold(d, node.Alias, path, left)
 	case yaml.MappingNode:
 		dict := starlark.NewDict(len(node.Content) / 2)
 		for i := 0; i+1 < len(node.Content); i += 2 {
 			key, child := node.Content[i], path
 			if key.Tag == "!!merge" {
-				return nil, d.refuse(key, path, "merge keys (<<) are not supported")
+				return nil, d.Refuse(key, path, "merge keys (<<) are not supported")
 			}
 			if child != "" {
 				child += "."
 			}
-			value, err := d.plain(node.Content[i+1], child+key.Value, left)
+			value, err := unfold(d, node.Content[i+1], child+key.Value, left)
 			if err != nil {
 				return nil, err
 			}
@@ -65,7 +66,7 @@ func (d *document) plain(node *yaml.Node, path string, left *int) (starlark.Valu
 	case yaml.SequenceNode:
 		list := make([]starlark.Value, 0, len(node.Content))
 		for i, item := range node.Content {
-			value, err := d.plain(item, fmt.Sprintf("%s[%d]", path, i), left)
+			value, err := unfold(d, item, fmt.Sprintf("%s[%d]", path, i), left)
 			if err != nil {
 				return nil, err
 			}
@@ -73,10 +74,10 @@ func (d *document) plain(node *yaml.Node, path string, left *int) (starlark.Valu
 		}
 		return starlark.NewList(list), nil
 	}
-	return d.scalar(node, path)
+	return scalar(d, node, path)
 }
 
-func (d *document) scalar(node *yaml.Node, path string) (starlark.Value, error) {
+func scalar(d *manifest.Document, node *yaml.Node, path string) (starlark.Value, error) {
 	switch node.Tag {
 	case "!!null":
 		return starlark.None, nil
@@ -86,88 +87,63 @@ func (d *document) scalar(node *yaml.Node, path string) (starlark.Value, error) 
 		if n, ok := new(big.Int).SetString(strings.TrimPrefix(node.Value, "+"), 0); ok && len(node.Value) < 100 {
 			return starlark.MakeBigInt(n), nil
 		}
-		return nil, d.refuse(node, path, "%q is not a whole number", node.Value)
+		return nil, d.Refuse(node, path, "%q is not a whole number", node.Value)
 	case "!!float":
 		f, err := strconv.ParseFloat(node.Value, 64)
 		if err != nil {
-			return nil, d.refuse(node, path, "%q is not a finite number", node.Value)
+			return nil, d.Refuse(node, path, "%q is not a finite number", node.Value)
 		}
 		return starlark.Float(f), nil
 	case "!!binary":
-		return nil, d.refuse(node, path, "binary values are not supported")
+		return nil, d.Refuse(node, path, "binary values are not supported")
 	}
 	return starlark.String(node.Value), nil
 }
 
-func (d *document) refuse(node *yaml.Node, path, format string, arguments ...any) error {
-	f := d.finding(node.Line, node.Column, path, format, arguments...)
-	f.Hint = "mend the manifest"
-	return &manifest{findings: []intent.Finding{f}}
+// decode is decode(type, path): a manifest of a message type, checked.
+func decode(thread *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var of starlark.Value
+	var path string
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "type", &of, "path", &path); err != nil {
+		return nil, err
+	}
+	r := current(thread)
+	message, err := r.empty(of)
+	if err != nil {
+		return nil, err
+	}
+	text, err := r.text(path)
+	if err != nil {
+		return nil, err
+	}
+	d, err := manifest.Parse(path, text)
+	if err != nil {
+		return nil, err
+	}
+	validator, err := r.validator()
+	if err != nil {
+		return nil, err
+	}
+	if err := d.Decode(message, r.schema.Types(), validator); err != nil {
+		return nil, err
+	}
+	return wrap(message)
 }
 
-func describe(node *yaml.Node) string {
-	switch node.Kind {
-	case yaml.MappingNode:
-		return "a mapping"
-	case yaml.SequenceNode:
-		return "a list"
-	case yaml.AliasNode:
-		return "an alias"
-	}
-	if node.Tag == "!!null" {
-		return "empty"
-	}
-	if len(node.Value) > 60 {
-		return strconv.Quote(node.Value[:60]) + "…"
-	}
-	return strconv.Quote(node.Value)
-}
-
-// kindName says what a field takes, for people.
-func kindName(f protoreflect.FieldDescriptor, path string) string {
-	element := strings.HasSuffix(path, "]")
-	switch {
-	case f.IsMap() && !element:
-		return "a mapping"
-	case f.IsList() && !element:
-		return "a list"
-	}
-	switch f.Kind() {
-	case protoreflect.MessageKind, protoreflect.GroupKind:
-		return "a mapping (" + string(f.Message().FullName()) + ")"
-	case protoreflect.BoolKind:
-		return "true or false"
-	case protoreflect.StringKind:
-		return "a text"
-	case protoreflect.FloatKind, protoreflect.DoubleKind:
-		return "a number"
-	case protoreflect.BytesKind:
-		return "base64 text"
-	case protoreflect.EnumKind:
-		return "a " + string(f.Enum().FullName())
+// empty takes a type by name, full or short, or by its descriptor.
+func (r *run) empty(of starlark.Value) (proto.Message, error) {
+	name := ""
+	switch of := of.(type) {
+	case starlark.String:
+		name = string(of)
+	case starlarkpb.MessageDescriptor:
+		name = string(of.Desc.FullName())
 	default:
-		return "a whole number (" + f.Kind().String() + ")"
+		return nil, fmt.Errorf("decode: a type is its name or lehr.model.v1.WebService, not %s", of.Type())
 	}
-}
-
-func example(f protoreflect.FieldDescriptor) string {
-	name := string(f.Name())
-	switch {
-	case f.IsMap():
-		return name + ": {key: value}"
-	case f.IsList():
-		return name + ": [a, b]"
+	full, err := r.schema.Resolve(name)
+	if err != nil {
+		return nil, err
 	}
-	switch f.Kind() {
-	case protoreflect.MessageKind, protoreflect.GroupKind:
-		return name + ": {field: value}"
-	case protoreflect.BoolKind:
-		return name + ": true"
-	case protoreflect.StringKind:
-		return name + `: "text"`
-	case protoreflect.FloatKind, protoreflect.DoubleKind:
-		return name + ": 0.5"
-	default:
-		return name + ": 3"
-	}
+	return r.schema.New(full)
 }

@@ -12,9 +12,12 @@ type Format struct {
 
 // Formats that there are renderers for.
 var Formats = []Format{
+	{Name: "assets"},
 	{Name: "helm", Program: true},
 	{Name: "kubernetes"},
 	{Name: "kustomize", Program: true},
+	{Name: "sql-schema"},
+	{Name: "terraform"},
 }
 
 // FormatNames lists them.

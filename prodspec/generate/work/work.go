@@ -105,9 +105,16 @@ type Asset struct {
 	Line int    `json:"line"`
 }
 
+// Blob is content that assets name by its digest (intent.BlobSum).
+type Blob struct {
+	Digest intent.Digest `json:"digest"`
+	Bytes  []byte        `json:"bytes"`
+}
+
 // Result of a run. It is complete, or has findings and no assets.
 type Result struct {
 	Assets   []Asset          `json:"assets,omitempty"`
+	Blobs    []Blob           `json:"blobs,omitempty"`
 	Findings []intent.Finding `json:"findings,omitempty"`
 	// Warnings do not keep the assets from being taken.
 	Warnings []intent.Finding `json:"warnings,omitempty"`

@@ -76,7 +76,7 @@ func (x Finding_Severity) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Finding_Severity.Descriptor instead.
 func (Finding_Severity) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_generator_v1_generator_proto_rawDescGZIP(), []int{4, 0}
+	return file_lehr_generator_v1_generator_proto_rawDescGZIP(), []int{5, 0}
 }
 
 // Job is what a run is for.
@@ -204,6 +204,7 @@ type Record struct {
 	//	*Record_Asset
 	//	*Record_Finding
 	//	*Record_End
+	//	*Record_Blob
 	Record isRecord_Record `protobuf_oneof:"record"`
 	// Where the asset was made from, or what the finding is about.
 	From          *Place `protobuf:"bytes,4,opt,name=from" json:"from,omitempty"`
@@ -275,6 +276,15 @@ func (x *Record) GetEnd() *End {
 	return nil
 }
 
+func (x *Record) GetBlob() *Blob {
+	if x != nil {
+		if x, ok := x.Record.(*Record_Blob); ok {
+			return x.Blob
+		}
+	}
+	return nil
+}
+
 func (x *Record) GetFrom() *Place {
 	if x != nil {
 		return x.From
@@ -298,11 +308,63 @@ type Record_End struct {
 	End *End `protobuf:"bytes,3,opt,name=end,oneof"`
 }
 
+type Record_Blob struct {
+	Blob *Blob `protobuf:"bytes,5,opt,name=blob,oneof"`
+}
+
 func (*Record_Asset) isRecord_Record() {}
 
 func (*Record_Finding) isRecord_Record() {}
 
 func (*Record_End) isRecord_Record() {}
+
+func (*Record_Blob) isRecord_Record() {}
+
+// Blob is content that assets of the run name as blob:sha256:DIGEST. At most
+// 10 000 000 bytes, and 20 000 000 in a run.
+type Blob struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Content       []byte                 `protobuf:"bytes,1,opt,name=content" json:"content,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Blob) Reset() {
+	*x = Blob{}
+	mi := &file_lehr_generator_v1_generator_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Blob) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Blob) ProtoMessage() {}
+
+func (x *Blob) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_generator_v1_generator_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Blob.ProtoReflect.Descriptor instead.
+func (*Blob) Descriptor() ([]byte, []int) {
+	return file_lehr_generator_v1_generator_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Blob) GetContent() []byte {
+	if x != nil {
+		return x.Content
+	}
+	return nil
+}
 
 // Place in an input or a program. Lines and columns begin at 1.
 type Place struct {
@@ -316,7 +378,7 @@ type Place struct {
 
 func (x *Place) Reset() {
 	*x = Place{}
-	mi := &file_lehr_generator_v1_generator_proto_msgTypes[3]
+	mi := &file_lehr_generator_v1_generator_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -328,7 +390,7 @@ func (x *Place) String() string {
 func (*Place) ProtoMessage() {}
 
 func (x *Place) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_generator_v1_generator_proto_msgTypes[3]
+	mi := &file_lehr_generator_v1_generator_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -341,7 +403,7 @@ func (x *Place) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Place.ProtoReflect.Descriptor instead.
 func (*Place) Descriptor() ([]byte, []int) {
-	return file_lehr_generator_v1_generator_proto_rawDescGZIP(), []int{3}
+	return file_lehr_generator_v1_generator_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Place) GetFile() string {
@@ -382,7 +444,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_lehr_generator_v1_generator_proto_msgTypes[4]
+	mi := &file_lehr_generator_v1_generator_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -394,7 +456,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_generator_v1_generator_proto_msgTypes[4]
+	mi := &file_lehr_generator_v1_generator_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -407,7 +469,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_lehr_generator_v1_generator_proto_rawDescGZIP(), []int{4}
+	return file_lehr_generator_v1_generator_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Finding) GetSeverity() Finding_Severity {
@@ -456,7 +518,7 @@ type End struct {
 
 func (x *End) Reset() {
 	*x = End{}
-	mi := &file_lehr_generator_v1_generator_proto_msgTypes[5]
+	mi := &file_lehr_generator_v1_generator_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -468,7 +530,7 @@ func (x *End) String() string {
 func (*End) ProtoMessage() {}
 
 func (x *End) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_generator_v1_generator_proto_msgTypes[5]
+	mi := &file_lehr_generator_v1_generator_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -481,7 +543,7 @@ func (x *End) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use End.ProtoReflect.Descriptor instead.
 func (*End) Descriptor() ([]byte, []int) {
-	return file_lehr_generator_v1_generator_proto_rawDescGZIP(), []int{5}
+	return file_lehr_generator_v1_generator_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *End) GetAssets() int64 {
@@ -503,7 +565,7 @@ type AssetList_Entry struct {
 
 func (x *AssetList_Entry) Reset() {
 	*x = AssetList_Entry{}
-	mi := &file_lehr_generator_v1_generator_proto_msgTypes[6]
+	mi := &file_lehr_generator_v1_generator_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -515,7 +577,7 @@ func (x *AssetList_Entry) String() string {
 func (*AssetList_Entry) ProtoMessage() {}
 
 func (x *AssetList_Entry) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_generator_v1_generator_proto_msgTypes[6]
+	mi := &file_lehr_generator_v1_generator_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -567,13 +629,16 @@ const file_lehr_generator_v1_generator_proto_rawDesc = "" +
 	"\x05Entry\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x12\x12\n" +
-	"\x04path\x18\x03 \x01(\tR\x04path\"\xd3\x01\n" +
+	"\x04path\x18\x03 \x01(\tR\x04path\"\x82\x02\n" +
 	"\x06Record\x12-\n" +
 	"\x05asset\x18\x01 \x01(\v2\x15.lehr.intent.v1.AssetH\x00R\x05asset\x126\n" +
 	"\afinding\x18\x02 \x01(\v2\x1a.lehr.generator.v1.FindingH\x00R\afinding\x12*\n" +
-	"\x03end\x18\x03 \x01(\v2\x16.lehr.generator.v1.EndH\x00R\x03end\x12,\n" +
+	"\x03end\x18\x03 \x01(\v2\x16.lehr.generator.v1.EndH\x00R\x03end\x12-\n" +
+	"\x04blob\x18\x05 \x01(\v2\x17.lehr.generator.v1.BlobH\x00R\x04blob\x12,\n" +
 	"\x04from\x18\x04 \x01(\v2\x18.lehr.generator.v1.PlaceR\x04fromB\b\n" +
-	"\x06record\"G\n" +
+	"\x06record\" \n" +
+	"\x04Blob\x12\x18\n" +
+	"\acontent\x18\x01 \x01(\fR\acontent\"G\n" +
 	"\x05Place\x12\x12\n" +
 	"\x04file\x18\x01 \x01(\tR\x04file\x12\x12\n" +
 	"\x04line\x18\x02 \x01(\x05R\x04line\x12\x16\n" +
@@ -604,30 +669,32 @@ func file_lehr_generator_v1_generator_proto_rawDescGZIP() []byte {
 }
 
 var file_lehr_generator_v1_generator_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_lehr_generator_v1_generator_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_lehr_generator_v1_generator_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_lehr_generator_v1_generator_proto_goTypes = []any{
 	(Finding_Severity)(0),   // 0: lehr.generator.v1.Finding.Severity
 	(*Job)(nil),             // 1: lehr.generator.v1.Job
 	(*AssetList)(nil),       // 2: lehr.generator.v1.AssetList
 	(*Record)(nil),          // 3: lehr.generator.v1.Record
-	(*Place)(nil),           // 4: lehr.generator.v1.Place
-	(*Finding)(nil),         // 5: lehr.generator.v1.Finding
-	(*End)(nil),             // 6: lehr.generator.v1.End
-	(*AssetList_Entry)(nil), // 7: lehr.generator.v1.AssetList.Entry
-	(*v1.Asset)(nil),        // 8: lehr.intent.v1.Asset
+	(*Blob)(nil),            // 4: lehr.generator.v1.Blob
+	(*Place)(nil),           // 5: lehr.generator.v1.Place
+	(*Finding)(nil),         // 6: lehr.generator.v1.Finding
+	(*End)(nil),             // 7: lehr.generator.v1.End
+	(*AssetList_Entry)(nil), // 8: lehr.generator.v1.AssetList.Entry
+	(*v1.Asset)(nil),        // 9: lehr.intent.v1.Asset
 }
 var file_lehr_generator_v1_generator_proto_depIdxs = []int32{
-	7, // 0: lehr.generator.v1.AssetList.assets:type_name -> lehr.generator.v1.AssetList.Entry
-	8, // 1: lehr.generator.v1.Record.asset:type_name -> lehr.intent.v1.Asset
-	5, // 2: lehr.generator.v1.Record.finding:type_name -> lehr.generator.v1.Finding
-	6, // 3: lehr.generator.v1.Record.end:type_name -> lehr.generator.v1.End
-	4, // 4: lehr.generator.v1.Record.from:type_name -> lehr.generator.v1.Place
-	0, // 5: lehr.generator.v1.Finding.severity:type_name -> lehr.generator.v1.Finding.Severity
-	6, // [6:6] is the sub-list for method output_type
-	6, // [6:6] is the sub-list for method input_type
-	6, // [6:6] is the sub-list for extension type_name
-	6, // [6:6] is the sub-list for extension extendee
-	0, // [0:6] is the sub-list for field type_name
+	8, // 0: lehr.generator.v1.AssetList.assets:type_name -> lehr.generator.v1.AssetList.Entry
+	9, // 1: lehr.generator.v1.Record.asset:type_name -> lehr.intent.v1.Asset
+	6, // 2: lehr.generator.v1.Record.finding:type_name -> lehr.generator.v1.Finding
+	7, // 3: lehr.generator.v1.Record.end:type_name -> lehr.generator.v1.End
+	4, // 4: lehr.generator.v1.Record.blob:type_name -> lehr.generator.v1.Blob
+	5, // 5: lehr.generator.v1.Record.from:type_name -> lehr.generator.v1.Place
+	0, // 6: lehr.generator.v1.Finding.severity:type_name -> lehr.generator.v1.Finding.Severity
+	7, // [7:7] is the sub-list for method output_type
+	7, // [7:7] is the sub-list for method input_type
+	7, // [7:7] is the sub-list for extension type_name
+	7, // [7:7] is the sub-list for extension extendee
+	0, // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_lehr_generator_v1_generator_proto_init() }
@@ -639,6 +706,7 @@ func file_lehr_generator_v1_generator_proto_init() {
 		(*Record_Asset)(nil),
 		(*Record_Finding)(nil),
 		(*Record_End)(nil),
+		(*Record_Blob)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -646,7 +714,7 @@ func file_lehr_generator_v1_generator_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_generator_v1_generator_proto_rawDesc), len(file_lehr_generator_v1_generator_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   7,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

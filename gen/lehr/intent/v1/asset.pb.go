@@ -88,6 +88,109 @@ func (x *Asset) GetAddons() []*anypb.Any {
 	return nil
 }
 
+// AssetFile is what a file in protobuf's text format holds that is about several
+// assets.
+type AssetFile struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Assets        []*Asset               `protobuf:"bytes,1,rep,name=assets" json:"assets,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AssetFile) Reset() {
+	*x = AssetFile{}
+	mi := &file_lehr_intent_v1_asset_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AssetFile) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AssetFile) ProtoMessage() {}
+
+func (x *AssetFile) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_intent_v1_asset_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AssetFile.ProtoReflect.Descriptor instead.
+func (*AssetFile) Descriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_asset_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *AssetFile) GetAssets() []*Asset {
+	if x != nil {
+		return x.Assets
+	}
+	return nil
+}
+
+// ExternalRef names content that lies outside of the asset, because it is large
+// or foreign. It never changes: a reference without a digest is refused.
+type ExternalRef struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Where it is. "blob:sha256:" and the digest in hex: Lehr keeps it as long as
+	// an incarnation names it; other URIs are for the plugin to read, and verify.
+	Uri string `protobuf:"bytes,1,opt,name=uri" json:"uri,omitempty"`
+	// SHA-256 over the content, 32 bytes.
+	Sha256        []byte `protobuf:"bytes,2,opt,name=sha256" json:"sha256,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExternalRef) Reset() {
+	*x = ExternalRef{}
+	mi := &file_lehr_intent_v1_asset_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExternalRef) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExternalRef) ProtoMessage() {}
+
+func (x *ExternalRef) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_intent_v1_asset_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExternalRef.ProtoReflect.Descriptor instead.
+func (*ExternalRef) Descriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_asset_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *ExternalRef) GetUri() string {
+	if x != nil {
+		return x.Uri
+	}
+	return ""
+}
+
+func (x *ExternalRef) GetSha256() []byte {
+	if x != nil {
+		return x.Sha256
+	}
+	return nil
+}
+
 var File_lehr_intent_v1_asset_proto protoreflect.FileDescriptor
 
 const file_lehr_intent_v1_asset_proto_rawDesc = "" +
@@ -96,7 +199,12 @@ const file_lehr_intent_v1_asset_proto_rawDesc = "" +
 	"\x05Asset\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12.\n" +
 	"\apayload\x18\x02 \x01(\v2\x14.google.protobuf.AnyR\apayload\x12,\n" +
-	"\x06addons\x18\x03 \x03(\v2\x14.google.protobuf.AnyR\x06addonsB+Z$lehr.dev/gen/lehr/intent/v1;intentpb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
+	"\x06addons\x18\x03 \x03(\v2\x14.google.protobuf.AnyR\x06addons\":\n" +
+	"\tAssetFile\x12-\n" +
+	"\x06assets\x18\x01 \x03(\v2\x15.lehr.intent.v1.AssetR\x06assets\"7\n" +
+	"\vExternalRef\x12\x10\n" +
+	"\x03uri\x18\x01 \x01(\tR\x03uri\x12\x16\n" +
+	"\x06sha256\x18\x02 \x01(\fR\x06sha256B+Z$lehr.dev/gen/lehr/intent/v1;intentpb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
 
 var (
 	file_lehr_intent_v1_asset_proto_rawDescOnce sync.Once
@@ -110,19 +218,22 @@ func file_lehr_intent_v1_asset_proto_rawDescGZIP() []byte {
 	return file_lehr_intent_v1_asset_proto_rawDescData
 }
 
-var file_lehr_intent_v1_asset_proto_msgTypes = make([]protoimpl.MessageInfo, 1)
+var file_lehr_intent_v1_asset_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
 var file_lehr_intent_v1_asset_proto_goTypes = []any{
-	(*Asset)(nil),     // 0: lehr.intent.v1.Asset
-	(*anypb.Any)(nil), // 1: google.protobuf.Any
+	(*Asset)(nil),       // 0: lehr.intent.v1.Asset
+	(*AssetFile)(nil),   // 1: lehr.intent.v1.AssetFile
+	(*ExternalRef)(nil), // 2: lehr.intent.v1.ExternalRef
+	(*anypb.Any)(nil),   // 3: google.protobuf.Any
 }
 var file_lehr_intent_v1_asset_proto_depIdxs = []int32{
-	1, // 0: lehr.intent.v1.Asset.payload:type_name -> google.protobuf.Any
-	1, // 1: lehr.intent.v1.Asset.addons:type_name -> google.protobuf.Any
-	2, // [2:2] is the sub-list for method output_type
-	2, // [2:2] is the sub-list for method input_type
-	2, // [2:2] is the sub-list for extension type_name
-	2, // [2:2] is the sub-list for extension extendee
-	0, // [0:2] is the sub-list for field type_name
+	3, // 0: lehr.intent.v1.Asset.payload:type_name -> google.protobuf.Any
+	3, // 1: lehr.intent.v1.Asset.addons:type_name -> google.protobuf.Any
+	0, // 2: lehr.intent.v1.AssetFile.assets:type_name -> lehr.intent.v1.Asset
+	3, // [3:3] is the sub-list for method output_type
+	3, // [3:3] is the sub-list for method input_type
+	3, // [3:3] is the sub-list for extension type_name
+	3, // [3:3] is the sub-list for extension extendee
+	0, // [0:3] is the sub-list for field type_name
 }
 
 func init() { file_lehr_intent_v1_asset_proto_init() }
@@ -136,7 +247,7 @@ func file_lehr_intent_v1_asset_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_intent_v1_asset_proto_rawDesc), len(file_lehr_intent_v1_asset_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   1,
+			NumMessages:   3,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

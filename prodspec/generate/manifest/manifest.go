@@ -1,4 +1,7 @@
-package starlark
+// Package manifest reads YAML and JSON strictly, into messages, and says of what
+// is wrong in which line, column and field it is. What a person may have meant is
+// a hint. Starlark's decode and the renderers use it, in limited children.
+package manifest
 
 import (
 	"bytes"
@@ -13,24 +16,36 @@ import (
 
 	"buf.build/go/protovalidate"
 	"buf.build/go/protoyaml"
-	starlarkpb "go.starlark.net/lib/proto"
-	"go.starlark.net/starlark"
 	"go.yaml.in/yaml/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"lehr.dev/intent"
 	"lehr.dev/prodspec/definition"
+	"lehr.dev/schema"
 )
 
-// document is one YAML or JSON file with the field path of each of its nodes.
-type document struct {
-	file string
+// Error is what is wrong with a document.
+type Error struct{ Findings []intent.Finding }
+
+func (e *Error) Error() string {
+	f := e.Findings[0]
+	return fmt.Sprintf("%s:%d:%d: %s", f.File, f.Line, f.Column, f.Message)
+}
+
+// Document is one YAML or JSON document with the field path of each of its nodes.
+type Document struct {
+	File string
+	Root *yaml.Node
 	text []byte
-	root *yaml.Node
 	// fields by position, and nodes by field path.
 	fields map[position]field
 	nodes  map[string]*yaml.Node
+	types  schema.Types
+	// Of a part: the path of its root in the whole, and where its text's places
+	// are in the file.
+	prefix string
+	places map[position]position
 }
 
 type position struct{ line, column int }
@@ -45,62 +60,14 @@ type field struct {
 	node       *yaml.Node
 }
 
-// decode is decode(type, path): a manifest of a message type, checked.
-func decode(thread *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-	var of starlark.Value
-	var path string
-	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "type", &of, "path", &path); err != nil {
-		return nil, err
-	}
-	r := current(thread)
-	message, err := r.empty(of)
-	if err != nil {
-		return nil, err
-	}
-	text, err := r.text(path)
-	if err != nil {
-		return nil, err
-	}
-	if err := r.manifest(path, text, message); err != nil {
-		return nil, err
-	}
-	return wrap(message)
-}
-
-// empty takes a type by name, full or short, or by its descriptor.
-func (r *run) empty(of starlark.Value) (proto.Message, error) {
-	name := ""
-	switch of := of.(type) {
-	case starlark.String:
-		name = string(of)
-	case starlarkpb.MessageDescriptor:
-		name = string(of.Desc.FullName())
-	default:
-		return nil, fmt.Errorf("decode: a type is its name or lehr.model.v1.WebService, not %s", of.Type())
-	}
-	full, err := r.schema.Resolve(name)
-	if err != nil {
-		return nil, err
-	}
-	return r.schema.New(full)
-}
-
-// manifest decodes and validates. What is wrong comes back as one error with
-// all findings, each with line, column and field.
-func (r *run) manifest(path string, text []byte, message proto.Message) error {
-	d, err := parse(path, text)
-	if err != nil {
-		return err
-	}
+// Decode decodes the document into a message and validates it. What is wrong
+// comes back as one Error with all findings, each with line, column and field.
+func (d *Document) Decode(message proto.Message, types schema.Types, validator protovalidate.Validator) error {
 	descriptor := message.ProtoReflect().Descriptor()
-	d.index(d.root, "", descriptor)
-	err = (protoyaml.UnmarshalOptions{Resolver: r.schema.Types()}).Unmarshal(text, message)
-	if err != nil {
+	d.types = types
+	d.index(d.Root, d.prefix, descriptor)
+	if err := (protoyaml.UnmarshalOptions{Resolver: types}).Unmarshal(d.text, message); err != nil {
 		return d.decoding(err, descriptor)
-	}
-	validator, err := r.validator()
-	if err != nil {
-		return err
 	}
 	if err := validator.Validate(message); err != nil {
 		return d.validation(err, descriptor)
@@ -108,11 +75,11 @@ func (r *run) manifest(path string, text []byte, message proto.Message) error {
 	return nil
 }
 
-// finding at a node; one that is not in the document is at its first line.
-func (d *document) finding(line, column int, field, format string, arguments ...any) intent.Finding {
+// Finding at a node; one that is not in the document is at its first line.
+func (d *Document) Finding(line, column int, field, format string, arguments ...any) intent.Finding {
 	return intent.Finding{
 		Rule: "manifest", Severity: intent.Error, Message: fmt.Sprintf(format, arguments...),
-		File: d.file, Line: max(line, 1), Column: max(column, 1), Field: field,
+		File: d.File, Line: max(line, 1), Column: max(column, 1), Field: field,
 	}
 }
 
@@ -122,29 +89,32 @@ var (
 )
 
 // decoding turns protoyaml's errors into findings.
-func (d *document) decoding(err error, message protoreflect.MessageDescriptor) error {
+func (d *Document) decoding(err error, message protoreflect.MessageDescriptor) error {
 	list := []error{err}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		list = joined.Unwrap()
 	}
-	m := &manifest{}
+	m := &Error{}
 	for _, err := range list {
 		match := decodeError.FindStringSubmatch(err.Error())
 		if match == nil {
-			m.findings = append(m.findings, d.finding(1, 1, "", "%s is not a %s: %s", d.file, message.FullName(), err))
+			m.Findings = append(m.Findings, d.Finding(1, 1, "", "%s is not a %s: %s", d.File, message.FullName(), err))
 			continue
 		}
 		line, _ := strconv.Atoi(match[1])
 		column, _ := strconv.Atoi(match[2])
-		m.findings = append(m.findings, d.wrong(line, column, match[3]))
+		if at, moved := d.places[position{line, column}]; moved {
+			line, column = at.line, at.column
+		}
+		m.Findings = append(m.Findings, d.wrong(line, column, match[3]))
 	}
 	return m
 }
 
 // wrong explains one error of decoding at a place.
-func (d *document) wrong(line, column int, message string) intent.Finding {
+func (d *Document) wrong(line, column int, message string) intent.Finding {
 	at, known := d.fields[position{line, column}]
-	f := d.finding(line, column, at.path, "%s", message)
+	f := d.Finding(line, column, at.path, "%s", message)
 	f.Hint = "mend the manifest"
 	if at.path != "" {
 		f.Message = at.path + ": " + message
@@ -158,10 +128,10 @@ func (d *document) wrong(line, column int, message string) intent.Finding {
 		f.Message = fmt.Sprintf("%s: %q is not a %s", at.path, at.node.Value, at.descriptor.Enum().FullName())
 		f.Hint = meant(at.node.Value, enumNames(at.descriptor.Enum()))
 	case at.descriptor != nil && at.descriptor.Message() != nil && at.descriptor.Message().FullName() == "google.protobuf.Duration" && at.node.Kind == yaml.ScalarNode:
-		f.Message = fmt.Sprintf("%s is not a length of time: %s", at.path, describe(at.node))
+		f.Message = fmt.Sprintf("%s is not a length of time: %s", at.path, Describe(at.node))
 		f.Hint = "write " + string(at.descriptor.Name()) + ": 10s"
 	case at.descriptor != nil && wantsOther(message):
-		f.Message = fmt.Sprintf("%s must be %s, is %s", at.path, kindName(at.descriptor, at.path), describe(at.node))
+		f.Message = fmt.Sprintf("%s must be %s, is %s", at.path, kindName(at.descriptor, at.path), Describe(at.node))
 		f.Hint = "write " + example(at.descriptor)
 	}
 	return f
@@ -175,60 +145,56 @@ func wantsOther(message string) bool {
 
 // validation turns protovalidate's violations into findings at the nodes they
 // are about, or at the nearest node around a field that is missing.
-func (d *document) validation(err error, message protoreflect.MessageDescriptor) error {
+func (d *Document) validation(err error, message protoreflect.MessageDescriptor) error {
 	invalid, ok := errors.AsType[*protovalidate.ValidationError](err)
 	if !ok {
-		return fmt.Errorf("%s cannot be validated as a %s: %w", d.file, message.FullName(), err)
+		return fmt.Errorf("%s cannot be validated as a %s: %w", d.File, message.FullName(), err)
 	}
-	m := &manifest{}
+	m := &Error{}
 	for _, violation := range invalid.Violations {
-		path := protovalidate.FieldPathString(violation.Proto.GetField())
+		path := Join(d.prefix, protovalidate.FieldPathString(violation.Proto.GetField()))
 		node := d.nearest(path)
 		subject := path
 		if subject == "" {
 			subject = "the manifest"
 		}
-		f := d.finding(node.Line, node.Column, path, "%s: %s", subject, violation.Proto.GetMessage())
+		f := d.Finding(node.Line, node.Column, path, "%s: %s", subject, violation.Proto.GetMessage())
 		f.Hint = "mend the field"
 		switch {
 		case d.nodes[path] == nil:
 			f.Message += " (the field is not set)"
 			f.Hint = "add the field"
 		case node.Kind == yaml.ScalarNode:
-			f.Message += ", is " + describe(node)
+			f.Message += ", is " + Describe(node)
 		}
-		m.findings = append(m.findings, f)
+		m.Findings = append(m.Findings, f)
 	}
 	// The entries of a map come in any order.
-	slices.SortStableFunc(m.findings, func(a, b intent.Finding) int {
+	slices.SortStableFunc(m.Findings, func(a, b intent.Finding) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Field, b.Field))
 	})
 	return m
 }
 
-func (d *document) nearest(path string) *yaml.Node {
+func (d *Document) nearest(path string) *yaml.Node {
 	for path != "" {
 		if node := d.nodes[path]; node != nil {
 			return node
 		}
 		path = path[:max(strings.LastIndexAny(path, ".["), 0)]
 	}
-	return d.root
+	return d.Root
 }
 
-// parse reads exactly one document.
-func parse(file string, text []byte) (*document, error) {
-	d := &document{file: file, text: text, fields: map[position]field{}, nodes: map[string]*yaml.Node{}}
-	refuse := func(line, column int, hint, format string, arguments ...any) error {
-		f := d.finding(line, column, "", format, arguments...)
-		f.Hint = hint
-		return &manifest{findings: []intent.Finding{f}}
-	}
+// Parse reads exactly one document.
+func Parse(file string, text []byte) (*Document, error) {
+	d := newDocument(file, nil)
+	d.text = text
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	var node, more yaml.Node
 	err := decoder.Decode(&node)
 	if errors.Is(err, io.EOF) || err == nil && len(node.Content) == 0 {
-		return nil, refuse(1, 1, "restore its content; to take something away, remove it by name", "%s is empty", file)
+		return nil, d.empty()
 	}
 	if err == nil {
 		// Decoding into a value refuses duplicate keys and excessive aliases.
@@ -237,30 +203,51 @@ func parse(file string, text []byte) (*document, error) {
 	}
 	if err == nil {
 		if next := decoder.Decode(&more); next == nil {
-			return nil, refuse(more.Line, 1, "one file holds one document: split it", "%s holds more than one document", file)
+			f := d.Finding(more.Line, 1, "", "%s holds more than one document", file)
+			f.Hint = "one file holds one document: split it"
+			return nil, &Error{Findings: []intent.Finding{f}}
 		} else if !errors.Is(next, io.EOF) {
 			err = next
 		}
 	}
 	if err != nil {
-		message, line := err.Error(), 1
-		if match := yamlError.FindStringSubmatch(message); match != nil {
-			line, _ = strconv.Atoi(match[1])
-			message = match[2]
-		}
-		return nil, refuse(line, 1, "mend the line, or the one before it", "not valid YAML: %s", strings.TrimPrefix(message, "yaml: "))
+		return nil, d.syntax(err)
 	}
-	d.root = node.Content[0]
+	d.Root = node.Content[0]
 	return d, nil
+}
+
+// Join is the path of a field of what is at a path.
+func Join(path, name string) string {
+	if path == "" || name == "" {
+		return path + name
+	}
+	return path + "." + name
+}
+
+// held is what an Any holds, as far as its node says so.
+func (d *Document) held(node *yaml.Node, message protoreflect.MessageDescriptor) protoreflect.MessageDescriptor {
+	if message == nil || message.FullName() != "google.protobuf.Any" || d.types == nil {
+		return message
+	}
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		if node.Content[i].Value == "@type" {
+			if found, err := d.types.FindMessageByURL(node.Content[i+1].Value); err == nil {
+				return found.Descriptor()
+			}
+		}
+	}
+	return message
 }
 
 // index remembers which field each node is. Without a descriptor the path is
 // made of the document's own keys.
-func (d *document) index(node *yaml.Node, path string, message protoreflect.MessageDescriptor) {
+func (d *Document) index(node *yaml.Node, path string, message protoreflect.MessageDescriptor) {
 	d.put(node, field{path: path})
 	if node.Kind != yaml.MappingNode {
 		return
 	}
+	message = d.held(node, message)
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		key, value := node.Content[i], node.Content[i+1]
 		descriptor := fieldOf(message, key.Value)
@@ -268,10 +255,7 @@ func (d *document) index(node *yaml.Node, path string, message protoreflect.Mess
 		if descriptor != nil {
 			name = string(descriptor.Name())
 		}
-		if path != "" {
-			name = path + "." + name
-		}
-		at := field{path: name, within: message, descriptor: descriptor, node: key}
+		at := field{path: Join(path, name), within: message, descriptor: descriptor, node: key}
 		d.put(key, at)
 		if descriptor == nil {
 			continue
@@ -282,7 +266,7 @@ func (d *document) index(node *yaml.Node, path string, message protoreflect.Mess
 }
 
 // value indexes the value of a known field.
-func (d *document) value(at field) {
+func (d *Document) value(at field) {
 	d.put(at.node, at)
 	switch {
 	case at.descriptor.IsMap() && at.node.Kind == yaml.MappingNode:
@@ -303,14 +287,14 @@ func (d *document) value(at field) {
 	}
 }
 
-func (d *document) element(at field) {
+func (d *Document) element(at field) {
 	if message := at.descriptor.Message(); message != nil && !at.descriptor.IsMap() && at.node.Kind == yaml.MappingNode {
 		d.index(at.node, at.path, message)
 	}
 	d.put(at.node, at)
 }
 
-func (d *document) put(node *yaml.Node, at field) {
+func (d *Document) put(node *yaml.Node, at field) {
 	d.fields[position{node.Line, node.Column}] = at
 	if at.node == node || at.node == nil {
 		d.nodes[at.path] = node
@@ -347,4 +331,79 @@ func meant(name string, allowed []string) string {
 		return "did you mean " + near + "? " + hint
 	}
 	return hint
+}
+
+// Describe says what a node is, for people.
+func Describe(node *yaml.Node) string {
+	switch node.Kind {
+	case yaml.MappingNode:
+		return "a mapping"
+	case yaml.SequenceNode:
+		return "a list"
+	case yaml.AliasNode:
+		return "an alias"
+	}
+	if node.Tag == "!!null" {
+		return "empty"
+	}
+	if len(node.Value) > 60 {
+		return strconv.Quote(node.Value[:60]) + "…"
+	}
+	return strconv.Quote(node.Value)
+}
+
+// kindName says what a field takes, for people.
+func kindName(f protoreflect.FieldDescriptor, path string) string {
+	element := strings.HasSuffix(path, "]")
+	switch {
+	case f.IsMap() && !element:
+		return "a mapping"
+	case f.IsList() && !element:
+		return "a list"
+	}
+	switch f.Kind() {
+	case protoreflect.MessageKind, protoreflect.GroupKind:
+		return "a mapping (" + string(f.Message().FullName()) + ")"
+	case protoreflect.BoolKind:
+		return "true or false"
+	case protoreflect.StringKind:
+		return "a text"
+	case protoreflect.FloatKind, protoreflect.DoubleKind:
+		return "a number"
+	case protoreflect.BytesKind:
+		return "base64 text"
+	case protoreflect.EnumKind:
+		return "a " + string(f.Enum().FullName())
+	default:
+		return "a whole number (" + f.Kind().String() + ")"
+	}
+}
+
+func example(f protoreflect.FieldDescriptor) string {
+	name := string(f.Name())
+	switch {
+	case f.IsMap():
+		return name + ": {key: value}"
+	case f.IsList():
+		return name + ": [a, b]"
+	}
+	switch f.Kind() {
+	case protoreflect.MessageKind, protoreflect.GroupKind:
+		return name + ": {field: value}"
+	case protoreflect.BoolKind:
+		return name + ": true"
+	case protoreflect.StringKind:
+		return name + `: "text"`
+	case protoreflect.FloatKind, protoreflect.DoubleKind:
+		return name + ": 0.5"
+	default:
+		return name + ": 3"
+	}
+}
+
+// Refuse is an Error about a node.
+func (d *Document) Refuse(node *yaml.Node, path, format string, arguments ...any) error {
+	f := d.Finding(node.Line, node.Column, path, format, arguments...)
+	f.Hint = "mend the manifest"
+	return &Error{Findings: []intent.Finding{f}}
 }
