@@ -63,6 +63,7 @@ bench: build ## measure speed and memory: "name value unit" a line
 	@$(GO) build -o $(BIN)/lehr-null ./plugin/plugintest/nullplugin
 	@CGO_ENABLED=0 $(GO) build -ldflags '-s -w' -o $(BIN)/rates ./bench/rates
 	@GOOS=wasip1 GOARCH=wasm $(GO) build -ldflags '-s -w' -o $(BIN)/rates.wasm ./bench/rates
+	@cd renderers && CGO_ENABLED=0 $(GO) build -ldflags '-s -w' -o $(abspath $(BIN))/render-alone ./alone
 	@$(BIN)/bench
 
 # HOURS of virtual time in all, from SEED on (default: by the clock), WORKERS
