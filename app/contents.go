@@ -13,7 +13,42 @@ import (
 )
 
 // contents answers what plugins ask, from the store.
-type contents struct{ store store.Snapshots }
+type contents struct{ store contentStore }
+
+type contentStore interface {
+	store.Snapshots
+	store.Blobs
+}
+
+// Blob implements plugin.BlobContents.
+func (c contents) Blob(ctx context.Context, incarnation intent.IncarnationID, asset intent.AssetID, digest intent.Digest) ([]byte, error) {
+	published, err := c.store.Incarnation(ctx, incarnation)
+	if err != nil {
+		return nil, err
+	}
+	set, err := newSchemas(c.store).Schema(ctx, incarnation.Partition, published.Schema)
+	if err != nil {
+		return nil, err
+	}
+	_, body, err := c.store.Content(ctx, incarnation, asset)
+	if err != nil {
+		return nil, err
+	}
+	content, err := schema.Decode(body)
+	if err != nil {
+		return nil, err
+	}
+	externals, err := set.Externals(content)
+	if err != nil {
+		return nil, err
+	}
+	for _, external := range externals {
+		if named, is := intent.BlobDigest(external.URI); is && named == digest {
+			return c.store.GetBlob(ctx, incarnation.Partition, store.SpillBlobs, digest.String())
+		}
+	}
+	return nil, fault.New(fault.NotFound, "%s as of %s does not name the blob %s", asset, incarnation, digest)
+}
 
 func (c contents) Content(ctx context.Context, incarnation intent.IncarnationID, asset intent.AssetID) ([]byte, intent.Digest, error) {
 	member, body, err := c.store.Content(ctx, incarnation, asset)
@@ -70,7 +105,7 @@ func (s *schemas) Schema(ctx context.Context, partition intent.PartitionID, dige
 }
 
 // Contents answers what plugins ask, from a store.
-func Contents(s store.Snapshots) plugin.Contents { return contents{s} }
+func Contents(s store.All) plugin.Contents { return contents{s} }
 
 // Types returns what finds the types that an incarnation was published with.
 func Types(s store.All) func(context.Context, intent.IncarnationID) (*schema.Set, error) {

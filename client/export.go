@@ -42,6 +42,15 @@ func (c *Client) Export(ctx context.Context, request *apipb.ExportIncarnationReq
 			}
 		}
 		if stream.Msg().Complete {
+			for _, digest := range writer.Blobs() {
+				content, err := c.Blob(ctx, request.Partition, digest)
+				if err != nil {
+					return exported, Fault(err)
+				}
+				if err := writer.Blob(content); err != nil {
+					return exported, err
+				}
+			}
 			return writer.End()
 		}
 	}

@@ -15,10 +15,12 @@ import (
 	"lehr.dev/schema"
 )
 
-// What a tar holds, in this order: the schema, the assets, the manifest.
+// What a tar holds, in this order: the schema, the assets, the blobs that they
+// name, the manifest.
 const (
 	schemaFile   = "schema.binpb"
 	assetFolder  = "assets/"
+	blobFolder   = "blobs/"
 	manifestFile = "manifest.json"
 )
 

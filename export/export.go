@@ -62,6 +62,9 @@ type Writer struct {
 	last  intent.AssetID
 	out   *bufio.Writer
 	form  form
+	// blobs that assets name, in the order in which they came; true: written.
+	blobs map[intent.Digest]bool
+	named []intent.Digest
 }
 
 // form is how assets are laid out.
@@ -82,7 +85,7 @@ func NewWriter(out io.Writer, format Format, about Exported, descriptors []byte)
 	if set.Digest() != about.Schema {
 		return nil, fault.New(fault.Invalid, "exporting %s: its schema was sent as %s and is %s", about.Incarnation, set.Digest().Short(), about.Schema.Short())
 	}
-	w := &Writer{about: about, set: set, out: bufio.NewWriterSize(out, 1<<16)}
+	w := &Writer{about: about, set: set, out: bufio.NewWriterSize(out, 1<<16), blobs: map[intent.Digest]bool{}}
 	switch format {
 	case JSON:
 		w.form = lines{w.out, set}
@@ -112,12 +115,54 @@ func (w *Writer) Add(body []byte, digest intent.Digest) error {
 	w.last = asset.ID
 	w.about.Count++
 	w.sum.Add(intent.MemberDigest{Asset: asset.ID, Digest: added.Digest})
+	if _, holds := w.form.(*archive); holds {
+		named, err := blobsOf(w.set, asset)
+		if err != nil {
+			return err
+		}
+		for _, digest := range named {
+			if _, known := w.blobs[digest]; !known {
+				w.blobs[digest], w.named = false, append(w.named, digest)
+			}
+		}
+	}
 	return w.form.add(added, body)
+}
+
+// blobsOf are the blobs that an asset names.
+func blobsOf(set *schema.Set, asset intent.Asset) (digests []intent.Digest, _ error) {
+	externals, err := set.Externals(asset)
+	for _, external := range externals {
+		if digest, is := intent.BlobDigest(external.URI); is {
+			digests = append(digests, digest)
+		}
+	}
+	return digests, err
+}
+
+// Blobs are those that the assets so far name, and the format holds: Blob is to
+// be called for each before the end.
+func (w *Writer) Blobs() []intent.Digest { return w.named }
+
+// Blob writes what one of Blobs names.
+func (w *Writer) Blob(content []byte) error {
+	digest := intent.BlobSum(content)
+	written, named := w.blobs[digest]
+	if !named || written {
+		return fault.New(fault.Invalid, "exporting %s: the blob %s is not one that is to come", w.about.Incarnation, digest)
+	}
+	w.blobs[digest] = true
+	return w.form.(*archive).file(blobFolder+digest.String(), content)
 }
 
 // End verifies what was written, and completes it. An export that did not end
 // is not to be used.
 func (w *Writer) End() (Exported, error) {
+	for _, digest := range w.named {
+		if !w.blobs[digest] {
+			return w.about, fault.New(fault.Invalid, "exporting %s: the blob %s is missing", w.about.Incarnation, digest)
+		}
+	}
 	w.about.Digest = w.sum.Digest()
 	if err := w.about.check(); err != nil {
 		return w.about, err

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"strings"
 
 	"lehr.dev/fault"
 	"lehr.dev/intent"
@@ -24,7 +25,7 @@ const (
 // tells. Without a filter the root digest is the incarnation's; whether that
 // is the right one only who knows it from elsewhere can tell.
 func Verify(in io.Reader) (Exported, error) {
-	v := verification{tar: tar.NewReader(in)}
+	v := verification{tar: tar.NewReader(in), blobs: map[intent.Digest]bool{}}
 	for {
 		header, err := v.tar.Next()
 		if errors.Is(err, io.EOF) {
@@ -49,6 +50,8 @@ type verification struct {
 	sum   intent.Summing
 	said  Exported
 	done  bool
+	// blobs that assets name; true: they are here.
+	blobs map[intent.Digest]bool
 }
 
 func broken(name, format string, arguments ...any) error {
@@ -77,6 +80,9 @@ func (v *verification) file(header *tar.Header) error {
 		v.done = true
 		return v.manifest()
 	}
+	if digest, is := strings.CutPrefix(header.Name, blobFolder); is {
+		return v.blob(name, digest, header.Size)
+	}
 	text, err := v.read(name, header.Size, mostText)
 	if err != nil {
 		return err
@@ -95,6 +101,24 @@ func (v *verification) read(name string, size, most int64) ([]byte, error) {
 	return content, nil
 }
 
+// blob is named by an asset before it, and is what its name says.
+func (v *verification) blob(name, digest string, size int64) error {
+	content, err := v.read(name, size, intent.MaxBlobBytes)
+	if err != nil {
+		return err
+	}
+	sum := intent.BlobSum(content)
+	here, named := v.blobs[sum]
+	switch {
+	case sum.String() != digest:
+		return broken(name, "its content has the digest %s", sum)
+	case !named || here:
+		return broken(name, "no asset names it, or it is here twice")
+	}
+	v.blobs[sum] = true
+	return nil
+}
+
 func (v *verification) asset(name string, text []byte) error {
 	shown := intent.Shown(name)
 	body, err := v.set.ParseText(text)
@@ -109,6 +133,15 @@ func (v *verification) asset(name string, text []byte) error {
 		return broken(shown, "it holds asset %s", asset.ID)
 	case asset.ID <= v.last:
 		return broken(shown, "it comes after %s", v.last)
+	}
+	named, err := blobsOf(v.set, asset)
+	if err != nil {
+		return broken(shown, "%w", err)
+	}
+	for _, digest := range named {
+		if _, known := v.blobs[digest]; !known {
+			v.blobs[digest] = false
+		}
 	}
 	v.last = asset.ID
 	v.found = append(v.found, entry{ID: asset.ID, Type: asset.Payload.Type, Digest: intent.BodyDigest(body), File: name}.held())
@@ -189,6 +222,11 @@ func (v *verification) ended() error {
 		return broken(schemaFile, "its digest is %s, and the manifest says %s", v.set.Digest(), v.said.Schema)
 	case v.said.Digest != v.sum.Digest() || v.said.Count != len(v.found):
 		return broken(manifestFile, "it says %d assets of digest %s, and there are %d of %s", v.said.Count, v.said.Digest, len(v.found), v.sum.Digest())
+	}
+	for digest, here := range v.blobs {
+		if !here {
+			return broken(blobFolder+digest.String(), "an asset names it, and it is not there")
+		}
 	}
 	return v.said.check()
 }

@@ -72,6 +72,14 @@ type Contents interface {
 	Reads(ctx context.Context, incarnation intent.IncarnationID, asset intent.AssetID) ([]intent.AssetID, error)
 }
 
+// BlobContents is a Contents that has the blobs which assets name.
+type BlobContents interface {
+	Contents
+	// Blob returns a blob, verified. A fault.NotFound says that there is none, or
+	// that the asset as of the incarnation does not name it.
+	Blob(ctx context.Context, incarnation intent.IncarnationID, asset intent.AssetID, digest intent.Digest) ([]byte, error)
+}
+
 // Plugin is one asset plugin. Its methods may be called from many goroutines.
 type Plugin interface {
 	// Describe returns what the plugin said when it was connected last.

@@ -27,6 +27,13 @@ type answers struct {
 	contents plugin.Contents
 	held     *recent.Map[scoped, content]
 	reads    *recent.Map[scoped, []intent.AssetID]
+	blobs    *recent.Map[blobKey, []byte]
+}
+
+// blobKey is a blob that an asset names.
+type blobKey struct {
+	scoped
+	digest intent.Digest
 }
 
 type content struct {
@@ -39,6 +46,7 @@ func newAnswers(contents plugin.Contents, cacheBytes int) *answers {
 		contents: contents,
 		held:     recent.New[scoped, content](cacheBytes),
 		reads:    recent.New[scoped, []intent.AssetID](cacheBytes / 8),
+		blobs:    recent.New[blobKey, []byte](2 * intent.MaxBlobBytes),
 	}
 }
 
@@ -152,20 +160,72 @@ func (s *scope) answer(ctx context.Context, need *pluginpb.Need, send func(*plug
 			}
 			message.Assets = append(message.Assets, one)
 		}
-		send(message)
+		if len(message.Assets) > 0 || len(need.Blobs) == 0 {
+			send(message)
+		}
+		for _, blob := range need.Blobs {
+			message := reply()
+			message.Blobs = []*pluginpb.BlobContent{s.lookUpBlob(ctx, need, blob)}
+			send(message)
+		}
 	}()
+}
+
+// blob returns what an asset names. A plugin asks for it part by part.
+func (a *answers) blob(ctx context.Context, key blobKey) ([]byte, error) {
+	if found, ok := a.blobs.Get(key); ok {
+		return found, nil
+	}
+	from, is := a.contents.(plugin.BlobContents)
+	if !is {
+		return nil, fault.New(fault.NotFound, "there are no blobs here")
+	}
+	found, err := from.Blob(ctx, key.incarnation, key.asset, key.digest)
+	if err == nil {
+		a.blobs.Put(key, found, len(found)+entryWeight)
+	}
+	return found, err
+}
+
+func (s *scope) lookUpBlob(ctx context.Context, need *pluginpb.Need, blob *pluginpb.NeedBlob) *pluginpb.BlobContent {
+	reply := &pluginpb.BlobContent{Asset: blob.Asset, Sha256: blob.Sha256, Offset: blob.Offset}
+	key, err := s.allowed(ctx, need, blob.Asset)
+	if err == nil && len(blob.Sha256) != len(intent.Digest{}) {
+		err = fault.New(fault.Invalid, "a digest has %d bytes, not %d", len(intent.Digest{}), len(blob.Sha256))
+	}
+	var found []byte
+	if err == nil {
+		found, err = s.blob(ctx, blobKey{key, intent.Digest(blob.Sha256)})
+	}
+	if err == nil && (blob.Offset < 0 || blob.Offset > int64(len(found))) {
+		err = fault.New(fault.Invalid, "the blob has %d bytes, and none from %d on", len(found), blob.Offset)
+	}
+	if err != nil {
+		reply.Refused = printable(err.Error(), maxReason)
+		return reply
+	}
+	rest := found[blob.Offset:]
+	reply.Size, reply.Content = int64(len(found)), rest[:min(len(rest), contentBytes)]
+	return reply
+}
+
+// allowed is the asset that a plugin asks about, if an open call names it, or
+// reads it.
+func (s *scope) allowed(ctx context.Context, need *pluginpb.Need, asset string) (scoped, error) {
+	incarnation, err := intent.ParseIncarnationID(need.Incarnation)
+	key := scoped{incarnation, intent.AssetID(asset)}
+	if err == nil && !s.named(key) {
+		var read bool
+		if read, err = s.read(ctx, key); err == nil && !read {
+			err = fault.New(fault.Denied, "no open call names %s as of %s, nor reads it", printable(asset, maxName), incarnation)
+		}
+	}
+	return key, err
 }
 
 func (s *scope) lookUp(ctx context.Context, need *pluginpb.Need, asset *pluginpb.NeedAsset) *pluginpb.AssetContent {
 	reply := &pluginpb.AssetContent{Asset: asset.Asset}
-	incarnation, err := intent.ParseIncarnationID(need.Incarnation)
-	key := scoped{incarnation, intent.AssetID(asset.Asset)}
-	if err == nil && !s.named(key) {
-		var read bool
-		if read, err = s.read(ctx, key); err == nil && !read {
-			err = fault.New(fault.Denied, "no open call names %s as of %s, nor reads it", printable(asset.Asset, maxName), incarnation)
-		}
-	}
+	key, err := s.allowed(ctx, need, asset.Asset)
 	var found content
 	if err == nil {
 		found, err = s.content(ctx, key)

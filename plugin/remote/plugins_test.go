@@ -36,6 +36,7 @@ var testPlugins = map[string]func(arguments []string) int{
 	"exits":          exitingPlugin,
 	"silent":         silentPlugin,
 	"lehr":           lehrItself,
+	"librarian":      librarianPlugin,
 }
 
 // folderPlugin keeps production in files of a folder. What goes wrong is told

@@ -38,6 +38,7 @@ type asker struct {
 
 	mutex   sync.Mutex
 	waiting map[askKey][]*asking
+	blobs   map[blobKey][]chan *pluginpb.BlobContent
 }
 
 type askKey struct {
@@ -62,7 +63,7 @@ type answer struct {
 var errNoContent = errors.New("no content")
 
 func newAsker(kept *recent.Map[heldKey, held], connection uint64, send func(*pluginpb.Need) error) *asker {
-	return &asker{held: kept, connection: connection, send: send, waiting: map[askKey][]*asking{}}
+	return &asker{held: kept, connection: connection, send: send, waiting: map[askKey][]*asking{}, blobs: map[blobKey][]chan *pluginpb.BlobContent{}}
 }
 
 // fetch returns the intent of each asset as of the incarnation, in order.
@@ -139,6 +140,7 @@ func (a *asker) deliver(content *pluginpb.Content) {
 	if err != nil {
 		return
 	}
+	a.deliverBlobs(content)
 	for _, one := range content.Assets {
 		result := a.accept(incarnation, one)
 		key := askKey{content.Incarnation, AssetID(one.Asset)}

@@ -55,7 +55,7 @@ func (a *asker) intents(ctx context.Context, incarnation IncarnationID, ids []As
 			continue
 		}
 		asset, err := decodeAsset(id, answers[i].content)
-		assets[i] = Intent{Asset: asset, Incarnation: incarnation}
+		assets[i] = Intent{Asset: asset, Incarnation: incarnation, asker: a}
 		failures[i] = err
 		for _, read := range readReferences(asset) {
 			reads[read] = nil

@@ -30,6 +30,7 @@ type Intent struct {
 	Incarnation IncarnationID
 	// Reads holds what the asset's read references name, where it exists.
 	Reads map[AssetID]intent.Asset
+	asker *asker
 }
 
 // Push is an admitted push.

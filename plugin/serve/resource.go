@@ -61,6 +61,7 @@ type Asset[T proto.Message] struct {
 	Addons      []Message
 	// Reads holds what the asset's read references name, where it exists.
 	Reads map[AssetID]intent.Asset
+	asker *asker
 }
 
 // State is what Read found.

@@ -71,7 +71,7 @@ func (k *resourceKind[T]) decode(asset Intent) (Asset[T], error) {
 	if err := proto.Unmarshal(asset.Payload.Bytes, payload); err != nil {
 		return Asset[T]{}, fmt.Errorf("reading the intent of %s as %s: %w", asset.ID, k.served.Type, err)
 	}
-	return Asset[T]{ID: asset.ID, Incarnation: asset.Incarnation, Payload: payload, Addons: asset.Addons, Reads: asset.Reads}, nil
+	return Asset[T]{ID: asset.ID, Incarnation: asset.Incarnation, Payload: payload, Addons: asset.Addons, Reads: asset.Reads, asker: asset.asker}, nil
 }
 
 // read reads all states in one call; when that panics, one by one, so that

@@ -18,7 +18,6 @@ import (
 	"lehr.dev/fault"
 	"lehr.dev/intent"
 	"lehr.dev/prodspec/generate/native"
-	"lehr.dev/prodspec/generate/protocol"
 	"lehr.dev/prodspec/generate/render"
 	"lehr.dev/prodspec/generate/work"
 	"lehr.dev/schema"
@@ -323,9 +322,7 @@ func (s *session) timeout() time.Duration {
 func (w *watch) stop() { w.timer.Stop() }
 
 // frameLimit leaves room for base64, reads and findings.
-func (s *session) frameLimit() int {
-	return 2*s.limits.OutputBytes + 2*protocol.MostBlobBytes + 64<<20
-}
+func (s *session) frameLimit() int { return 2*s.limits.OutputBytes + 64<<20 }
 
 // crashed is the exit code of a Go program that its own runtime ended.
 const crashed = 2

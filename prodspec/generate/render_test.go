@@ -1,6 +1,8 @@
 package generate_test
 
 import (
+	"encoding/base64"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,6 +11,7 @@ import (
 	"time"
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/intent"
 	"lehr.dev/prodspec/definition"
 	"lehr.dev/prodspec/generate"
 	"lehr.dev/prodspec/generate/work"
@@ -120,5 +123,71 @@ func TestRendererThatIsAProgram(t *testing.T) {
 	r.by.Arguments = []string{"--color=red"}
 	if _, said := r.build("../b.star", "a.yaml"); !strings.Contains(said, `with has the key "color", which is not known; allowed: colour`) {
 		t.Errorf("of an unknown option it was said: %s", said)
+	}
+}
+
+// TestExternalReferences: one without a digest is refused wherever it stands, and so
+// is a blob that nobody gives.
+func TestExternalReferences(t *testing.T) {
+	const module = "id: net\ntype: lehr.terraform.v1.Module\npayload:\n  root: .\n  files: [{path: a, sha256: %s, external: {%s}}]\n"
+	sum := intent.BlobSum([]byte("content"))
+	digest := base64.StdEncoding.EncodeToString(sum[:])
+	blob := "uri: '" + intent.BlobURI(sum) + "', sha256: " + digest
+	for name, c := range map[string]struct{ text, want string }{
+		"elsewhere":         {fmt.Sprintf(module, digest, "uri: 'https://example.com/a', sha256: "+digest), ""},
+		"no digest":         {fmt.Sprintf(module, digest, "uri: 'https://example.com/a'"), "a.yaml: asset net: lehr.terraform.v1.Module.files[0].external names \"https://example.com/a\" without its digest (write its sha256"},
+		"half a digest":     {fmt.Sprintf(module, digest, "uri: 'https://example.com/a', sha256: aaaa"), "without its digest"},
+		"nothing":           {fmt.Sprintf(module, digest, "sha256: "+digest), "names nothing"},
+		"a blob of no kind": {fmt.Sprintf(module, digest, "uri: 'blob:md5:a', sha256: "+digest), "which is no blob"},
+		"another digest":    {fmt.Sprintf(module, digest, "uri: '"+intent.BlobURI(intent.BlobSum(nil))+"', sha256: "+digest), "with another digest"},
+		"a blob of nobody":  {fmt.Sprintf(module, digest, blob), "asset net names the blob " + sum.String() + ", which no generator gives"},
+		"in an Any": {"id: a\ntype: google.protobuf.Any\npayload: {'@type': lehr.terraform.v1.Module, root: ., files: [{path: a, sha256: " + digest + ", external: {uri: x}}]}\n",
+			"without its digest"},
+	} {
+		r := newRendering(t, generate.InProcess{Limits: generate.DefaultLimits()}, "assets")
+		r.in["a.yaml"] = c.text
+		if _, said := r.build("a.yaml"); (said == "") != (c.want == "") || !strings.Contains(said, c.want) {
+			t.Errorf("%s: %s\nwant %s", name, said, c.want)
+		}
+	}
+	// With the blob beside it, it is given, and kept for the store.
+	r := newRendering(t, process("true"), "assets")
+	r.in["in/a.yaml"], r.in["blobs/"+sum.String()] = fmt.Sprintf(module, digest, blob), "content"
+	if _, said := r.build("blobs/"+sum.String(), "in/a.yaml"); said != "" {
+		t.Fatal(said)
+	}
+	if content, err := r.graph.Blob(t.Context(), sum); err != nil || string(content) != "content" {
+		t.Errorf("%q (%v)", content, err)
+	}
+	if named := r.graph.Pending()[0].Outputs[0].Blobs(); len(named) != 1 || named[0] != sum {
+		t.Errorf("it names %v", named)
+	}
+}
+
+// TestRunsOfBuiltInRenderers: one changed file costs one run, a renderer without an
+// end is killed, and what it reads is what the run rests on.
+func TestRunsOfBuiltInRenderers(t *testing.T) {
+	r := newRendering(t, generate.InProcess{Limits: generate.DefaultLimits()}, "assets")
+	r.by.ForEachFile = true
+	var files []string
+	for i := range 100 {
+		name := fmt.Sprintf("%03d.yaml", i)
+		files, r.in[name] = append(files, name), fmt.Sprintf("{id: a%d, type: Owner, payload: {owner: x}}", i)
+	}
+	if ran, said := r.build(files...); ran != 100 || said != "" {
+		t.Fatalf("%d runs: %s", ran, said)
+	}
+	r.in["050.yaml"] = "{id: a50, type: Owner, payload: {owner: y}}"
+	if ran, said := r.build(files...); ran != 1 || said != "" {
+		t.Errorf("one changed file cost %d runs: %s", ran, said)
+	}
+	if ran, _ := r.build(files[:99]...); ran != 0 {
+		t.Errorf("a file that went cost %d runs", ran)
+	}
+	laughs := "a: &a [x,x,x,x,x,x,x,x,x,x]\n"
+	greedy := newRendering(t, process("true"), "assets")
+	greedy.in["a.yaml"] = laughs + strings.Repeat("b: ", 1) + "[" + strings.TrimSuffix(strings.Repeat("*a,", 200_000), ",") + "]"
+	if _, said := greedy.build("a.yaml"); said == "" {
+		t.Error("ten million values were taken")
 	}
 }

@@ -39,11 +39,12 @@ const (
 	mostText     = 2000
 )
 
-// MostBlobBytes of a run.
-const MostBlobBytes = 2 * intent.MaxBlobBytes
+// mostBlobBytes of a run.
+const mostBlobBytes = 2 * intent.MaxBlobBytes
 
-// MostBytes of output that are read, for so many bytes of assets, and blobs.
-func MostBytes(outputBytes int) int64 { return growth*int64(outputBytes) + 2*MostBlobBytes }
+// MostBytes of output that are read, for so many bytes of assets; blobs
+// are among it.
+func MostBytes(outputBytes int) int64 { return growth * int64(outputBytes) }
 
 // AssetList is the name of the list of other generators' assets, in the folder
 // that holds them.
@@ -242,8 +243,8 @@ func (r *reader) blob(content []byte) error {
 	if len(content) > intent.MaxBlobBytes {
 		return fault.New(fault.Invalid, "a blob has %d bytes, at most %d are allowed", len(content), intent.MaxBlobBytes).WithHint("keep it elsewhere, and name it by URI and digest")
 	}
-	if r.blobs += len(content); r.blobs > MostBlobBytes {
-		return fault.New(fault.Invalid, "%s gives more than %d bytes of blobs in one run", r.job.Name(), MostBlobBytes).WithHint("split the generator, or use for_each: file")
+	if r.blobs += len(content); r.blobs > mostBlobBytes {
+		return fault.New(fault.Invalid, "%s gives more than %d bytes of blobs in one run", r.job.Name(), mostBlobBytes).WithHint("split the generator, or use for_each: file")
 	}
 	r.result.Blobs = append(r.result.Blobs, work.Blob{Digest: intent.BlobSum(content), Bytes: content})
 	return nil

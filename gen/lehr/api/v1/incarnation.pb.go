@@ -22,6 +22,112 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+type GetBlobRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Partition string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
+	// SHA-256 over the blob, 64 digits of hex, as in the URI blob:sha256:DIGEST.
+	Sha256        string `protobuf:"bytes,2,opt,name=sha256" json:"sha256,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetBlobRequest) Reset() {
+	*x = GetBlobRequest{}
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetBlobRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetBlobRequest) ProtoMessage() {}
+
+func (x *GetBlobRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetBlobRequest.ProtoReflect.Descriptor instead.
+func (*GetBlobRequest) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *GetBlobRequest) GetPartition() string {
+	if x != nil {
+		return x.Partition
+	}
+	return ""
+}
+
+func (x *GetBlobRequest) GetSha256() string {
+	if x != nil {
+		return x.Sha256
+	}
+	return ""
+}
+
+type GetBlobResponse struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Content []byte                 `protobuf:"bytes,1,opt,name=content" json:"content,omitempty"`
+	// Of the whole blob.
+	Size          int64 `protobuf:"varint,2,opt,name=size" json:"size,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetBlobResponse) Reset() {
+	*x = GetBlobResponse{}
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetBlobResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetBlobResponse) ProtoMessage() {}
+
+func (x *GetBlobResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetBlobResponse.ProtoReflect.Descriptor instead.
+func (*GetBlobResponse) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *GetBlobResponse) GetContent() []byte {
+	if x != nil {
+		return x.Content
+	}
+	return nil
+}
+
+func (x *GetBlobResponse) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
 type ListIncarnationsRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Partition string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
@@ -35,7 +141,7 @@ type ListIncarnationsRequest struct {
 
 func (x *ListIncarnationsRequest) Reset() {
 	*x = ListIncarnationsRequest{}
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[0]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -47,7 +153,7 @@ func (x *ListIncarnationsRequest) String() string {
 func (*ListIncarnationsRequest) ProtoMessage() {}
 
 func (x *ListIncarnationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[0]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -60,7 +166,7 @@ func (x *ListIncarnationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListIncarnationsRequest.ProtoReflect.Descriptor instead.
 func (*ListIncarnationsRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{0}
+	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *ListIncarnationsRequest) GetPartition() string {
@@ -95,7 +201,7 @@ type ListIncarnationsResponse struct {
 
 func (x *ListIncarnationsResponse) Reset() {
 	*x = ListIncarnationsResponse{}
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[1]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -107,7 +213,7 @@ func (x *ListIncarnationsResponse) String() string {
 func (*ListIncarnationsResponse) ProtoMessage() {}
 
 func (x *ListIncarnationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[1]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -120,7 +226,7 @@ func (x *ListIncarnationsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListIncarnationsResponse.ProtoReflect.Descriptor instead.
 func (*ListIncarnationsResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{1}
+	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ListIncarnationsResponse) GetIncarnations() []*Incarnation {
@@ -153,7 +259,7 @@ type GetIncarnationRequest struct {
 
 func (x *GetIncarnationRequest) Reset() {
 	*x = GetIncarnationRequest{}
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[2]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -165,7 +271,7 @@ func (x *GetIncarnationRequest) String() string {
 func (*GetIncarnationRequest) ProtoMessage() {}
 
 func (x *GetIncarnationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[2]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -178,7 +284,7 @@ func (x *GetIncarnationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetIncarnationRequest.ProtoReflect.Descriptor instead.
 func (*GetIncarnationRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{2}
+	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *GetIncarnationRequest) GetId() string {
@@ -221,7 +327,7 @@ type GetIncarnationResponse struct {
 
 func (x *GetIncarnationResponse) Reset() {
 	*x = GetIncarnationResponse{}
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[3]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -233,7 +339,7 @@ func (x *GetIncarnationResponse) String() string {
 func (*GetIncarnationResponse) ProtoMessage() {}
 
 func (x *GetIncarnationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[3]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -246,7 +352,7 @@ func (x *GetIncarnationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetIncarnationResponse.ProtoReflect.Descriptor instead.
 func (*GetIncarnationResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{3}
+	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *GetIncarnationResponse) GetIncarnation() *Incarnation {
@@ -284,7 +390,7 @@ type CompareIncarnationsRequest struct {
 
 func (x *CompareIncarnationsRequest) Reset() {
 	*x = CompareIncarnationsRequest{}
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[4]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -296,7 +402,7 @@ func (x *CompareIncarnationsRequest) String() string {
 func (*CompareIncarnationsRequest) ProtoMessage() {}
 
 func (x *CompareIncarnationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[4]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -309,7 +415,7 @@ func (x *CompareIncarnationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompareIncarnationsRequest.ProtoReflect.Descriptor instead.
 func (*CompareIncarnationsRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{4}
+	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *CompareIncarnationsRequest) GetFrom() string {
@@ -352,7 +458,7 @@ type CompareIncarnationsResponse struct {
 
 func (x *CompareIncarnationsResponse) Reset() {
 	*x = CompareIncarnationsResponse{}
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[5]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -364,7 +470,7 @@ func (x *CompareIncarnationsResponse) String() string {
 func (*CompareIncarnationsResponse) ProtoMessage() {}
 
 func (x *CompareIncarnationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[5]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -377,7 +483,7 @@ func (x *CompareIncarnationsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompareIncarnationsResponse.ProtoReflect.Descriptor instead.
 func (*CompareIncarnationsResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{5}
+	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *CompareIncarnationsResponse) GetComparisons() []*Comparison {
@@ -409,7 +515,7 @@ type Comparison struct {
 
 func (x *Comparison) Reset() {
 	*x = Comparison{}
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[6]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -421,7 +527,7 @@ func (x *Comparison) String() string {
 func (*Comparison) ProtoMessage() {}
 
 func (x *Comparison) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[6]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -434,7 +540,7 @@ func (x *Comparison) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Comparison.ProtoReflect.Descriptor instead.
 func (*Comparison) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{6}
+	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Comparison) GetChange() *Change {
@@ -479,7 +585,7 @@ type ExportIncarnationRequest struct {
 
 func (x *ExportIncarnationRequest) Reset() {
 	*x = ExportIncarnationRequest{}
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[7]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -491,7 +597,7 @@ func (x *ExportIncarnationRequest) String() string {
 func (*ExportIncarnationRequest) ProtoMessage() {}
 
 func (x *ExportIncarnationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[7]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -504,7 +610,7 @@ func (x *ExportIncarnationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportIncarnationRequest.ProtoReflect.Descriptor instead.
 func (*ExportIncarnationRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{7}
+	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ExportIncarnationRequest) GetPartition() string {
@@ -558,7 +664,7 @@ type ExportIncarnationResponse struct {
 
 func (x *ExportIncarnationResponse) Reset() {
 	*x = ExportIncarnationResponse{}
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[8]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -570,7 +676,7 @@ func (x *ExportIncarnationResponse) String() string {
 func (*ExportIncarnationResponse) ProtoMessage() {}
 
 func (x *ExportIncarnationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[8]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -583,7 +689,7 @@ func (x *ExportIncarnationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportIncarnationResponse.ProtoReflect.Descriptor instead.
 func (*ExportIncarnationResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{8}
+	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ExportIncarnationResponse) GetIncarnation() *Incarnation {
@@ -627,7 +733,7 @@ type ExportedAsset struct {
 
 func (x *ExportedAsset) Reset() {
 	*x = ExportedAsset{}
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[9]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -639,7 +745,7 @@ func (x *ExportedAsset) String() string {
 func (*ExportedAsset) ProtoMessage() {}
 
 func (x *ExportedAsset) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[9]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -652,7 +758,7 @@ func (x *ExportedAsset) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportedAsset.ProtoReflect.Descriptor instead.
 func (*ExportedAsset) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{9}
+	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ExportedAsset) GetBody() []byte {
@@ -683,7 +789,7 @@ type LabelIncarnationRequest struct {
 
 func (x *LabelIncarnationRequest) Reset() {
 	*x = LabelIncarnationRequest{}
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[10]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -695,7 +801,7 @@ func (x *LabelIncarnationRequest) String() string {
 func (*LabelIncarnationRequest) ProtoMessage() {}
 
 func (x *LabelIncarnationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[10]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -708,7 +814,7 @@ func (x *LabelIncarnationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabelIncarnationRequest.ProtoReflect.Descriptor instead.
 func (*LabelIncarnationRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{10}
+	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *LabelIncarnationRequest) GetId() string {
@@ -748,7 +854,7 @@ type LabelIncarnationResponse struct {
 
 func (x *LabelIncarnationResponse) Reset() {
 	*x = LabelIncarnationResponse{}
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[11]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -760,7 +866,7 @@ func (x *LabelIncarnationResponse) String() string {
 func (*LabelIncarnationResponse) ProtoMessage() {}
 
 func (x *LabelIncarnationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[11]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -773,7 +879,7 @@ func (x *LabelIncarnationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabelIncarnationResponse.ProtoReflect.Descriptor instead.
 func (*LabelIncarnationResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{11}
+	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *LabelIncarnationResponse) GetIncarnation() *Incarnation {
@@ -795,7 +901,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[12]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -807,7 +913,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[12]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -820,7 +926,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{12}
+	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Change) GetAsset() string {
@@ -854,7 +960,7 @@ type ListCandidatesRequest struct {
 
 func (x *ListCandidatesRequest) Reset() {
 	*x = ListCandidatesRequest{}
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[13]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -866,7 +972,7 @@ func (x *ListCandidatesRequest) String() string {
 func (*ListCandidatesRequest) ProtoMessage() {}
 
 func (x *ListCandidatesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[13]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -879,7 +985,7 @@ func (x *ListCandidatesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCandidatesRequest.ProtoReflect.Descriptor instead.
 func (*ListCandidatesRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{13}
+	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ListCandidatesRequest) GetPartition() string {
@@ -905,7 +1011,7 @@ type ListCandidatesResponse struct {
 
 func (x *ListCandidatesResponse) Reset() {
 	*x = ListCandidatesResponse{}
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[14]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -917,7 +1023,7 @@ func (x *ListCandidatesResponse) String() string {
 func (*ListCandidatesResponse) ProtoMessage() {}
 
 func (x *ListCandidatesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[14]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -930,7 +1036,7 @@ func (x *ListCandidatesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCandidatesResponse.ProtoReflect.Descriptor instead.
 func (*ListCandidatesResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{14}
+	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ListCandidatesResponse) GetCandidates() []*Candidate {
@@ -952,7 +1058,7 @@ type GetCandidateRequest struct {
 
 func (x *GetCandidateRequest) Reset() {
 	*x = GetCandidateRequest{}
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[15]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -964,7 +1070,7 @@ func (x *GetCandidateRequest) String() string {
 func (*GetCandidateRequest) ProtoMessage() {}
 
 func (x *GetCandidateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[15]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -977,7 +1083,7 @@ func (x *GetCandidateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCandidateRequest.ProtoReflect.Descriptor instead.
 func (*GetCandidateRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{15}
+	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *GetCandidateRequest) GetPartition() string {
@@ -1012,7 +1118,7 @@ type GetCandidateResponse struct {
 
 func (x *GetCandidateResponse) Reset() {
 	*x = GetCandidateResponse{}
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[16]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1024,7 +1130,7 @@ func (x *GetCandidateResponse) String() string {
 func (*GetCandidateResponse) ProtoMessage() {}
 
 func (x *GetCandidateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[16]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1037,7 +1143,7 @@ func (x *GetCandidateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCandidateResponse.ProtoReflect.Descriptor instead.
 func (*GetCandidateResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{16}
+	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *GetCandidateResponse) GetCandidate() *Candidate {
@@ -1073,7 +1179,7 @@ type AcknowledgeCandidateRequest struct {
 
 func (x *AcknowledgeCandidateRequest) Reset() {
 	*x = AcknowledgeCandidateRequest{}
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[17]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1085,7 +1191,7 @@ func (x *AcknowledgeCandidateRequest) String() string {
 func (*AcknowledgeCandidateRequest) ProtoMessage() {}
 
 func (x *AcknowledgeCandidateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[17]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1098,7 +1204,7 @@ func (x *AcknowledgeCandidateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeCandidateRequest.ProtoReflect.Descriptor instead.
 func (*AcknowledgeCandidateRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{17}
+	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *AcknowledgeCandidateRequest) GetPartition() string {
@@ -1131,7 +1237,7 @@ type AcknowledgeCandidateResponse struct {
 
 func (x *AcknowledgeCandidateResponse) Reset() {
 	*x = AcknowledgeCandidateResponse{}
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[18]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1143,7 +1249,7 @@ func (x *AcknowledgeCandidateResponse) String() string {
 func (*AcknowledgeCandidateResponse) ProtoMessage() {}
 
 func (x *AcknowledgeCandidateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[18]
+	mi := &file_lehr_api_v1_incarnation_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1156,7 +1262,7 @@ func (x *AcknowledgeCandidateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeCandidateResponse.ProtoReflect.Descriptor instead.
 func (*AcknowledgeCandidateResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{18}
+	return file_lehr_api_v1_incarnation_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *AcknowledgeCandidateResponse) GetCandidate() *Candidate {
@@ -1170,7 +1276,13 @@ var File_lehr_api_v1_incarnation_proto protoreflect.FileDescriptor
 
 const file_lehr_api_v1_incarnation_proto_rawDesc = "" +
 	"\n" +
-	"\x1dlehr/api/v1/incarnation.proto\x12\vlehr.api.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18lehr/api/v1/access.proto\x1a\x17lehr/api/v1/asset.proto\x1a\x18lehr/api/v1/values.proto\"e\n" +
+	"\x1dlehr/api/v1/incarnation.proto\x12\vlehr.api.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18lehr/api/v1/access.proto\x1a\x17lehr/api/v1/asset.proto\x1a\x18lehr/api/v1/values.proto\"F\n" +
+	"\x0eGetBlobRequest\x12\x1c\n" +
+	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x16\n" +
+	"\x06sha256\x18\x02 \x01(\tR\x06sha256\"?\n" +
+	"\x0fGetBlobResponse\x12\x18\n" +
+	"\acontent\x18\x01 \x01(\fR\acontent\x12\x12\n" +
+	"\x04size\x18\x02 \x01(\x03R\x04size\"e\n" +
 	"\x17ListIncarnationsRequest\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x16\n" +
 	"\x06before\x18\x02 \x01(\x04R\x06before\x12\x14\n" +
@@ -1246,12 +1358,13 @@ const file_lehr_api_v1_incarnation_proto_rawDesc = "" +
 	"\x06digest\x18\x02 \x01(\tR\x06digest\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\"T\n" +
 	"\x1cAcknowledgeCandidateResponse\x124\n" +
-	"\tcandidate\x18\x01 \x01(\v2\x16.lehr.api.v1.CandidateR\tcandidate2\xbf\x04\n" +
+	"\tcandidate\x18\x01 \x01(\v2\x16.lehr.api.v1.CandidateR\tcandidate2\x91\x05\n" +
 	"\x12IncarnationService\x12i\n" +
 	"\x10ListIncarnations\x12$.lehr.api.v1.ListIncarnationsRequest\x1a%.lehr.api.v1.ListIncarnationsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12g\n" +
 	"\x0eGetIncarnation\x12\".lehr.api.v1.GetIncarnationRequest\x1a#.lehr.api.v1.GetIncarnationResponse\"\f\xda\xe4\x19\b\b\x01\x10\x01\x1a\x02id\x12v\n" +
 	"\x13CompareIncarnations\x12'.lehr.api.v1.CompareIncarnationsRequest\x1a(.lehr.api.v1.CompareIncarnationsResponse\"\f\xda\xe4\x19\b\b\x01\x10\x01\x1a\x02to\x12n\n" +
-	"\x11ExportIncarnation\x12%.lehr.api.v1.ExportIncarnationRequest\x1a&.lehr.api.v1.ExportIncarnationResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x010\x01\x12m\n" +
+	"\x11ExportIncarnation\x12%.lehr.api.v1.ExportIncarnationRequest\x1a&.lehr.api.v1.ExportIncarnationResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x010\x01\x12P\n" +
+	"\aGetBlob\x12\x1b.lehr.api.v1.GetBlobRequest\x1a\x1c.lehr.api.v1.GetBlobResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x010\x01\x12m\n" +
 	"\x10LabelIncarnation\x12$.lehr.api.v1.LabelIncarnationRequest\x1a%.lehr.api.v1.LabelIncarnationResponse\"\f\xda\xe4\x19\b\b\x04\x10\x01\x1a\x02id2\xcd\x02\n" +
 	"\x10CandidateService\x12c\n" +
 	"\x0eListCandidates\x12\".lehr.api.v1.ListCandidatesRequest\x1a#.lehr.api.v1.ListCandidatesResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12]\n" +
@@ -1270,69 +1383,73 @@ func file_lehr_api_v1_incarnation_proto_rawDescGZIP() []byte {
 	return file_lehr_api_v1_incarnation_proto_rawDescData
 }
 
-var file_lehr_api_v1_incarnation_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
+var file_lehr_api_v1_incarnation_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_lehr_api_v1_incarnation_proto_goTypes = []any{
-	(*ListIncarnationsRequest)(nil),      // 0: lehr.api.v1.ListIncarnationsRequest
-	(*ListIncarnationsResponse)(nil),     // 1: lehr.api.v1.ListIncarnationsResponse
-	(*GetIncarnationRequest)(nil),        // 2: lehr.api.v1.GetIncarnationRequest
-	(*GetIncarnationResponse)(nil),       // 3: lehr.api.v1.GetIncarnationResponse
-	(*CompareIncarnationsRequest)(nil),   // 4: lehr.api.v1.CompareIncarnationsRequest
-	(*CompareIncarnationsResponse)(nil),  // 5: lehr.api.v1.CompareIncarnationsResponse
-	(*Comparison)(nil),                   // 6: lehr.api.v1.Comparison
-	(*ExportIncarnationRequest)(nil),     // 7: lehr.api.v1.ExportIncarnationRequest
-	(*ExportIncarnationResponse)(nil),    // 8: lehr.api.v1.ExportIncarnationResponse
-	(*ExportedAsset)(nil),                // 9: lehr.api.v1.ExportedAsset
-	(*LabelIncarnationRequest)(nil),      // 10: lehr.api.v1.LabelIncarnationRequest
-	(*LabelIncarnationResponse)(nil),     // 11: lehr.api.v1.LabelIncarnationResponse
-	(*Change)(nil),                       // 12: lehr.api.v1.Change
-	(*ListCandidatesRequest)(nil),        // 13: lehr.api.v1.ListCandidatesRequest
-	(*ListCandidatesResponse)(nil),       // 14: lehr.api.v1.ListCandidatesResponse
-	(*GetCandidateRequest)(nil),          // 15: lehr.api.v1.GetCandidateRequest
-	(*GetCandidateResponse)(nil),         // 16: lehr.api.v1.GetCandidateResponse
-	(*AcknowledgeCandidateRequest)(nil),  // 17: lehr.api.v1.AcknowledgeCandidateRequest
-	(*AcknowledgeCandidateResponse)(nil), // 18: lehr.api.v1.AcknowledgeCandidateResponse
-	(*Incarnation)(nil),                  // 19: lehr.api.v1.Incarnation
-	(*timestamppb.Timestamp)(nil),        // 20: google.protobuf.Timestamp
-	(*Asset)(nil),                        // 21: lehr.api.v1.Asset
-	(*FieldChange)(nil),                  // 22: lehr.api.v1.FieldChange
-	(*Candidate)(nil),                    // 23: lehr.api.v1.Candidate
+	(*GetBlobRequest)(nil),               // 0: lehr.api.v1.GetBlobRequest
+	(*GetBlobResponse)(nil),              // 1: lehr.api.v1.GetBlobResponse
+	(*ListIncarnationsRequest)(nil),      // 2: lehr.api.v1.ListIncarnationsRequest
+	(*ListIncarnationsResponse)(nil),     // 3: lehr.api.v1.ListIncarnationsResponse
+	(*GetIncarnationRequest)(nil),        // 4: lehr.api.v1.GetIncarnationRequest
+	(*GetIncarnationResponse)(nil),       // 5: lehr.api.v1.GetIncarnationResponse
+	(*CompareIncarnationsRequest)(nil),   // 6: lehr.api.v1.CompareIncarnationsRequest
+	(*CompareIncarnationsResponse)(nil),  // 7: lehr.api.v1.CompareIncarnationsResponse
+	(*Comparison)(nil),                   // 8: lehr.api.v1.Comparison
+	(*ExportIncarnationRequest)(nil),     // 9: lehr.api.v1.ExportIncarnationRequest
+	(*ExportIncarnationResponse)(nil),    // 10: lehr.api.v1.ExportIncarnationResponse
+	(*ExportedAsset)(nil),                // 11: lehr.api.v1.ExportedAsset
+	(*LabelIncarnationRequest)(nil),      // 12: lehr.api.v1.LabelIncarnationRequest
+	(*LabelIncarnationResponse)(nil),     // 13: lehr.api.v1.LabelIncarnationResponse
+	(*Change)(nil),                       // 14: lehr.api.v1.Change
+	(*ListCandidatesRequest)(nil),        // 15: lehr.api.v1.ListCandidatesRequest
+	(*ListCandidatesResponse)(nil),       // 16: lehr.api.v1.ListCandidatesResponse
+	(*GetCandidateRequest)(nil),          // 17: lehr.api.v1.GetCandidateRequest
+	(*GetCandidateResponse)(nil),         // 18: lehr.api.v1.GetCandidateResponse
+	(*AcknowledgeCandidateRequest)(nil),  // 19: lehr.api.v1.AcknowledgeCandidateRequest
+	(*AcknowledgeCandidateResponse)(nil), // 20: lehr.api.v1.AcknowledgeCandidateResponse
+	(*Incarnation)(nil),                  // 21: lehr.api.v1.Incarnation
+	(*timestamppb.Timestamp)(nil),        // 22: google.protobuf.Timestamp
+	(*Asset)(nil),                        // 23: lehr.api.v1.Asset
+	(*FieldChange)(nil),                  // 24: lehr.api.v1.FieldChange
+	(*Candidate)(nil),                    // 25: lehr.api.v1.Candidate
 }
 var file_lehr_api_v1_incarnation_proto_depIdxs = []int32{
-	19, // 0: lehr.api.v1.ListIncarnationsResponse.incarnations:type_name -> lehr.api.v1.Incarnation
-	20, // 1: lehr.api.v1.GetIncarnationRequest.at:type_name -> google.protobuf.Timestamp
-	19, // 2: lehr.api.v1.GetIncarnationResponse.incarnation:type_name -> lehr.api.v1.Incarnation
-	12, // 3: lehr.api.v1.GetIncarnationResponse.changes:type_name -> lehr.api.v1.Change
-	6,  // 4: lehr.api.v1.CompareIncarnationsResponse.comparisons:type_name -> lehr.api.v1.Comparison
-	12, // 5: lehr.api.v1.Comparison.change:type_name -> lehr.api.v1.Change
-	21, // 6: lehr.api.v1.Comparison.before:type_name -> lehr.api.v1.Asset
-	21, // 7: lehr.api.v1.Comparison.after:type_name -> lehr.api.v1.Asset
-	22, // 8: lehr.api.v1.Comparison.fields:type_name -> lehr.api.v1.FieldChange
-	20, // 9: lehr.api.v1.ExportIncarnationRequest.at:type_name -> google.protobuf.Timestamp
-	19, // 10: lehr.api.v1.ExportIncarnationResponse.incarnation:type_name -> lehr.api.v1.Incarnation
-	9,  // 11: lehr.api.v1.ExportIncarnationResponse.assets:type_name -> lehr.api.v1.ExportedAsset
-	19, // 12: lehr.api.v1.LabelIncarnationResponse.incarnation:type_name -> lehr.api.v1.Incarnation
-	23, // 13: lehr.api.v1.ListCandidatesResponse.candidates:type_name -> lehr.api.v1.Candidate
-	23, // 14: lehr.api.v1.GetCandidateResponse.candidate:type_name -> lehr.api.v1.Candidate
-	12, // 15: lehr.api.v1.GetCandidateResponse.changes:type_name -> lehr.api.v1.Change
-	23, // 16: lehr.api.v1.AcknowledgeCandidateResponse.candidate:type_name -> lehr.api.v1.Candidate
-	0,  // 17: lehr.api.v1.IncarnationService.ListIncarnations:input_type -> lehr.api.v1.ListIncarnationsRequest
-	2,  // 18: lehr.api.v1.IncarnationService.GetIncarnation:input_type -> lehr.api.v1.GetIncarnationRequest
-	4,  // 19: lehr.api.v1.IncarnationService.CompareIncarnations:input_type -> lehr.api.v1.CompareIncarnationsRequest
-	7,  // 20: lehr.api.v1.IncarnationService.ExportIncarnation:input_type -> lehr.api.v1.ExportIncarnationRequest
-	10, // 21: lehr.api.v1.IncarnationService.LabelIncarnation:input_type -> lehr.api.v1.LabelIncarnationRequest
-	13, // 22: lehr.api.v1.CandidateService.ListCandidates:input_type -> lehr.api.v1.ListCandidatesRequest
-	15, // 23: lehr.api.v1.CandidateService.GetCandidate:input_type -> lehr.api.v1.GetCandidateRequest
-	17, // 24: lehr.api.v1.CandidateService.AcknowledgeCandidate:input_type -> lehr.api.v1.AcknowledgeCandidateRequest
-	1,  // 25: lehr.api.v1.IncarnationService.ListIncarnations:output_type -> lehr.api.v1.ListIncarnationsResponse
-	3,  // 26: lehr.api.v1.IncarnationService.GetIncarnation:output_type -> lehr.api.v1.GetIncarnationResponse
-	5,  // 27: lehr.api.v1.IncarnationService.CompareIncarnations:output_type -> lehr.api.v1.CompareIncarnationsResponse
-	8,  // 28: lehr.api.v1.IncarnationService.ExportIncarnation:output_type -> lehr.api.v1.ExportIncarnationResponse
-	11, // 29: lehr.api.v1.IncarnationService.LabelIncarnation:output_type -> lehr.api.v1.LabelIncarnationResponse
-	14, // 30: lehr.api.v1.CandidateService.ListCandidates:output_type -> lehr.api.v1.ListCandidatesResponse
-	16, // 31: lehr.api.v1.CandidateService.GetCandidate:output_type -> lehr.api.v1.GetCandidateResponse
-	18, // 32: lehr.api.v1.CandidateService.AcknowledgeCandidate:output_type -> lehr.api.v1.AcknowledgeCandidateResponse
-	25, // [25:33] is the sub-list for method output_type
-	17, // [17:25] is the sub-list for method input_type
+	21, // 0: lehr.api.v1.ListIncarnationsResponse.incarnations:type_name -> lehr.api.v1.Incarnation
+	22, // 1: lehr.api.v1.GetIncarnationRequest.at:type_name -> google.protobuf.Timestamp
+	21, // 2: lehr.api.v1.GetIncarnationResponse.incarnation:type_name -> lehr.api.v1.Incarnation
+	14, // 3: lehr.api.v1.GetIncarnationResponse.changes:type_name -> lehr.api.v1.Change
+	8,  // 4: lehr.api.v1.CompareIncarnationsResponse.comparisons:type_name -> lehr.api.v1.Comparison
+	14, // 5: lehr.api.v1.Comparison.change:type_name -> lehr.api.v1.Change
+	23, // 6: lehr.api.v1.Comparison.before:type_name -> lehr.api.v1.Asset
+	23, // 7: lehr.api.v1.Comparison.after:type_name -> lehr.api.v1.Asset
+	24, // 8: lehr.api.v1.Comparison.fields:type_name -> lehr.api.v1.FieldChange
+	22, // 9: lehr.api.v1.ExportIncarnationRequest.at:type_name -> google.protobuf.Timestamp
+	21, // 10: lehr.api.v1.ExportIncarnationResponse.incarnation:type_name -> lehr.api.v1.Incarnation
+	11, // 11: lehr.api.v1.ExportIncarnationResponse.assets:type_name -> lehr.api.v1.ExportedAsset
+	21, // 12: lehr.api.v1.LabelIncarnationResponse.incarnation:type_name -> lehr.api.v1.Incarnation
+	25, // 13: lehr.api.v1.ListCandidatesResponse.candidates:type_name -> lehr.api.v1.Candidate
+	25, // 14: lehr.api.v1.GetCandidateResponse.candidate:type_name -> lehr.api.v1.Candidate
+	14, // 15: lehr.api.v1.GetCandidateResponse.changes:type_name -> lehr.api.v1.Change
+	25, // 16: lehr.api.v1.AcknowledgeCandidateResponse.candidate:type_name -> lehr.api.v1.Candidate
+	2,  // 17: lehr.api.v1.IncarnationService.ListIncarnations:input_type -> lehr.api.v1.ListIncarnationsRequest
+	4,  // 18: lehr.api.v1.IncarnationService.GetIncarnation:input_type -> lehr.api.v1.GetIncarnationRequest
+	6,  // 19: lehr.api.v1.IncarnationService.CompareIncarnations:input_type -> lehr.api.v1.CompareIncarnationsRequest
+	9,  // 20: lehr.api.v1.IncarnationService.ExportIncarnation:input_type -> lehr.api.v1.ExportIncarnationRequest
+	0,  // 21: lehr.api.v1.IncarnationService.GetBlob:input_type -> lehr.api.v1.GetBlobRequest
+	12, // 22: lehr.api.v1.IncarnationService.LabelIncarnation:input_type -> lehr.api.v1.LabelIncarnationRequest
+	15, // 23: lehr.api.v1.CandidateService.ListCandidates:input_type -> lehr.api.v1.ListCandidatesRequest
+	17, // 24: lehr.api.v1.CandidateService.GetCandidate:input_type -> lehr.api.v1.GetCandidateRequest
+	19, // 25: lehr.api.v1.CandidateService.AcknowledgeCandidate:input_type -> lehr.api.v1.AcknowledgeCandidateRequest
+	3,  // 26: lehr.api.v1.IncarnationService.ListIncarnations:output_type -> lehr.api.v1.ListIncarnationsResponse
+	5,  // 27: lehr.api.v1.IncarnationService.GetIncarnation:output_type -> lehr.api.v1.GetIncarnationResponse
+	7,  // 28: lehr.api.v1.IncarnationService.CompareIncarnations:output_type -> lehr.api.v1.CompareIncarnationsResponse
+	10, // 29: lehr.api.v1.IncarnationService.ExportIncarnation:output_type -> lehr.api.v1.ExportIncarnationResponse
+	1,  // 30: lehr.api.v1.IncarnationService.GetBlob:output_type -> lehr.api.v1.GetBlobResponse
+	13, // 31: lehr.api.v1.IncarnationService.LabelIncarnation:output_type -> lehr.api.v1.LabelIncarnationResponse
+	16, // 32: lehr.api.v1.CandidateService.ListCandidates:output_type -> lehr.api.v1.ListCandidatesResponse
+	18, // 33: lehr.api.v1.CandidateService.GetCandidate:output_type -> lehr.api.v1.GetCandidateResponse
+	20, // 34: lehr.api.v1.CandidateService.AcknowledgeCandidate:output_type -> lehr.api.v1.AcknowledgeCandidateResponse
+	26, // [26:35] is the sub-list for method output_type
+	17, // [17:26] is the sub-list for method input_type
 	17, // [17:17] is the sub-list for extension type_name
 	17, // [17:17] is the sub-list for extension extendee
 	0,  // [0:17] is the sub-list for field type_name
@@ -1352,7 +1469,7 @@ func file_lehr_api_v1_incarnation_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_api_v1_incarnation_proto_rawDesc), len(file_lehr_api_v1_incarnation_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   19,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

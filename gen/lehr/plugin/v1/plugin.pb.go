@@ -196,7 +196,7 @@ func (x Health_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Health_State.Descriptor instead.
 func (Health_State) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{17, 0}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{19, 0}
 }
 
 type DescribeRequest struct {
@@ -391,6 +391,7 @@ type Need struct {
 	Partition     string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
 	Incarnation   string                 `protobuf:"bytes,2,opt,name=incarnation" json:"incarnation,omitempty"`
 	Assets        []*NeedAsset           `protobuf:"bytes,3,rep,name=assets" json:"assets,omitempty"`
+	Blobs         []*NeedBlob            `protobuf:"bytes,4,rep,name=blobs" json:"blobs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -442,6 +443,13 @@ func (x *Need) GetIncarnation() string {
 func (x *Need) GetAssets() []*NeedAsset {
 	if x != nil {
 		return x.Assets
+	}
+	return nil
+}
+
+func (x *Need) GetBlobs() []*NeedBlob {
+	if x != nil {
+		return x.Blobs
 	}
 	return nil
 }
@@ -499,18 +507,82 @@ func (x *NeedAsset) GetKnown() []byte {
 	return nil
 }
 
+// NeedBlob asks for a blob that an asset names (lehr.intent.v1.ExternalRef), from
+// an offset on.
+type NeedBlob struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Asset string                 `protobuf:"bytes,1,opt,name=asset" json:"asset,omitempty"`
+	// SHA-256, 32 bytes.
+	Sha256        []byte `protobuf:"bytes,2,opt,name=sha256" json:"sha256,omitempty"`
+	Offset        int64  `protobuf:"varint,3,opt,name=offset" json:"offset,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NeedBlob) Reset() {
+	*x = NeedBlob{}
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NeedBlob) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NeedBlob) ProtoMessage() {}
+
+func (x *NeedBlob) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NeedBlob.ProtoReflect.Descriptor instead.
+func (*NeedBlob) Descriptor() ([]byte, []int) {
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *NeedBlob) GetAsset() string {
+	if x != nil {
+		return x.Asset
+	}
+	return ""
+}
+
+func (x *NeedBlob) GetSha256() []byte {
+	if x != nil {
+		return x.Sha256
+	}
+	return nil
+}
+
+func (x *NeedBlob) GetOffset() int64 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
 type Content struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Partition     string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
 	Incarnation   string                 `protobuf:"bytes,2,opt,name=incarnation" json:"incarnation,omitempty"`
 	Assets        []*AssetContent        `protobuf:"bytes,3,rep,name=assets" json:"assets,omitempty"`
+	Blobs         []*BlobContent         `protobuf:"bytes,4,rep,name=blobs" json:"blobs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Content) Reset() {
 	*x = Content{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[5]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -522,7 +594,7 @@ func (x *Content) String() string {
 func (*Content) ProtoMessage() {}
 
 func (x *Content) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[5]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -535,7 +607,7 @@ func (x *Content) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Content.ProtoReflect.Descriptor instead.
 func (*Content) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{5}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Content) GetPartition() string {
@@ -559,6 +631,101 @@ func (x *Content) GetAssets() []*AssetContent {
 	return nil
 }
 
+func (x *Content) GetBlobs() []*BlobContent {
+	if x != nil {
+		return x.Blobs
+	}
+	return nil
+}
+
+// BlobContent is part of a blob: at most 1 MB from the offset on. The plugin asks
+// for the rest, and verifies the whole.
+type BlobContent struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Asset   string                 `protobuf:"bytes,1,opt,name=asset" json:"asset,omitempty"`
+	Sha256  []byte                 `protobuf:"bytes,2,opt,name=sha256" json:"sha256,omitempty"`
+	Offset  int64                  `protobuf:"varint,3,opt,name=offset" json:"offset,omitempty"`
+	Content []byte                 `protobuf:"bytes,4,opt,name=content" json:"content,omitempty"`
+	// Of the whole blob.
+	Size int64 `protobuf:"varint,5,opt,name=size" json:"size,omitempty"`
+	// Not empty: there is no such blob for this call, and why.
+	Refused       string `protobuf:"bytes,6,opt,name=refused" json:"refused,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BlobContent) Reset() {
+	*x = BlobContent{}
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BlobContent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BlobContent) ProtoMessage() {}
+
+func (x *BlobContent) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BlobContent.ProtoReflect.Descriptor instead.
+func (*BlobContent) Descriptor() ([]byte, []int) {
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *BlobContent) GetAsset() string {
+	if x != nil {
+		return x.Asset
+	}
+	return ""
+}
+
+func (x *BlobContent) GetSha256() []byte {
+	if x != nil {
+		return x.Sha256
+	}
+	return nil
+}
+
+func (x *BlobContent) GetOffset() int64 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
+func (x *BlobContent) GetContent() []byte {
+	if x != nil {
+		return x.Content
+	}
+	return nil
+}
+
+func (x *BlobContent) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *BlobContent) GetRefused() string {
+	if x != nil {
+		return x.Refused
+	}
+	return ""
+}
+
 type AssetContent struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Asset string                 `protobuf:"bytes,1,opt,name=asset" json:"asset,omitempty"`
@@ -576,7 +743,7 @@ type AssetContent struct {
 
 func (x *AssetContent) Reset() {
 	*x = AssetContent{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[6]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -588,7 +755,7 @@ func (x *AssetContent) String() string {
 func (*AssetContent) ProtoMessage() {}
 
 func (x *AssetContent) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[6]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -601,7 +768,7 @@ func (x *AssetContent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AssetContent.ProtoReflect.Descriptor instead.
 func (*AssetContent) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{6}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *AssetContent) GetAsset() string {
@@ -652,7 +819,7 @@ type DiffRequest struct {
 
 func (x *DiffRequest) Reset() {
 	*x = DiffRequest{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[7]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -664,7 +831,7 @@ func (x *DiffRequest) String() string {
 func (*DiffRequest) ProtoMessage() {}
 
 func (x *DiffRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[7]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -677,7 +844,7 @@ func (x *DiffRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffRequest.ProtoReflect.Descriptor instead.
 func (*DiffRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{7}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *DiffRequest) GetMessage() isDiffRequest_Message {
@@ -734,7 +901,7 @@ type DiffBatch struct {
 
 func (x *DiffBatch) Reset() {
 	*x = DiffBatch{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[8]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -746,7 +913,7 @@ func (x *DiffBatch) String() string {
 func (*DiffBatch) ProtoMessage() {}
 
 func (x *DiffBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[8]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -759,7 +926,7 @@ func (x *DiffBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffBatch.ProtoReflect.Descriptor instead.
 func (*DiffBatch) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{8}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *DiffBatch) GetBatch() uint64 {
@@ -803,7 +970,7 @@ type DiffResponse struct {
 
 func (x *DiffResponse) Reset() {
 	*x = DiffResponse{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[9]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -815,7 +982,7 @@ func (x *DiffResponse) String() string {
 func (*DiffResponse) ProtoMessage() {}
 
 func (x *DiffResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[9]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -828,7 +995,7 @@ func (x *DiffResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffResponse.ProtoReflect.Descriptor instead.
 func (*DiffResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{9}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *DiffResponse) GetMessage() isDiffResponse_Message {
@@ -883,7 +1050,7 @@ type DiffResults struct {
 
 func (x *DiffResults) Reset() {
 	*x = DiffResults{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[10]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -895,7 +1062,7 @@ func (x *DiffResults) String() string {
 func (*DiffResults) ProtoMessage() {}
 
 func (x *DiffResults) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[10]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -908,7 +1075,7 @@ func (x *DiffResults) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffResults.ProtoReflect.Descriptor instead.
 func (*DiffResults) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{10}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *DiffResults) GetBatch() uint64 {
@@ -950,7 +1117,7 @@ type AssetDiff struct {
 
 func (x *AssetDiff) Reset() {
 	*x = AssetDiff{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[11]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -962,7 +1129,7 @@ func (x *AssetDiff) String() string {
 func (*AssetDiff) ProtoMessage() {}
 
 func (x *AssetDiff) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[11]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -975,7 +1142,7 @@ func (x *AssetDiff) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AssetDiff.ProtoReflect.Descriptor instead.
 func (*AssetDiff) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{11}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *AssetDiff) GetAsset() string {
@@ -1091,7 +1258,7 @@ type InSync struct {
 
 func (x *InSync) Reset() {
 	*x = InSync{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[12]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1103,7 +1270,7 @@ func (x *InSync) String() string {
 func (*InSync) ProtoMessage() {}
 
 func (x *InSync) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[12]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1116,7 +1283,7 @@ func (x *InSync) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InSync.ProtoReflect.Descriptor instead.
 func (*InSync) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{12}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{14}
 }
 
 type Differs struct {
@@ -1129,7 +1296,7 @@ type Differs struct {
 
 func (x *Differs) Reset() {
 	*x = Differs{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[13]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1141,7 +1308,7 @@ func (x *Differs) String() string {
 func (*Differs) ProtoMessage() {}
 
 func (x *Differs) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[13]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1154,7 +1321,7 @@ func (x *Differs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Differs.ProtoReflect.Descriptor instead.
 func (*Differs) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{13}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Differs) GetAction() Action {
@@ -1180,7 +1347,7 @@ type Unknown struct {
 
 func (x *Unknown) Reset() {
 	*x = Unknown{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[14]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1192,7 +1359,7 @@ func (x *Unknown) String() string {
 func (*Unknown) ProtoMessage() {}
 
 func (x *Unknown) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[14]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1205,7 +1372,7 @@ func (x *Unknown) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Unknown.ProtoReflect.Descriptor instead.
 func (*Unknown) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{14}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Unknown) GetReason() string {
@@ -1232,7 +1399,7 @@ type FieldChange struct {
 
 func (x *FieldChange) Reset() {
 	*x = FieldChange{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[15]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1244,7 +1411,7 @@ func (x *FieldChange) String() string {
 func (*FieldChange) ProtoMessage() {}
 
 func (x *FieldChange) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[15]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1257,7 +1424,7 @@ func (x *FieldChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FieldChange.ProtoReflect.Descriptor instead.
 func (*FieldChange) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{15}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *FieldChange) GetPath() string {
@@ -1306,7 +1473,7 @@ type Impact struct {
 
 func (x *Impact) Reset() {
 	*x = Impact{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[16]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1318,7 +1485,7 @@ func (x *Impact) String() string {
 func (*Impact) ProtoMessage() {}
 
 func (x *Impact) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[16]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1331,7 +1498,7 @@ func (x *Impact) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Impact.ProtoReflect.Descriptor instead.
 func (*Impact) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{16}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Impact) GetDimension() string {
@@ -1366,7 +1533,7 @@ type Health struct {
 
 func (x *Health) Reset() {
 	*x = Health{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[17]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1378,7 +1545,7 @@ func (x *Health) String() string {
 func (*Health) ProtoMessage() {}
 
 func (x *Health) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[17]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1391,7 +1558,7 @@ func (x *Health) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Health.ProtoReflect.Descriptor instead.
 func (*Health) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{17}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Health) GetState() Health_State {
@@ -1429,7 +1596,7 @@ type PushRequest struct {
 
 func (x *PushRequest) Reset() {
 	*x = PushRequest{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[18]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1441,7 +1608,7 @@ func (x *PushRequest) String() string {
 func (*PushRequest) ProtoMessage() {}
 
 func (x *PushRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[18]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1454,7 +1621,7 @@ func (x *PushRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PushRequest.ProtoReflect.Descriptor instead.
 func (*PushRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{18}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *PushRequest) GetMessage() isPushRequest_Message {
@@ -1535,7 +1702,7 @@ type PushStart struct {
 
 func (x *PushStart) Reset() {
 	*x = PushStart{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[19]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1547,7 +1714,7 @@ func (x *PushStart) String() string {
 func (*PushStart) ProtoMessage() {}
 
 func (x *PushStart) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[19]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1560,7 +1727,7 @@ func (x *PushStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PushStart.ProtoReflect.Descriptor instead.
 func (*PushStart) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{19}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *PushStart) GetPush() string {
@@ -1636,7 +1803,7 @@ type Permit struct {
 
 func (x *Permit) Reset() {
 	*x = Permit{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[20]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1648,7 +1815,7 @@ func (x *Permit) String() string {
 func (*Permit) ProtoMessage() {}
 
 func (x *Permit) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[20]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1661,7 +1828,7 @@ func (x *Permit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Permit.ProtoReflect.Descriptor instead.
 func (*Permit) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{20}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Permit) GetRequest() uint64 {
@@ -1692,7 +1859,7 @@ type PermitGrant struct {
 
 func (x *PermitGrant) Reset() {
 	*x = PermitGrant{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[21]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1704,7 +1871,7 @@ func (x *PermitGrant) String() string {
 func (*PermitGrant) ProtoMessage() {}
 
 func (x *PermitGrant) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[21]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1717,7 +1884,7 @@ func (x *PermitGrant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PermitGrant.ProtoReflect.Descriptor instead.
 func (*PermitGrant) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{21}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *PermitGrant) GetPush() string {
@@ -1763,7 +1930,7 @@ type PushResponse struct {
 
 func (x *PushResponse) Reset() {
 	*x = PushResponse{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[22]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1775,7 +1942,7 @@ func (x *PushResponse) String() string {
 func (*PushResponse) ProtoMessage() {}
 
 func (x *PushResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[22]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1788,7 +1955,7 @@ func (x *PushResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PushResponse.ProtoReflect.Descriptor instead.
 func (*PushResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{22}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *PushResponse) GetMessage() isPushResponse_Message {
@@ -1875,7 +2042,7 @@ type PermitRequest struct {
 
 func (x *PermitRequest) Reset() {
 	*x = PermitRequest{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[23]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1887,7 +2054,7 @@ func (x *PermitRequest) String() string {
 func (*PermitRequest) ProtoMessage() {}
 
 func (x *PermitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[23]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1900,7 +2067,7 @@ func (x *PermitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PermitRequest.ProtoReflect.Descriptor instead.
 func (*PermitRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{23}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *PermitRequest) GetRequest() uint64 {
@@ -1927,7 +2094,7 @@ type PermitAsk struct {
 
 func (x *PermitAsk) Reset() {
 	*x = PermitAsk{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[24]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1939,7 +2106,7 @@ func (x *PermitAsk) String() string {
 func (*PermitAsk) ProtoMessage() {}
 
 func (x *PermitAsk) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[24]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1952,7 +2119,7 @@ func (x *PermitAsk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PermitAsk.ProtoReflect.Descriptor instead.
 func (*PermitAsk) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{24}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *PermitAsk) GetPush() string {
@@ -1980,7 +2147,7 @@ type PushProgress struct {
 
 func (x *PushProgress) Reset() {
 	*x = PushProgress{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[25]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1992,7 +2159,7 @@ func (x *PushProgress) String() string {
 func (*PushProgress) ProtoMessage() {}
 
 func (x *PushProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[25]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2005,7 +2172,7 @@ func (x *PushProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PushProgress.ProtoReflect.Descriptor instead.
 func (*PushProgress) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{25}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *PushProgress) GetPush() string {
@@ -2045,7 +2212,7 @@ type PushResult struct {
 
 func (x *PushResult) Reset() {
 	*x = PushResult{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[26]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2057,7 +2224,7 @@ func (x *PushResult) String() string {
 func (*PushResult) ProtoMessage() {}
 
 func (x *PushResult) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[26]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2070,7 +2237,7 @@ func (x *PushResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PushResult.ProtoReflect.Descriptor instead.
 func (*PushResult) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{26}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *PushResult) GetPush() string {
@@ -2161,7 +2328,7 @@ type Pushed struct {
 
 func (x *Pushed) Reset() {
 	*x = Pushed{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[27]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2173,7 +2340,7 @@ func (x *Pushed) String() string {
 func (*Pushed) ProtoMessage() {}
 
 func (x *Pushed) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[27]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2186,7 +2353,7 @@ func (x *Pushed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pushed.ProtoReflect.Descriptor instead.
 func (*Pushed) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{27}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{29}
 }
 
 type PushFailed struct {
@@ -2203,7 +2370,7 @@ type PushFailed struct {
 
 func (x *PushFailed) Reset() {
 	*x = PushFailed{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[28]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2215,7 +2382,7 @@ func (x *PushFailed) String() string {
 func (*PushFailed) ProtoMessage() {}
 
 func (x *PushFailed) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[28]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2228,7 +2395,7 @@ func (x *PushFailed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PushFailed.ProtoReflect.Descriptor instead.
 func (*PushFailed) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{28}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *PushFailed) GetReason() string {
@@ -2261,7 +2428,7 @@ type Stale struct {
 
 func (x *Stale) Reset() {
 	*x = Stale{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[29]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2273,7 +2440,7 @@ func (x *Stale) String() string {
 func (*Stale) ProtoMessage() {}
 
 func (x *Stale) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[29]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2286,7 +2453,7 @@ func (x *Stale) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stale.ProtoReflect.Descriptor instead.
 func (*Stale) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{29}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Stale) GetReason() string {
@@ -2305,7 +2472,7 @@ type Stopped struct {
 
 func (x *Stopped) Reset() {
 	*x = Stopped{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[30]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2317,7 +2484,7 @@ func (x *Stopped) String() string {
 func (*Stopped) ProtoMessage() {}
 
 func (x *Stopped) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[30]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2330,7 +2497,7 @@ func (x *Stopped) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stopped.ProtoReflect.Descriptor instead.
 func (*Stopped) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{30}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Stopped) GetReason() string {
@@ -2357,18 +2524,31 @@ const file_lehr_plugin_v1_plugin_proto_rawDesc = "" +
 	"ServedType\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12<\n" +
 	"\tguarantee\x18\x02 \x01(\x0e2\x1e.lehr.plugin.v1.GuaranteeClassR\tguarantee\x12@\n" +
-	"\x0elongest_effect\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\rlongestEffect\"y\n" +
+	"\x0elongest_effect\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\rlongestEffect\"\xa9\x01\n" +
 	"\x04Need\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12 \n" +
 	"\vincarnation\x18\x02 \x01(\tR\vincarnation\x121\n" +
-	"\x06assets\x18\x03 \x03(\v2\x19.lehr.plugin.v1.NeedAssetR\x06assets\"7\n" +
+	"\x06assets\x18\x03 \x03(\v2\x19.lehr.plugin.v1.NeedAssetR\x06assets\x12.\n" +
+	"\x05blobs\x18\x04 \x03(\v2\x18.lehr.plugin.v1.NeedBlobR\x05blobs\"7\n" +
 	"\tNeedAsset\x12\x14\n" +
 	"\x05asset\x18\x01 \x01(\tR\x05asset\x12\x14\n" +
-	"\x05known\x18\x02 \x01(\fR\x05known\"\x7f\n" +
+	"\x05known\x18\x02 \x01(\fR\x05known\"P\n" +
+	"\bNeedBlob\x12\x14\n" +
+	"\x05asset\x18\x01 \x01(\tR\x05asset\x12\x16\n" +
+	"\x06sha256\x18\x02 \x01(\fR\x06sha256\x12\x16\n" +
+	"\x06offset\x18\x03 \x01(\x03R\x06offset\"\xb2\x01\n" +
 	"\aContent\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12 \n" +
 	"\vincarnation\x18\x02 \x01(\tR\vincarnation\x124\n" +
-	"\x06assets\x18\x03 \x03(\v2\x1c.lehr.plugin.v1.AssetContentR\x06assets\"\x8e\x01\n" +
+	"\x06assets\x18\x03 \x03(\v2\x1c.lehr.plugin.v1.AssetContentR\x06assets\x121\n" +
+	"\x05blobs\x18\x04 \x03(\v2\x1b.lehr.plugin.v1.BlobContentR\x05blobs\"\x9b\x01\n" +
+	"\vBlobContent\x12\x14\n" +
+	"\x05asset\x18\x01 \x01(\tR\x05asset\x12\x16\n" +
+	"\x06sha256\x18\x02 \x01(\fR\x06sha256\x12\x16\n" +
+	"\x06offset\x18\x03 \x01(\x03R\x06offset\x12\x18\n" +
+	"\acontent\x18\x04 \x01(\fR\acontent\x12\x12\n" +
+	"\x04size\x18\x05 \x01(\x03R\x04size\x12\x18\n" +
+	"\arefused\x18\x06 \x01(\tR\arefused\"\x8e\x01\n" +
 	"\fAssetContent\x12\x14\n" +
 	"\x05asset\x18\x01 \x01(\tR\x05asset\x12\x16\n" +
 	"\x06digest\x18\x02 \x01(\fR\x06digest\x12\x18\n" +
@@ -2517,7 +2697,7 @@ func file_lehr_plugin_v1_plugin_proto_rawDescGZIP() []byte {
 }
 
 var file_lehr_plugin_v1_plugin_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_lehr_plugin_v1_plugin_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
+var file_lehr_plugin_v1_plugin_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
 var file_lehr_plugin_v1_plugin_proto_goTypes = []any{
 	(GuaranteeClass)(0),         // 0: lehr.plugin.v1.GuaranteeClass
 	(Action)(0),                 // 1: lehr.plugin.v1.Action
@@ -2527,78 +2707,82 @@ var file_lehr_plugin_v1_plugin_proto_goTypes = []any{
 	(*ServedType)(nil),          // 5: lehr.plugin.v1.ServedType
 	(*Need)(nil),                // 6: lehr.plugin.v1.Need
 	(*NeedAsset)(nil),           // 7: lehr.plugin.v1.NeedAsset
-	(*Content)(nil),             // 8: lehr.plugin.v1.Content
-	(*AssetContent)(nil),        // 9: lehr.plugin.v1.AssetContent
-	(*DiffRequest)(nil),         // 10: lehr.plugin.v1.DiffRequest
-	(*DiffBatch)(nil),           // 11: lehr.plugin.v1.DiffBatch
-	(*DiffResponse)(nil),        // 12: lehr.plugin.v1.DiffResponse
-	(*DiffResults)(nil),         // 13: lehr.plugin.v1.DiffResults
-	(*AssetDiff)(nil),           // 14: lehr.plugin.v1.AssetDiff
-	(*InSync)(nil),              // 15: lehr.plugin.v1.InSync
-	(*Differs)(nil),             // 16: lehr.plugin.v1.Differs
-	(*Unknown)(nil),             // 17: lehr.plugin.v1.Unknown
-	(*FieldChange)(nil),         // 18: lehr.plugin.v1.FieldChange
-	(*Impact)(nil),              // 19: lehr.plugin.v1.Impact
-	(*Health)(nil),              // 20: lehr.plugin.v1.Health
-	(*PushRequest)(nil),         // 21: lehr.plugin.v1.PushRequest
-	(*PushStart)(nil),           // 22: lehr.plugin.v1.PushStart
-	(*Permit)(nil),              // 23: lehr.plugin.v1.Permit
-	(*PermitGrant)(nil),         // 24: lehr.plugin.v1.PermitGrant
-	(*PushResponse)(nil),        // 25: lehr.plugin.v1.PushResponse
-	(*PermitRequest)(nil),       // 26: lehr.plugin.v1.PermitRequest
-	(*PermitAsk)(nil),           // 27: lehr.plugin.v1.PermitAsk
-	(*PushProgress)(nil),        // 28: lehr.plugin.v1.PushProgress
-	(*PushResult)(nil),          // 29: lehr.plugin.v1.PushResult
-	(*Pushed)(nil),              // 30: lehr.plugin.v1.Pushed
-	(*PushFailed)(nil),          // 31: lehr.plugin.v1.PushFailed
-	(*Stale)(nil),               // 32: lehr.plugin.v1.Stale
-	(*Stopped)(nil),             // 33: lehr.plugin.v1.Stopped
-	(*durationpb.Duration)(nil), // 34: google.protobuf.Duration
+	(*NeedBlob)(nil),            // 8: lehr.plugin.v1.NeedBlob
+	(*Content)(nil),             // 9: lehr.plugin.v1.Content
+	(*BlobContent)(nil),         // 10: lehr.plugin.v1.BlobContent
+	(*AssetContent)(nil),        // 11: lehr.plugin.v1.AssetContent
+	(*DiffRequest)(nil),         // 12: lehr.plugin.v1.DiffRequest
+	(*DiffBatch)(nil),           // 13: lehr.plugin.v1.DiffBatch
+	(*DiffResponse)(nil),        // 14: lehr.plugin.v1.DiffResponse
+	(*DiffResults)(nil),         // 15: lehr.plugin.v1.DiffResults
+	(*AssetDiff)(nil),           // 16: lehr.plugin.v1.AssetDiff
+	(*InSync)(nil),              // 17: lehr.plugin.v1.InSync
+	(*Differs)(nil),             // 18: lehr.plugin.v1.Differs
+	(*Unknown)(nil),             // 19: lehr.plugin.v1.Unknown
+	(*FieldChange)(nil),         // 20: lehr.plugin.v1.FieldChange
+	(*Impact)(nil),              // 21: lehr.plugin.v1.Impact
+	(*Health)(nil),              // 22: lehr.plugin.v1.Health
+	(*PushRequest)(nil),         // 23: lehr.plugin.v1.PushRequest
+	(*PushStart)(nil),           // 24: lehr.plugin.v1.PushStart
+	(*Permit)(nil),              // 25: lehr.plugin.v1.Permit
+	(*PermitGrant)(nil),         // 26: lehr.plugin.v1.PermitGrant
+	(*PushResponse)(nil),        // 27: lehr.plugin.v1.PushResponse
+	(*PermitRequest)(nil),       // 28: lehr.plugin.v1.PermitRequest
+	(*PermitAsk)(nil),           // 29: lehr.plugin.v1.PermitAsk
+	(*PushProgress)(nil),        // 30: lehr.plugin.v1.PushProgress
+	(*PushResult)(nil),          // 31: lehr.plugin.v1.PushResult
+	(*Pushed)(nil),              // 32: lehr.plugin.v1.Pushed
+	(*PushFailed)(nil),          // 33: lehr.plugin.v1.PushFailed
+	(*Stale)(nil),               // 34: lehr.plugin.v1.Stale
+	(*Stopped)(nil),             // 35: lehr.plugin.v1.Stopped
+	(*durationpb.Duration)(nil), // 36: google.protobuf.Duration
 }
 var file_lehr_plugin_v1_plugin_proto_depIdxs = []int32{
 	5,  // 0: lehr.plugin.v1.DescribeResponse.types:type_name -> lehr.plugin.v1.ServedType
 	0,  // 1: lehr.plugin.v1.ServedType.guarantee:type_name -> lehr.plugin.v1.GuaranteeClass
-	34, // 2: lehr.plugin.v1.ServedType.longest_effect:type_name -> google.protobuf.Duration
+	36, // 2: lehr.plugin.v1.ServedType.longest_effect:type_name -> google.protobuf.Duration
 	7,  // 3: lehr.plugin.v1.Need.assets:type_name -> lehr.plugin.v1.NeedAsset
-	9,  // 4: lehr.plugin.v1.Content.assets:type_name -> lehr.plugin.v1.AssetContent
-	11, // 5: lehr.plugin.v1.DiffRequest.batch:type_name -> lehr.plugin.v1.DiffBatch
-	8,  // 6: lehr.plugin.v1.DiffRequest.content:type_name -> lehr.plugin.v1.Content
-	6,  // 7: lehr.plugin.v1.DiffResponse.need:type_name -> lehr.plugin.v1.Need
-	13, // 8: lehr.plugin.v1.DiffResponse.results:type_name -> lehr.plugin.v1.DiffResults
-	14, // 9: lehr.plugin.v1.DiffResults.diffs:type_name -> lehr.plugin.v1.AssetDiff
-	15, // 10: lehr.plugin.v1.AssetDiff.in_sync:type_name -> lehr.plugin.v1.InSync
-	16, // 11: lehr.plugin.v1.AssetDiff.differs:type_name -> lehr.plugin.v1.Differs
-	17, // 12: lehr.plugin.v1.AssetDiff.unknown:type_name -> lehr.plugin.v1.Unknown
-	19, // 13: lehr.plugin.v1.AssetDiff.impacts:type_name -> lehr.plugin.v1.Impact
-	20, // 14: lehr.plugin.v1.AssetDiff.health:type_name -> lehr.plugin.v1.Health
-	18, // 15: lehr.plugin.v1.AssetDiff.unmanaged:type_name -> lehr.plugin.v1.FieldChange
-	1,  // 16: lehr.plugin.v1.Differs.action:type_name -> lehr.plugin.v1.Action
-	18, // 17: lehr.plugin.v1.Differs.changes:type_name -> lehr.plugin.v1.FieldChange
-	2,  // 18: lehr.plugin.v1.Health.state:type_name -> lehr.plugin.v1.Health.State
-	22, // 19: lehr.plugin.v1.PushRequest.start:type_name -> lehr.plugin.v1.PushStart
-	23, // 20: lehr.plugin.v1.PushRequest.permit:type_name -> lehr.plugin.v1.Permit
-	8,  // 21: lehr.plugin.v1.PushRequest.content:type_name -> lehr.plugin.v1.Content
-	24, // 22: lehr.plugin.v1.Permit.grants:type_name -> lehr.plugin.v1.PermitGrant
-	26, // 23: lehr.plugin.v1.PushResponse.permit_request:type_name -> lehr.plugin.v1.PermitRequest
-	6,  // 24: lehr.plugin.v1.PushResponse.need:type_name -> lehr.plugin.v1.Need
-	28, // 25: lehr.plugin.v1.PushResponse.progress:type_name -> lehr.plugin.v1.PushProgress
-	29, // 26: lehr.plugin.v1.PushResponse.result:type_name -> lehr.plugin.v1.PushResult
-	27, // 27: lehr.plugin.v1.PermitRequest.asks:type_name -> lehr.plugin.v1.PermitAsk
-	30, // 28: lehr.plugin.v1.PushResult.pushed:type_name -> lehr.plugin.v1.Pushed
-	31, // 29: lehr.plugin.v1.PushResult.failed:type_name -> lehr.plugin.v1.PushFailed
-	32, // 30: lehr.plugin.v1.PushResult.stale:type_name -> lehr.plugin.v1.Stale
-	33, // 31: lehr.plugin.v1.PushResult.stopped:type_name -> lehr.plugin.v1.Stopped
-	3,  // 32: lehr.plugin.v1.PluginService.Describe:input_type -> lehr.plugin.v1.DescribeRequest
-	10, // 33: lehr.plugin.v1.PluginService.Diff:input_type -> lehr.plugin.v1.DiffRequest
-	21, // 34: lehr.plugin.v1.PluginService.Push:input_type -> lehr.plugin.v1.PushRequest
-	4,  // 35: lehr.plugin.v1.PluginService.Describe:output_type -> lehr.plugin.v1.DescribeResponse
-	12, // 36: lehr.plugin.v1.PluginService.Diff:output_type -> lehr.plugin.v1.DiffResponse
-	25, // 37: lehr.plugin.v1.PluginService.Push:output_type -> lehr.plugin.v1.PushResponse
-	35, // [35:38] is the sub-list for method output_type
-	32, // [32:35] is the sub-list for method input_type
-	32, // [32:32] is the sub-list for extension type_name
-	32, // [32:32] is the sub-list for extension extendee
-	0,  // [0:32] is the sub-list for field type_name
+	8,  // 4: lehr.plugin.v1.Need.blobs:type_name -> lehr.plugin.v1.NeedBlob
+	11, // 5: lehr.plugin.v1.Content.assets:type_name -> lehr.plugin.v1.AssetContent
+	10, // 6: lehr.plugin.v1.Content.blobs:type_name -> lehr.plugin.v1.BlobContent
+	13, // 7: lehr.plugin.v1.DiffRequest.batch:type_name -> lehr.plugin.v1.DiffBatch
+	9,  // 8: lehr.plugin.v1.DiffRequest.content:type_name -> lehr.plugin.v1.Content
+	6,  // 9: lehr.plugin.v1.DiffResponse.need:type_name -> lehr.plugin.v1.Need
+	15, // 10: lehr.plugin.v1.DiffResponse.results:type_name -> lehr.plugin.v1.DiffResults
+	16, // 11: lehr.plugin.v1.DiffResults.diffs:type_name -> lehr.plugin.v1.AssetDiff
+	17, // 12: lehr.plugin.v1.AssetDiff.in_sync:type_name -> lehr.plugin.v1.InSync
+	18, // 13: lehr.plugin.v1.AssetDiff.differs:type_name -> lehr.plugin.v1.Differs
+	19, // 14: lehr.plugin.v1.AssetDiff.unknown:type_name -> lehr.plugin.v1.Unknown
+	21, // 15: lehr.plugin.v1.AssetDiff.impacts:type_name -> lehr.plugin.v1.Impact
+	22, // 16: lehr.plugin.v1.AssetDiff.health:type_name -> lehr.plugin.v1.Health
+	20, // 17: lehr.plugin.v1.AssetDiff.unmanaged:type_name -> lehr.plugin.v1.FieldChange
+	1,  // 18: lehr.plugin.v1.Differs.action:type_name -> lehr.plugin.v1.Action
+	20, // 19: lehr.plugin.v1.Differs.changes:type_name -> lehr.plugin.v1.FieldChange
+	2,  // 20: lehr.plugin.v1.Health.state:type_name -> lehr.plugin.v1.Health.State
+	24, // 21: lehr.plugin.v1.PushRequest.start:type_name -> lehr.plugin.v1.PushStart
+	25, // 22: lehr.plugin.v1.PushRequest.permit:type_name -> lehr.plugin.v1.Permit
+	9,  // 23: lehr.plugin.v1.PushRequest.content:type_name -> lehr.plugin.v1.Content
+	26, // 24: lehr.plugin.v1.Permit.grants:type_name -> lehr.plugin.v1.PermitGrant
+	28, // 25: lehr.plugin.v1.PushResponse.permit_request:type_name -> lehr.plugin.v1.PermitRequest
+	6,  // 26: lehr.plugin.v1.PushResponse.need:type_name -> lehr.plugin.v1.Need
+	30, // 27: lehr.plugin.v1.PushResponse.progress:type_name -> lehr.plugin.v1.PushProgress
+	31, // 28: lehr.plugin.v1.PushResponse.result:type_name -> lehr.plugin.v1.PushResult
+	29, // 29: lehr.plugin.v1.PermitRequest.asks:type_name -> lehr.plugin.v1.PermitAsk
+	32, // 30: lehr.plugin.v1.PushResult.pushed:type_name -> lehr.plugin.v1.Pushed
+	33, // 31: lehr.plugin.v1.PushResult.failed:type_name -> lehr.plugin.v1.PushFailed
+	34, // 32: lehr.plugin.v1.PushResult.stale:type_name -> lehr.plugin.v1.Stale
+	35, // 33: lehr.plugin.v1.PushResult.stopped:type_name -> lehr.plugin.v1.Stopped
+	3,  // 34: lehr.plugin.v1.PluginService.Describe:input_type -> lehr.plugin.v1.DescribeRequest
+	12, // 35: lehr.plugin.v1.PluginService.Diff:input_type -> lehr.plugin.v1.DiffRequest
+	23, // 36: lehr.plugin.v1.PluginService.Push:input_type -> lehr.plugin.v1.PushRequest
+	4,  // 37: lehr.plugin.v1.PluginService.Describe:output_type -> lehr.plugin.v1.DescribeResponse
+	14, // 38: lehr.plugin.v1.PluginService.Diff:output_type -> lehr.plugin.v1.DiffResponse
+	27, // 39: lehr.plugin.v1.PluginService.Push:output_type -> lehr.plugin.v1.PushResponse
+	37, // [37:40] is the sub-list for method output_type
+	34, // [34:37] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_lehr_plugin_v1_plugin_proto_init() }
@@ -2606,31 +2790,31 @@ func file_lehr_plugin_v1_plugin_proto_init() {
 	if File_lehr_plugin_v1_plugin_proto != nil {
 		return
 	}
-	file_lehr_plugin_v1_plugin_proto_msgTypes[7].OneofWrappers = []any{
+	file_lehr_plugin_v1_plugin_proto_msgTypes[9].OneofWrappers = []any{
 		(*DiffRequest_Batch)(nil),
 		(*DiffRequest_Content)(nil),
 	}
-	file_lehr_plugin_v1_plugin_proto_msgTypes[9].OneofWrappers = []any{
+	file_lehr_plugin_v1_plugin_proto_msgTypes[11].OneofWrappers = []any{
 		(*DiffResponse_Need)(nil),
 		(*DiffResponse_Results)(nil),
 	}
-	file_lehr_plugin_v1_plugin_proto_msgTypes[11].OneofWrappers = []any{
+	file_lehr_plugin_v1_plugin_proto_msgTypes[13].OneofWrappers = []any{
 		(*AssetDiff_InSync)(nil),
 		(*AssetDiff_Differs)(nil),
 		(*AssetDiff_Unknown)(nil),
 	}
-	file_lehr_plugin_v1_plugin_proto_msgTypes[18].OneofWrappers = []any{
+	file_lehr_plugin_v1_plugin_proto_msgTypes[20].OneofWrappers = []any{
 		(*PushRequest_Start)(nil),
 		(*PushRequest_Permit)(nil),
 		(*PushRequest_Content)(nil),
 	}
-	file_lehr_plugin_v1_plugin_proto_msgTypes[22].OneofWrappers = []any{
+	file_lehr_plugin_v1_plugin_proto_msgTypes[24].OneofWrappers = []any{
 		(*PushResponse_PermitRequest)(nil),
 		(*PushResponse_Need)(nil),
 		(*PushResponse_Progress)(nil),
 		(*PushResponse_Result)(nil),
 	}
-	file_lehr_plugin_v1_plugin_proto_msgTypes[26].OneofWrappers = []any{
+	file_lehr_plugin_v1_plugin_proto_msgTypes[28].OneofWrappers = []any{
 		(*PushResult_Pushed)(nil),
 		(*PushResult_Failed)(nil),
 		(*PushResult_Stale)(nil),
@@ -2642,7 +2826,7 @@ func file_lehr_plugin_v1_plugin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_plugin_v1_plugin_proto_rawDesc), len(file_lehr_plugin_v1_plugin_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   31,
+			NumMessages:   33,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -47,6 +47,9 @@ const (
 	// IncarnationServiceExportIncarnationProcedure is the fully-qualified name of the
 	// IncarnationService's ExportIncarnation RPC.
 	IncarnationServiceExportIncarnationProcedure = "/lehr.api.v1.IncarnationService/ExportIncarnation"
+	// IncarnationServiceGetBlobProcedure is the fully-qualified name of the IncarnationService's
+	// GetBlob RPC.
+	IncarnationServiceGetBlobProcedure = "/lehr.api.v1.IncarnationService/GetBlob"
 	// IncarnationServiceLabelIncarnationProcedure is the fully-qualified name of the
 	// IncarnationService's LabelIncarnation RPC.
 	IncarnationServiceLabelIncarnationProcedure = "/lehr.api.v1.IncarnationService/LabelIncarnation"
@@ -71,6 +74,9 @@ type IncarnationServiceClient interface {
 	// Sends every asset of an incarnation in its canonical bytes, in the order of
 	// their ids.
 	ExportIncarnation(context.Context, *v1.ExportIncarnationRequest) (*connect.ServerStreamForClient[v1.ExportIncarnationResponse], error)
+	// Sends a blob that an asset of the partition names, in parts. The caller
+	// verifies the whole by its digest.
+	GetBlob(context.Context, *v1.GetBlobRequest) (*connect.ServerStreamForClient[v1.GetBlobResponse], error)
 	// Sets or removes a label. A labelled incarnation is retained.
 	LabelIncarnation(context.Context, *v1.LabelIncarnationRequest) (*v1.LabelIncarnationResponse, error)
 }
@@ -110,6 +116,12 @@ func NewIncarnationServiceClient(httpClient connect.HTTPClient, baseURL string, 
 			connect.WithSchema(incarnationServiceMethods.ByName("ExportIncarnation")),
 			connect.WithClientOptions(opts...),
 		),
+		getBlob: connect.NewClient[v1.GetBlobRequest, v1.GetBlobResponse](
+			httpClient,
+			baseURL+IncarnationServiceGetBlobProcedure,
+			connect.WithSchema(incarnationServiceMethods.ByName("GetBlob")),
+			connect.WithClientOptions(opts...),
+		),
 		labelIncarnation: connect.NewClient[v1.LabelIncarnationRequest, v1.LabelIncarnationResponse](
 			httpClient,
 			baseURL+IncarnationServiceLabelIncarnationProcedure,
@@ -125,6 +137,7 @@ type incarnationServiceClient struct {
 	getIncarnation      *connect.Client[v1.GetIncarnationRequest, v1.GetIncarnationResponse]
 	compareIncarnations *connect.Client[v1.CompareIncarnationsRequest, v1.CompareIncarnationsResponse]
 	exportIncarnation   *connect.Client[v1.ExportIncarnationRequest, v1.ExportIncarnationResponse]
+	getBlob             *connect.Client[v1.GetBlobRequest, v1.GetBlobResponse]
 	labelIncarnation    *connect.Client[v1.LabelIncarnationRequest, v1.LabelIncarnationResponse]
 }
 
@@ -160,6 +173,11 @@ func (c *incarnationServiceClient) ExportIncarnation(ctx context.Context, req *v
 	return c.exportIncarnation.CallServerStream(ctx, connect.NewRequest(req))
 }
 
+// GetBlob calls lehr.api.v1.IncarnationService.GetBlob.
+func (c *incarnationServiceClient) GetBlob(ctx context.Context, req *v1.GetBlobRequest) (*connect.ServerStreamForClient[v1.GetBlobResponse], error) {
+	return c.getBlob.CallServerStream(ctx, connect.NewRequest(req))
+}
+
 // LabelIncarnation calls lehr.api.v1.IncarnationService.LabelIncarnation.
 func (c *incarnationServiceClient) LabelIncarnation(ctx context.Context, req *v1.LabelIncarnationRequest) (*v1.LabelIncarnationResponse, error) {
 	response, err := c.labelIncarnation.CallUnary(ctx, connect.NewRequest(req))
@@ -179,6 +197,9 @@ type IncarnationServiceHandler interface {
 	// Sends every asset of an incarnation in its canonical bytes, in the order of
 	// their ids.
 	ExportIncarnation(context.Context, *v1.ExportIncarnationRequest, *connect.ServerStream[v1.ExportIncarnationResponse]) error
+	// Sends a blob that an asset of the partition names, in parts. The caller
+	// verifies the whole by its digest.
+	GetBlob(context.Context, *v1.GetBlobRequest, *connect.ServerStream[v1.GetBlobResponse]) error
 	// Sets or removes a label. A labelled incarnation is retained.
 	LabelIncarnation(context.Context, *v1.LabelIncarnationRequest) (*v1.LabelIncarnationResponse, error)
 }
@@ -214,6 +235,12 @@ func NewIncarnationServiceHandler(svc IncarnationServiceHandler, opts ...connect
 		connect.WithSchema(incarnationServiceMethods.ByName("ExportIncarnation")),
 		connect.WithHandlerOptions(opts...),
 	)
+	incarnationServiceGetBlobHandler := connect.NewServerStreamHandlerSimple(
+		IncarnationServiceGetBlobProcedure,
+		svc.GetBlob,
+		connect.WithSchema(incarnationServiceMethods.ByName("GetBlob")),
+		connect.WithHandlerOptions(opts...),
+	)
 	incarnationServiceLabelIncarnationHandler := connect.NewUnaryHandlerSimple(
 		IncarnationServiceLabelIncarnationProcedure,
 		svc.LabelIncarnation,
@@ -230,6 +257,8 @@ func NewIncarnationServiceHandler(svc IncarnationServiceHandler, opts ...connect
 			incarnationServiceCompareIncarnationsHandler.ServeHTTP(w, r)
 		case IncarnationServiceExportIncarnationProcedure:
 			incarnationServiceExportIncarnationHandler.ServeHTTP(w, r)
+		case IncarnationServiceGetBlobProcedure:
+			incarnationServiceGetBlobHandler.ServeHTTP(w, r)
 		case IncarnationServiceLabelIncarnationProcedure:
 			incarnationServiceLabelIncarnationHandler.ServeHTTP(w, r)
 		default:
@@ -255,6 +284,10 @@ func (UnimplementedIncarnationServiceHandler) CompareIncarnations(context.Contex
 
 func (UnimplementedIncarnationServiceHandler) ExportIncarnation(context.Context, *v1.ExportIncarnationRequest, *connect.ServerStream[v1.ExportIncarnationResponse]) error {
 	return connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.IncarnationService.ExportIncarnation is not implemented"))
+}
+
+func (UnimplementedIncarnationServiceHandler) GetBlob(context.Context, *v1.GetBlobRequest, *connect.ServerStream[v1.GetBlobResponse]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.IncarnationService.GetBlob is not implemented"))
 }
 
 func (UnimplementedIncarnationServiceHandler) LabelIncarnation(context.Context, *v1.LabelIncarnationRequest) (*v1.LabelIncarnationResponse, error) {

@@ -1,0 +1,254 @@
+// Package tfstate reads what Terraform manages, from the JSON of "terraform show
+// -json" or a raw state of version 4, into a partition's files: one asset of
+// lehr.terraform.v1.Resource, a model, for each resource; or, where the folder of
+// the module is given, a source and the renderer that makes its Module. It only
+// reads, and never copies what is sensitive, or sounds so (S13).
+package tfstate
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"lehr.dev/fault"
+	"lehr.dev/intent"
+)
+
+// MaxBytes of a state that is read.
+const MaxBytes = 64 << 20
+
+// Partition is what becomes of a state.
+type Partition struct {
+	// Definition is what lehr.yaml says after its partition and mode.
+	Definition string
+	// Files beside lehr.yaml, by path.
+	Files map[string][]byte
+	// Read says what was read, a line each.
+	Read []string
+	// LeftOut says what was seen and not taken over, and why.
+	LeftOut []LeftOut
+	// Hints say what a person has to do, a line each.
+	Hints []string
+}
+
+// LeftOut is something that was not taken over, and why.
+type LeftOut struct{ What, Why string }
+
+// Read reads a state, and, if its folder is given, the module that it is of.
+func Read(state []byte, module string) (Partition, error) {
+	if len(state) > MaxBytes {
+		return Partition{}, fault.New(fault.Invalid, "the state has %d bytes, at most %d are read", len(state), MaxBytes)
+	}
+	resources, left, err := parse(state)
+	if err != nil {
+		return Partition{}, err
+	}
+	if len(resources) == 0 {
+		return Partition{}, fault.New(fault.Invalid, "the state manages nothing").
+			WithHint("an empty state is not taken for intent: is it the one of another workspace? terraform show -json > state.json")
+	}
+	slices.SortFunc(resources, func(a, b resource) int { return cmp.Compare(a.address, b.address) })
+	p := Partition{LeftOut: left, Files: map[string][]byte{}, Read: []string{fmt.Sprintf("%d resources of the state", len(resources))}}
+	if module != "" {
+		return p, p.module(module)
+	}
+	return p, p.resources(resources)
+}
+
+// resource is one instance that the state tells of.
+type resource struct {
+	address, kind, provider string
+	attributes              map[string]any
+	// sensitive marks, in the shape of the attributes: true, or nested.
+	sensitive any
+}
+
+// resources become assets, a file each.
+func (p *Partition) resources(resources []resource) error {
+	p.Definition = `sources:
+  resources: {dir: resources, files: ["**/*.json"]}
+generate:
+  # Models: people and rules read them, nothing enforces them.
+  resources: {render: assets, from: [resources]}
+`
+	used := map[string]bool{}
+	for _, r := range resources {
+		id := assetID(r.address)
+		if used[id] {
+			sum := intent.Sum("lehr.tfstate.v1", []byte(r.address))
+			id += "-" + sum.Short()
+		}
+		used[id] = true
+		hidden := []string{}
+		attributes, err := canonical(clean(r.attributes, r.sensitive, "", &hidden))
+		if err != nil {
+			return err
+		}
+		slices.Sort(hidden)
+		if len(hidden) > 0 {
+			p.LeftOut = append(p.LeftOut, LeftOut{r.address + ": " + strings.Join(hidden, ", "), "it is sensitive, or sounds so"})
+		}
+		if len(attributes) > mostAttributes {
+			p.LeftOut = append(p.LeftOut, LeftOut{r.address + ": its attributes", fmt.Sprintf("they have %d bytes, and an asset at most 150 000", len(attributes))})
+			attributes = []byte("{}")
+		}
+		text, err := json.MarshalIndent(map[string]any{
+			"id": id, "type": "lehr.terraform.v1.Resource",
+			"payload": map[string]any{"address": r.address, "provider": r.provider, "type": r.kind, "attributes": string(attributes), "sensitive": hidden},
+		}, "", "  ")
+		if err != nil {
+			return err
+		}
+		p.Files["resources/"+strings.TrimPrefix(id, "resource/")+".json"] = append(text, '\n')
+	}
+	p.Hints = append(p.Hints, "give the folder of the module to have the module itself as an asset, from its own files")
+	return nil
+}
+
+// mostAttributes leaves room for the rest of an asset.
+const mostAttributes = 140_000
+
+var notInID = regexp.MustCompile(`[^a-z0-9._-]+`)
+
+// assetID is like the address: a segment for each module.
+func assetID(address string) string {
+	clean := strings.Trim(notInID.ReplaceAllString(strings.ToLower(address), "-"), "._-")
+	id := "resource/" + clean
+	if _, err := intent.ParseAssetID(id); err != nil || len(id) > 200 {
+		sum := intent.Sum("lehr.tfstate.v1", []byte(address))
+		return "resource/" + strings.Trim(clean[:min(len(clean), 100)]+"-"+sum.Short(), "._-")
+	}
+	return id
+}
+
+// module has its own files as a source.
+func (p *Partition) module(folder string) error {
+	absolute, err := filepath.Abs(folder)
+	if err != nil {
+		return fault.New(fault.Invalid, "the module %q: %w", folder, err)
+	}
+	patterns, values := map[string]bool{}, false
+	err = filepath.WalkDir(absolute, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && entry.Name() == ".terraform" {
+			return filepath.SkipDir
+		}
+		relative, err := filepath.Rel(absolute, name)
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		relative = filepath.ToSlash(relative)
+		switch {
+		case strings.Contains(entry.Name(), ".tfstate"):
+		case strings.HasSuffix(relative, ".tfvars"), strings.HasSuffix(relative, ".tfvars.json"):
+			values = true
+		case entry.Name() == ".terraform.lock.hcl":
+			patterns[relative] = true
+		default:
+			for _, kind := range []string{".tf", ".tf.json", ".tftpl"} {
+				if strings.HasSuffix(relative, kind) {
+					patterns[path.Join(path.Dir(relative), "*"+kind)] = true
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fault.New(fault.Invalid, "reading the module %s: %w", folder, err).WithHint("name the folder in which terraform is run")
+	}
+	if !patterns["*.tf"] && !patterns["*.tf.json"] {
+		return fault.New(fault.Invalid, "the folder %s has no .tf file", folder).WithHint("name the folder in which terraform is run")
+	}
+	files, err := json.Marshal(slices.Sorted(maps.Keys(patterns)))
+	if err != nil {
+		return err
+	}
+	at, err := json.Marshal(absolute)
+	if err != nil {
+		return err
+	}
+	p.Definition = fmt.Sprintf(`sources:
+  module: {dir: %s, files: %s}
+generate:
+  module: {render: terraform, from: [module], with: {id: terraform/module}}
+`, at, files)
+	p.Read = append(p.Read, "the module in "+absolute)
+	if values {
+		p.LeftOut = append(p.LeftOut, LeftOut{"files of values (*.tfvars)", "they may hold secrets"})
+		p.Hints = append(p.Hints, "add the files of values that hold no secrets to the source, and to with: {variable_files: […]}")
+	}
+	if _, err := os.Stat(filepath.Join(absolute, ".git")); err != nil {
+		p.Hints = append(p.Hints, "if the module is in git, let the source read it from there: sources.module: {git: URL, …}")
+	}
+	return nil
+}
+
+// clean copies attributes without what is marked as sensitive, or sounds so.
+func clean(value, marks any, at string, hidden *[]string) any {
+	switch value := value.(type) {
+	case map[string]any:
+		marked, _ := marks.(map[string]any)
+		kept := map[string]any{}
+		for key, below := range value {
+			where := key
+			if at != "" {
+				where = at + "." + key
+			}
+			if marked[key] == true || sounds(key) && below != nil && below != "" {
+				*hidden = append(*hidden, where)
+				continue
+			}
+			kept[key] = clean(below, marked[key], where, hidden)
+		}
+		return kept
+	case []any:
+		marked, _ := marks.([]any)
+		kept := []any{}
+		for i, below := range value {
+			var mark any
+			if i < len(marked) {
+				mark = marked[i]
+			}
+			where := at + "[" + strconv.Itoa(i) + "]"
+			if mark == true {
+				*hidden = append(*hidden, where)
+				continue
+			}
+			kept = append(kept, clean(below, mark, where, hidden))
+		}
+		return kept
+	}
+	return value
+}
+
+var secretWords = []string{"password", "passwd", "secret", "token", "private_key", "access_key", "api_key", "apikey", "credential", "connection_string", "conn_str", "user_data", "kube_config", "client_key", "passphrase", "cert_pem", "sas_url"}
+
+// sounds reports whether an attribute of this name may be a secret: states do not
+// always mark those that a provider alone knows to be.
+func sounds(key string) bool {
+	key = strings.ToLower(key)
+	return slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(key, word) })
+}
+
+// canonical JSON: sorted keys, numbers as they were.
+func canonical(value any) ([]byte, error) {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		return nil, fault.New(fault.Invalid, "the attributes have no JSON: %w", err)
+	}
+	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), nil
+}

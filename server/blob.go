@@ -1,0 +1,38 @@
+package server
+
+import (
+	"context"
+
+	"connectrpc.com/connect"
+
+	"lehr.dev/fault"
+	apipb "lehr.dev/gen/lehr/api/v1"
+	"lehr.dev/intent"
+	"lehr.dev/store"
+)
+
+// GetBlob sends a blob that assets of a partition name. It is one piece in the
+// store, and sent in parts that clients take.
+func (s *Server) GetBlob(ctx context.Context, request *apipb.GetBlobRequest, stream *connect.ServerStream[apipb.GetBlobResponse]) error {
+	digest, is := intent.BlobDigest("blob:sha256:" + request.Sha256)
+	if !is {
+		return fault.New(fault.Invalid, "%.80q is no digest", request.Sha256).WithHint("write 64 digits of hex, in lower case, as after blob:sha256:")
+	}
+	content, err := s.store.GetBlob(ctx, intent.PartitionID(request.Partition), store.SpillBlobs, digest.String())
+	if fault.Is(err, fault.NotFound) {
+		return fault.New(fault.NotFound, "partition %.80q keeps no blob %s", request.Partition, digest).
+			WithHint("no retained incarnation names it: was the last one that did collected?")
+	}
+	if err != nil {
+		return err
+	}
+	for rest := content; ; {
+		part := rest[:min(len(rest), partBytes)]
+		if err := stream.Send(&apipb.GetBlobResponse{Content: part, Size: int64(len(content))}); err != nil {
+			return err
+		}
+		if rest = rest[len(part):]; len(rest) == 0 {
+			return nil
+		}
+	}
+}
