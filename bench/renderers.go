@@ -19,7 +19,7 @@ import (
 )
 
 // measureRenderers has Lehr render so many objects from kustomizations of 200
-// (one of all would take Kustomize itself an hour: its time grows by the square)
+// (Kustomize's time grows by the square of the objects of one)
 // and from one chart, children and assets included, and the libraries alone make
 // the same text of the same files (renderers/alone). The ratio is Lehr's time to
 // that of the library, the best of two each.
