@@ -187,3 +187,40 @@ func TestRemoteBase(t *testing.T) {
 		t.Errorf("of the chart it says\n%s", out)
 	}
 }
+
+// TestPage builds what docs/kubernetes.md shows.
+func TestPage(t *testing.T) {
+	page, err := os.ReadFile("../docs/kubernetes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "```yaml\n")
+	definition, _, found := strings.Cut(rest, "```")
+	if !found {
+		t.Fatal("the page shows no lehr.yaml")
+	}
+	lehr := programs(t)
+	folder := t.TempDir()
+	object := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: NAME}\n"
+	for name, text := range map[string]string{
+		"lehr.yaml":                         definition,
+		"manifests/a.yaml":                  strings.Replace(object, "NAME", "a", 1),
+		"kustomize/prod/kustomization.yaml": "resources: [b.yaml]\nnamespace: shop\n",
+		"kustomize/prod/b.yaml":             strings.Replace(object, "NAME", "b", 1),
+		"chart/Chart.yaml":                  "apiVersion: v2\nname: c\nversion: 1.0.0\n",
+		"chart/prod.yaml":                   "name: c\n",
+		"chart/templates/c.yaml":            strings.Replace(object, "NAME", "{{ .Values.name }}", 1),
+	} {
+		path := filepath.Join(folder, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := build(t, lehr, filepath.Join(folder, "lehr.yaml"))
+	if got := slices.Sorted(maps.Keys(b.json)); !slices.Equal(got, []string{"configmap/a", "configmap/b", "configmap/c"}) {
+		t.Errorf("it gives %v", got)
+	}
+}
