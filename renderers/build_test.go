@@ -172,16 +172,19 @@ func TestRemoteBase(t *testing.T) {
 	lehr := programs(t)
 	folder := t.TempDir()
 	for name, text := range map[string]string{
-		"lehr.yaml":          "lehr: v1\npartition: a\nsources:\n  all: {dir: ., files: [kustomization.yaml]}\ngenerate:\n  a: {render: kustomize, from: [all], with: {cluster: prod}}\n  b: {render: helm, from: [all], with: {cluster: prod, chart: b}}\n",
+		"prod.yaml":          "lehr: v1\npartition: a\nsources:\n  all: {dir: ., files: [kustomization.yaml]}\ngenerate:\n  c: {render: kustomize, from: [all], with: {cluster: prod, folder: nowhere}}\n  a: {render: kustomize, from: [all], with: {cluster: prod}}\n  b: {render: helm, from: [all], with: {cluster: prod, chart: b}}\n",
 		"kustomization.yaml": "resources:\n- https://github.com/x/y?ref=v1\n",
 	} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	out, err := run(t, lehr, "build", filepath.Join(folder, "lehr.yaml"))
+	out, err := run(t, lehr, "build", filepath.Join(folder, "prod.yaml"))
 	if err == nil || !strings.Contains(out, "kustomization.yaml:2: https://github.com/x/y?ref=v1 is elsewhere: only declared files are read\n  declare it as a source in lehr.yaml") {
 		t.Errorf("%v\n%s", err, out)
+	}
+	if !strings.Contains(out, "prod.yaml:6: generate.c: the folder nowhere has no kustomization.yaml") {
+		t.Errorf("of the folder it says\n%s", out)
 	}
 	if !strings.Contains(out, `write with: {kube_version: "1.34"}`) {
 		t.Errorf("of the chart it says\n%s", out)

@@ -27,6 +27,7 @@ type Manifest struct {
 
 // Finding is what is wrong with a manifest, or probably not meant.
 type Finding struct {
+	// File that it is about; empty: the partition's definition.
 	File    string
 	Line    int
 	Warning bool

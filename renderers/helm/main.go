@@ -179,7 +179,7 @@ func (r *release) hook(kind, name string, fields map[string]any) bool {
 func (r *release) input(chart *chartv2.Chart) common.Values {
 	version, err := common.ParseKubeVersion(r.options.kubeVersion)
 	if err != nil {
-		r.wrong("lehr.yaml", 0, "write for example 1.34", "with.kube_version %q is no version", r.options.kubeVersion)
+		r.wrong(theDefinition, 0, "write for example 1.34", "with.kube_version %q is no version", r.options.kubeVersion)
 		return nil
 	}
 	if wants := chart.Metadata.KubeVersion; wants != "" && !chartutil.IsCompatibleRange(wants, version.String()) {

@@ -76,7 +76,7 @@ func render(in *generator.Input, out *generator.Output) error {
 // build renders the kustomization of a folder of files.
 func build(files map[string][]byte, folder string, settings kubernetes.Settings) ([]kubernetes.Object, []kubernetes.Finding) {
 	tree := &tree{files: files}
-	main := tree.look(folder, nil)
+	main := tree.look(folder)
 	if len(tree.findings) > 0 {
 		return nil, tree.findings
 	}
