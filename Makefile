@@ -5,6 +5,10 @@ BIN := bin
 # Plugins and renderers, and what tests run, with heavy libraries are modules of their own.
 MODULES := plugins/caddy plugins/sqlschema renderers test/oidcprovider
 
+# Configuration that others wrote for real use, where it lies beside the project:
+# what reads it is skipped where it does not.
+export LEHR_CORPUS ?= $(wildcard $(abspath ../shared/corpus))
+
 .DEFAULT_GOAL := help
 
 .PHONY: help
@@ -19,8 +23,9 @@ build: ## build lehr, its plugins, renderers and the example service into bin/
 	$(GO) build -o $(BIN)/lehr-command ./plugins/command
 	cd plugins/caddy && $(GO) build -ldflags '-s -w' -o $(abspath $(BIN))/lehr-caddy .
 	cd plugins/sqlschema && $(GO) build -ldflags '-s -w' -o $(abspath $(BIN))/lehr-sqlschema .
-	cd renderers && $(GO) build -ldflags '-s -w' -o $(abspath $(BIN))/lehr-kustomize ./kustomize
-	cd renderers && $(GO) build -ldflags '-s -w' -o $(abspath $(BIN))/lehr-helm ./helm
+	@# Static: nothing of this machine is in their sandbox.
+	cd renderers && CGO_ENABLED=0 $(GO) build -ldflags '-s -w' -o $(abspath $(BIN))/lehr-kustomize ./kustomize
+	cd renderers && CGO_ENABLED=0 $(GO) build -ldflags '-s -w' -o $(abspath $(BIN))/lehr-helm ./helm
 	$(GO) build -ldflags '-X main.version=v1' -o $(BIN)/releases/v1/frontend ./examples/shakespeare/frontend
 	$(GO) build -ldflags '-X main.version=v2' -o $(BIN)/releases/v2/frontend ./examples/shakespeare/frontend
 	$(GO) build -ldflags '-X main.version=v3 -X main.recordsCluster=yes' -o $(BIN)/releases/v3/frontend ./examples/shakespeare/frontend
@@ -58,6 +63,7 @@ bench: build ## measure speed and memory, all or ONLY=… of it: "name value uni
 	@$(GO) build -o $(BIN)/lehr-null ./plugin/plugintest/nullplugin
 	@CGO_ENABLED=0 $(GO) build -ldflags '-s -w' -o $(BIN)/rates ./bench/rates
 	@GOOS=wasip1 GOARCH=wasm $(GO) build -ldflags '-s -w' -o $(BIN)/rates.wasm ./bench/rates
+	@cd renderers && CGO_ENABLED=0 $(GO) build -ldflags '-s -w' -o $(abspath $(BIN))/render-alone ./alone
 	@$(BIN)/bench $(if $(ONLY),-only $(ONLY))
 
 # HOURS of virtual time in all, from SEED on (default: by the clock), WORKERS

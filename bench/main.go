@@ -25,12 +25,12 @@ func run() int {
 	if len(os.Args) > 1 && os.Args[1] == generate.ChildCommand {
 		return generate.ChildMain(os.Stdin, os.Stdout)
 	}
-	programs := flag.String("programs", "bin", "the folder of lehr, lehr-command, rates and rates.wasm")
+	programs := flag.String("programs", "bin", "the folder of lehr, lehr-command, lehr-kustomize, lehr-helm, render-alone, rates and rates.wasm")
 	null := flag.String("null", "bin/lehr-null", "the plugin that does nothing")
 	large := flag.Int("large", 100_000, "assets of the large partition")
 	million := flag.Int("million", 1_000_000, "assets of the largest partition")
 	shared := flag.Int("partitions", 1000, "partitions that ten replicas share, or one server serves")
-	only := flag.String("only", "", "measure only pushes, only the solver, only partitions, only queries, only generators, only replicas, only rest, only million, or only many")
+	only := flag.String("only", "", "measure only pushes, only the solver, only partitions, only queries, only generators, only renderers, only replicas, only rest, only million, or only many")
 	profile := flag.String("cpuprofile", "", "write a CPU profile of this process to a file")
 	flag.StringVar(&heapProfile, "memprofile", "", "write a heap profile of the last quiet partition to a file")
 	flag.Parse()
@@ -53,6 +53,9 @@ func run() int {
 	}
 	if err == nil && (*only == "" || *only == "generators") {
 		err = measureGenerators(context.Background(), *programs, *large/20)
+	}
+	if err == nil && (*only == "" || *only == "renderers") {
+		err = measureRenderers(context.Background(), *programs, *large/10)
 	}
 	if err == nil && (*only == "" || *only == "million") {
 		err = measureMillion(context.Background(), *null, *million)

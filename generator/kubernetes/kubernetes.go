@@ -27,6 +27,7 @@ type Manifest struct {
 
 // Finding is what is wrong with a manifest, or probably not meant.
 type Finding struct {
+	// File that it is about; empty: the partition's definition.
 	File    string
 	Line    int
 	Warning bool
@@ -89,7 +90,8 @@ func Read(manifests []Manifest, settings Settings) ([]Object, []Finding) {
 	return r.objects, r.findings
 }
 
-// Tell gives objects and findings to Lehr.
+// Tell gives objects and findings to Lehr, with the JSON of what is too large for
+// an asset as a blob.
 func Tell(out *generator.Output, objects []Object, findings []Finding) {
 	for _, f := range findings {
 		say := out.At(f.File, f.Line).Error
@@ -102,6 +104,11 @@ func Tell(out *generator.Output, objects []Object, findings []Finding) {
 		return
 	}
 	for _, o := range objects {
-		out.At(o.File, o.Line).Asset(o.ID, o.Payload, o.Addons...)
+		payload := o.Payload
+		if o.spilled() {
+			payload = proto.CloneOf(payload)
+			payload.External, payload.Json = out.Blob([]byte(payload.Json)), ""
+		}
+		out.At(o.File, o.Line).Asset(o.ID, payload, o.Addons...)
 	}
 }

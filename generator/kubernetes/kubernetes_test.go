@@ -1,9 +1,13 @@
 package kubernetes_test
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
+	"testing/fstest"
+
+	"google.golang.org/protobuf/reflect/protoregistry"
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/generator"
@@ -123,7 +127,7 @@ func TestRefused(t *testing.T) {
 		"bad namespace":   {"apiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: A/b}\n", "metadata.namespace of Pod a is no name", 1},
 		"kustomization":   {"apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n", "is for Kustomize", 1},
 		"twice the same":  {object("1") + "---\n" + object("2"), "ConfigMap a is there twice: it was in a.yaml:1 before", 7},
-		"long":            {object(strings.Repeat("a", 150_000)), "ConfigMap a has 15", 1},
+		"long":            {object(strings.Repeat("a", 1_500_000)), "ConfigMap a has 1500", 1},
 		"secret":          {"apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData: {password: hush}\n", "Secret a has stringData: no secret may enter", 1},
 		"secret in list":  {"apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Secret\n  metadata: {name: a}\n  data: {hush: aHVzaA==}\n", "Secret a has data", 4},
 		"items no object": {"apiVersion: v1\nkind: List\nitems: [1]\n", "items[0] is no object", 3},
@@ -328,6 +332,22 @@ func TestSecrets(t *testing.T) {
 	for i, want := range []string{"spec.containers[].env[].value of Pod a looks like a key of AWS", "spec.containers[].env[].value of Pod a looks like a URL with a password"} {
 		if f := findings[i]; !f.Warning || f.Message != want || f.Line != 1 {
 			t.Errorf("got %+v, want %s", f, want)
+		}
+	}
+}
+
+// TestLargeObjectsAreSpilled: what is too large for an asset is a blob, which the
+// asset names.
+func TestLargeObjectsAreSpilled(t *testing.T) {
+	for size, spilled := range map[int]bool{149_000: false, 150_000: true} {
+		files := fstest.MapFS{"a.yaml": {Data: []byte(object(strings.Repeat("a", size)))}}
+		var said bytes.Buffer
+		if err := generator.Run(kubernetes.Render, generator.NewInput(nil, []string{"--cluster=prod"}, files), protoregistry.GlobalTypes, &said); err != nil {
+			t.Fatal(err)
+		}
+		blob := `{"blob":{"content":"`
+		if strings.HasPrefix(said.String(), blob) != spilled || strings.Contains(said.String(), `"external":{"uri":"blob:sha256:`) != spilled || strings.Contains(said.String(), `"json":"{`) == spilled {
+			t.Errorf("of %d bytes it said %.300s", size, &said)
 		}
 	}
 }

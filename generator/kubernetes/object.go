@@ -14,10 +14,12 @@ import (
 	kubernetespb "lehr.dev/gen/lehr/kubernetes/v1"
 )
 
-// Limits of Lehr's: an asset's canonical bytes, and an id.
+// Limits: Lehr's of an asset's canonical bytes, and of an id; Kubernetes' of an
+// object.
 const (
-	maxAssetBytes = 150_000
-	maxID         = 253
+	maxAssetBytes  = 150_000
+	maxID          = 253
+	maxObjectBytes = 1_500_000
 )
 
 // document takes a manifest's document: an object, a list of them, or nothing.
@@ -104,7 +106,7 @@ func (r *reader) object(m Manifest, line int, fields map[string]any) {
 	if slices.Contains(r.settings.Omit, full+"/"+name) {
 		return
 	}
-	if skip := r.settings.Skip; skip != nil && skip(full, name, texts(fields, "metadata", "annotations")) {
+	if skip := r.settings.Skip; skip != nil && skip(full, name, fields) {
 		return
 	}
 	if !r.secrets(m, line, full, name, fields) {
@@ -303,13 +305,24 @@ func (r *reader) describe(o *Object) {
 		}
 		o.Addons = append(o.Addons, dependencies)
 	}
-	size := proto.Size(o.Payload) + len(o.ID) + 64
+	if size := content.Len(); size > maxObjectBytes {
+		r.wrong(r.of(o), o.Line, "split it, for example a ConfigMap by file", "%s %s has %d bytes, and Kubernetes takes at most %d", o.Payload.Kind, o.Payload.Name, size, maxObjectBytes)
+	}
+}
+
+// spilled reports whether an object is too large for an asset, with its addons.
+func (o *Object) spilled() bool {
+	const framing = 64 // Of each part, at most.
+	size := len(o.ID) + proto.Size(o.Payload) + 2*framing
 	for _, addon := range o.Addons {
-		size += proto.Size(addon) + 64
+		size += proto.Size(addon) + framing
 	}
-	if size > maxAssetBytes {
-		r.wrong(r.of(o), o.Line, "split it, for example a ConfigMap by file; of a CustomResourceDefinition drop the descriptions", "%s %s has %d bytes as an asset, at most %d are allowed", o.Payload.Kind, o.Payload.Name, size, maxAssetBytes)
-	}
+	return size > maxAssetBytes
+}
+
+// Annotation is one of an object's, by its fields.
+func Annotation(fields map[string]any, name string) string {
+	return text(fields, "metadata", "annotations", name)
 }
 
 // dig is the value at a path of fields; nil: there is none.

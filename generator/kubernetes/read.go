@@ -14,7 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Limits of one manifest. Kubernetes takes objects of at most 1.5 MB.
+// Limits of one manifest.
 const (
 	maxDepth  = 200
 	maxValues = 1_000_000

@@ -21,8 +21,8 @@ type Settings struct {
 	// ClusterScoped lists kinds, as KIND.GROUP, that have no namespace, beside
 	// those of Kubernetes and of CustomResourceDefinitions that are read.
 	ClusterScoped []string
-	// Skip, if there is one, says what else is left out.
-	Skip func(kind, name string, annotations map[string]string) bool
+	// Skip, if there is one, says what else is left out, by its fields.
+	Skip func(kind, name string, fields map[string]any) bool
 }
 
 // Reference is a field by which an object of a kind names one of another kind,

@@ -27,6 +27,10 @@ type release struct {
 	findings []kubernetes.Finding
 }
 
+// theDefinition is the file of what is wrong with lehr.yaml, whatever its name:
+// Lehr knows that.
+const theDefinition = ""
+
 func (r *release) wrong(file string, line int, hint, format string, arguments ...any) {
 	r.findings = append(r.findings, kubernetes.Finding{File: file, Line: line, Message: fmt.Sprintf(format, arguments...), Hint: hint})
 }
@@ -35,7 +39,7 @@ func (r *release) wrong(file string, line int, hint, format string, arguments ..
 func (r *release) load() *chartv2.Chart {
 	main := path.Join(r.options.folder, "Chart.yaml")
 	if r.files[main] == nil {
-		r.wrong("lehr.yaml", 0, "name the chart's folder in with: {chart: FOLDER}, from the folder of lehr.yaml, and all its files in a source of from: files: [\"**\"]", "%s is not among the declared files", main)
+		r.wrong(theDefinition, 0, "name the chart's folder in with: {chart: FOLDER}, from the folder of lehr.yaml, and all its files in a source of from: files: [\"**\"]", "%s is not among the declared files", main)
 		return nil
 	}
 	rules := ignore.Empty()
@@ -153,7 +157,7 @@ func (r *release) values() map[string]any {
 	for _, name := range r.options.values {
 		text, found := r.files[path.Clean(name)]
 		if !found {
-			r.wrong("lehr.yaml", 0, "name it in a source of from; paths are from the folder of lehr.yaml", "with.values %s is not among the declared files", name)
+			r.wrong(theDefinition, 0, "name it in a source of from; paths are from the folder of lehr.yaml", "with.values %s is not among the declared files", name)
 			return nil
 		}
 		values, err := loader.LoadValues(bytes.NewReader(text))
@@ -165,7 +169,7 @@ func (r *release) values() map[string]any {
 	}
 	for _, assignment := range r.options.set {
 		if err := strvals.ParseInto(assignment, all); err != nil {
-			r.wrong("lehr.yaml", 0, "write KEY=VALUE, for example image.tag=v2", "with.set cannot be read: %s", shown(err.Error()))
+			r.wrong(theDefinition, 0, "write KEY=VALUE, for example image.tag=v2", "with.set cannot be read: %s", shown(err.Error()))
 			return nil
 		}
 	}

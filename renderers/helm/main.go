@@ -152,8 +152,8 @@ func renderOnce(files map[string][]byte, o options, by *vary) ([]kubernetes.Obje
 
 // hook is asked for every object whether it is left out: hooks are for events
 // that Lehr does not have, for it keeps objects as they should be.
-func (r *release) hook(kind, name string, annotations map[string]string) bool {
-	hook := annotations["helm.sh/hook"]
+func (r *release) hook(kind, name string, fields map[string]any) bool {
+	hook := kubernetes.Annotation(fields, "helm.sh/hook")
 	if hook == "" || hook == "crd-install" {
 		return false
 	}
@@ -179,7 +179,7 @@ func (r *release) hook(kind, name string, annotations map[string]string) bool {
 func (r *release) input(chart *chartv2.Chart) common.Values {
 	version, err := common.ParseKubeVersion(r.options.kubeVersion)
 	if err != nil {
-		r.wrong("lehr.yaml", 0, "write for example 1.34", "with.kube_version %q is no version", r.options.kubeVersion)
+		r.wrong(theDefinition, 0, "write for example 1.34", "with.kube_version %q is no version", r.options.kubeVersion)
 		return nil
 	}
 	if wants := chart.Metadata.KubeVersion; wants != "" && !chartutil.IsCompatibleRange(wants, version.String()) {

@@ -175,7 +175,7 @@ func varying(first, second []kubernetes.Object, functions string) (findings []ku
 		}
 	}
 	if len(second) > len(first) {
-		findings = append(findings, kubernetes.Finding{File: "lehr.yaml", Message: "how many objects the chart gives depends on " + functions, Hint: "set the value that the template makes up otherwise"})
+		findings = append(findings, kubernetes.Finding{Message: "how many objects the chart gives depends on " + functions, Hint: "set the value that the template makes up otherwise"})
 	}
 	return findings
 }

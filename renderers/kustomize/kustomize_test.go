@@ -113,6 +113,10 @@ func TestUnusual(t *testing.T) {
 			t.Errorf("%s: %d objects, %+v", name, len(got), findings)
 		}
 	}
+	whole := files(map[string]string{"kustomization.yaml": "resources: [base]\n"})
+	if got, findings := build(whole, ".", settings); len(findings) > 0 || len(got) != len(want) {
+		t.Errorf("in the folder of lehr.yaml: %d objects, %+v", len(got), findings)
+	}
 	asked, _ := build(files(map[string]string{"base/kustomization.yaml": "resources: [web.yaml]\nbuildMetadata: [originAnnotations]\n"}), "base", settings)
 	if len(asked) != 2 || !strings.Contains(asked[0].Payload.Json, "config.kubernetes.io/origin") {
 		t.Errorf("origins that were asked for are gone: %+v", asked)
@@ -129,8 +133,8 @@ func TestRefused(t *testing.T) {
 		line       int
 		hint       string
 	}{
-		"no kustomization":     {map[string]string{"overlays/prod/kustomization.yaml": ""}, "lehr.yaml", "the folder overlays/prod has no kustomization.yaml", 0, "with: {folder: PATH}"},
-		"two kustomizations":   {map[string]string{"overlays/prod/kustomization.yml": "{}"}, "lehr.yaml", "has several kustomizations", 0, "keep one"},
+		"no kustomization":     {map[string]string{"overlays/prod/kustomization.yaml": ""}, "", "the folder overlays/prod has no kustomization.yaml", 0, "with: {folder: PATH}"},
+		"two kustomizations":   {map[string]string{"overlays/prod/kustomization.yml": "{}"}, "", "has several kustomizations", 0, "keep one"},
 		"remote base":          {map[string]string{"overlays/prod/kustomization.yaml": "resources:\n- ../../base\n- github.com/x/y//z?ref=v1\n"}, "overlays/prod/kustomization.yaml", "github.com/x/y//z?ref=v1 is elsewhere", 3, "declare it as a source"},
 		"remote base of base":  {map[string]string{"base/kustomization.yaml": "resources: [web.yaml, 'https://example.com/a.yaml']\n"}, "base/kustomization.yaml", "https://example.com/a.yaml is elsewhere", 1, "declare it as a source"},
 		"remote by ssh":        {map[string]string{"base/kustomization.yaml": "bases: ['git@example.com:a/b']\n"}, "base/kustomization.yaml", "is elsewhere", 1, "declare it as a source"},
@@ -148,7 +152,7 @@ func TestRefused(t *testing.T) {
 		"broken kustomization": {map[string]string{"base/kustomization.yaml": "resources: [\n"}, "base/kustomization.yaml", "Kustomize cannot build it", 0, ""},
 		"unknown key":          {map[string]string{"base/kustomization.yaml": "resource: [web.yaml]\n"}, "base/kustomization.yaml", `unknown field "resource"`, 0, ""},
 		"itself":               {map[string]string{"base/kustomization.yaml": "resources: [../base]\n"}, "base/kustomization.yaml", "Kustomize cannot build it", 0, ""},
-		"each other":           {map[string]string{"base/kustomization.yaml": "resources: [../other]\n", "other/kustomization.yaml": "resources: [../base]\n"}, "", "Kustomize cannot build it", 0, ""},
+		"each other":           {map[string]string{"base/kustomization.yaml": "resources: [../other]\n", "other/kustomization.yaml": "resources: [../base]\n"}, "*", "Kustomize cannot build it", 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			folder := "base"
@@ -160,7 +164,7 @@ func TestRefused(t *testing.T) {
 				t.Fatalf("taken, as %d objects", len(objects))
 			}
 			f := findings[0]
-			if c.file != "" && f.File != c.file || !strings.Contains(f.Message, c.want) || !strings.Contains(f.Hint, c.hint) || c.line != 0 && f.Line != c.line {
+			if c.file != "*" && f.File != c.file || !strings.Contains(f.Message, c.want) || !strings.Contains(f.Hint, c.hint) || c.line != 0 && f.Line != c.line {
 				t.Errorf("got %+v, want %s:%d %q (%q)", f, c.file, c.line, c.want, c.hint)
 			}
 			if strings.Contains(f.Message+f.Hint, "hush") {

@@ -76,7 +76,7 @@ func render(in *generator.Input, out *generator.Output) error {
 // build renders the kustomization of a folder of files.
 func build(files map[string][]byte, folder string, settings kubernetes.Settings) ([]kubernetes.Object, []kubernetes.Finding) {
 	tree := &tree{files: files}
-	main := tree.look(folder, nil)
+	main := tree.look(folder)
 	if len(tree.findings) > 0 {
 		return nil, tree.findings
 	}
@@ -93,7 +93,7 @@ func build(files map[string][]byte, folder string, settings kubernetes.Settings)
 	// the folder would keep nothing out.
 	options := krusty.MakeDefaultOptions()
 	options.LoadRestrictions = types.LoadRestrictionsNone
-	made, err := krusty.MakeKustomizer(options).Run(system, "/"+folder)
+	made, err := krusty.MakeKustomizer(options).Run(system, path.Join("/", folder))
 	if err != nil {
 		return nil, []kubernetes.Finding{tree.failure(main, err)}
 	}

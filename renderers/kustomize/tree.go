@@ -35,14 +35,14 @@ var (
 
 // look looks through the kustomization of a folder and those that it names, and
 // returns its file.
-func (t *tree) look(folder string, from *yaml.Node) string {
+func (t *tree) look(folder string) string {
 	found := kustomizationIn(t.files, folder)
 	if len(found) != 1 {
 		message, hint := fmt.Sprintf("the folder %s has no kustomization.yaml among the declared files", folder), "name the folder in with: {folder: PATH}, from the folder of lehr.yaml, and its files and those of its bases in the sources of from"
 		if len(found) > 1 {
 			message, hint = fmt.Sprintf("the folder %s has several kustomizations: %s", folder, strings.Join(found, ", ")), "keep one of them"
 		}
-		t.findings = append(t.findings, kubernetes.Finding{File: "lehr.yaml", Message: message, Hint: hint})
+		t.findings = append(t.findings, kubernetes.Finding{Message: message, Hint: hint})
 		return ""
 	}
 	name := found[0]
@@ -98,7 +98,7 @@ func (t *tree) path(file string, node *yaml.Node, folder bool) {
 	switch {
 	case t.files[to] != nil:
 	case folder && len(kustomizationIn(t.files, to)) > 0:
-		t.look(to, node)
+		t.look(to)
 	case remote.MatchString(node.Value):
 		t.wrong(file, node, "declare it as a source in lehr.yaml (git: or http:, at a commit), name it in from, and write its path here: docs/kubernetes.md shows how; or copy it", "%s is elsewhere: only declared files are read", node.Value)
 	default:

@@ -12,7 +12,7 @@ import (
 	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
-	_ "lehr.dev/gen/lehr/intent/v1"
+	v1 "lehr.dev/gen/lehr/intent/v1"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -41,7 +41,9 @@ type Object struct {
 	// integers with all their digits, other numbers as RFC 8785 writes them.
 	Json string `protobuf:"bytes,5,opt,name=json" json:"json,omitempty"`
 	// The cluster that it is for, by the name that lehr.yaml gives it.
-	Cluster       string `protobuf:"bytes,6,opt,name=cluster" json:"cluster,omitempty"`
+	Cluster string `protobuf:"bytes,6,opt,name=cluster" json:"cluster,omitempty"`
+	// The canonical JSON, where it is too large for an asset.
+	External      *v1.ExternalRef `protobuf:"bytes,7,opt,name=external" json:"external,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -118,19 +120,28 @@ func (x *Object) GetCluster() string {
 	return ""
 }
 
+func (x *Object) GetExternal() *v1.ExternalRef {
+	if x != nil {
+		return x.External
+	}
+	return nil
+}
+
 var File_lehr_kubernetes_v1_object_proto protoreflect.FileDescriptor
 
 const file_lehr_kubernetes_v1_object_proto_rawDesc = "" +
 	"\n" +
-	"\x1flehr/kubernetes/v1/object.proto\x12\x12lehr.kubernetes.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1clehr/intent/v1/options.proto\"\xe0\x01\n" +
+	"\x1flehr/kubernetes/v1/object.proto\x12\x12lehr.kubernetes.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1alehr/intent/v1/asset.proto\x1a\x1clehr/intent/v1/options.proto\"\xf3\x02\n" +
 	"\x06Object\x12,\n" +
 	"\vapi_version\x18\x01 \x01(\tB\v\xbaH\x04r\x02\x10\x01\x90\xe4\x19\x01R\n" +
 	"apiVersion\x12\x1f\n" +
 	"\x04kind\x18\x02 \x01(\tB\v\xbaH\x04r\x02\x10\x01\x90\xe4\x19\x01R\x04kind\x12\"\n" +
 	"\tnamespace\x18\x03 \x01(\tB\x04\x90\xe4\x19\x01R\tnamespace\x12\x1f\n" +
-	"\x04name\x18\x04 \x01(\tB\v\xbaH\x04r\x02\x10\x01\x90\xe4\x19\x01R\x04name\x12\x1b\n" +
-	"\x04json\x18\x05 \x01(\tB\a\xbaH\x04r\x02\x10\x02R\x04json\x12%\n" +
-	"\acluster\x18\x06 \x01(\tB\v\xbaH\x04r\x02\x10\x01\x90\xe4\x19\x01R\aclusterB3Z,lehr.dev/gen/lehr/kubernetes/v1;kubernetespb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
+	"\x04name\x18\x04 \x01(\tB\v\xbaH\x04r\x02\x10\x01\x90\xe4\x19\x01R\x04name\x12\x12\n" +
+	"\x04json\x18\x05 \x01(\tR\x04json\x12%\n" +
+	"\acluster\x18\x06 \x01(\tB\v\xbaH\x04r\x02\x10\x01\x90\xe4\x19\x01R\acluster\x127\n" +
+	"\bexternal\x18\a \x01(\v2\x1b.lehr.intent.v1.ExternalRefR\bexternal:a\xbaH^\x1a\\\n" +
+	"\x0eobject.content\x12!one of json and external is there\x1a'(this.json == '') == has(this.external)B3Z,lehr.dev/gen/lehr/kubernetes/v1;kubernetespb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
 
 var (
 	file_lehr_kubernetes_v1_object_proto_rawDescOnce sync.Once
@@ -146,14 +157,16 @@ func file_lehr_kubernetes_v1_object_proto_rawDescGZIP() []byte {
 
 var file_lehr_kubernetes_v1_object_proto_msgTypes = make([]protoimpl.MessageInfo, 1)
 var file_lehr_kubernetes_v1_object_proto_goTypes = []any{
-	(*Object)(nil), // 0: lehr.kubernetes.v1.Object
+	(*Object)(nil),         // 0: lehr.kubernetes.v1.Object
+	(*v1.ExternalRef)(nil), // 1: lehr.intent.v1.ExternalRef
 }
 var file_lehr_kubernetes_v1_object_proto_depIdxs = []int32{
-	0, // [0:0] is the sub-list for method output_type
-	0, // [0:0] is the sub-list for method input_type
-	0, // [0:0] is the sub-list for extension type_name
-	0, // [0:0] is the sub-list for extension extendee
-	0, // [0:0] is the sub-list for field type_name
+	1, // 0: lehr.kubernetes.v1.Object.external:type_name -> lehr.intent.v1.ExternalRef
+	1, // [1:1] is the sub-list for method output_type
+	1, // [1:1] is the sub-list for method input_type
+	1, // [1:1] is the sub-list for extension type_name
+	1, // [1:1] is the sub-list for extension extendee
+	0, // [0:1] is the sub-list for field type_name
 }
 
 func init() { file_lehr_kubernetes_v1_object_proto_init() }

@@ -1,0 +1,190 @@
+package kubernetes
+
+import (
+	"bytes"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Imported is a partition made of what exists.
+type Imported struct {
+	// Definition is what lehr.yaml says after its partition and mode.
+	Definition string
+	// Files beside lehr.yaml, by path.
+	Files map[string][]byte
+	// Objects that were taken over, by kind.
+	Objects map[string]int
+	LeftOut []LeftOut
+}
+
+// LeftOut is an object that was seen and not taken over, and why.
+type LeftOut struct{ What, Why string }
+
+// Import makes a partition of manifests: files that people wrote, or what
+// kubectl get -o yaml says. A file whose objects are all taken over is copied as
+// it is, with its comments; of others, and of lists, each object gets a file of
+// its own. What is made in the cluster by something else is left out, and
+// Secrets are (S13). An error among the findings means that nothing is made.
+func Import(manifests []Manifest, settings Settings) (Imported, []Finding) {
+	made := Imported{Files: map[string][]byte{}, Objects: map[string]int{}}
+	var copied, apart []Manifest
+	for _, m := range manifests {
+		var left []LeftOut
+		settings.Skip = func(kind, name string, fields map[string]any) bool {
+			why := madeElsewhere(kind, name, fields)
+			if why != "" {
+				left = append(left, LeftOut{strings.TrimSpace(kind + " " + text(fields, "metadata", "namespace") + "/" + name), why})
+			}
+			return why != ""
+		}
+		if _, findings := Read([]Manifest{m}, settings); slices.ContainsFunc(findings, failing) {
+			return Imported{}, findings
+		}
+		if made.LeftOut = append(made.LeftOut, left...); len(left) > 0 || isList(m.Text) {
+			apart = append(apart, m)
+		} else {
+			copied = append(copied, m)
+		}
+	}
+	settings.Skip = func(kind, name string, fields map[string]any) bool { return madeElsewhere(kind, name, fields) != "" }
+	objects, findings := Read(slices.Concat(copied, apart), settings)
+	if slices.ContainsFunc(findings, failing) {
+		return Imported{}, findings
+	}
+	for _, m := range copied {
+		made.Files[free(made.Files, path.Base(m.File))] = m.Text
+	}
+	for _, o := range objects {
+		made.Objects[kindOf(o.Payload)]++
+		if slices.ContainsFunc(apart, func(m Manifest) bool { return m.File == o.File }) {
+			name := strings.ReplaceAll(strings.TrimPrefix(o.ID, "kubernetes/"+settings.Cluster+"/"), "/", "-")
+			made.Files[free(made.Files, name+".yaml")] = written(o.value)
+		}
+	}
+	made.Definition = fmt.Sprintf(`sources:
+  manifests: {dir: manifests, files: ["*"]}
+generate:
+  objects:
+    render: kubernetes
+    from: [manifests]
+    with: {cluster: %s, namespace: %s}
+`, settings.Cluster, settings.Namespace)
+	return made, findings
+}
+
+func failing(f Finding) bool { return !f.Warning }
+
+// madeElsewhere says who makes an object, if it is none that people keep.
+func madeElsewhere(kind, name string, fields map[string]any) string {
+	owners, _ := dig(fields, "metadata", "ownerReferences").([]any)
+	for _, owner := range owners {
+		if dig(owner, "controller") == true {
+			return "made by " + text(owner, "kind") + " " + text(owner, "name")
+		}
+	}
+	data, _ := fields["data"].(map[string]any)
+	stringData, _ := fields["stringData"].(map[string]any)
+	switch {
+	case kind == "Secret" && len(data)+len(stringData) > 0:
+		return "no secret enters intent: leave it to what made it, or to what holds secrets"
+	case kind == "ConfigMap" && name == "kube-root-ca.crt", kind == "ServiceAccount" && name == "default":
+		return "made by the cluster in each namespace"
+	case slices.Contains([]string{"Endpoints", "EndpointSlice.discovery.k8s.io", "Event", "Event.events.k8s.io", "Lease.coordination.k8s.io", "Node", "ComponentStatus"}, kind):
+		return "made by the cluster"
+	}
+	return ""
+}
+
+func isList(manifest []byte) bool {
+	for next := yamlDocuments(manifest); ; {
+		document, err := next()
+		if err != nil {
+			return false
+		}
+		for i := 0; i+1 < len(document.Content); i += 2 {
+			if document.Content[i].Value == "kind" && strings.HasSuffix(document.Content[i+1].Value, "List") {
+				return true
+			}
+		}
+	}
+}
+
+// free is a name in manifests/ that no file has yet.
+func free(files map[string][]byte, name string) string {
+	extension := path.Ext(name)
+	for i := 1; ; i++ {
+		try := path.Join("manifests", name)
+		if i > 1 {
+			try = path.Join("manifests", fmt.Sprintf("%s-%d%s", strings.TrimSuffix(name, extension), i, extension))
+		}
+		if files[try] == nil {
+			return try
+		}
+	}
+}
+
+// written is an object as YAML that people read, and that is read as the same.
+func written(value map[string]any) []byte {
+	var text bytes.Buffer
+	encoder := yaml.NewEncoder(&text)
+	encoder.SetIndent(2)
+	// Nodes of text, numbers, lists and mappings can be written.
+	_ = encoder.Encode(node(value))
+	_ = encoder.Close()
+	return text.Bytes()
+}
+
+func node(value any) *yaml.Node {
+	plain := func(tag, text string) *yaml.Node {
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: text}
+	}
+	switch value := value.(type) {
+	case bool:
+		return plain("!!bool", fmt.Sprint(value))
+	case number:
+		if strings.ContainsAny(string(value), ".e") {
+			return plain("!!float", string(value))
+		}
+		return plain("!!int", string(value))
+	case string:
+		text := plain("!!str", value)
+		if again, err := scalar(&yaml.Node{Value: value}, ""); err != nil || again != value {
+			text.Style = yaml.DoubleQuotedStyle
+		} else if strings.Contains(value, "\n") {
+			text.Style = yaml.LiteralStyle
+		}
+		return text
+	case []any:
+		list := &yaml.Node{Kind: yaml.SequenceNode}
+		for _, element := range value {
+			list.Content = append(list.Content, node(element))
+		}
+		return list
+	case map[string]any:
+		mapping := &yaml.Node{Kind: yaml.MappingNode}
+		for _, key := range inOrder(value) {
+			mapping.Content = append(mapping.Content, node(key), node(value[key]))
+		}
+		return mapping
+	}
+	return plain("!!null", "null")
+}
+
+// inOrder has what says what an object is first, as people write it.
+func inOrder(fields map[string]any) (keys []string) {
+	rank := func(key string) int { return slices.Index([]string{"metadata", "kind", "apiVersion"}, key) }
+	for key := range fields {
+		keys = append(keys, key)
+	}
+	slices.SortFunc(keys, func(a, b string) int {
+		if rank(a) != rank(b) {
+			return rank(b) - rank(a)
+		}
+		return strings.Compare(a, b)
+	})
+	return keys
+}

@@ -1,0 +1,229 @@
+// Package renderers holds the tests of the programs as lehr runs them.
+package renderers_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// programs builds lehr with the renderers beside it, as make build does.
+func programs(t *testing.T) string {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("builds programs")
+	}
+	bin := t.TempDir()
+	for _, b := range []struct{ dir, name, of, cgo string }{
+		{"..", "lehr", "./cmd/lehr", "CGO_ENABLED=1"}, {".", "lehr-kustomize", "./kustomize", "CGO_ENABLED=0"}, {".", "lehr-helm", "./helm", "CGO_ENABLED=0"},
+	} {
+		build := exec.Command("go", "build", "-ldflags", "-s -w", "-o", filepath.Join(bin, b.name), b.of)
+		build.Dir, build.Env = b.dir, append(os.Environ(), b.cgo)
+		if out, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("building %s: %v\n%s", b.name, err, out)
+		}
+	}
+	return filepath.Join(bin, "lehr")
+}
+
+func run(t *testing.T, lehr string, arguments ...string) (string, error) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), lehr, arguments...)
+	command.Env = append(os.Environ(), "HOME="+t.TempDir(), "XDG_CACHE_HOME="+t.TempDir())
+	out, err := command.CombinedOutput()
+	return string(out), err
+}
+
+// built is what a build gave.
+type built struct {
+	kinds map[string]int
+	// edges are what an asset waits for, without what is before KIND.
+	edges map[string][]string
+	json  map[string]string
+}
+
+func build(t *testing.T, lehr, file string) built {
+	t.Helper()
+	folder := t.TempDir()
+	if out, err := run(t, lehr, "build", "--verify", file); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if out, err := run(t, lehr, "build", "--out", folder, file); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	b := built{map[string]int{}, map[string][]string{}, map[string]string{}}
+	err := filepath.WalkDir(folder, func(path string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		var asset struct {
+			ID      string
+			Payload struct{ Kind, JSON string }
+			Addons  struct {
+				Dependencies struct{ Dependencies []struct{ On string } } `json:"lehr.intent.v1.Dependencies"`
+			}
+		}
+		if err := json.Unmarshal(text, &asset); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		if asset.Payload.Kind == "" {
+			return nil // The policy.
+		}
+		b.kinds[asset.Payload.Kind]++
+		b.json[short(asset.ID)] = asset.Payload.JSON
+		for _, d := range asset.Addons.Dependencies.Dependencies {
+			b.edges[short(asset.ID)] = append(b.edges[short(asset.ID)], short(d.On))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func short(id string) string {
+	parts := strings.Split(id, "/")
+	return strings.Join(parts[max(0, len(parts)-2):], "/")
+}
+
+func (b built) edgeCount() (n int) {
+	for _, edges := range b.edges {
+		n += len(edges)
+	}
+	return n
+}
+
+// TestFerry: the example is rendered whole, in all three environments, twice to
+// the same bytes.
+func TestFerry(t *testing.T) {
+	lehr := programs(t)
+	for environment, want := range map[string]string{
+		"dev":     "map[ConfigMap:3 Deployment:13 Ingress:1 Namespace:1 Role:1 RoleBinding:1 Service:13 ServiceAccount:1 StatefulSet:1], 50 edges",
+		"staging": "map[ConfigMap:4 Deployment:14 Ingress:1 Namespace:1 Role:1 RoleBinding:1 Service:13 ServiceAccount:1 StatefulSet:1], 51 edges",
+		"prod":    "map[ConfigMap:5 Deployment:15 HorizontalPodAutoscaler:1 Ingress:1 Namespace:1 PodDisruptionBudget:1 Role:1 RoleBinding:1 Service:13 ServiceAccount:1 StatefulSet:1], 54 edges",
+	} {
+		b := build(t, lehr, "../examples/ferry/"+environment+".yaml")
+		if got := fmt.Sprintf("%v, %d edges", b.kinds, b.edgeCount()); got != want {
+			t.Errorf("%s has %s, want %s", environment, got, want)
+		}
+		if !strings.Contains(b.json["configmap/alerts"], "alert: BookingsFail") {
+			t.Errorf("%s has the alerts %s", environment, b.json["configmap/alerts"])
+		}
+		desk := b.edges["deployment.apps/desk"]
+		if len(desk) != 3 || !strings.HasPrefix(desk[0], "configmap/settings-") || desk[1] != "serviceaccount/desk" || desk[2] != "namespace/ferry-"+environment {
+			t.Errorf("%s: the desk waits for %v", environment, desk)
+		}
+	}
+}
+
+// TestCorpus reads what others wrote for real use, unchanged.
+func TestCorpus(t *testing.T) {
+	corpus := os.Getenv("LEHR_CORPUS")
+	if corpus == "" {
+		t.Skip("LEHR_CORPUS names no folder with the corpus")
+	}
+	lehr := programs(t)
+	folder := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("lehr.yaml", "lehr: v1\npartition: boutique\nsources:\n  manifests: {dir: "+filepath.Join(corpus, "online-boutique")+", files: [\"*.yaml\"]}\ngenerate:\n  boutique: {render: kubernetes, from: [manifests], with: {cluster: prod, namespace: shop}}\n")
+	plain := build(t, lehr, filepath.Join(folder, "lehr.yaml"))
+	if got := fmt.Sprintf("%v, %d edges", plain.kinds, plain.edgeCount()); got != "map[Deployment:12 Service:12 ServiceAccount:11], 11 edges" {
+		t.Errorf("the manifests have %s", got)
+	}
+	// The same through Kustomize, with a namespace object: the same objects, and
+	// each waits for it.
+	text, err := os.ReadFile(filepath.Join(corpus, "online-boutique/kubernetes-manifests.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write("manifests.yaml", string(text))
+	write("namespace.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n")
+	write("kustomization.yaml", "namespace: shop\nresources: [namespace.yaml, manifests.yaml]\n")
+	write("kustomized.yaml", "lehr: v1\npartition: boutique\nsources:\n  all: {dir: ., files: [kustomization.yaml, namespace.yaml, manifests.yaml]}\ngenerate:\n  boutique: {render: kustomize, from: [all], with: {cluster: prod}}\n")
+	kustomized := build(t, lehr, filepath.Join(folder, "kustomized.yaml"))
+	if got := fmt.Sprintf("%v, %d edges", kustomized.kinds, kustomized.edgeCount()); got != "map[Deployment:12 Namespace:1 Service:12 ServiceAccount:11], 46 edges" {
+		t.Errorf("through Kustomize they have %s", got)
+	}
+	for _, id := range slices.Sorted(maps.Keys(plain.json)) {
+		if plain.json[id] != kustomized.json[id] {
+			t.Errorf("%s differs:\n%s\n%s", id, plain.json[id], kustomized.json[id])
+		}
+	}
+}
+
+// TestRemoteBase: what is said through lehr names the line and what to do.
+func TestRemoteBase(t *testing.T) {
+	lehr := programs(t)
+	folder := t.TempDir()
+	for name, text := range map[string]string{
+		"prod.yaml":          "lehr: v1\npartition: a\nsources:\n  all: {dir: ., files: [kustomization.yaml]}\ngenerate:\n  c: {render: kustomize, from: [all], with: {cluster: prod, folder: nowhere}}\n  a: {render: kustomize, from: [all], with: {cluster: prod}}\n  b: {render: helm, from: [all], with: {cluster: prod, chart: b}}\n",
+		"kustomization.yaml": "resources:\n- https://github.com/x/y?ref=v1\n",
+	} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err := run(t, lehr, "build", filepath.Join(folder, "prod.yaml"))
+	if err == nil || !strings.Contains(out, "kustomization.yaml:2: https://github.com/x/y?ref=v1 is elsewhere: only declared files are read\n  declare it as a source in lehr.yaml") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if !strings.Contains(out, "prod.yaml:6: generate.c: the folder nowhere has no kustomization.yaml") {
+		t.Errorf("of the folder it says\n%s", out)
+	}
+	if !strings.Contains(out, `write with: {kube_version: "1.34"}`) {
+		t.Errorf("of the chart it says\n%s", out)
+	}
+}
+
+// TestPage builds what docs/kubernetes.md shows.
+func TestPage(t *testing.T) {
+	page, err := os.ReadFile("../docs/kubernetes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "```yaml\n")
+	definition, _, found := strings.Cut(rest, "```")
+	if !found {
+		t.Fatal("the page shows no lehr.yaml")
+	}
+	lehr := programs(t)
+	folder := t.TempDir()
+	object := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: NAME}\n"
+	for name, text := range map[string]string{
+		"lehr.yaml":                         definition,
+		"manifests/a.yaml":                  strings.Replace(object, "NAME", "a", 1),
+		"kustomize/prod/kustomization.yaml": "resources: [b.yaml]\nnamespace: shop\n",
+		"kustomize/prod/b.yaml":             strings.Replace(object, "NAME", "b", 1),
+		"chart/Chart.yaml":                  "apiVersion: v2\nname: c\nversion: 1.0.0\n",
+		"chart/prod.yaml":                   "name: c\n",
+		"chart/templates/c.yaml":            strings.Replace(object, "NAME", "{{ .Values.name }}", 1),
+	} {
+		path := filepath.Join(folder, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := build(t, lehr, filepath.Join(folder, "lehr.yaml"))
+	if got := slices.Sorted(maps.Keys(b.json)); !slices.Equal(got, []string{"configmap/a", "configmap/b", "configmap/c"}) {
+		t.Errorf("it gives %v", got)
+	}
+}
