@@ -41,6 +41,7 @@ type linter struct {
 	// that assets have, and scopes the keys of impacted scopes.
 	gives, types, scopes map[string]bool
 	scoped               scoped
+	deprecated           *deprecated
 	// ownerless assets, in the order of their ids.
 	ownerless []intent.AssetID
 	secrets   int
@@ -56,6 +57,7 @@ func (l *linter) add(line int, field, message, hint string) {
 // assets looks at each once.
 func (l *linter) assets(ctx context.Context) error {
 	l.gives, l.types, l.scopes, l.scoped = map[string]bool{}, map[string]bool{}, map[string]bool{}, scoped{}
+	l.deprecated = newDeprecated(l.set)
 	l.rules = validate.NewIdle(l.set, l.definition.Policy.GetRules())
 	return l.others(ctx, nil, nil, func(id intent.AssetID, asset intent.Asset, _ []byte) error {
 		output := l.members[id].output()
@@ -68,6 +70,9 @@ func (l *linter) assets(ctx context.Context) error {
 		}
 		l.rules.See(asset)
 		if err := l.scoped.see(asset); err != nil {
+			return err
+		}
+		if err := l.seeDeprecated(id, asset); err != nil {
 			return err
 		}
 		l.types[string(asset.Payload.Type)] = true
@@ -115,6 +120,7 @@ func (l *linter) definitions() {
 		}
 	}
 	l.resolvers()
+	l.deprecations()
 	if d.Lines["mode"] == 0 {
 		l.add(1, "mode", "mode is never set, so nothing is enforced", "write mode: observe if that is meant, else mode: enforce")
 	}

@@ -47,7 +47,10 @@ func (s scoped) see(asset intent.Asset) error {
 // are not there.
 func (l *linter) resolvers() {
 	for _, r := range l.definition.Resolvers {
-		idle := true
+		// What fills from a deprecated field is told of with that field.
+		idle := !r.Fill || !slices.ContainsFunc(r.Fields, func(v definition.Value) bool {
+			return len(l.deprecated.environment.Deprecated(v.Text, r.Type)) > 0
+		})
 		for _, only := range r.Only {
 			known := l.scoped[r.Type][only.Key]
 			for _, value := range only.Values {

@@ -112,6 +112,9 @@ func TestModelsAreCached(t *testing.T) {
 	if runs != 3 {
 		t.Errorf("%d runs at first, want 3", runs)
 	}
+	if b := w.blame(1, "job/front/a", "payload.version"); b.Line == nil || b.Line.File != "prod/knobs.yaml" || b.Line.Line != 1 || b.Line.Source != "knobs" {
+		t.Errorf("the version is blamed on %+v", b.Line)
+	}
 	w.replace("services/mail.yaml", "replicas: 2", "replicas: 4")
 	if s := w.served(2); s.Executions != runs+1 {
 		t.Errorf("%d runs for one file of two", s.Executions-runs)

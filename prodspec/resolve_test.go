@@ -3,13 +3,16 @@ package prodspec_test
 import (
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"lehr.dev/intent"
 	"lehr.dev/prodspec"
+	"lehr.dev/prodspec/generate"
 )
 
 // resolving is the partition of testdata/resolve with these entries of generate
@@ -171,5 +174,30 @@ func TestBlameOfResolvers(t *testing.T) {
 	})
 	if after.Executions != before.Executions {
 		t.Errorf("%d runs for a new reason", after.Executions-before.Executions)
+	}
+}
+
+// TestLintOfResolvers: what changes nothing, and environments that are not there.
+func TestLintOfResolvers(t *testing.T) {
+	w := resolving(t, strings.Replace(ample, "[prod]", "[prod, sandbox, prd]", 1),
+		`  idle: {resolve: Job, where: payload.replicas > 100, set: {payload.replicas: "100"}, reason: a}`)
+	program := prodspec.Program{Definition: filepath.Join(w.folder, "lehr.yaml"), Runner: generate.InProcess{Limits: generate.DefaultLimits()}}
+	built, err := prodspec.Lint(t.Context(), program, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said []string
+	for _, f := range built.Findings {
+		if strings.Contains(f.Message, "resolver") {
+			said = append(said, fmt.Sprintf("%d %s (%s)", f.Line, f.Message, f.Hint))
+		}
+	}
+	want := []string{
+		"10 the resolver ample is on for environment sandbox, which no asset has (there are dev, prod)",
+		"10 the resolver ample is on for environment prd, which no asset has (did you mean prod? there are dev, prod)",
+		"11 the resolver idle changes no asset (its where matches none, or each has what it would set already)",
+	}
+	if diff := cmp.Diff(want, said); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

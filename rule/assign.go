@@ -361,7 +361,11 @@ func (k kind) value(given ref.Val, fresh func() protoreflect.Value) (protoreflec
 
 // scalar values: numbers must fit the field.
 func (k kind) scalar(given ref.Val) (protoreflect.Value, error) {
-	refused := fault.New(fault.Invalid, "gives %v, and the field is %s", given.Value(), k.name())
+	gives := given.Type().TypeName()
+	if number, is := whole(given); is { // A text may be a secret.
+		gives = fmt.Sprint(number)
+	}
+	refused := fault.New(fault.Invalid, "gives %s, and the field is %s", gives, k.name())
 	switch k.field.Kind() {
 	case protoreflect.BoolKind:
 		if truth, ok := given.(types.Bool); ok {

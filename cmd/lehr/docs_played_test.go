@@ -67,3 +67,15 @@ func TestResolversOfTheDocument(t *testing.T) {
 		t.Errorf("%d commands", n)
 	}
 }
+
+func TestEvolutionOfTheDocument(t *testing.T) {
+	if n := play(t, "docs/evolution.md", "## Where it begins", "## What was meant"); n != 5 {
+		t.Errorf("%d commands", n)
+	}
+}
+
+func TestModelsOfTheDocument(t *testing.T) {
+	if n := play(t, "docs/models.md", "# Service models", ""); n != 3 {
+		t.Errorf("%d commands", n)
+	}
+}

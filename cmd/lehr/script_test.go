@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -29,18 +30,18 @@ func TestMain(m *testing.M) {
 // the real command plugin.
 func TestScripts(t *testing.T) {
 	plugins := t.TempDir()
-	build := exec.Command("go", "build", "-o", plugins, "../../plugins/command")
-	if output, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building the command plugin: %v\n%s", err, output)
-	}
-	if err := os.Rename(filepath.Join(plugins, "command"), filepath.Join(plugins, "lehr-command")); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"command", "process"} {
+		build := exec.Command("go", "build", "-o", filepath.Join(plugins, "lehr-"+name), "../../plugins/"+name)
+		if output, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("building the plugin %s: %v\n%s", name, err, output)
+		}
 	}
 	testscript.Run(t, testscript.Params{
 		Dir: "../../testdata/script",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PATH", plugins+string(os.PathListSeparator)+env.Getenv("PATH"))
 			env.Setenv("HOME", env.WorkDir)
+			env.Setenv("UNIQUE", fmt.Sprint(os.Getpid())) // Of names that this machine has once.
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

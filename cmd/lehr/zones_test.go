@@ -19,7 +19,8 @@ import (
 
 // zonesMain is a plugin that knows the type acme.dns.v1.Zone from the .proto
 // files that a script defines: it keeps each zone as a file, written from the
-// zone and the template that it reads. Usage: zones-plugin TYPES FOLDER.
+// zone and the template that it reads, and notes each push in FOLDER.pushes.
+// Usage: zones-plugin TYPES FOLDER.
 func zonesMain() {
 	set, err := zoneTypes(os.Args[1])
 	if err != nil {
@@ -62,20 +63,26 @@ func (z zones) Served() sdk.Served {
 
 // text is the zone's file.
 func (z zones) text(asset sdk.Intent) (name, text string, err error) {
-	zone, err := z.set.Unpack(asset.Payload)
+	zone, err := z.decode(asset.Payload)
 	if err != nil {
 		return "", "", err
 	}
 	reflected := zone.ProtoReflect()
 	get := func(m proto.Message, field string) string {
-		return m.ProtoReflect().Get(m.ProtoReflect().Descriptor().Fields().ByTextName(field)).String()
+		descriptor := m.ProtoReflect().Descriptor().Fields().ByTextName(field)
+		if descriptor == nil { // Of an older or a newer type.
+			return ""
+		}
+		return m.ProtoReflect().Get(descriptor).String()
 	}
-	name = get(zone, "name")
+	if name = get(zone, "origin"); name == "" {
+		name = get(zone, "name")
+	}
 	read, found := asset.Reads[intent.AssetID(get(reflected.Interface(), "template"))]
 	if !found {
 		return "", "", fmt.Errorf("zone %s reads no template", name)
 	}
-	template, err := z.set.Unpack(read.Payload)
+	template, err := z.decode(read.Payload)
 	if err != nil {
 		return "", "", err
 	}
@@ -85,6 +92,15 @@ func (z zones) text(asset sdk.Intent) (name, text string, err error) {
 		fmt.Fprintf(&b, "%s.%s\n", records.Get(i).String(), name)
 	}
 	return name, b.String(), nil
+}
+
+// decode passes over fields of a newer type, as serve.For does.
+func (z zones) decode(m sdk.Message) (proto.Message, error) {
+	message, err := z.set.New(m.Type)
+	if err == nil {
+		err = proto.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(m.Bytes, message)
+	}
+	return message, err
 }
 
 func (z zones) Diff(_ context.Context, assets []sdk.Intent) []sdk.Difference {
@@ -126,8 +142,20 @@ func (z zones) Push(ctx context.Context, push sdk.Push, permits sdk.Permits) sdk
 	if err == nil {
 		err = os.WriteFile(filepath.Join(z.folder, name), []byte(text), 0o644)
 	}
+	if err == nil {
+		err = note(z.folder+".pushes", name)
+	}
 	if err != nil {
 		return sdk.Outcome{Ending: sdk.Failed, Reason: err.Error()}
 	}
 	return sdk.Outcome{Ending: sdk.Pushed}
+}
+
+func note(path, line string) error {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(file, line)
+	return errors.Join(err, file.Close())
 }

@@ -68,7 +68,9 @@ func unknown(err error) Difference {
 func (k *resourceKind[T]) decode(asset Intent) (Asset[T], error) {
 	var zero T
 	payload := zero.ProtoReflect().New().Interface().(T)
-	if err := proto.Unmarshal(asset.Payload.Bytes, payload); err != nil {
+	// A field that this build does not know is of a newer type: producers move
+	// before their plugins do, and no difference is made of it.
+	if err := (proto.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(asset.Payload.Bytes, payload); err != nil {
 		return Asset[T]{}, fmt.Errorf("reading the intent of %s as %s: %w", asset.ID, k.served.Type, err)
 	}
 	return Asset[T]{ID: asset.ID, Incarnation: asset.Incarnation, Payload: payload, Addons: asset.Addons, Reads: asset.Reads, asker: asset.asker}, nil

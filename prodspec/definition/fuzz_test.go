@@ -18,12 +18,19 @@ func FuzzParse(f *testing.F) {
 		"lehr: v1\npartition: x\nsources:\n  a: {files: [\"**/**\"]}\ngenerate:\n  b: {derive: Dependencies, edges: [{rule: version, on: 'x'}]}\n  c: {starlark: c.star, from: [c, a, b]}\n",
 		"lehr: v1\npartition: x\nvalidate: {shrink: {max: 101%, period: -1h, floor: 99999999999}}\nplugins: {Job: {run: []}}\nchecks: {budget: [{}]}\nmodes: {Job: !!binary aGk=}\ntypes: {}\n",
 		"lehr: v1\npartition: x\nsources: {}\ngenerate: {}\nvalidate:\n  rules:\n    - {id: a, where: type == \"Job\", must: payload.replicas > 1, severity: hold, scope: whole, by: scope}\n    - {id: a, must: true, http: https://x, sql: y, parameters: {a: b}, timeout: 2h}\n    - {id: b, must: 1, command: [], arguments: x}\n    - []\n",
+		"\r\r0", "lehr: v1\npartition: x\nsources: {a: {files: [b]}}\ngenerate:\n  b: {model: worker, from: a, for_each: file}\n  c: {model: x, args: [y]}\n  d: {resolve: Job, where: true, only: {a: [b], c: d}, set: {payload.replicas: 3}, reason: x}\n  e: {resolve: [], set: {}, fill: [], only: x}\n",
 	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		d, findings := definition.Parse("lehr.yaml", []byte(text), schema.Builtin())
-		lines := strings.Count(text, "\n") + 2
+		// YAML knows more breaks than one.
+		lines := 2
+		for _, r := range text {
+			if strings.ContainsRune("\n\r\u0085\u2028\u2029", r) {
+				lines++
+			}
+		}
 		for _, finding := range findings {
 			if finding.Message == "" || finding.Line < 1 || finding.Line > lines || finding.File != "lehr.yaml" || finding.Severity != intent.Error {
 				t.Errorf("finding %+v has no place in %d lines", finding, lines)
