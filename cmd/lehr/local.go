@@ -80,7 +80,7 @@ func lint(ctx context.Context, o cli.BuildOptions) (cli.Built, error) {
 }
 
 func toBuilt(built prodspec.Built) cli.Built {
-	converted := cli.Built{Partition: built.Partition, Findings: built.Findings}
+	converted := cli.Built{Partition: built.Partition, Findings: built.Findings, Blobs: built.Blobs}
 	for _, asset := range built.Assets {
 		converted.Assets = append(converted.Assets, cli.BuiltAsset{
 			ID: asset.ID, Type: asset.Type, JSON: asset.Asset,
