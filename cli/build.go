@@ -40,14 +40,14 @@ field. Exit code 1 when there are errors.`,
 				return err
 			}
 			if out != "" && !hasErrors(built.Findings) {
-				if err := writeAssets(out, built.Assets); err != nil {
+				if err := writeAssets(out, built); err != nil {
 					return err
 				}
 			}
 			return s.printBuilt(built, out)
 		},
 	}
-	command.Flags().StringVar(&out, "out", "", "also write each asset as DIR/<id>.json")
+	command.Flags().StringVar(&out, "out", "", "also write each asset as DIR/<id>.json, and what is too large for one into DIR/blobs")
 	_ = command.MarkFlagDirname("out")
 	command.Flags().BoolVar(&options.Verify, "verify", false, "build twice, elsewhere and later, and compare every byte")
 	generatorsFlag(command, &options.Generators)
@@ -87,17 +87,28 @@ func has(findings []intent.Finding, severity intent.Severity) bool {
 	return slices.ContainsFunc(findings, func(f intent.Finding) bool { return f.Severity == severity })
 }
 
-// writeAssets writes one file for each asset; ids are safe as paths but for
-// segments of dots, which their syntax excludes.
-func writeAssets(folder string, assets []BuiltAsset) error {
-	for _, asset := range assets {
-		path := filepath.Join(folder, filepath.FromSlash(string(asset.ID))+".json")
+// writeAssets writes one file for each asset, and what they name into blobs; ids
+// are safe as paths but for segments of dots, which their syntax excludes.
+func writeAssets(folder string, built Built) error {
+	write := func(path string, content []byte) error {
+		path = filepath.Join(folder, filepath.FromSlash(path))
 		err := os.MkdirAll(filepath.Dir(path), 0o755)
 		if err == nil {
-			err = os.WriteFile(path, asset.JSON, 0o644)
+			err = os.WriteFile(path, content, 0o644)
 		}
 		if err != nil {
-			return fault.New(fault.Unavailable, "writing asset %s: %w", asset.ID, err)
+			return fault.New(fault.Unavailable, "writing %s: %w", path, err)
+		}
+		return nil
+	}
+	for _, asset := range built.Assets {
+		if err := write(string(asset.ID)+".json", asset.JSON); err != nil {
+			return err
+		}
+	}
+	for digest, content := range built.Blobs {
+		if err := write("blobs/"+digest.String(), content); err != nil {
+			return err
 		}
 	}
 	return nil

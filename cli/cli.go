@@ -138,6 +138,8 @@ type Built struct {
 	Partition intent.PartitionID
 	Assets    []BuiltAsset
 	Findings  []intent.Finding
+	// Blobs that the assets name.
+	Blobs map[intent.Digest][]byte
 }
 
 // BuiltAsset is one asset, rendered.

@@ -25,6 +25,8 @@ type Built struct {
 	// Assets in the order of their ids; none when there are errors.
 	Assets   []BuiltAsset     `json:"assets"`
 	Findings []intent.Finding `json:"findings"`
+	// Blobs that the assets name.
+	Blobs map[intent.Digest][]byte `json:"-"`
 }
 
 // OK reports whether nothing stands against serving it.
@@ -149,8 +151,28 @@ func build(ctx context.Context, program Program, now time.Time, begin func(conte
 		return built, b, r, err
 	}
 	built.Findings = append(append(verdict.Findings, r.remarks()...), b.graph.Warnings()...)
-	built.Assets, err = b.list(ctx)
+	if built.Assets, err = b.list(ctx); err == nil {
+		built.Blobs, err = b.blobs(ctx)
+	}
 	return built, b, r, err
+}
+
+// blobs that the members name.
+func (b *builder) blobs(ctx context.Context) (map[intent.Digest][]byte, error) {
+	found := map[intent.Digest][]byte{}
+	for _, built := range b.members {
+		for _, digest := range built.output().Blobs() {
+			if found[digest] != nil {
+				continue
+			}
+			content, err := b.graph.Blob(ctx, digest)
+			if err != nil {
+				return nil, err
+			}
+			found[digest] = content
+		}
+	}
+	return found, nil
 }
 
 // list renders every member.

@@ -88,7 +88,7 @@ func lint(ctx context.Context, o cli.BuildOptions) (cli.Built, error) {
 }
 
 func toBuilt(built prodspec.Built) cli.Built {
-	converted := cli.Built{Partition: built.Partition, Findings: built.Findings}
+	converted := cli.Built{Partition: built.Partition, Findings: built.Findings, Blobs: built.Blobs}
 	for _, asset := range built.Assets {
 		made := cli.BuiltAsset{
 			ID: asset.ID, Type: asset.Type, JSON: asset.Asset,

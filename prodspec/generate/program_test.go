@@ -2,6 +2,7 @@ package generate_test
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"lehr.dev/intent"
 	"lehr.dev/prodspec/generate"
 	"lehr.dev/prodspec/generate/native"
+	"lehr.dev/prodspec/generate/protocol"
 	"lehr.dev/prodspec/generate/work"
 	"lehr.dev/schema"
 )
@@ -254,5 +256,32 @@ func TestCompiledModulesAreKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		run(fmt.Sprintf("with %d bytes kept", len(damaged)))
+	}
+}
+
+// TestBlobsOfPrograms: a program gives blobs by records, within bounds, and what an
+// asset does not name is nobody's.
+func TestBlobsOfPrograms(t *testing.T) {
+	record := func(bytes int) string {
+		return `{"blob":{"content":"` + base64.StdEncoding.EncodeToString(make([]byte, bytes)) + `"}}` + "\n"
+	}
+	for name, c := range map[string]struct{ said, told string }{
+		"one":            {record(1_000_000) + owned + ended, ""},
+		"too large":      {record(intent.MaxBlobBytes+1) + owned + ended, "at most 10000000 are allowed"},
+		"together":       {record(8_000_000) + record(8_000_001) + record(8_000_002) + owned + ended, "more than 20000000 bytes of blobs"},
+		"no base64":      {`{"blob":{"content":"%"}}` + "\n" + owned + ended, "in line 1"},
+		"a line of more": {`{"asset":{"id":"` + strings.Repeat("x", 3_000_000) + `"}}` + "\n" + none, "line 1 of more than"},
+	} {
+		job := jobOf(inputs{}, work.Native, "gen")
+		result := protocol.Read(strings.NewReader(c.said), &job, schema.Builtin(), 10_000_000)
+		if c.told == "" {
+			if len(result.Blobs) != 1 || len(result.Assets) != 1 || result.Blobs[0].Digest != intent.BlobSum(make([]byte, 1_000_000)) {
+				t.Errorf("%s: %d blobs, %d assets, %+v", name, len(result.Blobs), len(result.Assets), result.Findings)
+			}
+			continue
+		}
+		if len(result.Blobs) > 0 || len(result.Findings) != 1 || !strings.Contains(result.Findings[0].Message, c.told) {
+			t.Errorf("%s: %d blobs, %.300v, want %s", name, len(result.Blobs), result.Findings, c.told)
+		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 func (s *Store) Verify(ctx context.Context) (verified store.Verified, err error) {
 	err = s.read(ctx, "verifying the store", func(q querier) error {
 		v := verifier{querier: q, bodies: map[intent.Digest]bool{}}
-		for _, step := range []func() error{v.verifyBodies, v.verifyBlobs, v.verifyPartitions, v.verifyCandidates, v.verifyDocuments, v.verifyAudits} {
+		for _, step := range []func() error{v.verifyBodies, v.verifyBlobs, v.verifySpilled, v.verifyPartitions, v.verifyCandidates, v.verifyDocuments, v.verifyAudits} {
 			if err := step(); err != nil {
 				return err
 			}
@@ -69,6 +69,18 @@ func (v *verifier) verifyBlobs() error {
 		}
 		v.Blobs++
 		return nil
+	})
+}
+
+// verifySpilled finds what assets name that is not there.
+func (v *verifier) verifySpilled() error {
+	return v.each(`SELECT s.partition, s.name FROM spilled s WHERE NOT EXISTS (
+		SELECT 1 FROM blob b WHERE b.partition = s.partition AND b.kind = $1 AND b.name = s.name)`, []any{store.SpillBlobs}, func(row scanner) error {
+		var partition, name string
+		if err := row.Scan(&partition, &name); err != nil {
+			return err
+		}
+		return damaged("an asset of partition %q names the blob %q, which is not there", partition, name)
 	})
 }
 

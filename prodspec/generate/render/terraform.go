@@ -8,6 +8,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	terraformpb "lehr.dev/gen/lehr/terraform/v1"
 	"lehr.dev/generator"
@@ -188,10 +189,13 @@ func (m *module) give(id string, made *terraformpb.Module) {
 		content := m.files[name]
 		sum := sha256.Sum256(content)
 		file := &terraformpb.File{Path: name, Sha256: sum[:]}
-		if inline[name] {
-			file.Content = &terraformpb.File_Inline{Inline: content}
-		} else {
+		switch {
+		case !inline[name]:
 			file.Content = &terraformpb.File_External{External: m.out.Blob(content)}
+		case utf8.Valid(content):
+			file.Content = &terraformpb.File_Text{Text: string(content)}
+		default:
+			file.Content = &terraformpb.File_Inline{Inline: content}
 		}
 		made.Files = append(made.Files, file)
 	}

@@ -60,7 +60,7 @@ func onlyModule(t *testing.T, result work.Result) *terraformpb.Module {
 func TestTerraformModule(t *testing.T) {
 	files := moduleFiles()
 	large := strings.Repeat("0123456789abcdef", 1<<16)
-	files["infra/data/large.bin"] = large
+	files["infra/data/large.bin"], files["infra/data/small.bin"] = large, "\xff\xfe"
 	result := render(t, "terraform", files, "--backend=bucket=states", "--backend=secret_key=env:STATE_KEY", "--id=net", "--variable_files=infra/prod.tfvars", "--variables=region=eu", "--variables=size=a=b", "--workspace=prod")
 	made := onlyModule(t, result)
 	if a := result.Assets[0]; a.ID != "net" || a.File != "infra/main.tf" || len(a.Body) > intent.MaxAssetBytes {
@@ -74,7 +74,7 @@ func TestTerraformModule(t *testing.T) {
 		paths = append(paths, file.Path)
 		want := []byte(files[file.Path])
 		sum := intent.BlobSum(want)
-		if !bytes.Equal(file.Sha256, sum[:]) || file.GetExternal() == nil && !bytes.Equal(file.GetInline(), want) {
+		if !bytes.Equal(file.Sha256, sum[:]) || file.GetExternal() == nil && file.GetText()+string(file.GetInline()) != string(want) {
 			t.Errorf("%s is not what was written", file.Path)
 		}
 		if external := file.GetExternal(); external != nil {
@@ -83,7 +83,7 @@ func TestTerraformModule(t *testing.T) {
 			}
 		}
 	}
-	if got := strings.Join(paths, " "); got != "infra/.terraform.lock.hcl infra/data/large.bin infra/init.sh.tftpl infra/main.tf infra/net/net.tf infra/prod.tfvars" {
+	if got := strings.Join(paths, " "); got != "infra/.terraform.lock.hcl infra/data/large.bin infra/data/small.bin infra/init.sh.tftpl infra/main.tf infra/net/net.tf infra/prod.tfvars" {
 		t.Errorf("files %s", got)
 	}
 	if len(result.Blobs) != 1 || string(result.Blobs[0].Bytes) != large {

@@ -126,6 +126,7 @@ type File struct {
 	Sha256 []byte `protobuf:"bytes,2,opt,name=sha256" json:"sha256,omitempty"`
 	// Types that are valid to be assigned to Content:
 	//
+	//	*File_Text
 	//	*File_Inline
 	//	*File_External
 	Content       isFile_Content `protobuf_oneof:"content"`
@@ -184,6 +185,15 @@ func (x *File) GetContent() isFile_Content {
 	return nil
 }
 
+func (x *File) GetText() string {
+	if x != nil {
+		if x, ok := x.Content.(*File_Text); ok {
+			return x.Text
+		}
+	}
+	return ""
+}
+
 func (x *File) GetInline() []byte {
 	if x != nil {
 		if x, ok := x.Content.(*File_Inline); ok {
@@ -206,14 +216,21 @@ type isFile_Content interface {
 	isFile_Content()
 }
 
+type File_Text struct {
+	Text string `protobuf:"bytes,3,opt,name=text,oneof"`
+}
+
 type File_Inline struct {
-	Inline []byte `protobuf:"bytes,3,opt,name=inline,oneof"`
+	// What is no text.
+	Inline []byte `protobuf:"bytes,5,opt,name=inline,oneof"`
 }
 
 type File_External struct {
 	// What is too large.
 	External *v1.ExternalRef `protobuf:"bytes,4,opt,name=external,oneof"`
 }
+
+func (*File_Text) isFile_Content() {}
 
 func (*File_Inline) isFile_Content() {}
 
@@ -419,12 +436,13 @@ const file_lehr_terraform_v1_module_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1aV\n" +
 	"\fBackendEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x120\n" +
-	"\x05value\x18\x02 \x01(\v2\x1a.lehr.terraform.v1.SettingR\x05value:\x028\x01\"\xb3\x01\n" +
+	"\x05value\x18\x02 \x01(\v2\x1a.lehr.terraform.v1.SettingR\x05value:\x028\x01\"\xc9\x01\n" +
 	"\x04File\x12#\n" +
 	"\x04path\x18\x01 \x01(\tB\x0f\xbaH\fr\n" +
 	"\x10\x01\x18\xe8\a\xba\x01\x02..R\x04path\x12\x1f\n" +
-	"\x06sha256\x18\x02 \x01(\fB\a\xbaH\x04z\x02h R\x06sha256\x12\x18\n" +
-	"\x06inline\x18\x03 \x01(\fH\x00R\x06inline\x129\n" +
+	"\x06sha256\x18\x02 \x01(\fB\a\xbaH\x04z\x02h R\x06sha256\x12\x14\n" +
+	"\x04text\x18\x03 \x01(\tH\x00R\x04text\x12\x18\n" +
+	"\x06inline\x18\x05 \x01(\fH\x00R\x06inline\x129\n" +
 	"\bexternal\x18\x04 \x01(\v2\x1b.lehr.intent.v1.ExternalRefH\x00R\bexternalB\x10\n" +
 	"\acontent\x12\x05\xbaH\x02\b\x01\"\\\n" +
 	"\aSetting\x12\x16\n" +
@@ -482,6 +500,7 @@ func file_lehr_terraform_v1_module_proto_init() {
 		return
 	}
 	file_lehr_terraform_v1_module_proto_msgTypes[1].OneofWrappers = []any{
+		(*File_Text)(nil),
 		(*File_Inline)(nil),
 		(*File_External)(nil),
 	}
