@@ -294,7 +294,7 @@ func (s *survey) take(r resource, item map[string]any) error {
 		path = fmt.Sprintf("manifests/%s/%s-%s-%d.yaml", segment(orCluster(namespace)), strings.ToLower(r.Kind), segment(name), n)
 	}
 	// What the renderer would refuse, or suspect of a secret, is not written.
-	settings := kubernetes.Settings{Namespace: "default"}
+	settings := kubernetes.Settings{Cluster: s.name, Namespace: "default"}
 	if !r.Namespaced {
 		settings.ClusterScoped = []string{r.full()}
 	}
@@ -349,22 +349,22 @@ func (s *survey) write() (importer.Import, error) {
 	if len(s.manifests) == 0 {
 		return made, fault.New(fault.NotFound, "the cluster has no objects to import").WithHint("is it the right context, and may its user list anything? --namespace NAME looks into one of Kubernetes' own")
 	}
-	with := ""
+	with := ", with: {cluster: " + s.name
 	if len(s.scoped) > 0 {
-		with = ", with: {cluster_scoped: [" + strings.Join(s.scoped, ", ") + "]}"
+		with += ", cluster_scoped: [" + strings.Join(s.scoped, ", ") + "]"
 	}
 	made.Definition = `sources:
   manifests: {dir: manifests, files: ["**/*.yaml"]}
 
 generate:
-  objects: {render: kubernetes, from: [manifests]` + with + `}
+  objects: {render: kubernetes, from: [manifests]` + with + `}}
 `
 	made.Read = []string{"cluster " + s.base.Host}
 	for _, kind := range slices.Sorted(maps.Keys(s.kinds)) {
 		made.Read = append(made.Read, fmt.Sprintf("%s: %d", kind, s.kinds[kind]))
 	}
 	for _, why := range slices.Sorted(maps.Keys(s.left)) {
-		made.LeftOut = append(made.LeftOut, importer.LeftOut{What: fmt.Sprintf("%d objects", s.left[why]), Why: why})
+		made.LeftOut = append(made.LeftOut, importer.LeftOut{What: fmt.Sprintf("objects, %d in all", s.left[why]), Why: why})
 	}
 	made.Hints = []string{"no plugin is bound to Kubernetes objects: they are read and validated, and compared with the cluster once one is bound under plugins"}
 	return made, nil

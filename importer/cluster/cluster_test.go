@@ -13,7 +13,9 @@ import (
 	"testing"
 
 	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v3"
 
+	"lehr.dev/generator"
 	"lehr.dev/generator/kubernetes"
 	"lehr.dev/importer"
 )
@@ -104,8 +106,8 @@ func (f *fake) kubeconfig(t *testing.T, user string) string {
 	authority := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: f.Certificate().Raw}))
 	path := filepath.Join(t.TempDir(), "config")
 	text := fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: here,
-contexts: [{name: here, context: {cluster: c, user: u}}],
-clusters: [{name: c, cluster: {server: %q, certificate-authority-data: %s}}],
+contexts: [{name: here, context: {cluster: Shop-1, user: u}}],
+clusters: [{name: Shop-1, cluster: {server: %q, certificate-authority-data: %s}}],
 users: [{name: u, user: {%s}}]}`, f.URL, authority, user)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -144,7 +146,7 @@ func TestCluster(t *testing.T) {
 		t.Errorf("written: %v", paths)
 	}
 	all := fmt.Sprint(made.LeftOut)
-	for _, says := range []string{"Secret shop/db", "what it holds is secret", "Deployment.apps shop/going it is being deleted", "ConfigMap shop/leaky", "Locked.example.com this user may not list it", "1 objects objects that others own", "Kubernetes' own namespaces"} {
+	for _, says := range []string{"Secret shop/db", "what it holds is secret", "Deployment.apps shop/going it is being deleted", "ConfigMap shop/leaky", "Locked.example.com this user may not list it", "objects, 1 in all objects that others own", "Kubernetes' own namespaces"} {
 		if !strings.Contains(all, says) {
 			t.Errorf("it does not say %q: %s", says, all)
 		}
@@ -160,8 +162,26 @@ func TestCluster(t *testing.T) {
 			t.Errorf("%s is\n%s", path, made.Files[path])
 		}
 	}
-	objects, findings := kubernetes.Read(manifests, kubernetes.Settings{Namespace: "default", ClusterScoped: []string{"Stage.example.com"}})
-	if len(objects) != len(want) || len(findings) > 0 || !strings.Contains(made.Definition, "cluster_scoped: [Stage.example.com]") {
+	var definition struct {
+		Generate struct {
+			Objects struct {
+				With struct {
+					Cluster string
+					Scoped  []string `yaml:"cluster_scoped"`
+				}
+			}
+		}
+	}
+	if err := yaml.Unmarshal([]byte(made.Definition), &definition); err != nil {
+		t.Fatal(err)
+	}
+	with := definition.Generate.Objects.With
+	settings, err := kubernetes.SettingsOf(generator.Options{"cluster": {with.Cluster}, "cluster_scoped": with.Scoped})
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, findings := kubernetes.Read(manifests, settings)
+	if len(objects) != len(want) || len(findings) > 0 {
 		t.Errorf("rendered: %d objects, %v\n%s", len(objects), findings, made.Definition)
 	}
 	everything := fmt.Sprint(made)

@@ -55,6 +55,8 @@ type user struct {
 
 // server is a cluster, and how to reach it.
 type server struct {
+	// name of the cluster, as a segment of asset ids.
+	name   string
 	base   *url.URL
 	client *http.Client
 	token  string
@@ -82,7 +84,7 @@ func connect(path, context string) (*server, error) {
 			if cluster.Name != named.Context.Cluster {
 				continue
 			}
-			s := &server{}
+			s := &server{name: segment(cluster.Name)}
 			if s.base, err = url.Parse(strings.TrimSuffix(cluster.Cluster.Server, "/")); err != nil || s.base.Scheme != "https" || s.base.User != nil {
 				return nil, fault.New(fault.Invalid, "the server of cluster %q is not an https URL", cluster.Name).WithHint("correct it in %s", path)
 			}
