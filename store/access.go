@@ -141,6 +141,18 @@ type Grant struct {
 	// Source is ByServer, the server's policy, or ByDefinition, the
 	// partition's.
 	Source string
+	// Since when a definition gives it; zero: by its first incarnation.
+	Since time.Time
+}
+
+// ApproverSettles is how long after a definition made somebody an approver that
+// counts for nothing: else whoever edits it approves their own change, by the
+// same change. Who must not wait has the role by the server's policy.
+const ApproverSettles = 24 * time.Hour
+
+// settling reports whether the role is too new to be used at a time.
+func (g Grant) settling(now time.Time) bool {
+	return g.Source == ByDefinition && g.Role == intent.Approver && !g.Since.IsZero() && now.Before(g.Since.Add(ApproverSettles))
 }
 
 func (g Grant) String() string {
@@ -176,8 +188,13 @@ func (a Authority) Check(role intent.Role, partition intent.PartitionID) (Grant,
 	if err := a.Valid(); err != nil {
 		return Grant{}, err
 	}
+	var fresh Grant
 	for _, g := range a.Grants {
 		if !g.Covers(a.Token.Owner, a.Token.Groups, role, partition) {
+			continue
+		}
+		if role == intent.Approver && g.settling(a.Now) {
+			fresh = g
 			continue
 		}
 		if !a.Token.lets(role, partition) {
@@ -186,6 +203,11 @@ func (a Authority) Check(role intent.Role, partition intent.PartitionID) (Grant,
 				WithHint("use another token of %s, without that limit", a.Token.Owner)
 		}
 		return g, nil
+	}
+	if !fresh.Since.IsZero() {
+		return Grant{}, fault.New(fault.Denied, "%s was made approver of %s by its definition at %s, which counts from %s on",
+			a.Token.Owner, where(partition), fresh.Since.UTC().Format(time.DateTime), fresh.Since.Add(ApproverSettles).UTC().Format(time.DateTime)).
+			WithHint("let somebody approve who was an approver before; or an admin gives the role by the server's access policy, where it counts at once")
 	}
 	return Grant{}, fault.New(fault.Denied, "%s has no grant of the role %s in %s", a.Token.Owner, role, where(partition)).
 		WithHint("lehr auth whoami lists what you may; an admin adds grants to the server's access policy, or to access: in the partition's lehr.yaml")
@@ -221,6 +243,9 @@ func (a Authority) Effective() []Grant {
 	for _, g := range a.Grants {
 		if !g.Covers(a.Token.Owner, a.Token.Groups, intent.Viewer, g.Partition) {
 			continue
+		}
+		if g.settling(a.Now) {
+			g.Role = intent.Viewer // All that it is for now.
 		}
 		partitions := []intent.PartitionID{g.Partition}
 		if g.Partition == "" && len(a.Token.Partitions) > 0 {

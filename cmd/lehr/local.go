@@ -12,6 +12,7 @@ import (
 	"lehr.dev/audit"
 	"lehr.dev/cli"
 	"lehr.dev/importer"
+	"lehr.dev/importer/cluster"
 	"lehr.dev/importer/databases"
 	"lehr.dev/importer/processes"
 	"lehr.dev/intent"
@@ -26,7 +27,7 @@ func local() cli.Local {
 
 // imports are the kinds of what exists that become partitions.
 func imports() []importer.Kind {
-	return []importer.Kind{databases.Postgres(), databases.SQLite(), processes.Kind()}
+	return []importer.Kind{databases.Postgres(), databases.SQLite(), processes.Kind(), cluster.Kind()}
 }
 
 // version is what the build recorded.

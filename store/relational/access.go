@@ -322,10 +322,12 @@ func (t *transaction) by() intent.Actor {
 
 // readGrants lists those of a source; of all, if it is empty.
 func readGrants(q querier, source string) (grants []store.Grant, err error) {
-	err = q.each("SELECT partition, source, subject, role FROM access_grant WHERE $1 = '' OR source = $1 ORDER BY partition, source, subject, role",
+	err = q.each("SELECT partition, source, subject, role, since FROM access_grant WHERE $1 = '' OR source = $1 ORDER BY partition, source, subject, role",
 		[]any{source}, func(row scanner) error {
 			var g store.Grant
-			err := row.Scan(&g.Partition, &g.Source, &g.Subject, &g.Role)
+			var since int64
+			err := row.Scan(&g.Partition, &g.Source, &g.Subject, &g.Role, &since)
+			g.Since = unstamp(since)
 			grants = append(grants, g)
 			return err
 		})
@@ -360,7 +362,7 @@ func (s *Store) SetPolicy(ctx context.Context, grants []intent.Grant, by intent.
 		if err != nil {
 			return err
 		}
-		return t.replaceGrants(have, grants, store.ByServer, by)
+		return t.replaceGrants(have, grants, store.ByServer, time.Time{}, by)
 	})
 }
 
@@ -409,11 +411,15 @@ func publishGrants(t *transaction, incarnation *intent.Incarnation) error {
 	if err != nil {
 		return err
 	}
-	return t.replaceGrants(have, incarnation.Grants, store.ByDefinition, incarnation.Author)
+	since := t.now
+	if incarnation.Parent.IsZero() {
+		since = time.Time{} // Nobody was an approver before, and nothing is guarded yet.
+	}
+	return t.replaceGrants(have, incarnation.Grants, store.ByDefinition, since, incarnation.Author)
 }
 
 // replaceGrants writes what differs, and a record of each.
-func (t *transaction) replaceGrants(have []store.Grant, want []intent.Grant, source string, by intent.Actor) error {
+func (t *transaction) replaceGrants(have []store.Grant, want []intent.Grant, source string, since time.Time, by intent.Actor) error {
 	missing := map[intent.Grant]bool{}
 	for _, g := range want {
 		missing[g] = true
@@ -423,12 +429,13 @@ func (t *transaction) replaceGrants(have []store.Grant, want []intent.Grant, sou
 			delete(missing, g.Grant)
 			continue
 		}
-		if err := t.changeGrant("DELETE FROM access_grant WHERE partition = $1 AND source = $2 AND subject = $3 AND role = $4", "ungrant", g, by); err != nil {
+		if err := t.changeGrant("ungrant", g, by, "DELETE FROM access_grant WHERE partition = $1 AND source = $2 AND subject = $3 AND role = $4"); err != nil {
 			return err
 		}
 	}
 	for _, g := range sortedGrants(missing) {
-		err := t.changeGrant("INSERT INTO access_grant (partition, source, subject, role) VALUES ($1, $2, $3, $4)", "grant", store.Grant{Grant: g, Source: source}, by)
+		err := t.changeGrant("grant", store.Grant{Grant: g, Source: source}, by,
+			"INSERT INTO access_grant (partition, source, subject, role, since) VALUES ($1, $2, $3, $4, $5)", stamp(since))
 		if err != nil {
 			return err
 		}
@@ -436,10 +443,10 @@ func (t *transaction) replaceGrants(have []store.Grant, want []intent.Grant, sou
 	return nil
 }
 
-func (t *transaction) changeGrant(text, verb string, g store.Grant, by intent.Actor) error {
+func (t *transaction) changeGrant(verb string, g store.Grant, by intent.Actor, text string, more ...any) error {
 	t.changed = append(t.changed, g.Partition)
 	t.audit(g.Partition, t.now, by, verb, g.Subject, string(g.Role)+", by the "+g.Source)
-	_, err := t.exec(text, string(g.Partition), g.Source, g.Subject, string(g.Role))
+	_, err := t.exec(text, append([]any{string(g.Partition), g.Source, g.Subject, string(g.Role)}, more...)...)
 	return err
 }
 

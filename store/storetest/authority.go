@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -168,7 +169,8 @@ func (w *world) bearers() (all []bearer) {
 			owner := string(role) + " by definition"
 			byDefinition = append(byDefinition, intent.Grant{Subject: "user:" + owner, Role: role, Partition: shop})
 			add(owner, w.token(owner, owner, nil), func(needed intent.Role, partition intent.PartitionID) bool {
-				return needed == role && partition == shop
+				// An approver counts later: testApproverSettles.
+				return needed == role && needed != intent.Approver && partition == shop
 			})
 		}
 	}
@@ -300,4 +302,51 @@ func testReading(t *testing.T, open func(t *testing.T) store.All) {
 			}
 		}
 	}
+}
+
+// testApproverSettles: who is made an approver by a definition that changes
+// approves nothing at first, in the very transaction; who was one from the
+// beginning, or is one by the server's policy, does at once (S24, S9).
+func testApproverSettles(t *testing.T, open func(t *testing.T) store.All) {
+	w := newWorld(t, open)
+	grant := func(name string) intent.Grant {
+		return intent.Grant{Subject: "user:" + name, Role: intent.Approver, Partition: shop}
+	}
+	publish := func(grants ...intent.Grant) {
+		next := w.next()
+		next.Grants = grants
+		_, err := w.Publish(t.Context(), w.lease, next)
+		w.must(err)
+	}
+	bearing := map[string]context.Context{"ann": w.as(w.token("ann", "ann", nil)), "bob": w.as(w.token("bob", "bob", nil))}
+	approves := func(name string) error {
+		return w.Approve(bearing[name], intent.Approval{
+			Partition: shop, Asset: "a", Effective: digestOf("x"), Plan: digestOf("plan"), By: intent.Actor{Name: name}, Reason: "seen",
+		})
+	}
+	publish(grant("ann"))
+	publish(grant("ann"), grant("bob"))
+	w.must(approves("ann"))
+	if err := approves("bob"); !fault.Is(err, fault.Denied) || !strings.Contains(err.Error(), "bob was made approver of partition") {
+		t.Errorf("bob approved what made him an approver: %v", err)
+	}
+	// As time goes by it counts, however often the definition is published.
+	publish(grant("bob"), grant("ann"))
+	authority, err := w.All.Authority(bearing["bob"])
+	w.must(err)
+	for after, may := range map[time.Duration]bool{store.ApproverSettles - time.Minute: false, store.ApproverSettles + time.Second: true} {
+		later := authority
+		later.Now, later.Token.Until = authority.Now.Add(after), time.Now().Add(30*24*time.Hour)
+		if got := later.May(intent.Approver, shop); got != may {
+			t.Errorf("after %s bob may approve: %t", after, got)
+		}
+	}
+	// Given anew, it is new.
+	publish(grant("bob"))
+	publish(grant("bob"), grant("ann"))
+	if err := approves("ann"); !fault.Is(err, fault.Denied) {
+		t.Errorf("ann's role was taken away and given anew: %v", err)
+	}
+	w.policy(grant("ann"))
+	w.must(approves("ann"))
 }

@@ -40,6 +40,7 @@ func Run(t *testing.T, open func(t *testing.T) store.All) {
 		{"Grants", testGrants},
 		{"Tokens", testTokens},
 		{"Authority", testAuthority},
+		{"ApproverSettles", testApproverSettles},
 		{"Reading", testReading},
 		{"EveryWriteAsks", testEveryWriteAsks},
 		{"Collector", testCollector},
