@@ -39,8 +39,8 @@ const (
 	KindHeld      = "candidate-held"
 	KindRejected  = "candidate-rejected"
 	KindSilent    = "not-acting"
-	// KindTurn: newer sources wait to be built.
-	KindTurn = "turn"
+	// KindUnbuilt: newer sources wait for their turn to be built.
+	KindUnbuilt = "not-built-yet"
 	// KindOldSource: a source is as it was read last.
 	KindOldSource = "source-failing"
 )
@@ -107,7 +107,7 @@ func Explain(f Facts) Answer {
 	}
 	if f.Turn != "" {
 		answer.Reasons = append(answer.Reasons, Reason{
-			Kind: KindTurn, Text: "newer sources " + f.Turn,
+			Kind: KindUnbuilt, Text: "newer sources " + f.Turn,
 			Hint: "the server's cores are shared: other partitions are built first",
 		})
 	}

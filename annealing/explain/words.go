@@ -22,7 +22,7 @@ func weight(r Reason) int {
 		return 0
 	case KindSilent:
 		return 1
-	case KindHeld, KindRejected, KindOldSource, KindTurn:
+	case KindHeld, KindRejected, KindOldSource, KindUnbuilt:
 		return 3
 	case KindInSync, KindTurnedDown, KindGone, KindNoAsset, KindNoHead:
 		// The cause may be that the newest sources are not served.

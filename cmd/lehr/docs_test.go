@@ -329,9 +329,16 @@ func parses(args []string) string {
 // isOne reports whether a word is the singular of a noun.
 func isOne(noun, word string) bool { return noun == word+"s" || noun == word+"es" }
 
-// What the threat model names as shown by a test is a test.
+// What a page names as shown by a test is a test, and every row names one.
 func TestThreatsNameTheirTests(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(repository, "docs", "threat-model.md"))
+	for page, rows := range map[string]string{"threat-model.md": "threat", "bad-input.md": "tried"} {
+		t.Run(page, func(t *testing.T) { namesTests(t, page, rows) })
+	}
+}
+
+func namesTests(t *testing.T, page, rows string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(repository, "docs", page))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -353,14 +360,14 @@ func TestThreatsNameTheirTests(t *testing.T) {
 	named := regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w+`).FindAllString(string(text), -1)
 	for _, name := range named {
 		if !tests[name] {
-			t.Errorf("the threat model names %s, which is no test", name)
+			t.Errorf("%s names %s, which is no test", page, name)
 		}
 	}
 	if len(named) < 40 {
 		t.Errorf("only %d tests are named", len(named))
 	}
 	for line := range strings.Lines(string(text)) {
-		if cells := strings.Split(line, "|"); len(cells) == 5 && !strings.Contains(cells[1], "---") && strings.TrimSpace(cells[1]) != "threat" && !strings.Contains(cells[3], "Test") {
+		if cells := strings.Split(line, "|"); len(cells) == 5 && !strings.Contains(cells[1], "---") && strings.TrimSpace(cells[1]) != rows && !strings.Contains(cells[3], "Test") {
 			t.Errorf("no test stands beside %q", strings.TrimSpace(cells[1]))
 		}
 	}

@@ -225,3 +225,30 @@ func TestWatcherTellsWhatChanged(t *testing.T) {
 		t.Error("a folder that cannot be watched is polled")
 	}
 }
+
+// TestLinkedAndSetuidFiles are files like others: they are read, and nothing
+// else is done with them.
+func TestLinkedAndSetuidFiles(t *testing.T) {
+	folder, outside := t.TempDir(), t.TempDir()
+	write(t, filepath.Join(outside, "x"), "1")
+	if err := os.Link(filepath.Join(outside, "x"), filepath.Join(folder, "a")); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(folder, "b"), "2")
+	if err := os.Chmod(filepath.Join(folder, "b"), 0o755|os.ModeSetuid); err != nil {
+		t.Fatal(err)
+	}
+	d, err := Open(folder, []string{"*"}, DefaultLimits())
+	if err != nil {
+		t.Fatal(err)
+	}
+	snapshot, err := d.Read(t.Context(), time.Now(), Changes{All: true})
+	if err != nil || len(snapshot.Files) != 2 {
+		t.Fatalf("%+v: %v", snapshot, err)
+	}
+	for i, want := range []string{"1", "2"} {
+		if content, err := d.Content(snapshot.Files[i]); err != nil || string(content) != want {
+			t.Errorf("%s holds %q: %v", snapshot.Files[i].Path, content, err)
+		}
+	}
+}

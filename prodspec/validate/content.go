@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"buf.build/go/protovalidate"
 
@@ -15,14 +16,24 @@ import (
 )
 
 // Contents applies the buf.validate rules of types to payloads and addons. It
-// compiles a type's rules when first needed.
+// compiles a type's rules when first needed, and may be used by many goroutines.
 type Contents struct {
 	types *schema.Set
 	rules protovalidate.Validator
 }
 
-// NewContents returns the rules of a set's types.
+// NewContents returns the rules of a set's types. Those of the built-in types
+// are one for the whole process, which may act for many partitions.
 func NewContents(types *schema.Set) (*Contents, error) {
+	if types == schema.Builtin() {
+		return builtinContents()
+	}
+	return newContents(types)
+}
+
+var builtinContents = sync.OnceValues(func() (*Contents, error) { return newContents(schema.Builtin()) })
+
+func newContents(types *schema.Set) (*Contents, error) {
 	rules, err := protovalidate.New(protovalidate.WithExtensionTypeResolver(types.Types()))
 	if err != nil {
 		return nil, fault.New(fault.Internal, "cannot prepare the validation of payloads: %w", err)

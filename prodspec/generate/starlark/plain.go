@@ -1,6 +1,7 @@
 package starlark
 
 import (
+	"errors"
 	"fmt"
 	"math/big"
 	"strconv"
@@ -96,6 +97,10 @@ func scalar(d *manifest.Document, node *yaml.Node, path string) (starlark.Value,
 		return starlark.Float(f), nil
 	case "!!binary":
 		return nil, d.Refuse(node, path, "binary values are not supported")
+	}
+	// YAML's reader takes a number that is too large for a text.
+	if _, err := strconv.ParseFloat(node.Value, 64); node.Style == 0 && errors.Is(err, strconv.ErrRange) {
+		return nil, d.refuse(node, path, "%q is not a finite number", node.Value)
 	}
 	return starlark.String(node.Value), nil
 }

@@ -24,7 +24,7 @@ import (
 )
 
 // Version changes whenever the same inputs may give other assets.
-const Version = "starlark/1"
+const Version = "starlark/2"
 
 // Limits of one run.
 type Limits struct {
