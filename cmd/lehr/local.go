@@ -14,7 +14,9 @@ import (
 	"lehr.dev/importer"
 	"lehr.dev/importer/cluster"
 	"lehr.dev/importer/databases"
+	"lehr.dev/importer/manifests"
 	"lehr.dev/importer/processes"
+	"lehr.dev/importer/tfstate"
 	"lehr.dev/intent"
 	"lehr.dev/prodspec"
 	"lehr.dev/store"
@@ -27,7 +29,7 @@ func local() cli.Local {
 
 // imports are the kinds of what exists that become partitions.
 func imports() []importer.Kind {
-	return []importer.Kind{databases.Postgres(), databases.SQLite(), processes.Kind(), cluster.Kind()}
+	return []importer.Kind{databases.Postgres(), databases.SQLite(), processes.Kind(), manifests.Kind(), cluster.Kind(), tfstate.Kind()}
 }
 
 // version is what the build recorded.

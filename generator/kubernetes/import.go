@@ -37,7 +37,7 @@ func Import(manifests []Manifest, settings Settings) (Imported, []Finding) {
 		settings.Skip = func(kind, name string, fields map[string]any) bool {
 			why := madeElsewhere(kind, name, fields)
 			if why != "" {
-				left = append(left, LeftOut{strings.TrimSpace(kind + " " + text(fields, "metadata", "namespace") + "/" + name), why})
+				left = append(left, LeftOut{kind + " " + path.Join(text(fields, "metadata", "namespace"), name), why})
 			}
 			return why != ""
 		}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"lehr.dev/fault"
+	"lehr.dev/importer"
 )
 
 // shown is the JSON of "terraform show -json".
@@ -55,7 +56,7 @@ type rawStep struct {
 }
 
 // parse reads either form.
-func parse(text []byte) (found []resource, left []LeftOut, _ error) {
+func parse(text []byte) (found []resource, left []importer.LeftOut, _ error) {
 	const hint = "make it anew: terraform show -json > state.json"
 	state := &shown{}
 	decoder := json.NewDecoder(bytes.NewReader(text))
@@ -66,7 +67,7 @@ func parse(text []byte) (found []resource, left []LeftOut, _ error) {
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return nil, nil, fault.New(fault.Invalid, "the state is followed by something else").WithHint(hint)
 	}
-	leave := func(what, why string) { left = append(left, LeftOut{what, why}) }
+	leave := func(what, why string) { left = append(left, importer.LeftOut{What: what, Why: why}) }
 	switch {
 	case len(state.PlannedValues) > 0:
 		return nil, nil, fault.New(fault.Invalid, "this is a plan, not a state").WithHint(hint)

@@ -21,48 +21,37 @@ import (
 	"strings"
 
 	"lehr.dev/fault"
+	"lehr.dev/importer"
 	"lehr.dev/intent"
 )
 
 // MaxBytes of a state that is read.
 const MaxBytes = 64 << 20
 
-// Partition is what becomes of a state.
-type Partition struct {
-	// Definition is what lehr.yaml says after its partition and mode.
-	Definition string
-	// Files beside lehr.yaml, by path.
-	Files map[string][]byte
-	// Read says what was read, a line each.
-	Read []string
-	// LeftOut says what was seen and not taken over, and why.
-	LeftOut []LeftOut
-	// Hints say what a person has to do, a line each.
-	Hints []string
-}
-
-// LeftOut is something that was not taken over, and why.
-type LeftOut struct{ What, Why string }
+// partition is what becomes of a state.
+type partition struct{ importer.Import }
 
 // Read reads a state, and, if its folder is given, the module that it is of.
-func Read(state []byte, module string) (Partition, error) {
+func Read(state []byte, module string) (importer.Import, error) {
 	if len(state) > MaxBytes {
-		return Partition{}, fault.New(fault.Invalid, "the state has %d bytes, at most %d are read", len(state), MaxBytes)
+		return importer.Import{}, fault.New(fault.Invalid, "the state has %d bytes, at most %d are read", len(state), MaxBytes)
 	}
 	resources, left, err := parse(state)
 	if err != nil {
-		return Partition{}, err
+		return importer.Import{}, err
 	}
 	if len(resources) == 0 {
-		return Partition{}, fault.New(fault.Invalid, "the state manages nothing").
+		return importer.Import{}, fault.New(fault.Invalid, "the state manages nothing").
 			WithHint("an empty state is not taken for intent: is it the one of another workspace? terraform show -json > state.json")
 	}
 	slices.SortFunc(resources, func(a, b resource) int { return cmp.Compare(a.address, b.address) })
-	p := Partition{LeftOut: left, Files: map[string][]byte{}, Read: []string{fmt.Sprintf("%d resources of the state", len(resources))}}
+	p := partition{importer.Import{LeftOut: left, Files: map[string][]byte{}, Read: []string{fmt.Sprintf("%d resources of the state", len(resources))}}}
 	if module != "" {
-		return p, p.module(module)
+		err := p.module(module)
+		return p.Import, err
 	}
-	return p, p.resources(resources)
+	err = p.resources(resources)
+	return p.Import, err
 }
 
 // resource is one instance that the state tells of.
@@ -74,12 +63,12 @@ type resource struct {
 }
 
 // resources become assets, a file each.
-func (p *Partition) resources(resources []resource) error {
+func (p *partition) resources(resources []resource) error {
 	p.Definition = `sources:
   resources: {dir: resources, files: ["**/*.json"]}
 generate:
   # Models: people and rules read them, nothing enforces them.
-  resources: {render: assets, from: [resources]}
+  assets: {render: assets, from: [resources]}
 `
 	used := map[string]bool{}
 	for _, r := range resources {
@@ -96,10 +85,10 @@ generate:
 		}
 		slices.Sort(hidden)
 		if len(hidden) > 0 {
-			p.LeftOut = append(p.LeftOut, LeftOut{r.address + ": " + strings.Join(hidden, ", "), "it is sensitive, or sounds so"})
+			p.LeftOut = append(p.LeftOut, importer.LeftOut{What: r.address + ": " + strings.Join(hidden, ", "), Why: "it is sensitive, or sounds so"})
 		}
 		if len(attributes) > mostAttributes {
-			p.LeftOut = append(p.LeftOut, LeftOut{r.address + ": its attributes", fmt.Sprintf("they have %d bytes, and an asset at most 150 000", len(attributes))})
+			p.LeftOut = append(p.LeftOut, importer.LeftOut{What: r.address + ": its attributes", Why: fmt.Sprintf("they have %d bytes, and an asset at most 150 000", len(attributes))})
 			attributes = []byte("{}")
 		}
 		text, err := json.MarshalIndent(map[string]any{
@@ -132,7 +121,7 @@ func assetID(address string) string {
 }
 
 // module has its own files as a source.
-func (p *Partition) module(folder string) error {
+func (p *partition) module(folder string) error {
 	absolute, err := filepath.Abs(folder)
 	if err != nil {
 		return fault.New(fault.Invalid, "the module %q: %w", folder, err)
@@ -182,11 +171,11 @@ func (p *Partition) module(folder string) error {
 	p.Definition = fmt.Sprintf(`sources:
   module: {dir: %s, files: %s}
 generate:
-  module: {render: terraform, from: [module], with: {id: terraform/module}}
+  infrastructure: {render: terraform, from: [module], with: {id: terraform/module}}
 `, at, files)
 	p.Read = append(p.Read, "the module in "+absolute)
 	if values {
-		p.LeftOut = append(p.LeftOut, LeftOut{"files of values (*.tfvars)", "they may hold secrets"})
+		p.LeftOut = append(p.LeftOut, importer.LeftOut{What: "files of values (*.tfvars)", Why: "they may hold secrets"})
 		p.Hints = append(p.Hints, "add the files of values that hold no secrets to the source, and to with: {variable_files: […]}")
 	}
 	if _, err := os.Stat(filepath.Join(absolute, ".git")); err != nil {

@@ -100,7 +100,7 @@ func scalar(d *manifest.Document, node *yaml.Node, path string) (starlark.Value,
 	}
 	// YAML's reader takes a number that is too large for a text.
 	if _, err := strconv.ParseFloat(node.Value, 64); node.Style == 0 && errors.Is(err, strconv.ErrRange) {
-		return nil, d.refuse(node, path, "%q is not a finite number", node.Value)
+		return nil, d.Refuse(node, path, "%q is not a finite number", node.Value)
 	}
 	return starlark.String(node.Value), nil
 }

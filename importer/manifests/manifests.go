@@ -1,0 +1,136 @@
+// Package manifests reads Kubernetes manifests that people have, or that kubectl
+// printed, into a partition's files. It only reads, and leaves Secrets out (S13).
+// cmd/lehr lists its kind.
+package manifests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"lehr.dev/fault"
+	"lehr.dev/generator/kubernetes"
+	"lehr.dev/importer"
+)
+
+// MaxBytes of all manifests together.
+const MaxBytes = 64 << 20
+
+// Kind imports manifests.
+func Kind() importer.Kind {
+	kind := importer.Kind{
+		Name: "manifests", Arguments: "FILE|FOLDER…", Short: "Kubernetes manifests, from files",
+		Long: `Read Kubernetes manifests, YAML or JSON, from files, from all .yaml, .yml and .json
+files of folders and those below them, or, as -, from standard input:
+
+  kubectl get deployments,services -o yaml | lehr import manifests - --cluster prod --to shop
+
+A file is copied as it is where all of its objects are taken over. Secrets, and what
+something else makes in the cluster, are left out.`,
+	}
+	kind.Args.Least, kind.Args.Most = 1, -1
+	kind.Bind = func(flags *pflag.FlagSet) importer.Reader {
+		cluster := flags.String("cluster", "", "the name of the cluster that they are for; a part of their ids")
+		namespace := flags.String("namespace", "default", "the namespace of objects that name none")
+		scoped := flags.StringSlice("cluster-scoped", nil, "kinds of your own without a namespace, as KIND.GROUP")
+		return func(_ context.Context, args []string) (importer.Import, error) {
+			if *cluster == "" {
+				return importer.Import{}, fault.New(fault.Invalid, "which cluster are they for?").WithHint("--cluster NAME")
+			}
+			read, err := gather(args)
+			if err != nil {
+				return importer.Import{}, err
+			}
+			made, findings := kubernetes.Import(read, kubernetes.Settings{Cluster: *cluster, Namespace: *namespace, ClusterScoped: *scoped})
+			return imported(made, findings)
+		}
+	}
+	return kind
+}
+
+func imported(made kubernetes.Imported, findings []kubernetes.Finding) (importer.Import, error) {
+	var wrong []error
+	result := importer.Import{Definition: made.Definition, Files: made.Files}
+	for _, f := range findings {
+		if f.Warning {
+			result.Hints = append(result.Hints, fmt.Sprintf("%s:%d: %s; %s", f.File, f.Line, f.Message, f.Hint))
+			continue
+		}
+		wrong = append(wrong, fmt.Errorf("%s:%d: %s (%s)", f.File, f.Line, f.Message, f.Hint))
+	}
+	if len(wrong) > 0 {
+		return importer.Import{}, fault.New(fault.Invalid, "%w", errors.Join(wrong...)).WithHint("mend the manifests, or leave those files out")
+	}
+	if len(made.Objects) == 0 {
+		return importer.Import{}, fault.New(fault.Invalid, "there is no object to import").WithHint("name files that hold Kubernetes objects other than Secrets")
+	}
+	for _, kind := range slices.Sorted(maps.Keys(made.Objects)) {
+		result.Read = append(result.Read, fmt.Sprintf("%s: %d", kind, made.Objects[kind]))
+	}
+	for _, left := range made.LeftOut {
+		result.LeftOut = append(result.LeftOut, importer.LeftOut{What: left.What, Why: left.Why})
+	}
+	result.Hints = append(result.Hints, "no plugin is bound to Kubernetes objects: they are read and validated, and compared with the cluster once one is bound under plugins")
+	return result, nil
+}
+
+// gather reads what the arguments name.
+func gather(args []string) (list []kubernetes.Manifest, err error) {
+	left := int64(MaxBytes)
+	add := func(name string, from io.Reader) error {
+		text, err := io.ReadAll(io.LimitReader(from, left+1))
+		if left -= int64(len(text)); left < 0 {
+			return fault.New(fault.Invalid, "the manifests have more than %d MiB", MaxBytes>>20).WithHint("import them in parts")
+		}
+		list = append(list, kubernetes.Manifest{File: name, Text: text})
+		return err
+	}
+	open := func(name string) error {
+		file, err := os.Open(name)
+		if err != nil {
+			return fault.New(fault.NotFound, "cannot read the manifests: %w", err).WithHint("name files or folders that are there, or - for standard input")
+		}
+		defer file.Close()
+		return add(filepath.ToSlash(name), file)
+	}
+	for _, arg := range args {
+		info, statErr := os.Stat(arg)
+		switch {
+		case arg == "-":
+			err = add("stdin.yaml", os.Stdin)
+		case statErr == nil && info.IsDir():
+			err = below(arg, open)
+		default:
+			err = open(arg)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// below opens the manifests of a folder, in order.
+func below(folder string, open func(string) error) error {
+	found := 0
+	err := filepath.WalkDir(folder, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() || !slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(filepath.Ext(name))) {
+			return err
+		}
+		found++
+		return open(name)
+	})
+	if err == nil && found == 0 {
+		return fault.New(fault.NotFound, "%s has no .yaml, .yml or .json file", folder).WithHint("name the folder that holds the manifests")
+	}
+	return err
+}
