@@ -54,7 +54,9 @@ func run(stdin io.Reader, stdout io.Writer, generate func(in *Input, out *Output
 	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(text, job); err != nil {
 		return fmt.Errorf(`standard input holds no job (%w); Lehr writes one, and by hand: echo '{"partition": "shop"}' | %s`, err, os.Args[0])
 	}
-	return Run(generate, &Input{job: job, arguments: os.Args[1:], files: disk{}}, protoregistry.GlobalTypes, stdout)
+	// A module that is started without arguments has not even a name.
+	arguments := os.Args[min(1, len(os.Args)):]
+	return Run(generate, &Input{job: job, arguments: arguments, files: disk{}}, protoregistry.GlobalTypes, stdout)
 }
 
 // Types finds what messages hold of others, by name.

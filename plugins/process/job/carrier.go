@@ -64,16 +64,26 @@ func readCarrier(pid int) (Carrier, error) {
 	return Carrier{PID: pid, Environment: environment(environ), started: stat.started}, err
 }
 
-// StopAll ends processes politely, all at once: SIGTERM, and SIGKILL for those
-// that live on after the grace. May is asked before each signal.
-func StopAll(ctx context.Context, carriers []Carrier, grace time.Duration, may func(context.Context) error) error {
-	problems := make([]error, len(carriers))
-	var stopping sync.WaitGroup
-	for i, c := range carriers {
-		stopping.Go(func() { problems[i] = c.stop(ctx, grace, may) })
+// StopAll ends the processes that list finds politely, all at once: SIGTERM, and
+// SIGKILL for those that live on after the grace. It looks again until none is
+// found, for they may have started others meanwhile. May is asked before each
+// signal.
+func StopAll(ctx context.Context, list func() ([]Carrier, error), grace time.Duration, may func(context.Context) error) error {
+	for {
+		carriers, err := list()
+		if err != nil || len(carriers) == 0 {
+			return err
+		}
+		problems := make([]error, len(carriers))
+		var stopping sync.WaitGroup
+		for i, c := range carriers {
+			stopping.Go(func() { problems[i] = c.stop(ctx, grace, may) })
+		}
+		stopping.Wait()
+		if err := errors.Join(problems...); err != nil {
+			return err
+		}
 	}
-	stopping.Wait()
-	return errors.Join(problems...)
 }
 
 func (c Carrier) stop(ctx context.Context, grace time.Duration, may effect) error {

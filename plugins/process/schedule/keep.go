@@ -243,12 +243,11 @@ func (k *keeper) limit(ctx context.Context, now time.Time) {
 
 // stop a run, or all of them, with what they started.
 func (k *keeper) stop(ctx context.Context, run string) error {
-	carriers, err := job.Carriers(variableSchedule, k.schedule.Name)
-	if err != nil {
-		return err
+	list := func() ([]job.Carrier, error) {
+		carriers, err := job.Carriers(variableSchedule, k.schedule.Name)
+		return slices.DeleteFunc(carriers, func(c job.Carrier) bool { return run != "" && c.Environment[variableRun] != run }), err
 	}
-	carriers = slices.DeleteFunc(carriers, func(c job.Carrier) bool { return run != "" && c.Environment[variableRun] != run })
-	return job.StopAll(ctx, carriers, stopGrace(k.schedule), func(ctx context.Context) error { return ctx.Err() })
+	return job.StopAll(ctx, list, stopGrace(k.schedule), func(ctx context.Context) error { return ctx.Err() })
 }
 
 func (r run) name() string { return r.Due.UTC().Format(time.RFC3339) }

@@ -258,14 +258,14 @@ func (s Schedules) Remove(ctx context.Context, change serve.Change[*processpb.Sc
 	if err := s.jobs().Remove(ctx, keeper, permit); err != nil {
 		return err
 	}
-	runs, err := job.Carriers(variableSchedule, change.Asset.Payload.Name)
-	if err != nil {
-		return err
+	list := func() ([]job.Carrier, error) {
+		runs, err := job.Carriers(variableSchedule, change.Asset.Payload.Name)
+		for _, run := range runs {
+			change.Progress(fmt.Sprintf("stopping process %d of the run of %s, as the schedule is turned down", run.PID, run.Environment[variableRun]), nil)
+		}
+		return runs, err
 	}
-	for _, run := range runs {
-		change.Progress(fmt.Sprintf("stopping process %d of the run of %s, as the schedule is turned down", run.PID, run.Environment[variableRun]), nil)
-	}
-	return job.StopAll(ctx, runs, stopGrace(change.Asset.Payload), permit.Effect)
+	return job.StopAll(ctx, list, stopGrace(change.Asset.Payload), permit.Effect)
 }
 
 // change of the keeper's job.

@@ -349,7 +349,8 @@ func TestMissedTimes(t *testing.T) {
 
 func TestDeadlineAndReplacement(t *testing.T) {
 	m, s := newMachine(t)
-	s.Args = []string{"-c", "trap '' TERM; sleep 100 & wait; wait"}
+	// What it starts while it is stopped ends, too.
+	s.Args = []string{"-c", "trap 'sleep 100 &' TERM; sleep 100 & wait; wait; wait"}
 	s.Concurrency, s.StopGrace = processpb.Concurrency_CONCURRENCY_REPLACE, durationpb.New(50*time.Millisecond)
 	s.Deadline = durationpb.New(90 * time.Minute)
 	k, step := steps(t, m, s)
