@@ -51,7 +51,8 @@ func (s *Store) Resume(ctx context.Context, partition intent.PartitionID, reason
 			case err != nil:
 				return err
 			case suspicion != nil:
-				return fault.New(fault.Conflict, "%s: the store itself stopped it: %s", attempt, suspicion.Reason)
+				return fault.New(fault.Conflict, "%s: the store itself stopped it: %s", attempt, suspicion.Reason).
+					WithHint("%s ends it", suspicion.Ending())
 			}
 			return fault.New(fault.NotFound, "%s: it is not stopped", attempt).
 				WithHint("a stop is ended by the scope that it was given: one partition, or all")

@@ -81,7 +81,7 @@ func TestStopWithOnlyTheDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.converges(values{"a": 2, "b": 1})
-	if _, err := w.lehr("stop", "--database", database, "--server", "http://127.0.0.1:1", "--reason", "x"); err == nil || !strings.Contains(err.Error(), "both a server and a database") {
+	if _, err := w.lehr("stop", "--database", database, "--server", "http://127.0.0.1:1", "--reason", "x"); err == nil || !strings.Contains(err.Error(), "both a server and a store") {
 		t.Errorf("a server and a database: %v", err)
 	}
 }
