@@ -1,0 +1,229 @@
+package kubernetes
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/yaml"
+)
+
+// patience bounds every wait; no test waits for it when all is well.
+const patience = 2 * time.Minute
+
+// token of an administrator.
+const token = "tok-of-the-administrator"
+
+// plane is an API server and its etcd.
+type plane struct {
+	*testing.T
+	url, kubeconfig string
+	client          *http.Client
+}
+
+// build makes a program of a module's folder.
+func build(t *testing.T, folder, of, name string) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), name)
+	command := exec.CommandContext(t.Context(), "go", "build", "-o", program, of)
+	command.Dir = folder
+	if output, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("building %s: %v\n%s", of, err, output)
+	}
+	return program
+}
+
+// start begins a program that ends with the test.
+func start(t *testing.T, program string, arguments ...string) {
+	t.Helper()
+	command := exec.Command(program, arguments...)
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	var log bytes.Buffer
+	command.Stdout, command.Stderr = &log, &log
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = command.Process.Kill()
+		_ = command.Wait()
+		if t.Failed() {
+			t.Logf("%s said at last:\n%s", filepath.Base(program), log.Bytes()[max(0, log.Len()-3000):])
+		}
+	})
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().(*net.TCPAddr).Port
+}
+
+func newPlane(t *testing.T) *plane {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("builds and runs an API server")
+	}
+	etcd, err := exec.LookPath("etcd")
+	if err != nil {
+		t.Skip("etcd is not installed (Debian: apt-get install etcd-server)")
+	}
+	server := build(t, ".", "k8s.io/kubernetes/cmd/kube-apiserver", "kube-apiserver")
+	folder := t.TempDir()
+	store := fmt.Sprintf("http://127.0.0.1:%d", freePort(t))
+	start(t, etcd, "--data-dir", filepath.Join(folder, "etcd"), "--listen-client-urls", store, "--advertise-client-urls", store,
+		"--listen-peer-urls", fmt.Sprintf("http://127.0.0.1:%d", freePort(t)))
+	write := func(name string, text []byte) string {
+		path := filepath.Join(folder, name)
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	key, public := signingKey(t)
+	port := freePort(t)
+	start(t, server, "--etcd-servers", store, "--cert-dir", filepath.Join(folder, "certs"), "--bind-address=127.0.0.1", "--advertise-address=127.0.0.1",
+		fmt.Sprintf("--secure-port=%d", port), "--service-account-issuer=https://kubernetes.default.svc",
+		"--service-account-key-file", write("sa.pub", public), "--service-account-signing-key-file", write("sa.key", key),
+		"--service-cluster-ip-range=10.0.0.0/24", "--authorization-mode=RBAC", "--disable-admission-plugins=ServiceAccount",
+		"--token-auth-file", write("tokens.csv", []byte(token+",admin,admin,\"system:masters\"\n")))
+	p := &plane{T: t, url: fmt.Sprintf("https://127.0.0.1:%d", port)}
+	p.trust(filepath.Join(folder, "certs", "apiserver.crt"))
+	p.wait("the API server to be ready", func() error {
+		_, err := p.ask(http.MethodGet, "/readyz", "", nil)
+		return err
+	})
+	p.kubeconfig = write("kubeconfig", fmt.Appendf(nil, `{apiVersion: v1, kind: Config, current-context: here,
+contexts: [{name: here, context: {cluster: real, user: admin}}],
+clusters: [{name: real, cluster: {server: %q, certificate-authority: %q}}],
+users: [{name: admin, user: {token: %s}}]}`, p.url, filepath.Join(folder, "certs", "apiserver.crt"), token))
+	return p
+}
+
+// trust makes the client that knows the certificate, once it is there.
+func (p *plane) trust(certificate string) {
+	p.Helper()
+	p.wait("the API server's certificate", func() error {
+		text, err := os.ReadFile(certificate)
+		if err != nil {
+			return err
+		}
+		known := x509.NewCertPool()
+		if !known.AppendCertsFromPEM(text) {
+			return fmt.Errorf("%s has no certificate", certificate)
+		}
+		p.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: known}}}
+		return nil
+	})
+}
+
+func (p *plane) wait(what string, try func() error) {
+	p.Helper()
+	ctx, cancel := context.WithTimeout(p.Context(), patience)
+	defer cancel()
+	for {
+		err := try()
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			p.Fatalf("waiting for %s: %v", what, err)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+func (p *plane) ask(method, path, content string, body []byte) ([]byte, error) {
+	request, err := http.NewRequestWithContext(p.Context(), method, p.url+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	if content != "" {
+		request.Header.Set("Content-Type", content)
+	}
+	response, err := p.client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode >= 300 {
+		err = fmt.Errorf("%s %s: %s: %s", method, path, response.Status, answer)
+	}
+	return answer, err
+}
+
+// object is what an API server holds, or a manifest of it.
+type object = map[string]any
+
+// places are the paths of the kinds that the tests use; %s is the namespace.
+var places = map[string]string{
+	"Namespace": "/api/v1/namespaces", "ConfigMap": "/api/v1/namespaces/%s/configmaps", "Secret": "/api/v1/namespaces/%s/secrets",
+	"Service": "/api/v1/namespaces/%s/services", "ServiceAccount": "/api/v1/namespaces/%s/serviceaccounts", "PersistentVolumeClaim": "/api/v1/namespaces/%s/persistentvolumeclaims",
+	"Deployment": "/apis/apps/v1/namespaces/%s/deployments", "StatefulSet": "/apis/apps/v1/namespaces/%s/statefulsets", "ReplicaSet": "/apis/apps/v1/namespaces/%s/replicasets",
+	"CronJob": "/apis/batch/v1/namespaces/%s/cronjobs", "Ingress": "/apis/networking.k8s.io/v1/namespaces/%s/ingresses",
+	"HorizontalPodAutoscaler": "/apis/autoscaling/v2/namespaces/%s/horizontalpodautoscalers", "PodDisruptionBudget": "/apis/policy/v1/namespaces/%s/poddisruptionbudgets",
+	"Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/%s/roles", "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/%s/rolebindings",
+	"ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles", "CustomResourceDefinition": "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+	"Berth": "/apis/harbour.example/v1/namespaces/%s/berths",
+}
+
+func (p *plane) path(of object) string {
+	p.Helper()
+	place, known := places[of["kind"].(string)]
+	if !known {
+		p.Fatalf("no path is known of a %s", of["kind"])
+	}
+	metadata := of["metadata"].(object)
+	if namespace, is := metadata["namespace"].(string); is {
+		place = fmt.Sprintf(place, namespace)
+	}
+	return place + "/" + metadata["name"].(string)
+}
+
+// apply has the server hold a manifest, or say what it would hold.
+func (p *plane) apply(manifest []byte, dryRun bool) (object, error) {
+	p.Helper()
+	query := "?fieldManager=test&force=true"
+	if dryRun {
+		query = "?fieldManager=lehr&force=true&dryRun=All"
+	}
+	answer, err := p.ask(http.MethodPatch, p.path(p.parse(manifest))+query, "application/apply-patch+yaml", manifest)
+	if err != nil {
+		return nil, err
+	}
+	return p.parse(answer), nil
+}
+
+func (p *plane) parse(text []byte) (parsed object) {
+	p.Helper()
+	if err := yaml.Unmarshal(text, &parsed); err != nil {
+		p.Fatalf("%v in\n%s", err, text)
+	}
+	return parsed
+}
+
+// shown is an object without what says when and by whom it was written.
+func shown(o object) string {
+	metadata := o["metadata"].(object)
+	delete(metadata, "managedFields")
+	text, _ := json.MarshalIndent(o, "", " ")
+	return string(text)
+}
