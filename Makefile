@@ -3,7 +3,7 @@ SHELL := bash
 GO ?= go
 BIN := bin
 # Plugins and renderers, and what tests run, with heavy libraries are modules of their own.
-MODULES := plugins/caddy plugins/sqlschema renderers test/oidcprovider test/kubernetes
+MODULES := plugins/caddy plugins/sqlschema renderers test/oidcprovider test/controlplane
 
 # Configuration that others wrote for real use, where it lies beside the project:
 # what reads it is skipped where it does not.

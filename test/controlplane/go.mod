@@ -1,4 +1,4 @@
-module lehr.dev/test/kubernetes
+module lehr.dev/test/controlplane
 
 go 1.26.0
 

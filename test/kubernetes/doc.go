@@ -1,3 +1,0 @@
-// Package kubernetes tests what reads Kubernetes clusters against a real API
-// server, built from its source, and a real etcd.
-package kubernetes
