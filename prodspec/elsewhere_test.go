@@ -67,6 +67,9 @@ func failing(r intent.SourceRevision) bool { return r.Failing.Reason != "" }
 // was and says so, and others go on; after a restart too, where neither it nor
 // the mirror is there any more.
 func TestASourceThatFailsHindersNoOther(t *testing.T) {
+	if testing.Short() {
+		t.Skip("looks at a repository for seconds")
+	}
 	w, origin := inGit(t)
 	commit := origin.Commit("Begin")
 	w.start()

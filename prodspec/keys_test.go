@@ -44,6 +44,9 @@ func services(many int, changes map[int]string) string {
 // TestOneKeyOfManyCostsOneRun: each run depends on its entry's value only, not
 // on where or how it is written; also after a restart.
 func TestOneKeyOfManyCostsOneRun(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs thousands of generators")
+	}
 	const many = 2000
 	w := newWorld(t, "many")
 	w.write("lehr.yaml", keyedDefinition)

@@ -17,6 +17,9 @@ import (
 // TestGreedyProgramHarmsOnlyItself: what no step limit bounds is ended by the
 // child's other limits, and the partition goes on.
 func TestGreedyProgramHarmsOnlyItself(t *testing.T) {
+	if testing.Short() {
+		t.Skip("fills the memory of children")
+	}
 	for name, c := range map[string]struct{ code, message string }{
 		"string repeated":   {`x = "a" * (1 << 29)`, "256 MB"},
 		"string doubled":    {"x = \"ab\"\n    for _ in range(40):\n        x = x + x", "256 MB"},

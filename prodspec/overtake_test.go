@@ -89,6 +89,9 @@ func (r *restless) Run(ctx context.Context, set *schema.Set, jobs []generate.Job
 // TestRestlessSourcesAreServed: every few builds one ends, however often newer
 // sources come.
 func TestRestlessSourcesAreServed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("changes sources for seconds")
+	}
 	w := newWorld(t, "many")
 	runner := &restless{Runner: generate.InProcess{Limits: generate.DefaultLimits()}}
 	changes := 0

@@ -27,6 +27,9 @@ func TestNullPluginConforms(t *testing.T) {
 }
 
 func TestFaultsAreFound(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the suite once for each fault")
+	}
 	path := build(t)
 	for name, c := range map[string]struct {
 		target Target

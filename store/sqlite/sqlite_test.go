@@ -12,6 +12,9 @@ import (
 )
 
 func TestFile(t *testing.T) {
+	if testing.Short() {
+		t.Skip("TestMemory runs the same suite")
+	}
 	storetest.Run(t, func(t *testing.T) store.All {
 		return openFile(t, filepath.Join(t.TempDir(), "lehr.db"))
 	})
