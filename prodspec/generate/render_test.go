@@ -121,7 +121,7 @@ func TestRendererThatIsAProgram(t *testing.T) {
 		t.Errorf("after an upgrade %d runs: %s", ran, said)
 	}
 	r.by.Arguments = []string{"--color=red"}
-	if _, said := r.build("../b.star", "a.yaml"); !strings.Contains(said, `with has the key "color", which is not known; allowed: colour`) {
+	if _, said := r.build("../b.star", "a.yaml"); !strings.Contains(said, `with has the key "color", which is not known; allowed: colour`) || !strings.Contains(said, "what with: says") {
 		t.Errorf("of an unknown option it was said: %s", said)
 	}
 }

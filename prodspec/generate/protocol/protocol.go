@@ -135,6 +135,9 @@ func Ended(job *work.Job, how, stderr string) work.Result {
 	if words == "" {
 		words = "it said nothing on standard error"
 	}
+	if job.Language == work.Render { // Its program is Lehr's own: what it says is about what it was given.
+		return Fail(job, "mend its files, or what with: says", "failed (%s): %s", how, words)
+	}
 	return Fail(job, "mend the program, or the input that it was given: what ends with an error gives no assets", "ended with %s: %s", how, words)
 }
 
