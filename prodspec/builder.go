@@ -15,6 +15,7 @@ import (
 	"lehr.dev/prodspec/source"
 	"lehr.dev/prodspec/validate"
 	"lehr.dev/schema"
+	"lehr.dev/store"
 )
 
 // member is an asset's place in what was built.
@@ -108,7 +109,7 @@ func (b *builder) build(ctx context.Context, now time.Time, changes source.Chang
 	if err != nil && generating.Err() != nil {
 		return r, context.Cause(generating)
 	}
-	if fault.Is(err, fault.Unavailable) && ctx.Err() == nil {
+	if fault.Is(err, fault.Unavailable) && !errors.Is(err, store.ErrAway) && ctx.Err() == nil {
 		// A file changed meanwhile, or no child could be started.
 		r.unavailable = true
 		r.findings = []intent.Finding{{Rule: "generate", Severity: intent.Error, File: b.sources.file, Line: 1, Message: message(err), Hint: hint(err)}}

@@ -3,6 +3,7 @@ package prodspec
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path"
 	"path/filepath"
@@ -19,6 +20,7 @@ import (
 	"lehr.dev/prodspec/source"
 	"lehr.dev/prodspec/source/fetch"
 	"lehr.dev/schema"
+	"lehr.dev/store"
 )
 
 // reading is one consistent view of everything a partition is built from.
@@ -420,10 +422,13 @@ func (s *sources) below(name string, f folder, input string) (string, bool) {
 }
 
 // cannotRead makes the error of a source a finding: nothing may be concluded
-// about what it holds.
+// about what it holds. A database that is away is no source's failure.
 func (s *sources) cannotRead(ctx context.Context, err error, from definition.Source, r *reading) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
+	}
+	if errors.Is(err, store.ErrAway) {
+		return err
 	}
 	r.unavailable = true
 	f := intent.Finding{Rule: "source", Severity: intent.Error, File: s.file, Line: from.Line, Field: "sources." + from.Name, Message: err.Error()}

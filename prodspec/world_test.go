@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -54,9 +55,12 @@ type world struct {
 	store    *sqlite.Store
 	pipeline *prodspec.Pipeline
 	outside  validate.Outside
-	cancel   context.CancelFunc
-	ended    chan error
-	lease    store.Lease
+	// through is how the pipeline reaches the store, if not directly.
+	through func(prodspec.Store) prodspec.Store
+	log     *slog.Logger
+	cancel  context.CancelFunc
+	ended   chan error
+	lease   store.Lease
 	// definition of the partition; empty: the folder's. fetched is where mirrors
 	// lie.
 	definition, fetched string
@@ -144,8 +148,13 @@ func (w *world) start() {
 	if runner == nil {
 		runner = w.processes()
 	}
+	var reached prodspec.Store = w.store
+	if w.through != nil {
+		reached = w.through(reached)
+	}
 	w.pipeline, err = prodspec.New(prodspec.Options{
-		Partition: partition, Store: w.store, Runner: runner, Runtime: loop.Real(), Trial: w.trial, Elsewhere: w.elsewhere(), Outside: w.outside,
+		Partition: partition, Store: reached, Runner: runner, Runtime: loop.Real(), Trial: w.trial, Elsewhere: w.elsewhere(), Outside: w.outside,
+		Log: w.log,
 	})
 	if err != nil {
 		w.t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"lehr.dev/intent"
 	"lehr.dev/loop"
 	"lehr.dev/prodspec/source"
+	"lehr.dev/store"
 )
 
 // Folder is a source that lies elsewhere. It is used by one goroutine, but for
@@ -193,6 +194,10 @@ func (f *Folder) try(ctx context.Context) (failed bool) {
 	defer f.lock.Unlock()
 	if state != nil {
 		f.latest = state
+	}
+	if errors.Is(err, store.ErrAway) && f.latest != nil {
+		// That Lehr's own database is away is told by all that need it.
+		return true
 	}
 	if err != nil && f.failure == nil {
 		f.since = f.options.Runtime.Now().UTC().Truncate(time.Second)
