@@ -106,7 +106,7 @@ func (r *Replica) main() {
 	options.Parts = app.Parts{
 		Store: r.link, Runtime: r.Process, Sources: l.Sources,
 		Plugins: func(run []string) plugin.Plugin { return l.Monitor.Watch(l.World.Plugin(r.Process, run)) },
-		Runner:  generate.InProcess{Limits: generate.DefaultLimits()},
+		Runner:  inProcess{generate.InProcess{Limits: generate.DefaultLimits()}},
 	}
 	if l.fleet() {
 		options.Parts.Replica = r.holder
