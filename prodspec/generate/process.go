@@ -325,7 +325,7 @@ func (s *session) run(job Job) (Result, error) {
 		case frameReady:
 			if timeout > s.timeout() {
 				timeout = s.timeout()
-				watch.timer.Reset(timeout + graceTime)
+				watch.anew(timeout)
 			}
 		default:
 			err = fmt.Errorf("unknown frame %q", kind)
@@ -337,8 +337,15 @@ func (s *session) run(job Job) (Result, error) {
 
 // watch kills the child when it takes longer than it may.
 type watch struct {
-	late  atomic.Bool
-	timer *time.Timer
+	session *session
+	late    atomic.Bool
+	timer   *time.Timer
+	mutex   sync.Mutex
+	stopped bool
+	// timeout it has, since when, and how long it had had a core then.
+	timeout time.Duration
+	began   time.Time
+	before  time.Duration
 }
 
 // mostPatience is how many times as long as its limit a run may take that makes
@@ -347,20 +354,44 @@ type watch struct {
 const mostPatience = 6
 
 func (s *session) watch(timeout time.Duration) *watch {
-	w := &watch{}
-	began, before := time.Now(), s.used()
-	set := make(chan struct{})
-	w.timer = time.AfterFunc(timeout+graceTime, func() {
-		<-set
-		if left := timeout + graceTime - (s.used() - before); s.turn.MakesWay() && left > 0 && time.Since(began) < mostPatience*timeout {
-			w.timer.Reset(left)
-			return
-		}
-		w.late.Store(true)
-		s.kill()
-	})
-	close(set)
+	w := &watch{session: s}
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	w.timer = time.AfterFunc(timeout+graceTime, w.look)
+	w.set(timeout)
 	return w
+}
+
+// anew gives the child so long from now on, whatever it was given before.
+func (w *watch) anew(timeout time.Duration) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	w.set(timeout)
+	w.timer.Reset(timeout + graceTime)
+}
+
+func (w *watch) set(timeout time.Duration) {
+	w.timeout, w.began, w.before = timeout, time.Now(), w.session.used()
+}
+
+// look kills the child, or looks again when it has had its time.
+func (w *watch) look() {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	if w.stopped {
+		return
+	}
+	// It may have been given more time just now.
+	wait := w.timeout + graceTime - time.Since(w.began)
+	if had := w.session.used() - w.before; w.session.turn.MakesWay() && time.Since(w.began) < mostPatience*w.timeout {
+		wait = max(wait, w.timeout+graceTime-had)
+	}
+	if wait > 0 {
+		w.timer.Reset(wait)
+		return
+	}
+	w.late.Store(true)
+	w.session.kill()
 }
 
 // used is the time that the child had a core; 0: it is not known.
@@ -385,7 +416,12 @@ func (s *session) timeout() time.Duration {
 	return time.Duration(s.limits.Milliseconds) * time.Millisecond
 }
 
-func (w *watch) stop() { w.timer.Stop() }
+func (w *watch) stop() {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	w.stopped = true
+	w.timer.Stop()
+}
 
 // frameLimit leaves room for base64, reads and findings.
 func (s *session) frameLimit() int { return 2*s.limits.OutputBytes + 64<<20 }

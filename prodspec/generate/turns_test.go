@@ -3,6 +3,8 @@ package generate
 import (
 	"context"
 	"errors"
+	"os/exec"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -134,4 +136,30 @@ func TestWhoHadLeastGoesFirst(t *testing.T) {
 			t.Errorf("an end of the context is told as %v", err)
 		}
 	})
+}
+
+// A module that was compiled has the time of a run from then on, not what was
+// left of the time for compiling, however little of a core it gets beside others.
+func TestACompiledModuleHasTheTimeOfARun(t *testing.T) {
+	command := exec.Command("sleep", "1000")
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- command.Wait() }()
+	turn := &Turn{turns: NewTurns(1), beside: true, pid: command.Process.Pid}
+	s := &session{command: command, turn: turn}
+	w := s.watch(time.Hour)
+	w.anew(time.Millisecond)
+	select {
+	case <-ended:
+	case <-time.After(time.Minute):
+		_ = command.Process.Kill()
+		t.Fatal("it was not killed")
+	}
+	if !w.late.Load() {
+		t.Error("it was not the watch that killed it")
+	}
+	w.stop()
 }

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
@@ -304,13 +305,16 @@ func TestWatchGoesOnAtAnotherReplica(t *testing.T) {
 		killed.serve("--database", database, "--listen", addresses[round%len(replicas)])
 	}
 	w.await("the last report is told", func() string {
-		last := ""
+		var last []byte
 		for _, r := range w.reports("watched") {
 			if r.Asset == "resource/a" {
-				last = r.At.AsTime().Format(time.RFC3339Nano)
+				// As JSON has it: with 0, 3, 6 or 9 digits.
+				if last, err = protojson.Marshal(r.At); err != nil {
+					t.Fatal(err)
+				}
 			}
 		}
-		return unmatched(strings.Join(reports.all(), "\n"), regexp.QuoteMeta(last))
+		return unmatched(strings.Join(reports.all(), "\n"), regexp.QuoteMeta(string(last)))
 	})
 	seen := map[string]int{}
 	for _, line := range assets.all() {
