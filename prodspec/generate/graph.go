@@ -50,6 +50,8 @@ type Inputs struct {
 	Sources map[string][]Input
 	// Programs of all generators, sorted by path.
 	Programs []Input
+	// Renderers that are programs of their own, by format, as they are now.
+	Renderers map[string]render.Program
 	// Open returns the content of a file or program as it was listed.
 	Open func(input Input) ([]byte, error)
 }
@@ -75,8 +77,7 @@ type Graph struct {
 	// blobs and the runs that give them, and the runs whose outputs name some.
 	blobs  map[intent.Digest]map[*Run]bool
 	naming map[*Run]bool
-	// renderers that are programs, and places of generators in the definition.
-	renderers  *render.Programs
+	// places of generators in the definition.
 	places     map[string]definition.Generator
 	derived    map[string]*more
 	executions int
@@ -91,7 +92,7 @@ func NewGraph(runner Runner, cache Cache) *Graph {
 		runs: map[string]map[string]*Run{}, stages: map[string]*stage{}, pending: map[*Run]bool{}, warning: map[*Run]bool{},
 		bodies: map[intent.Digest][]byte{}, interned: map[string]string{},
 		blobs: map[intent.Digest]map[*Run]bool{}, naming: map[*Run]bool{},
-		renderers: render.NewPrograms(), places: map[string]definition.Generator{},
+		places: map[string]definition.Generator{},
 	}
 }
 
