@@ -175,6 +175,16 @@ func (w *world) shells() generate.Runner {
 // field is a label of an asset of labels.
 func (w *world) field(sequence intent.Sequence, id intent.AssetID, label string) string {
 	w.t.Helper()
+	labels := &intentpb.Labels{}
+	if err := schema.Payload(w.content(sequence, id), labels); err != nil {
+		w.t.Fatal(err)
+	}
+	return labels.Labels[label]
+}
+
+// content of an asset of an incarnation.
+func (w *world) content(sequence intent.Sequence, id intent.AssetID) intent.Asset {
+	w.t.Helper()
 	head := intent.IncarnationID{Partition: "shop", Sequence: sequence}
 	m, err := w.store.Member(w.t.Context(), head, id)
 	if err != nil {
@@ -184,13 +194,9 @@ func (w *world) field(sequence intent.Sequence, id intent.AssetID, label string)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	labels := &intentpb.Labels{}
 	asset, err := schema.Decode(body)
-	if err == nil {
-		err = schema.Payload(asset, labels)
-	}
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return labels.Labels[label]
+	return asset
 }
