@@ -286,8 +286,12 @@ func (g *Graph) bringUpToDate(ctx context.Context, stage *stage, now time.Time) 
 		}
 	}
 	for batch := range slices.Chunk(todo, batchSize) {
-		if err := g.execute(ctx, stage, batch, now); err != nil {
-			return err
+		for len(batch) > 0 {
+			ran, err := g.execute(ctx, stage, batch, now)
+			if err != nil {
+				return err
+			}
+			batch = batch[ran:]
 		}
 	}
 	// A run that failed may be due again with nothing changed.
@@ -297,7 +301,7 @@ func (g *Graph) bringUpToDate(ctx context.Context, stage *stage, now time.Time) 
 	return nil
 }
 
-// batchSize bounds what is held in memory between writes to the cache.
+// batchSize bounds how many runs are between writes to the cache.
 const batchSize = 1000
 
 // current reports whether a run, in memory or else in the cache, still holds.
@@ -322,7 +326,8 @@ func (g *Graph) current(ctx context.Context, stage *stage, file string, now time
 	return true, nil
 }
 
-func (g *Graph) execute(ctx context.Context, stage *stage, jobs []Job, now time.Time) error {
+// execute runs the first of the jobs, and returns how many.
+func (g *Graph) execute(ctx context.Context, stage *stage, jobs []Job, now time.Time) (int, error) {
 	results, err := g.runner.Run(ctx, g.schema, jobs, func(kind work.Kind, input Input) ([]byte, error) {
 		if kind == work.ReadAsset {
 			return g.Body(ctx, stage.makers[intent.AssetID(input.Name)], input.Digest)
@@ -333,15 +338,15 @@ func (g *Graph) execute(ctx context.Context, stage *stage, jobs []Job, now time.
 		return stage.inputs.Open(input)
 	})
 	if err == nil {
-		return g.record(ctx, stage, jobs, results, now)
+		return len(results), g.record(ctx, stage, jobs[:len(results)], results, now)
 	}
 	if errors.Is(context.Cause(ctx), ErrOvertaken) {
 		// What has ended need not run again.
 		if err := g.record(context.WithoutCancel(ctx), stage, jobs[:len(results)], results, now); err != nil {
-			return err
+			return len(results), err
 		}
 	}
-	return err
+	return len(results), err
 }
 
 // record keeps what jobs gave, in the cache first.
