@@ -57,7 +57,13 @@ func (p *Pipeline) cover(ctx context.Context, partition store.Partition, r readi
 }
 
 // judge lets the validators decide, and does what they say.
-func (p *Pipeline) judge(ctx context.Context, head intent.IncarnationID, r reading, delta change, again validate.Again, now time.Time) (Status, error) {
+func (p *Pipeline) judge(ctx context.Context, head intent.IncarnationID, r reading, delta change, again validate.Again, now time.Time) (_ Status, err error) {
+	if r.findings, err = p.spill(ctx, delta); err != nil {
+		return Status{}, err
+	}
+	if len(r.findings) > 0 {
+		return p.refuse(ctx, head, r, now)
+	}
 	id := intent.CandidateID{Partition: p.lease.Partition, Digest: delta.digest(head, p.builder.set.Digest())}
 	before, err := p.policy(ctx, head)
 	if err != nil {
@@ -133,9 +139,6 @@ const stageSize = 5000
 func (p *Pipeline) publish(ctx context.Context, candidate intent.Candidate, verdict validate.Judgement, acknowledger intent.Actor, delta change, given []intent.Grant) (Status, error) {
 	s, head := p.options.Store, candidate.Base
 	if err := p.keepSchema(ctx); err != nil {
-		return Status{}, err
-	}
-	if err := p.spill(ctx, delta); err != nil {
 		return Status{}, err
 	}
 	p.options.Runtime.Point("unstage")
@@ -229,9 +232,6 @@ func (p *Pipeline) save(ctx context.Context, candidate intent.Candidate, delta c
 	}
 	if stored {
 		return nil
-	}
-	if err := p.spill(ctx, delta); err != nil {
-		return err
 	}
 	if err := p.options.Store.SaveCandidate(ctx, p.lease, candidate, delta.entries); err != nil {
 		p.unsure = true

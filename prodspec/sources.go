@@ -16,6 +16,7 @@ import (
 	"lehr.dev/prodspec/definition"
 	"lehr.dev/prodspec/derive"
 	"lehr.dev/prodspec/generate"
+	"lehr.dev/prodspec/generate/render"
 	"lehr.dev/prodspec/generate/work"
 	"lehr.dev/prodspec/source"
 	"lehr.dev/prodspec/source/fetch"
@@ -56,7 +57,9 @@ type sources struct {
 	// definition is what was parsed last, types what was compiled last.
 	definition parsed
 	types      compiled
-	watched    []string
+	// renderers that are programs of their own.
+	renderers *render.Programs
+	watched   []string
 	// begin is called before what was read is worked on; nil: nobody asks.
 	begin func(ctx context.Context, sources []intent.SourceRevision) error
 	// opened: mirrors that were used before may not be needed any more.
@@ -81,7 +84,7 @@ func newSources(program Program) (*sources, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &sources{program: program, home: filepath.Dir(place.Path), file: filepath.Base(place.Path), folders: map[string]folder{}}
+	s := &sources{program: program, home: filepath.Dir(place.Path), file: filepath.Base(place.Path), folders: map[string]folder{}, renderers: render.NewPrograms()}
 	s.types.set = schema.Builtin()
 	if program.Elsewhere.Keep != nil {
 		s.kept = &kept{Keeper: program.Elsewhere.Keep}
@@ -180,6 +183,7 @@ func (s *sources) readAll(ctx context.Context, now time.Time, changes source.Cha
 		}
 		r.inputs.Sources[from.Name] = inputs
 	}
+	s.findRenderers(d, &r)
 	for name, f := range s.folders {
 		if !used[name] {
 			f.close()
@@ -198,6 +202,22 @@ func (s *sources) readAll(ctx context.Context, now time.Time, changes source.Cha
 	}
 	r.inputs.Open = s.open
 	return r, nil
+}
+
+// findRenderers that are programs. Each is among the sources, so that another one
+// is noticed, and an incarnation says which it was rendered by.
+func (s *sources) findRenderers(d *definition.Definition, r *reading) {
+	r.inputs.Renderers = map[string]render.Program{}
+	for _, g := range d.Generators {
+		if _, known := r.inputs.Renderers[g.Program]; known || g.Language != work.Render || !work.Apart(g.Program) {
+			continue
+		}
+		found := s.renderers.Find(g.Program)
+		r.inputs.Renderers[g.Program] = found
+		if found.Path != "" {
+			r.revisions = append(r.revisions, intent.SourceRevision{Source: work.ProgramOf(g.Program), Revision: found.Digest.Short()})
+		}
+	}
 }
 
 // apart finds files of folders that have the names of files that lie elsewhere.

@@ -64,6 +64,8 @@ func InChild(running generate.Options) Trial {
 		}
 		child := exec.Command("/proc/self/exe", TrialCommand, program.Definition, string(program.Partition), program.Elsewhere.Folder, string(how))
 		child.Stdin = bytes.NewReader(sources)
+		// Renderers are looked for in it.
+		child.Env = []string{"PATH=" + os.Getenv("PATH")}
 		turn, err := running.Turns.Take(ctx, program.Partition)
 		if err != nil {
 			return nil, "", err

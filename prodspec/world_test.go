@@ -17,6 +17,7 @@ import (
 	"lehr.dev/loop"
 	"lehr.dev/prodspec"
 	"lehr.dev/prodspec/generate"
+	"lehr.dev/prodspec/source"
 	"lehr.dev/prodspec/source/fetch"
 	"lehr.dev/prodspec/validate"
 	"lehr.dev/store"
@@ -55,6 +56,7 @@ type world struct {
 	store    *sqlite.Store
 	pipeline *prodspec.Pipeline
 	outside  validate.Outside
+	place    source.Place
 	// through is how the pipeline reaches the store, if not directly.
 	through func(prodspec.Store) prodspec.Store
 	log     *slog.Logger
@@ -153,7 +155,7 @@ func (w *world) start() {
 		reached = w.through(reached)
 	}
 	w.pipeline, err = prodspec.New(prodspec.Options{
-		Partition: partition, Store: reached, Runner: runner, Runtime: loop.Real(), Trial: w.trial, Elsewhere: w.elsewhere(), Outside: w.outside,
+		Partition: partition, Store: reached, Runner: runner, Runtime: loop.Real(), Trial: w.trial, Elsewhere: w.elsewhere(), Outside: w.outside, Place: w.place,
 		Log: w.log,
 	})
 	if err != nil {

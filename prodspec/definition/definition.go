@@ -109,7 +109,8 @@ func TypesOf(file string, data []byte) (*Source, []intent.Finding) {
 	return nil, nil
 }
 
-// Reserved names of the sources that every partition has.
+// Reserved names of the sources that every partition has. Those of renderers that
+// are programs (work.RendererPrograms) are others.
 const (
 	// DefinitionSource is the definition's own file.
 	DefinitionSource = "definition"

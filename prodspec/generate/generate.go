@@ -45,8 +45,9 @@ var ErrOvertaken = errors.New("newer sources came while the partition was being 
 // nothing: the context ended, no child could be started, or an input could not
 // be opened.
 type Runner interface {
-	// Run runs jobs with the types of a set. Results are in the order of jobs;
-	// with an error, they are those of the first jobs, which had ended.
+	// Run runs jobs with the types of a set. Results are in the order of jobs:
+	// with an error, those of the first jobs, which had ended; without, at least
+	// one, and not all where together they are too large to be held at once.
 	Run(ctx context.Context, set *schema.Set, jobs []Job, open Opener) ([]Result, error)
 	// Compile compiles .proto files beside the built-in types. There is a set,
 	// or there are findings.

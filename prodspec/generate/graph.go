@@ -50,6 +50,8 @@ type Inputs struct {
 	Sources map[string][]Input
 	// Programs of all generators, sorted by path.
 	Programs []Input
+	// Renderers that are programs of their own, by format, as they are now.
+	Renderers map[string]render.Program
 	// Open returns the content of a file or program as it was listed.
 	Open func(input Input) ([]byte, error)
 }
@@ -75,8 +77,7 @@ type Graph struct {
 	// blobs and the runs that give them, and the runs whose outputs name some.
 	blobs  map[intent.Digest]map[*Run]bool
 	naming map[*Run]bool
-	// renderers that are programs, and places of generators in the definition.
-	renderers  *render.Programs
+	// places of generators in the definition.
 	places     map[string]definition.Generator
 	derived    map[string]*more
 	executions int
@@ -91,7 +92,7 @@ func NewGraph(runner Runner, cache Cache) *Graph {
 		runs: map[string]map[string]*Run{}, stages: map[string]*stage{}, pending: map[*Run]bool{}, warning: map[*Run]bool{},
 		bodies: map[intent.Digest][]byte{}, interned: map[string]string{},
 		blobs: map[intent.Digest]map[*Run]bool{}, naming: map[*Run]bool{},
-		renderers: render.NewPrograms(), places: map[string]definition.Generator{},
+		places: map[string]definition.Generator{},
 	}
 }
 
@@ -285,8 +286,12 @@ func (g *Graph) bringUpToDate(ctx context.Context, stage *stage, now time.Time) 
 		}
 	}
 	for batch := range slices.Chunk(todo, batchSize) {
-		if err := g.execute(ctx, stage, batch, now); err != nil {
-			return err
+		for len(batch) > 0 {
+			ran, err := g.execute(ctx, stage, batch, now)
+			if err != nil {
+				return err
+			}
+			batch = batch[ran:]
 		}
 	}
 	// A run that failed may be due again with nothing changed.
@@ -296,7 +301,7 @@ func (g *Graph) bringUpToDate(ctx context.Context, stage *stage, now time.Time) 
 	return nil
 }
 
-// batchSize bounds what is held in memory between writes to the cache.
+// batchSize bounds how many runs are between writes to the cache.
 const batchSize = 1000
 
 // current reports whether a run, in memory or else in the cache, still holds.
@@ -321,7 +326,8 @@ func (g *Graph) current(ctx context.Context, stage *stage, file string, now time
 	return true, nil
 }
 
-func (g *Graph) execute(ctx context.Context, stage *stage, jobs []Job, now time.Time) error {
+// execute runs the first of the jobs, and returns how many.
+func (g *Graph) execute(ctx context.Context, stage *stage, jobs []Job, now time.Time) (int, error) {
 	results, err := g.runner.Run(ctx, g.schema, jobs, func(kind work.Kind, input Input) ([]byte, error) {
 		if kind == work.ReadAsset {
 			return g.Body(ctx, stage.makers[intent.AssetID(input.Name)], input.Digest)
@@ -332,15 +338,15 @@ func (g *Graph) execute(ctx context.Context, stage *stage, jobs []Job, now time.
 		return stage.inputs.Open(input)
 	})
 	if err == nil {
-		return g.record(ctx, stage, jobs, results, now)
+		return len(results), g.record(ctx, stage, jobs[:len(results)], results, now)
 	}
 	if errors.Is(context.Cause(ctx), ErrOvertaken) {
 		// What has ended need not run again.
 		if err := g.record(context.WithoutCancel(ctx), stage, jobs[:len(results)], results, now); err != nil {
-			return err
+			return len(results), err
 		}
 	}
-	return err
+	return len(results), err
 }
 
 // record keeps what jobs gave, in the cache first.

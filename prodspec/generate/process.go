@@ -82,8 +82,8 @@ func (p *Process) Run(ctx context.Context, set *schema.Set, jobs []Job, open Ope
 	if p.options.Elsewhere {
 		return p.runApart(ctx, first, jobs, open)
 	}
-	results := make([]Result, 0, len(jobs))
-	for len(results) < len(jobs) {
+	var results []Result
+	for len(results) < len(jobs) && sizeOf(results) < mostHeld {
 		some, err := p.runSome(ctx, first, jobs[len(results):], open)
 		results = append(results, some...)
 		if err != nil {
@@ -91,6 +91,27 @@ func (p *Process) Run(ctx context.Context, set *schema.Set, jobs []Job, open Ope
 		}
 	}
 	return results, nil
+}
+
+// mostHeld is how many bytes of results are held at once, but for those of the last
+// run (S12).
+const mostHeld = 64 << 20
+
+func sizeOf(results []Result) (bytes int) {
+	for i := range results {
+		bytes += results[i].size()
+	}
+	return bytes
+}
+
+func (r *Result) size() (bytes int) {
+	for i := range r.Assets {
+		bytes += len(r.Assets[i].Body)
+	}
+	for i := range r.Blobs {
+		bytes += len(r.Blobs[i].Bytes)
+	}
+	return bytes
 }
 
 // runApart runs each job in a child of its own, the last one first.
@@ -144,11 +165,12 @@ func refused(jobs []Job, err error) []Result {
 	return results
 }
 
-// runSome runs jobs in one child, until it dies or others wait. It returns at least one
+// runSome runs jobs in one child, until it dies, others wait, or enough is held. It returns at least one
 // result, or an error, or both.
 func (p *Process) runSome(ctx context.Context, first setup, jobs []Job, open Opener) (results []Result, err error) {
 	err = p.withChild(ctx, first, func(s *session) error {
 		s.open = open
+		held := 0
 		for _, job := range jobs {
 			s.begin()
 			result, err := s.run(job)
@@ -164,7 +186,7 @@ func (p *Process) runSome(ctx context.Context, first setup, jobs []Job, open Ope
 				// A module that failed may have left the child without room.
 				break
 			}
-			if s.turn.Over() {
+			if held += result.size(); held >= mostHeld || s.turn.Over() {
 				break
 			}
 		}

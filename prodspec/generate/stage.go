@@ -48,7 +48,9 @@ func newStage(g *Graph, generator definition.Generator, inputs Inputs, keyed *ke
 	if generator.Language == work.Model {
 		s.programs = slices.Clone(archetype.Programs())
 	} else if apart(Job{Language: generator.Language, Program: generator.Program}) {
-		s.renderer = g.renderers.Find(generator.Program)
+		s.renderer = inputs.Renderers[generator.Program]
+		// One that was not there is not waited for any longer than that.
+		s.base = intent.Sum("lehr.generate.v2", s.base[:], s.renderer.Digest[:])
 		if s.renderer.Path != "" {
 			s.programs = []Input{{Name: generator.Program, Digest: s.renderer.Digest}}
 		}

@@ -26,8 +26,8 @@ func DefaultShrink() *intentpb.ShrinkGuard {
 	return &intentpb.ShrinkGuard{MaxRemovedPercent: 20, MaxChangedPercent: 100, Floor: 3, Period: durationpb.New(24 * time.Hour)}
 }
 
-// A partition of at least growthFrom assets may not grow to growthFactor
-// times its size within the period: more likely a generator ran wild.
+// A partition may not grow to growthFactor times its size within the period, counted
+// as growthFrom assets where it has fewer: more likely a generator ran wild.
 const (
 	growthFrom   = 100
 	growthFactor = 10
@@ -144,8 +144,8 @@ func (j *judging) guards(ctx context.Context) error {
 			j.guard(intent.Finding{Rule: "change", Message: m.message("changed", l.changedPercent, l, false)})
 		}
 	}
-	if grown := period.grown; period.adds && period.start >= growthFrom && grown >= growthFactor*period.start {
-		j.guard(intent.Finding{Rule: "growth", Message: fmt.Sprintf("the partition grows from %d assets to %d within %s; %d times as many are held", period.start, grown, l.over(), growthFactor)})
+	if most := growthFactor * max(period.start, growthFrom); period.adds && period.grown >= most {
+		j.guard(intent.Finding{Rule: "growth", Message: fmt.Sprintf("the partition grows from %d assets to %d within %s; %d or more are held, for a generator may have gone wild", period.start, period.grown, l.over(), most)})
 	}
 	return nil
 }

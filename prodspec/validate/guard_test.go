@@ -82,7 +82,12 @@ func TestShrinkGuard(t *testing.T) {
 		{name: "all changed, by default", size: 100, delta: many(t, 0, 100, "new")},
 		{name: "too much changed", size: 100, head: shrinkPolicy(20, 30, 3, day), policy: shrinkPolicy(20, 30, 3, day), delta: many(t, 0, 31, "new"), held: true, says: []string{"31 of the 100 assets changed", "at most 30 %"}},
 		{name: "just not too much changed", size: 100, head: shrinkPolicy(20, 30, 3, day), policy: shrinkPolicy(20, 30, 3, day), delta: many(t, 0, 30, "new")},
-		{name: "tenfold growth", size: 100, delta: many(t, 100, 1000, ""), held: true, says: []string{"from 100 assets to 1000"}},
+		{name: "tenfold growth", size: 100, delta: many(t, 100, 1000, ""), held: true, says: []string{"from 100 assets to 1000 within 24h; 1000 or more are held"}},
+		{name: "just not tenfold growth", size: 100, delta: many(t, 100, 999, "")},
+		{name: "growth of a few", size: 5, delta: many(t, 5, 999, "")},
+		{name: "growth of a few beyond measure", size: 5, delta: many(t, 5, 1000, ""), held: true, says: []string{"from 5 assets to 1000 within 24h; 1000 or more are held"}},
+		{name: "growth of none beyond measure", size: 0, delta: many(t, 0, 1000, ""), held: true, says: []string{"from 0 assets to 1000"}},
+		{name: "growth by other means", size: 100, delta: append(removedMany(0, 10), many(t, 100, 1010, "")...), held: true, says: []string{"from 100 assets to 1000"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -185,6 +190,36 @@ func TestGrowthDoesNotHideRemovals(t *testing.T) {
 		w.publish(nil, nil, delta...)
 	}
 	t.Error("30 of 100 assets went one by one")
+}
+
+// TestGrowthAddsUp over the period, and is counted anew after it, or after somebody
+// let it through.
+func TestGrowthAddsUp(t *testing.T) {
+	w := newWorld(t)
+	w.publish(nil, nil, many(t, 0, 200, "")...)
+	for size := 200; size < 1900; size += 100 {
+		w.now = w.now.Add(time.Minute)
+		delta := many(t, size, size+100, "")
+		if got := w.judge(nil, false, delta...); got.Held {
+			t.Fatalf("%d assets are held: %+v", size+100, got)
+		}
+		w.publish(nil, nil, delta...)
+	}
+	w.now = w.now.Add(time.Minute)
+	delta := many(t, 1900, 2000, "")
+	finding(t, w.judge(nil, false, delta...), "growth", "from 200 assets to 2000 within 24h")
+	if got := w.judge(nil, false, many(t, 0, 10, "new")...); got.Held {
+		t.Errorf("what adds nothing is held: %+v", got)
+	}
+	w.publish(nil, w.judge(nil, true, delta...).Labels, delta...)
+	w.now = w.now.Add(time.Minute)
+	if got := w.judge(nil, false, many(t, 2000, 3000, "")...); got.Held {
+		t.Errorf("it counts from before it was let through: %+v", got)
+	}
+	w.now = w.now.Add(25 * time.Hour)
+	if got := w.judge(nil, false, many(t, 2000, 9000, "")...); got.Held {
+		t.Errorf("it counts from before the period: %+v", got)
+	}
 }
 
 // After an acknowledgement counting starts again; a candidate that removes

@@ -13,6 +13,8 @@ import (
 
 func blobDigest(bytes []byte) intent.Digest { return intent.Sum("lehr.blob.v1", bytes) }
 
+const restoreHint = "the store is damaged: restore it from a backup"
+
 // PutBlobs stores all or none, in one transaction. A nil value deletes.
 func (s *Store) PutBlobs(ctx context.Context, lease store.Lease, kind string, blobs map[string][]byte) error {
 	digests := make(map[string]intent.Digest, len(blobs))
@@ -38,7 +40,7 @@ func (s *Store) PutBlobs(ctx context.Context, lease store.Lease, kind string, bl
 				return err
 			}
 		}
-		return boundSpilled(t, attempt, lease.Partition, kind)
+		return s.boundSpilled(t, attempt, lease.Partition, kind)
 	})
 }
 
@@ -53,11 +55,12 @@ func (s *Store) GetBlob(ctx context.Context, partition intent.PartitionID, kind,
 		switch {
 		case err != nil:
 			return err
+		case kind == store.SpillBlobs && (!found || intent.BlobSum(bytes).String() != name):
+			return lostSpilled(q, attempt, partition, name, found)
 		case !found:
 			return fault.New(fault.NotFound, "%s: there is none", attempt)
 		case blobDigest(bytes) != digest:
-			return fault.New(fault.Internal, "%s: its bytes are not those of digest %s", attempt, digest.Short()).
-				WithHint("the store is damaged: restore it from a backup")
+			return fault.New(fault.Internal, "%s: its bytes are not those of digest %s", attempt, digest.Short()).WithHint(restoreHint)
 		}
 		return nil
 	})

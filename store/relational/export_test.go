@@ -105,3 +105,6 @@ func IdleClaims() string { return idleClaims }
 func (s *Store) KeepLess(revisions uint64, bytes int64) {
 	s.mostRevisions, s.mostHistory = revisions, bytes
 }
+
+// SpillLess bounds what is kept of blobs that assets name.
+func (s *Store) SpillLess(bytes int64) { s.mostSpilled = bytes }

@@ -92,6 +92,8 @@ type Store struct {
 	// How much is kept of the changes of a document.
 	mostRevisions uint64
 	mostHistory   int64
+	// mostSpilled bytes of blobs that assets name are kept for a partition.
+	mostSpilled int64
 }
 
 var _ store.All = (*Store)(nil)
@@ -100,7 +102,7 @@ var _ store.All = (*Store)(nil)
 func New(o Options) *Store {
 	s := &Store{
 		engine: o.Engine, serving: o.Serving, runtime: o.Runtime, db: o.DB, readers: newReaders(o.DB, o.Readers),
-		mostRevisions: document.MaxRevisions, mostHistory: document.MaxHistory,
+		mostRevisions: document.MaxRevisions, mostHistory: document.MaxHistory, mostSpilled: intent.MaxKeptBlobBytes,
 	}
 	s.changes.next = map[intent.PartitionID]chan struct{}{}
 	s.writer = newWriter(o, s.changes.announce, &s.memory)

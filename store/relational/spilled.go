@@ -1,6 +1,8 @@
 package relational
 
 import (
+	"fmt"
+
 	"lehr.dev/fault"
 	"lehr.dev/intent"
 	"lehr.dev/store"
@@ -27,15 +29,15 @@ func checkSpilled(attempt, kind string, blobs map[string][]byte) error {
 }
 
 // boundSpilled refuses what makes a partition keep too much.
-func boundSpilled(t *transaction, attempt string, partition intent.PartitionID, kind string) error {
+func (s *Store) boundSpilled(t *transaction, attempt string, partition intent.PartitionID, kind string) error {
 	if kind != store.SpillBlobs {
 		return nil
 	}
 	var kept int64
 	_, err := t.one("SELECT CAST(COALESCE(SUM(length(bytes)), 0) AS BIGINT) FROM blob WHERE partition = $1 AND kind = $2", []any{string(partition), kind}, &kept)
-	if err == nil && kept > intent.MaxKeptBlobBytes {
-		return fault.New(fault.Invalid, "%s: partition %s would keep %d bytes that its incarnations name, at most %d are allowed", attempt, partition, kept, intent.MaxKeptBlobBytes).
-			WithHint("keep fewer incarnations, or keep large content elsewhere, named by URI and digest")
+	if most := s.mostSpilled; err == nil && kept > most {
+		return fault.New(fault.Invalid, "%s: partition %s would keep %d bytes of blobs, for all its incarnations and candidates, and at most %d are allowed", attempt, partition, kept, most).
+			WithHint("keep large content elsewhere, named by URI and digest, or let old incarnations be collected: what none names any more is removed within the hour")
 	}
 	return err
 }
@@ -60,6 +62,30 @@ func putSpilled(t *transaction, partition intent.PartitionID, entry store.Entry)
 		}
 	}
 	return nil
+}
+
+// lostSpilled is the error of a blob that is not there, or is not what its name
+// says: where a body names it, that is damage, which is told with an asset.
+func lostSpilled(q querier, attempt string, partition intent.PartitionID, name string, found bool) error {
+	var asset string
+	named, err := q.one(`SELECT coalesce(
+		(SELECT m.asset FROM member m WHERE m.partition = s.partition AND m.digest = s.body ORDER BY m.to_seq DESC, m.asset LIMIT 1),
+		(SELECT e.asset FROM candidate_entry e WHERE e.partition = s.partition AND e.digest = s.body ORDER BY e.asset LIMIT 1),
+		'') FROM spilled s WHERE s.partition = $1 AND s.name = $2 ORDER BY 1 DESC LIMIT 1`, []any{string(partition), name}, &asset)
+	switch {
+	case err != nil:
+		return err
+	case !found && !named:
+		return fault.New(fault.NotFound, "%s: there is none", attempt)
+	}
+	why := "its bytes have another digest"
+	if !found {
+		why = "it is not there"
+	}
+	if named {
+		why += fmt.Sprintf(", and asset %q names it", asset)
+	}
+	return fault.New(fault.Internal, "%s: it is damaged: %s", attempt, why).WithHint(restoreHint)
 }
 
 // names takes note that bodies which are gone name nothing any more.

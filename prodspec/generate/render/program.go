@@ -10,6 +10,7 @@ import (
 
 	"lehr.dev/fault"
 	"lehr.dev/intent"
+	"lehr.dev/prodspec/generate/work"
 )
 
 // Program is a renderer that is a program of its own; without a path it is not
@@ -71,7 +72,7 @@ func (p *Programs) Find(format string) Program {
 // LookUp finds the program of a format: beside the lehr binary, then in PATH.
 // NotFound: it is in neither.
 func LookUp(format string) (string, error) {
-	name, beside := "lehr-"+format, "?"
+	name, beside := work.ProgramOf(format), "?"
 	if lehr, err := os.Executable(); err == nil {
 		beside = filepath.Join(filepath.Dir(lehr), name)
 		if path, err := exec.LookPath(beside); err == nil {
@@ -84,7 +85,7 @@ func LookUp(format string) (string, error) {
 	}
 	if err != nil {
 		return "", fault.New(fault.NotFound, "the renderer %s is a program, %s, which is neither at %s (beside lehr) nor in PATH=%s", format, name, beside, os.Getenv("PATH")).
-			WithHint("make build makes it: put it in one of these; it is looked for again in a minute")
+			WithHint("make build makes it: put it in one of these; it is looked for every 15 s")
 	}
 	return path, nil
 }

@@ -29,5 +29,18 @@ func FormatNames() []string {
 	return names
 }
 
+// RendererPrograms are the programs that formats are rendered by.
+func RendererPrograms() (names []string) {
+	for _, format := range Formats {
+		if format.Program {
+			names = append(names, ProgramOf(format.Name))
+		}
+	}
+	return names
+}
+
+// ProgramOf a format, where its renderer is one of its own.
+func ProgramOf(format string) string { return "lehr-" + format }
+
 // Apart reports whether the renderer of a format is a program of its own.
 func Apart(format string) bool { return slices.Contains(Formats, Format{Name: format, Program: true}) }

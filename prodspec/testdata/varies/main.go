@@ -4,6 +4,8 @@ package main
 
 import (
 	"crypto/rand"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -38,6 +40,8 @@ func main() {
 			}
 		case "look":
 			owner = strings.Join(append(files, look()...), ", ")
+		case "entry":
+			return entry(in, out, files)
 		case "others":
 			assets, err := in.Assets()
 			if err != nil {
@@ -54,6 +58,34 @@ func main() {
 		out.Asset("owner/x", &intentpb.Owner{Owner: owner})
 		return nil
 	})
+}
+
+// entry makes an asset of the one that the run is for, and of the other files.
+func entry(in *generator.Input, out *generator.Output, files []string) error {
+	var said struct {
+		Owner string
+		Fail  bool
+		Wrong bool
+	}
+	if err := json.Unmarshal(in.Value(), &said); err != nil {
+		return err
+	}
+	if said.Fail {
+		return errors.New("no owner will have it")
+	}
+	if said.Wrong {
+		out.At("", 0).Error("name another", "%s has the wrong owner", in.Key())
+	}
+	shared := ""
+	for _, name := range files {
+		text, err := in.Read(name)
+		if err != nil {
+			return err
+		}
+		shared += name + ": " + string(text)
+	}
+	out.Asset("owner/"+in.Key(), &intentpb.Owner{Owner: said.Owner}, &intentpb.Labels{Labels: map[string]string{"shared": shared, "file": in.File()}})
+	return nil
 }
 
 func numbers() map[int]bool {

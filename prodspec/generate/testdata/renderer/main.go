@@ -9,6 +9,9 @@ import (
 	"lehr.dev/generator"
 )
 
+// colour is set when it is built, to have two of them.
+var colour string
+
 func main() { generator.Main(render) }
 
 // render tells what it was given, and what it sees of the machine.
@@ -21,7 +24,7 @@ func render(in *generator.Input, out *generator.Output) error {
 	if err != nil {
 		return err
 	}
-	told := map[string]string{"files": strings.Join(files, " "), "colour": strings.Join(options["colour"], " "), "environment": strings.Join(os.Environ(), " ")}
+	told := map[string]string{"files": strings.Join(files, " "), "colour": strings.Join(options["colour"], " "), "build": colour, "environment": strings.Join(os.Environ(), " ")}
 	if _, err := os.Stat("/etc"); err == nil {
 		told["machine"] = "seen"
 	}
