@@ -44,7 +44,13 @@ field. Exit code 1 when there are errors.`,
 					return err
 				}
 			}
-			return s.printBuilt(built, out)
+			if err := s.printBuilt(built, out); err != nil {
+				return err
+			}
+			if options.Verify && !s.json() {
+				fmt.Fprintln(s.Out, "Built twice, to the same bytes.")
+			}
+			return nil
 		},
 	}
 	command.Flags().StringVar(&out, "out", "", "also write each asset as DIR/<id>.json, and what is too large for one into DIR/blobs")

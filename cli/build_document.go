@@ -17,7 +17,21 @@ import (
 func (s *session) documentsFlag(command *cobra.Command, options *BuildOptions) {
 	var files []string
 	command.Flags().StringArrayVar(&files, "document", nil, "NAME=FILE: a file of YAML or JSON in the place of a document that a server holds (default: the server of --server, or the one that runs here, is asked)")
-	told := map[string]bool{}
+	told, used := map[string]bool{}, map[string]bool{}
+	run := command.RunE
+	command.RunE = func(command *cobra.Command, args []string) error {
+		err := run(command, args)
+		if err != nil && err != error(exit{exitDiffers}) {
+			return err
+		}
+		for _, given := range files {
+			if name, _, _ := strings.Cut(given, "="); !used[name] {
+				return fault.New(fault.Invalid, "--document %s: the definition reads no document %s that a server holds", given, name).
+					WithHint("name one of a source {document: NAME}")
+			}
+		}
+		return err
+	}
 	options.Documents = func(ctx context.Context, partition intent.PartitionID, name string) (found document.Document, err error) {
 		for _, given := range files {
 			of, file, is := strings.Cut(given, "=")
@@ -27,6 +41,7 @@ func (s *session) documentsFlag(command *cobra.Command, options *BuildOptions) {
 			if of != name {
 				continue
 			}
+			used[name] = true
 			value, err := readDocumentFile(file)
 			content := document.Canonical(value)
 			return document.Document{

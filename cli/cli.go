@@ -342,6 +342,9 @@ func (s *session) settle(command *cobra.Command) error {
 	default:
 		return fault.New(fault.Invalid, "output %q is not known", s.output).WithHint("use -o table, -o wide or -o json")
 	}
+	if err := command.ValidateRequiredFlags(); err != nil {
+		return err
+	}
 	s.settled = true
 	changed := command.Flags().Changed
 	s.storeGiven, s.databaseGiven, s.serverGiven = changed("store"), changed("database"), changed("server")

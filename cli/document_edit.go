@@ -96,7 +96,7 @@ func assignment(value any, text string) (*apipb.DocumentOperation, error) {
 		return nil, fault.New(fault.Invalid, "%q sets nothing", text).WithHint("write PATH=VALUE, as /clusters/a/version=1.4")
 	}
 	at, exact := strings.CutSuffix(at, ":")
-	path, err := document.ParsePath(at)
+	path, err := field(at)
 	if err != nil {
 		return nil, err
 	}
@@ -119,6 +119,17 @@ func assignment(value any, text string) (*apipb.DocumentOperation, error) {
 	return &apipb.DocumentOperation{Path: at, Value: string(json)}, nil
 }
 
+// field is the path of one. An empty path is the whole document, and more often
+// a variable of a shell that is not set.
+func field(text string) (document.Path, error) {
+	path, err := document.ParsePath(text)
+	if err == nil && len(path) == 0 {
+		err = fault.New(fault.Invalid, "the path is empty, which names no field").
+			WithHint("write PATH=VALUE, as /clusters/a/version=1.4; lehr document apply NAME FILE --whole sets the whole document")
+	}
+	return path, err
+}
+
 func (s *session) documentUnsetCommand() *cobra.Command {
 	var base, reason string
 	command := &cobra.Command{
@@ -126,6 +137,9 @@ func (s *session) documentUnsetCommand() *cobra.Command {
 		RunE: func(command *cobra.Command, args []string) error {
 			return s.editDocument(command, args[0], base, reason, func(any, string) (list []*apipb.DocumentOperation, err error) {
 				for _, path := range args[1:] {
+					if _, err := field(path); err != nil {
+						return nil, err
+					}
 					list = append(list, &apipb.DocumentOperation{Path: path})
 				}
 				return list, nil

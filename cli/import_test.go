@@ -75,6 +75,7 @@ func TestImportWritesAllOrNothing(t *testing.T) {
 		"what cannot be read":    {err: errors.New("no light"), args: []string{"import", "shelf", "hall", "--to", "new"}, want: "no light"},
 		"a path that leads out":  {found: importer.Import{Files: map[string][]byte{"a": nil, "z/../../b": nil}}, args: []string{"import", "shelf", "hall", "--to", "new"}, want: "outside of the folder"},
 		"no folder":              {args: []string{"import", "shelf", "hall"}, want: `required flag(s) "to"`},
+		"how it is given":        {args: []string{"import", "shelf", "hall"}, want: "write lehr import shelf NAME --to FOLDER"},
 		"no name in the folder":  {args: []string{"import", "shelf", "hall", "--to", "new/Ж"}, want: "--partition NAME"},
 		"a kind that is not":     {args: []string{"import", "cellar"}, want: `nothing called "cellar"`},
 		"an argument too few":    {args: []string{"import", "shelf", "--to", "new"}, want: "shelf NAME --to FOLDER"},

@@ -2,6 +2,7 @@ package document
 
 import (
 	"bytes"
+	"encoding/json"
 	"maps"
 	"slices"
 	"strconv"
@@ -47,6 +48,19 @@ func Apply(content []byte, operations []Operation) ([]byte, error) {
 	return held(value)
 }
 
+// EncodeOperations is their JSON. Invalid: a value that is none.
+func EncodeOperations(operations []Operation) ([]byte, error) {
+	for _, o := range operations {
+		if o.Value == nil {
+			continue
+		}
+		if _, err := Parse(o.Value); err != nil {
+			return nil, fault.New(fault.Invalid, "%.300s cannot be set: %w", o.Path, err)
+		}
+	}
+	return json.Marshal(operations)
+}
+
 // nothing is the value of what is not there.
 type nothing struct{}
 
@@ -68,6 +82,10 @@ func set(value any, path Path, at int, to any) (any, error) {
 	part := path[at]
 	switch v := value.(type) {
 	case nothing:
+		if part == "-" {
+			return nil, fault.New(fault.Invalid, "%s cannot be set: there is no list at %s", path, path[:at].shown()).
+				WithHint("set the list as a whole: '%s:=[%s]'", path[:at], Canonical(to))
+		}
 		inner, err := set(absent, path, at+1, to)
 		return map[string]any{part: inner}, err
 	case map[string]any:

@@ -114,6 +114,13 @@ func TestFerry(t *testing.T) {
 		"prod":    "map[ConfigMap:5 Deployment:15 HorizontalPodAutoscaler:1 Ingress:1 Namespace:1 PodDisruptionBudget:1 Role:1 RoleBinding:1 Service:13 ServiceAccount:1 StatefulSet:1], 54 edges",
 	} {
 		b := build(t, lehr, "../examples/ferry/"+environment+".yaml")
+		if out, err := run(t, lehr, "lint", "--strict", "../examples/ferry/"+environment+".yaml"); err != nil {
+			t.Errorf("lint says of %s\n%s", environment, out)
+		}
+		// What a plugin that Lehr starts sees of its environment.
+		if text, err := os.ReadFile("../examples/ferry/" + environment + ".yaml"); err != nil || !strings.Contains(string(text), `password: "env:LEHR_`) {
+			t.Errorf("%s names a password that no plugin sees: %v", environment, err)
+		}
 		if got := fmt.Sprintf("%v, %d edges", b.kinds, b.edgeCount()); got != want {
 			t.Errorf("%s has %s, want %s", environment, got, want)
 		}

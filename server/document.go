@@ -21,7 +21,8 @@ type Repositories interface {
 }
 
 // Written is one document that is edited, wherever it lies. Its errors are those
-// of store.Documents.
+// of store.Documents. Where nobody gave a reason it is empty: a repository says
+// what a commit does instead.
 type Written interface {
 	Read(ctx context.Context, revision string) (document.Document, error)
 	Revisions(ctx context.Context, before string, limit int) ([]document.Revision, error)
@@ -47,15 +48,16 @@ func (h held) Revisions(ctx context.Context, before string, limit int) ([]docume
 }
 
 func (h held) Create(ctx context.Context, content []byte, reason string, by intent.Actor) (document.Document, error) {
-	return h.store.CreateDocument(ctx, h.partition, h.name, content, reason, by)
+	return h.store.CreateDocument(ctx, h.partition, h.name, content, because(reason), by)
 }
 
 func (h held) Edit(ctx context.Context, edit document.Edit, by intent.Actor) (document.Document, error) {
+	edit.Reason = because(edit.Reason)
 	return h.store.EditDocument(ctx, h.partition, h.name, edit, by)
 }
 
 func (h held) Undo(ctx context.Context, revision, reason string, by intent.Actor) (document.Document, error) {
-	return h.store.UndoDocument(ctx, h.partition, h.name, revision, reason, by)
+	return h.store.UndoDocument(ctx, h.partition, h.name, revision, because(reason), by)
 }
 
 func (h held) Delete(ctx context.Context, base, reason string, by intent.Actor) (document.Document, error) {
@@ -150,7 +152,7 @@ func (s *Server) CreateDocument(ctx context.Context, request *apipb.CreateDocume
 	if content == "" {
 		content = "{}"
 	}
-	made, err := d.Create(ctx, []byte(content), because(request.Reason), by(ctx))
+	made, err := d.Create(ctx, []byte(content), request.Reason, by(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +168,7 @@ func (s *Server) EditDocument(ctx context.Context, request *apipb.EditDocumentRe
 		return nil, fault.New(fault.Invalid, "the edit of document %s does not say on which revision it was made", request.Name).
 			WithHint("read the document, and name its revision as base")
 	}
-	edit := document.Edit{Base: request.Base, Reason: because(request.Reason)}
+	edit := document.Edit{Base: request.Base, Reason: request.Reason}
 	for _, o := range request.Operations {
 		operation := document.Operation{Path: o.Path}
 		if o.Value != "" {
@@ -186,7 +188,7 @@ func (s *Server) UndoDocument(ctx context.Context, request *apipb.UndoDocumentRe
 	if err != nil {
 		return nil, err
 	}
-	made, err := d.Undo(ctx, request.Revision, because(request.Reason), by(ctx))
+	made, err := d.Undo(ctx, request.Revision, request.Reason, by(ctx))
 	if err != nil {
 		return nil, err
 	}

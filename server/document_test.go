@@ -50,6 +50,10 @@ func TestDocumentsByJSON(t *testing.T) {
 	if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "on which revision") {
 		t.Errorf("without a base: %v", err)
 	}
+	_, err = w.client.Documents.EditDocument(ctx, &apipb.EditDocumentRequest{Partition: "shop", Name: "knobs", Base: "2", Operations: []*apipb.DocumentOperation{{Path: "/a", Value: "abc"}}})
+	if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "/a cannot be set: this is no value of a document") || !strings.Contains(err.Error(), "write JSON") {
+		t.Errorf("a value that is none: %v", err)
+	}
 	_, err = w.client.Documents.DeleteDocument(ctx, &apipb.DeleteDocumentRequest{Partition: "shop", Name: "knobs", Base: "2"})
 	if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "reason") {
 		t.Errorf("deleted without a reason: %v", err)

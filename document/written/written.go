@@ -47,7 +47,7 @@ func parse(name string, text []byte) (*node, error) {
 	}
 	root, err := read(text)
 	if err != nil {
-		return nil, fault.New(fault.Invalid, "%s: %w", name, err)
+		return nil, fault.New(fault.Invalid, "%s: %w", name, err).WithHint("mend the file: one document of YAML or JSON, whose values JSON can say")
 	}
 	return root, nil
 }

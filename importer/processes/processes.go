@@ -171,7 +171,32 @@ def generate(ctx):
 		"give each job the variables that it needs, under env: secrets as the name of a file or variable that holds them, never themselves",
 		"what runs now was not started as a task, so lehr plan shows each job as missing; stop it when Lehr is to start the job, for it holds the port",
 	}
+	for _, j := range jobs {
+		if paths := j.of[0].relative(); len(paths) > 0 {
+			made.Hints = append(made.Hints, fmt.Sprintf("write these arguments of job %s as whole paths, for tasks run in the folder / and it runs in %s: %s", j.Name, j.of[0].folder, strings.Join(paths, ", ")))
+		}
+	}
 	return made, nil
+}
+
+// relative are the arguments that lead to something from the process's folder.
+func (p process) relative() (paths []string) {
+	if p.folder == "/" {
+		return nil
+	}
+	for _, argument := range p.arguments {
+		path := argument
+		if name, value, assigned := strings.Cut(argument, "="); assigned && strings.HasPrefix(name, "-") {
+			path = value
+		}
+		if path == "" || filepath.IsAbs(path) {
+			continue
+		}
+		if _, err := os.Lstat(filepath.Join(p.folder, path)); err == nil {
+			paths = append(paths, argument)
+		}
+	}
+	return paths
 }
 
 func (j *job) processes() string {

@@ -76,7 +76,7 @@ func TestProcesses(t *testing.T) {
 		t.Fatal(err)
 	}
 	const hush = "hush-hush-9"
-	server, port := start(t, []string{"HALL_PASSWORD=" + hush, "B=1", "HOME=/"}, self, "serve", "--rows=3", "a b: 'c'")
+	server, port := start(t, []string{"HALL_PASSWORD=" + hush, "B=1", "HOME=/"}, self, "serve", "--rows=3", "a b: 'c'", "--code=processes_test.go", "proc.go", self)
 	one, _ := start(t, nil, "/bin/sleep", "3071")
 	two, _ := start(t, nil, "/bin/sleep", "3071")
 	other, _ := start(t, nil, "/bin/sleep", "3072")
@@ -93,7 +93,7 @@ func TestProcesses(t *testing.T) {
 	}
 	for _, want := range []string{
 		"jobs/sleep.yaml\n", "name: sleep\nreplicas: 2\n", "name: sleep-2\nreplicas: 1\n", "    - \"3072\"\n",
-		"    - serve\n    - --rows=3\n    - 'a b: ''c'''\nbase_port: " + port + "\n", "# B HALL_PASSWORD\n", "binary: " + self,
+		"    - serve\n    - --rows=3\n    - 'a b: ''c'''\n    - --code=processes_test.go\n    - proc.go\n    - " + self + "\nbase_port: " + port + "\n", ": --code=processes_test.go, proc.go]", "# B HALL_PASSWORD\n", "binary: " + self,
 		"process " + task + " (sleep) it is a task of the job hall/west already", "its argument 3 looks like a secret",
 	} {
 		if !strings.Contains(all, want) {

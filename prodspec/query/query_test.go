@@ -165,6 +165,47 @@ func TestContentsRead(t *testing.T) {
 	}
 }
 
+// TestFilterOf100000Assets: of however many, a page reads no more, and all pages
+// together find what is there.
+func TestFilterOf100000Assets(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it publishes 100 000 assets")
+	}
+	const all = 100_000
+	w := newWorld(t)
+	assets := make([]intent.Asset, all)
+	for i := range assets {
+		assets[i] = job(t, intent.AssetID(fmt.Sprintf("a/%05d", i)), i)
+	}
+	w.publish(nil, assets...)
+	hundred := "[0" + strings.Repeat(",0", 99) + "]"
+	for filter, most := range map[string]struct {
+		read, pages int64
+		found       int
+	}{
+		`payload.replicas == 99999`: {500, all, 1},
+		fmt.Sprintf("%[1]s.all(a, %[1]s.all(b, a == b)) && payload.replicas < 0", hundred): {30, 20, 0},
+	} {
+		wanted := query.Wanted{Incarnation: id(1), Filter: filter, Index: store.AssetFilter{Limit: 1000}}
+		found := 0
+		for pages := int64(0); pages < most.pages; pages++ {
+			w.bodies.Store(0)
+			page, err := w.reader.Page(t.Context(), wanted)
+			w.must(err)
+			if read := w.bodies.Load(); read > most.read {
+				t.Fatalf("%.40s…: %d contents were read for a page", filter, read)
+			}
+			found += len(page.Members)
+			if wanted.Index.After = page.Next; page.Next == "" {
+				break
+			}
+		}
+		if found != most.found {
+			t.Errorf("%.40s…: %d assets are found, want %d", filter, found, most.found)
+		}
+	}
+}
+
 // A filter that costs much for each asset makes short pages, not long waits.
 func TestExpensiveFilterMakesShortPages(t *testing.T) {
 	w := newWorld(t)

@@ -2,7 +2,6 @@ package relational
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -57,9 +56,9 @@ func (s *Store) CreateDocument(ctx context.Context, partition intent.PartitionID
 
 // EditDocument carries an edit out.
 func (s *Store) EditDocument(ctx context.Context, partition intent.PartitionID, name string, edit document.Edit, by intent.Actor) (document.Document, error) {
-	asked, err := json.Marshal(edit.Operations)
+	asked, err := document.EncodeOperations(edit.Operations)
 	if err != nil {
-		return document.Document{}, fault.New(fault.Invalid, "the operations cannot be encoded: %w", err)
+		return document.Document{}, err
 	}
 	c := changing{store: s, attempt: "editing", partition: partition, name: name, kind: document.Edited, reason: edit.Reason, by: by, asked: asked}
 	if c.base, err = revisionNumber(edit.Base); err != nil {

@@ -107,6 +107,8 @@ func TestErrorsNameTheirPlace(t *testing.T) {
 	}{
 		"load of itself":      {map[string]string{"main.star": "load('b.star', 'x')", "b.star": "load('main.star', 'generate')\nx = 1"}, "", 0, "", "in a circle: main.star → b.star → main.star"},
 		"load outside":        {map[string]string{"main.star": "load('../b.star', 'x')"}, "main.star", 1, "", "not a declared .star file"},
+		"load of a path":      {map[string]string{"main.star": "load('/etc/b.star', 'x')"}, "main.star", 1, "", "not a declared .star file"},
+		"a loop of its own":   {map[string]string{"main.star": "def generate(ctx):\n  while True:\n    pass"}, "main.star", 2, "", "while"},
 		"file not declared":   {map[string]string{"main.star": "def generate(ctx):\n  return yaml('/etc/passwd')"}, "main.star", 2, "", "not a declared file"},
 		"for_each only":       {map[string]string{"main.star": "def generate(ctx):\n  return ctx.file"}, "main.star", 2, "", "for_each"},
 		"no generate":         {map[string]string{"main.star": "x = 1"}, "main.star", 1, "", "does not define generate"},

@@ -2,7 +2,6 @@ package fetch
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"sync"
 
@@ -103,9 +102,9 @@ func (w *Writing) Delete(context.Context, string, string, intent.Actor) (documen
 // Edit changes fields. What others changed since its base is no hindrance,
 // unless it is the same fields.
 func (w *Writing) Edit(ctx context.Context, edit document.Edit, by intent.Actor) (document.Document, error) {
-	asked, err := json.Marshal(edit.Operations)
+	asked, err := document.EncodeOperations(edit.Operations)
 	if err != nil {
-		return document.Document{}, fault.New(fault.Invalid, "the operations cannot be encoded: %w", err)
+		return document.Document{}, err
 	}
 	wished := wish{attempt: "editing", kind: document.Edited, reason: edit.Reason, by: by, since: edit.Base, digest: wishDigest(document.Edited, by, edit.Reason, edit.Base, string(asked))}
 	var paths []string

@@ -113,17 +113,17 @@ func (w *Writing) commit(ctx context.Context, wished wish, head string) (string,
 	if err != nil {
 		return "", err
 	}
-	commit, err := w.store(ctx, wished, now, text)
+	what := document.Revision{Kind: wished.kind, Of: wished.since, Changes: changes}.What()
+	commit, err := w.store(ctx, wished, what, now, text)
 	if err != nil {
 		return "", w.mirror.explained(err, nil)
 	}
-	what := document.Revision{Kind: wished.kind, Of: wished.since, Changes: changes}.What()
 	detail := fmt.Sprintf("commit %s upon %.12s of %s: %s", commit, head, w.Place(), what)
 	return commit, w.record(ctx, w.name, detail, wished.reason, wished.by)
 }
 
 // store writes blob, trees and commit.
-func (w *Writing) store(ctx context.Context, wished wish, now fileState, text []byte) (string, error) {
+func (w *Writing) store(ctx context.Context, wished wish, what string, now fileState, text []byte) (string, error) {
 	m := w.mirror
 	index := filepath.Join(m.folder, "lehr-index")
 	defer os.Remove(index)
@@ -153,7 +153,7 @@ func (w *Writing) store(ctx context.Context, wished wish, now fileState, text []
 	}
 	environment = append(environment, "GIT_AUTHOR_NAME="+name, "GIT_AUTHOR_EMAIL="+address, "GIT_AUTHOR_DATE="+date,
 		"GIT_COMMITTER_NAME=Lehr", "GIT_COMMITTER_EMAIL=", "GIT_COMMITTER_DATE="+date)
-	return run(invocation{arguments: []string{"commit-tree", tree, "-p", now.commit, "-F", "-"}, input: []byte(w.message(wished))})
+	return run(invocation{arguments: []string{"commit-tree", tree, "-p", now.commit, "-F", "-"}, input: []byte(w.message(wished, what))})
 }
 
 // person is a name as git takes it.
@@ -170,10 +170,11 @@ func person(name string) string {
 	return name
 }
 
-func (w *Writing) message(wished wish) string {
+// message is the reason, else what the commit does.
+func (w *Writing) message(wished wish, what string) string {
 	text := strings.TrimSpace(strings.ReplaceAll(wished.reason, "\x00", ""))
 	if text == "" {
-		text = "Change " + w.git.Document
+		text = "Change " + w.git.Document + ": " + what
 	}
 	text += fmt.Sprintf("\n\nLehr-Document: %s/%s\nLehr-Edit: %s\n", w.partition, w.name, wished.digest)
 	if wished.kind == document.Undone {
