@@ -8,8 +8,9 @@ import (
 // module is a small WebAssembly module: what _start does, and what it needs.
 type module struct {
 	imports []function
-	// pages of memory.
-	pages uint64
+	// pages of memory, and tables by what they begin with.
+	pages  uint64
+	tables []uint64
 	// start is the code of _start, after the imports' functions; locals is how
 	// many of type i32 it has.
 	start  []byte
@@ -70,6 +71,8 @@ var (
 	drop        = []byte{0x1a}
 	unreachable = []byte{0x00}
 	growMemory  = []byte{0x40, 0x00}
+	// growTable of the first table by what is on the stack, with nothing.
+	growTable = func(by int64) []byte { return code([]byte{0xd0, 0x70}, i32(by), []byte{0xfc, 0x0f, 0x00}) }
 	// forever is loop … br 0 end around code.
 	forever = func(inside []byte) []byte { return code([]byte{0x03, 0x40}, inside, []byte{0x0c, 0x00, 0x0b}) }
 )
@@ -98,7 +101,11 @@ func (m module) bytes() []byte {
 	if !m.noStart {
 		exports = code(number(2), text("memory"), []byte{2, 0}, text("_start"), []byte{0}, number(uint64(len(m.imports))))
 	}
-	made := code([]byte("\x00asm\x01\x00\x00\x00"), section(1, types), section(2, imports), section(3, functions),
+	tables := number(uint64(len(m.tables)))
+	for _, elements := range m.tables {
+		tables = code(tables, []byte{0x70, 0}, number(elements))
+	}
+	made := code([]byte("\x00asm\x01\x00\x00\x00"), section(1, types), section(2, imports), section(3, functions), section(4, tables),
 		section(5, code([]byte{1, 0}, number(max(m.pages, 1)))), section(7, exports), section(10, bodies))
 	if len(m.data) > 0 {
 		made = append(made, section(11, code(number(1), []byte{0}, i32(0), []byte{0x0b}, text(string(m.data))))...)

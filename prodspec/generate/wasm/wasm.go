@@ -13,6 +13,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path"
@@ -50,11 +51,13 @@ type Options struct {
 	Elsewhere bool
 }
 
-// MaxModuleBytes is how large a module may be, and MaxFunctions how many
-// functions it may have: compiling them takes time and memory.
+// MaxModuleBytes is how large a module may be, MaxFunctions how many functions it
+// may have, and MaxTable how many elements its tables may begin with: compiling the
+// ones and making the others takes time and memory.
 const (
 	MaxModuleBytes = 32 << 20
 	MaxFunctions   = 100_000
+	MaxTable       = 1_000_000
 )
 
 const pageBytes = 64 << 10
@@ -191,8 +194,8 @@ func (e *Evaluator) compile(ctx context.Context, job *work.Job, open work.Opener
 	if len(content) > MaxModuleBytes {
 		return refuse("build it without debugging information (-ldflags '-s -w'), or with fewer libraries", "the module has %d bytes, at most %d are taken", len(content), MaxModuleBytes)
 	}
-	if count := functions(content); count > MaxFunctions {
-		return refuse("build it with fewer libraries, or as two generators", "the module has %d functions, at most %d are taken", count, MaxFunctions)
+	if err := claims(content); err != nil {
+		return refuse("build it again, with fewer libraries, or as two generators", "the module has %s", err)
 	}
 	module, err := e.runtime.CompileModule(ctx, content)
 	if err != nil && e.options.Cache != "" {
@@ -210,9 +213,9 @@ func (e *Evaluator) compile(ctx context.Context, job *work.Job, open work.Opener
 			return refuse("a generator has WASI preview 1 (wasi_snapshot_preview1) and nothing else", "the module needs %q of %q, which is not given", name, from)
 		}
 	}
-	if _, starts := module.ExportedFunctions()["_start"]; !starts {
+	if !starts(module) {
 		_ = module.Close(ctx)
-		return refuse("build a program with a main, not a library", "the module has no _start")
+		return refuse("build a program with a main, not a library", "the module has no _start of its own, without parameters and results")
 	}
 	if len(e.compiled) == mostCompiled {
 		for _, old := range e.compiled {
@@ -224,23 +227,58 @@ func (e *Evaluator) compile(ctx context.Context, job *work.Job, open work.Opener
 	return module, nil
 }
 
-// functions counts those that a module defines, without reading more of it; 0
-// when it cannot be told, which compiling it will say.
-func functions(module []byte) uint64 {
-	const header, functionSection = 8, 3
+// starts reports whether a module has what a program begins with.
+func starts(module wazero.CompiledModule) bool {
+	start, found := module.ExportedFunctions()["_start"]
+	if !found || len(start.ParamTypes()) > 0 || len(start.ResultTypes()) > 0 {
+		return false
+	}
+	_, _, imported := start.Import()
+	return !imported
+}
+
+// claims refuses a module that says it has more than is taken, or than there are
+// bytes for, without reading more of it: whoever compiles it makes room first. What
+// else is wrong, compiling it will say.
+func claims(module []byte) error {
+	const header, functionSection, tableSection, startSection, countSection = 8, 3, 4, 8, 12
 	for rest := module[min(header, len(module)):]; len(rest) > 0; {
 		id := rest[0]
 		size, n := binary.Uvarint(rest[1:])
 		if n <= 0 || size > uint64(len(rest)-1-n) {
-			return 0
+			return nil
 		}
-		if id == functionSection {
-			count, _ := binary.Uvarint(rest[1+n:])
-			return count
-		}
+		content := rest[1+n : 1+n+int(size)]
 		rest = rest[1+n+int(size):]
+		count, n := binary.Uvarint(content)
+		switch elements := tables(content); {
+		case id == functionSection && count > MaxFunctions:
+			return fmt.Errorf("%d functions, at most %d are taken", count, MaxFunctions)
+		case id == tableSection && elements > MaxTable:
+			return fmt.Errorf("tables of %d elements, at most %d are taken", elements, MaxTable)
+		case id != 0 && id != startSection && id < countSection && n > 0 && count > size:
+			return fmt.Errorf("a section %d of %d bytes that says it has %d entries", id, size, count)
+		}
 	}
-	return 0
+	return nil
+}
+
+// tables adds up what those of a section begin with: each is a type, whether it has
+// a maximum, the elements that it begins with, and the maximum.
+func tables(section []byte) (elements uint64) {
+	next := func() uint64 {
+		number, n := binary.Uvarint(section)
+		section = section[max(n, 0):]
+		return number
+	}
+	for left := next(); left > 0 && len(section) > 2; left-- {
+		bounded := section[1]&1 == 1
+		section = section[2:]
+		if elements += min(next(), math.MaxUint32); bounded {
+			next()
+		}
+	}
+	return elements
 }
 
 // forget what was compiled and kept.
