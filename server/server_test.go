@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -32,6 +33,8 @@ type world struct {
 	client *client.Client
 	// launch is the launch token.
 	launch string
+	// grants of what is published.
+	grants []intent.Grant
 }
 
 type builtin struct{}
@@ -114,7 +117,8 @@ func (w *world) publish(base intent.Sequence, assets ...intent.Asset) intent.Inc
 	w.must(w.store.Unstage(w.Context(), w.lease))
 	w.must(w.store.Stage(w.Context(), w.lease, parent, delta))
 	incarnation, err := w.store.Publish(w.Context(), w.lease, intent.Incarnation{
-		ID: intent.IncarnationID{Partition: "shop", Sequence: base + 1}, Parent: parent,
+		Grants: w.grants,
+		ID:     intent.IncarnationID{Partition: "shop", Sequence: base + 1}, Parent: parent,
 		Schema: set.Digest(), Created: time.Now(), Author: ann, Added: len(assets), Count: len(assets),
 	})
 	w.must(err)
@@ -299,6 +303,28 @@ func TestWhyCrossesAssets(t *testing.T) {
 	w.refused(err, fault.NotFound, "did you mean web?")
 	_, err = w.client.Assets.GetAsset(t.Context(), &apipb.GetAssetRequest{Partition: "shop", Asset: "weeb"})
 	w.refused(err, fault.NotFound, "did you mean web?")
+}
+
+// TestWhyNamesApprovers: whoever is asked is told, and from when on, where a change of
+// the definition has just made somebody one.
+func TestWhyNamesApprovers(t *testing.T) {
+	w := newWorld(t)
+	approver := func(subject string) intent.Grant {
+		return intent.Grant{Subject: subject, Role: intent.Approver, Partition: "shop"}
+	}
+	w.grants = []intent.Grant{approver("user:ann")}
+	w.publish(0, w.command("web", "x"))
+	w.grants = append(w.grants, approver("group:leads"))
+	w.publish(1, w.command("web", "y"))
+	w.must(w.store.SetPolicy(t.Context(), []intent.Grant{
+		{Subject: "user:root", Role: intent.Admin}, {Subject: "user:eve", Role: intent.Approver, Partition: "other"}, {Subject: "user:op", Role: intent.Operator, Partition: "shop"},
+	}, ann))
+	w.report(intent.Report{Asset: "web", State: intent.StateWaiting, Waiting: []intent.WaitingOn{{Kind: intent.WaitApproval, Reason: "needs a person"}}})
+	why, err := w.client.Reports.Why(t.Context(), &apipb.WhyRequest{Partition: "shop", Asset: "web"})
+	w.must(err)
+	if !regexp.MustCompile(`^needs a person\. Approvers: ann, group:leads \(from 20[0-9-]+ [0-9:]+ UTC on\), root$`).MatchString(why.Reasons[0].Text) {
+		t.Errorf("why: %s", why.Reasons[0].Text)
+	}
 }
 
 // TestWhyOfTheUnknownLooksAtWhatComesBefore: what an asset cannot be looked at

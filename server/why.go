@@ -2,7 +2,11 @@ package server
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
+	"time"
 
 	"lehr.dev/annealing/explain"
 	"lehr.dev/fault"
@@ -10,6 +14,7 @@ import (
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
 	"lehr.dev/schema"
+	"lehr.dev/store"
 )
 
 // maxFollowed bounds how many reports one answer reads.
@@ -45,6 +50,9 @@ func (s *Server) Why(ctx context.Context, request *apipb.WhyRequest) (*apipb.Why
 	if err := s.follow(ctx, &facts); err != nil {
 		return nil, err
 	}
+	if facts.Approvers, err = s.approvers(ctx, partition.ID, facts); err != nil {
+		return nil, err
+	}
 	answer := explain.Explain(facts)
 	if answer.Root.Kind == explain.KindNoAsset && answer.State == "" {
 		return nil, s.meant(ctx, partition.Head, asset, fault.New(fault.NotFound, "%s", answer.Summary).WithHint("%s", answer.Root.Hint))
@@ -58,6 +66,35 @@ func (s *Server) Why(ctx context.Context, request *apipb.WhyRequest) (*apipb.Why
 	}
 	return response, nil
 }
+
+// approvers are who may approve, where somebody's approval is waited for.
+func (s *Server) approvers(ctx context.Context, partition intent.PartitionID, facts explain.Facts) (list []string, err error) {
+	if !slices.ContainsFunc(slices.Collect(maps.Values(facts.Reports)), func(r intent.Report) bool {
+		return slices.ContainsFunc(r.Waiting, func(w intent.WaitingOn) bool { return w.Kind == intent.WaitApproval })
+	}) {
+		return nil, nil
+	}
+	grants, err := s.store.Grants(ctx)
+	for _, g := range grants {
+		if !g.Role.Includes(intent.Approver) || g.Partition != "" && g.Partition != partition {
+			continue
+		}
+		name := strings.TrimPrefix(g.Subject, intent.UserPrefix)
+		if g.Settling(facts.Now) {
+			name += " (from " + g.Since.Add(store.ApproverSettles).UTC().Format(time.DateTime) + " UTC on)"
+		}
+		list = append(list, name)
+	}
+	slices.Sort(list)
+	list = slices.Compact(list)
+	if over := len(list) - mostApprovers; over > 0 {
+		list = append(list[:mostApprovers], fmt.Sprintf("%d more", over))
+	}
+	return list, err
+}
+
+// mostApprovers are named.
+const mostApprovers = 10
 
 // follow reads the reports of the asset and of all that it waits on, level by
 // level.

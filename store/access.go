@@ -150,8 +150,8 @@ type Grant struct {
 // same change. Who must not wait has the role by the server's policy.
 const ApproverSettles = 24 * time.Hour
 
-// settling reports whether the role is too new to be used at a time.
-func (g Grant) settling(now time.Time) bool {
+// Settling reports whether the role is too new to be used at a time.
+func (g Grant) Settling(now time.Time) bool {
 	return g.Source == ByDefinition && g.Role == intent.Approver && !g.Since.IsZero() && now.Before(g.Since.Add(ApproverSettles))
 }
 
@@ -193,7 +193,7 @@ func (a Authority) Check(role intent.Role, partition intent.PartitionID) (Grant,
 		if !g.Covers(a.Token.Owner, a.Token.Groups, role, partition) {
 			continue
 		}
-		if role == intent.Approver && g.settling(a.Now) {
+		if role == intent.Approver && g.Settling(a.Now) {
 			fresh = g
 			continue
 		}
@@ -244,7 +244,7 @@ func (a Authority) Effective() []Grant {
 		if !g.Covers(a.Token.Owner, a.Token.Groups, intent.Viewer, g.Partition) {
 			continue
 		}
-		if g.settling(a.Now) {
+		if g.Settling(a.Now) {
 			g.Role = intent.Viewer // All that it is for now.
 		}
 		partitions := []intent.PartitionID{g.Partition}

@@ -71,7 +71,10 @@ type Facts struct {
 	Covered []intent.SourceRevision
 	// Blocked is the newest candidate, when it is held or rejected.
 	Blocked *intent.Candidate
-	Now     time.Time
+	// Approvers are who may approve plans of the partition, in words; none: it is
+	// not known, or nobody asks for more than the local user.
+	Approvers []string
+	Now       time.Time
 }
 
 // Reason is a node of the chain; its causes say why it is so.
@@ -274,10 +277,14 @@ func (f Facts) blockerReason(blocker intent.AssetID, told path, depth int) []Rea
 
 // waitingReason puts one entry of a report into words.
 func (f Facts) waitingReason(report intent.Report, waiting intent.WaitingOn) Reason {
-	return Reason{
+	reason := Reason{
 		Kind: string(waiting.Kind), Asset: report.Asset, Text: waiting.Reason,
 		Hint: hintFor(report, waiting), Owner: waiting.Owner, Until: waiting.Until,
 	}
+	if waiting.Kind == intent.WaitApproval && len(f.Approvers) > 0 {
+		reason.Text += ". Approvers: " + strings.Join(f.Approvers, ", ")
+	}
+	return reason
 }
 
 // settled tells of an asset that waits for nothing.
