@@ -37,12 +37,21 @@ func (l *Lines) Read(file Place, content []byte) {
 // keys are what a line can be found by: most lines by at most one name and value.
 func keys(line string) (found [][2]string) {
 	text := strings.TrimSpace(line)
-	if rest, is := strings.CutPrefix(text, "- "); is {
+	rest, listed := strings.CutPrefix(text, "- ")
+	if listed {
 		text = strings.TrimSpace(rest)
+	}
+	if bracketed(text) {
+		return within(text)
+	}
+	if listed {
 		found = append(found, [2]string{entry, scalar(text)})
 	}
 	name, value, is := strings.Cut(text, ":")
 	if is && (value == "" || value[0] == ' ' || strings.HasSuffix(name, `"`)) && !strings.HasPrefix(text, "#") {
+		if value = strings.TrimSpace(value); bracketed(value) {
+			return append(found, within(value)...)
+		}
 		if value = scalar(value); value != "" {
 			found = append(found, [2]string{plain(scalar(name)), value})
 		}
@@ -52,6 +61,81 @@ func keys(line string) (found [][2]string) {
 		found = append(found, [2]string{entry, scalar(text)})
 	}
 	return found
+}
+
+func bracketed(text string) bool { return text != "" && (text[0] == '{' || text[0] == '[') }
+
+// within are the names with values, and the entries of lists, between the brackets
+// with which a text begins, as far as the line goes.
+func within(text string) (found [][2]string) {
+	var open []byte
+	name := ""
+	for at := 0; at < len(text); {
+		switch c := text[at]; c {
+		case '{', '[':
+			open, name = append(open, c), ""
+			at++
+			continue
+		case '}', ']':
+			if open = open[:len(open)-1]; len(open) == 0 {
+				return found
+			}
+			name = ""
+			at++
+			continue
+		case ',':
+			name = ""
+			at++
+			continue
+		case ' ', '\t', ':':
+			at++
+			continue
+		case '#':
+			return found
+		}
+		length := word(text[at:])
+		if length == 0 {
+			return found
+		}
+		value := scalar(text[at : at+length])
+		at += length
+		switch mapping := open[len(open)-1] == '{'; {
+		case mapping && name == "":
+			name = value
+		case mapping:
+			found = append(found, [2]string{plain(name), value})
+		default:
+			found = append(found, [2]string{entry, value})
+		}
+	}
+	return found
+}
+
+// word is the length of the scalar between brackets with which a text begins; 0:
+// its quote does not end.
+func word(text string) int {
+	quote := text[0]
+	if quote != '"' && quote != '\'' {
+		for at := range len(text) {
+			rest := text[at:]
+			if strings.IndexByte(",{}[]", rest[0]) >= 0 || strings.HasPrefix(rest, ": ") || rest == ":" || strings.HasPrefix(rest, " #") {
+				return max(at, 1)
+			}
+		}
+		return len(text)
+	}
+	for at := 1; at < len(text); at++ {
+		switch {
+		case quote == '"' && text[at] == '\\':
+			at++
+		case text[at] != quote:
+		case quote == '\'' && strings.HasPrefix(text[at+1:], "'"):
+			at++
+		default:
+			return at + 1
+		}
+	}
+	return 0
 }
 
 // scalar is a value without quotes, the comma after it, or a comment.

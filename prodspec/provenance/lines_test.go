@@ -20,7 +20,11 @@ args:
 env: {LEVEL: debug}
 url: http://example.com/x
 text: "not # a comment"
+places:
+  - {name: c, "size": 7, more: {depth: 'it''s, {deep}', flags: [fast, "so, so"]}} # size: 8
+  - {name: d, size: 9, url: http://d.example.com:80/x, none: }
 `))
+	lines.Read(Place{File: "c.json"}, []byte(`{"zone":"x:y","sizes":[{"wide":11}],"cut":"no end`))
 	lines.Read(Place{File: "b.json"}, []byte("{\n  \"owner\": \"ann@example.com\",\n  \"limits\": [\n    \"small\"\n  ],\n  \"basePort\": 20101,\n  \"broken\": \"no end\n}\n"))
 	for _, of := range []struct {
 		path, value, file string
@@ -33,7 +37,16 @@ text: "not # a comment"
 		{"payload.version", `"1.1"`, "a.yaml", 9},
 		{"payload.args[0]", `"--port=1"`, "a.yaml", 11},
 		{"payload.args[7]", `"--it's"`, "a.yaml", 12},
-		{`payload.env["LEVEL"]`, `"debug"`, "", 0},
+		{`payload.env["LEVEL"]`, `"debug"`, "a.yaml", 13},
+		{"payload.size", "7", "a.yaml", 17},
+		{"payload.size", "8", "", 0},
+		{"payload.size", "9", "a.yaml", 18},
+		{"payload.more.depth", `"it's, {deep}"`, "a.yaml", 17},
+		{"payload.more.flags[1]", `"so, so"`, "a.yaml", 17},
+		{"payload.url", `"http://d.example.com:80/x"`, "a.yaml", 18},
+		{"payload.zone", `"x:y"`, "c.json", 1},
+		{"payload.wide", "11", "c.json", 1},
+		{"payload.cut", `"no end"`, "", 0},
 		{`payload.links["x.url"]`, `"http://example.com/x"`, "", 0},
 		{`payload.links["url"]`, `"http://example.com/x"`, "a.yaml", 14},
 		{"payload.text", `"not # a comment"`, "a.yaml", 15},
@@ -53,6 +66,7 @@ text: "not # a comment"
 func FuzzLines(f *testing.F) {
 	f.Add("- a: b\n\"c\": 'd', # e\n", "payload.a", "b")
 	f.Add("- \"\n'\n:\n", `payload["`, `"`)
+	f.Add("a: {b: [c, 'd''e'], \"f\\\"\":1}}\n{:}]\n[\n", "payload.f", "1")
 	f.Fuzz(func(t *testing.T, text, path, value string) {
 		var lines Lines
 		lines.Read(Place{File: "f"}, []byte(text))

@@ -120,19 +120,21 @@ func (r *Reader) value(ctx context.Context, id intent.IncarnationID, member inte
 
 // values that a person may have meant.
 func values(found []leaf, field string) string {
-	last := field[strings.LastIndexByte(field, '.')+1:]
+	last := strings.LastIndexByte(field, '.') + 1
 	const most = 8
 	var near []string
-	for _, l := range found {
-		if l.shown != "{}" && len(near) < most && strings.Contains(l.path, last) {
-			near = append(near, l.path)
-		}
-	}
-	if len(near) == 0 {
+	for _, like := range []func(path string) bool{
+		func(path string) bool { return strings.Contains(path, field[last:]) },
+		func(path string) bool { return strings.HasPrefix(path, field[:last]) },
+		func(string) bool { return true },
+	} {
 		for _, l := range found {
-			if l.shown != "{}" && len(near) < most {
+			if l.shown != "{}" && len(near) < most && like(l.path) {
 				near = append(near, l.path)
 			}
+		}
+		if len(near) > 0 {
+			break
 		}
 	}
 	return "write a path such as " + strings.Join(near, ", ")

@@ -64,18 +64,18 @@ func (b *breaches) outside(ctx context.Context, r *ownRule) error {
 		return err
 	}
 	if b.Outside == nil {
-		b.unanswered(r, assets[0].ID, len(assets), "nothing outside is asked here")
+		b.unanswered(r, len(assets), intent.Finding{Asset: assets[0].ID, Message: "nothing outside is asked here"})
 		return nil
 	}
 	replies := b.Outside(ctx, questions)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	silent, why, first := more, "more than the checks ask at once", intent.AssetID("")
+	silent, first := more, intent.Finding{Message: "more than the checks ask at once", Hint: "let where leave some out"}
 	for i, reply := range replies {
 		if reply.Err != nil {
-			if silent++; first == "" {
-				first, why = assets[i].ID, FromError("", "", reply.Err).Message
+			if silent++; first.Asset == "" {
+				first = FromError("", assets[i].ID, reply.Err)
 			}
 			continue
 		}
@@ -83,7 +83,7 @@ func (b *breaches) outside(ctx context.Context, r *ownRule) error {
 		b.judged(r, assets[i], holds, err)
 	}
 	if silent > 0 {
-		b.unanswered(r, first, silent, why)
+		b.unanswered(r, silent, first)
 	}
 	return nil
 }
@@ -116,12 +116,12 @@ func (b *breaches) question(r *ownRule, asset intent.Asset) (Question, error) {
 	return q, nil
 }
 
-// unanswered holds what could not be asked, once for each rule. A rule that only
-// warns does no more than that here, too.
-func (b *breaches) unanswered(r *ownRule, first intent.AssetID, count int, why string) {
+// unanswered holds what could not be asked, once for each rule: the first says why,
+// and what to do. A rule that only warns does no more than that here, too.
+func (b *breaches) unanswered(r *ownRule, count int, first intent.Finding) {
 	f := intent.Finding{
-		Rule: "rules." + r.Id, Asset: first,
-		Message: fmt.Sprintf("rule %s has no answer for %d assets: %s", r.Id, count, why),
+		Rule: "rules." + r.Id, Asset: first.Asset, Hint: first.Hint,
+		Message: fmt.Sprintf("rule %s has no answer for %d assets: %s", r.Id, count, first.Message),
 	}
 	if r.Severity == intentpb.ValidationRule_SEVERITY_WARNING {
 		f.Severity = intent.Warning

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"pgregory.net/rapid"
 
+	"lehr.dev/fault"
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	processpb "lehr.dev/gen/lehr/process/v1"
 	"lehr.dev/intent"
@@ -333,6 +334,12 @@ func TestChecksOutside(t *testing.T) {
 	reply = func(validate.Question) validate.Reply { return validate.Reply{Answer: rule.Answer{Status: 404}} }
 	if got = w.judge(policy, false, jobOf(t, "a", 1, "")); !got.Rejected {
 		t.Errorf("a no: %+v", got)
+	}
+	reply = func(validate.Question) validate.Reply {
+		return validate.Reply{Err: fault.New(fault.Denied, "it may not be asked").WithHint("allow it")}
+	}
+	if f := finding(t, w.judge(policy, false, jobOf(t, "a", 1, "")), "rules.owned", "it may not be asked"); !strings.HasPrefix(f.Hint, "allow it; ") {
+		t.Errorf("what to do: %+v", f)
 	}
 	reply = func(validate.Question) validate.Reply { return validate.Reply{Err: errors.New("it is on holiday")} }
 	got = w.judge(policy, false, jobOf(t, "a", 1, ""), jobOf(t, "b", 1, ""))
