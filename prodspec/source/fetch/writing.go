@@ -65,7 +65,12 @@ func (w *Writing) Close() {
 func (w *Writing) begin(ctx context.Context) (within context.Context, done func()) {
 	w.lock.Lock()
 	within, cancel := loop.WithTimeout(ctx, w.runtime, gitPatience)
-	return within, func() { cancel(); w.lock.Unlock() }
+	return within, func() {
+		cancel()
+		// Between calls it may be swept.
+		w.mirror.close()
+		w.lock.Unlock()
+	}
 }
 
 // wish is a change that somebody asks for.
