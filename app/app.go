@@ -273,6 +273,9 @@ func (a *App) Start(ctx context.Context) (err error) {
 	if a.options.Sources != "" {
 		a.acting.Go(a.runtime, "policy of sources", func() { a.elsewhere.follow(running, a) })
 	}
+	if a.hub != nil {
+		a.acting.Go(a.runtime, "mirrors", func() { a.sweep(running) })
+	}
 	if a.sender != nil {
 		a.acting.Go(a.runtime, "checkpoints", func() { a.sender.run(running) })
 	}

@@ -5,10 +5,14 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"sync/atomic"
+	"time"
 
 	"lehr.dev/fault"
+	"lehr.dev/intent"
 	"lehr.dev/prodspec/source/fetch"
+	"lehr.dev/store"
 )
 
 // elsewhere is what sources that are no folders of this machine may use.
@@ -55,6 +59,43 @@ func (e *elsewhere) follow(ctx context.Context, a *App) {
 		}
 	}
 }
+
+// sweepPause is how long mirrors that nobody uses are let be.
+const sweepPause = time.Hour
+
+// sweep removes mirrors that nobody uses, of partitions and sources that are gone and
+// of documents that are not edited, again and again.
+func (a *App) sweep(ctx context.Context) {
+	folder := a.elsewhere.options(a.options).Folder
+	for ctx.Err() == nil {
+		if removed, err := a.sweepOnce(ctx, folder, documentsOf(folder)); err != nil && ctx.Err() == nil {
+			a.log.Warn("mirrors that nobody uses were not all removed; it is tried again", "error", err)
+		} else if removed > 0 {
+			a.log.Info("removed mirrors that nobody uses", "mirrors", removed)
+		}
+		_ = a.runtime.Wait(ctx, sweepPause, nil)
+	}
+}
+
+func (a *App) sweepOnce(ctx context.Context, folders ...string) (removed int, err error) {
+	registered, err := a.store.ListPartitions(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for _, folder := range folders {
+		some, err := fetch.SweepUnused(ctx, folder, func(id intent.PartitionID) bool {
+			return slices.ContainsFunc(registered, func(p store.Partition) bool { return p.ID == id })
+		}, a.runtime.Now())
+		if removed += some; err != nil {
+			return removed, err
+		}
+	}
+	return removed, nil
+}
+
+// documentsOf is where mirrors lie that documents are edited in, beside those of
+// sources: no partition has that name.
+func documentsOf(folder string) string { return filepath.Join(folder, ".documents") }
 
 // once is what sources may use that are read without a server. End removes
 // what was fetched.

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -73,7 +72,7 @@ var _ server.Repositories = (*repositories)(nil)
 // options of what is fetched to be edited, or to know what may be.
 func (r *repositories) options(partition intent.PartitionID) fetch.Options {
 	options := r.app.elsewhere.options(r.app.options)
-	options.Folder = filepath.Join(options.Folder, ".documents") // No partition has that name.
+	options.Folder = documentsOf(options.Folder)
 	options.Partition, options.Runtime, options.Mode = partition, r.app.runtime, fetch.Once
 	return options
 }

@@ -262,6 +262,9 @@ func (s *session) report(err error) int {
 	if code, ok := errors.AsType[exit](err); ok {
 		return code.code
 	}
+	if detail := client.Detail(err); s.json() && detail.GetConflict() != nil {
+		_ = printMessage(s.Out, detail.Conflict) // What a program needs to try again.
+	}
 	known, ok := errors.AsType[*fault.Error](err)
 	switch {
 	case errors.Is(err, context.Canceled):

@@ -183,13 +183,7 @@ func Fault(err error) error {
 		return context.DeadlineExceeded
 	}
 	result := &fault.Error{Kind: kinds[answer.Code()], Message: answer.Message(), Cause: err}
-	for _, detail := range answer.Details() {
-		if value, err := detail.Value(); err == nil {
-			if known, ok := value.(*apipb.ErrorDetail); ok {
-				result.Hint = known.Hint
-			}
-		}
-	}
+	result.Hint = Detail(err).GetHint()
 	_, unverified := errors.AsType[*tls.CertificateVerificationError](err)
 	switch {
 	case unverified:
@@ -206,6 +200,23 @@ func Fault(err error) error {
 		result.Hint = "the token changes at every start: it is in the file STORE.server.json"
 	}
 	return result
+}
+
+// Detail is what the server said of an error for programs: what to do, and of a refused
+// change of a document, what it conflicts with. Nil: nothing.
+func Detail(err error) *apipb.ErrorDetail {
+	answer, ok := errors.AsType[*connect.Error](err)
+	if !ok {
+		return nil
+	}
+	for _, detail := range answer.Details() {
+		if value, err := detail.Value(); err == nil {
+			if known, ok := value.(*apipb.ErrorDetail); ok {
+				return known
+			}
+		}
+	}
+	return nil
 }
 
 // cutOff: the connection ended in the middle of an answer. Connect calls that a

@@ -78,6 +78,13 @@ func (e *Error) WithHint(format string, arguments ...any) *Error {
 	return &withHint
 }
 
+// WithCause returns the error with what errors.Is and errors.As are to find in it.
+func (e *Error) WithCause(cause error) *Error {
+	caused := *e
+	caused.Cause = cause
+	return &caused
+}
+
 // KindOf returns the kind of the outermost Error in the chain, else Internal.
 func KindOf(err error) Kind {
 	if e, ok := errors.AsType[*Error](err); ok {

@@ -62,8 +62,9 @@ type sources struct {
 	watched   []string
 	// begin is called before what was read is worked on; nil: nobody asks.
 	begin func(ctx context.Context, sources []intent.SourceRevision) error
-	// opened: mirrors that were used before may not be needed any more.
-	opened bool
+	// moved: a source came or went, and mirrors that were used before may not be
+	// needed any more.
+	moved bool
 	// lost: a reading ended early, and changes were not looked at.
 	lost bool
 	// before is what was built last, and held are contents kept for a build.
@@ -188,6 +189,7 @@ func (s *sources) readAll(ctx context.Context, now time.Time, changes source.Cha
 		if !used[name] {
 			f.close()
 			delete(s.folders, name)
+			s.moved = true
 		}
 	}
 	if len(r.findings) == 0 {
@@ -195,9 +197,9 @@ func (s *sources) readAll(ctx context.Context, now time.Time, changes source.Cha
 		if err := s.kept.only(ctx, used); err != nil {
 			return r, err
 		}
-		if s.opened {
+		if s.moved {
 			s.program.Elsewhere.Sweep(s.lasting())
-			s.opened = false
+			s.moved = false
 		}
 	}
 	r.inputs.Open = s.open
@@ -302,7 +304,7 @@ func (s *sources) openFolder(from definition.Source, at string) (source.Folder, 
 		if elsewhere.Partition == "" {
 			elsewhere.Partition = s.definition.definition.Partition
 		}
-		s.opened = true
+		s.moved = true
 		return fetch.Open(elsewhere, from.Name, at, remote, from.Files, limits)
 	}
 	if s.repository == nil {

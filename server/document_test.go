@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"lehr.dev/client"
 	"lehr.dev/document"
 	"lehr.dev/fault"
 	apipb "lehr.dev/gen/lehr/api/v1"
@@ -21,10 +22,9 @@ func TestDocumentsByJSON(t *testing.T) {
 	if made.Document.Revision.Id != "1" || made.Document.Revision.Reason != "none given" || made.Document.Revision.From == "" {
 		t.Errorf("made %+v", made.Document)
 	}
-	edit := func(base string) string {
+	edit := func(base, operations string) string {
 		t.Helper()
-		body := `{"partition": "shop", "name": "knobs", "base": "` + base + `", "reason": "spring",
-			"operations": [{"path": "/clusters/a/version", "value": "\"1.10\""}, {"path": "/big"}]}`
+		body := `{"partition": "shop", "name": "knobs", "base": "` + base + `", "reason": "spring", "operations": [` + operations + `]}`
 		request, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url+"/lehr.api.v1.DocumentService/EditDocument", strings.NewReader(body))
 		w.must(err)
 		request.Header.Set("Content-Type", "application/json")
@@ -36,15 +36,25 @@ func TestDocumentsByJSON(t *testing.T) {
 		w.must(err)
 		return string(text)
 	}
-	first := edit("1")
+	const spring = `{"path": "/clusters/a/version", "value": "\"1.10\""}, {"path": "/big"}`
+	first := edit("1", spring)
 	if !strings.Contains(first, `{\"clusters\":{\"a\":{\"version\":\"1.10\"}}}`) {
 		t.Errorf("edited: %s", first)
 	}
-	if again := edit("1"); again != first {
+	if again := edit("1", spring); again != first {
 		t.Errorf("repeated: %s, at first %s", again, first)
 	}
-	if refused := edit("3"); !strings.Contains(refused, "failed_precondition") {
+	if refused := edit("3", spring); !strings.Contains(refused, "failed_precondition") {
 		t.Errorf("on a revision that is not there: %s", refused)
+	}
+	// Whoever was slower is told in fields what there is, and what it conflicts with.
+	refused := edit("1", `{"path": "/clusters", "value": "{}"}, {"path": "/new", "value": "1"}`)
+	if !strings.Contains(refused, `"conflict":{"revision":"2","changed":["/big","/clusters/a/version"],"conflicting":["/clusters/a/version"]}`) {
+		t.Errorf("refused: %s", refused)
+	}
+	_, err = w.client.Documents.EditDocument(ctx, &apipb.EditDocumentRequest{Partition: "shop", Name: "knobs", Base: "1", Operations: []*apipb.DocumentOperation{{Path: "/new", Value: "1"}}})
+	if found := client.Detail(err); !fault.Is(err, fault.Conflict) || found.GetConflict().GetRevision() != "2" || len(found.Conflict.Changed) != 2 || len(found.Conflict.Conflicting) != 0 || found.Hint == "" {
+		t.Errorf("the client is told %v of %v", found, err)
 	}
 	_, err = w.client.Documents.EditDocument(ctx, &apipb.EditDocumentRequest{Partition: "shop", Name: "knobs", Operations: []*apipb.DocumentOperation{{Path: "/a", Value: "1"}}})
 	if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "on which revision") {

@@ -6,6 +6,7 @@ import (
 
 	"connectrpc.com/connect"
 
+	"lehr.dev/document"
 	"lehr.dev/fault"
 	apipb "lehr.dev/gen/lehr/api/v1"
 )
@@ -62,7 +63,14 @@ func toConnect(err error) error {
 		message = known.Message // The hint travels as a detail.
 	}
 	result := connect.NewError(codes[known.Kind], errors.New(message))
-	if detail, detailErr := connect.NewErrorDetail(&apipb.ErrorDetail{Hint: known.Hint}); detailErr == nil && known.Hint != "" {
+	said := &apipb.ErrorDetail{Hint: known.Hint}
+	if conflict, ok := errors.AsType[*document.Conflict](err); ok {
+		said.Conflict = &apipb.DocumentConflict{Revision: conflict.Revision, Changed: conflict.Changed, Conflicting: conflict.Conflicting, More: conflict.More}
+	}
+	if said.Hint == "" && said.Conflict == nil {
+		return result
+	}
+	if detail, err := connect.NewErrorDetail(said); err == nil {
 		result.AddDetail(detail)
 	}
 	return result

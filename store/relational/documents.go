@@ -33,6 +33,8 @@ type changing struct {
 	by       intent.Actor
 	// asked is the rest of what is asked for, by which a repetition is known.
 	asked []byte
+	// paths that it is about; nil: all.
+	paths []string
 	// next is the content that it makes of what there is; nil: it is deleted.
 	next func(t *transaction, now documentRow) ([]byte, error)
 }
@@ -47,7 +49,7 @@ func (s *Store) CreateDocument(ctx context.Context, partition intent.PartitionID
 	c.next = func(t *transaction, now documentRow) ([]byte, error) {
 		if now.content != nil {
 			return nil, fault.New(fault.Conflict, "%s: it is there already, at revision %d", c.said(), now.revision).
-				WithHint("edit it: lehr document set %s /PATH=VALUE", name)
+				WithHint("edit it: lehr document set %s /PATH=VALUE", name).WithCause(&document.Conflict{Revision: fmt.Sprint(now.revision)})
 		}
 		return content, nil
 	}
@@ -60,7 +62,7 @@ func (s *Store) EditDocument(ctx context.Context, partition intent.PartitionID, 
 	if err != nil {
 		return document.Document{}, err
 	}
-	c := changing{store: s, attempt: "editing", partition: partition, name: name, kind: document.Edited, reason: edit.Reason, by: by, asked: asked}
+	c := changing{store: s, attempt: "editing", partition: partition, name: name, kind: document.Edited, reason: edit.Reason, by: by, asked: asked, paths: edit.Paths()}
 	if c.base, err = revisionNumber(edit.Base); err != nil {
 		return document.Document{}, err
 	}
@@ -101,12 +103,12 @@ func (s *Store) UndoDocument(ctx context.Context, partition intent.PartitionID, 
 			return nil, err
 		}
 		if len(touched) > 0 {
-			since, err := c.since(t, c.of, touched)
+			told, conflict, err := c.since(t, now, c.of, touched)
 			if err != nil {
 				return nil, err
 			}
-			return nil, fault.New(fault.Conflict, "%s: %s changed since: %s", c.said(), document.List(touched), since).
-				WithHint("undo what came later first, or set the fields: lehr document history %s shows them", name)
+			return nil, fault.New(fault.Conflict, "%s: %s changed since: %s", c.said(), document.List(touched), told).
+				WithHint("undo what came later first, or set the fields: lehr document history %s shows them", name).WithCause(conflict)
 		}
 		return reverted, nil
 	}
@@ -206,14 +208,15 @@ func (c *changing) run(ctx context.Context) (made document.Document, err error) 
 func (c *changing) decide(t *transaction, now documentRow) ([]byte, error) {
 	if c.base != 0 && now.revision != 0 && c.base != now.revision {
 		if c.base > now.revision {
-			return nil, fault.New(fault.Conflict, "%s: it was made on revision %d, and the newest is %d", c.said(), c.base, now.revision)
+			return nil, fault.New(fault.Conflict, "%s: it was made on revision %d, and the newest is %d", c.said(), c.base, now.revision).
+				WithHint("look at what there is (lehr document get %s) and edit again", c.name).WithCause(&document.Conflict{Revision: fmt.Sprint(now.revision), More: true})
 		}
-		since, err := c.since(t, c.base, nil)
+		told, conflict, err := c.since(t, now, c.base, nil)
 		if err != nil {
 			return nil, err
 		}
-		return nil, fault.New(fault.Conflict, "%s: it was made on revision %d, and the document is at %d: %s", c.said(), c.base, now.revision, since).
-			WithHint("look at what changed (lehr document diff %s %d) and edit again, on revision %d", c.name, c.base, now.revision)
+		return nil, fault.New(fault.Conflict, "%s: it was made on revision %d, and the document is at %d: %s", c.said(), c.base, now.revision, told).
+			WithHint("look at what changed (lehr document diff %s %d) and edit again, on revision %d", c.name, c.base, now.revision).WithCause(conflict)
 	}
 	return c.next(t, now)
 }
@@ -240,28 +243,36 @@ func goneDocument(q querier, attempt string, partition intent.PartitionID, name 
 		WithHint("bring it back: lehr document undo %s %d -p %s", name, now.revision, partition)
 }
 
-// mostTold is how many revisions a conflict tells of.
-const mostTold = 5
+// mostTold is how many revisions a conflict tells of, of the newest mostSince.
+const (
+	mostTold  = 5
+	mostSince = 1000
+)
 
-// since tells who changed what after a revision; of paths, if there are any.
-func (c *changing) since(t *transaction, base uint64, paths []string) (string, error) {
-	revisions, err := revisionsOf(t, c.partition, c.name, 0, 1000)
+// since tells who changed what after a revision; of paths, if there are any. The
+// conflict has all that changed, and what of it the change is about: those paths, or
+// else its own.
+func (c *changing) since(t *transaction, now documentRow, base uint64, paths []string) (string, *document.Conflict, error) {
+	revisions, err := revisionsOf(t, c.partition, c.name, 0, mostSince)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	var told []string
+	var changed []document.Change
+	next, more := now.revision+1, false
 	for _, r := range revisions {
 		number, err := revisionNumber(r.ID)
 		if err != nil {
-			return "", err
+			return "", nil, err
 		}
 		if number <= base {
 			break
 		}
+		next, more, changed = number, more || r.More, append(changed, r.Changes...)
 		if paths != nil {
 			touched, err := document.Touches(r.Changes, paths)
 			if err != nil {
-				return "", err
+				return "", nil, err
 			}
 			if len(touched) == 0 && !r.More {
 				continue
@@ -273,7 +284,15 @@ func (c *changing) since(t *transaction, base uint64, paths []string) (string, e
 	if len(told) > mostTold {
 		told = append(told[:mostTold], fmt.Sprintf("and %d more", len(told)-mostTold))
 	}
-	return strings.Join(told, "; "), nil
+	if paths == nil {
+		paths = c.paths
+	}
+	conflict, err := document.NewConflict(fmt.Sprint(now.revision), changed, paths)
+	if err != nil {
+		return "", nil, err
+	}
+	conflict.More = conflict.More || more || next > base+1 // What came first is forgotten.
+	return strings.Join(told, "; "), conflict, nil
 }
 
 // digest of what is asked for.

@@ -2,7 +2,9 @@ package storetest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -89,9 +91,17 @@ func documentLife(w *world) {
 	if !strings.Contains(err.Error(), "/c changed since: bob set /c (revision 5") {
 		t.Errorf("%v does not say who changed it since", err)
 	}
+	conflicts(t, err, document.Conflict{Revision: "5", Changed: []string{"/a/version", "/b", "/c"}, Conflicting: []string{"/c"}})
 	// Deleted, it is not there, and what it was is; undone, it is back.
+	_, err = w.EditDocument(ctx, shop, knobs, setting("3", "/a", `{"version":"7"}`), bob)
+	w.refused(err, fault.Conflict)
+	conflicts(t, err, document.Conflict{Revision: "5", Changed: []string{"/a/version", "/b", "/c"}, Conflicting: []string{"/a/version"}})
+	_, err = w.EditDocument(ctx, shop, knobs, setting("4", "/d", "1"), bob)
+	w.refused(err, fault.Conflict)
+	conflicts(t, err, document.Conflict{Revision: "5", Changed: []string{"/c"}})
 	_, err = w.DeleteDocument(ctx, shop, knobs, "4", "old", bob)
 	w.refused(err, fault.Conflict)
+	conflicts(t, err, document.Conflict{Revision: "5", Changed: []string{"/c"}, Conflicting: []string{"/c"}})
 	_, err = w.DeleteDocument(ctx, shop, knobs, "5", "not needed", bob)
 	w.must(err)
 	for _, revision := range []string{"", "6"} {
@@ -139,11 +149,21 @@ func documentLife(w *world) {
 	}
 }
 
+// conflicts checks what a refused change is told to conflict with.
+func conflicts(t testing.TB, err error, want document.Conflict) {
+	t.Helper()
+	got, told := errors.AsType[*document.Conflict](err)
+	if !told || got.Revision != want.Revision || !slices.Equal(got.Changed, want.Changed) || !slices.Equal(got.Conflicting, want.Conflicting) || got.More != want.More {
+		t.Errorf("it conflicts with %+v, want %+v", got, want)
+	}
+}
+
 func documentsRefused(w *world) {
 	ctx := w.t.Context()
 	w.created(`{"a":1}`)
 	_, err := w.CreateDocument(ctx, shop, knobs, []byte(`{}`), "again", bob)
 	w.refused(err, fault.Conflict)
+	conflicts(w.t, err, document.Conflict{Revision: "1"})
 	for _, name := range []string{"", "A", "a/b", "../a", "-a", strings.Repeat("a", document.MaxName+1)} {
 		_, err := w.CreateDocument(ctx, shop, name, []byte(`{}`), "", alice)
 		w.refused(err, fault.Invalid)
@@ -158,6 +178,7 @@ func documentsRefused(w *world) {
 	}
 	_, err = w.EditDocument(ctx, shop, knobs, setting("2", "/a", "2"), alice)
 	w.refused(err, fault.Conflict)
+	conflicts(w.t, err, document.Conflict{Revision: "1", More: true})
 	_, err = w.EditDocument(ctx, shop, knobs, setting("1", "/a", "1"), alice)
 	w.refused(err, fault.Invalid)
 	if !strings.Contains(err.Error(), "changes nothing") {

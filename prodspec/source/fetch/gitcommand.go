@@ -78,6 +78,9 @@ const (
 
 // command makes git's. Nothing of this process's environment is its.
 func (m *mirror) command(i invocation) (*exec.Cmd, error) {
+	if err := m.hold.take(); err != nil {
+		return nil, err
+	}
 	home := filepath.Join(filepath.Dir(m.folder), "home")
 	file := filepath.Join(home, "gitconfig")
 	if _, err := os.Stat(file); err != nil {

@@ -51,6 +51,8 @@ type mirror struct {
 	most int64
 	// whole: all that came before is fetched too.
 	whole bool
+	// hold is taken by whatever uses the mirror, and dropped when it is closed.
+	hold hold
 	// lock is held while git changes the mirror.
 	lock  sync.Mutex
 	blobs catFile
@@ -68,39 +70,9 @@ const (
 func newMirror(root string, of source.Git, g guard) *mirror {
 	name := intent.Sum("lehr.mirror.v1", []byte(fmt.Sprintf("%q", of))).String()
 	m := &mirror{of: of, guard: g, most: mostMirror, folder: filepath.Join(root, string(g.partition), name[:mirrorName])}
-	m.blobs.mirror = m
+	m.blobs.mirror, m.hold.path = m, m.folder+lockSuffix
 	return m
 }
-
-// Sweep removes the mirrors of a partition that none of its folders uses.
-func (o Options) Sweep(folders []source.Lasting) {
-	root := filepath.Join(o.Folder, string(o.Partition))
-	used := map[string]bool{"home": true}
-	for _, lasting := range folders {
-		folder, is := lasting.(*Folder)
-		if !is {
-			continue
-		}
-		switch f := folder.fetcher.(type) {
-		case *tree:
-			if m, is := f.repository.(*mirror); is {
-				used[filepath.Base(m.folder)] = true
-			}
-		}
-	}
-	entries, err := os.ReadDir(root)
-	if err != nil || o.Folder == "" || o.Partition == "" {
-		return
-	}
-	for _, entry := range entries {
-		if !used[entry.Name()] && entry.IsDir() && len(entry.Name()) == mirrorName {
-			_ = os.RemoveAll(filepath.Join(root, entry.Name())) // What is left is removed the next time.
-		}
-	}
-}
-
-// mirrorName is the length of a mirror's name.
-const mirrorName = 32
 
 func (m *mirror) String() string { return m.of.URL }
 
@@ -352,4 +324,7 @@ func (m *mirror) read(ctx context.Context, object string, most int64) ([]byte, e
 	return m.blobs.read(ctx, object, most)
 }
 
-func (m *mirror) close() { m.blobs.stop() }
+func (m *mirror) close() {
+	m.blobs.stop()
+	m.hold.drop()
+}

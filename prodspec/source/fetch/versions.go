@@ -34,6 +34,12 @@ type versions struct {
 	tags *mirror
 }
 
+func (v *versions) close() {
+	if v.tags != nil {
+		v.tags.close()
+	}
+}
+
 func newVersions(of source.Versions, root string, g guard, limits source.Limits) *versions {
 	v := &versions{of: of, guard: g, limits: limits}
 	if of.Tags != nil {

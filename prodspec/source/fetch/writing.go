@@ -64,7 +64,12 @@ func (w *Writing) Close() {
 func (w *Writing) begin(ctx context.Context) (within context.Context, done func()) {
 	w.lock.Lock()
 	within, cancel := loop.WithTimeout(ctx, w.runtime, gitPatience)
-	return within, func() { cancel(); w.lock.Unlock() }
+	return within, func() {
+		cancel()
+		// Between calls it may be swept.
+		w.mirror.close()
+		w.lock.Unlock()
+	}
 }
 
 // wish is a change that somebody asks for.
@@ -87,7 +92,7 @@ func (w *Writing) Create(ctx context.Context, content []byte, reason string, by 
 	wished := wish{attempt: "creating", kind: document.Created, reason: reason, by: by, digest: wishDigest(document.Created, by, reason, string(content))}
 	wished.next = func(now fileState) (any, error) {
 		if now.content != nil {
-			return nil, fault.New(fault.Conflict, "%s: it is there already", w.said("creating")).WithHint("edit it: lehr document set %s /PATH=VALUE", w.name)
+			return nil, fault.New(fault.Conflict, "%s: it is there already", w.said("creating")).WithHint("edit it: lehr document set %s /PATH=VALUE", w.name).WithCause(&document.Conflict{Revision: now.commit})
 		}
 		return value, nil
 	}
@@ -107,10 +112,6 @@ func (w *Writing) Edit(ctx context.Context, edit document.Edit, by intent.Actor)
 		return document.Document{}, err
 	}
 	wished := wish{attempt: "editing", kind: document.Edited, reason: edit.Reason, by: by, since: edit.Base, digest: wishDigest(document.Edited, by, edit.Reason, edit.Base, string(asked))}
-	var paths []string
-	for _, o := range edit.Operations {
-		paths = append(paths, o.Path)
-	}
 	wished.next = func(now fileState) (any, error) {
 		if now.content == nil {
 			return nil, w.absent("editing")
@@ -124,14 +125,15 @@ func (w *Writing) Edit(ctx context.Context, edit document.Edit, by intent.Actor)
 			return nil, err
 		}
 		since, err := document.Compare(then.content, now.content)
-		if err == nil {
-			since, err = document.Touches(since, paths)
-		}
 		if err != nil {
 			return nil, err
 		}
-		if len(since) > 0 {
-			return nil, w.conflict(ctx, "editing", base, now.commit, since)
+		conflict, err := document.NewConflict(now.commit, since, edit.Paths())
+		if err != nil {
+			return nil, err
+		}
+		if len(conflict.Conflicting) > 0 {
+			return nil, w.conflict(ctx, "editing", base, conflict)
 		}
 		return applied(now, edit.Operations)
 	}
@@ -179,11 +181,15 @@ func (w *Writing) Undo(ctx context.Context, revision, reason string, by intent.A
 			return nil, err
 		}
 		if len(touched) > 0 {
-			var since []document.Change
-			for _, path := range touched {
-				since = append(since, document.Change{Path: path})
+			since, err := document.Compare(after.content, now.content)
+			if err != nil {
+				return nil, err
 			}
-			return nil, w.conflict(ctx, "undoing "+of[:12]+" of", of, now.commit, since)
+			conflict, err := document.NewConflict(now.commit, since, touched)
+			if err != nil {
+				return nil, err
+			}
+			return nil, w.conflict(ctx, "undoing "+of[:12]+" of", of, conflict)
 		}
 		return document.Parse(reverted)
 	}
@@ -191,15 +197,13 @@ func (w *Writing) Undo(ctx context.Context, revision, reason string, by intent.A
 }
 
 // conflict says who changed the fields since.
-func (w *Writing) conflict(ctx context.Context, attempt, base, head string, fields []document.Change) error {
-	found, err := w.log(ctx, base+".."+head, 20)
+func (w *Writing) conflict(ctx context.Context, attempt, base string, conflict *document.Conflict) error {
+	found, err := w.log(ctx, base+".."+conflict.Revision, 20)
 	if err != nil {
 		return err
 	}
-	var paths, told []string
-	for _, c := range fields {
-		paths = append(paths, c.Path)
-	}
+	paths := conflict.Conflicting
+	var told []string
 	for _, l := range found {
 		r, err := w.change(ctx, l)
 		if err != nil {
@@ -214,5 +218,5 @@ func (w *Writing) conflict(ctx context.Context, attempt, base, head string, fiel
 		}
 	}
 	return fault.New(fault.Conflict, "%s: %s changed since %.12s: %s", w.said(attempt), document.List(paths), base, document.List(told)).
-		WithHint("look at what changed (lehr document diff %s %.12s) and edit again, on the newest revision", w.name, base)
+		WithHint("look at what changed (lehr document diff %s %.12s) and edit again, on the newest revision", w.name, base).WithCause(conflict)
 }

@@ -3,9 +3,11 @@ package fetch
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -141,6 +143,10 @@ func TestAnEditIsACommit(t *testing.T) {
 	_, err = w.Edit(t.Context(), setting(base.Revision.ID, "/log", `"debug"`), bob)
 	if !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "Ann Author <ann@example.com> set /log (revision "+theirs[:12]) || !strings.Contains(err.Error(), "Be quiet") {
 		t.Errorf("the same field: %v", err)
+	}
+	if found, told := errors.AsType[*document.Conflict](err); !told || found.Revision != d.read().Revision.ID || found.More ||
+		!slices.Equal(found.Changed, []string{"/clusters/a/version", "/clusters/b/version", "/log"}) || !slices.Equal(found.Conflicting, []string{"/log"}) {
+		t.Errorf("it conflicts with %+v", found)
 	}
 	// Undone is what the commit changed, by a commit.
 	undone, err := w.Undo(t.Context(), made.Revision.ID, "it is slow", bob)

@@ -30,7 +30,9 @@ const (
 type ErrorDetail struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// What a person can do about it. May be empty.
-	Hint          string `protobuf:"bytes,1,opt,name=hint" json:"hint,omitempty"`
+	Hint string `protobuf:"bytes,1,opt,name=hint" json:"hint,omitempty"`
+	// Why a change of a document was refused, where somebody else was faster.
+	Conflict      *DocumentConflict `protobuf:"bytes,2,opt,name=conflict" json:"conflict,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -72,6 +74,89 @@ func (x *ErrorDetail) GetHint() string {
 	return ""
 }
 
+func (x *ErrorDetail) GetConflict() *DocumentConflict {
+	if x != nil {
+		return x.Conflict
+	}
+	return nil
+}
+
+// DocumentConflict says what a document is now, and what was changed since the
+// revision that a refused change named. Where nothing conflicts, the change can be
+// made again as it is, upon the newest revision.
+type DocumentConflict struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The newest revision.
+	Revision string `protobuf:"bytes,1,opt,name=revision" json:"revision,omitempty"`
+	// Paths of the fields that were changed since, JSON Pointers, sorted, at most 50
+	// and 2000 bytes. The empty one is the whole document.
+	Changed []string `protobuf:"bytes,2,rep,name=changed" json:"changed,omitempty"`
+	// Those of them that the refused change is about: at, in or around its fields.
+	Conflicting []string `protobuf:"bytes,3,rep,name=conflicting" json:"conflicting,omitempty"`
+	// More was changed than is listed: look at the document.
+	More          bool `protobuf:"varint,4,opt,name=more" json:"more,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DocumentConflict) Reset() {
+	*x = DocumentConflict{}
+	mi := &file_lehr_api_v1_values_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DocumentConflict) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DocumentConflict) ProtoMessage() {}
+
+func (x *DocumentConflict) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_values_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DocumentConflict.ProtoReflect.Descriptor instead.
+func (*DocumentConflict) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *DocumentConflict) GetRevision() string {
+	if x != nil {
+		return x.Revision
+	}
+	return ""
+}
+
+func (x *DocumentConflict) GetChanged() []string {
+	if x != nil {
+		return x.Changed
+	}
+	return nil
+}
+
+func (x *DocumentConflict) GetConflicting() []string {
+	if x != nil {
+		return x.Conflicting
+	}
+	return nil
+}
+
+func (x *DocumentConflict) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
 type Actor struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name" json:"name,omitempty"`
@@ -82,7 +167,7 @@ type Actor struct {
 
 func (x *Actor) Reset() {
 	*x = Actor{}
-	mi := &file_lehr_api_v1_values_proto_msgTypes[1]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -94,7 +179,7 @@ func (x *Actor) String() string {
 func (*Actor) ProtoMessage() {}
 
 func (x *Actor) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_values_proto_msgTypes[1]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -107,7 +192,7 @@ func (x *Actor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Actor.ProtoReflect.Descriptor instead.
 func (*Actor) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{1}
+	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Actor) GetName() string {
@@ -140,7 +225,7 @@ type SourceRevision struct {
 
 func (x *SourceRevision) Reset() {
 	*x = SourceRevision{}
-	mi := &file_lehr_api_v1_values_proto_msgTypes[2]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -152,7 +237,7 @@ func (x *SourceRevision) String() string {
 func (*SourceRevision) ProtoMessage() {}
 
 func (x *SourceRevision) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_values_proto_msgTypes[2]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -165,7 +250,7 @@ func (x *SourceRevision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SourceRevision.ProtoReflect.Descriptor instead.
 func (*SourceRevision) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{2}
+	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *SourceRevision) GetSource() string {
@@ -208,7 +293,7 @@ type Commit struct {
 
 func (x *Commit) Reset() {
 	*x = Commit{}
-	mi := &file_lehr_api_v1_values_proto_msgTypes[3]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -220,7 +305,7 @@ func (x *Commit) String() string {
 func (*Commit) ProtoMessage() {}
 
 func (x *Commit) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_values_proto_msgTypes[3]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -233,7 +318,7 @@ func (x *Commit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Commit.ProtoReflect.Descriptor instead.
 func (*Commit) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{3}
+	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Commit) GetAuthor() string {
@@ -267,7 +352,7 @@ type SourceFailure struct {
 
 func (x *SourceFailure) Reset() {
 	*x = SourceFailure{}
-	mi := &file_lehr_api_v1_values_proto_msgTypes[4]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -279,7 +364,7 @@ func (x *SourceFailure) String() string {
 func (*SourceFailure) ProtoMessage() {}
 
 func (x *SourceFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_values_proto_msgTypes[4]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -292,7 +377,7 @@ func (x *SourceFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SourceFailure.ProtoReflect.Descriptor instead.
 func (*SourceFailure) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{4}
+	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *SourceFailure) GetSince() *timestamppb.Timestamp {
@@ -327,7 +412,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_lehr_api_v1_values_proto_msgTypes[5]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -339,7 +424,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_values_proto_msgTypes[5]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -352,7 +437,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{5}
+	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Finding) GetRule() string {
@@ -431,7 +516,7 @@ type FieldChange struct {
 
 func (x *FieldChange) Reset() {
 	*x = FieldChange{}
-	mi := &file_lehr_api_v1_values_proto_msgTypes[6]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -443,7 +528,7 @@ func (x *FieldChange) String() string {
 func (*FieldChange) ProtoMessage() {}
 
 func (x *FieldChange) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_values_proto_msgTypes[6]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -456,7 +541,7 @@ func (x *FieldChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FieldChange.ProtoReflect.Descriptor instead.
 func (*FieldChange) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{6}
+	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *FieldChange) GetPath() string {
@@ -506,7 +591,7 @@ type Plan struct {
 
 func (x *Plan) Reset() {
 	*x = Plan{}
-	mi := &file_lehr_api_v1_values_proto_msgTypes[7]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -518,7 +603,7 @@ func (x *Plan) String() string {
 func (*Plan) ProtoMessage() {}
 
 func (x *Plan) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_values_proto_msgTypes[7]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -531,7 +616,7 @@ func (x *Plan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Plan.ProtoReflect.Descriptor instead.
 func (*Plan) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{7}
+	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Plan) GetAction() string {
@@ -567,7 +652,7 @@ type Health struct {
 
 func (x *Health) Reset() {
 	*x = Health{}
-	mi := &file_lehr_api_v1_values_proto_msgTypes[8]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -579,7 +664,7 @@ func (x *Health) String() string {
 func (*Health) ProtoMessage() {}
 
 func (x *Health) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_values_proto_msgTypes[8]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -592,7 +677,7 @@ func (x *Health) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Health.ProtoReflect.Descriptor instead.
 func (*Health) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{8}
+	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Health) GetState() string {
@@ -629,7 +714,7 @@ type WaitingOn struct {
 
 func (x *WaitingOn) Reset() {
 	*x = WaitingOn{}
-	mi := &file_lehr_api_v1_values_proto_msgTypes[9]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -641,7 +726,7 @@ func (x *WaitingOn) String() string {
 func (*WaitingOn) ProtoMessage() {}
 
 func (x *WaitingOn) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_values_proto_msgTypes[9]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -654,7 +739,7 @@ func (x *WaitingOn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitingOn.ProtoReflect.Descriptor instead.
 func (*WaitingOn) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{9}
+	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *WaitingOn) GetKind() string {
@@ -727,7 +812,7 @@ type Report struct {
 
 func (x *Report) Reset() {
 	*x = Report{}
-	mi := &file_lehr_api_v1_values_proto_msgTypes[10]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -739,7 +824,7 @@ func (x *Report) String() string {
 func (*Report) ProtoMessage() {}
 
 func (x *Report) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_values_proto_msgTypes[10]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -752,7 +837,7 @@ func (x *Report) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Report.ProtoReflect.Descriptor instead.
 func (*Report) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{10}
+	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Report) GetPartition() string {
@@ -917,7 +1002,7 @@ type Consent struct {
 
 func (x *Consent) Reset() {
 	*x = Consent{}
-	mi := &file_lehr_api_v1_values_proto_msgTypes[11]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -929,7 +1014,7 @@ func (x *Consent) String() string {
 func (*Consent) ProtoMessage() {}
 
 func (x *Consent) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_values_proto_msgTypes[11]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -942,7 +1027,7 @@ func (x *Consent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Consent.ProtoReflect.Descriptor instead.
 func (*Consent) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{11}
+	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Consent) GetNeed() uint32 {
@@ -985,7 +1070,7 @@ type Override struct {
 
 func (x *Override) Reset() {
 	*x = Override{}
-	mi := &file_lehr_api_v1_values_proto_msgTypes[12]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -997,7 +1082,7 @@ func (x *Override) String() string {
 func (*Override) ProtoMessage() {}
 
 func (x *Override) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_values_proto_msgTypes[12]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1010,7 +1095,7 @@ func (x *Override) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Override.ProtoReflect.Descriptor instead.
 func (*Override) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{12}
+	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Override) GetPartition() string {
@@ -1092,7 +1177,7 @@ type Stop struct {
 
 func (x *Stop) Reset() {
 	*x = Stop{}
-	mi := &file_lehr_api_v1_values_proto_msgTypes[13]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1104,7 +1189,7 @@ func (x *Stop) String() string {
 func (*Stop) ProtoMessage() {}
 
 func (x *Stop) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_values_proto_msgTypes[13]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1117,7 +1202,7 @@ func (x *Stop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stop.ProtoReflect.Descriptor instead.
 func (*Stop) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{13}
+	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Stop) GetPartition() string {
@@ -1180,7 +1265,7 @@ type Incarnation struct {
 
 func (x *Incarnation) Reset() {
 	*x = Incarnation{}
-	mi := &file_lehr_api_v1_values_proto_msgTypes[14]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1192,7 +1277,7 @@ func (x *Incarnation) String() string {
 func (*Incarnation) ProtoMessage() {}
 
 func (x *Incarnation) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_values_proto_msgTypes[14]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1205,7 +1290,7 @@ func (x *Incarnation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Incarnation.ProtoReflect.Descriptor instead.
 func (*Incarnation) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{14}
+	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Incarnation) GetId() string {
@@ -1335,7 +1420,7 @@ type Candidate struct {
 
 func (x *Candidate) Reset() {
 	*x = Candidate{}
-	mi := &file_lehr_api_v1_values_proto_msgTypes[15]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1347,7 +1432,7 @@ func (x *Candidate) String() string {
 func (*Candidate) ProtoMessage() {}
 
 func (x *Candidate) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_values_proto_msgTypes[15]
+	mi := &file_lehr_api_v1_values_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1360,7 +1445,7 @@ func (x *Candidate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Candidate.ProtoReflect.Descriptor instead.
 func (*Candidate) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{15}
+	return file_lehr_api_v1_values_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Candidate) GetId() string {
@@ -1451,9 +1536,15 @@ var File_lehr_api_v1_values_proto protoreflect.FileDescriptor
 
 const file_lehr_api_v1_values_proto_rawDesc = "" +
 	"\n" +
-	"\x18lehr/api/v1/values.proto\x12\vlehr.api.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"!\n" +
+	"\x18lehr/api/v1/values.proto\x12\vlehr.api.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\\\n" +
 	"\vErrorDetail\x12\x12\n" +
-	"\x04hint\x18\x01 \x01(\tR\x04hint\"3\n" +
+	"\x04hint\x18\x01 \x01(\tR\x04hint\x129\n" +
+	"\bconflict\x18\x02 \x01(\v2\x1d.lehr.api.v1.DocumentConflictR\bconflict\"~\n" +
+	"\x10DocumentConflict\x12\x1a\n" +
+	"\brevision\x18\x01 \x01(\tR\brevision\x12\x18\n" +
+	"\achanged\x18\x02 \x03(\tR\achanged\x12 \n" +
+	"\vconflicting\x18\x03 \x03(\tR\vconflicting\x12\x12\n" +
+	"\x04more\x18\x04 \x01(\bR\x04more\"3\n" +
 	"\x05Actor\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06origin\x18\x02 \x01(\tR\x06origin\"\xa7\x01\n" +
@@ -1590,60 +1681,62 @@ func file_lehr_api_v1_values_proto_rawDescGZIP() []byte {
 	return file_lehr_api_v1_values_proto_rawDescData
 }
 
-var file_lehr_api_v1_values_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_lehr_api_v1_values_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_lehr_api_v1_values_proto_goTypes = []any{
 	(*ErrorDetail)(nil),           // 0: lehr.api.v1.ErrorDetail
-	(*Actor)(nil),                 // 1: lehr.api.v1.Actor
-	(*SourceRevision)(nil),        // 2: lehr.api.v1.SourceRevision
-	(*Commit)(nil),                // 3: lehr.api.v1.Commit
-	(*SourceFailure)(nil),         // 4: lehr.api.v1.SourceFailure
-	(*Finding)(nil),               // 5: lehr.api.v1.Finding
-	(*FieldChange)(nil),           // 6: lehr.api.v1.FieldChange
-	(*Plan)(nil),                  // 7: lehr.api.v1.Plan
-	(*Health)(nil),                // 8: lehr.api.v1.Health
-	(*WaitingOn)(nil),             // 9: lehr.api.v1.WaitingOn
-	(*Report)(nil),                // 10: lehr.api.v1.Report
-	(*Consent)(nil),               // 11: lehr.api.v1.Consent
-	(*Override)(nil),              // 12: lehr.api.v1.Override
-	(*Stop)(nil),                  // 13: lehr.api.v1.Stop
-	(*Incarnation)(nil),           // 14: lehr.api.v1.Incarnation
-	(*Candidate)(nil),             // 15: lehr.api.v1.Candidate
-	nil,                           // 16: lehr.api.v1.Incarnation.LabelsEntry
-	(*timestamppb.Timestamp)(nil), // 17: google.protobuf.Timestamp
+	(*DocumentConflict)(nil),      // 1: lehr.api.v1.DocumentConflict
+	(*Actor)(nil),                 // 2: lehr.api.v1.Actor
+	(*SourceRevision)(nil),        // 3: lehr.api.v1.SourceRevision
+	(*Commit)(nil),                // 4: lehr.api.v1.Commit
+	(*SourceFailure)(nil),         // 5: lehr.api.v1.SourceFailure
+	(*Finding)(nil),               // 6: lehr.api.v1.Finding
+	(*FieldChange)(nil),           // 7: lehr.api.v1.FieldChange
+	(*Plan)(nil),                  // 8: lehr.api.v1.Plan
+	(*Health)(nil),                // 9: lehr.api.v1.Health
+	(*WaitingOn)(nil),             // 10: lehr.api.v1.WaitingOn
+	(*Report)(nil),                // 11: lehr.api.v1.Report
+	(*Consent)(nil),               // 12: lehr.api.v1.Consent
+	(*Override)(nil),              // 13: lehr.api.v1.Override
+	(*Stop)(nil),                  // 14: lehr.api.v1.Stop
+	(*Incarnation)(nil),           // 15: lehr.api.v1.Incarnation
+	(*Candidate)(nil),             // 16: lehr.api.v1.Candidate
+	nil,                           // 17: lehr.api.v1.Incarnation.LabelsEntry
+	(*timestamppb.Timestamp)(nil), // 18: google.protobuf.Timestamp
 }
 var file_lehr_api_v1_values_proto_depIdxs = []int32{
-	3,  // 0: lehr.api.v1.SourceRevision.commit:type_name -> lehr.api.v1.Commit
-	4,  // 1: lehr.api.v1.SourceRevision.failing:type_name -> lehr.api.v1.SourceFailure
-	17, // 2: lehr.api.v1.Commit.time:type_name -> google.protobuf.Timestamp
-	17, // 3: lehr.api.v1.SourceFailure.since:type_name -> google.protobuf.Timestamp
-	6,  // 4: lehr.api.v1.Plan.changes:type_name -> lehr.api.v1.FieldChange
-	17, // 5: lehr.api.v1.WaitingOn.until:type_name -> google.protobuf.Timestamp
-	17, // 6: lehr.api.v1.Report.at:type_name -> google.protobuf.Timestamp
-	7,  // 7: lehr.api.v1.Report.plan:type_name -> lehr.api.v1.Plan
-	8,  // 8: lehr.api.v1.Report.health:type_name -> lehr.api.v1.Health
-	9,  // 9: lehr.api.v1.Report.waiting:type_name -> lehr.api.v1.WaitingOn
-	6,  // 10: lehr.api.v1.Report.unmanaged:type_name -> lehr.api.v1.FieldChange
-	17, // 11: lehr.api.v1.Report.next:type_name -> google.protobuf.Timestamp
-	11, // 12: lehr.api.v1.Report.consent:type_name -> lehr.api.v1.Consent
-	12, // 13: lehr.api.v1.Report.overrides:type_name -> lehr.api.v1.Override
-	1,  // 14: lehr.api.v1.Override.by:type_name -> lehr.api.v1.Actor
-	17, // 15: lehr.api.v1.Override.created:type_name -> google.protobuf.Timestamp
-	17, // 16: lehr.api.v1.Override.until:type_name -> google.protobuf.Timestamp
-	1,  // 17: lehr.api.v1.Stop.owner:type_name -> lehr.api.v1.Actor
-	17, // 18: lehr.api.v1.Stop.since:type_name -> google.protobuf.Timestamp
-	2,  // 19: lehr.api.v1.Incarnation.sources:type_name -> lehr.api.v1.SourceRevision
-	17, // 20: lehr.api.v1.Incarnation.created:type_name -> google.protobuf.Timestamp
-	1,  // 21: lehr.api.v1.Incarnation.author:type_name -> lehr.api.v1.Actor
-	16, // 22: lehr.api.v1.Incarnation.labels:type_name -> lehr.api.v1.Incarnation.LabelsEntry
-	1,  // 23: lehr.api.v1.Incarnation.acknowledger:type_name -> lehr.api.v1.Actor
-	2,  // 24: lehr.api.v1.Candidate.sources:type_name -> lehr.api.v1.SourceRevision
-	5,  // 25: lehr.api.v1.Candidate.findings:type_name -> lehr.api.v1.Finding
-	17, // 26: lehr.api.v1.Candidate.created:type_name -> google.protobuf.Timestamp
-	27, // [27:27] is the sub-list for method output_type
-	27, // [27:27] is the sub-list for method input_type
-	27, // [27:27] is the sub-list for extension type_name
-	27, // [27:27] is the sub-list for extension extendee
-	0,  // [0:27] is the sub-list for field type_name
+	1,  // 0: lehr.api.v1.ErrorDetail.conflict:type_name -> lehr.api.v1.DocumentConflict
+	4,  // 1: lehr.api.v1.SourceRevision.commit:type_name -> lehr.api.v1.Commit
+	5,  // 2: lehr.api.v1.SourceRevision.failing:type_name -> lehr.api.v1.SourceFailure
+	18, // 3: lehr.api.v1.Commit.time:type_name -> google.protobuf.Timestamp
+	18, // 4: lehr.api.v1.SourceFailure.since:type_name -> google.protobuf.Timestamp
+	7,  // 5: lehr.api.v1.Plan.changes:type_name -> lehr.api.v1.FieldChange
+	18, // 6: lehr.api.v1.WaitingOn.until:type_name -> google.protobuf.Timestamp
+	18, // 7: lehr.api.v1.Report.at:type_name -> google.protobuf.Timestamp
+	8,  // 8: lehr.api.v1.Report.plan:type_name -> lehr.api.v1.Plan
+	9,  // 9: lehr.api.v1.Report.health:type_name -> lehr.api.v1.Health
+	10, // 10: lehr.api.v1.Report.waiting:type_name -> lehr.api.v1.WaitingOn
+	7,  // 11: lehr.api.v1.Report.unmanaged:type_name -> lehr.api.v1.FieldChange
+	18, // 12: lehr.api.v1.Report.next:type_name -> google.protobuf.Timestamp
+	12, // 13: lehr.api.v1.Report.consent:type_name -> lehr.api.v1.Consent
+	13, // 14: lehr.api.v1.Report.overrides:type_name -> lehr.api.v1.Override
+	2,  // 15: lehr.api.v1.Override.by:type_name -> lehr.api.v1.Actor
+	18, // 16: lehr.api.v1.Override.created:type_name -> google.protobuf.Timestamp
+	18, // 17: lehr.api.v1.Override.until:type_name -> google.protobuf.Timestamp
+	2,  // 18: lehr.api.v1.Stop.owner:type_name -> lehr.api.v1.Actor
+	18, // 19: lehr.api.v1.Stop.since:type_name -> google.protobuf.Timestamp
+	3,  // 20: lehr.api.v1.Incarnation.sources:type_name -> lehr.api.v1.SourceRevision
+	18, // 21: lehr.api.v1.Incarnation.created:type_name -> google.protobuf.Timestamp
+	2,  // 22: lehr.api.v1.Incarnation.author:type_name -> lehr.api.v1.Actor
+	17, // 23: lehr.api.v1.Incarnation.labels:type_name -> lehr.api.v1.Incarnation.LabelsEntry
+	2,  // 24: lehr.api.v1.Incarnation.acknowledger:type_name -> lehr.api.v1.Actor
+	3,  // 25: lehr.api.v1.Candidate.sources:type_name -> lehr.api.v1.SourceRevision
+	6,  // 26: lehr.api.v1.Candidate.findings:type_name -> lehr.api.v1.Finding
+	18, // 27: lehr.api.v1.Candidate.created:type_name -> google.protobuf.Timestamp
+	28, // [28:28] is the sub-list for method output_type
+	28, // [28:28] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_lehr_api_v1_values_proto_init() }
@@ -1657,7 +1750,7 @@ func file_lehr_api_v1_values_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_api_v1_values_proto_rawDesc), len(file_lehr_api_v1_values_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   17,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
