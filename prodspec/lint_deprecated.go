@@ -224,7 +224,7 @@ func (l *linter) readsOfDefinition(written []string) (bridged map[string]bool) {
 		if filter, err := l.deprecated.environment.Filter(c.GetWhere()); err == nil {
 			over = filter.Narrow().Type
 		}
-		for _, text := range []string{c.GetWhere(), c.GetDeny().GetVersion()} {
+		for _, text := range []string{c.GetWhere(), c.GetDeny().GetVersion(), c.GetCondition().GetMust()} {
 			e := definition.Expression{Text: text, Line: d.CheckPlaces[i][""].Line, Field: "checks." + c.GetName()}
 			look(&e, over, "the check "+c.GetName())
 		}

@@ -53,10 +53,12 @@ type Facts struct {
 	// Retry is set while a failed push backs off, or a fight is on.
 	Retry *intent.WaitingOn
 	// Checks that policy asks of this asset beside the built-in ones. Content at
-	// the target and Origin of that are set where one of them looks at it.
+	// the target and Origin of that are set where one of them looks at it. Health
+	// is that of the real thing.
 	Checks  []Required
 	Content intent.Asset
 	Origin  Origin
+	Health  intent.Health
 }
 
 // Mode of enforcement.

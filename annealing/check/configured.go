@@ -16,6 +16,7 @@ import (
 const (
 	KindMinimumAge = "min_age"
 	KindDenylist   = "denylist"
+	KindCondition  = "condition"
 )
 
 // Configured is a check of a policy, ready to judge. It is safe for concurrent
@@ -35,7 +36,8 @@ type Required struct {
 	Loosened bool
 }
 
-// Origin says where the target comes from.
+// Origin says where the target comes from. All but the incarnation's id is set
+// where a check looks at it.
 type Origin struct {
 	Incarnation intent.IncarnationID
 	// Published is when the target incarnation was.
@@ -59,6 +61,8 @@ func Configure(c *intentpb.Check, types *rule.Environment) *Configured {
 		made.minimumAge(kind.MinAge)
 	case *intentpb.Check_Deny:
 		err = made.denylist(kind.Deny, over(c, types), types)
+	case *intentpb.Check_Condition:
+		err = made.condition(kind.Condition, over(c, types), types)
 	default:
 		err = errors.New("this version of Lehr does not know its kind")
 	}
@@ -87,6 +91,8 @@ func KindOf(c *intentpb.Check) string {
 		return KindMinimumAge
 	case *intentpb.Check_Deny:
 		return KindDenylist
+	case *intentpb.Check_Condition:
+		return KindCondition
 	default:
 		return ""
 	}

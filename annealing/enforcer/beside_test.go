@@ -131,3 +131,37 @@ func TestACommitDoesNotDropItsOwnChecks(t *testing.T) {
 		w.unpushed("web", "head denies it")
 	})
 }
+
+// TestAConditionIsOfWhatWouldBePushed: of the plan, and of what is known now.
+func TestAConditionIsOfWhatWouldBePushed(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.policy.Checks = []*intentpb.Check{
+			{Name: "calm", Kind: &intentpb.Check_Condition{Condition: &intentpb.Condition{
+				Must: `diff.changes.all(c, c.current != "v1") && facts.health != "unhealthy"`, Message: "v1 stays",
+			}}},
+			{Name: "late", Where: `id == "db"`, Kind: &intentpb.Check_Condition{Condition: &intentpb.Condition{Must: `facts.age > duration("2m")`}}},
+		}
+		w.publish(web)
+		w.inSync(web)
+		published := time.Now()
+		w.publish(webV2, db)
+		w.waitsOn("web", intent.WaitCondition)
+		w.told("web", "check calm: v1 stays")
+		w.unpushed("web", "it is v1")
+		// What depends on the time comes about by itself.
+		w.inSync(db)
+		if since := time.Since(published); since < 2*time.Minute || since > 3*time.Minute {
+			t.Errorf("it was in sync after %s", since)
+		}
+		w.production.set("web", "v0")
+		w.production.does("web", behaviour{says: func(d *intent.Difference) { d.Health.State = intent.Unhealthy }})
+		w.unpushed("web", "it is unhealthy")
+		w.production.does("web", behaviour{})
+		w.inSync(webV2)
+		// What cannot be evaluated is broken, and says so.
+		w.policy.Checks[0].GetCondition().Must = `payload.env["X"] == "y"`
+		w.publish(web, db)
+		w.waitsOn("web", intent.WaitCheckBroken)
+		w.unpushed("web", "its check is broken")
+	})
+}

@@ -67,6 +67,7 @@ func (e *Enforcer) consent(a *asset, facts *check.Facts) {
 	facts.Rejections = e.view.rejections[plan]
 	facts.Overrides, facts.Allowed = e.view.overrides[content], a.requirements.overridable
 	facts.Checks, facts.Content, facts.Origin = a.requirements.checks, a.requirements.content, a.requirements.origin
+	facts.Origin.Incarnation, facts.Health = a.difference.Incarnation, a.difference.Health
 }
 
 // said is what a report tells of it: who consents, where consent is asked for

@@ -26,6 +26,7 @@ func ownChecks() []ownCheck {
 	return []ownCheck{
 		{"min_age", "min_age", []string{"of"}, (*parser).minimumAge, "{min_age: 30m}"},
 		{"deny", "denylist", []string{"version"}, (*parser).denylist, `{deny: [{version: "1.4.*", reason: it loses writes}]}`},
+		{"must", "condition", []string{"message"}, (*parser).condition, "{must: size(diff.changes) < 10}"},
 	}
 }
 
@@ -87,9 +88,9 @@ func (p *parser) ownCheck(key, value *yaml.Node, d *Definition) (*intentpb.Check
 	if kind < 0 {
 		var words []string
 		for _, k := range kinds {
-			words = append(words, k.key+" ("+k.word+")")
+			words = append(words, k.example)
 		}
-		hint := "a check of your own has one of the keys " + strings.Join(words, ", ") + "; those of every partition are " + strings.Join(builtinChecks, ", ")
+		hint := "write one of your own as " + strings.Join(words, " or ") + "; those of every partition are " + strings.Join(builtinChecks, ", ")
 		if near := Nearest(name, builtinChecks); near != "" {
 			hint = "did you mean " + near + "? " + hint
 		}
@@ -144,6 +145,17 @@ func (p *parser) denylist(c *intentpb.Check, fields map[string]*yaml.Node, at st
 		}
 	}
 	c.Kind = &intentpb.Check_Deny{Deny: list}
+}
+
+func (p *parser) condition(c *intentpb.Check, fields map[string]*yaml.Node, at string, _ *Definition) {
+	asked := &intentpb.Condition{}
+	if must := p.expression(fields["must"], at+".must"); must != nil {
+		asked.Must = must.Text
+	}
+	if message := fields["message"]; message != nil {
+		asked.Message = p.text(message, at+".message")
+	}
+	c.Kind = &intentpb.Check_Condition{Condition: asked}
 }
 
 func (p *parser) denied(node *yaml.Node, at string, d *Definition) *intentpb.Denied {

@@ -146,6 +146,7 @@ func TestRefusedDefinitions(t *testing.T) {
 		"check's name":          {"budget: {scope", "Soak: {min_age: 1m}\n  budget: {scope", 18, 3, "checks.Soak", "not a name", "a-z"},
 		"check's field":         {"budget: {scope", "soak: {min_age: 1m, wher: x}\n  budget: {scope", 18, 23, "checks.soak.wher", "unknown field", "did you mean where?"},
 		"two kinds":             {"budget: {scope", "soak: {min_age: 1m, deny: []}\n  budget: {scope", 18, 23, "checks.soak.deny", "unknown field", "allowed: min_age"},
+		"no condition":          {"budget: {scope", "calm: {must: []}\n  budget: {scope", 18, 16, "checks.calm.must", "must be an expression", ""},
 		"no age":                {"budget: {scope", "soak: {min_age: soon}\n  budget: {scope", 18, 19, "checks.soak.min_age", "length of time", "10m"},
 		"age of what":           {"budget: {scope", "soak: {min_age: 1m, of: asset}\n  budget: {scope", 18, 27, "checks.soak.of", `"asset"`, "incarnation or content"},
 		"nothing denied":        {"budget: {scope", "bad: {deny: []}\n  budget: {scope", 18, 15, "checks.bad.deny", "not empty", "reason"},
@@ -287,6 +288,7 @@ func TestOwnChecks(t *testing.T) {
   bad:
     deny: [{version: "1.4.*", reason: it loses writes}, {commit: 1234567, source: service, reason: half of it}]
     version: payload.version
+  calm: {must: size(diff.changes) < 3, message: too much at once}
   overrides: {allow: [min_age, bad]}
 `
 	d, findings := definition.Parse("lehr.yaml", []byte(text), schema.Builtin())
@@ -299,6 +301,7 @@ func TestOwnChecks(t *testing.T) {
 			{What: &intentpb.Denied_Version{Version: "1.4.*"}, Reason: "it loses writes"},
 			{What: &intentpb.Denied_Commit{Commit: "1234567"}, Source: "service", Reason: "half of it"},
 		}}}},
+		{Name: "calm", Kind: &intentpb.Check_Condition{Condition: &intentpb.Condition{Must: "size(diff.changes) < 3", Message: "too much at once"}}},
 	}
 	if diff := cmp.Diff(want, d.Policy.GetChecks(), protocmp.Transform()); diff != "" {
 		t.Error(diff)

@@ -200,6 +200,8 @@ func checkField(key string) map[string]any {
 	switch key {
 	case "min_age":
 		return duration()
+	case "message":
+		return text()
 	case "of":
 		return enum(slices.Sorted(maps.Keys(ages)))
 	case "deny":

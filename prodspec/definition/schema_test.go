@@ -95,6 +95,7 @@ func TestSchemaHasTheKeysOfTheParser(t *testing.T) {
 		".validate.rules[]":         "validate: {rules: [{KEY}]}",
 		".plugins{}":                "plugins: {Job: {KEY}}",
 		".checks{}|min_age":         "checks: {c: {min_age: 1m, KEY}}",
+		".checks{}|must":            "checks: {c: {must: x, KEY}}",
 		".checks{}|deny":            "checks: {c: {deny: [], KEY}}",
 		".checks{}|deny.deny[]":     "checks: {c: {deny: [{KEY}]}}",
 		".checks.budget":            "checks: {budget: {KEY}}",

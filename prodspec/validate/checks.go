@@ -32,6 +32,10 @@ func checkCheck(e *rule.Environment, c *intentpb.Check) (field string, err error
 		}
 		over = where.Narrow().Type
 	}
+	if must := c.GetCondition().GetMust(); must != "" {
+		_, err := e.Condition(must, over, rule.Moving)
+		return "must", err
+	}
 	if version := c.GetDeny().GetVersion(); version != "" {
 		_, err := e.Compile(version, over)
 		return "version", err
