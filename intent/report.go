@@ -40,6 +40,9 @@ const (
 	WaitApproval      WaitingKind = "approval"       // a person's approval
 	WaitRejected      WaitingKind = "rejected"       // a person rejected the plan
 	WaitBudget        WaitingKind = "budget"         // too many in flight in its scope
+	WaitAge           WaitingKind = "age"            // what it is to become was published too recently
+	WaitDenied        WaitingKind = "denied"         // its version or commit is on a denylist
+	WaitCondition     WaitingKind = "condition"      // a condition of the policy is not so
 	WaitClaim         WaitingKind = "claim"          // another asset holds the resource
 	WaitNotSelected   WaitingKind = "not-selected"   // governed, and no rollout chose it yet
 	WaitPluginMissing WaitingKind = "plugin-missing" // no plugin for an enforced type

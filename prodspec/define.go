@@ -91,20 +91,23 @@ func (s *sources) parse(content []byte, into *parsed) {
 	}
 	into.rules, into.findings = derive.New(s.file, into.definition, s.types.set)
 	for _, problem := range validate.CheckRules(s.types.set, into.definition.Policy.GetRules()) {
-		into.findings = append(into.findings, s.ruleFinding(into.definition, problem))
+		into.findings = append(into.findings, s.expressionFinding(into.definition.RulePlaces, fmt.Sprintf("validate.rules[%d]", problem.Index), problem))
+	}
+	for _, problem := range validate.CheckChecks(s.types.set, into.definition.Policy.GetChecks()) {
+		into.findings = append(into.findings, s.expressionFinding(into.definition.CheckPlaces, "checks."+into.definition.Policy.Checks[problem.Index].Name, problem))
 	}
 }
 
-// ruleFinding places what is wrong with a validation rule.
-func (s *sources) ruleFinding(d definition.Definition, problem validate.RuleProblem) intent.Finding {
+// expressionFinding places what is wrong with a validation rule or a check.
+func (s *sources) expressionFinding(all []definition.RulePlaces, field string, problem validate.RuleProblem) intent.Finding {
 	f := validate.FromError("definition", "", problem.Err)
-	places := d.RulePlaces[problem.Index]
+	places := all[problem.Index]
 	at, known := places[problem.Field]
 	if !known {
 		at = places[""]
 	}
 	f.File, f.Line, f.Column = s.file, at.Line, at.Column
-	f.Field = fmt.Sprintf("validate.rules[%d].%s", problem.Index, problem.Field)
+	f.Field = field + "." + problem.Field
 	f.Message = f.Field + ": " + f.Message
 	return f
 }

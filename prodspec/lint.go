@@ -46,6 +46,7 @@ type linter struct {
 	ownerless []intent.AssetID
 	secrets   int
 	rules     *validate.Idle
+	checks    *validate.Idle
 }
 
 func (l *linter) add(line int, field, message, hint string) {
@@ -59,6 +60,7 @@ func (l *linter) assets(ctx context.Context) error {
 	l.gives, l.types, l.scopes, l.scoped = map[string]bool{}, map[string]bool{}, map[string]bool{}, scoped{}
 	l.deprecated = newDeprecated(l.set)
 	l.rules = validate.NewIdle(l.set, l.definition.Policy.GetRules())
+	l.checks = validate.NewIdle(l.set, abouts(l.definition.Policy))
 	return l.others(ctx, nil, nil, func(id intent.AssetID, asset intent.Asset, _ []byte) error {
 		output := l.members[id].output()
 		l.gives[l.members[id].run.Generator] = true
@@ -69,6 +71,7 @@ func (l *linter) assets(ctx context.Context) error {
 			return nil
 		}
 		l.rules.See(asset)
+		l.checks.See(asset)
 		if err := l.scoped.see(asset); err != nil {
 			return err
 		}
@@ -151,6 +154,19 @@ func (l *linter) definitions() {
 	for _, i := range l.rules.Idle() {
 		l.add(d.RulePlaces[i][""].Line, fmt.Sprintf("validate.rules[%d]", i), fmt.Sprintf("the rule %s is about no asset", policy.Rules[i].Id), "look whether its where, or the filters of its aggregates, say what is meant")
 	}
+	for _, i := range l.checks.Idle() {
+		name := policy.Checks[i].Name
+		l.add(d.CheckPlaces[i][""].Line, "checks."+name, fmt.Sprintf("the check %s is about no asset, so it delays nothing", name), "look whether its where says what is meant")
+	}
+}
+
+// abouts are rules about the assets that the policy's checks are about.
+func abouts(policy *intentpb.Policy) []*intentpb.ValidationRule {
+	var rules []*intentpb.ValidationRule
+	for _, c := range policy.GetChecks() {
+		rules = append(rules, &intentpb.ValidationRule{Where: c.Where, Must: "true"})
+	}
+	return rules
 }
 
 // unreachableQuorum: who approves must be another than who made the change.

@@ -219,5 +219,15 @@ func (l *linter) readsOfDefinition(written []string) (bridged map[string]bool) {
 			look(&e, over, "the rule "+r.Id)
 		}
 	}
+	for i, c := range d.Policy.GetChecks() {
+		var over intent.TypeName
+		if filter, err := l.deprecated.environment.Filter(c.GetWhere()); err == nil {
+			over = filter.Narrow().Type
+		}
+		for _, text := range []string{c.GetWhere(), c.GetDeny().GetVersion(), c.GetCondition().GetMust()} {
+			e := definition.Expression{Text: text, Line: d.CheckPlaces[i][""].Line, Field: "checks." + c.GetName()}
+			look(&e, over, "the check "+c.GetName())
+		}
+	}
 	return bridged
 }

@@ -17,6 +17,8 @@ const (
 	maxNodes = 5_000  // with macros expanded
 	maxDepth = 60
 	maxCost  = 200_000 // about 25 ms
+	// maxMoving is maxCost of conditions over what moves.
+	maxMoving = 20_000
 	// maxRounds of mixNumbers, each of which takes a check.
 	maxRounds = 3
 )
@@ -176,9 +178,13 @@ func (p *program) planIn(env *cel.Env, parsed *cel.Ast) error {
 		return err
 	}
 	p.result = checked.OutputType()
+	limit := uint64(maxCost)
+	if p.view == Moving {
+		limit = maxMoving
+	}
 	var err error
 	p.run, err = env.PlanProgram(ordering(checked.NativeRep()),
-		cel.CostLimit(maxCost), cel.CostTracking(costs{}), cel.EvalOptions(cel.OptOptimize), cel.CustomDecoratorV2(guard))
+		cel.CostLimit(limit), cel.CostTracking(costs{}), cel.EvalOptions(cel.OptOptimize), cel.CustomDecoratorV2(guard))
 	if err != nil {
 		return p.invalid("%s", shorten(err.Error()))
 	}

@@ -3,6 +3,7 @@ package rule
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/ast"
@@ -23,6 +24,10 @@ const (
 	Among
 	// Answered: what something outside said, as "answer".
 	Answered
+	// Moving: what a push would do, as "diff", and what is known when it is asked
+	// for, as "facts". See Push. Such a condition is asked again and again, so it
+	// may cost less than others.
+	Moving
 	// overAll: aggregates, and no asset.
 	overAll
 )
@@ -30,6 +35,9 @@ const (
 const (
 	neighbourType = "lehr.Neighbour"
 	answerType    = "lehr.Answer"
+	diffType      = "lehr.Diff"
+	changeType    = "lehr.Change"
+	factsType     = "lehr.Facts"
 )
 
 var textMap = cel.MapType(cel.StringType, cel.StringType)
@@ -43,6 +51,14 @@ var structs = map[string]map[string]*cel.Type{
 	answerType: {
 		"status": cel.IntType, "exit": cel.IntType, "text": cel.StringType,
 		"body": cel.DynType, "rows": cel.ListType(cel.MapType(cel.StringType, cel.DynType)),
+	},
+	diffType: {"action": cel.StringType, "destructive": cel.BoolType, "changes": cel.ListType(cel.ObjectType(changeType))},
+	changeType: {
+		"path": cel.StringType, "current": cel.StringType, "target": cel.StringType, "reason": cel.StringType, "destructive": cel.BoolType,
+	},
+	factsType: {
+		"now": cel.TimestampType, "incarnation": cel.StringType, "sequence": cel.IntType, "published": cel.TimestampType, "age": cel.DurationType,
+		"mode": cel.StringType, "health": cel.StringType, "health_reason": cel.StringType,
 	},
 }
 
@@ -61,6 +77,8 @@ func (v View) names() []string {
 		return append([]string{"from", "to"}, variableNames...)
 	case Answered:
 		return append([]string{"answer"}, variableNames...)
+	case Moving:
+		return append([]string{"diff", "facts"}, variableNames...)
 	case overAll:
 		return []string{"key"}
 	}
@@ -76,6 +94,8 @@ func (v View) declares(base *cel.Env) []cel.EnvOption {
 		return []cel.EnvOption{provider, cel.Variable("to", list), cel.Variable("from", list)}
 	case Answered:
 		return []cel.EnvOption{provider, cel.Variable("answer", cel.ObjectType(answerType))}
+	case Moving:
+		return []cel.EnvOption{provider, cel.Variable("diff", cel.ObjectType(diffType)), cel.Variable("facts", cel.ObjectType(factsType))}
 	}
 	return nil
 }
@@ -164,6 +184,38 @@ func (e *Environment) Condition(text string, over intent.TypeName, view View) (*
 type Added struct {
 	To, From []intent.Asset
 	Answer   Answer
+	Push     Push
+}
+
+// Push is what one would do, and what is known when it is asked for.
+type Push struct {
+	Plan        intent.Plan
+	Now         time.Time
+	Incarnation intent.IncarnationID
+	// Published is when that incarnation was; zero: not known.
+	Published time.Time
+	Mode      string
+	Health    intent.Health
+}
+
+func (p Push) diff() map[string]any {
+	changes := make([]any, len(p.Plan.Changes))
+	for i, c := range p.Plan.Changes {
+		changes[i] = map[string]any{"path": c.Path, "current": c.Current, "target": c.Target, "reason": c.Reason, "destructive": c.Destructive}
+	}
+	return map[string]any{"action": string(p.Plan.Action), "destructive": p.Plan.Destructive(), "changes": changes}
+}
+
+// facts leaves out what is not known: whoever asks for it has no answer.
+func (p Push) facts() map[string]any {
+	facts := map[string]any{
+		"now": p.Now, "incarnation": p.Incarnation.String(), "sequence": int64(p.Incarnation.Sequence),
+		"mode": p.Mode, "health": string(p.Health.State), "health_reason": p.Health.Reason,
+	}
+	if !p.Published.IsZero() {
+		facts["published"], facts["age"] = p.Published, p.Now.Sub(p.Published)
+	}
+	return facts
 }
 
 // Answer of something outside. Body is what JSON decodes to; nil: it is none.
@@ -193,6 +245,9 @@ func (c *Condition) Holds(asset intent.Asset, added Added) (bool, error) {
 			"body": added.Answer.Body, "rows": added.Answer.Rows,
 		}
 	}
+	if c.view == Moving {
+		known["diff"], known["facts"] = added.Push.diff(), added.Push.facts()
+	}
 	value, _, err := c.measured(asset, known)
 	if err != nil {
 		return false, err
@@ -202,6 +257,22 @@ func (c *Condition) Holds(asset intent.Asset, added Added) (bool, error) {
 		return false, c.of(asset, "gives %s, not a truth value", value.Type().TypeName())
 	}
 	return bool(truth), nil
+}
+
+// Reads reports whether the condition may look at a field of a variable of its
+// view.
+func (c *Condition) Reads(variable, field string) bool {
+	named, selected, read := 0, 0, false
+	ast.PreOrderVisit(c.tree.Expr(), ast.NewExprVisitor(func(node ast.Expr) {
+		switch {
+		case isVariable(node, variable):
+			named++
+		case node.Kind() == ast.SelectKind && isVariable(node.AsSelect().Operand(), variable):
+			selected++
+			read = read || node.AsSelect().FieldName() == field
+		}
+	}))
+	return read || named > selected
 }
 
 // neighbour is what is seen of an asset by another.

@@ -11,6 +11,7 @@ import (
 	"lehr.dev/annealing/check"
 	"lehr.dev/fault"
 	apipb "lehr.dev/gen/lehr/api/v1"
+	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
 	"lehr.dev/store"
 )
@@ -191,7 +192,8 @@ func (s *Server) OverrideCheck(ctx context.Context, request *apipb.OverrideCheck
 	if err != nil {
 		return nil, err
 	}
-	if err := check.CheckOverride(request.Check, policy.GetOverrides().GetAllow()); err != nil {
+	names := each(policy.GetChecks(), (*intentpb.Check).GetName)
+	if err := check.CheckOverride(request.Check, check.AllowedBy(policy), names...); err != nil {
 		return nil, err
 	}
 	if err := reasoned("an override", request.Reason); err != nil {

@@ -52,6 +52,13 @@ type Facts struct {
 	Turndown *Turndown
 	// Retry is set while a failed push backs off, or a fight is on.
 	Retry *intent.WaitingOn
+	// Checks that policy asks of this asset beside the built-in ones. Content at
+	// the target and Origin of that are set where one of them looks at it. Health
+	// is that of the real thing.
+	Checks  []Required
+	Content intent.Asset
+	Origin  Origin
+	Health  intent.Health
 }
 
 // Mode of enforcement.
@@ -89,11 +96,14 @@ type Decision struct {
 	Verdicts []intent.Verdict
 }
 
-// Decide asks every rule.
+// Decide asks every rule, and every check that policy asks of the asset.
 func Decide(facts Facts) Decision {
 	var decision Decision
 	for _, rule := range Rules() {
 		decision.Verdicts = append(decision.Verdicts, facts.overridden(rule.Judge(facts)))
+	}
+	for _, configured := range facts.Checks {
+		decision.Verdicts = append(decision.Verdicts, facts.overridden(facts.configured(configured)))
 	}
 	return decision
 }
@@ -107,7 +117,8 @@ func (d Decision) Push() bool {
 func (d Decision) Passed() []string {
 	var names []string
 	for _, v := range d.Verdicts {
-		if v.Answer == intent.Pass && v.Override == nil {
+		// Two policies may have checks of one name.
+		if v.Answer == intent.Pass && v.Override == nil && !slices.Contains(names, v.Check) {
 			names = append(names, v.Check)
 		}
 	}

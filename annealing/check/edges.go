@@ -61,10 +61,7 @@ func (e *edges) verdict(name string, kind intent.WaitingKind, f Facts) intent.Ve
 	}
 	waiting := intent.WaitingOn{Kind: kind, Reason: listed(append(e.problems, e.reasons...)), Blockers: named(e.blockers)}
 	if e.loosened == len(e.blockers) && f.loosens() {
-		waiting.Reason += fmt.Sprintf(". \"lehr approve %s --plan %s\" lets it go all the same", f.Asset, f.Plan.Digest().Short())
-		if len(f.Consent.Approved) > 0 || len(f.Consent.Authors) > 0 || f.Consent.Need > 1 {
-			waiting.Reason += " (" + f.Consent.Words() + ")"
-		}
+		waiting.Reason += f.letGo()
 	}
 	if len(e.problems) > 0 {
 		waiting.Kind = intent.WaitCheckBroken

@@ -57,12 +57,17 @@ func (f Facts) Relied() []intent.AssetID {
 	return relied
 }
 
-// GoesPast reports whether the push goes past a loosened edge by an approval,
+// GoesPast reports whether the push goes past a loosened edge or check by an approval,
 // which it then consumes.
 func (f Facts) GoesPast() bool { return f.letsGo() && f.heldByLoosened() }
 
-// heldByLoosened reports whether a loosened edge is in the way.
+// heldByLoosened reports whether a loosened edge or check is in the way.
 func (f Facts) heldByLoosened() bool {
+	for _, c := range f.Checks {
+		if c.Loosened && c.judge(f).Answer != intent.Pass {
+			return true
+		}
+	}
 	for _, n := range f.Order {
 		if n.Loosened && n.obstacle().blocks() {
 			return true

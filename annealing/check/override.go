@@ -9,9 +9,9 @@ import (
 	"lehr.dev/intent"
 )
 
-// Overridable are the checks that a person may override where policy lets
-// them: the dependency solver's, which judge by what was declared of other
-// assets, and a declaration may be wrong.
+// Overridable are the built-in checks that a person may override where policy
+// lets them: the dependency solver's, which judge by what was declared of other
+// assets, and a declaration may be wrong. A policy's own checks are so too.
 func Overridable() []string { return []string{"order", "capacity", "version"} }
 
 // ways are what to do instead of overriding what cannot be.
@@ -31,19 +31,19 @@ var ways = map[string]string{
 }
 
 // CheckOverride refuses a check that cannot be overridden, or that policy does
-// not let people override.
-func CheckOverride(name string, allowed []string) error {
+// not let people override. Configured are the names of the policy's own checks.
+func CheckOverride(name string, allowed []string, configured ...string) error {
 	way, known := ways[name]
 	switch {
-	case slices.Contains(allowed, name) && slices.Contains(Overridable(), name):
+	case slices.Contains(allowed, name) && !known:
 		return nil
-	case slices.Contains(Overridable(), name):
+	case slices.Contains(Overridable(), name) || slices.Contains(configured, name) && !known:
 		return fault.New(fault.Denied, "the check %s cannot be overridden here: the partition's policy does not allow it", name).
 			WithHint("lehr.yaml may, under \"checks: {overrides: {allow: [%s]}}\", for what is enforced after that; what only waits for a dependency that is wrong goes on when the sources drop it and the plan is approved", name)
 	case known:
 		return fault.New(fault.Denied, "%s can never be overridden", name).WithHint("%s", way)
 	default:
-		return fault.New(fault.Invalid, "there is no check %q", name).WithHint("those that can be overridden are %s", strings.Join(Overridable(), ", "))
+		return fault.New(fault.Invalid, "there is no check %q", name).WithHint("those that can be overridden are %s", strings.Join(slices.Concat(Overridable(), configured), ", "))
 	}
 }
 
@@ -70,7 +70,7 @@ func (f Facts) overridden(v intent.Verdict) intent.Verdict {
 func (d Decision) Overridden() []string {
 	var names []string
 	for _, v := range d.Verdicts {
-		if v.Override != nil {
+		if v.Override != nil && !slices.Contains(names, v.Check) {
 			names = append(names, v.Check)
 		}
 	}

@@ -55,6 +55,9 @@ type trouble struct {
 	// consent to the plan and overrides, as the last pass saw them.
 	consent   *intent.Consent
 	overrides []intent.Override
+	// ends is when a check of the policy may answer otherwise by itself; zero:
+	// when something changes.
+	ends time.Time
 	// awaits lists the assets whose moves wake it.
 	awaits []intent.AssetID
 	// failures in a row, and what the retry check says of them.
@@ -103,7 +106,7 @@ func (e *Enforcer) soothe(a *asset, now time.Time) {
 	}
 	e.leaveWaiters(a)
 	a.failures, a.retry, a.share, a.difference, a.requirements = 0, nil, 0, intent.Difference{}, requirements{}
-	a.resume, a.tried = resume{}, intent.Digest{}
+	a.resume, a.tried, a.ends = resume{}, intent.Digest{}, time.Time{}
 	if a.flips == 0 || now.Sub(a.flipped) > memory {
 		a.trouble = nil
 		delete(e.troubled, a)

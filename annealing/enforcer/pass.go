@@ -19,6 +19,7 @@ func (e *Enforcer) pass(a *asset, now time.Time) {
 	facts := e.facts(a, now)
 	a.consent, a.overrides = said(facts)
 	decision := check.Decide(facts)
+	a.ends = decision.Ends()
 	if a.requirements.err != nil {
 		decision.Verdicts = append(decision.Verdicts, intent.IsBroken("requirements", a.requirements.err))
 	}
@@ -65,6 +66,8 @@ func (e *Enforcer) consent(a *asset, facts *check.Facts) {
 	}
 	facts.Rejections = e.view.rejections[plan]
 	facts.Overrides, facts.Allowed = e.view.overrides[content], a.requirements.overridable
+	facts.Checks, facts.Content, facts.Origin = a.requirements.checks, a.requirements.content, a.requirements.origin
+	facts.Origin.Incarnation, facts.Health = a.difference.Incarnation, a.difference.Health
 }
 
 // said is what a report tells of it: who consents, where consent is asked for
@@ -162,18 +165,24 @@ func (e *Enforcer) again(a *asset, now time.Time) {
 	if a.trouble != nil && a.retry != nil && a.retry.Until.After(now) && a.retry.Until.Before(due) {
 		due = a.retry.Until
 	}
+	if a.trouble != nil && a.ends.After(now) {
+		e.queue.Add(a, a.ends, loop.Retry)
+	}
 	a.calm = min(a.calm+1, 20)
 	e.queue.Add(a, due, loop.Sweep)
 }
 
-// queueEnds has an asset looked at when a pin or hold of it, or what was said of
-// its plan, ends by itself.
+// queueEnds has an asset looked at when a pin or hold of it, what was said of
+// its plan, or what a check answered ends by itself.
 func (e *Enforcer) queueEnds(a *asset, now time.Time) {
 	if end := e.view.holds[a.id].Until; end.After(now) {
 		e.queue.Add(a, end, loop.Retry)
 	}
 	if a.trouble != nil {
 		e.queueEndsOfConsents(a, now)
+		if a.ends.After(now) {
+			e.queue.Add(a, a.ends, loop.Retry)
+		}
 	}
 	for _, pin := range e.view.pins[a.id] {
 		if pin.Until.After(now) {

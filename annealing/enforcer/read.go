@@ -30,6 +30,9 @@ type reader struct {
 	declared map[intent.Digest][]edge
 	// depends says of incarnations whether any asset has dependencies.
 	depends map[intent.IncarnationID]bool
+	// checks that are ready, and incarnations that they look at.
+	checks       map[checkOf]*check.Configured
+	incarnations map[intent.IncarnationID]intent.Incarnation
 }
 
 // mostRemembered bounds what is remembered of incarnations.
@@ -40,6 +43,7 @@ func newReader(options Options) *reader {
 		store: options.Store, schemas: options.Schemas, policies: map[intent.IncarnationID]*policy{},
 		rulings: map[intent.IncarnationID]*ruling{}, declared: map[intent.Digest][]edge{},
 		depends: map[intent.IncarnationID]bool{},
+		checks:  map[checkOf]*check.Configured{}, incarnations: map[intent.IncarnationID]intent.Incarnation{},
 	}
 }
 
@@ -47,6 +51,8 @@ func newReader(options Options) *reader {
 type policy struct {
 	digest intent.Digest
 	*intentpb.Policy
+	// asks are its checks.
+	asks []asked
 }
 
 // requirements are what intent asks of a push of one asset: the union of
@@ -64,7 +70,12 @@ type requirements struct {
 	authors []string
 	// overridable are the checks that policy lets a person override.
 	overridable []string
-	budgets     []store.BudgetUse
+	// checks that policy asks for beside, with the content and the origin of the
+	// target as far as one of them looks at it.
+	checks  []check.Required
+	content intent.Asset
+	origin  check.Origin
+	budgets []store.BudgetUse
 	// standing is that of the asset itself, inward what others declare to it;
 	// nil: that does not matter to this push.
 	standing *standing
@@ -160,6 +171,9 @@ func (r *reader) policy(ctx context.Context, id intent.IncarnationID) (*policy, 
 	if err := schema.Payload(content, decoded.Policy); err != nil {
 		return nil, err
 	}
+	if decoded.asks, err = asksOf(decoded.Policy); err != nil {
+		return nil, err
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.policies) >= mostRemembered {
@@ -252,17 +266,22 @@ func (r *reader) required(ctx context.Context, g *glance, of contents) (all requ
 		return all, err
 	}
 	all.overridable = check.Overridable()
-	budgets := map[string]int{}
-	err = r.require(ctx, g.target, of.target, &all, budgets)
+	budgets, beside := map[string]int{}, &besides{}
+	err = r.require(ctx, g.target, of.target, &all, budgets, beside)
 	if err == nil && of.before != nil {
-		err = r.require(ctx, g.enforced, *of.before, &all, budgets)
+		beside.former = true
+		err = r.require(ctx, g.enforced, *of.before, &all, budgets, beside)
+		beside.former = false
 	}
 	if err == nil && g.heeds != (heeded{}) {
 		// Also what the target is: head may not have the asset.
-		err = r.require(ctx, g.head, of.target, &all, budgets)
+		err = r.require(ctx, g.head, of.target, &all, budgets, beside)
 	}
 	if err == nil && of.head != nil {
-		err = r.require(ctx, g.head, *of.head, &all, budgets)
+		err = r.require(ctx, g.head, *of.head, &all, budgets, beside)
+	}
+	if err == nil {
+		err = r.beside(ctx, g, beside, &all)
 	}
 	if err != nil {
 		return all, err
@@ -277,7 +296,7 @@ func (r *reader) required(ctx context.Context, g *glance, of contents) (all requ
 	default:
 		all.inward, err = r.inward(ctx, g.asset.id, g.target.Partition, g.horizon, all.standing)
 	}
-	if err == nil && g.difference.Outcome == intent.Differs && (all.marked != "" || g.difference.Plan.Destructive() || len(all.edges) > 0 || all.inward != nil && len(all.inward.from) > 0) {
+	if err == nil && g.difference.Outcome == intent.Differs && (all.marked != "" || g.difference.Plan.Destructive() || len(all.edges) > 0 || all.inward != nil && len(all.inward.from) > 0 || beside.loosened()) {
 		all.authors, err = r.store.Authors(ctx, g.target, g.asset.id, g.difference.At)
 	}
 	if len(all.edges) == 0 && (all.inward == nil || len(all.inward.from) == 0) {
@@ -288,7 +307,7 @@ func (r *reader) required(ctx context.Context, g *glance, of contents) (all requ
 
 // require adds what an asset's content asks, under the policy of its
 // incarnation.
-func (r *reader) require(ctx context.Context, at intent.IncarnationID, content intent.Asset, all *requirements, budgets map[string]int) error {
+func (r *reader) require(ctx context.Context, at intent.IncarnationID, content intent.Asset, all *requirements, budgets map[string]int, beside *besides) error {
 	approval, scope := &intentpb.Approval{}, &intentpb.ImpactedScope{}
 	if marked, err := schema.Addon(content, approval); err != nil {
 		return err
@@ -317,7 +336,7 @@ func (r *reader) require(ctx context.Context, at intent.IncarnationID, content i
 	if all.standing.turndown {
 		use(turndowns, max(1, policy.Turndowns))
 	}
-	return nil
+	return r.ask(ctx, at, policy, content, beside)
 }
 
 // quorumOf is what a policy asks of approvals.

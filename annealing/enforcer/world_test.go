@@ -54,9 +54,11 @@ type world struct {
 	// stores is what the enforcer is given for the store.
 	stores Stores
 	policy *intentpb.Policy
-	base   map[intent.AssetID]intent.Member
-	head   intent.IncarnationID
-	stop   func() error
+	// sources of what is published next.
+	sources []intent.SourceRevision
+	base    map[intent.AssetID]intent.Member
+	head    intent.IncarnationID
+	stop    func() error
 }
 
 // simulate runs a test in a bubble of virtual time.
@@ -231,6 +233,7 @@ func (w *world) publish(things ...thing) {
 	w.must(w.store.Stage(w.ctx, w.lease, w.head, delta))
 	incarnation, err := w.store.Publish(w.ctx, w.lease, intent.Incarnation{
 		ID: intent.IncarnationID{Partition: shop, Sequence: w.head.Sequence + 1}, Parent: w.head, Count: len(next), Author: author, Created: time.Now(),
+		Sources: slices.Clone(w.sources),
 	})
 	w.must(err)
 	w.head, w.base = incarnation.ID, next

@@ -36,6 +36,8 @@ type Definition struct {
 	Lines map[string]int
 	// RulePlaces of the policy's rules, in their order.
 	RulePlaces []RulePlaces
+	// CheckPlaces of the policy's checks, in their order.
+	CheckPlaces []RulePlaces
 }
 
 // Source is a folder and the files in it.
@@ -160,7 +162,7 @@ func (p *parser) definition(root *yaml.Node) (d Definition) {
 	p.generators(fields["generate"], &d)
 	policy.Shrink, policy.Rules, d.RulePlaces = p.validation(fields["validate"])
 	policy.Plugins = p.plugins(fields["plugins"])
-	p.checks(fields["checks"], policy)
+	p.checks(fields["checks"], &d)
 	policy.Access = p.access(fields["access"])
 	return d
 }

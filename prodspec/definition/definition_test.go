@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/prodspec/definition"
@@ -138,7 +140,21 @@ func TestRefusedDefinitions(t *testing.T) {
 		"later section":         {"checks:", "rollouts: {}\nchecks:", 17, 1, "rollouts", "not part of this version", "remove it"},
 		"bad document":          {"{dir: ., files: [service.yaml]}", "{document: K/x}", 7, 23, "sources.service.document", "no name of a document", "small letters"},
 		"polled document":       {"{dir: ., files: [service.yaml]}", "{document: knobs, every: 1s}", 7, 30, "sources.service.every", "unknown field", "allowed: document"},
-		"later check":           {"budget: {scope", "calendar: {}\n  budget: {scope", 18, 3, "checks.calendar", "not part of this version", ""},
+		"misspelt check":        {"budget: {scope", "turndwn: {in_flight: 1}\n  budget: {scope", 18, 3, "checks.turndwn", "is no check", "did you mean turndown?"},
+		"taken check":           {"budget: {scope", "hold: {min_age: 1m}\n  budget: {scope", 18, 3, "checks.hold", "means something else", "another name"},
+		"another kind's word":   {"budget: {scope", "denylist: {min_age: 1m}\n  budget: {scope", 18, 3, "checks.denylist", "means something else", "another name"},
+		"check's name":          {"budget: {scope", "Soak: {min_age: 1m}\n  budget: {scope", 18, 3, "checks.Soak", "not a name", "a-z"},
+		"check's field":         {"budget: {scope", "soak: {min_age: 1m, wher: x}\n  budget: {scope", 18, 23, "checks.soak.wher", "unknown field", "did you mean where?"},
+		"two kinds":             {"budget: {scope", "soak: {min_age: 1m, deny: []}\n  budget: {scope", 18, 23, "checks.soak.deny", "unknown field", "allowed: min_age"},
+		"no condition":          {"budget: {scope", "calm: {must: []}\n  budget: {scope", 18, 16, "checks.calm.must", "must be an expression", ""},
+		"no age":                {"budget: {scope", "soak: {min_age: soon}\n  budget: {scope", 18, 19, "checks.soak.min_age", "length of time", "10m"},
+		"age of what":           {"budget: {scope", "soak: {min_age: 1m, of: asset}\n  budget: {scope", 18, 27, "checks.soak.of", `"asset"`, "incarnation or content"},
+		"nothing denied":        {"budget: {scope", "bad: {deny: []}\n  budget: {scope", 18, 15, "checks.bad.deny", "not empty", "reason"},
+		"denied without reason": {"budget: {scope", "bad: {deny: [{version: a}]}\n  budget: {scope", 18, 16, "checks.bad.deny[0].reason", "missing", "say why"},
+		"denied twice over":     {"budget: {scope", "bad: {deny: [{version: a, commit: 1234567, reason: b}]}\n  budget: {scope", 18, 16, "checks.bad.deny[0]", "not both", "commit"},
+		"short commit":          {"budget: {scope", "bad: {deny: [{commit: 123, reason: b}]}\n  budget: {scope", 18, 25, "checks.bad.deny[0].commit", "no commit", "7 to 64"},
+		"commit of no source":   {"budget: {scope", "bad: {deny: [{commit: 1234567, source: servce, reason: b}]}\n  budget: {scope", 18, 42, "checks.bad.deny[0].source", "no source", "service"},
+		"source of a version":   {"budget: {scope", "bad: {deny: [{version: a, source: service, reason: b}]}\n  budget: {scope", 18, 37, "checks.bad.deny[0].source", "for commits", "remove"},
 		"wrong version":         {"lehr: v1", "lehr: v2", 1, 7, "lehr", `"v2"`, "lehr: v1"},
 		"bad partition":         {"partition: shakespeare", "partition: Shakes", 2, 12, "partition", "Shakes", ""},
 		"bad mode":              {"mode: enforce", "mode: force", 4, 7, "mode", `"force"`, "enforce, observe or off"},
@@ -258,10 +274,39 @@ func TestApprovalsAndOverrides(t *testing.T) {
 		"approval: {quorum: 21}":       "more than 20",
 		"overrides: {allow: [stop]}":   "cannot be overridden",
 		"overrides: {longest: always}": "not a length of time",
+		"overrides: {allow: [soak]}":   "cannot be overridden",
 	} {
 		_, findings := definition.Parse("lehr.yaml", []byte(whole+"  "+bad+"\n"), schema.Builtin())
 		if len(findings) != 1 || !strings.Contains(findings[0].Message, says) {
 			t.Errorf("%s: %+v", bad, findings)
 		}
+	}
+}
+
+func TestOwnChecks(t *testing.T) {
+	text := whole + `  soak: {min_age: 30m, of: content, where: type == "Job"}
+  bad:
+    deny: [{version: "1.4.*", reason: it loses writes}, {commit: 1234567, source: service, reason: half of it}]
+    version: payload.version
+  calm: {must: size(diff.changes) < 3, message: too much at once}
+  overrides: {allow: [min_age, bad]}
+`
+	d, findings := definition.Parse("lehr.yaml", []byte(text), schema.Builtin())
+	if len(findings) > 0 {
+		t.Fatalf("findings %+v", findings)
+	}
+	want := []*intentpb.Check{
+		{Name: "soak", Where: `type == "Job"`, Kind: &intentpb.Check_MinAge{MinAge: &intentpb.MinimumAge{Age: durationpb.New(30 * time.Minute), OfContent: true}}},
+		{Name: "bad", Kind: &intentpb.Check_Deny{Deny: &intentpb.Denylist{Version: "payload.version", Entries: []*intentpb.Denied{
+			{What: &intentpb.Denied_Version{Version: "1.4.*"}, Reason: "it loses writes"},
+			{What: &intentpb.Denied_Commit{Commit: "1234567"}, Source: "service", Reason: "half of it"},
+		}}}},
+		{Name: "calm", Kind: &intentpb.Check_Condition{Condition: &intentpb.Condition{Must: "size(diff.changes) < 3", Message: "too much at once"}}},
+	}
+	if diff := cmp.Diff(want, d.Policy.GetChecks(), protocmp.Transform()); diff != "" {
+		t.Error(diff)
+	}
+	if d.CheckPlaces[1]["version"].Line != 22 || len(d.Policy.GetBudgets()) != 1 {
+		t.Errorf("places %v", d.CheckPlaces)
 	}
 }

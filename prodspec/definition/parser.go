@@ -26,7 +26,6 @@ type parser struct {
 // later names fields that are part of the language but not of this version.
 var later = map[string]string{
 	"rollouts": "", "delivery": "", "workflows": "", "notify": "",
-	"calendar": "checks",
 }
 
 // found lets a hint be added to a finding.

@@ -17,8 +17,8 @@ import (
 // Place is where something is written.
 type Place struct{ Line, Column int }
 
-// RulePlaces say where each field of a validation rule is written, by its name.
-// The empty name is the rule itself.
+// RulePlaces say where each field of a validation rule, or of a check, is
+// written, by its name. The empty name is the rule itself.
 type RulePlaces map[string]Place
 
 const (

@@ -177,12 +177,40 @@ func validationSchema() map[string]any {
 }
 
 func checksSchema() map[string]any {
-	return object(map[string]any{
+	checks := object(map[string]any{
 		"budget":    object(map[string]any{"scope": text(), "in_flight": number(1)}, "scope", "in_flight"),
 		"turndown":  object(map[string]any{"in_flight": number(1)}, "in_flight"),
 		"approval":  object(map[string]any{"quorum": number(1), "expires": duration()}),
 		"overrides": object(map[string]any{"allow": texts(), "longest": duration()}),
 	})
+	var own []any
+	for _, kind := range ownChecks() {
+		properties := map[string]any{"where": expression()}
+		for _, key := range append([]string{kind.key}, kind.keys...) {
+			properties[key] = checkField(key)
+		}
+		own = append(own, object(properties, kind.key))
+	}
+	checks["additionalProperties"] = anyOf(own...)
+	return checks
+}
+
+// checkField is a key of a partition's own check.
+func checkField(key string) map[string]any {
+	switch key {
+	case "min_age":
+		return duration()
+	case "message":
+		return text()
+	case "of":
+		return enum(slices.Sorted(maps.Keys(ages)))
+	case "deny":
+		entries := listOf(object(map[string]any{"version": text(), "commit": map[string]any{"type": []string{"string", "integer"}}, "source": text(), "reason": text()}, "reason"))
+		entries["minItems"] = 1
+		return entries
+	default:
+		return expression()
+	}
 }
 
 func accessSchema() map[string]any {

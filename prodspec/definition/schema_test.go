@@ -68,6 +68,10 @@ func closed(into map[string]map[string]any, path string, node any) {
 			}
 			return
 		}
+		properties, _ := node["properties"].(map[string]any)
+		for name, below := range properties {
+			closed(into, path+"."+name, below)
+		}
 		closed(into, path+"{}", node["additionalProperties"])
 		closed(into, path+"[]", node["items"])
 		if list, is := node["anyOf"].([]any); is {
@@ -90,7 +94,10 @@ func TestSchemaHasTheKeysOfTheParser(t *testing.T) {
 		".validate.shrink":          "validate: {shrink: {KEY}}",
 		".validate.rules[]":         "validate: {rules: [{KEY}]}",
 		".plugins{}":                "plugins: {Job: {KEY}}",
-		".checks":                   "checks: {KEY}",
+		".checks{}|min_age":         "checks: {c: {min_age: 1m, KEY}}",
+		".checks{}|must":            "checks: {c: {must: x, KEY}}",
+		".checks{}|deny":            "checks: {c: {deny: [], KEY}}",
+		".checks{}|deny.deny[]":     "checks: {c: {deny: [{KEY}]}}",
 		".checks.budget":            "checks: {budget: {KEY}}",
 		".checks.turndown":          "checks: {turndown: {KEY}}",
 		".checks.approval":          "checks: {approval: {KEY}}",

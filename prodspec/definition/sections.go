@@ -278,27 +278,6 @@ func (p *parser) plugins(node *yaml.Node) (list []*intentpb.PluginBinding) {
 	return list
 }
 
-func (p *parser) checks(node *yaml.Node, policy *intentpb.Policy) {
-	fields := p.fieldsOf(node, "checks", []string{"budget", "turndown", "approval", "overrides"})
-	if turndown := fields["turndown"]; turndown != nil {
-		in := p.fields(turndown, "checks.turndown", []string{"in_flight"})["in_flight"]
-		if in == nil {
-			p.at(turndown, "checks.turndown.in_flight", "checks.turndown.in_flight is missing").hint("write turndown: {in_flight: 1}")
-		} else {
-			policy.Turndowns = p.number(in, "checks.turndown.in_flight", 1)
-		}
-	}
-	if budget := fields["budget"]; budget != nil {
-		policy.Budgets = p.budget(budget)
-	}
-	if approval := fields["approval"]; approval != nil {
-		policy.Approval = p.approval(approval)
-	}
-	if overrides := fields["overrides"]; overrides != nil {
-		policy.Overrides = p.overrides(overrides)
-	}
-}
-
 func (p *parser) approval(node *yaml.Node) *intentpb.ApprovalPolicy {
 	const most = 20
 	fields := p.fields(node, "checks.approval", []string{"quorum", "expires"})
@@ -310,25 +289,6 @@ func (p *parser) approval(node *yaml.Node) *intentpb.ApprovalPolicy {
 	}
 	if node := fields["expires"]; node != nil {
 		policy.Expires = durationpb.New(p.duration(node, "checks.approval.expires"))
-	}
-	return policy
-}
-
-func (p *parser) overrides(node *yaml.Node) *intentpb.OverridePolicy {
-	known := []string{"order", "capacity", "version"}
-	fields := p.fields(node, "checks.overrides", []string{"allow", "longest"})
-	policy := &intentpb.OverridePolicy{}
-	if list := fields["allow"]; list != nil {
-		policy.Allow = p.texts(list, "checks.overrides.allow")
-		for i, name := range policy.Allow {
-			if !slices.Contains(known, name) {
-				p.at(item(list, i), fmt.Sprintf("checks.overrides.allow[%d]", i), "the check %q cannot be overridden", name).hint("those that can are %s", strings.Join(known, ", "))
-			}
-		}
-		slices.Sort(policy.Allow)
-	}
-	if node := fields["longest"]; node != nil {
-		policy.Longest = durationpb.New(p.duration(node, "checks.overrides.longest"))
 	}
 	return policy
 }

@@ -11,6 +11,7 @@ import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
+	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -75,7 +76,7 @@ func (x ValidationRule_Severity) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ValidationRule_Severity.Descriptor instead.
 func (ValidationRule_Severity) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{1, 0}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{9, 0}
 }
 
 type ValidationRule_Scope int32
@@ -130,7 +131,7 @@ func (x ValidationRule_Scope) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ValidationRule_Scope.Descriptor instead.
 func (ValidationRule_Scope) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{1, 1}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{9, 1}
 }
 
 // Policy says how a partition is enforced. It is generated from the
@@ -157,7 +158,9 @@ type Policy struct {
 	// says. It cannot make an admin.
 	Access []*RoleBinding `protobuf:"bytes,12,rep,name=access" json:"access,omitempty"`
 	// What candidates must be, beside what Lehr itself asks of them.
-	Rules         []*ValidationRule `protobuf:"bytes,15,rep,name=rules" json:"rules,omitempty"`
+	Rules []*ValidationRule `protobuf:"bytes,15,rep,name=rules" json:"rules,omitempty"`
+	// What is asked before a push, beside what is asked before every push.
+	Checks        []*Check `protobuf:"bytes,20,rep,name=checks" json:"checks,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -269,6 +272,649 @@ func (x *Policy) GetRules() []*ValidationRule {
 	return nil
 }
 
+func (x *Policy) GetChecks() []*Check {
+	if x != nil {
+		return x.Checks
+	}
+	return nil
+}
+
+// Check delays the pushes of the assets that it is about.
+type Check struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name" json:"name,omitempty"`
+	// Which assets it is about, in CEL; empty: all.
+	Where string `protobuf:"bytes,2,opt,name=where" json:"where,omitempty"`
+	// Types that are valid to be assigned to Kind:
+	//
+	//	*Check_MinAge
+	//	*Check_Deny
+	//	*Check_Condition
+	//	*Check_Calendar
+	Kind          isCheck_Kind `protobuf_oneof:"kind"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Check) Reset() {
+	*x = Check{}
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Check) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Check) ProtoMessage() {}
+
+func (x *Check) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Check.ProtoReflect.Descriptor instead.
+func (*Check) Descriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Check) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Check) GetWhere() string {
+	if x != nil {
+		return x.Where
+	}
+	return ""
+}
+
+func (x *Check) GetKind() isCheck_Kind {
+	if x != nil {
+		return x.Kind
+	}
+	return nil
+}
+
+func (x *Check) GetMinAge() *MinimumAge {
+	if x != nil {
+		if x, ok := x.Kind.(*Check_MinAge); ok {
+			return x.MinAge
+		}
+	}
+	return nil
+}
+
+func (x *Check) GetDeny() *Denylist {
+	if x != nil {
+		if x, ok := x.Kind.(*Check_Deny); ok {
+			return x.Deny
+		}
+	}
+	return nil
+}
+
+func (x *Check) GetCondition() *Condition {
+	if x != nil {
+		if x, ok := x.Kind.(*Check_Condition); ok {
+			return x.Condition
+		}
+	}
+	return nil
+}
+
+func (x *Check) GetCalendar() *Calendar {
+	if x != nil {
+		if x, ok := x.Kind.(*Check_Calendar); ok {
+			return x.Calendar
+		}
+	}
+	return nil
+}
+
+type isCheck_Kind interface {
+	isCheck_Kind()
+}
+
+type Check_MinAge struct {
+	MinAge *MinimumAge `protobuf:"bytes,3,opt,name=min_age,json=minAge,oneof"`
+}
+
+type Check_Deny struct {
+	Deny *Denylist `protobuf:"bytes,4,opt,name=deny,oneof"`
+}
+
+type Check_Condition struct {
+	Condition *Condition `protobuf:"bytes,5,opt,name=condition,oneof"`
+}
+
+type Check_Calendar struct {
+	Calendar *Calendar `protobuf:"bytes,6,opt,name=calendar,oneof"`
+}
+
+func (*Check_MinAge) isCheck_Kind() {}
+
+func (*Check_Deny) isCheck_Kind() {}
+
+func (*Check_Condition) isCheck_Kind() {}
+
+func (*Check_Calendar) isCheck_Kind() {}
+
+// MinimumAge waits until the target incarnation was published so long ago.
+type MinimumAge struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Age   *durationpb.Duration   `protobuf:"bytes,1,opt,name=age" json:"age,omitempty"`
+	// The age is that of the asset's content at its target instead: it is not
+	// younger again with an incarnation that changes other assets.
+	OfContent     bool `protobuf:"varint,2,opt,name=of_content,json=ofContent" json:"of_content,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MinimumAge) Reset() {
+	*x = MinimumAge{}
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MinimumAge) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MinimumAge) ProtoMessage() {}
+
+func (x *MinimumAge) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MinimumAge.ProtoReflect.Descriptor instead.
+func (*MinimumAge) Descriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *MinimumAge) GetAge() *durationpb.Duration {
+	if x != nil {
+		return x.Age
+	}
+	return nil
+}
+
+func (x *MinimumAge) GetOfContent() bool {
+	if x != nil {
+		return x.OfContent
+	}
+	return false
+}
+
+// Denylist lets no content of a denied version, or that came with a denied
+// commit, be pushed.
+type Denylist struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Entries []*Denied              `protobuf:"bytes,1,rep,name=entries" json:"entries,omitempty"`
+	// CEL over the asset that gives its version. Empty: its Version addon does;
+	// an asset without one has no version.
+	Version       string `protobuf:"bytes,2,opt,name=version" json:"version,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Denylist) Reset() {
+	*x = Denylist{}
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Denylist) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Denylist) ProtoMessage() {}
+
+func (x *Denylist) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Denylist.ProtoReflect.Descriptor instead.
+func (*Denylist) Descriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Denylist) GetEntries() []*Denied {
+	if x != nil {
+		return x.Entries
+	}
+	return nil
+}
+
+func (x *Denylist) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+type Denied struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Types that are valid to be assigned to What:
+	//
+	//	*Denied_Version
+	//	*Denied_Commit
+	What isDenied_What `protobuf_oneof:"what"`
+	// Of commit: the name of the source; empty: any.
+	Source        string `protobuf:"bytes,3,opt,name=source" json:"source,omitempty"`
+	Reason        string `protobuf:"bytes,4,opt,name=reason" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Denied) Reset() {
+	*x = Denied{}
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Denied) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Denied) ProtoMessage() {}
+
+func (x *Denied) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Denied.ProtoReflect.Descriptor instead.
+func (*Denied) Descriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Denied) GetWhat() isDenied_What {
+	if x != nil {
+		return x.What
+	}
+	return nil
+}
+
+func (x *Denied) GetVersion() string {
+	if x != nil {
+		if x, ok := x.What.(*Denied_Version); ok {
+			return x.Version
+		}
+	}
+	return ""
+}
+
+func (x *Denied) GetCommit() string {
+	if x != nil {
+		if x, ok := x.What.(*Denied_Commit); ok {
+			return x.Commit
+		}
+	}
+	return ""
+}
+
+func (x *Denied) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *Denied) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+type isDenied_What interface {
+	isDenied_What()
+}
+
+type Denied_Version struct {
+	// A version, in which "*" stands for any text. A leading "v" is nothing.
+	Version string `protobuf:"bytes,1,opt,name=version,oneof"`
+}
+
+type Denied_Commit struct {
+	// A source's revision, or the beginning of it: the content that came with
+	// the incarnation which was built from it.
+	Commit string `protobuf:"bytes,2,opt,name=commit,oneof"`
+}
+
+func (*Denied_Version) isDenied_What() {}
+
+func (*Denied_Commit) isDenied_What() {}
+
+// Condition is CEL over the asset at its target, the difference and facts.
+type Condition struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Must  string                 `protobuf:"bytes,1,opt,name=must" json:"must,omitempty"`
+	// What is said while it is not so; empty: the condition.
+	Message       string `protobuf:"bytes,2,opt,name=message" json:"message,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Condition) Reset() {
+	*x = Condition{}
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Condition) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Condition) ProtoMessage() {}
+
+func (x *Condition) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Condition.ProtoReflect.Descriptor instead.
+func (*Condition) Descriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Condition) GetMust() string {
+	if x != nil {
+		return x.Must
+	}
+	return ""
+}
+
+func (x *Condition) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+// Calendar says when pushes may begin: within a window, not on a holiday and
+// not in a freeze.
+type Calendar struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of a time zone, for example "Europe/London".
+	Zone string `protobuf:"bytes,1,opt,name=zone" json:"zone,omitempty"`
+	// Empty: always.
+	Open    []*Window `protobuf:"bytes,2,rep,name=open" json:"open,omitempty"`
+	Freezes []*Freeze `protobuf:"bytes,3,rep,name=freezes" json:"freezes,omitempty"`
+	// Two letters of a country, whose holidays are closed from midnight to
+	// midnight; empty: none.
+	Holidays      string `protobuf:"bytes,4,opt,name=holidays" json:"holidays,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Calendar) Reset() {
+	*x = Calendar{}
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Calendar) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Calendar) ProtoMessage() {}
+
+func (x *Calendar) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Calendar.ProtoReflect.Descriptor instead.
+func (*Calendar) Descriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *Calendar) GetZone() string {
+	if x != nil {
+		return x.Zone
+	}
+	return ""
+}
+
+func (x *Calendar) GetOpen() []*Window {
+	if x != nil {
+		return x.Open
+	}
+	return nil
+}
+
+func (x *Calendar) GetFreezes() []*Freeze {
+	if x != nil {
+		return x.Freezes
+	}
+	return nil
+}
+
+func (x *Calendar) GetHolidays() string {
+	if x != nil {
+		return x.Holidays
+	}
+	return ""
+}
+
+type Window struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Types that are valid to be assigned to When:
+	//
+	//	*Window_Hours
+	//	*Window_Rrule
+	When isWindow_When `protobuf_oneof:"when"`
+	// Of rrule: how long it stays open.
+	Duration *durationpb.Duration `protobuf:"bytes,3,opt,name=duration" json:"duration,omitempty"`
+	// Of rrule: its DTSTART, as local time "2026-01-31T09:00:00".
+	Start         string `protobuf:"bytes,4,opt,name=start" json:"start,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Window) Reset() {
+	*x = Window{}
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Window) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Window) ProtoMessage() {}
+
+func (x *Window) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Window.ProtoReflect.Descriptor instead.
+func (*Window) Descriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Window) GetWhen() isWindow_When {
+	if x != nil {
+		return x.When
+	}
+	return nil
+}
+
+func (x *Window) GetHours() string {
+	if x != nil {
+		if x, ok := x.When.(*Window_Hours); ok {
+			return x.Hours
+		}
+	}
+	return ""
+}
+
+func (x *Window) GetRrule() string {
+	if x != nil {
+		if x, ok := x.When.(*Window_Rrule); ok {
+			return x.Rrule
+		}
+	}
+	return ""
+}
+
+func (x *Window) GetDuration() *durationpb.Duration {
+	if x != nil {
+		return x.Duration
+	}
+	return nil
+}
+
+func (x *Window) GetStart() string {
+	if x != nil {
+		return x.Start
+	}
+	return ""
+}
+
+type isWindow_When interface {
+	isWindow_When()
+}
+
+type Window_Hours struct {
+	// Days and times, for example "Mon-Fri 09:00-17:00". One that ends before it
+	// begins ends on the next day.
+	Hours string `protobuf:"bytes,1,opt,name=hours,oneof"`
+}
+
+type Window_Rrule struct {
+	// When it opens, as an RRULE of RFC 5545, in the zone.
+	Rrule string `protobuf:"bytes,2,opt,name=rrule,oneof"`
+}
+
+func (*Window_Hours) isWindow_When() {}
+
+func (*Window_Rrule) isWindow_When() {}
+
+type Freeze struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	From          *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=from" json:"from,omitempty"`
+	Until         *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=until" json:"until,omitempty"`
+	Reason        string                 `protobuf:"bytes,3,opt,name=reason" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Freeze) Reset() {
+	*x = Freeze{}
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Freeze) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Freeze) ProtoMessage() {}
+
+func (x *Freeze) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Freeze.ProtoReflect.Descriptor instead.
+func (*Freeze) Descriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *Freeze) GetFrom() *timestamppb.Timestamp {
+	if x != nil {
+		return x.From
+	}
+	return nil
+}
+
+func (x *Freeze) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
+	}
+	return nil
+}
+
+func (x *Freeze) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 // ValidationRule says in CEL what assets must be.
 type ValidationRule struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -291,7 +937,7 @@ type ValidationRule struct {
 
 func (x *ValidationRule) Reset() {
 	*x = ValidationRule{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[1]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -303,7 +949,7 @@ func (x *ValidationRule) String() string {
 func (*ValidationRule) ProtoMessage() {}
 
 func (x *ValidationRule) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[1]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -316,7 +962,7 @@ func (x *ValidationRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ValidationRule.ProtoReflect.Descriptor instead.
 func (*ValidationRule) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{1}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ValidationRule) GetId() string {
@@ -399,7 +1045,7 @@ type ExternalCheck struct {
 
 func (x *ExternalCheck) Reset() {
 	*x = ExternalCheck{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[2]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -411,7 +1057,7 @@ func (x *ExternalCheck) String() string {
 func (*ExternalCheck) ProtoMessage() {}
 
 func (x *ExternalCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[2]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -424,7 +1070,7 @@ func (x *ExternalCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExternalCheck.ProtoReflect.Descriptor instead.
 func (*ExternalCheck) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{2}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ExternalCheck) GetAsk() isExternalCheck_Ask {
@@ -529,7 +1175,7 @@ type CommandLine struct {
 
 func (x *CommandLine) Reset() {
 	*x = CommandLine{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[3]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -541,7 +1187,7 @@ func (x *CommandLine) String() string {
 func (*CommandLine) ProtoMessage() {}
 
 func (x *CommandLine) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[3]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -554,7 +1200,7 @@ func (x *CommandLine) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandLine.ProtoReflect.Descriptor instead.
 func (*CommandLine) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{3}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *CommandLine) GetLine() []string {
@@ -576,7 +1222,7 @@ type RoleBinding struct {
 
 func (x *RoleBinding) Reset() {
 	*x = RoleBinding{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[4]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -588,7 +1234,7 @@ func (x *RoleBinding) String() string {
 func (*RoleBinding) ProtoMessage() {}
 
 func (x *RoleBinding) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[4]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -601,7 +1247,7 @@ func (x *RoleBinding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoleBinding.ProtoReflect.Descriptor instead.
 func (*RoleBinding) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{4}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *RoleBinding) GetRole() string {
@@ -634,7 +1280,7 @@ type PluginBinding struct {
 
 func (x *PluginBinding) Reset() {
 	*x = PluginBinding{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[5]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -646,7 +1292,7 @@ func (x *PluginBinding) String() string {
 func (*PluginBinding) ProtoMessage() {}
 
 func (x *PluginBinding) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[5]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -659,7 +1305,7 @@ func (x *PluginBinding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PluginBinding.ProtoReflect.Descriptor instead.
 func (*PluginBinding) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{5}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *PluginBinding) GetType() string {
@@ -699,7 +1345,7 @@ type ShrinkGuard struct {
 
 func (x *ShrinkGuard) Reset() {
 	*x = ShrinkGuard{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[6]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -711,7 +1357,7 @@ func (x *ShrinkGuard) String() string {
 func (*ShrinkGuard) ProtoMessage() {}
 
 func (x *ShrinkGuard) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[6]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -724,7 +1370,7 @@ func (x *ShrinkGuard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShrinkGuard.ProtoReflect.Descriptor instead.
 func (*ShrinkGuard) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{6}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ShrinkGuard) GetMaxRemovedPercent() uint32 {
@@ -767,7 +1413,7 @@ type Budget struct {
 
 func (x *Budget) Reset() {
 	*x = Budget{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[7]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -779,7 +1425,7 @@ func (x *Budget) String() string {
 func (*Budget) ProtoMessage() {}
 
 func (x *Budget) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[7]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -792,7 +1438,7 @@ func (x *Budget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Budget.ProtoReflect.Descriptor instead.
 func (*Budget) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{7}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Budget) GetScope() string {
@@ -822,7 +1468,7 @@ type ApprovalPolicy struct {
 
 func (x *ApprovalPolicy) Reset() {
 	*x = ApprovalPolicy{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[8]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -834,7 +1480,7 @@ func (x *ApprovalPolicy) String() string {
 func (*ApprovalPolicy) ProtoMessage() {}
 
 func (x *ApprovalPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[8]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -847,7 +1493,7 @@ func (x *ApprovalPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalPolicy.ProtoReflect.Descriptor instead.
 func (*ApprovalPolicy) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{8}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ApprovalPolicy) GetQuorum() uint32 {
@@ -867,7 +1513,9 @@ func (x *ApprovalPolicy) GetExpires() *durationpb.Duration {
 // OverridePolicy says which checks a person may override. Without it: none.
 type OverridePolicy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Allow []string               `protobuf:"bytes,1,rep,name=allow" json:"allow,omitempty"`
+	// "order", "capacity", "version", the name of a check of the policy, or a kind
+	// of these: "min_age", "denylist", "condition", "calendar".
+	Allow []string `protobuf:"bytes,1,rep,name=allow" json:"allow,omitempty"`
 	// How long an override may be given for. Unset: 24 hours.
 	Longest       *durationpb.Duration `protobuf:"bytes,2,opt,name=longest" json:"longest,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -876,7 +1524,7 @@ type OverridePolicy struct {
 
 func (x *OverridePolicy) Reset() {
 	*x = OverridePolicy{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[9]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -888,7 +1536,7 @@ func (x *OverridePolicy) String() string {
 func (*OverridePolicy) ProtoMessage() {}
 
 func (x *OverridePolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[9]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -901,7 +1549,7 @@ func (x *OverridePolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OverridePolicy.ProtoReflect.Descriptor instead.
 func (*OverridePolicy) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{9}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *OverridePolicy) GetAllow() []string {
@@ -922,7 +1570,7 @@ var File_lehr_intent_v1_policy_proto protoreflect.FileDescriptor
 
 const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\n" +
-	"\x1blehr/intent/v1/policy.proto\x12\x0elehr.intent.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1blehr/intent/v1/addons.proto\"\xa7\x05\n" +
+	"\x1blehr/intent/v1/policy.proto\x12\x0elehr.intent.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1blehr/intent/v1/addons.proto\"\xab\x06\n" +
 	"\x06Policy\x12\x14\n" +
 	"\x05owner\x18\x01 \x01(\tR\x05owner\x12?\n" +
 	"\x04mode\x18\x02 \x01(\x0e2\x1f.lehr.intent.v1.EnforcementModeB\n" +
@@ -936,10 +1584,54 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\bapproval\x18\b \x01(\v2\x1e.lehr.intent.v1.ApprovalPolicyR\bapproval\x12<\n" +
 	"\toverrides\x18\t \x01(\v2\x1e.lehr.intent.v1.OverridePolicyR\toverrides\x123\n" +
 	"\x06access\x18\f \x03(\v2\x1b.lehr.intent.v1.RoleBindingR\x06access\x124\n" +
-	"\x05rules\x18\x0f \x03(\v2\x1e.lehr.intent.v1.ValidationRuleR\x05rules\x1a]\n" +
+	"\x05rules\x18\x0f \x03(\v2\x1e.lehr.intent.v1.ValidationRuleR\x05rules\x12-\n" +
+	"\x06checks\x18\x14 \x03(\v2\x15.lehr.intent.v1.CheckR\x06checks\x1a]\n" +
 	"\x0eTypeModesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x125\n" +
-	"\x05value\x18\x02 \x01(\x0e2\x1f.lehr.intent.v1.EnforcementModeR\x05value:\x028\x01\"\xd0\x04\n" +
+	"\x05value\x18\x02 \x01(\x0e2\x1f.lehr.intent.v1.EnforcementModeR\x05value:\x028\x01:S\xbaHP\x1aN\n" +
+	"\rpolicy.checks\x12\x18two checks have one name\x1a#this.checks.map(c, c.name).unique()\"\xc4\x02\n" +
+	"\x05Check\x122\n" +
+	"\x04name\x18\x01 \x01(\tB\x1e\xbaH\x1br\x19\x18?2\x15^[a-z0-9][a-z0-9_-]*$R\x04name\x12\x1e\n" +
+	"\x05where\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x90NR\x05where\x125\n" +
+	"\amin_age\x18\x03 \x01(\v2\x1a.lehr.intent.v1.MinimumAgeH\x00R\x06minAge\x12.\n" +
+	"\x04deny\x18\x04 \x01(\v2\x18.lehr.intent.v1.DenylistH\x00R\x04deny\x129\n" +
+	"\tcondition\x18\x05 \x01(\v2\x19.lehr.intent.v1.ConditionH\x00R\tcondition\x126\n" +
+	"\bcalendar\x18\x06 \x01(\v2\x18.lehr.intent.v1.CalendarH\x00R\bcalendarB\r\n" +
+	"\x04kind\x12\x05\xbaH\x02\b\x01\"e\n" +
+	"\n" +
+	"MinimumAge\x128\n" +
+	"\x03age\x18\x01 \x01(\v2\x19.google.protobuf.DurationB\v\xbaH\b\xc8\x01\x01\xaa\x01\x02*\x00R\x03age\x12\x1d\n" +
+	"\n" +
+	"of_content\x18\x02 \x01(\bR\tofContent\"j\n" +
+	"\bDenylist\x12:\n" +
+	"\aentries\x18\x01 \x03(\v2\x16.lehr.intent.v1.DeniedB\b\xbaH\x05\x92\x01\x02\b\x01R\aentries\x12\"\n" +
+	"\aversion\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x90NR\aversion\"\xab\x01\n" +
+	"\x06Denied\x12&\n" +
+	"\aversion\x18\x01 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xc8\x01H\x00R\aversion\x121\n" +
+	"\x06commit\x18\x02 \x01(\tB\x17\xbaH\x14r\x122\x10^[0-9a-f]{7,64}$H\x00R\x06commit\x12\x16\n" +
+	"\x06source\x18\x03 \x01(\tR\x06source\x12\x1f\n" +
+	"\x06reason\x18\x04 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x06reasonB\r\n" +
+	"\x04what\x12\x05\xbaH\x02\b\x01\"O\n" +
+	"\tCondition\x12\x1e\n" +
+	"\x04must\x18\x01 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\x90NR\x04must\x12\"\n" +
+	"\amessage\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\xe8\aR\amessage\"\xb7\x01\n" +
+	"\bCalendar\x12\x1b\n" +
+	"\x04zone\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x04zone\x12*\n" +
+	"\x04open\x18\x02 \x03(\v2\x16.lehr.intent.v1.WindowR\x04open\x120\n" +
+	"\afreezes\x18\x03 \x03(\v2\x16.lehr.intent.v1.FreezeR\afreezes\x120\n" +
+	"\bholidays\x18\x04 \x01(\tB\x14\xbaH\x11r\x0f2\r^([A-Z]{2})?$R\bholidays\"\x94\x01\n" +
+	"\x06Window\x12\x16\n" +
+	"\x05hours\x18\x01 \x01(\tH\x00R\x05hours\x12\x16\n" +
+	"\x05rrule\x18\x02 \x01(\tH\x00R\x05rrule\x125\n" +
+	"\bduration\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\bduration\x12\x14\n" +
+	"\x05start\x18\x04 \x01(\tR\x05startB\r\n" +
+	"\x04when\x12\x05\xbaH\x02\b\x01\"\x9b\x01\n" +
+	"\x06Freeze\x126\n" +
+	"\x04from\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampB\x06\xbaH\x03\xc8\x01\x01R\x04from\x128\n" +
+	"\x05until\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampB\x06\xbaH\x03\xc8\x01\x01R\x05until\x12\x1f\n" +
+	"\x06reason\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x06reason\"\xd0\x04\n" +
 	"\x0eValidationRule\x12.\n" +
 	"\x02id\x18\x01 \x01(\tB\x1e\xbaH\x1br\x19\x18?2\x15^[a-z0-9][a-z0-9_-]*$R\x02id\x12\x1e\n" +
 	"\x05where\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x90NR\x05where\x12\x1e\n" +
@@ -997,9 +1689,9 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\tin_flight\x18\x02 \x01(\rB\a\xbaH\x04*\x02(\x01R\binFlight\"p\n" +
 	"\x0eApprovalPolicy\x12\x1f\n" +
 	"\x06quorum\x18\x01 \x01(\rB\a\xbaH\x04*\x02\x18\x14R\x06quorum\x12=\n" +
-	"\aexpires\x18\x02 \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x02*\x00R\aexpires\"\x8b\x01\n" +
-	"\x0eOverridePolicy\x12:\n" +
-	"\x05allow\x18\x01 \x03(\tB$\xbaH!\x92\x01\x1e\"\x1cr\x1aR\x05orderR\bcapacityR\aversionR\x05allow\x12=\n" +
+	"\aexpires\x18\x02 \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x02*\x00R\aexpires\"\xb5\x01\n" +
+	"\x0eOverridePolicy\x12d\n" +
+	"\x05allow\x18\x01 \x03(\tBN\xbaHK\x92\x01H\"FrD2\x15^[a-z0-9][a-z0-9_-]*$Z\x04stopZ\x04modeZ\x04holdZ\bturndownZ\bapprovalZ\x05retryR\x05allow\x12=\n" +
 	"\alongest\x18\x02 \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x02*\x00R\alongestB+Z$lehr.dev/gen/lehr/intent/v1;intentpb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
 
 var (
@@ -1015,51 +1707,72 @@ func file_lehr_intent_v1_policy_proto_rawDescGZIP() []byte {
 }
 
 var file_lehr_intent_v1_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_lehr_intent_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_lehr_intent_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_lehr_intent_v1_policy_proto_goTypes = []any{
-	(ValidationRule_Severity)(0), // 0: lehr.intent.v1.ValidationRule.Severity
-	(ValidationRule_Scope)(0),    // 1: lehr.intent.v1.ValidationRule.Scope
-	(*Policy)(nil),               // 2: lehr.intent.v1.Policy
-	(*ValidationRule)(nil),       // 3: lehr.intent.v1.ValidationRule
-	(*ExternalCheck)(nil),        // 4: lehr.intent.v1.ExternalCheck
-	(*CommandLine)(nil),          // 5: lehr.intent.v1.CommandLine
-	(*RoleBinding)(nil),          // 6: lehr.intent.v1.RoleBinding
-	(*PluginBinding)(nil),        // 7: lehr.intent.v1.PluginBinding
-	(*ShrinkGuard)(nil),          // 8: lehr.intent.v1.ShrinkGuard
-	(*Budget)(nil),               // 9: lehr.intent.v1.Budget
-	(*ApprovalPolicy)(nil),       // 10: lehr.intent.v1.ApprovalPolicy
-	(*OverridePolicy)(nil),       // 11: lehr.intent.v1.OverridePolicy
-	nil,                          // 12: lehr.intent.v1.Policy.TypeModesEntry
-	nil,                          // 13: lehr.intent.v1.ExternalCheck.ParametersEntry
-	(EnforcementMode)(0),         // 14: lehr.intent.v1.EnforcementMode
-	(*durationpb.Duration)(nil),  // 15: google.protobuf.Duration
+	(ValidationRule_Severity)(0),  // 0: lehr.intent.v1.ValidationRule.Severity
+	(ValidationRule_Scope)(0),     // 1: lehr.intent.v1.ValidationRule.Scope
+	(*Policy)(nil),                // 2: lehr.intent.v1.Policy
+	(*Check)(nil),                 // 3: lehr.intent.v1.Check
+	(*MinimumAge)(nil),            // 4: lehr.intent.v1.MinimumAge
+	(*Denylist)(nil),              // 5: lehr.intent.v1.Denylist
+	(*Denied)(nil),                // 6: lehr.intent.v1.Denied
+	(*Condition)(nil),             // 7: lehr.intent.v1.Condition
+	(*Calendar)(nil),              // 8: lehr.intent.v1.Calendar
+	(*Window)(nil),                // 9: lehr.intent.v1.Window
+	(*Freeze)(nil),                // 10: lehr.intent.v1.Freeze
+	(*ValidationRule)(nil),        // 11: lehr.intent.v1.ValidationRule
+	(*ExternalCheck)(nil),         // 12: lehr.intent.v1.ExternalCheck
+	(*CommandLine)(nil),           // 13: lehr.intent.v1.CommandLine
+	(*RoleBinding)(nil),           // 14: lehr.intent.v1.RoleBinding
+	(*PluginBinding)(nil),         // 15: lehr.intent.v1.PluginBinding
+	(*ShrinkGuard)(nil),           // 16: lehr.intent.v1.ShrinkGuard
+	(*Budget)(nil),                // 17: lehr.intent.v1.Budget
+	(*ApprovalPolicy)(nil),        // 18: lehr.intent.v1.ApprovalPolicy
+	(*OverridePolicy)(nil),        // 19: lehr.intent.v1.OverridePolicy
+	nil,                           // 20: lehr.intent.v1.Policy.TypeModesEntry
+	nil,                           // 21: lehr.intent.v1.ExternalCheck.ParametersEntry
+	(EnforcementMode)(0),          // 22: lehr.intent.v1.EnforcementMode
+	(*durationpb.Duration)(nil),   // 23: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 24: google.protobuf.Timestamp
 }
 var file_lehr_intent_v1_policy_proto_depIdxs = []int32{
-	14, // 0: lehr.intent.v1.Policy.mode:type_name -> lehr.intent.v1.EnforcementMode
-	7,  // 1: lehr.intent.v1.Policy.plugins:type_name -> lehr.intent.v1.PluginBinding
-	8,  // 2: lehr.intent.v1.Policy.shrink:type_name -> lehr.intent.v1.ShrinkGuard
-	9,  // 3: lehr.intent.v1.Policy.budgets:type_name -> lehr.intent.v1.Budget
-	12, // 4: lehr.intent.v1.Policy.type_modes:type_name -> lehr.intent.v1.Policy.TypeModesEntry
-	10, // 5: lehr.intent.v1.Policy.approval:type_name -> lehr.intent.v1.ApprovalPolicy
-	11, // 6: lehr.intent.v1.Policy.overrides:type_name -> lehr.intent.v1.OverridePolicy
-	6,  // 7: lehr.intent.v1.Policy.access:type_name -> lehr.intent.v1.RoleBinding
-	3,  // 8: lehr.intent.v1.Policy.rules:type_name -> lehr.intent.v1.ValidationRule
-	0,  // 9: lehr.intent.v1.ValidationRule.severity:type_name -> lehr.intent.v1.ValidationRule.Severity
-	1,  // 10: lehr.intent.v1.ValidationRule.scope:type_name -> lehr.intent.v1.ValidationRule.Scope
-	4,  // 11: lehr.intent.v1.ValidationRule.external:type_name -> lehr.intent.v1.ExternalCheck
-	5,  // 12: lehr.intent.v1.ExternalCheck.command:type_name -> lehr.intent.v1.CommandLine
-	13, // 13: lehr.intent.v1.ExternalCheck.parameters:type_name -> lehr.intent.v1.ExternalCheck.ParametersEntry
-	15, // 14: lehr.intent.v1.ExternalCheck.timeout:type_name -> google.protobuf.Duration
-	15, // 15: lehr.intent.v1.ExternalCheck.keep:type_name -> google.protobuf.Duration
-	15, // 16: lehr.intent.v1.ShrinkGuard.period:type_name -> google.protobuf.Duration
-	15, // 17: lehr.intent.v1.ApprovalPolicy.expires:type_name -> google.protobuf.Duration
-	15, // 18: lehr.intent.v1.OverridePolicy.longest:type_name -> google.protobuf.Duration
-	14, // 19: lehr.intent.v1.Policy.TypeModesEntry.value:type_name -> lehr.intent.v1.EnforcementMode
-	20, // [20:20] is the sub-list for method output_type
-	20, // [20:20] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	22, // 0: lehr.intent.v1.Policy.mode:type_name -> lehr.intent.v1.EnforcementMode
+	15, // 1: lehr.intent.v1.Policy.plugins:type_name -> lehr.intent.v1.PluginBinding
+	16, // 2: lehr.intent.v1.Policy.shrink:type_name -> lehr.intent.v1.ShrinkGuard
+	17, // 3: lehr.intent.v1.Policy.budgets:type_name -> lehr.intent.v1.Budget
+	20, // 4: lehr.intent.v1.Policy.type_modes:type_name -> lehr.intent.v1.Policy.TypeModesEntry
+	18, // 5: lehr.intent.v1.Policy.approval:type_name -> lehr.intent.v1.ApprovalPolicy
+	19, // 6: lehr.intent.v1.Policy.overrides:type_name -> lehr.intent.v1.OverridePolicy
+	14, // 7: lehr.intent.v1.Policy.access:type_name -> lehr.intent.v1.RoleBinding
+	11, // 8: lehr.intent.v1.Policy.rules:type_name -> lehr.intent.v1.ValidationRule
+	3,  // 9: lehr.intent.v1.Policy.checks:type_name -> lehr.intent.v1.Check
+	4,  // 10: lehr.intent.v1.Check.min_age:type_name -> lehr.intent.v1.MinimumAge
+	5,  // 11: lehr.intent.v1.Check.deny:type_name -> lehr.intent.v1.Denylist
+	7,  // 12: lehr.intent.v1.Check.condition:type_name -> lehr.intent.v1.Condition
+	8,  // 13: lehr.intent.v1.Check.calendar:type_name -> lehr.intent.v1.Calendar
+	23, // 14: lehr.intent.v1.MinimumAge.age:type_name -> google.protobuf.Duration
+	6,  // 15: lehr.intent.v1.Denylist.entries:type_name -> lehr.intent.v1.Denied
+	9,  // 16: lehr.intent.v1.Calendar.open:type_name -> lehr.intent.v1.Window
+	10, // 17: lehr.intent.v1.Calendar.freezes:type_name -> lehr.intent.v1.Freeze
+	23, // 18: lehr.intent.v1.Window.duration:type_name -> google.protobuf.Duration
+	24, // 19: lehr.intent.v1.Freeze.from:type_name -> google.protobuf.Timestamp
+	24, // 20: lehr.intent.v1.Freeze.until:type_name -> google.protobuf.Timestamp
+	0,  // 21: lehr.intent.v1.ValidationRule.severity:type_name -> lehr.intent.v1.ValidationRule.Severity
+	1,  // 22: lehr.intent.v1.ValidationRule.scope:type_name -> lehr.intent.v1.ValidationRule.Scope
+	12, // 23: lehr.intent.v1.ValidationRule.external:type_name -> lehr.intent.v1.ExternalCheck
+	13, // 24: lehr.intent.v1.ExternalCheck.command:type_name -> lehr.intent.v1.CommandLine
+	21, // 25: lehr.intent.v1.ExternalCheck.parameters:type_name -> lehr.intent.v1.ExternalCheck.ParametersEntry
+	23, // 26: lehr.intent.v1.ExternalCheck.timeout:type_name -> google.protobuf.Duration
+	23, // 27: lehr.intent.v1.ExternalCheck.keep:type_name -> google.protobuf.Duration
+	23, // 28: lehr.intent.v1.ShrinkGuard.period:type_name -> google.protobuf.Duration
+	23, // 29: lehr.intent.v1.ApprovalPolicy.expires:type_name -> google.protobuf.Duration
+	23, // 30: lehr.intent.v1.OverridePolicy.longest:type_name -> google.protobuf.Duration
+	22, // 31: lehr.intent.v1.Policy.TypeModesEntry.value:type_name -> lehr.intent.v1.EnforcementMode
+	32, // [32:32] is the sub-list for method output_type
+	32, // [32:32] is the sub-list for method input_type
+	32, // [32:32] is the sub-list for extension type_name
+	32, // [32:32] is the sub-list for extension extendee
+	0,  // [0:32] is the sub-list for field type_name
 }
 
 func init() { file_lehr_intent_v1_policy_proto_init() }
@@ -1068,7 +1781,21 @@ func file_lehr_intent_v1_policy_proto_init() {
 		return
 	}
 	file_lehr_intent_v1_addons_proto_init()
-	file_lehr_intent_v1_policy_proto_msgTypes[2].OneofWrappers = []any{
+	file_lehr_intent_v1_policy_proto_msgTypes[1].OneofWrappers = []any{
+		(*Check_MinAge)(nil),
+		(*Check_Deny)(nil),
+		(*Check_Condition)(nil),
+		(*Check_Calendar)(nil),
+	}
+	file_lehr_intent_v1_policy_proto_msgTypes[4].OneofWrappers = []any{
+		(*Denied_Version)(nil),
+		(*Denied_Commit)(nil),
+	}
+	file_lehr_intent_v1_policy_proto_msgTypes[7].OneofWrappers = []any{
+		(*Window_Hours)(nil),
+		(*Window_Rrule)(nil),
+	}
+	file_lehr_intent_v1_policy_proto_msgTypes[10].OneofWrappers = []any{
 		(*ExternalCheck_Http)(nil),
 		(*ExternalCheck_Sql)(nil),
 		(*ExternalCheck_Command)(nil),
@@ -1079,7 +1806,7 @@ func file_lehr_intent_v1_policy_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_intent_v1_policy_proto_rawDesc), len(file_lehr_intent_v1_policy_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   12,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,33 @@
+package check
+
+import (
+	"errors"
+	"time"
+
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/intent"
+)
+
+// minimumAge waits until the target incarnation, or the asset's content in it,
+// was published so long ago.
+func (c *Configured) minimumAge(asked *intentpb.MinimumAge) {
+	c.Kind, c.NeedsOrigin = KindMinimumAge, true
+	least := asked.GetAge().AsDuration()
+	c.judge = func(f Facts) intent.Verdict {
+		what, published := f.Origin.Incarnation.String()+" was", f.Origin.Published
+		if asked.GetOfContent() {
+			if f.Origin.Lost != nil {
+				return c.broken(f.Origin.Lost)
+			}
+			what, published = "its content came with "+f.Origin.Since.String()+", which was", f.Origin.Appeared
+		}
+		if published.IsZero() {
+			return c.broken(errors.New("it is not known when " + f.Origin.Incarnation.String() + " was published"))
+		}
+		old := published.Add(least)
+		if !f.Now.Before(old) {
+			return c.passes(time.Time{})
+		}
+		return c.waits(intent.WaitAge, old, "%s published at %s and must be %s old; it is at %s", what, instant(published), least, instant(old))
+	}
+}

@@ -1,0 +1,192 @@
+package enforcer
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"lehr.dev/annealing/check"
+	"lehr.dev/fault"
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/intent"
+)
+
+// asked is one check of a policy, and what tells it from others; where tells
+// which assets it is about.
+type asked struct {
+	*intentpb.Check
+	digest, where intent.Digest
+}
+
+// asksOf lists the checks of a policy. Which assets they are about is no part
+// of what they are.
+func asksOf(policy *intentpb.Policy) ([]asked, error) {
+	var asks []asked
+	for _, c := range policy.GetChecks() {
+		bare := proto.CloneOf(c)
+		bare.Where = ""
+		text, err := proto.MarshalOptions{Deterministic: true}.Marshal(bare)
+		if err != nil {
+			return nil, err
+		}
+		asks = append(asks, asked{c, intent.Sum("lehr.check.v1", text), intent.Sum("lehr.where.v1", []byte(c.Where))})
+	}
+	return asks, nil
+}
+
+// checkOf is a check and the types that its expressions are over.
+type checkOf struct{ check, where, schema intent.Digest }
+
+// besides gathers what policies ask of a push with their checks.
+type besides struct {
+	// former: the policy at hand is that of the last enforced incarnation.
+	former bool
+	asks   []besidesAsked
+	// policies in force, whose say it is what may be overridden.
+	policies []*policy
+}
+
+// besidesAsked is former where only the last enforced incarnation asks for it.
+type besidesAsked struct {
+	asked
+	former bool
+}
+
+func (b *besides) loosened() bool {
+	return slices.ContainsFunc(b.asks, func(a besidesAsked) bool { return a.former })
+}
+
+// ask adds the checks of a policy that are about the content.
+func (r *reader) ask(ctx context.Context, at intent.IncarnationID, policy *policy, content intent.Asset, into *besides) error {
+	into.policies = append(into.policies, policy)
+	for _, c := range policy.asks {
+		if c.Where != "" {
+			about, err := r.isAbout(ctx, at, c.Check, content)
+			if err != nil {
+				return err
+			}
+			if !about {
+				continue
+			}
+		}
+		at := slices.IndexFunc(into.asks, func(known besidesAsked) bool { return known.digest == c.digest })
+		if at < 0 {
+			into.asks = append(into.asks, besidesAsked{c, into.former})
+			continue
+		}
+		into.asks[at].former = into.asks[at].former && into.former
+	}
+	return nil
+}
+
+func (r *reader) isAbout(ctx context.Context, at intent.IncarnationID, c *intentpb.Check, content intent.Asset) (bool, error) {
+	types, err := r.rules(ctx, at)
+	if err != nil {
+		return false, err
+	}
+	where, err := types.Filter(c.Where)
+	if err != nil {
+		return false, fmt.Errorf("which assets the check %s is about: %w", c.Name, err)
+	}
+	return where.Match(content)
+}
+
+// beside makes what was asked ready, and reads what it looks at. All is judged
+// of the target, in the target's types.
+func (r *reader) beside(ctx context.Context, g *glance, asks *besides, all *requirements) error {
+	if len(asks.asks) == 0 {
+		return nil
+	}
+	types, err := r.rules(ctx, g.target)
+	if err != nil {
+		return err
+	}
+	for _, a := range asks.asks {
+		ready := r.configured(a.asked, types)
+		all.checks = append(all.checks, check.Required{Configured: ready, Loosened: a.former})
+		if ready.NeedsContent {
+			all.content = all.of.target
+		}
+		if ready.NeedsOrigin && all.origin.Incarnation.IsZero() {
+			if all.origin, err = r.origin(ctx, g); err != nil {
+				return err
+			}
+		}
+	}
+	for _, c := range all.checks {
+		forbidden := slices.ContainsFunc(asks.policies, func(p *policy) bool { return !check.Allows(p.Policy, c.Name, c.Kind) })
+		if at := slices.Index(all.overridable, c.Name); at < 0 && !forbidden && !all.forbids(c) {
+			all.overridable = append(all.overridable, c.Name)
+		}
+	}
+	return nil
+}
+
+// forbids: another check of that name may be of a kind that is not to be
+// overridden.
+func (all *requirements) forbids(c check.Required) bool {
+	return slices.ContainsFunc(all.checks, func(other check.Required) bool { return other.Name == c.Name && other.Kind != c.Kind })
+}
+
+// configured is a check that is ready. All assets share it.
+func (r *reader) configured(a asked, types *ruling) *check.Configured {
+	key := checkOf{a.digest, a.where, types.set.Digest()}
+	r.mu.Lock()
+	known := r.checks[key]
+	r.mu.Unlock()
+	if known != nil {
+		return known
+	}
+	known = check.Configure(a.Check, types.Environment)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.checks) >= mostRemembered {
+		clear(r.checks)
+	}
+	r.checks[key] = known
+	return known
+}
+
+// origin says where the target of an asset comes from.
+func (r *reader) origin(ctx context.Context, g *glance) (check.Origin, error) {
+	target, err := r.incarnation(ctx, g.target)
+	if err != nil {
+		return check.Origin{}, err
+	}
+	origin := check.Origin{Incarnation: g.target, Published: target.Created}
+	member, err := r.store.Member(ctx, g.target, g.asset.id)
+	if err != nil {
+		return check.Origin{}, err
+	}
+	origin.Since = intent.IncarnationID{Partition: g.target.Partition, Sequence: member.Since}
+	since, err := r.incarnation(ctx, origin.Since)
+	if fault.Is(err, fault.NotFound) {
+		origin.Lost = fmt.Errorf("its content came with %s, which is not kept any more", origin.Since)
+		return origin, nil
+	}
+	origin.Appeared, origin.Sources = since.Created, since.Sources
+	return origin, err
+}
+
+// incarnation is what an incarnation is; its labels may have changed since.
+func (r *reader) incarnation(ctx context.Context, id intent.IncarnationID) (intent.Incarnation, error) {
+	r.mu.Lock()
+	known, found := r.incarnations[id]
+	r.mu.Unlock()
+	if found {
+		return known, nil
+	}
+	incarnation, err := r.store.Incarnation(ctx, id)
+	if err != nil {
+		return incarnation, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.incarnations) >= mostRemembered {
+		clear(r.incarnations)
+	}
+	r.incarnations[id] = incarnation
+	return incarnation, nil
+}

@@ -1,0 +1,44 @@
+package validate
+
+import (
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/intent"
+	"lehr.dev/rule"
+	"lehr.dev/schema"
+)
+
+// CheckChecks compiles the expressions of a policy's checks, and says what is
+// wrong with them.
+func CheckChecks(types *schema.Set, checks []*intentpb.Check) (problems []RuleProblem) {
+	if len(checks) == 0 {
+		return nil
+	}
+	environment := rule.New(types)
+	for i, c := range checks {
+		if field, err := checkCheck(environment, c); err != nil {
+			problems = append(problems, RuleProblem{i, field, err})
+		}
+	}
+	return problems
+}
+
+// checkCheck names the field that is wrong.
+func checkCheck(e *rule.Environment, c *intentpb.Check) (field string, err error) {
+	over := intent.TypeName("")
+	if c.Where != "" {
+		where, err := e.Filter(c.Where)
+		if err != nil {
+			return "where", err
+		}
+		over = where.Narrow().Type
+	}
+	if must := c.GetCondition().GetMust(); must != "" {
+		_, err := e.Condition(must, over, rule.Moving)
+		return "must", err
+	}
+	if version := c.GetDeny().GetVersion(); version != "" {
+		_, err := e.Compile(version, over)
+		return "version", err
+	}
+	return "", nil
+}
