@@ -29,6 +29,7 @@ func Lint(ctx context.Context, program Program, now time.Time) (Built, error) {
 		return built, err
 	}
 	l.definitions()
+	l.unfilled()
 	built.Findings = append(built.Findings, l.findings...)
 	return built, nil
 }
@@ -45,8 +46,10 @@ type linter struct {
 	// ownerless assets, in the order of their ids.
 	ownerless []intent.AssetID
 	secrets   int
-	rules     *validate.Idle
-	checks    *validate.Idle
+	// placeholders that nobody fills in, and where the first of each is.
+	placeholders map[string]*intent.Finding
+	rules        *validate.Idle
+	checks       *validate.Idle
 }
 
 func (l *linter) add(line int, field, message, hint string) {
@@ -58,7 +61,7 @@ func (l *linter) add(line int, field, message, hint string) {
 // assets looks at each once.
 func (l *linter) assets(ctx context.Context) error {
 	l.gives, l.types, l.scopes, l.scoped = map[string]bool{}, map[string]bool{}, map[string]bool{}, scoped{}
-	l.deprecated = newDeprecated(l.set)
+	l.deprecated, l.placeholders = newDeprecated(l.set), map[string]*intent.Finding{}
 	l.rules = validate.NewIdle(l.set, l.definition.Policy.GetRules())
 	l.checks = validate.NewIdle(l.set, abouts(l.definition.Policy))
 	return l.others(ctx, nil, nil, func(id intent.AssetID, asset intent.Asset, _ []byte) error {
@@ -76,6 +79,9 @@ func (l *linter) assets(ctx context.Context) error {
 			return err
 		}
 		if err := l.seeDeprecated(id, asset); err != nil {
+			return err
+		}
+		if err := l.seePlaceholders(id, asset); err != nil {
 			return err
 		}
 		l.types[string(asset.Payload.Type)] = true

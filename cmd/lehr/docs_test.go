@@ -329,7 +329,8 @@ func parses(args []string) string {
 // isOne reports whether a word is the singular of a noun.
 func isOne(noun, word string) bool { return noun == word+"s" || noun == word+"es" }
 
-// What a page names as shown by a test is a test, and every row names one.
+// What a page names as shown by a test is a test, every row names one, and no
+// fuzzer is forgotten.
 func TestThreatsNameTheirTests(t *testing.T) {
 	for page, rows := range map[string]string{"threat-model.md": "threat", "bad-input.md": "tried"} {
 		t.Run(page, func(t *testing.T) { namesTests(t, page, rows) })
@@ -361,6 +362,11 @@ func namesTests(t *testing.T, page, rows string) {
 	for _, name := range named {
 		if !tests[name] {
 			t.Errorf("%s names %s, which is no test", page, name)
+		}
+	}
+	for name := range tests {
+		if strings.HasPrefix(name, "Fuzz") && page == "bad-input.md" && !slices.Contains(named, name) {
+			t.Errorf("%s does not name %s", page, name)
 		}
 	}
 	if len(named) < 40 {

@@ -154,6 +154,9 @@ func appendValue(found []leaf, path string, field protoreflect.FieldDescriptor, 
 	text := value.String()
 	switch field.Kind() {
 	case protoreflect.StringKind:
+		if within, is := appendJSON(found, path, text); is {
+			return within
+		}
 		text = strconv.Quote(text)
 	case protoreflect.BytesKind:
 		text = strconv.Quote(string(value.Bytes()))
