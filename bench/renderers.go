@@ -15,7 +15,6 @@ import (
 	"lehr.dev/intent"
 	"lehr.dev/prodspec/generate"
 	"lehr.dev/prodspec/generate/work"
-	"lehr.dev/schema"
 )
 
 // measureRenderers has Lehr render so many objects from kustomizations of 200
@@ -71,7 +70,7 @@ func measureRenderers(ctx context.Context, programs string, objects int) error {
 		lehr, alone := time.Duration(1<<62), time.Duration(1<<62)
 		for range rounds {
 			began := time.Now()
-			results, err := generate.NewProcess(options).Run(ctx, schema.Builtin(), slices.Repeat([]work.Job{job}, of.parts), open)
+			results, err := runAll(ctx, generate.NewProcess(options), slices.Repeat([]work.Job{job}, of.parts), open)
 			if err != nil {
 				return fmt.Errorf("%s: %w", of.format, err)
 			}
