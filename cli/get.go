@@ -63,6 +63,7 @@ func nouns() []noun {
 		{names: []string{"stops", "stop"}, global: true, list: listStops, describe: describeListed(listStops)},
 		{names: []string{"approvals", "approval"}, list: listApprovals, describe: describeListed(listApprovals)},
 		{names: []string{"overrides", "override"}, list: listOverrides, describe: describeListed(listOverrides)},
+		{names: []string{"windows", "window"}, chosen: []string{"asset"}, list: listWindows, describe: describeListed(listWindows)},
 		{names: []string{"pushes", "push"}, chosen: []string{"asset"}, list: listPushes, describe: describeListed(listPushes)},
 		{names: []string{"orphans", "orphan"}, list: listOrphans, describe: describeListed(listOrphans)},
 		{names: []string{"audit"}, chosen: []string{"global", "asset", "actor", "since"}, list: listAudit, describe: describeAudit},
@@ -86,10 +87,13 @@ func findNoun(name string) (noun, error) {
 	return noun{}, fault.New(fault.Invalid, "%q is no kind of thing", name).WithHint("known are: %s", strings.Join(nounNames(), ", "))
 }
 
+// usualLimit of a list.
+const usualLimit = 1000
+
 func (s *session) getCommand() *cobra.Command {
 	var q query
 	command := &cobra.Command{
-		Use:   "get KIND",
+		Use:   "get KIND [ASSET]",
 		Short: "List things: " + strings.Join(nounNames(), ", "),
 		Example: `  lehr get assets --prefix web/ --type Job
   lehr get assets --field Job.version=1.2
@@ -100,11 +104,15 @@ func (s *session) getCommand() *cobra.Command {
   lehr get incarnations --label release=spring
   lehr get reports --state waiting
   lehr get pushes --asset web/a -o json
+  lehr get windows web/a
   lehr get audit --actor ann --since 2h`,
-		Args:              cobra.ExactArgs(1),
+		Args:              cobra.RangeArgs(1, 2),
 		ValidArgsFunction: completeNouns,
 		RunE: func(command *cobra.Command, args []string) error {
 			noun, err := findNoun(args[0])
+			if err == nil && len(args) == 2 {
+				q.asset, err = noun.assetOf(args[1])
+			}
 			if err == nil {
 				err = noun.takes(command, q.limit)
 			}
@@ -124,11 +132,11 @@ func (s *session) getCommand() *cobra.Command {
 	flags.StringVar(&q.filter, "filter", "", "assets for which this CEL expression is true")
 	flags.StringVar(&q.at, "at", "", "assets, or the incarnation, as of a time (2026-11-21T08:00:00Z, \"2026-11-21 08:00\", 2h ago as 2h), an id (12), or a label")
 	flags.StringVar(&q.label, "label", "", "the newest incarnation with this label, or its assets, as KEY or KEY=VALUE")
-	flags.StringVar(&q.asset, "asset", "", "pushes of this asset, and what the audit says of it")
+	flags.StringVar(&q.asset, "asset", "", "pushes and windows of this asset, and what the audit says of it")
 	flags.StringVar(&q.actor, "actor", "", "what this person or program did, in the audit")
 	flags.StringVar(&q.since, "since", "", "what the audit says from a time on: 2026-11-21T08:00:00Z, or 2h ago as 2h")
 	flags.BoolVar(&q.everywhere, "global", false, "the audit of what concerns all partitions, for example a stop of all")
-	flags.IntVar(&q.limit, "limit", 1000, "at most this many")
+	flags.IntVar(&q.limit, "limit", usualLimit, "at most this many; of windows, of each check (usual: 5)")
 	return command
 }
 
@@ -137,6 +145,15 @@ func completeNouns(_ *cobra.Command, args []string, _ string) ([]string, cobra.S
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	return nounNames(), cobra.ShellCompDirectiveNoFileComp
+}
+
+// assetOf is the asset that get was asked for by its name alone.
+func (n noun) assetOf(name string) (string, error) {
+	if !slices.Contains(n.chosen, "asset") {
+		return "", fault.New(fault.Invalid, "%s are not listed by asset", n.names[0]).
+			WithHint("lehr describe %s NAME shows one, where it has a name; lehr get %s takes flags", n.names[len(n.names)-1], n.names[0])
+	}
+	return name, nil
 }
 
 // takes refuses flags that would choose nothing among things of this kind: a

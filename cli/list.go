@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/protobuf/types/known/timestamppb"
+
 	"lehr.dev/client"
 	apipb "lehr.dev/gen/lehr/api/v1"
 )
@@ -399,4 +401,32 @@ func where(f *apipb.Finding) string {
 		place += f.Field + ": "
 	}
 	return place
+}
+
+// listWindows lists when checks that are calendars let pushes begin, in their
+// zones. A limit is that of each; the usual one leaves it to the server.
+func listWindows(ctx context.Context, s *session, c *client.Client, q query) (listing, error) {
+	found := listing{header: []string{"CHECK", "STATE", "OPENS", "CLOSES", "ZONE", "REASON"}}
+	request := &apipb.ListWindowsRequest{Partition: q.partition, Asset: q.asset}
+	if q.limit < usualLimit {
+		request.Limit = int32(q.limit)
+	}
+	response, err := c.Partitions.ListWindows(ctx, request)
+	if err != nil {
+		return found, err
+	}
+	for _, w := range response.Windows {
+		zone, err := time.LoadLocation(w.Zone)
+		if err != nil {
+			zone = time.UTC
+		}
+		moment := func(at *timestamppb.Timestamp) string {
+			if at == nil {
+				return "-"
+			}
+			return at.AsTime().In(zone).Format("Mon 2006-01-02 15:04 MST")
+		}
+		found.add(w, w.Check, w.State, moment(w.From), moment(w.Until), w.Zone, w.Reason)
+	}
+	return found, nil
 }

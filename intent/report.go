@@ -42,6 +42,7 @@ const (
 	WaitBudget        WaitingKind = "budget"         // too many in flight in its scope
 	WaitAge           WaitingKind = "age"            // what it is to become was published too recently
 	WaitDenied        WaitingKind = "denied"         // its version or commit is on a denylist
+	WaitCalendar      WaitingKind = "calendar"       // outside its windows, on a holiday, or frozen
 	WaitCondition     WaitingKind = "condition"      // a condition of the policy is not so
 	WaitClaim         WaitingKind = "claim"          // another asset holds the resource
 	WaitNotSelected   WaitingKind = "not-selected"   // governed, and no rollout chose it yet

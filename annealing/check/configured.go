@@ -17,6 +17,7 @@ const (
 	KindMinimumAge = "min_age"
 	KindDenylist   = "denylist"
 	KindCondition  = "condition"
+	KindCalendar   = "calendar"
 )
 
 // Configured is a check of a policy, ready to judge. It is safe for concurrent
@@ -63,6 +64,8 @@ func Configure(c *intentpb.Check, types *rule.Environment) *Configured {
 		err = made.denylist(kind.Deny, over(c, types), types)
 	case *intentpb.Check_Condition:
 		err = made.condition(kind.Condition, over(c, types), types)
+	case *intentpb.Check_Calendar:
+		err = made.calendar(kind.Calendar)
 	default:
 		err = errors.New("this version of Lehr does not know its kind")
 	}
@@ -93,6 +96,8 @@ func KindOf(c *intentpb.Check) string {
 		return KindDenylist
 	case *intentpb.Check_Condition:
 		return KindCondition
+	case *intentpb.Check_Calendar:
+		return KindCalendar
 	default:
 		return ""
 	}

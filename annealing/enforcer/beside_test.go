@@ -165,3 +165,56 @@ func TestAConditionIsOfWhatWouldBePushed(t *testing.T) {
 		w.unpushed("web", "its check is broken")
 	})
 }
+
+// TestPushesBeginWhileTheCalendarIsOpen: at the moment that it opens, not at
+// the next sweep, and not before; none begin from its end on.
+func TestPushesBeginWhileTheCalendarIsOpen(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.restart(func() { w.limits.Sweep = time.Hour })
+		w.policy.Checks = []*intentpb.Check{{Name: "office", Where: `id == "web"`, Kind: &intentpb.Check_Calendar{Calendar: &intentpb.Calendar{
+			Zone: "UTC", Open: []*intentpb.Window{{When: &intentpb.Window_Hours{Hours: "09:00-17:00"}}},
+		}}}}
+		today := time.Now().UTC().Truncate(24 * time.Hour)
+		opens, closes := today.Add(33*time.Hour), today.Add(41*time.Hour)
+		w.pass(time.Until(today.Add(20 * time.Hour)))
+		w.publish(web, db)
+		w.inSync(db)
+		if waiting := w.waitsOn("web", intent.WaitCalendar); !waiting.Until.Equal(opens) {
+			t.Errorf("it waits until %s, want %s", waiting.Until, opens)
+		}
+		w.told("web", "check office: outside its windows; opens at ")
+		w.pass(time.Until(opens) - 1)
+		if w.production.pushes("web") > 0 {
+			t.Fatal("it was pushed before it opened")
+		}
+		w.pass(100 * time.Millisecond)
+		if w.production.pushes("web") != 1 {
+			t.Fatal("it was not pushed when it opened")
+		}
+		w.pass(time.Until(closes))
+		w.publish(webV2, db)
+		w.waitsOn("web", intent.WaitCalendar)
+		w.unpushed("web", "it is closed")
+	})
+}
+
+// TestAWindowThatClosesBeforeTheAdmission: the store asks again.
+func TestAWindowThatClosesBeforeTheAdmission(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.policy.Checks = []*intentpb.Check{{Name: "office", Kind: &intentpb.Check_Calendar{Calendar: &intentpb.Calendar{
+			Zone: "UTC", Open: []*intentpb.Window{{When: &intentpb.Window_Hours{Hours: "09:00-17:00"}}},
+		}}}}
+		closes := time.Now().UTC().Truncate(24 * time.Hour).Add(41 * time.Hour)
+		w.pass(time.Until(closes.Add(-time.Minute)))
+		g := w.gated()
+		open := g.shut("admit")
+		w.publish(web)
+		w.pass(30 * time.Second) // It is open, and decided.
+		w.pass(time.Until(closes))
+		open()
+		w.waitsOn("web", intent.WaitCalendar)
+		if w.production.pushes("web") > 0 {
+			t.Fatal("it was pushed after it closed")
+		}
+	})
+}

@@ -27,6 +27,7 @@ func ownChecks() []ownCheck {
 		{"min_age", "min_age", []string{"of"}, (*parser).minimumAge, "{min_age: 30m}"},
 		{"deny", "denylist", []string{"version"}, (*parser).denylist, `{deny: [{version: "1.4.*", reason: it loses writes}]}`},
 		{"must", "condition", []string{"message"}, (*parser).condition, "{must: size(diff.changes) < 10}"},
+		{"zone", "calendar", []string{"open", "freezes", "holidays"}, (*parser).calendar, `{zone: Europe/London, open: "Mon-Fri 09:00-17:00", holidays: GB}`},
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/prodspec/definition"
@@ -147,6 +148,15 @@ func TestRefusedDefinitions(t *testing.T) {
 		"check's field":         {"budget: {scope", "soak: {min_age: 1m, wher: x}\n  budget: {scope", 18, 23, "checks.soak.wher", "unknown field", "did you mean where?"},
 		"two kinds":             {"budget: {scope", "soak: {min_age: 1m, deny: []}\n  budget: {scope", 18, 23, "checks.soak.deny", "unknown field", "allowed: min_age"},
 		"no condition":          {"budget: {scope", "calm: {must: []}\n  budget: {scope", 18, 16, "checks.calm.must", "must be an expression", ""},
+		"no zone":               {"budget: {scope", "office: {open: 09:00-17:00}\n  budget: {scope", 18, 3, "checks.office", "is no check", "zone: Europe/London"},
+		"unknown zone":          {"budget: {scope", "office: {zone: Europe/Londn}\n  budget: {scope", 18, 18, "checks.office.zone", "no time zone", "Europe/London"},
+		"bad window":            {"budget: {scope", "office: {zone: UTC, open: [09:00-17:00, Mo 09:00-17:00]}\n  budget: {scope", 18, 43, "checks.office.open[1]", "no window", "Mon-Fri"},
+		"bad rrule":             {"budget: {scope", "office: {zone: UTC, open: [{rrule: FREQ=HOURLY, start: 2026-01-05 09:00, for: 1h}]}\n  budget: {scope", 18, 30, "checks.office.open[0]", "more often than by days", "several windows"},
+		"rrule without length":  {"budget: {scope", "office: {zone: UTC, open: [{rrule: FREQ=DAILY, start: 2026-01-05 09:00}]}\n  budget: {scope", 18, 30, "checks.office.open[0].for", "missing", "for: 2h"},
+		"unknown holidays":      {"budget: {scope", "office: {zone: UTC, holidays: UK}\n  budget: {scope", 18, 33, "checks.office.holidays", "not known", "GB"},
+		"bad freeze":            {"budget: {scope", "office: {zone: UTC, freezes: [{from: soon, until: 2026-01-05, reason: a}]}\n  budget: {scope", 18, 40, "checks.office.freezes[0].from", "no time", "2026-12-20"},
+		"freeze without reason": {"budget: {scope", "office: {zone: UTC, freezes: [{from: 2026-01-04, until: 2026-01-05}]}\n  budget: {scope", 18, 33, "checks.office.freezes[0].reason", "missing", "reason: …"},
+		"freeze backwards":      {"budget: {scope", "office: {zone: UTC, freezes: [{from: 2026-01-06, until: 2026-01-05, reason: a}]}\n  budget: {scope", 18, 33, "checks.office.freezes[0]", "ends before", ""},
 		"no age":                {"budget: {scope", "soak: {min_age: soon}\n  budget: {scope", 18, 19, "checks.soak.min_age", "length of time", "10m"},
 		"age of what":           {"budget: {scope", "soak: {min_age: 1m, of: asset}\n  budget: {scope", 18, 27, "checks.soak.of", `"asset"`, "incarnation or content"},
 		"nothing denied":        {"budget: {scope", "bad: {deny: []}\n  budget: {scope", 18, 15, "checks.bad.deny", "not empty", "reason"},
@@ -289,6 +299,11 @@ func TestOwnChecks(t *testing.T) {
     deny: [{version: "1.4.*", reason: it loses writes}, {commit: 1234567, source: service, reason: half of it}]
     version: payload.version
   calm: {must: size(diff.changes) < 3, message: too much at once}
+  office:
+    zone: Europe/London
+    open: [Mon-Fri 09:00-17:00, {rrule: FREQ=MONTHLY;BYDAY=1SA, start: 2026-01-03 22:00, for: 4h}]
+    freezes: [{from: 2026-07-20, until: 2026-08-01 12:00, reason: nobody is here}]
+    holidays: GB
   overrides: {allow: [min_age, bad]}
 `
 	d, findings := definition.Parse("lehr.yaml", []byte(text), schema.Builtin())
@@ -302,6 +317,16 @@ func TestOwnChecks(t *testing.T) {
 			{What: &intentpb.Denied_Commit{Commit: "1234567"}, Source: "service", Reason: "half of it"},
 		}}}},
 		{Name: "calm", Kind: &intentpb.Check_Condition{Condition: &intentpb.Condition{Must: "size(diff.changes) < 3", Message: "too much at once"}}},
+		{Name: "office", Kind: &intentpb.Check_Calendar{Calendar: &intentpb.Calendar{
+			Zone: "Europe/London", Holidays: "GB",
+			Open: []*intentpb.Window{
+				{When: &intentpb.Window_Hours{Hours: "Mon-Fri 09:00-17:00"}},
+				{When: &intentpb.Window_Rrule{Rrule: "FREQ=MONTHLY;BYDAY=1SA"}, Start: "2026-01-03T22:00:00", Duration: durationpb.New(4 * time.Hour)},
+			},
+			Freezes: []*intentpb.Freeze{{ // In summer time.
+				From: timestamppb.New(time.Date(2026, 7, 19, 23, 0, 0, 0, time.UTC)), Until: timestamppb.New(time.Date(2026, 8, 1, 11, 0, 0, 0, time.UTC)), Reason: "nobody is here",
+			}},
+		}}},
 	}
 	if diff := cmp.Diff(want, d.Policy.GetChecks(), protocmp.Transform()); diff != "" {
 		t.Error(diff)

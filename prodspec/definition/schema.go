@@ -200,8 +200,13 @@ func checkField(key string) map[string]any {
 	switch key {
 	case "min_age":
 		return duration()
-	case "message":
+	case "message", "zone", "holidays":
 		return text()
+	case "open":
+		recurring := object(map[string]any{"rrule": text(), "start": text(), "for": duration()}, "rrule")
+		return anyOf(text(), listOf(anyOf(text(), recurring)))
+	case "freezes":
+		return listOf(object(map[string]any{"from": text(), "until": text(), "reason": text()}, "from"))
 	case "of":
 		return enum(slices.Sorted(maps.Keys(ages)))
 	case "deny":

@@ -188,6 +188,211 @@ func (x *Partition) GetEpoch() uint64 {
 	return 0
 }
 
+type ListWindowsRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Partition string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
+	// Only of the checks that are about this asset at head; empty: all.
+	Asset string `protobuf:"bytes,2,opt,name=asset" json:"asset,omitempty"`
+	// Of each check at most so many; 0: 5, at most 100.
+	Limit         int32 `protobuf:"varint,3,opt,name=limit" json:"limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListWindowsRequest) Reset() {
+	*x = ListWindowsRequest{}
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListWindowsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListWindowsRequest) ProtoMessage() {}
+
+func (x *ListWindowsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListWindowsRequest.ProtoReflect.Descriptor instead.
+func (*ListWindowsRequest) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *ListWindowsRequest) GetPartition() string {
+	if x != nil {
+		return x.Partition
+	}
+	return ""
+}
+
+func (x *ListWindowsRequest) GetAsset() string {
+	if x != nil {
+		return x.Asset
+	}
+	return ""
+}
+
+func (x *ListWindowsRequest) GetLimit() int32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+type ListWindowsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Windows       []*CheckWindow         `protobuf:"bytes,1,rep,name=windows" json:"windows,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListWindowsResponse) Reset() {
+	*x = ListWindowsResponse{}
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListWindowsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListWindowsResponse) ProtoMessage() {}
+
+func (x *ListWindowsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListWindowsResponse.ProtoReflect.Descriptor instead.
+func (*ListWindowsResponse) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *ListWindowsResponse) GetWindows() []*CheckWindow {
+	if x != nil {
+		return x.Windows
+	}
+	return nil
+}
+
+// CheckWindow is a time in which a check lets pushes begin.
+type CheckWindow struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Check string                 `protobuf:"bytes,1,opt,name=check" json:"check,omitempty"`
+	// "open", "closed" until it opens, or "never": not within two years, and then
+	// without times.
+	State string                 `protobuf:"bytes,2,opt,name=state" json:"state,omitempty"`
+	From  *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=from" json:"from,omitempty"`
+	// Unset: not within two years.
+	Until *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=until" json:"until,omitempty"`
+	// The zone in which the check counts.
+	Zone string `protobuf:"bytes,5,opt,name=zone" json:"zone,omitempty"`
+	// Why the check is closed now, of its first window.
+	Reason string `protobuf:"bytes,6,opt,name=reason" json:"reason,omitempty"`
+	// Which assets the check is about; empty: all.
+	Where         string `protobuf:"bytes,7,opt,name=where" json:"where,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CheckWindow) Reset() {
+	*x = CheckWindow{}
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CheckWindow) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CheckWindow) ProtoMessage() {}
+
+func (x *CheckWindow) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CheckWindow.ProtoReflect.Descriptor instead.
+func (*CheckWindow) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *CheckWindow) GetCheck() string {
+	if x != nil {
+		return x.Check
+	}
+	return ""
+}
+
+func (x *CheckWindow) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *CheckWindow) GetFrom() *timestamppb.Timestamp {
+	if x != nil {
+		return x.From
+	}
+	return nil
+}
+
+func (x *CheckWindow) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
+	}
+	return nil
+}
+
+func (x *CheckWindow) GetZone() string {
+	if x != nil {
+		return x.Zone
+	}
+	return ""
+}
+
+func (x *CheckWindow) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *CheckWindow) GetWhere() string {
+	if x != nil {
+		return x.Where
+	}
+	return ""
+}
+
 type AddPartitionRequest struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	Id         string                 `protobuf:"bytes,1,opt,name=id" json:"id,omitempty"`
@@ -200,7 +405,7 @@ type AddPartitionRequest struct {
 
 func (x *AddPartitionRequest) Reset() {
 	*x = AddPartitionRequest{}
-	mi := &file_lehr_api_v1_partition_proto_msgTypes[1]
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -212,7 +417,7 @@ func (x *AddPartitionRequest) String() string {
 func (*AddPartitionRequest) ProtoMessage() {}
 
 func (x *AddPartitionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_partition_proto_msgTypes[1]
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -225,7 +430,7 @@ func (x *AddPartitionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddPartitionRequest.ProtoReflect.Descriptor instead.
 func (*AddPartitionRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{1}
+	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *AddPartitionRequest) GetId() string {
@@ -258,7 +463,7 @@ type AddPartitionResponse struct {
 
 func (x *AddPartitionResponse) Reset() {
 	*x = AddPartitionResponse{}
-	mi := &file_lehr_api_v1_partition_proto_msgTypes[2]
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -270,7 +475,7 @@ func (x *AddPartitionResponse) String() string {
 func (*AddPartitionResponse) ProtoMessage() {}
 
 func (x *AddPartitionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_partition_proto_msgTypes[2]
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -283,7 +488,7 @@ func (x *AddPartitionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddPartitionResponse.ProtoReflect.Descriptor instead.
 func (*AddPartitionResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{2}
+	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *AddPartitionResponse) GetPartition() *Partition {
@@ -301,7 +506,7 @@ type ListPartitionsRequest struct {
 
 func (x *ListPartitionsRequest) Reset() {
 	*x = ListPartitionsRequest{}
-	mi := &file_lehr_api_v1_partition_proto_msgTypes[3]
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -313,7 +518,7 @@ func (x *ListPartitionsRequest) String() string {
 func (*ListPartitionsRequest) ProtoMessage() {}
 
 func (x *ListPartitionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_partition_proto_msgTypes[3]
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -326,7 +531,7 @@ func (x *ListPartitionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPartitionsRequest.ProtoReflect.Descriptor instead.
 func (*ListPartitionsRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{3}
+	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{6}
 }
 
 type ListPartitionsResponse struct {
@@ -338,7 +543,7 @@ type ListPartitionsResponse struct {
 
 func (x *ListPartitionsResponse) Reset() {
 	*x = ListPartitionsResponse{}
-	mi := &file_lehr_api_v1_partition_proto_msgTypes[4]
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -350,7 +555,7 @@ func (x *ListPartitionsResponse) String() string {
 func (*ListPartitionsResponse) ProtoMessage() {}
 
 func (x *ListPartitionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_partition_proto_msgTypes[4]
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -363,7 +568,7 @@ func (x *ListPartitionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPartitionsResponse.ProtoReflect.Descriptor instead.
 func (*ListPartitionsResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{4}
+	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ListPartitionsResponse) GetPartitions() []*Partition {
@@ -382,7 +587,7 @@ type GetPartitionRequest struct {
 
 func (x *GetPartitionRequest) Reset() {
 	*x = GetPartitionRequest{}
-	mi := &file_lehr_api_v1_partition_proto_msgTypes[5]
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -394,7 +599,7 @@ func (x *GetPartitionRequest) String() string {
 func (*GetPartitionRequest) ProtoMessage() {}
 
 func (x *GetPartitionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_partition_proto_msgTypes[5]
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -407,7 +612,7 @@ func (x *GetPartitionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPartitionRequest.ProtoReflect.Descriptor instead.
 func (*GetPartitionRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{5}
+	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *GetPartitionRequest) GetId() string {
@@ -426,7 +631,7 @@ type GetPartitionResponse struct {
 
 func (x *GetPartitionResponse) Reset() {
 	*x = GetPartitionResponse{}
-	mi := &file_lehr_api_v1_partition_proto_msgTypes[6]
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -438,7 +643,7 @@ func (x *GetPartitionResponse) String() string {
 func (*GetPartitionResponse) ProtoMessage() {}
 
 func (x *GetPartitionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_partition_proto_msgTypes[6]
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -451,7 +656,7 @@ func (x *GetPartitionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPartitionResponse.ProtoReflect.Descriptor instead.
 func (*GetPartitionResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{6}
+	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *GetPartitionResponse) GetPartition() *Partition {
@@ -472,7 +677,7 @@ type RemovePartitionRequest struct {
 
 func (x *RemovePartitionRequest) Reset() {
 	*x = RemovePartitionRequest{}
-	mi := &file_lehr_api_v1_partition_proto_msgTypes[7]
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -484,7 +689,7 @@ func (x *RemovePartitionRequest) String() string {
 func (*RemovePartitionRequest) ProtoMessage() {}
 
 func (x *RemovePartitionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_partition_proto_msgTypes[7]
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -497,7 +702,7 @@ func (x *RemovePartitionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemovePartitionRequest.ProtoReflect.Descriptor instead.
 func (*RemovePartitionRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{7}
+	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *RemovePartitionRequest) GetId() string {
@@ -522,7 +727,7 @@ type RemovePartitionResponse struct {
 
 func (x *RemovePartitionResponse) Reset() {
 	*x = RemovePartitionResponse{}
-	mi := &file_lehr_api_v1_partition_proto_msgTypes[8]
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -534,7 +739,7 @@ func (x *RemovePartitionResponse) String() string {
 func (*RemovePartitionResponse) ProtoMessage() {}
 
 func (x *RemovePartitionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_partition_proto_msgTypes[8]
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -547,7 +752,7 @@ func (x *RemovePartitionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemovePartitionResponse.ProtoReflect.Descriptor instead.
 func (*RemovePartitionResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{8}
+	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{11}
 }
 
 var File_lehr_api_v1_partition_proto protoreflect.FileDescriptor
@@ -577,7 +782,21 @@ const file_lehr_api_v1_partition_proto_rawDesc = "" +
 	"\x05epoch\x18\x0f \x01(\x04R\x05epoch\x1a9\n" +
 	"\vStatesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"]\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"^\n" +
+	"\x12ListWindowsRequest\x12\x1c\n" +
+	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x14\n" +
+	"\x05asset\x18\x02 \x01(\tR\x05asset\x12\x14\n" +
+	"\x05limit\x18\x03 \x01(\x05R\x05limit\"I\n" +
+	"\x13ListWindowsResponse\x122\n" +
+	"\awindows\x18\x01 \x03(\v2\x18.lehr.api.v1.CheckWindowR\awindows\"\xdd\x01\n" +
+	"\vCheckWindow\x12\x14\n" +
+	"\x05check\x18\x01 \x01(\tR\x05check\x12\x14\n" +
+	"\x05state\x18\x02 \x01(\tR\x05state\x12.\n" +
+	"\x04from\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x04from\x120\n" +
+	"\x05until\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12\x12\n" +
+	"\x04zone\x18\x05 \x01(\tR\x04zone\x12\x16\n" +
+	"\x06reason\x18\x06 \x01(\tR\x06reason\x12\x14\n" +
+	"\x05where\x18\a \x01(\tR\x05where\"]\n" +
 	"\x13AddPartitionRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1e\n" +
 	"\n" +
@@ -598,11 +817,12 @@ const file_lehr_api_v1_partition_proto_rawDesc = "" +
 	"\x16RemovePartitionRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\"\x19\n" +
-	"\x17RemovePartitionResponse2\xa9\x03\n" +
+	"\x17RemovePartitionResponse2\x85\x04\n" +
 	"\x10PartitionService\x12a\n" +
 	"\fAddPartition\x12 .lehr.api.v1.AddPartitionRequest\x1a!.lehr.api.v1.AddPartitionResponse\"\f\xda\xe4\x19\b\b\x05\x10\x01\x1a\x02id\x12c\n" +
 	"\x0eListPartitions\x12\".lehr.api.v1.ListPartitionsRequest\x1a#.lehr.api.v1.ListPartitionsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x03\x12a\n" +
-	"\fGetPartition\x12 .lehr.api.v1.GetPartitionRequest\x1a!.lehr.api.v1.GetPartitionResponse\"\f\xda\xe4\x19\b\b\x01\x10\x01\x1a\x02id\x12j\n" +
+	"\fGetPartition\x12 .lehr.api.v1.GetPartitionRequest\x1a!.lehr.api.v1.GetPartitionResponse\"\f\xda\xe4\x19\b\b\x01\x10\x01\x1a\x02id\x12Z\n" +
+	"\vListWindows\x12\x1f.lehr.api.v1.ListWindowsRequest\x1a .lehr.api.v1.ListWindowsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12j\n" +
 	"\x0fRemovePartition\x12#.lehr.api.v1.RemovePartitionRequest\x1a$.lehr.api.v1.RemovePartitionResponse\"\f\xda\xe4\x19\b\b\x05\x10\x01\x1a\x02idB%Z\x1elehr.dev/gen/lehr/api/v1;apipb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
 
 var (
@@ -617,45 +837,53 @@ func file_lehr_api_v1_partition_proto_rawDescGZIP() []byte {
 	return file_lehr_api_v1_partition_proto_rawDescData
 }
 
-var file_lehr_api_v1_partition_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_lehr_api_v1_partition_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_lehr_api_v1_partition_proto_goTypes = []any{
 	(*Partition)(nil),               // 0: lehr.api.v1.Partition
-	(*AddPartitionRequest)(nil),     // 1: lehr.api.v1.AddPartitionRequest
-	(*AddPartitionResponse)(nil),    // 2: lehr.api.v1.AddPartitionResponse
-	(*ListPartitionsRequest)(nil),   // 3: lehr.api.v1.ListPartitionsRequest
-	(*ListPartitionsResponse)(nil),  // 4: lehr.api.v1.ListPartitionsResponse
-	(*GetPartitionRequest)(nil),     // 5: lehr.api.v1.GetPartitionRequest
-	(*GetPartitionResponse)(nil),    // 6: lehr.api.v1.GetPartitionResponse
-	(*RemovePartitionRequest)(nil),  // 7: lehr.api.v1.RemovePartitionRequest
-	(*RemovePartitionResponse)(nil), // 8: lehr.api.v1.RemovePartitionResponse
-	nil,                             // 9: lehr.api.v1.Partition.StatesEntry
-	(*SourceRevision)(nil),          // 10: lehr.api.v1.SourceRevision
-	(*Stop)(nil),                    // 11: lehr.api.v1.Stop
-	(*timestamppb.Timestamp)(nil),   // 12: google.protobuf.Timestamp
-	(*Candidate)(nil),               // 13: lehr.api.v1.Candidate
+	(*ListWindowsRequest)(nil),      // 1: lehr.api.v1.ListWindowsRequest
+	(*ListWindowsResponse)(nil),     // 2: lehr.api.v1.ListWindowsResponse
+	(*CheckWindow)(nil),             // 3: lehr.api.v1.CheckWindow
+	(*AddPartitionRequest)(nil),     // 4: lehr.api.v1.AddPartitionRequest
+	(*AddPartitionResponse)(nil),    // 5: lehr.api.v1.AddPartitionResponse
+	(*ListPartitionsRequest)(nil),   // 6: lehr.api.v1.ListPartitionsRequest
+	(*ListPartitionsResponse)(nil),  // 7: lehr.api.v1.ListPartitionsResponse
+	(*GetPartitionRequest)(nil),     // 8: lehr.api.v1.GetPartitionRequest
+	(*GetPartitionResponse)(nil),    // 9: lehr.api.v1.GetPartitionResponse
+	(*RemovePartitionRequest)(nil),  // 10: lehr.api.v1.RemovePartitionRequest
+	(*RemovePartitionResponse)(nil), // 11: lehr.api.v1.RemovePartitionResponse
+	nil,                             // 12: lehr.api.v1.Partition.StatesEntry
+	(*SourceRevision)(nil),          // 13: lehr.api.v1.SourceRevision
+	(*Stop)(nil),                    // 14: lehr.api.v1.Stop
+	(*timestamppb.Timestamp)(nil),   // 15: google.protobuf.Timestamp
+	(*Candidate)(nil),               // 16: lehr.api.v1.Candidate
 }
 var file_lehr_api_v1_partition_proto_depIdxs = []int32{
-	10, // 0: lehr.api.v1.Partition.covered:type_name -> lehr.api.v1.SourceRevision
-	11, // 1: lehr.api.v1.Partition.stop:type_name -> lehr.api.v1.Stop
-	12, // 2: lehr.api.v1.Partition.created:type_name -> google.protobuf.Timestamp
-	9,  // 3: lehr.api.v1.Partition.states:type_name -> lehr.api.v1.Partition.StatesEntry
-	13, // 4: lehr.api.v1.Partition.blocked_by:type_name -> lehr.api.v1.Candidate
-	0,  // 5: lehr.api.v1.AddPartitionResponse.partition:type_name -> lehr.api.v1.Partition
-	0,  // 6: lehr.api.v1.ListPartitionsResponse.partitions:type_name -> lehr.api.v1.Partition
-	0,  // 7: lehr.api.v1.GetPartitionResponse.partition:type_name -> lehr.api.v1.Partition
-	1,  // 8: lehr.api.v1.PartitionService.AddPartition:input_type -> lehr.api.v1.AddPartitionRequest
-	3,  // 9: lehr.api.v1.PartitionService.ListPartitions:input_type -> lehr.api.v1.ListPartitionsRequest
-	5,  // 10: lehr.api.v1.PartitionService.GetPartition:input_type -> lehr.api.v1.GetPartitionRequest
-	7,  // 11: lehr.api.v1.PartitionService.RemovePartition:input_type -> lehr.api.v1.RemovePartitionRequest
-	2,  // 12: lehr.api.v1.PartitionService.AddPartition:output_type -> lehr.api.v1.AddPartitionResponse
-	4,  // 13: lehr.api.v1.PartitionService.ListPartitions:output_type -> lehr.api.v1.ListPartitionsResponse
-	6,  // 14: lehr.api.v1.PartitionService.GetPartition:output_type -> lehr.api.v1.GetPartitionResponse
-	8,  // 15: lehr.api.v1.PartitionService.RemovePartition:output_type -> lehr.api.v1.RemovePartitionResponse
-	12, // [12:16] is the sub-list for method output_type
-	8,  // [8:12] is the sub-list for method input_type
-	8,  // [8:8] is the sub-list for extension type_name
-	8,  // [8:8] is the sub-list for extension extendee
-	0,  // [0:8] is the sub-list for field type_name
+	13, // 0: lehr.api.v1.Partition.covered:type_name -> lehr.api.v1.SourceRevision
+	14, // 1: lehr.api.v1.Partition.stop:type_name -> lehr.api.v1.Stop
+	15, // 2: lehr.api.v1.Partition.created:type_name -> google.protobuf.Timestamp
+	12, // 3: lehr.api.v1.Partition.states:type_name -> lehr.api.v1.Partition.StatesEntry
+	16, // 4: lehr.api.v1.Partition.blocked_by:type_name -> lehr.api.v1.Candidate
+	3,  // 5: lehr.api.v1.ListWindowsResponse.windows:type_name -> lehr.api.v1.CheckWindow
+	15, // 6: lehr.api.v1.CheckWindow.from:type_name -> google.protobuf.Timestamp
+	15, // 7: lehr.api.v1.CheckWindow.until:type_name -> google.protobuf.Timestamp
+	0,  // 8: lehr.api.v1.AddPartitionResponse.partition:type_name -> lehr.api.v1.Partition
+	0,  // 9: lehr.api.v1.ListPartitionsResponse.partitions:type_name -> lehr.api.v1.Partition
+	0,  // 10: lehr.api.v1.GetPartitionResponse.partition:type_name -> lehr.api.v1.Partition
+	4,  // 11: lehr.api.v1.PartitionService.AddPartition:input_type -> lehr.api.v1.AddPartitionRequest
+	6,  // 12: lehr.api.v1.PartitionService.ListPartitions:input_type -> lehr.api.v1.ListPartitionsRequest
+	8,  // 13: lehr.api.v1.PartitionService.GetPartition:input_type -> lehr.api.v1.GetPartitionRequest
+	1,  // 14: lehr.api.v1.PartitionService.ListWindows:input_type -> lehr.api.v1.ListWindowsRequest
+	10, // 15: lehr.api.v1.PartitionService.RemovePartition:input_type -> lehr.api.v1.RemovePartitionRequest
+	5,  // 16: lehr.api.v1.PartitionService.AddPartition:output_type -> lehr.api.v1.AddPartitionResponse
+	7,  // 17: lehr.api.v1.PartitionService.ListPartitions:output_type -> lehr.api.v1.ListPartitionsResponse
+	9,  // 18: lehr.api.v1.PartitionService.GetPartition:output_type -> lehr.api.v1.GetPartitionResponse
+	2,  // 19: lehr.api.v1.PartitionService.ListWindows:output_type -> lehr.api.v1.ListWindowsResponse
+	11, // 20: lehr.api.v1.PartitionService.RemovePartition:output_type -> lehr.api.v1.RemovePartitionResponse
+	16, // [16:21] is the sub-list for method output_type
+	11, // [11:16] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_lehr_api_v1_partition_proto_init() }
@@ -671,7 +899,7 @@ func file_lehr_api_v1_partition_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_api_v1_partition_proto_rawDesc), len(file_lehr_api_v1_partition_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   10,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

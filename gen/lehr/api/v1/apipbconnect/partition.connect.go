@@ -42,6 +42,9 @@ const (
 	// PartitionServiceGetPartitionProcedure is the fully-qualified name of the PartitionService's
 	// GetPartition RPC.
 	PartitionServiceGetPartitionProcedure = "/lehr.api.v1.PartitionService/GetPartition"
+	// PartitionServiceListWindowsProcedure is the fully-qualified name of the PartitionService's
+	// ListWindows RPC.
+	PartitionServiceListWindowsProcedure = "/lehr.api.v1.PartitionService/ListWindows"
 	// PartitionServiceRemovePartitionProcedure is the fully-qualified name of the PartitionService's
 	// RemovePartition RPC.
 	PartitionServiceRemovePartitionProcedure = "/lehr.api.v1.PartitionService/RemovePartition"
@@ -53,6 +56,8 @@ type PartitionServiceClient interface {
 	AddPartition(context.Context, *v1.AddPartitionRequest) (*v1.AddPartitionResponse, error)
 	ListPartitions(context.Context, *v1.ListPartitionsRequest) (*v1.ListPartitionsResponse, error)
 	GetPartition(context.Context, *v1.GetPartitionRequest) (*v1.GetPartitionResponse, error)
+	// Lists when the calendars of head's checks are open next.
+	ListWindows(context.Context, *v1.ListWindowsRequest) (*v1.ListWindowsResponse, error)
 	// Forgets the registration. Production is left as it is.
 	RemovePartition(context.Context, *v1.RemovePartitionRequest) (*v1.RemovePartitionResponse, error)
 }
@@ -86,6 +91,12 @@ func NewPartitionServiceClient(httpClient connect.HTTPClient, baseURL string, op
 			connect.WithSchema(partitionServiceMethods.ByName("GetPartition")),
 			connect.WithClientOptions(opts...),
 		),
+		listWindows: connect.NewClient[v1.ListWindowsRequest, v1.ListWindowsResponse](
+			httpClient,
+			baseURL+PartitionServiceListWindowsProcedure,
+			connect.WithSchema(partitionServiceMethods.ByName("ListWindows")),
+			connect.WithClientOptions(opts...),
+		),
 		removePartition: connect.NewClient[v1.RemovePartitionRequest, v1.RemovePartitionResponse](
 			httpClient,
 			baseURL+PartitionServiceRemovePartitionProcedure,
@@ -100,6 +111,7 @@ type partitionServiceClient struct {
 	addPartition    *connect.Client[v1.AddPartitionRequest, v1.AddPartitionResponse]
 	listPartitions  *connect.Client[v1.ListPartitionsRequest, v1.ListPartitionsResponse]
 	getPartition    *connect.Client[v1.GetPartitionRequest, v1.GetPartitionResponse]
+	listWindows     *connect.Client[v1.ListWindowsRequest, v1.ListWindowsResponse]
 	removePartition *connect.Client[v1.RemovePartitionRequest, v1.RemovePartitionResponse]
 }
 
@@ -130,6 +142,15 @@ func (c *partitionServiceClient) GetPartition(ctx context.Context, req *v1.GetPa
 	return nil, err
 }
 
+// ListWindows calls lehr.api.v1.PartitionService.ListWindows.
+func (c *partitionServiceClient) ListWindows(ctx context.Context, req *v1.ListWindowsRequest) (*v1.ListWindowsResponse, error) {
+	response, err := c.listWindows.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // RemovePartition calls lehr.api.v1.PartitionService.RemovePartition.
 func (c *partitionServiceClient) RemovePartition(ctx context.Context, req *v1.RemovePartitionRequest) (*v1.RemovePartitionResponse, error) {
 	response, err := c.removePartition.CallUnary(ctx, connect.NewRequest(req))
@@ -145,6 +166,8 @@ type PartitionServiceHandler interface {
 	AddPartition(context.Context, *v1.AddPartitionRequest) (*v1.AddPartitionResponse, error)
 	ListPartitions(context.Context, *v1.ListPartitionsRequest) (*v1.ListPartitionsResponse, error)
 	GetPartition(context.Context, *v1.GetPartitionRequest) (*v1.GetPartitionResponse, error)
+	// Lists when the calendars of head's checks are open next.
+	ListWindows(context.Context, *v1.ListWindowsRequest) (*v1.ListWindowsResponse, error)
 	// Forgets the registration. Production is left as it is.
 	RemovePartition(context.Context, *v1.RemovePartitionRequest) (*v1.RemovePartitionResponse, error)
 }
@@ -174,6 +197,12 @@ func NewPartitionServiceHandler(svc PartitionServiceHandler, opts ...connect.Han
 		connect.WithSchema(partitionServiceMethods.ByName("GetPartition")),
 		connect.WithHandlerOptions(opts...),
 	)
+	partitionServiceListWindowsHandler := connect.NewUnaryHandlerSimple(
+		PartitionServiceListWindowsProcedure,
+		svc.ListWindows,
+		connect.WithSchema(partitionServiceMethods.ByName("ListWindows")),
+		connect.WithHandlerOptions(opts...),
+	)
 	partitionServiceRemovePartitionHandler := connect.NewUnaryHandlerSimple(
 		PartitionServiceRemovePartitionProcedure,
 		svc.RemovePartition,
@@ -188,6 +217,8 @@ func NewPartitionServiceHandler(svc PartitionServiceHandler, opts ...connect.Han
 			partitionServiceListPartitionsHandler.ServeHTTP(w, r)
 		case PartitionServiceGetPartitionProcedure:
 			partitionServiceGetPartitionHandler.ServeHTTP(w, r)
+		case PartitionServiceListWindowsProcedure:
+			partitionServiceListWindowsHandler.ServeHTTP(w, r)
 		case PartitionServiceRemovePartitionProcedure:
 			partitionServiceRemovePartitionHandler.ServeHTTP(w, r)
 		default:
@@ -209,6 +240,10 @@ func (UnimplementedPartitionServiceHandler) ListPartitions(context.Context, *v1.
 
 func (UnimplementedPartitionServiceHandler) GetPartition(context.Context, *v1.GetPartitionRequest) (*v1.GetPartitionResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.PartitionService.GetPartition is not implemented"))
+}
+
+func (UnimplementedPartitionServiceHandler) ListWindows(context.Context, *v1.ListWindowsRequest) (*v1.ListWindowsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.PartitionService.ListWindows is not implemented"))
 }
 
 func (UnimplementedPartitionServiceHandler) RemovePartition(context.Context, *v1.RemovePartitionRequest) (*v1.RemovePartitionResponse, error) {

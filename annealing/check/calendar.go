@@ -1,0 +1,27 @@
+package check
+
+import (
+	"lehr.dev/calendar"
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/intent"
+)
+
+// calendar lets pushes begin only while it is open. A pass holds until it
+// closes.
+func (c *Configured) calendar(said *intentpb.Calendar) error {
+	hours, err := calendar.New(said)
+	if err != nil {
+		return err
+	}
+	c.judge = func(f Facts) intent.Verdict {
+		answer := hours.At(f.Now)
+		switch {
+		case answer.Open:
+			return c.passes(answer.Until)
+		case answer.Until.IsZero():
+			return c.waits(intent.WaitCalendar, answer.Until, "%s; it does not open within two years", answer.Why)
+		}
+		return c.waits(intent.WaitCalendar, answer.Until, "%s; opens at %s", answer.Why, hours.Time(answer.Until))
+	}
+	return nil
+}
