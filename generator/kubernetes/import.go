@@ -86,6 +86,9 @@ func madeElsewhere(kind, name string, fields map[string]any) string {
 			return "made by " + text(owner, "kind") + " " + text(owner, "name")
 		}
 	}
+	if len(owners) > 0 {
+		return "owned by " + text(owners[0], "kind") + " " + text(owners[0], "name") + ", with which it goes"
+	}
 	data, _ := fields["data"].(map[string]any)
 	stringData, _ := fields["stringData"].(map[string]any)
 	switch {

@@ -18,6 +18,7 @@ func TestImport(t *testing.T) {
 {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "shop"}, "data": {"p": "aHVzaA=="}},
 {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "ownerReferences": [{"kind": "ReplicaSet", "name": "r", "controller": true}]}},
 {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}},
+{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "o", "ownerReferences": [{"kind": "Cache", "name": "c"}]}},
 {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d", "namespace": "shop", "uid": "1"}, "spec": {"a": ["yes", "1", "a\nb\n", "", "null", " x", "a: b", "#c", "é"], "big": 9007199254740993, "f": 1.5, "g": 1e+21, "n": null, "t": true, "m": {"y": {}, "1": []}}, "status": {"replicas": 1}}]}`
 	mixed := web[8:] + "---\napiVersion: v1\nkind: Secret\nmetadata: {name: t}\nstringData: {p: hush}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\n"
 	mixed = strings.Replace(mixed, "name: web", "name: other", 1)
@@ -33,7 +34,7 @@ func TestImport(t *testing.T) {
 		t.Errorf("the copy is %s", made.Files["manifests/web.yaml"])
 	}
 	left := made.LeftOut
-	if len(left) != 5 || left[0].What != "ConfigMap shop/kube-root-ca.crt" || left[2].Why != "made by ReplicaSet r" || !strings.Contains(left[4].Why, "no secret enters intent") {
+	if len(left) != 6 || left[0].What != "ConfigMap shop/kube-root-ca.crt" || left[2].Why != "made by ReplicaSet r" || left[4].Why != "owned by Cache c, with which it goes" || !strings.Contains(left[5].Why, "no secret enters intent") {
 		t.Errorf("left out %+v", left)
 	}
 	var again []kubernetes.Manifest
