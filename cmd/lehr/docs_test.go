@@ -177,15 +177,25 @@ func TestEveryFieldIsExplained(t *testing.T) {
 
 // TestEveryKeyIsExplained: what lehr.yaml may say.
 func TestEveryKeyIsExplained(t *testing.T) {
-	text := documents(t)["docs/partition.md"]
-	source, err := os.ReadFile(filepath.Join(repository, "prodspec", "definition", "sections.go"))
-	if err != nil {
-		t.Fatal(err)
+	text, checks := documents(t)["docs/partition.md"], documents(t)["docs/checks.md"]
+	// Kinds of a partition's own checks.
+	kinds := map[string]bool{"denylist": true, "condition": true, "calendar": true}
+	var sections [][]string
+	for _, file := range []string{"sections.go", "checks.go"} {
+		source, err := os.ReadFile(filepath.Join(repository, "prodspec", "definition", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sections = append(sections, regexp.MustCompile(`"([a-z.]+)", \[\]string\{([^}]+)\}`).FindAllStringSubmatch(string(source), -1)...)
 	}
-	sections := regexp.MustCompile(`"([a-z.]+)", \[\]string\{([^}]+)\}`).FindAllStringSubmatch(string(source), -1)
 	for _, section := range sections {
 		for _, key := range strings.Split(section[2], ", ") {
-			if key = section[1] + "." + strings.Trim(key, `"`); !strings.Contains(text, "| `"+key) {
+			key = strings.Trim(key, `"`)
+			if kinds[section[1]] {
+				if !strings.Contains(checks, "`"+key+"`") {
+					t.Errorf("docs/checks.md does not tell of %s of a %s", key, section[1])
+				}
+			} else if key = section[1] + "." + key; !strings.Contains(text, "| `"+key) {
 				t.Errorf("docs/partition.md has no row for %s", key)
 			}
 		}

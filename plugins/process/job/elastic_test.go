@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"slices"
 	"strings"
 	"syscall"
@@ -56,7 +57,12 @@ func (m *machine) scaleDown(job *processpb.Job, number uint32) {
 		if pids := m.pids(job); len(pids[number]) > 0 {
 			return fmt.Errorf("%v", pids)
 		}
-		return nil
+		// The leader is gone; what the process had is given back with its last thread.
+		listener, err := net.Listen("tcp", fmt.Sprintf(":%d", job.BasePort+number))
+		if err == nil {
+			err = listener.Close()
+		}
+		return err
 	})
 }
 
