@@ -118,6 +118,8 @@ func hintFor(report intent.Report, waiting intent.WaitingOn) string {
 		return "lehr get pushes --asset " + string(report.Asset) + " shows how the pushes ended"
 	case intent.WaitBudget:
 		return "lehr get reports --state pushing lists who takes the places"
+	case intent.WaitCalendar:
+		return "lehr get windows " + string(report.Asset) + " lists when pushes may begin"
 	case intent.WaitClaim:
 		return "one of the two must go, or name another resource"
 	case intent.WaitStore:
