@@ -99,6 +99,7 @@ func TestDenylist(t *testing.T) {
 		"a removal":              {version("*"), "1", []proto.Message{addon}, at, intent.ActionDelete, intent.Pass, ""},
 		"version is unreadable":  {version("1"), "1", []proto.Message{&intentpb.Version{Expression: "payload.env['X']"}}, at, "", intent.Broken, "payload.env"},
 		"that commit":            {commit("", "3f2a9c1"), "1", nil, at, "", intent.Wait, "came with shop@7 from commit 3f2a9c1d of source service"},
+		"that commit in full":    {commit("", "3f2a9c1d00aa"), "1", nil, at, "", intent.Wait, "from commit 3f2a9c1d"},
 		"that commit of another": {commit("schema", "3f2a9c1"), "1", nil, at, "", intent.Pass, ""},
 		"another commit":         {commit("service", "3f2a9c2"), "1", nil, at, "", intent.Pass, ""},
 		"commit is not known":    {commit("", "3f2a9c1"), "1", nil, Origin{Lost: errors.New("not kept")}, "", intent.Broken, "not kept"},

@@ -99,9 +99,15 @@ func cameWith(origin Origin, entry *intentpb.Denied) (intent.SourceRevision, boo
 		return intent.SourceRevision{}, false
 	}
 	for _, revision := range origin.Sources {
-		if (entry.GetSource() == "" || entry.GetSource() == revision.Source) && strings.HasPrefix(revision.Revision, entry.GetCommit()) {
+		if (entry.GetSource() == "" || entry.GetSource() == revision.Source) && sameCommit(revision.Revision, entry.GetCommit()) {
 			return revision, true
 		}
 	}
 	return intent.SourceRevision{}, false
+}
+
+// sameCommit reports whether one begins as the other: either may be shortened.
+func sameCommit(revision, commit string) bool {
+	const least = 7 // As many digits as an entry has at least.
+	return strings.HasPrefix(revision, commit) || len(revision) >= least && strings.HasPrefix(commit, revision)
 }

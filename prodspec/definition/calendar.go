@@ -37,8 +37,8 @@ func (p *parser) calendar(c *intentpb.Check, fields map[string]*yaml.Node, at st
 		try(country, at+".holidays", &intentpb.Calendar{Holidays: said.Holidays})
 	}
 	windows := fields["open"]
-	if windows != nil && windows.Kind == yaml.ScalarNode {
-		said.Open = []*intentpb.Window{{When: &intentpb.Window_Hours{Hours: p.text(windows, at+".open")}}}
+	if windows != nil && windows.Kind != yaml.SequenceNode {
+		said.Open = []*intentpb.Window{p.window(windows, at+".open")}
 		try(windows, at+".open", &intentpb.Calendar{Open: said.Open})
 	} else if windows != nil {
 		p.elements(windows, at+".open", `open: "Mon-Fri 09:00-17:00"`, func(node *yaml.Node, field string) {

@@ -153,6 +153,7 @@ func TestRefusedDefinitions(t *testing.T) {
 		"bad window":            {"budget: {scope", "office: {zone: UTC, open: [09:00-17:00, Mo 09:00-17:00]}\n  budget: {scope", 18, 43, "checks.office.open[1]", "no window", "Mon-Fri"},
 		"bad rrule":             {"budget: {scope", "office: {zone: UTC, open: [{rrule: FREQ=HOURLY, start: 2026-01-05 09:00, for: 1h}]}\n  budget: {scope", 18, 30, "checks.office.open[0]", "more often than by days", "several windows"},
 		"rrule without length":  {"budget: {scope", "office: {zone: UTC, open: [{rrule: FREQ=DAILY, start: 2026-01-05 09:00}]}\n  budget: {scope", 18, 30, "checks.office.open[0].for", "missing", "for: 2h"},
+		"one rrule, no length":  {"budget: {scope", "office: {zone: UTC, open: {rrule: FREQ=DAILY, start: 2026-01-05 09:00}}\n  budget: {scope", 18, 29, "checks.office.open.for", "missing", "for: 2h"},
 		"unknown holidays":      {"budget: {scope", "office: {zone: UTC, holidays: UK}\n  budget: {scope", 18, 33, "checks.office.holidays", "not known", "GB"},
 		"bad freeze":            {"budget: {scope", "office: {zone: UTC, freezes: [{from: soon, until: 2026-01-05, reason: a}]}\n  budget: {scope", 18, 40, "checks.office.freezes[0].from", "no time", "2026-12-20"},
 		"freeze without reason": {"budget: {scope", "office: {zone: UTC, freezes: [{from: 2026-01-04, until: 2026-01-05}]}\n  budget: {scope", 18, 33, "checks.office.freezes[0].reason", "missing", "reason: …"},

@@ -204,7 +204,7 @@ func checkField(key string) map[string]any {
 		return text()
 	case "open":
 		recurring := object(map[string]any{"rrule": text(), "start": text(), "for": duration()}, "rrule")
-		return anyOf(text(), listOf(anyOf(text(), recurring)))
+		return anyOf(text(), recurring, listOf(anyOf(text(), recurring)))
 	case "freezes":
 		return listOf(object(map[string]any{"from": text(), "until": text(), "reason": text()}, "from"))
 	case "of":

@@ -98,6 +98,7 @@ func TestSchemaHasTheKeysOfTheParser(t *testing.T) {
 		".checks{}|must":               "checks: {c: {must: x, KEY}}",
 		".checks{}|zone":               "checks: {c: {zone: UTC, KEY}}",
 		".checks{}|zone.open|[]|rrule": "checks: {c: {zone: UTC, open: [{KEY}]}}",
+		".checks{}|zone.open|rrule":    "checks: {c: {zone: UTC, open: {KEY}}}",
 		".checks{}|zone.freezes[]":     "checks: {c: {zone: UTC, freezes: [{KEY}]}}",
 		".checks{}|deny":               "checks: {c: {deny: [], KEY}}",
 		".checks{}|deny.deny[]":        "checks: {c: {deny: [{KEY}]}}",
