@@ -70,7 +70,7 @@ type requirements struct {
 	authors []string
 	// overridable are the checks that policy lets a person override.
 	overridable []string
-	// checks that policy asks for beside, with the content and the origin of the
+	// checks of the policies, with the content and the origin of the
 	// target as far as one of them looks at it.
 	checks  []check.Required
 	content intent.Asset
@@ -266,22 +266,22 @@ func (r *reader) required(ctx context.Context, g *glance, of contents) (all requ
 		return all, err
 	}
 	all.overridable = check.Overridable()
-	budgets, beside := map[string]int{}, &besides{}
-	err = r.require(ctx, g.target, of.target, &all, budgets, beside)
+	budgets, own := map[string]int{}, &gathered{}
+	err = r.require(ctx, g.target, of.target, &all, budgets, own)
 	if err == nil && of.before != nil {
-		beside.former = true
-		err = r.require(ctx, g.enforced, *of.before, &all, budgets, beside)
-		beside.former = false
+		own.former = true
+		err = r.require(ctx, g.enforced, *of.before, &all, budgets, own)
+		own.former = false
 	}
 	if err == nil && g.heeds != (heeded{}) {
 		// Also what the target is: head may not have the asset.
-		err = r.require(ctx, g.head, of.target, &all, budgets, beside)
+		err = r.require(ctx, g.head, of.target, &all, budgets, own)
 	}
 	if err == nil && of.head != nil {
-		err = r.require(ctx, g.head, *of.head, &all, budgets, beside)
+		err = r.require(ctx, g.head, *of.head, &all, budgets, own)
 	}
 	if err == nil {
-		err = r.beside(ctx, g, beside, &all)
+		err = r.ready(ctx, g, own, &all)
 	}
 	if err != nil {
 		return all, err
@@ -296,7 +296,7 @@ func (r *reader) required(ctx context.Context, g *glance, of contents) (all requ
 	default:
 		all.inward, err = r.inward(ctx, g.asset.id, g.target.Partition, g.horizon, all.standing)
 	}
-	if err == nil && g.difference.Outcome == intent.Differs && (all.marked != "" || g.difference.Plan.Destructive() || len(all.edges) > 0 || all.inward != nil && len(all.inward.from) > 0 || beside.loosened()) {
+	if err == nil && g.difference.Outcome == intent.Differs && (all.marked != "" || g.difference.Plan.Destructive() || len(all.edges) > 0 || all.inward != nil && len(all.inward.from) > 0 || own.loosened()) {
 		all.authors, err = r.store.Authors(ctx, g.target, g.asset.id, g.difference.At)
 	}
 	if len(all.edges) == 0 && (all.inward == nil || len(all.inward.from) == 0) {
@@ -307,7 +307,7 @@ func (r *reader) required(ctx context.Context, g *glance, of contents) (all requ
 
 // require adds what an asset's content asks, under the policy of its
 // incarnation.
-func (r *reader) require(ctx context.Context, at intent.IncarnationID, content intent.Asset, all *requirements, budgets map[string]int, beside *besides) error {
+func (r *reader) require(ctx context.Context, at intent.IncarnationID, content intent.Asset, all *requirements, budgets map[string]int, own *gathered) error {
 	approval, scope := &intentpb.Approval{}, &intentpb.ImpactedScope{}
 	if marked, err := schema.Addon(content, approval); err != nil {
 		return err
@@ -336,7 +336,7 @@ func (r *reader) require(ctx context.Context, at intent.IncarnationID, content i
 	if all.standing.turndown {
 		use(turndowns, max(1, policy.Turndowns))
 	}
-	return r.ask(ctx, at, policy, content, beside)
+	return r.ask(ctx, at, policy, content, own)
 }
 
 // quorumOf is what a policy asks of approvals.

@@ -39,27 +39,27 @@ func asksOf(policy *intentpb.Policy) ([]asked, error) {
 // checkOf is a check and the types that its expressions are over.
 type checkOf struct{ check, where, schema intent.Digest }
 
-// besides gathers what policies ask of a push with their checks.
-type besides struct {
+// gathered is what policies ask of a push with their checks.
+type gathered struct {
 	// former: the policy at hand is that of the last enforced incarnation.
 	former bool
-	asks   []besidesAsked
+	asks   []gatheredCheck
 	// policies in force, whose say it is what may be overridden.
 	policies []*policy
 }
 
-// besidesAsked is former where only the last enforced incarnation asks for it.
-type besidesAsked struct {
+// gatheredCheck is former where only the last enforced incarnation asks for it.
+type gatheredCheck struct {
 	asked
 	former bool
 }
 
-func (b *besides) loosened() bool {
-	return slices.ContainsFunc(b.asks, func(a besidesAsked) bool { return a.former })
+func (b *gathered) loosened() bool {
+	return slices.ContainsFunc(b.asks, func(a gatheredCheck) bool { return a.former })
 }
 
 // ask adds the checks of a policy that are about the content.
-func (r *reader) ask(ctx context.Context, at intent.IncarnationID, policy *policy, content intent.Asset, into *besides) error {
+func (r *reader) ask(ctx context.Context, at intent.IncarnationID, policy *policy, content intent.Asset, into *gathered) error {
 	into.policies = append(into.policies, policy)
 	for _, c := range policy.asks {
 		if c.Where != "" {
@@ -71,9 +71,9 @@ func (r *reader) ask(ctx context.Context, at intent.IncarnationID, policy *polic
 				continue
 			}
 		}
-		at := slices.IndexFunc(into.asks, func(known besidesAsked) bool { return known.digest == c.digest })
+		at := slices.IndexFunc(into.asks, func(known gatheredCheck) bool { return known.digest == c.digest })
 		if at < 0 {
-			into.asks = append(into.asks, besidesAsked{c, into.former})
+			into.asks = append(into.asks, gatheredCheck{c, into.former})
 			continue
 		}
 		into.asks[at].former = into.asks[at].former && into.former
@@ -93,9 +93,9 @@ func (r *reader) isAbout(ctx context.Context, at intent.IncarnationID, c *intent
 	return where.Match(content)
 }
 
-// beside makes what was asked ready, and reads what it looks at. All is judged
+// ready makes what was asked ready, and reads what it looks at. All is judged
 // of the target, in the target's types.
-func (r *reader) beside(ctx context.Context, g *glance, asks *besides, all *requirements) error {
+func (r *reader) ready(ctx context.Context, g *glance, asks *gathered, all *requirements) error {
 	if len(asks.asks) == 0 {
 		return nil
 	}
