@@ -30,7 +30,7 @@ func (e *Enforcer) admit(a *asset, facts check.Facts, decision check.Decision) {
 	for _, budget := range a.requirements.budgets {
 		keys = append(keys, budget.Key)
 	}
-	if full := e.takePlaces(a, keys); full != nil {
+	if full := e.takePlaces(a, keys, facts.Now); full != nil {
 		e.wait(a, d.Incarnation, d.Effective, *full)
 		e.queue.Add(a, facts.Now.Add(e.Limits.Sweep), loop.Sweep)
 		return

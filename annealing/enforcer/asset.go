@@ -32,8 +32,8 @@ type asset struct {
 	// and what it was enforced with last is not known until that answers.
 	// again: look once more after it.
 	looking, recording, again bool
-	// inLine: it waits in one of the enforcer's lines.
-	inLine bool
+	// line of the enforcer's in which it waits, if any.
+	line *line
 	// pinned is the sequence that a pin made it follow at the last look.
 	pinned intent.Sequence
 	// mode of its Mode addon, if known.
@@ -69,6 +69,8 @@ type trouble struct {
 	// flips counts how often it was changed back, flipped when last.
 	flips   int
 	flipped time.Time
+	// lined is since when it waits for places; zero: it has them, or wants none.
+	lined time.Time
 	// admitting: its admission is before the store.
 	admitting bool
 	// push under way, admitted or in doubt.
@@ -106,7 +108,7 @@ func (e *Enforcer) soothe(a *asset, now time.Time) {
 	}
 	e.leaveWaiters(a)
 	a.failures, a.retry, a.share, a.difference, a.requirements = 0, nil, 0, intent.Difference{}, requirements{}
-	a.resume, a.tried, a.ends = resume{}, intent.Digest{}, time.Time{}
+	a.resume, a.tried, a.ends, a.lined = resume{}, intent.Digest{}, time.Time{}, time.Time{}
 	if a.flips == 0 || now.Sub(a.flipped) > memory {
 		a.trouble = nil
 		delete(e.troubled, a)
@@ -136,10 +138,11 @@ type served struct {
 	// ready are the assets to be looked at next; suspects were in a batch
 	// that failed.
 	ready, suspects loop.Queue[*asset]
-	// inFlight counts batches under way; suspecting: one is of suspects.
-	inFlight   int
-	pace       pace
-	suspecting bool
+	// inFlight counts batches under way, others those that are not of what is
+	// fresh; suspecting: one is of suspects.
+	inFlight, others int
+	pace             pace
+	suspecting       bool
 	// failures in a row; nothing is asked of it until the pause is over.
 	failures int
 	until    time.Time
@@ -159,6 +162,10 @@ type push struct {
 	// doubt: its end was lost, and it may still be running.
 	doubt bool
 }
+
+// calmest is how many looks in a row are told apart that found nothing new:
+// by then the pause between two is the sweep.
+const calmest = 20
 
 // pause until the next look at an asset in which nothing new was found:
 // doubling from one second to the sweep, spread out.

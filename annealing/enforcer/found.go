@@ -16,6 +16,9 @@ func (e *Enforcer) looked(ctx context.Context, s *served, batch []*glance, err e
 	}
 	now := e.now()
 	s.inFlight--
+	if batch[0].isOther() {
+		s.others--
+	}
 	if batch[0].suspect {
 		s.suspecting = false
 	}

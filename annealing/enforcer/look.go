@@ -17,6 +17,7 @@ import (
 // glance is one asset's part in a batch of diffs: what was asked and answered.
 type glance struct {
 	asset     *asset
+	priority  loop.Priority
 	target    intent.IncarnationID
 	effective intent.Digest
 	// enforced is where it was enforced last, where that matters to what a
@@ -145,15 +146,19 @@ func (e *Enforcer) startSuspects(ctx context.Context, s *served, now time.Time) 
 	}
 }
 
-// startDiffs hands what is ready to the plugin, in batches of one incarnation
-// each.
+// startDiffs hands what is ready to the plugin, in batches of one priority and
+// one incarnation each.
 func (e *Enforcer) startDiffs(ctx context.Context, s *served, now time.Time) {
 	e.startSuspects(ctx, s, now)
 	for s.inFlight < e.Limits.Diffs {
+		priority, ready := s.turn(e.Limits.Diffs, now)
+		if !ready {
+			return
+		}
 		var targets []intent.IncarnationID
 		batches := map[intent.IncarnationID][]*glance{}
 		for range plugin.MaxBatch {
-			a, priority, ready := s.ready.Pop(now)
+			a, ready := s.ready.PopOf(now, priority)
 			if !ready {
 				break
 			}
@@ -166,13 +171,29 @@ func (e *Enforcer) startDiffs(ctx context.Context, s *served, now time.Time) {
 			}
 			batches[g.target] = append(batches[g.target], g)
 		}
-		if len(targets) == 0 {
-			return
-		}
 		for _, target := range targets {
-			e.startDiff(ctx, s, target, batches[target])
+			if s.inFlight < e.Limits.Diffs {
+				e.startDiff(ctx, s, target, batches[target])
+				continue
+			}
+			for _, g := range batches[target] { // Each incarnation takes a place of its own.
+				s.ready.Add(g.asset, now, priority)
+			}
 		}
 	}
+}
+
+// isOther: its batch may not take the place that is kept for what is fresh.
+func (g *glance) isOther() bool { return g.suspect || g.priority != loop.Fresh }
+
+// turn says of which priority the next batch is. Of several places the last is
+// kept for what is fresh: it never waits for sweeps that take long.
+func (s *served) turn(places int, now time.Time) (loop.Priority, bool) {
+	priority, ready := s.ready.Turn(now)
+	if ready && priority != loop.Fresh && places > 1 && s.others >= places-1 {
+		return loop.Fresh, s.ready.Has(loop.Fresh)
+	}
+	return priority, ready
 }
 
 // glance says what to ask about an asset, unless the world has moved on since
@@ -186,7 +207,7 @@ func (e *Enforcer) glance(s *served, a *asset, priority loop.Priority, now time.
 		e.queue.Add(a, now, priority)
 		return nil
 	}
-	g := &glance{asset: a, target: target, effective: effective, policy: e.view.policy.digest, horizon: e.horizon(), head: e.view.head, heeds: e.heeds(a, target)}
+	g := &glance{asset: a, priority: priority, target: target, effective: effective, policy: e.view.policy.digest, horizon: e.horizon(), head: e.view.head, heeds: e.heeds(a, target)}
 	g.runs = a.enforced > 0 && !a.absent
 	if a.trouble != nil && a.requirements.err == nil {
 		g.prior = a.requirements
@@ -200,6 +221,9 @@ func (e *Enforcer) glance(s *served, a *asset, priority loop.Priority, now time.
 // startDiff asks the plugin about one batch, away from the owner.
 func (e *Enforcer) startDiff(ctx context.Context, s *served, target intent.IncarnationID, batch []*glance) {
 	s.inFlight++
+	if batch[0].isOther() {
+		s.others++
+	}
 	began := e.Runtime.Now()
 	ids := make([]intent.AssetID, len(batch))
 	for i, g := range batch {

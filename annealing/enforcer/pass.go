@@ -168,7 +168,7 @@ func (e *Enforcer) again(a *asset, now time.Time) {
 	if a.trouble != nil && a.ends.After(now) {
 		e.queue.Add(a, a.ends, loop.Retry)
 	}
-	a.calm = min(a.calm+1, 20)
+	a.calm = min(a.calm+1, calmest)
 	e.queue.Add(a, due, loop.Sweep)
 }
 

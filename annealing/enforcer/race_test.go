@@ -218,8 +218,8 @@ func TestALineForABudgetDoesNotGrow(t *testing.T) {
 		w.pass(2 * time.Hour)
 		w.owned(func(e *Enforcer) {
 			for key, line := range e.lines {
-				if len(line.waiting) > 1 {
-					t.Errorf("%d stand in line for %q, where one waits", len(line.waiting), key)
+				if line.waiting.Len() > 1 {
+					t.Errorf("%d stand in line for %q, where one waits", line.waiting.Len(), key)
 				}
 			}
 		})

@@ -91,10 +91,14 @@ func (e *Enforcer) load(ctx context.Context) error {
 			break
 		}
 	}
-	// What is not known to have been enforced goes before the sweep.
+	// What is not known to have been enforced goes before the sweep. The others
+	// are looked at once, and then in the pace of the sweep, so that a start is
+	// no storm (L11).
 	for _, a := range e.assets {
 		if a.enforcedAs != a.effective {
 			e.soon(a, loop.Fresh)
+		} else {
+			a.calm = calmest
 		}
 	}
 	return e.inherit(ctx)
