@@ -50,6 +50,9 @@ const (
 	WaitPlugin        WaitingKind = "plugin"         // the plugin is down, hung or of a wrong version
 	WaitUnknown       WaitingKind = "unknown"        // the plugin cannot tell the difference
 	WaitBackoff       WaitingKind = "backoff"        // the last push failed
+	WaitNoEffect      WaitingKind = "no-effect"      // pushes are carried out, and nothing changes
+	WaitQuarantined   WaitingKind = "quarantined"    // it breaks what looks at it, or pushes it
+	WaitMissing       WaitingKind = "missing"        // a dependency does not exist
 	WaitSettling      WaitingKind = "settling"       // an earlier push may still be running
 	WaitFlapping      WaitingKind = "changed-back"   // something keeps changing it back
 	WaitCheckBroken   WaitingKind = "check-broken"   // a check could not answer

@@ -60,9 +60,15 @@ type trouble struct {
 	ends time.Time
 	// awaits lists the assets whose moves wake it.
 	awaits []intent.AssetID
-	// failures in a row, and what the retry check says of them.
-	failures int
-	retry    *intent.WaitingOn
+	// failures in a row, and what the retry check says of them. Among them, cut
+	// counts pushes in a row that ended with their plugin, vain those that were
+	// carried out without effect, and broken looks alone at which it failed.
+	failures, cut, vain, broken int
+	retry                       *intent.WaitingOn
+	// version of the plugin that failed; empty: that is not known.
+	version string
+	// apart: it is kept from being looked at until then; zero: it is not.
+	apart time.Time
 	// share is the largest batch that it may be in after one that failed; 0:
 	// it is no suspect.
 	share int
@@ -107,7 +113,8 @@ func (e *Enforcer) soothe(a *asset, now time.Time) {
 		return
 	}
 	e.leaveWaiters(a)
-	a.failures, a.retry, a.share, a.difference, a.requirements = 0, nil, 0, intent.Difference{}, requirements{}
+	a.forgive()
+	a.retry, a.share, a.difference, a.requirements = nil, 0, intent.Difference{}, requirements{}
 	a.resume, a.tried, a.ends, a.lined = resume{}, intent.Digest{}, time.Time{}, time.Time{}
 	if a.flips == 0 || now.Sub(a.flipped) > memory {
 		a.trouble = nil
@@ -135,6 +142,8 @@ type kind struct {
 // served is a plugin in use, and how it does.
 type served struct {
 	plugin plugin.Plugin
+	// name for people.
+	name string
 	// ready are the assets to be looked at next; suspects were in a batch
 	// that failed.
 	ready, suspects loop.Queue[*asset]
@@ -143,10 +152,7 @@ type served struct {
 	inFlight, others int
 	pace             pace
 	suspecting       bool
-	// failures in a row; nothing is asked of it until the pause is over.
-	failures int
-	until    time.Time
-	reason   string
+	breaker
 }
 
 // push is a push under way or in doubt.
@@ -159,8 +165,9 @@ type push struct {
 	progress string
 	// effect is E of the plugin that was told of it; 0: not known.
 	effect time.Duration
-	// doubt: its end was lost, and it may still be running.
+	// doubt: its end was lost, for that reason, and it may still be running.
 	doubt bool
+	lost  string
 }
 
 // calmest is how many looks in a row are told apart that found nothing new:

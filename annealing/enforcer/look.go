@@ -45,8 +45,10 @@ type glance struct {
 	standing       *standing
 	difference     intent.Difference
 	requirements   requirements
-	// err: the intent could not be read.
-	err error
+	// err: the intent could not be read. panicked: that ended in a panic.
+	err, panicked error
+	// reached: the plugin was up when it was asked.
+	reached bool
 }
 
 // dispatch takes what is due from the queue and starts diffs.
@@ -57,10 +59,14 @@ func (e *Enforcer) dispatch(ctx context.Context) {
 		if !due {
 			break
 		}
-		e.look(ctx, a, priority, now)
+		e.contain(a, func() { e.look(ctx, a, priority, now) })
 	}
 	for _, s := range e.pluginOrder {
-		e.startDiffs(ctx, s, now)
+		if s.open() {
+			e.try(ctx, s, now)
+		} else {
+			e.startDiffs(ctx, s, now)
+		}
 	}
 }
 
@@ -96,7 +102,9 @@ func (e *Enforcer) look(ctx context.Context, a *asset, priority loop.Priority, n
 	case a.kind.served.until.After(now):
 		e.wait(a, target, effective, intent.WaitingOn{Kind: intent.WaitPlugin, Reason: a.kind.served.reason, Until: a.kind.served.until})
 		e.queue.Add(a, a.kind.served.until, loop.Retry)
-	case priority == loop.Fresh && !e.wanted[a] && e.holds(a, target, effective, now):
+	case a.trouble != nil && a.apart.After(now):
+		e.queue.Add(a, a.apart, loop.Retry)
+	case priority == loop.Fresh && !a.kind.served.open() && !e.wanted[a] && e.holds(a, target, effective, now):
 		e.pass(a, now)
 	case a.trouble != nil && a.share > 0:
 		a.kind.served.suspects.Add(a, now, priority)
@@ -155,30 +163,36 @@ func (e *Enforcer) startDiffs(ctx context.Context, s *served, now time.Time) {
 		if !ready {
 			return
 		}
-		var targets []intent.IncarnationID
-		batches := map[intent.IncarnationID][]*glance{}
-		for range plugin.MaxBatch {
-			a, ready := s.ready.PopOf(now, priority)
-			if !ready {
-				break
-			}
-			g := e.glance(s, a, priority, now)
-			if g == nil {
-				continue
-			}
-			if batches[g.target] == nil {
-				targets = append(targets, g.target)
-			}
-			batches[g.target] = append(batches[g.target], g)
+		e.startBatches(ctx, s, priority, e.Limits.Diffs, now)
+	}
+}
+
+// startBatches starts looks at what is ready of one priority, while there are
+// places.
+func (e *Enforcer) startBatches(ctx context.Context, s *served, priority loop.Priority, places int, now time.Time) {
+	var targets []intent.IncarnationID
+	batches := map[intent.IncarnationID][]*glance{}
+	for range plugin.MaxBatch {
+		a, ready := s.ready.PopOf(now, priority)
+		if !ready {
+			break
 		}
-		for _, target := range targets {
-			if s.inFlight < e.Limits.Diffs {
-				e.startDiff(ctx, s, target, batches[target])
-				continue
-			}
-			for _, g := range batches[target] { // Each incarnation takes a place of its own.
-				s.ready.Add(g.asset, now, priority)
-			}
+		g := e.glance(s, a, priority, now)
+		if g == nil {
+			continue
+		}
+		if batches[g.target] == nil {
+			targets = append(targets, g.target)
+		}
+		batches[g.target] = append(batches[g.target], g)
+	}
+	for _, target := range targets {
+		if s.inFlight < places {
+			e.startDiff(ctx, s, target, batches[target])
+			continue
+		}
+		for _, g := range batches[target] { // Each incarnation takes a place of its own.
+			s.ready.Add(g.asset, now, priority)
 		}
 	}
 }
@@ -225,17 +239,18 @@ func (e *Enforcer) startDiff(ctx context.Context, s *served, target intent.Incar
 		s.others++
 	}
 	began := e.Runtime.Now()
+	_, down := s.plugin.Describe()
 	ids := make([]intent.AssetID, len(batch))
 	for i, g := range batch {
 		a := g.asset
 		a.looking = true
-		g.wanted = e.wanted[a]
+		g.wanted, g.reached = e.wanted[a], down == nil
 		g.known = a.known(g.effective)
 		ids[i] = a.id
 	}
 	e.Runtime.Go("diff", func() {
 		e.Runtime.Point("diff")
-		differences, err := s.plugin.Diff(ctx, target, ids)
+		differences, err := e.diff(ctx, s, target, ids)
 		byAsset := make(map[intent.AssetID]intent.Difference, len(differences))
 		for _, difference := range differences {
 			byAsset[difference.Asset] = difference
@@ -244,7 +259,7 @@ func (e *Enforcer) startDiff(ctx context.Context, s *served, target intent.Incar
 			g.difference = byAsset[g.asset.id]
 			g.difference.Incarnation, g.difference.Effective = target, g.effective
 			if err == nil {
-				e.readContent(ctx, g)
+				e.readSafely(ctx, g)
 			}
 		}
 		e.inbox.Put(func() {

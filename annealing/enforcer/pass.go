@@ -2,7 +2,6 @@ package enforcer
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"lehr.dev/annealing/check"
@@ -16,6 +15,7 @@ import (
 func (e *Enforcer) pass(a *asset, now time.Time) {
 	e.leaveWaiters(a)
 	e.asked = false
+	e.reconsider(a)
 	facts := e.facts(a, now)
 	a.consent, a.overrides = said(facts)
 	decision := check.Decide(facts)
@@ -122,8 +122,11 @@ func (e *Enforcer) inSync(a *asset, g *glance, now time.Time) {
 func (e *Enforcer) differs(a *asset, g *glance) {
 	drifted := a.seen != 0
 	t := e.trouble(a)
-	t.share = 0
+	t.share, t.broken, t.apart = 0, 0, time.Time{}
 	plan := g.difference.Plan.Digest()
+	if t.plan != plan {
+		t.vain = 0 // The last push had an effect.
+	}
 	if t.plan != plan || t.difference.Outcome != intent.Differs {
 		a.calm = 0
 	}
@@ -146,16 +149,12 @@ func (e *Enforcer) drifted(a *asset, d intent.Difference) {
 	if t.flips <= patience {
 		return
 	}
-	var fields []string
-	for _, change := range d.Plan.Changes {
-		fields = append(fields, change.Path)
-	}
 	until := d.At.Add(e.Limits.Retry.After(t.flips - patience))
 	t.retry = &intent.WaitingOn{
 		Kind:  intent.WaitFlapping,
 		Until: until,
 		Reason: fmt.Sprintf("something else changed it back %d times within %s (fields: %s); find that writer, or hold the asset; repairing it again at %s",
-			t.flips, memory, strings.Join(fields, ", "), until.UTC().Format(time.TimeOnly)),
+			t.flips, memory, fieldsOf(d.Plan), until.UTC().Format(time.TimeOnly)),
 	}
 }
 

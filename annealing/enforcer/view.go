@@ -254,7 +254,7 @@ func (e *Enforcer) served(binding *intentpb.PluginBinding) *served {
 	if known := e.plugins[key]; known != nil {
 		return known
 	}
-	e.plugins[key] = &served{plugin: e.Plugins(binding), ready: loop.Queue[*asset]{Compare: byID}, suspects: loop.Queue[*asset]{Compare: byID}}
+	e.plugins[key] = &served{plugin: e.Plugins(binding), name: nameOf(binding), ready: loop.Queue[*asset]{Compare: byID}, suspects: loop.Queue[*asset]{Compare: byID}}
 	e.pluginOrder = append(e.pluginOrder, e.plugins[key])
 	return e.plugins[key]
 }
