@@ -326,7 +326,7 @@ Exit codes: 0 done, 1 error, 2 differences or not converged, 3 timed out.`,
 		s.exportCommand(), s.verifyExportCommand(), s.blobCommand(),
 	)
 	in("act",
-		s.stopCommand(), s.resumeCommand(), s.holdCommand(), s.unholdCommand(), s.pinCommand(), s.unpinCommand(),
+		s.stopCommand(), s.resumeCommand(), s.holdCommand(), s.unholdCommand(), s.retryCommand(), s.pinCommand(), s.unpinCommand(),
 		s.approveCommand(), s.rejectCommand(), s.overrideCommand(), s.disownCommand(), s.labelCommand(),
 		s.authCommand(),
 	)

@@ -137,13 +137,17 @@ type kind struct {
 	mode check.Mode
 	// served is nil for a model type.
 	served *served
+	// atOnce bounds its pushes under way; 0: only what bounds its plugin does.
+	atOnce int
 }
 
 // served is a plugin in use, and how it does.
 type served struct {
 	plugin plugin.Plugin
-	// name for people.
-	name string
+	// name for people; key tells two bindings apart.
+	name, key string
+	// atOnce bounds the batches under way by policy; 0: it does not.
+	atOnce int
 	// ready are the assets to be looked at next; suspects were in a batch
 	// that failed.
 	ready, suspects loop.Queue[*asset]

@@ -19,20 +19,47 @@ type line struct {
 	waiting loop.Queue[*asset]
 }
 
-// takePlaces takes a place in every budget, or none: then the asset waits in
-// the line of the first that is full, and the reason is returned. The key ""
-// is the limit on all pushes of the partition.
-func (e *Enforcer) takePlaces(a *asset, keys []string, now time.Time) *intent.WaitingOn {
-	for i, key := range keys {
+// place is one of those that a push takes: of how many, in which line.
+type place struct {
+	key   string
+	limit int
+	full  intent.WaitingOn
+}
+
+// placesOf lists what a push of an asset takes: of the partition, of its plugin,
+// of its type where the policy bounds it, and of its budgets.
+func (e *Enforcer) placesOf(a *asset) []place {
+	turn := func(key string, limit int, of string) place {
+		return place{key, limit, intent.WaitingOn{Kind: intent.WaitTurn, Reason: fmt.Sprintf("%d pushes are under way %s, the most at once", limit, of)}}
+	}
+	places := []place{
+		turn("", 2*e.Limits.Pushes, "in the partition"),
+		turn("plugin\x00"+a.kind.served.key, e.Limits.Pushes, "by plugin "+a.kind.served.name),
+	}
+	if most := a.kind.atOnce; most > 0 {
+		places = append(places, turn("type\x00"+string(a.kind.name), most, fmt.Sprintf("of %s (at_once of its plugin in the partition's definition)", a.kind.name)))
+	}
+	for _, budget := range a.requirements.budgets {
+		full := fmt.Sprintf("%d of %d pushes in flight in scope %s", budget.Limit, budget.Limit, budget.Key)
+		if budget.Key == turndowns {
+			full = fmt.Sprintf("%d of %d removals under way in the partition; checks.turndown.in_flight in its definition says how many at once", budget.Limit, budget.Limit)
+		}
+		places = append(places, place{budget.Key, budget.Limit, intent.WaitingOn{Kind: intent.WaitBudget, Reason: full}})
+	}
+	return places
+}
+
+// takePlaces takes all of the places, and returns their keys, or none: then the
+// asset waits in the line of the first that is full, and the reason is returned.
+func (e *Enforcer) takePlaces(a *asset, places []place, now time.Time) (keys []string, full *intent.WaitingOn) {
+	for _, wanted := range places {
+		key := wanted.key
 		l := e.lines[key]
 		if l == nil {
 			l = &line{waiting: loop.Queue[*asset]{Compare: byID}}
 			e.lines[key] = l
 		}
-		l.limit = e.Limits.Pushes
-		if i > 0 {
-			l.limit = a.requirements.budgets[i-1].Limit
-		}
+		l.limit = wanted.limit
 		if l.taken < l.limit {
 			continue
 		}
@@ -43,19 +70,14 @@ func (e *Enforcer) takePlaces(a *asset, keys []string, now time.Time) *intent.Wa
 			}
 			l.waiting.Add(a, a.lined, a.urgency())
 		}
-		if key == "" {
-			return &intent.WaitingOn{Kind: intent.WaitTurn, Reason: fmt.Sprintf("%d pushes are under way in the partition, the most at once", l.limit)}
-		}
-		if key == turndowns {
-			return &intent.WaitingOn{Kind: intent.WaitBudget, Reason: fmt.Sprintf("%d of %d removals under way in the partition; checks.turndown.in_flight in its definition says how many at once", l.taken, l.limit)}
-		}
-		return &intent.WaitingOn{Kind: intent.WaitBudget, Reason: fmt.Sprintf("%d of %d pushes in flight in scope %s", l.taken, l.limit, key)}
+		return nil, &wanted.full
 	}
-	for _, key := range keys {
-		e.lines[key].taken++
+	for _, wanted := range places {
+		e.lines[wanted.key].taken++
+		keys = append(keys, wanted.key)
 	}
 	a.lined = time.Time{}
-	return nil
+	return keys, nil
 }
 
 // urgency of a push: what intent asks for anew goes before what failed, and that

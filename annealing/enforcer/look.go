@@ -124,7 +124,7 @@ func (e *Enforcer) holds(a *asset, target intent.IncarnationID, effective intent
 // half the size at a time, until the asset that breaks its plugin is alone and
 // delays the others no more.
 func (e *Enforcer) startSuspects(ctx context.Context, s *served, now time.Time) {
-	for !s.suspecting {
+	for !s.suspecting && s.inFlight < e.looksOf(s) {
 		var batch []*glance
 		for most := plugin.MaxBatch; len(batch) < most; {
 			a, priority, ready := s.suspects.Pop(now)
@@ -158,13 +158,22 @@ func (e *Enforcer) startSuspects(ctx context.Context, s *served, now time.Time) 
 // one incarnation each.
 func (e *Enforcer) startDiffs(ctx context.Context, s *served, now time.Time) {
 	e.startSuspects(ctx, s, now)
-	for s.inFlight < e.Limits.Diffs {
-		priority, ready := s.turn(e.Limits.Diffs, now)
+	places := e.looksOf(s)
+	for s.inFlight < places {
+		priority, ready := s.turn(places, now)
 		if !ready {
 			return
 		}
-		e.startBatches(ctx, s, priority, e.Limits.Diffs, now)
+		e.startBatches(ctx, s, priority, places, now)
 	}
+}
+
+// looksOf is how many batches a plugin may have at once.
+func (e *Enforcer) looksOf(s *served) int {
+	if s.atOnce > 0 {
+		return min(s.atOnce, e.Limits.Diffs)
+	}
+	return e.Limits.Diffs
 }
 
 // startBatches starts looks at what is ready of one priority, while there are

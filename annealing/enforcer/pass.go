@@ -2,6 +2,8 @@ package enforcer
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"lehr.dev/annealing/check"
@@ -153,9 +155,25 @@ func (e *Enforcer) drifted(a *asset, d intent.Difference) {
 	t.retry = &intent.WaitingOn{
 		Kind:  intent.WaitFlapping,
 		Until: until,
-		Reason: fmt.Sprintf("something else changed it back %d times within %s (fields: %s); find that writer, or hold the asset; repairing it again at %s",
-			t.flips, memory, fieldsOf(d.Plan), until.UTC().Format(time.TimeOnly)),
+		Reason: fmt.Sprintf("%s changed it back %d times within %s (fields: %s); find that writer, or hold the asset; repairing it again at %s",
+			writersOf(d.Plan), t.flips, memory, fieldsOf(d.Plan), until.UTC().Format(time.TimeOnly)),
 	}
+}
+
+// writersOf names those who changed the fields, as far as the provider records
+// them.
+func writersOf(plan intent.Plan) string {
+	var writers []string
+	for _, change := range plan.Changes {
+		if change.Writer != "" && !slices.Contains(writers, change.Writer) {
+			writers = append(writers, change.Writer)
+		}
+	}
+	const most = 3
+	if len(writers) == 0 {
+		return "something else"
+	}
+	return strings.Join(writers[:min(most, len(writers))], ", ")
 }
 
 // again puts an asset that was looked at back in the queue.

@@ -40,6 +40,10 @@ func (e *Enforcer) learn(a *asset, result plugin.PushResult, reason, fields stri
 	}
 }
 
+// seldom is the first pause after a push of which its plugin says that trying
+// again is of no use.
+const seldom = 10 * time.Second
+
 // backOff waits after a push that failed: a plugin that says that trying again
 // is of no use is asked seldom from the start.
 func (e *Enforcer) backOff(a *asset, transient bool, reason string, now time.Time) {
@@ -47,7 +51,7 @@ func (e *Enforcer) backOff(a *asset, transient bool, reason string, now time.Tim
 	t.failures++
 	pace, word := e.Limits.Retry, "for now"
 	if !transient {
-		pace.First, word = max(pace.First, min(time.Minute, pace.Most)), "for good"
+		pace.First, word = max(pace.First, min(seldom, pace.Most)), "for good"
 	}
 	e.pauseFor(a, pace.After(t.failures), intent.WaitBackoff, fmt.Sprintf(
 		"push %d failed %s, its plugin says: %s. The pause doubles from %s to %s", t.failures, word, reason, pace.First, pace.Most), now)
@@ -105,6 +109,20 @@ func (a *asset) forgive() {
 			t.retry = nil
 		}
 	}
+}
+
+// retry does what a person asks for: it tries an asset now, and its plugin.
+func (e *Enforcer) retry(id intent.AssetID) {
+	a := e.assets[id]
+	if a == nil {
+		return
+	}
+	a.forgive()
+	a.calm, a.reported = 0, 0
+	if s := a.kind.served; s != nil && s.open() {
+		s.until = e.now()
+	}
+	e.soon(a, loop.Fresh)
 }
 
 // reconsider forgets what pushes by another version of the plugin taught.

@@ -81,7 +81,7 @@ func TestARetrySaysWhy(t *testing.T) {
 		least, most time.Duration
 	}{
 		{"for now", true, []string{"push 1 failed for now, its plugin says: no room", "doubles from 1s to 5m0s", "tried again at "}, 800 * time.Millisecond, 1200 * time.Millisecond},
-		{"for good", false, []string{"push 1 failed for good, its plugin says: no room", "doubles from 1m0s to 5m0s", "tried again at "}, 48 * time.Second, 72 * time.Second},
+		{"for good", false, []string{"push 1 failed for good, its plugin says: no room", "doubles from 10s to 5m0s", "tried again at "}, 8 * time.Second, 12 * time.Second},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			simulate(t, func(w *world) {
@@ -101,4 +101,34 @@ func TestARetrySaysWhy(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestARetryOfAPersonEndsThePause: of pushes that fail and of what is kept
+// apart, and of nothing that guards.
+func TestARetryOfAPersonEndsThePause(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.production.does("web", ends(plugin.PushResult{Ending: plugin.Failed, Reason: "no room"}))
+		w.production.does("db", behaviour{breaks: true})
+		w.publish(web, db, thing{id: "held", word: "v1"})
+		w.must(w.store.SetHold(w.ctx, shop, intent.Hold{Asset: "held", Owner: tester, Reason: "looking"}))
+		w.pass(20 * time.Minute)
+		w.waitsOn("web", intent.WaitBackoff)
+		w.waitsOn("db", intent.WaitQuarantined)
+		pushes := w.production.pushes("held")
+		w.production.does("web", behaviour{})
+		w.production.does("db", behaviour{})
+		w.production.set("held", "by hand")
+		began := time.Now()
+		for _, id := range []intent.AssetID{"web", "db", "held", "nothing"} {
+			w.must(w.store.Retry(w.ctx, shop, id, "mended", tester))
+		}
+		w.inSync(web, db)
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("they were tried after %s", took)
+		}
+		w.waitsOn("held", intent.WaitHold)
+		if w.production.pushes("held") != pushes {
+			t.Error("a retry passed over a hold")
+		}
+	})
 }

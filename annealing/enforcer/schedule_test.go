@@ -3,6 +3,7 @@ package enforcer
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -156,6 +157,61 @@ func TestAColdStartIsNoStorm(t *testing.T) {
 		}
 		if looks := float64(last-before) / assets; looks < 4 || looks > 6 {
 			t.Errorf("%.1f looks at each asset within two minutes, want about 5", looks)
+		}
+	})
+}
+
+// TestAtOnceBoundsWhatATypeTakes: pushes and looks at once, as the partition's
+// definition says, and who waits says for how many.
+func TestAtOnceBoundsWhatATypeTakes(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.policy.Plugins[0].AtOnce = 1
+		things := many("web", plugin.MaxBatch+10)
+		w.publish(things...)
+		w.eventually("one waits for its turn", func() bool {
+			for _, th := range things {
+				if r := w.report(th.id); len(r.Waiting) > 0 && r.Waiting[0].Kind == intent.WaitTurn && strings.Contains(r.Waiting[0].Reason, "1 pushes are under way of lehr.command.v1.Command") {
+					return true
+				}
+			}
+			return false
+		})
+		w.eventually("all are in sync", func() bool {
+			count, err := w.store.EnforcedCount(w.ctx, shop)
+			w.must(err)
+			return count == len(things)
+		})
+		w.pass(time.Second)
+		if p := w.production; p.most != 1 || p.crowd != 1 {
+			t.Errorf("%d pushes and %d looks at once, want 1 and 1", p.most, p.crowd)
+		}
+	})
+}
+
+// TestPushesOfAHungPluginLeaveRoomToOthers: a plugin whose pushes do not end
+// takes all places that it may have, and others push as before (L2).
+func TestPushesOfAHungPluginLeaveRoomToOthers(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.twoPlugins()
+		w.restart(func() { w.limits.Pushes = 5 })
+		things := many("web", 5)
+		for i := range 20 {
+			id := intent.AssetID(fmt.Sprintf("job/%d", i))
+			things = append(things, job(id, 1, "1"))
+			w.other.does(id, behaviour{push: func(ctx context.Context, _ func(), _ plugin.Push) plugin.PushResult {
+				<-ctx.Done()
+				return plugin.PushResult{Ending: plugin.InDoubt}
+			}})
+		}
+		w.publish(things...)
+		began := time.Now()
+		w.inSync(things[:5]...)
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("the others took %s (L2)", took)
+		}
+		w.pass(time.Minute)
+		if w.other.under != 5 {
+			t.Errorf("%d pushes of the hung plugin are under way, want 5", w.other.under)
 		}
 	})
 }

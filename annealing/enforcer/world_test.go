@@ -196,6 +196,11 @@ func (w *world) owned(do func(*Enforcer)) {
 	<-done
 }
 
+// wake has an asset looked at now.
+func (w *world) wake(id intent.AssetID) {
+	w.enforcer.inbox.Put(func() { w.enforcer.soon(w.enforcer.assets[id], loop.Fresh) })
+}
+
 // thing is an asset whose content is one word, or a job.
 type thing struct {
 	id     intent.AssetID

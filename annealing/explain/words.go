@@ -115,7 +115,11 @@ func hintFor(report intent.Report, waiting intent.WaitingOn) string {
 	case intent.WaitPlugin:
 		return "the server's log holds what the plugin wrote"
 	case intent.WaitBackoff:
-		return "lehr get pushes --asset " + string(report.Asset) + " shows how the pushes ended"
+		return "lehr get pushes --asset " + string(report.Asset) + " shows how the pushes ended; lehr retry " + string(report.Asset) + " --reason WHY tries now"
+	case intent.WaitNoEffect:
+		return "look whether the plugin writes what it reads: something may change it back at once; lehr retry " + string(report.Asset) + " --reason WHY tries now"
+	case intent.WaitQuarantined:
+		return "mend the asset, or the plugin: the server's log holds what it wrote; lehr retry " + string(report.Asset) + " --reason WHY tries now"
 	case intent.WaitBudget:
 		return "lehr get reports --state pushing lists who takes the places"
 	case intent.WaitCalendar:
