@@ -19,7 +19,7 @@ func (e *Enforcer) pass(a *asset, now time.Time) {
 	facts := e.facts(a, now)
 	a.consent, a.overrides = said(facts)
 	decision := check.Decide(facts)
-	a.ends = decision.Ends()
+	a.ends, a.passed = decision.Ends(), decision.Passed()
 	if a.requirements.err != nil {
 		decision.Verdicts = append(decision.Verdicts, intent.IsBroken("requirements", a.requirements.err))
 	}
