@@ -27,14 +27,15 @@ import (
 	"lehr.dev/access"
 	"lehr.dev/annealing/enforcer"
 	"lehr.dev/document"
+	"lehr.dev/external"
 	"lehr.dev/fault"
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
 	"lehr.dev/loop"
 	"lehr.dev/plugin"
 	"lehr.dev/prodspec"
-	"lehr.dev/prodspec/external"
 	"lehr.dev/prodspec/generate"
+	"lehr.dev/prodspec/inquiry"
 	"lehr.dev/prodspec/source"
 	"lehr.dev/prodspec/validate"
 	"lehr.dev/server"
@@ -319,7 +320,7 @@ func (a *App) open(ctx context.Context) error {
 		if _, err := external.ReadPolicy(a.options.ExternalChecks); err != nil {
 			return err
 		}
-		a.outside = external.New(a.options.ExternalChecks, a.runtime.Now).Ask
+		a.outside = inquiry.New(a.options.ExternalChecks, a.runtime.Now).Ask
 		running, err := a.runner()
 		if err != nil {
 			return err

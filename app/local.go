@@ -9,13 +9,14 @@ import (
 
 	"lehr.dev/client"
 	"lehr.dev/document"
+	"lehr.dev/external"
 	"lehr.dev/fault"
 	"lehr.dev/intent"
 	"lehr.dev/loop"
 	"lehr.dev/prodspec"
 	"lehr.dev/prodspec/definition"
-	"lehr.dev/prodspec/external"
 	"lehr.dev/prodspec/generate"
+	"lehr.dev/prodspec/inquiry"
 	"lehr.dev/schema"
 	"lehr.dev/server"
 	"lehr.dev/store"
@@ -114,7 +115,7 @@ func (of Building) run(ctx context.Context, build func(context.Context, prodspec
 	options := runner(ownModules(), of.Generators)
 	program := prodspec.Program{
 		Definition: of.Definition, Runner: generate.NewProcess(options), Elsewhere: elsewhere,
-		Outside: external.New(of.ExternalChecks, real.Now).Ask,
+		Outside: inquiry.New(of.ExternalChecks, real.Now).Ask,
 	}
 	if !of.Verify {
 		return build(ctx, program, real.Now())
