@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"lehr.dev/access"
+	"lehr.dev/annealing/check"
 	"lehr.dev/annealing/enforcer"
 	"lehr.dev/document"
 	"lehr.dev/external"
@@ -104,6 +105,9 @@ type Parts struct {
 	Runner  generate.Runner
 	Trial   prodspec.Trial
 	Runtime loop.Runtime
+	// Outside answers what checks ask of monitoring; nil: the monitoring does,
+	// but nobody where Plugins are replaced.
+	Outside func(ctx context.Context, partition intent.PartitionID, q check.Question) (check.Answer, error)
 	// Sources is where sources are read from; nil: the disk.
 	Sources source.Place
 	// Documents reads them instead of the store; nil: the store does.

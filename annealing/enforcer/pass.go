@@ -16,7 +16,9 @@ import (
 func (e *Enforcer) pass(a *asset, now time.Time) {
 	e.leaveWaiters(a)
 	e.asked = false
+	e.ask(a, now)
 	facts := e.facts(a, now)
+	a.sides = check.Sides(facts)
 	a.consent, a.overrides = said(facts)
 	decision := check.Decide(facts)
 	a.ends = decision.Ends()
@@ -28,7 +30,7 @@ func (e *Enforcer) pass(a *asset, now time.Time) {
 		return
 	}
 	e.await(a, facts)
-	// While a neighbour is only looked at anew, what was told stands: the
+	// While a neighbour is only looked at anew, or something outside asked, what was told stands: the
 	// answer leads to the next pass. So what is at rest writes nothing (L10).
 	if !e.asked || a.told != a.difference.Effective {
 		e.wait(a, a.difference.Incarnation, a.difference.Effective, decision.Waiting()...)
@@ -67,6 +69,7 @@ func (e *Enforcer) consent(a *asset, facts *check.Facts) {
 	facts.Rejections = e.view.rejections[plan]
 	facts.Overrides, facts.Allowed = e.view.overrides[content], a.requirements.overridable
 	facts.Checks, facts.Content, facts.Origin = a.requirements.checks, a.requirements.content, a.requirements.origin
+	facts.Answers, facts.Served = e.outside.answers, a.requirements.served
 	facts.Origin.Incarnation, facts.Health = a.difference.Incarnation, a.difference.Health
 }
 
