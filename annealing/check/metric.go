@@ -63,7 +63,7 @@ func Ranged(asked *intentpb.Metric) string {
 	if over <= 0 {
 		return asked.GetQuery()
 	}
-	const parts = 20
+	const parts = 240 // Of the while, at each of which the query is asked.
 	step := max(time.Second, min(time.Minute, over/parts).Round(time.Second))
 	within := func(function string) string {
 		// A comment in the query ends with its line.

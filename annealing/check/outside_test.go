@@ -89,7 +89,7 @@ func TestWhatIsAskedIsTheSameForAllAssets(t *testing.T) {
 		t.Errorf("%+v", q)
 	}
 	m.Over, m.Keep = durationpb.New(10*time.Minute), durationpb.New(5*time.Second)
-	if q := ask(m); q.Text != "max_over_time((\nerrors # of all\n)[600s:30s])" || q.Keep != 5*time.Second {
+	if q := ask(m); q.Text != "max_over_time((\nerrors # of all\n)[600s:3s])" || q.Keep != 5*time.Second {
 		t.Errorf("%+v", q)
 	}
 	m.Above, m.Below = m.Below, nil
