@@ -22,16 +22,11 @@ func (c *Configured) alerts(asked *intentpb.Alerts, over intent.TypeName, types 
 		Silenced: asked.GetSilenced(), Inhibited: asked.GetInhibited(), Keep: keepOf(asked.GetKeep()),
 	}
 	c.judge = c.asks(q, func(f Facts, a Answer) intent.Verdict {
-		wanted, err := which.of(f.Content)
+		own, err := which.pick(f, a)
 		if err != nil {
 			return c.broken(err)
 		}
-		var active []Alert
-		for _, alert := range a.Alerts {
-			if bears(alert.Labels, wanted) {
-				active = append(active, alert)
-			}
-		}
+		active := own.Alerts
 		if len(active) == 0 {
 			return c.passes(c.until(a))
 		}

@@ -22,7 +22,8 @@ func (c *Configured) metric(asked *intentpb.Metric, over intent.TypeName, types 
 	}
 	text := shown(asked.GetQuery(), maxQueryShown)
 	c.judge = c.asks(Question{Source: Prometheus, Place: asked.GetPrometheus(), Text: Ranged(asked), Keep: keepOf(asked.GetKeep())}, func(f Facts, a Answer) intent.Verdict {
-		samples, err := which.samplesOf(f, a)
+		own, err := which.pick(f, a)
+		samples := own.Samples
 		if err == nil {
 			err = finite(text, samples)
 		}

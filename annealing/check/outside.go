@@ -47,6 +47,62 @@ type Answer struct {
 	Bytes int
 	// Failed says why the newest asking has no answer; nil: it has.
 	Failed error
+	// bearing are where the samples, or alerts, with a label are; nil: all are
+	// to be looked at.
+	bearing map[label][]int
+}
+
+type label struct{ name, value string }
+
+// Indexed is the answer, made ready for many assets that each look for theirs.
+func (a Answer) Indexed() Answer {
+	a.bearing = map[label][]int{}
+	for i := range len(a.Samples) + len(a.Alerts) {
+		for name, value := range a.labelsAt(i) {
+			at := label{name, value}
+			a.bearing[at] = append(a.bearing[at], i)
+		}
+	}
+	return a
+}
+
+// labelsAt are those of a sample, or of an alert after them.
+func (a Answer) labelsAt(i int) map[string]string {
+	if i < len(a.Samples) {
+		return a.Samples[i].Labels
+	}
+	return a.Alerts[i-len(a.Samples)].Labels
+}
+
+// that bear all of some labels.
+func (a Answer) that(wanted map[string]string) Answer {
+	if len(wanted) == 0 {
+		return a
+	}
+	var among []int
+	if a.bearing == nil {
+		for i := range len(a.Samples) + len(a.Alerts) {
+			among = append(among, i)
+		}
+	} else {
+		first := true
+		for name, value := range wanted {
+			if those := a.bearing[label{name, value}]; first || len(those) < len(among) {
+				among, first = those, false
+			}
+		}
+	}
+	some := Answer{At: a.At}
+	for _, i := range among {
+		switch {
+		case !bears(a.labelsAt(i), wanted):
+		case i < len(a.Samples):
+			some.Samples = append(some.Samples, a.Samples[i])
+		default:
+			some.Alerts = append(some.Alerts, a.Alerts[i-len(a.Samples)])
+		}
+	}
+	return some
 }
 
 // Sample is the value of one series.
@@ -133,6 +189,15 @@ func (l labels) of(asset intent.Asset) (map[string]string, error) {
 	return found, nil
 }
 
+// pick what of an answer is about the asset.
+func (l labels) pick(f Facts, a Answer) (Answer, error) {
+	wanted, err := l.of(f.Content)
+	if err != nil {
+		return Answer{}, err
+	}
+	return a.that(wanted), nil
+}
+
 // bears reports whether all of some labels are among others.
 func bears(among, some map[string]string) bool {
 	for name, value := range some {
@@ -141,15 +206,6 @@ func bears(among, some map[string]string) bool {
 		}
 	}
 	return true
-}
-
-// samplesOf the asset.
-func (l labels) samplesOf(f Facts, a Answer) ([]Sample, error) {
-	wanted, err := l.of(f.Content)
-	if err != nil || len(wanted) == 0 {
-		return a.Samples, err
-	}
-	return slices.DeleteFunc(slices.Clone(a.Samples), func(s Sample) bool { return !bears(s.Labels, wanted) }), nil
 }
 
 // about says which labels are meant, where some are.

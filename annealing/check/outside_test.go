@@ -70,6 +70,12 @@ func TestMetric(t *testing.T) {
 			facts.Answers = map[Question]Answer{*c.Question: test.is}
 		}
 		v := c.judge(facts)
+		if c.Question != nil {
+			facts.Answers[*c.Question] = test.is.Indexed()
+			if again := c.judge(facts); again.Answer != v.Answer || again.Waiting.Reason != v.Waiting.Reason {
+				t.Errorf("%s: of an index it makes %+v", name, again)
+			}
+		}
 		if v.Check != "errors" || v.Answer != test.answer || v.Waiting.Kind != test.kind || !strings.Contains(v.Waiting.Reason, test.says) {
 			t.Errorf("%s: %+v", name, v)
 		}

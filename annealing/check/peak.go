@@ -69,7 +69,8 @@ func (c *Configured) peak(asked *intentpb.Peak, over intent.TypeName, types *rul
 
 // highest of the asset's series.
 func highest(f Facts, a Answer, which labels, query string) (float64, error) {
-	samples, err := which.samplesOf(f, a)
+	own, err := which.pick(f, a)
+	samples := own.Samples
 	if err == nil {
 		err = finite(query, samples)
 	}

@@ -73,9 +73,6 @@ func (e *Enforcer) ask(a *asset, now time.Time) {
 			q.waiters[a] = true
 			a.asks = append(a.asks, q)
 		}
-		if answer := e.outside.answers[*c.Question]; answer.At.IsZero() && answer.Failed == nil {
-			e.asked = true
-		}
 	}
 }
 
@@ -132,7 +129,8 @@ func (e *Enforcer) replied(q *question, answer check.Answer, err error, asked ti
 		kept.Failed = err
 		answer = kept
 	} else {
-		q.failures, answer.At, answer.Failed = 0, asked, nil
+		answer = answer.Indexed()
+		q.failures, answer.At = 0, asked
 	}
 	if asked.After(now) { // The clock was set back meanwhile.
 		pause = 0

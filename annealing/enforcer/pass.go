@@ -30,7 +30,7 @@ func (e *Enforcer) pass(a *asset, now time.Time) {
 		return
 	}
 	e.await(a, facts)
-	// While a neighbour is only looked at anew, or something outside asked, what was told stands: the
+	// While a neighbour is only looked at anew, what was told stands: the
 	// answer leads to the next pass. So what is at rest writes nothing (L10).
 	if !e.asked || a.told != a.difference.Effective {
 		e.wait(a, a.difference.Incarnation, a.difference.Effective, decision.Waiting()...)

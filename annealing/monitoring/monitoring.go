@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	// maxTime that an answer may take.
-	maxTime = 5 * time.Second
+	// maxTime that an answer may take. A plan waits a little longer.
+	maxTime = 4 * time.Second
 	// maxSeries and alerts of an answer.
 	maxSeries = 2000
 	// maxSaid is how much is told of what a source says went wrong, in bytes.
@@ -40,7 +40,7 @@ type Asker struct {
 // question; no file: the zero policy.
 func New(partition intent.PartitionID, policy string) *Asker { return &Asker{partition, policy} }
 
-// Ask answers a question within five seconds.
+// Ask answers a question within four seconds.
 func (a *Asker) Ask(ctx context.Context, q check.Question) (check.Answer, error) {
 	policy, err := external.ReadPolicy(a.policy)
 	if err != nil {

@@ -83,13 +83,13 @@ func TestWhatIsNoWholeAnswerIsNone(t *testing.T) {
 // TestASourceThatHangs is no answer, within seconds.
 func TestASourceThatHangs(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes five seconds")
+		t.Skip("takes four seconds")
 	}
 	_, err := asked(t, check.Prometheus, func(_ http.ResponseWriter, r *http.Request) {
 		_ = r.ParseForm()
 		<-r.Context().Done()
 	})
-	if err == nil || !strings.Contains(err.Error(), "no answer within 5s") {
+	if err == nil || !strings.Contains(err.Error(), "no answer within 4s") {
 		t.Errorf("%v", err)
 	}
 }
