@@ -25,16 +25,18 @@ import (
 	"time"
 
 	"lehr.dev/access"
+	"lehr.dev/annealing/check"
 	"lehr.dev/annealing/enforcer"
 	"lehr.dev/document"
+	"lehr.dev/external"
 	"lehr.dev/fault"
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
 	"lehr.dev/loop"
 	"lehr.dev/plugin"
 	"lehr.dev/prodspec"
-	"lehr.dev/prodspec/external"
 	"lehr.dev/prodspec/generate"
+	"lehr.dev/prodspec/inquiry"
 	"lehr.dev/prodspec/source"
 	"lehr.dev/prodspec/validate"
 	"lehr.dev/server"
@@ -103,6 +105,9 @@ type Parts struct {
 	Runner  generate.Runner
 	Trial   prodspec.Trial
 	Runtime loop.Runtime
+	// Outside answers what checks ask of monitoring; nil: the monitoring does,
+	// but nobody where Plugins are replaced.
+	Outside func(ctx context.Context, partition intent.PartitionID, q check.Question) (check.Answer, error)
 	// Sources is where sources are read from; nil: the disk.
 	Sources source.Place
 	// Documents reads them instead of the store; nil: the store does.
@@ -321,7 +326,7 @@ func (a *App) open(ctx context.Context) error {
 		if _, err := external.ReadPolicy(a.options.ExternalChecks); err != nil {
 			return err
 		}
-		a.outside = external.New(a.options.ExternalChecks, a.runtime.Now).Ask
+		a.outside = inquiry.New(a.options.ExternalChecks, a.runtime.Now).Ask
 		running, err := a.runner()
 		if err != nil {
 			return err

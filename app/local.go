@@ -9,13 +9,14 @@ import (
 
 	"lehr.dev/client"
 	"lehr.dev/document"
+	"lehr.dev/external"
 	"lehr.dev/fault"
 	"lehr.dev/intent"
 	"lehr.dev/loop"
 	"lehr.dev/prodspec"
 	"lehr.dev/prodspec/definition"
-	"lehr.dev/prodspec/external"
 	"lehr.dev/prodspec/generate"
+	"lehr.dev/prodspec/inquiry"
 	"lehr.dev/prodspec/source/fetch"
 	"lehr.dev/schema"
 	"lehr.dev/server"
@@ -123,7 +124,7 @@ func (of Building) with(ctx context.Context, elsewhere fetch.Options, against *p
 	options := runner(ownModules(), of.Generators)
 	program := prodspec.Program{
 		Definition: of.Definition, Runner: generate.NewProcess(options), Elsewhere: elsewhere,
-		Outside: external.New(of.ExternalChecks, real.Now).Ask, Against: against,
+		Outside: inquiry.New(of.ExternalChecks, real.Now).Ask, Against: against,
 	}
 	if !of.Verify {
 		return build(ctx, program, real.Now())

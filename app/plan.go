@@ -11,6 +11,7 @@ import (
 
 	"lehr.dev/annealing/check"
 	"lehr.dev/annealing/enforcer"
+	"lehr.dev/annealing/monitoring"
 	"lehr.dev/fault"
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
@@ -30,6 +31,7 @@ type planning struct {
 	limits  enforcer.Limits
 	schemas enforcer.Schemas
 	plugins func(binding *intentpb.PluginBinding) plugin.Plugin
+	outside func(context.Context, check.Question) (check.Answer, error)
 }
 
 // planPatience is how long plugins may answer for no further asset.
@@ -42,7 +44,7 @@ func (p planning) run(ctx context.Context, supposed *preview.Store, assets []int
 	defer cancel()
 	partition := supposed.Head().Partition
 	looking := enforcer.New(enforcer.Options{
-		Partition: partition, Since: 1, Store: supposed, Schemas: p.schemas, Plugins: p.plugins,
+		Partition: partition, Since: 1, Store: supposed, Schemas: p.schemas, Plugins: p.plugins, Outside: p.outside,
 		Runtime: p.runtime, Log: slog.New(slog.DiscardHandler), Limits: p.limits,
 	})
 	ended := make(chan struct{})
@@ -156,6 +158,7 @@ func NewPlan(ctx context.Context, of Building, partition intent.PartitionID, hol
 	plugins.useServers(servers)
 	p := planning{
 		runtime: loop.Real(), limits: enforcer.DefaultLimits(), schemas: newSchemas(supposed),
+		outside: monitoring.New(partition, of.ExternalChecks).Ask,
 		plugins: func(binding *intentpb.PluginBinding) plugin.Plugin { return plugins.bound(partition, binding) },
 	}
 	assets := make([]intent.AssetID, len(plan.Built.Assets))
@@ -363,7 +366,7 @@ func (a *App) planCandidate(ctx context.Context, candidate intent.Candidate) (pl
 	if err != nil {
 		return plan, err
 	}
-	p := planning{runtime: a.runtime, limits: a.options.Limits, schemas: a.schemas, plugins: func(binding *intentpb.PluginBinding) plugin.Plugin {
+	p := planning{runtime: a.runtime, limits: a.options.Limits, schemas: a.schemas, outside: a.asks(partition), plugins: func(binding *intentpb.PluginBinding) plugin.Plugin {
 		if !slices.ContainsFunc(bound.GetPlugins(), func(b *intentpb.PluginBinding) bool {
 			return b.Dial == binding.Dial && slices.Equal(b.Run, binding.Run)
 		}) {

@@ -44,6 +44,9 @@ const (
 	WaitDenied        WaitingKind = "denied"         // its version or commit is on a denylist
 	WaitCalendar      WaitingKind = "calendar"       // outside its windows, on a holiday, or frozen
 	WaitCondition     WaitingKind = "condition"      // a condition of the policy is not so
+	WaitMetric        WaitingKind = "metric"         // what monitoring measures is not within limits
+	WaitAlert         WaitingKind = "alert"          // an alert is active
+	WaitPeak          WaitingKind = "peak"           // it would serve less than was asked of it lately
 	WaitClaim         WaitingKind = "claim"          // another asset holds the resource
 	WaitNotSelected   WaitingKind = "not-selected"   // governed, and no rollout chose it yet
 	WaitPluginMissing WaitingKind = "plugin-missing" // no plugin for an enforced type
@@ -57,7 +60,7 @@ const (
 	WaitStale         WaitingKind = "stale"          // the world moved during admission; looked at again at once
 	WaitStore         WaitingKind = "store"          // the store refuses writes
 	WaitGeneration    WaitingKind = "generation"     // the partition's newest sources are not served
-	WaitTurn          WaitingKind = "turn"           // queued behind others for a diff or push slot
+	WaitTurn          WaitingKind = "turn"           // queued behind others for a diff or push slot, or for an answer from outside
 	WaitPlan          WaitingKind = "plan"           // nothing: a plan pushes nothing
 )
 

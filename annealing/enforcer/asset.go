@@ -62,6 +62,10 @@ type trouble struct {
 	ends time.Time
 	// awaits lists the assets whose moves wake it.
 	awaits []intent.AssetID
+	// asks are the questions of its checks, and sides what was answered when it
+	// was last decided about.
+	asks  []*question
+	sides []check.Side
 	// failures in a row, and what the retry check says of them.
 	failures int
 	retry    *intent.WaitingOn

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"time"
 
+	"lehr.dev/annealing/check"
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
 	"lehr.dev/loop"
@@ -68,6 +69,9 @@ type Options struct {
 	Schemas Schemas
 	// Plugins returns the plugin that a binding names, by run or dial.
 	Plugins func(binding *intentpb.PluginBinding) plugin.Plugin
+	// Outside answers what checks ask of monitoring; nil: nobody is asked. It
+	// returns within some seconds.
+	Outside func(ctx context.Context, q check.Question) (check.Answer, error)
 	Runtime loop.Runtime
 	Log     *slog.Logger
 	Limits  Limits
@@ -134,7 +138,8 @@ type Enforcer struct {
 	// begins.
 	revisited intent.AssetID
 	// latest is the latest time that the clock told the owner.
-	latest time.Time
+	latest  time.Time
+	outside outside
 	// lines by budget key; ushering while the usher is to come back.
 	lines    map[string]*line
 	ushering bool
@@ -158,6 +163,9 @@ func New(options Options) *Enforcer {
 	// could be sent after a neighbour's push had begun and ended, of which
 	// neither outrun nor Quiet tells.
 	const groupSize = 1024
+	if options.Outside == nil {
+		options.Outside = nobody
+	}
 	return &Enforcer{
 		queue:      loop.Queue[*asset]{Compare: byID},
 		Options:    options,
@@ -171,6 +179,7 @@ func New(options Options) *Enforcer {
 		wanted:     map[*asset]bool{},
 		lagging:    map[intent.Sequence]int{},
 		left:       map[intent.AssetID]former{},
+		outside:    newOutside(),
 		lines:      map[string]*line{},
 		reports:    map[intent.AssetID]intent.Report{},
 		admissions: loop.Batch[admission]{},
@@ -200,9 +209,9 @@ func (e *Enforcer) Run(ctx context.Context, lease store.Lease) error {
 			return e.failed
 		}
 		e.dispatch(ctx)
+		e.inquire(ctx)
 		e.flush(ctx)
-		pause := e.queue.Next(e.now())
-		if err := e.Runtime.Wait(ctx, pause, e.inbox.Wake()); err != nil {
+		if err := e.Runtime.Wait(ctx, e.untilDue(), e.inbox.Wake()); err != nil {
 			return err
 		}
 	}

@@ -120,6 +120,10 @@ func hintFor(report intent.Report, waiting intent.WaitingOn) string {
 		return "lehr get reports --state pushing lists who takes the places"
 	case intent.WaitCalendar:
 		return "lehr get windows " + string(report.Asset) + " lists when pushes may begin"
+	case intent.WaitAlert:
+		return "an alert that is silenced in Alertmanager does not count, unless the check says that it does"
+	case intent.WaitPeak:
+		return "it is pushed when less is asked of it; or the sources keep more"
 	case intent.WaitClaim:
 		return "one of the two must go, or name another resource"
 	case intent.WaitStore:
