@@ -100,6 +100,42 @@ const (
 	WaitTurn          WaitingKind = "turn"           // queued behind others for a diff or push slot
 )
 
+// WaitingKinds are all that an asset can wait for.
+func WaitingKinds() []WaitingKind {
+	return []WaitingKind{
+		WaitStop, WaitMode, WaitHold, WaitOrder, WaitCapacity, WaitVersion, WaitTurndown, WaitApproval, WaitRejected, WaitBudget,
+		WaitAge, WaitDenied, WaitCalendar, WaitCondition, WaitClaim, WaitNotSelected, WaitPluginMissing, WaitPlugin, WaitUnknown,
+		WaitBackoff, WaitSettling, WaitFlapping, WaitCheckBroken, WaitTarget, WaitStale, WaitStore, WaitGeneration, WaitTurn,
+	}
+}
+
+// Sort of a cause, for whoever is on call.
+type Sort string
+
+const (
+	// SortFighting: something else changes production too.
+	SortFighting Sort = "fighting"
+	// SortFailing: something does not work.
+	SortFailing Sort = "failing"
+	// SortWaiting: all works, and something that is meant is in the way.
+	SortWaiting Sort = "waiting"
+)
+
+// Sorts of causes, what needs a person most first.
+func Sorts() []Sort { return []Sort{SortFighting, SortFailing, SortWaiting} }
+
+// Sort of what an asset waits for.
+func (k WaitingKind) Sort() Sort {
+	switch k {
+	case WaitFlapping:
+		return SortFighting
+	case WaitBackoff, WaitPlugin, WaitPluginMissing, WaitUnknown, WaitCheckBroken, WaitTarget, WaitClaim, WaitStore, WaitGeneration, WaitSettling:
+		return SortFailing
+	default:
+		return SortWaiting
+	}
+}
+
 // WaitingOn is one reason why an asset is not pushed now.
 type WaitingOn struct {
 	Kind WaitingKind `json:"kind"`

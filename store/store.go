@@ -366,6 +366,9 @@ type Admission struct {
 	Removes bool
 	// Checks names the verdicts that passed, for the audit.
 	Checks []string
+	// Grounds say what they looked at, for whoever asks later; what goes beyond
+	// intent.Bounded is cut off.
+	Grounds []intent.Ground
 	// At is now by the actor's clock.
 	At time.Time
 }
@@ -415,6 +418,8 @@ type PushRecord struct {
 	Ending string    `json:"ending,omitempty"`
 	Reason string    `json:"reason,omitempty"`
 	Ended  time.Time `json:"ended,omitzero"`
+	// Grounds it was decided on; none: it is from before they were kept.
+	Grounds []intent.Ground `json:"grounds,omitempty"`
 }
 
 // Enforced is what an asset was seen in sync with.
@@ -453,6 +458,8 @@ type Journal interface {
 	OpenPushes(ctx context.Context, partition intent.PartitionID) ([]OpenPush, error)
 	// Pushes lists an asset's, newest first; an empty asset: the partition's.
 	Pushes(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, limit int) ([]PushRecord, error)
+	// Push is one of them; NotFound when there is none, or not any more.
+	Push(ctx context.Context, partition intent.PartitionID, push intent.PushID) (PushRecord, error)
 	// SaveEnforced stores what was seen in sync, and claims the resource keys
 	// in the same transaction. It returns the holder of each key that belongs
 	// to another asset; those are not stored.
