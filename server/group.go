@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -139,6 +138,10 @@ func (s *Server) roll(ctx context.Context, partition store.Partition, name strin
 		return nil, err
 	}
 	rolled := explain.Roll(facts, name, states, waiting)
+	if err := s.readOwners(ctx, facts, rolled.Causes); err != nil {
+		return nil, err
+	}
+	rolled = explain.Roll(facts, name, states, waiting)
 	response := &apipb.WhyResponse{
 		Partition: string(partition.ID), State: string(rolled.State), Summary: rolled.Summary, States: counts(rolled.Counts),
 		Standing: &apipb.Standing{Desired: toIncarnationID(partition.Head), Target: toIncarnationID(partition.Head), Members: rolled.Standing()},
@@ -152,9 +155,6 @@ func (s *Server) roll(ctx context.Context, partition store.Partition, name strin
 		response.Followed = int64(len(waiting))
 	}
 	for i, cause := range rolled.Causes {
-		if cause.Root.Responsible, err = s.responsible(ctx, facts, cause.Root); err != nil {
-			return nil, err
-		}
 		if i == 0 {
 			response.Hint, response.Root = cause.Root.Hint, toRoot(cause.Root)
 		}
@@ -163,15 +163,31 @@ func (s *Server) roll(ctx context.Context, partition store.Partition, name strin
 	return response, nil
 }
 
-// responsible is who owns the asset of a root; those of members that wait were not
-// read with the others.
-func (s *Server) responsible(ctx context.Context, facts explain.Facts, root explain.Reason) (string, error) {
-	if root.Asset == "" || facts.Head.IsZero() {
-		return facts.Owner, nil
+// readOwners reads who owns what the causes and their examples are about; of the
+// members that wait they were not read.
+func (s *Server) readOwners(ctx context.Context, facts explain.Facts, causes []explain.Cause) error {
+	read := 0
+	var walk func(reasons []explain.Reason) error
+	walk = func(reasons []explain.Reason) error {
+		for _, r := range reasons {
+			if _, known := facts.Members[r.Asset]; !known && r.Asset != "" && read < maxFollowed {
+				read++
+				if err := s.readMember(ctx, &facts, r.Asset); err != nil {
+					return err
+				}
+			}
+			if err := walk(r.Causes); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
-	owner := &intentpb.Owner{}
-	_, err := s.addon(ctx, facts.Head, root.Asset, owner)
-	return cmp.Or(owner.Owner, facts.Owner), err
+	for _, cause := range causes {
+		if err := walk(append([]explain.Reason{cause.Root}, cause.Chain...)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // pinnedOf says how many members of a group are pinned.

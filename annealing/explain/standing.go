@@ -40,13 +40,15 @@ type Standing struct {
 func (f Facts) standing() Standing {
 	report := f.Reports[f.Asset]
 	s := Standing{By: "head", Target: f.Head, Current: currentOf(report), At: report.At}
-	if _, member := f.Members[f.Asset]; member {
+	member, is := f.Members[f.Asset]
+	if is {
 		s.Desired = f.Head
 	}
 	if pin := f.pinOf(report); pin != nil {
 		s.By = pin.Text
 	}
-	if !report.Target.IsZero() {
+	// What head did not change is followed there without a new report.
+	if !report.Target.IsZero() && !(is && s.By == "head" && member.Effective == report.Effective) {
 		s.Target = report.Target
 	}
 	if s.Current == CurrentDiffers {
