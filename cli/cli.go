@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/signal"
 	"os/user"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -338,10 +339,13 @@ Exit codes: 0 done, 1 error, 2 differences or not converged, 3 timed out.`,
 
 const defaultStore = ".lehr/lehr.db"
 
+// ownOutput annotates a command with an output that only it has.
+const ownOutput = "output"
+
 // settle fills in what flags left to the environment.
 func (s *session) settle(command *cobra.Command) error {
-	switch s.output {
-	case "table", "wide", "json":
+	switch {
+	case slices.Contains([]string{"table", "wide", "json"}, s.output), s.output == command.Annotations[ownOutput]:
 	default:
 		return fault.New(fault.Invalid, "output %q is not known", s.output).WithHint("use -o table, -o wide or -o json")
 	}

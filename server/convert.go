@@ -180,6 +180,9 @@ func toPush(p store.PushRecord) *apipb.Push {
 		Push: string(p.Push), Asset: string(p.Asset), Target: toIncarnationID(p.Target), Effective: toDigest(p.Effective),
 		Plan: toDigest(p.Plan), ResourceKey: string(p.ResourceKey), Epoch: p.Epoch, Admitted: toTime(p.Admitted),
 		Doubt: p.Doubt, Ending: p.Ending, Reason: p.Reason, Ended: toTime(p.Ended),
+		Grounds: each(p.Grounds, func(g intent.Ground) *apipb.Ground {
+			return &apipb.Ground{Check: g.Check, Fact: g.Fact, Until: toTime(g.Until)}
+		}),
 	}
 }
 

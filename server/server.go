@@ -6,6 +6,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -40,6 +41,8 @@ type Store interface {
 	Report(ctx context.Context, partition intent.PartitionID, asset intent.AssetID) (intent.Report, error)
 	ListReports(ctx context.Context, partition intent.PartitionID, filter store.ReportFilter) ([]intent.Report, error)
 	CountReports(ctx context.Context, partition intent.PartitionID) (map[intent.State]int, error)
+	Push(ctx context.Context, partition intent.PartitionID, push intent.PushID) (store.PushRecord, error)
+	store.Groups
 	store.Audit
 	store.Access
 	Changed(partition intent.PartitionID) <-chan struct{}
@@ -97,6 +100,8 @@ type Options struct {
 	Plan func(ctx context.Context, candidate intent.Candidate) (Plan, error)
 	// Location is the store's path, and Version the program's, for people.
 	Location, Version string
+	// Sweep is the longest pause between two looks at an asset; 0: half a minute.
+	Sweep time.Duration
 }
 
 // Server answers the API's calls.
@@ -114,6 +119,7 @@ type Server struct {
 	version  string
 	started  time.Time
 	queries  *query.Reader
+	sweep    time.Duration
 
 	repositories Repositories
 	plan         func(ctx context.Context, candidate intent.Candidate) (Plan, error)
@@ -149,6 +155,7 @@ func New(o Options) *Server {
 		location: o.Location, version: o.Version, started: o.Runtime.Now(),
 		queries: query.New(o.Store, o.Schemas, o.Runtime), repositories: o.Repositories,
 		plan: o.Plan, planning: make(chan struct{}, 1),
+		sweep: cmp.Or(o.Sweep, 30*time.Second),
 	}
 }
 

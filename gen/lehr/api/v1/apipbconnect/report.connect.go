@@ -41,6 +41,9 @@ const (
 	// ReportServiceWatchReportsProcedure is the fully-qualified name of the ReportService's
 	// WatchReports RPC.
 	ReportServiceWatchReportsProcedure = "/lehr.api.v1.ReportService/WatchReports"
+	// ReportServiceListGroupsProcedure is the fully-qualified name of the ReportService's ListGroups
+	// RPC.
+	ReportServiceListGroupsProcedure = "/lehr.api.v1.ReportService/ListGroups"
 	// ReportServiceWhyProcedure is the fully-qualified name of the ReportService's Why RPC.
 	ReportServiceWhyProcedure = "/lehr.api.v1.ReportService/Why"
 	// ReportServicePlanCandidateProcedure is the fully-qualified name of the ReportService's
@@ -57,7 +60,9 @@ type ReportServiceClient interface {
 	// and a report that was sent before is known by its time, which only a newer
 	// one exceeds.
 	WatchReports(context.Context, *v1.WatchReportsRequest) (*connect.ServerStreamForClient[v1.WatchReportsResponse], error)
-	// Why an asset is as it is: from its report down to the root cause.
+	// Lists groups: instances of services, and what is of a service alone.
+	ListGroups(context.Context, *v1.ListGroupsRequest) (*v1.ListGroupsResponse, error)
+	// Why an asset, a group or the partition is as it is: down to the root causes.
 	Why(context.Context, *v1.WhyRequest) (*v1.WhyResponse, error)
 	// What a held candidate would change in production, and what would be in the
 	// way. Nothing is changed, and no plugin is started that head does not have. It
@@ -94,6 +99,12 @@ func NewReportServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 			connect.WithSchema(reportServiceMethods.ByName("WatchReports")),
 			connect.WithClientOptions(opts...),
 		),
+		listGroups: connect.NewClient[v1.ListGroupsRequest, v1.ListGroupsResponse](
+			httpClient,
+			baseURL+ReportServiceListGroupsProcedure,
+			connect.WithSchema(reportServiceMethods.ByName("ListGroups")),
+			connect.WithClientOptions(opts...),
+		),
 		why: connect.NewClient[v1.WhyRequest, v1.WhyResponse](
 			httpClient,
 			baseURL+ReportServiceWhyProcedure,
@@ -114,6 +125,7 @@ type reportServiceClient struct {
 	listReports   *connect.Client[v1.ListReportsRequest, v1.ListReportsResponse]
 	getReport     *connect.Client[v1.GetReportRequest, v1.GetReportResponse]
 	watchReports  *connect.Client[v1.WatchReportsRequest, v1.WatchReportsResponse]
+	listGroups    *connect.Client[v1.ListGroupsRequest, v1.ListGroupsResponse]
 	why           *connect.Client[v1.WhyRequest, v1.WhyResponse]
 	planCandidate *connect.Client[v1.PlanCandidateRequest, v1.PlanCandidateResponse]
 }
@@ -139,6 +151,15 @@ func (c *reportServiceClient) GetReport(ctx context.Context, req *v1.GetReportRe
 // WatchReports calls lehr.api.v1.ReportService.WatchReports.
 func (c *reportServiceClient) WatchReports(ctx context.Context, req *v1.WatchReportsRequest) (*connect.ServerStreamForClient[v1.WatchReportsResponse], error) {
 	return c.watchReports.CallServerStream(ctx, connect.NewRequest(req))
+}
+
+// ListGroups calls lehr.api.v1.ReportService.ListGroups.
+func (c *reportServiceClient) ListGroups(ctx context.Context, req *v1.ListGroupsRequest) (*v1.ListGroupsResponse, error) {
+	response, err := c.listGroups.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
 }
 
 // Why calls lehr.api.v1.ReportService.Why.
@@ -168,7 +189,9 @@ type ReportServiceHandler interface {
 	// and a report that was sent before is known by its time, which only a newer
 	// one exceeds.
 	WatchReports(context.Context, *v1.WatchReportsRequest, *connect.ServerStream[v1.WatchReportsResponse]) error
-	// Why an asset is as it is: from its report down to the root cause.
+	// Lists groups: instances of services, and what is of a service alone.
+	ListGroups(context.Context, *v1.ListGroupsRequest) (*v1.ListGroupsResponse, error)
+	// Why an asset, a group or the partition is as it is: down to the root causes.
 	Why(context.Context, *v1.WhyRequest) (*v1.WhyResponse, error)
 	// What a held candidate would change in production, and what would be in the
 	// way. Nothing is changed, and no plugin is started that head does not have. It
@@ -201,6 +224,12 @@ func NewReportServiceHandler(svc ReportServiceHandler, opts ...connect.HandlerOp
 		connect.WithSchema(reportServiceMethods.ByName("WatchReports")),
 		connect.WithHandlerOptions(opts...),
 	)
+	reportServiceListGroupsHandler := connect.NewUnaryHandlerSimple(
+		ReportServiceListGroupsProcedure,
+		svc.ListGroups,
+		connect.WithSchema(reportServiceMethods.ByName("ListGroups")),
+		connect.WithHandlerOptions(opts...),
+	)
 	reportServiceWhyHandler := connect.NewUnaryHandlerSimple(
 		ReportServiceWhyProcedure,
 		svc.Why,
@@ -221,6 +250,8 @@ func NewReportServiceHandler(svc ReportServiceHandler, opts ...connect.HandlerOp
 			reportServiceGetReportHandler.ServeHTTP(w, r)
 		case ReportServiceWatchReportsProcedure:
 			reportServiceWatchReportsHandler.ServeHTTP(w, r)
+		case ReportServiceListGroupsProcedure:
+			reportServiceListGroupsHandler.ServeHTTP(w, r)
 		case ReportServiceWhyProcedure:
 			reportServiceWhyHandler.ServeHTTP(w, r)
 		case ReportServicePlanCandidateProcedure:
@@ -244,6 +275,10 @@ func (UnimplementedReportServiceHandler) GetReport(context.Context, *v1.GetRepor
 
 func (UnimplementedReportServiceHandler) WatchReports(context.Context, *v1.WatchReportsRequest, *connect.ServerStream[v1.WatchReportsResponse]) error {
 	return connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.ReportService.WatchReports is not implemented"))
+}
+
+func (UnimplementedReportServiceHandler) ListGroups(context.Context, *v1.ListGroupsRequest) (*v1.ListGroupsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.ReportService.ListGroups is not implemented"))
 }
 
 func (UnimplementedReportServiceHandler) Why(context.Context, *v1.WhyRequest) (*v1.WhyResponse, error) {
