@@ -19,16 +19,28 @@ func (s *Server) ListReports(ctx context.Context, request *apipb.ListReportsRequ
 	if err != nil {
 		return nil, err
 	}
-	filter := store.ReportFilter{
-		Prefix: request.Prefix, State: intent.State(request.State), After: intent.AssetID(request.After), Limit: page(request.Limit, usualPage, mostPage),
-	}
-	switch filter.State {
-	case "", intent.StateInSync, intent.StateWaiting, intent.StatePushing, intent.StateOff, intent.StateGone, intent.StateModel:
-	case intent.State(intent.WaitQuarantined):
-		return s.quarantined(ctx, partition.ID, filter)
-	default:
-		return nil, fault.New(fault.Invalid, "%.100q is no state", request.State).
+	quarantined := request.State == string(intent.WaitQuarantined)
+	if state := intent.State(request.State); state != "" && !quarantined && (state == intent.StateUnseen || !slices.Contains(intent.States(), state)) {
+		return nil, fault.New(fault.Invalid, "%.100q is no state of a report", request.State).
 			WithHint("there are: in-sync, waiting, pushing, off, gone, model; and quarantined, of those that wait")
+	}
+	filter := store.ReportFilter{Prefix: request.Prefix, State: intent.State(request.State), After: intent.AssetID(request.After)}
+	if request.Group != "" {
+		groups, err := s.groupsNamed(ctx, partition, request.Group)
+		if err != nil {
+			return nil, err
+		}
+		if len(groups) == 0 {
+			return nil, noGroup(partition, request.Group)
+		}
+		if filter.Group = groups[0].Group; request.Group == filter.Group.Service {
+			filter.Group.Instance = ""
+		}
+	}
+	limit := page(request.Limit, usualPage, mostPage)
+	filter.Limit = limit
+	if quarantined {
+		return s.quarantined(ctx, partition.ID, filter)
 	}
 	found, err := s.store.ListReports(ctx, partition.ID, filter)
 	if err != nil {
