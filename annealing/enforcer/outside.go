@@ -16,7 +16,7 @@ import (
 const (
 	// mostQuestions that checks ask outside are known at once; those beyond wait
 	// until one is forgotten.
-	mostQuestions = 200
+	mostQuestions = 1000
 	// mostAsking are under way at once.
 	mostAsking = 4
 	// mostAnswered is what all answers that are kept may take, in bytes.
