@@ -182,6 +182,8 @@ type App struct {
 	place   io.Closer
 	fleet   fleet
 	schemas *schemas
+	// previews are the plans under way.
+	previews *previews
 	// policy is the access policy as last read.
 	policy   atomic.Pointer[access.Policy]
 	plugins  func(intent.PartitionID, *intentpb.PluginBinding) plugin.Plugin
@@ -316,7 +318,7 @@ func (a *App) open(ctx context.Context) error {
 		a.hub = source.NewHub(a.log)
 		a.options.Parts.Sources = source.Disk{Hub: a.hub}
 	}
-	a.schemas = newSchemas(a.store)
+	a.schemas, a.previews = newSchemas(a.store), newPreviews(a.store)
 	if err := a.openPlugins(); err != nil {
 		return err
 	}
@@ -335,8 +337,8 @@ func (a *App) open(ctx context.Context) error {
 	}
 	a.written = &repositories{app: a}
 	a.api = server.New(server.Options{
-		Repositories: a.written,
-		Store:        a.store, Schemas: a.schemas, Runtime: a.runtime, Health: a.health, Problems: a.problems,
+		Repositories: a.written, Plan: a.planCandidate,
+		Store: a.store, Schemas: a.schemas, Runtime: a.runtime, Health: a.health, Problems: a.problems,
 		Identify: access.CallerOf, Location: a.location(), Version: a.options.Version, Log: a.log, Login: a.exchange,
 		// Who bears the launch token is the one user of a local server.
 		Alone: a.alone,
@@ -358,7 +360,7 @@ func (a *App) openPlugins() error {
 	if a.options.Store == "" {
 		folder = ""
 	}
-	if a.pool, err = newPool(folder, contents{a.store}, a.log); err != nil {
+	if a.pool, err = newPool(folder, contents{a.previews}, a.log); err != nil {
 		return err
 	}
 	a.pool.useServers(list)

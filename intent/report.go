@@ -61,6 +61,7 @@ const (
 	WaitStore         WaitingKind = "store"          // the store refuses writes
 	WaitGeneration    WaitingKind = "generation"     // the partition's newest sources are not served
 	WaitTurn          WaitingKind = "turn"           // queued behind others for a diff or push slot, or for an answer from outside
+	WaitPlan          WaitingKind = "plan"           // nothing: a plan pushes nothing
 )
 
 // WaitingOn is one reason why an asset is not pushed now.
@@ -96,8 +97,10 @@ type Report struct {
 	// Push under way, or the last one, and how it ended.
 	Push     PushID `json:"push,omitempty"`
 	PushNote string `json:"pushNote,omitempty"`
-	// Waiting names every blocker, the most decisive first.
+	// Waiting names every blocker, the most decisive first, and Passed the checks
+	// that pass by themselves.
 	Waiting   []WaitingOn   `json:"waiting,omitempty"`
+	Passed    []string      `json:"passed,omitempty"`
 	Unmanaged []FieldChange `json:"unmanaged,omitempty"`
 	// Consent to the plan; nil: nobody's is asked for.
 	Consent *Consent `json:"consent,omitempty"`

@@ -93,6 +93,8 @@ type Options struct {
 	Alone func(ctx context.Context) bool
 	// Repositories finds documents in repositories; nil: there are none.
 	Repositories Repositories
+	// Plan looks at what a held candidate would change; nil: nobody can here.
+	Plan func(ctx context.Context, candidate intent.Candidate) (Plan, error)
 	// Location is the store's path, and Version the program's, for people.
 	Location, Version string
 }
@@ -114,6 +116,8 @@ type Server struct {
 	queries  *query.Reader
 
 	repositories Repositories
+	plan         func(ctx context.Context, candidate intent.Candidate) (Plan, error)
+	planning     chan struct{}
 }
 
 // New returns a server over the store.
@@ -144,6 +148,7 @@ func New(o Options) *Server {
 		store: o.Store, schemas: o.Schemas, runtime: o.Runtime, health: health, identify: o.Identify,
 		location: o.Location, version: o.Version, started: o.Runtime.Now(),
 		queries: query.New(o.Store, o.Schemas, o.Runtime), repositories: o.Repositories,
+		plan: o.Plan, planning: make(chan struct{}, 1),
 	}
 }
 

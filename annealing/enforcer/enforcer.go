@@ -20,17 +20,35 @@ import (
 	"lehr.dev/store"
 )
 
-// Stores are the roles that the enforcer needs.
+// Stores are the parts of store.All that the enforcer needs, as that says.
 type Stores interface {
-	store.Partitions
-	store.Snapshots
-	store.Brakes
-	store.Approvals
-	store.Journal
-	store.Reports
-	Changed(partition intent.PartitionID) <-chan struct{}
-	// Check is store.Leases' part of that name.
 	Check(ctx context.Context, lease store.Lease) error
+	Changed(partition intent.PartitionID) <-chan struct{}
+	Partition(ctx context.Context, id intent.PartitionID) (store.Partition, error)
+
+	Incarnation(ctx context.Context, id intent.IncarnationID) (intent.Incarnation, error)
+	Member(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) (intent.Member, error)
+	Content(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) (intent.Member, []byte, error)
+	Members(ctx context.Context, id intent.IncarnationID, filter store.AssetFilter) ([]intent.Member, error)
+	Changes(ctx context.Context, from, to intent.IncarnationID, after intent.AssetID, limit int) ([]store.Change, error)
+	EdgesTo(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) ([]store.Edge, error)
+
+	Pins(ctx context.Context, partition intent.PartitionID) ([]intent.Pin, error)
+	Holds(ctx context.Context, partition intent.PartitionID) ([]intent.Hold, error)
+	Consents(ctx context.Context, partition intent.PartitionID) (store.Consents, error)
+	Authors(ctx context.Context, target intent.IncarnationID, asset intent.AssetID, now time.Time) ([]string, error)
+
+	Admit(ctx context.Context, lease store.Lease, admissions []store.Admission) ([]*store.Refusal, error)
+	Permit(ctx context.Context, lease store.Lease, push intent.PushID, now time.Time) error
+	ClosePushes(ctx context.Context, lease store.Lease, closings []store.Closing) error
+	SaveResumeToken(ctx context.Context, lease store.Lease, push intent.PushID, token []byte) error
+	OpenPushes(ctx context.Context, partition intent.PartitionID) ([]store.OpenPush, error)
+	Pushes(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, limit int) ([]store.PushRecord, error)
+	SaveEnforced(ctx context.Context, lease store.Lease, enforced []store.Enforced) (map[intent.AssetID]store.Claim, error)
+	EnforcedPage(ctx context.Context, partition intent.PartitionID, after intent.AssetID, limit int) ([]store.Enforced, error)
+
+	SaveReports(ctx context.Context, lease store.Lease, reports []intent.Report) error
+	ListReports(ctx context.Context, partition intent.PartitionID, filter store.ReportFilter) ([]intent.Report, error)
 }
 
 // Schemas finds the set of types that incarnations were published with.

@@ -21,7 +21,7 @@ func (e *Enforcer) pass(a *asset, now time.Time) {
 	a.sides = check.Sides(facts)
 	a.consent, a.overrides = said(facts)
 	decision := check.Decide(facts)
-	a.ends = decision.Ends()
+	a.ends, a.passed = decision.Ends(), decision.Passed()
 	if a.requirements.err != nil {
 		decision.Verdicts = append(decision.Verdicts, intent.IsBroken("requirements", a.requirements.err))
 	}

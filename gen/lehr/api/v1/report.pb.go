@@ -506,6 +506,149 @@ func (x *WhyResponse) GetReport() *Report {
 	return nil
 }
 
+type PlanCandidateRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Partition string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
+	// Its digest, or at least 8 digits of it.
+	Candidate     string `protobuf:"bytes,2,opt,name=candidate" json:"candidate,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PlanCandidateRequest) Reset() {
+	*x = PlanCandidateRequest{}
+	mi := &file_lehr_api_v1_report_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlanCandidateRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlanCandidateRequest) ProtoMessage() {}
+
+func (x *PlanCandidateRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_report_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlanCandidateRequest.ProtoReflect.Descriptor instead.
+func (*PlanCandidateRequest) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_report_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *PlanCandidateRequest) GetPartition() string {
+	if x != nil {
+		return x.Partition
+	}
+	return ""
+}
+
+func (x *PlanCandidateRequest) GetCandidate() string {
+	if x != nil {
+		return x.Candidate
+	}
+	return ""
+}
+
+type PlanCandidateResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of the assets that it changes, as they would be, in the order of their ids;
+	// at most 10 000.
+	Reports []*Report `protobuf:"bytes,1,rep,name=reports" json:"reports,omitempty"`
+	// How many more there are.
+	More int32 `protobuf:"varint,2,opt,name=more" json:"more,omitempty"`
+	// What would leave intent, at most 10 000; production keeps it.
+	Removed []string `protobuf:"bytes,3,rep,name=removed" json:"removed,omitempty"`
+	// What the policy would ask for no longer, or less of.
+	Loosened []string `protobuf:"bytes,4,rep,name=loosened" json:"loosened,omitempty"`
+	// The incarnation that it changes, empty: none; and head now.
+	Base          string `protobuf:"bytes,5,opt,name=base" json:"base,omitempty"`
+	Head          string `protobuf:"bytes,6,opt,name=head" json:"head,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PlanCandidateResponse) Reset() {
+	*x = PlanCandidateResponse{}
+	mi := &file_lehr_api_v1_report_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlanCandidateResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlanCandidateResponse) ProtoMessage() {}
+
+func (x *PlanCandidateResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_report_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlanCandidateResponse.ProtoReflect.Descriptor instead.
+func (*PlanCandidateResponse) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_report_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *PlanCandidateResponse) GetReports() []*Report {
+	if x != nil {
+		return x.Reports
+	}
+	return nil
+}
+
+func (x *PlanCandidateResponse) GetMore() int32 {
+	if x != nil {
+		return x.More
+	}
+	return 0
+}
+
+func (x *PlanCandidateResponse) GetRemoved() []string {
+	if x != nil {
+		return x.Removed
+	}
+	return nil
+}
+
+func (x *PlanCandidateResponse) GetLoosened() []string {
+	if x != nil {
+		return x.Loosened
+	}
+	return nil
+}
+
+func (x *PlanCandidateResponse) GetBase() string {
+	if x != nil {
+		return x.Base
+	}
+	return ""
+}
+
+func (x *PlanCandidateResponse) GetHead() string {
+	if x != nil {
+		return x.Head
+	}
+	return ""
+}
+
 // Reason is a node of the chain; its causes are why it is so.
 type Reason struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -525,7 +668,7 @@ type Reason struct {
 
 func (x *Reason) Reset() {
 	*x = Reason{}
-	mi := &file_lehr_api_v1_report_proto_msgTypes[8]
+	mi := &file_lehr_api_v1_report_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -537,7 +680,7 @@ func (x *Reason) String() string {
 func (*Reason) ProtoMessage() {}
 
 func (x *Reason) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_report_proto_msgTypes[8]
+	mi := &file_lehr_api_v1_report_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -550,7 +693,7 @@ func (x *Reason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reason.ProtoReflect.Descriptor instead.
 func (*Reason) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_report_proto_rawDescGZIP(), []int{8}
+	return file_lehr_api_v1_report_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Reason) GetKind() string {
@@ -653,7 +796,17 @@ const file_lehr_api_v1_report_proto_rawDesc = "" +
 	"\asummary\x18\x04 \x01(\tR\asummary\x12\x12\n" +
 	"\x04hint\x18\x05 \x01(\tR\x04hint\x12-\n" +
 	"\areasons\x18\x06 \x03(\v2\x13.lehr.api.v1.ReasonR\areasons\x12+\n" +
-	"\x06report\x18\a \x01(\v2\x13.lehr.api.v1.ReportR\x06report\"\xb3\x02\n" +
+	"\x06report\x18\a \x01(\v2\x13.lehr.api.v1.ReportR\x06report\"R\n" +
+	"\x14PlanCandidateRequest\x12\x1c\n" +
+	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x1c\n" +
+	"\tcandidate\x18\x02 \x01(\tR\tcandidate\"\xb8\x01\n" +
+	"\x15PlanCandidateResponse\x12-\n" +
+	"\areports\x18\x01 \x03(\v2\x13.lehr.api.v1.ReportR\areports\x12\x12\n" +
+	"\x04more\x18\x02 \x01(\x05R\x04more\x12\x18\n" +
+	"\aremoved\x18\x03 \x03(\tR\aremoved\x12\x1a\n" +
+	"\bloosened\x18\x04 \x03(\tR\bloosened\x12\x12\n" +
+	"\x04base\x18\x05 \x01(\tR\x04base\x12\x12\n" +
+	"\x04head\x18\x06 \x01(\tR\x04head\"\xb3\x02\n" +
 	"\x06Reason\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x14\n" +
 	"\x05asset\x18\x02 \x01(\tR\x05asset\x12\x12\n" +
@@ -663,12 +816,13 @@ const file_lehr_api_v1_report_proto_rawDesc = "" +
 	"\x05since\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x120\n" +
 	"\x05until\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x120\n" +
 	"\bfindings\x18\b \x03(\v2\x14.lehr.api.v1.FindingR\bfindings\x12+\n" +
-	"\x06causes\x18\t \x03(\v2\x13.lehr.api.v1.ReasonR\x06causes2\xe6\x02\n" +
+	"\x06causes\x18\t \x03(\v2\x13.lehr.api.v1.ReasonR\x06causes2\xc8\x03\n" +
 	"\rReportService\x12Z\n" +
 	"\vListReports\x12\x1f.lehr.api.v1.ListReportsRequest\x1a .lehr.api.v1.ListReportsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12T\n" +
 	"\tGetReport\x12\x1d.lehr.api.v1.GetReportRequest\x1a\x1e.lehr.api.v1.GetReportResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12_\n" +
 	"\fWatchReports\x12 .lehr.api.v1.WatchReportsRequest\x1a!.lehr.api.v1.WatchReportsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x010\x01\x12B\n" +
-	"\x03Why\x12\x17.lehr.api.v1.WhyRequest\x1a\x18.lehr.api.v1.WhyResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01B%Z\x1elehr.dev/gen/lehr/api/v1;apipb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
+	"\x03Why\x12\x17.lehr.api.v1.WhyRequest\x1a\x18.lehr.api.v1.WhyResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12`\n" +
+	"\rPlanCandidate\x12!.lehr.api.v1.PlanCandidateRequest\x1a\".lehr.api.v1.PlanCandidateResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01B%Z\x1elehr.dev/gen/lehr/api/v1;apipb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
 
 var (
 	file_lehr_api_v1_report_proto_rawDescOnce sync.Once
@@ -682,7 +836,7 @@ func file_lehr_api_v1_report_proto_rawDescGZIP() []byte {
 	return file_lehr_api_v1_report_proto_rawDescData
 }
 
-var file_lehr_api_v1_report_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_lehr_api_v1_report_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_lehr_api_v1_report_proto_goTypes = []any{
 	(*ListReportsRequest)(nil),    // 0: lehr.api.v1.ListReportsRequest
 	(*ListReportsResponse)(nil),   // 1: lehr.api.v1.ListReportsResponse
@@ -692,36 +846,41 @@ var file_lehr_api_v1_report_proto_goTypes = []any{
 	(*WatchReportsResponse)(nil),  // 5: lehr.api.v1.WatchReportsResponse
 	(*WhyRequest)(nil),            // 6: lehr.api.v1.WhyRequest
 	(*WhyResponse)(nil),           // 7: lehr.api.v1.WhyResponse
-	(*Reason)(nil),                // 8: lehr.api.v1.Reason
-	(*Report)(nil),                // 9: lehr.api.v1.Report
-	(*Partition)(nil),             // 10: lehr.api.v1.Partition
-	(*timestamppb.Timestamp)(nil), // 11: google.protobuf.Timestamp
-	(*Finding)(nil),               // 12: lehr.api.v1.Finding
+	(*PlanCandidateRequest)(nil),  // 8: lehr.api.v1.PlanCandidateRequest
+	(*PlanCandidateResponse)(nil), // 9: lehr.api.v1.PlanCandidateResponse
+	(*Reason)(nil),                // 10: lehr.api.v1.Reason
+	(*Report)(nil),                // 11: lehr.api.v1.Report
+	(*Partition)(nil),             // 12: lehr.api.v1.Partition
+	(*timestamppb.Timestamp)(nil), // 13: google.protobuf.Timestamp
+	(*Finding)(nil),               // 14: lehr.api.v1.Finding
 }
 var file_lehr_api_v1_report_proto_depIdxs = []int32{
-	9,  // 0: lehr.api.v1.ListReportsResponse.reports:type_name -> lehr.api.v1.Report
-	9,  // 1: lehr.api.v1.GetReportResponse.report:type_name -> lehr.api.v1.Report
-	10, // 2: lehr.api.v1.WatchReportsResponse.partition:type_name -> lehr.api.v1.Partition
-	9,  // 3: lehr.api.v1.WatchReportsResponse.reports:type_name -> lehr.api.v1.Report
-	8,  // 4: lehr.api.v1.WhyResponse.reasons:type_name -> lehr.api.v1.Reason
-	9,  // 5: lehr.api.v1.WhyResponse.report:type_name -> lehr.api.v1.Report
-	11, // 6: lehr.api.v1.Reason.since:type_name -> google.protobuf.Timestamp
-	11, // 7: lehr.api.v1.Reason.until:type_name -> google.protobuf.Timestamp
-	12, // 8: lehr.api.v1.Reason.findings:type_name -> lehr.api.v1.Finding
-	8,  // 9: lehr.api.v1.Reason.causes:type_name -> lehr.api.v1.Reason
-	0,  // 10: lehr.api.v1.ReportService.ListReports:input_type -> lehr.api.v1.ListReportsRequest
-	2,  // 11: lehr.api.v1.ReportService.GetReport:input_type -> lehr.api.v1.GetReportRequest
-	4,  // 12: lehr.api.v1.ReportService.WatchReports:input_type -> lehr.api.v1.WatchReportsRequest
-	6,  // 13: lehr.api.v1.ReportService.Why:input_type -> lehr.api.v1.WhyRequest
-	1,  // 14: lehr.api.v1.ReportService.ListReports:output_type -> lehr.api.v1.ListReportsResponse
-	3,  // 15: lehr.api.v1.ReportService.GetReport:output_type -> lehr.api.v1.GetReportResponse
-	5,  // 16: lehr.api.v1.ReportService.WatchReports:output_type -> lehr.api.v1.WatchReportsResponse
-	7,  // 17: lehr.api.v1.ReportService.Why:output_type -> lehr.api.v1.WhyResponse
-	14, // [14:18] is the sub-list for method output_type
-	10, // [10:14] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	11, // 0: lehr.api.v1.ListReportsResponse.reports:type_name -> lehr.api.v1.Report
+	11, // 1: lehr.api.v1.GetReportResponse.report:type_name -> lehr.api.v1.Report
+	12, // 2: lehr.api.v1.WatchReportsResponse.partition:type_name -> lehr.api.v1.Partition
+	11, // 3: lehr.api.v1.WatchReportsResponse.reports:type_name -> lehr.api.v1.Report
+	10, // 4: lehr.api.v1.WhyResponse.reasons:type_name -> lehr.api.v1.Reason
+	11, // 5: lehr.api.v1.WhyResponse.report:type_name -> lehr.api.v1.Report
+	11, // 6: lehr.api.v1.PlanCandidateResponse.reports:type_name -> lehr.api.v1.Report
+	13, // 7: lehr.api.v1.Reason.since:type_name -> google.protobuf.Timestamp
+	13, // 8: lehr.api.v1.Reason.until:type_name -> google.protobuf.Timestamp
+	14, // 9: lehr.api.v1.Reason.findings:type_name -> lehr.api.v1.Finding
+	10, // 10: lehr.api.v1.Reason.causes:type_name -> lehr.api.v1.Reason
+	0,  // 11: lehr.api.v1.ReportService.ListReports:input_type -> lehr.api.v1.ListReportsRequest
+	2,  // 12: lehr.api.v1.ReportService.GetReport:input_type -> lehr.api.v1.GetReportRequest
+	4,  // 13: lehr.api.v1.ReportService.WatchReports:input_type -> lehr.api.v1.WatchReportsRequest
+	6,  // 14: lehr.api.v1.ReportService.Why:input_type -> lehr.api.v1.WhyRequest
+	8,  // 15: lehr.api.v1.ReportService.PlanCandidate:input_type -> lehr.api.v1.PlanCandidateRequest
+	1,  // 16: lehr.api.v1.ReportService.ListReports:output_type -> lehr.api.v1.ListReportsResponse
+	3,  // 17: lehr.api.v1.ReportService.GetReport:output_type -> lehr.api.v1.GetReportResponse
+	5,  // 18: lehr.api.v1.ReportService.WatchReports:output_type -> lehr.api.v1.WatchReportsResponse
+	7,  // 19: lehr.api.v1.ReportService.Why:output_type -> lehr.api.v1.WhyResponse
+	9,  // 20: lehr.api.v1.ReportService.PlanCandidate:output_type -> lehr.api.v1.PlanCandidateResponse
+	16, // [16:21] is the sub-list for method output_type
+	11, // [11:16] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_lehr_api_v1_report_proto_init() }
@@ -738,7 +897,7 @@ func file_lehr_api_v1_report_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_api_v1_report_proto_rawDesc), len(file_lehr_api_v1_report_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   9,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -43,6 +43,9 @@ const (
 	ReportServiceWatchReportsProcedure = "/lehr.api.v1.ReportService/WatchReports"
 	// ReportServiceWhyProcedure is the fully-qualified name of the ReportService's Why RPC.
 	ReportServiceWhyProcedure = "/lehr.api.v1.ReportService/Why"
+	// ReportServicePlanCandidateProcedure is the fully-qualified name of the ReportService's
+	// PlanCandidate RPC.
+	ReportServicePlanCandidateProcedure = "/lehr.api.v1.ReportService/PlanCandidate"
 )
 
 // ReportServiceClient is a client for the lehr.api.v1.ReportService service.
@@ -56,6 +59,10 @@ type ReportServiceClient interface {
 	WatchReports(context.Context, *v1.WatchReportsRequest) (*connect.ServerStreamForClient[v1.WatchReportsResponse], error)
 	// Why an asset is as it is: from its report down to the root cause.
 	Why(context.Context, *v1.WhyRequest) (*v1.WhyResponse, error)
+	// What a held candidate would change in production, and what would be in the
+	// way. Nothing is changed, and no plugin is started that head does not have. It
+	// takes as long as the plugins take to look at what the candidate changes.
+	PlanCandidate(context.Context, *v1.PlanCandidateRequest) (*v1.PlanCandidateResponse, error)
 }
 
 // NewReportServiceClient constructs a client for the lehr.api.v1.ReportService service. By default,
@@ -93,15 +100,22 @@ func NewReportServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 			connect.WithSchema(reportServiceMethods.ByName("Why")),
 			connect.WithClientOptions(opts...),
 		),
+		planCandidate: connect.NewClient[v1.PlanCandidateRequest, v1.PlanCandidateResponse](
+			httpClient,
+			baseURL+ReportServicePlanCandidateProcedure,
+			connect.WithSchema(reportServiceMethods.ByName("PlanCandidate")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
 // reportServiceClient implements ReportServiceClient.
 type reportServiceClient struct {
-	listReports  *connect.Client[v1.ListReportsRequest, v1.ListReportsResponse]
-	getReport    *connect.Client[v1.GetReportRequest, v1.GetReportResponse]
-	watchReports *connect.Client[v1.WatchReportsRequest, v1.WatchReportsResponse]
-	why          *connect.Client[v1.WhyRequest, v1.WhyResponse]
+	listReports   *connect.Client[v1.ListReportsRequest, v1.ListReportsResponse]
+	getReport     *connect.Client[v1.GetReportRequest, v1.GetReportResponse]
+	watchReports  *connect.Client[v1.WatchReportsRequest, v1.WatchReportsResponse]
+	why           *connect.Client[v1.WhyRequest, v1.WhyResponse]
+	planCandidate *connect.Client[v1.PlanCandidateRequest, v1.PlanCandidateResponse]
 }
 
 // ListReports calls lehr.api.v1.ReportService.ListReports.
@@ -136,6 +150,15 @@ func (c *reportServiceClient) Why(ctx context.Context, req *v1.WhyRequest) (*v1.
 	return nil, err
 }
 
+// PlanCandidate calls lehr.api.v1.ReportService.PlanCandidate.
+func (c *reportServiceClient) PlanCandidate(ctx context.Context, req *v1.PlanCandidateRequest) (*v1.PlanCandidateResponse, error) {
+	response, err := c.planCandidate.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // ReportServiceHandler is an implementation of the lehr.api.v1.ReportService service.
 type ReportServiceHandler interface {
 	ListReports(context.Context, *v1.ListReportsRequest) (*v1.ListReportsResponse, error)
@@ -147,6 +170,10 @@ type ReportServiceHandler interface {
 	WatchReports(context.Context, *v1.WatchReportsRequest, *connect.ServerStream[v1.WatchReportsResponse]) error
 	// Why an asset is as it is: from its report down to the root cause.
 	Why(context.Context, *v1.WhyRequest) (*v1.WhyResponse, error)
+	// What a held candidate would change in production, and what would be in the
+	// way. Nothing is changed, and no plugin is started that head does not have. It
+	// takes as long as the plugins take to look at what the candidate changes.
+	PlanCandidate(context.Context, *v1.PlanCandidateRequest) (*v1.PlanCandidateResponse, error)
 }
 
 // NewReportServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -180,6 +207,12 @@ func NewReportServiceHandler(svc ReportServiceHandler, opts ...connect.HandlerOp
 		connect.WithSchema(reportServiceMethods.ByName("Why")),
 		connect.WithHandlerOptions(opts...),
 	)
+	reportServicePlanCandidateHandler := connect.NewUnaryHandlerSimple(
+		ReportServicePlanCandidateProcedure,
+		svc.PlanCandidate,
+		connect.WithSchema(reportServiceMethods.ByName("PlanCandidate")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/lehr.api.v1.ReportService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case ReportServiceListReportsProcedure:
@@ -190,6 +223,8 @@ func NewReportServiceHandler(svc ReportServiceHandler, opts ...connect.HandlerOp
 			reportServiceWatchReportsHandler.ServeHTTP(w, r)
 		case ReportServiceWhyProcedure:
 			reportServiceWhyHandler.ServeHTTP(w, r)
+		case ReportServicePlanCandidateProcedure:
+			reportServicePlanCandidateHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -213,4 +248,8 @@ func (UnimplementedReportServiceHandler) WatchReports(context.Context, *v1.Watch
 
 func (UnimplementedReportServiceHandler) Why(context.Context, *v1.WhyRequest) (*v1.WhyResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.ReportService.Why is not implemented"))
+}
+
+func (UnimplementedReportServiceHandler) PlanCandidate(context.Context, *v1.PlanCandidateRequest) (*v1.PlanCandidateResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.ReportService.PlanCandidate is not implemented"))
 }
