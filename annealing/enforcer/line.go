@@ -43,9 +43,9 @@ func (e *Enforcer) takePlaces(a *asset, keys []string) *intent.WaitingOn {
 			return &intent.WaitingOn{Kind: intent.WaitTurn, Reason: fmt.Sprintf("%d pushes are under way in the partition, the most at once", l.limit)}
 		}
 		if key == turndowns {
-			return &intent.WaitingOn{Kind: intent.WaitBudget, Reason: fmt.Sprintf("%d of %d removals under way in the partition; checks.turndown.in_flight in its definition says how many at once", l.taken, l.limit)}
+			return &intent.WaitingOn{Kind: intent.WaitBudget, Scope: key, Reason: fmt.Sprintf("%d of %d removals under way in the partition; checks.turndown.in_flight in its definition says how many at once", l.taken, l.limit)}
 		}
-		return &intent.WaitingOn{Kind: intent.WaitBudget, Reason: fmt.Sprintf("%d of %d pushes in flight in scope %s", l.taken, l.limit, key)}
+		return &intent.WaitingOn{Kind: intent.WaitBudget, Scope: key, Reason: fmt.Sprintf("%d of %d pushes in flight in scope %s", l.taken, l.limit, key)}
 	}
 	for _, key := range keys {
 		e.lines[key].taken++
