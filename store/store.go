@@ -488,13 +488,40 @@ type ReportFilter struct {
 	Limit  int
 }
 
-// Reports keeps the last report of each asset.
+// PastReport is a report that was kept, without its plan's changes and the fields left
+// to production.
+type PastReport struct {
+	// Number grows by one with each in its partition, in the order of the commits: whoever
+	// has read one finds none before it later.
+	Number uint64 `json:"number"`
+	intent.Report
+}
+
+// HistoryFilter selects reports that were kept.
+type HistoryFilter struct {
+	Asset intent.AssetID
+	// Until: those reported at that time or before it; zero: all.
+	Until time.Time
+	// Before: those with a lower number; 0: all.
+	Before uint64
+	Limit  int
+}
+
+// Reports keeps the last report of each asset, and of those before it what was in the
+// way: each report that is not settled (intent.Report.Settled), and each that replaced
+// one that was not. Pushes that nothing was in the way of are in the Journal alone.
 type Reports interface {
 	SaveReports(ctx context.Context, lease Lease, reports []intent.Report) error
 	// Report is NotFound before the asset's first pass.
 	Report(ctx context.Context, partition intent.PartitionID, asset intent.AssetID) (intent.Report, error)
 	ListReports(ctx context.Context, partition intent.PartitionID, filter ReportFilter) ([]intent.Report, error)
 	CountReports(ctx context.Context, partition intent.PartitionID) (map[intent.State]int, error)
+	// ReportHistory lists an asset's, the newest first.
+	ReportHistory(ctx context.Context, partition intent.PartitionID, filter HistoryFilter) ([]PastReport, error)
+	// ReportsAfter lists those of a partition after a number, in their order.
+	ReportsAfter(ctx context.Context, partition intent.PartitionID, after uint64, limit int) ([]PastReport, error)
+	// LastReport is the number given last; 0: none was.
+	LastReport(ctx context.Context, partition intent.PartitionID) (uint64, error)
 }
 
 // Retention says what the collector keeps beside what is live.
@@ -503,8 +530,11 @@ type Retention struct {
 	// measure from what was served when a period began (S23).
 	Incarnations int
 	Period       time.Duration
-	// Pushes and candidates older than this are forgotten.
+	// Pushes, candidates and past reports older than this are forgotten, but what an
+	// asset still was when it began.
 	History time.Duration
+	// Reports of an asset that are kept at most; 0: as many as History lets.
+	Reports int
 }
 
 // Collector removes what nothing needs (S17): not head, nor what a pin, an

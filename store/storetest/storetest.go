@@ -36,6 +36,8 @@ func Run(t *testing.T, open func(t *testing.T) store.All) {
 		{"Enforced", testEnforced},
 		{"Contention", testContention},
 		{"Reports", testReports},
+		{"PastReports", testPastReports},
+		{"PastReportsAreForgotten", testPastReportsAreForgotten},
 		{"Audit", testAudit},
 		{"Grants", testGrants},
 		{"Tokens", testTokens},
