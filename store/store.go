@@ -463,9 +463,21 @@ type Journal interface {
 	// are not in head, unless they are Absent.
 	Orphans(ctx context.Context, partition intent.PartitionID, after intent.AssetID, limit int) ([]Enforced, error)
 	OrphanCount(ctx context.Context, partition intent.PartitionID) (int, error)
+	// Arrivals says when each of the assets was first pushed to the incarnation or a
+	// later one, or is on record as in sync with such a one. Those that were not are
+	// left out.
+	Arrivals(ctx context.Context, id intent.IncarnationID, assets []intent.AssetID) (map[intent.AssetID]Arrival, error)
 	// Disown forgets an orphan's record and its claim. NotFound when it is no
 	// orphan; Conflict while a push of it is open.
 	Disown(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, reason string, by intent.Actor) error
+}
+
+// Arrival of an incarnation, or of the later one that is named, at an asset.
+type Arrival struct {
+	At          time.Time
+	Incarnation intent.IncarnationID
+	// Push that brought it; empty: it was found so.
+	Push intent.PushID
 }
 
 // Claim says which asset a resource key belongs to. It passes to another asset

@@ -2,6 +2,7 @@ package relational
 
 import (
 	"context"
+	"slices"
 )
 
 // mostForgotten past reports are looked for at once.
@@ -40,14 +41,20 @@ func (c *collection) forget(ctx context.Context, search string, bound int64) err
 	if err != nil {
 		return err
 	}
-	return c.repeat(ctx, "past reports", func(t *transaction, _ standing) (int64, error) {
-		some := numbers[:min(chunk, len(numbers))]
-		for _, number := range some {
-			if _, err := t.exec("DELETE FROM report_history WHERE partition = $1 AND number = $2", string(c.lease.Partition), number); err != nil {
-				return 0, err
+	for some := range slices.Chunk(numbers, chunk) {
+		err := c.store.act(ctx, "collecting in "+string(c.lease.Partition), c.lease, func(t *transaction, _ standing) error {
+			for _, number := range some {
+				if _, err := t.exec("DELETE FROM report_history WHERE partition = $1 AND number = $2", string(c.lease.Partition), number); err != nil {
+					return err
+				}
 			}
+			c.record(t, int64(len(some)), "past reports")
+			return nil
+		})
+		if err != nil {
+			return err
 		}
-		numbers = numbers[len(some):]
-		return int64(len(some)), nil
-	})
+		c.removed += len(some)
+	}
+	return nil
 }

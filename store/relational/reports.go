@@ -12,13 +12,10 @@ import (
 // SaveReports replaces the last report of each asset.
 func (s *Store) SaveReports(ctx context.Context, lease store.Lease, reports []intent.Report) error {
 	attempt := fmt.Sprintf("storing %d reports of %q", len(reports), lease.Partition)
-	texts, past := make([]string, len(reports)), make([]string, len(reports))
+	texts := make([]string, len(reports))
 	for i, report := range reports {
 		report.Partition = lease.Partition
 		text, err := encode(report)
-		if err == nil {
-			past[i], err = encode(shortened(report))
-		}
 		if err != nil {
 			return fault.New(fault.Invalid, "%s: the report of %q cannot be stored: %w", attempt, report.Asset, err)
 		}
@@ -29,18 +26,15 @@ func (s *Store) SaveReports(ctx context.Context, lease store.Lease, reports []in
 		err := s.act(ctx, attempt, lease, func(t *transaction, _ standing) error {
 			var kept []int
 			for i := first; i < last; i++ {
-				settled, was := reports[i].Settled(), false
-				if _, err := t.one(`INSERT INTO report (partition, asset, state, record, settled) VALUES ($1, $2, $3, $4, $5)
-					ON CONFLICT (partition, asset) DO UPDATE SET state = excluded.state, record = excluded.record,
-						settled = excluded.settled, was = report.settled RETURNING was`,
-					[]any{string(lease.Partition), string(reports[i].Asset), string(reports[i].State), texts[i], flag(settled)}, &was); err != nil {
+				after, err := replaceReport(t, lease.Partition, reports[i], texts[i])
+				if err != nil {
 					return err
 				}
-				if !settled || !was {
+				if after || !reports[i].Settled() {
 					kept = append(kept, i)
 				}
 			}
-			return keepReports(t, lease.Partition, reports, past, kept)
+			return keepReports(t, lease.Partition, reports, kept)
 		})
 		if err != nil {
 			return err
@@ -49,14 +43,32 @@ func (s *Store) SaveReports(ctx context.Context, lease store.Lease, reports []in
 	return nil
 }
 
+const putReport = `INSERT INTO report (partition, asset, state, record, settled) VALUES ($1, $2, $3, $4, $5)
+	ON CONFLICT (partition, asset) DO UPDATE SET state = excluded.state, record = excluded.record, settled = excluded.settled`
+
+// replaceReport stores the last report of an asset, and says of one that is settled
+// whether the one before was not. After a settled one that costs no second statement.
+func replaceReport(t *transaction, partition intent.PartitionID, report intent.Report, text string) (after bool, err error) {
+	arguments := []any{string(partition), string(report.Asset), string(report.State), text, flag(report.Settled())}
+	if report.Settled() {
+		if stored, err := t.exec(putReport+" WHERE report.settled = 1", arguments...); err != nil || stored > 0 {
+			return false, err
+		}
+		after = true
+	}
+	_, err = t.exec(putReport, arguments...)
+	return after, err
+}
+
 // shortened is a report as it is kept once it is past.
-func shortened(report intent.Report) intent.Report {
+func shortened(partition intent.PartitionID, report intent.Report) intent.Report {
+	report.Partition = partition
 	report.Plan.Changes, report.Unmanaged = nil, nil
 	return report
 }
 
 // keepReports adds those of the reports to the history.
-func keepReports(t *transaction, partition intent.PartitionID, reports []intent.Report, past []string, kept []int) error {
+func keepReports(t *transaction, partition intent.PartitionID, reports []intent.Report, kept []int) error {
 	if len(kept) == 0 {
 		return nil
 	}
@@ -69,8 +81,12 @@ func keepReports(t *transaction, partition intent.PartitionID, reports []intent.
 	number := last - int64(len(kept))
 	for _, i := range kept {
 		number++
+		text, err := encode(shortened(partition, reports[i]))
+		if err != nil {
+			return err
+		}
 		if _, err := t.exec("INSERT INTO report_history (partition, number, asset, at, record) VALUES ($1, $2, $3, $4, $5)",
-			string(partition), number, string(reports[i].Asset), stamp(reports[i].At), past[i]); err != nil {
+			string(partition), number, string(reports[i].Asset), stamp(reports[i].At), text); err != nil {
 			return err
 		}
 	}

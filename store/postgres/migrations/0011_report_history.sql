@@ -1,9 +1,7 @@
 -- +goose Up
 
--- Whether a report tells of nothing in the way (intent.Report.Settled), and whether the
--- one that it replaced did.
+-- Whether a report tells of nothing in the way (intent.Report.Settled).
 ALTER TABLE report ADD COLUMN settled BIGINT NOT NULL DEFAULT 1;
-ALTER TABLE report ADD COLUMN was BIGINT NOT NULL DEFAULT 1;
 UPDATE report SET settled = 0 WHERE state NOT IN ('in-sync', 'pushing');
 
 -- Reports that were kept, in the order in which they were stored: those that are not
