@@ -322,7 +322,7 @@ Exit codes: 0 done, 1 error, 2 differences or not converged, 3 timed out.`,
 	}
 	in("begin", s.initCommand(), s.importCommand(), s.buildCommand(), s.lintCommand(), s.schemaCommand(), s.planCommand(), s.serveCommand(), s.partitionCommand(), s.documentCommand())
 	in("look",
-		s.whyCommand(), s.blameCommand(), s.getCommand(), s.describeCommand(), s.watchCommand(), s.topCommand(), s.waitCommand(), s.diffCommand(), s.auditCommand(), s.pageCommand(),
+		s.whyCommand(), s.timelineCommand(), s.blameCommand(), s.getCommand(), s.describeCommand(), s.watchCommand(), s.topCommand(), s.waitCommand(), s.diffCommand(), s.auditCommand(), s.pageCommand(),
 		s.exportCommand(), s.verifyExportCommand(), s.blobCommand(),
 	)
 	in("act",

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -10,24 +11,37 @@ import (
 )
 
 func (s *session) whyCommand() *cobra.Command {
-	return &cobra.Command{
+	var past string
+	command := &cobra.Command{
 		Use:   "why ASSET",
 		Short: "Say why an asset is as it is, down to the root cause",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			return s.readingPartition(command.Context(), func(c *client.Client, partition string) error {
-				response, err := c.Reports.Why(command.Context(), &apipb.WhyRequest{Partition: partition, Asset: args[0]})
+				then, err := s.moment(past)
+				if err != nil {
+					return err
+				}
+				response, err := c.Reports.Why(command.Context(), &apipb.WhyRequest{Partition: partition, Asset: args[0], At: then})
 				if err != nil {
 					return err
 				}
 				if s.json() {
 					return printMessage(s.Out, response)
 				}
+				if then != nil {
+					fmt.Fprintf(s.Out, "As of %s (%s), by what was kept:\n\n", at(then), s.ago(then))
+				}
 				s.printWhy(response)
+				if len(response.Unknown) > 0 {
+					fmt.Fprintf(s.Out, "\nnot known of then: %s\n", plain(strings.Join(response.Unknown, "; ")))
+				}
 				return nil
 			})
 		},
 	}
+	command.Flags().StringVar(&past, "at", "", "as it was then: a time, or how long ago as 90m, 2h or 3d")
+	return command
 }
 
 // printWhy prints the root cause first, then the chain that leads to it.

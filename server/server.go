@@ -40,6 +40,10 @@ type Store interface {
 	Report(ctx context.Context, partition intent.PartitionID, asset intent.AssetID) (intent.Report, error)
 	ListReports(ctx context.Context, partition intent.PartitionID, filter store.ReportFilter) ([]intent.Report, error)
 	CountReports(ctx context.Context, partition intent.PartitionID) (map[intent.State]int, error)
+	ReportHistory(ctx context.Context, partition intent.PartitionID, filter store.HistoryFilter) ([]store.PastReport, error)
+	ReportsAfter(ctx context.Context, partition intent.PartitionID, after uint64, limit int) ([]store.PastReport, error)
+	LastReport(ctx context.Context, partition intent.PartitionID) (uint64, error)
+	Arrivals(ctx context.Context, id intent.IncarnationID, assets []intent.AssetID) (map[intent.AssetID]store.Arrival, error)
 	store.Audit
 	store.Access
 	Changed(partition intent.PartitionID) <-chan struct{}

@@ -26,6 +26,9 @@ func (s *Server) Why(ctx context.Context, request *apipb.WhyRequest) (*apipb.Why
 	if err != nil {
 		return nil, err
 	}
+	if request.At != nil {
+		return s.whyThen(ctx, partition, asset, request.At.AsTime())
+	}
 	facts := explain.Facts{
 		Asset: asset, Partition: partition.ID, Head: partition.Head, Covered: partition.Covered, Now: s.runtime.Now(),
 		Reports: map[intent.AssetID]intent.Report{}, After: map[intent.AssetID][]intent.AssetID{}, Members: map[intent.AssetID]intent.Member{},
@@ -47,7 +50,8 @@ func (s *Server) Why(ctx context.Context, request *apipb.WhyRequest) (*apipb.Why
 			}
 		}
 	}
-	if err := s.follow(ctx, &facts); err != nil {
+	now := func(asset intent.AssetID) (*intent.Report, error) { return s.report(ctx, partition.ID, asset) }
+	if err := s.follow(ctx, &facts, now); err != nil {
 		return nil, err
 	}
 	if facts.Approvers, err = s.approvers(ctx, partition.ID, facts); err != nil {
@@ -57,14 +61,18 @@ func (s *Server) Why(ctx context.Context, request *apipb.WhyRequest) (*apipb.Why
 	if answer.Root.Kind == explain.KindNoAsset && answer.State == "" {
 		return nil, s.meant(ctx, partition.Head, asset, fault.New(fault.NotFound, "%s", answer.Summary).WithHint("%s", answer.Root.Hint))
 	}
+	return toWhy(facts, answer), nil
+}
+
+func toWhy(facts explain.Facts, answer explain.Answer) *apipb.WhyResponse {
 	response := &apipb.WhyResponse{
-		Partition: string(partition.ID), Asset: string(asset), State: string(answer.State),
+		Partition: string(facts.Partition), Asset: string(facts.Asset), State: string(answer.State),
 		Summary: answer.Summary, Hint: answer.Root.Hint, Reasons: each(answer.Reasons, toReason),
 	}
-	if report, ok := facts.Reports[asset]; ok {
+	if report, ok := facts.Reports[facts.Asset]; ok {
 		response.Report = toReport(report)
 	}
-	return response, nil
+	return response
 }
 
 // approvers are who may approve, where somebody's approval is waited for.
@@ -98,7 +106,7 @@ const mostApprovers = 10
 
 // follow reads the reports of the asset and of all that it waits on, level by
 // level.
-func (s *Server) follow(ctx context.Context, facts *explain.Facts) error {
+func (s *Server) follow(ctx context.Context, facts *explain.Facts, reportOf func(intent.AssetID) (*intent.Report, error)) error {
 	seen := map[intent.AssetID]bool{facts.Asset: true}
 	next := []intent.AssetID{facts.Asset}
 	for len(next) > 0 && len(seen) <= maxFollowed {
@@ -107,7 +115,7 @@ func (s *Server) follow(ctx context.Context, facts *explain.Facts) error {
 		if err := s.readMember(ctx, facts, asset); err != nil {
 			return err
 		}
-		report, err := s.report(ctx, facts.Partition, asset)
+		report, err := reportOf(asset)
 		if err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -155,5 +156,43 @@ func testPastReportsAreForgotten(t *testing.T, open func(t *testing.T) store.All
 	w.must(w.SaveReports(ctx, w.lease, []intent.Report{pastReport("a", 1300, "hold")}))
 	if last, err := w.LastReport(ctx, shop); err != nil || last != 1203 {
 		t.Errorf("the last number is %d, %v, want 1203", last, err)
+	}
+}
+
+func testArrivals(t *testing.T, open func(t *testing.T) store.All) {
+	w := newWorld(t, open)
+	ctx := t.Context()
+	for i := range 3 {
+		text := fmt.Sprint(i)
+		w.publish(entry("a", text), entry("b", text), entry("c", text), entry("d", text))
+	}
+	for _, p := range []struct {
+		id, asset string
+		target    int
+		ending    string
+	}{{"p1", "a", 3, "failed"}, {"p2", "a", 3, "pushed"}, {"p3", "a", 3, "pushed"}, {"p4", "b", 3, "failed"}} {
+		w.admitted(w.admission(p.id, p.asset, at(p.target)))
+		w.closePush(p.id, p.ending)
+	}
+	_, err := w.SaveEnforced(ctx, w.lease, []store.Enforced{
+		{Asset: "a", Type: job, Incarnation: at(3), At: noon.Add(time.Hour)},
+		{Asset: "c", Type: job, Incarnation: at(1), At: noon},
+		{Asset: "d", Type: job, Incarnation: at(3), At: noon},
+	})
+	w.must(err)
+	for sequence, want := range map[int]string{
+		1: "a@12:00 by p2 with shop@3 c@12:00 by  with shop@1 d@12:00 by  with shop@3",
+		3: "a@12:00 by p2 with shop@3 d@12:00 by  with shop@3",
+	} {
+		found, err := w.Arrivals(ctx, at(sequence), []intent.AssetID{"a", "b", "c", "d"})
+		w.must(err)
+		var words []string
+		for asset, a := range found {
+			words = append(words, fmt.Sprintf("%s@%s by %s with %s", asset, a.At.Format("15:04"), a.Push, a.Incarnation))
+		}
+		slices.Sort(words)
+		if got := strings.Join(words, " "); got != want {
+			t.Errorf("arrivals of %d: %s, want %s", sequence, got, want)
+		}
 	}
 }

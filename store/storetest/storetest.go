@@ -38,6 +38,7 @@ func Run(t *testing.T, open func(t *testing.T) store.All) {
 		{"Reports", testReports},
 		{"PastReports", testPastReports},
 		{"PastReportsAreForgotten", testPastReportsAreForgotten},
+		{"Arrivals", testArrivals},
 		{"Audit", testAudit},
 		{"Grants", testGrants},
 		{"Tokens", testTokens},

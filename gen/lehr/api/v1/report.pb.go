@@ -361,9 +361,11 @@ func (x *WatchReportsResponse) GetComplete() bool {
 }
 
 type WhyRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Partition     string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
-	Asset         string                 `protobuf:"bytes,2,opt,name=asset" json:"asset,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Partition string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
+	Asset     string                 `protobuf:"bytes,2,opt,name=asset" json:"asset,omitempty"`
+	// As it would have been answered then; unset: now.
+	At            *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=at" json:"at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -412,6 +414,13 @@ func (x *WhyRequest) GetAsset() string {
 	return ""
 }
 
+func (x *WhyRequest) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
 type WhyResponse struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Partition string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
@@ -420,9 +429,11 @@ type WhyResponse struct {
 	// The root cause in one line.
 	Summary string `protobuf:"bytes,4,opt,name=summary" json:"summary,omitempty"`
 	// What a person can do about the root cause. May be empty.
-	Hint          string    `protobuf:"bytes,5,opt,name=hint" json:"hint,omitempty"`
-	Reasons       []*Reason `protobuf:"bytes,6,rep,name=reasons" json:"reasons,omitempty"`
-	Report        *Report   `protobuf:"bytes,7,opt,name=report" json:"report,omitempty"`
+	Hint    string    `protobuf:"bytes,5,opt,name=hint" json:"hint,omitempty"`
+	Reasons []*Reason `protobuf:"bytes,6,rep,name=reasons" json:"reasons,omitempty"`
+	Report  *Report   `protobuf:"bytes,7,opt,name=report" json:"report,omitempty"`
+	// Set for a time in the past: what of then is not known.
+	Unknown       []string `protobuf:"bytes,20,rep,name=unknown" json:"unknown,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -502,6 +513,13 @@ func (x *WhyResponse) GetReasons() []*Reason {
 func (x *WhyResponse) GetReport() *Report {
 	if x != nil {
 		return x.Report
+	}
+	return nil
+}
+
+func (x *WhyResponse) GetUnknown() []string {
+	if x != nil {
+		return x.Unknown
 	}
 	return nil
 }
@@ -620,7 +638,7 @@ var File_lehr_api_v1_report_proto protoreflect.FileDescriptor
 
 const file_lehr_api_v1_report_proto_rawDesc = "" +
 	"\n" +
-	"\x18lehr/api/v1/report.proto\x12\vlehr.api.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18lehr/api/v1/access.proto\x1a\x1blehr/api/v1/partition.proto\x1a\x18lehr/api/v1/values.proto\"\x8c\x01\n" +
+	"\x18lehr/api/v1/report.proto\x12\vlehr.api.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18lehr/api/v1/access.proto\x1a\x1blehr/api/v1/partition.proto\x1a\x1alehr/api/v1/timeline.proto\x1a\x18lehr/api/v1/values.proto\"\x8c\x01\n" +
 	"\x12ListReportsRequest\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x16\n" +
 	"\x06prefix\x18\x02 \x01(\tR\x06prefix\x12\x14\n" +
@@ -641,11 +659,13 @@ const file_lehr_api_v1_report_proto_rawDesc = "" +
 	"\x14WatchReportsResponse\x124\n" +
 	"\tpartition\x18\x01 \x01(\v2\x16.lehr.api.v1.PartitionR\tpartition\x12-\n" +
 	"\areports\x18\x02 \x03(\v2\x13.lehr.api.v1.ReportR\areports\x12\x1a\n" +
-	"\bcomplete\x18\x03 \x01(\bR\bcomplete\"@\n" +
+	"\bcomplete\x18\x03 \x01(\bR\bcomplete\"l\n" +
 	"\n" +
 	"WhyRequest\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x14\n" +
-	"\x05asset\x18\x02 \x01(\tR\x05asset\"\xe1\x01\n" +
+	"\x05asset\x18\x02 \x01(\tR\x05asset\x12*\n" +
+	"\x02at\x18\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampR\x02at\"\xfb\x01\n" +
 	"\vWhyResponse\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x14\n" +
 	"\x05asset\x18\x02 \x01(\tR\x05asset\x12\x14\n" +
@@ -653,7 +673,8 @@ const file_lehr_api_v1_report_proto_rawDesc = "" +
 	"\asummary\x18\x04 \x01(\tR\asummary\x12\x12\n" +
 	"\x04hint\x18\x05 \x01(\tR\x04hint\x12-\n" +
 	"\areasons\x18\x06 \x03(\v2\x13.lehr.api.v1.ReasonR\areasons\x12+\n" +
-	"\x06report\x18\a \x01(\v2\x13.lehr.api.v1.ReportR\x06report\"\xb3\x02\n" +
+	"\x06report\x18\a \x01(\v2\x13.lehr.api.v1.ReportR\x06report\x12\x18\n" +
+	"\aunknown\x18\x14 \x03(\tR\aunknown\"\xb3\x02\n" +
 	"\x06Reason\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x14\n" +
 	"\x05asset\x18\x02 \x01(\tR\x05asset\x12\x12\n" +
@@ -663,12 +684,14 @@ const file_lehr_api_v1_report_proto_rawDesc = "" +
 	"\x05since\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x120\n" +
 	"\x05until\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x120\n" +
 	"\bfindings\x18\b \x03(\v2\x14.lehr.api.v1.FindingR\bfindings\x12+\n" +
-	"\x06causes\x18\t \x03(\v2\x13.lehr.api.v1.ReasonR\x06causes2\xe6\x02\n" +
+	"\x06causes\x18\t \x03(\v2\x13.lehr.api.v1.ReasonR\x06causes2\x98\x04\n" +
 	"\rReportService\x12Z\n" +
 	"\vListReports\x12\x1f.lehr.api.v1.ListReportsRequest\x1a .lehr.api.v1.ListReportsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12T\n" +
 	"\tGetReport\x12\x1d.lehr.api.v1.GetReportRequest\x1a\x1e.lehr.api.v1.GetReportResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12_\n" +
 	"\fWatchReports\x12 .lehr.api.v1.WatchReportsRequest\x1a!.lehr.api.v1.WatchReportsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x010\x01\x12B\n" +
-	"\x03Why\x12\x17.lehr.api.v1.WhyRequest\x1a\x18.lehr.api.v1.WhyResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01B%Z\x1elehr.dev/gen/lehr/api/v1;apipb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
+	"\x03Why\x12\x17.lehr.api.v1.WhyRequest\x1a\x18.lehr.api.v1.WhyResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12Z\n" +
+	"\vGetTimeline\x12\x1f.lehr.api.v1.GetTimelineRequest\x1a .lehr.api.v1.GetTimelineResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12T\n" +
+	"\tGetSpread\x12\x1d.lehr.api.v1.GetSpreadRequest\x1a\x1e.lehr.api.v1.GetSpreadResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01B%Z\x1elehr.dev/gen/lehr/api/v1;apipb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
 
 var (
 	file_lehr_api_v1_report_proto_rawDescOnce sync.Once
@@ -697,31 +720,40 @@ var file_lehr_api_v1_report_proto_goTypes = []any{
 	(*Partition)(nil),             // 10: lehr.api.v1.Partition
 	(*timestamppb.Timestamp)(nil), // 11: google.protobuf.Timestamp
 	(*Finding)(nil),               // 12: lehr.api.v1.Finding
+	(*GetTimelineRequest)(nil),    // 13: lehr.api.v1.GetTimelineRequest
+	(*GetSpreadRequest)(nil),      // 14: lehr.api.v1.GetSpreadRequest
+	(*GetTimelineResponse)(nil),   // 15: lehr.api.v1.GetTimelineResponse
+	(*GetSpreadResponse)(nil),     // 16: lehr.api.v1.GetSpreadResponse
 }
 var file_lehr_api_v1_report_proto_depIdxs = []int32{
 	9,  // 0: lehr.api.v1.ListReportsResponse.reports:type_name -> lehr.api.v1.Report
 	9,  // 1: lehr.api.v1.GetReportResponse.report:type_name -> lehr.api.v1.Report
 	10, // 2: lehr.api.v1.WatchReportsResponse.partition:type_name -> lehr.api.v1.Partition
 	9,  // 3: lehr.api.v1.WatchReportsResponse.reports:type_name -> lehr.api.v1.Report
-	8,  // 4: lehr.api.v1.WhyResponse.reasons:type_name -> lehr.api.v1.Reason
-	9,  // 5: lehr.api.v1.WhyResponse.report:type_name -> lehr.api.v1.Report
-	11, // 6: lehr.api.v1.Reason.since:type_name -> google.protobuf.Timestamp
-	11, // 7: lehr.api.v1.Reason.until:type_name -> google.protobuf.Timestamp
-	12, // 8: lehr.api.v1.Reason.findings:type_name -> lehr.api.v1.Finding
-	8,  // 9: lehr.api.v1.Reason.causes:type_name -> lehr.api.v1.Reason
-	0,  // 10: lehr.api.v1.ReportService.ListReports:input_type -> lehr.api.v1.ListReportsRequest
-	2,  // 11: lehr.api.v1.ReportService.GetReport:input_type -> lehr.api.v1.GetReportRequest
-	4,  // 12: lehr.api.v1.ReportService.WatchReports:input_type -> lehr.api.v1.WatchReportsRequest
-	6,  // 13: lehr.api.v1.ReportService.Why:input_type -> lehr.api.v1.WhyRequest
-	1,  // 14: lehr.api.v1.ReportService.ListReports:output_type -> lehr.api.v1.ListReportsResponse
-	3,  // 15: lehr.api.v1.ReportService.GetReport:output_type -> lehr.api.v1.GetReportResponse
-	5,  // 16: lehr.api.v1.ReportService.WatchReports:output_type -> lehr.api.v1.WatchReportsResponse
-	7,  // 17: lehr.api.v1.ReportService.Why:output_type -> lehr.api.v1.WhyResponse
-	14, // [14:18] is the sub-list for method output_type
-	10, // [10:14] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	11, // 4: lehr.api.v1.WhyRequest.at:type_name -> google.protobuf.Timestamp
+	8,  // 5: lehr.api.v1.WhyResponse.reasons:type_name -> lehr.api.v1.Reason
+	9,  // 6: lehr.api.v1.WhyResponse.report:type_name -> lehr.api.v1.Report
+	11, // 7: lehr.api.v1.Reason.since:type_name -> google.protobuf.Timestamp
+	11, // 8: lehr.api.v1.Reason.until:type_name -> google.protobuf.Timestamp
+	12, // 9: lehr.api.v1.Reason.findings:type_name -> lehr.api.v1.Finding
+	8,  // 10: lehr.api.v1.Reason.causes:type_name -> lehr.api.v1.Reason
+	0,  // 11: lehr.api.v1.ReportService.ListReports:input_type -> lehr.api.v1.ListReportsRequest
+	2,  // 12: lehr.api.v1.ReportService.GetReport:input_type -> lehr.api.v1.GetReportRequest
+	4,  // 13: lehr.api.v1.ReportService.WatchReports:input_type -> lehr.api.v1.WatchReportsRequest
+	6,  // 14: lehr.api.v1.ReportService.Why:input_type -> lehr.api.v1.WhyRequest
+	13, // 15: lehr.api.v1.ReportService.GetTimeline:input_type -> lehr.api.v1.GetTimelineRequest
+	14, // 16: lehr.api.v1.ReportService.GetSpread:input_type -> lehr.api.v1.GetSpreadRequest
+	1,  // 17: lehr.api.v1.ReportService.ListReports:output_type -> lehr.api.v1.ListReportsResponse
+	3,  // 18: lehr.api.v1.ReportService.GetReport:output_type -> lehr.api.v1.GetReportResponse
+	5,  // 19: lehr.api.v1.ReportService.WatchReports:output_type -> lehr.api.v1.WatchReportsResponse
+	7,  // 20: lehr.api.v1.ReportService.Why:output_type -> lehr.api.v1.WhyResponse
+	15, // 21: lehr.api.v1.ReportService.GetTimeline:output_type -> lehr.api.v1.GetTimelineResponse
+	16, // 22: lehr.api.v1.ReportService.GetSpread:output_type -> lehr.api.v1.GetSpreadResponse
+	17, // [17:23] is the sub-list for method output_type
+	11, // [11:17] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_lehr_api_v1_report_proto_init() }
@@ -731,6 +763,7 @@ func file_lehr_api_v1_report_proto_init() {
 	}
 	file_lehr_api_v1_access_proto_init()
 	file_lehr_api_v1_partition_proto_init()
+	file_lehr_api_v1_timeline_proto_init()
 	file_lehr_api_v1_values_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -43,6 +43,11 @@ const (
 	ReportServiceWatchReportsProcedure = "/lehr.api.v1.ReportService/WatchReports"
 	// ReportServiceWhyProcedure is the fully-qualified name of the ReportService's Why RPC.
 	ReportServiceWhyProcedure = "/lehr.api.v1.ReportService/Why"
+	// ReportServiceGetTimelineProcedure is the fully-qualified name of the ReportService's GetTimeline
+	// RPC.
+	ReportServiceGetTimelineProcedure = "/lehr.api.v1.ReportService/GetTimeline"
+	// ReportServiceGetSpreadProcedure is the fully-qualified name of the ReportService's GetSpread RPC.
+	ReportServiceGetSpreadProcedure = "/lehr.api.v1.ReportService/GetSpread"
 )
 
 // ReportServiceClient is a client for the lehr.api.v1.ReportService service.
@@ -56,6 +61,10 @@ type ReportServiceClient interface {
 	WatchReports(context.Context, *v1.WatchReportsRequest) (*connect.ServerStreamForClient[v1.WatchReportsResponse], error)
 	// Why an asset is as it is: from its report down to the root cause.
 	Why(context.Context, *v1.WhyRequest) (*v1.WhyResponse, error)
+	// What became of an asset: changes, candidates, waits, approvals, pushes.
+	GetTimeline(context.Context, *v1.GetTimelineRequest) (*v1.GetTimelineResponse, error)
+	// When each asset that an incarnation changed got it, and which did not.
+	GetSpread(context.Context, *v1.GetSpreadRequest) (*v1.GetSpreadResponse, error)
 }
 
 // NewReportServiceClient constructs a client for the lehr.api.v1.ReportService service. By default,
@@ -93,6 +102,18 @@ func NewReportServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 			connect.WithSchema(reportServiceMethods.ByName("Why")),
 			connect.WithClientOptions(opts...),
 		),
+		getTimeline: connect.NewClient[v1.GetTimelineRequest, v1.GetTimelineResponse](
+			httpClient,
+			baseURL+ReportServiceGetTimelineProcedure,
+			connect.WithSchema(reportServiceMethods.ByName("GetTimeline")),
+			connect.WithClientOptions(opts...),
+		),
+		getSpread: connect.NewClient[v1.GetSpreadRequest, v1.GetSpreadResponse](
+			httpClient,
+			baseURL+ReportServiceGetSpreadProcedure,
+			connect.WithSchema(reportServiceMethods.ByName("GetSpread")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -102,6 +123,8 @@ type reportServiceClient struct {
 	getReport    *connect.Client[v1.GetReportRequest, v1.GetReportResponse]
 	watchReports *connect.Client[v1.WatchReportsRequest, v1.WatchReportsResponse]
 	why          *connect.Client[v1.WhyRequest, v1.WhyResponse]
+	getTimeline  *connect.Client[v1.GetTimelineRequest, v1.GetTimelineResponse]
+	getSpread    *connect.Client[v1.GetSpreadRequest, v1.GetSpreadResponse]
 }
 
 // ListReports calls lehr.api.v1.ReportService.ListReports.
@@ -136,6 +159,24 @@ func (c *reportServiceClient) Why(ctx context.Context, req *v1.WhyRequest) (*v1.
 	return nil, err
 }
 
+// GetTimeline calls lehr.api.v1.ReportService.GetTimeline.
+func (c *reportServiceClient) GetTimeline(ctx context.Context, req *v1.GetTimelineRequest) (*v1.GetTimelineResponse, error) {
+	response, err := c.getTimeline.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// GetSpread calls lehr.api.v1.ReportService.GetSpread.
+func (c *reportServiceClient) GetSpread(ctx context.Context, req *v1.GetSpreadRequest) (*v1.GetSpreadResponse, error) {
+	response, err := c.getSpread.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // ReportServiceHandler is an implementation of the lehr.api.v1.ReportService service.
 type ReportServiceHandler interface {
 	ListReports(context.Context, *v1.ListReportsRequest) (*v1.ListReportsResponse, error)
@@ -147,6 +188,10 @@ type ReportServiceHandler interface {
 	WatchReports(context.Context, *v1.WatchReportsRequest, *connect.ServerStream[v1.WatchReportsResponse]) error
 	// Why an asset is as it is: from its report down to the root cause.
 	Why(context.Context, *v1.WhyRequest) (*v1.WhyResponse, error)
+	// What became of an asset: changes, candidates, waits, approvals, pushes.
+	GetTimeline(context.Context, *v1.GetTimelineRequest) (*v1.GetTimelineResponse, error)
+	// When each asset that an incarnation changed got it, and which did not.
+	GetSpread(context.Context, *v1.GetSpreadRequest) (*v1.GetSpreadResponse, error)
 }
 
 // NewReportServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -180,6 +225,18 @@ func NewReportServiceHandler(svc ReportServiceHandler, opts ...connect.HandlerOp
 		connect.WithSchema(reportServiceMethods.ByName("Why")),
 		connect.WithHandlerOptions(opts...),
 	)
+	reportServiceGetTimelineHandler := connect.NewUnaryHandlerSimple(
+		ReportServiceGetTimelineProcedure,
+		svc.GetTimeline,
+		connect.WithSchema(reportServiceMethods.ByName("GetTimeline")),
+		connect.WithHandlerOptions(opts...),
+	)
+	reportServiceGetSpreadHandler := connect.NewUnaryHandlerSimple(
+		ReportServiceGetSpreadProcedure,
+		svc.GetSpread,
+		connect.WithSchema(reportServiceMethods.ByName("GetSpread")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/lehr.api.v1.ReportService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case ReportServiceListReportsProcedure:
@@ -190,6 +247,10 @@ func NewReportServiceHandler(svc ReportServiceHandler, opts ...connect.HandlerOp
 			reportServiceWatchReportsHandler.ServeHTTP(w, r)
 		case ReportServiceWhyProcedure:
 			reportServiceWhyHandler.ServeHTTP(w, r)
+		case ReportServiceGetTimelineProcedure:
+			reportServiceGetTimelineHandler.ServeHTTP(w, r)
+		case ReportServiceGetSpreadProcedure:
+			reportServiceGetSpreadHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -213,4 +274,12 @@ func (UnimplementedReportServiceHandler) WatchReports(context.Context, *v1.Watch
 
 func (UnimplementedReportServiceHandler) Why(context.Context, *v1.WhyRequest) (*v1.WhyResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.ReportService.Why is not implemented"))
+}
+
+func (UnimplementedReportServiceHandler) GetTimeline(context.Context, *v1.GetTimelineRequest) (*v1.GetTimelineResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.ReportService.GetTimeline is not implemented"))
+}
+
+func (UnimplementedReportServiceHandler) GetSpread(context.Context, *v1.GetSpreadRequest) (*v1.GetSpreadResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.ReportService.GetSpread is not implemented"))
 }
