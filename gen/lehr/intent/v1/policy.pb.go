@@ -160,7 +160,9 @@ type Policy struct {
 	// What candidates must be, beside what Lehr itself asks of them.
 	Rules []*ValidationRule `protobuf:"bytes,15,rep,name=rules" json:"rules,omitempty"`
 	// What is asked before a push, beside what is asked before every push.
-	Checks        []*Check `protobuf:"bytes,20,rep,name=checks" json:"checks,omitempty"`
+	Checks []*Check `protobuf:"bytes,20,rep,name=checks" json:"checks,omitempty"`
+	// Who is told of what.
+	Notifications []*Notification `protobuf:"bytes,21,rep,name=notifications" json:"notifications,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -275,6 +277,13 @@ func (x *Policy) GetRules() []*ValidationRule {
 func (x *Policy) GetChecks() []*Check {
 	if x != nil {
 		return x.Checks
+	}
+	return nil
+}
+
+func (x *Policy) GetNotifications() []*Notification {
+	if x != nil {
+		return x.Notifications
 	}
 	return nil
 }
@@ -1570,7 +1579,7 @@ var File_lehr_intent_v1_policy_proto protoreflect.FileDescriptor
 
 const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\n" +
-	"\x1blehr/intent/v1/policy.proto\x12\x0elehr.intent.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1blehr/intent/v1/addons.proto\"\xab\x06\n" +
+	"\x1blehr/intent/v1/policy.proto\x12\x0elehr.intent.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1blehr/intent/v1/addons.proto\x1a!lehr/intent/v1/notification.proto\"\xef\x06\n" +
 	"\x06Policy\x12\x14\n" +
 	"\x05owner\x18\x01 \x01(\tR\x05owner\x12?\n" +
 	"\x04mode\x18\x02 \x01(\x0e2\x1f.lehr.intent.v1.EnforcementModeB\n" +
@@ -1585,7 +1594,8 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\toverrides\x18\t \x01(\v2\x1e.lehr.intent.v1.OverridePolicyR\toverrides\x123\n" +
 	"\x06access\x18\f \x03(\v2\x1b.lehr.intent.v1.RoleBindingR\x06access\x124\n" +
 	"\x05rules\x18\x0f \x03(\v2\x1e.lehr.intent.v1.ValidationRuleR\x05rules\x12-\n" +
-	"\x06checks\x18\x14 \x03(\v2\x15.lehr.intent.v1.CheckR\x06checks\x1a]\n" +
+	"\x06checks\x18\x14 \x03(\v2\x15.lehr.intent.v1.CheckR\x06checks\x12B\n" +
+	"\rnotifications\x18\x15 \x03(\v2\x1c.lehr.intent.v1.NotificationR\rnotifications\x1a]\n" +
 	"\x0eTypeModesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x125\n" +
 	"\x05value\x18\x02 \x01(\x0e2\x1f.lehr.intent.v1.EnforcementModeR\x05value:\x028\x01:S\xbaHP\x1aN\n" +
@@ -1732,8 +1742,9 @@ var file_lehr_intent_v1_policy_proto_goTypes = []any{
 	nil,                           // 20: lehr.intent.v1.Policy.TypeModesEntry
 	nil,                           // 21: lehr.intent.v1.ExternalCheck.ParametersEntry
 	(EnforcementMode)(0),          // 22: lehr.intent.v1.EnforcementMode
-	(*durationpb.Duration)(nil),   // 23: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 24: google.protobuf.Timestamp
+	(*Notification)(nil),          // 23: lehr.intent.v1.Notification
+	(*durationpb.Duration)(nil),   // 24: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 25: google.protobuf.Timestamp
 }
 var file_lehr_intent_v1_policy_proto_depIdxs = []int32{
 	22, // 0: lehr.intent.v1.Policy.mode:type_name -> lehr.intent.v1.EnforcementMode
@@ -1746,33 +1757,34 @@ var file_lehr_intent_v1_policy_proto_depIdxs = []int32{
 	14, // 7: lehr.intent.v1.Policy.access:type_name -> lehr.intent.v1.RoleBinding
 	11, // 8: lehr.intent.v1.Policy.rules:type_name -> lehr.intent.v1.ValidationRule
 	3,  // 9: lehr.intent.v1.Policy.checks:type_name -> lehr.intent.v1.Check
-	4,  // 10: lehr.intent.v1.Check.min_age:type_name -> lehr.intent.v1.MinimumAge
-	5,  // 11: lehr.intent.v1.Check.deny:type_name -> lehr.intent.v1.Denylist
-	7,  // 12: lehr.intent.v1.Check.condition:type_name -> lehr.intent.v1.Condition
-	8,  // 13: lehr.intent.v1.Check.calendar:type_name -> lehr.intent.v1.Calendar
-	23, // 14: lehr.intent.v1.MinimumAge.age:type_name -> google.protobuf.Duration
-	6,  // 15: lehr.intent.v1.Denylist.entries:type_name -> lehr.intent.v1.Denied
-	9,  // 16: lehr.intent.v1.Calendar.open:type_name -> lehr.intent.v1.Window
-	10, // 17: lehr.intent.v1.Calendar.freezes:type_name -> lehr.intent.v1.Freeze
-	23, // 18: lehr.intent.v1.Window.duration:type_name -> google.protobuf.Duration
-	24, // 19: lehr.intent.v1.Freeze.from:type_name -> google.protobuf.Timestamp
-	24, // 20: lehr.intent.v1.Freeze.until:type_name -> google.protobuf.Timestamp
-	0,  // 21: lehr.intent.v1.ValidationRule.severity:type_name -> lehr.intent.v1.ValidationRule.Severity
-	1,  // 22: lehr.intent.v1.ValidationRule.scope:type_name -> lehr.intent.v1.ValidationRule.Scope
-	12, // 23: lehr.intent.v1.ValidationRule.external:type_name -> lehr.intent.v1.ExternalCheck
-	13, // 24: lehr.intent.v1.ExternalCheck.command:type_name -> lehr.intent.v1.CommandLine
-	21, // 25: lehr.intent.v1.ExternalCheck.parameters:type_name -> lehr.intent.v1.ExternalCheck.ParametersEntry
-	23, // 26: lehr.intent.v1.ExternalCheck.timeout:type_name -> google.protobuf.Duration
-	23, // 27: lehr.intent.v1.ExternalCheck.keep:type_name -> google.protobuf.Duration
-	23, // 28: lehr.intent.v1.ShrinkGuard.period:type_name -> google.protobuf.Duration
-	23, // 29: lehr.intent.v1.ApprovalPolicy.expires:type_name -> google.protobuf.Duration
-	23, // 30: lehr.intent.v1.OverridePolicy.longest:type_name -> google.protobuf.Duration
-	22, // 31: lehr.intent.v1.Policy.TypeModesEntry.value:type_name -> lehr.intent.v1.EnforcementMode
-	32, // [32:32] is the sub-list for method output_type
-	32, // [32:32] is the sub-list for method input_type
-	32, // [32:32] is the sub-list for extension type_name
-	32, // [32:32] is the sub-list for extension extendee
-	0,  // [0:32] is the sub-list for field type_name
+	23, // 10: lehr.intent.v1.Policy.notifications:type_name -> lehr.intent.v1.Notification
+	4,  // 11: lehr.intent.v1.Check.min_age:type_name -> lehr.intent.v1.MinimumAge
+	5,  // 12: lehr.intent.v1.Check.deny:type_name -> lehr.intent.v1.Denylist
+	7,  // 13: lehr.intent.v1.Check.condition:type_name -> lehr.intent.v1.Condition
+	8,  // 14: lehr.intent.v1.Check.calendar:type_name -> lehr.intent.v1.Calendar
+	24, // 15: lehr.intent.v1.MinimumAge.age:type_name -> google.protobuf.Duration
+	6,  // 16: lehr.intent.v1.Denylist.entries:type_name -> lehr.intent.v1.Denied
+	9,  // 17: lehr.intent.v1.Calendar.open:type_name -> lehr.intent.v1.Window
+	10, // 18: lehr.intent.v1.Calendar.freezes:type_name -> lehr.intent.v1.Freeze
+	24, // 19: lehr.intent.v1.Window.duration:type_name -> google.protobuf.Duration
+	25, // 20: lehr.intent.v1.Freeze.from:type_name -> google.protobuf.Timestamp
+	25, // 21: lehr.intent.v1.Freeze.until:type_name -> google.protobuf.Timestamp
+	0,  // 22: lehr.intent.v1.ValidationRule.severity:type_name -> lehr.intent.v1.ValidationRule.Severity
+	1,  // 23: lehr.intent.v1.ValidationRule.scope:type_name -> lehr.intent.v1.ValidationRule.Scope
+	12, // 24: lehr.intent.v1.ValidationRule.external:type_name -> lehr.intent.v1.ExternalCheck
+	13, // 25: lehr.intent.v1.ExternalCheck.command:type_name -> lehr.intent.v1.CommandLine
+	21, // 26: lehr.intent.v1.ExternalCheck.parameters:type_name -> lehr.intent.v1.ExternalCheck.ParametersEntry
+	24, // 27: lehr.intent.v1.ExternalCheck.timeout:type_name -> google.protobuf.Duration
+	24, // 28: lehr.intent.v1.ExternalCheck.keep:type_name -> google.protobuf.Duration
+	24, // 29: lehr.intent.v1.ShrinkGuard.period:type_name -> google.protobuf.Duration
+	24, // 30: lehr.intent.v1.ApprovalPolicy.expires:type_name -> google.protobuf.Duration
+	24, // 31: lehr.intent.v1.OverridePolicy.longest:type_name -> google.protobuf.Duration
+	22, // 32: lehr.intent.v1.Policy.TypeModesEntry.value:type_name -> lehr.intent.v1.EnforcementMode
+	33, // [33:33] is the sub-list for method output_type
+	33, // [33:33] is the sub-list for method input_type
+	33, // [33:33] is the sub-list for extension type_name
+	33, // [33:33] is the sub-list for extension extendee
+	0,  // [0:33] is the sub-list for field type_name
 }
 
 func init() { file_lehr_intent_v1_policy_proto_init() }
@@ -1781,6 +1793,7 @@ func file_lehr_intent_v1_policy_proto_init() {
 		return
 	}
 	file_lehr_intent_v1_addons_proto_init()
+	file_lehr_intent_v1_notification_proto_init()
 	file_lehr_intent_v1_policy_proto_msgTypes[1].OneofWrappers = []any{
 		(*Check_MinAge)(nil),
 		(*Check_Deny)(nil),
