@@ -31,6 +31,7 @@ import (
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
 	"lehr.dev/loop"
+	"lehr.dev/notify"
 	"lehr.dev/plugin"
 	"lehr.dev/prodspec"
 	"lehr.dev/prodspec/external"
@@ -77,6 +78,9 @@ type Options struct {
 	// ExternalChecks is the file that says what rules may ask outside; empty:
 	// public URLs only.
 	ExternalChecks string
+	// Notifications is the file that says whom partitions may have told; empty:
+	// nobody.
+	Notifications string
 	// Register are definitions to register at the start, by partition.
 	Register map[intent.PartitionID]string
 	Version  string
@@ -194,6 +198,8 @@ type App struct {
 	hub *source.Hub
 	// turns are shared by all builds; nil in a simulation: nobody waits.
 	turns *generate.Turns
+	// tell delivers notifications; nil in a simulation: nobody is told.
+	tell func(ctx context.Context, target string, message notify.Message) error
 	// outside answers what rules ask; nil in a simulation: nobody does.
 	outside validate.Outside
 
@@ -320,6 +326,10 @@ func (a *App) open(ctx context.Context) error {
 			return err
 		}
 		a.outside = external.New(a.options.ExternalChecks, a.runtime.Now).Ask
+		if _, err := notify.ReadPolicy(a.options.Notifications); err != nil {
+			return err
+		}
+		a.tell = (&notify.Sender{Path: a.options.Notifications, Roots: a.options.Roots}).Send
 		running, err := a.runner()
 		if err != nil {
 			return err

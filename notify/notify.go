@@ -9,6 +9,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"lehr.dev/fault"
@@ -36,13 +37,18 @@ var again = loop.Backoff{First: 5 * time.Second, Most: 5 * time.Minute}
 
 // Store is what the notifier reads and writes.
 type Store interface {
+	Reader
+	store.Blobs
+}
+
+// Reader is what a rehearsal reads.
+type Reader interface {
 	Partition(ctx context.Context, id intent.PartitionID) (store.Partition, error)
 	Incarnation(ctx context.Context, id intent.IncarnationID) (intent.Incarnation, error)
 	Content(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) (intent.Member, []byte, error)
 	ListCandidates(ctx context.Context, partition intent.PartitionID, limit int) ([]intent.Candidate, error)
 	Stops(ctx context.Context) ([]intent.Stop, error)
 	OrphanCount(ctx context.Context, partition intent.PartitionID) (int, error)
-	store.Blobs
 	Report(ctx context.Context, partition intent.PartitionID, asset intent.AssetID) (intent.Report, error)
 	ListReports(ctx context.Context, partition intent.PartitionID, filter store.ReportFilter) ([]intent.Report, error)
 	CountReports(ctx context.Context, partition intent.PartitionID) (map[intent.State]int, error)
@@ -146,7 +152,7 @@ func (n *Notifier) pass(ctx context.Context) (next time.Time, err error) {
 	if err := n.readPolicy(ctx, partition); err != nil {
 		return next, err
 	}
-	n.engine.reportOf = n.reports(ctx)
+	n.engine.reportOf = reports(ctx, n.Store, n.Partition)
 	if len(n.engine.rules) > 0 {
 		if err := n.read(ctx); err != nil {
 			return next, err
@@ -223,7 +229,7 @@ func (n *Notifier) readPolicy(ctx context.Context, partition store.Partition) er
 	if len(anew) == 0 {
 		return nil
 	}
-	n.engine.reportOf = n.reports(ctx)
+	n.engine.reportOf = reports(ctx, n.Store, n.Partition)
 	if known == 0 {
 		// What comes after is read on from here.
 		if n.engine.Cursor, err = n.Store.LastReport(ctx, n.Partition); err != nil {
@@ -234,7 +240,7 @@ func (n *Notifier) readPolicy(ctx context.Context, partition store.Partition) er
 }
 
 // policyOf an incarnation, and its digest; none: the zero policy.
-func policyOf(ctx context.Context, s Store, head intent.IncarnationID) (*intentpb.Policy, intent.Digest, error) {
+func policyOf(ctx context.Context, s Reader, head intent.IncarnationID) (*intentpb.Policy, intent.Digest, error) {
 	policy := &intentpb.Policy{}
 	if head.IsZero() {
 		return policy, intent.Digest{}, nil
@@ -297,19 +303,18 @@ func (n *Notifier) read(ctx context.Context) error {
 }
 
 // show past reports to the engine, each with the one before it.
-func show(ctx context.Context, s Store, e *engine, partition intent.PartitionID, past []store.PastReport, now time.Time) error {
-	reads := slices.ContainsFunc(e.rules, func(c *compiled) bool { return !c.OfPartition })
+func show(ctx context.Context, s Reader, e *engine, partition intent.PartitionID, past []store.PastReport, now time.Time) error {
+	compares := slices.ContainsFunc(e.rules, func(c *compiled) bool { return strings.Contains(c.When+c.Text+c.Group, "before") })
 	for i := range past {
-		if !reads {
-			continue
-		}
 		var before *intent.Report
-		earlier, err := s.ReportHistory(ctx, partition, store.HistoryFilter{Asset: past[i].Asset, Before: past[i].Number, Limit: 1})
-		if err != nil {
-			return err
-		}
-		if len(earlier) > 0 {
-			before = &earlier[0].Report
+		if compares {
+			earlier, err := s.ReportHistory(ctx, partition, store.HistoryFilter{Asset: past[i].Asset, Before: past[i].Number, Limit: 1})
+			if err != nil {
+				return err
+			}
+			if len(earlier) > 0 {
+				before = &earlier[0].Report
+			}
 		}
 		e.report(e.rules, past[i].Report, before, now)
 	}
@@ -317,14 +322,14 @@ func show(ctx context.Context, s Store, e *engine, partition intent.PartitionID,
 }
 
 // reports reads the last report of an asset, each once for a pass.
-func (n *Notifier) reports(ctx context.Context) func(intent.AssetID) *intent.Report {
+func reports(ctx context.Context, s Reader, partition intent.PartitionID) func(intent.AssetID) *intent.Report {
 	known := map[intent.AssetID]*intent.Report{}
 	return func(asset intent.AssetID) *intent.Report {
 		if r, is := known[asset]; is {
 			return r
 		}
 		known[asset] = nil
-		if r, err := n.Store.Report(ctx, n.Partition, asset); err == nil {
+		if r, err := s.Report(ctx, partition, asset); err == nil {
 			known[asset] = &r
 		}
 		return known[asset]

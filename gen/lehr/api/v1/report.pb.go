@@ -638,7 +638,7 @@ var File_lehr_api_v1_report_proto protoreflect.FileDescriptor
 
 const file_lehr_api_v1_report_proto_rawDesc = "" +
 	"\n" +
-	"\x18lehr/api/v1/report.proto\x12\vlehr.api.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18lehr/api/v1/access.proto\x1a\x1blehr/api/v1/partition.proto\x1a\x1alehr/api/v1/timeline.proto\x1a\x18lehr/api/v1/values.proto\"\x8c\x01\n" +
+	"\x18lehr/api/v1/report.proto\x12\vlehr.api.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18lehr/api/v1/access.proto\x1a\x1elehr/api/v1/notification.proto\x1a\x1blehr/api/v1/partition.proto\x1a\x1alehr/api/v1/timeline.proto\x1a\x18lehr/api/v1/values.proto\"\x8c\x01\n" +
 	"\x12ListReportsRequest\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x16\n" +
 	"\x06prefix\x18\x02 \x01(\tR\x06prefix\x12\x14\n" +
@@ -684,14 +684,16 @@ const file_lehr_api_v1_report_proto_rawDesc = "" +
 	"\x05since\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x120\n" +
 	"\x05until\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x120\n" +
 	"\bfindings\x18\b \x03(\v2\x14.lehr.api.v1.FindingR\bfindings\x12+\n" +
-	"\x06causes\x18\t \x03(\v2\x13.lehr.api.v1.ReasonR\x06causes2\x98\x04\n" +
+	"\x06causes\x18\t \x03(\v2\x13.lehr.api.v1.ReasonR\x06causes2\xe8\x05\n" +
 	"\rReportService\x12Z\n" +
 	"\vListReports\x12\x1f.lehr.api.v1.ListReportsRequest\x1a .lehr.api.v1.ListReportsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12T\n" +
 	"\tGetReport\x12\x1d.lehr.api.v1.GetReportRequest\x1a\x1e.lehr.api.v1.GetReportResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12_\n" +
 	"\fWatchReports\x12 .lehr.api.v1.WatchReportsRequest\x1a!.lehr.api.v1.WatchReportsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x010\x01\x12B\n" +
 	"\x03Why\x12\x17.lehr.api.v1.WhyRequest\x1a\x18.lehr.api.v1.WhyResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12Z\n" +
 	"\vGetTimeline\x12\x1f.lehr.api.v1.GetTimelineRequest\x1a .lehr.api.v1.GetTimelineResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12T\n" +
-	"\tGetSpread\x12\x1d.lehr.api.v1.GetSpreadRequest\x1a\x1e.lehr.api.v1.GetSpreadResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01B%Z\x1elehr.dev/gen/lehr/api/v1;apipb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
+	"\tGetSpread\x12\x1d.lehr.api.v1.GetSpreadRequest\x1a\x1e.lehr.api.v1.GetSpreadResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12l\n" +
+	"\x11ListNotifications\x12%.lehr.api.v1.ListNotificationsRequest\x1a&.lehr.api.v1.ListNotificationsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12`\n" +
+	"\rListRehearsal\x12!.lehr.api.v1.ListRehearsalRequest\x1a\".lehr.api.v1.ListRehearsalResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01B%Z\x1elehr.dev/gen/lehr/api/v1;apipb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
 
 var (
 	file_lehr_api_v1_report_proto_rawDescOnce sync.Once
@@ -707,23 +709,27 @@ func file_lehr_api_v1_report_proto_rawDescGZIP() []byte {
 
 var file_lehr_api_v1_report_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_lehr_api_v1_report_proto_goTypes = []any{
-	(*ListReportsRequest)(nil),    // 0: lehr.api.v1.ListReportsRequest
-	(*ListReportsResponse)(nil),   // 1: lehr.api.v1.ListReportsResponse
-	(*GetReportRequest)(nil),      // 2: lehr.api.v1.GetReportRequest
-	(*GetReportResponse)(nil),     // 3: lehr.api.v1.GetReportResponse
-	(*WatchReportsRequest)(nil),   // 4: lehr.api.v1.WatchReportsRequest
-	(*WatchReportsResponse)(nil),  // 5: lehr.api.v1.WatchReportsResponse
-	(*WhyRequest)(nil),            // 6: lehr.api.v1.WhyRequest
-	(*WhyResponse)(nil),           // 7: lehr.api.v1.WhyResponse
-	(*Reason)(nil),                // 8: lehr.api.v1.Reason
-	(*Report)(nil),                // 9: lehr.api.v1.Report
-	(*Partition)(nil),             // 10: lehr.api.v1.Partition
-	(*timestamppb.Timestamp)(nil), // 11: google.protobuf.Timestamp
-	(*Finding)(nil),               // 12: lehr.api.v1.Finding
-	(*GetTimelineRequest)(nil),    // 13: lehr.api.v1.GetTimelineRequest
-	(*GetSpreadRequest)(nil),      // 14: lehr.api.v1.GetSpreadRequest
-	(*GetTimelineResponse)(nil),   // 15: lehr.api.v1.GetTimelineResponse
-	(*GetSpreadResponse)(nil),     // 16: lehr.api.v1.GetSpreadResponse
+	(*ListReportsRequest)(nil),        // 0: lehr.api.v1.ListReportsRequest
+	(*ListReportsResponse)(nil),       // 1: lehr.api.v1.ListReportsResponse
+	(*GetReportRequest)(nil),          // 2: lehr.api.v1.GetReportRequest
+	(*GetReportResponse)(nil),         // 3: lehr.api.v1.GetReportResponse
+	(*WatchReportsRequest)(nil),       // 4: lehr.api.v1.WatchReportsRequest
+	(*WatchReportsResponse)(nil),      // 5: lehr.api.v1.WatchReportsResponse
+	(*WhyRequest)(nil),                // 6: lehr.api.v1.WhyRequest
+	(*WhyResponse)(nil),               // 7: lehr.api.v1.WhyResponse
+	(*Reason)(nil),                    // 8: lehr.api.v1.Reason
+	(*Report)(nil),                    // 9: lehr.api.v1.Report
+	(*Partition)(nil),                 // 10: lehr.api.v1.Partition
+	(*timestamppb.Timestamp)(nil),     // 11: google.protobuf.Timestamp
+	(*Finding)(nil),                   // 12: lehr.api.v1.Finding
+	(*GetTimelineRequest)(nil),        // 13: lehr.api.v1.GetTimelineRequest
+	(*GetSpreadRequest)(nil),          // 14: lehr.api.v1.GetSpreadRequest
+	(*ListNotificationsRequest)(nil),  // 15: lehr.api.v1.ListNotificationsRequest
+	(*ListRehearsalRequest)(nil),      // 16: lehr.api.v1.ListRehearsalRequest
+	(*GetTimelineResponse)(nil),       // 17: lehr.api.v1.GetTimelineResponse
+	(*GetSpreadResponse)(nil),         // 18: lehr.api.v1.GetSpreadResponse
+	(*ListNotificationsResponse)(nil), // 19: lehr.api.v1.ListNotificationsResponse
+	(*ListRehearsalResponse)(nil),     // 20: lehr.api.v1.ListRehearsalResponse
 }
 var file_lehr_api_v1_report_proto_depIdxs = []int32{
 	9,  // 0: lehr.api.v1.ListReportsResponse.reports:type_name -> lehr.api.v1.Report
@@ -743,14 +749,18 @@ var file_lehr_api_v1_report_proto_depIdxs = []int32{
 	6,  // 14: lehr.api.v1.ReportService.Why:input_type -> lehr.api.v1.WhyRequest
 	13, // 15: lehr.api.v1.ReportService.GetTimeline:input_type -> lehr.api.v1.GetTimelineRequest
 	14, // 16: lehr.api.v1.ReportService.GetSpread:input_type -> lehr.api.v1.GetSpreadRequest
-	1,  // 17: lehr.api.v1.ReportService.ListReports:output_type -> lehr.api.v1.ListReportsResponse
-	3,  // 18: lehr.api.v1.ReportService.GetReport:output_type -> lehr.api.v1.GetReportResponse
-	5,  // 19: lehr.api.v1.ReportService.WatchReports:output_type -> lehr.api.v1.WatchReportsResponse
-	7,  // 20: lehr.api.v1.ReportService.Why:output_type -> lehr.api.v1.WhyResponse
-	15, // 21: lehr.api.v1.ReportService.GetTimeline:output_type -> lehr.api.v1.GetTimelineResponse
-	16, // 22: lehr.api.v1.ReportService.GetSpread:output_type -> lehr.api.v1.GetSpreadResponse
-	17, // [17:23] is the sub-list for method output_type
-	11, // [11:17] is the sub-list for method input_type
+	15, // 17: lehr.api.v1.ReportService.ListNotifications:input_type -> lehr.api.v1.ListNotificationsRequest
+	16, // 18: lehr.api.v1.ReportService.ListRehearsal:input_type -> lehr.api.v1.ListRehearsalRequest
+	1,  // 19: lehr.api.v1.ReportService.ListReports:output_type -> lehr.api.v1.ListReportsResponse
+	3,  // 20: lehr.api.v1.ReportService.GetReport:output_type -> lehr.api.v1.GetReportResponse
+	5,  // 21: lehr.api.v1.ReportService.WatchReports:output_type -> lehr.api.v1.WatchReportsResponse
+	7,  // 22: lehr.api.v1.ReportService.Why:output_type -> lehr.api.v1.WhyResponse
+	17, // 23: lehr.api.v1.ReportService.GetTimeline:output_type -> lehr.api.v1.GetTimelineResponse
+	18, // 24: lehr.api.v1.ReportService.GetSpread:output_type -> lehr.api.v1.GetSpreadResponse
+	19, // 25: lehr.api.v1.ReportService.ListNotifications:output_type -> lehr.api.v1.ListNotificationsResponse
+	20, // 26: lehr.api.v1.ReportService.ListRehearsal:output_type -> lehr.api.v1.ListRehearsalResponse
+	19, // [19:27] is the sub-list for method output_type
+	11, // [11:19] is the sub-list for method input_type
 	11, // [11:11] is the sub-list for extension type_name
 	11, // [11:11] is the sub-list for extension extendee
 	0,  // [0:11] is the sub-list for field type_name
@@ -762,6 +772,7 @@ func file_lehr_api_v1_report_proto_init() {
 		return
 	}
 	file_lehr_api_v1_access_proto_init()
+	file_lehr_api_v1_notification_proto_init()
 	file_lehr_api_v1_partition_proto_init()
 	file_lehr_api_v1_timeline_proto_init()
 	file_lehr_api_v1_values_proto_init()

@@ -48,6 +48,12 @@ const (
 	ReportServiceGetTimelineProcedure = "/lehr.api.v1.ReportService/GetTimeline"
 	// ReportServiceGetSpreadProcedure is the fully-qualified name of the ReportService's GetSpread RPC.
 	ReportServiceGetSpreadProcedure = "/lehr.api.v1.ReportService/GetSpread"
+	// ReportServiceListNotificationsProcedure is the fully-qualified name of the ReportService's
+	// ListNotifications RPC.
+	ReportServiceListNotificationsProcedure = "/lehr.api.v1.ReportService/ListNotifications"
+	// ReportServiceListRehearsalProcedure is the fully-qualified name of the ReportService's
+	// ListRehearsal RPC.
+	ReportServiceListRehearsalProcedure = "/lehr.api.v1.ReportService/ListRehearsal"
 )
 
 // ReportServiceClient is a client for the lehr.api.v1.ReportService service.
@@ -65,6 +71,10 @@ type ReportServiceClient interface {
 	GetTimeline(context.Context, *v1.GetTimelineRequest) (*v1.GetTimelineResponse, error)
 	// When each asset that an incarnation changed got it, and which did not.
 	GetSpread(context.Context, *v1.GetSpreadRequest) (*v1.GetSpreadResponse, error)
+	// What is told of now, and how deliveries go.
+	ListNotifications(context.Context, *v1.ListNotificationsRequest) (*v1.ListNotificationsResponse, error)
+	// What would have been told since a time, by head's policy.
+	ListRehearsal(context.Context, *v1.ListRehearsalRequest) (*v1.ListRehearsalResponse, error)
 }
 
 // NewReportServiceClient constructs a client for the lehr.api.v1.ReportService service. By default,
@@ -114,17 +124,31 @@ func NewReportServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 			connect.WithSchema(reportServiceMethods.ByName("GetSpread")),
 			connect.WithClientOptions(opts...),
 		),
+		listNotifications: connect.NewClient[v1.ListNotificationsRequest, v1.ListNotificationsResponse](
+			httpClient,
+			baseURL+ReportServiceListNotificationsProcedure,
+			connect.WithSchema(reportServiceMethods.ByName("ListNotifications")),
+			connect.WithClientOptions(opts...),
+		),
+		listRehearsal: connect.NewClient[v1.ListRehearsalRequest, v1.ListRehearsalResponse](
+			httpClient,
+			baseURL+ReportServiceListRehearsalProcedure,
+			connect.WithSchema(reportServiceMethods.ByName("ListRehearsal")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
 // reportServiceClient implements ReportServiceClient.
 type reportServiceClient struct {
-	listReports  *connect.Client[v1.ListReportsRequest, v1.ListReportsResponse]
-	getReport    *connect.Client[v1.GetReportRequest, v1.GetReportResponse]
-	watchReports *connect.Client[v1.WatchReportsRequest, v1.WatchReportsResponse]
-	why          *connect.Client[v1.WhyRequest, v1.WhyResponse]
-	getTimeline  *connect.Client[v1.GetTimelineRequest, v1.GetTimelineResponse]
-	getSpread    *connect.Client[v1.GetSpreadRequest, v1.GetSpreadResponse]
+	listReports       *connect.Client[v1.ListReportsRequest, v1.ListReportsResponse]
+	getReport         *connect.Client[v1.GetReportRequest, v1.GetReportResponse]
+	watchReports      *connect.Client[v1.WatchReportsRequest, v1.WatchReportsResponse]
+	why               *connect.Client[v1.WhyRequest, v1.WhyResponse]
+	getTimeline       *connect.Client[v1.GetTimelineRequest, v1.GetTimelineResponse]
+	getSpread         *connect.Client[v1.GetSpreadRequest, v1.GetSpreadResponse]
+	listNotifications *connect.Client[v1.ListNotificationsRequest, v1.ListNotificationsResponse]
+	listRehearsal     *connect.Client[v1.ListRehearsalRequest, v1.ListRehearsalResponse]
 }
 
 // ListReports calls lehr.api.v1.ReportService.ListReports.
@@ -177,6 +201,24 @@ func (c *reportServiceClient) GetSpread(ctx context.Context, req *v1.GetSpreadRe
 	return nil, err
 }
 
+// ListNotifications calls lehr.api.v1.ReportService.ListNotifications.
+func (c *reportServiceClient) ListNotifications(ctx context.Context, req *v1.ListNotificationsRequest) (*v1.ListNotificationsResponse, error) {
+	response, err := c.listNotifications.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ListRehearsal calls lehr.api.v1.ReportService.ListRehearsal.
+func (c *reportServiceClient) ListRehearsal(ctx context.Context, req *v1.ListRehearsalRequest) (*v1.ListRehearsalResponse, error) {
+	response, err := c.listRehearsal.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // ReportServiceHandler is an implementation of the lehr.api.v1.ReportService service.
 type ReportServiceHandler interface {
 	ListReports(context.Context, *v1.ListReportsRequest) (*v1.ListReportsResponse, error)
@@ -192,6 +234,10 @@ type ReportServiceHandler interface {
 	GetTimeline(context.Context, *v1.GetTimelineRequest) (*v1.GetTimelineResponse, error)
 	// When each asset that an incarnation changed got it, and which did not.
 	GetSpread(context.Context, *v1.GetSpreadRequest) (*v1.GetSpreadResponse, error)
+	// What is told of now, and how deliveries go.
+	ListNotifications(context.Context, *v1.ListNotificationsRequest) (*v1.ListNotificationsResponse, error)
+	// What would have been told since a time, by head's policy.
+	ListRehearsal(context.Context, *v1.ListRehearsalRequest) (*v1.ListRehearsalResponse, error)
 }
 
 // NewReportServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -237,6 +283,18 @@ func NewReportServiceHandler(svc ReportServiceHandler, opts ...connect.HandlerOp
 		connect.WithSchema(reportServiceMethods.ByName("GetSpread")),
 		connect.WithHandlerOptions(opts...),
 	)
+	reportServiceListNotificationsHandler := connect.NewUnaryHandlerSimple(
+		ReportServiceListNotificationsProcedure,
+		svc.ListNotifications,
+		connect.WithSchema(reportServiceMethods.ByName("ListNotifications")),
+		connect.WithHandlerOptions(opts...),
+	)
+	reportServiceListRehearsalHandler := connect.NewUnaryHandlerSimple(
+		ReportServiceListRehearsalProcedure,
+		svc.ListRehearsal,
+		connect.WithSchema(reportServiceMethods.ByName("ListRehearsal")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/lehr.api.v1.ReportService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case ReportServiceListReportsProcedure:
@@ -251,6 +309,10 @@ func NewReportServiceHandler(svc ReportServiceHandler, opts ...connect.HandlerOp
 			reportServiceGetTimelineHandler.ServeHTTP(w, r)
 		case ReportServiceGetSpreadProcedure:
 			reportServiceGetSpreadHandler.ServeHTTP(w, r)
+		case ReportServiceListNotificationsProcedure:
+			reportServiceListNotificationsHandler.ServeHTTP(w, r)
+		case ReportServiceListRehearsalProcedure:
+			reportServiceListRehearsalHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -282,4 +344,12 @@ func (UnimplementedReportServiceHandler) GetTimeline(context.Context, *v1.GetTim
 
 func (UnimplementedReportServiceHandler) GetSpread(context.Context, *v1.GetSpreadRequest) (*v1.GetSpreadResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.ReportService.GetSpread is not implemented"))
+}
+
+func (UnimplementedReportServiceHandler) ListNotifications(context.Context, *v1.ListNotificationsRequest) (*v1.ListNotificationsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.ReportService.ListNotifications is not implemented"))
+}
+
+func (UnimplementedReportServiceHandler) ListRehearsal(context.Context, *v1.ListRehearsalRequest) (*v1.ListRehearsalResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.ReportService.ListRehearsal is not implemented"))
 }
