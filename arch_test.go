@@ -55,6 +55,10 @@ var rules = []rule{
 		reason: "the enforcer has no say in what intent is",
 	},
 	{
+		name: "who tells neither pushes nor builds", from: []string{"notify"}, never: []string{"annealing", "plugin", "plugins", "server"},
+		reason: "it reads what was reported, and nothing waits for it",
+	},
+	{
 		name: "the generators' SDK stands on the contracts alone", from: []string{"generator"}, never: []string{""}, except: []string{"gen", "generator"},
 		reason: "it is linked into every module, whose size is paid at each start",
 	},

@@ -301,3 +301,16 @@ func TestPoliciesAreRead(t *testing.T) {
 		t.Errorf("%+v, %v", p, err)
 	}
 }
+
+// TestPolicyOfThePageIsRead: what docs/notifications.md shows is taken.
+func TestPolicyOfThePageIsRead(t *testing.T) {
+	page, err := os.ReadFile("../docs/notifications.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "```yaml\nnotifications: v1\n")
+	text, _, _ := strings.Cut(rest, "```")
+	if p, err := ReadPolicy(policyFile(t, text)); err != nil || len(p.Targets) != 3 || p.SMTP.User != "lehr" {
+		t.Errorf("%+v, %v", p, err)
+	}
+}

@@ -1,6 +1,7 @@
 package definition_test
 
 import (
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -51,5 +52,19 @@ func TestNotificationsAreRead(t *testing.T) {
 		if len(findings) == 0 || !strings.Contains(findings[0].Message, want) || findings[0].Line != 5 || findings[0].Hint == "" {
 			t.Errorf("%.80s: %+v, want %q", text, findings, want)
 		}
+	}
+}
+
+// TestNotificationsOfThePageAreRead: what docs/notifications.md shows is taken.
+func TestNotificationsOfThePageAreRead(t *testing.T) {
+	page, err := os.ReadFile("../../docs/notifications.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "```yaml\n")
+	text, _, _ := strings.Cut(rest, "```")
+	d, findings := definition.Parse("lehr.yaml", []byte("lehr: v1\npartition: shop\nsources: {s: {files: a}}\ngenerate: {g: {starlark: a.star, from: s}}\n"+text), schema.Builtin())
+	if len(findings) > 0 || len(d.Policy.Notifications) != 5 {
+		t.Errorf("%+v", findings)
 	}
 }
