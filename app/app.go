@@ -317,6 +317,12 @@ func (a *App) open(ctx context.Context) error {
 		a.hub = source.NewHub(a.log)
 		a.options.Parts.Sources = source.Disk{Hub: a.hub}
 	}
+	if a.options.Parts.Runner == nil || a.options.Notifications != "" {
+		if _, err := notify.ReadPolicy(a.options.Notifications); err != nil {
+			return err
+		}
+		a.tell = (&notify.Sender{Path: a.options.Notifications, Roots: a.options.Roots}).Send
+	}
 	a.schemas = newSchemas(a.store)
 	if err := a.openPlugins(); err != nil {
 		return err
@@ -326,10 +332,6 @@ func (a *App) open(ctx context.Context) error {
 			return err
 		}
 		a.outside = external.New(a.options.ExternalChecks, a.runtime.Now).Ask
-		if _, err := notify.ReadPolicy(a.options.Notifications); err != nil {
-			return err
-		}
-		a.tell = (&notify.Sender{Path: a.options.Notifications, Roots: a.options.Roots}).Send
 		running, err := a.runner()
 		if err != nil {
 			return err
