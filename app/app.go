@@ -25,8 +25,10 @@ import (
 	"time"
 
 	"lehr.dev/access"
+	"lehr.dev/annealing/check"
 	"lehr.dev/annealing/enforcer"
 	"lehr.dev/document"
+	"lehr.dev/external"
 	"lehr.dev/fault"
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
@@ -34,8 +36,8 @@ import (
 	"lehr.dev/notify"
 	"lehr.dev/plugin"
 	"lehr.dev/prodspec"
-	"lehr.dev/prodspec/external"
 	"lehr.dev/prodspec/generate"
+	"lehr.dev/prodspec/inquiry"
 	"lehr.dev/prodspec/source"
 	"lehr.dev/prodspec/validate"
 	"lehr.dev/server"
@@ -107,6 +109,9 @@ type Parts struct {
 	Runner  generate.Runner
 	Trial   prodspec.Trial
 	Runtime loop.Runtime
+	// Outside answers what checks ask of monitoring; nil: the monitoring does,
+	// but nobody where Plugins are replaced.
+	Outside func(ctx context.Context, partition intent.PartitionID, q check.Question) (check.Answer, error)
 	// Sources is where sources are read from; nil: the disk.
 	Sources source.Place
 	// Documents reads them instead of the store; nil: the store does.
@@ -181,6 +186,8 @@ type App struct {
 	place   io.Closer
 	fleet   fleet
 	schemas *schemas
+	// previews are the plans under way.
+	previews *previews
 	// policy is the access policy as last read.
 	policy   atomic.Pointer[access.Policy]
 	plugins  func(intent.PartitionID, *intentpb.PluginBinding) plugin.Plugin
@@ -323,7 +330,7 @@ func (a *App) open(ctx context.Context) error {
 		}
 		a.tell = (&notify.Sender{Path: a.options.Notifications, Roots: a.options.Roots}).Send
 	}
-	a.schemas = newSchemas(a.store)
+	a.schemas, a.previews = newSchemas(a.store), newPreviews(a.store)
 	if err := a.openPlugins(); err != nil {
 		return err
 	}
@@ -331,7 +338,7 @@ func (a *App) open(ctx context.Context) error {
 		if _, err := external.ReadPolicy(a.options.ExternalChecks); err != nil {
 			return err
 		}
-		a.outside = external.New(a.options.ExternalChecks, a.runtime.Now).Ask
+		a.outside = inquiry.New(a.options.ExternalChecks, a.runtime.Now).Ask
 		running, err := a.runner()
 		if err != nil {
 			return err
@@ -342,11 +349,11 @@ func (a *App) open(ctx context.Context) error {
 	}
 	a.written = &repositories{app: a}
 	a.api = server.New(server.Options{
-		Repositories: a.written,
-		Store:        a.store, Schemas: a.schemas, Runtime: a.runtime, Health: a.health, Problems: a.problems,
+		Repositories: a.written, Plan: a.planCandidate,
+		Store: a.store, Schemas: a.schemas, Runtime: a.runtime, Health: a.health, Problems: a.problems,
 		Identify: access.CallerOf, Location: a.location(), Version: a.options.Version, Log: a.log, Login: a.exchange,
 		// Who bears the launch token is the one user of a local server.
-		Alone: a.alone,
+		Alone: a.alone, Sweep: a.options.Limits.Sweep,
 	})
 	return nil
 }
@@ -365,7 +372,7 @@ func (a *App) openPlugins() error {
 	if a.options.Store == "" {
 		folder = ""
 	}
-	if a.pool, err = newPool(folder, contents{a.store}, a.log); err != nil {
+	if a.pool, err = newPool(folder, contents{a.previews}, a.log); err != nil {
 		return err
 	}
 	a.pool.useServers(list)

@@ -23,9 +23,9 @@ import (
 	"syscall"
 	"time"
 
+	"lehr.dev/address"
 	"lehr.dev/fault"
 	"lehr.dev/intent"
-	"lehr.dev/prodspec/address"
 )
 
 // sendTime is how long one delivery may take.

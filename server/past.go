@@ -22,7 +22,15 @@ const (
 )
 
 // whyThen answers as it would have been then, from what was kept.
-func (s *Server) whyThen(ctx context.Context, partition store.Partition, asset intent.AssetID, at time.Time) (*apipb.WhyResponse, error) {
+func (s *Server) whyThen(ctx context.Context, partition store.Partition, request *apipb.WhyRequest) (*apipb.WhyResponse, error) {
+	if request.Asset == "" || request.Subject != "" && request.Subject != subjectAsset {
+		return nil, fault.New(fault.Invalid, "of the past, only why of an asset is known").WithHint("lehr why ASSET --at TIME; lehr timeline --incarnation ID tells of all that an incarnation changed")
+	}
+	asset, err := intent.ParseAssetID(request.Asset)
+	if err != nil {
+		return nil, err
+	}
+	at := request.At.AsTime()
 	if now := s.runtime.Now(); at.After(now) {
 		return nil, fault.New(fault.Invalid, "%s is in the future", at.UTC().Format(time.RFC3339)).WithHint("name a time that is over, such as 2h for two hours ago")
 	}
@@ -32,7 +40,8 @@ func (s *Server) whyThen(ctx context.Context, partition store.Partition, asset i
 	}
 	facts := explain.Facts{
 		Asset: asset, Partition: partition.ID, Head: incarnation.ID, Covered: incarnation.Sources, Now: at, Past: true,
-		Reports: map[intent.AssetID]intent.Report{}, After: map[intent.AssetID][]intent.AssetID{}, Members: map[intent.AssetID]intent.Member{},
+		Reports: map[intent.AssetID]intent.Report{}, After: map[intent.AssetID][]intent.AssetID{},
+		Members: map[intent.AssetID]intent.Member{}, Owners: map[intent.AssetID]string{},
 	}
 	unknown := []string{"whether the server worked, and which sources could not be read"}
 	if facts.Blocked, err = s.blockedThen(ctx, partition.ID, incarnation, at); err != nil {
@@ -45,8 +54,7 @@ func (s *Server) whyThen(ctx context.Context, partition store.Partition, asset i
 	if !whole {
 		unknown = append(unknown, fmt.Sprintf("stops that were set more than %d audit records before", mostPastRecords))
 	}
-	then := func(asset intent.AssetID) (*intent.Report, error) { return s.reportThen(ctx, partition.ID, asset, at) }
-	if err := s.follow(ctx, &facts, then); err != nil {
+	if err := s.follow(ctx, &facts, asset); err != nil {
 		return nil, err
 	}
 	answer := explain.Explain(facts)
@@ -55,7 +63,7 @@ func (s *Server) whyThen(ctx context.Context, partition store.Partition, asset i
 	}
 	response := toWhy(facts, answer)
 	response.Hint, response.Unknown = "", unknown
-	forgetHints(response.Reasons)
+	forgetHints(append(response.Reasons, response.Root))
 	if response.Report != nil && response.Report.Plan != nil {
 		response.Unknown = append(response.Unknown, "the changes of the plan")
 	}
@@ -65,6 +73,9 @@ func (s *Server) whyThen(ctx context.Context, partition store.Partition, asset i
 // forgetHints: what a person could have done is over.
 func forgetHints(reasons []*apipb.Reason) {
 	for _, r := range reasons {
+		if r == nil {
+			continue
+		}
 		r.Hint = ""
 		for _, f := range r.Findings {
 			f.Hint = ""

@@ -6,6 +6,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -44,6 +45,8 @@ type Store interface {
 	ReportsAfter(ctx context.Context, partition intent.PartitionID, after uint64, limit int) ([]store.PastReport, error)
 	LastReport(ctx context.Context, partition intent.PartitionID) (uint64, error)
 	Arrivals(ctx context.Context, id intent.IncarnationID, assets []intent.AssetID) (map[intent.AssetID]store.Arrival, error)
+	Push(ctx context.Context, partition intent.PartitionID, push intent.PushID) (store.PushRecord, error)
+	store.Groups
 	store.Audit
 	store.Access
 	Changed(partition intent.PartitionID) <-chan struct{}
@@ -97,8 +100,12 @@ type Options struct {
 	Alone func(ctx context.Context) bool
 	// Repositories finds documents in repositories; nil: there are none.
 	Repositories Repositories
+	// Plan looks at what a held candidate would change; nil: nobody can here.
+	Plan func(ctx context.Context, candidate intent.Candidate) (Plan, error)
 	// Location is the store's path, and Version the program's, for people.
 	Location, Version string
+	// Sweep is the longest pause between two looks at an asset; 0: half a minute.
+	Sweep time.Duration
 }
 
 // Server answers the API's calls.
@@ -116,8 +123,11 @@ type Server struct {
 	version  string
 	started  time.Time
 	queries  *query.Reader
+	sweep    time.Duration
 
 	repositories Repositories
+	plan         func(ctx context.Context, candidate intent.Candidate) (Plan, error)
+	planning     chan struct{}
 }
 
 // New returns a server over the store.
@@ -148,6 +158,8 @@ func New(o Options) *Server {
 		store: o.Store, schemas: o.Schemas, runtime: o.Runtime, health: health, identify: o.Identify,
 		location: o.Location, version: o.Version, started: o.Runtime.Now(),
 		queries: query.New(o.Store, o.Schemas, o.Runtime), repositories: o.Repositories,
+		plan: o.Plan, planning: make(chan struct{}, 1),
+		sweep: cmp.Or(o.Sweep, 30*time.Second),
 	}
 }
 

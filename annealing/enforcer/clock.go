@@ -35,6 +35,7 @@ func (e *Enforcer) watchClock() {
 			s.until = time.Time{}
 		}
 	}
+	e.askAnew(now)
 	for a, s := range e.standings {
 		if s.at.After(now) {
 			delete(e.standings, a)

@@ -24,9 +24,19 @@ func (s *Store) SaveReports(ctx context.Context, lease store.Lease, reports []in
 	for first := 0; first < len(reports); first += chunk {
 		last := min(first+chunk, len(reports))
 		err := s.act(ctx, attempt, lease, func(t *transaction, _ standing) error {
+			grouped, err := hasGroups(t, lease.Partition)
+			if err != nil {
+				return err
+			}
 			var kept []int
 			for i := first; i < last; i++ {
-				after, err := replaceReport(t, lease.Partition, reports[i], texts[i])
+				var group intent.Group
+				if grouped {
+					if group, err = groupOf(t, lease.Partition, reports[i].Asset, reports[i].Target.Sequence); err != nil {
+						return err
+					}
+				}
+				after, err := replaceReport(t, lease.Partition, reports[i], texts[i], group)
 				if err != nil {
 					return err
 				}
@@ -43,13 +53,14 @@ func (s *Store) SaveReports(ctx context.Context, lease store.Lease, reports []in
 	return nil
 }
 
-const putReport = `INSERT INTO report (partition, asset, state, record, settled) VALUES ($1, $2, $3, $4, $5)
-	ON CONFLICT (partition, asset) DO UPDATE SET state = excluded.state, record = excluded.record, settled = excluded.settled`
+const putReport = `INSERT INTO report (partition, asset, state, record, settled, service, instance) VALUES ($1, $2, $3, $4, $5, $6, $7)
+	ON CONFLICT (partition, asset) DO UPDATE SET state = excluded.state, record = excluded.record, settled = excluded.settled,
+		service = excluded.service, instance = excluded.instance`
 
 // replaceReport stores the last report of an asset, and says of one that is settled
 // whether the one before was not. After a settled one that costs no second statement.
-func replaceReport(t *transaction, partition intent.PartitionID, report intent.Report, text string) (after bool, err error) {
-	arguments := []any{string(partition), string(report.Asset), string(report.State), text, flag(report.Settled())}
+func replaceReport(t *transaction, partition intent.PartitionID, report intent.Report, text string, group intent.Group) (after bool, err error) {
+	arguments := []any{string(partition), string(report.Asset), string(report.State), text, flag(report.Settled()), group.Service, group.Instance}
 	if report.Settled() {
 		if stored, err := t.exec(putReport+" WHERE report.settled = 1", arguments...); err != nil || stored > 0 {
 			return false, err
@@ -115,14 +126,7 @@ func (s *Store) Report(ctx context.Context, partition intent.PartitionID, asset 
 // ListReports lists one page in the order of the ids.
 func (s *Store) ListReports(ctx context.Context, partition intent.PartitionID, filter store.ReportFilter) (reports []intent.Report, err error) {
 	err = s.read(ctx, fmt.Sprintf("listing the reports of %q", partition), func(q querier) error {
-		text := `SELECT record FROM report WHERE partition = $1 AND asset > $2 AND asset >= $3 AND asset < $4
-			ORDER BY asset LIMIT $5 + 0`
-		arguments := []any{string(partition), string(filter.After), filter.Prefix, prefixEnd(filter.Prefix), pageSize(filter.Limit)}
-		if filter.State != "" {
-			text = `SELECT record FROM report WHERE partition = $1 AND state = $6 AND asset > $2 AND asset >= $3 AND asset < $4
-				ORDER BY asset LIMIT $5 + 0`
-			arguments = append(arguments, string(filter.State))
-		}
+		text, arguments := reportsBy(partition, filter)
 		return q.each(text, arguments, func(row scanner) error {
 			var text string
 			if err := row.Scan(&text); err != nil {

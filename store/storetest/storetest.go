@@ -39,6 +39,7 @@ func Run(t *testing.T, open func(t *testing.T) store.All) {
 		{"PastReports", testPastReports},
 		{"PastReportsAreForgotten", testPastReportsAreForgotten},
 		{"Arrivals", testArrivals},
+		{"Groups", testGroups},
 		{"Audit", testAudit},
 		{"Grants", testGrants},
 		{"Tokens", testTokens},

@@ -41,6 +41,9 @@ const (
 	// ReportServiceWatchReportsProcedure is the fully-qualified name of the ReportService's
 	// WatchReports RPC.
 	ReportServiceWatchReportsProcedure = "/lehr.api.v1.ReportService/WatchReports"
+	// ReportServiceListGroupsProcedure is the fully-qualified name of the ReportService's ListGroups
+	// RPC.
+	ReportServiceListGroupsProcedure = "/lehr.api.v1.ReportService/ListGroups"
 	// ReportServiceWhyProcedure is the fully-qualified name of the ReportService's Why RPC.
 	ReportServiceWhyProcedure = "/lehr.api.v1.ReportService/Why"
 	// ReportServiceGetTimelineProcedure is the fully-qualified name of the ReportService's GetTimeline
@@ -54,6 +57,9 @@ const (
 	// ReportServiceListRehearsalProcedure is the fully-qualified name of the ReportService's
 	// ListRehearsal RPC.
 	ReportServiceListRehearsalProcedure = "/lehr.api.v1.ReportService/ListRehearsal"
+	// ReportServicePlanCandidateProcedure is the fully-qualified name of the ReportService's
+	// PlanCandidate RPC.
+	ReportServicePlanCandidateProcedure = "/lehr.api.v1.ReportService/PlanCandidate"
 )
 
 // ReportServiceClient is a client for the lehr.api.v1.ReportService service.
@@ -65,7 +71,9 @@ type ReportServiceClient interface {
 	// and a report that was sent before is known by its time, which only a newer
 	// one exceeds.
 	WatchReports(context.Context, *v1.WatchReportsRequest) (*connect.ServerStreamForClient[v1.WatchReportsResponse], error)
-	// Why an asset is as it is: from its report down to the root cause.
+	// Lists groups: instances of services, and what is of a service alone.
+	ListGroups(context.Context, *v1.ListGroupsRequest) (*v1.ListGroupsResponse, error)
+	// Why an asset, a group or the partition is as it is: down to the root causes.
 	Why(context.Context, *v1.WhyRequest) (*v1.WhyResponse, error)
 	// What became of an asset: changes, candidates, waits, approvals, pushes.
 	GetTimeline(context.Context, *v1.GetTimelineRequest) (*v1.GetTimelineResponse, error)
@@ -75,6 +83,10 @@ type ReportServiceClient interface {
 	ListNotifications(context.Context, *v1.ListNotificationsRequest) (*v1.ListNotificationsResponse, error)
 	// What would have been told since a time, by head's policy.
 	ListRehearsal(context.Context, *v1.ListRehearsalRequest) (*v1.ListRehearsalResponse, error)
+	// What a held candidate would change in production, and what would be in the
+	// way. Nothing is changed, and no plugin is started that head does not have. It
+	// takes as long as the plugins take to look at what the candidate changes.
+	PlanCandidate(context.Context, *v1.PlanCandidateRequest) (*v1.PlanCandidateResponse, error)
 }
 
 // NewReportServiceClient constructs a client for the lehr.api.v1.ReportService service. By default,
@@ -104,6 +116,12 @@ func NewReportServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 			httpClient,
 			baseURL+ReportServiceWatchReportsProcedure,
 			connect.WithSchema(reportServiceMethods.ByName("WatchReports")),
+			connect.WithClientOptions(opts...),
+		),
+		listGroups: connect.NewClient[v1.ListGroupsRequest, v1.ListGroupsResponse](
+			httpClient,
+			baseURL+ReportServiceListGroupsProcedure,
+			connect.WithSchema(reportServiceMethods.ByName("ListGroups")),
 			connect.WithClientOptions(opts...),
 		),
 		why: connect.NewClient[v1.WhyRequest, v1.WhyResponse](
@@ -136,6 +154,12 @@ func NewReportServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 			connect.WithSchema(reportServiceMethods.ByName("ListRehearsal")),
 			connect.WithClientOptions(opts...),
 		),
+		planCandidate: connect.NewClient[v1.PlanCandidateRequest, v1.PlanCandidateResponse](
+			httpClient,
+			baseURL+ReportServicePlanCandidateProcedure,
+			connect.WithSchema(reportServiceMethods.ByName("PlanCandidate")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -144,11 +168,13 @@ type reportServiceClient struct {
 	listReports       *connect.Client[v1.ListReportsRequest, v1.ListReportsResponse]
 	getReport         *connect.Client[v1.GetReportRequest, v1.GetReportResponse]
 	watchReports      *connect.Client[v1.WatchReportsRequest, v1.WatchReportsResponse]
+	listGroups        *connect.Client[v1.ListGroupsRequest, v1.ListGroupsResponse]
 	why               *connect.Client[v1.WhyRequest, v1.WhyResponse]
 	getTimeline       *connect.Client[v1.GetTimelineRequest, v1.GetTimelineResponse]
 	getSpread         *connect.Client[v1.GetSpreadRequest, v1.GetSpreadResponse]
 	listNotifications *connect.Client[v1.ListNotificationsRequest, v1.ListNotificationsResponse]
 	listRehearsal     *connect.Client[v1.ListRehearsalRequest, v1.ListRehearsalResponse]
+	planCandidate     *connect.Client[v1.PlanCandidateRequest, v1.PlanCandidateResponse]
 }
 
 // ListReports calls lehr.api.v1.ReportService.ListReports.
@@ -172,6 +198,15 @@ func (c *reportServiceClient) GetReport(ctx context.Context, req *v1.GetReportRe
 // WatchReports calls lehr.api.v1.ReportService.WatchReports.
 func (c *reportServiceClient) WatchReports(ctx context.Context, req *v1.WatchReportsRequest) (*connect.ServerStreamForClient[v1.WatchReportsResponse], error) {
 	return c.watchReports.CallServerStream(ctx, connect.NewRequest(req))
+}
+
+// ListGroups calls lehr.api.v1.ReportService.ListGroups.
+func (c *reportServiceClient) ListGroups(ctx context.Context, req *v1.ListGroupsRequest) (*v1.ListGroupsResponse, error) {
+	response, err := c.listGroups.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
 }
 
 // Why calls lehr.api.v1.ReportService.Why.
@@ -219,6 +254,15 @@ func (c *reportServiceClient) ListRehearsal(ctx context.Context, req *v1.ListReh
 	return nil, err
 }
 
+// PlanCandidate calls lehr.api.v1.ReportService.PlanCandidate.
+func (c *reportServiceClient) PlanCandidate(ctx context.Context, req *v1.PlanCandidateRequest) (*v1.PlanCandidateResponse, error) {
+	response, err := c.planCandidate.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // ReportServiceHandler is an implementation of the lehr.api.v1.ReportService service.
 type ReportServiceHandler interface {
 	ListReports(context.Context, *v1.ListReportsRequest) (*v1.ListReportsResponse, error)
@@ -228,7 +272,9 @@ type ReportServiceHandler interface {
 	// and a report that was sent before is known by its time, which only a newer
 	// one exceeds.
 	WatchReports(context.Context, *v1.WatchReportsRequest, *connect.ServerStream[v1.WatchReportsResponse]) error
-	// Why an asset is as it is: from its report down to the root cause.
+	// Lists groups: instances of services, and what is of a service alone.
+	ListGroups(context.Context, *v1.ListGroupsRequest) (*v1.ListGroupsResponse, error)
+	// Why an asset, a group or the partition is as it is: down to the root causes.
 	Why(context.Context, *v1.WhyRequest) (*v1.WhyResponse, error)
 	// What became of an asset: changes, candidates, waits, approvals, pushes.
 	GetTimeline(context.Context, *v1.GetTimelineRequest) (*v1.GetTimelineResponse, error)
@@ -238,6 +284,10 @@ type ReportServiceHandler interface {
 	ListNotifications(context.Context, *v1.ListNotificationsRequest) (*v1.ListNotificationsResponse, error)
 	// What would have been told since a time, by head's policy.
 	ListRehearsal(context.Context, *v1.ListRehearsalRequest) (*v1.ListRehearsalResponse, error)
+	// What a held candidate would change in production, and what would be in the
+	// way. Nothing is changed, and no plugin is started that head does not have. It
+	// takes as long as the plugins take to look at what the candidate changes.
+	PlanCandidate(context.Context, *v1.PlanCandidateRequest) (*v1.PlanCandidateResponse, error)
 }
 
 // NewReportServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -263,6 +313,12 @@ func NewReportServiceHandler(svc ReportServiceHandler, opts ...connect.HandlerOp
 		ReportServiceWatchReportsProcedure,
 		svc.WatchReports,
 		connect.WithSchema(reportServiceMethods.ByName("WatchReports")),
+		connect.WithHandlerOptions(opts...),
+	)
+	reportServiceListGroupsHandler := connect.NewUnaryHandlerSimple(
+		ReportServiceListGroupsProcedure,
+		svc.ListGroups,
+		connect.WithSchema(reportServiceMethods.ByName("ListGroups")),
 		connect.WithHandlerOptions(opts...),
 	)
 	reportServiceWhyHandler := connect.NewUnaryHandlerSimple(
@@ -295,6 +351,12 @@ func NewReportServiceHandler(svc ReportServiceHandler, opts ...connect.HandlerOp
 		connect.WithSchema(reportServiceMethods.ByName("ListRehearsal")),
 		connect.WithHandlerOptions(opts...),
 	)
+	reportServicePlanCandidateHandler := connect.NewUnaryHandlerSimple(
+		ReportServicePlanCandidateProcedure,
+		svc.PlanCandidate,
+		connect.WithSchema(reportServiceMethods.ByName("PlanCandidate")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/lehr.api.v1.ReportService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case ReportServiceListReportsProcedure:
@@ -303,6 +365,8 @@ func NewReportServiceHandler(svc ReportServiceHandler, opts ...connect.HandlerOp
 			reportServiceGetReportHandler.ServeHTTP(w, r)
 		case ReportServiceWatchReportsProcedure:
 			reportServiceWatchReportsHandler.ServeHTTP(w, r)
+		case ReportServiceListGroupsProcedure:
+			reportServiceListGroupsHandler.ServeHTTP(w, r)
 		case ReportServiceWhyProcedure:
 			reportServiceWhyHandler.ServeHTTP(w, r)
 		case ReportServiceGetTimelineProcedure:
@@ -313,6 +377,8 @@ func NewReportServiceHandler(svc ReportServiceHandler, opts ...connect.HandlerOp
 			reportServiceListNotificationsHandler.ServeHTTP(w, r)
 		case ReportServiceListRehearsalProcedure:
 			reportServiceListRehearsalHandler.ServeHTTP(w, r)
+		case ReportServicePlanCandidateProcedure:
+			reportServicePlanCandidateHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -334,6 +400,10 @@ func (UnimplementedReportServiceHandler) WatchReports(context.Context, *v1.Watch
 	return connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.ReportService.WatchReports is not implemented"))
 }
 
+func (UnimplementedReportServiceHandler) ListGroups(context.Context, *v1.ListGroupsRequest) (*v1.ListGroupsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.ReportService.ListGroups is not implemented"))
+}
+
 func (UnimplementedReportServiceHandler) Why(context.Context, *v1.WhyRequest) (*v1.WhyResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.ReportService.Why is not implemented"))
 }
@@ -352,4 +422,8 @@ func (UnimplementedReportServiceHandler) ListNotifications(context.Context, *v1.
 
 func (UnimplementedReportServiceHandler) ListRehearsal(context.Context, *v1.ListRehearsalRequest) (*v1.ListRehearsalResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.ReportService.ListRehearsal is not implemented"))
+}
+
+func (UnimplementedReportServiceHandler) PlanCandidate(context.Context, *v1.PlanCandidateRequest) (*v1.PlanCandidateResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.ReportService.PlanCandidate is not implemented"))
 }
