@@ -94,6 +94,9 @@ const (
 	WaitPlugin        WaitingKind = "plugin"         // the plugin is down, hung or of a wrong version
 	WaitUnknown       WaitingKind = "unknown"        // the plugin cannot tell the difference
 	WaitBackoff       WaitingKind = "backoff"        // the last push failed
+	WaitNoEffect      WaitingKind = "no-effect"      // pushes are carried out, and nothing changes
+	WaitQuarantined   WaitingKind = "quarantined"    // it breaks what looks at it, or pushes it
+	WaitMissing       WaitingKind = "missing"        // a dependency does not exist
 	WaitSettling      WaitingKind = "settling"       // an earlier push may still be running
 	WaitFlapping      WaitingKind = "changed-back"   // something keeps changing it back
 	WaitCheckBroken   WaitingKind = "check-broken"   // a check could not answer
@@ -110,7 +113,7 @@ func WaitingKinds() []WaitingKind {
 	return []WaitingKind{
 		WaitStop, WaitMode, WaitHold, WaitOrder, WaitCapacity, WaitVersion, WaitTurndown, WaitApproval, WaitRejected, WaitBudget,
 		WaitAge, WaitDenied, WaitCalendar, WaitCondition, WaitClaim, WaitNotSelected, WaitPluginMissing, WaitPlugin, WaitUnknown,
-		WaitBackoff, WaitSettling, WaitFlapping, WaitCheckBroken, WaitTarget, WaitStale, WaitStore, WaitGeneration, WaitTurn,
+		WaitBackoff, WaitNoEffect, WaitQuarantined, WaitMissing, WaitSettling, WaitFlapping, WaitCheckBroken, WaitTarget, WaitStale, WaitStore, WaitGeneration, WaitTurn,
 	}
 }
 
@@ -134,7 +137,7 @@ func (k WaitingKind) Sort() Sort {
 	switch k {
 	case WaitFlapping:
 		return SortFighting
-	case WaitBackoff, WaitPlugin, WaitPluginMissing, WaitUnknown, WaitCheckBroken, WaitTarget, WaitClaim, WaitStore, WaitGeneration, WaitSettling:
+	case WaitBackoff, WaitNoEffect, WaitQuarantined, WaitMissing, WaitPlugin, WaitPluginMissing, WaitUnknown, WaitCheckBroken, WaitTarget, WaitClaim, WaitStore, WaitGeneration, WaitSettling:
 		return SortFailing
 	default:
 		return SortWaiting

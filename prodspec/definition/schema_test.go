@@ -186,18 +186,19 @@ func TestDefinitionsSatisfyTheSchema(t *testing.T) {
 	}
 	const head = "lehr: v1\npartition: shop\nsources: {s: {files: a}}\ngenerate: {}\n"
 	for text, wrong := range map[string]string{
-		"checks: {budget: {scope: a, in_flight: 1}, approval: {quorum: 2, expires: 7d}}":                                                          "",
-		"validate: {shrink: {max: 20%, over: 1h30m}, rules: [{id: a, must: true}]}":                                                               "",
-		"access: {viewer: everyone, operator: [\"group:sre\"]}":                                                                                   "",
 		`notifications: {n: {of: partition, when: "has(partition.stop)", for: 10m, repeat: 1d, to: chat, text: "partition.id", resolved: false}}`: "",
-		"notifications: {n: {when: \"true\"}}":                                                                                                    "$.notifications.n.to",
-		"mode: on":                                                                                                                                "$.mode",
-		"chekcs: {}":                                                                                                                              "$.chekcs",
-		"checks: {budget: {scope: a}}":                                                                                                            "$.checks.budget.in_flight",
-		"validate: {shrink: {max: 20}}":                                                                                                           "$.validate.shrink.max",
-		"validate: {shrink: {over: soon}}":                                                                                                        "$.validate.shrink.over",
-		"access: {admin: [\"user:a\"]}":                                                                                                           "$.access.admin",
-		"plugins: {Job: {runs: x}}":                                                                                                               "$.plugins.Job.runs",
+		"notifications: {n: {when: \"true\"}}":                                           "$.notifications.n.to",
+		"checks: {budget: {scope: a, in_flight: 1}, approval: {quorum: 2, expires: 7d}}": "",
+		"validate: {shrink: {max: 20%, over: 1h30m}, rules: [{id: a, must: true}]}":      "",
+		"plugins: {Job: {run: [a], at_once: 4}}":                                         "",
+		"access: {viewer: everyone, operator: [\"group:sre\"]}":                          "",
+		"mode: on":                         "$.mode",
+		"chekcs: {}":                       "$.chekcs",
+		"checks: {budget: {scope: a}}":     "$.checks.budget.in_flight",
+		"validate: {shrink: {max: 20}}":    "$.validate.shrink.max",
+		"validate: {shrink: {over: soon}}": "$.validate.shrink.over",
+		"access: {admin: [\"user:a\"]}":    "$.access.admin",
+		"plugins: {Job: {runs: x}}":        "$.plugins.Job.runs",
 	} {
 		check(t, read, text, []byte(head+text), wrong)
 	}
