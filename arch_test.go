@@ -55,6 +55,10 @@ var rules = []rule{
 		reason: "the enforcer has no say in what intent is",
 	},
 	{
+		name: "who tells neither pushes nor builds", from: []string{"notify"}, never: []string{"annealing", "plugin", "plugins", "server"},
+		reason: "it reads what was reported, and nothing waits for it",
+	},
+	{
 		name: "asking outside stands on the ground", from: []string{"external", "address"},
 		never: []string{""}, except: append([]string{"gen", "operator", "external", "address"}, ground...),
 		reason: "saying and doing both ask, and meet nowhere else",

@@ -33,6 +33,7 @@ import (
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
 	"lehr.dev/loop"
+	"lehr.dev/notify"
 	"lehr.dev/plugin"
 	"lehr.dev/prodspec"
 	"lehr.dev/prodspec/generate"
@@ -79,6 +80,9 @@ type Options struct {
 	// ExternalChecks is the file that says what rules and checks may ask outside; empty:
 	// public URLs only.
 	ExternalChecks string
+	// Notifications is the file that says whom partitions may have told; empty:
+	// nobody.
+	Notifications string
 	// Register are definitions to register at the start, by partition.
 	Register map[intent.PartitionID]string
 	Version  string
@@ -201,6 +205,8 @@ type App struct {
 	hub *source.Hub
 	// turns are shared by all builds; nil in a simulation: nobody waits.
 	turns *generate.Turns
+	// tell delivers notifications; nil in a simulation: nobody is told.
+	tell func(ctx context.Context, target string, message notify.Message) error
 	// outside answers what rules ask; nil in a simulation: nobody does.
 	outside validate.Outside
 
@@ -317,6 +323,12 @@ func (a *App) open(ctx context.Context) error {
 	if a.options.Parts.Sources == nil {
 		a.hub = source.NewHub(a.log)
 		a.options.Parts.Sources = source.Disk{Hub: a.hub}
+	}
+	if a.options.Parts.Runner == nil || a.options.Notifications != "" {
+		if _, err := notify.ReadPolicy(a.options.Notifications); err != nil {
+			return err
+		}
+		a.tell = (&notify.Sender{Path: a.options.Notifications, Roots: a.options.Roots}).Send
 	}
 	a.schemas, a.previews = newSchemas(a.store), newPreviews(a.store)
 	if err := a.openPlugins(); err != nil {

@@ -21,7 +21,7 @@ func DefaultCollecting() Collecting {
 	const day = 24 * time.Hour
 	return Collecting{
 		Every: time.Hour,
-		Keep:  store.Retention{Incarnations: 100, Period: 30 * day, History: 30 * day},
+		Keep:  store.Retention{Incarnations: 100, Period: 30 * day, History: 30 * day, Reports: 200},
 	}
 }
 

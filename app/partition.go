@@ -19,6 +19,7 @@ import (
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
 	"lehr.dev/loop"
+	"lehr.dev/notify"
 	"lehr.dev/plugin"
 	"lehr.dev/prodspec"
 	"lehr.dev/store"
@@ -255,6 +256,11 @@ func (a *App) underLease(ctx context.Context, s *state, lease store.Lease) error
 		"enforcer": func(ctx context.Context, runtime loop.Runtime) error {
 			return a.enforcer(s, runtime, lease).Run(ctx, lease)
 		},
+	}
+	if a.tell != nil {
+		actors["notifier"] = func(ctx context.Context, runtime loop.Runtime) error {
+			return notify.New(notify.Options{Partition: s.partition, Store: a.store, Runtime: runtime, Log: a.log, Send: a.tell}).Run(ctx, lease)
+		}
 	}
 	var running loop.Group
 	for _, name := range slices.Sorted(maps.Keys(actors)) {

@@ -112,7 +112,9 @@ type ServeOptions struct {
 	Sources string
 	// ExternalChecks says what rules and checks may ask outside; empty: public URLs only.
 	ExternalChecks string
-	Listen         string
+	// Notifications says whom partitions may have told; empty: nobody.
+	Notifications string
+	Listen        string
 	// TLSCert and TLSKey are the files of a certificate and its key.
 	TLSCert, TLSKey string
 	// URLs by which other machines know the server.
@@ -323,7 +325,7 @@ Exit codes: 0 done, 1 error, 2 differences or not converged, 3 timed out.`,
 	}
 	in("begin", s.initCommand(), s.importCommand(), s.buildCommand(), s.lintCommand(), s.schemaCommand(), s.planCommand(), s.serveCommand(), s.partitionCommand(), s.documentCommand())
 	in("look",
-		s.whyCommand(), s.blameCommand(), s.getCommand(), s.describeCommand(), s.watchCommand(), s.topCommand(), s.waitCommand(), s.diffCommand(), s.auditCommand(), s.pageCommand(),
+		s.whyCommand(), s.timelineCommand(), s.notifyCommand(), s.blameCommand(), s.getCommand(), s.describeCommand(), s.watchCommand(), s.topCommand(), s.waitCommand(), s.diffCommand(), s.auditCommand(), s.pageCommand(),
 		s.exportCommand(), s.verifyExportCommand(), s.blobCommand(),
 	)
 	in("act",

@@ -67,6 +67,7 @@ func nouns() []noun {
 		{names: []string{"windows", "window"}, chosen: []string{"asset"}, list: listWindows, describe: describeListed(listWindows)},
 		{names: []string{"pushes", "push"}, chosen: []string{"asset"}, list: listPushes, describe: describePush},
 		{names: []string{"orphans", "orphan"}, list: listOrphans, describe: describeListed(listOrphans)},
+		{names: []string{"notifications", "notification"}, list: listNotifications, describe: describeListed(listNotifications)},
 		{names: []string{"audit"}, chosen: []string{"global", "asset", "actor", "since"}, list: listAudit, describe: describeAudit},
 	}
 }

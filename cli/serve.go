@@ -57,6 +57,7 @@ reports, lehr why.`,
 	flags.StringSliceVarP(&definitions, "partition", "p", nil, "register this lehr.yaml first; may be repeated")
 	flags.StringVar(&options.Access, "access", os.Getenv("LEHR_ACCESS"), "file that says who may do what (env LEHR_ACCESS; default: only this user may do anything)")
 	checksFlag(flags, &options.ExternalChecks)
+	flags.StringVar(&options.Notifications, "notifications", os.Getenv("LEHR_NOTIFICATIONS"), "file that says whom partitions may have told (env LEHR_NOTIFICATIONS; default: nobody)")
 	flags.StringVar(&options.PluginServers, "plugin-servers", os.Getenv("LEHR_PLUGIN_SERVERS"), "file that lists the plugin servers which may be dialled (env LEHR_PLUGIN_SERVERS; default: none)")
 	sourcesFlag(command, &options.Sources)
 	generatorsFlag(command, &options.Generators)

@@ -15,7 +15,7 @@ import (
 
 func (s *session) whyCommand() *cobra.Command {
 	var graph bool
-	var subject string
+	var subject, past string
 	command := &cobra.Command{
 		Use:   "why [ASSET|GROUP|PARTITION]",
 		Short: "Say why an asset, a group or the partition is as it is, down to the root cause",
@@ -27,14 +27,19 @@ group, else of the partition; --as says which, where it is several.`,
   lehr why shop                   # a service
   lehr why shop/a                 # one instance of it
   lehr why web/a --graph          # the chain, drawn
-  lehr why web/a -o mermaid       # to paste into a ticket`,
+  lehr why web/a -o mermaid       # to paste into a ticket
+  lehr why web/a --at 2h          # as it was two hours ago`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			if graph && s.output != "table" {
 				return fault.New(fault.Invalid, "--graph draws in the terminal").WithHint("leave out -o %s, or --graph", s.output)
 			}
 			return s.readingPartition(command.Context(), func(c *client.Client, partition string) error {
-				request := &apipb.WhyRequest{Partition: partition, Asset: strings.Join(args, ""), Subject: subject}
+				then, err := s.moment(past)
+				if err != nil {
+					return err
+				}
+				request := &apipb.WhyRequest{Partition: partition, Asset: strings.Join(args, ""), Subject: subject, At: then}
 				response, err := c.Reports.Why(command.Context(), request)
 				switch {
 				case err != nil:
@@ -45,6 +50,10 @@ group, else of the partition; --as says which, where it is several.`,
 					s.printMermaid(response)
 				case graph:
 					s.printGraph(response)
+				case then != nil:
+					fmt.Fprintf(s.Out, "As of %s (%s), by what was kept:\n\n", at(then), s.ago(then))
+					s.printWhy(response)
+					fmt.Fprintf(s.Out, "\nnot known of then: %s\n", plain(strings.Join(response.Unknown, "; ")))
 				case response.Subject == "asset":
 					s.printWhy(response)
 				default:
@@ -56,6 +65,7 @@ group, else of the partition; --as says which, where it is several.`,
 	}
 	command.Flags().BoolVar(&graph, "graph", false, "draw the chain as a tree")
 	command.Flags().StringVar(&subject, "as", "", "what the name is of: asset, group or partition")
+	command.Flags().StringVar(&past, "at", "", "as an asset was then: a time, or how long ago as 90m, 2h or 3d")
 	command.Annotations = map[string]string{ownOutput: "mermaid"}
 	return command
 }
@@ -149,7 +159,7 @@ func standings(members map[string]int64) string {
 func stateWords(state string) string {
 	switch intent.State(state) {
 	case "":
-		return "not looked at"
+		return "in a state that is not known"
 	case intent.StateUnseen:
 		return "not looked at yet"
 	default:

@@ -2,6 +2,7 @@ package intent
 
 import (
 	"hash/fnv"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -191,6 +192,21 @@ type Report struct {
 	Absent bool `json:"absent,omitempty"`
 	// Next is when it will be looked at again at the latest.
 	Next time.Time `json:"next,omitzero"`
+}
+
+// Settled reports tell of nothing in the way: in sync and not unhealthy, under way, or
+// in the line for a place.
+func (r Report) Settled() bool {
+	if r.Health.State == Unhealthy {
+		return false
+	}
+	switch r.State {
+	case StateInSync, StatePushing:
+		return true
+	case StateWaiting:
+		return len(r.Waiting) > 0 && !slices.ContainsFunc(r.Waiting, func(w WaitingOn) bool { return w.Kind != WaitTurn && w.Kind != WaitStale })
+	}
+	return false
 }
 
 // Key covers what makes a report worth rewriting: state, target of what is

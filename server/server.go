@@ -42,6 +42,10 @@ type Store interface {
 	ListReports(ctx context.Context, partition intent.PartitionID, filter store.ReportFilter) ([]intent.Report, error)
 	CountReports(ctx context.Context, partition intent.PartitionID) (map[intent.State]int, error)
 	OpenPushes(ctx context.Context, partition intent.PartitionID) ([]store.OpenPush, error)
+	ReportHistory(ctx context.Context, partition intent.PartitionID, filter store.HistoryFilter) ([]store.PastReport, error)
+	ReportsAfter(ctx context.Context, partition intent.PartitionID, after uint64, limit int) ([]store.PastReport, error)
+	LastReport(ctx context.Context, partition intent.PartitionID) (uint64, error)
+	Arrivals(ctx context.Context, id intent.IncarnationID, assets []intent.AssetID) (map[intent.AssetID]store.Arrival, error)
 	Push(ctx context.Context, partition intent.PartitionID, push intent.PushID) (store.PushRecord, error)
 	store.Groups
 	store.Audit

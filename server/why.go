@@ -43,6 +43,9 @@ func (s *Server) Why(ctx context.Context, request *apipb.WhyRequest) (*apipb.Why
 	if err != nil {
 		return nil, err
 	}
+	if request.At != nil {
+		return s.whyThen(ctx, partition, request)
+	}
 	facts, err := s.whyFacts(ctx, partition)
 	if err != nil {
 		return nil, err
@@ -143,19 +146,24 @@ func (s *Server) whyAsset(ctx context.Context, partition store.Partition, name s
 	if answer.Root.Kind == explain.KindNoAsset && answer.State == "" {
 		return nil, s.meant(ctx, partition.Head, asset, fault.New(fault.NotFound, "%s", answer.Summary).WithHint("%s", answer.Root.Hint))
 	}
+	return toWhy(facts, answer), nil
+}
+
+// toWhy is the answer for one asset.
+func toWhy(facts explain.Facts, answer explain.Answer) *apipb.WhyResponse {
 	state := answer.State
-	if state == "" {
+	if state == "" && !facts.Past {
 		state = intent.StateUnseen
 	}
 	response := &apipb.WhyResponse{
-		Partition: string(partition.ID), Asset: string(asset), Subject: subjectAsset, State: string(state),
+		Partition: string(facts.Partition), Asset: string(facts.Asset), Subject: subjectAsset, State: string(state),
 		Summary: answer.Summary, Hint: answer.Root.Hint, Reasons: each(answer.Reasons, toReason), Root: toRoot(answer.Root),
 		Standing: toStanding(answer.Standing),
 	}
-	if report, ok := facts.Reports[asset]; ok {
+	if report, ok := facts.Reports[facts.Asset]; ok {
 		response.Report = toReport(report)
 	}
-	return response, nil
+	return response
 }
 
 // readApproval reads what was approved, and who may approve, where somebody's approval
@@ -267,7 +275,13 @@ func (s *Server) readFollowed(ctx context.Context, facts *explain.Facts, asset i
 	if err := s.readMember(ctx, facts, asset); err != nil {
 		return nil, err
 	}
-	report, err := s.report(ctx, facts.Partition, asset)
+	read := s.report
+	if facts.Past {
+		read = func(ctx context.Context, partition intent.PartitionID, asset intent.AssetID) (*intent.Report, error) {
+			return s.reportThen(ctx, partition, asset, facts.Now)
+		}
+	}
+	report, err := read(ctx, facts.Partition, asset)
 	if report != nil {
 		facts.Reports[asset] = *report
 	}

@@ -479,9 +479,21 @@ type Journal interface {
 	// are not in head, unless they are Absent.
 	Orphans(ctx context.Context, partition intent.PartitionID, after intent.AssetID, limit int) ([]Enforced, error)
 	OrphanCount(ctx context.Context, partition intent.PartitionID) (int, error)
+	// Arrivals says when each of the assets was first pushed to the incarnation or a
+	// later one, or is on record as in sync with such a one. Those that were not are
+	// left out.
+	Arrivals(ctx context.Context, id intent.IncarnationID, assets []intent.AssetID) (map[intent.AssetID]Arrival, error)
 	// Disown forgets an orphan's record and its claim. NotFound when it is no
 	// orphan; Conflict while a push of it is open.
 	Disown(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, reason string, by intent.Actor) error
+}
+
+// Arrival of an incarnation, or of the later one that is named, at an asset.
+type Arrival struct {
+	At          time.Time
+	Incarnation intent.IncarnationID
+	// Push that brought it; empty: it was found so.
+	Push intent.PushID
 }
 
 // Claim says which asset a resource key belongs to. It passes to another asset
@@ -506,13 +518,40 @@ type ReportFilter struct {
 	Group intent.Group
 }
 
-// Reports keeps the last report of each asset.
+// PastReport is a report that was kept, without its plan's changes and the fields left
+// to production.
+type PastReport struct {
+	// Number grows by one with each in its partition, in the order of the commits: whoever
+	// has read one finds none before it later.
+	Number uint64 `json:"number"`
+	intent.Report
+}
+
+// HistoryFilter selects reports that were kept.
+type HistoryFilter struct {
+	Asset intent.AssetID
+	// Until: those reported at that time or before it; zero: all.
+	Until time.Time
+	// Before: those with a lower number; 0: all.
+	Before uint64
+	Limit  int
+}
+
+// Reports keeps the last report of each asset, and of those before it what was in the
+// way: each report that is not settled (intent.Report.Settled), and each that replaced
+// one that was not. Pushes that nothing was in the way of are in the Journal alone.
 type Reports interface {
 	SaveReports(ctx context.Context, lease Lease, reports []intent.Report) error
 	// Report is NotFound before the asset's first pass.
 	Report(ctx context.Context, partition intent.PartitionID, asset intent.AssetID) (intent.Report, error)
 	ListReports(ctx context.Context, partition intent.PartitionID, filter ReportFilter) ([]intent.Report, error)
 	CountReports(ctx context.Context, partition intent.PartitionID) (map[intent.State]int, error)
+	// ReportHistory lists an asset's, the newest first.
+	ReportHistory(ctx context.Context, partition intent.PartitionID, filter HistoryFilter) ([]PastReport, error)
+	// ReportsAfter lists those of a partition after a number, in their order.
+	ReportsAfter(ctx context.Context, partition intent.PartitionID, after uint64, limit int) ([]PastReport, error)
+	// LastReport is the number given last; 0: none was.
+	LastReport(ctx context.Context, partition intent.PartitionID) (uint64, error)
 }
 
 // GroupFilter selects groups. Empty fields select all.
@@ -547,8 +586,11 @@ type Retention struct {
 	// measure from what was served when a period began (S23).
 	Incarnations int
 	Period       time.Duration
-	// Pushes and candidates older than this are forgotten.
+	// Pushes, candidates and past reports older than this are forgotten, but what an
+	// asset still was when it began.
 	History time.Duration
+	// Reports of an asset that are kept at most; 0: as many as History lets.
+	Reports int
 }
 
 // Collector removes what nothing needs (S17): not head, nor what a pin, an

@@ -88,6 +88,8 @@ type Facts struct {
 	// Sweep is the longest pause between two looks at an asset.
 	Sweep time.Duration
 	Now   time.Time
+	// Past: Now is over, and the reports are those that were kept of then.
+	Past bool
 }
 
 // Reason is a node of the chain; its causes say why it is so.
@@ -415,7 +417,7 @@ func (f Facts) settled(report intent.Report) []Reason {
 	}
 	reasons := []Reason{reason}
 	if member, ok := f.Members[report.Asset]; ok && report.State == intent.StateInSync &&
-		report.Pinned == "" && member.Effective != report.Effective {
+		report.Pinned == "" && member.Effective != report.Effective && !f.Past {
 		reasons = []Reason{{
 			Kind: KindOutdated, Asset: report.Asset, Hint: "look again in a moment",
 			Text: fmt.Sprintf("%s changed it, and it was not looked at since; the last pass was %s", f.Head, f.ago(report.At)),
@@ -437,6 +439,8 @@ func (f Facts) withoutReport(asset intent.AssetID) Reason {
 		return Reason{Kind: KindNoHead, Asset: asset, Text: "partition " + string(f.Partition) + " has no incarnation yet", Hint: "lehr get candidates shows what generation made of the sources"}
 	case !member:
 		return Reason{Kind: KindNoAsset, Asset: asset, Text: fmt.Sprintf("%s is not in %s", asset, f.Head), Hint: "lehr get assets lists what is"}
+	case f.Past:
+		return Reason{Kind: KindNoReport, Asset: asset, Text: "nothing that was in its way is kept of then: it was in sync, being pushed, or not looked at yet"}
 	default:
 		return Reason{Kind: KindNoReport, Asset: asset, Text: "it was not looked at yet", Hint: "look again in a moment; is a server running?"}
 	}
@@ -472,6 +476,9 @@ func (f Facts) pinOf(report intent.Report) *Reason {
 		}
 	}
 	_, pin := intent.Target(f.Head, false, pins, f.Now)
+	if pin == nil && f.Past && report.Pinned != "" {
+		return &Reason{Kind: KindPin, Asset: report.Asset, Text: report.Pinned}
+	}
 	if pin == nil {
 		return nil
 	}

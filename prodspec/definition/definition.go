@@ -122,7 +122,7 @@ const (
 	TypeSource = "types"
 )
 
-var topFields = []string{"lehr", "partition", "owner", "mode", "modes", "types", "sources", "generate", "validate", "plugins", "checks", "access"}
+var topFields = []string{"lehr", "partition", "owner", "mode", "modes", "types", "sources", "generate", "validate", "plugins", "checks", "access", "notifications"}
 
 func (p *parser) definition(root *yaml.Node) (d Definition) {
 	policy := &intentpb.Policy{Mode: intentpb.EnforcementMode_ENFORCEMENT_MODE_OBSERVE}
@@ -164,6 +164,7 @@ func (p *parser) definition(root *yaml.Node) (d Definition) {
 	policy.Plugins = p.plugins(fields["plugins"])
 	p.checks(fields["checks"], &d)
 	policy.Access = p.access(fields["access"])
+	policy.Notifications = p.notifications(fields["notifications"])
 	return d
 }
 

@@ -17,6 +17,7 @@ func Schema() map[string]any {
 		"lehr": map[string]any{"const": "v1"}, "partition": text(), "owner": text(), "mode": mode(), "modes": mapOf(mode()),
 		"types": folder(false), "sources": mapOf(anySource()), "generate": mapOf(anyGenerator()), "validate": validationSchema(),
 		"plugins": mapOf(object(map[string]any{"run": texts(), "dial": text(), "at_once": number(1)})), "checks": checksSchema(), "access": accessSchema(),
+		"notifications": mapOf(notificationSchema()),
 	}, "lehr", "partition", "sources", "generate")
 	top["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	top["title"] = "A partition of Lehr"
@@ -193,6 +194,13 @@ func checksSchema() map[string]any {
 	}
 	checks["additionalProperties"] = anyOf(own...)
 	return checks
+}
+
+func notificationSchema() map[string]any {
+	return object(map[string]any{
+		"of": enum([]string{"assets", "partition"}), "when": expression(), "for": duration(), "repeat": duration(), "to": texts(),
+		"text": text(), "group": text(), "resolved": map[string]any{"type": "boolean"},
+	}, "when", "to")
 }
 
 // checkField is a key of a partition's own check.

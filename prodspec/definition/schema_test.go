@@ -109,6 +109,7 @@ func TestSchemaHasTheKeysOfTheParser(t *testing.T) {
 		".checks.turndown":             "checks: {turndown: {KEY}}",
 		".checks.approval":             "checks: {approval: {KEY}}",
 		".checks.overrides":            "checks: {overrides: {KEY}}",
+		".notifications{}":             "notifications: {n: {KEY}}",
 		".generate{}|resolve":          "generate: {g: {resolve: Job, KEY}}",
 		".generate{}|edges.edges[]":    "generate: {g: {derive: Dependencies, edges: [{KEY}]}}",
 	}
@@ -185,6 +186,8 @@ func TestDefinitionsSatisfyTheSchema(t *testing.T) {
 	}
 	const head = "lehr: v1\npartition: shop\nsources: {s: {files: a}}\ngenerate: {}\n"
 	for text, wrong := range map[string]string{
+		`notifications: {n: {of: partition, when: "has(partition.stop)", for: 10m, repeat: 1d, to: chat, text: "partition.id", resolved: false}}`: "",
+		"notifications: {n: {when: \"true\"}}":                                           "$.notifications.n.to",
 		"checks: {budget: {scope: a, in_flight: 1}, approval: {quorum: 2, expires: 7d}}": "",
 		"validate: {shrink: {max: 20%, over: 1h30m}, rules: [{id: a, must: true}]}":      "",
 		"plugins: {Job: {run: [a], at_once: 4}}":                                         "",

@@ -44,6 +44,9 @@ func (s *Store) Collect(ctx context.Context, lease store.Lease, keep store.Reten
 	if err := c.claims(ctx); err != nil {
 		return c.removed, err
 	}
+	if err := c.history(ctx); err != nil {
+		return c.removed, err
+	}
 	gaps, err := s.gaps(ctx, lease.Partition)
 	if err != nil {
 		return c.removed, err

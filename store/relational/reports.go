@@ -28,6 +28,7 @@ func (s *Store) SaveReports(ctx context.Context, lease store.Lease, reports []in
 			if err != nil {
 				return err
 			}
+			var kept []int
 			for i := first; i < last; i++ {
 				var group intent.Group
 				if grouped {
@@ -35,16 +36,68 @@ func (s *Store) SaveReports(ctx context.Context, lease store.Lease, reports []in
 						return err
 					}
 				}
-				if _, err := t.exec(`INSERT INTO report (partition, asset, state, record, service, instance) VALUES ($1, $2, $3, $4, $5, $6)
-					ON CONFLICT (partition, asset) DO UPDATE SET state = excluded.state, record = excluded.record,
-					service = excluded.service, instance = excluded.instance`,
-					string(lease.Partition), string(reports[i].Asset), string(reports[i].State), texts[i], group.Service, group.Instance); err != nil {
+				after, err := replaceReport(t, lease.Partition, reports[i], texts[i], group)
+				if err != nil {
 					return err
 				}
+				if after || !reports[i].Settled() {
+					kept = append(kept, i)
+				}
 			}
-			return nil
+			return keepReports(t, lease.Partition, reports, kept)
 		})
 		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const putReport = `INSERT INTO report (partition, asset, state, record, settled, service, instance) VALUES ($1, $2, $3, $4, $5, $6, $7)
+	ON CONFLICT (partition, asset) DO UPDATE SET state = excluded.state, record = excluded.record, settled = excluded.settled,
+		service = excluded.service, instance = excluded.instance`
+
+// replaceReport stores the last report of an asset, and says of one that is settled
+// whether the one before was not. After a settled one that costs no second statement.
+func replaceReport(t *transaction, partition intent.PartitionID, report intent.Report, text string, group intent.Group) (after bool, err error) {
+	arguments := []any{string(partition), string(report.Asset), string(report.State), text, flag(report.Settled()), group.Service, group.Instance}
+	if report.Settled() {
+		if stored, err := t.exec(putReport+" WHERE report.settled = 1", arguments...); err != nil || stored > 0 {
+			return false, err
+		}
+		after = true
+	}
+	_, err = t.exec(putReport, arguments...)
+	return after, err
+}
+
+// shortened is a report as it is kept once it is past.
+func shortened(partition intent.PartitionID, report intent.Report) intent.Report {
+	report.Partition = partition
+	report.Plan.Changes, report.Unmanaged = nil, nil
+	return report
+}
+
+// keepReports adds those of the reports to the history.
+func keepReports(t *transaction, partition intent.PartitionID, reports []intent.Report, kept []int) error {
+	if len(kept) == 0 {
+		return nil
+	}
+	var last int64
+	if _, err := t.one(`INSERT INTO report_number (partition, last) VALUES ($1, $2)
+		ON CONFLICT (partition) DO UPDATE SET last = report_number.last + excluded.last RETURNING last`,
+		[]any{string(partition), len(kept)}, &last); err != nil {
+		return err
+	}
+	number := last - int64(len(kept))
+	for _, i := range kept {
+		number++
+		text, err := encode(shortened(partition, reports[i]))
+		if err != nil {
+			return err
+		}
+		if _, err := t.exec("INSERT INTO report_history (partition, number, asset, at, record) VALUES ($1, $2, $3, $4, $5)",
+			string(partition), number, string(reports[i].Asset), stamp(reports[i].At), text); err != nil {
 			return err
 		}
 	}
@@ -101,4 +154,50 @@ func (s *Store) CountReports(ctx context.Context, partition intent.PartitionID) 
 		})
 	})
 	return counts, err
+}
+
+// ReportHistory lists what was kept of an asset, the newest first.
+func (s *Store) ReportHistory(ctx context.Context, partition intent.PartitionID, filter store.HistoryFilter) ([]store.PastReport, error) {
+	before, until := int64(open), int64(open)
+	if filter.Before != 0 {
+		before = int64(filter.Before)
+	}
+	if !filter.Until.IsZero() {
+		until = stamp(filter.Until)
+	}
+	return s.pastReports(ctx, fmt.Sprintf("reading the history of %q in %q", filter.Asset, partition),
+		`SELECT number, record FROM report_history WHERE partition = $1 AND asset = $2 AND number < $3 AND at <= $4
+			ORDER BY number DESC LIMIT $5 + 0`, string(partition), string(filter.Asset), before, until, pageSize(filter.Limit))
+}
+
+// ReportsAfter lists what was kept of a partition after a number.
+func (s *Store) ReportsAfter(ctx context.Context, partition intent.PartitionID, after uint64, limit int) ([]store.PastReport, error) {
+	return s.pastReports(ctx, fmt.Sprintf("reading the history of %q", partition),
+		"SELECT number, record FROM report_history WHERE partition = $1 AND number > $2 ORDER BY number LIMIT $3 + 0",
+		string(partition), int64(after), pageSize(limit))
+}
+
+func (s *Store) pastReports(ctx context.Context, attempt, text string, arguments ...any) (past []store.PastReport, err error) {
+	err = s.read(ctx, attempt, func(q querier) error {
+		return q.each(text, arguments, func(row scanner) error {
+			var p store.PastReport
+			var record string
+			if err := row.Scan(&p.Number, &record); err != nil {
+				return err
+			}
+			err := decode("report", record, &p.Report)
+			past = append(past, p)
+			return err
+		})
+	})
+	return past, err
+}
+
+// LastReport is the number given last.
+func (s *Store) LastReport(ctx context.Context, partition intent.PartitionID) (last uint64, err error) {
+	err = s.read(ctx, fmt.Sprintf("reading how long the history of %q is", partition), func(q querier) error {
+		_, err := q.one("SELECT last FROM report_number WHERE partition = $1", []any{string(partition)}, &last)
+		return err
+	})
+	return last, err
 }

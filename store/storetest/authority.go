@@ -252,7 +252,7 @@ var asksNobody = []string{
 	"Partition", "ListPartitions", "Hint", "Hints", "Renew", "Retire", "Replicas", "Acquire", "Free", "Document", "ListDocuments", "DocumentRevisions", "Incarnation", "Incarnations", "Member", "Body", "Content", "Members", "Changes",
 	"FindIncarnation", "EdgesFrom", "EdgesTo", "Candidate", "CandidateDelta", "ListCandidates", "Acknowledged", "GetBlob", "Pins", "Holds", "Retries",
 	"Stops", "Consents", "Authors", "OpenPushes", "Pushes", "Push", "EnforcedPage", "EnforcedCount", "Orphans", "OrphanCount", "Report", "ListReports",
-	"CountReports", "ListGroups", "AuditRecords", "AuditEnds", "AuditTrouble", "WalkAudit", "VerifyAudit", "Identity", "History", "Verify", "TokenByID", "Tokens", "Grants", "Authority", "Authorize", "Changed", "Close",
+	"CountReports", "ListGroups", "ReportHistory", "ReportsAfter", "LastReport", "Arrivals", "AuditRecords", "AuditEnds", "AuditTrouble", "WalkAudit", "VerifyAudit", "Identity", "History", "Verify", "TokenByID", "Tokens", "Grants", "Authority", "Authorize", "Changed", "Close",
 }
 
 // testEveryWriteAsks: a method that is new is one of those that testAuthority

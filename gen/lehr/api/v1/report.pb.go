@@ -581,7 +581,9 @@ type WhyRequest struct {
 	Asset string `protobuf:"bytes,2,opt,name=asset" json:"asset,omitempty"`
 	// "asset", "group" or "partition": what the name means; empty: the first of these
 	// that there is.
-	Subject       string `protobuf:"bytes,3,opt,name=subject" json:"subject,omitempty"`
+	Subject string `protobuf:"bytes,3,opt,name=subject" json:"subject,omitempty"`
+	// As it would have been answered then; unset: now.
+	At            *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=at" json:"at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -637,6 +639,13 @@ func (x *WhyRequest) GetSubject() string {
 	return ""
 }
 
+func (x *WhyRequest) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
 type WhyResponse struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Partition string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
@@ -663,7 +672,9 @@ type WhyResponse struct {
 	States map[string]int64 `protobuf:"bytes,12,rep,name=states" json:"states,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	Causes []*Cause         `protobuf:"bytes,13,rep,name=causes" json:"causes,omitempty"`
 	// How many members that wait were followed, where there are more.
-	Followed      int64 `protobuf:"varint,14,opt,name=followed" json:"followed,omitempty"`
+	Followed int64 `protobuf:"varint,14,opt,name=followed" json:"followed,omitempty"`
+	// Set for a time in the past: what of then is not known.
+	Unknown       []string `protobuf:"bytes,20,rep,name=unknown" json:"unknown,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -794,6 +805,13 @@ func (x *WhyResponse) GetFollowed() int64 {
 		return x.Followed
 	}
 	return 0
+}
+
+func (x *WhyResponse) GetUnknown() []string {
+	if x != nil {
+		return x.Unknown
+	}
+	return nil
 }
 
 // Standing is what an asset, or a group's members, are to be in the end and now, and
@@ -1269,7 +1287,7 @@ var File_lehr_api_v1_report_proto protoreflect.FileDescriptor
 
 const file_lehr_api_v1_report_proto_rawDesc = "" +
 	"\n" +
-	"\x18lehr/api/v1/report.proto\x12\vlehr.api.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18lehr/api/v1/access.proto\x1a\x1blehr/api/v1/partition.proto\x1a\x18lehr/api/v1/values.proto\"\xa2\x01\n" +
+	"\x18lehr/api/v1/report.proto\x12\vlehr.api.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18lehr/api/v1/access.proto\x1a\x1elehr/api/v1/notification.proto\x1a\x1blehr/api/v1/partition.proto\x1a\x1alehr/api/v1/timeline.proto\x1a\x18lehr/api/v1/values.proto\"\xa2\x01\n" +
 	"\x12ListReportsRequest\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x16\n" +
 	"\x06prefix\x18\x02 \x01(\tR\x06prefix\x12\x14\n" +
@@ -1308,12 +1326,14 @@ const file_lehr_api_v1_report_proto_rawDesc = "" +
 	"\x06states\x18\x05 \x03(\v2\x1e.lehr.api.v1.Group.StatesEntryR\x06states\x1a9\n" +
 	"\vStatesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"Z\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\x86\x01\n" +
 	"\n" +
 	"WhyRequest\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x14\n" +
 	"\x05asset\x18\x02 \x01(\tR\x05asset\x12\x18\n" +
-	"\asubject\x18\x03 \x01(\tR\asubject\"\xac\x04\n" +
+	"\asubject\x18\x03 \x01(\tR\asubject\x12*\n" +
+	"\x02at\x18\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampR\x02at\"\xc6\x04\n" +
 	"\vWhyResponse\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x14\n" +
 	"\x05asset\x18\x02 \x01(\tR\x05asset\x12\x14\n" +
@@ -1329,7 +1349,8 @@ const file_lehr_api_v1_report_proto_rawDesc = "" +
 	"\bstanding\x18\v \x01(\v2\x15.lehr.api.v1.StandingR\bstanding\x12<\n" +
 	"\x06states\x18\f \x03(\v2$.lehr.api.v1.WhyResponse.StatesEntryR\x06states\x12*\n" +
 	"\x06causes\x18\r \x03(\v2\x12.lehr.api.v1.CauseR\x06causes\x12\x1a\n" +
-	"\bfollowed\x18\x0e \x01(\x03R\bfollowed\x1a9\n" +
+	"\bfollowed\x18\x0e \x01(\x03R\bfollowed\x12\x18\n" +
+	"\aunknown\x18\x14 \x03(\tR\aunknown\x1a9\n" +
 	"\vStatesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xb3\x02\n" +
@@ -1374,14 +1395,18 @@ const file_lehr_api_v1_report_proto_rawDesc = "" +
 	"\x06causes\x18\t \x03(\v2\x13.lehr.api.v1.ReasonR\x06causes\x12 \n" +
 	"\vresponsible\x18\n" +
 	" \x01(\tR\vresponsible\x12.\n" +
-	"\x04next\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\x04next2\xa1\x04\n" +
+	"\x04next\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\x04next2\xa3\a\n" +
 	"\rReportService\x12Z\n" +
 	"\vListReports\x12\x1f.lehr.api.v1.ListReportsRequest\x1a .lehr.api.v1.ListReportsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12T\n" +
 	"\tGetReport\x12\x1d.lehr.api.v1.GetReportRequest\x1a\x1e.lehr.api.v1.GetReportResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12_\n" +
 	"\fWatchReports\x12 .lehr.api.v1.WatchReportsRequest\x1a!.lehr.api.v1.WatchReportsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x010\x01\x12W\n" +
 	"\n" +
 	"ListGroups\x12\x1e.lehr.api.v1.ListGroupsRequest\x1a\x1f.lehr.api.v1.ListGroupsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12B\n" +
-	"\x03Why\x12\x17.lehr.api.v1.WhyRequest\x1a\x18.lehr.api.v1.WhyResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12`\n" +
+	"\x03Why\x12\x17.lehr.api.v1.WhyRequest\x1a\x18.lehr.api.v1.WhyResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12Z\n" +
+	"\vGetTimeline\x12\x1f.lehr.api.v1.GetTimelineRequest\x1a .lehr.api.v1.GetTimelineResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12T\n" +
+	"\tGetSpread\x12\x1d.lehr.api.v1.GetSpreadRequest\x1a\x1e.lehr.api.v1.GetSpreadResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12l\n" +
+	"\x11ListNotifications\x12%.lehr.api.v1.ListNotificationsRequest\x1a&.lehr.api.v1.ListNotificationsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12`\n" +
+	"\rListRehearsal\x12!.lehr.api.v1.ListRehearsalRequest\x1a\".lehr.api.v1.ListRehearsalResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12`\n" +
 	"\rPlanCandidate\x12!.lehr.api.v1.PlanCandidateRequest\x1a\".lehr.api.v1.PlanCandidateResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01B%Z\x1elehr.dev/gen/lehr/api/v1;apipb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
 
 var (
@@ -1398,29 +1423,37 @@ func file_lehr_api_v1_report_proto_rawDescGZIP() []byte {
 
 var file_lehr_api_v1_report_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_lehr_api_v1_report_proto_goTypes = []any{
-	(*ListReportsRequest)(nil),    // 0: lehr.api.v1.ListReportsRequest
-	(*ListReportsResponse)(nil),   // 1: lehr.api.v1.ListReportsResponse
-	(*GetReportRequest)(nil),      // 2: lehr.api.v1.GetReportRequest
-	(*GetReportResponse)(nil),     // 3: lehr.api.v1.GetReportResponse
-	(*WatchReportsRequest)(nil),   // 4: lehr.api.v1.WatchReportsRequest
-	(*WatchReportsResponse)(nil),  // 5: lehr.api.v1.WatchReportsResponse
-	(*ListGroupsRequest)(nil),     // 6: lehr.api.v1.ListGroupsRequest
-	(*ListGroupsResponse)(nil),    // 7: lehr.api.v1.ListGroupsResponse
-	(*Group)(nil),                 // 8: lehr.api.v1.Group
-	(*WhyRequest)(nil),            // 9: lehr.api.v1.WhyRequest
-	(*WhyResponse)(nil),           // 10: lehr.api.v1.WhyResponse
-	(*Standing)(nil),              // 11: lehr.api.v1.Standing
-	(*Cause)(nil),                 // 12: lehr.api.v1.Cause
-	(*PlanCandidateRequest)(nil),  // 13: lehr.api.v1.PlanCandidateRequest
-	(*PlanCandidateResponse)(nil), // 14: lehr.api.v1.PlanCandidateResponse
-	(*Reason)(nil),                // 15: lehr.api.v1.Reason
-	nil,                           // 16: lehr.api.v1.Group.StatesEntry
-	nil,                           // 17: lehr.api.v1.WhyResponse.StatesEntry
-	nil,                           // 18: lehr.api.v1.Standing.MembersEntry
-	(*Report)(nil),                // 19: lehr.api.v1.Report
-	(*Partition)(nil),             // 20: lehr.api.v1.Partition
-	(*timestamppb.Timestamp)(nil), // 21: google.protobuf.Timestamp
-	(*Finding)(nil),               // 22: lehr.api.v1.Finding
+	(*ListReportsRequest)(nil),        // 0: lehr.api.v1.ListReportsRequest
+	(*ListReportsResponse)(nil),       // 1: lehr.api.v1.ListReportsResponse
+	(*GetReportRequest)(nil),          // 2: lehr.api.v1.GetReportRequest
+	(*GetReportResponse)(nil),         // 3: lehr.api.v1.GetReportResponse
+	(*WatchReportsRequest)(nil),       // 4: lehr.api.v1.WatchReportsRequest
+	(*WatchReportsResponse)(nil),      // 5: lehr.api.v1.WatchReportsResponse
+	(*ListGroupsRequest)(nil),         // 6: lehr.api.v1.ListGroupsRequest
+	(*ListGroupsResponse)(nil),        // 7: lehr.api.v1.ListGroupsResponse
+	(*Group)(nil),                     // 8: lehr.api.v1.Group
+	(*WhyRequest)(nil),                // 9: lehr.api.v1.WhyRequest
+	(*WhyResponse)(nil),               // 10: lehr.api.v1.WhyResponse
+	(*Standing)(nil),                  // 11: lehr.api.v1.Standing
+	(*Cause)(nil),                     // 12: lehr.api.v1.Cause
+	(*PlanCandidateRequest)(nil),      // 13: lehr.api.v1.PlanCandidateRequest
+	(*PlanCandidateResponse)(nil),     // 14: lehr.api.v1.PlanCandidateResponse
+	(*Reason)(nil),                    // 15: lehr.api.v1.Reason
+	nil,                               // 16: lehr.api.v1.Group.StatesEntry
+	nil,                               // 17: lehr.api.v1.WhyResponse.StatesEntry
+	nil,                               // 18: lehr.api.v1.Standing.MembersEntry
+	(*Report)(nil),                    // 19: lehr.api.v1.Report
+	(*Partition)(nil),                 // 20: lehr.api.v1.Partition
+	(*timestamppb.Timestamp)(nil),     // 21: google.protobuf.Timestamp
+	(*Finding)(nil),                   // 22: lehr.api.v1.Finding
+	(*GetTimelineRequest)(nil),        // 23: lehr.api.v1.GetTimelineRequest
+	(*GetSpreadRequest)(nil),          // 24: lehr.api.v1.GetSpreadRequest
+	(*ListNotificationsRequest)(nil),  // 25: lehr.api.v1.ListNotificationsRequest
+	(*ListRehearsalRequest)(nil),      // 26: lehr.api.v1.ListRehearsalRequest
+	(*GetTimelineResponse)(nil),       // 27: lehr.api.v1.GetTimelineResponse
+	(*GetSpreadResponse)(nil),         // 28: lehr.api.v1.GetSpreadResponse
+	(*ListNotificationsResponse)(nil), // 29: lehr.api.v1.ListNotificationsResponse
+	(*ListRehearsalResponse)(nil),     // 30: lehr.api.v1.ListRehearsalResponse
 }
 var file_lehr_api_v1_report_proto_depIdxs = []int32{
 	19, // 0: lehr.api.v1.ListReportsResponse.reports:type_name -> lehr.api.v1.Report
@@ -1429,39 +1462,48 @@ var file_lehr_api_v1_report_proto_depIdxs = []int32{
 	19, // 3: lehr.api.v1.WatchReportsResponse.reports:type_name -> lehr.api.v1.Report
 	8,  // 4: lehr.api.v1.ListGroupsResponse.groups:type_name -> lehr.api.v1.Group
 	16, // 5: lehr.api.v1.Group.states:type_name -> lehr.api.v1.Group.StatesEntry
-	15, // 6: lehr.api.v1.WhyResponse.reasons:type_name -> lehr.api.v1.Reason
-	19, // 7: lehr.api.v1.WhyResponse.report:type_name -> lehr.api.v1.Report
-	15, // 8: lehr.api.v1.WhyResponse.root:type_name -> lehr.api.v1.Reason
-	11, // 9: lehr.api.v1.WhyResponse.standing:type_name -> lehr.api.v1.Standing
-	17, // 10: lehr.api.v1.WhyResponse.states:type_name -> lehr.api.v1.WhyResponse.StatesEntry
-	12, // 11: lehr.api.v1.WhyResponse.causes:type_name -> lehr.api.v1.Cause
-	21, // 12: lehr.api.v1.Standing.at:type_name -> google.protobuf.Timestamp
-	18, // 13: lehr.api.v1.Standing.members:type_name -> lehr.api.v1.Standing.MembersEntry
-	15, // 14: lehr.api.v1.Cause.root:type_name -> lehr.api.v1.Reason
-	15, // 15: lehr.api.v1.Cause.chain:type_name -> lehr.api.v1.Reason
-	19, // 16: lehr.api.v1.PlanCandidateResponse.reports:type_name -> lehr.api.v1.Report
-	21, // 17: lehr.api.v1.Reason.since:type_name -> google.protobuf.Timestamp
-	21, // 18: lehr.api.v1.Reason.until:type_name -> google.protobuf.Timestamp
-	22, // 19: lehr.api.v1.Reason.findings:type_name -> lehr.api.v1.Finding
-	15, // 20: lehr.api.v1.Reason.causes:type_name -> lehr.api.v1.Reason
-	21, // 21: lehr.api.v1.Reason.next:type_name -> google.protobuf.Timestamp
-	0,  // 22: lehr.api.v1.ReportService.ListReports:input_type -> lehr.api.v1.ListReportsRequest
-	2,  // 23: lehr.api.v1.ReportService.GetReport:input_type -> lehr.api.v1.GetReportRequest
-	4,  // 24: lehr.api.v1.ReportService.WatchReports:input_type -> lehr.api.v1.WatchReportsRequest
-	6,  // 25: lehr.api.v1.ReportService.ListGroups:input_type -> lehr.api.v1.ListGroupsRequest
-	9,  // 26: lehr.api.v1.ReportService.Why:input_type -> lehr.api.v1.WhyRequest
-	13, // 27: lehr.api.v1.ReportService.PlanCandidate:input_type -> lehr.api.v1.PlanCandidateRequest
-	1,  // 28: lehr.api.v1.ReportService.ListReports:output_type -> lehr.api.v1.ListReportsResponse
-	3,  // 29: lehr.api.v1.ReportService.GetReport:output_type -> lehr.api.v1.GetReportResponse
-	5,  // 30: lehr.api.v1.ReportService.WatchReports:output_type -> lehr.api.v1.WatchReportsResponse
-	7,  // 31: lehr.api.v1.ReportService.ListGroups:output_type -> lehr.api.v1.ListGroupsResponse
-	10, // 32: lehr.api.v1.ReportService.Why:output_type -> lehr.api.v1.WhyResponse
-	14, // 33: lehr.api.v1.ReportService.PlanCandidate:output_type -> lehr.api.v1.PlanCandidateResponse
-	28, // [28:34] is the sub-list for method output_type
-	22, // [22:28] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	21, // 6: lehr.api.v1.WhyRequest.at:type_name -> google.protobuf.Timestamp
+	15, // 7: lehr.api.v1.WhyResponse.reasons:type_name -> lehr.api.v1.Reason
+	19, // 8: lehr.api.v1.WhyResponse.report:type_name -> lehr.api.v1.Report
+	15, // 9: lehr.api.v1.WhyResponse.root:type_name -> lehr.api.v1.Reason
+	11, // 10: lehr.api.v1.WhyResponse.standing:type_name -> lehr.api.v1.Standing
+	17, // 11: lehr.api.v1.WhyResponse.states:type_name -> lehr.api.v1.WhyResponse.StatesEntry
+	12, // 12: lehr.api.v1.WhyResponse.causes:type_name -> lehr.api.v1.Cause
+	21, // 13: lehr.api.v1.Standing.at:type_name -> google.protobuf.Timestamp
+	18, // 14: lehr.api.v1.Standing.members:type_name -> lehr.api.v1.Standing.MembersEntry
+	15, // 15: lehr.api.v1.Cause.root:type_name -> lehr.api.v1.Reason
+	15, // 16: lehr.api.v1.Cause.chain:type_name -> lehr.api.v1.Reason
+	19, // 17: lehr.api.v1.PlanCandidateResponse.reports:type_name -> lehr.api.v1.Report
+	21, // 18: lehr.api.v1.Reason.since:type_name -> google.protobuf.Timestamp
+	21, // 19: lehr.api.v1.Reason.until:type_name -> google.protobuf.Timestamp
+	22, // 20: lehr.api.v1.Reason.findings:type_name -> lehr.api.v1.Finding
+	15, // 21: lehr.api.v1.Reason.causes:type_name -> lehr.api.v1.Reason
+	21, // 22: lehr.api.v1.Reason.next:type_name -> google.protobuf.Timestamp
+	0,  // 23: lehr.api.v1.ReportService.ListReports:input_type -> lehr.api.v1.ListReportsRequest
+	2,  // 24: lehr.api.v1.ReportService.GetReport:input_type -> lehr.api.v1.GetReportRequest
+	4,  // 25: lehr.api.v1.ReportService.WatchReports:input_type -> lehr.api.v1.WatchReportsRequest
+	6,  // 26: lehr.api.v1.ReportService.ListGroups:input_type -> lehr.api.v1.ListGroupsRequest
+	9,  // 27: lehr.api.v1.ReportService.Why:input_type -> lehr.api.v1.WhyRequest
+	23, // 28: lehr.api.v1.ReportService.GetTimeline:input_type -> lehr.api.v1.GetTimelineRequest
+	24, // 29: lehr.api.v1.ReportService.GetSpread:input_type -> lehr.api.v1.GetSpreadRequest
+	25, // 30: lehr.api.v1.ReportService.ListNotifications:input_type -> lehr.api.v1.ListNotificationsRequest
+	26, // 31: lehr.api.v1.ReportService.ListRehearsal:input_type -> lehr.api.v1.ListRehearsalRequest
+	13, // 32: lehr.api.v1.ReportService.PlanCandidate:input_type -> lehr.api.v1.PlanCandidateRequest
+	1,  // 33: lehr.api.v1.ReportService.ListReports:output_type -> lehr.api.v1.ListReportsResponse
+	3,  // 34: lehr.api.v1.ReportService.GetReport:output_type -> lehr.api.v1.GetReportResponse
+	5,  // 35: lehr.api.v1.ReportService.WatchReports:output_type -> lehr.api.v1.WatchReportsResponse
+	7,  // 36: lehr.api.v1.ReportService.ListGroups:output_type -> lehr.api.v1.ListGroupsResponse
+	10, // 37: lehr.api.v1.ReportService.Why:output_type -> lehr.api.v1.WhyResponse
+	27, // 38: lehr.api.v1.ReportService.GetTimeline:output_type -> lehr.api.v1.GetTimelineResponse
+	28, // 39: lehr.api.v1.ReportService.GetSpread:output_type -> lehr.api.v1.GetSpreadResponse
+	29, // 40: lehr.api.v1.ReportService.ListNotifications:output_type -> lehr.api.v1.ListNotificationsResponse
+	30, // 41: lehr.api.v1.ReportService.ListRehearsal:output_type -> lehr.api.v1.ListRehearsalResponse
+	14, // 42: lehr.api.v1.ReportService.PlanCandidate:output_type -> lehr.api.v1.PlanCandidateResponse
+	33, // [33:43] is the sub-list for method output_type
+	23, // [23:33] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_lehr_api_v1_report_proto_init() }
@@ -1470,7 +1512,9 @@ func file_lehr_api_v1_report_proto_init() {
 		return
 	}
 	file_lehr_api_v1_access_proto_init()
+	file_lehr_api_v1_notification_proto_init()
 	file_lehr_api_v1_partition_proto_init()
+	file_lehr_api_v1_timeline_proto_init()
 	file_lehr_api_v1_values_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -211,7 +211,9 @@ type Policy struct {
 	// What candidates must be, beside what Lehr itself asks of them.
 	Rules []*ValidationRule `protobuf:"bytes,15,rep,name=rules" json:"rules,omitempty"`
 	// What is asked before a push, beside what is asked before every push.
-	Checks        []*Check `protobuf:"bytes,20,rep,name=checks" json:"checks,omitempty"`
+	Checks []*Check `protobuf:"bytes,20,rep,name=checks" json:"checks,omitempty"`
+	// Who is told of what.
+	Notifications []*Notification `protobuf:"bytes,21,rep,name=notifications" json:"notifications,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -326,6 +328,13 @@ func (x *Policy) GetRules() []*ValidationRule {
 func (x *Policy) GetChecks() []*Check {
 	if x != nil {
 		return x.Checks
+	}
+	return nil
+}
+
+func (x *Policy) GetNotifications() []*Notification {
+	if x != nil {
+		return x.Notifications
 	}
 	return nil
 }
@@ -1977,7 +1986,7 @@ var File_lehr_intent_v1_policy_proto protoreflect.FileDescriptor
 
 const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\n" +
-	"\x1blehr/intent/v1/policy.proto\x12\x0elehr.intent.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1blehr/intent/v1/addons.proto\"\xab\x06\n" +
+	"\x1blehr/intent/v1/policy.proto\x12\x0elehr.intent.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1blehr/intent/v1/addons.proto\x1a!lehr/intent/v1/notification.proto\"\xef\x06\n" +
 	"\x06Policy\x12\x14\n" +
 	"\x05owner\x18\x01 \x01(\tR\x05owner\x12?\n" +
 	"\x04mode\x18\x02 \x01(\x0e2\x1f.lehr.intent.v1.EnforcementModeB\n" +
@@ -1992,7 +2001,8 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\toverrides\x18\t \x01(\v2\x1e.lehr.intent.v1.OverridePolicyR\toverrides\x123\n" +
 	"\x06access\x18\f \x03(\v2\x1b.lehr.intent.v1.RoleBindingR\x06access\x124\n" +
 	"\x05rules\x18\x0f \x03(\v2\x1e.lehr.intent.v1.ValidationRuleR\x05rules\x12-\n" +
-	"\x06checks\x18\x14 \x03(\v2\x15.lehr.intent.v1.CheckR\x06checks\x1a]\n" +
+	"\x06checks\x18\x14 \x03(\v2\x15.lehr.intent.v1.CheckR\x06checks\x12B\n" +
+	"\rnotifications\x18\x15 \x03(\v2\x1c.lehr.intent.v1.NotificationR\rnotifications\x1a]\n" +
 	"\x0eTypeModesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x125\n" +
 	"\x05value\x18\x02 \x01(\x0e2\x1f.lehr.intent.v1.EnforcementModeR\x05value:\x028\x01:S\xbaHP\x1aN\n" +
@@ -2197,8 +2207,9 @@ var file_lehr_intent_v1_policy_proto_goTypes = []any{
 	nil,                           // 27: lehr.intent.v1.Peak.LabelsEntry
 	nil,                           // 28: lehr.intent.v1.ExternalCheck.ParametersEntry
 	(EnforcementMode)(0),          // 29: lehr.intent.v1.EnforcementMode
-	(*durationpb.Duration)(nil),   // 30: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 31: google.protobuf.Timestamp
+	(*Notification)(nil),          // 30: lehr.intent.v1.Notification
+	(*durationpb.Duration)(nil),   // 31: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 32: google.protobuf.Timestamp
 }
 var file_lehr_intent_v1_policy_proto_depIdxs = []int32{
 	29, // 0: lehr.intent.v1.Policy.mode:type_name -> lehr.intent.v1.EnforcementMode
@@ -2211,44 +2222,45 @@ var file_lehr_intent_v1_policy_proto_depIdxs = []int32{
 	18, // 7: lehr.intent.v1.Policy.access:type_name -> lehr.intent.v1.RoleBinding
 	15, // 8: lehr.intent.v1.Policy.rules:type_name -> lehr.intent.v1.ValidationRule
 	4,  // 9: lehr.intent.v1.Policy.checks:type_name -> lehr.intent.v1.Check
-	5,  // 10: lehr.intent.v1.Check.min_age:type_name -> lehr.intent.v1.MinimumAge
-	6,  // 11: lehr.intent.v1.Check.deny:type_name -> lehr.intent.v1.Denylist
-	8,  // 12: lehr.intent.v1.Check.condition:type_name -> lehr.intent.v1.Condition
-	9,  // 13: lehr.intent.v1.Check.calendar:type_name -> lehr.intent.v1.Calendar
-	12, // 14: lehr.intent.v1.Check.query:type_name -> lehr.intent.v1.Metric
-	13, // 15: lehr.intent.v1.Check.alerts:type_name -> lehr.intent.v1.Alerts
-	14, // 16: lehr.intent.v1.Check.peak:type_name -> lehr.intent.v1.Peak
-	30, // 17: lehr.intent.v1.MinimumAge.age:type_name -> google.protobuf.Duration
-	7,  // 18: lehr.intent.v1.Denylist.entries:type_name -> lehr.intent.v1.Denied
-	10, // 19: lehr.intent.v1.Calendar.open:type_name -> lehr.intent.v1.Window
-	11, // 20: lehr.intent.v1.Calendar.freezes:type_name -> lehr.intent.v1.Freeze
-	30, // 21: lehr.intent.v1.Window.duration:type_name -> google.protobuf.Duration
-	31, // 22: lehr.intent.v1.Freeze.from:type_name -> google.protobuf.Timestamp
-	31, // 23: lehr.intent.v1.Freeze.until:type_name -> google.protobuf.Timestamp
-	30, // 24: lehr.intent.v1.Metric.over:type_name -> google.protobuf.Duration
-	30, // 25: lehr.intent.v1.Metric.keep:type_name -> google.protobuf.Duration
-	25, // 26: lehr.intent.v1.Metric.labels:type_name -> lehr.intent.v1.Metric.LabelsEntry
-	0,  // 27: lehr.intent.v1.Metric.absent:type_name -> lehr.intent.v1.Metric.Absence
-	30, // 28: lehr.intent.v1.Alerts.keep:type_name -> google.protobuf.Duration
-	26, // 29: lehr.intent.v1.Alerts.labels:type_name -> lehr.intent.v1.Alerts.LabelsEntry
-	30, // 30: lehr.intent.v1.Peak.keep:type_name -> google.protobuf.Duration
-	27, // 31: lehr.intent.v1.Peak.labels:type_name -> lehr.intent.v1.Peak.LabelsEntry
-	1,  // 32: lehr.intent.v1.ValidationRule.severity:type_name -> lehr.intent.v1.ValidationRule.Severity
-	2,  // 33: lehr.intent.v1.ValidationRule.scope:type_name -> lehr.intent.v1.ValidationRule.Scope
-	16, // 34: lehr.intent.v1.ValidationRule.external:type_name -> lehr.intent.v1.ExternalCheck
-	17, // 35: lehr.intent.v1.ExternalCheck.command:type_name -> lehr.intent.v1.CommandLine
-	28, // 36: lehr.intent.v1.ExternalCheck.parameters:type_name -> lehr.intent.v1.ExternalCheck.ParametersEntry
-	30, // 37: lehr.intent.v1.ExternalCheck.timeout:type_name -> google.protobuf.Duration
-	30, // 38: lehr.intent.v1.ExternalCheck.keep:type_name -> google.protobuf.Duration
-	30, // 39: lehr.intent.v1.ShrinkGuard.period:type_name -> google.protobuf.Duration
-	30, // 40: lehr.intent.v1.ApprovalPolicy.expires:type_name -> google.protobuf.Duration
-	30, // 41: lehr.intent.v1.OverridePolicy.longest:type_name -> google.protobuf.Duration
-	29, // 42: lehr.intent.v1.Policy.TypeModesEntry.value:type_name -> lehr.intent.v1.EnforcementMode
-	43, // [43:43] is the sub-list for method output_type
-	43, // [43:43] is the sub-list for method input_type
-	43, // [43:43] is the sub-list for extension type_name
-	43, // [43:43] is the sub-list for extension extendee
-	0,  // [0:43] is the sub-list for field type_name
+	30, // 10: lehr.intent.v1.Policy.notifications:type_name -> lehr.intent.v1.Notification
+	5,  // 11: lehr.intent.v1.Check.min_age:type_name -> lehr.intent.v1.MinimumAge
+	6,  // 12: lehr.intent.v1.Check.deny:type_name -> lehr.intent.v1.Denylist
+	8,  // 13: lehr.intent.v1.Check.condition:type_name -> lehr.intent.v1.Condition
+	9,  // 14: lehr.intent.v1.Check.calendar:type_name -> lehr.intent.v1.Calendar
+	12, // 15: lehr.intent.v1.Check.query:type_name -> lehr.intent.v1.Metric
+	13, // 16: lehr.intent.v1.Check.alerts:type_name -> lehr.intent.v1.Alerts
+	14, // 17: lehr.intent.v1.Check.peak:type_name -> lehr.intent.v1.Peak
+	31, // 18: lehr.intent.v1.MinimumAge.age:type_name -> google.protobuf.Duration
+	7,  // 19: lehr.intent.v1.Denylist.entries:type_name -> lehr.intent.v1.Denied
+	10, // 20: lehr.intent.v1.Calendar.open:type_name -> lehr.intent.v1.Window
+	11, // 21: lehr.intent.v1.Calendar.freezes:type_name -> lehr.intent.v1.Freeze
+	31, // 22: lehr.intent.v1.Window.duration:type_name -> google.protobuf.Duration
+	32, // 23: lehr.intent.v1.Freeze.from:type_name -> google.protobuf.Timestamp
+	32, // 24: lehr.intent.v1.Freeze.until:type_name -> google.protobuf.Timestamp
+	31, // 25: lehr.intent.v1.Metric.over:type_name -> google.protobuf.Duration
+	31, // 26: lehr.intent.v1.Metric.keep:type_name -> google.protobuf.Duration
+	25, // 27: lehr.intent.v1.Metric.labels:type_name -> lehr.intent.v1.Metric.LabelsEntry
+	0,  // 28: lehr.intent.v1.Metric.absent:type_name -> lehr.intent.v1.Metric.Absence
+	31, // 29: lehr.intent.v1.Alerts.keep:type_name -> google.protobuf.Duration
+	26, // 30: lehr.intent.v1.Alerts.labels:type_name -> lehr.intent.v1.Alerts.LabelsEntry
+	31, // 31: lehr.intent.v1.Peak.keep:type_name -> google.protobuf.Duration
+	27, // 32: lehr.intent.v1.Peak.labels:type_name -> lehr.intent.v1.Peak.LabelsEntry
+	1,  // 33: lehr.intent.v1.ValidationRule.severity:type_name -> lehr.intent.v1.ValidationRule.Severity
+	2,  // 34: lehr.intent.v1.ValidationRule.scope:type_name -> lehr.intent.v1.ValidationRule.Scope
+	16, // 35: lehr.intent.v1.ValidationRule.external:type_name -> lehr.intent.v1.ExternalCheck
+	17, // 36: lehr.intent.v1.ExternalCheck.command:type_name -> lehr.intent.v1.CommandLine
+	28, // 37: lehr.intent.v1.ExternalCheck.parameters:type_name -> lehr.intent.v1.ExternalCheck.ParametersEntry
+	31, // 38: lehr.intent.v1.ExternalCheck.timeout:type_name -> google.protobuf.Duration
+	31, // 39: lehr.intent.v1.ExternalCheck.keep:type_name -> google.protobuf.Duration
+	31, // 40: lehr.intent.v1.ShrinkGuard.period:type_name -> google.protobuf.Duration
+	31, // 41: lehr.intent.v1.ApprovalPolicy.expires:type_name -> google.protobuf.Duration
+	31, // 42: lehr.intent.v1.OverridePolicy.longest:type_name -> google.protobuf.Duration
+	29, // 43: lehr.intent.v1.Policy.TypeModesEntry.value:type_name -> lehr.intent.v1.EnforcementMode
+	44, // [44:44] is the sub-list for method output_type
+	44, // [44:44] is the sub-list for method input_type
+	44, // [44:44] is the sub-list for extension type_name
+	44, // [44:44] is the sub-list for extension extendee
+	0,  // [0:44] is the sub-list for field type_name
 }
 
 func init() { file_lehr_intent_v1_policy_proto_init() }
@@ -2257,6 +2269,7 @@ func file_lehr_intent_v1_policy_proto_init() {
 		return
 	}
 	file_lehr_intent_v1_addons_proto_init()
+	file_lehr_intent_v1_notification_proto_init()
 	file_lehr_intent_v1_policy_proto_msgTypes[1].OneofWrappers = []any{
 		(*Check_MinAge)(nil),
 		(*Check_Deny)(nil),

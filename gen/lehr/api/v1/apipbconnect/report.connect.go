@@ -46,6 +46,17 @@ const (
 	ReportServiceListGroupsProcedure = "/lehr.api.v1.ReportService/ListGroups"
 	// ReportServiceWhyProcedure is the fully-qualified name of the ReportService's Why RPC.
 	ReportServiceWhyProcedure = "/lehr.api.v1.ReportService/Why"
+	// ReportServiceGetTimelineProcedure is the fully-qualified name of the ReportService's GetTimeline
+	// RPC.
+	ReportServiceGetTimelineProcedure = "/lehr.api.v1.ReportService/GetTimeline"
+	// ReportServiceGetSpreadProcedure is the fully-qualified name of the ReportService's GetSpread RPC.
+	ReportServiceGetSpreadProcedure = "/lehr.api.v1.ReportService/GetSpread"
+	// ReportServiceListNotificationsProcedure is the fully-qualified name of the ReportService's
+	// ListNotifications RPC.
+	ReportServiceListNotificationsProcedure = "/lehr.api.v1.ReportService/ListNotifications"
+	// ReportServiceListRehearsalProcedure is the fully-qualified name of the ReportService's
+	// ListRehearsal RPC.
+	ReportServiceListRehearsalProcedure = "/lehr.api.v1.ReportService/ListRehearsal"
 	// ReportServicePlanCandidateProcedure is the fully-qualified name of the ReportService's
 	// PlanCandidate RPC.
 	ReportServicePlanCandidateProcedure = "/lehr.api.v1.ReportService/PlanCandidate"
@@ -64,6 +75,14 @@ type ReportServiceClient interface {
 	ListGroups(context.Context, *v1.ListGroupsRequest) (*v1.ListGroupsResponse, error)
 	// Why an asset, a group or the partition is as it is: down to the root causes.
 	Why(context.Context, *v1.WhyRequest) (*v1.WhyResponse, error)
+	// What became of an asset: changes, candidates, waits, approvals, pushes.
+	GetTimeline(context.Context, *v1.GetTimelineRequest) (*v1.GetTimelineResponse, error)
+	// When each asset that an incarnation changed got it, and which did not.
+	GetSpread(context.Context, *v1.GetSpreadRequest) (*v1.GetSpreadResponse, error)
+	// What is told of now, and how deliveries go.
+	ListNotifications(context.Context, *v1.ListNotificationsRequest) (*v1.ListNotificationsResponse, error)
+	// What would have been told since a time, by head's policy.
+	ListRehearsal(context.Context, *v1.ListRehearsalRequest) (*v1.ListRehearsalResponse, error)
 	// What a held candidate would change in production, and what would be in the
 	// way. Nothing is changed, and no plugin is started that head does not have. It
 	// takes as long as the plugins take to look at what the candidate changes.
@@ -111,6 +130,30 @@ func NewReportServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 			connect.WithSchema(reportServiceMethods.ByName("Why")),
 			connect.WithClientOptions(opts...),
 		),
+		getTimeline: connect.NewClient[v1.GetTimelineRequest, v1.GetTimelineResponse](
+			httpClient,
+			baseURL+ReportServiceGetTimelineProcedure,
+			connect.WithSchema(reportServiceMethods.ByName("GetTimeline")),
+			connect.WithClientOptions(opts...),
+		),
+		getSpread: connect.NewClient[v1.GetSpreadRequest, v1.GetSpreadResponse](
+			httpClient,
+			baseURL+ReportServiceGetSpreadProcedure,
+			connect.WithSchema(reportServiceMethods.ByName("GetSpread")),
+			connect.WithClientOptions(opts...),
+		),
+		listNotifications: connect.NewClient[v1.ListNotificationsRequest, v1.ListNotificationsResponse](
+			httpClient,
+			baseURL+ReportServiceListNotificationsProcedure,
+			connect.WithSchema(reportServiceMethods.ByName("ListNotifications")),
+			connect.WithClientOptions(opts...),
+		),
+		listRehearsal: connect.NewClient[v1.ListRehearsalRequest, v1.ListRehearsalResponse](
+			httpClient,
+			baseURL+ReportServiceListRehearsalProcedure,
+			connect.WithSchema(reportServiceMethods.ByName("ListRehearsal")),
+			connect.WithClientOptions(opts...),
+		),
 		planCandidate: connect.NewClient[v1.PlanCandidateRequest, v1.PlanCandidateResponse](
 			httpClient,
 			baseURL+ReportServicePlanCandidateProcedure,
@@ -122,12 +165,16 @@ func NewReportServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 
 // reportServiceClient implements ReportServiceClient.
 type reportServiceClient struct {
-	listReports   *connect.Client[v1.ListReportsRequest, v1.ListReportsResponse]
-	getReport     *connect.Client[v1.GetReportRequest, v1.GetReportResponse]
-	watchReports  *connect.Client[v1.WatchReportsRequest, v1.WatchReportsResponse]
-	listGroups    *connect.Client[v1.ListGroupsRequest, v1.ListGroupsResponse]
-	why           *connect.Client[v1.WhyRequest, v1.WhyResponse]
-	planCandidate *connect.Client[v1.PlanCandidateRequest, v1.PlanCandidateResponse]
+	listReports       *connect.Client[v1.ListReportsRequest, v1.ListReportsResponse]
+	getReport         *connect.Client[v1.GetReportRequest, v1.GetReportResponse]
+	watchReports      *connect.Client[v1.WatchReportsRequest, v1.WatchReportsResponse]
+	listGroups        *connect.Client[v1.ListGroupsRequest, v1.ListGroupsResponse]
+	why               *connect.Client[v1.WhyRequest, v1.WhyResponse]
+	getTimeline       *connect.Client[v1.GetTimelineRequest, v1.GetTimelineResponse]
+	getSpread         *connect.Client[v1.GetSpreadRequest, v1.GetSpreadResponse]
+	listNotifications *connect.Client[v1.ListNotificationsRequest, v1.ListNotificationsResponse]
+	listRehearsal     *connect.Client[v1.ListRehearsalRequest, v1.ListRehearsalResponse]
+	planCandidate     *connect.Client[v1.PlanCandidateRequest, v1.PlanCandidateResponse]
 }
 
 // ListReports calls lehr.api.v1.ReportService.ListReports.
@@ -171,6 +218,42 @@ func (c *reportServiceClient) Why(ctx context.Context, req *v1.WhyRequest) (*v1.
 	return nil, err
 }
 
+// GetTimeline calls lehr.api.v1.ReportService.GetTimeline.
+func (c *reportServiceClient) GetTimeline(ctx context.Context, req *v1.GetTimelineRequest) (*v1.GetTimelineResponse, error) {
+	response, err := c.getTimeline.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// GetSpread calls lehr.api.v1.ReportService.GetSpread.
+func (c *reportServiceClient) GetSpread(ctx context.Context, req *v1.GetSpreadRequest) (*v1.GetSpreadResponse, error) {
+	response, err := c.getSpread.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ListNotifications calls lehr.api.v1.ReportService.ListNotifications.
+func (c *reportServiceClient) ListNotifications(ctx context.Context, req *v1.ListNotificationsRequest) (*v1.ListNotificationsResponse, error) {
+	response, err := c.listNotifications.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ListRehearsal calls lehr.api.v1.ReportService.ListRehearsal.
+func (c *reportServiceClient) ListRehearsal(ctx context.Context, req *v1.ListRehearsalRequest) (*v1.ListRehearsalResponse, error) {
+	response, err := c.listRehearsal.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // PlanCandidate calls lehr.api.v1.ReportService.PlanCandidate.
 func (c *reportServiceClient) PlanCandidate(ctx context.Context, req *v1.PlanCandidateRequest) (*v1.PlanCandidateResponse, error) {
 	response, err := c.planCandidate.CallUnary(ctx, connect.NewRequest(req))
@@ -193,6 +276,14 @@ type ReportServiceHandler interface {
 	ListGroups(context.Context, *v1.ListGroupsRequest) (*v1.ListGroupsResponse, error)
 	// Why an asset, a group or the partition is as it is: down to the root causes.
 	Why(context.Context, *v1.WhyRequest) (*v1.WhyResponse, error)
+	// What became of an asset: changes, candidates, waits, approvals, pushes.
+	GetTimeline(context.Context, *v1.GetTimelineRequest) (*v1.GetTimelineResponse, error)
+	// When each asset that an incarnation changed got it, and which did not.
+	GetSpread(context.Context, *v1.GetSpreadRequest) (*v1.GetSpreadResponse, error)
+	// What is told of now, and how deliveries go.
+	ListNotifications(context.Context, *v1.ListNotificationsRequest) (*v1.ListNotificationsResponse, error)
+	// What would have been told since a time, by head's policy.
+	ListRehearsal(context.Context, *v1.ListRehearsalRequest) (*v1.ListRehearsalResponse, error)
 	// What a held candidate would change in production, and what would be in the
 	// way. Nothing is changed, and no plugin is started that head does not have. It
 	// takes as long as the plugins take to look at what the candidate changes.
@@ -236,6 +327,30 @@ func NewReportServiceHandler(svc ReportServiceHandler, opts ...connect.HandlerOp
 		connect.WithSchema(reportServiceMethods.ByName("Why")),
 		connect.WithHandlerOptions(opts...),
 	)
+	reportServiceGetTimelineHandler := connect.NewUnaryHandlerSimple(
+		ReportServiceGetTimelineProcedure,
+		svc.GetTimeline,
+		connect.WithSchema(reportServiceMethods.ByName("GetTimeline")),
+		connect.WithHandlerOptions(opts...),
+	)
+	reportServiceGetSpreadHandler := connect.NewUnaryHandlerSimple(
+		ReportServiceGetSpreadProcedure,
+		svc.GetSpread,
+		connect.WithSchema(reportServiceMethods.ByName("GetSpread")),
+		connect.WithHandlerOptions(opts...),
+	)
+	reportServiceListNotificationsHandler := connect.NewUnaryHandlerSimple(
+		ReportServiceListNotificationsProcedure,
+		svc.ListNotifications,
+		connect.WithSchema(reportServiceMethods.ByName("ListNotifications")),
+		connect.WithHandlerOptions(opts...),
+	)
+	reportServiceListRehearsalHandler := connect.NewUnaryHandlerSimple(
+		ReportServiceListRehearsalProcedure,
+		svc.ListRehearsal,
+		connect.WithSchema(reportServiceMethods.ByName("ListRehearsal")),
+		connect.WithHandlerOptions(opts...),
+	)
 	reportServicePlanCandidateHandler := connect.NewUnaryHandlerSimple(
 		ReportServicePlanCandidateProcedure,
 		svc.PlanCandidate,
@@ -254,6 +369,14 @@ func NewReportServiceHandler(svc ReportServiceHandler, opts ...connect.HandlerOp
 			reportServiceListGroupsHandler.ServeHTTP(w, r)
 		case ReportServiceWhyProcedure:
 			reportServiceWhyHandler.ServeHTTP(w, r)
+		case ReportServiceGetTimelineProcedure:
+			reportServiceGetTimelineHandler.ServeHTTP(w, r)
+		case ReportServiceGetSpreadProcedure:
+			reportServiceGetSpreadHandler.ServeHTTP(w, r)
+		case ReportServiceListNotificationsProcedure:
+			reportServiceListNotificationsHandler.ServeHTTP(w, r)
+		case ReportServiceListRehearsalProcedure:
+			reportServiceListRehearsalHandler.ServeHTTP(w, r)
 		case ReportServicePlanCandidateProcedure:
 			reportServicePlanCandidateHandler.ServeHTTP(w, r)
 		default:
@@ -283,6 +406,22 @@ func (UnimplementedReportServiceHandler) ListGroups(context.Context, *v1.ListGro
 
 func (UnimplementedReportServiceHandler) Why(context.Context, *v1.WhyRequest) (*v1.WhyResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.ReportService.Why is not implemented"))
+}
+
+func (UnimplementedReportServiceHandler) GetTimeline(context.Context, *v1.GetTimelineRequest) (*v1.GetTimelineResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.ReportService.GetTimeline is not implemented"))
+}
+
+func (UnimplementedReportServiceHandler) GetSpread(context.Context, *v1.GetSpreadRequest) (*v1.GetSpreadResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.ReportService.GetSpread is not implemented"))
+}
+
+func (UnimplementedReportServiceHandler) ListNotifications(context.Context, *v1.ListNotificationsRequest) (*v1.ListNotificationsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.ReportService.ListNotifications is not implemented"))
+}
+
+func (UnimplementedReportServiceHandler) ListRehearsal(context.Context, *v1.ListRehearsalRequest) (*v1.ListRehearsalResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.ReportService.ListRehearsal is not implemented"))
 }
 
 func (UnimplementedReportServiceHandler) PlanCandidate(context.Context, *v1.PlanCandidateRequest) (*v1.PlanCandidateResponse, error) {

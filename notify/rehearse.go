@@ -1,0 +1,121 @@
+package notify
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"lehr.dev/intent"
+)
+
+// mostRehearsed past reports are gone through by one rehearsal.
+const mostRehearsed = 100_000
+
+// Rehearsal is what would have been told.
+type Rehearsal struct {
+	Messages []Message
+	// Problems of expressions, each once.
+	Problems []string
+	// Unknown is what it could not go through.
+	Unknown []string
+}
+
+// Rehearse goes through the past reports since a time as if the policy had been in force
+// then. Root causes are those of now, where another asset's report leads to them.
+func Rehearse(ctx context.Context, s Reader, partition intent.PartitionID, since, now time.Time) (Rehearsal, error) {
+	var told Rehearsal
+	p, err := s.Partition(ctx, partition)
+	if err != nil {
+		return told, err
+	}
+	policy, _, err := policyOf(ctx, s, p.Head)
+	if err != nil {
+		return told, err
+	}
+	trouble := func(name string, err error) {
+		if text := name + ": " + err.Error(); !slices.Contains(told.Problems, text) && len(told.Problems) < 100 {
+			told.Problems = append(told.Problems, text)
+		}
+	}
+	rules, problems := compile(policy)
+	for _, problem := range problems {
+		trouble("left out", problem)
+	}
+	if slices.ContainsFunc(rules, func(c *compiled) bool { return c.OfPartition }) {
+		told.Unknown = append(told.Unknown, "notifications of the partition: of it no past is kept")
+	}
+	e := &engine{partition: partition, State: NewState(), problem: trouble, reportOf: reports(ctx, s, partition)}
+	e.adopt(rules)
+	cursor, err := before(ctx, s, partition, since)
+	if err != nil {
+		return told, err
+	}
+	clock := since
+	until := func(end time.Time) {
+		for {
+			next := e.tick(clock)
+			for _, d := range e.Outbox {
+				if len(told.Messages) == 0 || told.Messages[len(told.Messages)-1].ID != d.Message.ID {
+					told.Messages = append(told.Messages, d.Message)
+				}
+			}
+			e.Outbox = nil
+			if next.IsZero() || next.After(end) {
+				clock = latest(clock, end)
+				return
+			}
+			clock = next
+		}
+	}
+	for rows := 0; ; {
+		past, err := s.ReportsAfter(ctx, partition, cursor, page)
+		if err != nil {
+			return told, err
+		}
+		for i := range past {
+			until(past[i].At)
+			if err := show(ctx, s, e, partition, past[i:i+1], past[i].At); err != nil {
+				return told, err
+			}
+			cursor = past[i].Number
+		}
+		if rows += len(past); len(past) < page {
+			break
+		}
+		if rows >= mostRehearsed {
+			told.Unknown = append(told.Unknown, "what was reported after "+clock.UTC().Format(time.RFC3339)+": there is more than one rehearsal goes through")
+			return told, nil
+		}
+	}
+	until(now)
+	return told, nil
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// before finds the last number before a time.
+func before(ctx context.Context, s Reader, partition intent.PartitionID, since time.Time) (uint64, error) {
+	high, err := s.LastReport(ctx, partition)
+	if err != nil {
+		return 0, err
+	}
+	var low uint64
+	for low < high {
+		middle := low + (high-low)/2
+		next, err := s.ReportsAfter(ctx, partition, middle, 1)
+		if err != nil {
+			return 0, err
+		}
+		if len(next) == 0 || !next[0].At.Before(since) {
+			high = middle
+		} else {
+			low = next[0].Number
+		}
+	}
+	return low, nil
+}

@@ -1,0 +1,86 @@
+package server
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"lehr.dev/fault"
+	apipb "lehr.dev/gen/lehr/api/v1"
+	"lehr.dev/notify"
+)
+
+// ListNotifications reads what the partition's notifier stored last.
+func (s *Server) ListNotifications(ctx context.Context, request *apipb.ListNotificationsRequest) (*apipb.ListNotificationsResponse, error) {
+	partition, err := s.registered(ctx, request.Partition)
+	if err != nil {
+		return nil, err
+	}
+	response := &apipb.ListNotificationsResponse{}
+	data, err := s.store.GetBlob(ctx, partition.ID, notify.BlobKind, notify.BlobName)
+	if fault.Is(err, fault.NotFound) {
+		return response, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	state, err := notify.Decode(data)
+	if err != nil {
+		return nil, err
+	}
+	assets := map[string]int64{}
+	for _, of := range state.Active {
+		for _, active := range of {
+			if active.Left.IsZero() {
+				assets[active.Group]++
+			}
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(state.Groups)) {
+		g := state.Groups[key]
+		response.Open = append(response.Open, &apipb.OpenNotification{
+			Name: g.Rule, Cause: g.Cause, Since: toTime(g.Opened), Told: toTime(g.Told), Times: int64(g.Times), Assets: assets[key], Id: g.ID,
+		})
+	}
+	waiting := map[string]int64{}
+	for _, d := range state.Outbox {
+		waiting[d.Target]++
+		if state.Targets[d.Target] == nil {
+			state.Targets[d.Target] = &notify.Target{}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(state.Targets)) {
+		t := state.Targets[name]
+		response.Targets = append(response.Targets, &apipb.NotificationTarget{
+			Name: name, Sent: int64(t.Sent), Last: toTime(t.Last), Waiting: waiting[name], Dropped: int64(t.Dropped), Problem: t.Problem, FailingSince: toTime(t.Since),
+		})
+	}
+	return response, nil
+}
+
+// usualRehearsal is how far back a rehearsal goes unless it is told.
+const usualRehearsal = 24 * time.Hour
+
+// ListRehearsal goes through the past with head's policy.
+func (s *Server) ListRehearsal(ctx context.Context, request *apipb.ListRehearsalRequest) (*apipb.ListRehearsalResponse, error) {
+	partition, err := s.registered(ctx, request.Partition)
+	if err != nil {
+		return nil, err
+	}
+	now := s.runtime.Now()
+	since := now.Add(-usualRehearsal)
+	if request.Since != nil {
+		since = request.Since.AsTime()
+	}
+	told, err := notify.Rehearse(ctx, s.store, partition.ID, since, now)
+	if err != nil {
+		return nil, err
+	}
+	return &apipb.ListRehearsalResponse{
+		Problems: told.Problems, Unknown: told.Unknown,
+		Messages: each(told.Messages, func(m notify.Message) *apipb.NotificationMessage {
+			return &apipb.NotificationMessage{At: toTime(m.At), Name: m.Name, Status: m.Status, Title: m.Title, Assets: int64(m.Count), Id: m.ID}
+		}),
+	}, nil
+}

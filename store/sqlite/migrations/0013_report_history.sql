@@ -1,0 +1,30 @@
+-- +goose Up
+
+-- Whether a report tells of nothing in the way (intent.Report.Settled).
+ALTER TABLE report ADD COLUMN settled BIGINT NOT NULL DEFAULT 1;
+UPDATE report SET settled = 0 WHERE state NOT IN ('in-sync', 'pushing');
+
+-- Reports that were kept, in the order in which they were stored: those that are not
+-- settled, and those that replaced one that was not.
+CREATE TABLE report_history (
+    partition TEXT NOT NULL,
+    number    BIGINT NOT NULL,
+    asset     TEXT NOT NULL,
+    at        BIGINT NOT NULL,
+    record    TEXT NOT NULL,
+    PRIMARY KEY (partition, number)
+) WITHOUT ROWID;
+CREATE INDEX report_history_asset ON report_history (partition, asset, number);
+CREATE INDEX report_history_at ON report_history (partition, at);
+
+-- The number given last. Whoever stores reports holds its row until the commit, so the
+-- order of the numbers is that of the commits.
+CREATE TABLE report_number (
+    partition TEXT PRIMARY KEY,
+    last      BIGINT NOT NULL
+) WITHOUT ROWID;
+
+INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES
+    ('report_history', 'report_history', '200000 100000 1'),
+    ('report_history', 'report_history_asset', '200000 100000 10 1'),
+    ('report_history', 'report_history_at', '200000 100000 2');
