@@ -85,7 +85,7 @@ type BuildOptions struct {
 	Sources string
 	// PluginServers lists those which may be dialled.
 	PluginServers string
-	// ExternalChecks says what rules may ask outside; without it, public URLs
+	// ExternalChecks says what rules and checks may ask outside; without it, public URLs
 	// only.
 	ExternalChecks string
 	// Verify builds again elsewhere, and compares.
@@ -110,7 +110,7 @@ type ServeOptions struct {
 	Generators string
 	// Sources says which secrets and networks sources may use; empty: none.
 	Sources string
-	// ExternalChecks says what rules may ask outside; empty: public URLs only.
+	// ExternalChecks says what rules and checks may ask outside; empty: public URLs only.
 	ExternalChecks string
 	Listen         string
 	// TLSCert and TLSKey are the files of a certificate and its key.

@@ -71,7 +71,7 @@ func (e *Enforcer) consent(a *asset, facts *check.Facts) {
 	facts.Rejections = e.view.rejections[plan]
 	facts.Overrides, facts.Allowed = e.view.overrides[content], a.requirements.overridable
 	facts.Checks, facts.Content, facts.Origin = a.requirements.checks, a.requirements.content, a.requirements.origin
-	facts.Answers, facts.Served = e.outside.answers, a.requirements.served
+	facts.Answers, facts.Own = e.outside.answers, a.requirements.own
 	facts.Origin.Incarnation, facts.Health = a.difference.Incarnation, a.difference.Health
 }
 
