@@ -150,6 +150,8 @@ type WaitingOn struct {
 	Reason string `json:"reason"`
 	// Blockers are the assets that must move first.
 	Blockers []AssetID `json:"blockers,omitempty"`
+	// Scope of a budget that is full.
+	Scope string `json:"scope,omitempty"`
 	// Owner of the hold, pin or stop in the way.
 	Owner string `json:"owner,omitempty"`
 	// Until is when it ends by itself, if known.

@@ -401,6 +401,8 @@ type OpenPush struct {
 	Epoch       uint64               `json:"epoch"`
 	Admitted    time.Time            `json:"admitted"`
 	ResumeToken []byte               `json:"-"`
+	// Budgets are the scopes in which it takes a place.
+	Budgets []string `json:"budgets,omitempty"`
 	// Doubt: its end was lost, and it may still be running.
 	Doubt bool `json:"doubt"`
 }

@@ -44,7 +44,7 @@ func (e *Enforcer) placesOf(a *asset) []place {
 		if budget.Key == turndowns {
 			full = fmt.Sprintf("%d of %d removals under way in the partition; checks.turndown.in_flight in its definition says how many at once", budget.Limit, budget.Limit)
 		}
-		places = append(places, place{budget.Key, budget.Limit, intent.WaitingOn{Kind: intent.WaitBudget, Reason: full}})
+		places = append(places, place{budget.Key, budget.Limit, intent.WaitingOn{Kind: intent.WaitBudget, Scope: budget.Key, Reason: full}})
 	}
 	return places
 }
