@@ -296,8 +296,8 @@ func (s *session) retryCommand() *cobra.Command {
 		Use:   "retry ASSET",
 		Short: "Look at an asset now, and push it if it differs",
 		Long: `Look at an asset now, and push it if it differs, as if nothing of it had
-failed before: pauses between tries end, and an asset that is quarantined is
-tried with the others. No check is passed over, and no hold, pin or stop.`,
+failed before: the pause between tries ends, also that of a quarantine. No check
+is passed over, and no hold, pin or stop.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			if err := reasoned(command, reason); err != nil {

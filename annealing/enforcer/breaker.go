@@ -62,7 +62,9 @@ func (e *Enforcer) failedAsk(s *served, err error, down bool, now time.Time) {
 	s.until = now.Add(e.pluginPause(s.failures))
 	s.reason = fmt.Sprintf("plugin %s fails (%d in a row since %s): %v; tried again at %s, and nothing else is asked of it until it answers",
 		s.name, s.failures, s.since.UTC().Format(time.TimeOnly), err, s.until.UTC().Format(time.TimeOnly))
-	e.Log.Warn("a plugin fails", "partition", e.Partition, "plugin", s.name, "failures", s.failures, "again", s.until, "error", err)
+	if !down { // That one is down is told by who runs or dials it.
+		e.Log.Warn("a plugin is up and fails", "partition", e.Partition, "plugin", s.name, "failures", s.failures, "again", s.until, "error", err)
+	}
 }
 
 // pluginPause is short at first, since a plugin that was just started, or
