@@ -84,12 +84,18 @@ const (
 	WaitDenied        WaitingKind = "denied"         // its version or commit is on a denylist
 	WaitCalendar      WaitingKind = "calendar"       // outside its windows, on a holiday, or frozen
 	WaitCondition     WaitingKind = "condition"      // a condition of the policy is not so
+	WaitMetric        WaitingKind = "metric"         // what monitoring measures is not within limits
+	WaitAlert         WaitingKind = "alert"          // an alert is active
+	WaitPeak          WaitingKind = "peak"           // it would serve less than was asked of it lately
 	WaitClaim         WaitingKind = "claim"          // another asset holds the resource
 	WaitNotSelected   WaitingKind = "not-selected"   // governed, and no rollout chose it yet
 	WaitPluginMissing WaitingKind = "plugin-missing" // no plugin for an enforced type
 	WaitPlugin        WaitingKind = "plugin"         // the plugin is down, hung or of a wrong version
 	WaitUnknown       WaitingKind = "unknown"        // the plugin cannot tell the difference
 	WaitBackoff       WaitingKind = "backoff"        // the last push failed
+	WaitNoEffect      WaitingKind = "no-effect"      // pushes are carried out, and nothing changes
+	WaitQuarantined   WaitingKind = "quarantined"    // it breaks what looks at it, or pushes it
+	WaitMissing       WaitingKind = "missing"        // a dependency does not exist
 	WaitSettling      WaitingKind = "settling"       // an earlier push may still be running
 	WaitFlapping      WaitingKind = "changed-back"   // something keeps changing it back
 	WaitCheckBroken   WaitingKind = "check-broken"   // a check could not answer
@@ -97,7 +103,8 @@ const (
 	WaitStale         WaitingKind = "stale"          // the world moved during admission; looked at again at once
 	WaitStore         WaitingKind = "store"          // the store refuses writes
 	WaitGeneration    WaitingKind = "generation"     // the partition's newest sources are not served
-	WaitTurn          WaitingKind = "turn"           // queued behind others for a diff or push slot
+	WaitTurn          WaitingKind = "turn"           // queued behind others for a diff or push slot, or for an answer from outside
+	WaitPlan          WaitingKind = "plan"           // nothing: a plan pushes nothing
 )
 
 // WaitingKinds are all that an asset can wait for.
@@ -105,7 +112,7 @@ func WaitingKinds() []WaitingKind {
 	return []WaitingKind{
 		WaitStop, WaitMode, WaitHold, WaitOrder, WaitCapacity, WaitVersion, WaitTurndown, WaitApproval, WaitRejected, WaitBudget,
 		WaitAge, WaitDenied, WaitCalendar, WaitCondition, WaitClaim, WaitNotSelected, WaitPluginMissing, WaitPlugin, WaitUnknown,
-		WaitBackoff, WaitSettling, WaitFlapping, WaitCheckBroken, WaitTarget, WaitStale, WaitStore, WaitGeneration, WaitTurn,
+		WaitBackoff, WaitNoEffect, WaitQuarantined, WaitMissing, WaitSettling, WaitFlapping, WaitCheckBroken, WaitTarget, WaitStale, WaitStore, WaitGeneration, WaitTurn,
 	}
 }
 
@@ -129,7 +136,7 @@ func (k WaitingKind) Sort() Sort {
 	switch k {
 	case WaitFlapping:
 		return SortFighting
-	case WaitBackoff, WaitPlugin, WaitPluginMissing, WaitUnknown, WaitCheckBroken, WaitTarget, WaitClaim, WaitStore, WaitGeneration, WaitSettling:
+	case WaitBackoff, WaitNoEffect, WaitQuarantined, WaitMissing, WaitPlugin, WaitPluginMissing, WaitUnknown, WaitCheckBroken, WaitTarget, WaitClaim, WaitStore, WaitGeneration, WaitSettling:
 		return SortFailing
 	default:
 		return SortWaiting
@@ -171,8 +178,10 @@ type Report struct {
 	// Push under way, or the last one, and how it ended.
 	Push     PushID `json:"push,omitempty"`
 	PushNote string `json:"pushNote,omitempty"`
-	// Waiting names every blocker, the most decisive first.
+	// Waiting names every blocker, the most decisive first, and Passed the checks
+	// that pass by themselves.
 	Waiting   []WaitingOn   `json:"waiting,omitempty"`
+	Passed    []string      `json:"passed,omitempty"`
 	Unmanaged []FieldChange `json:"unmanaged,omitempty"`
 	// Consent to the plan; nil: nobody's is asked for.
 	Consent *Consent `json:"consent,omitempty"`

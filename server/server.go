@@ -97,6 +97,8 @@ type Options struct {
 	Alone func(ctx context.Context) bool
 	// Repositories finds documents in repositories; nil: there are none.
 	Repositories Repositories
+	// Plan looks at what a held candidate would change; nil: nobody can here.
+	Plan func(ctx context.Context, candidate intent.Candidate) (Plan, error)
 	// Location is the store's path, and Version the program's, for people.
 	Location, Version string
 	// Sweep is the longest pause between two looks at an asset; 0: half a minute.
@@ -121,6 +123,8 @@ type Server struct {
 	sweep    time.Duration
 
 	repositories Repositories
+	plan         func(ctx context.Context, candidate intent.Candidate) (Plan, error)
+	planning     chan struct{}
 }
 
 // New returns a server over the store.
@@ -151,6 +155,7 @@ func New(o Options) *Server {
 		store: o.Store, schemas: o.Schemas, runtime: o.Runtime, health: health, identify: o.Identify,
 		location: o.Location, version: o.Version, started: o.Runtime.Now(),
 		queries: query.New(o.Store, o.Schemas, o.Runtime), repositories: o.Repositories,
+		plan: o.Plan, planning: make(chan struct{}, 1),
 		sweep: cmp.Or(o.Sweep, 30*time.Second),
 	}
 }

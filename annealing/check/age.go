@@ -11,7 +11,7 @@ import (
 // minimumAge waits until the target incarnation, or the asset's content in it,
 // was published so long ago.
 func (c *Configured) minimumAge(asked *intentpb.MinimumAge) {
-	c.Kind, c.NeedsOrigin = KindMinimumAge, true
+	c.NeedsOrigin = true
 	least := asked.GetAge().AsDuration()
 	c.judge = func(f Facts) intent.Verdict {
 		what, published := f.Origin.Incarnation.String()+" was", f.Origin.Published

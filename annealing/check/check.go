@@ -59,6 +59,10 @@ type Facts struct {
 	Content intent.Asset
 	Origin  Origin
 	Health  intent.Health
+	// Answers from outside, by question, and what of the asset those checks look
+	// at that ask.
+	Answers map[Question]Answer
+	Own     map[*Configured]Own
 }
 
 // Mode of enforcement.

@@ -156,7 +156,13 @@ func hintFor(report intent.Report, waiting intent.WaitingOn) string {
 	case intent.WaitUnknown:
 		return "see whether production can be reached; the plugin is asked again and again, and the server's log holds what it wrote"
 	case intent.WaitBackoff:
-		return "lehr get pushes --asset " + asset + " shows how the pushes ended; it is tried again by itself"
+		return "lehr get pushes --asset " + asset + " shows how the pushes ended; lehr retry " + asset + " --reason WHY tries now"
+	case intent.WaitNoEffect:
+		return "look whether the plugin writes what it reads: something may change it back at once; lehr retry " + asset + " --reason WHY tries now"
+	case intent.WaitQuarantined:
+		return "mend the asset, or the plugin: the server's log holds what it wrote; lehr retry " + asset + " --reason WHY tries now"
+	case intent.WaitMissing:
+		return "put it back into the sources, or take the dependency on it out of " + asset
 	case intent.WaitSettling:
 		return "nothing to do: it goes on by itself once that push can be running no more; lehr get pushes --asset " + asset + " lists it"
 	case intent.WaitFlapping:
@@ -169,6 +175,10 @@ func hintFor(report intent.Report, waiting intent.WaitingOn) string {
 		return "nothing is wrong: it goes on by itself when a place is free; lehr get reports --state pushing lists who takes the places"
 	case intent.WaitCalendar:
 		return "lehr get windows " + asset + " lists when pushes may begin"
+	case intent.WaitAlert:
+		return "an alert that is silenced in Alertmanager does not count, unless the check says that it does"
+	case intent.WaitPeak:
+		return "it is pushed when less is asked of it; or the sources keep more"
 	case intent.WaitClaim:
 		return "one of the two must go, or name another resource"
 	case intent.WaitStale:

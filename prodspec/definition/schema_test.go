@@ -100,6 +100,9 @@ func TestSchemaHasTheKeysOfTheParser(t *testing.T) {
 		".checks{}|zone.open|[]|rrule": "checks: {c: {zone: UTC, open: [{KEY}]}}",
 		".checks{}|zone.open|rrule":    "checks: {c: {zone: UTC, open: {KEY}}}",
 		".checks{}|zone.freezes[]":     "checks: {c: {zone: UTC, freezes: [{KEY}]}}",
+		".checks{}|headroom":           "checks: {c: {headroom: 1, KEY}}",
+		".checks{}|query":              "checks: {c: {query: x, KEY}}",
+		".checks{}|alerts":             "checks: {c: {alerts: x, KEY}}",
 		".checks{}|deny":               "checks: {c: {deny: [], KEY}}",
 		".checks{}|deny.deny[]":        "checks: {c: {deny: [{KEY}]}}",
 		".checks.budget":               "checks: {budget: {KEY}}",
@@ -184,6 +187,7 @@ func TestDefinitionsSatisfyTheSchema(t *testing.T) {
 	for text, wrong := range map[string]string{
 		"checks: {budget: {scope: a, in_flight: 1}, approval: {quorum: 2, expires: 7d}}": "",
 		"validate: {shrink: {max: 20%, over: 1h30m}, rules: [{id: a, must: true}]}":      "",
+		"plugins: {Job: {run: [a], at_once: 4}}":                                         "",
 		"access: {viewer: everyone, operator: [\"group:sre\"]}":                          "",
 		"mode: on":                         "$.mode",
 		"chekcs: {}":                       "$.chekcs",

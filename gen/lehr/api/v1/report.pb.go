@@ -26,8 +26,9 @@ type ListReportsRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Partition string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
 	Prefix    string                 `protobuf:"bytes,2,opt,name=prefix" json:"prefix,omitempty"`
-	State     string                 `protobuf:"bytes,3,opt,name=state" json:"state,omitempty"`
-	After     string                 `protobuf:"bytes,4,opt,name=after" json:"after,omitempty"`
+	// Of Report.state; or "quarantined", of those that wait for that.
+	State string `protobuf:"bytes,3,opt,name=state" json:"state,omitempty"`
+	After string `protobuf:"bytes,4,opt,name=after" json:"after,omitempty"`
 	// 0: 100, at most 1000.
 	Limit int32 `protobuf:"varint,5,opt,name=limit" json:"limit,omitempty"`
 	// Of the members of this group only: "shop", "shop/a".
@@ -992,6 +993,149 @@ func (x *Cause) GetChain() []*Reason {
 	return nil
 }
 
+type PlanCandidateRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Partition string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
+	// Its digest, or at least 8 digits of it.
+	Candidate     string `protobuf:"bytes,2,opt,name=candidate" json:"candidate,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PlanCandidateRequest) Reset() {
+	*x = PlanCandidateRequest{}
+	mi := &file_lehr_api_v1_report_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlanCandidateRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlanCandidateRequest) ProtoMessage() {}
+
+func (x *PlanCandidateRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_report_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlanCandidateRequest.ProtoReflect.Descriptor instead.
+func (*PlanCandidateRequest) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_report_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *PlanCandidateRequest) GetPartition() string {
+	if x != nil {
+		return x.Partition
+	}
+	return ""
+}
+
+func (x *PlanCandidateRequest) GetCandidate() string {
+	if x != nil {
+		return x.Candidate
+	}
+	return ""
+}
+
+type PlanCandidateResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of the assets that it changes, as they would be, in the order of their ids;
+	// at most 10 000.
+	Reports []*Report `protobuf:"bytes,1,rep,name=reports" json:"reports,omitempty"`
+	// How many more there are.
+	More int32 `protobuf:"varint,2,opt,name=more" json:"more,omitempty"`
+	// What would leave intent, at most 10 000; production keeps it.
+	Removed []string `protobuf:"bytes,3,rep,name=removed" json:"removed,omitempty"`
+	// What the policy would ask for no longer, or less of.
+	Loosened []string `protobuf:"bytes,4,rep,name=loosened" json:"loosened,omitempty"`
+	// The incarnation that it changes, empty: none; and head now.
+	Base          string `protobuf:"bytes,5,opt,name=base" json:"base,omitempty"`
+	Head          string `protobuf:"bytes,6,opt,name=head" json:"head,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PlanCandidateResponse) Reset() {
+	*x = PlanCandidateResponse{}
+	mi := &file_lehr_api_v1_report_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlanCandidateResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlanCandidateResponse) ProtoMessage() {}
+
+func (x *PlanCandidateResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_report_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlanCandidateResponse.ProtoReflect.Descriptor instead.
+func (*PlanCandidateResponse) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_report_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *PlanCandidateResponse) GetReports() []*Report {
+	if x != nil {
+		return x.Reports
+	}
+	return nil
+}
+
+func (x *PlanCandidateResponse) GetMore() int32 {
+	if x != nil {
+		return x.More
+	}
+	return 0
+}
+
+func (x *PlanCandidateResponse) GetRemoved() []string {
+	if x != nil {
+		return x.Removed
+	}
+	return nil
+}
+
+func (x *PlanCandidateResponse) GetLoosened() []string {
+	if x != nil {
+		return x.Loosened
+	}
+	return nil
+}
+
+func (x *PlanCandidateResponse) GetBase() string {
+	if x != nil {
+		return x.Base
+	}
+	return ""
+}
+
+func (x *PlanCandidateResponse) GetHead() string {
+	if x != nil {
+		return x.Head
+	}
+	return ""
+}
+
 // Reason is a node of the chain; its causes are why it is so.
 type Reason struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1016,7 +1160,7 @@ type Reason struct {
 
 func (x *Reason) Reset() {
 	*x = Reason{}
-	mi := &file_lehr_api_v1_report_proto_msgTypes[13]
+	mi := &file_lehr_api_v1_report_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1028,7 +1172,7 @@ func (x *Reason) String() string {
 func (*Reason) ProtoMessage() {}
 
 func (x *Reason) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_report_proto_msgTypes[13]
+	mi := &file_lehr_api_v1_report_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1041,7 +1185,7 @@ func (x *Reason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reason.ProtoReflect.Descriptor instead.
 func (*Reason) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_report_proto_rawDescGZIP(), []int{13}
+	return file_lehr_api_v1_report_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Reason) GetKind() string {
@@ -1207,7 +1351,17 @@ const file_lehr_api_v1_report_proto_rawDesc = "" +
 	"\x06assets\x18\x04 \x01(\x03R\x06assets\x12\x14\n" +
 	"\x05names\x18\x05 \x03(\tR\x05names\x12\x18\n" +
 	"\aexample\x18\x06 \x01(\tR\aexample\x12)\n" +
-	"\x05chain\x18\a \x03(\v2\x13.lehr.api.v1.ReasonR\x05chain\"\x85\x03\n" +
+	"\x05chain\x18\a \x03(\v2\x13.lehr.api.v1.ReasonR\x05chain\"R\n" +
+	"\x14PlanCandidateRequest\x12\x1c\n" +
+	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x1c\n" +
+	"\tcandidate\x18\x02 \x01(\tR\tcandidate\"\xb8\x01\n" +
+	"\x15PlanCandidateResponse\x12-\n" +
+	"\areports\x18\x01 \x03(\v2\x13.lehr.api.v1.ReportR\areports\x12\x12\n" +
+	"\x04more\x18\x02 \x01(\x05R\x04more\x12\x18\n" +
+	"\aremoved\x18\x03 \x03(\tR\aremoved\x12\x1a\n" +
+	"\bloosened\x18\x04 \x03(\tR\bloosened\x12\x12\n" +
+	"\x04base\x18\x05 \x01(\tR\x04base\x12\x12\n" +
+	"\x04head\x18\x06 \x01(\tR\x04head\"\x85\x03\n" +
 	"\x06Reason\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x14\n" +
 	"\x05asset\x18\x02 \x01(\tR\x05asset\x12\x12\n" +
@@ -1220,14 +1374,15 @@ const file_lehr_api_v1_report_proto_rawDesc = "" +
 	"\x06causes\x18\t \x03(\v2\x13.lehr.api.v1.ReasonR\x06causes\x12 \n" +
 	"\vresponsible\x18\n" +
 	" \x01(\tR\vresponsible\x12.\n" +
-	"\x04next\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\x04next2\xbf\x03\n" +
+	"\x04next\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\x04next2\xa1\x04\n" +
 	"\rReportService\x12Z\n" +
 	"\vListReports\x12\x1f.lehr.api.v1.ListReportsRequest\x1a .lehr.api.v1.ListReportsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12T\n" +
 	"\tGetReport\x12\x1d.lehr.api.v1.GetReportRequest\x1a\x1e.lehr.api.v1.GetReportResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12_\n" +
 	"\fWatchReports\x12 .lehr.api.v1.WatchReportsRequest\x1a!.lehr.api.v1.WatchReportsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x010\x01\x12W\n" +
 	"\n" +
 	"ListGroups\x12\x1e.lehr.api.v1.ListGroupsRequest\x1a\x1f.lehr.api.v1.ListGroupsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12B\n" +
-	"\x03Why\x12\x17.lehr.api.v1.WhyRequest\x1a\x18.lehr.api.v1.WhyResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01B%Z\x1elehr.dev/gen/lehr/api/v1;apipb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
+	"\x03Why\x12\x17.lehr.api.v1.WhyRequest\x1a\x18.lehr.api.v1.WhyResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12`\n" +
+	"\rPlanCandidate\x12!.lehr.api.v1.PlanCandidateRequest\x1a\".lehr.api.v1.PlanCandidateResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01B%Z\x1elehr.dev/gen/lehr/api/v1;apipb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
 
 var (
 	file_lehr_api_v1_report_proto_rawDescOnce sync.Once
@@ -1241,7 +1396,7 @@ func file_lehr_api_v1_report_proto_rawDescGZIP() []byte {
 	return file_lehr_api_v1_report_proto_rawDescData
 }
 
-var file_lehr_api_v1_report_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_lehr_api_v1_report_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_lehr_api_v1_report_proto_goTypes = []any{
 	(*ListReportsRequest)(nil),    // 0: lehr.api.v1.ListReportsRequest
 	(*ListReportsResponse)(nil),   // 1: lehr.api.v1.ListReportsResponse
@@ -1256,52 +1411,57 @@ var file_lehr_api_v1_report_proto_goTypes = []any{
 	(*WhyResponse)(nil),           // 10: lehr.api.v1.WhyResponse
 	(*Standing)(nil),              // 11: lehr.api.v1.Standing
 	(*Cause)(nil),                 // 12: lehr.api.v1.Cause
-	(*Reason)(nil),                // 13: lehr.api.v1.Reason
-	nil,                           // 14: lehr.api.v1.Group.StatesEntry
-	nil,                           // 15: lehr.api.v1.WhyResponse.StatesEntry
-	nil,                           // 16: lehr.api.v1.Standing.MembersEntry
-	(*Report)(nil),                // 17: lehr.api.v1.Report
-	(*Partition)(nil),             // 18: lehr.api.v1.Partition
-	(*timestamppb.Timestamp)(nil), // 19: google.protobuf.Timestamp
-	(*Finding)(nil),               // 20: lehr.api.v1.Finding
+	(*PlanCandidateRequest)(nil),  // 13: lehr.api.v1.PlanCandidateRequest
+	(*PlanCandidateResponse)(nil), // 14: lehr.api.v1.PlanCandidateResponse
+	(*Reason)(nil),                // 15: lehr.api.v1.Reason
+	nil,                           // 16: lehr.api.v1.Group.StatesEntry
+	nil,                           // 17: lehr.api.v1.WhyResponse.StatesEntry
+	nil,                           // 18: lehr.api.v1.Standing.MembersEntry
+	(*Report)(nil),                // 19: lehr.api.v1.Report
+	(*Partition)(nil),             // 20: lehr.api.v1.Partition
+	(*timestamppb.Timestamp)(nil), // 21: google.protobuf.Timestamp
+	(*Finding)(nil),               // 22: lehr.api.v1.Finding
 }
 var file_lehr_api_v1_report_proto_depIdxs = []int32{
-	17, // 0: lehr.api.v1.ListReportsResponse.reports:type_name -> lehr.api.v1.Report
-	17, // 1: lehr.api.v1.GetReportResponse.report:type_name -> lehr.api.v1.Report
-	18, // 2: lehr.api.v1.WatchReportsResponse.partition:type_name -> lehr.api.v1.Partition
-	17, // 3: lehr.api.v1.WatchReportsResponse.reports:type_name -> lehr.api.v1.Report
+	19, // 0: lehr.api.v1.ListReportsResponse.reports:type_name -> lehr.api.v1.Report
+	19, // 1: lehr.api.v1.GetReportResponse.report:type_name -> lehr.api.v1.Report
+	20, // 2: lehr.api.v1.WatchReportsResponse.partition:type_name -> lehr.api.v1.Partition
+	19, // 3: lehr.api.v1.WatchReportsResponse.reports:type_name -> lehr.api.v1.Report
 	8,  // 4: lehr.api.v1.ListGroupsResponse.groups:type_name -> lehr.api.v1.Group
-	14, // 5: lehr.api.v1.Group.states:type_name -> lehr.api.v1.Group.StatesEntry
-	13, // 6: lehr.api.v1.WhyResponse.reasons:type_name -> lehr.api.v1.Reason
-	17, // 7: lehr.api.v1.WhyResponse.report:type_name -> lehr.api.v1.Report
-	13, // 8: lehr.api.v1.WhyResponse.root:type_name -> lehr.api.v1.Reason
+	16, // 5: lehr.api.v1.Group.states:type_name -> lehr.api.v1.Group.StatesEntry
+	15, // 6: lehr.api.v1.WhyResponse.reasons:type_name -> lehr.api.v1.Reason
+	19, // 7: lehr.api.v1.WhyResponse.report:type_name -> lehr.api.v1.Report
+	15, // 8: lehr.api.v1.WhyResponse.root:type_name -> lehr.api.v1.Reason
 	11, // 9: lehr.api.v1.WhyResponse.standing:type_name -> lehr.api.v1.Standing
-	15, // 10: lehr.api.v1.WhyResponse.states:type_name -> lehr.api.v1.WhyResponse.StatesEntry
+	17, // 10: lehr.api.v1.WhyResponse.states:type_name -> lehr.api.v1.WhyResponse.StatesEntry
 	12, // 11: lehr.api.v1.WhyResponse.causes:type_name -> lehr.api.v1.Cause
-	19, // 12: lehr.api.v1.Standing.at:type_name -> google.protobuf.Timestamp
-	16, // 13: lehr.api.v1.Standing.members:type_name -> lehr.api.v1.Standing.MembersEntry
-	13, // 14: lehr.api.v1.Cause.root:type_name -> lehr.api.v1.Reason
-	13, // 15: lehr.api.v1.Cause.chain:type_name -> lehr.api.v1.Reason
-	19, // 16: lehr.api.v1.Reason.since:type_name -> google.protobuf.Timestamp
-	19, // 17: lehr.api.v1.Reason.until:type_name -> google.protobuf.Timestamp
-	20, // 18: lehr.api.v1.Reason.findings:type_name -> lehr.api.v1.Finding
-	13, // 19: lehr.api.v1.Reason.causes:type_name -> lehr.api.v1.Reason
-	19, // 20: lehr.api.v1.Reason.next:type_name -> google.protobuf.Timestamp
-	0,  // 21: lehr.api.v1.ReportService.ListReports:input_type -> lehr.api.v1.ListReportsRequest
-	2,  // 22: lehr.api.v1.ReportService.GetReport:input_type -> lehr.api.v1.GetReportRequest
-	4,  // 23: lehr.api.v1.ReportService.WatchReports:input_type -> lehr.api.v1.WatchReportsRequest
-	6,  // 24: lehr.api.v1.ReportService.ListGroups:input_type -> lehr.api.v1.ListGroupsRequest
-	9,  // 25: lehr.api.v1.ReportService.Why:input_type -> lehr.api.v1.WhyRequest
-	1,  // 26: lehr.api.v1.ReportService.ListReports:output_type -> lehr.api.v1.ListReportsResponse
-	3,  // 27: lehr.api.v1.ReportService.GetReport:output_type -> lehr.api.v1.GetReportResponse
-	5,  // 28: lehr.api.v1.ReportService.WatchReports:output_type -> lehr.api.v1.WatchReportsResponse
-	7,  // 29: lehr.api.v1.ReportService.ListGroups:output_type -> lehr.api.v1.ListGroupsResponse
-	10, // 30: lehr.api.v1.ReportService.Why:output_type -> lehr.api.v1.WhyResponse
-	26, // [26:31] is the sub-list for method output_type
-	21, // [21:26] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	21, // 12: lehr.api.v1.Standing.at:type_name -> google.protobuf.Timestamp
+	18, // 13: lehr.api.v1.Standing.members:type_name -> lehr.api.v1.Standing.MembersEntry
+	15, // 14: lehr.api.v1.Cause.root:type_name -> lehr.api.v1.Reason
+	15, // 15: lehr.api.v1.Cause.chain:type_name -> lehr.api.v1.Reason
+	19, // 16: lehr.api.v1.PlanCandidateResponse.reports:type_name -> lehr.api.v1.Report
+	21, // 17: lehr.api.v1.Reason.since:type_name -> google.protobuf.Timestamp
+	21, // 18: lehr.api.v1.Reason.until:type_name -> google.protobuf.Timestamp
+	22, // 19: lehr.api.v1.Reason.findings:type_name -> lehr.api.v1.Finding
+	15, // 20: lehr.api.v1.Reason.causes:type_name -> lehr.api.v1.Reason
+	21, // 21: lehr.api.v1.Reason.next:type_name -> google.protobuf.Timestamp
+	0,  // 22: lehr.api.v1.ReportService.ListReports:input_type -> lehr.api.v1.ListReportsRequest
+	2,  // 23: lehr.api.v1.ReportService.GetReport:input_type -> lehr.api.v1.GetReportRequest
+	4,  // 24: lehr.api.v1.ReportService.WatchReports:input_type -> lehr.api.v1.WatchReportsRequest
+	6,  // 25: lehr.api.v1.ReportService.ListGroups:input_type -> lehr.api.v1.ListGroupsRequest
+	9,  // 26: lehr.api.v1.ReportService.Why:input_type -> lehr.api.v1.WhyRequest
+	13, // 27: lehr.api.v1.ReportService.PlanCandidate:input_type -> lehr.api.v1.PlanCandidateRequest
+	1,  // 28: lehr.api.v1.ReportService.ListReports:output_type -> lehr.api.v1.ListReportsResponse
+	3,  // 29: lehr.api.v1.ReportService.GetReport:output_type -> lehr.api.v1.GetReportResponse
+	5,  // 30: lehr.api.v1.ReportService.WatchReports:output_type -> lehr.api.v1.WatchReportsResponse
+	7,  // 31: lehr.api.v1.ReportService.ListGroups:output_type -> lehr.api.v1.ListGroupsResponse
+	10, // 32: lehr.api.v1.ReportService.Why:output_type -> lehr.api.v1.WhyResponse
+	14, // 33: lehr.api.v1.ReportService.PlanCandidate:output_type -> lehr.api.v1.PlanCandidateResponse
+	28, // [28:34] is the sub-list for method output_type
+	22, // [22:28] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_lehr_api_v1_report_proto_init() }
@@ -1318,7 +1478,7 @@ func file_lehr_api_v1_report_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_api_v1_report_proto_rawDesc), len(file_lehr_api_v1_report_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   17,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

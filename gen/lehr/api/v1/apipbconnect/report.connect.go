@@ -46,6 +46,9 @@ const (
 	ReportServiceListGroupsProcedure = "/lehr.api.v1.ReportService/ListGroups"
 	// ReportServiceWhyProcedure is the fully-qualified name of the ReportService's Why RPC.
 	ReportServiceWhyProcedure = "/lehr.api.v1.ReportService/Why"
+	// ReportServicePlanCandidateProcedure is the fully-qualified name of the ReportService's
+	// PlanCandidate RPC.
+	ReportServicePlanCandidateProcedure = "/lehr.api.v1.ReportService/PlanCandidate"
 )
 
 // ReportServiceClient is a client for the lehr.api.v1.ReportService service.
@@ -61,6 +64,10 @@ type ReportServiceClient interface {
 	ListGroups(context.Context, *v1.ListGroupsRequest) (*v1.ListGroupsResponse, error)
 	// Why an asset, a group or the partition is as it is: down to the root causes.
 	Why(context.Context, *v1.WhyRequest) (*v1.WhyResponse, error)
+	// What a held candidate would change in production, and what would be in the
+	// way. Nothing is changed, and no plugin is started that head does not have. It
+	// takes as long as the plugins take to look at what the candidate changes.
+	PlanCandidate(context.Context, *v1.PlanCandidateRequest) (*v1.PlanCandidateResponse, error)
 }
 
 // NewReportServiceClient constructs a client for the lehr.api.v1.ReportService service. By default,
@@ -104,16 +111,23 @@ func NewReportServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 			connect.WithSchema(reportServiceMethods.ByName("Why")),
 			connect.WithClientOptions(opts...),
 		),
+		planCandidate: connect.NewClient[v1.PlanCandidateRequest, v1.PlanCandidateResponse](
+			httpClient,
+			baseURL+ReportServicePlanCandidateProcedure,
+			connect.WithSchema(reportServiceMethods.ByName("PlanCandidate")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
 // reportServiceClient implements ReportServiceClient.
 type reportServiceClient struct {
-	listReports  *connect.Client[v1.ListReportsRequest, v1.ListReportsResponse]
-	getReport    *connect.Client[v1.GetReportRequest, v1.GetReportResponse]
-	watchReports *connect.Client[v1.WatchReportsRequest, v1.WatchReportsResponse]
-	listGroups   *connect.Client[v1.ListGroupsRequest, v1.ListGroupsResponse]
-	why          *connect.Client[v1.WhyRequest, v1.WhyResponse]
+	listReports   *connect.Client[v1.ListReportsRequest, v1.ListReportsResponse]
+	getReport     *connect.Client[v1.GetReportRequest, v1.GetReportResponse]
+	watchReports  *connect.Client[v1.WatchReportsRequest, v1.WatchReportsResponse]
+	listGroups    *connect.Client[v1.ListGroupsRequest, v1.ListGroupsResponse]
+	why           *connect.Client[v1.WhyRequest, v1.WhyResponse]
+	planCandidate *connect.Client[v1.PlanCandidateRequest, v1.PlanCandidateResponse]
 }
 
 // ListReports calls lehr.api.v1.ReportService.ListReports.
@@ -157,6 +171,15 @@ func (c *reportServiceClient) Why(ctx context.Context, req *v1.WhyRequest) (*v1.
 	return nil, err
 }
 
+// PlanCandidate calls lehr.api.v1.ReportService.PlanCandidate.
+func (c *reportServiceClient) PlanCandidate(ctx context.Context, req *v1.PlanCandidateRequest) (*v1.PlanCandidateResponse, error) {
+	response, err := c.planCandidate.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // ReportServiceHandler is an implementation of the lehr.api.v1.ReportService service.
 type ReportServiceHandler interface {
 	ListReports(context.Context, *v1.ListReportsRequest) (*v1.ListReportsResponse, error)
@@ -170,6 +193,10 @@ type ReportServiceHandler interface {
 	ListGroups(context.Context, *v1.ListGroupsRequest) (*v1.ListGroupsResponse, error)
 	// Why an asset, a group or the partition is as it is: down to the root causes.
 	Why(context.Context, *v1.WhyRequest) (*v1.WhyResponse, error)
+	// What a held candidate would change in production, and what would be in the
+	// way. Nothing is changed, and no plugin is started that head does not have. It
+	// takes as long as the plugins take to look at what the candidate changes.
+	PlanCandidate(context.Context, *v1.PlanCandidateRequest) (*v1.PlanCandidateResponse, error)
 }
 
 // NewReportServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -209,6 +236,12 @@ func NewReportServiceHandler(svc ReportServiceHandler, opts ...connect.HandlerOp
 		connect.WithSchema(reportServiceMethods.ByName("Why")),
 		connect.WithHandlerOptions(opts...),
 	)
+	reportServicePlanCandidateHandler := connect.NewUnaryHandlerSimple(
+		ReportServicePlanCandidateProcedure,
+		svc.PlanCandidate,
+		connect.WithSchema(reportServiceMethods.ByName("PlanCandidate")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/lehr.api.v1.ReportService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case ReportServiceListReportsProcedure:
@@ -221,6 +254,8 @@ func NewReportServiceHandler(svc ReportServiceHandler, opts ...connect.HandlerOp
 			reportServiceListGroupsHandler.ServeHTTP(w, r)
 		case ReportServiceWhyProcedure:
 			reportServiceWhyHandler.ServeHTTP(w, r)
+		case ReportServicePlanCandidateProcedure:
+			reportServicePlanCandidateHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -248,4 +283,8 @@ func (UnimplementedReportServiceHandler) ListGroups(context.Context, *v1.ListGro
 
 func (UnimplementedReportServiceHandler) Why(context.Context, *v1.WhyRequest) (*v1.WhyResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.ReportService.Why is not implemented"))
+}
+
+func (UnimplementedReportServiceHandler) PlanCandidate(context.Context, *v1.PlanCandidateRequest) (*v1.PlanCandidateResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.ReportService.PlanCandidate is not implemented"))
 }
