@@ -14,7 +14,7 @@ import (
 // dated are the kinds of reason whose text has an age, before anything that a
 // person wrote.
 var dated = map[string]bool{
-	"stop": true, "in-sync": true, "candidate-held": true, "candidate-rejected": true, "unknown": true, "outdated": true, "pin": true,
+	"stop": true, "in-sync": true, "candidate-held": true, "candidate-rejected": true, "unknown": true, "outdated": true, "pin": true, "cycle": true, "approval": true,
 }
 
 var age = regexp.MustCompile(`(?: \(so reported| \(report of|; the last pass was)? (?:just now|at an unknown time|[0-9]+(?:h[0-9]{2})?[smhd] ago)\)?`)

@@ -27,7 +27,7 @@ func (c *Configured) alerts(asked *intentpb.Alerts, over intent.TypeName, types 
 		}
 		active := own.Alerts
 		if len(active) == 0 {
-			return c.passes(c.until(a))
+			return c.passes(c.until(a)).Rests("no such alert is active; %s old", aged(f.Now, a.At))
 		}
 		first := slices.MinFunc(active, func(a, b Alert) int { return a.Since.Compare(b.Since) })
 		return c.waits(intent.WaitAlert, time.Time{}, "%s; asked at %s", alertWords(first, len(active)-1), instant(a.At))

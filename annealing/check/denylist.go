@@ -47,7 +47,11 @@ func (c *Configured) denylist(list *intentpb.Denylist, over intent.TypeName, typ
 		if err != nil {
 			return c.broken(err)
 		}
-		return c.passes(time.Time{})
+		pass := c.passes(time.Time{})
+		if version != "" {
+			pass.Fact = "version " + intent.Shown(version) + " is not on it"
+		}
+		return pass
 	}
 	return nil
 }

@@ -43,7 +43,7 @@ func (c *Configured) metric(asked *intentpb.Metric, over intent.TypeName, types 
 			}
 		}
 		if beyond == 0 {
-			return c.passes(c.until(a))
+			return c.passes(c.until(a)).Rests("%s is %s%s, and must be %s; %s old", text, number(samples[0].Value), ofSeries(len(samples)), limits(asked), aged(f.Now, a.At))
 		}
 		others := ""
 		if len(samples) > 1 {
@@ -93,6 +93,17 @@ func outside(asked *intentpb.Metric, value float64) (by float64, is bool) {
 	}
 	return 0, false
 }
+
+// ofSeries says of how many a value is the first.
+func ofSeries(count int) string {
+	if count == 1 {
+		return ""
+	}
+	return fmt.Sprintf(" and in %d more series within limits too", count-1)
+}
+
+// aged is how old an answer is, in seconds.
+func aged(now, at time.Time) time.Duration { return now.Sub(at).Round(time.Second) }
 
 func limits(asked *intentpb.Metric) string {
 	switch {

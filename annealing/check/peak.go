@@ -33,7 +33,7 @@ func (c *Configured) peak(asked *intentpb.Peak, over intent.TypeName, types *rul
 		}
 		served, least := f.Own[c].Serves, peak*asked.GetHeadroom()
 		if !exceeds(least, served.Target) {
-			return c.passes(c.until(a))
+			return c.passes(c.until(a)).Rests("it would serve %s, the recent peak is %s × %s; %s old", number(served.Target), number(peak), number(asked.GetHeadroom()), aged(f.Now, a.At))
 		}
 		return c.waits(intent.WaitPeak, time.Time{}, "it serves %s and would serve %s, less than the recent peak %s × %s = %s (%s); asked at %s",
 			number(served.Current), number(served.Target), number(peak), number(asked.GetHeadroom()), number(least), text, instant(a.At))

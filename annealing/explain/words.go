@@ -175,6 +175,10 @@ func hintFor(report intent.Report, waiting intent.WaitingOn) string {
 		return "nothing is wrong: it goes on by itself when a place is free; lehr get reports --state pushing lists who takes the places"
 	case intent.WaitCalendar:
 		return "lehr get windows " + asset + " lists when pushes may begin"
+	case intent.WaitMetric:
+		return "it goes on by itself once what is measured is within its limits; the query is in lehr.yaml, under checks"
+	case intent.WaitPlan:
+		return "nothing is in the way"
 	case intent.WaitAlert:
 		return "an alert that is silenced in Alertmanager does not count, unless the check says that it does"
 	case intent.WaitPeak:
