@@ -59,6 +59,9 @@ type Facts struct {
 	Content intent.Asset
 	Origin  Origin
 	Health  intent.Health
+	// Windows are those that a push of the asset counts in, of the rate limits
+	// among Checks.
+	Windows []Window
 }
 
 // Mode of enforcement.

@@ -18,6 +18,7 @@ const (
 	KindDenylist   = "denylist"
 	KindCondition  = "condition"
 	KindCalendar   = "calendar"
+	KindRate       = "rate"
 )
 
 // Configured is a check of a policy, ready to judge. It is safe for concurrent
@@ -26,7 +27,9 @@ type Configured struct {
 	Name, Kind string
 	// NeedsContent and NeedsOrigin say which facts it looks at.
 	NeedsContent, NeedsOrigin bool
-	judge                     func(Facts) intent.Verdict
+	// Rate is set for a rate limit.
+	Rate  *intentpb.Rate
+	judge func(Facts) intent.Verdict
 }
 
 // Required is a check that a push of the asset needs.
@@ -66,6 +69,8 @@ func Configure(c *intentpb.Check, types *rule.Environment) *Configured {
 		err = made.condition(kind.Condition, over(c, types), types)
 	case *intentpb.Check_Calendar:
 		err = made.calendar(kind.Calendar)
+	case *intentpb.Check_Rate:
+		made.rate(kind.Rate)
 	default:
 		err = errors.New("this version of Lehr does not know its kind")
 	}
@@ -98,6 +103,8 @@ func KindOf(c *intentpb.Check) string {
 		return KindCondition
 	case *intentpb.Check_Calendar:
 		return KindCalendar
+	case *intentpb.Check_Rate:
+		return KindRate
 	default:
 		return ""
 	}

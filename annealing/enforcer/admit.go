@@ -57,6 +57,7 @@ func (e *Enforcer) admit(a *asset, facts check.Facts, decision check.Decision) {
 		Quorum:        a.requirements.quorum,
 		Overrides:     decision.Overridden(),
 		Budgets:       a.requirements.budgets,
+		Rates:         e.asks(facts),
 		Removes:       facts.Turndown != nil,
 		Checks:        decision.Passed(),
 	}})
@@ -95,6 +96,7 @@ func (e *Enforcer) outrun(g admission) bool {
 	}
 	g.asset.admitting = false
 	e.release(keysOf(g))
+	e.answeredAsk(g, false)
 	if e.assets[g.asset.id] == g.asset {
 		e.soon(g.asset, loop.Fresh)
 	}
@@ -124,6 +126,7 @@ func (e *Enforcer) admitted(ctx context.Context, group []admission, refusals []*
 	for i, g := range group {
 		if refusals[i] == nil {
 			g.asset.comesBack()
+			e.answeredAsk(g, true)
 			e.startPush(ctx, g, keysOf(g))
 			continue
 		}
@@ -145,6 +148,12 @@ func (a *asset) comesBack() {
 func (e *Enforcer) turnedAway(ctx context.Context, g admission, waiting intent.WaitingOn) {
 	g.asset.admitting = false
 	e.release(keysOf(g))
+	e.answeredAsk(g, false)
+	if waiting.Kind == intent.WaitRate {
+		for _, use := range g.Rates {
+			e.forgetWindow(use.Key) // What is known of it is wrong.
+		}
+	}
 	if e.assets[g.asset.id] == g.asset {
 		e.refused(ctx, g.asset, g, waiting, e.now())
 	}
@@ -183,6 +192,7 @@ func (e *Enforcer) answered(ctx context.Context, group []admission, open []store
 			continue
 		}
 		g.asset.comesBack()
+		e.answeredAsk(g, true)
 		e.trouble(g.asset).push = &push{id: g.Push, target: g.Target, plan: g.Plan, admitted: g.At, budgets: keysOf(g)}
 		const reason = "not begun: the answer to its admission was lost"
 		e.closings.Add(closing{g.asset, plugin.PushResult{Ending: plugin.Stopped, Reason: reason}, store.Closing{

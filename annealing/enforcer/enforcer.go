@@ -120,8 +120,10 @@ type Enforcer struct {
 	// lines by budget key; ushering while the usher is to come back.
 	lines    map[string]*line
 	ushering bool
-	pushes   uint64
-	failed   error
+	// windows that pushes count in, by key.
+	windows map[string]*window
+	pushes  uint64
+	failed  error
 	// behind says why the view could not be read anew; catchingUp: it is
 	// tried again soon.
 	behind     error
@@ -154,6 +156,7 @@ func New(options Options) *Enforcer {
 		lagging:    map[intent.Sequence]int{},
 		left:       map[intent.AssetID]former{},
 		lines:      map[string]*line{},
+		windows:    map[string]*window{},
 		reports:    map[intent.AssetID]intent.Report{},
 		admissions: loop.Batch[admission]{},
 		closings:   loop.Batch[closing]{Max: groupSize},

@@ -19,7 +19,9 @@ func (e *Enforcer) pass(a *asset, now time.Time) {
 	facts := e.facts(a, now)
 	a.consent, a.overrides = said(facts)
 	decision := check.Decide(facts)
-	a.ends = decision.Ends()
+	if a.ends = decision.Ends(); !e.calls(a, facts) {
+		a.ends = time.Time{}
+	}
 	if a.requirements.err != nil {
 		decision.Verdicts = append(decision.Verdicts, intent.IsBroken("requirements", a.requirements.err))
 	}
@@ -67,6 +69,7 @@ func (e *Enforcer) consent(a *asset, facts *check.Facts) {
 	facts.Rejections = e.view.rejections[plan]
 	facts.Overrides, facts.Allowed = e.view.overrides[content], a.requirements.overridable
 	facts.Checks, facts.Content, facts.Origin = a.requirements.checks, a.requirements.content, a.requirements.origin
+	facts.Windows = e.windowsOf(a)
 	facts.Origin.Incarnation, facts.Health = a.difference.Incarnation, a.difference.Health
 }
 
@@ -127,6 +130,7 @@ func (e *Enforcer) differs(a *asset, g *glance) {
 	if t.plan != plan || t.difference.Outcome != intent.Differs {
 		a.calm = 0
 	}
+	e.learn(g.requirements.windows)
 	t.difference, t.plan, t.requirements = g.difference, plan, g.requirements
 	if drifted {
 		a.seen = 0

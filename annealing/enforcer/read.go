@@ -33,6 +33,8 @@ type reader struct {
 	// checks that are ready, and incarnations that they look at.
 	checks       map[checkOf]*check.Configured
 	incarnations map[intent.IncarnationID]intent.Incarnation
+	// counted are the keys of the windows that the enforcer knows.
+	counted map[string]bool
 }
 
 // mostRemembered bounds what is remembered of incarnations.
@@ -44,6 +46,7 @@ func newReader(options Options) *reader {
 		rulings: map[intent.IncarnationID]*ruling{}, declared: map[intent.Digest][]edge{},
 		depends: map[intent.IncarnationID]bool{},
 		checks:  map[checkOf]*check.Configured{}, incarnations: map[intent.IncarnationID]intent.Incarnation{},
+		counted: map[string]bool{},
 	}
 }
 
@@ -76,6 +79,9 @@ type requirements struct {
 	content intent.Asset
 	origin  check.Origin
 	budgets []store.BudgetUse
+	// windows that a push counts in, with what the store has of those that the
+	// enforcer does not know.
+	windows []check.Window
 	// standing is that of the asset itself, inward what others declare to it;
 	// nil: that does not matter to this push.
 	standing *standing
@@ -336,7 +342,7 @@ func (r *reader) require(ctx context.Context, at intent.IncarnationID, content i
 	if all.standing.turndown {
 		use(turndowns, max(1, policy.Turndowns))
 	}
-	return r.ask(ctx, at, policy, content, own)
+	return r.ask(ctx, at, policy, content, scope.Scopes, own)
 }
 
 // quorumOf is what a policy asks of approvals.

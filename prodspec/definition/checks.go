@@ -28,6 +28,7 @@ func ownChecks() []ownCheck {
 		{"deny", "denylist", []string{"version"}, (*parser).denylist, `{deny: [{version: "1.4.*", reason: it loses writes}]}`},
 		{"must", "condition", []string{"message"}, (*parser).condition, "{must: size(diff.changes) < 10}"},
 		{"zone", "calendar", []string{"open", "freezes", "holidays"}, (*parser).calendar, `{zone: Europe/London, open: "Mon-Fri 09:00-17:00", holidays: GB}`},
+		{"at_most", "rate", []string{"per", "by", "scope"}, (*parser).rate, "{at_most: 3, per: 1h, by: asset}"},
 	}
 }
 

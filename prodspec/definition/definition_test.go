@@ -158,6 +158,13 @@ func TestRefusedDefinitions(t *testing.T) {
 		"bad freeze":            {"budget: {scope", "office: {zone: UTC, freezes: [{from: soon, until: 2026-01-05, reason: a}]}\n  budget: {scope", 18, 40, "checks.office.freezes[0].from", "no time", "2026-12-20"},
 		"freeze without reason": {"budget: {scope", "office: {zone: UTC, freezes: [{from: 2026-01-04, until: 2026-01-05}]}\n  budget: {scope", 18, 33, "checks.office.freezes[0].reason", "missing", "reason: …"},
 		"freeze backwards":      {"budget: {scope", "office: {zone: UTC, freezes: [{from: 2026-01-06, until: 2026-01-05, reason: a}]}\n  budget: {scope", 18, 33, "checks.office.freezes[0]", "ends before", ""},
+		"no rate":               {"budget: {scope", "hourly: {at_most: 0, per: 1h, by: asset}\n  budget: {scope", 18, 21, "checks.hourly.at_most", "from 1", ""},
+		"high rate":             {"budget: {scope", "hourly: {at_most: 2000, per: 1h, by: asset}\n  budget: {scope", 18, 21, "checks.hourly.at_most", "at most 1000", "shorter time"},
+		"rate per what":         {"budget: {scope", "hourly: {at_most: 3, by: asset}\n  budget: {scope", 18, 21, "checks.hourly.per", "missing", "per: 1h"},
+		"long rate":             {"budget: {scope", "hourly: {at_most: 3, per: 8d, by: asset}\n  budget: {scope", 18, 29, "checks.hourly.per", "7 days", "7d"},
+		"rate by what":          {"budget: {scope", "hourly: {at_most: 3, per: 1h}\n  budget: {scope", 18, 21, "checks.hourly.by", "by or scope", "scope: cluster"},
+		"rate by both":          {"budget: {scope", "hourly: {at_most: 3, per: 1h, by: type, scope: a}\n  budget: {scope", 18, 21, "checks.hourly.by", "not both", ""},
+		"rate by nothing":       {"budget: {scope", "hourly: {at_most: 3, per: 1h, by: cluster}\n  budget: {scope", 18, 37, "checks.hourly.by", `"cluster"`, "asset, type or partition"},
 		"no age":                {"budget: {scope", "soak: {min_age: soon}\n  budget: {scope", 18, 19, "checks.soak.min_age", "length of time", "10m"},
 		"age of what":           {"budget: {scope", "soak: {min_age: 1m, of: asset}\n  budget: {scope", 18, 27, "checks.soak.of", `"asset"`, "incarnation or content"},
 		"nothing denied":        {"budget: {scope", "bad: {deny: []}\n  budget: {scope", 18, 15, "checks.bad.deny", "not empty", "reason"},
@@ -305,7 +312,9 @@ func TestOwnChecks(t *testing.T) {
     open: [Mon-Fri 09:00-17:00, {rrule: FREQ=MONTHLY;BYDAY=1SA, start: 2026-01-03 22:00, for: 4h}]
     freezes: [{from: 2026-07-20, until: 2026-08-01 12:00, reason: nobody is here}]
     holidays: GB
-  overrides: {allow: [min_age, bad]}
+  hourly: {at_most: 3, per: 1h, by: asset, where: type == "Job"}
+  slowly: {at_most: 1, per: 10m, scope: cluster}
+  overrides: {allow: [min_age, bad, rate]}
 `
 	d, findings := definition.Parse("lehr.yaml", []byte(text), schema.Builtin())
 	if len(findings) > 0 {
@@ -329,6 +338,9 @@ func TestOwnChecks(t *testing.T) {
 			}},
 		}}},
 	}
+	want = append(want,
+		&intentpb.Check{Name: "hourly", Where: `type == "Job"`, Kind: &intentpb.Check_Rate{Rate: &intentpb.Rate{AtMost: 3, Per: durationpb.New(time.Hour), By: intentpb.Rate_BY_ASSET}}},
+		&intentpb.Check{Name: "slowly", Kind: &intentpb.Check_Rate{Rate: &intentpb.Rate{AtMost: 1, Per: durationpb.New(10 * time.Minute), By: intentpb.Rate_BY_SCOPE, Scope: "cluster"}}})
 	if diff := cmp.Diff(want, d.Policy.GetChecks(), protocmp.Transform()); diff != "" {
 		t.Error(diff)
 	}

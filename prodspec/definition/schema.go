@@ -198,9 +198,13 @@ func checksSchema() map[string]any {
 // checkField is a key of a partition's own check.
 func checkField(key string) map[string]any {
 	switch key {
-	case "min_age":
+	case "min_age", "per":
 		return duration()
-	case "message", "zone", "holidays":
+	case "at_most":
+		return number(1)
+	case "by":
+		return enum(slices.Sorted(maps.Keys(rateBys)))
+	case "message", "zone", "holidays", "scope":
 		return text()
 	case "open":
 		recurring := object(map[string]any{"rrule": text(), "start": text(), "for": duration()}, "rrule")

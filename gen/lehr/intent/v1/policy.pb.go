@@ -24,6 +24,61 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+type Rate_By int32
+
+const (
+	Rate_BY_UNSPECIFIED Rate_By = 0
+	Rate_BY_ASSET       Rate_By = 1
+	Rate_BY_TYPE        Rate_By = 2
+	Rate_BY_PARTITION   Rate_By = 3
+	Rate_BY_SCOPE       Rate_By = 4
+)
+
+// Enum value maps for Rate_By.
+var (
+	Rate_By_name = map[int32]string{
+		0: "BY_UNSPECIFIED",
+		1: "BY_ASSET",
+		2: "BY_TYPE",
+		3: "BY_PARTITION",
+		4: "BY_SCOPE",
+	}
+	Rate_By_value = map[string]int32{
+		"BY_UNSPECIFIED": 0,
+		"BY_ASSET":       1,
+		"BY_TYPE":        2,
+		"BY_PARTITION":   3,
+		"BY_SCOPE":       4,
+	}
+)
+
+func (x Rate_By) Enum() *Rate_By {
+	p := new(Rate_By)
+	*p = x
+	return p
+}
+
+func (x Rate_By) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Rate_By) Descriptor() protoreflect.EnumDescriptor {
+	return file_lehr_intent_v1_policy_proto_enumTypes[0].Descriptor()
+}
+
+func (Rate_By) Type() protoreflect.EnumType {
+	return &file_lehr_intent_v1_policy_proto_enumTypes[0]
+}
+
+func (x Rate_By) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Rate_By.Descriptor instead.
+func (Rate_By) EnumDescriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{9, 0}
+}
+
 type ValidationRule_Severity int32
 
 const (
@@ -63,11 +118,11 @@ func (x ValidationRule_Severity) String() string {
 }
 
 func (ValidationRule_Severity) Descriptor() protoreflect.EnumDescriptor {
-	return file_lehr_intent_v1_policy_proto_enumTypes[0].Descriptor()
+	return file_lehr_intent_v1_policy_proto_enumTypes[1].Descriptor()
 }
 
 func (ValidationRule_Severity) Type() protoreflect.EnumType {
-	return &file_lehr_intent_v1_policy_proto_enumTypes[0]
+	return &file_lehr_intent_v1_policy_proto_enumTypes[1]
 }
 
 func (x ValidationRule_Severity) Number() protoreflect.EnumNumber {
@@ -76,7 +131,7 @@ func (x ValidationRule_Severity) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ValidationRule_Severity.Descriptor instead.
 func (ValidationRule_Severity) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{9, 0}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{10, 0}
 }
 
 type ValidationRule_Scope int32
@@ -118,11 +173,11 @@ func (x ValidationRule_Scope) String() string {
 }
 
 func (ValidationRule_Scope) Descriptor() protoreflect.EnumDescriptor {
-	return file_lehr_intent_v1_policy_proto_enumTypes[1].Descriptor()
+	return file_lehr_intent_v1_policy_proto_enumTypes[2].Descriptor()
 }
 
 func (ValidationRule_Scope) Type() protoreflect.EnumType {
-	return &file_lehr_intent_v1_policy_proto_enumTypes[1]
+	return &file_lehr_intent_v1_policy_proto_enumTypes[2]
 }
 
 func (x ValidationRule_Scope) Number() protoreflect.EnumNumber {
@@ -131,7 +186,7 @@ func (x ValidationRule_Scope) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ValidationRule_Scope.Descriptor instead.
 func (ValidationRule_Scope) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{9, 1}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{10, 1}
 }
 
 // Policy says how a partition is enforced. It is generated from the
@@ -291,6 +346,7 @@ type Check struct {
 	//	*Check_Deny
 	//	*Check_Condition
 	//	*Check_Calendar
+	//	*Check_Rate
 	Kind          isCheck_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -383,6 +439,15 @@ func (x *Check) GetCalendar() *Calendar {
 	return nil
 }
 
+func (x *Check) GetRate() *Rate {
+	if x != nil {
+		if x, ok := x.Kind.(*Check_Rate); ok {
+			return x.Rate
+		}
+	}
+	return nil
+}
+
 type isCheck_Kind interface {
 	isCheck_Kind()
 }
@@ -403,6 +468,10 @@ type Check_Calendar struct {
 	Calendar *Calendar `protobuf:"bytes,6,opt,name=calendar,oneof"`
 }
 
+type Check_Rate struct {
+	Rate *Rate `protobuf:"bytes,11,opt,name=rate,oneof"`
+}
+
 func (*Check_MinAge) isCheck_Kind() {}
 
 func (*Check_Deny) isCheck_Kind() {}
@@ -410,6 +479,8 @@ func (*Check_Deny) isCheck_Kind() {}
 func (*Check_Condition) isCheck_Kind() {}
 
 func (*Check_Calendar) isCheck_Kind() {}
+
+func (*Check_Rate) isCheck_Kind() {}
 
 // MinimumAge waits until the target incarnation was published so long ago.
 type MinimumAge struct {
@@ -915,6 +986,77 @@ func (x *Freeze) GetReason() string {
 	return ""
 }
 
+// Rate bounds how many pushes are admitted in any period of a length: those of
+// one asset, of one type, of one value of an impacted scope, or all.
+type Rate struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	AtMost uint32                 `protobuf:"varint,1,opt,name=at_most,json=atMost" json:"at_most,omitempty"`
+	Per    *durationpb.Duration   `protobuf:"bytes,2,opt,name=per" json:"per,omitempty"`
+	By     Rate_By                `protobuf:"varint,3,opt,name=by,enum=lehr.intent.v1.Rate_By" json:"by,omitempty"`
+	// Of BY_SCOPE: the key of ImpactedScope.scopes.
+	Scope         string `protobuf:"bytes,4,opt,name=scope" json:"scope,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Rate) Reset() {
+	*x = Rate{}
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Rate) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Rate) ProtoMessage() {}
+
+func (x *Rate) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Rate.ProtoReflect.Descriptor instead.
+func (*Rate) Descriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *Rate) GetAtMost() uint32 {
+	if x != nil {
+		return x.AtMost
+	}
+	return 0
+}
+
+func (x *Rate) GetPer() *durationpb.Duration {
+	if x != nil {
+		return x.Per
+	}
+	return nil
+}
+
+func (x *Rate) GetBy() Rate_By {
+	if x != nil {
+		return x.By
+	}
+	return Rate_BY_UNSPECIFIED
+}
+
+func (x *Rate) GetScope() string {
+	if x != nil {
+		return x.Scope
+	}
+	return ""
+}
+
 // ValidationRule says in CEL what assets must be.
 type ValidationRule struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -937,7 +1079,7 @@ type ValidationRule struct {
 
 func (x *ValidationRule) Reset() {
 	*x = ValidationRule{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[9]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -949,7 +1091,7 @@ func (x *ValidationRule) String() string {
 func (*ValidationRule) ProtoMessage() {}
 
 func (x *ValidationRule) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[9]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -962,7 +1104,7 @@ func (x *ValidationRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ValidationRule.ProtoReflect.Descriptor instead.
 func (*ValidationRule) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{9}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ValidationRule) GetId() string {
@@ -1045,7 +1187,7 @@ type ExternalCheck struct {
 
 func (x *ExternalCheck) Reset() {
 	*x = ExternalCheck{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[10]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1057,7 +1199,7 @@ func (x *ExternalCheck) String() string {
 func (*ExternalCheck) ProtoMessage() {}
 
 func (x *ExternalCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[10]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1070,7 +1212,7 @@ func (x *ExternalCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExternalCheck.ProtoReflect.Descriptor instead.
 func (*ExternalCheck) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{10}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ExternalCheck) GetAsk() isExternalCheck_Ask {
@@ -1175,7 +1317,7 @@ type CommandLine struct {
 
 func (x *CommandLine) Reset() {
 	*x = CommandLine{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[11]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1187,7 +1329,7 @@ func (x *CommandLine) String() string {
 func (*CommandLine) ProtoMessage() {}
 
 func (x *CommandLine) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[11]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1200,7 +1342,7 @@ func (x *CommandLine) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandLine.ProtoReflect.Descriptor instead.
 func (*CommandLine) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{11}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *CommandLine) GetLine() []string {
@@ -1222,7 +1364,7 @@ type RoleBinding struct {
 
 func (x *RoleBinding) Reset() {
 	*x = RoleBinding{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[12]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1234,7 +1376,7 @@ func (x *RoleBinding) String() string {
 func (*RoleBinding) ProtoMessage() {}
 
 func (x *RoleBinding) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[12]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1247,7 +1389,7 @@ func (x *RoleBinding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoleBinding.ProtoReflect.Descriptor instead.
 func (*RoleBinding) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{12}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *RoleBinding) GetRole() string {
@@ -1280,7 +1422,7 @@ type PluginBinding struct {
 
 func (x *PluginBinding) Reset() {
 	*x = PluginBinding{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[13]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1292,7 +1434,7 @@ func (x *PluginBinding) String() string {
 func (*PluginBinding) ProtoMessage() {}
 
 func (x *PluginBinding) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[13]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1305,7 +1447,7 @@ func (x *PluginBinding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PluginBinding.ProtoReflect.Descriptor instead.
 func (*PluginBinding) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{13}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *PluginBinding) GetType() string {
@@ -1345,7 +1487,7 @@ type ShrinkGuard struct {
 
 func (x *ShrinkGuard) Reset() {
 	*x = ShrinkGuard{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[14]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1357,7 +1499,7 @@ func (x *ShrinkGuard) String() string {
 func (*ShrinkGuard) ProtoMessage() {}
 
 func (x *ShrinkGuard) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[14]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1370,7 +1512,7 @@ func (x *ShrinkGuard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShrinkGuard.ProtoReflect.Descriptor instead.
 func (*ShrinkGuard) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{14}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ShrinkGuard) GetMaxRemovedPercent() uint32 {
@@ -1413,7 +1555,7 @@ type Budget struct {
 
 func (x *Budget) Reset() {
 	*x = Budget{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[15]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1425,7 +1567,7 @@ func (x *Budget) String() string {
 func (*Budget) ProtoMessage() {}
 
 func (x *Budget) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[15]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1438,7 +1580,7 @@ func (x *Budget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Budget.ProtoReflect.Descriptor instead.
 func (*Budget) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{15}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Budget) GetScope() string {
@@ -1468,7 +1610,7 @@ type ApprovalPolicy struct {
 
 func (x *ApprovalPolicy) Reset() {
 	*x = ApprovalPolicy{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[16]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1480,7 +1622,7 @@ func (x *ApprovalPolicy) String() string {
 func (*ApprovalPolicy) ProtoMessage() {}
 
 func (x *ApprovalPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[16]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1493,7 +1635,7 @@ func (x *ApprovalPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalPolicy.ProtoReflect.Descriptor instead.
 func (*ApprovalPolicy) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{16}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ApprovalPolicy) GetQuorum() uint32 {
@@ -1514,7 +1656,7 @@ func (x *ApprovalPolicy) GetExpires() *durationpb.Duration {
 type OverridePolicy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// "order", "capacity", "version", the name of a check of the policy, or a kind
-	// of these: "min_age", "denylist", "condition", "calendar".
+	// of these: "min_age", "denylist", "condition", "calendar", "rate".
 	Allow []string `protobuf:"bytes,1,rep,name=allow" json:"allow,omitempty"`
 	// How long an override may be given for. Unset: 24 hours.
 	Longest       *durationpb.Duration `protobuf:"bytes,2,opt,name=longest" json:"longest,omitempty"`
@@ -1524,7 +1666,7 @@ type OverridePolicy struct {
 
 func (x *OverridePolicy) Reset() {
 	*x = OverridePolicy{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[17]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1536,7 +1678,7 @@ func (x *OverridePolicy) String() string {
 func (*OverridePolicy) ProtoMessage() {}
 
 func (x *OverridePolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[17]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1549,7 +1691,7 @@ func (x *OverridePolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OverridePolicy.ProtoReflect.Descriptor instead.
 func (*OverridePolicy) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{17}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *OverridePolicy) GetAllow() []string {
@@ -1589,14 +1731,15 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\x0eTypeModesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x125\n" +
 	"\x05value\x18\x02 \x01(\x0e2\x1f.lehr.intent.v1.EnforcementModeR\x05value:\x028\x01:S\xbaHP\x1aN\n" +
-	"\rpolicy.checks\x12\x18two checks have one name\x1a#this.checks.map(c, c.name).unique()\"\xc4\x02\n" +
+	"\rpolicy.checks\x12\x18two checks have one name\x1a#this.checks.map(c, c.name).unique()\"\xf0\x02\n" +
 	"\x05Check\x122\n" +
 	"\x04name\x18\x01 \x01(\tB\x1e\xbaH\x1br\x19\x18?2\x15^[a-z0-9][a-z0-9_-]*$R\x04name\x12\x1e\n" +
 	"\x05where\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x90NR\x05where\x125\n" +
 	"\amin_age\x18\x03 \x01(\v2\x1a.lehr.intent.v1.MinimumAgeH\x00R\x06minAge\x12.\n" +
 	"\x04deny\x18\x04 \x01(\v2\x18.lehr.intent.v1.DenylistH\x00R\x04deny\x129\n" +
 	"\tcondition\x18\x05 \x01(\v2\x19.lehr.intent.v1.ConditionH\x00R\tcondition\x126\n" +
-	"\bcalendar\x18\x06 \x01(\v2\x18.lehr.intent.v1.CalendarH\x00R\bcalendarB\r\n" +
+	"\bcalendar\x18\x06 \x01(\v2\x18.lehr.intent.v1.CalendarH\x00R\bcalendar\x12*\n" +
+	"\x04rate\x18\v \x01(\v2\x14.lehr.intent.v1.RateH\x00R\x04rateB\r\n" +
 	"\x04kind\x12\x05\xbaH\x02\b\x01\"e\n" +
 	"\n" +
 	"MinimumAge\x128\n" +
@@ -1631,7 +1774,22 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\x06Freeze\x126\n" +
 	"\x04from\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampB\x06\xbaH\x03\xc8\x01\x01R\x04from\x128\n" +
 	"\x05until\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampB\x06\xbaH\x03\xc8\x01\x01R\x05until\x12\x1f\n" +
-	"\x06reason\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x06reason\"\xd0\x04\n" +
+	"\x06reason\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x06reason\"\xdf\x02\n" +
+	"\x04Rate\x12#\n" +
+	"\aat_most\x18\x01 \x01(\rB\n" +
+	"\xbaH\a*\x05\x18\xe8\a(\x01R\x06atMost\x12>\n" +
+	"\x03per\x18\x02 \x01(\v2\x19.google.protobuf.DurationB\x11\xbaH\x0e\xc8\x01\x01\xaa\x01\b\"\x04\b\x80\xf5$*\x00R\x03per\x123\n" +
+	"\x02by\x18\x03 \x01(\x0e2\x17.lehr.intent.v1.Rate.ByB\n" +
+	"\xbaH\a\x82\x01\x04\x10\x01 \x00R\x02by\x12\x14\n" +
+	"\x05scope\x18\x04 \x01(\tR\x05scope\"S\n" +
+	"\x02By\x12\x12\n" +
+	"\x0eBY_UNSPECIFIED\x10\x00\x12\f\n" +
+	"\bBY_ASSET\x10\x01\x12\v\n" +
+	"\aBY_TYPE\x10\x02\x12\x10\n" +
+	"\fBY_PARTITION\x10\x03\x12\f\n" +
+	"\bBY_SCOPE\x10\x04:R\xbaHO\x1aM\n" +
+	"\n" +
+	"rate.scope\x12\x19scope belongs to BY_SCOPE\x1a$(this.by == 4) == (this.scope != '')\"\xd0\x04\n" +
 	"\x0eValidationRule\x12.\n" +
 	"\x02id\x18\x01 \x01(\tB\x1e\xbaH\x1br\x19\x18?2\x15^[a-z0-9][a-z0-9_-]*$R\x02id\x12\x1e\n" +
 	"\x05where\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x90NR\x05where\x12\x1e\n" +
@@ -1706,73 +1864,78 @@ func file_lehr_intent_v1_policy_proto_rawDescGZIP() []byte {
 	return file_lehr_intent_v1_policy_proto_rawDescData
 }
 
-var file_lehr_intent_v1_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_lehr_intent_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_lehr_intent_v1_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
+var file_lehr_intent_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_lehr_intent_v1_policy_proto_goTypes = []any{
-	(ValidationRule_Severity)(0),  // 0: lehr.intent.v1.ValidationRule.Severity
-	(ValidationRule_Scope)(0),     // 1: lehr.intent.v1.ValidationRule.Scope
-	(*Policy)(nil),                // 2: lehr.intent.v1.Policy
-	(*Check)(nil),                 // 3: lehr.intent.v1.Check
-	(*MinimumAge)(nil),            // 4: lehr.intent.v1.MinimumAge
-	(*Denylist)(nil),              // 5: lehr.intent.v1.Denylist
-	(*Denied)(nil),                // 6: lehr.intent.v1.Denied
-	(*Condition)(nil),             // 7: lehr.intent.v1.Condition
-	(*Calendar)(nil),              // 8: lehr.intent.v1.Calendar
-	(*Window)(nil),                // 9: lehr.intent.v1.Window
-	(*Freeze)(nil),                // 10: lehr.intent.v1.Freeze
-	(*ValidationRule)(nil),        // 11: lehr.intent.v1.ValidationRule
-	(*ExternalCheck)(nil),         // 12: lehr.intent.v1.ExternalCheck
-	(*CommandLine)(nil),           // 13: lehr.intent.v1.CommandLine
-	(*RoleBinding)(nil),           // 14: lehr.intent.v1.RoleBinding
-	(*PluginBinding)(nil),         // 15: lehr.intent.v1.PluginBinding
-	(*ShrinkGuard)(nil),           // 16: lehr.intent.v1.ShrinkGuard
-	(*Budget)(nil),                // 17: lehr.intent.v1.Budget
-	(*ApprovalPolicy)(nil),        // 18: lehr.intent.v1.ApprovalPolicy
-	(*OverridePolicy)(nil),        // 19: lehr.intent.v1.OverridePolicy
-	nil,                           // 20: lehr.intent.v1.Policy.TypeModesEntry
-	nil,                           // 21: lehr.intent.v1.ExternalCheck.ParametersEntry
-	(EnforcementMode)(0),          // 22: lehr.intent.v1.EnforcementMode
-	(*durationpb.Duration)(nil),   // 23: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 24: google.protobuf.Timestamp
+	(Rate_By)(0),                  // 0: lehr.intent.v1.Rate.By
+	(ValidationRule_Severity)(0),  // 1: lehr.intent.v1.ValidationRule.Severity
+	(ValidationRule_Scope)(0),     // 2: lehr.intent.v1.ValidationRule.Scope
+	(*Policy)(nil),                // 3: lehr.intent.v1.Policy
+	(*Check)(nil),                 // 4: lehr.intent.v1.Check
+	(*MinimumAge)(nil),            // 5: lehr.intent.v1.MinimumAge
+	(*Denylist)(nil),              // 6: lehr.intent.v1.Denylist
+	(*Denied)(nil),                // 7: lehr.intent.v1.Denied
+	(*Condition)(nil),             // 8: lehr.intent.v1.Condition
+	(*Calendar)(nil),              // 9: lehr.intent.v1.Calendar
+	(*Window)(nil),                // 10: lehr.intent.v1.Window
+	(*Freeze)(nil),                // 11: lehr.intent.v1.Freeze
+	(*Rate)(nil),                  // 12: lehr.intent.v1.Rate
+	(*ValidationRule)(nil),        // 13: lehr.intent.v1.ValidationRule
+	(*ExternalCheck)(nil),         // 14: lehr.intent.v1.ExternalCheck
+	(*CommandLine)(nil),           // 15: lehr.intent.v1.CommandLine
+	(*RoleBinding)(nil),           // 16: lehr.intent.v1.RoleBinding
+	(*PluginBinding)(nil),         // 17: lehr.intent.v1.PluginBinding
+	(*ShrinkGuard)(nil),           // 18: lehr.intent.v1.ShrinkGuard
+	(*Budget)(nil),                // 19: lehr.intent.v1.Budget
+	(*ApprovalPolicy)(nil),        // 20: lehr.intent.v1.ApprovalPolicy
+	(*OverridePolicy)(nil),        // 21: lehr.intent.v1.OverridePolicy
+	nil,                           // 22: lehr.intent.v1.Policy.TypeModesEntry
+	nil,                           // 23: lehr.intent.v1.ExternalCheck.ParametersEntry
+	(EnforcementMode)(0),          // 24: lehr.intent.v1.EnforcementMode
+	(*durationpb.Duration)(nil),   // 25: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 26: google.protobuf.Timestamp
 }
 var file_lehr_intent_v1_policy_proto_depIdxs = []int32{
-	22, // 0: lehr.intent.v1.Policy.mode:type_name -> lehr.intent.v1.EnforcementMode
-	15, // 1: lehr.intent.v1.Policy.plugins:type_name -> lehr.intent.v1.PluginBinding
-	16, // 2: lehr.intent.v1.Policy.shrink:type_name -> lehr.intent.v1.ShrinkGuard
-	17, // 3: lehr.intent.v1.Policy.budgets:type_name -> lehr.intent.v1.Budget
-	20, // 4: lehr.intent.v1.Policy.type_modes:type_name -> lehr.intent.v1.Policy.TypeModesEntry
-	18, // 5: lehr.intent.v1.Policy.approval:type_name -> lehr.intent.v1.ApprovalPolicy
-	19, // 6: lehr.intent.v1.Policy.overrides:type_name -> lehr.intent.v1.OverridePolicy
-	14, // 7: lehr.intent.v1.Policy.access:type_name -> lehr.intent.v1.RoleBinding
-	11, // 8: lehr.intent.v1.Policy.rules:type_name -> lehr.intent.v1.ValidationRule
-	3,  // 9: lehr.intent.v1.Policy.checks:type_name -> lehr.intent.v1.Check
-	4,  // 10: lehr.intent.v1.Check.min_age:type_name -> lehr.intent.v1.MinimumAge
-	5,  // 11: lehr.intent.v1.Check.deny:type_name -> lehr.intent.v1.Denylist
-	7,  // 12: lehr.intent.v1.Check.condition:type_name -> lehr.intent.v1.Condition
-	8,  // 13: lehr.intent.v1.Check.calendar:type_name -> lehr.intent.v1.Calendar
-	23, // 14: lehr.intent.v1.MinimumAge.age:type_name -> google.protobuf.Duration
-	6,  // 15: lehr.intent.v1.Denylist.entries:type_name -> lehr.intent.v1.Denied
-	9,  // 16: lehr.intent.v1.Calendar.open:type_name -> lehr.intent.v1.Window
-	10, // 17: lehr.intent.v1.Calendar.freezes:type_name -> lehr.intent.v1.Freeze
-	23, // 18: lehr.intent.v1.Window.duration:type_name -> google.protobuf.Duration
-	24, // 19: lehr.intent.v1.Freeze.from:type_name -> google.protobuf.Timestamp
-	24, // 20: lehr.intent.v1.Freeze.until:type_name -> google.protobuf.Timestamp
-	0,  // 21: lehr.intent.v1.ValidationRule.severity:type_name -> lehr.intent.v1.ValidationRule.Severity
-	1,  // 22: lehr.intent.v1.ValidationRule.scope:type_name -> lehr.intent.v1.ValidationRule.Scope
-	12, // 23: lehr.intent.v1.ValidationRule.external:type_name -> lehr.intent.v1.ExternalCheck
-	13, // 24: lehr.intent.v1.ExternalCheck.command:type_name -> lehr.intent.v1.CommandLine
-	21, // 25: lehr.intent.v1.ExternalCheck.parameters:type_name -> lehr.intent.v1.ExternalCheck.ParametersEntry
-	23, // 26: lehr.intent.v1.ExternalCheck.timeout:type_name -> google.protobuf.Duration
-	23, // 27: lehr.intent.v1.ExternalCheck.keep:type_name -> google.protobuf.Duration
-	23, // 28: lehr.intent.v1.ShrinkGuard.period:type_name -> google.protobuf.Duration
-	23, // 29: lehr.intent.v1.ApprovalPolicy.expires:type_name -> google.protobuf.Duration
-	23, // 30: lehr.intent.v1.OverridePolicy.longest:type_name -> google.protobuf.Duration
-	22, // 31: lehr.intent.v1.Policy.TypeModesEntry.value:type_name -> lehr.intent.v1.EnforcementMode
-	32, // [32:32] is the sub-list for method output_type
-	32, // [32:32] is the sub-list for method input_type
-	32, // [32:32] is the sub-list for extension type_name
-	32, // [32:32] is the sub-list for extension extendee
-	0,  // [0:32] is the sub-list for field type_name
+	24, // 0: lehr.intent.v1.Policy.mode:type_name -> lehr.intent.v1.EnforcementMode
+	17, // 1: lehr.intent.v1.Policy.plugins:type_name -> lehr.intent.v1.PluginBinding
+	18, // 2: lehr.intent.v1.Policy.shrink:type_name -> lehr.intent.v1.ShrinkGuard
+	19, // 3: lehr.intent.v1.Policy.budgets:type_name -> lehr.intent.v1.Budget
+	22, // 4: lehr.intent.v1.Policy.type_modes:type_name -> lehr.intent.v1.Policy.TypeModesEntry
+	20, // 5: lehr.intent.v1.Policy.approval:type_name -> lehr.intent.v1.ApprovalPolicy
+	21, // 6: lehr.intent.v1.Policy.overrides:type_name -> lehr.intent.v1.OverridePolicy
+	16, // 7: lehr.intent.v1.Policy.access:type_name -> lehr.intent.v1.RoleBinding
+	13, // 8: lehr.intent.v1.Policy.rules:type_name -> lehr.intent.v1.ValidationRule
+	4,  // 9: lehr.intent.v1.Policy.checks:type_name -> lehr.intent.v1.Check
+	5,  // 10: lehr.intent.v1.Check.min_age:type_name -> lehr.intent.v1.MinimumAge
+	6,  // 11: lehr.intent.v1.Check.deny:type_name -> lehr.intent.v1.Denylist
+	8,  // 12: lehr.intent.v1.Check.condition:type_name -> lehr.intent.v1.Condition
+	9,  // 13: lehr.intent.v1.Check.calendar:type_name -> lehr.intent.v1.Calendar
+	12, // 14: lehr.intent.v1.Check.rate:type_name -> lehr.intent.v1.Rate
+	25, // 15: lehr.intent.v1.MinimumAge.age:type_name -> google.protobuf.Duration
+	7,  // 16: lehr.intent.v1.Denylist.entries:type_name -> lehr.intent.v1.Denied
+	10, // 17: lehr.intent.v1.Calendar.open:type_name -> lehr.intent.v1.Window
+	11, // 18: lehr.intent.v1.Calendar.freezes:type_name -> lehr.intent.v1.Freeze
+	25, // 19: lehr.intent.v1.Window.duration:type_name -> google.protobuf.Duration
+	26, // 20: lehr.intent.v1.Freeze.from:type_name -> google.protobuf.Timestamp
+	26, // 21: lehr.intent.v1.Freeze.until:type_name -> google.protobuf.Timestamp
+	25, // 22: lehr.intent.v1.Rate.per:type_name -> google.protobuf.Duration
+	0,  // 23: lehr.intent.v1.Rate.by:type_name -> lehr.intent.v1.Rate.By
+	1,  // 24: lehr.intent.v1.ValidationRule.severity:type_name -> lehr.intent.v1.ValidationRule.Severity
+	2,  // 25: lehr.intent.v1.ValidationRule.scope:type_name -> lehr.intent.v1.ValidationRule.Scope
+	14, // 26: lehr.intent.v1.ValidationRule.external:type_name -> lehr.intent.v1.ExternalCheck
+	15, // 27: lehr.intent.v1.ExternalCheck.command:type_name -> lehr.intent.v1.CommandLine
+	23, // 28: lehr.intent.v1.ExternalCheck.parameters:type_name -> lehr.intent.v1.ExternalCheck.ParametersEntry
+	25, // 29: lehr.intent.v1.ExternalCheck.timeout:type_name -> google.protobuf.Duration
+	25, // 30: lehr.intent.v1.ExternalCheck.keep:type_name -> google.protobuf.Duration
+	25, // 31: lehr.intent.v1.ShrinkGuard.period:type_name -> google.protobuf.Duration
+	25, // 32: lehr.intent.v1.ApprovalPolicy.expires:type_name -> google.protobuf.Duration
+	25, // 33: lehr.intent.v1.OverridePolicy.longest:type_name -> google.protobuf.Duration
+	24, // 34: lehr.intent.v1.Policy.TypeModesEntry.value:type_name -> lehr.intent.v1.EnforcementMode
+	35, // [35:35] is the sub-list for method output_type
+	35, // [35:35] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_lehr_intent_v1_policy_proto_init() }
@@ -1786,6 +1949,7 @@ func file_lehr_intent_v1_policy_proto_init() {
 		(*Check_Deny)(nil),
 		(*Check_Condition)(nil),
 		(*Check_Calendar)(nil),
+		(*Check_Rate)(nil),
 	}
 	file_lehr_intent_v1_policy_proto_msgTypes[4].OneofWrappers = []any{
 		(*Denied_Version)(nil),
@@ -1795,7 +1959,7 @@ func file_lehr_intent_v1_policy_proto_init() {
 		(*Window_Hours)(nil),
 		(*Window_Rrule)(nil),
 	}
-	file_lehr_intent_v1_policy_proto_msgTypes[10].OneofWrappers = []any{
+	file_lehr_intent_v1_policy_proto_msgTypes[11].OneofWrappers = []any{
 		(*ExternalCheck_Http)(nil),
 		(*ExternalCheck_Sql)(nil),
 		(*ExternalCheck_Command)(nil),
@@ -1805,8 +1969,8 @@ func file_lehr_intent_v1_policy_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_intent_v1_policy_proto_rawDesc), len(file_lehr_intent_v1_policy_proto_rawDesc)),
-			NumEnums:      2,
-			NumMessages:   20,
+			NumEnums:      3,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
