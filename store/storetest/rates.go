@@ -148,9 +148,6 @@ func (m *rateModel) admit(r *rapid.T) {
 // take says whether it may be admitted, and counts it.
 func (m *rateModel) take(a store.Admission) bool {
 	for _, use := range a.Rates {
-		if use.Limit == 0 {
-			continue
-		}
 		within := 0
 		for i, at := range m.counted[use.Key] {
 			if at.After(a.At) {
@@ -161,7 +158,7 @@ func (m *rateModel) take(a store.Admission) bool {
 				within++
 			}
 		}
-		if within >= use.Limit {
+		if use.Limit > 0 && within >= use.Limit {
 			return false
 		}
 	}

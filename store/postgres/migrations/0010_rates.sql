@@ -1,10 +1,11 @@
 -- +goose Up
 
--- The pushes that count under a key of a rate limit.
+-- When pushes were admitted that count under a key of a rate limit, numbered from
+-- the oldest on.
 CREATE TABLE rate (
     partition TEXT COLLATE "C" NOT NULL,
     name      TEXT COLLATE "C" NOT NULL,
+    number    BIGINT NOT NULL,
     admitted  BIGINT NOT NULL,
-    push      TEXT COLLATE "C" NOT NULL,
-    PRIMARY KEY (partition, name, admitted, push)
+    PRIMARY KEY (partition, name, number)
 );
