@@ -30,13 +30,14 @@ func (e *Enforcer) admit(a *asset, facts check.Facts, decision check.Decision) {
 	for _, budget := range a.requirements.budgets {
 		keys = append(keys, budget.Key)
 	}
-	if full := e.takePlaces(a, keys); full != nil {
+	uses, placesUntil, full := e.takePlaces(a, keys, facts.Now)
+	if full != nil {
 		e.wait(a, d.Incarnation, d.Effective, *full)
 		e.queue.Add(a, facts.Now.Add(e.Limits.Sweep), loop.Sweep)
 		return
 	}
 	_, _, pin, _ := e.target(a, facts.Now)
-	until := decision.ValidUntil()
+	until := earlier(decision.ValidUntil(), placesUntil)
 	if pin != nil && !pin.Until.IsZero() && (until.IsZero() || pin.Until.Before(until)) {
 		until = pin.Until
 	}
@@ -56,7 +57,7 @@ func (e *Enforcer) admit(a *asset, facts check.Facts, decision check.Decision) {
 		NeedsApproval: check.NeedsApproval(facts) || facts.GoesPast(),
 		Quorum:        a.requirements.quorum,
 		Overrides:     decision.Overridden(),
-		Budgets:       a.requirements.budgets,
+		Budgets:       uses,
 		Rates:         e.asks(facts),
 		Removes:       facts.Turndown != nil,
 		Checks:        decision.Passed(),
@@ -88,14 +89,14 @@ func (e *Enforcer) startAdmissions(ctx context.Context) {
 }
 
 // outrun takes back an admission that waited for its group while a push of an
-// asset began on which it rests. The store sees such a push only while it is
+// asset began on which it rests, or while its scope had less room. The store sees such a push only while it is
 // open; what it changed is not what the decision saw.
 func (e *Enforcer) outrun(g admission) bool {
-	if !slices.ContainsFunc(g.Quiet, func(id intent.AssetID) bool { return e.assets[id] != nil && e.assets[id].open() }) {
+	if !slices.ContainsFunc(g.Quiet, func(id intent.AssetID) bool { return e.assets[id] != nil && e.assets[id].open() }) && !e.sickened(g) {
 		return false
 	}
 	g.asset.admitting = false
-	e.release(keysOf(g))
+	e.release(g.asset, keysOf(g))
 	e.answeredAsk(g, false)
 	if e.assets[g.asset.id] == g.asset {
 		e.soon(g.asset, loop.Fresh)
@@ -147,7 +148,7 @@ func (a *asset) comesBack() {
 // turnedAway takes up an admission that was not granted.
 func (e *Enforcer) turnedAway(ctx context.Context, g admission, waiting intent.WaitingOn) {
 	g.asset.admitting = false
-	e.release(keysOf(g))
+	e.release(g.asset, keysOf(g))
 	e.answeredAsk(g, false)
 	if waiting.Kind == intent.WaitRate {
 		for _, use := range g.Rates {

@@ -120,6 +120,10 @@ type Enforcer struct {
 	// lines by budget key; ushering while the usher is to come back.
 	lines    map[string]*line
 	ushering bool
+	// wards by budget key, warded by their assets; unreadWards are to be read.
+	wards       map[string]*ward
+	warded      map[*asset][]*ward
+	unreadWards []string
 	// windows that pushes count in, by key.
 	windows map[string]*window
 	pushes  uint64
@@ -157,6 +161,8 @@ func New(options Options) *Enforcer {
 		left:       map[intent.AssetID]former{},
 		lines:      map[string]*line{},
 		windows:    map[string]*window{},
+		wards:      map[string]*ward{},
+		warded:     map[*asset][]*ward{},
 		reports:    map[intent.AssetID]intent.Report{},
 		admissions: loop.Batch[admission]{},
 		closings:   loop.Batch[closing]{Max: groupSize},

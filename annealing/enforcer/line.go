@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"lehr.dev/intent"
 	"lehr.dev/loop"
+	"lehr.dev/store"
 )
 
 // line is a budget on pushes in flight as the enforcer counts it, and who
@@ -16,23 +18,33 @@ import (
 type line struct {
 	taken, limit int
 	waiting      []*asset
+	// holders have the places. unhealthy is how many assets of the scope may be
+	// so or in flight at once; 0: it does not matter.
+	holders   map[*asset]bool
+	unhealthy int
 }
 
 // takePlaces takes a place in every budget, or none: then the asset waits in
 // the line of the first that is full, and the reason is returned. The key ""
-// is the limit on all pushes of the partition.
-func (e *Enforcer) takePlaces(a *asset, keys []string) *intent.WaitingOn {
+// is the limit on all pushes of the partition. What is taken of the others the
+// store is asked for in its turn, until that time.
+func (e *Enforcer) takePlaces(a *asset, keys []string, now time.Time) (uses []store.BudgetUse, until time.Time, full *intent.WaitingOn) {
 	for i, key := range keys {
 		l := e.lines[key]
 		if l == nil {
-			l = &line{}
+			l = &line{holders: map[*asset]bool{}}
 			e.lines[key] = l
 		}
 		l.limit = e.Limits.Pushes
+		room, known := l.limit, true
 		if i > 0 {
-			l.limit = a.requirements.budgets[i-1].Limit
+			use := a.requirements.budgets[i-1]
+			l.limit = use.Limit
+			var end time.Time
+			room, end, known = e.room(a, use, l, now)
+			uses, until = append(uses, store.BudgetUse{Key: key, Limit: room}), earlier(until, end)
 		}
-		if l.taken < l.limit {
+		if l.taken < room {
 			continue
 		}
 		if !a.inLine {
@@ -40,24 +52,57 @@ func (e *Enforcer) takePlaces(a *asset, keys []string) *intent.WaitingOn {
 			l.waiting = append(l.waiting, a)
 		}
 		if key == "" {
-			return &intent.WaitingOn{Kind: intent.WaitTurn, Reason: fmt.Sprintf("%d pushes are under way in the partition, the most at once", l.limit)}
+			return nil, until, &intent.WaitingOn{Kind: intent.WaitTurn, Reason: fmt.Sprintf("%d pushes are under way in the partition, the most at once", l.limit)}
+		}
+		if !known {
+			return nil, until, &intent.WaitingOn{Kind: intent.WaitBudget, Reason: fmt.Sprintf("which assets have the scope %s is being read", key)}
+		}
+		if room < l.limit {
+			return nil, until, e.ailed(a, key, l)
 		}
 		if key == turndowns {
-			return &intent.WaitingOn{Kind: intent.WaitBudget, Reason: fmt.Sprintf("%d of %d removals under way in the partition; checks.turndown.in_flight in its definition says how many at once", l.taken, l.limit)}
+			return nil, until, &intent.WaitingOn{Kind: intent.WaitBudget, Reason: fmt.Sprintf("%d of %d removals under way in the partition; checks.turndown.in_flight in its definition says how many at once", l.taken, l.limit)}
 		}
-		return &intent.WaitingOn{Kind: intent.WaitBudget, Reason: fmt.Sprintf("%d of %d pushes in flight in scope %s", l.taken, l.limit, key)}
+		return nil, until, &intent.WaitingOn{Kind: intent.WaitBudget, Reason: fmt.Sprintf("%d of %d pushes in flight in scope %s", l.taken, l.limit, key)}
 	}
 	for _, key := range keys {
 		e.lines[key].taken++
+		e.lines[key].holders[a] = true
 	}
-	return nil
+	return uses, until, nil
 }
 
-// release gives places back.
-func (e *Enforcer) release(keys []string) {
+// ailed says that too many assets of a scope are unhealthy.
+func (e *Enforcer) ailed(a *asset, key string, l *line) *intent.WaitingOn {
+	w := e.wards[key]
+	ill := w.names(a)
+	return &intent.WaitingOn{Kind: intent.WaitBudget, Blockers: ill, Reason: fmt.Sprintf(
+		"unhealthy, or not known to be healthy, in scope %s: %d (%s); pushes in flight there: %d; at most %d together, with this one. An asset that is unhealthy itself may be pushed all the same",
+		key, w.ailing(a, l), listed(ill), l.taken, l.unhealthy)}
+}
+
+func listed(ids []intent.AssetID) string {
+	var texts []string
+	for _, id := range ids {
+		texts = append(texts, string(id))
+	}
+	return strings.Join(texts, ", ")
+}
+
+// earlier of two times; zero is never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// release gives an asset's places back.
+func (e *Enforcer) release(a *asset, keys []string) {
 	for _, key := range keys {
 		if l := e.lines[key]; l != nil && l.taken > 0 {
 			l.taken--
+			delete(l.holders, a)
 		}
 	}
 }
@@ -70,7 +115,7 @@ func (e *Enforcer) usher(ctx context.Context) {
 	crowded := false
 	for _, key := range slices.Sorted(maps.Keys(e.lines)) {
 		l := e.lines[key]
-		for free := l.limit - l.taken; free > 0 && len(l.waiting) > 0; {
+		for free := e.free(key, l); free > 0 && len(l.waiting) > 0; {
 			next := l.waiting[0]
 			l.waiting = l.waiting[1:]
 			next.inLine = false

@@ -23,6 +23,7 @@ type closing struct {
 func (e *Enforcer) startPush(ctx context.Context, g admission, keys []string) {
 	a := g.asset
 	e.trouble(a).push = &push{id: g.Push, target: g.Target, plan: g.Plan, admitted: g.At, budgets: keys, effect: g.served.longestEffect(a.kind.name)}
+	e.unsettles(a, g.Effective, e.now())
 	a.tried, a.told = g.Effective, intent.Digest{}
 	delete(e.standings, a)
 	e.reportOpen(a, g.Target, g.Effective)
@@ -135,7 +136,7 @@ func (e *Enforcer) closed(ctx context.Context, group []closing, err error) {
 	for _, c := range group {
 		inDoubt := c.result.Ending == plugin.InDoubt // Marked so, and open still.
 		if !inDoubt && c.asset.open() && c.asset.push.id == c.Push {
-			e.release(c.asset.push.budgets)
+			e.release(c.asset, c.asset.push.budgets)
 			c.asset.push = nil
 			e.ended(c.asset, c)
 		}

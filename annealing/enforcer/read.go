@@ -79,6 +79,8 @@ type requirements struct {
 	content intent.Asset
 	origin  check.Origin
 	budgets []store.BudgetUse
+	// unhealthy is how many assets may be so, or in flight, by the budget's key.
+	unhealthy map[string]int
 	// windows that a push counts in, with what the store has of those that the
 	// enforcer does not know.
 	windows []check.Window
@@ -336,7 +338,14 @@ func (r *reader) require(ctx context.Context, at intent.IncarnationID, content i
 	}
 	for _, budget := range policy.Budgets {
 		if value, impacted := scope.Scopes[budget.Scope]; impacted {
-			use(budget.Scope+"="+value, budget.InFlight)
+			key := budget.Scope + "=" + value
+			use(key, budget.InFlight)
+			if most, asked := all.unhealthy[key]; budget.Unhealthy > 0 && (!asked || int(budget.Unhealthy) < most) {
+				if all.unhealthy == nil {
+					all.unhealthy = map[string]int{}
+				}
+				all.unhealthy[key] = int(budget.Unhealthy)
+			}
 		}
 	}
 	if all.standing.turndown {

@@ -158,6 +158,7 @@ func TestRefusedDefinitions(t *testing.T) {
 		"bad freeze":            {"budget: {scope", "office: {zone: UTC, freezes: [{from: soon, until: 2026-01-05, reason: a}]}\n  budget: {scope", 18, 40, "checks.office.freezes[0].from", "no time", "2026-12-20"},
 		"freeze without reason": {"budget: {scope", "office: {zone: UTC, freezes: [{from: 2026-01-04, until: 2026-01-05}]}\n  budget: {scope", 18, 33, "checks.office.freezes[0].reason", "missing", "reason: …"},
 		"freeze backwards":      {"budget: {scope", "office: {zone: UTC, freezes: [{from: 2026-01-06, until: 2026-01-05, reason: a}]}\n  budget: {scope", 18, 33, "checks.office.freezes[0]", "ends before", ""},
+		"nobody unhealthy":      {"budget: {scope: cluster, in_flight: 2", "budget: {scope: cluster, in_flight: 2, unhealthy: 0", 18, 53, "checks.budget.unhealthy", "from 1", ""},
 		"no rate":               {"budget: {scope", "hourly: {at_most: 0, per: 1h, by: asset}\n  budget: {scope", 18, 21, "checks.hourly.at_most", "from 1", ""},
 		"high rate":             {"budget: {scope", "hourly: {at_most: 2000, per: 1h, by: asset}\n  budget: {scope", 18, 21, "checks.hourly.at_most", "at most 1000", "shorter time"},
 		"rate per what":         {"budget: {scope", "hourly: {at_most: 3, by: asset}\n  budget: {scope", 18, 21, "checks.hourly.per", "missing", "per: 1h"},

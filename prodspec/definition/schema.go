@@ -178,7 +178,7 @@ func validationSchema() map[string]any {
 
 func checksSchema() map[string]any {
 	checks := object(map[string]any{
-		"budget":    object(map[string]any{"scope": text(), "in_flight": number(1)}, "scope", "in_flight"),
+		"budget":    object(map[string]any{"scope": text(), "in_flight": number(1), "unhealthy": number(1)}, "scope", "in_flight"),
 		"turndown":  object(map[string]any{"in_flight": number(1)}, "in_flight"),
 		"approval":  object(map[string]any{"quorum": number(1), "expires": duration()}),
 		"overrides": object(map[string]any{"allow": texts(), "longest": duration()}),

@@ -183,7 +183,7 @@ func TestDefinitionsSatisfyTheSchema(t *testing.T) {
 	}
 	const head = "lehr: v1\npartition: shop\nsources: {s: {files: a}}\ngenerate: {}\n"
 	for text, wrong := range map[string]string{
-		"checks: {budget: {scope: a, in_flight: 1}, approval: {quorum: 2, expires: 7d}}":          "",
+		"checks: {budget: {scope: a, in_flight: 1, unhealthy: 2}, approval: {quorum: 2, expires: 7d}}":          "",
 		"validate: {shrink: {max: 20%, over: 1h30m}, rules: [{id: a, must: true}]}":               "",
 		"access: {viewer: everyone, operator: [\"group:sre\"]}":                                   "",
 		"checks: {c: {at_most: 3, per: 1h, by: asset}, d: {at_most: 3, per: 1d, scope: cluster}}": "",

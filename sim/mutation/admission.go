@@ -264,8 +264,8 @@ var budgets = []Mutant{
 	},
 	{
 		Name: "line-without-limit", File: "annealing/enforcer/line.go",
-		Old:        `if l.taken < l.limit {`,
-		New:        `if l.taken < l.limit || key != "" && mutant.On("line-without-limit") {`,
+		Old:        `if l.taken < room {`,
+		New:        `if l.taken < room || key != "" && mutant.On("line-without-limit") {`,
 		Breaks:     "S8",
 		Why:        "The enforcer does not count what is under way in a scope.",
 		Equivalent: "the admission counts it",

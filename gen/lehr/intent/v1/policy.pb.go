@@ -131,7 +131,7 @@ func (x ValidationRule_Severity) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ValidationRule_Severity.Descriptor instead.
 func (ValidationRule_Severity) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{10, 0}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{11, 0}
 }
 
 type ValidationRule_Scope int32
@@ -186,7 +186,7 @@ func (x ValidationRule_Scope) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ValidationRule_Scope.Descriptor instead.
 func (ValidationRule_Scope) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{10, 1}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{11, 1}
 }
 
 // Policy says how a partition is enforced. It is generated from the
@@ -347,6 +347,7 @@ type Check struct {
 	//	*Check_Condition
 	//	*Check_Calendar
 	//	*Check_Rate
+	//	*Check_Partition
 	Kind          isCheck_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -448,6 +449,15 @@ func (x *Check) GetRate() *Rate {
 	return nil
 }
 
+func (x *Check) GetPartition() *OtherPartition {
+	if x != nil {
+		if x, ok := x.Kind.(*Check_Partition); ok {
+			return x.Partition
+		}
+	}
+	return nil
+}
+
 type isCheck_Kind interface {
 	isCheck_Kind()
 }
@@ -472,6 +482,10 @@ type Check_Rate struct {
 	Rate *Rate `protobuf:"bytes,11,opt,name=rate,oneof"`
 }
 
+type Check_Partition struct {
+	Partition *OtherPartition `protobuf:"bytes,12,opt,name=partition,oneof"`
+}
+
 func (*Check_MinAge) isCheck_Kind() {}
 
 func (*Check_Deny) isCheck_Kind() {}
@@ -481,6 +495,8 @@ func (*Check_Condition) isCheck_Kind() {}
 func (*Check_Calendar) isCheck_Kind() {}
 
 func (*Check_Rate) isCheck_Kind() {}
+
+func (*Check_Partition) isCheck_Kind() {}
 
 // MinimumAge waits until the target incarnation was published so long ago.
 type MinimumAge struct {
@@ -1057,6 +1073,61 @@ func (x *Rate) GetScope() string {
 	return ""
 }
 
+// OtherPartition waits until another partition of the server is not stopped and
+// so much of it is in sync.
+type OtherPartition struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Id    string                 `protobuf:"bytes,1,opt,name=id" json:"id,omitempty"`
+	// In percent of its assets that are enforced; 0: it does not matter.
+	InSync        uint32 `protobuf:"varint,2,opt,name=in_sync,json=inSync" json:"in_sync,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OtherPartition) Reset() {
+	*x = OtherPartition{}
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OtherPartition) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OtherPartition) ProtoMessage() {}
+
+func (x *OtherPartition) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OtherPartition.ProtoReflect.Descriptor instead.
+func (*OtherPartition) Descriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *OtherPartition) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *OtherPartition) GetInSync() uint32 {
+	if x != nil {
+		return x.InSync
+	}
+	return 0
+}
+
 // ValidationRule says in CEL what assets must be.
 type ValidationRule struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1079,7 +1150,7 @@ type ValidationRule struct {
 
 func (x *ValidationRule) Reset() {
 	*x = ValidationRule{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[10]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1091,7 +1162,7 @@ func (x *ValidationRule) String() string {
 func (*ValidationRule) ProtoMessage() {}
 
 func (x *ValidationRule) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[10]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1104,7 +1175,7 @@ func (x *ValidationRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ValidationRule.ProtoReflect.Descriptor instead.
 func (*ValidationRule) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{10}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ValidationRule) GetId() string {
@@ -1187,7 +1258,7 @@ type ExternalCheck struct {
 
 func (x *ExternalCheck) Reset() {
 	*x = ExternalCheck{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[11]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1199,7 +1270,7 @@ func (x *ExternalCheck) String() string {
 func (*ExternalCheck) ProtoMessage() {}
 
 func (x *ExternalCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[11]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1212,7 +1283,7 @@ func (x *ExternalCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExternalCheck.ProtoReflect.Descriptor instead.
 func (*ExternalCheck) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{11}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ExternalCheck) GetAsk() isExternalCheck_Ask {
@@ -1317,7 +1388,7 @@ type CommandLine struct {
 
 func (x *CommandLine) Reset() {
 	*x = CommandLine{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[12]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1329,7 +1400,7 @@ func (x *CommandLine) String() string {
 func (*CommandLine) ProtoMessage() {}
 
 func (x *CommandLine) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[12]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1342,7 +1413,7 @@ func (x *CommandLine) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandLine.ProtoReflect.Descriptor instead.
 func (*CommandLine) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{12}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *CommandLine) GetLine() []string {
@@ -1364,7 +1435,7 @@ type RoleBinding struct {
 
 func (x *RoleBinding) Reset() {
 	*x = RoleBinding{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[13]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1376,7 +1447,7 @@ func (x *RoleBinding) String() string {
 func (*RoleBinding) ProtoMessage() {}
 
 func (x *RoleBinding) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[13]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1389,7 +1460,7 @@ func (x *RoleBinding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoleBinding.ProtoReflect.Descriptor instead.
 func (*RoleBinding) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{13}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *RoleBinding) GetRole() string {
@@ -1422,7 +1493,7 @@ type PluginBinding struct {
 
 func (x *PluginBinding) Reset() {
 	*x = PluginBinding{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[14]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1434,7 +1505,7 @@ func (x *PluginBinding) String() string {
 func (*PluginBinding) ProtoMessage() {}
 
 func (x *PluginBinding) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[14]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1447,7 +1518,7 @@ func (x *PluginBinding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PluginBinding.ProtoReflect.Descriptor instead.
 func (*PluginBinding) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{14}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *PluginBinding) GetType() string {
@@ -1487,7 +1558,7 @@ type ShrinkGuard struct {
 
 func (x *ShrinkGuard) Reset() {
 	*x = ShrinkGuard{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[15]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1499,7 +1570,7 @@ func (x *ShrinkGuard) String() string {
 func (*ShrinkGuard) ProtoMessage() {}
 
 func (x *ShrinkGuard) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[15]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1512,7 +1583,7 @@ func (x *ShrinkGuard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShrinkGuard.ProtoReflect.Descriptor instead.
 func (*ShrinkGuard) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{15}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ShrinkGuard) GetMaxRemovedPercent() uint32 {
@@ -1548,14 +1619,18 @@ type Budget struct {
 	// The key of ImpactedScope.scopes over which the budget is counted.
 	Scope string `protobuf:"bytes,1,opt,name=scope" json:"scope,omitempty"`
 	// Pushes in flight at once per value of the scope.
-	InFlight      uint32 `protobuf:"varint,2,opt,name=in_flight,json=inFlight" json:"in_flight,omitempty"`
+	InFlight uint32 `protobuf:"varint,2,opt,name=in_flight,json=inFlight" json:"in_flight,omitempty"`
+	// Assets of a value of the scope that may be in flight or unhealthy at once,
+	// the one that is pushed among them; one that is unhealthy may always be. 0:
+	// health does not matter.
+	Unhealthy     uint32 `protobuf:"varint,3,opt,name=unhealthy" json:"unhealthy,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Budget) Reset() {
 	*x = Budget{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[16]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1567,7 +1642,7 @@ func (x *Budget) String() string {
 func (*Budget) ProtoMessage() {}
 
 func (x *Budget) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[16]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1580,7 +1655,7 @@ func (x *Budget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Budget.ProtoReflect.Descriptor instead.
 func (*Budget) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{16}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Budget) GetScope() string {
@@ -1593,6 +1668,13 @@ func (x *Budget) GetScope() string {
 func (x *Budget) GetInFlight() uint32 {
 	if x != nil {
 		return x.InFlight
+	}
+	return 0
+}
+
+func (x *Budget) GetUnhealthy() uint32 {
+	if x != nil {
+		return x.Unhealthy
 	}
 	return 0
 }
@@ -1610,7 +1692,7 @@ type ApprovalPolicy struct {
 
 func (x *ApprovalPolicy) Reset() {
 	*x = ApprovalPolicy{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[17]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1622,7 +1704,7 @@ func (x *ApprovalPolicy) String() string {
 func (*ApprovalPolicy) ProtoMessage() {}
 
 func (x *ApprovalPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[17]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1635,7 +1717,7 @@ func (x *ApprovalPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalPolicy.ProtoReflect.Descriptor instead.
 func (*ApprovalPolicy) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{17}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ApprovalPolicy) GetQuorum() uint32 {
@@ -1656,7 +1738,8 @@ func (x *ApprovalPolicy) GetExpires() *durationpb.Duration {
 type OverridePolicy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// "order", "capacity", "version", the name of a check of the policy, or a kind
-	// of these: "min_age", "denylist", "condition", "calendar", "rate".
+	// of these: "min_age", "denylist", "condition", "calendar", "rate",
+	// "other_partition".
 	Allow []string `protobuf:"bytes,1,rep,name=allow" json:"allow,omitempty"`
 	// How long an override may be given for. Unset: 24 hours.
 	Longest       *durationpb.Duration `protobuf:"bytes,2,opt,name=longest" json:"longest,omitempty"`
@@ -1666,7 +1749,7 @@ type OverridePolicy struct {
 
 func (x *OverridePolicy) Reset() {
 	*x = OverridePolicy{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[18]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1678,7 +1761,7 @@ func (x *OverridePolicy) String() string {
 func (*OverridePolicy) ProtoMessage() {}
 
 func (x *OverridePolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[18]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1691,7 +1774,7 @@ func (x *OverridePolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OverridePolicy.ProtoReflect.Descriptor instead.
 func (*OverridePolicy) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{18}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *OverridePolicy) GetAllow() []string {
@@ -1731,7 +1814,7 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\x0eTypeModesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x125\n" +
 	"\x05value\x18\x02 \x01(\x0e2\x1f.lehr.intent.v1.EnforcementModeR\x05value:\x028\x01:S\xbaHP\x1aN\n" +
-	"\rpolicy.checks\x12\x18two checks have one name\x1a#this.checks.map(c, c.name).unique()\"\xf0\x02\n" +
+	"\rpolicy.checks\x12\x18two checks have one name\x1a#this.checks.map(c, c.name).unique()\"\xb0\x03\n" +
 	"\x05Check\x122\n" +
 	"\x04name\x18\x01 \x01(\tB\x1e\xbaH\x1br\x19\x18?2\x15^[a-z0-9][a-z0-9_-]*$R\x04name\x12\x1e\n" +
 	"\x05where\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x90NR\x05where\x125\n" +
@@ -1739,7 +1822,8 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\x04deny\x18\x04 \x01(\v2\x18.lehr.intent.v1.DenylistH\x00R\x04deny\x129\n" +
 	"\tcondition\x18\x05 \x01(\v2\x19.lehr.intent.v1.ConditionH\x00R\tcondition\x126\n" +
 	"\bcalendar\x18\x06 \x01(\v2\x18.lehr.intent.v1.CalendarH\x00R\bcalendar\x12*\n" +
-	"\x04rate\x18\v \x01(\v2\x14.lehr.intent.v1.RateH\x00R\x04rateB\r\n" +
+	"\x04rate\x18\v \x01(\v2\x14.lehr.intent.v1.RateH\x00R\x04rate\x12>\n" +
+	"\tpartition\x18\f \x01(\v2\x1e.lehr.intent.v1.OtherPartitionH\x00R\tpartitionB\r\n" +
 	"\x04kind\x12\x05\xbaH\x02\b\x01\"e\n" +
 	"\n" +
 	"MinimumAge\x128\n" +
@@ -1789,7 +1873,10 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\fBY_PARTITION\x10\x03\x12\f\n" +
 	"\bBY_SCOPE\x10\x04:R\xbaHO\x1aM\n" +
 	"\n" +
-	"rate.scope\x12\x19scope belongs to BY_SCOPE\x1a$(this.by == 4) == (this.scope != '')\"\xd0\x04\n" +
+	"rate.scope\x12\x19scope belongs to BY_SCOPE\x1a$(this.by == 4) == (this.scope != '')\"K\n" +
+	"\x0eOtherPartition\x12\x17\n" +
+	"\x02id\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x02id\x12 \n" +
+	"\ain_sync\x18\x02 \x01(\rB\a\xbaH\x04*\x02\x18dR\x06inSync\"\xd0\x04\n" +
 	"\x0eValidationRule\x12.\n" +
 	"\x02id\x18\x01 \x01(\tB\x1e\xbaH\x1br\x19\x18?2\x15^[a-z0-9][a-z0-9_-]*$R\x02id\x12\x1e\n" +
 	"\x05where\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x90NR\x05where\x12\x1e\n" +
@@ -1841,10 +1928,11 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\x13max_removed_percent\x18\x01 \x01(\rB\a\xbaH\x04*\x02\x18dR\x11maxRemovedPercent\x127\n" +
 	"\x13max_changed_percent\x18\x02 \x01(\rB\a\xbaH\x04*\x02\x18dR\x11maxChangedPercent\x12\x14\n" +
 	"\x05floor\x18\x03 \x01(\rR\x05floor\x12;\n" +
-	"\x06period\x18\x04 \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x02*\x00R\x06period\"M\n" +
+	"\x06period\x18\x04 \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x02*\x00R\x06period\"k\n" +
 	"\x06Budget\x12\x1d\n" +
 	"\x05scope\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x05scope\x12$\n" +
-	"\tin_flight\x18\x02 \x01(\rB\a\xbaH\x04*\x02(\x01R\binFlight\"p\n" +
+	"\tin_flight\x18\x02 \x01(\rB\a\xbaH\x04*\x02(\x01R\binFlight\x12\x1c\n" +
+	"\tunhealthy\x18\x03 \x01(\rR\tunhealthy\"p\n" +
 	"\x0eApprovalPolicy\x12\x1f\n" +
 	"\x06quorum\x18\x01 \x01(\rB\a\xbaH\x04*\x02\x18\x14R\x06quorum\x12=\n" +
 	"\aexpires\x18\x02 \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x02*\x00R\aexpires\"\xb5\x01\n" +
@@ -1865,7 +1953,7 @@ func file_lehr_intent_v1_policy_proto_rawDescGZIP() []byte {
 }
 
 var file_lehr_intent_v1_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_lehr_intent_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_lehr_intent_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_lehr_intent_v1_policy_proto_goTypes = []any{
 	(Rate_By)(0),                  // 0: lehr.intent.v1.Rate.By
 	(ValidationRule_Severity)(0),  // 1: lehr.intent.v1.ValidationRule.Severity
@@ -1880,62 +1968,64 @@ var file_lehr_intent_v1_policy_proto_goTypes = []any{
 	(*Window)(nil),                // 10: lehr.intent.v1.Window
 	(*Freeze)(nil),                // 11: lehr.intent.v1.Freeze
 	(*Rate)(nil),                  // 12: lehr.intent.v1.Rate
-	(*ValidationRule)(nil),        // 13: lehr.intent.v1.ValidationRule
-	(*ExternalCheck)(nil),         // 14: lehr.intent.v1.ExternalCheck
-	(*CommandLine)(nil),           // 15: lehr.intent.v1.CommandLine
-	(*RoleBinding)(nil),           // 16: lehr.intent.v1.RoleBinding
-	(*PluginBinding)(nil),         // 17: lehr.intent.v1.PluginBinding
-	(*ShrinkGuard)(nil),           // 18: lehr.intent.v1.ShrinkGuard
-	(*Budget)(nil),                // 19: lehr.intent.v1.Budget
-	(*ApprovalPolicy)(nil),        // 20: lehr.intent.v1.ApprovalPolicy
-	(*OverridePolicy)(nil),        // 21: lehr.intent.v1.OverridePolicy
-	nil,                           // 22: lehr.intent.v1.Policy.TypeModesEntry
-	nil,                           // 23: lehr.intent.v1.ExternalCheck.ParametersEntry
-	(EnforcementMode)(0),          // 24: lehr.intent.v1.EnforcementMode
-	(*durationpb.Duration)(nil),   // 25: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 26: google.protobuf.Timestamp
+	(*OtherPartition)(nil),        // 13: lehr.intent.v1.OtherPartition
+	(*ValidationRule)(nil),        // 14: lehr.intent.v1.ValidationRule
+	(*ExternalCheck)(nil),         // 15: lehr.intent.v1.ExternalCheck
+	(*CommandLine)(nil),           // 16: lehr.intent.v1.CommandLine
+	(*RoleBinding)(nil),           // 17: lehr.intent.v1.RoleBinding
+	(*PluginBinding)(nil),         // 18: lehr.intent.v1.PluginBinding
+	(*ShrinkGuard)(nil),           // 19: lehr.intent.v1.ShrinkGuard
+	(*Budget)(nil),                // 20: lehr.intent.v1.Budget
+	(*ApprovalPolicy)(nil),        // 21: lehr.intent.v1.ApprovalPolicy
+	(*OverridePolicy)(nil),        // 22: lehr.intent.v1.OverridePolicy
+	nil,                           // 23: lehr.intent.v1.Policy.TypeModesEntry
+	nil,                           // 24: lehr.intent.v1.ExternalCheck.ParametersEntry
+	(EnforcementMode)(0),          // 25: lehr.intent.v1.EnforcementMode
+	(*durationpb.Duration)(nil),   // 26: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 27: google.protobuf.Timestamp
 }
 var file_lehr_intent_v1_policy_proto_depIdxs = []int32{
-	24, // 0: lehr.intent.v1.Policy.mode:type_name -> lehr.intent.v1.EnforcementMode
-	17, // 1: lehr.intent.v1.Policy.plugins:type_name -> lehr.intent.v1.PluginBinding
-	18, // 2: lehr.intent.v1.Policy.shrink:type_name -> lehr.intent.v1.ShrinkGuard
-	19, // 3: lehr.intent.v1.Policy.budgets:type_name -> lehr.intent.v1.Budget
-	22, // 4: lehr.intent.v1.Policy.type_modes:type_name -> lehr.intent.v1.Policy.TypeModesEntry
-	20, // 5: lehr.intent.v1.Policy.approval:type_name -> lehr.intent.v1.ApprovalPolicy
-	21, // 6: lehr.intent.v1.Policy.overrides:type_name -> lehr.intent.v1.OverridePolicy
-	16, // 7: lehr.intent.v1.Policy.access:type_name -> lehr.intent.v1.RoleBinding
-	13, // 8: lehr.intent.v1.Policy.rules:type_name -> lehr.intent.v1.ValidationRule
+	25, // 0: lehr.intent.v1.Policy.mode:type_name -> lehr.intent.v1.EnforcementMode
+	18, // 1: lehr.intent.v1.Policy.plugins:type_name -> lehr.intent.v1.PluginBinding
+	19, // 2: lehr.intent.v1.Policy.shrink:type_name -> lehr.intent.v1.ShrinkGuard
+	20, // 3: lehr.intent.v1.Policy.budgets:type_name -> lehr.intent.v1.Budget
+	23, // 4: lehr.intent.v1.Policy.type_modes:type_name -> lehr.intent.v1.Policy.TypeModesEntry
+	21, // 5: lehr.intent.v1.Policy.approval:type_name -> lehr.intent.v1.ApprovalPolicy
+	22, // 6: lehr.intent.v1.Policy.overrides:type_name -> lehr.intent.v1.OverridePolicy
+	17, // 7: lehr.intent.v1.Policy.access:type_name -> lehr.intent.v1.RoleBinding
+	14, // 8: lehr.intent.v1.Policy.rules:type_name -> lehr.intent.v1.ValidationRule
 	4,  // 9: lehr.intent.v1.Policy.checks:type_name -> lehr.intent.v1.Check
 	5,  // 10: lehr.intent.v1.Check.min_age:type_name -> lehr.intent.v1.MinimumAge
 	6,  // 11: lehr.intent.v1.Check.deny:type_name -> lehr.intent.v1.Denylist
 	8,  // 12: lehr.intent.v1.Check.condition:type_name -> lehr.intent.v1.Condition
 	9,  // 13: lehr.intent.v1.Check.calendar:type_name -> lehr.intent.v1.Calendar
 	12, // 14: lehr.intent.v1.Check.rate:type_name -> lehr.intent.v1.Rate
-	25, // 15: lehr.intent.v1.MinimumAge.age:type_name -> google.protobuf.Duration
-	7,  // 16: lehr.intent.v1.Denylist.entries:type_name -> lehr.intent.v1.Denied
-	10, // 17: lehr.intent.v1.Calendar.open:type_name -> lehr.intent.v1.Window
-	11, // 18: lehr.intent.v1.Calendar.freezes:type_name -> lehr.intent.v1.Freeze
-	25, // 19: lehr.intent.v1.Window.duration:type_name -> google.protobuf.Duration
-	26, // 20: lehr.intent.v1.Freeze.from:type_name -> google.protobuf.Timestamp
-	26, // 21: lehr.intent.v1.Freeze.until:type_name -> google.protobuf.Timestamp
-	25, // 22: lehr.intent.v1.Rate.per:type_name -> google.protobuf.Duration
-	0,  // 23: lehr.intent.v1.Rate.by:type_name -> lehr.intent.v1.Rate.By
-	1,  // 24: lehr.intent.v1.ValidationRule.severity:type_name -> lehr.intent.v1.ValidationRule.Severity
-	2,  // 25: lehr.intent.v1.ValidationRule.scope:type_name -> lehr.intent.v1.ValidationRule.Scope
-	14, // 26: lehr.intent.v1.ValidationRule.external:type_name -> lehr.intent.v1.ExternalCheck
-	15, // 27: lehr.intent.v1.ExternalCheck.command:type_name -> lehr.intent.v1.CommandLine
-	23, // 28: lehr.intent.v1.ExternalCheck.parameters:type_name -> lehr.intent.v1.ExternalCheck.ParametersEntry
-	25, // 29: lehr.intent.v1.ExternalCheck.timeout:type_name -> google.protobuf.Duration
-	25, // 30: lehr.intent.v1.ExternalCheck.keep:type_name -> google.protobuf.Duration
-	25, // 31: lehr.intent.v1.ShrinkGuard.period:type_name -> google.protobuf.Duration
-	25, // 32: lehr.intent.v1.ApprovalPolicy.expires:type_name -> google.protobuf.Duration
-	25, // 33: lehr.intent.v1.OverridePolicy.longest:type_name -> google.protobuf.Duration
-	24, // 34: lehr.intent.v1.Policy.TypeModesEntry.value:type_name -> lehr.intent.v1.EnforcementMode
-	35, // [35:35] is the sub-list for method output_type
-	35, // [35:35] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	13, // 15: lehr.intent.v1.Check.partition:type_name -> lehr.intent.v1.OtherPartition
+	26, // 16: lehr.intent.v1.MinimumAge.age:type_name -> google.protobuf.Duration
+	7,  // 17: lehr.intent.v1.Denylist.entries:type_name -> lehr.intent.v1.Denied
+	10, // 18: lehr.intent.v1.Calendar.open:type_name -> lehr.intent.v1.Window
+	11, // 19: lehr.intent.v1.Calendar.freezes:type_name -> lehr.intent.v1.Freeze
+	26, // 20: lehr.intent.v1.Window.duration:type_name -> google.protobuf.Duration
+	27, // 21: lehr.intent.v1.Freeze.from:type_name -> google.protobuf.Timestamp
+	27, // 22: lehr.intent.v1.Freeze.until:type_name -> google.protobuf.Timestamp
+	26, // 23: lehr.intent.v1.Rate.per:type_name -> google.protobuf.Duration
+	0,  // 24: lehr.intent.v1.Rate.by:type_name -> lehr.intent.v1.Rate.By
+	1,  // 25: lehr.intent.v1.ValidationRule.severity:type_name -> lehr.intent.v1.ValidationRule.Severity
+	2,  // 26: lehr.intent.v1.ValidationRule.scope:type_name -> lehr.intent.v1.ValidationRule.Scope
+	15, // 27: lehr.intent.v1.ValidationRule.external:type_name -> lehr.intent.v1.ExternalCheck
+	16, // 28: lehr.intent.v1.ExternalCheck.command:type_name -> lehr.intent.v1.CommandLine
+	24, // 29: lehr.intent.v1.ExternalCheck.parameters:type_name -> lehr.intent.v1.ExternalCheck.ParametersEntry
+	26, // 30: lehr.intent.v1.ExternalCheck.timeout:type_name -> google.protobuf.Duration
+	26, // 31: lehr.intent.v1.ExternalCheck.keep:type_name -> google.protobuf.Duration
+	26, // 32: lehr.intent.v1.ShrinkGuard.period:type_name -> google.protobuf.Duration
+	26, // 33: lehr.intent.v1.ApprovalPolicy.expires:type_name -> google.protobuf.Duration
+	26, // 34: lehr.intent.v1.OverridePolicy.longest:type_name -> google.protobuf.Duration
+	25, // 35: lehr.intent.v1.Policy.TypeModesEntry.value:type_name -> lehr.intent.v1.EnforcementMode
+	36, // [36:36] is the sub-list for method output_type
+	36, // [36:36] is the sub-list for method input_type
+	36, // [36:36] is the sub-list for extension type_name
+	36, // [36:36] is the sub-list for extension extendee
+	0,  // [0:36] is the sub-list for field type_name
 }
 
 func init() { file_lehr_intent_v1_policy_proto_init() }
@@ -1950,6 +2040,7 @@ func file_lehr_intent_v1_policy_proto_init() {
 		(*Check_Condition)(nil),
 		(*Check_Calendar)(nil),
 		(*Check_Rate)(nil),
+		(*Check_Partition)(nil),
 	}
 	file_lehr_intent_v1_policy_proto_msgTypes[4].OneofWrappers = []any{
 		(*Denied_Version)(nil),
@@ -1959,7 +2050,7 @@ func file_lehr_intent_v1_policy_proto_init() {
 		(*Window_Hours)(nil),
 		(*Window_Rrule)(nil),
 	}
-	file_lehr_intent_v1_policy_proto_msgTypes[11].OneofWrappers = []any{
+	file_lehr_intent_v1_policy_proto_msgTypes[12].OneofWrappers = []any{
 		(*ExternalCheck_Http)(nil),
 		(*ExternalCheck_Sql)(nil),
 		(*ExternalCheck_Command)(nil),
@@ -1970,7 +2061,7 @@ func file_lehr_intent_v1_policy_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_intent_v1_policy_proto_rawDesc), len(file_lehr_intent_v1_policy_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   21,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
