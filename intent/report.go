@@ -44,6 +44,7 @@ const (
 	WaitDenied        WaitingKind = "denied"         // its version or commit is on a denylist
 	WaitCalendar      WaitingKind = "calendar"       // outside its windows, on a holiday, or frozen
 	WaitRate          WaitingKind = "rate"           // as many pushes as are allowed began within a time
+	WaitPartition     WaitingKind = "partition"      // another partition is stopped, or not in sync
 	WaitCondition     WaitingKind = "condition"      // a condition of the policy is not so
 	WaitClaim         WaitingKind = "claim"          // another asset holds the resource
 	WaitNotSelected   WaitingKind = "not-selected"   // governed, and no rollout chose it yet

@@ -145,6 +145,9 @@ func (l *linter) definitions() {
 		l.scope(budget.Scope, "this budget", d.Lines["checks"], "checks.budget.scope")
 	}
 	for i, c := range policy.GetChecks() {
+		if c.GetPartition().GetId() == string(d.Partition) {
+			l.add(d.CheckPlaces[i]["partition"].Line, "checks."+c.Name+".partition", fmt.Sprintf("the check %s waits for this partition itself, so it can never pass", c.Name), "name another partition of the server")
+		}
 		if scope := c.GetRate().GetScope(); scope != "" {
 			l.scope(scope, "the check "+c.Name, d.CheckPlaces[i]["scope"].Line, "checks."+c.Name+".scope")
 		}

@@ -62,6 +62,8 @@ type Facts struct {
 	// Windows are those that a push of the asset counts in, of the rate limits
 	// among Checks.
 	Windows []Window
+	// Others are the partitions that Checks ask about.
+	Others map[intent.PartitionID]Other
 }
 
 // Mode of enforcement.

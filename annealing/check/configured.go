@@ -19,6 +19,7 @@ const (
 	KindCondition  = "condition"
 	KindCalendar   = "calendar"
 	KindRate       = "rate"
+	KindPartition  = "partition"
 )
 
 // Configured is a check of a policy, ready to judge. It is safe for concurrent
@@ -28,8 +29,10 @@ type Configured struct {
 	// NeedsContent and NeedsOrigin say which facts it looks at.
 	NeedsContent, NeedsOrigin bool
 	// Rate is set for a rate limit.
-	Rate  *intentpb.Rate
-	judge func(Facts) intent.Verdict
+	// Partition is the other one that it asks about, if any.
+	Partition intent.PartitionID
+	Rate      *intentpb.Rate
+	judge     func(Facts) intent.Verdict
 }
 
 // Required is a check that a push of the asset needs.
@@ -71,6 +74,8 @@ func Configure(c *intentpb.Check, types *rule.Environment) *Configured {
 		err = made.calendar(kind.Calendar)
 	case *intentpb.Check_Rate:
 		made.rate(kind.Rate)
+	case *intentpb.Check_Partition:
+		made.partition(kind.Partition)
 	default:
 		err = errors.New("this version of Lehr does not know its kind")
 	}
@@ -105,6 +110,8 @@ func KindOf(c *intentpb.Check) string {
 		return KindCalendar
 	case *intentpb.Check_Rate:
 		return KindRate
+	case *intentpb.Check_Partition:
+		return KindPartition
 	default:
 		return ""
 	}

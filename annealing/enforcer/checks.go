@@ -114,6 +114,12 @@ func (r *reader) ready(ctx context.Context, g *glance, asks *gathered, all *requ
 		if ready.NeedsContent {
 			all.content = all.of.target
 		}
+		if id := ready.Partition; id != "" && all.others[id].At.IsZero() {
+			if all.others == nil {
+				all.others = map[intent.PartitionID]check.Other{}
+			}
+			all.others[id] = r.other(ctx, id, g)
+		}
 		if ready.NeedsOrigin && all.origin.Incarnation.IsZero() {
 			if all.origin, err = r.origin(ctx, g); err != nil {
 				return err

@@ -35,6 +35,8 @@ type reader struct {
 	incarnations map[intent.IncarnationID]intent.Incarnation
 	// counted are the keys of the windows that the enforcer knows.
 	counted map[string]bool
+	// others are partitions that were asked about lately.
+	others map[intent.PartitionID]check.Other
 }
 
 // mostRemembered bounds what is remembered of incarnations.
@@ -46,7 +48,7 @@ func newReader(options Options) *reader {
 		rulings: map[intent.IncarnationID]*ruling{}, declared: map[intent.Digest][]edge{},
 		depends: map[intent.IncarnationID]bool{},
 		checks:  map[checkOf]*check.Configured{}, incarnations: map[intent.IncarnationID]intent.Incarnation{},
-		counted: map[string]bool{},
+		counted: map[string]bool{}, others: map[intent.PartitionID]check.Other{},
 	}
 }
 
@@ -78,6 +80,8 @@ type requirements struct {
 	checks  []check.Required
 	content intent.Asset
 	origin  check.Origin
+	// others are the partitions that checks ask about.
+	others map[intent.PartitionID]check.Other
 	budgets []store.BudgetUse
 	// unhealthy is how many assets may be so, or in flight, by the budget's key.
 	unhealthy map[string]int

@@ -158,6 +158,8 @@ func TestRefusedDefinitions(t *testing.T) {
 		"bad freeze":            {"budget: {scope", "office: {zone: UTC, freezes: [{from: soon, until: 2026-01-05, reason: a}]}\n  budget: {scope", 18, 40, "checks.office.freezes[0].from", "no time", "2026-12-20"},
 		"freeze without reason": {"budget: {scope", "office: {zone: UTC, freezes: [{from: 2026-01-04, until: 2026-01-05}]}\n  budget: {scope", 18, 33, "checks.office.freezes[0].reason", "missing", "reason: …"},
 		"freeze backwards":      {"budget: {scope", "office: {zone: UTC, freezes: [{from: 2026-01-06, until: 2026-01-05, reason: a}]}\n  budget: {scope", 18, 33, "checks.office.freezes[0]", "ends before", ""},
+		"another of no name":    {"budget: {scope", "a: {partition: Platform}\n  budget: {scope", 18, 18, "checks.a.partition", "Platform", ""},
+		"share of another":      {"budget: {scope", "a: {partition: b, in_sync: 95}\n  budget: {scope", 18, 30, "checks.a.in_sync", "not a percentage", "20%"},
 		"nobody unhealthy":      {"budget: {scope: cluster, in_flight: 2", "budget: {scope: cluster, in_flight: 2, unhealthy: 0", 18, 53, "checks.budget.unhealthy", "from 1", ""},
 		"no rate":               {"budget: {scope", "hourly: {at_most: 0, per: 1h, by: asset}\n  budget: {scope", 18, 21, "checks.hourly.at_most", "from 1", ""},
 		"high rate":             {"budget: {scope", "hourly: {at_most: 2000, per: 1h, by: asset}\n  budget: {scope", 18, 21, "checks.hourly.at_most", "at most 1000", "shorter time"},
@@ -315,6 +317,7 @@ func TestOwnChecks(t *testing.T) {
     holidays: GB
   hourly: {at_most: 3, per: 1h, by: asset, where: type == "Job"}
   slowly: {at_most: 1, per: 10m, scope: cluster}
+  platform: {partition: platform, in_sync: 95%}
   overrides: {allow: [min_age, bad, rate]}
 `
 	d, findings := definition.Parse("lehr.yaml", []byte(text), schema.Builtin())
@@ -341,7 +344,8 @@ func TestOwnChecks(t *testing.T) {
 	}
 	want = append(want,
 		&intentpb.Check{Name: "hourly", Where: `type == "Job"`, Kind: &intentpb.Check_Rate{Rate: &intentpb.Rate{AtMost: 3, Per: durationpb.New(time.Hour), By: intentpb.Rate_BY_ASSET}}},
-		&intentpb.Check{Name: "slowly", Kind: &intentpb.Check_Rate{Rate: &intentpb.Rate{AtMost: 1, Per: durationpb.New(10 * time.Minute), By: intentpb.Rate_BY_SCOPE, Scope: "cluster"}}})
+		&intentpb.Check{Name: "slowly", Kind: &intentpb.Check_Rate{Rate: &intentpb.Rate{AtMost: 1, Per: durationpb.New(10 * time.Minute), By: intentpb.Rate_BY_SCOPE, Scope: "cluster"}}},
+		&intentpb.Check{Name: "platform", Kind: &intentpb.Check_Partition{Partition: &intentpb.OtherPartition{Id: "platform", InSync: 95}}})
 	if diff := cmp.Diff(want, d.Policy.GetChecks(), protocmp.Transform()); diff != "" {
 		t.Error(diff)
 	}

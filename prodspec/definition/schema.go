@@ -204,7 +204,9 @@ func checkField(key string) map[string]any {
 		return number(1)
 	case "by":
 		return enum(slices.Sorted(maps.Keys(rateBys)))
-	case "message", "zone", "holidays", "scope":
+	case "in_sync":
+		return percent()
+	case "message", "zone", "holidays", "scope", "partition":
 		return text()
 	case "open":
 		recurring := object(map[string]any{"rrule": text(), "start": text(), "for": duration()}, "rrule")

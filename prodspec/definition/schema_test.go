@@ -96,6 +96,7 @@ func TestSchemaHasTheKeysOfTheParser(t *testing.T) {
 		".plugins{}":                   "plugins: {Job: {KEY}}",
 		".checks{}|min_age":            "checks: {c: {min_age: 1m, KEY}}",
 		".checks{}|at_most":            "checks: {c: {at_most: 1, KEY}}",
+		".checks{}|partition":          "checks: {c: {partition: p, KEY}}",
 		".checks{}|must":               "checks: {c: {must: x, KEY}}",
 		".checks{}|zone":               "checks: {c: {zone: UTC, KEY}}",
 		".checks{}|zone.open|[]|rrule": "checks: {c: {zone: UTC, open: [{KEY}]}}",
@@ -183,10 +184,10 @@ func TestDefinitionsSatisfyTheSchema(t *testing.T) {
 	}
 	const head = "lehr: v1\npartition: shop\nsources: {s: {files: a}}\ngenerate: {}\n"
 	for text, wrong := range map[string]string{
-		"checks: {budget: {scope: a, in_flight: 1, unhealthy: 2}, approval: {quorum: 2, expires: 7d}}":          "",
-		"validate: {shrink: {max: 20%, over: 1h30m}, rules: [{id: a, must: true}]}":               "",
-		"access: {viewer: everyone, operator: [\"group:sre\"]}":                                   "",
-		"checks: {c: {at_most: 3, per: 1h, by: asset}, d: {at_most: 3, per: 1d, scope: cluster}}": "",
+		"checks: {budget: {scope: a, in_flight: 1, unhealthy: 2}, approval: {quorum: 2, expires: 7d}}": "",
+		"validate: {shrink: {max: 20%, over: 1h30m}, rules: [{id: a, must: true}]}":                    "",
+		"access: {viewer: everyone, operator: [\"group:sre\"]}":                                        "",
+		"checks: {c: {at_most: 3, per: 1h, by: asset}, d: {at_most: 3, per: 1d, scope: cluster}}":      "",
 		"mode: on":                         "$.mode",
 		"chekcs: {}":                       "$.chekcs",
 		"checks: {budget: {scope: a}}":     "$.checks.budget.in_flight",

@@ -1739,7 +1739,7 @@ type OverridePolicy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// "order", "capacity", "version", the name of a check of the policy, or a kind
 	// of these: "min_age", "denylist", "condition", "calendar", "rate",
-	// "other_partition".
+	// "partition".
 	Allow []string `protobuf:"bytes,1,rep,name=allow" json:"allow,omitempty"`
 	// How long an override may be given for. Unset: 24 hours.
 	Longest       *durationpb.Duration `protobuf:"bytes,2,opt,name=longest" json:"longest,omitempty"`
