@@ -6,6 +6,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -40,6 +41,8 @@ type Store interface {
 	Report(ctx context.Context, partition intent.PartitionID, asset intent.AssetID) (intent.Report, error)
 	ListReports(ctx context.Context, partition intent.PartitionID, filter store.ReportFilter) ([]intent.Report, error)
 	CountReports(ctx context.Context, partition intent.PartitionID) (map[intent.State]int, error)
+	Push(ctx context.Context, partition intent.PartitionID, push intent.PushID) (store.PushRecord, error)
+	store.Groups
 	store.Audit
 	store.Access
 	Changed(partition intent.PartitionID) <-chan struct{}
@@ -93,8 +96,12 @@ type Options struct {
 	Alone func(ctx context.Context) bool
 	// Repositories finds documents in repositories; nil: there are none.
 	Repositories Repositories
+	// Plan looks at what a held candidate would change; nil: nobody can here.
+	Plan func(ctx context.Context, candidate intent.Candidate) (Plan, error)
 	// Location is the store's path, and Version the program's, for people.
 	Location, Version string
+	// Sweep is the longest pause between two looks at an asset; 0: half a minute.
+	Sweep time.Duration
 }
 
 // Server answers the API's calls.
@@ -112,8 +119,11 @@ type Server struct {
 	version  string
 	started  time.Time
 	queries  *query.Reader
+	sweep    time.Duration
 
 	repositories Repositories
+	plan         func(ctx context.Context, candidate intent.Candidate) (Plan, error)
+	planning     chan struct{}
 }
 
 // New returns a server over the store.
@@ -144,6 +154,8 @@ func New(o Options) *Server {
 		store: o.Store, schemas: o.Schemas, runtime: o.Runtime, health: health, identify: o.Identify,
 		location: o.Location, version: o.Version, started: o.Runtime.Now(),
 		queries: query.New(o.Store, o.Schemas, o.Runtime), repositories: o.Repositories,
+		plan: o.Plan, planning: make(chan struct{}, 1),
+		sweep: cmp.Or(o.Sweep, 30*time.Second),
 	}
 }
 

@@ -42,6 +42,7 @@ type All interface {
 	Approvals
 	Journal
 	Reports
+	Groups
 	Audit
 	Access
 	Collector
@@ -296,6 +297,12 @@ type Brakes interface {
 	SetHold(ctx context.Context, partition intent.PartitionID, hold intent.Hold) error
 	Unhold(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, reason string, by intent.Actor) error
 	Holds(ctx context.Context, partition intent.PartitionID) ([]intent.Hold, error)
+	// Retry has an asset looked at now, and pushed if it differs, as if nothing of
+	// it had failed before.
+	Retry(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, reason string, by intent.Actor) error
+	// Retries lists the assets that Retry was called for since a revision of the
+	// partition, as long as that is not an hour ago.
+	Retries(ctx context.Context, partition intent.PartitionID, since uint64) ([]intent.AssetID, error)
 	// SetStop stops a partition, or all when the stop names none, also those
 	// registered later. Stopping again changes nothing.
 	SetStop(ctx context.Context, stop intent.Stop) error
@@ -368,6 +375,9 @@ type Admission struct {
 	Removes bool
 	// Checks names the verdicts that passed, for the audit.
 	Checks []string
+	// Grounds say what they looked at, for whoever asks later; what goes beyond
+	// intent.Bounded is cut off.
+	Grounds []intent.Ground
 	// At is now by the actor's clock.
 	At time.Time
 }
@@ -429,6 +439,8 @@ type PushRecord struct {
 	Ending string    `json:"ending,omitempty"`
 	Reason string    `json:"reason,omitempty"`
 	Ended  time.Time `json:"ended,omitzero"`
+	// Grounds it was decided on; none: it is from before they were kept.
+	Grounds []intent.Ground `json:"grounds,omitempty"`
 }
 
 // Enforced is what an asset was seen in sync with.
@@ -470,6 +482,8 @@ type Journal interface {
 	// Begun lists when the newest pushes that count under each key were admitted,
 	// at most so many of each, the oldest first.
 	Begun(ctx context.Context, partition intent.PartitionID, keys []string, most int) (map[string][]time.Time, error)
+	// Push is one of them; NotFound when there is none, or not any more.
+	Push(ctx context.Context, partition intent.PartitionID, push intent.PushID) (PushRecord, error)
 	// SaveEnforced stores what was seen in sync, and claims the resource keys
 	// in the same transaction. It returns the holder of each key that belongs
 	// to another asset; those are not stored.
@@ -504,6 +518,8 @@ type ReportFilter struct {
 	State  intent.State
 	After  intent.AssetID
 	Limit  int
+	// Group whose members are meant, at cost ∝ those in the state.
+	Group intent.Group
 }
 
 // Reports keeps the last report of each asset.
@@ -513,6 +529,32 @@ type Reports interface {
 	Report(ctx context.Context, partition intent.PartitionID, asset intent.AssetID) (intent.Report, error)
 	ListReports(ctx context.Context, partition intent.PartitionID, filter ReportFilter) ([]intent.Report, error)
 	CountReports(ctx context.Context, partition intent.PartitionID) (map[intent.State]int, error)
+}
+
+// GroupFilter selects groups. Empty fields select all.
+type GroupFilter struct {
+	// Of the service, or of one instance.
+	Of intent.Group
+	// After the service, in the order of their names.
+	After string
+	// Limit of the services, as AssetFilter's.
+	Limit int
+}
+
+// GroupStates counts the members of a group by the states of their reports.
+type GroupStates struct {
+	intent.Group
+	States map[intent.State]int
+}
+
+// Groups reads what the Group addons say of what was reported.
+type Groups interface {
+	// ListGroups lists the instances of services in the order of their names, and
+	// what is of a service but of no instance as one without a name. Members
+	// that were not reported yet are not counted, unless none of the group asked
+	// for was: then those of head are, as StateUnseen. It reads an index
+	// alone: some 50 ms for 100 000 members.
+	ListGroups(ctx context.Context, head intent.IncarnationID, filter GroupFilter) ([]GroupStates, error)
 }
 
 // Retention says what the collector keeps beside what is live.

@@ -64,6 +64,10 @@ type Facts struct {
 	Windows []Window
 	// Others are the partitions that Checks ask about.
 	Others map[intent.PartitionID]Other
+	// Answers from outside, by question, and what of the asset those checks look
+	// at that ask.
+	Answers map[Question]Answer
+	Own     map[*Configured]Own
 }
 
 // Mode of enforcement.

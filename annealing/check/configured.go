@@ -20,6 +20,9 @@ const (
 	KindCalendar   = "calendar"
 	KindRate       = "rate"
 	KindPartition  = "partition"
+	KindQuery      = "query"
+	KindAlerts     = "alerts"
+	KindPeak       = "peak"
 )
 
 // Configured is a check of a policy, ready to judge. It is safe for concurrent
@@ -32,7 +35,12 @@ type Configured struct {
 	// Partition is the other one that it asks about, if any.
 	Partition intent.PartitionID
 	Rate      *intentpb.Rate
-	judge     func(Facts) intent.Verdict
+	// Question that it asks outside; nil: none. Its answer is a fact.
+	Question *Question
+	// Sized says how much of what it looks at the asset serves; nil: it does not.
+	Sized  *Sized
+	labels labels
+	judge  func(Facts) intent.Verdict
 }
 
 // Required is a check that a push of the asset needs.
@@ -61,7 +69,7 @@ type Origin struct {
 // Configure makes a check ready, its expressions against the types of the
 // target. One that cannot be made so answers that it is broken, always (S11).
 func Configure(c *intentpb.Check, types *rule.Environment) *Configured {
-	made := &Configured{Name: c.GetName()}
+	made := &Configured{Name: c.GetName(), Kind: KindOf(c)}
 	var err error
 	switch kind := c.GetKind().(type) {
 	case *intentpb.Check_MinAge:
@@ -76,6 +84,12 @@ func Configure(c *intentpb.Check, types *rule.Environment) *Configured {
 		made.rate(kind.Rate)
 	case *intentpb.Check_Partition:
 		made.partition(kind.Partition)
+	case *intentpb.Check_Query:
+		err = made.metric(kind.Query, over(c, types), types)
+	case *intentpb.Check_Alerts:
+		err = made.alerts(kind.Alerts, over(c, types), types)
+	case *intentpb.Check_Peak:
+		err = made.peak(kind.Peak, over(c, types), types)
 	default:
 		err = errors.New("this version of Lehr does not know its kind")
 	}
@@ -112,6 +126,12 @@ func KindOf(c *intentpb.Check) string {
 		return KindRate
 	case *intentpb.Check_Partition:
 		return KindPartition
+	case *intentpb.Check_Query:
+		return KindQuery
+	case *intentpb.Check_Alerts:
+		return KindAlerts
+	case *intentpb.Check_Peak:
+		return KindPeak
 	default:
 		return ""
 	}

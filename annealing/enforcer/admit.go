@@ -19,6 +19,8 @@ type admission struct {
 	asset *asset
 	// served is the plugin that said what differs, and is to push.
 	served *served
+	// keys of the places that it took.
+	keys []string
 	store.Admission
 }
 
@@ -26,11 +28,7 @@ type admission struct {
 // decision rested on is compared there again.
 func (e *Enforcer) admit(a *asset, facts check.Facts, decision check.Decision) {
 	d := a.difference
-	keys := []string{""}
-	for _, budget := range a.requirements.budgets {
-		keys = append(keys, budget.Key)
-	}
-	uses, placesUntil, full := e.takePlaces(a, keys, facts.Now)
+	keys, uses, placesUntil, full := e.takePlaces(a, e.placesOf(a), facts.Now)
 	if full != nil {
 		e.wait(a, d.Incarnation, d.Effective, *full)
 		e.queue.Add(a, facts.Now.Add(e.Limits.Sweep), loop.Sweep)
@@ -43,7 +41,7 @@ func (e *Enforcer) admit(a *asset, facts check.Facts, decision check.Decision) {
 	}
 	e.pushes++
 	a.admitting = true
-	e.admissions.Add(admission{a, a.kind.served, store.Admission{
+	e.admissions.Add(admission{a, a.kind.served, keys, store.Admission{
 		Push:          intent.PushID(fmt.Sprintf("%s/%d-%d", e.Partition, e.lease.Epoch, e.pushes)),
 		Asset:         a.id,
 		Target:        d.Incarnation,
@@ -61,7 +59,20 @@ func (e *Enforcer) admit(a *asset, facts check.Facts, decision check.Decision) {
 		Rates:         e.asks(facts),
 		Removes:       facts.Turndown != nil,
 		Checks:        decision.Passed(),
+		Grounds:       append(grounds(d.Incarnation, e.view.head, pin), decision.Grounds(facts)...),
 	}})
+}
+
+// grounds say why that incarnation is what is pushed.
+func grounds(target, head intent.IncarnationID, pin *intent.Pin) []intent.Ground {
+	fact := target.String() + ", which is head"
+	switch {
+	case pin != nil:
+		fact = fmt.Sprintf("%s, pinned by %s: %s", target, pin.Holder.Name, pin.Reason)
+	case target != head:
+		fact = fmt.Sprintf("%s; head is %s, with the same content", target, head)
+	}
+	return []intent.Ground{{Check: "target", Fact: fact}}
 }
 
 // startAdmissions hands a group of admissions to the store.
@@ -96,21 +107,12 @@ func (e *Enforcer) outrun(g admission) bool {
 		return false
 	}
 	g.asset.admitting = false
-	e.release(g.asset, keysOf(g))
+	e.release(g.asset, g.keys)
 	e.answeredAsk(g, false)
 	if e.assets[g.asset.id] == g.asset {
 		e.soon(g.asset, loop.Fresh)
 	}
 	return true
-}
-
-// keysOf lists the places that an admission took.
-func keysOf(g admission) []string {
-	keys := []string{""}
-	for _, budget := range g.Budgets {
-		keys = append(keys, budget.Key)
-	}
-	return keys
 }
 
 // admitted starts the pushes that were admitted and reports why others not.
@@ -128,7 +130,7 @@ func (e *Enforcer) admitted(ctx context.Context, group []admission, refusals []*
 		if refusals[i] == nil {
 			g.asset.comesBack()
 			e.answeredAsk(g, true)
-			e.startPush(ctx, g, keysOf(g))
+			e.startPush(ctx, g, g.keys)
 			continue
 		}
 		e.turnedAway(ctx, g, refusals[i].Waiting)
@@ -148,7 +150,7 @@ func (a *asset) comesBack() {
 // turnedAway takes up an admission that was not granted.
 func (e *Enforcer) turnedAway(ctx context.Context, g admission, waiting intent.WaitingOn) {
 	g.asset.admitting = false
-	e.release(g.asset, keysOf(g))
+	e.release(g.asset, g.keys)
 	e.answeredAsk(g, false)
 	if waiting.Kind == intent.WaitRate {
 		for _, use := range g.Rates {
@@ -194,7 +196,7 @@ func (e *Enforcer) answered(ctx context.Context, group []admission, open []store
 		}
 		g.asset.comesBack()
 		e.answeredAsk(g, true)
-		e.trouble(g.asset).push = &push{id: g.Push, target: g.Target, plan: g.Plan, admitted: g.At, budgets: keysOf(g)}
+		e.trouble(g.asset).push = &push{id: g.Push, target: g.Target, plan: g.Plan, admitted: g.At, budgets: g.keys}
 		const reason = "not begun: the answer to its admission was lost"
 		e.closings.Add(closing{g.asset, plugin.PushResult{Ending: plugin.Stopped, Reason: reason}, store.Closing{
 			Push: g.Push, Ending: string(plugin.Stopped), Reason: reason, At: e.Runtime.Now(),

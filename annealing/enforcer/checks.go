@@ -120,6 +120,12 @@ func (r *reader) ready(ctx context.Context, g *glance, asks *gathered, all *requ
 			}
 			all.others[id] = r.other(ctx, id, g)
 		}
+		if ready.Question != nil {
+			if all.own == nil {
+				all.own = map[*check.Configured]check.Own{}
+			}
+			all.own[ready] = all.standing.own(types, all.of.target, ready, g.difference)
+		}
 		if ready.NeedsOrigin && all.origin.Incarnation.IsZero() {
 			if all.origin, err = r.origin(ctx, g); err != nil {
 				return err

@@ -32,9 +32,10 @@ func (e *Enforcer) watchClock() {
 	for _, s := range e.pluginOrder {
 		s.pace = pace{}
 		if s.until.Sub(now) > e.Limits.Sweep {
-			s.until = time.Time{}
+			s.until = now
 		}
 	}
+	e.askAnew(now)
 	for a, s := range e.standings {
 		if s.at.After(now) {
 			delete(e.standings, a)
@@ -47,6 +48,9 @@ func (e *Enforcer) watchClock() {
 		if a.seen > now.UnixNano() {
 			a.seen = 0
 		}
+		if a.line != nil {
+			a.line.waiting.Add(a, now, loop.Sweep)
+		}
 		e.queue.Add(a, now, loop.Sweep)
 	}
 }
@@ -56,6 +60,9 @@ func (e *Enforcer) restrain(t *trouble, now time.Time) {
 	const spread = 5 // Pauses are jittered by up to a fifth.
 	if t.retry != nil && t.retry.Until.Sub(now) > e.Limits.Retry.Most+e.Limits.Retry.Most/spread {
 		t.retry = nil
+	}
+	if t.apart.Sub(now) > e.Limits.Retry.Most+e.Limits.Retry.Most/spread {
+		t.apart = time.Time{}
 	}
 	if t.flipped.After(now) {
 		t.flipped = now

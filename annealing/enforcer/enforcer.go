@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"time"
 
+	"lehr.dev/annealing/check"
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
 	"lehr.dev/loop"
@@ -19,17 +20,39 @@ import (
 	"lehr.dev/store"
 )
 
-// Stores are the roles that the enforcer needs.
+// Stores are the parts of store.All that the enforcer needs, as that says.
 type Stores interface {
-	store.Partitions
-	store.Snapshots
-	store.Brakes
-	store.Approvals
-	store.Journal
-	store.Reports
-	Changed(partition intent.PartitionID) <-chan struct{}
-	// Check is store.Leases' part of that name.
 	Check(ctx context.Context, lease store.Lease) error
+	Changed(partition intent.PartitionID) <-chan struct{}
+	Partition(ctx context.Context, id intent.PartitionID) (store.Partition, error)
+
+	Incarnation(ctx context.Context, id intent.IncarnationID) (intent.Incarnation, error)
+	Member(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) (intent.Member, error)
+	Content(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) (intent.Member, []byte, error)
+	Members(ctx context.Context, id intent.IncarnationID, filter store.AssetFilter) ([]intent.Member, error)
+	Changes(ctx context.Context, from, to intent.IncarnationID, after intent.AssetID, limit int) ([]store.Change, error)
+	EdgesTo(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) ([]store.Edge, error)
+
+	Pins(ctx context.Context, partition intent.PartitionID) ([]intent.Pin, error)
+	Holds(ctx context.Context, partition intent.PartitionID) ([]intent.Hold, error)
+	Retries(ctx context.Context, partition intent.PartitionID, since uint64) ([]intent.AssetID, error)
+	Consents(ctx context.Context, partition intent.PartitionID) (store.Consents, error)
+	Authors(ctx context.Context, target intent.IncarnationID, asset intent.AssetID, now time.Time) ([]string, error)
+
+	Admit(ctx context.Context, lease store.Lease, admissions []store.Admission) ([]*store.Refusal, error)
+	Permit(ctx context.Context, lease store.Lease, push intent.PushID, now time.Time) error
+	ClosePushes(ctx context.Context, lease store.Lease, closings []store.Closing) error
+	SaveResumeToken(ctx context.Context, lease store.Lease, push intent.PushID, token []byte) error
+	OpenPushes(ctx context.Context, partition intent.PartitionID) ([]store.OpenPush, error)
+	Pushes(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, limit int) ([]store.PushRecord, error)
+	SaveEnforced(ctx context.Context, lease store.Lease, enforced []store.Enforced) (map[intent.AssetID]store.Claim, error)
+	EnforcedPage(ctx context.Context, partition intent.PartitionID, after intent.AssetID, limit int) ([]store.Enforced, error)
+
+	SaveReports(ctx context.Context, lease store.Lease, reports []intent.Report) error
+	ListReports(ctx context.Context, partition intent.PartitionID, filter store.ReportFilter) ([]intent.Report, error)
+	Report(ctx context.Context, partition intent.PartitionID, asset intent.AssetID) (intent.Report, error)
+	CountReports(ctx context.Context, partition intent.PartitionID) (map[intent.State]int, error)
+	Begun(ctx context.Context, partition intent.PartitionID, keys []string, most int) (map[string][]time.Time, error)
 }
 
 // Schemas finds the set of types that incarnations were published with.
@@ -50,6 +73,9 @@ type Options struct {
 	Schemas Schemas
 	// Plugins returns the plugin that a binding names, by run or dial.
 	Plugins func(binding *intentpb.PluginBinding) plugin.Plugin
+	// Outside answers what checks ask of monitoring; nil: nobody is asked. It
+	// returns within some seconds.
+	Outside func(ctx context.Context, q check.Question) (check.Answer, error)
 	Runtime loop.Runtime
 	Log     *slog.Logger
 	Limits  Limits
@@ -61,7 +87,8 @@ type Limits struct {
 	Sweep time.Duration
 	// FactHold is how long a difference may be relied on.
 	FactHold time.Duration
-	// Pushes in flight at once, per partition.
+	// Pushes in flight at once, per plugin; in the whole partition twice as many, so
+	// that one plugin, hung in all of its own, leaves as many to the others.
 	Pushes int
 	// Diffs in flight at once, in batches, per plugin.
 	Diffs int
@@ -116,7 +143,8 @@ type Enforcer struct {
 	// begins.
 	revisited intent.AssetID
 	// latest is the latest time that the clock told the owner.
-	latest time.Time
+	latest  time.Time
+	outside outside
 	// lines by budget key; ushering while the usher is to come back.
 	lines    map[string]*line
 	ushering bool
@@ -146,6 +174,9 @@ func New(options Options) *Enforcer {
 	// could be sent after a neighbour's push had begun and ended, of which
 	// neither outrun nor Quiet tells.
 	const groupSize = 1024
+	if options.Outside == nil {
+		options.Outside = nobody
+	}
 	return &Enforcer{
 		queue:      loop.Queue[*asset]{Compare: byID},
 		Options:    options,
@@ -159,6 +190,7 @@ func New(options Options) *Enforcer {
 		wanted:     map[*asset]bool{},
 		lagging:    map[intent.Sequence]int{},
 		left:       map[intent.AssetID]former{},
+		outside:    newOutside(),
 		lines:      map[string]*line{},
 		windows:    map[string]*window{},
 		wards:      map[string]*ward{},
@@ -191,26 +223,12 @@ func (e *Enforcer) Run(ctx context.Context, lease store.Lease) error {
 			return e.failed
 		}
 		e.dispatch(ctx)
+		e.inquire(ctx)
 		e.flush(ctx)
-		pause := e.queue.Next(e.now())
-		if err := e.Runtime.Wait(ctx, pause, e.inbox.Wake()); err != nil {
+		if err := e.Runtime.Wait(ctx, e.untilDue(), e.inbox.Wake()); err != nil {
 			return err
 		}
 	}
-}
-
-// Wake asks for a look at an asset now, or at all of them when it is empty.
-func (e *Enforcer) Wake(id intent.AssetID) {
-	e.inbox.Put(func() {
-		if a, known := e.assets[id]; known {
-			e.soon(a, loop.Fresh)
-		}
-		if id == "" {
-			for _, a := range e.assets {
-				e.soon(a, loop.Fresh)
-			}
-		}
-	})
 }
 
 // watch hands every change of the store to the owner.

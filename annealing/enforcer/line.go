@@ -17,59 +17,101 @@ import (
 // waits for a place. The store holds the budget itself; this spares asking.
 type line struct {
 	taken, limit int
-	waiting      []*asset
+	// waiting by what they wait to push, and since when.
+	waiting loop.Queue[*asset]
 	// holders have the places. unhealthy is how many assets of the scope may be
 	// so or in flight at once; 0: it does not matter.
 	holders   map[*asset]bool
 	unhealthy int
 }
 
-// takePlaces takes a place in every budget, or none: then the asset waits in
-// the line of the first that is full, and the reason is returned. The key ""
-// is the limit on all pushes of the partition. What is taken of the others the
-// store is asked for in its turn, until that time.
-func (e *Enforcer) takePlaces(a *asset, keys []string, now time.Time) (uses []store.BudgetUse, until time.Time, full *intent.WaitingOn) {
-	for i, key := range keys {
+// place is one of those that a push takes: of how many, in which line.
+type place struct {
+	key   string
+	limit int
+	full  intent.WaitingOn
+	// budget: the store is asked for it too.
+	budget bool
+}
+
+// placesOf lists what a push of an asset takes: of the partition, of its plugin,
+// of its type where the policy bounds it, and of its budgets.
+func (e *Enforcer) placesOf(a *asset) []place {
+	turn := func(key string, limit int, of string) place {
+		return place{key, limit, intent.WaitingOn{Kind: intent.WaitTurn, Reason: fmt.Sprintf("%d pushes are under way %s, the most at once", limit, of)}, false}
+	}
+	places := []place{
+		turn("", 2*e.Limits.Pushes, "in the partition"),
+		turn("plugin\x00"+a.kind.served.key, e.Limits.Pushes, "by plugin "+a.kind.served.name),
+	}
+	if most := a.kind.atOnce; most > 0 {
+		places = append(places, turn("type\x00"+string(a.kind.name), most, fmt.Sprintf("of %s (at_once of its plugin in the partition's definition)", a.kind.name)))
+	}
+	for _, budget := range a.requirements.budgets {
+		full := fmt.Sprintf("%d of %d pushes in flight in scope %s", budget.Limit, budget.Limit, budget.Key)
+		if budget.Key == turndowns {
+			full = fmt.Sprintf("%d of %d removals under way in the partition; checks.turndown.in_flight in its definition says how many at once", budget.Limit, budget.Limit)
+		}
+		places = append(places, place{budget.Key, budget.Limit, intent.WaitingOn{Kind: intent.WaitBudget, Reason: full}, true})
+	}
+	return places
+}
+
+// takePlaces takes all of the places, and returns their keys, or none: then the
+// asset waits in the line of the first that is full, and the reason is returned.
+// What is taken of budgets the store is asked for in its turn, until that time.
+func (e *Enforcer) takePlaces(a *asset, places []place, now time.Time) (keys []string, uses []store.BudgetUse, until time.Time, full *intent.WaitingOn) {
+	for _, wanted := range places {
+		key := wanted.key
 		l := e.lines[key]
 		if l == nil {
-			l = &line{holders: map[*asset]bool{}}
+			l = &line{holders: map[*asset]bool{}, waiting: loop.Queue[*asset]{Compare: byID}}
 			e.lines[key] = l
 		}
-		l.limit = e.Limits.Pushes
+		l.limit = wanted.limit
 		room, known := l.limit, true
-		if i > 0 {
-			use := a.requirements.budgets[i-1]
-			l.limit = use.Limit
+		if wanted.budget {
 			var end time.Time
-			room, end, known = e.room(a, use, l, now)
+			room, end, known = e.room(a, store.BudgetUse{Key: key, Limit: l.limit}, l, now)
 			uses, until = append(uses, store.BudgetUse{Key: key, Limit: room}), earlier(until, end)
 		}
 		if l.taken < room {
 			continue
 		}
-		if !a.inLine {
-			a.inLine = true
-			l.waiting = append(l.waiting, a)
+		if a.line == nil {
+			a.line = l
+			if a.lined.IsZero() {
+				a.lined = now
+			}
+			l.waiting.Add(a, a.lined, a.urgency())
 		}
-		if key == "" {
-			return nil, until, &intent.WaitingOn{Kind: intent.WaitTurn, Reason: fmt.Sprintf("%d pushes are under way in the partition, the most at once", l.limit)}
+		switch {
+		case !known:
+			return nil, nil, until, &intent.WaitingOn{Kind: intent.WaitBudget, Reason: fmt.Sprintf("which assets have the scope %s is being read", key)}
+		case room < l.limit:
+			return nil, nil, until, e.ailed(a, key, l)
 		}
-		if !known {
-			return nil, until, &intent.WaitingOn{Kind: intent.WaitBudget, Reason: fmt.Sprintf("which assets have the scope %s is being read", key)}
-		}
-		if room < l.limit {
-			return nil, until, e.ailed(a, key, l)
-		}
-		if key == turndowns {
-			return nil, until, &intent.WaitingOn{Kind: intent.WaitBudget, Reason: fmt.Sprintf("%d of %d removals under way in the partition; checks.turndown.in_flight in its definition says how many at once", l.taken, l.limit)}
-		}
-		return nil, until, &intent.WaitingOn{Kind: intent.WaitBudget, Reason: fmt.Sprintf("%d of %d pushes in flight in scope %s", l.taken, l.limit, key)}
+		return nil, nil, until, &wanted.full
 	}
-	for _, key := range keys {
-		e.lines[key].taken++
-		e.lines[key].holders[a] = true
+	for _, wanted := range places {
+		e.lines[wanted.key].taken++
+		e.lines[wanted.key].holders[a] = true
+		keys = append(keys, wanted.key)
 	}
-	return uses, until, nil
+	a.lined = time.Time{}
+	return keys, uses, until, nil
+}
+
+// urgency of a push: what intent asks for anew goes before what failed, and that
+// before what something else changed back.
+func (a *asset) urgency() loop.Priority {
+	switch {
+	case a.trouble != nil && a.failures > 0:
+		return loop.Retry
+	case a.lags || a.enforced == 0:
+		return loop.Fresh
+	}
+	return loop.Sweep
 }
 
 // ailed says that too many assets of a scope are unhealthy.
@@ -107,25 +149,28 @@ func (e *Enforcer) release(a *asset, keys []string) {
 	}
 }
 
-// usher wakes as many as there are free places, in every line. One that does
-// not take its place leaves it to the next time: while anyone waits, the
-// usher comes back.
+// usher wakes as many as there are free places, in every line, the most urgent
+// first and by turns whoever waits longest. One that does not take its place
+// leaves it to the next time: while anyone waits, the usher comes back.
 func (e *Enforcer) usher(ctx context.Context) {
 	const interval = 200 * time.Millisecond
-	crowded := false
+	crowded, now := false, e.now()
 	for _, key := range slices.Sorted(maps.Keys(e.lines)) {
 		l := e.lines[key]
-		for free := e.free(key, l); free > 0 && len(l.waiting) > 0; {
-			next := l.waiting[0]
-			l.waiting = l.waiting[1:]
-			next.inLine = false
+		for free := e.free(key, l); free > 0; {
+			priority, any := l.waiting.Turn(now)
+			if !any {
+				break
+			}
+			next, _ := l.waiting.PopOf(now, priority)
+			next.line = nil
 			if e.assets[next.id] == next && next.trouble != nil && next.difference.Outcome == intent.Differs && !next.open() {
 				e.soon(next, loop.Fresh)
 				free--
 			}
 		}
-		crowded = crowded || len(l.waiting) > 0
-		if l.taken == 0 && len(l.waiting) == 0 {
+		crowded = crowded || l.waiting.Len() > 0
+		if l.taken == 0 && l.waiting.Len() == 0 {
 			delete(e.lines, key)
 		}
 	}

@@ -49,9 +49,9 @@ func (r *reader) count(ctx context.Context, partition intent.PartitionID, window
 	return err
 }
 
-// learn takes up what a look read of windows that were not known. What is known
+// learnWindows takes up what a look read of windows that were not known. What is known
 // is newer.
-func (e *Enforcer) learn(windows []check.Window) {
+func (e *Enforcer) learnWindows(windows []check.Window) {
 	for i, read := range windows {
 		if read.Known && e.windows[read.Key] == nil {
 			if len(e.windows) >= mostWindows {

@@ -81,7 +81,8 @@ type requirements struct {
 	content intent.Asset
 	origin  check.Origin
 	// others are the partitions that checks ask about.
-	others map[intent.PartitionID]check.Other
+	others  map[intent.PartitionID]check.Other
+	own     map[*check.Configured]check.Own
 	budgets []store.BudgetUse
 	// unhealthy is how many assets may be so, or in flight, by the budget's key.
 	unhealthy map[string]int

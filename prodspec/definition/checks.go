@@ -31,6 +31,10 @@ func ownChecks() []ownCheck {
 		{"zone", "calendar", []string{"open", "freezes", "holidays"}, (*parser).calendar, `{zone: Europe/London, open: "Mon-Fri 09:00-17:00", holidays: GB}`},
 		{"at_most", "rate", []string{"per", "by", "scope"}, (*parser).rate, "{at_most: 3, per: 1h, by: asset}"},
 		{"partition", "partition", []string{"in_sync"}, (*parser).otherPartition, "{partition: platform, in_sync: 95%}"},
+		// Before query, which a peak has too.
+		{"headroom", "peak", []string{"prometheus", "query", "serves", "dimension", "labels", "keep"}, (*parser).peak, "{prometheus: main, query: …, headroom: 1.3}"},
+		{"query", "query", []string{"prometheus", "below", "above", "over", "labels", "keep", "absent"}, (*parser).metric, "{prometheus: main, query: error_ratio, below: 0.02}"},
+		{"alerts", "alerts", []string{"alertmanager", "silenced", "inhibited", "labels", "keep"}, (*parser).alerts, `{alertmanager: main, alerts: 'severity="page"'}`},
 	}
 }
 

@@ -16,7 +16,7 @@ func Schema() map[string]any {
 	top := object(map[string]any{
 		"lehr": map[string]any{"const": "v1"}, "partition": text(), "owner": text(), "mode": mode(), "modes": mapOf(mode()),
 		"types": folder(false), "sources": mapOf(anySource()), "generate": mapOf(anyGenerator()), "validate": validationSchema(),
-		"plugins": mapOf(object(map[string]any{"run": texts(), "dial": text()})), "checks": checksSchema(), "access": accessSchema(),
+		"plugins": mapOf(object(map[string]any{"run": texts(), "dial": text(), "at_once": number(1)})), "checks": checksSchema(), "access": accessSchema(),
 	}, "lehr", "partition", "sources", "generate")
 	top["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	top["title"] = "A partition of Lehr"
@@ -198,7 +198,7 @@ func checksSchema() map[string]any {
 // checkField is a key of a partition's own check.
 func checkField(key string) map[string]any {
 	switch key {
-	case "min_age", "per":
+	case "min_age", "over", "keep", "per":
 		return duration()
 	case "at_most":
 		return number(1)
@@ -206,8 +206,16 @@ func checkField(key string) map[string]any {
 		return enum(slices.Sorted(maps.Keys(rateBys)))
 	case "in_sync":
 		return percent()
-	case "message", "zone", "holidays", "scope", "partition":
+	case "message", "zone", "holidays", "prometheus", "alertmanager", "query", "alerts", "dimension", "scope", "partition":
 		return text()
+	case "below", "above", "headroom":
+		return map[string]any{"type": "number"}
+	case "silenced", "inhibited":
+		return map[string]any{"type": "boolean"}
+	case "absent":
+		return enum(slices.Sorted(maps.Keys(absences)))
+	case "labels":
+		return mapOf(expression())
 	case "open":
 		recurring := object(map[string]any{"rrule": text(), "start": text(), "for": duration()}, "rrule")
 		return anyOf(text(), recurring, listOf(anyOf(text(), recurring)))

@@ -38,6 +38,7 @@ func Run(t *testing.T, open func(t *testing.T) store.All) {
 		{"RateModel", testRateModel},
 		{"RateContention", testRateContention},
 		{"Reports", testReports},
+		{"Groups", testGroups},
 		{"Audit", testAudit},
 		{"Grants", testGrants},
 		{"Tokens", testTokens},
