@@ -286,6 +286,33 @@ var budgets = []Mutant{
 	},
 }
 
+// rates bound how many pushes begin within a time (S8).
+var rates = []Mutant{
+	{
+		Name: "rate-not-in-admission", File: "store/relational/rates.go",
+		Old:        `if !found || stamp(a.At)-at >= int64(use.Period) {`,
+		New:        `if !found || stamp(a.At)-at >= int64(use.Period) || mutant.On("rate-not-in-admission") {`,
+		Breaks:     "S8",
+		Why:        "Only the enforcer counts.",
+		Equivalent: "the enforcer counts too, and begins with what the store counted",
+	},
+	{
+		Name: "rate-not-judged", File: "annealing/check/rate.go",
+		Old:        `if w.within(now, period) < limit ||`,
+		New:        `if w.within(now, period) < limit || mutant.On("rate-not-judged") ||`,
+		Breaks:     "S8",
+		Why:        "The enforcer asks the store for every push that a limit forbids.",
+		Equivalent: "the admission counts it",
+	},
+	{
+		Name: "rate-in-memory-only", File: "store/relational/rates.go",
+		Old:    `if len(a.Rates) == 0 {`,
+		New:    `if len(a.Rates) == 0 || mutant.On("rate-in-memory-only") {`,
+		Breaks: "S8",
+		Why:    "What began is forgotten at a restart, and as many begin once more.",
+	},
+}
+
 // claims say whose a resource is.
 var claims = []Mutant{
 	{
