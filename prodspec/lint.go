@@ -147,13 +147,14 @@ func (l *linter) definitions() {
 		l.add(1, "owner", fmt.Sprintf("assets without an owner, %d in all: %s", len(l.ownerless), strings.Join(names, ", ")), "write owner: WHO in lehr.yaml, or derive the addon Owner")
 	}
 	for _, budget := range policy.GetBudgets() {
-		if !l.scopes[budget.Scope] {
-			known := slices.Sorted(maps.Keys(l.scopes))
-			hint := "give assets the addon ImpactedScope with that key"
-			if near := definition.Nearest(budget.Scope, known); near != "" {
-				hint = "did you mean " + near + "?"
-			}
-			l.add(d.Lines["checks"], "checks.budget.scope", fmt.Sprintf("no asset has the scope %s, so this budget limits nothing", budget.Scope), hint)
+		l.scope(budget.Scope, "this budget", d.Lines["checks"], "checks.budget.scope")
+	}
+	for i, c := range policy.GetChecks() {
+		if c.GetPartition().GetId() == string(d.Partition) {
+			l.add(d.CheckPlaces[i]["partition"].Line, "checks."+c.Name+".partition", fmt.Sprintf("the check %s waits for this partition itself, so it can never pass", c.Name), "name another partition of the server")
+		}
+		if scope := c.GetRate().GetScope(); scope != "" {
+			l.scope(scope, "the check "+c.Name, d.CheckPlaces[i]["scope"].Line, "checks."+c.Name+".scope")
 		}
 	}
 	for _, binding := range policy.GetPlugins() {
@@ -170,6 +171,18 @@ func (l *linter) definitions() {
 		l.add(d.CheckPlaces[i][""].Line, "checks."+name, fmt.Sprintf("the check %s is about no asset, so it delays nothing", name), "look whether its where says what is meant")
 	}
 	l.tellUnsized()
+}
+
+// scope warns of a limit over a scope that no asset has.
+func (l *linter) scope(scope, limit string, line int, field string) {
+	if l.scopes[scope] {
+		return
+	}
+	hint := "give assets the addon ImpactedScope with that key"
+	if near := definition.Nearest(scope, slices.Sorted(maps.Keys(l.scopes))); near != "" {
+		hint = "did you mean " + near + "?"
+	}
+	l.add(line, field, fmt.Sprintf("no asset has the scope %s, so %s limits nothing", scope, limit), hint)
 }
 
 // abouts are rules about the assets that the policy's checks are about.

@@ -157,6 +157,10 @@ var edits = []edit{
 		return fmt.Sprintf("budget %d", i.Budget)
 	},
 	func(i *Intent, r *rand.Rand) string {
+		i.Rate = []int{0, 1, 2, 3}[r.IntN(4)]
+		return fmt.Sprintf("at most %d pushes within %s", i.Rate, ratePeriod)
+	},
+	func(i *Intent, r *rand.Rand) string {
 		i.Mode = []string{"enforce", "enforce", "enforce", "observe"}[r.IntN(4)]
 		return "the partition's mode is " + i.Mode
 	},
@@ -235,6 +239,9 @@ func (l *Lab) write() error {
 	l.first = firstIntent()
 	if l.brief() {
 		l.first.Over = briefPeriod
+	}
+	if l.options.Seed%3 == 1 {
+		l.first.Rate = 3
 	}
 	l.intent, l.good, l.said = l.first.clone(), l.first.clone(), map[string]bool{}
 	l.says(l.first)

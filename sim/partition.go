@@ -41,6 +41,9 @@ type Intent struct {
 	// Mode of the partition; Budget of pushes in flight in a cluster.
 	Mode   string `yaml:"-"`
 	Budget int    `yaml:"-"`
+	// Rate of pushes of an asset within ratePeriod, and of twice as many in a
+	// cluster; 0: as many as there are.
+	Rate int `yaml:"-"`
 	// Loose has a guard that lets most go; Over is the period of both.
 	Loose bool          `yaml:"-"`
 	Over  time.Duration `yaml:"-"`
@@ -165,11 +168,17 @@ func (i Intent) definition() string {
 		share, floor = 70, 4
 	}
 	text := fmt.Sprintf(definition, i.Mode, share, floor, i.Over, i.Budget, i.Quorum)
+	if i.Rate > 0 {
+		text += fmt.Sprintf("  often: {at_most: %d, per: %s, by: asset}\n  together: {at_most: %d, per: %s, scope: cluster}\n", i.Rate, ratePeriod, 2*i.Rate, ratePeriod)
+	}
 	if i.Lifts {
 		text += "  overrides: {allow: [order, capacity, version], longest: 1h}\n"
 	}
 	return text
 }
+
+// ratePeriod is that of rate limits: long enough for restarts within it.
+const ratePeriod = time.Minute
 
 // guardPeriod is the period of guards: less than the collector keeps, or they
 // could not tell. In some runs both are short, so that much is collected.

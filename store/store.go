@@ -367,6 +367,9 @@ type Admission struct {
 	Overrides []string
 	// Budgets to take; released when the push is closed.
 	Budgets []BudgetUse
+	// Rates are the rate limits that the push counts under, for good: whatever
+	// becomes of it, it may have had an effect.
+	Rates []RateUse
 	// Removes: the push carries out the asset's Turndown. It takes no claim
 	// over from another asset.
 	Removes bool
@@ -384,6 +387,18 @@ type BudgetUse struct {
 	Key   string
 	Limit int
 }
+
+// RateUse counts a push under the key, within the partition, and asks that
+// fewer than Limit were admitted under it within the Period before it. Limit 0
+// only counts.
+type RateUse struct {
+	Key    string
+	Limit  int
+	Period time.Duration
+}
+
+// LongestRate is how long it is known that a push counts: the longest Period.
+const LongestRate = 7 * 24 * time.Hour
 
 // Refusal says why an admission was not granted; nil: it was.
 type Refusal struct {
@@ -450,7 +465,7 @@ type Journal interface {
 	// Admit decides each admission on its own, all in one transaction: lease
 	// epoch, stop, revision equal, time before ValidUntil, no open push of
 	// the asset, of its resource key or of a quiet asset, claim free or ours,
-	// no rejection, approvals and overrides there, budgets left. Admitted ones are in the journal and the
+	// no rejection, approvals and overrides there, budgets and rates left. Admitted ones are in the journal and the
 	// audit when it returns. One refusal (or nil) per admission. An error
 	// admits none: Conflict says that the lease is lost.
 	Admit(ctx context.Context, lease Lease, admissions []Admission) ([]*Refusal, error)
@@ -466,6 +481,9 @@ type Journal interface {
 	OpenPushes(ctx context.Context, partition intent.PartitionID) ([]OpenPush, error)
 	// Pushes lists an asset's, newest first; an empty asset: the partition's.
 	Pushes(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, limit int) ([]PushRecord, error)
+	// Begun lists when the newest pushes that count under each key were admitted,
+	// at most so many of each, the oldest first.
+	Begun(ctx context.Context, partition intent.PartitionID, keys []string, most int) (map[string][]time.Time, error)
 	// Push is one of them; NotFound when there is none, or not any more.
 	Push(ctx context.Context, partition intent.PartitionID, push intent.PushID) (PushRecord, error)
 	// SaveEnforced stores what was seen in sync, and claims the resource keys

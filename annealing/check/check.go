@@ -59,6 +59,11 @@ type Facts struct {
 	Content intent.Asset
 	Origin  Origin
 	Health  intent.Health
+	// Windows are those that a push of the asset counts in, of the rate limits
+	// among Checks.
+	Windows []Window
+	// Others are the partitions that Checks ask about.
+	Others map[intent.PartitionID]Other
 	// Answers from outside, by question, and what of the asset those checks look
 	// at that ask.
 	Answers map[Question]Answer

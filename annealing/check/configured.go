@@ -18,6 +18,8 @@ const (
 	KindDenylist   = "denylist"
 	KindCondition  = "condition"
 	KindCalendar   = "calendar"
+	KindRate       = "rate"
+	KindPartition  = "partition"
 	KindQuery      = "query"
 	KindAlerts     = "alerts"
 	KindPeak       = "peak"
@@ -29,6 +31,10 @@ type Configured struct {
 	Name, Kind string
 	// NeedsContent and NeedsOrigin say which facts it looks at.
 	NeedsContent, NeedsOrigin bool
+	// Rate is set for a rate limit.
+	// Partition is the other one that it asks about, if any.
+	Partition intent.PartitionID
+	Rate      *intentpb.Rate
 	// Question that it asks outside; nil: none. Its answer is a fact.
 	Question *Question
 	// Sized says how much of what it looks at the asset serves; nil: it does not.
@@ -74,6 +80,10 @@ func Configure(c *intentpb.Check, types *rule.Environment) *Configured {
 		err = made.condition(kind.Condition, over(c, types), types)
 	case *intentpb.Check_Calendar:
 		err = made.calendar(kind.Calendar)
+	case *intentpb.Check_Rate:
+		made.rate(kind.Rate)
+	case *intentpb.Check_Partition:
+		made.partition(kind.Partition)
 	case *intentpb.Check_Query:
 		err = made.metric(kind.Query, over(c, types), types)
 	case *intentpb.Check_Alerts:
@@ -112,6 +122,10 @@ func KindOf(c *intentpb.Check) string {
 		return KindCondition
 	case *intentpb.Check_Calendar:
 		return KindCalendar
+	case *intentpb.Check_Rate:
+		return KindRate
+	case *intentpb.Check_Partition:
+		return KindPartition
 	case *intentpb.Check_Query:
 		return KindQuery
 	case *intentpb.Check_Alerts:

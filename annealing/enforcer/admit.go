@@ -28,14 +28,14 @@ type admission struct {
 // decision rested on is compared there again.
 func (e *Enforcer) admit(a *asset, facts check.Facts, decision check.Decision) {
 	d := a.difference
-	keys, full := e.takePlaces(a, e.placesOf(a), facts.Now)
+	keys, uses, placesUntil, full := e.takePlaces(a, e.placesOf(a), facts.Now)
 	if full != nil {
 		e.wait(a, d.Incarnation, d.Effective, *full)
 		e.queue.Add(a, facts.Now.Add(e.Limits.Sweep), loop.Sweep)
 		return
 	}
 	_, _, pin, _ := e.target(a, facts.Now)
-	until := decision.ValidUntil()
+	until := earlier(decision.ValidUntil(), placesUntil)
 	if pin != nil && !pin.Until.IsZero() && (until.IsZero() || pin.Until.Before(until)) {
 		until = pin.Until
 	}
@@ -55,7 +55,8 @@ func (e *Enforcer) admit(a *asset, facts check.Facts, decision check.Decision) {
 		NeedsApproval: check.NeedsApproval(facts) || facts.GoesPast(),
 		Quorum:        a.requirements.quorum,
 		Overrides:     decision.Overridden(),
-		Budgets:       a.requirements.budgets,
+		Budgets:       uses,
+		Rates:         e.asks(facts),
 		Removes:       facts.Turndown != nil,
 		Checks:        decision.Passed(),
 		Grounds:       append(grounds(d.Incarnation, e.view.head, pin), decision.Grounds(facts)...),
@@ -99,14 +100,15 @@ func (e *Enforcer) startAdmissions(ctx context.Context) {
 }
 
 // outrun takes back an admission that waited for its group while a push of an
-// asset began on which it rests. The store sees such a push only while it is
+// asset began on which it rests, or while its scope had less room. The store sees such a push only while it is
 // open; what it changed is not what the decision saw.
 func (e *Enforcer) outrun(g admission) bool {
-	if !slices.ContainsFunc(g.Quiet, func(id intent.AssetID) bool { return e.assets[id] != nil && e.assets[id].open() }) {
+	if !slices.ContainsFunc(g.Quiet, func(id intent.AssetID) bool { return e.assets[id] != nil && e.assets[id].open() }) && !e.sickened(g) {
 		return false
 	}
 	g.asset.admitting = false
-	e.release(g.keys)
+	e.release(g.asset, g.keys)
+	e.answeredAsk(g, false)
 	if e.assets[g.asset.id] == g.asset {
 		e.soon(g.asset, loop.Fresh)
 	}
@@ -127,6 +129,7 @@ func (e *Enforcer) admitted(ctx context.Context, group []admission, refusals []*
 	for i, g := range group {
 		if refusals[i] == nil {
 			g.asset.comesBack()
+			e.answeredAsk(g, true)
 			e.startPush(ctx, g, g.keys)
 			continue
 		}
@@ -147,7 +150,13 @@ func (a *asset) comesBack() {
 // turnedAway takes up an admission that was not granted.
 func (e *Enforcer) turnedAway(ctx context.Context, g admission, waiting intent.WaitingOn) {
 	g.asset.admitting = false
-	e.release(g.keys)
+	e.release(g.asset, g.keys)
+	e.answeredAsk(g, false)
+	if waiting.Kind == intent.WaitRate {
+		for _, use := range g.Rates {
+			e.forgetWindow(use.Key) // What is known of it is wrong.
+		}
+	}
 	if e.assets[g.asset.id] == g.asset {
 		e.refused(ctx, g.asset, g, waiting, e.now())
 	}
@@ -186,6 +195,7 @@ func (e *Enforcer) answered(ctx context.Context, group []admission, open []store
 			continue
 		}
 		g.asset.comesBack()
+		e.answeredAsk(g, true)
 		e.trouble(g.asset).push = &push{id: g.Push, target: g.Target, plan: g.Plan, admitted: g.At, budgets: g.keys}
 		const reason = "not begun: the answer to its admission was lost"
 		e.closings.Add(closing{g.asset, plugin.PushResult{Ending: plugin.Stopped, Reason: reason}, store.Closing{

@@ -26,6 +26,9 @@ type asset struct {
 	reported uint64
 	// seen is when production was last seen in sync, in Unix nanoseconds.
 	seen int64
+	// health that was told last, and when, in Unix nanoseconds.
+	health   health
+	healthAt int64
 	// calm counts looks in a row that found nothing new.
 	calm uint8
 	// looking: a diff is under way. recording: its sighting is with the store,

@@ -44,6 +44,8 @@ type gathered struct {
 	// former: the policy at hand is that of the last enforced incarnation.
 	former bool
 	asks   []gatheredCheck
+	// windows that a push counts in, by rate limits among them.
+	windows []check.Window
 	// policies in force, whose say it is what may be overridden.
 	policies []*policy
 }
@@ -59,7 +61,7 @@ func (b *gathered) loosened() bool {
 }
 
 // ask adds the checks of a policy that are about the content.
-func (r *reader) ask(ctx context.Context, at intent.IncarnationID, policy *policy, content intent.Asset, into *gathered) error {
+func (r *reader) ask(ctx context.Context, at intent.IncarnationID, policy *policy, content intent.Asset, scopes map[string]string, into *gathered) error {
 	into.policies = append(into.policies, policy)
 	for _, c := range policy.asks {
 		if c.Where != "" {
@@ -70,6 +72,9 @@ func (r *reader) ask(ctx context.Context, at intent.IncarnationID, policy *polic
 			if !about {
 				continue
 			}
+		}
+		if w, counts := check.Counts(c.Check, content, scopes); counts && !slices.ContainsFunc(into.windows, func(known check.Window) bool { return known.Key == w.Key }) {
+			into.windows = append(into.windows, w)
 		}
 		at := slices.IndexFunc(into.asks, func(known gatheredCheck) bool { return known.digest == c.digest })
 		if at < 0 {
@@ -109,6 +114,12 @@ func (r *reader) ready(ctx context.Context, g *glance, asks *gathered, all *requ
 		if ready.NeedsContent {
 			all.content = all.of.target
 		}
+		if id := ready.Partition; id != "" && all.others[id].At.IsZero() {
+			if all.others == nil {
+				all.others = map[intent.PartitionID]check.Other{}
+			}
+			all.others[id] = r.other(ctx, id, g)
+		}
 		if ready.Question != nil {
 			if all.own == nil {
 				all.own = map[*check.Configured]check.Own{}
@@ -120,6 +131,9 @@ func (r *reader) ready(ctx context.Context, g *glance, asks *gathered, all *requ
 				return err
 			}
 		}
+	}
+	if err := r.count(ctx, g.target.Partition, asks.windows, all); err != nil {
+		return err
 	}
 	for _, c := range all.checks {
 		forbidden := slices.ContainsFunc(asks.policies, func(p *policy) bool { return !check.Allows(p.Policy, c.Name, c.Kind) })

@@ -50,6 +50,9 @@ type Stores interface {
 
 	SaveReports(ctx context.Context, lease store.Lease, reports []intent.Report) error
 	ListReports(ctx context.Context, partition intent.PartitionID, filter store.ReportFilter) ([]intent.Report, error)
+	Report(ctx context.Context, partition intent.PartitionID, asset intent.AssetID) (intent.Report, error)
+	CountReports(ctx context.Context, partition intent.PartitionID) (map[intent.State]int, error)
+	Begun(ctx context.Context, partition intent.PartitionID, keys []string, most int) (map[string][]time.Time, error)
 }
 
 // Schemas finds the set of types that incarnations were published with.
@@ -145,8 +148,14 @@ type Enforcer struct {
 	// lines by budget key; ushering while the usher is to come back.
 	lines    map[string]*line
 	ushering bool
-	pushes   uint64
-	failed   error
+	// wards by budget key, warded by their assets; unreadWards are to be read.
+	wards       map[string]*ward
+	warded      map[*asset][]*ward
+	unreadWards []string
+	// windows that pushes count in, by key.
+	windows map[string]*window
+	pushes  uint64
+	failed  error
 	// behind says why the view could not be read anew; catchingUp: it is
 	// tried again soon.
 	behind     error
@@ -183,6 +192,9 @@ func New(options Options) *Enforcer {
 		left:       map[intent.AssetID]former{},
 		outside:    newOutside(),
 		lines:      map[string]*line{},
+		windows:    map[string]*window{},
+		wards:      map[string]*ward{},
+		warded:     map[*asset][]*ward{},
 		reports:    map[intent.AssetID]intent.Report{},
 		admissions: loop.Batch[admission]{},
 		closings:   loop.Batch[closing]{Max: groupSize},

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"lehr.dev/intent"
 	"lehr.dev/loop"
+	"lehr.dev/store"
 )
 
 // line is a budget on pushes in flight as the enforcer counts it, and who
@@ -17,6 +19,10 @@ type line struct {
 	taken, limit int
 	// waiting by what they wait to push, and since when.
 	waiting loop.Queue[*asset]
+	// holders have the places. unhealthy is how many assets of the scope may be
+	// so or in flight at once; 0: it does not matter.
+	holders   map[*asset]bool
+	unhealthy int
 }
 
 // place is one of those that a push takes: of how many, in which line.
@@ -24,13 +30,15 @@ type place struct {
 	key   string
 	limit int
 	full  intent.WaitingOn
+	// budget: the store is asked for it too.
+	budget bool
 }
 
 // placesOf lists what a push of an asset takes: of the partition, of its plugin,
 // of its type where the policy bounds it, and of its budgets.
 func (e *Enforcer) placesOf(a *asset) []place {
 	turn := func(key string, limit int, of string) place {
-		return place{key, limit, intent.WaitingOn{Kind: intent.WaitTurn, Reason: fmt.Sprintf("%d pushes are under way %s, the most at once", limit, of)}}
+		return place{key, limit, intent.WaitingOn{Kind: intent.WaitTurn, Reason: fmt.Sprintf("%d pushes are under way %s, the most at once", limit, of)}, false}
 	}
 	places := []place{
 		turn("", 2*e.Limits.Pushes, "in the partition"),
@@ -44,23 +52,30 @@ func (e *Enforcer) placesOf(a *asset) []place {
 		if budget.Key == turndowns {
 			full = fmt.Sprintf("%d of %d removals under way in the partition; checks.turndown.in_flight in its definition says how many at once", budget.Limit, budget.Limit)
 		}
-		places = append(places, place{budget.Key, budget.Limit, intent.WaitingOn{Kind: intent.WaitBudget, Scope: budget.Key, Reason: full}})
+		places = append(places, place{budget.Key, budget.Limit, intent.WaitingOn{Kind: intent.WaitBudget, Scope: budget.Key, Reason: full}, true})
 	}
 	return places
 }
 
 // takePlaces takes all of the places, and returns their keys, or none: then the
 // asset waits in the line of the first that is full, and the reason is returned.
-func (e *Enforcer) takePlaces(a *asset, places []place, now time.Time) (keys []string, full *intent.WaitingOn) {
+// What is taken of budgets the store is asked for in its turn, until that time.
+func (e *Enforcer) takePlaces(a *asset, places []place, now time.Time) (keys []string, uses []store.BudgetUse, until time.Time, full *intent.WaitingOn) {
 	for _, wanted := range places {
 		key := wanted.key
 		l := e.lines[key]
 		if l == nil {
-			l = &line{waiting: loop.Queue[*asset]{Compare: byID}}
+			l = &line{holders: map[*asset]bool{}, waiting: loop.Queue[*asset]{Compare: byID}}
 			e.lines[key] = l
 		}
 		l.limit = wanted.limit
-		if l.taken < l.limit {
+		room, known := l.limit, true
+		if wanted.budget {
+			var end time.Time
+			room, end, known = e.room(a, store.BudgetUse{Key: key, Limit: l.limit}, l, now)
+			uses, until = append(uses, store.BudgetUse{Key: key, Limit: room}), earlier(until, end)
+		}
+		if l.taken < room {
 			continue
 		}
 		if a.line == nil {
@@ -70,14 +85,21 @@ func (e *Enforcer) takePlaces(a *asset, places []place, now time.Time) (keys []s
 			}
 			l.waiting.Add(a, a.lined, a.urgency())
 		}
-		return nil, &wanted.full
+		switch {
+		case !known:
+			return nil, nil, until, &intent.WaitingOn{Kind: intent.WaitBudget, Reason: fmt.Sprintf("which assets have the scope %s is being read", key)}
+		case room < l.limit:
+			return nil, nil, until, e.ailed(a, key, l)
+		}
+		return nil, nil, until, &wanted.full
 	}
 	for _, wanted := range places {
 		e.lines[wanted.key].taken++
+		e.lines[wanted.key].holders[a] = true
 		keys = append(keys, wanted.key)
 	}
 	a.lined = time.Time{}
-	return keys, nil
+	return keys, uses, until, nil
 }
 
 // urgency of a push: what intent asks for anew goes before what failed, and that
@@ -92,11 +114,37 @@ func (a *asset) urgency() loop.Priority {
 	return loop.Sweep
 }
 
-// release gives places back.
-func (e *Enforcer) release(keys []string) {
+// ailed says that too many assets of a scope are unhealthy.
+func (e *Enforcer) ailed(a *asset, key string, l *line) *intent.WaitingOn {
+	w := e.wards[key]
+	ill := w.names(a)
+	return &intent.WaitingOn{Kind: intent.WaitBudget, Blockers: ill, Reason: fmt.Sprintf(
+		"unhealthy, or not known to be healthy, in scope %s: %d (%s); pushes in flight there: %d; at most %d together, with this one. An asset that is unhealthy itself may be pushed all the same",
+		key, w.ailing(a, l), listed(ill), l.taken, l.unhealthy)}
+}
+
+func listed(ids []intent.AssetID) string {
+	var texts []string
+	for _, id := range ids {
+		texts = append(texts, string(id))
+	}
+	return strings.Join(texts, ", ")
+}
+
+// earlier of two times; zero is never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// release gives an asset's places back.
+func (e *Enforcer) release(a *asset, keys []string) {
 	for _, key := range keys {
 		if l := e.lines[key]; l != nil && l.taken > 0 {
 			l.taken--
+			delete(l.holders, a)
 		}
 	}
 }
@@ -109,7 +157,7 @@ func (e *Enforcer) usher(ctx context.Context) {
 	crowded, now := false, e.now()
 	for _, key := range slices.Sorted(maps.Keys(e.lines)) {
 		l := e.lines[key]
-		for free := l.limit - l.taken; free > 0; {
+		for free := e.free(key, l); free > 0; {
 			priority, any := l.waiting.Turn(now)
 			if !any {
 				break

@@ -98,6 +98,7 @@ func (e *Enforcer) look(ctx context.Context, a *asset, priority loop.Priority, n
 		e.report(a, intent.Report{State: intent.StateModel, Target: target, Effective: effective})
 		e.readModel(ctx, a, target, effective)
 	case e.modeNow(a) == check.Off:
+		e.tells(a, healthUntold, now)
 		e.report(a, intent.Report{State: intent.StateOff, Target: target, Effective: effective})
 	case a.kind.served.until.After(now):
 		e.wait(a, target, effective, intent.WaitingOn{Kind: intent.WaitPlugin, Reason: a.kind.served.reason, Until: a.kind.served.until})

@@ -23,7 +23,9 @@ func (e *Enforcer) pass(a *asset, now time.Time) {
 	a.sides = check.Sides(facts)
 	a.consent, a.overrides = said(facts)
 	decision := check.Decide(facts)
-	a.ends, a.passed = decision.Ends(), decision.Passed()
+	if a.ends, a.passed = decision.Ends(), decision.Passed(); !e.calls(a, facts) {
+		a.ends = time.Time{}
+	}
 	if a.requirements.err != nil {
 		decision.Verdicts = append(decision.Verdicts, intent.IsBroken("requirements", a.requirements.err))
 	}
@@ -71,6 +73,7 @@ func (e *Enforcer) consent(a *asset, facts *check.Facts) {
 	facts.Rejections = e.view.rejections[plan]
 	facts.Overrides, facts.Allowed = e.view.overrides[content], a.requirements.overridable
 	facts.Checks, facts.Content, facts.Origin = a.requirements.checks, a.requirements.content, a.requirements.origin
+	facts.Windows, facts.Others = e.windowsOf(a), a.requirements.others
 	facts.Answers, facts.Own = e.outside.answers, a.requirements.own
 	facts.Origin.Incarnation, facts.Health = a.difference.Incarnation, a.difference.Health
 }
@@ -135,6 +138,7 @@ func (e *Enforcer) differs(a *asset, g *glance) {
 	if t.plan != plan || t.difference.Outcome != intent.Differs {
 		a.calm = 0
 	}
+	e.learnWindows(g.requirements.windows)
 	t.difference, t.plan, t.requirements = g.difference, plan, g.requirements
 	if drifted {
 		a.seen = 0

@@ -33,6 +33,10 @@ type reader struct {
 	// checks that are ready, and incarnations that they look at.
 	checks       map[checkOf]*check.Configured
 	incarnations map[intent.IncarnationID]intent.Incarnation
+	// counted are the keys of the windows that the enforcer knows.
+	counted map[string]bool
+	// others are partitions that were asked about lately.
+	others map[intent.PartitionID]check.Other
 }
 
 // mostRemembered bounds what is remembered of incarnations.
@@ -44,6 +48,7 @@ func newReader(options Options) *reader {
 		rulings: map[intent.IncarnationID]*ruling{}, declared: map[intent.Digest][]edge{},
 		depends: map[intent.IncarnationID]bool{},
 		checks:  map[checkOf]*check.Configured{}, incarnations: map[intent.IncarnationID]intent.Incarnation{},
+		counted: map[string]bool{}, others: map[intent.PartitionID]check.Other{},
 	}
 }
 
@@ -75,8 +80,15 @@ type requirements struct {
 	checks  []check.Required
 	content intent.Asset
 	origin  check.Origin
+	// others are the partitions that checks ask about.
+	others  map[intent.PartitionID]check.Other
 	own     map[*check.Configured]check.Own
 	budgets []store.BudgetUse
+	// unhealthy is how many assets may be so, or in flight, by the budget's key.
+	unhealthy map[string]int
+	// windows that a push counts in, with what the store has of those that the
+	// enforcer does not know.
+	windows []check.Window
 	// standing is that of the asset itself, inward what others declare to it;
 	// nil: that does not matter to this push.
 	standing *standing
@@ -331,13 +343,20 @@ func (r *reader) require(ctx context.Context, at intent.IncarnationID, content i
 	}
 	for _, budget := range policy.Budgets {
 		if value, impacted := scope.Scopes[budget.Scope]; impacted {
-			use(budget.Scope+"="+value, budget.InFlight)
+			key := budget.Scope + "=" + value
+			use(key, budget.InFlight)
+			if most, asked := all.unhealthy[key]; budget.Unhealthy > 0 && (!asked || int(budget.Unhealthy) < most) {
+				if all.unhealthy == nil {
+					all.unhealthy = map[string]int{}
+				}
+				all.unhealthy[key] = int(budget.Unhealthy)
+			}
 		}
 	}
 	if all.standing.turndown {
 		use(turndowns, max(1, policy.Turndowns))
 	}
-	return r.ask(ctx, at, policy, content, own)
+	return r.ask(ctx, at, policy, content, scope.Scopes, own)
 }
 
 // quorumOf is what a policy asks of approvals.

@@ -88,6 +88,7 @@ func guarantee(k *kind) plugin.Guarantee {
 
 // flush starts the store's writes that wait: each kind in groups of its own.
 func (e *Enforcer) flush(ctx context.Context) {
+	e.startWards(ctx)
 	e.startAdmissions(ctx)
 	e.startClosings(ctx)
 	e.startSightings(ctx)

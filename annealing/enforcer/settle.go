@@ -36,6 +36,7 @@ func (e *Enforcer) inherit(ctx context.Context) error {
 			e.remember(a)
 		}
 		e.trouble(a).push = &push{id: left.Push, target: left.Target, plan: left.Plan, admitted: left.Admitted, doubt: true}
+		e.unsettles(a, left.Effective, e.now())
 		if len(left.ResumeToken) > 0 {
 			a.resume = resume{left.Plan, left.ResumeToken}
 		}

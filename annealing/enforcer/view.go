@@ -79,6 +79,7 @@ func (e *Enforcer) load(ctx context.Context) error {
 			page = report.Asset
 			if a := e.assets[report.Asset]; a != nil {
 				a.reported = report.Key()
+				a.health = toldIn(report)
 			} else if report.State != intent.StateGone {
 				// It left intent while nobody looked.
 				e.reports[report.Asset] = intent.Report{
@@ -173,6 +174,9 @@ func (e *Enforcer) update(ctx context.Context) error {
 	priority := loop.Fresh
 	if before.policy == nil {
 		priority = loop.Sweep
+	}
+	if len(changed) > 0 {
+		e.clearWards()
 	}
 	e.applyHead(changed, returning, priority)
 	e.applyKinds(before)

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/intent"
 )
 
 // ownCheck is a kind of check that a partition may have of its own: the key by
@@ -28,6 +29,8 @@ func ownChecks() []ownCheck {
 		{"deny", "denylist", []string{"version"}, (*parser).denylist, `{deny: [{version: "1.4.*", reason: it loses writes}]}`},
 		{"must", "condition", []string{"message"}, (*parser).condition, "{must: size(diff.changes) < 10}"},
 		{"zone", "calendar", []string{"open", "freezes", "holidays"}, (*parser).calendar, `{zone: Europe/London, open: "Mon-Fri 09:00-17:00", holidays: GB}`},
+		{"at_most", "rate", []string{"per", "by", "scope"}, (*parser).rate, "{at_most: 3, per: 1h, by: asset}"},
+		{"partition", "partition", []string{"in_sync"}, (*parser).otherPartition, "{partition: platform, in_sync: 95%}"},
 		// Before query, which a peak has too.
 		{"headroom", "peak", []string{"prometheus", "query", "serves", "dimension", "labels", "keep"}, (*parser).peak, "{prometheus: main, query: …, headroom: 1.3}"},
 		{"query", "query", []string{"prometheus", "below", "above", "over", "labels", "keep", "absent"}, (*parser).metric, "{prometheus: main, query: error_ratio, below: 0.02}"},
@@ -161,6 +164,17 @@ func (p *parser) condition(c *intentpb.Check, fields map[string]*yaml.Node, at s
 		asked.Message = p.text(message, at+".message")
 	}
 	c.Kind = &intentpb.Check_Condition{Condition: asked}
+}
+
+func (p *parser) otherPartition(c *intentpb.Check, fields map[string]*yaml.Node, at string, _ *Definition) {
+	asked := &intentpb.OtherPartition{Id: p.text(fields["partition"], at+".partition")}
+	if _, err := intent.ParsePartitionID(asked.Id); asked.Id != "" {
+		p.check(fields["partition"], at+".partition", err)
+	}
+	if share := fields["in_sync"]; share != nil {
+		asked.InSync = p.percent(share, at+".in_sync")
+	}
+	c.Kind = &intentpb.Check_Partition{Partition: asked}
 }
 
 func (p *parser) denied(node *yaml.Node, at string, d *Definition) *intentpb.Denied {

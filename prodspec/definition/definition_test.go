@@ -160,6 +160,16 @@ func TestRefusedDefinitions(t *testing.T) {
 		"bad freeze":            {"budget: {scope", "office: {zone: UTC, freezes: [{from: soon, until: 2026-01-05, reason: a}]}\n  budget: {scope", 18, 40, "checks.office.freezes[0].from", "no time", "2026-12-20"},
 		"freeze without reason": {"budget: {scope", "office: {zone: UTC, freezes: [{from: 2026-01-04, until: 2026-01-05}]}\n  budget: {scope", 18, 33, "checks.office.freezes[0].reason", "missing", "reason: …"},
 		"freeze backwards":      {"budget: {scope", "office: {zone: UTC, freezes: [{from: 2026-01-06, until: 2026-01-05, reason: a}]}\n  budget: {scope", 18, 33, "checks.office.freezes[0]", "ends before", ""},
+		"another of no name":    {"budget: {scope", "a: {partition: Platform}\n  budget: {scope", 18, 18, "checks.a.partition", "Platform", ""},
+		"share of another":      {"budget: {scope", "a: {partition: b, in_sync: 95}\n  budget: {scope", 18, 30, "checks.a.in_sync", "not a percentage", "20%"},
+		"nobody unhealthy":      {"budget: {scope: cluster, in_flight: 2", "budget: {scope: cluster, in_flight: 2, unhealthy: 0", 18, 53, "checks.budget.unhealthy", "from 1", ""},
+		"no rate":               {"budget: {scope", "hourly: {at_most: 0, per: 1h, by: asset}\n  budget: {scope", 18, 21, "checks.hourly.at_most", "from 1", ""},
+		"high rate":             {"budget: {scope", "hourly: {at_most: 2000, per: 1h, by: asset}\n  budget: {scope", 18, 21, "checks.hourly.at_most", "at most 1000", "shorter time"},
+		"rate per what":         {"budget: {scope", "hourly: {at_most: 3, by: asset}\n  budget: {scope", 18, 21, "checks.hourly.per", "missing", "per: 1h"},
+		"long rate":             {"budget: {scope", "hourly: {at_most: 3, per: 8d, by: asset}\n  budget: {scope", 18, 29, "checks.hourly.per", "7 days", "7d"},
+		"rate by what":          {"budget: {scope", "hourly: {at_most: 3, per: 1h}\n  budget: {scope", 18, 21, "checks.hourly.by", "by or scope", "scope: cluster"},
+		"rate by both":          {"budget: {scope", "hourly: {at_most: 3, per: 1h, by: type, scope: a}\n  budget: {scope", 18, 21, "checks.hourly.by", "not both", ""},
+		"rate by nothing":       {"budget: {scope", "hourly: {at_most: 3, per: 1h, by: cluster}\n  budget: {scope", 18, 37, "checks.hourly.by", `"cluster"`, "asset, type or partition"},
 		"query without limit":   {"budget: {scope", "errors: {prometheus: a, query: up}\n  budget: {scope", 18, 34, "checks.errors.below", "has no limit", "below: 0.02"},
 		"query of nobody":       {"budget: {scope", "errors: {query: up, below: 1}\n  budget: {scope", 18, 19, "checks.errors.prometheus", "missing", "https://"},
 		"query of a user":       {"budget: {scope", "errors: {prometheus: \"http://u:p@a\", query: up, below: 1}\n  budget: {scope", 18, 24, "checks.errors.prometheus", "holds a user", "--external-checks"},
@@ -327,7 +337,10 @@ func TestOwnChecks(t *testing.T) {
   errors: {prometheus: "http://localhost:9090", query: 'error_ratio{service="web"}', below: 0.02, over: 10m, labels: {cluster: scope}, absent: wait}
   pages: {alertmanager: main, alerts: 'service="web", severity=~"page|a,b"', silenced: true, where: type == "Job"}
   peak: {prometheus: main, query: "max_over_time(qps[1d])", headroom: 1.3, serves: payload.replicas, keep: 30s}
-  overrides: {allow: [min_age, bad, query, peak]}
+  hourly: {at_most: 3, per: 1h, by: asset, where: type == "Job"}
+  slowly: {at_most: 1, per: 10m, scope: cluster}
+  platform: {partition: platform, in_sync: 95%}
+  overrides: {allow: [min_age, bad, query, peak, rate]}
 `
 	d, findings := definition.Parse("lehr.yaml", []byte(text), schema.Builtin())
 	if len(findings) > 0 {
@@ -361,6 +374,10 @@ func TestOwnChecks(t *testing.T) {
 			Prometheus: "main", Query: "max_over_time(qps[1d])", Headroom: 1.3, Serves: "payload.replicas", Keep: durationpb.New(30 * time.Second),
 		}}},
 	}
+	want = append(want,
+		&intentpb.Check{Name: "hourly", Where: `type == "Job"`, Kind: &intentpb.Check_Rate{Rate: &intentpb.Rate{AtMost: 3, Per: durationpb.New(time.Hour), By: intentpb.Rate_BY_ASSET}}},
+		&intentpb.Check{Name: "slowly", Kind: &intentpb.Check_Rate{Rate: &intentpb.Rate{AtMost: 1, Per: durationpb.New(10 * time.Minute), By: intentpb.Rate_BY_SCOPE, Scope: "cluster"}}},
+		&intentpb.Check{Name: "platform", Kind: &intentpb.Check_Partition{Partition: &intentpb.OtherPartition{Id: "platform", InSync: 95}}})
 	if diff := cmp.Diff(want, d.Policy.GetChecks(), protocmp.Transform()); diff != "" {
 		t.Error(diff)
 	}

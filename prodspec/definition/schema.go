@@ -179,7 +179,7 @@ func validationSchema() map[string]any {
 
 func checksSchema() map[string]any {
 	checks := object(map[string]any{
-		"budget":    object(map[string]any{"scope": text(), "in_flight": number(1)}, "scope", "in_flight"),
+		"budget":    object(map[string]any{"scope": text(), "in_flight": number(1), "unhealthy": number(1)}, "scope", "in_flight"),
 		"turndown":  object(map[string]any{"in_flight": number(1)}, "in_flight"),
 		"approval":  object(map[string]any{"quorum": number(1), "expires": duration()}),
 		"overrides": object(map[string]any{"allow": texts(), "longest": duration()}),
@@ -206,9 +206,15 @@ func notificationSchema() map[string]any {
 // checkField is a key of a partition's own check.
 func checkField(key string) map[string]any {
 	switch key {
-	case "min_age", "over", "keep":
+	case "min_age", "over", "keep", "per":
 		return duration()
-	case "message", "zone", "holidays", "prometheus", "alertmanager", "query", "alerts", "dimension":
+	case "at_most":
+		return number(1)
+	case "by":
+		return enum(slices.Sorted(maps.Keys(rateBys)))
+	case "in_sync":
+		return percent()
+	case "message", "zone", "holidays", "prometheus", "alertmanager", "query", "alerts", "dimension", "scope", "partition":
 		return text()
 	case "below", "above", "headroom":
 		return map[string]any{"type": "number"}

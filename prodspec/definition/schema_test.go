@@ -95,6 +95,8 @@ func TestSchemaHasTheKeysOfTheParser(t *testing.T) {
 		".validate.rules[]":            "validate: {rules: [{KEY}]}",
 		".plugins{}":                   "plugins: {Job: {KEY}}",
 		".checks{}|min_age":            "checks: {c: {min_age: 1m, KEY}}",
+		".checks{}|at_most":            "checks: {c: {at_most: 1, KEY}}",
+		".checks{}|partition":          "checks: {c: {partition: p, KEY}}",
 		".checks{}|must":               "checks: {c: {must: x, KEY}}",
 		".checks{}|zone":               "checks: {c: {zone: UTC, KEY}}",
 		".checks{}|zone.open|[]|rrule": "checks: {c: {zone: UTC, open: [{KEY}]}}",
@@ -199,6 +201,8 @@ func TestDefinitionsSatisfyTheSchema(t *testing.T) {
 		"validate: {shrink: {over: soon}}": "$.validate.shrink.over",
 		"access: {admin: [\"user:a\"]}":    "$.access.admin",
 		"plugins: {Job: {runs: x}}":        "$.plugins.Job.runs",
+		"checks: {budget: {scope: a, in_flight: 1, unhealthy: 2}, approval: {quorum: 2, expires: 7d}}": "",
+		"checks: {c: {at_most: 3, per: 1h, by: asset}, d: {at_most: 3, per: 1d, scope: cluster}}":      "",
 	} {
 		check(t, read, text, []byte(head+text), wrong)
 	}

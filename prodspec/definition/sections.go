@@ -323,17 +323,21 @@ func (p *parser) access(node *yaml.Node) (bindings []*intentpb.RoleBinding) {
 }
 
 func (p *parser) budget(node *yaml.Node) []*intentpb.Budget {
-	fields := p.fields(node, "checks.budget", []string{"scope", "in_flight"})
+	fields := p.fields(node, "checks.budget", []string{"scope", "in_flight", "unhealthy"})
 	for _, name := range []string{"scope", "in_flight"} {
 		if fields[name] == nil {
 			p.at(node, "checks.budget."+name, "checks.budget.%s is missing", name).hint("write budget: {scope: cluster, in_flight: 1}")
 			return nil
 		}
 	}
-	return []*intentpb.Budget{{
+	budget := &intentpb.Budget{
 		Scope:    p.text(fields["scope"], "checks.budget.scope"),
 		InFlight: p.number(fields["in_flight"], "checks.budget.in_flight", 1),
-	}}
+	}
+	if unhealthy := fields["unhealthy"]; unhealthy != nil {
+		budget.Unhealthy = p.number(unhealthy, "checks.budget.unhealthy", 1)
+	}
+	return []*intentpb.Budget{budget}
 }
 
 func (p *parser) typeModes(node *yaml.Node) map[string]intentpb.EnforcementMode {

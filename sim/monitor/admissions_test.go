@@ -140,6 +140,34 @@ var admissions = []breach{
 		}},
 	{"S8", "took no place in budget turndown",
 		func(r *run) { r.publish(job("a", "1", turndown)); r.approve("a", time.Time{}); r.admit("a", approved) }, nil},
+	{"S9", "marked: true", // at head, while a pin leads elsewhere
+		func(r *run) {
+			old := r.admission("a")
+			r.publish(job("a", "2", &intentpb.Approval{Reason: "precious"}))
+			r.pin("a", 1)
+			r.admits(old)
+		},
+		func(r *run) { // Head has it no more.
+			old := r.admission("a")
+			r.publish(job("a", "2", &intentpb.Approval{Reason: "precious"}))
+			r.pin("a", 1)
+			r.publish(gone("a"))
+			r.admits(old)
+		}},
+	{"S8", "under the rate limit often",
+		func(r *run) {
+			r.publish(policy(minutely))
+			r.end(r.admit("a"), "failed")
+			r.pass(time.Minute - 1)
+			r.forces("a")
+		},
+		func(r *run) {
+			r.publish(policy(minutely))
+			r.end(r.admit("a"), "failed")
+			r.end(r.admit("b"), "pushed")
+			r.pass(time.Minute)
+			r.forces("a")
+		}},
 	{"S9", "turndown: true",
 		func(r *run) { r.publish(job("a", "1", turndown)); r.forces("a") }, nil},
 	{"S9", "marked: true",
@@ -403,4 +431,11 @@ func without(check string) (names []string) {
 		}
 	}
 	return names
+}
+
+// minutely lets an asset be pushed once a minute.
+func minutely(p *intentpb.Policy) {
+	p.Checks = []*intentpb.Check{{Name: "often", Kind: &intentpb.Check_Rate{Rate: &intentpb.Rate{
+		AtMost: 1, Per: durationpb.New(time.Minute), By: intentpb.Rate_BY_ASSET,
+	}}}}
 }

@@ -54,7 +54,7 @@ func (m *Monitor) outgrow(sequence intent.Sequence) {
 func (m *Monitor) consented(p *push, news *news) {
 	m.unopposed(p)
 	content, _ := m.contentAt(p.asset, p.target)
-	atHead, _ := m.contentAt(p.asset, m.head)
+	atHead := m.atHead(p.asset)
 	if marked := content.approval || atHead.approval; content.turndown || marked {
 		m.hold(len(p.approvers) > 0, "S9", "push %s of %s was admitted without an approval; turndown: %t, marked: %t", p.id, p.asset, content.turndown, marked)
 	}
@@ -73,11 +73,19 @@ func (m *Monitor) consented(p *push, news *news) {
 	}
 }
 
+// atHead is what head says of an asset; of one that it leaves out, nothing.
+func (m *Monitor) atHead(asset intent.AssetID) content {
+	if at, member := m.contentAt(asset, m.head); member {
+		return at
+	}
+	return content{}
+}
+
 // needs is what the approvals of a push must come to: of what its target asks
 // for, head, and what it was enforced under, the strictest.
 func (m *Monitor) needs(p *push) intent.Quorum {
 	content, _ := m.contentAt(p.asset, p.target)
-	atHead, _ := m.contentAt(p.asset, m.head)
+	atHead := m.atHead(p.asset)
 	all := intent.Quorum{People: max(1, int(content.quorum), int(atHead.quorum))}
 	policies := []*intentpb.Policy{m.policyAt(p.target), m.policyAt(m.head)}
 	if before, counts := m.enforcedBefore(p); counts {

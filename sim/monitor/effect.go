@@ -36,6 +36,7 @@ func (m *Monitor) Effect(e world.Effect) {
 	m.inOrder(e, p)
 	m.asked(e, p)
 	m.inProduction(e, p)
+	m.inPace(e, p)
 }
 
 // bound: the effect is what was admitted, and nothing else (S1).
@@ -67,11 +68,15 @@ func (m *Monitor) unfinished(e world.Effect, p *push) {
 // late is by how much the effect came later than the permit and the longest
 // effect after the time, with the margin of the lock delay.
 func (m *Monitor) late(e world.Effect, since time.Time) time.Duration {
-	longest := time.Second
+	return e.At.Sub(since) - (plugin.PermitPeriod + m.longest(e) + plugin.LockDelayMargin)
+}
+
+// longest is how long an effect may go on that cannot be cut off.
+func (m *Monitor) longest(e world.Effect) time.Duration {
 	if own, there := m.at(e.Asset, e.Incarnation.Sequence); there {
-		longest = max(m.options.Served(own.kind).LongestEffect, 0)
+		return max(m.options.Served(own.kind).LongestEffect, 0)
 	}
-	return e.At.Sub(since) - (plugin.PermitPeriod + longest + plugin.LockDelayMargin)
+	return time.Second
 }
 
 // timely: no effect comes long after its content was superseded (S2), after a

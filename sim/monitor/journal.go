@@ -51,7 +51,11 @@ type push struct {
 	admitted        time.Time // by the clock of who admitted it
 	seen            time.Time // the true time
 	budgets         map[string]int
-	approvers       []string
+	// rates are the limits that it counts under, and began is the true time of
+	// its first effect.
+	rates     map[string]frequency
+	began     time.Time
+	approvers []string
 	// superseded is since when the asset follows other content.
 	superseded time.Time
 	closed     time.Time
@@ -86,6 +90,7 @@ func (m *Monitor) admitted(r record, news *news) {
 	m.followed(p, news)
 	m.braked(p, news)
 	m.afforded(p)
+	m.rated(p, said.overridden)
 	m.consented(p, news)
 	m.overruled(p, said.overridden, news)
 	m.tookOver(p, r)

@@ -264,8 +264,8 @@ var budgets = []Mutant{
 	},
 	{
 		Name: "line-without-limit", File: "annealing/enforcer/line.go",
-		Old:        `if l.taken < l.limit {`,
-		New:        `if l.taken < l.limit || key != "" && mutant.On("line-without-limit") {`,
+		Old:        `if l.taken < room {`,
+		New:        `if l.taken < room || key != "" && mutant.On("line-without-limit") {`,
 		Breaks:     "S8",
 		Why:        "The enforcer does not count what is under way in a scope.",
 		Equivalent: "the admission counts it",
@@ -283,6 +283,33 @@ var budgets = []Mutant{
 		New:    `if target == e.view.head || mutant.On("pin-avoids-head") {`,
 		Breaks: "S9 S8",
 		Why:    "A pin to older intent avoids the approvals and budgets that head asks for. What was never enforced must be pinned to before it was marked.",
+	},
+}
+
+// rates bound how many pushes begin within a time (S8).
+var rates = []Mutant{
+	{
+		Name: "rate-not-in-admission", File: "store/relational/rates.go",
+		Old:        `if !found || stamp(a.At)-at >= int64(use.Period) {`,
+		New:        `if !found || stamp(a.At)-at >= int64(use.Period) || mutant.On("rate-not-in-admission") {`,
+		Breaks:     "S8",
+		Why:        "Only the enforcer counts.",
+		Equivalent: "the enforcer counts too, and begins with what the store counted",
+	},
+	{
+		Name: "rate-not-judged", File: "annealing/check/rate.go",
+		Old:        `if w.within(now, period) < limit ||`,
+		New:        `if w.within(now, period) < limit || mutant.On("rate-not-judged") ||`,
+		Breaks:     "S8",
+		Why:        "The enforcer asks the store for every push that a limit forbids.",
+		Equivalent: "the admission counts it",
+	},
+	{
+		Name: "rate-in-memory-only", File: "store/relational/rates.go",
+		Old:    `if len(a.Rates) == 0 {`,
+		New:    `if len(a.Rates) == 0 || mutant.On("rate-in-memory-only") {`,
+		Breaks: "S8",
+		Why:    "What began is forgotten at a restart, and as many begin once more.",
 	},
 }
 

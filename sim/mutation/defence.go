@@ -42,6 +42,8 @@ var Defences = []Defence{
 	{Name: "people of a quorum", Alone: "quorum-counts-twice", Siblings: []string{"approval-told-twice"}, Breaks: "S9"},
 	{Name: "content of an override", Alone: "override-of-any-content", Siblings: []string{"overridden-by-any-content"}, Breaks: "S1"},
 	{Name: "budgets in the store", Alone: "budget-not-counted", Siblings: []string{"line-without-limit"}, Breaks: "S8"},
+	{Name: "rates in the store", Alone: "rate-not-in-admission", Siblings: []string{"rate-not-judged"}, Breaks: "S8"},
+	{Name: "rates at the decision", Alone: "rate-not-judged", Siblings: []string{"rate-not-in-admission"}, Breaks: "S8"},
 	{Name: "target of a difference", Alone: "holds-any-target", Siblings: []string{"renew-keeps-difference"}, Breaks: "S2"},
 	{Name: "mode at the decision", Alone: "off-pushes", Siblings: []string{"off-looked-at", "off-passes"}, Breaks: "S1"},
 	{Name: "mode at a look", Alone: "off-passes", Siblings: []string{"off-pushes"}, Breaks: "S1"},

@@ -35,7 +35,7 @@ type Mutant struct {
 
 // All mutants, by theme.
 var All = slices.Concat(
-	fences, permits, admissions, approvals, consents, budgets, claims, targets, pushes, settlings,
+	fences, permits, admissions, approvals, consents, budgets, rates, claims, targets, pushes, settlings,
 	checks, neighbours, answers, publications, guards, identities, contents, collections, audits, livenesses, fleets,
 )
 

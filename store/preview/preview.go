@@ -92,6 +92,9 @@ func (s *Store) base() intent.IncarnationID { return s.supposed.Incarnation.Pare
 // Partition is that of the store, with the supposed head.
 func (s *Store) Partition(ctx context.Context, id intent.PartitionID) (store.Partition, error) {
 	partition, err := s.real.Partition(ctx, id)
+	if id != s.supposed.Incarnation.ID.Partition {
+		return partition, err // A check may ask about another one.
+	}
 	if fault.Is(err, fault.NotFound) && s.base().IsZero() {
 		partition, err = store.Partition{ID: id}, nil // It is not registered yet.
 	}
@@ -133,6 +136,21 @@ func (s *Store) Pushes(ctx context.Context, partition intent.PartitionID, asset 
 // EnforcedPage implements store.Journal.
 func (s *Store) EnforcedPage(ctx context.Context, partition intent.PartitionID, after intent.AssetID, limit int) ([]store.Enforced, error) {
 	return s.real.EnforcedPage(ctx, partition, after, limit)
+}
+
+// Begun is what really counts under rate limits.
+func (s *Store) Begun(ctx context.Context, partition intent.PartitionID, keys []string, most int) (map[string][]time.Time, error) {
+	return s.real.Begun(ctx, partition, keys, most)
+}
+
+// Report is the real one, of another partition.
+func (s *Store) Report(ctx context.Context, partition intent.PartitionID, asset intent.AssetID) (intent.Report, error) {
+	return s.real.Report(ctx, partition, asset)
+}
+
+// CountReports are the real ones, of another partition.
+func (s *Store) CountReports(ctx context.Context, partition intent.PartitionID) (map[intent.State]int, error) {
+	return s.real.CountReports(ctx, partition)
 }
 
 // OpenPushes are none: what is under way now will have ended.

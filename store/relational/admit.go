@@ -20,7 +20,7 @@ func (s *Store) Admit(ctx context.Context, lease store.Lease, admissions []store
 	}
 	var refusals []*store.Refusal
 	err := s.act(ctx, attempt, lease, func(t *transaction, now standing) error {
-		d := desk{transaction: t, lease: lease, now: now, budgets: map[string]*budget{}}
+		d := desk{transaction: t, lease: lease, now: now, budgets: map[string]*budget{}, windows: map[string]*window{}}
 		refusals = make([]*store.Refusal, len(admissions))
 		for i, admission := range admissions {
 			waiting, err := d.decide(admission)
@@ -45,6 +45,7 @@ type desk struct {
 	lease   store.Lease
 	now     standing
 	budgets map[string]*budget
+	windows map[string]*window
 	// held, overrides and consent are what checkClaim, checkOverrides and
 	// takeApprovals found for the admission at hand.
 	held      holding
@@ -59,7 +60,7 @@ func (d *desk) decide(a store.Admission) (*intent.WaitingOn, error) {
 		return nil, fault.New(fault.Invalid, "an admission of %q to %s in %q names no push, or another partition's target", a.Asset, a.Target, d.lease.Partition)
 	}
 	for _, check := range []func(store.Admission) (*intent.WaitingOn, error){
-		d.checkStanding, d.checkOpen, d.checkQuiet, d.checkRejections, d.checkOverrides, d.checkBudgets, d.checkClaim, d.takeApprovals,
+		d.checkStanding, d.checkOpen, d.checkQuiet, d.checkRejections, d.checkOverrides, d.checkBudgets, d.checkRates, d.checkClaim, d.takeApprovals,
 	} {
 		if waiting, err := check(a); waiting != nil || err != nil {
 			return waiting, err
@@ -257,6 +258,9 @@ func (d *desk) enter(a store.Admission) error {
 	}
 	if entered == 0 {
 		return fault.New(fault.Invalid, "admitting a push of %q: the push id %s was used before", a.Asset, a.Push)
+	}
+	if err := d.countRates(a); err != nil {
+		return err
 	}
 	detail := audit.Admitted{
 		Push: a.Push, Target: a.Target, Content: a.Effective.Short(), Plan: a.Plan.Short(),

@@ -13,10 +13,13 @@ import (
 )
 
 // BenchmarkPush admits and closes pushes durably: one operation is one push.
-// Its callers hand in slices, as pushers do.
+// Its callers hand in slices, as pushers do. Some count under rate limits: of
+// the asset, of one of four scopes, and of the partition.
 func BenchmarkPush(b *testing.B) {
-	for _, c := range []struct{ callers, slice int }{{1, 1}, {64, 1}, {1, 16}, {8, 16}, {1, 128}, {2, 128}} {
-		b.Run(fmt.Sprintf("callers=%d/slice=%d", c.callers, c.slice), func(b *testing.B) {
+	for _, c := range []struct{ callers, slice, rates int }{
+		{1, 1, 0}, {1, 1, 3}, {64, 1, 0}, {1, 16, 0}, {8, 16, 0}, {8, 16, 3}, {1, 128, 0}, {1, 128, 3}, {2, 128, 0},
+	} {
+		b.Run(fmt.Sprintf("callers=%d/slice=%d/rates=%d", c.callers, c.slice, c.rates), func(b *testing.B) {
 			s := open(b, filepath.Join(b.TempDir(), "lehr.db"))
 			lease := storetest.Register(b, s)
 			published := storetest.Publish(b, s, lease, []store.Entry{storetest.Text("a", "x")})
@@ -30,7 +33,7 @@ func BenchmarkPush(b *testing.B) {
 				group.Go(func() {
 					for first := 0; first < b.N/c.callers; first += c.slice {
 						count := min(c.slice, b.N/c.callers-first)
-						admissions, closings := slice(caller, first, count, published.ID, p.Revision)
+						admissions, closings := slice(caller, first, count, published.ID, p.Revision, c.rates)
 						refusals, err := s.Admit(b.Context(), lease, admissions)
 						if err == nil {
 							err = s.ClosePushes(b.Context(), lease, closings)
@@ -52,7 +55,7 @@ func BenchmarkPush(b *testing.B) {
 	}
 }
 
-func slice(caller, first, count int, target intent.IncarnationID, revision uint64) (admissions []store.Admission, closings []store.Closing) {
+func slice(caller, first, count int, target intent.IncarnationID, revision uint64, rates int) (admissions []store.Admission, closings []store.Closing) {
 	now := time.Now()
 	for i := first; i < first+count; i++ {
 		asset := fmt.Sprintf("service-%d/job-%d", caller, i%10_000)
@@ -67,6 +70,10 @@ func slice(caller, first, count int, target intent.IncarnationID, revision uint6
 				{Check: "errors", Fact: "error_ratio 0.004 < 0.02, 8 s old", Until: now.Add(time.Minute)},
 			},
 		})
+		for _, key := range []string{"hourly asset=" + asset, fmt.Sprint("slowly scope cluster=", i%4), "daily partition="}[:rates] {
+			a := &admissions[len(admissions)-1]
+			a.Rates = append(a.Rates, store.RateUse{Key: key, Limit: 1000, Period: time.Nanosecond})
+		}
 		closings = append(closings, store.Closing{Push: push, Ending: "pushed", At: now})
 	}
 	return admissions, closings

@@ -34,7 +34,7 @@ func (s *Store) Collect(ctx context.Context, lease store.Lease, keep store.Reten
 		what string
 		take func(*transaction, standing) (int64, error)
 	}{
-		{"records of what was turned down", c.turnedDown}, {"incarnations", c.incarnations}, {"ended pushes", c.pushes},
+		{"records of what was turned down", c.turnedDown}, {"incarnations", c.incarnations}, {"ended pushes", c.pushes}, {"", c.rates},
 		{"approvals that were used or have ended", c.approvals}, {"reports of what is no more", c.reports}, {"candidates", c.candidates},
 	} {
 		if err := c.repeat(ctx, step.what, step.take); err != nil {
@@ -114,6 +114,13 @@ func (c *collection) forgotten() int64 { return stamp(c.now.Add(-c.keep.History)
 func (c *collection) pushes(t *transaction, _ standing) (int64, error) {
 	return t.exec(`DELETE FROM push WHERE number IN (
 		SELECT number FROM push WHERE partition = $1 AND open = 0 AND ended < $2 LIMIT $3 + 0)`, string(c.lease.Partition), c.forgotten(), chunk)
+}
+
+// rates goes over pushes that no rate limit can count any more.
+func (c *collection) rates(t *transaction, _ standing) (int64, error) {
+	return t.exec(`DELETE FROM rate WHERE partition = $1 AND (name, number) IN (
+		SELECT name, number FROM rate WHERE partition = $1 AND admitted < $2 LIMIT $3 + 0)`,
+		string(c.lease.Partition), stamp(c.now.Add(-store.LongestRate)), chunk)
 }
 
 // approvals goes over what people said of pushes.

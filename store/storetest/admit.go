@@ -16,7 +16,7 @@ func testAdmit(t *testing.T, open func(t *testing.T) store.All) {
 	for name, test := range map[string]func(*world){
 		"Stop": admitStop, "Stale": admitStale, "OpenPush": admitOpenPush, "ResourceKey": admitResourceKey,
 		"Quiet": admitQuiet, "Approval": admitApproval, "Quorum": admitQuorum, "Author": admitAuthor, "Alone": admitAlone,
-		"Rejection": admitRejection, "Override": admitOverride, "Budget": admitBudget, "Claim": admitClaim,
+		"Rejection": admitRejection, "Override": admitOverride, "Budget": admitBudget, "Rate": admitRate, "Claim": admitClaim,
 		"EachOnItsOwn": admitEachOnItsOwn, "Malformed": admitMalformed,
 	} {
 		t.Run(name, func(t *testing.T) {

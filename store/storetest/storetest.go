@@ -35,6 +35,8 @@ func Run(t *testing.T, open func(t *testing.T) store.All) {
 		{"Journal", testJournal},
 		{"Enforced", testEnforced},
 		{"Contention", testContention},
+		{"RateModel", testRateModel},
+		{"RateContention", testRateContention},
 		{"Reports", testReports},
 		{"PastReports", testPastReports},
 		{"PastReportsAreForgotten", testPastReportsAreForgotten},

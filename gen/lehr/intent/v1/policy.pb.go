@@ -75,6 +75,61 @@ func (Metric_Absence) EnumDescriptor() ([]byte, []int) {
 	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{9, 0}
 }
 
+type Rate_By int32
+
+const (
+	Rate_BY_UNSPECIFIED Rate_By = 0
+	Rate_BY_ASSET       Rate_By = 1
+	Rate_BY_TYPE        Rate_By = 2
+	Rate_BY_PARTITION   Rate_By = 3
+	Rate_BY_SCOPE       Rate_By = 4
+)
+
+// Enum value maps for Rate_By.
+var (
+	Rate_By_name = map[int32]string{
+		0: "BY_UNSPECIFIED",
+		1: "BY_ASSET",
+		2: "BY_TYPE",
+		3: "BY_PARTITION",
+		4: "BY_SCOPE",
+	}
+	Rate_By_value = map[string]int32{
+		"BY_UNSPECIFIED": 0,
+		"BY_ASSET":       1,
+		"BY_TYPE":        2,
+		"BY_PARTITION":   3,
+		"BY_SCOPE":       4,
+	}
+)
+
+func (x Rate_By) Enum() *Rate_By {
+	p := new(Rate_By)
+	*p = x
+	return p
+}
+
+func (x Rate_By) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Rate_By) Descriptor() protoreflect.EnumDescriptor {
+	return file_lehr_intent_v1_policy_proto_enumTypes[1].Descriptor()
+}
+
+func (Rate_By) Type() protoreflect.EnumType {
+	return &file_lehr_intent_v1_policy_proto_enumTypes[1]
+}
+
+func (x Rate_By) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Rate_By.Descriptor instead.
+func (Rate_By) EnumDescriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{12, 0}
+}
+
 type ValidationRule_Severity int32
 
 const (
@@ -114,11 +169,11 @@ func (x ValidationRule_Severity) String() string {
 }
 
 func (ValidationRule_Severity) Descriptor() protoreflect.EnumDescriptor {
-	return file_lehr_intent_v1_policy_proto_enumTypes[1].Descriptor()
+	return file_lehr_intent_v1_policy_proto_enumTypes[2].Descriptor()
 }
 
 func (ValidationRule_Severity) Type() protoreflect.EnumType {
-	return &file_lehr_intent_v1_policy_proto_enumTypes[1]
+	return &file_lehr_intent_v1_policy_proto_enumTypes[2]
 }
 
 func (x ValidationRule_Severity) Number() protoreflect.EnumNumber {
@@ -127,7 +182,7 @@ func (x ValidationRule_Severity) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ValidationRule_Severity.Descriptor instead.
 func (ValidationRule_Severity) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{12, 0}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{14, 0}
 }
 
 type ValidationRule_Scope int32
@@ -169,11 +224,11 @@ func (x ValidationRule_Scope) String() string {
 }
 
 func (ValidationRule_Scope) Descriptor() protoreflect.EnumDescriptor {
-	return file_lehr_intent_v1_policy_proto_enumTypes[2].Descriptor()
+	return file_lehr_intent_v1_policy_proto_enumTypes[3].Descriptor()
 }
 
 func (ValidationRule_Scope) Type() protoreflect.EnumType {
-	return &file_lehr_intent_v1_policy_proto_enumTypes[2]
+	return &file_lehr_intent_v1_policy_proto_enumTypes[3]
 }
 
 func (x ValidationRule_Scope) Number() protoreflect.EnumNumber {
@@ -182,7 +237,7 @@ func (x ValidationRule_Scope) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ValidationRule_Scope.Descriptor instead.
 func (ValidationRule_Scope) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{12, 1}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{14, 1}
 }
 
 // Policy says how a partition is enforced. It is generated from the
@@ -354,6 +409,8 @@ type Check struct {
 	//	*Check_Query
 	//	*Check_Alerts
 	//	*Check_Peak
+	//	*Check_Rate
+	//	*Check_Partition
 	Kind          isCheck_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -473,6 +530,24 @@ func (x *Check) GetPeak() *Peak {
 	return nil
 }
 
+func (x *Check) GetRate() *Rate {
+	if x != nil {
+		if x, ok := x.Kind.(*Check_Rate); ok {
+			return x.Rate
+		}
+	}
+	return nil
+}
+
+func (x *Check) GetPartition() *OtherPartition {
+	if x != nil {
+		if x, ok := x.Kind.(*Check_Partition); ok {
+			return x.Partition
+		}
+	}
+	return nil
+}
+
 type isCheck_Kind interface {
 	isCheck_Kind()
 }
@@ -505,6 +580,14 @@ type Check_Peak struct {
 	Peak *Peak `protobuf:"bytes,9,opt,name=peak,oneof"`
 }
 
+type Check_Rate struct {
+	Rate *Rate `protobuf:"bytes,11,opt,name=rate,oneof"`
+}
+
+type Check_Partition struct {
+	Partition *OtherPartition `protobuf:"bytes,12,opt,name=partition,oneof"`
+}
+
 func (*Check_MinAge) isCheck_Kind() {}
 
 func (*Check_Deny) isCheck_Kind() {}
@@ -518,6 +601,10 @@ func (*Check_Query) isCheck_Kind() {}
 func (*Check_Alerts) isCheck_Kind() {}
 
 func (*Check_Peak) isCheck_Kind() {}
+
+func (*Check_Rate) isCheck_Kind() {}
+
+func (*Check_Partition) isCheck_Kind() {}
 
 // MinimumAge waits until the target incarnation was published so long ago.
 type MinimumAge struct {
@@ -1321,6 +1408,132 @@ func (x *Peak) GetLabels() map[string]string {
 	return nil
 }
 
+// Rate bounds how many pushes are admitted in any period of a length: those of
+// one asset, of one type, of one value of an impacted scope, or all.
+type Rate struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	AtMost uint32                 `protobuf:"varint,1,opt,name=at_most,json=atMost" json:"at_most,omitempty"`
+	Per    *durationpb.Duration   `protobuf:"bytes,2,opt,name=per" json:"per,omitempty"`
+	By     Rate_By                `protobuf:"varint,3,opt,name=by,enum=lehr.intent.v1.Rate_By" json:"by,omitempty"`
+	// Of BY_SCOPE: the key of ImpactedScope.scopes.
+	Scope         string `protobuf:"bytes,4,opt,name=scope" json:"scope,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Rate) Reset() {
+	*x = Rate{}
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Rate) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Rate) ProtoMessage() {}
+
+func (x *Rate) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Rate.ProtoReflect.Descriptor instead.
+func (*Rate) Descriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *Rate) GetAtMost() uint32 {
+	if x != nil {
+		return x.AtMost
+	}
+	return 0
+}
+
+func (x *Rate) GetPer() *durationpb.Duration {
+	if x != nil {
+		return x.Per
+	}
+	return nil
+}
+
+func (x *Rate) GetBy() Rate_By {
+	if x != nil {
+		return x.By
+	}
+	return Rate_BY_UNSPECIFIED
+}
+
+func (x *Rate) GetScope() string {
+	if x != nil {
+		return x.Scope
+	}
+	return ""
+}
+
+// OtherPartition waits until another partition of the server is not stopped and
+// so much of it is in sync.
+type OtherPartition struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Id    string                 `protobuf:"bytes,1,opt,name=id" json:"id,omitempty"`
+	// In percent of its assets that are enforced; 0: it does not matter.
+	InSync        uint32 `protobuf:"varint,2,opt,name=in_sync,json=inSync" json:"in_sync,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OtherPartition) Reset() {
+	*x = OtherPartition{}
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OtherPartition) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OtherPartition) ProtoMessage() {}
+
+func (x *OtherPartition) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OtherPartition.ProtoReflect.Descriptor instead.
+func (*OtherPartition) Descriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *OtherPartition) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *OtherPartition) GetInSync() uint32 {
+	if x != nil {
+		return x.InSync
+	}
+	return 0
+}
+
 // ValidationRule says in CEL what assets must be.
 type ValidationRule struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1343,7 +1556,7 @@ type ValidationRule struct {
 
 func (x *ValidationRule) Reset() {
 	*x = ValidationRule{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[12]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1355,7 +1568,7 @@ func (x *ValidationRule) String() string {
 func (*ValidationRule) ProtoMessage() {}
 
 func (x *ValidationRule) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[12]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1368,7 +1581,7 @@ func (x *ValidationRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ValidationRule.ProtoReflect.Descriptor instead.
 func (*ValidationRule) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{12}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ValidationRule) GetId() string {
@@ -1451,7 +1664,7 @@ type ExternalCheck struct {
 
 func (x *ExternalCheck) Reset() {
 	*x = ExternalCheck{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[13]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1463,7 +1676,7 @@ func (x *ExternalCheck) String() string {
 func (*ExternalCheck) ProtoMessage() {}
 
 func (x *ExternalCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[13]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1476,7 +1689,7 @@ func (x *ExternalCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExternalCheck.ProtoReflect.Descriptor instead.
 func (*ExternalCheck) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{13}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ExternalCheck) GetAsk() isExternalCheck_Ask {
@@ -1581,7 +1794,7 @@ type CommandLine struct {
 
 func (x *CommandLine) Reset() {
 	*x = CommandLine{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[14]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1593,7 +1806,7 @@ func (x *CommandLine) String() string {
 func (*CommandLine) ProtoMessage() {}
 
 func (x *CommandLine) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[14]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1606,7 +1819,7 @@ func (x *CommandLine) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandLine.ProtoReflect.Descriptor instead.
 func (*CommandLine) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{14}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *CommandLine) GetLine() []string {
@@ -1628,7 +1841,7 @@ type RoleBinding struct {
 
 func (x *RoleBinding) Reset() {
 	*x = RoleBinding{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[15]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1640,7 +1853,7 @@ func (x *RoleBinding) String() string {
 func (*RoleBinding) ProtoMessage() {}
 
 func (x *RoleBinding) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[15]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1653,7 +1866,7 @@ func (x *RoleBinding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoleBinding.ProtoReflect.Descriptor instead.
 func (*RoleBinding) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{15}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *RoleBinding) GetRole() string {
@@ -1689,7 +1902,7 @@ type PluginBinding struct {
 
 func (x *PluginBinding) Reset() {
 	*x = PluginBinding{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[16]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1701,7 +1914,7 @@ func (x *PluginBinding) String() string {
 func (*PluginBinding) ProtoMessage() {}
 
 func (x *PluginBinding) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[16]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1714,7 +1927,7 @@ func (x *PluginBinding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PluginBinding.ProtoReflect.Descriptor instead.
 func (*PluginBinding) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{16}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *PluginBinding) GetType() string {
@@ -1761,7 +1974,7 @@ type ShrinkGuard struct {
 
 func (x *ShrinkGuard) Reset() {
 	*x = ShrinkGuard{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[17]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1773,7 +1986,7 @@ func (x *ShrinkGuard) String() string {
 func (*ShrinkGuard) ProtoMessage() {}
 
 func (x *ShrinkGuard) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[17]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1786,7 +1999,7 @@ func (x *ShrinkGuard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShrinkGuard.ProtoReflect.Descriptor instead.
 func (*ShrinkGuard) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{17}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ShrinkGuard) GetMaxRemovedPercent() uint32 {
@@ -1822,14 +2035,18 @@ type Budget struct {
 	// The key of ImpactedScope.scopes over which the budget is counted.
 	Scope string `protobuf:"bytes,1,opt,name=scope" json:"scope,omitempty"`
 	// Pushes in flight at once per value of the scope.
-	InFlight      uint32 `protobuf:"varint,2,opt,name=in_flight,json=inFlight" json:"in_flight,omitempty"`
+	InFlight uint32 `protobuf:"varint,2,opt,name=in_flight,json=inFlight" json:"in_flight,omitempty"`
+	// Assets of a value of the scope that may be in flight or unhealthy at once,
+	// the one that is pushed among them; one that is unhealthy may always be. 0:
+	// health does not matter.
+	Unhealthy     uint32 `protobuf:"varint,3,opt,name=unhealthy" json:"unhealthy,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Budget) Reset() {
 	*x = Budget{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[18]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1841,7 +2058,7 @@ func (x *Budget) String() string {
 func (*Budget) ProtoMessage() {}
 
 func (x *Budget) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[18]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1854,7 +2071,7 @@ func (x *Budget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Budget.ProtoReflect.Descriptor instead.
 func (*Budget) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{18}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Budget) GetScope() string {
@@ -1867,6 +2084,13 @@ func (x *Budget) GetScope() string {
 func (x *Budget) GetInFlight() uint32 {
 	if x != nil {
 		return x.InFlight
+	}
+	return 0
+}
+
+func (x *Budget) GetUnhealthy() uint32 {
+	if x != nil {
+		return x.Unhealthy
 	}
 	return 0
 }
@@ -1884,7 +2108,7 @@ type ApprovalPolicy struct {
 
 func (x *ApprovalPolicy) Reset() {
 	*x = ApprovalPolicy{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[19]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1896,7 +2120,7 @@ func (x *ApprovalPolicy) String() string {
 func (*ApprovalPolicy) ProtoMessage() {}
 
 func (x *ApprovalPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[19]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1909,7 +2133,7 @@ func (x *ApprovalPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalPolicy.ProtoReflect.Descriptor instead.
 func (*ApprovalPolicy) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{19}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ApprovalPolicy) GetQuorum() uint32 {
@@ -1930,7 +2154,8 @@ func (x *ApprovalPolicy) GetExpires() *durationpb.Duration {
 type OverridePolicy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// "order", "capacity", "version", the name of a check of the policy, or a kind
-	// of these: "min_age", "denylist", "condition", "calendar".
+	// of these: "min_age", "denylist", "condition", "calendar", "rate",
+	// "partition".
 	Allow []string `protobuf:"bytes,1,rep,name=allow" json:"allow,omitempty"`
 	// How long an override may be given for. Unset: 24 hours.
 	Longest       *durationpb.Duration `protobuf:"bytes,2,opt,name=longest" json:"longest,omitempty"`
@@ -1940,7 +2165,7 @@ type OverridePolicy struct {
 
 func (x *OverridePolicy) Reset() {
 	*x = OverridePolicy{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[20]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1952,7 +2177,7 @@ func (x *OverridePolicy) String() string {
 func (*OverridePolicy) ProtoMessage() {}
 
 func (x *OverridePolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[20]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1965,7 +2190,7 @@ func (x *OverridePolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OverridePolicy.ProtoReflect.Descriptor instead.
 func (*OverridePolicy) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{20}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *OverridePolicy) GetAllow() []string {
@@ -2006,7 +2231,7 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\x0eTypeModesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x125\n" +
 	"\x05value\x18\x02 \x01(\x0e2\x1f.lehr.intent.v1.EnforcementModeR\x05value:\x028\x01:S\xbaHP\x1aN\n" +
-	"\rpolicy.checks\x12\x18two checks have one name\x1a#this.checks.map(c, c.name).unique()\"\xd2\x03\n" +
+	"\rpolicy.checks\x12\x18two checks have one name\x1a#this.checks.map(c, c.name).unique()\"\xbe\x04\n" +
 	"\x05Check\x122\n" +
 	"\x04name\x18\x01 \x01(\tB\x1e\xbaH\x1br\x19\x18?2\x15^[a-z0-9][a-z0-9_-]*$R\x04name\x12\x1e\n" +
 	"\x05where\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x90NR\x05where\x125\n" +
@@ -2016,7 +2241,9 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\bcalendar\x18\x06 \x01(\v2\x18.lehr.intent.v1.CalendarH\x00R\bcalendar\x12.\n" +
 	"\x05query\x18\a \x01(\v2\x16.lehr.intent.v1.MetricH\x00R\x05query\x120\n" +
 	"\x06alerts\x18\b \x01(\v2\x16.lehr.intent.v1.AlertsH\x00R\x06alerts\x12*\n" +
-	"\x04peak\x18\t \x01(\v2\x14.lehr.intent.v1.PeakH\x00R\x04peakB\r\n" +
+	"\x04peak\x18\t \x01(\v2\x14.lehr.intent.v1.PeakH\x00R\x04peak\x12*\n" +
+	"\x04rate\x18\v \x01(\v2\x14.lehr.intent.v1.RateH\x00R\x04rate\x12>\n" +
+	"\tpartition\x18\f \x01(\v2\x1e.lehr.intent.v1.OtherPartitionH\x00R\tpartitionB\r\n" +
 	"\x04kind\x12\x05\xbaH\x02\b\x01\"e\n" +
 	"\n" +
 	"MinimumAge\x128\n" +
@@ -2098,7 +2325,25 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\x06labels\x18\a \x03(\v2 .lehr.intent.v1.Peak.LabelsEntryR\x06labels\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xd0\x04\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xdf\x02\n" +
+	"\x04Rate\x12#\n" +
+	"\aat_most\x18\x01 \x01(\rB\n" +
+	"\xbaH\a*\x05\x18\xe8\a(\x01R\x06atMost\x12>\n" +
+	"\x03per\x18\x02 \x01(\v2\x19.google.protobuf.DurationB\x11\xbaH\x0e\xc8\x01\x01\xaa\x01\b\"\x04\b\x80\xf5$*\x00R\x03per\x123\n" +
+	"\x02by\x18\x03 \x01(\x0e2\x17.lehr.intent.v1.Rate.ByB\n" +
+	"\xbaH\a\x82\x01\x04\x10\x01 \x00R\x02by\x12\x14\n" +
+	"\x05scope\x18\x04 \x01(\tR\x05scope\"S\n" +
+	"\x02By\x12\x12\n" +
+	"\x0eBY_UNSPECIFIED\x10\x00\x12\f\n" +
+	"\bBY_ASSET\x10\x01\x12\v\n" +
+	"\aBY_TYPE\x10\x02\x12\x10\n" +
+	"\fBY_PARTITION\x10\x03\x12\f\n" +
+	"\bBY_SCOPE\x10\x04:R\xbaHO\x1aM\n" +
+	"\n" +
+	"rate.scope\x12\x19scope belongs to BY_SCOPE\x1a$(this.by == 4) == (this.scope != '')\"K\n" +
+	"\x0eOtherPartition\x12\x17\n" +
+	"\x02id\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x02id\x12 \n" +
+	"\ain_sync\x18\x02 \x01(\rB\a\xbaH\x04*\x02\x18dR\x06inSync\"\xd0\x04\n" +
 	"\x0eValidationRule\x12.\n" +
 	"\x02id\x18\x01 \x01(\tB\x1e\xbaH\x1br\x19\x18?2\x15^[a-z0-9][a-z0-9_-]*$R\x02id\x12\x1e\n" +
 	"\x05where\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x90NR\x05where\x12\x1e\n" +
@@ -2151,10 +2396,11 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\x13max_removed_percent\x18\x01 \x01(\rB\a\xbaH\x04*\x02\x18dR\x11maxRemovedPercent\x127\n" +
 	"\x13max_changed_percent\x18\x02 \x01(\rB\a\xbaH\x04*\x02\x18dR\x11maxChangedPercent\x12\x14\n" +
 	"\x05floor\x18\x03 \x01(\rR\x05floor\x12;\n" +
-	"\x06period\x18\x04 \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x02*\x00R\x06period\"M\n" +
+	"\x06period\x18\x04 \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x02*\x00R\x06period\"k\n" +
 	"\x06Budget\x12\x1d\n" +
 	"\x05scope\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x05scope\x12$\n" +
-	"\tin_flight\x18\x02 \x01(\rB\a\xbaH\x04*\x02(\x01R\binFlight\"p\n" +
+	"\tin_flight\x18\x02 \x01(\rB\a\xbaH\x04*\x02(\x01R\binFlight\x12\x1c\n" +
+	"\tunhealthy\x18\x03 \x01(\rR\tunhealthy\"p\n" +
 	"\x0eApprovalPolicy\x12\x1f\n" +
 	"\x06quorum\x18\x01 \x01(\rB\a\xbaH\x04*\x02\x18\x14R\x06quorum\x12=\n" +
 	"\aexpires\x18\x02 \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x02*\x00R\aexpires\"\xb5\x01\n" +
@@ -2174,93 +2420,100 @@ func file_lehr_intent_v1_policy_proto_rawDescGZIP() []byte {
 	return file_lehr_intent_v1_policy_proto_rawDescData
 }
 
-var file_lehr_intent_v1_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_lehr_intent_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_lehr_intent_v1_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
+var file_lehr_intent_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_lehr_intent_v1_policy_proto_goTypes = []any{
 	(Metric_Absence)(0),           // 0: lehr.intent.v1.Metric.Absence
-	(ValidationRule_Severity)(0),  // 1: lehr.intent.v1.ValidationRule.Severity
-	(ValidationRule_Scope)(0),     // 2: lehr.intent.v1.ValidationRule.Scope
-	(*Policy)(nil),                // 3: lehr.intent.v1.Policy
-	(*Check)(nil),                 // 4: lehr.intent.v1.Check
-	(*MinimumAge)(nil),            // 5: lehr.intent.v1.MinimumAge
-	(*Denylist)(nil),              // 6: lehr.intent.v1.Denylist
-	(*Denied)(nil),                // 7: lehr.intent.v1.Denied
-	(*Condition)(nil),             // 8: lehr.intent.v1.Condition
-	(*Calendar)(nil),              // 9: lehr.intent.v1.Calendar
-	(*Window)(nil),                // 10: lehr.intent.v1.Window
-	(*Freeze)(nil),                // 11: lehr.intent.v1.Freeze
-	(*Metric)(nil),                // 12: lehr.intent.v1.Metric
-	(*Alerts)(nil),                // 13: lehr.intent.v1.Alerts
-	(*Peak)(nil),                  // 14: lehr.intent.v1.Peak
-	(*ValidationRule)(nil),        // 15: lehr.intent.v1.ValidationRule
-	(*ExternalCheck)(nil),         // 16: lehr.intent.v1.ExternalCheck
-	(*CommandLine)(nil),           // 17: lehr.intent.v1.CommandLine
-	(*RoleBinding)(nil),           // 18: lehr.intent.v1.RoleBinding
-	(*PluginBinding)(nil),         // 19: lehr.intent.v1.PluginBinding
-	(*ShrinkGuard)(nil),           // 20: lehr.intent.v1.ShrinkGuard
-	(*Budget)(nil),                // 21: lehr.intent.v1.Budget
-	(*ApprovalPolicy)(nil),        // 22: lehr.intent.v1.ApprovalPolicy
-	(*OverridePolicy)(nil),        // 23: lehr.intent.v1.OverridePolicy
-	nil,                           // 24: lehr.intent.v1.Policy.TypeModesEntry
-	nil,                           // 25: lehr.intent.v1.Metric.LabelsEntry
-	nil,                           // 26: lehr.intent.v1.Alerts.LabelsEntry
-	nil,                           // 27: lehr.intent.v1.Peak.LabelsEntry
-	nil,                           // 28: lehr.intent.v1.ExternalCheck.ParametersEntry
-	(EnforcementMode)(0),          // 29: lehr.intent.v1.EnforcementMode
-	(*Notification)(nil),          // 30: lehr.intent.v1.Notification
-	(*durationpb.Duration)(nil),   // 31: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 32: google.protobuf.Timestamp
+	(Rate_By)(0),                  // 1: lehr.intent.v1.Rate.By
+	(ValidationRule_Severity)(0),  // 2: lehr.intent.v1.ValidationRule.Severity
+	(ValidationRule_Scope)(0),     // 3: lehr.intent.v1.ValidationRule.Scope
+	(*Policy)(nil),                // 4: lehr.intent.v1.Policy
+	(*Check)(nil),                 // 5: lehr.intent.v1.Check
+	(*MinimumAge)(nil),            // 6: lehr.intent.v1.MinimumAge
+	(*Denylist)(nil),              // 7: lehr.intent.v1.Denylist
+	(*Denied)(nil),                // 8: lehr.intent.v1.Denied
+	(*Condition)(nil),             // 9: lehr.intent.v1.Condition
+	(*Calendar)(nil),              // 10: lehr.intent.v1.Calendar
+	(*Window)(nil),                // 11: lehr.intent.v1.Window
+	(*Freeze)(nil),                // 12: lehr.intent.v1.Freeze
+	(*Metric)(nil),                // 13: lehr.intent.v1.Metric
+	(*Alerts)(nil),                // 14: lehr.intent.v1.Alerts
+	(*Peak)(nil),                  // 15: lehr.intent.v1.Peak
+	(*Rate)(nil),                  // 16: lehr.intent.v1.Rate
+	(*OtherPartition)(nil),        // 17: lehr.intent.v1.OtherPartition
+	(*ValidationRule)(nil),        // 18: lehr.intent.v1.ValidationRule
+	(*ExternalCheck)(nil),         // 19: lehr.intent.v1.ExternalCheck
+	(*CommandLine)(nil),           // 20: lehr.intent.v1.CommandLine
+	(*RoleBinding)(nil),           // 21: lehr.intent.v1.RoleBinding
+	(*PluginBinding)(nil),         // 22: lehr.intent.v1.PluginBinding
+	(*ShrinkGuard)(nil),           // 23: lehr.intent.v1.ShrinkGuard
+	(*Budget)(nil),                // 24: lehr.intent.v1.Budget
+	(*ApprovalPolicy)(nil),        // 25: lehr.intent.v1.ApprovalPolicy
+	(*OverridePolicy)(nil),        // 26: lehr.intent.v1.OverridePolicy
+	nil,                           // 27: lehr.intent.v1.Policy.TypeModesEntry
+	nil,                           // 28: lehr.intent.v1.Metric.LabelsEntry
+	nil,                           // 29: lehr.intent.v1.Alerts.LabelsEntry
+	nil,                           // 30: lehr.intent.v1.Peak.LabelsEntry
+	nil,                           // 31: lehr.intent.v1.ExternalCheck.ParametersEntry
+	(EnforcementMode)(0),          // 32: lehr.intent.v1.EnforcementMode
+	(*Notification)(nil),          // 33: lehr.intent.v1.Notification
+	(*durationpb.Duration)(nil),   // 34: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 35: google.protobuf.Timestamp
 }
 var file_lehr_intent_v1_policy_proto_depIdxs = []int32{
-	29, // 0: lehr.intent.v1.Policy.mode:type_name -> lehr.intent.v1.EnforcementMode
-	19, // 1: lehr.intent.v1.Policy.plugins:type_name -> lehr.intent.v1.PluginBinding
-	20, // 2: lehr.intent.v1.Policy.shrink:type_name -> lehr.intent.v1.ShrinkGuard
-	21, // 3: lehr.intent.v1.Policy.budgets:type_name -> lehr.intent.v1.Budget
-	24, // 4: lehr.intent.v1.Policy.type_modes:type_name -> lehr.intent.v1.Policy.TypeModesEntry
-	22, // 5: lehr.intent.v1.Policy.approval:type_name -> lehr.intent.v1.ApprovalPolicy
-	23, // 6: lehr.intent.v1.Policy.overrides:type_name -> lehr.intent.v1.OverridePolicy
-	18, // 7: lehr.intent.v1.Policy.access:type_name -> lehr.intent.v1.RoleBinding
-	15, // 8: lehr.intent.v1.Policy.rules:type_name -> lehr.intent.v1.ValidationRule
-	4,  // 9: lehr.intent.v1.Policy.checks:type_name -> lehr.intent.v1.Check
-	30, // 10: lehr.intent.v1.Policy.notifications:type_name -> lehr.intent.v1.Notification
-	5,  // 11: lehr.intent.v1.Check.min_age:type_name -> lehr.intent.v1.MinimumAge
-	6,  // 12: lehr.intent.v1.Check.deny:type_name -> lehr.intent.v1.Denylist
-	8,  // 13: lehr.intent.v1.Check.condition:type_name -> lehr.intent.v1.Condition
-	9,  // 14: lehr.intent.v1.Check.calendar:type_name -> lehr.intent.v1.Calendar
-	12, // 15: lehr.intent.v1.Check.query:type_name -> lehr.intent.v1.Metric
-	13, // 16: lehr.intent.v1.Check.alerts:type_name -> lehr.intent.v1.Alerts
-	14, // 17: lehr.intent.v1.Check.peak:type_name -> lehr.intent.v1.Peak
-	31, // 18: lehr.intent.v1.MinimumAge.age:type_name -> google.protobuf.Duration
-	7,  // 19: lehr.intent.v1.Denylist.entries:type_name -> lehr.intent.v1.Denied
-	10, // 20: lehr.intent.v1.Calendar.open:type_name -> lehr.intent.v1.Window
-	11, // 21: lehr.intent.v1.Calendar.freezes:type_name -> lehr.intent.v1.Freeze
-	31, // 22: lehr.intent.v1.Window.duration:type_name -> google.protobuf.Duration
-	32, // 23: lehr.intent.v1.Freeze.from:type_name -> google.protobuf.Timestamp
-	32, // 24: lehr.intent.v1.Freeze.until:type_name -> google.protobuf.Timestamp
-	31, // 25: lehr.intent.v1.Metric.over:type_name -> google.protobuf.Duration
-	31, // 26: lehr.intent.v1.Metric.keep:type_name -> google.protobuf.Duration
-	25, // 27: lehr.intent.v1.Metric.labels:type_name -> lehr.intent.v1.Metric.LabelsEntry
-	0,  // 28: lehr.intent.v1.Metric.absent:type_name -> lehr.intent.v1.Metric.Absence
-	31, // 29: lehr.intent.v1.Alerts.keep:type_name -> google.protobuf.Duration
-	26, // 30: lehr.intent.v1.Alerts.labels:type_name -> lehr.intent.v1.Alerts.LabelsEntry
-	31, // 31: lehr.intent.v1.Peak.keep:type_name -> google.protobuf.Duration
-	27, // 32: lehr.intent.v1.Peak.labels:type_name -> lehr.intent.v1.Peak.LabelsEntry
-	1,  // 33: lehr.intent.v1.ValidationRule.severity:type_name -> lehr.intent.v1.ValidationRule.Severity
-	2,  // 34: lehr.intent.v1.ValidationRule.scope:type_name -> lehr.intent.v1.ValidationRule.Scope
-	16, // 35: lehr.intent.v1.ValidationRule.external:type_name -> lehr.intent.v1.ExternalCheck
-	17, // 36: lehr.intent.v1.ExternalCheck.command:type_name -> lehr.intent.v1.CommandLine
-	28, // 37: lehr.intent.v1.ExternalCheck.parameters:type_name -> lehr.intent.v1.ExternalCheck.ParametersEntry
-	31, // 38: lehr.intent.v1.ExternalCheck.timeout:type_name -> google.protobuf.Duration
-	31, // 39: lehr.intent.v1.ExternalCheck.keep:type_name -> google.protobuf.Duration
-	31, // 40: lehr.intent.v1.ShrinkGuard.period:type_name -> google.protobuf.Duration
-	31, // 41: lehr.intent.v1.ApprovalPolicy.expires:type_name -> google.protobuf.Duration
-	31, // 42: lehr.intent.v1.OverridePolicy.longest:type_name -> google.protobuf.Duration
-	29, // 43: lehr.intent.v1.Policy.TypeModesEntry.value:type_name -> lehr.intent.v1.EnforcementMode
-	44, // [44:44] is the sub-list for method output_type
-	44, // [44:44] is the sub-list for method input_type
-	44, // [44:44] is the sub-list for extension type_name
-	44, // [44:44] is the sub-list for extension extendee
-	0,  // [0:44] is the sub-list for field type_name
+	32, // 0: lehr.intent.v1.Policy.mode:type_name -> lehr.intent.v1.EnforcementMode
+	22, // 1: lehr.intent.v1.Policy.plugins:type_name -> lehr.intent.v1.PluginBinding
+	23, // 2: lehr.intent.v1.Policy.shrink:type_name -> lehr.intent.v1.ShrinkGuard
+	24, // 3: lehr.intent.v1.Policy.budgets:type_name -> lehr.intent.v1.Budget
+	27, // 4: lehr.intent.v1.Policy.type_modes:type_name -> lehr.intent.v1.Policy.TypeModesEntry
+	25, // 5: lehr.intent.v1.Policy.approval:type_name -> lehr.intent.v1.ApprovalPolicy
+	26, // 6: lehr.intent.v1.Policy.overrides:type_name -> lehr.intent.v1.OverridePolicy
+	21, // 7: lehr.intent.v1.Policy.access:type_name -> lehr.intent.v1.RoleBinding
+	18, // 8: lehr.intent.v1.Policy.rules:type_name -> lehr.intent.v1.ValidationRule
+	5,  // 9: lehr.intent.v1.Policy.checks:type_name -> lehr.intent.v1.Check
+	33, // 10: lehr.intent.v1.Policy.notifications:type_name -> lehr.intent.v1.Notification
+	6,  // 11: lehr.intent.v1.Check.min_age:type_name -> lehr.intent.v1.MinimumAge
+	7,  // 12: lehr.intent.v1.Check.deny:type_name -> lehr.intent.v1.Denylist
+	9,  // 13: lehr.intent.v1.Check.condition:type_name -> lehr.intent.v1.Condition
+	10, // 14: lehr.intent.v1.Check.calendar:type_name -> lehr.intent.v1.Calendar
+	13, // 15: lehr.intent.v1.Check.query:type_name -> lehr.intent.v1.Metric
+	14, // 16: lehr.intent.v1.Check.alerts:type_name -> lehr.intent.v1.Alerts
+	15, // 17: lehr.intent.v1.Check.peak:type_name -> lehr.intent.v1.Peak
+	16, // 18: lehr.intent.v1.Check.rate:type_name -> lehr.intent.v1.Rate
+	17, // 19: lehr.intent.v1.Check.partition:type_name -> lehr.intent.v1.OtherPartition
+	34, // 20: lehr.intent.v1.MinimumAge.age:type_name -> google.protobuf.Duration
+	8,  // 21: lehr.intent.v1.Denylist.entries:type_name -> lehr.intent.v1.Denied
+	11, // 22: lehr.intent.v1.Calendar.open:type_name -> lehr.intent.v1.Window
+	12, // 23: lehr.intent.v1.Calendar.freezes:type_name -> lehr.intent.v1.Freeze
+	34, // 24: lehr.intent.v1.Window.duration:type_name -> google.protobuf.Duration
+	35, // 25: lehr.intent.v1.Freeze.from:type_name -> google.protobuf.Timestamp
+	35, // 26: lehr.intent.v1.Freeze.until:type_name -> google.protobuf.Timestamp
+	34, // 27: lehr.intent.v1.Metric.over:type_name -> google.protobuf.Duration
+	34, // 28: lehr.intent.v1.Metric.keep:type_name -> google.protobuf.Duration
+	28, // 29: lehr.intent.v1.Metric.labels:type_name -> lehr.intent.v1.Metric.LabelsEntry
+	0,  // 30: lehr.intent.v1.Metric.absent:type_name -> lehr.intent.v1.Metric.Absence
+	34, // 31: lehr.intent.v1.Alerts.keep:type_name -> google.protobuf.Duration
+	29, // 32: lehr.intent.v1.Alerts.labels:type_name -> lehr.intent.v1.Alerts.LabelsEntry
+	34, // 33: lehr.intent.v1.Peak.keep:type_name -> google.protobuf.Duration
+	30, // 34: lehr.intent.v1.Peak.labels:type_name -> lehr.intent.v1.Peak.LabelsEntry
+	34, // 35: lehr.intent.v1.Rate.per:type_name -> google.protobuf.Duration
+	1,  // 36: lehr.intent.v1.Rate.by:type_name -> lehr.intent.v1.Rate.By
+	2,  // 37: lehr.intent.v1.ValidationRule.severity:type_name -> lehr.intent.v1.ValidationRule.Severity
+	3,  // 38: lehr.intent.v1.ValidationRule.scope:type_name -> lehr.intent.v1.ValidationRule.Scope
+	19, // 39: lehr.intent.v1.ValidationRule.external:type_name -> lehr.intent.v1.ExternalCheck
+	20, // 40: lehr.intent.v1.ExternalCheck.command:type_name -> lehr.intent.v1.CommandLine
+	31, // 41: lehr.intent.v1.ExternalCheck.parameters:type_name -> lehr.intent.v1.ExternalCheck.ParametersEntry
+	34, // 42: lehr.intent.v1.ExternalCheck.timeout:type_name -> google.protobuf.Duration
+	34, // 43: lehr.intent.v1.ExternalCheck.keep:type_name -> google.protobuf.Duration
+	34, // 44: lehr.intent.v1.ShrinkGuard.period:type_name -> google.protobuf.Duration
+	34, // 45: lehr.intent.v1.ApprovalPolicy.expires:type_name -> google.protobuf.Duration
+	34, // 46: lehr.intent.v1.OverridePolicy.longest:type_name -> google.protobuf.Duration
+	32, // 47: lehr.intent.v1.Policy.TypeModesEntry.value:type_name -> lehr.intent.v1.EnforcementMode
+	48, // [48:48] is the sub-list for method output_type
+	48, // [48:48] is the sub-list for method input_type
+	48, // [48:48] is the sub-list for extension type_name
+	48, // [48:48] is the sub-list for extension extendee
+	0,  // [0:48] is the sub-list for field type_name
 }
 
 func init() { file_lehr_intent_v1_policy_proto_init() }
@@ -2278,6 +2531,8 @@ func file_lehr_intent_v1_policy_proto_init() {
 		(*Check_Query)(nil),
 		(*Check_Alerts)(nil),
 		(*Check_Peak)(nil),
+		(*Check_Rate)(nil),
+		(*Check_Partition)(nil),
 	}
 	file_lehr_intent_v1_policy_proto_msgTypes[4].OneofWrappers = []any{
 		(*Denied_Version)(nil),
@@ -2287,7 +2542,7 @@ func file_lehr_intent_v1_policy_proto_init() {
 		(*Window_Hours)(nil),
 		(*Window_Rrule)(nil),
 	}
-	file_lehr_intent_v1_policy_proto_msgTypes[13].OneofWrappers = []any{
+	file_lehr_intent_v1_policy_proto_msgTypes[15].OneofWrappers = []any{
 		(*ExternalCheck_Http)(nil),
 		(*ExternalCheck_Sql)(nil),
 		(*ExternalCheck_Command)(nil),
@@ -2297,8 +2552,8 @@ func file_lehr_intent_v1_policy_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_intent_v1_policy_proto_rawDesc), len(file_lehr_intent_v1_policy_proto_rawDesc)),
-			NumEnums:      3,
-			NumMessages:   26,
+			NumEnums:      4,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

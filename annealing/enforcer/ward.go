@@ -1,0 +1,280 @@
+package enforcer
+
+import (
+	"cmp"
+	"container/list"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"lehr.dev/intent"
+	"lehr.dev/store"
+)
+
+// health is what the plugin told last of the health of an asset.
+type health uint8
+
+const (
+	// healthUntold: it never told of it, so there is none that could be lost.
+	healthUntold health = iota
+	healthWell
+	// healthIll: it is unhealthy, or it told before and cannot tell now (S11).
+	healthIll
+	// healthPushed: it was pushed since, and nobody has looked.
+	healthPushed
+)
+
+// ward is a value of an impacted scope of which only so many assets may be
+// unhealthy, or in flight, at once. It is kept up by the looks that are taken
+// anyway, so no push costs a look at what is beside it.
+type ward struct {
+	// members are the assets of head with that value; nil while they are read.
+	members []*asset
+	// ill are those that count as unhealthy: told so, or not known to be healthy
+	// any more. well are the others that told of it, looked at longest ago first.
+	ill  map[*asset]bool
+	well *list.List
+	at   map[*asset]*list.Element
+}
+
+// freshHealth is for how many sweeps an asset that is not looked at counts as
+// healthy.
+const freshHealth = 3
+
+// tells takes up what a look, a push or a person says of an asset's health.
+func (e *Enforcer) tells(a *asset, of health, now time.Time) {
+	a.health, a.healthAt = of, now.UnixNano()
+	for _, w := range e.warded[a] {
+		w.place(a)
+	}
+}
+
+// place puts an asset where what it told belongs.
+func (w *ward) place(a *asset) {
+	delete(w.ill, a)
+	if at := w.at[a]; at != nil {
+		w.well.Remove(at)
+		delete(w.at, a)
+	}
+	switch a.health {
+	case healthWell:
+		w.at[a] = w.well.PushBack(a)
+	case healthIll, healthPushed:
+		w.ill[a] = true
+	}
+}
+
+// healthOf is what a look tells.
+func healthOf(a *asset, d intent.Difference) health {
+	switch {
+	case d.Outcome == intent.Unknown:
+		if a.health == healthUntold {
+			return healthUntold
+		}
+		return healthIll
+	case d.Health.State == intent.Healthy:
+		return healthWell
+	case d.Health.State == intent.Unhealthy:
+		return healthIll
+	case a.health == healthWell || a.health == healthIll:
+		return healthIll
+	}
+	return healthUntold
+}
+
+// toldIn is what an earlier process was told last; nobody knows how long ago.
+func toldIn(report intent.Report) health {
+	switch report.Health.State {
+	case intent.Healthy:
+		return healthWell
+	case intent.Unhealthy:
+		return healthIll
+	}
+	return healthUntold
+}
+
+// unsettles: what a push makes of an asset's health only a look after it tells. Of
+// new content even that it tells of it is not known.
+func (e *Enforcer) unsettles(a *asset, effective intent.Digest, now time.Time) {
+	if of := healthIll; a.health == healthWell || a.health == healthIll {
+		if a.enforcedAs != effective {
+			of = healthPushed
+		}
+		e.tells(a, of, now)
+		return
+	}
+	e.tells(a, healthPushed, now)
+}
+
+// ward of a scope's value, "cluster=a"; nil: its assets are being read.
+func (e *Enforcer) ward(key string, now time.Time) *ward {
+	w := e.wards[key]
+	if w == nil {
+		w = &ward{ill: map[*asset]bool{}, well: list.New(), at: map[*asset]*list.Element{}}
+		e.wards[key] = w
+		e.unreadWards = append(e.unreadWards, key)
+	}
+	if w.members == nil {
+		return nil
+	}
+	for front := w.well.Front(); front != nil; front = w.well.Front() {
+		a := front.Value.(*asset)
+		if age := now.Sub(time.Unix(0, a.healthAt)); age >= 0 && age < e.healthHolds() {
+			break
+		}
+		w.well.Remove(front)
+		delete(w.at, a)
+		w.ill[a] = true
+	}
+	return w
+}
+
+func (e *Enforcer) healthHolds() time.Duration { return freshHealth * e.Limits.Sweep }
+
+// startWards reads the wards that were asked for first.
+func (e *Enforcer) startWards(ctx context.Context) {
+	for _, key := range e.unreadWards {
+		if w := e.wards[key]; w != nil && w.members == nil {
+			e.readWard(ctx, key, w)
+		}
+	}
+	e.unreadWards = nil
+}
+
+// readWard reads which assets of head have the value of the scope.
+func (e *Enforcer) readWard(ctx context.Context, key string, w *ward) {
+	scope, value, _ := strings.Cut(key, "=")
+	head := e.view.head
+	filter := store.AssetFilter{Field: fmt.Sprintf("lehr.intent.v1.ImpactedScope.scopes[%q]", scope), Value: value, Limit: pageSize}
+	e.Runtime.Go("ward", func() {
+		e.Runtime.Point("ward")
+		var ids []intent.AssetID
+		for {
+			page, err := e.Store.Members(ctx, head, filter)
+			if err != nil {
+				e.inbox.Put(func() {
+					e.Log.Warn("cannot read the assets of a scope", "scope", key, "error", err)
+					if e.wards[key] == w {
+						delete(e.wards, key)
+					}
+				})
+				return
+			}
+			for _, member := range page {
+				ids = append(ids, member.Asset)
+			}
+			if len(page) < pageSize {
+				break
+			}
+			filter.After = page[len(page)-1].Asset
+		}
+		e.inbox.Put(func() { e.fillWard(ctx, key, w, ids) })
+	})
+}
+
+func (e *Enforcer) fillWard(ctx context.Context, key string, w *ward, ids []intent.AssetID) {
+	if e.wards[key] != w {
+		return // Head has moved.
+	}
+	w.members = make([]*asset, 0, len(ids))
+	for _, id := range ids {
+		if a := e.assets[id]; a != nil {
+			w.members = append(w.members, a)
+			e.warded[a] = append(e.warded[a], w)
+		}
+	}
+	slices.SortStableFunc(w.members, func(a, b *asset) int { return cmp.Compare(a.healthAt, b.healthAt) })
+	for _, a := range w.members {
+		w.place(a)
+	}
+	e.usher(ctx)
+}
+
+// clearWards has the assets of each scope read again, after head has moved.
+func (e *Enforcer) clearWards() {
+	clear(e.wards)
+	clear(e.warded)
+}
+
+// ailing counts the assets that count as unhealthy in a ward, beside the one that is to be pushed and those that hold a place in the line.
+func (w *ward) ailing(a *asset, l *line) int {
+	count := len(w.ill)
+	for holder := range l.holders {
+		if holder != a && w.ill[holder] {
+			count--
+		}
+	}
+	if w.ill[a] {
+		count--
+	}
+	return count
+}
+
+// names are the first of those that count as unhealthy.
+func (w *ward) names(but *asset) []intent.AssetID {
+	const shown = 5
+	var ids []intent.AssetID
+	for a := range w.ill {
+		if a != but {
+			ids = append(ids, a.id)
+		}
+	}
+	slices.Sort(ids)
+	return ids[:min(shown, len(ids))]
+}
+
+// until is when the first asset that counts as healthy does so no more.
+func (w *ward) until(holds time.Duration) time.Time {
+	if front := w.well.Front(); front != nil {
+		return time.Unix(0, front.Value.(*asset).healthAt).Add(holds)
+	}
+	return time.Time{}
+}
+
+// room is how many pushes may be in flight at once under a budget, by the health
+// of the assets in its scope: as many as it says, less those that are unhealthy.
+// One that is unhealthy itself may be pushed all the same, for that may mend it.
+// What passes by it ends at that time. Not known: the assets are being read.
+func (e *Enforcer) room(a *asset, use store.BudgetUse, l *line, now time.Time) (room int, until time.Time, known bool) {
+	if l.unhealthy = a.requirements.unhealthy[use.Key]; l.unhealthy == 0 {
+		return use.Limit, time.Time{}, true
+	}
+	w := e.ward(use.Key, now)
+	if w == nil {
+		return 0, time.Time{}, false
+	}
+	if w.ill[a] {
+		return use.Limit, time.Time{}, true
+	}
+	return min(use.Limit, l.unhealthy-w.ailing(a, l)), w.until(e.healthHolds()), true
+}
+
+// free places in a line, for whoever is healthy.
+func (e *Enforcer) free(key string, l *line) int {
+	free := l.limit - l.taken
+	if w := e.wards[key]; l.unhealthy > 0 && w != nil {
+		if w.members == nil {
+			return 0
+		}
+		free = min(free, l.unhealthy-w.ailing(nil, l)-l.taken)
+	}
+	return free
+}
+
+// sickened reports whether a scope has less room than when the admission was
+// decided.
+func (e *Enforcer) sickened(g admission) bool {
+	if g.asset.trouble == nil || len(g.asset.requirements.unhealthy) == 0 {
+		return false
+	}
+	return slices.ContainsFunc(g.Budgets, func(use store.BudgetUse) bool {
+		l := e.lines[use.Key]
+		if l == nil || l.unhealthy == 0 {
+			return false
+		}
+		room, _, known := e.room(g.asset, use, l, e.now())
+		return !known || room < use.Limit
+	})
+}

@@ -1,0 +1,142 @@
+package enforcer
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/intent"
+)
+
+// clinic is what production tells of health.
+type clinic struct {
+	mu     sync.Mutex
+	states map[intent.AssetID]intent.HealthState
+}
+
+func (c *clinic) is(id intent.AssetID, state intent.HealthState) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.states[id] = state
+}
+
+// ward publishes assets of the scope cluster=a, all of them healthy.
+func (w *world) ward(count, inFlight, unhealthy int) (c *clinic, things func(word string, changed ...int) []thing) {
+	w.policy.Budgets = []*intentpb.Budget{{Scope: "cluster", InFlight: uint32(inFlight), Unhealthy: uint32(unhealthy)}}
+	c = &clinic{states: map[intent.AssetID]intent.HealthState{}}
+	id := func(i int) intent.AssetID { return intent.AssetID(fmt.Sprintf("web/%d", i)) }
+	for i := range count {
+		c.is(id(i), intent.Healthy)
+		w.production.does(id(i), behaviour{says: func(d *intent.Difference) {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			d.Health.State = c.states[id(i)]
+		}})
+	}
+	things = func(word string, changed ...int) (list []thing) {
+		for i := range count {
+			t := thing{id: id(i), word: "v1"}
+			if slices.Contains(changed, i) || len(changed) == 0 {
+				t.word = word
+			}
+			list = append(list, t.with(&intentpb.ImpactedScope{Scopes: map[string]string{"cluster": "a"}}))
+		}
+		return list
+	}
+	return c, things
+}
+
+// TestAnUnhealthyScopeWaits, but for the push that may mend it, until what is
+// unhealthy is well; what is elsewhere, and what never tells, does not matter.
+func TestAnUnhealthyScopeWaits(t *testing.T) {
+	simulate(t, func(w *world) {
+		c, things := w.ward(4, 2, 1)
+		c.is("web/3", "") // It never tells.
+		w.publish(things("v1")...)
+		w.inSync(things("v1")...)
+		c.is("web/0", intent.Unhealthy)
+		w.pass(time.Minute)
+		other := thing{id: "other", word: "v1"}.with(&intentpb.ImpactedScope{Scopes: map[string]string{"cluster": "b"}})
+		w.publish(append(things("v2", 1), other)...)
+		w.inSync(other)
+		w.told("web/1", "unhealthy, or not known to be healthy, in scope cluster=a: 1 (web/0); pushes in flight there: 0; at most 1 together")
+		if blockers := w.report("web/1").Waiting[0].Blockers; !slices.Equal(blockers, []intent.AssetID{"web/0"}) {
+			t.Errorf("blockers %v", blockers)
+		}
+		w.restart(func() {}) // It is not forgotten.
+		w.unpushed("web/1", "web/0 is unhealthy")
+		w.publish(append(things("v2", 0, 1), other)...)
+		w.inSync(things("v2", 0, 1)[0]) // That may mend it.
+		if w.production.word("web/1") == "v2" {
+			t.Fatal("it was pushed while web/0 is unhealthy")
+		}
+		c.is("web/0", intent.HealthUnknown) // No better (S11).
+		w.unpushed("web/1", "nobody knows how web/0 is")
+		c.is("web/0", intent.Healthy)
+		w.inSync(things("v2", 0, 1)[1])
+	})
+}
+
+// TestAPushThatHarmsIsTheLast: the next one begins when a look has told that the
+// one before is healthy, not when its push has ended.
+func TestAPushThatHarmsIsTheLast(t *testing.T) {
+	simulate(t, func(w *world) {
+		c, things := w.ward(6, 1, 1)
+		w.publish(things("v1")...)
+		w.inSync(things("v1")...)
+		before := w.production.pushes("")
+		w.production.effect = func(id intent.AssetID) { c.is(id, intent.Unhealthy) }
+		w.publish(things("v2")...)
+		w.pass(10 * time.Minute)
+		if got := w.production.pushes("") - before; got != 1 {
+			t.Errorf("%d pushes began, though the first made its asset unhealthy", got)
+		}
+		w.production.mu.Lock()
+		w.production.effect = nil
+		w.production.mu.Unlock()
+		for i := range 6 {
+			c.is(intent.AssetID(fmt.Sprintf("web/%d", i)), intent.Healthy)
+		}
+		w.inSync(things("v2")...)
+	})
+}
+
+// TestHealthEnds: what could not be looked at for long counts as unhealthy; off,
+// nobody looks at it, and it does not count.
+func TestHealthEnds(t *testing.T) {
+	simulate(t, func(w *world) {
+		_, things := w.ward(3, 1, 1)
+		w.publish(things("v1")...)
+		w.inSync(things("v1")...)
+		w.production.does("web/2", behaviour{unknown: "no answer"})
+		w.pass(2 * time.Minute)
+		w.publish(things("v2", 0)...)
+		w.waitsOn("web/0", intent.WaitBudget)
+		w.unpushed("web/0", "nobody knows how web/2 is")
+		off := things("v2", 0)
+		off[2] = off[2].with(&intentpb.Mode{Mode: intentpb.EnforcementMode_ENFORCEMENT_MODE_OFF})
+		w.publish(off...)
+		w.inSync(off[0])
+	})
+}
+
+// TestAWardCostsNoLooks: a push in a large scope looks at its own asset.
+func TestAWardCostsNoLooks(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.restart(func() { w.limits.Sweep = 10 * time.Hour })
+		const count = 1000
+		_, things := w.ward(count, count, count)
+		w.publish(things("v1")...)
+		w.inSync(things("v1")...)
+		w.pass(time.Hour)
+		before := w.production.asked()
+		w.publish(things("v2", 7)...)
+		w.inSync(things("v2", 7)[7])
+		if looks := w.production.asked() - before; looks > 20 {
+			t.Errorf("a push in a scope of %d assets took %d looks", count, looks)
+		}
+	})
+}
