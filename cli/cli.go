@@ -109,6 +109,9 @@ type ServeOptions struct {
 	// ExternalChecks says what rules may ask outside; empty: public URLs only.
 	ExternalChecks string
 	Listen         string
+	// Metrics is the address of metrics and health; empty: they have none of their
+	// own.
+	Metrics string
 	// TLSCert and TLSKey are the files of a certificate and its key.
 	TLSCert, TLSKey string
 	// URLs by which other machines know the server.
@@ -131,6 +134,8 @@ type Serving struct {
 	URL, Token string
 	// Remote is the address for other machines; empty: there is none.
 	Remote string
+	// Metrics is the address of metrics and health; empty: they have none.
+	Metrics string
 }
 
 // Built is what a pipeline made.

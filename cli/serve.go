@@ -61,6 +61,7 @@ reports, lehr why.`,
 	sourcesFlag(command, &options.Sources)
 	generatorsFlag(command, &options.Generators)
 	flags.StringVar(&options.Listen, "listen", "127.0.0.1:0", "address to listen on, loopback without TLS; port 0 picks a free one")
+	flags.StringVar(&options.Metrics, "metrics", os.Getenv("LEHR_METRICS"), "serve metrics and health on this address too, in the clear, to whoever reaches it (env LEHR_METRICS; default: only /metrics of the server, by a token)")
 	flags.StringVar(&options.TLSCert, "tls-cert", "", "serve other machines with this certificate, a PEM file; it is read again when it changes")
 	flags.StringVar(&options.TLSKey, "tls-key", "", "the certificate's key, a PEM file")
 	flags.StringSliceVar(&urls, "url", nil, "URL by which other machines know this server, https://lehr.example.com; may be repeated")
@@ -115,7 +116,7 @@ const (
 // it is known what it does.
 func (s *session) introduce(ctx context.Context, serving Serving) {
 	if s.json() {
-		_ = printJSON(s.Out, map[string]string{"url": serving.URL, "remote": serving.Remote, "store": s.store, "page": access.PageLink(serving.URL, serving.Token)})
+		_ = printJSON(s.Out, map[string]string{"url": serving.URL, "remote": serving.Remote, "metrics": serving.Metrics, "store": s.store, "page": access.PageLink(serving.URL, serving.Token)})
 		return
 	}
 	served := s.store
@@ -130,6 +131,9 @@ func (s *session) introduce(ctx context.Context, serving Serving) {
 	fmt.Fprintf(s.Out, "  page:  %s   (lets one browser in; lehr page%s prints another)\n", access.PageLink(serving.URL, serving.Token), environment)
 	if serving.Remote != "" {
 		fmt.Fprintf(s.Out, "  other machines: https://%s\n", serving.Remote)
+	}
+	if serving.Metrics != "" {
+		fmt.Fprintf(s.Out, "  metrics: http://%s/metrics\n", serving.Metrics)
 	}
 	fmt.Fprintf(s.Out, "  look:  lehr get reports%s   lehr why ASSET%s\n", environment, environment)
 	fmt.Fprintf(s.Out, "  brake: lehr stop --reason WHY%s\n", environment)

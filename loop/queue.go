@@ -29,6 +29,8 @@ type Queue[K comparable] struct {
 	items map[K]*queued[K]
 	later byDue[K]
 	ready byPriority[K]
+	// popped is when the key was due that left last.
+	popped int64
 }
 
 // queued is kept small: there may be a million.
@@ -87,7 +89,13 @@ func (q *Queue[K]) Pop(now time.Time) (key K, priority Priority, ok bool) {
 	}
 	item := heap.Pop(&q.ready).(*queued[K])
 	delete(q.items, item.key)
+	q.popped = item.due
 	return item.key, item.priority, true
+}
+
+// Late is how long ago the key was due that left last.
+func (q *Queue[K]) Late(now time.Time) time.Duration {
+	return time.Duration(nanoseconds(now) - q.popped)
 }
 
 // Next is how long until a key is due: 0 when one is, -1 when there is none.

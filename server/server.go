@@ -18,6 +18,7 @@ import (
 	"lehr.dev/gen/lehr/api/v1/apipbconnect"
 	"lehr.dev/intent"
 	"lehr.dev/loop"
+	"lehr.dev/measure"
 	"lehr.dev/prodspec/query"
 	"lehr.dev/schema"
 	"lehr.dev/store"
@@ -93,6 +94,8 @@ type Options struct {
 	Alone func(ctx context.Context) bool
 	// Repositories finds documents in repositories; nil: there are none.
 	Repositories Repositories
+	// Measure is told of calls; nil: nobody is.
+	Measure *measure.API
 	// Location is the store's path, and Version the program's, for people.
 	Location, Version string
 }
@@ -114,6 +117,7 @@ type Server struct {
 	queries  *query.Reader
 
 	repositories Repositories
+	measure      *measure.API
 }
 
 // New returns a server over the store.
@@ -138,12 +142,16 @@ func New(o Options) *Server {
 	if login == nil {
 		login = func() *oidc.Exchange { return nil }
 	}
+	counted := o.Measure
+	if counted == nil {
+		counted = &measure.API{}
+	}
 	return &Server{
 		alone: alone,
 		log:   log, login: login, problems: problems,
 		store: o.Store, schemas: o.Schemas, runtime: o.Runtime, health: health, identify: o.Identify,
 		location: o.Location, version: o.Version, started: o.Runtime.Now(),
-		queries: query.New(o.Store, o.Schemas, o.Runtime), repositories: o.Repositories,
+		queries: query.New(o.Store, o.Schemas, o.Runtime), repositories: o.Repositories, measure: counted,
 	}
 }
 
@@ -160,7 +168,7 @@ func (s *Server) Handler() http.Handler {
 	options := []connect.HandlerOption{
 		connect.WithCompressMinBytes(compressFrom),
 		connect.WithReadMaxBytes(maxRequestBytes),
-		connect.WithInterceptors(faults{}, authority{s}),
+		connect.WithInterceptors(measured{s.measure, s.runtime.Now}, faults{}, authority{s}),
 		strictly(),
 	}
 	mux.Handle(apipbconnect.NewPartitionServiceHandler(s, options...))

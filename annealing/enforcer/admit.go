@@ -144,6 +144,7 @@ func (a *asset) comesBack() {
 // turnedAway takes up an admission that was not granted.
 func (e *Enforcer) turnedAway(ctx context.Context, g admission, waiting intent.WaitingOn) {
 	g.asset.admitting = false
+	e.Measure.Refused.Of(string(waiting.Kind)).Add(1)
 	e.release(keysOf(g))
 	if e.assets[g.asset.id] == g.asset {
 		e.refused(ctx, g.asset, g, waiting, e.now())
@@ -184,6 +185,7 @@ func (e *Enforcer) answered(ctx context.Context, group []admission, open []store
 		}
 		g.asset.comesBack()
 		e.trouble(g.asset).push = &push{id: g.Push, target: g.Target, plan: g.Plan, admitted: g.At, budgets: keysOf(g)}
+		e.Measure.Pushes.Open(string(g.Push), g.At, false)
 		const reason = "not begun: the answer to its admission was lost"
 		e.closings.Add(closing{g.asset, plugin.PushResult{Ending: plugin.Stopped, Reason: reason}, store.Closing{
 			Push: g.Push, Ending: string(plugin.Stopped), Reason: reason, At: e.Runtime.Now(),

@@ -7,6 +7,7 @@ import (
 	"lehr.dev/annealing/check"
 	"lehr.dev/intent"
 	"lehr.dev/loop"
+	"lehr.dev/measure"
 	"lehr.dev/plugin"
 )
 
@@ -28,6 +29,8 @@ type asset struct {
 	seen int64
 	// calm counts looks in a row that found nothing new.
 	calm uint8
+	// counted is where the last pass counted it.
+	counted measure.Place
 	// looking: a diff is under way. recording: its sighting is with the store,
 	// and what it was enforced with last is not known until that answers.
 	// again: look once more after it.
@@ -132,7 +135,8 @@ type kind struct {
 
 // served is a plugin in use, and how it does.
 type served struct {
-	plugin plugin.Plugin
+	plugin  plugin.Plugin
+	measure *measure.Plugin
 	// ready are the assets to be looked at next; suspects were in a batch
 	// that failed.
 	ready, suspects loop.Queue[*asset]

@@ -20,6 +20,7 @@ func (e *Enforcer) looked(ctx context.Context, s *served, batch []*glance, err e
 		s.suspecting = false
 	}
 	if err != nil {
+		s.measure.Failed.Add(1)
 		if _, down := s.plugin.Describe(); down != nil {
 			s.failures++
 			s.until, s.reason = now.Add(e.pluginPause(s.failures)), down.Error()
@@ -27,6 +28,7 @@ func (e *Enforcer) looked(ctx context.Context, s *served, batch []*glance, err e
 	} else {
 		s.failures, s.until = 0, time.Time{}
 	}
+	s.measure.PausedUntil.Set(s.until)
 	for _, g := range batch {
 		e.take(ctx, s, g, err, len(batch), now)
 	}

@@ -157,6 +157,7 @@ func (e *Enforcer) startDiffs(ctx context.Context, s *served, now time.Time) {
 			if !ready {
 				break
 			}
+			e.Measure.Delay.Took(s.ready.Late(now))
 			g := e.glance(s, a, priority, now)
 			if g == nil {
 				continue
@@ -211,7 +212,10 @@ func (e *Enforcer) startDiff(ctx context.Context, s *served, target intent.Incar
 	}
 	e.Runtime.Go("diff", func() {
 		e.Runtime.Point("diff")
+		asked := e.Runtime.Now()
 		differences, err := s.plugin.Diff(ctx, target, ids)
+		s.measure.Diffs.Took(e.Runtime.Now().Sub(asked))
+		s.measure.Batches.Size(len(ids))
 		byAsset := make(map[intent.AssetID]intent.Difference, len(differences))
 		for _, difference := range differences {
 			byAsset[difference.Asset] = difference

@@ -23,6 +23,7 @@ type closing struct {
 func (e *Enforcer) startPush(ctx context.Context, g admission, keys []string) {
 	a := g.asset
 	e.trouble(a).push = &push{id: g.Push, target: g.Target, plan: g.Plan, admitted: g.At, budgets: keys, effect: g.served.longestEffect(a.kind.name)}
+	e.Measure.Pushes.Open(string(g.Push), g.At, false)
 	a.tried, a.told = g.Effective, intent.Digest{}
 	delete(e.standings, a)
 	e.reportOpen(a, g.Target, g.Effective)
@@ -85,6 +86,7 @@ func (e *Enforcer) progressed(ctx context.Context, a *asset, id intent.PushID, t
 func (e *Enforcer) pushed(ctx context.Context, a *asset, id intent.PushID, result plugin.PushResult) {
 	if result.Ending == plugin.InDoubt {
 		a.push.doubt = true
+		e.Measure.Pushes.Open(string(id), a.push.admitted, true)
 		e.reportOpen(a, a.push.target, a.difference.Effective)
 		e.settle(ctx, a, result.Gone)
 	}
@@ -131,6 +133,7 @@ func (e *Enforcer) closed(ctx context.Context, group []closing, err error) {
 		if !inDoubt && c.asset.open() && c.asset.push.id == c.Push {
 			e.release(c.asset.push.budgets)
 			c.asset.push = nil
+			e.Measure.Pushes.End(string(c.Push), c.Ending, e.now())
 			e.ended(c.asset, c)
 		}
 	}

@@ -36,6 +36,7 @@ func (e *Enforcer) inherit(ctx context.Context) error {
 			e.remember(a)
 		}
 		e.trouble(a).push = &push{id: left.Push, target: left.Target, plan: left.Plan, admitted: left.Admitted, doubt: true}
+		e.Measure.Pushes.Open(string(left.Push), left.Admitted, true)
 		if len(left.ResumeToken) > 0 {
 			a.resume = resume{left.Plan, left.ResumeToken}
 		}

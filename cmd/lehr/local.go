@@ -55,6 +55,7 @@ func serve(ctx context.Context, o cli.ServeOptions, ready func(cli.Serving)) err
 	options.ExternalChecks = o.ExternalChecks
 	options.TLS, options.URLs, options.Roots = app.TLS{Certificate: o.TLSCert, Key: o.TLSKey}, o.URLs, o.Roots
 	options.Limits.Sweep = o.Sweep
+	options.Metrics = o.Metrics
 	options.Checkpoints = app.Checkpoints{To: o.Checkpoints, Every: o.CheckpointPause}
 	level := slog.LevelWarn
 	if o.Verbose {
@@ -64,7 +65,7 @@ func serve(ctx context.Context, o cli.ServeOptions, ready func(cli.Serving)) err
 	options.Register = o.Register
 	return app.Serve(ctx, options, func(running *app.App) {
 		address := running.Address()
-		ready(cli.Serving{URL: address.URL, Token: address.Token, Remote: running.Remote()})
+		ready(cli.Serving{URL: address.URL, Token: address.Token, Remote: running.Remote(), Metrics: running.Monitoring()})
 	})
 }
 
