@@ -293,7 +293,7 @@ func (a *App) underLease(ctx context.Context, s *state, lease store.Lease) error
 func (a *App) keep(ctx context.Context, s *state, name string, lease store.Lease, run func(context.Context, loop.Runtime) error) error {
 	for failures := 1; ctx.Err() == nil; failures++ {
 		began := a.runtime.Now()
-		err := a.contain(ctx, run)
+		err := a.contain(ctx, s.partition, name, run)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -314,10 +314,10 @@ func (a *App) keep(ctx context.Context, s *state, name string, lease store.Lease
 
 // contain runs an actor so that a panic in it, or in a goroutine that it
 // started, ends that actor only.
-func (a *App) contain(ctx context.Context, run func(context.Context, loop.Runtime) error) (err error) {
+func (a *App) contain(ctx context.Context, partition intent.PartitionID, actor string, run func(context.Context, loop.Runtime) error) (err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	panicked := func(cause any) error {
-		a.log.Error("an actor panicked", "cause", cause, "stack", string(debug.Stack()))
+		a.log.Error("an actor panicked", "partition", partition, "actor", actor, "cause", cause, "stack", string(debug.Stack()))
 		return fault.New(fault.Internal, "it panicked: %v", cause)
 	}
 	runtime := &containing{Runtime: a.runtime, failed: func(cause any) { cancel(panicked(cause)) }}

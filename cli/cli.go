@@ -125,8 +125,10 @@ type ServeOptions struct {
 	CheckpointPause time.Duration
 	// Register are definitions to register first, by partition.
 	Register map[intent.PartitionID]string
-	Verbose  bool
-	Log      io.Writer
+	// LogFormat is text or json, LogLevel the least that is told: debug, info, warn
+	// or error.
+	LogFormat, LogLevel string
+	Log                 io.Writer
 }
 
 // Serving is how to reach a server that listens.

@@ -20,6 +20,7 @@ import (
 func (s *session) serveCommand() *cobra.Command {
 	var options ServeOptions
 	var definitions, urls []string
+	var verbose bool
 	command := &cobra.Command{
 		Use:   "serve [-p lehr.yaml]",
 		Short: "Generate, compare and enforce until told to end",
@@ -32,6 +33,9 @@ reports, lehr why.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			options.Store, options.Database, options.Log = s.store, s.database, s.Err
+			if verbose && !command.Flags().Changed("log-level") {
+				options.LogLevel = "info"
+			}
 			if err := s.readNetwork(&options, urls); err != nil {
 				return err
 			}
@@ -68,7 +72,9 @@ reports, lehr why.`,
 	flags.DurationVar(&options.Sweep, "sweep", 30*time.Second, "longest pause between two looks at an asset in sync")
 	flags.StringVar(&options.Checkpoints, "audit-checkpoints", "", "add checkpoints of the audit to this file, or post them to this http(s) URL")
 	flags.DurationVar(&options.CheckpointPause, "audit-checkpoints-every", time.Minute, "pause between them; the last are sent at the end")
-	flags.BoolVarP(&options.Verbose, "verbose", "v", false, "log more")
+	flags.StringVar(&options.LogFormat, "log-format", "text", "how the log is written: text, or json with a line for each record")
+	flags.StringVar(&options.LogLevel, "log-level", "warn", "what is logged: debug, info, warn, error, and all above it")
+	flags.BoolVarP(&verbose, "verbose", "v", false, "as --log-level info")
 	return command
 }
 

@@ -154,7 +154,7 @@ func (e *Enforcer) turnedAway(ctx context.Context, g admission, waiting intent.W
 // startAsking finds out what became of admissions whose answer was lost: the
 // store may have carried them out. Until that is known the group is under way.
 func (e *Enforcer) startAsking(ctx context.Context, group []admission, lost error) {
-	e.Log.Warn("cannot admit pushes; asking the journal", "pushes", len(group), "error", lost)
+	e.Log.Warn("cannot admit pushes; asking the journal", "partition", e.Partition, "pushes", len(group), "error", lost)
 	waiting := intent.WaitingOn{Kind: intent.WaitStore, Reason: "the push could not be admitted: " + lost.Error()}
 	for _, g := range group {
 		if e.assets[g.asset.id] == g.asset {

@@ -141,7 +141,7 @@ func (e *Enforcer) readModel(ctx context.Context, a *asset, target intent.Incarn
 				e.soon(a, loop.Fresh)
 			}
 			if err != nil {
-				e.Log.Warn("cannot read how a model stands", "asset", a.id, "error", err)
+				e.Log.Warn("cannot read how a model stands", "partition", e.Partition, "asset", a.id, "error", err)
 				return
 			}
 			delete(e.wanted, a)

@@ -67,7 +67,7 @@ func (e *Enforcer) carryOut(ctx context.Context, pusher plugin.Plugin, order plu
 func (e *Enforcer) progressed(ctx context.Context, a *asset, id intent.PushID, text string, token []byte) {
 	if len(token) > 0 {
 		if err := e.Store.SaveResumeToken(ctx, e.lease, id, token); err != nil {
-			e.Log.Warn("cannot keep a push's resume token", "asset", a.id, "push", id, "error", err)
+			e.Log.Warn("cannot keep a push's resume token", "partition", e.Partition, "asset", a.id, "push", id, "error", err)
 		}
 	}
 	e.inbox.Put(func() {
@@ -120,7 +120,7 @@ func (e *Enforcer) closed(ctx context.Context, group []closing, err error) {
 		return
 	}
 	if err != nil {
-		e.Log.Error("cannot close pushes in the journal; trying again", "pushes", len(group), "error", err)
+		e.Log.Error("cannot close pushes in the journal; trying again", "partition", e.Partition, "pushes", len(group), "error", err)
 		e.later(ctx, time.Second, func() {
 			e.closings.Add(group...)
 			e.closings.Done()

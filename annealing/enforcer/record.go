@@ -136,7 +136,7 @@ func (e *Enforcer) sighted(ctx context.Context, group []sighting, claimed map[in
 		return
 	}
 	if err != nil {
-		e.Log.Warn("cannot record what is in sync; reading what is recorded", "assets", len(group), "error", err)
+		e.Log.Warn("cannot record what is in sync; reading what is recorded", "partition", e.Partition, "assets", len(group), "error", err)
 		e.startRecalling(ctx, group)
 		return
 	}
@@ -241,7 +241,7 @@ func (e *Enforcer) reported(ctx context.Context, group []intent.Report, err erro
 		return
 	}
 	if err != nil {
-		e.Log.Warn("cannot store reports; trying again", "reports", len(group), "error", err)
+		e.Log.Warn("cannot store reports; trying again", "partition", e.Partition, "reports", len(group), "error", err)
 		for _, report := range group {
 			if _, newer := e.reports[report.Asset]; !newer {
 				e.reports[report.Asset] = report

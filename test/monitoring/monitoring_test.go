@@ -3,7 +3,6 @@
 package monitoring
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -87,8 +86,8 @@ func freeAddress(t *testing.T) string {
 
 // world is a real server of what lehr init writes, enforced.
 type world struct {
-	folder, metrics string
-	environment     []string
+	folder, metrics, log string
+	environment          []string
 }
 
 func (w world) lehr(t *testing.T, arguments ...string) string {
@@ -105,8 +104,14 @@ func (w world) lehr(t *testing.T, arguments ...string) string {
 // begin starts something that ends with the test.
 func begin(t *testing.T, command *exec.Cmd) {
 	t.Helper()
-	var log bytes.Buffer
-	command.Stdout, command.Stderr = &log, &log
+	file, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if command.Stderr = file; command.Stdout == nil {
+		command.Stdout = file
+	}
 	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
@@ -115,7 +120,7 @@ func begin(t *testing.T, command *exec.Cmd) {
 		_ = command.Process.Signal(syscall.SIGTERM)
 		_ = command.Wait()
 		if t.Failed() {
-			t.Logf("%s said\n%s", command.Path, log.String())
+			t.Logf("%s said\n%s", command.Path, read(t, file.Name()))
 		}
 	})
 }
@@ -145,7 +150,9 @@ func newWorld(t *testing.T, arguments ...string) world {
 	serve := exec.Command(filepath.Join(w.folder, "bin", "lehr"), append([]string{"serve", "-p", "lehr.yaml", "--metrics", w.metrics, "--sweep", "1s",
 		"--audit-checkpoints", filepath.Join(w.folder, "checkpoints")}, arguments...)...)
 	serve.Dir, serve.Env = filepath.Join(w.folder, "hello"), w.environment
+	serve.Stdout = io.Discard
 	begin(t, serve)
+	w.log = serve.Stderr.(*os.File).Name()
 	eventually(t, "all is pushed", func() string {
 		text, err := w.show()
 		if err == nil && !regexp.MustCompile(`lehr_assets\{[^}]*state="in-sync",waiting=""\} [1-9]`).MatchString(text) {
@@ -308,4 +315,41 @@ func TestAlertFires(t *testing.T) {
 		}
 		return missing
 	})
+}
+
+// Each line of a real server's log is a record in JSON, with the keys that are
+// documented and no others.
+func TestLogIsJSON(t *testing.T) {
+	w := newWorld(t, "--log-format", "json", "--log-level", "debug")
+	program := filepath.Join(w.folder, "hello", "web.star")
+	if err := os.WriteFile(program, []byte("broken("), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "what is broken is logged", func() string {
+		if !strings.Contains(read(t, w.log), `"msg":"rejected"`) {
+			return read(t, w.log)
+		}
+		return ""
+	})
+	documented := map[string]bool{"time": true, "level": true, "msg": true}
+	_, page, _ := strings.Cut(read(t, "../../docs/monitoring.md"), "\n## The log\n")
+	for _, key := range regexp.MustCompile("`([a-z_]+)`").FindAllStringSubmatch(page, -1) {
+		documented[key[1]] = true
+	}
+	lines := 0
+	for line := range strings.Lines(read(t, w.log)) {
+		var record map[string]any
+		if err := json.Unmarshal([]byte(line), &record); err != nil {
+			t.Errorf("%q is no record: %v", line, err)
+		}
+		lines++
+		for key := range record {
+			if !documented[key] {
+				t.Errorf("%q is not documented: %s", key, line)
+			}
+		}
+	}
+	if lines < 3 {
+		t.Errorf("only %d lines", lines)
+	}
 }
