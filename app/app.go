@@ -205,6 +205,7 @@ type App struct {
 	measures  measures
 	heartbeat heartbeat
 	registry  func() *prometheus.Registry
+	tail      tail
 	// followed: the registered partitions were read once.
 	followed atomic.Bool
 
@@ -237,13 +238,18 @@ func New(options Options) (*App, error) {
 	case options.Database != "":
 		holder += ":" + rand.Text()[:8] // First processes of containers have one name.
 	}
-	outage := newOutage(options.Log, runtime.Now)
 	a := &App{
-		options: options, log: slog.New(outage), outage: outage.absence, runtime: runtime,
+		options: options, runtime: runtime,
 		holder: holder, states: map[intent.PartitionID]*state{}, fleet: newFleet(),
 		ending: map[intent.PartitionID]*state{}, since: map[intent.PartitionID]uint64{},
 		elsewhere: elsewhere{hooks: make(chan struct{}, maxHooks)},
 	}
+	log := options.Log
+	if options.Listen != "" {
+		log = a.tail.keeping(log)
+	}
+	outage := newOutage(log, runtime.Now)
+	a.log, a.outage = slog.New(outage), outage.absence
 	a.registry = sync.OnceValue(a.newMetrics)
 	return a, nil
 }
@@ -347,7 +353,7 @@ func (a *App) open(ctx context.Context) error {
 		Store:        a.store, Schemas: a.schemas, Runtime: a.runtime, Health: a.health, Problems: a.problems,
 		Identify: access.CallerOf, Location: a.location(), Version: a.options.Version, Log: a.log, Login: a.exchange,
 		// Who bears the launch token is the one user of a local server.
-		Alone: a.alone, Measure: &a.measures.API,
+		Alone: a.alone, Measure: &a.measures.API, Diagnose: a.diagnose,
 	})
 	return nil
 }

@@ -337,7 +337,7 @@ Exit codes: 0 done, 1 error, 2 differences or not converged, 3 timed out.`,
 		s.approveCommand(), s.rejectCommand(), s.overrideCommand(), s.disownCommand(), s.labelCommand(),
 		s.authCommand(),
 	)
-	in("keep", s.backupCommand(), s.restoreCommand(), s.storeCommand())
+	in("keep", s.backupCommand(), s.restoreCommand(), s.storeCommand(), s.debugCommand())
 	root.AddCommand(s.versionCommand())
 	in("begin", s.local.Commands...)
 	return root

@@ -94,6 +94,9 @@ type Options struct {
 	Alone func(ctx context.Context) bool
 	// Repositories finds documents in repositories; nil: there are none.
 	Repositories Repositories
+	// Diagnose tells what the process knows of itself; nil: there is no process to
+	// tell of.
+	Diagnose func(ctx context.Context) []DiagnosisFile
 	// Measure is told of calls; nil: nobody is.
 	Measure *measure.API
 	// Location is the store's path, and Version the program's, for people.
@@ -118,6 +121,7 @@ type Server struct {
 
 	repositories Repositories
 	measure      *measure.API
+	diagnose     func(ctx context.Context) []DiagnosisFile
 }
 
 // New returns a server over the store.
@@ -151,7 +155,7 @@ func New(o Options) *Server {
 		log:   log, login: login, problems: problems,
 		store: o.Store, schemas: o.Schemas, runtime: o.Runtime, health: health, identify: o.Identify,
 		location: o.Location, version: o.Version, started: o.Runtime.Now(),
-		queries: query.New(o.Store, o.Schemas, o.Runtime), repositories: o.Repositories, measure: counted,
+		queries: query.New(o.Store, o.Schemas, o.Runtime), repositories: o.Repositories, measure: counted, diagnose: o.Diagnose,
 	}
 }
 

@@ -798,6 +798,148 @@ func (x *VerifyAuditResponse) GetProblem() string {
 	return ""
 }
 
+type GetDiagnosisRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetDiagnosisRequest) Reset() {
+	*x = GetDiagnosisRequest{}
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetDiagnosisRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetDiagnosisRequest) ProtoMessage() {}
+
+func (x *GetDiagnosisRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetDiagnosisRequest.ProtoReflect.Descriptor instead.
+func (*GetDiagnosisRequest) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{11}
+}
+
+type GetDiagnosisResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Files         []*DiagnosisFile       `protobuf:"bytes,1,rep,name=files" json:"files,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetDiagnosisResponse) Reset() {
+	*x = GetDiagnosisResponse{}
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetDiagnosisResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetDiagnosisResponse) ProtoMessage() {}
+
+func (x *GetDiagnosisResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetDiagnosisResponse.ProtoReflect.Descriptor instead.
+func (*GetDiagnosisResponse) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *GetDiagnosisResponse) GetFiles() []*DiagnosisFile {
+	if x != nil {
+		return x.Files
+	}
+	return nil
+}
+
+// DiagnosisFile is text.
+type DiagnosisFile struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name" json:"name,omitempty"`
+	// What is in it, for people.
+	About         string `protobuf:"bytes,2,opt,name=about" json:"about,omitempty"`
+	Content       []byte `protobuf:"bytes,3,opt,name=content" json:"content,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DiagnosisFile) Reset() {
+	*x = DiagnosisFile{}
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DiagnosisFile) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DiagnosisFile) ProtoMessage() {}
+
+func (x *DiagnosisFile) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DiagnosisFile.ProtoReflect.Descriptor instead.
+func (*DiagnosisFile) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *DiagnosisFile) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *DiagnosisFile) GetAbout() string {
+	if x != nil {
+		return x.About
+	}
+	return ""
+}
+
+func (x *DiagnosisFile) GetContent() []byte {
+	if x != nil {
+		return x.Content
+	}
+	return nil
+}
+
 type GetServerRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -806,7 +948,7 @@ type GetServerRequest struct {
 
 func (x *GetServerRequest) Reset() {
 	*x = GetServerRequest{}
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[11]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -818,7 +960,7 @@ func (x *GetServerRequest) String() string {
 func (*GetServerRequest) ProtoMessage() {}
 
 func (x *GetServerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[11]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -831,7 +973,7 @@ func (x *GetServerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetServerRequest.ProtoReflect.Descriptor instead.
 func (*GetServerRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{11}
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{14}
 }
 
 type GetServerResponse struct {
@@ -853,7 +995,7 @@ type GetServerResponse struct {
 
 func (x *GetServerResponse) Reset() {
 	*x = GetServerResponse{}
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[12]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -865,7 +1007,7 @@ func (x *GetServerResponse) String() string {
 func (*GetServerResponse) ProtoMessage() {}
 
 func (x *GetServerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[12]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -878,7 +1020,7 @@ func (x *GetServerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetServerResponse.ProtoReflect.Descriptor instead.
 func (*GetServerResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{12}
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *GetServerResponse) GetVersion() string {
@@ -938,7 +1080,7 @@ type PartitionHealth struct {
 
 func (x *PartitionHealth) Reset() {
 	*x = PartitionHealth{}
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[13]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -950,7 +1092,7 @@ func (x *PartitionHealth) String() string {
 func (*PartitionHealth) ProtoMessage() {}
 
 func (x *PartitionHealth) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[13]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -963,7 +1105,7 @@ func (x *PartitionHealth) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionHealth.ProtoReflect.Descriptor instead.
 func (*PartitionHealth) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{13}
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *PartitionHealth) GetPartition() string {
@@ -1057,7 +1199,14 @@ const file_lehr_api_v1_journal_proto_rawDesc = "" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\"G\n" +
 	"\x13VerifyAuditResponse\x12\x16\n" +
 	"\x06intact\x18\x01 \x01(\bR\x06intact\x12\x18\n" +
-	"\aproblem\x18\x02 \x01(\tR\aproblem\"\x12\n" +
+	"\aproblem\x18\x02 \x01(\tR\aproblem\"\x15\n" +
+	"\x13GetDiagnosisRequest\"H\n" +
+	"\x14GetDiagnosisResponse\x120\n" +
+	"\x05files\x18\x01 \x03(\v2\x1a.lehr.api.v1.DiagnosisFileR\x05files\"S\n" +
+	"\rDiagnosisFile\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05about\x18\x02 \x01(\tR\x05about\x12\x18\n" +
+	"\acontent\x18\x03 \x01(\fR\acontent\"\x12\n" +
 	"\x10GetServerRequest\"\xfc\x01\n" +
 	"\x11GetServerResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x124\n" +
@@ -1079,9 +1228,10 @@ const file_lehr_api_v1_journal_proto_rawDesc = "" +
 	"\fAuditService\x12T\n" +
 	"\tListAudit\x12\x1d.lehr.api.v1.ListAuditRequest\x1a\x1e.lehr.api.v1.ListAuditResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12Z\n" +
 	"\vVerifyAudit\x12\x1f.lehr.api.v1.VerifyAuditRequest\x1a .lehr.api.v1.VerifyAuditResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12f\n" +
-	"\x0fListCheckpoints\x12#.lehr.api.v1.ListCheckpointsRequest\x1a$.lehr.api.v1.ListCheckpointsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x022e\n" +
+	"\x0fListCheckpoints\x12#.lehr.api.v1.ListCheckpointsRequest\x1a$.lehr.api.v1.ListCheckpointsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x022\xc4\x01\n" +
 	"\rServerService\x12T\n" +
-	"\tGetServer\x12\x1d.lehr.api.v1.GetServerRequest\x1a\x1e.lehr.api.v1.GetServerResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x03B%Z\x1elehr.dev/gen/lehr/api/v1;apipb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
+	"\tGetServer\x12\x1d.lehr.api.v1.GetServerRequest\x1a\x1e.lehr.api.v1.GetServerResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x03\x12]\n" +
+	"\fGetDiagnosis\x12 .lehr.api.v1.GetDiagnosisRequest\x1a!.lehr.api.v1.GetDiagnosisResponse\"\b\xda\xe4\x19\x04\b\x04\x10\x02B%Z\x1elehr.dev/gen/lehr/api/v1;apipb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
 
 var (
 	file_lehr_api_v1_journal_proto_rawDescOnce sync.Once
@@ -1095,7 +1245,7 @@ func file_lehr_api_v1_journal_proto_rawDescGZIP() []byte {
 	return file_lehr_api_v1_journal_proto_rawDescData
 }
 
-var file_lehr_api_v1_journal_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_lehr_api_v1_journal_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_lehr_api_v1_journal_proto_goTypes = []any{
 	(*Push)(nil),                    // 0: lehr.api.v1.Push
 	(*ListPushesRequest)(nil),       // 1: lehr.api.v1.ListPushesRequest
@@ -1108,41 +1258,47 @@ var file_lehr_api_v1_journal_proto_goTypes = []any{
 	(*ListCheckpointsResponse)(nil), // 8: lehr.api.v1.ListCheckpointsResponse
 	(*VerifyAuditRequest)(nil),      // 9: lehr.api.v1.VerifyAuditRequest
 	(*VerifyAuditResponse)(nil),     // 10: lehr.api.v1.VerifyAuditResponse
-	(*GetServerRequest)(nil),        // 11: lehr.api.v1.GetServerRequest
-	(*GetServerResponse)(nil),       // 12: lehr.api.v1.GetServerResponse
-	(*PartitionHealth)(nil),         // 13: lehr.api.v1.PartitionHealth
-	(*timestamppb.Timestamp)(nil),   // 14: google.protobuf.Timestamp
-	(*Actor)(nil),                   // 15: lehr.api.v1.Actor
-	(*Stop)(nil),                    // 16: lehr.api.v1.Stop
+	(*GetDiagnosisRequest)(nil),     // 11: lehr.api.v1.GetDiagnosisRequest
+	(*GetDiagnosisResponse)(nil),    // 12: lehr.api.v1.GetDiagnosisResponse
+	(*DiagnosisFile)(nil),           // 13: lehr.api.v1.DiagnosisFile
+	(*GetServerRequest)(nil),        // 14: lehr.api.v1.GetServerRequest
+	(*GetServerResponse)(nil),       // 15: lehr.api.v1.GetServerResponse
+	(*PartitionHealth)(nil),         // 16: lehr.api.v1.PartitionHealth
+	(*timestamppb.Timestamp)(nil),   // 17: google.protobuf.Timestamp
+	(*Actor)(nil),                   // 18: lehr.api.v1.Actor
+	(*Stop)(nil),                    // 19: lehr.api.v1.Stop
 }
 var file_lehr_api_v1_journal_proto_depIdxs = []int32{
-	14, // 0: lehr.api.v1.Push.admitted:type_name -> google.protobuf.Timestamp
-	14, // 1: lehr.api.v1.Push.ended:type_name -> google.protobuf.Timestamp
+	17, // 0: lehr.api.v1.Push.admitted:type_name -> google.protobuf.Timestamp
+	17, // 1: lehr.api.v1.Push.ended:type_name -> google.protobuf.Timestamp
 	0,  // 2: lehr.api.v1.ListPushesResponse.pushes:type_name -> lehr.api.v1.Push
-	14, // 3: lehr.api.v1.AuditRecord.at:type_name -> google.protobuf.Timestamp
-	15, // 4: lehr.api.v1.AuditRecord.by:type_name -> lehr.api.v1.Actor
-	14, // 5: lehr.api.v1.ListAuditRequest.since:type_name -> google.protobuf.Timestamp
+	17, // 3: lehr.api.v1.AuditRecord.at:type_name -> google.protobuf.Timestamp
+	18, // 4: lehr.api.v1.AuditRecord.by:type_name -> lehr.api.v1.Actor
+	17, // 5: lehr.api.v1.ListAuditRequest.since:type_name -> google.protobuf.Timestamp
 	3,  // 6: lehr.api.v1.ListAuditResponse.records:type_name -> lehr.api.v1.AuditRecord
-	14, // 7: lehr.api.v1.Checkpoint.at:type_name -> google.protobuf.Timestamp
+	17, // 7: lehr.api.v1.Checkpoint.at:type_name -> google.protobuf.Timestamp
 	6,  // 8: lehr.api.v1.ListCheckpointsResponse.checkpoints:type_name -> lehr.api.v1.Checkpoint
-	14, // 9: lehr.api.v1.GetServerResponse.started:type_name -> google.protobuf.Timestamp
-	13, // 10: lehr.api.v1.GetServerResponse.partitions:type_name -> lehr.api.v1.PartitionHealth
-	16, // 11: lehr.api.v1.GetServerResponse.stops:type_name -> lehr.api.v1.Stop
-	1,  // 12: lehr.api.v1.JournalService.ListPushes:input_type -> lehr.api.v1.ListPushesRequest
-	4,  // 13: lehr.api.v1.AuditService.ListAudit:input_type -> lehr.api.v1.ListAuditRequest
-	9,  // 14: lehr.api.v1.AuditService.VerifyAudit:input_type -> lehr.api.v1.VerifyAuditRequest
-	7,  // 15: lehr.api.v1.AuditService.ListCheckpoints:input_type -> lehr.api.v1.ListCheckpointsRequest
-	11, // 16: lehr.api.v1.ServerService.GetServer:input_type -> lehr.api.v1.GetServerRequest
-	2,  // 17: lehr.api.v1.JournalService.ListPushes:output_type -> lehr.api.v1.ListPushesResponse
-	5,  // 18: lehr.api.v1.AuditService.ListAudit:output_type -> lehr.api.v1.ListAuditResponse
-	10, // 19: lehr.api.v1.AuditService.VerifyAudit:output_type -> lehr.api.v1.VerifyAuditResponse
-	8,  // 20: lehr.api.v1.AuditService.ListCheckpoints:output_type -> lehr.api.v1.ListCheckpointsResponse
-	12, // 21: lehr.api.v1.ServerService.GetServer:output_type -> lehr.api.v1.GetServerResponse
-	17, // [17:22] is the sub-list for method output_type
-	12, // [12:17] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	13, // 9: lehr.api.v1.GetDiagnosisResponse.files:type_name -> lehr.api.v1.DiagnosisFile
+	17, // 10: lehr.api.v1.GetServerResponse.started:type_name -> google.protobuf.Timestamp
+	16, // 11: lehr.api.v1.GetServerResponse.partitions:type_name -> lehr.api.v1.PartitionHealth
+	19, // 12: lehr.api.v1.GetServerResponse.stops:type_name -> lehr.api.v1.Stop
+	1,  // 13: lehr.api.v1.JournalService.ListPushes:input_type -> lehr.api.v1.ListPushesRequest
+	4,  // 14: lehr.api.v1.AuditService.ListAudit:input_type -> lehr.api.v1.ListAuditRequest
+	9,  // 15: lehr.api.v1.AuditService.VerifyAudit:input_type -> lehr.api.v1.VerifyAuditRequest
+	7,  // 16: lehr.api.v1.AuditService.ListCheckpoints:input_type -> lehr.api.v1.ListCheckpointsRequest
+	14, // 17: lehr.api.v1.ServerService.GetServer:input_type -> lehr.api.v1.GetServerRequest
+	11, // 18: lehr.api.v1.ServerService.GetDiagnosis:input_type -> lehr.api.v1.GetDiagnosisRequest
+	2,  // 19: lehr.api.v1.JournalService.ListPushes:output_type -> lehr.api.v1.ListPushesResponse
+	5,  // 20: lehr.api.v1.AuditService.ListAudit:output_type -> lehr.api.v1.ListAuditResponse
+	10, // 21: lehr.api.v1.AuditService.VerifyAudit:output_type -> lehr.api.v1.VerifyAuditResponse
+	8,  // 22: lehr.api.v1.AuditService.ListCheckpoints:output_type -> lehr.api.v1.ListCheckpointsResponse
+	15, // 23: lehr.api.v1.ServerService.GetServer:output_type -> lehr.api.v1.GetServerResponse
+	12, // 24: lehr.api.v1.ServerService.GetDiagnosis:output_type -> lehr.api.v1.GetDiagnosisResponse
+	19, // [19:25] is the sub-list for method output_type
+	13, // [13:19] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_lehr_api_v1_journal_proto_init() }
@@ -1158,7 +1314,7 @@ func file_lehr_api_v1_journal_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_api_v1_journal_proto_rawDesc), len(file_lehr_api_v1_journal_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   14,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   3,
 		},
