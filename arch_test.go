@@ -55,6 +55,11 @@ var rules = []rule{
 		reason: "the enforcer has no say in what intent is",
 	},
 	{
+		name: "asking outside stands on the ground", from: []string{"external", "address"},
+		never: []string{""}, except: append([]string{"gen", "operator", "external", "address"}, ground...),
+		reason: "saying and doing both ask, and meet nowhere else",
+	},
+	{
 		name: "the generators' SDK stands on the contracts alone", from: []string{"generator"}, never: []string{""}, except: []string{"gen", "generator"},
 		reason: "it is linked into every module, whose size is paid at each start",
 	},

@@ -27,16 +27,18 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"lehr.dev/access"
+	"lehr.dev/annealing/check"
 	"lehr.dev/annealing/enforcer"
 	"lehr.dev/document"
+	"lehr.dev/external"
 	"lehr.dev/fault"
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
 	"lehr.dev/loop"
 	"lehr.dev/plugin"
 	"lehr.dev/prodspec"
-	"lehr.dev/prodspec/external"
 	"lehr.dev/prodspec/generate"
+	"lehr.dev/prodspec/inquiry"
 	"lehr.dev/prodspec/source"
 	"lehr.dev/prodspec/validate"
 	"lehr.dev/server"
@@ -108,6 +110,9 @@ type Parts struct {
 	Runner  generate.Runner
 	Trial   prodspec.Trial
 	Runtime loop.Runtime
+	// Outside answers what checks ask of monitoring; nil: the monitoring does,
+	// but nobody where Plugins are replaced.
+	Outside func(ctx context.Context, partition intent.PartitionID, q check.Question) (check.Answer, error)
 	// Sources is where sources are read from; nil: the disk.
 	Sources source.Place
 	// Documents reads them instead of the store; nil: the store does.
@@ -182,6 +187,8 @@ type App struct {
 	place   io.Closer
 	fleet   fleet
 	schemas *schemas
+	// previews are the plans under way.
+	previews *previews
 	// policy is the access policy as last read.
 	policy   atomic.Pointer[access.Policy]
 	plugins  func(intent.PartitionID, *intentpb.PluginBinding) plugin.Plugin
@@ -330,7 +337,7 @@ func (a *App) open(ctx context.Context) error {
 		a.hub = source.NewHub(a.log)
 		a.options.Parts.Sources = source.Disk{Hub: a.hub}
 	}
-	a.schemas = newSchemas(a.store)
+	a.schemas, a.previews = newSchemas(a.store), newPreviews(a.store)
 	if err := a.openPlugins(); err != nil {
 		return err
 	}
@@ -338,7 +345,7 @@ func (a *App) open(ctx context.Context) error {
 		if _, err := external.ReadPolicy(a.options.ExternalChecks); err != nil {
 			return err
 		}
-		a.outside = external.New(a.options.ExternalChecks, a.runtime.Now).Ask
+		a.outside = inquiry.New(a.options.ExternalChecks, a.runtime.Now).Ask
 		running, err := a.runner()
 		if err != nil {
 			return err
@@ -349,11 +356,11 @@ func (a *App) open(ctx context.Context) error {
 	}
 	a.written = &repositories{app: a}
 	a.api = server.New(server.Options{
-		Repositories: a.written,
-		Store:        a.store, Schemas: a.schemas, Runtime: a.runtime, Health: a.health, Problems: a.problems,
+		Repositories: a.written, Plan: a.planCandidate,
+		Store: a.store, Schemas: a.schemas, Runtime: a.runtime, Health: a.health, Problems: a.problems,
 		Identify: access.CallerOf, Location: a.location(), Version: a.options.Version, Log: a.log, Login: a.exchange,
 		// Who bears the launch token is the one user of a local server.
-		Alone: a.alone, Measure: &a.measures.API, Diagnose: a.diagnose,
+		Alone: a.alone, Sweep: a.options.Limits.Sweep, Measure: &a.measures.API, Diagnose: a.diagnose,
 	})
 	return nil
 }
@@ -372,7 +379,7 @@ func (a *App) openPlugins() error {
 	if a.options.Store == "" {
 		folder = ""
 	}
-	if a.pool, err = newPool(folder, contents{a.store}, a.log); err != nil {
+	if a.pool, err = newPool(folder, contents{a.previews}, a.log); err != nil {
 		return err
 	}
 	a.pool.useServers(list)

@@ -15,9 +15,22 @@ import (
 // contents answers what plugins ask, from the store.
 type contents struct{ store contentStore }
 
+// contentStore is what plugins' questions are answered from.
 type contentStore interface {
-	store.Snapshots
-	store.Blobs
+	snapshots
+	schemaStore
+}
+
+// snapshots are of incarnations.
+type snapshots interface {
+	Incarnation(ctx context.Context, id intent.IncarnationID) (intent.Incarnation, error)
+	Content(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) (intent.Member, []byte, error)
+	EdgesFrom(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) ([]store.Edge, error)
+}
+
+// schemaStore keeps descriptor sets.
+type schemaStore interface {
+	GetBlob(ctx context.Context, partition intent.PartitionID, kind, name string) ([]byte, error)
 }
 
 // Blob implements plugin.BlobContents.
@@ -73,11 +86,11 @@ const mostSchemas = 4 << 20
 // schemas finds the sets with which incarnations were published, and keeps
 // those that were asked for last.
 type schemas struct {
-	store store.Blobs
+	store schemaStore
 	known *recent.Map[intent.Digest, *schema.Set]
 }
 
-func newSchemas(blobs store.Blobs) *schemas {
+func newSchemas(blobs schemaStore) *schemas {
 	return &schemas{store: blobs, known: recent.New[intent.Digest, *schema.Set](mostSchemas)}
 }
 

@@ -9,13 +9,15 @@ import (
 
 	"lehr.dev/client"
 	"lehr.dev/document"
+	"lehr.dev/external"
 	"lehr.dev/fault"
 	"lehr.dev/intent"
 	"lehr.dev/loop"
 	"lehr.dev/prodspec"
 	"lehr.dev/prodspec/definition"
-	"lehr.dev/prodspec/external"
 	"lehr.dev/prodspec/generate"
+	"lehr.dev/prodspec/inquiry"
+	"lehr.dev/prodspec/source/fetch"
 	"lehr.dev/schema"
 	"lehr.dev/server"
 	"lehr.dev/store"
@@ -85,6 +87,9 @@ type Building struct {
 	ExternalChecks string
 	// Verify runs it again elsewhere; what differs is a finding.
 	Verify bool
+	// Store, a file or the URL of a database, of which a plan takes over what is
+	// known of the partition; empty, or where there is none: nothing is.
+	Store string
 	// Documents reads those that a server holds; nil: none is asked.
 	Documents func(ctx context.Context, partition intent.PartitionID, name string) (document.Document, error)
 }
@@ -106,6 +111,11 @@ func (of Building) run(ctx context.Context, build func(context.Context, prodspec
 		return prodspec.Built{}, err
 	}
 	defer end()
+	return of.with(ctx, elsewhere, nil, build)
+}
+
+// with builds against something, with what reads sources elsewhere.
+func (of Building) with(ctx context.Context, elsewhere fetch.Options, against *prodspec.Against, build func(context.Context, prodspec.Program, time.Time) (prodspec.Built, error)) (prodspec.Built, error) {
 	elsewhere.Documents = of.Documents
 	if _, err := external.ReadPolicy(of.ExternalChecks); err != nil {
 		return prodspec.Built{}, err
@@ -114,7 +124,7 @@ func (of Building) run(ctx context.Context, build func(context.Context, prodspec
 	options := runner(ownModules(), of.Generators)
 	program := prodspec.Program{
 		Definition: of.Definition, Runner: generate.NewProcess(options), Elsewhere: elsewhere,
-		Outside: external.New(of.ExternalChecks, real.Now).Ask,
+		Outside: inquiry.New(of.ExternalChecks, real.Now).Ask, Against: against,
 	}
 	if !of.Verify {
 		return build(ctx, program, real.Now())
@@ -158,161 +168,6 @@ func ReadDefinition(ctx context.Context, place, sources string) ([]byte, error) 
 	}
 	defer end()
 	return prodspec.ReadDefinition(ctx, prodspec.Program{Definition: place, Elsewhere: elsewhere}, loop.Real().Now())
-}
-
-// Plan is a partition in a store of its own, compared with production.
-type Plan struct {
-	Built  prodspec.Built
-	Client *client.Client
-	Close  func()
-}
-
-// planPatience is how long plugins may answer for no further asset.
-const planPatience = 5 * time.Second
-
-// NewPlan builds a definition, compares it with production under a stop (S21:
-// nothing is pushed), and returns when every asset was looked at. Close ends
-// what it started.
-func NewPlan(ctx context.Context, of Building, holds []intent.Hold, by intent.Actor) (_ *Plan, err error) {
-	plan := &Plan{Close: func() {}}
-	if plan.Built, err = Build(ctx, of); err != nil || !plan.Built.OK() {
-		return plan, err
-	}
-	memory, err := sqlite.Memory()
-	if err != nil {
-		return nil, err
-	}
-	log := slog.New(slog.DiscardHandler)
-	opened, err := sqlite.Open(ctx, sqlite.Options{DB: memory, Log: log})
-	if err != nil {
-		memory.Close()
-		return nil, err
-	}
-	options := DefaultOptions()
-	options.Store, options.Listen, options.Log = "", "", log
-	fetched, end, err := once(of.Sources)
-	if err != nil {
-		return nil, err
-	}
-	options.Parts, options.PluginServers, options.Generators = Parts{Store: opened, Documents: of.Documents}, of.PluginServers, of.Generators
-	options.Sources, options.Fetched = of.Sources, fetched.Folder
-	options.ExternalChecks = of.ExternalChecks
-	planned, err := New(options)
-	if err != nil {
-		return nil, err
-	}
-	plan.Close = func() {
-		_ = planned.Stop(context.Background())
-		end()
-		opened.Close()
-		memory.Close()
-	}
-	if err := plan.look(ctx, planned, of.Definition, holds, by); err != nil {
-		plan.Close()
-		return nil, err
-	}
-	return plan, nil
-}
-
-// look brakes first, then starts, and waits until all is known.
-func (p *Plan) look(ctx context.Context, planned *App, definition string, holds []intent.Hold, by intent.Actor) error {
-	opened := planned.options.Parts.Store
-	partition := p.Built.Partition
-	if err := opened.AddPartition(ctx, partition, definition, "a plan", by); err != nil {
-		return err
-	}
-	stop := intent.Stop{Owner: by, Reason: "a plan changes nothing", Since: planned.runtime.Now()}
-	if err := opened.SetStop(ctx, stop); err != nil {
-		return err
-	}
-	for _, hold := range holds {
-		if err := opened.SetHold(ctx, partition, hold); err != nil {
-			return err
-		}
-	}
-	if err := planned.Start(ctx); err != nil {
-		return err
-	}
-	p.Client = client.InProcess(planned.Handler())
-	last, progressed := 0, planned.runtime.Now()
-	for {
-		if err := p.letThrough(ctx, opened, by); err != nil {
-			return err
-		}
-		open, err := p.open(ctx, planned)
-		if err != nil || open == 0 {
-			return err
-		}
-		if now := planned.runtime.Now(); open != last {
-			last, progressed = open, now
-		} else if now.Sub(progressed) > planPatience {
-			break
-		}
-		const look = 50 * time.Millisecond
-		if err := planned.runtime.Wait(ctx, look, nil); err != nil {
-			return err
-		}
-	}
-	if p.seen(ctx, planned) {
-		return nil // The reports say what could not be told.
-	}
-	return fault.New(fault.Unavailable, "comparing %s with production: %d assets were not looked at, and none was within %s", partition, last, planPatience).
-		WithHint("are its plugins well? lehr build works without them")
-}
-
-// letThrough acknowledges what rules hold: the findings tell of it, and nothing
-// is pushed.
-func (p *Plan) letThrough(ctx context.Context, opened store.All, by intent.Actor) error {
-	newest, err := opened.ListCandidates(ctx, p.Built.Partition, 1)
-	if err != nil || len(newest) == 0 || newest[0].State != intent.CandidateHeld {
-		return err
-	}
-	err = opened.Acknowledge(ctx, newest[0].ID, "a plan pushes nothing", by)
-	if fault.Is(err, fault.Conflict) {
-		return nil // It was let through already, or is no longer held.
-	}
-	return err
-}
-
-// open counts the assets whose difference from production is not known yet.
-func (p *Plan) open(ctx context.Context, planned *App) (int, error) {
-	reports, err := p.reports(ctx, planned)
-	if err != nil {
-		return 0, err
-	}
-	open := len(p.Built.Assets) - len(reports)
-	for _, report := range reports {
-		for _, waiting := range report.Waiting {
-			if waiting.Kind == intent.WaitPlugin || waiting.Kind == intent.WaitTurn {
-				open++
-				break
-			}
-		}
-	}
-	return open, nil
-}
-
-// seen reports whether every asset has a report at least.
-func (p *Plan) seen(ctx context.Context, planned *App) bool {
-	reports, err := p.reports(ctx, planned)
-	return err == nil && len(reports) >= len(p.Built.Assets)
-}
-
-// reports reads all that there are.
-func (p *Plan) reports(ctx context.Context, planned *App) ([]intent.Report, error) {
-	var all []intent.Report
-	filter := store.ReportFilter{Limit: 10_000}
-	for {
-		found, err := planned.store.ListReports(ctx, p.Built.Partition, filter)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, found...)
-		if len(found) < filter.Limit {
-			return all, nil
-		}
-		filter.After = found[len(found)-1].Asset
-	}
 }
 
 // Serve runs an app until the context ends; ready is called when it listens.

@@ -12,7 +12,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"lehr.dev/annealing/check"
 	"lehr.dev/annealing/enforcer"
+	"lehr.dev/annealing/monitoring"
 	"lehr.dev/fault"
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
@@ -359,8 +361,21 @@ func (c *containing) Go(name string, f func()) {
 func (a *App) enforcer(s *state, runtime loop.Runtime, lease store.Lease) *enforcer.Enforcer {
 	return enforcer.New(enforcer.Options{
 		Partition: s.partition, Since: a.firstEpoch(lease), Store: a.store, Schemas: a.schemas, Plugins: func(binding *intentpb.PluginBinding) plugin.Plugin { return a.plugins(s.partition, binding) },
-		Runtime: runtime, Log: a.log, Limits: a.options.Limits, Measure: &s.measure.Enforcer,
+		Outside: a.asks(s.partition), Runtime: runtime, Log: a.log, Limits: a.options.Limits, Measure: &s.measure.Enforcer,
 	})
+}
+
+// asks is who answers what checks of a partition ask outside; nil: nobody.
+func (a *App) asks(partition intent.PartitionID) func(context.Context, check.Question) (check.Answer, error) {
+	switch {
+	case a.options.Parts.Outside != nil:
+		return func(ctx context.Context, q check.Question) (check.Answer, error) {
+			return a.options.Parts.Outside(ctx, partition, q)
+		}
+	case a.options.Parts.Plugins != nil:
+		return nil
+	}
+	return monitoring.New(partition, a.options.ExternalChecks).Ask
 }
 
 // firstEpoch is that of the first lease of the partition in this process. Of

@@ -96,6 +96,10 @@ func resolvedBy(d *apipb.Derivation) string {
 	return fmt.Sprintf("%s, which was %s, by generate.%s, %s: %s", d.Field, cmp.Or(d.Was, "not set"), d.Name, placed(d.Place), d.Reason)
 }
 
+func resolvedText(d Resolved) string {
+	return fmt.Sprintf("%s, which was %s, by generate.%s: %s", d.Field, cmp.Or(d.Was, "not set"), d.By, d.Reason)
+}
+
 // printResolved lists what resolvers changed of an asset, if that is known.
 func (s *session) printResolved(ctx context.Context, c *client.Client, partition, asset, indent string) {
 	b, err := c.Assets.BlameAsset(ctx, &apipb.BlameAssetRequest{Partition: partition, Asset: asset})

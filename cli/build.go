@@ -2,8 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"lehr.dev/client"
 	"lehr.dev/fault"
 	apipb "lehr.dev/gen/lehr/api/v1"
 	"lehr.dev/intent"
@@ -203,190 +200,7 @@ func (s *session) printIntentFindings(findings []intent.Finding) {
 	s.printFindings(converted, "")
 }
 
-func (s *session) planCommand() *cobra.Command {
-	var options BuildOptions
-	command := &cobra.Command{
-		Use:   "plan [lehr.yaml]",
-		Short: "Show what a definition would change in production, and what is in the way",
-		Long: `Build a partition here, start or dial its plugins, compare with production and change
-nothing. Holds of a running server are taken over; its pins and stops are told.
-Exit code 2 when there are differences.`,
-		Args: cobra.MaximumNArgs(1),
-		RunE: func(command *cobra.Command, args []string) error {
-			var err error
-			if options.Definition, err = definitionOf(command, args); err != nil {
-				return err
-			}
-			return s.plan(command.Context(), options)
-		},
-	}
-	command.Flags().StringVar(&options.PluginServers, "plugin-servers", os.Getenv("LEHR_PLUGIN_SERVERS"), "file that lists the plugin servers which may be dialled (env LEHR_PLUGIN_SERVERS; default: none)")
-	generatorsFlag(command, &options.Generators)
-	sourcesFlag(command, &options.Sources)
-	s.documentsFlag(command, &options)
-	checksFlag(command.Flags(), &options.ExternalChecks)
-	return command
-}
-
 // checksFlag names the policy of external checks.
 func checksFlag(flags *pflag.FlagSet, into *string) {
 	flags.StringVar(into, "external-checks", os.Getenv("LEHR_EXTERNAL_CHECKS"), "file that says what rules may ask outside (env LEHR_EXTERNAL_CHECKS; default: public URLs only)")
-}
-
-func (s *session) plan(ctx context.Context, options BuildOptions) error {
-	partition, err := s.partitionOf(ctx, options.Definition, options.Sources)
-	if err != nil {
-		return err
-	}
-	brakes, err := s.brakesOf(ctx, partition)
-	if err != nil {
-		return err
-	}
-	planned, err := s.local.Plan(ctx, options, brakes.holds)
-	if err != nil {
-		return err
-	}
-	defer planned.Close()
-	if hasErrors(planned.Findings) {
-		return s.printBuilt(Built{Partition: planned.Partition, Findings: planned.Findings}, "")
-	}
-	reports, err := allReports(ctx, planned.Client, string(planned.Partition))
-	if err != nil {
-		return err
-	}
-	for _, r := range reports {
-		r.Waiting = slices.DeleteFunc(r.Waiting, func(w *apipb.WaitingOn) bool {
-			return w.Kind == string(intent.WaitStop) && w.Owner == Planner
-		})
-	}
-	return s.printPlanned(ctx, planned, reports, brakes.notes)
-}
-
-func allReports(ctx context.Context, c *client.Client, partition string) ([]*apipb.Report, error) {
-	var reports []*apipb.Report
-	request := &apipb.ListReportsRequest{Partition: partition, Limit: 1000}
-	for {
-		response, err := c.Reports.ListReports(ctx, request)
-		if err != nil {
-			return nil, err
-		}
-		reports = append(reports, response.Reports...)
-		if request.After = response.Next; response.Next == "" {
-			return reports, nil
-		}
-	}
-}
-
-func (s *session) printPlanned(ctx context.Context, planned Planned, reports []*apipb.Report, notes []string) error {
-	var differing, unknown, same int
-	for _, r := range reports {
-		switch {
-		case r.Plan != nil:
-			differing++
-		case r.State == "in-sync":
-			same++
-		case r.State == "waiting":
-			unknown++
-		}
-	}
-	if s.json() {
-		if err := s.printPlannedJSON(reports); err != nil {
-			return err
-		}
-	} else {
-		s.printIntentFindings(planned.Findings)
-		for _, r := range reports {
-			if r.Plan == nil && r.State != "waiting" {
-				continue
-			}
-			fmt.Fprintf(s.Out, "%s (%s)\n", plain(r.Asset), plain(lastName(r.Type)))
-			s.printPlan(r, "  ")
-			s.printResolved(ctx, planned.Client, string(planned.Partition), r.Asset, "  ")
-			for _, w := range r.Waiting {
-				fmt.Fprintf(s.Out, "  waits (%s): %s\n", plain(w.Kind), plain(w.Reason))
-			}
-			fmt.Fprintln(s.Out)
-		}
-		for _, note := range notes {
-			fmt.Fprintln(s.Out, "Note: "+plain(note))
-		}
-		fmt.Fprintf(s.Out, "Partition %s: %d to change, %d the same, %d unknown. Nothing was changed.\n",
-			plain(string(planned.Partition)), differing, same, unknown)
-	}
-	if differing+unknown > 0 {
-		return exit{exitDiffers}
-	}
-	return nil
-}
-
-func (s *session) printPlannedJSON(reports []*apipb.Report) error {
-	rendered := []any{}
-	for _, r := range reports {
-		text, err := messageJSON(r)
-		if err != nil {
-			return err
-		}
-		rendered = append(rendered, text)
-	}
-	return printJSON(s.Out, rendered)
-}
-
-// brakes are what a running server has in the way.
-type brakes struct {
-	holds []intent.Hold
-	notes []string
-}
-
-// brakesOf asks the server, if one runs and knows the partition.
-func (s *session) brakesOf(ctx context.Context, partition string) (brakes, error) {
-	var found brakes
-	c, err := s.dial()
-	if err != nil {
-		return found, notThere(err)
-	}
-	holds, err := c.Brakes.ListHolds(ctx, &apipb.ListHoldsRequest{Partition: partition})
-	if err != nil {
-		return found, notThere(err)
-	}
-	for _, h := range holds.Holds {
-		if h.Expired {
-			continue
-		}
-		hold := intent.Hold{
-			Asset: intent.AssetID(h.Asset), Owner: intent.Actor{Name: h.Owner.GetName(), Origin: h.Owner.GetOrigin()},
-			Reason: h.Reason, Created: h.Created.AsTime(),
-		}
-		if h.Until != nil {
-			hold.Until = h.Until.AsTime()
-		}
-		found.holds = append(found.holds, hold)
-	}
-	pins, err := c.Brakes.ListPins(ctx, &apipb.ListPinsRequest{Partition: partition})
-	if err != nil {
-		return found, notThere(err)
-	}
-	for _, p := range pins.Pins {
-		if !p.Expired {
-			found.notes = append(found.notes, fmt.Sprintf("%s is pinned to %s by %s and would not follow: %s", p.Asset, p.Incarnation, p.Holder.GetName(), p.Reason))
-		}
-	}
-	stops, err := c.Brakes.ListStops(ctx, &apipb.ListStopsRequest{})
-	if err != nil {
-		return found, notThere(err)
-	}
-	for _, stop := range stops.Stops {
-		if stop.Partition == "" || stop.Partition == partition {
-			found.notes = append(found.notes, fmt.Sprintf("the server is stopped by %s: %s; %s ends it", stop.Owner.GetName(), stop.Reason, stop.Ending))
-		}
-	}
-	return found, nil
-}
-
-// notThere passes over a server that does not run or does not know the
-// partition: then it has no brakes.
-func notThere(err error) error {
-	if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Unavailable) && !errors.Is(err, context.Canceled) {
-		return nil
-	}
-	return err
 }

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/signal"
 	"os/user"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -59,9 +60,9 @@ type Local struct {
 	JSONSchema func(ctx context.Context, definition, sources, typeName string) (map[string]any, []intent.Finding, error)
 	// ReadDefinition reads a definition, in a repository too.
 	ReadDefinition func(ctx context.Context, definition, sources string) ([]byte, error)
-	// Plan builds, looks at production, changes nothing, and returns a client
-	// of what it found.
-	Plan func(ctx context.Context, options BuildOptions, holds []intent.Hold) (Planned, error)
+	// Plan builds, looks at production, and changes nothing. The holds are those of
+	// a server whose store cannot be read.
+	Plan func(ctx context.Context, options BuildOptions, partition intent.PartitionID, holds []intent.Hold) (Planned, error)
 	// Keeping is what is done to stores.
 	Keeping Keeping
 	// Imports are the kinds of what exists that import reads.
@@ -89,6 +90,9 @@ type BuildOptions struct {
 	ExternalChecks string
 	// Verify builds again elsewhere, and compares.
 	Verify bool
+	// Store, a file or the URL of a database, of which a plan takes over what is
+	// known of the partition; empty, or where there is none: nothing is.
+	Store string
 	// Documents reads those that a server holds; nil: none is asked.
 	Documents func(ctx context.Context, partition intent.PartitionID, name string) (document.Document, error)
 }
@@ -168,17 +172,14 @@ type Resolved struct {
 	Reason string `json:"reason"`
 }
 
-// Planner owns the stop under which a plan looks at production.
-const Planner = "lehr plan"
-
 // Planned is a partition as it would be.
 type Planned struct {
 	Partition intent.PartitionID
 	Findings  []intent.Finding
-	// Client of what was found; nil when the findings have errors.
-	Client *client.Client
-	// Close ends plugins and all else that was started.
-	Close func()
+	// Assets that were built, in the order of their ids.
+	Assets []BuiltAsset
+	// Answer of what was found; empty when the findings have errors.
+	Answer *apipb.PlanCandidateResponse
 }
 
 // Terminal is what a command reads and writes.
@@ -345,10 +346,13 @@ Exit codes: 0 done, 1 error, 2 differences or not converged, 3 timed out.`,
 
 const defaultStore = ".lehr/lehr.db"
 
+// ownOutput annotates a command with an output that only it has.
+const ownOutput = "output"
+
 // settle fills in what flags left to the environment.
 func (s *session) settle(command *cobra.Command) error {
-	switch s.output {
-	case "table", "wide", "json":
+	switch {
+	case slices.Contains([]string{"table", "wide", "json"}, s.output), s.output == command.Annotations[ownOutput]:
 	default:
 		return fault.New(fault.Invalid, "output %q is not known", s.output).WithHint("use -o table, -o wide or -o json")
 	}

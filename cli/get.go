@@ -16,7 +16,7 @@ import (
 // query is what get was asked for.
 type query struct {
 	partition, prefix, kind, state, incarnation, asset string
-	field, refersTo, filter, at, label                 string
+	field, refersTo, filter, at, label, group          string
 	actor, since                                       string
 	limit                                              int
 	// everywhere: the audit of what concerns all partitions at once.
@@ -57,14 +57,15 @@ func nouns() []noun {
 		{names: []string{"partitions", "partition"}, global: true, list: listPartitions, describe: describePartition},
 		{names: []string{"incarnations", "incarnation"}, chosen: []string{"at", "label"}, list: listIncarnations, describe: describeIncarnation},
 		{names: []string{"candidates", "candidate"}, list: listCandidates, describe: describeCandidate},
-		{names: []string{"reports", "report"}, named: true, chosen: []string{"prefix", "state"}, list: listReports, describe: describeReport},
+		{names: []string{"reports", "report"}, named: true, chosen: []string{"prefix", "state", "group"}, list: listReports, describe: describeReport},
+		{names: []string{"groups", "group"}, named: true, chosen: []string{"group"}, list: listGroups, describe: describeGroup},
 		{names: []string{"pins", "pin"}, list: listPins, describe: describeListed(listPins)},
 		{names: []string{"holds", "hold"}, list: listHolds, describe: describeListed(listHolds)},
 		{names: []string{"stops", "stop"}, global: true, list: listStops, describe: describeListed(listStops)},
 		{names: []string{"approvals", "approval"}, list: listApprovals, describe: describeListed(listApprovals)},
 		{names: []string{"overrides", "override"}, list: listOverrides, describe: describeListed(listOverrides)},
 		{names: []string{"windows", "window"}, chosen: []string{"asset"}, list: listWindows, describe: describeListed(listWindows)},
-		{names: []string{"pushes", "push"}, chosen: []string{"asset"}, list: listPushes, describe: describeListed(listPushes)},
+		{names: []string{"pushes", "push"}, chosen: []string{"asset"}, list: listPushes, describe: describePush},
 		{names: []string{"orphans", "orphan"}, list: listOrphans, describe: describeListed(listOrphans)},
 		{names: []string{"audit"}, chosen: []string{"global", "asset", "actor", "since"}, list: listAudit, describe: describeAudit},
 	}
@@ -102,7 +103,8 @@ func (s *session) getCommand() *cobra.Command {
   lehr get assets --at 2h --filter 'labels.team == "web"'
   lehr get assets --at release=spring
   lehr get incarnations --label release=spring
-  lehr get reports --state waiting
+  lehr get reports --state waiting --group shop/a
+  lehr get groups
   lehr get pushes --asset web/a -o json
   lehr get windows web/a
   lehr get audit --actor ann --since 2h`,
@@ -133,6 +135,7 @@ func (s *session) getCommand() *cobra.Command {
 	flags.StringVar(&q.at, "at", "", "assets, or the incarnation, as of a time (2026-11-21T08:00:00Z, \"2026-11-21 08:00\", 2h ago as 2h), an id (12), or a label")
 	flags.StringVar(&q.label, "label", "", "the newest incarnation with this label, or its assets, as KEY or KEY=VALUE")
 	flags.StringVar(&q.asset, "asset", "", "pushes and windows of this asset, and what the audit says of it")
+	flags.StringVar(&q.group, "group", "", "reports of the members of this service, or instance of one, and groups of it")
 	flags.StringVar(&q.actor, "actor", "", "what this person or program did, in the audit")
 	flags.StringVar(&q.since, "since", "", "what the audit says from a time on: 2026-11-21T08:00:00Z, or 2h ago as 2h")
 	flags.BoolVar(&q.everywhere, "global", false, "the audit of what concerns all partitions, for example a stop of all")

@@ -247,7 +247,7 @@ func listReports(ctx context.Context, s *session, c *client.Client, q query) (li
 	if s.wide() {
 		found.header = append(found.header, "HEALTH", "PLAN", "RESOURCE", "PUSH", "NEXT")
 	}
-	request := &apipb.ListReportsRequest{Partition: q.partition, Prefix: q.prefix, State: q.state}
+	request := &apipb.ListReportsRequest{Partition: q.partition, Prefix: q.prefix, State: q.state, Group: q.group}
 	more, err := pages(q.limit, func(most int32) (int, bool, error) {
 		request.Limit = most
 		response, err := c.Reports.ListReports(ctx, request)

@@ -91,9 +91,8 @@ type moving struct {
 // cause is why assets are not in sync: what the last one says in the chain of what
 // they wait for.
 type cause struct {
-	// Sort is "fighting", "failing" or "waiting".
-	Sort string `json:"sort"`
-	Kind string `json:"kind"`
+	Sort intent.Sort `json:"sort"`
+	Kind string      `json:"kind"`
 	// Assets that it holds up, itself included, sorted. Root is the one that says it;
 	// empty: each of them says so of itself.
 	Assets []string `json:"assets"`
@@ -180,7 +179,7 @@ func causes(waiting []*apipb.Report) []cause {
 		at := key{w.Kind, w.Reason}
 		found := grouped[at]
 		if found == nil {
-			found = &cause{Sort: sortOf(intent.WaitingKind(w.Kind)), Kind: w.Kind, Reason: w.Reason, Owner: w.Owner, Since: root.At.AsTime()}
+			found = &cause{Sort: intent.WaitingKind(w.Kind).Sort(), Kind: w.Kind, Reason: w.Reason, Owner: w.Owner, Since: root.At.AsTime()}
 			grouped[at], roots[at] = found, map[string]bool{}
 		}
 		found.Assets = append(found.Assets, r.Asset)
@@ -204,7 +203,7 @@ func causes(waiting []*apipb.Report) []cause {
 		list = append(list, *c)
 	}
 	slices.SortFunc(list, func(a, b cause) int {
-		return cmp.Or(cmp.Compare(slices.Index(sorts, a.Sort), slices.Index(sorts, b.Sort)),
+		return cmp.Or(cmp.Compare(slices.Index(intent.Sorts(), a.Sort), slices.Index(intent.Sorts(), b.Sort)),
 			cmp.Compare(len(b.Assets), len(a.Assets)), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Reason, b.Reason))
 	})
 	return list
@@ -228,21 +227,6 @@ func rootOf(r *apipb.Report, waiting map[string]*apipb.Report) *apipb.Report {
 	}
 }
 
-// sorts of causes, what needs a person most first.
-var sorts = []string{"fighting", "failing", "waiting"}
-
-func sortOf(kind intent.WaitingKind) string {
-	switch kind {
-	case intent.WaitFlapping:
-		return "fighting"
-	case intent.WaitBackoff, intent.WaitPlugin, intent.WaitPluginMissing, intent.WaitUnknown, intent.WaitCheckBroken,
-		intent.WaitTarget, intent.WaitClaim, intent.WaitStore, intent.WaitGeneration, intent.WaitSettling:
-		return "failing"
-	default:
-		return "waiting"
-	}
-}
-
 func (s *session) printViews(views []view) {
 	for i, v := range views {
 		if i > 0 {
@@ -261,7 +245,7 @@ func (s *session) printViews(views []view) {
 			table(s.Out, []string{"MOVING", "TO", "FOR", "PUSH"}, rows)
 			s.printRest(len(v.Moving) - mostRows)
 		}
-		for _, sort := range sorts {
+		for _, sort := range intent.Sorts() {
 			s.printCauses(sort, slices.DeleteFunc(slices.Clone(v.Causes), func(c cause) bool { return c.Sort != sort }))
 		}
 		if v.More {
@@ -273,7 +257,7 @@ func (s *session) printViews(views []view) {
 	}
 }
 
-func (s *session) printCauses(sort string, causes []cause) {
+func (s *session) printCauses(sort intent.Sort, causes []cause) {
 	if len(causes) == 0 {
 		return
 	}
@@ -282,7 +266,7 @@ func (s *session) printCauses(sort string, causes []cause) {
 	for _, c := range causes[:min(len(causes), mostRows)] {
 		rows = append(rows, []string{count(len(c.Assets), "asset"), short(s.now().Sub(c.Since)), c.Kind, c.who(), cut(c.Reason)})
 	}
-	table(s.Out, []string{strings.ToUpper(sort), "FOR", "CAUSE", "AT", "WHY"}, rows)
+	table(s.Out, []string{strings.ToUpper(string(sort)), "FOR", "CAUSE", "AT", "WHY"}, rows)
 	s.printRest(len(causes) - mostRows)
 }
 

@@ -49,7 +49,7 @@ func TestCauses(t *testing.T) {
 	}
 	for i, w := range want {
 		c := got[i]
-		if c.Sort != w.sort || c.Kind != w.kind || c.Root != w.root || !slices.Equal(c.Assets, w.assets) || int(c.Since.Unix()) != 60*w.minute {
+		if string(c.Sort) != w.sort || c.Kind != w.kind || c.Root != w.root || !slices.Equal(c.Assets, w.assets) || int(c.Since.Unix()) != 60*w.minute {
 			t.Errorf("%d: %+v, want %+v", i, c, w)
 		}
 	}

@@ -1,72 +1,339 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"lehr.dev/client"
+	"lehr.dev/fault"
 	apipb "lehr.dev/gen/lehr/api/v1"
+	"lehr.dev/intent"
 )
 
 func (s *session) whyCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "why ASSET",
-		Short: "Say why an asset is as it is, down to the root cause",
-		Args:  cobra.ExactArgs(1),
+	var graph bool
+	var subject string
+	command := &cobra.Command{
+		Use:   "why [ASSET|GROUP|PARTITION]",
+		Short: "Say why an asset, a group or the partition is as it is, down to the root cause",
+		Long: `Says why an asset, a group (a service, or an instance of one), or the partition is as
+it is: the root cause first, who owns what is in the way, what would end it, and when it
+is looked at next; then the chain that leads there. A name is that of an asset, else of a
+group, else of the partition; --as says which, where it is several.`,
+		Example: `  lehr why                        # the whole partition, by root cause
+  lehr why shop                   # a service
+  lehr why shop/a                 # one instance of it
+  lehr why web/a --graph          # the chain, drawn
+  lehr why web/a -o mermaid       # to paste into a ticket`,
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
+			if graph && s.output != "table" {
+				return fault.New(fault.Invalid, "--graph draws in the terminal").WithHint("leave out -o %s, or --graph", s.output)
+			}
 			return s.readingPartition(command.Context(), func(c *client.Client, partition string) error {
-				response, err := c.Reports.Why(command.Context(), &apipb.WhyRequest{Partition: partition, Asset: args[0]})
-				if err != nil {
+				request := &apipb.WhyRequest{Partition: partition, Asset: strings.Join(args, ""), Subject: subject}
+				response, err := c.Reports.Why(command.Context(), request)
+				switch {
+				case err != nil:
 					return err
-				}
-				if s.json() {
+				case s.json():
 					return printMessage(s.Out, response)
+				case s.output == "mermaid":
+					s.printMermaid(response)
+				case graph:
+					s.printGraph(response)
+				case response.Subject == "asset":
+					s.printWhy(response)
+				default:
+					s.printRolled(response)
 				}
-				s.printWhy(response)
 				return nil
 			})
 		},
 	}
+	command.Flags().BoolVar(&graph, "graph", false, "draw the chain as a tree")
+	command.Flags().StringVar(&subject, "as", "", "what the name is of: asset, group or partition")
+	command.Annotations = map[string]string{ownOutput: "mermaid"}
+	return command
 }
 
 // printWhy prints the root cause first, then the chain that leads to it.
 func (s *session) printWhy(w *apipb.WhyResponse) {
 	fmt.Fprintln(s.Out, plain(w.Summary))
-	if w.Hint != "" {
-		fmt.Fprintf(s.Out, "  → %s\n", plain(w.Hint))
-	}
+	s.printWayOut(w.Root, "  ")
 	fmt.Fprintln(s.Out)
-	state := w.State
-	if state == "" {
-		state = "not looked at"
-	}
-	fmt.Fprintf(s.Out, "%s is %s", plain(w.Asset), plain(state))
+	fmt.Fprintf(s.Out, "%s is %s", plain(w.Asset), stateWords(w.State))
 	if w.Report != nil && w.Report.Target != "" {
 		fmt.Fprintf(s.Out, ", its target is %s", plain(w.Report.Target))
 	}
 	fmt.Fprintln(s.Out)
+	s.printStanding(w.Standing, "  ")
 	s.printReasons(w.Reasons, w.Asset, "  ")
 	if w.Report != nil && w.Report.Plan != nil {
 		fmt.Fprintln(s.Out)
 		s.printPlan(w.Report, "")
 	}
+	for _, other := range w.Also {
+		fmt.Fprintf(s.Out, "\n%s is the name of a %s too: lehr why %s --as %s\n", plain(w.Asset), plain(other), plain(w.Asset), plain(other))
+	}
+}
+
+// printWayOut says what would end a root cause, whose it is, and when it is looked at
+// next.
+func (s *session) printWayOut(r *apipb.Reason, indent string) {
+	if r.GetHint() != "" {
+		fmt.Fprintf(s.Out, "%s→ %s\n", indent, plain(r.Hint))
+	}
+	if parts := s.around(r); len(parts) > 0 {
+		fmt.Fprintf(s.Out, "%s%s\n", indent, strings.Join(parts, "; "))
+	}
+}
+
+// around a reason: who, since when, until when, when next.
+func (s *session) around(r *apipb.Reason) []string {
+	var parts []string
+	add := func(format, value string) {
+		if value != "" {
+			parts = append(parts, fmt.Sprintf(format, plain(value)))
+		}
+	}
+	add("by %s", r.GetOwner())
+	add("owner: %s", r.GetResponsible())
+	if r.GetSince() != nil {
+		add("for %s", s.age(r.Since))
+	}
+	add("ends %s", s.left(r.GetUntil()))
+	add("looked at again %s at the latest", s.left(r.GetNext()))
+	return parts
+}
+
+// printStanding says what is wanted in the end, what is followed now, and what is
+// there.
+func (s *session) printStanding(st *apipb.Standing, indent string) {
+	if st == nil {
+		return
+	}
+	current := strings.ReplaceAll(st.Current, "-", " ")
+	if len(st.Differs) > 0 {
+		current += " in " + strings.Join(st.Differs, ", ")
+	}
+	if members := standings(st.Members); members != "" {
+		current = members
+	}
+	target := st.Target
+	if target != "" && st.TargetBy != "" {
+		target += " (" + st.TargetBy + ")"
+	}
+	var b strings.Builder
+	fields(&b, "desired", cmp.Or(st.Desired, "nothing: it is not in head"), "target", target, "current", current)
+	for line := range strings.Lines(b.String()) {
+		fmt.Fprint(s.Out, indent, line)
+	}
+}
+
+// standings counts members by what production was found to be.
+func standings(members map[string]int64) string {
+	var parts []string
+	for _, current := range []string{"in-sync", "differs", "unknown", "not-looked-at"} {
+		if n := members[current]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, strings.ReplaceAll(current, "-", " ")))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// stateWords are a state as people say it.
+func stateWords(state string) string {
+	switch intent.State(state) {
+	case "":
+		return "not looked at"
+	case intent.StateUnseen:
+		return "not looked at yet"
+	default:
+		return plain(state)
+	}
+}
+
+// printRolled prints the root causes of a group or a partition, each with an example.
+func (s *session) printRolled(w *apipb.WhyResponse) {
+	fmt.Fprintln(s.Out, plain(w.Summary))
+	fmt.Fprintf(s.Out, "  %s %s: %s\n", w.Subject, plain(w.Asset), cmp.Or(states(w.States), "nothing was looked at"))
+	s.printStanding(w.Standing, "  ")
+	for i, cause := range w.Causes {
+		fmt.Fprintf(s.Out, "\n%d. %s%s\n", i+1, howMany(cause), plain(cause.Summary))
+		s.printWayOut(cause.Root, "   ")
+		if len(cause.Names) > 1 || len(cause.Names) == 1 && cause.Names[0] != cause.Root.GetAsset() {
+			fmt.Fprintf(s.Out, "   holds up %s\n", plain(namedOf(cause)))
+		}
+		if cause.Example != cause.Root.GetAsset() && len(cause.Chain) > 0 {
+			fmt.Fprintf(s.Out, "   such as %s:\n", plain(cause.Example))
+			s.printReasons(cause.Chain, cause.Example, "     ")
+		}
+	}
+	if w.Followed > 0 {
+		fmt.Fprintf(s.Out, "\nOf all that wait the first %d were followed; the counts are of all.\n", w.Followed)
+	}
+}
+
+func howMany(c *apipb.Cause) string {
+	switch c.Assets {
+	case 0:
+		return "all, " + c.Sort + ": "
+	case 1:
+		return "1 asset, " + c.Sort + ": "
+	default:
+		return fmt.Sprintf("%d assets, %s: ", c.Assets, c.Sort)
+	}
+}
+
+// namedOf lists the first of a cause's assets.
+func namedOf(c *apipb.Cause) string {
+	text := strings.Join(c.Names, ", ")
+	if more := c.Assets - int64(len(c.Names)); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
 
 // printReasons prints a level of the chain; what is said of another asset
 // than the one above names it.
 func (s *session) printReasons(reasons []*apipb.Reason, about, indent string) {
 	for _, r := range reasons {
-		subject := r.Kind
-		if r.Asset != about && r.Asset != "" {
-			subject = r.Asset + ", " + r.Kind
-		}
-		fmt.Fprintf(s.Out, "%s%s: %s", indent, plain(subject), plain(r.Text))
+		fmt.Fprintf(s.Out, "%s%s: %s", indent, plain(subjectOf(r, about)), plain(r.Text))
 		if r.Until != nil {
 			fmt.Fprintf(s.Out, " (ends %s)", s.left(r.Until))
 		}
 		fmt.Fprintln(s.Out)
 		s.printFindings(r.Findings, indent+"  ")
-		s.printReasons(r.Causes, r.Asset, indent+"  ")
+		s.printReasons(r.Causes, cmp.Or(r.Asset, about), indent+"  ")
 	}
 }
+
+func subjectOf(r *apipb.Reason, about string) string {
+	if r.Asset != about && r.Asset != "" {
+		return r.Asset + ", " + r.Kind
+	}
+	return r.Kind
+}
+
+// columns that a drawing fits into, as long as a word does.
+const columns = 80
+
+// printGraph draws the chain as a tree.
+func (s *session) printGraph(w *apipb.WhyResponse) {
+	fmt.Fprintf(s.Out, "%s: %s\n", plain(w.Asset), stateWords(w.State))
+	if w.Subject == "asset" {
+		s.drawReasons(w.Reasons, w.Asset, "")
+		return
+	}
+	for i, cause := range w.Causes {
+		lead, below := branch("", i == len(w.Causes)-1)
+		s.draw(lead, below, howMany(cause)+cause.Summary)
+		if len(cause.Chain) > 0 && cause.Example != cause.Root.GetAsset() {
+			s.draw(below+"└─ ", below+"   ", cause.Example)
+			s.drawReasons(cause.Chain, cause.Example, below+"   ")
+		} else {
+			s.drawEnd(cause.Root, below)
+		}
+	}
+}
+
+// branch is what a node's first line begins with, and the lines below it.
+func branch(indent string, last bool) (lead, below string) {
+	if last {
+		return indent + "└─ ", indent + "   "
+	}
+	return indent + "├─ ", indent + "│  "
+}
+
+func (s *session) drawReasons(reasons []*apipb.Reason, about, indent string) {
+	for i, r := range reasons {
+		lead, below := branch(indent, i == len(reasons)-1)
+		s.draw(lead, below, subjectOf(r, about)+": "+r.Text)
+		if len(r.Causes) == 0 {
+			s.drawEnd(r, below)
+		}
+		s.drawReasons(r.Causes, cmp.Or(r.Asset, about), below)
+	}
+}
+
+// drawEnd says of the end of a chain who, when, and what to do.
+func (s *session) drawEnd(r *apipb.Reason, indent string) {
+	if parts := s.around(r); len(parts) > 0 {
+		s.draw(indent+"  ", indent+"  ", "("+strings.Join(parts, "; ")+")")
+	}
+	if r.GetHint() != "" {
+		s.draw(indent+"  → ", indent+"    ", r.Hint)
+	}
+}
+
+// draw prints a text behind its lead, broken into lines between words.
+func (s *session) draw(lead, below, text string) {
+	line, width := lead, len([]rune(lead))
+	begun := false
+	for word := range strings.FieldsSeq(plain(text)) {
+		if n := len([]rune(word)); begun && width+1+n > columns {
+			fmt.Fprintln(s.Out, line)
+			line, width = below+word, len([]rune(below))+n
+		} else {
+			if begun {
+				line, width = line+" ", width+1
+			}
+			line, width, begun = line+word, width+n, true
+		}
+	}
+	fmt.Fprintln(s.Out, line)
+}
+
+// printMermaid writes the chain as a flowchart in Mermaid, which issue trackers and
+// wikis draw.
+func (s *session) printMermaid(w *apipb.WhyResponse) {
+	fmt.Fprintln(s.Out, "flowchart TD")
+	m := mermaid{session: s}
+	top := m.node(w.Asset, stateWords(w.State))
+	if w.Subject == "asset" {
+		m.edges(top, w.Reasons)
+		return
+	}
+	for _, cause := range w.Causes {
+		from := top
+		if cause.Example != cause.Root.GetAsset() && cause.Example != "" {
+			from = m.node(cause.Example, fmt.Sprintf("one of %d", cause.Assets))
+			fmt.Fprintf(s.Out, "  n%d --> n%d\n", top, from)
+		}
+		if len(cause.Chain) > 0 {
+			m.edges(from, cause.Chain)
+		} else {
+			m.edges(from, []*apipb.Reason{cause.Root})
+		}
+	}
+}
+
+type mermaid struct {
+	*session
+	nodes int
+}
+
+func (m *mermaid) node(name, text string) int {
+	m.nodes++
+	fmt.Fprintf(m.Out, "  n%d[\"%s<br/>%s\"]\n", m.nodes, mermaidText(name), mermaidText(text))
+	return m.nodes
+}
+
+func (m *mermaid) edges(from int, reasons []*apipb.Reason) {
+	for _, r := range reasons {
+		to := m.node(cmp.Or(r.Asset, "partition"), r.Text)
+		fmt.Fprintf(m.Out, "  n%d -->|%s| n%d\n", from, mermaidText(r.Kind), to)
+		m.edges(to, r.Causes)
+	}
+}
+
+// mermaidText leaves nothing in a text that Mermaid reads as more than text.
+func mermaidText(text string) string {
+	return mermaidEscapes.Replace(plain(text))
+}
+
+var mermaidEscapes = strings.NewReplacer("#", "#35;", "\"", "#quot;", "<", "#lt;", ">", "#gt;", "|", "#124;", "`", "#96;", "&", "#amp;")

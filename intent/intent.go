@@ -196,9 +196,11 @@ const (
 
 // Candidate is a snapshot under judgement, as a delta on a base.
 type Candidate struct {
-	ID      CandidateID      `json:"id"`
-	Base    IncarnationID    `json:"base"`
-	State   CandidateState   `json:"state"`
+	ID    CandidateID    `json:"id"`
+	Base  IncarnationID  `json:"base"`
+	State CandidateState `json:"state"`
+	// Schema of a held one, as Incarnation's.
+	Schema  Digest           `json:"schema,omitzero"`
 	Sources []SourceRevision `json:"sources"`
 	// Findings, errors first.
 	Findings []Finding `json:"findings"`

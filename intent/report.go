@@ -24,7 +24,47 @@ const (
 	StateGone State = "gone"
 	// StateModel: no plugin serves the type, nor should one.
 	StateModel State = "model"
+	// StateUnseen: it was not looked at yet, so no report says so.
+	StateUnseen State = "unseen"
 )
+
+// States are all that an asset can be in, what needs a person most first. A group is
+// in the first that a member is in.
+func States() []State {
+	return []State{StateWaiting, StatePushing, StateUnseen, StateGone, StateOff, StateModel, StateInSync}
+}
+
+// Words say what a state means, in a plain sentence.
+func (s State) Words() string {
+	switch s {
+	case StateWaiting:
+		return "it differs from intent, or cannot be told, and something is in the way"
+	case StatePushing:
+		return "a push is under way"
+	case StateUnseen:
+		return "it is in intent, and was not looked at yet"
+	case StateGone:
+		return "intent does not name it any more; production keeps what it has"
+	case StateOff:
+		return "its mode is off: it is not looked at"
+	case StateModel:
+		return "no plugin serves its type, and none should"
+	case StateInSync:
+		return "production is as its target says"
+	default:
+		return "it is no state"
+	}
+}
+
+// Worst is the first of States that is counted; empty: none is.
+func Worst(counts map[State]int) State {
+	for _, state := range States() {
+		if counts[state] > 0 {
+			return state
+		}
+	}
+	return ""
+}
 
 // WaitingKind says what an asset waits for. Not acting is always one of these.
 type WaitingKind string
@@ -44,6 +84,9 @@ const (
 	WaitDenied        WaitingKind = "denied"         // its version or commit is on a denylist
 	WaitCalendar      WaitingKind = "calendar"       // outside its windows, on a holiday, or frozen
 	WaitCondition     WaitingKind = "condition"      // a condition of the policy is not so
+	WaitMetric        WaitingKind = "metric"         // what monitoring measures is not within limits
+	WaitAlert         WaitingKind = "alert"          // an alert is active
+	WaitPeak          WaitingKind = "peak"           // it would serve less than was asked of it lately
 	WaitClaim         WaitingKind = "claim"          // another asset holds the resource
 	WaitNotSelected   WaitingKind = "not-selected"   // governed, and no rollout chose it yet
 	WaitPluginMissing WaitingKind = "plugin-missing" // no plugin for an enforced type
@@ -57,8 +100,45 @@ const (
 	WaitStale         WaitingKind = "stale"          // the world moved during admission; looked at again at once
 	WaitStore         WaitingKind = "store"          // the store refuses writes
 	WaitGeneration    WaitingKind = "generation"     // the partition's newest sources are not served
-	WaitTurn          WaitingKind = "turn"           // queued behind others for a diff or push slot
+	WaitTurn          WaitingKind = "turn"           // queued behind others for a diff or push slot, or for an answer from outside
+	WaitPlan          WaitingKind = "plan"           // nothing: a plan pushes nothing
 )
+
+// WaitingKinds are all that an asset can wait for.
+func WaitingKinds() []WaitingKind {
+	return []WaitingKind{
+		WaitStop, WaitMode, WaitHold, WaitOrder, WaitCapacity, WaitVersion, WaitTurndown, WaitApproval, WaitRejected, WaitBudget,
+		WaitAge, WaitDenied, WaitCalendar, WaitCondition, WaitClaim, WaitNotSelected, WaitPluginMissing, WaitPlugin, WaitUnknown,
+		WaitBackoff, WaitSettling, WaitFlapping, WaitCheckBroken, WaitTarget, WaitStale, WaitStore, WaitGeneration, WaitTurn,
+	}
+}
+
+// Sort of a cause, for whoever is on call.
+type Sort string
+
+const (
+	// SortFighting: something else changes production too.
+	SortFighting Sort = "fighting"
+	// SortFailing: something does not work.
+	SortFailing Sort = "failing"
+	// SortWaiting: all works, and something that is meant is in the way.
+	SortWaiting Sort = "waiting"
+)
+
+// Sorts of causes, what needs a person most first.
+func Sorts() []Sort { return []Sort{SortFighting, SortFailing, SortWaiting} }
+
+// Sort of what an asset waits for.
+func (k WaitingKind) Sort() Sort {
+	switch k {
+	case WaitFlapping:
+		return SortFighting
+	case WaitBackoff, WaitPlugin, WaitPluginMissing, WaitUnknown, WaitCheckBroken, WaitTarget, WaitClaim, WaitStore, WaitGeneration, WaitSettling:
+		return SortFailing
+	default:
+		return SortWaiting
+	}
+}
 
 // WaitingOn is one reason why an asset is not pushed now.
 type WaitingOn struct {
@@ -93,8 +173,10 @@ type Report struct {
 	// Push under way, or the last one, and how it ended.
 	Push     PushID `json:"push,omitempty"`
 	PushNote string `json:"pushNote,omitempty"`
-	// Waiting names every blocker, the most decisive first.
+	// Waiting names every blocker, the most decisive first, and Passed the checks
+	// that pass by themselves.
 	Waiting   []WaitingOn   `json:"waiting,omitempty"`
+	Passed    []string      `json:"passed,omitempty"`
 	Unmanaged []FieldChange `json:"unmanaged,omitempty"`
 	// Consent to the plan; nil: nobody's is asked for.
 	Consent *Consent `json:"consent,omitempty"`

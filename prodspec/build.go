@@ -14,12 +14,13 @@ import (
 	"lehr.dev/prodspec/source/fetch"
 	"lehr.dev/prodspec/validate"
 	"lehr.dev/schema"
+	"lehr.dev/store"
 )
 
 // Built is what a definition gives, without a server.
 type Built struct {
 	Partition intent.PartitionID `json:"partition"`
-	// Digest of the candidate against nothing.
+	// Digest of the candidate against what it was built against.
 	Digest  intent.Digest           `json:"digest"`
 	Sources []intent.SourceRevision `json:"sources"`
 	// Assets in the order of their ids; none when there are errors.
@@ -27,6 +28,9 @@ type Built struct {
 	Findings []intent.Finding `json:"findings"`
 	// Blobs that the assets name.
 	Blobs map[intent.Digest][]byte `json:"-"`
+	// Delta to what it was built against, and the types that decode it.
+	Delta  []store.Entry `json:"-"`
+	Schema *schema.Set   `json:"-"`
 }
 
 // OK reports whether nothing stands against serving it.
@@ -133,18 +137,31 @@ func build(ctx context.Context, program Program, now time.Time, begin func(conte
 	if err != nil || len(r.findings) > 0 {
 		return built, b, r, err
 	}
-	delta, err := b.delta(ctx, nil, intent.IncarnationID{})
+	against := program.Against
+	if against == nil {
+		against = &Against{}
+	}
+	if err := b.compare(ctx, against.Store, against.Head); err != nil {
+		return built, b, r, err
+	}
+	delta, err := b.delta(ctx, against.Store, against.Head)
 	if err != nil {
 		return built, b, r, err
 	}
-	built.Digest = delta.digest(intent.IncarnationID{}, b.set.Digest())
+	before, err := policyAt(ctx, against.Store, against.Head)
+	if err != nil {
+		return built, b, r, err
+	}
+	built.Digest, built.Delta, built.Schema = delta.digest(against.Head, b.set.Digest()), delta.entries, b.set
 	validator, err := validate.New(b.set)
 	if err != nil {
 		return built, b, r, err
 	}
 	verdict, err := validator.Run(ctx, validate.Input{
 		Candidate: intent.CandidateID{Partition: built.Partition}, // No server has it.
-		Delta:     delta.entries, CandidatePolicy: r.definition.Policy, Origin: b.origin, Now: now,
+		Base:      against.Head, Snapshots: against.Store, History: against.Store,
+		Delta: delta.entries, HeadPolicy: before, CandidatePolicy: r.definition.Policy, Origin: b.origin, Now: now,
+		Rest:      b.rest(delta),
 		Elsewhere: b.judgeElsewhere, Servers: b.serving(), Rule: b.sources.rulePlace, Outside: program.Outside,
 	})
 	if err != nil {

@@ -193,7 +193,7 @@ const SchemaBlobs = "schema"
 const schemaIndex = "index"
 
 // keepSchema stores the descriptors that decode what is about to be published,
-// and forgets those of which no incarnation is left.
+// or to be held, and forgets those of which no incarnation is left.
 func (p *Pipeline) keepSchema(ctx context.Context) error {
 	set, partition := p.builder.set, p.lease.Partition
 	name := set.Digest().String()

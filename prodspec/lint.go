@@ -50,6 +50,7 @@ type linter struct {
 	placeholders map[string]*intent.Finding
 	rules        *validate.Idle
 	checks       *validate.Idle
+	unsized      unsized
 }
 
 func (l *linter) add(line int, field, message, hint string) {
@@ -61,6 +62,7 @@ func (l *linter) add(line int, field, message, hint string) {
 // assets looks at each once.
 func (l *linter) assets(ctx context.Context) error {
 	l.gives, l.types, l.scopes, l.scoped = map[string]bool{}, map[string]bool{}, map[string]bool{}, scoped{}
+	l.unsized = unsized{}
 	l.deprecated, l.placeholders = newDeprecated(l.set), map[string]*intent.Finding{}
 	l.rules = validate.NewIdle(l.set, l.definition.Policy.GetRules())
 	l.checks = validate.NewIdle(l.set, abouts(l.definition.Policy))
@@ -75,6 +77,9 @@ func (l *linter) assets(ctx context.Context) error {
 		}
 		l.rules.See(asset)
 		l.checks.See(asset)
+		if err := l.seeUnsized(id, asset); err != nil {
+			return err
+		}
 		if err := l.scoped.see(asset); err != nil {
 			return err
 		}
@@ -164,6 +169,7 @@ func (l *linter) definitions() {
 		name := policy.Checks[i].Name
 		l.add(d.CheckPlaces[i][""].Line, "checks."+name, fmt.Sprintf("the check %s is about no asset, so it delays nothing", name), "look whether its where says what is meant")
 	}
+	l.tellUnsized()
 }
 
 // abouts are rules about the assets that the policy's checks are about.

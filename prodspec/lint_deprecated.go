@@ -224,7 +224,11 @@ func (l *linter) readsOfDefinition(written []string) (bridged map[string]bool) {
 		if filter, err := l.deprecated.environment.Filter(c.GetWhere()); err == nil {
 			over = filter.Narrow().Type
 		}
-		for _, text := range []string{c.GetWhere(), c.GetDeny().GetVersion(), c.GetCondition().GetMust()} {
+		texts := []string{c.GetWhere(), c.GetDeny().GetVersion(), c.GetCondition().GetMust(), c.GetPeak().GetServes()}
+		for _, labels := range []map[string]string{c.GetQuery().GetLabels(), c.GetAlerts().GetLabels(), c.GetPeak().GetLabels()} {
+			texts = append(texts, slices.Sorted(maps.Values(labels))...)
+		}
+		for _, text := range texts {
 			e := definition.Expression{Text: text, Line: d.CheckPlaces[i][""].Line, Field: "checks." + c.GetName()}
 			look(&e, over, "the check "+c.GetName())
 		}

@@ -15,6 +15,7 @@ import (
 	"lehr.dev/prodspec/source"
 	"lehr.dev/prodspec/source/fetch"
 	"lehr.dev/prodspec/validate"
+	"lehr.dev/store"
 )
 
 // State of a partition's pipeline.
@@ -66,6 +67,18 @@ type Program struct {
 	Elsewhere fetch.Options
 	// Outside asks what rules ask outside; nil: they are held.
 	Outside validate.Outside
+	// Against is what a Build is compared with and judged by; nil: nothing.
+	Against *Against
+}
+
+// Against is a stored incarnation.
+type Against struct {
+	Store interface {
+		store.Snapshots
+		validate.History
+	}
+	// Head of the partition; zero: it has none.
+	Head intent.IncarnationID
 }
 
 func (p Program) place() source.Place {

@@ -65,7 +65,7 @@ func (p *Pipeline) judge(ctx context.Context, head intent.IncarnationID, r readi
 		return p.refuse(ctx, head, r, now)
 	}
 	id := intent.CandidateID{Partition: p.lease.Partition, Digest: delta.digest(head, p.builder.set.Digest())}
-	before, err := p.policy(ctx, head)
+	before, err := policyAt(ctx, p.options.Store, head)
 	if err != nil {
 		return Status{}, err
 	}
@@ -102,7 +102,10 @@ func (p *Pipeline) judge(ctx context.Context, head intent.IncarnationID, r readi
 	case verdict.Rejected:
 		candidate.State, status.State = intent.CandidateRejected, Rejected
 	case verdict.Held:
-		candidate.State, status.State = intent.CandidateHeld, Held
+		candidate.State, status.State, candidate.Schema = intent.CandidateHeld, Held, p.builder.set.Digest()
+		if err := p.keepSchema(ctx); err != nil { // Whoever plans it reads its types.
+			return Status{}, err
+		}
 	default:
 		status, err := p.publish(ctx, candidate, verdict, by, delta, grants(p.lease.Partition, r.definition.Policy))
 		if err == nil && len(r.failing) > 0 {
@@ -113,13 +116,13 @@ func (p *Pipeline) judge(ctx context.Context, head intent.IncarnationID, r readi
 	return status, p.save(ctx, candidate, delta)
 }
 
-// policy of head; nil when there is none.
-func (p *Pipeline) policy(ctx context.Context, head intent.IncarnationID) (*intentpb.Policy, error) {
-	m, found, err := memberAt(ctx, p.options.Store, head, intent.PolicyAsset)
+// policyAt an incarnation; nil when there is none.
+func policyAt(ctx context.Context, snapshots store.Snapshots, head intent.IncarnationID) (*intentpb.Policy, error) {
+	m, found, err := memberAt(ctx, snapshots, head, intent.PolicyAsset)
 	if err != nil || !found {
 		return nil, err
 	}
-	body, err := p.options.Store.Body(ctx, m.Digest)
+	body, err := snapshots.Body(ctx, m.Digest)
 	if err != nil {
 		return nil, err
 	}

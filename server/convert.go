@@ -94,7 +94,7 @@ func toReport(r intent.Report) *apipb.Report {
 		Pinned: r.Pinned, Plan: toPlan(r.Plan), PlanDigest: toDigest(r.PlanDigest),
 		ResourceKey: string(r.ResourceKey), Health: toHealth(r.Health), Guarantee: r.Guarantee,
 		Push: string(r.Push), PushNote: r.PushNote, Waiting: each(r.Waiting, toWaiting),
-		Unmanaged: each(r.Unmanaged, toFieldChange), Absent: r.Absent, Next: toTime(r.Next),
+		Unmanaged: each(r.Unmanaged, toFieldChange), Absent: r.Absent, Passed: r.Passed, Next: toTime(r.Next),
 		Consent: toConsent(r.Consent), Overrides: each(r.Overrides, func(o intent.Override) *apipb.Override { return toOverride(o, r.At) }),
 	}
 }
@@ -180,6 +180,9 @@ func toPush(p store.PushRecord) *apipb.Push {
 		Push: string(p.Push), Asset: string(p.Asset), Target: toIncarnationID(p.Target), Effective: toDigest(p.Effective),
 		Plan: toDigest(p.Plan), ResourceKey: string(p.ResourceKey), Epoch: p.Epoch, Admitted: toTime(p.Admitted),
 		Doubt: p.Doubt, Ending: p.Ending, Reason: p.Reason, Ended: toTime(p.Ended),
+		Grounds: each(p.Grounds, func(g intent.Ground) *apipb.Ground {
+			return &apipb.Ground{Check: g.Check, Fact: g.Fact, Until: toTime(g.Until)}
+		}),
 	}
 }
 

@@ -19,6 +19,19 @@ func (s *Server) ListPushes(ctx context.Context, request *apipb.ListPushesReques
 	return &apipb.ListPushesResponse{Pushes: each(pushes, toPush)}, err
 }
 
+// GetPush is one push, with what it was decided on.
+func (s *Server) GetPush(ctx context.Context, request *apipb.GetPushRequest) (*apipb.GetPushResponse, error) {
+	partition, err := s.registered(ctx, request.Partition)
+	if err != nil {
+		return nil, err
+	}
+	push, err := s.store.Push(ctx, partition.ID, intent.PushID(request.Push))
+	if err != nil {
+		return nil, err
+	}
+	return &apipb.GetPushResponse{Push: toPush(push)}, nil
+}
+
 func (s *Server) ListAudit(ctx context.Context, request *apipb.ListAuditRequest) (*apipb.ListAuditResponse, error) {
 	partition, err := auditScope(request.Partition)
 	if err != nil {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"connectrpc.com/connect"
@@ -18,15 +19,25 @@ func (s *Server) ListReports(ctx context.Context, request *apipb.ListReportsRequ
 	if err != nil {
 		return nil, err
 	}
-	switch intent.State(request.State) {
-	case "", intent.StateInSync, intent.StateWaiting, intent.StatePushing, intent.StateOff, intent.StateGone, intent.StateModel:
-	default:
-		return nil, fault.New(fault.Invalid, "%.100q is no state", request.State).WithHint("there are: in-sync, waiting, pushing, off, gone, model")
+	if state := intent.State(request.State); state != "" && (state == intent.StateUnseen || !slices.Contains(intent.States(), state)) {
+		return nil, fault.New(fault.Invalid, "%.100q is no state of a report", request.State).WithHint("there are: in-sync, waiting, pushing, off, gone, model")
+	}
+	filter := store.ReportFilter{Prefix: request.Prefix, State: intent.State(request.State), After: intent.AssetID(request.After)}
+	if request.Group != "" {
+		groups, err := s.groupsNamed(ctx, partition, request.Group)
+		if err != nil {
+			return nil, err
+		}
+		if len(groups) == 0 {
+			return nil, noGroup(partition, request.Group)
+		}
+		if filter.Group = groups[0].Group; request.Group == filter.Group.Service {
+			filter.Group.Instance = ""
+		}
 	}
 	limit := page(request.Limit, usualPage, mostPage)
-	found, err := s.store.ListReports(ctx, partition.ID, store.ReportFilter{
-		Prefix: request.Prefix, State: intent.State(request.State), After: intent.AssetID(request.After), Limit: limit,
-	})
+	filter.Limit = limit
+	found, err := s.store.ListReports(ctx, partition.ID, filter)
 	if err != nil {
 		return nil, err
 	}

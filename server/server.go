@@ -6,6 +6,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -41,6 +42,8 @@ type Store interface {
 	Report(ctx context.Context, partition intent.PartitionID, asset intent.AssetID) (intent.Report, error)
 	ListReports(ctx context.Context, partition intent.PartitionID, filter store.ReportFilter) ([]intent.Report, error)
 	CountReports(ctx context.Context, partition intent.PartitionID) (map[intent.State]int, error)
+	Push(ctx context.Context, partition intent.PartitionID, push intent.PushID) (store.PushRecord, error)
+	store.Groups
 	store.Audit
 	store.Access
 	Changed(partition intent.PartitionID) <-chan struct{}
@@ -99,8 +102,12 @@ type Options struct {
 	Diagnose func(ctx context.Context) []DiagnosisFile
 	// Measure is told of calls; nil: nobody is.
 	Measure *measure.API
+	// Plan looks at what a held candidate would change; nil: nobody can here.
+	Plan func(ctx context.Context, candidate intent.Candidate) (Plan, error)
 	// Location is the store's path, and Version the program's, for people.
 	Location, Version string
+	// Sweep is the longest pause between two looks at an asset; 0: half a minute.
+	Sweep time.Duration
 }
 
 // Server answers the API's calls.
@@ -118,10 +125,13 @@ type Server struct {
 	version  string
 	started  time.Time
 	queries  *query.Reader
+	sweep    time.Duration
 
 	repositories Repositories
 	measure      *measure.API
 	diagnose     func(ctx context.Context) []DiagnosisFile
+	plan         func(ctx context.Context, candidate intent.Candidate) (Plan, error)
+	planning     chan struct{}
 }
 
 // New returns a server over the store.
@@ -156,6 +166,8 @@ func New(o Options) *Server {
 		store: o.Store, schemas: o.Schemas, runtime: o.Runtime, health: health, identify: o.Identify,
 		location: o.Location, version: o.Version, started: o.Runtime.Now(),
 		queries: query.New(o.Store, o.Schemas, o.Runtime), repositories: o.Repositories, measure: counted, diagnose: o.Diagnose,
+		plan: o.Plan, planning: make(chan struct{}, 1),
+		sweep: cmp.Or(o.Sweep, 30*time.Second),
 	}
 }
 

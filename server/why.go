@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"lehr.dev/annealing/explain"
 	"lehr.dev/fault"
 	apipb "lehr.dev/gen/lehr/api/v1"
@@ -17,28 +19,103 @@ import (
 	"lehr.dev/store"
 )
 
-// maxFollowed bounds how many reports one answer reads.
-const maxFollowed = 500
+const (
+	// maxFollowed bounds how many reports beyond those asked for one answer reads.
+	maxFollowed = 500
+	// maxRolled bounds how many members that wait are followed to their causes.
+	maxRolled = 2000
+	// maxNamed of a cause's assets are named.
+	maxNamed = 10
+	// mostPinned of a group's pins are told.
+	mostPinned = 100
+)
 
-// Why reads what explain.Explain needs, and puts its answer into a message.
+// What the name in a request for why means.
+const (
+	subjectAsset     = "asset"
+	subjectGroup     = "group"
+	subjectPartition = "partition"
+)
+
+// Why reads what package explain needs, and puts its answer into a message.
 func (s *Server) Why(ctx context.Context, request *apipb.WhyRequest) (*apipb.WhyResponse, error) {
-	partition, asset, err := s.asset(ctx, request.Partition, request.Asset)
+	partition, err := s.registered(ctx, request.Partition)
 	if err != nil {
 		return nil, err
 	}
-	facts := explain.Facts{
-		Asset: asset, Partition: partition.ID, Head: partition.Head, Covered: partition.Covered, Now: s.runtime.Now(),
-		Reports: map[intent.AssetID]intent.Report{}, After: map[intent.AssetID][]intent.AssetID{}, Members: map[intent.AssetID]intent.Member{},
+	facts, err := s.whyFacts(ctx, partition)
+	if err != nil {
+		return nil, err
+	}
+	switch request.Subject {
+	case "":
+		if request.Asset == "" {
+			return s.whyPartition(ctx, partition, facts)
+		}
+		return s.whyNamed(ctx, partition, request.Asset, facts)
+	case subjectAsset:
+		return s.whyAsset(ctx, partition, request.Asset, facts)
+	case subjectGroup:
+		groups, err := s.groupsNamed(ctx, partition, request.Asset)
+		if err != nil {
+			return nil, err
+		}
+		if len(groups) == 0 {
+			return nil, noGroup(partition, request.Asset)
+		}
+		return s.whyGroup(ctx, partition, request.Asset, groups, facts)
+	case subjectPartition:
+		return s.whyPartition(ctx, partition, facts)
+	default:
+		return nil, fault.New(fault.Invalid, "%.100q is nothing that there is a why for", request.Subject).WithHint("there are: asset, group, partition")
+	}
+}
+
+// whyNamed answers for the asset of that name, else the group, else the partition.
+func (s *Server) whyNamed(ctx context.Context, partition store.Partition, name string, facts explain.Facts) (*apipb.WhyResponse, error) {
+	response, err := s.whyAsset(ctx, partition, name, facts)
+	if err != nil && !fault.Is(err, fault.NotFound) && !fault.Is(err, fault.Invalid) {
+		return nil, err
+	}
+	groups, failed := s.groupsNamed(ctx, partition, name)
+	switch {
+	case failed != nil:
+		return nil, failed
+	case err == nil && len(groups) > 0:
+		response.Also = []string{subjectGroup}
+		return response, nil
+	case err == nil:
+		return response, nil
+	case len(groups) > 0:
+		return s.whyGroup(ctx, partition, name, groups, facts)
+	case name == string(partition.ID):
+		return s.whyPartition(ctx, partition, facts)
+	default:
+		return nil, err
+	}
+}
+
+// whyFacts reads what concerns the whole partition.
+func (s *Server) whyFacts(ctx context.Context, partition store.Partition) (facts explain.Facts, err error) {
+	facts = explain.Facts{
+		Partition: partition.ID, Head: partition.Head, Covered: partition.Covered, Now: s.runtime.Now(), Sweep: s.sweep,
+		Reports: map[intent.AssetID]intent.Report{}, After: map[intent.AssetID][]intent.AssetID{},
+		Members: map[intent.AssetID]intent.Member{}, Owners: map[intent.AssetID]string{},
 	}
 	if facts.Stop, err = s.stopOf(ctx, partition.ID); err != nil {
-		return nil, err
+		return facts, err
 	}
 	if facts.Blocked, err = s.blocked(ctx, partition.ID); err != nil {
-		return nil, err
+		return facts, err
 	}
 	if facts.Pins, err = s.store.Pins(ctx, partition.ID); err != nil {
-		return nil, err
+		return facts, err
 	}
+	policy, err := s.policy(ctx, partition.Head)
+	if err != nil {
+		return facts, err
+	}
+	facts.Owner = policy.GetOwner()
 	for _, health := range s.health() {
 		if health.Partition == partition.ID {
 			facts.Turn = health.Waiting
@@ -47,7 +124,16 @@ func (s *Server) Why(ctx context.Context, request *apipb.WhyRequest) (*apipb.Why
 			}
 		}
 	}
-	if err := s.follow(ctx, &facts); err != nil {
+	return facts, nil
+}
+
+func (s *Server) whyAsset(ctx context.Context, partition store.Partition, name string, facts explain.Facts) (*apipb.WhyResponse, error) {
+	asset, err := intent.ParseAssetID(name)
+	if err != nil {
+		return nil, err
+	}
+	facts.Asset = asset
+	if err := s.follow(ctx, &facts, asset); err != nil {
 		return nil, err
 	}
 	if facts.Approvers, err = s.approvers(ctx, partition.ID, facts); err != nil {
@@ -57,9 +143,14 @@ func (s *Server) Why(ctx context.Context, request *apipb.WhyRequest) (*apipb.Why
 	if answer.Root.Kind == explain.KindNoAsset && answer.State == "" {
 		return nil, s.meant(ctx, partition.Head, asset, fault.New(fault.NotFound, "%s", answer.Summary).WithHint("%s", answer.Root.Hint))
 	}
+	state := answer.State
+	if state == "" {
+		state = intent.StateUnseen
+	}
 	response := &apipb.WhyResponse{
-		Partition: string(partition.ID), Asset: string(asset), State: string(answer.State),
-		Summary: answer.Summary, Hint: answer.Root.Hint, Reasons: each(answer.Reasons, toReason),
+		Partition: string(partition.ID), Asset: string(asset), Subject: subjectAsset, State: string(state),
+		Summary: answer.Summary, Hint: answer.Root.Hint, Reasons: each(answer.Reasons, toReason), Root: toRoot(answer.Root),
+		Standing: toStanding(answer.Standing),
 	}
 	if report, ok := facts.Reports[asset]; ok {
 		response.Report = toReport(report)
@@ -96,26 +187,30 @@ func (s *Server) approvers(ctx context.Context, partition intent.PartitionID, fa
 // mostApprovers are named.
 const mostApprovers = 10
 
-// follow reads the reports of the asset and of all that it waits on, level by
-// level.
-func (s *Server) follow(ctx context.Context, facts *explain.Facts) error {
-	seen := map[intent.AssetID]bool{facts.Asset: true}
-	next := []intent.AssetID{facts.Asset}
-	for len(next) > 0 && len(seen) <= maxFollowed {
+// follow reads the reports of assets and of all that they wait on, level by level.
+func (s *Server) follow(ctx context.Context, facts *explain.Facts, from ...intent.AssetID) error {
+	seen := map[intent.AssetID]bool{}
+	next := from
+	for _, asset := range from {
+		seen[asset] = true
+	}
+	for read := 0; len(next) > 0 && read <= maxFollowed; {
 		asset := next[0]
 		next = next[1:]
-		if err := s.readMember(ctx, facts, asset); err != nil {
-			return err
+		report, known := facts.Reports[asset]
+		if !known {
+			read++
+			found, err := s.readFollowed(ctx, facts, asset)
+			if err != nil {
+				return err
+			}
+			if found == nil {
+				continue
+			}
+			report = *found
 		}
-		report, err := s.report(ctx, facts.Partition, asset)
-		if err != nil {
-			return err
-		}
-		if report == nil {
-			continue
-		}
-		facts.Reports[asset] = *report
-		if facts.After[asset], err = s.after(ctx, facts.Head, *report); err != nil {
+		var err error
+		if facts.After[asset], err = s.after(ctx, facts.Head, report); err != nil {
 			return err
 		}
 		blockers := slices.Clone(facts.After[asset])
@@ -132,25 +227,26 @@ func (s *Server) follow(ctx context.Context, facts *explain.Facts) error {
 	return nil
 }
 
+// readFollowed reads what is known of one asset; nil: nothing was reported yet.
+func (s *Server) readFollowed(ctx context.Context, facts *explain.Facts, asset intent.AssetID) (*intent.Report, error) {
+	if err := s.readMember(ctx, facts, asset); err != nil {
+		return nil, err
+	}
+	report, err := s.report(ctx, facts.Partition, asset)
+	if report != nil {
+		facts.Reports[asset] = *report
+	}
+	return report, err
+}
+
 // after lists what an asset comes after, if its difference is unknown.
 func (s *Server) after(ctx context.Context, head intent.IncarnationID, report intent.Report) ([]intent.AssetID, error) {
 	unknown := slices.ContainsFunc(report.Waiting, func(w intent.WaitingOn) bool { return w.Kind == intent.WaitUnknown })
 	if !unknown || head.IsZero() {
 		return nil, nil
 	}
-	_, body, err := s.store.Content(ctx, head, report.Asset)
-	if fault.Is(err, fault.NotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	asset, err := schema.Decode(body)
-	if err != nil {
-		return nil, err
-	}
 	dependencies := &intentpb.Dependencies{}
-	if _, err := schema.Addon(asset, dependencies); err != nil {
+	if _, err := s.addon(ctx, head, report.Asset, dependencies); err != nil {
 		return nil, err
 	}
 	var found []intent.AssetID
@@ -162,16 +258,39 @@ func (s *Server) after(ctx context.Context, head intent.IncarnationID, report in
 	return found, nil
 }
 
+// addon reads an addon of an asset, and its place; nothing when it is not there.
+func (s *Server) addon(ctx context.Context, head intent.IncarnationID, asset intent.AssetID, into ...proto.Message) (member intent.Member, err error) {
+	member, body, err := s.store.Content(ctx, head, asset)
+	if fault.Is(err, fault.NotFound) {
+		return intent.Member{}, nil
+	}
+	if err != nil {
+		return member, err
+	}
+	decoded, err := schema.Decode(body)
+	if err != nil {
+		return member, err
+	}
+	for _, addon := range into {
+		if _, err := schema.Addon(decoded, addon); err != nil {
+			return member, err
+		}
+	}
+	return member, nil
+}
+
+// readMember reads the asset's place in head, and its owner.
 func (s *Server) readMember(ctx context.Context, facts *explain.Facts, asset intent.AssetID) error {
 	if facts.Head.IsZero() {
 		return nil
 	}
-	member, err := s.store.Member(ctx, facts.Head, asset)
-	if fault.Is(err, fault.NotFound) {
-		return nil
-	}
-	if err == nil {
+	owner := &intentpb.Owner{}
+	member, err := s.addon(ctx, facts.Head, asset, owner)
+	if err == nil && member.Asset != "" {
 		facts.Members[asset] = member
+		if owner.Owner != "" {
+			facts.Owners[asset] = owner.Owner
+		}
 	}
 	return err
 }
@@ -179,7 +298,20 @@ func (s *Server) readMember(ctx context.Context, facts *explain.Facts, asset int
 func toReason(r explain.Reason) *apipb.Reason {
 	return &apipb.Reason{
 		Kind: r.Kind, Asset: string(r.Asset), Text: r.Text, Hint: r.Hint, Owner: r.Owner,
-		Since: toTime(r.Since), Until: toTime(r.Until),
+		Since: toTime(r.Since), Until: toTime(r.Until), Responsible: r.Responsible, Next: toTime(r.Next),
 		Findings: each(r.Findings, toFinding), Causes: each(r.Causes, toReason),
+	}
+}
+
+// toRoot is the end of a chain alone.
+func toRoot(r explain.Reason) *apipb.Reason {
+	r.Causes = nil
+	return toReason(r)
+}
+
+func toStanding(s explain.Standing) *apipb.Standing {
+	return &apipb.Standing{
+		Desired: toIncarnationID(s.Desired), Target: toIncarnationID(s.Target), TargetBy: s.By,
+		Current: string(s.Current), Differs: s.Differs, At: toTime(s.At),
 	}
 }

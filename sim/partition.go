@@ -183,7 +183,7 @@ func (l *Lab) collecting() app.Collecting {
 	keep := store.Retention{Incarnations: 3, Period: guardPeriod + time.Minute, History: 30 * time.Minute}
 	if l.brief() {
 		keep.Period = briefPeriod + 30*time.Second
-		return app.Collecting{Every: 20 * time.Second, Keep: keep}
+		return app.Collecting{Every: time.Minute, Keep: keep}
 	}
 	return app.Collecting{Every: 10 * time.Minute, Keep: keep}
 }

@@ -11,7 +11,7 @@ import (
 // minimumAge waits until the target incarnation, or the asset's content in it,
 // was published so long ago.
 func (c *Configured) minimumAge(asked *intentpb.MinimumAge) {
-	c.Kind, c.NeedsOrigin = KindMinimumAge, true
+	c.NeedsOrigin = true
 	least := asked.GetAge().AsDuration()
 	c.judge = func(f Facts) intent.Verdict {
 		what, published := f.Origin.Incarnation.String()+" was", f.Origin.Published
@@ -26,7 +26,7 @@ func (c *Configured) minimumAge(asked *intentpb.MinimumAge) {
 		}
 		old := published.Add(least)
 		if !f.Now.Before(old) {
-			return c.passes(time.Time{})
+			return c.passes(time.Time{}).Rests("%s published at %s, %s ago; it must be %s old", what, instant(published), f.Now.Sub(published).Round(time.Second), least)
 		}
 		return c.waits(intent.WaitAge, old, "%s published at %s and must be %s old; it is at %s", what, instant(published), least, instant(old))
 	}

@@ -17,7 +17,7 @@ func (c *Configured) calendar(said *intentpb.Calendar) error {
 		answer := hours.At(f.Now)
 		switch {
 		case answer.Open:
-			return c.passes(answer.Until)
+			return c.passes(answer.Until).Rests("open at %s", hours.Time(f.Now))
 		case answer.Until.IsZero():
 			return c.waits(intent.WaitCalendar, answer.Until, "%s; it does not open within two years", answer.Why)
 		}

@@ -8,6 +8,9 @@ import (
 	"lehr.dev/intent"
 )
 
+// DefaultDimension of what is served, where none is named.
+const DefaultDimension = "capacity"
+
 // Amount of one dimension: what is there now, and what the target asks for.
 type Amount struct {
 	Current, Target float64

@@ -59,6 +59,10 @@ type Facts struct {
 	Content intent.Asset
 	Origin  Origin
 	Health  intent.Health
+	// Answers from outside, by question, and how much the asset serves, by the
+	// check that looks at it.
+	Answers map[Question]Answer
+	Served  map[*Configured]Served
 }
 
 // Mode of enforcement.

@@ -29,9 +29,9 @@ func (c *Configured) condition(asked *intentpb.Condition, over intent.TypeName, 
 		case err != nil:
 			return c.broken(err)
 		case holds && timed:
-			return c.passes(f.Now.Add(timely))
+			return c.passes(f.Now.Add(timely)).Rests("it was so: %s", intent.Shown(asked.GetMust()))
 		case holds:
-			return c.passes(time.Time{})
+			return c.passes(time.Time{}).Rests("it was so: %s", intent.Shown(asked.GetMust()))
 		case asked.GetMessage() != "":
 			return c.waits(intent.WaitCondition, time.Time{}, "%s (must: %s)", asked.GetMessage(), intent.Shown(asked.GetMust()))
 		}

@@ -18,6 +18,9 @@ const (
 	KindDenylist   = "denylist"
 	KindCondition  = "condition"
 	KindCalendar   = "calendar"
+	KindQuery      = "query"
+	KindAlerts     = "alerts"
+	KindPeak       = "peak"
 )
 
 // Configured is a check of a policy, ready to judge. It is safe for concurrent
@@ -26,7 +29,11 @@ type Configured struct {
 	Name, Kind string
 	// NeedsContent and NeedsOrigin say which facts it looks at.
 	NeedsContent, NeedsOrigin bool
-	judge                     func(Facts) intent.Verdict
+	// Question that it asks outside; nil: none. Its answer is a fact.
+	Question *Question
+	// Sized says how much of what it looks at the asset serves; nil: it does not.
+	Sized *Sized
+	judge func(Facts) intent.Verdict
 }
 
 // Required is a check that a push of the asset needs.
@@ -55,7 +62,7 @@ type Origin struct {
 // Configure makes a check ready, its expressions against the types of the
 // target. One that cannot be made so answers that it is broken, always (S11).
 func Configure(c *intentpb.Check, types *rule.Environment) *Configured {
-	made := &Configured{Name: c.GetName()}
+	made := &Configured{Name: c.GetName(), Kind: KindOf(c)}
 	var err error
 	switch kind := c.GetKind().(type) {
 	case *intentpb.Check_MinAge:
@@ -66,6 +73,12 @@ func Configure(c *intentpb.Check, types *rule.Environment) *Configured {
 		err = made.condition(kind.Condition, over(c, types), types)
 	case *intentpb.Check_Calendar:
 		err = made.calendar(kind.Calendar)
+	case *intentpb.Check_Query:
+		err = made.metric(kind.Query, over(c, types), types)
+	case *intentpb.Check_Alerts:
+		err = made.alerts(kind.Alerts, over(c, types), types)
+	case *intentpb.Check_Peak:
+		err = made.peak(kind.Peak, over(c, types), types)
 	default:
 		err = errors.New("this version of Lehr does not know its kind")
 	}
@@ -98,6 +111,12 @@ func KindOf(c *intentpb.Check) string {
 		return KindCondition
 	case *intentpb.Check_Calendar:
 		return KindCalendar
+	case *intentpb.Check_Query:
+		return KindQuery
+	case *intentpb.Check_Alerts:
+		return KindAlerts
+	case *intentpb.Check_Peak:
+		return KindPeak
 	default:
 		return ""
 	}

@@ -13,7 +13,6 @@ import (
 // denylist lets no content of a denied version be pushed, nor content that
 // came with a denied commit. Removing such a thing is no push of it.
 func (c *Configured) denylist(list *intentpb.Denylist, over intent.TypeName, types *rule.Environment) error {
-	c.Kind = KindDenylist
 	var own *rule.Expression
 	if list.GetVersion() != "" {
 		var err error

@@ -59,7 +59,20 @@ func (e *Enforcer) admit(a *asset, facts check.Facts, decision check.Decision) {
 		Budgets:       a.requirements.budgets,
 		Removes:       facts.Turndown != nil,
 		Checks:        decision.Passed(),
+		Grounds:       append(grounds(d.Incarnation, e.view.head, pin), decision.Grounds(facts)...),
 	}})
+}
+
+// grounds say why that incarnation is what is pushed.
+func grounds(target, head intent.IncarnationID, pin *intent.Pin) []intent.Ground {
+	fact := target.String() + ", which is head"
+	switch {
+	case pin != nil:
+		fact = fmt.Sprintf("%s, pinned by %s: %s", target, pin.Holder.Name, pin.Reason)
+	case target != head:
+		fact = fmt.Sprintf("%s; head is %s, with the same content", target, head)
+	}
+	return []intent.Ground{{Check: "target", Fact: fact}}
 }
 
 // startAdmissions hands a group of admissions to the store.

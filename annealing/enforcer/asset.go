@@ -58,11 +58,17 @@ type trouble struct {
 	// consent to the plan and overrides, as the last pass saw them.
 	consent   *intent.Consent
 	overrides []intent.Override
+	// passed are the checks that passed in the last pass.
+	passed []string
 	// ends is when a check of the policy may answer otherwise by itself; zero:
 	// when something changes.
 	ends time.Time
 	// awaits lists the assets whose moves wake it.
 	awaits []intent.AssetID
+	// asks are the questions of its checks, and sides what was answered when it
+	// was last decided about.
+	asks  []*question
+	sides []check.Side
 	// failures in a row, and what the retry check says of them.
 	failures int
 	retry    *intent.WaitingOn

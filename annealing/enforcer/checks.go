@@ -109,6 +109,12 @@ func (r *reader) ready(ctx context.Context, g *glance, asks *gathered, all *requ
 		if ready.NeedsContent {
 			all.content = all.of.target
 		}
+		if ready.Sized != nil {
+			if all.served == nil {
+				all.served = map[*check.Configured]check.Served{}
+			}
+			all.served[ready] = all.standing.served(types, all.of.target, *ready.Sized, g.difference)
+		}
 		if ready.NeedsOrigin && all.origin.Incarnation.IsZero() {
 			if all.origin, err = r.origin(ctx, g); err != nil {
 				return err

@@ -36,6 +36,7 @@ func (e *Enforcer) watchClock() {
 			s.measure.PausedUntil.Set(s.until)
 		}
 	}
+	e.askAnew(now)
 	for a, s := range e.standings {
 		if s.at.After(now) {
 			delete(e.standings, a)

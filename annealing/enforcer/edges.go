@@ -23,9 +23,6 @@ type edge struct {
 	loosened bool
 }
 
-// defaultDimension of a capacity edge that names none.
-const defaultDimension = "capacity"
-
 // edgesOf lists the dependencies that an asset's content declares.
 func edgesOf(content intent.Asset) ([]edge, error) {
 	addon := &intentpb.Dependencies{}
@@ -38,7 +35,7 @@ func edgesOf(content intent.Asset) ([]edge, error) {
 		if d.Rule == intentpb.Dependency_RULE_CAPACITY {
 			declared.serves, declared.expects = d.Serves, d.Expects
 			if declared.serves == "" {
-				declared.serves = defaultDimension
+				declared.serves = check.DefaultDimension
 			}
 			if declared.expects == "" {
 				declared.expects = declared.serves

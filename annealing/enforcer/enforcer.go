@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"time"
 
+	"lehr.dev/annealing/check"
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
 	"lehr.dev/loop"
@@ -20,17 +21,35 @@ import (
 	"lehr.dev/store"
 )
 
-// Stores are the roles that the enforcer needs.
+// Stores are the parts of store.All that the enforcer needs, as that says.
 type Stores interface {
-	store.Partitions
-	store.Snapshots
-	store.Brakes
-	store.Approvals
-	store.Journal
-	store.Reports
-	Changed(partition intent.PartitionID) <-chan struct{}
-	// Check is store.Leases' part of that name.
 	Check(ctx context.Context, lease store.Lease) error
+	Changed(partition intent.PartitionID) <-chan struct{}
+	Partition(ctx context.Context, id intent.PartitionID) (store.Partition, error)
+
+	Incarnation(ctx context.Context, id intent.IncarnationID) (intent.Incarnation, error)
+	Member(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) (intent.Member, error)
+	Content(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) (intent.Member, []byte, error)
+	Members(ctx context.Context, id intent.IncarnationID, filter store.AssetFilter) ([]intent.Member, error)
+	Changes(ctx context.Context, from, to intent.IncarnationID, after intent.AssetID, limit int) ([]store.Change, error)
+	EdgesTo(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) ([]store.Edge, error)
+
+	Pins(ctx context.Context, partition intent.PartitionID) ([]intent.Pin, error)
+	Holds(ctx context.Context, partition intent.PartitionID) ([]intent.Hold, error)
+	Consents(ctx context.Context, partition intent.PartitionID) (store.Consents, error)
+	Authors(ctx context.Context, target intent.IncarnationID, asset intent.AssetID, now time.Time) ([]string, error)
+
+	Admit(ctx context.Context, lease store.Lease, admissions []store.Admission) ([]*store.Refusal, error)
+	Permit(ctx context.Context, lease store.Lease, push intent.PushID, now time.Time) error
+	ClosePushes(ctx context.Context, lease store.Lease, closings []store.Closing) error
+	SaveResumeToken(ctx context.Context, lease store.Lease, push intent.PushID, token []byte) error
+	OpenPushes(ctx context.Context, partition intent.PartitionID) ([]store.OpenPush, error)
+	Pushes(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, limit int) ([]store.PushRecord, error)
+	SaveEnforced(ctx context.Context, lease store.Lease, enforced []store.Enforced) (map[intent.AssetID]store.Claim, error)
+	EnforcedPage(ctx context.Context, partition intent.PartitionID, after intent.AssetID, limit int) ([]store.Enforced, error)
+
+	SaveReports(ctx context.Context, lease store.Lease, reports []intent.Report) error
+	ListReports(ctx context.Context, partition intent.PartitionID, filter store.ReportFilter) ([]intent.Report, error)
 }
 
 // Schemas finds the set of types that incarnations were published with.
@@ -51,6 +70,9 @@ type Options struct {
 	Schemas Schemas
 	// Plugins returns the plugin that a binding names, by run or dial.
 	Plugins func(binding *intentpb.PluginBinding) plugin.Plugin
+	// Outside answers what checks ask of monitoring; nil: nobody is asked. It
+	// returns within some seconds.
+	Outside func(ctx context.Context, q check.Question) (check.Answer, error)
 	Runtime loop.Runtime
 	Log     *slog.Logger
 	Limits  Limits
@@ -120,7 +142,8 @@ type Enforcer struct {
 	// begins.
 	revisited intent.AssetID
 	// latest is the latest time that the clock told the owner.
-	latest time.Time
+	latest  time.Time
+	outside outside
 	// lines by budget key; ushering while the usher is to come back.
 	lines    map[string]*line
 	ushering bool
@@ -147,6 +170,9 @@ func New(options Options) *Enforcer {
 	if options.Measure == nil {
 		options.Measure = &measure.Enforcer{}
 	}
+	if options.Outside == nil {
+		options.Outside = nobody
+	}
 	return &Enforcer{
 		queue:       loop.Queue[*asset]{Compare: byID},
 		Options:     options,
@@ -161,6 +187,7 @@ func New(options Options) *Enforcer {
 		wanted:      map[*asset]bool{},
 		lagging:     map[intent.Sequence]int{},
 		left:        map[intent.AssetID]former{},
+		outside:     newOutside(),
 		lines:       map[string]*line{},
 		reports:     map[intent.AssetID]intent.Report{},
 		admissions:  loop.Batch[admission]{},
@@ -192,8 +219,9 @@ func (e *Enforcer) Run(ctx context.Context, lease store.Lease) error {
 			return e.failed
 		}
 		e.dispatch(ctx)
+		e.inquire(ctx)
 		e.flush(ctx)
-		pause := e.queue.Next(e.now())
+		pause := e.untilDue()
 		e.Measure.Assets.Store(int64(len(e.assets)))
 		e.Measure.Queued.Store(int64(e.queue.Len()))
 		e.Measure.Step.Set(time.Time{})

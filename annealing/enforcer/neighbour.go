@@ -400,7 +400,7 @@ func (e *Enforcer) wakeWaiters(id intent.AssetID, onlyStanding bool) {
 	}
 }
 
-// leaveWaiters takes an asset out of those that wait for others.
+// leaveWaiters takes an asset out of those that wait for others, or for answers.
 func (e *Enforcer) leaveWaiters(a *asset) {
 	if a.trouble == nil {
 		return
@@ -411,4 +411,5 @@ func (e *Enforcer) leaveWaiters(a *asset) {
 		}
 	}
 	a.awaits = nil
+	a.leaveQuestions()
 }

@@ -16,10 +16,12 @@ import (
 func (e *Enforcer) pass(a *asset, now time.Time) {
 	e.leaveWaiters(a)
 	e.asked = false
+	e.ask(a, now)
 	facts := e.facts(a, now)
+	a.sides = check.Sides(facts)
 	a.consent, a.overrides = said(facts)
 	decision := check.Decide(facts)
-	a.ends = decision.Ends()
+	a.ends, a.passed = decision.Ends(), decision.Passed()
 	if a.requirements.err != nil {
 		decision.Verdicts = append(decision.Verdicts, intent.IsBroken("requirements", a.requirements.err))
 	}
@@ -67,6 +69,7 @@ func (e *Enforcer) consent(a *asset, facts *check.Facts) {
 	facts.Rejections = e.view.rejections[plan]
 	facts.Overrides, facts.Allowed = e.view.overrides[content], a.requirements.overridable
 	facts.Checks, facts.Content, facts.Origin = a.requirements.checks, a.requirements.content, a.requirements.origin
+	facts.Answers, facts.Served = e.outside.answers, a.requirements.served
 	facts.Origin.Incarnation, facts.Health = a.difference.Incarnation, a.difference.Health
 }
 

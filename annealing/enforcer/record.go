@@ -30,7 +30,7 @@ func (e *Enforcer) wait(a *asset, target intent.IncarnationID, effective intent.
 		d := a.difference
 		report.Plan, report.PlanDigest = d.Plan, a.plan
 		report.ResourceKey, report.Health, report.Unmanaged = d.ResourceKey, d.Health, d.Unmanaged
-		report.Consent, report.Overrides = a.consent, a.overrides
+		report.Consent, report.Overrides, report.Passed = a.consent, a.overrides, a.passed
 	}
 	e.report(a, report)
 }

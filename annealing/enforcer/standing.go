@@ -141,6 +141,23 @@ func (s *standing) evaluate(rules *ruling, content intent.Asset, dimension, text
 	return result
 }
 
+// served is how much the asset serves, and would, in the words of a check.
+func (s *standing) served(rules *ruling, content intent.Asset, by check.Sized, d intent.Difference) check.Served {
+	if by.Expression != "" {
+		left, err := rules.leave(content, d)
+		if err != nil {
+			return check.Served{Err: err}
+		}
+		found := s.evaluate(rules, left, by.Expression, by.Expression, d)
+		return check.Served{Amount: found.Amount, Err: found.err}
+	}
+	found, known := s.amount(by.Dimension)
+	if !known {
+		return check.Served{Err: fmt.Errorf("%s has no Capacity in the dimension %s, and its plugin reports none", content.ID, by.Dimension)}
+	}
+	return check.Served{Amount: found.Amount, Err: found.err}
+}
+
 // there is the asset as its plugin found it.
 func there(content intent.Asset, d intent.Difference) intent.Asset {
 	content.Payload.Bytes = d.Current

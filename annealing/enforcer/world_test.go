@@ -14,6 +14,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"lehr.dev/annealing/check"
 	"lehr.dev/fault"
 	commandpb "lehr.dev/gen/lehr/command/v1"
 	intentpb "lehr.dev/gen/lehr/intent/v1"
@@ -53,7 +54,9 @@ type world struct {
 	runtime    loop.Runtime
 	// stores is what the enforcer is given for the store.
 	stores Stores
-	policy *intentpb.Policy
+	// outside answers checks; nil: nobody does.
+	outside func(context.Context, check.Question) (check.Answer, error)
+	policy  *intentpb.Policy
 	// sources of what is published next.
 	sources []intent.SourceRevision
 	base    map[intent.AssetID]intent.Member
@@ -110,7 +113,7 @@ func (w *world) start() {
 	}
 	w.enforcer = New(Options{
 		Partition: shop, Since: since, Store: w.stores, Runtime: w.runtime, Log: quietLog(), Limits: w.limits,
-		Plugins: func(*intentpb.PluginBinding) plugin.Plugin { return w.production },
+		Plugins: func(*intentpb.PluginBinding) plugin.Plugin { return w.production }, Outside: w.outside,
 	})
 	ctx, cancel := context.WithCancel(w.ctx)
 	ended := make(chan error, 1)

@@ -5,7 +5,9 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -74,27 +76,40 @@ type Facts struct {
 	// Approvers are who may approve plans of the partition, in words; none: it is
 	// not known, or nobody asks for more than the local user.
 	Approvers []string
-	Now       time.Time
+	// Owners of assets, where their Owner addon names one; Owner is the
+	// partition's.
+	Owners map[intent.AssetID]string
+	Owner  string
+	// Sweep is the longest pause between two looks at an asset.
+	Sweep time.Duration
+	Now   time.Time
 }
 
 // Reason is a node of the chain; its causes say why it is so.
 type Reason struct {
 	Kind string
 	// Asset that it is said of; empty: the partition.
-	Asset    intent.AssetID
-	Text     string
-	Hint     string
-	Owner    string
-	Since    time.Time
-	Until    time.Time
+	Asset intent.AssetID
+	Text  string
+	Hint  string
+	// Owner of the brake that is in the way: a hold, pin, stop, override or
+	// rejection. Responsible is who owns the asset, or else the partition.
+	Owner       string
+	Responsible string
+	Since       time.Time
+	// Until is when it ends by itself, if that is known.
+	Until time.Time
+	// Next is when it is looked at again at the latest; zero: nobody looks.
+	Next     time.Time
 	Findings []intent.Finding
 	Causes   []Reason
 }
 
 // Answer is the whole chain, the most decisive reason first.
 type Answer struct {
-	State   intent.State
-	Reasons []Reason
+	State    intent.State
+	Standing Standing
+	Reasons  []Reason
 	// Root is the first leaf of the most decisive chain.
 	Root Reason
 	// Summary is the root cause in one line.
@@ -103,25 +118,9 @@ type Answer struct {
 
 // Explain builds the chain for one asset.
 func Explain(f Facts) Answer {
-	answer := Answer{State: f.Reports[f.Asset].State}
-	answer.Reasons = append(f.partitionReasons(), f.assetReasons(f.Asset, path{}, 0)...)
-	if f.Blocked != nil {
-		answer.Reasons = append(answer.Reasons, f.blockedReason())
-	}
-	if f.Turn != "" {
-		answer.Reasons = append(answer.Reasons, Reason{
-			Kind: KindUnbuilt, Text: "newer sources " + f.Turn,
-			Hint: "the server's cores are shared: other partitions are built first",
-		})
-	}
-	for _, r := range f.Covered {
-		if r.Failing != (intent.Failing{}) {
-			answer.Reasons = append(answer.Reasons, Reason{
-				Kind: KindOldSource, Since: r.Failing.Since, Text: r.Failing.Text(r.Source),
-				Hint: "it is tried again and again; what was read last is still served",
-			})
-		}
-	}
+	answer := Answer{State: f.Reports[f.Asset].State, Standing: f.standing()}
+	answer.Reasons = slices.Concat(f.partitionReasons(), f.assetReasons(f.Asset, path{}, 0), f.intentReasons())
+	f.answerFor(answer.Reasons)
 	order(answer.Reasons)
 	answer.Root = root(answer.Reasons[0])
 	answer.Summary = f.summary(answer)
@@ -141,6 +140,37 @@ func (f Facts) partitionReasons() []Reason {
 		})
 	}
 	return reasons
+}
+
+// intentReasons are why the newest sources are not what is enforced.
+func (f Facts) intentReasons() []Reason {
+	var reasons []Reason
+	if f.Blocked != nil {
+		reasons = append(reasons, f.blockedReason())
+	}
+	if f.Turn != "" {
+		reasons = append(reasons, Reason{
+			Kind: KindUnbuilt, Text: "newer sources " + f.Turn,
+			Hint: "the server's cores are shared: other partitions are built first",
+		})
+	}
+	for _, r := range f.Covered {
+		if r.Failing != (intent.Failing{}) {
+			reasons = append(reasons, Reason{
+				Kind: KindOldSource, Since: r.Failing.Since, Text: r.Failing.Text(r.Source),
+				Hint: "it is tried again and again; what was read last is still served",
+			})
+		}
+	}
+	return reasons
+}
+
+// answerFor says who is responsible for what each reason is about.
+func (f Facts) answerFor(reasons []Reason) {
+	for i := range reasons {
+		reasons[i].Responsible = cmp.Or(f.Owners[reasons[i].Asset], f.Owner)
+		f.answerFor(reasons[i].Causes)
+	}
 }
 
 // problemHint is that of the finding that the problem tells of, if there is one.
@@ -240,8 +270,8 @@ func (f Facts) assetReasons(asset intent.AssetID, told path, depth int) []Reason
 		for _, blocker := range blockers {
 			reason.Causes = append(reason.Causes, f.blockerReason(blocker, told, depth+1)...)
 		}
-		if reason.Hint == "" && restsOnIntent(waiting, reason.Causes) {
-			reason.Hint = intentHint(report, waiting, reason.Causes)
+		if restsOnIntent(waiting, reason.Causes) {
+			reason.Hint = cmp.Or(intentHint(report, waiting, reason.Causes), reason.Hint)
 		}
 		reasons = append(reasons, reason)
 	}
@@ -279,12 +309,28 @@ func (f Facts) blockerReason(blocker intent.AssetID, told path, depth int) []Rea
 func (f Facts) waitingReason(report intent.Report, waiting intent.WaitingOn) Reason {
 	reason := Reason{
 		Kind: string(waiting.Kind), Asset: report.Asset, Text: waiting.Reason,
-		Hint: hintFor(report, waiting), Owner: waiting.Owner, Until: waiting.Until,
+		Hint: hintFor(report, waiting), Owner: waiting.Owner, Since: report.At, Until: waiting.Until,
+		Next: f.next(report, waiting),
 	}
 	if waiting.Kind == intent.WaitApproval && len(f.Approvers) > 0 {
 		reason.Text += ". Approvers: " + strings.Join(f.Approvers, ", ")
 	}
 	return reason
+}
+
+// next is when the asset is looked at again at the latest. A report tells what was
+// planned when it was written; where nothing new is found, it is not written again.
+func (f Facts) next(report intent.Report, waiting intent.WaitingOn) time.Time {
+	if f.Problem != "" {
+		return time.Time{}
+	}
+	next := f.Now.Add(f.Sweep)
+	for _, sooner := range []time.Time{report.Next, waiting.Until} {
+		if sooner.After(f.Now) && sooner.Before(next) {
+			next = sooner
+		}
+	}
+	return next
 }
 
 // settled tells of an asset that waits for nothing.

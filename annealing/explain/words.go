@@ -99,31 +99,70 @@ func (f Facts) summary(a Answer) string {
 	}
 }
 
-// hintFor says what a person can do about one entry of a report, where its
-// reason does not say so itself.
+// hintFor says what a person can do about one entry of a report, for each kind.
 func hintFor(report intent.Report, waiting intent.WaitingOn) string {
+	asset := string(report.Asset)
 	switch waiting.Kind {
+	case intent.WaitStop:
+		return "lehr get stops says who stopped it, and what ends that"
+	case intent.WaitMode:
+		return "if it is to be pushed: set \"mode: enforce\" in lehr.yaml; lehr describe asset " + asset + " shows a stricter Mode of its own"
 	case intent.WaitHold:
-		return "lehr unhold " + string(report.Asset) + " --reason WHY lets it be pushed"
+		return "lehr unhold " + asset + " --reason WHY lets it be pushed"
+	case intent.WaitOrder, intent.WaitCapacity, intent.WaitVersion, intent.WaitTurndown:
+		if len(waiting.Blockers) > 0 {
+			return "it goes on by itself once that has moved: lehr why " + string(waiting.Blockers[0])
+		}
+		return "lehr describe asset " + asset + " shows what it depends on"
 	case intent.WaitApproval:
 		if report.PlanDigest.IsZero() {
-			return "lehr describe report " + string(report.Asset) + " shows the plan"
+			return "lehr describe report " + asset + " shows the plan"
 		}
-		return fmt.Sprintf("lehr describe report %s shows the plan; lehr approve %s --plan %s allows it once", report.Asset, report.Asset, report.PlanDigest.Short())
+		return fmt.Sprintf("lehr describe report %s shows the plan; lehr approve %s --plan %s allows it once", asset, asset, report.PlanDigest.Short())
 	case intent.WaitRejected:
-		return fmt.Sprintf("lehr reject %s --withdraw takes it back, with --of %s for an operator; another plan is not rejected", report.Asset, waiting.Owner)
+		return fmt.Sprintf("lehr reject %s --withdraw takes it back, with --of %s for an operator; another plan is not rejected", asset, waiting.Owner)
+	case intent.WaitAge:
+		return "nothing is wrong: it goes on by itself when that time is over"
+	case intent.WaitDenied:
+		return "change the sources to another version, or the denylist in lehr.yaml"
+	case intent.WaitCondition:
+		return "it goes on by itself once that is so; the condition is in lehr.yaml, under checks"
+	case intent.WaitPluginMissing:
+		return "bind its type to a plugin again, under plugins in lehr.yaml"
 	case intent.WaitPlugin:
-		return "the server's log holds what the plugin wrote"
+		return "see whether the plugin runs; the server's log holds what it wrote"
+	case intent.WaitUnknown:
+		return "see whether production can be reached; the plugin is asked again and again, and the server's log holds what it wrote"
 	case intent.WaitBackoff:
-		return "lehr get pushes --asset " + string(report.Asset) + " shows how the pushes ended"
+		return "lehr get pushes --asset " + asset + " shows how the pushes ended; it is tried again by itself"
+	case intent.WaitSettling:
+		return "nothing to do: it goes on by itself once that push can be running no more; lehr get pushes --asset " + asset + " lists it"
+	case intent.WaitFlapping:
+		return "find what else writes it; lehr hold " + asset + " --reason WHY lets the other one have it meanwhile"
+	case intent.WaitCheckBroken:
+		return "nothing is pushed until it can be told; the server's log tells more"
+	case intent.WaitTarget:
+		return "lehr unpin " + asset + " --reason WHY lets it follow the newest again; what cannot be read is told in the server's log"
 	case intent.WaitBudget:
-		return "lehr get reports --state pushing lists who takes the places"
+		return "nothing is wrong: it goes on by itself when a place is free; lehr get reports --state pushing lists who takes the places"
 	case intent.WaitCalendar:
-		return "lehr get windows " + string(report.Asset) + " lists when pushes may begin"
+		return "lehr get windows " + asset + " lists when pushes may begin"
+	case intent.WaitAlert:
+		return "an alert that is silenced in Alertmanager does not count, unless the check says that it does"
+	case intent.WaitPeak:
+		return "it is pushed when less is asked of it; or the sources keep more"
 	case intent.WaitClaim:
 		return "one of the two must go, or name another resource"
+	case intent.WaitStale:
+		return "nothing to do: it is looked at again at once"
 	case intent.WaitStore:
 		return "free space for the store's file"
+	case intent.WaitTurn:
+		return "nothing is wrong: it goes on by itself in its turn; lehr get reports --state pushing lists what is before it"
+	case intent.WaitGeneration:
+		return "lehr get candidates shows why the newest sources are not served"
+	case intent.WaitNotSelected:
+		return "nothing is wrong: its turn is to come"
 	default:
 		return ""
 	}

@@ -179,7 +179,7 @@ func TestEveryFieldIsExplained(t *testing.T) {
 func TestEveryKeyIsExplained(t *testing.T) {
 	text, checks := documents(t)["docs/partition.md"], documents(t)["docs/checks.md"]
 	// Kinds of a partition's own checks.
-	kinds := map[string]bool{"denylist": true, "condition": true, "calendar": true}
+	kinds := map[string]bool{"denylist": true, "condition": true, "calendar": true, "query": true, "alerts": true, "peak": true}
 	var sections [][]string
 	for _, file := range []string{"sections.go", "checks.go"} {
 		source, err := os.ReadFile(filepath.Join(repository, "prodspec", "definition", file))

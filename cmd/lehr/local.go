@@ -131,13 +131,13 @@ func place(file string, line int) string {
 	return fmt.Sprintf("%s:%d", file, line)
 }
 
-func plan(ctx context.Context, o cli.BuildOptions, holds []intent.Hold) (cli.Planned, error) {
-	found, err := app.NewPlan(ctx, app.Building(o), holds, intent.Actor{Name: cli.Planner, Origin: "cli"})
+func plan(ctx context.Context, o cli.BuildOptions, partition intent.PartitionID, holds []intent.Hold) (cli.Planned, error) {
+	found, err := app.NewPlan(ctx, app.Building(o), partition, holds, intent.Actor{Name: "lehr plan", Origin: "cli"})
 	if err != nil {
 		return cli.Planned{}, err
 	}
 	return cli.Planned{
-		Partition: found.Built.Partition, Findings: found.Built.Findings, Client: found.Client, Close: found.Close,
+		Partition: partition, Findings: found.Built.Findings, Assets: toBuilt(found.Built).Assets, Answer: found.Message(found.Base),
 	}, nil
 }
 

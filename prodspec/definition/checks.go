@@ -28,6 +28,10 @@ func ownChecks() []ownCheck {
 		{"deny", "denylist", []string{"version"}, (*parser).denylist, `{deny: [{version: "1.4.*", reason: it loses writes}]}`},
 		{"must", "condition", []string{"message"}, (*parser).condition, "{must: size(diff.changes) < 10}"},
 		{"zone", "calendar", []string{"open", "freezes", "holidays"}, (*parser).calendar, `{zone: Europe/London, open: "Mon-Fri 09:00-17:00", holidays: GB}`},
+		// Before query, which a peak has too.
+		{"headroom", "peak", []string{"prometheus", "query", "serves", "dimension", "labels", "keep"}, (*parser).peak, "{prometheus: main, query: …, headroom: 1.3}"},
+		{"query", "query", []string{"prometheus", "below", "above", "over", "labels", "keep", "absent"}, (*parser).metric, "{prometheus: main, query: error_ratio, below: 0.02}"},
+		{"alerts", "alerts", []string{"alertmanager", "silenced", "inhibited", "labels", "keep"}, (*parser).alerts, `{alertmanager: main, alerts: 'severity="page"'}`},
 	}
 }
 

@@ -158,6 +158,23 @@ func TestRefusedDefinitions(t *testing.T) {
 		"bad freeze":            {"budget: {scope", "office: {zone: UTC, freezes: [{from: soon, until: 2026-01-05, reason: a}]}\n  budget: {scope", 18, 40, "checks.office.freezes[0].from", "no time", "2026-12-20"},
 		"freeze without reason": {"budget: {scope", "office: {zone: UTC, freezes: [{from: 2026-01-04, until: 2026-01-05}]}\n  budget: {scope", 18, 33, "checks.office.freezes[0].reason", "missing", "reason: …"},
 		"freeze backwards":      {"budget: {scope", "office: {zone: UTC, freezes: [{from: 2026-01-06, until: 2026-01-05, reason: a}]}\n  budget: {scope", 18, 33, "checks.office.freezes[0]", "ends before", ""},
+		"query without limit":   {"budget: {scope", "errors: {prometheus: a, query: up}\n  budget: {scope", 18, 34, "checks.errors.below", "has no limit", "below: 0.02"},
+		"query of nobody":       {"budget: {scope", "errors: {query: up, below: 1}\n  budget: {scope", 18, 19, "checks.errors.prometheus", "missing", "https://"},
+		"query of a user":       {"budget: {scope", "errors: {prometheus: \"http://u:p@a\", query: up, below: 1}\n  budget: {scope", 18, 24, "checks.errors.prometheus", "holds a user", "--external-checks"},
+		"limit of no number":    {"budget: {scope", "errors: {prometheus: a, query: up, below: 2%}\n  budget: {scope", 18, 45, "checks.errors.below", "must be a number", "0.02"},
+		"limit without end":     {"budget: {scope", "errors: {prometheus: a, query: up, below: .inf}\n  budget: {scope", 18, 45, "checks.errors.below", "must be a number", "0.02"},
+		"both limits over":      {"budget: {scope", "errors: {prometheus: a, query: up, below: 2, above: 1, over: 1m}\n  budget: {scope", 18, 64, "checks.errors.over", "one limit", "two checks"},
+		"over too long":         {"budget: {scope", "errors: {prometheus: a, query: up, below: 2, over: 8d}\n  budget: {scope", 18, 54, "checks.errors.over", "longer than", "7d"},
+		"absence of another":    {"budget: {scope", "errors: {prometheus: a, query: up, below: 2, absent: fail}\n  budget: {scope", 18, 56, "checks.errors.absent", "not known", "broken, pass or wait"},
+		"kept too long":         {"budget: {scope", "errors: {prometheus: a, query: up, below: 2, keep: 1d}\n  budget: {scope", 18, 54, "checks.errors.keep", "cannot count", "5s to 1h"},
+		"label's name":          {"budget: {scope", "errors: {prometheus: a, query: up, below: 2, labels: {a-b: scope}}\n  budget: {scope", 18, 57, "checks.errors.labels.a-b", "name of a label", "_"},
+		"no matcher":            {"budget: {scope", "pages: {alertmanager: a, alerts: 'severity=page'}\n  budget: {scope", 18, 36, "checks.pages.alerts", "no matcher", "severity"},
+		"two matchers as one":   {"budget: {scope", "pages: {alertmanager: a, alerts: 'a=\"b\" c=\"d\"'}\n  budget: {scope", 18, 36, "checks.pages.alerts", "no matcher", "severity"},
+		"half a matcher":        {"budget: {scope", "pages: {alertmanager: a, alerts: 'a=\"b\",'}\n  budget: {scope", 18, 36, "checks.pages.alerts", "no matcher", "severity"},
+		"no alertmanager":       {"budget: {scope", "pages: {alerts: 'a=\"b\"'}\n  budget: {scope", 18, 19, "checks.pages.alertmanager", "missing", "https://"},
+		"peak of no query":      {"budget: {scope", "peak: {prometheus: a, headroom: 1.3}\n  budget: {scope", 18, 35, "checks.peak.query", "missing", "max_over_time"},
+		"no headroom":           {"budget: {scope", "peak: {prometheus: a, query: qps, headroom: 0}\n  budget: {scope", 18, 47, "checks.peak.headroom", "more than 0", "1.3"},
+		"serves twice":          {"budget: {scope", "peak: {prometheus: a, query: qps, headroom: 1, serves: scope, dimension: b}\n  budget: {scope", 18, 76, "checks.peak.dimension", "twice", "remove"},
 		"no age":                {"budget: {scope", "soak: {min_age: soon}\n  budget: {scope", 18, 19, "checks.soak.min_age", "length of time", "10m"},
 		"age of what":           {"budget: {scope", "soak: {min_age: 1m, of: asset}\n  budget: {scope", 18, 27, "checks.soak.of", `"asset"`, "incarnation or content"},
 		"nothing denied":        {"budget: {scope", "bad: {deny: []}\n  budget: {scope", 18, 15, "checks.bad.deny", "not empty", "reason"},
@@ -305,7 +322,10 @@ func TestOwnChecks(t *testing.T) {
     open: [Mon-Fri 09:00-17:00, {rrule: FREQ=MONTHLY;BYDAY=1SA, start: 2026-01-03 22:00, for: 4h}]
     freezes: [{from: 2026-07-20, until: 2026-08-01 12:00, reason: nobody is here}]
     holidays: GB
-  overrides: {allow: [min_age, bad]}
+  errors: {prometheus: "http://localhost:9090", query: 'error_ratio{service="web"}', below: 0.02, over: 10m, labels: {cluster: scope}, absent: wait}
+  pages: {alertmanager: main, alerts: 'service="web", severity=~"page|a,b"', silenced: true, where: type == "Job"}
+  peak: {prometheus: main, query: "max_over_time(qps[1d])", headroom: 1.3, serves: payload.replicas, keep: 30s}
+  overrides: {allow: [min_age, bad, query, peak]}
 `
 	d, findings := definition.Parse("lehr.yaml", []byte(text), schema.Builtin())
 	if len(findings) > 0 {
@@ -327,6 +347,16 @@ func TestOwnChecks(t *testing.T) {
 			Freezes: []*intentpb.Freeze{{ // In summer time.
 				From: timestamppb.New(time.Date(2026, 7, 19, 23, 0, 0, 0, time.UTC)), Until: timestamppb.New(time.Date(2026, 8, 1, 11, 0, 0, 0, time.UTC)), Reason: "nobody is here",
 			}},
+		}}},
+		{Name: "errors", Kind: &intentpb.Check_Query{Query: &intentpb.Metric{
+			Prometheus: "http://localhost:9090", Query: `error_ratio{service="web"}`, Below: new(0.02), Over: durationpb.New(10 * time.Minute),
+			Labels: map[string]string{"cluster": "scope"}, Absent: intentpb.Metric_ABSENCE_WAIT,
+		}}},
+		{Name: "pages", Where: `type == "Job"`, Kind: &intentpb.Check_Alerts{Alerts: &intentpb.Alerts{
+			Alertmanager: "main", Matchers: []string{`service="web"`, `severity=~"page|a,b"`}, Silenced: true,
+		}}},
+		{Name: "peak", Kind: &intentpb.Check_Peak{Peak: &intentpb.Peak{
+			Prometheus: "main", Query: "max_over_time(qps[1d])", Headroom: 1.3, Serves: "payload.replicas", Keep: durationpb.New(30 * time.Second),
 		}}},
 	}
 	if diff := cmp.Diff(want, d.Policy.GetChecks(), protocmp.Transform()); diff != "" {

@@ -198,10 +198,18 @@ func checksSchema() map[string]any {
 // checkField is a key of a partition's own check.
 func checkField(key string) map[string]any {
 	switch key {
-	case "min_age":
+	case "min_age", "over", "keep":
 		return duration()
-	case "message", "zone", "holidays":
+	case "message", "zone", "holidays", "prometheus", "alertmanager", "query", "alerts", "dimension":
 		return text()
+	case "below", "above", "headroom":
+		return map[string]any{"type": "number"}
+	case "silenced", "inhibited":
+		return map[string]any{"type": "boolean"}
+	case "absent":
+		return enum(slices.Sorted(maps.Keys(absences)))
+	case "labels":
+		return mapOf(expression())
 	case "open":
 		recurring := object(map[string]any{"rrule": text(), "start": text(), "for": duration()}, "rrule")
 		return anyOf(text(), recurring, listOf(anyOf(text(), recurring)))

@@ -1,6 +1,9 @@
 package validate
 
 import (
+	"maps"
+	"slices"
+
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
 	"lehr.dev/rule"
@@ -39,6 +42,17 @@ func checkCheck(e *rule.Environment, c *intentpb.Check) (field string, err error
 	if version := c.GetDeny().GetVersion(); version != "" {
 		_, err := e.Compile(version, over)
 		return "version", err
+	}
+	for _, labels := range []map[string]string{c.GetQuery().GetLabels(), c.GetAlerts().GetLabels(), c.GetPeak().GetLabels()} {
+		for _, name := range slices.Sorted(maps.Keys(labels)) {
+			if _, err := e.Compile(labels[name], over); err != nil {
+				return "labels", err
+			}
+		}
+	}
+	if serves := c.GetPeak().GetServes(); serves != "" {
+		_, err := e.Compile(serves, over)
+		return "serves", err
 	}
 	return "", nil
 }

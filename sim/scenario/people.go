@@ -15,8 +15,8 @@ import (
 // people give these commands without saying lehr; reasoned are those that ask
 // for a reason.
 var (
-	people   = []string{"stop", "resume", "hold", "unhold", "pin", "unpin", "approve", "disown", "why"}
-	reasoned = []string{"stop", "resume", "hold", "unhold", "pin", "unpin", "approve", "disown"}
+	people   = []string{"stop", "resume", "hold", "unhold", "pin", "unpin", "approve", "reject", "override", "disown", "why"}
+	reasoned = []string{"stop", "resume", "hold", "unhold", "pin", "unpin", "approve", "reject", "override", "disown"}
 	// able are all that need nothing but a server that answers at once.
 	able = append([]string{"get", "describe", "diff", "label", "partition", "version"}, people...)
 )

@@ -243,11 +243,15 @@ func (d *desk) enter(a store.Admission) error {
 		}
 	}
 	keys := d.takeBudgets(a)
+	grounds, err := d.grounds(a)
+	if err != nil {
+		return err
+	}
 	entered, err := d.exec(`INSERT INTO push (id, partition, asset, target, effective, plan, resource_key, epoch, admitted, budgets,
-		doubt, open, ending, reason, ended) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 0, 1, '', '', 0)
+		grounds, doubt, open, ending, reason, ended) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0, 1, '', '', 0)
 		ON CONFLICT (id) DO NOTHING`,
 		string(a.Push), string(d.lease.Partition), string(a.Asset), int64(a.Target.Sequence), a.Effective[:], a.Plan[:],
-		string(a.ResourceKey), d.lease.Epoch, stamp(a.At), keys)
+		string(a.ResourceKey), d.lease.Epoch, stamp(a.At), keys, grounds)
 	if err != nil {
 		return err
 	}
@@ -261,4 +265,17 @@ func (d *desk) enter(a store.Admission) error {
 	}.String()
 	d.audit(d.lease.Partition, a.At, serverActor(d.lease), "admit", string(a.Asset), detail)
 	return nil
+}
+
+// grounds are what the push was decided on, with who approved it as far as that
+// was looked at here.
+func (d *desk) grounds(a store.Admission) (string, error) {
+	grounds := a.Grounds
+	if a.NeedsApproval {
+		grounds = append(slices.Clip(grounds), intent.Ground{Check: "approval", Fact: d.consent.Words(), Until: d.consent.Until})
+	}
+	if len(grounds) == 0 {
+		return "", nil
+	}
+	return encode(intent.Bounded(grounds))
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"lehr.dev/audit"
+	"lehr.dev/fault"
 	"lehr.dev/intent"
 	"lehr.dev/store"
 )
@@ -66,13 +67,17 @@ func (s *Store) SaveResumeToken(ctx context.Context, lease store.Lease, push int
 	})
 }
 
-const pushColumns = `id, asset, target, effective, plan, resource_key, epoch, admitted, resume_token, doubt, ending, reason, ended`
+const pushColumns = `id, asset, target, effective, plan, resource_key, epoch, admitted, resume_token, doubt, ending, reason, ended, grounds`
 
 func scanPush(row scanner, partition intent.PartitionID) (p store.PushRecord, err error) {
 	var admitted, ended int64
+	var grounds string
 	p.Target.Partition = partition
 	err = row.Scan(&p.Push, &p.Asset, &p.Target.Sequence, digestColumn{&p.Effective}, digestColumn{&p.Plan}, &p.ResourceKey,
-		&p.Epoch, &admitted, &p.ResumeToken, &p.Doubt, &p.Ending, &p.Reason, &ended)
+		&p.Epoch, &admitted, &p.ResumeToken, &p.Doubt, &p.Ending, &p.Reason, &ended, &grounds)
+	if err == nil && grounds != "" {
+		err = decode("push", grounds, &p.Grounds)
+	}
 	p.Admitted, p.Ended = unstamp(admitted), unstamp(ended)
 	return p, err
 }
@@ -105,4 +110,22 @@ func (s *Store) Pushes(ctx context.Context, partition intent.PartitionID, asset 
 		})
 	})
 	return pushes, err
+}
+
+// Push reads one push by its id.
+func (s *Store) Push(ctx context.Context, partition intent.PartitionID, push intent.PushID) (found store.PushRecord, err error) {
+	attempt := fmt.Sprintf("reading push %s of %q", push, partition)
+	err = s.read(ctx, attempt, func(q querier) error {
+		there := false
+		err := q.each("SELECT "+pushColumns+" FROM push WHERE id = $2 AND partition = $1", []any{string(partition), string(push)}, func(row scanner) error {
+			found, err = scanPush(row, partition)
+			there = true
+			return err
+		})
+		if err == nil && !there {
+			return fault.New(fault.NotFound, "%s: there is none, or not any more", attempt).WithHint("lehr get pushes lists them")
+		}
+		return err
+	})
+	return found, err
 }

@@ -24,10 +24,21 @@ func (s *Store) SaveReports(ctx context.Context, lease store.Lease, reports []in
 	for first := 0; first < len(reports); first += chunk {
 		last := min(first+chunk, len(reports))
 		err := s.act(ctx, attempt, lease, func(t *transaction, _ standing) error {
+			grouped, err := hasGroups(t, lease.Partition)
+			if err != nil {
+				return err
+			}
 			for i := first; i < last; i++ {
-				if _, err := t.exec(`INSERT INTO report (partition, asset, state, record) VALUES ($1, $2, $3, $4)
-					ON CONFLICT (partition, asset) DO UPDATE SET state = excluded.state, record = excluded.record`,
-					string(lease.Partition), string(reports[i].Asset), string(reports[i].State), texts[i]); err != nil {
+				var group intent.Group
+				if grouped {
+					if group, err = groupOf(t, lease.Partition, reports[i].Asset, reports[i].Target.Sequence); err != nil {
+						return err
+					}
+				}
+				if _, err := t.exec(`INSERT INTO report (partition, asset, state, record, service, instance) VALUES ($1, $2, $3, $4, $5, $6)
+					ON CONFLICT (partition, asset) DO UPDATE SET state = excluded.state, record = excluded.record,
+					service = excluded.service, instance = excluded.instance`,
+					string(lease.Partition), string(reports[i].Asset), string(reports[i].State), texts[i], group.Service, group.Instance); err != nil {
 					return err
 				}
 			}
@@ -62,14 +73,7 @@ func (s *Store) Report(ctx context.Context, partition intent.PartitionID, asset 
 // ListReports lists one page in the order of the ids.
 func (s *Store) ListReports(ctx context.Context, partition intent.PartitionID, filter store.ReportFilter) (reports []intent.Report, err error) {
 	err = s.read(ctx, fmt.Sprintf("listing the reports of %q", partition), func(q querier) error {
-		text := `SELECT record FROM report WHERE partition = $1 AND asset > $2 AND asset >= $3 AND asset < $4
-			ORDER BY asset LIMIT $5 + 0`
-		arguments := []any{string(partition), string(filter.After), filter.Prefix, prefixEnd(filter.Prefix), pageSize(filter.Limit)}
-		if filter.State != "" {
-			text = `SELECT record FROM report WHERE partition = $1 AND state = $6 AND asset > $2 AND asset >= $3 AND asset < $4
-				ORDER BY asset LIMIT $5 + 0`
-			arguments = append(arguments, string(filter.State))
-		}
+		text, arguments := reportsBy(partition, filter)
 		return q.each(text, arguments, func(row scanner) error {
 			var text string
 			if err := row.Scan(&text); err != nil {

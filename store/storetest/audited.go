@@ -292,7 +292,7 @@ var unrecorded = map[string]string{
 // reading are the methods that write nothing.
 var reading = strings.Fields(`Document ListDocuments DocumentRevisions Partition ListPartitions Hints Check Free Replicas Incarnation Incarnations Member Body Content Members Changes
 	FindIncarnation EdgesFrom EdgesTo Candidate CandidateDelta ListCandidates Acknowledged GetBlob Pins Holds Stops Consents Authors
-	Permit OpenPushes Pushes EnforcedPage EnforcedCount Orphans OrphanCount Report ListReports CountReports
+	Permit OpenPushes Pushes Push EnforcedPage EnforcedCount Orphans OrphanCount Report ListReports CountReports ListGroups
 	AuditRecords AuditEnds WalkAudit VerifyAudit AuditTrouble Identity History Verify TokenByID Tokens Grants Authority Authorize Changed Close`)
 
 // Audited shows of every method of a store that writes that its record is

@@ -250,8 +250,8 @@ func testAuthority(t *testing.T, open func(t *testing.T) store.All) {
 var asksNobody = []string{
 	"Partition", "ListPartitions", "Hint", "Hints", "Renew", "Retire", "Replicas", "Acquire", "Free", "Document", "ListDocuments", "DocumentRevisions", "Incarnation", "Incarnations", "Member", "Body", "Content", "Members", "Changes",
 	"FindIncarnation", "EdgesFrom", "EdgesTo", "Candidate", "CandidateDelta", "ListCandidates", "Acknowledged", "GetBlob", "Pins", "Holds",
-	"Stops", "Consents", "Authors", "OpenPushes", "Pushes", "EnforcedPage", "EnforcedCount", "Orphans", "OrphanCount", "Report", "ListReports",
-	"CountReports", "AuditRecords", "AuditEnds", "AuditTrouble", "WalkAudit", "VerifyAudit", "Identity", "History", "Verify", "TokenByID", "Tokens", "Grants", "Authority", "Authorize", "Changed", "Close",
+	"Stops", "Consents", "Authors", "OpenPushes", "Pushes", "Push", "EnforcedPage", "EnforcedCount", "Orphans", "OrphanCount", "Report", "ListReports",
+	"CountReports", "ListGroups", "AuditRecords", "AuditEnds", "AuditTrouble", "WalkAudit", "VerifyAudit", "Identity", "History", "Verify", "TokenByID", "Tokens", "Grants", "Authority", "Authorize", "Changed", "Close",
 }
 
 // testEveryWriteAsks: a method that is new is one of those that testAuthority

@@ -36,6 +36,7 @@ func Run(t *testing.T, open func(t *testing.T) store.All) {
 		{"Enforced", testEnforced},
 		{"Contention", testContention},
 		{"Reports", testReports},
+		{"Groups", testGroups},
 		{"Audit", testAudit},
 		{"Grants", testGrants},
 		{"Tokens", testTokens},

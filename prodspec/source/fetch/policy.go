@@ -10,10 +10,10 @@ import (
 	"slices"
 	"strings"
 
+	"lehr.dev/address"
 	"lehr.dev/fault"
 	"lehr.dev/intent"
 	"lehr.dev/operator"
-	"lehr.dev/prodspec/address"
 	"lehr.dev/prodspec/source"
 )
 

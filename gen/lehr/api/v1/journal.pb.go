@@ -22,6 +22,165 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+type GetPushRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Partition     string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
+	Push          string                 `protobuf:"bytes,2,opt,name=push" json:"push,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetPushRequest) Reset() {
+	*x = GetPushRequest{}
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetPushRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetPushRequest) ProtoMessage() {}
+
+func (x *GetPushRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetPushRequest.ProtoReflect.Descriptor instead.
+func (*GetPushRequest) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *GetPushRequest) GetPartition() string {
+	if x != nil {
+		return x.Partition
+	}
+	return ""
+}
+
+func (x *GetPushRequest) GetPush() string {
+	if x != nil {
+		return x.Push
+	}
+	return ""
+}
+
+type GetPushResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Push          *Push                  `protobuf:"bytes,1,opt,name=push" json:"push,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetPushResponse) Reset() {
+	*x = GetPushResponse{}
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetPushResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetPushResponse) ProtoMessage() {}
+
+func (x *GetPushResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetPushResponse.ProtoReflect.Descriptor instead.
+func (*GetPushResponse) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *GetPushResponse) GetPush() *Push {
+	if x != nil {
+		return x.Push
+	}
+	return nil
+}
+
+// Ground is a check that let a push begin, and the fact that it rested on.
+type Ground struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Check string                 `protobuf:"bytes,1,opt,name=check" json:"check,omitempty"`
+	// In words, with values; empty: of a push before facts were kept.
+	Fact string `protobuf:"bytes,2,opt,name=fact" json:"fact,omitempty"`
+	// Until when it held; none: until something changed.
+	Until         *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=until" json:"until,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Ground) Reset() {
+	*x = Ground{}
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Ground) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Ground) ProtoMessage() {}
+
+func (x *Ground) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Ground.ProtoReflect.Descriptor instead.
+func (*Ground) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Ground) GetCheck() string {
+	if x != nil {
+		return x.Check
+	}
+	return ""
+}
+
+func (x *Ground) GetFact() string {
+	if x != nil {
+		return x.Fact
+	}
+	return ""
+}
+
+func (x *Ground) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
+	}
+	return nil
+}
+
 type Push struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
 	Push        string                 `protobuf:"bytes,1,opt,name=push" json:"push,omitempty"`
@@ -35,16 +194,18 @@ type Push struct {
 	// Its end was lost, and it may still be running.
 	Doubt bool `protobuf:"varint,9,opt,name=doubt" json:"doubt,omitempty"`
 	// "pushed", "failed", "stale", "stopped", "settled"; empty: under way.
-	Ending        string                 `protobuf:"bytes,10,opt,name=ending" json:"ending,omitempty"`
-	Reason        string                 `protobuf:"bytes,11,opt,name=reason" json:"reason,omitempty"`
-	Ended         *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=ended" json:"ended,omitempty"`
+	Ending string                 `protobuf:"bytes,10,opt,name=ending" json:"ending,omitempty"`
+	Reason string                 `protobuf:"bytes,11,opt,name=reason" json:"reason,omitempty"`
+	Ended  *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=ended" json:"ended,omitempty"`
+	// What it was decided on; of a push before these were kept: none.
+	Grounds       []*Ground `protobuf:"bytes,13,rep,name=grounds" json:"grounds,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Push) Reset() {
 	*x = Push{}
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[0]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -56,7 +217,7 @@ func (x *Push) String() string {
 func (*Push) ProtoMessage() {}
 
 func (x *Push) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[0]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -69,7 +230,7 @@ func (x *Push) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Push.ProtoReflect.Descriptor instead.
 func (*Push) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{0}
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Push) GetPush() string {
@@ -156,6 +317,13 @@ func (x *Push) GetEnded() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Push) GetGrounds() []*Ground {
+	if x != nil {
+		return x.Grounds
+	}
+	return nil
+}
+
 type ListPushesRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Partition string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
@@ -168,7 +336,7 @@ type ListPushesRequest struct {
 
 func (x *ListPushesRequest) Reset() {
 	*x = ListPushesRequest{}
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[1]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -180,7 +348,7 @@ func (x *ListPushesRequest) String() string {
 func (*ListPushesRequest) ProtoMessage() {}
 
 func (x *ListPushesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[1]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -193,7 +361,7 @@ func (x *ListPushesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPushesRequest.ProtoReflect.Descriptor instead.
 func (*ListPushesRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{1}
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ListPushesRequest) GetPartition() string {
@@ -226,7 +394,7 @@ type ListPushesResponse struct {
 
 func (x *ListPushesResponse) Reset() {
 	*x = ListPushesResponse{}
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[2]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -238,7 +406,7 @@ func (x *ListPushesResponse) String() string {
 func (*ListPushesResponse) ProtoMessage() {}
 
 func (x *ListPushesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[2]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -251,7 +419,7 @@ func (x *ListPushesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPushesResponse.ProtoReflect.Descriptor instead.
 func (*ListPushesResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{2}
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ListPushesResponse) GetPushes() []*Push {
@@ -285,7 +453,7 @@ type AuditRecord struct {
 
 func (x *AuditRecord) Reset() {
 	*x = AuditRecord{}
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[3]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -297,7 +465,7 @@ func (x *AuditRecord) String() string {
 func (*AuditRecord) ProtoMessage() {}
 
 func (x *AuditRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[3]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -310,7 +478,7 @@ func (x *AuditRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditRecord.ProtoReflect.Descriptor instead.
 func (*AuditRecord) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{3}
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *AuditRecord) GetPartition() string {
@@ -416,7 +584,7 @@ type ListAuditRequest struct {
 
 func (x *ListAuditRequest) Reset() {
 	*x = ListAuditRequest{}
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[4]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -428,7 +596,7 @@ func (x *ListAuditRequest) String() string {
 func (*ListAuditRequest) ProtoMessage() {}
 
 func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[4]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -441,7 +609,7 @@ func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{4}
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ListAuditRequest) GetPartition() string {
@@ -498,7 +666,7 @@ type ListAuditResponse struct {
 
 func (x *ListAuditResponse) Reset() {
 	*x = ListAuditResponse{}
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[5]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -510,7 +678,7 @@ func (x *ListAuditResponse) String() string {
 func (*ListAuditResponse) ProtoMessage() {}
 
 func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[5]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -523,7 +691,7 @@ func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditResponse.ProtoReflect.Descriptor instead.
 func (*ListAuditResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{5}
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ListAuditResponse) GetRecords() []*AuditRecord {
@@ -558,7 +726,7 @@ type Checkpoint struct {
 
 func (x *Checkpoint) Reset() {
 	*x = Checkpoint{}
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[6]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -570,7 +738,7 @@ func (x *Checkpoint) String() string {
 func (*Checkpoint) ProtoMessage() {}
 
 func (x *Checkpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[6]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -583,7 +751,7 @@ func (x *Checkpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Checkpoint.ProtoReflect.Descriptor instead.
 func (*Checkpoint) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{6}
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Checkpoint) GetStore() string {
@@ -629,7 +797,7 @@ type ListCheckpointsRequest struct {
 
 func (x *ListCheckpointsRequest) Reset() {
 	*x = ListCheckpointsRequest{}
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[7]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -641,7 +809,7 @@ func (x *ListCheckpointsRequest) String() string {
 func (*ListCheckpointsRequest) ProtoMessage() {}
 
 func (x *ListCheckpointsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[7]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -654,7 +822,7 @@ func (x *ListCheckpointsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCheckpointsRequest.ProtoReflect.Descriptor instead.
 func (*ListCheckpointsRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{7}
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{10}
 }
 
 type ListCheckpointsResponse struct {
@@ -666,7 +834,7 @@ type ListCheckpointsResponse struct {
 
 func (x *ListCheckpointsResponse) Reset() {
 	*x = ListCheckpointsResponse{}
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[8]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -678,7 +846,7 @@ func (x *ListCheckpointsResponse) String() string {
 func (*ListCheckpointsResponse) ProtoMessage() {}
 
 func (x *ListCheckpointsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[8]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -691,7 +859,7 @@ func (x *ListCheckpointsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCheckpointsResponse.ProtoReflect.Descriptor instead.
 func (*ListCheckpointsResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{8}
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ListCheckpointsResponse) GetCheckpoints() []*Checkpoint {
@@ -710,7 +878,7 @@ type VerifyAuditRequest struct {
 
 func (x *VerifyAuditRequest) Reset() {
 	*x = VerifyAuditRequest{}
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[9]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -722,7 +890,7 @@ func (x *VerifyAuditRequest) String() string {
 func (*VerifyAuditRequest) ProtoMessage() {}
 
 func (x *VerifyAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[9]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -735,7 +903,7 @@ func (x *VerifyAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyAuditRequest.ProtoReflect.Descriptor instead.
 func (*VerifyAuditRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{9}
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *VerifyAuditRequest) GetPartition() string {
@@ -756,7 +924,7 @@ type VerifyAuditResponse struct {
 
 func (x *VerifyAuditResponse) Reset() {
 	*x = VerifyAuditResponse{}
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[10]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -768,7 +936,7 @@ func (x *VerifyAuditResponse) String() string {
 func (*VerifyAuditResponse) ProtoMessage() {}
 
 func (x *VerifyAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[10]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -781,7 +949,7 @@ func (x *VerifyAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyAuditResponse.ProtoReflect.Descriptor instead.
 func (*VerifyAuditResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{10}
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *VerifyAuditResponse) GetIntact() bool {
@@ -806,7 +974,7 @@ type GetDiagnosisRequest struct {
 
 func (x *GetDiagnosisRequest) Reset() {
 	*x = GetDiagnosisRequest{}
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[11]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -818,7 +986,7 @@ func (x *GetDiagnosisRequest) String() string {
 func (*GetDiagnosisRequest) ProtoMessage() {}
 
 func (x *GetDiagnosisRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[11]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -831,7 +999,7 @@ func (x *GetDiagnosisRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDiagnosisRequest.ProtoReflect.Descriptor instead.
 func (*GetDiagnosisRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{11}
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{14}
 }
 
 type GetDiagnosisResponse struct {
@@ -843,7 +1011,7 @@ type GetDiagnosisResponse struct {
 
 func (x *GetDiagnosisResponse) Reset() {
 	*x = GetDiagnosisResponse{}
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[12]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -855,7 +1023,7 @@ func (x *GetDiagnosisResponse) String() string {
 func (*GetDiagnosisResponse) ProtoMessage() {}
 
 func (x *GetDiagnosisResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[12]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -868,7 +1036,7 @@ func (x *GetDiagnosisResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDiagnosisResponse.ProtoReflect.Descriptor instead.
 func (*GetDiagnosisResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{12}
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *GetDiagnosisResponse) GetFiles() []*DiagnosisFile {
@@ -891,7 +1059,7 @@ type DiagnosisFile struct {
 
 func (x *DiagnosisFile) Reset() {
 	*x = DiagnosisFile{}
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[13]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -903,7 +1071,7 @@ func (x *DiagnosisFile) String() string {
 func (*DiagnosisFile) ProtoMessage() {}
 
 func (x *DiagnosisFile) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[13]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -916,7 +1084,7 @@ func (x *DiagnosisFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiagnosisFile.ProtoReflect.Descriptor instead.
 func (*DiagnosisFile) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{13}
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *DiagnosisFile) GetName() string {
@@ -948,7 +1116,7 @@ type GetServerRequest struct {
 
 func (x *GetServerRequest) Reset() {
 	*x = GetServerRequest{}
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[14]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -960,7 +1128,7 @@ func (x *GetServerRequest) String() string {
 func (*GetServerRequest) ProtoMessage() {}
 
 func (x *GetServerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[14]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -973,7 +1141,7 @@ func (x *GetServerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetServerRequest.ProtoReflect.Descriptor instead.
 func (*GetServerRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{14}
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{17}
 }
 
 type GetServerResponse struct {
@@ -995,7 +1163,7 @@ type GetServerResponse struct {
 
 func (x *GetServerResponse) Reset() {
 	*x = GetServerResponse{}
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[15]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1007,7 +1175,7 @@ func (x *GetServerResponse) String() string {
 func (*GetServerResponse) ProtoMessage() {}
 
 func (x *GetServerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[15]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1020,7 +1188,7 @@ func (x *GetServerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetServerResponse.ProtoReflect.Descriptor instead.
 func (*GetServerResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{15}
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *GetServerResponse) GetVersion() string {
@@ -1080,7 +1248,7 @@ type PartitionHealth struct {
 
 func (x *PartitionHealth) Reset() {
 	*x = PartitionHealth{}
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[16]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1092,7 +1260,7 @@ func (x *PartitionHealth) String() string {
 func (*PartitionHealth) ProtoMessage() {}
 
 func (x *PartitionHealth) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[16]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1105,7 +1273,7 @@ func (x *PartitionHealth) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionHealth.ProtoReflect.Descriptor instead.
 func (*PartitionHealth) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{16}
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *PartitionHealth) GetPartition() string {
@@ -1140,7 +1308,16 @@ var File_lehr_api_v1_journal_proto protoreflect.FileDescriptor
 
 const file_lehr_api_v1_journal_proto_rawDesc = "" +
 	"\n" +
-	"\x19lehr/api/v1/journal.proto\x12\vlehr.api.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18lehr/api/v1/access.proto\x1a\x18lehr/api/v1/values.proto\"\xe3\x02\n" +
+	"\x19lehr/api/v1/journal.proto\x12\vlehr.api.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18lehr/api/v1/access.proto\x1a\x18lehr/api/v1/values.proto\"B\n" +
+	"\x0eGetPushRequest\x12\x1c\n" +
+	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x12\n" +
+	"\x04push\x18\x02 \x01(\tR\x04push\"8\n" +
+	"\x0fGetPushResponse\x12%\n" +
+	"\x04push\x18\x01 \x01(\v2\x11.lehr.api.v1.PushR\x04push\"d\n" +
+	"\x06Ground\x12\x14\n" +
+	"\x05check\x18\x01 \x01(\tR\x05check\x12\x12\n" +
+	"\x04fact\x18\x02 \x01(\tR\x04fact\x120\n" +
+	"\x05until\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"\x92\x03\n" +
 	"\x04Push\x12\x12\n" +
 	"\x04push\x18\x01 \x01(\tR\x04push\x12\x14\n" +
 	"\x05asset\x18\x02 \x01(\tR\x05asset\x12\x16\n" +
@@ -1154,7 +1331,8 @@ const file_lehr_api_v1_journal_proto_rawDesc = "" +
 	"\x06ending\x18\n" +
 	" \x01(\tR\x06ending\x12\x16\n" +
 	"\x06reason\x18\v \x01(\tR\x06reason\x120\n" +
-	"\x05ended\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\x05ended\"]\n" +
+	"\x05ended\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\x05ended\x12-\n" +
+	"\agrounds\x18\r \x03(\v2\x13.lehr.api.v1.GroundR\agrounds\"]\n" +
 	"\x11ListPushesRequest\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x14\n" +
 	"\x05asset\x18\x02 \x01(\tR\x05asset\x12\x14\n" +
@@ -1221,10 +1399,11 @@ const file_lehr_api_v1_journal_proto_rawDesc = "" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x16\n" +
 	"\x06acting\x18\x02 \x01(\bR\x06acting\x12\x18\n" +
 	"\aproblem\x18\x03 \x01(\tR\aproblem\x12\x18\n" +
-	"\awaiting\x18\x04 \x01(\tR\awaiting2i\n" +
+	"\awaiting\x18\x04 \x01(\tR\awaiting2\xb9\x01\n" +
 	"\x0eJournalService\x12W\n" +
 	"\n" +
-	"ListPushes\x12\x1e.lehr.api.v1.ListPushesRequest\x1a\x1f.lehr.api.v1.ListPushesResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x012\xa8\x02\n" +
+	"ListPushes\x12\x1e.lehr.api.v1.ListPushesRequest\x1a\x1f.lehr.api.v1.ListPushesResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12N\n" +
+	"\aGetPush\x12\x1b.lehr.api.v1.GetPushRequest\x1a\x1c.lehr.api.v1.GetPushResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x012\xa8\x02\n" +
 	"\fAuditService\x12T\n" +
 	"\tListAudit\x12\x1d.lehr.api.v1.ListAuditRequest\x1a\x1e.lehr.api.v1.ListAuditResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12Z\n" +
 	"\vVerifyAudit\x12\x1f.lehr.api.v1.VerifyAuditRequest\x1a .lehr.api.v1.VerifyAuditResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12f\n" +
@@ -1245,60 +1424,68 @@ func file_lehr_api_v1_journal_proto_rawDescGZIP() []byte {
 	return file_lehr_api_v1_journal_proto_rawDescData
 }
 
-var file_lehr_api_v1_journal_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_lehr_api_v1_journal_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_lehr_api_v1_journal_proto_goTypes = []any{
-	(*Push)(nil),                    // 0: lehr.api.v1.Push
-	(*ListPushesRequest)(nil),       // 1: lehr.api.v1.ListPushesRequest
-	(*ListPushesResponse)(nil),      // 2: lehr.api.v1.ListPushesResponse
-	(*AuditRecord)(nil),             // 3: lehr.api.v1.AuditRecord
-	(*ListAuditRequest)(nil),        // 4: lehr.api.v1.ListAuditRequest
-	(*ListAuditResponse)(nil),       // 5: lehr.api.v1.ListAuditResponse
-	(*Checkpoint)(nil),              // 6: lehr.api.v1.Checkpoint
-	(*ListCheckpointsRequest)(nil),  // 7: lehr.api.v1.ListCheckpointsRequest
-	(*ListCheckpointsResponse)(nil), // 8: lehr.api.v1.ListCheckpointsResponse
-	(*VerifyAuditRequest)(nil),      // 9: lehr.api.v1.VerifyAuditRequest
-	(*VerifyAuditResponse)(nil),     // 10: lehr.api.v1.VerifyAuditResponse
-	(*GetDiagnosisRequest)(nil),     // 11: lehr.api.v1.GetDiagnosisRequest
-	(*GetDiagnosisResponse)(nil),    // 12: lehr.api.v1.GetDiagnosisResponse
-	(*DiagnosisFile)(nil),           // 13: lehr.api.v1.DiagnosisFile
-	(*GetServerRequest)(nil),        // 14: lehr.api.v1.GetServerRequest
-	(*GetServerResponse)(nil),       // 15: lehr.api.v1.GetServerResponse
-	(*PartitionHealth)(nil),         // 16: lehr.api.v1.PartitionHealth
-	(*timestamppb.Timestamp)(nil),   // 17: google.protobuf.Timestamp
-	(*Actor)(nil),                   // 18: lehr.api.v1.Actor
-	(*Stop)(nil),                    // 19: lehr.api.v1.Stop
+	(*GetPushRequest)(nil),          // 0: lehr.api.v1.GetPushRequest
+	(*GetPushResponse)(nil),         // 1: lehr.api.v1.GetPushResponse
+	(*Ground)(nil),                  // 2: lehr.api.v1.Ground
+	(*Push)(nil),                    // 3: lehr.api.v1.Push
+	(*ListPushesRequest)(nil),       // 4: lehr.api.v1.ListPushesRequest
+	(*ListPushesResponse)(nil),      // 5: lehr.api.v1.ListPushesResponse
+	(*AuditRecord)(nil),             // 6: lehr.api.v1.AuditRecord
+	(*ListAuditRequest)(nil),        // 7: lehr.api.v1.ListAuditRequest
+	(*ListAuditResponse)(nil),       // 8: lehr.api.v1.ListAuditResponse
+	(*Checkpoint)(nil),              // 9: lehr.api.v1.Checkpoint
+	(*ListCheckpointsRequest)(nil),  // 10: lehr.api.v1.ListCheckpointsRequest
+	(*ListCheckpointsResponse)(nil), // 11: lehr.api.v1.ListCheckpointsResponse
+	(*VerifyAuditRequest)(nil),      // 12: lehr.api.v1.VerifyAuditRequest
+	(*VerifyAuditResponse)(nil),     // 13: lehr.api.v1.VerifyAuditResponse
+	(*GetDiagnosisRequest)(nil),     // 14: lehr.api.v1.GetDiagnosisRequest
+	(*GetDiagnosisResponse)(nil),    // 15: lehr.api.v1.GetDiagnosisResponse
+	(*DiagnosisFile)(nil),           // 16: lehr.api.v1.DiagnosisFile
+	(*GetServerRequest)(nil),        // 17: lehr.api.v1.GetServerRequest
+	(*GetServerResponse)(nil),       // 18: lehr.api.v1.GetServerResponse
+	(*PartitionHealth)(nil),         // 19: lehr.api.v1.PartitionHealth
+	(*timestamppb.Timestamp)(nil),   // 20: google.protobuf.Timestamp
+	(*Actor)(nil),                   // 21: lehr.api.v1.Actor
+	(*Stop)(nil),                    // 22: lehr.api.v1.Stop
 }
 var file_lehr_api_v1_journal_proto_depIdxs = []int32{
-	17, // 0: lehr.api.v1.Push.admitted:type_name -> google.protobuf.Timestamp
-	17, // 1: lehr.api.v1.Push.ended:type_name -> google.protobuf.Timestamp
-	0,  // 2: lehr.api.v1.ListPushesResponse.pushes:type_name -> lehr.api.v1.Push
-	17, // 3: lehr.api.v1.AuditRecord.at:type_name -> google.protobuf.Timestamp
-	18, // 4: lehr.api.v1.AuditRecord.by:type_name -> lehr.api.v1.Actor
-	17, // 5: lehr.api.v1.ListAuditRequest.since:type_name -> google.protobuf.Timestamp
-	3,  // 6: lehr.api.v1.ListAuditResponse.records:type_name -> lehr.api.v1.AuditRecord
-	17, // 7: lehr.api.v1.Checkpoint.at:type_name -> google.protobuf.Timestamp
-	6,  // 8: lehr.api.v1.ListCheckpointsResponse.checkpoints:type_name -> lehr.api.v1.Checkpoint
-	13, // 9: lehr.api.v1.GetDiagnosisResponse.files:type_name -> lehr.api.v1.DiagnosisFile
-	17, // 10: lehr.api.v1.GetServerResponse.started:type_name -> google.protobuf.Timestamp
-	16, // 11: lehr.api.v1.GetServerResponse.partitions:type_name -> lehr.api.v1.PartitionHealth
-	19, // 12: lehr.api.v1.GetServerResponse.stops:type_name -> lehr.api.v1.Stop
-	1,  // 13: lehr.api.v1.JournalService.ListPushes:input_type -> lehr.api.v1.ListPushesRequest
-	4,  // 14: lehr.api.v1.AuditService.ListAudit:input_type -> lehr.api.v1.ListAuditRequest
-	9,  // 15: lehr.api.v1.AuditService.VerifyAudit:input_type -> lehr.api.v1.VerifyAuditRequest
-	7,  // 16: lehr.api.v1.AuditService.ListCheckpoints:input_type -> lehr.api.v1.ListCheckpointsRequest
-	14, // 17: lehr.api.v1.ServerService.GetServer:input_type -> lehr.api.v1.GetServerRequest
-	11, // 18: lehr.api.v1.ServerService.GetDiagnosis:input_type -> lehr.api.v1.GetDiagnosisRequest
-	2,  // 19: lehr.api.v1.JournalService.ListPushes:output_type -> lehr.api.v1.ListPushesResponse
-	5,  // 20: lehr.api.v1.AuditService.ListAudit:output_type -> lehr.api.v1.ListAuditResponse
-	10, // 21: lehr.api.v1.AuditService.VerifyAudit:output_type -> lehr.api.v1.VerifyAuditResponse
-	8,  // 22: lehr.api.v1.AuditService.ListCheckpoints:output_type -> lehr.api.v1.ListCheckpointsResponse
-	15, // 23: lehr.api.v1.ServerService.GetServer:output_type -> lehr.api.v1.GetServerResponse
-	12, // 24: lehr.api.v1.ServerService.GetDiagnosis:output_type -> lehr.api.v1.GetDiagnosisResponse
-	19, // [19:25] is the sub-list for method output_type
-	13, // [13:19] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	3,  // 0: lehr.api.v1.GetPushResponse.push:type_name -> lehr.api.v1.Push
+	20, // 1: lehr.api.v1.Ground.until:type_name -> google.protobuf.Timestamp
+	20, // 2: lehr.api.v1.Push.admitted:type_name -> google.protobuf.Timestamp
+	20, // 3: lehr.api.v1.Push.ended:type_name -> google.protobuf.Timestamp
+	2,  // 4: lehr.api.v1.Push.grounds:type_name -> lehr.api.v1.Ground
+	3,  // 5: lehr.api.v1.ListPushesResponse.pushes:type_name -> lehr.api.v1.Push
+	20, // 6: lehr.api.v1.AuditRecord.at:type_name -> google.protobuf.Timestamp
+	21, // 7: lehr.api.v1.AuditRecord.by:type_name -> lehr.api.v1.Actor
+	20, // 8: lehr.api.v1.ListAuditRequest.since:type_name -> google.protobuf.Timestamp
+	6,  // 9: lehr.api.v1.ListAuditResponse.records:type_name -> lehr.api.v1.AuditRecord
+	20, // 10: lehr.api.v1.Checkpoint.at:type_name -> google.protobuf.Timestamp
+	9,  // 11: lehr.api.v1.ListCheckpointsResponse.checkpoints:type_name -> lehr.api.v1.Checkpoint
+	16, // 12: lehr.api.v1.GetDiagnosisResponse.files:type_name -> lehr.api.v1.DiagnosisFile
+	20, // 13: lehr.api.v1.GetServerResponse.started:type_name -> google.protobuf.Timestamp
+	19, // 14: lehr.api.v1.GetServerResponse.partitions:type_name -> lehr.api.v1.PartitionHealth
+	22, // 15: lehr.api.v1.GetServerResponse.stops:type_name -> lehr.api.v1.Stop
+	4,  // 16: lehr.api.v1.JournalService.ListPushes:input_type -> lehr.api.v1.ListPushesRequest
+	0,  // 17: lehr.api.v1.JournalService.GetPush:input_type -> lehr.api.v1.GetPushRequest
+	7,  // 18: lehr.api.v1.AuditService.ListAudit:input_type -> lehr.api.v1.ListAuditRequest
+	12, // 19: lehr.api.v1.AuditService.VerifyAudit:input_type -> lehr.api.v1.VerifyAuditRequest
+	10, // 20: lehr.api.v1.AuditService.ListCheckpoints:input_type -> lehr.api.v1.ListCheckpointsRequest
+	17, // 21: lehr.api.v1.ServerService.GetServer:input_type -> lehr.api.v1.GetServerRequest
+	14, // 22: lehr.api.v1.ServerService.GetDiagnosis:input_type -> lehr.api.v1.GetDiagnosisRequest
+	5,  // 23: lehr.api.v1.JournalService.ListPushes:output_type -> lehr.api.v1.ListPushesResponse
+	1,  // 24: lehr.api.v1.JournalService.GetPush:output_type -> lehr.api.v1.GetPushResponse
+	8,  // 25: lehr.api.v1.AuditService.ListAudit:output_type -> lehr.api.v1.ListAuditResponse
+	13, // 26: lehr.api.v1.AuditService.VerifyAudit:output_type -> lehr.api.v1.VerifyAuditResponse
+	11, // 27: lehr.api.v1.AuditService.ListCheckpoints:output_type -> lehr.api.v1.ListCheckpointsResponse
+	18, // 28: lehr.api.v1.ServerService.GetServer:output_type -> lehr.api.v1.GetServerResponse
+	15, // 29: lehr.api.v1.ServerService.GetDiagnosis:output_type -> lehr.api.v1.GetDiagnosisResponse
+	23, // [23:30] is the sub-list for method output_type
+	16, // [16:23] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_lehr_api_v1_journal_proto_init() }
@@ -1314,7 +1501,7 @@ func file_lehr_api_v1_journal_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_api_v1_journal_proto_rawDesc), len(file_lehr_api_v1_journal_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   17,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

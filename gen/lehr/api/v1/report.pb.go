@@ -29,7 +29,9 @@ type ListReportsRequest struct {
 	State     string                 `protobuf:"bytes,3,opt,name=state" json:"state,omitempty"`
 	After     string                 `protobuf:"bytes,4,opt,name=after" json:"after,omitempty"`
 	// 0: 100, at most 1000.
-	Limit         int32 `protobuf:"varint,5,opt,name=limit" json:"limit,omitempty"`
+	Limit int32 `protobuf:"varint,5,opt,name=limit" json:"limit,omitempty"`
+	// Of the members of this group only: "shop", "shop/a".
+	Group         string `protobuf:"bytes,6,opt,name=group" json:"group,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -97,6 +99,13 @@ func (x *ListReportsRequest) GetLimit() int32 {
 		return x.Limit
 	}
 	return 0
+}
+
+func (x *ListReportsRequest) GetGroup() string {
+	if x != nil {
+		return x.Group
+	}
+	return ""
 }
 
 type ListReportsResponse struct {
@@ -360,17 +369,225 @@ func (x *WatchReportsResponse) GetComplete() bool {
 	return false
 }
 
-type WhyRequest struct {
+type ListGroupsRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Partition string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
+	// Only this service, or this instance of one: "shop", "shop/a". Empty: all.
+	Group string `protobuf:"bytes,2,opt,name=group" json:"group,omitempty"`
+	// After the service, in the order of the names.
+	After string `protobuf:"bytes,3,opt,name=after" json:"after,omitempty"`
+	// So many services; 0: 100, at most 1000.
+	Limit         int32 `protobuf:"varint,4,opt,name=limit" json:"limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListGroupsRequest) Reset() {
+	*x = ListGroupsRequest{}
+	mi := &file_lehr_api_v1_report_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListGroupsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListGroupsRequest) ProtoMessage() {}
+
+func (x *ListGroupsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_report_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListGroupsRequest.ProtoReflect.Descriptor instead.
+func (*ListGroupsRequest) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_report_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *ListGroupsRequest) GetPartition() string {
+	if x != nil {
+		return x.Partition
+	}
+	return ""
+}
+
+func (x *ListGroupsRequest) GetGroup() string {
+	if x != nil {
+		return x.Group
+	}
+	return ""
+}
+
+func (x *ListGroupsRequest) GetAfter() string {
+	if x != nil {
+		return x.After
+	}
+	return ""
+}
+
+func (x *ListGroupsRequest) GetLimit() int32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+type ListGroupsResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Partition     string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
-	Asset         string                 `protobuf:"bytes,2,opt,name=asset" json:"asset,omitempty"`
+	Groups        []*Group               `protobuf:"bytes,1,rep,name=groups" json:"groups,omitempty"`
+	Next          string                 `protobuf:"bytes,2,opt,name=next" json:"next,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListGroupsResponse) Reset() {
+	*x = ListGroupsResponse{}
+	mi := &file_lehr_api_v1_report_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListGroupsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListGroupsResponse) ProtoMessage() {}
+
+func (x *ListGroupsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_report_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListGroupsResponse.ProtoReflect.Descriptor instead.
+func (*ListGroupsResponse) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_report_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *ListGroupsResponse) GetGroups() []*Group {
+	if x != nil {
+		return x.Groups
+	}
+	return nil
+}
+
+func (x *ListGroupsResponse) GetNext() string {
+	if x != nil {
+		return x.Next
+	}
+	return ""
+}
+
+// Group is an instance of a service, or what is of a service but of none of its
+// instances: its name is the service's then.
+type Group struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Name     string                 `protobuf:"bytes,1,opt,name=name" json:"name,omitempty"`
+	Service  string                 `protobuf:"bytes,2,opt,name=service" json:"service,omitempty"`
+	Instance string                 `protobuf:"bytes,3,opt,name=instance" json:"instance,omitempty"`
+	// The state of the worst member.
+	State string `protobuf:"bytes,4,opt,name=state" json:"state,omitempty"`
+	// Members by state, as they were last reported.
+	States        map[string]int64 `protobuf:"bytes,5,rep,name=states" json:"states,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Group) Reset() {
+	*x = Group{}
+	mi := &file_lehr_api_v1_report_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Group) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Group) ProtoMessage() {}
+
+func (x *Group) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_report_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Group.ProtoReflect.Descriptor instead.
+func (*Group) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_report_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *Group) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Group) GetService() string {
+	if x != nil {
+		return x.Service
+	}
+	return ""
+}
+
+func (x *Group) GetInstance() string {
+	if x != nil {
+		return x.Instance
+	}
+	return ""
+}
+
+func (x *Group) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *Group) GetStates() map[string]int64 {
+	if x != nil {
+		return x.States
+	}
+	return nil
+}
+
+type WhyRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Partition string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
+	// The name of an asset, else of a group, else of the partition; empty: the
+	// partition.
+	Asset string `protobuf:"bytes,2,opt,name=asset" json:"asset,omitempty"`
+	// "asset", "group" or "partition": what the name means; empty: the first of these
+	// that there is.
+	Subject       string `protobuf:"bytes,3,opt,name=subject" json:"subject,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *WhyRequest) Reset() {
 	*x = WhyRequest{}
-	mi := &file_lehr_api_v1_report_proto_msgTypes[6]
+	mi := &file_lehr_api_v1_report_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -382,7 +599,7 @@ func (x *WhyRequest) String() string {
 func (*WhyRequest) ProtoMessage() {}
 
 func (x *WhyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_report_proto_msgTypes[6]
+	mi := &file_lehr_api_v1_report_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -395,7 +612,7 @@ func (x *WhyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyRequest.ProtoReflect.Descriptor instead.
 func (*WhyRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_report_proto_rawDescGZIP(), []int{6}
+	return file_lehr_api_v1_report_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *WhyRequest) GetPartition() string {
@@ -412,24 +629,47 @@ func (x *WhyRequest) GetAsset() string {
 	return ""
 }
 
+func (x *WhyRequest) GetSubject() string {
+	if x != nil {
+		return x.Subject
+	}
+	return ""
+}
+
 type WhyResponse struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Partition string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
-	Asset     string                 `protobuf:"bytes,2,opt,name=asset" json:"asset,omitempty"`
-	State     string                 `protobuf:"bytes,3,opt,name=state" json:"state,omitempty"`
+	// What was asked for: an asset, a group, or the partition.
+	Asset string `protobuf:"bytes,2,opt,name=asset" json:"asset,omitempty"`
+	// Of a group and the partition: the worst of its members'.
+	State string `protobuf:"bytes,3,opt,name=state" json:"state,omitempty"`
 	// The root cause in one line.
 	Summary string `protobuf:"bytes,4,opt,name=summary" json:"summary,omitempty"`
 	// What a person can do about the root cause. May be empty.
-	Hint          string    `protobuf:"bytes,5,opt,name=hint" json:"hint,omitempty"`
-	Reasons       []*Reason `protobuf:"bytes,6,rep,name=reasons" json:"reasons,omitempty"`
-	Report        *Report   `protobuf:"bytes,7,opt,name=report" json:"report,omitempty"`
+	Hint string `protobuf:"bytes,5,opt,name=hint" json:"hint,omitempty"`
+	// Of an asset.
+	Reasons []*Reason `protobuf:"bytes,6,rep,name=reasons" json:"reasons,omitempty"`
+	Report  *Report   `protobuf:"bytes,7,opt,name=report" json:"report,omitempty"`
+	// "asset", "group" or "partition".
+	Subject string `protobuf:"bytes,8,opt,name=subject" json:"subject,omitempty"`
+	// What else has this name: "group".
+	Also []string `protobuf:"bytes,9,rep,name=also" json:"also,omitempty"`
+	// The end of the most decisive chain, without its causes.
+	Root     *Reason   `protobuf:"bytes,10,opt,name=root" json:"root,omitempty"`
+	Standing *Standing `protobuf:"bytes,11,opt,name=standing" json:"standing,omitempty"`
+	// Of a group and the partition: its members by state, and why they are not as
+	// intent says, the most decisive first.
+	States map[string]int64 `protobuf:"bytes,12,rep,name=states" json:"states,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	Causes []*Cause         `protobuf:"bytes,13,rep,name=causes" json:"causes,omitempty"`
+	// How many members that wait were followed, where there are more.
+	Followed      int64 `protobuf:"varint,14,opt,name=followed" json:"followed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *WhyResponse) Reset() {
 	*x = WhyResponse{}
-	mi := &file_lehr_api_v1_report_proto_msgTypes[7]
+	mi := &file_lehr_api_v1_report_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -441,7 +681,7 @@ func (x *WhyResponse) String() string {
 func (*WhyResponse) ProtoMessage() {}
 
 func (x *WhyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_report_proto_msgTypes[7]
+	mi := &file_lehr_api_v1_report_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -454,7 +694,7 @@ func (x *WhyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyResponse.ProtoReflect.Descriptor instead.
 func (*WhyResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_report_proto_rawDescGZIP(), []int{7}
+	return file_lehr_api_v1_report_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *WhyResponse) GetPartition() string {
@@ -506,26 +746,420 @@ func (x *WhyResponse) GetReport() *Report {
 	return nil
 }
 
+func (x *WhyResponse) GetSubject() string {
+	if x != nil {
+		return x.Subject
+	}
+	return ""
+}
+
+func (x *WhyResponse) GetAlso() []string {
+	if x != nil {
+		return x.Also
+	}
+	return nil
+}
+
+func (x *WhyResponse) GetRoot() *Reason {
+	if x != nil {
+		return x.Root
+	}
+	return nil
+}
+
+func (x *WhyResponse) GetStanding() *Standing {
+	if x != nil {
+		return x.Standing
+	}
+	return nil
+}
+
+func (x *WhyResponse) GetStates() map[string]int64 {
+	if x != nil {
+		return x.States
+	}
+	return nil
+}
+
+func (x *WhyResponse) GetCauses() []*Cause {
+	if x != nil {
+		return x.Causes
+	}
+	return nil
+}
+
+func (x *WhyResponse) GetFollowed() int64 {
+	if x != nil {
+		return x.Followed
+	}
+	return 0
+}
+
+// Standing is what an asset, or a group's members, are to be in the end and now, and
+// what they are.
+type Standing struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The newest incarnation; empty: it does not name the asset.
+	Desired string `protobuf:"bytes,1,opt,name=desired" json:"desired,omitempty"`
+	// The incarnation that is followed now, and why: "head", or what a pin says. Of a
+	// group: head, and who pins how many members to another.
+	Target   string `protobuf:"bytes,2,opt,name=target" json:"target,omitempty"`
+	TargetBy string `protobuf:"bytes,3,opt,name=target_by,json=targetBy" json:"target_by,omitempty"`
+	// "in-sync", "differs", "unknown" or "not-looked-at". Of a group: the worst.
+	Current string `protobuf:"bytes,4,opt,name=current" json:"current,omitempty"`
+	// Fields that differ, at most ten.
+	Differs []string               `protobuf:"bytes,5,rep,name=differs" json:"differs,omitempty"`
+	At      *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=at" json:"at,omitempty"`
+	// Of a group: how many members are so.
+	Members       map[string]int64 `protobuf:"bytes,7,rep,name=members" json:"members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Standing) Reset() {
+	*x = Standing{}
+	mi := &file_lehr_api_v1_report_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Standing) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Standing) ProtoMessage() {}
+
+func (x *Standing) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_report_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Standing.ProtoReflect.Descriptor instead.
+func (*Standing) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_report_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *Standing) GetDesired() string {
+	if x != nil {
+		return x.Desired
+	}
+	return ""
+}
+
+func (x *Standing) GetTarget() string {
+	if x != nil {
+		return x.Target
+	}
+	return ""
+}
+
+func (x *Standing) GetTargetBy() string {
+	if x != nil {
+		return x.TargetBy
+	}
+	return ""
+}
+
+func (x *Standing) GetCurrent() string {
+	if x != nil {
+		return x.Current
+	}
+	return ""
+}
+
+func (x *Standing) GetDiffers() []string {
+	if x != nil {
+		return x.Differs
+	}
+	return nil
+}
+
+func (x *Standing) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *Standing) GetMembers() map[string]int64 {
+	if x != nil {
+		return x.Members
+	}
+	return nil
+}
+
+// Cause is why members of a group, or assets of the partition, are not as intent says.
+type Cause struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "fighting", "failing" or "waiting".
+	Sort    string  `protobuf:"bytes,1,opt,name=sort" json:"sort,omitempty"`
+	Summary string  `protobuf:"bytes,2,opt,name=summary" json:"summary,omitempty"`
+	Root    *Reason `protobuf:"bytes,3,opt,name=root" json:"root,omitempty"`
+	// How many members it explains; 0: it concerns all.
+	Assets int64 `protobuf:"varint,4,opt,name=assets" json:"assets,omitempty"`
+	// At most ten of them.
+	Names []string `protobuf:"bytes,5,rep,name=names" json:"names,omitempty"`
+	// One of them, and its chain.
+	Example       string    `protobuf:"bytes,6,opt,name=example" json:"example,omitempty"`
+	Chain         []*Reason `protobuf:"bytes,7,rep,name=chain" json:"chain,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Cause) Reset() {
+	*x = Cause{}
+	mi := &file_lehr_api_v1_report_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Cause) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Cause) ProtoMessage() {}
+
+func (x *Cause) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_report_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Cause.ProtoReflect.Descriptor instead.
+func (*Cause) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_report_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *Cause) GetSort() string {
+	if x != nil {
+		return x.Sort
+	}
+	return ""
+}
+
+func (x *Cause) GetSummary() string {
+	if x != nil {
+		return x.Summary
+	}
+	return ""
+}
+
+func (x *Cause) GetRoot() *Reason {
+	if x != nil {
+		return x.Root
+	}
+	return nil
+}
+
+func (x *Cause) GetAssets() int64 {
+	if x != nil {
+		return x.Assets
+	}
+	return 0
+}
+
+func (x *Cause) GetNames() []string {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
+func (x *Cause) GetExample() string {
+	if x != nil {
+		return x.Example
+	}
+	return ""
+}
+
+func (x *Cause) GetChain() []*Reason {
+	if x != nil {
+		return x.Chain
+	}
+	return nil
+}
+
+type PlanCandidateRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Partition string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
+	// Its digest, or at least 8 digits of it.
+	Candidate     string `protobuf:"bytes,2,opt,name=candidate" json:"candidate,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PlanCandidateRequest) Reset() {
+	*x = PlanCandidateRequest{}
+	mi := &file_lehr_api_v1_report_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlanCandidateRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlanCandidateRequest) ProtoMessage() {}
+
+func (x *PlanCandidateRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_report_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlanCandidateRequest.ProtoReflect.Descriptor instead.
+func (*PlanCandidateRequest) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_report_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *PlanCandidateRequest) GetPartition() string {
+	if x != nil {
+		return x.Partition
+	}
+	return ""
+}
+
+func (x *PlanCandidateRequest) GetCandidate() string {
+	if x != nil {
+		return x.Candidate
+	}
+	return ""
+}
+
+type PlanCandidateResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of the assets that it changes, as they would be, in the order of their ids;
+	// at most 10 000.
+	Reports []*Report `protobuf:"bytes,1,rep,name=reports" json:"reports,omitempty"`
+	// How many more there are.
+	More int32 `protobuf:"varint,2,opt,name=more" json:"more,omitempty"`
+	// What would leave intent, at most 10 000; production keeps it.
+	Removed []string `protobuf:"bytes,3,rep,name=removed" json:"removed,omitempty"`
+	// What the policy would ask for no longer, or less of.
+	Loosened []string `protobuf:"bytes,4,rep,name=loosened" json:"loosened,omitempty"`
+	// The incarnation that it changes, empty: none; and head now.
+	Base          string `protobuf:"bytes,5,opt,name=base" json:"base,omitempty"`
+	Head          string `protobuf:"bytes,6,opt,name=head" json:"head,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PlanCandidateResponse) Reset() {
+	*x = PlanCandidateResponse{}
+	mi := &file_lehr_api_v1_report_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlanCandidateResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlanCandidateResponse) ProtoMessage() {}
+
+func (x *PlanCandidateResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_report_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlanCandidateResponse.ProtoReflect.Descriptor instead.
+func (*PlanCandidateResponse) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_report_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *PlanCandidateResponse) GetReports() []*Report {
+	if x != nil {
+		return x.Reports
+	}
+	return nil
+}
+
+func (x *PlanCandidateResponse) GetMore() int32 {
+	if x != nil {
+		return x.More
+	}
+	return 0
+}
+
+func (x *PlanCandidateResponse) GetRemoved() []string {
+	if x != nil {
+		return x.Removed
+	}
+	return nil
+}
+
+func (x *PlanCandidateResponse) GetLoosened() []string {
+	if x != nil {
+		return x.Loosened
+	}
+	return nil
+}
+
+func (x *PlanCandidateResponse) GetBase() string {
+	if x != nil {
+		return x.Base
+	}
+	return ""
+}
+
+func (x *PlanCandidateResponse) GetHead() string {
+	if x != nil {
+		return x.Head
+	}
+	return ""
+}
+
 // Reason is a node of the chain; its causes are why it is so.
 type Reason struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Kind  string                 `protobuf:"bytes,1,opt,name=kind" json:"kind,omitempty"`
 	// The asset that it is said of; empty: the partition.
-	Asset         string                 `protobuf:"bytes,2,opt,name=asset" json:"asset,omitempty"`
-	Text          string                 `protobuf:"bytes,3,opt,name=text" json:"text,omitempty"`
-	Hint          string                 `protobuf:"bytes,4,opt,name=hint" json:"hint,omitempty"`
-	Owner         string                 `protobuf:"bytes,5,opt,name=owner" json:"owner,omitempty"`
-	Since         *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=since" json:"since,omitempty"`
-	Until         *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=until" json:"until,omitempty"`
-	Findings      []*Finding             `protobuf:"bytes,8,rep,name=findings" json:"findings,omitempty"`
-	Causes        []*Reason              `protobuf:"bytes,9,rep,name=causes" json:"causes,omitempty"`
+	Asset    string                 `protobuf:"bytes,2,opt,name=asset" json:"asset,omitempty"`
+	Text     string                 `protobuf:"bytes,3,opt,name=text" json:"text,omitempty"`
+	Hint     string                 `protobuf:"bytes,4,opt,name=hint" json:"hint,omitempty"`
+	Owner    string                 `protobuf:"bytes,5,opt,name=owner" json:"owner,omitempty"`
+	Since    *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=since" json:"since,omitempty"`
+	Until    *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=until" json:"until,omitempty"`
+	Findings []*Finding             `protobuf:"bytes,8,rep,name=findings" json:"findings,omitempty"`
+	Causes   []*Reason              `protobuf:"bytes,9,rep,name=causes" json:"causes,omitempty"`
+	// Who owns the asset, or else the partition. Owner above is that of the brake in
+	// the way.
+	Responsible string `protobuf:"bytes,10,opt,name=responsible" json:"responsible,omitempty"`
+	// When it is looked at again at the latest; none: nobody looks.
+	Next          *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=next" json:"next,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Reason) Reset() {
 	*x = Reason{}
-	mi := &file_lehr_api_v1_report_proto_msgTypes[8]
+	mi := &file_lehr_api_v1_report_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -537,7 +1171,7 @@ func (x *Reason) String() string {
 func (*Reason) ProtoMessage() {}
 
 func (x *Reason) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_report_proto_msgTypes[8]
+	mi := &file_lehr_api_v1_report_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -550,7 +1184,7 @@ func (x *Reason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reason.ProtoReflect.Descriptor instead.
 func (*Reason) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_report_proto_rawDescGZIP(), []int{8}
+	return file_lehr_api_v1_report_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Reason) GetKind() string {
@@ -616,17 +1250,32 @@ func (x *Reason) GetCauses() []*Reason {
 	return nil
 }
 
+func (x *Reason) GetResponsible() string {
+	if x != nil {
+		return x.Responsible
+	}
+	return ""
+}
+
+func (x *Reason) GetNext() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Next
+	}
+	return nil
+}
+
 var File_lehr_api_v1_report_proto protoreflect.FileDescriptor
 
 const file_lehr_api_v1_report_proto_rawDesc = "" +
 	"\n" +
-	"\x18lehr/api/v1/report.proto\x12\vlehr.api.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18lehr/api/v1/access.proto\x1a\x1blehr/api/v1/partition.proto\x1a\x18lehr/api/v1/values.proto\"\x8c\x01\n" +
+	"\x18lehr/api/v1/report.proto\x12\vlehr.api.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18lehr/api/v1/access.proto\x1a\x1blehr/api/v1/partition.proto\x1a\x18lehr/api/v1/values.proto\"\xa2\x01\n" +
 	"\x12ListReportsRequest\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x16\n" +
 	"\x06prefix\x18\x02 \x01(\tR\x06prefix\x12\x14\n" +
 	"\x05state\x18\x03 \x01(\tR\x05state\x12\x14\n" +
 	"\x05after\x18\x04 \x01(\tR\x05after\x12\x14\n" +
-	"\x05limit\x18\x05 \x01(\x05R\x05limit\"X\n" +
+	"\x05limit\x18\x05 \x01(\x05R\x05limit\x12\x14\n" +
+	"\x05group\x18\x06 \x01(\tR\x05group\"X\n" +
 	"\x13ListReportsResponse\x12-\n" +
 	"\areports\x18\x01 \x03(\v2\x13.lehr.api.v1.ReportR\areports\x12\x12\n" +
 	"\x04next\x18\x02 \x01(\tR\x04next\"F\n" +
@@ -641,11 +1290,29 @@ const file_lehr_api_v1_report_proto_rawDesc = "" +
 	"\x14WatchReportsResponse\x124\n" +
 	"\tpartition\x18\x01 \x01(\v2\x16.lehr.api.v1.PartitionR\tpartition\x12-\n" +
 	"\areports\x18\x02 \x03(\v2\x13.lehr.api.v1.ReportR\areports\x12\x1a\n" +
-	"\bcomplete\x18\x03 \x01(\bR\bcomplete\"@\n" +
+	"\bcomplete\x18\x03 \x01(\bR\bcomplete\"s\n" +
+	"\x11ListGroupsRequest\x12\x1c\n" +
+	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x14\n" +
+	"\x05group\x18\x02 \x01(\tR\x05group\x12\x14\n" +
+	"\x05after\x18\x03 \x01(\tR\x05after\x12\x14\n" +
+	"\x05limit\x18\x04 \x01(\x05R\x05limit\"T\n" +
+	"\x12ListGroupsResponse\x12*\n" +
+	"\x06groups\x18\x01 \x03(\v2\x12.lehr.api.v1.GroupR\x06groups\x12\x12\n" +
+	"\x04next\x18\x02 \x01(\tR\x04next\"\xda\x01\n" +
+	"\x05Group\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
+	"\aservice\x18\x02 \x01(\tR\aservice\x12\x1a\n" +
+	"\binstance\x18\x03 \x01(\tR\binstance\x12\x14\n" +
+	"\x05state\x18\x04 \x01(\tR\x05state\x126\n" +
+	"\x06states\x18\x05 \x03(\v2\x1e.lehr.api.v1.Group.StatesEntryR\x06states\x1a9\n" +
+	"\vStatesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"Z\n" +
 	"\n" +
 	"WhyRequest\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x14\n" +
-	"\x05asset\x18\x02 \x01(\tR\x05asset\"\xe1\x01\n" +
+	"\x05asset\x18\x02 \x01(\tR\x05asset\x12\x18\n" +
+	"\asubject\x18\x03 \x01(\tR\asubject\"\xac\x04\n" +
 	"\vWhyResponse\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x14\n" +
 	"\x05asset\x18\x02 \x01(\tR\x05asset\x12\x14\n" +
@@ -653,7 +1320,47 @@ const file_lehr_api_v1_report_proto_rawDesc = "" +
 	"\asummary\x18\x04 \x01(\tR\asummary\x12\x12\n" +
 	"\x04hint\x18\x05 \x01(\tR\x04hint\x12-\n" +
 	"\areasons\x18\x06 \x03(\v2\x13.lehr.api.v1.ReasonR\areasons\x12+\n" +
-	"\x06report\x18\a \x01(\v2\x13.lehr.api.v1.ReportR\x06report\"\xb3\x02\n" +
+	"\x06report\x18\a \x01(\v2\x13.lehr.api.v1.ReportR\x06report\x12\x18\n" +
+	"\asubject\x18\b \x01(\tR\asubject\x12\x12\n" +
+	"\x04also\x18\t \x03(\tR\x04also\x12'\n" +
+	"\x04root\x18\n" +
+	" \x01(\v2\x13.lehr.api.v1.ReasonR\x04root\x121\n" +
+	"\bstanding\x18\v \x01(\v2\x15.lehr.api.v1.StandingR\bstanding\x12<\n" +
+	"\x06states\x18\f \x03(\v2$.lehr.api.v1.WhyResponse.StatesEntryR\x06states\x12*\n" +
+	"\x06causes\x18\r \x03(\v2\x12.lehr.api.v1.CauseR\x06causes\x12\x1a\n" +
+	"\bfollowed\x18\x0e \x01(\x03R\bfollowed\x1a9\n" +
+	"\vStatesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xb3\x02\n" +
+	"\bStanding\x12\x18\n" +
+	"\adesired\x18\x01 \x01(\tR\adesired\x12\x16\n" +
+	"\x06target\x18\x02 \x01(\tR\x06target\x12\x1b\n" +
+	"\ttarget_by\x18\x03 \x01(\tR\btargetBy\x12\x18\n" +
+	"\acurrent\x18\x04 \x01(\tR\acurrent\x12\x18\n" +
+	"\adiffers\x18\x05 \x03(\tR\adiffers\x12*\n" +
+	"\x02at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12<\n" +
+	"\amembers\x18\a \x03(\v2\".lehr.api.v1.Standing.MembersEntryR\amembers\x1a:\n" +
+	"\fMembersEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xd1\x01\n" +
+	"\x05Cause\x12\x12\n" +
+	"\x04sort\x18\x01 \x01(\tR\x04sort\x12\x18\n" +
+	"\asummary\x18\x02 \x01(\tR\asummary\x12'\n" +
+	"\x04root\x18\x03 \x01(\v2\x13.lehr.api.v1.ReasonR\x04root\x12\x16\n" +
+	"\x06assets\x18\x04 \x01(\x03R\x06assets\x12\x14\n" +
+	"\x05names\x18\x05 \x03(\tR\x05names\x12\x18\n" +
+	"\aexample\x18\x06 \x01(\tR\aexample\x12)\n" +
+	"\x05chain\x18\a \x03(\v2\x13.lehr.api.v1.ReasonR\x05chain\"R\n" +
+	"\x14PlanCandidateRequest\x12\x1c\n" +
+	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x1c\n" +
+	"\tcandidate\x18\x02 \x01(\tR\tcandidate\"\xb8\x01\n" +
+	"\x15PlanCandidateResponse\x12-\n" +
+	"\areports\x18\x01 \x03(\v2\x13.lehr.api.v1.ReportR\areports\x12\x12\n" +
+	"\x04more\x18\x02 \x01(\x05R\x04more\x12\x18\n" +
+	"\aremoved\x18\x03 \x03(\tR\aremoved\x12\x1a\n" +
+	"\bloosened\x18\x04 \x03(\tR\bloosened\x12\x12\n" +
+	"\x04base\x18\x05 \x01(\tR\x04base\x12\x12\n" +
+	"\x04head\x18\x06 \x01(\tR\x04head\"\x85\x03\n" +
 	"\x06Reason\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x14\n" +
 	"\x05asset\x18\x02 \x01(\tR\x05asset\x12\x12\n" +
@@ -663,12 +1370,18 @@ const file_lehr_api_v1_report_proto_rawDesc = "" +
 	"\x05since\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x120\n" +
 	"\x05until\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x120\n" +
 	"\bfindings\x18\b \x03(\v2\x14.lehr.api.v1.FindingR\bfindings\x12+\n" +
-	"\x06causes\x18\t \x03(\v2\x13.lehr.api.v1.ReasonR\x06causes2\xe6\x02\n" +
+	"\x06causes\x18\t \x03(\v2\x13.lehr.api.v1.ReasonR\x06causes\x12 \n" +
+	"\vresponsible\x18\n" +
+	" \x01(\tR\vresponsible\x12.\n" +
+	"\x04next\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\x04next2\xa1\x04\n" +
 	"\rReportService\x12Z\n" +
 	"\vListReports\x12\x1f.lehr.api.v1.ListReportsRequest\x1a .lehr.api.v1.ListReportsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12T\n" +
 	"\tGetReport\x12\x1d.lehr.api.v1.GetReportRequest\x1a\x1e.lehr.api.v1.GetReportResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12_\n" +
-	"\fWatchReports\x12 .lehr.api.v1.WatchReportsRequest\x1a!.lehr.api.v1.WatchReportsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x010\x01\x12B\n" +
-	"\x03Why\x12\x17.lehr.api.v1.WhyRequest\x1a\x18.lehr.api.v1.WhyResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01B%Z\x1elehr.dev/gen/lehr/api/v1;apipb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
+	"\fWatchReports\x12 .lehr.api.v1.WatchReportsRequest\x1a!.lehr.api.v1.WatchReportsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x010\x01\x12W\n" +
+	"\n" +
+	"ListGroups\x12\x1e.lehr.api.v1.ListGroupsRequest\x1a\x1f.lehr.api.v1.ListGroupsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12B\n" +
+	"\x03Why\x12\x17.lehr.api.v1.WhyRequest\x1a\x18.lehr.api.v1.WhyResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12`\n" +
+	"\rPlanCandidate\x12!.lehr.api.v1.PlanCandidateRequest\x1a\".lehr.api.v1.PlanCandidateResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01B%Z\x1elehr.dev/gen/lehr/api/v1;apipb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
 
 var (
 	file_lehr_api_v1_report_proto_rawDescOnce sync.Once
@@ -682,7 +1395,7 @@ func file_lehr_api_v1_report_proto_rawDescGZIP() []byte {
 	return file_lehr_api_v1_report_proto_rawDescData
 }
 
-var file_lehr_api_v1_report_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_lehr_api_v1_report_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_lehr_api_v1_report_proto_goTypes = []any{
 	(*ListReportsRequest)(nil),    // 0: lehr.api.v1.ListReportsRequest
 	(*ListReportsResponse)(nil),   // 1: lehr.api.v1.ListReportsResponse
@@ -690,38 +1403,64 @@ var file_lehr_api_v1_report_proto_goTypes = []any{
 	(*GetReportResponse)(nil),     // 3: lehr.api.v1.GetReportResponse
 	(*WatchReportsRequest)(nil),   // 4: lehr.api.v1.WatchReportsRequest
 	(*WatchReportsResponse)(nil),  // 5: lehr.api.v1.WatchReportsResponse
-	(*WhyRequest)(nil),            // 6: lehr.api.v1.WhyRequest
-	(*WhyResponse)(nil),           // 7: lehr.api.v1.WhyResponse
-	(*Reason)(nil),                // 8: lehr.api.v1.Reason
-	(*Report)(nil),                // 9: lehr.api.v1.Report
-	(*Partition)(nil),             // 10: lehr.api.v1.Partition
-	(*timestamppb.Timestamp)(nil), // 11: google.protobuf.Timestamp
-	(*Finding)(nil),               // 12: lehr.api.v1.Finding
+	(*ListGroupsRequest)(nil),     // 6: lehr.api.v1.ListGroupsRequest
+	(*ListGroupsResponse)(nil),    // 7: lehr.api.v1.ListGroupsResponse
+	(*Group)(nil),                 // 8: lehr.api.v1.Group
+	(*WhyRequest)(nil),            // 9: lehr.api.v1.WhyRequest
+	(*WhyResponse)(nil),           // 10: lehr.api.v1.WhyResponse
+	(*Standing)(nil),              // 11: lehr.api.v1.Standing
+	(*Cause)(nil),                 // 12: lehr.api.v1.Cause
+	(*PlanCandidateRequest)(nil),  // 13: lehr.api.v1.PlanCandidateRequest
+	(*PlanCandidateResponse)(nil), // 14: lehr.api.v1.PlanCandidateResponse
+	(*Reason)(nil),                // 15: lehr.api.v1.Reason
+	nil,                           // 16: lehr.api.v1.Group.StatesEntry
+	nil,                           // 17: lehr.api.v1.WhyResponse.StatesEntry
+	nil,                           // 18: lehr.api.v1.Standing.MembersEntry
+	(*Report)(nil),                // 19: lehr.api.v1.Report
+	(*Partition)(nil),             // 20: lehr.api.v1.Partition
+	(*timestamppb.Timestamp)(nil), // 21: google.protobuf.Timestamp
+	(*Finding)(nil),               // 22: lehr.api.v1.Finding
 }
 var file_lehr_api_v1_report_proto_depIdxs = []int32{
-	9,  // 0: lehr.api.v1.ListReportsResponse.reports:type_name -> lehr.api.v1.Report
-	9,  // 1: lehr.api.v1.GetReportResponse.report:type_name -> lehr.api.v1.Report
-	10, // 2: lehr.api.v1.WatchReportsResponse.partition:type_name -> lehr.api.v1.Partition
-	9,  // 3: lehr.api.v1.WatchReportsResponse.reports:type_name -> lehr.api.v1.Report
-	8,  // 4: lehr.api.v1.WhyResponse.reasons:type_name -> lehr.api.v1.Reason
-	9,  // 5: lehr.api.v1.WhyResponse.report:type_name -> lehr.api.v1.Report
-	11, // 6: lehr.api.v1.Reason.since:type_name -> google.protobuf.Timestamp
-	11, // 7: lehr.api.v1.Reason.until:type_name -> google.protobuf.Timestamp
-	12, // 8: lehr.api.v1.Reason.findings:type_name -> lehr.api.v1.Finding
-	8,  // 9: lehr.api.v1.Reason.causes:type_name -> lehr.api.v1.Reason
-	0,  // 10: lehr.api.v1.ReportService.ListReports:input_type -> lehr.api.v1.ListReportsRequest
-	2,  // 11: lehr.api.v1.ReportService.GetReport:input_type -> lehr.api.v1.GetReportRequest
-	4,  // 12: lehr.api.v1.ReportService.WatchReports:input_type -> lehr.api.v1.WatchReportsRequest
-	6,  // 13: lehr.api.v1.ReportService.Why:input_type -> lehr.api.v1.WhyRequest
-	1,  // 14: lehr.api.v1.ReportService.ListReports:output_type -> lehr.api.v1.ListReportsResponse
-	3,  // 15: lehr.api.v1.ReportService.GetReport:output_type -> lehr.api.v1.GetReportResponse
-	5,  // 16: lehr.api.v1.ReportService.WatchReports:output_type -> lehr.api.v1.WatchReportsResponse
-	7,  // 17: lehr.api.v1.ReportService.Why:output_type -> lehr.api.v1.WhyResponse
-	14, // [14:18] is the sub-list for method output_type
-	10, // [10:14] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	19, // 0: lehr.api.v1.ListReportsResponse.reports:type_name -> lehr.api.v1.Report
+	19, // 1: lehr.api.v1.GetReportResponse.report:type_name -> lehr.api.v1.Report
+	20, // 2: lehr.api.v1.WatchReportsResponse.partition:type_name -> lehr.api.v1.Partition
+	19, // 3: lehr.api.v1.WatchReportsResponse.reports:type_name -> lehr.api.v1.Report
+	8,  // 4: lehr.api.v1.ListGroupsResponse.groups:type_name -> lehr.api.v1.Group
+	16, // 5: lehr.api.v1.Group.states:type_name -> lehr.api.v1.Group.StatesEntry
+	15, // 6: lehr.api.v1.WhyResponse.reasons:type_name -> lehr.api.v1.Reason
+	19, // 7: lehr.api.v1.WhyResponse.report:type_name -> lehr.api.v1.Report
+	15, // 8: lehr.api.v1.WhyResponse.root:type_name -> lehr.api.v1.Reason
+	11, // 9: lehr.api.v1.WhyResponse.standing:type_name -> lehr.api.v1.Standing
+	17, // 10: lehr.api.v1.WhyResponse.states:type_name -> lehr.api.v1.WhyResponse.StatesEntry
+	12, // 11: lehr.api.v1.WhyResponse.causes:type_name -> lehr.api.v1.Cause
+	21, // 12: lehr.api.v1.Standing.at:type_name -> google.protobuf.Timestamp
+	18, // 13: lehr.api.v1.Standing.members:type_name -> lehr.api.v1.Standing.MembersEntry
+	15, // 14: lehr.api.v1.Cause.root:type_name -> lehr.api.v1.Reason
+	15, // 15: lehr.api.v1.Cause.chain:type_name -> lehr.api.v1.Reason
+	19, // 16: lehr.api.v1.PlanCandidateResponse.reports:type_name -> lehr.api.v1.Report
+	21, // 17: lehr.api.v1.Reason.since:type_name -> google.protobuf.Timestamp
+	21, // 18: lehr.api.v1.Reason.until:type_name -> google.protobuf.Timestamp
+	22, // 19: lehr.api.v1.Reason.findings:type_name -> lehr.api.v1.Finding
+	15, // 20: lehr.api.v1.Reason.causes:type_name -> lehr.api.v1.Reason
+	21, // 21: lehr.api.v1.Reason.next:type_name -> google.protobuf.Timestamp
+	0,  // 22: lehr.api.v1.ReportService.ListReports:input_type -> lehr.api.v1.ListReportsRequest
+	2,  // 23: lehr.api.v1.ReportService.GetReport:input_type -> lehr.api.v1.GetReportRequest
+	4,  // 24: lehr.api.v1.ReportService.WatchReports:input_type -> lehr.api.v1.WatchReportsRequest
+	6,  // 25: lehr.api.v1.ReportService.ListGroups:input_type -> lehr.api.v1.ListGroupsRequest
+	9,  // 26: lehr.api.v1.ReportService.Why:input_type -> lehr.api.v1.WhyRequest
+	13, // 27: lehr.api.v1.ReportService.PlanCandidate:input_type -> lehr.api.v1.PlanCandidateRequest
+	1,  // 28: lehr.api.v1.ReportService.ListReports:output_type -> lehr.api.v1.ListReportsResponse
+	3,  // 29: lehr.api.v1.ReportService.GetReport:output_type -> lehr.api.v1.GetReportResponse
+	5,  // 30: lehr.api.v1.ReportService.WatchReports:output_type -> lehr.api.v1.WatchReportsResponse
+	7,  // 31: lehr.api.v1.ReportService.ListGroups:output_type -> lehr.api.v1.ListGroupsResponse
+	10, // 32: lehr.api.v1.ReportService.Why:output_type -> lehr.api.v1.WhyResponse
+	14, // 33: lehr.api.v1.ReportService.PlanCandidate:output_type -> lehr.api.v1.PlanCandidateResponse
+	28, // [28:34] is the sub-list for method output_type
+	22, // [22:28] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_lehr_api_v1_report_proto_init() }
@@ -738,7 +1477,7 @@ func file_lehr_api_v1_report_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_api_v1_report_proto_rawDesc), len(file_lehr_api_v1_report_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   9,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

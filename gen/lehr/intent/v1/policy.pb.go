@@ -24,6 +24,57 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// Absence is what it means that there is no series.
+type Metric_Absence int32
+
+const (
+	// That nothing is known: broken.
+	Metric_ABSENCE_UNSPECIFIED Metric_Absence = 0
+	Metric_ABSENCE_PASS        Metric_Absence = 1
+	Metric_ABSENCE_WAIT        Metric_Absence = 2
+)
+
+// Enum value maps for Metric_Absence.
+var (
+	Metric_Absence_name = map[int32]string{
+		0: "ABSENCE_UNSPECIFIED",
+		1: "ABSENCE_PASS",
+		2: "ABSENCE_WAIT",
+	}
+	Metric_Absence_value = map[string]int32{
+		"ABSENCE_UNSPECIFIED": 0,
+		"ABSENCE_PASS":        1,
+		"ABSENCE_WAIT":        2,
+	}
+)
+
+func (x Metric_Absence) Enum() *Metric_Absence {
+	p := new(Metric_Absence)
+	*p = x
+	return p
+}
+
+func (x Metric_Absence) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Metric_Absence) Descriptor() protoreflect.EnumDescriptor {
+	return file_lehr_intent_v1_policy_proto_enumTypes[0].Descriptor()
+}
+
+func (Metric_Absence) Type() protoreflect.EnumType {
+	return &file_lehr_intent_v1_policy_proto_enumTypes[0]
+}
+
+func (x Metric_Absence) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Metric_Absence.Descriptor instead.
+func (Metric_Absence) EnumDescriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{9, 0}
+}
+
 type ValidationRule_Severity int32
 
 const (
@@ -63,11 +114,11 @@ func (x ValidationRule_Severity) String() string {
 }
 
 func (ValidationRule_Severity) Descriptor() protoreflect.EnumDescriptor {
-	return file_lehr_intent_v1_policy_proto_enumTypes[0].Descriptor()
+	return file_lehr_intent_v1_policy_proto_enumTypes[1].Descriptor()
 }
 
 func (ValidationRule_Severity) Type() protoreflect.EnumType {
-	return &file_lehr_intent_v1_policy_proto_enumTypes[0]
+	return &file_lehr_intent_v1_policy_proto_enumTypes[1]
 }
 
 func (x ValidationRule_Severity) Number() protoreflect.EnumNumber {
@@ -76,7 +127,7 @@ func (x ValidationRule_Severity) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ValidationRule_Severity.Descriptor instead.
 func (ValidationRule_Severity) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{9, 0}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{12, 0}
 }
 
 type ValidationRule_Scope int32
@@ -118,11 +169,11 @@ func (x ValidationRule_Scope) String() string {
 }
 
 func (ValidationRule_Scope) Descriptor() protoreflect.EnumDescriptor {
-	return file_lehr_intent_v1_policy_proto_enumTypes[1].Descriptor()
+	return file_lehr_intent_v1_policy_proto_enumTypes[2].Descriptor()
 }
 
 func (ValidationRule_Scope) Type() protoreflect.EnumType {
-	return &file_lehr_intent_v1_policy_proto_enumTypes[1]
+	return &file_lehr_intent_v1_policy_proto_enumTypes[2]
 }
 
 func (x ValidationRule_Scope) Number() protoreflect.EnumNumber {
@@ -131,7 +182,7 @@ func (x ValidationRule_Scope) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ValidationRule_Scope.Descriptor instead.
 func (ValidationRule_Scope) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{9, 1}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{12, 1}
 }
 
 // Policy says how a partition is enforced. It is generated from the
@@ -291,6 +342,9 @@ type Check struct {
 	//	*Check_Deny
 	//	*Check_Condition
 	//	*Check_Calendar
+	//	*Check_Query
+	//	*Check_Alerts
+	//	*Check_Peak
 	Kind          isCheck_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -383,6 +437,33 @@ func (x *Check) GetCalendar() *Calendar {
 	return nil
 }
 
+func (x *Check) GetQuery() *Metric {
+	if x != nil {
+		if x, ok := x.Kind.(*Check_Query); ok {
+			return x.Query
+		}
+	}
+	return nil
+}
+
+func (x *Check) GetAlerts() *Alerts {
+	if x != nil {
+		if x, ok := x.Kind.(*Check_Alerts); ok {
+			return x.Alerts
+		}
+	}
+	return nil
+}
+
+func (x *Check) GetPeak() *Peak {
+	if x != nil {
+		if x, ok := x.Kind.(*Check_Peak); ok {
+			return x.Peak
+		}
+	}
+	return nil
+}
+
 type isCheck_Kind interface {
 	isCheck_Kind()
 }
@@ -403,6 +484,18 @@ type Check_Calendar struct {
 	Calendar *Calendar `protobuf:"bytes,6,opt,name=calendar,oneof"`
 }
 
+type Check_Query struct {
+	Query *Metric `protobuf:"bytes,7,opt,name=query,oneof"`
+}
+
+type Check_Alerts struct {
+	Alerts *Alerts `protobuf:"bytes,8,opt,name=alerts,oneof"`
+}
+
+type Check_Peak struct {
+	Peak *Peak `protobuf:"bytes,9,opt,name=peak,oneof"`
+}
+
 func (*Check_MinAge) isCheck_Kind() {}
 
 func (*Check_Deny) isCheck_Kind() {}
@@ -410,6 +503,12 @@ func (*Check_Deny) isCheck_Kind() {}
 func (*Check_Condition) isCheck_Kind() {}
 
 func (*Check_Calendar) isCheck_Kind() {}
+
+func (*Check_Query) isCheck_Kind() {}
+
+func (*Check_Alerts) isCheck_Kind() {}
+
+func (*Check_Peak) isCheck_Kind() {}
 
 // MinimumAge waits until the target incarnation was published so long ago.
 type MinimumAge struct {
@@ -915,6 +1014,304 @@ func (x *Freeze) GetReason() string {
 	return ""
 }
 
+// Metric asks Prometheus for numbers, each of which must be within limits.
+type Metric struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// URL, or the name that the operator gave to one.
+	Prometheus string `protobuf:"bytes,1,opt,name=prometheus" json:"prometheus,omitempty"`
+	// Query in PromQL that gives one number for each series.
+	Query string `protobuf:"bytes,2,opt,name=query" json:"query,omitempty"`
+	// What it must be below, and above; one at least.
+	Below *float64 `protobuf:"fixed64,3,opt,name=below" json:"below,omitempty"`
+	Above *float64 `protobuf:"fixed64,4,opt,name=above" json:"above,omitempty"`
+	// How long it must have been so; unset: now.
+	Over *durationpb.Duration `protobuf:"bytes,5,opt,name=over" json:"over,omitempty"`
+	// How old an answer may be; unset: a minute.
+	Keep *durationpb.Duration `protobuf:"bytes,6,opt,name=keep" json:"keep,omitempty"`
+	// CEL over the asset, by the label of the series that it is about; empty: all.
+	Labels        map[string]string `protobuf:"bytes,7,rep,name=labels" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Absent        Metric_Absence    `protobuf:"varint,8,opt,name=absent,enum=lehr.intent.v1.Metric_Absence" json:"absent,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Metric) Reset() {
+	*x = Metric{}
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Metric) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Metric) ProtoMessage() {}
+
+func (x *Metric) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Metric.ProtoReflect.Descriptor instead.
+func (*Metric) Descriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *Metric) GetPrometheus() string {
+	if x != nil {
+		return x.Prometheus
+	}
+	return ""
+}
+
+func (x *Metric) GetQuery() string {
+	if x != nil {
+		return x.Query
+	}
+	return ""
+}
+
+func (x *Metric) GetBelow() float64 {
+	if x != nil && x.Below != nil {
+		return *x.Below
+	}
+	return 0
+}
+
+func (x *Metric) GetAbove() float64 {
+	if x != nil && x.Above != nil {
+		return *x.Above
+	}
+	return 0
+}
+
+func (x *Metric) GetOver() *durationpb.Duration {
+	if x != nil {
+		return x.Over
+	}
+	return nil
+}
+
+func (x *Metric) GetKeep() *durationpb.Duration {
+	if x != nil {
+		return x.Keep
+	}
+	return nil
+}
+
+func (x *Metric) GetLabels() map[string]string {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
+}
+
+func (x *Metric) GetAbsent() Metric_Absence {
+	if x != nil {
+		return x.Absent
+	}
+	return Metric_ABSENCE_UNSPECIFIED
+}
+
+// Alerts asks Alertmanager for alerts, of which none may be active.
+type Alerts struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// URL, or the name that the operator gave to one.
+	Alertmanager string `protobuf:"bytes,1,opt,name=alertmanager" json:"alertmanager,omitempty"`
+	// Matchers of their labels, for example severity="page". All must match.
+	Matchers []string `protobuf:"bytes,2,rep,name=matchers" json:"matchers,omitempty"`
+	// Silenced, and inhibited, ones count too.
+	Silenced  bool `protobuf:"varint,3,opt,name=silenced" json:"silenced,omitempty"`
+	Inhibited bool `protobuf:"varint,4,opt,name=inhibited" json:"inhibited,omitempty"`
+	// How old an answer may be; unset: a minute.
+	Keep *durationpb.Duration `protobuf:"bytes,5,opt,name=keep" json:"keep,omitempty"`
+	// CEL over the asset, by the label of the alerts that it is about; empty: all.
+	Labels        map[string]string `protobuf:"bytes,6,rep,name=labels" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Alerts) Reset() {
+	*x = Alerts{}
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Alerts) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Alerts) ProtoMessage() {}
+
+func (x *Alerts) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Alerts.ProtoReflect.Descriptor instead.
+func (*Alerts) Descriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *Alerts) GetAlertmanager() string {
+	if x != nil {
+		return x.Alertmanager
+	}
+	return ""
+}
+
+func (x *Alerts) GetMatchers() []string {
+	if x != nil {
+		return x.Matchers
+	}
+	return nil
+}
+
+func (x *Alerts) GetSilenced() bool {
+	if x != nil {
+		return x.Silenced
+	}
+	return false
+}
+
+func (x *Alerts) GetInhibited() bool {
+	if x != nil {
+		return x.Inhibited
+	}
+	return false
+}
+
+func (x *Alerts) GetKeep() *durationpb.Duration {
+	if x != nil {
+		return x.Keep
+	}
+	return nil
+}
+
+func (x *Alerts) GetLabels() map[string]string {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
+}
+
+// Peak keeps what an asset serves at what was asked of it lately, or more.
+type Peak struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// URL, or the name that the operator gave to one.
+	Prometheus string `protobuf:"bytes,1,opt,name=prometheus" json:"prometheus,omitempty"`
+	// Query in PromQL that gives the recent peak.
+	Query string `protobuf:"bytes,2,opt,name=query" json:"query,omitempty"`
+	// What is served must be at least the peak, so many times.
+	Headroom float64 `protobuf:"fixed64,3,opt,name=headroom" json:"headroom,omitempty"`
+	// CEL over the asset that gives what it serves; empty: its Capacity does, in
+	// the dimension.
+	Serves string `protobuf:"bytes,4,opt,name=serves" json:"serves,omitempty"`
+	// Empty: "capacity".
+	Dimension string `protobuf:"bytes,5,opt,name=dimension" json:"dimension,omitempty"`
+	// How old an answer may be; unset: a minute.
+	Keep *durationpb.Duration `protobuf:"bytes,6,opt,name=keep" json:"keep,omitempty"`
+	// CEL over the asset, by the label of the series that it is about; empty: all.
+	Labels        map[string]string `protobuf:"bytes,7,rep,name=labels" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Peak) Reset() {
+	*x = Peak{}
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Peak) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Peak) ProtoMessage() {}
+
+func (x *Peak) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Peak.ProtoReflect.Descriptor instead.
+func (*Peak) Descriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *Peak) GetPrometheus() string {
+	if x != nil {
+		return x.Prometheus
+	}
+	return ""
+}
+
+func (x *Peak) GetQuery() string {
+	if x != nil {
+		return x.Query
+	}
+	return ""
+}
+
+func (x *Peak) GetHeadroom() float64 {
+	if x != nil {
+		return x.Headroom
+	}
+	return 0
+}
+
+func (x *Peak) GetServes() string {
+	if x != nil {
+		return x.Serves
+	}
+	return ""
+}
+
+func (x *Peak) GetDimension() string {
+	if x != nil {
+		return x.Dimension
+	}
+	return ""
+}
+
+func (x *Peak) GetKeep() *durationpb.Duration {
+	if x != nil {
+		return x.Keep
+	}
+	return nil
+}
+
+func (x *Peak) GetLabels() map[string]string {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
+}
+
 // ValidationRule says in CEL what assets must be.
 type ValidationRule struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -937,7 +1334,7 @@ type ValidationRule struct {
 
 func (x *ValidationRule) Reset() {
 	*x = ValidationRule{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[9]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -949,7 +1346,7 @@ func (x *ValidationRule) String() string {
 func (*ValidationRule) ProtoMessage() {}
 
 func (x *ValidationRule) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[9]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -962,7 +1359,7 @@ func (x *ValidationRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ValidationRule.ProtoReflect.Descriptor instead.
 func (*ValidationRule) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{9}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ValidationRule) GetId() string {
@@ -1045,7 +1442,7 @@ type ExternalCheck struct {
 
 func (x *ExternalCheck) Reset() {
 	*x = ExternalCheck{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[10]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1057,7 +1454,7 @@ func (x *ExternalCheck) String() string {
 func (*ExternalCheck) ProtoMessage() {}
 
 func (x *ExternalCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[10]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1070,7 +1467,7 @@ func (x *ExternalCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExternalCheck.ProtoReflect.Descriptor instead.
 func (*ExternalCheck) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{10}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ExternalCheck) GetAsk() isExternalCheck_Ask {
@@ -1175,7 +1572,7 @@ type CommandLine struct {
 
 func (x *CommandLine) Reset() {
 	*x = CommandLine{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[11]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1187,7 +1584,7 @@ func (x *CommandLine) String() string {
 func (*CommandLine) ProtoMessage() {}
 
 func (x *CommandLine) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[11]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1200,7 +1597,7 @@ func (x *CommandLine) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandLine.ProtoReflect.Descriptor instead.
 func (*CommandLine) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{11}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *CommandLine) GetLine() []string {
@@ -1222,7 +1619,7 @@ type RoleBinding struct {
 
 func (x *RoleBinding) Reset() {
 	*x = RoleBinding{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[12]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1234,7 +1631,7 @@ func (x *RoleBinding) String() string {
 func (*RoleBinding) ProtoMessage() {}
 
 func (x *RoleBinding) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[12]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1247,7 +1644,7 @@ func (x *RoleBinding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoleBinding.ProtoReflect.Descriptor instead.
 func (*RoleBinding) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{12}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *RoleBinding) GetRole() string {
@@ -1280,7 +1677,7 @@ type PluginBinding struct {
 
 func (x *PluginBinding) Reset() {
 	*x = PluginBinding{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[13]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1292,7 +1689,7 @@ func (x *PluginBinding) String() string {
 func (*PluginBinding) ProtoMessage() {}
 
 func (x *PluginBinding) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[13]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1305,7 +1702,7 @@ func (x *PluginBinding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PluginBinding.ProtoReflect.Descriptor instead.
 func (*PluginBinding) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{13}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *PluginBinding) GetType() string {
@@ -1345,7 +1742,7 @@ type ShrinkGuard struct {
 
 func (x *ShrinkGuard) Reset() {
 	*x = ShrinkGuard{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[14]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1357,7 +1754,7 @@ func (x *ShrinkGuard) String() string {
 func (*ShrinkGuard) ProtoMessage() {}
 
 func (x *ShrinkGuard) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[14]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1370,7 +1767,7 @@ func (x *ShrinkGuard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShrinkGuard.ProtoReflect.Descriptor instead.
 func (*ShrinkGuard) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{14}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ShrinkGuard) GetMaxRemovedPercent() uint32 {
@@ -1413,7 +1810,7 @@ type Budget struct {
 
 func (x *Budget) Reset() {
 	*x = Budget{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[15]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1425,7 +1822,7 @@ func (x *Budget) String() string {
 func (*Budget) ProtoMessage() {}
 
 func (x *Budget) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[15]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1438,7 +1835,7 @@ func (x *Budget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Budget.ProtoReflect.Descriptor instead.
 func (*Budget) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{15}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Budget) GetScope() string {
@@ -1468,7 +1865,7 @@ type ApprovalPolicy struct {
 
 func (x *ApprovalPolicy) Reset() {
 	*x = ApprovalPolicy{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[16]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1480,7 +1877,7 @@ func (x *ApprovalPolicy) String() string {
 func (*ApprovalPolicy) ProtoMessage() {}
 
 func (x *ApprovalPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[16]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1493,7 +1890,7 @@ func (x *ApprovalPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalPolicy.ProtoReflect.Descriptor instead.
 func (*ApprovalPolicy) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{16}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ApprovalPolicy) GetQuorum() uint32 {
@@ -1524,7 +1921,7 @@ type OverridePolicy struct {
 
 func (x *OverridePolicy) Reset() {
 	*x = OverridePolicy{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[17]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1536,7 +1933,7 @@ func (x *OverridePolicy) String() string {
 func (*OverridePolicy) ProtoMessage() {}
 
 func (x *OverridePolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[17]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1549,7 +1946,7 @@ func (x *OverridePolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OverridePolicy.ProtoReflect.Descriptor instead.
 func (*OverridePolicy) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{17}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *OverridePolicy) GetAllow() []string {
@@ -1589,14 +1986,17 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\x0eTypeModesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x125\n" +
 	"\x05value\x18\x02 \x01(\x0e2\x1f.lehr.intent.v1.EnforcementModeR\x05value:\x028\x01:S\xbaHP\x1aN\n" +
-	"\rpolicy.checks\x12\x18two checks have one name\x1a#this.checks.map(c, c.name).unique()\"\xc4\x02\n" +
+	"\rpolicy.checks\x12\x18two checks have one name\x1a#this.checks.map(c, c.name).unique()\"\xd2\x03\n" +
 	"\x05Check\x122\n" +
 	"\x04name\x18\x01 \x01(\tB\x1e\xbaH\x1br\x19\x18?2\x15^[a-z0-9][a-z0-9_-]*$R\x04name\x12\x1e\n" +
 	"\x05where\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x90NR\x05where\x125\n" +
 	"\amin_age\x18\x03 \x01(\v2\x1a.lehr.intent.v1.MinimumAgeH\x00R\x06minAge\x12.\n" +
 	"\x04deny\x18\x04 \x01(\v2\x18.lehr.intent.v1.DenylistH\x00R\x04deny\x129\n" +
 	"\tcondition\x18\x05 \x01(\v2\x19.lehr.intent.v1.ConditionH\x00R\tcondition\x126\n" +
-	"\bcalendar\x18\x06 \x01(\v2\x18.lehr.intent.v1.CalendarH\x00R\bcalendarB\r\n" +
+	"\bcalendar\x18\x06 \x01(\v2\x18.lehr.intent.v1.CalendarH\x00R\bcalendar\x12.\n" +
+	"\x05query\x18\a \x01(\v2\x16.lehr.intent.v1.MetricH\x00R\x05query\x120\n" +
+	"\x06alerts\x18\b \x01(\v2\x16.lehr.intent.v1.AlertsH\x00R\x06alerts\x12*\n" +
+	"\x04peak\x18\t \x01(\v2\x14.lehr.intent.v1.PeakH\x00R\x04peakB\r\n" +
 	"\x04kind\x12\x05\xbaH\x02\b\x01\"e\n" +
 	"\n" +
 	"MinimumAge\x128\n" +
@@ -1632,6 +2032,53 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\x04from\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampB\x06\xbaH\x03\xc8\x01\x01R\x04from\x128\n" +
 	"\x05until\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampB\x06\xbaH\x03\xc8\x01\x01R\x05until\x12\x1f\n" +
 	"\x06reason\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x06reason\"\xd0\x04\n" +
+	"\x06Metric\x12*\n" +
+	"\n" +
+	"prometheus\x18\x01 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xe8\aR\n" +
+	"prometheus\x12 \n" +
+	"\x05query\x18\x02 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\x90NR\x05query\x12\"\n" +
+	"\x05below\x18\x03 \x01(\x01B\f\xbaH\x04\x12\x02@\x01\xaa\x01\x02\b\x01R\x05below\x12\"\n" +
+	"\x05above\x18\x04 \x01(\x01B\f\xbaH\x04\x12\x02@\x01\xaa\x01\x02\b\x01R\x05above\x12-\n" +
+	"\x04over\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x04over\x12-\n" +
+	"\x04keep\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x04keep\x12:\n" +
+	"\x06labels\x18\a \x03(\v2\".lehr.intent.v1.Metric.LabelsEntryR\x06labels\x12@\n" +
+	"\x06absent\x18\b \x01(\x0e2\x1e.lehr.intent.v1.Metric.AbsenceB\b\xbaH\x05\x82\x01\x02\x10\x01R\x06absent\x1a9\n" +
+	"\vLabelsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"F\n" +
+	"\aAbsence\x12\x17\n" +
+	"\x13ABSENCE_UNSPECIFIED\x10\x00\x12\x10\n" +
+	"\fABSENCE_PASS\x10\x01\x12\x10\n" +
+	"\fABSENCE_WAIT\x10\x02:Q\xbaHN\x1aL\n" +
+	"\fmetric.limit\x12\x18below or above is needed\x1a\"has(this.below) || has(this.above)\"\xc9\x02\n" +
+	"\x06Alerts\x12.\n" +
+	"\falertmanager\x18\x01 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xe8\aR\falertmanager\x12/\n" +
+	"\bmatchers\x18\x02 \x03(\tB\x13\xbaH\x10\x92\x01\r\b\x01\x10\x14\"\ar\x05\x10\x01\x18\xe8\aR\bmatchers\x12\x1a\n" +
+	"\bsilenced\x18\x03 \x01(\bR\bsilenced\x12\x1c\n" +
+	"\tinhibited\x18\x04 \x01(\bR\tinhibited\x12-\n" +
+	"\x04keep\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x04keep\x12:\n" +
+	"\x06labels\x18\x06 \x03(\v2\".lehr.intent.v1.Alerts.LabelsEntryR\x06labels\x1a9\n" +
+	"\vLabelsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xef\x02\n" +
+	"\x04Peak\x12*\n" +
+	"\n" +
+	"prometheus\x18\x01 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xe8\aR\n" +
+	"prometheus\x12 \n" +
+	"\x05query\x18\x02 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\x90NR\x05query\x12,\n" +
+	"\bheadroom\x18\x03 \x01(\x01B\x10\xbaH\r\x12\v@\x01!\x00\x00\x00\x00\x00\x00\x00\x00R\bheadroom\x12 \n" +
+	"\x06serves\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x90NR\x06serves\x12%\n" +
+	"\tdimension\x18\x05 \x01(\tB\a\xbaH\x04r\x02\x18dR\tdimension\x12-\n" +
+	"\x04keep\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x04keep\x128\n" +
+	"\x06labels\x18\a \x03(\v2 .lehr.intent.v1.Peak.LabelsEntryR\x06labels\x1a9\n" +
+	"\vLabelsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xd0\x04\n" +
 	"\x0eValidationRule\x12.\n" +
 	"\x02id\x18\x01 \x01(\tB\x1e\xbaH\x1br\x19\x18?2\x15^[a-z0-9][a-z0-9_-]*$R\x02id\x12\x1e\n" +
 	"\x05where\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x90NR\x05where\x12\x1e\n" +
@@ -1706,73 +2153,91 @@ func file_lehr_intent_v1_policy_proto_rawDescGZIP() []byte {
 	return file_lehr_intent_v1_policy_proto_rawDescData
 }
 
-var file_lehr_intent_v1_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_lehr_intent_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_lehr_intent_v1_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
+var file_lehr_intent_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_lehr_intent_v1_policy_proto_goTypes = []any{
-	(ValidationRule_Severity)(0),  // 0: lehr.intent.v1.ValidationRule.Severity
-	(ValidationRule_Scope)(0),     // 1: lehr.intent.v1.ValidationRule.Scope
-	(*Policy)(nil),                // 2: lehr.intent.v1.Policy
-	(*Check)(nil),                 // 3: lehr.intent.v1.Check
-	(*MinimumAge)(nil),            // 4: lehr.intent.v1.MinimumAge
-	(*Denylist)(nil),              // 5: lehr.intent.v1.Denylist
-	(*Denied)(nil),                // 6: lehr.intent.v1.Denied
-	(*Condition)(nil),             // 7: lehr.intent.v1.Condition
-	(*Calendar)(nil),              // 8: lehr.intent.v1.Calendar
-	(*Window)(nil),                // 9: lehr.intent.v1.Window
-	(*Freeze)(nil),                // 10: lehr.intent.v1.Freeze
-	(*ValidationRule)(nil),        // 11: lehr.intent.v1.ValidationRule
-	(*ExternalCheck)(nil),         // 12: lehr.intent.v1.ExternalCheck
-	(*CommandLine)(nil),           // 13: lehr.intent.v1.CommandLine
-	(*RoleBinding)(nil),           // 14: lehr.intent.v1.RoleBinding
-	(*PluginBinding)(nil),         // 15: lehr.intent.v1.PluginBinding
-	(*ShrinkGuard)(nil),           // 16: lehr.intent.v1.ShrinkGuard
-	(*Budget)(nil),                // 17: lehr.intent.v1.Budget
-	(*ApprovalPolicy)(nil),        // 18: lehr.intent.v1.ApprovalPolicy
-	(*OverridePolicy)(nil),        // 19: lehr.intent.v1.OverridePolicy
-	nil,                           // 20: lehr.intent.v1.Policy.TypeModesEntry
-	nil,                           // 21: lehr.intent.v1.ExternalCheck.ParametersEntry
-	(EnforcementMode)(0),          // 22: lehr.intent.v1.EnforcementMode
-	(*durationpb.Duration)(nil),   // 23: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 24: google.protobuf.Timestamp
+	(Metric_Absence)(0),           // 0: lehr.intent.v1.Metric.Absence
+	(ValidationRule_Severity)(0),  // 1: lehr.intent.v1.ValidationRule.Severity
+	(ValidationRule_Scope)(0),     // 2: lehr.intent.v1.ValidationRule.Scope
+	(*Policy)(nil),                // 3: lehr.intent.v1.Policy
+	(*Check)(nil),                 // 4: lehr.intent.v1.Check
+	(*MinimumAge)(nil),            // 5: lehr.intent.v1.MinimumAge
+	(*Denylist)(nil),              // 6: lehr.intent.v1.Denylist
+	(*Denied)(nil),                // 7: lehr.intent.v1.Denied
+	(*Condition)(nil),             // 8: lehr.intent.v1.Condition
+	(*Calendar)(nil),              // 9: lehr.intent.v1.Calendar
+	(*Window)(nil),                // 10: lehr.intent.v1.Window
+	(*Freeze)(nil),                // 11: lehr.intent.v1.Freeze
+	(*Metric)(nil),                // 12: lehr.intent.v1.Metric
+	(*Alerts)(nil),                // 13: lehr.intent.v1.Alerts
+	(*Peak)(nil),                  // 14: lehr.intent.v1.Peak
+	(*ValidationRule)(nil),        // 15: lehr.intent.v1.ValidationRule
+	(*ExternalCheck)(nil),         // 16: lehr.intent.v1.ExternalCheck
+	(*CommandLine)(nil),           // 17: lehr.intent.v1.CommandLine
+	(*RoleBinding)(nil),           // 18: lehr.intent.v1.RoleBinding
+	(*PluginBinding)(nil),         // 19: lehr.intent.v1.PluginBinding
+	(*ShrinkGuard)(nil),           // 20: lehr.intent.v1.ShrinkGuard
+	(*Budget)(nil),                // 21: lehr.intent.v1.Budget
+	(*ApprovalPolicy)(nil),        // 22: lehr.intent.v1.ApprovalPolicy
+	(*OverridePolicy)(nil),        // 23: lehr.intent.v1.OverridePolicy
+	nil,                           // 24: lehr.intent.v1.Policy.TypeModesEntry
+	nil,                           // 25: lehr.intent.v1.Metric.LabelsEntry
+	nil,                           // 26: lehr.intent.v1.Alerts.LabelsEntry
+	nil,                           // 27: lehr.intent.v1.Peak.LabelsEntry
+	nil,                           // 28: lehr.intent.v1.ExternalCheck.ParametersEntry
+	(EnforcementMode)(0),          // 29: lehr.intent.v1.EnforcementMode
+	(*durationpb.Duration)(nil),   // 30: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 31: google.protobuf.Timestamp
 }
 var file_lehr_intent_v1_policy_proto_depIdxs = []int32{
-	22, // 0: lehr.intent.v1.Policy.mode:type_name -> lehr.intent.v1.EnforcementMode
-	15, // 1: lehr.intent.v1.Policy.plugins:type_name -> lehr.intent.v1.PluginBinding
-	16, // 2: lehr.intent.v1.Policy.shrink:type_name -> lehr.intent.v1.ShrinkGuard
-	17, // 3: lehr.intent.v1.Policy.budgets:type_name -> lehr.intent.v1.Budget
-	20, // 4: lehr.intent.v1.Policy.type_modes:type_name -> lehr.intent.v1.Policy.TypeModesEntry
-	18, // 5: lehr.intent.v1.Policy.approval:type_name -> lehr.intent.v1.ApprovalPolicy
-	19, // 6: lehr.intent.v1.Policy.overrides:type_name -> lehr.intent.v1.OverridePolicy
-	14, // 7: lehr.intent.v1.Policy.access:type_name -> lehr.intent.v1.RoleBinding
-	11, // 8: lehr.intent.v1.Policy.rules:type_name -> lehr.intent.v1.ValidationRule
-	3,  // 9: lehr.intent.v1.Policy.checks:type_name -> lehr.intent.v1.Check
-	4,  // 10: lehr.intent.v1.Check.min_age:type_name -> lehr.intent.v1.MinimumAge
-	5,  // 11: lehr.intent.v1.Check.deny:type_name -> lehr.intent.v1.Denylist
-	7,  // 12: lehr.intent.v1.Check.condition:type_name -> lehr.intent.v1.Condition
-	8,  // 13: lehr.intent.v1.Check.calendar:type_name -> lehr.intent.v1.Calendar
-	23, // 14: lehr.intent.v1.MinimumAge.age:type_name -> google.protobuf.Duration
-	6,  // 15: lehr.intent.v1.Denylist.entries:type_name -> lehr.intent.v1.Denied
-	9,  // 16: lehr.intent.v1.Calendar.open:type_name -> lehr.intent.v1.Window
-	10, // 17: lehr.intent.v1.Calendar.freezes:type_name -> lehr.intent.v1.Freeze
-	23, // 18: lehr.intent.v1.Window.duration:type_name -> google.protobuf.Duration
-	24, // 19: lehr.intent.v1.Freeze.from:type_name -> google.protobuf.Timestamp
-	24, // 20: lehr.intent.v1.Freeze.until:type_name -> google.protobuf.Timestamp
-	0,  // 21: lehr.intent.v1.ValidationRule.severity:type_name -> lehr.intent.v1.ValidationRule.Severity
-	1,  // 22: lehr.intent.v1.ValidationRule.scope:type_name -> lehr.intent.v1.ValidationRule.Scope
-	12, // 23: lehr.intent.v1.ValidationRule.external:type_name -> lehr.intent.v1.ExternalCheck
-	13, // 24: lehr.intent.v1.ExternalCheck.command:type_name -> lehr.intent.v1.CommandLine
-	21, // 25: lehr.intent.v1.ExternalCheck.parameters:type_name -> lehr.intent.v1.ExternalCheck.ParametersEntry
-	23, // 26: lehr.intent.v1.ExternalCheck.timeout:type_name -> google.protobuf.Duration
-	23, // 27: lehr.intent.v1.ExternalCheck.keep:type_name -> google.protobuf.Duration
-	23, // 28: lehr.intent.v1.ShrinkGuard.period:type_name -> google.protobuf.Duration
-	23, // 29: lehr.intent.v1.ApprovalPolicy.expires:type_name -> google.protobuf.Duration
-	23, // 30: lehr.intent.v1.OverridePolicy.longest:type_name -> google.protobuf.Duration
-	22, // 31: lehr.intent.v1.Policy.TypeModesEntry.value:type_name -> lehr.intent.v1.EnforcementMode
-	32, // [32:32] is the sub-list for method output_type
-	32, // [32:32] is the sub-list for method input_type
-	32, // [32:32] is the sub-list for extension type_name
-	32, // [32:32] is the sub-list for extension extendee
-	0,  // [0:32] is the sub-list for field type_name
+	29, // 0: lehr.intent.v1.Policy.mode:type_name -> lehr.intent.v1.EnforcementMode
+	19, // 1: lehr.intent.v1.Policy.plugins:type_name -> lehr.intent.v1.PluginBinding
+	20, // 2: lehr.intent.v1.Policy.shrink:type_name -> lehr.intent.v1.ShrinkGuard
+	21, // 3: lehr.intent.v1.Policy.budgets:type_name -> lehr.intent.v1.Budget
+	24, // 4: lehr.intent.v1.Policy.type_modes:type_name -> lehr.intent.v1.Policy.TypeModesEntry
+	22, // 5: lehr.intent.v1.Policy.approval:type_name -> lehr.intent.v1.ApprovalPolicy
+	23, // 6: lehr.intent.v1.Policy.overrides:type_name -> lehr.intent.v1.OverridePolicy
+	18, // 7: lehr.intent.v1.Policy.access:type_name -> lehr.intent.v1.RoleBinding
+	15, // 8: lehr.intent.v1.Policy.rules:type_name -> lehr.intent.v1.ValidationRule
+	4,  // 9: lehr.intent.v1.Policy.checks:type_name -> lehr.intent.v1.Check
+	5,  // 10: lehr.intent.v1.Check.min_age:type_name -> lehr.intent.v1.MinimumAge
+	6,  // 11: lehr.intent.v1.Check.deny:type_name -> lehr.intent.v1.Denylist
+	8,  // 12: lehr.intent.v1.Check.condition:type_name -> lehr.intent.v1.Condition
+	9,  // 13: lehr.intent.v1.Check.calendar:type_name -> lehr.intent.v1.Calendar
+	12, // 14: lehr.intent.v1.Check.query:type_name -> lehr.intent.v1.Metric
+	13, // 15: lehr.intent.v1.Check.alerts:type_name -> lehr.intent.v1.Alerts
+	14, // 16: lehr.intent.v1.Check.peak:type_name -> lehr.intent.v1.Peak
+	30, // 17: lehr.intent.v1.MinimumAge.age:type_name -> google.protobuf.Duration
+	7,  // 18: lehr.intent.v1.Denylist.entries:type_name -> lehr.intent.v1.Denied
+	10, // 19: lehr.intent.v1.Calendar.open:type_name -> lehr.intent.v1.Window
+	11, // 20: lehr.intent.v1.Calendar.freezes:type_name -> lehr.intent.v1.Freeze
+	30, // 21: lehr.intent.v1.Window.duration:type_name -> google.protobuf.Duration
+	31, // 22: lehr.intent.v1.Freeze.from:type_name -> google.protobuf.Timestamp
+	31, // 23: lehr.intent.v1.Freeze.until:type_name -> google.protobuf.Timestamp
+	30, // 24: lehr.intent.v1.Metric.over:type_name -> google.protobuf.Duration
+	30, // 25: lehr.intent.v1.Metric.keep:type_name -> google.protobuf.Duration
+	25, // 26: lehr.intent.v1.Metric.labels:type_name -> lehr.intent.v1.Metric.LabelsEntry
+	0,  // 27: lehr.intent.v1.Metric.absent:type_name -> lehr.intent.v1.Metric.Absence
+	30, // 28: lehr.intent.v1.Alerts.keep:type_name -> google.protobuf.Duration
+	26, // 29: lehr.intent.v1.Alerts.labels:type_name -> lehr.intent.v1.Alerts.LabelsEntry
+	30, // 30: lehr.intent.v1.Peak.keep:type_name -> google.protobuf.Duration
+	27, // 31: lehr.intent.v1.Peak.labels:type_name -> lehr.intent.v1.Peak.LabelsEntry
+	1,  // 32: lehr.intent.v1.ValidationRule.severity:type_name -> lehr.intent.v1.ValidationRule.Severity
+	2,  // 33: lehr.intent.v1.ValidationRule.scope:type_name -> lehr.intent.v1.ValidationRule.Scope
+	16, // 34: lehr.intent.v1.ValidationRule.external:type_name -> lehr.intent.v1.ExternalCheck
+	17, // 35: lehr.intent.v1.ExternalCheck.command:type_name -> lehr.intent.v1.CommandLine
+	28, // 36: lehr.intent.v1.ExternalCheck.parameters:type_name -> lehr.intent.v1.ExternalCheck.ParametersEntry
+	30, // 37: lehr.intent.v1.ExternalCheck.timeout:type_name -> google.protobuf.Duration
+	30, // 38: lehr.intent.v1.ExternalCheck.keep:type_name -> google.protobuf.Duration
+	30, // 39: lehr.intent.v1.ShrinkGuard.period:type_name -> google.protobuf.Duration
+	30, // 40: lehr.intent.v1.ApprovalPolicy.expires:type_name -> google.protobuf.Duration
+	30, // 41: lehr.intent.v1.OverridePolicy.longest:type_name -> google.protobuf.Duration
+	29, // 42: lehr.intent.v1.Policy.TypeModesEntry.value:type_name -> lehr.intent.v1.EnforcementMode
+	43, // [43:43] is the sub-list for method output_type
+	43, // [43:43] is the sub-list for method input_type
+	43, // [43:43] is the sub-list for extension type_name
+	43, // [43:43] is the sub-list for extension extendee
+	0,  // [0:43] is the sub-list for field type_name
 }
 
 func init() { file_lehr_intent_v1_policy_proto_init() }
@@ -1786,6 +2251,9 @@ func file_lehr_intent_v1_policy_proto_init() {
 		(*Check_Deny)(nil),
 		(*Check_Condition)(nil),
 		(*Check_Calendar)(nil),
+		(*Check_Query)(nil),
+		(*Check_Alerts)(nil),
+		(*Check_Peak)(nil),
 	}
 	file_lehr_intent_v1_policy_proto_msgTypes[4].OneofWrappers = []any{
 		(*Denied_Version)(nil),
@@ -1795,7 +2263,7 @@ func file_lehr_intent_v1_policy_proto_init() {
 		(*Window_Hours)(nil),
 		(*Window_Rrule)(nil),
 	}
-	file_lehr_intent_v1_policy_proto_msgTypes[10].OneofWrappers = []any{
+	file_lehr_intent_v1_policy_proto_msgTypes[13].OneofWrappers = []any{
 		(*ExternalCheck_Http)(nil),
 		(*ExternalCheck_Sql)(nil),
 		(*ExternalCheck_Command)(nil),
@@ -1805,8 +2273,8 @@ func file_lehr_intent_v1_policy_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_intent_v1_policy_proto_rawDesc), len(file_lehr_intent_v1_policy_proto_rawDesc)),
-			NumEnums:      2,
-			NumMessages:   20,
+			NumEnums:      3,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

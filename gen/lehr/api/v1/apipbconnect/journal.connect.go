@@ -40,6 +40,8 @@ const (
 	// JournalServiceListPushesProcedure is the fully-qualified name of the JournalService's ListPushes
 	// RPC.
 	JournalServiceListPushesProcedure = "/lehr.api.v1.JournalService/ListPushes"
+	// JournalServiceGetPushProcedure is the fully-qualified name of the JournalService's GetPush RPC.
+	JournalServiceGetPushProcedure = "/lehr.api.v1.JournalService/GetPush"
 	// AuditServiceListAuditProcedure is the fully-qualified name of the AuditService's ListAudit RPC.
 	AuditServiceListAuditProcedure = "/lehr.api.v1.AuditService/ListAudit"
 	// AuditServiceVerifyAuditProcedure is the fully-qualified name of the AuditService's VerifyAudit
@@ -59,6 +61,8 @@ const (
 type JournalServiceClient interface {
 	// Newest first.
 	ListPushes(context.Context, *v1.ListPushesRequest) (*v1.ListPushesResponse, error)
+	// One push, by its id.
+	GetPush(context.Context, *v1.GetPushRequest) (*v1.GetPushResponse, error)
 }
 
 // NewJournalServiceClient constructs a client for the lehr.api.v1.JournalService service. By
@@ -78,12 +82,19 @@ func NewJournalServiceClient(httpClient connect.HTTPClient, baseURL string, opts
 			connect.WithSchema(journalServiceMethods.ByName("ListPushes")),
 			connect.WithClientOptions(opts...),
 		),
+		getPush: connect.NewClient[v1.GetPushRequest, v1.GetPushResponse](
+			httpClient,
+			baseURL+JournalServiceGetPushProcedure,
+			connect.WithSchema(journalServiceMethods.ByName("GetPush")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
 // journalServiceClient implements JournalServiceClient.
 type journalServiceClient struct {
 	listPushes *connect.Client[v1.ListPushesRequest, v1.ListPushesResponse]
+	getPush    *connect.Client[v1.GetPushRequest, v1.GetPushResponse]
 }
 
 // ListPushes calls lehr.api.v1.JournalService.ListPushes.
@@ -95,10 +106,21 @@ func (c *journalServiceClient) ListPushes(ctx context.Context, req *v1.ListPushe
 	return nil, err
 }
 
+// GetPush calls lehr.api.v1.JournalService.GetPush.
+func (c *journalServiceClient) GetPush(ctx context.Context, req *v1.GetPushRequest) (*v1.GetPushResponse, error) {
+	response, err := c.getPush.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // JournalServiceHandler is an implementation of the lehr.api.v1.JournalService service.
 type JournalServiceHandler interface {
 	// Newest first.
 	ListPushes(context.Context, *v1.ListPushesRequest) (*v1.ListPushesResponse, error)
+	// One push, by its id.
+	GetPush(context.Context, *v1.GetPushRequest) (*v1.GetPushResponse, error)
 }
 
 // NewJournalServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -114,10 +136,18 @@ func NewJournalServiceHandler(svc JournalServiceHandler, opts ...connect.Handler
 		connect.WithSchema(journalServiceMethods.ByName("ListPushes")),
 		connect.WithHandlerOptions(opts...),
 	)
+	journalServiceGetPushHandler := connect.NewUnaryHandlerSimple(
+		JournalServiceGetPushProcedure,
+		svc.GetPush,
+		connect.WithSchema(journalServiceMethods.ByName("GetPush")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/lehr.api.v1.JournalService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case JournalServiceListPushesProcedure:
 			journalServiceListPushesHandler.ServeHTTP(w, r)
+		case JournalServiceGetPushProcedure:
+			journalServiceGetPushHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -129,6 +159,10 @@ type UnimplementedJournalServiceHandler struct{}
 
 func (UnimplementedJournalServiceHandler) ListPushes(context.Context, *v1.ListPushesRequest) (*v1.ListPushesResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.JournalService.ListPushes is not implemented"))
+}
+
+func (UnimplementedJournalServiceHandler) GetPush(context.Context, *v1.GetPushRequest) (*v1.GetPushResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.JournalService.GetPush is not implemented"))
 }
 
 // AuditServiceClient is a client for the lehr.api.v1.AuditService service.

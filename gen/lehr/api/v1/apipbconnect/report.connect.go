@@ -41,8 +41,14 @@ const (
 	// ReportServiceWatchReportsProcedure is the fully-qualified name of the ReportService's
 	// WatchReports RPC.
 	ReportServiceWatchReportsProcedure = "/lehr.api.v1.ReportService/WatchReports"
+	// ReportServiceListGroupsProcedure is the fully-qualified name of the ReportService's ListGroups
+	// RPC.
+	ReportServiceListGroupsProcedure = "/lehr.api.v1.ReportService/ListGroups"
 	// ReportServiceWhyProcedure is the fully-qualified name of the ReportService's Why RPC.
 	ReportServiceWhyProcedure = "/lehr.api.v1.ReportService/Why"
+	// ReportServicePlanCandidateProcedure is the fully-qualified name of the ReportService's
+	// PlanCandidate RPC.
+	ReportServicePlanCandidateProcedure = "/lehr.api.v1.ReportService/PlanCandidate"
 )
 
 // ReportServiceClient is a client for the lehr.api.v1.ReportService service.
@@ -54,8 +60,14 @@ type ReportServiceClient interface {
 	// and a report that was sent before is known by its time, which only a newer
 	// one exceeds.
 	WatchReports(context.Context, *v1.WatchReportsRequest) (*connect.ServerStreamForClient[v1.WatchReportsResponse], error)
-	// Why an asset is as it is: from its report down to the root cause.
+	// Lists groups: instances of services, and what is of a service alone.
+	ListGroups(context.Context, *v1.ListGroupsRequest) (*v1.ListGroupsResponse, error)
+	// Why an asset, a group or the partition is as it is: down to the root causes.
 	Why(context.Context, *v1.WhyRequest) (*v1.WhyResponse, error)
+	// What a held candidate would change in production, and what would be in the
+	// way. Nothing is changed, and no plugin is started that head does not have. It
+	// takes as long as the plugins take to look at what the candidate changes.
+	PlanCandidate(context.Context, *v1.PlanCandidateRequest) (*v1.PlanCandidateResponse, error)
 }
 
 // NewReportServiceClient constructs a client for the lehr.api.v1.ReportService service. By default,
@@ -87,10 +99,22 @@ func NewReportServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 			connect.WithSchema(reportServiceMethods.ByName("WatchReports")),
 			connect.WithClientOptions(opts...),
 		),
+		listGroups: connect.NewClient[v1.ListGroupsRequest, v1.ListGroupsResponse](
+			httpClient,
+			baseURL+ReportServiceListGroupsProcedure,
+			connect.WithSchema(reportServiceMethods.ByName("ListGroups")),
+			connect.WithClientOptions(opts...),
+		),
 		why: connect.NewClient[v1.WhyRequest, v1.WhyResponse](
 			httpClient,
 			baseURL+ReportServiceWhyProcedure,
 			connect.WithSchema(reportServiceMethods.ByName("Why")),
+			connect.WithClientOptions(opts...),
+		),
+		planCandidate: connect.NewClient[v1.PlanCandidateRequest, v1.PlanCandidateResponse](
+			httpClient,
+			baseURL+ReportServicePlanCandidateProcedure,
+			connect.WithSchema(reportServiceMethods.ByName("PlanCandidate")),
 			connect.WithClientOptions(opts...),
 		),
 	}
@@ -98,10 +122,12 @@ func NewReportServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 
 // reportServiceClient implements ReportServiceClient.
 type reportServiceClient struct {
-	listReports  *connect.Client[v1.ListReportsRequest, v1.ListReportsResponse]
-	getReport    *connect.Client[v1.GetReportRequest, v1.GetReportResponse]
-	watchReports *connect.Client[v1.WatchReportsRequest, v1.WatchReportsResponse]
-	why          *connect.Client[v1.WhyRequest, v1.WhyResponse]
+	listReports   *connect.Client[v1.ListReportsRequest, v1.ListReportsResponse]
+	getReport     *connect.Client[v1.GetReportRequest, v1.GetReportResponse]
+	watchReports  *connect.Client[v1.WatchReportsRequest, v1.WatchReportsResponse]
+	listGroups    *connect.Client[v1.ListGroupsRequest, v1.ListGroupsResponse]
+	why           *connect.Client[v1.WhyRequest, v1.WhyResponse]
+	planCandidate *connect.Client[v1.PlanCandidateRequest, v1.PlanCandidateResponse]
 }
 
 // ListReports calls lehr.api.v1.ReportService.ListReports.
@@ -127,9 +153,27 @@ func (c *reportServiceClient) WatchReports(ctx context.Context, req *v1.WatchRep
 	return c.watchReports.CallServerStream(ctx, connect.NewRequest(req))
 }
 
+// ListGroups calls lehr.api.v1.ReportService.ListGroups.
+func (c *reportServiceClient) ListGroups(ctx context.Context, req *v1.ListGroupsRequest) (*v1.ListGroupsResponse, error) {
+	response, err := c.listGroups.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // Why calls lehr.api.v1.ReportService.Why.
 func (c *reportServiceClient) Why(ctx context.Context, req *v1.WhyRequest) (*v1.WhyResponse, error) {
 	response, err := c.why.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// PlanCandidate calls lehr.api.v1.ReportService.PlanCandidate.
+func (c *reportServiceClient) PlanCandidate(ctx context.Context, req *v1.PlanCandidateRequest) (*v1.PlanCandidateResponse, error) {
+	response, err := c.planCandidate.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -145,8 +189,14 @@ type ReportServiceHandler interface {
 	// and a report that was sent before is known by its time, which only a newer
 	// one exceeds.
 	WatchReports(context.Context, *v1.WatchReportsRequest, *connect.ServerStream[v1.WatchReportsResponse]) error
-	// Why an asset is as it is: from its report down to the root cause.
+	// Lists groups: instances of services, and what is of a service alone.
+	ListGroups(context.Context, *v1.ListGroupsRequest) (*v1.ListGroupsResponse, error)
+	// Why an asset, a group or the partition is as it is: down to the root causes.
 	Why(context.Context, *v1.WhyRequest) (*v1.WhyResponse, error)
+	// What a held candidate would change in production, and what would be in the
+	// way. Nothing is changed, and no plugin is started that head does not have. It
+	// takes as long as the plugins take to look at what the candidate changes.
+	PlanCandidate(context.Context, *v1.PlanCandidateRequest) (*v1.PlanCandidateResponse, error)
 }
 
 // NewReportServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -174,10 +224,22 @@ func NewReportServiceHandler(svc ReportServiceHandler, opts ...connect.HandlerOp
 		connect.WithSchema(reportServiceMethods.ByName("WatchReports")),
 		connect.WithHandlerOptions(opts...),
 	)
+	reportServiceListGroupsHandler := connect.NewUnaryHandlerSimple(
+		ReportServiceListGroupsProcedure,
+		svc.ListGroups,
+		connect.WithSchema(reportServiceMethods.ByName("ListGroups")),
+		connect.WithHandlerOptions(opts...),
+	)
 	reportServiceWhyHandler := connect.NewUnaryHandlerSimple(
 		ReportServiceWhyProcedure,
 		svc.Why,
 		connect.WithSchema(reportServiceMethods.ByName("Why")),
+		connect.WithHandlerOptions(opts...),
+	)
+	reportServicePlanCandidateHandler := connect.NewUnaryHandlerSimple(
+		ReportServicePlanCandidateProcedure,
+		svc.PlanCandidate,
+		connect.WithSchema(reportServiceMethods.ByName("PlanCandidate")),
 		connect.WithHandlerOptions(opts...),
 	)
 	return "/lehr.api.v1.ReportService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -188,8 +250,12 @@ func NewReportServiceHandler(svc ReportServiceHandler, opts ...connect.HandlerOp
 			reportServiceGetReportHandler.ServeHTTP(w, r)
 		case ReportServiceWatchReportsProcedure:
 			reportServiceWatchReportsHandler.ServeHTTP(w, r)
+		case ReportServiceListGroupsProcedure:
+			reportServiceListGroupsHandler.ServeHTTP(w, r)
 		case ReportServiceWhyProcedure:
 			reportServiceWhyHandler.ServeHTTP(w, r)
+		case ReportServicePlanCandidateProcedure:
+			reportServicePlanCandidateHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -211,6 +277,14 @@ func (UnimplementedReportServiceHandler) WatchReports(context.Context, *v1.Watch
 	return connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.ReportService.WatchReports is not implemented"))
 }
 
+func (UnimplementedReportServiceHandler) ListGroups(context.Context, *v1.ListGroupsRequest) (*v1.ListGroupsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.ReportService.ListGroups is not implemented"))
+}
+
 func (UnimplementedReportServiceHandler) Why(context.Context, *v1.WhyRequest) (*v1.WhyResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.ReportService.Why is not implemented"))
+}
+
+func (UnimplementedReportServiceHandler) PlanCandidate(context.Context, *v1.PlanCandidateRequest) (*v1.PlanCandidateResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.ReportService.PlanCandidate is not implemented"))
 }

@@ -1,4 +1,4 @@
-package external
+package inquiry
 
 import (
 	"bytes"
@@ -7,10 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"net/http"
-	"net/netip"
 	"net/url"
 	"os/exec"
 	"strings"
@@ -21,6 +17,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver pgx
 	_ "modernc.org/sqlite"             // the driver sqlite
 
+	"lehr.dev/external"
 	"lehr.dev/fault"
 	"lehr.dev/intent"
 	"lehr.dev/prodspec/validate"
@@ -28,7 +25,7 @@ import (
 )
 
 // get asks a URL. Redirects are answers: what they lead to is not asked.
-func get(ctx context.Context, policy *Policy, q validate.Question) (rule.Answer, error) {
+func get(ctx context.Context, policy *external.Policy, q validate.Question) (rule.Answer, error) {
 	at, err := url.Parse(q.Check.GetHttp())
 	if err != nil {
 		return rule.Answer{}, fault.New(fault.Invalid, "%.200q is no URL", q.Check.GetHttp())
@@ -38,50 +35,11 @@ func get(ctx context.Context, policy *Policy, q validate.Question) (rule.Answer,
 		parameters.Set(name, value)
 	}
 	at.RawQuery = parameters.Encode()
-	dialer := &net.Dialer{ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
-		resolved, err := netip.ParseAddrPort(address)
-		if err != nil {
-			return err
-		}
-		return policy.mayReach(resolved.Addr())
-	}}
-	client := &http.Client{
-		Transport:     &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true, MaxResponseHeaderBytes: 64 << 10},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
+	status, text, err := external.Fetch(ctx, external.Request{URL: at, Reach: policy.MayReach})
 	if err != nil {
-		return rule.Answer{}, fault.New(fault.Invalid, "%.200q cannot be asked: %w", at.Host, err)
+		return rule.Answer{}, err
 	}
-	request.Header.Set("Accept", "application/json")
-	response, err := client.Do(request)
-	if err != nil {
-		if denied, ok := errors.AsType[*fault.Error](err); ok {
-			return rule.Answer{}, denied
-		}
-		if wrapped, ok := errors.AsType[*url.Error](err); ok {
-			err = wrapped.Err // The URL may hold a secret.
-		}
-		return rule.Answer{}, fault.New(fault.Unavailable, "%.200s did not answer: %w", at.Host, err)
-	}
-	defer response.Body.Close()
-	text, err := limited(response.Body)
-	switch {
-	case err != nil:
-		return rule.Answer{}, fault.New(fault.Unavailable, "%.200s did not answer: %w", at.Host, err)
-	case response.StatusCode == http.StatusTooManyRequests || response.StatusCode >= http.StatusInternalServerError:
-		return rule.Answer{}, fault.New(fault.Unavailable, "%.200s answered %d", at.Host, response.StatusCode)
-	}
-	return rule.Answer{Status: response.StatusCode, Text: text, Body: decoded(text)}, nil
-}
-
-// limited reads a text, if it is not too large.
-func limited(from io.Reader) (string, error) {
-	text, err := io.ReadAll(io.LimitReader(from, maxAnswer+1))
-	if err == nil && len(text) > maxAnswer {
-		err = fmt.Errorf("the answer has more than %d bytes", maxAnswer)
-	}
-	return strings.ToValidUTF8(string(text), "\ufffd"), err
+	return rule.Answer{Status: status, Text: text, Body: decoded(text)}, nil
 }
 
 // decoded is what the text is in JSON; nil: it is none.
@@ -93,8 +51,8 @@ func decoded(text string) (body any) {
 }
 
 // query asks a database, in a transaction that can only read.
-func query(ctx context.Context, policy *Policy, q validate.Question) (answer rule.Answer, err error) {
-	address, err := policy.address(q.Partition, q.Check.Database)
+func query(ctx context.Context, policy *external.Policy, q validate.Question) (answer rule.Answer, err error) {
+	address, err := policy.Address(q.Partition, q.Check.Database)
 	if err != nil {
 		return answer, err
 	}
@@ -146,8 +104,8 @@ func query(ctx context.Context, policy *Policy, q validate.Question) (answer rul
 			row[column] = readable(values[i])
 			size += len(column) + len(fmt.Sprint(row[column]))
 		}
-		if answer.Rows = append(answer.Rows, row); len(answer.Rows) > maxRows || size > maxAnswer {
-			return rule.Answer{}, fault.New(fault.Unavailable, "the database %s gave more than %d rows or %d bytes", q.Check.Database, maxRows, maxAnswer)
+		if answer.Rows = append(answer.Rows, row); len(answer.Rows) > maxRows || size > external.MaxAnswer {
+			return rule.Answer{}, fault.New(fault.Unavailable, "the database %s gave more than %d rows or %d bytes", q.Check.Database, maxRows, external.MaxAnswer)
 		}
 	}
 	if err := rows.Err(); err != nil {
@@ -170,9 +128,9 @@ func readable(value any) any {
 }
 
 // run asks a program: what it writes to its standard output, and how it exits.
-func run(ctx context.Context, policy *Policy, q validate.Question) (answer rule.Answer, err error) {
+func run(ctx context.Context, policy *external.Policy, q validate.Question) (answer rule.Answer, err error) {
 	line := append(append([]string{}, q.Check.GetCommand().GetLine()...), q.Arguments...)
-	if err := policy.mayRun(q.Partition, line[0]); err != nil {
+	if err := policy.MayRun(q.Partition, line[0]); err != nil {
 		return answer, err
 	}
 	for _, argument := range line {
@@ -192,7 +150,7 @@ func run(ctx context.Context, policy *Policy, q validate.Question) (answer rule.
 		_ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL)
 	}
 	if out.over {
-		return answer, fault.New(fault.Unavailable, "%.200s wrote more than %d bytes", line[0], maxAnswer)
+		return answer, fault.New(fault.Unavailable, "%.200s wrote more than %d bytes", line[0], external.MaxAnswer)
 	}
 	exited, isExit := errors.AsType[*exec.ExitError](err)
 	if err != nil && (!isExit || !exited.Exited()) {
@@ -209,7 +167,7 @@ type bounded struct {
 }
 
 func (b *bounded) Write(p []byte) (int, error) {
-	if left := maxAnswer - b.text.Len(); len(p) > left {
+	if left := external.MaxAnswer - b.text.Len(); len(p) > left {
 		b.over = true
 		return 0, errors.New("too much was written")
 	}

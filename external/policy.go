@@ -1,27 +1,32 @@
+// Package external asks what lies outside of Lehr for those who judge by it, as
+// far as whoever runs the server allows: it reads the operator's policy, and
+// fetches URLs within limits of size, to addresses that are judged as they were
+// resolved. What does not answer is an error, never an answer; no error holds a
+// secret. Validation rules (package inquiry) and checks (package monitoring) are
+// asked through it; it decides nothing.
 package external
 
 import (
-	"bytes"
 	"fmt"
 	"net/netip"
-	"os"
 	"path/filepath"
 
+	"lehr.dev/address"
 	"lehr.dev/fault"
 	"lehr.dev/intent"
 	"lehr.dev/operator"
-	"lehr.dev/prodspec/address"
 )
 
-// Policy is what rules may ask from this machine. Definitions are their
-// tenants': which programs they may run, which databases they may read, and
-// which networks of ours they may reach is the operator's to say. The zero
-// policy allows HTTP to public addresses, and nothing else.
+// Policy is what partitions may ask from this machine. Definitions are their
+// tenants': which programs they may run, which databases and monitoring they may
+// read, and which networks of ours they may reach is the operator's to say. The
+// zero policy allows HTTP to public addresses, and nothing else.
 type Policy struct {
-	Version   string         `yaml:"external-checks"`
-	Networks  []netip.Prefix `yaml:"networks"`
-	Commands  []Program      `yaml:"commands"`
-	Databases []Database     `yaml:"databases"`
+	Version    string         `yaml:"external-checks"`
+	Networks   []netip.Prefix `yaml:"networks"`
+	Commands   []Program      `yaml:"commands"`
+	Databases  []Database     `yaml:"databases"`
+	Monitoring []Monitoring   `yaml:"monitoring"`
 }
 
 // Program that rules of some partitions may run, with any arguments.
@@ -30,16 +35,16 @@ type Program struct {
 	Partitions operator.Partitions `yaml:"partitions"`
 }
 
-// Database that rules of some partitions may read. Its address, a postgres URL
-// or the path of an SQLite file, is in a variable of the environment or a file.
+// Database that rules of some partitions may read. Its address is a postgres URL
+// or the path of an SQLite file.
 type Database struct {
-	Name       string              `yaml:"name"`
-	Env        string              `yaml:"env"`
-	File       string              `yaml:"file"`
+	Name       string `yaml:"name"`
+	Secret     `yaml:",inline"`
 	Partitions operator.Partitions `yaml:"partitions"`
 }
 
-// ReadPolicy reads a policy; no path: the zero policy.
+// ReadPolicy reads a policy. Files that it names are relative to its folder. No
+// path: the zero policy.
 func ReadPolicy(path string) (*Policy, error) {
 	if path == "" {
 		return &Policy{}, nil
@@ -60,22 +65,27 @@ func (p *Policy) check(path string) error {
 			return fault.New(fault.Invalid, "%s: command %s: %w", path, c.Run, err)
 		}
 	}
+	folder := filepath.Dir(path)
 	for i := range p.Databases {
 		d := &p.Databases[i]
-		if d.Name == "" || (d.Env == "") == (d.File == "") {
+		if d.Name == "" || !d.within(folder) {
 			return fault.New(fault.Invalid, "%s: database %d needs a name, and its address in one place", path, i+1).WithHint("write {name: inventory, env: INVENTORY_URL, partitions: [shop]}, or file: in place of env:")
-		}
-		if d.File != "" && !filepath.IsAbs(d.File) {
-			d.File = filepath.Join(filepath.Dir(path), d.File)
 		}
 		if err := d.Partitions.Check(); err != nil {
 			return fault.New(fault.Invalid, "%s: database %s: %w", path, d.Name, err)
 		}
 	}
+	for i := range p.Monitoring {
+		if err := p.Monitoring[i].check(folder); err != nil {
+			return fault.New(fault.Invalid, "%s: monitoring %d: %w", path, i+1, err).
+				WithHint("write {name: main, kind: prometheus, url: \"https://prometheus.internal\", token: {env: PROMETHEUS_TOKEN}, partitions: [shop]}")
+		}
+	}
 	return nil
 }
 
-func (p *Policy) mayRun(partition intent.PartitionID, program string) error {
+// MayRun is Denied unless the partition may run the program.
+func (p *Policy) MayRun(partition intent.PartitionID, program string) error {
 	for _, c := range p.Commands {
 		if c.Run == program && c.Partitions.Has(partition) {
 			return nil
@@ -84,35 +94,23 @@ func (p *Policy) mayRun(partition intent.PartitionID, program string) error {
 	return denied(partition, fmt.Sprintf("run %.200q", program))
 }
 
-// address of a database.
-func (p *Policy) address(partition intent.PartitionID, name string) (string, error) {
+// Address of a database.
+func (p *Policy) Address(partition intent.PartitionID, name string) (string, error) {
 	for _, d := range p.Databases {
-		if d.Name != name || !d.Partitions.Has(partition) {
-			continue
+		if d.Name == name && d.Partitions.Has(partition) {
+			return d.value("the address of database " + name)
 		}
-		found := os.Getenv(d.Env)
-		if d.File != "" {
-			text, err := os.ReadFile(d.File)
-			if err != nil {
-				return "", fault.New(fault.Unavailable, "the address of database %s cannot be read: %w", name, err)
-			}
-			found = string(bytes.TrimSpace(text))
-		}
-		if found == "" {
-			return "", fault.New(fault.Unavailable, "the address of database %s is empty", name)
-		}
-		return found, nil
 	}
 	return "", denied(partition, fmt.Sprintf("read the database %.200q", name))
 }
 
 func denied(partition intent.PartitionID, what string) error {
-	return fault.New(fault.Denied, "the rules of partition %s may not %s: the policy of external checks does not allow it", partition, what).
+	return fault.New(fault.Denied, "partition %s may not %s: the policy of external checks does not allow it", partition, what).
 		WithHint("whoever runs the server adds it to the file of --external-checks")
 }
 
-// mayReach says whether an address may be reached, as it was resolved.
-func (p *Policy) mayReach(a netip.Addr) error {
+// MayReach says whether an address may be reached, as it was resolved.
+func (p *Policy) MayReach(a netip.Addr) error {
 	if address.In(p.Networks, a) || address.Public(a) {
 		return nil
 	}

@@ -1,9 +1,9 @@
-// Package external asks what validation rules ask outside of Lehr: a URL, a
+// Package inquiry asks what validation rules ask outside of Lehr: a URL, a
 // database or a command, each within limits of time and size and as far as the
-// operator's policy allows. An answer is kept as long as its rule says. What
+// operator's policy (package inquiry) allows. An answer is kept as long as its rule says. What
 // cannot be asked, or does not answer, is an error: never an answer. The
 // pipeline calls it through validate.Outside; it decides nothing.
-package external
+package inquiry
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"lehr.dev/external"
 	"lehr.dev/fault"
 	"lehr.dev/intent"
 	"lehr.dev/prodspec/validate"
@@ -26,9 +27,8 @@ const (
 	// giveUp is after how many failures in a row a rule's other questions are
 	// not asked any more.
 	giveUp = 3
-	// maxAnswer is the size of an answer, in bytes, and maxRows of a database's.
-	maxAnswer = 1 << 20
-	maxRows   = 10_000
+	// maxRows of a database's answer.
+	maxRows = 10_000
 	// maxKept answers.
 	maxKept = 100_000
 )
@@ -58,7 +58,7 @@ var _ validate.Outside = (&Asker{}).Ask
 // Ask answers each question, by what is kept or by asking.
 func (a *Asker) Ask(ctx context.Context, questions []validate.Question) []validate.Reply {
 	replies := make([]validate.Reply, len(questions))
-	policy, err := ReadPolicy(a.policy)
+	policy, err := external.ReadPolicy(a.policy)
 	if err != nil {
 		for i := range replies {
 			replies[i].Err = err
@@ -129,7 +129,7 @@ func (a *Asker) remember(q validate.Question, answer rule.Answer) {
 }
 
 // ask one question within its time.
-func ask(ctx context.Context, policy *Policy, q validate.Question) (answer rule.Answer, err error) {
+func ask(ctx context.Context, policy *external.Policy, q validate.Question) (answer rule.Answer, err error) {
 	late := fault.New(fault.Unavailable, "there was no answer within %s", q.Timeout)
 	ctx, cancel := context.WithTimeoutCause(ctx, q.Timeout, late)
 	defer cancel()

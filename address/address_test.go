@@ -4,7 +4,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"lehr.dev/prodspec/address"
+	"lehr.dev/address"
 )
 
 func TestWhereAddressesLead(t *testing.T) {

@@ -1,4 +1,4 @@
-package external_test
+package inquiry_test
 
 import (
 	"context"
@@ -14,9 +14,10 @@ import (
 	"testing"
 	"time"
 
+	"lehr.dev/external"
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
-	"lehr.dev/prodspec/external"
+	"lehr.dev/prodspec/inquiry"
 	"lehr.dev/prodspec/validate"
 	"lehr.dev/test/pgserver"
 )
@@ -38,7 +39,7 @@ func policy(t *testing.T, text string) string {
 	return file
 }
 
-func one(t *testing.T, a *external.Asker, q validate.Question) validate.Reply {
+func one(t *testing.T, a *inquiry.Asker, q validate.Question) validate.Reply {
 	t.Helper()
 	return a.Ask(t.Context(), []validate.Question{q})[0]
 }
@@ -64,7 +65,7 @@ func TestHTTPIsAsked(t *testing.T) {
 	}))
 	defer server.Close()
 	now := start
-	a := external.New(policy(t, here), func() time.Time { return now })
+	a := inquiry.New(policy(t, here), func() time.Time { return now })
 	to := func(path string) *intentpb.ExternalCheck {
 		return &intentpb.ExternalCheck{Ask: &intentpb.ExternalCheck_Http{Http: server.URL + path}}
 	}
@@ -125,7 +126,7 @@ func TestOnlyPublicAddressesAreReached(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was reached") }))
 	defer server.Close()
 	_, port, _ := strings.Cut(strings.TrimPrefix(server.URL, "http://"), ":")
-	a := external.New("", time.Now)
+	a := inquiry.New("", time.Now)
 	for _, host := range []string{
 		"127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "169.254.169.254", "10.0.0.1", "192.168.1.1", "100.64.0.1", "[fe80::1]", "[fd00:ec2::254]",
 		"[64:ff9b::7f00:1]", "[2002:7f00:1::]", "168.63.129.16", "0177.0.0.1", "2130706433",
@@ -153,11 +154,11 @@ func TestCommandsAreRunWhereTheyAreAllowed(t *testing.T) {
 	q := question("a", check("say"))
 	q.Arguments = []string{"x; rm -rf /"}
 	for _, text := range []string{"", "commands: [{run: " + program + ", partitions: [other]}]", "commands: [{run: /bin/true, partitions: ['*']}]"} {
-		if reply := one(t, external.New(policy(t, text), time.Now), q); reply.Err == nil || !strings.Contains(reply.Err.Error(), "may not run") {
+		if reply := one(t, inquiry.New(policy(t, text), time.Now), q); reply.Err == nil || !strings.Contains(reply.Err.Error(), "may not run") {
 			t.Errorf("%q: %+v", text, reply)
 		}
 	}
-	a := external.New(policy(t, "commands: [{run: "+program+", partitions: [shop]}]"), time.Now)
+	a := inquiry.New(policy(t, "commands: [{run: "+program+", partitions: [shop]}]"), time.Now)
 	reply := one(t, a, q)
 	if body, _ := reply.Answer.Body.(map[string]any); reply.Err != nil || body["owner"] != "x; rm -rf /" {
 		t.Errorf("%+v", reply)
@@ -189,7 +190,7 @@ func TestDatabasesAreRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("INVENTORY", file)
-	a := external.New(policy(t, "databases: [{name: inventory, env: INVENTORY, partitions: [shop]}]"), time.Now)
+	a := inquiry.New(policy(t, "databases: [{name: inventory, env: INVENTORY, partitions: [shop]}]"), time.Now)
 	sqlOf := func(text, database string) *intentpb.ExternalCheck {
 		return &intentpb.ExternalCheck{Ask: &intentpb.ExternalCheck_Sql{Sql: text}, Database: database}
 	}
@@ -233,7 +234,7 @@ func TestPoliciesAreRead(t *testing.T) {
 	if _, err := external.ReadPolicy("/no/such/file"); err == nil {
 		t.Error("a file that is not there allows")
 	}
-	if reply := one(t, external.New("/no/such/file", time.Now), question("a", &intentpb.ExternalCheck{})); reply.Err == nil {
+	if reply := one(t, inquiry.New("/no/such/file", time.Now), question("a", &intentpb.ExternalCheck{})); reply.Err == nil {
 		t.Error("a policy that cannot be read allows")
 	}
 }
@@ -258,7 +259,7 @@ func TestPostgreSQLIsOnlyRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("INVENTORY", address)
-	a := external.New(policy(t, "databases: [{name: inventory, env: INVENTORY, partitions: [shop]}]"), time.Now)
+	a := inquiry.New(policy(t, "databases: [{name: inventory, env: INVENTORY, partitions: [shop]}]"), time.Now)
 	sqlOf := func(text string) *intentpb.ExternalCheck {
 		return &intentpb.ExternalCheck{Ask: &intentpb.ExternalCheck_Sql{Sql: text}, Database: "inventory"}
 	}

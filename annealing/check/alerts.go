@@ -1,0 +1,59 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/intent"
+	"lehr.dev/rule"
+)
+
+// alerts waits while an alert is active.
+func (c *Configured) alerts(asked *intentpb.Alerts, over intent.TypeName, types *rule.Environment) error {
+	which, err := c.labels(asked.GetLabels(), over, types)
+	if err != nil {
+		return err
+	}
+	q := Question{
+		Source: Alertmanager, Place: asked.GetAlertmanager(), Text: strings.Join(asked.GetMatchers(), "\n"),
+		Silenced: asked.GetSilenced(), Inhibited: asked.GetInhibited(), Keep: keepOf(asked.GetKeep()),
+	}
+	c.judge = c.asks(q, func(f Facts, a Answer) intent.Verdict {
+		own, err := which.pick(f, a)
+		if err != nil {
+			return c.broken(err)
+		}
+		active := own.Alerts
+		if len(active) == 0 {
+			return c.passes(c.until(a))
+		}
+		first := slices.MinFunc(active, func(a, b Alert) int { return a.Since.Compare(b.Since) })
+		return c.waits(intent.WaitAlert, time.Time{}, "%s; asked at %s", alertWords(first, len(active)-1), instant(a.At))
+	})
+	return nil
+}
+
+// alertWords tell of an alert, and of how many more there are.
+func alertWords(alert Alert, more int) string {
+	const most = 300
+	text := fmt.Sprintf("alert %s is active since %s", shown(alert.Labels["alertname"], most), instant(alert.Since))
+	labels := map[string]string{}
+	for name, value := range alert.Labels {
+		if name != "alertname" {
+			labels[name] = value
+		}
+	}
+	if len(labels) > 0 {
+		text += " " + series(labels)
+	}
+	if more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	if alert.Link != "" {
+		text += ": " + shown(alert.Link, most)
+	}
+	return text
+}

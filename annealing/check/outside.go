@@ -1,0 +1,253 @@
+package check
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"lehr.dev/intent"
+	"lehr.dev/rule"
+)
+
+// Source is a kind of monitoring.
+type Source string
+
+// Sources, as people call them.
+const (
+	Prometheus   Source = "prometheus"
+	Alertmanager Source = "alertmanager"
+)
+
+// Question is what a check asks outside. Equal questions have one answer, of
+// whichever assets and checks they are asked.
+type Question struct {
+	Source Source
+	// Place is a URL, or the name that the operator gave to one.
+	Place string
+	// Text is a query in PromQL, or matchers of alerts, each in a line.
+	Text string
+	// Silenced, and inhibited, alerts are asked for too.
+	Silenced, Inhibited bool
+	// Keep is how old an answer may be.
+	Keep time.Duration
+}
+
+// Answer to a question, as far as there is one.
+type Answer struct {
+	// At is when it was asked for what follows; zero: that was not answered yet.
+	At      time.Time
+	Samples []Sample
+	Alerts  []Alert
+	// Bytes that the answer takes, about.
+	Bytes int
+	// Failed says why the newest asking has no answer; nil: it has.
+	Failed error
+	// bearing are where the samples, or alerts, with a label are; nil: all are
+	// to be looked at.
+	bearing map[label][]int
+}
+
+type label struct{ name, value string }
+
+// Indexed is the answer, made ready for many assets that each look for theirs.
+func (a Answer) Indexed() Answer {
+	a.bearing = map[label][]int{}
+	for i := range len(a.Samples) + len(a.Alerts) {
+		for name, value := range a.labelsAt(i) {
+			at := label{name, value}
+			a.bearing[at] = append(a.bearing[at], i)
+		}
+	}
+	return a
+}
+
+// labelsAt are those of a sample, or of an alert after them.
+func (a Answer) labelsAt(i int) map[string]string {
+	if i < len(a.Samples) {
+		return a.Samples[i].Labels
+	}
+	return a.Alerts[i-len(a.Samples)].Labels
+}
+
+// that bear all of some labels.
+func (a Answer) that(wanted map[string]string) Answer {
+	if len(wanted) == 0 {
+		return a
+	}
+	var among []int
+	if a.bearing == nil {
+		for i := range len(a.Samples) + len(a.Alerts) {
+			among = append(among, i)
+		}
+	} else {
+		first := true
+		for name, value := range wanted {
+			if those := a.bearing[label{name, value}]; first || len(those) < len(among) {
+				among, first = those, false
+			}
+		}
+	}
+	some := Answer{At: a.At}
+	for _, i := range among {
+		switch {
+		case !bears(a.labelsAt(i), wanted):
+		case i < len(a.Samples):
+			some.Samples = append(some.Samples, a.Samples[i])
+		default:
+			some.Alerts = append(some.Alerts, a.Alerts[i-len(a.Samples)])
+		}
+	}
+	return some
+}
+
+// Sample is the value of one series.
+type Sample struct {
+	Labels map[string]string
+	Value  float64
+}
+
+// Alert that is active.
+type Alert struct {
+	Labels map[string]string
+	Since  time.Time
+	// Link to where it comes from.
+	Link string
+}
+
+// defaultKeep is how old an answer may be where a check does not say.
+const defaultKeep = time.Minute
+
+func keepOf(said *durationpb.Duration) time.Duration {
+	if keep := said.AsDuration(); keep > 0 {
+		return keep
+	}
+	return defaultKeep
+}
+
+// asks makes the check one that judges by the answer to a question. Without an
+// answer that is not too old it is broken (S11).
+func (c *Configured) asks(q Question, judge func(Facts, Answer) intent.Verdict) func(Facts) intent.Verdict {
+	c.Question = &q
+	from := fmt.Sprintf("%s %s", q.Source, intent.Shown(q.Place))
+	return func(f Facts) intent.Verdict {
+		a := f.Answers[q]
+		age := f.Now.Sub(a.At)
+		switch {
+		case !a.At.IsZero() && age >= 0 && age < q.Keep:
+			return judge(f, a)
+		case a.Failed != nil && a.At.IsZero():
+			return c.broken(fmt.Errorf("%s: %w", from, a.Failed))
+		case a.Failed != nil:
+			return c.broken(fmt.Errorf("%s: %w; what it answered at %s is older than %s", from, a.Failed, instant(a.At), q.Keep))
+		}
+		v := c.broken(errors.New(from + " was asked, and did not answer yet"))
+		v.Waiting.Kind = intent.WaitTurn
+		return v
+	}
+}
+
+// until is how long a pass that rests on an answer holds.
+func (c *Configured) until(a Answer) time.Time { return a.At.Add(c.Question.Keep) }
+
+// labels are those that an asset's series or alerts bear: expressions by name.
+type labels struct {
+	names  []string
+	values map[string]*rule.Expression
+}
+
+func (c *Configured) labels(said map[string]string, over intent.TypeName, types *rule.Environment) (labels, error) {
+	l := labels{slices.Sorted(maps.Keys(said)), map[string]*rule.Expression{}}
+	for _, name := range l.names {
+		var err error
+		if l.values[name], err = types.Compile(said[name], over); err != nil {
+			return l, err
+		}
+	}
+	c.NeedsContent = c.NeedsContent || len(l.names) > 0
+	return l, nil
+}
+
+// of an asset. An empty one is none: it would match what does not have the
+// label at all.
+func (l labels) of(asset intent.Asset) (map[string]string, error) {
+	found := map[string]string{}
+	for _, name := range l.names {
+		text, err := l.values[name].Text(asset)
+		if err == nil && text == "" {
+			err = errors.New("it is empty")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("the label %s of %s: %w", name, asset.ID, err)
+		}
+		found[name] = text
+	}
+	return found, nil
+}
+
+// pick what of an answer is about the asset.
+func (l labels) pick(f Facts, a Answer) (Answer, error) {
+	wanted, err := l.of(f.Content)
+	if err != nil {
+		return Answer{}, err
+	}
+	return a.that(wanted), nil
+}
+
+// bears reports whether all of some labels are among others.
+func bears(among, some map[string]string) bool {
+	for name, value := range some {
+		if among[name] != value {
+			return false
+		}
+	}
+	return true
+}
+
+// about says which labels are meant, where some are.
+func about(labels map[string]string) string {
+	if len(labels) == 0 {
+		return ""
+	}
+	return " for " + series(labels)
+}
+
+// series writes labels as queries do.
+func series(labels map[string]string) string {
+	const most = 200
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		parts = append(parts, name+`="`+labels[name]+`"`)
+	}
+	return "{" + shown(strings.Join(parts, ","), most) + "}"
+}
+
+// shown is the beginning of a text from outside, for people.
+func shown(text string, most int) string {
+	if text = strings.Join(strings.Fields(text), " "); len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return intent.Shown(text)
+}
+
+// Side of an answer: it is worth another look when that changes.
+type Side struct {
+	Answer intent.Answer
+	Kind   intent.WaitingKind
+}
+
+// Sides are those of the checks that ask outside.
+func Sides(f Facts) []Side {
+	var sides []Side
+	for _, c := range f.Checks {
+		if c.Question != nil {
+			v := c.judge(f)
+			sides = append(sides, Side{v.Answer, v.Waiting.Kind})
+		}
+	}
+	return sides
+}

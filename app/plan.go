@@ -1,0 +1,390 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"lehr.dev/annealing/check"
+	"lehr.dev/annealing/enforcer"
+	"lehr.dev/annealing/monitoring"
+	"lehr.dev/fault"
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/intent"
+	"lehr.dev/loop"
+	"lehr.dev/plugin"
+	"lehr.dev/prodspec"
+	"lehr.dev/schema"
+	"lehr.dev/server"
+	"lehr.dev/store"
+	"lehr.dev/store/preview"
+	"lehr.dev/store/sqlite"
+)
+
+// planning has an enforcer look at what is supposed, and push nothing (S21).
+type planning struct {
+	runtime loop.Runtime
+	limits  enforcer.Limits
+	schemas enforcer.Schemas
+	plugins func(binding *intentpb.PluginBinding) plugin.Plugin
+	outside func(context.Context, check.Question) (check.Answer, error)
+}
+
+// planPatience is how long plugins may answer for no further asset.
+const planPatience = 5 * time.Second
+
+// run returns when each of the assets was looked at, or when no plugin answers
+// for any of them any more: their reports say so.
+func (p planning) run(ctx context.Context, supposed *preview.Store, assets []intent.AssetID) (map[intent.AssetID]intent.Report, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	partition := supposed.Head().Partition
+	looking := enforcer.New(enforcer.Options{
+		Partition: partition, Since: 1, Store: supposed, Schemas: p.schemas, Plugins: p.plugins, Outside: p.outside,
+		Runtime: p.runtime, Log: slog.New(slog.DiscardHandler), Limits: p.limits,
+	})
+	ended := make(chan struct{})
+	var failed error
+	p.runtime.Go("plan of "+string(partition), func() {
+		defer close(ended)
+		failed = looking.Run(ctx, store.Lease{Partition: partition, Holder: "plan", Epoch: 1})
+	})
+	err := p.await(ctx, supposed, assets, ended)
+	cancel()
+	<-ended
+	if failed != nil && ctx.Err() == nil {
+		err = failed
+	}
+	return supposed.Reports(), err
+}
+
+func (p planning) await(ctx context.Context, supposed *preview.Store, assets []intent.AssetID, ended <-chan struct{}) error {
+	const look = 50 * time.Millisecond
+	last, progressed := -1, p.runtime.Now()
+	for {
+		open, unseen := unsettled(supposed.Reports(), assets)
+		now := p.runtime.Now()
+		switch {
+		case open == 0:
+			return nil
+		case open != last:
+			last, progressed = open, now
+		case now.Sub(progressed) > planPatience && unseen == 0:
+			return nil // The reports say what could not be told.
+		case now.Sub(progressed) > planPatience:
+			return fault.New(fault.Unavailable, "comparing %s with production: %d assets were not looked at, and none was within %s", supposed.Head().Partition, unseen, planPatience).
+				WithHint("are its plugins well? lehr build works without them")
+		}
+		select {
+		case <-ended:
+			return nil
+		default:
+		}
+		if err := p.runtime.Wait(ctx, look, ended); err != nil {
+			return err
+		}
+	}
+}
+
+// unsettled counts the assets whose difference from production is not known
+// yet, and those of them that were not looked at.
+func unsettled(reports map[intent.AssetID]intent.Report, assets []intent.AssetID) (open, unseen int) {
+	for _, id := range assets {
+		report, seen := reports[id]
+		switch {
+		case !seen:
+			unseen++
+			open++
+		case slices.ContainsFunc(report.Waiting, func(w intent.WaitingOn) bool {
+			return w.Kind == intent.WaitPlugin || w.Kind == intent.WaitTurn
+		}):
+			open++
+		}
+	}
+	return open, unseen
+}
+
+// Plan is what a definition would change.
+type Plan struct {
+	Built prodspec.Built
+	server.Plan
+}
+
+// NewPlan builds a definition and compares it with production by plugins of its
+// own. Of a partition that is in the store, what is known there counts: what was
+// enforced, approvals, pins, brakes; else the holds given.
+func NewPlan(ctx context.Context, of Building, partition intent.PartitionID, holds []intent.Hold, by intent.Actor) (_ *Plan, err error) {
+	known, end, err := knownOf(ctx, of.Store, partition, holds)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	head := intent.IncarnationID{}
+	if found, err := known.Partition(ctx, partition); err == nil {
+		head = found.Head
+	} else if !fault.Is(err, fault.NotFound) {
+		return nil, err
+	}
+	elsewhere, end, err := once(of.Sources)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	plan := &Plan{}
+	plan.Built, err = of.with(ctx, elsewhere, &prodspec.Against{Store: known, Head: head}, prodspec.Build)
+	if err != nil || !plan.Built.OK() {
+		return plan, err
+	}
+	supposed := preview.New(known, preview.Supposed{
+		Incarnation: intent.Incarnation{
+			ID: intent.IncarnationID{Partition: partition}, Parent: head, Schema: plan.Built.Schema.Digest(),
+			Sources: plan.Built.Sources, Created: loop.Real().Now(), Author: by,
+		},
+		Changes: plan.Built.Delta, Blob: blobsOf(plan.Built),
+	}, preview.First)
+	servers, err := readServers(of.PluginServers)
+	if err != nil {
+		return nil, err
+	}
+	plugins, err := newPool("", contents{supposed}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, err
+	}
+	defer plugins.close()
+	plugins.useServers(servers)
+	p := planning{
+		runtime: loop.Real(), limits: enforcer.DefaultLimits(), schemas: newSchemas(supposed),
+		outside: monitoring.New(partition, of.ExternalChecks).Ask,
+		plugins: func(binding *intentpb.PluginBinding) plugin.Plugin { return plugins.bound(partition, binding) },
+	}
+	assets := make([]intent.AssetID, len(plan.Built.Assets))
+	for i := range plan.Built.Assets {
+		assets[i] = plan.Built.Assets[i].ID
+	}
+	reports, err := p.run(ctx, supposed, assets)
+	if err != nil {
+		return nil, err
+	}
+	plan.Plan, err = told(ctx, supposed, head, plan.Built.Delta, reports)
+	return plan, err
+}
+
+// blobsOf what was built: its types, and what its assets name.
+func blobsOf(built prodspec.Built) func(kind, name string) ([]byte, bool) {
+	return func(kind, name string) ([]byte, bool) {
+		digest, err := intent.ParseDigest(name)
+		switch {
+		case err != nil:
+		case kind == prodspec.SchemaBlobs && digest == built.Schema.Digest():
+			return built.Schema.Files(), true
+		case kind == store.SpillBlobs:
+			content, found := built.Blobs[digest]
+			return content, found
+		}
+		return nil, false
+	}
+}
+
+// knownOf opens the store of that name beside its servers, or one that holds
+// nothing but the holds.
+func knownOf(ctx context.Context, name string, partition intent.PartitionID, holds []intent.Hold) (store.All, func(), error) {
+	if name != "" {
+		opened, err := openBeside(ctx, name)
+		if err == nil {
+			return opened, func() { opened.Close() }, nil
+		}
+		if !fault.Is(err, fault.NotFound) {
+			return nil, nil, err
+		}
+	}
+	memory, err := sqlite.Memory()
+	if err != nil {
+		return nil, nil, err
+	}
+	opened, err := sqlite.Open(ctx, sqlite.Options{DB: memory, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		memory.Close()
+		return nil, nil, err
+	}
+	end := func() {
+		opened.Close()
+		memory.Close()
+	}
+	for _, hold := range holds {
+		if err := opened.SetHold(ctx, partition, hold); err != nil {
+			end()
+			return nil, nil, err
+		}
+	}
+	return opened, end, nil
+}
+
+// told puts together what a plan says: of each asset that is not in sync, in the
+// order of their ids.
+func told(ctx context.Context, supposed *preview.Store, base intent.IncarnationID, delta []store.Entry, reports map[intent.AssetID]intent.Report) (plan server.Plan, err error) {
+	plan.Base = base
+	for _, id := range slices.Sorted(maps.Keys(reports)) {
+		if reports[id].State != intent.StateGone {
+			plan.Reports = append(plan.Reports, reports[id])
+		}
+	}
+	for _, entry := range delta {
+		if entry.Removed {
+			plan.Removed = append(plan.Removed, entry.Asset)
+		}
+	}
+	slices.Sort(plan.Removed)
+	var policies [2]*intentpb.Policy
+	for i, id := range []intent.IncarnationID{base, supposed.Head()} {
+		if policies[i], err = policyOf(ctx, supposed, id); err != nil {
+			return plan, err
+		}
+	}
+	if policies[0] != nil && policies[1] != nil {
+		plan.Loosened = check.Loosened(policies[0], policies[1])
+	}
+	return plan, nil
+}
+
+// policyOf an incarnation; nil: it has none.
+func policyOf(ctx context.Context, s *preview.Store, id intent.IncarnationID) (*intentpb.Policy, error) {
+	if id.IsZero() {
+		return nil, nil
+	}
+	_, body, err := s.Content(ctx, id, intent.PolicyAsset)
+	if fault.Is(err, fault.NotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	content, err := schema.Decode(body)
+	if err != nil {
+		return nil, err
+	}
+	policy := &intentpb.Policy{}
+	return policy, schema.Payload(content, policy)
+}
+
+// previews are what plugins may be asked of beside what is stored.
+type previews struct {
+	contentStore
+	lock sync.Mutex
+	last intent.Sequence
+	now  map[intent.Sequence]*preview.Store
+}
+
+func newPreviews(stored contentStore) *previews {
+	return &previews{contentStore: stored, last: preview.First, now: map[intent.Sequence]*preview.Store{}}
+}
+
+// begin shows what is supposed until the end is called.
+func (p *previews) begin(real preview.Real, supposed preview.Supposed) (_ *preview.Store, end func()) {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	p.last++
+	sequence := p.last
+	shown := preview.New(real, supposed, sequence)
+	p.now[sequence] = shown
+	return shown, func() {
+		p.lock.Lock()
+		defer p.lock.Unlock()
+		delete(p.now, sequence)
+	}
+}
+
+// of is where an incarnation is.
+func (p *previews) of(id intent.IncarnationID) snapshots {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	if shown := p.now[id.Sequence]; shown != nil {
+		return shown
+	}
+	return p.contentStore
+}
+
+// Incarnation implements contentStore.
+func (p *previews) Incarnation(ctx context.Context, id intent.IncarnationID) (intent.Incarnation, error) {
+	return p.of(id).Incarnation(ctx, id)
+}
+
+// Content implements contentStore.
+func (p *previews) Content(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) (intent.Member, []byte, error) {
+	return p.of(id).Content(ctx, id, asset)
+}
+
+// EdgesFrom implements contentStore.
+func (p *previews) EdgesFrom(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) ([]store.Edge, error) {
+	return p.of(id).EdgesFrom(ctx, id, asset)
+}
+
+// notStarted is a plugin that only the candidate binds.
+type notStarted struct{ name string }
+
+func (n notStarted) err() error {
+	return fault.New(fault.Unavailable, "the plugin %s is not bound in what is served: a plan starts no program", strings.TrimSpace(n.name))
+}
+
+// Describe implements plugin.Plugin.
+func (n notStarted) Describe() (plugin.Description, error) { return plugin.Description{}, n.err() }
+
+// Diff implements plugin.Plugin.
+func (n notStarted) Diff(context.Context, intent.IncarnationID, []intent.AssetID) ([]intent.Difference, error) {
+	return nil, n.err()
+}
+
+// Push implements plugin.Plugin.
+func (n notStarted) Push(context.Context, plugin.Push) plugin.PushResult {
+	return plugin.PushResult{Ending: plugin.Stopped, Reason: n.err().Error()}
+}
+
+// planCandidate looks at what a held candidate would change, with the plugins
+// that head has.
+func (a *App) planCandidate(ctx context.Context, candidate intent.Candidate) (plan server.Plan, err error) {
+	if candidate.State != intent.CandidateHeld || candidate.Schema.IsZero() {
+		return plan, fault.New(fault.Invalid, "candidate %s is %s: only one that is held is planned", candidate.ID, candidate.State).
+			WithHint("lehr describe candidate %s shows what it changes", candidate.ID.Digest.Short())
+	}
+	partition := candidate.ID.Partition
+	delta, err := a.store.CandidateDelta(ctx, candidate.ID)
+	if err != nil {
+		return plan, err
+	}
+	supposed, end := a.previews.begin(a.store, preview.Supposed{
+		Incarnation: intent.Incarnation{
+			ID: intent.IncarnationID{Partition: partition}, Parent: candidate.Base, Schema: candidate.Schema,
+			Sources: candidate.Sources, Created: a.runtime.Now(),
+		},
+		Changes: delta,
+	})
+	defer end()
+	bound, err := policyOf(ctx, supposed, candidate.Base)
+	if err != nil {
+		return plan, err
+	}
+	p := planning{runtime: a.runtime, limits: a.options.Limits, schemas: a.schemas, outside: a.asks(partition), plugins: func(binding *intentpb.PluginBinding) plugin.Plugin {
+		if !slices.ContainsFunc(bound.GetPlugins(), func(b *intentpb.PluginBinding) bool {
+			return b.Dial == binding.Dial && slices.Equal(b.Run, binding.Run)
+		}) {
+			return notStarted{strings.Join(append(binding.Run, binding.Dial), " ")}
+		}
+		return a.plugins(partition, binding)
+	}}
+	var assets []intent.AssetID
+	changed := map[intent.AssetID]bool{}
+	for _, entry := range delta {
+		if !entry.Removed && entry.Asset != intent.PolicyAsset {
+			assets, changed[entry.Asset] = append(assets, entry.Asset), true
+		}
+	}
+	reports, err := p.run(ctx, supposed, assets)
+	if err != nil {
+		return plan, err
+	}
+	maps.DeleteFunc(reports, func(id intent.AssetID, _ intent.Report) bool { return !changed[id] })
+	return told(ctx, supposed, candidate.Base, delta, reports)
+}

@@ -1,0 +1,270 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"lehr.dev/client"
+	"lehr.dev/fault"
+	apipb "lehr.dev/gen/lehr/api/v1"
+	"lehr.dev/intent"
+)
+
+func (s *session) planCommand() *cobra.Command {
+	var options BuildOptions
+	var candidate string
+	var head bool
+	command := &cobra.Command{
+		Use:   "plan [lehr.yaml]",
+		Short: "Show what a definition would change in production, and what is in the way",
+		Long: `Build a partition here, start or dial its plugins, compare with production and change
+nothing. What the store knows counts: what was enforced, approvals, pins, brakes. With
+--candidate, the server looks at one that is held; with --head, it tells what it found.
+Exit code 2 when there are differences.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			ctx := command.Context()
+			if candidate != "" || head {
+				if len(args) > 0 || candidate != "" && head {
+					return fault.New(fault.Invalid, "lehr plan takes a definition, --candidate or --head: one of them")
+				}
+				return s.planServed(ctx, candidate)
+			}
+			var err error
+			if options.Definition, err = definitionOf(command, args); err != nil {
+				return err
+			}
+			return s.plan(ctx, options)
+		},
+	}
+	command.Flags().StringVar(&candidate, "candidate", "", "a held candidate's digest, or newest, in the place of a definition")
+	command.Flags().BoolVar(&head, "head", false, "what is served, in the place of a definition")
+	command.Flags().StringVar(&options.PluginServers, "plugin-servers", os.Getenv("LEHR_PLUGIN_SERVERS"), "file that lists the plugin servers which may be dialled (env LEHR_PLUGIN_SERVERS; default: none)")
+	generatorsFlag(command, &options.Generators)
+	sourcesFlag(command, &options.Sources)
+	s.documentsFlag(command, &options)
+	checksFlag(command.Flags(), &options.ExternalChecks)
+	return command
+}
+
+// plan builds here. What a server on another machine knows cannot be read: but
+// for its brakes.
+func (s *session) plan(ctx context.Context, options BuildOptions) error {
+	partition, err := s.partitionOf(ctx, options.Definition, options.Sources)
+	if err != nil {
+		return err
+	}
+	var brakes brakes
+	switch {
+	case s.databaseMeant():
+		options.Store = s.database
+	case len(s.servers) == 0:
+		options.Store = s.store
+	default:
+		if brakes, err = s.brakesOf(ctx, partition); err != nil {
+			return err
+		}
+	}
+	planned, err := s.local.Plan(ctx, options, intent.PartitionID(partition), brakes.holds)
+	if err != nil {
+		return err
+	}
+	if hasErrors(planned.Findings) {
+		return s.printBuilt(Built{Partition: planned.Partition, Findings: planned.Findings}, "")
+	}
+	return s.printPlanned(planned, brakes.notes)
+}
+
+// planServed asks the server: of a candidate, or of head.
+func (s *session) planServed(ctx context.Context, candidate string) error {
+	return s.onPartition(ctx, func(c *client.Client, partition string) error {
+		planned := Planned{Partition: intent.PartitionID(partition), Answer: &apipb.PlanCandidateResponse{}}
+		if candidate == "" {
+			reports, err := allReports(ctx, c, partition)
+			if err != nil {
+				return err
+			}
+			planned.Answer.Reports = reports
+			return s.printPlanned(planned, nil)
+		}
+		if candidate == "newest" {
+			candidate = ""
+		}
+		answer, err := c.Reports.PlanCandidate(ctx, &apipb.PlanCandidateRequest{Partition: partition, Candidate: candidateDigest(candidate)})
+		if err != nil {
+			return err
+		}
+		planned.Answer = answer
+		var notes []string
+		if planned.Answer.Base != planned.Answer.Head {
+			notes = append(notes, fmt.Sprintf("it was made of %s, and head is %s: it is superseded soon", cmp.Or(planned.Answer.Base, "nothing"), planned.Answer.Head))
+		}
+		return s.printPlanned(planned, notes)
+	})
+}
+
+func allReports(ctx context.Context, c *client.Client, partition string) ([]*apipb.Report, error) {
+	var reports []*apipb.Report
+	request := &apipb.ListReportsRequest{Partition: partition, Limit: 1000}
+	for {
+		response, err := c.Reports.ListReports(ctx, request)
+		if err != nil {
+			return nil, err
+		}
+		reports = append(reports, response.Reports...)
+		if request.After = response.Next; response.Next == "" {
+			return reports, nil
+		}
+	}
+}
+
+func (s *session) printPlanned(planned Planned, notes []string) error {
+	reports := planned.Answer.Reports
+	var differing, unknown, same int
+	for _, r := range reports {
+		switch {
+		case r.Plan != nil:
+			differing++
+		case r.State == string(intent.StateInSync):
+			same++
+		case r.State == string(intent.StateWaiting):
+			unknown++
+		}
+	}
+	if s.json() {
+		if err := s.printPlannedJSON(reports); err != nil {
+			return err
+		}
+	} else {
+		s.printIntentFindings(planned.Findings)
+		for _, r := range reports {
+			if r.Plan != nil || r.State == string(intent.StateWaiting) {
+				s.printPlannedAsset(planned, r)
+			}
+		}
+		s.printAround(planned)
+		for _, note := range notes {
+			fmt.Fprintln(s.Out, "Note: "+plain(note))
+		}
+		fmt.Fprintf(s.Out, "Partition %s: %d to change, %d the same, %d unknown. Nothing was changed.\n",
+			plain(string(planned.Partition)), differing, same, unknown)
+	}
+	if differing+unknown > 0 || len(planned.Answer.Removed) > 0 {
+		return exit{exitDiffers}
+	}
+	return nil
+}
+
+func (s *session) printPlannedAsset(planned Planned, r *apipb.Report) {
+	fmt.Fprintf(s.Out, "%s (%s)\n", plain(r.Asset), plain(lastName(r.Type)))
+	s.printPlan(r, "  ")
+	at, found := slices.BinarySearchFunc(planned.Assets, r.Asset, func(a BuiltAsset, id string) int { return cmp.Compare(string(a.ID), id) })
+	if found {
+		for _, d := range planned.Assets[at].Resolved {
+			fmt.Fprintf(s.Out, "  resolved: %s\n", plain(resolvedText(d)))
+		}
+	}
+	for _, w := range r.Waiting {
+		if w.Kind == string(intent.WaitPlan) {
+			fmt.Fprintf(s.Out, "  %s\n", plain(w.Reason))
+			continue
+		}
+		fmt.Fprintf(s.Out, "  waits (%s): %s\n", plain(w.Kind), plain(w.Reason))
+	}
+	if len(r.Passed) > 0 {
+		fmt.Fprintf(s.Out, "  passes: %s\n", plain(strings.Join(r.Passed, ", ")))
+	}
+	fmt.Fprintln(s.Out)
+}
+
+// printAround tells of what is not one asset's.
+func (s *session) printAround(planned Planned) {
+	if more := planned.Answer.More; more > 0 {
+		fmt.Fprintf(s.Out, "... and %d more assets\n\n", more)
+	}
+	for _, asset := range planned.Answer.Removed {
+		fmt.Fprintf(s.Out, "%s leaves intent: production keeps it, as an orphan\n", plain(asset))
+	}
+	for _, loosened := range planned.Answer.Loosened {
+		fmt.Fprintf(s.Out, "Loosened: %s. What was enforced with it is pushed under both policies until it is in sync, or an approver lets that go\n", plain(loosened))
+	}
+}
+
+func (s *session) printPlannedJSON(reports []*apipb.Report) error {
+	rendered := []any{}
+	for _, r := range reports {
+		text, err := messageJSON(r)
+		if err != nil {
+			return err
+		}
+		rendered = append(rendered, text)
+	}
+	return printJSON(s.Out, rendered)
+}
+
+// brakes are what a running server has in the way.
+type brakes struct {
+	holds []intent.Hold
+	notes []string
+}
+
+// brakesOf asks the server, if one runs and knows the partition.
+func (s *session) brakesOf(ctx context.Context, partition string) (brakes, error) {
+	var found brakes
+	c, err := s.dial()
+	if err != nil {
+		return found, notThere(err)
+	}
+	holds, err := c.Brakes.ListHolds(ctx, &apipb.ListHoldsRequest{Partition: partition})
+	if err != nil {
+		return found, notThere(err)
+	}
+	for _, h := range holds.Holds {
+		if h.Expired {
+			continue
+		}
+		hold := intent.Hold{
+			Asset: intent.AssetID(h.Asset), Owner: intent.Actor{Name: h.Owner.GetName(), Origin: h.Owner.GetOrigin()},
+			Reason: h.Reason, Created: h.Created.AsTime(),
+		}
+		if h.Until != nil {
+			hold.Until = h.Until.AsTime()
+		}
+		found.holds = append(found.holds, hold)
+	}
+	pins, err := c.Brakes.ListPins(ctx, &apipb.ListPinsRequest{Partition: partition})
+	if err != nil {
+		return found, notThere(err)
+	}
+	for _, p := range pins.Pins {
+		if !p.Expired {
+			found.notes = append(found.notes, fmt.Sprintf("%s is pinned to %s by %s and would not follow: %s", p.Asset, p.Incarnation, p.Holder.GetName(), p.Reason))
+		}
+	}
+	stops, err := c.Brakes.ListStops(ctx, &apipb.ListStopsRequest{})
+	if err != nil {
+		return found, notThere(err)
+	}
+	for _, stop := range stops.Stops {
+		if stop.Partition == "" || stop.Partition == partition {
+			found.notes = append(found.notes, fmt.Sprintf("the server is stopped by %s: %s; %s ends it", stop.Owner.GetName(), stop.Reason, stop.Ending))
+		}
+	}
+	return found, nil
+}
+
+// notThere passes over a server that does not run or does not know the
+// partition: then it has no brakes.
+func notThere(err error) error {
+	if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Unavailable) && !errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}

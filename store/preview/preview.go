@@ -1,0 +1,195 @@
+// Package preview shows a partition as it would be with other content as head:
+// a candidate, or an edit that was built and not committed. What is asked of
+// intent is answered from a stored incarnation and the changes to it; all else
+// is read from the store as it is. Nothing is written, ever (S21): what an
+// enforcer says of the assets is handed to whoever asked, and no push is
+// admitted. Package app has an enforcer act on it, to plan.
+package preview
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"lehr.dev/fault"
+	"lehr.dev/intent"
+	"lehr.dev/store"
+)
+
+// First sequence of incarnations that are supposed: no store comes so far.
+const First intent.Sequence = 1 << 62
+
+// Real is what is read of the store beneath.
+type Real interface {
+	store.Partitions
+	store.Snapshots
+	store.Brakes
+	store.Approvals
+	store.Journal
+	store.Reports
+	store.Blobs
+}
+
+// Supposed is what would be head.
+type Supposed struct {
+	// Incarnation with its schema and sources; its parent is what it changes, and
+	// zero where there is nothing. Its id is given by New.
+	Incarnation intent.Incarnation
+	// Changes to the parent.
+	Changes []store.Entry
+	// Blob finds one that is not stored, by its kind and name; nil: all are.
+	Blob func(kind, name string) ([]byte, bool)
+}
+
+// Store is a partition's store in which something is supposed. It is safe for
+// concurrent use.
+type Store struct {
+	real     Real
+	supposed Supposed
+	// entries by asset.
+	entries map[intent.AssetID]store.Entry
+	changed chan struct{}
+
+	lock    sync.Mutex
+	reports map[intent.AssetID]intent.Report
+}
+
+// New returns a store in which the supposed incarnation is head, under a
+// sequence that the caller uses once per process.
+func New(real Real, supposed Supposed, sequence intent.Sequence) *Store {
+	supposed.Changes = slices.Clone(supposed.Changes)
+	slices.SortFunc(supposed.Changes, func(a, b store.Entry) int { return cmp.Compare(a.Asset, b.Asset) })
+	supposed.Incarnation.ID.Sequence = sequence
+	s := &Store{
+		real: real, supposed: supposed, entries: map[intent.AssetID]store.Entry{},
+		changed: make(chan struct{}), reports: map[intent.AssetID]intent.Report{},
+	}
+	for i, entry := range supposed.Changes {
+		entry.Member.Since = sequence
+		s.supposed.Changes[i], s.entries[entry.Asset] = entry, entry
+	}
+	return s
+}
+
+// Head is the supposed incarnation.
+func (s *Store) Head() intent.IncarnationID { return s.supposed.Incarnation.ID }
+
+// Reports are the newest ones, by asset.
+func (s *Store) Reports() map[intent.AssetID]intent.Report {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	reports := make(map[intent.AssetID]intent.Report, len(s.reports))
+	for id, report := range s.reports {
+		reports[id] = report
+	}
+	return reports
+}
+
+func (s *Store) base() intent.IncarnationID { return s.supposed.Incarnation.Parent }
+
+// Partition is that of the store, with the supposed head.
+func (s *Store) Partition(ctx context.Context, id intent.PartitionID) (store.Partition, error) {
+	partition, err := s.real.Partition(ctx, id)
+	if fault.Is(err, fault.NotFound) && s.base().IsZero() {
+		partition, err = store.Partition{ID: id}, nil // It is not registered yet.
+	}
+	partition.Head, partition.Covered = s.Head(), s.supposed.Incarnation.Sources
+	return partition, err
+}
+
+// Changed never tells of anything: a plan is of one moment.
+func (s *Store) Changed(intent.PartitionID) <-chan struct{} { return s.changed }
+
+// Check is nil: nobody else acts on what is supposed.
+func (s *Store) Check(context.Context, store.Lease) error { return nil }
+
+// Pins, Holds, Stops, Consents, Pushes and EnforcedPage are those of the store.
+func (s *Store) Pins(ctx context.Context, partition intent.PartitionID) ([]intent.Pin, error) {
+	return s.real.Pins(ctx, partition)
+}
+
+// Holds implements store.Brakes.
+func (s *Store) Holds(ctx context.Context, partition intent.PartitionID) ([]intent.Hold, error) {
+	return s.real.Holds(ctx, partition)
+}
+
+// Consents implements store.Approvals.
+func (s *Store) Consents(ctx context.Context, partition intent.PartitionID) (store.Consents, error) {
+	return s.real.Consents(ctx, partition)
+}
+
+// Pushes implements store.Journal.
+func (s *Store) Pushes(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, limit int) ([]store.PushRecord, error) {
+	return s.real.Pushes(ctx, partition, asset, limit)
+}
+
+// EnforcedPage implements store.Journal.
+func (s *Store) EnforcedPage(ctx context.Context, partition intent.PartitionID, after intent.AssetID, limit int) ([]store.Enforced, error) {
+	return s.real.EnforcedPage(ctx, partition, after, limit)
+}
+
+// OpenPushes are none: what is under way now will have ended.
+func (s *Store) OpenPushes(context.Context, intent.PartitionID) ([]store.OpenPush, error) {
+	return nil, nil
+}
+
+// Authors of what is supposed are not known; those of what it changes are.
+func (s *Store) Authors(ctx context.Context, target intent.IncarnationID, asset intent.AssetID, now time.Time) ([]string, error) {
+	if target != s.Head() {
+		return s.real.Authors(ctx, target, asset, now)
+	}
+	if s.base().IsZero() {
+		return nil, nil
+	}
+	authors, err := s.real.Authors(ctx, s.base(), asset, now)
+	if fault.Is(err, fault.NotFound) {
+		return nil, nil
+	}
+	return authors, err
+}
+
+// ListReports has none: each asset is looked at anew.
+func (s *Store) ListReports(context.Context, intent.PartitionID, store.ReportFilter) ([]intent.Report, error) {
+	return nil, nil
+}
+
+// SaveReports keeps them for whoever plans.
+func (s *Store) SaveReports(_ context.Context, _ store.Lease, reports []intent.Report) error {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	for _, report := range reports {
+		s.reports[report.Asset] = report
+	}
+	return nil
+}
+
+// Admit admits nothing.
+func (s *Store) Admit(_ context.Context, _ store.Lease, admissions []store.Admission) ([]*store.Refusal, error) {
+	refusals := make([]*store.Refusal, len(admissions))
+	for i := range refusals {
+		refusals[i] = &store.Refusal{Waiting: intent.WaitingOn{Kind: intent.WaitPlan, Reason: "nothing is in the way: it would be pushed now"}}
+	}
+	return refusals, nil
+}
+
+// SaveEnforced records nothing.
+func (s *Store) SaveEnforced(context.Context, store.Lease, []store.Enforced) (map[intent.AssetID]store.Claim, error) {
+	return nil, nil
+}
+
+// Permit, ClosePushes and SaveResumeToken refuse: there is no push.
+func (s *Store) Permit(context.Context, store.Lease, intent.PushID, time.Time) error {
+	return errNothing
+}
+
+// ClosePushes implements store.Journal.
+func (s *Store) ClosePushes(context.Context, store.Lease, []store.Closing) error { return errNothing }
+
+// SaveResumeToken implements store.Journal.
+func (s *Store) SaveResumeToken(context.Context, store.Lease, intent.PushID, []byte) error {
+	return errNothing
+}
+
+var errNothing = fault.New(fault.Denied, "a plan changes nothing")

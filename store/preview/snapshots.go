@@ -1,0 +1,248 @@
+package preview
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"lehr.dev/fault"
+	"lehr.dev/intent"
+	"lehr.dev/store"
+)
+
+// Incarnation is a stored one, or what is supposed.
+func (s *Store) Incarnation(ctx context.Context, id intent.IncarnationID) (intent.Incarnation, error) {
+	if id == s.Head() {
+		return s.supposed.Incarnation, nil
+	}
+	return s.real.Incarnation(ctx, id)
+}
+
+// Member implements store.Snapshots.
+func (s *Store) Member(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) (intent.Member, error) {
+	if id != s.Head() {
+		return s.real.Member(ctx, id, asset)
+	}
+	entry, changed := s.entries[asset]
+	switch {
+	case changed && entry.Removed, !changed && s.base().IsZero():
+		return intent.Member{}, fault.New(fault.NotFound, "%s is not in what is planned", asset)
+	case changed:
+		return entry.Member, nil
+	}
+	return s.real.Member(ctx, s.base(), asset)
+}
+
+// Body implements store.Snapshots.
+func (s *Store) Body(ctx context.Context, digest intent.Digest) ([]byte, error) {
+	for _, entry := range s.supposed.Changes {
+		if entry.Body != nil && entry.Member.Digest == digest {
+			return bytes.Clone(entry.Body), nil
+		}
+	}
+	return s.real.Body(ctx, digest)
+}
+
+// Content implements store.Snapshots.
+func (s *Store) Content(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) (intent.Member, []byte, error) {
+	entry, changed := s.entries[asset]
+	if id != s.Head() || !changed && !s.base().IsZero() {
+		if id == s.Head() {
+			id = s.base()
+		}
+		return s.real.Content(ctx, id, asset)
+	}
+	member, err := s.Member(ctx, id, asset)
+	if err != nil {
+		return member, nil, err
+	}
+	if entry.Body != nil {
+		return member, bytes.Clone(entry.Body), nil
+	}
+	body, err := s.real.Body(ctx, member.Digest)
+	return member, body, err
+}
+
+// Members implements store.Snapshots.
+func (s *Store) Members(ctx context.Context, id intent.IncarnationID, filter store.AssetFilter) ([]intent.Member, error) {
+	if id != s.Head() {
+		return s.real.Members(ctx, id, filter)
+	}
+	limit := pageSize(filter.Limit)
+	members := make([]intent.Member, 0, 16)
+	for _, entry := range s.supposed.Changes {
+		if entry.Body != nil && entry.Asset > filter.After && matches(entry, filter) {
+			members = append(members, entry.Member)
+		}
+	}
+	if s.base().IsZero() {
+		return members[:min(limit, len(members))], nil
+	}
+	for stored := 0; stored < limit; {
+		page, err := s.real.Members(ctx, s.base(), filter)
+		if err != nil {
+			return nil, err
+		}
+		for _, member := range page {
+			filter.After = member.Asset
+			entry, changed := s.entries[member.Asset]
+			if changed && (entry.Removed || entry.Body != nil) {
+				continue // It was told above, or is gone.
+			}
+			if changed {
+				member = entry.Member
+			}
+			members = append(members, member)
+			stored++
+		}
+		if len(page) < limit {
+			break
+		}
+	}
+	slices.SortFunc(members, func(a, b intent.Member) int { return cmp.Compare(a.Asset, b.Asset) })
+	return members[:min(limit, len(members))], nil
+}
+
+// matches reports whether an entry with a body is what a filter selects.
+func matches(entry store.Entry, filter store.AssetFilter) bool {
+	field := func(f intent.Field) bool {
+		return f.Path == filter.Field && (filter.Value == "" || f.Value == filter.Value)
+	}
+	refers := func(r intent.Reference) bool { return r.To == filter.RefersTo }
+	return strings.HasPrefix(string(entry.Asset), filter.Prefix) &&
+		(filter.Type == "" || entry.Member.Type == filter.Type) &&
+		(filter.Field == "" || slices.ContainsFunc(entry.Fields, field)) &&
+		(filter.RefersTo == "" || slices.ContainsFunc(entry.References, refers))
+}
+
+// Changes lists, from a stored incarnation or from nothing, to a stored one or
+// to what is supposed.
+func (s *Store) Changes(ctx context.Context, from, to intent.IncarnationID, after intent.AssetID, limit int) ([]store.Change, error) {
+	switch {
+	case from == s.Head():
+		return nil, fault.New(fault.Invalid, "what is planned is not compared with what was before")
+	case to != s.Head():
+		return s.real.Changes(ctx, from, to, after, limit)
+	}
+	limit = pageSize(limit)
+	var changes []store.Change
+	if !s.base().IsZero() && from != s.base() {
+		page, err := s.real.Changes(ctx, from, s.base(), after, limit)
+		if err != nil {
+			return nil, err
+		}
+		changes = page
+	}
+	// Beyond a full page nothing is known yet.
+	last, more := intent.AssetID(""), len(changes) == limit
+	if more {
+		last = changes[len(changes)-1].Asset
+	}
+	known := map[intent.AssetID]int{}
+	for i := range changes {
+		known[changes[i].Asset] = i
+	}
+	for _, entry := range s.supposed.Changes {
+		if entry.Asset <= after || more && entry.Asset > last {
+			continue
+		}
+		at, found := known[entry.Asset]
+		if !found {
+			before, err := s.before(ctx, from, entry.Asset)
+			if err != nil {
+				return nil, err
+			}
+			at = len(changes)
+			changes = append(changes, store.Change{Asset: entry.Asset, Before: before})
+		}
+		changes[at].After = nil
+		if !entry.Removed {
+			member := entry.Member
+			changes[at].After = &member
+		}
+	}
+	changes = slices.DeleteFunc(changes, func(c store.Change) bool { return c.Before == nil && c.After == nil })
+	slices.SortFunc(changes, func(a, b store.Change) int { return cmp.Compare(a.Asset, b.Asset) })
+	if more && len(changes) < limit {
+		rest, err := s.Changes(ctx, from, to, last, limit-len(changes))
+		return append(changes, rest...), err
+	}
+	return changes[:min(limit, len(changes))], nil
+}
+
+func (s *Store) before(ctx context.Context, from intent.IncarnationID, asset intent.AssetID) (*intent.Member, error) {
+	if from.IsZero() {
+		return nil, nil
+	}
+	member, err := s.real.Member(ctx, from, asset)
+	if fault.Is(err, fault.NotFound) {
+		return nil, nil
+	}
+	return &member, err
+}
+
+// EdgesFrom implements store.Snapshots.
+func (s *Store) EdgesFrom(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) ([]store.Edge, error) {
+	if id != s.Head() {
+		return s.real.EdgesFrom(ctx, id, asset)
+	}
+	entry, changed := s.entries[asset]
+	switch {
+	case changed && entry.Body != nil:
+		return edges(entry, func(intent.AssetID) bool { return true }), nil
+	case changed && entry.Removed, s.base().IsZero():
+		return nil, nil
+	}
+	return s.real.EdgesFrom(ctx, s.base(), asset)
+}
+
+// EdgesTo implements store.Snapshots.
+func (s *Store) EdgesTo(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) ([]store.Edge, error) {
+	if id != s.Head() {
+		return s.real.EdgesTo(ctx, id, asset)
+	}
+	var all []store.Edge
+	if !s.base().IsZero() {
+		stored, err := s.real.EdgesTo(ctx, s.base(), asset)
+		if err != nil {
+			return nil, err
+		}
+		all = slices.DeleteFunc(stored, func(e store.Edge) bool {
+			entry, changed := s.entries[e.From]
+			return changed && (entry.Removed || entry.Body != nil)
+		})
+	}
+	for _, entry := range s.supposed.Changes {
+		all = append(all, edges(entry, func(to intent.AssetID) bool { return to == asset })...)
+	}
+	return all, nil
+}
+
+func edges(entry store.Entry, to func(intent.AssetID) bool) (list []store.Edge) {
+	for _, r := range entry.References {
+		if to(r.To) {
+			list = append(list, store.Edge{From: entry.Asset, To: r.To, Field: r.Field, Read: r.Read})
+		}
+	}
+	return list
+}
+
+// GetBlob implements store.Blobs.
+func (s *Store) GetBlob(ctx context.Context, partition intent.PartitionID, kind, name string) ([]byte, error) {
+	if s.supposed.Blob != nil {
+		if content, found := s.supposed.Blob(kind, name); found {
+			return bytes.Clone(content), nil
+		}
+	}
+	return s.real.GetBlob(ctx, partition, kind, name)
+}
+
+// pageSize as store.AssetFilter says.
+func pageSize(limit int) int {
+	if limit <= 0 {
+		return 1000
+	}
+	return min(limit, 10_000)
+}

@@ -1,0 +1,91 @@
+package storetest
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"lehr.dev/intent"
+	"lehr.dev/store"
+)
+
+// member is an entry that says which group it is in.
+func member(asset, service, instance string) store.Entry {
+	e := entry(asset, service+instance)
+	e.Fields = []intent.Field{{Path: intent.GroupServiceField, Value: service}}
+	if instance != "" {
+		e.Fields = append(e.Fields, intent.Field{Path: intent.GroupInstanceField, Value: instance})
+	}
+	return e
+}
+
+func testGroups(t *testing.T, open func(t *testing.T) store.All) {
+	w := newWorld(t, open)
+	ctx := t.Context()
+	w.publish(member("lb", "shop", ""), member("web/a", "shop", "a"), member("web/b", "shop", "b"), member("db/b", "shop", "b"),
+		member("mail/a", "mail", "a"), entry("loose", "x"))
+	w.publish(member("web/b", "mail", "a"), member("new/a", "new", "a"), member("new/b", "new", "b")) // web/b is of another group now.
+	w.must(w.SaveReports(ctx, w.lease, []intent.Report{
+		{Asset: "lb", State: intent.StateInSync, Target: at(2)}, {Asset: "web/a", State: intent.StateWaiting, Target: at(1)},
+		{Asset: "db/b", State: intent.StateWaiting}, {Asset: "web/b", State: intent.StateInSync, Target: at(1)},
+		{Asset: "mail/a", State: intent.StatePushing, Target: at(2)}, {Asset: "loose", State: intent.StateWaiting, Target: at(2)},
+	}))
+	group := func(service, instance string, states map[intent.State]int) store.GroupStates {
+		return store.GroupStates{Group: intent.Group{Service: service, Instance: instance}, States: states}
+	}
+	shopA := group("shop", "a", map[intent.State]int{intent.StateWaiting: 1})
+	loose := group("shop", "", map[intent.State]int{intent.StateInSync: 1})
+	shopB := group("shop", "b", map[intent.State]int{intent.StateWaiting: 1, intent.StateInSync: 1})
+	mailA := group("mail", "a", map[intent.State]int{intent.StatePushing: 1})
+	unseen := map[intent.State]int{intent.StateUnseen: 1}
+	list := func(filter store.GroupFilter, want ...store.GroupStates) {
+		t.Helper()
+		got, err := w.ListGroups(ctx, at(2), filter)
+		w.must(err)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%+v (-want +got):\n%s", filter, diff)
+		}
+	}
+	of := func(service, instance string) store.GroupFilter {
+		return store.GroupFilter{Of: intent.Group{Service: service, Instance: instance}}
+	}
+	list(store.GroupFilter{}, mailA, loose, shopA, shopB)
+	list(store.GroupFilter{Limit: 1}, mailA)
+	list(store.GroupFilter{After: "mail", Limit: 1}, loose, shopA, shopB)
+	list(store.GroupFilter{After: "shop"})
+	list(of("shop", ""), loose, shopA, shopB)
+	list(of("shop", "b"), shopB)
+	list(of("new", ""), group("new", "a", unseen), group("new", "b", unseen))
+	list(of("new", "b"), group("new", "b", unseen))
+	list(of("nope", ""))
+	list(of("mail", "b"))
+
+	// A report at the newer incarnation has the group of that; one of what left
+	// has none.
+	w.must(w.SaveReports(ctx, w.lease, []intent.Report{
+		{Asset: "web/b", State: intent.StateInSync, Target: at(2)}, {Asset: "nothing", State: intent.StateGone, Target: at(2)},
+	}))
+	shopB = group("shop", "b", map[intent.State]int{intent.StateWaiting: 1})
+	list(of("shop", "b"), shopB)
+	list(of("mail", ""), group("mail", "a", map[intent.State]int{intent.StatePushing: 1, intent.StateInSync: 1}))
+	for name, c := range map[string]struct {
+		filter store.ReportFilter
+		want   []intent.AssetID
+	}{
+		"of a service":   {store.ReportFilter{Group: intent.Group{Service: "shop"}}, []intent.AssetID{"db/b", "lb", "web/a"}},
+		"by state":       {store.ReportFilter{Group: intent.Group{Service: "shop"}, State: intent.StateWaiting}, []intent.AssetID{"db/b", "web/a"}},
+		"after":          {store.ReportFilter{Group: intent.Group{Service: "shop"}, After: "db/b", Limit: 1}, []intent.AssetID{"lb"}},
+		"by prefix":      {store.ReportFilter{Group: intent.Group{Service: "shop"}, Prefix: "web/"}, []intent.AssetID{"web/a"}},
+		"of an instance": {store.ReportFilter{Group: intent.Group{Service: "shop", Instance: "b"}, State: intent.StateWaiting}, []intent.AssetID{"db/b"}},
+	} {
+		reports, err := w.ListReports(ctx, shop, c.filter)
+		w.must(err)
+		var got []intent.AssetID
+		for _, report := range reports {
+			got = append(got, report.Asset)
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
