@@ -1,6 +1,6 @@
-// Package monitoring holds the shipped alert rules and the dashboard to what a real
+// Package watching holds the shipped alert rules and the dashboard to what a real
 // server shows, with Prometheus's own programs. Nothing imports it.
-package monitoring
+package watching
 
 import (
 	"encoding/json"
