@@ -81,7 +81,7 @@ type Options struct {
 	// Generators is the file that lists the partitions which may have native
 	// programs run; empty: none. It is read whenever one is to run.
 	Generators string
-	// ExternalChecks is the file that says what rules may ask outside; empty:
+	// ExternalChecks is the file that says what rules and checks may ask outside; empty:
 	// public URLs only.
 	ExternalChecks string
 	// Register are definitions to register at the start, by partition.

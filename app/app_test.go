@@ -33,7 +33,7 @@ var by = intent.Actor{Name: "ann", Origin: "test"}
 type production struct {
 	mutex  sync.Mutex
 	pushed map[intent.AssetID]intent.IncarnationID
-	// poison makes a diff of that asset panic, that many times.
+	// poison makes a push of that asset panic, that many times.
 	poison map[intent.AssetID]int
 }
 
@@ -50,10 +50,6 @@ func (p *production) Diff(_ context.Context, incarnation intent.IncarnationID, a
 	defer p.mutex.Unlock()
 	var differences []intent.Difference
 	for _, asset := range assets {
-		if p.poison[asset] > 0 {
-			p.poison[asset]--
-			panic("poison in " + asset)
-		}
 		d := intent.Difference{
 			Asset: asset, Incarnation: incarnation, Outcome: intent.InSync, ResourceKey: intent.ResourceKey("memory:" + string(incarnation.Partition) + "/" + string(asset)),
 			Health: intent.Health{State: intent.Healthy}, At: time.Now(), Base: p.pushed[asset].String(),
@@ -70,6 +66,10 @@ func (p *production) Diff(_ context.Context, incarnation intent.IncarnationID, a
 func (p *production) Push(_ context.Context, push plugin.Push) plugin.PushResult {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
+	if p.poison[push.Asset] > 0 {
+		p.poison[push.Asset]--
+		panic("poison in " + push.Asset)
+	}
 	p.pushed[push.Asset] = push.Incarnation
 	return plugin.PushResult{Ending: plugin.Pushed}
 }
@@ -182,11 +182,11 @@ func TestEnforcesWhatIsRegistered(t *testing.T) {
 	eventually(t, "a moved definition is followed", func() bool { return p.has("c") })
 }
 
-// A panic while one partition's assets are looked at is contained, told, and
-// got over; the other partition goes on (S12, L2).
+// A panic while one partition's assets are pushed is contained, told, and got
+// over; the other partition goes on (S12, L2).
 func TestPanicStaysInItsPartition(t *testing.T) {
 	p := newProduction()
-	p.poison["bad"] = 3
+	p.poison["bad"] = 1
 	running, opened := begin(t, p, map[intent.PartitionID]string{"one": partition(t, "one", "bad"), "two": partition(t, "two", "good")})
 	c := client.InProcess(running.Handler())
 	eventually(t, "the server tells of it", func() bool {

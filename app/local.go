@@ -82,7 +82,7 @@ type Building struct {
 	Sources string
 	// PluginServers is the file that lists those which may be dialled.
 	PluginServers string
-	// ExternalChecks is the file that says what rules may ask outside; without
+	// ExternalChecks is the file that says what rules and checks may ask outside; without
 	// it, public URLs only.
 	ExternalChecks string
 	// Verify runs it again elsewhere; what differs is a finding.

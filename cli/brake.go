@@ -290,6 +290,36 @@ func (s *session) warnOfAbsence(ctx context.Context, c *client.Client, partition
 	}
 }
 
+func (s *session) retryCommand() *cobra.Command {
+	var reason string
+	command := &cobra.Command{
+		Use:   "retry ASSET",
+		Short: "Look at an asset now, and push it if it differs",
+		Long: `Look at an asset now, and push it if it differs, as if nothing of it had
+failed before: pauses between tries end, and an asset that is quarantined is
+tried with the others. No check is passed over, and no hold, pin or stop.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			if err := reasoned(command, reason); err != nil {
+				return err
+			}
+			return s.onPartition(command.Context(), func(c *client.Client, partition string) error {
+				response, err := c.Brakes.RetryAsset(command.Context(), &apipb.RetryAssetRequest{Partition: partition, Asset: args[0], Reason: reason})
+				if err != nil {
+					return err
+				}
+				if s.json() {
+					return printMessage(s.Out, response)
+				}
+				fmt.Fprintf(s.Out, "%s is tried now. What comes of it: lehr why %s\n", plain(args[0]), plain(args[0]))
+				return nil
+			})
+		},
+	}
+	command.Flags().StringVar(&reason, "reason", "", "why, for the audit")
+	return command
+}
+
 func (s *session) unholdCommand() *cobra.Command {
 	var reason string
 	command := &cobra.Command{

@@ -202,5 +202,5 @@ func (s *session) printIntentFindings(findings []intent.Finding) {
 
 // checksFlag names the policy of external checks.
 func checksFlag(flags *pflag.FlagSet, into *string) {
-	flags.StringVar(into, "external-checks", os.Getenv("LEHR_EXTERNAL_CHECKS"), "file that says what rules may ask outside (env LEHR_EXTERNAL_CHECKS; default: public URLs only)")
+	flags.StringVar(into, "external-checks", os.Getenv("LEHR_EXTERNAL_CHECKS"), "file that says what rules and checks may ask outside (env LEHR_EXTERNAL_CHECKS; default: public URLs only)")
 }

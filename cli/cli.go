@@ -85,7 +85,7 @@ type BuildOptions struct {
 	Sources string
 	// PluginServers lists those which may be dialled.
 	PluginServers string
-	// ExternalChecks says what rules may ask outside; without it, public URLs
+	// ExternalChecks says what rules and checks may ask outside; without it, public URLs
 	// only.
 	ExternalChecks string
 	// Verify builds again elsewhere, and compares.
@@ -110,7 +110,7 @@ type ServeOptions struct {
 	Generators string
 	// Sources says which secrets and networks sources may use; empty: none.
 	Sources string
-	// ExternalChecks says what rules may ask outside; empty: public URLs only.
+	// ExternalChecks says what rules and checks may ask outside; empty: public URLs only.
 	ExternalChecks string
 	Listen         string
 	// Metrics is the address of metrics and health; empty: they have none of their
@@ -334,7 +334,7 @@ Exit codes: 0 done, 1 error, 2 differences or not converged, 3 timed out.`,
 		s.exportCommand(), s.verifyExportCommand(), s.blobCommand(),
 	)
 	in("act",
-		s.stopCommand(), s.resumeCommand(), s.holdCommand(), s.unholdCommand(), s.pinCommand(), s.unpinCommand(),
+		s.stopCommand(), s.resumeCommand(), s.holdCommand(), s.unholdCommand(), s.retryCommand(), s.pinCommand(), s.unpinCommand(),
 		s.approveCommand(), s.rejectCommand(), s.overrideCommand(), s.disownCommand(), s.labelCommand(),
 		s.authCommand(),
 	)

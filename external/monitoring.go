@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -43,8 +44,8 @@ func (m *Monitoring) check(folder string) error {
 		m.CA = filepath.Join(folder, m.CA)
 	}
 	switch _, err := base(m.URL); {
-	case m.Name == "" || strings.Contains(m.Name, "://"):
-		return fmt.Errorf("%q is no name", m.Name)
+	case !monitoringName.MatchString(m.Name):
+		return fmt.Errorf("%q is no name; use a-z, A-Z, 0-9, -, _ and .", m.Name)
 	case !slices.Contains([]string{Prometheus, Alertmanager}, m.Kind):
 		return fmt.Errorf("%s: the kind %q is not known: it is %s or %s", m.Name, m.Kind, Prometheus, Alertmanager)
 	case err != nil:
@@ -75,12 +76,18 @@ func base(text string) (*url.URL, error) {
 // IsURL tells a monitoring's URL from the name of one.
 func IsURL(place string) bool { return strings.Contains(place, "://") }
 
+var monitoringName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,62}$`)
+
 // CheckPlace is Invalid when a place is neither a name nor a URL that can be asked.
 func CheckPlace(place string) error {
-	if !IsURL(place) {
+	if monitoringName.MatchString(place) {
 		return nil
 	}
-	if _, err := base(place); err != nil {
+	_, err := base(place)
+	if !IsURL(place) {
+		err = fmt.Errorf("%.200q is neither a URL nor a name", place)
+	}
+	if err != nil {
 		return fault.New(fault.Invalid, "%w", err).WithHint("write \"https://prometheus.example.com\", or the name of one that whoever runs the server lists, with its secrets, in the file of --external-checks")
 	}
 	return nil

@@ -110,7 +110,7 @@ monitoring:
 	if _, _, err = external.Fetch(t.Context(), request); !fault.Is(err, fault.Denied) {
 		t.Errorf("this machine is reached: %v", err)
 	}
-	for _, place := range []string{"ftp://a", "http://u:p@a", "http://a?b", "http://"} {
+	for _, place := range []string{"ftp://a", "http://u:p@a", "http://a?b", "http://", "localhost:9090", "a b", ""} {
 		if err := external.CheckPlace(place); err == nil {
 			t.Errorf("%s can be asked", place)
 		}

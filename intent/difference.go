@@ -36,6 +36,8 @@ type FieldChange struct {
 	Target      string `json:"target,omitempty"`
 	Reason      string `json:"reason,omitempty"`
 	Destructive bool   `json:"destructive,omitempty"`
+	// Writer of current, as the provider records it; empty: it records nobody.
+	Writer string `json:"writer,omitempty"`
 }
 
 // Plan is what a push would do. Its digest is what approvals bind to.
@@ -53,7 +55,7 @@ func (p Plan) Destructive() bool {
 
 // Digest covers action, field changes and destructive set, in the order of
 // their paths, as they are Shown: what a person approves is what was seen.
-// Reasons are for people and are left out.
+// Reasons and writers are for people and are left out.
 func (p Plan) Digest() Digest {
 	changes := slices.SortedFunc(slices.Values(p.Changes), func(a, b FieldChange) int {
 		return cmp.Compare(a.Path, b.Path)

@@ -93,6 +93,9 @@ const (
 	WaitPlugin        WaitingKind = "plugin"         // the plugin is down, hung or of a wrong version
 	WaitUnknown       WaitingKind = "unknown"        // the plugin cannot tell the difference
 	WaitBackoff       WaitingKind = "backoff"        // the last push failed
+	WaitNoEffect      WaitingKind = "no-effect"      // pushes are carried out, and nothing changes
+	WaitQuarantined   WaitingKind = "quarantined"    // it breaks what looks at it, or pushes it
+	WaitMissing       WaitingKind = "missing"        // a dependency does not exist
 	WaitSettling      WaitingKind = "settling"       // an earlier push may still be running
 	WaitFlapping      WaitingKind = "changed-back"   // something keeps changing it back
 	WaitCheckBroken   WaitingKind = "check-broken"   // a check could not answer
@@ -109,7 +112,7 @@ func WaitingKinds() []WaitingKind {
 	return []WaitingKind{
 		WaitStop, WaitMode, WaitHold, WaitOrder, WaitCapacity, WaitVersion, WaitTurndown, WaitApproval, WaitRejected, WaitBudget,
 		WaitAge, WaitDenied, WaitCalendar, WaitCondition, WaitClaim, WaitNotSelected, WaitPluginMissing, WaitPlugin, WaitUnknown,
-		WaitBackoff, WaitSettling, WaitFlapping, WaitCheckBroken, WaitTarget, WaitStale, WaitStore, WaitGeneration, WaitTurn,
+		WaitBackoff, WaitNoEffect, WaitQuarantined, WaitMissing, WaitSettling, WaitFlapping, WaitCheckBroken, WaitTarget, WaitStale, WaitStore, WaitGeneration, WaitTurn,
 	}
 }
 
@@ -133,7 +136,7 @@ func (k WaitingKind) Sort() Sort {
 	switch k {
 	case WaitFlapping:
 		return SortFighting
-	case WaitBackoff, WaitPlugin, WaitPluginMissing, WaitUnknown, WaitCheckBroken, WaitTarget, WaitClaim, WaitStore, WaitGeneration, WaitSettling:
+	case WaitBackoff, WaitNoEffect, WaitQuarantined, WaitMissing, WaitPlugin, WaitPluginMissing, WaitUnknown, WaitCheckBroken, WaitTarget, WaitClaim, WaitStore, WaitGeneration, WaitSettling:
 		return SortFailing
 	default:
 		return SortWaiting
@@ -147,6 +150,8 @@ type WaitingOn struct {
 	Reason string `json:"reason"`
 	// Blockers are the assets that must move first.
 	Blockers []AssetID `json:"blockers,omitempty"`
+	// Scope of a budget that is full.
+	Scope string `json:"scope,omitempty"`
 	// Owner of the hold, pin or stop in the way.
 	Owner string `json:"owner,omitempty"`
 	// Until is when it ends by itself, if known.

@@ -19,8 +19,8 @@ const (
 )
 
 // Queue holds each key at most once, with the time at which it is due. Keys
-// that are due leave by priority, then by due time. It has one owner and no
-// locks. The zero value is empty and ready.
+// that are due leave by priority, then by due time, or by turns. It has one
+// owner and no locks. The zero value is empty and ready.
 type Queue[K comparable] struct {
 	// Compare orders keys that are due at the same time with the same
 	// priority, so that they leave in the same order in every run; nil: in any.
@@ -28,7 +28,9 @@ type Queue[K comparable] struct {
 
 	items map[K]*queued[K]
 	later byDue[K]
-	ready byPriority[K]
+	// ready are due, by priority.
+	ready [Sweep + 1]byDue[K]
+	turns int
 	// popped is when the key was due that left last.
 	popped int64
 }
@@ -54,17 +56,31 @@ func (q *Queue[K]) Add(key K, due time.Time, priority Priority) {
 		}
 		item = &queued[K]{key: key, due: nanoseconds(due), priority: priority}
 		q.items[key] = item
-		q.later.compare, q.ready.compare = q.Compare, q.Compare
-		heap.Push(&q.later, item)
+		q.push(&q.later, item)
 		return
 	}
 	item.due = min(item.due, nanoseconds(due))
-	item.priority = min(item.priority, priority)
-	if item.ready {
-		heap.Fix(&q.ready, int(item.index))
-	} else {
-		heap.Fix(&q.later, int(item.index))
+	if item.ready && priority < item.priority {
+		heap.Remove(q.heap(item), int(item.index))
+		item.priority = priority
+		q.push(q.heap(item), item)
+		return
 	}
+	item.priority = min(item.priority, priority)
+	heap.Fix(q.heap(item), int(item.index))
+}
+
+// heap that holds an item.
+func (q *Queue[K]) heap(item *queued[K]) *byDue[K] {
+	if item.ready {
+		return &q.ready[item.priority]
+	}
+	return &q.later
+}
+
+func (q *Queue[K]) push(to *byDue[K], item *queued[K]) {
+	to.compare = q.Compare
+	heap.Push(to, item)
 }
 
 // Remove takes the key out, if it is in.
@@ -74,23 +90,62 @@ func (q *Queue[K]) Remove(key K) {
 		return
 	}
 	delete(q.items, key)
-	if item.ready {
-		heap.Remove(&q.ready, int(item.index))
-	} else {
-		heap.Remove(&q.later, int(item.index))
-	}
+	heap.Remove(q.heap(item), int(item.index))
 }
 
 // Pop takes out the best key that is due.
 func (q *Queue[K]) Pop(now time.Time) (key K, priority Priority, ok bool) {
 	q.ripen(now)
-	if q.ready.Len() == 0 {
-		return key, 0, false
+	for priority := range q.ready {
+		if q.ready[priority].Len() > 0 {
+			return q.take(Priority(priority)), Priority(priority), true
+		}
 	}
-	item := heap.Pop(&q.ready).(*queued[K])
+	return key, 0, false
+}
+
+// Turn says of which priority the next key, or batch of keys, is to be taken:
+// of the best; but each fourth time of the one whose first key is due longest,
+// so that no key waits for ever, however many better ones come.
+func (q *Queue[K]) Turn(now time.Time) (Priority, bool) {
+	const share = 4
+	best, longest, found := Fresh, Fresh, false
+	q.ripen(now)
+	for priority := range q.ready {
+		switch of := q.ready[priority].items; {
+		case len(of) == 0:
+		case !found:
+			best, longest, found = Priority(priority), Priority(priority), true
+		case of[0].due < q.ready[longest].items[0].due:
+			longest = Priority(priority)
+		}
+	}
+	if !found {
+		return 0, false
+	}
+	if q.turns++; q.turns%share == 0 {
+		return longest, true
+	}
+	return best, true
+}
+
+// Has reports whether a key of that priority was due at the last call.
+func (q *Queue[K]) Has(priority Priority) bool { return q.ready[priority].Len() > 0 }
+
+// PopOf takes out the key of that priority that is due longest.
+func (q *Queue[K]) PopOf(now time.Time, priority Priority) (key K, ok bool) {
+	q.ripen(now)
+	if q.ready[priority].Len() == 0 {
+		return key, false
+	}
+	return q.take(priority), true
+}
+
+func (q *Queue[K]) take(priority Priority) K {
+	item := heap.Pop(&q.ready[priority]).(*queued[K])
 	delete(q.items, item.key)
 	q.popped = item.due
-	return item.key, item.priority, true
+	return item.key
 }
 
 // Late is how long ago the key was due that left last.
@@ -101,14 +156,15 @@ func (q *Queue[K]) Late(now time.Time) time.Duration {
 // Next is how long until a key is due: 0 when one is, -1 when there is none.
 func (q *Queue[K]) Next(now time.Time) time.Duration {
 	q.ripen(now)
-	switch {
-	case q.ready.Len() > 0:
-		return 0
-	case q.later.Len() > 0:
-		return time.Duration(q.later.items[0].due - nanoseconds(now))
-	default:
-		return -1
+	for priority := range q.ready {
+		if q.ready[priority].Len() > 0 {
+			return 0
+		}
 	}
+	if q.later.Len() > 0 {
+		return time.Duration(q.later.items[0].due - nanoseconds(now))
+	}
+	return -1
 }
 
 // Due returns when the key is due; zero when it is not in.
@@ -122,12 +178,12 @@ func (q *Queue[K]) Due(key K) time.Time {
 // Len counts the keys.
 func (q *Queue[K]) Len() int { return len(q.items) }
 
-// ripen moves what is due to the ready heap.
+// ripen moves what is due to the ready heaps.
 func (q *Queue[K]) ripen(now time.Time) {
 	for q.later.Len() > 0 && q.later.items[0].due <= nanoseconds(now) {
 		item := heap.Pop(&q.later).(*queued[K])
 		item.ready = true
-		heap.Push(&q.ready, item)
+		q.push(&q.ready[item.priority], item)
 	}
 }
 
@@ -143,7 +199,7 @@ func nanoseconds(t time.Time) int64 {
 	return t.UnixNano()
 }
 
-// byDue and byPriority are heaps.
+// byDue is a heap.
 type byDue[K comparable] struct {
 	items   []*queued[K]
 	compare func(a, b K) int
@@ -157,45 +213,21 @@ func (h *byDue[K]) Less(i, j int) bool {
 	}
 	return h.compare(a.key, b.key) < 0
 }
-func (h *byDue[K]) Swap(i, j int) { swap(h.items, i, j) }
-func (h *byDue[K]) Push(x any)    { push(&h.items, x) }
-func (h *byDue[K]) Pop() any      { return pop(&h.items) }
-
-type byPriority[K comparable] struct {
-	items   []*queued[K]
-	compare func(a, b K) int
+func (h *byDue[K]) Swap(i, j int) {
+	h.items[i], h.items[j] = h.items[j], h.items[i]
+	h.items[i].index, h.items[j].index = int32(i), int32(j)
 }
 
-func (h *byPriority[K]) Len() int { return len(h.items) }
-func (h *byPriority[K]) Less(i, j int) bool {
-	a, b := h.items[i], h.items[j]
-	switch {
-	case a.priority != b.priority:
-		return a.priority < b.priority
-	case a.due != b.due || h.compare == nil:
-		return a.due < b.due
-	}
-	return h.compare(a.key, b.key) < 0
-}
-func (h *byPriority[K]) Swap(i, j int) { swap(h.items, i, j) }
-func (h *byPriority[K]) Push(x any)    { push(&h.items, x) }
-func (h *byPriority[K]) Pop() any      { return pop(&h.items) }
-
-func swap[K comparable](items []*queued[K], i, j int) {
-	items[i], items[j] = items[j], items[i]
-	items[i].index, items[j].index = int32(i), int32(j)
-}
-
-func push[K comparable](items *[]*queued[K], x any) {
+func (h *byDue[K]) Push(x any) {
 	item := x.(*queued[K])
-	item.index = int32(len(*items))
-	*items = append(*items, item)
+	item.index = int32(len(h.items))
+	h.items = append(h.items, item)
 }
 
-func pop[K comparable](items *[]*queued[K]) any {
-	last := len(*items) - 1
-	item := (*items)[last]
-	(*items)[last] = nil
-	*items = (*items)[:last]
+func (h *byDue[K]) Pop() any {
+	last := len(h.items) - 1
+	item := h.items[last]
+	h.items[last] = nil
+	h.items = h.items[:last]
 	return item
 }

@@ -137,3 +137,36 @@ func TestBackoffGrowsToItsLimit(t *testing.T) {
 		}
 	}
 }
+
+// TestQueueByTurnsLetsNobodyWaitForEver: however many better keys come, a key
+// leaves within four turns for each that was due before it.
+func TestQueueByTurnsLetsNobodyWaitForEver(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var q Queue[int]
+		now := start
+		before := rapid.IntRange(0, 20).Draw(t, "before")
+		for key := range before {
+			q.Add(key, now, Priority(rapid.IntRange(0, 2).Draw(t, "priority")))
+		}
+		now = now.Add(time.Second)
+		const waits = 1000
+		q.Add(waits, now, Sweep)
+		for turn := 1; ; turn++ {
+			now = now.Add(time.Second)
+			for range rapid.IntRange(1, 3).Draw(t, "storm") {
+				q.Add(waits+turn*10+q.Len(), now, Fresh)
+			}
+			priority, any := q.Turn(now)
+			key, taken := q.PopOf(now, priority)
+			if !any || !taken {
+				t.Fatal("nothing is due")
+			}
+			if key == waits {
+				return
+			}
+			if turn > 4*(before+1) {
+				t.Fatalf("it waits after %d turns, with %d before it", turn, before)
+			}
+		}
+	})
+}

@@ -125,6 +125,23 @@ func (s *Server) ListHolds(ctx context.Context, request *apipb.ListHoldsRequest)
 	return &apipb.ListHoldsResponse{Holds: each(holds, func(h intent.Hold) *apipb.Hold { return toHold(partition.ID, h, now) })}, err
 }
 
+// RetryAsset is of what an enforcer looks at: that has a report.
+func (s *Server) RetryAsset(ctx context.Context, request *apipb.RetryAssetRequest) (*apipb.RetryAssetResponse, error) {
+	partition, asset, err := s.asset(ctx, request.Partition, request.Asset)
+	if err != nil {
+		return nil, err
+	}
+	attempt := fmt.Sprintf("trying %s of partition %s again", asset, partition.ID)
+	reason, err := loosened(attempt, request.Reason)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.store.Report(ctx, partition.ID, asset); err != nil {
+		return nil, fault.New(fault.NotFound, "%s: %w", attempt, err).WithHint("lehr get reports lists what is looked at")
+	}
+	return &apipb.RetryAssetResponse{}, s.store.Retry(ctx, partition.ID, asset, reason, by(ctx))
+}
+
 // SetStop needs nothing but the store (S18).
 func (s *Server) SetStop(ctx context.Context, request *apipb.SetStopRequest) (*apipb.SetStopResponse, error) {
 	scope, err := s.scope(ctx, request.Partition)

@@ -62,7 +62,7 @@ func toFinding(f intent.Finding) *apipb.Finding {
 }
 
 func toFieldChange(c intent.FieldChange) *apipb.FieldChange {
-	return &apipb.FieldChange{Path: c.Path, Current: c.Current, Target: c.Target, Reason: c.Reason, Destructive: c.Destructive}
+	return &apipb.FieldChange{Path: c.Path, Current: c.Current, Target: c.Target, Reason: c.Reason, Destructive: c.Destructive, Writer: c.Writer}
 }
 
 func toPlan(p intent.Plan) *apipb.Plan {

@@ -134,7 +134,7 @@ func (s *Server) roll(ctx context.Context, partition store.Partition, name strin
 	if err := s.follow(ctx, &facts, waiting...); err != nil {
 		return nil, err
 	}
-	if facts.Approvers, err = s.approvers(ctx, partition.ID, facts); err != nil {
+	if err := s.readApproval(ctx, &facts); err != nil {
 		return nil, err
 	}
 	rolled := explain.Roll(facts, name, states, waiting)

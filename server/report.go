@@ -19,8 +19,10 @@ func (s *Server) ListReports(ctx context.Context, request *apipb.ListReportsRequ
 	if err != nil {
 		return nil, err
 	}
-	if state := intent.State(request.State); state != "" && (state == intent.StateUnseen || !slices.Contains(intent.States(), state)) {
-		return nil, fault.New(fault.Invalid, "%.100q is no state of a report", request.State).WithHint("there are: in-sync, waiting, pushing, off, gone, model")
+	quarantined := request.State == string(intent.WaitQuarantined)
+	if state := intent.State(request.State); state != "" && !quarantined && (state == intent.StateUnseen || !slices.Contains(intent.States(), state)) {
+		return nil, fault.New(fault.Invalid, "%.100q is no state of a report", request.State).
+			WithHint("there are: in-sync, waiting, pushing, off, gone, model; and quarantined, of those that wait")
 	}
 	filter := store.ReportFilter{Prefix: request.Prefix, State: intent.State(request.State), After: intent.AssetID(request.After)}
 	if request.Group != "" {
@@ -37,13 +39,40 @@ func (s *Server) ListReports(ctx context.Context, request *apipb.ListReportsRequ
 	}
 	limit := page(request.Limit, usualPage, mostPage)
 	filter.Limit = limit
+	if quarantined {
+		return s.quarantined(ctx, partition.ID, filter)
+	}
 	found, err := s.store.ListReports(ctx, partition.ID, filter)
 	if err != nil {
 		return nil, err
 	}
 	response := &apipb.ListReportsResponse{Reports: each(found, toReport)}
-	if len(found) == limit {
-		response.Next = string(found[limit-1].Asset)
+	if len(found) == filter.Limit {
+		response.Next = string(found[filter.Limit-1].Asset)
+	}
+	return response, nil
+}
+
+// quarantined lists those of the waiting that are kept apart. A page may be short
+// and not be the last.
+func (s *Server) quarantined(ctx context.Context, partition intent.PartitionID, filter store.ReportFilter) (*apipb.ListReportsResponse, error) {
+	filter.State = intent.StateWaiting
+	response := &apipb.ListReportsResponse{}
+	for len(response.Reports) == 0 {
+		found, err := s.store.ListReports(ctx, partition, filter)
+		if err != nil {
+			return nil, err
+		}
+		for _, report := range found {
+			if slices.ContainsFunc(report.Waiting, func(w intent.WaitingOn) bool { return w.Kind == intent.WaitQuarantined }) {
+				response.Reports = append(response.Reports, toReport(report))
+			}
+		}
+		if response.Next = ""; len(found) < filter.Limit {
+			break
+		}
+		filter.After = found[len(found)-1].Asset
+		response.Next = string(filter.After)
 	}
 	return response, nil
 }

@@ -42,6 +42,7 @@ type Store interface {
 	Report(ctx context.Context, partition intent.PartitionID, asset intent.AssetID) (intent.Report, error)
 	ListReports(ctx context.Context, partition intent.PartitionID, filter store.ReportFilter) ([]intent.Report, error)
 	CountReports(ctx context.Context, partition intent.PartitionID) (map[intent.State]int, error)
+	OpenPushes(ctx context.Context, partition intent.PartitionID) ([]store.OpenPush, error)
 	Push(ctx context.Context, partition intent.PartitionID, push intent.PushID) (store.PushRecord, error)
 	store.Groups
 	store.Audit

@@ -136,7 +136,7 @@ func (s *Server) whyAsset(ctx context.Context, partition store.Partition, name s
 	if err := s.follow(ctx, &facts, asset); err != nil {
 		return nil, err
 	}
-	if facts.Approvers, err = s.approvers(ctx, partition.ID, facts); err != nil {
+	if err := s.readApproval(ctx, &facts); err != nil {
 		return nil, err
 	}
 	answer := explain.Explain(facts)
@@ -158,20 +158,32 @@ func (s *Server) whyAsset(ctx context.Context, partition store.Partition, name s
 	return response, nil
 }
 
-// approvers are who may approve, where somebody's approval is waited for.
-func (s *Server) approvers(ctx context.Context, partition intent.PartitionID, facts explain.Facts) (list []string, err error) {
+// readApproval reads what was approved, and who may approve, where somebody's approval
+// is waited for.
+func (s *Server) readApproval(ctx context.Context, facts *explain.Facts) error {
 	if !slices.ContainsFunc(slices.Collect(maps.Values(facts.Reports)), func(r intent.Report) bool {
 		return slices.ContainsFunc(r.Waiting, func(w intent.WaitingOn) bool { return w.Kind == intent.WaitApproval })
 	}) {
-		return nil, nil
+		return nil
 	}
+	consents, err := s.store.Consents(ctx, facts.Partition)
+	if err != nil {
+		return err
+	}
+	facts.Approvals = consents.Approvals
+	facts.Approvers, err = s.approvers(ctx, facts.Partition, facts.Now)
+	return err
+}
+
+// approvers are who may approve.
+func (s *Server) approvers(ctx context.Context, partition intent.PartitionID, now time.Time) (list []string, err error) {
 	grants, err := s.store.Grants(ctx)
 	for _, g := range grants {
 		if !g.Role.Includes(intent.Approver) || g.Partition != "" && g.Partition != partition {
 			continue
 		}
 		name := strings.TrimPrefix(g.Subject, intent.UserPrefix)
-		if g.Settling(facts.Now) {
+		if g.Settling(now) {
 			name += " (from " + g.Since.Add(store.ApproverSettles).UTC().Format(time.DateTime) + " UTC on)"
 		}
 		list = append(list, name)
@@ -216,6 +228,12 @@ func (s *Server) follow(ctx context.Context, facts *explain.Facts, from ...inten
 		blockers := slices.Clone(facts.After[asset])
 		for _, waiting := range report.Waiting {
 			blockers = append(blockers, waiting.Blockers...)
+			if waiting.Kind == intent.WaitBudget {
+				if err := s.readTaken(ctx, facts); err != nil {
+					return err
+				}
+				blockers = append(blockers, facts.Taken[waiting.Scope]...)
+			}
 		}
 		for _, blocker := range blockers {
 			if !seen[blocker] {
@@ -225,6 +243,23 @@ func (s *Server) follow(ctx context.Context, facts *explain.Facts, from ...inten
 		}
 	}
 	return nil
+}
+
+// readTaken reads, once, whose pushes take the places of budgets.
+func (s *Server) readTaken(ctx context.Context, facts *explain.Facts) error {
+	if facts.Taken != nil {
+		return nil
+	}
+	facts.Taken = map[string][]intent.AssetID{}
+	open, err := s.store.OpenPushes(ctx, facts.Partition)
+	for _, push := range open {
+		for _, scope := range push.Budgets {
+			if len(facts.Taken[scope]) < maxNamed {
+				facts.Taken[scope] = append(facts.Taken[scope], push.Asset)
+			}
+		}
+	}
+	return err
 }
 
 // readFollowed reads what is known of one asset; nil: nothing was reported yet.

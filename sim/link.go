@@ -164,6 +164,10 @@ func (l *link) Pins(ctx context.Context, partition intent.PartitionID) ([]intent
 	return read(ctx, l, "Pins", func() ([]intent.Pin, error) { return l.All.Pins(ctx, partition) })
 }
 
+func (l *link) Retries(ctx context.Context, partition intent.PartitionID, since uint64) ([]intent.AssetID, error) {
+	return read(ctx, l, "Retries", func() ([]intent.AssetID, error) { return l.All.Retries(ctx, partition, since) })
+}
+
 func (l *link) Holds(ctx context.Context, partition intent.PartitionID) ([]intent.Hold, error) {
 	return read(ctx, l, "Holds", func() ([]intent.Hold, error) { return l.All.Holds(ctx, partition) })
 }

@@ -300,6 +300,12 @@ type Brakes interface {
 	SetHold(ctx context.Context, partition intent.PartitionID, hold intent.Hold) error
 	Unhold(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, reason string, by intent.Actor) error
 	Holds(ctx context.Context, partition intent.PartitionID) ([]intent.Hold, error)
+	// Retry has an asset looked at now, and pushed if it differs, as if nothing of
+	// it had failed before.
+	Retry(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, reason string, by intent.Actor) error
+	// Retries lists the assets that Retry was called for since a revision of the
+	// partition, as long as that is not an hour ago.
+	Retries(ctx context.Context, partition intent.PartitionID, since uint64) ([]intent.AssetID, error)
 	// SetStop stops a partition, or all when the stop names none, also those
 	// registered later. Stopping again changes nothing.
 	SetStop(ctx context.Context, stop intent.Stop) error
@@ -398,6 +404,8 @@ type OpenPush struct {
 	Epoch       uint64               `json:"epoch"`
 	Admitted    time.Time            `json:"admitted"`
 	ResumeToken []byte               `json:"-"`
+	// Budgets are the scopes in which it takes a place.
+	Budgets []string `json:"budgets,omitempty"`
 	// Doubt: its end was lost, and it may still be running.
 	Doubt bool `json:"doubt"`
 }

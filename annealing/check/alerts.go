@@ -13,8 +13,7 @@ import (
 
 // alerts waits while an alert is active.
 func (c *Configured) alerts(asked *intentpb.Alerts, over intent.TypeName, types *rule.Environment) error {
-	which, err := c.labels(asked.GetLabels(), over, types)
-	if err != nil {
+	if err := c.labelled(asked.GetLabels(), over, types); err != nil {
 		return err
 	}
 	q := Question{
@@ -22,7 +21,7 @@ func (c *Configured) alerts(asked *intentpb.Alerts, over intent.TypeName, types 
 		Silenced: asked.GetSilenced(), Inhibited: asked.GetInhibited(), Keep: keepOf(asked.GetKeep()),
 	}
 	c.judge = c.asks(q, func(f Facts, a Answer) intent.Verdict {
-		own, err := which.pick(f, a)
+		own, err := c.pick(f, a)
 		if err != nil {
 			return c.broken(err)
 		}

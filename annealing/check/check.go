@@ -59,10 +59,10 @@ type Facts struct {
 	Content intent.Asset
 	Origin  Origin
 	Health  intent.Health
-	// Answers from outside, by question, and how much the asset serves, by the
-	// check that looks at it.
+	// Answers from outside, by question, and what of the asset those checks look
+	// at that ask.
 	Answers map[Question]Answer
-	Served  map[*Configured]Served
+	Own     map[*Configured]Own
 }
 
 // Mode of enforcement.

@@ -32,8 +32,9 @@ type Configured struct {
 	// Question that it asks outside; nil: none. Its answer is a fact.
 	Question *Question
 	// Sized says how much of what it looks at the asset serves; nil: it does not.
-	Sized *Sized
-	judge func(Facts) intent.Verdict
+	Sized  *Sized
+	labels labels
+	judge  func(Facts) intent.Verdict
 }
 
 // Required is a check that a push of the asset needs.

@@ -25,6 +25,7 @@ type edges struct {
 	reasons  []string
 	problems []string
 	loosened int
+	missing  bool
 	until    time.Time
 }
 
@@ -48,6 +49,7 @@ func (e *edges) judge(f Facts, n Neighbour, o obstacle) {
 		e.reasons = append(e.reasons, o.reason)
 	}
 	e.blockers = append(e.blockers, n.Asset)
+	e.missing = e.missing || n.Missing && !n.Loosened
 	if n.Loosened {
 		e.loosened++
 	}
@@ -62,6 +64,9 @@ func (e *edges) verdict(name string, kind intent.WaitingKind, f Facts) intent.Ve
 	waiting := intent.WaitingOn{Kind: kind, Reason: listed(append(e.problems, e.reasons...)), Blockers: named(e.blockers)}
 	if e.loosened == len(e.blockers) && f.loosens() {
 		waiting.Reason += f.letGo()
+	}
+	if e.missing {
+		waiting.Kind = intent.WaitMissing
 	}
 	if len(e.problems) > 0 {
 		waiting.Kind = intent.WaitCheckBroken

@@ -13,7 +13,7 @@ import (
 
 // metric waits until every series that the query gives is within its limits.
 func (c *Configured) metric(asked *intentpb.Metric, over intent.TypeName, types *rule.Environment) error {
-	which, err := c.labels(asked.GetLabels(), over, types)
+	err := c.labelled(asked.GetLabels(), over, types)
 	if err == nil && asked.Below != nil && asked.Above != nil && asked.Over != nil {
 		err = errors.New("over takes one limit")
 	}
@@ -22,7 +22,7 @@ func (c *Configured) metric(asked *intentpb.Metric, over intent.TypeName, types 
 	}
 	text := shown(asked.GetQuery(), maxQueryShown)
 	c.judge = c.asks(Question{Source: Prometheus, Place: asked.GetPrometheus(), Text: Ranged(asked), Keep: keepOf(asked.GetKeep())}, func(f Facts, a Answer) intent.Verdict {
-		own, err := which.pick(f, a)
+		own, err := c.pick(f, a)
 		samples := own.Samples
 		if err == nil {
 			err = finite(text, samples)
@@ -31,7 +31,7 @@ func (c *Configured) metric(asked *intentpb.Metric, over intent.TypeName, types 
 			return c.broken(err)
 		}
 		if len(samples) == 0 {
-			return c.absent(asked.GetAbsent(), f, a, text, which)
+			return c.absent(asked.GetAbsent(), f, a, text)
 		}
 		var worst Sample
 		beyond, most := 0, 0.0
@@ -115,9 +115,8 @@ func finite(query string, samples []Sample) error {
 }
 
 // absent says what it means that there is no series.
-func (c *Configured) absent(means intentpb.Metric_Absence, f Facts, a Answer, query string, which labels) intent.Verdict {
-	wanted, _ := which.of(f.Content)
-	switch text := query + " gives no value" + about(wanted); means {
+func (c *Configured) absent(means intentpb.Metric_Absence, f Facts, a Answer, query string) intent.Verdict {
+	switch text := query + " gives no value" + about(f.Own[c].Labels); means {
 	case intentpb.Metric_ABSENCE_PASS:
 		return c.passes(c.until(a))
 	case intentpb.Metric_ABSENCE_WAIT:

@@ -17,6 +17,8 @@ type Neighbour struct {
 	Until time.Time
 	// Absent: it is turned down, and nothing of it is there.
 	Absent bool
+	// Missing: intent does not have it, so nobody looks at it.
+	Missing bool
 	// State in plain words when it is not Known.
 	State string
 	// Loosened: only the last enforced content asks for this edge; the target

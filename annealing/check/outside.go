@@ -160,24 +160,42 @@ type labels struct {
 	values map[string]*rule.Expression
 }
 
-func (c *Configured) labels(said map[string]string, over intent.TypeName, types *rule.Environment) (labels, error) {
-	l := labels{slices.Sorted(maps.Keys(said)), map[string]*rule.Expression{}}
-	for _, name := range l.names {
+// labelled makes the check one that is about those series, or alerts, that bear
+// labels of the asset.
+func (c *Configured) labelled(said map[string]string, over intent.TypeName, types *rule.Environment) error {
+	c.labels = labels{slices.Sorted(maps.Keys(said)), map[string]*rule.Expression{}}
+	for _, name := range c.labels.names {
 		var err error
-		if l.values[name], err = types.Compile(said[name], over); err != nil {
-			return l, err
+		if c.labels.values[name], err = types.Compile(said[name], over); err != nil {
+			return err
 		}
 	}
-	c.NeedsContent = c.NeedsContent || len(l.names) > 0
-	return l, nil
+	return nil
 }
 
-// of an asset. An empty one is none: it would match what does not have the
+// Own is what a check that asks outside looks at of the asset.
+type Own struct {
+	// Labels that its series or alerts bear; Unlabelled says why one is not known.
+	Labels     map[string]string
+	Unlabelled error
+	// Serves is how much it serves now, and would after a push; Unsized says why
+	// that is not known.
+	Serves  Amount
+	Unsized error
+}
+
+// Sized says how a check tells what an asset serves: by an expression, or by a
+// dimension of its Capacity addon.
+type Sized struct {
+	Expression, Dimension string
+}
+
+// LabelsOf an asset. An empty one is none: it would match what does not have the
 // label at all.
-func (l labels) of(asset intent.Asset) (map[string]string, error) {
+func (c *Configured) LabelsOf(asset intent.Asset) (map[string]string, error) {
 	found := map[string]string{}
-	for _, name := range l.names {
-		text, err := l.values[name].Text(asset)
+	for _, name := range c.labels.names {
+		text, err := c.labels.values[name].Text(asset)
 		if err == nil && text == "" {
 			err = errors.New("it is empty")
 		}
@@ -190,12 +208,15 @@ func (l labels) of(asset intent.Asset) (map[string]string, error) {
 }
 
 // pick what of an answer is about the asset.
-func (l labels) pick(f Facts, a Answer) (Answer, error) {
-	wanted, err := l.of(f.Content)
-	if err != nil {
-		return Answer{}, err
+func (c *Configured) pick(f Facts, a Answer) (Answer, error) {
+	own, known := f.Own[c]
+	switch {
+	case !known:
+		return Answer{}, errors.New("what of an answer is about the asset is not known")
+	case own.Unlabelled != nil:
+		return Answer{}, own.Unlabelled
 	}
-	return a.that(wanted), nil
+	return a.that(own.Labels), nil
 }
 
 // bears reports whether all of some labels are among others.

@@ -7,7 +7,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
-	processpb "lehr.dev/gen/lehr/process/v1"
 )
 
 // BenchmarkSides is what an answer of the most series costs for each asset that
@@ -20,7 +19,7 @@ func BenchmarkSides(b *testing.B) {
 	for i := range 2000 {
 		a.Samples = append(a.Samples, sample(0.5, "job", fmt.Sprint("job", i), "cluster", "a", "service", "b"))
 	}
-	facts := Facts{Now: now, Asset: "job7", Content: holding(&testing.T{}, &processpb.Job{}), Checks: []Required{{Configured: c}}, Answers: map[Question]Answer{*c.Question: a.Indexed()}}
+	facts := Facts{Now: now, Own: map[*Configured]Own{c: {Labels: map[string]string{"job": "job7"}}}, Checks: []Required{{Configured: c}}, Answers: map[Question]Answer{*c.Question: a.Indexed()}}
 	for b.Loop() {
 		Sides(facts)
 	}

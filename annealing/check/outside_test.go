@@ -23,6 +23,13 @@ func sample(value float64, labels ...string) Sample {
 	return s
 }
 
+// owned is what a check looks at of an asset.
+func owned(c *Configured, asset intent.Asset) map[*Configured]Own {
+	var own Own
+	own.Labels, own.Unlabelled = c.LabelsOf(asset)
+	return map[*Configured]Own{c: own}
+}
+
 func TestMetric(t *testing.T) {
 	scoped := &intentpb.ImpactedScope{Scopes: map[string]string{"cluster": "a"}}
 	web := holding(t, &processpb.Job{Replicas: 3}, scoped)
@@ -65,8 +72,9 @@ func TestMetric(t *testing.T) {
 		"over both limits":   {with(func(m *intentpb.Metric) { m.Above, m.Over = proto.Float64(0), durationpb.New(time.Minute) }), answered(a), intent.Broken, intent.WaitCheckBroken, "one limit"},
 	} {
 		c := Configure(&intentpb.Check{Name: "errors", Kind: &intentpb.Check_Query{Query: test.asked}}, builtin)
-		facts := Facts{Now: now, Asset: "web", Content: web}
+		facts := Facts{Now: now, Asset: "web"}
 		if c.Question != nil {
+			facts.Own = owned(c, web)
 			facts.Answers = map[Question]Answer{*c.Question: test.is}
 		}
 		v := c.judge(facts)
@@ -111,7 +119,7 @@ func TestAlerts(t *testing.T) {
 		return Alert{Labels: map[string]string{"alertname": name, "version": version}, Since: now.Add(-ago), Link: "http://prometheus/graph?g0\x1b[31m"}
 	}
 	judged := func(a Answer) intent.Verdict {
-		return c.judge(Facts{Now: now, Asset: "web", Content: holding(t, &processpb.Job{Version: "v1"}), Answers: map[Question]Answer{*c.Question: a}})
+		return c.judge(Facts{Now: now, Asset: "web", Own: owned(c, holding(t, &processpb.Job{Version: "v1"})), Answers: map[Question]Answer{*c.Question: a}})
 	}
 	if c.Question.Text != "severity=\"page\"\nservice=\"web\"" {
 		t.Errorf("%+v", c.Question)
@@ -155,7 +163,7 @@ func TestPeak(t *testing.T) {
 		"no number":                    {20, 19, is(math.NaN()), intent.Broken, "NaN"},
 		"less than nothing":            {20, 19, is(-1), intent.Broken, "no peak"},
 	} {
-		v := c.judge(Facts{Now: now, Answers: map[Question]Answer{*c.Question: test.is}, Served: map[*Configured]Served{c: {Amount: Amount{test.current, test.target}}}})
+		v := c.judge(Facts{Now: now, Answers: map[Question]Answer{*c.Question: test.is}, Own: map[*Configured]Own{c: {Serves: Amount{test.current, test.target}}}})
 		if v.Answer != test.answer || !strings.Contains(v.Waiting.Reason, test.says) {
 			t.Errorf("%s: %+v", name, v)
 		}

@@ -19,6 +19,8 @@ type admission struct {
 	asset *asset
 	// served is the plugin that said what differs, and is to push.
 	served *served
+	// keys of the places that it took.
+	keys []string
 	store.Admission
 }
 
@@ -26,11 +28,8 @@ type admission struct {
 // decision rested on is compared there again.
 func (e *Enforcer) admit(a *asset, facts check.Facts, decision check.Decision) {
 	d := a.difference
-	keys := []string{""}
-	for _, budget := range a.requirements.budgets {
-		keys = append(keys, budget.Key)
-	}
-	if full := e.takePlaces(a, keys); full != nil {
+	keys, full := e.takePlaces(a, e.placesOf(a), facts.Now)
+	if full != nil {
 		e.wait(a, d.Incarnation, d.Effective, *full)
 		e.queue.Add(a, facts.Now.Add(e.Limits.Sweep), loop.Sweep)
 		return
@@ -42,7 +41,7 @@ func (e *Enforcer) admit(a *asset, facts check.Facts, decision check.Decision) {
 	}
 	e.pushes++
 	a.admitting = true
-	e.admissions.Add(admission{a, a.kind.served, store.Admission{
+	e.admissions.Add(admission{a, a.kind.served, keys, store.Admission{
 		Push:          intent.PushID(fmt.Sprintf("%s/%d-%d", e.Partition, e.lease.Epoch, e.pushes)),
 		Asset:         a.id,
 		Target:        d.Incarnation,
@@ -107,20 +106,11 @@ func (e *Enforcer) outrun(g admission) bool {
 		return false
 	}
 	g.asset.admitting = false
-	e.release(keysOf(g))
+	e.release(g.keys)
 	if e.assets[g.asset.id] == g.asset {
 		e.soon(g.asset, loop.Fresh)
 	}
 	return true
-}
-
-// keysOf lists the places that an admission took.
-func keysOf(g admission) []string {
-	keys := []string{""}
-	for _, budget := range g.Budgets {
-		keys = append(keys, budget.Key)
-	}
-	return keys
 }
 
 // admitted starts the pushes that were admitted and reports why others not.
@@ -137,7 +127,7 @@ func (e *Enforcer) admitted(ctx context.Context, group []admission, refusals []*
 	for i, g := range group {
 		if refusals[i] == nil {
 			g.asset.comesBack()
-			e.startPush(ctx, g, keysOf(g))
+			e.startPush(ctx, g, g.keys)
 			continue
 		}
 		e.turnedAway(ctx, g, refusals[i].Waiting)
@@ -158,7 +148,7 @@ func (a *asset) comesBack() {
 func (e *Enforcer) turnedAway(ctx context.Context, g admission, waiting intent.WaitingOn) {
 	g.asset.admitting = false
 	e.Measure.Refused.Of(string(waiting.Kind)).Add(1)
-	e.release(keysOf(g))
+	e.release(g.keys)
 	if e.assets[g.asset.id] == g.asset {
 		e.refused(ctx, g.asset, g, waiting, e.now())
 	}
@@ -197,7 +187,7 @@ func (e *Enforcer) answered(ctx context.Context, group []admission, open []store
 			continue
 		}
 		g.asset.comesBack()
-		e.trouble(g.asset).push = &push{id: g.Push, target: g.Target, plan: g.Plan, admitted: g.At, budgets: keysOf(g)}
+		e.trouble(g.asset).push = &push{id: g.Push, target: g.Target, plan: g.Plan, admitted: g.At, budgets: g.keys}
 		e.Measure.Pushes.Open(string(g.Push), g.At, false)
 		const reason = "not begun: the answer to its admission was lost"
 		e.closings.Add(closing{g.asset, plugin.PushResult{Ending: plugin.Stopped, Reason: reason}, store.Closing{

@@ -91,7 +91,10 @@ func (e *Enforcer) applyKinds(before view) {
 		return
 	}
 	for _, a := range e.assets {
-		a.kind = e.view.kindOf(a.kind.name)
+		by := a.kind.served
+		if a.kind = e.view.kindOf(a.kind.name); a.kind.served != by {
+			a.forgive()
+		}
 		a.settled = false
 		e.soon(a, loop.Fresh)
 	}

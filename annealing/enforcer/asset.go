@@ -35,8 +35,8 @@ type asset struct {
 	// and what it was enforced with last is not known until that answers.
 	// again: look once more after it.
 	looking, recording, again bool
-	// inLine: it waits in one of the enforcer's lines.
-	inLine bool
+	// line of the enforcer's in which it waits, if any.
+	line *line
 	// pinned is the sequence that a pin made it follow at the last look.
 	pinned intent.Sequence
 	// mode of its Mode addon, if known.
@@ -69,15 +69,23 @@ type trouble struct {
 	// was last decided about.
 	asks  []*question
 	sides []check.Side
-	// failures in a row, and what the retry check says of them.
-	failures int
-	retry    *intent.WaitingOn
+	// failures in a row, and what the retry check says of them. Among them, cut
+	// counts pushes in a row that ended with their plugin, vain those that were
+	// carried out without effect, and broken looks alone at which it failed.
+	failures, cut, vain, broken int
+	retry                       *intent.WaitingOn
+	// version of the plugin that failed; empty: that is not known.
+	version string
+	// apart: it is kept from being looked at until then; zero: it is not.
+	apart time.Time
 	// share is the largest batch that it may be in after one that failed; 0:
 	// it is no suspect.
 	share int
 	// flips counts how often it was changed back, flipped when last.
 	flips   int
 	flipped time.Time
+	// lined is since when it waits for places; zero: it has them, or wants none.
+	lined time.Time
 	// admitting: its admission is before the store.
 	admitting bool
 	// push under way, admitted or in doubt.
@@ -114,8 +122,9 @@ func (e *Enforcer) soothe(a *asset, now time.Time) {
 		return
 	}
 	e.leaveWaiters(a)
-	a.failures, a.retry, a.share, a.difference, a.requirements = 0, nil, 0, intent.Difference{}, requirements{}
-	a.resume, a.tried, a.ends = resume{}, intent.Digest{}, time.Time{}
+	a.forgive()
+	a.retry, a.share, a.difference, a.requirements = nil, 0, intent.Difference{}, requirements{}
+	a.resume, a.tried, a.ends, a.lined = resume{}, intent.Digest{}, time.Time{}, time.Time{}
 	if a.flips == 0 || now.Sub(a.flipped) > memory {
 		a.trouble = nil
 		delete(e.troubled, a)
@@ -137,23 +146,27 @@ type kind struct {
 	mode check.Mode
 	// served is nil for a model type.
 	served *served
+	// atOnce bounds its pushes under way; 0: only what bounds its plugin does.
+	atOnce int
 }
 
 // served is a plugin in use, and how it does.
 type served struct {
-	plugin  plugin.Plugin
+	plugin plugin.Plugin
+	// name for people; key tells two bindings apart.
+	name, key string
+	// atOnce bounds the batches under way by policy; 0: it does not.
+	atOnce  int
 	measure *measure.Plugin
 	// ready are the assets to be looked at next; suspects were in a batch
 	// that failed.
 	ready, suspects loop.Queue[*asset]
-	// inFlight counts batches under way; suspecting: one is of suspects.
-	inFlight   int
-	pace       pace
-	suspecting bool
-	// failures in a row; nothing is asked of it until the pause is over.
-	failures int
-	until    time.Time
-	reason   string
+	// inFlight counts batches under way, others those that are not of what is
+	// fresh; suspecting: one is of suspects.
+	inFlight, others int
+	pace             pace
+	suspecting       bool
+	breaker
 }
 
 // push is a push under way or in doubt.
@@ -166,9 +179,14 @@ type push struct {
 	progress string
 	// effect is E of the plugin that was told of it; 0: not known.
 	effect time.Duration
-	// doubt: its end was lost, and it may still be running.
+	// doubt: its end was lost, for that reason, and it may still be running.
 	doubt bool
+	lost  string
 }
+
+// calmest is how many looks in a row are told apart that found nothing new:
+// by then the pause between two is the sweep.
+const calmest = 20
 
 // pause until the next look at an asset in which nothing new was found:
 // doubling from one second to the sweep, spread out.

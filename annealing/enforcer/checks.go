@@ -109,11 +109,11 @@ func (r *reader) ready(ctx context.Context, g *glance, asks *gathered, all *requ
 		if ready.NeedsContent {
 			all.content = all.of.target
 		}
-		if ready.Sized != nil {
-			if all.served == nil {
-				all.served = map[*check.Configured]check.Served{}
+		if ready.Question != nil {
+			if all.own == nil {
+				all.own = map[*check.Configured]check.Own{}
 			}
-			all.served[ready] = all.standing.served(types, all.of.target, *ready.Sized, g.difference)
+			all.own[ready] = all.standing.own(types, all.of.target, ready, g.difference)
 		}
 		if ready.NeedsOrigin && all.origin.Incarnation.IsZero() {
 			if all.origin, err = r.origin(ctx, g); err != nil {

@@ -32,7 +32,7 @@ func (e *Enforcer) watchClock() {
 	for _, s := range e.pluginOrder {
 		s.pace = pace{}
 		if s.until.Sub(now) > e.Limits.Sweep {
-			s.until = time.Time{}
+			s.until = now
 			s.measure.PausedUntil.Set(s.until)
 		}
 	}
@@ -49,6 +49,9 @@ func (e *Enforcer) watchClock() {
 		if a.seen > now.UnixNano() {
 			a.seen = 0
 		}
+		if a.line != nil {
+			a.line.waiting.Add(a, now, loop.Sweep)
+		}
 		e.queue.Add(a, now, loop.Sweep)
 	}
 }
@@ -58,6 +61,9 @@ func (e *Enforcer) restrain(t *trouble, now time.Time) {
 	const spread = 5 // Pauses are jittered by up to a fifth.
 	if t.retry != nil && t.retry.Until.Sub(now) > e.Limits.Retry.Most+e.Limits.Retry.Most/spread {
 		t.retry = nil
+	}
+	if t.apart.Sub(now) > e.Limits.Retry.Most+e.Limits.Retry.Most/spread {
+		t.apart = time.Time{}
 	}
 	if t.flipped.After(now) {
 		t.flipped = now

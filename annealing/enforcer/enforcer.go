@@ -36,6 +36,7 @@ type Stores interface {
 
 	Pins(ctx context.Context, partition intent.PartitionID) ([]intent.Pin, error)
 	Holds(ctx context.Context, partition intent.PartitionID) ([]intent.Hold, error)
+	Retries(ctx context.Context, partition intent.PartitionID, since uint64) ([]intent.AssetID, error)
 	Consents(ctx context.Context, partition intent.PartitionID) (store.Consents, error)
 	Authors(ctx context.Context, target intent.IncarnationID, asset intent.AssetID, now time.Time) ([]string, error)
 
@@ -86,7 +87,8 @@ type Limits struct {
 	Sweep time.Duration
 	// FactHold is how long a difference may be relied on.
 	FactHold time.Duration
-	// Pushes in flight at once, per partition.
+	// Pushes in flight at once, per plugin; in the whole partition twice as many, so
+	// that one plugin, hung in all of its own, leaves as many to the others.
 	Pushes int
 	// Diffs in flight at once, in batches, per plugin.
 	Diffs int
@@ -229,20 +231,6 @@ func (e *Enforcer) Run(ctx context.Context, lease store.Lease) error {
 			return err
 		}
 	}
-}
-
-// Wake asks for a look at an asset now, or at all of them when it is empty.
-func (e *Enforcer) Wake(id intent.AssetID) {
-	e.inbox.Put(func() {
-		if a, known := e.assets[id]; known {
-			e.soon(a, loop.Fresh)
-		}
-		if id == "" {
-			for _, a := range e.assets {
-				e.soon(a, loop.Fresh)
-			}
-		}
-	})
 }
 
 // watch hands every change of the store to the owner.

@@ -83,6 +83,37 @@ func TestDriftIsRepairedAndAFightIsNamed(t *testing.T) {
 	})
 }
 
+// TestAFightNamesItsWriter: where the provider records who wrote what is there.
+func TestAFightNamesItsWriter(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.production.does("web", behaviour{says: func(d *intent.Difference) {
+			for i := range d.Plan.Changes {
+				d.Plan.Changes[i].Writer = "kubectl of ann"
+			}
+		}})
+		w.publish(web)
+		w.inSync(web)
+		for range 3 {
+			w.production.set("web", "by hand")
+			w.eventually("repaired", func() bool { return w.production.word("web") == "v1" })
+			w.inSync(web)
+		}
+		w.production.set("web", "by hand")
+		if waiting := w.waitsOn("web", intent.WaitFlapping); !strings.Contains(waiting.Reason, "kubectl of ann changed it back 4 times") {
+			t.Errorf("reason %q", waiting.Reason)
+		}
+		w.restart(func() {}) // What was counted is forgotten: three repairs in a row, and it is slow again.
+		before := w.production.pushes("web")
+		for range 600 {
+			w.production.set("web", "by hand")
+			w.pass(time.Second)
+		}
+		if tries := w.production.pushes("web") - before; tries > 15 {
+			t.Errorf("%d repairs within ten minutes of a fight that goes on after a restart (L10)", tries)
+		}
+	})
+}
+
 func TestAbsenceDeletesNothing(t *testing.T) {
 	simulate(t, func(w *world) {
 		w.publish(web, db)

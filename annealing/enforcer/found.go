@@ -2,6 +2,7 @@ package enforcer
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"lehr.dev/annealing/check"
@@ -16,21 +17,21 @@ func (e *Enforcer) looked(ctx context.Context, s *served, batch []*glance, err e
 	}
 	now := e.now()
 	s.inFlight--
+	if batch[0].isOther() {
+		s.others--
+	}
 	if batch[0].suspect {
 		s.suspecting = false
 	}
 	if err != nil {
 		s.measure.Failed.Add(1)
-		if _, down := s.plugin.Describe(); down != nil {
-			s.failures++
-			s.until, s.reason = now.Add(e.pluginPause(s.failures)), down.Error()
-		}
+		e.failedLook(s, err, now)
 	} else {
-		s.failures, s.until = 0, time.Time{}
+		s.answered()
 	}
 	s.measure.PausedUntil.Set(s.until)
 	for _, g := range batch {
-		e.take(ctx, s, g, err, len(batch), now)
+		e.contain(g.asset, func() { e.take(ctx, s, g, err, len(batch), now) })
 	}
 }
 
@@ -64,7 +65,9 @@ func (e *Enforcer) take(ctx context.Context, s *served, g *glance, err error, si
 	switch {
 	case moved || a.open():
 	case err != nil:
-		e.unseen(a, s, err, size, now)
+		e.unseen(a, s, g, err, size, now)
+	case g.panicked != nil:
+		e.keepApart(a, g.panicked.Error(), now)
 	case g.err != nil:
 		e.unread(a, g.err, now)
 	default:
@@ -163,29 +166,31 @@ func (e *Enforcer) rebase(g *glance, target intent.IncarnationID, effective inte
 	return true
 }
 
-// pluginPause is short at first, since a plugin that was just started, or
-// started again, is soon up; asking costs little while it is down.
-func (e *Enforcer) pluginPause(failures int) time.Duration {
-	pace := loop.Backoff{First: 50 * time.Millisecond, Most: e.Limits.Sweep}
-	return pace.After(failures)
-}
-
 // unseen deals with a batch that failed as a whole: its assets are looked at
-// in batches of half the size, and one that fails alone backs off.
-func (e *Enforcer) unseen(a *asset, s *served, err error, size int, now time.Time) {
+// in batches of half the size, and one that fails alone backs off. A plugin
+// that was down already says nothing of them.
+func (e *Enforcer) unseen(a *asset, s *served, g *glance, err error, size int, now time.Time) {
 	t := e.trouble(a)
 	alone := size == 1
+	if g.reached {
+		t.share = max(1, size/2)
+	}
+	if alone && g.reached {
+		if t.broken++; t.broken >= tries {
+			e.keepApart(a, fmt.Sprintf("looked at alone, it made its plugin fail %d times in a row: %v", t.broken, err), now)
+			return
+		}
+	}
 	waiting := intent.WaitingOn{Kind: intent.WaitPlugin, Reason: err.Error()}
 	switch {
 	case s.until.After(now):
-		waiting.Until = s.until
+		waiting.Reason, waiting.Until = s.reason, s.until
 	case alone:
 		t.failures++
 		waiting.Until = now.Add(e.Limits.Retry.After(t.failures))
 	default:
 		waiting.Until = now
 	}
-	t.share = max(1, size/2)
 	e.queue.Add(a, waiting.Until, loop.Retry)
 	if alone || s.until.After(now) {
 		target, effective, _, _ := e.target(a, now)

@@ -15,42 +15,81 @@ import (
 // waits for a place. The store holds the budget itself; this spares asking.
 type line struct {
 	taken, limit int
-	waiting      []*asset
+	// waiting by what they wait to push, and since when.
+	waiting loop.Queue[*asset]
 }
 
-// takePlaces takes a place in every budget, or none: then the asset waits in
-// the line of the first that is full, and the reason is returned. The key ""
-// is the limit on all pushes of the partition.
-func (e *Enforcer) takePlaces(a *asset, keys []string) *intent.WaitingOn {
-	for i, key := range keys {
+// place is one of those that a push takes: of how many, in which line.
+type place struct {
+	key   string
+	limit int
+	full  intent.WaitingOn
+}
+
+// placesOf lists what a push of an asset takes: of the partition, of its plugin,
+// of its type where the policy bounds it, and of its budgets.
+func (e *Enforcer) placesOf(a *asset) []place {
+	turn := func(key string, limit int, of string) place {
+		return place{key, limit, intent.WaitingOn{Kind: intent.WaitTurn, Reason: fmt.Sprintf("%d pushes are under way %s, the most at once", limit, of)}}
+	}
+	places := []place{
+		turn("", 2*e.Limits.Pushes, "in the partition"),
+		turn("plugin\x00"+a.kind.served.key, e.Limits.Pushes, "by plugin "+a.kind.served.name),
+	}
+	if most := a.kind.atOnce; most > 0 {
+		places = append(places, turn("type\x00"+string(a.kind.name), most, fmt.Sprintf("of %s (at_once of its plugin in the partition's definition)", a.kind.name)))
+	}
+	for _, budget := range a.requirements.budgets {
+		full := fmt.Sprintf("%d of %d pushes in flight in scope %s", budget.Limit, budget.Limit, budget.Key)
+		if budget.Key == turndowns {
+			full = fmt.Sprintf("%d of %d removals under way in the partition; checks.turndown.in_flight in its definition says how many at once", budget.Limit, budget.Limit)
+		}
+		places = append(places, place{budget.Key, budget.Limit, intent.WaitingOn{Kind: intent.WaitBudget, Scope: budget.Key, Reason: full}})
+	}
+	return places
+}
+
+// takePlaces takes all of the places, and returns their keys, or none: then the
+// asset waits in the line of the first that is full, and the reason is returned.
+func (e *Enforcer) takePlaces(a *asset, places []place, now time.Time) (keys []string, full *intent.WaitingOn) {
+	for _, wanted := range places {
+		key := wanted.key
 		l := e.lines[key]
 		if l == nil {
-			l = &line{}
+			l = &line{waiting: loop.Queue[*asset]{Compare: byID}}
 			e.lines[key] = l
 		}
-		l.limit = e.Limits.Pushes
-		if i > 0 {
-			l.limit = a.requirements.budgets[i-1].Limit
-		}
+		l.limit = wanted.limit
 		if l.taken < l.limit {
 			continue
 		}
-		if !a.inLine {
-			a.inLine = true
-			l.waiting = append(l.waiting, a)
+		if a.line == nil {
+			a.line = l
+			if a.lined.IsZero() {
+				a.lined = now
+			}
+			l.waiting.Add(a, a.lined, a.urgency())
 		}
-		if key == "" {
-			return &intent.WaitingOn{Kind: intent.WaitTurn, Reason: fmt.Sprintf("%d pushes are under way in the partition, the most at once", l.limit)}
-		}
-		if key == turndowns {
-			return &intent.WaitingOn{Kind: intent.WaitBudget, Reason: fmt.Sprintf("%d of %d removals under way in the partition; checks.turndown.in_flight in its definition says how many at once", l.taken, l.limit)}
-		}
-		return &intent.WaitingOn{Kind: intent.WaitBudget, Reason: fmt.Sprintf("%d of %d pushes in flight in scope %s", l.taken, l.limit, key)}
+		return nil, &wanted.full
 	}
-	for _, key := range keys {
-		e.lines[key].taken++
+	for _, wanted := range places {
+		e.lines[wanted.key].taken++
+		keys = append(keys, wanted.key)
 	}
-	return nil
+	a.lined = time.Time{}
+	return keys, nil
+}
+
+// urgency of a push: what intent asks for anew goes before what failed, and that
+// before what something else changed back.
+func (a *asset) urgency() loop.Priority {
+	switch {
+	case a.trouble != nil && a.failures > 0:
+		return loop.Retry
+	case a.lags || a.enforced == 0:
+		return loop.Fresh
+	}
+	return loop.Sweep
 }
 
 // release gives places back.
@@ -62,25 +101,28 @@ func (e *Enforcer) release(keys []string) {
 	}
 }
 
-// usher wakes as many as there are free places, in every line. One that does
-// not take its place leaves it to the next time: while anyone waits, the
-// usher comes back.
+// usher wakes as many as there are free places, in every line, the most urgent
+// first and by turns whoever waits longest. One that does not take its place
+// leaves it to the next time: while anyone waits, the usher comes back.
 func (e *Enforcer) usher(ctx context.Context) {
 	const interval = 200 * time.Millisecond
-	crowded := false
+	crowded, now := false, e.now()
 	for _, key := range slices.Sorted(maps.Keys(e.lines)) {
 		l := e.lines[key]
-		for free := l.limit - l.taken; free > 0 && len(l.waiting) > 0; {
-			next := l.waiting[0]
-			l.waiting = l.waiting[1:]
-			next.inLine = false
+		for free := l.limit - l.taken; free > 0; {
+			priority, any := l.waiting.Turn(now)
+			if !any {
+				break
+			}
+			next, _ := l.waiting.PopOf(now, priority)
+			next.line = nil
 			if e.assets[next.id] == next && next.trouble != nil && next.difference.Outcome == intent.Differs && !next.open() {
 				e.soon(next, loop.Fresh)
 				free--
 			}
 		}
-		crowded = crowded || len(l.waiting) > 0
-		if l.taken == 0 && len(l.waiting) == 0 {
+		crowded = crowded || l.waiting.Len() > 0
+		if l.taken == 0 && l.waiting.Len() == 0 {
 			delete(e.lines, key)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 // glance is one asset's part in a batch of diffs: what was asked and answered.
 type glance struct {
 	asset     *asset
+	priority  loop.Priority
 	target    intent.IncarnationID
 	effective intent.Digest
 	// enforced is where it was enforced last, where that matters to what a
@@ -44,8 +45,10 @@ type glance struct {
 	standing       *standing
 	difference     intent.Difference
 	requirements   requirements
-	// err: the intent could not be read.
-	err error
+	// err: the intent could not be read. panicked: that ended in a panic.
+	err, panicked error
+	// reached: the plugin was up when it was asked.
+	reached bool
 }
 
 // dispatch takes what is due from the queue and starts diffs.
@@ -56,10 +59,14 @@ func (e *Enforcer) dispatch(ctx context.Context) {
 		if !due {
 			break
 		}
-		e.look(ctx, a, priority, now)
+		e.contain(a, func() { e.look(ctx, a, priority, now) })
 	}
 	for _, s := range e.pluginOrder {
-		e.startDiffs(ctx, s, now)
+		if s.open() {
+			e.try(ctx, s, now)
+		} else {
+			e.startDiffs(ctx, s, now)
+		}
 	}
 }
 
@@ -95,7 +102,9 @@ func (e *Enforcer) look(ctx context.Context, a *asset, priority loop.Priority, n
 	case a.kind.served.until.After(now):
 		e.wait(a, target, effective, intent.WaitingOn{Kind: intent.WaitPlugin, Reason: a.kind.served.reason, Until: a.kind.served.until})
 		e.queue.Add(a, a.kind.served.until, loop.Retry)
-	case priority == loop.Fresh && !e.wanted[a] && e.holds(a, target, effective, now):
+	case a.trouble != nil && a.apart.After(now):
+		e.queue.Add(a, a.apart, loop.Retry)
+	case priority == loop.Fresh && !a.kind.served.open() && !e.wanted[a] && e.holds(a, target, effective, now):
 		e.pass(a, now)
 	case a.trouble != nil && a.share > 0:
 		a.kind.served.suspects.Add(a, now, priority)
@@ -115,7 +124,7 @@ func (e *Enforcer) holds(a *asset, target intent.IncarnationID, effective intent
 // half the size at a time, until the asset that breaks its plugin is alone and
 // delays the others no more.
 func (e *Enforcer) startSuspects(ctx context.Context, s *served, now time.Time) {
-	for !s.suspecting {
+	for !s.suspecting && s.inFlight < e.looksOf(s) {
 		var batch []*glance
 		for most := plugin.MaxBatch; len(batch) < most; {
 			a, priority, ready := s.suspects.Pop(now)
@@ -145,35 +154,70 @@ func (e *Enforcer) startSuspects(ctx context.Context, s *served, now time.Time) 
 	}
 }
 
-// startDiffs hands what is ready to the plugin, in batches of one incarnation
-// each.
+// startDiffs hands what is ready to the plugin, in batches of one priority and
+// one incarnation each.
 func (e *Enforcer) startDiffs(ctx context.Context, s *served, now time.Time) {
 	e.startSuspects(ctx, s, now)
-	for s.inFlight < e.Limits.Diffs {
-		var targets []intent.IncarnationID
-		batches := map[intent.IncarnationID][]*glance{}
-		for range plugin.MaxBatch {
-			a, priority, ready := s.ready.Pop(now)
-			if !ready {
-				break
-			}
-			e.Measure.Delay.Took(s.ready.Late(now))
-			g := e.glance(s, a, priority, now)
-			if g == nil {
-				continue
-			}
-			if batches[g.target] == nil {
-				targets = append(targets, g.target)
-			}
-			batches[g.target] = append(batches[g.target], g)
-		}
-		if len(targets) == 0 {
+	places := e.looksOf(s)
+	for s.inFlight < places {
+		priority, ready := s.turn(places, now)
+		if !ready {
 			return
 		}
-		for _, target := range targets {
+		e.startBatches(ctx, s, priority, places, now)
+	}
+}
+
+// looksOf is how many batches a plugin may have at once.
+func (e *Enforcer) looksOf(s *served) int {
+	if s.atOnce > 0 {
+		return min(s.atOnce, e.Limits.Diffs)
+	}
+	return e.Limits.Diffs
+}
+
+// startBatches starts looks at what is ready of one priority, while there are
+// places.
+func (e *Enforcer) startBatches(ctx context.Context, s *served, priority loop.Priority, places int, now time.Time) {
+	var targets []intent.IncarnationID
+	batches := map[intent.IncarnationID][]*glance{}
+	for range plugin.MaxBatch {
+		a, ready := s.ready.PopOf(now, priority)
+		if !ready {
+			break
+		}
+		e.Measure.Delay.Took(s.ready.Late(now))
+		g := e.glance(s, a, priority, now)
+		if g == nil {
+			continue
+		}
+		if batches[g.target] == nil {
+			targets = append(targets, g.target)
+		}
+		batches[g.target] = append(batches[g.target], g)
+	}
+	for _, target := range targets {
+		if s.inFlight < places {
 			e.startDiff(ctx, s, target, batches[target])
+			continue
+		}
+		for _, g := range batches[target] { // Each incarnation takes a place of its own.
+			s.ready.Add(g.asset, now, priority)
 		}
 	}
+}
+
+// isOther: its batch may not take the place that is kept for what is fresh.
+func (g *glance) isOther() bool { return g.suspect || g.priority != loop.Fresh }
+
+// turn says of which priority the next batch is. Of several places the last is
+// kept for what is fresh: it never waits for sweeps that take long.
+func (s *served) turn(places int, now time.Time) (loop.Priority, bool) {
+	priority, ready := s.ready.Turn(now)
+	if ready && priority != loop.Fresh && places > 1 && s.others >= places-1 {
+		return loop.Fresh, s.ready.Has(loop.Fresh)
+	}
+	return priority, ready
 }
 
 // glance says what to ask about an asset, unless the world has moved on since
@@ -187,7 +231,7 @@ func (e *Enforcer) glance(s *served, a *asset, priority loop.Priority, now time.
 		e.queue.Add(a, now, priority)
 		return nil
 	}
-	g := &glance{asset: a, target: target, effective: effective, policy: e.view.policy.digest, horizon: e.horizon(), head: e.view.head, heeds: e.heeds(a, target)}
+	g := &glance{asset: a, priority: priority, target: target, effective: effective, policy: e.view.policy.digest, horizon: e.horizon(), head: e.view.head, heeds: e.heeds(a, target)}
 	g.runs = a.enforced > 0 && !a.absent
 	if a.trouble != nil && a.requirements.err == nil {
 		g.prior = a.requirements
@@ -201,19 +245,23 @@ func (e *Enforcer) glance(s *served, a *asset, priority loop.Priority, now time.
 // startDiff asks the plugin about one batch, away from the owner.
 func (e *Enforcer) startDiff(ctx context.Context, s *served, target intent.IncarnationID, batch []*glance) {
 	s.inFlight++
+	if batch[0].isOther() {
+		s.others++
+	}
 	began := e.Runtime.Now()
+	_, down := s.plugin.Describe()
 	ids := make([]intent.AssetID, len(batch))
 	for i, g := range batch {
 		a := g.asset
 		a.looking = true
-		g.wanted = e.wanted[a]
+		g.wanted, g.reached = e.wanted[a], down == nil
 		g.known = a.known(g.effective)
 		ids[i] = a.id
 	}
 	e.Runtime.Go("diff", func() {
 		e.Runtime.Point("diff")
 		asked := e.Runtime.Now()
-		differences, err := s.plugin.Diff(ctx, target, ids)
+		differences, err := e.diff(ctx, s, target, ids)
 		s.measure.Diffs.Took(e.Runtime.Now().Sub(asked))
 		s.measure.Batches.Size(len(ids))
 		byAsset := make(map[intent.AssetID]intent.Difference, len(differences))
@@ -224,7 +272,7 @@ func (e *Enforcer) startDiff(ctx context.Context, s *served, target intent.Incar
 			g.difference = byAsset[g.asset.id]
 			g.difference.Incarnation, g.difference.Effective = target, g.effective
 			if err == nil {
-				e.readContent(ctx, g)
+				e.readSafely(ctx, g)
 			}
 		}
 		e.inbox.Put(func() {

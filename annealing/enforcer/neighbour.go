@@ -234,8 +234,10 @@ func (e *Enforcer) ordered(on intent.AssetID, loosened bool, now time.Time) chec
 	n := check.Neighbour{Asset: on, Loosened: loosened}
 	b := e.assets[on]
 	switch {
+	case b == nil && loosened:
+		n.Known = true
 	case b == nil:
-		n.Known, n.State = loosened, "not in the incarnation"
+		n.State, n.Missing = e.missing(on), true
 	case b.kind.served == nil && b.enforced == 0:
 		n.Known = true
 	case b.open():
@@ -261,7 +263,7 @@ func (e *Enforcer) known(on intent.AssetID, loosened bool, now time.Time) check.
 	case b == nil && e.left[on].absent:
 		n.Known = true // Turned down, and out of intent.
 	case b == nil:
-		n.State = "not in the incarnation, so nobody looks at it"
+		n.State, n.Missing = e.missing(on), true
 	case b.open():
 		n.State = "being pushed"
 	case e.stands(b, now):
@@ -275,6 +277,15 @@ func (e *Enforcer) known(on intent.AssetID, loosened bool, now time.Time) check.
 		e.want(b)
 	}
 	return n
+}
+
+// missing says of what is not in intent where it went.
+func (e *Enforcer) missing(on intent.AssetID) string {
+	gone := fmt.Sprintf("not in the incarnation %s", e.view.head)
+	if with, left := e.left[on]; left && !with.absent {
+		return fmt.Sprintf("%s: it left intent after @%d and was not removed; put it back, or take the dependency on it away", gone, with.at)
+	}
+	return gone + ", nor anywhere else: put it into the sources, or take the dependency on it away"
 }
 
 // followsUntil is when a fact about an asset ends: at that time (zero: when

@@ -16,7 +16,7 @@ import (
 const (
 	// mostQuestions that checks ask outside are known at once; those beyond wait
 	// until one is forgotten.
-	mostQuestions = 200
+	mostQuestions = 1000
 	// mostAsking are under way at once.
 	mostAsking = 4
 	// mostAnswered is what all answers that are kept may take, in bytes.
@@ -60,7 +60,8 @@ func nobody(context.Context, check.Question) (check.Answer, error) {
 // changes what it waits for.
 func (e *Enforcer) ask(a *asset, now time.Time) {
 	for _, c := range a.requirements.checks {
-		if served, sized := a.requirements.served[c.Configured]; c.Question == nil || sized && served.Err == nil && !served.Falls() {
+		own := a.requirements.own[c.Configured]
+		if c.Question == nil || c.Sized != nil && own.Unsized == nil && !own.Serves.Falls() {
 			continue
 		}
 		q := e.outside.questions[*c.Question]
@@ -87,7 +88,7 @@ func (a *asset) leaveQuestions() {
 // outsideFacts are what the checks that ask outside judge by.
 func (e *Enforcer) outsideFacts(a *asset, now time.Time) check.Facts {
 	r := a.requirements
-	return check.Facts{Now: now, Asset: a.id, Plan: a.difference.Plan, Checks: r.checks, Content: r.content, Answers: e.outside.answers, Served: r.served}
+	return check.Facts{Now: now, Asset: a.id, Plan: a.difference.Plan, Checks: r.checks, Answers: e.outside.answers, Own: r.own}
 }
 
 // inquire asks what is due, and forgets what nobody waits for.

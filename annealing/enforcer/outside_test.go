@@ -106,6 +106,21 @@ func TestAPushWaitsForMonitoring(t *testing.T) {
 	})
 }
 
+// TestAnAssetHasItsOwnSeries in the one answer for all.
+func TestAnAssetHasItsOwnSeries(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.monitored()
+		c := below(0.02, "errors")
+		c.GetQuery().Labels = map[string]string{"service": "id"}
+		w.policy.Checks = []*intentpb.Check{c}
+		w.publish(web, db)
+		w.inSync(web)
+		w.waitsOn("db", intent.WaitCheckBroken)
+		w.told("db", `check errors cannot answer: errors gives no value for {service="db"}`)
+		w.unpushed("db", "nothing is known of it")
+	})
+}
+
 // TestWithoutAnAnswerNothingIsPushed (S11), and what was answered before counts
 // until it is too old.
 func TestWithoutAnAnswerNothingIsPushed(t *testing.T) {

@@ -2,6 +2,7 @@ package enforcer
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 func (e *Enforcer) pass(a *asset, now time.Time) {
 	e.leaveWaiters(a)
 	e.asked = false
+	e.reconsider(a)
 	e.ask(a, now)
 	facts := e.facts(a, now)
 	a.sides = check.Sides(facts)
@@ -69,7 +71,7 @@ func (e *Enforcer) consent(a *asset, facts *check.Facts) {
 	facts.Rejections = e.view.rejections[plan]
 	facts.Overrides, facts.Allowed = e.view.overrides[content], a.requirements.overridable
 	facts.Checks, facts.Content, facts.Origin = a.requirements.checks, a.requirements.content, a.requirements.origin
-	facts.Answers, facts.Served = e.outside.answers, a.requirements.served
+	facts.Answers, facts.Own = e.outside.answers, a.requirements.own
 	facts.Origin.Incarnation, facts.Health = a.difference.Incarnation, a.difference.Health
 }
 
@@ -125,8 +127,11 @@ func (e *Enforcer) inSync(a *asset, g *glance, now time.Time) {
 func (e *Enforcer) differs(a *asset, g *glance) {
 	drifted := a.seen != 0
 	t := e.trouble(a)
-	t.share = 0
+	t.share, t.broken, t.apart = 0, 0, time.Time{}
 	plan := g.difference.Plan.Digest()
+	if t.plan != plan {
+		t.vain = 0 // The last push had an effect.
+	}
 	if t.plan != plan || t.difference.Outcome != intent.Differs {
 		a.calm = 0
 	}
@@ -149,17 +154,29 @@ func (e *Enforcer) drifted(a *asset, d intent.Difference) {
 	if t.flips <= patience {
 		return
 	}
-	var fields []string
-	for _, change := range d.Plan.Changes {
-		fields = append(fields, change.Path)
-	}
 	until := d.At.Add(e.Limits.Retry.After(t.flips - patience))
 	t.retry = &intent.WaitingOn{
 		Kind:  intent.WaitFlapping,
 		Until: until,
-		Reason: fmt.Sprintf("something else changed it back %d times within %s (fields: %s); find that writer, or hold the asset; repairing it again at %s",
-			t.flips, memory, strings.Join(fields, ", "), until.UTC().Format(time.TimeOnly)),
+		Reason: fmt.Sprintf("%s changed it back %d times within %s (fields: %s); find that writer, or hold the asset; repairing it again at %s",
+			writersOf(d.Plan), t.flips, memory, fieldsOf(d.Plan), until.UTC().Format(time.TimeOnly)),
 	}
+}
+
+// writersOf names those who changed the fields, as far as the provider records
+// them.
+func writersOf(plan intent.Plan) string {
+	var writers []string
+	for _, change := range plan.Changes {
+		if change.Writer != "" && !slices.Contains(writers, change.Writer) {
+			writers = append(writers, change.Writer)
+		}
+	}
+	const most = 3
+	if len(writers) == 0 {
+		return "something else"
+	}
+	return strings.Join(writers[:min(most, len(writers))], ", ")
 }
 
 // again puts an asset that was looked at back in the queue.
@@ -171,7 +188,7 @@ func (e *Enforcer) again(a *asset, now time.Time) {
 	if a.trouble != nil && a.ends.After(now) {
 		e.queue.Add(a, a.ends, loop.Retry)
 	}
-	a.calm = min(a.calm+1, 20)
+	a.calm = min(a.calm+1, calmest)
 	e.queue.Add(a, due, loop.Sweep)
 }
 

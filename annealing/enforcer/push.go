@@ -1,6 +1,7 @@
 package enforcer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -42,7 +43,7 @@ func (e *Enforcer) startPush(ctx context.Context, g admission, keys []string) {
 		e.Runtime.Point("push")
 		result := e.carryOut(ctx, pusher, order, g.At)
 		e.Runtime.Point("pushed")
-		e.inbox.Put(func() { e.pushed(ctx, a, g.Push, result) })
+		e.inbox.Put(func() { e.pushed(ctx, a, g.served, g.Push, result) })
 	})
 }
 
@@ -83,9 +84,12 @@ func (e *Enforcer) progressed(ctx context.Context, a *asset, id intent.PushID, t
 
 // pushed takes up how a push ended. One in doubt stays open until it can no
 // longer be running.
-func (e *Enforcer) pushed(ctx context.Context, a *asset, id intent.PushID, result plugin.PushResult) {
+func (e *Enforcer) pushed(ctx context.Context, a *asset, by *served, id intent.PushID, result plugin.PushResult) {
+	if result.Ending == plugin.Failed || result.Ending == plugin.InDoubt {
+		e.failedPush(by, e.now())
+	}
 	if result.Ending == plugin.InDoubt {
-		a.push.doubt = true
+		a.push.doubt, a.push.lost = true, result.Reason
 		e.Measure.Pushes.Open(string(id), a.push.admitted, true)
 		e.reportOpen(a, a.push.target, a.difference.Effective)
 		e.settle(ctx, a, result.Gone)
@@ -132,9 +136,10 @@ func (e *Enforcer) closed(ctx context.Context, group []closing, err error) {
 		inDoubt := c.result.Ending == plugin.InDoubt // Marked so, and open still.
 		if !inDoubt && c.asset.open() && c.asset.push.id == c.Push {
 			e.release(c.asset.push.budgets)
+			why := cmp.Or(c.asset.push.lost, c.Reason)
 			c.asset.push = nil
 			e.Measure.Pushes.End(string(c.Push), c.Ending, e.now())
-			e.ended(c.asset, c)
+			e.ended(c.asset, c, why)
 		}
 	}
 	e.usher(ctx)
@@ -142,59 +147,18 @@ func (e *Enforcer) closed(ctx context.Context, group []closing, err error) {
 
 // ended draws the lesson from a push and looks at production again: a push is
 // believed only after the next diff.
-func (e *Enforcer) ended(a *asset, c closing) {
+func (e *Enforcer) ended(a *asset, c closing, why string) {
 	t, now := a.trouble, e.now()
 	t.note = fmt.Sprintf("push %s %s", c.Push, c.Ending)
 	if c.Reason != "" {
 		t.note += ": " + c.Reason
 	}
+	fields := fieldsOf(t.difference.Plan)
 	t.difference, a.calm = intent.Difference{}, 0
-	switch c.result.Ending {
-	case plugin.Failed:
-		if c.result.KnownToken > e.lease.Epoch {
-			e.outrank(a, c.result.KnownToken)
-			break
-		}
-		e.backOff(a, c.Reason, c.result.Retryable, now)
-	case plugin.Stale:
-		// Once is the race that it is made for; again and again is not.
-		if t.failures++; t.failures > 1 {
-			e.backOff(a, "the plan moved while it was pushed: "+c.Reason, true, now)
-		}
-	case plugin.Pushed:
-		t.resume = resume{}
-		// Counted as a failure until a diff shows that it took effect.
-		e.backOff(a, "the plugin reported success, but production still differs", true, now)
-	}
+	e.learn(a, c.result, why, fields, now)
 	if a.effective.IsZero() && len(e.view.pins[a.id]) == 0 {
 		e.forget(a)
 		return
 	}
 	e.soon(a, loop.Fresh)
-}
-
-// backOff makes the retry check wait after a push that did not help.
-func (e *Enforcer) backOff(a *asset, reason string, retryable bool, now time.Time) {
-	t := a.trouble
-	t.failures++
-	steps := t.failures
-	if !retryable {
-		const harder = 2
-		steps += harder
-	}
-	until := now.Add(loop.Jitter(e.Limits.Retry.After(steps), string(a.id), t.failures))
-	t.retry = &intent.WaitingOn{
-		Kind:   intent.WaitBackoff,
-		Until:  until,
-		Reason: fmt.Sprintf("push %d failed: %s; trying again at %s", t.failures, reason, until.UTC().Format(time.TimeOnly)),
-	}
-}
-
-// outrank lets an asset wait for a person: its target was pushed to under an
-// epoch that this store has not reached, so another store has it, or this one
-// was put back. The others go on (S15).
-func (e *Enforcer) outrank(a *asset, known uint64) {
-	a.trouble.retry = &intent.WaitingOn{Kind: intent.WaitStop, Owner: "lehr", Reason: fmt.Sprintf(
-		"its target knows epoch %d, and this server pushes under %d: does another store push to it, or was this one put back to what it was? If it is to go on: lehr store adopt --beyond %d --reason WHY",
-		known, e.lease.Epoch, known)}
 }

@@ -53,7 +53,7 @@ func TestAPinThatComesAndGoesWhileAnAssetIsLookedAt(t *testing.T) {
 		w.production.mu.Lock()
 		w.production.slow = 5 * time.Second
 		w.production.mu.Unlock()
-		w.enforcer.Wake("web")
+		w.wake("web")
 		time.Sleep(time.Second)
 		w.pin("web", first, time.Time{})
 		time.Sleep(time.Second)
@@ -102,7 +102,7 @@ func TestAPinsEndMakesANeighbourUnknown(t *testing.T) {
 		}})
 		w.publish(webV2.with(after("db")), dbV2)
 		w.pass(time.Until(ends) - time.Second)
-		w.enforcer.Wake("db")
+		w.wake("db")
 		w.pass(5 * time.Minute)
 		if got := w.production.word("web"); got != "v1" {
 			t.Errorf("web is %s before db is in sync at head", got)
@@ -192,7 +192,7 @@ func TestAWakeDuringARefusedAdmissionIsNotLost(t *testing.T) {
 			return admitting
 		})
 		asked := w.production.asked()
-		w.enforcer.Wake("web")
+		w.wake("web")
 		w.pass(15 * time.Second)
 		open()
 		w.pass(100 * time.Millisecond)
@@ -218,8 +218,8 @@ func TestALineForABudgetDoesNotGrow(t *testing.T) {
 		w.pass(2 * time.Hour)
 		w.owned(func(e *Enforcer) {
 			for key, line := range e.lines {
-				if len(line.waiting) > 1 {
-					t.Errorf("%d stand in line for %q, where one waits", len(line.waiting), key)
+				if line.waiting.Len() > 1 {
+					t.Errorf("%d stand in line for %q, where one waits", line.waiting.Len(), key)
 				}
 			}
 		})

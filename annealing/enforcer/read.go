@@ -75,7 +75,7 @@ type requirements struct {
 	checks  []check.Required
 	content intent.Asset
 	origin  check.Origin
-	served  map[*check.Configured]check.Served
+	own     map[*check.Configured]check.Own
 	budgets []store.BudgetUse
 	// standing is that of the asset itself, inward what others declare to it;
 	// nil: that does not matter to this push.

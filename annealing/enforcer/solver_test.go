@@ -3,6 +3,7 @@ package enforcer
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -298,9 +299,12 @@ func TestADependencyOnWhatThePartitionNoLongerHas(t *testing.T) {
 		w.pin("job", old, time.Time{})
 		w.publish(job("job", 2, "1"))
 		w.production.set("job", "3 0")
-		waiting := w.waitsOn("job", intent.WaitCapacity)
-		if !strings.Contains(waiting.Reason, "lb (not in the incarnation") {
+		waiting := w.waitsOn("job", intent.WaitMissing)
+		if !strings.Contains(waiting.Reason, "lb (not in the incarnation shop@2: it left intent after @1 and was not removed") {
 			t.Errorf("reason %q", waiting.Reason)
+		}
+		if !slices.Contains(waiting.Blockers, "lb") {
+			t.Errorf("blockers %v", waiting.Blockers)
 		}
 	})
 }

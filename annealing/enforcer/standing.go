@@ -141,21 +141,30 @@ func (s *standing) evaluate(rules *ruling, content intent.Asset, dimension, text
 	return result
 }
 
-// served is how much the asset serves, and would, in the words of a check.
-func (s *standing) served(rules *ruling, content intent.Asset, by check.Sized, d intent.Difference) check.Served {
+// own is what a check that asks outside looks at of the asset.
+func (s *standing) own(rules *ruling, content intent.Asset, c *check.Configured, d intent.Difference) (own check.Own) {
+	own.Labels, own.Unlabelled = c.LabelsOf(content)
+	if c.Sized != nil {
+		serves := s.serves(rules, content, *c.Sized, d)
+		own.Serves, own.Unsized = serves.Amount, serves.err
+	}
+	return own
+}
+
+// serves is how much the asset serves, and would, in the words of a check.
+func (s *standing) serves(rules *ruling, content intent.Asset, by check.Sized, d intent.Difference) amount {
 	if by.Expression != "" {
 		left, err := rules.leave(content, d)
 		if err != nil {
-			return check.Served{Err: err}
+			return amount{err: err}
 		}
-		found := s.evaluate(rules, left, by.Expression, by.Expression, d)
-		return check.Served{Amount: found.Amount, Err: found.err}
+		return s.evaluate(rules, left, by.Expression, by.Expression, d)
 	}
 	found, known := s.amount(by.Dimension)
 	if !known {
-		return check.Served{Err: fmt.Errorf("%s has no Capacity in the dimension %s, and its plugin reports none", content.ID, by.Dimension)}
+		found.err = fmt.Errorf("%s has no Capacity in the dimension %s, and its plugin reports none", content.ID, by.Dimension)
 	}
-	return check.Served{Amount: found.Amount, Err: found.err}
+	return found
 }
 
 // there is the asset as its plugin found it.

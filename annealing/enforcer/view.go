@@ -93,10 +93,14 @@ func (e *Enforcer) load(ctx context.Context) error {
 			break
 		}
 	}
-	// What is not known to have been enforced goes before the sweep.
+	// What is not known to have been enforced goes before the sweep. The others
+	// are looked at once, and then in the pace of the sweep, so that a start is
+	// no storm (L11).
 	for _, a := range e.assets {
 		if a.enforcedAs != a.effective {
 			e.soon(a, loop.Fresh)
+		} else {
+			a.calm = calmest
 		}
 	}
 	return e.inherit(ctx)
@@ -152,6 +156,12 @@ func (e *Enforcer) update(ctx context.Context) error {
 	if err := e.readPolicy(ctx, &next); err != nil {
 		return err
 	}
+	var retried []intent.AssetID
+	if e.view.policy != nil { // At the start nothing has failed yet.
+		if retried, err = e.Store.Retries(ctx, e.Partition, e.view.revision); err != nil {
+			return err
+		}
+	}
 	changed, err := e.headChanges(ctx, e.view.head, next.head)
 	if err != nil {
 		return err
@@ -169,6 +179,9 @@ func (e *Enforcer) update(ctx context.Context) error {
 	e.applyHead(changed, returning, priority)
 	e.applyKinds(before)
 	e.applyPins(before, returning)
+	for _, id := range retried {
+		e.retry(id)
+	}
 	e.wakeTroubled()
 	return nil
 }
@@ -238,9 +251,17 @@ func (e *Enforcer) readPolicy(ctx context.Context, next *view) (err error) {
 		return nil
 	}
 	next.kinds = map[intent.TypeName]*kind{}
+	atOnce := map[*served]int{}
 	for _, binding := range next.policy.Plugins {
 		name := intent.TypeName(binding.Type)
-		next.kinds[name] = &kind{name: name, served: e.served(binding)}
+		served := e.served(binding)
+		next.kinds[name] = &kind{name: name, served: served, atOnce: int(binding.AtOnce)}
+		if most := int(binding.AtOnce); most > 0 && (atOnce[served] == 0 || most < atOnce[served]) {
+			atOnce[served] = most
+		}
+	}
+	for _, served := range e.pluginOrder {
+		served.atOnce = atOnce[served]
 	}
 	return nil
 }
@@ -252,7 +273,7 @@ func (e *Enforcer) served(binding *intentpb.PluginBinding) *served {
 	if known := e.plugins[key]; known != nil {
 		return known
 	}
-	e.plugins[key] = &served{plugin: e.Plugins(binding), measure: e.Measure.Plugins.Of(e.pluginName(binding)), ready: loop.Queue[*asset]{Compare: byID}, suspects: loop.Queue[*asset]{Compare: byID}}
+	e.plugins[key] = &served{plugin: e.Plugins(binding), measure: e.Measure.Plugins.Of(e.pluginName(binding)), key: key, name: nameOf(binding), ready: loop.Queue[*asset]{Compare: byID}, suspects: loop.Queue[*asset]{Compare: byID}}
 	e.pluginOrder = append(e.pluginOrder, e.plugins[key])
 	return e.plugins[key]
 }

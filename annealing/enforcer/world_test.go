@@ -49,9 +49,11 @@ type world struct {
 	// since is the first epoch of the process; 0: each start is another one.
 	since      uint64
 	production *production
-	enforcer   *Enforcer
-	limits     Limits
-	runtime    loop.Runtime
+	// other serves what is bound to the program of that name.
+	other    *production
+	enforcer *Enforcer
+	limits   Limits
+	runtime  loop.Runtime
 	// stores is what the enforcer is given for the store.
 	stores Stores
 	// outside answers checks; nil: nobody does.
@@ -87,7 +89,7 @@ func simulate(t *testing.T, test func(*world)) {
 				},
 			},
 		}
-		w.production = &production{store: s, state: map[intent.AssetID]string{}, behave: map[intent.AssetID]behaviour{}}
+		w.production, w.other = newProduction(s), newProduction(s)
 		w.must(s.AddPartition(ctx, shop, "/shop/lehr.yaml", "a try", tester))
 		w.start()
 		defer func() {
@@ -113,7 +115,13 @@ func (w *world) start() {
 	}
 	w.enforcer = New(Options{
 		Partition: shop, Since: since, Store: w.stores, Runtime: w.runtime, Log: quietLog(), Limits: w.limits,
-		Plugins: func(*intentpb.PluginBinding) plugin.Plugin { return w.production }, Outside: w.outside,
+		Plugins: func(binding *intentpb.PluginBinding) plugin.Plugin {
+			if slices.Equal(binding.Run, []string{"other"}) {
+				return w.other
+			}
+			return w.production
+		},
+		Outside: w.outside,
 	})
 	ctx, cancel := context.WithCancel(w.ctx)
 	ended := make(chan error, 1)
@@ -190,6 +198,11 @@ func (w *world) owned(do func(*Enforcer)) {
 		do(w.enforcer)
 	})
 	<-done
+}
+
+// wake has an asset looked at now.
+func (w *world) wake(id intent.AssetID) {
+	w.enforcer.inbox.Put(func() { w.enforcer.soon(w.enforcer.assets[id], loop.Fresh) })
 }
 
 // thing is an asset whose content is one word, or a job.
@@ -343,6 +356,10 @@ type production struct {
 	behave map[intent.AssetID]behaviour
 	pushed []intent.AssetID
 	diffed int
+	// version that it says it has.
+	version string
+	// calls of Diff, those under way, and the most of these at once.
+	calls, looking, crowd int
 	// slow is how long a diff takes.
 	slow time.Duration
 	// each is how long an asset takes more.
@@ -351,6 +368,10 @@ type production struct {
 	effect func(id intent.AssetID)
 	// under counts pushes under way, most the most at once.
 	under, most int
+}
+
+func newProduction(s *sqlite.Store) *production {
+	return &production{store: s, version: "1", state: map[intent.AssetID]string{}, behave: map[intent.AssetID]behaviour{}}
 }
 
 func (p *production) word(id intent.AssetID) string {
@@ -399,7 +420,7 @@ func (p *production) Alone() <-chan struct{} { return p.alone }
 func (p *production) Describe() (plugin.Description, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return plugin.Description{Name: "fake", Types: []plugin.Served{
+	return plugin.Description{Name: "fake", Version: p.version, Types: []plugin.Served{
 		{Type: commandType, Guarantee: plugin.Unguarded, LongestEffect: time.Second},
 		{Type: jobType, Guarantee: plugin.Unguarded, LongestEffect: time.Second},
 	}}, p.down
@@ -408,7 +429,15 @@ func (p *production) Describe() (plugin.Description, error) {
 func (p *production) Diff(ctx context.Context, incarnation intent.IncarnationID, ids []intent.AssetID) ([]intent.Difference, error) {
 	p.mu.Lock()
 	slow, each := p.slow, p.each
+	p.calls++
+	p.looking++
+	p.crowd = max(p.crowd, p.looking)
 	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		p.looking--
+		p.mu.Unlock()
+	}()
 	at := time.Now()
 	time.Sleep(max(slow, time.Millisecond) + time.Duration(len(ids))*each)
 	p.mu.Lock()

@@ -66,6 +66,9 @@ type Facts struct {
 	// After lists, of assets whose difference is unknown, those that they come
 	// after: what they cannot be looked at through may be one of these.
 	After map[intent.AssetID][]intent.AssetID
+	// Taken lists, by the scope of a budget, the assets whose pushes take its
+	// places.
+	Taken map[string][]intent.AssetID
 	// Members of head among the assets asked for.
 	Members map[intent.AssetID]intent.Member
 	Pins    []intent.Pin
@@ -76,6 +79,8 @@ type Facts struct {
 	// Approvers are who may approve plans of the partition, in words; none: it is
 	// not known, or nobody asks for more than the local user.
 	Approvers []string
+	// Approvals of plans, where one is waited for.
+	Approvals []intent.Approval
 	// Owners of assets, where their Owner addon names one; Owner is the
 	// partition's.
 	Owners map[intent.AssetID]string
@@ -119,7 +124,7 @@ type Answer struct {
 // Explain builds the chain for one asset.
 func Explain(f Facts) Answer {
 	answer := Answer{State: f.Reports[f.Asset].State, Standing: f.standing()}
-	answer.Reasons = slices.Concat(f.partitionReasons(), f.assetReasons(f.Asset, path{}, 0), f.intentReasons())
+	answer.Reasons = slices.Concat(f.partitionReasons(), f.assetReasons(f.Asset, newPath()), f.intentReasons())
 	f.answerFor(answer.Reasons)
 	order(answer.Reasons)
 	answer.Root = root(answer.Reasons[0])
@@ -182,7 +187,7 @@ func (f Facts) problemHint() string {
 			}
 		}
 	}
-	return "the server's log tells more"
+	return "it is tried again by itself; the server's log tells more"
 }
 
 func (f Facts) stopReason() Reason {
@@ -235,15 +240,16 @@ func (f Facts) blockedReason() Reason {
 
 // path says which waiting assets were told of: each is followed once, so that
 // the tree stays as small as the reports.
-type path map[intent.AssetID]int
+type path struct {
+	told map[intent.AssetID]bool
+	// here are those from the asset asked for to this one.
+	here []intent.AssetID
+}
 
-const (
-	onPath = iota + 1
-	before
-)
+func newPath() *path { return &path{told: map[intent.AssetID]bool{}} }
 
 // assetReasons are why one asset is as it is, with the chain of its blockers.
-func (f Facts) assetReasons(asset intent.AssetID, told path, depth int) []Reason {
+func (f Facts) assetReasons(asset intent.AssetID, told *path) []Reason {
 	report, known := f.Reports[asset]
 	if !known {
 		return []Reason{f.withoutReport(asset)}
@@ -251,12 +257,13 @@ func (f Facts) assetReasons(asset intent.AssetID, told path, depth int) []Reason
 	if report.State != intent.StateWaiting || len(report.Waiting) == 0 {
 		return f.settled(report)
 	}
-	told[asset] = onPath
-	defer func() { told[asset] = before }()
+	told.told[asset] = true
+	told.here = append(told.here, asset)
+	defer func() { told.here = told.here[:len(told.here)-1] }()
 	var reasons []Reason
 	for _, waiting := range report.Waiting {
 		if waiting.Kind == intent.WaitStop && f.Stop != nil {
-			if depth == 0 {
+			if len(told.here) == 1 {
 				continue // Told once, for the partition.
 			}
 			reasons = append(reasons, f.stopReason())
@@ -267,8 +274,11 @@ func (f Facts) assetReasons(asset intent.AssetID, told path, depth int) []Reason
 		if waiting.Kind == intent.WaitUnknown && len(blockers) == 0 {
 			blockers = f.troubledBefore(asset)
 		}
+		if waiting.Kind == intent.WaitBudget && len(blockers) == 0 {
+			blockers = f.Taken[waiting.Scope]
+		}
 		for _, blocker := range blockers {
-			reason.Causes = append(reason.Causes, f.blockerReason(blocker, told, depth+1)...)
+			reason.Causes = append(reason.Causes, f.blockerReason(blocker, told)...)
 		}
 		if restsOnIntent(waiting, reason.Causes) {
 			reason.Hint = cmp.Or(intentHint(report, waiting, reason.Causes), reason.Hint)
@@ -293,16 +303,37 @@ func (f Facts) troubledBefore(asset intent.AssetID) []intent.AssetID {
 	return troubled
 }
 
-func (f Facts) blockerReason(blocker intent.AssetID, told path, depth int) []Reason {
+func (f Facts) blockerReason(blocker intent.AssetID, told *path) []Reason {
+	at := slices.Index(told.here, blocker)
 	switch {
-	case told[blocker] == onPath:
-		return []Reason{{Kind: KindCycle, Asset: blocker, Text: string(blocker) + " waits for this one in turn", Hint: "take one of the dependencies away"}}
-	case told[blocker] == before:
+	case at >= 0:
+		return []Reason{f.cycle(told.here[at:])}
+	case told.told[blocker]:
 		return []Reason{{Kind: KindTold, Asset: blocker, Text: string(blocker) + " waits, as told above"}}
-	case depth > MaxDepth:
+	case len(told.here) > MaxDepth:
 		return []Reason{{Kind: KindDepth, Asset: blocker, Text: fmt.Sprintf("the chain goes on beyond %d assets", MaxDepth), Hint: "lehr why " + string(blocker) + " follows it from there"}}
 	}
-	return f.assetReasons(blocker, told, depth)
+	return f.assetReasons(blocker, told)
+}
+
+// cycle says that assets wait for each other, and for which pin.
+func (f Facts) cycle(ring []intent.AssetID) Reason {
+	names := make([]string, len(ring))
+	for i, asset := range ring {
+		names[i] = string(asset)
+	}
+	reason := Reason{Kind: KindCycle, Asset: ring[0], Hint: "take one of the dependencies away"}
+	reason.Text = intent.Listed(names) + " wait for each other"
+	if len(ring) == 1 {
+		reason.Text = names[0] + " waits for itself"
+	}
+	for _, asset := range ring {
+		if pin := f.pinOf(f.Reports[asset]); pin != nil {
+			reason.Text += fmt.Sprintf(", and %s is %s", asset, pin.Text)
+			reason.Hint, reason.Owner, reason.Since, reason.Until = pin.Hint, pin.Owner, pin.Since, pin.Until
+		}
+	}
+	return reason
 }
 
 // waitingReason puts one entry of a report into words.
@@ -312,10 +343,27 @@ func (f Facts) waitingReason(report intent.Report, waiting intent.WaitingOn) Rea
 		Hint: hintFor(report, waiting), Owner: waiting.Owner, Since: report.At, Until: waiting.Until,
 		Next: f.next(report, waiting),
 	}
-	if waiting.Kind == intent.WaitApproval && len(f.Approvers) > 0 {
-		reason.Text += ". Approvers: " + strings.Join(f.Approvers, ", ")
+	if intent.Expired(reason.Until, f.Now) {
+		reason.Until = time.Time{} // Each look sets another, which a report need not tell.
+	}
+	if waiting.Kind == intent.WaitApproval {
+		reason.Text += f.ended(report)
+		if len(f.Approvers) > 0 {
+			reason.Text += ". Approvers: " + strings.Join(f.Approvers, ", ")
+		}
 	}
 	return reason
+}
+
+// ended tells of approvals of the plan that ended before they were used.
+func (f Facts) ended(report intent.Report) string {
+	text := ""
+	for _, a := range f.Approvals {
+		if a.Asset == report.Asset && a.Plan == report.PlanDigest && a.Effective == report.Effective && a.UsedBy == "" && intent.Expired(a.Until, f.Now) {
+			text += fmt.Sprintf(". The approval by %s ended %s, unused", name(a.By.Name), f.ago(a.Until))
+		}
+	}
+	return text
 }
 
 // next is when the asset is looked at again at the latest. A report tells what was

@@ -85,7 +85,7 @@ type end struct {
 
 // endOf follows one asset. What all of the partition wait for is told once.
 func (f Facts) endOf(asset intent.AssetID) end {
-	reasons := f.assetReasons(asset, path{}, 0)
+	reasons := f.assetReasons(asset, newPath())
 	f.answerFor(reasons)
 	order(reasons)
 	e := end{asset: asset, chain: reasons}
@@ -106,7 +106,7 @@ func (e end) at() string { return e.root.Kind + "\x00" + string(e.root.Asset) }
 // words of each one's own, but for names and numbers.
 func (e end) key() string {
 	words := slices.DeleteFunc(strings.Fields(e.root.Text), func(word string) bool {
-		return strings.ContainsAny(word, "0123456789") || strings.Contains(word, string(e.asset))
+		return strings.ContainsAny(word, "0123456789") || strings.Trim(word, `"'.,;:()`) == string(e.asset)
 	})
 	return e.root.Kind + "\x00\x00" + e.root.Owner + "\x00" + strings.Join(words, " ")
 }

@@ -35,13 +35,32 @@ func weight(r Reason) int {
 }
 
 // root is the first leaf below the most decisive reason. A blocker that is as
-// intent says is no cause, nor are its pin and its good health.
+// intent says is no cause, nor is its good health; the pin that keeps it from
+// serving or declaring more is. That two assets which cannot be judged are
+// judged by each other is no cycle.
 func root(r Reason) Reason {
 	order(r.Causes)
-	if len(r.Causes) == 0 || isAsIntentSays(r.Causes[0]) {
+	switch {
+	case len(r.Causes) == 0:
 		return r
+	case isAsIntentSays(r.Causes[0]):
+		if pin := pinAmong(r); pin >= 0 {
+			return r.Causes[pin]
+		}
+		return r
+	case r.Kind == string(intent.WaitCheckBroken) && r.Causes[0].Kind == KindCycle:
+		return r
+	default:
+		return root(r.Causes[0])
 	}
-	return root(r.Causes[0])
+}
+
+// pinAmong finds the pin that keeps what is waited for as it is; -1: none does.
+func pinAmong(r Reason) int {
+	if r.Kind != string(intent.WaitCapacity) && r.Kind != string(intent.WaitVersion) {
+		return -1
+	}
+	return slices.IndexFunc(r.Causes, func(c Reason) bool { return c.Kind == KindPin })
 }
 
 func isAsIntentSays(r Reason) bool {
@@ -62,6 +81,9 @@ func intentHint(report intent.Report, waiting intent.WaitingOn, causes []Reason)
 	others := string(waiting.Blockers[0])
 	if more := len(waiting.Blockers) - 1; more > 0 {
 		others += fmt.Sprintf(" and %d more", more)
+	}
+	if pin := slices.IndexFunc(causes, func(r Reason) bool { return r.Kind == KindPin }); pin >= 0 {
+		return causes[pin].Hint
 	}
 	switch waiting.Kind {
 	case intent.WaitCapacity, intent.WaitVersion:
@@ -134,7 +156,13 @@ func hintFor(report intent.Report, waiting intent.WaitingOn) string {
 	case intent.WaitUnknown:
 		return "see whether production can be reached; the plugin is asked again and again, and the server's log holds what it wrote"
 	case intent.WaitBackoff:
-		return "lehr get pushes --asset " + asset + " shows how the pushes ended; it is tried again by itself"
+		return "lehr get pushes --asset " + asset + " shows how the pushes ended; lehr retry " + asset + " --reason WHY tries now"
+	case intent.WaitNoEffect:
+		return "look whether the plugin writes what it reads: something may change it back at once; lehr retry " + asset + " --reason WHY tries now"
+	case intent.WaitQuarantined:
+		return "mend the asset, or the plugin: the server's log holds what it wrote; lehr retry " + asset + " --reason WHY tries now"
+	case intent.WaitMissing:
+		return "put it back into the sources, or take the dependency on it out of " + asset
 	case intent.WaitSettling:
 		return "nothing to do: it goes on by itself once that push can be running no more; lehr get pushes --asset " + asset + " lists it"
 	case intent.WaitFlapping:

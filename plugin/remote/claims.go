@@ -171,7 +171,7 @@ func checkChanges(changes []*pluginpb.FieldChange) ([]intent.FieldChange, string
 		seen[change.Path] = true
 		checked = append(checked, intent.FieldChange{
 			Path: change.Path, Current: intent.Shown(change.Current), Target: intent.Shown(change.Target),
-			Reason: printable(change.Reason, maxReason), Destructive: change.Destructive,
+			Reason: printable(change.Reason, maxReason), Destructive: change.Destructive, Writer: printable(change.Writer, maxName),
 		})
 	}
 	return checked, ""
@@ -212,7 +212,7 @@ func weight(diff *pluginpb.AssetDiff) int {
 	bytes := len(diff.Current) + len(diff.Base)
 	for _, changes := range [][]*pluginpb.FieldChange{diff.Unmanaged, diff.GetDiffers().GetChanges()} {
 		for _, change := range changes {
-			bytes += len(change.GetPath()) + len(change.GetCurrent()) + len(change.GetTarget()) + len(change.GetReason())
+			bytes += len(change.GetPath()) + len(change.GetCurrent()) + len(change.GetTarget()) + len(change.GetReason()) + len(change.GetWriter())
 		}
 	}
 	return bytes

@@ -71,6 +71,7 @@ func encodeChanges(changes []FieldChange) []*pluginpb.FieldChange {
 			Target:      intent.Shown(change.Target),
 			Reason:      text(change.Reason),
 			Destructive: change.Destructive,
+			Writer:      text(change.Writer),
 		})
 	}
 	return encoded

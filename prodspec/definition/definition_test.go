@@ -43,6 +43,8 @@ func TestDialledPlugins(t *testing.T) {
 	for binding, want := range map[string]string{
 		`{dial: "plugin.example.com:7443"}`: "",
 		`{dial: "[::1]:7443"}`:              "",
+		`{dial: "a:1", at_once: 3}`:         "",
+		`{dial: "a:1", at_once: 0}`:         "plugins.Job.at_once must be a whole number from 1",
 		`{dial: plugin.example.com}`:        "is no address",
 		`{dial: ":7443"}`:                   "is no address",
 		`{dial: "a:1", run: lehr-process}`:  "is run and dialled",

@@ -187,6 +187,7 @@ func TestDefinitionsSatisfyTheSchema(t *testing.T) {
 	for text, wrong := range map[string]string{
 		"checks: {budget: {scope: a, in_flight: 1}, approval: {quorum: 2, expires: 7d}}": "",
 		"validate: {shrink: {max: 20%, over: 1h30m}, rules: [{id: a, must: true}]}":      "",
+		"plugins: {Job: {run: [a], at_once: 4}}":                                         "",
 		"access: {viewer: everyone, operator: [\"group:sre\"]}":                          "",
 		"mode: on":                         "$.mode",
 		"chekcs: {}":                       "$.chekcs",

@@ -252,7 +252,7 @@ func (p *parser) plugins(node *yaml.Node) (list []*intentpb.PluginBinding) {
 	p.each(node, "plugins", func(key, value *yaml.Node) {
 		at := "plugins." + key.Value
 		name := p.payloadType(key, at)
-		fields := p.fields(value, at, []string{"run", "dial"})
+		fields := p.fields(value, at, []string{"run", "dial", "at_once"})
 		binding := &intentpb.PluginBinding{Type: name}
 		switch run, dial := fields["run"], fields["dial"]; {
 		case run == nil && dial == nil:
@@ -268,6 +268,9 @@ func (p *parser) plugins(node *yaml.Node) (list []*intentpb.PluginBinding) {
 			if host, port, err := net.SplitHostPort(binding.Dial); err != nil || host == "" || port == "" {
 				p.at(dial, at+".dial", "%.300q is no address", binding.Dial).hint("write HOST:PORT, as plugin.example.com:7443")
 			}
+		}
+		if most := fields["at_once"]; most != nil {
+			binding.AtOnce = p.number(most, at+".at_once", 1)
 		}
 		if slices.ContainsFunc(list, func(b *intentpb.PluginBinding) bool { return b.GetType() == name && name != "" }) {
 			p.at(key, at, "the type %s is bound twice", name).hint("remove one binding")

@@ -110,6 +110,11 @@ func (s *Store) Pins(ctx context.Context, partition intent.PartitionID) ([]inten
 	return s.real.Pins(ctx, partition)
 }
 
+// Retries implements store.Brakes.
+func (s *Store) Retries(ctx context.Context, partition intent.PartitionID, since uint64) ([]intent.AssetID, error) {
+	return s.real.Retries(ctx, partition, since)
+}
+
 // Holds implements store.Brakes.
 func (s *Store) Holds(ctx context.Context, partition intent.PartitionID) ([]intent.Hold, error) {
 	return s.real.Holds(ctx, partition)

@@ -62,6 +62,10 @@ func slice(caller, first, count int, target intent.IncarnationID, revision uint6
 			ResourceKey: intent.ResourceKey(asset), Revision: revision, ValidUntil: now.Add(time.Minute), At: now,
 			Budgets: []store.BudgetUse{{Key: fmt.Sprintf("cluster/%d", i%4), Limit: 100_000}},
 			Checks:  []string{"order", "hold", "approval"},
+			Grounds: []intent.Ground{
+				{Check: "target", Fact: target.String() + ", which is head"}, {Check: "order", Fact: "service-7/db in sync", Until: now.Add(time.Minute)},
+				{Check: "errors", Fact: "error_ratio 0.004 < 0.02, 8 s old", Until: now.Add(time.Minute)},
+			},
 		})
 		closings = append(closings, store.Closing{Push: push, Ending: "pushed", At: now})
 	}

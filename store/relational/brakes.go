@@ -3,6 +3,7 @@ package relational
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"lehr.dev/audit"
 	"lehr.dev/fault"
@@ -158,4 +159,43 @@ func (s *Store) Holds(ctx context.Context, partition intent.PartitionID) (holds 
 			})
 	})
 	return holds, err
+}
+
+// Retry asks the enforcer, whichever replica it runs in, to try an asset now.
+func (s *Store) Retry(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, reason string, by intent.Actor) error {
+	const keep = time.Hour
+	attempt := fmt.Sprintf("trying %q of %q again", asset, partition)
+	return s.write(ctx, attempt, func(t *transaction) error {
+		if err := t.authorize(intent.Operator, partition); err != nil {
+			return err
+		}
+		if err := mustRegister(t, attempt, partition); err != nil {
+			return err
+		}
+		if _, err := t.exec("DELETE FROM retry WHERE partition = $1 AND created < $2", string(partition), stamp(t.now.Add(-keep))); err != nil {
+			return err
+		}
+		if err := t.bump(partition); err != nil {
+			return err
+		}
+		t.audit(partition, t.now, by, "retry", string(asset), "").because(reason)
+		_, err := t.exec(`INSERT INTO retry (partition, asset, revision, created) SELECT id, $2, revision, $3 FROM partitions WHERE id = $1
+			ON CONFLICT (partition, asset) DO UPDATE SET revision = excluded.revision, created = excluded.created`,
+			string(partition), string(asset), stamp(t.now))
+		return err
+	})
+}
+
+// Retries lists the assets in order.
+func (s *Store) Retries(ctx context.Context, partition intent.PartitionID, since uint64) (assets []intent.AssetID, err error) {
+	err = s.read(ctx, fmt.Sprintf("listing what of %q is to be tried again", partition), func(q querier) error {
+		return q.each("SELECT asset FROM retry WHERE partition = $1 AND revision > $2 ORDER BY asset",
+			[]any{string(partition), int64(since)}, func(row scanner) error {
+				var asset intent.AssetID
+				err := row.Scan(&asset)
+				assets = append(assets, asset)
+				return err
+			})
+	})
+	return assets, err
 }

@@ -37,7 +37,7 @@ func (d *desk) checkBudgets(a store.Admission) (*intent.WaitingOn, error) {
 			return nil, err
 		}
 		if wanted[use.Key]++; b.used+wanted[use.Key] > use.Limit {
-			return &intent.WaitingOn{Kind: intent.WaitBudget, Reason: fmt.Sprintf(
+			return &intent.WaitingOn{Kind: intent.WaitBudget, Scope: use.Key, Reason: fmt.Sprintf(
 				"budget %s: %d of %d in use", use.Key, b.used, use.Limit)}, nil
 		}
 	}

@@ -108,3 +108,17 @@ func (s *Store) KeepLess(revisions uint64, bytes int64) {
 
 // SpillLess bounds what is kept of blobs that assets name.
 func (s *Store) SpillLess(bytes int64) { s.mostSpilled = bytes }
+
+// Statements of groups, for tests of how they are carried out.
+const (
+	ServicesAfter = servicesAfter
+	CountGroups   = countGroups
+	CountInstance = countInstance
+	CountUnseen   = countUnseen
+	FieldsOfGroup = fieldsOfGroup
+)
+
+func ReportsBy(filter store.ReportFilter) string {
+	text, _ := reportsBy("", filter)
+	return text
+}

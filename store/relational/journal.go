@@ -3,6 +3,7 @@ package relational
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"lehr.dev/audit"
 	"lehr.dev/fault"
@@ -67,16 +68,19 @@ func (s *Store) SaveResumeToken(ctx context.Context, lease store.Lease, push int
 	})
 }
 
-const pushColumns = `id, asset, target, effective, plan, resource_key, epoch, admitted, resume_token, doubt, ending, reason, ended, grounds`
+const pushColumns = `id, asset, target, effective, plan, resource_key, epoch, admitted, resume_token, doubt, ending, reason, ended, grounds, budgets`
 
 func scanPush(row scanner, partition intent.PartitionID) (p store.PushRecord, err error) {
 	var admitted, ended int64
-	var grounds string
+	var grounds, budgets string
 	p.Target.Partition = partition
 	err = row.Scan(&p.Push, &p.Asset, &p.Target.Sequence, digestColumn{&p.Effective}, digestColumn{&p.Plan}, &p.ResourceKey,
-		&p.Epoch, &admitted, &p.ResumeToken, &p.Doubt, &p.Ending, &p.Reason, &ended, &grounds)
+		&p.Epoch, &admitted, &p.ResumeToken, &p.Doubt, &p.Ending, &p.Reason, &ended, &grounds, &budgets)
 	if err == nil && grounds != "" {
 		err = decode("push", grounds, &p.Grounds)
+	}
+	if budgets != "" {
+		p.Budgets = strings.Split(budgets, "\n")
 	}
 	p.Admitted, p.Ended = unstamp(admitted), unstamp(ended)
 	return p, err

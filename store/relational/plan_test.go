@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"lehr.dev/intent"
 	"lehr.dev/store"
 	"lehr.dev/store/relational"
 	"lehr.dev/store/sqlite"
@@ -62,6 +63,17 @@ func TestPlansFollowTheChange(t *testing.T) {
 			"e USING INDEX edge_target (partition=? AND to_asset=? AND from_asset>?)", m}},
 		{"members by reference and field", relational.Members(store.AssetFilter{RefersTo: "a", Field: "f", Value: "v"}), 7, []string{
 			"e USING INDEX edge_target (partition=? AND to_asset=? AND from_asset>?)", m, "f EXISTS USING INDEX field_value (partition=? AND path=? AND value=? AND asset=?"}},
+		{"services", relational.ServicesAfter, 3, []string{"COVERING INDEX report_group (partition=? AND service>?)"}},
+		{"groups counted", relational.CountGroups, 3, []string{"COVERING INDEX report_group (partition=? AND service>? AND service<?)"}},
+		{"an instance counted", relational.CountInstance, 3, []string{"COVERING INDEX report_group (partition=? AND service=?)"}},
+		{"unseen members", relational.CountUnseen, 4, []string{"s USING INDEX field_value (partition=? AND path=? AND value=?)", "i USING INDEX field_asset (partition=? AND asset=? AND path=?"}},
+		{"the group of an asset", relational.FieldsOfGroup, 3, []string{"field_asset (partition=? AND asset=? AND path=?"}},
+		{"reports of a group by state", relational.ReportsBy(store.ReportFilter{Group: intent.Group{Service: "s"}, State: "waiting"}), 7, []string{
+			"report_group (partition=? AND service=? AND state=?)"}},
+		{"reports of an instance by state", relational.ReportsBy(store.ReportFilter{Group: intent.Group{Service: "s", Instance: "i"}, State: "waiting"}), 8, []string{
+			"report_group (partition=? AND service=? AND state=? AND instance=?"}},
+		{"reports by state", relational.ReportsBy(store.ReportFilter{State: "waiting"}), 6, []string{"report_state (partition=? AND state=? AND asset>? AND asset<?)"}},
+		{"reports", relational.ReportsBy(store.ReportFilter{}), 5, []string{"PRIMARY KEY (partition=? AND asset>? AND asset<?)"}},
 	} {
 		rows, err := db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+c.text, make([]any, c.arguments)...)
 		if err != nil {

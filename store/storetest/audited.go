@@ -125,6 +125,10 @@ var writes = map[string]write{
 		do:     func(w *world) error { return w.Unhold(w.t.Context(), shop, "a", "looked", alice) },
 		want:   store.AuditRecord{By: alice, Verb: "unhold", Subject: "a", Reason: "looked"},
 	},
+	"Retry": {
+		do:   func(w *world) error { return w.Retry(w.t.Context(), shop, "a", "mended", bob) },
+		want: store.AuditRecord{By: bob, Verb: "retry", Subject: "a", Reason: "mended"},
+	},
 	"SetStop": {
 		do: func(w *world) error {
 			return w.SetStop(w.t.Context(), intent.Stop{Partition: shop, Owner: bob, Reason: "fire"})
@@ -291,7 +295,7 @@ var unrecorded = map[string]string{
 
 // reading are the methods that write nothing.
 var reading = strings.Fields(`Document ListDocuments DocumentRevisions Partition ListPartitions Hints Check Free Replicas Incarnation Incarnations Member Body Content Members Changes
-	FindIncarnation EdgesFrom EdgesTo Candidate CandidateDelta ListCandidates Acknowledged GetBlob Pins Holds Stops Consents Authors
+	FindIncarnation EdgesFrom EdgesTo Candidate CandidateDelta ListCandidates Acknowledged GetBlob Pins Holds Retries Stops Consents Authors
 	Permit OpenPushes Pushes Push EnforcedPage EnforcedCount Orphans OrphanCount Report ListReports CountReports ListGroups
 	AuditRecords AuditEnds WalkAudit VerifyAudit AuditTrouble Identity History Verify TokenByID Tokens Grants Authority Authorize Changed Close`)
 

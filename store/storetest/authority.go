@@ -59,6 +59,7 @@ func (w *world) caused() []caused {
 		{"SetHold", intent.Operator, shop, none, func(ctx context.Context) error { return w.SetHold(ctx, shop, intent.Hold{Asset: "a", Owner: bob}) }},
 		{"Unhold", intent.Operator, shop, func() { w.must(w.SetHold(ctx, shop, intent.Hold{Asset: "a", Owner: bob})) },
 			func(ctx context.Context) error { return w.Unhold(ctx, shop, "a", "done", bob) }},
+		{"Retry", intent.Operator, shop, none, func(ctx context.Context) error { return w.Retry(ctx, shop, "a", "mended", bob) }},
 		{"SetStop", intent.Operator, shop, resumed(shop), func(ctx context.Context) error { return w.SetStop(ctx, intent.Stop{Partition: shop, Owner: bob}) }},
 		{"SetStop", intent.Operator, "", resumed(""), func(ctx context.Context) error { return w.SetStop(ctx, intent.Stop{Owner: bob}) }},
 		{"Resume", intent.Operator, shop, stopped(shop), func(ctx context.Context) error { return w.Resume(ctx, shop, "", bob) }},
@@ -249,7 +250,7 @@ func testAuthority(t *testing.T, open func(t *testing.T) store.All) {
 // those that act under a lease: they read, or are Lehr's own.
 var asksNobody = []string{
 	"Partition", "ListPartitions", "Hint", "Hints", "Renew", "Retire", "Replicas", "Acquire", "Free", "Document", "ListDocuments", "DocumentRevisions", "Incarnation", "Incarnations", "Member", "Body", "Content", "Members", "Changes",
-	"FindIncarnation", "EdgesFrom", "EdgesTo", "Candidate", "CandidateDelta", "ListCandidates", "Acknowledged", "GetBlob", "Pins", "Holds",
+	"FindIncarnation", "EdgesFrom", "EdgesTo", "Candidate", "CandidateDelta", "ListCandidates", "Acknowledged", "GetBlob", "Pins", "Holds", "Retries",
 	"Stops", "Consents", "Authors", "OpenPushes", "Pushes", "Push", "EnforcedPage", "EnforcedCount", "Orphans", "OrphanCount", "Report", "ListReports",
 	"CountReports", "ListGroups", "AuditRecords", "AuditEnds", "AuditTrouble", "WalkAudit", "VerifyAudit", "Identity", "History", "Verify", "TokenByID", "Tokens", "Grants", "Authority", "Authorize", "Changed", "Close",
 }

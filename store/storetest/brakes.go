@@ -14,6 +14,7 @@ import (
 func testBrakes(t *testing.T, open func(t *testing.T) store.All) {
 	t.Run("Pins", func(t *testing.T) { pins(newWorld(t, open)) })
 	t.Run("Holds", func(t *testing.T) { holds(newWorld(t, open)) })
+	t.Run("Retries", func(t *testing.T) { retries(newWorld(t, open)) })
 	t.Run("Stops", func(t *testing.T) { stops(newWorld(t, open)) })
 }
 
@@ -93,6 +94,34 @@ func holds(w *world) {
 	if len(list) != 0 {
 		t.Errorf("after unhold: %v", list)
 	}
+}
+
+func retries(w *world) {
+	t, ctx := w.t, w.t.Context()
+	read := func(since uint64) []intent.AssetID {
+		list, err := w.Retries(ctx, shop, since)
+		w.must(err)
+		return list
+	}
+	revision := func() uint64 {
+		partition, err := w.Partition(ctx, shop)
+		w.must(err)
+		return partition.Revision
+	}
+	before := revision()
+	w.moves("a retry", func() { w.must(w.Retry(ctx, shop, "b", "mended", bob)) })
+	between := revision()
+	w.must(w.Retry(ctx, shop, "a", "mended", bob))
+	for since, want := range map[uint64][]intent.AssetID{before: {"a", "b"}, between: {"a"}, revision(): nil} {
+		if diff := cmp.Diff(want, read(since)); diff != "" {
+			t.Errorf("retries since revision %d:\n%s", since, diff)
+		}
+	}
+	w.must(w.Retry(ctx, shop, "b", "again", bob))
+	if diff := cmp.Diff([]intent.AssetID{"a", "b"}, read(between)); diff != "" {
+		t.Errorf("an asset that is tried once more:\n%s", diff)
+	}
+	w.refused(w.Retry(ctx, "nowhere", "a", "mended", bob), fault.NotFound)
 }
 
 func stops(w *world) {

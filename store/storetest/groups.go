@@ -2,9 +2,11 @@ package storetest
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"lehr.dev/fault"
 	"lehr.dev/intent"
 	"lehr.dev/store"
 )
@@ -88,4 +90,39 @@ func testGroups(t *testing.T, open func(t *testing.T) store.All) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
+}
+
+// testGrounds: a push tells what it was decided on, and who approved it as the admission
+// saw that, whatever the decision had seen.
+func testGrounds(t *testing.T, open func(t *testing.T) store.All) {
+	w := newWorld(t, open)
+	ctx := t.Context()
+	w.publish(entry("a", "x"), entry("b", "x"))
+	approval := intent.Approval{Partition: shop, Asset: "a", Effective: digestOf("x"), Plan: digestOf("plan"), By: bob, Reason: "meant", Created: noon}
+	w.must(w.Approve(ctx, approval))
+	fact := intent.Ground{Check: "errors", Fact: "error_ratio 0.004 < 0.02, 8 s old", Until: noon.Add(time.Minute)}
+	refusals, err := w.Admit(ctx, w.lease, []store.Admission{
+		{Push: "1", Asset: "a", Target: at(1), Effective: digestOf("x"), Plan: digestOf("plan"), Revision: w.revision(), At: noon,
+			NeedsApproval: true, Grounds: []intent.Ground{fact}, Budgets: []store.BudgetUse{{Key: "cluster=a", Limit: 1}}},
+		{Push: "2", Asset: "b", Target: at(1), Effective: digestOf("x"), Plan: digestOf("plan"), Revision: w.revision(), At: noon},
+	})
+	w.must(err)
+	if refusals[0] != nil || refusals[1] != nil {
+		t.Fatalf("refused: %+v %+v", refusals[0], refusals[1])
+	}
+	one, err := w.Push(ctx, shop, "1")
+	w.must(err)
+	want := []intent.Ground{fact, {Check: "approval", Fact: "1 of 1: bob approved"}}
+	if diff := cmp.Diff(want, one.Grounds); diff != "" || one.Asset != "a" || !cmp.Equal(one.Budgets, []string{"cluster=a"}) {
+		t.Errorf("%+v (-want +got):\n%s", one, diff)
+	}
+	two, err := w.Push(ctx, shop, "2")
+	w.must(err)
+	if two.Asset != "b" || two.Grounds != nil {
+		t.Errorf("%+v", two)
+	}
+	_, err = w.Push(ctx, shop, "3")
+	w.refused(err, fault.NotFound)
+	_, err = w.Push(ctx, theatre, "1")
+	w.refused(err, fault.NotFound)
 }

@@ -37,6 +37,7 @@ func Run(t *testing.T, open func(t *testing.T) store.All) {
 		{"Contention", testContention},
 		{"Reports", testReports},
 		{"Groups", testGroups},
+		{"Grounds", testGrounds},
 		{"Audit", testAudit},
 		{"Grants", testGrants},
 		{"Tokens", testTokens},

@@ -256,9 +256,11 @@ func judge(t *testing.T, policy string, c *intentpb.Check, served ...check.Amoun
 		Now: time.Now(), Asset: "web", Mode: check.Enforce, Checks: []check.Required{{Configured: made}},
 		Answers: map[check.Question]check.Answer{*made.Question: answer},
 	}
+	var own check.Own
 	if len(served) > 0 {
-		facts.Served = map[*check.Configured]check.Served{made: {Amount: served[0]}}
+		own.Serves = served[0]
 	}
+	facts.Own = map[*check.Configured]check.Own{made: own}
 	verdicts := check.Decide(facts).Verdicts
 	return verdicts[len(verdicts)-1]
 }

@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,7 +16,7 @@ import (
 	"lehr.dev/intent"
 )
 
-// partition is that of "lehr init", served by the real programs.
+// partition is served by the real programs.
 type partition struct {
 	*testing.T
 	folder, programs, policy string
@@ -23,14 +25,13 @@ type partition struct {
 func newPartition(t *testing.T, policy string) *partition {
 	t.Helper()
 	p := &partition{t, t.TempDir(), t.TempDir(), policy}
-	for program, from := range map[string]string{"lehr": "./cmd/lehr", "lehr-command": "./plugins/command"} {
+	for program, from := range map[string]string{"lehr": "./cmd/lehr", "lehr-command": "./plugins/command", "lehr-process": "./plugins/process"} {
 		build := exec.Command("go", "build", "-o", filepath.Join(p.programs, program), from)
 		build.Dir = "../.."
 		if output, err := build.CombinedOutput(); err != nil {
 			t.Fatalf("building %s: %v\n%s", program, err, output)
 		}
 	}
-	p.must("init", ".")
 	return p
 }
 
@@ -122,6 +123,7 @@ func TestAPushWaitsUntilAnAlertIsResolved(t *testing.T) {
 	manager := newAlertmanager(t)
 	prometheus := newPrometheus(t, watched, manager, "")
 	p := newPartition(t, policyFile(t, fmt.Sprintf("monitoring: [{name: main, kind: prometheus, url: %q, partitions: [hello]}]\n", prometheus.url())))
+	p.must("init", ".")
 	p.edit("lehr.yaml", "mode: observe", "mode: enforce")
 	p.edit("lehr.yaml", "\nplugins:", fmt.Sprintf(`
 checks:
@@ -165,4 +167,80 @@ plugins:`, manager.url()))
 	}
 	p.must("override", "greeting/english", "--check", "pages", "--reason", "Alertmanager is mended meanwhile")
 	p.produces("Hello, mars")
+}
+
+// jobOf has as many tasks as a file says.
+const jobOf = `def generate(ctx):
+    service = yaml("service.yaml")
+    return [asset("web", lehr.process.v1.Job(name = service["name"], binary = "/bin/sleep", args = ["1000"], replicas = service["replicas"]))]
+`
+
+// TestARealJobStaysAboveItsRecentPeak: as many processes as were needed lately go
+// on running; more are started whatever monitoring says.
+func TestARealJobStaysAboveItsRecentPeak(t *testing.T) {
+	t.Parallel()
+	watched := newTarget(t, "qps 20\n")
+	prometheus := newPrometheus(t, watched, nil, "")
+	p := newPartition(t, policyFile(t, ""))
+	name := "peak/" + prometheus.port
+	write(t, p.folder, map[string]string{
+		"service.yaml": "name: " + name + "\nreplicas: 2\n", "web.star": jobOf,
+		"lehr.yaml": fmt.Sprintf(`lehr: v1
+partition: hello
+mode: enforce
+sources: {service: {dir: ., files: [service.yaml]}}
+generate:
+  web: {starlark: web.star, from: [service]}
+  sizes: {derive: Capacity, where: type == "Job", dimensions: {qps: double(payload.replicas) * 10.0}}
+plugins: {Job: {run: lehr-process}}
+checks:
+  peak: {prometheus: %q, query: "max_over_time(qps[1h])", headroom: 1.4, dimension: qps, keep: 5s}
+`, prometheus.url()),
+	})
+	t.Cleanup(func() {
+		for _, id := range running(t, name) {
+			_ = syscall.Kill(id, syscall.SIGKILL)
+		}
+	})
+	runs := func(tasks int) {
+		t.Helper()
+		eventually(t, func() string {
+			if found := len(running(t, name)); found != tasks {
+				return fmt.Sprintf("%d tasks run, want %d; %s", found, tasks, p.says("why", "web"))
+			}
+			return ""
+		})
+	}
+	prometheus.end()
+	p.serve()
+	runs(2)
+	p.edit("service.yaml", "replicas: 2", "replicas: 4")
+	runs(4)
+	p.edit("service.yaml", "replicas: 4", "replicas: 2")
+	p.tells([]string{"web waits (check-broken)", "check peak cannot answer: prometheus ", "connection refused"}, "why", "web")
+	prometheus.start()
+	p.tells([]string{"web waits (peak): check peak: it serves 40 and would serve 20, less than the recent peak 20 × 1.4 = 28 (max_over_time(qps[1h]))"}, "why", "web")
+	if found := len(running(t, name)); found != 4 {
+		t.Fatalf("%d tasks run", found)
+	}
+	p.edit("service.yaml", "replicas: 2", "replicas: 3")
+	runs(3)
+}
+
+// running are the processes of a job.
+func running(t *testing.T, name string) (ids []int) {
+	t.Helper()
+	found, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range found {
+		text, _ := os.ReadFile(path)
+		if slices.Contains(strings.Split(string(text), "\x00"), "LEHR_JOB="+name) {
+			if id, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil {
+				ids = append(ids, id)
+			}
+		}
+	}
+	return ids
 }

@@ -135,20 +135,31 @@ func judge(command *commandpb.Command, turnedDown bool, result result) serve.Pla
 	}
 }
 
+// writerOf takes the line out that says who wrote what is there.
+func writerOf(lines []string) (others []string, writer string) {
+	const says = "lehr-writer: "
+	for i, line := range lines {
+		if name, found := strings.CutPrefix(line, says); found {
+			return slices.Delete(lines, i, i+1), strings.TrimSpace(name)
+		}
+	}
+	return lines, ""
+}
+
 // plan shows the output's lines; a digest stands for what is not shown.
 func plan(action serve.Action, destructive bool, output []byte) serve.Plan {
 	plan := serve.Plan{Action: action}
+	lines, writer := writerOf(strings.Split(strings.TrimRight(strings.ToValidUTF8(string(output), "?"), "\n"), "\n"))
 	add := func(path, text string) {
-		change := serve.FieldChange{Path: path, Target: text, Destructive: destructive}
+		change := serve.FieldChange{Path: path, Target: text, Destructive: destructive, Writer: writer}
 		if action == serve.ActionDelete {
 			change.Current, change.Target, change.Destructive = text, "", true
 		}
 		plan.Changes = append(plan.Changes, change)
 	}
 	cut := !utf8.Valid(output)
-	lines := strings.Split(strings.TrimRight(strings.ToValidUTF8(string(output), "?"), "\n"), "\n")
-	if len(lines) == 1 && lines[0] == "" {
-		lines[0] = "it differs; the diff command printed nothing"
+	if strings.Join(lines, "") == "" {
+		lines = []string{"it differs; the diff command printed nothing"}
 	}
 	for i, text := range lines[:min(len(lines), shownLines)] {
 		if len(text) > shownBytes {

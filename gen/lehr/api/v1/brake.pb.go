@@ -835,6 +835,103 @@ func (x *ListHoldsResponse) GetHolds() []*Hold {
 	return nil
 }
 
+type RetryAssetRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Partition string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
+	Asset     string                 `protobuf:"bytes,2,opt,name=asset" json:"asset,omitempty"`
+	// Why, for the audit: what is loosened needs one.
+	Reason        string `protobuf:"bytes,3,opt,name=reason" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RetryAssetRequest) Reset() {
+	*x = RetryAssetRequest{}
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RetryAssetRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RetryAssetRequest) ProtoMessage() {}
+
+func (x *RetryAssetRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RetryAssetRequest.ProtoReflect.Descriptor instead.
+func (*RetryAssetRequest) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *RetryAssetRequest) GetPartition() string {
+	if x != nil {
+		return x.Partition
+	}
+	return ""
+}
+
+func (x *RetryAssetRequest) GetAsset() string {
+	if x != nil {
+		return x.Asset
+	}
+	return ""
+}
+
+func (x *RetryAssetRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+type RetryAssetResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RetryAssetResponse) Reset() {
+	*x = RetryAssetResponse{}
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RetryAssetResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RetryAssetResponse) ProtoMessage() {}
+
+func (x *RetryAssetResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RetryAssetResponse.ProtoReflect.Descriptor instead.
+func (*RetryAssetResponse) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{15}
+}
+
 type SetStopRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Empty: all partitions, also those registered later.
@@ -846,7 +943,7 @@ type SetStopRequest struct {
 
 func (x *SetStopRequest) Reset() {
 	*x = SetStopRequest{}
-	mi := &file_lehr_api_v1_brake_proto_msgTypes[14]
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -858,7 +955,7 @@ func (x *SetStopRequest) String() string {
 func (*SetStopRequest) ProtoMessage() {}
 
 func (x *SetStopRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_brake_proto_msgTypes[14]
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -871,7 +968,7 @@ func (x *SetStopRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetStopRequest.ProtoReflect.Descriptor instead.
 func (*SetStopRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{14}
+	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *SetStopRequest) GetPartition() string {
@@ -898,7 +995,7 @@ type SetStopResponse struct {
 
 func (x *SetStopResponse) Reset() {
 	*x = SetStopResponse{}
-	mi := &file_lehr_api_v1_brake_proto_msgTypes[15]
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -910,7 +1007,7 @@ func (x *SetStopResponse) String() string {
 func (*SetStopResponse) ProtoMessage() {}
 
 func (x *SetStopResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_brake_proto_msgTypes[15]
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -923,7 +1020,7 @@ func (x *SetStopResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetStopResponse.ProtoReflect.Descriptor instead.
 func (*SetStopResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{15}
+	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *SetStopResponse) GetStop() *Stop {
@@ -944,7 +1041,7 @@ type ResumeRequest struct {
 
 func (x *ResumeRequest) Reset() {
 	*x = ResumeRequest{}
-	mi := &file_lehr_api_v1_brake_proto_msgTypes[16]
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -956,7 +1053,7 @@ func (x *ResumeRequest) String() string {
 func (*ResumeRequest) ProtoMessage() {}
 
 func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_brake_proto_msgTypes[16]
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -969,7 +1066,7 @@ func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeRequest.ProtoReflect.Descriptor instead.
 func (*ResumeRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{16}
+	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ResumeRequest) GetPartition() string {
@@ -996,7 +1093,7 @@ type ResumeResponse struct {
 
 func (x *ResumeResponse) Reset() {
 	*x = ResumeResponse{}
-	mi := &file_lehr_api_v1_brake_proto_msgTypes[17]
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1008,7 +1105,7 @@ func (x *ResumeResponse) String() string {
 func (*ResumeResponse) ProtoMessage() {}
 
 func (x *ResumeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_brake_proto_msgTypes[17]
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1021,7 +1118,7 @@ func (x *ResumeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeResponse.ProtoReflect.Descriptor instead.
 func (*ResumeResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{17}
+	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ResumeResponse) GetRemaining() []*Stop {
@@ -1039,7 +1136,7 @@ type ListStopsRequest struct {
 
 func (x *ListStopsRequest) Reset() {
 	*x = ListStopsRequest{}
-	mi := &file_lehr_api_v1_brake_proto_msgTypes[18]
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1051,7 +1148,7 @@ func (x *ListStopsRequest) String() string {
 func (*ListStopsRequest) ProtoMessage() {}
 
 func (x *ListStopsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_brake_proto_msgTypes[18]
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1064,7 +1161,7 @@ func (x *ListStopsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListStopsRequest.ProtoReflect.Descriptor instead.
 func (*ListStopsRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{18}
+	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{20}
 }
 
 type ListStopsResponse struct {
@@ -1076,7 +1173,7 @@ type ListStopsResponse struct {
 
 func (x *ListStopsResponse) Reset() {
 	*x = ListStopsResponse{}
-	mi := &file_lehr_api_v1_brake_proto_msgTypes[19]
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1088,7 +1185,7 @@ func (x *ListStopsResponse) String() string {
 func (*ListStopsResponse) ProtoMessage() {}
 
 func (x *ListStopsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_brake_proto_msgTypes[19]
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1101,7 +1198,7 @@ func (x *ListStopsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListStopsResponse.ProtoReflect.Descriptor instead.
 func (*ListStopsResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{19}
+	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ListStopsResponse) GetStops() []*Stop {
@@ -1130,7 +1227,7 @@ type Approval struct {
 
 func (x *Approval) Reset() {
 	*x = Approval{}
-	mi := &file_lehr_api_v1_brake_proto_msgTypes[20]
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1142,7 +1239,7 @@ func (x *Approval) String() string {
 func (*Approval) ProtoMessage() {}
 
 func (x *Approval) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_brake_proto_msgTypes[20]
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1155,7 +1252,7 @@ func (x *Approval) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Approval.ProtoReflect.Descriptor instead.
 func (*Approval) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{20}
+	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Approval) GetPartition() string {
@@ -1246,7 +1343,7 @@ type Rejection struct {
 
 func (x *Rejection) Reset() {
 	*x = Rejection{}
-	mi := &file_lehr_api_v1_brake_proto_msgTypes[21]
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1258,7 +1355,7 @@ func (x *Rejection) String() string {
 func (*Rejection) ProtoMessage() {}
 
 func (x *Rejection) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_brake_proto_msgTypes[21]
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1271,7 +1368,7 @@ func (x *Rejection) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rejection.ProtoReflect.Descriptor instead.
 func (*Rejection) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{21}
+	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Rejection) GetPartition() string {
@@ -1354,7 +1451,7 @@ type ApprovalRequest struct {
 
 func (x *ApprovalRequest) Reset() {
 	*x = ApprovalRequest{}
-	mi := &file_lehr_api_v1_brake_proto_msgTypes[22]
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1366,7 +1463,7 @@ func (x *ApprovalRequest) String() string {
 func (*ApprovalRequest) ProtoMessage() {}
 
 func (x *ApprovalRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_brake_proto_msgTypes[22]
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1379,7 +1476,7 @@ func (x *ApprovalRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalRequest.ProtoReflect.Descriptor instead.
 func (*ApprovalRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{22}
+	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ApprovalRequest) GetPartition() string {
@@ -1448,7 +1545,7 @@ type ApproveAssetRequest struct {
 
 func (x *ApproveAssetRequest) Reset() {
 	*x = ApproveAssetRequest{}
-	mi := &file_lehr_api_v1_brake_proto_msgTypes[23]
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1460,7 +1557,7 @@ func (x *ApproveAssetRequest) String() string {
 func (*ApproveAssetRequest) ProtoMessage() {}
 
 func (x *ApproveAssetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_brake_proto_msgTypes[23]
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1473,7 +1570,7 @@ func (x *ApproveAssetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApproveAssetRequest.ProtoReflect.Descriptor instead.
 func (*ApproveAssetRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{23}
+	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ApproveAssetRequest) GetPartition() string {
@@ -1525,7 +1622,7 @@ type ApproveAssetResponse struct {
 
 func (x *ApproveAssetResponse) Reset() {
 	*x = ApproveAssetResponse{}
-	mi := &file_lehr_api_v1_brake_proto_msgTypes[24]
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1537,7 +1634,7 @@ func (x *ApproveAssetResponse) String() string {
 func (*ApproveAssetResponse) ProtoMessage() {}
 
 func (x *ApproveAssetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_brake_proto_msgTypes[24]
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1550,7 +1647,7 @@ func (x *ApproveAssetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApproveAssetResponse.ProtoReflect.Descriptor instead.
 func (*ApproveAssetResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{24}
+	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ApproveAssetResponse) GetApproval() *Approval {
@@ -1596,7 +1693,7 @@ type RejectAssetRequest struct {
 
 func (x *RejectAssetRequest) Reset() {
 	*x = RejectAssetRequest{}
-	mi := &file_lehr_api_v1_brake_proto_msgTypes[25]
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1608,7 +1705,7 @@ func (x *RejectAssetRequest) String() string {
 func (*RejectAssetRequest) ProtoMessage() {}
 
 func (x *RejectAssetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_brake_proto_msgTypes[25]
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1621,7 +1718,7 @@ func (x *RejectAssetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RejectAssetRequest.ProtoReflect.Descriptor instead.
 func (*RejectAssetRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{25}
+	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *RejectAssetRequest) GetPartition() string {
@@ -1669,7 +1766,7 @@ type RejectAssetResponse struct {
 
 func (x *RejectAssetResponse) Reset() {
 	*x = RejectAssetResponse{}
-	mi := &file_lehr_api_v1_brake_proto_msgTypes[26]
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1681,7 +1778,7 @@ func (x *RejectAssetResponse) String() string {
 func (*RejectAssetResponse) ProtoMessage() {}
 
 func (x *RejectAssetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_brake_proto_msgTypes[26]
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1694,7 +1791,7 @@ func (x *RejectAssetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RejectAssetResponse.ProtoReflect.Descriptor instead.
 func (*RejectAssetResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{26}
+	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *RejectAssetResponse) GetRejection() *Rejection {
@@ -1722,7 +1819,7 @@ type WithdrawRejectionRequest struct {
 
 func (x *WithdrawRejectionRequest) Reset() {
 	*x = WithdrawRejectionRequest{}
-	mi := &file_lehr_api_v1_brake_proto_msgTypes[27]
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1734,7 +1831,7 @@ func (x *WithdrawRejectionRequest) String() string {
 func (*WithdrawRejectionRequest) ProtoMessage() {}
 
 func (x *WithdrawRejectionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_brake_proto_msgTypes[27]
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1747,7 +1844,7 @@ func (x *WithdrawRejectionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WithdrawRejectionRequest.ProtoReflect.Descriptor instead.
 func (*WithdrawRejectionRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{27}
+	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *WithdrawRejectionRequest) GetPartition() string {
@@ -1779,7 +1876,7 @@ type WithdrawRejectionResponse struct {
 
 func (x *WithdrawRejectionResponse) Reset() {
 	*x = WithdrawRejectionResponse{}
-	mi := &file_lehr_api_v1_brake_proto_msgTypes[28]
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1791,7 +1888,7 @@ func (x *WithdrawRejectionResponse) String() string {
 func (*WithdrawRejectionResponse) ProtoMessage() {}
 
 func (x *WithdrawRejectionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_brake_proto_msgTypes[28]
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1804,7 +1901,7 @@ func (x *WithdrawRejectionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WithdrawRejectionResponse.ProtoReflect.Descriptor instead.
 func (*WithdrawRejectionResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{28}
+	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{30}
 }
 
 type OverruleRejectionRequest struct {
@@ -1820,7 +1917,7 @@ type OverruleRejectionRequest struct {
 
 func (x *OverruleRejectionRequest) Reset() {
 	*x = OverruleRejectionRequest{}
-	mi := &file_lehr_api_v1_brake_proto_msgTypes[29]
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1832,7 +1929,7 @@ func (x *OverruleRejectionRequest) String() string {
 func (*OverruleRejectionRequest) ProtoMessage() {}
 
 func (x *OverruleRejectionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_brake_proto_msgTypes[29]
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1845,7 +1942,7 @@ func (x *OverruleRejectionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OverruleRejectionRequest.ProtoReflect.Descriptor instead.
 func (*OverruleRejectionRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{29}
+	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *OverruleRejectionRequest) GetPartition() string {
@@ -1884,7 +1981,7 @@ type OverruleRejectionResponse struct {
 
 func (x *OverruleRejectionResponse) Reset() {
 	*x = OverruleRejectionResponse{}
-	mi := &file_lehr_api_v1_brake_proto_msgTypes[30]
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1896,7 +1993,7 @@ func (x *OverruleRejectionResponse) String() string {
 func (*OverruleRejectionResponse) ProtoMessage() {}
 
 func (x *OverruleRejectionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_brake_proto_msgTypes[30]
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1909,7 +2006,7 @@ func (x *OverruleRejectionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OverruleRejectionResponse.ProtoReflect.Descriptor instead.
 func (*OverruleRejectionResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{30}
+	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{32}
 }
 
 type OverrideCheckRequest struct {
@@ -1927,7 +2024,7 @@ type OverrideCheckRequest struct {
 
 func (x *OverrideCheckRequest) Reset() {
 	*x = OverrideCheckRequest{}
-	mi := &file_lehr_api_v1_brake_proto_msgTypes[31]
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1939,7 +2036,7 @@ func (x *OverrideCheckRequest) String() string {
 func (*OverrideCheckRequest) ProtoMessage() {}
 
 func (x *OverrideCheckRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_brake_proto_msgTypes[31]
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1952,7 +2049,7 @@ func (x *OverrideCheckRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OverrideCheckRequest.ProtoReflect.Descriptor instead.
 func (*OverrideCheckRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{31}
+	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *OverrideCheckRequest) GetPartition() string {
@@ -1999,7 +2096,7 @@ type OverrideCheckResponse struct {
 
 func (x *OverrideCheckResponse) Reset() {
 	*x = OverrideCheckResponse{}
-	mi := &file_lehr_api_v1_brake_proto_msgTypes[32]
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2011,7 +2108,7 @@ func (x *OverrideCheckResponse) String() string {
 func (*OverrideCheckResponse) ProtoMessage() {}
 
 func (x *OverrideCheckResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_brake_proto_msgTypes[32]
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2024,7 +2121,7 @@ func (x *OverrideCheckResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OverrideCheckResponse.ProtoReflect.Descriptor instead.
 func (*OverrideCheckResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{32}
+	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *OverrideCheckResponse) GetOverride() *Override {
@@ -2043,7 +2140,7 @@ type ListApprovalsRequest struct {
 
 func (x *ListApprovalsRequest) Reset() {
 	*x = ListApprovalsRequest{}
-	mi := &file_lehr_api_v1_brake_proto_msgTypes[33]
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2055,7 +2152,7 @@ func (x *ListApprovalsRequest) String() string {
 func (*ListApprovalsRequest) ProtoMessage() {}
 
 func (x *ListApprovalsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_brake_proto_msgTypes[33]
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2068,7 +2165,7 @@ func (x *ListApprovalsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListApprovalsRequest.ProtoReflect.Descriptor instead.
 func (*ListApprovalsRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{33}
+	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ListApprovalsRequest) GetPartition() string {
@@ -2091,7 +2188,7 @@ type ListApprovalsResponse struct {
 
 func (x *ListApprovalsResponse) Reset() {
 	*x = ListApprovalsResponse{}
-	mi := &file_lehr_api_v1_brake_proto_msgTypes[34]
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2103,7 +2200,7 @@ func (x *ListApprovalsResponse) String() string {
 func (*ListApprovalsResponse) ProtoMessage() {}
 
 func (x *ListApprovalsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_brake_proto_msgTypes[34]
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2116,7 +2213,7 @@ func (x *ListApprovalsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListApprovalsResponse.ProtoReflect.Descriptor instead.
 func (*ListApprovalsResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{34}
+	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ListApprovalsResponse) GetApprovals() []*Approval {
@@ -2156,7 +2253,7 @@ type ListOverridesRequest struct {
 
 func (x *ListOverridesRequest) Reset() {
 	*x = ListOverridesRequest{}
-	mi := &file_lehr_api_v1_brake_proto_msgTypes[35]
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2168,7 +2265,7 @@ func (x *ListOverridesRequest) String() string {
 func (*ListOverridesRequest) ProtoMessage() {}
 
 func (x *ListOverridesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_brake_proto_msgTypes[35]
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2181,7 +2278,7 @@ func (x *ListOverridesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOverridesRequest.ProtoReflect.Descriptor instead.
 func (*ListOverridesRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{35}
+	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ListOverridesRequest) GetPartition() string {
@@ -2200,7 +2297,7 @@ type ListOverridesResponse struct {
 
 func (x *ListOverridesResponse) Reset() {
 	*x = ListOverridesResponse{}
-	mi := &file_lehr_api_v1_brake_proto_msgTypes[36]
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2212,7 +2309,7 @@ func (x *ListOverridesResponse) String() string {
 func (*ListOverridesResponse) ProtoMessage() {}
 
 func (x *ListOverridesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_brake_proto_msgTypes[36]
+	mi := &file_lehr_api_v1_brake_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2225,7 +2322,7 @@ func (x *ListOverridesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOverridesResponse.ProtoReflect.Descriptor instead.
 func (*ListOverridesResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{36}
+	return file_lehr_api_v1_brake_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ListOverridesResponse) GetOverrides() []*Override {
@@ -2292,7 +2389,12 @@ const file_lehr_api_v1_brake_proto_rawDesc = "" +
 	"\x10ListHoldsRequest\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\"<\n" +
 	"\x11ListHoldsResponse\x12'\n" +
-	"\x05holds\x18\x01 \x03(\v2\x11.lehr.api.v1.HoldR\x05holds\"F\n" +
+	"\x05holds\x18\x01 \x03(\v2\x11.lehr.api.v1.HoldR\x05holds\"_\n" +
+	"\x11RetryAssetRequest\x12\x1c\n" +
+	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x14\n" +
+	"\x05asset\x18\x02 \x01(\tR\x05asset\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\"\x14\n" +
+	"\x12RetryAssetResponse\"F\n" +
 	"\x0eSetStopRequest\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\"8\n" +
@@ -2389,7 +2491,7 @@ const file_lehr_api_v1_brake_proto_rawDesc = "" +
 	"\x14ListOverridesRequest\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\"L\n" +
 	"\x15ListOverridesResponse\x123\n" +
-	"\toverrides\x18\x01 \x03(\v2\x15.lehr.api.v1.OverrideR\toverrides2\xf6\x05\n" +
+	"\toverrides\x18\x01 \x03(\v2\x15.lehr.api.v1.OverrideR\toverrides2\xcf\x06\n" +
 	"\fBrakeService\x12K\n" +
 	"\x06SetPin\x12\x1a.lehr.api.v1.SetPinRequest\x1a\x1b.lehr.api.v1.SetPinResponse\"\b\xda\xe4\x19\x04\b\x04\x10\x01\x12T\n" +
 	"\tRemovePin\x12\x1d.lehr.api.v1.RemovePinRequest\x1a\x1e.lehr.api.v1.RemovePinResponse\"\b\xda\xe4\x19\x04\b\x04\x10\x01\x12Q\n" +
@@ -2397,7 +2499,9 @@ const file_lehr_api_v1_brake_proto_rawDesc = "" +
 	"\aSetHold\x12\x1b.lehr.api.v1.SetHoldRequest\x1a\x1c.lehr.api.v1.SetHoldResponse\"\b\xda\xe4\x19\x04\b\x04\x10\x01\x12W\n" +
 	"\n" +
 	"RemoveHold\x12\x1e.lehr.api.v1.RemoveHoldRequest\x1a\x1f.lehr.api.v1.RemoveHoldResponse\"\b\xda\xe4\x19\x04\b\x04\x10\x01\x12T\n" +
-	"\tListHolds\x12\x1d.lehr.api.v1.ListHoldsRequest\x1a\x1e.lehr.api.v1.ListHoldsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12N\n" +
+	"\tListHolds\x12\x1d.lehr.api.v1.ListHoldsRequest\x1a\x1e.lehr.api.v1.ListHoldsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12W\n" +
+	"\n" +
+	"RetryAsset\x12\x1e.lehr.api.v1.RetryAssetRequest\x1a\x1f.lehr.api.v1.RetryAssetResponse\"\b\xda\xe4\x19\x04\b\x04\x10\x01\x12N\n" +
 	"\aSetStop\x12\x1b.lehr.api.v1.SetStopRequest\x1a\x1c.lehr.api.v1.SetStopResponse\"\b\xda\xe4\x19\x04\b\x04\x10\x01\x12K\n" +
 	"\x06Resume\x12\x1a.lehr.api.v1.ResumeRequest\x1a\x1b.lehr.api.v1.ResumeResponse\"\b\xda\xe4\x19\x04\b\x04\x10\x01\x12T\n" +
 	"\tListStops\x12\x1d.lehr.api.v1.ListStopsRequest\x1a\x1e.lehr.api.v1.ListStopsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x032\xce\x05\n" +
@@ -2422,7 +2526,7 @@ func file_lehr_api_v1_brake_proto_rawDescGZIP() []byte {
 	return file_lehr_api_v1_brake_proto_rawDescData
 }
 
-var file_lehr_api_v1_brake_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
+var file_lehr_api_v1_brake_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
 var file_lehr_api_v1_brake_proto_goTypes = []any{
 	(*Pin)(nil),                       // 0: lehr.api.v1.Pin
 	(*Hold)(nil),                      // 1: lehr.api.v1.Hold
@@ -2438,109 +2542,113 @@ var file_lehr_api_v1_brake_proto_goTypes = []any{
 	(*RemoveHoldResponse)(nil),        // 11: lehr.api.v1.RemoveHoldResponse
 	(*ListHoldsRequest)(nil),          // 12: lehr.api.v1.ListHoldsRequest
 	(*ListHoldsResponse)(nil),         // 13: lehr.api.v1.ListHoldsResponse
-	(*SetStopRequest)(nil),            // 14: lehr.api.v1.SetStopRequest
-	(*SetStopResponse)(nil),           // 15: lehr.api.v1.SetStopResponse
-	(*ResumeRequest)(nil),             // 16: lehr.api.v1.ResumeRequest
-	(*ResumeResponse)(nil),            // 17: lehr.api.v1.ResumeResponse
-	(*ListStopsRequest)(nil),          // 18: lehr.api.v1.ListStopsRequest
-	(*ListStopsResponse)(nil),         // 19: lehr.api.v1.ListStopsResponse
-	(*Approval)(nil),                  // 20: lehr.api.v1.Approval
-	(*Rejection)(nil),                 // 21: lehr.api.v1.Rejection
-	(*ApprovalRequest)(nil),           // 22: lehr.api.v1.ApprovalRequest
-	(*ApproveAssetRequest)(nil),       // 23: lehr.api.v1.ApproveAssetRequest
-	(*ApproveAssetResponse)(nil),      // 24: lehr.api.v1.ApproveAssetResponse
-	(*RejectAssetRequest)(nil),        // 25: lehr.api.v1.RejectAssetRequest
-	(*RejectAssetResponse)(nil),       // 26: lehr.api.v1.RejectAssetResponse
-	(*WithdrawRejectionRequest)(nil),  // 27: lehr.api.v1.WithdrawRejectionRequest
-	(*WithdrawRejectionResponse)(nil), // 28: lehr.api.v1.WithdrawRejectionResponse
-	(*OverruleRejectionRequest)(nil),  // 29: lehr.api.v1.OverruleRejectionRequest
-	(*OverruleRejectionResponse)(nil), // 30: lehr.api.v1.OverruleRejectionResponse
-	(*OverrideCheckRequest)(nil),      // 31: lehr.api.v1.OverrideCheckRequest
-	(*OverrideCheckResponse)(nil),     // 32: lehr.api.v1.OverrideCheckResponse
-	(*ListApprovalsRequest)(nil),      // 33: lehr.api.v1.ListApprovalsRequest
-	(*ListApprovalsResponse)(nil),     // 34: lehr.api.v1.ListApprovalsResponse
-	(*ListOverridesRequest)(nil),      // 35: lehr.api.v1.ListOverridesRequest
-	(*ListOverridesResponse)(nil),     // 36: lehr.api.v1.ListOverridesResponse
-	(*Actor)(nil),                     // 37: lehr.api.v1.Actor
-	(*timestamppb.Timestamp)(nil),     // 38: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),       // 39: google.protobuf.Duration
-	(*Stop)(nil),                      // 40: lehr.api.v1.Stop
-	(*Consent)(nil),                   // 41: lehr.api.v1.Consent
-	(*Plan)(nil),                      // 42: lehr.api.v1.Plan
-	(*Override)(nil),                  // 43: lehr.api.v1.Override
+	(*RetryAssetRequest)(nil),         // 14: lehr.api.v1.RetryAssetRequest
+	(*RetryAssetResponse)(nil),        // 15: lehr.api.v1.RetryAssetResponse
+	(*SetStopRequest)(nil),            // 16: lehr.api.v1.SetStopRequest
+	(*SetStopResponse)(nil),           // 17: lehr.api.v1.SetStopResponse
+	(*ResumeRequest)(nil),             // 18: lehr.api.v1.ResumeRequest
+	(*ResumeResponse)(nil),            // 19: lehr.api.v1.ResumeResponse
+	(*ListStopsRequest)(nil),          // 20: lehr.api.v1.ListStopsRequest
+	(*ListStopsResponse)(nil),         // 21: lehr.api.v1.ListStopsResponse
+	(*Approval)(nil),                  // 22: lehr.api.v1.Approval
+	(*Rejection)(nil),                 // 23: lehr.api.v1.Rejection
+	(*ApprovalRequest)(nil),           // 24: lehr.api.v1.ApprovalRequest
+	(*ApproveAssetRequest)(nil),       // 25: lehr.api.v1.ApproveAssetRequest
+	(*ApproveAssetResponse)(nil),      // 26: lehr.api.v1.ApproveAssetResponse
+	(*RejectAssetRequest)(nil),        // 27: lehr.api.v1.RejectAssetRequest
+	(*RejectAssetResponse)(nil),       // 28: lehr.api.v1.RejectAssetResponse
+	(*WithdrawRejectionRequest)(nil),  // 29: lehr.api.v1.WithdrawRejectionRequest
+	(*WithdrawRejectionResponse)(nil), // 30: lehr.api.v1.WithdrawRejectionResponse
+	(*OverruleRejectionRequest)(nil),  // 31: lehr.api.v1.OverruleRejectionRequest
+	(*OverruleRejectionResponse)(nil), // 32: lehr.api.v1.OverruleRejectionResponse
+	(*OverrideCheckRequest)(nil),      // 33: lehr.api.v1.OverrideCheckRequest
+	(*OverrideCheckResponse)(nil),     // 34: lehr.api.v1.OverrideCheckResponse
+	(*ListApprovalsRequest)(nil),      // 35: lehr.api.v1.ListApprovalsRequest
+	(*ListApprovalsResponse)(nil),     // 36: lehr.api.v1.ListApprovalsResponse
+	(*ListOverridesRequest)(nil),      // 37: lehr.api.v1.ListOverridesRequest
+	(*ListOverridesResponse)(nil),     // 38: lehr.api.v1.ListOverridesResponse
+	(*Actor)(nil),                     // 39: lehr.api.v1.Actor
+	(*timestamppb.Timestamp)(nil),     // 40: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),       // 41: google.protobuf.Duration
+	(*Stop)(nil),                      // 42: lehr.api.v1.Stop
+	(*Consent)(nil),                   // 43: lehr.api.v1.Consent
+	(*Plan)(nil),                      // 44: lehr.api.v1.Plan
+	(*Override)(nil),                  // 45: lehr.api.v1.Override
 }
 var file_lehr_api_v1_brake_proto_depIdxs = []int32{
-	37, // 0: lehr.api.v1.Pin.holder:type_name -> lehr.api.v1.Actor
-	38, // 1: lehr.api.v1.Pin.created:type_name -> google.protobuf.Timestamp
-	38, // 2: lehr.api.v1.Pin.until:type_name -> google.protobuf.Timestamp
-	37, // 3: lehr.api.v1.Hold.owner:type_name -> lehr.api.v1.Actor
-	38, // 4: lehr.api.v1.Hold.created:type_name -> google.protobuf.Timestamp
-	38, // 5: lehr.api.v1.Hold.until:type_name -> google.protobuf.Timestamp
-	39, // 6: lehr.api.v1.SetPinRequest.period:type_name -> google.protobuf.Duration
+	39, // 0: lehr.api.v1.Pin.holder:type_name -> lehr.api.v1.Actor
+	40, // 1: lehr.api.v1.Pin.created:type_name -> google.protobuf.Timestamp
+	40, // 2: lehr.api.v1.Pin.until:type_name -> google.protobuf.Timestamp
+	39, // 3: lehr.api.v1.Hold.owner:type_name -> lehr.api.v1.Actor
+	40, // 4: lehr.api.v1.Hold.created:type_name -> google.protobuf.Timestamp
+	40, // 5: lehr.api.v1.Hold.until:type_name -> google.protobuf.Timestamp
+	41, // 6: lehr.api.v1.SetPinRequest.period:type_name -> google.protobuf.Duration
 	0,  // 7: lehr.api.v1.SetPinResponse.pin:type_name -> lehr.api.v1.Pin
 	0,  // 8: lehr.api.v1.ListPinsResponse.pins:type_name -> lehr.api.v1.Pin
-	39, // 9: lehr.api.v1.SetHoldRequest.period:type_name -> google.protobuf.Duration
+	41, // 9: lehr.api.v1.SetHoldRequest.period:type_name -> google.protobuf.Duration
 	1,  // 10: lehr.api.v1.SetHoldResponse.hold:type_name -> lehr.api.v1.Hold
 	1,  // 11: lehr.api.v1.ListHoldsResponse.holds:type_name -> lehr.api.v1.Hold
-	40, // 12: lehr.api.v1.SetStopResponse.stop:type_name -> lehr.api.v1.Stop
-	40, // 13: lehr.api.v1.ResumeResponse.remaining:type_name -> lehr.api.v1.Stop
-	40, // 14: lehr.api.v1.ListStopsResponse.stops:type_name -> lehr.api.v1.Stop
-	37, // 15: lehr.api.v1.Approval.by:type_name -> lehr.api.v1.Actor
-	38, // 16: lehr.api.v1.Approval.created:type_name -> google.protobuf.Timestamp
-	38, // 17: lehr.api.v1.Approval.until:type_name -> google.protobuf.Timestamp
-	37, // 18: lehr.api.v1.Rejection.by:type_name -> lehr.api.v1.Actor
-	38, // 19: lehr.api.v1.Rejection.created:type_name -> google.protobuf.Timestamp
-	38, // 20: lehr.api.v1.Rejection.until:type_name -> google.protobuf.Timestamp
-	38, // 21: lehr.api.v1.ApprovalRequest.since:type_name -> google.protobuf.Timestamp
-	41, // 22: lehr.api.v1.ApprovalRequest.consent:type_name -> lehr.api.v1.Consent
-	39, // 23: lehr.api.v1.ApproveAssetRequest.period:type_name -> google.protobuf.Duration
-	20, // 24: lehr.api.v1.ApproveAssetResponse.approval:type_name -> lehr.api.v1.Approval
-	42, // 25: lehr.api.v1.ApproveAssetResponse.plan:type_name -> lehr.api.v1.Plan
-	41, // 26: lehr.api.v1.ApproveAssetResponse.consent:type_name -> lehr.api.v1.Consent
-	21, // 27: lehr.api.v1.ApproveAssetResponse.rejections:type_name -> lehr.api.v1.Rejection
-	39, // 28: lehr.api.v1.RejectAssetRequest.period:type_name -> google.protobuf.Duration
-	21, // 29: lehr.api.v1.RejectAssetResponse.rejection:type_name -> lehr.api.v1.Rejection
-	42, // 30: lehr.api.v1.RejectAssetResponse.plan:type_name -> lehr.api.v1.Plan
-	39, // 31: lehr.api.v1.OverrideCheckRequest.period:type_name -> google.protobuf.Duration
-	43, // 32: lehr.api.v1.OverrideCheckResponse.override:type_name -> lehr.api.v1.Override
-	20, // 33: lehr.api.v1.ListApprovalsResponse.approvals:type_name -> lehr.api.v1.Approval
-	21, // 34: lehr.api.v1.ListApprovalsResponse.rejections:type_name -> lehr.api.v1.Rejection
-	22, // 35: lehr.api.v1.ListApprovalsResponse.requests:type_name -> lehr.api.v1.ApprovalRequest
-	43, // 36: lehr.api.v1.ListOverridesResponse.overrides:type_name -> lehr.api.v1.Override
+	42, // 12: lehr.api.v1.SetStopResponse.stop:type_name -> lehr.api.v1.Stop
+	42, // 13: lehr.api.v1.ResumeResponse.remaining:type_name -> lehr.api.v1.Stop
+	42, // 14: lehr.api.v1.ListStopsResponse.stops:type_name -> lehr.api.v1.Stop
+	39, // 15: lehr.api.v1.Approval.by:type_name -> lehr.api.v1.Actor
+	40, // 16: lehr.api.v1.Approval.created:type_name -> google.protobuf.Timestamp
+	40, // 17: lehr.api.v1.Approval.until:type_name -> google.protobuf.Timestamp
+	39, // 18: lehr.api.v1.Rejection.by:type_name -> lehr.api.v1.Actor
+	40, // 19: lehr.api.v1.Rejection.created:type_name -> google.protobuf.Timestamp
+	40, // 20: lehr.api.v1.Rejection.until:type_name -> google.protobuf.Timestamp
+	40, // 21: lehr.api.v1.ApprovalRequest.since:type_name -> google.protobuf.Timestamp
+	43, // 22: lehr.api.v1.ApprovalRequest.consent:type_name -> lehr.api.v1.Consent
+	41, // 23: lehr.api.v1.ApproveAssetRequest.period:type_name -> google.protobuf.Duration
+	22, // 24: lehr.api.v1.ApproveAssetResponse.approval:type_name -> lehr.api.v1.Approval
+	44, // 25: lehr.api.v1.ApproveAssetResponse.plan:type_name -> lehr.api.v1.Plan
+	43, // 26: lehr.api.v1.ApproveAssetResponse.consent:type_name -> lehr.api.v1.Consent
+	23, // 27: lehr.api.v1.ApproveAssetResponse.rejections:type_name -> lehr.api.v1.Rejection
+	41, // 28: lehr.api.v1.RejectAssetRequest.period:type_name -> google.protobuf.Duration
+	23, // 29: lehr.api.v1.RejectAssetResponse.rejection:type_name -> lehr.api.v1.Rejection
+	44, // 30: lehr.api.v1.RejectAssetResponse.plan:type_name -> lehr.api.v1.Plan
+	41, // 31: lehr.api.v1.OverrideCheckRequest.period:type_name -> google.protobuf.Duration
+	45, // 32: lehr.api.v1.OverrideCheckResponse.override:type_name -> lehr.api.v1.Override
+	22, // 33: lehr.api.v1.ListApprovalsResponse.approvals:type_name -> lehr.api.v1.Approval
+	23, // 34: lehr.api.v1.ListApprovalsResponse.rejections:type_name -> lehr.api.v1.Rejection
+	24, // 35: lehr.api.v1.ListApprovalsResponse.requests:type_name -> lehr.api.v1.ApprovalRequest
+	45, // 36: lehr.api.v1.ListOverridesResponse.overrides:type_name -> lehr.api.v1.Override
 	2,  // 37: lehr.api.v1.BrakeService.SetPin:input_type -> lehr.api.v1.SetPinRequest
 	4,  // 38: lehr.api.v1.BrakeService.RemovePin:input_type -> lehr.api.v1.RemovePinRequest
 	6,  // 39: lehr.api.v1.BrakeService.ListPins:input_type -> lehr.api.v1.ListPinsRequest
 	8,  // 40: lehr.api.v1.BrakeService.SetHold:input_type -> lehr.api.v1.SetHoldRequest
 	10, // 41: lehr.api.v1.BrakeService.RemoveHold:input_type -> lehr.api.v1.RemoveHoldRequest
 	12, // 42: lehr.api.v1.BrakeService.ListHolds:input_type -> lehr.api.v1.ListHoldsRequest
-	14, // 43: lehr.api.v1.BrakeService.SetStop:input_type -> lehr.api.v1.SetStopRequest
-	16, // 44: lehr.api.v1.BrakeService.Resume:input_type -> lehr.api.v1.ResumeRequest
-	18, // 45: lehr.api.v1.BrakeService.ListStops:input_type -> lehr.api.v1.ListStopsRequest
-	23, // 46: lehr.api.v1.ApprovalService.ApproveAsset:input_type -> lehr.api.v1.ApproveAssetRequest
-	25, // 47: lehr.api.v1.ApprovalService.RejectAsset:input_type -> lehr.api.v1.RejectAssetRequest
-	27, // 48: lehr.api.v1.ApprovalService.WithdrawRejection:input_type -> lehr.api.v1.WithdrawRejectionRequest
-	29, // 49: lehr.api.v1.ApprovalService.OverruleRejection:input_type -> lehr.api.v1.OverruleRejectionRequest
-	31, // 50: lehr.api.v1.ApprovalService.OverrideCheck:input_type -> lehr.api.v1.OverrideCheckRequest
-	33, // 51: lehr.api.v1.ApprovalService.ListApprovals:input_type -> lehr.api.v1.ListApprovalsRequest
-	35, // 52: lehr.api.v1.ApprovalService.ListOverrides:input_type -> lehr.api.v1.ListOverridesRequest
-	3,  // 53: lehr.api.v1.BrakeService.SetPin:output_type -> lehr.api.v1.SetPinResponse
-	5,  // 54: lehr.api.v1.BrakeService.RemovePin:output_type -> lehr.api.v1.RemovePinResponse
-	7,  // 55: lehr.api.v1.BrakeService.ListPins:output_type -> lehr.api.v1.ListPinsResponse
-	9,  // 56: lehr.api.v1.BrakeService.SetHold:output_type -> lehr.api.v1.SetHoldResponse
-	11, // 57: lehr.api.v1.BrakeService.RemoveHold:output_type -> lehr.api.v1.RemoveHoldResponse
-	13, // 58: lehr.api.v1.BrakeService.ListHolds:output_type -> lehr.api.v1.ListHoldsResponse
-	15, // 59: lehr.api.v1.BrakeService.SetStop:output_type -> lehr.api.v1.SetStopResponse
-	17, // 60: lehr.api.v1.BrakeService.Resume:output_type -> lehr.api.v1.ResumeResponse
-	19, // 61: lehr.api.v1.BrakeService.ListStops:output_type -> lehr.api.v1.ListStopsResponse
-	24, // 62: lehr.api.v1.ApprovalService.ApproveAsset:output_type -> lehr.api.v1.ApproveAssetResponse
-	26, // 63: lehr.api.v1.ApprovalService.RejectAsset:output_type -> lehr.api.v1.RejectAssetResponse
-	28, // 64: lehr.api.v1.ApprovalService.WithdrawRejection:output_type -> lehr.api.v1.WithdrawRejectionResponse
-	30, // 65: lehr.api.v1.ApprovalService.OverruleRejection:output_type -> lehr.api.v1.OverruleRejectionResponse
-	32, // 66: lehr.api.v1.ApprovalService.OverrideCheck:output_type -> lehr.api.v1.OverrideCheckResponse
-	34, // 67: lehr.api.v1.ApprovalService.ListApprovals:output_type -> lehr.api.v1.ListApprovalsResponse
-	36, // 68: lehr.api.v1.ApprovalService.ListOverrides:output_type -> lehr.api.v1.ListOverridesResponse
-	53, // [53:69] is the sub-list for method output_type
-	37, // [37:53] is the sub-list for method input_type
+	14, // 43: lehr.api.v1.BrakeService.RetryAsset:input_type -> lehr.api.v1.RetryAssetRequest
+	16, // 44: lehr.api.v1.BrakeService.SetStop:input_type -> lehr.api.v1.SetStopRequest
+	18, // 45: lehr.api.v1.BrakeService.Resume:input_type -> lehr.api.v1.ResumeRequest
+	20, // 46: lehr.api.v1.BrakeService.ListStops:input_type -> lehr.api.v1.ListStopsRequest
+	25, // 47: lehr.api.v1.ApprovalService.ApproveAsset:input_type -> lehr.api.v1.ApproveAssetRequest
+	27, // 48: lehr.api.v1.ApprovalService.RejectAsset:input_type -> lehr.api.v1.RejectAssetRequest
+	29, // 49: lehr.api.v1.ApprovalService.WithdrawRejection:input_type -> lehr.api.v1.WithdrawRejectionRequest
+	31, // 50: lehr.api.v1.ApprovalService.OverruleRejection:input_type -> lehr.api.v1.OverruleRejectionRequest
+	33, // 51: lehr.api.v1.ApprovalService.OverrideCheck:input_type -> lehr.api.v1.OverrideCheckRequest
+	35, // 52: lehr.api.v1.ApprovalService.ListApprovals:input_type -> lehr.api.v1.ListApprovalsRequest
+	37, // 53: lehr.api.v1.ApprovalService.ListOverrides:input_type -> lehr.api.v1.ListOverridesRequest
+	3,  // 54: lehr.api.v1.BrakeService.SetPin:output_type -> lehr.api.v1.SetPinResponse
+	5,  // 55: lehr.api.v1.BrakeService.RemovePin:output_type -> lehr.api.v1.RemovePinResponse
+	7,  // 56: lehr.api.v1.BrakeService.ListPins:output_type -> lehr.api.v1.ListPinsResponse
+	9,  // 57: lehr.api.v1.BrakeService.SetHold:output_type -> lehr.api.v1.SetHoldResponse
+	11, // 58: lehr.api.v1.BrakeService.RemoveHold:output_type -> lehr.api.v1.RemoveHoldResponse
+	13, // 59: lehr.api.v1.BrakeService.ListHolds:output_type -> lehr.api.v1.ListHoldsResponse
+	15, // 60: lehr.api.v1.BrakeService.RetryAsset:output_type -> lehr.api.v1.RetryAssetResponse
+	17, // 61: lehr.api.v1.BrakeService.SetStop:output_type -> lehr.api.v1.SetStopResponse
+	19, // 62: lehr.api.v1.BrakeService.Resume:output_type -> lehr.api.v1.ResumeResponse
+	21, // 63: lehr.api.v1.BrakeService.ListStops:output_type -> lehr.api.v1.ListStopsResponse
+	26, // 64: lehr.api.v1.ApprovalService.ApproveAsset:output_type -> lehr.api.v1.ApproveAssetResponse
+	28, // 65: lehr.api.v1.ApprovalService.RejectAsset:output_type -> lehr.api.v1.RejectAssetResponse
+	30, // 66: lehr.api.v1.ApprovalService.WithdrawRejection:output_type -> lehr.api.v1.WithdrawRejectionResponse
+	32, // 67: lehr.api.v1.ApprovalService.OverruleRejection:output_type -> lehr.api.v1.OverruleRejectionResponse
+	34, // 68: lehr.api.v1.ApprovalService.OverrideCheck:output_type -> lehr.api.v1.OverrideCheckResponse
+	36, // 69: lehr.api.v1.ApprovalService.ListApprovals:output_type -> lehr.api.v1.ListApprovalsResponse
+	38, // 70: lehr.api.v1.ApprovalService.ListOverrides:output_type -> lehr.api.v1.ListOverridesResponse
+	54, // [54:71] is the sub-list for method output_type
+	37, // [37:54] is the sub-list for method input_type
 	37, // [37:37] is the sub-list for extension type_name
 	37, // [37:37] is the sub-list for extension extendee
 	0,  // [0:37] is the sub-list for field type_name
@@ -2559,7 +2667,7 @@ func file_lehr_api_v1_brake_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_api_v1_brake_proto_rawDesc), len(file_lehr_api_v1_brake_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   37,
+			NumMessages:   39,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

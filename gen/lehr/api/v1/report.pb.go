@@ -26,8 +26,9 @@ type ListReportsRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Partition string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
 	Prefix    string                 `protobuf:"bytes,2,opt,name=prefix" json:"prefix,omitempty"`
-	State     string                 `protobuf:"bytes,3,opt,name=state" json:"state,omitempty"`
-	After     string                 `protobuf:"bytes,4,opt,name=after" json:"after,omitempty"`
+	// Of Report.state; or "quarantined", of those that wait for that.
+	State string `protobuf:"bytes,3,opt,name=state" json:"state,omitempty"`
+	After string `protobuf:"bytes,4,opt,name=after" json:"after,omitempty"`
 	// 0: 100, at most 1000.
 	Limit int32 `protobuf:"varint,5,opt,name=limit" json:"limit,omitempty"`
 	// Of the members of this group only: "shop", "shop/a".

@@ -504,12 +504,14 @@ func (x *Finding) GetAsset() string {
 }
 
 type FieldChange struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Path          string                 `protobuf:"bytes,1,opt,name=path" json:"path,omitempty"`
-	Current       string                 `protobuf:"bytes,2,opt,name=current" json:"current,omitempty"`
-	Target        string                 `protobuf:"bytes,3,opt,name=target" json:"target,omitempty"`
-	Reason        string                 `protobuf:"bytes,4,opt,name=reason" json:"reason,omitempty"`
-	Destructive   bool                   `protobuf:"varint,5,opt,name=destructive" json:"destructive,omitempty"`
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Path        string                 `protobuf:"bytes,1,opt,name=path" json:"path,omitempty"`
+	Current     string                 `protobuf:"bytes,2,opt,name=current" json:"current,omitempty"`
+	Target      string                 `protobuf:"bytes,3,opt,name=target" json:"target,omitempty"`
+	Reason      string                 `protobuf:"bytes,4,opt,name=reason" json:"reason,omitempty"`
+	Destructive bool                   `protobuf:"varint,5,opt,name=destructive" json:"destructive,omitempty"`
+	// Who wrote current, as the provider records it; empty: it records nobody.
+	Writer        string `protobuf:"bytes,6,opt,name=writer" json:"writer,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -577,6 +579,13 @@ func (x *FieldChange) GetDestructive() bool {
 		return x.Destructive
 	}
 	return false
+}
+
+func (x *FieldChange) GetWriter() string {
+	if x != nil {
+		return x.Writer
+	}
+	return ""
 }
 
 type Plan struct {
@@ -1578,13 +1587,14 @@ const file_lehr_api_v1_values_proto_rawDesc = "" +
 	"\x04line\x18\x06 \x01(\x05R\x04line\x12\x16\n" +
 	"\x06column\x18\a \x01(\x05R\x06column\x12\x14\n" +
 	"\x05field\x18\b \x01(\tR\x05field\x12\x14\n" +
-	"\x05asset\x18\t \x01(\tR\x05asset\"\x8d\x01\n" +
+	"\x05asset\x18\t \x01(\tR\x05asset\"\xa5\x01\n" +
 	"\vFieldChange\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x18\n" +
 	"\acurrent\x18\x02 \x01(\tR\acurrent\x12\x16\n" +
 	"\x06target\x18\x03 \x01(\tR\x06target\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\x12 \n" +
-	"\vdestructive\x18\x05 \x01(\bR\vdestructive\"t\n" +
+	"\vdestructive\x18\x05 \x01(\bR\vdestructive\x12\x16\n" +
+	"\x06writer\x18\x06 \x01(\tR\x06writer\"t\n" +
 	"\x04Plan\x12\x16\n" +
 	"\x06action\x18\x01 \x01(\tR\x06action\x122\n" +
 	"\achanges\x18\x02 \x03(\v2\x18.lehr.api.v1.FieldChangeR\achanges\x12 \n" +

@@ -1670,7 +1670,10 @@ type PluginBinding struct {
 	Run []string `protobuf:"bytes,2,rep,name=run" json:"run,omitempty"`
 	// Or HOST:PORT, where the plugin serves already. The server's own list of
 	// plugin servers says which partitions may have it dialled.
-	Dial          string `protobuf:"bytes,3,opt,name=dial" json:"dial,omitempty"`
+	Dial string `protobuf:"bytes,3,opt,name=dial" json:"dial,omitempty"`
+	// Pushes in flight at once of assets of the type, and looks at batches of what
+	// the plugin serves, if that is less than the server's own bounds; 0: those.
+	AtOnce        uint32 `protobuf:"varint,4,opt,name=at_once,json=atOnce" json:"at_once,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1724,6 +1727,13 @@ func (x *PluginBinding) GetDial() string {
 		return x.Dial
 	}
 	return ""
+}
+
+func (x *PluginBinding) GetAtOnce() uint32 {
+	if x != nil {
+		return x.AtOnce
+	}
+	return 0
 }
 
 // ShrinkGuard holds a candidate that removes or changes too much.
@@ -2120,11 +2130,12 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\x04line\x18\x01 \x03(\tB\b\xbaH\x05\x92\x01\x02\b\x01R\x04line\"f\n" +
 	"\vRoleBinding\x12=\n" +
 	"\x04role\x18\x01 \x01(\tB)\xbaH&r$R\x06viewerR\x06editorR\bapproverR\boperatorR\x04role\x12\x18\n" +
-	"\x02to\x18\x02 \x03(\tB\b\xbaH\x05\x92\x01\x02\b\x01R\x02to\"\xd7\x01\n" +
+	"\x02to\x18\x02 \x03(\tB\b\xbaH\x05\x92\x01\x02\b\x01R\x02to\"\xf0\x01\n" +
 	"\rPluginBinding\x12\x1b\n" +
 	"\x04type\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x04type\x12\x10\n" +
 	"\x03run\x18\x02 \x03(\tR\x03run\x12\x12\n" +
-	"\x04dial\x18\x03 \x01(\tR\x04dial:\x82\x01\xbaH\x7f\x1a}\n" +
+	"\x04dial\x18\x03 \x01(\tR\x04dial\x12\x17\n" +
+	"\aat_once\x18\x04 \x01(\rR\x06atOnce:\x82\x01\xbaH\x7f\x1a}\n" +
 	"\x1aplugin_binding.run_or_dial\x124a plugin is bound by run or by dial, and not by both\x1a)(size(this.run) > 0) != (this.dial != '')\"\xd2\x01\n" +
 	"\vShrinkGuard\x127\n" +
 	"\x13max_removed_percent\x18\x01 \x01(\rB\a\xbaH\x04*\x02\x18dR\x11maxRemovedPercent\x127\n" +

@@ -1392,7 +1392,11 @@ type FieldChange struct {
 	Target  string `protobuf:"bytes,3,opt,name=target" json:"target,omitempty"`
 	Reason  string `protobuf:"bytes,4,opt,name=reason" json:"reason,omitempty"`
 	// Data or capacity is destroyed: needs an approval.
-	Destructive   bool `protobuf:"varint,5,opt,name=destructive" json:"destructive,omitempty"`
+	Destructive bool `protobuf:"varint,5,opt,name=destructive" json:"destructive,omitempty"`
+	// Who wrote current, as the provider records it, at most 256 bytes; empty: it
+	// records nobody. It is told when somebody keeps changing the field back, and
+	// is no part of the plan digest. Never a guess.
+	Writer        string `protobuf:"bytes,6,opt,name=writer" json:"writer,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1460,6 +1464,13 @@ func (x *FieldChange) GetDestructive() bool {
 		return x.Destructive
 	}
 	return false
+}
+
+func (x *FieldChange) GetWriter() string {
+	if x != nil {
+		return x.Writer
+	}
+	return ""
 }
 
 type Impact struct {
@@ -2589,13 +2600,14 @@ const file_lehr_plugin_v1_plugin_proto_rawDesc = "" +
 	"\x06action\x18\x01 \x01(\x0e2\x16.lehr.plugin.v1.ActionR\x06action\x125\n" +
 	"\achanges\x18\x02 \x03(\v2\x1b.lehr.plugin.v1.FieldChangeR\achanges\"!\n" +
 	"\aUnknown\x12\x16\n" +
-	"\x06reason\x18\x01 \x01(\tR\x06reason\"\x8d\x01\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\"\xa5\x01\n" +
 	"\vFieldChange\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x18\n" +
 	"\acurrent\x18\x02 \x01(\tR\acurrent\x12\x16\n" +
 	"\x06target\x18\x03 \x01(\tR\x06target\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\x12 \n" +
-	"\vdestructive\x18\x05 \x01(\bR\vdestructive\"X\n" +
+	"\vdestructive\x18\x05 \x01(\bR\vdestructive\x12\x16\n" +
+	"\x06writer\x18\x06 \x01(\tR\x06writer\"X\n" +
 	"\x06Impact\x12\x1c\n" +
 	"\tdimension\x18\x01 \x01(\tR\tdimension\x12\x18\n" +
 	"\acurrent\x18\x02 \x01(\x01R\acurrent\x12\x16\n" +

@@ -47,6 +47,8 @@ const (
 	BrakeServiceRemoveHoldProcedure = "/lehr.api.v1.BrakeService/RemoveHold"
 	// BrakeServiceListHoldsProcedure is the fully-qualified name of the BrakeService's ListHolds RPC.
 	BrakeServiceListHoldsProcedure = "/lehr.api.v1.BrakeService/ListHolds"
+	// BrakeServiceRetryAssetProcedure is the fully-qualified name of the BrakeService's RetryAsset RPC.
+	BrakeServiceRetryAssetProcedure = "/lehr.api.v1.BrakeService/RetryAsset"
 	// BrakeServiceSetStopProcedure is the fully-qualified name of the BrakeService's SetStop RPC.
 	BrakeServiceSetStopProcedure = "/lehr.api.v1.BrakeService/SetStop"
 	// BrakeServiceResumeProcedure is the fully-qualified name of the BrakeService's Resume RPC.
@@ -86,6 +88,9 @@ type BrakeServiceClient interface {
 	SetHold(context.Context, *v1.SetHoldRequest) (*v1.SetHoldResponse, error)
 	RemoveHold(context.Context, *v1.RemoveHoldRequest) (*v1.RemoveHoldResponse, error)
 	ListHolds(context.Context, *v1.ListHoldsRequest) (*v1.ListHoldsResponse, error)
+	// Has an asset looked at now, and pushed if it differs, as if nothing of it had
+	// failed before. No check is passed over, and no brake.
+	RetryAsset(context.Context, *v1.RetryAssetRequest) (*v1.RetryAssetResponse, error)
 	// Stops one partition or all. Stopping again changes nothing.
 	SetStop(context.Context, *v1.SetStopRequest) (*v1.SetStopResponse, error)
 	// Ends the stop of that very scope.
@@ -140,6 +145,12 @@ func NewBrakeServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithSchema(brakeServiceMethods.ByName("ListHolds")),
 			connect.WithClientOptions(opts...),
 		),
+		retryAsset: connect.NewClient[v1.RetryAssetRequest, v1.RetryAssetResponse](
+			httpClient,
+			baseURL+BrakeServiceRetryAssetProcedure,
+			connect.WithSchema(brakeServiceMethods.ByName("RetryAsset")),
+			connect.WithClientOptions(opts...),
+		),
 		setStop: connect.NewClient[v1.SetStopRequest, v1.SetStopResponse](
 			httpClient,
 			baseURL+BrakeServiceSetStopProcedure,
@@ -169,6 +180,7 @@ type brakeServiceClient struct {
 	setHold    *connect.Client[v1.SetHoldRequest, v1.SetHoldResponse]
 	removeHold *connect.Client[v1.RemoveHoldRequest, v1.RemoveHoldResponse]
 	listHolds  *connect.Client[v1.ListHoldsRequest, v1.ListHoldsResponse]
+	retryAsset *connect.Client[v1.RetryAssetRequest, v1.RetryAssetResponse]
 	setStop    *connect.Client[v1.SetStopRequest, v1.SetStopResponse]
 	resume     *connect.Client[v1.ResumeRequest, v1.ResumeResponse]
 	listStops  *connect.Client[v1.ListStopsRequest, v1.ListStopsResponse]
@@ -228,6 +240,15 @@ func (c *brakeServiceClient) ListHolds(ctx context.Context, req *v1.ListHoldsReq
 	return nil, err
 }
 
+// RetryAsset calls lehr.api.v1.BrakeService.RetryAsset.
+func (c *brakeServiceClient) RetryAsset(ctx context.Context, req *v1.RetryAssetRequest) (*v1.RetryAssetResponse, error) {
+	response, err := c.retryAsset.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // SetStop calls lehr.api.v1.BrakeService.SetStop.
 func (c *brakeServiceClient) SetStop(ctx context.Context, req *v1.SetStopRequest) (*v1.SetStopResponse, error) {
 	response, err := c.setStop.CallUnary(ctx, connect.NewRequest(req))
@@ -265,6 +286,9 @@ type BrakeServiceHandler interface {
 	SetHold(context.Context, *v1.SetHoldRequest) (*v1.SetHoldResponse, error)
 	RemoveHold(context.Context, *v1.RemoveHoldRequest) (*v1.RemoveHoldResponse, error)
 	ListHolds(context.Context, *v1.ListHoldsRequest) (*v1.ListHoldsResponse, error)
+	// Has an asset looked at now, and pushed if it differs, as if nothing of it had
+	// failed before. No check is passed over, and no brake.
+	RetryAsset(context.Context, *v1.RetryAssetRequest) (*v1.RetryAssetResponse, error)
 	// Stops one partition or all. Stopping again changes nothing.
 	SetStop(context.Context, *v1.SetStopRequest) (*v1.SetStopResponse, error)
 	// Ends the stop of that very scope.
@@ -315,6 +339,12 @@ func NewBrakeServiceHandler(svc BrakeServiceHandler, opts ...connect.HandlerOpti
 		connect.WithSchema(brakeServiceMethods.ByName("ListHolds")),
 		connect.WithHandlerOptions(opts...),
 	)
+	brakeServiceRetryAssetHandler := connect.NewUnaryHandlerSimple(
+		BrakeServiceRetryAssetProcedure,
+		svc.RetryAsset,
+		connect.WithSchema(brakeServiceMethods.ByName("RetryAsset")),
+		connect.WithHandlerOptions(opts...),
+	)
 	brakeServiceSetStopHandler := connect.NewUnaryHandlerSimple(
 		BrakeServiceSetStopProcedure,
 		svc.SetStop,
@@ -347,6 +377,8 @@ func NewBrakeServiceHandler(svc BrakeServiceHandler, opts ...connect.HandlerOpti
 			brakeServiceRemoveHoldHandler.ServeHTTP(w, r)
 		case BrakeServiceListHoldsProcedure:
 			brakeServiceListHoldsHandler.ServeHTTP(w, r)
+		case BrakeServiceRetryAssetProcedure:
+			brakeServiceRetryAssetHandler.ServeHTTP(w, r)
 		case BrakeServiceSetStopProcedure:
 			brakeServiceSetStopHandler.ServeHTTP(w, r)
 		case BrakeServiceResumeProcedure:
@@ -384,6 +416,10 @@ func (UnimplementedBrakeServiceHandler) RemoveHold(context.Context, *v1.RemoveHo
 
 func (UnimplementedBrakeServiceHandler) ListHolds(context.Context, *v1.ListHoldsRequest) (*v1.ListHoldsResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.BrakeService.ListHolds is not implemented"))
+}
+
+func (UnimplementedBrakeServiceHandler) RetryAsset(context.Context, *v1.RetryAssetRequest) (*v1.RetryAssetResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.BrakeService.RetryAsset is not implemented"))
 }
 
 func (UnimplementedBrakeServiceHandler) SetStop(context.Context, *v1.SetStopRequest) (*v1.SetStopResponse, error) {

@@ -1,0 +1,134 @@
+package enforcer
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"lehr.dev/intent"
+	"lehr.dev/plugin"
+)
+
+func ends(result plugin.PushResult) behaviour {
+	return behaviour{push: func(context.Context, func(), plugin.Push) plugin.PushResult { return result }}
+}
+
+// TestPushesWithoutEffectAreTold: apart from pushes that fail, with the fields,
+// in the slowest pace; new content and another version of the plugin end it.
+func TestPushesWithoutEffectAreTold(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.production.does("web", ends(plugin.PushResult{Ending: plugin.Pushed}))
+		w.publish(web)
+		if reason := w.waitsOn("web", intent.WaitNoEffect).Reason; !strings.Contains(reason, "pushed 3 times without effect") || !strings.Contains(reason, "(fields: word)") {
+			t.Errorf("reason %q", reason)
+		}
+		before := w.production.pushes("web")
+		w.pass(time.Hour)
+		if tries := w.production.pushes("web") - before; tries < 9 || tries > 16 {
+			t.Errorf("%d pushes in an hour, want one in about five minutes", tries)
+		}
+		for name, renew := range map[string]func(){
+			"new content": func() { w.publish(webV2) },
+			"another version of the plugin": func() {
+				w.production.mu.Lock()
+				w.production.version = "2"
+				w.production.mu.Unlock()
+				w.pass(w.limits.Sweep * 2)
+			},
+		} {
+			before := w.production.pushes("web")
+			renew()
+			w.pass(2 * time.Second)
+			if w.production.pushes("web") == before {
+				t.Errorf("%s did not end the wait", name)
+			}
+			w.waitsOn("web", intent.WaitNoEffect)
+		}
+		w.production.does("web", behaviour{})
+		w.publish(web)
+		w.inSync(web)
+	})
+}
+
+// TestAPushThatHasSomeEffectIsNotWithout: each brings it nearer.
+func TestAPushThatHasSomeEffectIsNotWithout(t *testing.T) {
+	simulate(t, func(w *world) {
+		steps := []string{"1", "2", "3", "4", "5", "v1"}
+		w.production.does("web", behaviour{push: func(context.Context, func(), plugin.Push) plugin.PushResult {
+			w.production.set("web", steps[0])
+			steps = steps[1:]
+			return plugin.PushResult{Ending: plugin.Pushed}
+		}})
+		w.publish(web)
+		w.eventually("it is in sync, and never was without effect", func() bool {
+			report := w.report("web")
+			if len(report.Waiting) > 0 && report.Waiting[0].Kind == intent.WaitNoEffect {
+				t.Fatalf("reason %q", report.Waiting[0].Reason)
+			}
+			return report.State == intent.StateInSync
+		})
+	})
+}
+
+// TestARetrySaysWhy: how often, what the plugin says, and whether it takes
+// trying again to be of use.
+func TestARetrySaysWhy(t *testing.T) {
+	for _, test := range []struct {
+		name        string
+		retryable   bool
+		says        []string
+		least, most time.Duration
+	}{
+		{"for now", true, []string{"push 1 failed for now, its plugin says: no room", "doubles from 1s to 5m0s", "tried again at "}, 800 * time.Millisecond, 1200 * time.Millisecond},
+		{"for good", false, []string{"push 1 failed for good, its plugin says: no room", "doubles from 10s to 5m0s", "tried again at "}, 8 * time.Second, 12 * time.Second},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			simulate(t, func(w *world) {
+				w.production.does("web", ends(plugin.PushResult{Ending: plugin.Failed, Reason: "no room", Retryable: test.retryable}))
+				w.publish(web)
+				waiting := w.waitsOn("web", intent.WaitBackoff)
+				for _, says := range test.says {
+					if !strings.Contains(waiting.Reason, says) {
+						t.Errorf("%q does not say %q", waiting.Reason, says)
+					}
+				}
+				if pause := time.Until(waiting.Until); pause < test.least-200*time.Millisecond || pause > test.most {
+					t.Errorf("it waits for %s, want about %s", pause, test.most)
+				}
+				w.production.does("web", behaviour{})
+				w.inSync(web)
+			})
+		})
+	}
+}
+
+// TestARetryOfAPersonEndsThePause: of pushes that fail and of what is kept
+// apart, and of nothing that guards.
+func TestARetryOfAPersonEndsThePause(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.production.does("web", ends(plugin.PushResult{Ending: plugin.Failed, Reason: "no room"}))
+		w.production.does("db", behaviour{breaks: true})
+		w.publish(web, db, thing{id: "held", word: "v1"})
+		w.must(w.store.SetHold(w.ctx, shop, intent.Hold{Asset: "held", Owner: tester, Reason: "looking"}))
+		w.pass(20 * time.Minute)
+		w.waitsOn("web", intent.WaitBackoff)
+		w.waitsOn("db", intent.WaitQuarantined)
+		pushes := w.production.pushes("held")
+		w.production.does("web", behaviour{})
+		w.production.does("db", behaviour{})
+		w.production.set("held", "by hand")
+		began := time.Now()
+		for _, id := range []intent.AssetID{"web", "db", "held", "nothing"} {
+			w.must(w.store.Retry(w.ctx, shop, id, "mended", tester))
+		}
+		w.inSync(web, db)
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("they were tried after %s", took)
+		}
+		w.waitsOn("held", intent.WaitHold)
+		if w.production.pushes("held") != pushes {
+			t.Error("a retry passed over a hold")
+		}
+	})
+}
