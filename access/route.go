@@ -14,6 +14,9 @@ const (
 	NeedsBrowser Need = "browser"
 	// NeedsNothing: whoever reaches the server may come.
 	NeedsNothing Need = "nothing"
+	// NeedsNoName: nothing, and by whatever name: the answer tells nobody anything
+	// of anybody.
+	NeedsNoName Need = "no name"
 )
 
 // Route is a pattern of http.ServeMux, and what its requests need.
@@ -33,15 +36,25 @@ type Routes struct {
 // Routes returns none yet, which this guard will guard.
 func (l Local) Routes() *Routes {
 	return &Routes{guards: map[Need]func(http.Handler) http.Handler{
-		NeedsToken: l.Guard, NeedsBrowser: l.pageGuard(), NeedsNothing: Hosts(nil).guardOpen,
+		NeedsToken: l.Guard, NeedsBrowser: l.pageGuard(), NeedsNothing: Hosts(nil).guardOpen, NeedsNoName: unguarded,
 	}}
 }
 
 // Routes returns none yet. Browsers guards those that are for browsers.
 func (m Remote) Routes(browsers func(http.Handler) http.Handler) *Routes {
 	return &Routes{guards: map[Need]func(http.Handler) http.Handler{
-		NeedsToken: m.Guard, NeedsBrowser: browsers, NeedsNothing: m.Hosts.guardOpen,
+		NeedsToken: m.Guard, NeedsBrowser: browsers, NeedsNothing: m.Hosts.guardOpen, NeedsNoName: unguarded,
 	}}
+}
+
+// Monitoring returns none yet, for an address that serves nothing but what whoever
+// reaches it may read. On loopback no web page may, by a name of its own.
+func Monitoring(loopback bool) *Routes {
+	open := unguarded
+	if loopback {
+		open = Hosts(nil).guardOpen
+	}
+	return &Routes{guards: map[Need]func(http.Handler) http.Handler{NeedsNothing: open, NeedsNoName: unguarded}}
 }
 
 // Handle serves what matches a pattern to those who have what it needs. It
@@ -59,6 +72,8 @@ func (r *Routes) Handle(pattern string, need Need, handler http.Handler) {
 func (r *Routes) List() []Route { return r.list }
 
 func (r *Routes) ServeHTTP(w http.ResponseWriter, request *http.Request) { r.mux.ServeHTTP(w, request) }
+
+func unguarded(next http.Handler) http.Handler { return next }
 
 // guardOpen asks for no credential, and lets nobody in under another name or
 // from another origin either.

@@ -24,6 +24,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"lehr.dev/access"
 	"lehr.dev/annealing/check"
 	"lehr.dev/annealing/enforcer"
@@ -59,6 +61,9 @@ type Options struct {
 	// empty: no socket is opened.
 	Listen string
 	TLS    TLS
+	// Metrics is an address at which metrics and health are served to whoever
+	// reaches it, in the clear; empty: at none.
+	Metrics string
 	// URLs by which people reach the server from other machines.
 	URLs []*url.URL
 	// Roots are whose certificates are believed; nil: the system's.
@@ -209,6 +214,13 @@ type App struct {
 	tell func(ctx context.Context, target string, message notify.Message) error
 	// outside answers what rules ask; nil in a simulation: nobody does.
 	outside validate.Outside
+	// measures are of the process; those of partitions are in their states.
+	measures  measures
+	heartbeat heartbeat
+	registry  func() *prometheus.Registry
+	tail      tail
+	// followed: the registered partitions were read once.
+	followed atomic.Bool
 
 	cancel context.CancelFunc
 	// acting ends when all partitions' actors have.
@@ -239,13 +251,20 @@ func New(options Options) (*App, error) {
 	case options.Database != "":
 		holder += ":" + rand.Text()[:8] // First processes of containers have one name.
 	}
-	outage := newOutage(options.Log, runtime.Now)
-	return &App{
-		options: options, log: slog.New(outage), outage: outage.absence, runtime: runtime,
+	a := &App{
+		options: options, runtime: runtime,
 		holder: holder, states: map[intent.PartitionID]*state{}, fleet: newFleet(),
 		ending: map[intent.PartitionID]*state{}, since: map[intent.PartitionID]uint64{},
 		elsewhere: elsewhere{hooks: make(chan struct{}, maxHooks)},
-	}, nil
+	}
+	log := options.Log
+	if options.Listen != "" {
+		log = a.tail.keeping(log)
+	}
+	outage := newOutage(log, runtime.Now)
+	a.log, a.outage = slog.New(outage), outage.absence
+	a.registry = sync.OnceValue(a.newMetrics)
+	return a, nil
 }
 
 // Start opens everything and returns when the API answers. After an error
@@ -353,7 +372,7 @@ func (a *App) open(ctx context.Context) error {
 		Store: a.store, Schemas: a.schemas, Runtime: a.runtime, Health: a.health, Problems: a.problems,
 		Identify: access.CallerOf, Location: a.location(), Version: a.options.Version, Log: a.log, Login: a.exchange,
 		// Who bears the launch token is the one user of a local server.
-		Alone: a.alone, Sweep: a.options.Limits.Sweep,
+		Alone: a.alone, Sweep: a.options.Limits.Sweep, Measure: &a.measures.API, Diagnose: a.diagnose,
 	})
 	return nil
 }
@@ -386,13 +405,13 @@ func (a *App) openStore(ctx context.Context) (err error) {
 		return fault.New(fault.Unavailable, "making the store's folder: %w", err).WithHint("name a place you may write with --store")
 	}
 	if a.options.Database == "" {
-		a.store, err = ifOpened(sqlite.Open(ctx, sqlite.Options{Path: a.options.Store, Runtime: a.runtime, Log: a.log}))
+		a.store, err = ifOpened(sqlite.Open(ctx, sqlite.Options{Path: a.options.Store, Runtime: a.runtime, Log: a.log, Measure: &a.measures.Store}))
 		return err
 	}
 	if a.place, err = sqlite.Reserve(a.options.Store); err != nil {
 		return err
 	}
-	a.store, err = ifOpened(postgres.Open(ctx, postgres.Options{URL: a.options.Database, Witness: a.options.Store + ".witness", Runtime: a.runtime, Log: a.log}))
+	a.store, err = ifOpened(postgres.Open(ctx, postgres.Options{URL: a.options.Database, Witness: a.options.Store + ".witness", Runtime: a.runtime, Log: a.log, Measure: &a.measures.Store}))
 	return err
 }
 
@@ -432,6 +451,15 @@ func (a *App) Address() access.Rendezvous {
 		return access.Rendezvous{}
 	}
 	return a.listener.rendezvous
+}
+
+// Monitoring is the address of metrics and health; empty: there is none of its
+// own.
+func (a *App) Monitoring() string {
+	if a.listener == nil {
+		return ""
+	}
+	return a.listener.monitoring
 }
 
 // Routes lists what the listener answers to; none without one.

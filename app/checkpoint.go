@@ -118,7 +118,7 @@ func (s *sender) problem() string {
 	return s.failure
 }
 
-func (s *sender) try(ctx context.Context) error {
+func (s *sender) try(ctx context.Context) (err error) {
 	identity, err := s.app.store.Identity(ctx)
 	if err != nil {
 		return err
@@ -136,6 +136,11 @@ func (s *sender) try(ctx context.Context) error {
 	if len(news) == 0 {
 		return nil
 	}
+	defer func() {
+		if err == nil {
+			s.app.measures.Checkpoint.Set(s.app.runtime.Now())
+		}
+	}()
 	var lines bytes.Buffer
 	if err := audit.WriteCheckpoints(&lines, news); err != nil {
 		return err

@@ -27,7 +27,7 @@ func DefaultCollecting() Collecting {
 
 // collect removes what nothing needs (S17), again and again, at moments that
 // differ from partition to partition. A run that fails is no reason to stop.
-func (a *App) collect(ctx context.Context, runtime loop.Runtime, lease store.Lease) error {
+func (a *App) collect(ctx context.Context, s *state, runtime loop.Runtime, lease store.Lease) error {
 	for count := 0; ; count++ {
 		pause := loop.Jitter(a.options.Collecting.Every, string(lease.Partition), count)
 		if err := runtime.Wait(ctx, pause, nil); err != nil {
@@ -40,6 +40,7 @@ func (a *App) collect(ctx context.Context, runtime loop.Runtime, lease store.Lea
 		case err != nil && ctx.Err() == nil:
 			a.log.Warn("collecting failed; the next run goes on", "partition", lease.Partition, "error", err)
 		case removed > 0:
+			s.measure.Collected.Add(removed)
 			a.log.Info("collected", "partition", lease.Partition, "rows", removed)
 		}
 	}

@@ -35,6 +35,8 @@ type listener struct {
 	rendezvous access.Rendezvous
 	// remote is the address that is served by TLS, if one is.
 	remote string
+	// monitoring is the address of metrics and health, if they have one.
+	monitoring string
 	// calls is the context of all requests. It ends those that do not end by
 	// themselves.
 	calls  context.Context
@@ -66,6 +68,9 @@ func (a *App) listen() error {
 	served := a.newServer(l, l.routes)
 	served.Protocols.SetUnencryptedHTTP2(true)
 	go a.serve(func() error { return served.Serve(socket) })
+	if err := a.listenMonitoring(l); err != nil {
+		return err
+	}
 	return l.rendezvous.Write(a.options.Store)
 }
 
@@ -87,11 +92,35 @@ func (a *App) listenRemote(l *listener) error {
 	return nil
 }
 
+// listenMonitoring serves metrics and health where whoever reaches the address may
+// read them.
+func (a *App) listenMonitoring(l *listener) error {
+	if a.options.Metrics == "" {
+		return nil
+	}
+	loopback, err := access.IsLoopback(a.options.Metrics)
+	if err != nil {
+		return err
+	}
+	socket, err := open(a.options.Metrics)
+	if err != nil {
+		return err
+	}
+	l.monitoring = socket.Addr().String()
+	routes := access.Monitoring(loopback)
+	a.probes(routes)
+	routes.Handle("GET /metrics", access.NeedsNothing, a.serveMetrics())
+	served := a.newServer(l, routes)
+	served.Protocols.SetUnencryptedHTTP2(true)
+	go a.serve(func() error { return served.Serve(socket) })
+	return nil
+}
+
 func open(address string) (net.Listener, error) {
 	socket, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, fault.New(fault.Conflict, "cannot listen on %s: the address is in use", address).
-			WithHint("choose another with --listen, or 127.0.0.1:0 for a free port; another lehr serve may hold it")
+			WithHint("choose another with --listen (or --metrics), or 127.0.0.1:0 for a free port; another lehr serve may hold it")
 	}
 	if err != nil {
 		return nil, fault.New(fault.Unavailable, "cannot listen on %s: %w", address, err)

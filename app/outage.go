@@ -88,6 +88,13 @@ func (a *absence) begin(ctx context.Context, cause error) {
 	}
 }
 
+// lasting is since when it lasts; zero: there is none.
+func (a *absence) lasting() time.Time {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	return a.since
+}
+
 // end is called when a lease was renewed.
 func (a *absence) end(ctx context.Context) {
 	a.mutex.Lock()

@@ -50,6 +50,9 @@ type state struct {
 	cancel     context.CancelFunc
 	ended      chan struct{}
 	pipeline   atomic.Pointer[prodspec.Pipeline]
+	// epoch of its lease; 0: it has none.
+	epoch   atomic.Uint64
+	measure partitionMeasures
 	// offered wakes those who wait until the lease is free.
 	offered chan struct{}
 
@@ -73,6 +76,13 @@ func (s *state) elsewhere() bool {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	return len(s.problems) == 1 && s.problems["lease"] == errElsewhere.Error()
+}
+
+// failing lists the actors that do not run.
+func (s *state) failing() []string {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return slices.Sorted(maps.Keys(s.problems))
 }
 
 func (s *state) problem() string {
@@ -103,6 +113,7 @@ func (a *App) follow(ctx context.Context) {
 		}
 		failures = 0
 		a.reconcile(ctx, registered)
+		a.followed.Store(true)
 		a.fleet.stir() // It may have been a replica that said that it ended.
 		if took := a.runtime.Now().Sub(began); took > 0 {
 			_ = a.runtime.Wait(ctx, lookShare*took, nil)
@@ -170,8 +181,10 @@ func (a *App) act(ctx context.Context, s *state) {
 			began := a.runtime.Now()
 			pause = contended
 			s.set("lease", "")
+			s.epoch.Store(lease.Epoch)
 			a.log.Info("acting for a partition", "partition", s.partition, "epoch", lease.Epoch)
 			err = a.underLease(ctx, s, lease)
+			s.epoch.Store(0)
 			a.giveUp(ctx, lease)
 			a.fleet.release(s.partition)
 			if a.runtime.Now().Sub(began) > 2*contended.Most {
@@ -251,7 +264,7 @@ func (a *App) underLease(ctx context.Context, s *state, lease store.Lease) error
 			return a.runPipeline(ctx, s, runtime, lease)
 		},
 		"collector": func(ctx context.Context, runtime loop.Runtime) error {
-			return a.collect(ctx, runtime, lease)
+			return a.collect(ctx, s, runtime, lease)
 		},
 		"enforcer": func(ctx context.Context, runtime loop.Runtime) error {
 			return a.enforcer(s, runtime, lease).Run(ctx, lease)
@@ -288,7 +301,7 @@ func (a *App) underLease(ctx context.Context, s *state, lease store.Lease) error
 func (a *App) keep(ctx context.Context, s *state, name string, lease store.Lease, run func(context.Context, loop.Runtime) error) error {
 	for failures := 1; ctx.Err() == nil; failures++ {
 		began := a.runtime.Now()
-		err := a.contain(ctx, run)
+		err := a.contain(ctx, s.partition, name, run)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -309,10 +322,10 @@ func (a *App) keep(ctx context.Context, s *state, name string, lease store.Lease
 
 // contain runs an actor so that a panic in it, or in a goroutine that it
 // started, ends that actor only.
-func (a *App) contain(ctx context.Context, run func(context.Context, loop.Runtime) error) (err error) {
+func (a *App) contain(ctx context.Context, partition intent.PartitionID, actor string, run func(context.Context, loop.Runtime) error) (err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	panicked := func(cause any) error {
-		a.log.Error("an actor panicked", "cause", cause, "stack", string(debug.Stack()))
+		a.log.Error("an actor panicked", "partition", partition, "actor", actor, "cause", cause, "stack", string(debug.Stack()))
 		return fault.New(fault.Internal, "it panicked: %v", cause)
 	}
 	runtime := &containing{Runtime: a.runtime, failed: func(cause any) { cancel(panicked(cause)) }}
@@ -354,7 +367,7 @@ func (c *containing) Go(name string, f func()) {
 func (a *App) enforcer(s *state, runtime loop.Runtime, lease store.Lease) *enforcer.Enforcer {
 	return enforcer.New(enforcer.Options{
 		Partition: s.partition, Since: a.firstEpoch(lease), Store: a.store, Schemas: a.schemas, Plugins: func(binding *intentpb.PluginBinding) plugin.Plugin { return a.plugins(s.partition, binding) },
-		Outside: a.asks(s.partition), Runtime: runtime, Log: a.log, Limits: a.options.Limits,
+		Outside: a.asks(s.partition), Runtime: runtime, Log: a.log, Limits: a.options.Limits, Measure: &s.measure.Enforcer,
 	})
 }
 

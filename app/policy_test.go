@@ -155,6 +155,11 @@ func TestEveryRouteSaysWhatItNeeds(t *testing.T) {
 	}
 	// It is signed, and its signer may do nothing but be heard.
 	want = append(want, access.Route{Pattern: "POST /webhook/{partition}", Need: access.NeedsNothing})
+	// These tell nobody anything of anybody.
+	for _, pattern := range []string{"GET /healthz", "GET /readyz", "/grpc.health.v1.Health/Check"} {
+		want = append(want, access.Route{Pattern: pattern, Need: access.NeedsNoName})
+	}
+	want = append(want, access.Route{Pattern: "GET /metrics", Need: access.NeedsToken})
 	options := app.DefaultOptions()
 	options.Store = filepath.Join(t.TempDir(), "lehr.db")
 	options.Log = slog.New(slog.DiscardHandler)

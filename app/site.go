@@ -18,6 +18,8 @@ func (a *App) site(routes *access.Routes, viewer func(context.Context) web.Viewe
 	for _, service := range server.Services() {
 		routes.Handle("/"+service+"/", access.NeedsToken, api)
 	}
+	a.probes(routes)
+	routes.Handle("GET /metrics", access.NeedsToken, http.HandlerFunc(a.guardMetrics))
 	routes.Handle("POST "+webhookPath+"{partition}", access.NeedsNothing, http.HandlerFunc(a.webhook))
 	options := web.DefaultOptions(client.InProcess(a.Handler()))
 	options.Viewer = viewer

@@ -115,6 +115,9 @@ type ServeOptions struct {
 	// Notifications says whom partitions may have told; empty: nobody.
 	Notifications string
 	Listen        string
+	// Metrics is the address of metrics and health; empty: they have none of their
+	// own.
+	Metrics string
 	// TLSCert and TLSKey are the files of a certificate and its key.
 	TLSCert, TLSKey string
 	// URLs by which other machines know the server.
@@ -128,8 +131,10 @@ type ServeOptions struct {
 	CheckpointPause time.Duration
 	// Register are definitions to register first, by partition.
 	Register map[intent.PartitionID]string
-	Verbose  bool
-	Log      io.Writer
+	// LogFormat is text or json, LogLevel the least that is told: debug, info, warn
+	// or error.
+	LogFormat, LogLevel string
+	Log                 io.Writer
 }
 
 // Serving is how to reach a server that listens.
@@ -137,6 +142,8 @@ type Serving struct {
 	URL, Token string
 	// Remote is the address for other machines; empty: there is none.
 	Remote string
+	// Metrics is the address of metrics and health; empty: they have none.
+	Metrics string
 }
 
 // Built is what a pipeline made.
@@ -333,7 +340,7 @@ Exit codes: 0 done, 1 error, 2 differences or not converged, 3 timed out.`,
 		s.approveCommand(), s.rejectCommand(), s.overrideCommand(), s.disownCommand(), s.labelCommand(),
 		s.authCommand(),
 	)
-	in("keep", s.backupCommand(), s.restoreCommand(), s.storeCommand())
+	in("keep", s.backupCommand(), s.restoreCommand(), s.storeCommand(), s.debugCommand())
 	root.AddCommand(s.versionCommand())
 	in("begin", s.local.Commands...)
 	return root

@@ -20,6 +20,7 @@ import (
 func (s *session) serveCommand() *cobra.Command {
 	var options ServeOptions
 	var definitions, urls []string
+	var verbose bool
 	command := &cobra.Command{
 		Use:   "serve [-p lehr.yaml]",
 		Short: "Generate, compare and enforce until told to end",
@@ -32,6 +33,9 @@ reports, lehr why.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			options.Store, options.Database, options.Log = s.store, s.database, s.Err
+			if verbose && !command.Flags().Changed("log-level") {
+				options.LogLevel = "info"
+			}
 			if err := s.readNetwork(&options, urls); err != nil {
 				return err
 			}
@@ -62,13 +66,16 @@ reports, lehr why.`,
 	sourcesFlag(command, &options.Sources)
 	generatorsFlag(command, &options.Generators)
 	flags.StringVar(&options.Listen, "listen", "127.0.0.1:0", "address to listen on, loopback without TLS; port 0 picks a free one")
+	flags.StringVar(&options.Metrics, "metrics", os.Getenv("LEHR_METRICS"), "serve metrics and health on this address too, in the clear, to whoever reaches it (env LEHR_METRICS; default: only /metrics of the server, by a token)")
 	flags.StringVar(&options.TLSCert, "tls-cert", "", "serve other machines with this certificate, a PEM file; it is read again when it changes")
 	flags.StringVar(&options.TLSKey, "tls-key", "", "the certificate's key, a PEM file")
 	flags.StringSliceVar(&urls, "url", nil, "URL by which other machines know this server, https://lehr.example.com; may be repeated")
 	flags.DurationVar(&options.Sweep, "sweep", 30*time.Second, "longest pause between two looks at an asset in sync")
 	flags.StringVar(&options.Checkpoints, "audit-checkpoints", "", "add checkpoints of the audit to this file, or post them to this http(s) URL")
 	flags.DurationVar(&options.CheckpointPause, "audit-checkpoints-every", time.Minute, "pause between them; the last are sent at the end")
-	flags.BoolVarP(&options.Verbose, "verbose", "v", false, "log more")
+	flags.StringVar(&options.LogFormat, "log-format", "text", "how the log is written: text, or json with a line for each record")
+	flags.StringVar(&options.LogLevel, "log-level", "warn", "what is logged: debug, info, warn, error, and all above it")
+	flags.BoolVarP(&verbose, "verbose", "v", false, "as --log-level info")
 	return command
 }
 
@@ -116,7 +123,7 @@ const (
 // it is known what it does.
 func (s *session) introduce(ctx context.Context, serving Serving) {
 	if s.json() {
-		_ = printJSON(s.Out, map[string]string{"url": serving.URL, "remote": serving.Remote, "store": s.store, "page": access.PageLink(serving.URL, serving.Token)})
+		_ = printJSON(s.Out, map[string]string{"url": serving.URL, "remote": serving.Remote, "metrics": serving.Metrics, "store": s.store, "page": access.PageLink(serving.URL, serving.Token)})
 		return
 	}
 	served := s.store
@@ -131,6 +138,9 @@ func (s *session) introduce(ctx context.Context, serving Serving) {
 	fmt.Fprintf(s.Out, "  page:  %s   (lets one browser in; lehr page%s prints another)\n", access.PageLink(serving.URL, serving.Token), environment)
 	if serving.Remote != "" {
 		fmt.Fprintf(s.Out, "  other machines: https://%s\n", serving.Remote)
+	}
+	if serving.Metrics != "" {
+		fmt.Fprintf(s.Out, "  metrics: http://%s/metrics\n", serving.Metrics)
 	}
 	fmt.Fprintf(s.Out, "  look:  lehr get reports%s   lehr why ASSET%s\n", environment, environment)
 	fmt.Fprintf(s.Out, "  brake: lehr stop --reason WHY%s\n", environment)

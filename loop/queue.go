@@ -31,6 +31,8 @@ type Queue[K comparable] struct {
 	// ready are due, by priority.
 	ready [Sweep + 1]byDue[K]
 	turns int
+	// popped is when the key was due that left last.
+	popped int64
 }
 
 // queued is kept small: there may be a million.
@@ -142,7 +144,13 @@ func (q *Queue[K]) PopOf(now time.Time, priority Priority) (key K, ok bool) {
 func (q *Queue[K]) take(priority Priority) K {
 	item := heap.Pop(&q.ready[priority]).(*queued[K])
 	delete(q.items, item.key)
+	q.popped = item.due
 	return item.key
+}
+
+// Late is how long ago the key was due that left last.
+func (q *Queue[K]) Late(now time.Time) time.Duration {
+	return time.Duration(nanoseconds(now) - q.popped)
 }
 
 // Next is how long until a key is due: 0 when one is, -1 when there is none.

@@ -11,6 +11,7 @@ import (
 	"lehr.dev/fault"
 	"lehr.dev/intent"
 	"lehr.dev/loop"
+	"lehr.dev/measure"
 	"lehr.dev/prodspec/generate"
 	"lehr.dev/prodspec/source"
 	"lehr.dev/prodspec/source/fetch"
@@ -41,6 +42,8 @@ type Options struct {
 	Runner    generate.Runner
 	Runtime   loop.Runtime
 	Log       *slog.Logger
+	// Measure is told what is done; nil: nobody is.
+	Measure *measure.Pipeline
 	// Limits of each source; zero: the default.
 	Limits source.Limits
 	// Place where sources are kept; nil: the disk.
@@ -82,6 +85,8 @@ type Pipeline struct {
 	// have been.
 	saved  intent.Candidate
 	unsure bool
+	// ran and kept are the runs that were counted.
+	ran, kept int
 }
 
 // New returns a pipeline that does nothing until Run.
@@ -91,6 +96,9 @@ func New(options Options) (*Pipeline, error) {
 	}
 	if options.Log == nil {
 		options.Log = slog.New(slog.DiscardHandler)
+	}
+	if options.Measure == nil {
+		options.Measure = &measure.Pipeline{}
 	}
 	return &Pipeline{options: options}, nil
 }
@@ -113,6 +121,7 @@ func (p *Pipeline) Hint() {
 func (p *Pipeline) Run(ctx context.Context, lease store.Lease) error {
 	var err error
 	p.lease, p.cold = lease, true
+	p.options.Measure.Begin()
 	program := Program{
 		Definition: p.options.Partition.Definition, Partition: p.options.Partition.ID,
 		Runner: p.options.Runner, Limits: p.options.Limits, Place: p.options.Place, Elsewhere: p.options.Elsewhere,
@@ -216,11 +225,15 @@ func (p *Pipeline) documents(ctx context.Context) (all []revised, err error) {
 // ends the pipeline; anything else is told by the status and tried again.
 func (p *Pipeline) round(ctx context.Context, changes source.Changes) error {
 	started := p.options.Runtime.Now()
+	p.options.Measure.Step.Set(started)
+	p.options.Measure.Unserved.Begin(started)
+	defer p.options.Measure.Step.Set(time.Time{})
 	building, end := p.overtaking.begin(ctx)
 	p.builder.generating = building
 	status, err := p.attempt(ctx, started, changes)
 	end()
 	overtaken := p.overtaking.overtook(err)
+	p.measured(status, overtaken, err, p.options.Runtime.Now().Sub(started))
 	p.attempts.done(ctx, !overtaken)
 	if overtaken && ctx.Err() == nil {
 		p.options.Log.Info("newer sources came before the build had ended, and are built instead", "partition", p.lease.Partition)
@@ -251,6 +264,24 @@ func (p *Pipeline) round(ctx context.Context, changes source.Changes) error {
 		}
 	}
 	return nil
+}
+
+// measured counts a build, and the runs that it took.
+func (p *Pipeline) measured(status Status, overtaken bool, err error, took time.Duration) {
+	m, outcome := p.options.Measure, string(status.State)
+	switch {
+	case overtaken:
+		outcome = "overtaken"
+	case err != nil:
+		outcome = "failed"
+	case status.State == Serving:
+		m.Unserved.Set(time.Time{})
+	}
+	m.Builds.Of(outcome).Took(took)
+	ran, kept := p.builder.graph.Executions(), p.builder.graph.Kept()
+	m.Ran.Add(ran - p.ran)
+	m.Kept.Add(kept - p.kept)
+	p.ran, p.kept = ran, kept
 }
 
 func (p *Pipeline) tell(status Status, err error) {

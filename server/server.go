@@ -19,6 +19,7 @@ import (
 	"lehr.dev/gen/lehr/api/v1/apipbconnect"
 	"lehr.dev/intent"
 	"lehr.dev/loop"
+	"lehr.dev/measure"
 	"lehr.dev/prodspec/query"
 	"lehr.dev/schema"
 	"lehr.dev/store"
@@ -101,6 +102,11 @@ type Options struct {
 	Alone func(ctx context.Context) bool
 	// Repositories finds documents in repositories; nil: there are none.
 	Repositories Repositories
+	// Diagnose tells what the process knows of itself; nil: there is no process to
+	// tell of.
+	Diagnose func(ctx context.Context) []DiagnosisFile
+	// Measure is told of calls; nil: nobody is.
+	Measure *measure.API
 	// Plan looks at what a held candidate would change; nil: nobody can here.
 	Plan func(ctx context.Context, candidate intent.Candidate) (Plan, error)
 	// Location is the store's path, and Version the program's, for people.
@@ -127,6 +133,8 @@ type Server struct {
 	sweep    time.Duration
 
 	repositories Repositories
+	measure      *measure.API
+	diagnose     func(ctx context.Context) []DiagnosisFile
 	plan         func(ctx context.Context, candidate intent.Candidate) (Plan, error)
 	planning     chan struct{}
 }
@@ -153,12 +161,16 @@ func New(o Options) *Server {
 	if login == nil {
 		login = func() *oidc.Exchange { return nil }
 	}
+	counted := o.Measure
+	if counted == nil {
+		counted = &measure.API{}
+	}
 	return &Server{
 		alone: alone,
 		log:   log, login: login, problems: problems,
 		store: o.Store, schemas: o.Schemas, runtime: o.Runtime, health: health, identify: o.Identify,
 		location: o.Location, version: o.Version, started: o.Runtime.Now(),
-		queries: query.New(o.Store, o.Schemas, o.Runtime), repositories: o.Repositories,
+		queries: query.New(o.Store, o.Schemas, o.Runtime), repositories: o.Repositories, measure: counted, diagnose: o.Diagnose,
 		plan: o.Plan, planning: make(chan struct{}, 1),
 		sweep: cmp.Or(o.Sweep, 30*time.Second),
 	}
@@ -177,7 +189,7 @@ func (s *Server) Handler() http.Handler {
 	options := []connect.HandlerOption{
 		connect.WithCompressMinBytes(compressFrom),
 		connect.WithReadMaxBytes(maxRequestBytes),
-		connect.WithInterceptors(faults{}, authority{s}),
+		connect.WithInterceptors(measured{s.measure, s.runtime.Now}, faults{}, authority{s}),
 		strictly(),
 	}
 	mux.Handle(apipbconnect.NewPartitionServiceHandler(s, options...))

@@ -52,6 +52,9 @@ type All interface {
 	// acknowledgement, document or definition, by this process or, within a second, by
 	// another.
 	Changed(partition intent.PartitionID) <-chan struct{}
+	// Size is how many bytes it takes where it lies, what waits to be reused
+	// included.
+	Size(ctx context.Context) (int64, error)
 	Close() error
 }
 

@@ -150,6 +150,7 @@ func (a *asset) comesBack() {
 // turnedAway takes up an admission that was not granted.
 func (e *Enforcer) turnedAway(ctx context.Context, g admission, waiting intent.WaitingOn) {
 	g.asset.admitting = false
+	e.Measure.Refused.Of(string(waiting.Kind)).Add(1)
 	e.release(g.asset, g.keys)
 	e.answeredAsk(g, false)
 	if waiting.Kind == intent.WaitRate {
@@ -165,7 +166,7 @@ func (e *Enforcer) turnedAway(ctx context.Context, g admission, waiting intent.W
 // startAsking finds out what became of admissions whose answer was lost: the
 // store may have carried them out. Until that is known the group is under way.
 func (e *Enforcer) startAsking(ctx context.Context, group []admission, lost error) {
-	e.Log.Warn("cannot admit pushes; asking the journal", "pushes", len(group), "error", lost)
+	e.Log.Warn("cannot admit pushes; asking the journal", "partition", e.Partition, "pushes", len(group), "error", lost)
 	waiting := intent.WaitingOn{Kind: intent.WaitStore, Reason: "the push could not be admitted: " + lost.Error()}
 	for _, g := range group {
 		if e.assets[g.asset.id] == g.asset {
@@ -197,6 +198,7 @@ func (e *Enforcer) answered(ctx context.Context, group []admission, open []store
 		g.asset.comesBack()
 		e.answeredAsk(g, true)
 		e.trouble(g.asset).push = &push{id: g.Push, target: g.Target, plan: g.Plan, admitted: g.At, budgets: g.keys}
+		e.Measure.Pushes.Open(string(g.Push), g.At, false)
 		const reason = "not begun: the answer to its admission was lost"
 		e.closings.Add(closing{g.asset, plugin.PushResult{Ending: plugin.Stopped, Reason: reason}, store.Closing{
 			Push: g.Push, Ending: string(plugin.Stopped), Reason: reason, At: e.Runtime.Now(),

@@ -7,6 +7,7 @@ import (
 	"lehr.dev/annealing/check"
 	"lehr.dev/intent"
 	"lehr.dev/loop"
+	"lehr.dev/measure"
 	"lehr.dev/plugin"
 )
 
@@ -31,6 +32,8 @@ type asset struct {
 	healthAt int64
 	// calm counts looks in a row that found nothing new.
 	calm uint8
+	// counted is where the last pass counted it.
+	counted measure.Place
 	// looking: a diff is under way. recording: its sighting is with the store,
 	// and what it was enforced with last is not known until that answers.
 	// again: look once more after it.
@@ -156,7 +159,8 @@ type served struct {
 	// name for people; key tells two bindings apart.
 	name, key string
 	// atOnce bounds the batches under way by policy; 0: it does not.
-	atOnce int
+	atOnce  int
+	measure *measure.Plugin
 	// ready are the assets to be looked at next; suspects were in a batch
 	// that failed.
 	ready, suspects loop.Queue[*asset]

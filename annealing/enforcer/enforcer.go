@@ -15,6 +15,7 @@ import (
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
 	"lehr.dev/loop"
+	"lehr.dev/measure"
 	"lehr.dev/plugin"
 	"lehr.dev/schema"
 	"lehr.dev/store"
@@ -79,6 +80,8 @@ type Options struct {
 	Runtime loop.Runtime
 	Log     *slog.Logger
 	Limits  Limits
+	// Measure is told what is done; nil: nobody is.
+	Measure *measure.Enforcer
 }
 
 // Limits bound what an enforcer does at once, and how often.
@@ -122,6 +125,7 @@ type Enforcer struct {
 	// plugins by command line, and in the order of their first use.
 	plugins     map[string]*served
 	pluginOrder []*served
+	pluginNames map[string]int
 	// troubled are the assets that are not quietly in sync.
 	troubled map[*asset]bool
 	// waiters are, by the asset waited for, those that wait for its sync;
@@ -174,31 +178,35 @@ func New(options Options) *Enforcer {
 	// could be sent after a neighbour's push had begun and ended, of which
 	// neither outrun nor Quiet tells.
 	const groupSize = 1024
+	if options.Measure == nil {
+		options.Measure = &measure.Enforcer{}
+	}
 	if options.Outside == nil {
 		options.Outside = nobody
 	}
 	return &Enforcer{
-		queue:      loop.Queue[*asset]{Compare: byID},
-		Options:    options,
-		inbox:      loop.NewInbox[func()](),
-		read:       newReader(options),
-		assets:     map[intent.AssetID]*asset{},
-		plugins:    map[string]*served{},
-		troubled:   map[*asset]bool{},
-		waiters:    map[intent.AssetID]map[*asset]bool{},
-		standings:  map[*asset]*standing{},
-		wanted:     map[*asset]bool{},
-		lagging:    map[intent.Sequence]int{},
-		left:       map[intent.AssetID]former{},
-		outside:    newOutside(),
-		lines:      map[string]*line{},
-		windows:    map[string]*window{},
-		wards:      map[string]*ward{},
-		warded:     map[*asset][]*ward{},
-		reports:    map[intent.AssetID]intent.Report{},
-		admissions: loop.Batch[admission]{},
-		closings:   loop.Batch[closing]{Max: groupSize},
-		enforced:   loop.Batch[sighting]{Max: groupSize},
+		queue:       loop.Queue[*asset]{Compare: byID},
+		Options:     options,
+		inbox:       loop.NewInbox[func()](),
+		read:        newReader(options),
+		assets:      map[intent.AssetID]*asset{},
+		plugins:     map[string]*served{},
+		pluginNames: map[string]int{},
+		troubled:    map[*asset]bool{},
+		waiters:     map[intent.AssetID]map[*asset]bool{},
+		standings:   map[*asset]*standing{},
+		wanted:      map[*asset]bool{},
+		lagging:     map[intent.Sequence]int{},
+		left:        map[intent.AssetID]former{},
+		outside:     newOutside(),
+		lines:       map[string]*line{},
+		windows:     map[string]*window{},
+		wards:       map[string]*ward{},
+		warded:      map[*asset][]*ward{},
+		reports:     map[intent.AssetID]intent.Report{},
+		admissions:  loop.Batch[admission]{},
+		closings:    loop.Batch[closing]{Max: groupSize},
+		enforced:    loop.Batch[sighting]{Max: groupSize},
 	}
 }
 
@@ -209,12 +217,14 @@ func (e *Enforcer) Run(ctx context.Context, lease store.Lease) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	e.lease = lease
+	e.Measure.Begin()
 	if err := e.load(ctx); err != nil {
 		return err
 	}
 	e.Runtime.Go("enforcer watch", func() { e.watch(ctx) })
 	for {
 		e.Runtime.Point("enforcer step")
+		e.Measure.Step.Set(e.Runtime.Now())
 		e.watchClock()
 		for _, step := range e.inbox.Take() {
 			step()
@@ -225,7 +235,11 @@ func (e *Enforcer) Run(ctx context.Context, lease store.Lease) error {
 		e.dispatch(ctx)
 		e.inquire(ctx)
 		e.flush(ctx)
-		if err := e.Runtime.Wait(ctx, e.untilDue(), e.inbox.Wake()); err != nil {
+		pause := e.untilDue()
+		e.Measure.Assets.Store(int64(len(e.assets)))
+		e.Measure.Queued.Store(int64(e.queue.Len()))
+		e.Measure.Step.Set(time.Time{})
+		if err := e.Runtime.Wait(ctx, pause, e.inbox.Wake()); err != nil {
 			return err
 		}
 	}

@@ -24,10 +24,12 @@ func (e *Enforcer) looked(ctx context.Context, s *served, batch []*glance, err e
 		s.suspecting = false
 	}
 	if err != nil {
+		s.measure.Failed.Add(1)
 		e.failedLook(s, err, now)
 	} else {
 		s.answered()
 	}
+	s.measure.PausedUntil.Set(s.until)
 	for _, g := range batch {
 		e.contain(g.asset, func() { e.take(ctx, s, g, err, len(batch), now) })
 	}
@@ -143,7 +145,7 @@ func (e *Enforcer) readModel(ctx context.Context, a *asset, target intent.Incarn
 				e.soon(a, loop.Fresh)
 			}
 			if err != nil {
-				e.Log.Warn("cannot read how a model stands", "asset", a.id, "error", err)
+				e.Log.Warn("cannot read how a model stands", "partition", e.Partition, "asset", a.id, "error", err)
 				return
 			}
 			delete(e.wanted, a)

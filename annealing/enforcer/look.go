@@ -187,6 +187,7 @@ func (e *Enforcer) startBatches(ctx context.Context, s *served, priority loop.Pr
 		if !ready {
 			break
 		}
+		e.Measure.Delay.Took(s.ready.Late(now))
 		g := e.glance(s, a, priority, now)
 		if g == nil {
 			continue
@@ -260,7 +261,10 @@ func (e *Enforcer) startDiff(ctx context.Context, s *served, target intent.Incar
 	}
 	e.Runtime.Go("diff", func() {
 		e.Runtime.Point("diff")
+		asked := e.Runtime.Now()
 		differences, err := e.diff(ctx, s, target, ids)
+		s.measure.Diffs.Took(e.Runtime.Now().Sub(asked))
+		s.measure.Batches.Size(len(ids))
 		byAsset := make(map[intent.AssetID]intent.Difference, len(differences))
 		for _, difference := range differences {
 			byAsset[difference.Asset] = difference

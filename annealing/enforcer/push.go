@@ -25,6 +25,7 @@ func (e *Enforcer) startPush(ctx context.Context, g admission, keys []string) {
 	a := g.asset
 	e.trouble(a).push = &push{id: g.Push, target: g.Target, plan: g.Plan, admitted: g.At, budgets: keys, effect: g.served.longestEffect(a.kind.name)}
 	e.unsettles(a, g.Effective, e.now())
+	e.Measure.Pushes.Open(string(g.Push), g.At, false)
 	a.tried, a.told = g.Effective, intent.Digest{}
 	delete(e.standings, a)
 	e.reportOpen(a, g.Target, g.Effective)
@@ -74,7 +75,7 @@ func (e *Enforcer) carryOut(ctx context.Context, pusher plugin.Plugin, order plu
 func (e *Enforcer) progressed(ctx context.Context, a *asset, id intent.PushID, text string, token []byte) {
 	if len(token) > 0 {
 		if err := e.Store.SaveResumeToken(ctx, e.lease, id, token); err != nil {
-			e.Log.Warn("cannot keep a push's resume token", "asset", a.id, "push", id, "error", err)
+			e.Log.Warn("cannot keep a push's resume token", "partition", e.Partition, "asset", a.id, "push", id, "error", err)
 		}
 	}
 	e.inbox.Put(func() {
@@ -96,6 +97,7 @@ func (e *Enforcer) pushed(ctx context.Context, a *asset, by *served, id intent.P
 	}
 	if result.Ending == plugin.InDoubt {
 		a.push.doubt, a.push.lost = true, result.Reason
+		e.Measure.Pushes.Open(string(id), a.push.admitted, true)
 		e.reportOpen(a, a.push.target, a.difference.Effective)
 		e.settle(ctx, a, result.Gone)
 	}
@@ -129,7 +131,7 @@ func (e *Enforcer) closed(ctx context.Context, group []closing, err error) {
 		return
 	}
 	if err != nil {
-		e.Log.Error("cannot close pushes in the journal; trying again", "pushes", len(group), "error", err)
+		e.Log.Error("cannot close pushes in the journal; trying again", "partition", e.Partition, "pushes", len(group), "error", err)
 		e.later(ctx, time.Second, func() {
 			e.closings.Add(group...)
 			e.closings.Done()
@@ -143,6 +145,7 @@ func (e *Enforcer) closed(ctx context.Context, group []closing, err error) {
 			e.release(c.asset, c.asset.push.budgets)
 			why := cmp.Or(c.asset.push.lost, c.Reason)
 			c.asset.push = nil
+			e.Measure.Pushes.End(string(c.Push), c.Ending, e.now())
 			e.ended(c.asset, c, why)
 		}
 	}

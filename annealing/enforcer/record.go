@@ -11,6 +11,7 @@ import (
 	"lehr.dev/fault"
 	"lehr.dev/intent"
 	"lehr.dev/loop"
+	"lehr.dev/measure"
 	"lehr.dev/plugin"
 	"lehr.dev/store"
 )
@@ -67,11 +68,26 @@ func (e *Enforcer) report(a *asset, report intent.Report) {
 	if a.kind.served != nil && report.State != intent.StateInSync {
 		report.Guarantee = string(guarantee(a.kind))
 	}
+	e.tally(a, report)
 	if report.Key() == a.reported {
 		delete(e.reports, a.id)
 		return
 	}
 	e.reports[a.id] = report
+}
+
+// tally counts the asset where its report says that it is.
+func (e *Enforcer) tally(a *asset, report intent.Report) {
+	if report.State == intent.StateGone {
+		e.Measure.Stances.Leave(a.counted)
+		a.counted = 0
+		return
+	}
+	stance := measure.Stance{State: string(report.State)}
+	if len(report.Waiting) > 0 {
+		stance.Kind = string(report.Waiting[0].Kind)
+	}
+	a.counted = e.Measure.Stances.Move(a.counted, stance)
 }
 
 func guarantee(k *kind) plugin.Guarantee {
@@ -121,7 +137,7 @@ func (e *Enforcer) sighted(ctx context.Context, group []sighting, claimed map[in
 		return
 	}
 	if err != nil {
-		e.Log.Warn("cannot record what is in sync; reading what is recorded", "assets", len(group), "error", err)
+		e.Log.Warn("cannot record what is in sync; reading what is recorded", "partition", e.Partition, "assets", len(group), "error", err)
 		e.startRecalling(ctx, group)
 		return
 	}
@@ -226,7 +242,7 @@ func (e *Enforcer) reported(ctx context.Context, group []intent.Report, err erro
 		return
 	}
 	if err != nil {
-		e.Log.Warn("cannot store reports; trying again", "reports", len(group), "error", err)
+		e.Log.Warn("cannot store reports; trying again", "partition", e.Partition, "reports", len(group), "error", err)
 		for _, report := range group {
 			if _, newer := e.reports[report.Asset]; !newer {
 				e.reports[report.Asset] = report

@@ -37,6 +37,7 @@ func (e *Enforcer) inherit(ctx context.Context) error {
 		}
 		e.trouble(a).push = &push{id: left.Push, target: left.Target, plan: left.Plan, admitted: left.Admitted, doubt: true}
 		e.unsettles(a, left.Effective, e.now())
+		e.Measure.Pushes.Open(string(left.Push), left.Admitted, true)
 		if len(left.ResumeToken) > 0 {
 			a.resume = resume{left.Plan, left.ResumeToken}
 		}

@@ -2,7 +2,9 @@ package enforcer
 
 import (
 	"context"
+	"fmt"
 	"maps"
+	"path"
 	"strings"
 	"time"
 
@@ -275,9 +277,23 @@ func (e *Enforcer) served(binding *intentpb.PluginBinding) *served {
 	if known := e.plugins[key]; known != nil {
 		return known
 	}
-	e.plugins[key] = &served{plugin: e.Plugins(binding), key: key, name: nameOf(binding), ready: loop.Queue[*asset]{Compare: byID}, suspects: loop.Queue[*asset]{Compare: byID}}
+	e.plugins[key] = &served{plugin: e.Plugins(binding), measure: e.Measure.Plugins.Of(e.pluginName(binding)), key: key, name: nameOf(binding), ready: loop.Queue[*asset]{Compare: byID}, suspects: loop.Queue[*asset]{Compare: byID}}
 	e.pluginOrder = append(e.pluginOrder, e.plugins[key])
 	return e.plugins[key]
+}
+
+// pluginName is what people read a plugin's numbers by: its program, without its
+// arguments, or its address.
+func (e *Enforcer) pluginName(binding *intentpb.PluginBinding) string {
+	name := binding.Dial
+	if len(binding.Run) > 0 {
+		name = path.Base(binding.Run[0])
+	}
+	e.pluginNames[name]++
+	if n := e.pluginNames[name]; n > 1 {
+		return fmt.Sprintf("%s#%d", name, n)
+	}
+	return name
 }
 
 // kindOf returns what head's policy says of a type: a type without a plugin

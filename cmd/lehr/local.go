@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"runtime/debug"
 
@@ -11,6 +12,7 @@ import (
 	"lehr.dev/app"
 	"lehr.dev/audit"
 	"lehr.dev/cli"
+	"lehr.dev/fault"
 	"lehr.dev/importer"
 	"lehr.dev/importer/cluster"
 	"lehr.dev/importer/databases"
@@ -55,17 +57,33 @@ func serve(ctx context.Context, o cli.ServeOptions, ready func(cli.Serving)) err
 	options.ExternalChecks, options.Notifications = o.ExternalChecks, o.Notifications
 	options.TLS, options.URLs, options.Roots = app.TLS{Certificate: o.TLSCert, Key: o.TLSKey}, o.URLs, o.Roots
 	options.Limits.Sweep = o.Sweep
+	options.Metrics = o.Metrics
 	options.Checkpoints = app.Checkpoints{To: o.Checkpoints, Every: o.CheckpointPause}
-	level := slog.LevelWarn
-	if o.Verbose {
-		level = slog.LevelInfo
+	log, err := newLog(o.Log, o.LogFormat, o.LogLevel)
+	if err != nil {
+		return err
 	}
-	options.Log = slog.New(slog.NewTextHandler(o.Log, &slog.HandlerOptions{Level: level}))
+	options.Log = log
 	options.Register = o.Register
 	return app.Serve(ctx, options, func(running *app.App) {
 		address := running.Address()
-		ready(cli.Serving{URL: address.URL, Token: address.Token, Remote: running.Remote()})
+		ready(cli.Serving{URL: address.URL, Token: address.Token, Remote: running.Remote(), Metrics: running.Monitoring()})
 	})
+}
+
+// newLog writes records as text or JSON, one a line.
+func newLog(out io.Writer, format, level string) (*slog.Logger, error) {
+	var least slog.Level
+	if err := least.UnmarshalText([]byte(level)); err != nil {
+		return nil, fault.New(fault.Invalid, "log level %.40q is not known", level).WithHint("write --log-level debug, info, warn or error")
+	}
+	switch options := (&slog.HandlerOptions{Level: least}); format {
+	case "text":
+		return slog.New(slog.NewTextHandler(out, options)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(out, options)), nil
+	}
+	return nil, fault.New(fault.Invalid, "log format %.40q is not known", format).WithHint("write --log-format text or --log-format json")
 }
 
 func verifyAudit(ctx context.Context, s cli.AuditSource) (audit.Report, error) {

@@ -81,6 +81,7 @@ type Graph struct {
 	places     map[string]definition.Generator
 	derived    map[string]*more
 	executions int
+	kept       int
 	// splits of generators that run for keys, by what was split.
 	splits map[string]map[string]splitFile
 }
@@ -102,6 +103,9 @@ func (g *Graph) Use(set *schema.Set, rules *derive.Rules) { g.schema, g.rules = 
 
 // Executions is how many runs were carried out since the start.
 func (g *Graph) Executions() int { return g.executions }
+
+// Kept is how many were found to hold still, in memory or in the cache.
+func (g *Graph) Kept() int { return g.kept }
 
 // Build brings the runs up to date with the inputs: those whose reads changed
 // run again, nothing else. Findings say what failed; an error, that nothing
@@ -277,7 +281,9 @@ func (g *Graph) bringUpToDate(ctx context.Context, stage *stage, now time.Time) 
 		if err != nil {
 			return err
 		}
-		if !current {
+		if current {
+			g.kept++
+		} else {
 			job, err := stage.job(ctx, g, file)
 			if err != nil {
 				return err

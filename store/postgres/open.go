@@ -75,7 +75,7 @@ func openStore(ctx context.Context, options Options, by relational.Engine, servi
 	}
 	o := relational.Options{
 		Engine: by, DB: stdlib.OpenDB(*config), Serving: serving, Readers: readers,
-		Runtime: options.Runtime, Log: options.Log,
+		Runtime: options.Runtime, Log: options.Log, Measure: options.Measure,
 	}
 	o.DB.SetMaxIdleConns(connections)
 	if o.Runtime == nil {

@@ -14,6 +14,7 @@ import (
 
 	"lehr.dev/fault"
 	"lehr.dev/loop"
+	"lehr.dev/measure"
 	"lehr.dev/store/relational"
 )
 
@@ -29,6 +30,8 @@ type Options struct {
 	Runtime loop.Runtime
 	// Log receives what has no caller to be told. Default: slog.Default().
 	Log *slog.Logger
+	// Measure is told of commits; nil: nobody is.
+	Measure *measure.Store
 }
 
 // Store is an open store.
@@ -93,6 +96,8 @@ func (engine) News() string { return relational.SharedNews }
 func (engine) Now() string {
 	return "CAST(extract(epoch FROM clock_timestamp()) * 1000000000 AS BIGINT)"
 }
+
+func (engine) Size() string { return "SELECT pg_database_size(current_database())" }
 
 // Place names the cluster, the timeline that a promoted standby begins, and the
 // very table, which a restored dump makes anew.

@@ -19,6 +19,7 @@ import (
 	"lehr.dev/document"
 	"lehr.dev/intent"
 	"lehr.dev/loop"
+	"lehr.dev/measure"
 	"lehr.dev/store"
 )
 
@@ -53,6 +54,8 @@ type Engine interface {
 	// Place is an expression for what the database says of itself that is
 	// another after a failover or a restore; '' where that cannot be.
 	Place() string
+	// Size is a query of how many bytes the database takes.
+	Size() string
 }
 
 // SharedNews is a News for a database that many processes write to.
@@ -76,6 +79,8 @@ type Options struct {
 	Writer string
 	// Log receives what has no caller to be told.
 	Log *slog.Logger
+	// Measure is told of commits; nil: nobody is.
+	Measure *measure.Store
 }
 
 // Store is an open store.
@@ -114,6 +119,16 @@ func New(o Options) *Store {
 // the partition; the empty one means any.
 func (s *Store) Changed(partition intent.PartitionID) <-chan struct{} {
 	return s.changes.channel(partition)
+}
+
+// Size asks the database.
+func (s *Store) Size(ctx context.Context) (bytes int64, err error) {
+	const attempt = "asking how large the store is"
+	err = s.read(ctx, attempt, func(q querier) error {
+		_, err := q.one(s.engine.Size(), nil, &bytes)
+		return err
+	})
+	return bytes, err
 }
 
 // Close ends the writer after what waits is written, and the readers. The

@@ -17,6 +17,7 @@ import (
 	"lehr.dev/fault"
 	"lehr.dev/intent"
 	"lehr.dev/loop"
+	"lehr.dev/measure"
 	"lehr.dev/store"
 )
 
@@ -45,6 +46,7 @@ type writer struct {
 	log      *slog.Logger
 	announce func(changed []intent.PartitionID)
 	memory   *atomic.Pointer[mark]
+	measure  *measure.Store
 
 	mutex  sync.Mutex
 	queue  []*request
@@ -93,6 +95,9 @@ func newWriter(o Options, announce func([]intent.PartitionID), memory *atomic.Po
 		engine: o.Engine, db: o.DB, runtime: o.Runtime, log: o.Log, announce: announce, memory: memory,
 		wake: make(chan struct{}, 1), ended: make(chan struct{}),
 		witness: o.Witness, demanding: o.Serving && o.Witness != nil && o.Writer != "", passing: !o.Serving,
+	}
+	if w.measure = o.Measure; w.measure == nil {
+		w.measure = &measure.Store{}
 	}
 	if o.Witness != nil {
 		w.known = o.Witness.known
@@ -209,7 +214,7 @@ func (w *writer) run() {
 		default:
 			w.runtime.Point("store: before a commit")
 			w.elsewhere = false
-			batch, changed := w.commit(batch)
+			batch, changed := w.measured(batch)
 			w.runtime.Point("store: after a commit")
 			for _, r := range batch {
 				close(r.done)
@@ -218,6 +223,17 @@ func (w *writer) run() {
 		}
 		w.lookForOthers()
 	}
+}
+
+// measured commits, and tells how long it took.
+func (w *writer) measured(batch []*request) (done []*request, changed []intent.PartitionID) {
+	began := w.runtime.Now()
+	w.measure.Step.Set(began)
+	done, changed = w.commit(batch)
+	w.measure.Step.Set(time.Time{})
+	w.measure.Commits.Took(w.runtime.Now().Sub(began))
+	w.measure.Groups.Size(len(done))
+	return done, changed
 }
 
 // commit runs requests in one transaction, again and again while others are in
@@ -239,6 +255,7 @@ func (w *writer) commit(batch []*request) (done []*request, changed []intent.Par
 			for _, r := range batch {
 				r.err = broken
 			}
+			w.measure.Failed.Add(1)
 			return batch, nil
 		}
 		// A different part of the pause for each process, so that two that are

@@ -78,7 +78,7 @@ func Memory() (*sql.DB, error) {
 func openStore(ctx context.Context, options Options, serving bool) (_ *Store, err error) {
 	o := relational.Options{
 		Engine: engine{shared: options.DB == nil, clock: options.Clock}, DB: options.DB, Serving: serving, Readers: connections - 1,
-		Runtime: options.Runtime, Log: options.Log, Writer: "file",
+		Runtime: options.Runtime, Log: options.Log, Writer: "file", Measure: options.Measure,
 	}
 	if o.Runtime == nil {
 		o.Runtime = loop.Real()

@@ -12,6 +12,7 @@ import (
 
 	"lehr.dev/fault"
 	"lehr.dev/loop"
+	"lehr.dev/measure"
 	"lehr.dev/store"
 	"lehr.dev/store/relational"
 )
@@ -31,6 +32,8 @@ type Options struct {
 	Runtime loop.Runtime
 	// Log receives what has no caller to be told. Default: slog.Default().
 	Log *slog.Logger
+	// Measure is told of commits; nil: nobody is.
+	Measure *measure.Store
 }
 
 // Store is an open store.
@@ -111,6 +114,10 @@ func (e engine) Now() string { return e.clock }
 
 // Place of a file is nothing that it could tell: a copy is like it.
 func (engine) Place() string { return "''" }
+
+func (engine) Size() string {
+	return "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
+}
 
 // file is the store's file, open and, to be served, locked.
 type file struct {

@@ -173,6 +173,17 @@ func TestSecretsShowNowhere(t *testing.T) {
 		shown.Search(t, strings.Join(command.Args[1:], " "), output)
 	}
 
+	// A bundle for strangers.
+	bundle := exec.Command("sh", "-c", `lehr debug bundle --file bundle.tar.gz >/dev/null && tar -xzOf bundle.tar.gz`)
+	bundle.Dir = t.TempDir()
+	bundle.Env = append(os.Environ(), append(w.secrets.environment, "LEHR_STORE="+w.store, "PATH="+w.programs+":"+os.Getenv("PATH"))...)
+	bundled, err := bundle.Output()
+	if err != nil || !strings.Contains(string(bundled), "goroutine profile") {
+		t.Errorf("the bundle: %v, %.2000s", err, bundled)
+	}
+	w.secrets.Search(t, "a bundle", bundled)
+	shown.Search(t, "a bundle", bundled)
+
 	// What cannot be read, and what is wrong, is told without what is in it.
 	if err := os.Symlink(filepath.Join(elsewhere, "key.yaml"), filepath.Join(w.folder, "source", "key.yaml")); err != nil {
 		t.Fatal(err)

@@ -966,6 +966,148 @@ func (x *VerifyAuditResponse) GetProblem() string {
 	return ""
 }
 
+type GetDiagnosisRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetDiagnosisRequest) Reset() {
+	*x = GetDiagnosisRequest{}
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetDiagnosisRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetDiagnosisRequest) ProtoMessage() {}
+
+func (x *GetDiagnosisRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetDiagnosisRequest.ProtoReflect.Descriptor instead.
+func (*GetDiagnosisRequest) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{14}
+}
+
+type GetDiagnosisResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Files         []*DiagnosisFile       `protobuf:"bytes,1,rep,name=files" json:"files,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetDiagnosisResponse) Reset() {
+	*x = GetDiagnosisResponse{}
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetDiagnosisResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetDiagnosisResponse) ProtoMessage() {}
+
+func (x *GetDiagnosisResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetDiagnosisResponse.ProtoReflect.Descriptor instead.
+func (*GetDiagnosisResponse) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *GetDiagnosisResponse) GetFiles() []*DiagnosisFile {
+	if x != nil {
+		return x.Files
+	}
+	return nil
+}
+
+// DiagnosisFile is text.
+type DiagnosisFile struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name" json:"name,omitempty"`
+	// What is in it, for people.
+	About         string `protobuf:"bytes,2,opt,name=about" json:"about,omitempty"`
+	Content       []byte `protobuf:"bytes,3,opt,name=content" json:"content,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DiagnosisFile) Reset() {
+	*x = DiagnosisFile{}
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DiagnosisFile) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DiagnosisFile) ProtoMessage() {}
+
+func (x *DiagnosisFile) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DiagnosisFile.ProtoReflect.Descriptor instead.
+func (*DiagnosisFile) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *DiagnosisFile) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *DiagnosisFile) GetAbout() string {
+	if x != nil {
+		return x.About
+	}
+	return ""
+}
+
+func (x *DiagnosisFile) GetContent() []byte {
+	if x != nil {
+		return x.Content
+	}
+	return nil
+}
+
 type GetServerRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -974,7 +1116,7 @@ type GetServerRequest struct {
 
 func (x *GetServerRequest) Reset() {
 	*x = GetServerRequest{}
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[14]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -986,7 +1128,7 @@ func (x *GetServerRequest) String() string {
 func (*GetServerRequest) ProtoMessage() {}
 
 func (x *GetServerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[14]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -999,7 +1141,7 @@ func (x *GetServerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetServerRequest.ProtoReflect.Descriptor instead.
 func (*GetServerRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{14}
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{17}
 }
 
 type GetServerResponse struct {
@@ -1021,7 +1163,7 @@ type GetServerResponse struct {
 
 func (x *GetServerResponse) Reset() {
 	*x = GetServerResponse{}
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[15]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1033,7 +1175,7 @@ func (x *GetServerResponse) String() string {
 func (*GetServerResponse) ProtoMessage() {}
 
 func (x *GetServerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[15]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1046,7 +1188,7 @@ func (x *GetServerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetServerResponse.ProtoReflect.Descriptor instead.
 func (*GetServerResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{15}
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *GetServerResponse) GetVersion() string {
@@ -1106,7 +1248,7 @@ type PartitionHealth struct {
 
 func (x *PartitionHealth) Reset() {
 	*x = PartitionHealth{}
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[16]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1118,7 +1260,7 @@ func (x *PartitionHealth) String() string {
 func (*PartitionHealth) ProtoMessage() {}
 
 func (x *PartitionHealth) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_journal_proto_msgTypes[16]
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1131,7 +1273,7 @@ func (x *PartitionHealth) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionHealth.ProtoReflect.Descriptor instead.
 func (*PartitionHealth) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{16}
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *PartitionHealth) GetPartition() string {
@@ -1235,7 +1377,14 @@ const file_lehr_api_v1_journal_proto_rawDesc = "" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\"G\n" +
 	"\x13VerifyAuditResponse\x12\x16\n" +
 	"\x06intact\x18\x01 \x01(\bR\x06intact\x12\x18\n" +
-	"\aproblem\x18\x02 \x01(\tR\aproblem\"\x12\n" +
+	"\aproblem\x18\x02 \x01(\tR\aproblem\"\x15\n" +
+	"\x13GetDiagnosisRequest\"H\n" +
+	"\x14GetDiagnosisResponse\x120\n" +
+	"\x05files\x18\x01 \x03(\v2\x1a.lehr.api.v1.DiagnosisFileR\x05files\"S\n" +
+	"\rDiagnosisFile\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05about\x18\x02 \x01(\tR\x05about\x12\x18\n" +
+	"\acontent\x18\x03 \x01(\fR\acontent\"\x12\n" +
 	"\x10GetServerRequest\"\xfc\x01\n" +
 	"\x11GetServerResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x124\n" +
@@ -1258,9 +1407,10 @@ const file_lehr_api_v1_journal_proto_rawDesc = "" +
 	"\fAuditService\x12T\n" +
 	"\tListAudit\x12\x1d.lehr.api.v1.ListAuditRequest\x1a\x1e.lehr.api.v1.ListAuditResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12Z\n" +
 	"\vVerifyAudit\x12\x1f.lehr.api.v1.VerifyAuditRequest\x1a .lehr.api.v1.VerifyAuditResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12f\n" +
-	"\x0fListCheckpoints\x12#.lehr.api.v1.ListCheckpointsRequest\x1a$.lehr.api.v1.ListCheckpointsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x022e\n" +
+	"\x0fListCheckpoints\x12#.lehr.api.v1.ListCheckpointsRequest\x1a$.lehr.api.v1.ListCheckpointsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x022\xc4\x01\n" +
 	"\rServerService\x12T\n" +
-	"\tGetServer\x12\x1d.lehr.api.v1.GetServerRequest\x1a\x1e.lehr.api.v1.GetServerResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x03B%Z\x1elehr.dev/gen/lehr/api/v1;apipb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
+	"\tGetServer\x12\x1d.lehr.api.v1.GetServerRequest\x1a\x1e.lehr.api.v1.GetServerResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x03\x12]\n" +
+	"\fGetDiagnosis\x12 .lehr.api.v1.GetDiagnosisRequest\x1a!.lehr.api.v1.GetDiagnosisResponse\"\b\xda\xe4\x19\x04\b\x04\x10\x02B%Z\x1elehr.dev/gen/lehr/api/v1;apipb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
 
 var (
 	file_lehr_api_v1_journal_proto_rawDescOnce sync.Once
@@ -1274,7 +1424,7 @@ func file_lehr_api_v1_journal_proto_rawDescGZIP() []byte {
 	return file_lehr_api_v1_journal_proto_rawDescData
 }
 
-var file_lehr_api_v1_journal_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_lehr_api_v1_journal_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_lehr_api_v1_journal_proto_goTypes = []any{
 	(*GetPushRequest)(nil),          // 0: lehr.api.v1.GetPushRequest
 	(*GetPushResponse)(nil),         // 1: lehr.api.v1.GetPushResponse
@@ -1290,46 +1440,52 @@ var file_lehr_api_v1_journal_proto_goTypes = []any{
 	(*ListCheckpointsResponse)(nil), // 11: lehr.api.v1.ListCheckpointsResponse
 	(*VerifyAuditRequest)(nil),      // 12: lehr.api.v1.VerifyAuditRequest
 	(*VerifyAuditResponse)(nil),     // 13: lehr.api.v1.VerifyAuditResponse
-	(*GetServerRequest)(nil),        // 14: lehr.api.v1.GetServerRequest
-	(*GetServerResponse)(nil),       // 15: lehr.api.v1.GetServerResponse
-	(*PartitionHealth)(nil),         // 16: lehr.api.v1.PartitionHealth
-	(*timestamppb.Timestamp)(nil),   // 17: google.protobuf.Timestamp
-	(*Actor)(nil),                   // 18: lehr.api.v1.Actor
-	(*Stop)(nil),                    // 19: lehr.api.v1.Stop
+	(*GetDiagnosisRequest)(nil),     // 14: lehr.api.v1.GetDiagnosisRequest
+	(*GetDiagnosisResponse)(nil),    // 15: lehr.api.v1.GetDiagnosisResponse
+	(*DiagnosisFile)(nil),           // 16: lehr.api.v1.DiagnosisFile
+	(*GetServerRequest)(nil),        // 17: lehr.api.v1.GetServerRequest
+	(*GetServerResponse)(nil),       // 18: lehr.api.v1.GetServerResponse
+	(*PartitionHealth)(nil),         // 19: lehr.api.v1.PartitionHealth
+	(*timestamppb.Timestamp)(nil),   // 20: google.protobuf.Timestamp
+	(*Actor)(nil),                   // 21: lehr.api.v1.Actor
+	(*Stop)(nil),                    // 22: lehr.api.v1.Stop
 }
 var file_lehr_api_v1_journal_proto_depIdxs = []int32{
 	3,  // 0: lehr.api.v1.GetPushResponse.push:type_name -> lehr.api.v1.Push
-	17, // 1: lehr.api.v1.Ground.until:type_name -> google.protobuf.Timestamp
-	17, // 2: lehr.api.v1.Push.admitted:type_name -> google.protobuf.Timestamp
-	17, // 3: lehr.api.v1.Push.ended:type_name -> google.protobuf.Timestamp
+	20, // 1: lehr.api.v1.Ground.until:type_name -> google.protobuf.Timestamp
+	20, // 2: lehr.api.v1.Push.admitted:type_name -> google.protobuf.Timestamp
+	20, // 3: lehr.api.v1.Push.ended:type_name -> google.protobuf.Timestamp
 	2,  // 4: lehr.api.v1.Push.grounds:type_name -> lehr.api.v1.Ground
 	3,  // 5: lehr.api.v1.ListPushesResponse.pushes:type_name -> lehr.api.v1.Push
-	17, // 6: lehr.api.v1.AuditRecord.at:type_name -> google.protobuf.Timestamp
-	18, // 7: lehr.api.v1.AuditRecord.by:type_name -> lehr.api.v1.Actor
-	17, // 8: lehr.api.v1.ListAuditRequest.since:type_name -> google.protobuf.Timestamp
+	20, // 6: lehr.api.v1.AuditRecord.at:type_name -> google.protobuf.Timestamp
+	21, // 7: lehr.api.v1.AuditRecord.by:type_name -> lehr.api.v1.Actor
+	20, // 8: lehr.api.v1.ListAuditRequest.since:type_name -> google.protobuf.Timestamp
 	6,  // 9: lehr.api.v1.ListAuditResponse.records:type_name -> lehr.api.v1.AuditRecord
-	17, // 10: lehr.api.v1.Checkpoint.at:type_name -> google.protobuf.Timestamp
+	20, // 10: lehr.api.v1.Checkpoint.at:type_name -> google.protobuf.Timestamp
 	9,  // 11: lehr.api.v1.ListCheckpointsResponse.checkpoints:type_name -> lehr.api.v1.Checkpoint
-	17, // 12: lehr.api.v1.GetServerResponse.started:type_name -> google.protobuf.Timestamp
-	16, // 13: lehr.api.v1.GetServerResponse.partitions:type_name -> lehr.api.v1.PartitionHealth
-	19, // 14: lehr.api.v1.GetServerResponse.stops:type_name -> lehr.api.v1.Stop
-	4,  // 15: lehr.api.v1.JournalService.ListPushes:input_type -> lehr.api.v1.ListPushesRequest
-	0,  // 16: lehr.api.v1.JournalService.GetPush:input_type -> lehr.api.v1.GetPushRequest
-	7,  // 17: lehr.api.v1.AuditService.ListAudit:input_type -> lehr.api.v1.ListAuditRequest
-	12, // 18: lehr.api.v1.AuditService.VerifyAudit:input_type -> lehr.api.v1.VerifyAuditRequest
-	10, // 19: lehr.api.v1.AuditService.ListCheckpoints:input_type -> lehr.api.v1.ListCheckpointsRequest
-	14, // 20: lehr.api.v1.ServerService.GetServer:input_type -> lehr.api.v1.GetServerRequest
-	5,  // 21: lehr.api.v1.JournalService.ListPushes:output_type -> lehr.api.v1.ListPushesResponse
-	1,  // 22: lehr.api.v1.JournalService.GetPush:output_type -> lehr.api.v1.GetPushResponse
-	8,  // 23: lehr.api.v1.AuditService.ListAudit:output_type -> lehr.api.v1.ListAuditResponse
-	13, // 24: lehr.api.v1.AuditService.VerifyAudit:output_type -> lehr.api.v1.VerifyAuditResponse
-	11, // 25: lehr.api.v1.AuditService.ListCheckpoints:output_type -> lehr.api.v1.ListCheckpointsResponse
-	15, // 26: lehr.api.v1.ServerService.GetServer:output_type -> lehr.api.v1.GetServerResponse
-	21, // [21:27] is the sub-list for method output_type
-	15, // [15:21] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	16, // 12: lehr.api.v1.GetDiagnosisResponse.files:type_name -> lehr.api.v1.DiagnosisFile
+	20, // 13: lehr.api.v1.GetServerResponse.started:type_name -> google.protobuf.Timestamp
+	19, // 14: lehr.api.v1.GetServerResponse.partitions:type_name -> lehr.api.v1.PartitionHealth
+	22, // 15: lehr.api.v1.GetServerResponse.stops:type_name -> lehr.api.v1.Stop
+	4,  // 16: lehr.api.v1.JournalService.ListPushes:input_type -> lehr.api.v1.ListPushesRequest
+	0,  // 17: lehr.api.v1.JournalService.GetPush:input_type -> lehr.api.v1.GetPushRequest
+	7,  // 18: lehr.api.v1.AuditService.ListAudit:input_type -> lehr.api.v1.ListAuditRequest
+	12, // 19: lehr.api.v1.AuditService.VerifyAudit:input_type -> lehr.api.v1.VerifyAuditRequest
+	10, // 20: lehr.api.v1.AuditService.ListCheckpoints:input_type -> lehr.api.v1.ListCheckpointsRequest
+	17, // 21: lehr.api.v1.ServerService.GetServer:input_type -> lehr.api.v1.GetServerRequest
+	14, // 22: lehr.api.v1.ServerService.GetDiagnosis:input_type -> lehr.api.v1.GetDiagnosisRequest
+	5,  // 23: lehr.api.v1.JournalService.ListPushes:output_type -> lehr.api.v1.ListPushesResponse
+	1,  // 24: lehr.api.v1.JournalService.GetPush:output_type -> lehr.api.v1.GetPushResponse
+	8,  // 25: lehr.api.v1.AuditService.ListAudit:output_type -> lehr.api.v1.ListAuditResponse
+	13, // 26: lehr.api.v1.AuditService.VerifyAudit:output_type -> lehr.api.v1.VerifyAuditResponse
+	11, // 27: lehr.api.v1.AuditService.ListCheckpoints:output_type -> lehr.api.v1.ListCheckpointsResponse
+	18, // 28: lehr.api.v1.ServerService.GetServer:output_type -> lehr.api.v1.GetServerResponse
+	15, // 29: lehr.api.v1.ServerService.GetDiagnosis:output_type -> lehr.api.v1.GetDiagnosisResponse
+	23, // [23:30] is the sub-list for method output_type
+	16, // [16:23] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_lehr_api_v1_journal_proto_init() }
@@ -1345,7 +1501,7 @@ func file_lehr_api_v1_journal_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_api_v1_journal_proto_rawDesc), len(file_lehr_api_v1_journal_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   17,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

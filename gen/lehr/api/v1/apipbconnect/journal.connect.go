@@ -52,6 +52,9 @@ const (
 	AuditServiceListCheckpointsProcedure = "/lehr.api.v1.AuditService/ListCheckpoints"
 	// ServerServiceGetServerProcedure is the fully-qualified name of the ServerService's GetServer RPC.
 	ServerServiceGetServerProcedure = "/lehr.api.v1.ServerService/GetServer"
+	// ServerServiceGetDiagnosisProcedure is the fully-qualified name of the ServerService's
+	// GetDiagnosis RPC.
+	ServerServiceGetDiagnosisProcedure = "/lehr.api.v1.ServerService/GetDiagnosis"
 )
 
 // JournalServiceClient is a client for the lehr.api.v1.JournalService service.
@@ -305,6 +308,9 @@ func (UnimplementedAuditServiceHandler) ListCheckpoints(context.Context, *v1.Lis
 // ServerServiceClient is a client for the lehr.api.v1.ServerService service.
 type ServerServiceClient interface {
 	GetServer(context.Context, *v1.GetServerRequest) (*v1.GetServerResponse, error)
+	// What the process that answers knows of itself, for a bug report: its log and
+	// what its goroutines do tell of all partitions. No payload, no secret.
+	GetDiagnosis(context.Context, *v1.GetDiagnosisRequest) (*v1.GetDiagnosisResponse, error)
 }
 
 // NewServerServiceClient constructs a client for the lehr.api.v1.ServerService service. By default,
@@ -324,12 +330,19 @@ func NewServerServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 			connect.WithSchema(serverServiceMethods.ByName("GetServer")),
 			connect.WithClientOptions(opts...),
 		),
+		getDiagnosis: connect.NewClient[v1.GetDiagnosisRequest, v1.GetDiagnosisResponse](
+			httpClient,
+			baseURL+ServerServiceGetDiagnosisProcedure,
+			connect.WithSchema(serverServiceMethods.ByName("GetDiagnosis")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
 // serverServiceClient implements ServerServiceClient.
 type serverServiceClient struct {
-	getServer *connect.Client[v1.GetServerRequest, v1.GetServerResponse]
+	getServer    *connect.Client[v1.GetServerRequest, v1.GetServerResponse]
+	getDiagnosis *connect.Client[v1.GetDiagnosisRequest, v1.GetDiagnosisResponse]
 }
 
 // GetServer calls lehr.api.v1.ServerService.GetServer.
@@ -341,9 +354,21 @@ func (c *serverServiceClient) GetServer(ctx context.Context, req *v1.GetServerRe
 	return nil, err
 }
 
+// GetDiagnosis calls lehr.api.v1.ServerService.GetDiagnosis.
+func (c *serverServiceClient) GetDiagnosis(ctx context.Context, req *v1.GetDiagnosisRequest) (*v1.GetDiagnosisResponse, error) {
+	response, err := c.getDiagnosis.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // ServerServiceHandler is an implementation of the lehr.api.v1.ServerService service.
 type ServerServiceHandler interface {
 	GetServer(context.Context, *v1.GetServerRequest) (*v1.GetServerResponse, error)
+	// What the process that answers knows of itself, for a bug report: its log and
+	// what its goroutines do tell of all partitions. No payload, no secret.
+	GetDiagnosis(context.Context, *v1.GetDiagnosisRequest) (*v1.GetDiagnosisResponse, error)
 }
 
 // NewServerServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -359,10 +384,18 @@ func NewServerServiceHandler(svc ServerServiceHandler, opts ...connect.HandlerOp
 		connect.WithSchema(serverServiceMethods.ByName("GetServer")),
 		connect.WithHandlerOptions(opts...),
 	)
+	serverServiceGetDiagnosisHandler := connect.NewUnaryHandlerSimple(
+		ServerServiceGetDiagnosisProcedure,
+		svc.GetDiagnosis,
+		connect.WithSchema(serverServiceMethods.ByName("GetDiagnosis")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/lehr.api.v1.ServerService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case ServerServiceGetServerProcedure:
 			serverServiceGetServerHandler.ServeHTTP(w, r)
+		case ServerServiceGetDiagnosisProcedure:
+			serverServiceGetDiagnosisHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -374,4 +407,8 @@ type UnimplementedServerServiceHandler struct{}
 
 func (UnimplementedServerServiceHandler) GetServer(context.Context, *v1.GetServerRequest) (*v1.GetServerResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.ServerService.GetServer is not implemented"))
+}
+
+func (UnimplementedServerServiceHandler) GetDiagnosis(context.Context, *v1.GetDiagnosisRequest) (*v1.GetDiagnosisResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.ServerService.GetDiagnosis is not implemented"))
 }

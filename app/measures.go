@@ -1,0 +1,18 @@
+package app
+
+import "lehr.dev/measure"
+
+// measures are those of the process.
+type measures struct {
+	Store measure.Store
+	API   measure.API
+	// Checkpoint is when one of the audit arrived last.
+	Checkpoint measure.Moment
+}
+
+// partitionMeasures are those of a partition that this replica acts for.
+type partitionMeasures struct {
+	Pipeline  measure.Pipeline
+	Enforcer  measure.Enforcer
+	Collected measure.Counter
+}
