@@ -114,7 +114,7 @@ const (
 func WaitingKinds() []WaitingKind {
 	return []WaitingKind{
 		WaitStop, WaitMode, WaitHold, WaitOrder, WaitCapacity, WaitVersion, WaitTurndown, WaitApproval, WaitRejected, WaitBudget,
-		WaitAge, WaitDenied, WaitCalendar, WaitCondition, WaitMetric, WaitAlert, WaitPeak, WaitPlan, WaitClaim, WaitNotSelected, WaitPluginMissing, WaitPlugin, WaitUnknown,
+		WaitAge, WaitDenied, WaitCalendar, WaitCondition, WaitMetric, WaitAlert, WaitPeak, WaitRate, WaitPartition, WaitPlan, WaitClaim, WaitNotSelected, WaitPluginMissing, WaitPlugin, WaitUnknown,
 		WaitBackoff, WaitNoEffect, WaitQuarantined, WaitMissing, WaitSettling, WaitFlapping, WaitCheckBroken, WaitTarget, WaitStale, WaitStore, WaitGeneration, WaitTurn,
 	}
 }

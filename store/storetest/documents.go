@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -55,7 +56,7 @@ func documentLife(w *world) {
 	w.must(err)
 	select {
 	case <-changed:
-	default:
+	case <-time.After(10 * time.Second): // It is told after it was answered.
 		t.Error("nobody was told of it")
 	}
 	if w.revision() != before {
