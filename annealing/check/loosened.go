@@ -28,11 +28,22 @@ func Loosened(before, after *intentpb.Policy) []string {
 	}
 	for _, b := range before.GetBudgets() {
 		at := slices.IndexFunc(after.GetBudgets(), func(other *intentpb.Budget) bool { return other.GetScope() == b.GetScope() })
-		switch {
-		case at < 0:
+		if at < 0 {
 			say("the budget of %s is dropped: at most %d pushes in flight", b.GetScope(), b.GetInFlight())
-		case after.GetBudgets()[at].GetInFlight() > b.GetInFlight():
-			say("the budget of %s grows from %d to %d pushes in flight", b.GetScope(), b.GetInFlight(), after.GetBudgets()[at].GetInFlight())
+			continue
+		}
+		is := after.GetBudgets()[at]
+		if is.GetInFlight() > b.GetInFlight() {
+			say("the budget of %s grows from %d to %d pushes in flight", b.GetScope(), b.GetInFlight(), is.GetInFlight())
+		}
+		if b.GetUnhealthy() > 0 && (is.GetUnhealthy() == 0 || is.GetUnhealthy() > b.GetUnhealthy()) {
+			say("more assets of %s may be unhealthy than %d", b.GetScope(), b.GetUnhealthy())
+		}
+	}
+	for _, b := range before.GetPlugins() {
+		at := slices.IndexFunc(after.GetPlugins(), func(other *intentpb.PluginBinding) bool { return other.GetType() == b.GetType() })
+		if b.GetAtOnce() > 0 && at >= 0 && (after.GetPlugins()[at].GetAtOnce() == 0 || after.GetPlugins()[at].GetAtOnce() > b.GetAtOnce()) {
+			say("more pushes of %s may be under way than %d", b.GetType(), b.GetAtOnce())
 		}
 	}
 	if was, is := max(1, before.GetTurndowns()), max(1, after.GetTurndowns()); is > was {

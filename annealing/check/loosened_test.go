@@ -17,7 +17,8 @@ func TestLoosened(t *testing.T) {
 	strict := func() *intentpb.Policy {
 		return &intentpb.Policy{
 			Checks:    []*intentpb.Check{{Name: "soak", Kind: &intentpb.Check_MinAge{MinAge: &intentpb.MinimumAge{Age: durationpb.New(time.Hour)}}}},
-			Budgets:   []*intentpb.Budget{{Scope: "cluster", InFlight: 1}},
+			Budgets:   []*intentpb.Budget{{Scope: "cluster", InFlight: 1, Unhealthy: 2}},
+			Plugins:   []*intentpb.PluginBinding{{Type: "t.Job", Run: []string{"job"}, AtOnce: 4}},
 			Turndowns: 1,
 			Approval:  &intentpb.ApprovalPolicy{Quorum: 2, Expires: durationpb.New(time.Hour)},
 			Overrides: &intentpb.OverridePolicy{Allow: []string{"order"}, Longest: durationpb.New(time.Hour)},
@@ -33,6 +34,8 @@ func TestLoosened(t *testing.T) {
 		"the check soak (min_age) is changed":                                    func(p *intentpb.Policy) { p.Checks[0].Where = "id == 'a'" },
 		"the budget of cluster is dropped":                                       func(p *intentpb.Policy) { p.Budgets = nil },
 		"the budget of cluster grows from 1 to 2":                                func(p *intentpb.Policy) { p.Budgets[0].InFlight = 2 },
+		"more assets of cluster may be unhealthy than 2":                         func(p *intentpb.Policy) { p.Budgets[0].Unhealthy = 3 },
+		"more pushes of t.Job may be under way than 4":                           func(p *intentpb.Policy) { p.Plugins[0].AtOnce = 0 },
 		"3 removals at once, in place of 1":                                      func(p *intentpb.Policy) { p.Turndowns = 3 },
 		"a plan needs the approval of 1 people, in place of 2":                   func(p *intentpb.Policy) { p.Approval.Quorum = 0 },
 		"an approval counts for longer":                                          func(p *intentpb.Policy) { p.Approval.Expires = nil },
