@@ -74,10 +74,13 @@ func (m *Monitor) inPace(e world.Effect, p *push) {
 	for key, limit := range p.rates {
 		// It begins within a permit's time of its admission, has a permit for as
 		// long again, and an effect after that.
-		since := limit.period - 2*plugin.PermitPeriod - plugin.LockDelayMargin - m.longest(e)
+		late := 2*plugin.PermitPeriod + plugin.LockDelayMargin + m.longest(e)
+		since := limit.period - late
 		most := limit.most
 		within := m.under(key, func(other *push) bool {
-			counts := !other.began.IsZero() && e.At.Sub(other.began) < since && !other.rates[key].past
+			// A long push whose permit is renewed may show its first effect at any time.
+			counts := !other.began.IsZero() && e.At.Sub(other.began) < since && !other.rates[key].past &&
+				other.began.Sub(other.admitted) <= late
 			if counts {
 				most = max(most, other.rates[key].most)
 			}
