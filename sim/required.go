@@ -27,7 +27,7 @@ var Required = []string{
 	"store: a read failed", "store: a reply was lost after the commit of Admit", "store: a reply was lost after the commit of ClosePushes",
 	"store: a reply was lost after the commit of Publish", "store: a reply was lost after the commit of SaveEnforced",
 	"store: a write failed", "store: full", "store: news came late",
-	"target refused: an older token",
+	"target refused: a base that has moved", "target refused: an older token",
 	"trouble: permit-late", "trouble: permit-lost", "trouble: plugin-outlives-parent", "trouble: plugin-paused", "trouble: push-ignores-permit-end",
 	"trouble: push-reply-lost", "trouble: push-start-late", "trouble: push-start-twice",
 	"waits: backoff", "waits: changed-back", "waits: hold", "waits: rate", "waits: rejected", "waits: settling", "waits: turndown", "waits: unknown",
