@@ -84,7 +84,7 @@ const (
 	WaitAge           WaitingKind = "age"            // what it is to become was published too recently
 	WaitDenied        WaitingKind = "denied"         // its version or commit is on a denylist
 	WaitCalendar      WaitingKind = "calendar"       // outside its windows, on a holiday, or frozen
-	WaitRate          WaitingKind = "rate"           // as many pushes as are allowed began within a time
+	WaitRate          WaitingKind = "rate"           // as many pushes as are allowed were under way within a time
 	WaitPartition     WaitingKind = "partition"      // another partition is stopped, or not in sync
 	WaitCondition     WaitingKind = "condition"      // a condition of the policy is not so
 	WaitMetric        WaitingKind = "metric"         // what monitoring measures is not within limits

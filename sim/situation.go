@@ -55,7 +55,8 @@ func (l *Lab) longPush(d Disturbance, r *rand.Rand) {
 	l.note(d.Kind, "production")
 	l.tell("%s: %s", d, t.ID)
 	kind := []world.TroubleKind{world.PushHang, world.PushHang, world.PushSlow}[r.IntN(3)]
-	if t.Kind == "command" && (d.Then == Takeover || d.Then == Flapping || d.Then == KillAtPoint) {
+	succeeded := d.Then == Takeover || d.Then == Flapping || d.Then == KillAtPoint
+	if t.Kind == "command" && succeeded || t.Kind == "balancer" && d.Then == Drift {
 		kind = world.PushIgnoresPermitEnd // Only its target refuses it.
 	}
 	// An even seed: the plugin goes on asking for permits.

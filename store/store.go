@@ -370,8 +370,8 @@ type Admission struct {
 	Overrides []string
 	// Budgets to take; released when the push is closed.
 	Budgets []BudgetUse
-	// Rates are the rate limits that the push counts under, for good: whatever
-	// becomes of it, it may have had an effect.
+	// Rates are the rate limits that the push counts under, until its end and for
+	// the period after it: whatever becomes of it, it may have had an effect.
 	Rates []RateUse
 	// Removes: the push carries out the asset's Turndown. It takes no claim
 	// over from another asset.
@@ -392,12 +392,18 @@ type BudgetUse struct {
 }
 
 // RateUse counts a push under the key, within the partition, and asks that
-// fewer than Limit were admitted under it within the Period before it. Limit 0
-// only counts.
+// fewer than Limit that count under it are open or ended within the Period
+// before it. Limit 0 only counts.
 type RateUse struct {
 	Key    string
 	Limit  int
 	Period time.Duration
+}
+
+// EndedPush is when a push ended that counts under a key.
+type EndedPush struct {
+	Push intent.PushID
+	At   time.Time
 }
 
 // LongestRate is how long it is known that a push counts: the longest Period.
@@ -421,6 +427,8 @@ type OpenPush struct {
 	ResumeToken []byte               `json:"-"`
 	// Budgets are the scopes in which it takes a place.
 	Budgets []string `json:"budgets,omitempty"`
+	// Rates are the keys of rate limits that it counts under.
+	Rates []string `json:"rates,omitempty"`
 	// Doubt: its end was lost, and it may still be running.
 	Doubt bool `json:"doubt"`
 }
@@ -484,9 +492,9 @@ type Journal interface {
 	OpenPushes(ctx context.Context, partition intent.PartitionID) ([]OpenPush, error)
 	// Pushes lists an asset's, newest first; an empty asset: the partition's.
 	Pushes(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, limit int) ([]PushRecord, error)
-	// Begun lists when the newest pushes that count under each key were admitted,
-	// at most so many of each, the oldest first.
-	Begun(ctx context.Context, partition intent.PartitionID, keys []string, most int) (map[string][]time.Time, error)
+	// Ended lists when the newest pushes ended that count under each key of a rate
+	// limit, at most so many of each, the oldest first.
+	Ended(ctx context.Context, partition intent.PartitionID, keys []string, most int) (map[string][]EndedPush, error)
 	// Push is one of them; NotFound when there is none, or not any more.
 	Push(ctx context.Context, partition intent.PartitionID, push intent.PushID) (PushRecord, error)
 	// SaveEnforced stores what was seen in sync, and claims the resource keys

@@ -2,6 +2,7 @@ package check
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -16,11 +17,11 @@ type Window struct {
 	Check, By string
 	// Key under which the store counts, and what that is in words.
 	Key, What string
-	// Known: Begun is when the newest pushes were admitted, the oldest first, and
-	// Asked is how many admissions are before the store.
+	// Known: Ended is when the newest pushes ended, the oldest first, and Open is
+	// how many are under way or before the store.
 	Known bool
-	Begun []time.Time
-	Asked int
+	Ended []time.Time
+	Open  int
 }
 
 // Counts is the window that a push of content counts in under a check. There is
@@ -62,8 +63,9 @@ func by(r *intentpb.Rate) string {
 	}
 }
 
-// rate lets a push begin while fewer than the limit were admitted within the
-// period before now. The admission judges it again, by the store's count.
+// rate lets a push begin while fewer than the limit were under way within the
+// period before now: an open push may have an effect until its end. The admission
+// judges it again, by the store's count.
 func (c *Configured) rate(r *intentpb.Rate) {
 	c.Kind, c.Rate = KindRate, r
 	c.judge = func(f Facts) intent.Verdict {
@@ -72,11 +74,11 @@ func (c *Configured) rate(r *intentpb.Rate) {
 				continue
 			}
 			if !w.Known {
-				return c.broken(errors.New("how many pushes began " + w.What + " is not known; it is read at the next look"))
+				return c.broken(errors.New("how many pushes were under way " + w.What + " is not known; it is read at the next look"))
 			}
 			if next := c.Next(w, f.Now); !next.IsZero() {
-				return c.waits(intent.WaitRate, next, "%d of %d pushes %s began within %s; the next may begin at %s",
-					w.within(f.Now, r.GetPer().AsDuration()), r.GetAtMost(), w.What, r.GetPer().AsDuration(), instant(next))
+				return c.waits(intent.WaitRate, next, "%d of %d pushes %s were under way within %s%s; the next may begin at %s",
+					w.within(f.Now, r.GetPer().AsDuration()), r.GetAtMost(), w.What, r.GetPer().AsDuration(), w.stillOpen(), instant(next))
 			}
 		}
 		return c.passes(time.Time{})
@@ -87,30 +89,38 @@ func (c *Configured) counts(w Window) bool {
 	return c.Rate != nil && w.Check == c.Name && w.By == by(c.Rate)
 }
 
-// within counts the pushes that began within the period before now.
-func (w Window) within(now time.Time, period time.Duration) int {
-	first := slices.IndexFunc(w.Begun, func(at time.Time) bool { return now.Sub(at) < period })
-	if first < 0 {
-		return w.Asked
+// stillOpen says how many of them are under way.
+func (w Window) stillOpen() string {
+	if w.Open == 0 {
+		return ""
 	}
-	return len(w.Begun) - first + w.Asked
+	return fmt.Sprintf(", %d of them now", w.Open)
 }
 
-// Next is when another push may begin; zero: now. What seems to have begun
-// after now, by a clock that was wrong, only the store can put right: it is
-// asked.
+// within counts the pushes that were under way within the period before now.
+func (w Window) within(now time.Time, period time.Duration) int {
+	first := slices.IndexFunc(w.Ended, func(at time.Time) bool { return now.Sub(at) < period })
+	if first < 0 {
+		return w.Open
+	}
+	return len(w.Ended) - first + w.Open
+}
+
+// Next is when another push may begin, or the earliest that it may, where that is
+// up to one under way; zero: now. What seems to have ended after now, by a clock
+// that was wrong, only the store can put right: it is asked.
 func (c *Configured) Next(w Window, now time.Time) time.Time {
 	limit, period := int(c.Rate.GetAtMost()), c.Rate.GetPer().AsDuration()
-	last := len(w.Begun) - 1
-	if w.within(now, period) < limit || last >= 0 && w.Begun[last].After(now) {
+	last := len(w.Ended) - 1
+	if w.within(now, period) < limit || last >= 0 && w.Ended[last].After(now) {
 		return time.Time{}
 	}
-	at := len(w.Begun) + w.Asked - limit
+	at := len(w.Ended) + w.Open - limit
 	if at > last {
 		return now.Add(period)
 	}
-	next := w.Begun[at].Add(period)
-	// A clock that was set since this process admitted it does not hasten it:
+	next := w.Ended[at].Add(period)
+	// A clock that was set since this process saw it end does not hasten it:
 	// then what is left goes by the time that passes.
 	if left := next.Sub(now); (next.Round(0).Sub(now.Round(0)) - left).Abs() > time.Second {
 		return now.Add(left)
@@ -127,7 +137,7 @@ func (c *Configured) Opens(w Window, now time.Time) (next time.Time, places int)
 	if next = c.Next(w, now); next.IsZero() {
 		return next, 0
 	}
-	for _, at := range w.Begun[max(0, len(w.Begun)+w.Asked-int(c.Rate.GetAtMost())):] {
+	for _, at := range w.Ended[min(len(w.Ended), max(0, len(w.Ended)+w.Open-int(c.Rate.GetAtMost()))):] {
 		if at.Add(c.Rate.GetPer().AsDuration()).After(next) {
 			break
 		}

@@ -45,7 +45,7 @@ func TestWhatARateCounts(t *testing.T) {
 func TestRateSaysWhenTheNextMayBegin(t *testing.T) {
 	c := Configure(limited(2, time.Hour, intentpb.Rate_BY_ASSET, ""), builtin)
 	window := Window{Check: "hourly", By: "asset", Key: "hourly asset=web", What: "of web", Known: true}
-	begun := func(minutes ...int) []time.Time {
+	ended := func(minutes ...int) []time.Time {
 		var list []time.Time
 		for _, m := range minutes {
 			list = append(list, now.Add(-time.Duration(m)*time.Minute))
@@ -53,24 +53,25 @@ func TestRateSaysWhenTheNextMayBegin(t *testing.T) {
 		return list
 	}
 	for name, test := range map[string]struct {
-		begun  []time.Time
-		asked  int
+		ended  []time.Time
+		open   int
 		answer intent.Answer
 		says   string
 		until  time.Time
 	}{
 		"none":                  {nil, 0, intent.Pass, "", time.Time{}},
-		"one":                   {begun(10), 0, intent.Pass, "", time.Time{}},
-		"two":                   {begun(59, 10), 0, intent.Wait, "2 of 2 pushes of web began within 1h0m0s; the next may begin at 2026-03-01T12:01:00Z", now.Add(time.Minute)},
-		"three, of a higher":    {begun(59, 30, 10), 0, intent.Wait, "3 of 2 pushes", now.Add(30 * time.Minute)},
-		"just lapsed":           {begun(60, 10), 0, intent.Pass, "", time.Time{}},
-		"one is being asked":    {begun(10), 1, intent.Wait, "2 of 2", now.Add(50 * time.Minute)},
-		"two are being asked":   {nil, 2, intent.Wait, "2 of 2", now.Add(time.Hour)},
-		"of a time to come":     {begun(10, -600), 0, intent.Pass, "", time.Time{}},
-		"long ago and just now": {begun(600, 0), 0, intent.Pass, "", time.Time{}},
+		"one":                   {ended(10), 0, intent.Pass, "", time.Time{}},
+		"two":                   {ended(59, 10), 0, intent.Wait, "2 of 2 pushes of web were under way within 1h0m0s; the next may begin at 2026-03-01T12:01:00Z", now.Add(time.Minute)},
+		"three, of a higher":    {ended(59, 30, 10), 0, intent.Wait, "3 of 2 pushes", now.Add(30 * time.Minute)},
+		"just lapsed":           {ended(60, 10), 0, intent.Pass, "", time.Time{}},
+		"one is under way":      {ended(10), 1, intent.Wait, "2 of 2 pushes of web were under way within 1h0m0s, 1 of them now;", now.Add(50 * time.Minute)},
+		"two are under way":     {nil, 2, intent.Wait, "2 of 2", now.Add(time.Hour)},
+		"more than two are":     {ended(10), 3, intent.Wait, "4 of 2", now.Add(time.Hour)},
+		"of a time to come":     {ended(10, -600), 0, intent.Pass, "", time.Time{}},
+		"long ago and just now": {ended(600, 0), 0, intent.Pass, "", time.Time{}},
 	} {
 		w := window
-		w.Begun, w.Asked = test.begun, test.asked
+		w.Ended, w.Open = test.ended, test.open
 		v := c.judge(Facts{Now: now, Windows: []Window{w, {Check: "daily", By: "asset"}, {Check: "hourly", By: "type"}}})
 		if v.Answer != test.answer || !strings.Contains(v.Waiting.Reason, test.says) || !v.Waiting.Until.Equal(test.until) || !v.Until.IsZero() {
 			t.Errorf("%s: %+v", name, v)
@@ -89,30 +90,38 @@ func TestRateIsAnExactSlidingWindow(t *testing.T) {
 		limit, period := rapid.IntRange(1, 4).Draw(r, "limit"), time.Duration(rapid.IntRange(1, 20).Draw(r, "period"))*time.Second
 		c := Configure(limited(uint32(limit), period, intentpb.Rate_BY_PARTITION, ""), builtin)
 		w := Window{Check: "hourly", By: "partition", Known: true}
-		count := func(at time.Time) (n int) {
-			for _, other := range w.Begun {
-				if at.Sub(other) < period {
+		at := now
+		var ends []time.Time // of those under way, the soonest first
+		count := func(when time.Time) (n int) {
+			// What is under way ends now at the earliest.
+			for _, other := range append(slices.Repeat([]time.Time{at}, w.Open), w.Ended...) {
+				if when.Sub(other) < period {
 					n++
 				}
 			}
 			return n
 		}
-		at := now
 		for range 40 {
 			at = at.Add(time.Duration(rapid.IntRange(0, 5).Draw(r, "pause")) * time.Second)
+			for ; len(ends) > 0 && !ends[0].After(at); ends = ends[1:] {
+				w.Ended, w.Open = append(w.Ended, ends[0]), w.Open-1
+			}
 			next := c.Next(w, at)
 			if free := count(at) < limit; free != next.IsZero() {
-				r.Fatalf("%d of %d began within %s, and the next may begin at %s", count(at), limit, period, next)
+				r.Fatalf("%d of %d were under way within %s, and the next may begin at %s", count(at), limit, period, next)
 			}
 			if next.IsZero() {
-				w.Begun = append(w.Begun, at)
+				w.Open++
+				ends = append(ends, at.Add(time.Duration(rapid.IntRange(0, 8).Draw(r, "takes"))*time.Second))
+				slices.SortFunc(ends, time.Time.Compare)
 				continue
 			}
 			if count(next) >= limit || count(next.Add(-1)) < limit {
-				r.Fatalf("the next may not begin just at %s: %v", next, w.Begun)
+				r.Fatalf("the next may not begin just at %s: %d open, ended %v", next, w.Open, w.Ended)
 			}
-			if told, places := c.Opens(w, at); !told.Equal(next) || places != limit-count(next) {
-				r.Fatalf("%d may begin at %s, told were %d at %s", limit-count(next), next, places, told)
+			told, places := c.Opens(w, at)
+			if free := limit - count(next); !told.Equal(next) || places < 1 || places > free || w.Open == 0 && places != free {
+				r.Fatalf("%d may begin at %s, told were %d at %s", free, next, places, told)
 			}
 		}
 	})
@@ -121,7 +130,7 @@ func TestRateIsAnExactSlidingWindow(t *testing.T) {
 // TestWhatIsLetPastCountsAllTheSame: the admission counts it, and does not ask.
 func TestWhatIsLetPastCountsAllTheSame(t *testing.T) {
 	f := Facts{Now: now, Mode: Enforce, Asset: "web", Checks: []Required{{Configured: Configure(limited(1, time.Hour, intentpb.Rate_BY_ASSET, ""), builtin)}},
-		Windows: []Window{{Check: "hourly", By: "asset", Key: "k", Known: true, Begun: []time.Time{now}}}}
+		Windows: []Window{{Check: "hourly", By: "asset", Key: "k", Known: true, Ended: []time.Time{now}}}}
 	if Decide(f).Push() {
 		t.Fatal("it passes")
 	}
@@ -130,7 +139,7 @@ func TestWhatIsLetPastCountsAllTheSame(t *testing.T) {
 	if got := f.Rates(); !Decide(f).Push() || !slices.Equal(got, want) {
 		t.Errorf("counted as %+v", got)
 	}
-	f.Windows[0].Begun = nil
+	f.Windows[0].Ended = nil
 	want[0].Limit = 1
 	if got := f.Rates(); !slices.Equal(got, want) {
 		t.Errorf("counted as %+v", got)

@@ -108,7 +108,7 @@ func (e *Enforcer) outrun(g admission) bool {
 	}
 	g.asset.admitting = false
 	e.release(g.asset, g.keys)
-	e.answeredAsk(g, false)
+	e.countOpen(keysOf(g.Rates), -1)
 	if e.assets[g.asset.id] == g.asset {
 		e.soon(g.asset, loop.Fresh)
 	}
@@ -129,7 +129,6 @@ func (e *Enforcer) admitted(ctx context.Context, group []admission, refusals []*
 	for i, g := range group {
 		if refusals[i] == nil {
 			g.asset.comesBack()
-			e.answeredAsk(g, true)
 			e.startPush(ctx, g, g.keys)
 			continue
 		}
@@ -152,7 +151,7 @@ func (e *Enforcer) turnedAway(ctx context.Context, g admission, waiting intent.W
 	g.asset.admitting = false
 	e.Measure.Refused.Of(string(waiting.Kind)).Add(1)
 	e.release(g.asset, g.keys)
-	e.answeredAsk(g, false)
+	e.countOpen(keysOf(g.Rates), -1)
 	if waiting.Kind == intent.WaitRate {
 		for _, use := range g.Rates {
 			e.forgetWindow(use.Key) // What is known of it is wrong.
@@ -196,8 +195,7 @@ func (e *Enforcer) answered(ctx context.Context, group []admission, open []store
 			continue
 		}
 		g.asset.comesBack()
-		e.answeredAsk(g, true)
-		e.trouble(g.asset).push = &push{id: g.Push, target: g.Target, plan: g.Plan, admitted: g.At, budgets: g.keys}
+		e.trouble(g.asset).push = &push{id: g.Push, target: g.Target, plan: g.Plan, admitted: g.At, budgets: g.keys, rates: keysOf(g.Rates)}
 		e.Measure.Pushes.Open(string(g.Push), g.At, false)
 		const reason = "not begun: the answer to its admission was lost"
 		e.closings.Add(closing{g.asset, plugin.PushResult{Ending: plugin.Stopped, Reason: reason}, store.Closing{

@@ -179,6 +179,8 @@ type push struct {
 	plan     intent.Digest
 	admitted time.Time
 	budgets  []string
+	// rates are the keys of limits that it counts under.
+	rates    []string
 	progress string
 	// effect is E of the plugin that was told of it; 0: not known.
 	effect time.Duration

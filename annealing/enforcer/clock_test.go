@@ -2,7 +2,6 @@ package enforcer
 
 import (
 	"context"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -160,20 +159,7 @@ func TestClockSetBackHidesNoPause(t *testing.T) {
 	admitted := clock.Now()
 	clock.by.Store(-int64(time.Hour))
 	order := plugin.Push{Permit: func(context.Context, string) error { return fault.New(fault.Conflict, "the target moved") }}
-	if got := e.carryOut(t.Context(), nil, order, admitted, false); got.Ending != plugin.Stopped {
+	if got := e.carryOut(t.Context(), nil, order, admitted); got.Ending != plugin.Stopped {
 		t.Errorf("it ended %q", got.Ending)
-	}
-}
-
-// TestACountedPushBeginsSoonOrNot: a rate limit counts it from its admission, so
-// after a pause of the process it is not begun, though it may go on (S8).
-func TestACountedPushBeginsSoonOrNot(t *testing.T) {
-	clock := &shifted{Runtime: loop.Real()}
-	e := &Enforcer{Options: Options{Runtime: clock}}
-	admitted := clock.Now()
-	clock.by.Store(int64(plugin.PermitPeriod + time.Second))
-	order := plugin.Push{Permit: func(context.Context, string) error { return nil }}
-	if got := e.carryOut(t.Context(), nil, order, admitted, true); got.Ending != plugin.Stopped || !strings.Contains(got.Reason, "rate limit") {
-		t.Errorf("it ended %+v", got)
 	}
 }

@@ -53,7 +53,7 @@ type Stores interface {
 	ListReports(ctx context.Context, partition intent.PartitionID, filter store.ReportFilter) ([]intent.Report, error)
 	Report(ctx context.Context, partition intent.PartitionID, asset intent.AssetID) (intent.Report, error)
 	CountReports(ctx context.Context, partition intent.PartitionID) (map[intent.State]int, error)
-	Begun(ctx context.Context, partition intent.PartitionID, keys []string, most int) (map[string][]time.Time, error)
+	Ended(ctx context.Context, partition intent.PartitionID, keys []string, most int) (map[string][]store.EndedPush, error)
 }
 
 // Schemas finds the set of types that incarnations were published with.
@@ -158,8 +158,10 @@ type Enforcer struct {
 	unreadWards []string
 	// windows that pushes count in, by key.
 	windows map[string]*window
-	pushes  uint64
-	failed  error
+	// counting is how many pushes under way, or before the store, count under a key.
+	counting map[string]int
+	pushes   uint64
+	failed   error
 	// behind says why the view could not be read anew; catchingUp: it is
 	// tried again soon.
 	behind     error
@@ -201,6 +203,7 @@ func New(options Options) *Enforcer {
 		outside:     newOutside(),
 		lines:       map[string]*line{},
 		windows:     map[string]*window{},
+		counting:    map[string]int{},
 		wards:       map[string]*ward{},
 		warded:      map[*asset][]*ward{},
 		reports:     map[intent.AssetID]intent.Report{},

@@ -138,7 +138,8 @@ func (e *Enforcer) differs(a *asset, g *glance) {
 	if t.plan != plan || t.difference.Outcome != intent.Differs {
 		a.calm = 0
 	}
-	e.learnWindows(g.requirements.windows)
+	e.learnWindows(g.requirements.ended)
+	g.requirements.ended = nil // Of that time: another look is not to learn it again.
 	t.difference, t.plan, t.requirements = g.difference, plan, g.requirements
 	if drifted {
 		a.seen = 0

@@ -23,7 +23,7 @@ type closing struct {
 // startPush hands an admitted push to a pusher.
 func (e *Enforcer) startPush(ctx context.Context, g admission, keys []string) {
 	a := g.asset
-	e.trouble(a).push = &push{id: g.Push, target: g.Target, plan: g.Plan, admitted: g.At, budgets: keys, effect: g.served.longestEffect(a.kind.name)}
+	e.trouble(a).push = &push{id: g.Push, target: g.Target, plan: g.Plan, admitted: g.At, budgets: keys, rates: keysOf(g.Rates), effect: g.served.longestEffect(a.kind.name)}
 	e.unsettles(a, g.Effective, e.now())
 	e.Measure.Pushes.Open(string(g.Push), g.At, false)
 	a.tried, a.told = g.Effective, intent.Digest{}
@@ -42,27 +42,22 @@ func (e *Enforcer) startPush(ctx context.Context, g admission, keys []string) {
 	pusher := g.served.plugin
 	e.Runtime.Go("push", func() {
 		e.Runtime.Point("push")
-		result := e.carryOut(ctx, pusher, order, g.At, len(g.Rates) > 0)
+		result := e.carryOut(ctx, pusher, order, g.At)
 		e.Runtime.Point("pushed")
 		e.inbox.Put(func() { e.pushed(ctx, a, g.served, g.Push, result) })
 	})
 }
 
 // carryOut has the plugin push, unless the admission is not from just now, as
-// after a pause of the process, and does not hold any more (S2, S18). One that is
-// counted by a rate limit counts from its admission, so it must begin soon after
-// it, or a pause would end in a bunch of them (S8). A pause after that look is for
-// the plugin's side to notice, by Checked.
-func (e *Enforcer) carryOut(ctx context.Context, pusher plugin.Plugin, order plugin.Push, admitted time.Time, counted bool) plugin.PushResult {
+// after a pause of the process, and does not hold any more (S2, S18). A pause
+// after that look is for the plugin's side to notice, by Checked.
+func (e *Enforcer) carryOut(ctx context.Context, pusher plugin.Plugin, order plugin.Push, admitted time.Time) plugin.PushResult {
 	const fresh = 500 * time.Millisecond
 	now := e.Runtime.Now()
 	order.Checked = now
 	// By both clocks: one does not count suspension, the other may be set. If
 	// that was set back nobody knows how long ago it was.
 	age, shown := now.Sub(admitted), now.Round(0).Sub(admitted.Round(0))
-	if counted && (age > plugin.PermitPeriod || shown > plugin.PermitPeriod || shown < -plugin.PermitPeriod) {
-		return plugin.PushResult{Ending: plugin.Stopped, Reason: fmt.Sprintf("not begun: it was admitted %s ago, from when a rate limit counts it", max(age, shown.Abs()))}
-	}
 	if age > fresh || shown > fresh || shown < 0 {
 		if err := order.Permit(ctx, order.Base); err != nil {
 			return plugin.PushResult{Ending: plugin.Stopped, Reason: "not begun: " + err.Error()}
@@ -143,6 +138,7 @@ func (e *Enforcer) closed(ctx context.Context, group []closing, err error) {
 		inDoubt := c.result.Ending == plugin.InDoubt // Marked so, and open still.
 		if !inDoubt && c.asset.open() && c.asset.push.id == c.Push {
 			e.release(c.asset, c.asset.push.budgets)
+			e.countEnded(c.asset.push, c.At)
 			why := cmp.Or(c.asset.push.lost, c.Reason)
 			c.asset.push = nil
 			e.Measure.Pushes.End(string(c.Push), c.Ending, e.now())

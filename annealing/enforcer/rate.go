@@ -10,23 +10,23 @@ import (
 	"lehr.dev/store"
 )
 
-// window is what the enforcer knows of the pushes that count under a key of a
-// rate limit. The store's count is the one that is kept; this spares asking it
-// in vain. No other process admits pushes, so what was read once is kept up.
+// window is what the enforcer knows of the pushes that ended and count under a key
+// of a rate limit. The store's count is the one that is kept; this spares asking
+// it in vain. No other process ends pushes, so what was read once is kept up.
 type window struct {
-	// begun is when the newest were admitted, the oldest first; asked is how
-	// many admissions are before the store.
-	begun []time.Time
-	asked int
+	// ended is when the newest did, the oldest first; read are those among them
+	// that were read, of which the store's answer may be still to come.
+	ended []time.Time
+	read  []intent.PushID
 	// opens is when another push may begin next, and called are the assets that
 	// are looked at then: as many as may begin, and one more.
 	opens  time.Time
 	called map[*asset]bool
 }
 
-// mostBegun is the highest limit that a policy may have, mostWindows how many
+// mostCounted is the highest limit that a policy may have, mostWindows how many
 // windows are remembered.
-const mostBegun, mostWindows = 1000, 10_000
+const mostCounted, mostWindows = 1000, 10_000
 
 // count reads what the store has of windows that the enforcer does not know.
 func (r *reader) count(ctx context.Context, partition intent.PartitionID, windows []check.Window, all *requirements) error {
@@ -42,35 +42,29 @@ func (r *reader) count(ctx context.Context, partition intent.PartitionID, window
 	if len(unknown) == 0 {
 		return nil
 	}
-	begun, err := r.store.Begun(ctx, partition, unknown, mostBegun)
-	for i, w := range windows {
-		windows[i].Begun, windows[i].Known = begun[w.Key], slices.Contains(unknown, w.Key)
-	}
+	var err error
+	all.ended, err = r.store.Ended(ctx, partition, unknown, mostCounted)
 	return err
 }
 
-// learnWindows takes up what a look read of windows that were not known. What is known
-// is newer.
-func (e *Enforcer) learnWindows(windows []check.Window) {
-	for i, read := range windows {
-		if read.Known && e.windows[read.Key] == nil {
-			if len(e.windows) >= mostWindows {
-				e.forgetWindows()
+// learnWindows takes up what a look read of windows that were not known. What is
+// known is newer.
+func (e *Enforcer) learnWindows(read map[string][]store.EndedPush) {
+	for key, ended := range read {
+		if e.windows[key] != nil {
+			continue
+		}
+		if len(e.windows) >= mostWindows {
+			for other := range e.windows {
+				e.forgetWindow(other)
 			}
-			e.windows[read.Key] = &window{begun: read.Begun}
-			e.read.counts(read.Key, true)
 		}
-		// Of that time: another look is not to learn it again.
-		windows[i].Begun, windows[i].Known = nil, false
-	}
-}
-
-// forgetWindows forgets all in which no admission is before the store.
-func (e *Enforcer) forgetWindows() {
-	for key, w := range e.windows {
-		if w.asked == 0 {
-			e.forgetWindow(key)
+		w := &window{}
+		for _, push := range ended {
+			w.ended, w.read = append(w.ended, push.At), append(w.read, push.Push)
 		}
+		e.windows[key] = w
+		e.read.counts(key, true)
 	}
 }
 
@@ -94,7 +88,7 @@ func (e *Enforcer) windowsOf(a *asset) []check.Window {
 	windows := slices.Clone(a.requirements.windows)
 	for i, w := range windows {
 		if known := e.windows[w.Key]; known != nil {
-			windows[i].Known, windows[i].Begun, windows[i].Asked = true, known.begun, known.asked
+			windows[i].Known, windows[i].Ended, windows[i].Open = true, known.ended, e.counting[w.Key]
 		}
 	}
 	return windows
@@ -122,31 +116,47 @@ func (e *Enforcer) calls(a *asset, facts check.Facts) bool {
 	return true
 }
 
-// asks counts a push that the store is asked to admit.
+// asks counts a push that the store is asked to admit: it may be under way from
+// then on.
 func (e *Enforcer) asks(facts check.Facts) (uses []store.RateUse) {
 	for _, use := range facts.Rates() {
-		if !slices.ContainsFunc(uses, func(before store.RateUse) bool { return before.Key == use.Key }) && e.windows[use.Key] != nil {
-			e.windows[use.Key].asked++
-		}
 		uses = append(uses, store.RateUse(use))
 	}
+	e.countOpen(keysOf(uses), 1)
 	return uses
 }
 
-// answeredAsk takes up whether the push was admitted.
-func (e *Enforcer) answeredAsk(g admission, admitted bool) {
-	for i, use := range g.Rates {
-		w := e.windows[use.Key]
-		if w == nil || slices.ContainsFunc(g.Rates[:i], func(before store.RateUse) bool { return before.Key == use.Key }) {
+// keysOf are the keys of limits, each once.
+func keysOf(uses []store.RateUse) (keys []string) {
+	for _, use := range uses {
+		if !slices.Contains(keys, use.Key) {
+			keys = append(keys, use.Key)
+		}
+	}
+	return keys
+}
+
+// countOpen counts pushes that are under way or before the store.
+func (e *Enforcer) countOpen(keys []string, by int) {
+	for _, key := range keys {
+		if e.counting[key] += by; e.counting[key] == 0 {
+			delete(e.counting, key)
+		}
+	}
+}
+
+// countEnded has a push that was under way count from its end on.
+func (e *Enforcer) countEnded(push *push, at time.Time) {
+	e.countOpen(push.rates, -1)
+	for _, key := range push.rates {
+		w := e.windows[key]
+		if w == nil || slices.Contains(w.read, push.id) {
 			continue
 		}
-		w.asked = max(0, w.asked-1)
-		if !admitted {
-			continue
+		w.ended = append(w.ended, at)
+		if last := len(w.ended) - 2; last >= 0 && w.ended[last].After(at) {
+			w.ended = slices.SortedStableFunc(slices.Values(w.ended), time.Time.Compare)
 		}
-		w.begun = append(w.begun, g.At)
-		if len(w.begun) > mostBegun {
-			w.begun = slices.Clone(w.begun[1:])
-		}
+		w.ended = w.ended[max(0, len(w.ended)-mostCounted):]
 	}
 }

@@ -56,7 +56,7 @@ func TestRateLimitPerAsset(t *testing.T) {
 		w.publish(web, db)
 		w.inSync(db)
 		waiting := w.waitsOn("web", intent.WaitRate)
-		w.told("web", "2 of 2 pushes of web began within 30m0s; the next may begin at")
+		w.told("web", "2 of 2 pushes of web were under way within 30m0s; the next may begin at")
 		if opens := waiting.Until.Sub(begun); opens < 30*time.Minute || opens > 30*time.Minute+time.Second {
 			t.Errorf("the next may begin after %s", opens)
 		}
@@ -70,6 +70,49 @@ func TestRateLimitPerAsset(t *testing.T) {
 		w.inSync(web)
 		if got := w.production.pushes("web"); got != 3 {
 			t.Fatalf("%d pushes began", got)
+		}
+	})
+}
+
+// TestALongPushCountsUntilAfterItsEnd: it may have an effect at any time until
+// then, and another process or a restart in the middle changes nothing (S8).
+func TestALongPushCountsUntilAfterItsEnd(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.policy.Checks = []*intentpb.Check{rated(1, time.Minute, intentpb.Rate_BY_PARTITION, "")}
+		w.production.does("web", behaviour{push: func(ctx context.Context, apply func(), _ plugin.Push) plugin.PushResult {
+			time.Sleep(5 * time.Minute)
+			apply()
+			return plugin.PushResult{Ending: plugin.Pushed}
+		}})
+		times := w.began()
+		w.publish(web)
+		w.pass(time.Second)
+		w.publish(web, db)
+		waiting := w.waitsOn("db", intent.WaitRate)
+		w.told("db", "1 of 1 pushes in the partition were under way within 1m0s, 1 of them now; the next may begin at")
+		if waiting.Until.Before(time.Now().Add(50 * time.Second)) {
+			t.Errorf("looked at again at %s", waiting.Until)
+		}
+		w.inSync(web, db)
+		if between := (*times)[1].Sub((*times)[0]); between < time.Minute || between > time.Minute+time.Second {
+			t.Errorf("the next took effect %s later", between)
+		}
+		w.publish(web, thing{id: "db", word: "v2"}, thing{id: "x", word: "v1"})
+		w.production.does("db", behaviour{push: func(ctx context.Context, _ func(), _ plugin.Push) plugin.PushResult {
+			<-ctx.Done()
+			return plugin.PushResult{Ending: plugin.InDoubt, Reason: "cut off"}
+		}})
+		w.pass(2 * time.Minute)
+		w.restart(func() {})
+		restarted := time.Now()
+		w.production.does("db", behaviour{})
+		*times = nil
+		w.inSync(thing{id: "db", word: "v2"}, thing{id: "x", word: "v1"})
+		if first := (*times)[0].Sub(restarted); first < time.Minute {
+			t.Errorf("another took effect %s after the restart, while the push before it was in doubt", first)
+		}
+		if got := most(*times, time.Minute); got > 1 {
+			t.Errorf("%d took effect within a minute", got)
 		}
 	})
 }
@@ -193,9 +236,9 @@ func TestNotAllThatWaitAreLookedAt(t *testing.T) {
 		w.publish(things...)
 		w.pass(time.Minute)
 		for range 5 {
-			begun, err := w.store.Begun(w.ctx, shop, []string{"hourly partition="}, 1)
+			ended, err := w.store.Ended(w.ctx, shop, []string{"hourly partition="}, 1)
 			w.must(err)
-			w.pass(time.Until(begun["hourly partition="][0].Add(period)) - 1)
+			w.pass(time.Until(ended["hourly partition="][0].At.Add(period)) - 1)
 			looks, pushes := w.production.asked(), w.production.pushes("")
 			w.pass(100 * time.Millisecond)
 			if looks = w.production.asked() - looks; looks > count/20 || w.production.pushes("") != pushes+1 {

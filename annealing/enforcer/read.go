@@ -86,9 +86,10 @@ type requirements struct {
 	budgets []store.BudgetUse
 	// unhealthy is how many assets may be so, or in flight, by the budget's key.
 	unhealthy map[string]int
-	// windows that a push counts in, with what the store has of those that the
-	// enforcer does not know.
+	// windows that a push counts in, and the ended pushes that the store has of
+	// those that the enforcer does not know, by key.
 	windows []check.Window
+	ended   map[string][]store.EndedPush
 	// standing is that of the asset itself, inward what others declare to it;
 	// nil: that does not matter to this push.
 	standing *standing

@@ -178,7 +178,7 @@ func hintFor(report intent.Report, waiting intent.WaitingOn) string {
 	case intent.WaitMetric:
 		return "it goes on by itself once what is measured is within its limits; the query is in lehr.yaml, under checks"
 	case intent.WaitRate:
-		return "nothing is wrong: it goes on by itself at that time; lehr get pushes --asset " + asset + " lists what began"
+		return "nothing is wrong: it goes on by itself at that time; lehr get pushes --asset " + asset + " lists what was under way"
 	case intent.WaitPartition:
 		return "it goes on by itself once that partition is so; lehr why --partition NAME says what it waits for itself"
 	case intent.WaitPlan:

@@ -439,3 +439,15 @@ func minutely(p *intentpb.Policy) {
 		AtMost: 1, Per: durationpb.New(time.Minute), By: intentpb.Rate_BY_ASSET,
 	}}}}
 }
+
+// twiceAMinute has an asset that may be pushed once a minute changed twice, with
+// so much between the two.
+func (r *run) twiceAMinute(between time.Duration) {
+	r.publish(policy(minutely))
+	first := r.admit("a")
+	r.pass(10 * time.Minute)
+	r.effect(first)
+	r.end(first, "pushed")
+	r.pass(between)
+	r.effect(r.forces("a", func(a *store.Admission) { a.At = a.At.Add(time.Second) }))
+}

@@ -51,14 +51,15 @@ type push struct {
 	admitted        time.Time // by the clock of who admitted it
 	seen            time.Time // the true time
 	budgets         map[string]int
-	// rates are the limits that it counts under, and began is the true time of
-	// its first effect.
+	// rates are the limits that it counts under, and touched is the true time of
+	// its newest effect.
 	rates     map[string]frequency
-	began     time.Time
+	touched   time.Time
 	approvers []string
 	// superseded is since when the asset follows other content.
 	superseded time.Time
 	closed     time.Time
+	ended      time.Time // by the clock of who closed it
 	ending     string
 }
 
@@ -260,15 +261,15 @@ func (m *Monitor) ended(r record) {
 		m.fail("S25", "the record of the end of a push of %s does not say which: %q", r.Subject, r.Detail)
 		return
 	}
-	m.close(id, strings.TrimSuffix(ending, ":"))
+	m.close(id, strings.TrimSuffix(ending, ":"), r.At)
 }
 
-func (m *Monitor) close(id intent.PushID, ending string) {
+func (m *Monitor) close(id intent.PushID, ending string, at time.Time) {
 	p := m.running[id]
 	if p == nil {
 		return
 	}
-	p.closed, p.ending = m.options.Now(), ending
+	p.closed, p.ended, p.ending = m.options.Now(), at, ending
 	m.ends[p.asset] = p.closed
 	delete(m.running, id)
 	delete(m.working, id)
@@ -317,7 +318,7 @@ func (m *Monitor) inFlight() {
 	for _, id := range slices.Sorted(maps.Keys(m.running)) {
 		if p := m.running[id]; !there[id] {
 			m.fail("S25", "push %s of %s is not open any more, and no audit record says how it ended", id, p.asset)
-			m.close(id, "unrecorded")
+			m.close(id, "unrecorded", m.options.Now())
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
-	"lehr.dev/plugin"
 	"lehr.dev/sim/world"
 )
 
@@ -39,7 +38,8 @@ func ratesOf(policy *intentpb.Policy, of content) map[string]frequency {
 }
 
 // rated: rate limits are kept at admission (S8), by the clocks of those who
-// admitted: those of head's policy and of where a pin leads, the stricter.
+// admitted and closed: what is open counts, and what ended within the period. They
+// are those of head's policy and of where a pin leads, the stricter.
 func (m *Monitor) rated(p *push, overridden []string) {
 	content, _ := m.contentAt(p.asset, p.target)
 	p.rates = ratesOf(m.policyAt(m.follows(p.asset, p.admitted)), content)
@@ -55,43 +55,44 @@ func (m *Monitor) rated(p *push, overridden []string) {
 			continue
 		}
 		m.ask("S8")
-		if within := m.under(key, func(other *push) bool { return p.admitted.Sub(other.admitted) < limit.period }); within > limit.most {
-			m.fail("S8", "push %s of %s is the %dth admitted within %s under the rate limit %s, which is %d", p.id, p.asset, within, limit.period, key, limit.most)
+		within := m.under(key, func(other *push) bool {
+			return m.running[other.id] != nil || p.admitted.Sub(other.ended) < limit.period
+		})
+		if within > limit.most {
+			m.fail("S8", "push %s of %s is the %dth under way within %s under the rate limit %s, which is %d", p.id, p.asset, within, limit.period, key, limit.most)
 		}
 	}
 }
 
-// inPace: rate limits are kept by what really begins (S8), as far as an effect may
-// come after its admission.
+// inPace: rate limits are kept by what really happens (S8): no more pushes take
+// effect within any period than were counted when the last of them was admitted.
 func (m *Monitor) inPace(e world.Effect, p *push) {
-	if !p.began.IsZero() || disobeyed(e) {
+	if disobeyed(e) {
 		return
 	}
-	p.began = e.At
+	p.touched = e.At
 	if m.options.Lenient.ClockFaults {
 		return
 	}
-	for key, limit := range p.rates {
-		// It begins within a permit's time of its admission, has a permit for as
-		// long again, and an effect after that.
-		late := 2*plugin.PermitPeriod + plugin.LockDelayMargin + m.longest(e)
-		since := limit.period - late
-		most := limit.most
-		within := m.under(key, func(other *push) bool {
-			// A long push whose permit is renewed may show its first effect at any time.
-			counts := !other.began.IsZero() && e.At.Sub(other.began) < since && !other.rates[key].past &&
-				other.began.Sub(other.admitted) <= late
-			if counts {
-				most = max(most, other.rates[key].most)
+	for key := range p.rates {
+		var last *push // that asked
+		m.under(key, func(other *push) bool {
+			limit := other.rates[key]
+			if !limit.past && e.At.Sub(other.touched) < limit.period && (last == nil || other.ordinal > last.ordinal) {
+				last = other
 			}
-			return counts
+			return false
 		})
-		if limit.past || within == 0 {
+		if last == nil {
 			continue
 		}
 		m.ask("S8")
-		if within > most {
-			m.fail("S8", "with push %s of %s %d have begun in production within %s under the rate limit %s, which is %d", p.id, p.asset, within, since, key, most)
+		limit := last.rates[key]
+		within := m.under(key, func(other *push) bool {
+			return other.ordinal <= last.ordinal && e.At.Sub(other.touched) < limit.period
+		})
+		if within > limit.most {
+			m.fail("S8", "with push %s of %s %d have had effects within %s under the rate limit %s, which is %d", p.id, p.asset, within, limit.period, key, limit.most)
 		}
 	}
 }

@@ -128,6 +128,9 @@ var effects = []breach{
 			r.approve("a", time.Time{})
 			r.effect(r.admit("a", approved), func(e *world.Effect) { e.After, e.Action, e.Destructive = "", intent.ActionReplace, true })
 		}},
+	{"S8", "2 have had effects within 1m0s under the rate limit often", // admitted by another clock
+		func(r *run) { r.twiceAMinute(time.Minute - 1) },
+		func(r *run) { r.twiceAMinute(time.Minute) }},
 	{"S8", "are at work",
 		func(r *run) {
 			first, second := r.neighbours()

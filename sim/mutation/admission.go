@@ -286,12 +286,12 @@ var budgets = []Mutant{
 	},
 }
 
-// rates bound how many pushes begin within a time (S8).
+// rates bound how many pushes are under way within a time (S8).
 var rates = []Mutant{
 	{
 		Name: "rate-not-in-admission", File: "store/relational/rates.go",
-		Old:        `if !found || stamp(a.At)-at >= int64(use.Period) {`,
-		New:        `if !found || stamp(a.At)-at >= int64(use.Period) || mutant.On("rate-not-in-admission") {`,
+		Old:        `if n < use.Limit {`,
+		New:        `if n < use.Limit || mutant.On("rate-not-in-admission") {`,
 		Breaks:     "S8",
 		Why:        "Only the enforcer counts.",
 		Equivalent: "the enforcer counts too, and begins with what the store counted",
@@ -306,8 +306,8 @@ var rates = []Mutant{
 	},
 	{
 		Name: "rate-in-memory-only", File: "store/relational/rates.go",
-		Old:    `if len(a.Rates) == 0 {`,
-		New:    `if len(a.Rates) == 0 || mutant.On("rate-in-memory-only") {`,
+		Old:    `if len(keys) == 0 {`,
+		New:    `if len(keys) == 0 || mutant.On("rate-in-memory-only") {`,
 		Breaks: "S8",
 		Why:    "What began is forgotten at a restart, and as many begin once more.",
 	},

@@ -138,9 +138,9 @@ func (s *Store) EnforcedPage(ctx context.Context, partition intent.PartitionID, 
 	return s.real.EnforcedPage(ctx, partition, after, limit)
 }
 
-// Begun is what really counts under rate limits.
-func (s *Store) Begun(ctx context.Context, partition intent.PartitionID, keys []string, most int) (map[string][]time.Time, error) {
-	return s.real.Begun(ctx, partition, keys, most)
+// Ended is what really counts under rate limits.
+func (s *Store) Ended(ctx context.Context, partition intent.PartitionID, keys []string, most int) (map[string][]store.EndedPush, error) {
+	return s.real.Ended(ctx, partition, keys, most)
 }
 
 // Report is the real one, of another partition.

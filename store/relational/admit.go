@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"lehr.dev/audit"
 	"lehr.dev/fault"
@@ -243,23 +244,23 @@ func (d *desk) enter(a store.Admission) error {
 			return err
 		}
 	}
-	keys := d.takeBudgets(a)
+	budgets, rates := d.takeBudgets(a), rateKeys(a)
 	grounds, err := d.grounds(a)
 	if err != nil {
 		return err
 	}
-	entered, err := d.exec(`INSERT INTO push (id, partition, asset, target, effective, plan, resource_key, epoch, admitted, budgets,
-		grounds, doubt, open, ending, reason, ended) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0, 1, '', '', 0)
+	entered, err := d.exec(`INSERT INTO push (id, partition, asset, target, effective, plan, resource_key, epoch, admitted, budgets, rates,
+		grounds, doubt, open, ending, reason, ended) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 0, 1, '', '', 0)
 		ON CONFLICT (id) DO NOTHING`,
 		string(a.Push), string(d.lease.Partition), string(a.Asset), int64(a.Target.Sequence), a.Effective[:], a.Plan[:],
-		string(a.ResourceKey), d.lease.Epoch, stamp(a.At), keys, grounds)
+		string(a.ResourceKey), d.lease.Epoch, stamp(a.At), budgets, strings.Join(rates, "\n"), grounds)
 	if err != nil {
 		return err
 	}
 	if entered == 0 {
 		return fault.New(fault.Invalid, "admitting a push of %q: the push id %s was used before", a.Asset, a.Push)
 	}
-	if err := d.countRates(a); err != nil {
+	if err := d.countRates(a.Push, rates); err != nil {
 		return err
 	}
 	detail := audit.Admitted{

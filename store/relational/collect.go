@@ -118,8 +118,8 @@ func (c *collection) pushes(t *transaction, _ standing) (int64, error) {
 
 // rates goes over pushes that no rate limit can count any more.
 func (c *collection) rates(t *transaction, _ standing) (int64, error) {
-	return t.exec(`DELETE FROM rate WHERE partition = $1 AND (name, number) IN (
-		SELECT name, number FROM rate WHERE partition = $1 AND admitted < $2 LIMIT $3 + 0)`,
+	return t.exec(`DELETE FROM rate WHERE partition = $1 AND (name, counted, push) IN (
+		SELECT name, counted, push FROM rate WHERE partition = $1 AND counted < $2 LIMIT $3 + 0)`,
 		string(c.lease.Partition), stamp(c.now.Add(-store.LongestRate)), chunk)
 }
 

@@ -11,7 +11,8 @@ import (
 	"lehr.dev/store"
 )
 
-// ClosePushes ends pushes and releases their budgets.
+// ClosePushes ends pushes, releases their budgets, and has them count under rate
+// limits from then on.
 func (s *Store) ClosePushes(ctx context.Context, lease store.Lease, closings []store.Closing) error {
 	if len(closings) == 0 {
 		return nil
@@ -26,17 +27,20 @@ func (s *Store) ClosePushes(ctx context.Context, lease store.Lease, closings []s
 				}
 				continue
 			}
-			var asset, keys string
+			var asset, budgets, rates string
 			found, err := t.one(`UPDATE push SET open = 0, doubt = 0, ending = $3, reason = $4, ended = $5
-				WHERE id = $1 AND partition = $2 AND open = 1 RETURNING asset, budgets`,
-				[]any{string(closing.Push), string(lease.Partition), closing.Ending, closing.Reason, stamp(closing.At)}, &asset, &keys)
+				WHERE id = $1 AND partition = $2 AND open = 1 RETURNING asset, budgets, rates`,
+				[]any{string(closing.Push), string(lease.Partition), closing.Ending, closing.Reason, stamp(closing.At)}, &asset, &budgets, &rates)
 			if err != nil {
 				return err
 			}
 			if !found {
 				continue
 			}
-			if err := d.releaseBudgets(keys); err != nil {
+			if err := d.releaseBudgets(budgets); err != nil {
+				return err
+			}
+			if err := d.endRates(rates, closing); err != nil {
 				return err
 			}
 			t.audit(lease.Partition, closing.At, serverActor(lease), "close", asset,
@@ -68,19 +72,22 @@ func (s *Store) SaveResumeToken(ctx context.Context, lease store.Lease, push int
 	})
 }
 
-const pushColumns = `id, asset, target, effective, plan, resource_key, epoch, admitted, resume_token, doubt, ending, reason, ended, grounds, budgets`
+const pushColumns = `id, asset, target, effective, plan, resource_key, epoch, admitted, resume_token, doubt, ending, reason, ended, grounds, budgets, rates`
 
 func scanPush(row scanner, partition intent.PartitionID) (p store.PushRecord, err error) {
 	var admitted, ended int64
-	var grounds, budgets string
+	var grounds, budgets, rates string
 	p.Target.Partition = partition
 	err = row.Scan(&p.Push, &p.Asset, &p.Target.Sequence, digestColumn{&p.Effective}, digestColumn{&p.Plan}, &p.ResourceKey,
-		&p.Epoch, &admitted, &p.ResumeToken, &p.Doubt, &p.Ending, &p.Reason, &ended, &grounds, &budgets)
+		&p.Epoch, &admitted, &p.ResumeToken, &p.Doubt, &p.Ending, &p.Reason, &ended, &grounds, &budgets, &rates)
 	if err == nil && grounds != "" {
 		err = decode("push", grounds, &p.Grounds)
 	}
 	if budgets != "" {
 		p.Budgets = strings.Split(budgets, "\n")
+	}
+	if rates != "" {
+		p.Rates = strings.Split(rates, "\n")
 	}
 	p.Admitted, p.Ended = unstamp(admitted), unstamp(ended)
 	return p, err

@@ -3,126 +3,149 @@ package relational
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"lehr.dev/intent"
 	"lehr.dev/store"
 )
 
-// window is how many pushes counted under a key, as of this call, and when those
-// that this call adds were admitted. Their times never fall.
+// underWay is when a push counts that is open: later than any time.
+const underWay = math.MaxInt64
+
+// window is what this call found under a key, and how many pushes it added.
 type window struct {
-	number int64
-	newest int64
-	added  []int64
+	found map[quota]int
+	added int
 }
 
-const newestRate = "SELECT number, admitted FROM rate WHERE partition = $1 AND name = $2 ORDER BY number DESC LIMIT $3 + 0"
+// quota is what is counted: as many as the limit, after a time.
+type quota struct {
+	after int64
+	limit int
+}
 
-// window reads a key once per call. What was admitted after now, by a clock that
-// was wrong, was admitted by now at the latest: it is made so, or it would count
-// until that clock is right.
+// window looks at a key once per call. What ended after now, by a clock that was
+// wrong, ended by now at the latest: it is made so, or it would count until that
+// clock is right.
 func (d *desk) window(key string, now int64) (*window, error) {
-	w := d.windows[key]
-	if w == nil {
-		w = &window{}
-		if _, err := d.one(newestRate, []any{string(d.lease.Partition), key, 1}, &w.number, &w.newest); err != nil {
-			return nil, err
-		}
-		d.windows[key] = w
-	}
-	if w.newest <= now {
+	if w := d.windows[key]; w != nil {
 		return w, nil
 	}
-	w.newest = now
-	for i := range w.added {
-		w.added[i] = min(w.added[i], now)
-	}
-	_, err := d.exec("UPDATE rate SET admitted = $3 WHERE partition = $1 AND name = $2 AND admitted > $3", string(d.lease.Partition), key, now)
-	return w, err
+	d.windows[key] = &window{found: map[quota]int{}}
+	_, err := d.exec("UPDATE rate SET counted = $3 WHERE partition = $1 AND name = $2 AND counted > $3 AND counted < $4",
+		string(d.lease.Partition), key, now, int64(underWay))
+	return d.windows[key], err
 }
 
-// back is when the push was admitted that is so many before the next one.
-func (d *desk) back(key string, w *window, by int) (at int64, found bool, err error) {
-	if by <= len(w.added) {
-		return w.added[len(w.added)-by], true, nil
+// within counts the pushes that were under way after a time, up to the limit.
+func (d *desk) within(key string, w *window, q quota) (n int, err error) {
+	n, known := w.found[q]
+	if !known {
+		_, err = d.one("SELECT COUNT(*) FROM (SELECT 1 FROM rate WHERE partition = $1 AND name = $2 AND counted > $3 LIMIT $4 + 0) AS counted",
+			[]any{string(d.lease.Partition), key, q.after, q.limit}, &n)
+		w.found[q] = n
 	}
-	if int64(by) > w.number {
-		return 0, false, nil
-	}
-	found, err = d.one("SELECT admitted FROM rate WHERE partition = $1 AND name = $2 AND number = $3",
-		[]any{string(d.lease.Partition), key, w.number + 1 - int64(by)}, &at)
-	return at, found, err
+	return n + w.added, err
 }
 
-// checkRates: fewer than the limit were admitted within the period (S8).
+// checkRates: fewer than the limit were under way within the period (S8).
 func (d *desk) checkRates(a store.Admission) (*intent.WaitingOn, error) {
+	now := stamp(a.At)
 	for _, use := range a.Rates {
-		w, err := d.window(use.Key, stamp(a.At))
+		w, err := d.window(use.Key, now)
 		if err != nil {
 			return nil, err
 		}
 		if use.Limit == 0 {
 			continue
 		}
-		at, found, err := d.back(use.Key, w, use.Limit)
+		n, err := d.within(use.Key, w, quota{now - int64(use.Period), use.Limit})
 		if err != nil {
 			return nil, err
 		}
-		if !found || stamp(a.At)-at >= int64(use.Period) {
+		if n < use.Limit {
 			continue
 		}
-		until := unstamp(at).Add(use.Period)
+		// The one that has to be over, which may be under way.
+		over := int64(underWay)
+		if back := use.Limit - 1 - w.added; back >= 0 {
+			if _, err := d.one("SELECT counted FROM rate WHERE partition = $1 AND name = $2 ORDER BY counted DESC LIMIT 1 OFFSET $3 + 0",
+				[]any{string(d.lease.Partition), use.Key, back}, &over); err != nil {
+				return nil, err
+			}
+		}
+		until := unstamp(min(over, now)).Add(use.Period)
 		return &intent.WaitingOn{Kind: intent.WaitRate, Until: until, Reason: fmt.Sprintf(
-			"rate limit %s: %d of %d pushes began within %s; the next may begin at %s", use.Key, use.Limit, use.Limit, use.Period, until.UTC().Format(time.RFC3339))}, nil
+			"rate limit %s: %d of %d pushes were under way within %s; the next may begin at %s, or later", use.Key, use.Limit, use.Limit, use.Period, until.UTC().Format(time.RFC3339))}, nil
 	}
 	return nil, nil
 }
 
-// countRates counts a push under its keys, each once.
-func (d *desk) countRates(a store.Admission) error {
-	text, arguments := "INSERT INTO rate (partition, name, number, admitted) VALUES ", []any{string(d.lease.Partition), stamp(a.At)}
-	for i, use := range a.Rates {
-		if slices.ContainsFunc(a.Rates[:i], func(before store.RateUse) bool { return before.Key == use.Key }) {
-			continue
+// rateKeys are those that a push counts under, each once.
+func rateKeys(a store.Admission) (keys []string) {
+	for _, use := range a.Rates {
+		if !slices.Contains(keys, use.Key) {
+			keys = append(keys, use.Key)
 		}
-		w := d.windows[use.Key]
-		w.number, w.newest, w.added = w.number+1, stamp(a.At), append(w.added, stamp(a.At))
-		if len(arguments) > 2 {
+	}
+	return keys
+}
+
+// countRates counts a push under its keys.
+func (d *desk) countRates(push intent.PushID, keys []string) error {
+	if len(keys) == 0 {
+		return nil
+	}
+	text, arguments := "INSERT INTO rate (partition, name, counted, push) VALUES ", []any{string(d.lease.Partition), int64(underWay), string(push)}
+	for i, key := range keys {
+		d.windows[key].added++
+		arguments = append(arguments, key)
+		if i > 0 {
 			text += ", "
 		}
-		arguments = append(arguments, use.Key, w.number)
-		text += fmt.Sprintf("($1, $%d, $%d, $2)", len(arguments)-1, len(arguments))
-	}
-	if len(a.Rates) == 0 {
-		return nil
+		text += fmt.Sprintf("($1, $%d, $2, $3)", len(arguments))
 	}
 	_, err := d.exec(text, arguments...)
 	return err
 }
 
-// Begun lists when the newest pushes that count under each key were admitted.
-func (s *Store) Begun(ctx context.Context, partition intent.PartitionID, keys []string, most int) (map[string][]time.Time, error) {
-	begun := map[string][]time.Time{}
+// endRates has a push that ended count from its end on.
+func (d *desk) endRates(keys string, ended store.Closing) error {
+	if keys == "" {
+		return nil
+	}
+	arguments, names := []any{string(d.lease.Partition), int64(underWay), string(ended.Push), stamp(ended.At)}, ""
+	for key := range strings.SplitSeq(keys, "\n") {
+		arguments = append(arguments, key)
+		names += fmt.Sprintf(", $%d", len(arguments))
+	}
+	_, err := d.exec("UPDATE rate SET counted = $4 WHERE partition = $1 AND counted = $2 AND push = $3 AND name IN ("+names[2:]+")", arguments...)
+	return err
+}
+
+// Ended lists when the newest pushes ended that count under each key.
+func (s *Store) Ended(ctx context.Context, partition intent.PartitionID, keys []string, most int) (map[string][]store.EndedPush, error) {
+	ended := map[string][]store.EndedPush{}
 	err := s.read(ctx, fmt.Sprintf("reading how many pushes of %q count under rate limits", partition), func(q querier) error {
 		for _, key := range keys {
-			var newest []int64
-			err := q.each(newestRate, []any{string(partition), key, most}, func(row scanner) error {
-				var number, at int64
-				err := row.Scan(&number, &at)
-				newest = append(newest, at)
-				return err
-			})
+			ended[key] = nil
+			err := q.each("SELECT push, counted FROM rate WHERE partition = $1 AND name = $2 AND counted < $3 ORDER BY counted DESC LIMIT $4 + 0",
+				[]any{string(partition), key, int64(underWay), most}, func(row scanner) error {
+					var push intent.PushID
+					var at int64
+					err := row.Scan(&push, &at)
+					ended[key] = append(ended[key], store.EndedPush{Push: push, At: unstamp(at)})
+					return err
+				})
 			if err != nil {
 				return err
 			}
-			begun[key] = nil
-			for _, at := range slices.Backward(newest) {
-				begun[key] = append(begun[key], unstamp(at))
-			}
+			slices.Reverse(ended[key])
 		}
 		return nil
 	})
-	return begun, err
+	return ended, err
 }

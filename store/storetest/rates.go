@@ -25,43 +25,64 @@ func admitRate(w *world) {
 		a.At, a.Rates = noon.Add(after), uses
 		return a
 	}
-	begun := func() []time.Time {
-		known, err := w.Begun(ctx, shop, []string{"k", "other"}, 3)
+	ended := func() (list []time.Duration) {
+		known, err := w.Ended(ctx, shop, []string{"k", "other"}, 3)
 		w.must(err)
-		return known["k"]
+		for _, push := range known["k"] {
+			list = append(list, push.At.Sub(noon))
+		}
+		return list
+	}
+	end := func(push intent.PushID, ending string, after time.Duration) {
+		w.must(w.ClosePushes(ctx, w.lease, []store.Closing{{Push: push, Ending: ending, At: noon.Add(after)}}))
 	}
 	two := store.RateUse{Key: "k", Limit: 2, Period: time.Hour}
 	first, second := rated("a", 0, two), rated("b", minute, two, two)
 	w.admitted(first)
 	w.admitted(second) // counted once
-	if got := begun(); !slices.EqualFunc(got, []time.Time{noon, noon.Add(minute)}, time.Time.Equal) {
-		w.t.Errorf("counted at %v", got)
+	open, err := w.OpenPushes(ctx, shop)
+	w.must(err)
+	if len(ended()) > 0 || len(open) != 2 || !slices.Equal(open[1].Rates, []string{"k"}) {
+		w.t.Errorf("ended %v, open %+v", ended(), open)
 	}
-	w.closePush(string(first.Push), "stopped")
-	w.closePush(string(second.Push), store.EndingInDoubt)
-	waiting := w.waits(rated("c", time.Hour-1, two), intent.WaitRate) // whatever became of them
-	if !strings.Contains(waiting.Reason, "rate limit k: 2 of 2") || !waiting.Until.Equal(noon.Add(time.Hour)) {
+	// Under way they count for as long as they are.
+	waiting := w.waits(rated("c", 10*time.Hour, two), intent.WaitRate)
+	if !strings.Contains(waiting.Reason, "rate limit k: 2 of 2") || !waiting.Until.Equal(noon.Add(11*time.Hour)) {
 		w.t.Errorf("the refusal says %q until %s", waiting.Reason, waiting.Until)
 	}
-	w.waits(rated("c", time.Hour, store.RateUse{Key: "k", Limit: 1, Period: time.Hour}), intent.WaitRate)      // a lower limit
-	w.waits(rated("c", time.Hour, store.RateUse{Key: "k", Limit: 2, Period: time.Hour + 1}), intent.WaitRate)  // a longer period
-	w.waits(rated("c", time.Hour, two, store.RateUse{Key: "k", Limit: 1, Period: time.Hour}), intent.WaitRate) // the stricter
-	blocked := rated("c", time.Hour, two)
+	end(first.Push, "stopped", 10*time.Hour)
+	end(second.Push, store.EndingInDoubt, 10*time.Hour)
+	waiting = w.waits(rated("c", 11*time.Hour-1, two), intent.WaitRate)
+	if !waiting.Until.Equal(noon.Add(11 * time.Hour)) {
+		w.t.Errorf("the refusal says %q until %s", waiting.Reason, waiting.Until)
+	}
+	w.waits(rated("c", 11*time.Hour, store.RateUse{Key: "k", Limit: 1, Period: time.Hour}), intent.WaitRate) // the one in doubt
+	end(second.Push, "settled", 10*time.Hour+minute)
+	end(second.Push, "settled", 20*time.Hour) // Its end was told before.
+	if got := ended(); !slices.Equal(got, []time.Duration{10 * time.Hour, 10*time.Hour + minute}) {
+		w.t.Errorf("ended %v", got)
+	}
+	w.waits(rated("c", 11*time.Hour, store.RateUse{Key: "k", Limit: 1, Period: time.Hour}), intent.WaitRate)      // a lower limit
+	w.waits(rated("c", 11*time.Hour, store.RateUse{Key: "k", Limit: 2, Period: time.Hour + 1}), intent.WaitRate)  // a longer period
+	w.waits(rated("c", 11*time.Hour, two, store.RateUse{Key: "k", Limit: 1, Period: time.Hour}), intent.WaitRate) // the stricter
+	blocked := rated("c", 11*time.Hour, two)
 	blocked.Budgets = []store.BudgetUse{{Key: "none", Limit: 0}}
 	w.waits(blocked, intent.WaitBudget)
-	third := rated("c", time.Hour, two)
+	third := rated("c", 11*time.Hour, two)
 	w.admitted(third) // What was refused did not count.
-	w.closePush(string(third.Push), "pushed")
-	past := rated("c", time.Hour, store.RateUse{Key: "k", Period: time.Hour})
+	end(third.Push, "pushed", 11*time.Hour)
+	past := rated("c", 11*time.Hour, store.RateUse{Key: "k", Period: time.Hour})
 	w.admitted(past) // let past
-	w.closePush(string(past.Push), "pushed")
-	if got := begun(); len(got) != 3 || !got[2].Equal(noon.Add(time.Hour)) {
-		w.t.Errorf("counted at %v", got)
+	end(past.Push, "pushed", 11*time.Hour)
+	if got := ended(); !slices.Equal(got, []time.Duration{10*time.Hour + minute, 11 * time.Hour, 11 * time.Hour}) {
+		w.t.Errorf("ended %v", got)
 	}
 	// A clock that was ahead: what it counted was now at the latest.
 	w.waits(rated("a", -1000*time.Hour, two), intent.WaitRate)
 	w.waits(rated("a", -999*time.Hour-1, two), intent.WaitRate)
-	w.admitted(rated("a", -999*time.Hour, two))
+	last := rated("a", -999*time.Hour, two)
+	w.admitted(last)
+	end(last.Push, "pushed", -999*time.Hour)
 	// The collector takes what no limit can count any more.
 	keep := store.Retention{Incarnations: 100, Period: 1e6 * time.Hour, History: 1e6 * time.Hour}
 	for _, step := range []struct {
@@ -70,7 +91,7 @@ func admitRate(w *world) {
 	}{{-1000 * time.Hour, 3}, {-999 * time.Hour, 1}, {-998 * time.Hour, 0}} {
 		_, err := w.Collect(ctx, w.lease, keep, noon.Add(step.after+store.LongestRate))
 		w.must(err)
-		if got := len(begun()); got != step.left {
+		if got := len(ended()); got != step.left {
 			w.t.Errorf("%d are counted after %s, want %d", got, step.after, step.left)
 		}
 	}
@@ -82,7 +103,7 @@ type rateModel struct {
 	run, n  int
 	now     time.Time
 	counted map[string][]time.Time
-	open    []intent.PushID
+	open    []store.Admission
 }
 
 // testRateModel compares limits with a naive count, over restarts, several
@@ -95,7 +116,7 @@ func testRateModel(t *testing.T, open func(t *testing.T) store.All) {
 		run++
 		m := &rateModel{w: w, run: run, now: noon, counted: map[string][]time.Time{}}
 		r.Repeat(map[string]func(*rapid.T){
-			"admit": m.admit, "": func(*rapid.T) {},
+			"admit": m.admit, "end": m.end, "": func(*rapid.T) {},
 			"later": func(r *rapid.T) {
 				m.now = m.now.Add(time.Duration(rapid.IntRange(1, 90).Draw(r, "seconds")) * time.Second)
 			},
@@ -111,13 +132,13 @@ func testRateModel(t *testing.T, open func(t *testing.T) store.All) {
 			},
 		})
 		for _, push := range m.open {
-			w.closePush(string(push), "pushed")
+			w.closePush(string(push.Push), "pushed")
 		}
 	})
 }
 
 func (m *rateModel) admit(r *rapid.T) {
-	var asked []store.Admission
+	var asked, with []store.Admission
 	var want []bool
 	for range rapid.IntRange(1, 3).Draw(r, "at once") {
 		m.n++
@@ -129,7 +150,10 @@ func (m *rateModel) admit(r *rapid.T) {
 				Key: fmt.Sprint(m.run, key), Limit: rapid.IntRange(0, 4).Draw(r, "limit"), Period: time.Duration(rapid.IntRange(1, 200).Draw(r, "period")) * time.Second,
 			})
 		}
-		asked, want = append(asked, a), append(want, m.take(a))
+		free := m.take(a, with)
+		if asked, want = append(asked, a), append(want, free); free {
+			with = append(with, a)
+		}
 	}
 	refusals, err := m.w.Admit(m.w.t.Context(), m.w.lease, asked)
 	if err != nil {
@@ -140,13 +164,34 @@ func (m *rateModel) admit(r *rapid.T) {
 			r.Fatalf("%+v: refused %+v, want admitted %t; counted %v", asked[i], refusal, want[i], m.counted)
 		}
 		if refusal == nil {
-			m.open = append(m.open, asked[i].Push)
+			m.open = append(m.open, asked[i])
 		}
 	}
 }
 
-// take says whether it may be admitted, and counts it.
-func (m *rateModel) take(a store.Admission) bool {
+// end ends a push, or two at once.
+func (m *rateModel) end(r *rapid.T) {
+	var closings []store.Closing
+	for range rapid.IntRange(1, 2).Draw(r, "at once") {
+		if len(m.open) == 0 {
+			break
+		}
+		at := rapid.IntRange(0, len(m.open)-1).Draw(r, "which")
+		a := m.open[at]
+		m.open = slices.Delete(m.open, at, at+1)
+		closings = append(closings, store.Closing{Push: a.Push, Ending: "pushed", At: m.now})
+		for _, use := range a.Rates {
+			m.counted[use.Key] = append(m.counted[use.Key], m.now)
+		}
+	}
+	if err := m.w.ClosePushes(m.w.t.Context(), m.w.lease, closings); err != nil {
+		r.Fatal(err)
+	}
+}
+
+// take says whether it may be admitted among those that are under way, others of
+// the same call among them.
+func (m *rateModel) take(a store.Admission, with []store.Admission) bool {
 	for _, use := range a.Rates {
 		within := 0
 		for i, at := range m.counted[use.Key] {
@@ -158,12 +203,14 @@ func (m *rateModel) take(a store.Admission) bool {
 				within++
 			}
 		}
+		for _, other := range slices.Concat(m.open, with) {
+			if slices.ContainsFunc(other.Rates, func(of store.RateUse) bool { return of.Key == use.Key }) {
+				within++
+			}
+		}
 		if use.Limit > 0 && within >= use.Limit {
 			return false
 		}
-	}
-	for _, use := range a.Rates {
-		m.counted[use.Key] = append(m.counted[use.Key], a.At)
 	}
 	return true
 }
