@@ -53,8 +53,8 @@ func TestAPartitionWaitsForAnother(t *testing.T) {
 		w.told("web", "0% of partition platform is in sync, and 50% must be")
 		reports(intent.StateInSync, intent.StateWaiting)
 		w.inSync(web)
-		publish("2 b") // Nobody has looked at the disk since.
-		publish("2 b") // Nor of what this one left as it was.
+		publish("2 b")           // Nobody has looked at the disk since.
+		publish("2 b")           // Nor of what this one left as it was.
 		w.pass(10 * time.Second) // What was read holds for a while.
 		w.publish(webV2, db)
 		w.told("web", "0% of partition platform is in sync")
