@@ -117,7 +117,7 @@ func toldIn(report intent.Report) health {
 // new content even that it tells of it is not known.
 func (e *Enforcer) unsettles(a *asset, effective intent.Digest, now time.Time) {
 	if of := healthIll; a.health == healthWell || a.health == healthIll {
-		if a.enforcedAs != effective {
+		if a.enforcedAs() != effective {
 			of = healthPushed
 		}
 		e.tells(a, of, now)
