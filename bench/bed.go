@@ -291,7 +291,7 @@ func (b *bed) noops(ctx context.Context) (rate, each float64, err error) {
 		}
 		best = min(best, time.Since(began))
 	}
-	return float64(b.size) / best.Seconds(), float64((computed()-spent).Microseconds()) / float64(rounds*b.size), nil
+	return float64(b.size) / best.Seconds(), float64((computed() - spent).Microseconds()) / float64(rounds*b.size), nil
 }
 
 // whys asks why assets at many places are as they are, and returns the 99th of a
