@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"lehr.dev/intent"
+	"lehr.dev/loop"
 	"lehr.dev/schema"
 	"lehr.dev/store"
 )
@@ -301,6 +302,27 @@ func (e *Enforcer) free(key string, l *line) int {
 		free = min(free, l.unhealthy-w.ailing(nil, l)-l.taken)
 	}
 	return free
+}
+
+// callUnhealthy wakes those in a line that are unhealthy themselves, as many as its
+// limit has places for: free counts none for them while others are unhealthy too.
+func (e *Enforcer) callUnhealthy(key string, l *line) {
+	w, free := e.wards[key], l.limit-l.taken
+	if l.unhealthy == 0 || w == nil || free <= 0 || l.waiting.Len() == 0 {
+		return
+	}
+	var called []*asset
+	for a := range w.ill {
+		if a.line == l && a.trouble != nil {
+			called = append(called, a)
+		}
+	}
+	slices.SortFunc(called, func(a, b *asset) int { return cmp.Or(a.lined.Compare(b.lined), byID(a, b)) })
+	for _, a := range called[:min(free, len(called))] {
+		l.waiting.Remove(a)
+		a.line = nil
+		e.soon(a, loop.Fresh)
+	}
 }
 
 // sickened reports whether a scope has less room than when the admission was

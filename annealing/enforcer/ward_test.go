@@ -158,6 +158,28 @@ func TestLostHealthOutlivesAProcess(t *testing.T) {
 	}
 }
 
+// TestTheUnhealthyAreMendedOneAfterAnother: who waits for a place and is unhealthy
+// itself is called when one is free, though nobody else is (L1).
+func TestTheUnhealthyAreMendedOneAfterAnother(t *testing.T) {
+	simulate(t, func(w *world) {
+		c, things := w.ward(8, 1, 1)
+		w.publish(things("v1")...)
+		w.inSync(things("v1")...)
+		for i := range 8 {
+			c.is(intent.AssetID(fmt.Sprintf("web/%d", i)), intent.Unhealthy)
+		}
+		w.pass(2 * time.Minute)
+		w.production.effect = func(id intent.AssetID) { c.is(id, intent.Healthy) }
+		w.publish(things("v2")...)
+		w.pass(20 * time.Second) // Less than a sweep.
+		for _, th := range things("v2") {
+			if got := w.production.word(th.id); got != "v2" {
+				t.Errorf("%s is %s", th.id, got)
+			}
+		}
+	})
+}
+
 // TestScopesOfAnyName: which assets are in a scope is told whatever the scope and
 // its value are called; where no index holds them, nothing is pushed (S11).
 func TestScopesOfAnyName(t *testing.T) {
