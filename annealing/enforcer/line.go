@@ -169,6 +169,7 @@ func (e *Enforcer) usher(ctx context.Context) {
 				free--
 			}
 		}
+		e.callUnhealthy(key, l)
 		crowded = crowded || l.waiting.Len() > 0
 		if l.taken == 0 && l.waiting.Len() == 0 {
 			delete(e.lines, key)
