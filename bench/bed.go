@@ -139,6 +139,8 @@ func (b *bed) write(name, content string) error {
 const (
 	often  = 2 * time.Millisecond
 	seldom = 100 * time.Millisecond
+	// Where it costs a scan and ends what is measured.
+	betimes = 25 * time.Millisecond
 )
 
 // until polls; a run that takes too long has failed.
@@ -291,7 +293,7 @@ func (b *bed) noops(ctx context.Context) (rate, each float64, err error) {
 		}
 		best = min(best, time.Since(began))
 	}
-	return float64(b.size) / best.Seconds(), float64((computed()-spent).Microseconds()) / float64(rounds*b.size), nil
+	return float64(b.size) / best.Seconds(), float64((computed() - spent).Microseconds()) / float64(rounds*b.size), nil
 }
 
 // whys asks why assets at many places are as they are, and returns the 99th of a
