@@ -139,6 +139,8 @@ func (b *bed) write(name, content string) error {
 const (
 	often  = 2 * time.Millisecond
 	seldom = 100 * time.Millisecond
+	// Where it costs a scan and ends what is measured.
+	betimes = 25 * time.Millisecond
 )
 
 // until polls; a run that takes too long has failed.

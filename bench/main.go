@@ -9,6 +9,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -159,13 +160,15 @@ func measureCreation(ctx context.Context, plugin string, size int) (took, spent 
 	}
 	began, before := time.Now(), computed()
 	if profiling != nil {
+		_ = profiling.Truncate(0)
+		_, _ = profiling.Seek(0, io.SeekStart)
 		_ = pprof.StartCPUProfile(profiling)
 		defer pprof.StopCPUProfile()
 	}
 	if err := b.define("enforce"); err != nil {
 		return 0, 0, err
 	}
-	if err := b.until(ctx, often, func() bool { return b.enforced(ctx) == size }); err != nil {
+	if err := b.until(ctx, betimes, func() bool { return b.enforced(ctx) == size }); err != nil {
 		return 0, 0, err
 	}
 	return time.Since(began), computed() - before, nil
