@@ -140,7 +140,7 @@ func toldIn(report intent.Report) health {
 // new content even that it tells of it is not known.
 func (e *Enforcer) unsettles(a *asset, effective intent.Digest, now time.Time) {
 	if of := healthIll; a.health == healthWell || a.health == healthIll {
-		if a.enforcedAs != effective {
+		if a.enforcedAs() != effective {
 			of = healthPushed
 		}
 		e.tells(a, of, now)
@@ -313,14 +313,14 @@ func (e *Enforcer) callUnhealthy(key string, l *line) {
 	}
 	var called []*asset
 	for a := range w.ill {
-		if a.line == l && a.trouble != nil {
+		if e.lining[a] == l && a.trouble != nil {
 			called = append(called, a)
 		}
 	}
 	slices.SortFunc(called, func(a, b *asset) int { return cmp.Or(a.lined.Compare(b.lined), byID(a, b)) })
 	for _, a := range called[:min(free, len(called))] {
 		l.waiting.Remove(a)
-		a.line = nil
+		delete(e.lining, a)
 		e.soon(a, loop.Fresh)
 	}
 }
