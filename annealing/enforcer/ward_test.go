@@ -180,6 +180,22 @@ func TestTheUnhealthyAreMendedOneAfterAnother(t *testing.T) {
 	})
 }
 
+// TestAScopeThatIsReadIsNothingInTheWay: a plan waits for it, and nobody is told.
+func TestAScopeThatIsReadIsNothingInTheWay(t *testing.T) {
+	simulate(t, func(w *world) {
+		gate := w.gated()
+		_, things := w.ward(2, 1, 1)
+		open := gate.shut("ward")
+		w.publish(things("v1")...)
+		w.waitsOn("web/0", intent.WaitTurn)
+		if !w.report("web/0").Settled() {
+			t.Error("it counts as in the way")
+		}
+		open()
+		w.inSync(things("v1")...)
+	})
+}
+
 // TestScopesOfAnyName: which assets are in a scope is told whatever the scope and
 // its value are called; where no index holds them, nothing is pushed (S11).
 func TestScopesOfAnyName(t *testing.T) {
