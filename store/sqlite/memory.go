@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -34,14 +35,22 @@ func Memory() (*sql.DB, error) {
 }
 
 // made is an empty store: to copy it takes a tenth of the time that it takes to make
-// one, and simulations and tests need thousands.
-var made = sync.OnceValues(func() (*sql.DB, error) {
-	db, _, err := memory()
+// one, and simulations and tests need thousands. It is a connection alone, which has no
+// goroutine.
+var made = sync.OnceValues(func() (driver.Conn, error) {
+	db, name, err := memory()
 	if err != nil {
 		return nil, failure("opening a store in memory", err)
 	}
-	return db, schema.Migrate(context.Background(), engine{}, db, "in memory", true)
+	defer db.Close()
+	if err := schema.Migrate(context.Background(), engine{}, db, "in memory", true); err != nil {
+		return nil, err
+	}
+	return new(sqlite.Driver).Open(name)
 })
+
+// copying: a connection does one thing at a time.
+var copying sync.Mutex
 
 // memory is a database without a schema.
 func memory() (db *sql.DB, name string, err error) {
@@ -54,23 +63,18 @@ func memory() (db *sql.DB, name string, err error) {
 }
 
 // copyTo copies a database into another in memory, which has a connection.
-func copyTo(from *sql.DB, name string) error {
-	connection, err := from.Conn(context.Background())
+func copyTo(from driver.Conn, name string) error {
+	copying.Lock()
+	defer copying.Unlock()
+	backup, err := from.(interface {
+		NewBackup(name string) (*sqlite.Backup, error)
+	}).NewBackup(name)
 	if err != nil {
 		return err
 	}
-	defer connection.Close()
-	return connection.Raw(func(driver any) error {
-		backup, err := driver.(interface {
-			NewBackup(name string) (*sqlite.Backup, error)
-		}).NewBackup(name)
-		if err != nil {
-			return err
-		}
-		_, err = backup.Step(-1)
-		if failed := backup.Finish(); err == nil {
-			err = failed
-		}
-		return err
-	})
+	_, err = backup.Step(-1)
+	if failed := backup.Finish(); err == nil {
+		err = failed
+	}
+	return err
 }
