@@ -50,6 +50,11 @@ type asset struct {
 	// absent: it was enforced last by being turned down. lags: its target is
 	// not what it was enforced with.
 	absent, lags bool
+	// unwell: what is asked after its last push did not pass to the end, so it counts
+	// as unhealthy. afterKnown: whether that is so was looked up, and after is what is
+	// asked; nil: nothing.
+	unwell, afterKnown bool
+	after              *aftermath
 	*trouble
 }
 
@@ -72,6 +77,8 @@ type trouble struct {
 	// was last decided about.
 	asks  []*question
 	sides []check.Side
+	// stopped are the questions of protections that stopped the last push.
+	stopped map[string]check.Question
 	// failures in a row, and what the retry check says of them. Among them, cut
 	// counts pushes in a row that ended with their plugin, vain those that were
 	// carried out without effect, and broken looks alone at which it failed.
@@ -127,6 +134,7 @@ func (e *Enforcer) soothe(a *asset, now time.Time) {
 	e.leaveWaiters(a)
 	a.forgive()
 	a.retry, a.share, a.difference, a.requirements = nil, 0, intent.Difference{}, requirements{}
+	a.stopped = nil
 	a.resume, a.tried, a.ends, a.lined = resume{}, intent.Digest{}, time.Time{}, time.Time{}
 	if a.flips == 0 || now.Sub(a.flipped) > memory {
 		a.trouble = nil
@@ -184,6 +192,8 @@ type push struct {
 	progress string
 	// effect is E of the plugin that was told of it; 0: not known.
 	effect time.Duration
+	// guard of protections; nil: none.
+	guard *guard
 	// doubt: its end was lost, for that reason, and it may still be running.
 	doubt bool
 	lost  string
