@@ -382,12 +382,12 @@ func (a *App) asks(partition intent.PartitionID) func(context.Context, check.Que
 	case a.options.Parts.Plugins != nil:
 		return nil
 	}
-	return asker(partition, a.options.ExternalChecks)
+	return asker(partition, a.options.ExternalChecks, a.pool.judge)
 }
 
 // asker asks for the checks of a partition, as far as a file allows.
-func asker(partition intent.PartitionID, policy string) func(context.Context, check.Question) (check.Answer, error) {
-	measures, protects := monitoring.New(partition, policy), protection.New(partition, policy)
+func asker(partition intent.PartitionID, policy string, plugins protection.Plugins) func(context.Context, check.Question) (check.Answer, error) {
+	measures, protects := monitoring.New(partition, policy), protection.New(partition, policy, plugins)
 	return func(ctx context.Context, q check.Question) (check.Answer, error) {
 		if q.Protects() {
 			return protects.Ask(ctx, q)

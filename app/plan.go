@@ -157,7 +157,7 @@ func NewPlan(ctx context.Context, of Building, partition intent.PartitionID, hol
 	plugins.useServers(servers)
 	p := planning{
 		runtime: loop.Real(), limits: enforcer.DefaultLimits(), schemas: newSchemas(supposed),
-		outside: asker(partition, of.ExternalChecks),
+		outside: asker(partition, of.ExternalChecks, plugins.judge),
 		plugins: func(binding *intentpb.PluginBinding) plugin.Plugin { return plugins.bound(partition, binding) },
 	}
 	assets := make([]intent.AssetID, len(plan.Built.Assets))

@@ -21,9 +21,10 @@ type Source string
 const (
 	Prometheus   Source = "prometheus"
 	Alertmanager Source = "alertmanager"
-	// HTTP and Command are asked by protections.
+	// HTTP, Command and Plugin are asked by protections.
 	HTTP    Source = "http"
 	Command Source = "command"
+	Plugin  Source = "plugin"
 )
 
 // Question is what a check asks outside. Equal questions have one answer, of

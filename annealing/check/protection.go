@@ -78,6 +78,9 @@ func (c *Configured) protection(asked *intentpb.Protection) {
 			q.Line += "\x00" + argument
 		}
 	}
+	if name := asked.GetPlugin(); name != "" {
+		q.Source, q.Place = Plugin, name
+	}
 	c.Protection = &Protection{Before: asked.GetBefore(), During: asked.GetDuring(), place: q, every: cmp.Or(asked.GetEvery().AsDuration(), usualEvery)}
 	if after := asked.GetAfter(); after != nil {
 		c.Protection.After = &After{after.GetDelay().AsDuration(), after.GetDuration().AsDuration()}
@@ -140,7 +143,9 @@ func later(at, now time.Time) time.Time {
 }
 
 // Protects reports whether the question is one of a protection: of one push alone.
-func (q Question) Protects() bool { return q.Source == HTTP || q.Source == Command }
+func (q Question) Protects() bool {
+	return q.Source == HTTP || q.Source == Command || q.Source == Plugin
+}
 
 // Misasked reports whether an error says that a protection cannot be asked so, until
 // somebody mends what is configured; others may end by themselves.

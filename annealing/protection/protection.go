@@ -1,4 +1,4 @@
-// Package protection asks services and programs what checks ask of each push: may it
+// Package protection asks services, programs and plugins what checks ask of each push: may it
 // be? As far as the operator's policy (package external) allows. Its errors say whether
 // it cannot be asked so (Invalid, Denied), which somebody must mend, or does not answer
 // (Unavailable), which may end by itself. It keeps nothing and judges nothing; the
@@ -14,10 +14,14 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/protobuf/encoding/protojson"
+
 	"lehr.dev/annealing/check"
 	"lehr.dev/external"
 	"lehr.dev/fault"
+	pluginpb "lehr.dev/gen/lehr/plugin/v1"
 	"lehr.dev/intent"
+	"lehr.dev/plugin"
 )
 
 // maxSaid is how much is told of what a protection says, in bytes.
@@ -27,11 +31,17 @@ const maxSaid = 300
 type Asker struct {
 	partition intent.PartitionID
 	policy    string
+	plugins   Plugins
 }
+
+// Plugins returns the plugin of checks that a command line runs.
+type Plugins func(run []string) plugin.Judge
 
 // New returns an asker under the policy in a file, which is read for each
 // question; no file: the zero policy.
-func New(partition intent.PartitionID, policy string) *Asker { return &Asker{partition, policy} }
+func New(partition intent.PartitionID, policy string, plugins Plugins) *Asker {
+	return &Asker{partition, policy, plugins}
+}
 
 // Ask answers a question within its time.
 func (a *Asker) Ask(ctx context.Context, q check.Question) (check.Answer, error) {
@@ -47,6 +57,8 @@ func (a *Asker) Ask(ctx context.Context, q check.Question) (check.Answer, error)
 		said, err = a.post(ctx, policy, q)
 	case check.Command:
 		said, err = a.run(ctx, policy, q)
+	case check.Plugin:
+		said, err = a.judge(ctx, policy, q)
 	default:
 		err = fault.New(fault.Invalid, "there is no protection of the kind %q", q.Source)
 	}
@@ -99,6 +111,27 @@ func (a *Asker) run(ctx context.Context, policy *external.Policy, q check.Questi
 		return nil, fault.New(fault.Unavailable, "it wrote that it passes, and exited with 1")
 	}
 	return said, err
+}
+
+// judge asks a plugin.
+func (a *Asker) judge(ctx context.Context, policy *external.Policy, q check.Question) (*check.Said, error) {
+	run, err := policy.Plugin(a.partition, q.Place)
+	if err != nil {
+		return nil, err
+	}
+	request := &pluginpb.JudgeRequest{}
+	if err := protojson.Unmarshal([]byte(q.Body()), request); err != nil {
+		return nil, fault.New(fault.Internal, "what it is to be told cannot be written: %w", err)
+	}
+	response, err := a.plugins(run).Judge(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	said := &check.Said{Blocks: response.Judgement != pluginpb.JudgeResponse_JUDGEMENT_PASS, Reason: shown(response.Reason)}
+	if response.Until != nil {
+		said.Until = response.Until.AsTime()
+	}
+	return said, nil
 }
 
 // answer reads what a protection says.

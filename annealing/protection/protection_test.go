@@ -66,7 +66,7 @@ func by(url string) *intentpb.Protection {
 // result of a question, in a word, and what was said.
 func result(t *testing.T, file string, q check.Question) (word, text string) {
 	t.Helper()
-	answer, err := protection.New("shop", file).Ask(t.Context(), q)
+	answer, err := protection.New("shop", file, nil).Ask(t.Context(), q)
 	switch {
 	case q.Misasked(err):
 		return "configuration", err.Error()
@@ -158,7 +158,7 @@ func TestServicesAreAsked(t *testing.T) {
 		told["content"] != intent.Sum("t", []byte("web")).String() || plan["action"] != "update" || labels["tier"] != "front" || told["protection"] != "smoke" {
 		t.Errorf("%s %s told %v", method, kind, told)
 	}
-	answer, err := protection.New("shop", file).Ask(t.Context(), question(t, by(server.URL+"/no")))
+	answer, err := protection.New("shop", file, nil).Ask(t.Context(), question(t, by(server.URL+"/no")))
 	if err != nil || answer.Said.Until.Format(time.RFC3339) != "2030-01-02T03:04:05Z" {
 		t.Errorf("until: %+v %v", answer, err)
 	}

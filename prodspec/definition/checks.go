@@ -37,6 +37,7 @@ func ownChecks() []ownCheck {
 		{"alerts", "alerts", []string{"alertmanager", "silenced", "inhibited", "labels", "keep"}, (*parser).alerts, `{alertmanager: main, alerts: 'severity="page"'}`},
 		{"http", "protection", protectionKeys, (*parser).protection, `{http: "https://guard.example.com/may-push"}`},
 		{"command", "protection", protectionKeys, (*parser).protection, "{command: [/usr/local/bin/may-push]}"},
+		{"plugin", "protection", protectionKeys, (*parser).protection, "{plugin: quiet}"},
 	}
 }
 

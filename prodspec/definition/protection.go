@@ -30,11 +30,18 @@ const (
 func (p *parser) protection(c *intentpb.Check, fields map[string]*yaml.Node, at string, _ *Definition) {
 	asked := &intentpb.Protection{}
 	c.Kind = &intentpb.Check_Protection{Protection: asked}
-	if node := fields["http"]; node != nil {
-		place := p.text(node, at+".http")
-		p.check(node, at+".http", external.CheckPlace(place))
+	switch {
+	case fields["http"] != nil:
+		place := p.text(fields["http"], at+".http")
+		p.check(fields["http"], at+".http", external.CheckPlace(place))
 		asked.Ask = &intentpb.Protection_Http{Http: place}
-	} else {
+	case fields["plugin"] != nil:
+		name := p.text(fields["plugin"], at+".plugin")
+		if external.IsURL(name) || external.CheckPlace(name) != nil {
+			p.at(fields["plugin"], at+".plugin", "%s.plugin: %q is no name", at, name).hint("write the name of one that whoever runs the server lists under plugins, in the file of --external-checks")
+		}
+		asked.Ask = &intentpb.Protection_Plugin{Plugin: name}
+	default:
 		line := p.texts(fields["command"], at+".command")
 		if len(line) > 0 && !path.IsAbs(line[0]) {
 			p.at(fields["command"], at+".command", "%s.command: %q is no absolute path", at, line[0]).hint("name the program itself, as whoever runs the server lists it in the file of --external-checks")
@@ -100,7 +107,7 @@ func (p *parser) paces(asked *intentpb.Protection, fields map[string]*yaml.Node,
 	}
 	if keep > 0 && timeout+again >= keep {
 		node := fields["http"]
-		for _, key := range []string{"command", "for", "timeout", "every"} {
+		for _, key := range []string{"command", "plugin", "for", "timeout", "every"} {
 			if fields[key] != nil {
 				node = fields[key]
 			}

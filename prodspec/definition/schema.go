@@ -214,7 +214,7 @@ func checkField(key string) map[string]any {
 		return enum(slices.Sorted(maps.Keys(rateBys)))
 	case "in_sync":
 		return percent()
-	case "message", "zone", "holidays", "prometheus", "alertmanager", "query", "alerts", "dimension", "scope", "partition", "http":
+	case "message", "zone", "holidays", "prometheus", "alertmanager", "query", "alerts", "dimension", "scope", "partition", "http", "plugin":
 		return text()
 	case "below", "above", "headroom":
 		return map[string]any{"type": "number"}

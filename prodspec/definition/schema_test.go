@@ -109,6 +109,8 @@ func TestSchemaHasTheKeysOfTheParser(t *testing.T) {
 		".checks{}|http.after":         "checks: {c: {http: a, after: {KEY}}}",
 		".checks{}|command":            "checks: {c: {command: [/a], KEY}}",
 		".checks{}|command.after":      "checks: {c: {command: [/a], after: {KEY}}}",
+		".checks{}|plugin":             "checks: {c: {plugin: a, KEY}}",
+		".checks{}|plugin.after":       "checks: {c: {plugin: a, after: {KEY}}}",
 		".checks{}|deny":               "checks: {c: {deny: [], KEY}}",
 		".checks{}|deny.deny[]":        "checks: {c: {deny: [{KEY}]}}",
 		".checks.budget":               "checks: {budget: {KEY}}",

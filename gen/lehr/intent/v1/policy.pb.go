@@ -1475,7 +1475,7 @@ func (x *Peak) GetLabels() map[string]string {
 	return nil
 }
 
-// Protection asks a service or a program whether a push may be: before it, while
+// Protection asks a service, a program or a plugin whether a push may be: before it, while
 // it is under way, and after it. Unset times are those of docs/checks.md.
 type Protection struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1483,6 +1483,7 @@ type Protection struct {
 	//
 	//	*Protection_Http
 	//	*Protection_Command
+	//	*Protection_Plugin
 	Ask isProtection_Ask `protobuf_oneof:"ask"`
 	// How old an answer may be; unset: a minute.
 	Keep *durationpb.Duration `protobuf:"bytes,5,opt,name=keep" json:"keep,omitempty"`
@@ -1555,6 +1556,15 @@ func (x *Protection) GetCommand() *CommandLine {
 	return nil
 }
 
+func (x *Protection) GetPlugin() string {
+	if x != nil {
+		if x, ok := x.Ask.(*Protection_Plugin); ok {
+			return x.Plugin
+		}
+	}
+	return ""
+}
+
 func (x *Protection) GetKeep() *durationpb.Duration {
 	if x != nil {
 		return x.Keep
@@ -1610,9 +1620,16 @@ type Protection_Command struct {
 	Command *CommandLine `protobuf:"bytes,2,opt,name=command,oneof"`
 }
 
+type Protection_Plugin struct {
+	// Name of a plugin of checks that the operator lists.
+	Plugin string `protobuf:"bytes,3,opt,name=plugin,oneof"`
+}
+
 func (*Protection_Http) isProtection_Ask() {}
 
 func (*Protection_Command) isProtection_Ask() {}
+
+func (*Protection_Plugin) isProtection_Ask() {}
 
 // AfterPush is when it is asked after a push: from the delay on, for the duration.
 type AfterPush struct {
@@ -2588,12 +2605,13 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\x06labels\x18\a \x03(\v2 .lehr.intent.v1.Peak.LabelsEntryR\x06labels\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xf6\x04\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x9b\x05\n" +
 	"\n" +
 	"Protection\x12 \n" +
 	"\x04http\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xe8\aH\x00R\x04http\x127\n" +
-	"\acommand\x18\x02 \x01(\v2\x1b.lehr.intent.v1.CommandLineH\x00R\acommand\x12-\n" +
+	"\acommand\x18\x02 \x01(\v2\x1b.lehr.intent.v1.CommandLineH\x00R\acommand\x12#\n" +
+	"\x06plugin\x18\x03 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18?H\x00R\x06plugin\x12-\n" +
 	"\x04keep\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x04keep\x12A\n" +
 	"\atimeout\x18\x06 \x01(\v2\x19.google.protobuf.DurationB\f\xbaH\t\xaa\x01\x06\"\x02\b<*\x00R\atimeout\x12\x16\n" +
 	"\x06before\x18\a \x01(\bR\x06before\x12C\n" +
@@ -2842,6 +2860,7 @@ func file_lehr_intent_v1_policy_proto_init() {
 	file_lehr_intent_v1_policy_proto_msgTypes[12].OneofWrappers = []any{
 		(*Protection_Http)(nil),
 		(*Protection_Command)(nil),
+		(*Protection_Plugin)(nil),
 	}
 	file_lehr_intent_v1_policy_proto_msgTypes[17].OneofWrappers = []any{
 		(*ExternalCheck_Http)(nil),
