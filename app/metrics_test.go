@@ -77,7 +77,9 @@ func TestMetrics(t *testing.T) {
 	eventually(t, "the age of what is not served grows", func() bool { return metric(t, running, `lehr_sources_unserved_seconds{partition="one"}`) > 0 })
 	// What is counted by a fleet that rests stands still.
 	before := metric(t, running, "lehr_store_commit_duration_seconds_count")
-	time.Sleep(50 * time.Millisecond)
+	for range 10 {
+		metric(t, running, "lehr_ready")
+	}
 	if after := metric(t, running, "lehr_store_commit_duration_seconds_count"); after != before {
 		t.Errorf("being looked at made %g commits", after-before)
 	}

@@ -118,6 +118,32 @@ func (e *engine) observe(c *compiled, asset intent.AssetID, over rule.Noted, at 
 	e.Active[c.Name][asset] = active
 }
 
+// restrain takes back what lies further ahead than was meant, by a clock that was
+// wrong: nobody would be told of it until that time.
+func (s *State) restrain(now time.Time) {
+	back := func(at *time.Time, to time.Time) {
+		if at.After(to) {
+			*at = now
+		}
+	}
+	for _, assets := range s.Active {
+		for asset, active := range assets {
+			if active.Since.After(now) || active.Left.After(now) {
+				back(&active.Since, now)
+				back(&active.Left, now)
+				assets[asset] = active
+			}
+		}
+	}
+	for _, g := range s.Groups {
+		back(&g.Opened, now)
+		back(&g.Told, now)
+	}
+	for _, d := range s.Outbox {
+		back(&d.Next, now.Add(again.Most))
+	}
+}
+
 // tick tells of what is due, and returns when to be called again at the latest.
 func (e *engine) tick(now time.Time) (next time.Time) {
 	due := func(at time.Time) bool {
