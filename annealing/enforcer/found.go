@@ -75,6 +75,7 @@ func (e *Enforcer) take(ctx context.Context, s *served, g *glance, err error, si
 			a.read, a.mode, a.turndown = true, levelOf(g.mode), g.turndown
 		}
 		e.stood(a, g, now)
+		e.follow(a, g, now)
 		e.tells(a, healthOf(a, g.difference, e.turnsDown(a)), now)
 		e.seen(a, g, now)
 	}
