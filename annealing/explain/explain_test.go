@@ -202,7 +202,9 @@ func TestWhatIsAskedAfterAPushIsTold(t *testing.T) {
 		State: intent.Unhealthy, Reason: intent.AfterPush + "protection smoke says no since 12:03:00: requests fail",
 	}}
 	answer := explain.Explain(facts("web", web))
-	if len(answer.Reasons) != 2 || !slices.ContainsFunc(answer.Reasons, func(r explain.Reason) bool { return r.Kind == explain.KindUnhealthy && r.Text == web.Health.Reason && r.Hint != "" }) {
+	if len(answer.Reasons) != 2 || !slices.ContainsFunc(answer.Reasons, func(r explain.Reason) bool {
+		return r.Kind == explain.KindUnhealthy && r.Text == web.Health.Reason && r.Hint != ""
+	}) {
 		t.Errorf("%+v", answer.Reasons)
 	}
 	next := waiting("next", intent.WaitingOn{Kind: intent.WaitOrder, Reason: "must come after web", Blockers: []intent.AssetID{"web"}})
