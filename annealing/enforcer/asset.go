@@ -218,11 +218,12 @@ type served struct {
 
 // push is a push under way or in doubt.
 type push struct {
-	id       intent.PushID
-	target   intent.IncarnationID
-	plan     intent.Digest
-	admitted time.Time
-	budgets  []string
+	id     intent.PushID
+	target intent.IncarnationID
+	// effective content, and the plan, that it carries out.
+	effective, plan intent.Digest
+	admitted        time.Time
+	budgets         []string
 	// rates are the keys of limits that it counts under.
 	rates    []string
 	progress string
