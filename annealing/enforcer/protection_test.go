@@ -196,7 +196,7 @@ func TestAProtectionPassesOnePlan(t *testing.T) {
 	})
 }
 
-// TestHeadsThatMoveKeepNoAnswer from counting: what is asked is of the asset's content.
+// TestHeadsThatMoveDoNotAskAnew: what is asked is of the content, not of the incarnation.
 func TestHeadsThatMoveDoNotAskAnew(t *testing.T) {
 	simulate(t, func(w *world) {
 		s := w.protected(before())
