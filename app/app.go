@@ -62,6 +62,9 @@ type Options struct {
 	// Metrics is an address at which metrics and health are served to whoever
 	// reaches it, in the clear; empty: at none.
 	Metrics string
+	// Traces is the base URL of a collector, which speaks OTLP over HTTP; empty: the
+	// variables of OpenTelemetry say whether there is one.
+	Traces string
 	// URLs by which people reach the server from other machines.
 	URLs []*url.URL
 	// Roots are whose certificates are believed; nil: the system's.
@@ -212,6 +215,8 @@ type App struct {
 	tell func(ctx context.Context, target string, message notify.Message) error
 	// outside answers what rules ask; nil in a simulation: nobody does.
 	outside validate.Outside
+	// traces go to a collector; nil: to nobody.
+	traces *traces
 	// measures are of the process; those of partitions are in their states.
 	measures  measures
 	heartbeat heartbeat
@@ -349,6 +354,12 @@ func (a *App) open(ctx context.Context) error {
 		a.tell = (&notify.Sender{Path: a.options.Notifications, Roots: a.options.Roots}).Send
 	}
 	a.schemas, a.previews = newSchemas(a.store), newPreviews(a.store)
+	if a.options.Parts.Runtime == nil {
+		var err error
+		if a.traces, err = a.newTraces(ctx, a.options.Traces); err != nil {
+			return err
+		}
+	}
 	if err := a.openPlugins(); err != nil {
 		return err
 	}
@@ -371,7 +382,7 @@ func (a *App) open(ctx context.Context) error {
 		Store: a.store, Schemas: a.schemas, Runtime: a.runtime, Health: a.health, Problems: a.problems,
 		Identify: access.CallerOf, Location: a.location(), Version: a.options.Version, Log: a.log, Login: a.exchange,
 		// Who bears the launch token is the one user of a local server.
-		Alone: a.alone, Sweep: a.options.Limits.Sweep, Measure: &a.measures.API, Diagnose: a.diagnose,
+		Alone: a.alone, Sweep: a.options.Limits.Sweep, Measure: &a.measures.API, Diagnose: a.diagnose, Trace: a.tracer(),
 	})
 	return nil
 }
@@ -500,6 +511,7 @@ func (a *App) close() error {
 	if a.written != nil {
 		a.written.close()
 	}
+	a.traces.close()
 	var err error
 	if a.hub != nil {
 		err = a.hub.Close()

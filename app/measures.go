@@ -8,6 +8,8 @@ type measures struct {
 	API   measure.API
 	// Checkpoint is when one of the audit arrived last.
 	Checkpoint measure.Moment
+	// Traces are spans that the collector took, and that were dropped.
+	Traces struct{ Sent, Dropped measure.Counter }
 }
 
 // partitionMeasures are those of a partition that this replica acts for.

@@ -59,6 +59,7 @@ var (
 
 	metricCalls   = describe("lehr_api_duration_seconds", "How long calls took, by how they ended; streams until their end.", "method", "code")
 	metricStreams = describe("lehr_api_streams", "Open streams: watches, exports.")
+	metricSpans   = describe("lehr_trace_spans_total", "Spans of traces: taken by the collector (sent), or lost since it is away or slow (dropped).", "outcome")
 
 	metricHeld     = describe("lehr_partition_held", "1 if it is for this replica to serve.", "partition")
 	metricActing   = describe("lehr_partition_acting", "1 if all actors of a partition that this replica serves run.", "partition")
@@ -81,7 +82,8 @@ var (
 	metricDiffs   = describe("lehr_diff_duration_seconds", "How long diffs took, each of a batch.", "partition", "plugin")
 	metricBatches = describe("lehr_diff_assets", "How many assets a diff had; the sum is of looks.", "partition", "plugin")
 	metricNoDiff  = describe("lehr_diff_failures_total", "Diffs of which nothing came.", "partition", "plugin")
-	metricPaused  = describe("lehr_plugin_paused", "1 while nothing is asked of a plugin, for it failed.", "partition", "plugin")
+	metricBreaker = describe("lehr_plugin_breaker_open", "1 while a plugin fails, and is asked nothing but now and then one diff.", "partition", "plugin")
+	metricInARow  = describe("lehr_plugin_failures", "Failures of a plugin in a row, since it answered last.", "partition", "plugin")
 	metricPushes  = describe("lehr_push_duration_seconds", "How long pushes took from admission, by ending.", "partition", "ending")
 	metricOpen    = describe("lehr_pushes_open", "Pushes that have no end yet.", "partition")
 	metricDoubt   = describe("lehr_pushes_in_doubt", "Open pushes whose end was lost.", "partition")
@@ -190,6 +192,8 @@ func (m *metrics) Collect(all chan<- prometheus.Metric) {
 		}
 	}
 	s.gauge(metricStreams, float64(a.measures.API.Streams.Load()))
+	s.counter(metricSpans, &a.measures.Traces.Sent, "sent")
+	s.counter(metricSpans, &a.measures.Traces.Dropped, "dropped")
 	a.mutex.Lock()
 	held := make(map[intent.PartitionID]*state, len(a.states))
 	for id, state := range a.states {
@@ -244,7 +248,8 @@ func enforcerMetrics(s scrape, id string, e *measure.Enforcer) {
 		s.histogram(metricDiffs, &p.Diffs, id, name)
 		s.histogram(metricBatches, &p.Batches, id, name)
 		s.counter(metricNoDiff, &p.Failed, id, name)
-		s.flag(metricPaused, p.PausedUntil.At().After(s.now), id, name)
+		s.flag(metricBreaker, p.Open.Load(), id, name)
+		s.gauge(metricInARow, float64(p.InARow.Load()), id, name)
 	}
 	for ending, took := range e.Pushes.Ended.All() {
 		s.histogram(metricPushes, took, id, ending)

@@ -368,7 +368,7 @@ func (c *containing) Go(name string, f func()) {
 func (a *App) enforcer(s *state, runtime loop.Runtime, lease store.Lease) *enforcer.Enforcer {
 	return enforcer.New(enforcer.Options{
 		Partition: s.partition, Since: a.firstEpoch(lease), Store: a.store, Schemas: a.schemas, Plugins: func(binding *intentpb.PluginBinding) plugin.Plugin { return a.plugins(s.partition, binding) },
-		Outside: a.asks(s.partition), Runtime: runtime, Log: a.log, Limits: a.options.Limits, Measure: &s.measure.Enforcer,
+		Outside: a.asks(s.partition), Runtime: runtime, Log: a.log, Limits: a.options.Limits, Measure: &s.measure.Enforcer, Trace: a.tracer(),
 	})
 }
 

@@ -24,7 +24,7 @@ func (a *App) runPipeline(ctx context.Context, s *state, runtime loop.Runtime, l
 	}
 	pipeline, err := prodspec.New(prodspec.Options{
 		Partition: partition, Store: a.store, Runner: runner,
-		Trial: a.options.Parts.Trial, Place: a.options.Parts.Sources, Elsewhere: a.elsewhere.options(a.options), Outside: a.outside, Runtime: runtime, Log: a.log, Measure: &s.measure.Pipeline,
+		Trial: a.options.Parts.Trial, Place: a.options.Parts.Sources, Elsewhere: a.elsewhere.options(a.options), Outside: a.outside, Runtime: runtime, Log: a.log, Measure: &s.measure.Pipeline, Trace: a.tracer(),
 	})
 	if err != nil {
 		return err

@@ -118,6 +118,8 @@ type ServeOptions struct {
 	// Metrics is the address of metrics and health; empty: they have none of their
 	// own.
 	Metrics string
+	// Traces is the base URL of a collector of traces; empty: variables say.
+	Traces string
 	// TLSCert and TLSKey are the files of a certificate and its key.
 	TLSCert, TLSKey string
 	// URLs by which other machines know the server.

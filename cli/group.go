@@ -146,7 +146,7 @@ func describePush(ctx context.Context, s *session, c *client.Client, partition, 
 	fmt.Fprintf(s.Out, "push %s of %s\n", plain(p.Push), plain(p.Asset))
 	var b strings.Builder
 	fields(&b, "target", p.Target, "plan", brief(p.Plan), "content", brief(p.Effective), "resource", p.ResourceKey,
-		"began", s.ago(p.Admitted), "ending", strings.TrimSuffix(ending(p)+": "+p.Reason, ": "), "took", took)
+		"began", s.ago(p.Admitted), "ending", strings.TrimSuffix(ending(p)+": "+p.Reason, ": "), "took", took, "trace", p.Trace)
 	for line := range strings.Lines(b.String()) {
 		fmt.Fprint(s.Out, "  ", line)
 	}

@@ -67,6 +67,7 @@ reports, lehr why.`,
 	generatorsFlag(command, &options.Generators)
 	flags.StringVar(&options.Listen, "listen", "127.0.0.1:0", "address to listen on, loopback without TLS; port 0 picks a free one")
 	flags.StringVar(&options.Metrics, "metrics", os.Getenv("LEHR_METRICS"), "serve metrics and health on this address too, in the clear, to whoever reaches it (env LEHR_METRICS; default: only /metrics of the server, by a token)")
+	flags.StringVar(&options.Traces, "traces", "", "send traces to the collector at this URL, by OTLP over HTTP, such as http://127.0.0.1:4318 (default: where OTEL_EXPORTER_OTLP_ENDPOINT says; unset: nowhere)")
 	flags.StringVar(&options.TLSCert, "tls-cert", "", "serve other machines with this certificate, a PEM file; it is read again when it changes")
 	flags.StringVar(&options.TLSKey, "tls-key", "", "the certificate's key, a PEM file")
 	flags.StringSliceVar(&urls, "url", nil, "URL by which other machines know this server, https://lehr.example.com; may be repeated")

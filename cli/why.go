@@ -167,6 +167,14 @@ func stateWords(state string) string {
 	}
 }
 
+// messages says how many of them are.
+func messages(n int64) string {
+	if n == 1 {
+		return "1 message is"
+	}
+	return fmt.Sprintf("%d messages are", n)
+}
+
 // printRolled prints the root causes of a group or a partition, each with an example.
 func (s *session) printRolled(w *apipb.WhyResponse) {
 	fmt.Fprintln(s.Out, plain(w.Summary))
@@ -182,6 +190,10 @@ func (s *session) printRolled(w *apipb.WhyResponse) {
 			fmt.Fprintf(s.Out, "   such as %s:\n", plain(cause.Example))
 			s.printReasons(cause.Chain, cause.Example, "     ")
 		}
+	}
+	for _, t := range w.FailingTargets {
+		fmt.Fprintf(s.Out, "\nPeople may not know: notifications do not reach %s for %s, and %s not delivered: %s\n  → mend the target, or the file that names it; lehr get notifications shows how it goes\n",
+			plain(t.Name), s.age(t.FailingSince), messages(t.Waiting+t.Dropped), plain(t.Problem))
 	}
 	if w.Followed > 0 {
 		fmt.Fprintf(s.Out, "\nOf all that wait the first %d were followed; the counts are of all.\n", w.Followed)

@@ -120,6 +120,9 @@ type Difference struct {
 	Outcome     Outcome
 	// Reason why the outcome is unknown.
 	Reason string
+	// RetryAfter: its plugin is too busy to tell, and is not to be asked sooner; 0: it
+	// is not.
+	RetryAfter time.Duration
 	Plan   Plan
 	// Base is the provider's compare-and-set token of the state read.
 	Base        string

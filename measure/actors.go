@@ -38,7 +38,8 @@ func (e *Enforcer) Begin() {
 	}
 	e.Refused.Of("stale")
 	for _, p := range e.Plugins.All() {
-		p.PausedUntil.Set(time.Time{})
+		p.Open.Store(false)
+		p.InARow.Store(0)
 	}
 }
 
@@ -49,8 +50,10 @@ type Plugin struct {
 	Batches Histogram
 	// Failed diffs: nothing is known of any of their assets.
 	Failed Counter
-	// PausedUntil: nothing is asked of it until then, for it failed.
-	PausedUntil Moment
+	// Open is its breaker: next to nothing is asked of it until it answers. InARow are
+	// its failures since it answered last.
+	Open   atomic.Bool
+	InARow atomic.Int64
 }
 
 // Pushes are those under way, and how those before ended.

@@ -112,6 +112,9 @@ type Push struct {
 	// Token is the epoch of the lease under which it was admitted.
 	Token       uint64
 	ResumeToken []byte
+	// Traceparent is what spans of it are below, as W3C writes it; empty: nobody is
+	// told of traces.
+	Traceparent string
 	// Checked is when its owner knew last that it may run, with the monotonic
 	// reading. Zero: never.
 	Checked time.Time
@@ -145,6 +148,8 @@ type PushResult struct {
 	Ending    Ending
 	Reason    string
 	Retryable bool
+	// RetryAfter: its target is too busy, and is not to be asked sooner; 0: it is not.
+	RetryAfter time.Duration
 	// KnownToken is what a target of class F knows that refused the push's
 	// token as lower; 0: it did not.
 	KnownToken uint64

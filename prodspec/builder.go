@@ -65,6 +65,8 @@ type builder struct {
 	// patient: what changed is kept as it was read, for it may change again
 	// before it is built.
 	patient bool
+	// timed notes how long steps took; nil: nobody asks.
+	timed *timed
 }
 
 func newBuilder(program Program, cache generate.Cache) (*builder, error) {
@@ -82,7 +84,9 @@ func newBuilder(program Program, cache generate.Cache) (*builder, error) {
 // build reads and generates. With findings in the reading, the members are
 // still those of the last build without.
 func (b *builder) build(ctx context.Context, now time.Time, changes source.Changes) (reading, error) {
+	read := b.timed.step("read")
 	r, err := b.read(ctx, now, changes)
+	read(err != nil || len(r.findings) > 0)
 	defer func() { b.sources.held = nil }()
 	b.failing = r.failing
 	if err != nil || len(r.findings) > 0 {
@@ -115,7 +119,9 @@ func (b *builder) build(ctx context.Context, now time.Time, changes source.Chang
 	if b.generating != nil {
 		generating = b.generating
 	}
+	generated := b.timed.step("generate")
 	r.findings, err = b.graph.Build(generating, r.definition.Generators, r.inputs, now)
+	generated(err != nil || len(r.findings) > 0)
 	if err != nil && generating.Err() != nil {
 		return r, context.Cause(generating)
 	}

@@ -17,6 +17,7 @@ import (
 	"lehr.dev/prodspec/source/fetch"
 	"lehr.dev/prodspec/validate"
 	"lehr.dev/store"
+	"lehr.dev/trace"
 )
 
 // Store is what the pipeline needs of one. store.All satisfies it.
@@ -44,6 +45,8 @@ type Options struct {
 	Log       *slog.Logger
 	// Measure is told what is done; nil: nobody is.
 	Measure *measure.Pipeline
+	// Trace is told of builds; nil: nobody is.
+	Trace trace.Tracer
 	// Limits of each source; zero: the default.
 	Limits source.Limits
 	// Place where sources are kept; nil: the disk.
@@ -228,12 +231,16 @@ func (p *Pipeline) round(ctx context.Context, changes source.Changes) error {
 	p.options.Measure.Step.Set(started)
 	p.options.Measure.Unserved.Begin(started)
 	defer p.options.Measure.Step.Set(time.Time{})
+	p.builder.timed = nil
+	if p.options.Trace != nil {
+		p.builder.timed = &timed{runtime: p.options.Runtime}
+	}
 	building, end := p.overtaking.begin(ctx)
 	p.builder.generating = building
 	status, err := p.attempt(ctx, started, changes)
 	end()
 	overtaken := p.overtaking.overtook(err)
-	p.measured(status, overtaken, err, p.options.Runtime.Now().Sub(started))
+	p.measured(status, overtaken, err, started)
 	p.attempts.done(ctx, !overtaken)
 	if overtaken && ctx.Err() == nil {
 		p.options.Log.Info("newer sources came before the build had ended, and are built instead", "partition", p.lease.Partition)
@@ -266,18 +273,23 @@ func (p *Pipeline) round(ctx context.Context, changes source.Changes) error {
 	return nil
 }
 
+// overtakenOutcome is that of a build that newer sources ended.
+const overtakenOutcome = "overtaken"
+
 // measured counts a build, and the runs that it took.
-func (p *Pipeline) measured(status Status, overtaken bool, err error, took time.Duration) {
+func (p *Pipeline) measured(status Status, overtaken bool, err error, started time.Time) {
 	m, outcome := p.options.Measure, string(status.State)
 	switch {
 	case overtaken:
-		outcome = "overtaken"
+		outcome = overtakenOutcome
 	case err != nil:
 		outcome = "failed"
 	case status.State == Serving:
 		m.Unserved.Set(time.Time{})
 	}
-	m.Builds.Of(outcome).Took(took)
+	now := p.options.Runtime.Now()
+	m.Builds.Of(outcome).Took(now.Sub(started))
+	p.trace(status, outcome, started, now)
 	ran, kept := p.builder.graph.Executions(), p.builder.graph.Kept()
 	m.Ran.Add(ran - p.ran)
 	m.Kept.Add(kept - p.kept)

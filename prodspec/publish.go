@@ -77,7 +77,7 @@ func (p *Pipeline) judge(ctx context.Context, head intent.IncarnationID, r readi
 	if err != nil {
 		return Status{}, err
 	}
-	generating := p.builder.generating
+	generating, validated := p.builder.generating, p.builder.timed.step("validate")
 	verdict, err := validator.Run(generating, validate.Input{
 		Candidate: id, Base: head, Delta: delta.entries,
 		HeadPolicy: before, CandidatePolicy: r.definition.Policy,
@@ -86,6 +86,7 @@ func (p *Pipeline) judge(ctx context.Context, head intent.IncarnationID, r readi
 		Again: again, Elsewhere: p.builder.judgeElsewhere, Servers: p.builder.serving(),
 		Rest: p.builder.rest(delta), Rule: p.builder.sources.rulePlace, Outside: p.options.Outside,
 	})
+	validated(err != nil || verdict.Rejected || verdict.Held)
 	if err != nil && generating.Err() != nil {
 		return Status{}, context.Cause(generating)
 	}
@@ -140,7 +141,7 @@ const stageSize = 5000
 // publish makes the candidate the next incarnation. A moved base is a
 // Conflict, and the round starts over.
 func (p *Pipeline) publish(ctx context.Context, candidate intent.Candidate, verdict validate.Judgement, acknowledger intent.Actor, delta change, given []intent.Grant) (Status, error) {
-	s, head := p.options.Store, candidate.Base
+	s, head, published := p.options.Store, candidate.Base, p.builder.timed.step("publish")
 	if err := p.keepSchema(ctx); err != nil {
 		return Status{}, err
 	}
@@ -169,6 +170,8 @@ func (p *Pipeline) publish(ctx context.Context, candidate intent.Candidate, verd
 	}
 	p.options.Runtime.Point("publish")
 	incarnation, err := s.Publish(ctx, p.lease, next)
+	published(err != nil)
+	p.builder.timed.made(incarnation)
 	if err != nil {
 		return Status{}, err
 	}

@@ -116,7 +116,8 @@ func (s *Server) whyPartition(ctx context.Context, partition store.Partition, fa
 	}
 	response.Subject, response.Asset = subjectPartition, string(partition.ID)
 	response.Standing.TargetBy = pinnedWords(len(facts.Pins), false)
-	return response, nil
+	response.FailingTargets, err = s.failingTargets(ctx, partition.ID)
+	return response, err
 }
 
 // roll follows what waits of the filter to its causes.

@@ -8,6 +8,7 @@ import (
 	apipb "lehr.dev/gen/lehr/api/v1"
 	"lehr.dev/intent"
 	"lehr.dev/store"
+	"lehr.dev/trace"
 )
 
 func (s *Server) ListPushes(ctx context.Context, request *apipb.ListPushesRequest) (*apipb.ListPushesResponse, error) {
@@ -29,7 +30,11 @@ func (s *Server) GetPush(ctx context.Context, request *apipb.GetPushRequest) (*a
 	if err != nil {
 		return nil, err
 	}
-	return &apipb.GetPushResponse{Push: toPush(push)}, nil
+	answer := toPush(push)
+	if id := trace.Of(string(push.Push), push.Admitted); s.trace != nil && s.trace.Sampled(id) {
+		answer.Trace = id.String()
+	}
+	return &apipb.GetPushResponse{Push: answer}, nil
 }
 
 func (s *Server) ListAudit(ctx context.Context, request *apipb.ListAuditRequest) (*apipb.ListAuditResponse, error) {

@@ -8,6 +8,7 @@ import (
 
 	"lehr.dev/fault"
 	apipb "lehr.dev/gen/lehr/api/v1"
+	"lehr.dev/intent"
 	"lehr.dev/notify"
 )
 
@@ -18,14 +19,7 @@ func (s *Server) ListNotifications(ctx context.Context, request *apipb.ListNotif
 		return nil, err
 	}
 	response := &apipb.ListNotificationsResponse{}
-	data, err := s.store.GetBlob(ctx, partition.ID, notify.BlobKind, notify.BlobName)
-	if fault.Is(err, fault.NotFound) {
-		return response, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	state, err := notify.Decode(data)
+	state, err := s.told(ctx, partition.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -43,6 +37,24 @@ func (s *Server) ListNotifications(ctx context.Context, request *apipb.ListNotif
 			Name: g.Rule, Cause: g.Cause, Since: toTime(g.Opened), Told: toTime(g.Told), Times: int64(g.Times), Assets: assets[key], Id: g.ID,
 		})
 	}
+	response.Targets = toTargets(state)
+	return response, nil
+}
+
+// told is what the partition's notifier remembers.
+func (s *Server) told(ctx context.Context, partition intent.PartitionID) (*notify.State, error) {
+	data, err := s.store.GetBlob(ctx, partition, notify.BlobKind, notify.BlobName)
+	if fault.Is(err, fault.NotFound) {
+		return notify.NewState(), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return notify.Decode(data)
+}
+
+// toTargets is how deliveries to each target go.
+func toTargets(state *notify.State) (list []*apipb.NotificationTarget) {
 	waiting := map[string]int64{}
 	for _, d := range state.Outbox {
 		waiting[d.Target]++
@@ -52,11 +64,20 @@ func (s *Server) ListNotifications(ctx context.Context, request *apipb.ListNotif
 	}
 	for _, name := range slices.Sorted(maps.Keys(state.Targets)) {
 		t := state.Targets[name]
-		response.Targets = append(response.Targets, &apipb.NotificationTarget{
+		list = append(list, &apipb.NotificationTarget{
 			Name: name, Sent: int64(t.Sent), Last: toTime(t.Last), Waiting: waiting[name], Dropped: int64(t.Dropped), Problem: t.Problem, FailingSince: toTime(t.Since),
 		})
 	}
-	return response, nil
+	return list
+}
+
+// failingTargets are those that the last message did not reach.
+func (s *Server) failingTargets(ctx context.Context, partition intent.PartitionID) ([]*apipb.NotificationTarget, error) {
+	state, err := s.told(ctx, partition)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(toTargets(state), func(t *apipb.NotificationTarget) bool { return t.Problem == "" }), nil
 }
 
 // usualRehearsal is how far back a rehearsal goes unless it is told.

@@ -23,6 +23,7 @@ import (
 	"lehr.dev/prodspec/query"
 	"lehr.dev/schema"
 	"lehr.dev/store"
+	"lehr.dev/trace"
 )
 
 // Store is what the handlers read and change.
@@ -107,6 +108,8 @@ type Options struct {
 	Diagnose func(ctx context.Context) []DiagnosisFile
 	// Measure is told of calls; nil: nobody is.
 	Measure *measure.API
+	// Trace is told of pushes; nil: nobody is.
+	Trace trace.Tracer
 	// Plan looks at what a held candidate would change; nil: nobody can here.
 	Plan func(ctx context.Context, candidate intent.Candidate) (Plan, error)
 	// Location is the store's path, and Version the program's, for people.
@@ -134,6 +137,7 @@ type Server struct {
 
 	repositories Repositories
 	measure      *measure.API
+	trace        trace.Tracer
 	diagnose     func(ctx context.Context) []DiagnosisFile
 	plan         func(ctx context.Context, candidate intent.Candidate) (Plan, error)
 	planning     chan struct{}
@@ -170,7 +174,7 @@ func New(o Options) *Server {
 		log:   log, login: login, problems: problems,
 		store: o.Store, schemas: o.Schemas, runtime: o.Runtime, health: health, identify: o.Identify,
 		location: o.Location, version: o.Version, started: o.Runtime.Now(),
-		queries: query.New(o.Store, o.Schemas, o.Runtime), repositories: o.Repositories, measure: counted, diagnose: o.Diagnose,
+		queries: query.New(o.Store, o.Schemas, o.Runtime), repositories: o.Repositories, measure: counted, trace: o.Trace, diagnose: o.Diagnose,
 		plan: o.Plan, planning: make(chan struct{}, 1),
 		sweep: cmp.Or(o.Sweep, 30*time.Second),
 	}

@@ -45,6 +45,9 @@ func (e *Enforcer) admit(a *asset, facts check.Facts, decision check.Decision) {
 	}
 	e.pushes++
 	a.admitting = true
+	if a.trail != nil {
+		a.trail.judged = e.Runtime.Now()
+	}
 	e.admissions.Add(admission{a, a.kind.served, keys, guardedBy(facts), asksAfter(facts), store.Admission{
 		Push:          intent.PushID(fmt.Sprintf("%s/%d-%d", e.Partition, e.lease.Epoch, e.pushes)),
 		Asset:         a.id,

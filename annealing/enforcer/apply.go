@@ -53,7 +53,7 @@ func (e *Enforcer) renew(a *asset) {
 	e.forgetAfter(a)
 	delete(e.standings, a)
 	if a.trouble != nil {
-		*a.trouble = trouble{push: a.push, admitting: a.admitting, tried: a.tried, note: a.note, resume: a.resume}
+		*a.trouble = trouble{push: a.push, admitting: a.admitting, tried: a.tried, note: a.note, resume: a.resume, journey: a.journey, busy: a.busy}
 	}
 }
 
@@ -72,6 +72,7 @@ func (e *Enforcer) drop(a *asset) {
 
 // forget ends the loop of an asset that intent does not name any more.
 func (e *Enforcer) forget(a *asset) {
+	e.endsJourney(a, "gone", e.now())
 	e.queue.Remove(a)
 	e.leaveWaiters(a)
 	e.forgetAfter(a)

@@ -124,6 +124,8 @@ type trouble struct {
 	version string
 	// apart: it is kept from being looked at until then; zero: it is not.
 	apart time.Time
+	// busy: its target is, and it is let be until then; nil: it is not.
+	busy *intent.WaitingOn
 	// share is the largest batch that it may be in after one that failed; 0:
 	// it is no suspect.
 	share int
@@ -144,6 +146,10 @@ type trouble struct {
 	note string
 	// resume is what the last push left for another one of the same plan.
 	resume resume
+	// trail is of the last look, and journey that of a push whose effect a look is
+	// to tell; both are nil where nobody is told of traces.
+	trail   *trail
+	journey *journey
 }
 
 // resume is a plugin's token to go on with a plan that was not carried out.
@@ -232,8 +238,9 @@ type push struct {
 	// guard of protections; nil: none.
 	guard *guard
 	// doubt: its end was lost, for that reason, and it may still be running.
-	doubt bool
-	lost  string
+	doubt   bool
+	lost    string
+	journey *journey
 }
 
 // calmest is how many looks in a row are told apart that found nothing new:

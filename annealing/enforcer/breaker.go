@@ -43,7 +43,14 @@ func (e *Enforcer) failedLook(s *served, err error, now time.Time) {
 func (e *Enforcer) failedPush(s *served, now time.Time) {
 	if _, down := s.plugin.Describe(); down != nil {
 		e.failedAsk(s, down, true, now)
+		s.told()
 	}
+}
+
+// told keeps what is measured of the breaker.
+func (s *served) told() {
+	s.measure.Open.Store(s.open())
+	s.measure.InARow.Store(int64(s.failures))
 }
 
 // failedAsk counts a failure, and opens the breaker: at once where the plugin is

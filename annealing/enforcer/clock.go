@@ -33,7 +33,7 @@ func (e *Enforcer) watchClock() {
 		s.pace = pace{}
 		if s.until.Sub(now) > e.Limits.Sweep {
 			s.until = now
-			s.measure.PausedUntil.Set(s.until)
+			s.told()
 		}
 	}
 	e.askAnew(now)

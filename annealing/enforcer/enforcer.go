@@ -19,6 +19,7 @@ import (
 	"lehr.dev/plugin"
 	"lehr.dev/schema"
 	"lehr.dev/store"
+	"lehr.dev/trace"
 )
 
 // Stores are the parts of store.All that the enforcer needs, as that says.
@@ -82,6 +83,8 @@ type Options struct {
 	Limits  Limits
 	// Measure is told what is done; nil: nobody is.
 	Measure *measure.Enforcer
+	// Trace is told how pushes go; nil: nobody is.
+	Trace trace.Tracer
 }
 
 // Limits bound what an enforcer does at once, and how often.

@@ -29,7 +29,7 @@ func (e *Enforcer) looked(ctx context.Context, s *served, batch []*glance, err e
 	} else {
 		s.answered()
 	}
-	s.measure.PausedUntil.Set(s.until)
+	s.told()
 	for _, g := range batch {
 		e.contain(g.asset, func() { e.take(ctx, s, g, err, len(batch), now) })
 	}
@@ -212,6 +212,7 @@ func (e *Enforcer) unread(a *asset, err error, now time.Time) {
 
 // seen takes up the difference of one asset.
 func (e *Enforcer) seen(a *asset, g *glance, now time.Time) {
+	e.arrived(a, g, now)
 	switch {
 	case e.modeNow(a) == check.Off:
 		e.tells(a, healthUntold, now)
@@ -251,6 +252,11 @@ func (e *Enforcer) cannotTell(a *asset, g *glance, reason string, now time.Time)
 	t.share, t.difference, a.seen = 0, intent.Difference{}, 0
 	delete(e.standings, a)
 	t.failures++
+	if g.difference.RetryAfter > 0 {
+		e.makeWay(a, g.difference.RetryAfter, g.difference.Reason, now)
+		e.soon(a, loop.Retry)
+		return
+	}
 	until := now.Add(e.Limits.Retry.After(t.failures))
 	e.wait(a, g.target, g.effective, intent.WaitingOn{Kind: intent.WaitUnknown, Reason: reason, Until: until})
 	e.queue.Add(a, until, loop.Retry)

@@ -12,6 +12,7 @@ import (
 	"lehr.dev/loop"
 	"lehr.dev/plugin"
 	"lehr.dev/schema"
+	"lehr.dev/trace"
 )
 
 // glance is one asset's part in a batch of diffs: what was asked and answered.
@@ -52,6 +53,9 @@ type glance struct {
 	err, panicked error
 	// reached: the plugin was up when it was asked.
 	reached bool
+	// trail is of the whole batch, and nil where nobody is told of traces.
+	trail *trail
+	cause trace.ID
 }
 
 // dispatch takes what is due from the queue and starts diffs.
@@ -108,6 +112,9 @@ func (e *Enforcer) look(ctx context.Context, a *asset, priority loop.Priority, n
 	case a.kind.served.until.After(now):
 		e.wait(a, target, effective, intent.WaitingOn{Kind: intent.WaitPlugin, Reason: a.kind.served.reason, Until: a.kind.served.until})
 		e.queue.Add(a, a.kind.served.until, loop.Retry)
+	case a.madeWay(now):
+		e.wait(a, target, effective, *a.busy)
+		e.queue.Add(a, a.busy.Until, loop.Retry)
 	case a.trouble != nil && a.apart.After(now):
 		e.queue.Add(a, a.apart, loop.Retry)
 	case priority == loop.Fresh && !a.kind.served.open() && !e.wanted[a] && e.holds(a, target, effective, now):
@@ -233,7 +240,7 @@ func (e *Enforcer) glance(s *served, a *asset, priority loop.Priority, now time.
 		return nil
 	}
 	target, effective, _, found := e.target(a, now)
-	if !found || a.kind.served != s || a.open() || a.looking || a.recording || a.trouble != nil && a.admitting {
+	if !found || a.kind.served != s || a.open() || a.looking || a.recording || a.trouble != nil && a.admitting || a.madeWay(now) {
 		e.queue.Add(a, now, priority)
 		return nil
 	}
@@ -257,8 +264,13 @@ func (e *Enforcer) startDiff(ctx context.Context, s *served, target intent.Incar
 	began := e.Runtime.Now()
 	_, down := s.plugin.Describe()
 	ids := make([]intent.AssetID, len(batch))
+	var way *trail
+	if e.Trace != nil {
+		way = &trail{chosen: began}
+	}
 	for i, g := range batch {
 		a := g.asset
+		g.trail = way
 		a.looking = true
 		g.wanted, g.reached = e.wanted[a], down == nil
 		g.known = a.known(g.effective)
@@ -269,7 +281,11 @@ func (e *Enforcer) startDiff(ctx context.Context, s *served, target intent.Incar
 		e.Runtime.Point("diff")
 		asked := e.Runtime.Now()
 		differences, err := e.diff(ctx, s, target, ids)
-		s.measure.Diffs.Took(e.Runtime.Now().Sub(asked))
+		answered := e.Runtime.Now()
+		s.measure.Diffs.Took(answered.Sub(asked))
+		if way != nil {
+			way.asked, way.answered = asked, answered
+		}
 		s.measure.Batches.Size(len(ids))
 		byAsset := make(map[intent.AssetID]intent.Difference, len(differences))
 		for _, difference := range differences {
@@ -317,6 +333,9 @@ func (e *Enforcer) readContent(ctx context.Context, g *glance) {
 	case g.difference.Outcome == intent.Differs:
 		g.requirements = e.read.requirements(ctx, g, of)
 		g.standing = g.requirements.standing
+		if g.trail != nil {
+			g.cause = e.read.cause(ctx, g)
+		}
 	case g.wanted:
 		g.standing, g.err = e.read.stand(ctx, of.target, nil, g.difference)
 	}

@@ -17,6 +17,7 @@ import (
 func (e *Enforcer) pass(a *asset, now time.Time) {
 	e.leaveWaiters(a)
 	e.asked = false
+	e.judging(a)
 	e.reconsider(a)
 	e.ask(a, now)
 	facts := e.facts(a, now)
@@ -141,6 +142,7 @@ func (e *Enforcer) differs(a *asset, g *glance) {
 	e.learnWindows(g.requirements.ended)
 	g.requirements.ended = nil // Of that time: another look is not to learn it again.
 	t.difference, t.plan, t.requirements = g.difference, plan, g.requirements
+	t.tracks(g)
 	if drifted {
 		a.seen = 0
 		e.drifted(a, g.difference)

@@ -24,6 +24,8 @@ type closing struct {
 func (e *Enforcer) startPush(ctx context.Context, g admission, keys []string) {
 	a := g.asset
 	e.trouble(a).push = &push{id: g.Push, target: g.Target, effective: g.Effective, plan: g.Plan, admitted: g.At, budgets: keys, rates: keysOf(g.Rates), effect: g.served.longestEffect(a.kind.name)}
+	j := e.setsOut(g)
+	a.push.journey = j
 	now := e.now()
 	e.forgetAfter(a)
 	a.unwell = g.after
@@ -35,7 +37,7 @@ func (e *Enforcer) startPush(ctx context.Context, g admission, keys []string) {
 	delete(e.standings, a)
 	e.reportOpen(a, g.Target, g.Effective)
 	order := plugin.Push{
-		ID: g.Push, Incarnation: g.Target, Asset: a.id, Plan: g.Plan, Base: g.Base, Token: e.lease.Epoch,
+		ID: g.Push, Incarnation: g.Target, Asset: a.id, Plan: g.Plan, Base: g.Base, Token: e.lease.Epoch, Traceparent: e.parent(j),
 		Permit: func(ctx context.Context, _ string) error {
 			now := e.Runtime.Now()
 			if err := guard.permit(now); err != nil {
@@ -43,7 +45,7 @@ func (e *Enforcer) startPush(ctx context.Context, g admission, keys []string) {
 			}
 			return e.Store.Permit(ctx, e.lease, g.Push, now)
 		},
-		Progress: func(text string, token []byte) { e.progressed(ctx, a, g.Push, text, token) },
+		Progress: func(text string, token []byte) { e.progressed(ctx, a, g.Push, j, text, token) },
 	}
 	if a.resume.plan == g.Plan {
 		order.ResumeToken = a.resume.token
@@ -51,8 +53,10 @@ func (e *Enforcer) startPush(ctx context.Context, g admission, keys []string) {
 	pusher := g.served.plugin
 	e.Runtime.Go("push", func() {
 		e.Runtime.Point("push")
+		began := e.Runtime.Now()
 		result := e.carryOut(ctx, pusher, order, g.At)
 		e.Runtime.Point("pushed")
+		j.rode(e, g.served, began, result)
 		e.inbox.Put(func() { e.pushed(ctx, a, g.served, g.Push, result) })
 	})
 }
@@ -76,10 +80,10 @@ func (e *Enforcer) carryOut(ctx context.Context, pusher plugin.Plugin, order plu
 }
 
 // progressed keeps what a long push reports.
-func (e *Enforcer) progressed(ctx context.Context, a *asset, id intent.PushID, text string, token []byte) {
+func (e *Enforcer) progressed(ctx context.Context, a *asset, id intent.PushID, j *journey, text string, token []byte) {
 	if len(token) > 0 {
 		if err := e.Store.SaveResumeToken(ctx, e.lease, id, token); err != nil {
-			e.Log.Warn("cannot keep a push's resume token", "partition", e.Partition, "asset", a.id, "push", id, "error", err)
+			e.Log.Warn("cannot keep a push's resume token", append(e.aboutPush(a, id, j), "error", err)...)
 		}
 	}
 	e.inbox.Put(func() {
@@ -149,13 +153,15 @@ func (e *Enforcer) closed(ctx context.Context, group []closing, err error) {
 		if !inDoubt && c.asset.open() && c.asset.push.id == c.Push {
 			e.release(c.asset, c.asset.push.budgets)
 			e.countEnded(c.asset.push, c.At)
-			push := c.asset.push
+			push, now := c.asset.push, e.now()
 			if push.guard.fails() && c.result.Ending == settledEnding {
 				c.result = plugin.PushResult{Ending: plugin.Failed, Retryable: true}
 			}
 			e.endGuard(c.asset, push.guard)
 			c.asset.push = nil
-			e.Measure.Pushes.End(string(c.Push), c.Ending, e.now())
+			e.Measure.Pushes.End(string(c.Push), c.Ending, now)
+			e.landed(c.asset, push, c, now)
+			e.Log.Debug("a push ended", append(e.aboutPush(c.asset, c.Push, push.journey), "ending", c.Ending)...)
 			e.ended(c.asset, c, push)
 		}
 	}

@@ -29,6 +29,11 @@ func (e *Enforcer) learn(a *asset, of intent.Digest, result plugin.PushResult, r
 			e.outrank(a, result.KnownToken)
 			return
 		}
+		if result.RetryAfter > 0 {
+			t.failures++
+			e.makeWay(a, result.RetryAfter, reason, now)
+			return
+		}
 		e.backOff(a, result.Retryable, reason, now)
 	case plugin.Stale:
 		// Once is the race that it is made for; again and again is not.
@@ -61,6 +66,23 @@ func (e *Enforcer) backOff(a *asset, transient bool, reason string, now time.Tim
 	}
 	e.pauseFor(a, pace.After(t.failures), intent.WaitBackoff, fmt.Sprintf(
 		"push %d failed %s, its plugin says: %s. The pause doubles from %s to %s", t.failures, word, reason, pace.First, pace.Most), now)
+}
+
+// makeWay lets an asset be, whose target is too busy by what its plugin says: it is
+// neither looked at nor pushed before that is over, whatever its intent becomes, and
+// soon after. Only a person's retry ends it sooner.
+func (e *Enforcer) makeWay(a *asset, asked time.Duration, reason string, now time.Time) {
+	pause := min(max(asked, e.Limits.Retry.First), e.Limits.Retry.Most)
+	// Up to a tenth is added, so that all that were told so do not come back together.
+	spread := loop.Jitter(pause/4, string(a.id), a.trouble.failures) - pause/5
+	until := now.Add(pause + spread)
+	a.trouble.busy = &intent.WaitingOn{Kind: intent.WaitBackoff, Until: until, Reason: fmt.Sprintf(
+		"its target is too busy, and its plugin asks to come back after %s: %s; tried again at %s", asked, reason, until.UTC().Format(time.TimeOnly))}
+}
+
+// madeWay reports whether the asset is let be.
+func (a *asset) madeWay(now time.Time) bool {
+	return a.trouble != nil && a.busy != nil && a.busy.Until.After(now)
 }
 
 // noEffect waits after a push of which the plugin says that it was carried out.
@@ -110,7 +132,7 @@ func (e *Enforcer) outrank(a *asset, known uint64) {
 // they were the first. That its target is another store's stands.
 func (a *asset) forgive() {
 	if t := a.trouble; t != nil {
-		t.failures, t.cut, t.vain, t.broken, t.version, t.apart = 0, 0, 0, 0, "", time.Time{}
+		t.failures, t.cut, t.vain, t.broken, t.version, t.apart, t.busy = 0, 0, 0, 0, "", time.Time{}, nil
 		if t.retry != nil && t.retry.Kind != intent.WaitStop {
 			t.retry = nil
 		}

@@ -57,7 +57,7 @@ func serve(ctx context.Context, o cli.ServeOptions, ready func(cli.Serving)) err
 	options.ExternalChecks, options.Notifications = o.ExternalChecks, o.Notifications
 	options.TLS, options.URLs, options.Roots = app.TLS{Certificate: o.TLSCert, Key: o.TLSKey}, o.URLs, o.Roots
 	options.Limits.Sweep = o.Sweep
-	options.Metrics = o.Metrics
+	options.Metrics, options.Traces = o.Metrics, o.Traces
 	options.Checkpoints = app.Checkpoints{To: o.Checkpoints, Every: o.CheckpointPause}
 	log, err := newLog(o.Log, o.LogFormat, o.LogLevel)
 	if err != nil {

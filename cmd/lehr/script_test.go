@@ -46,10 +46,12 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"await":    await,
+			"slowly":   slowly,
 			"takeport": takePort,
 			"sed":      sed,
 			"post":     post,
 			"bear":     bear,
+			"listen":   listen,
 		},
 		RequireExplicitExec: true,
 	})
@@ -60,6 +62,15 @@ const patience = 20 * time.Second
 // await runs a command until it succeeds and its output matches:
 // await PATTERN COMMAND ARGS….
 func await(ts *testscript.TestScript, negated bool, args []string) {
+	awaitFor(patience, ts, negated, args)
+}
+
+// slowly is await for what takes its time on purpose, as messages do that wait for more.
+func slowly(ts *testscript.TestScript, negated bool, args []string) {
+	awaitFor(6*patience, ts, negated, args)
+}
+
+func awaitFor(patience time.Duration, ts *testscript.TestScript, negated bool, args []string) {
 	if negated || len(args) < 2 {
 		ts.Fatalf("usage: await PATTERN COMMAND ARGS…")
 	}

@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"lehr.dev/fault"
 	pluginpb "lehr.dev/gen/lehr/plugin/v1"
@@ -123,6 +124,7 @@ func checkOutcome(diff *pluginpb.AssetDiff, d *intent.Difference) (problem strin
 		d.Outcome = intent.InSync
 	case *pluginpb.AssetDiff_Unknown:
 		d.Outcome, d.Reason = intent.Unknown, printable(outcome.Unknown.GetReason(), maxReason)
+		d.RetryAfter = askedPause(outcome.Unknown.GetRetryAfter())
 		if d.Reason == "" {
 			d.Reason = "the plugin cannot tell, and gives no reason"
 		}
@@ -200,11 +202,19 @@ func outcome(result *pluginpb.PushResult) plugin.PushResult {
 	case *pluginpb.PushResult_Failed:
 		return plugin.PushResult{
 			Ending: plugin.Failed, Reason: printable(outcome.Failed.GetReason(), maxReason),
-			Retryable: outcome.Failed.GetRetryable(), KnownToken: outcome.Failed.GetKnownToken(),
+			Retryable: outcome.Failed.GetRetryable(), RetryAfter: askedPause(outcome.Failed.GetRetryAfter()), KnownToken: outcome.Failed.GetKnownToken(),
 		}
 	default:
 		return plugin.PushResult{Ending: plugin.Failed, Reason: "the plugin ended the push without saying how"}
 	}
+}
+
+// askedPause is how long a plugin asks for; 0, where that is no time to come.
+func askedPause(asked *durationpb.Duration) time.Duration {
+	if asked.CheckValid() != nil {
+		return 0
+	}
+	return max(0, asked.AsDuration())
 }
 
 // weight is about how much of an answer is held.

@@ -81,6 +81,9 @@ func (f folder) Read(_ context.Context, assets []serve.Asset[*processpb.Job]) ([
 			}
 			states[i].Err = fmt.Errorf("started %d with %q", leak.Process.Pid, os.Environ())
 			continue
+		case "read-busy":
+			states[i].Err = fmt.Errorf("429: %w", serve.Busy(errors.New("too many requests"), 42*time.Second))
+			continue
 		case "read-error":
 			states[i].Err = errors.New("the shelf is locked")
 			continue
@@ -121,6 +124,8 @@ func (f folder) Apply(ctx context.Context, change serve.Change[*processpb.Job], 
 	case "apply-crash":
 		note(string(f), "effect")
 		os.Exit(4)
+	case "apply-busy":
+		return fmt.Errorf("429: %w", serve.Busy(errors.New("too many requests of "+change.Traceparent), 1500*time.Millisecond))
 	case "apply-outranked":
 		return fmt.Errorf("the target refuses: %w", serve.Outranked(change.Token+50))
 	case "apply-panic":

@@ -231,6 +231,26 @@ func TestKnownTokenIsHandedOn(t *testing.T) {
 	}
 }
 
+// TestABusyTargetSaysForHowLong: of a push and of a look; and what spans are below is
+// handed on.
+func TestABusyTargetSaysForHowLong(t *testing.T) {
+	t.Parallel()
+	child, _, push := troubled(t, "apply-busy")
+	push.Traceparent = "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01"
+	result := child.Push(t.Context(), push)
+	if result.Ending != plugin.Failed || !result.Retryable || result.RetryAfter != 1500*time.Millisecond || !strings.Contains(result.Reason, push.Traceparent) {
+		t.Errorf("%+v", result)
+	}
+	contents := newIntents()
+	payload := job(1)
+	payload.Version = "read-busy"
+	contents.put("job/1", payload)
+	child, _ = folderChild(t, Options{Contents: contents})
+	if d := diffed(t, child, "job/1")["job/1"]; d.Outcome != intent.Unknown || d.RetryAfter != 42*time.Second || !strings.Contains(d.Reason, "429") {
+		t.Errorf("%+v", d)
+	}
+}
+
 func TestProgressIsHandedOn(t *testing.T) {
 	t.Parallel()
 	child, _, push := troubled(t, "apply-progress")

@@ -102,7 +102,7 @@ func (s *session) push(ctx context.Context, push plugin.Push) plugin.PushResult 
 	start := &pluginpb.PushStart{
 		Push: string(push.ID), Partition: string(push.Incarnation.Partition), Incarnation: push.Incarnation.String(),
 		Asset: string(push.Asset), PlanDigest: push.Plan[:], Base: push.Base, FencingToken: push.Token,
-		Permit: request, ResumeToken: push.ResumeToken,
+		Permit: request, ResumeToken: push.ResumeToken, Traceparent: push.Traceparent,
 	}
 	select {
 	case link.queue <- &pluginpb.PushRequest{Message: &pluginpb.PushRequest_Start{Start: start}}:

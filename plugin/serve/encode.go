@@ -2,7 +2,10 @@ package serve
 
 import (
 	"fmt"
+	"time"
 	"unicode/utf8"
+
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	pluginpb "lehr.dev/gen/lehr/plugin/v1"
 	"lehr.dev/intent"
@@ -42,9 +45,17 @@ func encodeDifference(asset string, d Difference) *pluginpb.AssetDiff {
 			Changes: encodeChanges(d.Plan.Changes),
 		}}
 	default:
-		diff.Outcome = &pluginpb.AssetDiff_Unknown{Unknown: &pluginpb.Unknown{Reason: text(d.Reason)}}
+		diff.Outcome = &pluginpb.AssetDiff_Unknown{Unknown: &pluginpb.Unknown{Reason: text(d.Reason), RetryAfter: pauseOf(d.RetryAfter)}}
 	}
 	return diff
+}
+
+// pauseOf is nil for none.
+func pauseOf(after time.Duration) *durationpb.Duration {
+	if after <= 0 {
+		return nil
+	}
+	return durationpb.New(after)
 }
 
 var inSync = &pluginpb.AssetDiff_InSync{InSync: &pluginpb.InSync{}}

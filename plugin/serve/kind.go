@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"lehr.dev/intent"
 )
@@ -46,6 +47,9 @@ type Push struct {
 	Token uint64
 	// ResumeToken is from an earlier push of the same plan that did not end.
 	ResumeToken []byte
+	// Traceparent is what spans of the plugin are below, as W3C writes it; empty:
+	// nobody is told of traces.
+	Traceparent string
 	// Progress tells people how far it is, and a later push where to resume.
 	// Never nil.
 	Progress func(text string, resumeToken []byte)
@@ -57,6 +61,9 @@ type Outcome struct {
 	Reason string
 	// Retryable: worth trying again soon.
 	Retryable bool
+	// RetryAfter: the target is too busy, and is to be asked again no sooner; 0: Lehr's
+	// own pauses count.
+	RetryAfter time.Duration
 	// KnownToken is what a target of class F knows that refused the push's
 	// token as lower; 0: it did not.
 	KnownToken uint64
@@ -83,6 +90,18 @@ func Retryable(err error) error { return retryable{err} }
 type retryable struct{ error }
 
 func (r retryable) Unwrap() error { return r.error }
+
+// Busy marks an error of Read or Apply: the target is too busy, as one that answered
+// 429 with Retry-After. Lehr looks at the asset, and pushes it, no sooner than after
+// that, and not much later; 5 min at most count.
+func Busy(err error, after time.Duration) error { return busy{err, after} }
+
+type busy struct {
+	error
+	after time.Duration
+}
+
+func (b busy) Unwrap() error { return b.error }
 
 // Outranked is what Apply returns, wrapped or not, when a target of class F
 // refused the push's token because it knows a higher one. Lehr pushes the asset

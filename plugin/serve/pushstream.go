@@ -194,6 +194,7 @@ func (p *pushStream) carryOut(ctx context.Context, start *pluginpb.PushStart, he
 		Base:        start.Base,
 		Token:       start.FencingToken,
 		ResumeToken: start.ResumeToken,
+		Traceparent: start.Traceparent,
 		Progress: func(words string, resume []byte) {
 			progress := &pluginpb.PushProgress{Push: start.Push, Text: text(words), ResumeToken: resume}
 			_ = p.send(&pluginpb.PushResponse{Message: &pluginpb.PushResponse_Progress{Progress: progress}})
@@ -227,7 +228,7 @@ func encodeOutcome(push string, outcome Outcome) *pluginpb.PushResult {
 	case Stopped:
 		result.Outcome = &pluginpb.PushResult_Stopped{Stopped: &pluginpb.Stopped{Reason: reason}}
 	default:
-		result.Outcome = &pluginpb.PushResult_Failed{Failed: &pluginpb.PushFailed{Reason: reason, Retryable: outcome.Retryable, KnownToken: outcome.KnownToken}}
+		result.Outcome = &pluginpb.PushResult_Failed{Failed: &pluginpb.PushFailed{Reason: reason, Retryable: outcome.Retryable, RetryAfter: pauseOf(outcome.RetryAfter), KnownToken: outcome.KnownToken}}
 	}
 	return result
 }

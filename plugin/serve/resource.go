@@ -97,6 +97,9 @@ type Change[T proto.Message] struct {
 	Token uint64
 	// ResumeToken is from an earlier push of the same plan that did not end.
 	ResumeToken []byte
+	// Traceparent is what spans of the plugin are below, as W3C writes it; empty:
+	// nobody is told of traces.
+	Traceparent string
 	// Progress tells people how far it is, and a later push where to resume.
 	Progress func(text string, resumeToken []byte)
 }

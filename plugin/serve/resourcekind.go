@@ -62,7 +62,8 @@ func (k *resourceKind[T]) Diff(ctx context.Context, assets []Intent) []Differenc
 }
 
 func unknown(err error) Difference {
-	return Difference{Outcome: Unknown, Reason: err.Error()}
+	asks, _ := errors.AsType[busy](err)
+	return Difference{Outcome: Unknown, Reason: err.Error(), RetryAfter: asks.after}
 }
 
 func (k *resourceKind[T]) decode(asset Intent) (Asset[T], error) {
@@ -264,6 +265,7 @@ func (k *resourceKind[T]) Push(ctx context.Context, push Push, permits Permits) 
 		}
 	}
 	change.Push, change.Token, change.ResumeToken, change.Progress = push.ID, push.Token, push.ResumeToken, push.Progress
+	change.Traceparent = push.Traceparent
 	return ended(ctx, k.carry(ctx, change, permits))
 }
 
@@ -287,5 +289,6 @@ func ended(ctx context.Context, err error) Outcome {
 func failure(err error) Outcome {
 	_, again := errors.AsType[retryable](err)
 	refused, _ := errors.AsType[outranked](err)
-	return Outcome{Ending: Failed, Reason: err.Error(), Retryable: again, KnownToken: refused.known}
+	asks, waits := errors.AsType[busy](err)
+	return Outcome{Ending: Failed, Reason: err.Error(), Retryable: again || waits, RetryAfter: asks.after, KnownToken: refused.known}
 }

@@ -125,8 +125,8 @@ var livenesses = []Mutant{
 	},
 	{
 		Name: "backoff-survives-new-intent", File: "annealing/enforcer/apply.go",
-		Old:    `*a.trouble = trouble{push: a.push, admitting: a.admitting, tried: a.tried, note: a.note, resume: a.resume}`,
-		New:    "failures, retry := a.failures, a.retry\n\t\t*a.trouble = trouble{push: a.push, admitting: a.admitting, tried: a.tried, note: a.note, resume: a.resume}\n\t\tif mutant.On(\"backoff-survives-new-intent\") {\n\t\t\ta.failures, a.retry = failures, retry\n\t\t}",
+		Old:    `*a.trouble = trouble{push: a.push, admitting: a.admitting, tried: a.tried, note: a.note, resume: a.resume, journey: a.journey, busy: a.busy}`,
+		New:    "failures, retry := a.failures, a.retry\n\t\t*a.trouble = trouble{push: a.push, admitting: a.admitting, tried: a.tried, note: a.note, resume: a.resume, journey: a.journey, busy: a.busy}\n\t\tif mutant.On(\"backoff-survives-new-intent\") {\n\t\t\ta.failures, a.retry = failures, retry\n\t\t}",
 		Breaks: "L3",
 		Why:    "A good incarnation waits as long as the bad one before it failed.",
 	},

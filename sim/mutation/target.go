@@ -75,8 +75,8 @@ var targets = []Mutant{
 	},
 	{
 		Name: "renew-keeps-difference", File: "annealing/enforcer/apply.go",
-		Old:        `*a.trouble = trouble{push: a.push, admitting: a.admitting, tried: a.tried, note: a.note, resume: a.resume}`,
-		New:        "before := *a.trouble\n\t\t*a.trouble = trouble{push: a.push, admitting: a.admitting, tried: a.tried, note: a.note, resume: a.resume}\n\t\tif mutant.On(\"renew-keeps-difference\") {\n\t\t\ta.difference, a.plan, a.requirements = before.difference, before.plan, before.requirements\n\t\t}",
+		Old:        `*a.trouble = trouble{push: a.push, admitting: a.admitting, tried: a.tried, note: a.note, resume: a.resume, journey: a.journey, busy: a.busy}`,
+		New:        "before := *a.trouble\n\t\t*a.trouble = trouble{push: a.push, admitting: a.admitting, tried: a.tried, note: a.note, resume: a.resume, journey: a.journey, busy: a.busy}\n\t\tif mutant.On(\"renew-keeps-difference\") {\n\t\t\ta.difference, a.plan, a.requirements = before.difference, before.plan, before.requirements\n\t\t}",
 		Breaks:     "S2",
 		Why:        "An asset with new content keeps the difference from the old one.",
 		Equivalent: "a pass does not rely on the difference from another target, nor a look on what was read of other content",

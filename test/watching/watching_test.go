@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -125,18 +126,41 @@ func begin(t *testing.T, command *exec.Cmd) {
 	})
 }
 
+// programs are built once, into a folder that TestMain removes.
+var built string
+
+var programs = sync.OnceValue(func() (err error) {
+	if built, err = os.MkdirTemp("", "lehr-watching-"); err != nil {
+		return err
+	}
+	for name, source := range map[string]string{"lehr": "cmd/lehr", "lehr-command": "plugins/command", "lehr-process": "plugins/process"} {
+		build := exec.Command("go", "build", "-o", filepath.Join(built, name), "./"+source)
+		build.Dir = "../.."
+		if out, err := build.CombinedOutput(); err != nil {
+			return fmt.Errorf("%w\n%s", err, out)
+		}
+	}
+	return nil
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	_ = os.RemoveAll(built)
+	os.Exit(code)
+}
+
 func newWorld(t *testing.T, arguments ...string) world {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("builds and runs the real programs")
 	}
 	w := world{folder: t.TempDir(), metrics: freeAddress(t), environment: append(os.Environ(), "LEHR_STORE=")}
-	for name, source := range map[string]string{"lehr": "cmd/lehr", "lehr-command": "plugins/command"} {
-		build := exec.Command("go", "build", "-o", filepath.Join(w.folder, "bin", name), "./"+source)
-		build.Dir = "../.."
-		if out, err := build.CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
+	err := programs()
+	if err == nil {
+		err = os.CopyFS(filepath.Join(w.folder, "bin"), os.DirFS(built))
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 	if err := os.Mkdir(filepath.Join(w.folder, "hello"), 0o755); err != nil {
 		t.Fatal(err)

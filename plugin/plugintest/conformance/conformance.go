@@ -118,6 +118,7 @@ var Rules = []Rule{
 	{"killed in the middle, the next push completes", "After kill -9 in the middle of a push the next diff tells the truth, and the next push completes.", (*suite).killed},
 	{"guarantee class", "What it declares is what was measured: a lower token (F) or an old base (C) is refused by the target itself.", (*suite).guarantee},
 	{"turndown", "An asset with the addon Turndown is deleted, then in sync with nothing there, and can be created again; or it is unknown, with a reason.", (*suite).turndown},
+	{"too busy says until when", "A pause that it asked for in any of its answers is one to come.", (*suite).busy},
 	{"ends with its parent", "It ends when its standard input does.", (*suite).endsWithParent},
 }
 

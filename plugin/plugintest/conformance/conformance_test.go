@@ -116,6 +116,7 @@ func TestLiarsAreCaught(t *testing.T) {
 		{"C", "declares F", "guarantee class", "class F is declared, class C was measured"},
 		{"N", "removes nothing", "turndown", "still differs"},
 		{"N", "says it is gone", "turndown", "want delete"},
+		{"N", "is busy until before", "too busy says until when", "which is no time to come"},
 		{"N", "outlives its parent", "ends with its parent", "still runs"},
 	}
 	reports := make([]Report, len(cases))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"lehr.dev/fault"
@@ -119,6 +120,24 @@ func (s *suite) endsWithParent(ctx context.Context) error {
 		return fault.New(fault.Invalid, "%s after the end of its standard input it still runs, and could have effects", endsWithin).
 			WithHint("exit when reading standard input returns end of file")
 	}
+}
+
+// busy looks at the pauses that all answers so far asked for. Nothing of the suite
+// can make a target busy, so there may be none.
+func (s *suite) busy(context.Context) error {
+	pauses := append(slices.Clone(s.pauses), s.line.asked()...)
+	if len(pauses) == 0 {
+		return remark("it asked for none")
+	}
+	longest := time.Duration(0)
+	for _, asked := range pauses {
+		if err := asked.CheckValid(); err != nil || asked.AsDuration() <= 0 {
+			return fault.New(fault.Invalid, "it is too busy, and asks to be tried again after %d s %d ns, which is no time to come", asked.GetSeconds(), asked.GetNanos()).
+				WithHint("leave retry_after unset where nothing is known of when")
+		}
+		longest = max(longest, asked.AsDuration())
+	}
+	return remark(fmt.Sprintf("it asked for %d, the longest of %s", len(pauses), longest))
 }
 
 // canRemove reports whether the example can be turned down, or why not.

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/protobuf/types/known/durationpb"
+
 	pluginpb "lehr.dev/gen/lehr/plugin/v1"
 	"lehr.dev/intent"
 )
@@ -27,6 +29,8 @@ type line struct {
 	batches map[uint64]*batch
 	// strays are answers to what nobody asked.
 	strays []string
+	// pauses are those that it asked for.
+	pauses []*durationpb.Duration
 	// request is the newest permit request; newer is closed and replaced when
 	// there is one.
 	request uint64
@@ -119,6 +123,7 @@ func (l *line) take(results *pluginpb.DiffResults) {
 		return
 	}
 	for _, diff := range results.Diffs {
+		l.pause(diff.GetUnknown().GetRetryAfter())
 		_, answered := b.answers[diff.Asset]
 		switch {
 		case answered:
@@ -213,7 +218,25 @@ func (l *line) find(push string) *delivery {
 	return l.open[push]
 }
 
+// pause keeps one that was asked for; a flood of them is told by its first part.
+func (l *line) pause(asked *durationpb.Duration) {
+	const most = 1000
+	if asked != nil && len(l.pauses) < most {
+		l.pauses = append(l.pauses, asked)
+	}
+}
+
+// asked lists the pauses so far.
+func (l *line) asked() []*durationpb.Duration {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	return slices.Clone(l.pauses)
+}
+
 func (l *line) ended(result *pluginpb.PushResult) {
+	l.mutex.Lock()
+	l.pause(result.GetFailed().GetRetryAfter())
+	l.mutex.Unlock()
 	d := l.find(result.Push)
 	if d == nil {
 		l.mutex.Lock()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	pluginpb "lehr.dev/gen/lehr/plugin/v1"
@@ -32,6 +33,8 @@ type suite struct {
 	// push to another intent takes.
 	created []byte
 	took    time.Duration
+	// pauses are those asked for on lines before.
+	pauses []*durationpb.Duration
 }
 
 // connect reaches the plugin, unless it is.
@@ -50,6 +53,7 @@ func (s *suite) connect(ctx context.Context) error {
 
 func (s *suite) disconnect() {
 	if s.line != nil {
+		s.pauses = append(s.pauses, s.line.asked()...)
 		s.line.cancel()
 	}
 	if s.endpoint != nil {

@@ -3,17 +3,20 @@ package conformance
 import (
 	"context"
 	"net"
+	"os"
 	"path/filepath"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	pluginpb "lehr.dev/gen/lehr/plugin/v1"
 	"lehr.dev/plugin/serve"
 )
 
 // wireLies are told on the wire, where the SDK would not.
-var wireLies = []string{"answers for others", "answers twice", "leaves assets out", "takes one call after the other", "deletes on absence", "asks for no permit"}
+var wireLies = []string{"answers for others", "answers twice", "leaves assets out", "takes one call after the other", "deletes on absence", "asks for no permit", "is busy until before"}
 
 // between stands between the suite and an honest plugin, and alters what goes
 // through.
@@ -25,6 +28,7 @@ type between struct {
 
 func serveTampered(p serve.Plugin, listener net.Listener, s *subject) error {
 	socket := filepath.Join(s.folder, "inner")
+	_ = os.Remove(socket) // Of one that was killed.
 	inner, err := net.Listen("unix", socket)
 	if err != nil {
 		return err
@@ -99,6 +103,12 @@ func (b *between) alter(results *pluginpb.DiffResults) {
 	switch b.subject.lie {
 	case "answers for others":
 		results.Diffs = append(results.Diffs, &pluginpb.AssetDiff{Asset: "somebody/else", Outcome: &pluginpb.AssetDiff_InSync{InSync: &pluginpb.InSync{}}})
+	case "is busy until before":
+		for _, diff := range results.Diffs {
+			if unknown := diff.GetUnknown(); unknown != nil {
+				unknown.RetryAfter = durationpb.New(-time.Second)
+			}
+		}
 	case "answers twice":
 		results.Diffs = append(results.Diffs, results.Diffs...)
 	case "leaves assets out":

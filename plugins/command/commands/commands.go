@@ -212,9 +212,13 @@ func (c Commands) carry(ctx context.Context, push serve.Push, permits serve.Perm
 	if err := permits.Effect(ctx); err != nil {
 		return serve.Outcome{Ending: serve.Stopped, Reason: err.Error()}
 	}
+	more := map[string]string{"LEHR_DIFF": file, "LEHR_PUSH": string(push.ID)}
+	if push.Traceparent != "" {
+		more["TRACEPARENT"] = push.Traceparent
+	}
 	result, err := c.run(ctx, invocation{
 		command: command, argv: argv, grace: grace(command),
-		environment: environment(command, push.Asset, map[string]string{"LEHR_DIFF": file, "LEHR_PUSH": string(push.ID)}),
+		environment: environment(command, push.Asset, more),
 	})
 	switch {
 	case err != nil && ctx.Err() != nil:

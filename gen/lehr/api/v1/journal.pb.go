@@ -198,7 +198,9 @@ type Push struct {
 	Reason string                 `protobuf:"bytes,11,opt,name=reason" json:"reason,omitempty"`
 	Ended  *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=ended" json:"ended,omitempty"`
 	// What it was decided on; of a push before these were kept: none.
-	Grounds       []*Ground `protobuf:"bytes,13,rep,name=grounds" json:"grounds,omitempty"`
+	Grounds []*Ground `protobuf:"bytes,13,rep,name=grounds" json:"grounds,omitempty"`
+	// Id of its trace, 32 hexadecimal digits; empty: this server tells nobody of it.
+	Trace         string `protobuf:"bytes,14,opt,name=trace" json:"trace,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -322,6 +324,13 @@ func (x *Push) GetGrounds() []*Ground {
 		return x.Grounds
 	}
 	return nil
+}
+
+func (x *Push) GetTrace() string {
+	if x != nil {
+		return x.Trace
+	}
+	return ""
 }
 
 type ListPushesRequest struct {
@@ -1317,7 +1326,7 @@ const file_lehr_api_v1_journal_proto_rawDesc = "" +
 	"\x06Ground\x12\x14\n" +
 	"\x05check\x18\x01 \x01(\tR\x05check\x12\x12\n" +
 	"\x04fact\x18\x02 \x01(\tR\x04fact\x120\n" +
-	"\x05until\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"\x92\x03\n" +
+	"\x05until\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"\xa8\x03\n" +
 	"\x04Push\x12\x12\n" +
 	"\x04push\x18\x01 \x01(\tR\x04push\x12\x14\n" +
 	"\x05asset\x18\x02 \x01(\tR\x05asset\x12\x16\n" +
@@ -1332,7 +1341,8 @@ const file_lehr_api_v1_journal_proto_rawDesc = "" +
 	" \x01(\tR\x06ending\x12\x16\n" +
 	"\x06reason\x18\v \x01(\tR\x06reason\x120\n" +
 	"\x05ended\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\x05ended\x12-\n" +
-	"\agrounds\x18\r \x03(\v2\x13.lehr.api.v1.GroundR\agrounds\"]\n" +
+	"\agrounds\x18\r \x03(\v2\x13.lehr.api.v1.GroundR\agrounds\x12\x14\n" +
+	"\x05trace\x18\x0e \x01(\tR\x05trace\"]\n" +
 	"\x11ListPushesRequest\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x14\n" +
 	"\x05asset\x18\x02 \x01(\tR\x05asset\x12\x14\n" +

@@ -674,9 +674,11 @@ type WhyResponse struct {
 	// How many members that wait were followed, where there are more.
 	Followed int64 `protobuf:"varint,14,opt,name=followed" json:"followed,omitempty"`
 	// Set for a time in the past: what of then is not known.
-	Unknown       []string `protobuf:"bytes,20,rep,name=unknown" json:"unknown,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Unknown []string `protobuf:"bytes,20,rep,name=unknown" json:"unknown,omitempty"`
+	// Of the partition: targets of notifications that fail, so that people may not know.
+	FailingTargets []*NotificationTarget `protobuf:"bytes,21,rep,name=failing_targets,json=failingTargets" json:"failing_targets,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *WhyResponse) Reset() {
@@ -810,6 +812,13 @@ func (x *WhyResponse) GetFollowed() int64 {
 func (x *WhyResponse) GetUnknown() []string {
 	if x != nil {
 		return x.Unknown
+	}
+	return nil
+}
+
+func (x *WhyResponse) GetFailingTargets() []*NotificationTarget {
+	if x != nil {
+		return x.FailingTargets
 	}
 	return nil
 }
@@ -1333,7 +1342,7 @@ const file_lehr_api_v1_report_proto_rawDesc = "" +
 	"\x05asset\x18\x02 \x01(\tR\x05asset\x12\x18\n" +
 	"\asubject\x18\x03 \x01(\tR\asubject\x12*\n" +
 	"\x02at\x18\n" +
-	" \x01(\v2\x1a.google.protobuf.TimestampR\x02at\"\xc6\x04\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampR\x02at\"\x90\x05\n" +
 	"\vWhyResponse\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x14\n" +
 	"\x05asset\x18\x02 \x01(\tR\x05asset\x12\x14\n" +
@@ -1350,7 +1359,8 @@ const file_lehr_api_v1_report_proto_rawDesc = "" +
 	"\x06states\x18\f \x03(\v2$.lehr.api.v1.WhyResponse.StatesEntryR\x06states\x12*\n" +
 	"\x06causes\x18\r \x03(\v2\x12.lehr.api.v1.CauseR\x06causes\x12\x1a\n" +
 	"\bfollowed\x18\x0e \x01(\x03R\bfollowed\x12\x18\n" +
-	"\aunknown\x18\x14 \x03(\tR\aunknown\x1a9\n" +
+	"\aunknown\x18\x14 \x03(\tR\aunknown\x12H\n" +
+	"\x0ffailing_targets\x18\x15 \x03(\v2\x1f.lehr.api.v1.NotificationTargetR\x0efailingTargets\x1a9\n" +
 	"\vStatesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xb3\x02\n" +
@@ -1445,15 +1455,16 @@ var file_lehr_api_v1_report_proto_goTypes = []any{
 	(*Report)(nil),                    // 19: lehr.api.v1.Report
 	(*Partition)(nil),                 // 20: lehr.api.v1.Partition
 	(*timestamppb.Timestamp)(nil),     // 21: google.protobuf.Timestamp
-	(*Finding)(nil),                   // 22: lehr.api.v1.Finding
-	(*GetTimelineRequest)(nil),        // 23: lehr.api.v1.GetTimelineRequest
-	(*GetSpreadRequest)(nil),          // 24: lehr.api.v1.GetSpreadRequest
-	(*ListNotificationsRequest)(nil),  // 25: lehr.api.v1.ListNotificationsRequest
-	(*ListRehearsalRequest)(nil),      // 26: lehr.api.v1.ListRehearsalRequest
-	(*GetTimelineResponse)(nil),       // 27: lehr.api.v1.GetTimelineResponse
-	(*GetSpreadResponse)(nil),         // 28: lehr.api.v1.GetSpreadResponse
-	(*ListNotificationsResponse)(nil), // 29: lehr.api.v1.ListNotificationsResponse
-	(*ListRehearsalResponse)(nil),     // 30: lehr.api.v1.ListRehearsalResponse
+	(*NotificationTarget)(nil),        // 22: lehr.api.v1.NotificationTarget
+	(*Finding)(nil),                   // 23: lehr.api.v1.Finding
+	(*GetTimelineRequest)(nil),        // 24: lehr.api.v1.GetTimelineRequest
+	(*GetSpreadRequest)(nil),          // 25: lehr.api.v1.GetSpreadRequest
+	(*ListNotificationsRequest)(nil),  // 26: lehr.api.v1.ListNotificationsRequest
+	(*ListRehearsalRequest)(nil),      // 27: lehr.api.v1.ListRehearsalRequest
+	(*GetTimelineResponse)(nil),       // 28: lehr.api.v1.GetTimelineResponse
+	(*GetSpreadResponse)(nil),         // 29: lehr.api.v1.GetSpreadResponse
+	(*ListNotificationsResponse)(nil), // 30: lehr.api.v1.ListNotificationsResponse
+	(*ListRehearsalResponse)(nil),     // 31: lehr.api.v1.ListRehearsalResponse
 }
 var file_lehr_api_v1_report_proto_depIdxs = []int32{
 	19, // 0: lehr.api.v1.ListReportsResponse.reports:type_name -> lehr.api.v1.Report
@@ -1469,41 +1480,42 @@ var file_lehr_api_v1_report_proto_depIdxs = []int32{
 	11, // 10: lehr.api.v1.WhyResponse.standing:type_name -> lehr.api.v1.Standing
 	17, // 11: lehr.api.v1.WhyResponse.states:type_name -> lehr.api.v1.WhyResponse.StatesEntry
 	12, // 12: lehr.api.v1.WhyResponse.causes:type_name -> lehr.api.v1.Cause
-	21, // 13: lehr.api.v1.Standing.at:type_name -> google.protobuf.Timestamp
-	18, // 14: lehr.api.v1.Standing.members:type_name -> lehr.api.v1.Standing.MembersEntry
-	15, // 15: lehr.api.v1.Cause.root:type_name -> lehr.api.v1.Reason
-	15, // 16: lehr.api.v1.Cause.chain:type_name -> lehr.api.v1.Reason
-	19, // 17: lehr.api.v1.PlanCandidateResponse.reports:type_name -> lehr.api.v1.Report
-	21, // 18: lehr.api.v1.Reason.since:type_name -> google.protobuf.Timestamp
-	21, // 19: lehr.api.v1.Reason.until:type_name -> google.protobuf.Timestamp
-	22, // 20: lehr.api.v1.Reason.findings:type_name -> lehr.api.v1.Finding
-	15, // 21: lehr.api.v1.Reason.causes:type_name -> lehr.api.v1.Reason
-	21, // 22: lehr.api.v1.Reason.next:type_name -> google.protobuf.Timestamp
-	0,  // 23: lehr.api.v1.ReportService.ListReports:input_type -> lehr.api.v1.ListReportsRequest
-	2,  // 24: lehr.api.v1.ReportService.GetReport:input_type -> lehr.api.v1.GetReportRequest
-	4,  // 25: lehr.api.v1.ReportService.WatchReports:input_type -> lehr.api.v1.WatchReportsRequest
-	6,  // 26: lehr.api.v1.ReportService.ListGroups:input_type -> lehr.api.v1.ListGroupsRequest
-	9,  // 27: lehr.api.v1.ReportService.Why:input_type -> lehr.api.v1.WhyRequest
-	23, // 28: lehr.api.v1.ReportService.GetTimeline:input_type -> lehr.api.v1.GetTimelineRequest
-	24, // 29: lehr.api.v1.ReportService.GetSpread:input_type -> lehr.api.v1.GetSpreadRequest
-	25, // 30: lehr.api.v1.ReportService.ListNotifications:input_type -> lehr.api.v1.ListNotificationsRequest
-	26, // 31: lehr.api.v1.ReportService.ListRehearsal:input_type -> lehr.api.v1.ListRehearsalRequest
-	13, // 32: lehr.api.v1.ReportService.PlanCandidate:input_type -> lehr.api.v1.PlanCandidateRequest
-	1,  // 33: lehr.api.v1.ReportService.ListReports:output_type -> lehr.api.v1.ListReportsResponse
-	3,  // 34: lehr.api.v1.ReportService.GetReport:output_type -> lehr.api.v1.GetReportResponse
-	5,  // 35: lehr.api.v1.ReportService.WatchReports:output_type -> lehr.api.v1.WatchReportsResponse
-	7,  // 36: lehr.api.v1.ReportService.ListGroups:output_type -> lehr.api.v1.ListGroupsResponse
-	10, // 37: lehr.api.v1.ReportService.Why:output_type -> lehr.api.v1.WhyResponse
-	27, // 38: lehr.api.v1.ReportService.GetTimeline:output_type -> lehr.api.v1.GetTimelineResponse
-	28, // 39: lehr.api.v1.ReportService.GetSpread:output_type -> lehr.api.v1.GetSpreadResponse
-	29, // 40: lehr.api.v1.ReportService.ListNotifications:output_type -> lehr.api.v1.ListNotificationsResponse
-	30, // 41: lehr.api.v1.ReportService.ListRehearsal:output_type -> lehr.api.v1.ListRehearsalResponse
-	14, // 42: lehr.api.v1.ReportService.PlanCandidate:output_type -> lehr.api.v1.PlanCandidateResponse
-	33, // [33:43] is the sub-list for method output_type
-	23, // [23:33] is the sub-list for method input_type
-	23, // [23:23] is the sub-list for extension type_name
-	23, // [23:23] is the sub-list for extension extendee
-	0,  // [0:23] is the sub-list for field type_name
+	22, // 13: lehr.api.v1.WhyResponse.failing_targets:type_name -> lehr.api.v1.NotificationTarget
+	21, // 14: lehr.api.v1.Standing.at:type_name -> google.protobuf.Timestamp
+	18, // 15: lehr.api.v1.Standing.members:type_name -> lehr.api.v1.Standing.MembersEntry
+	15, // 16: lehr.api.v1.Cause.root:type_name -> lehr.api.v1.Reason
+	15, // 17: lehr.api.v1.Cause.chain:type_name -> lehr.api.v1.Reason
+	19, // 18: lehr.api.v1.PlanCandidateResponse.reports:type_name -> lehr.api.v1.Report
+	21, // 19: lehr.api.v1.Reason.since:type_name -> google.protobuf.Timestamp
+	21, // 20: lehr.api.v1.Reason.until:type_name -> google.protobuf.Timestamp
+	23, // 21: lehr.api.v1.Reason.findings:type_name -> lehr.api.v1.Finding
+	15, // 22: lehr.api.v1.Reason.causes:type_name -> lehr.api.v1.Reason
+	21, // 23: lehr.api.v1.Reason.next:type_name -> google.protobuf.Timestamp
+	0,  // 24: lehr.api.v1.ReportService.ListReports:input_type -> lehr.api.v1.ListReportsRequest
+	2,  // 25: lehr.api.v1.ReportService.GetReport:input_type -> lehr.api.v1.GetReportRequest
+	4,  // 26: lehr.api.v1.ReportService.WatchReports:input_type -> lehr.api.v1.WatchReportsRequest
+	6,  // 27: lehr.api.v1.ReportService.ListGroups:input_type -> lehr.api.v1.ListGroupsRequest
+	9,  // 28: lehr.api.v1.ReportService.Why:input_type -> lehr.api.v1.WhyRequest
+	24, // 29: lehr.api.v1.ReportService.GetTimeline:input_type -> lehr.api.v1.GetTimelineRequest
+	25, // 30: lehr.api.v1.ReportService.GetSpread:input_type -> lehr.api.v1.GetSpreadRequest
+	26, // 31: lehr.api.v1.ReportService.ListNotifications:input_type -> lehr.api.v1.ListNotificationsRequest
+	27, // 32: lehr.api.v1.ReportService.ListRehearsal:input_type -> lehr.api.v1.ListRehearsalRequest
+	13, // 33: lehr.api.v1.ReportService.PlanCandidate:input_type -> lehr.api.v1.PlanCandidateRequest
+	1,  // 34: lehr.api.v1.ReportService.ListReports:output_type -> lehr.api.v1.ListReportsResponse
+	3,  // 35: lehr.api.v1.ReportService.GetReport:output_type -> lehr.api.v1.GetReportResponse
+	5,  // 36: lehr.api.v1.ReportService.WatchReports:output_type -> lehr.api.v1.WatchReportsResponse
+	7,  // 37: lehr.api.v1.ReportService.ListGroups:output_type -> lehr.api.v1.ListGroupsResponse
+	10, // 38: lehr.api.v1.ReportService.Why:output_type -> lehr.api.v1.WhyResponse
+	28, // 39: lehr.api.v1.ReportService.GetTimeline:output_type -> lehr.api.v1.GetTimelineResponse
+	29, // 40: lehr.api.v1.ReportService.GetSpread:output_type -> lehr.api.v1.GetSpreadResponse
+	30, // 41: lehr.api.v1.ReportService.ListNotifications:output_type -> lehr.api.v1.ListNotificationsResponse
+	31, // 42: lehr.api.v1.ReportService.ListRehearsal:output_type -> lehr.api.v1.ListRehearsalResponse
+	14, // 43: lehr.api.v1.ReportService.PlanCandidate:output_type -> lehr.api.v1.PlanCandidateResponse
+	34, // [34:44] is the sub-list for method output_type
+	24, // [24:34] is the sub-list for method input_type
+	24, // [24:24] is the sub-list for extension type_name
+	24, // [24:24] is the sub-list for extension extendee
+	0,  // [0:24] is the sub-list for field type_name
 }
 
 func init() { file_lehr_api_v1_report_proto_init() }

@@ -1339,8 +1339,10 @@ func (x *Differs) GetChanges() []*FieldChange {
 }
 
 type Unknown struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Reason        string                 `protobuf:"bytes,1,opt,name=reason" json:"reason,omitempty"`
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Reason string                 `protobuf:"bytes,1,opt,name=reason" json:"reason,omitempty"`
+	// As in PushFailed.
+	RetryAfter    *durationpb.Duration `protobuf:"bytes,2,opt,name=retry_after,json=retryAfter" json:"retry_after,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1380,6 +1382,13 @@ func (x *Unknown) GetReason() string {
 		return x.Reason
 	}
 	return ""
+}
+
+func (x *Unknown) GetRetryAfter() *durationpb.Duration {
+	if x != nil {
+		return x.RetryAfter
+	}
+	return nil
 }
 
 type FieldChange struct {
@@ -1706,7 +1715,11 @@ type PushStart struct {
 	// The permit request under which this push starts.
 	Permit uint64 `protobuf:"varint,8,opt,name=permit" json:"permit,omitempty"`
 	// From an earlier push of the same plan that did not end.
-	ResumeToken   []byte `protobuf:"bytes,9,opt,name=resume_token,json=resumeToken" json:"resume_token,omitempty"`
+	ResumeToken []byte `protobuf:"bytes,9,opt,name=resume_token,json=resumeToken" json:"resume_token,omitempty"`
+	// The span below which the plugin's own are, as W3C's traceparent has it; empty:
+	// Lehr's operator has nobody told of traces. It is here, and not in the metadata of
+	// the call, for one call carries many pushes.
+	Traceparent   string `protobuf:"bytes,10,opt,name=traceparent" json:"traceparent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1802,6 +1815,13 @@ func (x *PushStart) GetResumeToken() []byte {
 		return x.ResumeToken
 	}
 	return nil
+}
+
+func (x *PushStart) GetTraceparent() string {
+	if x != nil {
+		return x.Traceparent
+	}
+	return ""
 }
 
 type Permit struct {
@@ -2374,7 +2394,11 @@ type PushFailed struct {
 	Retryable bool `protobuf:"varint,2,opt,name=retryable" json:"retryable,omitempty"`
 	// Of a target of class F that refused the push's fencing token: the higher
 	// one that it knows. The asset waits until the store is adopted past it.
-	KnownToken    uint64 `protobuf:"varint,3,opt,name=known_token,json=knownToken" json:"known_token,omitempty"`
+	KnownToken uint64 `protobuf:"varint,3,opt,name=known_token,json=knownToken" json:"known_token,omitempty"`
+	// The target is too busy: Lehr looks at the asset, and pushes it, no sooner, and
+	// not much later. What is longer than its longest pause between two tries, 5 min
+	// by default, counts as that. Unset: Lehr's own pauses count.
+	RetryAfter    *durationpb.Duration `protobuf:"bytes,4,opt,name=retry_after,json=retryAfter" json:"retry_after,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2428,6 +2452,13 @@ func (x *PushFailed) GetKnownToken() uint64 {
 		return x.KnownToken
 	}
 	return 0
+}
+
+func (x *PushFailed) GetRetryAfter() *durationpb.Duration {
+	if x != nil {
+		return x.RetryAfter
+	}
+	return nil
 }
 
 type Stale struct {
@@ -2598,9 +2629,11 @@ const file_lehr_plugin_v1_plugin_proto_rawDesc = "" +
 	"\x06InSync\"p\n" +
 	"\aDiffers\x12.\n" +
 	"\x06action\x18\x01 \x01(\x0e2\x16.lehr.plugin.v1.ActionR\x06action\x125\n" +
-	"\achanges\x18\x02 \x03(\v2\x1b.lehr.plugin.v1.FieldChangeR\achanges\"!\n" +
+	"\achanges\x18\x02 \x03(\v2\x1b.lehr.plugin.v1.FieldChangeR\achanges\"]\n" +
 	"\aUnknown\x12\x16\n" +
-	"\x06reason\x18\x01 \x01(\tR\x06reason\"\xa5\x01\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\x12:\n" +
+	"\vretry_after\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\n" +
+	"retryAfter\"\xa5\x01\n" +
 	"\vFieldChange\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x18\n" +
 	"\acurrent\x18\x02 \x01(\tR\acurrent\x12\x16\n" +
@@ -2625,7 +2658,7 @@ const file_lehr_plugin_v1_plugin_proto_rawDesc = "" +
 	"\x05start\x18\x01 \x01(\v2\x19.lehr.plugin.v1.PushStartH\x00R\x05start\x120\n" +
 	"\x06permit\x18\x02 \x01(\v2\x16.lehr.plugin.v1.PermitH\x00R\x06permit\x123\n" +
 	"\acontent\x18\x03 \x01(\v2\x17.lehr.plugin.v1.ContentH\x00R\acontentB\t\n" +
-	"\amessage\"\x8a\x02\n" +
+	"\amessage\"\xac\x02\n" +
 	"\tPushStart\x12\x12\n" +
 	"\x04push\x18\x01 \x01(\tR\x04push\x12\x1c\n" +
 	"\tpartition\x18\x02 \x01(\tR\tpartition\x12 \n" +
@@ -2636,7 +2669,9 @@ const file_lehr_plugin_v1_plugin_proto_rawDesc = "" +
 	"\x04base\x18\x06 \x01(\tR\x04base\x12#\n" +
 	"\rfencing_token\x18\a \x01(\x04R\ffencingToken\x12\x16\n" +
 	"\x06permit\x18\b \x01(\x04R\x06permit\x12!\n" +
-	"\fresume_token\x18\t \x01(\fR\vresumeToken\"W\n" +
+	"\fresume_token\x18\t \x01(\fR\vresumeToken\x12 \n" +
+	"\vtraceparent\x18\n" +
+	" \x01(\tR\vtraceparent\"W\n" +
 	"\x06Permit\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x123\n" +
 	"\x06grants\x18\x02 \x03(\v2\x1b.lehr.plugin.v1.PermitGrantR\x06grants\"g\n" +
@@ -2669,13 +2704,15 @@ const file_lehr_plugin_v1_plugin_proto_rawDesc = "" +
 	"\x05stale\x18\x04 \x01(\v2\x15.lehr.plugin.v1.StaleH\x00R\x05stale\x123\n" +
 	"\astopped\x18\x05 \x01(\v2\x17.lehr.plugin.v1.StoppedH\x00R\astoppedB\t\n" +
 	"\aoutcome\"\b\n" +
-	"\x06Pushed\"c\n" +
+	"\x06Pushed\"\x9f\x01\n" +
 	"\n" +
 	"PushFailed\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x1c\n" +
 	"\tretryable\x18\x02 \x01(\bR\tretryable\x12\x1f\n" +
 	"\vknown_token\x18\x03 \x01(\x04R\n" +
-	"knownToken\"\x1f\n" +
+	"knownToken\x12:\n" +
+	"\vretry_after\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\n" +
+	"retryAfter\"\x1f\n" +
 	"\x05Stale\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\"!\n" +
 	"\aStopped\x12\x16\n" +
@@ -2770,31 +2807,33 @@ var file_lehr_plugin_v1_plugin_proto_depIdxs = []int32{
 	20, // 17: lehr.plugin.v1.AssetDiff.unmanaged:type_name -> lehr.plugin.v1.FieldChange
 	1,  // 18: lehr.plugin.v1.Differs.action:type_name -> lehr.plugin.v1.Action
 	20, // 19: lehr.plugin.v1.Differs.changes:type_name -> lehr.plugin.v1.FieldChange
-	2,  // 20: lehr.plugin.v1.Health.state:type_name -> lehr.plugin.v1.Health.State
-	24, // 21: lehr.plugin.v1.PushRequest.start:type_name -> lehr.plugin.v1.PushStart
-	25, // 22: lehr.plugin.v1.PushRequest.permit:type_name -> lehr.plugin.v1.Permit
-	9,  // 23: lehr.plugin.v1.PushRequest.content:type_name -> lehr.plugin.v1.Content
-	26, // 24: lehr.plugin.v1.Permit.grants:type_name -> lehr.plugin.v1.PermitGrant
-	28, // 25: lehr.plugin.v1.PushResponse.permit_request:type_name -> lehr.plugin.v1.PermitRequest
-	6,  // 26: lehr.plugin.v1.PushResponse.need:type_name -> lehr.plugin.v1.Need
-	30, // 27: lehr.plugin.v1.PushResponse.progress:type_name -> lehr.plugin.v1.PushProgress
-	31, // 28: lehr.plugin.v1.PushResponse.result:type_name -> lehr.plugin.v1.PushResult
-	29, // 29: lehr.plugin.v1.PermitRequest.asks:type_name -> lehr.plugin.v1.PermitAsk
-	32, // 30: lehr.plugin.v1.PushResult.pushed:type_name -> lehr.plugin.v1.Pushed
-	33, // 31: lehr.plugin.v1.PushResult.failed:type_name -> lehr.plugin.v1.PushFailed
-	34, // 32: lehr.plugin.v1.PushResult.stale:type_name -> lehr.plugin.v1.Stale
-	35, // 33: lehr.plugin.v1.PushResult.stopped:type_name -> lehr.plugin.v1.Stopped
-	3,  // 34: lehr.plugin.v1.PluginService.Describe:input_type -> lehr.plugin.v1.DescribeRequest
-	12, // 35: lehr.plugin.v1.PluginService.Diff:input_type -> lehr.plugin.v1.DiffRequest
-	23, // 36: lehr.plugin.v1.PluginService.Push:input_type -> lehr.plugin.v1.PushRequest
-	4,  // 37: lehr.plugin.v1.PluginService.Describe:output_type -> lehr.plugin.v1.DescribeResponse
-	14, // 38: lehr.plugin.v1.PluginService.Diff:output_type -> lehr.plugin.v1.DiffResponse
-	27, // 39: lehr.plugin.v1.PluginService.Push:output_type -> lehr.plugin.v1.PushResponse
-	37, // [37:40] is the sub-list for method output_type
-	34, // [34:37] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	36, // 20: lehr.plugin.v1.Unknown.retry_after:type_name -> google.protobuf.Duration
+	2,  // 21: lehr.plugin.v1.Health.state:type_name -> lehr.plugin.v1.Health.State
+	24, // 22: lehr.plugin.v1.PushRequest.start:type_name -> lehr.plugin.v1.PushStart
+	25, // 23: lehr.plugin.v1.PushRequest.permit:type_name -> lehr.plugin.v1.Permit
+	9,  // 24: lehr.plugin.v1.PushRequest.content:type_name -> lehr.plugin.v1.Content
+	26, // 25: lehr.plugin.v1.Permit.grants:type_name -> lehr.plugin.v1.PermitGrant
+	28, // 26: lehr.plugin.v1.PushResponse.permit_request:type_name -> lehr.plugin.v1.PermitRequest
+	6,  // 27: lehr.plugin.v1.PushResponse.need:type_name -> lehr.plugin.v1.Need
+	30, // 28: lehr.plugin.v1.PushResponse.progress:type_name -> lehr.plugin.v1.PushProgress
+	31, // 29: lehr.plugin.v1.PushResponse.result:type_name -> lehr.plugin.v1.PushResult
+	29, // 30: lehr.plugin.v1.PermitRequest.asks:type_name -> lehr.plugin.v1.PermitAsk
+	32, // 31: lehr.plugin.v1.PushResult.pushed:type_name -> lehr.plugin.v1.Pushed
+	33, // 32: lehr.plugin.v1.PushResult.failed:type_name -> lehr.plugin.v1.PushFailed
+	34, // 33: lehr.plugin.v1.PushResult.stale:type_name -> lehr.plugin.v1.Stale
+	35, // 34: lehr.plugin.v1.PushResult.stopped:type_name -> lehr.plugin.v1.Stopped
+	36, // 35: lehr.plugin.v1.PushFailed.retry_after:type_name -> google.protobuf.Duration
+	3,  // 36: lehr.plugin.v1.PluginService.Describe:input_type -> lehr.plugin.v1.DescribeRequest
+	12, // 37: lehr.plugin.v1.PluginService.Diff:input_type -> lehr.plugin.v1.DiffRequest
+	23, // 38: lehr.plugin.v1.PluginService.Push:input_type -> lehr.plugin.v1.PushRequest
+	4,  // 39: lehr.plugin.v1.PluginService.Describe:output_type -> lehr.plugin.v1.DescribeResponse
+	14, // 40: lehr.plugin.v1.PluginService.Diff:output_type -> lehr.plugin.v1.DiffResponse
+	27, // 41: lehr.plugin.v1.PluginService.Push:output_type -> lehr.plugin.v1.PushResponse
+	39, // [39:42] is the sub-list for method output_type
+	36, // [36:39] is the sub-list for method input_type
+	36, // [36:36] is the sub-list for extension type_name
+	36, // [36:36] is the sub-list for extension extendee
+	0,  // [0:36] is the sub-list for field type_name
 }
 
 func init() { file_lehr_plugin_v1_plugin_proto_init() }
