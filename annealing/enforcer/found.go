@@ -72,10 +72,10 @@ func (e *Enforcer) take(ctx context.Context, s *served, g *glance, err error, si
 		e.unread(a, g.err, now)
 	default:
 		if g.read {
-			a.read, a.mode, a.turndown = true, g.mode, g.turndown
+			a.read, a.mode, a.turndown = true, levelOf(g.mode), g.turndown
 		}
 		e.stood(a, g, now)
-		e.tells(a, healthOf(a, g.difference), now)
+		e.tells(a, healthOf(a, g.difference, e.turnsDown(a)), now)
 		e.seen(a, g, now)
 	}
 }

@@ -78,8 +78,8 @@ func (e *Enforcer) takePlaces(a *asset, places []place, now time.Time) (keys []s
 		if l.taken < room {
 			continue
 		}
-		if a.line == nil {
-			a.line = l
+		if e.lining[a] == nil {
+			e.lining[a] = l
 			if a.lined.IsZero() {
 				a.lined = now
 			}
@@ -163,7 +163,7 @@ func (e *Enforcer) usher(ctx context.Context) {
 				break
 			}
 			next, _ := l.waiting.PopOf(now, priority)
-			next.line = nil
+			delete(e.lining, next)
 			if e.assets[next.id] == next && next.trouble != nil && next.difference.Outcome == intent.Differs && !next.open() {
 				e.soon(next, loop.Fresh)
 				free--

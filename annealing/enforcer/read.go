@@ -35,8 +35,10 @@ type reader struct {
 	incarnations map[intent.IncarnationID]intent.Incarnation
 	// counted are the keys of the windows that the enforcer knows.
 	counted map[string]bool
-	// others are partitions that were asked about lately.
-	others map[intent.PartitionID]check.Other
+	// others are partitions that were asked about lately. Of what their incarnations
+	// changed up to lookedAt, all was looked at since.
+	others   map[intent.PartitionID]check.Other
+	lookedAt map[intent.PartitionID]intent.Sequence
 }
 
 // mostRemembered bounds what is remembered of incarnations.
@@ -48,7 +50,7 @@ func newReader(options Options) *reader {
 		rulings: map[intent.IncarnationID]*ruling{}, declared: map[intent.Digest][]edge{},
 		depends: map[intent.IncarnationID]bool{},
 		checks:  map[checkOf]*check.Configured{}, incarnations: map[intent.IncarnationID]intent.Incarnation{},
-		counted: map[string]bool{}, others: map[intent.PartitionID]check.Other{},
+		counted: map[string]bool{}, others: map[intent.PartitionID]check.Other{}, lookedAt: map[intent.PartitionID]intent.Sequence{},
 	}
 }
 

@@ -67,13 +67,17 @@ func (w *ward) place(a *asset) {
 }
 
 // healthOf is what a look tells.
-func healthOf(a *asset, d intent.Difference) health {
+func healthOf(a *asset, d intent.Difference, turnedDown bool) health {
 	switch {
+	case d.Outcome == intent.Unknown && a.health == healthPushed:
+		return healthPushed // Nobody could look.
 	case d.Outcome == intent.Unknown:
 		if a.health == healthUntold {
 			return healthUntold
 		}
 		return healthIll
+	case d.Outcome == intent.InSync && len(d.Current) == 0 && turnedDown:
+		return healthUntold // Nothing is there.
 	case d.Health.State == intent.Healthy:
 		return healthWell
 	case d.Health.State == intent.Unhealthy:
@@ -84,12 +88,26 @@ func healthOf(a *asset, d intent.Difference) health {
 	return healthUntold
 }
 
+// wasTold ends the reason of a health that was told before and is not known now, so
+// that the next process knows that too (S11).
+const wasTold = "it was told before"
+
+// healthIn is the health that a report of the asset shows.
+func (a *asset) healthIn(shown intent.Health) intent.Health {
+	if lost := a.health == healthWell || a.health == healthIll; lost && shown.State != intent.Healthy && shown.State != intent.Unhealthy {
+		shown.State, shown.Reason = intent.HealthUnknown, strings.TrimPrefix(shown.Reason+"; "+wasTold, "; ")
+	}
+	return shown
+}
+
 // toldIn is what an earlier process was told last; nobody knows how long ago.
 func toldIn(report intent.Report) health {
-	switch report.Health.State {
-	case intent.Healthy:
+	switch {
+	case report.State == intent.StatePushing:
+		return healthPushed
+	case report.Health.State == intent.Healthy:
 		return healthWell
-	case intent.Unhealthy:
+	case report.Health.State == intent.Unhealthy, strings.HasSuffix(report.Health.Reason, wasTold):
 		return healthIll
 	}
 	return healthUntold
@@ -99,7 +117,7 @@ func toldIn(report intent.Report) health {
 // new content even that it tells of it is not known.
 func (e *Enforcer) unsettles(a *asset, effective intent.Digest, now time.Time) {
 	if of := healthIll; a.health == healthWell || a.health == healthIll {
-		if a.enforcedAs != effective {
+		if a.enforcedAs() != effective {
 			of = healthPushed
 		}
 		e.tells(a, of, now)

@@ -123,6 +123,75 @@ func TestHealthEnds(t *testing.T) {
 	})
 }
 
+// TestLostHealthOutlivesAProcess: what was told once and is not known now counts as
+// unhealthy for the next process too, whether nobody can look or nothing is told
+// (S11); what never told has no health to lose, whoever looks.
+func TestLostHealthOutlivesAProcess(t *testing.T) {
+	for name, loses := range map[string]func(*world, *clinic){
+		"looks fail":      func(w *world, _ *clinic) { w.production.does("web/2", behaviour{unknown: "no answer"}) },
+		"nothing is told": func(_ *world, c *clinic) { c.is("web/2", intent.HealthUnknown) },
+		"it differs": func(w *world, c *clinic) {
+			w.must(w.store.SetHold(w.ctx, shop, intent.Hold{Asset: "web/2", Owner: tester, Reason: "looking"}))
+			w.production.set("web/2", "by hand")
+			c.is("web/2", intent.HealthUnknown)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			simulate(t, func(w *world) {
+				c, things := w.ward(4, 1, 1)
+				c.is("web/3", intent.HealthUnknown) // It never tells.
+				w.publish(things("v1")...)
+				w.inSync(things("v1")...)
+				loses(w, c)
+				w.pass(2 * time.Minute)
+				for range 2 {
+					w.restart(func() {})
+				}
+				w.publish(things("v2", 0)...)
+				w.unpushed("web/0", "nobody knows how web/2 is")
+				w.told("web/0", "in scope cluster=a: 1 (web/2)")
+				w.production.does("web/2", behaviour{says: func(d *intent.Difference) { d.Health.State = intent.Healthy }})
+				w.inSync(things("v2", 0)[0])
+			})
+		})
+	}
+}
+
+// TestWhatIsGoneIsNotUnhealthy: a thing that was turned down has no health, also
+// where nobody could look right after, or somebody else took it away.
+func TestWhatIsGoneIsNotUnhealthy(t *testing.T) {
+	for name, goes := range map[string]func(w *world, c *clinic){
+		"by a push": func(w *world, c *clinic) {
+			w.eventually("the plan is shown", func() bool { return !w.report("web/2").PlanDigest.IsZero() })
+			w.production.effect = func(intent.AssetID) {
+				w.production.behave["web/2"] = behaviour{unknown: "no answer"}
+			}
+			w.approve("web/2")
+			w.waitsOn("web/2", intent.WaitUnknown)
+			w.production.does("web/2", behaviour{})
+		},
+		"by hand": func(w *world, c *clinic) {
+			c.is("web/2", intent.HealthUnknown)
+			w.production.set("web/2", "")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			simulate(t, func(w *world) {
+				c, things := w.ward(3, 1, 1)
+				gone := job("web/2", 1, "1").with(&intentpb.ImpactedScope{Scopes: map[string]string{"cluster": "a"}})
+				w.publish(append(things("v1")[:2], gone)...)
+				w.inSync(append(things("v1")[:2], gone)...)
+				gone = gone.down()
+				w.publish(append(things("v1")[:2], gone)...)
+				goes(w, c)
+				w.inSync(gone)
+				w.publish(append(things("v2", 0)[:2], gone)...)
+				w.inSync(things("v2", 0)[0])
+			})
+		})
+	}
+}
+
 // TestAWardCostsNoLooks: a push in a large scope looks at its own asset.
 func TestAWardCostsNoLooks(t *testing.T) {
 	simulate(t, func(w *world) {

@@ -84,36 +84,9 @@ func (s *Store) mustBeFree(t *transaction, attempt string, partition intent.Part
 // Check is Conflict when the lease is not current.
 func (s *Store) Check(ctx context.Context, lease store.Lease) error {
 	return s.read(ctx, "checking the lease of "+string(lease.Partition), func(q querier) error {
-		if err := s.mustServe("acting for " + string(lease.Partition)); err != nil {
-			return err
-		}
-		var epoch uint64
-		var holder string
-		var c chapter
-		found, err := q.one(`SELECT p.epoch, p.holder, h.generation, h.timeline
-			FROM partitions p JOIN history h ON h.generation = (SELECT max(generation) FROM history)
-			WHERE p.id = $1`, []any{string(lease.Partition)}, &epoch, &holder, &c.generation, &c.timeline)
-		if err == nil {
-			err = current(lease, found, epoch, holder)
-		}
-		if err != nil {
-			return err
-		}
-		return s.remembered(q, c)
+		_, err := s.fence(q, lease)
+		return err
 	})
-}
-
-// current is Conflict unless a partition was found whose epoch and holder are the
-// lease's.
-func current(lease store.Lease, found bool, epoch uint64, holder string) error {
-	switch {
-	case !found:
-		return fault.New(fault.Conflict, "the lease of %q is not current: there is no such partition", lease.Partition)
-	case lease.Epoch == 0 || epoch != lease.Epoch || holder != lease.Holder:
-		return fault.New(fault.Conflict, "the lease of %q held by %q at epoch %d is not current: the epoch is %d, held by %q",
-			lease.Partition, lease.Holder, lease.Epoch, epoch, holder)
-	}
-	return nil
 }
 
 // Release ends the lease at once; the epoch stays, so that it is never reused.
@@ -160,11 +133,14 @@ func (s *Store) fence(q querier, lease store.Lease) (now standing, err error) {
 		&epoch, &holder, &now.head, &now.revision, &now.stageRevision, &now.global,
 		&now.stop.Partition, &now.stop.Owner.Name, &now.stop.Reason, &since,
 		&c.generation, &c.timeline, &c.suspect, &suspected, &c.place, &c.here)
-	if err == nil {
-		err = current(lease, found, epoch, holder)
-	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return now, err
+	case !found:
+		return now, fault.New(fault.Conflict, "the lease of %q is not current: there is no such partition", lease.Partition)
+	case lease.Epoch == 0 || epoch != lease.Epoch || holder != lease.Holder:
+		return now, fault.New(fault.Conflict, "the lease of %q held by %q at epoch %d is not current: the epoch is %d, held by %q",
+			lease.Partition, lease.Holder, lease.Epoch, epoch, holder)
 	}
 	now.stopped = since >= 0
 	now.stop.Since = unstamp(since)

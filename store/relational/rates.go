@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"lehr.dev/intent"
@@ -118,7 +117,7 @@ func (d *desk) endRates(keys string, ended store.Closing) error {
 		return nil
 	}
 	arguments, names := []any{string(d.lease.Partition), int64(underWay), string(ended.Push), stamp(ended.At)}, ""
-	for key := range strings.SplitSeq(keys, "\n") {
+	for _, key := range splitKeys(keys) {
 		arguments = append(arguments, key)
 		names += fmt.Sprintf(", $%d", len(arguments))
 	}
