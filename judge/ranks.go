@@ -1,9 +1,9 @@
 package judge
 
 import (
+	"cmp"
 	"math"
 	"slices"
-	"sort"
 
 	"gonum.org/v1/gonum/mathext"
 )
@@ -104,7 +104,7 @@ func (p pair) rank(tolerance float64) ranked {
 	for i, v := range p.experiment {
 		all = append(all, value{v - tolerance, blockOf(p.experimentBlock, i), true})
 	}
-	sort.Slice(all, func(i, j int) bool { return all[i].v < all[j].v })
+	slices.SortFunc(all, func(a, b value) int { return cmp.Compare(a.v, b.v) })
 	type sums struct{ n, m, sum, squares float64 }
 	blocks := make([]sums, p.blocks)
 	middle := float64(len(all)+1) / 2

@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -37,22 +38,14 @@ func MannKendall(points []Point, confidence float64) (Trend, error) {
 	points = slices.DeleteFunc(slices.Clone(points), func(p Point) bool {
 		return math.IsNaN(p.X) || math.IsInf(p.X, 0) || math.IsNaN(p.Y) || math.IsInf(p.Y, 0)
 	})
-	slices.SortFunc(points, func(a, b Point) int {
-		switch {
-		case a.X < b.X || a.X == b.X && a.Y < b.Y:
-			return -1
-		case a.X > b.X || a.X == b.X && a.Y > b.Y:
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(points, func(a, b Point) int { return cmp.Or(cmp.Compare(a.X, b.X), cmp.Compare(a.Y, b.Y)) })
 	trend := Trend{P: 1, Slope: Interval{0, math.Inf(-1), math.Inf(1)}}
 	var slopes []float64
 	for i, a := range points {
 		for _, b := range points[i+1:] {
 			if b.X > a.X {
 				slopes = append(slopes, clamp((b.Y-a.Y)/(b.X-a.X)))
-				trend.S += sign(b.Y, a.Y)
+				trend.S += float64(cmp.Compare(b.Y, a.Y))
 			}
 		}
 	}
@@ -77,16 +70,6 @@ func MannKendall(points []Point, confidence float64) (Trend, error) {
 		trend.Slope.Low, trend.Slope.High = slopes[first], slopes[len(slopes)-1-first]
 	}
 	return trend, nil
-}
-
-func sign(a, b float64) float64 {
-	switch {
-	case a > b:
-		return 1
-	case a < b:
-		return -1
-	}
-	return 0
 }
 
 // clamp keeps an overflow a number.
