@@ -62,9 +62,11 @@ func parseSamples(from io.Reader, path string, at time.Time) ([]judge.Series, er
 			err = addSample(byName, place, record, at)
 		}
 		if err != nil {
-			line, _ := reader.FieldPos(0)
+			line := 0
 			if wrong, is := errors.AsType[*csv.ParseError](err); is {
 				line, err = wrong.Line, wrong.Err
+			} else if len(record) > 0 {
+				line, _ = reader.FieldPos(0)
 			}
 			return nil, fault.New(fault.Invalid, "%s:%d: %v", path, line, err).WithHint("write a line such as 2026-11-21T08:00:00Z,latency,control,103.5")
 		}
