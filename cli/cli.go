@@ -63,6 +63,8 @@ type Local struct {
 	// Plan builds, looks at production, and changes nothing. The holds are those of
 	// a server whose store cannot be read.
 	Plan func(ctx context.Context, options BuildOptions, partition intent.PartitionID, holds []intent.Hold) (Planned, error)
+	// Range asks Prometheus for samples to judge.
+	Range func(ctx context.Context, query RangeQuery) ([]Ranged, error)
 	// Keeping is what is done to stores.
 	Keeping Keeping
 	// Imports are the kinds of what exists that import reads.
@@ -240,7 +242,17 @@ func Run(ctx context.Context, local Local, terminal Terminal, args []string) int
 	for _, closer := range s.closers {
 		err = errors.Join(err, closer())
 	}
-	return s.report(err)
+	code := s.report(err)
+	if _, said := errors.AsType[exit](err); !said && code == exitError && hasNoVerdict(command) {
+		return exitDiffers
+	}
+	return code
+}
+
+// hasNoVerdict reports whether an error of the command is no verdict.
+func hasNoVerdict(command *cobra.Command) bool {
+	_, is := command.Annotations[noVerdict]
+	return is
 }
 
 // didYouMean is what cobra puts before names like the one that is not known.
@@ -334,7 +346,7 @@ Exit codes: 0 done, 1 error, 2 differences or not converged, 3 timed out.`,
 	}
 	in("begin", s.initCommand(), s.importCommand(), s.buildCommand(), s.lintCommand(), s.schemaCommand(), s.planCommand(), s.serveCommand(), s.partitionCommand(), s.documentCommand())
 	in("look",
-		s.whyCommand(), s.timelineCommand(), s.notifyCommand(), s.blameCommand(), s.getCommand(), s.describeCommand(), s.watchCommand(), s.topCommand(), s.waitCommand(), s.diffCommand(), s.auditCommand(), s.pageCommand(),
+		s.whyCommand(), s.timelineCommand(), s.notifyCommand(), s.blameCommand(), s.getCommand(), s.describeCommand(), s.watchCommand(), s.topCommand(), s.waitCommand(), s.diffCommand(), s.judgeCommand(), s.auditCommand(), s.pageCommand(),
 		s.exportCommand(), s.verifyExportCommand(), s.blobCommand(),
 	)
 	in("act",

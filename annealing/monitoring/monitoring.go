@@ -70,8 +70,26 @@ func (a *Asker) Ask(ctx context.Context, q check.Question) (check.Answer, error)
 
 // query asks for the value of each series now.
 func query(ctx context.Context, at external.Request, q check.Question) (check.Answer, error) {
-	at.URL = at.URL.JoinPath("api/v1/query")
-	at.Form = url.Values{"query": {q.Text}, "timeout": {maxTime.String()}}
+	found, err := ask(ctx, at, "query", url.Values{"query": {q.Text}, "timeout": {maxTime.String()}})
+	if err != nil {
+		return check.Answer{}, err
+	}
+	answer := check.Answer{Bytes: found.bytes}
+	answer.Samples, err = samples(found.kind, found.result)
+	return answer, err
+}
+
+// found is what Prometheus answered, whole: its kind, and the rest of its JSON.
+type found struct {
+	kind   string
+	result json.RawMessage
+	bytes  int
+}
+
+// ask asks Prometheus by one of its methods of querying.
+func ask(ctx context.Context, at external.Request, method string, form url.Values) (found, error) {
+	at.URL = at.URL.JoinPath("api/v1", method)
+	at.Form = form
 	status, text, err := external.Fetch(ctx, at)
 	var said struct {
 		Status, ErrorType, Error string
@@ -84,19 +102,17 @@ func query(ctx context.Context, at external.Request, q check.Question) (check.An
 	malformed := json.Unmarshal([]byte(text), &said)
 	switch {
 	case malformed == nil && said.Status == "error":
-		return check.Answer{}, fault.New(fault.Unavailable, "it refuses the query (%s): %s", shown(said.ErrorType), shown(said.Error))
+		return found{}, fault.New(fault.Unavailable, "it refuses the query (%s): %s", shown(said.ErrorType), shown(said.Error))
 	case err != nil:
-		return check.Answer{}, err
+		return found{}, err
 	case status != http.StatusOK:
-		return check.Answer{}, refused(status)
+		return found{}, refused(status)
 	case malformed != nil || said.Status != "success":
-		return check.Answer{}, fault.New(fault.Unavailable, "what it answered is not Prometheus's")
+		return found{}, fault.New(fault.Unavailable, "what it answered is not Prometheus's")
 	case len(said.Warnings) > 0:
-		return check.Answer{}, fault.New(fault.Unavailable, "its answer is not whole: %s", shown(said.Warnings[0]))
+		return found{}, fault.New(fault.Unavailable, "its answer is not whole: %s", shown(said.Warnings[0]))
 	}
-	answer := check.Answer{Bytes: len(text)}
-	answer.Samples, err = samples(said.Data.ResultType, said.Data.Result)
-	return answer, err
+	return found{said.Data.ResultType, said.Data.Result, len(text)}, nil
 }
 
 // refused says what a status means.

@@ -1,0 +1,309 @@
+// Package judge says whether a change did harm: it compares samples of what
+// changed (the experiment, or after) with those of what did not (the control, or
+// before), and gives pass, fail or inconclusive, with the sentence that says why.
+// It fails what is shown to be worse by as much as matters, passes what is shown
+// not to be, and says so where the data show neither. Missing or broken data is
+// never a pass, unless the settings say so (S11).
+//
+// It is pure: no clock, no randomness, no I/O; the same settings and data give the
+// same bytes. Time is O(n log n) in samples, memory O(n), within MaxSamples.
+// Rollouts and "lehr judge" call it; it acts on nothing.
+package judge
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Verdict of a test, a metric or all.
+type Verdict string
+
+// Verdicts.
+const (
+	Pass         Verdict = "pass"
+	Fail         Verdict = "fail"
+	Inconclusive Verdict = "inconclusive"
+)
+
+// Result of a judgement. Numbers have six digits.
+type Result struct {
+	Verdict Verdict `json:"verdict"`
+	// Why is a sentence or some, for people.
+	Why string `json:"why"`
+	// Score is the share of weights that passed, in percent; Best is what it would be if
+	// all that is inconclusive had passed.
+	Score Number `json:"score"`
+	Best  Number `json:"best"`
+	// Metrics in the order of the settings.
+	Metrics []MetricResult `json:"metrics"`
+	// Digest of the data; Settings with all defaults filled in. Both give this result
+	// again.
+	Digest   string   `json:"digest"`
+	Settings Settings `json:"settings"`
+}
+
+// MetricResult is what came of one metric.
+type MetricResult struct {
+	Name       string  `json:"name"`
+	Unit       string  `json:"unit,omitempty"`
+	Group      string  `json:"group,omitempty"`
+	Critical   bool    `json:"critical,omitempty"`
+	Shadow     bool    `json:"shadow,omitempty"`
+	Verdict    Verdict `json:"verdict"`
+	Why        string  `json:"why"`
+	Control    Summary `json:"control"`
+	Experiment Summary `json:"experiment"`
+	Tests      []Test  `json:"tests"`
+}
+
+// Summary of one side, in the metric's unit; of events, Middle and Mean are their rate.
+type Summary struct {
+	Samples int `json:"samples"`
+	// Broken samples are in no other number.
+	Broken int    `json:"broken,omitempty"`
+	Least  Number `json:"least"`
+	Middle Number `json:"median"`
+	Mean   Number `json:"mean"`
+	Most   Number `json:"most"`
+	// Events of trials.
+	Events Number `json:"events,omitempty"`
+	Of     Number `json:"of,omitempty"`
+}
+
+// Test is one question asked of a metric.
+type Test struct {
+	// Kind is shift, spread, rate, mean, trend or limit.
+	Kind string `json:"kind"`
+	// Method is what was reckoned, by name.
+	Method string `json:"method"`
+	// Estimate is what changed, from Low to High at the confidence 1 - alpha: a
+	// difference in the metric's unit, or a ratio (spread, rate); of a limit, how many
+	// samples are beyond it.
+	Estimate Number `json:"estimate"`
+	Low      Number `json:"low"`
+	High     Number `json:"high"`
+	// Tolerated and Matters bound Estimate, in the same terms.
+	Tolerated Number `json:"tolerated"`
+	Matters   Number `json:"matters"`
+	// CLES is the probability that a value of the experiment is the larger one, of a
+	// shift; Cliff's delta is 2·CLES - 1.
+	CLES Number `json:"cles,omitempty"`
+	// P is of what was seen, or worse, if no more changed than is tolerated, at all looks
+	// together; Adjusted is for all tests together. Both are 0 or 1 of a limit, which is no
+	// test of chance.
+	P        Number  `json:"p"`
+	Adjusted Number  `json:"adjusted"`
+	Verdict  Verdict `json:"verdict"`
+	Why      string  `json:"why"`
+
+	// harmful: the estimate is as much as matters. decides: a pass needs it.
+	// ruledOut: the interval holds nothing that matters.
+	harmful, decides, ruledOut bool
+	// says is the sentence so far, for each verdict.
+	says func(Test) string
+}
+
+// Judge judges data by settings. Neither the order of series, nor that of samples,
+// matters; samples whose times are known are put in theirs. It is Invalid when
+// settings make no sense, or there is more than its limits.
+func Judge(settings Settings, data []Series) (Result, error) {
+	ordered, err := canonical(data)
+	if err != nil {
+		return Result{}, err
+	}
+	settings, err = settings.settled(ordered)
+	if err != nil {
+		return Result{}, err
+	}
+	result := Result{Settings: settings}
+	if result.Digest, err = digest(ordered); err != nil {
+		return Result{}, err
+	}
+	series := map[string]Series{}
+	for _, s := range ordered {
+		series[s.Metric] = s
+	}
+	for _, m := range settings.Metrics {
+		result.Metrics = append(result.Metrics, judgement{settings, m}.of(series[m.Name]))
+	}
+	result.adjust()
+	for i := range result.Metrics {
+		result.Metrics[i].decide()
+	}
+	result.decide()
+	return result, nil
+}
+
+// Archive is a judgement that can be made again: its settings and data.
+type Archive struct {
+	Settings Settings `json:"settings"`
+	Data     []Series `json:"data"`
+}
+
+// judgement of one metric.
+type judgement struct {
+	Settings
+	metric Metric
+}
+
+// alpha of this look: all looks together spend Alpha, since 1/(1·2) + 1/(2·3) + … is 1.
+func (j judgement) alpha() float64 { return j.Alpha / j.spending() }
+
+// spending is what a P that holds at one look is multiplied by to hold at all.
+func (j judgement) spending() float64 {
+	if j.Look == 0 {
+		return 1
+	}
+	return float64(j.Look) * float64(j.Look+1)
+}
+
+func (j judgement) of(series Series) MetricResult {
+	m := j.metric
+	control, experiment := usable(series.Control, m.Kind), usable(series.Experiment, m.Kind)
+	result := MetricResult{
+		Name: m.Name, Unit: m.Unit, Group: m.Group, Critical: m.Critical, Shadow: m.Shadow,
+		Control: summary(control), Experiment: summary(experiment), Tests: []Test{},
+	}
+	if m.Limit != nil && experiment.size() > 0 {
+		result.Tests = append(result.Tests, j.limit(experiment))
+	}
+	switch verdict, why := j.unusable(control, experiment); {
+	case m.Limit != nil && len(series.Control) == 0 && experiment.size() >= m.Least && !j.tooBroken(experiment):
+		// A limit needs no control.
+	case why != "":
+		result.Verdict, result.Why = verdict, why
+	case m.Kind == Events:
+		result.Tests = append(result.Tests, j.rate(control, experiment))
+	default:
+		result.Tests = append(result.Tests, j.values(control, experiment)...)
+	}
+	return result
+}
+
+// unusable says why nothing can be compared; empty: it can.
+func (j judgement) unusable(control, experiment side) (Verdict, string) {
+	m := j.metric
+	for _, s := range []struct {
+		name string
+		side side
+	}{{"control", control}, {"experiment", experiment}} {
+		all := s.side.size() + s.side.broken
+		switch {
+		case all == 0:
+			return noData(m.NoData, s.name)
+		case j.tooBroken(s.side):
+			return Inconclusive, fmt.Sprintf("%s of the %s's %s cannot be used: no finite %s, more than the share of %s that may be",
+				number(float64(s.side.broken)), s.name, count(all, "sample"), map[Kind]string{Values: "numbers", Events: "counts of trials"}[m.Kind], percent(*m.Broken))
+		case s.side.size() < m.Least:
+			return Inconclusive, fmt.Sprintf("the %s has %s, fewer than %d", s.name, count(s.side.size(), "sample"), m.Least)
+		case m.Kind == Events && total(s.side.counts).Of == 0:
+			return noData(m.NoData, s.name)
+		}
+	}
+	return "", ""
+}
+
+func (j judgement) tooBroken(s side) bool {
+	return float64(s.broken) > *j.metric.Broken*float64(s.size()+s.broken)
+}
+
+func noData(policy Policy, side string) (Verdict, string) {
+	why := "the " + side + " has no data"
+	switch policy {
+	case NoDataFails:
+		return Fail, why + ", which counts as a failure"
+	case NoDataPasses:
+		return Pass, why + ", which counts as a pass"
+	}
+	return Inconclusive, why
+}
+
+func summary(s side) Summary {
+	said := Summary{Samples: s.size(), Broken: s.broken}
+	if len(s.counts) > 0 {
+		sum := total(s.counts)
+		said.Events, said.Of = figure(sum.Events), figure(sum.Of)
+		said.Mean = figure(sum.rate())
+		said.Middle = said.Mean
+		rates := ratesOf(s.counts)
+		said.Least, said.Most = figure(slices.Min(rates)), figure(slices.Max(rates))
+		return said
+	}
+	if len(s.values) == 0 {
+		return said
+	}
+	said.Least, said.Most = figure(slices.Min(s.values)), figure(slices.Max(s.values))
+	said.Middle, said.Mean = figure(median(s.values)), figure(mean(s.values))
+	return said
+}
+
+func ratesOf(counts []Count) []float64 {
+	rates := make([]float64, len(counts))
+	for i, c := range counts {
+		rates[i] = c.rate()
+	}
+	return rates
+}
+
+// adjust the probabilities of all tests that decide; those of shadows are
+// adjusted apart, so that to watch something costs nothing.
+func (r *Result) adjust() {
+	for _, shadow := range []bool{false, true} {
+		var family []*Test
+		var probabilities []float64
+		for i := range r.Metrics {
+			for k := range r.Metrics[i].Tests {
+				if t := &r.Metrics[i].Tests[k]; r.Metrics[i].Shadow == shadow && t.Kind != limitKind {
+					family = append(family, t)
+					probabilities = append(probabilities, float64(t.P))
+				}
+			}
+		}
+		adjusted := Holm(probabilities)
+		if r.Settings.Correct == FalseDiscovery {
+			adjusted = BenjaminiHochberg(probabilities)
+		}
+		for i, t := range family {
+			t.Adjusted = figure(adjusted[i])
+			t.decide(r.Settings.Alpha)
+		}
+	}
+}
+
+// decide a test of chance.
+func (t *Test) decide(alpha float64) {
+	switch {
+	case t.harmful && float64(t.Adjusted) <= alpha:
+		t.Verdict = Fail
+	case t.decides && !t.ruledOut:
+		t.Verdict = Inconclusive
+	default:
+		t.Verdict = Pass
+	}
+	t.Why = t.says(*t)
+}
+
+// decide a metric by its tests: the worst of them, and those that say so.
+func (m *MetricResult) decide() {
+	for _, verdict := range []Verdict{Fail, Inconclusive, Pass} {
+		var why []string
+		for _, t := range m.Tests {
+			if t.Verdict == verdict && (verdict != Pass || t.decides) {
+				why = append(why, t.Why)
+			}
+		}
+		switch {
+		case m.Verdict == verdict && m.Why != "":
+			// What could not be compared comes first.
+			m.Why = strings.Join(append([]string{m.Why}, why...), "; ")
+			return
+		case len(why) > 0:
+			if m.Verdict = verdict; m.Why != "" {
+				why = append(why, m.Why)
+			}
+			m.Why = strings.Join(why, "; ")
+			return
+		}
+	}
+}

@@ -1,0 +1,146 @@
+package judge
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/mathext"
+)
+
+// maxTrend is the most points that a trend is looked for in: their pairs are
+// counted.
+const maxTrend = 1000
+
+// Point is a value at a place, such as a time in seconds.
+type Point struct{ X, Y float64 }
+
+// Trend is what the test of Mann and Kendall says.
+type Trend struct {
+	// S counts the pairs that rise, less those that fall.
+	S float64
+	// P is the probability of such an S, or a larger one, where nothing rises.
+	P float64
+	// Slope is the median of the slopes of all pairs, per unit of X (Theil 1950; Sen
+	// 1968), with its interval; ends that the points are too few to give are infinite.
+	Slope Interval
+}
+
+// MannKendall tests whether points rise, in any shape (Mann 1945; Kendall 1975,
+// with ties and continuity corrected), and estimates their slope. Neighbours that
+// are alike widen the variance (after Hamed and Rao 1998, by the correlation of
+// neighbours alone). Points of equal X are not compared. It is Invalid for more than
+// 1000 points; what is not finite is left out.
+func MannKendall(points []Point, confidence float64) (Trend, error) {
+	if len(points) > maxTrend {
+		return Trend{}, tooMany("points of a trend", len(points), maxTrend)
+	}
+	points = slices.DeleteFunc(slices.Clone(points), func(p Point) bool {
+		return math.IsNaN(p.X) || math.IsInf(p.X, 0) || math.IsNaN(p.Y) || math.IsInf(p.Y, 0)
+	})
+	slices.SortFunc(points, func(a, b Point) int { return cmp.Or(cmp.Compare(a.X, b.X), cmp.Compare(a.Y, b.Y)) })
+	trend := Trend{P: 1, Slope: Interval{0, math.Inf(-1), math.Inf(1)}}
+	var slopes []float64
+	for i, a := range points {
+		for _, b := range points[i+1:] {
+			if b.X > a.X {
+				slopes = append(slopes, clamp((b.Y-a.Y)/(b.X-a.X)))
+				trend.S += float64(cmp.Compare(b.Y, a.Y))
+			}
+		}
+	}
+	if len(slopes) == 0 {
+		return trend, nil
+	}
+	slices.Sort(slopes)
+	trend.Slope.Estimate = median(slopes)
+	variance := kendallVariance(points)
+	if variance <= 0 {
+		trend.Slope.Low, trend.Slope.High = trend.Slope.Estimate, trend.Slope.Estimate
+		return trend, nil
+	}
+	rests := make([]float64, len(points))
+	for i, p := range points {
+		rests[i] = clamp(p.Y - trend.Slope.Estimate*(p.X-points[0].X))
+	}
+	deviation := math.Sqrt(variance * inflation(rests))
+	trend.P = upper((trend.S - 1) / deviation)
+	if wide := -mathext.NormalQuantile((1-confidence)/2) * deviation; wide <= float64(len(slopes)) {
+		first := int((float64(len(slopes)) - wide) / 2)
+		trend.Slope.Low, trend.Slope.High = slopes[first], slopes[len(slopes)-1-first]
+	}
+	return trend, nil
+}
+
+// clamp keeps an overflow a number.
+func clamp(v float64) float64 { return max(-math.MaxFloat64, min(math.MaxFloat64, v)) }
+
+// kendallVariance of S, with ties in Y.
+func kendallVariance(points []Point) float64 {
+	values := make([]float64, len(points))
+	for i, p := range points {
+		values[i] = p.Y
+	}
+	slices.Sort(values)
+	pairs := func(n float64) float64 { return n * (n - 1) * (2*n + 5) / 18 }
+	variance := pairs(float64(len(values)))
+	for from := 0; from < len(values); {
+		to := from + 1
+		for to < len(values) && values[to] == values[from] {
+			to++
+		}
+		variance -= pairs(float64(to - from))
+		from = to
+	}
+	return variance
+}
+
+// inflation is by how much the variance of a mean is larger for values whose
+// neighbours are alike, as those of a process of first order: (1+r)/(1-r) (Bartlett
+// 1946), of their ranks. It is 1 where what is seen of r may be chance.
+func inflation(series ...[]float64) float64 {
+	together, size := 0.0, 0.0
+	for _, values := range series {
+		if len(values) < 10 {
+			continue
+		}
+		ranks := ranksOf(values)
+		middle := float64(len(values)+1) / 2
+		near, all := 0.0, 0.0
+		for i, r := range ranks {
+			all += (r - middle) * (r - middle)
+			if i > 0 {
+				near += (r - middle) * (ranks[i-1] - middle)
+			}
+		}
+		if all > 0 {
+			// It is underestimated by about (1+3r)/n (Kendall 1954).
+			n := float64(len(values))
+			r := near / all
+			together += n * (r + (1+3*r)/n)
+			size += n
+		}
+	}
+	if size == 0 || together/size <= 2/math.Sqrt(size) {
+		return 1
+	}
+	r := min(together/size, 1-2/size)
+	return (1 + r) / (1 - r)
+}
+
+// ranksOf gives equal values the mean of their ranks, from 1 on.
+func ranksOf(values []float64) []float64 {
+	ranks := make([]float64, len(values))
+	order := ascending(values)
+	for from := 0; from < len(order); {
+		to := from + 1
+		for to < len(order) && values[order[to]] == values[order[from]] {
+			to++
+		}
+		for _, at := range order[from:to] {
+			ranks[at] = float64(from+to+1) / 2
+		}
+		from = to
+	}
+	return ranks
+}

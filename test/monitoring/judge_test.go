@@ -1,0 +1,83 @@
+package monitoring
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"lehr.dev/annealing/monitoring"
+	"lehr.dev/cli"
+	"lehr.dev/external"
+)
+
+// judged runs lehr judge on what a real Prometheus says.
+func judged(t *testing.T, arguments ...string) (code int, says string) {
+	t.Helper()
+	var out strings.Builder
+	local := cli.Local{Range: func(ctx context.Context, q cli.RangeQuery) (ranged []cli.Ranged, err error) {
+		runs, err := monitoring.Range(ctx, external.Request{URL: q.URL, Header: http.Header{}}, monitoring.RangeOf{Query: q.Query, From: q.From, To: q.To, Step: q.Step})
+		for _, r := range runs {
+			ranged = append(ranged, cli.Ranged(r))
+		}
+		return ranged, err
+	}}
+	code = cli.Run(t.Context(), local, cli.Terminal{Out: &out, Err: &out, Getenv: func(string) string { return "" }}, append([]string{"judge"}, arguments...))
+	return code, out.String()
+}
+
+// TestJudgeAsksPrometheus for both sides of a change, and for two versions of one
+// time.
+func TestJudgeAsksPrometheus(t *testing.T) {
+	t.Parallel()
+	const page = "latency{version=\"v1\"} %d\nlatency{version=\"v2\"} %d\nqueue %d\n"
+	watched := newTarget(t, fmt.Sprintf(page, 100, 101, 10))
+	prometheus := newPrometheus(t, watched, nil, "")
+	ask := func(query string) int {
+		where, err := url.Parse(prometheus.url())
+		if err != nil {
+			t.Fatal(err)
+		}
+		runs, err := monitoring.Range(t.Context(), external.Request{URL: where}, monitoring.RangeOf{Query: query, From: time.Now().Add(-time.Minute), To: time.Now(), Step: time.Second})
+		if err != nil || len(runs) == 0 {
+			return 0
+		}
+		return len(runs[0].Values)
+	}
+	samples := func(query string, least int) {
+		t.Helper()
+		eventually(t, func() string {
+			if n := ask(query); n < least {
+				return fmt.Sprintf("%s has %d samples, not %d", query, n, least)
+			}
+			return ""
+		})
+	}
+	samples("queue == 10", 8)
+	watched.says(fmt.Sprintf(page, 100, 101, 90))
+	samples("queue == 90", 1)
+	changed := time.Now().UTC().Format(time.RFC3339Nano)
+	samples("queue == 90", 12)
+	common := []string{"--prometheus", prometheus.url(), "--at", changed, "--window", "2m", "--step", "1s"}
+
+	code, says := judged(t, append(common, "--query", "queue=queue")...)
+	if code != 1 || !strings.Contains(says, "FAIL: queue failed") || !strings.Contains(says, "90 after 10") {
+		t.Errorf("before and after: %d\n%s", code, says)
+	}
+	code, says = judged(t, append(common, "--query", "latency", "--experiment", "version=v2")...)
+	if code != 0 || !strings.Contains(says, "PASS: ") || !strings.Contains(says, "101 after 100") {
+		t.Errorf("two versions: %d\n%s", code, says)
+	}
+	for query, want := range map[string]string{"no_such_metric": "the control has no data", "queue{": "it refuses the query (bad_data)"} {
+		if code, says := judged(t, append(common, "--query", query)...); code != 2 || !strings.Contains(says, want) {
+			t.Errorf("%s: %d\n%s", query, code, says)
+		}
+	}
+	prometheus.end()
+	if code, says := judged(t, append(common, "--query", "queue")...); code != 2 || !strings.Contains(says, "did not answer") {
+		t.Errorf("a Prometheus that is gone: %d\n%s", code, says)
+	}
+}
