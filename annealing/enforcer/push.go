@@ -149,15 +149,11 @@ func (e *Enforcer) closed(ctx context.Context, group []closing, err error) {
 		if !inDoubt && c.asset.open() && c.asset.push.id == c.Push {
 			e.release(c.asset, c.asset.push.budgets)
 			e.countEnded(c.asset.push, c.At)
-<<<<<<< HEAD
-			why := cmp.Or(c.asset.push.lost, c.Reason)
-			if c.asset.push.guard.fails() && c.result.Ending == settledEnding {
+			push := c.asset.push
+			if push.guard.fails() && c.result.Ending == settledEnding {
 				c.result = plugin.PushResult{Ending: plugin.Failed, Retryable: true}
 			}
-			e.endGuard(c.asset, c.asset.push.guard)
-=======
-			push := c.asset.push
->>>>>>> 4f6aac348486b041fcd27ae3c94241358aee0d5a
+			e.endGuard(c.asset, push.guard)
 			c.asset.push = nil
 			e.Measure.Pushes.End(string(c.Push), c.Ending, e.now())
 			e.ended(c.asset, c, push)
