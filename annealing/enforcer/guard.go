@@ -128,8 +128,9 @@ func (g *guard) ended(result plugin.PushResult) plugin.PushResult {
 }
 
 // endGuard ends what is asked of a push. What stopped it is asked on, and must pass
-// before the next push.
-func (e *Enforcer) endGuard(a *asset, g *guard) {
+// before the next push of that content; of newer content it says nothing (L3).
+func (e *Enforcer) endGuard(a *asset, push *push, now time.Time) {
+	g := push.guard
 	if g == nil {
 		return
 	}
@@ -138,7 +139,8 @@ func (e *Enforcer) endGuard(a *asset, g *guard) {
 			delete(q.guards, g)
 		}
 	}
-	if v, by := g.refused(); v != nil && !g.fails() {
+	_, effective, _, _ := e.target(a, now)
+	if v, by := g.refused(); v != nil && !g.fails() && effective == push.effective {
 		if a.stopped == nil {
 			a.stopped = map[string]check.Question{}
 		}

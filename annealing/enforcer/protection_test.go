@@ -253,6 +253,35 @@ func TestAProtectionStopsAPush(t *testing.T) {
 	})
 }
 
+// TestNewerContentIsNotHeldByWhatStoppedTheOlder (L3).
+func TestNewerContentIsNotHeldByWhatStoppedTheOlder(t *testing.T) {
+	simulate(t, func(w *world) {
+		p := before()
+		p.During, p.Every = intentpb.Protection_DURING_BLOCK, durationpb.New(2*time.Second)
+		s := w.protected(p)
+		var once sync.Once
+		w.production.does("web", behaviour{push: func(ctx context.Context, apply func(), push plugin.Push) plugin.PushResult {
+			result := plugin.PushResult{Ending: plugin.Pushed}
+			once.Do(func() {
+				for push.Permit(ctx, push.Base) == nil {
+					time.Sleep(time.Second)
+				}
+				w.publish(webV2)
+				time.Sleep(time.Minute) // Nothing of it happens any more.
+				result = plugin.PushResult{Ending: plugin.Stopped, Reason: "no permit"}
+			})
+			if result.Ending == plugin.Pushed {
+				apply()
+			}
+			return result
+		}})
+		w.publish(web)
+		w.eventually("it is asked during the push", func() bool { return len(s.texts("during")) > 1 })
+		s.says("during", "errors rise")
+		w.inSync(webV2)
+	})
+}
+
 // TestAProtectionThatBreaksStopsAPush and never fails it.
 func TestAProtectionThatBreaksStopsAPush(t *testing.T) {
 	for _, during := range []intentpb.Protection_During{intentpb.Protection_DURING_BLOCK, intentpb.Protection_DURING_FAIL} {

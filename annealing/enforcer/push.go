@@ -157,7 +157,7 @@ func (e *Enforcer) closed(ctx context.Context, group []closing, err error) {
 			if push.guard.fails() && c.result.Ending == settledEnding {
 				c.result = plugin.PushResult{Ending: plugin.Failed, Retryable: true}
 			}
-			e.endGuard(c.asset, push.guard)
+			e.endGuard(c.asset, push, now)
 			c.asset.push = nil
 			e.Measure.Pushes.End(string(c.Push), c.Ending, now)
 			e.landed(c.asset, push, c, now)
