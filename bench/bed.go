@@ -12,11 +12,14 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/pprof"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"lehr.dev/app"
+	"lehr.dev/client"
+	apipb "lehr.dev/gen/lehr/api/v1"
 	"lehr.dev/intent"
 	"lehr.dev/plugin"
 	"lehr.dev/plugin/remote"
@@ -36,6 +39,10 @@ type bed struct {
 	size   int
 	// partition; empty: the usual one.
 	partition intent.PartitionID
+	// more lines of its definition, of plugins first.
+	more string
+	// most is how long it is waited for something; 0: ten minutes.
+	most time.Duration
 }
 
 // newBed starts an app on a new partition of about size assets.
@@ -67,15 +74,24 @@ func newBed(ctx context.Context, plugin string, size int, mode string) (*bed, er
 	if err := b.define(mode); err != nil {
 		return nil, err
 	}
+	return b, b.start(ctx)
+}
+
+// start serves the partition, on a loopback socket.
+func (b *bed) start(ctx context.Context) (err error) {
 	options := app.DefaultOptions()
-	options.Store = filepath.Join(folder, "store", "lehr.db")
-	options.Listen = ""
-	options.Register = map[intent.PartitionID]string{partition: filepath.Join(folder, "lehr.yaml")}
-	options.Log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	options.Store = filepath.Join(b.folder, "store", "lehr.db")
+	options.Register = map[intent.PartitionID]string{partition: filepath.Join(b.folder, "lehr.yaml")}
+	options.Log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 	if b.app, err = app.New(options); err != nil {
-		return nil, err
+		return err
 	}
-	return b, b.app.Start(ctx)
+	return b.app.Start(ctx)
+}
+
+func (b *bed) client() *client.Client {
+	address := b.app.Address()
+	return client.Dial(address.URL, address.Token, intent.Actor{Name: "bench", Origin: "api"})
 }
 
 func (b *bed) close() {
@@ -95,7 +111,7 @@ generate:
   jobs: {starlark: jobs.star, from: [manifests], for_each: file}
 plugins:
   Job: {run: [%s]}
-`, cmp.Or(b.partition, partition), mode, run))
+%s`, cmp.Or(b.partition, partition), mode, run, b.more))
 }
 
 // manifest writes the i-th file; the version is of its first asset.
@@ -123,26 +139,30 @@ func (b *bed) write(name, content string) error {
 const (
 	often  = 2 * time.Millisecond
 	seldom = 100 * time.Millisecond
+	// Where it costs a scan and ends what is measured.
+	betimes = 25 * time.Millisecond
 )
 
-// until polls; a run that takes ten minutes has failed.
+// until polls; a run that takes too long has failed.
 func (b *bed) until(ctx context.Context, pause time.Duration, holds func() bool) error {
-	for deadline := time.Now().Add(10 * time.Minute); !holds(); {
+	most := cmp.Or(b.most, 10*time.Minute)
+	for deadline := time.Now().Add(most); !holds(); {
 		if time.Now().After(deadline) {
 			candidates, err := b.app.Store().ListCandidates(ctx, partition, 1)
-			return errors.Join(fmt.Errorf("gave up after ten minutes; newest candidate: %+v", candidates), err)
+			return errors.Join(fmt.Errorf("gave up after %s; newest candidate: %+v", most, candidates), err)
 		}
 		time.Sleep(pause)
 	}
 	return nil
 }
 
-func (b *bed) waiting(ctx context.Context) int {
+// reported counts the assets in a state.
+func (b *bed) reported(ctx context.Context, in intent.State) int {
 	counts, err := b.app.Store().CountReports(ctx, partition)
 	if err != nil {
 		return 0
 	}
-	return counts[intent.StateWaiting]
+	return counts[in]
 }
 
 func (b *bed) enforced(ctx context.Context) int {
@@ -234,22 +254,23 @@ func (b *bed) heap() uint64 {
 }
 
 // noops compares every asset with production through a plugin process of its
-// own, in full batches, after a first round that fills its cache.
-func (b *bed) noops(ctx context.Context) (float64, error) {
+// own, in full batches, after a first round that fills its cache. It returns how
+// many a second, and the computing time of each in microseconds.
+func (b *bed) noops(ctx context.Context) (rate, each float64, err error) {
 	options := remote.DefaultOptions()
 	options.Run, options.Contents = strings.Fields(b.plugin), contents{b.app.Store()}
 	options.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	child := remote.Start(ctx, options)
 	defer child.Close()
 	if err := b.until(ctx, seldom, func() bool { _, err := child.Describe(); return err == nil }); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	head := b.head(ctx)
 	var batches [][]intent.AssetID
 	for after := (intent.AssetID)(""); ; {
 		members, err := b.app.Store().Members(ctx, head, store.AssetFilter{Type: "lehr.process.v1.Job", After: after, Limit: plugin.MaxBatch})
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		if len(members) == 0 {
 			break
@@ -261,17 +282,47 @@ func (b *bed) noops(ctx context.Context) (float64, error) {
 		batches, after = append(batches, batch), batch[len(batch)-1]
 	}
 	if err := b.round(ctx, child, head, batches); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	const rounds = 3
-	began := time.Now()
+	const rounds = 5
+	spent, best := computed(), time.Duration(math.MaxInt64)
 	for range rounds {
+		began := time.Now()
 		if err := b.round(ctx, child, head, batches); err != nil {
-			return 0, err
+			return 0, 0, err
 		}
+		best = min(best, time.Since(began))
 	}
-	return float64(rounds*b.size) / time.Since(began).Seconds(), nil
+	return float64(b.size) / best.Seconds(), float64((computed() - spent).Microseconds()) / float64(rounds*b.size), nil
 }
+
+// whys asks why assets at many places are as they are, and prints the middle and
+// the 99th of a hundred: the best of several rounds, for others may be busy.
+func (b *bed) whys(ctx context.Context, name func(string) string) error {
+	const rounds, asked = 5, 300
+	c := b.client()
+	middle, last := math.Inf(1), math.Inf(1)
+	for round := range rounds {
+		var took []float64
+		for i := range asked {
+			asset := fmt.Sprintf("job-%06d/%d", (round*asked+i)*7919%(b.size/perFile), i%perFile)
+			began := time.Now()
+			if _, err := c.Reports.Why(ctx, &apipb.WhyRequest{Partition: string(partition), Asset: asset}); err != nil {
+				return err
+			}
+			took = append(took, ms(time.Since(began)))
+		}
+		slices.Sort(took)
+		middle, last = min(middle, took[asked/2]), min(last, took[asked*99/100])
+	}
+	print(name("why_p50"), middle, "ms")
+	print(name("why_p99"), last, "ms")
+	return nil
+}
+
+// rest waits until looks at what is in sync come at their longest pause: the
+// pauses between them double from one second on.
+func (b *bed) rest() { time.Sleep(70 * time.Second) }
 
 // round looks at everything once, four batches at a time as the enforcer does.
 func (b *bed) round(ctx context.Context, child plugin.Plugin, head intent.IncarnationID, batches [][]intent.AssetID) error {

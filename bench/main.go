@@ -9,12 +9,15 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime/pprof"
 	"slices"
 	"time"
 
+	"lehr.dev/intent"
 	"lehr.dev/prodspec/generate"
 	"lehr.dev/test/pgserver"
 )
@@ -30,17 +33,23 @@ func run() int {
 	large := flag.Int("large", 100_000, "assets of the large partition")
 	million := flag.Int("million", 1_000_000, "assets of the largest partition")
 	shared := flag.Int("partitions", 1000, "partitions that ten replicas share, or one server serves")
-	only := flag.String("only", "", "measure only pushes, only the solver, only partitions, only queries, only generators, only renderers, only replicas, only rest, only million, or only many")
+	only := flag.String("only", "", "measure only pushes, only hung, only terraform, only the solver, only partitions, only queries, only generators, only renderers, only replicas, only rest, only million, or only many")
 	profile := flag.String("cpuprofile", "", "write a CPU profile of this process to a file")
 	flag.StringVar(&heapProfile, "memprofile", "", "write a heap profile of the last quiet partition to a file")
 	flag.Parse()
-	stop, err := startProfile(*profile)
+	stop, err := startProfile(*profile, *only == "pushes")
 	if err == nil {
 		defer stop()
 		*null, err = filepath.Abs(*null)
 	}
 	if err == nil && (*only == "" || *only == "pushes") {
 		err = measurePushes(context.Background(), *null, *large/10)
+	}
+	if err == nil && (*only == "" || *only == "hung") {
+		err = measureHung(context.Background(), *null, *large/10)
+	}
+	if err == nil && (*only == "" || *only == "terraform") {
+		err = measureTerraform(context.Background(), *null, []int{*large / 100, *large / 20}, *large/10)
 	}
 	if err == nil && (*only == "" || *only == "solver") {
 		err = measureSolver(context.Background(), *null, *large/10)
@@ -83,14 +92,22 @@ func run() int {
 // heapProfile is the file that each heap measurement overwrites; empty: none.
 var heapProfile string
 
-// startProfile profiles until the function that it returns is called.
-func startProfile(path string) (func(), error) {
+// profiling is where the last creation of assets is profiled; nil: nowhere.
+var profiling *os.File
+
+// startProfile profiles until the function that it returns is called; of pushes
+// only what is measured.
+func startProfile(path string, pushes bool) (func(), error) {
 	if path == "" {
 		return func() {}, nil
 	}
 	file, err := os.Create(path)
 	if err != nil {
 		return nil, err
+	}
+	if pushes {
+		profiling = file
+		return func() { file.Close() }, nil
 	}
 	return func() { pprof.StopCPUProfile(); file.Close() }, pprof.StartCPUProfile(file)
 }
@@ -113,27 +130,48 @@ func measurePartitions(ctx context.Context, plugin string, large int) error {
 
 func print(name string, value float64, unit string) { fmt.Printf("%s %.4g %s\n", name, value, unit) }
 
-// measurePushes counts pushes a second, from the switch to enforce until the
-// last asset was seen in sync after its push: diff, checks, admission,
-// journal, push, close and the second diff of each.
+// measurePushes counts pushes a second, the best of three.
 func measurePushes(ctx context.Context, plugin string, size int) error {
+	best, least := time.Duration(math.MaxInt64), time.Duration(math.MaxInt64)
+	for range 3 {
+		took, spent, err := measureCreation(ctx, plugin, size)
+		if err != nil {
+			return err
+		}
+		best, least = min(best, took), min(least, spent)
+	}
+	print("durable_pushes", float64(size)/best.Seconds(), "pushes/s")
+	print("durable_pushes_computing", float64(least.Microseconds())/float64(size), "us")
+	return nil
+}
+
+// measureCreation creates everything, and returns how long it took, from the switch
+// to enforce until the last asset was seen in sync after its push: diff, checks,
+// admission, journal, push, close and the second diff of each. spent is what was
+// computed meanwhile, by the plugin too.
+func measureCreation(ctx context.Context, plugin string, size int) (took, spent time.Duration, err error) {
 	b, err := newBed(ctx, plugin, size, "observe")
 	if err != nil {
-		return err
+		return 0, 0, err
 	}
 	defer b.close()
-	if err := b.until(ctx, seldom, func() bool { return b.waiting(ctx) == size }); err != nil {
-		return err
+	if err := b.until(ctx, seldom, func() bool { return b.reported(ctx, intent.StateWaiting) == size }); err != nil {
+		return 0, 0, err
 	}
-	began := time.Now()
+	began, before := time.Now(), computed()
+	if profiling != nil {
+		_ = profiling.Truncate(0)
+		_, _ = profiling.Seek(0, io.SeekStart)
+		_ = pprof.StartCPUProfile(profiling)
+		defer pprof.StopCPUProfile()
+	}
 	if err := b.define("enforce"); err != nil {
-		return err
+		return 0, 0, err
 	}
-	if err := b.until(ctx, seldom, func() bool { return b.enforced(ctx) == size }); err != nil {
-		return err
+	if err := b.until(ctx, betimes, func() bool { return b.enforced(ctx) == size }); err != nil {
+		return 0, 0, err
 	}
-	print("durable_pushes", float64(size)/time.Since(began).Seconds(), "pushes/s")
-	return nil
+	return time.Since(began), computed() - before, nil
 }
 
 // measurePartition measures one change and no-op diffs in a partition whose
@@ -150,7 +188,11 @@ func measurePartition(ctx context.Context, plugin string, size int) (uint64, err
 	}
 	name := func(what string) string { return fmt.Sprintf("%s_%d_assets", what, size) }
 	print(name("first_build_and_look"), time.Since(began).Seconds(), "s")
+	b.rest()
 	heap := b.heap()
+	if err := b.whys(ctx, name); err != nil {
+		return 0, err
+	}
 	var heads, pushes, written []float64
 	for i := range 9 {
 		head, push, bytes, err := b.change(ctx, i)
@@ -162,8 +204,16 @@ func measurePartition(ctx context.Context, plugin string, size int) (uint64, err
 	print(name("one_change_to_new_head"), median(heads), "ms")
 	print(name("one_change_to_first_push"), median(pushes), "ms")
 	print(name("one_change_bytes_written"), median(written), "B")
-	rate, err := b.noops(ctx)
+	// What is measured is a sweep, not two at once.
+	if err := b.define(`"off"`); err != nil {
+		return 0, err
+	}
+	if err := b.until(ctx, seldom, func() bool { return b.reported(ctx, intent.StateOff) >= size }); err != nil {
+		return 0, err
+	}
+	rate, each, err := b.noops(ctx)
 	print(name("noop_diffs"), rate, "assets/s")
+	print(name("noop_diff_computing"), each, "us")
 	return heap, err
 }
 

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,7 +11,6 @@ import (
 
 	"connectrpc.com/connect"
 
-	"lehr.dev/app"
 	"lehr.dev/client"
 	apipb "lehr.dev/gen/lehr/api/v1"
 	"lehr.dev/intent"
@@ -55,18 +53,10 @@ func newAsked(ctx context.Context, plugin string, size int) (*asked, error) {
 	if err := b.define(`"off"`); err != nil {
 		return nil, err
 	}
-	options := app.DefaultOptions()
-	options.Store = filepath.Join(folder, "store", "lehr.db")
-	options.Register = map[intent.PartitionID]string{partition: filepath.Join(folder, "lehr.yaml")}
-	options.Log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	if b.app, err = app.New(options); err != nil {
+	if err := b.start(ctx); err != nil {
 		return nil, err
 	}
-	if err := b.app.Start(ctx); err != nil {
-		return nil, err
-	}
-	address := b.app.Address()
-	return &asked{b, client.Dial(address.URL, address.Token, intent.Actor{Name: "bench", Origin: "api"})}, nil
+	return &asked{b, b.client()}, nil
 }
 
 // measureQueries measures pages of a filtered list, and how long a change takes
@@ -82,10 +72,7 @@ func measureQueries(ctx context.Context, plugin string, size int) error {
 	}
 	// Passes over what is off write their reports; what is measured is not
 	// that.
-	if err := a.until(ctx, seldom, func() bool {
-		counts, err := a.app.Store().CountReports(ctx, partition)
-		return err == nil && counts[intent.StateOff] >= size
-	}); err != nil {
+	if err := a.until(ctx, seldom, func() bool { return a.reported(ctx, intent.StateOff) >= size }); err != nil {
 		return err
 	}
 	for _, page := range []struct{ name, filter string }{

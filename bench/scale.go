@@ -68,6 +68,29 @@ func measureMillion(ctx context.Context, plugin string, size int) error {
 	}
 	print(name("heap"), float64(a.heap())/1e6, "MB")
 	a.footprint(name)
+	return a.enforceAll(ctx, plugin, name)
+}
+
+// enforceAll takes up what is in production already, and measures a quiet
+// partition: its whole memory, and how fast it tells why.
+func (a *asked) enforceAll(ctx context.Context, plugin string, name func(string) string) error {
+	a.plugin, a.most = plugin+" -adopt", time.Hour
+	began := time.Now()
+	if err := a.define("enforce"); err != nil {
+		return err
+	}
+	if err := a.until(ctx, time.Second, func() bool { return a.enforced(ctx) == a.size }); err != nil {
+		return err
+	}
+	print(name("first_look"), time.Since(began).Seconds(), "s")
+	a.rest()
+	heap := float64(a.heap())
+	print(name("heap_enforced"), heap/1e6, "MB")
+	print(name("heap_by_asset"), heap/float64(a.size), "B")
+	if err := a.whys(ctx, name); err != nil {
+		return err
+	}
+	a.footprint(name)
 	return nil
 }
 

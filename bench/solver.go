@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"lehr.dev/intent"
 )
 
 // measureSolver compares pushes a second between assets that depend on each
@@ -78,7 +80,7 @@ func measureEdges(ctx context.Context, plugin string, size, with int) (rate floa
 		return 0, 0, err
 	}
 	defer b.close()
-	if err := b.until(ctx, seldom, func() bool { return b.waiting(ctx) == size }); err != nil {
+	if err := b.until(ctx, seldom, func() bool { return b.reported(ctx, intent.StateWaiting) == size }); err != nil {
 		return 0, 0, err
 	}
 	before := b.head(ctx)

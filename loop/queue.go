@@ -25,80 +25,135 @@ type Queue[K comparable] struct {
 	// Compare orders keys that are due at the same time with the same
 	// priority, so that they leave in the same order in every run; nil: in any.
 	Compare func(a, b K) int
+	// Place is where a key notes its place in this queue, and in no other one;
+	// nil: the queue has a map of them, which a million keys are too many for.
+	Place func(K) *Place
 
-	items map[K]*queued[K]
-	later byDue[K]
-	// ready are due, by priority.
-	ready [Sweep + 1]byDue[K]
-	turns int
+	places map[K]*Place
+	// heaps of those that are due, by priority, and of the others.
+	heaps [later + 1]byDue[K]
+	// length of the queue; most that it had since it was empty.
+	length, most int
+	turns        int
 	// popped is when the key was due that left last.
 	popped int64
 }
 
+// Place of a key in a queue; the zero one: it is not in.
+type Place struct {
+	// index in the heap that holds it, from 1 on.
+	index int32
+	heap  Priority
+}
+
+// later is the heap of what is not due.
+const later = Sweep + 1
+
+// spare is how much room an empty queue keeps: what a start needed once is not
+// held for ever.
+const spare = 1024
+
 // queued is kept small: there may be a million.
 type queued[K comparable] struct {
-	key K
+	key   K
+	place *Place
 	// due in Unix nanoseconds.
-	due int64
-	// index in the heap that holds it; ready says in which.
-	index    int32
+	due      int64
 	priority Priority
-	ready    bool
 }
 
 // Add puts the key in. A key that is in already keeps the earlier due time and
 // the better priority.
 func (q *Queue[K]) Add(key K, due time.Time, priority Priority) {
-	item, in := q.items[key]
-	if !in {
-		if q.items == nil {
-			q.items = map[K]*queued[K]{}
+	place := q.place(key)
+	if place == nil {
+		if q.places == nil {
+			q.places = map[K]*Place{}
 		}
-		item = &queued[K]{key: key, due: nanoseconds(due), priority: priority}
-		q.items[key] = item
-		q.push(&q.later, item)
+		place = &Place{}
+		q.places[key] = place
+	}
+	if place.index == 0 {
+		q.length++
+		q.most = max(q.most, q.length)
+		q.push(later, queued[K]{key, place, nanoseconds(due), priority})
 		return
 	}
+	h := &q.heaps[place.heap]
+	item := &h.items[place.index-1]
 	item.due = min(item.due, nanoseconds(due))
-	if item.ready && priority < item.priority {
-		heap.Remove(q.heap(item), int(item.index))
-		item.priority = priority
-		q.push(q.heap(item), item)
+	if place.heap != later && priority < item.priority {
+		better := q.cut(place)
+		better.priority = priority
+		q.push(priority, better)
 		return
 	}
 	item.priority = min(item.priority, priority)
-	heap.Fix(q.heap(item), int(item.index))
+	heap.Fix(h, int(place.index-1))
 }
 
-// heap that holds an item.
-func (q *Queue[K]) heap(item *queued[K]) *byDue[K] {
-	if item.ready {
-		return &q.ready[item.priority]
+// place of a key; nil: it is not in, and there is none of it yet.
+func (q *Queue[K]) place(key K) *Place {
+	if q.Place != nil {
+		return q.Place(key)
 	}
-	return &q.later
+	return q.places[key]
 }
 
-func (q *Queue[K]) push(to *byDue[K], item *queued[K]) {
-	to.compare = q.Compare
-	heap.Push(to, item)
+// push puts an item into a heap. It goes to the end and is set right: heap.Push
+// would allocate.
+func (q *Queue[K]) push(to Priority, item queued[K]) {
+	h := &q.heaps[to]
+	h.compare = q.Compare
+	h.items = append(h.items, item)
+	item.place.index, item.place.heap = int32(len(h.items)), to
+	heap.Fix(h, len(h.items)-1)
+}
+
+// cut takes an item out of its heap.
+func (q *Queue[K]) cut(place *Place) queued[K] {
+	h, at := &q.heaps[place.heap], int(place.index-1)
+	last := len(h.items) - 1
+	h.Swap(at, last)
+	item := h.items[last]
+	h.items[last] = queued[K]{}
+	if h.items = h.items[:last]; last == 0 && cap(h.items) > spare {
+		h.items = nil
+	}
+	if at < last {
+		heap.Fix(h, at)
+	}
+	return item
+}
+
+// leave takes a key out.
+func (q *Queue[K]) leave(place *Place) queued[K] {
+	item := q.cut(place)
+	place.index = 0
+	q.length--
+	delete(q.places, item.key)
+	if q.length == 0 {
+		if q.most > spare {
+			q.places = nil
+		}
+		q.most = 0
+	}
+	return item
 }
 
 // Remove takes the key out, if it is in.
 func (q *Queue[K]) Remove(key K) {
-	item, in := q.items[key]
-	if !in {
-		return
+	if place := q.place(key); place != nil && place.index > 0 {
+		q.leave(place)
 	}
-	delete(q.items, key)
-	heap.Remove(q.heap(item), int(item.index))
 }
 
 // Pop takes out the best key that is due.
 func (q *Queue[K]) Pop(now time.Time) (key K, priority Priority, ok bool) {
 	q.ripen(now)
-	for priority := range q.ready {
-		if q.ready[priority].Len() > 0 {
-			return q.take(Priority(priority)), Priority(priority), true
+	for priority := range later {
+		if q.Has(priority) {
+			return q.take(priority), priority, true
 		}
 	}
 	return key, 0, false
@@ -111,13 +166,13 @@ func (q *Queue[K]) Turn(now time.Time) (Priority, bool) {
 	const share = 4
 	best, longest, found := Fresh, Fresh, false
 	q.ripen(now)
-	for priority := range q.ready {
-		switch of := q.ready[priority].items; {
+	for priority := range later {
+		switch of := q.heaps[priority].items; {
 		case len(of) == 0:
 		case !found:
-			best, longest, found = Priority(priority), Priority(priority), true
-		case of[0].due < q.ready[longest].items[0].due:
-			longest = Priority(priority)
+			best, longest, found = priority, priority, true
+		case of[0].due < q.heaps[longest].items[0].due:
+			longest = priority
 		}
 	}
 	if !found {
@@ -130,20 +185,19 @@ func (q *Queue[K]) Turn(now time.Time) (Priority, bool) {
 }
 
 // Has reports whether a key of that priority was due at the last call.
-func (q *Queue[K]) Has(priority Priority) bool { return q.ready[priority].Len() > 0 }
+func (q *Queue[K]) Has(priority Priority) bool { return q.heaps[priority].Len() > 0 }
 
 // PopOf takes out the key of that priority that is due longest.
 func (q *Queue[K]) PopOf(now time.Time, priority Priority) (key K, ok bool) {
 	q.ripen(now)
-	if q.ready[priority].Len() == 0 {
+	if !q.Has(priority) {
 		return key, false
 	}
 	return q.take(priority), true
 }
 
 func (q *Queue[K]) take(priority Priority) K {
-	item := heap.Pop(&q.ready[priority]).(*queued[K])
-	delete(q.items, item.key)
+	item := q.leave(q.heaps[priority].items[0].place)
 	q.popped = item.due
 	return item.key
 }
@@ -156,34 +210,33 @@ func (q *Queue[K]) Late(now time.Time) time.Duration {
 // Next is how long until a key is due: 0 when one is, -1 when there is none.
 func (q *Queue[K]) Next(now time.Time) time.Duration {
 	q.ripen(now)
-	for priority := range q.ready {
-		if q.ready[priority].Len() > 0 {
+	for priority := range later {
+		if q.Has(priority) {
 			return 0
 		}
 	}
-	if q.later.Len() > 0 {
-		return time.Duration(q.later.items[0].due - nanoseconds(now))
+	if of := q.heaps[later].items; len(of) > 0 {
+		return time.Duration(of[0].due - nanoseconds(now))
 	}
 	return -1
 }
 
 // Due returns when the key is due; zero when it is not in.
 func (q *Queue[K]) Due(key K) time.Time {
-	if item, in := q.items[key]; in {
-		return time.Unix(0, item.due)
+	if place := q.place(key); place != nil && place.index > 0 {
+		return time.Unix(0, q.heaps[place.heap].items[place.index-1].due)
 	}
 	return time.Time{}
 }
 
 // Len counts the keys.
-func (q *Queue[K]) Len() int { return len(q.items) }
+func (q *Queue[K]) Len() int { return q.length }
 
-// ripen moves what is due to the ready heaps.
+// ripen moves what is due to its heap.
 func (q *Queue[K]) ripen(now time.Time) {
-	for q.later.Len() > 0 && q.later.items[0].due <= nanoseconds(now) {
-		item := heap.Pop(&q.later).(*queued[K])
-		item.ready = true
-		q.push(&q.ready[item.priority], item)
+	for of := &q.heaps[later]; len(of.items) > 0 && of.items[0].due <= nanoseconds(now); {
+		item := q.cut(of.items[0].place)
+		q.push(item.priority, item)
 	}
 }
 
@@ -201,13 +254,13 @@ func nanoseconds(t time.Time) int64 {
 
 // byDue is a heap.
 type byDue[K comparable] struct {
-	items   []*queued[K]
+	items   []queued[K]
 	compare func(a, b K) int
 }
 
 func (h *byDue[K]) Len() int { return len(h.items) }
 func (h *byDue[K]) Less(i, j int) bool {
-	a, b := h.items[i], h.items[j]
+	a, b := &h.items[i], &h.items[j]
 	if a.due != b.due || h.compare == nil {
 		return a.due < b.due
 	}
@@ -215,19 +268,9 @@ func (h *byDue[K]) Less(i, j int) bool {
 }
 func (h *byDue[K]) Swap(i, j int) {
 	h.items[i], h.items[j] = h.items[j], h.items[i]
-	h.items[i].index, h.items[j].index = int32(i), int32(j)
+	h.items[i].place.index, h.items[j].place.index = int32(i+1), int32(j+1)
 }
 
-func (h *byDue[K]) Push(x any) {
-	item := x.(*queued[K])
-	item.index = int32(len(h.items))
-	h.items = append(h.items, item)
-}
-
-func (h *byDue[K]) Pop() any {
-	last := len(h.items) - 1
-	item := h.items[last]
-	h.items[last] = nil
-	h.items = h.items[:last]
-	return item
-}
+// Push and Pop are for heap.Interface: nobody calls them.
+func (h *byDue[K]) Push(any) { panic("a queue puts in by itself") }
+func (h *byDue[K]) Pop() any { panic("a queue takes out by itself") }

@@ -62,6 +62,10 @@ func TestQueueAgainstModel(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		var q Queue[int]
+		if rapid.Bool().Draw(t, "keys have their places") {
+			var places [21]Place
+			q.Place = func(key int) *Place { return &places[key] }
+		}
 		model := map[int]entry{}
 		now := 0
 		for range rapid.IntRange(1, 200).Draw(t, "steps") {
@@ -98,8 +102,34 @@ func TestQueueAgainstModel(t *testing.T) {
 			if q.Len() != len(model) {
 				t.Fatalf("%d keys, want %d", q.Len(), len(model))
 			}
+			if known, in := model[key]; in != !q.Due(key).IsZero() || in && !q.Due(key).Equal(start.Add(time.Duration(known.due))) {
+				t.Fatalf("%d is due at %s, want %+v %t", key, q.Due(key), known, in)
+			}
 		}
 	})
+}
+
+// TestQueueGivesRoomBack: what a start needed once is not held for ever.
+func TestQueueGivesRoomBack(t *testing.T) {
+	var q Queue[int]
+	for range 2 {
+		for key := range 10 * spare {
+			q.Add(key, start, Priority(key%3))
+		}
+		for left := 10 * spare; left > 0; left-- {
+			if _, _, due := q.Pop(start); !due {
+				t.Fatalf("%d keys did not leave", left)
+			}
+		}
+		if q.places != nil || q.Len() != 0 {
+			t.Errorf("the empty queue has a map of places; length %d", q.Len())
+		}
+		for in, h := range q.heaps {
+			if cap(h.items) > spare {
+				t.Errorf("heap %d has room for %d", in, cap(h.items))
+			}
+		}
+	}
 }
 
 func TestBatchMakesOneGroupAtATime(t *testing.T) {

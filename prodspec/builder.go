@@ -21,12 +21,22 @@ import (
 // member is an asset's place in what was built.
 type member struct {
 	run *generate.Run
+	// covering is its effective digest where that covers others' content; nil
+	// for most assets, of which there may be a million.
+	covering *intent.Digest
 	// at is its index in the run's taken outputs.
-	at        int32
-	effective intent.Digest
+	at int32
 }
 
 func (m member) output() *generate.Output { return &m.run.Taken[m.at] }
+
+// effective digest of its content and of what it reads.
+func (m member) effective() intent.Digest {
+	if m.covering != nil {
+		return *m.covering
+	}
+	return m.output().Digest
+}
 
 // builder turns sources into the members of a partition, and remembers which
 // of them may differ from head.
@@ -200,7 +210,7 @@ func (b *builder) take() []intent.Finding {
 			output := &run.Taken[i]
 			b.members[output.ID] = member{run: run, at: int32(i)}
 			touched[output.ID] = true
-			for _, to := range output.Refers {
+			for _, to := range output.Refers() {
 				b.readers[to] = append(b.readers[to], output.ID)
 			}
 			for _, to := range output.Serves() {
@@ -248,7 +258,7 @@ func originOf(run *generate.Run, output *generate.Output) validate.Origin {
 }
 
 func (b *builder) unread(output *generate.Output) {
-	forget(b.readers, output.Refers, output.ID)
+	forget(b.readers, output.Refers(), output.ID)
 	forget(b.servers, output.Serves(), output.ID)
 }
 
@@ -284,7 +294,8 @@ func (b *builder) effective(id intent.AssetID) {
 		return
 	}
 	output := m.output()
-	refers := slices.Clone(output.Refers)
+	m.covering = nil
+	refers := slices.Clone(output.Refers())
 	slices.SortFunc(refers, func(a, b intent.AssetID) int { return strings.Compare(string(a), string(b)) })
 	refers = slices.Compact(refers)
 	digests := make([]intent.Digest, len(refers))
@@ -293,7 +304,10 @@ func (b *builder) effective(id intent.AssetID) {
 			digests[i] = read.output().Digest
 		}
 	}
-	m.effective = intent.EffectiveDigest(output.Digest, digests)
+	if len(refers) > 0 {
+		covering := intent.EffectiveDigest(output.Digest, digests)
+		m.covering = &covering
+	}
 	b.members[id] = m
 }
 

@@ -45,7 +45,7 @@ func (b *builder) compare(ctx context.Context, snapshots store.Snapshots, head i
 
 func same(built member, m intent.Member) bool {
 	output := built.output()
-	return output.Digest == m.Digest && built.effective == m.Effective && output.Type == m.Type
+	return output.Digest == m.Digest && built.effective() == m.Effective && output.Type == m.Type
 }
 
 // change is what a delta does to its base.
@@ -103,7 +103,7 @@ func memberAt(ctx context.Context, snapshots store.Snapshots, head intent.Incarn
 
 func (b *builder) entry(ctx context.Context, id intent.AssetID, built member, before intent.Member) (store.Entry, error) {
 	output := built.output()
-	entry := store.Entry{Asset: id, Member: intent.Member{Asset: id, Type: output.Type, Digest: output.Digest, Effective: built.effective}}
+	entry := store.Entry{Asset: id, Member: intent.Member{Asset: id, Type: output.Type, Digest: output.Digest, Effective: built.effective()}}
 	if before.Digest == output.Digest && before.Type == output.Type {
 		return entry, nil
 	}

@@ -153,7 +153,7 @@ func (b *builder) foundOtherwise(before *schema.Set, id intent.AssetID, body []b
 	}
 	built := b.members[id]
 	output := built.output()
-	entry := store.Entry{Asset: id, Body: body, Member: intent.Member{Asset: id, Type: output.Type, Digest: output.Digest, Effective: built.effective}}
+	entry := store.Entry{Asset: id, Body: body, Member: intent.Member{Asset: id, Type: output.Type, Digest: output.Digest, Effective: built.effective()}}
 	if entry.References, err = b.set.References(content); err != nil {
 		return entry, false, err
 	}

@@ -67,6 +67,11 @@ func (l *Lab) longPush(d Disturbance, r *rand.Rand) {
 	l.whilePushed(id, func() {
 		_ = l.people.Wait(l.ctx, time.Duration(r.Int64N(int64(3*time.Second))), nil)
 		l.mark("a long push, and meanwhile: " + string(d.Then))
+		for _, push := range l.World.Pushing() {
+			if push.Asset == id && d.Then == Drift {
+				l.World.Drift(push.Key, d.Seed) // Under its hands.
+			}
+		}
 		l.then(d)
 	})
 }

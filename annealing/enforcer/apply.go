@@ -26,7 +26,7 @@ func (e *Enforcer) applyHead(changes []store.Change, returning map[intent.AssetI
 		}
 		a.kind = e.view.kindOf(change.After.Type)
 		if a.effective != change.After.Effective {
-			a.effective = change.After.Effective
+			a.setEffective(change.After.Effective)
 			e.renew(a)
 			e.relag(a, now)
 		}
@@ -48,7 +48,7 @@ func (e *Enforcer) enter(id intent.AssetID, returning map[intent.AssetID]store.E
 // renew starts an asset afresh after its intent changed: what failed before
 // says nothing of the new content.
 func (e *Enforcer) renew(a *asset) {
-	a.read, a.turndown, a.mode, a.calm, a.seen = false, false, "", 0, 0
+	a.read, a.turndown, a.mode, a.calm, a.seen = false, false, 0, 0, 0
 	e.leaveWaiters(a)
 	delete(e.standings, a)
 	if a.trouble != nil {
@@ -59,7 +59,7 @@ func (e *Enforcer) renew(a *asset) {
 // drop takes an asset that left head out of the loop. Production keeps what
 // it has: absence never deletes (S5).
 func (e *Enforcer) drop(a *asset) {
-	a.effective = intent.Digest{}
+	a.setEffective(intent.Digest{})
 	e.relag(a, e.now())
 	if len(e.view.pins[a.id]) > 0 || a.open() || a.recording || a.trouble != nil && a.admitting {
 		e.renew(a)
@@ -80,7 +80,7 @@ func (e *Enforcer) forget(a *asset) {
 	delete(e.wanted, a)
 	e.lag(a, false)
 	if a.enforced > 0 {
-		e.leave(a.id, former{a.enforced, a.enforcedAs, a.absent})
+		e.leave(a.id, former{a.enforced, a.enforcedAs(), a.absent})
 	}
 	e.wakeWaiters(a.id, false)
 	e.report(a, intent.Report{State: intent.StateGone, Target: e.view.head, Absent: a.absent})

@@ -1,6 +1,7 @@
 package enforcer
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -18,18 +19,24 @@ type asset struct {
 	kind *kind
 	// effective digest at head; zero when the asset is only pinned.
 	effective intent.Digest
-	// enforced is the incarnation of the enforced record (0: none), and
-	// enforcedAs its effective digest. settled: under the policy of head.
-	enforced   intent.Sequence
-	enforcedAs intent.Digest
-	settled    bool
+	// enforced is the incarnation of the enforced record (0: none), with the
+	// effective digest other; nil: that at head.
+	enforced intent.Sequence
+	other    *intent.Digest
 	// reported is the key of the last report stored.
 	reported uint64
 	// seen is when production was last seen in sync, in Unix nanoseconds.
 	seen int64
-	// health that was told last, and when, in Unix nanoseconds.
-	health   health
+	// healthAt is when health was told last, in Unix nanoseconds.
 	healthAt int64
+	// pinned is the sequence that a pin made it follow at the last look.
+	pinned intent.Sequence
+	*trouble
+	// due is its place in the enforcer's queue.
+	due loop.Place
+	// settled: it was recorded as enforced under the policy of head.
+	settled bool
+	health  health
 	// calm counts looks in a row that found nothing new.
 	calm uint8
 	// counted is where the last pass counted it.
@@ -38,19 +45,48 @@ type asset struct {
 	// and what it was enforced with last is not known until that answers.
 	// again: look once more after it.
 	looking, recording, again bool
-	// line of the enforcer's in which it waits, if any.
-	line *line
-	// pinned is the sequence that a pin made it follow at the last look.
-	pinned intent.Sequence
 	// mode of its Mode addon, if known.
-	mode check.Mode
+	mode level
 	// read says that the content was read for its mode and Turndown: not
 	// before something depends on it.
 	read, turndown bool
 	// absent: it was enforced last by being turned down. lags: its target is
 	// not what it was enforced with.
 	absent, lags bool
-	*trouble
+}
+
+// level is a mode in a byte; 0: none.
+type level uint8
+
+var levels = []check.Mode{"", check.Enforce, check.Observe, check.Off}
+
+func levelOf(mode check.Mode) level { return level(max(0, slices.Index(levels, mode))) }
+
+// enforcedAs is the effective digest of its enforced record, if it has one.
+func (a *asset) enforcedAs() intent.Digest {
+	switch {
+	case a.enforced == 0:
+		return intent.Digest{}
+	case a.other != nil:
+		return *a.other
+	}
+	return a.effective
+}
+
+// setEnforced takes over what it was enforced with.
+func (a *asset) setEnforced(at intent.Sequence, as intent.Digest, absent bool) {
+	a.enforced, a.other, a.absent = at, nil, absent
+	if at > 0 && as != a.effective {
+		other := as // So that only these are allocated.
+		a.other = &other
+	}
+}
+
+// setEffective takes over what head asks for.
+func (a *asset) setEffective(effective intent.Digest) {
+	as := a.enforcedAs()
+	a.effective = effective
+	a.setEnforced(a.enforced, as, a.absent)
 }
 
 // trouble is what is known of an asset that is not quietly in sync.
@@ -146,7 +182,7 @@ func (a *asset) open() bool { return a.trouble != nil && a.push != nil }
 // known: the mode and the Turndown of that content were read, or it was recorded
 // as enforced under the policy of now, and so had a mode that lets it be.
 func (a *asset) known(effective intent.Digest) bool {
-	return a.read || a.settled && a.enforcedAs == effective
+	return a.read || a.settled && a.enforcedAs() == effective
 }
 
 // kind is what the policy of head says of one payload type.
@@ -180,11 +216,12 @@ type served struct {
 
 // push is a push under way or in doubt.
 type push struct {
-	id       intent.PushID
-	target   intent.IncarnationID
-	plan     intent.Digest
-	admitted time.Time
-	budgets  []string
+	id     intent.PushID
+	target intent.IncarnationID
+	// effective content, and the plan, that it carries out.
+	effective, plan intent.Digest
+	admitted        time.Time
+	budgets         []string
 	// rates are the keys of limits that it counts under.
 	rates    []string
 	progress string

@@ -49,8 +49,8 @@ func (e *Enforcer) watchClock() {
 		if a.seen > now.UnixNano() {
 			a.seen = 0
 		}
-		if a.line != nil {
-			a.line.waiting.Add(a, now, loop.Sweep)
+		if l := e.lining[a]; l != nil {
+			l.waiting.Add(a, now, loop.Sweep)
 		}
 		e.queue.Add(a, now, loop.Sweep)
 	}

@@ -152,8 +152,10 @@ type Enforcer struct {
 	// latest is the latest time that the clock told the owner.
 	latest  time.Time
 	outside outside
-	// lines by budget key; ushering while the usher is to come back.
+	// lines by budget key, and who waits in which; ushering while the usher is
+	// to come back.
 	lines    map[string]*line
+	lining   map[*asset]*line
 	ushering bool
 	// wards by budget key, warded by their assets; unreadWards are to be read.
 	wards       map[string]*ward
@@ -190,7 +192,7 @@ func New(options Options) *Enforcer {
 		options.Outside = nobody
 	}
 	return &Enforcer{
-		queue:       loop.Queue[*asset]{Compare: byID},
+		queue:       loop.Queue[*asset]{Compare: byID, Place: func(a *asset) *loop.Place { return &a.due }},
 		Options:     options,
 		inbox:       loop.NewInbox[func()](),
 		read:        newReader(options),
@@ -205,6 +207,7 @@ func New(options Options) *Enforcer {
 		left:        map[intent.AssetID]former{},
 		outside:     newOutside(),
 		lines:       map[string]*line{},
+		lining:      map[*asset]*line{},
 		windows:     map[string]*window{},
 		counting:    map[string]int{},
 		wards:       map[string]*ward{},

@@ -35,7 +35,7 @@ func (e *Enforcer) horizon() []intent.Sequence {
 // setEnforced takes over what an asset was seen in sync with.
 func (e *Enforcer) setEnforced(a *asset, record store.Enforced, now time.Time) {
 	e.lag(a, false)
-	a.enforced, a.enforcedAs, a.absent = record.Incarnation.Sequence, record.Effective, record.Absent
+	a.setEnforced(record.Incarnation.Sequence, record.Effective, record.Absent)
 	a.settled = record.Policy == e.view.policy.digest
 	e.relag(a, now)
 }
@@ -44,7 +44,7 @@ func (e *Enforcer) setEnforced(a *asset, record store.Enforced, now time.Time) {
 // enforced with, or no more.
 func (e *Enforcer) relag(a *asset, now time.Time) {
 	_, effective, _, found := e.target(a, now)
-	e.lag(a, a.enforced > 0 && (!found || a.enforcedAs != effective))
+	e.lag(a, a.enforced > 0 && (!found || a.enforcedAs() != effective))
 }
 
 func (e *Enforcer) lag(a *asset, lags bool) {

@@ -38,7 +38,7 @@ func (e *Enforcer) leave(id intent.AssetID, with former) {
 func (e *Enforcer) remember(a *asset) {
 	if with, left := e.left[a.id]; left {
 		e.leaveNot(a.id)
-		a.enforced, a.enforcedAs, a.absent = with.at, with.effective, with.absent
+		a.setEnforced(with.at, with.effective, with.absent)
 		e.relag(a, e.now())
 	}
 }

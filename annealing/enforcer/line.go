@@ -78,8 +78,8 @@ func (e *Enforcer) takePlaces(a *asset, places []place, now time.Time) (keys []s
 		if l.taken < room {
 			continue
 		}
-		if a.line == nil {
-			a.line = l
+		if e.lining[a] == nil {
+			e.lining[a] = l
 			if a.lined.IsZero() {
 				a.lined = now
 			}
@@ -87,7 +87,7 @@ func (e *Enforcer) takePlaces(a *asset, places []place, now time.Time) (keys []s
 		}
 		switch {
 		case !known:
-			return nil, nil, until, &intent.WaitingOn{Kind: intent.WaitBudget, Reason: fmt.Sprintf("which assets have the scope %s is being read", key)}
+			return nil, nil, until, &intent.WaitingOn{Kind: intent.WaitTurn, Reason: fmt.Sprintf("which assets have the scope %s is being read", key)}
 		case room < l.limit:
 			return nil, nil, until, e.ailed(a, key, l)
 		}
@@ -163,12 +163,13 @@ func (e *Enforcer) usher(ctx context.Context) {
 				break
 			}
 			next, _ := l.waiting.PopOf(now, priority)
-			next.line = nil
+			delete(e.lining, next)
 			if e.assets[next.id] == next && next.trouble != nil && next.difference.Outcome == intent.Differs && !next.open() {
 				e.soon(next, loop.Fresh)
 				free--
 			}
 		}
+		e.callUnhealthy(key, l)
 		crowded = crowded || l.waiting.Len() > 0
 		if l.taken == 0 && l.waiting.Len() == 0 {
 			delete(e.lines, key)

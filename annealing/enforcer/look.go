@@ -244,7 +244,7 @@ func (e *Enforcer) glance(s *served, a *asset, priority loop.Priority, now time.
 	if a.trouble != nil && a.requirements.err == nil {
 		g.prior = a.requirements
 	}
-	if a.enforced > 0 && (!a.settled || a.enforcedAs != effective) {
+	if a.enforced > 0 && (!a.settled || a.enforcedAs() != effective) {
 		g.enforced = intent.IncarnationID{Partition: e.Partition, Sequence: a.enforced}
 	}
 	return g

@@ -58,7 +58,7 @@ func (e *Enforcer) solveInward(a *asset, facts *check.Facts) {
 			target, refers = in.edges[effective], in.refers[effective]
 		}
 		if other.enforced > 0 && !other.absent {
-			enforced, refers = in.edges[other.enforcedAs], refers || in.refers[other.enforcedAs]
+			enforced, refers = in.edges[other.enforcedAs()], refers || in.refers[other.enforcedAs()]
 		}
 		if a.requirements.standing.moves && !e.fresh(other, facts.Now) {
 			enforced = append(slices.Clone(enforced), e.mayRun(other, in)...)

@@ -8,6 +8,7 @@ import (
 	"lehr.dev/annealing/check"
 	"lehr.dev/fault"
 	"lehr.dev/intent"
+	"lehr.dev/store"
 )
 
 // other is how another partition is, as of the difference; all assets share what
@@ -21,7 +22,7 @@ func (r *reader) other(ctx context.Context, id intent.PartitionID, g *glance) ch
 	if age := now.Sub(known.At); !known.At.IsZero() && age >= 0 && age < shared {
 		return known
 	}
-	found, err := r.lookOver(ctx, id, g.target.Partition)
+	found, err := r.lookOver(ctx, id, g.target.Partition, now)
 	found.At = now
 	if err != nil {
 		return check.Other{At: now, Err: err}
@@ -32,9 +33,10 @@ func (r *reader) other(ctx context.Context, id intent.PartitionID, g *glance) ch
 	return found
 }
 
-// lookOver counts what another partition's reports say. What head changed and
-// nobody has looked at since is not in sync, whatever was reported before.
-func (r *reader) lookOver(ctx context.Context, id, asks intent.PartitionID) (found check.Other, err error) {
+// lookOver counts what another partition's reports say. What its incarnations
+// changed and nobody has looked at since is not in sync, whatever was reported
+// before.
+func (r *reader) lookOver(ctx context.Context, id, asks intent.PartitionID, now time.Time) (found check.Other, err error) {
 	if id == asks {
 		return found, fmt.Errorf("%s is this partition itself", id)
 	}
@@ -49,12 +51,6 @@ func (r *reader) lookOver(ctx context.Context, id, asks intent.PartitionID) (fou
 	if partition.Head.IsZero() {
 		return found, nil
 	}
-	counts, err := r.store.CountReports(ctx, id)
-	if err != nil {
-		return found, err
-	}
-	found.InSync = counts[intent.StateInSync]
-	found.Of = found.InSync + counts[intent.StateWaiting] + counts[intent.StatePushing]
 	policy, err := r.policy(ctx, partition.Head)
 	if err != nil {
 		return found, err
@@ -66,34 +62,94 @@ func (r *reader) lookOver(ctx context.Context, id, asks intent.PartitionID) (fou
 	for _, binding := range policy.GetPlugins() {
 		served[intent.TypeName(binding.GetType())] = true
 	}
-	head, err := r.incarnation(ctx, partition.Head)
+	// Before the counts: of what is looked at meanwhile rather too little is counted.
+	stale, unseen, err := r.overlooked(ctx, partition.Head, served, now)
 	if err != nil {
 		return found, err
 	}
-	for after := (intent.AssetID)(""); ; {
-		page, err := r.store.Changes(ctx, head.Parent, head.ID, after, pageSize)
+	counts, err := r.store.CountReports(ctx, id)
+	if err != nil {
+		return found, err
+	}
+	found.InSync = counts[intent.StateInSync] - stale
+	found.Of = counts[intent.StateInSync] + counts[intent.StateWaiting] + counts[intent.StatePushing] + unseen
+	return found, nil
+}
+
+// mostHeads are how many incarnations are gone back for what nobody has looked
+// at, by whoever asks first.
+const mostHeads = 100
+
+// overlooked counts the assets that were in sync with what incarnations changed
+// since, and those that were never looked at. Once there are none, only newer
+// incarnations matter: an enforcer follows head, and goes back no more.
+func (r *reader) overlooked(ctx context.Context, head intent.IncarnationID, served map[intent.TypeName]bool, now time.Time) (stale, unseen int, err error) {
+	const learnt = time.Minute // By then its enforcer knows of it.
+	r.mu.Lock()
+	until := r.lookedAt[head.Partition]
+	r.mu.Unlock()
+	known := map[intent.AssetID]bool{}
+	published := time.Time{}
+	for id, n := head, 0; id.Sequence > until && n < mostHeads; n++ {
+		incarnation, err := r.incarnation(ctx, id)
 		if fault.Is(err, fault.NotFound) {
-			return found, nil // The parent was collected, long ago.
+			break // It was collected, long ago.
 		}
 		if err != nil {
-			return found, err
+			return 0, 0, err
+		}
+		if published.IsZero() {
+			published = incarnation.Created
+		}
+		err = r.changes(ctx, incarnation, func(change store.Change) error {
+			if known[change.Asset] {
+				return nil // A newer one changed it again.
+			}
+			known[change.Asset] = true
+			if change.After == nil || !served[change.After.Type] {
+				return nil
+			}
+			switch report, err := r.store.Report(ctx, id.Partition, change.Asset); {
+			case fault.Is(err, fault.NotFound):
+				unseen++
+			case err != nil:
+				return err
+			case report.State == intent.StateInSync && report.Pinned == "" && report.Effective != change.After.Effective:
+				stale++
+			}
+			return nil
+		})
+		if fault.Is(err, fault.NotFound) {
+			break // Its parent was collected, long ago.
+		}
+		if err != nil {
+			return 0, 0, err
+		}
+		id = incarnation.Parent
+	}
+	if stale+unseen == 0 && now.Sub(published) > learnt {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.lookedAt[head.Partition] = max(until, head.Sequence)
+	}
+	return stale, unseen, nil
+}
+
+// changes walks over what an incarnation changed.
+func (r *reader) changes(ctx context.Context, in intent.Incarnation, each func(store.Change) error) error {
+	for after := (intent.AssetID)(""); ; {
+		page, err := r.store.Changes(ctx, in.Parent, in.ID, after, pageSize)
+		if err != nil {
+			return err
 		}
 		for _, change := range page {
 			after = change.Asset
-			if change.After == nil || !served[change.After.Type] {
-				continue
-			}
-			switch report, err := r.store.Report(ctx, id, change.Asset); {
-			case fault.Is(err, fault.NotFound):
-				found.Of++
-			case err != nil:
-				return found, err
-			case report.State == intent.StateInSync && report.Target.Sequence < head.ID.Sequence:
-				found.InSync--
+			if err := each(change); err != nil {
+				return err
 			}
 		}
 		if len(page) < pageSize {
-			return found, nil
+			return nil
 		}
 	}
 }

@@ -26,11 +26,13 @@ func TestAPartitionWaitsForAnother(t *testing.T) {
 		w.told("web", "partition platform enforces nothing yet")
 		// Its policy is ours, so it waits for itself, and serves what differs.
 		head := intent.IncarnationID{Partition: platform}
-		publish := func(word string) {
+		var disk intent.Digest
+		publish := func(disks string) {
 			var delta []store.Entry
-			for _, asset := range []intent.Asset{w.asset(intent.PolicyAsset, w.policy), w.asset("disk", jobOf(word))} {
+			for _, asset := range []intent.Asset{w.asset(intent.PolicyAsset, w.policy), w.asset("disk", jobOf(disks))} {
 				body, effective, err := schema.Builtin().Encode(asset)
 				w.must(err)
+				disk = effective // The last one's.
 				delta = append(delta, store.Entry{Asset: asset.ID, Body: body, Member: intent.Member{Asset: asset.ID, Type: asset.Payload.Type, Digest: effective, Effective: effective}})
 			}
 			w.must(w.store.Unstage(w.ctx, lease))
@@ -42,7 +44,7 @@ func TestAPartitionWaitsForAnother(t *testing.T) {
 		reports := func(states ...intent.State) {
 			var list []intent.Report
 			for i, state := range states {
-				list = append(list, intent.Report{Asset: []intent.AssetID{"disk", "net"}[i], State: state, Target: head})
+				list = append(list, intent.Report{Asset: []intent.AssetID{"disk", "net"}[i], State: state, Target: head, Effective: disk})
 			}
 			w.must(w.store.SaveReports(w.ctx, lease, list))
 		}
@@ -52,6 +54,7 @@ func TestAPartitionWaitsForAnother(t *testing.T) {
 		reports(intent.StateInSync, intent.StateWaiting)
 		w.inSync(web)
 		publish("2 b")           // Nobody has looked at the disk since.
+		publish("2 b")           // Nor of what this one left as it was.
 		w.pass(10 * time.Second) // What was read holds for a while.
 		w.publish(webV2, db)
 		w.told("web", "0% of partition platform is in sync")

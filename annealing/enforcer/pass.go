@@ -113,7 +113,7 @@ func (e *Enforcer) inSync(a *asset, g *glance, now time.Time) {
 		ResourceKey: g.difference.ResourceKey, Health: g.difference.Health, Unmanaged: g.difference.Unmanaged,
 		Absent: absent,
 	}
-	if e.modeNow(a) != check.Enforce || a.settled && a.enforcedAs == g.effective {
+	if e.modeNow(a) != check.Enforce || a.settled && a.enforcedAs() == g.effective {
 		e.report(a, report)
 	} else {
 		a.recording = true

@@ -23,7 +23,7 @@ type closing struct {
 // startPush hands an admitted push to a pusher.
 func (e *Enforcer) startPush(ctx context.Context, g admission, keys []string) {
 	a := g.asset
-	e.trouble(a).push = &push{id: g.Push, target: g.Target, plan: g.Plan, admitted: g.At, budgets: keys, rates: keysOf(g.Rates), effect: g.served.longestEffect(a.kind.name)}
+	e.trouble(a).push = &push{id: g.Push, target: g.Target, effective: g.Effective, plan: g.Plan, admitted: g.At, budgets: keys, rates: keysOf(g.Rates), effect: g.served.longestEffect(a.kind.name)}
 	j := e.setsOut(g)
 	a.push.journey = j
 	e.unsettles(a, g.Effective, e.now())
@@ -143,13 +143,12 @@ func (e *Enforcer) closed(ctx context.Context, group []closing, err error) {
 		if !inDoubt && c.asset.open() && c.asset.push.id == c.Push {
 			e.release(c.asset, c.asset.push.budgets)
 			e.countEnded(c.asset.push, c.At)
-			why := cmp.Or(c.asset.push.lost, c.Reason)
-			was, now := c.asset.push, e.now()
+			push, now := c.asset.push, e.now()
 			c.asset.push = nil
 			e.Measure.Pushes.End(string(c.Push), c.Ending, now)
-			e.landed(c.asset, was, c, now)
-			e.Log.Debug("a push ended", append(e.aboutPush(c.asset, c.Push, was.journey), "ending", c.Ending)...)
-			e.ended(c.asset, c, why)
+			e.landed(c.asset, push, c, now)
+			e.Log.Debug("a push ended", append(e.aboutPush(c.asset, c.Push, push.journey), "ending", c.Ending)...)
+			e.ended(c.asset, c, push)
 		}
 	}
 	e.usher(ctx)
@@ -157,7 +156,7 @@ func (e *Enforcer) closed(ctx context.Context, group []closing, err error) {
 
 // ended draws the lesson from a push and looks at production again: a push is
 // believed only after the next diff.
-func (e *Enforcer) ended(a *asset, c closing, why string) {
+func (e *Enforcer) ended(a *asset, c closing, push *push) {
 	t, now := a.trouble, e.now()
 	t.note = fmt.Sprintf("push %s %s", c.Push, c.Ending)
 	if c.Reason != "" {
@@ -165,7 +164,7 @@ func (e *Enforcer) ended(a *asset, c closing, why string) {
 	}
 	fields := fieldsOf(t.difference.Plan)
 	t.difference, a.calm = intent.Difference{}, 0
-	e.learn(a, c.result, why, fields, now)
+	e.learn(a, push.effective, c.result, cmp.Or(push.lost, c.Reason), fields, now)
 	if a.effective.IsZero() && len(e.view.pins[a.id]) == 0 {
 		e.forget(a)
 		return

@@ -65,6 +65,7 @@ func (e *Enforcer) report(a *asset, report intent.Report) {
 	if report.PushNote == "" && a.trouble != nil && report.State != intent.StateInSync {
 		report.PushNote = a.note
 	}
+	report.Health = a.healthIn(report.Health)
 	if a.kind.served != nil && report.State != intent.StateInSync {
 		report.Guarantee = string(guarantee(a.kind))
 	}

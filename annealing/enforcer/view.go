@@ -98,7 +98,7 @@ func (e *Enforcer) load(ctx context.Context) error {
 	// are looked at once, and then in the pace of the sweep, so that a start is
 	// no storm (L11).
 	for _, a := range e.assets {
-		if a.enforcedAs != a.effective {
+		if a.enforcedAs() != a.effective {
 			e.soon(a, loop.Fresh)
 		} else {
 			a.calm = calmest
@@ -354,4 +354,4 @@ func (e *Enforcer) pinnedNow(a *asset, now time.Time) intent.Sequence {
 }
 
 // modeNow is the mode in force for an asset.
-func (e *Enforcer) modeNow(a *asset) check.Mode { return stricter(a.kind.mode, a.mode) }
+func (e *Enforcer) modeNow(a *asset) check.Mode { return stricter(a.kind.mode, levels[a.mode]) }

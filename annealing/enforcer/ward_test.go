@@ -3,6 +3,7 @@ package enforcer
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -121,6 +122,168 @@ func TestHealthEnds(t *testing.T) {
 		w.publish(off...)
 		w.inSync(off[0])
 	})
+}
+
+// TestLostHealthOutlivesAProcess: what was told once and is not known now counts as
+// unhealthy for the next process too, whether nobody can look or nothing is told
+// (S11); what never told has no health to lose, whoever looks.
+func TestLostHealthOutlivesAProcess(t *testing.T) {
+	for name, loses := range map[string]func(*world, *clinic){
+		"looks fail":      func(w *world, _ *clinic) { w.production.does("web/2", behaviour{unknown: "no answer"}) },
+		"nothing is told": func(_ *world, c *clinic) { c.is("web/2", intent.HealthUnknown) },
+		"it differs": func(w *world, c *clinic) {
+			w.must(w.store.SetHold(w.ctx, shop, intent.Hold{Asset: "web/2", Owner: tester, Reason: "looking"}))
+			w.production.set("web/2", "by hand")
+			c.is("web/2", intent.HealthUnknown)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			simulate(t, func(w *world) {
+				c, things := w.ward(4, 1, 1)
+				c.is("web/3", intent.HealthUnknown) // It never tells.
+				w.publish(things("v1")...)
+				w.inSync(things("v1")...)
+				loses(w, c)
+				w.pass(2 * time.Minute)
+				for range 2 {
+					w.restart(func() {})
+				}
+				w.publish(things("v2", 0)...)
+				w.unpushed("web/0", "nobody knows how web/2 is")
+				w.told("web/0", "in scope cluster=a: 1 (web/2)")
+				w.production.does("web/2", behaviour{says: func(d *intent.Difference) { d.Health.State = intent.Healthy }})
+				w.inSync(things("v2", 0)[0])
+			})
+		})
+	}
+}
+
+// TestTheUnhealthyAreMendedOneAfterAnother: who waits for a place and is unhealthy
+// itself is called when one is free, though nobody else is (L1).
+func TestTheUnhealthyAreMendedOneAfterAnother(t *testing.T) {
+	simulate(t, func(w *world) {
+		c, things := w.ward(8, 1, 1)
+		w.publish(things("v1")...)
+		w.inSync(things("v1")...)
+		for i := range 8 {
+			c.is(intent.AssetID(fmt.Sprintf("web/%d", i)), intent.Unhealthy)
+		}
+		w.pass(2 * time.Minute)
+		w.production.effect = func(id intent.AssetID) { c.is(id, intent.Healthy) }
+		w.publish(things("v2")...)
+		w.pass(20 * time.Second) // Less than a sweep.
+		for _, th := range things("v2") {
+			if got := w.production.word(th.id); got != "v2" {
+				t.Errorf("%s is %s", th.id, got)
+			}
+		}
+	})
+}
+
+// TestAScopeThatIsReadIsNothingInTheWay: a plan waits for it, and nobody is told.
+func TestAScopeThatIsReadIsNothingInTheWay(t *testing.T) {
+	simulate(t, func(w *world) {
+		gate := w.gated()
+		_, things := w.ward(2, 1, 1)
+		open := gate.shut("ward")
+		w.publish(things("v1")...)
+		w.waitsOn("web/0", intent.WaitTurn)
+		if !w.report("web/0").Settled() {
+			t.Error("it counts as in the way")
+		}
+		open()
+		w.inSync(things("v1")...)
+	})
+}
+
+// TestWhatIsOffHasNoHealth, from the look on that reads that it is.
+func TestWhatIsOffHasNoHealth(t *testing.T) {
+	simulate(t, func(w *world) {
+		c, things := w.ward(3, 1, 1)
+		w.publish(things("v1")...)
+		w.inSync(things("v1")...)
+		c.is("web/2", intent.Unhealthy)
+		w.pass(2 * time.Minute)
+		off := things("v2", 0)
+		off[2] = off[2].with(&intentpb.Mode{Mode: intentpb.EnforcementMode_ENFORCEMENT_MODE_OFF})
+		w.publish(off...)
+		w.pass(5 * time.Second)
+		if got := w.production.word("web/0"); got != "v2" {
+			t.Errorf("web/0 is %q, reported %+v", got, w.report("web/0").Waiting)
+		}
+		if health := w.report("web/2").Health; health != (intent.Health{}) {
+			t.Errorf("it is reported %+v", health)
+		}
+	})
+}
+
+// TestScopesOfAnyName: which assets are in a scope is told whatever the scope and
+// its value are called; where no index holds them, nothing is pushed (S11).
+func TestScopesOfAnyName(t *testing.T) {
+	for name, scope := range map[string][2]string{
+		"equals signs": {"env=prod", "a=b"}, "end of line": {"x\ny", "a\nb"}, "quotes": {`"`, `\"`}, "beyond ASCII": {"größe", "\u00a0"},
+		"too long": {"cluster", strings.Repeat("a", 5000)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			simulate(t, func(w *world) {
+				c, things := w.ward(2, 1, 1)
+				list := things("v1")
+				for i := range list {
+					list[i] = thing{id: list[i].id, word: "v1"}.with(&intentpb.ImpactedScope{Scopes: map[string]string{scope[0]: scope[1]}})
+				}
+				w.policy.Budgets = nil
+				w.publish(list...)
+				w.inSync(list...)
+				c.is("web/0", intent.Unhealthy)
+				w.pass(time.Minute)
+				w.policy.Budgets = []*intentpb.Budget{{Scope: scope[0], InFlight: 1, Unhealthy: 1}}
+				list[1].word = "v2"
+				w.publish(list...)
+				w.unpushed("web/1", "web/0 is unhealthy")
+				if name == "too long" {
+					w.told("web/1", "longer than the 256 bytes that are indexed")
+					list[1] = things("v2")[1] // The way out.
+					w.publish(list...)
+					w.inSync(list[1])
+				}
+			})
+		})
+	}
+}
+
+// TestWhatIsGoneIsNotUnhealthy: a thing that was turned down has no health, also
+// where nobody could look right after, or somebody else took it away.
+func TestWhatIsGoneIsNotUnhealthy(t *testing.T) {
+	for name, goes := range map[string]func(w *world, c *clinic){
+		"by a push": func(w *world, c *clinic) {
+			w.eventually("the plan is shown", func() bool { return !w.report("web/2").PlanDigest.IsZero() })
+			w.production.effect = func(intent.AssetID) {
+				w.production.behave["web/2"] = behaviour{unknown: "no answer"}
+			}
+			w.approve("web/2")
+			w.waitsOn("web/2", intent.WaitUnknown)
+			w.production.does("web/2", behaviour{})
+		},
+		"by hand": func(w *world, c *clinic) {
+			c.is("web/2", intent.HealthUnknown)
+			w.production.set("web/2", "")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			simulate(t, func(w *world) {
+				c, things := w.ward(3, 1, 1)
+				gone := job("web/2", 1, "1").with(&intentpb.ImpactedScope{Scopes: map[string]string{"cluster": "a"}})
+				w.publish(append(things("v1")[:2], gone)...)
+				w.inSync(append(things("v1")[:2], gone)...)
+				gone = gone.down()
+				w.publish(append(things("v1")[:2], gone)...)
+				goes(w, c)
+				w.inSync(gone)
+				w.publish(append(things("v2", 0)[:2], gone)...)
+				w.inSync(things("v2", 0)[0])
+			})
+		})
+	}
 }
 
 // TestAWardCostsNoLooks: a push in a large scope looks at its own asset.

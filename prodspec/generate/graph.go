@@ -74,6 +74,7 @@ type Graph struct {
 	bodies    map[intent.Digest][]byte
 	bodyBytes int
 	interned  map[string]string
+	makes     map[Make]*Make
 	// blobs and the runs that give them, and the runs whose outputs name some.
 	blobs  map[intent.Digest]map[*Run]bool
 	naming map[*Run]bool
@@ -91,7 +92,7 @@ func NewGraph(runner Runner, cache Cache) *Graph {
 	return &Graph{
 		runner: runner, schema: schema.Builtin(), cache: cache, derived: map[string]*more{}, splits: map[string]map[string]splitFile{},
 		runs: map[string]map[string]*Run{}, stages: map[string]*stage{}, pending: map[*Run]bool{}, warning: map[*Run]bool{},
-		bodies: map[intent.Digest][]byte{}, interned: map[string]string{},
+		bodies: map[intent.Digest][]byte{}, interned: map[string]string{}, makes: map[Make]*Make{},
 		blobs: map[intent.Digest]map[*Run]bool{}, naming: map[*Run]bool{},
 		places: map[string]definition.Generator{},
 	}
@@ -406,7 +407,7 @@ func (g *Graph) put(generator, file string, rec record, keep bool) {
 	}
 	outputs := make([]Output, len(rec.Assets))
 	for i, asset := range rec.Assets {
-		outputs[i] = Output{ID: asset.ID, Type: intent.TypeName(g.intern(string(asset.Type))), Digest: asset.Digest, Refers: rec.Refers[i], File: g.intern(asset.File), Line: int32(asset.Line)}
+		outputs[i] = Output{ID: asset.ID, Make: g.make(asset.Type, asset.File), Digest: asset.Digest, Line: int32(asset.Line)}
 		outputs[i].more = g.more(rec, i)
 	}
 	run.Outputs = outputs
@@ -415,7 +416,7 @@ func (g *Graph) put(generator, file string, rec record, keep bool) {
 		g.keep(rec)
 	}
 	if slices.EqualFunc(outputs, run.Taken, func(a, b Output) bool {
-		return a.ID == b.ID && a.Digest == b.Digest && slices.Equal(a.Refers, b.Refers)
+		return a.ID == b.ID && a.Digest == b.Digest && slices.Equal(a.Refers(), b.Refers())
 	}) {
 		run.Taken = outputs
 		delete(g.pending, run)
@@ -467,6 +468,15 @@ func (g *Graph) intern(s string) string {
 	}
 	g.interned[s] = s
 	return s
+}
+
+// make returns the one of those values.
+func (g *Graph) make(of intent.TypeName, file string) *Make {
+	m := Make{of, file}
+	if g.makes[m] == nil {
+		g.makes[m] = &m
+	}
+	return g.makes[m]
 }
 
 // isProgram: such files are for load, not for ctx.files.

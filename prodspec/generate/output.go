@@ -7,24 +7,37 @@ import (
 	"lehr.dev/prodspec/derive"
 )
 
-// Output is one asset that a run gave, without its content.
+// Output is one asset that a run gave, without its content. There may be a
+// million: what is the same for many is shared.
 type Output struct {
 	ID     intent.AssetID
-	Type   intent.TypeName
 	Digest intent.Digest
-	// Refers are the assets it reads.
-	Refers []intent.AssetID
-	// File and Line of the program that made it.
-	File string
-	Line int32
-	// more is nil for most assets, of which there may be a million.
+	*Make
+	// more is nil for most assets.
 	more *more
+	// Line of the file of its make.
+	Line int32
+}
+
+// Make is what assets have in common that one program made.
+type Make struct {
+	Type intent.TypeName
+	File string
 }
 
 type more struct {
+	refers  []intent.AssetID
 	serves  []intent.AssetID
 	blobs   []intent.Digest
 	derived []derive.Derived
+}
+
+// Refers are the assets it reads.
+func (o *Output) Refers() []intent.AssetID {
+	if o.more == nil {
+		return nil
+	}
+	return o.more.refers
 }
 
 // Serves are the assets that it has a capacity edge to.
@@ -53,7 +66,7 @@ func (o *Output) Derived() []derive.Derived {
 
 // more of an asset. What is derived is the same for many, and shared.
 func (g *Graph) more(rec record, i int) *more {
-	var m more
+	m := more{refers: rec.Refers[i]}
 	if i < len(rec.Serves) {
 		m.serves = rec.Serves[i]
 	}
@@ -65,12 +78,12 @@ func (g *Graph) more(rec record, i int) *more {
 		if g.derived[key] == nil {
 			g.derived[key] = &more{derived: rec.Derived[i]}
 		}
-		if len(m.serves)+len(m.blobs) == 0 {
+		if len(m.refers)+len(m.serves)+len(m.blobs) == 0 {
 			return g.derived[key]
 		}
 		m.derived = g.derived[key].derived
 	}
-	if len(m.serves)+len(m.blobs) == 0 {
+	if len(m.refers)+len(m.serves)+len(m.blobs) == 0 {
 		return nil
 	}
 	return &m

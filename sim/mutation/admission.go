@@ -250,8 +250,8 @@ var budgets = []Mutant{
 	},
 	{
 		Name: "budget-never-given-back", File: "store/relational/budgets.go",
-		Old:    `if keys == "" {`,
-		New:    `if keys == "" || mutant.On("budget-never-given-back") {`,
+		Old:    `		b.used--`,
+		New:    "		if mutant.On(\"budget-never-given-back\") {\n\t\t\tcontinue\n\t\t}\n\t\tb.used--",
 		Breaks: "L7",
 		Why:    "After as many pushes as the limit nothing of the scope is pushed any more.",
 	},

@@ -139,8 +139,8 @@ var livenesses = []Mutant{
 	},
 	{
 		Name: "quiet-rewrites-records", File: "annealing/enforcer/pass.go",
-		Old:    ` a.settled && a.enforcedAs == g.effective {`,
-		New:    ` a.settled && a.enforcedAs == g.effective && !mutant.On("quiet-rewrites-records") {`,
+		Old:    ` a.settled && a.enforcedAs() == g.effective {`,
+		New:    ` a.settled && a.enforcedAs() == g.effective && !mutant.On("quiet-rewrites-records") {`,
 		Breaks: "L10",
 		Why:    "Every look at an asset at rest writes its enforced record.",
 	},

@@ -92,8 +92,8 @@ var publications = []Mutant{
 	},
 	{
 		Name: "effective-ignores-reads", File: "prodspec/builder.go",
-		Old:    `m.effective = intent.EffectiveDigest(output.Digest, digests)`,
-		New:    "if mutant.On(\"effective-ignores-reads\") {\n\t\tdigests = nil\n\t}\n\tm.effective = intent.EffectiveDigest(output.Digest, digests)",
+		Old:    `covering := intent.EffectiveDigest(output.Digest, digests)`,
+		New:    "if mutant.On(\"effective-ignores-reads\") {\n\t\t\tdigests = nil\n\t\t}\n\t\tcovering := intent.EffectiveDigest(output.Digest, digests)",
 		Breaks: "S2",
 		Why:    "What an asset reads changes, and nothing of it is superseded: neither its push under way nor its approval.",
 	},

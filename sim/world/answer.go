@@ -74,7 +74,7 @@ func unknown(asset intent.AssetID, reason string) *pluginpb.AssetDiff {
 // has it say.
 func (l *life) difference(id intent.IncarnationID, asset intent.AssetID, befalls *armed) *pluginpb.AssetDiff {
 	w := l.world
-	wanted, err := w.read(context.Background(), id, asset)
+	wanted, err := w.look(context.Background(), id, asset)
 	if err != nil {
 		return unknown(asset, err.Error())
 	}

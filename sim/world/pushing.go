@@ -115,7 +115,7 @@ func (l *life) request(ctx context.Context) (asked time.Time, waited bool, err e
 func (l *life) sendStart(s start) {
 	w := l.world
 	class := plugin.Unguarded
-	if wanted, err := w.read(context.Background(), s.push.Incarnation, s.push.Asset); err == nil {
+	if wanted, err := w.look(context.Background(), s.push.Incarnation, s.push.Asset); err == nil {
 		if served, serves := l.child.program.serves(wanted.Payload.Type); serves {
 			class = served.Guarantee
 		}

@@ -67,6 +67,8 @@ type World struct {
 	carried []*carried
 	armed   []*armed
 	struck  map[TroubleKind]int
+	// known is what was read of incarnations.
+	known map[place]*wanted
 	// healed is closed, and replaced, when everything heals.
 	healed chan struct{}
 }
@@ -75,7 +77,7 @@ type World struct {
 func New(o Options) *World {
 	return &World{
 		options: o, process: o.Process, random: o.Random,
-		resources: map[intent.ResourceKey]*resource{}, programs: map[string]*program{},
+		resources: map[intent.ResourceKey]*resource{}, programs: map[string]*program{}, known: map[place]*wanted{},
 		struck: map[TroubleKind]int{}, healed: make(chan struct{}),
 	}
 }
@@ -146,7 +148,7 @@ func (w *World) Pushing() []Push {
 // what the content leaves to production; if not, it says why. What cannot be
 // read does not match.
 func (w *World) Matches(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) (bool, string) {
-	wanted, err := w.read(ctx, id, asset)
+	wanted, err := w.look(ctx, id, asset)
 	if err != nil {
 		return false, err.Error()
 	}

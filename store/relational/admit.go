@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"lehr.dev/audit"
 	"lehr.dev/fault"
@@ -253,7 +252,7 @@ func (d *desk) enter(a store.Admission) error {
 		grounds, doubt, open, ending, reason, ended) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 0, 1, '', '', 0)
 		ON CONFLICT (id) DO NOTHING`,
 		string(a.Push), string(d.lease.Partition), string(a.Asset), int64(a.Target.Sequence), a.Effective[:], a.Plan[:],
-		string(a.ResourceKey), d.lease.Epoch, stamp(a.At), budgets, strings.Join(rates, "\n"), grounds)
+		string(a.ResourceKey), d.lease.Epoch, stamp(a.At), budgets, joinKeys(rates), grounds)
 	if err != nil {
 		return err
 	}

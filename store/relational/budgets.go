@@ -55,15 +55,39 @@ func (d *desk) takeBudgets(a store.Admission) string {
 		keys[i] = use.Key
 		d.budgets[use.Key].used++
 	}
-	return strings.Join(keys, "\n")
+	return joinKeys(keys)
+}
+
+// A key holds what an asset's sources say, which may have an end of line.
+var (
+	escapeKey   = strings.NewReplacer(`\`, `\\`, "\n", `\n`)
+	unescapeKey = strings.NewReplacer(`\\`, `\`, `\n`, "\n")
+)
+
+// joinKeys writes keys as the journal keeps them, one a line.
+func joinKeys(keys []string) string {
+	lines := make([]string, len(keys))
+	for i, key := range keys {
+		lines[i] = escapeKey.Replace(key)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// splitKeys reads what joinKeys wrote.
+func splitKeys(text string) []string {
+	if text == "" {
+		return nil
+	}
+	keys := strings.Split(text, "\n")
+	for i, line := range keys {
+		keys[i] = unescapeKey.Replace(line)
+	}
+	return keys
 }
 
 // releaseBudgets gives back what a push took.
 func (d *desk) releaseBudgets(keys string) error {
-	if keys == "" {
-		return nil
-	}
-	for key := range strings.SplitSeq(keys, "\n") {
+	for _, key := range splitKeys(keys) {
 		b, err := d.budget(key)
 		if err != nil {
 			return err

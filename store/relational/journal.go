@@ -3,7 +3,6 @@ package relational
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"lehr.dev/audit"
 	"lehr.dev/fault"
@@ -83,12 +82,7 @@ func scanPush(row scanner, partition intent.PartitionID) (p store.PushRecord, er
 	if err == nil && grounds != "" {
 		err = decode("push", grounds, &p.Grounds)
 	}
-	if budgets != "" {
-		p.Budgets = strings.Split(budgets, "\n")
-	}
-	if rates != "" {
-		p.Rates = strings.Split(rates, "\n")
-	}
+	p.Budgets, p.Rates = splitKeys(budgets), splitKeys(rates)
 	p.Admitted, p.Ended = unstamp(admitted), unstamp(ended)
 	return p, err
 }

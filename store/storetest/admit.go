@@ -16,7 +16,7 @@ func testAdmit(t *testing.T, open func(t *testing.T) store.All) {
 	for name, test := range map[string]func(*world){
 		"Stop": admitStop, "Stale": admitStale, "OpenPush": admitOpenPush, "ResourceKey": admitResourceKey,
 		"Quiet": admitQuiet, "Approval": admitApproval, "Quorum": admitQuorum, "Author": admitAuthor, "Alone": admitAlone,
-		"Rejection": admitRejection, "Override": admitOverride, "Budget": admitBudget, "Rate": admitRate, "Claim": admitClaim,
+		"Rejection": admitRejection, "Override": admitOverride, "Budget": admitBudget, "Rate": admitRate, "Keys": admitKeys, "Claim": admitClaim,
 		"EachOnItsOwn": admitEachOnItsOwn, "Malformed": admitMalformed,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -193,6 +193,34 @@ func admitBudget(w *world) {
 	w.waits(twice, intent.WaitBudget)
 	// What was refused took nothing: the second key is free for one more.
 	w.admitted(use("p5", "a", 2, 2))
+}
+
+// admitKeys: a key holds what an asset's sources say of its scope, whatever that is.
+// What a push takes under it is given back under it, and under no other (S8, L7).
+func admitKeys(w *world) {
+	keys := []string{"cluster=a", "cluster=a\ncluster=b", `cluster=a\ncluster=b`, "cluster=b", `\`, "\n"}
+	one := func(push, asset string, keys ...string) store.Admission {
+		a := w.admission(push, asset, at(1))
+		for _, key := range keys {
+			a.Budgets = append(a.Budgets, store.BudgetUse{Key: key, Limit: 1})
+			a.Rates = append(a.Rates, store.RateUse{Key: key, Limit: 1, Period: time.Nanosecond})
+		}
+		return a
+	}
+	w.admitted(one("p1", "a", keys[0], keys[3]))
+	w.admitted(one("p2", "b", keys[1], keys[2], keys[4], keys[5]))
+	open, err := w.OpenPushes(w.t.Context(), shop)
+	w.must(err)
+	if !slices.Equal(open[1].Budgets, []string{keys[1], keys[2], keys[4], keys[5]}) || !slices.Equal(open[1].Rates, open[1].Budgets) {
+		w.t.Errorf("they are %q and %q", open[1].Budgets, open[1].Rates)
+	}
+	w.closePush("p2", "pushed")
+	w.waits(one("p3", "c", keys[0]), intent.WaitBudget)
+	w.waits(one("p3", "c", keys[3]), intent.WaitBudget)
+	w.closePush("p1", "pushed")
+	last := one("p3", "c", keys...)
+	last.At = last.At.Add(time.Hour)
+	w.admitted(last)
 }
 
 func admitClaim(w *world) {

@@ -11,14 +11,32 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	commandpb "lehr.dev/gen/lehr/command/v1"
 	processpb "lehr.dev/gen/lehr/process/v1"
 	"lehr.dev/plugin/serve"
 )
 
 func main() {
 	world := &memory{jobs: map[string]*processpb.Job{}, adopts: slices.Contains(os.Args[1:], "-adopt")}
-	os.Exit(serve.Main(serve.Plugin{Name: "null", Version: "1", Resources: []serve.Kind{serve.For(world, serve.Serving{})}}))
+	kind := serve.For(world, serve.Serving{})
+	if slices.Contains(os.Args[1:], "-hang") {
+		kind = serve.For(hung{}, serve.Serving{})
+	}
+	os.Exit(serve.Main(serve.Plugin{Name: "null", Version: "1", Resources: []serve.Kind{kind}}))
 }
+
+// hung never tells what production is, and gives up at no word.
+type hung struct{}
+
+func (hung) Read(context.Context, []serve.Asset[*commandpb.Command]) ([]serve.State[*commandpb.Command], error) {
+	select {}
+}
+
+func (hung) Resolve(_ context.Context, asset serve.Asset[*commandpb.Command]) (*commandpb.Command, error) {
+	return asset.Payload, nil
+}
+
+func (hung) Apply(context.Context, serve.Change[*commandpb.Command], serve.Permit) error { select {} }
 
 // memory is production.
 type memory struct {

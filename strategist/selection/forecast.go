@@ -1,0 +1,101 @@
+package selection
+
+import (
+	"slices"
+	"time"
+
+	"lehr.dev/intent"
+)
+
+// Step is assets of a stage that go on together.
+type Step struct {
+	Stage  string
+	Assets []intent.AssetID
+	// At is the earliest time; zero: nothing that is known of lets them go on, and
+	// Waits says for what.
+	At    time.Time
+	Waits string
+}
+
+// mostSteps bounds a forecast.
+const mostSteps = 10_000
+
+// Forecast says how a rollout goes at the earliest: as if each asset were in sync
+// so long after it is let go on, and healthy from then on; what is blocked, and
+// what is not healthy now, stays so. Its last steps are what never goes on. It
+// takes as many choices as there are waves.
+func Forecast(p Policy, targets []Target, now time.Time, takes time.Duration) (steps []Step) {
+	targets = slices.Clone(targets)
+	lands := map[intent.AssetID]time.Time{}
+	for _, t := range targets {
+		if t.Selected && !t.InSync && t.Blocked == "" {
+			lands[t.Asset] = now.Add(takes)
+		}
+	}
+	stages, _ := p.parts(targets)
+	stageOf := map[intent.AssetID]string{}
+	for i, members := range stages {
+		for _, t := range members {
+			stageOf[t.Asset] = p.Stages[i].Name
+		}
+	}
+	for range mostSteps {
+		choice := Choose(p, targets, now)
+		if len(choice.Assets) > 0 {
+			steps = append(steps, Step{Stage: stageOf[choice.Assets[0]], Assets: choice.Assets, At: now})
+			for i := range targets {
+				if slices.Contains(choice.Assets, targets[i].Asset) {
+					targets[i].Selected = true
+					lands[targets[i].Asset] = now.Add(takes)
+				}
+			}
+			continue
+		}
+		next := choice.Next
+		for _, at := range lands {
+			if next.IsZero() || at.Before(next) {
+				next = at
+			}
+		}
+		if choice.Done {
+			return steps
+		}
+		if next.IsZero() || !next.After(now) && len(lands) == 0 {
+			return append(steps, stuck(p, choice, stages)...)
+		}
+		pass(targets, lands, now, next)
+		now = next
+	}
+	return steps
+}
+
+// pass lets time go by.
+func pass(targets []Target, lands map[intent.AssetID]time.Time, now, next time.Time) {
+	for i := range targets {
+		t := &targets[i]
+		if t.InSync && t.Well {
+			t.Healthy += next.Sub(now)
+		}
+		if at, lies := lands[t.Asset]; lies && !at.After(next) {
+			t.InSync, t.Well, t.Healthy = true, true, next.Sub(at)
+			delete(lands, t.Asset)
+		}
+	}
+}
+
+// stuck are the stages that nothing known of lets go on.
+func stuck(p Policy, choice Choice, stages [][]Target) (steps []Step) {
+	for i, status := range choice.Stages {
+		if status.Done == status.Total {
+			continue
+		}
+		step := Step{Stage: status.Name, Waits: status.Waits}
+		for _, t := range stages[i] {
+			if !t.Selected && !t.InSync {
+				step.Assets = append(step.Assets, t.Asset)
+			}
+		}
+		steps = append(steps, step)
+	}
+	return steps
+}

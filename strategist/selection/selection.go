@@ -1,0 +1,387 @@
+// Package selection says which assets a rollout lets go on now: some, or none,
+// and then what it waits for. It is pure: it takes what is known and the time,
+// keeps nothing between two questions, and so goes on after a restart, and when
+// assets appear, vanish, or are right already.
+package selection
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"lehr.dev/intent"
+)
+
+// Policy is how a rollout goes. An asset belongs to the first stage that wants
+// it; one that no stage wants is never let go on.
+type Policy struct {
+	Stages []Stage
+}
+
+// Stage is a part of the assets, and how they follow each other. It begins when
+// all assets of the stages before it are done.
+type Stage struct {
+	Name string
+	// Wants says which assets belong to it; nil: all that are left.
+	Wants func(Target) bool
+	// By groups its assets, as by the value of a scope or a label; nil: they are
+	// one group. Order lists groups that come first, in that order; the others
+	// follow by name.
+	By    func(Target) string
+	Order []string
+	// Parallel is how many groups may be under way at a time; 0: one.
+	Parallel int
+	// Wave is how many of a group go on at a time.
+	Wave Wave
+	// Most is how many of the stage may be under way at a time, over all groups;
+	// 0: as many as their waves.
+	Most int
+	// Delay is the pause after what came before is done: the wave before it of its
+	// group, or else the newest group or the stage before.
+	Delay time.Duration
+	// Soak is how long an asset must have been healthy, since it was seen in sync
+	// after its push, to be done.
+	Soak time.Duration
+	// Open says whether assets may be let go on at a time, and if not when that
+	// changes (zero: not known to); nil: always.
+	Open func(now time.Time) (open bool, next time.Time)
+}
+
+// Wave is how many of a group go on at a time, until those are done.
+type Wave struct {
+	// Count is that many; with Percent and Factor 0 too, all at once.
+	Count int
+	// Percent of the group, rounded up, 0 to 100.
+	Percent float64
+	// Factor by which the number of those that have gone on grows with each wave,
+	// over 1; the first wave is Count, or one.
+	Factor float64
+}
+
+// Target is an asset that a rollout governs, as far as it is known.
+type Target struct {
+	Asset  intent.AssetID
+	Type   intent.TypeName
+	Scopes map[string]string
+	Labels map[string]string
+	// Selected: the rollout let it go on already.
+	Selected bool
+	// InSync: it is what the rollout makes of it, seen so after its push. Healthy
+	// is for how long it was healthy since then; Well, that it is so now.
+	InSync  bool
+	Healthy time.Duration
+	Well    bool
+	// Blocked says why it cannot go on now, of itself; empty: it can. Others of
+	// its wave are let go on in its place.
+	Blocked string
+}
+
+// Choice is what a rollout does now.
+type Choice struct {
+	// Assets may go on now, in this order.
+	Assets []intent.AssetID
+	// Stages are all of them, in order, with what each waits for.
+	Stages []Status
+	// Next is when time alone changes the choice, at the earliest; zero: never.
+	Next time.Time
+	// Unwanted are the assets that belong to no stage.
+	Unwanted []intent.AssetID
+	// Done: all that belong to a stage are done.
+	Done bool
+}
+
+// Status of a stage.
+type Status struct {
+	Name string
+	// Of Total assets so many were let go on, and so many of those are done.
+	Total, Selected, Done int
+	// Waits says for what, in words; empty: it is done, lets assets go on now, or
+	// there are none.
+	Waits string
+	// For are the assets it waits for.
+	For []intent.AssetID
+}
+
+// done reports whether an asset has gone through the stage.
+func (s *Stage) done(t Target) bool { return t.InSync && t.Well && t.Healthy >= s.Soak }
+
+// Choose says which assets may go on now. Its answer depends on nothing but what
+// it is given, and not on the order of the targets.
+func Choose(p Policy, targets []Target, now time.Time) Choice {
+	members, unwanted := p.parts(targets)
+	choice := Choice{Unwanted: unwanted, Done: true}
+	ready := true       // all before are done
+	var before []Target // the last stage that had any
+	var soaked *Stage   // and that stage
+	for i := range p.Stages {
+		stage := &p.Stages[i]
+		chooser := chooser{Stage: stage, now: now, members: members[i], status: Status{Name: stage.Name, Total: len(members[i])}}
+		chooser.count()
+		switch {
+		case chooser.status.Done == chooser.status.Total:
+		case !ready:
+			chooser.status.Waits = "for the stages before it"
+		default:
+			chooser.choose(settled(soaked, before))
+			choice.Assets = chooser.chosen
+			choice.Next = chooser.next
+		}
+		ready = ready && chooser.status.Done == chooser.status.Total
+		if len(members[i]) > 0 {
+			before, soaked = members[i], stage
+		}
+		choice.Stages = append(choice.Stages, chooser.status)
+	}
+	choice.Done = ready
+	return choice
+}
+
+// parts deals the targets out to the stages, each in the order of the ids.
+func (p Policy) parts(targets []Target) (members [][]Target, unwanted []intent.AssetID) {
+	members = make([][]Target, len(p.Stages))
+	for _, t := range slices.SortedFunc(slices.Values(targets), func(a, b Target) int { return cmp.Compare(a.Asset, b.Asset) }) {
+		at := slices.IndexFunc(p.Stages, func(s Stage) bool { return s.Wants == nil || s.Wants(t) })
+		if at < 0 {
+			unwanted = append(unwanted, t.Asset)
+			continue
+		}
+		members[at] = append(members[at], t)
+	}
+	return members, unwanted
+}
+
+// settled is for how long all of a stage's assets have been done; of none, for
+// ever.
+func settled(stage *Stage, members []Target) time.Duration {
+	least := forever
+	for _, t := range members {
+		least = min(least, t.Healthy-stage.Soak)
+	}
+	return least
+}
+
+const forever = time.Duration(1<<63 - 1)
+
+// group is a part of a stage.
+type group struct {
+	name    string
+	members []Target
+}
+
+// groups of the stage, in the order in which they go on.
+func (s *Stage) groups(members []Target) (groups []*group) {
+	named := map[string]*group{}
+	for _, t := range members {
+		name := ""
+		if s.By != nil {
+			name = s.By(t)
+		}
+		if named[name] == nil {
+			named[name] = &group{name: name}
+			groups = append(groups, named[name])
+		}
+		named[name].members = append(named[name].members, t)
+	}
+	rank := func(g *group) int {
+		if at := slices.Index(s.Order, g.name); at >= 0 {
+			return at
+		}
+		return len(s.Order)
+	}
+	slices.SortFunc(groups, func(a, b *group) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(a.name, b.name))
+	})
+	return groups
+}
+
+// size is how many of a group go on next, where so many have before.
+func (w Wave) size(total, selected int) int {
+	switch {
+	case w.Factor > 1 && selected > 0:
+		return max(1, int(float64(selected)*(w.Factor-1)))
+	case w.Factor > 1:
+		return max(1, w.Count)
+	case w.Percent > 0:
+		return max(1, ceil(float64(total)*w.Percent/100))
+	case w.Count > 0:
+		return w.Count
+	}
+	return total
+}
+
+func ceil(f float64) int {
+	n := int(f)
+	if float64(n) < f {
+		n++
+	}
+	return n
+}
+
+// chooser looks at one stage that may go on.
+type chooser struct {
+	*Stage
+	now     time.Time
+	members []Target
+	status  Status
+	chosen  []intent.AssetID
+	next    time.Time
+}
+
+func (c *chooser) count() {
+	for _, t := range c.members {
+		if t.Selected || t.InSync {
+			c.status.Selected++
+		}
+		if c.done(t) {
+			c.status.Done++
+		}
+	}
+}
+
+// choose lets assets of the stage go on. What came before it has been done for so
+// long.
+func (c *chooser) choose(since time.Duration) {
+	parallel, underWay := max(1, c.Parallel), c.underWay(c.members)
+	room := len(c.members)
+	if c.Most > 0 {
+		room = c.Most - len(underWay)
+	}
+	for _, g := range c.groups(c.members) {
+		if !slices.ContainsFunc(g.members, func(t Target) bool { return !c.done(t) }) {
+			since = min(since, settled(c.Stage, g.members))
+			continue
+		}
+		if parallel == 0 {
+			break
+		}
+		parallel--
+		room -= c.wave(g, since, room)
+	}
+	if len(c.chosen) > 0 {
+		c.status.Waits, c.status.For = "", nil
+	}
+}
+
+// underWay are those that were let go on and are not done.
+func (c *chooser) underWay(members []Target) (list []Target) {
+	for _, t := range members {
+		if t.Selected && !c.done(t) || t.InSync && !c.done(t) {
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+// wave lets as many of a group go on as may, and returns how many.
+func (c *chooser) wave(g *group, since time.Duration, room int) (chosen int) {
+	if running := c.underWay(g.members); len(running) > 0 {
+		c.waitsFor(running)
+		return 0
+	}
+	var done, left []Target
+	for _, t := range g.members {
+		if c.done(t) {
+			done = append(done, t)
+		} else {
+			left = append(left, t)
+		}
+	}
+	if len(done) > 0 {
+		since = settled(c.Stage, done)
+	}
+	if since < c.Delay {
+		c.waitsUntil(c.now.Add(c.Delay-since), fmt.Sprintf("a pause of %s after what came before", c.Delay))
+		return 0
+	}
+	if c.Open != nil {
+		if open, next := c.Open(c.now); !open {
+			c.waitsUntil(next, "for its window")
+			return 0
+		}
+	}
+	size := min(c.Wave.size(len(g.members), len(done)), room)
+	if size <= 0 {
+		c.waits(fmt.Sprintf("for one of the %d that may be under way at a time", c.Most))
+		return 0
+	}
+	var blocked []Target
+	for _, t := range left {
+		switch {
+		case t.Blocked != "":
+			blocked = append(blocked, t)
+		case chosen < size:
+			c.chosen = append(c.chosen, t.Asset)
+			chosen++
+		}
+	}
+	if chosen == 0 {
+		for _, t := range blocked {
+			c.status.For = append(c.status.For, t.Asset)
+		}
+		c.waits(fmt.Sprintf("for %s: %s", blocked[0].Asset, blocked[0].Blocked) + others(len(blocked)))
+	}
+	return chosen
+}
+
+// waitsFor says what keeps those that are under way from being done.
+func (c *chooser) waitsFor(running []Target) {
+	first := running[0]
+	for _, t := range running {
+		c.status.For = append(c.status.For, t.Asset)
+		if rank(t) < rank(first) {
+			first = t
+		}
+		if t.InSync && t.Well {
+			c.until(c.now.Add(c.Soak - t.Healthy))
+		}
+	}
+	text := fmt.Sprintf("for %s to be in sync", first.Asset)
+	switch {
+	case first.Blocked != "" && !first.InSync:
+		text = fmt.Sprintf("for %s: %s", first.Asset, first.Blocked)
+	case first.InSync && !first.Well:
+		text = fmt.Sprintf("for %s, which is not healthy", first.Asset)
+	case first.InSync:
+		text = fmt.Sprintf("for %s to be healthy for %s more", first.Asset, c.Soak-first.Healthy)
+	}
+	c.waits(text + others(len(running)))
+}
+
+// rank orders those under way by how much is missing: the worst first.
+func rank(t Target) int {
+	switch {
+	case t.InSync && !t.Well:
+		return 0
+	case !t.InSync && t.Blocked != "":
+		return 1
+	case !t.InSync:
+		return 2
+	}
+	return 3
+}
+
+func others(n int) string {
+	if n < 2 {
+		return ""
+	}
+	return fmt.Sprintf(", and %d more", n-1)
+}
+
+func (c *chooser) waitsUntil(next time.Time, what string) {
+	if !next.IsZero() {
+		what += ", until " + next.UTC().Format(time.RFC3339)
+	}
+	c.until(next)
+	c.waits(what)
+}
+
+// waits keeps the first reason that there is.
+func (c *chooser) waits(what string) { c.status.Waits = cmp.Or(c.status.Waits, what) }
+
+func (c *chooser) until(next time.Time) {
+	if !next.IsZero() && (c.next.IsZero() || next.Before(c.next)) {
+		c.next = next
+	}
+}
