@@ -17,6 +17,11 @@ func (e *Enforcer) learn(a *asset, of intent.Digest, result plugin.PushResult, r
 	t := a.trouble
 	cut, vain := t.cut, t.vain
 	t.cut, t.vain = 0, 0
+	if result.Ending == plugin.Failed && result.RetryAfter > 0 && result.KnownToken <= e.lease.Epoch {
+		t.failures++
+		e.makeWay(a, result.RetryAfter, reason, now) // Whatever the target is by now.
+		return
+	}
 	if _, effective, _, _ := e.target(a, now); effective != of && result.KnownToken <= e.lease.Epoch {
 		if result.Ending == plugin.Pushed {
 			t.resume = resume{}
@@ -27,11 +32,6 @@ func (e *Enforcer) learn(a *asset, of intent.Digest, result plugin.PushResult, r
 	case plugin.Failed:
 		if result.KnownToken > e.lease.Epoch {
 			e.outrank(a, result.KnownToken)
-			return
-		}
-		if result.RetryAfter > 0 {
-			t.failures++
-			e.makeWay(a, result.RetryAfter, reason, now)
 			return
 		}
 		e.backOff(a, result.Retryable, reason, now)
