@@ -27,6 +27,18 @@ import (
 type ailing struct {
 	store.All
 	away, mute atomic.Bool
+	// stuck: scrapes wait until their time is over, and asking counts them.
+	stuck  atomic.Bool
+	asking atomic.Int64
+}
+
+func (s *ailing) Replicas(ctx context.Context) ([]store.Replica, error) {
+	if s.stuck.Load() {
+		s.asking.Add(1)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return s.All.Replicas(ctx)
 }
 
 func (s *ailing) Identity(ctx context.Context) (string, error) {

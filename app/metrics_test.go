@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -125,6 +127,30 @@ func TestWhoMayReadMetrics(t *testing.T) {
 	}
 	if status, _ := get(t, "http://"+running.Monitoring()+"/", "", ""); status != 404 {
 		t.Errorf("the address for metrics serves pages: %d", status)
+	}
+}
+
+// Many who ask for metrics while the store does not answer make no more work than a
+// few: the others are told to come later.
+func TestManyScrapesAreFew(t *testing.T) {
+	running, ails, _ := watched(t, map[intent.PartitionID]string{"one": partition(t, "one", "a")})
+	ails.stuck.Store(true)
+	address := running.Address()
+	var few, many atomic.Int64
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			switch status, _ := get(t, address.URL+"/metrics", "", address.Token); status {
+			case 200:
+				few.Add(1)
+			case 503:
+				many.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if few.Load()+many.Load() != 20 || ails.asking.Load() > few.Load() || many.Load() == 0 {
+		t.Errorf("%d were answered, %d told to come later, and the store was asked %d times", few.Load(), many.Load(), ails.asking.Load())
 	}
 }
 

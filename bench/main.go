@@ -190,11 +190,9 @@ func measurePartition(ctx context.Context, plugin string, size int) (uint64, err
 	print(name("first_build_and_look"), time.Since(began).Seconds(), "s")
 	b.rest()
 	heap := b.heap()
-	why, err := b.whys(ctx)
-	if err != nil {
+	if err := b.whys(ctx, name); err != nil {
 		return 0, err
 	}
-	print(name("why_p99"), why, "ms")
 	var heads, pushes, written []float64
 	for i := range 9 {
 		head, push, bytes, err := b.change(ctx, i)

@@ -20,6 +20,8 @@ const (
 	grows = 5 * time.Minute
 	// mostNamed assets are in a message.
 	mostNamed = 20
+	// mostSaid of each of them is kept, and told, in bytes.
+	mostSaid = 300
 	// mostWaiting messages wait for one target; of more, the oldest are dropped.
 	mostWaiting = 500
 )
@@ -97,7 +99,7 @@ func (e *engine) observe(c *compiled, asset intent.AssetID, over rule.Noted, at 
 	}
 	active.Text = "it is so: " + intent.Shown(c.When)
 	if over.Report != nil {
-		active.Text = says(over.Report)
+		active.Text = oneLine(says(over.Report), mostSaid)
 	}
 	if c.text != nil {
 		if active.Text, err = c.text.Text(over); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -314,6 +315,25 @@ func TestALostLeaseEndsIt(t *testing.T) {
 		w.start()
 		time.Sleep(time.Minute)
 		w.want("chat", "all firing 1")
+	})
+}
+
+// TestAFailedPushIsTold by the condition of docs/notifications.md: the first one too,
+// before which nothing was in the way, so that no report of it was kept.
+func TestAFailedPushIsTold(t *testing.T) {
+	page, err := os.ReadFile("../docs/notifications.md")
+	must(t, err)
+	_, rest, _ := strings.Cut(string(page), "  failed:\n    when: ")
+	when, _, found := strings.Cut(rest, "\n")
+	if !found {
+		t.Fatal("the page has no such condition")
+	}
+	simulate(t, []*intentpb.Notification{{Name: "failed", When: when, To: []string{"chat"}}}, func(w *world) {
+		w.are("in-sync", "a")
+		must(w.T, w.store.SaveReports(w.Context(), w.lease, []intent.Report{{Asset: "a", At: time.Now(), State: intent.StatePushing, Push: "1"}}))
+		w.are("backoff", "a")
+		time.Sleep(time.Minute)
+		w.want("chat", "failed firing 1")
 	})
 }
 

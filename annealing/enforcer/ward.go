@@ -81,11 +81,11 @@ func (w *ward) place(a *asset) {
 		w.well.Remove(at)
 		delete(w.at, a)
 	}
-	switch a.health {
-	case healthWell:
-		w.at[a] = w.well.PushBack(a)
-	case healthIll, healthPushed:
+	switch {
+	case a.unwell || a.health == healthIll || a.health == healthPushed:
 		w.ill[a] = true
+	case a.health == healthWell:
+		w.at[a] = w.well.PushBack(a)
 	}
 }
 

@@ -180,6 +180,43 @@ func TestTheUnhealthyAreMendedOneAfterAnother(t *testing.T) {
 	})
 }
 
+// TestAScopeThatIsReadIsNothingInTheWay: a plan waits for it, and nobody is told.
+func TestAScopeThatIsReadIsNothingInTheWay(t *testing.T) {
+	simulate(t, func(w *world) {
+		gate := w.gated()
+		_, things := w.ward(2, 1, 1)
+		open := gate.shut("ward")
+		w.publish(things("v1")...)
+		w.waitsOn("web/0", intent.WaitTurn)
+		if !w.report("web/0").Settled() {
+			t.Error("it counts as in the way")
+		}
+		open()
+		w.inSync(things("v1")...)
+	})
+}
+
+// TestWhatIsOffHasNoHealth, from the look on that reads that it is.
+func TestWhatIsOffHasNoHealth(t *testing.T) {
+	simulate(t, func(w *world) {
+		c, things := w.ward(3, 1, 1)
+		w.publish(things("v1")...)
+		w.inSync(things("v1")...)
+		c.is("web/2", intent.Unhealthy)
+		w.pass(2 * time.Minute)
+		off := things("v2", 0)
+		off[2] = off[2].with(&intentpb.Mode{Mode: intentpb.EnforcementMode_ENFORCEMENT_MODE_OFF})
+		w.publish(off...)
+		w.pass(5 * time.Second)
+		if got := w.production.word("web/0"); got != "v2" {
+			t.Errorf("web/0 is %q, reported %+v", got, w.report("web/0").Waiting)
+		}
+		if health := w.report("web/2").Health; health != (intent.Health{}) {
+			t.Errorf("it is reported %+v", health)
+		}
+	})
+}
+
 // TestScopesOfAnyName: which assets are in a scope is told whatever the scope and
 // its value are called; where no index holds them, nothing is pushed (S11).
 func TestScopesOfAnyName(t *testing.T) {
