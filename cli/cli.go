@@ -6,14 +6,11 @@ package cli
 
 import (
 	"context"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"os/signal"
-	"os/user"
 	"slices"
 	"strings"
 	"syscall"
@@ -21,14 +18,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"lehr.dev/access"
-	"lehr.dev/audit"
 	"lehr.dev/client"
-	"lehr.dev/document"
 	"lehr.dev/fault"
-	apipb "lehr.dev/gen/lehr/api/v1"
-	"lehr.dev/importer"
-	"lehr.dev/intent"
 )
 
 // Exit codes, stable.
@@ -38,155 +29,6 @@ const (
 	exitDiffers  = 2
 	exitTimedOut = 3
 )
-
-// Local is what commands do without a server.
-type Local struct {
-	Version string
-	// Serve runs a server until the context ends. It calls ready when it
-	// listens.
-	Serve func(ctx context.Context, options ServeOptions, ready func(Serving)) error
-	// StoreName is what people may see of a store's name.
-	StoreName func(store string) string
-	// Open returns a client that works on a store's file, or on the database at
-	// a URL, with or without a server beside. It never creates a store.
-	Open func(ctx context.Context, store string, actor intent.Actor) (*client.Client, func() error, error)
-	// VerifyAudit recomputes an audit without a server.
-	VerifyAudit func(ctx context.Context, source AuditSource) (audit.Report, error)
-	// Build runs a partition's pipeline, and publishes nothing; Lint warns of
-	// what is probably not meant, too.
-	Build, Lint func(ctx context.Context, options BuildOptions) (Built, error)
-	// JSONSchema is that of a definition, or of a type, which may be of the
-	// definition named.
-	JSONSchema func(ctx context.Context, definition, sources, typeName string) (map[string]any, []intent.Finding, error)
-	// ReadDefinition reads a definition, in a repository too.
-	ReadDefinition func(ctx context.Context, definition, sources string) ([]byte, error)
-	// Plan builds, looks at production, and changes nothing. The holds are those of
-	// a server whose store cannot be read.
-	Plan func(ctx context.Context, options BuildOptions, partition intent.PartitionID, holds []intent.Hold) (Planned, error)
-	// Range asks Prometheus for samples to judge.
-	Range func(ctx context.Context, query RangeQuery) ([]Ranged, error)
-	// Keeping is what is done to stores.
-	Keeping Keeping
-	// Imports are the kinds of what exists that import reads.
-	Imports []importer.Kind
-	// Commands are added to the root as they are.
-	Commands []*cobra.Command
-	// Client, if any, is the server of every command, and Now the time: a
-	// simulation's.
-	Client *client.Client
-	Now    func() time.Time
-}
-
-// BuildOptions are build's and plan's flags. Files that are not named allow
-// nothing.
-type BuildOptions struct {
-	Definition string
-	// Generators lists who may have native programs run.
-	Generators string
-	// Sources says which secrets and networks sources may use.
-	Sources string
-	// PluginServers lists those which may be dialled.
-	PluginServers string
-	// ExternalChecks says what rules and checks may ask outside; without it, public URLs
-	// only.
-	ExternalChecks string
-	// Verify builds again elsewhere, and compares.
-	Verify bool
-	// Store, a file or the URL of a database, of which a plan takes over what is
-	// known of the partition; empty, or where there is none: nothing is.
-	Store string
-	// Documents reads those that a server holds; nil: none is asked.
-	Documents func(ctx context.Context, partition intent.PartitionID, name string) (document.Document, error)
-}
-
-// ServeOptions are serve's flags.
-type ServeOptions struct {
-	Store string
-	// Database is a PostgreSQL URL; empty: the store is a file.
-	Database string
-	// Access is the file of the access policy; empty: there is none.
-	Access string
-	// PluginServers lists the plugin servers that may be dialled; empty: none.
-	PluginServers string
-	// Generators lists who may have native programs run; empty: nobody.
-	Generators string
-	// Sources says which secrets and networks sources may use; empty: none.
-	Sources string
-	// ExternalChecks says what rules and checks may ask outside; empty: public URLs only.
-	ExternalChecks string
-	// Notifications says whom partitions may have told; empty: nobody.
-	Notifications string
-	Listen        string
-	// Metrics is the address of metrics and health; empty: they have none of their
-	// own.
-	Metrics string
-	// Traces is the base URL of a collector of traces; empty: variables say.
-	Traces string
-	// TLSCert and TLSKey are the files of a certificate and its key.
-	TLSCert, TLSKey string
-	// URLs by which other machines know the server.
-	URLs []*url.URL
-	// Roots are whose certificates are believed; nil: the system's.
-	Roots *x509.CertPool
-	// Sweep is the longest pause between two looks at a quiet asset.
-	Sweep time.Duration
-	// Checkpoints of the audit are added to this file, or posted to this URL.
-	Checkpoints     string
-	CheckpointPause time.Duration
-	// Register are definitions to register first, by partition.
-	Register map[intent.PartitionID]string
-	// LogFormat is text or json, LogLevel the least that is told: debug, info, warn
-	// or error.
-	LogFormat, LogLevel string
-	Log                 io.Writer
-}
-
-// Serving is how to reach a server that listens.
-type Serving struct {
-	URL, Token string
-	// Remote is the address for other machines; empty: there is none.
-	Remote string
-	// Metrics is the address of metrics and health; empty: they have none.
-	Metrics string
-}
-
-// Built is what a pipeline made.
-type Built struct {
-	Partition intent.PartitionID
-	Assets    []BuiltAsset
-	Findings  []intent.Finding
-	// Blobs that the assets name.
-	Blobs map[intent.Digest][]byte
-}
-
-// BuiltAsset is one asset, rendered.
-type BuiltAsset struct {
-	ID   intent.AssetID
-	Type intent.TypeName
-	// Generator, and the place in its program, that made it.
-	Generator, Place string
-	JSON             []byte
-	Resolved         []Resolved
-}
-
-// Resolved is a field that a resolver changed, what it was, empty if it was not
-// set, and why.
-type Resolved struct {
-	Field  string `json:"field"`
-	Was    string `json:"was,omitempty"`
-	By     string `json:"by"`
-	Reason string `json:"reason"`
-}
-
-// Planned is a partition as it would be.
-type Planned struct {
-	Partition intent.PartitionID
-	Findings  []intent.Finding
-	// Assets that were built, in the order of their ids.
-	Assets []BuiltAsset
-	// Answer of what was found; empty when the findings have errors.
-	Answer *apipb.PlanCandidateResponse
-}
 
 // Terminal is what a command reads and writes.
 type Terminal struct {
@@ -405,141 +247,5 @@ func (s *session) settle(command *cobra.Command) error {
 }
 
 func (s *session) json() bool { return s.output == "json" }
+
 func (s *session) wide() bool { return s.output == "wide" }
-
-// actor is who runs the program.
-func (s *session) actor() intent.Actor {
-	name := s.Getenv("USER")
-	if current, err := user.Current(); err == nil {
-		name = current.Username
-	}
-	return intent.Actor{Name: name, Origin: "cli"}
-}
-
-// databaseMeant reports whether a database is named beside whatever server there
-// is: who means that does not act on what another server has.
-func (s *session) databaseMeant() bool {
-	return s.database != "" && !s.serverGiven && (s.databaseGiven || !s.storeGiven)
-}
-
-// connect returns a client of the server; of the database, if one is named.
-func (s *session) connect(ctx context.Context) (*client.Client, error) {
-	found, err := s.dial()
-	if !s.databaseMeant() || s.local.Client != nil {
-		return found, err
-	}
-	toDo := "name one of its servers with --server URL, or leave the database out to ask the server that runs here"
-	if len(s.servers) > 0 {
-		toDo = "name one of its servers with --server URL; LEHR_SERVER names one of another store"
-	}
-	wanted := s.local.StoreName(s.database)
-	if missing, ok := errors.AsType[*fault.Error](err); ok {
-		return found, fault.New(missing.Kind, "this takes a server of %s: %s", wanted, missing.Message).WithHint("%s", toDo)
-	}
-	if err != nil {
-		return found, err
-	}
-	about, err := found.Server.GetServer(ctx, serverRequest)
-	if err == nil && about.Store != wanted {
-		err = fault.New(fault.Conflict, "this takes a server of %s, and the one at %s has another store, %s", wanted, found.URL, about.Store).WithHint("%s", toDo)
-	}
-	return found, err
-}
-
-// dial returns a client of the server that is named, or runs here.
-func (s *session) dial() (*client.Client, error) {
-	if s.local.Client != nil {
-		return s.local.Client, nil
-	}
-	if len(s.servers) == 0 {
-		return client.Discover(s.store, s.actor())
-	}
-	servers := make([]string, len(s.servers))
-	for i, named := range s.servers {
-		var err error
-		if servers[i], err = client.ParseServer(named); err != nil {
-			return nil, err
-		}
-	}
-	// A token of one replica is known to all.
-	secret, err := s.secret(servers[0])
-	if err != nil {
-		return nil, err
-	}
-	roots, err := s.roots()
-	if err != nil {
-		return nil, err
-	}
-	return client.DialWithRoots(servers[0], secret, s.actor(), roots, servers[1:]...), nil
-}
-
-// connectOrOpen returns a client of the server; or of the store itself, file or
-// database, when no server answers or a flag names it.
-func (s *session) connectOrOpen(ctx context.Context) (*client.Client, error) {
-	if s.local.Client != nil {
-		return s.local.Client, nil
-	}
-	if s.databaseGiven || s.storeGiven {
-		return s.open(ctx)
-	}
-	return s.answeringOrOpen(ctx)
-}
-
-// connectOrRead returns a client of the server; or of the database, if one is
-// named, when no server of it answers.
-func (s *session) connectOrRead(ctx context.Context) (*client.Client, error) {
-	if s.local.Client != nil || s.database == "" {
-		return s.dial()
-	}
-	return s.answeringOrOpen(ctx)
-}
-
-func (s *session) answeringOrOpen(ctx context.Context) (*client.Client, error) {
-	found, err := s.dial()
-	var about *apipb.GetServerResponse
-	if err == nil {
-		about, err = found.Server.GetServer(ctx, serverRequest)
-	}
-	switch {
-	case err == nil && s.databaseMeant() && about.Store != s.local.StoreName(s.database):
-		fmt.Fprintf(s.Err, "The server at %s has another store, %s; it is not asked.\n", plain(found.URL), plain(about.Store))
-	case err == nil:
-		return found, nil
-	case len(s.servers) > 0 && s.database == "", !fault.Is(err, fault.NotFound) && !fault.Is(err, fault.Unavailable):
-		return found, err
-	}
-	opened, openErr := s.open(ctx)
-	name, _ := s.storeMeant()
-	if silent, ok := errors.AsType[*fault.Error](err); ok && found != nil && fault.Is(openErr, fault.NotFound) {
-		// What the server has is elsewhere, and it told why it is not to be had.
-		return nil, fault.New(fault.Unavailable, "%s; and there is no store here to work on without it: %s", silent.Message, s.local.StoreName(name)).
-			WithHint("mend that, or name the store that it serves: --database URL, or --store FILE")
-	}
-	return opened, openErr
-}
-
-// storeMeant is the store to work on without a server, and whether a flag names it.
-func (s *session) storeMeant() (name string, given bool) {
-	if s.database != "" && (s.databaseGiven || !s.storeGiven) {
-		return s.database, s.databaseGiven
-	}
-	return s.store, s.storeGiven
-}
-
-// open returns a client of the store itself, and says so unless that is what
-// was asked for.
-func (s *session) open(ctx context.Context) (*client.Client, error) {
-	name, given := s.storeMeant()
-	opened, closer, err := s.local.Open(ctx, name, s.actor())
-	if err != nil {
-		return nil, err
-	}
-	s.closers = append(s.closers, closer)
-	shown := plain(s.local.StoreName(name))
-	if !given {
-		fmt.Fprintf(s.Err, "No server answers; working on its store %s directly.\n", shown)
-	} else if found, err := access.ReadRendezvous(s.store); err == nil && s.databaseGiven {
-		fmt.Fprintf(s.Err, "Working on the database %s directly; the server at %s is not asked.\n", shown, plain(found.URL))
-	}
-	return opened, nil
-}

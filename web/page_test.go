@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"fmt"
 	"html"
 	"io"
 	"net/http"
@@ -128,6 +129,29 @@ func TestPaging(t *testing.T) {
 	}
 	if seen != len(assets) {
 		t.Errorf("%d rows on all pages, want %d", seen, len(assets))
+	}
+}
+
+// What an incarnation changed is shown by pages, however much it is.
+func TestAnIncarnationOfManyChanges(t *testing.T) {
+	w := newWorld(t)
+	var assets []intent.Asset
+	for i := range 230 {
+		assets = append(assets, w.command(intent.AssetID(fmt.Sprintf("a/%03d", i)), "x"))
+	}
+	w.publish(0, assets...)
+	next := regexp.MustCompile(`href="([^"]*)" rel="next"`)
+	var pages []int
+	for path := "/partition/shop/incarnation/1"; path != ""; {
+		text := w.shows(path, "+230", "shop@1")
+		pages = append(pages, strings.Count(text, `href="/partition/shop/asset/a/`))
+		path = ""
+		if match := next.FindStringSubmatch(text); match != nil {
+			path = html.UnescapeString(match[1])
+		}
+	}
+	if !slices.Equal(pages, []int{100, 100, 30}) {
+		t.Errorf("the pages show %v", pages)
 	}
 }
 

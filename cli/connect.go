@@ -1,0 +1,151 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/user"
+
+	"lehr.dev/access"
+	"lehr.dev/client"
+	"lehr.dev/fault"
+	apipb "lehr.dev/gen/lehr/api/v1"
+	"lehr.dev/intent"
+)
+
+// actor is who runs the program.
+func (s *session) actor() intent.Actor {
+	name := s.Getenv("USER")
+	if current, err := user.Current(); err == nil {
+		name = current.Username
+	}
+	return intent.Actor{Name: name, Origin: "cli"}
+}
+
+// databaseMeant reports whether a database is named beside whatever server there
+// is: who means that does not act on what another server has.
+func (s *session) databaseMeant() bool {
+	return s.database != "" && !s.serverGiven && (s.databaseGiven || !s.storeGiven)
+}
+
+// connect returns a client of the server; of the database, if one is named.
+func (s *session) connect(ctx context.Context) (*client.Client, error) {
+	found, err := s.dial()
+	if !s.databaseMeant() || s.local.Client != nil {
+		return found, err
+	}
+	toDo := "name one of its servers with --server URL, or leave the database out to ask the server that runs here"
+	if len(s.servers) > 0 {
+		toDo = "name one of its servers with --server URL; LEHR_SERVER names one of another store"
+	}
+	wanted := s.local.StoreName(s.database)
+	if missing, ok := errors.AsType[*fault.Error](err); ok {
+		return found, fault.New(missing.Kind, "this takes a server of %s: %s", wanted, missing.Message).WithHint("%s", toDo)
+	}
+	if err != nil {
+		return found, err
+	}
+	about, err := found.Server.GetServer(ctx, serverRequest)
+	if err == nil && about.Store != wanted {
+		err = fault.New(fault.Conflict, "this takes a server of %s, and the one at %s has another store, %s", wanted, found.URL, about.Store).WithHint("%s", toDo)
+	}
+	return found, err
+}
+
+// dial returns a client of the server that is named, or runs here.
+func (s *session) dial() (*client.Client, error) {
+	if s.local.Client != nil {
+		return s.local.Client, nil
+	}
+	if len(s.servers) == 0 {
+		return client.Discover(s.store, s.actor())
+	}
+	servers := make([]string, len(s.servers))
+	for i, named := range s.servers {
+		var err error
+		if servers[i], err = client.ParseServer(named); err != nil {
+			return nil, err
+		}
+	}
+	// A token of one replica is known to all.
+	secret, err := s.secret(servers[0])
+	if err != nil {
+		return nil, err
+	}
+	roots, err := s.roots()
+	if err != nil {
+		return nil, err
+	}
+	return client.DialWithRoots(servers[0], secret, s.actor(), roots, servers[1:]...), nil
+}
+
+// connectOrOpen returns a client of the server; or of the store itself, file or
+// database, when no server answers or a flag names it.
+func (s *session) connectOrOpen(ctx context.Context) (*client.Client, error) {
+	if s.local.Client != nil {
+		return s.local.Client, nil
+	}
+	if s.databaseGiven || s.storeGiven {
+		return s.open(ctx)
+	}
+	return s.answeringOrOpen(ctx)
+}
+
+// connectOrRead returns a client of the server; or of the database, if one is
+// named, when no server of it answers.
+func (s *session) connectOrRead(ctx context.Context) (*client.Client, error) {
+	if s.local.Client != nil || s.database == "" {
+		return s.dial()
+	}
+	return s.answeringOrOpen(ctx)
+}
+
+func (s *session) answeringOrOpen(ctx context.Context) (*client.Client, error) {
+	found, err := s.dial()
+	var about *apipb.GetServerResponse
+	if err == nil {
+		about, err = found.Server.GetServer(ctx, serverRequest)
+	}
+	switch {
+	case err == nil && s.databaseMeant() && about.Store != s.local.StoreName(s.database):
+		fmt.Fprintf(s.Err, "The server at %s has another store, %s; it is not asked.\n", plain(found.URL), plain(about.Store))
+	case err == nil:
+		return found, nil
+	case len(s.servers) > 0 && s.database == "", !fault.Is(err, fault.NotFound) && !fault.Is(err, fault.Unavailable):
+		return found, err
+	}
+	opened, openErr := s.open(ctx)
+	name, _ := s.storeMeant()
+	if silent, ok := errors.AsType[*fault.Error](err); ok && found != nil && fault.Is(openErr, fault.NotFound) {
+		// What the server has is elsewhere, and it told why it is not to be had.
+		return nil, fault.New(fault.Unavailable, "%s; and there is no store here to work on without it: %s", silent.Message, s.local.StoreName(name)).
+			WithHint("mend that, or name the store that it serves: --database URL, or --store FILE")
+	}
+	return opened, openErr
+}
+
+// storeMeant is the store to work on without a server, and whether a flag names it.
+func (s *session) storeMeant() (name string, given bool) {
+	if s.database != "" && (s.databaseGiven || !s.storeGiven) {
+		return s.database, s.databaseGiven
+	}
+	return s.store, s.storeGiven
+}
+
+// open returns a client of the store itself, and says so unless that is what
+// was asked for.
+func (s *session) open(ctx context.Context) (*client.Client, error) {
+	name, given := s.storeMeant()
+	opened, closer, err := s.local.Open(ctx, name, s.actor())
+	if err != nil {
+		return nil, err
+	}
+	s.closers = append(s.closers, closer)
+	shown := plain(s.local.StoreName(name))
+	if !given {
+		fmt.Fprintf(s.Err, "No server answers; working on its store %s directly.\n", shown)
+	} else if found, err := access.ReadRendezvous(s.store); err == nil && s.databaseGiven {
+		fmt.Fprintf(s.Err, "Working on the database %s directly; the server at %s is not asked.\n", shown, plain(found.URL))
+	}
+	return opened, nil
+}
