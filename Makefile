@@ -55,7 +55,9 @@ tools: ## install what tests start beside Lehr (as root, on Debian)
 
 .PHONY: test-fast
 test-fast: ## the quick tests, under a minute
-	$(GO) test -short ./...
+	@# Without symbols for debuggers, for there are 80 programs to link. More at once
+	@# than there are cores: many wait for timers and processes.
+	$(GO) test -short -ldflags=-w -p 4 -parallel 8 ./...
 
 .PHONY: bench
 bench: build ## measure speed and memory, all or ONLY=… of it: "name value unit" a line

@@ -24,8 +24,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"lehr.dev/access"
 	"lehr.dev/annealing/check"
 	"lehr.dev/annealing/enforcer"
@@ -217,8 +215,9 @@ type App struct {
 	// measures are of the process; those of partitions are in their states.
 	measures  measures
 	heartbeat heartbeat
-	registry  func() *prometheus.Registry
-	tail      tail
+	// shown answers whoever asks for metrics.
+	shown func() http.Handler
+	tail  tail
 	// followed: the registered partitions were read once.
 	followed atomic.Bool
 
@@ -263,7 +262,7 @@ func New(options Options) (*App, error) {
 	}
 	outage := newOutage(log, runtime.Now)
 	a.log, a.outage = slog.New(outage), outage.absence
-	a.registry = sync.OnceValue(a.newMetrics)
+	a.shown = sync.OnceValue(a.newMetrics)
 	return a, nil
 }
 

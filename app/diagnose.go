@@ -96,7 +96,7 @@ func (a *App) metricsText(ctx context.Context) []byte {
 	if err != nil {
 		return []byte(err.Error())
 	}
-	a.serveMetrics().ServeHTTP(answer, request)
+	a.shown().ServeHTTP(answer, request)
 	return answer.Bytes()
 }
 

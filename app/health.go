@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -23,6 +24,8 @@ const (
 	heldUpAfter = 15 * time.Second
 	// storePatience is how long the store may take to answer whether it is there.
 	storePatience = 2 * time.Second
+	// notifier is the actor without which a partition is served all the same.
+	notifier = "notifier"
 	// askStoreAgain bounds how often whoever asks makes it be asked.
 	askStoreAgain = time.Second
 )
@@ -103,10 +106,13 @@ func (a *App) unready(ctx context.Context) (reasons, remarks []string) {
 		reasons = append(reasons, "the audit cannot be written, so nothing is changed; the server's log says why")
 	}
 	failing, all := map[string]int{}, 0
-	broken := 0
+	broken, silent := 0, 0
 	for _, s := range a.held() {
 		all++
 		actors := s.failing()
+		if at := slices.Index(actors, notifier); at >= 0 {
+			silent, actors = silent+1, slices.Delete(actors, at, at+1)
+		}
 		if len(actors) > 0 {
 			broken++
 		}
@@ -114,8 +120,11 @@ func (a *App) unready(ctx context.Context) (reasons, remarks []string) {
 			failing[actor]++
 		}
 	}
+	if silent > 0 { // Balancers are not to turn away whoever looks for themselves.
+		remarks = append(remarks, fmt.Sprintf("notifications of %d of %d partitions are not sent", silent, all))
+	}
 	if broken == 0 {
-		return reasons, nil
+		return reasons, remarks
 	}
 	text := fmt.Sprintf("%d of %d partitions are not served:", broken, all)
 	for _, actor := range []string{"lease", "pipeline", "enforcer", "collector"} {
@@ -124,9 +133,9 @@ func (a *App) unready(ctx context.Context) (reasons, remarks []string) {
 		}
 	}
 	if broken == all {
-		return append(reasons, text), nil
+		return append(reasons, text), remarks
 	}
-	return reasons, []string{text}
+	return reasons, append(remarks, text)
 }
 
 // held are the states of the partitions that are for this replica to serve.

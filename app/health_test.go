@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -17,6 +18,7 @@ import (
 	"lehr.dev/app"
 	"lehr.dev/intent"
 	"lehr.dev/loop"
+	"lehr.dev/notify"
 	"lehr.dev/store"
 )
 
@@ -25,6 +27,18 @@ import (
 type ailing struct {
 	store.All
 	away, mute atomic.Bool
+	// stuck: scrapes wait until their time is over, and asking counts them.
+	stuck  atomic.Bool
+	asking atomic.Int64
+}
+
+func (s *ailing) Replicas(ctx context.Context) ([]store.Replica, error) {
+	if s.stuck.Load() {
+		s.asking.Add(1)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return s.All.Replicas(ctx)
 }
 
 func (s *ailing) Identity(ctx context.Context) (string, error) {
@@ -160,6 +174,31 @@ func TestOneTenantDoesNotMakeAReplicaUnready(t *testing.T) {
 	}
 	eventually(t, "the other partition is served", func() bool { return p.has("good") })
 	becomes(t, broken.Address().URL+"/readyz", 200, "ready\n- 1 of 2 partitions are not served: enforcer (1)")
+}
+
+// speechless is a store of which nobody learns what was told.
+type speechless struct{ store.All }
+
+func (s speechless) GetBlob(ctx context.Context, partition intent.PartitionID, kind, name string) ([]byte, error) {
+	if kind == notify.BlobKind {
+		return nil, errors.New("unreadable")
+	}
+	return s.All.GetBlob(ctx, partition, kind, name)
+}
+
+// That nobody can be told of the only partition makes no replica unready: it is served.
+func TestWhoTellsNobodyIsReady(t *testing.T) {
+	p := newProduction()
+	policy := filepath.Join(t.TempDir(), "notifications.yaml")
+	if err := os.WriteFile(policy, []byte("notifications: v1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	running, _ := begin(t, p, map[intent.PartitionID]string{"one": partition(t, "one", "good")}, func(o *app.Options) {
+		o.Store, o.Listen, o.Notifications = filepath.Join(t.TempDir(), "lehr.db"), "127.0.0.1:0", policy
+		o.Parts.Store = speechless{o.Parts.Store}
+	})
+	eventually(t, "the partition is served", func() bool { return p.has("good") })
+	becomes(t, running.Address().URL+"/readyz", 200, "ready\n- notifications of 1 of 1 partitions are not sent")
 }
 
 // metric returns a sample of what the app shows, or 0 when there is none.

@@ -109,7 +109,7 @@ func (a *App) listenMonitoring(l *listener) error {
 	l.monitoring = socket.Addr().String()
 	routes := access.Monitoring(loopback)
 	a.probes(routes)
-	routes.Handle("GET /metrics", access.NeedsNothing, a.serveMetrics())
+	routes.Handle("GET /metrics", access.NeedsNothing, a.shown())
 	served := a.newServer(l, routes)
 	served.Protocols.SetUnencryptedHTTP2(true)
 	go a.serve(func() error { return served.Serve(socket) })

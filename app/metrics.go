@@ -103,19 +103,15 @@ type published struct {
 	at time.Time
 }
 
-// newMetrics returns what shows this app's metrics, and those of its process.
-func (a *App) newMetrics() *prometheus.Registry {
+// newMetrics returns what shows this app's metrics, and those of its process, to a few
+// at once.
+func (a *App) newMetrics() http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		&metrics{app: a, heads: map[intent.PartitionID]published{}},
 	)
-	return registry
-}
-
-// serveMetrics answers whoever asks.
-func (a *App) serveMetrics() http.Handler {
-	return promhttp.HandlerFor(a.registry(), promhttp.HandlerOpts{MaxRequestsInFlight: mostScrapes, EnableOpenMetrics: true})
+	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: mostScrapes, EnableOpenMetrics: true})
 }
 
 // guardMetrics answers who may read all partitions.
@@ -128,7 +124,7 @@ func (a *App) guardMetrics(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusForbidden)
 		return
 	}
-	a.serveMetrics().ServeHTTP(w, r)
+	a.shown().ServeHTTP(w, r)
 }
 
 // Describe is a Prometheus collector's.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -77,7 +79,9 @@ func TestMetrics(t *testing.T) {
 	eventually(t, "the age of what is not served grows", func() bool { return metric(t, running, `lehr_sources_unserved_seconds{partition="one"}`) > 0 })
 	// What is counted by a fleet that rests stands still.
 	before := metric(t, running, "lehr_store_commit_duration_seconds_count")
-	time.Sleep(50 * time.Millisecond)
+	for range 10 {
+		metric(t, running, "lehr_ready")
+	}
 	if after := metric(t, running, "lehr_store_commit_duration_seconds_count"); after != before {
 		t.Errorf("being looked at made %g commits", after-before)
 	}
@@ -123,6 +127,30 @@ func TestWhoMayReadMetrics(t *testing.T) {
 	}
 	if status, _ := get(t, "http://"+running.Monitoring()+"/", "", ""); status != 404 {
 		t.Errorf("the address for metrics serves pages: %d", status)
+	}
+}
+
+// Many who ask for metrics while the store does not answer make no more work than a
+// few: the others are told to come later.
+func TestManyScrapesAreFew(t *testing.T) {
+	running, ails, _ := watched(t, map[intent.PartitionID]string{"one": partition(t, "one", "a")})
+	ails.stuck.Store(true)
+	address := running.Address()
+	var few, many atomic.Int64
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			switch status, _ := get(t, address.URL+"/metrics", "", address.Token); status {
+			case 200:
+				few.Add(1)
+			case 503:
+				many.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if few.Load()+many.Load() != 20 || ails.asking.Load() > few.Load() || many.Load() == 0 {
+		t.Errorf("%d were answered, %d told to come later, and the store was asked %d times", few.Load(), many.Load(), ails.asking.Load())
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"lehr.dev/annealing/check"
 	"lehr.dev/annealing/enforcer"
 	"lehr.dev/annealing/monitoring"
+	"lehr.dev/annealing/protection"
 	"lehr.dev/fault"
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
@@ -271,7 +272,7 @@ func (a *App) underLease(ctx context.Context, s *state, lease store.Lease) error
 		},
 	}
 	if a.tell != nil {
-		actors["notifier"] = func(ctx context.Context, runtime loop.Runtime) error {
+		actors[notifier] = func(ctx context.Context, runtime loop.Runtime) error {
 			return notify.New(notify.Options{Partition: s.partition, Store: a.store, Runtime: runtime, Log: a.log, Send: a.tell}).Run(ctx, lease)
 		}
 	}
@@ -381,7 +382,18 @@ func (a *App) asks(partition intent.PartitionID) func(context.Context, check.Que
 	case a.options.Parts.Plugins != nil:
 		return nil
 	}
-	return monitoring.New(partition, a.options.ExternalChecks).Ask
+	return asker(partition, a.options.ExternalChecks, a.pool.judge)
+}
+
+// asker asks for the checks of a partition, as far as a file allows.
+func asker(partition intent.PartitionID, policy string, plugins protection.Plugins) func(context.Context, check.Question) (check.Answer, error) {
+	measures, protects := monitoring.New(partition, policy), protection.New(partition, policy, plugins)
+	return func(ctx context.Context, q check.Question) (check.Answer, error) {
+		if q.Protects() {
+			return protects.Ask(ctx, q)
+		}
+		return measures.Ask(ctx, q)
+	}
 }
 
 // firstEpoch is that of the first lease of the partition in this process. Of

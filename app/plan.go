@@ -11,7 +11,6 @@ import (
 
 	"lehr.dev/annealing/check"
 	"lehr.dev/annealing/enforcer"
-	"lehr.dev/annealing/monitoring"
 	"lehr.dev/fault"
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
@@ -158,7 +157,7 @@ func NewPlan(ctx context.Context, of Building, partition intent.PartitionID, hol
 	plugins.useServers(servers)
 	p := planning{
 		runtime: loop.Real(), limits: enforcer.DefaultLimits(), schemas: newSchemas(supposed),
-		outside: monitoring.New(partition, of.ExternalChecks).Ask,
+		outside: asker(partition, of.ExternalChecks, plugins.judge),
 		plugins: func(binding *intentpb.PluginBinding) plugin.Plugin { return plugins.bound(partition, binding) },
 	}
 	assets := make([]intent.AssetID, len(plan.Built.Assets))

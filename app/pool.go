@@ -25,6 +25,7 @@ type pool struct {
 
 	mutex    sync.Mutex
 	children map[string]*remote.Child
+	checkers map[string]*remote.Checker
 	servers  map[remote.Address]*remote.Server
 	// allowed says which servers may be dialled.
 	allowed *servers
@@ -41,7 +42,7 @@ func newPool(folder string, contents plugin.Contents, log *slog.Logger) (*pool, 
 	ctx, cancel := context.WithCancel(context.Background())
 	return &pool{
 		folder: folder, contents: contents, log: log, ctx: ctx, cancel: cancel,
-		children: map[string]*remote.Child{}, servers: map[remote.Address]*remote.Server{}, allowed: &servers{},
+		children: map[string]*remote.Child{}, checkers: map[string]*remote.Checker{}, servers: map[remote.Address]*remote.Server{}, allowed: &servers{},
 	}, nil
 }
 
@@ -68,6 +69,21 @@ func (p *pool) plugin(run []string) plugin.Plugin {
 	return child
 }
 
+// judge returns the plugin of checks that a command line runs, started when it is asked.
+func (p *pool) judge(run []string) plugin.Judge {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	key := strings.Join(run, "\x00")
+	checker := p.checkers[key]
+	if checker == nil {
+		options := remote.DefaultOptions()
+		options.Run, options.Log = run, p.log
+		checker = remote.NewChecker(options)
+		p.checkers[key] = checker
+	}
+	return checker
+}
+
 // close ends all children at once and leaves all servers, and returns when that
 // is done.
 func (p *pool) close() {
@@ -79,5 +95,8 @@ func (p *pool) close() {
 	}
 	for _, server := range p.servers {
 		server.Close()
+	}
+	for _, checker := range p.checkers {
+		checker.Close()
 	}
 }

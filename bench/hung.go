@@ -79,7 +79,7 @@ func measureMixed(ctx context.Context, plugin string, size int, mode string) (fl
 	if err := b.define("enforce"); err != nil {
 		return 0, err
 	}
-	err = b.until(ctx, often, func() bool { return b.enforced(ctx) == others })
+	err = b.until(ctx, betimes, func() bool { return b.enforced(ctx) == others })
 	if err == nil && b.reported(ctx, intent.StateInSync) > others {
 		err = fmt.Errorf("an asset behind a hung plugin is in sync")
 	}

@@ -9,6 +9,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -162,13 +163,15 @@ func measureCreation(ctx context.Context, plugin string, size int) (took, spent 
 	}
 	began, before := time.Now(), computed()
 	if profiling != nil {
+		_ = profiling.Truncate(0)
+		_, _ = profiling.Seek(0, io.SeekStart)
 		_ = pprof.StartCPUProfile(profiling)
 		defer pprof.StopCPUProfile()
 	}
 	if err := b.define("enforce"); err != nil {
 		return 0, 0, err
 	}
-	if err := b.until(ctx, often, func() bool { return b.enforced(ctx) == size }); err != nil {
+	if err := b.until(ctx, betimes, func() bool { return b.enforced(ctx) == size }); err != nil {
 		return 0, 0, err
 	}
 	return time.Since(began), computed() - before, nil
@@ -190,11 +193,9 @@ func measurePartition(ctx context.Context, plugin string, size int) (uint64, err
 	print(name("first_build_and_look"), time.Since(began).Seconds(), "s")
 	b.rest()
 	heap := b.heap()
-	why, err := b.whys(ctx)
-	if err != nil {
+	if err := b.whys(ctx, name); err != nil {
 		return 0, err
 	}
-	print(name("why_p99"), why, "ms")
 	var heads, pushes, written []float64
 	for i := range 9 {
 		head, push, bytes, err := b.change(ctx, i)

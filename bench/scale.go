@@ -87,11 +87,9 @@ func (a *asked) enforceAll(ctx context.Context, plugin string, name func(string)
 	heap := float64(a.heap())
 	print(name("heap_enforced"), heap/1e6, "MB")
 	print(name("heap_by_asset"), heap/float64(a.size), "B")
-	why, err := a.whys(ctx)
-	if err != nil {
+	if err := a.whys(ctx, name); err != nil {
 		return err
 	}
-	print(name("why_p99"), why, "ms")
 	a.footprint(name)
 	return nil
 }

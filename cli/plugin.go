@@ -13,8 +13,8 @@ import (
 
 // PluginKit is what commands do for authors of plugins.
 type PluginKit struct {
-	// Rules of the protocol that a plugin is held to.
-	Rules func() []PluginRule
+	// Rules of the protocol that a plugin is held to, or one of checks.
+	Rules func(checks bool) []PluginRule
 	// Test holds a plugin to them, with one example after the other.
 	Test func(ctx context.Context, test PluginTest) ([]PluginReport, error)
 	// New writes a new plugin, and returns its files.
@@ -42,6 +42,8 @@ type PluginTest struct {
 	// Examples are files, Types a folder of .proto files.
 	Examples []string
 	Types    string
+	// Checks: it is a plugin of checks, by Run, and needs no examples.
+	Checks bool
 	// Begin and Tell are told how it goes.
 	Begin func(example string)
 	Tell  func(PluginResult)
@@ -100,11 +102,13 @@ intents for one resource that does not exist yet.
   type: lehr.process.v1.Job
   payload: {name: test/sleep, replicas: 2, binary: /bin/sleep, args: ["301"], version: "2"}
 
+A plugin of checks, which protections ask, needs no example: --checks.
+
 Exit code 1 when a rule is broken.`,
 		RunE: func(command *cobra.Command, args []string) error {
 			out := output{command}
 			if list {
-				return out.rules(kit.Rules())
+				return out.rules(kit.Rules(test.Checks))
 			}
 			test.Run = args
 			if err := test.validate(); err != nil {
@@ -124,6 +128,7 @@ Exit code 1 when a rule is broken.`,
 		},
 	}
 	flags := command.Flags()
+	flags.BoolVar(&test.Checks, "checks", false, "it is a plugin of checks, which protections ask: PROGRAM alone, without an example")
 	flags.StringArrayVar(&test.Examples, "example", nil, "a file with two intents for one resource; may be given again")
 	flags.StringVar(&test.Types, "types", "", "folder of the .proto files of the payload's type (default: those that come with Lehr)")
 	flags.StringVar(&test.Socket, "socket", "", "a unix socket on which the plugin serves already, instead of PROGRAM")
@@ -151,6 +156,10 @@ func (t PluginTest) validate() error {
 		return fault.New(fault.Invalid, "a plugin is tested by its program, by its --socket or by --dial, by one of them").WithHint(usage)
 	case len(t.Dial) > 2:
 		return fault.New(fault.Invalid, "--dial was given %d times: a plugin is tested by one process, or two", len(t.Dial)).WithHint(usage)
+	case t.Checks && (len(t.Run) == 0 || len(t.Examples) > 0):
+		return fault.New(fault.Invalid, "a plugin of checks is tested by its program, and without an example").WithHint("lehr plugin test --checks -- ./my-checks")
+	case t.Checks:
+		return nil
 	case len(t.Examples) == 0:
 		return fault.New(fault.Invalid, "there is no example to test it with").WithHint(usage)
 	}
@@ -252,6 +261,9 @@ func (o output) summary(reports []PluginReport) error {
 		}
 		fmt.Fprintf(o.OutOrStdout(), "\n%s %s, %s: %d passed, %d skipped, %d failed.\n", plain(report.Plugin), plain(report.Version),
 			plain(cmp.Or(report.Type, "no type")), count["passed"], count["skipped"], count["failed"])
+		if report.Example == "" {
+			continue // A plugin of checks has no effects.
+		}
 		fmt.Fprintf(o.OutOrStdout(), "Guarantee class: %s declared, %s measured.\n", cmp.Or(report.Declared, "none"), cmp.Or(report.Measured, "none"))
 		if report.Left {
 			fmt.Fprintf(o.OutOrStdout(), "The example of %s may still be there: the plugin did not remove it.\n", plain(report.Example))

@@ -4,30 +4,46 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
+	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"lehr.dev/client"
+	"lehr.dev/fault"
 	apipb "lehr.dev/gen/lehr/api/v1"
 	"lehr.dev/intent"
 )
 
 func (s *session) topCommand() *cobra.Command {
 	var every time.Duration
+	var once bool
 	command := &cobra.Command{
 		Use:   "top",
 		Short: "Show what moves, fights, fails and waits, by root cause",
 		Long: `Shows of each partition, or of the one that is named, what is pushed, what
-something else keeps changing back, what fails, and what waits: assets that wait
-for the same thing together, those with most behind them first. lehr why ASSET has
-the whole chain of one.`,
+something else keeps changing back, what fails, and what waits: a line for each root
+cause, with how many assets it holds up, since when, and one of them. In a terminal it
+is shown again every two seconds, until it is interrupted. lehr why PARTITION has who
+is in the way, what would end it, and the chains.`,
 		Example: `  lehr top
-  lehr top --every 2s     # until it is interrupted`,
+  lehr top --every 10s
+  lehr top --once         # for scripts; so is any output that is no terminal`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
+			given := command.Flags().Changed("every")
+			switch {
+			case once && given:
+				return fault.New(fault.Invalid, "--once and --every contradict each other").WithHint("leave one of them out")
+			case given && every <= 0:
+				return fault.New(fault.Invalid, "--every %s is no pause", every).WithHint("write --every 2s, or --once")
+			case once || !given && (s.json() || !terminal(s.Out)):
+				every = 0
+			}
 			c, err := s.connectOrRead(command.Context())
 			if err != nil {
 				return err
@@ -35,8 +51,26 @@ the whole chain of one.`,
 			return s.top(command.Context(), c, every)
 		},
 	}
-	command.Flags().DurationVar(&every, "every", 0, "show it again this often, until interrupted")
+	command.Flags().DurationVar(&every, "every", usualEvery, "in a terminal, show it again this often")
+	command.Flags().BoolVar(&once, "once", false, "show it once")
 	return command
+}
+
+// usualEvery is how often a terminal is written anew.
+const usualEvery = 2 * time.Second
+
+// terminal reports whether somebody sees what is written.
+func terminal(out io.Writer) bool {
+	file, is := out.(*os.File)
+	if !is {
+		return false
+	}
+	about, err := file.Stat()
+	if err != nil || about.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
+	nowhere, err := os.Stat(os.DevNull)
+	return err != nil || !os.SameFile(about, nowhere)
 }
 
 func (s *session) top(ctx context.Context, c *client.Client, every time.Duration) error {
@@ -77,35 +111,36 @@ type view struct {
 	Refused string   `json:"refused,omitempty"`
 	Moving  []moving `json:"moving"`
 	Causes  []cause  `json:"causes"`
-	// More reports are in these states than were read.
-	More bool `json:"more"`
+	// Followed is how many that wait were followed to their causes, where there are
+	// more.
+	Followed int64 `json:"followed,omitempty"`
 }
 
+// moving are assets that are pushed to one incarnation.
 type moving struct {
-	Asset  string    `json:"asset"`
-	Target string    `json:"target"`
-	Push   string    `json:"push"`
-	Since  time.Time `json:"since"`
+	Target string `json:"target"`
+	Assets int64  `json:"assets"`
+	// Example began first, Since then.
+	Example string    `json:"example"`
+	Push    string    `json:"push"`
+	Since   time.Time `json:"since"`
 }
 
-// cause is why assets are not in sync: what the last one says in the chain of what
-// they wait for.
+// cause is why assets are not in sync: what lehr why PARTITION says, in one line.
 type cause struct {
-	Sort intent.Sort `json:"sort"`
-	Kind string      `json:"kind"`
-	// Assets that it holds up, itself included, sorted. Root is the one that says it;
-	// empty: each of them says so of itself.
-	Assets []string `json:"assets"`
-	Root   string   `json:"root,omitempty"`
-	Reason string   `json:"reason"`
-	Owner  string   `json:"owner,omitempty"`
-	// Since when the first of them says so.
-	Since time.Time  `json:"since"`
-	Until *time.Time `json:"until,omitempty"`
+	Sort string `json:"sort"`
+	Kind string `json:"kind"`
+	// Assets that it holds up; 0: all. At most ten are named.
+	Assets int64    `json:"assets"`
+	Names  []string `json:"names,omitempty"`
+	// Root is the asset that says it; empty: the partition.
+	Root    string     `json:"root,omitempty"`
+	Example string     `json:"example,omitempty"`
+	Summary string     `json:"summary"`
+	Owner   string     `json:"owner,omitempty"`
+	Since   *time.Time `json:"since,omitempty"`
+	Until   *time.Time `json:"until,omitempty"`
 }
-
-// mostShown reports of each state are read of a partition.
-const mostShown = 5000
 
 func (s *session) views(ctx context.Context, c *client.Client) ([]view, error) {
 	response, err := c.Partitions.ListPartitions(ctx, &apipb.ListPartitionsRequest{})
@@ -117,24 +152,10 @@ func (s *session) views(ctx context.Context, c *client.Client) ([]view, error) {
 		if s.partition != "" && s.partition != p.Id {
 			continue
 		}
-		v := view{Partition: p.Id, Head: p.Head, Mode: p.Mode, States: p.States, Moving: []moving{}}
-		if p.BlockedBy != nil {
-			v.Refused = fmt.Sprintf("candidate %s is %s", p.BlockedBy.Id, p.BlockedBy.State)
-		}
-		pushing, more, err := reportsIn(ctx, c, p.Id, intent.StatePushing)
+		v, err := viewOf(ctx, c, p)
 		if err != nil {
 			return nil, err
 		}
-		v.More = more
-		for _, r := range pushing {
-			v.Moving = append(v.Moving, moving{r.Asset, r.Target, r.Push, r.At.AsTime()})
-		}
-		waiting, more, err := reportsIn(ctx, c, p.Id, intent.StateWaiting)
-		if err != nil {
-			return nil, err
-		}
-		v.More = v.More || more
-		v.Causes = causes(waiting)
 		views = append(views, v)
 	}
 	if len(views) == 0 && s.partition != "" {
@@ -144,87 +165,60 @@ func (s *session) views(ctx context.Context, c *client.Client) ([]view, error) {
 	return views, nil
 }
 
-func reportsIn(ctx context.Context, c *client.Client, partition string, state intent.State) (all []*apipb.Report, more bool, err error) {
-	request := &apipb.ListReportsRequest{Partition: partition, State: string(state)}
-	more, err = pages(mostShown, func(most int32) (int, bool, error) {
-		request.Limit = most
-		response, err := c.Reports.ListReports(ctx, request)
-		if err != nil {
-			return 0, false, err
-		}
-		all, request.After = append(all, response.Reports...), response.Next
-		return len(response.Reports), response.Next != "", nil
-	})
-	return all, more, err
+func viewOf(ctx context.Context, c *client.Client, p *apipb.Partition) (view, error) {
+	v := view{Partition: p.Id, Head: p.Head, Mode: p.Mode, States: p.States, Moving: []moving{}, Causes: []cause{}}
+	if p.BlockedBy != nil {
+		v.Refused = fmt.Sprintf("candidate %s is %s", p.BlockedBy.Id, p.BlockedBy.State)
+	}
+	pushing, err := c.Reports.ListReports(ctx, &apipb.ListReportsRequest{Partition: p.Id, State: string(intent.StatePushing), Limit: mostMoving})
+	if err != nil {
+		return v, err
+	}
+	v.Moving = movingOf(pushing.Reports)
+	if p.Head == "" && len(p.States) == 0 {
+		return v, nil
+	}
+	why, err := c.Reports.Why(ctx, &apipb.WhyRequest{Partition: p.Id, Subject: "partition"})
+	if err != nil {
+		return v, err
+	}
+	v.Followed = why.Followed
+	for _, found := range why.Causes {
+		root := found.Root
+		v.Causes = append(v.Causes, cause{
+			Sort: found.Sort, Kind: root.GetKind(), Assets: found.Assets, Names: found.Names, Root: root.GetAsset(), Example: found.Example,
+			Summary: found.Summary, Owner: root.GetOwner(), Since: timeOf(root.GetSince()), Until: timeOf(root.GetUntil()),
+		})
+	}
+	return v, nil
 }
 
-// causes groups waiting assets by what their chains end with: those that hold up most
-// first.
-func causes(waiting []*apipb.Report) []cause {
-	byAsset := map[string]*apipb.Report{}
-	for _, r := range waiting {
-		if len(r.Waiting) > 0 {
-			byAsset[r.Asset] = r
+// mostMoving assets that are pushed are read of a partition.
+const mostMoving = 1000
+
+// movingOf puts those together that are pushed to one incarnation.
+func movingOf(pushing []*apipb.Report) []moving {
+	list := []moving{}
+	for _, r := range pushing {
+		at := slices.IndexFunc(list, func(m moving) bool { return m.Target == r.Target })
+		if at < 0 {
+			at, list = len(list), append(list, moving{Target: r.Target})
+		}
+		m := &list[at]
+		if m.Assets++; m.Assets == 1 || r.At.AsTime().Before(m.Since) {
+			m.Example, m.Push, m.Since = r.Asset, r.Push, r.At.AsTime()
 		}
 	}
-	type key struct{ kind, reason string }
-	grouped := map[key]*cause{}
-	roots := map[key]map[string]bool{}
-	for _, r := range waiting {
-		if len(r.Waiting) == 0 {
-			continue
-		}
-		root := rootOf(r, byAsset)
-		w := root.Waiting[0]
-		at := key{w.Kind, w.Reason}
-		found := grouped[at]
-		if found == nil {
-			found = &cause{Sort: intent.WaitingKind(w.Kind).Sort(), Kind: w.Kind, Reason: w.Reason, Owner: w.Owner, Since: root.At.AsTime()}
-			grouped[at], roots[at] = found, map[string]bool{}
-		}
-		found.Assets = append(found.Assets, r.Asset)
-		roots[at][root.Asset] = true
-		if since := root.At.AsTime(); since.Before(found.Since) {
-			found.Since = since
-		}
-		if w.Until != nil {
-			if until := w.Until.AsTime(); found.Until == nil || until.Before(*found.Until) {
-				found.Until = &until
-			}
-		}
-	}
-	list := []cause{}
-	for at, c := range grouped {
-		slices.Sort(c.Assets)
-		if len(roots[at]) == 1 {
-			for c.Root = range roots[at] {
-			}
-		}
-		list = append(list, *c)
-	}
-	slices.SortFunc(list, func(a, b cause) int {
-		return cmp.Or(cmp.Compare(slices.Index(intent.Sorts(), a.Sort), slices.Index(intent.Sorts(), b.Sort)),
-			cmp.Compare(len(b.Assets), len(a.Assets)), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Reason, b.Reason))
-	})
+	slices.SortStableFunc(list, func(a, b moving) int { return cmp.Compare(b.Assets, a.Assets) })
 	return list
 }
 
-// rootOf follows what an asset waits for first, as long as that waits too. Of assets
-// that wait for each other it is the first by name.
-func rootOf(r *apipb.Report, waiting map[string]*apipb.Report) *apipb.Report {
-	var chain []*apipb.Report
-	for {
-		if at := slices.Index(chain, r); at >= 0 {
-			return slices.MinFunc(chain[at:], func(a, b *apipb.Report) int { return cmp.Compare(a.Asset, b.Asset) })
-		}
-		chain = append(chain, r)
-		blockers := r.Waiting[0].Blockers
-		next := slices.IndexFunc(blockers, func(id string) bool { return waiting[id] != nil && id != r.Asset })
-		if next < 0 {
-			return r
-		}
-		r = waiting[blockers[next]]
+func timeOf(t *timestamppb.Timestamp) *time.Time {
+	if t == nil {
+		return nil
 	}
+	at := t.AsTime()
+	return &at
 }
 
 func (s *session) printViews(views []view) {
@@ -232,24 +226,13 @@ func (s *session) printViews(views []view) {
 		if i > 0 {
 			fmt.Fprintln(s.Out)
 		}
-		fmt.Fprintf(s.Out, "%s: head %s, mode %s: %s\n", v.Partition, cmp.Or(v.Head, "none"), cmp.Or(v.Mode, "none"), cmp.Or(states(v.States), "nothing was looked at"))
+		fmt.Fprintln(s.Out, within(fmt.Sprintf("%s: head %s, mode %s: %s", v.Partition, cmp.Or(v.Head, "none"), cmp.Or(v.Mode, "none"), cmp.Or(states(v.States), "nothing was looked at")), columns))
 		if v.Refused != "" {
-			fmt.Fprintf(s.Out, "  the newest sources are not served: %s (lehr get candidates -p %s)\n", plain(v.Refused), v.Partition)
+			fmt.Fprintln(s.Out, within("  the newest sources are not served: "+plain(v.Refused), columns))
 		}
-		if len(v.Moving) > 0 {
-			fmt.Fprintln(s.Out)
-			var rows [][]string
-			for _, m := range v.Moving[:min(len(v.Moving), mostRows)] {
-				rows = append(rows, []string{m.Asset, m.Target, short(s.now().Sub(m.Since)), m.Push})
-			}
-			table(s.Out, []string{"MOVING", "TO", "FOR", "PUSH"}, rows)
-			s.printRest(len(v.Moving) - mostRows)
-		}
-		for _, sort := range intent.Sorts() {
-			s.printCauses(sort, slices.DeleteFunc(slices.Clone(v.Causes), func(c cause) bool { return c.Sort != sort }))
-		}
-		if v.More {
-			fmt.Fprintf(s.Out, "There are more than %d: lehr get reports --state waiting --limit N lists them.\n", mostShown)
+		s.printLines(v)
+		if v.Followed > 0 {
+			fmt.Fprintf(s.Out, "Of all that wait the first %d were followed: the counts are of these.\n", v.Followed)
 		}
 	}
 	if len(views) == 0 {
@@ -257,45 +240,62 @@ func (s *session) printViews(views []view) {
 	}
 }
 
-func (s *session) printCauses(sort intent.Sort, causes []cause) {
-	if len(causes) == 0 {
+// mostLines of a partition are shown.
+const mostLines = 20
+
+// printLines prints a line for each cause, what moves first.
+func (s *session) printLines(v view) {
+	if len(v.Moving)+len(v.Causes) == 0 {
 		return
 	}
-	fmt.Fprintln(s.Out)
-	var rows [][]string
-	for _, c := range causes[:min(len(causes), mostRows)] {
-		rows = append(rows, []string{count(len(c.Assets), "asset"), short(s.now().Sub(c.Since)), c.Kind, c.who(), cut(c.Reason)})
+	lines := []string{fmt.Sprintf("  %-8s %7s %6s  %s", "WHAT", "ASSETS", "FOR", "CAUSE")}
+	add := func(what string, assets int64, since *time.Time, text, example string) {
+		many, age := "all", "-"
+		if assets > 0 {
+			many = fmt.Sprint(assets)
+		}
+		if since != nil {
+			age = short(s.now().Sub(*since))
+		}
+		line := fmt.Sprintf("  %-8s %7s %6s  ", what, many, age)
+		lines = append(lines, line+exampled(plain(text), plain(example), columns-len(line)))
 	}
-	table(s.Out, []string{strings.ToUpper(string(sort)), "FOR", "CAUSE", "AT", "WHY"}, rows)
-	s.printRest(len(causes) - mostRows)
+	for _, m := range v.Moving {
+		add("moving", m.Assets, &m.Since, "pushed to "+m.Target, m.Example)
+	}
+	for _, c := range v.Causes {
+		example := c.Example
+		if example == c.Root {
+			example = ""
+		}
+		// How many it is of each by itself stands before it.
+		add(c.Sort, c.Assets, c.Since, strings.TrimPrefix(c.Summary, fmt.Sprintf("each of %d by itself, such as ", c.Assets)), example)
+	}
+	fmt.Fprintln(s.Out)
+	for _, line := range lines[:min(len(lines), mostLines+1)] {
+		fmt.Fprintln(s.Out, line)
+	}
+	if rest := len(lines) - mostLines - 1; rest > 0 {
+		fmt.Fprintf(s.Out, "  … and %d more: lehr why %s has all.\n", rest, v.Partition)
+	}
 }
 
-// cut shortens what lehr why has whole.
-func cut(text string) string {
-	const most = 120
-	if runes := []rune(text); len(runes) > most {
-		return string(runes[:most-1]) + "…"
+// exampled is a text with an example behind it, which stays when the text is cut.
+func exampled(text, example string, room int) string {
+	if example == "" {
+		return within(text, room)
+	}
+	example = " (" + within(example, room/3) + ")"
+	return within(text, room-len([]rune(example))) + example
+}
+
+// within shortens what lehr why has whole.
+func within(text string, room int) string {
+	if runes := []rune(text); len(runes) > room {
+		return string(runes[:room-1]) + "…"
 	}
 	return text
 }
 
-// mostRows of a table are shown.
-const mostRows = 20
-
-func (s *session) printRest(rest int) {
-	if rest > 0 {
-		fmt.Fprintf(s.Out, "… and %d more: -o json has all.\n", rest)
-	}
-}
-
-// who says it: the root, or the first few that say it of themselves.
-func (c cause) who() string {
-	if c.Root != "" {
-		return c.Root
-	}
-	const most = 3
-	if len(c.Assets) > most {
-		return fmt.Sprintf("%s and %d more", strings.Join(c.Assets[:most-1], ", "), len(c.Assets)-most+1)
-	}
-	return strings.Join(c.Assets, ", ")
-}
+// cut is within a line of a table.
+func cut(text string) string { return within(text, 120) }

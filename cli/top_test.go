@@ -2,6 +2,7 @@ package cli
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,50 +11,65 @@ import (
 	apipb "lehr.dev/gen/lehr/api/v1"
 )
 
-func waits(asset string, minute int, kind, reason string, blockers ...string) *apipb.Report {
-	return &apipb.Report{
-		Asset: asset, At: timestamppb.New(time.Unix(0, 0).Add(time.Duration(minute) * time.Minute)), State: "waiting",
-		Waiting: []*apipb.WaitingOn{{Kind: kind, Reason: reason, Blockers: blockers}},
+// TestTop: one line for what moves to an incarnation, and one for each cause, in
+// 80 columns, each with how many assets, since when, and one of them.
+func TestTop(t *testing.T) {
+	at := func(ago time.Duration) *time.Time {
+		then := time.Unix(1_700_000_000, 0).Add(-ago)
+		return &then
+	}
+	views := []view{{
+		Partition: "shop", Head: "shop@12", Mode: "enforce", States: map[string]int64{"waiting": 1204, "pushing": 3, "in-sync": 98793},
+		Refused: "candidate shop@~f11f01408a1b is held",
+		Moving:  []moving{{Target: "shop@12", Assets: 3, Example: "web/a", Since: *at(12 * time.Second)}},
+		Causes: []cause{
+			{Sort: "waiting", Summary: "the newest sources are not served", Since: at(3 * time.Hour)},
+			{Sort: "fighting", Assets: 1, Root: "hpa", Example: "hpa", Summary: "hpa: something keeps changing back replicas", Since: at(4 * time.Minute)},
+			{Sort: "failing", Assets: 12, Root: "pay/1", Example: "pay/1", Summary: "each of 12 by itself, such as pay/1: the last push failed: exit status 3: no space left on device", Since: at(26 * time.Hour)},
+			{Sort: "waiting", Assets: 1191, Root: "db", Example: "a/very/long/name/of/an/asset/that/says/where/it/runs", Summary: "db: ann holds it: moving racks \x1b[31m", Since: at(75 * time.Minute)},
+		},
+		Followed: 2000,
+	}, {Partition: "new"}}
+	got := drawing(func(s *session) { s.printViews(views) })
+	want := `shop: head shop@12, mode enforce: 98793 in-sync, 3 pushing, 1204 waiting
+  the newest sources are not served: candidate shop@~f11f01408a1b is held
+
+  WHAT      ASSETS    FOR  CAUSE
+  moving         3    12s  pushed to shop@12 (web/a)
+  waiting      all  3h00m  the newest sources are not served
+  fighting       1     4m  hpa: something keeps changing back replicas
+  failing       12 26h00m  pay/1: the last push failed: exit status 3: no space…
+  waiting     1191  1h15m  db: ann holds it: moving racks \… (a/very/long/name…)
+Of all that wait the first 2000 were followed: the counts are of these.
+
+new: head none, mode none: nothing was looked at
+`
+	if got != want {
+		t.Errorf("it prints\n%s\nwant\n%s", got, want)
+	}
+	for line := range strings.Lines(got) {
+		if n := len([]rune(strings.TrimSuffix(line, "\n"))); n > columns {
+			t.Errorf("%d columns: %q", n, line)
+		}
 	}
 }
 
-// TestCauses: what waits is told by what its chain ends with; a chain that goes round
-// ends, too, and what nobody waits for any more is the last one's own.
-func TestCauses(t *testing.T) {
-	got := causes([]*apipb.Report{
-		waits("db", 5, "approval", "needs a person's approval"),
-		waits("api", 7, "order", "must come after db", "db"),
-		waits("web", 8, "order", "must come after api", "gone", "api"),
-		waits("a", 1, "plugin", "plugin x is down"),
-		waits("b", 2, "plugin", "plugin x is down"),
-		waits("fought", 3, "changed-back", "fields: replicas"),
-		waits("ring/1", 4, "version", "ring/2 must declare 2", "ring/2"),
-		waits("ring/2", 4, "version", "ring/1 must declare 2", "ring/1"),
-		waits("last", 9, "order", "must come after up (pushing)", "up"),
-		{Asset: "odd", State: "waiting"},
-	})
-	type line struct {
-		sort, kind, root string
-		assets           []string
-		minute           int
+// TestTopIsBounded: what does not fit on a screen is counted.
+func TestTopIsBounded(t *testing.T) {
+	views := []view{{Partition: "shop", Causes: slices.Repeat([]cause{{Sort: "waiting", Assets: 1, Summary: "x"}}, 50)}}
+	got := drawing(func(s *session) { s.printViews(views) })
+	if !strings.Contains(got, "… and 30 more: lehr why shop has all.") || strings.Count(got, "\n") != mostLines+4 {
+		t.Errorf("it prints\n%s", got)
 	}
-	want := []line{
-		{"fighting", "changed-back", "fought", []string{"fought"}, 3},
-		{"failing", "plugin", "", []string{"a", "b"}, 1},
-		{"waiting", "approval", "db", []string{"api", "db", "web"}, 5},
-		{"waiting", "version", "ring/1", []string{"ring/1", "ring/2"}, 4},
-		{"waiting", "order", "last", []string{"last"}, 9},
+}
+
+// TestWhatMoves: pushes to one incarnation are told of together, by what began first.
+func TestWhatMoves(t *testing.T) {
+	pushing := func(asset, target string, second int64) *apipb.Report {
+		return &apipb.Report{Asset: asset, Target: target, Push: "p-" + asset, At: timestamppb.New(time.Unix(second, 0))}
 	}
-	if len(got) != len(want) {
-		t.Fatalf("%d causes: %+v", len(got), got)
-	}
-	for i, w := range want {
-		c := got[i]
-		if string(c.Sort) != w.sort || c.Kind != w.kind || c.Root != w.root || !slices.Equal(c.Assets, w.assets) || int(c.Since.Unix()) != 60*w.minute {
-			t.Errorf("%d: %+v, want %+v", i, c, w)
-		}
-	}
-	if who := (cause{Assets: []string{"a", "b", "c", "d"}}).who(); who != "a, b and 2 more" {
-		t.Errorf("of four: %s", who)
+	got := movingOf([]*apipb.Report{pushing("pinned", "shop@7", 1), pushing("a", "shop@9", 5), pushing("b", "shop@9", 3), pushing("c", "shop@9", 8)})
+	if len(got) != 2 || got[0].Target != "shop@9" || got[0].Assets != 3 || got[0].Example != "b" || got[0].Push != "p-b" || got[0].Since.Unix() != 3 || got[1].Example != "pinned" {
+		t.Errorf("%+v", got)
 	}
 }

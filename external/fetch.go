@@ -24,7 +24,9 @@ const MaxAnswer = 1 << 20
 type Request struct {
 	URL *url.URL
 	// Form is sent by POST; nil: it is a GET.
-	Form   url.Values
+	Form url.Values
+	// JSON is sent by POST instead; empty: the form is, if there is one.
+	JSON   string
 	Header http.Header
 	// Reach judges each address that is dialled; nil: any may be.
 	Reach func(netip.Addr) error
@@ -37,8 +39,12 @@ type Request struct {
 // an answer; text that is no UTF-8 is made so.
 func Fetch(ctx context.Context, r Request) (status int, text string, err error) {
 	method, body := http.MethodGet, io.Reader(nil)
-	if r.Form != nil {
-		method, body = http.MethodPost, strings.NewReader(r.Form.Encode())
+	kind := "application/json"
+	switch {
+	case r.JSON != "":
+		method, body = http.MethodPost, strings.NewReader(r.JSON)
+	case r.Form != nil:
+		method, body, kind = http.MethodPost, strings.NewReader(r.Form.Encode()), "application/x-www-form-urlencoded"
 	}
 	request, err := http.NewRequestWithContext(ctx, method, r.URL.String(), body)
 	if err != nil {
@@ -48,8 +54,8 @@ func Fetch(ctx context.Context, r Request) (status int, text string, err error) 
 		request.Header[name] = values
 	}
 	request.Header.Set("Accept", "application/json")
-	if r.Form != nil {
-		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	if body != nil {
+		request.Header.Set("Content-Type", kind)
 	}
 	response, err := r.client().Do(request)
 	if err != nil {

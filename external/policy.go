@@ -27,6 +27,14 @@ type Policy struct {
 	Commands   []Program      `yaml:"commands"`
 	Databases  []Database     `yaml:"databases"`
 	Monitoring []Monitoring   `yaml:"monitoring"`
+	Plugins    []Plugin       `yaml:"plugins"`
+}
+
+// Plugin of checks that protections of some partitions may ask by its name.
+type Plugin struct {
+	Name       string              `yaml:"name"`
+	Run        []string            `yaml:"run"`
+	Partitions operator.Partitions `yaml:"partitions"`
 }
 
 // Program that rules of some partitions may run, with any arguments.
@@ -75,6 +83,14 @@ func (p *Policy) check(path string) error {
 			return fault.New(fault.Invalid, "%s: database %s: %w", path, d.Name, err)
 		}
 	}
+	for i, plugin := range p.Plugins {
+		if !monitoringName.MatchString(plugin.Name) || len(plugin.Run) == 0 {
+			return fault.New(fault.Invalid, "%s: plugin %d needs a name, and the program that it is", path, i+1).WithHint("write {name: quiet, run: [/usr/local/bin/quiet], partitions: [shop]}")
+		}
+		if err := plugin.Partitions.Check(); err != nil {
+			return fault.New(fault.Invalid, "%s: plugin %s: %w", path, plugin.Name, err)
+		}
+	}
 	for i := range p.Monitoring {
 		if err := p.Monitoring[i].check(folder); err != nil {
 			return fault.New(fault.Invalid, "%s: monitoring %d: %w", path, i+1, err).
@@ -92,6 +108,16 @@ func (p *Policy) MayRun(partition intent.PartitionID, program string) error {
 		}
 	}
 	return denied(partition, fmt.Sprintf("run %.200q", program))
+}
+
+// Plugin is the command line of a plugin of checks.
+func (p *Policy) Plugin(partition intent.PartitionID, name string) ([]string, error) {
+	for _, plugin := range p.Plugins {
+		if plugin.Name == name && plugin.Partitions.Has(partition) {
+			return plugin.Run, nil
+		}
+	}
+	return nil, denied(partition, fmt.Sprintf("ask the plugin of checks %.200q", name))
 }
 
 // Address of a database.

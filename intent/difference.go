@@ -104,6 +104,13 @@ type Health struct {
 	ObservedVersion string      `json:"observedVersion,omitempty"`
 }
 
+// AfterPush begins the reason of a health that is told of by what is asked after a
+// push, and not by a plugin.
+const AfterPush = "after its push: "
+
+// IsAfterPush reports whether what is asked after a push is not over.
+func (h Health) IsAfterPush() bool { return strings.HasPrefix(h.Reason, AfterPush) }
+
 // Difference is a fact: how production compares with an asset's intent.
 type Difference struct {
 	Asset AssetID

@@ -28,9 +28,13 @@ func (g Group) Name() string {
 	}
 }
 
-// GroupsNamed lists the groups that have a name, the shortest service last.
+// longestName of a group: a service and an instance that are indexed, of 256 bytes each.
+const longestName = 2*256 + 1
+
+// GroupsNamed lists the groups that have a name, the shortest service last. None has
+// one that is longer than what is indexed.
 func GroupsNamed(name string) []Group {
-	if name == "" {
+	if name == "" || len(name) > longestName {
 		return nil
 	}
 	groups := []Group{{Service: name}}

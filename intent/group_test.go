@@ -2,6 +2,7 @@ package intent_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"lehr.dev/intent"
@@ -23,6 +24,9 @@ func TestGroupsHaveNames(t *testing.T) {
 		if !slices.Contains(intent.GroupsNamed(name), group) {
 			t.Errorf("%s is not read as %+v", name, group)
 		}
+	}
+	if got := intent.GroupsNamed(strings.Repeat("a/", 1<<20)); got != nil {
+		t.Errorf("%d groups have a name that nothing can have", len(got))
 	}
 	if got := intent.GroupsNamed(""); got != nil {
 		t.Errorf("no name: %+v", got)

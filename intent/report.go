@@ -90,6 +90,8 @@ const (
 	WaitMetric        WaitingKind = "metric"         // what monitoring measures is not within limits
 	WaitAlert         WaitingKind = "alert"          // an alert is active
 	WaitPeak          WaitingKind = "peak"           // it would serve less than was asked of it lately
+	WaitProtection    WaitingKind = "protection"     // a protection says no
+	WaitCheckConfig   WaitingKind = "check-config"   // a check cannot be asked as it is configured, or may not
 	WaitClaim         WaitingKind = "claim"          // another asset holds the resource
 	WaitNotSelected   WaitingKind = "not-selected"   // governed, and no rollout chose it yet
 	WaitPluginMissing WaitingKind = "plugin-missing" // no plugin for an enforced type
@@ -114,7 +116,7 @@ const (
 func WaitingKinds() []WaitingKind {
 	return []WaitingKind{
 		WaitStop, WaitMode, WaitHold, WaitOrder, WaitCapacity, WaitVersion, WaitTurndown, WaitApproval, WaitRejected, WaitBudget,
-		WaitAge, WaitDenied, WaitCalendar, WaitCondition, WaitMetric, WaitAlert, WaitPeak, WaitRate, WaitPartition, WaitPlan, WaitClaim, WaitNotSelected, WaitPluginMissing, WaitPlugin, WaitUnknown,
+		WaitAge, WaitDenied, WaitCalendar, WaitCondition, WaitMetric, WaitAlert, WaitPeak, WaitRate, WaitPartition, WaitProtection, WaitCheckConfig, WaitPlan, WaitClaim, WaitNotSelected, WaitPluginMissing, WaitPlugin, WaitUnknown,
 		WaitBackoff, WaitNoEffect, WaitQuarantined, WaitMissing, WaitSettling, WaitFlapping, WaitCheckBroken, WaitTarget, WaitStale, WaitStore, WaitGeneration, WaitTurn,
 	}
 }
@@ -139,7 +141,7 @@ func (k WaitingKind) Sort() Sort {
 	switch k {
 	case WaitFlapping:
 		return SortFighting
-	case WaitBackoff, WaitNoEffect, WaitQuarantined, WaitMissing, WaitPlugin, WaitPluginMissing, WaitUnknown, WaitCheckBroken, WaitTarget, WaitClaim, WaitStore, WaitGeneration, WaitSettling:
+	case WaitBackoff, WaitNoEffect, WaitQuarantined, WaitMissing, WaitPlugin, WaitPluginMissing, WaitUnknown, WaitCheckBroken, WaitCheckConfig, WaitTarget, WaitClaim, WaitStore, WaitGeneration, WaitSettling:
 		return SortFailing
 	default:
 		return SortWaiting
@@ -226,6 +228,9 @@ func (r Report) Key() uint64 {
 	}
 	if r.Absent {
 		write("absent")
+	}
+	if r.Health.IsAfterPush() {
+		write("after", words(r.Health.Reason))
 	}
 	for _, left := range r.Unmanaged {
 		write("unmanaged", left.Path)

@@ -20,6 +20,8 @@ const (
 	grows = 5 * time.Minute
 	// mostNamed assets are in a message.
 	mostNamed = 20
+	// mostSaid of each of them is kept, and told, in bytes.
+	mostSaid = 300
 	// mostWaiting messages wait for one target; of more, the oldest are dropped.
 	mostWaiting = 500
 )
@@ -97,7 +99,7 @@ func (e *engine) observe(c *compiled, asset intent.AssetID, over rule.Noted, at 
 	}
 	active.Text = "it is so: " + intent.Shown(c.When)
 	if over.Report != nil {
-		active.Text = says(over.Report)
+		active.Text = oneLine(says(over.Report), mostSaid)
 	}
 	if c.text != nil {
 		if active.Text, err = c.text.Text(over); err != nil {
@@ -116,6 +118,32 @@ func (e *engine) observe(c *compiled, asset intent.AssetID, over rule.Noted, at 
 		active.Cause, active.Group = now, ""
 	}
 	e.Active[c.Name][asset] = active
+}
+
+// restrain takes back what lies further ahead than was meant, by a clock that was
+// wrong: nobody would be told of it until that time.
+func (s *State) restrain(now time.Time) {
+	back := func(at *time.Time, to time.Time) {
+		if at.After(to) {
+			*at = now
+		}
+	}
+	for _, assets := range s.Active {
+		for asset, active := range assets {
+			if active.Since.After(now) || active.Left.After(now) {
+				back(&active.Since, now)
+				back(&active.Left, now)
+				assets[asset] = active
+			}
+		}
+	}
+	for _, g := range s.Groups {
+		back(&g.Opened, now)
+		back(&g.Told, now)
+	}
+	for _, d := range s.Outbox {
+		back(&d.Next, now.Add(again.Most))
+	}
 }
 
 // tick tells of what is due, and returns when to be called again at the latest.

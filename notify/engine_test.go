@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
@@ -253,5 +254,15 @@ func TestTargetThatIsDown(t *testing.T) {
 	b.delivered(ready[0], nil, b.now)
 	if b.Targets["chat"].Dropped != 0 || b.Targets["chat"].Problem != "" || len(b.Outbox) != 2*mostWaiting-1 {
 		t.Errorf("after it was taken: %+v", b.Targets["chat"])
+	}
+}
+
+// TestWhatIsSaidIsBounded: all of it is kept in memory, for each asset.
+func TestWhatIsSaidIsBounded(t *testing.T) {
+	b := newBench(t, on("all", `report.state == "waiting"`))
+	b.reports["a"] = &intent.Report{Asset: "a", State: intent.StateWaiting, Waiting: []intent.WaitingOn{{Kind: "plugin", Reason: strings.Repeat("é\n", 100_000)}}}
+	b.report(b.rules, *b.reports["a"], nil, b.now)
+	if text := b.Active["all"]["a"].Text; text == "" || len(text) > 300 || !utf8.ValidString(text) || strings.Contains(text, "\n") {
+		t.Errorf("%d bytes are kept: %.400q", len(text), text)
 	}
 }

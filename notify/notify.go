@@ -171,6 +171,7 @@ func (n *Notifier) pass(ctx context.Context) (next time.Time, err error) {
 	n.dirty = n.dirty || n.engine.changed
 	n.engine.changed = false
 	now, owed := n.Runtime.Now(), len(n.engine.Outbox)
+	n.engine.restrain(now)
 	next = n.engine.tick(now)
 	n.owing = n.owing || len(n.engine.Outbox) != owed
 	if n.owing || n.dirty && now.Sub(n.stored) >= keep {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -212,6 +213,43 @@ func TestARestartNeitherLosesNorRepeats(t *testing.T) {
 	})
 }
 
+// TestAClockThatWasAhead delays nothing: neither what was reported by it, nor what a
+// notifier that went by it stored.
+func TestAClockThatWasAhead(t *testing.T) {
+	const ahead = 1000 * time.Hour
+	simulate(t, waits("chat"), func(w *world) {
+		must(w.T, w.store.SaveReports(w.Context(), w.lease, []intent.Report{{
+			Asset: "a", At: time.Now().Add(ahead), State: intent.StateWaiting, Waiting: []intent.WaitingOn{{Kind: "stop", Reason: "so it is"}},
+		}}))
+		w.set("chat", func(context.Context) error { return errors.New("no") })
+		time.Sleep(time.Minute)
+		w.stop()
+		data, err := w.store.GetBlob(w.Context(), w.lease.Partition, notify.BlobKind, notify.BlobName)
+		must(w.T, err)
+		state, err := notify.Decode(data)
+		must(w.T, err)
+		if len(state.Outbox) != 1 {
+			w.Fatalf("%d messages wait, want 1", len(state.Outbox))
+		}
+		state.Outbox[0].Next = state.Outbox[0].Next.Add(ahead)
+		for _, g := range state.Groups {
+			g.Opened, g.Told = g.Opened.Add(ahead), g.Told.Add(ahead)
+		}
+		data, err = state.Encode()
+		must(w.T, err)
+		must(w.T, w.store.PutBlobs(w.Context(), w.lease, notify.BlobKind, map[string][]byte{notify.BlobName: data}))
+		w.set("chat", nil)
+		w.start()
+		time.Sleep(time.Minute)
+		w.want("chat", "all firing 1")
+		time.Sleep(time.Hour)
+		w.want("chat", "all firing 1; all firing 1")
+		must(w.T, w.store.SaveReports(w.Context(), w.lease, []intent.Report{{Asset: "a", At: time.Now().Add(ahead), State: intent.StateInSync}}))
+		time.Sleep(time.Minute)
+		w.want("chat", "all firing 1; all firing 1; all resolved 0")
+	})
+}
+
 // TestPartitionAndPolicyAreFollowed: a stop is told of, and another policy counts at once.
 func TestPartitionAndPolicyAreFollowed(t *testing.T) {
 	simulate(t, nil, func(w *world) {
@@ -277,6 +315,38 @@ func TestALostLeaseEndsIt(t *testing.T) {
 		w.start()
 		time.Sleep(time.Minute)
 		w.want("chat", "all firing 1")
+	})
+}
+
+// TestAFailedPushIsTold by the condition of docs/notifications.md: the first one too,
+// before which nothing was in the way, so that no report of it was kept.
+func TestAFailedPushIsTold(t *testing.T) {
+	page, err := os.ReadFile("../docs/notifications.md")
+	must(t, err)
+	_, rest, _ := strings.Cut(string(page), "  failed:\n    when: ")
+	when, _, found := strings.Cut(rest, "\n")
+	if !found {
+		t.Fatal("the page has no such condition")
+	}
+	simulate(t, []*intentpb.Notification{{Name: "failed", When: when, To: []string{"chat"}}}, func(w *world) {
+		w.are("in-sync", "a")
+		must(w.T, w.store.SaveReports(w.Context(), w.lease, []intent.Report{{Asset: "a", At: time.Now(), State: intent.StatePushing, Push: "1"}}))
+		w.are("backoff", "a")
+		time.Sleep(time.Minute)
+		w.want("chat", "failed firing 1")
+	})
+}
+
+// TestALongRehearsalEnds: what is repeated for years takes no memory without end.
+func TestALongRehearsalEnds(t *testing.T) {
+	simulate(t, waits("chat"), func(w *world) {
+		began := time.Now()
+		w.are("stop", "a")
+		told, err := notify.Rehearse(w.Context(), w.store, w.lease.Partition, began, began.Add(5*365*24*time.Hour))
+		must(w.T, err)
+		if len(told.Messages) != 10_000 || len(told.Unknown) != 1 || !strings.Contains(told.Unknown[0], "there is more") {
+			w.Errorf("%d messages, not known: %q", len(told.Messages), told.Unknown)
+		}
 	})
 }
 

@@ -8,8 +8,8 @@ import (
 	"lehr.dev/intent"
 )
 
-// mostRehearsed past reports are gone through by one rehearsal.
-const mostRehearsed = 100_000
+// mostRehearsed past reports are gone through by one rehearsal, and mostMessages told.
+const mostRehearsed, mostMessages = 100_000, 10_000
 
 // Rehearsal is what would have been told.
 type Rehearsal struct {
@@ -60,6 +60,9 @@ func Rehearse(ctx context.Context, s Reader, partition intent.PartitionID, since
 				}
 			}
 			e.Outbox = nil
+			if len(told.Messages) >= mostMessages {
+				return
+			}
 			if next.IsZero() || next.After(end) {
 				clock = latest(clock, end)
 				return
@@ -67,13 +70,19 @@ func Rehearse(ctx context.Context, s Reader, partition intent.PartitionID, since
 			clock = next
 		}
 	}
+	more := func() {
+		told.Unknown = append(told.Unknown, "what was reported after "+clock.UTC().Format(time.RFC3339)+": there is more than one rehearsal goes through")
+	}
 	for rows := 0; ; {
 		past, err := s.ReportsAfter(ctx, partition, cursor, page)
 		if err != nil {
 			return told, err
 		}
 		for i := range past {
-			until(past[i].At)
+			if until(past[i].At); len(told.Messages) >= mostMessages {
+				more()
+				return told, nil
+			}
 			if err := show(ctx, s, e, partition, past[i:i+1], past[i].At); err != nil {
 				return told, err
 			}
@@ -83,11 +92,13 @@ func Rehearse(ctx context.Context, s Reader, partition intent.PartitionID, since
 			break
 		}
 		if rows >= mostRehearsed {
-			told.Unknown = append(told.Unknown, "what was reported after "+clock.UTC().Format(time.RFC3339)+": there is more than one rehearsal goes through")
+			more()
 			return told, nil
 		}
 	}
-	until(now)
+	if until(now); len(told.Messages) >= mostMessages {
+		more()
+	}
 	return told, nil
 }
 

@@ -236,7 +236,7 @@ func letter(from string, to []string, m Message) []byte {
 	header := func(name, value string) { fmt.Fprintf(&b, "%s: %s\r\n", name, value) }
 	header("From", from)
 	header("To", strings.Join(to, ", "))
-	header("Subject", mime.QEncoding.Encode("utf-8", oneLine(m.Title)))
+	header("Subject", mime.QEncoding.Encode("utf-8", oneLine(m.Title, 200)))
 	header("Date", m.At.UTC().Format(time.RFC1123Z))
 	header("Message-Id", "<"+m.ID+"@"+domain+">")
 	header(HeaderID, m.ID)
@@ -251,16 +251,16 @@ func letter(from string, to []string, m Message) []byte {
 	return b.Bytes()
 }
 
-// oneLine of at most 200 bytes.
-func oneLine(text string) string {
+// oneLine of at most so many bytes.
+func oneLine(text string, most int) string {
 	text = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
 			return ' '
 		}
 		return r
 	}, text)
-	if len(text) > 200 {
-		text = strings.ToValidUTF8(text[:200], "")
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "")
 	}
 	return text
 }

@@ -9,6 +9,7 @@ import (
 	"context"
 	"time"
 
+	pluginpb "lehr.dev/gen/lehr/plugin/v1"
 	"lehr.dev/intent"
 )
 
@@ -152,4 +153,12 @@ type PushResult struct {
 	// asked of a target before may land for another E. Nil for other endings,
 	// and when the plugin is not a child: then only time settles it.
 	Gone <-chan struct{}
+}
+
+// Judge is a plugin of checks. Its methods may be called from many goroutines.
+type Judge interface {
+	// Judge asks whether a push may be. The answer is about what was asked, and a
+	// pass or a no. Invalid or Denied: it cannot be asked so, until somebody mends
+	// that; any other error may end by itself.
+	Judge(ctx context.Context, asked *pluginpb.JudgeRequest) (*pluginpb.JudgeResponse, error)
 }

@@ -15,9 +15,9 @@ import (
 	"lehr.dev/intent"
 )
 
-// maxFieldBytes bounds the path, and the value, of what is indexed: the index
+// MaxFieldBytes bounds the path, and the value, of what is indexed: the index
 // is for finding assets by short words, not for holding their content.
-const maxFieldBytes = 256
+const MaxFieldBytes = 256
 
 // indexed holds, by type, the fields that are marked lehr.intent.v1.indexed,
 // in the order of their numbers.
@@ -84,7 +84,7 @@ func (s *Set) fieldsOf(found []intent.Field, m intent.Message) ([]intent.Field, 
 		return nil, fault.New(fault.Invalid, "cannot decode a %s: %w", m.Type, err)
 	}
 	add := func(path, value string) {
-		if len(path) <= maxFieldBytes && len(value) <= maxFieldBytes {
+		if len(path) <= MaxFieldBytes && len(value) <= MaxFieldBytes {
 			found = append(found, intent.Field{Path: path, Value: value})
 		}
 	}

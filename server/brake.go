@@ -136,8 +136,10 @@ func (s *Server) RetryAsset(ctx context.Context, request *apipb.RetryAssetReques
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.store.Report(ctx, partition.ID, asset); err != nil {
+	if _, err := s.store.Report(ctx, partition.ID, asset); fault.Is(err, fault.NotFound) {
 		return nil, fault.New(fault.NotFound, "%s: %w", attempt, err).WithHint("lehr get reports lists what is looked at")
+	} else if err != nil {
+		return nil, err
 	}
 	return &apipb.RetryAssetResponse{}, s.store.Retry(ctx, partition.ID, asset, reason, by(ctx))
 }

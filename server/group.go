@@ -141,7 +141,7 @@ func (s *Server) roll(ctx context.Context, partition store.Partition, name strin
 	if err := s.readOwners(ctx, facts, rolled.Causes); err != nil {
 		return nil, err
 	}
-	rolled = explain.Roll(facts, name, states, waiting)
+	facts.Answer(rolled.Causes)
 	response := &apipb.WhyResponse{
 		Partition: string(partition.ID), State: string(rolled.State), Summary: rolled.Summary, States: counts(rolled.Counts),
 		Standing: &apipb.Standing{Desired: toIncarnationID(partition.Head), Target: toIncarnationID(partition.Head), Members: rolled.Standing()},

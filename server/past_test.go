@@ -57,7 +57,7 @@ func TestWhyOfThePast(t *testing.T) {
 	w.reportAt(after(60), intent.Report{Asset: "web", State: intent.StateInSync, Target: first.ID})
 	w.push("p2", "calm", first.ID, after(20), after(40), "pushed")
 	w.reportAt(after(100), waitsFor("calm", intent.WaitBackoff, "it failed"))
-	for time.Now().Before(after(120)) {
+	for time.Now().Before(after(120)) { // The store dates a stop by the clock: it is to come after what was reported.
 		time.Sleep(time.Millisecond)
 	}
 	w.must(w.store.SetStop(t.Context(), intent.Stop{Partition: "shop", Owner: ann, Reason: "fire"}))

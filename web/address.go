@@ -21,7 +21,8 @@ type address struct {
 // named are the kinds of page below a partition, and whether each needs a
 // name.
 var named = map[string]bool{
-	"asset": true, "incarnations": false, "incarnation": true, "candidates": false, "candidate": true, "orphans": false,
+	"causes": false, "groups": false, "group": true, "asset": true, "timeline": true, "push": true,
+	"incarnations": false, "incarnation": true, "candidates": false, "candidate": true, "orphans": false,
 }
 
 func parseAddress(u *url.URL) (address, error) {

@@ -4,10 +4,13 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"google.golang.org/protobuf/types/known/structpb"
 
 	apipb "lehr.dev/gen/lehr/api/v1"
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/intent"
 )
 
 const pushesShown = 20
@@ -38,9 +41,14 @@ func showAsset(ctx context.Context, r *reader, at address) (page, error) {
 	}
 	report := why.GetReport()
 	shown.Parts = append(shown.Parts,
-		makePart("report", "report", reportView{Report: report, Asset: content.GetAsset(), Partition: p}),
+		makePart("report", "report", reportView{
+			Report: report, Asset: content.GetAsset(), Partition: p, Standing: why.GetStanding(), Group: groupOf(content),
+		}),
+		makePart("checks", "checks", report),
 		makePart("plan", "plan", report),
-		r.pushes(ctx, p.Id, at.name))
+		r.pushes(ctx, p.Id, at.name),
+		r.timeline(ctx, at),
+		makePart("moment", "moment-form", momentView{at: at}))
 	if missing == nil {
 		shown.Parts = append(shown.Parts, makePart("content", "content", contentView{content, p.Id, addons(content.Addons)}))
 	}
@@ -87,6 +95,25 @@ type reportView struct {
 	*apipb.Report
 	Asset     *apipb.Asset
 	Partition *apipb.Partition
+	Standing  *apipb.Standing
+	// Group that it is in; empty: none.
+	Group string
+}
+
+// groupOf is the name of the group that an asset is in.
+func groupOf(content *apipb.GetAssetResponse) string {
+	fields := content.GetAddons()[string((&intentpb.Group{}).ProtoReflect().Descriptor().FullName())].GetFields()
+	return intent.Group{Service: fields["service"].GetStringValue(), Instance: fields["instance"].GetStringValue()}.Name()
+}
+
+// timeline is the newest of what became of an asset.
+func (r *reader) timeline(ctx context.Context, at address) part {
+	view, err := r.readTimeline(ctx, at, time.Time{}, eventsFirst)
+	if err != nil && !absent(err) {
+		return problem("timeline", err)
+	}
+	view.All, view.pager = link(at.partition, "timeline", at.name), pager{}
+	return makePart("timeline", "timeline", view)
 }
 
 type contentView struct {
@@ -113,7 +140,11 @@ func (r *reader) pushes(ctx context.Context, partition, asset string) part {
 	if err != nil {
 		return problem("pushes", err)
 	}
-	return makePart("pushes", "pushes", response.Pushes)
+	var pushes []pushView
+	for _, push := range response.Pushes {
+		pushes = append(pushes, pushView{push, partition})
+	}
+	return makePart("pushes", "pushes", pushes)
 }
 
 // advice is a command, and what it is for.

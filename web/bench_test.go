@@ -22,6 +22,12 @@ func BenchmarkPages(b *testing.B) {
 		"assets by state": func(i int) string { return "/partition/shop?state=waiting&after=" + numbered(i) },
 		"asset":           func(i int) string { return "/partition/shop/asset/" + numbered(i) },
 		"partitions":      func(int) string { return "/" },
+		"partition":       func(int) string { return "/partition/shop" },
+		"causes":          func(int) string { return "/partition/shop/causes" },
+		"groups":          func(int) string { return "/partition/shop/groups" },
+		"service":         func(i int) string { return fmt.Sprintf("/partition/shop/group/service-%02d", i%100) },
+		"instance":        func(i int) string { return fmt.Sprintf("/partition/shop/group/service-%02d/%d", i%100, i%10) },
+		"timeline":        func(i int) string { return "/partition/shop/timeline/" + numbered(i) },
 		"incarnation":     func(int) string { return "/partition/shop/incarnation/1" },
 	} {
 		b.Run(name, func(b *testing.B) {
@@ -52,7 +58,7 @@ func (w *world) fill(count int) {
 	var assets []intent.Asset
 	var reports []intent.Report
 	for i := range count {
-		assets = append(assets, w.command(intent.AssetID(numbered(i)), "x"))
+		assets = append(assets, w.ofGroup(w.command(intent.AssetID(numbered(i)), "x"), fmt.Sprintf("service-%02d", i/1000), fmt.Sprint(i/100%10)))
 		report := intent.Report{Asset: intent.AssetID(numbered(i)), Type: "lehr.command.v1.Command", State: intent.StateInSync}
 		if i%10 != 0 {
 			report = waits(report.Asset, intent.WaitOrder, "must come after another", intent.AssetID(numbered(i-1)))

@@ -48,9 +48,9 @@ def generate(ctx):
     return [item(service, name, value) for name, value in service["items"].items()]
 
 def item(service, name, value):
-    addons = []
+    addons = [lehr.intent.v1.Group(service = "site", instance = "front" if name == "web" else "back")]
     if value.get("after"):
-        addons = [lehr.intent.v1.Dependencies(dependencies = [lehr.intent.v1.Dependency(on = value["after"], rule = "RULE_ORDER")])]
+        addons = addons + [lehr.intent.v1.Dependencies(dependencies = [lehr.intent.v1.Dependency(on = value["after"], rule = "RULE_ORDER")])]
     path = service["folder"] + "/" + name
     return asset(name, lehr.command.v1.Command(diff = ["/bin/sh", "-c", DIFF, "sh", path], push = ["/bin/sh", "-c", PUSH, "sh", path], input = value["text"]), addons = addons)
 `
@@ -306,7 +306,7 @@ func TestInABrowser(t *testing.T) {
 	if focused := r.ask(`document.activeElement.name`); focused != "prefix" {
 		t.Errorf("/ leads to %q", focused)
 	}
-	r.ask(`document.activeElement.blur(), document.querySelector('a[href="/partition/shop/asset/web"]').focus(), ""`)
+	r.ask(`document.activeElement.blur(), document.getElementById("row:web").querySelector("a").focus(), ""`)
 	r.key("\r")
 	r.until(`location.pathname === "/partition/shop/asset/web" && ` + isLive)
 	r.until(`document.querySelectorAll(".why .why .why li").length === 1`)
@@ -320,6 +320,7 @@ func TestInABrowser(t *testing.T) {
 	r.until(`document.getElementById("help").open`)
 	r.quiet()
 
+	r.groups(base)
 	r.live(base)
 	r.missed(base)
 	r.inert(base)
@@ -328,12 +329,34 @@ func TestInABrowser(t *testing.T) {
 	r.lost(base)
 }
 
+// groups goes down from the services to the root cause, by keys, and follows them.
+func (r *real) groups(base string) {
+	r.Helper()
+	r.visit(base + "/partition/shop/groups")
+	r.until(isLive)
+	r.ask(`window.same = true, document.querySelector("details").open = true, ""`)
+	r.lehr("hold", "web", "--reason", "looking at it")
+	r.until(`document.querySelector(".tree").innerText.includes("4 waiting") || document.querySelector(".tree").innerText.includes("3 waiting")`)
+	r.until(`document.querySelector(".tree details").open && window.same`)
+	r.key("j")
+	if focused := r.ask(`document.activeElement.textContent`); focused != "site" {
+		r.Errorf("j leads to %q", focused)
+	}
+	r.key("\r")
+	r.until(`location.pathname === "/partition/shop/group/site" && ` + isLive)
+	r.until(`document.querySelector(".causes").innerText.includes("moving racks") && document.querySelector(".causes").innerText.includes("lehr unhold db")`)
+	r.visit(base + "/partition/shop")
+	r.until(isLive)
+	r.until(`document.querySelector("main > section > h2").innerText === "What is in the way" && document.querySelector(".causes").innerText.includes("moving racks")`)
+	r.lehr("unhold", "web", "--reason", "over")
+}
+
 // live sees an asset become in sync without loading the page again.
 func (r *real) live(base string) {
 	r.Helper()
 	r.visit(base + "/partition/shop")
 	r.until(row + `.includes("waiting")`)
-	r.ask(`window.same = true, document.querySelector('a[href="/partition/shop/asset/web"]').focus(), ""`)
+	r.ask(`window.same = true, document.getElementById("row:web").querySelector("a").focus(), ""`)
 	r.until(isLive)
 	r.lehr("unhold", "db", "--reason", "over")
 	r.until(row + `.includes("in sync") && window.same`)
@@ -366,7 +389,7 @@ func (r *real) missed(base string) {
 func (r *real) inert(base string) {
 	r.Helper()
 	r.lehr("stop", "shop", "--reason", strings.Join(hostile[:5], " "))
-	for _, path := range []string{"/", "/partition/shop", "/partition/shop/asset/evil", "/partition/shop/asset/db"} {
+	for _, path := range []string{"/", "/partition/shop", "/partition/shop/asset/evil", "/partition/shop/asset/db", "/partition/shop/group/site", "/partition/shop/causes", "/partition/shop/timeline/evil"} {
 		r.visit(base + path)
 		r.until(isLive)
 		text := r.ask(`document.body.innerText`)

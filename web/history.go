@@ -95,11 +95,10 @@ func showIncarnation(ctx context.Context, r *reader, at address) (page, error) {
 	}
 	shown.Back = crumb{"incarnations of " + at.partition, link(at.partition, "incarnations", "")}
 	shown.Fixed = true
-	response, err := r.Incarnations.GetIncarnation(ctx, &apipb.GetIncarnationRequest{Id: id, Changes: 1})
+	incarnation, err := r.incarnation(ctx, at)
 	if err != nil {
 		return page{}, err
 	}
-	incarnation := response.Incarnation
 	shown.Parts = append(shown.Parts, makePart("incarnation", "incarnation-facts", incarnation))
 	compared, err := r.Incarnations.CompareIncarnations(ctx, &apipb.CompareIncarnationsRequest{
 		From: incarnation.Parent, To: id, After: at.query.Get("after"), Limit: rowsShown,
@@ -112,6 +111,22 @@ func showIncarnation(ctx context.Context, r *reader, at address) (page, error) {
 		at.partition, compared.Comparisons, at.pager("after", len(compared.Comparisons), compared.Next),
 	}))
 	return shown, nil
+}
+
+// incarnation reads one of a list, which does not look for what it changed.
+func (r *reader) incarnation(ctx context.Context, at address) (*apipb.Incarnation, error) {
+	id := at.partition + "@" + at.name
+	if sequence, err := strconv.ParseUint(at.name, 10, 63); err == nil {
+		response, err := r.Incarnations.ListIncarnations(ctx, &apipb.ListIncarnationsRequest{Partition: at.partition, Before: sequence + 1, Limit: 1})
+		if err != nil {
+			return nil, err
+		}
+		if found := response.Incarnations; len(found) == 1 && found[0].Id == id {
+			return found[0], nil
+		}
+	}
+	response, err := r.Incarnations.GetIncarnation(ctx, &apipb.GetIncarnationRequest{Id: id, Changes: 1})
+	return response.GetIncarnation(), err
 }
 
 // candidatesShown is how many candidates a list has; older ones are forgotten

@@ -114,16 +114,19 @@ func (l *live) moment(v *view) moment {
 
 // run looks again and again until nobody follows the partition.
 func (l *live) run(ctx context.Context, w *watch) {
+	kept := map[string]keptCauses{}
 	for ctx.Err() == nil {
 		began := time.Now()
 		reader := newReader(l.options.Client)
+		reader.kept, reader.reread = kept, map[string]keptCauses{}
 		for _, v := range l.open(w) {
 			l.look(ctx, v, reader)
 		}
+		kept = reader.reread
 		select {
 		case <-ctx.Done():
 		case <-w.joined:
-		case <-time.After(max(l.options.Period, restful*time.Since(began))):
+		case <-time.After(max(l.options.Period, restful*(time.Since(began)-reader.apart))):
 		}
 	}
 }

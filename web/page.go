@@ -64,12 +64,17 @@ func makePart(id, name string, data any) part {
 }
 
 // makeRow is one row of a list, named by what it is about.
-func makeRow(about, name string, data any) part {
+func makeRow(about, name string, data any) part { return makeOf("tr", about, name, data) }
+
+// makeItem is one item of a tree, named by what it is about.
+func makeItem(about, name string, data any) part { return makeOf("li", about, name, data) }
+
+func makeOf(tag, about, name string, data any) part {
 	inner, err := execute(name, data)
 	if err != nil {
 		return problem("row:"+about, err)
 	}
-	return wrap(part{ID: "row:" + about, Tag: "tr", Version: version(inner)}, inner)
+	return wrap(part{ID: "row:" + about, Tag: tag, Version: version(inner)}, inner)
 }
 
 // list is what the template of a list needs.

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	apipb "lehr.dev/gen/lehr/api/v1"
@@ -31,7 +32,7 @@ func (s share) Width() float64 { return s.To - s.From }
 const barWidth = 1000
 
 func (r *reader) view(p *apipb.Partition) partitionView {
-	v := partitionView{Partition: p, Problem: r.problem(p.Id), Shares: shares(p)}
+	v := partitionView{Partition: p, Problem: r.problem(p.Id), Shares: shares(p.States, address{kind: "partition", partition: p.Id})}
 	if p.Stop != nil {
 		words := []string{"resume"}
 		if p.Stop.Partition != "" {
@@ -47,18 +48,18 @@ func (r *reader) view(p *apipb.Partition) partitionView {
 	return v
 }
 
-func shares(p *apipb.Partition) []share {
+// shares of counted states; each leads to the page at that shows such assets.
+func shares(counts map[string]int64, at address) []share {
 	var all, before int64
-	for _, count := range p.States {
+	for _, count := range counts {
 		all += count
 	}
 	var shown []share
-	for _, state := range states {
-		count := p.States[state.name]
+	for _, state := range slices.Concat(states, unseen) {
+		count := counts[state.name]
 		if count == 0 {
 			continue
 		}
-		at := address{kind: "partition", partition: p.Id}
 		from := float64(before) / float64(all) * barWidth
 		before += count
 		shown = append(shown, share{
@@ -108,6 +109,11 @@ func showPartition(ctx context.Context, r *reader, at address) (page, error) {
 		return page{}, err
 	}
 	shown := page{Title: "Partition " + p.Id, Partition: p.Id, Back: crumb{"all partitions", "/"}}
+	shown.Parts = append(shown.Parts, makePart("notices", "notices", r.view(p)))
+	// Who searches, or reads on, has seen them.
+	if !filtered(at) && at.query.Get("after") == "" {
+		shown.Parts = append(shown.Parts, r.partitionCauses(ctx, p.Id))
+	}
 	shown.Parts = append(shown.Parts,
 		makePart("partition", "partition", r.view(p)),
 		makePart("counts", "counts", r.view(p)),
@@ -165,7 +171,7 @@ func options(at address) []option {
 	chosen := at.query.Get("state")
 	list := []option{{Text: "every state", Selected: chosen == ""}}
 	for _, state := range states {
-		list = append(list, option{state.name, state.word, chosen == state.name})
+		list = append(list, option{state.name, state.said, chosen == state.name})
 	}
 	return list
 }

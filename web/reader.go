@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"time"
 
 	"lehr.dev/client"
 	"lehr.dev/fault"
@@ -15,6 +16,17 @@ type reader struct {
 	store      string
 	server     *apipb.GetServerResponse
 	partitions map[string]*apipb.Partition
+	// kept are causes that were read for the look before, by what they are of, and
+	// reread those of this look; nil: all are read. Apart is how long that took.
+	kept, reread map[string]keptCauses
+	apart        time.Duration
+}
+
+// keptCauses are read again after restful times as long as it took.
+type keptCauses struct {
+	why  *apipb.WhyResponse
+	at   time.Time
+	took time.Duration
 }
 
 func newReader(c *client.Client) *reader {

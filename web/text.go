@@ -21,7 +21,7 @@ import (
 var functions = template.FuncMap{
 	"plain": plain, "pretty": pretty, "when": when, "rfc": rfc, "short": short, "name": lastName,
 	"stateWord": stateWord, "stateClass": stateClass, "healthClass": healthClass, "modeWords": modeWords, "link": link, "incarnation": incarnationLink,
-	"sequence": sequence, "count": count, "place": place, "value": value, "mark": mark,
+	"sequence": sequence, "count": count, "place": place, "value": value, "mark": mark, "number": grouped, "soon": soon, "currentWord": currentWord,
 }
 
 // plain shows characters that hide or reorder text as escapes.
@@ -81,19 +81,28 @@ func sequence(incarnation string) string {
 }
 
 // states are what a report may say, in the order in which they are shown.
-var states = []struct{ name, word string }{
+var states = []word{
 	{"in-sync", "in sync"}, {"pushing", "pushing"}, {"waiting", "waiting"},
 	{"off", "off"}, {"model", "model"}, {"gone", "gone"},
 }
 
+// unseen has no report, and is counted in groups.
+var unseen = []word{{"unseen", "not looked at yet"}}
+
+// word is one of the API, as people say it.
+type word struct{ name, said string }
+
 func stateWord(state string) string {
-	for _, known := range states {
+	for _, known := range slices.Concat(states, unseen) {
 		if known.name == state {
-			return known.word
+			return known.said
 		}
 	}
 	return cmp.Or(state, "not looked at yet")
 }
+
+// currentWord is what production was found to be, as people say it.
+func currentWord(current string) string { return strings.ReplaceAll(current, "-", " ") }
 
 // stateClass is a state as a class of the stylesheet.
 func stateClass(state string) string {

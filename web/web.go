@@ -130,8 +130,21 @@ func (s *Site) load(ctx context.Context, at address, r *reader) (page, error) {
 		return showPartitions(ctx, r)
 	case "partition":
 		return showPartition(ctx, r, at)
+	case "causes":
+		return showCauses(ctx, r, at)
+	case "groups":
+		return showGroups(ctx, r, at)
+	case "group":
+		return showGroup(ctx, r, at)
 	case "asset":
+		if at.query.Get("at") != "" {
+			return showPast(ctx, r, at)
+		}
 		return showAsset(ctx, r, at)
+	case "timeline":
+		return showTimeline(ctx, r, at)
+	case "push":
+		return showPush(ctx, r, at)
 	case "incarnations":
 		return showIncarnations(ctx, r, at)
 	case "incarnation":
@@ -147,7 +160,8 @@ func (s *Site) load(ctx context.Context, at address, r *reader) (page, error) {
 
 // queries are what an address may ask for, by kind of page.
 var queries = map[string][]string{
-	"partition": {"prefix", "state", "filter", "after"}, "incarnations": {"before"}, "incarnation": {"after"}, "orphans": {"after"},
+	"partition": {"prefix", "state", "filter", "after"}, "causes": {"from", "group"}, "groups": {"after"}, "group": {"state", "after", "from"},
+	"asset": {"at"}, "timeline": {"before"}, "incarnations": {"before"}, "incarnation": {"after"}, "orphans": {"after"},
 }
 
 // query is what an address asks for, in the one form in which equal requests

@@ -160,6 +160,15 @@ func (w *world) command(id intent.AssetID, input string, after ...string) intent
 	return asset
 }
 
+// ofGroup puts an asset into an instance of a service.
+func (w *world) ofGroup(asset intent.Asset, service, instance string) intent.Asset {
+	w.Helper()
+	addon, err := schema.Builtin().Pack(&intentpb.Group{Service: service, Instance: instance})
+	w.must(err)
+	asset.Addons = append(asset.Addons, addon)
+	return asset
+}
+
 // report stores reports of now.
 func (w *world) report(reports ...intent.Report) {
 	w.Helper()

@@ -68,6 +68,9 @@ type Facts struct {
 	// at that ask.
 	Answers map[Question]Answer
 	Own     map[*Configured]Own
+	// Stopped are, by the name of the check, the questions of protections that
+	// stopped the last push of this content while it was under way.
+	Stopped map[string]Question
 }
 
 // Mode of enforcement.

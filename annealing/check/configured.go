@@ -23,6 +23,7 @@ const (
 	KindQuery      = "query"
 	KindAlerts     = "alerts"
 	KindPeak       = "peak"
+	KindProtection = "protection"
 )
 
 // Configured is a check of a policy, ready to judge. It is safe for concurrent
@@ -37,6 +38,8 @@ type Configured struct {
 	Rate      *intentpb.Rate
 	// Question that it asks outside; nil: none. Its answer is a fact.
 	Question *Question
+	// Protection is how it asks of each push by itself; nil: it does not.
+	Protection *Protection
 	// Sized says how much of what it looks at the asset serves; nil: it does not.
 	Sized  *Sized
 	labels labels
@@ -90,6 +93,8 @@ func Configure(c *intentpb.Check, types *rule.Environment) *Configured {
 		err = made.alerts(kind.Alerts, over(c, types), types)
 	case *intentpb.Check_Peak:
 		err = made.peak(kind.Peak, over(c, types), types)
+	case *intentpb.Check_Protection:
+		made.protection(kind.Protection)
 	default:
 		err = errors.New("this version of Lehr does not know its kind")
 	}
@@ -132,6 +137,8 @@ func KindOf(c *intentpb.Check) string {
 		return KindAlerts
 	case *intentpb.Check_Peak:
 		return KindPeak
+	case *intentpb.Check_Protection:
+		return KindProtection
 	default:
 		return ""
 	}
@@ -157,6 +164,9 @@ func (c *Configured) broken(err error) intent.Verdict {
 // approval in any case: there is nothing to wait for.
 func (f Facts) configured(c Required) intent.Verdict {
 	v := c.judge(f)
+	if c.Loosened && v.Answer == intent.Pass && c.Protection != nil && c.Protection.After != nil {
+		v = c.waits(intent.WaitProtection, time.Time{}, "it was to be asked after a push, and would not be, or not so, after this one")
+	}
 	if v.Answer == intent.Pass || !c.Loosened {
 		return v
 	}

@@ -14,13 +14,17 @@ import (
 	"lehr.dev/rule"
 )
 
-// Source is a kind of monitoring.
+// Source is a kind of what answers questions.
 type Source string
 
 // Sources, as people call them.
 const (
 	Prometheus   Source = "prometheus"
 	Alertmanager Source = "alertmanager"
+	// HTTP, Command and Plugin are asked by protections.
+	HTTP    Source = "http"
+	Command Source = "command"
+	Plugin  Source = "plugin"
 )
 
 // Question is what a check asks outside. Equal questions have one answer, of
@@ -29,12 +33,27 @@ type Question struct {
 	Source Source
 	// Place is a URL, or the name that the operator gave to one.
 	Place string
-	// Text is a query in PromQL, or matchers of alerts, each in a line.
+	// Text is a query in PromQL, or matchers of alerts, each in a line, or what a
+	// protection is told, in JSON.
 	Text string
+	// Line are the arguments of a command, each after a zero byte.
+	Line string
 	// Silenced, and inhibited, alerts are asked for too.
 	Silenced, Inhibited bool
-	// Keep is how old an answer may be.
-	Keep time.Duration
+	// Keep is how old an answer may be, Every how often it is asked (0: each half of
+	// that), and Timeout how long one is waited for (0: as long as monitoring is).
+	Keep, Every, Timeout time.Duration
+	// Incarnation at which the asset is, when it is asked; two questions that differ
+	// in nothing else are one, so where they are kept it is zero.
+	Incarnation intent.IncarnationID
+}
+
+// Pause between two askings.
+func (q Question) Pause() time.Duration {
+	if q.Every > 0 {
+		return q.Every
+	}
+	return q.Keep / 2
 }
 
 // Answer to a question, as far as there is one.
@@ -43,6 +62,8 @@ type Answer struct {
 	At      time.Time
 	Samples []Sample
 	Alerts  []Alert
+	// Said is what a protection answered.
+	Said *Said
 	// Bytes that the answer takes, about.
 	Bytes int
 	// Failed says why the newest asking has no answer; nil: it has.
@@ -133,22 +154,38 @@ func keepOf(said *durationpb.Duration) time.Duration {
 // answer that is not too old it is broken (S11).
 func (c *Configured) asks(q Question, judge func(Facts, Answer) intent.Verdict) func(Facts) intent.Verdict {
 	c.Question = &q
-	from := fmt.Sprintf("%s %s", q.Source, intent.Shown(q.Place))
 	return func(f Facts) intent.Verdict {
 		a := f.Answers[q]
-		age := f.Now.Sub(a.At)
-		switch {
-		case !a.At.IsZero() && age >= 0 && age < q.Keep:
-			return judge(f, a)
-		case a.Failed != nil && a.At.IsZero():
-			return c.broken(fmt.Errorf("%s: %w", from, a.Failed))
-		case a.Failed != nil:
-			return c.broken(fmt.Errorf("%s: %w; what it answered at %s is older than %s", from, a.Failed, instant(a.At), q.Keep))
+		if !a.counts(q, f.Now) {
+			return c.unanswered(q, a)
 		}
-		v := c.broken(errors.New(from + " was asked, and did not answer yet"))
-		v.Waiting.Kind = intent.WaitTurn
-		return v
+		return judge(f, a)
 	}
+}
+
+// counts reports whether an answer is there and not too old.
+func (a Answer) counts(q Question, now time.Time) bool {
+	age := now.Sub(a.At)
+	return !a.At.IsZero() && age >= 0 && age < q.Keep
+}
+
+// unanswered says why there is no answer that counts.
+func (c *Configured) unanswered(q Question, a Answer) intent.Verdict {
+	from := fmt.Sprintf("%s %s", q.Source, intent.Shown(q.Place))
+	switch {
+	case a.Failed != nil && q.Misasked(a.Failed):
+		v := intent.IsBroken(c.Name, a.Failed)
+		v.Waiting.Kind = intent.WaitCheckConfig
+		v.Waiting.Reason = fmt.Sprintf("check %s cannot be asked as it is configured: %s: %v", c.Name, from, a.Failed)
+		return v
+	case a.Failed != nil && a.At.IsZero():
+		return c.broken(fmt.Errorf("%s: %w", from, a.Failed))
+	case a.Failed != nil:
+		return c.broken(fmt.Errorf("%s: %w; what it answered at %s is older than %s", from, a.Failed, instant(a.At), q.Keep))
+	}
+	v := c.broken(errors.New(from + " was asked, and did not answer yet"))
+	v.Waiting.Kind = intent.WaitTurn
+	return v
 }
 
 // until is how long a pass that rests on an answer holds.
@@ -182,6 +219,8 @@ type Own struct {
 	// that is not known.
 	Serves  Amount
 	Unsized error
+	// Before is what its protection is asked before a push.
+	Before Question
 }
 
 // Sized says how a check tells what an asset serves: by an expression, or by a
@@ -265,7 +304,7 @@ type Side struct {
 func Sides(f Facts) []Side {
 	var sides []Side
 	for _, c := range f.Checks {
-		if c.Question != nil {
+		if c.Question != nil || c.Protection != nil {
 			v := c.judge(f)
 			sides = append(sides, Side{v.Answer, v.Waiting.Kind})
 		}

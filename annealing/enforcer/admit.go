@@ -21,6 +21,10 @@ type admission struct {
 	served *served
 	// keys of the places that it took.
 	keys []string
+	// guarded are the protections that are asked while it is under way.
+	guarded []guarded
+	// after: something is to be asked after it.
+	after bool
 	store.Admission
 }
 
@@ -41,7 +45,7 @@ func (e *Enforcer) admit(a *asset, facts check.Facts, decision check.Decision) {
 	}
 	e.pushes++
 	a.admitting = true
-	e.admissions.Add(admission{a, a.kind.served, keys, store.Admission{
+	e.admissions.Add(admission{a, a.kind.served, keys, guardedBy(facts), asksAfter(facts), store.Admission{
 		Push:          intent.PushID(fmt.Sprintf("%s/%d-%d", e.Partition, e.lease.Epoch, e.pushes)),
 		Asset:         a.id,
 		Target:        d.Incarnation,
@@ -195,7 +199,7 @@ func (e *Enforcer) answered(ctx context.Context, group []admission, open []store
 			continue
 		}
 		g.asset.comesBack()
-		e.trouble(g.asset).push = &push{id: g.Push, target: g.Target, plan: g.Plan, admitted: g.At, budgets: g.keys, rates: keysOf(g.Rates)}
+		e.trouble(g.asset).push = &push{id: g.Push, target: g.Target, effective: g.Effective, plan: g.Plan, admitted: g.At, budgets: g.keys, rates: keysOf(g.Rates)}
 		e.Measure.Pushes.Open(string(g.Push), g.At, false)
 		const reason = "not begun: the answer to its admission was lost"
 		e.closings.Add(closing{g.asset, plugin.PushResult{Ending: plugin.Stopped, Reason: reason}, store.Closing{

@@ -50,6 +50,7 @@ func (e *Enforcer) enter(id intent.AssetID, returning map[intent.AssetID]store.E
 func (e *Enforcer) renew(a *asset) {
 	a.read, a.turndown, a.mode, a.calm, a.seen = false, false, 0, 0, 0
 	e.leaveWaiters(a)
+	e.forgetAfter(a)
 	delete(e.standings, a)
 	if a.trouble != nil {
 		*a.trouble = trouble{push: a.push, admitting: a.admitting, tried: a.tried, note: a.note, resume: a.resume}
@@ -73,6 +74,7 @@ func (e *Enforcer) drop(a *asset) {
 func (e *Enforcer) forget(a *asset) {
 	e.queue.Remove(a)
 	e.leaveWaiters(a)
+	e.forgetAfter(a)
 	delete(e.assets, a.id)
 	delete(e.troubled, a)
 	delete(e.standings, a)
@@ -96,6 +98,7 @@ func (e *Enforcer) applyKinds(before view) {
 			a.forgive()
 		}
 		a.settled = false
+		e.forgetAfter(a)
 		e.soon(a, loop.Fresh)
 	}
 }

@@ -32,6 +32,8 @@ type asset struct {
 	// pinned is the sequence that a pin made it follow at the last look.
 	pinned intent.Sequence
 	*trouble
+	// after is what is asked after its last push; nil: nothing.
+	after *aftermath
 	// due is its place in the enforcer's queue.
 	due loop.Place
 	// settled: it was recorded as enforced under the policy of head.
@@ -53,6 +55,9 @@ type asset struct {
 	// absent: it was enforced last by being turned down. lags: its target is
 	// not what it was enforced with.
 	absent, lags bool
+	// unwell: what is asked after its last push did not pass to the end, so it counts
+	// as unhealthy. afterKnown: whether that is so was looked up.
+	unwell, afterKnown bool
 }
 
 // level is a mode in a byte; 0: none.
@@ -108,6 +113,8 @@ type trouble struct {
 	// was last decided about.
 	asks  []*question
 	sides []check.Side
+	// stopped are the questions of protections that stopped the last push.
+	stopped map[string]check.Question
 	// failures in a row, and what the retry check says of them. Among them, cut
 	// counts pushes in a row that ended with their plugin, vain those that were
 	// carried out without effect, and broken looks alone at which it failed.
@@ -163,6 +170,7 @@ func (e *Enforcer) soothe(a *asset, now time.Time) {
 	e.leaveWaiters(a)
 	a.forgive()
 	a.retry, a.share, a.difference, a.requirements = nil, 0, intent.Difference{}, requirements{}
+	a.stopped = nil
 	a.resume, a.tried, a.ends, a.lined = resume{}, intent.Digest{}, time.Time{}, time.Time{}
 	if a.flips == 0 || now.Sub(a.flipped) > memory {
 		a.trouble = nil
@@ -210,16 +218,19 @@ type served struct {
 
 // push is a push under way or in doubt.
 type push struct {
-	id       intent.PushID
-	target   intent.IncarnationID
-	plan     intent.Digest
-	admitted time.Time
-	budgets  []string
+	id     intent.PushID
+	target intent.IncarnationID
+	// effective content, and the plan, that it carries out.
+	effective, plan intent.Digest
+	admitted        time.Time
+	budgets         []string
 	// rates are the keys of limits that it counts under.
 	rates    []string
 	progress string
 	// effect is E of the plugin that was told of it; 0: not known.
 	effect time.Duration
+	// guard of protections; nil: none.
+	guard *guard
 	// doubt: its end was lost, for that reason, and it may still be running.
 	doubt bool
 	lost  string

@@ -120,7 +120,7 @@ func (r *reader) ready(ctx context.Context, g *glance, asks *gathered, all *requ
 			}
 			all.others[id] = r.other(ctx, id, g)
 		}
-		if ready.Question != nil {
+		if ready.Question != nil || ready.Protection != nil {
 			if all.own == nil {
 				all.own = map[*check.Configured]check.Own{}
 			}

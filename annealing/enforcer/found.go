@@ -75,6 +75,7 @@ func (e *Enforcer) take(ctx context.Context, s *served, g *glance, err error, si
 			a.read, a.mode, a.turndown = true, levelOf(g.mode), g.turndown
 		}
 		e.stood(a, g, now)
+		e.follow(a, g, now)
 		e.tells(a, healthOf(a, g.difference, e.turnsDown(a)), now)
 		e.seen(a, g, now)
 	}
@@ -213,6 +214,7 @@ func (e *Enforcer) unread(a *asset, err error, now time.Time) {
 func (e *Enforcer) seen(a *asset, g *glance, now time.Time) {
 	switch {
 	case e.modeNow(a) == check.Off:
+		e.tells(a, healthUntold, now)
 		e.report(a, intent.Report{State: intent.StateOff, Target: g.target, Effective: g.effective})
 	case g.difference.Outcome == intent.InSync && e.turnsDown(a) && len(g.difference.Current) > 0:
 		e.cannotTell(a, g, "it has a Turndown, and its plugin calls it in sync while something is there: the plugin does not know turndowns. Take the newest one, or remove the real thing by hand", now)

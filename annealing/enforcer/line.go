@@ -87,7 +87,7 @@ func (e *Enforcer) takePlaces(a *asset, places []place, now time.Time) (keys []s
 		}
 		switch {
 		case !known:
-			return nil, nil, until, &intent.WaitingOn{Kind: intent.WaitBudget, Reason: fmt.Sprintf("which assets have the scope %s is being read", key)}
+			return nil, nil, until, &intent.WaitingOn{Kind: intent.WaitTurn, Reason: fmt.Sprintf("which assets have the scope %s is being read", key)}
 		case room < l.limit:
 			return nil, nil, until, e.ailed(a, key, l)
 		}
@@ -169,6 +169,7 @@ func (e *Enforcer) usher(ctx context.Context) {
 				free--
 			}
 		}
+		e.callUnhealthy(key, l)
 		crowded = crowded || l.waiting.Len() > 0
 		if l.taken == 0 && l.waiting.Len() == 0 {
 			delete(e.lines, key)

@@ -38,11 +38,14 @@ type glance struct {
 	// known: in sync, it needs no reading of its content, unless a neighbour
 	// wants to know how it stands.
 	known, wanted bool
+	// asksAfter: what is asked after its last push is to be looked up.
+	asksAfter bool
 
 	// read: the content was read, for mode, turndown and requirements.
 	read, turndown bool
 	mode           check.Mode
 	standing       *standing
+	watches        []watch
 	difference     intent.Difference
 	requirements   requirements
 	// err: the intent could not be read. panicked: that ended in a panic.
@@ -98,6 +101,8 @@ func (e *Enforcer) look(ctx context.Context, a *asset, priority loop.Priority, n
 		e.report(a, intent.Report{State: intent.StateModel, Target: target, Effective: effective})
 		e.readModel(ctx, a, target, effective)
 	case e.modeNow(a) == check.Off:
+		e.forgetAfter(a)
+		a.unwell = false
 		e.tells(a, healthUntold, now)
 		e.report(a, intent.Report{State: intent.StateOff, Target: target, Effective: effective})
 	case a.kind.served.until.After(now):
@@ -257,6 +262,7 @@ func (e *Enforcer) startDiff(ctx context.Context, s *served, target intent.Incar
 		a.looking = true
 		g.wanted, g.reached = e.wanted[a], down == nil
 		g.known = a.known(g.effective)
+		g.asksAfter = !a.afterKnown && e.view.policy.asksAfter()
 		ids[i] = a.id
 	}
 	e.Runtime.Go("diff", func() {
@@ -287,7 +293,7 @@ func (e *Enforcer) startDiff(ctx context.Context, s *served, target intent.Incar
 // Turndown before anything is pushed or recorded, what a push asks for, and
 // how the asset stands.
 func (e *Enforcer) readContent(ctx context.Context, g *glance) {
-	if g.difference.Outcome == intent.Unknown || g.difference.Outcome == intent.InSync && g.known && !g.wanted {
+	if g.difference.Outcome == intent.Unknown || g.difference.Outcome == intent.InSync && g.known && !g.wanted && !g.asksAfter {
 		return
 	}
 	var of contents
@@ -313,5 +319,8 @@ func (e *Enforcer) readContent(ctx context.Context, g *glance) {
 		g.standing = g.requirements.standing
 	case g.wanted:
 		g.standing, g.err = e.read.stand(ctx, of.target, nil, g.difference)
+	}
+	if g.err == nil && g.asksAfter && g.difference.Outcome == intent.InSync {
+		g.watches, g.err = e.read.aftermath(ctx, g, of.target)
 	}
 }

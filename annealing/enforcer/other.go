@@ -114,7 +114,7 @@ func (r *reader) overlooked(ctx context.Context, head intent.IncarnationID, serv
 				unseen++
 			case err != nil:
 				return err
-			case report.State == intent.StateInSync && report.Effective != change.After.Effective:
+			case report.State == intent.StateInSync && report.Pinned == "" && report.Effective != change.After.Effective:
 				stale++
 			}
 			return nil

@@ -10,14 +10,15 @@ import (
 
 	"lehr.dev/annealing/check"
 	"lehr.dev/fault"
+	"lehr.dev/intent"
 	"lehr.dev/loop"
 )
 
 const (
-	// mostQuestions that checks ask outside are known at once; those beyond wait
-	// until one is forgotten.
-	mostQuestions = 1000
-	// mostAsking are under way at once.
+	// mostQuestions that checks ask outside are known at once. Those beyond wait
+	// until one that was answered comes up again, which is forgotten for them.
+	mostQuestions = 10_000
+	// mostAsking are under way at once of one answerer.
 	mostAsking = 4
 	// mostAnswered is what all answers that are kept may take, in bytes.
 	mostAnswered = 16 << 20
@@ -28,51 +29,89 @@ const (
 type outside struct {
 	questions map[check.Question]*question
 	answers   map[check.Question]check.Answer
-	// due are those to be asked, asking counts those under way.
+	desks     map[answerer]*desk
+	// crowded: more are to be asked than are known at once.
+	crowded bool
+}
+
+// answerer of questions. One that hangs keeps no other from being asked.
+type answerer struct {
+	source check.Source
+	place  string
+}
+
+// desk is what is asked of one answerer: what is due, and how many are under way.
+type desk struct {
 	due    loop.Queue[*question]
 	asking int
 }
 
-// question and the assets that wait for a change of its answer.
+// question and the assets that wait for a change of its answer, and the pushes under
+// way that it guards.
 type question struct {
 	check.Question
 	failures int
 	waiters  map[*asset]bool
+	guards   map[*guard]bool
+	// at is the newest incarnation for which it was asked.
+	at intent.IncarnationID
 }
 
 func newOutside() outside {
-	return outside{
-		questions: map[check.Question]*question{}, answers: map[check.Question]check.Answer{},
-		due: loop.Queue[*question]{Compare: func(a, b *question) int {
-			return cmp.Or(cmp.Compare(a.Place, b.Place), cmp.Compare(a.Text, b.Text), cmp.Compare(a.Keep, b.Keep), cmp.Compare(a.key(), b.key()))
-		}},
-	}
+	return outside{questions: map[check.Question]*question{}, answers: map[check.Question]check.Answer{}, desks: map[answerer]*desk{}}
+}
+
+func newDesk() *desk {
+	return &desk{due: loop.Queue[*question]{Compare: func(a, b *question) int {
+		return cmp.Or(cmp.Compare(a.Text, b.Text), cmp.Compare(a.Keep, b.Keep), cmp.Compare(a.key(), b.key()))
+	}}}
 }
 
 func (q *question) key() string { return fmt.Sprint(q.Question) }
+
+func (q *question) answerer() answerer { return answerer{q.Source, q.Place} }
 
 // nobody answers where an enforcer was given nobody to ask.
 func nobody(context.Context, check.Question) (check.Answer, error) {
 	return check.Answer{}, fault.New(fault.Unavailable, "nothing outside is asked here")
 }
 
+// question is one that is asked from a time on, of an asset at an incarnation; nil:
+// there are too many.
+func (e *Enforcer) question(asked check.Question, at intent.IncarnationID, from time.Time) *question {
+	q := e.outside.questions[asked]
+	if q == nil && len(e.outside.questions) >= mostQuestions {
+		e.outside.crowded = true
+		return nil
+	}
+	if q == nil {
+		q = &question{Question: asked, waiters: map[*asset]bool{}, guards: map[*guard]bool{}}
+		e.outside.questions[asked] = q
+		e.addDue(q, from, loop.Fresh)
+	}
+	q.at = at
+	return q
+}
+
+// addDue has a question asked at a time.
+func (e *Enforcer) addDue(q *question, at time.Time, priority loop.Priority) {
+	d := e.outside.desks[q.answerer()]
+	if d == nil {
+		d = newDesk()
+		e.outside.desks[q.answerer()] = d
+	}
+	d.due.Add(q, at, priority)
+}
+
 // ask has the questions of an asset's checks asked, and it woken when an answer
 // changes what it waits for.
 func (e *Enforcer) ask(a *asset, now time.Time) {
 	for _, c := range a.requirements.checks {
-		own := a.requirements.own[c.Configured]
-		if c.Question == nil || c.Sized != nil && own.Unsized == nil && !own.Serves.Falls() {
-			continue
-		}
-		q := e.outside.questions[*c.Question]
-		if q == nil && len(e.outside.questions) < mostQuestions {
-			q = &question{Question: *c.Question, waiters: map[*asset]bool{}}
-			e.outside.questions[*c.Question] = q
-			e.outside.due.Add(q, now, loop.Fresh)
-		}
-		if q != nil {
-			q.waiters[a] = true
-			a.asks = append(a.asks, q)
+		for _, asked := range c.Asks(a.requirements.own[c.Configured], a.stopped) {
+			if q := e.question(asked, a.difference.Incarnation, now); q != nil {
+				q.waiters[a] = true
+				a.asks = append(a.asks, q)
+			}
 		}
 	}
 }
@@ -88,61 +127,111 @@ func (a *asset) leaveQuestions() {
 // outsideFacts are what the checks that ask outside judge by.
 func (e *Enforcer) outsideFacts(a *asset, now time.Time) check.Facts {
 	r := a.requirements
-	return check.Facts{Now: now, Asset: a.id, Plan: a.difference.Plan, Checks: r.checks, Answers: e.outside.answers, Own: r.own}
+	return check.Facts{Now: now, Asset: a.id, Plan: a.difference.Plan, Checks: r.checks, Answers: e.outside.answers, Own: r.own, Stopped: a.stopped}
 }
 
 // inquire asks what is due, and forgets what nobody waits for.
 func (e *Enforcer) inquire(ctx context.Context) {
 	now := e.now()
-	for e.outside.asking < mostAsking {
-		q, _, due := e.outside.due.Pop(now)
-		if !due {
-			return
+	for _, at := range e.answerers() {
+		d := e.outside.desks[at]
+		for d.asking < mostAsking {
+			q, _, due := d.due.Pop(now)
+			if !due {
+				break
+			}
+			if e.isIdle(q) {
+				delete(e.outside.questions, q.Question)
+				delete(e.outside.answers, q.Question)
+				continue
+			}
+			d.asking++
+			asked := q.Question
+			asked.Incarnation = q.at
+			e.Runtime.Go("ask outside", func() {
+				e.Runtime.Point("ask outside")
+				answer, err := e.Outside(ctx, asked)
+				e.inbox.Put(func() { e.replied(q, answer, err, now) })
+			})
 		}
-		if len(q.waiters) == 0 {
-			delete(e.outside.questions, q.Question)
-			delete(e.outside.answers, q.Question)
-			continue
+		if d.asking == 0 && d.due.Len() == 0 {
+			delete(e.outside.desks, at)
 		}
-		e.outside.asking++
-		e.Runtime.Go("ask outside", func() {
-			e.Runtime.Point("ask outside")
-			answer, err := e.Outside(ctx, q.Question)
-			e.inbox.Put(func() { e.replied(q, answer, err, now) })
-		})
 	}
 }
 
+// isIdle reports whether a question is to be forgotten: nobody waits for it, or it was
+// answered and others have no room.
+func (e *Enforcer) isIdle(q *question) bool {
+	switch {
+	case len(q.guards) > 0:
+		return false
+	case len(q.waiters) == 0:
+		return true
+	case !e.outside.crowded:
+		return false
+	}
+	if _, answered := e.outside.answers[q.Question]; !answered {
+		return false
+	}
+	e.outside.crowded = false
+	return true
+}
+
+// answerers of whom something is asked, in an order.
+func (e *Enforcer) answerers() []answerer {
+	return slices.SortedFunc(maps.Keys(e.outside.desks), func(a, b answerer) int {
+		return cmp.Or(cmp.Compare(a.source, b.source), cmp.Compare(a.place, b.place))
+	})
+}
+
 // replied takes up an answer. A failure leaves what was answered before, which
-// counts until it is too old.
+// counts until it is too old; unless it may not be asked so any more.
 func (e *Enforcer) replied(q *question, answer check.Answer, err error, asked time.Time) {
-	e.outside.asking--
+	e.outside.desks[q.answerer()].asking--
 	now := e.now()
 	if err == nil && e.answeredBytes(q.Question)+answer.Bytes > mostAnswered {
 		err = fault.New(fault.Unavailable, "the answers to all checks of the partition take more than %d MB; make the queries give less, by aggregation", mostAnswered>>20)
 	}
-	pause := q.Keep / 2
+	pause := q.Pause()
 	if err != nil {
 		q.failures++
 		pace := loop.Backoff{First: time.Second, Most: time.Minute}
 		pause = pace.After(q.failures)
 		kept := e.outside.answers[q.Question]
-		kept.Failed = err
+		if kept.Failed = err; q.Misasked(err) {
+			kept.At = time.Time{}
+		}
 		answer = kept
 	} else {
 		answer = answer.Indexed()
 		q.failures, answer.At = 0, asked
+		if answer.Said != nil && answer.Said.Until.After(now) {
+			pause = min(pause, answer.Said.Until.Sub(now))
+		}
 	}
 	if asked.After(now) { // The clock was set back meanwhile.
 		pause = 0
 	}
 	e.outside.answers[q.Question] = answer
-	e.outside.due.Add(q, now.Add(loop.Jitter(pause, q.key(), q.failures)), loop.Sweep)
+	e.addDue(q, now.Add(loop.Jitter(pause, q.key(), q.failures)), loop.Sweep)
+	for g := range q.guards {
+		g.told(q.Question, answer)
+	}
 	for a := range q.waiters {
-		if !slices.Equal(a.sides, check.Sides(e.outsideFacts(a, now))) {
+		if e.turned(a, q, now) {
 			e.soon(a, loop.Fresh)
 		}
 	}
+}
+
+// turned reports whether an answer changes what an asset waits for, or how well it
+// counts after its push.
+func (e *Enforcer) turned(a *asset, q *question, now time.Time) bool {
+	if a.after.asks(q) {
+		return a.after.turned(e, a, now)
+	}
+	return a.trouble != nil && !slices.Equal(a.sides, check.Sides(e.outsideFacts(a, now)))
 }
 
 // answeredBytes counts the bytes of all answers but the one to a question.
@@ -157,9 +246,9 @@ func (e *Enforcer) answeredBytes(but check.Question) (bytes int) {
 
 // askAnew asks all questions at once, as after the clock was set.
 func (e *Enforcer) askAnew(now time.Time) {
-	for q := range maps.Values(e.outside.questions) {
-		if e.outside.due.Due(q) != (time.Time{}) {
-			e.outside.due.Add(q, now, loop.Fresh)
+	for _, q := range e.outside.questions {
+		if d := e.outside.desks[q.answerer()]; d.due.Due(q) != (time.Time{}) {
+			d.due.Add(q, now, loop.Fresh)
 		}
 	}
 }
@@ -168,11 +257,13 @@ func (e *Enforcer) askAnew(now time.Time) {
 func (e *Enforcer) untilDue() time.Duration {
 	now := e.now()
 	pause := e.queue.Next(now)
-	if e.outside.asking == mostAsking {
-		return pause
-	}
-	if next := e.outside.due.Next(now); next >= 0 && (pause < 0 || next < pause) {
-		return next
+	for _, d := range e.outside.desks {
+		if d.asking == mostAsking {
+			continue
+		}
+		if next := d.due.Next(now); next >= 0 && (pause < 0 || next < pause) {
+			pause = next
+		}
 	}
 	return pause
 }

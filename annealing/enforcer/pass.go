@@ -74,7 +74,7 @@ func (e *Enforcer) consent(a *asset, facts *check.Facts) {
 	facts.Overrides, facts.Allowed = e.view.overrides[content], a.requirements.overridable
 	facts.Checks, facts.Content, facts.Origin = a.requirements.checks, a.requirements.content, a.requirements.origin
 	facts.Windows, facts.Others = e.windowsOf(a), a.requirements.others
-	facts.Answers, facts.Own = e.outside.answers, a.requirements.own
+	facts.Answers, facts.Own, facts.Stopped = e.outside.answers, a.requirements.own, a.stopped
 	facts.Origin.Incarnation, facts.Health = a.difference.Incarnation, a.difference.Health
 }
 

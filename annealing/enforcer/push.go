@@ -23,16 +23,25 @@ type closing struct {
 // startPush hands an admitted push to a pusher.
 func (e *Enforcer) startPush(ctx context.Context, g admission, keys []string) {
 	a := g.asset
-	e.trouble(a).push = &push{id: g.Push, target: g.Target, plan: g.Plan, admitted: g.At, budgets: keys, rates: keysOf(g.Rates), effect: g.served.longestEffect(a.kind.name)}
-	e.unsettles(a, g.Effective, e.now())
+	e.trouble(a).push = &push{id: g.Push, target: g.Target, effective: g.Effective, plan: g.Plan, admitted: g.At, budgets: keys, rates: keysOf(g.Rates), effect: g.served.longestEffect(a.kind.name)}
+	now := e.now()
+	e.forgetAfter(a)
+	a.unwell = g.after
+	e.unsettles(a, g.Effective, now)
 	e.Measure.Pushes.Open(string(g.Push), g.At, false)
+	guard := e.startGuard(g, now)
+	a.push.guard, a.stopped = guard, nil
 	a.tried, a.told = g.Effective, intent.Digest{}
 	delete(e.standings, a)
 	e.reportOpen(a, g.Target, g.Effective)
 	order := plugin.Push{
 		ID: g.Push, Incarnation: g.Target, Asset: a.id, Plan: g.Plan, Base: g.Base, Token: e.lease.Epoch,
 		Permit: func(ctx context.Context, _ string) error {
-			return e.Store.Permit(ctx, e.lease, g.Push, e.Runtime.Now())
+			now := e.Runtime.Now()
+			if err := guard.permit(now); err != nil {
+				return err
+			}
+			return e.Store.Permit(ctx, e.lease, g.Push, now)
 		},
 		Progress: func(text string, token []byte) { e.progressed(ctx, a, g.Push, text, token) },
 	}
@@ -96,6 +105,7 @@ func (e *Enforcer) pushed(ctx context.Context, a *asset, by *served, id intent.P
 		e.reportOpen(a, a.push.target, a.difference.Effective)
 		e.settle(ctx, a, result.Gone)
 	}
+	result = a.push.guard.ended(result)
 	e.closings.Add(closing{a, result, store.Closing{
 		Push: id, Ending: string(result.Ending), Reason: result.Reason, At: e.Runtime.Now(),
 	}})
@@ -139,10 +149,14 @@ func (e *Enforcer) closed(ctx context.Context, group []closing, err error) {
 		if !inDoubt && c.asset.open() && c.asset.push.id == c.Push {
 			e.release(c.asset, c.asset.push.budgets)
 			e.countEnded(c.asset.push, c.At)
-			why := cmp.Or(c.asset.push.lost, c.Reason)
+			push := c.asset.push
+			if push.guard.fails() && c.result.Ending == settledEnding {
+				c.result = plugin.PushResult{Ending: plugin.Failed, Retryable: true}
+			}
+			e.endGuard(c.asset, push.guard)
 			c.asset.push = nil
 			e.Measure.Pushes.End(string(c.Push), c.Ending, e.now())
-			e.ended(c.asset, c, why)
+			e.ended(c.asset, c, push)
 		}
 	}
 	e.usher(ctx)
@@ -150,7 +164,7 @@ func (e *Enforcer) closed(ctx context.Context, group []closing, err error) {
 
 // ended draws the lesson from a push and looks at production again: a push is
 // believed only after the next diff.
-func (e *Enforcer) ended(a *asset, c closing, why string) {
+func (e *Enforcer) ended(a *asset, c closing, push *push) {
 	t, now := a.trouble, e.now()
 	t.note = fmt.Sprintf("push %s %s", c.Push, c.Ending)
 	if c.Reason != "" {
@@ -158,7 +172,7 @@ func (e *Enforcer) ended(a *asset, c closing, why string) {
 	}
 	fields := fieldsOf(t.difference.Plan)
 	t.difference, a.calm = intent.Difference{}, 0
-	e.learn(a, c.result, why, fields, now)
+	e.learn(a, push.effective, c.result, cmp.Or(push.lost, c.Reason), fields, now)
 	if a.effective.IsZero() && len(e.view.pins[a.id]) == 0 {
 		e.forget(a)
 		return

@@ -87,7 +87,7 @@ type requirements struct {
 	own     map[*check.Configured]check.Own
 	budgets []store.BudgetUse
 	// unhealthy is how many assets may be so, or in flight, by the budget's key.
-	unhealthy map[string]int
+	unhealthy map[string]unhealthyIn
 	// windows that a push counts in, and the ended pushes that the store has of
 	// those that the enforcer does not know, by key.
 	windows []check.Window
@@ -348,12 +348,19 @@ func (r *reader) require(ctx context.Context, at intent.IncarnationID, content i
 		if value, impacted := scope.Scopes[budget.Scope]; impacted {
 			key := budget.Scope + "=" + value
 			use(key, budget.InFlight)
-			if most, asked := all.unhealthy[key]; budget.Unhealthy > 0 && (!asked || int(budget.Unhealthy) < most) {
-				if all.unhealthy == nil {
-					all.unhealthy = map[string]int{}
-				}
-				all.unhealthy[key] = int(budget.Unhealthy)
+			in := unhealthyIn{int(budget.Unhealthy), budget.Scope, value}
+			if known, asked := all.unhealthy[key]; in.most == 0 || asked && known.most <= in.most {
+				continue
 			}
+			if err := in.check(); err != nil && own.former {
+				continue // There would be no way out.
+			} else if err != nil {
+				return err
+			}
+			if all.unhealthy == nil {
+				all.unhealthy = map[string]unhealthyIn{}
+			}
+			all.unhealthy[key] = in
 		}
 	}
 	if all.standing.turndown {

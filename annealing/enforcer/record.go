@@ -62,6 +62,9 @@ func (e *Enforcer) report(a *asset, report intent.Report) {
 			report.Pinned = fmt.Sprintf("pinned to %s by %s: %s", pin.Incarnation, pin.Holder.Name, pin.Reason)
 		}
 	}
+	if report.State == intent.StateInSync || report.State == intent.StateWaiting || report.State == intent.StatePushing {
+		report.Health = e.told(a, report.Health, report.At)
+	}
 	if report.PushNote == "" && a.trouble != nil && report.State != intent.StateInSync {
 		report.PushNote = a.note
 	}

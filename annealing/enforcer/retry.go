@@ -10,13 +10,19 @@ import (
 	"lehr.dev/plugin"
 )
 
-// learn draws the lesson from a push that ended: how long to wait before the
-// next, and why. A newer content, another version of the plugin and a person's
-// retry end the wait; nothing is ever given up.
-func (e *Enforcer) learn(a *asset, result plugin.PushResult, reason, fields string, now time.Time) {
+// learn draws the lesson from a push of some content that ended: how long to wait
+// before the next, and why. A newer content, another version of the plugin and a
+// person's retry end the wait; nothing is ever given up.
+func (e *Enforcer) learn(a *asset, of intent.Digest, result plugin.PushResult, reason, fields string, now time.Time) {
 	t := a.trouble
 	cut, vain := t.cut, t.vain
 	t.cut, t.vain = 0, 0
+	if _, effective, _, _ := e.target(a, now); effective != of && result.KnownToken <= e.lease.Epoch {
+		if result.Ending == plugin.Pushed {
+			t.resume = resume{}
+		}
+		return // It says nothing of what is the target by now (L3).
+	}
 	switch result.Ending {
 	case plugin.Failed:
 		if result.KnownToken > e.lease.Epoch {

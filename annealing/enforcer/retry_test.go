@@ -51,6 +51,35 @@ func TestPushesWithoutEffectAreTold(t *testing.T) {
 	})
 }
 
+// TestAPushOfOlderContentTeachesNothing: however it ends, newer content that came
+// meanwhile goes at once, and is told no failure that is not its own (L3).
+func TestAPushOfOlderContentTeachesNothing(t *testing.T) {
+	for name, result := range map[string]plugin.PushResult{
+		"failed for good": {Ending: plugin.Failed, Reason: "v1 is bad"},
+		"no effect":       {Ending: plugin.Pushed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			simulate(t, func(w *world) {
+				end := make(chan struct{})
+				w.production.does("web", behaviour{push: func(context.Context, func(), plugin.Push) plugin.PushResult {
+					<-end
+					return result
+				}})
+				w.publish(web)
+				w.eventually("it is pushed", func() bool { return w.report("web").State == intent.StatePushing })
+				w.publish(webV2)
+				w.pass(time.Second)
+				w.production.does("web", behaviour{})
+				close(end)
+				w.pass(200 * time.Millisecond)
+				if got := w.production.word("web"); got != "v2" {
+					t.Errorf("web is %q, reported %+v", got, w.report("web").Waiting)
+				}
+			})
+		})
+	}
+}
+
 // TestAPushThatHasSomeEffectIsNotWithout: each brings it nearer.
 func TestAPushThatHasSomeEffectIsNotWithout(t *testing.T) {
 	simulate(t, func(w *world) {

@@ -35,7 +35,7 @@ func (e *Enforcer) inherit(ctx context.Context) error {
 			e.assets[left.Asset] = a
 			e.remember(a)
 		}
-		e.trouble(a).push = &push{id: left.Push, target: left.Target, plan: left.Plan, admitted: left.Admitted, rates: left.Rates, doubt: true}
+		e.trouble(a).push = &push{id: left.Push, target: left.Target, effective: left.Effective, plan: left.Plan, admitted: left.Admitted, rates: left.Rates, doubt: true}
 		e.countOpen(left.Rates, 1)
 		e.unsettles(a, left.Effective, e.now())
 		e.Measure.Pushes.Open(string(left.Push), left.Admitted, true)

@@ -148,6 +148,11 @@ func (s *standing) own(rules *ruling, content intent.Asset, c *check.Configured,
 		serves := s.serves(rules, content, *c.Sized, d)
 		own.Serves, own.Unsized = serves.Amount, serves.err
 	}
+	if c.Protection != nil && own.Unlabelled == nil {
+		own.Before, own.Unlabelled = c.Ask(check.PhaseBefore, check.Of{
+			Partition: d.Incarnation.Partition, Asset: content, Effective: d.Effective, Plan: d.Plan, Digest: d.Plan.Digest(),
+		})
+	}
 	return own
 }
 

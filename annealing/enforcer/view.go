@@ -81,7 +81,7 @@ func (e *Enforcer) load(ctx context.Context) error {
 			page = report.Asset
 			if a := e.assets[report.Asset]; a != nil {
 				a.reported = report.Key()
-				a.health = toldIn(report)
+				a.health, a.unwell = toldIn(report), report.Health.IsAfterPush()
 			} else if report.State != intent.StateGone {
 				// It left intent while nobody looked.
 				e.reports[report.Asset] = intent.Report{

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"lehr.dev/intent"
+	"lehr.dev/loop"
+	"lehr.dev/schema"
 	"lehr.dev/store"
 )
 
@@ -30,6 +32,7 @@ const (
 // unhealthy, or in flight, at once. It is kept up by the looks that are taken
 // anyway, so no push costs a look at what is beside it.
 type ward struct {
+	unhealthyIn
 	// members are the assets of head with that value; nil while they are read.
 	members []*asset
 	// ill are those that count as unhealthy: told so, or not known to be healthy
@@ -37,6 +40,26 @@ type ward struct {
 	ill  map[*asset]bool
 	well *list.List
 	at   map[*asset]*list.Element
+}
+
+// unhealthyIn is how many assets with a value of a scope may be unhealthy. Both are
+// what sources say: a key does not tell where one ends.
+type unhealthyIn struct {
+	most         int
+	scope, value string
+}
+
+// field of an asset's scopes, as it is indexed.
+func (in unhealthyIn) field() string {
+	return fmt.Sprintf("lehr.intent.v1.ImpactedScope.scopes[%q]", in.scope)
+}
+
+// check: what is not indexed would be an empty scope (S11).
+func (in unhealthyIn) check() error {
+	if len(in.field()) > schema.MaxFieldBytes || len(in.value) > schema.MaxFieldBytes {
+		return fmt.Errorf("which assets are in scope %.40s=%.40s… is not known: it is longer than the %d bytes that are indexed; shorten it", in.scope, in.value, schema.MaxFieldBytes)
+	}
+	return nil
 }
 
 // freshHealth is for how many sweeps an asset that is not looked at counts as
@@ -58,11 +81,11 @@ func (w *ward) place(a *asset) {
 		w.well.Remove(at)
 		delete(w.at, a)
 	}
-	switch a.health {
-	case healthWell:
-		w.at[a] = w.well.PushBack(a)
-	case healthIll, healthPushed:
+	switch {
+	case a.unwell || a.health == healthIll || a.health == healthPushed:
 		w.ill[a] = true
+	case a.health == healthWell:
+		w.at[a] = w.well.PushBack(a)
 	}
 }
 
@@ -126,11 +149,11 @@ func (e *Enforcer) unsettles(a *asset, effective intent.Digest, now time.Time) {
 	e.tells(a, healthPushed, now)
 }
 
-// ward of a scope's value, "cluster=a"; nil: its assets are being read.
-func (e *Enforcer) ward(key string, now time.Time) *ward {
+// ward of a scope's value, by its key; nil: its assets are being read.
+func (e *Enforcer) ward(key string, in unhealthyIn, now time.Time) *ward {
 	w := e.wards[key]
 	if w == nil {
-		w = &ward{ill: map[*asset]bool{}, well: list.New(), at: map[*asset]*list.Element{}}
+		w = &ward{unhealthyIn: in, ill: map[*asset]bool{}, well: list.New(), at: map[*asset]*list.Element{}}
 		e.wards[key] = w
 		e.unreadWards = append(e.unreadWards, key)
 	}
@@ -163,9 +186,8 @@ func (e *Enforcer) startWards(ctx context.Context) {
 
 // readWard reads which assets of head have the value of the scope.
 func (e *Enforcer) readWard(ctx context.Context, key string, w *ward) {
-	scope, value, _ := strings.Cut(key, "=")
 	head := e.view.head
-	filter := store.AssetFilter{Field: fmt.Sprintf("lehr.intent.v1.ImpactedScope.scopes[%q]", scope), Value: value, Limit: pageSize}
+	filter := store.AssetFilter{Field: w.field(), Value: w.value, Limit: pageSize}
 	e.Runtime.Go("ward", func() {
 		e.Runtime.Point("ward")
 		var ids []intent.AssetID
@@ -173,7 +195,7 @@ func (e *Enforcer) readWard(ctx context.Context, key string, w *ward) {
 			page, err := e.Store.Members(ctx, head, filter)
 			if err != nil {
 				e.inbox.Put(func() {
-					e.Log.Warn("cannot read the assets of a scope", "scope", key, "error", err)
+					e.Log.Warn("cannot read the assets of a scope", "partition", e.Partition, "scope", key, "error", err)
 					if e.wards[key] == w {
 						delete(e.wards, key)
 					}
@@ -256,10 +278,11 @@ func (w *ward) until(holds time.Duration) time.Time {
 // One that is unhealthy itself may be pushed all the same, for that may mend it.
 // What passes by it ends at that time. Not known: the assets are being read.
 func (e *Enforcer) room(a *asset, use store.BudgetUse, l *line, now time.Time) (room int, until time.Time, known bool) {
-	if l.unhealthy = a.requirements.unhealthy[use.Key]; l.unhealthy == 0 {
+	in := a.requirements.unhealthy[use.Key]
+	if l.unhealthy = in.most; l.unhealthy == 0 {
 		return use.Limit, time.Time{}, true
 	}
-	w := e.ward(use.Key, now)
+	w := e.ward(use.Key, in, now)
 	if w == nil {
 		return 0, time.Time{}, false
 	}
@@ -281,6 +304,27 @@ func (e *Enforcer) free(key string, l *line) int {
 	return free
 }
 
+// callUnhealthy wakes those in a line that are unhealthy themselves, as many as its
+// limit has places for: free counts none for them while others are unhealthy too.
+func (e *Enforcer) callUnhealthy(key string, l *line) {
+	w, free := e.wards[key], l.limit-l.taken
+	if l.unhealthy == 0 || w == nil || free <= 0 || l.waiting.Len() == 0 {
+		return
+	}
+	var called []*asset
+	for a := range w.ill {
+		if e.lining[a] == l && a.trouble != nil {
+			called = append(called, a)
+		}
+	}
+	slices.SortFunc(called, func(a, b *asset) int { return cmp.Or(a.lined.Compare(b.lined), byID(a, b)) })
+	for _, a := range called[:min(free, len(called))] {
+		l.waiting.Remove(a)
+		delete(e.lining, a)
+		e.soon(a, loop.Fresh)
+	}
+}
+
 // sickened reports whether a scope has less room than when the admission was
 // decided.
 func (e *Enforcer) sickened(g admission) bool {
@@ -289,7 +333,7 @@ func (e *Enforcer) sickened(g admission) bool {
 	}
 	return slices.ContainsFunc(g.Budgets, func(use store.BudgetUse) bool {
 		l := e.lines[use.Key]
-		if l == nil || l.unhealthy == 0 {
+		if l == nil || g.asset.requirements.unhealthy[use.Key].most == 0 {
 			return false
 		}
 		room, _, known := e.room(g.asset, use, l, e.now())

@@ -3,6 +3,7 @@ package enforcer
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -152,6 +153,99 @@ func TestLostHealthOutlivesAProcess(t *testing.T) {
 				w.told("web/0", "in scope cluster=a: 1 (web/2)")
 				w.production.does("web/2", behaviour{says: func(d *intent.Difference) { d.Health.State = intent.Healthy }})
 				w.inSync(things("v2", 0)[0])
+			})
+		})
+	}
+}
+
+// TestTheUnhealthyAreMendedOneAfterAnother: who waits for a place and is unhealthy
+// itself is called when one is free, though nobody else is (L1).
+func TestTheUnhealthyAreMendedOneAfterAnother(t *testing.T) {
+	simulate(t, func(w *world) {
+		c, things := w.ward(8, 1, 1)
+		w.publish(things("v1")...)
+		w.inSync(things("v1")...)
+		for i := range 8 {
+			c.is(intent.AssetID(fmt.Sprintf("web/%d", i)), intent.Unhealthy)
+		}
+		w.pass(2 * time.Minute)
+		w.production.effect = func(id intent.AssetID) { c.is(id, intent.Healthy) }
+		w.publish(things("v2")...)
+		w.pass(20 * time.Second) // Less than a sweep.
+		for _, th := range things("v2") {
+			if got := w.production.word(th.id); got != "v2" {
+				t.Errorf("%s is %s", th.id, got)
+			}
+		}
+	})
+}
+
+// TestAScopeThatIsReadIsNothingInTheWay: a plan waits for it, and nobody is told.
+func TestAScopeThatIsReadIsNothingInTheWay(t *testing.T) {
+	simulate(t, func(w *world) {
+		gate := w.gated()
+		_, things := w.ward(2, 1, 1)
+		open := gate.shut("ward")
+		w.publish(things("v1")...)
+		w.waitsOn("web/0", intent.WaitTurn)
+		if !w.report("web/0").Settled() {
+			t.Error("it counts as in the way")
+		}
+		open()
+		w.inSync(things("v1")...)
+	})
+}
+
+// TestWhatIsOffHasNoHealth, from the look on that reads that it is.
+func TestWhatIsOffHasNoHealth(t *testing.T) {
+	simulate(t, func(w *world) {
+		c, things := w.ward(3, 1, 1)
+		w.publish(things("v1")...)
+		w.inSync(things("v1")...)
+		c.is("web/2", intent.Unhealthy)
+		w.pass(2 * time.Minute)
+		off := things("v2", 0)
+		off[2] = off[2].with(&intentpb.Mode{Mode: intentpb.EnforcementMode_ENFORCEMENT_MODE_OFF})
+		w.publish(off...)
+		w.pass(5 * time.Second)
+		if got := w.production.word("web/0"); got != "v2" {
+			t.Errorf("web/0 is %q, reported %+v", got, w.report("web/0").Waiting)
+		}
+		if health := w.report("web/2").Health; health != (intent.Health{}) {
+			t.Errorf("it is reported %+v", health)
+		}
+	})
+}
+
+// TestScopesOfAnyName: which assets are in a scope is told whatever the scope and
+// its value are called; where no index holds them, nothing is pushed (S11).
+func TestScopesOfAnyName(t *testing.T) {
+	for name, scope := range map[string][2]string{
+		"equals signs": {"env=prod", "a=b"}, "end of line": {"x\ny", "a\nb"}, "quotes": {`"`, `\"`}, "beyond ASCII": {"größe", "\u00a0"},
+		"too long": {"cluster", strings.Repeat("a", 5000)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			simulate(t, func(w *world) {
+				c, things := w.ward(2, 1, 1)
+				list := things("v1")
+				for i := range list {
+					list[i] = thing{id: list[i].id, word: "v1"}.with(&intentpb.ImpactedScope{Scopes: map[string]string{scope[0]: scope[1]}})
+				}
+				w.policy.Budgets = nil
+				w.publish(list...)
+				w.inSync(list...)
+				c.is("web/0", intent.Unhealthy)
+				w.pass(time.Minute)
+				w.policy.Budgets = []*intentpb.Budget{{Scope: scope[0], InFlight: 1, Unhealthy: 1}}
+				list[1].word = "v2"
+				w.publish(list...)
+				w.unpushed("web/1", "web/0 is unhealthy")
+				if name == "too long" {
+					w.told("web/1", "longer than the 256 bytes that are indexed")
+					list[1] = things("v2")[1] // The way out.
+					w.publish(list...)
+					w.inSync(list[1])
+				}
 			})
 		})
 	}

@@ -424,7 +424,13 @@ func (f Facts) settled(report intent.Report) []Reason {
 		}}
 	}
 	reasons = append(reasons, f.consentOf(report)...)
-	if report.Health.State == intent.Unhealthy {
+	switch {
+	case report.Health.IsAfterPush():
+		reasons = append(reasons, Reason{
+			Kind: KindUnhealthy, Asset: report.Asset, Text: report.Health.Reason,
+			Hint: "until it passes it counts as unhealthy, and what comes after it waits; lehr override " + string(report.Asset) + " --check NAME lets it pass, where policy allows that",
+		})
+	case report.Health.State == intent.Unhealthy:
 		reasons = append(reasons, Reason{Kind: KindUnhealthy, Asset: report.Asset, Text: "its plugin says that it is unhealthy: " + report.Health.Reason})
 	}
 	if pin := f.pinOf(report); pin != nil {

@@ -1,6 +1,7 @@
 package explain_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -192,4 +193,26 @@ func count(reasons []explain.Reason) int {
 		n += count(reason.Causes)
 	}
 	return n
+}
+
+// TestWhatIsAskedAfterAPushIsTold, in its own words, of the asset and of what waits for
+// it; a plugin's word on health is told as the plugin's.
+func TestWhatIsAskedAfterAPushIsTold(t *testing.T) {
+	web := intent.Report{Asset: "web", State: intent.StateInSync, Target: head, At: now, Health: intent.Health{
+		State: intent.Unhealthy, Reason: intent.AfterPush + "protection smoke says no since 12:03:00: requests fail",
+	}}
+	answer := explain.Explain(facts("web", web))
+	if len(answer.Reasons) != 2 || !slices.ContainsFunc(answer.Reasons, func(r explain.Reason) bool {
+		return r.Kind == explain.KindUnhealthy && r.Text == web.Health.Reason && r.Hint != ""
+	}) {
+		t.Errorf("%+v", answer.Reasons)
+	}
+	next := waiting("next", intent.WaitingOn{Kind: intent.WaitOrder, Reason: "must come after web", Blockers: []intent.AssetID{"web"}})
+	if summary := explain.Explain(facts("next", next, web)).Summary; summary != "next waits for web: "+web.Health.Reason {
+		t.Errorf("%s", summary)
+	}
+	web.Health.Reason = "2 of 3 tasks run"
+	if reasons := explain.Explain(facts("web", web)).Reasons; !slices.ContainsFunc(reasons, func(r explain.Reason) bool { return r.Text == "its plugin says that it is unhealthy: 2 of 3 tasks run" }) {
+		t.Errorf("%+v", reasons)
+	}
 }

@@ -76,6 +76,16 @@ func Roll(f Facts, name string, counts map[intent.State]int, waiting []intent.As
 	return r
 }
 
+// Answer says of causes who is responsible, where owners were read since.
+func (f Facts) Answer(causes []Cause) {
+	for i := range causes {
+		root := []Reason{causes[i].Root}
+		f.answerFor(root)
+		causes[i].Root = root[0]
+		f.answerFor(causes[i].Chain)
+	}
+}
+
 // end is where the chain of one asset ends.
 type end struct {
 	asset intent.AssetID

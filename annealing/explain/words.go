@@ -169,6 +169,10 @@ func hintFor(report intent.Report, waiting intent.WaitingOn) string {
 		return "find what else writes it; lehr hold " + asset + " --reason WHY lets the other one have it meanwhile"
 	case intent.WaitCheckBroken:
 		return "nothing is pushed until it can be told; the server's log tells more"
+	case intent.WaitProtection:
+		return "it goes on by itself once the protection passes; it is asked again and again"
+	case intent.WaitCheckConfig:
+		return "mend the check in lehr.yaml, or have whoever runs the server allow what it asks, in the file of --external-checks"
 	case intent.WaitTarget:
 		return "lehr unpin " + asset + " --reason WHY lets it follow the newest again; what cannot be read is told in the server's log"
 	case intent.WaitBudget:

@@ -8,6 +8,7 @@ package monitoring
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -149,6 +150,9 @@ func samples(kind string, result json.RawMessage) ([]check.Sample, error) {
 		}
 		if err := json.Unmarshal(result, &series); err != nil {
 			return nil, wrong(err)
+		}
+		if series == nil { // Not a list, such as null, is no empty one.
+			return nil, wrong(errors.New("it has no result"))
 		}
 		if len(series) > maxSeries {
 			return nil, fault.New(fault.Unavailable, "the query gives %d series, more than %d; aggregate, for example by sum by (cluster) (…)", len(series), maxSeries)

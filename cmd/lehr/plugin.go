@@ -21,8 +21,14 @@ func pluginKit() cli.PluginKit {
 	}
 }
 
-func pluginRules() []cli.PluginRule {
+func pluginRules(checks bool) []cli.PluginRule {
 	var rules []cli.PluginRule
+	if checks {
+		for _, rule := range conformance.CheckRules {
+			rules = append(rules, cli.PluginRule{Rule: rule.Name, Says: rule.Says})
+		}
+		return rules
+	}
 	for _, rule := range conformance.Rules {
 		rules = append(rules, cli.PluginRule{Rule: rule.Name, Says: rule.Says})
 	}
@@ -30,6 +36,15 @@ func pluginRules() []cli.PluginRule {
 }
 
 func testPlugin(ctx context.Context, test cli.PluginTest) ([]cli.PluginReport, error) {
+	tell := func(result conformance.Result) {
+		if test.Tell != nil {
+			test.Tell(pluginResult(result))
+		}
+	}
+	if test.Checks {
+		report := conformance.CheckChecks(ctx, test.Run, tell)
+		return []cli.PluginReport{pluginReport("", report)}, ctx.Err()
+	}
 	set, err := trial.Types(ctx, test.Types)
 	if err != nil {
 		return nil, err
@@ -55,11 +70,7 @@ func testPlugin(ctx context.Context, test cli.PluginTest) ([]cli.PluginReport, e
 		}
 		report := conformance.Check(ctx, conformance.Target{
 			Run: test.Run, Socket: test.Socket, Dial: addresses(test), First: example.First, Second: example.Second,
-			Tell: func(result conformance.Result) {
-				if test.Tell != nil {
-					test.Tell(pluginResult(result))
-				}
-			},
+			Tell: tell,
 		})
 		if ctx.Err() != nil {
 			return nil, ctx.Err()

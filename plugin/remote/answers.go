@@ -20,6 +20,9 @@ const (
 	needsAtOnce = 16
 	// entryWeight is about what an entry weighs beside its content.
 	entryWeight = 300
+	// readsBytes bounds what is known of which assets read which: as many as calls
+	// may name at once are looked through for each that a plugin asks for beside them.
+	readsBytes = 8 << 20
 )
 
 // answers gives a child the intent that it asks for.
@@ -45,7 +48,7 @@ func newAnswers(contents plugin.Contents, cacheBytes int) *answers {
 	return &answers{
 		contents: contents,
 		held:     recent.New[scoped, content](cacheBytes),
-		reads:    recent.New[scoped, []intent.AssetID](cacheBytes / 8),
+		reads:    recent.New[scoped, []intent.AssetID](readsBytes),
 		blobs:    recent.New[blobKey, []byte](2 * intent.MaxBlobBytes),
 	}
 }

@@ -48,7 +48,8 @@ type Options struct {
 	// MinBackoff and MaxBackoff bound the pause before a restart, or before
 	// dialling again; default 100 ms and 30 s.
 	MinBackoff, MaxBackoff time.Duration
-	// CacheBytes bounds the intent kept ready for the plugin; default 64 MiB.
+	// CacheBytes bounds the intent kept ready for the plugin; default 8 MiB. A
+	// plugin keeps intent itself: this is for what it asks again.
 	CacheBytes int
 }
 
@@ -61,7 +62,7 @@ func DefaultOptions() Options {
 		HangGrace:    10 * time.Second,
 		MinBackoff:   100 * time.Millisecond,
 		MaxBackoff:   30 * time.Second,
-		CacheBytes:   64 << 20,
+		CacheBytes:   8 << 20,
 	}
 }
 

@@ -35,6 +35,9 @@ func ownChecks() []ownCheck {
 		{"headroom", "peak", []string{"prometheus", "query", "serves", "dimension", "labels", "keep"}, (*parser).peak, "{prometheus: main, query: …, headroom: 1.3}"},
 		{"query", "query", []string{"prometheus", "below", "above", "over", "labels", "keep", "absent"}, (*parser).metric, "{prometheus: main, query: error_ratio, below: 0.02}"},
 		{"alerts", "alerts", []string{"alertmanager", "silenced", "inhibited", "labels", "keep"}, (*parser).alerts, `{alertmanager: main, alerts: 'severity="page"'}`},
+		{"http", "protection", protectionKeys, (*parser).protection, `{http: "https://guard.example.com/may-push"}`},
+		{"command", "protection", protectionKeys, (*parser).protection, "{command: [/usr/local/bin/may-push]}"},
+		{"plugin", "protection", protectionKeys, (*parser).protection, "{plugin: quiet}"},
 	}
 }
 
@@ -219,7 +222,9 @@ func (p *parser) denied(node *yaml.Node, at string, d *Definition) *intentpb.Den
 func (p *parser) overrides(node *yaml.Node, own []*intentpb.Check) *intentpb.OverridePolicy {
 	known := slices.Clone(overridableChecks)
 	for _, kind := range ownChecks() {
-		known = append(known, kind.word)
+		if !slices.Contains(known, kind.word) {
+			known = append(known, kind.word)
+		}
 	}
 	for _, c := range own {
 		if !slices.Contains(known, c.Name) {

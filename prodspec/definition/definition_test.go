@@ -187,6 +187,17 @@ func TestRefusedDefinitions(t *testing.T) {
 		"peak of no query":      {"budget: {scope", "peak: {prometheus: a, headroom: 1.3}\n  budget: {scope", 18, 35, "checks.peak.query", "missing", "max_over_time"},
 		"no headroom":           {"budget: {scope", "peak: {prometheus: a, query: qps, headroom: 0}\n  budget: {scope", 18, 47, "checks.peak.headroom", "more than 0", "1.3"},
 		"serves twice":          {"budget: {scope", "peak: {prometheus: a, query: qps, headroom: 1, serves: scope, dimension: b}\n  budget: {scope", 18, 76, "checks.peak.dimension", "twice", "remove"},
+		"protection by a path":  {"budget: {scope", "smoke: {command: [bin/smoke]}\n  budget: {scope", 18, 20, "checks.smoke.command", "no absolute path", "--external-checks"},
+		"protection nowhere":    {"budget: {scope", "smoke: {http: \"ftp://a\"}\n  budget: {scope", 18, 17, "checks.smoke.http", "no URL", "https://"},
+		"during otherwise":      {"budget: {scope", "smoke: {http: a, during: pause}\n  budget: {scope", 18, 28, "checks.smoke.during", "not known", "block or fail"},
+		"during, not before":    {"budget: {scope", "smoke: {http: a, during: block, before: false}\n  budget: {scope", 18, 43, "checks.smoke.before", "before it too", "remove"},
+		"protection never":      {"budget: {scope", "smoke: {http: a, before: false}\n  budget: {scope", 18, 28, "checks.smoke.before", "never be asked", "after"},
+		"after at no time":      {"budget: {scope", "smoke: {http: a, after: {}}\n  budget: {scope", 18, 27, "checks.smoke.after", "not when", "delay"},
+		"after too long":        {"budget: {scope", "smoke: {http: a, after: {delay: 8d}}\n  budget: {scope", 18, 35, "checks.smoke.after.delay", "longer than", "7d"},
+		"every of nothing":      {"budget: {scope", "smoke: {http: a, every: 10s}\n  budget: {scope", 18, 27, "checks.smoke.every", "during and after", "remove"},
+		"every too often":       {"budget: {scope", "smoke: {http: a, during: fail, every: 10ms}\n  budget: {scope", 18, 41, "checks.smoke.every", "shorter than", "1s"},
+		"for too short":         {"budget: {scope", "smoke: {http: a, during: fail, for: 15s}\n  budget: {scope", 18, 39, "checks.smoke.for", "counts for 15s", "longer"},
+		"waits too long":        {"budget: {scope", "smoke: {http: a, timeout: 2m, for: 10m}\n  budget: {scope", 18, 29, "checks.smoke.timeout", "longer than", "1m"},
 		"no age":                {"budget: {scope", "soak: {min_age: soon}\n  budget: {scope", 18, 19, "checks.soak.min_age", "length of time", "10m"},
 		"age of what":           {"budget: {scope", "soak: {min_age: 1m, of: asset}\n  budget: {scope", 18, 27, "checks.soak.of", `"asset"`, "incarnation or content"},
 		"nothing denied":        {"budget: {scope", "bad: {deny: []}\n  budget: {scope", 18, 15, "checks.bad.deny", "not empty", "reason"},
@@ -340,7 +351,11 @@ func TestOwnChecks(t *testing.T) {
   hourly: {at_most: 3, per: 1h, by: asset, where: type == "Job"}
   slowly: {at_most: 1, per: 10m, scope: cluster}
   platform: {partition: platform, in_sync: 95%}
-  overrides: {allow: [min_age, bad, query, peak, rate]}
+  smoke: {http: "https://guard.example.com/may-push"}
+  tests: {command: [/bin/tests, --fast], during: fail, every: 5s, for: 30s, timeout: 20s, where: type == "Job"}
+  healthy: {http: guard, after: {delay: 1m, duration: 10m}}
+  both: {http: guard, before: true, after: {duration: 10m}}
+  overrides: {allow: [min_age, bad, query, peak, rate, protection]}
 `
 	d, findings := definition.Parse("lehr.yaml", []byte(text), schema.Builtin())
 	if len(findings) > 0 {
@@ -377,7 +392,21 @@ func TestOwnChecks(t *testing.T) {
 	want = append(want,
 		&intentpb.Check{Name: "hourly", Where: `type == "Job"`, Kind: &intentpb.Check_Rate{Rate: &intentpb.Rate{AtMost: 3, Per: durationpb.New(time.Hour), By: intentpb.Rate_BY_ASSET}}},
 		&intentpb.Check{Name: "slowly", Kind: &intentpb.Check_Rate{Rate: &intentpb.Rate{AtMost: 1, Per: durationpb.New(10 * time.Minute), By: intentpb.Rate_BY_SCOPE, Scope: "cluster"}}},
-		&intentpb.Check{Name: "platform", Kind: &intentpb.Check_Partition{Partition: &intentpb.OtherPartition{Id: "platform", InSync: 95}}})
+		&intentpb.Check{Name: "platform", Kind: &intentpb.Check_Partition{Partition: &intentpb.OtherPartition{Id: "platform", InSync: 95}}},
+		&intentpb.Check{Name: "smoke", Kind: &intentpb.Check_Protection{Protection: &intentpb.Protection{
+			Ask: &intentpb.Protection_Http{Http: "https://guard.example.com/may-push"}, Before: true,
+		}}},
+		&intentpb.Check{Name: "tests", Where: `type == "Job"`, Kind: &intentpb.Check_Protection{Protection: &intentpb.Protection{
+			Ask:  &intentpb.Protection_Command{Command: &intentpb.CommandLine{Line: []string{"/bin/tests", "--fast"}}},
+			Keep: durationpb.New(30 * time.Second), Timeout: durationpb.New(20 * time.Second), Every: durationpb.New(5 * time.Second),
+			Before: true, During: intentpb.Protection_DURING_FAIL,
+		}}},
+		&intentpb.Check{Name: "healthy", Kind: &intentpb.Check_Protection{Protection: &intentpb.Protection{
+			Ask: &intentpb.Protection_Http{Http: "guard"}, After: &intentpb.AfterPush{Delay: durationpb.New(time.Minute), Duration: durationpb.New(10 * time.Minute)},
+		}}},
+		&intentpb.Check{Name: "both", Kind: &intentpb.Check_Protection{Protection: &intentpb.Protection{
+			Ask: &intentpb.Protection_Http{Http: "guard"}, Before: true, After: &intentpb.AfterPush{Duration: durationpb.New(10 * time.Minute)},
+		}}})
 	if diff := cmp.Diff(want, d.Policy.GetChecks(), protocmp.Transform()); diff != "" {
 		t.Error(diff)
 	}

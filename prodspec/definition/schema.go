@@ -206,7 +206,7 @@ func notificationSchema() map[string]any {
 // checkField is a key of a partition's own check.
 func checkField(key string) map[string]any {
 	switch key {
-	case "min_age", "over", "keep", "per":
+	case "min_age", "over", "keep", "per", "for", "timeout", "every":
 		return duration()
 	case "at_most":
 		return number(1)
@@ -214,11 +214,17 @@ func checkField(key string) map[string]any {
 		return enum(slices.Sorted(maps.Keys(rateBys)))
 	case "in_sync":
 		return percent()
-	case "message", "zone", "holidays", "prometheus", "alertmanager", "query", "alerts", "dimension", "scope", "partition":
+	case "message", "zone", "holidays", "prometheus", "alertmanager", "query", "alerts", "dimension", "scope", "partition", "http", "plugin":
 		return text()
 	case "below", "above", "headroom":
 		return map[string]any{"type": "number"}
-	case "silenced", "inhibited":
+	case "command":
+		return texts()
+	case "during":
+		return enum(slices.Sorted(maps.Keys(durings)))
+	case "after":
+		return object(map[string]any{"delay": duration(), "duration": duration()})
+	case "silenced", "inhibited", "before":
 		return map[string]any{"type": "boolean"}
 	case "absent":
 		return enum(slices.Sorted(maps.Keys(absences)))

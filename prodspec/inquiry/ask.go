@@ -1,16 +1,12 @@
 package inquiry
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/url"
-	"os/exec"
 	"strings"
-	"syscall"
 	"time"
 	"unicode/utf8"
 
@@ -138,38 +134,6 @@ func run(ctx context.Context, policy *external.Policy, q validate.Question) (ans
 			return answer, fault.New(fault.Invalid, "%.200s cannot be given as an argument", intent.Shown(argument))
 		}
 	}
-	command := exec.CommandContext(ctx, line[0], line[1:]...)
-	command.Env, command.Dir, command.WaitDelay = []string{"PATH=/usr/local/bin:/usr/bin:/bin"}, "/", time.Second
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
-	out := &bounded{}
-	command.Stdout = out
-	err = command.Run()
-	if command.Process != nil {
-		// What it left behind goes with it.
-		_ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL)
-	}
-	if out.over {
-		return answer, fault.New(fault.Unavailable, "%.200s wrote more than %d bytes", line[0], external.MaxAnswer)
-	}
-	exited, isExit := errors.AsType[*exec.ExitError](err)
-	if err != nil && (!isExit || !exited.Exited()) {
-		return answer, fault.New(fault.Unavailable, "%.200s did not answer: %w", line[0], err)
-	}
-	text := strings.ToValidUTF8(out.text.String(), "\ufffd")
-	return rule.Answer{Exit: command.ProcessState.ExitCode(), Text: text, Body: decoded(text)}, nil
-}
-
-// bounded keeps the beginning of what is written.
-type bounded struct {
-	text bytes.Buffer
-	over bool
-}
-
-func (b *bounded) Write(p []byte) (int, error) {
-	if left := external.MaxAnswer - b.text.Len(); len(p) > left {
-		b.over = true
-		return 0, errors.New("too much was written")
-	}
-	return b.text.Write(p)
+	ran, err := external.Run(ctx, line, "")
+	return rule.Answer{Exit: ran.Exit, Text: ran.Text, Body: decoded(ran.Text)}, err
 }

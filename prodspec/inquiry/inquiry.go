@@ -1,6 +1,6 @@
 // Package inquiry asks what validation rules ask outside of Lehr: a URL, a
 // database or a command, each within limits of time and size and as far as the
-// operator's policy (package inquiry) allows. An answer is kept as long as its rule says. What
+// operator's policy (package external) allows. An answer is kept as long as its rule says. What
 // cannot be asked, or does not answer, is an error: never an answer. The
 // pipeline calls it through validate.Outside; it decides nothing.
 package inquiry

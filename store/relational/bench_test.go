@@ -136,6 +136,13 @@ func BenchmarkRead(b *testing.B) {
 			}
 		}
 	})
+	b.Run("content", func(b *testing.B) {
+		for i := range b.N {
+			if _, _, err := s.Content(b.Context(), head, delta[i%count].Asset); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 	for name, filter := range map[string]store.AssetFilter{
 		"page": {}, "page-by-addon": {Field: "addon"}, "page-by-value": {Field: "scope", Value: "cluster-1"}, "page-by-reference": {RefersTo: "asset/00000"},
 	} {

@@ -14,7 +14,7 @@ import (
 // underWay is when a push counts that is open: later than any time.
 const underWay = math.MaxInt64
 
-// window is what this call found under a key, and how many pushes it added.
+// window is what this call found under a key, without the pushes that it added.
 type window struct {
 	found map[quota]int
 	added int
@@ -45,6 +45,7 @@ func (d *desk) within(key string, w *window, q quota) (n int, err error) {
 	if !known {
 		_, err = d.one("SELECT COUNT(*) FROM (SELECT 1 FROM rate WHERE partition = $1 AND name = $2 AND counted > $3 LIMIT $4 + 0) AS counted",
 			[]any{string(d.lease.Partition), key, q.after, q.limit}, &n)
+		n -= w.added
 		w.found[q] = n
 	}
 	return n + w.added, err
@@ -69,12 +70,10 @@ func (d *desk) checkRates(a store.Admission) (*intent.WaitingOn, error) {
 			continue
 		}
 		// The one that has to be over, which may be under way.
-		over := int64(underWay)
-		if back := use.Limit - 1 - w.added; back >= 0 {
-			if _, err := d.one("SELECT counted FROM rate WHERE partition = $1 AND name = $2 ORDER BY counted DESC LIMIT 1 OFFSET $3 + 0",
-				[]any{string(d.lease.Partition), use.Key, back}, &over); err != nil {
-				return nil, err
-			}
+		var over int64
+		if _, err := d.one("SELECT counted FROM rate WHERE partition = $1 AND name = $2 ORDER BY counted DESC LIMIT 1 OFFSET $3 + 0",
+			[]any{string(d.lease.Partition), use.Key, use.Limit - 1}, &over); err != nil {
+			return nil, err
 		}
 		until := unstamp(min(over, now)).Add(use.Period)
 		return &intent.WaitingOn{Kind: intent.WaitRate, Until: until, Reason: fmt.Sprintf(

@@ -15,7 +15,7 @@ import (
 // TestFirstSchemaIsBroughtUp: a store of the first schema is found as it was,
 // and what came later is right for what it holds.
 func TestFirstSchemaIsBroughtUp(t *testing.T) {
-	db, err := Memory()
+	db, _, err := memory()
 	if err != nil {
 		t.Fatal(err)
 	}

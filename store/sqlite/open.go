@@ -12,7 +12,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"sync/atomic"
 	"syscall"
 
 	"github.com/pressly/goose/v3"
@@ -54,25 +53,6 @@ func Open(ctx context.Context, options Options) (*Store, error) {
 // that needs a lease is Denied.
 func OpenUnlocked(ctx context.Context, options Options) (*Store, error) {
 	return openStore(ctx, options, false)
-}
-
-// memories numbers the databases in memory of this process.
-var memories atomic.Uint64
-
-// Memory returns a new database in memory, to be given as Options.DB. It is
-// gone when it is closed.
-func Memory() (*sql.DB, error) {
-	name := fmt.Sprintf("file:/lehr-%d?vfs=memdb&_pragma=busy_timeout(5000)", memories.Add(1))
-	db, err := sql.Open("sqlite", name)
-	if err != nil {
-		return nil, failure("opening a store in memory", err)
-	}
-	db.SetMaxIdleConns(connections) // the last connection holds the data
-	if err := db.Ping(); err != nil {
-		db.Close()
-		return nil, failure("opening a store in memory", err)
-	}
-	return db, nil
 }
 
 func openStore(ctx context.Context, options Options, serving bool) (_ *Store, err error) {

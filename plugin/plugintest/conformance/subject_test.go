@@ -30,6 +30,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 3 && os.Args[1] == "plugin" {
 		os.Exit(runSubject(os.Args[2], plugin.Guarantee(os.Args[3]), strings.Join(os.Args[4:], " ")))
 	}
+	if len(os.Args) > 2 && os.Args[1] == "checks" {
+		os.Exit(runChecker(os.Args[2]))
+	}
 	os.Exit(m.Run())
 }
 

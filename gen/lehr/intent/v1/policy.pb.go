@@ -75,6 +75,57 @@ func (Metric_Absence) EnumDescriptor() ([]byte, []int) {
 	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{9, 0}
 }
 
+type Protection_During int32
+
+const (
+	Protection_DURING_UNSPECIFIED Protection_During = 0
+	// A push that does not pass any more is stopped, and goes on when it passes.
+	Protection_DURING_BLOCK Protection_During = 1
+	// One to which it says no is stopped, and counts as failed.
+	Protection_DURING_FAIL Protection_During = 2
+)
+
+// Enum value maps for Protection_During.
+var (
+	Protection_During_name = map[int32]string{
+		0: "DURING_UNSPECIFIED",
+		1: "DURING_BLOCK",
+		2: "DURING_FAIL",
+	}
+	Protection_During_value = map[string]int32{
+		"DURING_UNSPECIFIED": 0,
+		"DURING_BLOCK":       1,
+		"DURING_FAIL":        2,
+	}
+)
+
+func (x Protection_During) Enum() *Protection_During {
+	p := new(Protection_During)
+	*p = x
+	return p
+}
+
+func (x Protection_During) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Protection_During) Descriptor() protoreflect.EnumDescriptor {
+	return file_lehr_intent_v1_policy_proto_enumTypes[1].Descriptor()
+}
+
+func (Protection_During) Type() protoreflect.EnumType {
+	return &file_lehr_intent_v1_policy_proto_enumTypes[1]
+}
+
+func (x Protection_During) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Protection_During.Descriptor instead.
+func (Protection_During) EnumDescriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{12, 0}
+}
+
 type Rate_By int32
 
 const (
@@ -114,11 +165,11 @@ func (x Rate_By) String() string {
 }
 
 func (Rate_By) Descriptor() protoreflect.EnumDescriptor {
-	return file_lehr_intent_v1_policy_proto_enumTypes[1].Descriptor()
+	return file_lehr_intent_v1_policy_proto_enumTypes[2].Descriptor()
 }
 
 func (Rate_By) Type() protoreflect.EnumType {
-	return &file_lehr_intent_v1_policy_proto_enumTypes[1]
+	return &file_lehr_intent_v1_policy_proto_enumTypes[2]
 }
 
 func (x Rate_By) Number() protoreflect.EnumNumber {
@@ -127,7 +178,7 @@ func (x Rate_By) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Rate_By.Descriptor instead.
 func (Rate_By) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{12, 0}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{14, 0}
 }
 
 type ValidationRule_Severity int32
@@ -169,11 +220,11 @@ func (x ValidationRule_Severity) String() string {
 }
 
 func (ValidationRule_Severity) Descriptor() protoreflect.EnumDescriptor {
-	return file_lehr_intent_v1_policy_proto_enumTypes[2].Descriptor()
+	return file_lehr_intent_v1_policy_proto_enumTypes[3].Descriptor()
 }
 
 func (ValidationRule_Severity) Type() protoreflect.EnumType {
-	return &file_lehr_intent_v1_policy_proto_enumTypes[2]
+	return &file_lehr_intent_v1_policy_proto_enumTypes[3]
 }
 
 func (x ValidationRule_Severity) Number() protoreflect.EnumNumber {
@@ -182,7 +233,7 @@ func (x ValidationRule_Severity) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ValidationRule_Severity.Descriptor instead.
 func (ValidationRule_Severity) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{14, 0}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{16, 0}
 }
 
 type ValidationRule_Scope int32
@@ -224,11 +275,11 @@ func (x ValidationRule_Scope) String() string {
 }
 
 func (ValidationRule_Scope) Descriptor() protoreflect.EnumDescriptor {
-	return file_lehr_intent_v1_policy_proto_enumTypes[3].Descriptor()
+	return file_lehr_intent_v1_policy_proto_enumTypes[4].Descriptor()
 }
 
 func (ValidationRule_Scope) Type() protoreflect.EnumType {
-	return &file_lehr_intent_v1_policy_proto_enumTypes[3]
+	return &file_lehr_intent_v1_policy_proto_enumTypes[4]
 }
 
 func (x ValidationRule_Scope) Number() protoreflect.EnumNumber {
@@ -237,7 +288,7 @@ func (x ValidationRule_Scope) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ValidationRule_Scope.Descriptor instead.
 func (ValidationRule_Scope) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{14, 1}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{16, 1}
 }
 
 // Policy says how a partition is enforced. It is generated from the
@@ -409,6 +460,7 @@ type Check struct {
 	//	*Check_Query
 	//	*Check_Alerts
 	//	*Check_Peak
+	//	*Check_Protection
 	//	*Check_Rate
 	//	*Check_Partition
 	Kind          isCheck_Kind `protobuf_oneof:"kind"`
@@ -530,6 +582,15 @@ func (x *Check) GetPeak() *Peak {
 	return nil
 }
 
+func (x *Check) GetProtection() *Protection {
+	if x != nil {
+		if x, ok := x.Kind.(*Check_Protection); ok {
+			return x.Protection
+		}
+	}
+	return nil
+}
+
 func (x *Check) GetRate() *Rate {
 	if x != nil {
 		if x, ok := x.Kind.(*Check_Rate); ok {
@@ -580,6 +641,10 @@ type Check_Peak struct {
 	Peak *Peak `protobuf:"bytes,9,opt,name=peak,oneof"`
 }
 
+type Check_Protection struct {
+	Protection *Protection `protobuf:"bytes,10,opt,name=protection,oneof"`
+}
+
 type Check_Rate struct {
 	Rate *Rate `protobuf:"bytes,11,opt,name=rate,oneof"`
 }
@@ -601,6 +666,8 @@ func (*Check_Query) isCheck_Kind() {}
 func (*Check_Alerts) isCheck_Kind() {}
 
 func (*Check_Peak) isCheck_Kind() {}
+
+func (*Check_Protection) isCheck_Kind() {}
 
 func (*Check_Rate) isCheck_Kind() {}
 
@@ -1408,6 +1475,215 @@ func (x *Peak) GetLabels() map[string]string {
 	return nil
 }
 
+// Protection asks a service, a program or a plugin whether a push may be: before it, while
+// it is under way, and after it. Unset times are those of docs/checks.md.
+type Protection struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Types that are valid to be assigned to Ask:
+	//
+	//	*Protection_Http
+	//	*Protection_Command
+	//	*Protection_Plugin
+	Ask isProtection_Ask `protobuf_oneof:"ask"`
+	// How old an answer may be; unset: a minute.
+	Keep *durationpb.Duration `protobuf:"bytes,5,opt,name=keep" json:"keep,omitempty"`
+	// How long one is waited for; unset: 4 seconds.
+	Timeout *durationpb.Duration `protobuf:"bytes,6,opt,name=timeout" json:"timeout,omitempty"`
+	// No push begins without a pass.
+	Before bool `protobuf:"varint,7,opt,name=before" json:"before,omitempty"`
+	// While a push is under way; unspecified: it is not asked then.
+	During Protection_During `protobuf:"varint,8,opt,name=during,enum=lehr.intent.v1.Protection_During" json:"during,omitempty"`
+	// How often it is asked during a push and after it; unset: 15 seconds.
+	Every *durationpb.Duration `protobuf:"bytes,9,opt,name=every" json:"every,omitempty"`
+	// Unset: it is not asked then.
+	After         *AfterPush `protobuf:"bytes,10,opt,name=after" json:"after,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Protection) Reset() {
+	*x = Protection{}
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Protection) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Protection) ProtoMessage() {}
+
+func (x *Protection) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Protection.ProtoReflect.Descriptor instead.
+func (*Protection) Descriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *Protection) GetAsk() isProtection_Ask {
+	if x != nil {
+		return x.Ask
+	}
+	return nil
+}
+
+func (x *Protection) GetHttp() string {
+	if x != nil {
+		if x, ok := x.Ask.(*Protection_Http); ok {
+			return x.Http
+		}
+	}
+	return ""
+}
+
+func (x *Protection) GetCommand() *CommandLine {
+	if x != nil {
+		if x, ok := x.Ask.(*Protection_Command); ok {
+			return x.Command
+		}
+	}
+	return nil
+}
+
+func (x *Protection) GetPlugin() string {
+	if x != nil {
+		if x, ok := x.Ask.(*Protection_Plugin); ok {
+			return x.Plugin
+		}
+	}
+	return ""
+}
+
+func (x *Protection) GetKeep() *durationpb.Duration {
+	if x != nil {
+		return x.Keep
+	}
+	return nil
+}
+
+func (x *Protection) GetTimeout() *durationpb.Duration {
+	if x != nil {
+		return x.Timeout
+	}
+	return nil
+}
+
+func (x *Protection) GetBefore() bool {
+	if x != nil {
+		return x.Before
+	}
+	return false
+}
+
+func (x *Protection) GetDuring() Protection_During {
+	if x != nil {
+		return x.During
+	}
+	return Protection_DURING_UNSPECIFIED
+}
+
+func (x *Protection) GetEvery() *durationpb.Duration {
+	if x != nil {
+		return x.Every
+	}
+	return nil
+}
+
+func (x *Protection) GetAfter() *AfterPush {
+	if x != nil {
+		return x.After
+	}
+	return nil
+}
+
+type isProtection_Ask interface {
+	isProtection_Ask()
+}
+
+type Protection_Http struct {
+	// URL, or the name that the operator gave to one, for a POST.
+	Http string `protobuf:"bytes,1,opt,name=http,oneof"`
+}
+
+type Protection_Command struct {
+	Command *CommandLine `protobuf:"bytes,2,opt,name=command,oneof"`
+}
+
+type Protection_Plugin struct {
+	// Name of a plugin of checks that the operator lists.
+	Plugin string `protobuf:"bytes,3,opt,name=plugin,oneof"`
+}
+
+func (*Protection_Http) isProtection_Ask() {}
+
+func (*Protection_Command) isProtection_Ask() {}
+
+func (*Protection_Plugin) isProtection_Ask() {}
+
+// AfterPush is when it is asked after a push: from the delay on, for the duration.
+type AfterPush struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Delay         *durationpb.Duration   `protobuf:"bytes,1,opt,name=delay" json:"delay,omitempty"`
+	Duration      *durationpb.Duration   `protobuf:"bytes,2,opt,name=duration" json:"duration,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AfterPush) Reset() {
+	*x = AfterPush{}
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AfterPush) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AfterPush) ProtoMessage() {}
+
+func (x *AfterPush) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AfterPush.ProtoReflect.Descriptor instead.
+func (*AfterPush) Descriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *AfterPush) GetDelay() *durationpb.Duration {
+	if x != nil {
+		return x.Delay
+	}
+	return nil
+}
+
+func (x *AfterPush) GetDuration() *durationpb.Duration {
+	if x != nil {
+		return x.Duration
+	}
+	return nil
+}
+
 // Rate bounds how many pushes are admitted in any period of a length: those of
 // one asset, of one type, of one value of an impacted scope, or all.
 type Rate struct {
@@ -1423,7 +1699,7 @@ type Rate struct {
 
 func (x *Rate) Reset() {
 	*x = Rate{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[12]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1435,7 +1711,7 @@ func (x *Rate) String() string {
 func (*Rate) ProtoMessage() {}
 
 func (x *Rate) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[12]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1448,7 +1724,7 @@ func (x *Rate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rate.ProtoReflect.Descriptor instead.
 func (*Rate) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{12}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Rate) GetAtMost() uint32 {
@@ -1492,7 +1768,7 @@ type OtherPartition struct {
 
 func (x *OtherPartition) Reset() {
 	*x = OtherPartition{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[13]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1504,7 +1780,7 @@ func (x *OtherPartition) String() string {
 func (*OtherPartition) ProtoMessage() {}
 
 func (x *OtherPartition) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[13]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1517,7 +1793,7 @@ func (x *OtherPartition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OtherPartition.ProtoReflect.Descriptor instead.
 func (*OtherPartition) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{13}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *OtherPartition) GetId() string {
@@ -1556,7 +1832,7 @@ type ValidationRule struct {
 
 func (x *ValidationRule) Reset() {
 	*x = ValidationRule{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[14]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1568,7 +1844,7 @@ func (x *ValidationRule) String() string {
 func (*ValidationRule) ProtoMessage() {}
 
 func (x *ValidationRule) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[14]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1581,7 +1857,7 @@ func (x *ValidationRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ValidationRule.ProtoReflect.Descriptor instead.
 func (*ValidationRule) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{14}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ValidationRule) GetId() string {
@@ -1664,7 +1940,7 @@ type ExternalCheck struct {
 
 func (x *ExternalCheck) Reset() {
 	*x = ExternalCheck{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[15]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1676,7 +1952,7 @@ func (x *ExternalCheck) String() string {
 func (*ExternalCheck) ProtoMessage() {}
 
 func (x *ExternalCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[15]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1689,7 +1965,7 @@ func (x *ExternalCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExternalCheck.ProtoReflect.Descriptor instead.
 func (*ExternalCheck) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{15}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ExternalCheck) GetAsk() isExternalCheck_Ask {
@@ -1794,7 +2070,7 @@ type CommandLine struct {
 
 func (x *CommandLine) Reset() {
 	*x = CommandLine{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[16]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1806,7 +2082,7 @@ func (x *CommandLine) String() string {
 func (*CommandLine) ProtoMessage() {}
 
 func (x *CommandLine) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[16]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1819,7 +2095,7 @@ func (x *CommandLine) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandLine.ProtoReflect.Descriptor instead.
 func (*CommandLine) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{16}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *CommandLine) GetLine() []string {
@@ -1841,7 +2117,7 @@ type RoleBinding struct {
 
 func (x *RoleBinding) Reset() {
 	*x = RoleBinding{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[17]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1853,7 +2129,7 @@ func (x *RoleBinding) String() string {
 func (*RoleBinding) ProtoMessage() {}
 
 func (x *RoleBinding) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[17]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1866,7 +2142,7 @@ func (x *RoleBinding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoleBinding.ProtoReflect.Descriptor instead.
 func (*RoleBinding) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{17}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *RoleBinding) GetRole() string {
@@ -1902,7 +2178,7 @@ type PluginBinding struct {
 
 func (x *PluginBinding) Reset() {
 	*x = PluginBinding{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[18]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1914,7 +2190,7 @@ func (x *PluginBinding) String() string {
 func (*PluginBinding) ProtoMessage() {}
 
 func (x *PluginBinding) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[18]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1927,7 +2203,7 @@ func (x *PluginBinding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PluginBinding.ProtoReflect.Descriptor instead.
 func (*PluginBinding) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{18}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *PluginBinding) GetType() string {
@@ -1974,7 +2250,7 @@ type ShrinkGuard struct {
 
 func (x *ShrinkGuard) Reset() {
 	*x = ShrinkGuard{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[19]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1986,7 +2262,7 @@ func (x *ShrinkGuard) String() string {
 func (*ShrinkGuard) ProtoMessage() {}
 
 func (x *ShrinkGuard) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[19]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1999,7 +2275,7 @@ func (x *ShrinkGuard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShrinkGuard.ProtoReflect.Descriptor instead.
 func (*ShrinkGuard) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{19}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ShrinkGuard) GetMaxRemovedPercent() uint32 {
@@ -2046,7 +2322,7 @@ type Budget struct {
 
 func (x *Budget) Reset() {
 	*x = Budget{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[20]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2058,7 +2334,7 @@ func (x *Budget) String() string {
 func (*Budget) ProtoMessage() {}
 
 func (x *Budget) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[20]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2071,7 +2347,7 @@ func (x *Budget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Budget.ProtoReflect.Descriptor instead.
 func (*Budget) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{20}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Budget) GetScope() string {
@@ -2108,7 +2384,7 @@ type ApprovalPolicy struct {
 
 func (x *ApprovalPolicy) Reset() {
 	*x = ApprovalPolicy{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[21]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2120,7 +2396,7 @@ func (x *ApprovalPolicy) String() string {
 func (*ApprovalPolicy) ProtoMessage() {}
 
 func (x *ApprovalPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[21]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2133,7 +2409,7 @@ func (x *ApprovalPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalPolicy.ProtoReflect.Descriptor instead.
 func (*ApprovalPolicy) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{21}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ApprovalPolicy) GetQuorum() uint32 {
@@ -2165,7 +2441,7 @@ type OverridePolicy struct {
 
 func (x *OverridePolicy) Reset() {
 	*x = OverridePolicy{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[22]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2177,7 +2453,7 @@ func (x *OverridePolicy) String() string {
 func (*OverridePolicy) ProtoMessage() {}
 
 func (x *OverridePolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[22]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2190,7 +2466,7 @@ func (x *OverridePolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OverridePolicy.ProtoReflect.Descriptor instead.
 func (*OverridePolicy) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{22}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *OverridePolicy) GetAllow() []string {
@@ -2231,7 +2507,7 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\x0eTypeModesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x125\n" +
 	"\x05value\x18\x02 \x01(\x0e2\x1f.lehr.intent.v1.EnforcementModeR\x05value:\x028\x01:S\xbaHP\x1aN\n" +
-	"\rpolicy.checks\x12\x18two checks have one name\x1a#this.checks.map(c, c.name).unique()\"\xbe\x04\n" +
+	"\rpolicy.checks\x12\x18two checks have one name\x1a#this.checks.map(c, c.name).unique()\"\xfc\x04\n" +
 	"\x05Check\x122\n" +
 	"\x04name\x18\x01 \x01(\tB\x1e\xbaH\x1br\x19\x18?2\x15^[a-z0-9][a-z0-9_-]*$R\x04name\x12\x1e\n" +
 	"\x05where\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x90NR\x05where\x125\n" +
@@ -2241,7 +2517,11 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\bcalendar\x18\x06 \x01(\v2\x18.lehr.intent.v1.CalendarH\x00R\bcalendar\x12.\n" +
 	"\x05query\x18\a \x01(\v2\x16.lehr.intent.v1.MetricH\x00R\x05query\x120\n" +
 	"\x06alerts\x18\b \x01(\v2\x16.lehr.intent.v1.AlertsH\x00R\x06alerts\x12*\n" +
-	"\x04peak\x18\t \x01(\v2\x14.lehr.intent.v1.PeakH\x00R\x04peak\x12*\n" +
+	"\x04peak\x18\t \x01(\v2\x14.lehr.intent.v1.PeakH\x00R\x04peak\x12<\n" +
+	"\n" +
+	"protection\x18\n" +
+	" \x01(\v2\x1a.lehr.intent.v1.ProtectionH\x00R\n" +
+	"protection\x12*\n" +
 	"\x04rate\x18\v \x01(\v2\x14.lehr.intent.v1.RateH\x00R\x04rate\x12>\n" +
 	"\tpartition\x18\f \x01(\v2\x1e.lehr.intent.v1.OtherPartitionH\x00R\tpartitionB\r\n" +
 	"\x04kind\x12\x05\xbaH\x02\b\x01\"e\n" +
@@ -2325,7 +2605,29 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\x06labels\x18\a \x03(\v2 .lehr.intent.v1.Peak.LabelsEntryR\x06labels\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xdf\x02\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x9b\x05\n" +
+	"\n" +
+	"Protection\x12 \n" +
+	"\x04http\x18\x01 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xe8\aH\x00R\x04http\x127\n" +
+	"\acommand\x18\x02 \x01(\v2\x1b.lehr.intent.v1.CommandLineH\x00R\acommand\x12#\n" +
+	"\x06plugin\x18\x03 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18?H\x00R\x06plugin\x12-\n" +
+	"\x04keep\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x04keep\x12A\n" +
+	"\atimeout\x18\x06 \x01(\v2\x19.google.protobuf.DurationB\f\xbaH\t\xaa\x01\x06\"\x02\b<*\x00R\atimeout\x12\x16\n" +
+	"\x06before\x18\a \x01(\bR\x06before\x12C\n" +
+	"\x06during\x18\b \x01(\x0e2!.lehr.intent.v1.Protection.DuringB\b\xbaH\x05\x82\x01\x02\x10\x01R\x06during\x12/\n" +
+	"\x05every\x18\t \x01(\v2\x19.google.protobuf.DurationR\x05every\x12/\n" +
+	"\x05after\x18\n" +
+	" \x01(\v2\x19.lehr.intent.v1.AfterPushR\x05after\"C\n" +
+	"\x06During\x12\x16\n" +
+	"\x12DURING_UNSPECIFIED\x10\x00\x12\x10\n" +
+	"\fDURING_BLOCK\x10\x01\x12\x0f\n" +
+	"\vDURING_FAIL\x10\x02:\x88\x01\xbaH\x84\x01\x1a\x81\x01\n" +
+	"\x10protection.phase\x129before, during or after is needed, and before with during\x1a2this.before || this.during == 0 && has(this.after)B\f\n" +
+	"\x03ask\x12\x05\xbaH\x02\b\x01\"s\n" +
+	"\tAfterPush\x12/\n" +
+	"\x05delay\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x05delay\x125\n" +
+	"\bduration\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\bduration\"\xdf\x02\n" +
 	"\x04Rate\x12#\n" +
 	"\aat_most\x18\x01 \x01(\rB\n" +
 	"\xbaH\a*\x05\x18\xe8\a(\x01R\x06atMost\x12>\n" +
@@ -2420,100 +2722,112 @@ func file_lehr_intent_v1_policy_proto_rawDescGZIP() []byte {
 	return file_lehr_intent_v1_policy_proto_rawDescData
 }
 
-var file_lehr_intent_v1_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_lehr_intent_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
+var file_lehr_intent_v1_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
+var file_lehr_intent_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
 var file_lehr_intent_v1_policy_proto_goTypes = []any{
 	(Metric_Absence)(0),           // 0: lehr.intent.v1.Metric.Absence
-	(Rate_By)(0),                  // 1: lehr.intent.v1.Rate.By
-	(ValidationRule_Severity)(0),  // 2: lehr.intent.v1.ValidationRule.Severity
-	(ValidationRule_Scope)(0),     // 3: lehr.intent.v1.ValidationRule.Scope
-	(*Policy)(nil),                // 4: lehr.intent.v1.Policy
-	(*Check)(nil),                 // 5: lehr.intent.v1.Check
-	(*MinimumAge)(nil),            // 6: lehr.intent.v1.MinimumAge
-	(*Denylist)(nil),              // 7: lehr.intent.v1.Denylist
-	(*Denied)(nil),                // 8: lehr.intent.v1.Denied
-	(*Condition)(nil),             // 9: lehr.intent.v1.Condition
-	(*Calendar)(nil),              // 10: lehr.intent.v1.Calendar
-	(*Window)(nil),                // 11: lehr.intent.v1.Window
-	(*Freeze)(nil),                // 12: lehr.intent.v1.Freeze
-	(*Metric)(nil),                // 13: lehr.intent.v1.Metric
-	(*Alerts)(nil),                // 14: lehr.intent.v1.Alerts
-	(*Peak)(nil),                  // 15: lehr.intent.v1.Peak
-	(*Rate)(nil),                  // 16: lehr.intent.v1.Rate
-	(*OtherPartition)(nil),        // 17: lehr.intent.v1.OtherPartition
-	(*ValidationRule)(nil),        // 18: lehr.intent.v1.ValidationRule
-	(*ExternalCheck)(nil),         // 19: lehr.intent.v1.ExternalCheck
-	(*CommandLine)(nil),           // 20: lehr.intent.v1.CommandLine
-	(*RoleBinding)(nil),           // 21: lehr.intent.v1.RoleBinding
-	(*PluginBinding)(nil),         // 22: lehr.intent.v1.PluginBinding
-	(*ShrinkGuard)(nil),           // 23: lehr.intent.v1.ShrinkGuard
-	(*Budget)(nil),                // 24: lehr.intent.v1.Budget
-	(*ApprovalPolicy)(nil),        // 25: lehr.intent.v1.ApprovalPolicy
-	(*OverridePolicy)(nil),        // 26: lehr.intent.v1.OverridePolicy
-	nil,                           // 27: lehr.intent.v1.Policy.TypeModesEntry
-	nil,                           // 28: lehr.intent.v1.Metric.LabelsEntry
-	nil,                           // 29: lehr.intent.v1.Alerts.LabelsEntry
-	nil,                           // 30: lehr.intent.v1.Peak.LabelsEntry
-	nil,                           // 31: lehr.intent.v1.ExternalCheck.ParametersEntry
-	(EnforcementMode)(0),          // 32: lehr.intent.v1.EnforcementMode
-	(*Notification)(nil),          // 33: lehr.intent.v1.Notification
-	(*durationpb.Duration)(nil),   // 34: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 35: google.protobuf.Timestamp
+	(Protection_During)(0),        // 1: lehr.intent.v1.Protection.During
+	(Rate_By)(0),                  // 2: lehr.intent.v1.Rate.By
+	(ValidationRule_Severity)(0),  // 3: lehr.intent.v1.ValidationRule.Severity
+	(ValidationRule_Scope)(0),     // 4: lehr.intent.v1.ValidationRule.Scope
+	(*Policy)(nil),                // 5: lehr.intent.v1.Policy
+	(*Check)(nil),                 // 6: lehr.intent.v1.Check
+	(*MinimumAge)(nil),            // 7: lehr.intent.v1.MinimumAge
+	(*Denylist)(nil),              // 8: lehr.intent.v1.Denylist
+	(*Denied)(nil),                // 9: lehr.intent.v1.Denied
+	(*Condition)(nil),             // 10: lehr.intent.v1.Condition
+	(*Calendar)(nil),              // 11: lehr.intent.v1.Calendar
+	(*Window)(nil),                // 12: lehr.intent.v1.Window
+	(*Freeze)(nil),                // 13: lehr.intent.v1.Freeze
+	(*Metric)(nil),                // 14: lehr.intent.v1.Metric
+	(*Alerts)(nil),                // 15: lehr.intent.v1.Alerts
+	(*Peak)(nil),                  // 16: lehr.intent.v1.Peak
+	(*Protection)(nil),            // 17: lehr.intent.v1.Protection
+	(*AfterPush)(nil),             // 18: lehr.intent.v1.AfterPush
+	(*Rate)(nil),                  // 19: lehr.intent.v1.Rate
+	(*OtherPartition)(nil),        // 20: lehr.intent.v1.OtherPartition
+	(*ValidationRule)(nil),        // 21: lehr.intent.v1.ValidationRule
+	(*ExternalCheck)(nil),         // 22: lehr.intent.v1.ExternalCheck
+	(*CommandLine)(nil),           // 23: lehr.intent.v1.CommandLine
+	(*RoleBinding)(nil),           // 24: lehr.intent.v1.RoleBinding
+	(*PluginBinding)(nil),         // 25: lehr.intent.v1.PluginBinding
+	(*ShrinkGuard)(nil),           // 26: lehr.intent.v1.ShrinkGuard
+	(*Budget)(nil),                // 27: lehr.intent.v1.Budget
+	(*ApprovalPolicy)(nil),        // 28: lehr.intent.v1.ApprovalPolicy
+	(*OverridePolicy)(nil),        // 29: lehr.intent.v1.OverridePolicy
+	nil,                           // 30: lehr.intent.v1.Policy.TypeModesEntry
+	nil,                           // 31: lehr.intent.v1.Metric.LabelsEntry
+	nil,                           // 32: lehr.intent.v1.Alerts.LabelsEntry
+	nil,                           // 33: lehr.intent.v1.Peak.LabelsEntry
+	nil,                           // 34: lehr.intent.v1.ExternalCheck.ParametersEntry
+	(EnforcementMode)(0),          // 35: lehr.intent.v1.EnforcementMode
+	(*Notification)(nil),          // 36: lehr.intent.v1.Notification
+	(*durationpb.Duration)(nil),   // 37: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 38: google.protobuf.Timestamp
 }
 var file_lehr_intent_v1_policy_proto_depIdxs = []int32{
-	32, // 0: lehr.intent.v1.Policy.mode:type_name -> lehr.intent.v1.EnforcementMode
-	22, // 1: lehr.intent.v1.Policy.plugins:type_name -> lehr.intent.v1.PluginBinding
-	23, // 2: lehr.intent.v1.Policy.shrink:type_name -> lehr.intent.v1.ShrinkGuard
-	24, // 3: lehr.intent.v1.Policy.budgets:type_name -> lehr.intent.v1.Budget
-	27, // 4: lehr.intent.v1.Policy.type_modes:type_name -> lehr.intent.v1.Policy.TypeModesEntry
-	25, // 5: lehr.intent.v1.Policy.approval:type_name -> lehr.intent.v1.ApprovalPolicy
-	26, // 6: lehr.intent.v1.Policy.overrides:type_name -> lehr.intent.v1.OverridePolicy
-	21, // 7: lehr.intent.v1.Policy.access:type_name -> lehr.intent.v1.RoleBinding
-	18, // 8: lehr.intent.v1.Policy.rules:type_name -> lehr.intent.v1.ValidationRule
-	5,  // 9: lehr.intent.v1.Policy.checks:type_name -> lehr.intent.v1.Check
-	33, // 10: lehr.intent.v1.Policy.notifications:type_name -> lehr.intent.v1.Notification
-	6,  // 11: lehr.intent.v1.Check.min_age:type_name -> lehr.intent.v1.MinimumAge
-	7,  // 12: lehr.intent.v1.Check.deny:type_name -> lehr.intent.v1.Denylist
-	9,  // 13: lehr.intent.v1.Check.condition:type_name -> lehr.intent.v1.Condition
-	10, // 14: lehr.intent.v1.Check.calendar:type_name -> lehr.intent.v1.Calendar
-	13, // 15: lehr.intent.v1.Check.query:type_name -> lehr.intent.v1.Metric
-	14, // 16: lehr.intent.v1.Check.alerts:type_name -> lehr.intent.v1.Alerts
-	15, // 17: lehr.intent.v1.Check.peak:type_name -> lehr.intent.v1.Peak
-	16, // 18: lehr.intent.v1.Check.rate:type_name -> lehr.intent.v1.Rate
-	17, // 19: lehr.intent.v1.Check.partition:type_name -> lehr.intent.v1.OtherPartition
-	34, // 20: lehr.intent.v1.MinimumAge.age:type_name -> google.protobuf.Duration
-	8,  // 21: lehr.intent.v1.Denylist.entries:type_name -> lehr.intent.v1.Denied
-	11, // 22: lehr.intent.v1.Calendar.open:type_name -> lehr.intent.v1.Window
-	12, // 23: lehr.intent.v1.Calendar.freezes:type_name -> lehr.intent.v1.Freeze
-	34, // 24: lehr.intent.v1.Window.duration:type_name -> google.protobuf.Duration
-	35, // 25: lehr.intent.v1.Freeze.from:type_name -> google.protobuf.Timestamp
-	35, // 26: lehr.intent.v1.Freeze.until:type_name -> google.protobuf.Timestamp
-	34, // 27: lehr.intent.v1.Metric.over:type_name -> google.protobuf.Duration
-	34, // 28: lehr.intent.v1.Metric.keep:type_name -> google.protobuf.Duration
-	28, // 29: lehr.intent.v1.Metric.labels:type_name -> lehr.intent.v1.Metric.LabelsEntry
-	0,  // 30: lehr.intent.v1.Metric.absent:type_name -> lehr.intent.v1.Metric.Absence
-	34, // 31: lehr.intent.v1.Alerts.keep:type_name -> google.protobuf.Duration
-	29, // 32: lehr.intent.v1.Alerts.labels:type_name -> lehr.intent.v1.Alerts.LabelsEntry
-	34, // 33: lehr.intent.v1.Peak.keep:type_name -> google.protobuf.Duration
-	30, // 34: lehr.intent.v1.Peak.labels:type_name -> lehr.intent.v1.Peak.LabelsEntry
-	34, // 35: lehr.intent.v1.Rate.per:type_name -> google.protobuf.Duration
-	1,  // 36: lehr.intent.v1.Rate.by:type_name -> lehr.intent.v1.Rate.By
-	2,  // 37: lehr.intent.v1.ValidationRule.severity:type_name -> lehr.intent.v1.ValidationRule.Severity
-	3,  // 38: lehr.intent.v1.ValidationRule.scope:type_name -> lehr.intent.v1.ValidationRule.Scope
-	19, // 39: lehr.intent.v1.ValidationRule.external:type_name -> lehr.intent.v1.ExternalCheck
-	20, // 40: lehr.intent.v1.ExternalCheck.command:type_name -> lehr.intent.v1.CommandLine
-	31, // 41: lehr.intent.v1.ExternalCheck.parameters:type_name -> lehr.intent.v1.ExternalCheck.ParametersEntry
-	34, // 42: lehr.intent.v1.ExternalCheck.timeout:type_name -> google.protobuf.Duration
-	34, // 43: lehr.intent.v1.ExternalCheck.keep:type_name -> google.protobuf.Duration
-	34, // 44: lehr.intent.v1.ShrinkGuard.period:type_name -> google.protobuf.Duration
-	34, // 45: lehr.intent.v1.ApprovalPolicy.expires:type_name -> google.protobuf.Duration
-	34, // 46: lehr.intent.v1.OverridePolicy.longest:type_name -> google.protobuf.Duration
-	32, // 47: lehr.intent.v1.Policy.TypeModesEntry.value:type_name -> lehr.intent.v1.EnforcementMode
-	48, // [48:48] is the sub-list for method output_type
-	48, // [48:48] is the sub-list for method input_type
-	48, // [48:48] is the sub-list for extension type_name
-	48, // [48:48] is the sub-list for extension extendee
-	0,  // [0:48] is the sub-list for field type_name
+	35, // 0: lehr.intent.v1.Policy.mode:type_name -> lehr.intent.v1.EnforcementMode
+	25, // 1: lehr.intent.v1.Policy.plugins:type_name -> lehr.intent.v1.PluginBinding
+	26, // 2: lehr.intent.v1.Policy.shrink:type_name -> lehr.intent.v1.ShrinkGuard
+	27, // 3: lehr.intent.v1.Policy.budgets:type_name -> lehr.intent.v1.Budget
+	30, // 4: lehr.intent.v1.Policy.type_modes:type_name -> lehr.intent.v1.Policy.TypeModesEntry
+	28, // 5: lehr.intent.v1.Policy.approval:type_name -> lehr.intent.v1.ApprovalPolicy
+	29, // 6: lehr.intent.v1.Policy.overrides:type_name -> lehr.intent.v1.OverridePolicy
+	24, // 7: lehr.intent.v1.Policy.access:type_name -> lehr.intent.v1.RoleBinding
+	21, // 8: lehr.intent.v1.Policy.rules:type_name -> lehr.intent.v1.ValidationRule
+	6,  // 9: lehr.intent.v1.Policy.checks:type_name -> lehr.intent.v1.Check
+	36, // 10: lehr.intent.v1.Policy.notifications:type_name -> lehr.intent.v1.Notification
+	7,  // 11: lehr.intent.v1.Check.min_age:type_name -> lehr.intent.v1.MinimumAge
+	8,  // 12: lehr.intent.v1.Check.deny:type_name -> lehr.intent.v1.Denylist
+	10, // 13: lehr.intent.v1.Check.condition:type_name -> lehr.intent.v1.Condition
+	11, // 14: lehr.intent.v1.Check.calendar:type_name -> lehr.intent.v1.Calendar
+	14, // 15: lehr.intent.v1.Check.query:type_name -> lehr.intent.v1.Metric
+	15, // 16: lehr.intent.v1.Check.alerts:type_name -> lehr.intent.v1.Alerts
+	16, // 17: lehr.intent.v1.Check.peak:type_name -> lehr.intent.v1.Peak
+	17, // 18: lehr.intent.v1.Check.protection:type_name -> lehr.intent.v1.Protection
+	19, // 19: lehr.intent.v1.Check.rate:type_name -> lehr.intent.v1.Rate
+	20, // 20: lehr.intent.v1.Check.partition:type_name -> lehr.intent.v1.OtherPartition
+	37, // 21: lehr.intent.v1.MinimumAge.age:type_name -> google.protobuf.Duration
+	9,  // 22: lehr.intent.v1.Denylist.entries:type_name -> lehr.intent.v1.Denied
+	12, // 23: lehr.intent.v1.Calendar.open:type_name -> lehr.intent.v1.Window
+	13, // 24: lehr.intent.v1.Calendar.freezes:type_name -> lehr.intent.v1.Freeze
+	37, // 25: lehr.intent.v1.Window.duration:type_name -> google.protobuf.Duration
+	38, // 26: lehr.intent.v1.Freeze.from:type_name -> google.protobuf.Timestamp
+	38, // 27: lehr.intent.v1.Freeze.until:type_name -> google.protobuf.Timestamp
+	37, // 28: lehr.intent.v1.Metric.over:type_name -> google.protobuf.Duration
+	37, // 29: lehr.intent.v1.Metric.keep:type_name -> google.protobuf.Duration
+	31, // 30: lehr.intent.v1.Metric.labels:type_name -> lehr.intent.v1.Metric.LabelsEntry
+	0,  // 31: lehr.intent.v1.Metric.absent:type_name -> lehr.intent.v1.Metric.Absence
+	37, // 32: lehr.intent.v1.Alerts.keep:type_name -> google.protobuf.Duration
+	32, // 33: lehr.intent.v1.Alerts.labels:type_name -> lehr.intent.v1.Alerts.LabelsEntry
+	37, // 34: lehr.intent.v1.Peak.keep:type_name -> google.protobuf.Duration
+	33, // 35: lehr.intent.v1.Peak.labels:type_name -> lehr.intent.v1.Peak.LabelsEntry
+	23, // 36: lehr.intent.v1.Protection.command:type_name -> lehr.intent.v1.CommandLine
+	37, // 37: lehr.intent.v1.Protection.keep:type_name -> google.protobuf.Duration
+	37, // 38: lehr.intent.v1.Protection.timeout:type_name -> google.protobuf.Duration
+	1,  // 39: lehr.intent.v1.Protection.during:type_name -> lehr.intent.v1.Protection.During
+	37, // 40: lehr.intent.v1.Protection.every:type_name -> google.protobuf.Duration
+	18, // 41: lehr.intent.v1.Protection.after:type_name -> lehr.intent.v1.AfterPush
+	37, // 42: lehr.intent.v1.AfterPush.delay:type_name -> google.protobuf.Duration
+	37, // 43: lehr.intent.v1.AfterPush.duration:type_name -> google.protobuf.Duration
+	37, // 44: lehr.intent.v1.Rate.per:type_name -> google.protobuf.Duration
+	2,  // 45: lehr.intent.v1.Rate.by:type_name -> lehr.intent.v1.Rate.By
+	3,  // 46: lehr.intent.v1.ValidationRule.severity:type_name -> lehr.intent.v1.ValidationRule.Severity
+	4,  // 47: lehr.intent.v1.ValidationRule.scope:type_name -> lehr.intent.v1.ValidationRule.Scope
+	22, // 48: lehr.intent.v1.ValidationRule.external:type_name -> lehr.intent.v1.ExternalCheck
+	23, // 49: lehr.intent.v1.ExternalCheck.command:type_name -> lehr.intent.v1.CommandLine
+	34, // 50: lehr.intent.v1.ExternalCheck.parameters:type_name -> lehr.intent.v1.ExternalCheck.ParametersEntry
+	37, // 51: lehr.intent.v1.ExternalCheck.timeout:type_name -> google.protobuf.Duration
+	37, // 52: lehr.intent.v1.ExternalCheck.keep:type_name -> google.protobuf.Duration
+	37, // 53: lehr.intent.v1.ShrinkGuard.period:type_name -> google.protobuf.Duration
+	37, // 54: lehr.intent.v1.ApprovalPolicy.expires:type_name -> google.protobuf.Duration
+	37, // 55: lehr.intent.v1.OverridePolicy.longest:type_name -> google.protobuf.Duration
+	35, // 56: lehr.intent.v1.Policy.TypeModesEntry.value:type_name -> lehr.intent.v1.EnforcementMode
+	57, // [57:57] is the sub-list for method output_type
+	57, // [57:57] is the sub-list for method input_type
+	57, // [57:57] is the sub-list for extension type_name
+	57, // [57:57] is the sub-list for extension extendee
+	0,  // [0:57] is the sub-list for field type_name
 }
 
 func init() { file_lehr_intent_v1_policy_proto_init() }
@@ -2531,6 +2845,7 @@ func file_lehr_intent_v1_policy_proto_init() {
 		(*Check_Query)(nil),
 		(*Check_Alerts)(nil),
 		(*Check_Peak)(nil),
+		(*Check_Protection)(nil),
 		(*Check_Rate)(nil),
 		(*Check_Partition)(nil),
 	}
@@ -2542,7 +2857,12 @@ func file_lehr_intent_v1_policy_proto_init() {
 		(*Window_Hours)(nil),
 		(*Window_Rrule)(nil),
 	}
-	file_lehr_intent_v1_policy_proto_msgTypes[15].OneofWrappers = []any{
+	file_lehr_intent_v1_policy_proto_msgTypes[12].OneofWrappers = []any{
+		(*Protection_Http)(nil),
+		(*Protection_Command)(nil),
+		(*Protection_Plugin)(nil),
+	}
+	file_lehr_intent_v1_policy_proto_msgTypes[17].OneofWrappers = []any{
 		(*ExternalCheck_Http)(nil),
 		(*ExternalCheck_Sql)(nil),
 		(*ExternalCheck_Command)(nil),
@@ -2552,8 +2872,8 @@ func file_lehr_intent_v1_policy_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_intent_v1_policy_proto_rawDesc), len(file_lehr_intent_v1_policy_proto_rawDesc)),
-			NumEnums:      4,
-			NumMessages:   28,
+			NumEnums:      5,
+			NumMessages:   30,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

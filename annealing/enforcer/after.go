@@ -1,0 +1,256 @@
+package enforcer
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"lehr.dev/annealing/check"
+	"lehr.dev/intent"
+	"lehr.dev/loop"
+)
+
+// aftermath is what protections are asked after the last push of an asset, which is in
+// sync with what that pushed. It begins with the push's end in the journal; that it is
+// not over, the asset's report says, so neither a restart nor a failover skips it.
+type aftermath struct {
+	watches []watch
+	// sides are what was found at the last look.
+	sides []side
+}
+
+// watch is one protection, asked from a time on until another one.
+type watch struct {
+	*check.Configured
+	question    check.Question
+	at          intent.IncarnationID
+	from, until time.Time
+	// asking is it in those that are asked; nil: it is not yet.
+	asking *question
+	// since is when it began to say no; zero: it does not.
+	since time.Time
+}
+
+// side of a watch: another look is worth it when that changes.
+type side struct {
+	check.Side
+	over bool
+}
+
+// asksAfter reports whether a push is to be followed by a question.
+func asksAfter(facts check.Facts) bool {
+	return slices.ContainsFunc(facts.Checks, func(c check.Required) bool { return c.Protection != nil && c.Protection.After != nil })
+}
+
+// asksAfter reports whether any of a policy's checks asks after a push.
+func (p *policy) asksAfter() bool {
+	return p != nil && slices.ContainsFunc(p.asks, func(c asked) bool { return c.GetProtection().GetAfter() != nil })
+}
+
+// isAfter: whether something is to be asked after its last push is not known, or it was
+// asked and is not over.
+func (e *Enforcer) isAfter(a *asset) bool {
+	return a.unwell || !a.afterKnown && a.kind.served != nil && e.view.policy.asksAfter()
+}
+
+// aftermath reads what head's policy asks after the newest push of an asset that is in
+// sync with what was pushed. A push that failed or was cut off may have had its effect.
+func (r *reader) aftermath(ctx context.Context, g *glance, content intent.Asset) ([]watch, error) {
+	policy, err := r.policy(ctx, g.head)
+	if err != nil || !policy.asksAfter() {
+		return nil, err
+	}
+	types, err := r.rules(ctx, g.head)
+	if err != nil {
+		return nil, err
+	}
+	pushes, err := r.store.Pushes(ctx, g.head.Partition, g.asset.id, 1)
+	if err != nil || len(pushes) == 0 || pushes[0].Effective != g.effective || pushes[0].Ended.IsZero() {
+		return nil, err
+	}
+	push, found := pushes[0], []watch(nil)
+	for _, c := range policy.asks {
+		if c.GetProtection().GetAfter() == nil {
+			continue
+		}
+		about := c.Where == ""
+		if !about {
+			if about, err = r.isAbout(ctx, g.head, c.Check, content); err != nil {
+				return nil, err
+			}
+		}
+		if !about {
+			continue
+		}
+		ready := r.configured(c, types)
+		w := watch{Configured: ready, at: push.Target, from: push.Ended.Add(ready.Protection.After.Delay)}
+		w.until = w.from.Add(ready.Protection.After.Duration)
+		w.question, err = ready.Ask(check.PhaseAfter, check.Of{
+			Partition: g.head.Partition, Asset: content, Effective: push.Effective, Digest: push.Plan, Push: push.Push,
+		})
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, w)
+	}
+	return found, nil
+}
+
+// forgetAfter ends what is asked after a push; the next look that finds the asset in
+// sync looks it up again. Until then it counts as it did.
+func (e *Enforcer) forgetAfter(a *asset) {
+	if a.after != nil {
+		for _, w := range a.after.watches {
+			if w.asking != nil {
+				delete(w.asking.waiters, a)
+			}
+		}
+	}
+	a.after, a.afterKnown = nil, false
+}
+
+// follow takes up what a look found of what is asked after a push, and how it stands.
+func (e *Enforcer) follow(a *asset, g *glance, now time.Time) {
+	if g.difference.Outcome != intent.InSync {
+		return
+	}
+	if g.asksAfter && !a.afterKnown && g.policy == e.view.policy.digest {
+		a.afterKnown = true
+		watches := slices.DeleteFunc(g.watches, func(w watch) bool { return !a.unwell && !now.Before(w.until) })
+		if len(watches) > 0 {
+			a.after = &aftermath{watches: watches}
+		}
+	}
+	if !a.afterKnown && e.view.policy.asksAfter() {
+		return // Nobody knows yet; the next look asks.
+	}
+	if a.after == nil {
+		a.unwell = false
+		return
+	}
+	a.unwell = true
+	for i := range a.after.watches {
+		e.askAfter(a, &a.after.watches[i], now)
+	}
+	a.after.sides = a.after.now(e, a, now)
+	if !slices.ContainsFunc(a.after.sides, func(s side) bool { return !s.over }) {
+		e.forgetAfter(a)
+		a.unwell, a.afterKnown = false, true
+	}
+}
+
+// askAfter has a protection asked in its time, and the asset looked at when it changes.
+func (e *Enforcer) askAfter(a *asset, w *watch, now time.Time) {
+	if w.asking == nil {
+		if w.asking = e.question(w.question, w.at, later(w.from, now)); w.asking != nil {
+			w.asking.waiters[a] = true
+		}
+	}
+	for _, at := range []time.Time{w.from, w.until} {
+		if at.After(now) {
+			e.queue.Add(a, at, loop.Retry)
+		}
+	}
+	switch no := w.verdict(e, now).Answer == intent.Wait; {
+	case !no:
+		w.since = time.Time{}
+	case w.since.IsZero():
+		w.since = now
+	}
+}
+
+// later of two times.
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func (w *watch) verdict(e *Enforcer, now time.Time) intent.Verdict {
+	return w.Says(now, w.question, e.outside.answers[w.question])
+}
+
+// now are the sides as things are.
+func (m *aftermath) now(e *Enforcer, a *asset, now time.Time) (sides []side) {
+	for i := range m.watches {
+		w := &m.watches[i]
+		v := w.verdict(e, now)
+		over := v.Answer == intent.Pass && !now.Before(w.until) || e.letPass(a, w, now)
+		sides = append(sides, side{check.Side{Answer: v.Answer, Kind: v.Waiting.Kind}, over})
+	}
+	return sides
+}
+
+// letPass: a person overrode the protection for this content, as policy allows.
+func (e *Enforcer) letPass(a *asset, w *watch, now time.Time) bool {
+	_, effective, _, _ := e.target(a, now)
+	return check.Allows(e.view.policy.Policy, w.Name, w.Kind) && slices.ContainsFunc(e.view.overrides[contentOf{a.id, effective}], func(o intent.Override) bool {
+		return o.Check == w.Name && o.InForce(now)
+	})
+}
+
+// asks reports whether a question is one of those that are asked after the push.
+func (m *aftermath) asks(q *question) bool {
+	return m != nil && slices.ContainsFunc(m.watches, func(w watch) bool { return w.asking == q })
+}
+
+// turned reports whether an answer is worth a look.
+func (m *aftermath) turned(e *Enforcer, a *asset, now time.Time) bool {
+	return !slices.Equal(m.sides, m.now(e, a, now))
+}
+
+// told is the health that an asset is reported with while what is asked after its push
+// is not over.
+func (e *Enforcer) told(a *asset, h intent.Health, now time.Time) intent.Health {
+	if !a.unwell {
+		return h
+	}
+	texts, no := []string{}, false
+	if a.after == nil {
+		texts = append(texts, "what is asked after a push was not asked yet")
+	} else {
+		for i := range a.after.watches {
+			w := &a.after.watches[i]
+			text, blocks := w.words(e, now)
+			texts, no = append(texts, text), no || blocks
+		}
+	}
+	if h.State == intent.Unhealthy && h.Reason != "" {
+		texts = append([]string{h.Reason}, texts...)
+	}
+	h.Reason = intent.AfterPush + strings.Join(texts, "; ")
+	switch {
+	case no:
+		h.State = intent.Unhealthy
+	case h.State != intent.Unhealthy:
+		h.State = intent.HealthUnknown
+	}
+	return h
+}
+
+// words say how a watch stands.
+func (w *watch) words(e *Enforcer, now time.Time) (text string, no bool) {
+	v := w.verdict(e, now)
+	switch at := func(t time.Time) string { return t.UTC().Format(time.TimeOnly) }; {
+	case now.Before(w.from):
+		return fmt.Sprintf("protection %s is asked from %s until %s", w.Name, at(w.from), at(w.until)), false
+	case v.Answer == intent.Wait:
+		return fmt.Sprintf("protection %s says no since %s: %s", w.Name, at(w.since), cmp.Or(e.outside.answers[w.question].Said.Reason, "it gives no reason")), true
+	case v.Answer == intent.Broken:
+		return v.Waiting.Reason, false
+	default:
+		return fmt.Sprintf("protection %s passes, and must until %s", w.Name, at(w.until)), false
+	}
+}
+
+// notWell says why an asset that is in sync does not count as such for others.
+func (e *Enforcer) notWell(b *asset, now time.Time) string {
+	if !b.unwell {
+		return "what is asked after its push is being looked up"
+	}
+	return e.told(b, intent.Health{}, now).Reason
+}

@@ -1,0 +1,147 @@
+package enforcer
+
+import (
+	"sync"
+	"time"
+
+	"lehr.dev/annealing/check"
+	"lehr.dev/fault"
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/intent"
+	"lehr.dev/loop"
+	"lehr.dev/plugin"
+)
+
+// guarded is a protection that is asked while a push is under way, by which question,
+// and what was answered.
+type guarded struct {
+	*check.Configured
+	question check.Question
+	answer   check.Answer
+}
+
+// guard is what protections say of one push under way. The push's goroutines ask it
+// for each permit; the owner tells it what was answered.
+type guard struct {
+	mu      sync.Mutex
+	watched []guarded
+	// refusal of a permit, by one of them: that push is given no other.
+	refusal *intent.Verdict
+	by      guarded
+}
+
+// guardedBy are the protections that let a push begin by themselves, and are asked
+// while it is under way: not those that a person let pass.
+func guardedBy(facts check.Facts) (list []guarded) {
+	for _, c := range facts.Checks {
+		if c.Protection == nil || c.Protection.During == intentpb.Protection_DURING_UNSPECIFIED {
+			continue
+		}
+		q := facts.Own[c.Configured].Before
+		if answer := facts.Answers[q]; c.Says(facts.Now, q, answer).Answer == intent.Pass {
+			list = append(list, guarded{c.Configured, q, answer})
+		}
+	}
+	return list
+}
+
+// startGuard has the protections asked of a push from now on; nil: there are none.
+// Until one answers, what it said before the push counts, for as long as it would have.
+func (e *Enforcer) startGuard(g admission, now time.Time) *guard {
+	if len(g.guarded) == 0 {
+		return nil
+	}
+	started := &guard{}
+	for _, w := range g.guarded {
+		w.question = w.During(w.question, g.Push)
+		e.outside.answers[w.question] = w.answer
+		q := e.outside.questions[w.question]
+		if q == nil {
+			// However many there are: pushes under way are bounded.
+			q = &question{Question: w.question, waiters: map[*asset]bool{}, guards: map[*guard]bool{}}
+			e.outside.questions[w.question] = q
+		}
+		q.at, q.guards[started] = g.Target, true
+		e.addDue(q, now, loop.Fresh)
+		started.watched = append(started.watched, w)
+	}
+	return started
+}
+
+// told takes up an answer.
+func (g *guard) told(q check.Question, answer check.Answer) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for i := range g.watched {
+		if g.watched[i].question == q {
+			g.watched[i].answer = answer
+		}
+	}
+}
+
+// permit is nil while every protection passes.
+func (g *guard) permit(now time.Time) error {
+	if g == nil {
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, w := range g.watched {
+		if v := w.Says(now, w.question, w.answer); g.refusal == nil && v.Answer != intent.Pass {
+			g.refusal, g.by = &v, w
+		}
+	}
+	if g.refusal == nil {
+		return nil
+	}
+	return fault.New(fault.Conflict, "%s", g.refusal.Waiting.Reason)
+}
+
+// refused says why the push had no further permit; nil: no protection is why.
+func (g *guard) refused() (_ *intent.Verdict, by guarded) {
+	if g == nil {
+		return nil, by
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.refusal, g.by
+}
+
+// fails reports whether a protection says no to a push that fails by that. One that
+// does not answer only stops it.
+func (g *guard) fails() bool {
+	v, by := g.refused()
+	return v != nil && v.Answer == intent.Wait && by.Protection.During == intentpb.Protection_DURING_FAIL
+}
+
+// ended is how a push ended that protections guard: one that they stopped says so.
+func (g *guard) ended(result plugin.PushResult) plugin.PushResult {
+	v, _ := g.refused()
+	if v == nil || result.Ending != plugin.Stopped {
+		return result
+	}
+	result.Reason = v.Waiting.Reason
+	if g.fails() {
+		result.Ending, result.Retryable = plugin.Failed, true
+	}
+	return result
+}
+
+// endGuard ends what is asked of a push. What stopped it is asked on, and must pass
+// before the next push.
+func (e *Enforcer) endGuard(a *asset, g *guard) {
+	if g == nil {
+		return
+	}
+	for _, w := range g.watched {
+		if q := e.outside.questions[w.question]; q != nil {
+			delete(q.guards, g)
+		}
+	}
+	if v, by := g.refused(); v != nil && !g.fails() {
+		if a.stopped == nil {
+			a.stopped = map[string]check.Question{}
+		}
+		a.stopped[by.Name] = by.question
+	}
+}

@@ -1,0 +1,33 @@
+// Command quiet is an example of a plugin of checks: it lets no push be while a file is
+// there, and says what is written in it. docs/plugins.md goes through it; lehr starts it.
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
+
+	pluginpb "lehr.dev/gen/lehr/plugin/v1"
+	"lehr.dev/plugin/serve"
+)
+
+func main() {
+	os.Exit(serve.MainCheck(serve.Check{Name: "quiet", Version: "1", Judge: judge}))
+}
+
+// judge asks whether anybody wants quiet. The file is the first argument.
+func judge(_ context.Context, asked *pluginpb.JudgeRequest) (serve.Judgement, error) {
+	if len(os.Args) < 2 {
+		return serve.Judgement{}, serve.Misconfigured("it was started without the name of a file")
+	}
+	text, err := os.ReadFile(os.Args[1])
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return serve.Pass("nobody wants quiet"), nil
+	case err != nil:
+		return serve.Judgement{}, err
+	}
+	return serve.Blocking("quiet, please, also of " + asked.Asset + ": " + strings.TrimSpace(string(text))), nil
+}

@@ -1,0 +1,297 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/proto"
+
+	pluginpb "lehr.dev/gen/lehr/plugin/v1"
+	"lehr.dev/plugin"
+	"lehr.dev/plugin/remote"
+)
+
+// judgesWithin is how long a plugin of checks may take for an answer: as long as a
+// protection waits that says nothing else.
+const judgesWithin = 4 * time.Second
+
+// CheckRule is one rule of the protocol of plugins of checks.
+type CheckRule struct {
+	Name, Says string
+	run        func(*checkSuite, context.Context) error
+}
+
+// CheckRules in the order in which they are tried.
+var CheckRules = []CheckRule{
+	{"describe", "It says within 10 s what it is: protocol 1, and a name.", (*checkSuite).describe},
+	{"answers", "Before, during and after a push it says pass or blocking within 4 s, or why it cannot; a no has a reason.", (*checkSuite).answers},
+	{"answers are about what was asked", "Of many questions at once each has its own answer, for its content and its plan.", (*checkSuite).own},
+	{"nothing is passed unasked", "A question without asset, content, plan or phase is not passed.", (*checkSuite).nothing},
+	{"an answer that nobody waits for holds up no other", "After questions that were given up it answers the next one in time.", (*checkSuite).givenUp},
+	{"asking changes nothing", "The same question twice has the same answer, after kill -9 too.", (*checkSuite).again},
+	{"ends with its parent", "It ends when its standard input does.", (*checkSuite).endsWithParent},
+}
+
+// checkSuite is one run.
+type checkSuite struct {
+	run      []string
+	endpoint *endpoint
+	client   pluginpb.CheckServiceClient
+	report   Report
+}
+
+// CheckChecks holds a plugin of checks to the protocol. It is asked about assets that
+// are not there, and is to change nothing.
+func CheckChecks(ctx context.Context, run []string, tell func(Result)) Report {
+	s := &checkSuite{run: run}
+	s.report.Type = "checks"
+	defer s.close()
+	for i, rule := range CheckRules {
+		result := Result{Name: rule.Name, Outcome: Skipped, Detail: "the plugin did not come up"}
+		if i == 0 || s.report.Plugin != "" {
+			result = s.try(ctx, rule)
+		}
+		s.report.Results = append(s.report.Results, result)
+		if tell != nil {
+			tell(result)
+		}
+	}
+	return s.report
+}
+
+func (s *checkSuite) try(ctx context.Context, rule CheckRule) Result {
+	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, errors.New("not done within a minute"))
+	defer cancel()
+	err := s.connect()
+	if err == nil {
+		err = rule.run(s, ctx)
+	}
+	switch found, isRemark := errors.AsType[remark](err); {
+	case err == nil:
+		return Result{Name: rule.Name, Outcome: Passed}
+	case isRemark:
+		return Result{Name: rule.Name, Outcome: Passed, Detail: found.Error()}
+	}
+	return Result{Name: rule.Name, Outcome: Failed, Detail: err.Error()}
+}
+
+// connect starts the plugin, unless it lives.
+func (s *checkSuite) connect() error {
+	if s.endpoint != nil {
+		select {
+		case <-s.endpoint.ended:
+			s.close()
+		default:
+			return nil
+		}
+	}
+	e := &endpoint{ended: make(chan struct{}), words: &tail{}}
+	socket, err := e.start(s.run)
+	if err != nil {
+		return err
+	}
+	s.endpoint = e
+	dial := unixSocket(socket)
+	e.conn, err = grpc.NewClient("passthrough:///plugin", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return dial(ctx) }), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)))
+	if err == nil {
+		s.client = pluginpb.NewCheckServiceClient(e.conn)
+	}
+	return err
+}
+
+func (s *checkSuite) close() {
+	if s.endpoint != nil {
+		s.endpoint.close()
+	}
+	s.endpoint = nil
+}
+
+// describe waits until it says what it is.
+func (s *checkSuite) describe(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startsWithin)
+	defer cancel()
+	for {
+		said, err := s.client.DescribeChecks(ctx, &pluginpb.DescribeChecksRequest{Protocol: plugin.Protocol})
+		switch {
+		case err == nil && said.Protocol != plugin.Protocol:
+			return fmt.Errorf("it speaks protocol version %d, want %d", said.Protocol, plugin.Protocol)
+		case err == nil && said.Name == "":
+			return errors.New("it gives no name")
+		case err == nil:
+			s.report.Plugin, s.report.Version = said.Name, said.Version
+			return nil
+		}
+		s.endpoint.conn.ResetConnectBackoff()
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("it did not serve within %s: %w%s", startsWithin, err, s.endpoint.last())
+		case <-s.endpoint.ended:
+			return fmt.Errorf("it ended while starting: %s%s", s.endpoint.command.ProcessState, s.endpoint.last())
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// sound is a question of the nth asset in a phase.
+func sound(phase string, nth int) *pluginpb.JudgeRequest {
+	digest := func(what string) string { return strings.Repeat(fmt.Sprintf("%02x", nth+len(what)), 32) }
+	asked := &pluginpb.JudgeRequest{
+		Incarnation: "conformance@1", Protection: "conformance", Phase: phase, Partition: "conformance", Asset: fmt.Sprintf("example/%d", nth),
+		Type: "lehr.process.v1.Job", Content: digest("c"), PlanDigest: digest("plan"), Changes: 1,
+		Plan: &pluginpb.JudgedPlan{Action: "update", Changes: []*pluginpb.JudgedChange{{Path: "version", Current: "v1", Target: "v2"}}},
+	}
+	if phase != "before" {
+		asked.Push = fmt.Sprintf("conformance/1-%d", nth)
+	}
+	if phase == "after" {
+		asked.Plan, asked.Changes = nil, 0
+	}
+	return asked
+}
+
+// ask asks within the time, and looks at the answer. A plugin may say that it cannot
+// answer: that is no pass.
+func (s *checkSuite) ask(ctx context.Context, asked *pluginpb.JudgeRequest) (*pluginpb.JudgeResponse, error) {
+	ctx, cancel := context.WithTimeout(ctx, judgesWithin)
+	defer cancel()
+	said, err := s.client.Judge(ctx, asked, grpc.WaitForReady(true))
+	switch {
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("%s: there was no answer within %s", asked.Phase, judgesWithin)
+	case err != nil:
+		return nil, refusal{err}
+	}
+	if err := remote.CheckJudgement(asked, said); err != nil {
+		return nil, fmt.Errorf("%s: %w", asked.Phase, err)
+	}
+	switch {
+	case !utf8.ValidString(said.Reason):
+		return nil, fmt.Errorf("%s: its reason is no text", asked.Phase)
+	case said.Judgement == pluginpb.JudgeResponse_JUDGEMENT_BLOCKING && said.Reason == "":
+		return nil, fmt.Errorf("%s: it says no, and not why", asked.Phase)
+	case said.Until != nil && !said.Until.AsTime().After(time.Now()):
+		return nil, fmt.Errorf("%s: its answer ended at %s, before it was given", asked.Phase, said.Until.AsTime().Format(time.RFC3339))
+	}
+	return said, nil
+}
+
+// refusal is an answer of a plugin that it cannot judge.
+type refusal struct{ error }
+
+func (s *checkSuite) answers(ctx context.Context) error {
+	var found []string
+	for _, phase := range []string{"before", "during", "after"} {
+		said, err := s.ask(ctx, sound(phase, 1))
+		if cannot, is := errors.AsType[refusal](err); is {
+			found = append(found, phase+": it cannot answer: "+cannot.Error())
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		found = append(found, phase+": "+strings.ToLower(strings.TrimPrefix(said.Judgement.String(), "JUDGEMENT_"))+" "+said.Reason)
+	}
+	return remark(strings.Join(found, "; "))
+}
+
+// own asks many at once.
+func (s *checkSuite) own(ctx context.Context) error {
+	const many = 32
+	var waiting sync.WaitGroup
+	wrong := make([]error, many)
+	for i := range many {
+		waiting.Go(func() { _, wrong[i] = s.ask(ctx, sound("before", i)) })
+	}
+	waiting.Wait()
+	for _, err := range wrong {
+		if _, is := errors.AsType[refusal](err); err != nil && !is {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *checkSuite) nothing(ctx context.Context) error {
+	for what, clear := range map[string]func(*pluginpb.JudgeRequest){
+		"anything": func(r *pluginpb.JudgeRequest) { proto.Reset(r) }, "an asset": func(r *pluginpb.JudgeRequest) { r.Asset = "" }, "a content": func(r *pluginpb.JudgeRequest) { r.Content = "" },
+		"a plan": func(r *pluginpb.JudgeRequest) { r.PlanDigest = "" }, "a phase": func(r *pluginpb.JudgeRequest) { r.Phase = "" },
+	} {
+		asked := sound("before", 1)
+		clear(asked)
+		said, err := s.ask(ctx, asked)
+		if err == nil && said.Judgement == pluginpb.JudgeResponse_JUDGEMENT_PASS {
+			return fmt.Errorf("it passed a question without %s", what)
+		}
+	}
+	return nil
+}
+
+func (s *checkSuite) givenUp(ctx context.Context) error {
+	for i := range 64 {
+		short, cancel := context.WithTimeout(ctx, time.Millisecond)
+		_, _ = s.client.Judge(short, sound("during", i))
+		cancel()
+	}
+	_, err := s.ask(ctx, sound("before", 1))
+	if _, is := errors.AsType[refusal](err); is {
+		return nil
+	}
+	return err
+}
+
+func (s *checkSuite) again(ctx context.Context) error {
+	word := func() (string, error) {
+		said, err := s.ask(ctx, sound("before", 1))
+		if _, is := errors.AsType[refusal](err); is {
+			return "it cannot answer", nil
+		}
+		if err != nil {
+			return "", err
+		}
+		return said.Judgement.String(), nil
+	}
+	first, err := word()
+	if err != nil {
+		return err
+	}
+	for _, when := range []string{"at once", "after kill -9"} {
+		if when != "at once" {
+			s.endpoint.kill()
+			if err := s.connect(); err != nil {
+				return err
+			}
+			if err := s.describe(ctx); err != nil {
+				return err
+			}
+		}
+		next, err := word()
+		if err != nil {
+			return err
+		}
+		if next != first {
+			return fmt.Errorf("it said %s first and %s %s", first, next, when)
+		}
+	}
+	return nil
+}
+
+func (s *checkSuite) endsWithParent(ctx context.Context) error {
+	s.endpoint.stdin.Close()
+	select {
+	case <-s.endpoint.ended:
+		return nil
+	case <-time.After(endsWithin):
+		return fmt.Errorf("it still runs %s after its standard input ended", endsWithin)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

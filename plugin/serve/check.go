@@ -1,0 +1,130 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	pluginpb "lehr.dev/gen/lehr/plugin/v1"
+	"lehr.dev/plugin"
+)
+
+// Check is a plugin of checks: it says whether a push may be. Its main is
+//
+//	os.Exit(serve.MainCheck(serve.Check{Name: "quiet", Version: "1", Judge: judge}))
+type Check struct {
+	// Name and Version are for people.
+	Name, Version string
+	// Judge is asked by many goroutines at once. It must end with its context, and
+	// change nothing. An error is no answer; one of Misconfigured says that it will
+	// stay so until somebody mends it.
+	Judge func(ctx context.Context, asked *pluginpb.JudgeRequest) (Judgement, error)
+}
+
+// Judgement of a push; the zero one is none.
+type Judgement struct {
+	pass, blocks bool
+	reason       string
+	until        time.Time
+}
+
+// Pass lets the push be, for that reason, which may be empty.
+func Pass(reason string) Judgement { return Judgement{pass: true, reason: reason} }
+
+// Blocking says no, for a reason that people read.
+func Blocking(reason string) Judgement { return Judgement{blocks: true, reason: reason} }
+
+// Until is when a pass ends, or when a no may.
+func (j Judgement) Until(at time.Time) Judgement {
+	j.until = at
+	return j
+}
+
+// misconfigured is an error that somebody must mend.
+type misconfigured struct{ error }
+
+// Misconfigured says that it cannot be asked so, until somebody mends what is wrong.
+func Misconfigured(format string, arguments ...any) error {
+	return misconfigured{fmt.Errorf(format, arguments...)}
+}
+
+// MainCheck serves the plugin to the Lehr that started it until that ends, and returns
+// the exit code. Run by hand it says what it is.
+func MainCheck(c Check) int {
+	socket := os.Getenv(plugin.SocketVariable)
+	if socket == "" {
+		fmt.Fprintf(os.Stderr, "%s %s is a plugin of checks for Lehr, which starts it.\n\nWhoever runs the server lists it, in the file of --external-checks:\n  plugins:\n    - {name: %s, run: [/path/to/%s], partitions: [\"*\"]}\n\nHold it to the protocol:\n  lehr plugin test --checks -- %s\n", c.Name, c.Version, c.Name, c.Name, c.Name)
+		return 2
+	}
+	ctx, cancel := signal.NotifyContext(context.Background(), unix.SIGTERM, os.Interrupt)
+	defer cancel()
+	if err := c.serve(ctx, socket); err != nil {
+		fmt.Fprintln(os.Stderr, c.Name+":", err)
+		return 1
+	}
+	return 0
+}
+
+func (c Check) serve(ctx context.Context, socket string) error {
+	if err := os.Unsetenv(plugin.SocketVariable); err != nil {
+		return err
+	}
+	go exitWithParent()
+	old := unix.Umask(0o177)
+	listener, err := net.Listen("unix", socket)
+	unix.Umask(old)
+	if err != nil {
+		return fmt.Errorf("listening for Lehr on %s: %w", socket, err)
+	}
+	server := grpc.NewServer(grpc.MaxRecvMsgSize(maxMessage))
+	pluginpb.RegisterCheckServiceServer(server, checkService{check: c})
+	ended := context.AfterFunc(ctx, server.Stop)
+	defer ended()
+	return server.Serve(listener)
+}
+
+// checkService answers Lehr.
+type checkService struct {
+	pluginpb.UnimplementedCheckServiceServer
+	check Check
+}
+
+func (s checkService) DescribeChecks(context.Context, *pluginpb.DescribeChecksRequest) (*pluginpb.DescribeChecksResponse, error) {
+	return &pluginpb.DescribeChecksResponse{Protocol: plugin.Protocol, Name: s.check.Name, Version: s.check.Version}, nil
+}
+
+func (s checkService) Judge(ctx context.Context, asked *pluginpb.JudgeRequest) (*pluginpb.JudgeResponse, error) {
+	if asked.Content == "" || asked.PlanDigest == "" || asked.Asset == "" || asked.Phase == "" {
+		return nil, status.Error(codes.InvalidArgument, "it was asked about no asset, content, plan or phase")
+	}
+	judged, err := s.check.Judge(ctx, asked)
+	if wrong, ok := errors.AsType[misconfigured](err); ok {
+		return nil, status.Error(codes.FailedPrecondition, wrong.Error())
+	}
+	if err != nil {
+		return nil, status.Error(codes.Unavailable, err.Error())
+	}
+	response := &pluginpb.JudgeResponse{Content: asked.Content, PlanDigest: asked.PlanDigest, Reason: judged.reason}
+	switch {
+	case judged.blocks:
+		response.Judgement = pluginpb.JudgeResponse_JUDGEMENT_BLOCKING
+	case judged.pass:
+		response.Judgement = pluginpb.JudgeResponse_JUDGEMENT_PASS
+	default:
+		return nil, status.Error(codes.Internal, "the plugin neither passed the push nor blocked it")
+	}
+	if !judged.until.IsZero() {
+		response.Until = timestamppb.New(judged.until)
+	}
+	return response, nil
+}
