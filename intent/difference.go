@@ -123,7 +123,7 @@ type Difference struct {
 	// RetryAfter: its plugin is too busy to tell, and is not to be asked sooner; 0: it
 	// is not.
 	RetryAfter time.Duration
-	Plan   Plan
+	Plan       Plan
 	// Base is the provider's compare-and-set token of the state read.
 	Base        string
 	ResourceKey ResourceKey
