@@ -320,6 +320,8 @@ type Policy struct {
 	Checks []*Check `protobuf:"bytes,20,rep,name=checks" json:"checks,omitempty"`
 	// Who is told of what.
 	Notifications []*Notification `protobuf:"bytes,21,rep,name=notifications" json:"notifications,omitempty"`
+	// By what rollouts find their changes good or bad.
+	Validations   []*Validation `protobuf:"bytes,25,rep,name=validations" json:"validations,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -441,6 +443,13 @@ func (x *Policy) GetChecks() []*Check {
 func (x *Policy) GetNotifications() []*Notification {
 	if x != nil {
 		return x.Notifications
+	}
+	return nil
+}
+
+func (x *Policy) GetValidations() []*Validation {
+	if x != nil {
+		return x.Validations
 	}
 	return nil
 }
@@ -2061,50 +2070,6 @@ func (*ExternalCheck_Sql) isExternalCheck_Ask() {}
 
 func (*ExternalCheck_Command) isExternalCheck_Ask() {}
 
-type CommandLine struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Line          []string               `protobuf:"bytes,1,rep,name=line" json:"line,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *CommandLine) Reset() {
-	*x = CommandLine{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[18]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *CommandLine) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*CommandLine) ProtoMessage() {}
-
-func (x *CommandLine) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[18]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use CommandLine.ProtoReflect.Descriptor instead.
-func (*CommandLine) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{18}
-}
-
-func (x *CommandLine) GetLine() []string {
-	if x != nil {
-		return x.Line
-	}
-	return nil
-}
-
 type RoleBinding struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// "viewer", "editor", "approver" or "operator".
@@ -2117,7 +2082,7 @@ type RoleBinding struct {
 
 func (x *RoleBinding) Reset() {
 	*x = RoleBinding{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[19]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2129,7 +2094,7 @@ func (x *RoleBinding) String() string {
 func (*RoleBinding) ProtoMessage() {}
 
 func (x *RoleBinding) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[19]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2142,7 +2107,7 @@ func (x *RoleBinding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoleBinding.ProtoReflect.Descriptor instead.
 func (*RoleBinding) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{19}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *RoleBinding) GetRole() string {
@@ -2178,7 +2143,7 @@ type PluginBinding struct {
 
 func (x *PluginBinding) Reset() {
 	*x = PluginBinding{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[20]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2190,7 +2155,7 @@ func (x *PluginBinding) String() string {
 func (*PluginBinding) ProtoMessage() {}
 
 func (x *PluginBinding) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[20]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2203,7 +2168,7 @@ func (x *PluginBinding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PluginBinding.ProtoReflect.Descriptor instead.
 func (*PluginBinding) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{20}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *PluginBinding) GetType() string {
@@ -2250,7 +2215,7 @@ type ShrinkGuard struct {
 
 func (x *ShrinkGuard) Reset() {
 	*x = ShrinkGuard{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[21]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2262,7 +2227,7 @@ func (x *ShrinkGuard) String() string {
 func (*ShrinkGuard) ProtoMessage() {}
 
 func (x *ShrinkGuard) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[21]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2275,7 +2240,7 @@ func (x *ShrinkGuard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShrinkGuard.ProtoReflect.Descriptor instead.
 func (*ShrinkGuard) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{21}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ShrinkGuard) GetMaxRemovedPercent() uint32 {
@@ -2322,7 +2287,7 @@ type Budget struct {
 
 func (x *Budget) Reset() {
 	*x = Budget{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[22]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2334,7 +2299,7 @@ func (x *Budget) String() string {
 func (*Budget) ProtoMessage() {}
 
 func (x *Budget) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[22]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2347,7 +2312,7 @@ func (x *Budget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Budget.ProtoReflect.Descriptor instead.
 func (*Budget) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{22}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Budget) GetScope() string {
@@ -2384,7 +2349,7 @@ type ApprovalPolicy struct {
 
 func (x *ApprovalPolicy) Reset() {
 	*x = ApprovalPolicy{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[23]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2396,7 +2361,7 @@ func (x *ApprovalPolicy) String() string {
 func (*ApprovalPolicy) ProtoMessage() {}
 
 func (x *ApprovalPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[23]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2409,7 +2374,7 @@ func (x *ApprovalPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalPolicy.ProtoReflect.Descriptor instead.
 func (*ApprovalPolicy) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{23}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ApprovalPolicy) GetQuorum() uint32 {
@@ -2441,7 +2406,7 @@ type OverridePolicy struct {
 
 func (x *OverridePolicy) Reset() {
 	*x = OverridePolicy{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[24]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2453,7 +2418,7 @@ func (x *OverridePolicy) String() string {
 func (*OverridePolicy) ProtoMessage() {}
 
 func (x *OverridePolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[24]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2466,7 +2431,7 @@ func (x *OverridePolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OverridePolicy.ProtoReflect.Descriptor instead.
 func (*OverridePolicy) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{24}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *OverridePolicy) GetAllow() []string {
@@ -2487,7 +2452,7 @@ var File_lehr_intent_v1_policy_proto protoreflect.FileDescriptor
 
 const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\n" +
-	"\x1blehr/intent/v1/policy.proto\x12\x0elehr.intent.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1blehr/intent/v1/addons.proto\x1a!lehr/intent/v1/notification.proto\"\xef\x06\n" +
+	"\x1blehr/intent/v1/policy.proto\x12\x0elehr.intent.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1blehr/intent/v1/addons.proto\x1a\x1clehr/intent/v1/command.proto\x1a!lehr/intent/v1/notification.proto\x1a\x1flehr/intent/v1/validation.proto\"\xad\a\n" +
 	"\x06Policy\x12\x14\n" +
 	"\x05owner\x18\x01 \x01(\tR\x05owner\x12?\n" +
 	"\x04mode\x18\x02 \x01(\x0e2\x1f.lehr.intent.v1.EnforcementModeB\n" +
@@ -2503,7 +2468,8 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\x06access\x18\f \x03(\v2\x1b.lehr.intent.v1.RoleBindingR\x06access\x124\n" +
 	"\x05rules\x18\x0f \x03(\v2\x1e.lehr.intent.v1.ValidationRuleR\x05rules\x12-\n" +
 	"\x06checks\x18\x14 \x03(\v2\x15.lehr.intent.v1.CheckR\x06checks\x12B\n" +
-	"\rnotifications\x18\x15 \x03(\v2\x1c.lehr.intent.v1.NotificationR\rnotifications\x1a]\n" +
+	"\rnotifications\x18\x15 \x03(\v2\x1c.lehr.intent.v1.NotificationR\rnotifications\x12<\n" +
+	"\vvalidations\x18\x19 \x03(\v2\x1a.lehr.intent.v1.ValidationR\vvalidations\x1a]\n" +
 	"\x0eTypeModesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x125\n" +
 	"\x05value\x18\x02 \x01(\x0e2\x1f.lehr.intent.v1.EnforcementModeR\x05value:\x028\x01:S\xbaHP\x1aN\n" +
@@ -2682,9 +2648,7 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\x0fParametersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\f\n" +
-	"\x03ask\x12\x05\xbaH\x02\b\x01\"+\n" +
-	"\vCommandLine\x12\x1c\n" +
-	"\x04line\x18\x01 \x03(\tB\b\xbaH\x05\x92\x01\x02\b\x01R\x04line\"f\n" +
+	"\x03ask\x12\x05\xbaH\x02\b\x01\"f\n" +
 	"\vRoleBinding\x12=\n" +
 	"\x04role\x18\x01 \x01(\tB)\xbaH&r$R\x06viewerR\x06editorR\bapproverR\boperatorR\x04role\x12\x18\n" +
 	"\x02to\x18\x02 \x03(\tB\b\xbaH\x05\x92\x01\x02\b\x01R\x02to\"\xf0\x01\n" +
@@ -2723,7 +2687,7 @@ func file_lehr_intent_v1_policy_proto_rawDescGZIP() []byte {
 }
 
 var file_lehr_intent_v1_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_lehr_intent_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
+var file_lehr_intent_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_lehr_intent_v1_policy_proto_goTypes = []any{
 	(Metric_Absence)(0),           // 0: lehr.intent.v1.Metric.Absence
 	(Protection_During)(0),        // 1: lehr.intent.v1.Protection.During
@@ -2748,86 +2712,88 @@ var file_lehr_intent_v1_policy_proto_goTypes = []any{
 	(*OtherPartition)(nil),        // 20: lehr.intent.v1.OtherPartition
 	(*ValidationRule)(nil),        // 21: lehr.intent.v1.ValidationRule
 	(*ExternalCheck)(nil),         // 22: lehr.intent.v1.ExternalCheck
-	(*CommandLine)(nil),           // 23: lehr.intent.v1.CommandLine
-	(*RoleBinding)(nil),           // 24: lehr.intent.v1.RoleBinding
-	(*PluginBinding)(nil),         // 25: lehr.intent.v1.PluginBinding
-	(*ShrinkGuard)(nil),           // 26: lehr.intent.v1.ShrinkGuard
-	(*Budget)(nil),                // 27: lehr.intent.v1.Budget
-	(*ApprovalPolicy)(nil),        // 28: lehr.intent.v1.ApprovalPolicy
-	(*OverridePolicy)(nil),        // 29: lehr.intent.v1.OverridePolicy
-	nil,                           // 30: lehr.intent.v1.Policy.TypeModesEntry
-	nil,                           // 31: lehr.intent.v1.Metric.LabelsEntry
-	nil,                           // 32: lehr.intent.v1.Alerts.LabelsEntry
-	nil,                           // 33: lehr.intent.v1.Peak.LabelsEntry
-	nil,                           // 34: lehr.intent.v1.ExternalCheck.ParametersEntry
-	(EnforcementMode)(0),          // 35: lehr.intent.v1.EnforcementMode
-	(*Notification)(nil),          // 36: lehr.intent.v1.Notification
+	(*RoleBinding)(nil),           // 23: lehr.intent.v1.RoleBinding
+	(*PluginBinding)(nil),         // 24: lehr.intent.v1.PluginBinding
+	(*ShrinkGuard)(nil),           // 25: lehr.intent.v1.ShrinkGuard
+	(*Budget)(nil),                // 26: lehr.intent.v1.Budget
+	(*ApprovalPolicy)(nil),        // 27: lehr.intent.v1.ApprovalPolicy
+	(*OverridePolicy)(nil),        // 28: lehr.intent.v1.OverridePolicy
+	nil,                           // 29: lehr.intent.v1.Policy.TypeModesEntry
+	nil,                           // 30: lehr.intent.v1.Metric.LabelsEntry
+	nil,                           // 31: lehr.intent.v1.Alerts.LabelsEntry
+	nil,                           // 32: lehr.intent.v1.Peak.LabelsEntry
+	nil,                           // 33: lehr.intent.v1.ExternalCheck.ParametersEntry
+	(EnforcementMode)(0),          // 34: lehr.intent.v1.EnforcementMode
+	(*Notification)(nil),          // 35: lehr.intent.v1.Notification
+	(*Validation)(nil),            // 36: lehr.intent.v1.Validation
 	(*durationpb.Duration)(nil),   // 37: google.protobuf.Duration
 	(*timestamppb.Timestamp)(nil), // 38: google.protobuf.Timestamp
+	(*CommandLine)(nil),           // 39: lehr.intent.v1.CommandLine
 }
 var file_lehr_intent_v1_policy_proto_depIdxs = []int32{
-	35, // 0: lehr.intent.v1.Policy.mode:type_name -> lehr.intent.v1.EnforcementMode
-	25, // 1: lehr.intent.v1.Policy.plugins:type_name -> lehr.intent.v1.PluginBinding
-	26, // 2: lehr.intent.v1.Policy.shrink:type_name -> lehr.intent.v1.ShrinkGuard
-	27, // 3: lehr.intent.v1.Policy.budgets:type_name -> lehr.intent.v1.Budget
-	30, // 4: lehr.intent.v1.Policy.type_modes:type_name -> lehr.intent.v1.Policy.TypeModesEntry
-	28, // 5: lehr.intent.v1.Policy.approval:type_name -> lehr.intent.v1.ApprovalPolicy
-	29, // 6: lehr.intent.v1.Policy.overrides:type_name -> lehr.intent.v1.OverridePolicy
-	24, // 7: lehr.intent.v1.Policy.access:type_name -> lehr.intent.v1.RoleBinding
+	34, // 0: lehr.intent.v1.Policy.mode:type_name -> lehr.intent.v1.EnforcementMode
+	24, // 1: lehr.intent.v1.Policy.plugins:type_name -> lehr.intent.v1.PluginBinding
+	25, // 2: lehr.intent.v1.Policy.shrink:type_name -> lehr.intent.v1.ShrinkGuard
+	26, // 3: lehr.intent.v1.Policy.budgets:type_name -> lehr.intent.v1.Budget
+	29, // 4: lehr.intent.v1.Policy.type_modes:type_name -> lehr.intent.v1.Policy.TypeModesEntry
+	27, // 5: lehr.intent.v1.Policy.approval:type_name -> lehr.intent.v1.ApprovalPolicy
+	28, // 6: lehr.intent.v1.Policy.overrides:type_name -> lehr.intent.v1.OverridePolicy
+	23, // 7: lehr.intent.v1.Policy.access:type_name -> lehr.intent.v1.RoleBinding
 	21, // 8: lehr.intent.v1.Policy.rules:type_name -> lehr.intent.v1.ValidationRule
 	6,  // 9: lehr.intent.v1.Policy.checks:type_name -> lehr.intent.v1.Check
-	36, // 10: lehr.intent.v1.Policy.notifications:type_name -> lehr.intent.v1.Notification
-	7,  // 11: lehr.intent.v1.Check.min_age:type_name -> lehr.intent.v1.MinimumAge
-	8,  // 12: lehr.intent.v1.Check.deny:type_name -> lehr.intent.v1.Denylist
-	10, // 13: lehr.intent.v1.Check.condition:type_name -> lehr.intent.v1.Condition
-	11, // 14: lehr.intent.v1.Check.calendar:type_name -> lehr.intent.v1.Calendar
-	14, // 15: lehr.intent.v1.Check.query:type_name -> lehr.intent.v1.Metric
-	15, // 16: lehr.intent.v1.Check.alerts:type_name -> lehr.intent.v1.Alerts
-	16, // 17: lehr.intent.v1.Check.peak:type_name -> lehr.intent.v1.Peak
-	17, // 18: lehr.intent.v1.Check.protection:type_name -> lehr.intent.v1.Protection
-	19, // 19: lehr.intent.v1.Check.rate:type_name -> lehr.intent.v1.Rate
-	20, // 20: lehr.intent.v1.Check.partition:type_name -> lehr.intent.v1.OtherPartition
-	37, // 21: lehr.intent.v1.MinimumAge.age:type_name -> google.protobuf.Duration
-	9,  // 22: lehr.intent.v1.Denylist.entries:type_name -> lehr.intent.v1.Denied
-	12, // 23: lehr.intent.v1.Calendar.open:type_name -> lehr.intent.v1.Window
-	13, // 24: lehr.intent.v1.Calendar.freezes:type_name -> lehr.intent.v1.Freeze
-	37, // 25: lehr.intent.v1.Window.duration:type_name -> google.protobuf.Duration
-	38, // 26: lehr.intent.v1.Freeze.from:type_name -> google.protobuf.Timestamp
-	38, // 27: lehr.intent.v1.Freeze.until:type_name -> google.protobuf.Timestamp
-	37, // 28: lehr.intent.v1.Metric.over:type_name -> google.protobuf.Duration
-	37, // 29: lehr.intent.v1.Metric.keep:type_name -> google.protobuf.Duration
-	31, // 30: lehr.intent.v1.Metric.labels:type_name -> lehr.intent.v1.Metric.LabelsEntry
-	0,  // 31: lehr.intent.v1.Metric.absent:type_name -> lehr.intent.v1.Metric.Absence
-	37, // 32: lehr.intent.v1.Alerts.keep:type_name -> google.protobuf.Duration
-	32, // 33: lehr.intent.v1.Alerts.labels:type_name -> lehr.intent.v1.Alerts.LabelsEntry
-	37, // 34: lehr.intent.v1.Peak.keep:type_name -> google.protobuf.Duration
-	33, // 35: lehr.intent.v1.Peak.labels:type_name -> lehr.intent.v1.Peak.LabelsEntry
-	23, // 36: lehr.intent.v1.Protection.command:type_name -> lehr.intent.v1.CommandLine
-	37, // 37: lehr.intent.v1.Protection.keep:type_name -> google.protobuf.Duration
-	37, // 38: lehr.intent.v1.Protection.timeout:type_name -> google.protobuf.Duration
-	1,  // 39: lehr.intent.v1.Protection.during:type_name -> lehr.intent.v1.Protection.During
-	37, // 40: lehr.intent.v1.Protection.every:type_name -> google.protobuf.Duration
-	18, // 41: lehr.intent.v1.Protection.after:type_name -> lehr.intent.v1.AfterPush
-	37, // 42: lehr.intent.v1.AfterPush.delay:type_name -> google.protobuf.Duration
-	37, // 43: lehr.intent.v1.AfterPush.duration:type_name -> google.protobuf.Duration
-	37, // 44: lehr.intent.v1.Rate.per:type_name -> google.protobuf.Duration
-	2,  // 45: lehr.intent.v1.Rate.by:type_name -> lehr.intent.v1.Rate.By
-	3,  // 46: lehr.intent.v1.ValidationRule.severity:type_name -> lehr.intent.v1.ValidationRule.Severity
-	4,  // 47: lehr.intent.v1.ValidationRule.scope:type_name -> lehr.intent.v1.ValidationRule.Scope
-	22, // 48: lehr.intent.v1.ValidationRule.external:type_name -> lehr.intent.v1.ExternalCheck
-	23, // 49: lehr.intent.v1.ExternalCheck.command:type_name -> lehr.intent.v1.CommandLine
-	34, // 50: lehr.intent.v1.ExternalCheck.parameters:type_name -> lehr.intent.v1.ExternalCheck.ParametersEntry
-	37, // 51: lehr.intent.v1.ExternalCheck.timeout:type_name -> google.protobuf.Duration
-	37, // 52: lehr.intent.v1.ExternalCheck.keep:type_name -> google.protobuf.Duration
-	37, // 53: lehr.intent.v1.ShrinkGuard.period:type_name -> google.protobuf.Duration
-	37, // 54: lehr.intent.v1.ApprovalPolicy.expires:type_name -> google.protobuf.Duration
-	37, // 55: lehr.intent.v1.OverridePolicy.longest:type_name -> google.protobuf.Duration
-	35, // 56: lehr.intent.v1.Policy.TypeModesEntry.value:type_name -> lehr.intent.v1.EnforcementMode
-	57, // [57:57] is the sub-list for method output_type
-	57, // [57:57] is the sub-list for method input_type
-	57, // [57:57] is the sub-list for extension type_name
-	57, // [57:57] is the sub-list for extension extendee
-	0,  // [0:57] is the sub-list for field type_name
+	35, // 10: lehr.intent.v1.Policy.notifications:type_name -> lehr.intent.v1.Notification
+	36, // 11: lehr.intent.v1.Policy.validations:type_name -> lehr.intent.v1.Validation
+	7,  // 12: lehr.intent.v1.Check.min_age:type_name -> lehr.intent.v1.MinimumAge
+	8,  // 13: lehr.intent.v1.Check.deny:type_name -> lehr.intent.v1.Denylist
+	10, // 14: lehr.intent.v1.Check.condition:type_name -> lehr.intent.v1.Condition
+	11, // 15: lehr.intent.v1.Check.calendar:type_name -> lehr.intent.v1.Calendar
+	14, // 16: lehr.intent.v1.Check.query:type_name -> lehr.intent.v1.Metric
+	15, // 17: lehr.intent.v1.Check.alerts:type_name -> lehr.intent.v1.Alerts
+	16, // 18: lehr.intent.v1.Check.peak:type_name -> lehr.intent.v1.Peak
+	17, // 19: lehr.intent.v1.Check.protection:type_name -> lehr.intent.v1.Protection
+	19, // 20: lehr.intent.v1.Check.rate:type_name -> lehr.intent.v1.Rate
+	20, // 21: lehr.intent.v1.Check.partition:type_name -> lehr.intent.v1.OtherPartition
+	37, // 22: lehr.intent.v1.MinimumAge.age:type_name -> google.protobuf.Duration
+	9,  // 23: lehr.intent.v1.Denylist.entries:type_name -> lehr.intent.v1.Denied
+	12, // 24: lehr.intent.v1.Calendar.open:type_name -> lehr.intent.v1.Window
+	13, // 25: lehr.intent.v1.Calendar.freezes:type_name -> lehr.intent.v1.Freeze
+	37, // 26: lehr.intent.v1.Window.duration:type_name -> google.protobuf.Duration
+	38, // 27: lehr.intent.v1.Freeze.from:type_name -> google.protobuf.Timestamp
+	38, // 28: lehr.intent.v1.Freeze.until:type_name -> google.protobuf.Timestamp
+	37, // 29: lehr.intent.v1.Metric.over:type_name -> google.protobuf.Duration
+	37, // 30: lehr.intent.v1.Metric.keep:type_name -> google.protobuf.Duration
+	30, // 31: lehr.intent.v1.Metric.labels:type_name -> lehr.intent.v1.Metric.LabelsEntry
+	0,  // 32: lehr.intent.v1.Metric.absent:type_name -> lehr.intent.v1.Metric.Absence
+	37, // 33: lehr.intent.v1.Alerts.keep:type_name -> google.protobuf.Duration
+	31, // 34: lehr.intent.v1.Alerts.labels:type_name -> lehr.intent.v1.Alerts.LabelsEntry
+	37, // 35: lehr.intent.v1.Peak.keep:type_name -> google.protobuf.Duration
+	32, // 36: lehr.intent.v1.Peak.labels:type_name -> lehr.intent.v1.Peak.LabelsEntry
+	39, // 37: lehr.intent.v1.Protection.command:type_name -> lehr.intent.v1.CommandLine
+	37, // 38: lehr.intent.v1.Protection.keep:type_name -> google.protobuf.Duration
+	37, // 39: lehr.intent.v1.Protection.timeout:type_name -> google.protobuf.Duration
+	1,  // 40: lehr.intent.v1.Protection.during:type_name -> lehr.intent.v1.Protection.During
+	37, // 41: lehr.intent.v1.Protection.every:type_name -> google.protobuf.Duration
+	18, // 42: lehr.intent.v1.Protection.after:type_name -> lehr.intent.v1.AfterPush
+	37, // 43: lehr.intent.v1.AfterPush.delay:type_name -> google.protobuf.Duration
+	37, // 44: lehr.intent.v1.AfterPush.duration:type_name -> google.protobuf.Duration
+	37, // 45: lehr.intent.v1.Rate.per:type_name -> google.protobuf.Duration
+	2,  // 46: lehr.intent.v1.Rate.by:type_name -> lehr.intent.v1.Rate.By
+	3,  // 47: lehr.intent.v1.ValidationRule.severity:type_name -> lehr.intent.v1.ValidationRule.Severity
+	4,  // 48: lehr.intent.v1.ValidationRule.scope:type_name -> lehr.intent.v1.ValidationRule.Scope
+	22, // 49: lehr.intent.v1.ValidationRule.external:type_name -> lehr.intent.v1.ExternalCheck
+	39, // 50: lehr.intent.v1.ExternalCheck.command:type_name -> lehr.intent.v1.CommandLine
+	33, // 51: lehr.intent.v1.ExternalCheck.parameters:type_name -> lehr.intent.v1.ExternalCheck.ParametersEntry
+	37, // 52: lehr.intent.v1.ExternalCheck.timeout:type_name -> google.protobuf.Duration
+	37, // 53: lehr.intent.v1.ExternalCheck.keep:type_name -> google.protobuf.Duration
+	37, // 54: lehr.intent.v1.ShrinkGuard.period:type_name -> google.protobuf.Duration
+	37, // 55: lehr.intent.v1.ApprovalPolicy.expires:type_name -> google.protobuf.Duration
+	37, // 56: lehr.intent.v1.OverridePolicy.longest:type_name -> google.protobuf.Duration
+	34, // 57: lehr.intent.v1.Policy.TypeModesEntry.value:type_name -> lehr.intent.v1.EnforcementMode
+	58, // [58:58] is the sub-list for method output_type
+	58, // [58:58] is the sub-list for method input_type
+	58, // [58:58] is the sub-list for extension type_name
+	58, // [58:58] is the sub-list for extension extendee
+	0,  // [0:58] is the sub-list for field type_name
 }
 
 func init() { file_lehr_intent_v1_policy_proto_init() }
@@ -2836,7 +2802,9 @@ func file_lehr_intent_v1_policy_proto_init() {
 		return
 	}
 	file_lehr_intent_v1_addons_proto_init()
+	file_lehr_intent_v1_command_proto_init()
 	file_lehr_intent_v1_notification_proto_init()
+	file_lehr_intent_v1_validation_proto_init()
 	file_lehr_intent_v1_policy_proto_msgTypes[1].OneofWrappers = []any{
 		(*Check_MinAge)(nil),
 		(*Check_Deny)(nil),
@@ -2873,7 +2841,7 @@ func file_lehr_intent_v1_policy_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_intent_v1_policy_proto_rawDesc), len(file_lehr_intent_v1_policy_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   30,
+			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
