@@ -84,7 +84,7 @@ func (p *Pipeline) judge(ctx context.Context, head intent.IncarnationID, r readi
 		Snapshots: p.options.Store, History: p.options.Store,
 		Origin: p.builder.origin, Acknowledged: acknowledged, Now: now,
 		Again: again, Elsewhere: p.builder.judgeElsewhere, Servers: p.builder.serving(),
-		Rest: p.builder.rest(delta), Rule: p.builder.sources.rulePlace, Outside: p.options.Outside,
+		Rest: p.builder.rest(delta), Rule: p.builder.sources.rulePlace, Rollout: p.builder.sources.rolloutPlace, Outside: p.options.Outside,
 	})
 	validated(err != nil || verdict.Rejected || verdict.Held)
 	if err != nil && generating.Err() != nil {
