@@ -42,7 +42,12 @@ var rules = []rule{
 		reason: "they take values and now, and return values: no clock, store or network",
 	},
 	{
-		name: "pure packages do no I/O", from: []string{"intent", "audit", "calendar", "annealing/check", "annealing/explain", "judge", "strategist/selection", "strategist/course"},
+		name: "validations stand on the ground and the judge", from: []string{"strategist/validation"},
+		never: []string{""}, except: append([]string{"gen", "judge"}, ground...),
+		reason: "definitions are checked by them, and records judged again, without a server",
+	},
+	{
+		name: "pure packages do no I/O", from: []string{"intent", "audit", "calendar", "annealing/check", "annealing/explain", "judge", "strategist/selection", "strategist/course", "strategist/validation"},
 		never:  []string{"!os", "!net", "!net/http", "!database/sql", "!math/rand", "!math/rand/v2", "!os/exec"},
 		reason: "a rule that can be replayed is a rule that can be tested",
 	},
