@@ -423,7 +423,9 @@ type Policy struct {
 	// Who is told of what.
 	Notifications []*Notification `protobuf:"bytes,21,rep,name=notifications" json:"notifications,omitempty"`
 	// How what changes goes on, a little at a time.
-	Rollouts      []*Rollout `protobuf:"bytes,22,rep,name=rollouts" json:"rollouts,omitempty"`
+	Rollouts []*Rollout `protobuf:"bytes,22,rep,name=rollouts" json:"rollouts,omitempty"`
+	// By what rollouts find their changes good or bad.
+	Validations   []*Validation `protobuf:"bytes,25,rep,name=validations" json:"validations,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -552,6 +554,13 @@ func (x *Policy) GetNotifications() []*Notification {
 func (x *Policy) GetRollouts() []*Rollout {
 	if x != nil {
 		return x.Rollouts
+	}
+	return nil
+}
+
+func (x *Policy) GetValidations() []*Validation {
+	if x != nil {
+		return x.Validations
 	}
 	return nil
 }
@@ -2540,50 +2549,6 @@ func (*ExternalCheck_Sql) isExternalCheck_Ask() {}
 
 func (*ExternalCheck_Command) isExternalCheck_Ask() {}
 
-type CommandLine struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Line          []string               `protobuf:"bytes,1,rep,name=line" json:"line,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *CommandLine) Reset() {
-	*x = CommandLine{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[21]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *CommandLine) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*CommandLine) ProtoMessage() {}
-
-func (x *CommandLine) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[21]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use CommandLine.ProtoReflect.Descriptor instead.
-func (*CommandLine) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{21}
-}
-
-func (x *CommandLine) GetLine() []string {
-	if x != nil {
-		return x.Line
-	}
-	return nil
-}
-
 type RoleBinding struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// "viewer", "editor", "approver" or "operator".
@@ -2596,7 +2561,7 @@ type RoleBinding struct {
 
 func (x *RoleBinding) Reset() {
 	*x = RoleBinding{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[22]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2608,7 +2573,7 @@ func (x *RoleBinding) String() string {
 func (*RoleBinding) ProtoMessage() {}
 
 func (x *RoleBinding) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[22]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2621,7 +2586,7 @@ func (x *RoleBinding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoleBinding.ProtoReflect.Descriptor instead.
 func (*RoleBinding) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{22}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *RoleBinding) GetRole() string {
@@ -2657,7 +2622,7 @@ type PluginBinding struct {
 
 func (x *PluginBinding) Reset() {
 	*x = PluginBinding{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[23]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2669,7 +2634,7 @@ func (x *PluginBinding) String() string {
 func (*PluginBinding) ProtoMessage() {}
 
 func (x *PluginBinding) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[23]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2682,7 +2647,7 @@ func (x *PluginBinding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PluginBinding.ProtoReflect.Descriptor instead.
 func (*PluginBinding) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{23}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *PluginBinding) GetType() string {
@@ -2729,7 +2694,7 @@ type ShrinkGuard struct {
 
 func (x *ShrinkGuard) Reset() {
 	*x = ShrinkGuard{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[24]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2741,7 +2706,7 @@ func (x *ShrinkGuard) String() string {
 func (*ShrinkGuard) ProtoMessage() {}
 
 func (x *ShrinkGuard) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[24]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2754,7 +2719,7 @@ func (x *ShrinkGuard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShrinkGuard.ProtoReflect.Descriptor instead.
 func (*ShrinkGuard) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{24}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ShrinkGuard) GetMaxRemovedPercent() uint32 {
@@ -2801,7 +2766,7 @@ type Budget struct {
 
 func (x *Budget) Reset() {
 	*x = Budget{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[25]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2813,7 +2778,7 @@ func (x *Budget) String() string {
 func (*Budget) ProtoMessage() {}
 
 func (x *Budget) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[25]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2826,7 +2791,7 @@ func (x *Budget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Budget.ProtoReflect.Descriptor instead.
 func (*Budget) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{25}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Budget) GetScope() string {
@@ -2863,7 +2828,7 @@ type ApprovalPolicy struct {
 
 func (x *ApprovalPolicy) Reset() {
 	*x = ApprovalPolicy{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[26]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2875,7 +2840,7 @@ func (x *ApprovalPolicy) String() string {
 func (*ApprovalPolicy) ProtoMessage() {}
 
 func (x *ApprovalPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[26]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2888,7 +2853,7 @@ func (x *ApprovalPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalPolicy.ProtoReflect.Descriptor instead.
 func (*ApprovalPolicy) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{26}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ApprovalPolicy) GetQuorum() uint32 {
@@ -2920,7 +2885,7 @@ type OverridePolicy struct {
 
 func (x *OverridePolicy) Reset() {
 	*x = OverridePolicy{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[27]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2932,7 +2897,7 @@ func (x *OverridePolicy) String() string {
 func (*OverridePolicy) ProtoMessage() {}
 
 func (x *OverridePolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[27]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2945,7 +2910,7 @@ func (x *OverridePolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OverridePolicy.ProtoReflect.Descriptor instead.
 func (*OverridePolicy) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{27}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *OverridePolicy) GetAllow() []string {
@@ -2966,7 +2931,7 @@ var File_lehr_intent_v1_policy_proto protoreflect.FileDescriptor
 
 const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\n" +
-	"\x1blehr/intent/v1/policy.proto\x12\x0elehr.intent.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1blehr/intent/v1/addons.proto\x1a!lehr/intent/v1/notification.proto\"\xfc\a\n" +
+	"\x1blehr/intent/v1/policy.proto\x12\x0elehr.intent.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1blehr/intent/v1/addons.proto\x1a\x1clehr/intent/v1/command.proto\x1a!lehr/intent/v1/notification.proto\x1a\x1flehr/intent/v1/validation.proto\"\xba\b\n" +
 	"\x06Policy\x12\x14\n" +
 	"\x05owner\x18\x01 \x01(\tR\x05owner\x12?\n" +
 	"\x04mode\x18\x02 \x01(\x0e2\x1f.lehr.intent.v1.EnforcementModeB\n" +
@@ -2983,7 +2948,8 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\x05rules\x18\x0f \x03(\v2\x1e.lehr.intent.v1.ValidationRuleR\x05rules\x12-\n" +
 	"\x06checks\x18\x14 \x03(\v2\x15.lehr.intent.v1.CheckR\x06checks\x12B\n" +
 	"\rnotifications\x18\x15 \x03(\v2\x1c.lehr.intent.v1.NotificationR\rnotifications\x123\n" +
-	"\brollouts\x18\x16 \x03(\v2\x17.lehr.intent.v1.RolloutR\brollouts\x1a]\n" +
+	"\brollouts\x18\x16 \x03(\v2\x17.lehr.intent.v1.RolloutR\brollouts\x12<\n" +
+	"\vvalidations\x18\x19 \x03(\v2\x1a.lehr.intent.v1.ValidationR\vvalidations\x1a]\n" +
 	"\x0eTypeModesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x125\n" +
 	"\x05value\x18\x02 \x01(\x0e2\x1f.lehr.intent.v1.EnforcementModeR\x05value:\x028\x01:\xaa\x01\xbaH\xa6\x01\x1aN\n" +
@@ -3202,9 +3168,7 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\x0fParametersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\f\n" +
-	"\x03ask\x12\x05\xbaH\x02\b\x01\"+\n" +
-	"\vCommandLine\x12\x1c\n" +
-	"\x04line\x18\x01 \x03(\tB\b\xbaH\x05\x92\x01\x02\b\x01R\x04line\"f\n" +
+	"\x03ask\x12\x05\xbaH\x02\b\x01\"f\n" +
 	"\vRoleBinding\x12=\n" +
 	"\x04role\x18\x01 \x01(\tB)\xbaH&r$R\x06viewerR\x06editorR\bapproverR\boperatorR\x04role\x12\x18\n" +
 	"\x02to\x18\x02 \x03(\tB\b\xbaH\x05\x92\x01\x02\b\x01R\x02to\"\xf0\x01\n" +
@@ -3243,7 +3207,7 @@ func file_lehr_intent_v1_policy_proto_rawDescGZIP() []byte {
 }
 
 var file_lehr_intent_v1_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
-var file_lehr_intent_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
+var file_lehr_intent_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
 var file_lehr_intent_v1_policy_proto_goTypes = []any{
 	(Rollout_OnBad)(0),            // 0: lehr.intent.v1.Rollout.OnBad
 	(Rollout_Newer)(0),            // 1: lehr.intent.v1.Rollout.Newer
@@ -3273,96 +3237,98 @@ var file_lehr_intent_v1_policy_proto_goTypes = []any{
 	(*OtherPartition)(nil),        // 25: lehr.intent.v1.OtherPartition
 	(*ValidationRule)(nil),        // 26: lehr.intent.v1.ValidationRule
 	(*ExternalCheck)(nil),         // 27: lehr.intent.v1.ExternalCheck
-	(*CommandLine)(nil),           // 28: lehr.intent.v1.CommandLine
-	(*RoleBinding)(nil),           // 29: lehr.intent.v1.RoleBinding
-	(*PluginBinding)(nil),         // 30: lehr.intent.v1.PluginBinding
-	(*ShrinkGuard)(nil),           // 31: lehr.intent.v1.ShrinkGuard
-	(*Budget)(nil),                // 32: lehr.intent.v1.Budget
-	(*ApprovalPolicy)(nil),        // 33: lehr.intent.v1.ApprovalPolicy
-	(*OverridePolicy)(nil),        // 34: lehr.intent.v1.OverridePolicy
-	nil,                           // 35: lehr.intent.v1.Policy.TypeModesEntry
-	nil,                           // 36: lehr.intent.v1.Metric.LabelsEntry
-	nil,                           // 37: lehr.intent.v1.Alerts.LabelsEntry
-	nil,                           // 38: lehr.intent.v1.Peak.LabelsEntry
-	nil,                           // 39: lehr.intent.v1.ExternalCheck.ParametersEntry
-	(EnforcementMode)(0),          // 40: lehr.intent.v1.EnforcementMode
-	(*Notification)(nil),          // 41: lehr.intent.v1.Notification
+	(*RoleBinding)(nil),           // 28: lehr.intent.v1.RoleBinding
+	(*PluginBinding)(nil),         // 29: lehr.intent.v1.PluginBinding
+	(*ShrinkGuard)(nil),           // 30: lehr.intent.v1.ShrinkGuard
+	(*Budget)(nil),                // 31: lehr.intent.v1.Budget
+	(*ApprovalPolicy)(nil),        // 32: lehr.intent.v1.ApprovalPolicy
+	(*OverridePolicy)(nil),        // 33: lehr.intent.v1.OverridePolicy
+	nil,                           // 34: lehr.intent.v1.Policy.TypeModesEntry
+	nil,                           // 35: lehr.intent.v1.Metric.LabelsEntry
+	nil,                           // 36: lehr.intent.v1.Alerts.LabelsEntry
+	nil,                           // 37: lehr.intent.v1.Peak.LabelsEntry
+	nil,                           // 38: lehr.intent.v1.ExternalCheck.ParametersEntry
+	(EnforcementMode)(0),          // 39: lehr.intent.v1.EnforcementMode
+	(*Notification)(nil),          // 40: lehr.intent.v1.Notification
+	(*Validation)(nil),            // 41: lehr.intent.v1.Validation
 	(*durationpb.Duration)(nil),   // 42: google.protobuf.Duration
 	(*timestamppb.Timestamp)(nil), // 43: google.protobuf.Timestamp
+	(*CommandLine)(nil),           // 44: lehr.intent.v1.CommandLine
 }
 var file_lehr_intent_v1_policy_proto_depIdxs = []int32{
-	40, // 0: lehr.intent.v1.Policy.mode:type_name -> lehr.intent.v1.EnforcementMode
-	30, // 1: lehr.intent.v1.Policy.plugins:type_name -> lehr.intent.v1.PluginBinding
-	31, // 2: lehr.intent.v1.Policy.shrink:type_name -> lehr.intent.v1.ShrinkGuard
-	32, // 3: lehr.intent.v1.Policy.budgets:type_name -> lehr.intent.v1.Budget
-	35, // 4: lehr.intent.v1.Policy.type_modes:type_name -> lehr.intent.v1.Policy.TypeModesEntry
-	33, // 5: lehr.intent.v1.Policy.approval:type_name -> lehr.intent.v1.ApprovalPolicy
-	34, // 6: lehr.intent.v1.Policy.overrides:type_name -> lehr.intent.v1.OverridePolicy
-	29, // 7: lehr.intent.v1.Policy.access:type_name -> lehr.intent.v1.RoleBinding
+	39, // 0: lehr.intent.v1.Policy.mode:type_name -> lehr.intent.v1.EnforcementMode
+	29, // 1: lehr.intent.v1.Policy.plugins:type_name -> lehr.intent.v1.PluginBinding
+	30, // 2: lehr.intent.v1.Policy.shrink:type_name -> lehr.intent.v1.ShrinkGuard
+	31, // 3: lehr.intent.v1.Policy.budgets:type_name -> lehr.intent.v1.Budget
+	34, // 4: lehr.intent.v1.Policy.type_modes:type_name -> lehr.intent.v1.Policy.TypeModesEntry
+	32, // 5: lehr.intent.v1.Policy.approval:type_name -> lehr.intent.v1.ApprovalPolicy
+	33, // 6: lehr.intent.v1.Policy.overrides:type_name -> lehr.intent.v1.OverridePolicy
+	28, // 7: lehr.intent.v1.Policy.access:type_name -> lehr.intent.v1.RoleBinding
 	26, // 8: lehr.intent.v1.Policy.rules:type_name -> lehr.intent.v1.ValidationRule
 	11, // 9: lehr.intent.v1.Policy.checks:type_name -> lehr.intent.v1.Check
-	41, // 10: lehr.intent.v1.Policy.notifications:type_name -> lehr.intent.v1.Notification
+	40, // 10: lehr.intent.v1.Policy.notifications:type_name -> lehr.intent.v1.Notification
 	8,  // 11: lehr.intent.v1.Policy.rollouts:type_name -> lehr.intent.v1.Rollout
-	9,  // 12: lehr.intent.v1.Rollout.field:type_name -> lehr.intent.v1.DocumentField
-	10, // 13: lehr.intent.v1.Rollout.stages:type_name -> lehr.intent.v1.RolloutStage
-	0,  // 14: lehr.intent.v1.Rollout.on_bad:type_name -> lehr.intent.v1.Rollout.OnBad
-	1,  // 15: lehr.intent.v1.Rollout.newer:type_name -> lehr.intent.v1.Rollout.Newer
-	10, // 16: lehr.intent.v1.Rollout.emergency:type_name -> lehr.intent.v1.RolloutStage
-	42, // 17: lehr.intent.v1.Rollout.patience:type_name -> google.protobuf.Duration
-	42, // 18: lehr.intent.v1.RolloutStage.delay:type_name -> google.protobuf.Duration
-	42, // 19: lehr.intent.v1.RolloutStage.soak:type_name -> google.protobuf.Duration
-	16, // 20: lehr.intent.v1.RolloutStage.window:type_name -> lehr.intent.v1.Calendar
-	12, // 21: lehr.intent.v1.Check.min_age:type_name -> lehr.intent.v1.MinimumAge
-	13, // 22: lehr.intent.v1.Check.deny:type_name -> lehr.intent.v1.Denylist
-	15, // 23: lehr.intent.v1.Check.condition:type_name -> lehr.intent.v1.Condition
-	16, // 24: lehr.intent.v1.Check.calendar:type_name -> lehr.intent.v1.Calendar
-	19, // 25: lehr.intent.v1.Check.query:type_name -> lehr.intent.v1.Metric
-	20, // 26: lehr.intent.v1.Check.alerts:type_name -> lehr.intent.v1.Alerts
-	21, // 27: lehr.intent.v1.Check.peak:type_name -> lehr.intent.v1.Peak
-	22, // 28: lehr.intent.v1.Check.protection:type_name -> lehr.intent.v1.Protection
-	24, // 29: lehr.intent.v1.Check.rate:type_name -> lehr.intent.v1.Rate
-	25, // 30: lehr.intent.v1.Check.partition:type_name -> lehr.intent.v1.OtherPartition
-	42, // 31: lehr.intent.v1.MinimumAge.age:type_name -> google.protobuf.Duration
-	14, // 32: lehr.intent.v1.Denylist.entries:type_name -> lehr.intent.v1.Denied
-	17, // 33: lehr.intent.v1.Calendar.open:type_name -> lehr.intent.v1.Window
-	18, // 34: lehr.intent.v1.Calendar.freezes:type_name -> lehr.intent.v1.Freeze
-	42, // 35: lehr.intent.v1.Window.duration:type_name -> google.protobuf.Duration
-	43, // 36: lehr.intent.v1.Freeze.from:type_name -> google.protobuf.Timestamp
-	43, // 37: lehr.intent.v1.Freeze.until:type_name -> google.protobuf.Timestamp
-	42, // 38: lehr.intent.v1.Metric.over:type_name -> google.protobuf.Duration
-	42, // 39: lehr.intent.v1.Metric.keep:type_name -> google.protobuf.Duration
-	36, // 40: lehr.intent.v1.Metric.labels:type_name -> lehr.intent.v1.Metric.LabelsEntry
-	2,  // 41: lehr.intent.v1.Metric.absent:type_name -> lehr.intent.v1.Metric.Absence
-	42, // 42: lehr.intent.v1.Alerts.keep:type_name -> google.protobuf.Duration
-	37, // 43: lehr.intent.v1.Alerts.labels:type_name -> lehr.intent.v1.Alerts.LabelsEntry
-	42, // 44: lehr.intent.v1.Peak.keep:type_name -> google.protobuf.Duration
-	38, // 45: lehr.intent.v1.Peak.labels:type_name -> lehr.intent.v1.Peak.LabelsEntry
-	28, // 46: lehr.intent.v1.Protection.command:type_name -> lehr.intent.v1.CommandLine
-	42, // 47: lehr.intent.v1.Protection.keep:type_name -> google.protobuf.Duration
-	42, // 48: lehr.intent.v1.Protection.timeout:type_name -> google.protobuf.Duration
-	3,  // 49: lehr.intent.v1.Protection.during:type_name -> lehr.intent.v1.Protection.During
-	42, // 50: lehr.intent.v1.Protection.every:type_name -> google.protobuf.Duration
-	23, // 51: lehr.intent.v1.Protection.after:type_name -> lehr.intent.v1.AfterPush
-	42, // 52: lehr.intent.v1.AfterPush.delay:type_name -> google.protobuf.Duration
-	42, // 53: lehr.intent.v1.AfterPush.duration:type_name -> google.protobuf.Duration
-	42, // 54: lehr.intent.v1.Rate.per:type_name -> google.protobuf.Duration
-	4,  // 55: lehr.intent.v1.Rate.by:type_name -> lehr.intent.v1.Rate.By
-	5,  // 56: lehr.intent.v1.ValidationRule.severity:type_name -> lehr.intent.v1.ValidationRule.Severity
-	6,  // 57: lehr.intent.v1.ValidationRule.scope:type_name -> lehr.intent.v1.ValidationRule.Scope
-	27, // 58: lehr.intent.v1.ValidationRule.external:type_name -> lehr.intent.v1.ExternalCheck
-	28, // 59: lehr.intent.v1.ExternalCheck.command:type_name -> lehr.intent.v1.CommandLine
-	39, // 60: lehr.intent.v1.ExternalCheck.parameters:type_name -> lehr.intent.v1.ExternalCheck.ParametersEntry
-	42, // 61: lehr.intent.v1.ExternalCheck.timeout:type_name -> google.protobuf.Duration
-	42, // 62: lehr.intent.v1.ExternalCheck.keep:type_name -> google.protobuf.Duration
-	42, // 63: lehr.intent.v1.ShrinkGuard.period:type_name -> google.protobuf.Duration
-	42, // 64: lehr.intent.v1.ApprovalPolicy.expires:type_name -> google.protobuf.Duration
-	42, // 65: lehr.intent.v1.OverridePolicy.longest:type_name -> google.protobuf.Duration
-	40, // 66: lehr.intent.v1.Policy.TypeModesEntry.value:type_name -> lehr.intent.v1.EnforcementMode
-	67, // [67:67] is the sub-list for method output_type
-	67, // [67:67] is the sub-list for method input_type
-	67, // [67:67] is the sub-list for extension type_name
-	67, // [67:67] is the sub-list for extension extendee
-	0,  // [0:67] is the sub-list for field type_name
+	41, // 12: lehr.intent.v1.Policy.validations:type_name -> lehr.intent.v1.Validation
+	9,  // 13: lehr.intent.v1.Rollout.field:type_name -> lehr.intent.v1.DocumentField
+	10, // 14: lehr.intent.v1.Rollout.stages:type_name -> lehr.intent.v1.RolloutStage
+	0,  // 15: lehr.intent.v1.Rollout.on_bad:type_name -> lehr.intent.v1.Rollout.OnBad
+	1,  // 16: lehr.intent.v1.Rollout.newer:type_name -> lehr.intent.v1.Rollout.Newer
+	10, // 17: lehr.intent.v1.Rollout.emergency:type_name -> lehr.intent.v1.RolloutStage
+	42, // 18: lehr.intent.v1.Rollout.patience:type_name -> google.protobuf.Duration
+	42, // 19: lehr.intent.v1.RolloutStage.delay:type_name -> google.protobuf.Duration
+	42, // 20: lehr.intent.v1.RolloutStage.soak:type_name -> google.protobuf.Duration
+	16, // 21: lehr.intent.v1.RolloutStage.window:type_name -> lehr.intent.v1.Calendar
+	12, // 22: lehr.intent.v1.Check.min_age:type_name -> lehr.intent.v1.MinimumAge
+	13, // 23: lehr.intent.v1.Check.deny:type_name -> lehr.intent.v1.Denylist
+	15, // 24: lehr.intent.v1.Check.condition:type_name -> lehr.intent.v1.Condition
+	16, // 25: lehr.intent.v1.Check.calendar:type_name -> lehr.intent.v1.Calendar
+	19, // 26: lehr.intent.v1.Check.query:type_name -> lehr.intent.v1.Metric
+	20, // 27: lehr.intent.v1.Check.alerts:type_name -> lehr.intent.v1.Alerts
+	21, // 28: lehr.intent.v1.Check.peak:type_name -> lehr.intent.v1.Peak
+	22, // 29: lehr.intent.v1.Check.protection:type_name -> lehr.intent.v1.Protection
+	24, // 30: lehr.intent.v1.Check.rate:type_name -> lehr.intent.v1.Rate
+	25, // 31: lehr.intent.v1.Check.partition:type_name -> lehr.intent.v1.OtherPartition
+	42, // 32: lehr.intent.v1.MinimumAge.age:type_name -> google.protobuf.Duration
+	14, // 33: lehr.intent.v1.Denylist.entries:type_name -> lehr.intent.v1.Denied
+	17, // 34: lehr.intent.v1.Calendar.open:type_name -> lehr.intent.v1.Window
+	18, // 35: lehr.intent.v1.Calendar.freezes:type_name -> lehr.intent.v1.Freeze
+	42, // 36: lehr.intent.v1.Window.duration:type_name -> google.protobuf.Duration
+	43, // 37: lehr.intent.v1.Freeze.from:type_name -> google.protobuf.Timestamp
+	43, // 38: lehr.intent.v1.Freeze.until:type_name -> google.protobuf.Timestamp
+	42, // 39: lehr.intent.v1.Metric.over:type_name -> google.protobuf.Duration
+	42, // 40: lehr.intent.v1.Metric.keep:type_name -> google.protobuf.Duration
+	35, // 41: lehr.intent.v1.Metric.labels:type_name -> lehr.intent.v1.Metric.LabelsEntry
+	2,  // 42: lehr.intent.v1.Metric.absent:type_name -> lehr.intent.v1.Metric.Absence
+	42, // 43: lehr.intent.v1.Alerts.keep:type_name -> google.protobuf.Duration
+	36, // 44: lehr.intent.v1.Alerts.labels:type_name -> lehr.intent.v1.Alerts.LabelsEntry
+	42, // 45: lehr.intent.v1.Peak.keep:type_name -> google.protobuf.Duration
+	37, // 46: lehr.intent.v1.Peak.labels:type_name -> lehr.intent.v1.Peak.LabelsEntry
+	44, // 47: lehr.intent.v1.Protection.command:type_name -> lehr.intent.v1.CommandLine
+	42, // 48: lehr.intent.v1.Protection.keep:type_name -> google.protobuf.Duration
+	42, // 49: lehr.intent.v1.Protection.timeout:type_name -> google.protobuf.Duration
+	3,  // 50: lehr.intent.v1.Protection.during:type_name -> lehr.intent.v1.Protection.During
+	42, // 51: lehr.intent.v1.Protection.every:type_name -> google.protobuf.Duration
+	23, // 52: lehr.intent.v1.Protection.after:type_name -> lehr.intent.v1.AfterPush
+	42, // 53: lehr.intent.v1.AfterPush.delay:type_name -> google.protobuf.Duration
+	42, // 54: lehr.intent.v1.AfterPush.duration:type_name -> google.protobuf.Duration
+	42, // 55: lehr.intent.v1.Rate.per:type_name -> google.protobuf.Duration
+	4,  // 56: lehr.intent.v1.Rate.by:type_name -> lehr.intent.v1.Rate.By
+	5,  // 57: lehr.intent.v1.ValidationRule.severity:type_name -> lehr.intent.v1.ValidationRule.Severity
+	6,  // 58: lehr.intent.v1.ValidationRule.scope:type_name -> lehr.intent.v1.ValidationRule.Scope
+	27, // 59: lehr.intent.v1.ValidationRule.external:type_name -> lehr.intent.v1.ExternalCheck
+	44, // 60: lehr.intent.v1.ExternalCheck.command:type_name -> lehr.intent.v1.CommandLine
+	38, // 61: lehr.intent.v1.ExternalCheck.parameters:type_name -> lehr.intent.v1.ExternalCheck.ParametersEntry
+	42, // 62: lehr.intent.v1.ExternalCheck.timeout:type_name -> google.protobuf.Duration
+	42, // 63: lehr.intent.v1.ExternalCheck.keep:type_name -> google.protobuf.Duration
+	42, // 64: lehr.intent.v1.ShrinkGuard.period:type_name -> google.protobuf.Duration
+	42, // 65: lehr.intent.v1.ApprovalPolicy.expires:type_name -> google.protobuf.Duration
+	42, // 66: lehr.intent.v1.OverridePolicy.longest:type_name -> google.protobuf.Duration
+	39, // 67: lehr.intent.v1.Policy.TypeModesEntry.value:type_name -> lehr.intent.v1.EnforcementMode
+	68, // [68:68] is the sub-list for method output_type
+	68, // [68:68] is the sub-list for method input_type
+	68, // [68:68] is the sub-list for extension type_name
+	68, // [68:68] is the sub-list for extension extendee
+	0,  // [0:68] is the sub-list for field type_name
 }
 
 func init() { file_lehr_intent_v1_policy_proto_init() }
@@ -3371,7 +3337,9 @@ func file_lehr_intent_v1_policy_proto_init() {
 		return
 	}
 	file_lehr_intent_v1_addons_proto_init()
+	file_lehr_intent_v1_command_proto_init()
 	file_lehr_intent_v1_notification_proto_init()
+	file_lehr_intent_v1_validation_proto_init()
 	file_lehr_intent_v1_policy_proto_msgTypes[3].OneofWrappers = []any{
 		(*RolloutStage_ByScope)(nil),
 		(*RolloutStage_ByLabel)(nil),
@@ -3412,7 +3380,7 @@ func file_lehr_intent_v1_policy_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_intent_v1_policy_proto_rawDesc), len(file_lehr_intent_v1_policy_proto_rawDesc)),
 			NumEnums:      7,
-			NumMessages:   33,
+			NumMessages:   32,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
