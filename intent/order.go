@@ -55,7 +55,9 @@ func (s RolloutStanding) refuseStart(value json.RawMessage) error {
 			WithHint(`write the value: lehr rollout start %s --to 1.4 --reason WHY; a text that is no JSON is taken as a string`, s.Name)
 	case !s.ByField && len(value) > 0:
 		return fault.New(fault.Invalid, "rollout %s sets no field: it brings what head says", s.Name).WithHint("change the sources instead; leave the value out")
-	case !s.ByField && !s.Held:
+	case !s.ByField && s.Run != nil && s.state().Open():
+		return s.refuse("run %d goes on: it is %s", "lehr rollout status "+s.Name+" says what it waits for", s.Run.Run, s.state())
+	case !s.ByField && !s.Held && (s.Run == nil || s.state() == RolloutDone || s.state() == RolloutSuperseded):
 		return s.refuse("it begins by itself when head has something new for its assets", "with newer: held in lehr.yaml it waits for lehr rollout start")
 	}
 	return nil
@@ -83,18 +85,20 @@ func (s RolloutStanding) refuseOfRun(kind OrderKind) error {
 	switch {
 	case kind == OrderRollback && is(RolloutRollingBack, RolloutRolledBack):
 		return s.refuse("run %d is %s already", status, run.Run, state)
+	case kind == OrderRollback && !s.Governs:
+		return s.refuse("head's policy does not have it any more", "lehr pin keeps an asset at what was good; put the rollout back under rollouts in lehr.yaml to have it go back")
 	case kind == OrderRollback && is(RolloutStopped, RolloutDone):
 		return nil // What it brought is there.
 	case !state.Open():
 		return s.refuse("run %d ended: it is %s", status, run.Run, state)
+	case is(RolloutRollingBack):
+		return s.refuse("run %d goes back already to what was good", status, run.Run)
 	case kind == OrderPause && is(RolloutPaused):
 		return s.refuse("run %d is paused already%s", "lehr rollout resume "+s.Name+" --reason WHY lets it go on", run.Run, s.by(OrderPause))
 	case kind == OrderResume && !is(RolloutPaused):
 		return s.refuse("run %d is %s, not paused", status, run.Run, state)
-	case kind != OrderAbort && is(RolloutRollingBack):
-		return s.refuse("run %d goes back already to what was good", "lehr rollout abort "+s.Name+" --reason WHY ends it as it stands", run.Run)
-	case kind == OrderSkip && is(RolloutQueued):
-		return s.refuse("run %d is at no stage yet: it is queued", status, run.Run)
+	case kind != OrderAbort && is(RolloutQueued):
+		return s.refuse("run %d is queued, and at no stage yet", "lehr rollout abort "+s.Name+" --reason WHY ends it", run.Run)
 	case kind == OrderPromote && (run.Promoted || s.pending(OrderPromote)):
 		return s.refuse("run %d is promoted already: no stage holds it", status, run.Run)
 	case kind == OrderEmergency && !s.Emergency:

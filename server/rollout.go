@@ -105,8 +105,15 @@ func (s *Server) rollout(ctx context.Context, partition store.Partition, name st
 	rollout := toRollout(partition.ID, name, said)
 	rollout.Pins = int64(standing.Pins)
 	rollout.Pending = each(standing.Pending, toOrder)
-	if run != nil {
-		rollout.Run = toRun(*run)
+	if run == nil {
+		return rollout, nil
+	}
+	rollout.Run = toRun(*run)
+	if said != nil && run.State.Open() {
+		// What cannot be told of each asset hides nothing of the run.
+		if way, err := s.wayOf(ctx, partition, standing, said, mostStaged); err == nil && !way.more {
+			way.stageAssets(rollout.Run)
+		}
 	}
 	return rollout, nil
 }
@@ -236,8 +243,4 @@ func (s *Server) OrderRollout(ctx context.Context, request *apipb.OrderRolloutRe
 		rollout.Run = toRun(*standing.Run)
 	}
 	return &apipb.OrderRolloutResponse{Order: toOrder(order), Rollout: rollout}, nil
-}
-
-func (s *Server) PlanRollout(ctx context.Context, request *apipb.PlanRolloutRequest) (*apipb.PlanRolloutResponse, error) {
-	return nil, fault.New(fault.Unavailable, "no plan can be made yet")
 }

@@ -215,3 +215,110 @@ func TestWatchRollout(t *testing.T) {
 		t.Errorf("then %v", run)
 	}
 }
+
+// govern puts assets under the rollout.
+func (w *world) govern(assets ...intent.AssetID) {
+	w.Helper()
+	var governed []store.Governed
+	for _, asset := range assets {
+		governed = append(governed, store.Governed{Asset: asset, Rollout: "frontends"})
+	}
+	w.must(w.store.Govern(w.Context(), w.lease, governed))
+}
+
+// saw stores what the rollout saw of assets.
+func (w *world) saw(run intent.Rollout, seen ...intent.Observation) {
+	w.Helper()
+	p, err := w.store.Partition(w.Context(), "shop")
+	w.must(err)
+	run.Partition = "shop"
+	for i := range seen {
+		seen[i].Rollout = run.Name
+	}
+	w.must(w.store.SaveRollout(w.Context(), w.lease, store.RolloutStep{Revision: p.Revision, Run: run, Observed: seen}))
+}
+
+// TestPlanOfARollout: its steps with their assets and earliest times; of a run that
+// goes on what is left of it; what people keep back, and what no stage wants, is named.
+// Nothing is changed by asking.
+func TestPlanOfARollout(t *testing.T) {
+	w := newWorld(t)
+	w.publish(0, w.policed(frontends()), w.command("web/a", "x"), w.command("web/b", "x"), w.command("web/c", "x"), w.command("db", "x"))
+	w.govern("web/a", "web/b", "web/c")
+	w.must(w.store.SetHold(t.Context(), "shop", intent.Hold{Asset: "web/c", Owner: ann, Reason: "racks"}))
+	plan := func(change ...func(*apipb.PlanRolloutRequest)) *apipb.PlanRolloutResponse {
+		request := &apipb.PlanRolloutRequest{Partition: "shop", Rollout: "frontends"}
+		for _, change := range change {
+			change(request)
+		}
+		response, err := w.client.Rollouts.PlanRollout(t.Context(), request)
+		w.must(err)
+		return response
+	}
+	before, err := w.store.Partition(t.Context(), "shop")
+	w.must(err)
+	p := plan()
+	if len(p.Steps) != 3 || p.Rest || p.All || p.Assets != 3 || p.Takes.AsDuration() != time.Minute {
+		t.Fatalf("the plan is %v", p)
+	}
+	canary, rest, last := p.Steps[0], p.Steps[1], p.Steps[2]
+	if canary.Stage != "canary" || canary.Assets[0] != "web/a" || rest.Stage != "rest" || rest.Assets[0] != "web/b" || rest.At.AsTime().Sub(canary.At.AsTime()) != 11*time.Minute {
+		t.Errorf("it goes %v", p.Steps)
+	}
+	if last.At != nil || last.Assets[0] != "web/c" || last.Waits != "for web/c: held by ann: racks" {
+		t.Errorf("what is held is %v", last)
+	}
+	if p := plan(func(r *apipb.PlanRolloutRequest) { r.Takes = durationpb.New(0) }); p.Steps[1].At.AsTime().Sub(p.Steps[0].At.AsTime()) != 10*time.Minute {
+		t.Errorf("where pushes take no time it goes %v", p.Steps)
+	}
+	after, err := w.store.Partition(t.Context(), "shop")
+	w.must(err)
+	if before.Revision != after.Revision {
+		t.Error("asking changed something")
+	}
+	w.must(w.store.Unhold(t.Context(), "shop", "web/c", "done", ann))
+	// The canary has soaked for four minutes.
+	w.roll(begun(1), intent.Pin{Asset: "web/a", Incarnation: intent.IncarnationID{Sequence: 1}})
+	now := time.Now().UTC().Truncate(time.Microsecond)
+	w.saw(begun(1), intent.Observation{Asset: "web/a", Selected: now.Add(-270 * time.Second), Arrived: now.Add(-240 * time.Second), Seen: now, Healthy: 4 * time.Minute})
+	p = plan()
+	if !p.Rest || len(p.Steps) != 2 || p.Takes.AsDuration() != 30*time.Second || p.Steps[0].Assets[0] != "web/b" {
+		t.Fatalf("of the run is left %v", p)
+	}
+	if wait := p.Steps[0].At.AsTime().Sub(now); wait < 6*time.Minute || wait > 7*time.Minute {
+		t.Errorf("the canary soaks for %s more", wait)
+	}
+	shown, err := w.client.Rollouts.GetRollout(t.Context(), &apipb.GetRolloutRequest{Partition: "shop", Rollout: "frontends"})
+	w.must(err)
+	stages := shown.Rollout.Run.Stages
+	if a := stages[0].Assets; len(a) != 1 || a[0].State != "soaking" || a[0].Healthy.AsDuration() != 4*time.Minute || a[0].Soak.AsDuration() != 10*time.Minute {
+		t.Errorf("of the canary it says %v", a)
+	}
+	if a := stages[1].Assets; len(a) != 2 || a[0].State != "waits" {
+		t.Errorf("of the rest it says %v", a)
+	}
+	_, err = w.client.Rollouts.PlanRollout(t.Context(), &apipb.PlanRolloutRequest{Partition: "shop", Rollout: "frontends", Emergency: true})
+	w.refused(err, fault.Invalid, "no stages for emergencies")
+	_, err = w.client.Rollouts.PlanRollout(t.Context(), &apipb.PlanRolloutRequest{Partition: "shop", Rollout: "frontends", Takes: durationpb.New(-1)})
+	w.refused(err, fault.Invalid, "less than no time")
+}
+
+// TestPlanOfNothingNew is that of a change of all.
+func TestPlanOfNothingNew(t *testing.T) {
+	w := newWorld(t)
+	narrow := frontends()
+	narrow.Stages = narrow.Stages[:1]
+	w.publish(0, w.policed(narrow), w.command("web/a", "x"), w.command("web/b", "x"))
+	one := intent.IncarnationID{Sequence: 1}
+	done := begun(1)
+	done.State = intent.RolloutDone
+	w.roll(done, intent.Pin{Asset: "web/a", Incarnation: one}, intent.Pin{Asset: "web/b", Incarnation: one})
+	p, err := w.client.Rollouts.PlanRollout(t.Context(), &apipb.PlanRolloutRequest{Partition: "shop", Rollout: "frontends"})
+	w.must(err)
+	if !p.All || p.Assets != 2 || len(p.Steps) != 1 || len(p.Unwanted) != 1 || p.Unwanted[0] != "web/b" {
+		t.Errorf("the plan is %v", p)
+	}
+	w.publish(1, w.policed())
+	_, err = w.client.Rollouts.PlanRollout(t.Context(), &apipb.PlanRolloutRequest{Partition: "shop", Rollout: "frontends"})
+	w.refused(err, fault.Conflict, "does not have it any more")
+}

@@ -1653,9 +1653,12 @@ type PlanRolloutResponse struct {
 	Takes *durationpb.Duration `protobuf:"bytes,3,opt,name=takes" json:"takes,omitempty"`
 	// Of a run that goes on, the rest of it; else of one that began now.
 	Rest bool `protobuf:"varint,4,opt,name=rest" json:"rest,omitempty"`
-	// Governed assets that no stage wants: they never go on.
-	Unwanted      []string `protobuf:"bytes,5,rep,name=unwanted" json:"unwanted,omitempty"`
-	Assets        int64    `protobuf:"varint,6,opt,name=assets" json:"assets,omitempty"`
+	// Assets that no stage wants: they never go on.
+	Unwanted []string `protobuf:"bytes,5,rep,name=unwanted" json:"unwanted,omitempty"`
+	// How many assets it is of. All: head has nothing new for any, and it is how a
+	// change of all of them would go.
+	Assets        int64 `protobuf:"varint,6,opt,name=assets" json:"assets,omitempty"`
+	All           bool  `protobuf:"varint,7,opt,name=all" json:"all,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1730,6 +1733,13 @@ func (x *PlanRolloutResponse) GetAssets() int64 {
 		return x.Assets
 	}
 	return 0
+}
+
+func (x *PlanRolloutResponse) GetAll() bool {
+	if x != nil {
+		return x.All
+	}
+	return false
 }
 
 // RolloutStep is assets of a stage that go on together.
@@ -1946,14 +1956,15 @@ const file_lehr_api_v1_rollout_proto_rawDesc = "" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x18\n" +
 	"\arollout\x18\x02 \x01(\tR\arollout\x12\x1c\n" +
 	"\temergency\x18\x03 \x01(\bR\temergency\x12/\n" +
-	"\x05takes\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x05takes\"\xee\x01\n" +
+	"\x05takes\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x05takes\"\x80\x02\n" +
 	"\x13PlanRolloutResponse\x12.\n" +
 	"\arollout\x18\x01 \x01(\v2\x14.lehr.api.v1.RolloutR\arollout\x12.\n" +
 	"\x05steps\x18\x02 \x03(\v2\x18.lehr.api.v1.RolloutStepR\x05steps\x12/\n" +
 	"\x05takes\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x05takes\x12\x12\n" +
 	"\x04rest\x18\x04 \x01(\bR\x04rest\x12\x1a\n" +
 	"\bunwanted\x18\x05 \x03(\tR\bunwanted\x12\x16\n" +
-	"\x06assets\x18\x06 \x01(\x03R\x06assets\"\x93\x01\n" +
+	"\x06assets\x18\x06 \x01(\x03R\x06assets\x12\x10\n" +
+	"\x03all\x18\a \x01(\bR\x03all\"\x93\x01\n" +
 	"\vRolloutStep\x12\x14\n" +
 	"\x05stage\x18\x01 \x01(\tR\x05stage\x12\x16\n" +
 	"\x06assets\x18\x02 \x03(\tR\x06assets\x12\x14\n" +
