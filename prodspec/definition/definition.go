@@ -122,7 +122,7 @@ const (
 	TypeSource = "types"
 )
 
-var topFields = []string{"lehr", "partition", "owner", "mode", "modes", "types", "sources", "generate", "validate", "plugins", "checks", "access", "notifications"}
+var topFields = []string{"lehr", "partition", "owner", "mode", "modes", "types", "sources", "generate", "validate", "plugins", "checks", "access", "notifications", "validations"}
 
 func (p *parser) definition(root *yaml.Node) (d Definition) {
 	policy := &intentpb.Policy{Mode: intentpb.EnforcementMode_ENFORCEMENT_MODE_OBSERVE}
@@ -165,6 +165,7 @@ func (p *parser) definition(root *yaml.Node) (d Definition) {
 	p.checks(fields["checks"], &d)
 	policy.Access = p.access(fields["access"])
 	policy.Notifications = p.notifications(fields["notifications"])
+	policy.Validations = p.validations(fields["validations"])
 	return d
 }
 

@@ -173,15 +173,7 @@ func (s Settings) settled() (Settings, error) {
 	decides := false
 	for i := range s.Metrics {
 		m := &s.Metrics[i]
-		m.Compare = cmp.Or(m.Compare, s.Compare)
-		m.Absent, m.NaN = cmp.Or(m.Absent, AbsentWaits), cmp.Or(m.NaN, NaNBroken)
-		m.Fresh = cmp.Or(m.Fresh, max(leastFresh, freshSteps*s.Step))
-		if m.Source.Of != "" && m.Judge.Kind == "" {
-			m.Judge.Kind = judge.Events
-		}
-		if m.Judge.Broken == nil {
-			m.Judge.Broken = new(0.1)
-		}
+		m.fill(&s)
 		if err := m.check(); err != nil {
 			return s, err
 		}
@@ -214,6 +206,19 @@ func (s *Settings) checkTimes() error {
 		return wrong("step is %s, and it lasts for %s", s.Step, s.lasts()).WithHint("write a time from %s on that is no longer than an interval, for at most %d samples", LeastStep, MostSamples)
 	}
 	return nil
+}
+
+// fill in what was left open.
+func (m *Measure) fill(s *Settings) {
+	m.Compare = cmp.Or(m.Compare, s.Compare)
+	m.Absent, m.NaN = cmp.Or(m.Absent, AbsentWaits), cmp.Or(m.NaN, NaNBroken)
+	m.Fresh = cmp.Or(m.Fresh, max(leastFresh, freshSteps*s.Step))
+	if m.Source.Of != "" && m.Judge.Kind == "" {
+		m.Judge.Kind = judge.Events
+	}
+	if m.Judge.Broken == nil {
+		m.Judge.Broken = new(0.1)
+	}
 }
 
 func (m *Measure) check() error {
@@ -292,6 +297,21 @@ func Of(v *intentpb.Validation) (Settings, error) {
 		s.Metrics = append(s.Metrics, one)
 	}
 	return s.settled()
+}
+
+// CheckMetric is Invalid for a metric of a policy that makes no sense by itself, compared
+// so where it does not say.
+func CheckMetric(m *intentpb.ValidationMetric, compare intentpb.Validation_Comparison) error {
+	one, err := measureOf(m)
+	if err != nil {
+		return err
+	}
+	one.fill(&Settings{Compare: cmp.Or(comparisons[compare], Before), Step: usualStep})
+	if err := one.check(); err != nil {
+		return err
+	}
+	_, err = judge.Judge(judge.Settings{Metrics: []judge.Metric{one.Judge}}, nil)
+	return err
 }
 
 func measureOf(m *intentpb.ValidationMetric) (Measure, error) {
