@@ -58,7 +58,7 @@ func (e *Enforcer) reportOpen(a *asset, target intent.IncarnationID, effective i
 func (e *Enforcer) report(a *asset, report intent.Report) {
 	report.Partition, report.Asset, report.Type, report.At = e.Partition, a.id, a.kind.name, e.now()
 	if pins := e.view.pins[a.id]; len(pins) > 0 {
-		if _, pin := intent.Target(e.view.head, false, pins, report.At); pin != nil {
+		if _, pin := intent.Target(e.view.head, pins, report.At); pin != nil {
 			report.Pinned = fmt.Sprintf("pinned to %s by %s: %s", pin.Incarnation, pin.Holder.Name, pin.Reason)
 		}
 	}

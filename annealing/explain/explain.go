@@ -481,12 +481,19 @@ func (f Facts) pinOf(report intent.Report) *Reason {
 			pins = append(pins, pin)
 		}
 	}
-	_, pin := intent.Target(f.Head, false, pins, f.Now)
+	_, pin := intent.Target(f.Head, pins, f.Now)
 	if pin == nil && f.Past && report.Pinned != "" {
 		return &Reason{Kind: KindPin, Asset: report.Asset, Text: report.Pinned}
 	}
 	if pin == nil {
 		return nil
+	}
+	if rollout := pin.Rollout(); rollout != "" {
+		return &Reason{
+			Kind: KindPin, Asset: report.Asset, Owner: pin.Holder.Name, Since: pin.Created, Until: pin.Until,
+			Text: fmt.Sprintf("kept at %s by the rollout %s %s: %s", pin.Incarnation, rollout, f.ago(pin.Created), pin.Reason),
+			Hint: "lehr rollout status " + rollout + " says what it waits for",
+		}
 	}
 	return &Reason{
 		Kind: KindPin, Asset: report.Asset, Owner: pin.Holder.Name, Since: pin.Created, Until: pin.Until,

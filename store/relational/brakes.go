@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"lehr.dev/audit"
 	"lehr.dev/fault"
 	"lehr.dev/intent"
 )
@@ -28,24 +27,10 @@ func (s *Store) SetPin(ctx context.Context, pin intent.Pin) (intent.Pin, error) 
 		if _, err := memberAt(t, pin.Incarnation, pin.Asset); err != nil {
 			return err
 		}
-		if pin.Created.IsZero() {
-			pin.Created = t.now.UTC()
-		}
-		if _, err := t.one("UPDATE partitions SET pin_revision = pin_revision + 1 WHERE id = $1 RETURNING pin_revision",
-			[]any{string(partition)}, &pin.Revision); err != nil {
+		var err error
+		if pin, err = setPin(t, pin); err != nil {
 			return err
 		}
-		_, err := t.exec(`INSERT INTO pin (partition, asset, pin_rank, seq, revision, holder, origin, reason, created, ends)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
-			ON CONFLICT (partition, asset, pin_rank) DO UPDATE SET seq = excluded.seq, revision = excluded.revision, holder = excluded.holder,
-			origin = excluded.origin, reason = excluded.reason, created = excluded.created, ends = excluded.ends`,
-			string(partition), string(pin.Asset), int64(pin.Rank), int64(pin.Incarnation.Sequence), pin.Revision,
-			pin.Holder.Name, pin.Holder.Origin, pin.Reason, stamp(pin.Created), stamp(pin.Until))
-		if err != nil {
-			return err
-		}
-		t.audit(partition, t.now, pin.Holder, "pin", string(pin.Asset),
-			audit.Pinned{Incarnation: pin.Incarnation, Revision: pin.Revision}.String()).because(pin.Reason)
 		return t.bump(partition)
 	})
 	return pin, err

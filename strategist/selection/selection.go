@@ -66,6 +66,9 @@ type Target struct {
 	Type   intent.TypeName
 	Scopes map[string]string
 	Labels map[string]string
+	// Stage that it belongs to, and the one in an emergency, for Wants; empty:
+	// none, or Wants tells by the rest.
+	Stage, Emergency string
 	// Selected: the rollout let it go on already.
 	Selected bool
 	// InSync: it is what the rollout makes of it, seen so after its push. Healthy
