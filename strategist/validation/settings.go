@@ -140,9 +140,8 @@ func (s Settings) Window(changed, now time.Time) (Window, error) {
 	if err != nil {
 		return Window{}, err
 	}
-	l := look{Settings: s, changed: changed, from: changed.Add(s.WarmUp), now: now}
-	l.count()
-	return Window{Before: changed.Add(-s.Before), Changed: changed, From: l.from, Until: l.until, Look: l.number}, nil
+	l := lookAt(s, changed, now)
+	return Window{Before: l.changed.Add(-s.Before), Changed: l.changed, From: l.from, Until: l.until, Look: l.number}, nil
 }
 
 // Check is Invalid for what makes no sense.

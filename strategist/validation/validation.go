@@ -105,8 +105,7 @@ func Assess(s Settings, changed time.Time, readings []Reading, now time.Time) (A
 	if err != nil {
 		return Assessment{}, err
 	}
-	l := look{Settings: s, changed: changed, from: changed.Add(s.WarmUp), now: now}
-	l.count()
+	l := lookAt(s, changed, now)
 	if l.number == 0 {
 		return l.tooEarly(), nil
 	}
@@ -133,8 +132,11 @@ type look struct {
 	number, all               int
 }
 
-// count which look this is.
-func (l *look) count() {
+// lookAt is the look that is due. The change is of a whole second, as samples are that are
+// asked for since then.
+func lookAt(s Settings, changed, now time.Time) *look {
+	changed = changed.UTC().Truncate(time.Second)
+	l := &look{Settings: s, changed: changed, from: changed.Add(s.WarmUp), now: now}
 	lasts := l.lasts()
 	l.all = int((lasts + l.Every - 1) / l.Every)
 	l.number = min(l.all, max(0, int(l.now.Sub(l.from)/l.Every)))
@@ -142,6 +144,7 @@ func (l *look) count() {
 		l.number = l.all
 	}
 	l.until = l.from.Add(min(lasts, time.Duration(l.number)*l.Every))
+	return l
 }
 
 // after a look, the next one.
