@@ -47,6 +47,11 @@ var rules = []rule{
 		reason: "definitions are checked by them, and records judged again, without a server",
 	},
 	{
+		name: "who reads samples neither pushes nor judges", from: []string{"strategist/sampling"},
+		never: []string{""}, except: append([]string{"gen", "judge", "external", "strategist/validation"}, ground...),
+		reason: "it asks outside for the strategist, and only that",
+	},
+	{
 		name: "pure packages do no I/O", from: []string{"intent", "audit", "calendar", "annealing/check", "annealing/explain", "judge", "strategist/selection", "strategist/course", "strategist/validation"},
 		never:  []string{"!os", "!net", "!net/http", "!database/sql", "!math/rand", "!math/rand/v2", "!os/exec"},
 		reason: "a rule that can be replayed is a rule that can be tested",
