@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"lehr.dev/external"
-	"lehr.dev/external/database"
+	"lehr.dev/external/rows"
 	"lehr.dev/fault"
 	"lehr.dev/intent"
 	"lehr.dev/prodspec/validate"
@@ -47,7 +47,7 @@ func query(ctx context.Context, policy *external.Policy, q validate.Question) (a
 	for i, argument := range q.Arguments {
 		arguments[i] = argument
 	}
-	found, err := database.Read(ctx, policy, database.Query{Partition: q.Partition, Database: q.Check.Database, Text: q.Check.GetSql(), Arguments: arguments, MaxRows: maxRows})
+	found, err := rows.Read(ctx, policy, rows.Query{Partition: q.Partition, Database: q.Check.Database, Text: q.Check.GetSql(), Arguments: arguments, MaxRows: maxRows})
 	if err != nil {
 		return answer, err
 	}

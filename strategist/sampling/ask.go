@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"lehr.dev/external"
-	"lehr.dev/external/database"
 	"lehr.dev/external/placeholder"
 	"lehr.dev/external/prometheus"
+	"lehr.dev/external/rows"
 	"lehr.dev/fault"
 	"lehr.dev/judge"
 	"lehr.dev/strategist/validation"
@@ -203,7 +203,7 @@ func (q *question) sql(ctx context.Context, policy *external.Policy) (read valid
 	if err != nil {
 		return read, err
 	}
-	found, err := database.Read(ctx, policy, database.Query{
+	found, err := rows.Read(ctx, policy, rows.Query{
 		Partition: q.partition, Database: q.metric.Source.SQL, Text: text, Arguments: arguments, MaxRows: validation.MostSamples, PostgreSQL: true,
 	})
 	if err != nil {

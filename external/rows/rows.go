@@ -1,8 +1,8 @@
-// Package database asks databases that the operator lists (package external), in
+// Package rows asks databases that the operator lists (package external), in
 // transactions that can only read, within limits of time and size. What does not answer is
 // an error, which holds nothing of the address. Validation rules and validations of
 // rollouts ask through it.
-package database
+package rows
 
 import (
 	"context"
@@ -34,14 +34,14 @@ type Query struct {
 	PostgreSQL bool
 }
 
-// Rows of an answer: times, texts, numbers, truths and nil.
-type Rows struct {
+// Answer of a database: times, texts, numbers, truths and nil.
+type Answer struct {
 	Columns []string
 	Rows    [][]any
 }
 
 // Read asks until the context ends; PostgreSQL is told when that is.
-func Read(ctx context.Context, policy *external.Policy, q Query) (answer Rows, err error) {
+func Read(ctx context.Context, policy *external.Policy, q Query) (answer Answer, err error) {
 	address, err := policy.Address(q.Partition, q.Database)
 	if err != nil {
 		return answer, err
@@ -102,11 +102,11 @@ func Read(ctx context.Context, policy *external.Policy, q Query) (answer Rows, e
 			size += len(fmt.Sprint(values[i]))
 		}
 		if answer.Rows = append(answer.Rows, values); len(answer.Rows) > q.MaxRows || size > external.MaxAnswer {
-			return Rows{}, fault.New(fault.Unavailable, "the database %s gave more than %d rows or %d bytes", q.Database, q.MaxRows, external.MaxAnswer)
+			return Answer{}, fault.New(fault.Unavailable, "the database %s gave more than %d rows or %d bytes", q.Database, q.MaxRows, external.MaxAnswer)
 		}
 	}
 	if err := rows.Err(); err != nil {
-		return Rows{}, unavailable(err)
+		return Answer{}, unavailable(err)
 	}
 	return answer, nil
 }
