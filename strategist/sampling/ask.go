@@ -204,7 +204,7 @@ func (q *question) sql(ctx context.Context, policy *external.Policy) (read valid
 		return read, err
 	}
 	found, err := rows.Read(ctx, policy, rows.Query{
-		Partition: q.partition, Database: q.metric.Source.SQL, Text: text, Arguments: arguments, MaxRows: validation.MostSamples, PostgreSQL: true,
+		Partition: q.partition, Database: q.metric.Source.SQL, Text: text, Arguments: arguments, MaxRows: q.most, PostgreSQL: true,
 	})
 	if err != nil {
 		return read, err

@@ -108,12 +108,14 @@ type question struct {
 	values     placeholder.Values
 	// matchers stand for $selector.
 	matchers string
+	// most samples of an answer.
+	most int
 }
 
 // questions of a metric: of what changed, and of what it is compared with.
 func questions(s validation.Settings, m *validation.Measure, subject Subject, w validation.Window) []question {
 	ask := func(of side, part Part, from, until time.Time, matchers string) question {
-		q := question{validation: s.Name, metric: m, side: of, matchers: matchers}
+		q := question{validation: s.Name, metric: m, side: of, matchers: matchers, most: s.MostOfSide()}
 		q.values = placeholder.Values{Scopes: part.Scopes, Start: from, End: until, Step: s.Step}
 		for _, id := range part.Assets {
 			q.values.Assets = append(q.values.Assets, string(id))
@@ -155,8 +157,8 @@ func (q *question) ask(ctx context.Context, policy *external.Policy) validation.
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	if most := max(len(read.Samples), len(read.Trials)); err == nil && most > validation.MostSamples {
-		err = fault.New(fault.Unavailable, "it gave %d samples, more than %d", most, validation.MostSamples).WithHint("aggregate them, as to one for each step")
+	if most := max(len(read.Samples), len(read.Trials)); err == nil && most > q.most {
+		err = fault.New(fault.Unavailable, "it gave %d samples, more than %d", most, q.most).WithHint("aggregate them, as to one for each step")
 	}
 	if err != nil {
 		return validation.Side{Failed: words(err)}

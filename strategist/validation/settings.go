@@ -18,8 +18,10 @@ const (
 	LeastEvery = 5 * time.Second
 	// MostTime of all intervals together, of the warm-up, and of the time before.
 	MostTime = 30 * 24 * time.Hour
-	// MostSamples of one side of a metric: Prometheus gives no more of a series.
-	MostSamples = 10_000
+	// MostSamples of one side of a metric: Prometheus gives no more of a series; and of
+	// all sides together, which bounds what a record holds.
+	MostSamples    = 10_000
+	MostAllSamples = 200_000
 	// MostLooks and MostIntervals of a validation.
 	MostLooks     = 10_000
 	MostIntervals = 50
@@ -123,6 +125,11 @@ type Source struct {
 	Timeout time.Duration `json:"timeout,omitempty"`
 }
 
+// MostOfSide is how many samples one side of a metric may have.
+func (s *Settings) MostOfSide() int {
+	return min(MostSamples, MostAllSamples/(2*max(1, len(s.Metrics))))
+}
+
 // lasts is for how long it looks, after the warm-up.
 func (s *Settings) lasts() time.Duration { return time.Duration(s.Intervals) * s.Interval }
 
@@ -181,8 +188,8 @@ func (s Settings) settled() (Settings, error) {
 	switch {
 	case len(s.Metrics) == 0 || len(s.Metrics) > MaxMetrics:
 		return s, wrong("there are %d metrics", len(s.Metrics)).WithHint("write 1 to %d", MaxMetrics)
-	case time.Duration(len(s.Metrics))*(s.lasts()+s.Before)/s.Step > judge.MaxSamples/2:
-		return s, wrong("%d metrics at each %s are more than %d samples", len(s.Metrics), s.Step, judge.MaxSamples/2).WithHint("write a longer step, or judge fewer metrics or a shorter time")
+	case int(max(s.lasts(), s.Before)/s.Step) > s.MostOfSide():
+		return s, wrong("samples at each %s are more than the %d that each side of %d metrics may have", s.Step, s.MostOfSide(), len(s.Metrics)).WithHint("write a longer step, or judge fewer metrics or a shorter time")
 	case !decides:
 		return s, wrong("every metric is a shadow, and none decides").WithHint("remove shadow from one")
 	}
