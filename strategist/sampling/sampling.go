@@ -23,8 +23,8 @@ import (
 const (
 	// usualTimeout of an answer, where none is given.
 	usualTimeout = 10 * time.Second
-	// maxTime that all metrics of one look may take.
-	maxTime = 2 * time.Minute
+	// maxTime that all metrics of one look may take: the strategist waits for a minute.
+	maxTime = 50 * time.Second
 	// atOnce questions are under way.
 	atOnce = 8
 )
@@ -53,7 +53,7 @@ type Sampler struct {
 // the zero policy, by which public URLs alone may be asked.
 func New(partition intent.PartitionID, policy string) *Sampler { return &Sampler{partition, policy} }
 
-// Read what is needed of a window, one reading for each metric, within two minutes. Before
+// Read what is needed of a window, one reading for each metric, within 50 seconds. Before
 // the first look it reads nothing.
 func (s *Sampler) Read(ctx context.Context, settings validation.Settings, subject Subject, window validation.Window) ([]validation.Reading, error) {
 	settings, err := settings.Settled()

@@ -29,15 +29,17 @@ type Record struct {
 	Assessment Assessment `json:"assessment"`
 }
 
-// NewRecord assesses, as Assess does, and keeps what it was made of.
-func NewRecord(of string, s Settings, changed time.Time, readings []Reading, now time.Time) (Record, error) {
+// NewRecord assesses, as Assess does, and keeps what it was made of. It returns the samples
+// that were judged, too.
+func NewRecord(of string, s Settings, changed time.Time, readings []Reading, now time.Time) (Record, []judge.Series, error) {
 	s, err := s.settled()
 	if err != nil {
-		return Record{}, err
+		return Record{}, nil, err
 	}
 	r := Record{Version: recordVersion, Of: of, Settings: s, Changed: changed, Now: now, Readings: readings}
-	r.Assessment, err = Assess(s, changed, readings, now)
-	return r, err
+	a, all, err := assess(s, changed, readings, now)
+	r.Assessment = a
+	return r, seriesOf(all), err
 }
 
 // IsRecord reports whether a file says that it is one.
