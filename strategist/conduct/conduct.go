@@ -105,6 +105,8 @@ type Question struct {
 	Changed time.Time
 	// Experiment are the assets that have it, Control those that do not.
 	Experiment, Control []intent.AssetID
+	// ExperimentScopes and ControlScopes are the values of their scopes, by name.
+	ExperimentScopes, ControlScopes map[string][]string
 }
 
 // looksEvery is how often a rollout under way, or one of which what is there is
