@@ -45,8 +45,8 @@ type RolloutFilter struct {
 	Name string
 	// Run of the name.
 	Run uint64
-	// Open: only those that go on.
-	Open bool
+	// Open: only those that go on. Newest: only the newest of each name.
+	Open, Newest bool
 	// Before: of the name, those with a lower number; 0: all.
 	Before uint64
 	Limit  int

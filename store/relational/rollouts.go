@@ -202,6 +202,9 @@ func (s *Store) Rollouts(ctx context.Context, partition intent.PartitionID, filt
 	if filter.Open {
 		text += " AND open = 1"
 	}
+	if filter.Newest {
+		text += " AND run = (SELECT MAX(newest.run) FROM rollout newest WHERE newest.partition = rollout.partition AND newest.name = rollout.name)"
+	}
 	text += " ORDER BY name, run DESC LIMIT $2 + 0"
 	err = s.read(ctx, fmt.Sprintf("listing the rollouts of %q", partition), func(q querier) error {
 		return q.each(text, arguments, func(row scanner) error {
