@@ -66,9 +66,11 @@ type Rollout struct {
 	// By started it, and for what reason.
 	By     Actor  `json:"by"`
 	Reason string `json:"reason,omitempty"`
-	// Skipped stages are done whatever they lack; Promoted: all of them. Emergency:
-	// it goes by the stages for that.
+	// Skipped stages are done whatever they lack; Promoted: all of them. Accepted are
+	// those whose validations a person did not wait for. Emergency: it goes by the
+	// stages for that.
 	Skipped   []string `json:"skipped,omitempty"`
+	Accepted  []string `json:"accepted,omitempty"`
 	Promoted  bool     `json:"promoted,omitempty"`
 	Emergency bool     `json:"emergency,omitempty"`
 	// Bad says why what it brings was judged bad; empty: it was not.
@@ -242,3 +244,13 @@ func RolloutHolder(name string) Actor {
 
 // RolloutPrefix begins the name of an actor that is a rollout.
 const RolloutPrefix = "rollout/"
+
+// Sick is the observation after a look that found the asset unhealthy, or not in
+// sync any more: what it was healthy for counts no longer.
+func (o Observation) Sick(at time.Time) Observation {
+	if o.Ill.IsZero() {
+		o.Ill = at
+	}
+	o.LastBad, o.Healthy, o.Seen = at, 0, time.Time{}
+	return o
+}

@@ -13,6 +13,7 @@ import (
 	"lehr.dev/loop"
 	"lehr.dev/measure"
 	"lehr.dev/plugin"
+	"lehr.dev/sight"
 	"lehr.dev/store"
 )
 
@@ -73,6 +74,7 @@ func (e *Enforcer) report(a *asset, report intent.Report) {
 		report.Guarantee = string(guarantee(a.kind))
 	}
 	e.tally(a, report)
+	e.Sight.Saw(a.id, sight.Look{At: report.At, Effective: report.Effective, State: report.State, Health: report.Health.State})
 	if report.Key() == a.reported {
 		delete(e.reports, a.id)
 		return

@@ -7,8 +7,11 @@ package course
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
+
+	"google.golang.org/protobuf/proto"
 
 	"lehr.dev/calendar"
 	"lehr.dev/fault"
@@ -60,13 +63,29 @@ func All(environment *rule.Environment, policy *intentpb.Policy) (all []*Course,
 	return all, nil
 }
 
+// Same reports whether the rollouts of two policies govern the same assets, and let
+// them go on in the same way.
+func Same(a, b *intentpb.Policy) bool {
+	if len(a.GetRollouts()) == 0 && len(b.GetRollouts()) == 0 {
+		return true
+	}
+	return slices.EqualFunc(a.GetRollouts(), b.GetRollouts(), func(a, b *intentpb.Rollout) bool { return proto.Equal(a, b) }) &&
+		maps.Equal(servedBy(a), servedBy(b))
+}
+
+// servedBy plugins are types.
+func servedBy(policy *intentpb.Policy) map[intent.TypeName]bool {
+	served := map[intent.TypeName]bool{}
+	for _, binding := range policy.GetPlugins() {
+		served[intent.TypeName(binding.GetType())] = true
+	}
+	return served
+}
+
 // New reads a rollout of a policy, which says too what is served by plugins. An
 // error is a *Problem.
 func New(environment *rule.Environment, policy *intentpb.Policy, said *intentpb.Rollout) (*Course, error) {
-	c := &Course{said: said, served: map[intent.TypeName]bool{}}
-	for _, binding := range policy.GetPlugins() {
-		c.served[intent.TypeName(binding.GetType())] = true
-	}
+	c := &Course{said: said, served: servedBy(policy)}
 	var err error
 	if c.selects, err = environment.Filter(said.Select); err != nil {
 		return nil, &Problem{"select", err}
@@ -155,14 +174,22 @@ func (c *Course) Selects(asset intent.Asset) (bool, error) {
 	return c.selects.Match(asset)
 }
 
-// StageOf names the stage that an asset belongs to: the first that wants it. Not
-// ok: none does.
-func (c *Course) StageOf(asset intent.Asset) (name string, ok bool, err error) {
+// StageOf names the stage that an asset belongs to, usually or in an emergency:
+// the first that wants it. Not ok: none does.
+func (c *Course) StageOf(asset intent.Asset, emergency bool) (name string, ok bool, err error) {
 	scopes, _, err := impacts(asset)
 	if err != nil {
 		return "", false, err
 	}
-	return stageOf(c.stages, asset, scopes)
+	return stageOf(c.in(emergency), asset, scopes)
+}
+
+// in are the stages that it goes by; without any for emergencies, always the same.
+func (c *Course) in(emergency bool) []stage {
+	if emergency && len(c.emergency) > 0 {
+		return c.emergency
+	}
+	return c.stages
 }
 
 func stageOf(stages []stage, asset intent.Asset, scopes map[string]string) (string, bool, error) {
@@ -200,12 +227,7 @@ func (s *stage) wants(asset intent.Asset, scopes map[string]string) (bool, error
 // Policy says how its targets are selected from; in an emergency by the stages
 // for that, if there are any.
 func (c *Course) Policy(emergency bool) (p selection.Policy) {
-	emergency = emergency && len(c.emergency) > 0
-	stages := c.stages
-	if emergency {
-		stages = c.emergency
-	}
-	for _, s := range stages {
+	for _, s := range c.in(emergency) {
 		s.Wants = func(t selection.Target) bool {
 			if emergency {
 				return t.Emergency == s.Name
@@ -227,7 +249,9 @@ func (c *Course) Target(asset intent.Asset) (t selection.Target, err error) {
 	if t.Stage, _, err = stageOf(c.stages, asset, t.Scopes); err != nil {
 		return t, err
 	}
-	t.Emergency, _, err = stageOf(c.emergency, asset, t.Scopes)
+	if t.Emergency = t.Stage; len(c.emergency) > 0 {
+		t.Emergency, _, err = stageOf(c.emergency, asset, t.Scopes)
+	}
 	return t, err
 }
 

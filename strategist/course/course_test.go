@@ -125,7 +125,7 @@ func TestAsItIsSaid(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		name, ok, err := c.StageOf(a)
+		name, ok, err := c.StageOf(a, false)
 		if name != target.Stage || !ok || err != nil {
 			t.Errorf("%s: %s %v %v", a.ID, name, ok, err)
 		}
@@ -145,14 +145,18 @@ func TestAsItIsSaid(t *testing.T) {
 	}
 	// Without stages for emergencies it goes as it always does.
 	said.Emergency = nil
-	if c, err = made(t, said); err != nil || len(c.Policy(true).Stages) != 3 || !c.Policy(true).Stages[0].Wants(targets[0]) {
-		t.Errorf("%v", err)
+	if c, err = made(t, said); err != nil {
+		t.Fatal(err)
+	}
+	target, err := c.Target(asset(t, "web/a1", "a", 1))
+	if stages := c.Policy(true).Stages; err != nil || len(stages) != 3 || !stages[0].Wants(target) || stages[2].Wants(target) {
+		t.Errorf("%+v %v", target, err)
 	}
 	said.Stages = said.Stages[:1]
 	if c, err = made(t, said); err != nil {
 		t.Fatal(err)
 	}
-	if name, ok, err := c.StageOf(asset(t, "web/b1", "b", 1)); ok || name != "" || err != nil {
+	if name, ok, err := c.StageOf(asset(t, "web/b1", "b", 1), true); ok || name != "" || err != nil {
 		t.Errorf("no stage wants it: %q %v", name, err)
 	}
 }
@@ -215,5 +219,29 @@ func TestWhatCannotBeReadIsNamed(t *testing.T) {
 	}
 	if all, err := course.All(environment, &intentpb.Policy{}); len(all) > 0 || err != nil {
 		t.Error(all, err)
+	}
+}
+
+func TestSame(t *testing.T) {
+	policy := func(selects string, plugins ...string) *intentpb.Policy {
+		p := &intentpb.Policy{Rollouts: []*intentpb.Rollout{{Name: "a", Select: selects}}}
+		for _, of := range plugins {
+			p.Plugins = append(p.Plugins, &intentpb.PluginBinding{Type: of})
+		}
+		return p
+	}
+	for _, test := range []struct {
+		a, b *intentpb.Policy
+		want bool
+	}{
+		{nil, &intentpb.Policy{Plugins: []*intentpb.PluginBinding{{Type: "a"}}}, true},
+		{policy("true", "a"), policy("true", "a"), true},
+		{policy("true", "a"), policy("true", "a", "b"), false},
+		{policy("true", "a"), policy("false", "a"), false},
+		{policy("true"), nil, false},
+	} {
+		if course.Same(test.a, test.b) != test.want {
+			t.Errorf("%v %v", test.a, test.b)
+		}
 	}
 }
