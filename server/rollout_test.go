@@ -223,7 +223,10 @@ func (w *world) govern(assets ...intent.AssetID) {
 	for _, asset := range assets {
 		governed = append(governed, store.Governed{Asset: asset, Rollout: "frontends"})
 	}
-	w.must(w.store.Govern(w.Context(), w.lease, governed))
+	partition, err := w.store.Partition(w.Context(), w.lease.Partition)
+	w.must(err)
+	next := intent.IncarnationID{Partition: partition.ID, Sequence: partition.Head.Sequence + 1}
+	w.must(w.store.Govern(w.Context(), w.lease, next, governed))
 }
 
 // saw stores what the rollout saw of assets.
