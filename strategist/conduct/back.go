@@ -54,7 +54,7 @@ func (d *decider) rollBack(by intent.Actor, why string) {
 			d.run.Reverts = append(d.run.Reverts, a.ID)
 		}
 		d.pin(a, to, intent.RankRollback, fmt.Sprintf("run %d goes back: %s", d.run.Run, why))
-		a.Seen = intent.Observation{Rollout: d.Name, Asset: a.ID, Effective: content, Selected: d.Now}
+		a.Seen = a.follows(d.Name, content, d.Now)
 		d.decision.Seen[a.ID] = a.Seen
 	}
 	d.event(by, "rollback", "%s to %s: %s", count(len(let), "asset goes back", "assets go back"), to, listed(ids(let)))

@@ -93,7 +93,7 @@ func (d *decider) groundWork() (left bool) {
 		if _, judged := a.Known[content]; judged || content.IsZero() || !a.Seen.Selected.IsZero() {
 			continue
 		}
-		if a.Seen.Ill.IsZero() && !a.Seen.Arrived.IsZero() && a.Seen.Healthy >= soak {
+		if a.Seen.Ill.IsZero() && !a.Seen.Seen.IsZero() && a.Seen.Healthy >= soak {
 			d.judge(a, content, true, fmt.Sprintf("healthy for %s before any run", a.Seen.Healthy.Truncate(time.Second)))
 			continue
 		}
@@ -206,11 +206,16 @@ func (d *decider) foundBad() string {
 		if !d.takesPart(a) || !d.let(a) {
 			continue
 		}
-		if ill := a.Seen.Ill; !ill.IsZero() && a.Look.State == intent.StateInSync && a.Look.Health == intent.Unhealthy && a.Look.At.Sub(ill) >= waits {
-			return fmt.Sprintf("%s is unhealthy since %s: %s", a.ID, ill.UTC().Format(time.RFC3339), a.Report.Health.Reason)
+		ill := a.Seen.Ill
+		if ill.IsZero() || a.Look.Effective != a.Goal || a.Look.At.Sub(ill) < waits {
+			continue
 		}
-		if since := a.Seen.Selected; a.Seen.Arrived.IsZero() && !since.IsZero() && d.Now.Sub(since) >= waits && a.Report.Effective == a.Goal && fails(a.Report) {
-			return fmt.Sprintf("%s cannot be brought there since %s: %s", a.ID, since.UTC().Format(time.RFC3339), a.Report.Waiting[0].Reason)
+		since := ill.UTC().Format(time.RFC3339)
+		switch {
+		case a.Look.State == intent.StateInSync && a.Look.Health == intent.Unhealthy:
+			return fmt.Sprintf("%s is unhealthy since %s: %s", a.ID, since, a.Report.Health.Reason)
+		case a.Seen.Arrived.IsZero() && failing(a.Look):
+			return fmt.Sprintf("%s cannot be brought there since %s: %s", a.ID, since, reported(a))
 		}
 	}
 	for _, v := range d.Verdicts {
@@ -221,11 +226,12 @@ func (d *decider) foundBad() string {
 	return ""
 }
 
-// fails reports whether pushes of an asset fail of themselves. That its plugin or a
-// check is broken says nothing of what it is to become (S11).
-func fails(r intent.Report) bool {
-	return r.State == intent.StateWaiting && len(r.Waiting) > 0 &&
-		slices.Contains([]intent.WaitingKind{intent.WaitBackoff, intent.WaitNoEffect, intent.WaitQuarantined}, r.Waiting[0].Kind)
+// reported is why an asset waits, by what its enforcer reported of its goal.
+func reported(a *Asset) string {
+	if a.Report.Effective == a.Goal && len(a.Report.Waiting) > 0 {
+		return a.Report.Waiting[0].Reason
+	}
+	return "it waits: " + string(a.Look.Waits)
 }
 
 // policy by which the run selects, with what people said of its stages, and with
@@ -360,7 +366,7 @@ func (d *decider) letOn(assets []intent.AssetID) {
 		if a.Back != nil {
 			d.unpin(a, intent.RankRollback)
 		}
-		a.Seen = intent.Observation{Rollout: d.Name, Asset: a.ID, Effective: a.Goal, Selected: d.Now}
+		a.Seen = a.follows(d.Name, a.Goal, d.Now)
 		d.decision.Seen[a.ID] = a.Seen
 		if at := slices.IndexFunc(d.run.Progress.Stages, func(s intent.StageProgress) bool { return s.Name == stage }); at >= 0 {
 			s := &d.run.Progress.Stages[at]
