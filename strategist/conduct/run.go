@@ -25,13 +25,15 @@ func (d *decider) idle() {
 	if len(behind) == 0 || d.Head.Sequence == 0 {
 		return
 	}
-	if order == nil {
-		if why := d.keptFrom(behind); why != "" {
-			if d.run != nil {
-				d.run.Progress.Waits, d.run.Progress.For = why, behind
-			}
-			return
+	why := d.heldAsBad(behind)
+	if order == nil && why == "" {
+		why = d.keptFrom(behind)
+	}
+	if why != "" {
+		if d.run != nil {
+			d.run.Progress.Waits, d.run.Progress.For = why, behind
 		}
+		return
 	}
 	d.begin(behind, order)
 	d.wakeAt(d.Now)
@@ -62,12 +64,20 @@ func (d *decider) started() (found *intent.RolloutOrder) {
 // orderLasts is how long an order to start waits for something to bring.
 const orderLasts = time.Minute
 
-// keptFrom says why no run begins by itself; empty: it does.
-func (d *decider) keptFrom(behind []intent.AssetID) string {
+// heldAsBad says why nobody may begin a run, until somebody forgives; empty: they may.
+func (d *decider) heldAsBad(behind []intent.AssetID) string {
 	for i := range d.Assets {
 		if a := &d.Assets[i]; slices.Contains(behind, a.ID) && a.bad(a.Head) {
 			return fmt.Sprintf("%s has content of %s that was judged bad; publish other content, or say that it is not bad: lehr rollout forgive %s --reason WHY", d.Head, a.ID, d.Name)
 		}
+	}
+	return ""
+}
+
+// keptFrom says why no run begins by itself; empty: it does.
+func (d *decider) keptFrom(behind []intent.AssetID) string {
+	if why := d.heldAsBad(behind); why != "" {
+		return why
 	}
 	if d.Said.Newer == intentpb.Rollout_NEWER_IS_HELD {
 		return fmt.Sprintf("for a person to start it: lehr rollout start %s --reason WHY", d.Name)
@@ -118,6 +128,7 @@ func (d *decider) judge(a *Asset, content intent.Digest, good bool, reason strin
 	if d.run != nil {
 		run = d.run.Run
 	}
+	a.knows(content, good)
 	d.decision.Step.Judged = append(d.decision.Step.Judged, intent.Judgement{
 		Asset: a.ID, Effective: content, Good: good, Rollout: d.Name, Run: run, Reason: reason, At: d.Now,
 	})
@@ -128,6 +139,9 @@ func (d *decider) begin(behind []intent.AssetID, order *intent.RolloutOrder) {
 	number, orders := uint64(1), uint64(0)
 	if d.run != nil {
 		number, orders = d.run.Run+1, d.run.Orders
+	}
+	if n := len(d.Orders); n > 0 {
+		orders = max(orders, d.Orders[n-1].Number)
 	}
 	next := intent.Rollout{
 		Partition: d.Partition, Name: d.Name, Run: number, State: intent.RolloutRunning, To: d.Head, Began: d.Now,
