@@ -49,6 +49,13 @@ func (a *Asset) content() (intent.Digest, intent.Pin) {
 	return a.Pinned, a.Pin
 }
 
+// unproven: a run let it go on to what it follows, and nobody knows that it is good;
+// or it is not back yet from there.
+func (a *Asset) unproven() bool {
+	content, _ := a.content()
+	return a.Back != nil && a.Seen.Arrived.IsZero() || !content.IsZero() && !a.Known[content] && !a.Seen.Selected.IsZero()
+}
+
 // bad reports whether a content was judged bad.
 func (a *Asset) bad(content intent.Digest) bool {
 	good, judged := a.Known[content]

@@ -288,13 +288,17 @@ func (d *decider) targets() (list []selection.Target) {
 		t.Asset = a.ID
 		t.Selected = d.let(a)
 		t.Blocked = a.Blocked
+		t.Unproven, t.Healthy = a.unproven(), a.Seen.Healthy
+		t.Well = a.Seen.Ill.IsZero() && !a.Seen.Seen.IsZero()
+		if content, _ := a.content(); t.Unproven && a.bad(content) {
+			t.Well = false
+		}
 		if !t.Selected && t.Blocked == "" && !d.run.Emergency && !d.run.Promoted {
 			t.Blocked = d.earns(a)
 		}
 		if t.Selected {
 			t.InSync = !a.Seen.Arrived.IsZero() && a.Look.State == intent.StateInSync && a.Look.Effective == a.Goal
-			t.Well = t.InSync && a.Seen.Ill.IsZero() && !a.Seen.Seen.IsZero()
-			t.Healthy = a.Seen.Healthy
+			t.Well = t.Well && t.InSync
 			if !t.InSync && a.Report.Effective == a.Goal && len(a.Report.Waiting) > 0 {
 				t.Blocked = a.Report.Waiting[0].Reason
 			}
