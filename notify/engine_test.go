@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,6 +13,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"lehr.dev/fault"
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
 )
@@ -24,11 +26,12 @@ type bench struct {
 	engine
 	now     time.Time
 	reports map[intent.AssetID]*intent.Report
+	rows    rows
 }
 
 func newBench(t *testing.T, notifications ...*intentpb.Notification) *bench {
 	t.Helper()
-	b := &bench{T: t, now: noon, reports: map[intent.AssetID]*intent.Report{}}
+	b := &bench{T: t, now: noon, reports: map[intent.AssetID]*intent.Report{}, rows: rows{}}
 	b.engine = engine{partition: "shop", State: NewState(), problem: func(name string, err error) { t.Logf("%s: %v", name, err) }}
 	b.reportOf = func(id intent.AssetID) *intent.Report { return b.reports[id] }
 	b.policy(notifications...)
@@ -78,14 +81,39 @@ func (b *bench) pass(d time.Duration) string {
 		}
 		b.now = next
 		// It may restart at any time.
-		data, err := b.Encode()
-		if err != nil {
-			b.Fatal(err)
-		}
-		if b.State, err = Decode(data); err != nil {
-			b.Fatal(err)
+		b.restart()
+	}
+}
+
+// restart from what was stored.
+func (b *bench) restart() {
+	b.Helper()
+	rows, err := b.Rows()
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.rows.put(rows)
+	if b.State, err = Load(b.Context(), b.rows, "shop"); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// rows are what is stored.
+type rows map[string][]byte
+
+func (r rows) put(changed map[string][]byte) {
+	for name, row := range changed {
+		if r[name] = row; row == nil {
+			delete(r, name)
 		}
 	}
+}
+
+func (r rows) GetBlob(_ context.Context, _ intent.PartitionID, _, name string) ([]byte, error) {
+	if row, found := r[name]; found {
+		return row, nil
+	}
+	return nil, fault.New(fault.NotFound, "no %s", name)
 }
 
 func (b *bench) want(got, want string) {

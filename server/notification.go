@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"lehr.dev/fault"
 	apipb "lehr.dev/gen/lehr/api/v1"
 	"lehr.dev/intent"
 	"lehr.dev/notify"
@@ -43,14 +42,7 @@ func (s *Server) ListNotifications(ctx context.Context, request *apipb.ListNotif
 
 // told is what the partition's notifier remembers.
 func (s *Server) told(ctx context.Context, partition intent.PartitionID) (*notify.State, error) {
-	data, err := s.store.GetBlob(ctx, partition, notify.BlobKind, notify.BlobName)
-	if fault.Is(err, fault.NotFound) {
-		return notify.NewState(), nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return notify.Decode(data)
+	return notify.Load(ctx, s.store, partition)
 }
 
 // toTargets is how deliveries to each target go.
