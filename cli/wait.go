@@ -19,7 +19,7 @@ func (s *session) waitCommand() *cobra.Command {
 	var newer string
 	command := &cobra.Command{
 		Use:   "wait [ASSET…]",
-		Short: "Wait until assets are in sync with head; without names, all of them",
+		Short: "Wait until assets are in sync with head, and what is asked after pushes is over; without names, all",
 		Example: `  lehr wait --timeout 5m
   lehr wait web/a --newer-than 12    # for an edit made when head was 12`,
 		RunE: func(command *cobra.Command, args []string) error {
@@ -129,7 +129,7 @@ func (g goal) progress(ctx context.Context, c *client.Client) (converged int, be
 	}
 	note := func(a *apipb.Asset) {
 		settled := a.State == "in-sync" || a.State == "model" || a.State == "off"
-		if settled && a.Current {
+		if settled && a.Current && !a.AfterPush {
 			converged++
 		} else {
 			behind = append(behind, a.Id)
