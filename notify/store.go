@@ -135,8 +135,8 @@ type Blobs interface {
 	GetBlob(ctx context.Context, partition intent.PartitionID, kind, name string) ([]byte, error)
 }
 
-// Load what a partition's notifier remembers; nothing, when none was there yet.
-func Load(ctx context.Context, blobs Blobs, partition intent.PartitionID) (*State, error) {
+// LoadDeliveries is Load without the assets of which something is so.
+func LoadDeliveries(ctx context.Context, blobs Blobs, partition intent.PartitionID) (*State, error) {
 	s := NewState()
 	data, err := blobs.GetBlob(ctx, partition, BlobKind, BlobName)
 	if fault.Is(err, fault.NotFound) {
@@ -145,6 +145,12 @@ func Load(ctx context.Context, blobs Blobs, partition intent.PartitionID) (*Stat
 	if err == nil {
 		err = unpack(data, s)
 	}
+	return s, err
+}
+
+// Load what a partition's notifier remembers; nothing, when none was there yet.
+func Load(ctx context.Context, blobs Blobs, partition intent.PartitionID) (*State, error) {
+	s, err := LoadDeliveries(ctx, blobs, partition)
 	if err != nil {
 		return nil, err
 	}

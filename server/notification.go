@@ -65,7 +65,7 @@ func toTargets(state *notify.State) (list []*apipb.NotificationTarget) {
 
 // failingTargets are those that the last message did not reach.
 func (s *Server) failingTargets(ctx context.Context, partition intent.PartitionID) ([]*apipb.NotificationTarget, error) {
-	state, err := s.told(ctx, partition)
+	state, err := notify.LoadDeliveries(ctx, s.store, partition)
 	if err != nil {
 		return nil, err
 	}
