@@ -48,9 +48,12 @@ func (e *engine) adopt(rules []*compiled) (anew []*compiled) {
 			delete(e.Known, name)
 			delete(e.Active, name)
 			e.touch(name)
-			maps.DeleteFunc(e.Groups, func(_ string, g *Group) bool { return g.Rule == name })
 		}
 	}
+	// Those of one that was edited go on, or their end is told.
+	maps.DeleteFunc(e.Groups, func(_ string, g *Group) bool {
+		return !slices.ContainsFunc(rules, func(c *compiled) bool { return c.Name == g.Rule })
+	})
 	for _, c := range rules {
 		if e.Known[c.Name] == "" {
 			e.Known[c.Name], e.Active[c.Name] = c.digest, map[intent.AssetID]Active{}

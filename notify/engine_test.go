@@ -233,6 +233,23 @@ func TestPolicyChanges(t *testing.T) {
 	b.want(b.pass(time.Hour), "[shop] other: over (approval at shop@3)@3h0m30s")
 }
 
+// TestEditedGoesOn: what was told of before an edit is told to be over, whether the edit
+// ended it or it ends later, and is no other one meanwhile.
+func TestEditedGoesOn(t *testing.T) {
+	b := newBench(t, on("it", waiting))
+	b.is("web", "approval")
+	b.is("db", "hold")
+	b.want(b.pass(time.Hour), "[shop] it: web: approval: approval it is@30s\n[shop] it: db: hold: hold it is@30s")
+	open := b.Groups["it\x00approval at shop@3"].ID
+	b.policy(on("it", `report.waiting.exists(w, w.kind == "approval")`))
+	b.want(b.pass(time.Hour), "[shop] it: web: approval: approval it is@1h0m0s\n[shop] it: over (hold of )@1h0m0s")
+	if got := b.Groups["it\x00approval at shop@3"].ID; got != open {
+		t.Errorf("what goes on is %s, and was %s", got, open)
+	}
+	b.is("web", "in-sync")
+	b.want(b.pass(time.Hour), "[shop] it: over (approval at shop@3)@2h0m30s")
+}
+
 func TestPartitionIsTold(t *testing.T) {
 	n := on("stopped", "has(partition.stop)")
 	n.OfPartition, n.Text = true, `"stopped by " + partition.stop.owner`

@@ -218,7 +218,7 @@ func (n *Notifier) readPolicy(ctx context.Context, partition store.Partition) er
 	if rules == nil {
 		rules = []*compiled{}
 	}
-	n.policy = digest
+	n.policy, n.viewed = digest, time.Time{}
 	known := len(n.engine.Known)
 	anew := n.engine.adopt(rules)
 	n.dirty = n.dirty || len(anew) > 0 || len(n.engine.Known) != known
