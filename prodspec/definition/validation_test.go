@@ -88,7 +88,7 @@ func TestValidationsAreRead(t *testing.T) {
 func TestValidationsThatMakeNoSense(t *testing.T) {
 	for _, test := range []struct{ old, new, says string }{
 		{"intervals: 3", "interval_count: 3", "validations.web.interval_count: unknown field"},
-		{"intervals: 3", "intervals: 60", "validations.web: intervals is 60; write 1 to 50"},
+		{"intervals: 3", "intervals: 60", "validations.web: intervals is 60; write 1 to 24"},
 		{"  web:", "  Web shop:", `"Web shop" is not a name`},
 		{"pass: 90", "pass: 900", "pass is 900"},
 		{"pass: 90", "pass: -1", "validations.web.pass must be more than 0"},
