@@ -66,10 +66,10 @@ func (b *builder) governed(ctx context.Context, before, policy *intentpb.Policy,
 // govern pins what is governed from the next incarnation on, before that can be
 // seen: at no moment does an asset that a rollout governs follow head by itself.
 // What has such a pin keeps it.
-func (p *Pipeline) govern(ctx context.Context, governed []store.Governed) error {
+func (p *Pipeline) govern(ctx context.Context, next intent.IncarnationID, governed []store.Governed) error {
 	if len(governed) == 0 {
 		return nil
 	}
 	p.options.Runtime.Point("govern")
-	return p.options.Store.Govern(ctx, p.lease, governed)
+	return p.options.Store.Govern(ctx, p.lease, next, governed)
 }

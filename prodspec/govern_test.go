@@ -28,9 +28,9 @@ type governing struct {
 	cut chan struct{}
 }
 
-func (g *governing) Govern(ctx context.Context, lease store.Lease, governed []store.Governed) error {
+func (g *governing) Govern(ctx context.Context, lease store.Lease, from intent.IncarnationID, governed []store.Governed) error {
 	g.asked.Add(int64(len(governed)))
-	return g.Store.Govern(ctx, lease, governed)
+	return g.Store.Govern(ctx, lease, from, governed)
 }
 
 func (g *governing) Publish(ctx context.Context, lease store.Lease, incarnation intent.Incarnation) (intent.Incarnation, error) {

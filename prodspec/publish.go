@@ -172,7 +172,7 @@ func (p *Pipeline) publish(ctx context.Context, candidate intent.Candidate, verd
 	if err := p.builder.keepOrigins(ctx, s, p.lease, next, delta); err != nil {
 		return Status{}, err
 	}
-	if err := p.govern(ctx, governed); err != nil {
+	if err := p.govern(ctx, next.ID, governed); err != nil {
 		return Status{}, err
 	}
 	p.options.Runtime.Point("publish")

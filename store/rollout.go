@@ -57,8 +57,8 @@ type RolloutFilter struct {
 // incarnation: nothing was selected for it yet.
 type Rollouts interface {
 	// Govern pins those that have no pin of a rollout yet: where they were enforced
-	// last, else nowhere. Publish comes after it.
-	Govern(ctx context.Context, lease Lease, governed []Governed) error
+	// last, else nowhere. Publish of the incarnation comes after it.
+	Govern(ctx context.Context, lease Lease, from intent.IncarnationID, governed []Governed) error
 	// SaveRollout carries a step out.
 	SaveRollout(ctx context.Context, lease Lease, step RolloutStep) error
 	// Rollouts lists runs: by name, the newest of each first. Limit as AssetFilter's.

@@ -200,9 +200,9 @@ func (d *decider) letGo() {
 	left := d.Assets[:0:0]
 	for i := range d.Assets {
 		a := &d.Assets[i]
-		gone := a.Head.IsZero()
+		gone := a.Head.IsZero() && a.Pin.Governed <= d.Head.Sequence
 		same := a.Back == nil && a.Pinned == a.Head
-		if !gone && (a.Selected || !same && !release) {
+		if !gone && (a.Selected || a.Head.IsZero() || !same && !release) {
 			left = append(left, *a)
 			continue
 		}
