@@ -144,7 +144,7 @@ const stageSize = 5000
 
 // publish makes the candidate the next incarnation. A moved base is a
 // Conflict, and the round starts over.
-func (p *Pipeline) publish(ctx context.Context, candidate intent.Candidate, verdict validate.Judgement, acknowledger intent.Actor, delta change, given []intent.Grant, governed []store.Governed) (Status, error) {
+func (p *Pipeline) publish(ctx context.Context, candidate intent.Candidate, verdict validate.Judgement, acknowledger intent.Actor, delta change, given []intent.Grant, governed []intent.Governed) (Status, error) {
 	s, head, published := p.options.Store, candidate.Base, p.builder.timed.step("publish")
 	if err := p.keepSchema(ctx); err != nil {
 		return Status{}, err
@@ -166,7 +166,7 @@ func (p *Pipeline) publish(ctx context.Context, candidate intent.Candidate, verd
 		Sources: candidate.Sources, Count: candidate.Count,
 		Added: candidate.Added, Changed: candidate.Changed, Removed: candidate.Removed,
 		Created: candidate.Created, Author: author, Acknowledger: acknowledger, Labels: labelsOf(verdict),
-		Grants: given,
+		Grants: given, Governed: governed,
 	}
 	p.options.Runtime.Point("origins")
 	if err := p.builder.keepOrigins(ctx, s, p.lease, next, delta); err != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 // Govern pins what has no pin of a rollout yet.
-func (s *Store) Govern(ctx context.Context, lease store.Lease, governed []store.Governed) error {
+func (s *Store) Govern(ctx context.Context, lease store.Lease, governed []intent.Governed) error {
 	attempt := fmt.Sprintf("putting %d assets of %q under rollouts", len(governed), lease.Partition)
 	for part := range slices.Chunk(governed, chunk) {
 		err := s.act(ctx, attempt, lease, func(t *transaction, _ standing) error {
@@ -39,25 +39,53 @@ func (s *Store) Govern(ctx context.Context, lease store.Lease, governed []store.
 }
 
 // govern pins one asset, unless it is.
-func govern(t *transaction, lease store.Lease, g store.Governed) (bool, error) {
+func govern(t *transaction, lease store.Lease, g intent.Governed) (bool, error) {
 	pin := intent.Pin{
 		Asset: g.Asset, Incarnation: intent.IncarnationID{Partition: lease.Partition}, Rank: intent.RankRollout,
 		Holder: intent.RolloutHolder(g.Rollout), Reason: "governed from here on", Created: t.now.UTC(),
 	}
-	var revision uint64
-	pinned, err := t.one("SELECT revision FROM pin WHERE partition = $1 AND asset = $2 AND pin_rank = $3",
-		[]any{string(lease.Partition), string(g.Asset), int64(intent.RankRollout)}, &revision)
-	if err != nil || pinned {
+	var holder string
+	pinned, err := t.one("SELECT holder, seq FROM pin WHERE partition = $1 AND asset = $2 AND pin_rank = $3",
+		[]any{string(lease.Partition), string(g.Asset), int64(intent.RankRollout)}, &holder, &pin.Incarnation.Sequence)
+	if err != nil || pinned && holder == pin.Holder.Name {
 		return false, err
 	}
-	// What it was enforced with is retained while it is on record.
-	_, err = t.one("SELECT seq FROM enforced WHERE partition = $1 AND asset = $2 AND absent = 0 AND carried = 0",
-		[]any{string(lease.Partition), string(g.Asset)}, &pin.Incarnation.Sequence)
-	if err != nil {
+	if pinned {
+		pin.Reason += ", as before by " + holder
+	} else if _, err = t.one("SELECT seq FROM enforced WHERE partition = $1 AND asset = $2 AND absent = 0 AND carried = 0",
+		// What it was enforced with is retained while it is on record.
+		[]any{string(lease.Partition), string(g.Asset)}, &pin.Incarnation.Sequence); err != nil {
 		return false, err
 	}
 	_, err = setPin(t, pin)
 	return true, err
+}
+
+// publishGoverned pins what an incarnation puts under rollouts: at no moment does
+// it follow head by itself. Most of many are pinned already, which one look tells.
+func publishGoverned(t *transaction, lease store.Lease, incarnation *intent.Incarnation) error {
+	if len(incarnation.Governed) == 0 {
+		return nil
+	}
+	holders := map[string]string{}
+	err := t.each("SELECT asset, holder FROM pin WHERE partition = $1 AND pin_rank = $2", []any{string(lease.Partition), int64(intent.RankRollout)}, func(row scanner) error {
+		var asset, holder string
+		err := row.Scan(&asset, &holder)
+		holders[asset] = holder
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, g := range incarnation.Governed {
+		if holders[string(g.Asset)] == intent.RolloutHolder(g.Rollout).Name {
+			continue
+		}
+		if _, err := govern(t, lease, g); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // SaveRollout carries a step out.

@@ -36,9 +36,9 @@ func (w *world) rolloutPins() map[intent.AssetID]intent.Sequence {
 
 func (w *world) governs(assets ...intent.AssetID) {
 	w.t.Helper()
-	var governed []store.Governed
+	var governed []intent.Governed
 	for _, asset := range assets {
-		governed = append(governed, store.Governed{Asset: asset, Rollout: "web"})
+		governed = append(governed, intent.Governed{Asset: asset, Rollout: "web"})
 	}
 	w.must(w.Govern(w.t.Context(), w.lease, governed))
 }
@@ -57,8 +57,19 @@ func govern(w *world) {
 	if after := w.revision(); after != before {
 		t.Errorf("governing what is governed moved the revision from %d to %d", before, after)
 	}
+	// A publication pins what it governs as it becomes head, and leaves what is
+	// pinned where it is; another rollout's becomes its own.
+	w.must(w.Govern(t.Context(), w.lease, []intent.Governed{{Asset: "b", Rollout: "other"}}))
+	next := w.next()
+	w.must(w.Stage(t.Context(), w.lease, next.Parent, []store.Entry{entry("c", "1")}))
+	next.Governed = []intent.Governed{{Asset: "a", Rollout: "web"}, {Asset: "b", Rollout: "web"}, {Asset: "c", Rollout: "web"}}
+	published, err := w.Publish(t.Context(), w.lease, next)
+	w.must(err)
+	if diff := cmp.Diff(map[intent.AssetID]intent.Sequence{"a": 1, "b": 0, "c": 0}, w.rolloutPins()); diff != "" || len(published.Governed) > 0 {
+		t.Errorf("after a publication:\n%s", diff)
+	}
 	// What is not selected cannot go on with a push.
-	admission := w.admission("p1", "b", at(2))
+	admission := w.admission("p1", "b", at(3))
 	w.admitted(admission)
 	w.refused(w.Permit(t.Context(), w.lease, "p1", noon), fault.Conflict)
 }
