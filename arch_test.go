@@ -47,12 +47,17 @@ var rules = []rule{
 		reason: "definitions are checked by them, and records judged again, without a server",
 	},
 	{
+		name: "who reads samples neither pushes nor judges", from: []string{"strategist/sampling"},
+		never: []string{""}, except: append([]string{"gen", "judge", "external", "strategist/validation"}, ground...),
+		reason: "it asks outside for the strategist, and only that",
+	},
+	{
 		name: "pure packages do no I/O", from: []string{"intent", "audit", "calendar", "annealing/check", "annealing/explain", "judge", "strategist/selection", "strategist/course", "strategist/validation"},
 		never:  []string{"!os", "!net", "!net/http", "!database/sql", "!math/rand", "!math/rand/v2", "!os/exec"},
 		reason: "a rule that can be replayed is a rule that can be tested",
 	},
 	{
-		name: "saying never imports doing", from: []string{"prodspec"}, never: []string{"annealing", "strategist", "plugin", "plugins"}, except: ground,
+		name: "saying never imports doing", from: []string{"prodspec"}, never: []string{"annealing", "strategist", "plugin", "plugins"}, except: append([]string{"strategist/validation"}, ground...),
 		reason: "intent is made without looking at production; they meet in the ground and store",
 	},
 	{

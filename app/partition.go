@@ -374,7 +374,8 @@ func (c *containing) Go(name string, f func()) {
 // strategist of a partition. Two looks are one where no sweep is left out between.
 func (a *App) strategist(s *state, runtime loop.Runtime, seen *sight.Board) *strategist.Strategist {
 	return strategist.New(strategist.Options{
-		Partition: s.partition, Store: a.store, Schemas: a.schemas, Sight: seen, Gap: max(2*a.options.Limits.Sweep, leastGap), Runtime: runtime, Log: a.log,
+		Partition: s.partition, Store: a.store, Schemas: a.schemas, Sight: seen, Gap: max(2*a.options.Limits.Sweep, leastGap),
+		Assess: a.assesses(s.partition), Runtime: runtime, Log: a.log,
 	})
 }
 

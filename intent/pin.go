@@ -30,6 +30,9 @@ type Pin struct {
 	Created  time.Time `json:"created"`
 	// Until is when it ends by itself; zero: never.
 	Until time.Time `json:"until,omitzero"`
+	// Governed is, of a rollout's, the incarnation from which on it governs the asset:
+	// before that one is head the asset may not be there yet. 0: it did so already.
+	Governed Sequence `json:"governed,omitempty"`
 }
 
 // Hold is a person's brake on one asset.

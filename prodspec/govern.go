@@ -9,13 +9,14 @@ import (
 	"lehr.dev/intent"
 	"lehr.dev/rule"
 	"lehr.dev/schema"
+	"lehr.dev/store"
 	"lehr.dev/strategist/course"
 )
 
 // governed lists what the rollouts of a candidate govern by pins, as far as it may
 // have no pin yet: of what changed, and of all where the rollouts, or the types
 // that they are about, did.
-func (b *builder) governed(ctx context.Context, before, policy *intentpb.Policy, delta change, typesMoved bool) (list []intent.Governed, err error) {
+func (b *builder) governed(ctx context.Context, before, policy *intentpb.Policy, delta change, typesMoved bool) (list []store.Governed, err error) {
 	if len(policy.GetRollouts()) == 0 {
 		return nil, nil
 	}
@@ -38,7 +39,7 @@ func (b *builder) governed(ctx context.Context, before, policy *intentpb.Policy,
 				return err
 			}
 			if selects { // By one alone, for so it was judged.
-				list = append(list, intent.Governed{Asset: id, Rollout: c.Name()})
+				list = append(list, store.Governed{Asset: id, Rollout: c.Name()})
 				return nil
 			}
 		}
@@ -58,21 +59,17 @@ func (b *builder) governed(ctx context.Context, before, policy *intentpb.Policy,
 			return nil, err
 		}
 	}
-	slices.SortFunc(list, func(a, b intent.Governed) int { return strings.Compare(string(a.Asset), string(b.Asset)) })
+	slices.SortFunc(list, func(a, b store.Governed) int { return strings.Compare(string(a.Asset), string(b.Asset)) })
 	return list, nil
 }
 
-// mostAtOnce are pinned in the transaction that publishes, which all others wait
-// for.
-const mostAtOnce = 1000
-
-// govern pins what is governed from the next incarnation on, if that is much.
-// Publish pins the rest: at no moment does an asset that a rollout governs follow
-// head by itself. What has such a pin keeps it.
-func (p *Pipeline) govern(ctx context.Context, governed []intent.Governed) error {
-	if len(governed) <= mostAtOnce {
+// govern pins what is governed from the next incarnation on, before that can be
+// seen: at no moment does an asset that a rollout governs follow head by itself.
+// What has such a pin keeps it.
+func (p *Pipeline) govern(ctx context.Context, next intent.IncarnationID, governed []store.Governed) error {
+	if len(governed) == 0 {
 		return nil
 	}
 	p.options.Runtime.Point("govern")
-	return p.options.Store.Govern(ctx, p.lease, governed)
+	return p.options.Store.Govern(ctx, p.lease, next, governed)
 }

@@ -144,7 +144,7 @@ const stageSize = 5000
 
 // publish makes the candidate the next incarnation. A moved base is a
 // Conflict, and the round starts over.
-func (p *Pipeline) publish(ctx context.Context, candidate intent.Candidate, verdict validate.Judgement, acknowledger intent.Actor, delta change, given []intent.Grant, governed []intent.Governed) (Status, error) {
+func (p *Pipeline) publish(ctx context.Context, candidate intent.Candidate, verdict validate.Judgement, acknowledger intent.Actor, delta change, given []intent.Grant, governed []store.Governed) (Status, error) {
 	s, head, published := p.options.Store, candidate.Base, p.builder.timed.step("publish")
 	if err := p.keepSchema(ctx); err != nil {
 		return Status{}, err
@@ -166,13 +166,13 @@ func (p *Pipeline) publish(ctx context.Context, candidate intent.Candidate, verd
 		Sources: candidate.Sources, Count: candidate.Count,
 		Added: candidate.Added, Changed: candidate.Changed, Removed: candidate.Removed,
 		Created: candidate.Created, Author: author, Acknowledger: acknowledger, Labels: labelsOf(verdict),
-		Grants: given, Governed: governed,
+		Grants: given,
 	}
 	p.options.Runtime.Point("origins")
 	if err := p.builder.keepOrigins(ctx, s, p.lease, next, delta); err != nil {
 		return Status{}, err
 	}
-	if err := p.govern(ctx, governed); err != nil {
+	if err := p.govern(ctx, next.ID, governed); err != nil {
 		return Status{}, err
 	}
 	p.options.Runtime.Point("publish")

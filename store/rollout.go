@@ -7,7 +7,10 @@ import (
 )
 
 // Governed is an asset that a rollout governs by pins.
-type Governed = intent.Governed
+type Governed struct {
+	Asset   intent.AssetID
+	Rollout string
+}
 
 // RolloutStep is what a rollout does at once: all of it, or nothing.
 type RolloutStep struct {
@@ -54,9 +57,8 @@ type RolloutFilter struct {
 // incarnation: nothing was selected for it yet.
 type Rollouts interface {
 	// Govern pins those that have no pin of a rollout yet: where they were enforced
-	// last, else nowhere. A pin of another rollout stays where it is, and is the new
-	// one's. Publish does so too; many are pinned before it, a part at a time.
-	Govern(ctx context.Context, lease Lease, governed []intent.Governed) error
+	// last, else nowhere. Publish of the incarnation comes after it.
+	Govern(ctx context.Context, lease Lease, from intent.IncarnationID, governed []Governed) error
 	// SaveRollout carries a step out.
 	SaveRollout(ctx context.Context, lease Lease, step RolloutStep) error
 	// Rollouts lists runs: by name, the newest of each first. Limit as AssetFilter's.

@@ -125,7 +125,7 @@ const (
 	TypeSource = "types"
 )
 
-var topFields = []string{"lehr", "partition", "owner", "mode", "modes", "types", "sources", "generate", "validate", "plugins", "checks", "access", "notifications", "rollouts"}
+var topFields = []string{"lehr", "partition", "owner", "mode", "modes", "types", "sources", "generate", "validate", "plugins", "checks", "access", "notifications", "rollouts", "validations"}
 
 func (p *parser) definition(root *yaml.Node) (d Definition) {
 	policy := &intentpb.Policy{Mode: intentpb.EnforcementMode_ENFORCEMENT_MODE_OBSERVE}
@@ -168,6 +168,7 @@ func (p *parser) definition(root *yaml.Node) (d Definition) {
 	p.checks(fields["checks"], &d)
 	policy.Access = p.access(fields["access"])
 	policy.Notifications = p.notifications(fields["notifications"])
+	policy.Validations = p.validations(fields["validations"])
 	p.rollouts(fields["rollouts"], &d)
 	return d
 }

@@ -48,6 +48,9 @@ func (p *parser) rollouts(node *yaml.Node, d *Definition) {
 			p.at(key, at, "%q is not a name", key.Value).hint("use a-z, 0-9, - and _, at most 63")
 		}
 		r := &rolloutParser{parser: p, at: at, sources: d.Sources, places: RulePlaces{"": {key.Line, key.Column}}}
+		for _, v := range d.Policy.Validations {
+			r.validations = append(r.validations, v.Name)
+		}
 		d.Policy.Rollouts = append(d.Policy.Rollouts, r.rollout(key, value))
 		d.RolloutPlaces = append(d.RolloutPlaces, r.places)
 	})
@@ -61,7 +64,9 @@ type rolloutParser struct {
 	*parser
 	at      string
 	sources []Source
-	places  RulePlaces
+	// validations that there are, by name.
+	validations []string
+	places      RulePlaces
 }
 
 // place remembers where a field is written.
@@ -94,6 +99,12 @@ func (r *rolloutParser) rollout(key, value *yaml.Node) *intentpb.Rollout {
 	if list := fields["validate"]; list != nil {
 		made.Validate = r.texts(list, r.at+".validate")
 		r.twice(list, r.at+".validate", made.Validate, "validation")
+		for i, name := range made.Validate {
+			if name != "" && !slices.Contains(r.validations, name) {
+				r.parser.at(item(list, i), fmt.Sprintf("%s.validate[%d]", r.at, i), "there is no validation %q", name).
+					hint("write it under validations; known: %s", strings.Join(r.validations, ", "))
+			}
+		}
 	}
 	if node := fields["on_bad"]; node != nil {
 		made.OnBad = choice(r.parser, node, r.at+".on_bad", onBads, "rollback or stop")

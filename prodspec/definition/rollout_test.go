@@ -49,6 +49,9 @@ func TestRolloutsAreRead(t *testing.T) {
     by: {document: knobs, field: "/clusters/{scope.cluster}/version"}
     stages: [{rest: true}]
   sizes: {select: true, by: {document: written, field: /a}, stages: [{rest: true}]}
+validations:
+  errors: {metrics: {a: {prometheus: main, query: a}}}
+  latency: {metrics: {a: {prometheus: main, query: a}}}
 `), schema.Builtin())
 	if len(findings) > 0 {
 		t.Fatalf("%+v", findings)
@@ -144,6 +147,7 @@ func TestMistakesInRollouts(t *testing.T) {
 		"{select: true, stages: [{rest: true}], newer: x}":         "newer: \"x\" is not known",
 		"{select: true, stages: [{rest: true}], validate: []}":     "validate must be a list",
 		"{select: true, stages: [{rest: true}], validate: [a, a]}": "the validation a is named twice",
+		"{select: true, stages: [{rest: true}], validate: smoke}":  `there is no validation "smoke"`,
 		by("pods"):                                "by must be pins or a field of a document",
 		by("{document: knobs}"):                   "by.field is missing",
 		by("{field: /a}"):                         "by.document is missing",

@@ -130,6 +130,9 @@ func TestSchemaHasTheKeysOfTheParser(t *testing.T) {
 		".rollouts{}.emergency[].window.open|[]|rrule": "rollouts: {r: {emergency: [{window: {zone: UTC, open: [{KEY}]}}]}}",
 		".rollouts{}.emergency[].window.open|rrule":    "rollouts: {r: {emergency: [{window: {zone: UTC, open: {KEY}}}]}}",
 		".rollouts{}.emergency[].window.freezes[]":     "rollouts: {r: {emergency: [{window: {zone: UTC, freezes: [{KEY}]}}]}}",
+		".validations{}":                               "validations: {v: {KEY}}",
+		".validations{}.metrics{}":                     "validations: {v: {metrics: {m: {KEY}}}}",
+		".validations{}.metrics{}.range":               "validations: {v: {metrics: {m: {range: {KEY}}}}}",
 		".generate{}|resolve":                          "generate: {g: {resolve: Job, KEY}}",
 		".generate{}|edges.edges[]":                    "generate: {g: {derive: Dependencies, edges: [{KEY}]}}",
 	}
@@ -206,6 +209,8 @@ func TestDefinitionsSatisfyTheSchema(t *testing.T) {
 	}
 	const head = "lehr: v1\npartition: shop\nsources: {s: {files: a}}\ngenerate: {}\n"
 	for text, wrong := range map[string]string{
+		"validations: {v: {warm_up: 5m, intervals: 3, compare: control, pass: 90, groups: {a: 2}, metrics: {m: {prometheus: main, query: x, tolerance: 5%, matters: 3, critical: true, range: {low: 0, high: 1}}}}}": "",
+		"validations: {v: {metrics: {m: {worse: up}}}}": "$.validations.v.metrics.m.worse",
 		`notifications: {n: {of: partition, when: "has(partition.stop)", for: 10m, repeat: 1d, to: chat, text: "partition.id", resolved: false}}`: "",
 		`rollouts: {r: {select: true, by: {document: d, field: "/{id}"}, stages: [{name: 1, scopes: a, where: true, by: scope cluster, order: [b], parallel: 1, percent: 10%, most: 4, delay: 5m, soak: 1d,
   window: {zone: UTC, open: "Mon 09:00-10:00"}}, {rest: true, count: 1, factor: 1.5}], validate: errors, on_bad: stop, newer: held, patience: 1h, emergency: [{rest: true}]}}`: "",

@@ -67,7 +67,7 @@ func (s *Store) Pins(ctx context.Context, partition intent.PartitionID) (pins []
 
 // scanPins lists the pins of an asset, or of all when it is empty.
 func scanPins(q querier, partition intent.PartitionID, asset intent.AssetID) (pins []intent.Pin, err error) {
-	text := "SELECT asset, pin_rank, seq, revision, holder, origin, reason, created, ends FROM pin WHERE partition = $1"
+	text := "SELECT asset, pin_rank, seq, revision, holder, origin, reason, created, ends, governed FROM pin WHERE partition = $1"
 	arguments := []any{string(partition)}
 	if asset != "" {
 		text += " AND asset = $2"
@@ -78,7 +78,7 @@ func scanPins(q querier, partition intent.PartitionID, asset intent.AssetID) (pi
 		pin := intent.Pin{Incarnation: intent.IncarnationID{Partition: partition}}
 		var created, ends int64
 		err := row.Scan(&pin.Asset, &pin.Rank, &pin.Incarnation.Sequence, &pin.Revision,
-			&pin.Holder.Name, &pin.Holder.Origin, &pin.Reason, &created, &ends)
+			&pin.Holder.Name, &pin.Holder.Origin, &pin.Reason, &created, &ends, &pin.Governed)
 		pin.Created, pin.Until = unstamp(created), unstamp(ends)
 		pins = append(pins, pin)
 		return err

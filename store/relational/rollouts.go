@@ -12,13 +12,16 @@ import (
 )
 
 // Govern pins what has no pin of a rollout yet.
-func (s *Store) Govern(ctx context.Context, lease store.Lease, governed []intent.Governed) error {
+func (s *Store) Govern(ctx context.Context, lease store.Lease, from intent.IncarnationID, governed []store.Governed) error {
 	attempt := fmt.Sprintf("putting %d assets of %q under rollouts", len(governed), lease.Partition)
 	for part := range slices.Chunk(governed, chunk) {
-		err := s.act(ctx, attempt, lease, func(t *transaction, _ standing) error {
+		err := s.act(ctx, attempt, lease, func(t *transaction, now standing) error {
+			if from.Partition != lease.Partition || from.Sequence != now.head+1 {
+				return fault.New(fault.Conflict, "%s from %s on: head is %d", attempt, from, now.head)
+			}
 			pinned := 0
 			for _, g := range part {
-				set, err := govern(t, lease, g)
+				set, err := govern(t, lease, from, g)
 				if err != nil {
 					return err
 				}
@@ -38,54 +41,33 @@ func (s *Store) Govern(ctx context.Context, lease store.Lease, governed []intent
 	return nil
 }
 
-// govern pins one asset, unless it is.
-func govern(t *transaction, lease store.Lease, g intent.Governed) (bool, error) {
+// govern pins one asset, unless it is. The pin of one that head does not name is
+// kept for the incarnation that will.
+func govern(t *transaction, lease store.Lease, from intent.IncarnationID, g store.Governed) (bool, error) {
 	pin := intent.Pin{
 		Asset: g.Asset, Incarnation: intent.IncarnationID{Partition: lease.Partition}, Rank: intent.RankRollout,
-		Holder: intent.RolloutHolder(g.Rollout), Reason: "governed from here on", Created: t.now.UTC(),
+		Holder: intent.RolloutHolder(g.Rollout), Reason: "governed from here on", Created: t.now.UTC(), Governed: from.Sequence,
 	}
-	var holder string
-	pinned, err := t.one("SELECT holder, seq FROM pin WHERE partition = $1 AND asset = $2 AND pin_rank = $3",
-		[]any{string(lease.Partition), string(g.Asset), int64(intent.RankRollout)}, &holder, &pin.Incarnation.Sequence)
-	if err != nil || pinned && holder == pin.Holder.Name {
+	var governed intent.Sequence
+	pinned, err := t.one("SELECT governed FROM pin WHERE partition = $1 AND asset = $2 AND pin_rank = $3",
+		[]any{string(lease.Partition), string(g.Asset), int64(intent.RankRollout)}, &governed)
+	if err != nil {
 		return false, err
 	}
 	if pinned {
-		pin.Reason += ", as before by " + holder
-	} else if _, err = t.one("SELECT seq FROM enforced WHERE partition = $1 AND asset = $2 AND absent = 0 AND carried = 0",
-		// What it was enforced with is retained while it is on record.
-		[]any{string(lease.Partition), string(g.Asset)}, &pin.Incarnation.Sequence); err != nil {
+		kept, err := t.exec(`UPDATE pin SET governed = $4 WHERE partition = $1 AND asset = $2 AND pin_rank = $3 AND governed <> $4
+			AND NOT EXISTS (SELECT 1 FROM member WHERE partition = $1 AND asset = $2 AND from_seq < $4 AND to_seq >= $4)`,
+			string(lease.Partition), string(g.Asset), int64(intent.RankRollout), int64(from.Sequence))
+		return kept > 0, err
+	}
+	// What it was enforced with is retained while it is on record.
+	_, err = t.one("SELECT seq FROM enforced WHERE partition = $1 AND asset = $2 AND absent = 0 AND carried = 0",
+		[]any{string(lease.Partition), string(g.Asset)}, &pin.Incarnation.Sequence)
+	if err != nil {
 		return false, err
 	}
 	_, err = setPin(t, pin)
 	return true, err
-}
-
-// publishGoverned pins what an incarnation puts under rollouts: at no moment does
-// it follow head by itself. Most of many are pinned already, which one look tells.
-func publishGoverned(t *transaction, lease store.Lease, incarnation *intent.Incarnation) error {
-	if len(incarnation.Governed) == 0 {
-		return nil
-	}
-	holders := map[string]string{}
-	err := t.each("SELECT asset, holder FROM pin WHERE partition = $1 AND pin_rank = $2", []any{string(lease.Partition), int64(intent.RankRollout)}, func(row scanner) error {
-		var asset, holder string
-		err := row.Scan(&asset, &holder)
-		holders[asset] = holder
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	for _, g := range incarnation.Governed {
-		if holders[string(g.Asset)] == intent.RolloutHolder(g.Rollout).Name {
-			continue
-		}
-		if _, err := govern(t, lease, g); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // SaveRollout carries a step out.
@@ -348,12 +330,12 @@ func setPin(t *transaction, pin intent.Pin) (intent.Pin, error) {
 		[]any{string(partition)}, &pin.Revision); err != nil {
 		return pin, err
 	}
-	_, err := t.exec(`INSERT INTO pin (partition, asset, pin_rank, seq, revision, holder, origin, reason, created, ends)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+	_, err := t.exec(`INSERT INTO pin (partition, asset, pin_rank, seq, revision, holder, origin, reason, created, ends, governed)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 		ON CONFLICT (partition, asset, pin_rank) DO UPDATE SET seq = excluded.seq, revision = excluded.revision, holder = excluded.holder,
-		origin = excluded.origin, reason = excluded.reason, created = excluded.created, ends = excluded.ends`,
+		origin = excluded.origin, reason = excluded.reason, created = excluded.created, ends = excluded.ends, governed = excluded.governed`,
 		string(partition), string(pin.Asset), int64(pin.Rank), int64(pin.Incarnation.Sequence), pin.Revision,
-		pin.Holder.Name, pin.Holder.Origin, pin.Reason, stamp(pin.Created), stamp(pin.Until))
+		pin.Holder.Name, pin.Holder.Origin, pin.Reason, stamp(pin.Created), stamp(pin.Until), int64(pin.Governed))
 	if err != nil {
 		return pin, err
 	}

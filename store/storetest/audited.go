@@ -128,7 +128,7 @@ var writes = map[string]write{
 	"Govern": {
 		before: func(w *world) { w.publish(entry("a", "x")) },
 		do: func(w *world) error {
-			return w.Govern(w.t.Context(), w.lease, []intent.Governed{{Asset: "a", Rollout: "web"}})
+			return w.Govern(w.t.Context(), w.lease, at(2), []store.Governed{{Asset: "a", Rollout: "web"}})
 		},
 		want: store.AuditRecord{By: intent.RolloutHolder("web"), Verb: "pin", Subject: "a", Reason: "governed from here on", Detail: "to shop@0, revision 1"},
 	},

@@ -36,11 +36,12 @@ func (w *world) rolloutPins() map[intent.AssetID]intent.Sequence {
 
 func (w *world) governs(assets ...intent.AssetID) {
 	w.t.Helper()
-	var governed []intent.Governed
+	var governed []store.Governed
 	for _, asset := range assets {
-		governed = append(governed, intent.Governed{Asset: asset, Rollout: "web"})
+		governed = append(governed, store.Governed{Asset: asset, Rollout: "web"})
 	}
-	w.must(w.Govern(w.t.Context(), w.lease, governed))
+	next := intent.IncarnationID{Partition: shop, Sequence: w.partition(shop).Head.Sequence + 1}
+	w.must(w.Govern(w.t.Context(), w.lease, next, governed))
 }
 
 func govern(w *world) {
@@ -57,19 +58,24 @@ func govern(w *world) {
 	if after := w.revision(); after != before {
 		t.Errorf("governing what is governed moved the revision from %d to %d", before, after)
 	}
-	// A publication pins what it governs as it becomes head, and leaves what is
-	// pinned where it is; another rollout's becomes its own.
-	w.must(w.Govern(t.Context(), w.lease, []intent.Governed{{Asset: "b", Rollout: "other"}}))
-	next := w.next()
-	w.must(w.Stage(t.Context(), w.lease, next.Parent, []store.Entry{entry("c", "1")}))
-	next.Governed = []intent.Governed{{Asset: "a", Rollout: "web"}, {Asset: "b", Rollout: "web"}, {Asset: "c", Rollout: "web"}}
-	published, err := w.Publish(t.Context(), w.lease, next)
+	// What head does not name yet is kept for the incarnation that will, and so is
+	// what comes back.
+	w.governs("c")
+	w.publish(removal("c"), removal("b"))
+	w.governs("b")
+	pins, err := w.Pins(t.Context(), shop)
 	w.must(err)
-	if diff := cmp.Diff(map[intent.AssetID]intent.Sequence{"a": 1, "b": 0, "c": 0}, w.rolloutPins()); diff != "" || len(published.Governed) > 0 {
-		t.Errorf("after a publication:\n%s", diff)
+	kept := map[intent.AssetID]intent.Sequence{}
+	for _, pin := range pins {
+		kept[pin.Asset] = pin.Governed
 	}
+	if diff := cmp.Diff(map[intent.AssetID]intent.Sequence{"a": 3, "b": 4, "c": 3}, kept); diff != "" {
+		t.Errorf("governed from:\n%s", diff)
+	}
+	w.refused(w.Govern(t.Context(), w.lease, at(9), []store.Governed{{Asset: "d", Rollout: "web"}}), fault.Conflict)
+	w.publish(entry("b", "1"))
 	// What is not selected cannot go on with a push.
-	admission := w.admission("p1", "b", at(3))
+	admission := w.admission("p1", "b", at(4))
 	w.admitted(admission)
 	w.refused(w.Permit(t.Context(), w.lease, "p1", noon), fault.Conflict)
 }

@@ -105,6 +105,8 @@ type Question struct {
 	Changed time.Time
 	// Experiment are the assets that have it, Control those that do not.
 	Experiment, Control []intent.AssetID
+	// ExperimentScopes and ControlScopes are the values of their scopes, by name.
+	ExperimentScopes, ControlScopes map[string][]string
 }
 
 // looksEvery is how often a rollout under way, or one of which what is there is
@@ -198,9 +200,9 @@ func (d *decider) letGo() {
 	left := d.Assets[:0:0]
 	for i := range d.Assets {
 		a := &d.Assets[i]
-		gone := a.Head.IsZero()
+		gone := a.Head.IsZero() && a.Pin.Governed <= d.Head.Sequence
 		same := a.Back == nil && a.Pinned == a.Head
-		if !gone && (a.Selected || !same && !release) {
+		if !gone && (a.Selected || a.Head.IsZero() || !same && !release) {
 			left = append(left, *a)
 			continue
 		}

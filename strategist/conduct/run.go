@@ -446,15 +446,20 @@ func (d *decider) foundGood(choice selection.Choice, _ []selection.Target) {
 // ask for the validations of stages of which all that were let go on arrived, and
 // of which nothing is known since.
 func (d *decider) ask(policy selection.Policy, targets []selection.Target) {
+	if len(d.Said.GetValidate()) == 0 {
+		return
+	}
 	var control []intent.AssetID
+	controlScopes := map[string][]string{}
 	for _, t := range targets {
 		if !t.Selected {
 			control = append(control, t.Asset)
+			gather(controlScopes, t.Scopes)
 		}
 	}
 	for i := range policy.Stages {
 		stage := &policy.Stages[i]
-		q := Question{Stage: stage.Name, Control: control}
+		q := Question{Stage: stage.Name, Control: control, ControlScopes: controlScopes, ExperimentScopes: map[string][]string{}}
 		for _, t := range targets {
 			if !t.Selected || stage.Wants != nil && !stage.Wants(t) {
 				continue
@@ -465,6 +470,7 @@ func (d *decider) ask(policy selection.Policy, targets []selection.Target) {
 				continue
 			}
 			q.Experiment = append(q.Experiment, t.Asset)
+			gather(q.ExperimentScopes, t.Scopes)
 			if arrived.After(q.Changed) {
 				q.Changed = arrived
 			}
@@ -475,6 +481,15 @@ func (d *decider) ask(policy selection.Policy, targets []selection.Target) {
 		for _, name := range d.Said.Validate {
 			q.Validation = name
 			d.decision.Ask = append(d.decision.Ask, q)
+		}
+	}
+}
+
+// gather the values of scopes, each once.
+func gather(into map[string][]string, scopes map[string]string) {
+	for name, value := range scopes {
+		if !slices.Contains(into[name], value) {
+			into[name] = append(into[name], value)
 		}
 	}
 }

@@ -373,9 +373,14 @@ func (c *chooser) waitsFor(running []Target) {
 	case first.InSync && !first.Well:
 		text = fmt.Sprintf("for %s, which is not healthy", first.Asset)
 	case first.InSync:
-		text = fmt.Sprintf("for %s to be healthy for %s more", first.Asset, c.Soak-first.Healthy)
+		text = fmt.Sprintf("for %s to be healthy for %s more", first.Asset, inSeconds(c.Soak-first.Healthy))
 	}
 	c.waits(text + others(len(running)))
+}
+
+// inSeconds is a time left, in whole seconds, for people.
+func inSeconds(left time.Duration) time.Duration {
+	return (left + time.Second - 1).Truncate(time.Second)
 }
 
 // rank orders those under way by how much is missing: the worst first.

@@ -18,8 +18,10 @@ const (
 	LeastEvery = 5 * time.Second
 	// MostTime of all intervals together, of the warm-up, and of the time before.
 	MostTime = 30 * 24 * time.Hour
-	// MostSamples of one side of a metric: Prometheus gives no more of a series.
-	MostSamples = 10_000
+	// MostSamples of one side of a metric: Prometheus gives no more of a series; and of
+	// all sides together, which bounds what a record holds.
+	MostSamples    = 10_000
+	MostAllSamples = 200_000
 	// MostLooks and MostIntervals of a validation.
 	MostLooks     = 10_000
 	MostIntervals = 50
@@ -123,6 +125,11 @@ type Source struct {
 	Timeout time.Duration `json:"timeout,omitempty"`
 }
 
+// MostOfSide is how many samples one side of a metric may have.
+func (s *Settings) MostOfSide() int {
+	return min(MostSamples, MostAllSamples/(2*max(1, len(s.Metrics))))
+}
+
 // lasts is for how long it looks, after the warm-up.
 func (s *Settings) lasts() time.Duration { return time.Duration(s.Intervals) * s.Interval }
 
@@ -140,9 +147,8 @@ func (s Settings) Window(changed, now time.Time) (Window, error) {
 	if err != nil {
 		return Window{}, err
 	}
-	l := look{Settings: s, changed: changed, from: changed.Add(s.WarmUp), now: now}
-	l.count()
-	return Window{Before: changed.Add(-s.Before), Changed: changed, From: l.from, Until: l.until, Look: l.number}, nil
+	l := lookAt(s, changed, now)
+	return Window{Before: l.changed.Add(-s.Before), Changed: l.changed, From: l.from, Until: l.until, Look: l.number}, nil
 }
 
 // Check is Invalid for what makes no sense.
@@ -173,15 +179,7 @@ func (s Settings) settled() (Settings, error) {
 	decides := false
 	for i := range s.Metrics {
 		m := &s.Metrics[i]
-		m.Compare = cmp.Or(m.Compare, s.Compare)
-		m.Absent, m.NaN = cmp.Or(m.Absent, AbsentWaits), cmp.Or(m.NaN, NaNBroken)
-		m.Fresh = cmp.Or(m.Fresh, max(leastFresh, freshSteps*s.Step))
-		if m.Source.Of != "" && m.Judge.Kind == "" {
-			m.Judge.Kind = judge.Events
-		}
-		if m.Judge.Broken == nil {
-			m.Judge.Broken = new(0.1)
-		}
+		m.fill(&s)
 		if err := m.check(); err != nil {
 			return s, err
 		}
@@ -190,8 +188,8 @@ func (s Settings) settled() (Settings, error) {
 	switch {
 	case len(s.Metrics) == 0 || len(s.Metrics) > MaxMetrics:
 		return s, wrong("there are %d metrics", len(s.Metrics)).WithHint("write 1 to %d", MaxMetrics)
-	case time.Duration(len(s.Metrics))*(s.lasts()+s.Before)/s.Step > judge.MaxSamples/2:
-		return s, wrong("%d metrics at each %s are more than %d samples", len(s.Metrics), s.Step, judge.MaxSamples/2).WithHint("write a longer step, or judge fewer metrics or a shorter time")
+	case int(max(s.lasts(), s.Before)/s.Step) > s.MostOfSide():
+		return s, wrong("samples at each %s are more than the %d that each side of %d metrics may have", s.Step, s.MostOfSide(), len(s.Metrics)).WithHint("write a longer step, or judge fewer metrics or a shorter time")
 	case !decides:
 		return s, wrong("every metric is a shadow, and none decides").WithHint("remove shadow from one")
 	}
@@ -214,6 +212,19 @@ func (s *Settings) checkTimes() error {
 		return wrong("step is %s, and it lasts for %s", s.Step, s.lasts()).WithHint("write a time from %s on that is no longer than an interval, for at most %d samples", LeastStep, MostSamples)
 	}
 	return nil
+}
+
+// fill in what was left open.
+func (m *Measure) fill(s *Settings) {
+	m.Compare = cmp.Or(m.Compare, s.Compare)
+	m.Absent, m.NaN = cmp.Or(m.Absent, AbsentWaits), cmp.Or(m.NaN, NaNBroken)
+	m.Fresh = cmp.Or(m.Fresh, max(leastFresh, freshSteps*s.Step))
+	if m.Source.Of != "" && m.Judge.Kind == "" {
+		m.Judge.Kind = judge.Events
+	}
+	if m.Judge.Broken == nil {
+		m.Judge.Broken = new(0.1)
+	}
 }
 
 func (m *Measure) check() error {
@@ -292,6 +303,21 @@ func Of(v *intentpb.Validation) (Settings, error) {
 		s.Metrics = append(s.Metrics, one)
 	}
 	return s.settled()
+}
+
+// CheckMetric is Invalid for a metric of a policy that makes no sense by itself, compared
+// so where it does not say.
+func CheckMetric(m *intentpb.ValidationMetric, compare intentpb.Validation_Comparison) error {
+	one, err := measureOf(m)
+	if err != nil {
+		return err
+	}
+	one.fill(&Settings{Compare: cmp.Or(comparisons[compare], Before), Step: usualStep})
+	if err := one.check(); err != nil {
+		return err
+	}
+	_, err = judge.Judge(judge.Settings{Metrics: []judge.Metric{one.Judge}}, nil)
+	return err
 }
 
 func measureOf(m *intentpb.ValidationMetric) (Measure, error) {

@@ -67,6 +67,9 @@ func (l *look) side(m *Measure, s Side, from, until time.Time) (kept []judge.Sam
 	if s.Failed != "" {
 		return nil, s.Failed
 	}
+	if most := max(len(s.Samples), len(s.Trials)); most > l.MostOfSide() {
+		return nil, fmt.Sprintf("it has %d samples, more than %d; aggregate them, as to one for each step", most, l.MostOfSide())
+	}
 	for _, sample := range slices.Concat(s.Samples, s.Trials) {
 		if sample.At.IsZero() {
 			return nil, "a sample has no time"

@@ -98,32 +98,36 @@ const retry = time.Minute
 
 // Assess says what is known now of what was changed at a time, by the readings so far.
 // Neither their order, nor that of samples or metrics, matters. Between two looks it says
-// the same as at the last. It is Invalid when the settings make no sense, or there are
-// more samples than judge.MaxSamples.
+// the same as at the last. It is Invalid when the settings make no sense, or a metric was
+// read twice.
 func Assess(s Settings, changed time.Time, readings []Reading, now time.Time) (Assessment, error) {
-	s, err := s.settled()
+	a, _, err := assess(s, changed, readings, now)
+	return a, err
+}
+
+// assess, and return the samples that were judged.
+func assess(s Settings, changed time.Time, readings []Reading, now time.Time) (a Assessment, all []sides, err error) {
+	s, err = s.settled()
 	if err != nil {
-		return Assessment{}, err
+		return a, nil, err
 	}
-	l := look{Settings: s, changed: changed, from: changed.Add(s.WarmUp), now: now}
-	l.count()
+	l := lookAt(s, changed, now)
 	if l.number == 0 {
-		return l.tooEarly(), nil
+		return l.tooEarly(), nil, nil
 	}
-	sides, err := l.sides(readings)
+	if all, err = l.sides(readings); err != nil {
+		return a, nil, err
+	}
+	together, err := l.judge(all)
 	if err != nil {
-		return Assessment{}, err
+		return a, nil, err
 	}
-	together, err := l.judge(sides)
-	if err != nil {
-		return Assessment{}, err
+	a = l.assessment(together, all)
+	if a.Intervals, err = l.intervals(all); err != nil {
+		return a, nil, err
 	}
-	a := l.assessment(together, sides)
-	if a.Intervals, err = l.intervals(sides); err != nil {
-		return Assessment{}, err
-	}
-	l.decide(&a, together, sides)
-	return a, nil
+	l.decide(&a, together, all)
+	return a, all, nil
 }
 
 // look is one of those at growing samples.
@@ -133,8 +137,11 @@ type look struct {
 	number, all               int
 }
 
-// count which look this is.
-func (l *look) count() {
+// lookAt is the look that is due. The change is of a whole second, as samples are that are
+// asked for since then.
+func lookAt(s Settings, changed, now time.Time) *look {
+	changed = changed.UTC().Truncate(time.Second)
+	l := &look{Settings: s, changed: changed, from: changed.Add(s.WarmUp), now: now}
 	lasts := l.lasts()
 	l.all = int((lasts + l.Every - 1) / l.Every)
 	l.number = min(l.all, max(0, int(l.now.Sub(l.from)/l.Every)))
@@ -142,6 +149,7 @@ func (l *look) count() {
 		l.number = l.all
 	}
 	l.until = l.from.Add(min(lasts, time.Duration(l.number)*l.Every))
+	return l
 }
 
 // after a look, the next one.

@@ -1,6 +1,8 @@
 -- +goose Up
 
 -- The same as SQLite's, see sqlite/migrations.
+-- From which incarnation on a rollout governs the asset; 0: it did so already.
+ALTER TABLE pin ADD COLUMN governed BIGINT NOT NULL DEFAULT 0;
 -- The runs of rollouts. A run's record says the rest.
 CREATE TABLE rollout (
     partition TEXT COLLATE "C" NOT NULL,

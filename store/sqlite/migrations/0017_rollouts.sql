@@ -1,5 +1,7 @@
 -- +goose Up
 
+-- From which incarnation on a rollout governs the asset; 0: it did so already.
+ALTER TABLE pin ADD COLUMN governed BIGINT NOT NULL DEFAULT 0;
 -- The runs of rollouts. A run's record says the rest.
 CREATE TABLE rollout (
     partition TEXT NOT NULL,
