@@ -137,6 +137,8 @@ func Decide(f Facts) Decision {
 	switch {
 	case d.run == nil || !d.run.State.Open():
 		d.idle()
+	case d.run.State == intent.RolloutRollingBack && f.Run.State != intent.RolloutRollingBack:
+		d.wakeAt(d.Now.Add(looksEvery)) // A person said so just now, and its pins are of this step.
 	case f.Said == nil:
 		d.end(intent.RolloutStopped, d.holder(), "end", "head's policy has no such rollout any more")
 	default:
