@@ -202,9 +202,9 @@ func (d *decider) letGo() {
 	left := d.Assets[:0:0]
 	for i := range d.Assets {
 		a := &d.Assets[i]
-		gone := a.Head.IsZero() && a.Pin.Governed <= d.Head.Sequence
+		awaited := a.Pin.Governed > d.Head.Sequence // The incarnation that governs it is not head yet.
 		same := a.Back == nil && a.Pinned == a.Head
-		if !gone && (a.Selected || a.Head.IsZero() || !same && !release) {
+		if awaited || !a.Head.IsZero() && (a.Selected || !same && !release) {
 			left = append(left, *a)
 			continue
 		}
