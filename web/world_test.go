@@ -34,7 +34,6 @@ type world struct {
 	browser *http.Client
 	// problems are the server's.
 	problems []string
-	link string
 }
 
 type builtin struct{}
@@ -75,7 +74,6 @@ func newWorld(t testing.TB, change ...func(*web.Options)) *world {
 	w.must(w.store.AddPartition(t.Context(), "shop", "/shop/lehr.yaml", "a try", ann))
 	w.lease, err = w.store.Acquire(t.Context(), "shop", "test")
 	w.must(err)
-	w.link = access.PageLink(w.pages.URL, local.Token)
 	if status, _ := w.get(strings.TrimPrefix(access.PageLink(w.pages.URL, local.Token), w.pages.URL)); status != http.StatusOK {
 		t.Fatalf("the browser was not let in: %d", status)
 	}
