@@ -250,7 +250,7 @@ func (s *session) history(ctx context.Context, c *client.Client, partition, name
 			if run.Bad != "" {
 				why = "bad: " + run.Bad
 			}
-			found.add(run, fmt.Sprint(run.Run), run.State, brings(run), s.ago(run.Began), took, run.By.GetName(),
+			found.add(run, fmt.Sprint(run.Run), run.State, brings(run), s.ago(run.Began), took, actor(run.By),
 				strings.TrimSuffix(reached(&apipb.Rollout{Run: run}), " assets were let go on"), cut(why))
 		}
 		request.Before = response.Next

@@ -157,7 +157,7 @@ func (b board) story(run *apipb.RolloutRun) string {
 	}
 	text += "; began " + b.ago(run.Began)
 	if run.By.GetName() != "" {
-		text += " by " + run.By.Name
+		text += " by " + actor(run.By)
 	}
 	if run.Reason != "" {
 		text += ": " + run.Reason
@@ -180,7 +180,7 @@ func (b board) waits(r *apipb.Rollout) {
 	if run.State == string(intent.RolloutPaused) {
 		by := ""
 		if e := lastEvent(run, intent.OrderPause); e != nil {
-			by = fmt.Sprintf(" by %s %s: %s", plain(e.By.GetName()), b.ago(e.At), plain(e.Text))
+			by = fmt.Sprintf(" by %s %s: %s", plain(actor(e.By)), b.ago(e.At), plain(e.Text))
 		}
 		b.line("Paused%s\n  → lehr rollout resume %s --reason WHY lets it go on", by, plain(r.Name))
 		return
@@ -200,10 +200,13 @@ func (b board) waits(r *apipb.Rollout) {
 
 // sentence is what a run waits for, with a verb and a capital.
 func sentence(waits string) string {
-	if strings.HasPrefix(waits, "for ") {
-		return "Waits " + waits
+	switch first, rest, _ := strings.Cut(waits, " "); first {
+	case "for":
+		return "Waits for " + rest
+	case "stage":
+		return "Stage " + rest
 	}
-	return strings.ToUpper(waits[:1]) + waits[1:]
+	return waits
 }
 
 func reverts(run *apipb.RolloutRun) string {
@@ -211,6 +214,14 @@ func reverts(run *apipb.RolloutRun) string {
 		return ""
 	}
 	return ", which undoes more than this run changed of " + plain(listed(run.Reverts, mostWaited))
+}
+
+// actor of an event, which may be the rollout.
+func actor(a *apipb.Actor) string {
+	if strings.HasPrefix(a.GetName(), intent.RolloutPrefix) {
+		return "itself"
+	}
+	return a.GetName()
 }
 
 func lastEvent(run *apipb.RolloutRun, kind intent.OrderKind) *apipb.RolloutEvent {
@@ -276,7 +287,7 @@ func (b board) assets(stage *apipb.RolloutStage, width int) {
 		if shown++; shown > mostWaited {
 			continue
 		}
-		state := a.State
+		state := map[string]string{"ill": "not healthy", "moving": "not in sync yet"}[a.State]
 		if a.State == "soaking" {
 			state = fmt.Sprintf("healthy for %s of %s", short(a.Healthy.AsDuration()), short(a.Soak.AsDuration()))
 		}
@@ -305,7 +316,7 @@ func (b board) verdicts(run *apipb.RolloutRun) {
 			}
 		}
 		if v.Record != "" {
-			b.line("  raw data: lehr blob judgement %s", plain(v.Record))
+			b.line("  raw data: %s", plain(v.Record))
 		}
 	}
 }
@@ -379,7 +390,7 @@ func (b board) events(run *apipb.RolloutRun) {
 	}
 	var rows [][]string
 	for _, e := range events {
-		rows = append(rows, []string{b.ago(e.At), e.Kind, e.By.GetName(), e.Text})
+		rows = append(rows, []string{b.ago(e.At), e.Kind, actor(e.By), e.Text})
 	}
 	table(b.out, []string{"WHEN", "EVENT", "BY", "TEXT"}, rows)
 }
@@ -431,7 +442,7 @@ func (s *session) watchRollout(ctx context.Context, c *client.Client, request *a
 				return err
 			}
 		}
-		if run := shown.GetRun(); run != nil && !goesOn(run) && (request.Run != 0 || run.State != string(intent.RolloutSuperseded)) {
+		if run := shown.GetRun(); run != nil && (hasEnded(run) || request.Run != 0 && !goesOn(run)) {
 			return endedAs(run)
 		}
 	}
@@ -480,7 +491,7 @@ func (t *told) tell(r *apipb.Rollout) error {
 			t.events--
 			continue
 		}
-		fmt.Fprintf(t.Out, "%s  %s by %s: %s\n", at.Format(time.TimeOnly), plain(e.Kind), plain(e.By.GetName()), plain(e.Text))
+		fmt.Fprintf(t.Out, "%s  %s by %s: %s\n", at.Format(time.TimeOnly), plain(e.Kind), plain(actor(e.By)), plain(e.Text))
 	}
 	if n := len(run.Events); n > 0 {
 		t.last = run.Events[n-1].At.AsTime()

@@ -325,3 +325,28 @@ func TestPlanOfNothingNew(t *testing.T) {
 	_, err = w.client.Rollouts.PlanRollout(t.Context(), &apipb.PlanRolloutRequest{Partition: "shop", Rollout: "frontends"})
 	w.refused(err, fault.Conflict, "does not have it any more")
 }
+
+// TestWhyReadsWhatARolloutWaitsFor: the reports down the chain are read, though the
+// asset that is asked for is in sync and names none of them.
+func TestWhyReadsWhatARolloutWaitsFor(t *testing.T) {
+	w := newWorld(t)
+	one := w.publish(0, w.policed(frontends()), w.command("web/a", "x"), w.command("web/b", "x"), w.command("db", "x"))
+	member, err := w.store.Member(t.Context(), one.ID, "web/b")
+	w.must(err)
+	w.govern("web/a", "web/b")
+	w.publish(1, w.command("web/a", "y"), w.command("web/b", "y"))
+	run := begun(1)
+	run.Progress.Waits = "stage canary waits for web/a: must come after db"
+	w.roll(run, intent.Pin{Asset: "web/b", Incarnation: intent.IncarnationID{Sequence: 1}}, intent.Pin{Asset: "web/a", Incarnation: intent.IncarnationID{Sequence: 2}})
+	w.must(w.store.SaveReports(t.Context(), w.lease, []intent.Report{
+		{Partition: "shop", Asset: "web/b", Type: "lehr.command.v1.Command", State: intent.StateInSync, Target: one.ID, Effective: member.Effective, At: time.Now()},
+		{Partition: "shop", Asset: "web/a", Type: "lehr.command.v1.Command", State: intent.StateWaiting, At: time.Now(), Waiting: []intent.WaitingOn{{Kind: intent.WaitOrder, Reason: "must come after db", Blockers: []intent.AssetID{"db"}}}},
+		{Partition: "shop", Asset: "db", Type: "lehr.command.v1.Command", State: intent.StateWaiting, At: time.Now(), Waiting: []intent.WaitingOn{{Kind: intent.WaitHold, Reason: "held by ann: racks", Owner: "ann"}}},
+	}))
+	why, err := w.client.Reports.Why(t.Context(), &apipb.WhyRequest{Partition: "shop", Asset: "web/b"})
+	w.must(err)
+	want := "web/b is not let go on: the rollout frontends (run 1) is running: stage canary waits for web/a: must come after db: db: held by ann: racks"
+	if why.Summary != want || why.Root.Asset != "db" || why.Root.Owner != "ann" || why.State != "in-sync" {
+		t.Errorf("it says %q, root %v", why.Summary, why.Root)
+	}
+}
