@@ -200,9 +200,10 @@ func (d *decider) letGo() {
 	left := d.Assets[:0:0]
 	for i := range d.Assets {
 		a := &d.Assets[i]
-		gone := a.Head.IsZero() && a.Pin.Governed <= d.Head.Sequence
+		// Head says nothing yet of what the next publication governs.
+		coming := a.Pin.Governed > d.Head.Sequence
 		same := a.Back == nil && a.Pinned == a.Head
-		if !gone && (a.Selected || a.Head.IsZero() || !same && !release) {
+		if coming || !a.Head.IsZero() && (a.Selected || !same && !release) {
 			left = append(left, *a)
 			continue
 		}
