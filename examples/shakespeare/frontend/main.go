@@ -33,11 +33,11 @@ func run() int {
 	drain := flag.Duration("drain", 500*time.Millisecond, "how long to go on serving, unhealthy, after SIGTERM")
 	searches := flag.String("searches", "", "SQLite database in which searches are recorded (default: they are not)")
 	cluster := flag.String("cluster", "", "cluster that it is in, for records and metrics")
-	trouble := trouble{began: time.Now()}
-	flag.Float64Var(&trouble.errors, "fail", 0, "share of searches that fail, as a bad release does: 0.05")
-	flag.DurationVar(&trouble.leak, "leak", 0, "by how much searches become slower each second, as a release that leaks: 2ms")
+	frontend := &frontend{trouble: trouble{began: time.Now()}}
+	flag.Float64Var(&frontend.trouble.errors, "fail", 0, "share of searches that fail, as a bad release does: 0.05")
+	flag.DurationVar(&frontend.trouble.leak, "leak", 0, "by how much searches become slower each second, as a release that leaks: 2ms")
 	flag.Parse()
-	if trouble.errors < 0 || trouble.errors > 1 || trouble.leak < 0 {
+	if t := &frontend.trouble; t.errors < 0 || t.errors > 1 || t.leak < 0 {
 		fmt.Fprintln(os.Stderr, "frontend: --fail is a share from 0 to 1, and --leak is not below 0")
 		return 2
 	}
@@ -50,7 +50,8 @@ func run() int {
 		}
 	}
 	defer recorder.close()
-	frontend := &frontend{cluster: *cluster, trouble: trouble, recorder: recorder, answerer: answerer{Version: *name, Task: os.Getenv("LEHR_TASK"), PID: os.Getpid()}}
+	frontend.cluster, frontend.recorder = *cluster, recorder
+	frontend.answerer = answerer{Version: *name, Task: os.Getenv("LEHR_TASK"), PID: os.Getpid()}
 	if err := frontend.serve(*port, *text, *drain); err != nil {
 		fmt.Fprintln(os.Stderr, "frontend:", err)
 		return 1
