@@ -41,8 +41,8 @@ func (s *Store) Govern(ctx context.Context, lease store.Lease, from intent.Incar
 	return nil
 }
 
-// govern pins one asset, unless it is. The pin of one that head does not name is
-// kept for the incarnation that will.
+// govern pins one asset, unless it is. A pin that there is, is kept for the
+// incarnation that comes: by head alone the asset may be governed no more.
 func govern(t *transaction, lease store.Lease, from intent.IncarnationID, g store.Governed) (bool, error) {
 	pin := intent.Pin{
 		Asset: g.Asset, Incarnation: intent.IncarnationID{Partition: lease.Partition}, Rank: intent.RankRollout,
@@ -55,8 +55,7 @@ func govern(t *transaction, lease store.Lease, from intent.IncarnationID, g stor
 		return false, err
 	}
 	if pinned {
-		kept, err := t.exec(`UPDATE pin SET governed = $4 WHERE partition = $1 AND asset = $2 AND pin_rank = $3 AND governed <> $4
-			AND NOT EXISTS (SELECT 1 FROM member WHERE partition = $1 AND asset = $2 AND from_seq < $4 AND to_seq >= $4)`,
+		kept, err := t.exec("UPDATE pin SET governed = $4 WHERE partition = $1 AND asset = $2 AND pin_rank = $3 AND governed <> $4",
 			string(lease.Partition), string(g.Asset), int64(intent.RankRollout), int64(from.Sequence))
 		return kept > 0, err
 	}

@@ -59,18 +59,18 @@ func govern(w *world) {
 	if after := w.revision(); after != before {
 		t.Errorf("governing what is governed moved the revision from %d to %d", before, after)
 	}
-	// What head does not name yet is kept for the incarnation that will, and so is
-	// what comes back.
+	// What the next incarnation governs is kept for it: what head does not name yet, what
+	// comes back, and what head may govern no more.
 	w.governs("c")
 	w.publish(removal("c"), removal("b"))
-	w.governs("b")
+	w.moves("governing anew", func() { w.governs("a", "b") })
 	pins, err := w.Pins(t.Context(), shop)
 	w.must(err)
 	kept := map[intent.AssetID]intent.Sequence{}
 	for _, pin := range pins {
 		kept[pin.Asset] = pin.Governed
 	}
-	if diff := cmp.Diff(map[intent.AssetID]intent.Sequence{"a": 3, "b": 4, "c": 3}, kept); diff != "" {
+	if diff := cmp.Diff(map[intent.AssetID]intent.Sequence{"a": 4, "b": 4, "c": 3}, kept); diff != "" {
 		t.Errorf("governed from:\n%s", diff)
 	}
 	w.refused(w.Govern(t.Context(), w.lease, at(9), []store.Governed{{Asset: "d", Rollout: "web"}}), fault.Conflict)

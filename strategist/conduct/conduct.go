@@ -202,9 +202,10 @@ func (d *decider) letGo() {
 	left := d.Assets[:0:0]
 	for i := range d.Assets {
 		a := &d.Assets[i]
-		awaited := a.Pin.Governed > d.Head.Sequence // The incarnation that governs it is not head yet.
+		// Head says nothing yet of what the next publication governs.
+		coming := a.Pin.Governed > d.Head.Sequence
 		same := a.Back == nil && a.Pinned == a.Head
-		if awaited || !a.Head.IsZero() && (a.Selected || !same && !release) {
+		if coming || !a.Head.IsZero() && (a.Selected || !same && !release) {
 			left = append(left, *a)
 			continue
 		}
