@@ -152,7 +152,11 @@ func (w *World) Matches(ctx context.Context, id intent.IncarnationID, asset inte
 	if err != nil {
 		return false, err.Error()
 	}
-	found, err := wanted.compare(w.snapshot(wanted.key), plugin.Served{})
+	state := w.snapshot(wanted.key)
+	if t := wanted.told; t.diff.GetInSync() != nil && t.version == state.version {
+		return true, ""
+	}
+	found, err := wanted.compare(state, plugin.Served{})
 	if err != nil {
 		return false, err.Error()
 	}
