@@ -153,7 +153,12 @@ func (w *World) Matches(ctx context.Context, id intent.IncarnationID, asset inte
 		return false, err.Error()
 	}
 	state := w.snapshot(wanted.key)
-	if t := wanted.told; t.diff.GetInSync() != nil && t.version == state.version {
+	if t := wanted.told; t.diff == nil || t.version != state.version {
+		if _, err := wanted.difference(state, plugin.Served{}); err != nil {
+			return false, err.Error()
+		}
+	}
+	if wanted.told.diff.GetInSync() != nil {
 		return true, ""
 	}
 	found, err := wanted.compare(state, plugin.Served{})
