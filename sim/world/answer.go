@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"lehr.dev/fault"
 	pluginpb "lehr.dev/gen/lehr/plugin/v1"
@@ -180,12 +181,17 @@ func health(state snapshot, current protoreflect.Message) *pluginpb.Health {
 	return health
 }
 
+// comeBack is after how long a busy target is to be asked again.
+func (t Trouble) comeBack() time.Duration { return time.Duration(5+t.Seed%55) * time.Second }
+
 // spoil makes a true answer what the trouble has the plugin say.
 func (a *armed) spoil(diff *pluginpb.AssetDiff) {
 	inSync := &pluginpb.AssetDiff_InSync{InSync: &pluginpb.InSync{}}
 	switch a.Kind {
 	case DiffUnknown:
 		diff.Outcome = &pluginpb.AssetDiff_Unknown{Unknown: &pluginpb.Unknown{Reason: "the provider does not answer"}}
+	case DiffBusy:
+		diff.Outcome = &pluginpb.AssetDiff_Unknown{Unknown: &pluginpb.Unknown{Reason: "too many requests", RetryAfter: durationpb.New(a.comeBack())}}
 	case DiffSilent:
 		diff.Outcome = nil
 	case DiffLiesInSync:
