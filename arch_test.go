@@ -18,7 +18,7 @@ import (
 const module = "lehr.dev/"
 
 // ground is imported by everything and imports only itself and gen.
-var ground = []string{"intent", "document", "schema", "rule", "calendar", "fault", "loop", "measure", "trace"}
+var ground = []string{"intent", "document", "schema", "rule", "calendar", "fault", "loop", "measure", "trace", "sight", "strategist/selection", "strategist/course"}
 
 // rule says what the packages under some folders may not import, and why.
 type rule struct {
@@ -37,17 +37,27 @@ var rules = []rule{
 		reason: "everything imports the ground, so an import upwards is a circle waiting to happen",
 	},
 	{
-		name: "pure packages import only the ground", from: []string{"annealing/check", "annealing/explain", "judge", "strategist/selection"},
+		name: "pure packages import only the ground", from: []string{"annealing/check", "annealing/explain", "judge"},
 		never: []string{""}, except: append([]string{"gen"}, ground...),
 		reason: "they take values and now, and return values: no clock, store or network",
 	},
 	{
-		name: "pure packages do no I/O", from: []string{"intent", "audit", "calendar", "annealing/check", "annealing/explain", "judge", "strategist/selection"},
+		name: "validations stand on the ground and the judge", from: []string{"strategist/validation"},
+		never: []string{""}, except: append([]string{"gen", "judge"}, ground...),
+		reason: "definitions are checked by them, and records judged again, without a server",
+	},
+	{
+		name: "who reads samples neither pushes nor judges", from: []string{"strategist/sampling"},
+		never: []string{""}, except: append([]string{"gen", "judge", "external", "strategist/validation"}, ground...),
+		reason: "it asks outside for the strategist, and only that",
+	},
+	{
+		name: "pure packages do no I/O", from: []string{"intent", "audit", "calendar", "annealing/check", "annealing/explain", "judge", "strategist/selection", "strategist/course", "strategist/validation"},
 		never:  []string{"!os", "!net", "!net/http", "!database/sql", "!math/rand", "!math/rand/v2", "!os/exec"},
 		reason: "a rule that can be replayed is a rule that can be tested",
 	},
 	{
-		name: "saying never imports doing", from: []string{"prodspec"}, never: []string{"annealing", "plugin", "plugins"},
+		name: "saying never imports doing", from: []string{"prodspec"}, never: []string{"annealing", "strategist", "plugin", "plugins"}, except: append([]string{"strategist/validation"}, ground...),
 		reason: "intent is made without looking at production; they meet in the ground and store",
 	},
 	{

@@ -23,7 +23,9 @@ import (
 	"lehr.dev/notify"
 	"lehr.dev/plugin"
 	"lehr.dev/prodspec"
+	"lehr.dev/sight"
 	"lehr.dev/store"
+	"lehr.dev/strategist"
 )
 
 // again is how long to wait before an actor that failed is started again.
@@ -260,6 +262,7 @@ func (a *App) release(lease store.Lease) bool {
 func (a *App) underLease(ctx context.Context, s *state, lease store.Lease) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	seen := &sight.Board{}
 	actors := map[string]func(context.Context, loop.Runtime) error{
 		"pipeline": func(ctx context.Context, runtime loop.Runtime) error {
 			return a.runPipeline(ctx, s, runtime, lease)
@@ -268,7 +271,10 @@ func (a *App) underLease(ctx context.Context, s *state, lease store.Lease) error
 			return a.collect(ctx, s, runtime, lease)
 		},
 		"enforcer": func(ctx context.Context, runtime loop.Runtime) error {
-			return a.enforcer(s, runtime, lease).Run(ctx, lease)
+			return a.enforcer(s, runtime, lease, seen).Run(ctx, lease)
+		},
+		"strategist": func(ctx context.Context, runtime loop.Runtime) error {
+			return a.strategist(s, runtime, seen).Run(ctx, lease)
 		},
 	}
 	if a.tell != nil {
@@ -365,10 +371,18 @@ func (c *containing) Go(name string, f func()) {
 	})
 }
 
-func (a *App) enforcer(s *state, runtime loop.Runtime, lease store.Lease) *enforcer.Enforcer {
+// strategist of a partition. Two looks are one where no sweep is left out between.
+func (a *App) strategist(s *state, runtime loop.Runtime, seen *sight.Board) *strategist.Strategist {
+	return strategist.New(strategist.Options{
+		Partition: s.partition, Store: a.store, Schemas: a.schemas, Sight: seen, Gap: max(2*a.options.Limits.Sweep, leastGap),
+		Assess: a.assesses(s.partition), Runtime: runtime, Log: a.log,
+	})
+}
+
+func (a *App) enforcer(s *state, runtime loop.Runtime, lease store.Lease, seen *sight.Board) *enforcer.Enforcer {
 	return enforcer.New(enforcer.Options{
 		Partition: s.partition, Since: a.firstEpoch(lease), Store: a.store, Schemas: a.schemas, Plugins: func(binding *intentpb.PluginBinding) plugin.Plugin { return a.plugins(s.partition, binding) },
-		Outside: a.asks(s.partition), Runtime: runtime, Log: a.log, Limits: a.options.Limits, Measure: &s.measure.Enforcer, Trace: a.tracer(),
+		Outside: a.asks(s.partition), Runtime: runtime, Log: a.log, Limits: a.options.Limits, Measure: &s.measure.Enforcer, Trace: a.tracer(), Sight: seen,
 	})
 }
 
@@ -410,3 +424,7 @@ func (a *App) firstEpoch(lease store.Lease) uint64 {
 	}
 	return a.since[lease.Partition]
 }
+
+// leastGap is how long no look at what a rollout watches may come, on a busy
+// machine, without counting as a gap.
+const leastGap = 10 * time.Second

@@ -39,6 +39,11 @@ const planPatience = 5 * time.Second
 // run returns when each of the assets was looked at, or when no plugin answers
 // for any of them any more: their reports say so.
 func (p planning) run(ctx context.Context, supposed *preview.Store, assets []intent.AssetID) (map[intent.AssetID]intent.Report, error) {
+	governed, err := p.governs(ctx, supposed, assets)
+	if err != nil {
+		return nil, err
+	}
+	supposed.Lead(func(id intent.AssetID) bool { return governed.of[id] != nil })
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	partition := supposed.Head().Partition
@@ -52,13 +57,15 @@ func (p planning) run(ctx context.Context, supposed *preview.Store, assets []int
 		defer close(ended)
 		failed = looking.Run(ctx, store.Lease{Partition: partition, Holder: "plan", Epoch: 1})
 	})
-	err := p.await(ctx, supposed, assets, ended)
+	err = p.await(ctx, supposed, assets, ended)
 	cancel()
 	<-ended
 	if failed != nil && ctx.Err() == nil {
 		err = failed
 	}
-	return supposed.Reports(), err
+	reports := supposed.Reports()
+	governed.tell(reports, p.runtime.Now())
+	return reports, err
 }
 
 func (p planning) await(ctx context.Context, supposed *preview.Store, assets []intent.AssetID, ended <-chan struct{}) error {
@@ -168,7 +175,7 @@ func NewPlan(ctx context.Context, of Building, partition intent.PartitionID, hol
 	if err != nil {
 		return nil, err
 	}
-	plan.Plan, err = told(ctx, supposed, head, plan.Built.Delta, reports)
+	plan.Plan, err = p.told(ctx, supposed, head, plan.Built.Delta, reports)
 	return plan, err
 }
 
@@ -224,7 +231,7 @@ func knownOf(ctx context.Context, name string, partition intent.PartitionID, hol
 
 // told puts together what a plan says: of each asset that is not in sync, in the
 // order of their ids.
-func told(ctx context.Context, supposed *preview.Store, base intent.IncarnationID, delta []store.Entry, reports map[intent.AssetID]intent.Report) (plan server.Plan, err error) {
+func (p planning) told(ctx context.Context, supposed *preview.Store, base intent.IncarnationID, delta []store.Entry, reports map[intent.AssetID]intent.Report) (plan server.Plan, err error) {
 	plan.Base = base
 	for _, id := range slices.Sorted(maps.Keys(reports)) {
 		if reports[id].State != intent.StateGone {
@@ -243,10 +250,15 @@ func told(ctx context.Context, supposed *preview.Store, base intent.IncarnationI
 			return plan, err
 		}
 	}
-	if policies[0] != nil && policies[1] != nil {
-		plan.Loosened = check.Loosened(policies[0], policies[1])
+	if policies[0] == nil || policies[1] == nil {
+		return plan, nil
 	}
-	return plan, nil
+	for _, text := range check.Loosened(policies[0], policies[1]) {
+		plan.Loosened = append(plan.Loosened, text+". What was enforced with it is pushed under both policies until it is in sync, or an approver lets that go")
+	}
+	rollouts, err := p.loosenedRollouts(ctx, supposed, base, policies, delta)
+	plan.Loosened = append(plan.Loosened, rollouts...)
+	return plan, err
 }
 
 // policyOf an incarnation; nil: it has none.
@@ -385,5 +397,5 @@ func (a *App) planCandidate(ctx context.Context, candidate intent.Candidate) (pl
 		return plan, err
 	}
 	maps.DeleteFunc(reports, func(id intent.AssetID, _ intent.Report) bool { return !changed[id] })
-	return told(ctx, supposed, candidate.Base, delta, reports)
+	return p.told(ctx, supposed, candidate.Base, delta, reports)
 }

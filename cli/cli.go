@@ -193,7 +193,7 @@ Exit codes: 0 done, 1 error, 2 differences or not converged, 3 timed out.`,
 	)
 	in("act",
 		s.stopCommand(), s.resumeCommand(), s.holdCommand(), s.unholdCommand(), s.retryCommand(), s.pinCommand(), s.unpinCommand(),
-		s.approveCommand(), s.rejectCommand(), s.overrideCommand(), s.disownCommand(), s.labelCommand(),
+		s.rolloutCommand(), s.approveCommand(), s.rejectCommand(), s.overrideCommand(), s.disownCommand(), s.labelCommand(),
 		s.authCommand(),
 	)
 	in("keep", s.backupCommand(), s.restoreCommand(), s.storeCommand(), s.debugCommand())

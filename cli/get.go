@@ -64,6 +64,7 @@ func nouns() []noun {
 		{names: []string{"stops", "stop"}, global: true, list: listStops, describe: describeListed(listStops)},
 		{names: []string{"approvals", "approval"}, list: listApprovals, describe: describeListed(listApprovals)},
 		{names: []string{"overrides", "override"}, list: listOverrides, describe: describeListed(listOverrides)},
+		{names: []string{"rollouts", "rollout"}, named: true, list: listRollouts, describe: describeRollout},
 		{names: []string{"windows", "window"}, chosen: []string{"asset"}, list: listWindows, describe: describeListed(listWindows)},
 		{names: []string{"pushes", "push"}, chosen: []string{"asset"}, list: listPushes, describe: describePush},
 		{names: []string{"orphans", "orphan"}, list: listOrphans, describe: describeListed(listOrphans)},
@@ -191,12 +192,17 @@ func (s *session) get(ctx context.Context, noun noun, q query) error {
 	if err != nil {
 		return err
 	}
+	return s.printListing(found, noun.names[0])
+}
+
+// printListing prints a list of what has this name.
+func (s *session) printListing(found listing, names string) error {
 	if s.json() {
 		if err := printMessages(s.Out, found.messages); err != nil {
 			return err
 		}
 	} else if len(found.rows) == 0 {
-		fmt.Fprintf(s.Out, "No %s.\n", noun.names[0])
+		fmt.Fprintf(s.Out, "No %s.\n", names)
 	} else {
 		table(s.Out, found.header, found.rows)
 	}

@@ -16,6 +16,7 @@ import (
 	"lehr.dev/fault"
 	"lehr.dev/judge"
 	"lehr.dev/operator"
+	"lehr.dev/strategist/validation"
 )
 
 // RangeQuery asks Prometheus for the values of a query at each step of a time.
@@ -46,7 +47,8 @@ metric by how much it changed, what that may be by chance, and how much matters.
 Samples come from a CSV file with a header of time, metric, group (control or
 experiment), value, and for events the number of trials they are of; from a file that
 -o json wrote, which is judged again to the same bytes; or from Prometheus, which is
-shown the token in LEHR_PROMETHEUS_TOKEN, if there is one.
+shown the token in LEHR_PROMETHEUS_TOKEN, if there is one. The record of a rollout's
+validation is judged anew, and where that differs is said.
 
 A pass rules out what matters. Missing or broken data is inconclusive.
 
@@ -73,7 +75,8 @@ func (s *session) judgeCommand() *cobra.Command {
     --query 'errors=sum(rate(errors_total[1m]))'
   lehr judge --prometheus http://127.0.0.1:9090 --at 30m --experiment version=v2 \
     --query 'latency=histogram_quantile(0.9, sum by (le, version) (rate(seconds_bucket[1m])))'
-  lehr judge samples.csv --interval 1h -o json > kept.json && lehr judge kept.json`,
+  lehr judge samples.csv --interval 1h -o json > kept.json && lehr judge kept.json
+  lehr judge record.json   # of a rollout's validation`,
 		Args:        cobra.MaximumNArgs(1),
 		Annotations: map[string]string{noVerdict: ""},
 		RunE: func(command *cobra.Command, args []string) error {
@@ -95,6 +98,12 @@ func (s *session) judgeCommand() *cobra.Command {
 }
 
 func (j *judging) run(ctx context.Context, args []string) error {
+	if len(args) > 0 && strings.EqualFold(filepath.Ext(args[0]), ".json") && j.prometheus == "" {
+		text, err := readJudgement(args[0])
+		if err == nil && validation.IsRecord(text) {
+			return j.again(args[0], text)
+		}
+	}
 	kept, err := j.read(ctx, args)
 	if err != nil {
 		return err
@@ -209,9 +218,9 @@ func (j *judging) changedAt() (time.Time, error) {
 
 // readKept reads what -o json wrote. Settings that are given replace those.
 func (j *judging) readKept(path string, given keptJudgement) (keptJudgement, error) {
-	text, err := os.ReadFile(path)
+	text, err := readJudgement(path)
 	if err != nil {
-		return given, fault.New(fault.Unavailable, "cannot read the judgement: %w", err).WithHint("name a file that lehr judge -o json wrote")
+		return given, err
 	}
 	kept, err := decodeKept(text)
 	if err != nil {
@@ -221,6 +230,14 @@ func (j *judging) readKept(path string, given keptJudgement) (keptJudgement, err
 		kept.Settings = given.Settings
 	}
 	return kept, nil
+}
+
+func readJudgement(path string) ([]byte, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fault.New(fault.Unavailable, "cannot read the judgement: %w", err).WithHint("name a file that lehr judge -o json wrote")
+	}
+	return text, nil
 }
 
 // maxAsked is how many samples a query may give for each series: Prometheus gives

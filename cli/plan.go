@@ -193,7 +193,7 @@ func (s *session) printAround(planned Planned) {
 		fmt.Fprintf(s.Out, "%s leaves intent: production keeps it, as an orphan\n", plain(asset))
 	}
 	for _, loosened := range planned.Answer.Loosened {
-		fmt.Fprintf(s.Out, "Loosened: %s. What was enforced with it is pushed under both policies until it is in sync, or an approver lets that go\n", plain(loosened))
+		fmt.Fprintf(s.Out, "Loosened: %s\n", plain(loosened))
 	}
 }
 

@@ -25,11 +25,11 @@ func (s *session) topCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "top",
 		Short: "Show what moves, fights, fails and waits, by root cause",
-		Long: `Shows of each partition, or of the one that is named, what is pushed, what
-something else keeps changing back, what fails, and what waits: a line for each root
-cause, with how many assets it holds up, since when, and one of them. In a terminal it
-is shown again every two seconds, until it is interrupted. lehr why PARTITION has who
-is in the way, what would end it, and the chains.`,
+		Long: `Shows of each partition, or of the one that is named, what is pushed, which rollouts
+are under way, what something else keeps changing back, what fails, and what waits: a
+line for each root cause, with how many assets it holds up, since when, and one of them.
+In a terminal it is shown again every two seconds, until it is interrupted. lehr why
+PARTITION has who is in the way, what would end it, and the chains.`,
 		Example: `  lehr top
   lehr top --every 10s
   lehr top --once         # for scripts; so is any output that is no terminal`,
@@ -110,7 +110,9 @@ type view struct {
 	// Refused says why the newest sources are not served.
 	Refused string   `json:"refused,omitempty"`
 	Moving  []moving `json:"moving"`
-	Causes  []cause  `json:"causes"`
+	// Rollouts are those under way.
+	Rollouts []rolling `json:"rollouts"`
+	Causes   []cause   `json:"causes"`
 	// Followed is how many that wait were followed to their causes, where there are
 	// more.
 	Followed int64 `json:"followed,omitempty"`
@@ -124,6 +126,18 @@ type moving struct {
 	Example string    `json:"example"`
 	Push    string    `json:"push"`
 	Since   time.Time `json:"since"`
+}
+
+// rolling is a run of a rollout under way.
+type rolling struct {
+	Name   string    `json:"name"`
+	Run    uint64    `json:"run"`
+	State  string    `json:"state"`
+	Brings string    `json:"brings"`
+	Done   int64     `json:"done"`
+	Assets int64     `json:"assets"`
+	Since  time.Time `json:"since"`
+	Waits  string    `json:"waits,omitempty"`
 }
 
 // cause is why assets are not in sync: what lehr why PARTITION says, in one line.
@@ -166,7 +180,7 @@ func (s *session) views(ctx context.Context, c *client.Client) ([]view, error) {
 }
 
 func viewOf(ctx context.Context, c *client.Client, p *apipb.Partition) (view, error) {
-	v := view{Partition: p.Id, Head: p.Head, Mode: p.Mode, States: p.States, Moving: []moving{}, Causes: []cause{}}
+	v := view{Partition: p.Id, Head: p.Head, Mode: p.Mode, States: p.States, Moving: []moving{}, Rollouts: []rolling{}, Causes: []cause{}}
 	if p.BlockedBy != nil {
 		v.Refused = fmt.Sprintf("candidate %s is %s", p.BlockedBy.Id, p.BlockedBy.State)
 	}
@@ -175,6 +189,11 @@ func viewOf(ctx context.Context, c *client.Client, p *apipb.Partition) (view, er
 		return v, err
 	}
 	v.Moving = movingOf(pushing.Reports)
+	rollouts, err := c.Rollouts.ListRollouts(ctx, &apipb.ListRolloutsRequest{Partition: p.Id})
+	if err != nil {
+		return v, err
+	}
+	v.Rollouts = append(v.Rollouts, rollingOf(rollouts.Rollouts)...)
 	if p.Head == "" && len(p.States) == 0 {
 		return v, nil
 	}
@@ -213,6 +232,31 @@ func movingOf(pushing []*apipb.Report) []moving {
 	return list
 }
 
+// rollingOf lists the runs that go on.
+func rollingOf(rollouts []*apipb.Rollout) (list []rolling) {
+	for _, r := range rollouts {
+		run := r.GetRun()
+		if !goesOn(run) {
+			continue
+		}
+		found := rolling{Name: r.Name, Run: run.Run, State: run.State, Brings: brings(run), Since: run.Began.AsTime(), Waits: run.Waits}
+		for _, stage := range run.Stages {
+			found.Done, found.Assets = found.Done+stage.Done, found.Assets+stage.Total
+		}
+		list = append(list, found)
+	}
+	return list
+}
+
+// words are a run in one line.
+func (r rolling) words() string {
+	text := fmt.Sprintf("%s run %d to %s: %s, %d done", r.Name, r.Run, r.Brings, r.State, r.Done)
+	if r.Waits != "" {
+		text += "; " + r.Waits
+	}
+	return text
+}
+
 func timeOf(t *timestamppb.Timestamp) *time.Time {
 	if t == nil {
 		return nil
@@ -245,7 +289,7 @@ const mostLines = 20
 
 // printLines prints a line for each cause, what moves first.
 func (s *session) printLines(v view) {
-	if len(v.Moving)+len(v.Causes) == 0 {
+	if len(v.Moving)+len(v.Rollouts)+len(v.Causes) == 0 {
 		return
 	}
 	lines := []string{fmt.Sprintf("  %-8s %7s %6s  %s", "WHAT", "ASSETS", "FOR", "CAUSE")}
@@ -262,6 +306,9 @@ func (s *session) printLines(v view) {
 	}
 	for _, m := range v.Moving {
 		add("moving", m.Assets, &m.Since, "pushed to "+m.Target, m.Example)
+	}
+	for _, r := range v.Rollouts {
+		add("rollout", r.Assets, &r.Since, r.words(), "")
 	}
 	for _, c := range v.Causes {
 		example := c.Example

@@ -20,8 +20,9 @@ func TestTop(t *testing.T) {
 	}
 	views := []view{{
 		Partition: "shop", Head: "shop@12", Mode: "enforce", States: map[string]int64{"waiting": 1204, "pushing": 3, "in-sync": 98793},
-		Refused: "candidate shop@~f11f01408a1b is held",
-		Moving:  []moving{{Target: "shop@12", Assets: 3, Example: "web/a", Since: *at(12 * time.Second)}},
+		Refused:  "candidate shop@~f11f01408a1b is held",
+		Moving:   []moving{{Target: "shop@12", Assets: 3, Example: "web/a", Since: *at(12 * time.Second)}},
+		Rollouts: []rolling{{Name: "web", Run: 3, State: "running", Brings: "shop@12", Done: 2, Assets: 40, Since: *at(9 * time.Minute), Waits: "stage rest waits for web/c, which is not healthy"}},
 		Causes: []cause{
 			{Sort: "waiting", Summary: "the newest sources are not served", Since: at(3 * time.Hour)},
 			{Sort: "fighting", Assets: 1, Root: "hpa", Example: "hpa", Summary: "hpa: something keeps changing back replicas", Since: at(4 * time.Minute)},
@@ -36,6 +37,7 @@ func TestTop(t *testing.T) {
 
   WHAT      ASSETS    FOR  CAUSE
   moving         3    12s  pushed to shop@12 (web/a)
+  rollout       40     9m  web run 3 to shop@12: running, 2 done; stage rest wa…
   waiting      all  3h00m  the newest sources are not served
   fighting       1     4m  hpa: something keeps changing back replicas
   failing       12 26h00m  pay/1: the last push failed: exit status 3: no space…

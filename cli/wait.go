@@ -3,7 +3,9 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,12 +20,16 @@ func (s *session) waitCommand() *cobra.Command {
 	var timeout time.Duration
 	var newer string
 	command := &cobra.Command{
-		Use:   "wait [ASSET…]",
-		Short: "Wait until assets are in sync with head; without names, all of them",
+		Use:   "wait [ASSET…] | wait rollout/NAME",
+		Short: "Wait until assets are in sync with head, all of them without names; or until a rollout is done",
 		Example: `  lehr wait --timeout 5m
+  lehr wait rollout/frontends --timeout 2h   # its newest run; exit code 2 if it ends otherwise
   lehr wait web/a --newer-than 12    # for an edit made when head was 12`,
 		RunE: func(command *cobra.Command, args []string) error {
 			return s.onPartition(command.Context(), func(c *client.Client, partition string) error {
+				if name, is := strings.CutPrefix(strings.Join(args, ""), intent.RolloutPrefix); is && len(args) == 1 && newer == "" {
+					return s.waitForRollout(command.Context(), c, &apipb.WatchRolloutRequest{Partition: partition, Rollout: name}, timeout)
+				}
 				goal := goal{partition: partition, assets: args}
 				if newer != "" {
 					than, err := intent.ParseIncarnationID(incarnationID(partition, newer))
@@ -171,4 +177,45 @@ func (g goal) named(ctx context.Context, c *client.Client, note func(*apipb.Asse
 		note(a.Asset)
 	}
 	return nil
+}
+
+// waitForRollout waits until the newest run of a rollout has ended.
+func (s *session) waitForRollout(ctx context.Context, c *client.Client, request *apipb.WatchRolloutRequest, timeout time.Duration) error {
+	waiting, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	var last *apipb.Rollout
+	err := c.WatchRollout(waiting, request, func(m *apipb.WatchRolloutResponse) error {
+		last = m.Rollout
+		if run := last.GetRun(); run != nil && len(last.Pending) == 0 && hasEnded(run) {
+			return errShown
+		}
+		return nil
+	})
+	switch {
+	case errors.Is(err, errShown) && s.json():
+		if err := printMessage(s.Out, last); err != nil {
+			return err
+		}
+		return endedAs(last.Run)
+	case errors.Is(err, errShown):
+		fmt.Fprintf(s.Out, "%s, run %d to %s, is %s.\n", plain(last.Name), last.Run.Run, plain(brings(last.Run)), last.Run.State)
+		return endedAs(last.Run)
+	case waiting.Err() == nil || ctx.Err() != nil:
+		return err
+	case last != nil && s.json():
+		if err := printMessage(s.Out, last); err != nil {
+			return err
+		}
+	case last != nil:
+		fmt.Fprintf(s.Out, "Not done after %s:\n", timeout)
+		if err := s.printStatus(last); err != nil {
+			return err
+		}
+	}
+	return exit{exitTimedOut}
+}
+
+// hasEnded reports whether a run has, and no other takes its place.
+func hasEnded(run *apipb.RolloutRun) bool {
+	return !goesOn(run) && run.State != string(intent.RolloutSuperseded)
 }

@@ -40,6 +40,7 @@ type Client struct {
 	Server       apipbconnect.ServerServiceClient
 	Auth         apipbconnect.AuthServiceClient
 	Documents    apipbconnect.DocumentServiceClient
+	Rollouts     apipbconnect.RolloutServiceClient
 	// URL of the server, for people.
 	URL string
 
@@ -114,6 +115,7 @@ func newClient(doer connect.HTTPClient, url string, c credentials) *Client {
 		Server:       apipbconnect.NewServerServiceClient(doer, url, options...),
 		Auth:         apipbconnect.NewAuthServiceClient(doer, url, options...),
 		Documents:    apipbconnect.NewDocumentServiceClient(doer, url, options...),
+		Rollouts:     apipbconnect.NewRolloutServiceClient(doer, url, options...),
 		URL:          url,
 		idle:         func() {},
 	}

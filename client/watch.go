@@ -132,3 +132,27 @@ func (c *Client) WatchReports(ctx context.Context, request *apipb.WatchReportsRe
 		return heard, stream.Err()
 	})
 }
+
+// WatchRollout hands on a rollout, and again whenever it is something else, until
+// the context ends, each is done, or contact is lost; an error of each ends it. With
+// several servers it goes on at another.
+func (c *Client) WatchRollout(ctx context.Context, request *apipb.WatchRolloutRequest, each func(*apipb.WatchRolloutResponse) error) error {
+	var last *apipb.WatchRolloutResponse
+	return c.follow(ctx, func() (heard bool, err error) {
+		stream, err := c.Rollouts.WatchRollout(ctx, request)
+		if err != nil {
+			return false, err
+		}
+		defer stream.Close()
+		for stream.Receive() {
+			heard = true
+			if m := proto.CloneOf(stream.Msg()); !proto.Equal(m, last) {
+				last = m
+				if err := each(m); err != nil {
+					return true, broken{err}
+				}
+			}
+		}
+		return heard, stream.Err()
+	})
+}

@@ -15,6 +15,7 @@ import (
 	"syscall"
 
 	"lehr.dev/fault"
+	"lehr.dev/intent"
 )
 
 // MaxAnswer is the size of an answer, in bytes.
@@ -106,4 +107,25 @@ func limited(from io.Reader) (string, error) {
 		err = fmt.Errorf("the answer has more than %d bytes", MaxAnswer)
 	}
 	return strings.ToValidUTF8(string(text), "\ufffd"), err
+}
+
+// Refused says what a status means.
+func Refused(status int) error {
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return fault.New(fault.Denied, "it refuses whoever asks (%d); whoever runs the server lists it with its secret, under monitoring, in the file of --external-checks", status)
+	default:
+		return fault.New(fault.Unavailable, "it answered %d; redirects are not followed", status)
+	}
+}
+
+// maxSaid is how much is told of what a source says went wrong, in bytes.
+const maxSaid = 300
+
+// Shown is a text of a source as people may be shown it.
+func Shown(text string) string {
+	if text = strings.TrimSpace(text); len(text) > maxSaid {
+		text = strings.ToValidUTF8(text[:maxSaid], "") + "…"
+	}
+	return intent.Shown(text)
 }

@@ -18,11 +18,13 @@ import (
 	"lehr.dev/operator"
 )
 
-// Kinds of monitoring; Protection is a service that says whether a push may be.
+// Kinds of monitoring; Protection is a service that says whether a push may be, Metrics one
+// that gives samples to validations of rollouts.
 const (
 	Prometheus   = "prometheus"
 	Alertmanager = "alertmanager"
 	Protection   = "protection"
+	Metrics      = "metrics"
 )
 
 // Monitoring that checks of some partitions may ask by its name. Its address is
@@ -47,8 +49,8 @@ func (m *Monitoring) check(folder string) error {
 	switch _, err := base(m.URL); {
 	case !monitoringName.MatchString(m.Name):
 		return fmt.Errorf("%q is no name; use a-z, A-Z, 0-9, -, _ and .", m.Name)
-	case !slices.Contains([]string{Prometheus, Alertmanager, Protection}, m.Kind):
-		return fmt.Errorf("%s: the kind %q is not known: it is %s, %s or %s", m.Name, m.Kind, Prometheus, Alertmanager, Protection)
+	case !slices.Contains([]string{Prometheus, Alertmanager, Protection, Metrics}, m.Kind):
+		return fmt.Errorf("%s: the kind %q is not known: it is %s, %s, %s or %s", m.Name, m.Kind, Prometheus, Alertmanager, Protection, Metrics)
 	case err != nil:
 		return fmt.Errorf("%s: %w", m.Name, err)
 	case m.Token.given() && m.User != "" || (m.User == "") == m.Password.given():

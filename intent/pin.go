@@ -3,6 +3,7 @@ package intent
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -17,7 +18,9 @@ const (
 
 // Pin makes an asset follow one incarnation instead of head.
 type Pin struct {
-	Asset       AssetID       `json:"asset"`
+	Asset AssetID `json:"asset"`
+	// Incarnation of sequence 0: the asset follows none, for the rollout that
+	// governs it has not let it go on yet.
 	Incarnation IncarnationID `json:"incarnation"`
 	// Revision grows with every pin of the partition (S16).
 	Revision uint64    `json:"revision"`
@@ -27,6 +30,9 @@ type Pin struct {
 	Created  time.Time `json:"created"`
 	// Until is when it ends by itself; zero: never.
 	Until time.Time `json:"until,omitzero"`
+	// Governed is, of a rollout's, the incarnation from which on it governs the asset:
+	// before that one is head the asset may not be there yet. 0: it did so already.
+	Governed Sequence `json:"governed,omitempty"`
 }
 
 // Hold is a person's brake on one asset.
@@ -70,10 +76,10 @@ func (s Stop) Ending() string {
 
 // Target is the incarnation that an asset must follow now, and the pin that
 // says so, if any. The newest unexpired pin of the highest rank wins; without
-// one a governed asset has no target yet (nothing was selected), and any
-// other follows head. Pins move forward by revision even when their content
-// is older (S16).
-func Target(head IncarnationID, governed bool, pins []Pin, now time.Time) (IncarnationID, *Pin) {
+// one it follows head. What a rollout governs has its pin from the publication on
+// that says so, so that it never follows head by itself. Pins move forward by
+// revision even when their content is older (S16).
+func Target(head IncarnationID, pins []Pin, now time.Time) (IncarnationID, *Pin) {
 	live := slices.DeleteFunc(slices.Clone(pins), func(p Pin) bool { return Expired(p.Until, now) })
 	if len(live) > 0 {
 		pin := slices.MaxFunc(live, func(a, b Pin) int {
@@ -81,10 +87,19 @@ func Target(head IncarnationID, governed bool, pins []Pin, now time.Time) (Incar
 		})
 		return pin.Incarnation, &pin
 	}
-	if governed {
-		return IncarnationID{}, nil
-	}
 	return head, nil
+}
+
+// Waits reports that the asset follows no incarnation yet.
+func (p Pin) Waits() bool { return p.Incarnation.Sequence == 0 }
+
+// Rollout names the rollout that holds the pin; empty: a person does.
+func (p Pin) Rollout() string {
+	if p.Rank == RankPerson {
+		return ""
+	}
+	name, _ := strings.CutPrefix(p.Holder.Name, RolloutPrefix)
+	return name
 }
 
 // Expired reports whether a time limit has passed; a zero limit never does.

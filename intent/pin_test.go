@@ -14,16 +14,15 @@ func at(sequence Sequence) IncarnationID { return IncarnationID{Partition: "shop
 func TestTarget(t *testing.T) {
 	head := at(9)
 	tests := []struct {
-		name     string
-		governed bool
-		pins     []Pin
-		want     IncarnationID
-		pinned   bool
+		name   string
+		pins   []Pin
+		want   IncarnationID
+		pinned bool
 	}{
 		{name: "head without pins", want: head},
-		{name: "governed and not selected", governed: true, want: IncarnationID{}},
+		{name: "governed and not selected", pins: []Pin{{Incarnation: at(0), Rank: RankRollout, Revision: 1}}, want: at(0), pinned: true},
 		{name: "a pin beats head", pins: []Pin{{Incarnation: at(3), Rank: RankRollout, Revision: 1}}, want: at(3), pinned: true},
-		{name: "a pin selects what is governed", governed: true, pins: []Pin{{Incarnation: at(3), Rank: RankRollout, Revision: 1}}, want: at(3), pinned: true},
+		{name: "a pin selects what is governed", pins: []Pin{{Incarnation: at(3), Rank: RankRollout, Revision: 1}}, want: at(3), pinned: true},
 		{name: "a person beats a newer rollback", pins: []Pin{
 			{Incarnation: at(3), Rank: RankPerson, Revision: 1}, {Incarnation: at(4), Rank: RankRollback, Revision: 2},
 		}, want: at(3), pinned: true},
@@ -35,13 +34,13 @@ func TestTarget(t *testing.T) {
 		}, want: at(2), pinned: true},
 		{name: "an expired pin is none", pins: []Pin{{Incarnation: at(3), Rank: RankPerson, Until: noon}}, want: head},
 		{name: "a pin holds until its end", pins: []Pin{{Incarnation: at(3), Rank: RankPerson, Until: noon.Add(1)}}, want: at(3), pinned: true},
-		{name: "an expired person leaves it to the rollout", governed: true, pins: []Pin{
+		{name: "an expired person leaves it to the rollout", pins: []Pin{
 			{Incarnation: at(3), Rank: RankPerson, Until: noon.Add(-1)}, {Incarnation: at(5), Rank: RankRollout},
 		}, want: at(5), pinned: true},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			got, pin := Target(head, test.governed, test.pins, noon)
+			got, pin := Target(head, test.pins, noon)
 			if got != test.want || (pin != nil) != test.pinned {
 				t.Errorf("target %v, pin %v; want %v, pinned %t", got, pin, test.want, test.pinned)
 			}
@@ -64,9 +63,9 @@ func TestTargetMovesForward(t *testing.T) {
 			}
 			pins = append(pins, pin)
 		}
-		before, holder := Target(at(9), false, pins, noon)
+		before, holder := Target(at(9), pins, noon)
 		next := Pin{Incarnation: at(1), Revision: 100, Rank: RankRollback}
-		after, _ := Target(at(9), false, append(pins, next), noon)
+		after, _ := Target(at(9), append(pins, next), noon)
 		if holder != nil && holder.Rank > next.Rank {
 			if after != before {
 				t.Fatalf("a lower rank moved the target from %v to %v", before, after)

@@ -55,6 +55,9 @@ type MetricResult struct {
 	Control    Summary `json:"control"`
 	Experiment Summary `json:"experiment"`
 	Tests      []Test  `json:"tests"`
+
+	// missed is how many tests there would be, had there been data.
+	missed int
 }
 
 // Summary of one side, in the metric's unit; of events, Middle and Mean are their rate.
@@ -172,7 +175,10 @@ func (j judgement) of(series Series) MetricResult {
 	case m.Limit != nil && len(series.Control) == 0 && experiment.size() >= m.Least && !j.tooBroken(experiment):
 		// A limit needs no control.
 	case why != "":
-		result.Verdict, result.Why = verdict, why
+		result.Verdict, result.Why, result.missed = verdict, why, 3
+		if m.Kind == Events {
+			result.missed = 1
+		}
 	case m.Kind == Events:
 		result.Tests = append(result.Tests, j.rate(control, experiment))
 	default:
@@ -247,17 +253,22 @@ func ratesOf(counts []Count) []float64 {
 }
 
 // adjust the probabilities of all tests that decide; those of shadows are
-// adjusted apart, so that to watch something costs nothing.
+// adjusted apart, so that to watch something costs nothing. Tests that could not be made
+// count as well: otherwise missing data of one metric would let another fail (S11).
 func (r *Result) adjust() {
 	for _, shadow := range []bool{false, true} {
 		var family []*Test
+		var places []int // of the family, among the probabilities
 		var probabilities []float64
 		for i := range r.Metrics {
 			for k := range r.Metrics[i].Tests {
 				if t := &r.Metrics[i].Tests[k]; r.Metrics[i].Shadow == shadow && t.Kind != limitKind {
-					family = append(family, t)
+					family, places = append(family, t), append(places, len(probabilities))
 					probabilities = append(probabilities, float64(t.P))
 				}
+			}
+			if r.Metrics[i].Shadow == shadow {
+				probabilities = append(probabilities, slices.Repeat([]float64{1}, r.Metrics[i].missed)...)
 			}
 		}
 		adjusted := Holm(probabilities)
@@ -265,7 +276,7 @@ func (r *Result) adjust() {
 			adjusted = BenjaminiHochberg(probabilities)
 		}
 		for i, t := range family {
-			t.Adjusted = figure(adjusted[i])
+			t.Adjusted = figure(adjusted[places[i]])
 			t.decide(r.Settings.Alpha)
 		}
 	}

@@ -69,6 +69,9 @@ type Settings struct {
 	Correct Correction `json:"correct" yaml:"correct"`
 	// Pass is the score to pass with, above 0 and at most 100, the default.
 	Pass float64 `json:"pass" yaml:"pass"`
+	// Marginal is the score below which it fails; from there to Pass it is inconclusive.
+	// Default Pass.
+	Marginal float64 `json:"marginal,omitempty" yaml:"marginal"`
 	// Look numbers the looks at data that grow, from 1 on; 0: there is one alone.
 	Look int `json:"look,omitempty" yaml:"look"`
 	// Groups are the weights of groups of metrics; default 1 each.
@@ -186,6 +189,8 @@ func (s Settings) settled(series []Series) (Settings, error) {
 		return s, wrong("alpha is %g", s.Alpha).WithHint("write a probability above 0 and below 0.5, such as 0.05")
 	case !(s.Pass > 0 && s.Pass <= 100):
 		return s, wrong("pass is %g", s.Pass).WithHint("write a score above 0 and up to 100")
+	case !(s.Marginal >= 0 && s.Marginal <= s.Pass):
+		return s, wrong("marginal is %g", s.Marginal).WithHint("write a score above 0 and up to that to pass, which is %g", s.Pass)
 	case s.Correct != FamilyWise && s.Correct != FalseDiscovery:
 		return s, wrong("correct is %.40q", s.Correct).WithHint("write %s or %s", FamilyWise, FalseDiscovery)
 	case s.Look < 0 || s.Look > 1_000_000:

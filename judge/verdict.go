@@ -45,8 +45,10 @@ func (r *Result) decide() {
 		r.Verdict, r.Why = Inconclusive, "there is no metric that decides"
 	case len(critical) > 0:
 		r.Verdict, r.Why = Fail, fmt.Sprintf("%s failed, which %s critical", names(critical), plural(len(critical), "is", "are"))
-	case float64(r.Best) < r.Settings.Pass:
+	case float64(r.Best) < r.Settings.leastScore():
 		r.Verdict, r.Why = Fail, names(failed)+" failed"
+	case float64(r.Best) < r.Settings.Pass:
+		r.Verdict, r.Why = Inconclusive, names(failed)+" failed, which is marginal"
 	case float64(r.Score) < r.Settings.Pass || r.criticalUnsure():
 		r.Verdict, r.Why = Inconclusive, names(unsure)+plural(len(unsure), " is", " are")+" inconclusive"
 	default:
@@ -75,7 +77,7 @@ func (r *Result) passed(decides int, failed, unsure []string) string {
 // scored tells of scores, where they are not plain.
 func (r *Result) scored() string {
 	switch {
-	case r.Settings.Pass == 100 && len(r.Settings.Groups) == 0:
+	case r.Settings.Pass == 100 && r.Settings.Marginal == 0 && len(r.Settings.Groups) == 0:
 		return ""
 	case r.Score == r.Best:
 		return fmt.Sprintf(" (score %s of the %s to pass)", number(float64(r.Score)), number(r.Settings.Pass))
@@ -83,10 +85,22 @@ func (r *Result) scored() string {
 	return fmt.Sprintf(" (score from %s to %s, by what is inconclusive, of the %s to pass)", number(float64(r.Score)), number(float64(r.Best)), number(r.Settings.Pass))
 }
 
+// leastScore is what it fails below.
+func (s *Settings) leastScore() float64 {
+	if s.Marginal > 0 {
+		return s.Marginal
+	}
+	return s.Pass
+}
+
 // tell says of the first metric that is as bad as all, why.
 func (r *Result) tell() string {
+	worst := r.Verdict
+	if float64(r.Best) < r.Settings.Pass {
+		worst = Fail
+	}
 	for _, m := range r.Metrics {
-		if !m.Shadow && m.Verdict == r.Verdict && (m.Critical || r.Verdict != Fail || !r.hasCritical()) {
+		if !m.Shadow && m.Verdict == worst && (m.Critical || worst != Fail || !r.hasCritical()) {
 			return ". " + m.Name + ": " + m.Why
 		}
 	}

@@ -167,7 +167,7 @@ func build(ctx context.Context, program Program, now time.Time, begin func(conte
 		Base:      against.Head, Snapshots: against.Store, History: against.Store,
 		Delta: delta.entries, HeadPolicy: before, CandidatePolicy: r.definition.Policy, Origin: b.origin, Now: now,
 		Rest:      b.rest(delta),
-		Elsewhere: b.judgeElsewhere, Servers: b.serving(), Rule: b.sources.rulePlace, Outside: program.Outside,
+		Elsewhere: b.judgeElsewhere, Servers: b.serving(), Rule: b.sources.rulePlace, Rollout: b.sources.rolloutPlace, Outside: program.Outside,
 	})
 	if err != nil {
 		return built, b, r, err

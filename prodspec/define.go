@@ -105,9 +105,13 @@ func (s *sources) parse(content []byte, into *parsed) {
 	for _, problem := range validate.CheckChecks(s.types.set, into.definition.Policy.GetChecks()) {
 		into.findings = append(into.findings, s.expressionFinding(into.definition.CheckPlaces, "checks."+into.definition.Policy.Checks[problem.Index].Name, problem))
 	}
+	for _, problem := range validate.CheckRollouts(s.types.set, into.definition.Policy) {
+		into.findings = append(into.findings, s.expressionFinding(into.definition.RolloutPlaces, "rollouts."+into.definition.Policy.Rollouts[problem.Index].Name, problem))
+	}
 }
 
-// expressionFinding places what is wrong with a validation rule or a check.
+// expressionFinding places what is wrong with a validation rule, a check or a
+// rollout.
 func (s *sources) expressionFinding(all []definition.RulePlaces, field string, problem validate.RuleProblem) intent.Finding {
 	f := validate.FromError("definition", "", problem.Err)
 	places := all[problem.Index]
@@ -127,6 +131,17 @@ func (s *sources) rulePlace(id string) validate.Origin {
 	for i, r := range d.Policy.GetRules() {
 		if r.GetId() == id {
 			return validate.Origin{File: s.file, Line: d.RulePlaces[i][""].Line}
+		}
+	}
+	return validate.Origin{File: s.file, Line: 1}
+}
+
+// rolloutPlace is where a rollout of the policy is written.
+func (s *sources) rolloutPlace(name string) validate.Origin {
+	d := s.definition.definition
+	for i, r := range d.Policy.GetRollouts() {
+		if r.GetName() == name {
+			return validate.Origin{File: s.file, Line: d.RolloutPlaces[i][""].Line}
 		}
 	}
 	return validate.Origin{File: s.file, Line: 1}

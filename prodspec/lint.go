@@ -51,6 +51,7 @@ type linter struct {
 	rules        *validate.Idle
 	checks       *validate.Idle
 	unsized      unsized
+	staged       []*staged
 }
 
 func (l *linter) add(line int, field, message, hint string) {
@@ -66,6 +67,10 @@ func (l *linter) assets(ctx context.Context) error {
 	l.deprecated, l.placeholders = newDeprecated(l.set), map[string]*intent.Finding{}
 	l.rules = validate.NewIdle(l.set, l.definition.Policy.GetRules())
 	l.checks = validate.NewIdle(l.set, abouts(l.definition.Policy))
+	var err error
+	if l.staged, err = l.newStaged(); err != nil {
+		return err
+	}
 	return l.others(ctx, nil, nil, func(id intent.AssetID, asset intent.Asset, _ []byte) error {
 		output := l.members[id].output()
 		l.gives[l.members[id].run.Generator] = true
@@ -77,6 +82,11 @@ func (l *linter) assets(ctx context.Context) error {
 		}
 		l.rules.See(asset)
 		l.checks.See(asset)
+		for _, s := range l.staged {
+			if err := s.see(asset); err != nil {
+				return err
+			}
+		}
 		if err := l.seeUnsized(id, asset); err != nil {
 			return err
 		}
@@ -170,6 +180,7 @@ func (l *linter) definitions() {
 		name := policy.Checks[i].Name
 		l.add(d.CheckPlaces[i][""].Line, "checks."+name, fmt.Sprintf("the check %s is about no asset, so it delays nothing", name), "look whether its where says what is meant")
 	}
+	l.rollouts()
 	l.tellUnsized()
 }
 

@@ -233,5 +233,18 @@ func (l *linter) readsOfDefinition(written []string) (bridged map[string]bool) {
 			look(&e, over, "the check "+c.GetName())
 		}
 	}
+	for i, r := range d.Policy.GetRollouts() {
+		var over intent.TypeName
+		if filter, err := l.deprecated.environment.Filter(r.Select); err == nil {
+			over = filter.Narrow().Type
+		}
+		texts := []string{r.Select}
+		for _, stage := range append(slices.Clone(r.Stages), r.Emergency...) {
+			texts = append(texts, stage.Where)
+		}
+		for _, text := range texts {
+			look(&definition.Expression{Text: text, Line: d.RolloutPlaces[i][""].Line, Field: "rollouts." + r.Name}, over, "the rollout "+r.Name)
+		}
+	}
 	return bridged
 }

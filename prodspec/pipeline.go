@@ -32,6 +32,7 @@ type Store interface {
 	Partition(ctx context.Context, id intent.PartitionID) (store.Partition, error)
 	Check(ctx context.Context, lease store.Lease) error
 	Hints(ctx context.Context, id intent.PartitionID) (int64, error)
+	Govern(ctx context.Context, lease store.Lease, from intent.IncarnationID, governed []store.Governed) error
 	Changed(partition intent.PartitionID) <-chan struct{}
 }
 

@@ -84,7 +84,7 @@ func (p *Pipeline) judge(ctx context.Context, head intent.IncarnationID, r readi
 		Snapshots: p.options.Store, History: p.options.Store,
 		Origin: p.builder.origin, Acknowledged: acknowledged, Now: now,
 		Again: again, Elsewhere: p.builder.judgeElsewhere, Servers: p.builder.serving(),
-		Rest: p.builder.rest(delta), Rule: p.builder.sources.rulePlace, Outside: p.options.Outside,
+		Rest: p.builder.rest(delta), Rule: p.builder.sources.rulePlace, Rollout: p.builder.sources.rolloutPlace, Outside: p.options.Outside,
 	})
 	validated(err != nil || verdict.Rejected || verdict.Held)
 	if err != nil && generating.Err() != nil {
@@ -108,7 +108,11 @@ func (p *Pipeline) judge(ctx context.Context, head intent.IncarnationID, r readi
 			return Status{}, err
 		}
 	default:
-		status, err := p.publish(ctx, candidate, verdict, by, delta, grants(p.lease.Partition, r.definition.Policy))
+		governed, err := p.builder.governed(ctx, before, r.definition.Policy, delta, again != nil)
+		if err != nil {
+			return Status{}, err
+		}
+		status, err := p.publish(ctx, candidate, verdict, by, delta, grants(p.lease.Partition, r.definition.Policy), governed)
 		if err == nil && len(r.failing) > 0 {
 			err = p.options.Store.Cover(ctx, p.lease, status.Head, r.covered())
 		}
@@ -140,7 +144,7 @@ const stageSize = 5000
 
 // publish makes the candidate the next incarnation. A moved base is a
 // Conflict, and the round starts over.
-func (p *Pipeline) publish(ctx context.Context, candidate intent.Candidate, verdict validate.Judgement, acknowledger intent.Actor, delta change, given []intent.Grant) (Status, error) {
+func (p *Pipeline) publish(ctx context.Context, candidate intent.Candidate, verdict validate.Judgement, acknowledger intent.Actor, delta change, given []intent.Grant, governed []store.Governed) (Status, error) {
 	s, head, published := p.options.Store, candidate.Base, p.builder.timed.step("publish")
 	if err := p.keepSchema(ctx); err != nil {
 		return Status{}, err
@@ -166,6 +170,9 @@ func (p *Pipeline) publish(ctx context.Context, candidate intent.Candidate, verd
 	}
 	p.options.Runtime.Point("origins")
 	if err := p.builder.keepOrigins(ctx, s, p.lease, next, delta); err != nil {
+		return Status{}, err
+	}
+	if err := p.govern(ctx, next.ID, governed); err != nil {
 		return Status{}, err
 	}
 	p.options.Runtime.Point("publish")

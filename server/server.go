@@ -53,6 +53,11 @@ type Store interface {
 	store.Audit
 	store.Access
 	Changed(partition intent.PartitionID) <-chan struct{}
+	Rollouts(ctx context.Context, partition intent.PartitionID, filter store.RolloutFilter) ([]intent.Rollout, error)
+	Observations(ctx context.Context, partition intent.PartitionID, rollout string) ([]intent.Observation, error)
+	Judgements(ctx context.Context, partition intent.PartitionID, assets []intent.AssetID) ([]intent.Judgement, error)
+	OrderRollout(ctx context.Context, order intent.RolloutOrder) (intent.RolloutOrder, error)
+	RolloutOrders(ctx context.Context, partition intent.PartitionID, after uint64) ([]intent.RolloutOrder, error)
 }
 
 // Schemas finds the schema set that an incarnation was published with.
@@ -209,6 +214,7 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle(apipbconnect.NewServerServiceHandler(s, options...))
 	mux.Handle(apipbconnect.NewAuthServiceHandler(s, options...))
 	mux.Handle(apipbconnect.NewDocumentServiceHandler(s, options...))
+	mux.Handle(apipbconnect.NewRolloutServiceHandler(s, options...))
 	return http.MaxBytesHandler(mux, maxRequestBytes)
 }
 
@@ -218,7 +224,7 @@ func Services() []string {
 		apipbconnect.PartitionServiceName, apipbconnect.IncarnationServiceName, apipbconnect.CandidateServiceName, apipbconnect.AssetServiceName,
 		apipbconnect.ReportServiceName, apipbconnect.OrphanServiceName, apipbconnect.BrakeServiceName, apipbconnect.ApprovalServiceName,
 		apipbconnect.JournalServiceName, apipbconnect.AuditServiceName, apipbconnect.ServerServiceName, apipbconnect.AuthServiceName,
-		apipbconnect.DocumentServiceName,
+		apipbconnect.DocumentServiceName, apipbconnect.RolloutServiceName,
 	}
 }
 

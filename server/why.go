@@ -119,6 +119,14 @@ func (s *Server) whyFacts(ctx context.Context, partition store.Partition) (facts
 		return facts, err
 	}
 	facts.Owner = policy.GetOwner()
+	runs, err := s.store.Rollouts(ctx, partition.ID, store.RolloutFilter{Newest: true, Limit: mostPage})
+	if err != nil {
+		return facts, err
+	}
+	facts.Rollouts = map[string]intent.Rollout{}
+	for _, run := range runs {
+		facts.Rollouts[run.Name] = run
+	}
 	for _, health := range s.health() {
 		if health.Partition == partition.ID {
 			facts.Turn = health.Waiting
@@ -234,6 +242,9 @@ func (s *Server) follow(ctx context.Context, facts *explain.Facts, from ...inten
 			return err
 		}
 		blockers := slices.Clone(facts.After[asset])
+		if rollout := facts.KeptBy(asset); rollout != "" {
+			blockers = append(blockers, facts.Follow(rollout)...)
+		}
 		for _, waiting := range report.Waiting {
 			blockers = append(blockers, waiting.Blockers...)
 			if waiting.Kind == intent.WaitBudget {

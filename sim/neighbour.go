@@ -260,7 +260,7 @@ func (k look) follows(asset intent.AssetID) intent.IncarnationID {
 			own = append(own, pin)
 		}
 	}
-	target, _ := intent.Target(k.head, false, own, k.At)
+	target, _ := intent.Target(k.head, own, k.At)
 	return target
 }
 

@@ -38,6 +38,7 @@ type All interface {
 	Blobs
 	Documents
 	Brakes
+	Rollouts
 	Approvals
 	Journal
 	Reports

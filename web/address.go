@@ -23,6 +23,7 @@ type address struct {
 var named = map[string]bool{
 	"causes": false, "groups": false, "group": true, "asset": true, "timeline": true, "push": true,
 	"incarnations": false, "incarnation": true, "candidates": false, "candidate": true, "orphans": false,
+	"rollouts": false, "rollout": true, "runs": true,
 }
 
 func parseAddress(u *url.URL) (address, error) {

@@ -153,6 +153,12 @@ func (s *Site) load(ctx context.Context, at address, r *reader) (page, error) {
 		return showCandidates(ctx, r, at)
 	case "candidate":
 		return showCandidate(ctx, r, at)
+	case "rollouts":
+		return showRollouts(ctx, r, at)
+	case "rollout":
+		return showRollout(ctx, r, at)
+	case "runs":
+		return showRuns(ctx, r, at)
 	default:
 		return showOrphans(ctx, r, at)
 	}
@@ -162,6 +168,7 @@ func (s *Site) load(ctx context.Context, at address, r *reader) (page, error) {
 var queries = map[string][]string{
 	"partition": {"prefix", "state", "filter", "after"}, "causes": {"from", "group"}, "groups": {"after"}, "group": {"state", "after", "from"},
 	"asset": {"at"}, "timeline": {"before"}, "incarnations": {"before"}, "incarnation": {"after"}, "orphans": {"after"},
+	"rollouts": {"from"}, "rollout": {"run"}, "runs": {"before"},
 }
 
 // query is what an address asks for, in the one form in which equal requests

@@ -18,6 +18,7 @@ import (
 	"lehr.dev/measure"
 	"lehr.dev/plugin"
 	"lehr.dev/schema"
+	"lehr.dev/sight"
 	"lehr.dev/store"
 	"lehr.dev/trace"
 )
@@ -85,6 +86,9 @@ type Options struct {
 	Measure *measure.Enforcer
 	// Trace is told how pushes go; nil: nobody is.
 	Trace trace.Tracer
+	// Sight is told what is seen of what is watched, which is looked at often; nil:
+	// nothing is.
+	Sight *sight.Board
 }
 
 // Limits bound what an enforcer does at once, and how often.

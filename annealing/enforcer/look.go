@@ -97,6 +97,8 @@ func (e *Enforcer) look(ctx context.Context, a *asset, priority loop.Priority, n
 		e.reportOpen(a, target, effective)
 	case !found && pin == nil:
 		e.forget(a)
+	case pin != nil && pin.Waits():
+		e.wait(a, target, effective, intent.WaitingOn{Kind: intent.WaitNotSelected, Owner: pin.Holder.Name, Reason: fmt.Sprintf("the rollout %s has not let it go on yet; lehr rollout status %[1]s says what it waits for", pin.Rollout())})
 	case !found:
 		e.wait(a, target, effective, intent.WaitingOn{Kind: intent.WaitTarget, Reason: fmt.Sprintf("the pin asks for %s, which does not have the asset; unpin it", target)})
 	case a.kind.served == nil && a.enforced > 0:

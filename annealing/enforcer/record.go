@@ -13,6 +13,7 @@ import (
 	"lehr.dev/loop"
 	"lehr.dev/measure"
 	"lehr.dev/plugin"
+	"lehr.dev/sight"
 	"lehr.dev/store"
 )
 
@@ -58,7 +59,7 @@ func (e *Enforcer) reportOpen(a *asset, target intent.IncarnationID, effective i
 func (e *Enforcer) report(a *asset, report intent.Report) {
 	report.Partition, report.Asset, report.Type, report.At = e.Partition, a.id, a.kind.name, e.now()
 	if pins := e.view.pins[a.id]; len(pins) > 0 {
-		if _, pin := intent.Target(e.view.head, false, pins, report.At); pin != nil {
+		if _, pin := intent.Target(e.view.head, pins, report.At); pin != nil {
 			report.Pinned = fmt.Sprintf("pinned to %s by %s: %s", pin.Incarnation, pin.Holder.Name, pin.Reason)
 		}
 	}
@@ -73,6 +74,7 @@ func (e *Enforcer) report(a *asset, report intent.Report) {
 		report.Guarantee = string(guarantee(a.kind))
 	}
 	e.tally(a, report)
+	e.Sight.Saw(a.id, sight.Look{At: report.At, Effective: report.Effective, State: report.State, Health: report.Health.State})
 	if report.Key() == a.reported {
 		delete(e.reports, a.id)
 		return

@@ -199,6 +199,9 @@ func (e *Enforcer) readBrakes(ctx context.Context, next *view) error {
 	next.pins, next.pinned = map[intent.AssetID][]intent.Pin{}, map[pinnedAt]intent.Member{}
 	for _, pin := range pins {
 		next.pins[pin.Asset] = append(next.pins[pin.Asset], pin)
+		if pin.Waits() {
+			continue
+		}
 		at := pinnedAt{pin.Asset, pin.Incarnation.Sequence}
 		if member, known := e.view.pinned[at]; known {
 			next.pinned[at] = member // Incarnations never change.
@@ -332,7 +335,7 @@ func (e *Enforcer) headChanges(ctx context.Context, from, to intent.IncarnationI
 // target of an asset now: the incarnation, the effective digest there and the
 // pin that chose it, if any. Not found: it has none.
 func (e *Enforcer) target(a *asset, now time.Time) (id intent.IncarnationID, effective intent.Digest, pin *intent.Pin, found bool) {
-	id, pin = intent.Target(e.view.head, false, e.view.pins[a.id], now)
+	id, pin = intent.Target(e.view.head, e.view.pins[a.id], now)
 	if pin == nil {
 		return id, a.effective, nil, !a.effective.IsZero()
 	}

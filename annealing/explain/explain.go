@@ -71,7 +71,10 @@ type Facts struct {
 	Taken map[string][]intent.AssetID
 	// Members of head among the assets asked for.
 	Members map[intent.AssetID]intent.Member
-	Pins    []intent.Pin
+	// Pins, in the order of their assets.
+	Pins []intent.Pin
+	// Rollouts by name, each with its newest run.
+	Rollouts map[string]intent.Rollout
 	// Covered are the sources of head, with what fails of them.
 	Covered []intent.SourceRevision
 	// Blocked is the newest candidate, when it is held or rejected.
@@ -246,6 +249,8 @@ type path struct {
 	told map[intent.AssetID]bool
 	// here are those from the asset asked for to this one.
 	here []intent.AssetID
+	// rollouts that were told of.
+	rollouts []string
 }
 
 func newPath() *path { return &path{told: map[intent.AssetID]bool{}} }
@@ -257,7 +262,7 @@ func (f Facts) assetReasons(asset intent.AssetID, told *path) []Reason {
 		return []Reason{f.withoutReport(asset)}
 	}
 	if report.State != intent.StateWaiting || len(report.Waiting) == 0 {
-		return f.settled(report)
+		return f.settled(report, told)
 	}
 	told.told[asset] = true
 	told.here = append(told.here, asset)
@@ -281,6 +286,9 @@ func (f Facts) assetReasons(asset intent.AssetID, told *path) []Reason {
 		}
 		for _, blocker := range blockers {
 			reason.Causes = append(reason.Causes, f.blockerReason(blocker, told)...)
+		}
+		if rollout := f.KeptBy(asset); rollout != "" && waiting.Kind == intent.WaitNotSelected {
+			reason.Causes = append(reason.Causes, f.rolloutReason(rollout, asset, told))
 		}
 		if restsOnIntent(waiting, reason.Causes) {
 			reason.Hint = cmp.Or(intentHint(report, waiting, reason.Causes), reason.Hint)
@@ -384,7 +392,7 @@ func (f Facts) next(report intent.Report, waiting intent.WaitingOn) time.Time {
 }
 
 // settled tells of an asset that waits for nothing.
-func (f Facts) settled(report intent.Report) []Reason {
+func (f Facts) settled(report intent.Report, told *path) []Reason {
 	reason := Reason{Asset: report.Asset}
 	switch report.State {
 	case intent.StateInSync:
@@ -417,7 +425,7 @@ func (f Facts) settled(report intent.Report) []Reason {
 	}
 	reasons := []Reason{reason}
 	if member, ok := f.Members[report.Asset]; ok && report.State == intent.StateInSync &&
-		report.Pinned == "" && member.Effective != report.Effective && !f.Past {
+		report.Pinned == "" && member.Effective != report.Effective && !f.Past && f.KeptBy(report.Asset) == "" {
 		reasons = []Reason{{
 			Kind: KindOutdated, Asset: report.Asset, Hint: "look again in a moment",
 			Text: fmt.Sprintf("%s changed it, and it was not looked at since; the last pass was %s", f.Head, f.ago(report.At)),
@@ -433,7 +441,9 @@ func (f Facts) settled(report intent.Report) []Reason {
 	case report.Health.State == intent.Unhealthy:
 		reasons = append(reasons, Reason{Kind: KindUnhealthy, Asset: report.Asset, Text: "its plugin says that it is unhealthy: " + report.Health.Reason})
 	}
-	if pin := f.pinOf(report); pin != nil {
+	if behind := f.behindReason(report, told); behind != nil {
+		reasons = append(reasons, *behind)
+	} else if pin := f.pinOf(report); pin != nil {
 		reasons = append(reasons, *pin)
 	}
 	return reasons
@@ -475,18 +485,19 @@ func (f Facts) consentOf(report intent.Report) []Reason {
 
 // pinOf tells of the pin that chose the target.
 func (f Facts) pinOf(report intent.Report) *Reason {
-	var pins []intent.Pin
-	for _, pin := range f.Pins {
-		if pin.Asset == report.Asset {
-			pins = append(pins, pin)
-		}
-	}
-	_, pin := intent.Target(f.Head, false, pins, f.Now)
+	_, pin := intent.Target(f.Head, f.pinsOf(report.Asset), f.Now)
 	if pin == nil && f.Past && report.Pinned != "" {
 		return &Reason{Kind: KindPin, Asset: report.Asset, Text: report.Pinned}
 	}
-	if pin == nil {
-		return nil
+	if pin == nil || pin.Waits() {
+		return nil // What waits to be let go on says so itself.
+	}
+	if rollout := pin.Rollout(); rollout != "" {
+		return &Reason{
+			Kind: KindPin, Asset: report.Asset, Owner: pin.Holder.Name, Since: pin.Created, Until: pin.Until,
+			Text: fmt.Sprintf("kept at %s by the rollout %s %s: %s", pin.Incarnation, rollout, f.ago(pin.Created), pin.Reason),
+			Hint: "lehr rollout status " + rollout + " says what it waits for",
+		}
 	}
 	return &Reason{
 		Kind: KindPin, Asset: report.Asset, Owner: pin.Holder.Name, Since: pin.Created, Until: pin.Until,

@@ -3,6 +3,7 @@ package explain
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -109,8 +110,14 @@ func (f Facts) endOf(asset intent.AssetID) end {
 	return e
 }
 
-// at is equal for chains that end with the same asset, or all with the partition.
-func (e end) at() string { return e.root.Kind + "\x00" + string(e.root.Asset) }
+// at is equal for chains that end with the same asset or rollout, or all with the
+// partition.
+func (e end) at() string {
+	if e.root.Kind == KindRollout {
+		return e.root.Kind + "\x00" + e.root.Text
+	}
+	return e.root.Kind + "\x00" + string(e.root.Asset)
+}
 
 // key is equal for assets with one cause: the same end of their chains, or the same
 // words of each one's own, but for names and numbers.
@@ -165,6 +172,16 @@ func (f Facts) causesOfAll(told []Cause) []Cause {
 	var causes []Cause
 	for _, reason := range slices.Concat(f.partitionReasons(), f.intentReasons()) {
 		if !slices.ContainsFunc(told, func(c Cause) bool { return c.Root.Asset == "" && c.Root.Kind == reason.Kind }) {
+			reason.Responsible = f.Owner
+			causes = append(causes, Cause{Sort: sortOf(reason.Kind), Root: reason})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.Rollouts)) {
+		if f.Rollouts[name].State != intent.RolloutPaused {
+			continue // It goes on by itself, or has ended.
+		}
+		reason := f.rolloutReason(name, "", newPath())
+		if !slices.ContainsFunc(told, func(c Cause) bool { return c.Root.Text == reason.Text }) {
 			reason.Responsible = f.Owner
 			causes = append(causes, Cause{Sort: sortOf(reason.Kind), Root: reason})
 		}

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"fmt"
 	"time"
 
 	"lehr.dev/intent"
@@ -50,6 +51,9 @@ func (f Facts) standing() Standing {
 	// What head did not change is followed there without a new report.
 	if !report.Target.IsZero() && !(is && s.By == "head" && member.Effective == report.Effective) {
 		s.Target = report.Target
+	}
+	if _, pin := intent.Target(f.Head, f.pinsOf(f.Asset), f.Now); pin != nil && pin.Waits() {
+		s.Target, s.By = intent.IncarnationID{}, fmt.Sprintf("none yet: the rollout %s has not let it go on", pin.Rollout())
 	}
 	if s.Current == CurrentDiffers {
 		s.Differs = pathsOf(report.Plan)

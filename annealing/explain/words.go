@@ -105,6 +105,11 @@ func (f Facts) summary(a Answer) string {
 	if len(cause.Findings) > 0 {
 		text += ": " + where(cause.Findings[0]) + cause.Findings[0].Message
 	}
+	if via := throughRollout(a.Reasons[0]); via != "" && cause.Kind != KindRollout {
+		return fmt.Sprintf("%s is not let go on: %s: %s: %s", f.Asset, via, cause.Asset, text)
+	} else if via != "" {
+		return fmt.Sprintf("%s is not let go on: %s", f.Asset, text)
+	}
 	if cause.Asset != "" && cause.Asset != f.Asset {
 		return fmt.Sprintf("%s waits for %s: %s", f.Asset, cause.Asset, text)
 	}
@@ -202,7 +207,7 @@ func hintFor(report intent.Report, waiting intent.WaitingOn) string {
 	case intent.WaitGeneration:
 		return "lehr get candidates shows why the newest sources are not served"
 	case intent.WaitNotSelected:
-		return "nothing is wrong: its turn is to come"
+		return "nothing is wrong by itself: its turn is to come, and its rollout says when"
 	default:
 		return ""
 	}

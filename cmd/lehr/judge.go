@@ -4,9 +4,9 @@ import (
 	"context"
 	"net/http"
 
-	"lehr.dev/annealing/monitoring"
 	"lehr.dev/cli"
 	"lehr.dev/external"
+	"lehr.dev/external/prometheus"
 )
 
 // askRange asks a Prometheus that a person named, with that person's token.
@@ -15,7 +15,7 @@ func askRange(ctx context.Context, q cli.RangeQuery) ([]cli.Ranged, error) {
 	if q.Token != "" {
 		request.Header.Set("Authorization", "Bearer "+q.Token)
 	}
-	runs, err := monitoring.Range(ctx, request, monitoring.RangeOf{Query: q.Query, From: q.From, To: q.To, Step: q.Step})
+	runs, err := prometheus.Range(ctx, request, prometheus.RangeOf{Query: q.Query, From: q.From, To: q.To, Step: q.Step})
 	if err != nil {
 		return nil, err
 	}

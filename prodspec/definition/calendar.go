@@ -12,18 +12,22 @@ import (
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 )
 
-// calendar reads when pushes may begin. Each window and freeze is tried by
+// calendar reads when pushes may begin.
+func (p *parser) calendar(c *intentpb.Check, fields map[string]*yaml.Node, at string, _ *Definition) {
+	c.Kind = &intentpb.Check_Calendar{Calendar: p.opens(fields, at)}
+}
+
+// opens reads a calendar that names its zone. Each window and freeze is tried by
 // itself, so that what is wrong has its place; after one that is wrong no more
 // are, for to look for a time that never comes takes a while.
-func (p *parser) calendar(c *intentpb.Check, fields map[string]*yaml.Node, at string, _ *Definition) {
+func (p *parser) opens(fields map[string]*yaml.Node, at string) *intentpb.Calendar {
 	said := &intentpb.Calendar{Zone: p.text(fields["zone"], at+".zone")}
-	c.Kind = &intentpb.Check_Calendar{Calendar: said}
 	zone, err := calendar.Zone(said.Zone)
 	if said.Zone != "" {
 		p.check(fields["zone"], at+".zone", err)
 	}
 	if err != nil {
-		return
+		return said
 	}
 	try := func(node *yaml.Node, field string, part *intentpb.Calendar) {
 		if before := len(p.findings); before == 0 {
@@ -55,6 +59,7 @@ func (p *parser) calendar(c *intentpb.Check, fields map[string]*yaml.Node, at st
 		})
 	}
 	try(fields["zone"], at, &intentpb.Calendar{Open: said.Open, Freezes: said.Freezes, Holidays: said.Holidays})
+	return said
 }
 
 // elements of a list that is not empty.

@@ -38,6 +38,9 @@ type Definition struct {
 	RulePlaces []RulePlaces
 	// CheckPlaces of the policy's checks, in their order.
 	CheckPlaces []RulePlaces
+	// RolloutPlaces of the policy's rollouts, in their order; of a stage
+	// "stages[0]" and "stages[0].where".
+	RolloutPlaces []RulePlaces
 }
 
 // Source is a folder and the files in it.
@@ -122,7 +125,7 @@ const (
 	TypeSource = "types"
 )
 
-var topFields = []string{"lehr", "partition", "owner", "mode", "modes", "types", "sources", "generate", "validate", "plugins", "checks", "access", "notifications"}
+var topFields = []string{"lehr", "partition", "owner", "mode", "modes", "types", "sources", "generate", "validate", "plugins", "checks", "access", "notifications", "rollouts", "validations"}
 
 func (p *parser) definition(root *yaml.Node) (d Definition) {
 	policy := &intentpb.Policy{Mode: intentpb.EnforcementMode_ENFORCEMENT_MODE_OBSERVE}
@@ -165,6 +168,8 @@ func (p *parser) definition(root *yaml.Node) (d Definition) {
 	p.checks(fields["checks"], &d)
 	policy.Access = p.access(fields["access"])
 	policy.Notifications = p.notifications(fields["notifications"])
+	policy.Validations = p.validations(fields["validations"])
+	p.rollouts(fields["rollouts"], &d)
 	return d
 }
 

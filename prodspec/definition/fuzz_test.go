@@ -19,6 +19,7 @@ func FuzzParse(f *testing.F) {
 		"lehr: v1\npartition: x\nvalidate: {shrink: {max: 101%, period: -1h, floor: 99999999999}}\nplugins: {Job: {run: []}}\nchecks: {budget: [{}]}\nmodes: {Job: !!binary aGk=}\ntypes: {}\n",
 		"lehr: v1\npartition: x\nsources: {}\ngenerate: {}\nvalidate:\n  rules:\n    - {id: a, where: type == \"Job\", must: payload.replicas > 1, severity: hold, scope: whole, by: scope}\n    - {id: a, must: true, http: https://x, sql: y, parameters: {a: b}, timeout: 2h}\n    - {id: b, must: 1, command: [], arguments: x}\n    - []\n",
 		"\r\r0", "lehr: v1\npartition: x\nsources: {a: {files: [b]}}\ngenerate:\n  b: {model: worker, from: a, for_each: file}\n  c: {model: x, args: [y]}\n  d: {resolve: Job, where: true, only: {a: [b], c: d}, set: {payload.replicas: 3}, reason: x}\n  e: {resolve: [], set: {}, fill: [], only: x}\n",
+		"lehr: v1\npartition: x\nsources: {k: {document: k}}\ngenerate: {}\nrollouts:\n  a: {select: type == \"Job\", by: {document: k, field: \"/{scope.c}/{id}\"}, stages: [{name: 1, scopes: [a], percent: 10%}, {rest: true, by: scope c, order: [b], parallel: 2, factor: 2, soak: 31d}], emergency: [{}]}\n  b: {by: pins, stages: [[], {rest: false, window: {zone: UTC, open: []}}], validate: x, on_bad: y}\n",
 	} {
 		f.Add(seed)
 	}

@@ -25,7 +25,7 @@ type parser struct {
 
 // later names fields that are part of the language but not of this version.
 var later = map[string]string{
-	"rollouts": "", "delivery": "", "workflows": "",
+	"delivery": "", "workflows": "",
 }
 
 // found lets a hint be added to a finding.

@@ -17,7 +17,7 @@ func Schema() map[string]any {
 		"lehr": map[string]any{"const": "v1"}, "partition": text(), "owner": text(), "mode": mode(), "modes": mapOf(mode()),
 		"types": folder(false), "sources": mapOf(anySource()), "generate": mapOf(anyGenerator()), "validate": validationSchema(),
 		"plugins": mapOf(object(map[string]any{"run": texts(), "dial": text(), "at_once": number(1)})), "checks": checksSchema(), "access": accessSchema(),
-		"notifications": mapOf(notificationSchema()),
+		"notifications": mapOf(notificationSchema()), "rollouts": mapOf(rolloutSchema()), "validations": validationsSchema(),
 	}, "lehr", "partition", "sources", "generate")
 	top["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	top["title"] = "A partition of Lehr"
@@ -201,6 +201,28 @@ func notificationSchema() map[string]any {
 		"of": enum([]string{"assets", "partition"}), "when": expression(), "for": duration(), "repeat": duration(), "to": texts(),
 		"text": text(), "group": text(), "resolved": map[string]any{"type": "boolean"},
 	}, "when", "to")
+}
+
+func rolloutSchema() map[string]any {
+	field := object(map[string]any{"document": text(), "field": text()}, "document", "field")
+	return object(map[string]any{
+		"select": expression(), "by": anyOf(enum([]string{"pins"}), field), "stages": stagesSchema(), "emergency": stagesSchema(), "validate": texts(),
+		"on_bad": enum(slices.Sorted(maps.Keys(onBads))), "newer": enum(slices.Sorted(maps.Keys(newers))), "patience": duration(),
+	}, "select", "stages")
+}
+
+func stagesSchema() map[string]any {
+	window := map[string]any{}
+	for _, key := range windowKeys {
+		window[key] = checkField(key)
+	}
+	stages := listOf(object(map[string]any{
+		"name": map[string]any{"type": []string{"string", "integer"}}, "scopes": texts(), "where": expression(), "rest": map[string]any{"const": true},
+		"by": map[string]any{"type": "string", "pattern": grouping.String()}, "order": texts(), "parallel": number(1), "count": number(1), "percent": percent(),
+		"factor": map[string]any{"type": "number"}, "most": number(1), "delay": duration(), "soak": duration(), "window": object(window, "zone"),
+	}))
+	stages["minItems"] = 1
+	return stages
 }
 
 // checkField is a key of a partition's own check.

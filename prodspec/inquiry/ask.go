@@ -2,18 +2,13 @@ package inquiry
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
-	"fmt"
 	"net/url"
 	"strings"
-	"time"
 	"unicode/utf8"
 
-	_ "github.com/jackc/pgx/v5/stdlib" // the driver pgx
-	_ "modernc.org/sqlite"             // the driver sqlite
-
 	"lehr.dev/external"
+	"lehr.dev/external/rows"
 	"lehr.dev/fault"
 	"lehr.dev/intent"
 	"lehr.dev/prodspec/validate"
@@ -48,79 +43,22 @@ func decoded(text string) (body any) {
 
 // query asks a database, in a transaction that can only read.
 func query(ctx context.Context, policy *external.Policy, q validate.Question) (answer rule.Answer, err error) {
-	address, err := policy.Address(q.Partition, q.Check.Database)
-	if err != nil {
-		return answer, err
-	}
-	driver := "pgx"
-	if !strings.HasPrefix(address, "postgres://") && !strings.HasPrefix(address, "postgresql://") {
-		driver, address = "sqlite", "file:"+(&url.URL{Path: address}).EscapedPath()+"?mode=ro&_pragma=query_only(1)&_pragma=busy_timeout(1000)"
-	}
-	unavailable := func(err error) error {
-		// The address may hold a password, and errors of connecting tell of it.
-		said := strings.ReplaceAll(err.Error(), address, q.Check.Database)
-		return fault.New(fault.Unavailable, "the database %s did not answer: %.300s", q.Check.Database, said)
-	}
-	db, err := sql.Open(driver, address)
-	if err != nil {
-		return answer, unavailable(err)
-	}
-	defer db.Close()
-	reading, err := db.BeginTx(ctx, &sql.TxOptions{ReadOnly: driver == "pgx"})
-	if err != nil {
-		return answer, unavailable(err)
-	}
-	defer reading.Rollback()
 	arguments := make([]any, len(q.Arguments))
 	for i, argument := range q.Arguments {
 		arguments[i] = argument
 	}
-	rows, err := reading.QueryContext(ctx, q.Check.GetSql(), arguments...)
+	found, err := rows.Read(ctx, policy, rows.Query{Partition: q.Partition, Database: q.Check.Database, Text: q.Check.GetSql(), Arguments: arguments, MaxRows: maxRows})
 	if err != nil {
-		return answer, unavailable(err)
+		return answer, err
 	}
-	defer rows.Close()
-	columns, err := rows.Columns()
-	if err != nil {
-		return answer, unavailable(err)
-	}
-	answer.Rows = []map[string]any{}
-	size := 0
-	for rows.Next() {
-		values := make([]any, len(columns))
-		into := make([]any, len(columns))
-		for i := range values {
-			into[i] = &values[i]
+	answer.Rows = make([]map[string]any, len(found.Rows))
+	for i, values := range found.Rows {
+		answer.Rows[i] = make(map[string]any, len(values))
+		for k, column := range found.Columns {
+			answer.Rows[i][column] = values[k]
 		}
-		if err := rows.Scan(into...); err != nil {
-			return answer, unavailable(err)
-		}
-		row := make(map[string]any, len(columns))
-		for i, column := range columns {
-			row[column] = readable(values[i])
-			size += len(column) + len(fmt.Sprint(row[column]))
-		}
-		if answer.Rows = append(answer.Rows, row); len(answer.Rows) > maxRows || size > external.MaxAnswer {
-			return rule.Answer{}, fault.New(fault.Unavailable, "the database %s gave more than %d rows or %d bytes", q.Check.Database, maxRows, external.MaxAnswer)
-		}
-	}
-	if err := rows.Err(); err != nil {
-		return rule.Answer{}, unavailable(err)
 	}
 	return answer, nil
-}
-
-// readable is a value as an expression may find it.
-func readable(value any) any {
-	switch value := value.(type) {
-	case []byte:
-		return strings.ToValidUTF8(string(value), "\ufffd")
-	case string:
-		return strings.ToValidUTF8(value, "\ufffd")
-	case nil, bool, int64, float64, time.Time:
-		return value
-	}
-	return fmt.Sprint(value)
 }
 
 // run asks a program: what it writes to its standard output, and how it exits.

@@ -98,7 +98,7 @@ func (r *Reader) value(ctx context.Context, id intent.IncarnationID, member inte
 	if field == "" {
 		return leaf{whole: member.Digest.String()}, nil
 	}
-	asset, err := r.asset(ctx, member)
+	asset, err := r.Asset(ctx, member)
 	if err != nil {
 		return leaf{}, err
 	}

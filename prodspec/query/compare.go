@@ -68,11 +68,11 @@ func (r *Reader) Compare(ctx context.Context, from, to intent.IncarnationID, aft
 
 // fields compares both contents, and says how many bytes they are.
 func (r *Reader) fields(ctx context.Context, change store.Change, older, newer *schema.Set) ([]intent.FieldChange, int, error) {
-	before, err := r.asset(ctx, *change.Before)
+	before, err := r.Asset(ctx, *change.Before)
 	if err != nil {
 		return nil, 0, err
 	}
-	after, err := r.asset(ctx, *change.After)
+	after, err := r.Asset(ctx, *change.After)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -90,8 +90,8 @@ func (r *Reader) environment(ctx context.Context, id intent.IncarnationID) (*rul
 	return environment, set, err
 }
 
-// asset reads and decodes a member's content.
-func (r *Reader) asset(ctx context.Context, member intent.Member) (intent.Asset, error) {
+// Asset reads and decodes a member's content.
+func (r *Reader) Asset(ctx context.Context, member intent.Member) (intent.Asset, error) {
 	body, err := r.store.Body(ctx, member.Digest)
 	if err != nil {
 		return intent.Asset{}, err
@@ -114,9 +114,15 @@ func (r *Reader) matches(ctx context.Context, filter *rule.Filter, member intent
 	}
 	asset := intent.Asset{ID: member.Asset, Payload: intent.Message{Type: member.Type}}
 	if filter.NeedsContent() {
-		if asset, err = r.asset(ctx, member); err != nil {
+		if asset, err = r.Asset(ctx, member); err != nil {
 			return false, 0, err
 		}
 	}
 	return filter.Measure(asset)
+}
+
+// Environment is over the types of an incarnation.
+func (r *Reader) Environment(ctx context.Context, id intent.IncarnationID) (*rule.Environment, error) {
+	environment, _, err := r.environment(ctx, id)
+	return environment, err
 }

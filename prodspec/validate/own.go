@@ -2,6 +2,7 @@ package validate
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -245,14 +246,8 @@ func (b *breaches) judged(r *ownRule, asset intent.Asset, holds bool, err error)
 	}
 	switch {
 	case err != nil:
-		inner := FromError("", asset.ID, err)
-		if failed != nil || !same(shown, asset) {
-			inner.Message = "what exactly is wrong is not shown, for the asset holds secrets"
-		}
-		f.Message = fmt.Sprintf("rule %s cannot be judged of asset %s: %s", r.Id, asset.ID, inner.Message)
-		if inner.Hint != "" {
-			f.Hint = inner.Hint
-		}
+		message, hint := b.reason(asset, err)
+		f.Message, f.Hint = fmt.Sprintf("rule %s cannot be judged of asset %s: %s", r.Id, asset.ID, message), cmp.Or(hint, f.Hint)
 	case said != "":
 		const most = 1000
 		if len(said) > most {
@@ -263,6 +258,16 @@ func (b *breaches) judged(r *ownRule, asset intent.Asset, holds bool, err error)
 		f.Message = fmt.Sprintf("asset %s breaks the rule %s", asset.ID, r.Id)
 	}
 	b.keep(r, string(asset.ID), f)
+}
+
+// reason of what cannot be judged of an asset. Whoever may read findings need not
+// be let see secrets.
+func (j *judging) reason(asset intent.Asset, err error) (message, hint string) {
+	f := FromError("", asset.ID, err)
+	if shown, failed := j.types.Redact(asset); failed != nil || !same(shown, asset) {
+		f.Message = "what exactly is wrong is not shown, for the asset holds secrets"
+	}
+	return f.Message, f.Hint
 }
 
 func same(a, b intent.Asset) bool {

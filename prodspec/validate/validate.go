@@ -104,6 +104,9 @@ type Input struct {
 	Rest Rest
 	// Rule says where a rule of the candidate's policy is written; nil: unknown.
 	Rule func(id string) Origin
+	// Rollout says where a rollout of the candidate's policy is written; nil:
+	// unknown.
+	Rollout func(name string) Origin
 	// Outside asks what external checks ask; nil: nobody does, and what they
 	// are about is held.
 	Outside Outside
@@ -156,7 +159,7 @@ func (v *Validator) Types() *schema.Set { return v.types }
 func (v *Validator) Run(ctx context.Context, in Input) (Judgement, error) {
 	j := v.begin(in)
 	for _, scope := range []func(context.Context) error{
-		j.assets, j.identities, j.policy, j.references, j.turndowns, j.versions, j.cycles,
+		j.assets, j.identities, j.policy, j.rollouts, j.references, j.turndowns, j.versions, j.cycles,
 		func(ctx context.Context) error { return v.ownRules(ctx, j) },
 	} {
 		if err := scope(ctx); err != nil {

@@ -40,7 +40,9 @@ type world struct {
 	// collected incarnations are not listed any more.
 	collected map[intent.Sequence]bool
 	// reads counts what was asked for, to tell what a judgement costs.
-	reads   int
+	reads int
+	// rested are those of them for which a rule asked for all assets.
+	rested  int
 	outside validate.Outside
 	again   validate.Again
 }
@@ -144,6 +146,7 @@ func (w *world) rest(delta []store.Entry) validate.Rest {
 				continue
 			}
 			w.reads++
+			w.rested++
 			if err := each(id, assets[id].Body); err != nil {
 				return err
 			}

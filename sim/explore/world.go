@@ -126,7 +126,7 @@ func (w *world) target(head uint8, pins [ranks]pin) chosen {
 	if known, found := w.targets[key]; found {
 		return known
 	}
-	id, by := intent.Target(intent.IncarnationID{Partition: partition, Sequence: intent.Sequence(head)}, false, pinsOf(pins), now)
+	id, by := intent.Target(intent.IncarnationID{Partition: partition, Sequence: intent.Sequence(head)}, pinsOf(pins), now)
 	found := chosen{incarnation: uint8(id.Sequence), pinned: by != nil, ends: by != nil && !by.Until.IsZero()}
 	w.targets[key] = found
 	return found

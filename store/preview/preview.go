@@ -53,6 +53,7 @@ type Store struct {
 	changed chan struct{}
 
 	lock    sync.Mutex
+	led     func(intent.AssetID) bool
 	reports map[intent.AssetID]intent.Report
 }
 
@@ -108,12 +109,25 @@ func (s *Store) Changed(intent.PartitionID) <-chan struct{} { return s.changed }
 // Check is nil: nobody else acts on what is supposed.
 func (s *Store) Check(context.Context, store.Lease) error { return nil }
 
-// Pins, Holds, Stops, Consents, Pushes and EnforcedPage are those of the store.
-func (s *Store) Pins(ctx context.Context, partition intent.PartitionID) ([]intent.Pin, error) {
-	return s.real.Pins(ctx, partition)
+// Lead says which assets rollouts would bring to what is supposed: their pins are
+// passed over, so that it is found how they differ from it. Nil: none.
+func (s *Store) Lead(led func(intent.AssetID) bool) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	s.led = led
 }
 
-// Retries implements store.Brakes.
+// Pins are those of the store, but of what is led.
+func (s *Store) Pins(ctx context.Context, partition intent.PartitionID) ([]intent.Pin, error) {
+	pins, err := s.real.Pins(ctx, partition)
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	return slices.DeleteFunc(pins, func(p intent.Pin) bool {
+		return p.Rank == intent.RankRollout && s.led != nil && s.led(p.Asset)
+	}), err
+}
+
+// Retries, Holds, Stops, Consents, Pushes and EnforcedPage are those of the store.
 func (s *Store) Retries(ctx context.Context, partition intent.PartitionID, since uint64) ([]intent.AssetID, error) {
 	return s.real.Retries(ctx, partition, since)
 }

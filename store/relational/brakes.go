@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"lehr.dev/audit"
 	"lehr.dev/fault"
 	"lehr.dev/intent"
 )
@@ -28,24 +27,10 @@ func (s *Store) SetPin(ctx context.Context, pin intent.Pin) (intent.Pin, error) 
 		if _, err := memberAt(t, pin.Incarnation, pin.Asset); err != nil {
 			return err
 		}
-		if pin.Created.IsZero() {
-			pin.Created = t.now.UTC()
-		}
-		if _, err := t.one("UPDATE partitions SET pin_revision = pin_revision + 1 WHERE id = $1 RETURNING pin_revision",
-			[]any{string(partition)}, &pin.Revision); err != nil {
+		var err error
+		if pin, err = setPin(t, pin); err != nil {
 			return err
 		}
-		_, err := t.exec(`INSERT INTO pin (partition, asset, pin_rank, seq, revision, holder, origin, reason, created, ends)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
-			ON CONFLICT (partition, asset, pin_rank) DO UPDATE SET seq = excluded.seq, revision = excluded.revision, holder = excluded.holder,
-			origin = excluded.origin, reason = excluded.reason, created = excluded.created, ends = excluded.ends`,
-			string(partition), string(pin.Asset), int64(pin.Rank), int64(pin.Incarnation.Sequence), pin.Revision,
-			pin.Holder.Name, pin.Holder.Origin, pin.Reason, stamp(pin.Created), stamp(pin.Until))
-		if err != nil {
-			return err
-		}
-		t.audit(partition, t.now, pin.Holder, "pin", string(pin.Asset),
-			audit.Pinned{Incarnation: pin.Incarnation, Revision: pin.Revision}.String()).because(pin.Reason)
 		return t.bump(partition)
 	})
 	return pin, err
@@ -82,7 +67,7 @@ func (s *Store) Pins(ctx context.Context, partition intent.PartitionID) (pins []
 
 // scanPins lists the pins of an asset, or of all when it is empty.
 func scanPins(q querier, partition intent.PartitionID, asset intent.AssetID) (pins []intent.Pin, err error) {
-	text := "SELECT asset, pin_rank, seq, revision, holder, origin, reason, created, ends FROM pin WHERE partition = $1"
+	text := "SELECT asset, pin_rank, seq, revision, holder, origin, reason, created, ends, governed FROM pin WHERE partition = $1"
 	arguments := []any{string(partition)}
 	if asset != "" {
 		text += " AND asset = $2"
@@ -93,7 +78,7 @@ func scanPins(q querier, partition intent.PartitionID, asset intent.AssetID) (pi
 		pin := intent.Pin{Incarnation: intent.IncarnationID{Partition: partition}}
 		var created, ends int64
 		err := row.Scan(&pin.Asset, &pin.Rank, &pin.Incarnation.Sequence, &pin.Revision,
-			&pin.Holder.Name, &pin.Holder.Origin, &pin.Reason, &created, &ends)
+			&pin.Holder.Name, &pin.Holder.Origin, &pin.Reason, &created, &ends, &pin.Governed)
 		pin.Created, pin.Until = unstamp(created), unstamp(ends)
 		pins = append(pins, pin)
 		return err

@@ -34,7 +34,7 @@ func (s *Store) Collect(ctx context.Context, lease store.Lease, keep store.Reten
 		collecting{"records of what was turned down", c.turnedDown}, collecting{"incarnations", c.incarnations},
 		collecting{"ended pushes", c.pushes}, collecting{"", c.rates},
 		collecting{"approvals that were used or have ended", c.approvals}, collecting{"reports of what is no more", c.reports},
-		collecting{"candidates", c.candidates},
+		collecting{"candidates", c.candidates}, collecting{"runs of rollouts", c.rollouts}, collecting{"", c.judgements},
 	)
 	if err != nil {
 		return c.removed, err
@@ -109,6 +109,7 @@ func (c *collection) incarnations(t *transaction, now standing) (int64, error) {
 		AND NOT EXISTS (SELECT 1 FROM push WHERE partition = $1 AND open = 1 AND target = i.seq)
 		AND NOT EXISTS (SELECT 1 FROM candidate WHERE partition = $1 AND state IN ('held', 'saving') AND base = i.seq)
 		AND NOT EXISTS (SELECT 1 FROM label WHERE partition = $1 AND seq = i.seq AND person = 1)
+		AND NOT EXISTS (SELECT 1 FROM rollout WHERE partition = $1 AND open = 1 AND i.seq IN (target, base, back))
 		LIMIT $5 + 0)`,
 		string(c.lease.Partition), int64(now.head), int64(now.head)-int64(c.keep.Incarnations), stamp(c.now.Add(-c.keep.Period)), chunk)
 	if err != nil || removed == 0 {
@@ -131,6 +132,27 @@ func (c *collection) rates(t *transaction, _ standing) (int64, error) {
 	return t.exec(`DELETE FROM rate WHERE partition = $1 AND (name, counted, push) IN (
 		SELECT name, counted, push FROM rate WHERE partition = $1 AND counted < $2 LIMIT $3 + 0)`,
 		string(c.lease.Partition), stamp(c.now.Add(-store.LongestRate)), chunk)
+}
+
+// rollouts goes over runs that have ended, but the newest of each name, and over
+// what was asked of them.
+func (c *collection) rollouts(t *transaction, _ standing) (int64, error) {
+	removed, err := t.exec(`DELETE FROM rollout WHERE partition = $1 AND open = 0 AND ended < $2
+		AND run < (SELECT max(newer.run) FROM rollout newer WHERE newer.partition = $1 AND newer.name = rollout.name)`,
+		string(c.lease.Partition), c.forgotten())
+	if err != nil {
+		return removed, err
+	}
+	orders, err := t.exec("DELETE FROM rollout_order WHERE partition = $1 AND created < $2", string(c.lease.Partition), c.forgotten())
+	return removed + orders, err
+}
+
+// judgements goes over those of good contents that no incarnation has any more.
+func (c *collection) judgements(t *transaction, _ standing) (int64, error) {
+	return t.exec(`DELETE FROM judgement WHERE partition = $1 AND (asset, effective) IN (
+		SELECT asset, effective FROM judgement j WHERE partition = $1 AND good = 1 AND judged < $2
+		AND NOT EXISTS (SELECT 1 FROM member m WHERE m.partition = $1 AND m.asset = j.asset AND m.effective = j.effective) LIMIT $3 + 0)`,
+		string(c.lease.Partition), c.forgotten(), chunk)
 }
 
 // approvals goes over what people said of pushes.

@@ -45,7 +45,7 @@ func (s *Store) Permit(ctx context.Context, lease store.Lease, push intent.PushI
 		if err != nil {
 			return err
 		}
-		target, _ := intent.Target(intent.IncarnationID{Partition: lease.Partition, Sequence: standing.head}, false, pins, now)
+		target, _ := intent.Target(intent.IncarnationID{Partition: lease.Partition, Sequence: standing.head}, pins, now)
 		if target.Sequence == admitted {
 			return nil
 		}

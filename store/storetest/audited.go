@@ -125,6 +125,26 @@ var writes = map[string]write{
 		do:     func(w *world) error { return w.Unhold(w.t.Context(), shop, "a", "looked", alice) },
 		want:   store.AuditRecord{By: alice, Verb: "unhold", Subject: "a", Reason: "looked"},
 	},
+	"Govern": {
+		before: func(w *world) { w.publish(entry("a", "x")) },
+		do: func(w *world) error {
+			return w.Govern(w.t.Context(), w.lease, at(2), []store.Governed{{Asset: "a", Rollout: "web"}})
+		},
+		want: store.AuditRecord{By: intent.RolloutHolder("web"), Verb: "pin", Subject: "a", Reason: "governed from here on", Detail: "to shop@0, revision 1"},
+	},
+	"SaveRollout": {
+		do: func(w *world) error {
+			return w.SaveRollout(w.t.Context(), w.lease, w.step(w.run(1, intent.RolloutRunning, 1, 0)))
+		},
+		want: store.AuditRecord{By: intent.RolloutHolder("web"), Verb: "rollout-begin", Subject: "web", Detail: "to shop@1"},
+	},
+	"OrderRollout": {
+		do: func(w *world) error {
+			_, err := w.OrderRollout(w.t.Context(), intent.RolloutOrder{Partition: shop, Name: "web", Kind: intent.OrderPause, Reason: "lunch", By: bob})
+			return err
+		},
+		want: store.AuditRecord{By: bob, Verb: "rollout-pause", Subject: "web", Reason: "lunch"},
+	},
 	"Retry": {
 		do:   func(w *world) error { return w.Retry(w.t.Context(), shop, "a", "mended", bob) },
 		want: store.AuditRecord{By: bob, Verb: "retry", Subject: "a", Reason: "mended"},
@@ -296,7 +316,7 @@ var unrecorded = map[string]string{
 // reading are the methods that write nothing.
 var reading = strings.Fields(`Document ListDocuments DocumentRevisions Partition ListPartitions Hints Check Free Replicas Incarnation Incarnations Member Body Content Members Changes
 	FindIncarnation EdgesFrom EdgesTo Candidate CandidateDelta ListCandidates Acknowledged GetBlob Pins Holds Retries Stops Consents Authors
-	Size Permit OpenPushes Pushes Push Ended Begun EnforcedPage EnforcedCount Orphans OrphanCount Report ListReports CountReports ListGroups ReportHistory ReportsAfter LastReport Arrivals
+	Size Permit OpenPushes Pushes Push Ended Begun EnforcedPage EnforcedCount Orphans OrphanCount Report ListReports CountReports ListGroups Rollouts Observations Judgements RolloutOrders ReportHistory ReportsAfter LastReport Arrivals
 	AuditRecords AuditEnds WalkAudit VerifyAudit AuditTrouble Identity History Verify TokenByID Tokens Grants Authority Authorize Changed Close`)
 
 // Audited shows of every method of a store that writes that its record is

@@ -60,6 +60,10 @@ func (w *world) caused() []caused {
 		{"Unhold", intent.Operator, shop, func() { w.must(w.SetHold(ctx, shop, intent.Hold{Asset: "a", Owner: bob})) },
 			func(ctx context.Context) error { return w.Unhold(ctx, shop, "a", "done", bob) }},
 		{"Retry", intent.Operator, shop, none, func(ctx context.Context) error { return w.Retry(ctx, shop, "a", "mended", bob) }},
+		{"OrderRollout", intent.Operator, shop, none, func(ctx context.Context) error {
+			_, err := w.OrderRollout(ctx, intent.RolloutOrder{Partition: shop, Name: "web", Kind: intent.OrderPause, By: bob})
+			return err
+		}},
 		{"SetStop", intent.Operator, shop, resumed(shop), func(ctx context.Context) error { return w.SetStop(ctx, intent.Stop{Partition: shop, Owner: bob}) }},
 		{"SetStop", intent.Operator, "", resumed(""), func(ctx context.Context) error { return w.SetStop(ctx, intent.Stop{Owner: bob}) }},
 		{"Resume", intent.Operator, shop, stopped(shop), func(ctx context.Context) error { return w.Resume(ctx, shop, "", bob) }},
@@ -252,7 +256,7 @@ var asksNobody = []string{
 	"Partition", "ListPartitions", "Hint", "Hints", "Renew", "Retire", "Replicas", "Acquire", "Free", "Document", "ListDocuments", "DocumentRevisions", "Incarnation", "Incarnations", "Member", "Body", "Content", "Members", "Changes",
 	"FindIncarnation", "EdgesFrom", "EdgesTo", "Candidate", "CandidateDelta", "ListCandidates", "Acknowledged", "GetBlob", "Pins", "Holds", "Retries",
 	"Stops", "Consents", "Authors", "OpenPushes", "Pushes", "Push", "Ended", "Size", "EnforcedPage", "EnforcedCount", "Orphans", "OrphanCount", "Report", "ListReports",
-	"CountReports", "ListGroups", "ReportHistory", "ReportsAfter", "LastReport", "Arrivals", "AuditRecords", "AuditEnds", "AuditTrouble", "WalkAudit", "VerifyAudit", "Identity", "History", "Verify", "TokenByID", "Tokens", "Grants", "Authority", "Authorize", "Changed", "Close",
+	"CountReports", "ListGroups", "Rollouts", "Observations", "Judgements", "RolloutOrders", "ReportHistory", "ReportsAfter", "LastReport", "Arrivals", "AuditRecords", "AuditEnds", "AuditTrouble", "WalkAudit", "VerifyAudit", "Identity", "History", "Verify", "TokenByID", "Tokens", "Grants", "Authority", "Authorize", "Changed", "Close",
 }
 
 // testEveryWriteAsks: a method that is new is one of those that testAuthority

@@ -56,6 +56,7 @@ func Run(t *testing.T, open func(t *testing.T) store.All) {
 		{"Claims", testClaims},
 		{"ClaimModel", testClaimModel},
 		{"Orphans", testOrphans},
+		{"Rollouts", testRollouts},
 		{"Size", testSize},
 		{"Labels", testLabels},
 		{"Origins", testOrigins},

@@ -61,7 +61,7 @@ func Forecast(p Policy, targets []Target, now time.Time, takes time.Duration) (s
 			return steps
 		}
 		if next.IsZero() || !next.After(now) && len(lands) == 0 {
-			return append(steps, stuck(p, choice, stages)...)
+			return append(steps, stuck(p, choice, targets)...)
 		}
 		pass(targets, lands, now, next)
 		now = next
@@ -84,7 +84,8 @@ func pass(targets []Target, lands map[intent.AssetID]time.Time, now, next time.T
 }
 
 // stuck are the stages that nothing known of lets go on.
-func stuck(p Policy, choice Choice, stages [][]Target) (steps []Step) {
+func stuck(p Policy, choice Choice, targets []Target) (steps []Step) {
+	stages, _ := p.parts(targets)
 	for i, status := range choice.Stages {
 		if status.Done == status.Total {
 			continue

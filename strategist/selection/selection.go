@@ -47,6 +47,12 @@ type Stage struct {
 	// Open says whether assets may be let go on at a time, and if not when that
 	// changes (zero: not known to); nil: always.
 	Open func(now time.Time) (open bool, next time.Time)
+	// Gate says for what the stages after it wait when all of its assets are done;
+	// empty: for nothing.
+	Gate string
+	// Skip: a person waits for it no longer. All of its assets go on, and the stages
+	// after it do not wait for it.
+	Skip bool
 }
 
 // Wave is how many of a group go on at a time, until those are done.
@@ -66,6 +72,9 @@ type Target struct {
 	Type   intent.TypeName
 	Scopes map[string]string
 	Labels map[string]string
+	// Stage that it belongs to, and the one in an emergency, for Wants; empty:
+	// none, or Wants tells by the rest.
+	Stage, Emergency string
 	// Selected: the rollout let it go on already.
 	Selected bool
 	// InSync: it is what the rollout makes of it, seen so after its push. Healthy
@@ -112,29 +121,35 @@ func (s *Stage) done(t Target) bool { return t.InSync && t.Well && t.Healthy >= 
 func Choose(p Policy, targets []Target, now time.Time) Choice {
 	members, unwanted := p.parts(targets)
 	choice := Choice{Unwanted: unwanted, Done: true}
-	ready := true       // all before are done
-	var before []Target // the last stage that had any
-	var soaked *Stage   // and that stage
+	ready, done := true, true // all before need not be waited for, or are done
+	var before []Target       // the last stage that had any
+	var soaked *Stage         // and that stage
 	for i := range p.Stages {
 		stage := &p.Stages[i]
 		chooser := chooser{Stage: stage, now: now, members: members[i], status: Status{Name: stage.Name, Total: len(members[i])}}
 		chooser.count()
 		switch {
 		case chooser.status.Done == chooser.status.Total:
+			if chooser.status.Total > 0 && !stage.Skip {
+				chooser.status.Waits = stage.Gate
+			}
+		case stage.Skip:
+			choice.Assets = append(choice.Assets, chooser.all()...)
 		case !ready:
 			chooser.status.Waits = "for the stages before it"
 		default:
 			chooser.choose(settled(soaked, before))
-			choice.Assets = chooser.chosen
+			choice.Assets = append(choice.Assets, chooser.chosen...)
 			choice.Next = chooser.next
 		}
-		ready = ready && chooser.status.Done == chooser.status.Total
+		done = done && chooser.status.Done == chooser.status.Total && (chooser.status.Waits == "" || stage.Skip)
+		ready = ready && (stage.Skip || chooser.status.Done == chooser.status.Total && chooser.status.Waits == "")
 		if len(members[i]) > 0 {
 			before, soaked = members[i], stage
 		}
 		choice.Stages = append(choice.Stages, chooser.status)
 	}
-	choice.Done = ready
+	choice.Done = done
 	return choice
 }
 
@@ -238,6 +253,20 @@ func (c *chooser) count() {
 			c.status.Done++
 		}
 	}
+}
+
+// all that may go on of a stage that is not waited for.
+func (c *chooser) all() (chosen []intent.AssetID) {
+	for _, t := range c.members {
+		if !t.Selected && !t.InSync && t.Blocked == "" {
+			chosen = append(chosen, t.Asset)
+		}
+	}
+	running := c.underWay(c.members)
+	if len(chosen) == 0 && len(running) > 0 {
+		c.waitsFor(running)
+	}
+	return chosen
 }
 
 // choose lets assets of the stage go on. What came before it has been done for so
@@ -344,9 +373,14 @@ func (c *chooser) waitsFor(running []Target) {
 	case first.InSync && !first.Well:
 		text = fmt.Sprintf("for %s, which is not healthy", first.Asset)
 	case first.InSync:
-		text = fmt.Sprintf("for %s to be healthy for %s more", first.Asset, c.Soak-first.Healthy)
+		text = fmt.Sprintf("for %s to be healthy for %s more", first.Asset, inSeconds(c.Soak-first.Healthy))
 	}
 	c.waits(text + others(len(running)))
+}
+
+// inSeconds is a time left, in whole seconds, for people.
+func inSeconds(left time.Duration) time.Duration {
+	return (left + time.Second - 1).Truncate(time.Second)
 }
 
 // rank orders those under way by how much is missing: the worst first.

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"lehr.dev/annealing/monitoring"
 	"lehr.dev/cli"
 	"lehr.dev/external"
+	"lehr.dev/external/prometheus"
 )
 
 // judged runs lehr judge on what a real Prometheus says.
@@ -19,7 +19,7 @@ func judged(t *testing.T, arguments ...string) (code int, says string) {
 	t.Helper()
 	var out strings.Builder
 	local := cli.Local{Range: func(ctx context.Context, q cli.RangeQuery) (ranged []cli.Ranged, err error) {
-		runs, err := monitoring.Range(ctx, external.Request{URL: q.URL, Header: http.Header{}}, monitoring.RangeOf{Query: q.Query, From: q.From, To: q.To, Step: q.Step})
+		runs, err := prometheus.Range(ctx, external.Request{URL: q.URL, Header: http.Header{}}, prometheus.RangeOf{Query: q.Query, From: q.From, To: q.To, Step: q.Step})
 		for _, r := range runs {
 			ranged = append(ranged, cli.Ranged(r))
 		}
@@ -35,13 +35,13 @@ func TestJudgeAsksPrometheus(t *testing.T) {
 	t.Parallel()
 	const page = "latency{version=\"v1\"} %d\nlatency{version=\"v2\"} %d\nqueue %d\n"
 	watched := newTarget(t, fmt.Sprintf(page, 100, 101, 10))
-	prometheus := newPrometheus(t, watched, nil, "")
+	server := newPrometheus(t, watched, nil, "")
 	ask := func(query string) int {
-		where, err := url.Parse(prometheus.url())
+		where, err := url.Parse(server.url())
 		if err != nil {
 			t.Fatal(err)
 		}
-		runs, err := monitoring.Range(t.Context(), external.Request{URL: where}, monitoring.RangeOf{Query: query, From: time.Now().Add(-time.Minute), To: time.Now(), Step: time.Second})
+		runs, err := prometheus.Range(t.Context(), external.Request{URL: where}, prometheus.RangeOf{Query: query, From: time.Now().Add(-time.Minute), To: time.Now(), Step: time.Second})
 		if err != nil || len(runs) == 0 {
 			return 0
 		}
@@ -61,7 +61,7 @@ func TestJudgeAsksPrometheus(t *testing.T) {
 	samples("queue == 90", 1)
 	changed := time.Now().UTC().Format(time.RFC3339Nano)
 	samples("queue == 90", 12)
-	common := []string{"--prometheus", prometheus.url(), "--at", changed, "--window", "2m", "--step", "1s"}
+	common := []string{"--prometheus", server.url(), "--at", changed, "--window", "2m", "--step", "1s"}
 
 	code, says := judged(t, append(common, "--query", "queue=queue")...)
 	if code != 1 || !strings.Contains(says, "FAIL: queue failed") || !strings.Contains(says, "90 after 10") {
@@ -76,7 +76,7 @@ func TestJudgeAsksPrometheus(t *testing.T) {
 			t.Errorf("%s: %d\n%s", query, code, says)
 		}
 	}
-	prometheus.end()
+	server.end()
 	if code, says := judged(t, append(common, "--query", "queue")...); code != 2 || !strings.Contains(says, "did not answer") {
 		t.Errorf("a Prometheus that is gone: %d\n%s", code, says)
 	}

@@ -239,8 +239,8 @@ func post(t *testing.T, url string, value any) {
 	}
 }
 
-// judge asks what a check asks, and what it makes of the answer.
-func judge(t *testing.T, policy string, c *intentpb.Check, served ...check.Amount) intent.Verdict {
+// checked asks what a check asks, and what it makes of the answer.
+func checked(t *testing.T, policy string, c *intentpb.Check, served ...check.Amount) intent.Verdict {
 	t.Helper()
 	made := check.Configure(c, rule.New(schema.Builtin()))
 	if made.Question == nil {
@@ -269,7 +269,7 @@ func judge(t *testing.T, policy string, c *intentpb.Check, served ...check.Amoun
 func until(t *testing.T, policy string, c *intentpb.Check, answer intent.Answer, says string, served ...check.Amount) {
 	t.Helper()
 	eventually(t, func() string {
-		if v := judge(t, policy, c, served...); v.Answer != answer || !strings.Contains(v.Waiting.Reason, says) {
+		if v := checked(t, policy, c, served...); v.Answer != answer || !strings.Contains(v.Waiting.Reason, says) {
 			return fmt.Sprintf("the check %s says %d %s, want %d %q", c.Name, v.Answer, v.Waiting.Reason, answer, says)
 		}
 		return ""

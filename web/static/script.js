@@ -130,7 +130,7 @@
   addEventListener("pageshow", (event) => event.persisted && follow());
 
   const step = (by) => {
-    const links = Array.from(main.querySelectorAll(".list tbody th a, .changes a, .causes > li > p a, .tree .name"));
+    const links = Array.from(main.querySelectorAll(".list tbody th a, .changes a, .causes > li > p a, .tree .name, .stages .name"));
     const at = links.indexOf(document.activeElement);
     const to = at < 0 ? (by > 0 ? 0 : links.length - 1) : Math.min(Math.max(at + by, 0), links.length - 1);
     links[to]?.focus();

@@ -36,7 +36,7 @@ const (
 	Role_ROLE_EDITOR Role = 2
 	// Approves, rejects, acknowledges.
 	Role_ROLE_APPROVER Role = 3
-	// Stops, resumes, pins, holds, overrides, disowns.
+	// Stops, resumes, pins, holds, overrides, disowns, orders rollouts.
 	Role_ROLE_OPERATOR Role = 4
 	// Registers partitions, and makes tokens for others.
 	Role_ROLE_ADMIN Role = 5

@@ -24,6 +24,108 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// OnBad is what is done when what it brings is bad.
+type Rollout_OnBad int32
+
+const (
+	// ON_BAD_ROLLBACK goes back to what was good.
+	Rollout_ON_BAD_ROLLBACK Rollout_OnBad = 0
+	// ON_BAD_STOP leaves everything as it is, for a person.
+	Rollout_ON_BAD_STOP Rollout_OnBad = 1
+)
+
+// Enum value maps for Rollout_OnBad.
+var (
+	Rollout_OnBad_name = map[int32]string{
+		0: "ON_BAD_ROLLBACK",
+		1: "ON_BAD_STOP",
+	}
+	Rollout_OnBad_value = map[string]int32{
+		"ON_BAD_ROLLBACK": 0,
+		"ON_BAD_STOP":     1,
+	}
+)
+
+func (x Rollout_OnBad) Enum() *Rollout_OnBad {
+	p := new(Rollout_OnBad)
+	*p = x
+	return p
+}
+
+func (x Rollout_OnBad) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Rollout_OnBad) Descriptor() protoreflect.EnumDescriptor {
+	return file_lehr_intent_v1_policy_proto_enumTypes[0].Descriptor()
+}
+
+func (Rollout_OnBad) Type() protoreflect.EnumType {
+	return &file_lehr_intent_v1_policy_proto_enumTypes[0]
+}
+
+func (x Rollout_OnBad) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Rollout_OnBad.Descriptor instead.
+func (Rollout_OnBad) EnumDescriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{1, 0}
+}
+
+// Newer is what becomes of a run when there is something newer to bring.
+type Rollout_Newer int32
+
+const (
+	// NEWER_SUPERSEDES begins anew with what is newest.
+	Rollout_NEWER_SUPERSEDES Rollout_Newer = 0
+	// NEWER_QUEUES brings the newest when the run has ended.
+	Rollout_NEWER_QUEUES Rollout_Newer = 1
+	// NEWER_IS_HELD waits for a person to start it.
+	Rollout_NEWER_IS_HELD Rollout_Newer = 2
+)
+
+// Enum value maps for Rollout_Newer.
+var (
+	Rollout_Newer_name = map[int32]string{
+		0: "NEWER_SUPERSEDES",
+		1: "NEWER_QUEUES",
+		2: "NEWER_IS_HELD",
+	}
+	Rollout_Newer_value = map[string]int32{
+		"NEWER_SUPERSEDES": 0,
+		"NEWER_QUEUES":     1,
+		"NEWER_IS_HELD":    2,
+	}
+)
+
+func (x Rollout_Newer) Enum() *Rollout_Newer {
+	p := new(Rollout_Newer)
+	*p = x
+	return p
+}
+
+func (x Rollout_Newer) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Rollout_Newer) Descriptor() protoreflect.EnumDescriptor {
+	return file_lehr_intent_v1_policy_proto_enumTypes[1].Descriptor()
+}
+
+func (Rollout_Newer) Type() protoreflect.EnumType {
+	return &file_lehr_intent_v1_policy_proto_enumTypes[1]
+}
+
+func (x Rollout_Newer) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Rollout_Newer.Descriptor instead.
+func (Rollout_Newer) EnumDescriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{1, 1}
+}
+
 // Absence is what it means that there is no series.
 type Metric_Absence int32
 
@@ -59,11 +161,11 @@ func (x Metric_Absence) String() string {
 }
 
 func (Metric_Absence) Descriptor() protoreflect.EnumDescriptor {
-	return file_lehr_intent_v1_policy_proto_enumTypes[0].Descriptor()
+	return file_lehr_intent_v1_policy_proto_enumTypes[2].Descriptor()
 }
 
 func (Metric_Absence) Type() protoreflect.EnumType {
-	return &file_lehr_intent_v1_policy_proto_enumTypes[0]
+	return &file_lehr_intent_v1_policy_proto_enumTypes[2]
 }
 
 func (x Metric_Absence) Number() protoreflect.EnumNumber {
@@ -72,7 +174,7 @@ func (x Metric_Absence) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Metric_Absence.Descriptor instead.
 func (Metric_Absence) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{9, 0}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{12, 0}
 }
 
 type Protection_During int32
@@ -110,11 +212,11 @@ func (x Protection_During) String() string {
 }
 
 func (Protection_During) Descriptor() protoreflect.EnumDescriptor {
-	return file_lehr_intent_v1_policy_proto_enumTypes[1].Descriptor()
+	return file_lehr_intent_v1_policy_proto_enumTypes[3].Descriptor()
 }
 
 func (Protection_During) Type() protoreflect.EnumType {
-	return &file_lehr_intent_v1_policy_proto_enumTypes[1]
+	return &file_lehr_intent_v1_policy_proto_enumTypes[3]
 }
 
 func (x Protection_During) Number() protoreflect.EnumNumber {
@@ -123,7 +225,7 @@ func (x Protection_During) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Protection_During.Descriptor instead.
 func (Protection_During) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{12, 0}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{15, 0}
 }
 
 type Rate_By int32
@@ -165,11 +267,11 @@ func (x Rate_By) String() string {
 }
 
 func (Rate_By) Descriptor() protoreflect.EnumDescriptor {
-	return file_lehr_intent_v1_policy_proto_enumTypes[2].Descriptor()
+	return file_lehr_intent_v1_policy_proto_enumTypes[4].Descriptor()
 }
 
 func (Rate_By) Type() protoreflect.EnumType {
-	return &file_lehr_intent_v1_policy_proto_enumTypes[2]
+	return &file_lehr_intent_v1_policy_proto_enumTypes[4]
 }
 
 func (x Rate_By) Number() protoreflect.EnumNumber {
@@ -178,7 +280,7 @@ func (x Rate_By) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Rate_By.Descriptor instead.
 func (Rate_By) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{14, 0}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{17, 0}
 }
 
 type ValidationRule_Severity int32
@@ -220,11 +322,11 @@ func (x ValidationRule_Severity) String() string {
 }
 
 func (ValidationRule_Severity) Descriptor() protoreflect.EnumDescriptor {
-	return file_lehr_intent_v1_policy_proto_enumTypes[3].Descriptor()
+	return file_lehr_intent_v1_policy_proto_enumTypes[5].Descriptor()
 }
 
 func (ValidationRule_Severity) Type() protoreflect.EnumType {
-	return &file_lehr_intent_v1_policy_proto_enumTypes[3]
+	return &file_lehr_intent_v1_policy_proto_enumTypes[5]
 }
 
 func (x ValidationRule_Severity) Number() protoreflect.EnumNumber {
@@ -233,7 +335,7 @@ func (x ValidationRule_Severity) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ValidationRule_Severity.Descriptor instead.
 func (ValidationRule_Severity) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{16, 0}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{19, 0}
 }
 
 type ValidationRule_Scope int32
@@ -275,11 +377,11 @@ func (x ValidationRule_Scope) String() string {
 }
 
 func (ValidationRule_Scope) Descriptor() protoreflect.EnumDescriptor {
-	return file_lehr_intent_v1_policy_proto_enumTypes[4].Descriptor()
+	return file_lehr_intent_v1_policy_proto_enumTypes[6].Descriptor()
 }
 
 func (ValidationRule_Scope) Type() protoreflect.EnumType {
-	return &file_lehr_intent_v1_policy_proto_enumTypes[4]
+	return &file_lehr_intent_v1_policy_proto_enumTypes[6]
 }
 
 func (x ValidationRule_Scope) Number() protoreflect.EnumNumber {
@@ -288,7 +390,7 @@ func (x ValidationRule_Scope) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ValidationRule_Scope.Descriptor instead.
 func (ValidationRule_Scope) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{16, 1}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{19, 1}
 }
 
 // Policy says how a partition is enforced. It is generated from the
@@ -320,6 +422,10 @@ type Policy struct {
 	Checks []*Check `protobuf:"bytes,20,rep,name=checks" json:"checks,omitempty"`
 	// Who is told of what.
 	Notifications []*Notification `protobuf:"bytes,21,rep,name=notifications" json:"notifications,omitempty"`
+	// How what changes goes on, a little at a time.
+	Rollouts []*Rollout `protobuf:"bytes,22,rep,name=rollouts" json:"rollouts,omitempty"`
+	// By what rollouts find their changes good or bad.
+	Validations   []*Validation `protobuf:"bytes,25,rep,name=validations" json:"validations,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -445,6 +551,388 @@ func (x *Policy) GetNotifications() []*Notification {
 	return nil
 }
 
+func (x *Policy) GetRollouts() []*Rollout {
+	if x != nil {
+		return x.Rollouts
+	}
+	return nil
+}
+
+func (x *Policy) GetValidations() []*Validation {
+	if x != nil {
+		return x.Validations
+	}
+	return nil
+}
+
+// Rollout says how changes of some assets go on: in stages, a little at a time,
+// each judged before the next. An asset that it selects is governed by it.
+type Rollout struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name" json:"name,omitempty"`
+	// Which assets it governs, in CEL.
+	Select string `protobuf:"bytes,2,opt,name=select" json:"select,omitempty"`
+	// What it changes. Unset: pins, so that its assets follow head when they are
+	// let go on. Of no two rollouts that use pins may one asset be.
+	Field  *DocumentField  `protobuf:"bytes,3,opt,name=field" json:"field,omitempty"`
+	Stages []*RolloutStage `protobuf:"bytes,4,rep,name=stages" json:"stages,omitempty"`
+	// The validations, by name, that must find what it brings good before the next
+	// stage begins, and not bad at any time.
+	Validate []string      `protobuf:"bytes,5,rep,name=validate" json:"validate,omitempty"`
+	OnBad    Rollout_OnBad `protobuf:"varint,6,opt,name=on_bad,json=onBad,enum=lehr.intent.v1.Rollout_OnBad" json:"on_bad,omitempty"`
+	Newer    Rollout_Newer `protobuf:"varint,7,opt,name=newer,enum=lehr.intent.v1.Rollout_Newer" json:"newer,omitempty"`
+	// In place of stages, when a person says that it is an emergency.
+	Emergency []*RolloutStage `protobuf:"bytes,8,rep,name=emergency" json:"emergency,omitempty"`
+	// How long an asset that was let go on may be unhealthy, or not become in sync,
+	// before what it was given is bad. Unset: 10 minutes.
+	Patience      *durationpb.Duration `protobuf:"bytes,9,opt,name=patience" json:"patience,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Rollout) Reset() {
+	*x = Rollout{}
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Rollout) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Rollout) ProtoMessage() {}
+
+func (x *Rollout) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Rollout.ProtoReflect.Descriptor instead.
+func (*Rollout) Descriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Rollout) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Rollout) GetSelect() string {
+	if x != nil {
+		return x.Select
+	}
+	return ""
+}
+
+func (x *Rollout) GetField() *DocumentField {
+	if x != nil {
+		return x.Field
+	}
+	return nil
+}
+
+func (x *Rollout) GetStages() []*RolloutStage {
+	if x != nil {
+		return x.Stages
+	}
+	return nil
+}
+
+func (x *Rollout) GetValidate() []string {
+	if x != nil {
+		return x.Validate
+	}
+	return nil
+}
+
+func (x *Rollout) GetOnBad() Rollout_OnBad {
+	if x != nil {
+		return x.OnBad
+	}
+	return Rollout_ON_BAD_ROLLBACK
+}
+
+func (x *Rollout) GetNewer() Rollout_Newer {
+	if x != nil {
+		return x.Newer
+	}
+	return Rollout_NEWER_SUPERSEDES
+}
+
+func (x *Rollout) GetEmergency() []*RolloutStage {
+	if x != nil {
+		return x.Emergency
+	}
+	return nil
+}
+
+func (x *Rollout) GetPatience() *durationpb.Duration {
+	if x != nil {
+		return x.Patience
+	}
+	return nil
+}
+
+// DocumentField is the field of a document that a rollout sets for an asset.
+type DocumentField struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Document string                 `protobuf:"bytes,1,opt,name=document" json:"document,omitempty"`
+	// As of JSON Pointer, with {id}, {scope}, {scope.NAME} and {label.NAME} of the
+	// asset: "/clusters/{scope.cluster}/version".
+	Pointer       string `protobuf:"bytes,2,opt,name=pointer" json:"pointer,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DocumentField) Reset() {
+	*x = DocumentField{}
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DocumentField) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DocumentField) ProtoMessage() {}
+
+func (x *DocumentField) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DocumentField.ProtoReflect.Descriptor instead.
+func (*DocumentField) Descriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *DocumentField) GetDocument() string {
+	if x != nil {
+		return x.Document
+	}
+	return ""
+}
+
+func (x *DocumentField) GetPointer() string {
+	if x != nil {
+		return x.Pointer
+	}
+	return ""
+}
+
+// RolloutStage is a part of a rollout's assets, and how they follow each other.
+// It begins when those of the stages before it are done. An asset belongs to the
+// first stage that wants it.
+type RolloutStage struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name" json:"name,omitempty"`
+	// Which assets belong to it: those that impact one of the values of any scope,
+	// and of which the condition in CEL is true; both empty: all that are left.
+	Scopes []string `protobuf:"bytes,2,rep,name=scopes" json:"scopes,omitempty"`
+	Where  string   `protobuf:"bytes,3,opt,name=where" json:"where,omitempty"`
+	// Its assets are in groups by the value of a scope, or of a label; unset: in
+	// one group.
+	//
+	// Types that are valid to be assigned to By:
+	//
+	//	*RolloutStage_ByScope
+	//	*RolloutStage_ByLabel
+	By isRolloutStage_By `protobuf_oneof:"by"`
+	// Groups that come first, in this order; the others follow by name.
+	Order []string `protobuf:"bytes,6,rep,name=order" json:"order,omitempty"`
+	// Groups under way at a time; 0: one.
+	Parallel uint32 `protobuf:"varint,7,opt,name=parallel" json:"parallel,omitempty"`
+	// How many of a group go on at a time: that many, or that part of the group in
+	// percent, or growing by a factor from count (0: one) on. None of them: all.
+	Count   uint32  `protobuf:"varint,8,opt,name=count" json:"count,omitempty"`
+	Percent float64 `protobuf:"fixed64,9,opt,name=percent" json:"percent,omitempty"`
+	Factor  float64 `protobuf:"fixed64,10,opt,name=factor" json:"factor,omitempty"`
+	// How many of the stage may be under way at a time; 0: as many as groups and
+	// waves let.
+	Most uint32 `protobuf:"varint,11,opt,name=most" json:"most,omitempty"`
+	// The pause after what came before is done.
+	Delay *durationpb.Duration `protobuf:"bytes,12,opt,name=delay" json:"delay,omitempty"`
+	// How long an asset must have been healthy after its push.
+	Soak *durationpb.Duration `protobuf:"bytes,13,opt,name=soak" json:"soak,omitempty"`
+	// When assets may be let go on; unset: always.
+	Window        *Calendar `protobuf:"bytes,14,opt,name=window" json:"window,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RolloutStage) Reset() {
+	*x = RolloutStage{}
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RolloutStage) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RolloutStage) ProtoMessage() {}
+
+func (x *RolloutStage) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RolloutStage.ProtoReflect.Descriptor instead.
+func (*RolloutStage) Descriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *RolloutStage) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *RolloutStage) GetScopes() []string {
+	if x != nil {
+		return x.Scopes
+	}
+	return nil
+}
+
+func (x *RolloutStage) GetWhere() string {
+	if x != nil {
+		return x.Where
+	}
+	return ""
+}
+
+func (x *RolloutStage) GetBy() isRolloutStage_By {
+	if x != nil {
+		return x.By
+	}
+	return nil
+}
+
+func (x *RolloutStage) GetByScope() string {
+	if x != nil {
+		if x, ok := x.By.(*RolloutStage_ByScope); ok {
+			return x.ByScope
+		}
+	}
+	return ""
+}
+
+func (x *RolloutStage) GetByLabel() string {
+	if x != nil {
+		if x, ok := x.By.(*RolloutStage_ByLabel); ok {
+			return x.ByLabel
+		}
+	}
+	return ""
+}
+
+func (x *RolloutStage) GetOrder() []string {
+	if x != nil {
+		return x.Order
+	}
+	return nil
+}
+
+func (x *RolloutStage) GetParallel() uint32 {
+	if x != nil {
+		return x.Parallel
+	}
+	return 0
+}
+
+func (x *RolloutStage) GetCount() uint32 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *RolloutStage) GetPercent() float64 {
+	if x != nil {
+		return x.Percent
+	}
+	return 0
+}
+
+func (x *RolloutStage) GetFactor() float64 {
+	if x != nil {
+		return x.Factor
+	}
+	return 0
+}
+
+func (x *RolloutStage) GetMost() uint32 {
+	if x != nil {
+		return x.Most
+	}
+	return 0
+}
+
+func (x *RolloutStage) GetDelay() *durationpb.Duration {
+	if x != nil {
+		return x.Delay
+	}
+	return nil
+}
+
+func (x *RolloutStage) GetSoak() *durationpb.Duration {
+	if x != nil {
+		return x.Soak
+	}
+	return nil
+}
+
+func (x *RolloutStage) GetWindow() *Calendar {
+	if x != nil {
+		return x.Window
+	}
+	return nil
+}
+
+type isRolloutStage_By interface {
+	isRolloutStage_By()
+}
+
+type RolloutStage_ByScope struct {
+	ByScope string `protobuf:"bytes,4,opt,name=by_scope,json=byScope,oneof"`
+}
+
+type RolloutStage_ByLabel struct {
+	ByLabel string `protobuf:"bytes,5,opt,name=by_label,json=byLabel,oneof"`
+}
+
+func (*RolloutStage_ByScope) isRolloutStage_By() {}
+
+func (*RolloutStage_ByLabel) isRolloutStage_By() {}
+
 // Check delays the pushes of the assets that it is about.
 type Check struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -470,7 +958,7 @@ type Check struct {
 
 func (x *Check) Reset() {
 	*x = Check{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[1]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -482,7 +970,7 @@ func (x *Check) String() string {
 func (*Check) ProtoMessage() {}
 
 func (x *Check) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[1]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -495,7 +983,7 @@ func (x *Check) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Check.ProtoReflect.Descriptor instead.
 func (*Check) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{1}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Check) GetName() string {
@@ -686,7 +1174,7 @@ type MinimumAge struct {
 
 func (x *MinimumAge) Reset() {
 	*x = MinimumAge{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[2]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -698,7 +1186,7 @@ func (x *MinimumAge) String() string {
 func (*MinimumAge) ProtoMessage() {}
 
 func (x *MinimumAge) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[2]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -711,7 +1199,7 @@ func (x *MinimumAge) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MinimumAge.ProtoReflect.Descriptor instead.
 func (*MinimumAge) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{2}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *MinimumAge) GetAge() *durationpb.Duration {
@@ -742,7 +1230,7 @@ type Denylist struct {
 
 func (x *Denylist) Reset() {
 	*x = Denylist{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[3]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -754,7 +1242,7 @@ func (x *Denylist) String() string {
 func (*Denylist) ProtoMessage() {}
 
 func (x *Denylist) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[3]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -767,7 +1255,7 @@ func (x *Denylist) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Denylist.ProtoReflect.Descriptor instead.
 func (*Denylist) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{3}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Denylist) GetEntries() []*Denied {
@@ -800,7 +1288,7 @@ type Denied struct {
 
 func (x *Denied) Reset() {
 	*x = Denied{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[4]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -812,7 +1300,7 @@ func (x *Denied) String() string {
 func (*Denied) ProtoMessage() {}
 
 func (x *Denied) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[4]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -825,7 +1313,7 @@ func (x *Denied) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Denied.ProtoReflect.Descriptor instead.
 func (*Denied) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{4}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Denied) GetWhat() isDenied_What {
@@ -898,7 +1386,7 @@ type Condition struct {
 
 func (x *Condition) Reset() {
 	*x = Condition{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[5]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -910,7 +1398,7 @@ func (x *Condition) String() string {
 func (*Condition) ProtoMessage() {}
 
 func (x *Condition) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[5]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -923,7 +1411,7 @@ func (x *Condition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Condition.ProtoReflect.Descriptor instead.
 func (*Condition) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{5}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Condition) GetMust() string {
@@ -958,7 +1446,7 @@ type Calendar struct {
 
 func (x *Calendar) Reset() {
 	*x = Calendar{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[6]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -970,7 +1458,7 @@ func (x *Calendar) String() string {
 func (*Calendar) ProtoMessage() {}
 
 func (x *Calendar) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[6]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -983,7 +1471,7 @@ func (x *Calendar) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Calendar.ProtoReflect.Descriptor instead.
 func (*Calendar) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{6}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Calendar) GetZone() string {
@@ -1031,7 +1519,7 @@ type Window struct {
 
 func (x *Window) Reset() {
 	*x = Window{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[7]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1043,7 +1531,7 @@ func (x *Window) String() string {
 func (*Window) ProtoMessage() {}
 
 func (x *Window) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[7]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1056,7 +1544,7 @@ func (x *Window) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Window.ProtoReflect.Descriptor instead.
 func (*Window) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{7}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Window) GetWhen() isWindow_When {
@@ -1128,7 +1616,7 @@ type Freeze struct {
 
 func (x *Freeze) Reset() {
 	*x = Freeze{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[8]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1140,7 +1628,7 @@ func (x *Freeze) String() string {
 func (*Freeze) ProtoMessage() {}
 
 func (x *Freeze) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[8]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1153,7 +1641,7 @@ func (x *Freeze) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Freeze.ProtoReflect.Descriptor instead.
 func (*Freeze) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{8}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Freeze) GetFrom() *timestamppb.Timestamp {
@@ -1200,7 +1688,7 @@ type Metric struct {
 
 func (x *Metric) Reset() {
 	*x = Metric{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[9]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1212,7 +1700,7 @@ func (x *Metric) String() string {
 func (*Metric) ProtoMessage() {}
 
 func (x *Metric) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[9]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1225,7 +1713,7 @@ func (x *Metric) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Metric.ProtoReflect.Descriptor instead.
 func (*Metric) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{9}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Metric) GetPrometheus() string {
@@ -1304,7 +1792,7 @@ type Alerts struct {
 
 func (x *Alerts) Reset() {
 	*x = Alerts{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[10]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1316,7 +1804,7 @@ func (x *Alerts) String() string {
 func (*Alerts) ProtoMessage() {}
 
 func (x *Alerts) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[10]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1329,7 +1817,7 @@ func (x *Alerts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Alerts.ProtoReflect.Descriptor instead.
 func (*Alerts) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{10}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Alerts) GetAlertmanager() string {
@@ -1398,7 +1886,7 @@ type Peak struct {
 
 func (x *Peak) Reset() {
 	*x = Peak{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[11]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1410,7 +1898,7 @@ func (x *Peak) String() string {
 func (*Peak) ProtoMessage() {}
 
 func (x *Peak) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[11]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1423,7 +1911,7 @@ func (x *Peak) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peak.ProtoReflect.Descriptor instead.
 func (*Peak) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{11}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Peak) GetPrometheus() string {
@@ -1503,7 +1991,7 @@ type Protection struct {
 
 func (x *Protection) Reset() {
 	*x = Protection{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[12]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1515,7 +2003,7 @@ func (x *Protection) String() string {
 func (*Protection) ProtoMessage() {}
 
 func (x *Protection) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[12]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1528,7 +2016,7 @@ func (x *Protection) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Protection.ProtoReflect.Descriptor instead.
 func (*Protection) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{12}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Protection) GetAsk() isProtection_Ask {
@@ -1642,7 +2130,7 @@ type AfterPush struct {
 
 func (x *AfterPush) Reset() {
 	*x = AfterPush{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[13]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1654,7 +2142,7 @@ func (x *AfterPush) String() string {
 func (*AfterPush) ProtoMessage() {}
 
 func (x *AfterPush) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[13]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1667,7 +2155,7 @@ func (x *AfterPush) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AfterPush.ProtoReflect.Descriptor instead.
 func (*AfterPush) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{13}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *AfterPush) GetDelay() *durationpb.Duration {
@@ -1699,7 +2187,7 @@ type Rate struct {
 
 func (x *Rate) Reset() {
 	*x = Rate{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[14]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1711,7 +2199,7 @@ func (x *Rate) String() string {
 func (*Rate) ProtoMessage() {}
 
 func (x *Rate) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[14]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1724,7 +2212,7 @@ func (x *Rate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rate.ProtoReflect.Descriptor instead.
 func (*Rate) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{14}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Rate) GetAtMost() uint32 {
@@ -1768,7 +2256,7 @@ type OtherPartition struct {
 
 func (x *OtherPartition) Reset() {
 	*x = OtherPartition{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[15]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1780,7 +2268,7 @@ func (x *OtherPartition) String() string {
 func (*OtherPartition) ProtoMessage() {}
 
 func (x *OtherPartition) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[15]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1793,7 +2281,7 @@ func (x *OtherPartition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OtherPartition.ProtoReflect.Descriptor instead.
 func (*OtherPartition) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{15}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *OtherPartition) GetId() string {
@@ -1832,7 +2320,7 @@ type ValidationRule struct {
 
 func (x *ValidationRule) Reset() {
 	*x = ValidationRule{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[16]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1844,7 +2332,7 @@ func (x *ValidationRule) String() string {
 func (*ValidationRule) ProtoMessage() {}
 
 func (x *ValidationRule) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[16]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1857,7 +2345,7 @@ func (x *ValidationRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ValidationRule.ProtoReflect.Descriptor instead.
 func (*ValidationRule) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{16}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ValidationRule) GetId() string {
@@ -1940,7 +2428,7 @@ type ExternalCheck struct {
 
 func (x *ExternalCheck) Reset() {
 	*x = ExternalCheck{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[17]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1952,7 +2440,7 @@ func (x *ExternalCheck) String() string {
 func (*ExternalCheck) ProtoMessage() {}
 
 func (x *ExternalCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[17]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1965,7 +2453,7 @@ func (x *ExternalCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExternalCheck.ProtoReflect.Descriptor instead.
 func (*ExternalCheck) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{17}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ExternalCheck) GetAsk() isExternalCheck_Ask {
@@ -2061,50 +2549,6 @@ func (*ExternalCheck_Sql) isExternalCheck_Ask() {}
 
 func (*ExternalCheck_Command) isExternalCheck_Ask() {}
 
-type CommandLine struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Line          []string               `protobuf:"bytes,1,rep,name=line" json:"line,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *CommandLine) Reset() {
-	*x = CommandLine{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[18]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *CommandLine) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*CommandLine) ProtoMessage() {}
-
-func (x *CommandLine) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[18]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use CommandLine.ProtoReflect.Descriptor instead.
-func (*CommandLine) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{18}
-}
-
-func (x *CommandLine) GetLine() []string {
-	if x != nil {
-		return x.Line
-	}
-	return nil
-}
-
 type RoleBinding struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// "viewer", "editor", "approver" or "operator".
@@ -2117,7 +2561,7 @@ type RoleBinding struct {
 
 func (x *RoleBinding) Reset() {
 	*x = RoleBinding{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[19]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2129,7 +2573,7 @@ func (x *RoleBinding) String() string {
 func (*RoleBinding) ProtoMessage() {}
 
 func (x *RoleBinding) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[19]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2142,7 +2586,7 @@ func (x *RoleBinding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoleBinding.ProtoReflect.Descriptor instead.
 func (*RoleBinding) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{19}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *RoleBinding) GetRole() string {
@@ -2178,7 +2622,7 @@ type PluginBinding struct {
 
 func (x *PluginBinding) Reset() {
 	*x = PluginBinding{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[20]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2190,7 +2634,7 @@ func (x *PluginBinding) String() string {
 func (*PluginBinding) ProtoMessage() {}
 
 func (x *PluginBinding) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[20]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2203,7 +2647,7 @@ func (x *PluginBinding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PluginBinding.ProtoReflect.Descriptor instead.
 func (*PluginBinding) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{20}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *PluginBinding) GetType() string {
@@ -2250,7 +2694,7 @@ type ShrinkGuard struct {
 
 func (x *ShrinkGuard) Reset() {
 	*x = ShrinkGuard{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[21]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2262,7 +2706,7 @@ func (x *ShrinkGuard) String() string {
 func (*ShrinkGuard) ProtoMessage() {}
 
 func (x *ShrinkGuard) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[21]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2275,7 +2719,7 @@ func (x *ShrinkGuard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShrinkGuard.ProtoReflect.Descriptor instead.
 func (*ShrinkGuard) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{21}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ShrinkGuard) GetMaxRemovedPercent() uint32 {
@@ -2322,7 +2766,7 @@ type Budget struct {
 
 func (x *Budget) Reset() {
 	*x = Budget{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[22]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2334,7 +2778,7 @@ func (x *Budget) String() string {
 func (*Budget) ProtoMessage() {}
 
 func (x *Budget) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[22]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2347,7 +2791,7 @@ func (x *Budget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Budget.ProtoReflect.Descriptor instead.
 func (*Budget) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{22}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Budget) GetScope() string {
@@ -2384,7 +2828,7 @@ type ApprovalPolicy struct {
 
 func (x *ApprovalPolicy) Reset() {
 	*x = ApprovalPolicy{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[23]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2396,7 +2840,7 @@ func (x *ApprovalPolicy) String() string {
 func (*ApprovalPolicy) ProtoMessage() {}
 
 func (x *ApprovalPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[23]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2409,7 +2853,7 @@ func (x *ApprovalPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalPolicy.ProtoReflect.Descriptor instead.
 func (*ApprovalPolicy) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{23}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ApprovalPolicy) GetQuorum() uint32 {
@@ -2441,7 +2885,7 @@ type OverridePolicy struct {
 
 func (x *OverridePolicy) Reset() {
 	*x = OverridePolicy{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[24]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2453,7 +2897,7 @@ func (x *OverridePolicy) String() string {
 func (*OverridePolicy) ProtoMessage() {}
 
 func (x *OverridePolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[24]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2466,7 +2910,7 @@ func (x *OverridePolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OverridePolicy.ProtoReflect.Descriptor instead.
 func (*OverridePolicy) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{24}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *OverridePolicy) GetAllow() []string {
@@ -2487,7 +2931,7 @@ var File_lehr_intent_v1_policy_proto protoreflect.FileDescriptor
 
 const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\n" +
-	"\x1blehr/intent/v1/policy.proto\x12\x0elehr.intent.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1blehr/intent/v1/addons.proto\x1a!lehr/intent/v1/notification.proto\"\xef\x06\n" +
+	"\x1blehr/intent/v1/policy.proto\x12\x0elehr.intent.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1blehr/intent/v1/addons.proto\x1a\x1clehr/intent/v1/command.proto\x1a!lehr/intent/v1/notification.proto\x1a\x1flehr/intent/v1/validation.proto\"\xba\b\n" +
 	"\x06Policy\x12\x14\n" +
 	"\x05owner\x18\x01 \x01(\tR\x05owner\x12?\n" +
 	"\x04mode\x18\x02 \x01(\x0e2\x1f.lehr.intent.v1.EnforcementModeB\n" +
@@ -2503,11 +2947,53 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\x06access\x18\f \x03(\v2\x1b.lehr.intent.v1.RoleBindingR\x06access\x124\n" +
 	"\x05rules\x18\x0f \x03(\v2\x1e.lehr.intent.v1.ValidationRuleR\x05rules\x12-\n" +
 	"\x06checks\x18\x14 \x03(\v2\x15.lehr.intent.v1.CheckR\x06checks\x12B\n" +
-	"\rnotifications\x18\x15 \x03(\v2\x1c.lehr.intent.v1.NotificationR\rnotifications\x1a]\n" +
+	"\rnotifications\x18\x15 \x03(\v2\x1c.lehr.intent.v1.NotificationR\rnotifications\x123\n" +
+	"\brollouts\x18\x16 \x03(\v2\x17.lehr.intent.v1.RolloutR\brollouts\x12<\n" +
+	"\vvalidations\x18\x19 \x03(\v2\x1a.lehr.intent.v1.ValidationR\vvalidations\x1a]\n" +
 	"\x0eTypeModesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x125\n" +
-	"\x05value\x18\x02 \x01(\x0e2\x1f.lehr.intent.v1.EnforcementModeR\x05value:\x028\x01:S\xbaHP\x1aN\n" +
-	"\rpolicy.checks\x12\x18two checks have one name\x1a#this.checks.map(c, c.name).unique()\"\xfc\x04\n" +
+	"\x05value\x18\x02 \x01(\x0e2\x1f.lehr.intent.v1.EnforcementModeR\x05value:\x028\x01:\xaa\x01\xbaH\xa6\x01\x1aN\n" +
+	"\rpolicy.checks\x12\x18two checks have one name\x1a#this.checks.map(c, c.name).unique()\x1aT\n" +
+	"\x0fpolicy.rollouts\x12\x1atwo rollouts have one name\x1a%this.rollouts.map(r, r.name).unique()\"\xed\x04\n" +
+	"\aRollout\x122\n" +
+	"\x04name\x18\x01 \x01(\tB\x1e\xbaH\x1br\x19\x18?2\x15^[a-z0-9][a-z0-9_-]*$R\x04name\x12\"\n" +
+	"\x06select\x18\x02 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\x90NR\x06select\x123\n" +
+	"\x05field\x18\x03 \x01(\v2\x1d.lehr.intent.v1.DocumentFieldR\x05field\x12@\n" +
+	"\x06stages\x18\x04 \x03(\v2\x1c.lehr.intent.v1.RolloutStageB\n" +
+	"\xbaH\a\x92\x01\x04\b\x01\x10dR\x06stages\x12\x1a\n" +
+	"\bvalidate\x18\x05 \x03(\tR\bvalidate\x12>\n" +
+	"\x06on_bad\x18\x06 \x01(\x0e2\x1d.lehr.intent.v1.Rollout.OnBadB\b\xbaH\x05\x82\x01\x02\x10\x01R\x05onBad\x12=\n" +
+	"\x05newer\x18\a \x01(\x0e2\x1d.lehr.intent.v1.Rollout.NewerB\b\xbaH\x05\x82\x01\x02\x10\x01R\x05newer\x12D\n" +
+	"\temergency\x18\b \x03(\v2\x1c.lehr.intent.v1.RolloutStageB\b\xbaH\x05\x92\x01\x02\x10dR\temergency\x12?\n" +
+	"\bpatience\x18\t \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x02*\x00R\bpatience\"-\n" +
+	"\x05OnBad\x12\x13\n" +
+	"\x0fON_BAD_ROLLBACK\x10\x00\x12\x0f\n" +
+	"\vON_BAD_STOP\x10\x01\"B\n" +
+	"\x05Newer\x12\x14\n" +
+	"\x10NEWER_SUPERSEDES\x10\x00\x12\x10\n" +
+	"\fNEWER_QUEUES\x10\x01\x12\x11\n" +
+	"\rNEWER_IS_HELD\x10\x02\"[\n" +
+	"\rDocumentField\x12#\n" +
+	"\bdocument\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\bdocument\x12%\n" +
+	"\apointer\x18\x02 \x01(\tB\v\xbaH\br\x06\x18\xe8\a:\x01/R\apointer\"\x8c\x04\n" +
+	"\fRolloutStage\x122\n" +
+	"\x04name\x18\x01 \x01(\tB\x1e\xbaH\x1br\x19\x18?2\x15^[a-z0-9][a-z0-9_-]*$R\x04name\x12\x16\n" +
+	"\x06scopes\x18\x02 \x03(\tR\x06scopes\x12\x1e\n" +
+	"\x05where\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x90NR\x05where\x12\x1b\n" +
+	"\bby_scope\x18\x04 \x01(\tH\x00R\abyScope\x12\x1b\n" +
+	"\bby_label\x18\x05 \x01(\tH\x00R\abyLabel\x12\x14\n" +
+	"\x05order\x18\x06 \x03(\tR\x05order\x12\x1a\n" +
+	"\bparallel\x18\a \x01(\rR\bparallel\x12\x14\n" +
+	"\x05count\x18\b \x01(\rR\x05count\x121\n" +
+	"\apercent\x18\t \x01(\x01B\x17\xbaH\x14\x12\x12\x19\x00\x00\x00\x00\x00\x00Y@)\x00\x00\x00\x00\x00\x00\x00\x00R\apercent\x12/\n" +
+	"\x06factor\x18\n" +
+	" \x01(\x01B\x17\xbaH\x14\x12\x12\x19\x00\x00\x00\x00\x00\x00Y@)\x00\x00\x00\x00\x00\x00\x00\x00R\x06factor\x12\x12\n" +
+	"\x04most\x18\v \x01(\rR\x04most\x12/\n" +
+	"\x05delay\x18\f \x01(\v2\x19.google.protobuf.DurationR\x05delay\x12-\n" +
+	"\x04soak\x18\r \x01(\v2\x19.google.protobuf.DurationR\x04soak\x120\n" +
+	"\x06window\x18\x0e \x01(\v2\x18.lehr.intent.v1.CalendarR\x06windowB\x04\n" +
+	"\x02by\"\xfc\x04\n" +
 	"\x05Check\x122\n" +
 	"\x04name\x18\x01 \x01(\tB\x1e\xbaH\x1br\x19\x18?2\x15^[a-z0-9][a-z0-9_-]*$R\x04name\x12\x1e\n" +
 	"\x05where\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x90NR\x05where\x125\n" +
@@ -2682,9 +3168,7 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\x0fParametersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\f\n" +
-	"\x03ask\x12\x05\xbaH\x02\b\x01\"+\n" +
-	"\vCommandLine\x12\x1c\n" +
-	"\x04line\x18\x01 \x03(\tB\b\xbaH\x05\x92\x01\x02\b\x01R\x04line\"f\n" +
+	"\x03ask\x12\x05\xbaH\x02\b\x01\"f\n" +
 	"\vRoleBinding\x12=\n" +
 	"\x04role\x18\x01 \x01(\tB)\xbaH&r$R\x06viewerR\x06editorR\bapproverR\boperatorR\x04role\x12\x18\n" +
 	"\x02to\x18\x02 \x03(\tB\b\xbaH\x05\x92\x01\x02\b\x01R\x02to\"\xf0\x01\n" +
@@ -2722,112 +3206,129 @@ func file_lehr_intent_v1_policy_proto_rawDescGZIP() []byte {
 	return file_lehr_intent_v1_policy_proto_rawDescData
 }
 
-var file_lehr_intent_v1_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_lehr_intent_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
+var file_lehr_intent_v1_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
+var file_lehr_intent_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
 var file_lehr_intent_v1_policy_proto_goTypes = []any{
-	(Metric_Absence)(0),           // 0: lehr.intent.v1.Metric.Absence
-	(Protection_During)(0),        // 1: lehr.intent.v1.Protection.During
-	(Rate_By)(0),                  // 2: lehr.intent.v1.Rate.By
-	(ValidationRule_Severity)(0),  // 3: lehr.intent.v1.ValidationRule.Severity
-	(ValidationRule_Scope)(0),     // 4: lehr.intent.v1.ValidationRule.Scope
-	(*Policy)(nil),                // 5: lehr.intent.v1.Policy
-	(*Check)(nil),                 // 6: lehr.intent.v1.Check
-	(*MinimumAge)(nil),            // 7: lehr.intent.v1.MinimumAge
-	(*Denylist)(nil),              // 8: lehr.intent.v1.Denylist
-	(*Denied)(nil),                // 9: lehr.intent.v1.Denied
-	(*Condition)(nil),             // 10: lehr.intent.v1.Condition
-	(*Calendar)(nil),              // 11: lehr.intent.v1.Calendar
-	(*Window)(nil),                // 12: lehr.intent.v1.Window
-	(*Freeze)(nil),                // 13: lehr.intent.v1.Freeze
-	(*Metric)(nil),                // 14: lehr.intent.v1.Metric
-	(*Alerts)(nil),                // 15: lehr.intent.v1.Alerts
-	(*Peak)(nil),                  // 16: lehr.intent.v1.Peak
-	(*Protection)(nil),            // 17: lehr.intent.v1.Protection
-	(*AfterPush)(nil),             // 18: lehr.intent.v1.AfterPush
-	(*Rate)(nil),                  // 19: lehr.intent.v1.Rate
-	(*OtherPartition)(nil),        // 20: lehr.intent.v1.OtherPartition
-	(*ValidationRule)(nil),        // 21: lehr.intent.v1.ValidationRule
-	(*ExternalCheck)(nil),         // 22: lehr.intent.v1.ExternalCheck
-	(*CommandLine)(nil),           // 23: lehr.intent.v1.CommandLine
-	(*RoleBinding)(nil),           // 24: lehr.intent.v1.RoleBinding
-	(*PluginBinding)(nil),         // 25: lehr.intent.v1.PluginBinding
-	(*ShrinkGuard)(nil),           // 26: lehr.intent.v1.ShrinkGuard
-	(*Budget)(nil),                // 27: lehr.intent.v1.Budget
-	(*ApprovalPolicy)(nil),        // 28: lehr.intent.v1.ApprovalPolicy
-	(*OverridePolicy)(nil),        // 29: lehr.intent.v1.OverridePolicy
-	nil,                           // 30: lehr.intent.v1.Policy.TypeModesEntry
-	nil,                           // 31: lehr.intent.v1.Metric.LabelsEntry
-	nil,                           // 32: lehr.intent.v1.Alerts.LabelsEntry
-	nil,                           // 33: lehr.intent.v1.Peak.LabelsEntry
-	nil,                           // 34: lehr.intent.v1.ExternalCheck.ParametersEntry
-	(EnforcementMode)(0),          // 35: lehr.intent.v1.EnforcementMode
-	(*Notification)(nil),          // 36: lehr.intent.v1.Notification
-	(*durationpb.Duration)(nil),   // 37: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 38: google.protobuf.Timestamp
+	(Rollout_OnBad)(0),            // 0: lehr.intent.v1.Rollout.OnBad
+	(Rollout_Newer)(0),            // 1: lehr.intent.v1.Rollout.Newer
+	(Metric_Absence)(0),           // 2: lehr.intent.v1.Metric.Absence
+	(Protection_During)(0),        // 3: lehr.intent.v1.Protection.During
+	(Rate_By)(0),                  // 4: lehr.intent.v1.Rate.By
+	(ValidationRule_Severity)(0),  // 5: lehr.intent.v1.ValidationRule.Severity
+	(ValidationRule_Scope)(0),     // 6: lehr.intent.v1.ValidationRule.Scope
+	(*Policy)(nil),                // 7: lehr.intent.v1.Policy
+	(*Rollout)(nil),               // 8: lehr.intent.v1.Rollout
+	(*DocumentField)(nil),         // 9: lehr.intent.v1.DocumentField
+	(*RolloutStage)(nil),          // 10: lehr.intent.v1.RolloutStage
+	(*Check)(nil),                 // 11: lehr.intent.v1.Check
+	(*MinimumAge)(nil),            // 12: lehr.intent.v1.MinimumAge
+	(*Denylist)(nil),              // 13: lehr.intent.v1.Denylist
+	(*Denied)(nil),                // 14: lehr.intent.v1.Denied
+	(*Condition)(nil),             // 15: lehr.intent.v1.Condition
+	(*Calendar)(nil),              // 16: lehr.intent.v1.Calendar
+	(*Window)(nil),                // 17: lehr.intent.v1.Window
+	(*Freeze)(nil),                // 18: lehr.intent.v1.Freeze
+	(*Metric)(nil),                // 19: lehr.intent.v1.Metric
+	(*Alerts)(nil),                // 20: lehr.intent.v1.Alerts
+	(*Peak)(nil),                  // 21: lehr.intent.v1.Peak
+	(*Protection)(nil),            // 22: lehr.intent.v1.Protection
+	(*AfterPush)(nil),             // 23: lehr.intent.v1.AfterPush
+	(*Rate)(nil),                  // 24: lehr.intent.v1.Rate
+	(*OtherPartition)(nil),        // 25: lehr.intent.v1.OtherPartition
+	(*ValidationRule)(nil),        // 26: lehr.intent.v1.ValidationRule
+	(*ExternalCheck)(nil),         // 27: lehr.intent.v1.ExternalCheck
+	(*RoleBinding)(nil),           // 28: lehr.intent.v1.RoleBinding
+	(*PluginBinding)(nil),         // 29: lehr.intent.v1.PluginBinding
+	(*ShrinkGuard)(nil),           // 30: lehr.intent.v1.ShrinkGuard
+	(*Budget)(nil),                // 31: lehr.intent.v1.Budget
+	(*ApprovalPolicy)(nil),        // 32: lehr.intent.v1.ApprovalPolicy
+	(*OverridePolicy)(nil),        // 33: lehr.intent.v1.OverridePolicy
+	nil,                           // 34: lehr.intent.v1.Policy.TypeModesEntry
+	nil,                           // 35: lehr.intent.v1.Metric.LabelsEntry
+	nil,                           // 36: lehr.intent.v1.Alerts.LabelsEntry
+	nil,                           // 37: lehr.intent.v1.Peak.LabelsEntry
+	nil,                           // 38: lehr.intent.v1.ExternalCheck.ParametersEntry
+	(EnforcementMode)(0),          // 39: lehr.intent.v1.EnforcementMode
+	(*Notification)(nil),          // 40: lehr.intent.v1.Notification
+	(*Validation)(nil),            // 41: lehr.intent.v1.Validation
+	(*durationpb.Duration)(nil),   // 42: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 43: google.protobuf.Timestamp
+	(*CommandLine)(nil),           // 44: lehr.intent.v1.CommandLine
 }
 var file_lehr_intent_v1_policy_proto_depIdxs = []int32{
-	35, // 0: lehr.intent.v1.Policy.mode:type_name -> lehr.intent.v1.EnforcementMode
-	25, // 1: lehr.intent.v1.Policy.plugins:type_name -> lehr.intent.v1.PluginBinding
-	26, // 2: lehr.intent.v1.Policy.shrink:type_name -> lehr.intent.v1.ShrinkGuard
-	27, // 3: lehr.intent.v1.Policy.budgets:type_name -> lehr.intent.v1.Budget
-	30, // 4: lehr.intent.v1.Policy.type_modes:type_name -> lehr.intent.v1.Policy.TypeModesEntry
-	28, // 5: lehr.intent.v1.Policy.approval:type_name -> lehr.intent.v1.ApprovalPolicy
-	29, // 6: lehr.intent.v1.Policy.overrides:type_name -> lehr.intent.v1.OverridePolicy
-	24, // 7: lehr.intent.v1.Policy.access:type_name -> lehr.intent.v1.RoleBinding
-	21, // 8: lehr.intent.v1.Policy.rules:type_name -> lehr.intent.v1.ValidationRule
-	6,  // 9: lehr.intent.v1.Policy.checks:type_name -> lehr.intent.v1.Check
-	36, // 10: lehr.intent.v1.Policy.notifications:type_name -> lehr.intent.v1.Notification
-	7,  // 11: lehr.intent.v1.Check.min_age:type_name -> lehr.intent.v1.MinimumAge
-	8,  // 12: lehr.intent.v1.Check.deny:type_name -> lehr.intent.v1.Denylist
-	10, // 13: lehr.intent.v1.Check.condition:type_name -> lehr.intent.v1.Condition
-	11, // 14: lehr.intent.v1.Check.calendar:type_name -> lehr.intent.v1.Calendar
-	14, // 15: lehr.intent.v1.Check.query:type_name -> lehr.intent.v1.Metric
-	15, // 16: lehr.intent.v1.Check.alerts:type_name -> lehr.intent.v1.Alerts
-	16, // 17: lehr.intent.v1.Check.peak:type_name -> lehr.intent.v1.Peak
-	17, // 18: lehr.intent.v1.Check.protection:type_name -> lehr.intent.v1.Protection
-	19, // 19: lehr.intent.v1.Check.rate:type_name -> lehr.intent.v1.Rate
-	20, // 20: lehr.intent.v1.Check.partition:type_name -> lehr.intent.v1.OtherPartition
-	37, // 21: lehr.intent.v1.MinimumAge.age:type_name -> google.protobuf.Duration
-	9,  // 22: lehr.intent.v1.Denylist.entries:type_name -> lehr.intent.v1.Denied
-	12, // 23: lehr.intent.v1.Calendar.open:type_name -> lehr.intent.v1.Window
-	13, // 24: lehr.intent.v1.Calendar.freezes:type_name -> lehr.intent.v1.Freeze
-	37, // 25: lehr.intent.v1.Window.duration:type_name -> google.protobuf.Duration
-	38, // 26: lehr.intent.v1.Freeze.from:type_name -> google.protobuf.Timestamp
-	38, // 27: lehr.intent.v1.Freeze.until:type_name -> google.protobuf.Timestamp
-	37, // 28: lehr.intent.v1.Metric.over:type_name -> google.protobuf.Duration
-	37, // 29: lehr.intent.v1.Metric.keep:type_name -> google.protobuf.Duration
-	31, // 30: lehr.intent.v1.Metric.labels:type_name -> lehr.intent.v1.Metric.LabelsEntry
-	0,  // 31: lehr.intent.v1.Metric.absent:type_name -> lehr.intent.v1.Metric.Absence
-	37, // 32: lehr.intent.v1.Alerts.keep:type_name -> google.protobuf.Duration
-	32, // 33: lehr.intent.v1.Alerts.labels:type_name -> lehr.intent.v1.Alerts.LabelsEntry
-	37, // 34: lehr.intent.v1.Peak.keep:type_name -> google.protobuf.Duration
-	33, // 35: lehr.intent.v1.Peak.labels:type_name -> lehr.intent.v1.Peak.LabelsEntry
-	23, // 36: lehr.intent.v1.Protection.command:type_name -> lehr.intent.v1.CommandLine
-	37, // 37: lehr.intent.v1.Protection.keep:type_name -> google.protobuf.Duration
-	37, // 38: lehr.intent.v1.Protection.timeout:type_name -> google.protobuf.Duration
-	1,  // 39: lehr.intent.v1.Protection.during:type_name -> lehr.intent.v1.Protection.During
-	37, // 40: lehr.intent.v1.Protection.every:type_name -> google.protobuf.Duration
-	18, // 41: lehr.intent.v1.Protection.after:type_name -> lehr.intent.v1.AfterPush
-	37, // 42: lehr.intent.v1.AfterPush.delay:type_name -> google.protobuf.Duration
-	37, // 43: lehr.intent.v1.AfterPush.duration:type_name -> google.protobuf.Duration
-	37, // 44: lehr.intent.v1.Rate.per:type_name -> google.protobuf.Duration
-	2,  // 45: lehr.intent.v1.Rate.by:type_name -> lehr.intent.v1.Rate.By
-	3,  // 46: lehr.intent.v1.ValidationRule.severity:type_name -> lehr.intent.v1.ValidationRule.Severity
-	4,  // 47: lehr.intent.v1.ValidationRule.scope:type_name -> lehr.intent.v1.ValidationRule.Scope
-	22, // 48: lehr.intent.v1.ValidationRule.external:type_name -> lehr.intent.v1.ExternalCheck
-	23, // 49: lehr.intent.v1.ExternalCheck.command:type_name -> lehr.intent.v1.CommandLine
-	34, // 50: lehr.intent.v1.ExternalCheck.parameters:type_name -> lehr.intent.v1.ExternalCheck.ParametersEntry
-	37, // 51: lehr.intent.v1.ExternalCheck.timeout:type_name -> google.protobuf.Duration
-	37, // 52: lehr.intent.v1.ExternalCheck.keep:type_name -> google.protobuf.Duration
-	37, // 53: lehr.intent.v1.ShrinkGuard.period:type_name -> google.protobuf.Duration
-	37, // 54: lehr.intent.v1.ApprovalPolicy.expires:type_name -> google.protobuf.Duration
-	37, // 55: lehr.intent.v1.OverridePolicy.longest:type_name -> google.protobuf.Duration
-	35, // 56: lehr.intent.v1.Policy.TypeModesEntry.value:type_name -> lehr.intent.v1.EnforcementMode
-	57, // [57:57] is the sub-list for method output_type
-	57, // [57:57] is the sub-list for method input_type
-	57, // [57:57] is the sub-list for extension type_name
-	57, // [57:57] is the sub-list for extension extendee
-	0,  // [0:57] is the sub-list for field type_name
+	39, // 0: lehr.intent.v1.Policy.mode:type_name -> lehr.intent.v1.EnforcementMode
+	29, // 1: lehr.intent.v1.Policy.plugins:type_name -> lehr.intent.v1.PluginBinding
+	30, // 2: lehr.intent.v1.Policy.shrink:type_name -> lehr.intent.v1.ShrinkGuard
+	31, // 3: lehr.intent.v1.Policy.budgets:type_name -> lehr.intent.v1.Budget
+	34, // 4: lehr.intent.v1.Policy.type_modes:type_name -> lehr.intent.v1.Policy.TypeModesEntry
+	32, // 5: lehr.intent.v1.Policy.approval:type_name -> lehr.intent.v1.ApprovalPolicy
+	33, // 6: lehr.intent.v1.Policy.overrides:type_name -> lehr.intent.v1.OverridePolicy
+	28, // 7: lehr.intent.v1.Policy.access:type_name -> lehr.intent.v1.RoleBinding
+	26, // 8: lehr.intent.v1.Policy.rules:type_name -> lehr.intent.v1.ValidationRule
+	11, // 9: lehr.intent.v1.Policy.checks:type_name -> lehr.intent.v1.Check
+	40, // 10: lehr.intent.v1.Policy.notifications:type_name -> lehr.intent.v1.Notification
+	8,  // 11: lehr.intent.v1.Policy.rollouts:type_name -> lehr.intent.v1.Rollout
+	41, // 12: lehr.intent.v1.Policy.validations:type_name -> lehr.intent.v1.Validation
+	9,  // 13: lehr.intent.v1.Rollout.field:type_name -> lehr.intent.v1.DocumentField
+	10, // 14: lehr.intent.v1.Rollout.stages:type_name -> lehr.intent.v1.RolloutStage
+	0,  // 15: lehr.intent.v1.Rollout.on_bad:type_name -> lehr.intent.v1.Rollout.OnBad
+	1,  // 16: lehr.intent.v1.Rollout.newer:type_name -> lehr.intent.v1.Rollout.Newer
+	10, // 17: lehr.intent.v1.Rollout.emergency:type_name -> lehr.intent.v1.RolloutStage
+	42, // 18: lehr.intent.v1.Rollout.patience:type_name -> google.protobuf.Duration
+	42, // 19: lehr.intent.v1.RolloutStage.delay:type_name -> google.protobuf.Duration
+	42, // 20: lehr.intent.v1.RolloutStage.soak:type_name -> google.protobuf.Duration
+	16, // 21: lehr.intent.v1.RolloutStage.window:type_name -> lehr.intent.v1.Calendar
+	12, // 22: lehr.intent.v1.Check.min_age:type_name -> lehr.intent.v1.MinimumAge
+	13, // 23: lehr.intent.v1.Check.deny:type_name -> lehr.intent.v1.Denylist
+	15, // 24: lehr.intent.v1.Check.condition:type_name -> lehr.intent.v1.Condition
+	16, // 25: lehr.intent.v1.Check.calendar:type_name -> lehr.intent.v1.Calendar
+	19, // 26: lehr.intent.v1.Check.query:type_name -> lehr.intent.v1.Metric
+	20, // 27: lehr.intent.v1.Check.alerts:type_name -> lehr.intent.v1.Alerts
+	21, // 28: lehr.intent.v1.Check.peak:type_name -> lehr.intent.v1.Peak
+	22, // 29: lehr.intent.v1.Check.protection:type_name -> lehr.intent.v1.Protection
+	24, // 30: lehr.intent.v1.Check.rate:type_name -> lehr.intent.v1.Rate
+	25, // 31: lehr.intent.v1.Check.partition:type_name -> lehr.intent.v1.OtherPartition
+	42, // 32: lehr.intent.v1.MinimumAge.age:type_name -> google.protobuf.Duration
+	14, // 33: lehr.intent.v1.Denylist.entries:type_name -> lehr.intent.v1.Denied
+	17, // 34: lehr.intent.v1.Calendar.open:type_name -> lehr.intent.v1.Window
+	18, // 35: lehr.intent.v1.Calendar.freezes:type_name -> lehr.intent.v1.Freeze
+	42, // 36: lehr.intent.v1.Window.duration:type_name -> google.protobuf.Duration
+	43, // 37: lehr.intent.v1.Freeze.from:type_name -> google.protobuf.Timestamp
+	43, // 38: lehr.intent.v1.Freeze.until:type_name -> google.protobuf.Timestamp
+	42, // 39: lehr.intent.v1.Metric.over:type_name -> google.protobuf.Duration
+	42, // 40: lehr.intent.v1.Metric.keep:type_name -> google.protobuf.Duration
+	35, // 41: lehr.intent.v1.Metric.labels:type_name -> lehr.intent.v1.Metric.LabelsEntry
+	2,  // 42: lehr.intent.v1.Metric.absent:type_name -> lehr.intent.v1.Metric.Absence
+	42, // 43: lehr.intent.v1.Alerts.keep:type_name -> google.protobuf.Duration
+	36, // 44: lehr.intent.v1.Alerts.labels:type_name -> lehr.intent.v1.Alerts.LabelsEntry
+	42, // 45: lehr.intent.v1.Peak.keep:type_name -> google.protobuf.Duration
+	37, // 46: lehr.intent.v1.Peak.labels:type_name -> lehr.intent.v1.Peak.LabelsEntry
+	44, // 47: lehr.intent.v1.Protection.command:type_name -> lehr.intent.v1.CommandLine
+	42, // 48: lehr.intent.v1.Protection.keep:type_name -> google.protobuf.Duration
+	42, // 49: lehr.intent.v1.Protection.timeout:type_name -> google.protobuf.Duration
+	3,  // 50: lehr.intent.v1.Protection.during:type_name -> lehr.intent.v1.Protection.During
+	42, // 51: lehr.intent.v1.Protection.every:type_name -> google.protobuf.Duration
+	23, // 52: lehr.intent.v1.Protection.after:type_name -> lehr.intent.v1.AfterPush
+	42, // 53: lehr.intent.v1.AfterPush.delay:type_name -> google.protobuf.Duration
+	42, // 54: lehr.intent.v1.AfterPush.duration:type_name -> google.protobuf.Duration
+	42, // 55: lehr.intent.v1.Rate.per:type_name -> google.protobuf.Duration
+	4,  // 56: lehr.intent.v1.Rate.by:type_name -> lehr.intent.v1.Rate.By
+	5,  // 57: lehr.intent.v1.ValidationRule.severity:type_name -> lehr.intent.v1.ValidationRule.Severity
+	6,  // 58: lehr.intent.v1.ValidationRule.scope:type_name -> lehr.intent.v1.ValidationRule.Scope
+	27, // 59: lehr.intent.v1.ValidationRule.external:type_name -> lehr.intent.v1.ExternalCheck
+	44, // 60: lehr.intent.v1.ExternalCheck.command:type_name -> lehr.intent.v1.CommandLine
+	38, // 61: lehr.intent.v1.ExternalCheck.parameters:type_name -> lehr.intent.v1.ExternalCheck.ParametersEntry
+	42, // 62: lehr.intent.v1.ExternalCheck.timeout:type_name -> google.protobuf.Duration
+	42, // 63: lehr.intent.v1.ExternalCheck.keep:type_name -> google.protobuf.Duration
+	42, // 64: lehr.intent.v1.ShrinkGuard.period:type_name -> google.protobuf.Duration
+	42, // 65: lehr.intent.v1.ApprovalPolicy.expires:type_name -> google.protobuf.Duration
+	42, // 66: lehr.intent.v1.OverridePolicy.longest:type_name -> google.protobuf.Duration
+	39, // 67: lehr.intent.v1.Policy.TypeModesEntry.value:type_name -> lehr.intent.v1.EnforcementMode
+	68, // [68:68] is the sub-list for method output_type
+	68, // [68:68] is the sub-list for method input_type
+	68, // [68:68] is the sub-list for extension type_name
+	68, // [68:68] is the sub-list for extension extendee
+	0,  // [0:68] is the sub-list for field type_name
 }
 
 func init() { file_lehr_intent_v1_policy_proto_init() }
@@ -2836,8 +3337,14 @@ func file_lehr_intent_v1_policy_proto_init() {
 		return
 	}
 	file_lehr_intent_v1_addons_proto_init()
+	file_lehr_intent_v1_command_proto_init()
 	file_lehr_intent_v1_notification_proto_init()
-	file_lehr_intent_v1_policy_proto_msgTypes[1].OneofWrappers = []any{
+	file_lehr_intent_v1_validation_proto_init()
+	file_lehr_intent_v1_policy_proto_msgTypes[3].OneofWrappers = []any{
+		(*RolloutStage_ByScope)(nil),
+		(*RolloutStage_ByLabel)(nil),
+	}
+	file_lehr_intent_v1_policy_proto_msgTypes[4].OneofWrappers = []any{
 		(*Check_MinAge)(nil),
 		(*Check_Deny)(nil),
 		(*Check_Condition)(nil),
@@ -2849,20 +3356,20 @@ func file_lehr_intent_v1_policy_proto_init() {
 		(*Check_Rate)(nil),
 		(*Check_Partition)(nil),
 	}
-	file_lehr_intent_v1_policy_proto_msgTypes[4].OneofWrappers = []any{
+	file_lehr_intent_v1_policy_proto_msgTypes[7].OneofWrappers = []any{
 		(*Denied_Version)(nil),
 		(*Denied_Commit)(nil),
 	}
-	file_lehr_intent_v1_policy_proto_msgTypes[7].OneofWrappers = []any{
+	file_lehr_intent_v1_policy_proto_msgTypes[10].OneofWrappers = []any{
 		(*Window_Hours)(nil),
 		(*Window_Rrule)(nil),
 	}
-	file_lehr_intent_v1_policy_proto_msgTypes[12].OneofWrappers = []any{
+	file_lehr_intent_v1_policy_proto_msgTypes[15].OneofWrappers = []any{
 		(*Protection_Http)(nil),
 		(*Protection_Command)(nil),
 		(*Protection_Plugin)(nil),
 	}
-	file_lehr_intent_v1_policy_proto_msgTypes[17].OneofWrappers = []any{
+	file_lehr_intent_v1_policy_proto_msgTypes[20].OneofWrappers = []any{
 		(*ExternalCheck_Http)(nil),
 		(*ExternalCheck_Sql)(nil),
 		(*ExternalCheck_Command)(nil),
@@ -2872,8 +3379,8 @@ func file_lehr_intent_v1_policy_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_intent_v1_policy_proto_rawDesc), len(file_lehr_intent_v1_policy_proto_rawDesc)),
-			NumEnums:      5,
-			NumMessages:   30,
+			NumEnums:      7,
+			NumMessages:   32,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,4 +1,4 @@
-package monitoring
+package prometheus
 
 import (
 	"context"
@@ -28,8 +28,7 @@ type Run struct {
 	Values []float64
 }
 
-// Range asks a Prometheus within 30 seconds. As of Ask, what is no whole answer is
-// an error; no series is none.
+// Range asks a Prometheus within 30 seconds. No series is no error.
 func Range(ctx context.Context, at external.Request, q RangeOf) ([]Run, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, maxRangeTime, fault.New(fault.Unavailable, "there was no answer within %s", maxRangeTime))
 	defer cancel()
@@ -57,6 +56,9 @@ func runs(result json.RawMessage) ([]Run, error) {
 	}
 	if err := json.Unmarshal(result, &series); err != nil {
 		return nil, fault.New(fault.Unavailable, "its answer cannot be read: %w", err)
+	}
+	if series == nil { // Not a list, such as null, is no empty one.
+		return nil, fault.New(fault.Unavailable, "its answer cannot be read: it has no result")
 	}
 	if len(series) > maxSeries {
 		return nil, fault.New(fault.Unavailable, "the query gives %d series, more than %d; aggregate, for example by sum by (version) (…)", len(series), maxSeries)

@@ -1,0 +1,139 @@
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"lehr.dev/intent"
+)
+
+const (
+	// KindRollout tells of the run of a rollout.
+	KindRollout = "rollout"
+	// KindBehind: a rollout keeps it where it is, and head has other content.
+	KindBehind = "behind"
+	// mostFollowed of what a run waits for are followed.
+	mostFollowed = 10
+)
+
+// pinsOf are the pins of an asset. All are in the order of their assets.
+func (f Facts) pinsOf(asset intent.AssetID) []intent.Pin {
+	compare := func(p intent.Pin, asset intent.AssetID) int { return cmp.Compare(p.Asset, asset) }
+	from, _ := slices.BinarySearchFunc(f.Pins, asset, compare)
+	to := from
+	for to < len(f.Pins) && f.Pins[to].Asset == asset {
+		to++
+	}
+	return f.Pins[from:to]
+}
+
+// KeptBy names the rollout that keeps an asset from what head says: it was not let
+// go on to anything yet, or has other content than head. Empty: none does.
+func (f Facts) KeptBy(asset intent.AssetID) string {
+	_, pin := intent.Target(f.Head, f.pinsOf(asset), f.Now)
+	switch {
+	case pin == nil || f.Past:
+		return ""
+	case pin.Waits():
+		return pin.Rollout()
+	}
+	member, is := f.Members[asset]
+	report := f.Reports[asset]
+	if report.State == intent.StateInSync && is && member.Effective != report.Effective {
+		return pin.Rollout()
+	}
+	return ""
+}
+
+// Follow are the assets that the newest run of a rollout waits for, as many as are
+// followed.
+func (f Facts) Follow(rollout string) []intent.AssetID {
+	run := f.Rollouts[rollout]
+	return run.Progress.For[:min(len(run.Progress.For), mostFollowed)]
+}
+
+// behindReason says that a rollout keeps an asset from head's content; nil: none
+// does.
+func (f Facts) behindReason(report intent.Report, told *path) *Reason {
+	rollout := f.KeptBy(report.Asset)
+	if rollout == "" || report.State != intent.StateInSync {
+		return nil
+	}
+	return &Reason{
+		Kind: KindBehind, Asset: report.Asset, Since: report.At,
+		Text:   fmt.Sprintf("it is as %s says, and the rollout %s has not let it go on to %s yet", report.Target, rollout, f.Head),
+		Hint:   "lehr rollout status " + rollout + " says what it waits for",
+		Causes: []Reason{f.rolloutReason(rollout, report.Asset, told)},
+	}
+}
+
+// rolloutReason says where the newest run of a rollout stands, who paused it, and
+// what it waits for.
+func (f Facts) rolloutReason(rollout string, of intent.AssetID, told *path) Reason {
+	run, ran := f.Rollouts[rollout]
+	if !ran {
+		return Reason{
+			Kind: KindRollout, Text: fmt.Sprintf("the rollout %s has no run yet", rollout),
+			Hint: "it begins when head has something new for its assets, or by lehr rollout start " + rollout + "; lehr rollout plan " + rollout + " says how it would go",
+		}
+	}
+	r := Reason{Kind: KindRollout, Since: run.Began, Until: run.Progress.Next, Hint: "lehr rollout status " + rollout + " shows how it goes"}
+	is := fmt.Sprintf("the rollout %s (run %d) ", rollout, run.Run)
+	waits := run.Progress.Waits
+	if strings.HasPrefix(waits, "for ") {
+		waits = "waits " + waits
+	}
+	pause := run.Last(intent.OrderPause)
+	switch {
+	case run.State == intent.RolloutPaused && pause != nil:
+		by := name(pause.By.Name)
+		if strings.HasPrefix(by, intent.RolloutPrefix) {
+			by = "itself"
+		} else {
+			r.Owner = by
+		}
+		r.Since, r.Until = pause.At, run.Ended
+		r.Text = fmt.Sprintf("%sis paused by %s %s: %s", is, by, f.ago(pause.At), pause.Text)
+		r.Hint = "lehr rollout resume " + rollout + " --reason WHY lets it go on"
+		return r
+	case run.State == intent.RolloutPaused:
+		r.Text = is + "is paused: " + waits
+		return r
+	case !run.State.Open():
+		r.Since, r.Text = run.Ended, is+"is "+string(run.State)
+		if run.Bad != "" {
+			r.Text += ", for what it brought is bad: " + run.Bad
+			r.Hint = "bring something else; or, if that was not bad: lehr rollout forgive " + rollout + " --reason WHY"
+		}
+		if waits != "" {
+			r.Text += "; " + waits
+		}
+	case waits == "":
+		r.Text = fmt.Sprintf("%sis %s, and lets assets go on to %s", is, run.State, cmp.Or(run.To.String(), string(run.Value)))
+	default:
+		r.Text = fmt.Sprintf("%sis %s: %s", is, run.State, waits)
+	}
+	if slices.Contains(told.rollouts, rollout) {
+		return r // What it waits for is told above.
+	}
+	told.rollouts = append(told.rollouts, rollout)
+	for _, asset := range f.Follow(rollout) {
+		if asset != of && !slices.Contains(told.here, asset) {
+			r.Causes = append(r.Causes, f.blockerReason(asset, told)...)
+		}
+	}
+	return r
+}
+
+// throughRollout is what is said of the rollout that a chain goes through at once;
+// empty: it goes through none.
+func throughRollout(chain Reason) string {
+	for _, cause := range chain.Causes {
+		if cause.Kind == KindRollout {
+			return cause.Text
+		}
+	}
+	return ""
+}

@@ -1,0 +1,165 @@
+package explain_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"lehr.dev/annealing/explain"
+	"lehr.dev/intent"
+)
+
+// underRollout are facts of web/b, which the rollout frontends governs: pinned at an
+// incarnation, or not let go on at all; and the others' reports.
+func underRollout(at intent.Sequence, run *intent.Rollout, reports ...intent.Report) explain.Facts {
+	own := waiting("web/b", intent.WaitingOn{Kind: intent.WaitNotSelected, Owner: "rollout/frontends", Reason: "the rollout frontends has not let it go on yet"})
+	if at > 0 {
+		own = intent.Report{Asset: "web/b", State: intent.StateInSync, Target: intent.IncarnationID{Partition: "shop", Sequence: at}, Effective: intent.Sum("old"), At: now}
+	}
+	f := facts("web/b", append(reports, own)...)
+	f.Members["web/b"] = intent.Member{Asset: "web/b", Effective: intent.Sum("new")}
+	f.Pins = []intent.Pin{{Asset: "web/b", Incarnation: intent.IncarnationID{Partition: "shop", Sequence: at}, Rank: intent.RankRollout, Revision: 1, Holder: intent.RolloutHolder("frontends"), Created: now}}
+	if run != nil {
+		run.Name, run.Run, run.To, run.Began = "frontends", 3, head, now.Add(-time.Hour)
+		f.Rollouts = map[string]intent.Rollout{"frontends": *run}
+	}
+	return f
+}
+
+func waitsFor(text string, assets ...intent.AssetID) *intent.Rollout {
+	return &intent.Rollout{State: intent.RolloutRunning, Progress: intent.RolloutProgress{Waits: text, For: assets}}
+}
+
+// TestWhyUnderARollout: the root cause of what a rollout keeps is what the rollout
+// waits for, however far away that is; and of a paused one who paused it, and why.
+func TestWhyUnderARollout(t *testing.T) {
+	ill := intent.Report{Asset: "web/a", State: intent.StateInSync, Target: head, At: now, Health: intent.Health{State: intent.Unhealthy, Reason: "answers 500"}}
+	order := intent.WaitingOn{Kind: intent.WaitOrder, Reason: "must come after db", Blockers: []intent.AssetID{"db"}}
+	hold := intent.WaitingOn{Kind: intent.WaitHold, Reason: "held by ann: migration", Owner: "ann"}
+	paused := waitsFor("paused by ann: lunch")
+	paused.State = intent.RolloutPaused
+	paused.Events = []intent.RolloutEvent{{Kind: "pause", At: now.Add(-5 * time.Minute), By: intent.Actor{Name: "ann"}, Text: "lunch"}}
+	itself := waitsFor("")
+	itself.State = intent.RolloutPaused
+	itself.Events = []intent.RolloutEvent{{Kind: "pause", At: now, By: intent.RolloutHolder("frontends"), Text: "the validation errors cannot tell"}}
+	bad := waitsFor("shop@7 has content of web/a that was judged bad")
+	bad.State, bad.Bad = intent.RolloutRolledBack, "web/a is unhealthy"
+	soaks := waitsFor("stage canary waits for web/a to be healthy for 4m0s more", "web/a")
+	soaks.Progress.Next = now.Add(4 * time.Minute)
+	held := waiting("web/b", hold)
+	healthy := ill
+	healthy.Health = intent.Health{State: intent.Healthy}
+
+	tests := map[string]struct {
+		facts         explain.Facts
+		root, summary string
+		owner, hint   string
+	}{
+		"not selected, for the canary is ill": {
+			underRollout(0, waitsFor("stage canary waits for web/a, which is not healthy", "web/a"), ill), "unhealthy/web/a",
+			"web/b is not let go on: the rollout frontends (run 3) is running: stage canary waits for web/a, which is not healthy: web/a: its plugin says that it is unhealthy: answers 500", "", "",
+		},
+		"behind, for the canary waits for what ann holds": {
+			underRollout(3, waitsFor("stage canary waits for web/a: must come after db", "web/a"), waiting("web/a", order), waiting("db", hold)), "hold/db",
+			"web/b is not let go on: the rollout frontends (run 3) is running: stage canary waits for web/a: must come after db: db: held by ann: migration", "ann", "lehr unhold db",
+		},
+		"behind, for the canary soaks": {
+			underRollout(3, soaks, healthy), "rollout/",
+			"web/b is not let go on: the rollout frontends (run 3) is running: stage canary waits for web/a to be healthy for 4m0s more", "", "lehr rollout status frontends",
+		},
+		"paused by a person": {
+			underRollout(3, paused), "rollout/", "web/b is not let go on: the rollout frontends (run 3) is paused by ann 5m ago: lunch", "ann", "lehr rollout resume frontends",
+		},
+		"paused by itself": {
+			underRollout(0, itself), "rollout/", "is paused by itself just now: the validation errors cannot tell", "", "lehr rollout resume frontends",
+		},
+		"rolled back": {
+			underRollout(3, bad), "rollout/", "is rolled-back, for what it brought is bad: web/a is unhealthy; shop@7 has content of web/a that was judged bad", "", "lehr rollout forgive frontends",
+		},
+		"no run yet": {underRollout(0, nil), "rollout/", "web/b is not let go on: the rollout frontends has no run yet", "", "lehr rollout plan frontends"},
+		"it waits for the asset itself": {
+			underRollout(3, waitsFor("stage rest waits for web/b: held by ann", "web/b")), "rollout/", "stage rest waits for web/b: held by ann", "", "",
+		},
+		"another waits for one that a rollout keeps": func() struct {
+			facts         explain.Facts
+			root, summary string
+			owner, hint   string
+		} {
+			f := underRollout(0, waitsFor("stage canary waits for web/a, which is not healthy", "web/a"), ill,
+				waiting("api", intent.WaitingOn{Kind: intent.WaitOrder, Reason: "must come after web/b", Blockers: []intent.AssetID{"web/b"}}))
+			f.Asset = "api"
+			return struct {
+				facts         explain.Facts
+				root, summary string
+				owner, hint   string
+			}{f, "unhealthy/web/a", "api waits for web/a: its plugin says that it is unhealthy: answers 500", "", ""}
+		}(),
+		"held while it waits": func() struct {
+			facts         explain.Facts
+			root, summary string
+			owner, hint   string
+		} {
+			f := underRollout(3, waitsFor("stage canary waits for web/a, which is not healthy", "web/a"), ill)
+			f.Reports["web/b"] = held
+			return struct {
+				facts         explain.Facts
+				root, summary string
+				owner, hint   string
+			}{f, "hold/web/b", "held by ann: migration", "ann", ""}
+		}(),
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			answer := explain.Explain(test.facts)
+			if got := answer.Root.Kind + "/" + string(answer.Root.Asset); got != test.root {
+				t.Errorf("the root is %s, want %s: %+v", got, test.root, answer.Reasons)
+			}
+			if !strings.Contains(answer.Summary, test.summary) {
+				t.Errorf("it says %q, want %q", answer.Summary, test.summary)
+			}
+			if answer.Root.Owner != test.owner || !strings.Contains(answer.Root.Hint, test.hint) {
+				t.Errorf("owner %q, hint %q", answer.Root.Owner, answer.Root.Hint)
+			}
+		})
+	}
+}
+
+// TestARolloutIsFollowedOnce: what two assets of it wait for is one chain, and one
+// that waits for what it keeps itself has an end.
+func TestARolloutIsFollowedOnce(t *testing.T) {
+	f := underRollout(3, waitsFor("stage rest waits for web/a", "web/a"))
+	f.Reports["web/a"] = intent.Report{Asset: "web/a", State: intent.StateInSync, Target: f.Reports["web/b"].Target, Effective: intent.Sum("old"), At: now}
+	f.Members["web/a"] = intent.Member{Asset: "web/a", Effective: intent.Sum("new")}
+	pin := f.Pins[0]
+	pin.Asset = "web/a"
+	f.Pins = []intent.Pin{pin, f.Pins[0]}
+	answer := explain.Explain(f)
+	if !strings.Contains(answer.Summary, "stage rest waits for web/a") || answer.Root.Kind != "rollout" {
+		t.Errorf("%s: %+v", answer.Summary, answer.Root)
+	}
+	rolled := explain.Roll(f, "", map[intent.State]int{intent.StateWaiting: 2}, []intent.AssetID{"web/a", "web/b"})
+	if len(rolled.Causes) != 1 || len(rolled.Causes[0].Assets) != 2 {
+		t.Errorf("of both it says %+v", rolled.Causes)
+	}
+}
+
+// TestNothingIsLetGoOn: there is no target yet, and it is said why.
+func TestNothingIsLetGoOn(t *testing.T) {
+	standing := explain.Explain(underRollout(0, nil)).Standing
+	if !standing.Target.IsZero() || standing.Desired != head || !strings.Contains(standing.By, "the rollout frontends has not let it go on") {
+		t.Errorf("%+v", standing)
+	}
+}
+
+// TestAPausedRolloutIsACause of the partition, also where all is in sync as it is; two
+// rollouts are two causes.
+func TestAPausedRolloutIsACause(t *testing.T) {
+	f := underRollout(3, waitsFor(""))
+	for _, name := range []string{"frontends", "backends"} {
+		f.Rollouts[name] = intent.Rollout{Name: name, Run: 1, State: intent.RolloutPaused, Events: []intent.RolloutEvent{{Kind: "pause", At: now, By: intent.Actor{Name: "ann"}, Text: "lunch"}}}
+	}
+	rolled := explain.Roll(f, "", map[intent.State]int{intent.StateInSync: 1}, nil)
+	if len(rolled.Causes) != 2 || !strings.Contains(rolled.Causes[0].Summary, "the rollout backends (run 1) is paused by ann") {
+		t.Errorf("%+v", rolled.Causes)
+	}
+}

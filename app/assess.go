@@ -1,0 +1,90 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"lehr.dev/intent"
+	"lehr.dev/judge"
+	"lehr.dev/strategist"
+	"lehr.dev/strategist/sampling"
+	"lehr.dev/strategist/validation"
+)
+
+// assesses is who answers what a partition's rollouts ask their validations; nil: nobody,
+// as where what lies outside is replaced.
+func (a *App) assesses(partition intent.PartitionID) func(context.Context, strategist.Assessing) (intent.ValidationVerdict, time.Time, error) {
+	if a.options.Parts.Outside != nil || a.options.Parts.Plugins != nil {
+		return nil
+	}
+	return assessor(sampling.New(partition, a.options.ExternalChecks))
+}
+
+// assessor reads samples, and assesses by them.
+func assessor(sampler *sampling.Sampler) func(context.Context, strategist.Assessing) (intent.ValidationVerdict, time.Time, error) {
+	return func(ctx context.Context, of strategist.Assessing) (found intent.ValidationVerdict, next time.Time, err error) {
+		settings, err := validation.Of(of.Validation)
+		if err != nil {
+			return found, next, err
+		}
+		window, err := settings.Window(of.Changed, of.Now)
+		if err != nil {
+			return found, next, err
+		}
+		readings, err := sampler.Read(ctx, settings, sampling.Subject{
+			Experiment: sampling.Part{Assets: of.Experiment, Scopes: of.ExperimentScopes},
+			Control:    sampling.Part{Assets: of.Control, Scopes: of.ControlScopes},
+		}, window)
+		if err != nil {
+			return found, next, err
+		}
+		record, series, err := validation.NewRecord(fmt.Sprintf("stage %s of run %d of %s", of.Stage, of.Run.Run, of.Run.Name), settings, of.Changed, readings, of.Now)
+		if err != nil {
+			return found, next, err
+		}
+		return verdictOf(record, series), record.Assessment.Next, nil
+	}
+}
+
+// verdictOf a record, as a run keeps it.
+func verdictOf(record validation.Record, series []judge.Series) intent.ValidationVerdict {
+	a := record.Assessment
+	found := intent.ValidationVerdict{Result: string(a.Verdict), Reason: a.Why, At: record.Now}
+	for i, m := range a.Metrics {
+		one := intent.MetricVerdict{Name: m.Judged.Name, Result: string(m.Verdict), Reason: m.Why}
+		if i < len(series) {
+			one.Values, one.Baseline = plotted(series[i].Experiment), plotted(series[i].Control)
+		}
+		found.Metrics = append(found.Metrics, one)
+	}
+	return found
+}
+
+// plotted are means of equal parts of samples, at most as many as a run keeps; what is no
+// finite number is left out.
+func plotted(samples []judge.Sample) (values []float64) {
+	samples = slices.SortedStableFunc(slices.Values(samples), func(a, b judge.Sample) int { return a.At.Compare(b.At) })
+	var numbers []float64
+	for _, s := range samples {
+		v := float64(s.Value)
+		if s.Of != nil {
+			v /= float64(*s.Of)
+		}
+		if !math.IsNaN(v) && !math.IsInf(v, 0) {
+			numbers = append(numbers, v)
+		}
+	}
+	parts := min(len(numbers), intent.MaxMetricValues)
+	for i := range parts {
+		part := numbers[i*len(numbers)/parts : (i+1)*len(numbers)/parts]
+		mean := 0.0
+		for k, v := range part {
+			mean += v/float64(k+1) - mean/float64(k+1)
+		}
+		values = append(values, mean)
+	}
+	return values
+}

@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"lehr.dev/client"
+	apipb "lehr.dev/gen/lehr/api/v1"
+)
+
+func (s *session) rolloutPlanCommand() *cobra.Command {
+	request := &apipb.PlanRolloutRequest{}
+	var takes time.Duration
+	command := &cobra.Command{
+		Use:   "plan NAME",
+		Short: "Show how a rollout would go: stages, assets, and the earliest times",
+		Long: `Shows which assets go on together, in which stage, and when at the earliest: as if each
+were in sync so long after it was let go on, and healthy from then on. Of a run that goes
+on it is what is left. Nothing is changed.`,
+		Example: `  lehr rollout plan frontends
+  lehr rollout plan frontends --emergency
+  lehr rollout plan frontends --takes 5m`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			return s.readingPartition(command.Context(), func(c *client.Client, partition string) error {
+				request.Partition, request.Rollout = partition, args[0]
+				if command.Flags().Changed("takes") {
+					request.Takes = durationpb.New(takes)
+				}
+				response, err := c.Rollouts.PlanRollout(command.Context(), request)
+				switch {
+				case err != nil:
+					return err
+				case s.json():
+					return printMessage(s.Out, response)
+				case s.output == "yaml":
+					return printYAML(s, response)
+				}
+				s.printRolloutPlan(response)
+				return nil
+			})
+		},
+	}
+	command.Flags().BoolVar(&request.Emergency, "emergency", false, "by the stages for emergencies")
+	command.Flags().DurationVar(&takes, "takes", time.Minute, "how long an asset takes until it is in sync (default: as those before did, or 1m)")
+	command.Annotations = map[string]string{ownOutput: "yaml"}
+	return command
+}
+
+func (s *session) printRolloutPlan(p *apipb.PlanRolloutResponse) {
+	name := plain(p.Rollout.Name)
+	assets := count(int(p.Assets), "asset")
+	switch run := p.Rollout.Run; {
+	case p.All:
+		fmt.Fprintf(s.Out, "%s has nothing new to bring. This is how a change of all its %s would go", name, assets)
+	case p.Rest:
+		fmt.Fprintf(s.Out, "%s, run %d to %s, has %s. What is left of it goes", name, run.Run, plain(brings(run)), assets)
+	default:
+		fmt.Fprintf(s.Out, "%s would bring head to %s. That goes", name, assets)
+	}
+	fmt.Fprintf(s.Out, " at the earliest so,\nif each is in sync %s after it is let go on, and healthy:\n\n", p.Takes.AsDuration())
+	var rows [][]string
+	never := false
+	for _, step := range p.Steps {
+		when := "never, as it is now"
+		if step.At != nil {
+			after := step.At.AsTime().Sub(s.now()).Round(time.Second)
+			when = step.At.AsTime().Format("Mon 15:04:05 UTC") + " (in " + short(after) + ")"
+			if after <= 0 {
+				when = "now"
+			}
+		}
+		never = never || step.At == nil
+		named := listed(step.Assets, mostWaited)
+		if rest := int(step.Count) - len(step.Assets); rest > 0 && len(step.Assets) > mostWaited {
+			named = listed(step.Assets[:mostWaited], mostWaited) + fmt.Sprintf(" and %d more", int(step.Count)-mostWaited)
+		}
+		if step.Waits != "" {
+			named += ": waits " + step.Waits
+		}
+		rows = append(rows, []string{when, step.Stage, fmt.Sprint(step.Count), named})
+	}
+	table(s.Out, []string{"AT THE EARLIEST", "STAGE", "ASSETS", "WHICH"}, rows)
+	if len(p.Unwanted) > 0 {
+		fmt.Fprintf(s.Out, "\nNo stage wants %s: they never go on. Give the rollout a stage with rest: true in lehr.yaml.\n", plain(listed(p.Unwanted, mostWaited)))
+	}
+	if never {
+		fmt.Fprintln(s.Out, "\nNothing that is known of lets the last of these go on: what they wait for must be mended by somebody.")
+	}
+}

@@ -1,0 +1,256 @@
+package intent
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// RolloutState says where a run of a rollout stands.
+type RolloutState string
+
+const (
+	// RolloutQueued: it begins when others that hold what it changes have ended.
+	RolloutQueued RolloutState = "queued"
+	// RolloutRunning: it lets assets go on, or waits for those that did.
+	RolloutRunning RolloutState = "running"
+	// RolloutPaused: it lets no asset go on until a person says so.
+	RolloutPaused RolloutState = "paused"
+	// RolloutRollingBack: what it brought was bad, or a person said so; its assets go
+	// back to what was good.
+	RolloutRollingBack RolloutState = "rolling-back"
+	// RolloutRolledBack: they are back.
+	RolloutRolledBack RolloutState = "rolled-back"
+	// RolloutStopped: it was ended as it stood, by a person or because what it brings
+	// is bad.
+	RolloutStopped RolloutState = "stopped"
+	// RolloutSuperseded: a newer run took its place.
+	RolloutSuperseded RolloutState = "superseded"
+	// RolloutDone: all its assets went through.
+	RolloutDone RolloutState = "done"
+)
+
+// RolloutStates are all of them, those under way first.
+func RolloutStates() []RolloutState {
+	return []RolloutState{
+		RolloutQueued, RolloutRunning, RolloutPaused, RolloutRollingBack,
+		RolloutRolledBack, RolloutStopped, RolloutSuperseded, RolloutDone,
+	}
+}
+
+// Open reports whether the run goes on.
+func (s RolloutState) Open() bool {
+	switch s {
+	case RolloutQueued, RolloutRunning, RolloutPaused, RolloutRollingBack:
+		return true
+	}
+	return false
+}
+
+// Rollout is one run of a rollout: what brings one incarnation, or one value, to
+// the assets that the policy of that name governs.
+type Rollout struct {
+	Partition PartitionID `json:"partition"`
+	Name      string      `json:"name"`
+	// Run numbers the runs of the name, from 1.
+	Run   uint64       `json:"run"`
+	State RolloutState `json:"state"`
+	// To is the incarnation that it brings. It is zero in a run that sets Value in
+	// a document.
+	To    IncarnationID   `json:"to,omitzero"`
+	Value json.RawMessage `json:"value,omitempty"`
+	// From is the newest incarnation that its assets followed before; none: they
+	// followed none.
+	From  IncarnationID `json:"from,omitzero"`
+	Began time.Time     `json:"began"`
+	Ended time.Time     `json:"ended,omitzero"`
+	// By started it, and for what reason.
+	By     Actor  `json:"by"`
+	Reason string `json:"reason,omitempty"`
+	// Skipped stages are done whatever they lack; Promoted: all of them. Accepted are
+	// those whose validations a person did not wait for. Emergency: it goes by the
+	// stages for that.
+	Skipped   []string `json:"skipped,omitempty"`
+	Accepted  []string `json:"accepted,omitempty"`
+	Promoted  bool     `json:"promoted,omitempty"`
+	Emergency bool     `json:"emergency,omitempty"`
+	// Bad says why what it brings was judged bad; empty: it was not.
+	Bad string `json:"bad,omitempty"`
+	// Back is the incarnation to which it was rolled back, and Reverts the assets of
+	// which that undid more than this run had changed.
+	Back    IncarnationID `json:"back,omitzero"`
+	Reverts []AssetID     `json:"reverts,omitempty"`
+	// Orders is the number of the last order that it carried out.
+	Orders uint64 `json:"orders,omitempty"`
+	// Edits are the fields of documents that it set.
+	Edits []RolloutEdit `json:"edits,omitempty"`
+	// Progress as of the last step.
+	Progress RolloutProgress `json:"progress"`
+	// Events, the oldest first, at most MaxRolloutEvents: the oldest are left out.
+	Events []RolloutEvent `json:"events,omitempty"`
+}
+
+// MaxRolloutEvents are kept of a run.
+const MaxRolloutEvents = 200
+
+// RolloutEdit is a field of a document that a run set for assets.
+type RolloutEdit struct {
+	Document string `json:"document"`
+	Pointer  string `json:"pointer"`
+	// Before is the value that it had; nil: it had none. Revision of the document
+	// that has the new one.
+	Before   json.RawMessage `json:"before,omitempty"`
+	Revision string          `json:"revision"`
+	At       time.Time       `json:"at"`
+	// Changed says who set it to something else since: then it is kept.
+	Changed string `json:"changed,omitempty"`
+}
+
+// RolloutProgress is how far a run has come.
+type RolloutProgress struct {
+	Stages []StageProgress `json:"stages"`
+	// Waits says for what it waits, in words, and For for which assets; empty: it
+	// lets assets go on, or has ended.
+	Waits string    `json:"waits,omitempty"`
+	For   []AssetID `json:"for,omitempty"`
+	// Next is when time alone changes that, if known.
+	Next time.Time `json:"next,omitzero"`
+	// Verdicts of its validations.
+	Verdicts []ValidationVerdict `json:"verdicts,omitempty"`
+}
+
+// StageProgress is how far a stage has come: of Total assets so many were let go
+// on, and so many of those are done.
+type StageProgress struct {
+	Name     string `json:"name"`
+	Total    int    `json:"total"`
+	Selected int    `json:"selected"`
+	Done     int    `json:"done"`
+	// Waits says for what; empty: for nothing.
+	Waits string `json:"waits,omitempty"`
+	// Began is when its first asset was let go on, Ended when it was done.
+	Began time.Time `json:"began,omitzero"`
+	Ended time.Time `json:"ended,omitzero"`
+}
+
+// ValidationVerdict is what a validation finds of a stage.
+type ValidationVerdict struct {
+	Validation string `json:"validation"`
+	Stage      string `json:"stage"`
+	// Result is "good", "bad", "inconclusive", "waiting" or "broken".
+	Result string    `json:"result"`
+	Reason string    `json:"reason,omitempty"`
+	At     time.Time `json:"at"`
+	// Metrics that it looked at.
+	Metrics []MetricVerdict `json:"metrics,omitempty"`
+	// Record is the name of the blob with the raw data; empty: there is none.
+	Record string `json:"record,omitempty"`
+}
+
+// MetricVerdict is what is found of one metric.
+type MetricVerdict struct {
+	Name   string `json:"name"`
+	Result string `json:"result"`
+	Reason string `json:"reason,omitempty"`
+	// Values of what is judged, and of what it is compared with, the newest last, at
+	// most MaxMetricValues.
+	Values   []float64 `json:"values,omitempty"`
+	Baseline []float64 `json:"baseline,omitempty"`
+}
+
+// MaxMetricValues are kept in a run's record for a plot.
+const MaxMetricValues = 60
+
+// RolloutEvent is something that a run did, or that was done to it.
+type RolloutEvent struct {
+	At time.Time `json:"at"`
+	By Actor     `json:"by"`
+	// Kind is "begin", "select", "stage", "verdict", "bad", "good", "rollback", or a
+	// RolloutOrder's.
+	Kind string `json:"kind"`
+	Text string `json:"text"`
+}
+
+// OrderKind is what a person may ask of a rollout.
+type OrderKind string
+
+const (
+	OrderStart     OrderKind = "start"     // begin a run
+	OrderPause     OrderKind = "pause"     // let no asset go on
+	OrderResume    OrderKind = "resume"    // go on
+	OrderAbort     OrderKind = "abort"     // end the run as it stands
+	OrderSkip      OrderKind = "skip"      // wait no longer for the stage that it is at
+	OrderPromote   OrderKind = "promote"   // let all go on
+	OrderRollback  OrderKind = "rollback"  // go back to what was good
+	OrderEmergency OrderKind = "emergency" // go by the stages for emergencies
+	OrderForgive   OrderKind = "forgive"   // what was judged bad may be brought again
+	OrderRelease   OrderKind = "release"   // its assets follow head
+)
+
+// OrderKinds are all of them.
+func OrderKinds() []OrderKind {
+	return []OrderKind{OrderStart, OrderPause, OrderResume, OrderAbort, OrderSkip, OrderPromote, OrderRollback, OrderEmergency, OrderForgive, OrderRelease}
+}
+
+// RolloutOrder is what a person asks of a rollout.
+type RolloutOrder struct {
+	Partition PartitionID `json:"partition"`
+	// Number grows with every order of the partition.
+	Number uint64    `json:"number"`
+	Name   string    `json:"name"`
+	Kind   OrderKind `json:"kind"`
+	// Value to set, of an order to start a rollout that edits a document; in JSON.
+	Value  json.RawMessage `json:"value,omitempty"`
+	Reason string          `json:"reason"`
+	By     Actor           `json:"by"`
+	At     time.Time       `json:"at"`
+}
+
+// Observation is what a rollout saw of an asset with one content.
+type Observation struct {
+	Rollout   string  `json:"rollout"`
+	Asset     AssetID `json:"asset"`
+	Effective Digest  `json:"effective"`
+	// Selected is when it was let go on to that content by a run; zero: it had it
+	// before.
+	Selected time.Time `json:"selected,omitzero"`
+	// Arrived is when it was first seen in sync after that.
+	Arrived time.Time `json:"arrived,omitzero"`
+	// Seen is when it was last known to be in sync and healthy, and Healthy for how
+	// long since Arrived, or since it was last unhealthy: only what was seen counts.
+	Seen    time.Time     `json:"seen,omitzero"`
+	Healthy time.Duration `json:"healthy,omitempty"`
+	// LastBad is when it was last seen unhealthy, or out of sync after Arrived; Ill
+	// since when without a pause, up to now.
+	LastBad time.Time `json:"lastBad,omitzero"`
+	Ill     time.Time `json:"ill,omitzero"`
+}
+
+// Judgement says whether a content of an asset is good. One that was once bad
+// stays so until a person forgives it (S20).
+type Judgement struct {
+	Asset     AssetID   `json:"asset"`
+	Effective Digest    `json:"effective"`
+	Good      bool      `json:"good"`
+	Rollout   string    `json:"rollout"`
+	Run       uint64    `json:"run,omitempty"`
+	Reason    string    `json:"reason"`
+	At        time.Time `json:"at"`
+}
+
+// RolloutHolder is the holder of the pins of a rollout.
+func RolloutHolder(name string) Actor {
+	return Actor{Name: RolloutPrefix + name, Origin: ServerOrigin}
+}
+
+// RolloutPrefix begins the name of an actor that is a rollout.
+const RolloutPrefix = "rollout/"
+
+// Sick is the observation after a look that found the asset unhealthy, or not in
+// sync any more: what it was healthy for counts no longer.
+func (o Observation) Sick(at time.Time) Observation {
+	if o.Ill.IsZero() {
+		o.Ill = at
+	}
+	o.LastBad, o.Healthy, o.Seen = at, 0, time.Time{}
+	return o
+}

@@ -1,0 +1,90 @@
+package prodspec
+
+import (
+	"fmt"
+
+	"lehr.dev/intent"
+	"lehr.dev/rule"
+	"lehr.dev/strategist/course"
+)
+
+// staged is a rollout, and which of its stages have assets.
+type staged struct {
+	*course.Course
+	has map[string]bool
+	// fields are the pointers that it sets, each with the first asset and its stage.
+	fields map[string]pointed
+	// shared is what one field would bring to two stages at once; nil: nothing.
+	shared *[2]pointed
+	any    bool
+}
+
+type pointed struct {
+	asset intent.AssetID
+	stage string
+	field string
+}
+
+// newStaged has seen no asset. What cannot be read was refused before.
+func (l *linter) newStaged() (list []*staged, err error) {
+	all, err := course.All(rule.New(l.set), l.definition.Policy)
+	for _, c := range all {
+		list = append(list, &staged{Course: c, has: map[string]bool{}, fields: map[string]pointed{}})
+	}
+	return list, err
+}
+
+// see an asset.
+func (s *staged) see(asset intent.Asset) error {
+	selects, err := s.Selects(asset)
+	if err != nil || !selects {
+		return nil // A finding tells of the error.
+	}
+	target, err := s.Target(asset)
+	if err != nil {
+		return err
+	}
+	s.any = true
+	s.has["stages "+target.Stage], s.has["emergency "+target.Emergency] = true, true
+	if s.ByPins() {
+		return nil
+	}
+	field, err := s.Pointer(asset)
+	if err != nil {
+		return nil // A finding tells of it.
+	}
+	now := pointed{asset.ID, target.Stage, field}
+	if first, known := s.fields[field]; !known {
+		s.fields[field] = now
+	} else if first.stage != now.stage && s.shared == nil {
+		s.shared = &[2]pointed{first, now}
+	}
+	return nil
+}
+
+// rollouts warns of stages that no asset belongs to, and of fields that bring to a
+// later stage what an earlier one is to try.
+func (l *linter) rollouts() {
+	for i, s := range l.staged {
+		places, at := l.definition.RolloutPlaces[i], "rollouts."+s.Name()
+		if !s.any {
+			continue // A finding tells of it already.
+		}
+		lists := []string{"stages"}
+		if len(s.Said().Emergency) > 0 {
+			lists = append(lists, "emergency")
+		}
+		for _, list := range lists {
+			for j, stage := range s.Policy(list == "emergency").Stages {
+				if field := fmt.Sprintf("%s[%d]", list, j); !s.has[list+" "+stage.Name] {
+					l.add(places[field].Line, at+"."+field, fmt.Sprintf("no asset belongs to the stage %s of the rollout %s", stage.Name, s.Name()), "look whether its scopes and where say what is meant, and whether a stage before it has them all")
+				}
+			}
+		}
+		if s.shared != nil {
+			first, second := s.shared[0], s.shared[1]
+			l.add(places["by.field"].Line, at+".by.field", fmt.Sprintf("the field %s is that of %s in the stage %s and of %s in the stage %s, so both change at once", first.field, first.asset, first.stage, second.asset, second.stage),
+				"put into the pointer what tells them apart, as /clusters/{scope.cluster}/version")
+		}
+	}
+}

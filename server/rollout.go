@@ -1,0 +1,246 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/proto"
+
+	"lehr.dev/fault"
+	apipb "lehr.dev/gen/lehr/api/v1"
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/intent"
+	"lehr.dev/prodspec/definition"
+	"lehr.dev/store"
+)
+
+// ListRollouts lists those of head's policy, and those that only their runs tell of.
+func (s *Server) ListRollouts(ctx context.Context, request *apipb.ListRolloutsRequest) (*apipb.ListRolloutsResponse, error) {
+	partition, err := s.registered(ctx, request.Partition)
+	if err != nil {
+		return nil, err
+	}
+	policy, err := s.policy(ctx, partition.Head)
+	if err != nil {
+		return nil, err
+	}
+	runs, err := s.store.Rollouts(ctx, partition.ID, store.RolloutFilter{Newest: true, Limit: mostPage})
+	if err != nil {
+		return nil, err
+	}
+	named := map[string]*apipb.Rollout{}
+	for _, said := range policy.GetRollouts() {
+		named[said.Name] = toRollout(partition.ID, said.Name, said)
+	}
+	for _, run := range runs {
+		if named[run.Name] == nil {
+			named[run.Name] = toRollout(partition.ID, run.Name, nil)
+		}
+		run.Events = nil
+		named[run.Name].Run = toRun(run)
+	}
+	response := &apipb.ListRolloutsResponse{}
+	for _, rollout := range named {
+		response.Rollouts = append(response.Rollouts, rollout)
+	}
+	slices.SortFunc(response.Rollouts, func(a, b *apipb.Rollout) int { return cmp.Compare(a.Name, b.Name) })
+	return response, nil
+}
+
+func (s *Server) ListRuns(ctx context.Context, request *apipb.ListRunsRequest) (*apipb.ListRunsResponse, error) {
+	partition, err := s.registered(ctx, request.Partition)
+	if err != nil {
+		return nil, err
+	}
+	if _, _, err := s.standing(ctx, partition, request.Rollout); err != nil {
+		return nil, err
+	}
+	limit := page(request.Limit, usualPage, mostPage)
+	runs, err := s.store.Rollouts(ctx, partition.ID, store.RolloutFilter{Name: request.Rollout, Before: request.Before, Limit: limit})
+	if err != nil {
+		return nil, err
+	}
+	response := &apipb.ListRunsResponse{}
+	for _, run := range runs {
+		run.Events = nil
+		response.Runs = append(response.Runs, toRun(run))
+	}
+	if len(runs) == limit {
+		response.Next = runs[limit-1].Run
+	}
+	return response, nil
+}
+
+func (s *Server) GetRollout(ctx context.Context, request *apipb.GetRolloutRequest) (*apipb.GetRolloutResponse, error) {
+	partition, err := s.registered(ctx, request.Partition)
+	if err != nil {
+		return nil, err
+	}
+	rollout, err := s.rollout(ctx, partition, request.Rollout, request.Run)
+	return &apipb.GetRolloutResponse{Rollout: rollout}, err
+}
+
+// rollout is one by its name, with one of its runs; 0: the newest.
+func (s *Server) rollout(ctx context.Context, partition store.Partition, name string, number uint64) (*apipb.Rollout, error) {
+	standing, said, err := s.standing(ctx, partition, name)
+	if err != nil {
+		return nil, err
+	}
+	run := standing.Run
+	if number != 0 && (run == nil || run.Run != number) {
+		found, err := s.store.Rollouts(ctx, partition.ID, store.RolloutFilter{Name: name, Run: number, Limit: 1})
+		if err != nil {
+			return nil, err
+		}
+		if len(found) == 0 {
+			return nil, fault.New(fault.NotFound, "rollout %s of %s has no run %d", name, partition.ID, number).WithHint("lehr rollout history %s lists them", name)
+		}
+		run = &found[0]
+	}
+	rollout := toRollout(partition.ID, name, said)
+	rollout.Pins = int64(standing.Pins)
+	rollout.Pending = each(standing.Pending, toOrder)
+	if run == nil {
+		return rollout, nil
+	}
+	rollout.Run = toRun(*run)
+	if said != nil && run.State.Open() {
+		// What cannot be told of each asset hides nothing of the run.
+		if way, err := s.wayOf(ctx, partition, standing, said, mostStaged); err == nil && !way.more {
+			way.stageAssets(rollout.Run)
+		}
+	}
+	return rollout, nil
+}
+
+// standing reads what orders to a rollout rest on, and what head's policy says of
+// it; NotFound when nothing knows the name.
+func (s *Server) standing(ctx context.Context, partition store.Partition, name string) (intent.RolloutStanding, *intentpb.Rollout, error) {
+	standing := intent.RolloutStanding{Name: name}
+	policy, err := s.policy(ctx, partition.Head)
+	if err != nil {
+		return standing, nil, err
+	}
+	said := saidOf(policy, name)
+	standing.Governs, standing.ByField = said != nil, said.GetField() != nil
+	standing.Held = said.GetNewer() == intentpb.Rollout_NEWER_IS_HELD
+	standing.Emergency = len(said.GetEmergency()) > 0
+	runs, err := s.store.Rollouts(ctx, partition.ID, store.RolloutFilter{Name: name, Limit: 1})
+	if err != nil {
+		return standing, nil, err
+	}
+	done := uint64(0)
+	if len(runs) > 0 && name != "" {
+		standing.Run, done = &runs[0], runs[0].Orders
+	}
+	if !standing.Governs {
+		pins, err := s.store.Pins(ctx, partition.ID)
+		if err != nil {
+			return standing, nil, err
+		}
+		for _, pin := range pins {
+			if name != "" && pin.Rollout() == name {
+				standing.Pins++
+			}
+		}
+	}
+	if !standing.Governs && standing.Run == nil && standing.Pins == 0 {
+		return standing, nil, noRollout(partition, policy, name)
+	}
+	orders, err := s.store.RolloutOrders(ctx, partition.ID, done)
+	for _, order := range orders {
+		if order.Name == name {
+			standing.Pending = append(standing.Pending, order)
+		}
+	}
+	return standing, said, err
+}
+
+func saidOf(policy *intentpb.Policy, name string) *intentpb.Rollout {
+	for _, said := range policy.GetRollouts() {
+		if said.Name == name {
+			return said
+		}
+	}
+	return nil
+}
+
+func noRollout(partition store.Partition, policy *intentpb.Policy, name string) error {
+	hint := "lehr get rollouts lists them; they are defined in lehr.yaml, under rollouts"
+	names := each(policy.GetRollouts(), (*intentpb.Rollout).GetName)
+	if near := definition.Nearest(name, names); near != "" && len(name) <= 63 {
+		hint = fmt.Sprintf("did you mean %s? %s", near, hint)
+	}
+	return fault.New(fault.NotFound, "partition %s has no rollout %.100q", partition.ID, name).WithHint("%s", hint)
+}
+
+// WatchRollout sends what there is, and again when it is something else.
+func (s *Server) WatchRollout(ctx context.Context, request *apipb.WatchRolloutRequest, stream *connect.ServerStream[apipb.WatchRolloutResponse]) error {
+	var sent *apipb.Rollout
+	for {
+		began := s.runtime.Now()
+		changed := s.store.Changed(intent.PartitionID(request.Partition))
+		partition, err := s.registered(ctx, request.Partition)
+		if err != nil {
+			return err
+		}
+		rollout, err := s.rollout(ctx, partition, request.Rollout, request.Run)
+		if err != nil {
+			return err
+		}
+		if !proto.Equal(rollout, sent) {
+			if err := stream.Send(&apipb.WatchRolloutResponse{Rollout: rollout}); err != nil {
+				return err
+			}
+			sent = rollout
+		}
+		pause := max(watchPeriod, watchShare*s.runtime.Now().Sub(began))
+		if err := s.runtime.Wait(ctx, pause, changed); err != nil {
+			return err
+		}
+	}
+}
+
+// OrderRollout keeps what a person asks, if it makes sense now.
+func (s *Server) OrderRollout(ctx context.Context, request *apipb.OrderRolloutRequest) (*apipb.OrderRolloutResponse, error) {
+	partition, err := s.registered(ctx, request.Partition)
+	if err != nil {
+		return nil, err
+	}
+	kind := intent.OrderKind(request.Kind)
+	standing, said, err := s.standing(ctx, partition, request.Rollout)
+	if err != nil {
+		return nil, err
+	}
+	if kind == intent.OrderForgive {
+		judged, err := s.store.Judgements(ctx, partition.ID, nil)
+		if err != nil {
+			return nil, err
+		}
+		standing.Bad = len(slices.DeleteFunc(judged, func(j intent.Judgement) bool { return j.Good || j.Rollout != request.Rollout }))
+	}
+	if err := standing.Refuse(kind, json.RawMessage(request.Value)); err != nil {
+		return nil, err
+	}
+	reason, err := loosened(fmt.Sprintf("an order to %s the rollout %s of partition %s", kind, request.Rollout, partition.ID), request.Reason)
+	if err != nil {
+		return nil, err
+	}
+	order := intent.RolloutOrder{Partition: partition.ID, Name: request.Rollout, Kind: kind, Reason: reason, By: by(ctx), At: s.runtime.Now().UTC().Truncate(time.Microsecond)}
+	if request.Value != "" {
+		order.Value = json.RawMessage(request.Value)
+	}
+	if order, err = s.store.OrderRollout(ctx, order); err != nil {
+		return nil, err
+	}
+	rollout := toRollout(partition.ID, request.Rollout, said)
+	if standing.Run != nil {
+		rollout.Run = toRun(*standing.Run)
+	}
+	return &apipb.OrderRolloutResponse{Order: toOrder(order), Rollout: rollout}, nil
+}

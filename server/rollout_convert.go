@@ -1,0 +1,73 @@
+package server
+
+import (
+	"slices"
+
+	apipb "lehr.dev/gen/lehr/api/v1"
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/intent"
+)
+
+var onBad = map[intentpb.Rollout_OnBad]string{
+	intentpb.Rollout_ON_BAD_ROLLBACK: "rollback", intentpb.Rollout_ON_BAD_STOP: "stop",
+}
+
+var newer = map[intentpb.Rollout_Newer]string{
+	intentpb.Rollout_NEWER_SUPERSEDES: "supersedes", intentpb.Rollout_NEWER_QUEUES: "queues", intentpb.Rollout_NEWER_IS_HELD: "held",
+}
+
+// toRollout is one as the policy says it; nil: it does not.
+func toRollout(partition intent.PartitionID, name string, said *intentpb.Rollout) *apipb.Rollout {
+	rollout := &apipb.Rollout{Partition: string(partition), Name: name, Governs: said != nil}
+	if said != nil {
+		rollout.Select, rollout.Validate = said.Select, said.Validate
+		rollout.Document, rollout.Pointer = said.GetField().GetDocument(), said.GetField().GetPointer()
+		rollout.OnBad, rollout.Newer = onBad[said.OnBad], newer[said.Newer]
+		rollout.Stages = each(said.Stages, (*intentpb.RolloutStage).GetName)
+		rollout.Emergency = each(said.Emergency, (*intentpb.RolloutStage).GetName)
+	}
+	return rollout
+}
+
+func toRun(r intent.Rollout) *apipb.RolloutRun {
+	return &apipb.RolloutRun{
+		Run: r.Run, State: string(r.State), To: toIncarnationID(r.To), Value: string(r.Value), From: toIncarnationID(r.From),
+		Began: toTime(r.Began), Ended: toTime(r.Ended), By: toActor(r.By), Reason: r.Reason, Skipped: r.Skipped,
+		Promoted: r.Promoted, Emergency: r.Emergency, Bad: r.Bad, Back: toIncarnationID(r.Back), Reverts: names(r.Reverts),
+		Edits: each(r.Edits, toRolloutEdit), Waits: r.Progress.Waits, WaitsFor: names(r.Progress.For), Next: toTime(r.Progress.Next),
+		Stages: each(r.Progress.Stages, func(stage intent.StageProgress) *apipb.RolloutStage {
+			return &apipb.RolloutStage{
+				Name: stage.Name, Total: int64(stage.Total), Selected: int64(stage.Selected), Done: int64(stage.Done),
+				Waits: stage.Waits, Began: toTime(stage.Began), Ended: toTime(stage.Ended), Skipped: slices.Contains(r.Skipped, stage.Name),
+			}
+		}),
+		Verdicts: each(r.Progress.Verdicts, toRolloutVerdict),
+		Events: each(r.Events, func(e intent.RolloutEvent) *apipb.RolloutEvent {
+			return &apipb.RolloutEvent{At: toTime(e.At), By: toActor(e.By), Kind: e.Kind, Text: e.Text}
+		}),
+	}
+}
+
+func names(ids []intent.AssetID) []string {
+	return each(ids, func(id intent.AssetID) string { return string(id) })
+}
+
+func toRolloutVerdict(v intent.ValidationVerdict) *apipb.RolloutVerdict {
+	return &apipb.RolloutVerdict{
+		Validation: v.Validation, Stage: v.Stage, Result: v.Result, Reason: v.Reason, At: toTime(v.At), Record: v.Record,
+		Metrics: each(v.Metrics, func(m intent.MetricVerdict) *apipb.RolloutMetric {
+			return &apipb.RolloutMetric{Name: m.Name, Result: m.Result, Reason: m.Reason, Values: m.Values, Baseline: m.Baseline}
+		}),
+	}
+}
+
+func toRolloutEdit(e intent.RolloutEdit) *apipb.RolloutEdit {
+	return &apipb.RolloutEdit{Document: e.Document, Pointer: e.Pointer, Before: string(e.Before), Revision: e.Revision, At: toTime(e.At), Changed: e.Changed}
+}
+
+func toOrder(o intent.RolloutOrder) *apipb.RolloutOrder {
+	return &apipb.RolloutOrder{
+		Partition: string(o.Partition), Number: o.Number, Rollout: o.Name, Kind: string(o.Kind), Value: string(o.Value),
+		Reason: o.Reason, By: toActor(o.By), At: toTime(o.At),
+	}
+}

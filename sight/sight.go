@@ -1,0 +1,68 @@
+// Package sight is where an enforcer notes what it saw last of the assets that
+// somebody watches, as a rollout does: a report is written when it says something
+// new, and tells nothing of when it was found to be so still.
+package sight
+
+import (
+	"sync"
+	"time"
+
+	"lehr.dev/intent"
+)
+
+// Look is what was seen of an asset last.
+type Look struct {
+	At        time.Time
+	Effective intent.Digest
+	State     intent.State
+	Health    intent.HealthState
+}
+
+// Board holds the last look at each asset that is watched. The zero value watches
+// nothing; a nil one may be asked, and watches nothing for ever. It is safe for
+// concurrent use.
+type Board struct {
+	lock  sync.Mutex
+	looks map[intent.AssetID]Look
+}
+
+// Watch says whom to watch from now on, instead of those before.
+func (b *Board) Watch(assets []intent.AssetID) {
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	before := b.looks
+	b.looks = make(map[intent.AssetID]Look, len(assets))
+	for _, asset := range assets {
+		b.looks[asset] = before[asset]
+	}
+}
+
+// Watches reports whether an asset is watched.
+func (b *Board) Watches(asset intent.AssetID) bool {
+	if b == nil {
+		return false
+	}
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	_, watched := b.looks[asset]
+	return watched
+}
+
+// Saw notes what was seen of an asset, if it is watched.
+func (b *Board) Saw(asset intent.AssetID, look Look) {
+	if b == nil {
+		return
+	}
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	if _, watched := b.looks[asset]; watched {
+		b.looks[asset] = look
+	}
+}
+
+// Of is what was seen of an asset last; zero: nothing since it is watched.
+func (b *Board) Of(asset intent.AssetID) Look {
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	return b.looks[asset]
+}

@@ -1,0 +1,345 @@
+package relational
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"lehr.dev/audit"
+	"lehr.dev/fault"
+	"lehr.dev/intent"
+	"lehr.dev/store"
+)
+
+// Govern pins what has no pin of a rollout yet.
+func (s *Store) Govern(ctx context.Context, lease store.Lease, from intent.IncarnationID, governed []store.Governed) error {
+	attempt := fmt.Sprintf("putting %d assets of %q under rollouts", len(governed), lease.Partition)
+	for part := range slices.Chunk(governed, chunk) {
+		err := s.act(ctx, attempt, lease, func(t *transaction, now standing) error {
+			if from.Partition != lease.Partition || from.Sequence != now.head+1 {
+				return fault.New(fault.Conflict, "%s from %s on: head is %d", attempt, from, now.head)
+			}
+			pinned := 0
+			for _, g := range part {
+				set, err := govern(t, lease, from, g)
+				if err != nil {
+					return err
+				}
+				if set {
+					pinned++
+				}
+			}
+			if pinned == 0 {
+				return nil
+			}
+			return t.bump(lease.Partition)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// govern pins one asset, unless it is. The pin of one that head does not name is
+// kept for the incarnation that will.
+func govern(t *transaction, lease store.Lease, from intent.IncarnationID, g store.Governed) (bool, error) {
+	pin := intent.Pin{
+		Asset: g.Asset, Incarnation: intent.IncarnationID{Partition: lease.Partition}, Rank: intent.RankRollout,
+		Holder: intent.RolloutHolder(g.Rollout), Reason: "governed from here on", Created: t.now.UTC(), Governed: from.Sequence,
+	}
+	var governed intent.Sequence
+	pinned, err := t.one("SELECT governed FROM pin WHERE partition = $1 AND asset = $2 AND pin_rank = $3",
+		[]any{string(lease.Partition), string(g.Asset), int64(intent.RankRollout)}, &governed)
+	if err != nil {
+		return false, err
+	}
+	if pinned {
+		kept, err := t.exec(`UPDATE pin SET governed = $4 WHERE partition = $1 AND asset = $2 AND pin_rank = $3 AND governed <> $4
+			AND NOT EXISTS (SELECT 1 FROM member WHERE partition = $1 AND asset = $2 AND from_seq < $4 AND to_seq >= $4)`,
+			string(lease.Partition), string(g.Asset), int64(intent.RankRollout), int64(from.Sequence))
+		return kept > 0, err
+	}
+	// What it was enforced with is retained while it is on record.
+	_, err = t.one("SELECT seq FROM enforced WHERE partition = $1 AND asset = $2 AND absent = 0 AND carried = 0",
+		[]any{string(lease.Partition), string(g.Asset)}, &pin.Incarnation.Sequence)
+	if err != nil {
+		return false, err
+	}
+	_, err = setPin(t, pin)
+	return true, err
+}
+
+// SaveRollout carries a step out.
+func (s *Store) SaveRollout(ctx context.Context, lease store.Lease, step store.RolloutStep) error {
+	partition := lease.Partition
+	attempt := fmt.Sprintf("going on with the rollout %q of %q", step.Run.Name, partition)
+	return s.act(ctx, attempt, lease, func(t *transaction, now standing) error {
+		if now.revision != step.Revision {
+			return fault.New(fault.Conflict, "%s: head, a pin, a hold, an approval, an order or a stop changed since it was decided: revision %d is now %d", attempt, step.Revision, now.revision)
+		}
+		if step.Event.Kind != "" {
+			t.audit(partition, t.now, step.Event.By, "rollout-"+step.Event.Kind, step.Run.Name, step.Event.Text)
+		}
+		if step.Run.Name != "" {
+			if err := saveRun(t, attempt, step.Run); err != nil {
+				return err
+			}
+		}
+		if err := movePins(t, partition, step); err != nil {
+			return err
+		}
+		if err := remember(t, partition, step); err != nil {
+			return err
+		}
+		if len(step.Pins)+len(step.Unpin) > 0 {
+			return t.bump(partition)
+		}
+		return t.tell(partition)
+	})
+}
+
+// saveRun stores a new run, or the newest of its name as it is now.
+func saveRun(t *transaction, attempt string, run intent.Rollout) error {
+	var newest uint64
+	var open int64
+	_, err := t.one("SELECT run, open FROM rollout WHERE partition = $1 AND name = $2 ORDER BY run DESC LIMIT 1",
+		[]any{string(run.Partition), run.Name}, &newest, &open)
+	if err != nil {
+		return err
+	}
+	if run.Run != newest && run.Run != newest+1 {
+		return fault.New(fault.Conflict, "%s: the newest run is %d, not %d", attempt, newest, run.Run)
+	}
+	if run.Run == newest+1 && open == 1 {
+		return fault.New(fault.Conflict, "%s: run %d goes on still", attempt, newest)
+	}
+	record, err := encode(run)
+	if err != nil {
+		return err
+	}
+	_, err = t.exec(`INSERT INTO rollout (partition, name, run, open, target, base, back, ended, record) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+		ON CONFLICT (partition, name, run) DO UPDATE SET open = excluded.open, target = excluded.target, base = excluded.base, back = excluded.back,
+		ended = excluded.ended, record = excluded.record`,
+		string(run.Partition), run.Name, run.Run, flag(run.State.Open()), int64(run.To.Sequence), int64(run.From.Sequence), int64(run.Back.Sequence),
+		stamp(run.Ended), record)
+	return err
+}
+
+// movePins takes pins back and sets others.
+func movePins(t *transaction, partition intent.PartitionID, step store.RolloutStep) error {
+	for _, of := range step.Unpin {
+		removed, err := t.exec("DELETE FROM pin WHERE partition = $1 AND asset = $2 AND pin_rank = $3", string(partition), string(of.Asset), int64(of.Rank))
+		if err != nil {
+			return err
+		}
+		if removed > 0 {
+			t.audit(partition, t.now, step.Event.By, "unpin", string(of.Asset), "")
+		}
+	}
+	for _, pin := range step.Pins {
+		if pin.Incarnation.Partition != partition || pin.Rank >= intent.RankPerson {
+			return fault.New(fault.Invalid, "a rollout cannot pin %q to %s with rank %d", pin.Asset, pin.Incarnation, pin.Rank)
+		}
+		if pin.Incarnation.Sequence > 0 {
+			if _, err := memberAt(t, pin.Incarnation, pin.Asset); err != nil {
+				return err
+			}
+		}
+		if _, err := setPin(t, pin); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remember keeps what was seen and judged.
+func remember(t *transaction, partition intent.PartitionID, step store.RolloutStep) error {
+	for _, asset := range step.Forget {
+		if _, err := t.exec("DELETE FROM observation WHERE partition = $1 AND rollout = $2 AND asset = $3", string(partition), step.Run.Name, string(asset)); err != nil {
+			return err
+		}
+	}
+	for _, o := range step.Observed {
+		record, err := encode(o)
+		if err != nil {
+			return err
+		}
+		if _, err := t.exec(`INSERT INTO observation (partition, rollout, asset, record) VALUES ($1, $2, $3, $4)
+			ON CONFLICT (partition, rollout, asset) DO UPDATE SET record = excluded.record`,
+			string(partition), o.Rollout, string(o.Asset), record); err != nil {
+			return err
+		}
+	}
+	for _, j := range step.Forgiven {
+		if _, err := t.exec("DELETE FROM judgement WHERE partition = $1 AND asset = $2 AND effective = $3",
+			string(partition), string(j.Asset), j.Effective[:]); err != nil {
+			return err
+		}
+	}
+	for _, j := range step.Judged {
+		record, err := encode(j)
+		if err != nil {
+			return err
+		}
+		if _, err := t.exec(`INSERT INTO judgement (partition, asset, effective, good, judged, record) VALUES ($1, $2, $3, $4, $5, $6)
+			ON CONFLICT (partition, asset, effective) DO UPDATE SET good = excluded.good, judged = excluded.judged, record = excluded.record
+			WHERE judgement.good = 1`,
+			string(partition), string(j.Asset), j.Effective[:], flag(j.Good), stamp(j.At), record); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Rollouts lists runs: by name, the newest of each first.
+func (s *Store) Rollouts(ctx context.Context, partition intent.PartitionID, filter store.RolloutFilter) (runs []intent.Rollout, err error) {
+	text := "SELECT record FROM rollout WHERE partition = $1"
+	arguments := []any{string(partition), pageSize(filter.Limit)}
+	and := func(condition string, value any) {
+		arguments = append(arguments, value)
+		text += fmt.Sprintf(" AND "+condition+" $%d", len(arguments))
+	}
+	if filter.Name != "" {
+		and("name =", filter.Name)
+	}
+	if filter.Run > 0 {
+		and("run =", filter.Run)
+	}
+	if filter.Before > 0 {
+		and("run <", filter.Before)
+	}
+	if filter.Open {
+		text += " AND open = 1"
+	}
+	if filter.Newest {
+		text += " AND run = (SELECT MAX(newest.run) FROM rollout newest WHERE newest.partition = rollout.partition AND newest.name = rollout.name)"
+	}
+	text += " ORDER BY name, run DESC LIMIT $2 + 0"
+	err = s.read(ctx, fmt.Sprintf("listing the rollouts of %q", partition), func(q querier) error {
+		return q.each(text, arguments, func(row scanner) error {
+			var run intent.Rollout
+			err := decodeRow(row, "run of a rollout", &run)
+			runs = append(runs, run)
+			return err
+		})
+	})
+	return runs, err
+}
+
+// decodeRow reads the record of a row that has nothing else.
+func decodeRow(row scanner, what string, into any) error {
+	var text string
+	if err := row.Scan(&text); err != nil {
+		return err
+	}
+	return decode(what, text, into)
+}
+
+// Observations lists what a rollout saw.
+func (s *Store) Observations(ctx context.Context, partition intent.PartitionID, rollout string) (seen []intent.Observation, err error) {
+	err = s.read(ctx, fmt.Sprintf("listing what the rollout %q of %q saw", rollout, partition), func(q querier) error {
+		return q.each("SELECT record FROM observation WHERE partition = $1 AND rollout = $2 ORDER BY asset", []any{string(partition), rollout}, func(row scanner) error {
+			var o intent.Observation
+			err := decodeRow(row, "observation", &o)
+			seen = append(seen, o)
+			return err
+		})
+	})
+	return seen, err
+}
+
+// Judgements lists what is known of contents.
+func (s *Store) Judgements(ctx context.Context, partition intent.PartitionID, assets []intent.AssetID) (judged []intent.Judgement, err error) {
+	scan := func(row scanner) error {
+		var j intent.Judgement
+		err := decodeRow(row, "judgement", &j)
+		judged = append(judged, j)
+		return err
+	}
+	err = s.read(ctx, fmt.Sprintf("listing what is known to be good in %q", partition), func(q querier) error {
+		if len(assets) == 0 {
+			return q.each("SELECT record FROM judgement WHERE partition = $1 ORDER BY asset, judged", []any{string(partition)}, scan)
+		}
+		for _, asset := range assets {
+			if err := q.each("SELECT record FROM judgement WHERE partition = $1 AND asset = $2 ORDER BY judged", []any{string(partition), string(asset)}, scan); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return judged, err
+}
+
+// OrderRollout keeps what a person asks of a rollout. It is numbered by the
+// revision of the partition, which no loss of commits takes back.
+func (s *Store) OrderRollout(ctx context.Context, order intent.RolloutOrder) (intent.RolloutOrder, error) {
+	attempt := fmt.Sprintf("asking the rollout %q of %q to %s", order.Name, order.Partition, order.Kind)
+	if !slices.Contains(intent.OrderKinds(), order.Kind) {
+		return order, fault.New(fault.Invalid, "%s: nothing of that kind can be asked", attempt)
+	}
+	err := s.write(ctx, attempt, func(t *transaction) error {
+		if err := t.authorize(intent.Operator, order.Partition); err != nil {
+			return err
+		}
+		if err := mustRegister(t, attempt, order.Partition); err != nil {
+			return err
+		}
+		if order.At.IsZero() {
+			order.At = t.now.UTC()
+		}
+		t.audit(order.Partition, t.now, order.By, "rollout-"+string(order.Kind), order.Name, string(order.Value)).because(order.Reason)
+		if err := t.bump(order.Partition); err != nil {
+			return err
+		}
+		if _, err := t.one("SELECT revision FROM partitions WHERE id = $1", []any{string(order.Partition)}, &order.Number); err != nil {
+			return err
+		}
+		record, err := encode(order)
+		if err != nil {
+			return err
+		}
+		_, err = t.exec("INSERT INTO rollout_order (partition, number, created, record) VALUES ($1, $2, $3, $4)",
+			string(order.Partition), order.Number, stamp(t.now), record)
+		return err
+	})
+	return order, err
+}
+
+// RolloutOrders lists those with a higher number.
+func (s *Store) RolloutOrders(ctx context.Context, partition intent.PartitionID, after uint64) (orders []intent.RolloutOrder, err error) {
+	err = s.read(ctx, fmt.Sprintf("listing what was asked of rollouts of %q", partition), func(q querier) error {
+		return q.each("SELECT record FROM rollout_order WHERE partition = $1 AND number > $2 ORDER BY number", []any{string(partition), int64(after)}, func(row scanner) error {
+			var order intent.RolloutOrder
+			err := decodeRow(row, "order of a rollout", &order)
+			orders = append(orders, order)
+			return err
+		})
+	})
+	return orders, err
+}
+
+// setPin stores a pin with a revision above all before it (S16), in the place of
+// the asset's pin of the same rank.
+func setPin(t *transaction, pin intent.Pin) (intent.Pin, error) {
+	partition := pin.Incarnation.Partition
+	if pin.Created.IsZero() {
+		pin.Created = t.now.UTC()
+	}
+	if _, err := t.one("UPDATE partitions SET pin_revision = pin_revision + 1 WHERE id = $1 RETURNING pin_revision",
+		[]any{string(partition)}, &pin.Revision); err != nil {
+		return pin, err
+	}
+	_, err := t.exec(`INSERT INTO pin (partition, asset, pin_rank, seq, revision, holder, origin, reason, created, ends, governed)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+		ON CONFLICT (partition, asset, pin_rank) DO UPDATE SET seq = excluded.seq, revision = excluded.revision, holder = excluded.holder,
+		origin = excluded.origin, reason = excluded.reason, created = excluded.created, ends = excluded.ends, governed = excluded.governed`,
+		string(partition), string(pin.Asset), int64(pin.Rank), int64(pin.Incarnation.Sequence), pin.Revision,
+		pin.Holder.Name, pin.Holder.Origin, pin.Reason, stamp(pin.Created), stamp(pin.Until), int64(pin.Governed))
+	if err != nil {
+		return pin, err
+	}
+	t.audit(partition, t.now, pin.Holder, "pin", string(pin.Asset),
+		audit.Pinned{Incarnation: pin.Incarnation, Revision: pin.Revision}.String()).because(pin.Reason)
+	return pin, nil
+}

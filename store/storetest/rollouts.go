@@ -1,0 +1,295 @@
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"lehr.dev/fault"
+	"lehr.dev/intent"
+	"lehr.dev/store"
+)
+
+func testRollouts(t *testing.T, open func(t *testing.T) store.All) {
+	t.Run("Govern", func(t *testing.T) { govern(newWorld(t, open)) })
+	t.Run("Steps", func(t *testing.T) { rolloutSteps(newWorld(t, open)) })
+	t.Run("Orders", func(t *testing.T) { rolloutOrders(newWorld(t, open)) })
+	t.Run("Judgements", func(t *testing.T) { judgements(newWorld(t, open)) })
+	t.Run("Collected", func(t *testing.T) { rolloutsCollected(newWorld(t, open)) })
+}
+
+// rolloutPins are the places of the rollouts' pins, by asset.
+func (w *world) rolloutPins() map[intent.AssetID]intent.Sequence {
+	w.t.Helper()
+	pins, err := w.Pins(w.t.Context(), shop)
+	w.must(err)
+	found := map[intent.AssetID]intent.Sequence{}
+	for _, pin := range pins {
+		if pin.Rollout() == "web" {
+			found[pin.Asset] = pin.Incarnation.Sequence
+		}
+	}
+	return found
+}
+
+func (w *world) governs(assets ...intent.AssetID) {
+	w.t.Helper()
+	var governed []store.Governed
+	for _, asset := range assets {
+		governed = append(governed, store.Governed{Asset: asset, Rollout: "web"})
+	}
+	next := intent.IncarnationID{Partition: shop, Sequence: w.partition(shop).Head.Sequence + 1}
+	w.must(w.Govern(w.t.Context(), w.lease, next, governed))
+}
+
+func govern(w *world) {
+	t := w.t
+	w.publish(entry("a", "1"), entry("b", "1"))
+	w.enforced("a", "key-a")
+	w.publish(entry("a", "2"))
+	w.moves("governing", func() { w.governs("a", "b") })
+	if diff := cmp.Diff(map[intent.AssetID]intent.Sequence{"a": 1, "b": 0}, w.rolloutPins()); diff != "" {
+		t.Errorf("what was enforced is pinned there, and what never was nowhere:\n%s", diff)
+	}
+	before := w.revision()
+	w.governs("a", "b")
+	if after := w.revision(); after != before {
+		t.Errorf("governing what is governed moved the revision from %d to %d", before, after)
+	}
+	// What head does not name yet is kept for the incarnation that will, and so is
+	// what comes back.
+	w.governs("c")
+	w.publish(removal("c"), removal("b"))
+	w.governs("b")
+	pins, err := w.Pins(t.Context(), shop)
+	w.must(err)
+	kept := map[intent.AssetID]intent.Sequence{}
+	for _, pin := range pins {
+		kept[pin.Asset] = pin.Governed
+	}
+	if diff := cmp.Diff(map[intent.AssetID]intent.Sequence{"a": 3, "b": 4, "c": 3}, kept); diff != "" {
+		t.Errorf("governed from:\n%s", diff)
+	}
+	w.refused(w.Govern(t.Context(), w.lease, at(9), []store.Governed{{Asset: "d", Rollout: "web"}}), fault.Conflict)
+	w.publish(entry("b", "1"))
+	// What is not selected cannot go on with a push.
+	admission := w.admission("p1", "b", at(4))
+	w.admitted(admission)
+	w.refused(w.Permit(t.Context(), w.lease, "p1", noon), fault.Conflict)
+}
+
+func (w *world) run(number uint64, state intent.RolloutState, to, from int) intent.Rollout {
+	return intent.Rollout{Partition: shop, Name: "web", Run: number, State: state, To: at(to), From: at(from), Began: noon, By: alice}
+}
+
+func (w *world) step(run intent.Rollout) store.RolloutStep {
+	return store.RolloutStep{Revision: w.revision(), Run: run, Event: intent.RolloutEvent{By: intent.RolloutHolder("web"), Kind: "begin", Text: "to " + run.To.String()}}
+}
+
+func (w *world) runs(filter store.RolloutFilter) []intent.Rollout {
+	w.t.Helper()
+	runs, err := w.Rollouts(w.t.Context(), shop, filter)
+	w.must(err)
+	return runs
+}
+
+func rolloutSteps(w *world) {
+	t, ctx := w.t, w.t.Context()
+	w.publish(entry("a", "1"), entry("b", "1"))
+	w.publish(entry("a", "2"), removal("b"))
+	w.governs("a")
+	holder := intent.RolloutHolder("web")
+
+	step := w.step(w.run(1, intent.RolloutRunning, 2, 1))
+	step.Pins = []intent.Pin{{Asset: "a", Incarnation: at(2), Rank: intent.RankRollout, Holder: holder, Reason: "canary"}}
+	seen := intent.Observation{Rollout: "web", Asset: "a", Effective: digestOf("2"), Selected: noon, Healthy: time.Minute}
+	step.Observed = []intent.Observation{seen}
+	w.moves("a step that pins", func() { w.must(w.SaveRollout(ctx, w.lease, step)) })
+	if diff := cmp.Diff(map[intent.AssetID]intent.Sequence{"a": 2}, w.rolloutPins()); diff != "" {
+		t.Errorf("after the step:\n%s", diff)
+	}
+	// What it rested on has moved: nothing of it is done.
+	again := step
+	again.Run.State = intent.RolloutDone
+	w.refused(w.SaveRollout(ctx, w.lease, again), fault.Conflict)
+	if runs := w.runs(store.RolloutFilter{}); len(runs) != 1 || runs[0].State != intent.RolloutRunning {
+		t.Errorf("after a step that was refused: %+v", runs)
+	}
+	observed, err := w.Observations(ctx, shop, "web")
+	w.must(err)
+	if diff := cmp.Diff([]intent.Observation{seen}, observed, cmpopts.EquateApproxTime(0)); diff != "" {
+		t.Errorf("observed:\n%s", diff)
+	}
+
+	// Bad steps do nothing at all, whatever of them would be well.
+	for name, spoil := range map[string]func(*store.RolloutStep){
+		"a pin to what lacks the asset":     func(s *store.RolloutStep) { s.Pins[0].Asset = "c" },
+		"a pin of a person":                 func(s *store.RolloutStep) { s.Pins[0].Rank = intent.RankPerson },
+		"a pin in another partition":        func(s *store.RolloutStep) { s.Pins[0].Incarnation.Partition = theatre },
+		"a run beyond the next":             func(s *store.RolloutStep) { s.Run.Run = 3 },
+		"a new run while the newest is on":  func(s *store.RolloutStep) { s.Run.Run = 2 },
+		"a run of a number that is over":    func(s *store.RolloutStep) { s.Run.Run = 0 },
+		"a step under a lease that is over": nil,
+	} {
+		bad := w.step(w.run(1, intent.RolloutPaused, 2, 1))
+		bad.Pins = []intent.Pin{{Asset: "a", Incarnation: at(1), Rank: intent.RankRollback, Holder: holder}}
+		lease := w.lease
+		if spoil == nil {
+			lease.Epoch--
+		} else {
+			spoil(&bad)
+		}
+		if err := w.SaveRollout(ctx, lease, bad); err == nil {
+			t.Errorf("%s was carried out", name)
+		}
+		if runs := w.runs(store.RolloutFilter{Open: true}); len(runs) != 1 || runs[0].State != intent.RolloutRunning {
+			t.Errorf("after %s: %+v", name, runs)
+		}
+	}
+
+	ended := w.step(w.run(1, intent.RolloutRolledBack, 2, 1))
+	ended.Pins = []intent.Pin{{Asset: "a", Incarnation: at(1), Rank: intent.RankRollback, Holder: holder}}
+	ended.Forget = []intent.AssetID{"a"}
+	w.must(w.SaveRollout(ctx, w.lease, ended))
+	next := w.step(w.run(2, intent.RolloutRunning, 2, 1))
+	next.Unpin = []store.PinOf{{Asset: "a", Rank: intent.RankRollback}}
+	w.must(w.SaveRollout(ctx, w.lease, next))
+	if observed, err = w.Observations(ctx, shop, "web"); err != nil || len(observed) > 0 {
+		t.Errorf("what was to be forgotten is there: %v, %v", observed, err)
+	}
+	pins, err := w.Pins(ctx, shop)
+	w.must(err)
+	if len(pins) != 1 || pins[0].Rank != intent.RankRollout {
+		t.Errorf("after the rollback's pin was taken back: %+v", pins)
+	}
+	for _, test := range []struct {
+		filter store.RolloutFilter
+		want   []uint64
+	}{
+		{store.RolloutFilter{}, []uint64{2, 1}},
+		{store.RolloutFilter{Name: "web", Limit: 1}, []uint64{2}},
+		{store.RolloutFilter{Name: "web", Before: 2}, []uint64{1}},
+		{store.RolloutFilter{Name: "web", Run: 1}, []uint64{1}},
+		{store.RolloutFilter{Open: true}, []uint64{2}},
+		{store.RolloutFilter{Name: "other"}, nil},
+	} {
+		var numbers []uint64
+		for _, run := range w.runs(test.filter) {
+			numbers = append(numbers, run.Run)
+		}
+		if diff := cmp.Diff(test.want, numbers); diff != "" {
+			t.Errorf("%+v lists:\n%s", test.filter, diff)
+		}
+	}
+}
+
+func rolloutOrders(w *world) {
+	t, ctx := w.t, w.t.Context()
+	var first, second intent.RolloutOrder
+	w.moves("an order", func() {
+		var err error
+		first, err = w.OrderRollout(ctx, intent.RolloutOrder{Partition: shop, Name: "web", Kind: intent.OrderPause, Reason: "lunch", By: alice, At: noon})
+		w.must(err)
+	})
+	second, err := w.OrderRollout(ctx, intent.RolloutOrder{Partition: shop, Name: "web", Kind: intent.OrderStart, Value: []byte(`"v2"`), Reason: "ship", By: bob, At: noon})
+	w.must(err)
+	if first.Number == 0 || second.Number <= first.Number {
+		t.Errorf("orders are numbered %d and %d", first.Number, second.Number)
+	}
+	orders, err := w.RolloutOrders(ctx, shop, first.Number)
+	w.must(err)
+	if diff := cmp.Diff([]intent.RolloutOrder{second}, orders); diff != "" {
+		t.Errorf("orders after the first:\n%s", diff)
+	}
+	_, err = w.OrderRollout(ctx, intent.RolloutOrder{Partition: shop, Name: "web", Kind: "dance", By: bob})
+	w.refused(err, fault.Invalid)
+	_, err = w.OrderRollout(ctx, intent.RolloutOrder{Partition: "nowhere", Name: "web", Kind: intent.OrderPause, By: bob})
+	w.refused(err, fault.NotFound)
+}
+
+func judgements(w *world) {
+	t, ctx := w.t, w.t.Context()
+	judge := func(asset, content string, good bool) intent.Judgement {
+		return intent.Judgement{Asset: intent.AssetID(asset), Effective: digestOf(content), Good: good, Rollout: "web", Reason: "looked", At: noon}
+	}
+	save := func(step store.RolloutStep) {
+		t.Helper()
+		step.Revision = w.revision()
+		w.must(w.SaveRollout(ctx, w.lease, step))
+	}
+	known := func(assets ...intent.AssetID) map[string]bool {
+		t.Helper()
+		list, err := w.Judgements(ctx, shop, assets)
+		w.must(err)
+		found := map[string]bool{}
+		for _, j := range list {
+			found[string(j.Asset)+" "+j.Effective.Short()] = j.Good
+		}
+		return found
+	}
+	a1, a2, b1 := "a "+digestOf("1").Short(), "a "+digestOf("2").Short(), "b "+digestOf("1").Short()
+	save(store.RolloutStep{Judged: []intent.Judgement{judge("a", "1", true), judge("a", "2", true), judge("b", "1", false)}})
+	save(store.RolloutStep{Judged: []intent.Judgement{judge("a", "2", false), judge("b", "1", true)}})
+	if diff := cmp.Diff(map[string]bool{a1: true, a2: false, b1: false}, known()); diff != "" {
+		t.Errorf("what was bad stays bad (S20):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]bool{b1: false}, known("b")); diff != "" {
+		t.Errorf("of b:\n%s", diff)
+	}
+	save(store.RolloutStep{Forgiven: []intent.Judgement{judge("b", "1", false)}})
+	save(store.RolloutStep{Judged: []intent.Judgement{judge("b", "1", true)}})
+	if !known("b")[b1] {
+		t.Error("what was forgiven cannot become good")
+	}
+}
+
+// rolloutsCollected: what a run that is open needs is retained (S17), and what has
+// ended goes, but for the newest.
+func rolloutsCollected(w *world) {
+	t, ctx := w.t, w.t.Context()
+	for _, content := range []string{"1", "2", "3", "4", "5"} {
+		w.publish(entry("a", content))
+	}
+	w.must(w.SaveRollout(ctx, w.lease, w.step(w.run(1, intent.RolloutRunning, 3, 1))))
+	later := time.Now().Add(1000 * time.Hour)
+	collect := func() {
+		t.Helper()
+		_, err := w.Collect(ctx, w.lease, store.Retention{Incarnations: 1, History: time.Hour}, later)
+		w.must(err)
+	}
+	retained := func() (list []intent.Sequence) {
+		t.Helper()
+		incarnations, err := w.Incarnations(ctx, shop, 0, 0)
+		w.must(err)
+		for _, i := range incarnations {
+			list = append(list, i.ID.Sequence)
+		}
+		return list
+	}
+	collect()
+	if diff := cmp.Diff([]intent.Sequence{5, 3, 1}, retained()); diff != "" {
+		t.Errorf("with an open run from 1 to 3, retained:\n%s", diff)
+	}
+	for number := uint64(1); number <= 2; number++ {
+		ended := w.run(number, intent.RolloutDone, 3, 1)
+		ended.Ended = noon
+		w.must(w.SaveRollout(ctx, w.lease, w.step(ended)))
+	}
+	w.must(w.SaveRollout(ctx, w.lease, store.RolloutStep{Revision: w.revision(), Judged: []intent.Judgement{
+		{Asset: "a", Effective: digestOf("gone"), Good: true, At: noon}, {Asset: "a", Effective: digestOf("evil"), At: noon},
+	}}))
+	collect()
+	if diff := cmp.Diff([]intent.Sequence{5}, retained()); diff != "" {
+		t.Errorf("with no open run, retained:\n%s", diff)
+	}
+	if runs := w.runs(store.RolloutFilter{}); len(runs) != 1 || runs[0].Run != 2 {
+		t.Errorf("of the runs that ended are left: %+v", runs)
+	}
+	judged, err := w.Judgements(ctx, shop, nil)
+	w.must(err)
+	if len(judged) != 1 || judged[0].Good {
+		t.Errorf("of what nobody has any more only the bad is kept: %+v", judged)
+	}
+}

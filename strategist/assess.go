@@ -1,0 +1,124 @@
+package strategist
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/intent"
+	"lehr.dev/strategist/conduct"
+)
+
+// asked names a question: of one run, for one change of one stage.
+type asked struct {
+	run               uint64
+	validation, stage string
+	changed           int64
+}
+
+// verdict is the answer to one, as far as it is known.
+type verdict struct {
+	intent.ValidationVerdict
+	// next is when it is asked again; zero: never. asking: it is now.
+	next   time.Time
+	asking bool
+}
+
+// verdictsOf are those of a run, of the newest change of each stage.
+func (st *state) verdictsOf(run intent.Rollout) (list []intent.ValidationVerdict) {
+	newest := map[[2]string]asked{}
+	for key := range st.verdicts {
+		of := [2]string{key.validation, key.stage}
+		if key.run == run.Run && key.changed >= newest[of].changed {
+			newest[of] = key
+		}
+	}
+	for _, key := range newest {
+		if v := st.verdicts[key]; v.Result != "" {
+			list = append(list, v.ValidationVerdict)
+		}
+	}
+	slices.SortFunc(list, func(a, b intent.ValidationVerdict) int {
+		if c := compareText(a.Stage, b.Stage); c != 0 {
+			return c
+		}
+		return compareText(a.Validation, b.Validation)
+	})
+	return list
+}
+
+func compareText(a, b string) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// ask for the verdicts that are due, each away from the owner.
+func (s *Strategist) ask(ctx context.Context, v *view, name string, st *state, run intent.Rollout, questions []conduct.Question) {
+	now := s.Runtime.Now()
+	wanted := map[asked]bool{}
+	for _, q := range questions {
+		key := asked{run.Run, q.Validation, q.Stage, q.Changed.UnixNano()}
+		wanted[key] = true
+		known := st.verdicts[key]
+		if known == nil {
+			known = &verdict{next: now}
+			st.verdicts[key] = known
+		}
+		if known.asking || known.next.IsZero() || known.next.After(now) {
+			continue
+		}
+		said := validationOf(v.policy, q.Validation)
+		known.asking = true
+		of := Assessing{Partition: s.Partition, Run: run, Validation: said, Question: q, Now: now}
+		s.Runtime.Go("validation", func() {
+			s.Runtime.Point("validation")
+			found, next := s.assess(ctx, of)
+			s.inbox.Put(func() {
+				known.ValidationVerdict, known.next, known.asking = found, next, false
+			})
+		})
+	}
+	for key, v := range st.verdicts {
+		if !wanted[key] && !v.asking {
+			delete(st.verdicts, key)
+		}
+	}
+}
+
+func validationOf(policy *intentpb.Policy, name string) *intentpb.Validation {
+	for _, v := range policy.GetValidations() {
+		if v.GetName() == name {
+			return v
+		}
+	}
+	return nil
+}
+
+// askAgain is when one that failed is asked again.
+const askAgain = 10 * time.Second
+
+// assess asks for one verdict. What cannot be asked is broken, and neither good nor
+// bad (S11).
+func (s *Strategist) assess(ctx context.Context, of Assessing) (found intent.ValidationVerdict, next time.Time) {
+	broken := func(why string) (intent.ValidationVerdict, time.Time) {
+		return intent.ValidationVerdict{Validation: of.Question.Validation, Stage: of.Stage, Result: "broken", Reason: why, At: of.Now}, of.Now.Add(askAgain)
+	}
+	switch {
+	case of.Validation == nil:
+		return broken("the policy has no validation of that name")
+	case s.Assess == nil:
+		return broken("nobody answers here")
+	}
+	found, next, err := s.Options.Assess(ctx, of)
+	if err != nil {
+		return broken(err.Error())
+	}
+	found.Validation, found.Stage = of.Question.Validation, of.Stage
+	return found, next
+}

@@ -1,0 +1,211 @@
+package conduct
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/intent"
+)
+
+// wentBad: what the run brings is bad. It goes back in the same step (L8), unless
+// the policy leaves that to a person, or there is nothing good to go back to.
+func (d *decider) wentBad(why string) {
+	d.run.Bad = why
+	for i := range d.Assets {
+		if a := &d.Assets[i]; d.takesPart(a) && d.let(a) {
+			d.judge(a, a.Goal, false, why)
+		}
+	}
+	d.event(d.holder(), "bad", "%s", why)
+	if d.Said.OnBad == intentpb.Rollout_ON_BAD_STOP {
+		d.end(intent.RolloutStopped, d.holder(), "stop", "the policy leaves it to a person to go back: lehr rollout rollback %s --reason WHY", d.Name)
+		return
+	}
+	d.rollBack(d.holder(), why)
+}
+
+// rollBack moves what was let go on to the newest incarnation at which all of it
+// is good: newer pins with older content (S16).
+func (d *decider) rollBack(by intent.Actor, why string) {
+	var let []*Asset
+	for i := range d.Assets {
+		if a := &d.Assets[i]; d.takesPart(a) && d.let(a) {
+			let = append(let, a)
+		}
+	}
+	if len(let) == 0 {
+		d.end(intent.RolloutRolledBack, by, "rollback", "no asset had gone on: %s", why)
+		return
+	}
+	to, found := d.newestGood(let)
+	if !found {
+		d.end(intent.RolloutStopped, by, "stop", "there is nothing to go back to: no incarnation that is retained has content of all of %s that was found good", listed(ids(let)))
+		return
+	}
+	d.run.State, d.run.Back, d.run.Reverts = intent.RolloutRollingBack, to, nil
+	for _, a := range let {
+		content := d.Content(to, a.ID)
+		if content.IsZero() {
+			continue // It is new: nothing is deleted.
+		}
+		if before := d.Content(d.run.From, a.ID); !before.IsZero() && before != content {
+			d.run.Reverts = append(d.run.Reverts, a.ID)
+		}
+		d.pin(a, to, intent.RankRollback, fmt.Sprintf("run %d goes back: %s", d.run.Run, why))
+		a.Seen = intent.Observation{Rollout: d.Name, Asset: a.ID, Effective: content, Selected: d.Now}
+		d.decision.Seen[a.ID] = a.Seen
+	}
+	d.event(by, "rollback", "%s to %s: %s", count(len(let), "asset goes back", "assets go back"), to, listed(ids(let)))
+	if len(d.run.Reverts) > 0 {
+		d.event(by, "rollback", "this undoes earlier changes too, of %s", listed(d.run.Reverts))
+	}
+	d.run.Progress.Waits, d.run.Progress.For = "for its assets to be back", ids(let)
+}
+
+func ids(assets []*Asset) (list []intent.AssetID) {
+	for _, a := range assets {
+		list = append(list, a.ID)
+	}
+	return list
+}
+
+// newestGood is the newest incarnation before the run's at which every one of the
+// assets is good; one that it does not have yet is passed over.
+func (d *decider) newestGood(assets []*Asset) (intent.IncarnationID, bool) {
+	for _, at := range d.Older() {
+		some, all := false, true
+		for _, a := range assets {
+			content := d.Content(at, a.ID)
+			some = some || !content.IsZero()
+			all = all && (content.IsZero() || a.Known[content])
+		}
+		if some && all {
+			return at, true
+		}
+	}
+	return intent.IncarnationID{}, false
+}
+
+// goBack waits until all are back, and says for which. Then the rollout's own pins
+// are there, and those of the rollback are gone.
+func (d *decider) goBack() {
+	if d.superseded() && d.keptFrom(d.behind()) == "" {
+		// What was not back yet is on its way still, and goes on from there.
+		d.end(intent.RolloutSuperseded, d.holder(), "supersede", "%s has newer content", d.Head)
+		d.wakeAt(d.Now)
+		return
+	}
+	var back, left []*Asset
+	for i := range d.Assets {
+		a := &d.Assets[i]
+		if a.Back == nil {
+			continue
+		}
+		back = append(back, a)
+		if a.Seen.Arrived.IsZero() || !a.Seen.Ill.IsZero() || a.Look.State != intent.StateInSync {
+			left = append(left, a)
+		}
+	}
+	if len(left) > 0 {
+		first := left[0]
+		why := "to be in sync"
+		if a := first; len(a.Report.Waiting) > 0 && a.Report.Effective == a.BackAt {
+			why = ": " + a.Report.Waiting[0].Reason
+		} else if !a.Seen.Ill.IsZero() {
+			why = "to be healthy: " + a.Report.Health.Reason
+		}
+		d.run.Progress.Waits, d.run.Progress.For, d.run.Progress.Next = fmt.Sprintf("going back waits for %s %s", first.ID, why), ids(left), time.Time{}
+		return
+	}
+	for _, a := range back {
+		d.pin(a, a.Back.Incarnation, intent.RankRollout, fmt.Sprintf("run %d went back", d.run.Run))
+		d.unpin(a, intent.RankRollback)
+	}
+	d.run.Progress.Waits, d.run.Progress.For = "", nil
+	d.end(intent.RolloutRolledBack, d.holder(), "back", "all are at %s", d.run.Back)
+	d.wakeAt(d.Now)
+}
+
+// obey carries out what people asked for, in the order in which they did.
+func (d *decider) obey() {
+	for i := range d.Orders {
+		d.carryOut(&d.Orders[i])
+	}
+	if n := len(d.Orders); n > 0 && d.run != nil {
+		d.run.Orders = max(d.run.Orders, d.Orders[n-1].Number)
+	}
+}
+
+func (d *decider) carryOut(o *intent.RolloutOrder) {
+	if o.Kind == intent.OrderForgive {
+		d.forgive(o)
+		return
+	}
+	if d.run == nil {
+		return
+	}
+	running := d.run.State == intent.RolloutRunning || d.run.State == intent.RolloutPaused
+	switch {
+	case o.Kind == intent.OrderPause && d.run.State == intent.RolloutRunning:
+		d.run.State = intent.RolloutPaused
+		d.event(o.By, "pause", "%s", o.Reason)
+	case o.Kind == intent.OrderResume && d.run.State == intent.RolloutPaused:
+		d.run.State = intent.RolloutRunning
+		if v := d.unsure(); v != nil {
+			d.run.Accepted = append(d.run.Accepted, v.Stage)
+		}
+		d.event(o.By, "resume", "%s", o.Reason)
+	case o.Kind == intent.OrderAbort && running:
+		d.end(intent.RolloutStopped, o.By, "abort", "%s", o.Reason)
+	case o.Kind == intent.OrderSkip && running:
+		if stage := d.current(); stage != "" {
+			d.run.Skipped = append(d.run.Skipped, stage)
+			d.run.Accepted = append(d.run.Accepted, stage)
+			d.event(o.By, "skip", "stage %s: %s", stage, o.Reason)
+		}
+	case o.Kind == intent.OrderPromote && running:
+		d.run.Promoted, d.run.State = true, intent.RolloutRunning
+		for _, s := range d.run.Progress.Stages {
+			d.run.Accepted = append(d.run.Accepted, s.Name)
+		}
+		d.event(o.By, "promote", "%s", o.Reason)
+	case o.Kind == intent.OrderEmergency && running && d.Said != nil && len(d.Said.Emergency) > 0:
+		d.run.Emergency = true
+		d.event(o.By, "emergency", "%s", o.Reason)
+	case o.Kind == intent.OrderRollback && d.run.State != intent.RolloutRollingBack && d.run.State != intent.RolloutRolledBack && d.Said != nil:
+		for i := range d.Assets {
+			if a := &d.Assets[i]; d.takesPart(a) && d.let(a) {
+				d.judge(a, a.Goal, false, o.Reason)
+			}
+		}
+		d.run.Bad, d.run.Ended = o.Reason, time.Time{}
+		d.rollBack(o.By, o.Reason)
+	}
+}
+
+// current is the stage that the run is at.
+func (d *decider) current() string {
+	for _, s := range d.run.Progress.Stages {
+		if s.Total > 0 && s.Ended.IsZero() && !slices.Contains(d.run.Skipped, s.Name) {
+			return s.Name
+		}
+	}
+	return ""
+}
+
+// forgive lets what was judged bad be brought again: all of head's content.
+func (d *decider) forgive(o *intent.RolloutOrder) {
+	forgiven := 0
+	for i := range d.Assets {
+		if a := &d.Assets[i]; a.bad(a.Head) {
+			d.decision.Step.Forgiven = append(d.decision.Step.Forgiven, intent.Judgement{Asset: a.ID, Effective: a.Head})
+			delete(a.Known, a.Head)
+			forgiven++
+		}
+	}
+	if forgiven > 0 {
+		d.event(o.By, "forgive", "%s: %s", count(forgiven, "content", "contents"), o.Reason)
+	}
+}

@@ -1,0 +1,287 @@
+// Package conduct decides what a rollout does now: which assets go on, what was
+// seen of them, whether what they were given is good or bad, and what a person
+// asked for. It is pure: facts in, one step for the store out, and the same facts
+// give the same step; so nothing is lost when whoever asks it starts anew.
+package conduct
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/intent"
+	"lehr.dev/sight"
+	"lehr.dev/store"
+	"lehr.dev/strategist/selection"
+)
+
+// Asset is one that a rollout governs, as it is known now.
+type Asset struct {
+	ID intent.AssetID
+	// Target says to which stage it belongs; the rest of it is filled in here.
+	Target selection.Target
+	// Pin of the rollout, and Back, of its rollback, if there is one.
+	Pin  intent.Pin
+	Back *intent.Pin
+	// Pinned is its content where Pin is, BackAt where Back is, Head at head, and
+	// Goal at what the newest run brings; zero: there is none.
+	Pinned, BackAt, Head, Goal intent.Digest
+	// Selected by the policy of head. What is not is let go of.
+	Selected bool
+	Report   intent.Report
+	Look     sight.Look
+	// Stored is the observation in the store, Seen as it is now.
+	Stored, Seen intent.Observation
+	// Blocked says why it cannot be let go on, of itself.
+	Blocked string
+	// Known says of contents whether they are good.
+	Known map[intent.Digest]bool
+}
+
+// content that the asset follows by its rollout.
+func (a *Asset) content() (intent.Digest, intent.Pin) {
+	if a.Back != nil {
+		return a.BackAt, *a.Back
+	}
+	return a.Pinned, a.Pin
+}
+
+// bad reports whether a content was judged bad.
+func (a *Asset) bad(content intent.Digest) bool {
+	good, judged := a.Known[content]
+	return judged && !good
+}
+
+// Facts are what a decision rests on.
+type Facts struct {
+	Now       time.Time
+	Partition intent.PartitionID
+	Name      string
+	// Said is what head's policy says; nil: it has no such rollout any more.
+	Said *intentpb.Rollout
+	// Course is how targets are selected, by what Said says.
+	Course func(emergency bool) selection.Policy
+	Head   intent.IncarnationID
+	// Revision of the partition that all of it was read at.
+	Revision uint64
+	Stop     *intent.Stop
+	// Run is the newest of its name; nil: there was none.
+	Run    *intent.Rollout
+	Orders []intent.RolloutOrder
+	// Assets that it governs, in the order of their ids.
+	Assets []Asset
+	// Verdicts of the validations, as they are known now.
+	Verdicts []intent.ValidationVerdict
+	// Gap is the longest time between two looks that are still one.
+	Gap time.Duration
+	// Older are the retained incarnations before the run's, the newest first, and
+	// Content is what an asset is in one; zero: it is not.
+	Older   func() []intent.IncarnationID
+	Content func(at intent.IncarnationID, asset intent.AssetID) intent.Digest
+}
+
+// Decision is what is done now.
+type Decision struct {
+	// Step for the store, if Act; what it judges and observes is in it.
+	Step store.RolloutStep
+	Act  bool
+	// Next is when time alone may change the decision; zero: nothing but a change.
+	Next time.Time
+	// Seen is what is known of the assets now, to be handed in again.
+	Seen map[intent.AssetID]intent.Observation
+	// Ask are the validations to be asked now, of these stages.
+	Ask []Question
+	// Run as it is after the step; nil: there is none.
+	Run *intent.Rollout
+}
+
+// Question asks for a verdict of a validation on a stage.
+type Question struct {
+	Validation string
+	Stage      string
+	// Changed is when the last of its assets arrived at what it was given.
+	Changed time.Time
+	// Experiment are the assets that have it, Control those that do not.
+	Experiment, Control []intent.AssetID
+	// ExperimentScopes and ControlScopes are the values of their scopes, by name.
+	ExperimentScopes, ControlScopes map[string][]string
+}
+
+// looksEvery is how often a rollout under way, or one of which what is there is
+// not known to be good, is looked at.
+const looksEvery = time.Second
+
+// groundEvery is how often it is looked whether what was there before is good.
+const groundEvery = 5 * time.Second
+
+// keeps is how much of what was seen may be lost by an end of the server.
+const keeps = 10 * time.Second
+
+// patience is Rollout.patience where it is not set.
+const patience = 10 * time.Minute
+
+// Decide says what is done.
+func Decide(f Facts) Decision {
+	d := &decider{Facts: f, decision: Decision{Step: store.RolloutStep{Revision: f.Revision}, Seen: map[intent.AssetID]intent.Observation{}}}
+	if f.Run != nil {
+		run := *f.Run
+		run.Events, run.Skipped = slices.Clone(run.Events), slices.Clone(run.Skipped)
+		run.Accepted = slices.Clone(run.Accepted)
+		d.run = &run
+	}
+	d.observe()
+	d.letGo()
+	d.obey()
+	switch {
+	case d.run == nil || !d.run.State.Open():
+		d.idle()
+	case f.Said == nil:
+		d.end(intent.RolloutStopped, d.holder(), "end", "head's policy has no such rollout any more")
+	default:
+		d.goOn()
+	}
+	return d.finish()
+}
+
+// decider makes one decision.
+type decider struct {
+	Facts
+	run      *intent.Rollout
+	decision Decision
+}
+
+func (d *decider) holder() intent.Actor { return intent.RolloutHolder(d.Name) }
+
+// event adds to the run's events, and is what the audit says of the step.
+func (d *decider) event(by intent.Actor, kind, format string, arguments ...any) {
+	e := intent.RolloutEvent{At: d.Now, By: by, Kind: kind, Text: fmt.Sprintf(format, arguments...)}
+	if d.decision.Step.Event.Kind == "" {
+		d.decision.Step.Event = e
+	} else {
+		d.decision.Step.Event.Text += "; " + e.Text
+	}
+	if d.run != nil {
+		d.run.Events = append(d.run.Events, e)
+		if more := len(d.run.Events) - intent.MaxRolloutEvents; more > 0 {
+			d.run.Events = d.run.Events[more:]
+		}
+	}
+}
+
+// end ends the run.
+func (d *decider) end(state intent.RolloutState, by intent.Actor, kind, format string, arguments ...any) {
+	d.run.State, d.run.Ended = state, d.Now
+	d.event(by, kind, format, arguments...)
+}
+
+func (d *decider) wakeAt(at time.Time) {
+	if !at.IsZero() && (d.decision.Next.IsZero() || at.Before(d.decision.Next)) {
+		d.decision.Next = at
+	}
+}
+
+// pin moves an asset of the rollout.
+func (d *decider) pin(a *Asset, to intent.IncarnationID, rank intent.Rank, reason string) {
+	d.decision.Step.Pins = append(d.decision.Step.Pins, intent.Pin{
+		Asset: a.ID, Incarnation: to, Rank: rank, Holder: d.holder(), Reason: reason, Created: d.Now,
+	})
+}
+
+func (d *decider) unpin(a *Asset, rank intent.Rank) {
+	d.decision.Step.Unpin = append(d.decision.Step.Unpin, store.PinOf{Asset: a.ID, Rank: rank})
+}
+
+// letGo takes pins back of what is governed no more: at once where intent does not
+// name it, or where head asks for what the pin does; else when a person says so.
+func (d *decider) letGo() {
+	release := slices.ContainsFunc(d.Orders, func(o intent.RolloutOrder) bool { return o.Kind == intent.OrderRelease })
+	left := d.Assets[:0:0]
+	for i := range d.Assets {
+		a := &d.Assets[i]
+		gone := a.Head.IsZero() && a.Pin.Governed <= d.Head.Sequence
+		same := a.Back == nil && a.Pinned == a.Head
+		if !gone && (a.Selected || a.Head.IsZero() || !same && !release) {
+			left = append(left, *a)
+			continue
+		}
+		d.unpin(a, intent.RankRollout)
+		if a.Back != nil {
+			d.unpin(a, intent.RankRollback)
+		}
+		d.decision.Step.Forget = append(d.decision.Step.Forget, a.ID)
+		delete(d.decision.Seen, a.ID)
+	}
+	if n := len(d.Assets) - len(left); n > 0 {
+		d.event(d.holder(), "release", "%s governed no more", count(n, "asset is", "assets are"))
+	}
+	d.Assets = left
+}
+
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// finish says what is to be stored, if anything is.
+func (d *decider) finish() Decision {
+	for i := range d.Assets {
+		a := &d.Assets[i]
+		if worthKeeping(a.Stored, a.Seen) {
+			d.decision.Step.Observed = append(d.decision.Step.Observed, a.Seen)
+		}
+	}
+	d.decision.Run = d.run
+	s := &d.decision.Step
+	if d.run != nil && (d.Run == nil || told(*d.run) != told(*d.Run)) {
+		s.Run = *d.run
+	}
+	if s.Run.Name == "" && d.run != nil {
+		d.decision.Run = d.Run // What is new of it is not worth telling yet.
+	}
+	d.decision.Act = s.Run.Name != "" || len(s.Pins)+len(s.Unpin)+len(s.Observed)+len(s.Judged)+len(s.Forgiven) > 0
+	return d.decision
+}
+
+// worthKeeping reports whether a server that ended now would lose something.
+func worthKeeping(stored, seen intent.Observation) bool {
+	if seen.Asset == "" {
+		return false
+	}
+	return stored.Effective != seen.Effective || !stored.Selected.Equal(seen.Selected) || !stored.Arrived.Equal(seen.Arrived) ||
+		stored.Ill.IsZero() != seen.Ill.IsZero() || seen.Healthy < stored.Healthy || seen.Healthy-stored.Healthy >= keeps
+}
+
+// told is what is worth telling of a run: all but the numbers in its words.
+func told(run intent.Rollout) string {
+	var text strings.Builder
+	p := run.Progress
+	fmt.Fprintln(&text, run.Run, run.State, run.To, run.Skipped, run.Accepted, run.Promoted, run.Emergency, run.Bad, run.Back, run.Orders, len(run.Events), len(run.Edits), p.For)
+	fmt.Fprintln(&text, words(p.Waits))
+	for _, e := range run.Edits {
+		fmt.Fprintln(&text, e.Pointer, e.Revision, e.Changed)
+	}
+	if len(run.Events) > 0 {
+		fmt.Fprintln(&text, run.Events[len(run.Events)-1])
+	}
+	for _, s := range p.Stages {
+		fmt.Fprintln(&text, s.Name, s.Total, s.Selected, s.Done, words(s.Waits), s.Began.UnixNano(), s.Ended.UnixNano())
+	}
+	for _, v := range p.Verdicts {
+		fmt.Fprintln(&text, v.Validation, v.Stage, v.Result, v.At.UnixNano(), words(v.Reason))
+	}
+	return text.String()
+}
+
+// words of a text are all but its numbers.
+func words(text string) string {
+	return strings.Map(func(r rune) rune {
+		if '0' <= r && r <= '9' {
+			return -1
+		}
+		return r
+	}, text)
+}

@@ -1,0 +1,88 @@
+package course
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"lehr.dev/document"
+	"lehr.dev/fault"
+	"lehr.dev/intent"
+)
+
+// Pointer is a JSON Pointer with places that each asset fills in.
+type Pointer struct {
+	text string
+	path document.Path
+}
+
+// place is what looks like one; filled is what can be filled in.
+var (
+	place  = regexp.MustCompile(`\{[^{}]*\}`)
+	filled = regexp.MustCompile(`^\{(id|scope|scope\.[^{}]+|label\.[^{}]+)\}$`)
+)
+
+// ParsePointer reads one. Invalid says what is wrong.
+func ParsePointer(text string) (Pointer, error) {
+	path, err := document.ParsePath(text)
+	if err != nil {
+		return Pointer{}, err
+	}
+	if len(path) == 0 {
+		return Pointer{}, fault.New(fault.Invalid, "the pointer names the whole document").WithHint("write the field that is set, as /clusters/{scope.cluster}/version")
+	}
+	for _, part := range path {
+		for _, found := range place.FindAllString(part, -1) {
+			if !filled.MatchString(found) {
+				return Pointer{}, fault.New(fault.Invalid, "for %s in the pointer %.300q nothing is put in", found, text).
+					WithHint("known are {id}, {scope}, {scope.NAME} and {label.NAME} of the asset, as in /clusters/{scope.cluster}/version")
+			}
+		}
+		if strings.ContainsAny(place.ReplaceAllString(part, ""), "{}") {
+			return Pointer{}, fault.New(fault.Invalid, "a brace of the pointer %.300q has no other", text).WithHint("write it like /clusters/{scope.cluster}/version")
+		}
+	}
+	return Pointer{text, path}, nil
+}
+
+// Of an asset. Invalid when it has not what is to be put in.
+func (p Pointer) Of(asset intent.Asset) (string, error) {
+	scopes, labels, err := impacts(asset)
+	if err != nil {
+		return "", err
+	}
+	var missing error
+	lack := func(format string, arguments ...any) {
+		if missing == nil {
+			missing = fault.New(fault.Invalid, "the pointer %s has no value for asset %s, which %s", p.text, asset.ID, fmt.Sprintf(format, arguments...)).
+				WithHint("give the asset that scope or label, or leave it out of the rollout's select")
+		}
+	}
+	fill := func(found string) string {
+		kind, name, _ := strings.Cut(found[1:len(found)-1], ".")
+		from := labels
+		switch {
+		case kind == "id":
+			return string(asset.ID)
+		case kind == "scope" && name == "" && len(scopes) != 1:
+			lack("has %d scopes", len(scopes))
+			return ""
+		case kind == "scope" && name == "":
+			return scopes[slices.Collect(maps.Keys(scopes))[0]]
+		case kind == "scope":
+			from = scopes
+		}
+		value, has := from[name]
+		if !has {
+			lack("has no %s %s", kind, name)
+		}
+		return value
+	}
+	path := make(document.Path, len(p.path))
+	for i, part := range p.path {
+		path[i] = place.ReplaceAllStringFunc(part, fill)
+	}
+	return path.String(), missing
+}

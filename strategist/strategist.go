@@ -1,0 +1,284 @@
+// Package strategist carries rollouts out: it selects assets, updates what they
+// follow, and validates. It moves pins and edits documents, and pushes nothing:
+// the enforcer does, when its checks agree. The Strategist is an actor of its own
+// under the partition's lease. It decides by package conduct from what is stored
+// and seen, each step is one transaction, and between two steps it remembers
+// nothing that it could not read again.
+package strategist
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"time"
+
+	"lehr.dev/fault"
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/intent"
+	"lehr.dev/loop"
+	"lehr.dev/schema"
+	"lehr.dev/sight"
+	"lehr.dev/store"
+	"lehr.dev/strategist/conduct"
+)
+
+// Store is what the strategist reads and writes, as store.All says.
+type Store interface {
+	store.Rollouts
+	Changed(partition intent.PartitionID) <-chan struct{}
+	Check(ctx context.Context, lease store.Lease) error
+	Partition(ctx context.Context, id intent.PartitionID) (store.Partition, error)
+	Incarnation(ctx context.Context, id intent.IncarnationID) (intent.Incarnation, error)
+	Incarnations(ctx context.Context, partition intent.PartitionID, before intent.Sequence, limit int) ([]intent.Incarnation, error)
+	Member(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) (intent.Member, error)
+	Content(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) (intent.Member, []byte, error)
+	Pins(ctx context.Context, partition intent.PartitionID) ([]intent.Pin, error)
+	Holds(ctx context.Context, partition intent.PartitionID) ([]intent.Hold, error)
+	Report(ctx context.Context, partition intent.PartitionID, asset intent.AssetID) (intent.Report, error)
+}
+
+// Schemas finds the set of types that incarnations were published with.
+type Schemas interface {
+	Schema(ctx context.Context, partition intent.PartitionID, digest intent.Digest) (*schema.Set, error)
+}
+
+// Options of a strategist.
+type Options struct {
+	Partition intent.PartitionID
+	Store     Store
+	Schemas   Schemas
+	// Sight is where the enforcer notes what it sees.
+	Sight *sight.Board
+	// Gap is the longest time between two looks that are still one.
+	Gap time.Duration
+	// Assess asks for the verdict of a validation. It returns within a minute.
+	Assess  func(ctx context.Context, of Assessing) (intent.ValidationVerdict, time.Time, error)
+	Runtime loop.Runtime
+	Log     *slog.Logger
+}
+
+// Assessing is what a validation is asked about.
+type Assessing struct {
+	Partition  intent.PartitionID
+	Run        intent.Rollout
+	Validation *intentpb.Validation
+	conduct.Question
+	// Now is when it is asked.
+	Now time.Time
+}
+
+// Strategist of one partition.
+type Strategist struct {
+	Options
+	lease store.Lease
+	inbox *loop.Inbox[func()]
+	view  *view
+	// states of rollouts by name.
+	states map[string]*state
+	// known says of contents whether they are good; nil: not read yet.
+	known map[intent.AssetID]map[intent.Digest]bool
+}
+
+// state is what is remembered of a rollout, so that it need not be read again.
+type state struct {
+	stored, seen map[intent.AssetID]intent.Observation
+	verdicts     map[asked]*verdict
+	// said is the last reason why it could not be gone on with.
+	said string
+}
+
+// New returns a strategist.
+func New(o Options) *Strategist {
+	return &Strategist{Options: o, inbox: loop.NewInbox[func()](), states: map[string]*state{}}
+}
+
+// again is how long to wait before what could not be read is read again.
+const again = time.Second
+
+// Run goes on until the context ends or the lease is lost.
+func (s *Strategist) Run(ctx context.Context, lease store.Lease) error {
+	s.lease = lease
+	for ctx.Err() == nil {
+		changed := s.Store.Changed(s.Partition)
+		next, err := s.pass(ctx)
+		if ctx.Err() != nil {
+			break
+		}
+		pause := longest
+		switch {
+		case fault.Is(err, fault.Conflict):
+			// The partition moved on, or the lease is lost.
+			if err := s.Store.Check(ctx, lease); fault.Is(err, fault.Conflict) {
+				return err
+			}
+			pause = 0
+		case err != nil:
+			s.Log.Warn("rollouts cannot go on; trying again", "partition", s.Partition, "error", err)
+			s.known, s.states = nil, map[string]*state{}
+			pause = again
+		case len(s.states) == 0:
+			pause = -1 // Nothing is governed until head says so.
+		case !next.IsZero():
+			pause = min(max(0, next.Sub(s.Runtime.Now())), longest)
+		}
+		if pause > answers && s.asking() {
+			pause = answers
+		}
+		if pause >= 0 {
+			// Not at once, however much changes: it reads all that is governed.
+			if err := s.Runtime.Wait(ctx, leastPause, nil); err != nil {
+				return err
+			}
+		}
+		if err := s.Runtime.Wait(ctx, pause, changed); err != nil {
+			return err
+		}
+		for _, step := range s.inbox.Take() {
+			step()
+		}
+	}
+	return ctx.Err()
+}
+
+const (
+	// leastPause is between two looks, and longest where something is governed.
+	leastPause = 100 * time.Millisecond
+	longest    = 30 * time.Second
+	// answers is how often it looks whether an answer came.
+	answers = 500 * time.Millisecond
+)
+
+// asking reports whether an answer is awaited.
+func (s *Strategist) asking() bool {
+	for _, st := range s.states {
+		for _, v := range st.verdicts {
+			if v.asking {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// pass goes on with each rollout.
+func (s *Strategist) pass(ctx context.Context) (next time.Time, err error) {
+	v, err := s.read(ctx)
+	if err != nil {
+		return next, err
+	}
+	for name := range s.states {
+		if !slices.Contains(v.names, name) {
+			delete(s.states, name)
+		}
+	}
+	if len(v.names) == 0 {
+		return next, nil
+	}
+	if err := s.readKnown(ctx); err != nil {
+		return next, err
+	}
+	var watched []intent.AssetID
+	for _, name := range v.names {
+		decision, err := s.goOn(ctx, v, name)
+		if err != nil {
+			return next, err
+		}
+		if at := decision.Next; !at.IsZero() && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
+		for asset := range decision.Seen {
+			watched = append(watched, asset)
+		}
+		if decision.Act {
+			// What the others would rest on has moved.
+			next = s.Runtime.Now()
+			break
+		}
+	}
+	if !next.IsZero() {
+		slices.Sort(watched)
+		s.Sight.Watch(watched)
+	}
+	return next, nil
+}
+
+// readKnown reads what was judged, once.
+func (s *Strategist) readKnown(ctx context.Context) error {
+	if s.known != nil {
+		return nil
+	}
+	judged, err := s.Store.Judgements(ctx, s.Partition, nil)
+	if err != nil {
+		return err
+	}
+	s.known = map[intent.AssetID]map[intent.Digest]bool{}
+	for _, j := range judged {
+		s.knows(j)
+	}
+	return nil
+}
+
+func (s *Strategist) knows(j intent.Judgement) {
+	if s.known[j.Asset] == nil {
+		s.known[j.Asset] = map[intent.Digest]bool{}
+	}
+	if good, judged := s.known[j.Asset][j.Effective]; judged && !good {
+		return
+	}
+	s.known[j.Asset][j.Effective] = j.Good
+}
+
+// goOn with one rollout.
+func (s *Strategist) goOn(ctx context.Context, v *view, name string) (conduct.Decision, error) {
+	st := s.states[name]
+	if st == nil {
+		observed, err := s.Store.Observations(ctx, s.Partition, name)
+		if err != nil {
+			return conduct.Decision{}, err
+		}
+		st = &state{stored: map[intent.AssetID]intent.Observation{}, seen: map[intent.AssetID]intent.Observation{}, verdicts: map[asked]*verdict{}}
+		for _, o := range observed {
+			st.stored[o.Asset], st.seen[o.Asset] = o, o
+		}
+		s.states[name] = st
+	}
+	facts, err := s.facts(ctx, v, name, st)
+	if err != nil {
+		return conduct.Decision{}, err
+	}
+	decision := conduct.Decide(facts.Facts)
+	if facts.err != nil {
+		return decision, facts.err
+	}
+	if decision.Act {
+		s.Runtime.Point("rollout")
+		if err := s.Store.SaveRollout(ctx, s.lease, decision.Step); err != nil {
+			return decision, err
+		}
+		s.saved(st, decision.Step)
+	}
+	st.seen = decision.Seen
+	if decision.Run != nil {
+		s.ask(ctx, v, name, st, *decision.Run, decision.Ask)
+	}
+	return decision, nil
+}
+
+// saved takes up what is in the store now.
+func (s *Strategist) saved(st *state, step store.RolloutStep) {
+	for _, asset := range step.Forget {
+		delete(st.stored, asset)
+	}
+	for _, o := range step.Observed {
+		st.stored[o.Asset] = o
+	}
+	for _, j := range step.Forgiven {
+		delete(s.known[j.Asset], j.Effective)
+	}
+	for _, j := range step.Judged {
+		s.knows(j)
+	}
+	if e := step.Event; e.Kind != "" {
+		s.Log.Info("a rollout went on", "partition", s.Partition, "rollout", step.Run.Name, "run", step.Run.Run, "event", e.Kind, "what", e.Text)
+	}
+}

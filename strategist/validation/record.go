@@ -1,0 +1,96 @@
+package validation
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"lehr.dev/fault"
+	"lehr.dev/judge"
+)
+
+// recordVersion tells records from other files.
+const recordVersion = "validation/v1"
+
+// MaxRecord is the size of a record that is read, in bytes. With MostAllSamples, and as
+// many trials, one has less.
+const MaxRecord = 64 << 20
+
+// Record is an assessment with all that it was made of, so that it can be made again:
+// about 60 bytes for each sample.
+type Record struct {
+	Version string `json:"record"`
+	// Of says what was changed, for people.
+	Of         string     `json:"of,omitempty"`
+	Settings   Settings   `json:"settings"`
+	Changed    time.Time  `json:"changed"`
+	Now        time.Time  `json:"now"`
+	Readings   []Reading  `json:"readings"`
+	Assessment Assessment `json:"assessment"`
+}
+
+// NewRecord assesses, as Assess does, and keeps what it was made of. It returns the samples
+// that were judged, too.
+func NewRecord(of string, s Settings, changed time.Time, readings []Reading, now time.Time) (Record, []judge.Series, error) {
+	s, err := s.settled()
+	if err != nil {
+		return Record{}, nil, err
+	}
+	r := Record{Version: recordVersion, Of: of, Settings: s, Changed: changed, Now: now, Readings: readings}
+	a, all, err := assess(s, changed, readings, now)
+	r.Assessment = a
+	return r, seriesOf(all), err
+}
+
+// IsRecord reports whether a file says that it is one.
+func IsRecord(text []byte) bool {
+	var said struct{ Record string }
+	return json.Unmarshal(text, &said) == nil && said.Record != ""
+}
+
+// ReadRecord is Invalid for what is none.
+func ReadRecord(text []byte) (r Record, err error) {
+	if len(text) > MaxRecord {
+		return r, fault.New(fault.Invalid, "it has %d bytes, more than %d", len(text), MaxRecord).WithHint("name the record of a validation")
+	}
+	if err := json.Unmarshal(text, &r); err != nil {
+		return r, fault.New(fault.Invalid, "it is no record of a validation: %w", err).WithHint("name a file that Lehr wrote, as a whole")
+	}
+	if r.Version != recordVersion {
+		return r, fault.New(fault.Invalid, "its version %.40q is not known", r.Version).WithHint("this lehr reads %s", recordVersion)
+	}
+	return r, nil
+}
+
+// Again assesses anew, and returns the samples that were judged, and where a verdict
+// differs from that of the record, in words.
+func (r Record) Again() (a Assessment, series []judge.Series, differs []string, err error) {
+	a, all, err := assess(r.Settings, r.Changed, r.Readings, r.Now)
+	if err != nil {
+		return a, nil, nil, err
+	}
+	said := func(what string, was, is Verdict) {
+		if was != is {
+			if was == "" {
+				was = "not recorded"
+			}
+			differs = append(differs, fmt.Sprintf("%s was %s, and is %s", what, was, is))
+		}
+	}
+	said("all", r.Assessment.Verdict, a.Verdict)
+	was := map[string]Verdict{}
+	for _, m := range r.Assessment.Metrics {
+		was[m.Judged.Name] = m.Verdict
+	}
+	for _, m := range a.Metrics {
+		said(m.Judged.Name, was[m.Judged.Name], m.Verdict)
+	}
+	for i, interval := range a.Intervals {
+		was := Verdict("")
+		if i < len(r.Assessment.Intervals) {
+			was = Verdict(r.Assessment.Intervals[i].Verdict)
+		}
+		said(fmt.Sprintf("interval %d", i+1), was, Verdict(interval.Verdict))
+	}
+	return a, seriesOf(all), differs, nil
+}

@@ -1,0 +1,357 @@
+package strategist
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"lehr.dev/fault"
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/intent"
+	"lehr.dev/rule"
+	"lehr.dev/schema"
+	"lehr.dev/sight"
+	"lehr.dev/store"
+	"lehr.dev/strategist/conduct"
+	"lehr.dev/strategist/course"
+	"lehr.dev/strategist/selection"
+)
+
+// view is what one pass read.
+type view struct {
+	store.Partition
+	policy  *intentpb.Policy
+	courses map[string]*course.Course
+	runs    map[string]intent.Rollout
+	// pins by the rollout that holds them, and those of people by asset.
+	pins   map[string][]intent.Pin
+	people map[intent.AssetID]intent.Pin
+	holds  map[intent.AssetID]intent.Hold
+	// names of all rollouts that there is something to do about.
+	names []string
+	// read at this revision: nothing of the above can have changed since.
+	contents map[contentAt]intent.Digest
+	targets  map[targetOf]target
+	// made of this policy, with these types.
+	madeOf [2]intent.Digest
+}
+
+type contentAt struct {
+	at    intent.Sequence
+	asset intent.AssetID
+}
+
+type targetOf struct {
+	rollout string
+	asset   intent.AssetID
+	digest  intent.Digest
+}
+
+// target is what a rollout says of an asset with a content.
+type target struct {
+	selected bool
+	selection.Target
+}
+
+// read brings the view up to the store's revision.
+func (s *Strategist) read(ctx context.Context) (*view, error) {
+	partition, err := s.Store.Partition(ctx, s.Partition)
+	if err != nil {
+		return nil, err
+	}
+	before := s.view
+	if before == nil {
+		before = &view{contents: map[contentAt]intent.Digest{}, targets: map[targetOf]target{}}
+	}
+	v := &view{Partition: partition, policy: before.policy, courses: before.courses, madeOf: before.madeOf, contents: before.contents, targets: before.targets}
+	if before.courses == nil || before.Head != partition.Head {
+		if err := s.readPolicy(ctx, v); err != nil {
+			return nil, err
+		}
+	}
+	open, err := s.Store.Rollouts(ctx, s.Partition, store.RolloutFilter{Open: true})
+	if err != nil {
+		return nil, err
+	}
+	v.runs = map[string]intent.Rollout{}
+	for _, run := range open {
+		v.runs[run.Name] = run
+	}
+	if err := s.readPins(ctx, v, before); err != nil {
+		return nil, err
+	}
+	names := map[string]bool{}
+	for name := range v.courses {
+		names[name] = true
+	}
+	for name := range v.runs {
+		names[name] = true
+	}
+	for name := range v.pins {
+		names[name] = true
+	}
+	v.names = slices.Sorted(maps.Keys(names))
+	for _, name := range v.names {
+		if _, open := v.runs[name]; open {
+			continue
+		}
+		last, err := s.Store.Rollouts(ctx, s.Partition, store.RolloutFilter{Name: name, Limit: 1})
+		if err != nil {
+			return nil, err
+		}
+		if len(last) > 0 {
+			v.runs[name] = last[0]
+		}
+	}
+	s.view = v
+	return v, nil
+}
+
+// readPins reads who keeps assets where, unless nothing has changed since.
+func (s *Strategist) readPins(ctx context.Context, v, before *view) error {
+	if before.pins != nil && before.Revision == v.Revision {
+		v.pins, v.people, v.holds = before.pins, before.people, before.holds
+		return nil
+	}
+	pins, err := s.Store.Pins(ctx, s.Partition)
+	if err != nil {
+		return err
+	}
+	v.pins, v.people, v.holds = map[string][]intent.Pin{}, map[intent.AssetID]intent.Pin{}, map[intent.AssetID]intent.Hold{}
+	now := s.Runtime.Now()
+	for _, pin := range pins {
+		if name := pin.Rollout(); name != "" {
+			v.pins[name] = append(v.pins[name], pin)
+		} else if !intent.Expired(pin.Until, now) {
+			v.people[pin.Asset] = pin
+		}
+	}
+	holds, err := s.Store.Holds(ctx, s.Partition)
+	for _, hold := range holds {
+		if !intent.Expired(hold.Until, now) {
+			v.holds[hold.Asset] = hold
+		}
+	}
+	return err
+}
+
+// readPolicy reads what head says of rollouts.
+func (s *Strategist) readPolicy(ctx context.Context, v *view) error {
+	if v.Head.Sequence == 0 {
+		v.policy, v.courses = &intentpb.Policy{}, map[string]*course.Course{}
+		return nil
+	}
+	incarnation, err := s.Store.Incarnation(ctx, v.Head)
+	if err != nil {
+		return err
+	}
+	if made := [2]intent.Digest{incarnation.Policy, incarnation.Schema}; v.courses != nil && made == v.madeOf {
+		return nil
+	} else {
+		v.madeOf = made
+	}
+	v.policy, v.courses, v.targets = &intentpb.Policy{}, map[string]*course.Course{}, map[targetOf]target{}
+	_, body, err := s.Store.Content(ctx, v.Head, intent.PolicyAsset)
+	if fault.Is(err, fault.NotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	asset, err := schema.Decode(body)
+	if err != nil {
+		return err
+	}
+	if err := schema.Payload(asset, v.policy); err != nil {
+		return err
+	}
+	if len(v.policy.Rollouts) == 0 {
+		return nil
+	}
+	set, err := s.Schemas.Schema(ctx, s.Partition, incarnation.Schema)
+	if err != nil {
+		return err
+	}
+	courses, err := course.All(rule.New(set), v.policy)
+	if err != nil {
+		return err
+	}
+	for _, c := range courses {
+		v.courses[c.Name()] = c
+	}
+	return nil
+}
+
+// facts of one rollout. An error that came up while they were decided by is kept.
+type facts struct {
+	conduct.Facts
+	err error
+}
+
+// facts gathers what a decision rests on.
+func (s *Strategist) facts(ctx context.Context, v *view, name string, st *state) (*facts, error) {
+	f := &facts{Facts: conduct.Facts{
+		Now: s.Runtime.Now(), Partition: s.Partition, Name: name, Head: v.Head, Revision: v.Revision, Stop: v.Stop, Gap: s.Gap,
+	}}
+	c := v.courses[name]
+	if c != nil {
+		f.Said, f.Course = c.Said(), c.Policy
+	}
+	after := uint64(0)
+	if run, ran := v.runs[name]; ran {
+		f.Run, after = &run, run.Orders
+		f.Verdicts = st.verdictsOf(run)
+	}
+	orders, err := s.Store.RolloutOrders(ctx, s.Partition, after)
+	if err != nil {
+		return f, err
+	}
+	f.Orders = slices.DeleteFunc(orders, func(o intent.RolloutOrder) bool { return o.Name != name })
+	assets := map[intent.AssetID]*conduct.Asset{}
+	for _, pin := range v.pins[name] {
+		a := assets[pin.Asset]
+		if a == nil {
+			a = &conduct.Asset{ID: pin.Asset}
+			assets[pin.Asset] = a
+		}
+		if pin.Rank == intent.RankRollback {
+			a.Back = &pin
+		} else {
+			a.Pin = pin
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(assets)) {
+		a := assets[id]
+		if err := s.fill(ctx, v, c, f, st, a); err != nil {
+			return f, err
+		}
+		f.Assets = append(f.Assets, *a)
+	}
+	f.Content = func(at intent.IncarnationID, asset intent.AssetID) intent.Digest {
+		digest, err := s.contentAt(ctx, v, at, asset)
+		if err != nil {
+			f.err = err
+		}
+		return digest
+	}
+	f.Older = func() []intent.IncarnationID {
+		list, err := s.older(ctx, f.Run)
+		if err != nil {
+			f.err = err
+		}
+		return list
+	}
+	return f, nil
+}
+
+// mostOlder incarnations are looked at for one that is good.
+const mostOlder = 100
+
+// older lists what a run may go back to, the newest first.
+func (s *Strategist) older(ctx context.Context, run *intent.Rollout) (list []intent.IncarnationID, err error) {
+	incarnations, err := s.Store.Incarnations(ctx, s.Partition, run.To.Sequence, mostOlder)
+	for _, i := range incarnations {
+		list = append(list, i.ID)
+	}
+	return list, err
+}
+
+// fill says what is known of an asset.
+func (s *Strategist) fill(ctx context.Context, v *view, c *course.Course, f *facts, st *state, a *conduct.Asset) (err error) {
+	if a.Pinned, err = s.contentAt(ctx, v, a.Pin.Incarnation, a.ID); err != nil {
+		return err
+	}
+	if a.Back != nil {
+		if a.BackAt, err = s.contentAt(ctx, v, a.Back.Incarnation, a.ID); err != nil {
+			return err
+		}
+	}
+	if a.Head, err = s.contentAt(ctx, v, v.Head, a.ID); err != nil {
+		return err
+	}
+	if f.Run != nil {
+		if a.Goal, err = s.contentAt(ctx, v, f.Run.To, a.ID); err != nil {
+			return err
+		}
+	}
+	if c != nil && !a.Head.IsZero() {
+		t, err := s.targetOf(ctx, v, c, a)
+		if err != nil {
+			return err
+		}
+		a.Selected, a.Target = t.selected, t.Target
+	}
+	a.Stored, a.Seen = st.stored[a.ID], st.seen[a.ID]
+	a.Look, a.Known = s.Sight.Of(a.ID), s.known[a.ID]
+	switch hold, pin := v.holds[a.ID], v.people[a.ID]; {
+	case hold.Asset != "":
+		a.Blocked = fmt.Sprintf("it is held by %s: %s", hold.Owner.Name, hold.Reason)
+	case pin.Asset != "":
+		a.Blocked = fmt.Sprintf("it is pinned to %s by %s: %s", pin.Incarnation, pin.Holder.Name, pin.Reason)
+	}
+	if f.Run == nil || !f.Run.State.Open() || !troubled(a) {
+		return nil
+	}
+	a.Report, err = s.Store.Report(ctx, s.Partition, a.ID)
+	if fault.Is(err, fault.NotFound) {
+		err = nil
+	}
+	return err
+}
+
+// troubled: what is reported of it may say why it is not well.
+func troubled(a *conduct.Asset) bool {
+	return a.Look == (sight.Look{}) || a.Look.State != intent.StateInSync || a.Look.Health != intent.Healthy
+}
+
+// contentAt is what an asset is in an incarnation; zero: it is not in it, or it is
+// not retained. Incarnations never change, so it is read once.
+func (s *Strategist) contentAt(ctx context.Context, v *view, at intent.IncarnationID, asset intent.AssetID) (intent.Digest, error) {
+	if at.Sequence == 0 {
+		return intent.Digest{}, nil
+	}
+	key := contentAt{at.Sequence, asset}
+	if digest, known := v.contents[key]; known {
+		return digest, nil
+	}
+	member, err := s.Store.Member(ctx, at, asset)
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		return intent.Digest{}, err
+	}
+	if len(v.contents) >= mostContents {
+		clear(v.contents)
+	}
+	v.contents[key] = member.Effective
+	return member.Effective, nil
+}
+
+// mostContents bounds what is remembered.
+const mostContents = 1 << 20
+
+// targetOf is what the rollout says of the asset as head has it.
+func (s *Strategist) targetOf(ctx context.Context, v *view, c *course.Course, a *conduct.Asset) (t target, err error) {
+	key := targetOf{c.Name(), a.ID, a.Head}
+	if known, found := v.targets[key]; found {
+		return known, nil
+	}
+	_, body, err := s.Store.Content(ctx, v.Head, a.ID)
+	if err != nil {
+		return t, err
+	}
+	asset, err := schema.Decode(body)
+	if err != nil {
+		return t, err
+	}
+	if t.selected, err = c.Selects(asset); err != nil {
+		return t, err
+	}
+	if t.Target, err = c.Target(asset); err != nil {
+		return t, err
+	}
+	if len(v.targets) >= mostContents {
+		clear(v.targets)
+	}
+	v.targets[key] = t
+	return t, nil
+}
