@@ -14,7 +14,7 @@ const recordVersion = "validation/v1"
 
 // MaxRecord is the size of a record that is read, in bytes. With MostAllSamples, and as
 // many trials, one has less.
-const MaxRecord = 64 << 20
+const MaxRecord = 16 << 20
 
 // Record is an assessment with all that it was made of, so that it can be made again:
 // about 60 bytes for each sample.
