@@ -239,6 +239,14 @@ func (s *Stage) unproven(t Target) bool {
 	return t.Unproven && !t.Selected && !t.InSync && !(t.Well && t.Healthy >= s.Soak)
 }
 
+// proof orders what is unproven: the least goes on first.
+func (t Target) proof() time.Duration {
+	if !t.Well {
+		return -1
+	}
+	return t.Healthy
+}
+
 // size is how many of a group go on next, where so many have before.
 func (w Wave) size(total, selected int) int {
 	switch {
@@ -369,6 +377,7 @@ func (c *chooser) wave(g *group, since time.Duration, room int) (chosen int) {
 			c.waits(fmt.Sprintf("for %s to go on, which has what is not known to be good", c.members[first].Asset))
 			return 0
 		}
+		slices.SortStableFunc(left, func(a, b Target) int { return cmp.Compare(a.proof(), b.proof()) })
 	}
 	var blocked []Target
 	for _, t := range left {
