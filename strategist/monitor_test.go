@@ -350,10 +350,17 @@ func (m *monitor) unproven(id intent.AssetID, pin intent.Pin, soak time.Duration
 // notice is how long it may take until a strategist knows what was seen.
 const notice = 3 * time.Second
 
-// fell: an asset had soaked with what a run brought, and is ill since a moment ago.
+// fell: an asset had soaked with what a run brought, and is ill since a moment ago; or
+// it came back a moment ago from what was bad.
 func (m *monitor) fell(id intent.AssetID) bool {
 	t := m.things[id]
-	return t != nil && !t.judge.ill.IsZero() && !m.good[id][t.content] && !m.ground[id][t.content]
+	switch {
+	case t == nil:
+		return false
+	case t.by == intent.RankRollback && m.ago(t.since) < m.paced(notice):
+		return true
+	}
+	return !t.judge.ill.IsZero() && !m.good[id][t.content] && !m.ground[id][t.content]
 }
 
 // through: an asset has what the run brings, and it is known to be good, or it soaked.

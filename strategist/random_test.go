@@ -37,6 +37,9 @@ func TestRandomRollouts(t *testing.T) {
 		}
 		t.Logf("looked at in %d worlds: %v", worlds, seen)
 	})
+	if testing.Short() {
+		*seeds = min(*seeds, 60)
+	}
 	parts := uint64(runtime.GOMAXPROCS(0))
 	for part := range parts {
 		t.Run(fmt.Sprint("part ", part+1), func(t *testing.T) {
