@@ -142,7 +142,7 @@ type ValidationVerdict struct {
 	At     time.Time `json:"at"`
 	// Metrics that it looked at.
 	Metrics []MetricVerdict `json:"metrics,omitempty"`
-	// Record is the name of the blob with the raw data; empty: there is none.
+	// Record is the name of the record with the raw data; empty: there is none.
 	Record string `json:"record,omitempty"`
 }
 

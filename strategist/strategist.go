@@ -35,6 +35,7 @@ type Store interface {
 	Pins(ctx context.Context, partition intent.PartitionID) ([]intent.Pin, error)
 	Holds(ctx context.Context, partition intent.PartitionID) ([]intent.Hold, error)
 	Report(ctx context.Context, partition intent.PartitionID, asset intent.AssetID) (intent.Report, error)
+	PutBlobs(ctx context.Context, lease store.Lease, kind string, blobs map[string][]byte) error
 }
 
 // Schemas finds the set of types that incarnations were published with.
@@ -52,7 +53,7 @@ type Options struct {
 	// Gap is the longest time between two looks that are still one.
 	Gap time.Duration
 	// Assess asks for the verdict of a validation. It returns within a minute.
-	Assess  func(ctx context.Context, of Assessing) (intent.ValidationVerdict, time.Time, error)
+	Assess  func(ctx context.Context, of Assessing) (Assessed, error)
 	Runtime loop.Runtime
 	Log     *slog.Logger
 }
@@ -65,6 +66,15 @@ type Assessing struct {
 	conduct.Question
 	// Now is when it is asked.
 	Now time.Time
+}
+
+// Assessed is the answer.
+type Assessed struct {
+	intent.ValidationVerdict
+	// Next is when to ask again; zero: never, for this is the last word.
+	Next time.Time
+	// Record of it, to keep, as store.JudgementBlobs says; nil: there is none.
+	Record []byte
 }
 
 // Strategist of one partition.
