@@ -28,16 +28,22 @@ type verdict struct {
 	asking bool
 }
 
-// verdictsOf are those of a run, of the newest change of each stage.
+// verdictsOf are those of a run, of the newest change of each stage; and what was
+// found bad, whatever has changed since that was asked.
 func (st *state) verdictsOf(run intent.Rollout) (list []intent.ValidationVerdict) {
-	newest := map[[2]string]asked{}
-	for key := range st.verdicts {
+	found := map[[2]string]asked{}
+	for key, v := range st.verdicts {
+		if key.run != run.Run {
+			continue
+		}
 		of := [2]string{key.validation, key.stage}
-		if key.run == run.Run && key.changed >= newest[of].changed {
-			newest[of] = key
+		best, known := found[of]
+		bad, worse := v.Result == "bad", known && st.verdicts[best].Result == "bad"
+		if !known || bad && !worse || bad == worse && key.changed > best.changed {
+			found[of] = key
 		}
 	}
-	for _, key := range newest {
+	for _, key := range found {
 		if v := st.verdicts[key]; v.Result != "" {
 			list = append(list, v.ValidationVerdict)
 		}

@@ -9,6 +9,7 @@ package strategist
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"slices"
 	"time"
 
@@ -182,6 +183,7 @@ func (s *Strategist) pass(ctx context.Context) (next time.Time, err error) {
 		}
 	}
 	if len(v.names) == 0 {
+		s.Sight.Watch(nil)
 		return next, nil
 	}
 	if err := s.readKnown(ctx); err != nil {
@@ -193,22 +195,19 @@ func (s *Strategist) pass(ctx context.Context) (next time.Time, err error) {
 		if err != nil {
 			return next, err
 		}
-		if at := decision.Next; !at.IsZero() && (next.IsZero() || at.Before(next)) {
-			next = at
-		}
-		for asset := range decision.Seen {
-			watched = append(watched, asset)
-		}
 		if decision.Act {
-			// What the others would rest on has moved.
-			next = s.Runtime.Now()
-			break
+			// What the others would rest on has moved; whom to watch is said when all
+			// were gone on with.
+			return s.Runtime.Now(), nil
+		}
+		if at := decision.Next; !at.IsZero() {
+			if next.IsZero() || at.Before(next) {
+				next = at
+			}
+			watched = slices.AppendSeq(watched, maps.Keys(decision.Seen))
 		}
 	}
-	if !next.IsZero() {
-		slices.Sort(watched)
-		s.Sight.Watch(watched)
-	}
+	s.Sight.Watch(watched)
 	return next, nil
 }
 
