@@ -98,6 +98,9 @@ type Facts struct {
 	Verdicts []intent.ValidationVerdict
 	// Gap is the longest time between two looks that are still one.
 	Gap time.Duration
+	// Loosened says what Said asks for no longer, or less of, than was asked for before
+	// head's content of these assets came. It may be nil: nothing.
+	Loosened func(assets []intent.AssetID) []string
 	// Older are the retained incarnations before the run's, the newest first, and
 	// Content is what an asset is in one; zero: it is not.
 	Older   func() []intent.IncarnationID
@@ -140,9 +143,6 @@ const groundEvery = 5 * time.Second
 
 // keeps is how much of what was seen may be lost by an end of the server.
 const keeps = 10 * time.Second
-
-// patience is Rollout.patience where it is not set.
-const patience = 10 * time.Minute
 
 // Decide says what is done.
 func Decide(f Facts) Decision {
