@@ -146,7 +146,7 @@ const keeps = 10 * time.Second
 
 // Decide says what is done.
 func Decide(f Facts) Decision {
-	d := &decider{Facts: f, decision: Decision{Step: store.RolloutStep{Revision: f.Revision}, Seen: map[intent.AssetID]intent.Observation{}}}
+	d := &decider{Facts: f, decision: Decision{Step: store.RolloutStep{Rollout: f.Name, Revision: f.Revision}, Seen: map[intent.AssetID]intent.Observation{}}}
 	if f.Run != nil {
 		run := *f.Run
 		run.Events, run.Skipped = slices.Clone(run.Events), slices.Clone(run.Skipped)
@@ -157,6 +157,8 @@ func Decide(f Facts) Decision {
 	d.letGo()
 	d.obey()
 	switch {
+	case f.Run != nil && f.Run.State.Open() && !d.run.State.Open():
+		d.wakeAt(d.Now) // A person ended it just now: another begins in a step of its own.
 	case d.run == nil || !d.run.State.Open():
 		d.idle()
 	case d.run.State == intent.RolloutRollingBack && f.Run.State != intent.RolloutRollingBack:

@@ -299,7 +299,7 @@ func (d *decider) targets() (list []selection.Target) {
 		t.Selected = d.let(a)
 		t.Blocked = a.Blocked
 		t.Unproven, t.Healthy = a.unproven(), a.Seen.Healthy
-		t.Well = a.Seen.Ill.IsZero() && !a.Seen.Seen.IsZero()
+		t.Well = a.Seen.Ill.IsZero() && (a.Seen.Healthy > 0 || !a.Seen.Seen.IsZero())
 		if content, _ := a.content(); t.Unproven && a.bad(content) {
 			t.Well = false
 		}
@@ -308,7 +308,7 @@ func (d *decider) targets() (list []selection.Target) {
 		}
 		if t.Selected {
 			t.InSync = !a.Seen.Arrived.IsZero() && a.Look.State == intent.StateInSync && a.Look.Effective == a.Goal
-			t.Well = t.Well && t.InSync
+			t.Well = t.InSync && t.Well && !a.Seen.Seen.IsZero()
 			if !t.InSync && a.Report.Effective == a.Goal && len(a.Report.Waiting) > 0 {
 				t.Blocked = a.Report.Waiting[0].Reason
 			}
