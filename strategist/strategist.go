@@ -15,6 +15,7 @@ import (
 
 	"lehr.dev/fault"
 	intentpb "lehr.dev/gen/lehr/intent/v1"
+	pluginpb "lehr.dev/gen/lehr/plugin/v1"
 	"lehr.dev/intent"
 	"lehr.dev/loop"
 	"lehr.dev/schema"
@@ -54,7 +55,9 @@ type Options struct {
 	// Gap is the longest time between two looks that are still one.
 	Gap time.Duration
 	// Assess asks for the verdict of a validation. It returns within a minute.
-	Assess  func(ctx context.Context, of Assessing) (Assessed, error)
+	Assess func(ctx context.Context, of Assessing) (Assessed, error)
+	// Select asks a plugin which assets of a stage go on, as plugin.Judge says.
+	Select  func(ctx context.Context, plugin string, asked *pluginpb.SelectRequest) (*pluginpb.SelectResponse, error)
 	Runtime loop.Runtime
 	Log     *slog.Logger
 }
@@ -94,6 +97,7 @@ type Strategist struct {
 type state struct {
 	stored, seen map[intent.AssetID]intent.Observation
 	verdicts     map[asked]*verdict
+	picks        map[string]*picking
 	// said is the last reason why it could not be gone on with.
 	said string
 }
@@ -164,6 +168,11 @@ func (s *Strategist) asking() bool {
 	for _, st := range s.states {
 		for _, v := range st.verdicts {
 			if v.asking {
+				return true
+			}
+		}
+		for _, p := range st.picks {
+			if p.asking {
 				return true
 			}
 		}
@@ -260,7 +269,7 @@ func (s *Strategist) readSeen(ctx context.Context, v *view, name string, st *sta
 func (s *Strategist) goOn(ctx context.Context, v *view, name string) (conduct.Decision, error) {
 	st := s.states[name]
 	if st == nil {
-		st = &state{stored: map[intent.AssetID]intent.Observation{}, seen: map[intent.AssetID]intent.Observation{}, verdicts: map[asked]*verdict{}}
+		st = &state{stored: map[intent.AssetID]intent.Observation{}, seen: map[intent.AssetID]intent.Observation{}, verdicts: map[asked]*verdict{}, picks: map[string]*picking{}}
 		s.states[name] = st
 	}
 	if err := s.readSeen(ctx, v, name, st); err != nil {
@@ -284,6 +293,7 @@ func (s *Strategist) goOn(ctx context.Context, v *view, name string) (conduct.De
 	st.seen = decision.Seen
 	if decision.Run != nil {
 		s.ask(ctx, v, name, st, *decision.Run, decision.Ask)
+		s.pick(ctx, st, *decision.Run, decision.Pick)
 	}
 	return decision, nil
 }

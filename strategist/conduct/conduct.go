@@ -96,6 +96,8 @@ type Facts struct {
 	Assets []Asset
 	// Verdicts of the validations, as they are known now.
 	Verdicts []intent.ValidationVerdict
+	// Picked is what plugins say of stages, by the stage.
+	Picked map[string]Picked
 	// Gap is the longest time between two looks that are still one.
 	Gap time.Duration
 	// Loosened says what Said asks for no longer, or less of, than was asked for before
@@ -118,6 +120,8 @@ type Decision struct {
 	Seen map[intent.AssetID]intent.Observation
 	// Ask are the validations to be asked now, of these stages.
 	Ask []Question
+	// Pick are the plugins to be asked now.
+	Pick []Pick
 	// Run as it is after the step; nil: there is none.
 	Run *intent.Rollout
 }

@@ -334,6 +334,7 @@ func (d *decider) earns(a *Asset) string {
 func (d *decider) advance() {
 	targets := d.targets()
 	policy := d.policy()
+	d.pick(policy, targets)
 	choice := selection.Choose(policy, targets, d.Now)
 	d.wakeAt(choice.Next)
 	d.ask(policy, targets)
