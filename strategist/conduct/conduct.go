@@ -161,7 +161,7 @@ func Decide(f Facts) Decision {
 	d.letGo()
 	d.obey()
 	switch {
-	case f.Run != nil && f.Run.State.Open() && !d.run.State.Open():
+	case f.Run != nil && !d.run.State.Open() && !d.run.Ended.Equal(f.Run.Ended):
 		d.wakeAt(d.Now) // A person ended it just now: another begins in a step of its own.
 	case d.run == nil || !d.run.State.Open():
 		d.idle()
@@ -261,7 +261,7 @@ func count(n int, one, many string) string {
 func (d *decider) finish() Decision {
 	for i := range d.Assets {
 		a := &d.Assets[i]
-		if worthKeeping(a.Stored, a.Seen) {
+		if worthKeeping(a.Stored, a.Seen) || d.soaked(a, a.Seen) && !d.soaked(a, a.Stored) {
 			d.decision.Step.Observed = append(d.decision.Step.Observed, a.Seen)
 		}
 	}
@@ -275,6 +275,17 @@ func (d *decider) finish() Decision {
 	}
 	d.decision.Act = s.Run.Name != "" || len(s.Pins)+len(s.Unpin)+len(s.Observed)+len(s.Judged)+len(s.Forgiven) > 0
 	return d.decision
+}
+
+// soaked reports whether what was seen is enough for the asset's stage. What others go
+// on by is stored before they do.
+func (d *decider) soaked(a *Asset, seen intent.Observation) bool {
+	if d.Said == nil || d.run == nil || seen.Effective != a.Seen.Effective {
+		return false
+	}
+	stages := d.Course(d.run.Emergency).Stages
+	at := slices.IndexFunc(stages, func(s selection.Stage) bool { return s.Name == d.stageOf(a) })
+	return at >= 0 && seen.Healthy > 0 && seen.Healthy >= stages[at].Soak
 }
 
 // worthKeeping reports whether a server that ended now would lose something.
