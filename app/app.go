@@ -32,9 +32,7 @@ import (
 	"lehr.dev/plugin"
 	"lehr.dev/prodspec"
 	"lehr.dev/prodspec/generate"
-	"lehr.dev/prodspec/inquiry"
 	"lehr.dev/prodspec/source"
-	"lehr.dev/prodspec/validate"
 	"lehr.dev/server"
 	"lehr.dev/store"
 	"lehr.dev/store/postgres"
@@ -75,8 +73,8 @@ type App struct {
 	turns *generate.Turns
 	// tell delivers notifications; nil in a simulation: nobody is told.
 	tell func(ctx context.Context, target string, message notify.Message) error
-	// outside answers what rules ask; nil in a simulation: nobody does.
-	outside validate.Outside
+	// inquires: what rules ask outside is asked. In a simulation it is not.
+	inquires bool
 	// traces go to a collector; nil: to nobody.
 	traces *traces
 	// measures are of the process; those of partitions are in their states.
@@ -229,7 +227,7 @@ func (a *App) open(ctx context.Context) error {
 		if _, err := external.ReadPolicy(a.options.ExternalChecks); err != nil {
 			return err
 		}
-		a.outside = inquiry.New(a.options.ExternalChecks, a.runtime.Now).Ask
+		a.inquires = true
 		running, err := a.runner()
 		if err != nil {
 			return err

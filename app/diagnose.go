@@ -110,7 +110,7 @@ func (a *answer) Header() http.Header { return a.header }
 func (a *answer) WriteHeader(int)     {}
 
 // described lists the plugins. Their arguments, which a partition chose, are left
-// out.
+// out, and so are their words, which may hold a secret.
 func (p *pool) described() []byte {
 	if p == nil {
 		return nil
@@ -133,7 +133,7 @@ func (p *pool) described() []byte {
 
 func wellOr(err error) string {
 	if err != nil {
-		return err.Error()
+		return "fails"
 	}
 	return "well"
 }

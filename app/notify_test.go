@@ -61,11 +61,7 @@ func TestNotificationsAreSent(t *testing.T) {
 		return len(told["/chat"]) > 0 && len(told["/hung"]) > 0 && p.has("a") && p.has("b")
 	})
 	eventually(t, "the target that it may not use is known to fail", func() bool {
-		data, err := opened.GetBlob(t.Context(), "one", notify.BlobKind, notify.BlobName)
-		if err != nil {
-			return false
-		}
-		state, err := notify.Decode(data)
+		state, err := notify.Load(t.Context(), opened, "one")
 		return err == nil && state.Targets["theirs"] != nil && strings.Contains(state.Targets["theirs"].Problem, "has no target")
 	})
 	lock.Lock()

@@ -9,6 +9,8 @@ import (
 	"lehr.dev/loop"
 	"lehr.dev/prodspec"
 	"lehr.dev/prodspec/generate"
+	"lehr.dev/prodspec/inquiry"
+	"lehr.dev/prodspec/validate"
 	"lehr.dev/store"
 )
 
@@ -22,9 +24,13 @@ func (a *App) runPipeline(ctx context.Context, s *state, runtime loop.Runtime, l
 	if process, is := runner.(*generate.Process); is {
 		runner = process.Of(s.partition)
 	}
+	var outside validate.Outside
+	if a.inquires {
+		outside = inquiry.New(a.options.ExternalChecks, a.runtime.Now).Ask
+	}
 	pipeline, err := prodspec.New(prodspec.Options{
 		Partition: partition, Store: a.store, Runner: runner,
-		Trial: a.options.Parts.Trial, Place: a.options.Parts.Sources, Elsewhere: a.elsewhere.options(a.options), Outside: a.outside, Runtime: runtime, Log: a.log, Measure: &s.measure.Pipeline, Trace: a.tracer(),
+		Trial: a.options.Parts.Trial, Place: a.options.Parts.Sources, Elsewhere: a.elsewhere.options(a.options), Outside: outside, Runtime: runtime, Log: a.log, Measure: &s.measure.Pipeline, Trace: a.tracer(),
 	})
 	if err != nil {
 		return err

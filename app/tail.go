@@ -41,7 +41,43 @@ type twice struct{ shown, kept slog.Handler }
 // keeping is a log that also remembers what it is told from info on, though less
 // may be shown.
 func (r *tail) keeping(log *slog.Logger) *slog.Logger {
-	return slog.New(twice{log.Handler(), slog.NewTextHandler(r, nil)})
+	return slog.New(twice{log.Handler(), discreet{Handler: slog.NewTextHandler(r, nil)}})
+}
+
+// discreet leaves out what plugins said in their own words, which may hold a secret:
+// a bundle is for strangers (S13).
+type discreet struct {
+	slog.Handler
+	// plugin: the records are about one.
+	plugin bool
+}
+
+// ours are attributes of records about plugins that hold none of their words.
+var ours = map[string]bool{
+	"plugin": true, "partition": true, "version": true, "pid": true, "failures": true, "again": true, "again_in": true, "lines_dropped": true,
+}
+
+func (d discreet) Handle(ctx context.Context, record slog.Record) error {
+	kept := slog.NewRecord(record.Time, record.Level, record.Message, record.PC)
+	about := d.plugin
+	record.Attrs(func(a slog.Attr) bool { about = about || a.Key == "plugin"; return true })
+	record.Attrs(func(a slog.Attr) bool {
+		if about && !ours[a.Key] {
+			a.Value = slog.StringValue("left out")
+		}
+		kept.AddAttrs(a)
+		return true
+	})
+	return d.Handler.Handle(ctx, kept)
+}
+
+func (d discreet) WithAttrs(attributes []slog.Attr) slog.Handler {
+	about := slices.ContainsFunc(attributes, func(a slog.Attr) bool { return a.Key == "plugin" })
+	return discreet{d.Handler.WithAttrs(attributes), d.plugin || about}
+}
+
+func (d discreet) WithGroup(name string) slog.Handler {
+	return discreet{d.Handler.WithGroup(name), d.plugin}
 }
 
 func (t twice) Enabled(ctx context.Context, level slog.Level) bool {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -113,16 +114,19 @@ func (s *session) bundle(ctx context.Context) ([]bundled, error) {
 			return rendered(heads, err)
 		})
 		for _, state := range []string{"waiting", "pushing"} {
-			add(of+state+".json", "reports of what is "+state+", without values of fields", func() ([]byte, error) {
+			add(of+state+".json", "reports of what is "+state+", without values of fields, nor words of plugins", func() ([]byte, error) {
 				reports, err := c.Reports.ListReports(ctx, &apipb.ListReportsRequest{Partition: p.Id, State: state, Limit: bundledReports})
 				for _, report := range reports.GetReports() {
-					withoutValues(report)
+					withoutWords(report)
 				}
 				return rendered(reports, err)
 			})
 		}
 		add(of+"pushes.json", "the newest pushes, and how they ended", func() ([]byte, error) {
 			pushes, err := c.Journal.ListPushes(ctx, &apipb.ListPushesRequest{Partition: p.Id, Limit: bundledPushes})
+			for _, push := range pushes.GetPushes() {
+				pushWithoutWords(push)
+			}
 			return rendered(pushes, err)
 		})
 		add(of+"audit.txt", "whether its audit is whole", func() ([]byte, error) { return auditText(ctx, c, p.Id) })
@@ -141,12 +145,38 @@ func (s *session) bundle(ctx context.Context) ([]bundled, error) {
 	return files, nil
 }
 
-// withoutValues leaves of a report which fields differ, and not what is in them.
-func withoutValues(report *apipb.Report) {
+// foreign are kinds of waiting in whose reasons plugins, or others whom checks ask,
+// speak.
+var foreign = []string{
+	"plugin", "unknown", "backoff", "no-effect", "quarantined", "changed-back", "settling", "check-broken", "check-config", "protection", "metric", "alert", "peak",
+}
+
+const leftOut = "left out"
+
+// withoutWords leaves of a report which fields differ, and what it waits for: not what
+// is in fields, nor what plugins say of them, which may hold a secret (S13).
+func withoutWords(report *apipb.Report) {
 	for _, changes := range [][]*apipb.FieldChange{report.GetPlan().GetChanges(), report.Unmanaged} {
 		for _, change := range changes {
-			change.Current, change.Target = "", ""
+			change.Current, change.Target, change.Reason, change.Writer = "", "", "", ""
 		}
+	}
+	report.PushNote, report.ResourceKey = "", ""
+	if report.Health != nil {
+		report.Health.Reason = ""
+	}
+	for _, waiting := range report.Waiting {
+		if slices.Contains(foreign, waiting.Kind) {
+			waiting.Reason = leftOut
+		}
+	}
+}
+
+// pushWithoutWords leaves when it was, and how it ended.
+func pushWithoutWords(push *apipb.Push) {
+	push.ResourceKey, push.Grounds = "", nil
+	if push.Reason != "" {
+		push.Reason = leftOut
 	}
 }
 

@@ -253,7 +253,7 @@ func describeIncarnation(ctx context.Context, s *session, c *client.Client, part
 	i := response.Incarnation
 	fields(s.Out,
 		"incarnation", i.Id, "state", i.State, "parent", i.Parent, "created", s.ago(i.Created), "author", i.Author.GetName(),
-		"let through by", i.Acknowledger.GetName(), "assets", fmt.Sprint(i.Count), "digest", i.Digest, "schema", i.Schema, "sources", sources(i.Sources), "labels", labels(i.Labels))
+		"let through by", i.Acknowledger.GetName(), "assets", fmt.Sprint(i.Count), "digest", i.Digest, "schema", i.Schema, "sources", sources(i.Sources), "labels", labels(i.Labels), "trace", i.Trace)
 	s.printCommits(i.Sources)
 	s.printChanges(response.Changes, response.MoreChanges)
 	return nil

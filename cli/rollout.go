@@ -20,7 +20,7 @@ func (s *session) rolloutCommand() *cobra.Command {
 	command.Long = `A rollout lets changes of its assets go on in stages, a little at a time, each judged
 before the next. These commands show how one goes, and ask something of it, which it
 does within a second. lehr get rollouts lists them.`
-	command.AddCommand(s.rolloutPlanCommand(), s.rolloutStatusCommand(), s.rolloutHistoryCommand(), s.rolloutStartCommand())
+	command.AddCommand(s.rolloutPlanCommand(), s.rolloutStatusCommand(), s.rolloutHistoryCommand(), s.rolloutRecordCommand(), s.rolloutStartCommand())
 	for _, order := range rolloutOrders {
 		command.AddCommand(s.rolloutOrderCommand(order))
 	}
@@ -91,10 +91,7 @@ var rolloutOrders = []rolloutOrder{
 	{
 		kind: intent.OrderForgive, short: "Let what was judged bad be brought again",
 		next: func(r *apipb.Rollout) string {
-			if r.Document != "" || r.Newer == "held" {
-				return "What was judged bad may be brought again: lehr rollout start " + r.Name + " --reason WHY"
-			}
-			return "What was judged bad may be brought again; a run begins by itself if head still has it."
+			return "What was judged bad may be brought again. If head has it still: lehr rollout start " + r.Name + " --reason WHY"
 		},
 	},
 	{

@@ -21,7 +21,7 @@ func (s *session) waitCommand() *cobra.Command {
 	var newer string
 	command := &cobra.Command{
 		Use:   "wait [ASSET…] | wait rollout/NAME",
-		Short: "Wait until assets are in sync with head, all of them without names; or until a rollout is done",
+		Short: "Wait until assets are in sync with head, and what is asked after pushes is over, all of them without names; or until a rollout is done",
 		Example: `  lehr wait --timeout 5m
   lehr wait rollout/frontends --timeout 2h   # its newest run; exit code 2 if it ends otherwise
   lehr wait web/a --newer-than 12    # for an edit made when head was 12`,
@@ -135,7 +135,7 @@ func (g goal) progress(ctx context.Context, c *client.Client) (converged int, be
 	}
 	note := func(a *apipb.Asset) {
 		settled := a.State == "in-sync" || a.State == "model" || a.State == "off"
-		if settled && a.Current {
+		if settled && a.Current && !a.AfterPush {
 			converged++
 		} else {
 			behind = append(behind, a.Id)

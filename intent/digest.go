@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"hash"
+	"io"
+	"slices"
 
 	"lehr.dev/fault"
 )
@@ -15,19 +17,63 @@ type Digest [sha256.Size]byte
 // Sum hashes parts under a domain tag. Each part is preceded by its length,
 // so that no two lists of parts collide.
 func Sum(domain string, parts ...[]byte) Digest {
-	h := sha256.New()
-	addPart(h, []byte(domain))
+	var all Parts
+	all.Begin(domain)
 	for _, part := range parts {
-		addPart(h, part)
+		all.Add(part)
 	}
-	return Digest(h.Sum(nil))
+	return all.Sum()
 }
 
-func addPart(h hash.Hash, part []byte) {
-	var length [8]byte
-	binary.LittleEndian.PutUint64(length[:], uint64(len(part)))
-	h.Write(length[:])
-	h.Write(part)
+// Parts is a Sum of parts that come one by one, in memory that does not grow with
+// them. Begin comes first.
+type Parts struct {
+	hash   hash.Hash
+	length [8]byte
+	buffer []byte
+}
+
+// Begin forgets what was added.
+func (p *Parts) Begin(domain string) {
+	if p.hash == nil {
+		p.hash = sha256.New()
+	}
+	p.hash.Reset()
+	p.AddText(domain)
+}
+
+// Add takes the next part.
+func (p *Parts) Add(part []byte) {
+	p.addLength(len(part))
+	p.hash.Write(part)
+}
+
+// AddText takes the next part, a text.
+func (p *Parts) AddText(part string) {
+	p.buffer = append(p.buffer[:0], part...)
+	p.Add(p.buffer)
+}
+
+// readBytes are read at once.
+const readBytes = 32 << 10
+
+// AddFrom takes the next part, of a size in bytes, and returns how many were read:
+// unless they are as many, at most one more, the sum is none.
+func (p *Parts) AddFrom(from io.Reader, size int64) (int64, error) {
+	p.buffer = slices.Grow(p.buffer[:0], readBytes)
+	p.addLength(int(size))
+	return io.CopyBuffer(p.hash, io.LimitReader(from, size+1), p.buffer[:readBytes])
+}
+
+// Sum is the digest of the parts so far.
+func (p *Parts) Sum() (sum Digest) {
+	p.hash.Sum(sum[:0])
+	return sum
+}
+
+func (p *Parts) addLength(bytes int) {
+	binary.LittleEndian.PutUint64(p.length[:], uint64(bytes))
+	p.hash.Write(p.length[:])
 }
 
 // IsZero reports whether the digest is unset.

@@ -1,24 +1,19 @@
 package intent
 
-import (
-	"crypto/sha256"
-	"hash"
-)
-
 // Summing computes a MembershipDigest from members that come one by one, in
 // the order of their ids, in memory that does not grow with them. The zero
 // value is the empty membership.
-type Summing struct{ buckets [Buckets]hash.Hash }
+type Summing struct{ buckets [Buckets]*Parts }
 
 // Add takes the next member.
 func (s *Summing) Add(m MemberDigest) {
 	bucket := &s.buckets[BucketOf(m.Asset)]
 	if *bucket == nil {
-		*bucket = sha256.New()
-		addPart(*bucket, []byte(membersDomain))
+		*bucket = &Parts{}
+		(*bucket).Begin(membersDomain)
 	}
-	addPart(*bucket, []byte(m.Asset))
-	addPart(*bucket, m.Digest[:])
+	(*bucket).AddText(string(m.Asset))
+	(*bucket).Add(m.Digest[:])
 }
 
 // Digest is that of all that was added so far.
@@ -26,7 +21,7 @@ func (s *Summing) Digest() Digest {
 	var buckets [Buckets]Digest
 	for i, bucket := range s.buckets {
 		if bucket != nil {
-			bucket.Sum(buckets[i][:0])
+			buckets[i] = bucket.Sum()
 		}
 	}
 	return MembershipDigest(&buckets)

@@ -47,12 +47,17 @@ func (e *engine) adopt(rules []*compiled) (anew []*compiled) {
 		if !slices.ContainsFunc(rules, func(c *compiled) bool { return c.Name == name && c.digest == e.Known[name] }) {
 			delete(e.Known, name)
 			delete(e.Active, name)
-			maps.DeleteFunc(e.Groups, func(_ string, g *Group) bool { return g.Rule == name })
+			e.touch(name)
 		}
 	}
+	// Those of one that was edited go on, or their end is told.
+	maps.DeleteFunc(e.Groups, func(_ string, g *Group) bool {
+		return !slices.ContainsFunc(rules, func(c *compiled) bool { return c.Name == g.Rule })
+	})
 	for _, c := range rules {
 		if e.Known[c.Name] == "" {
 			e.Known[c.Name], e.Active[c.Name] = c.digest, map[intent.AssetID]Active{}
+			e.touch(c.Name)
 			if !c.OfPartition {
 				anew = append(anew, c)
 			}
@@ -89,7 +94,7 @@ func (e *engine) observe(c *compiled, asset intent.AssetID, over rule.Noted, at 
 	if !so {
 		if was && active.Left.IsZero() {
 			e.changed, active.Left = true, at
-			e.Active[c.Name][asset] = active
+			e.set(c.Name, asset, active)
 		}
 		return
 	}
@@ -117,7 +122,7 @@ func (e *engine) observe(c *compiled, asset intent.AssetID, over rule.Noted, at 
 	if now != active.Cause {
 		active.Cause, active.Group = now, ""
 	}
-	e.Active[c.Name][asset] = active
+	e.set(c.Name, asset, active)
 }
 
 // restrain takes back what lies further ahead than was meant, by a clock that was
@@ -128,12 +133,12 @@ func (s *State) restrain(now time.Time) {
 			*at = now
 		}
 	}
-	for _, assets := range s.Active {
+	for rule, assets := range s.Active {
 		for asset, active := range assets {
 			if active.Since.After(now) || active.Left.After(now) {
 				back(&active.Since, now)
 				back(&active.Left, now)
-				assets[asset] = active
+				s.set(rule, asset, active)
 			}
 		}
 	}
@@ -165,7 +170,7 @@ func (e *engine) tick(now time.Time) (next time.Time) {
 			active := e.Active[c.Name][asset]
 			if !active.Left.IsZero() {
 				if g := e.Groups[active.Group]; due(active.Left.Add(gather)) {
-					delete(e.Active[c.Name], asset)
+					e.unset(c.Name, asset)
 				} else if g != nil {
 					g.lingers = true
 				}
@@ -176,7 +181,7 @@ func (e *engine) tick(now time.Time) (next time.Time) {
 					continue
 				}
 				active.Group = e.join(c, active.Cause, now)
-				e.Active[c.Name][asset] = active
+				e.set(c.Name, asset, active)
 			}
 			if g := e.Groups[active.Group]; g != nil {
 				g.Members = append(g.Members, asset)

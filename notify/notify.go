@@ -1,12 +1,13 @@
 // Package notify tells people when something is so of a partition or its assets, by the
 // notifications of its policy. The Notifier is an actor of its own under the partition's
 // lease: it reads past reports on from where it was, decides by itself (engine), stores
-// what it knows and owes in one blob, and only then delivers. It never touches what the
+// what it knows and owes, and only then delivers. It never touches what the
 // enforcer does, and a target that hangs delays only what it is told itself. App runs it.
 package notify
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -128,19 +129,12 @@ func (n *Notifier) Run(ctx context.Context, lease store.Lease) error {
 
 // load what was stored. What cannot be read is begun anew, and said.
 func (n *Notifier) load(ctx context.Context) (*State, error) {
-	data, err := n.Store.GetBlob(ctx, n.Partition, BlobKind, BlobName)
-	if fault.Is(err, fault.NotFound) {
-		return NewState(), nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	state, err := Decode(data)
-	if err != nil {
+	state, err := Load(ctx, n.Store, n.Partition)
+	if errors.Is(err, errUnreadable) {
 		n.Log.Error("what was told of a partition cannot be read: notifications begin anew", "partition", n.Partition, "error", err)
 		return NewState(), nil
 	}
-	return state, nil
+	return state, err
 }
 
 // pass reads, decides, stores, and starts deliveries. It returns when it is due again.
@@ -190,14 +184,15 @@ func earliest(a, b time.Time) time.Time {
 }
 
 func (n *Notifier) save(ctx context.Context, now time.Time) error {
-	data, err := n.engine.Encode()
+	rows, err := n.engine.Rows()
 	if err != nil {
 		return err
 	}
 	n.Runtime.Point("save notifications")
-	if err := n.Store.PutBlobs(ctx, n.lease, BlobKind, map[string][]byte{BlobName: data}); err != nil {
+	if err := n.Store.PutBlobs(ctx, n.lease, BlobKind, rows); err != nil {
 		return err
 	}
+	n.engine.Saved()
 	n.stored, n.dirty, n.owing = now, false, false
 	return nil
 }
@@ -223,7 +218,7 @@ func (n *Notifier) readPolicy(ctx context.Context, partition store.Partition) er
 	if rules == nil {
 		rules = []*compiled{}
 	}
-	n.policy = digest
+	n.policy, n.viewed = digest, time.Time{}
 	known := len(n.engine.Known)
 	anew := n.engine.adopt(rules)
 	n.dirty = n.dirty || len(anew) > 0 || len(n.engine.Known) != known

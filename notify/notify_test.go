@@ -224,9 +224,7 @@ func TestAClockThatWasAhead(t *testing.T) {
 		w.set("chat", func(context.Context) error { return errors.New("no") })
 		time.Sleep(time.Minute)
 		w.stop()
-		data, err := w.store.GetBlob(w.Context(), w.lease.Partition, notify.BlobKind, notify.BlobName)
-		must(w.T, err)
-		state, err := notify.Decode(data)
+		state, err := notify.Load(w.Context(), w.store, w.lease.Partition)
 		must(w.T, err)
 		if len(state.Outbox) != 1 {
 			w.Fatalf("%d messages wait, want 1", len(state.Outbox))
@@ -235,9 +233,9 @@ func TestAClockThatWasAhead(t *testing.T) {
 		for _, g := range state.Groups {
 			g.Opened, g.Told = g.Opened.Add(ahead), g.Told.Add(ahead)
 		}
-		data, err = state.Encode()
+		rows, err := state.Rows()
 		must(w.T, err)
-		must(w.T, w.store.PutBlobs(w.Context(), w.lease, notify.BlobKind, map[string][]byte{notify.BlobName: data}))
+		must(w.T, w.store.PutBlobs(w.Context(), w.lease, notify.BlobKind, rows))
 		w.set("chat", nil)
 		w.start()
 		time.Sleep(time.Minute)

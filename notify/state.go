@@ -1,30 +1,30 @@
 package notify
 
 import (
-	"bytes"
-	"compress/gzip"
-	"encoding/json"
-	"io"
 	"time"
 
-	"lehr.dev/fault"
 	"lehr.dev/intent"
 )
 
 // State is all that a partition's notifications remember: what is so of which assets,
-// what was told, and what is still to be delivered. It is stored whole, together with
-// how far the history was read, so that a restart neither loses nor repeats.
+// what was told, and what is still to be delivered. It is stored together with how far
+// the history was read, so that a restart neither loses nor repeats: the assets in
+// shares, of which those are written that changed (store.go).
 type State struct {
 	// Cursor is the last past report that was read.
 	Cursor uint64 `json:"cursor"`
 	// Known notifications, by name, with what they said.
 	Known map[string]string `json:"known"`
 	// Active is what each is so of; of the partition it is the empty asset.
-	Active map[string]map[intent.AssetID]Active `json:"active"`
-	Groups map[string]*Group                    `json:"groups"`
-	Outbox []*Delivery                          `json:"outbox"`
+	Active map[string]map[intent.AssetID]Active `json:"active,omitempty"`
+	// Shares of the assets that are stored.
+	Shares []share           `json:"shares,omitempty"`
+	Groups map[string]*Group `json:"groups"`
+	Outbox []*Delivery       `json:"outbox"`
 	// Targets that fail, or to which messages were dropped.
 	Targets map[string]*Target `json:"targets"`
+	// touched are the shares that are not as they were stored.
+	touched map[share]bool
 }
 
 // Active is one asset of which the condition is so.
@@ -103,35 +103,5 @@ type Target struct {
 
 // NewState remembers nothing.
 func NewState() *State {
-	return &State{Known: map[string]string{}, Active: map[string]map[intent.AssetID]Active{}, Groups: map[string]*Group{}, Targets: map[string]*Target{}}
-}
-
-// Blob is where a partition's state is stored.
-const BlobKind, BlobName = "notifications", "state"
-
-// maxStored bounds what a stored state may unpack to, in bytes.
-const maxStored = 256 << 20
-
-// Encode a state, compressed.
-func (s *State) Encode() ([]byte, error) {
-	var packed bytes.Buffer
-	w := gzip.NewWriter(&packed)
-	if err := json.NewEncoder(w).Encode(s); err != nil {
-		return nil, fault.New(fault.Internal, "storing what was told: %w", err)
-	}
-	err := w.Close()
-	return packed.Bytes(), err
-}
-
-// Decode a stored state.
-func Decode(data []byte) (*State, error) {
-	s := NewState()
-	r, err := gzip.NewReader(bytes.NewReader(data))
-	if err == nil {
-		err = json.NewDecoder(io.LimitReader(r, maxStored)).Decode(s)
-	}
-	if err != nil {
-		return nil, fault.New(fault.Internal, "what was told cannot be read: %w", err)
-	}
-	return s, nil
+	return &State{Known: map[string]string{}, Active: map[string]map[intent.AssetID]Active{}, Groups: map[string]*Group{}, Targets: map[string]*Target{}, touched: map[share]bool{}}
 }

@@ -9,6 +9,7 @@ import (
 
 	"lehr.dev/intent"
 	"lehr.dev/loop"
+	"lehr.dev/prodspec/definition"
 	"lehr.dev/prodspec/generate"
 	"lehr.dev/prodspec/source"
 	"lehr.dev/prodspec/source/fetch"
@@ -110,7 +111,11 @@ func Types(ctx context.Context, program Program, now time.Time) (*schema.Set, []
 		return nil, nil, err
 	}
 	var r reading
-	err = s.compile(ctx, now, source.Changes{All: true}, content, &r)
+	from, findings := definition.TypesOf(s.file, content)
+	if len(findings) > 0 {
+		return s.types.set, findings, nil
+	}
+	err = s.compile(ctx, now, source.Changes{All: true}, from, &r)
 	return s.types.set, r.findings, err
 }
 

@@ -28,9 +28,11 @@ const programBytes = 64 << 20
 // parsed is a definition as it was read with certain types.
 type parsed struct {
 	revision, schema intent.Digest
-	definition       definition.Definition
-	rules            *derive.Rules
-	findings         []intent.Finding
+	// types are where the definition says that types are.
+	types      *definition.Source
+	definition definition.Definition
+	rules      *derive.Rules
+	findings   []intent.Finding
 }
 
 // compiled is what the .proto files of a folder gave.
@@ -50,7 +52,8 @@ func (s *sources) define(ctx context.Context, now time.Time, changes source.Chan
 	}
 	s.note(own, s.own, snapshot, r)
 	last := &s.definition
-	if snapshot.Revision == last.revision && last.definition.Types == nil && len(last.findings) == 0 {
+	known := snapshot.Revision == last.revision && len(last.findings) == 0
+	if known && last.definition.Types == nil {
 		r.definition, r.rules, r.set = last.definition, last.rules, s.types.set
 		return nil
 	}
@@ -61,14 +64,20 @@ func (s *sources) define(ctx context.Context, now time.Time, changes source.Chan
 	if err := s.workOn(ctx, r); err != nil {
 		return err
 	}
-	if err := s.compile(ctx, now, changes, content, r); err != nil || len(r.findings) > 0 {
+	types := last.types
+	if !known {
+		if types, r.findings = definition.TypesOf(s.file, content); len(r.findings) > 0 {
+			return nil
+		}
+	}
+	if err := s.compile(ctx, now, changes, types, r); err != nil || len(r.findings) > 0 {
 		return err
 	}
 	if err := s.workOn(ctx, r); err != nil {
 		return err
 	}
 	if r.set = s.types.set; snapshot.Revision != last.revision || r.set.Digest() != last.schema {
-		*last = parsed{revision: snapshot.Revision, schema: r.set.Digest()}
+		*last = parsed{revision: snapshot.Revision, schema: r.set.Digest(), types: types}
 		s.parse(content, last)
 	}
 	r.definition, r.rules, r.findings = last.definition, last.rules, slices.Clone(last.findings)
@@ -139,12 +148,7 @@ func (s *sources) rolloutPlace(name string) validate.Origin {
 }
 
 // compile makes the set of types what the .proto files say, if they changed.
-func (s *sources) compile(ctx context.Context, now time.Time, changes source.Changes, content []byte, r *reading) error {
-	from, findings := definition.TypesOf(s.file, content)
-	if len(findings) > 0 {
-		r.findings = findings
-		return nil
-	}
+func (s *sources) compile(ctx context.Context, now time.Time, changes source.Changes, from *definition.Source, r *reading) error {
 	if from == nil {
 		s.types = compiled{set: schema.Builtin()}
 		return nil

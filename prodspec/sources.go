@@ -399,8 +399,9 @@ func (r *reading) covered() []intent.SourceRevision {
 
 func (s *sources) inputs(from definition.Source, snapshot *source.Snapshot) []generate.Input {
 	inputs := make([]generate.Input, len(snapshot.Files))
+	folder := strings.TrimSuffix(path.Join(filepath.ToSlash(from.Directory), "x"), "x")
 	for i, file := range snapshot.Files {
-		inputs[i] = generate.Input{Name: path.Join(filepath.ToSlash(from.Directory), file.Path), Digest: file.Digest}
+		inputs[i] = generate.Input{Name: folder + file.Path, Digest: file.Digest}
 	}
 	return inputs
 }

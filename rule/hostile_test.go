@@ -256,10 +256,6 @@ func TestHostileRulesAreRefused(t *testing.T) {
 	for range 2000 {
 		many = append(many, of)
 	}
-	million := any([]any{})
-	for range 3000 {
-		million = append(million.([]any), 1.0)
-	}
 	within(t, 60*time.Second, func() {
 		for text, added := range map[string]rule.Added{
 			`to.all(a, to.all(b, to.all(c, a.id + b.id + c.id != "x")))`:                    {To: many},
@@ -277,7 +273,7 @@ func TestHostileRulesAreRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := condition.Holds(of, rule.Added{Answer: rule.Answer{Body: million}}); err == nil || !strings.Contains(err.Error(), "costs more than is allowed") {
+		if _, err := condition.Holds(of, rule.Added{Answer: rule.Answer{Text: "[" + strings.Repeat("1,", 2999) + "1]"}}); err == nil || !strings.Contains(err.Error(), "costs more than is allowed") {
 			t.Errorf("a large answer: %v", err)
 		}
 		for name, text := range map[string]string{
@@ -325,7 +321,7 @@ func FuzzValidationRule(f *testing.F) {
 		for _, view := range []rule.View{rule.Alone, rule.Among, rule.Answered} {
 			condition, err := environment.Condition(text, "", view)
 			if err == nil {
-				_, err = condition.Holds(job, rule.Added{To: []intent.Asset{job}, Answer: rule.Answer{Body: map[string]any{"a": []any{1.0, "x", nil}}, Rows: []map[string]any{{"name": "a"}}}})
+				_, err = condition.Holds(job, rule.Added{To: []intent.Asset{job}, Answer: rule.Answer{Text: `{"a": [1, "x", null]}`, Rows: []map[string]any{{"name": "a"}}}})
 			}
 			check(err)
 		}

@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"time"
@@ -218,12 +219,20 @@ func (p Push) facts() map[string]any {
 	return facts
 }
 
-// Answer of something outside. Body is what JSON decodes to; nil: it is none.
+// Answer of something outside.
 type Answer struct {
 	Status, Exit int
 	Text         string
-	Body         any
 	Rows         []map[string]any
+}
+
+// body is what the text is in JSON; nil: it is none. It takes many times as much
+// memory as the text, and so is made only while a condition looks.
+func (a Answer) body() (body any) {
+	if json.Unmarshal([]byte(a.Text), &body) != nil {
+		return nil
+	}
+	return body
 }
 
 // Holds reports whether the condition is true of an asset. An error means that
@@ -242,7 +251,7 @@ func (c *Condition) Holds(asset intent.Asset, added Added) (bool, error) {
 	case Answered:
 		known["answer"] = map[string]any{
 			"status": added.Answer.Status, "exit": added.Answer.Exit, "text": added.Answer.Text,
-			"body": added.Answer.Body, "rows": added.Answer.Rows,
+			"body": added.Answer.body(), "rows": added.Answer.Rows,
 		}
 	}
 	if c.view == Moving {

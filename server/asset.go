@@ -176,6 +176,7 @@ func toAsset(partition intent.PartitionID, m intent.Member, report *intent.Repor
 	if report != nil {
 		asset.State = string(report.State)
 		asset.Current = report.Effective == m.Effective || report.Pinned != "" || report.State == intent.StateModel
+		asset.AfterPush = report.Health.IsAfterPush()
 	}
 	return asset
 }

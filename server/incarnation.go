@@ -61,6 +61,7 @@ func (s *Server) GetIncarnation(ctx context.Context, request *apipb.GetIncarnati
 	if response.Incarnation, err = s.describeIncarnation(ctx, partition.Head, incarnation); err != nil {
 		return nil, err
 	}
+	response.Incarnation.Trace = s.traced(id.String(), incarnation.Created)
 	response.MoreChanges = len(changes) > limit
 	response.Changes = each(changes[:min(limit, len(changes))], toChange)
 	return response, nil

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"time"
 
 	"lehr.dev/audit"
 	"lehr.dev/fault"
@@ -31,10 +32,17 @@ func (s *Server) GetPush(ctx context.Context, request *apipb.GetPushRequest) (*a
 		return nil, err
 	}
 	answer := toPush(push)
-	if id := trace.Of(string(push.Push), push.Admitted); s.trace != nil && s.trace.Sampled(id) {
-		answer.Trace = id.String()
-	}
+	answer.Trace = s.traced(string(push.Push), push.Admitted)
 	return &apipb.GetPushResponse{Push: answer}, nil
+}
+
+// traced is the id of the trace of what has that name; empty: nobody is told of it.
+func (s *Server) traced(name string, made time.Time) string {
+	id := trace.Of(name, made)
+	if s.trace == nil || !s.trace.Sampled(id) {
+		return ""
+	}
+	return id.String()
 }
 
 func (s *Server) ListAudit(ctx context.Context, request *apipb.ListAuditRequest) (*apipb.ListAuditResponse, error) {

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"lehr.dev/fault"
 	apipb "lehr.dev/gen/lehr/api/v1"
 	"lehr.dev/intent"
 	"lehr.dev/notify"
@@ -43,14 +42,7 @@ func (s *Server) ListNotifications(ctx context.Context, request *apipb.ListNotif
 
 // told is what the partition's notifier remembers.
 func (s *Server) told(ctx context.Context, partition intent.PartitionID) (*notify.State, error) {
-	data, err := s.store.GetBlob(ctx, partition, notify.BlobKind, notify.BlobName)
-	if fault.Is(err, fault.NotFound) {
-		return notify.NewState(), nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return notify.Decode(data)
+	return notify.Load(ctx, s.store, partition)
 }
 
 // toTargets is how deliveries to each target go.
@@ -73,7 +65,7 @@ func toTargets(state *notify.State) (list []*apipb.NotificationTarget) {
 
 // failingTargets are those that the last message did not reach.
 func (s *Server) failingTargets(ctx context.Context, partition intent.PartitionID) ([]*apipb.NotificationTarget, error) {
-	state, err := s.told(ctx, partition)
+	state, err := notify.LoadDeliveries(ctx, s.store, partition)
 	if err != nil {
 		return nil, err
 	}

@@ -42,7 +42,8 @@ func name(id intent.IncarnationID) string {
 	return id.String()
 }
 
-// PlanCandidate has one planned at a time: each looks at a whole partition.
+// PlanCandidate has one planned at a time: each looks at a whole partition. One that
+// takes long delays no other partition's (S12).
 func (s *Server) PlanCandidate(ctx context.Context, request *apipb.PlanCandidateRequest) (*apipb.PlanCandidateResponse, error) {
 	partition, err := s.registered(ctx, request.Partition)
 	if err != nil {
@@ -55,11 +56,13 @@ func (s *Server) PlanCandidate(ctx context.Context, request *apipb.PlanCandidate
 	if s.plan == nil {
 		return nil, fault.New(fault.Unavailable, "no server runs here that has plugins to look with").WithHint("start one with: lehr serve")
 	}
+	found, _ := s.planning.LoadOrStore(partition.ID, make(chan struct{}, 1))
+	slot := found.(chan struct{})
 	select {
-	case s.planning <- struct{}{}:
-		defer func() { <-s.planning }()
+	case slot <- struct{}{}:
+		defer func() { <-slot }()
 	case <-ctx.Done():
-		return nil, fault.New(fault.Unavailable, "another plan is under way: %w", ctx.Err())
+		return nil, fault.New(fault.Unavailable, "another plan of %s is under way: %w", partition.ID, ctx.Err())
 	}
 	plan, err := s.plan(ctx, candidate)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"sync"
 	"time"
 
 	"connectrpc.com/connect"
@@ -145,7 +146,8 @@ type Server struct {
 	trace        trace.Tracer
 	diagnose     func(ctx context.Context) []DiagnosisFile
 	plan         func(ctx context.Context, candidate intent.Candidate) (Plan, error)
-	planning     chan struct{}
+	// planning has a slot for each partition of which a plan was asked for.
+	planning sync.Map
 }
 
 // New returns a server over the store.
@@ -180,7 +182,7 @@ func New(o Options) *Server {
 		store: o.Store, schemas: o.Schemas, runtime: o.Runtime, health: health, identify: o.Identify,
 		location: o.Location, version: o.Version, started: o.Runtime.Now(),
 		queries: query.New(o.Store, o.Schemas, o.Runtime), repositories: o.Repositories, measure: counted, trace: o.Trace, diagnose: o.Diagnose,
-		plan: o.Plan, planning: make(chan struct{}, 1),
+		plan:  o.Plan,
 		sweep: cmp.Or(o.Sweep, 30*time.Second),
 	}
 }

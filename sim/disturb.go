@@ -58,6 +58,7 @@ const (
 	PersonReject   Kind = "reject"
 	PersonWithdraw Kind = "take rejections back"
 	PersonOverride Kind = "override a check"
+	PersonRetry    Kind = "have an asset tried again"
 	PersonLooks    Kind = "look at everything"
 	PersonLabels   Kind = "label an incarnation"
 	// Situations: several things at once, as they come in bad weeks.
@@ -100,6 +101,7 @@ const (
 	Lifted       Kind = "a check is overridden"
 	LiftedOther  Kind = "a check of other content is overridden"
 	Poison       Kind = "a plugin fails at one asset"
+	Rush         Kind = "a target is too busy, and more is wanted of it"
 )
 
 const pluginKind = "plugin: "
@@ -113,13 +115,13 @@ var kinds = append([]weighed{
 	{Edit, 12}, {EditBlink, 3}, {EditSlip, 2}, {EditRevert, 2},
 	{Drift, 5}, {Vanish, 2}, {SecondWriter, 1}, {Autoscale, 1}, {Sick, 1},
 	{PersonStop, 2}, {PersonResume, 4}, {PersonHold, 2}, {PersonUnhold, 3}, {PersonPin, 2}, {PersonUnpin, 3},
-	{PersonApprove, 10}, {PersonTwice, 1}, {PersonEarly, 2}, {PersonAccept, 5}, {PersonDisown, 1}, {PersonReject, 2}, {PersonWithdraw, 3}, {PersonOverride, 2}, {PersonLooks, 2}, {PersonLabels, 1},
+	{PersonApprove, 10}, {PersonTwice, 1}, {PersonEarly, 2}, {PersonAccept, 5}, {PersonDisown, 1}, {PersonReject, 2}, {PersonWithdraw, 3}, {PersonOverride, 2}, {PersonRetry, 2}, {PersonLooks, 2}, {PersonLabels, 1},
 	{Meanwhile, 8}, {LongPush, 10}, {Superseding, 5}, {PinBriefly, 3}, {RolloutPin, 3}, {ApproveBlink, 3}, {Flapping, 2},
 	{Together, 5}, {Turncoat, 3}, {Probe, 2}, {Careless, 3}, {Ramp, 4}, {Sleeper, 5}, {TwoPlans, 3},
 	{Refusing, 2}, {Fight, 2}, {HardStart, 1}, {CutOff, 3}, {Orphan, 3}, {Returning, 3},
 	{ApproveBrief, 2}, {Linger, 2}, {Renamed, 2}, {TwoContents, 2}, {NoNumber, 1}, {Heir, 3}, {Undermine, 2}, {Cross, 3}, {Loosen, 2}, {Curt, 2}, {Abandon, 2},
 	{CutShort, 2}, {Undone, 2}, {Overdue, 5},
-	{Quorum, 2}, {Veto, 3}, {Lifted, 3}, {LiftedOther, 2}, {Poison, 1},
+	{Quorum, 2}, {Veto, 3}, {Lifted, 3}, {LiftedOther, 2}, {Poison, 1}, {Rush, 2},
 }, pluginKinds()...)
 
 // weighed is a kind with how often it comes.

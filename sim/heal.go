@@ -41,7 +41,7 @@ func (l *Lab) heal() {
 			r.Kill("only one is to stay")
 		}
 	}
-	l.helping = true
+	l.assist()
 }
 
 // goBack brings the first intent back. An id that is something else now must
@@ -79,18 +79,18 @@ func typeOf(kind string) intent.TypeName {
 	}[kind]
 }
 
-// keep lets a supervisor begin what has died, and helpful people help while
-// they are wanted.
-func (l *Lab) keep() {
-	l.people.Go("supervisor", func() {
-		for l.people.Wait(l.ctx, 2*time.Second, nil) == nil {
-			l.tend()
-		}
-	})
+// assist lets helpful people help from now on: seldom, once there should be nothing
+// to do.
+func (l *Lab) assist() {
+	l.helping = true
 	l.people.Go("helpful people", func() {
-		for l.people.Wait(l.ctx, 20*time.Second, nil) == nil {
-			if r := l.anyone(); l.helping && r != nil && r.Client != nil {
+		pause := 20 * time.Second
+		for l.people.Wait(l.ctx, pause, nil) == nil && l.helping {
+			if r := l.anyone(); r != nil && r.Client != nil {
 				l.help(l.named(r, somebody, Disturbance{Number: -1, Kind: PersonApprove}, l.stream("help")))
+			}
+			if l.resting {
+				pause = 2 * time.Minute
 			}
 		}
 	})
@@ -232,6 +232,7 @@ func (l *Lab) staysQuiet() {
 	if l.failed() {
 		return
 	}
+	l.resting = true
 	l.run(l.Now().Add(12 * time.Minute)) // What is remembered of fights fades.
 	effects, before := l.effects, l.Monitor.Quiet()
 	l.run(l.Now().Add(15 * time.Minute))

@@ -93,6 +93,8 @@ type Lab struct {
 	closing bool
 	// helping: people approve and take brakes off by themselves.
 	helping bool
+	// supervised: what dies is begun again. resting: all is healed and in sync.
+	supervised, resting bool
 	// rotten are the bodies of which a bit is turned now. root is the first
 	// intent's membership.
 	rotten [][]byte

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -199,14 +200,16 @@ func (l *Lab) collected(removed int) {
 	if removed > 0 {
 		l.mark("collector: removed something")
 	}
-	for _, of := range []string{"pin", "enforced", "push"} {
-		text := map[string]string{
-			"pin": "SELECT count(*) FROM pin p JOIN partitions h ON h.id = p.partition WHERE p.seq < h.head - 3", "push": "SELECT count(*) FROM push p JOIN partitions h ON h.id = p.partition WHERE p.open = 1 AND p.target < h.head - 3",
-			"enforced": "SELECT count(*) FROM enforced p JOIN partitions h ON h.id = p.partition WHERE p.seq < h.head - 3",
-		}[of]
-		var count int
-		if l.db.QueryRow(text).Scan(&count) == nil && count > 0 {
-			l.mark("collector: left what is named by: " + of)
+	const left = "(SELECT count(*) FROM %[1]s p JOIN partitions h ON h.id = p.partition WHERE p.%[2]s < h.head - 3%[3]s)"
+	of := []string{"pin", "enforced", "push"}
+	counts := make([]int, len(of))
+	text := "SELECT " + fmt.Sprintf(left, "pin", "seq", "") + ", " + fmt.Sprintf(left, "enforced", "seq", "") + ", " + fmt.Sprintf(left, "push", "target", " AND p.open = 1")
+	if l.db.QueryRow(text).Scan(&counts[0], &counts[1], &counts[2]) != nil {
+		return
+	}
+	for i, count := range counts {
+		if count > 0 {
+			l.mark("collector: left what is named by: " + of[i])
 		}
 	}
 }

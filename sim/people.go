@@ -76,7 +76,7 @@ var acts = map[Kind]func(person) error{
 	PersonPin: person.pin, PersonUnpin: person.unpin, PersonApprove: person.approveAll, PersonTwice: person.approveTwice,
 	PersonEarly: person.approveThenEdit, PersonAccept: person.accept, PersonDisown: person.disown,
 	PersonReject: person.reject, PersonWithdraw: person.withdraw, PersonOverride: person.override,
-	PersonLooks: person.look, PersonLabels: person.label,
+	PersonRetry: person.retry, PersonLooks: person.look, PersonLabels: person.label,
 }
 
 func (p person) stop() error {

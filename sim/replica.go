@@ -53,7 +53,19 @@ func (l *Lab) Begin() *Replica {
 	l.failover = l.Now()
 	l.tell("%s begins", r.Name())
 	r.Go("main", r.main)
+	if l.supervised {
+		l.people.Go("supervisor", func() {
+			if l.people.Wait(l.ctx, -1, r.Ended()) == nil && l.people.Wait(l.ctx, l.noticed(), nil) == nil {
+				l.tend()
+			}
+		})
+	}
 	return r
+}
+
+// noticed is how long the supervisor takes to see that a process has died.
+func (l *Lab) noticed() time.Duration {
+	return time.Duration(l.stream("supervisor").Int64N(int64(2 * time.Second)))
 }
 
 // machine on which the next process begins: in a fleet, one without a replica.

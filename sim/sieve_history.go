@@ -123,9 +123,9 @@ func (h *history) unfold(ctx context.Context) error {
 
 // live brings about each intent and lets it come to rest.
 func (h *history) live() {
+	h.supervised = true
 	h.Begin()
-	h.keep()
-	h.helping = true
+	h.assist()
 	intents := sieveIntents()
 	h.serving = []int{0}
 	if !h.comesToRest(0) {

@@ -100,11 +100,11 @@ func Run(ctx context.Context, o Options) (Outcome, error) {
 
 // play is the story of a run.
 func (l *Lab) play() {
+	l.supervised = true
 	for range max(l.options.Replicas, 1) {
 		l.Begin()
 	}
-	l.keep()
-	l.helping = true
+	l.assist()
 	if !l.settles("at the start", 10*time.Minute) {
 		return
 	}

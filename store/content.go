@@ -108,7 +108,9 @@ type Publisher interface {
 	Stage(ctx context.Context, lease Lease, base intent.IncarnationID, delta []Entry) error
 	// Publish flips head from base to base+1, in one small transaction, and
 	// records that it covers the sources. The membership digest is computed
-	// by the store, see MembershipDigest, and returned with the incarnation.
+	// by the store, see MembershipDigest, and returned with the incarnation. What
+	// the incarnation governs is pinned with it, see Rollouts; a pin that another
+	// rollout has stays where it is, and is the new one's.
 	Publish(ctx context.Context, lease Lease, incarnation intent.Incarnation) (intent.Incarnation, error)
 	// Cover records that head is also what these source revisions generate.
 	Cover(ctx context.Context, lease Lease, head intent.IncarnationID, sources []intent.SourceRevision) error
@@ -152,6 +154,20 @@ const SpillBlobs = "spill"
 // incarnation changed: see package provenance. They are removed with the last
 // content that it changed.
 const OriginBlobs = "origin"
+
+// JudgementBlobs is the kind of blob that holds the record of a validation
+// (validation.Record), packed by gzip. They are kept as long as ended pushes are, the
+// newest MaxJudgementBytes of a partition's.
+const JudgementBlobs = "judgement"
+
+// MaxJudgementBytes of a partition's records of validations are kept, when they are
+// collected.
+const MaxJudgementBytes = 256 << 20
+
+// JudgementName of a record that was made then: the oldest come first.
+func JudgementName(at time.Time, of string) string {
+	return at.UTC().Format("20060102T150405Z") + "/" + of
+}
 
 // OriginName begins the names of an incarnation's blobs of the kind OriginBlobs.
 func OriginName(sequence intent.Sequence) string { return fmt.Sprintf("%019d", sequence) }

@@ -32,6 +32,8 @@ type causesView struct {
 	More     int
 	All      string
 	Followed int64
+	// Targets that notifications do not reach.
+	Targets []*apipb.NotificationTarget
 	pager
 }
 
@@ -126,10 +128,10 @@ func causesOf(partition string, causes []*apipb.Cause) []causeView {
 }
 
 // firstCauses are the most decisive ones, and a link to all.
-func firstCauses(partition, group string, causes []*apipb.Cause, followed int64) part {
+func firstCauses(partition, group string, causes []*apipb.Cause, why *apipb.WhyResponse) part {
 	shown := causes[:min(len(causes), causesFirst)]
 	at := address{kind: "causes", partition: partition}
-	view := causesView{Partition: partition, Causes: causesOf(partition, shown), More: len(causes) - len(shown), All: at.with("group", group), Followed: followed}
+	view := causesView{Partition: partition, Causes: causesOf(partition, shown), More: len(causes) - len(shown), All: at.with("group", group), Followed: why.Followed, Targets: why.FailingTargets}
 	return makePart("causes", "causes", view)
 }
 
@@ -140,7 +142,7 @@ func (r *reader) partitionCauses(ctx context.Context, partition string) part {
 		return problem("causes", err)
 	}
 	causes := slices.DeleteFunc(slices.Clone(why.Causes), func(c *apipb.Cause) bool { return c.Assets == 0 && slices.Contains(toldApart, c.Root.GetKind()) })
-	return firstCauses(partition, "", causes, why.Followed)
+	return firstCauses(partition, "", causes, why)
 }
 
 // showCauses lists all causes, of the partition or of a group.
@@ -167,7 +169,7 @@ func showCauses(ctx context.Context, r *reader, at address) (page, error) {
 	}
 	causes, next := slice(why.Causes, from, causesShown)
 	view := causesView{
-		Partition: at.partition, Causes: causesOf(at.partition, causes), Followed: why.Followed, pager: at.pager("from", len(causes), next),
+		Partition: at.partition, Causes: causesOf(at.partition, causes), Followed: why.Followed, Targets: why.FailingTargets, pager: at.pager("from", len(causes), next),
 	}
 	shown.Parts = []part{makePart("causes", "all-causes", view)}
 	return shown, nil

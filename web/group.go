@@ -135,7 +135,7 @@ func showGroup(ctx context.Context, r *reader, at address) (page, error) {
 	if err != nil {
 		shown.Parts = append(shown.Parts, problem("causes", err))
 	} else {
-		shown.Parts = append(shown.Parts, firstCauses(at.partition, at.name, why.Causes, why.Followed), makePart("why", "group-why", why))
+		shown.Parts = append(shown.Parts, firstCauses(at.partition, at.name, why.Causes, why), makePart("why", "group-why", why))
 	}
 	shown.Parts = append(shown.Parts, makePart("counts", "counts", whole))
 	if whole.Count > 0 {

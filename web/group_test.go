@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"lehr.dev/intent"
+	"lehr.dev/notify"
 )
 
 // grouped is an asset of an instance of a service.
@@ -93,6 +94,30 @@ func TestAPartitionBeginsWithWhatIsWrong(t *testing.T) {
 	w.must(w.store.SetStop(t.Context(), intent.Stop{Partition: "shop", Owner: ann, Reason: "a fire", Since: time.Now()}))
 	if n := strings.Count(w.shows("/partition/shop"), "a fire"); n != 1 {
 		t.Errorf("the stop is told %d times, want once, in its notice", n)
+	}
+}
+
+// TestPeopleMayNotKnow: a partition's pages tell which targets notifications do not reach.
+func TestPeopleMayNotKnow(t *testing.T) {
+	w := newWorld(t)
+	w.two()
+	pages := []string{"/partition/shop", "/partition/shop/causes"}
+	for _, page := range pages {
+		if text := w.shows(page); strings.Contains(text, "People may not know") {
+			t.Errorf("%s: nobody is to be told of anything", page)
+		}
+	}
+	state := notify.NewState()
+	state.Targets["chat"] = &notify.Target{Problem: "it answered <500>", Since: time.Now()}
+	state.Targets["mail"] = &notify.Target{Sent: 3}
+	rows, err := state.Rows()
+	w.must(err)
+	w.must(w.store.PutBlobs(t.Context(), w.lease, notify.BlobKind, rows))
+	for _, page := range pages {
+		told := words(w.shows(page, "it answered &lt;500&gt;"))
+		if !strings.Contains(told, "People may not know: notifications do not reach chat since") || strings.Contains(told, "reach mail") {
+			t.Errorf("%s: %s", page, told)
+		}
 	}
 }
 

@@ -68,7 +68,7 @@ func (w *world) rolled() {
 		Name: "frontends", Select: `id.startsWith("web/")`, Emergency: []*intentpb.RolloutStage{{Name: "one", Count: 1}, {Name: "all"}},
 		Stages: []*intentpb.RolloutStage{{Name: "canary", Where: `id == "web/a"`, Soak: durationpb.New(10 * time.Minute)}, {Name: "rest", Count: 1}},
 	}), w.command("web/a", "x"), w.command("web/b", "x"), w.command("web/c", "x"))
-	w.must(w.store.Govern(w.Context(), w.lease, []store.Governed{{Asset: "web/a", Rollout: "frontends"}, {Asset: "web/b", Rollout: "frontends"}, {Asset: "web/c", Rollout: "frontends"}}))
+	w.must(w.store.Govern(w.Context(), w.lease, intent.IncarnationID{Partition: "shop", Sequence: 2}, []store.Governed{{Asset: "web/a", Rollout: "frontends"}, {Asset: "web/b", Rollout: "frontends"}, {Asset: "web/c", Rollout: "frontends"}}))
 	now := time.Now().UTC().Truncate(time.Microsecond)
 	w.step(soaking(), []intent.Observation{{Asset: "web/a", Selected: now.Add(-5 * time.Minute), Arrived: now.Add(-4 * time.Minute), Seen: now, Healthy: 4 * time.Minute}},
 		intent.Pin{Asset: "web/a", Incarnation: intent.IncarnationID{Sequence: 1}})

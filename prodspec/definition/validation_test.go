@@ -1,6 +1,7 @@
 package definition_test
 
 import (
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -87,7 +88,7 @@ func TestValidationsAreRead(t *testing.T) {
 func TestValidationsThatMakeNoSense(t *testing.T) {
 	for _, test := range []struct{ old, new, says string }{
 		{"intervals: 3", "interval_count: 3", "validations.web.interval_count: unknown field"},
-		{"intervals: 3", "intervals: 60", "validations.web: intervals is 60; write 1 to 50"},
+		{"intervals: 3", "intervals: 60", "validations.web: intervals is 60; write 1 to 24"},
 		{"  web:", "  Web shop:", `"Web shop" is not a name`},
 		{"pass: 90", "pass: 900", "pass is 900"},
 		{"pass: 90", "pass: -1", "validations.web.pass must be more than 0"},
@@ -126,5 +127,32 @@ func TestValidationsThatMakeNoSense(t *testing.T) {
 	}
 	if _, said := validationsOf(strings.Split(validated, "    metrics:")[0]); !strings.Contains(said, "validations.web.metrics is missing") {
 		t.Error(said)
+	}
+}
+
+// TestValidationsOfThePageAreRead: what docs/validation.md shows is taken, and its tables have
+// every key.
+func TestValidationsOfThePageAreRead(t *testing.T) {
+	page, err := os.ReadFile("../../docs/validation.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, example, _ := strings.Cut(string(page), "```yaml\n")
+	example, _, _ = strings.Cut(example, "```")
+	before, _, _ := strings.Cut(validated, "validations:")
+	d, said := validationsOf(before + example)
+	if said != "" || len(d.Policy.GetValidations()) != 1 {
+		t.Fatalf("%s", said)
+	}
+	s, err := validation.Of(d.Policy.Validations[0])
+	if err != nil || len(s.Metrics) != 4 || s.Marginal != 60 {
+		t.Errorf("%v %+v", err, s)
+	}
+	for _, template := range []string{"validations: {v: {KEY}}", "validations: {v: {metrics: {m: {KEY}}}}"} {
+		for _, key := range allowed(t, template) {
+			if !strings.Contains(string(page), "`"+key+"`") && key != "metrics" {
+				t.Errorf("the page does not have the key %s", key)
+			}
+		}
 	}
 }

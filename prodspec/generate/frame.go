@@ -51,12 +51,21 @@ type want struct {
 	Input Input     `json:"input"`
 }
 
+// mostCopied is how large a payload may be that is copied to be sent in one piece.
+const mostCopied = 64 << 10
+
 // write sends one frame: four bytes of length, one of kind, the payload.
 func write(w io.Writer, kind frameKind, payload []byte) error {
-	header := make([]byte, 5, 5+len(payload))
-	binary.BigEndian.PutUint32(header, uint32(len(payload)))
-	header[4] = byte(kind)
-	_, err := w.Write(append(header, payload...))
+	frame := binary.BigEndian.AppendUint32(make([]byte, 0, 5+min(len(payload), mostCopied)), uint32(len(payload)))
+	frame = append(frame, byte(kind))
+	if len(payload) <= mostCopied {
+		_, err := w.Write(append(frame, payload...))
+		return err
+	}
+	if _, err := w.Write(frame); err != nil {
+		return err
+	}
+	_, err := w.Write(payload)
 	return err
 }
 

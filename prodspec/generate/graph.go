@@ -64,8 +64,8 @@ type Graph struct {
 	schema *schema.Set
 	rules  *derive.Rules
 	runs   map[string]map[string]*Run
-	// stages are the last of each generator in which all went well.
-	stages map[string]*stage
+	// settled are the last stages of generators, where all went well.
+	settled map[string]*settled
 	// pending are the runs whose outputs differ from what was taken.
 	pending map[*Run]bool
 	// warning are the runs with warnings.
@@ -91,7 +91,7 @@ type Graph struct {
 func NewGraph(runner Runner, cache Cache) *Graph {
 	return &Graph{
 		runner: runner, schema: schema.Builtin(), cache: cache, derived: map[string]*more{}, splits: map[string]map[string]splitFile{},
-		runs: map[string]map[string]*Run{}, stages: map[string]*stage{}, pending: map[*Run]bool{}, warning: map[*Run]bool{},
+		runs: map[string]map[string]*Run{}, settled: map[string]*settled{}, pending: map[*Run]bool{}, warning: map[*Run]bool{},
 		bodies: map[intent.Digest][]byte{}, interned: map[string]string{}, makes: map[Make]*Make{},
 		blobs: map[intent.Digest]map[*Run]bool{}, naming: map[*Run]bool{},
 		places: map[string]definition.Generator{},
@@ -140,7 +140,7 @@ func (g *Graph) Build(ctx context.Context, generators []definition.Generator, in
 	}
 	for _, name := range slices.Sorted(maps.Keys(g.runs)) {
 		if !known[name] {
-			delete(g.stages, name)
+			delete(g.settled, name)
 			delete(g.splits, name)
 			if err := g.drop(ctx, name, slices.Sorted(maps.Keys(g.runs[name]))); err != nil {
 				return nil, err
@@ -263,7 +263,7 @@ func (g *Graph) generator(ctx context.Context, generator definition.Generator, i
 
 func (g *Graph) bringUpToDate(ctx context.Context, stage *stage, now time.Time) error {
 	generator := stage.generator
-	candidates, gone, known := stage.since(g.stages[generator.Name])
+	candidates, gone, known := stage.since(g.settled[generator.Name])
 	if !known {
 		candidates = stage.files
 		for file := range g.runs[generator.Name] {
@@ -272,7 +272,7 @@ func (g *Graph) bringUpToDate(ctx context.Context, stage *stage, now time.Time) 
 			}
 		}
 	}
-	delete(g.stages, generator.Name)
+	delete(g.settled, generator.Name)
 	if err := g.drop(ctx, generator.Name, gone); err != nil {
 		return err
 	}
@@ -302,9 +302,9 @@ func (g *Graph) bringUpToDate(ctx context.Context, stage *stage, now time.Time) 
 		}
 	}
 	// A run that failed may be due again with nothing changed.
-	stage.settled = len(g.failing(generator.Name)) == 0
-	stage.makers, stage.byName, stage.keyed = nil, nil, nil
-	g.stages[generator.Name] = stage
+	if len(g.failing(generator.Name)) == 0 {
+		g.settled[generator.Name] = &settled{context: stage.context, each: stage.each}
+	}
 	return nil
 }
 

@@ -27,22 +27,26 @@ type stage struct {
 	each  []Input
 	// shared by all runs, sorted.
 	shared, programs, assets []Input
-	// The same by name, and the digests of the lists.
-	byName                map[Read]bool
+	// The digests of the lists.
 	filesList, assetsList intent.Digest
 	makers                map[intent.AssetID]*Run
 	// renderer of its own program.
 	renderer render.Program
 	// context covers everything but the files of each.
 	context intent.Digest
-	// settled: every run held or succeeded in this stage.
-	settled bool
 	// keyed are the entries to run for; nil: it is files.
 	keyed *keyed
 }
 
+// settled is what is kept of a stage in which every run held or succeeded. There may
+// be many inputs, so it is no more than since looks at.
+type settled struct {
+	context intent.Digest
+	each    []Input
+}
+
 func newStage(g *Graph, generator definition.Generator, inputs Inputs, keyed *keyed) *stage {
-	s := &stage{generator: generator, inputs: inputs, keyed: keyed, byName: map[Read]bool{}, makers: map[intent.AssetID]*Run{}}
+	s := &stage{generator: generator, inputs: inputs, keyed: keyed, makers: map[intent.AssetID]*Run{}}
 	schemaDigest, rulesDigest := g.schema.Digest(), g.rules.Digest()
 	s.base = intent.Sum("lehr.generate.v2", []byte(version(generator)), []byte(inputs.Partition), []byte(generator.Name), []byte(generator.Program), schemaDigest[:], rulesDigest[:])
 	if generator.Language == work.Model {
@@ -62,15 +66,18 @@ func newStage(g *Graph, generator definition.Generator, inputs Inputs, keyed *ke
 		s.programs = slices.DeleteFunc(slices.Clone(inputs.Programs), func(input Input) bool { return !isProgram(input.Name) })
 	}
 	for i, name := range generator.Sources {
+		into := &s.shared
+		if i == 0 && generator.ForEachFile {
+			into = &s.each
+		}
+		*into = slices.Grow(*into, len(inputs.Sources[name]))
 		for _, input := range inputs.Sources[name] {
 			switch {
 			case isProgram(input.Name) && !s.ownProgram():
 				s.programs = append(s.programs, input)
 			case i == 0 && keyed != nil: // It is split.
-			case i == 0 && generator.ForEachFile:
-				s.each = append(s.each, input)
 			default:
-				s.shared = append(s.shared, input)
+				*into = append(*into, input)
 			}
 		}
 	}
@@ -121,25 +128,25 @@ func (s *stage) index() {
 			s.files[i] = s.each[i].Name
 		}
 	}
-	for kind, inputs := range map[work.Kind][]Input{work.ReadFile: s.shared, work.ReadProgram: s.programs, work.ReadAsset: s.assets} {
-		for _, input := range inputs {
-			s.byName[Read{Kind: kind, Name: input.Name, Digest: input.Digest}] = true
-		}
-	}
 	s.filesList, s.assetsList = work.Listing(s.shared), work.Listing(s.assets)
-	parts := [][]byte{s.base[:], s.filesList[:], s.assetsList[:]}
+	var parts intent.Parts
+	parts.Begin("lehr.stage.v1")
+	parts.Add(s.base[:])
+	parts.Add(s.filesList[:])
+	parts.Add(s.assetsList[:])
 	for _, inputs := range [][]Input{s.shared, s.programs, s.assets} {
 		for i := range inputs {
-			parts = append(parts, []byte(inputs[i].Name), inputs[i].Digest[:])
+			parts.AddText(inputs[i].Name)
+			parts.Add(inputs[i].Digest[:])
 		}
 	}
-	s.context = intent.Sum("lehr.stage.v1", parts...)
+	s.context = parts.Sum()
 }
 
 // since lists the files to run for that changed or came, and those that went,
 // when nothing else did since a stage in which every run held.
-func (s *stage) since(last *stage) (changed, gone []string, known bool) {
-	if last == nil || !last.settled || last.context != s.context {
+func (s *stage) since(last *settled) (changed, gone []string, known bool) {
+	if last == nil || last.context != s.context {
 		return nil, nil, false
 	}
 	i := 0
@@ -252,16 +259,27 @@ func (s *stage) holds(base intent.Digest, reads []Read, until time.Time, file st
 				}
 				continue
 			}
-			if !s.byName[read] {
+			if !isAsRead(s.shared, read) {
+				return false
+			}
+		case work.ReadProgram:
+			if !isAsRead(s.programs, read) {
+				return false
+			}
+		case work.ReadAsset:
+			if !isAsRead(s.assets, read) {
 				return false
 			}
 		default:
-			if !s.byName[read] {
-				return false
-			}
+			return false
 		}
 	}
 	return true
+}
+
+func isAsRead(inputs []Input, read Read) bool {
+	input, found := work.Find(inputs, read.Name)
+	return found && input.Digest == read.Digest
 }
 
 // unique sorts by name and drops what two sources both have.

@@ -2,7 +2,6 @@ package inquiry
 
 import (
 	"context"
-	"encoding/json"
 	"net/url"
 	"strings"
 	"unicode/utf8"
@@ -30,15 +29,7 @@ func get(ctx context.Context, policy *external.Policy, q validate.Question) (rul
 	if err != nil {
 		return rule.Answer{}, err
 	}
-	return rule.Answer{Status: status, Text: text, Body: decoded(text)}, nil
-}
-
-// decoded is what the text is in JSON; nil: it is none.
-func decoded(text string) (body any) {
-	if json.Unmarshal([]byte(text), &body) != nil {
-		return nil
-	}
-	return body
+	return rule.Answer{Status: status, Text: text}, nil
 }
 
 // query asks a database, in a transaction that can only read.
@@ -73,5 +64,5 @@ func run(ctx context.Context, policy *external.Policy, q validate.Question) (ans
 		}
 	}
 	ran, err := external.Run(ctx, line, "")
-	return rule.Answer{Exit: ran.Exit, Text: ran.Text, Body: decoded(ran.Text)}, err
+	return rule.Answer{Exit: ran.Exit, Text: ran.Text}, err
 }

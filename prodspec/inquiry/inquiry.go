@@ -7,7 +7,6 @@ package inquiry
 
 import (
 	"context"
-	"maps"
 	"sync"
 	"time"
 
@@ -29,28 +28,40 @@ const (
 	giveUp = 3
 	// maxRows of a database's answer.
 	maxRows = 10_000
-	// maxKept answers.
-	maxKept = 100_000
+	// maxTogether is the weight of the answers to all questions that are asked at
+	// once, in bytes, and maxKept of those that are kept: a tenant chooses what is
+	// asked (S12).
+	maxTogether, maxKept = 32 << 20, 16 << 20
 )
 
-// Asker asks, and keeps answers. It is safe for concurrent use.
+// Asker asks, and keeps answers. It is safe for concurrent use. Partitions have one
+// each, so that what one has answered takes no other's room.
 type Asker struct {
 	policy string
 	now    func() time.Time
 
 	lock sync.Mutex
-	kept map[intent.Digest]kept
+	kept map[asked]kept
+	// weight of what is kept.
+	weight int
+}
+
+// asked is a question: what one partition may ask is not told to another.
+type asked struct {
+	partition intent.PartitionID
+	key       intent.Digest
 }
 
 type kept struct {
 	answer rule.Answer
 	until  time.Time
+	weight int
 }
 
 // New returns an asker under the policy in a file, which is read for each
 // candidate; no file: the zero policy.
 func New(policy string, now func() time.Time) *Asker {
-	return &Asker{policy: policy, now: now, kept: map[intent.Digest]kept{}}
+	return &Asker{policy: policy, now: now, kept: map[asked]kept{}}
 }
 
 var _ validate.Outside = (&Asker{}).Ask
@@ -71,9 +82,22 @@ func (a *Asker) Ask(ctx context.Context, questions []validate.Question) []valida
 	places := make(chan struct{}, atOnce)
 	var lock sync.Mutex
 	failed, last := map[string]int{}, map[string]error{}
+	together := 0
+	give := func(i int, answer rule.Answer) {
+		if together += weigh(answer); together > maxTogether {
+			last[questions[i].Rule] = fault.New(fault.Unavailable, "its answers are more than %d MB together", maxTogether>>20).
+				WithHint("have less answered, or let where leave assets out")
+			failed[questions[i].Rule] = giveUp
+			replies[i].Err = last[questions[i].Rule]
+			return
+		}
+		replies[i].Answer = answer
+	}
 	for i, q := range questions {
 		if answer, found := a.recall(q); found {
-			replies[i].Answer = answer
+			lock.Lock()
+			give(i, answer)
+			lock.Unlock()
 			continue
 		}
 		places <- struct{}{}
@@ -93,13 +117,15 @@ func (a *Asker) Ask(ctx context.Context, questions []validate.Question) []valida
 			answer, err := ask(ctx, policy, q)
 			lock.Lock()
 			defer lock.Unlock()
-			if replies[i] = (validate.Reply{Answer: answer, Err: err}); err != nil {
+			if err != nil {
+				replies[i].Err = err
 				failed[q.Rule]++
 				last[q.Rule] = err
 				return
 			}
 			failed[q.Rule] = 0
 			a.remember(q, answer)
+			give(i, answer)
 		})
 	}
 	waiting.Wait()
@@ -109,7 +135,7 @@ func (a *Asker) Ask(ctx context.Context, questions []validate.Question) []valida
 func (a *Asker) recall(q validate.Question) (rule.Answer, bool) {
 	a.lock.Lock()
 	defer a.lock.Unlock()
-	k, found := a.kept[q.Key]
+	k, found := a.kept[asked{q.Partition, q.Key}]
 	// A clock that was set back does not lengthen what is kept.
 	left := k.until.Sub(a.now())
 	return k.answer, found && left > 0 && left <= q.Keep
@@ -118,14 +144,28 @@ func (a *Asker) recall(q validate.Question) (rule.Answer, bool) {
 func (a *Asker) remember(q validate.Question, answer rule.Answer) {
 	a.lock.Lock()
 	defer a.lock.Unlock()
-	now := a.now()
-	if len(a.kept) >= maxKept {
-		maps.DeleteFunc(a.kept, func(_ intent.Digest, k kept) bool { return !k.until.After(now) })
-	}
-	if len(a.kept) >= maxKept {
+	k := kept{answer: answer, until: a.now().Add(q.Keep), weight: weigh(answer)}
+	at := asked{q.Partition, q.Key}
+	a.weight += k.weight - a.kept[at].weight
+	a.kept[at] = k
+	if a.weight > maxKept { // All is asked again, rather than looked for what is old each time.
 		clear(a.kept)
+		a.weight = 0
 	}
-	a.kept[q.Key] = kept{answer, now.Add(q.Keep)}
+}
+
+// weigh is about how many bytes an answer takes.
+func weigh(answer rule.Answer) int {
+	const entry, row, cell = 256, 300, 64
+	weight := entry + len(answer.Text)
+	for _, r := range answer.Rows {
+		weight += row
+		for _, value := range r {
+			text, _ := value.(string)
+			weight += cell + len(text)
+		}
+	}
+	return weight
 }
 
 // ask one question within its time.

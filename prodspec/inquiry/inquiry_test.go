@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -73,8 +74,7 @@ func TestHTTPIsAsked(t *testing.T) {
 	q.Parameters = map[string]string{"name": "x&fixed=2"}
 	for range 2 {
 		reply := one(t, a, q)
-		body, _ := reply.Answer.Body.(map[string]any)
-		if reply.Err != nil || reply.Answer.Status != 200 || body["owner"] != "x&fixed=2" || body["fixed"] != "1" {
+		if reply.Err != nil || reply.Answer.Status != 200 || reply.Answer.Text != `{"fixed":"1","owner":"x\u0026fixed=2"}`+"\n" {
 			t.Fatalf("%+v", reply)
 		}
 	}
@@ -87,7 +87,7 @@ func TestHTTPIsAsked(t *testing.T) {
 	if reply := one(t, a, question("b", to("/away"))); reply.Err != nil || reply.Answer.Status != http.StatusFound {
 		t.Errorf("a redirect is followed: %+v", reply)
 	}
-	if reply := one(t, a, question("c", to("/none"))); reply.Err != nil || reply.Answer.Body != nil {
+	if reply := one(t, a, question("c", to("/none"))); reply.Err != nil {
 		t.Errorf("%+v", reply)
 	}
 	for path, words := range map[string]string{"/busy": "answered 503", "/large": "more than 1048576 bytes", "/slow": "no answer within"} {
@@ -118,6 +118,48 @@ func TestHTTPIsAsked(t *testing.T) {
 	if reply := a.Ask(gone, many[:1])[0]; reply.Err == nil {
 		t.Error("an answer after the end")
 	}
+}
+
+// TestAnswersHaveRoom: however much a tenant has answered, the server keeps little of
+// it, and holds little at once (S12).
+func TestAnswersHaveRoom(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// In memory, what this is in JSON takes twenty times as much.
+		_, _ = fmt.Fprint(w, "["+strings.Repeat("{},", 300_000)+"{}]")
+	}))
+	defer server.Close()
+	a := inquiry.New(policy(t, here), time.Now)
+	heap := func() int {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int(m.HeapAlloc >> 20)
+	}
+	before := heap()
+	var questions []validate.Question
+	for i := range 100 {
+		questions = append(questions, question(fmt.Sprint(i), &intentpb.ExternalCheck{Ask: &intentpb.ExternalCheck_Http{Http: server.URL}}))
+	}
+	replies := a.Ask(t.Context(), questions)
+	if held := heap() - before; held > 60 {
+		t.Errorf("%d MB are held at once", held)
+	}
+	answered := 0
+	for _, reply := range replies {
+		if reply.Err == nil {
+			answered++
+		} else if !strings.Contains(reply.Err.Error(), "its answers are more than 32 MB together") {
+			t.Fatal(reply.Err)
+		}
+	}
+	if answered < 20 || answered > 40 {
+		t.Errorf("%d of %d were answered", answered, len(questions))
+	}
+	replies = nil
+	if kept := heap() - before; kept > 20 {
+		t.Errorf("%d MB are kept", kept)
+	}
+	runtime.KeepAlive(a)
 }
 
 // TestOnlyPublicAddressesAreReached: also where a name, or an address within an
@@ -160,8 +202,12 @@ func TestCommandsAreRunWhereTheyAreAllowed(t *testing.T) {
 	}
 	a := inquiry.New(policy(t, "commands: [{run: "+program+", partitions: [shop]}]"), time.Now)
 	reply := one(t, a, q)
-	if body, _ := reply.Answer.Body.(map[string]any); reply.Err != nil || body["owner"] != "x; rm -rf /" {
+	if reply.Err != nil || reply.Answer.Text != `{"owner": "x; rm -rf /"}` {
 		t.Errorf("%+v", reply)
+	}
+	other := q
+	if other.Partition = "other"; one(t, a, other).Err == nil {
+		t.Error("what one partition was answered is told to another that may not ask")
 	}
 	if reply := one(t, a, question("no", check("no"))); reply.Err != nil || reply.Answer.Exit != 3 {
 		t.Errorf("%+v", reply)

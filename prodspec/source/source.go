@@ -66,9 +66,8 @@ type Directory struct {
 	path     string
 	patterns Patterns
 	limits   Limits
-	// known remembers digests of files that did not change since they were
-	// read, by everything that stat tells about them.
-	known map[string]known
+	// known is what was read last.
+	known known
 	// last is the snapshot that changes are applied to; nil after an error.
 	last *Snapshot
 }
@@ -81,10 +80,23 @@ type Changes struct {
 	Paths map[string]bool
 }
 
+// known are files as they were read last, sorted by path, with everything that
+// stat told of each: one that is the same still need not be read. Of a mark of
+// zero that cannot be said.
 type known struct {
-	mark   mark
-	digest intent.Digest
+	files []File
+	marks []mark
 }
+
+func (k known) digest(path string, now mark) (intent.Digest, bool) {
+	at, found := slices.BinarySearchFunc(k.files, File{Path: path}, byPath)
+	if !found || k.marks[at] != now {
+		return intent.Digest{}, false
+	}
+	return k.files[at].Digest, true
+}
+
+func byPath(a, b File) int { return strings.Compare(a.Path, b.Path) }
 
 // mark is what changes when a file's content does.
 type mark struct {
@@ -107,7 +119,7 @@ func Open(directory string, patterns []string, limits Limits) (*Directory, error
 	if err != nil {
 		return nil, err
 	}
-	return &Directory{path: directory, patterns: parsed, limits: limits, known: map[string]known{}}, nil
+	return &Directory{path: directory, patterns: parsed, limits: limits}, nil
 }
 
 // Path is the folder.
@@ -126,7 +138,7 @@ func (d *Directory) Read(ctx context.Context, now time.Time, changes Changes) (*
 			WithHint("mount or create the folder, or remove the source; nothing changes until it is there")
 	}
 	defer root.Close()
-	w := &walk{directory: d, root: root, ctx: ctx, now: now, known: map[string]known{}}
+	w := &walk{directory: d, root: root, ctx: ctx, now: now}
 	var snapshot *Snapshot
 	if last != nil && !changes.All {
 		snapshot, err = w.apply(last, changes.Paths)
@@ -165,11 +177,13 @@ func Complete(folder string, patterns Patterns, limits Limits, snapshot *Snapsho
 
 // Revision is the digest over sorted files.
 func Revision(files []File) intent.Digest {
-	parts := make([][]byte, 0, 2*len(files))
+	var parts intent.Parts
+	parts.Begin("lehr.source.v1")
 	for i := range files {
-		parts = append(parts, []byte(files[i].Path), files[i].Digest[:])
+		parts.AddText(files[i].Path)
+		parts.Add(files[i].Digest[:])
 	}
-	return intent.Sum("lehr.source.v1", parts...)
+	return parts.Sum()
 }
 
 // Content reads a file of a snapshot. Unavailable when it is no longer what
@@ -180,7 +194,15 @@ func (d *Directory) Content(file File) ([]byte, error) {
 		return nil, fault.New(fault.Unavailable, "the source folder %s cannot be read: %w", d.path, reason(err))
 	}
 	defer root.Close()
-	content, _, err := d.load(root, file.Path)
+	var content []byte
+	_, err = d.load(root, file.Path, func(from io.Reader, size int64) (read int64, err error) {
+		content = make([]byte, size)
+		n, err := io.ReadFull(from, content)
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			err = nil // It became shorter.
+		}
+		return int64(n), err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -198,45 +220,45 @@ func Changed(full string) error {
 // attempts to read a file that somebody is writing.
 const attempts = 5
 
-// load reads a regular file whole, again while it changes under the reader.
-func (d *Directory) load(root *os.Root, name string) ([]byte, mark, error) {
+// load has a regular file taken whole, again while it changes meanwhile: take is
+// told how many bytes it has, and returns how many it read.
+func (d *Directory) load(root *os.Root, name string, take func(from io.Reader, size int64) (int64, error)) (mark, error) {
 	for range attempts {
-		content, before, after, err := d.loadOnce(root, name)
+		before, after, read, err := d.loadOnce(root, name, take)
 		if err != nil {
-			return nil, mark{}, err
+			return mark{}, err
 		}
-		if before == after && int64(len(content)) == after.size {
-			return content, after, nil
+		if before == after && read == after.size {
+			return after, nil
 		}
 	}
-	return nil, mark{}, fault.New(fault.Unavailable, "%s changes while it is being read", path.Join(d.path, name)).
+	return mark{}, fault.New(fault.Unavailable, "%s changes while it is being read", path.Join(d.path, name)).
 		WithHint("it is read again when it stays the same")
 }
 
-func (d *Directory) loadOnce(root *os.Root, name string) (content []byte, before, after mark, err error) {
+func (d *Directory) loadOnce(root *os.Root, name string, take func(from io.Reader, size int64) (int64, error)) (before, after mark, read int64, err error) {
 	full := path.Join(d.path, name)
 	// A pipe put in the file's place must not block the reader.
 	file, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, before, after, unreadable(full, err)
+		return before, after, 0, unreadable(full, err)
 	}
 	defer file.Close()
 	info, err := file.Stat()
 	if err != nil {
-		return nil, before, after, unreadable(full, err)
+		return before, after, 0, unreadable(full, err)
 	}
 	if err := d.acceptable(full, info); err != nil {
-		return nil, before, after, err
+		return before, after, 0, err
 	}
-	content, err = io.ReadAll(io.LimitReader(file, d.limits.FileBytes+1))
-	if err != nil {
-		return nil, before, after, unreadable(full, err)
+	if read, err = take(file, info.Size()); err != nil {
+		return before, after, 0, unreadable(full, err)
 	}
 	now, err := file.Stat()
 	if err != nil {
-		return nil, before, after, unreadable(full, err)
+		return before, after, 0, unreadable(full, err)
 	}
-	return content, markOf(info), markOf(now), nil
+	return markOf(info), markOf(now), read, nil
 }
 
 func (d *Directory) acceptable(full string, info fs.FileInfo) error {
@@ -296,5 +318,7 @@ func kindOf(mode fs.FileMode) string {
 	}
 }
 
+const fileDomain = "lehr.file.v1"
+
 // Digest of a file's content.
-func Digest(content []byte) intent.Digest { return intent.Sum("lehr.file.v1", content) }
+func Digest(content []byte) intent.Digest { return intent.Sum(fileDomain, content) }

@@ -3,6 +3,7 @@ package source
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"lehr.dev/fault"
+	"lehr.dev/intent"
 )
 
 // walk takes one snapshot.
@@ -21,20 +23,55 @@ type walk struct {
 	root      *os.Root
 	ctx       context.Context
 	now       time.Time
-	known     map[string]known
 	entries   int
 	snapshot  Snapshot
+	// marks of the snapshot's files.
+	marks []mark
+	parts intent.Parts
 }
 
-// all looks at everything.
+// all looks at everything: what there is first, for most of it need not be read,
+// and too much is not.
 func (w *walk) all() (*Snapshot, error) {
+	d, files := w.directory, &w.snapshot.Files
 	if err := w.folder("."); err != nil {
 		return nil, err
 	}
-	w.directory.known = w.known
-	slices.SortFunc(w.snapshot.Files, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
-	w.snapshot.Revision = Revision(w.snapshot.Files)
+	if err := Complete(d.path, d.patterns, d.limits, &w.snapshot); err != nil {
+		return nil, err
+	}
+	for i := range *files {
+		if err := w.ctx.Err(); err != nil {
+			return nil, err
+		}
+		file := &(*files)[i]
+		known := false
+		if file.Digest, known = d.known.digest(file.Path, w.marks[i]); known {
+			continue
+		}
+		var err error
+		if *file, w.marks[i], err = w.read(file.Path); err != nil {
+			return nil, err
+		}
+		if !w.settled(w.marks[i]) {
+			w.marks[i] = mark{}
+		}
+	}
+	d.known = known{*files, w.marks}
+	w.snapshot.Revision = Revision(*files)
 	return &w.snapshot, nil
+}
+
+// read a file for its digest.
+func (w *walk) read(name string) (file File, is mark, err error) {
+	is, err = w.directory.load(w.root, name, func(from io.Reader, size int64) (int64, error) {
+		w.parts.Begin(fileDomain)
+		return w.parts.AddFrom(from, size)
+	})
+	if err != nil {
+		return File{}, mark{}, err
+	}
+	return File{Path: name, Digest: w.parts.Sum(), Size: is.size}, is, nil
 }
 
 // apply looks only at what may have changed. It returns no snapshot when a
@@ -62,71 +99,117 @@ func (w *walk) apply(last *Snapshot, paths map[string]bool) (*Snapshot, error) {
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		content, mark, err := w.directory.load(w.root, name)
+		file, _, err := w.read(name)
 		if err != nil {
 			return nil, err
 		}
-		delete(w.directory.known, name)
-		changed = append(changed, File{Path: name, Digest: Digest(content), Size: mark.size})
+		changed = append(changed, file)
 	}
 	if len(gone) == 0 {
 		return last, nil
 	}
+	return w.directory.with(last, changed, gone), nil
+}
+
+// with is the last snapshot without some files and with others, sorted by path. Of
+// those it is not known yet whether they stay as they are.
+func (d *Directory) with(last *Snapshot, changed []File, gone map[string]bool) *Snapshot {
 	next := &Snapshot{Folders: last.Folders, Files: make([]File, 0, len(last.Files)+len(changed))}
-	for i := range last.Files {
-		if !gone[last.Files[i].Path] {
-			next.Files = append(next.Files, last.Files[i])
+	marks := make([]mark, 0, cap(next.Files))
+	add := func(file File, is mark) { next.Files, marks = append(next.Files, file), append(marks, is) }
+	for i, file := range last.Files {
+		for len(changed) > 0 && changed[0].Path < file.Path {
+			add(changed[0], mark{})
+			changed = changed[1:]
+		}
+		if !gone[file.Path] {
+			add(file, d.known.marks[i])
 		}
 	}
 	for _, file := range changed {
-		at, _ := slices.BinarySearchFunc(next.Files, file, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
-		next.Files = slices.Insert(next.Files, at, file)
+		add(file, mark{})
 	}
+	d.known = known{next.Files, marks}
 	next.Revision = Revision(next.Files)
-	return next, nil
+	return next
 }
 
-// folder lists one folder and enters those in which a file may match.
+// atOnce is how many entries of a folder are looked at together.
+const atOnce = 1000
+
+// folder lists one folder and enters those in which a file may match, in the order
+// of paths.
 func (w *walk) folder(name string) error {
 	if err := w.ctx.Err(); err != nil {
 		return err
 	}
-	full := path.Join(w.directory.path, name)
-	listing, err := w.root.Open(name)
+	wanted, err := w.list(name)
 	if err != nil {
-		return unreadable(full, err)
-	}
-	entries, err := listing.ReadDir(-1)
-	listing.Close()
-	if err != nil {
-		return unreadable(full, err)
+		return err
 	}
 	w.snapshot.Folders = append(w.snapshot.Folders, name)
-	if w.entries += len(entries); w.entries > w.directory.limits.Entries {
-		return fault.New(fault.Invalid, "the source folder %s has more than %d entries", w.directory.path, w.directory.limits.Entries).
-			WithHint("name a smaller folder")
-	}
-	for _, entry := range entries {
-		if err := w.entry(path.Join(name, entry.Name()), entry); err != nil {
+	slices.SortFunc(wanted, func(a, b fs.DirEntry) int { return strings.Compare(pathOf(a), pathOf(b)) })
+	for _, entry := range wanted {
+		if entry.IsDir() {
+			err = w.folder(below(name, entry))
+		} else {
+			err = w.file(below(name, entry), entry)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (w *walk) entry(name string, entry fs.DirEntry) error {
-	if entry.IsDir() {
-		if w.directory.patterns.MayBeBelow(name) {
-			return w.folder(name)
+// list what may matter of one folder.
+func (w *walk) list(name string) (wanted []fs.DirEntry, err error) {
+	full := path.Join(w.directory.path, name)
+	listing, err := w.root.Open(name)
+	if err != nil {
+		return nil, unreadable(full, err)
+	}
+	defer listing.Close()
+	for {
+		entries, err := listing.ReadDir(atOnce)
+		if errors.Is(err, io.EOF) {
+			return wanted, nil
 		}
-		return nil
+		if err != nil {
+			return nil, unreadable(full, err)
+		}
+		if w.entries += len(entries); w.entries > w.directory.limits.Entries {
+			return nil, fault.New(fault.Invalid, "the source folder %s has more than %d entries", w.directory.path, w.directory.limits.Entries).
+				WithHint("name a smaller folder")
+		}
+		wanted = append(wanted, slices.DeleteFunc(entries, func(entry fs.DirEntry) bool { return !w.wants(below(name, entry), entry) })...)
 	}
-	if !w.directory.patterns.Match(name) {
-		return nil
-	}
-	return w.file(name, entry)
 }
 
+// below is the path of an entry of a folder.
+func below(folder string, entry fs.DirEntry) string {
+	if folder == "." {
+		return entry.Name()
+	}
+	return folder + "/" + entry.Name()
+}
+
+// pathOf an entry, so that what is below it comes where it does among all paths.
+func pathOf(entry fs.DirEntry) string {
+	if entry.IsDir() {
+		return entry.Name() + "/"
+	}
+	return entry.Name()
+}
+
+func (w *walk) wants(name string, entry fs.DirEntry) bool {
+	if entry.IsDir() {
+		return w.directory.patterns.MayBeBelow(name)
+	}
+	return w.directory.patterns.Match(name)
+}
+
+// file lists one file.
 func (w *walk) file(name string, entry fs.DirEntry) error {
 	d, full := w.directory, path.Join(w.directory.path, name)
 	info, err := entry.Info()
@@ -143,22 +226,8 @@ func (w *walk) file(name string, entry fs.DirEntry) error {
 	if err := d.acceptable(full, info); err != nil {
 		return err
 	}
-	seen, found := d.known[name]
-	if found && seen.mark != markOf(info) {
-		found = false
-	}
-	if !found {
-		content, mark, err := d.load(w.root, name)
-		if err != nil {
-			return err
-		}
-		seen = known{mark: mark, digest: Digest(content)}
-	}
-	if w.settled(seen.mark) {
-		w.known[name] = seen
-	}
-	w.snapshot.Files = append(w.snapshot.Files, File{Path: name, Digest: seen.digest, Size: seen.mark.size})
-	if most := w.directory.limits.Files; len(w.snapshot.Files) > most {
+	w.snapshot.Files, w.marks = append(w.snapshot.Files, File{Path: name, Size: info.Size()}), append(w.marks, markOf(info))
+	if most := d.limits.Files; len(w.snapshot.Files) > most {
 		return fault.New(fault.Invalid, "the source folder %s has more than %d matching files", d.path, most).
 			WithHint("narrow the patterns, or split the partition")
 	}

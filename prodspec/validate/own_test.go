@@ -313,7 +313,7 @@ func TestChecksOutside(t *testing.T) {
 	}
 	policy := policyOf(r)
 	reply := func(of validate.Question) validate.Reply {
-		return validate.Reply{Answer: rule.Answer{Status: 200, Body: map[string]any{"owner": string(of.Asset)}}}
+		return validate.Reply{Answer: rule.Answer{Status: 200, Text: fmt.Sprintf(`{"owner": %q}`, of.Asset)}}
 	}
 	w := newWorld(t)
 	if got := w.judge(policy, false, jobOf(t, "a", 1, "")); !got.Held || got.Rejected {

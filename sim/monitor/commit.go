@@ -178,6 +178,7 @@ func (m *Monitor) published(r record) {
 	m.hold(under == fmt.Sprint(m.epoch), "S4", "incarnation %d was published under epoch %s, and the epoch was %d", id.Sequence, under, m.epoch)
 	m.publish(id.Sequence)
 	m.outgrow(id.Sequence)
+	m.left()
 	if r.By.Origin != intent.ServerOrigin {
 		m.madeBy[id.Sequence] = append(m.madeBy[id.Sequence], r.By.Name)
 	}

@@ -79,6 +79,10 @@ type Monitor struct {
 	brakes
 	answers
 	paces paces
+	// crowds are the targets that were too busy, retried when a person had an asset
+	// tried again.
+	crowds  map[intent.AssetID]crowd
+	retried map[intent.AssetID]time.Time
 	claims
 	diffs     map[intent.AssetID][]Diff
 	counts    counts
@@ -98,7 +102,7 @@ func New(o Options) *Monitor {
 		options: o, database: database{db: o.DB, statements: map[string]*sql.Stmt{}},
 		checked: map[string]int{}, first: map[string]bool{},
 		diffs: map[intent.AssetID][]Diff{}, records: map[intent.AssetID]enforcedRow{}, lateSince: map[intent.AssetID]time.Time{},
-		looks: rates{}, failures: rates{}, released: map[intent.AssetID]bool{},
+		looks: rates{}, failures: rates{}, crowds: map[intent.AssetID]crowd{}, retried: map[intent.AssetID]time.Time{}, released: map[intent.AssetID]bool{},
 		own: chain{partition: o.Partition}, global: chain{},
 		saying: newSaying(), journal: newJournal(), brakes: newBrakes(),
 		answers: answers{inSync: map[called]bool{}}, paces: paces{of: map[intent.AssetID]pace{}, tried: map[called]bool{}},

@@ -96,7 +96,7 @@ func (m *Monitor) Told(report intent.Report) {
 		return
 	}
 	for _, waiting := range report.Waiting {
-		if waiting.Kind != intent.WaitBackoff {
+		if waiting.Kind != intent.WaitBackoff || m.crowded(report.Asset, waiting.Until) {
 			continue
 		}
 		pause := waiting.Until.Sub(report.At)

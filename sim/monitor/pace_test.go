@@ -47,6 +47,33 @@ var tooOften = []breach{
 	{"L3", "to which it never was",
 		func(r *run) { r.ClockMoved(); r.pass(memory); r.backsOff(time.Minute) },
 		func(r *run) { r.ClockMoved(); r.backsOff(time.Minute) }},
+	{"L3", "to which it never was",
+		func(r *run) { r.busy("a", time.Minute); r.backsOff(2 * time.Minute) },
+		func(r *run) { r.busy("a", time.Minute); r.backsOff(66 * time.Second) }},
+	{"L10", "its target is too busy",
+		func(r *run) {
+			r.busy("a", time.Minute)
+			r.publish(job("a", "2"))
+			r.pass(59 * time.Second)
+			r.letBe("a", "looked at")
+		},
+		func(r *run) { r.busy("a", time.Minute); r.pass(time.Minute); r.letBe("a", "looked at") }},
+	{"L10", "its target is too busy",
+		func(r *run) { r.busy("a", time.Hour); r.pass(longestPause - time.Second); r.letBe("a", "pushed") },
+		func(r *run) {
+			r.busy("a", time.Minute)
+			r.Retried("a")
+			r.letBe("a", "looked at")
+			r.busy("a", time.Minute) // The person may have been heard only now.
+			r.letBe("a", "looked at")
+			r.pass(longestPause)
+			r.busy("a", time.Minute)
+			r.Forgot()
+			r.letBe("a", "looked at")
+			r.busy("a", time.Minute)
+			r.acquire("south")
+			r.letBe("a", "looked at")
+		}},
 }
 
 func (r *run) backsOff(pause time.Duration) {

@@ -131,6 +131,20 @@ var livenesses = []Mutant{
 		Why:    "A good incarnation waits as long as the bad one before it failed.",
 	},
 	{
+		Name: "busy-ends-with-intent", File: "annealing/enforcer/apply.go",
+		Old:    `*a.trouble = trouble{push: a.push, admitting: a.admitting, tried: a.tried, note: a.note, resume: a.resume, journey: a.journey, busy: a.busy}`,
+		New:    "*a.trouble = trouble{push: a.push, admitting: a.admitting, tried: a.tried, note: a.note, resume: a.resume, journey: a.journey, busy: a.busy}\n\t\tif mutant.On(\"busy-ends-with-intent\") {\n\t\t\ta.busy = nil\n\t\t}",
+		Breaks: "L10",
+		Why:    "Every edit of an asset has a target asked that is too busy.",
+	},
+	{
+		Name: "busy-ignored", File: "annealing/enforcer/retry.go",
+		Old:    `a.busy != nil && a.busy.Until.After(now)`,
+		New:    `a.busy != nil && a.busy.Until.After(now) && !mutant.On("busy-ignored")`,
+		Breaks: "L10",
+		Why:    "A target that is too busy is asked again at once.",
+	},
+	{
 		Name: "quiet-rewrites-reports", File: "annealing/enforcer/record.go",
 		Old:    `if report.Key() == a.reported {`,
 		New:    `if report.Key() == a.reported && !mutant.On("quiet-rewrites-reports") {`,

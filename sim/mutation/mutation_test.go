@@ -4,7 +4,6 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -212,43 +211,5 @@ func TestWovenFilesParse(t *testing.T) {
 		if _, err := parser.ParseFile(token.NewFileSet(), file, woven, parser.SkipObjectResolution); err != nil {
 			t.Error(err)
 		}
-	}
-}
-
-// TestWovenCodeCompiles vets the packages of the woven files, which builds
-// them too.
-func TestWovenCodeCompiles(t *testing.T) {
-	if testing.Short() {
-		t.Skip("vets a dozen packages")
-	}
-	overlay, err := Weave(root, t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	arguments := []string{"vet", "-overlay", overlay}
-	for _, file := range files(All) {
-		folder := "./" + filepath.ToSlash(filepath.Dir(file))
-		if !slices.Contains(arguments, folder) {
-			arguments = append(arguments, folder)
-		}
-	}
-	vet := exec.CommandContext(t.Context(), "go", arguments...)
-	vet.Dir = root
-	if output, err := vet.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, output)
-	}
-}
-
-func TestBuild(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds the command")
-	}
-	binary, err := Build(t.Context(), root, t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	content, err := os.ReadFile(binary)
-	if err != nil || !strings.Contains(string(content), "LEHR_MUTANTS") {
-		t.Errorf("the binary asks for no mutants: %v", err)
 	}
 }

@@ -32,7 +32,7 @@ var targets = []Mutant{
 		Equivalent: "the store keeps one pin of each rank",
 	},
 	{
-		Name: "pin-revision-reused", File: "store/relational/brakes.go",
+		Name: "pin-revision-reused", File: "store/relational/rollouts.go",
 		Old:    `pin_revision = pin_revision + 1`,
 		New:    `pin_revision = pin_revision + " + map[bool]string{false: "1", true: "0"}[mutant.On("pin-revision-reused")] + "`,
 		Breaks: "S16",
@@ -40,8 +40,8 @@ var targets = []Mutant{
 	},
 	{
 		Name: "pin-without-bump", File: "store/relational/brakes.go",
-		Old:    "audit.Pinned{Incarnation: pin.Incarnation, Revision: pin.Revision}.String()).because(pin.Reason)\n",
-		New:    "audit.Pinned{Incarnation: pin.Incarnation, Revision: pin.Revision}.String()).because(pin.Reason)\n\t\tif mutant.On(\"pin-without-bump\") {\n\t\t\treturn nil\n\t\t}\n",
+		Old:    "if pin, err = setPin(t, pin); err != nil {\n\t\t\treturn err\n\t\t}\n",
+		New:    "if pin, err = setPin(t, pin); err != nil {\n\t\t\treturn err\n\t\t}\n\t\tif mutant.On(\"pin-without-bump\") {\n\t\t\treturn nil\n\t\t}\n",
 		Breaks: "S2",
 		Why:    "Neither the enforcer nor an admission under way notices a new pin.",
 	},

@@ -25,9 +25,9 @@ type Process struct {
 	ended     chan struct{}
 	children  []*Process
 
-	pausedUntil time.Time
+	pausedUntil int64
 	// The clock showed shown at the true time set, and has gone at rate since.
-	set, shown time.Time
+	set, shown int64
 	rate       float64
 	// zone in which its times are.
 	zone *time.Location
@@ -73,17 +73,17 @@ func (p *Process) Ended() <-chan struct{} { return p.ended }
 func (p *Process) Alive() bool { return !p.dead.Load() }
 
 // Paused reports whether it is stopped just now.
-func (p *Process) Paused() bool { return p.pausedUntil.After(p.scheduler.now) }
+func (p *Process) Paused() bool { return p.pausedUntil > p.scheduler.now }
 
 // Pause stops the process for that long. Its clock and timers go on.
 func (p *Process) Pause(d time.Duration) {
-	p.pausedUntil = later(p.pausedUntil, p.scheduler.now.Add(d))
+	p.pausedUntil = max(p.pausedUntil, p.scheduler.now+int64(d))
 	p.scheduler.Note("pause " + p.name + " " + d.String())
 }
 
 // Resume ends a pause of the process and of its children.
 func (p *Process) Resume() {
-	p.pausedUntil = time.Time{}
+	p.pausedUntil = 0
 	for _, child := range p.children {
 		child.Resume()
 	}
@@ -91,7 +91,7 @@ func (p *Process) Resume() {
 
 // Jump sets the clock forward, or back.
 func (p *Process) Jump(d time.Duration) {
-	p.set, p.shown = p.scheduler.now, p.wall().Add(d)
+	p.set, p.shown = p.scheduler.now, p.wall()+int64(d)
 }
 
 // Rate makes the clock go that much faster than true time; 0 freezes it.
@@ -110,16 +110,16 @@ func (p *Process) Correct() {
 	p.set, p.shown, p.rate, p.drift = p.scheduler.now, p.scheduler.now, 1, 1
 }
 
-func (p *Process) wall() time.Time {
-	passed := p.scheduler.now.Sub(p.set)
+func (p *Process) wall() int64 {
+	passed := p.scheduler.now - p.set
 	if p.rate != 1 {
-		passed = time.Duration(float64(passed) * p.rate)
+		passed = int64(float64(passed) * p.rate)
 	}
-	return p.shown.Add(passed)
+	return p.shown + passed
 }
 
 // Now is the process's clock.
-func (p *Process) Now() time.Time { return p.wall().In(p.zone) }
+func (p *Process) Now() time.Time { return time.Unix(0, p.wall()).In(p.zone) }
 
 // Go starts a goroutine of the process.
 func (p *Process) Go(name string, f func()) {
@@ -143,12 +143,14 @@ func (p *Process) Wait(ctx context.Context, d time.Duration, wake <-chan struct{
 		return err
 	}
 	t.free, t.fired, t.outcome = false, false, nil
-	t.ctx, t.done, t.wake, t.due = ctx, ctx.Done(), wake, time.Time{}
+	t.ctx, t.done, t.wake, t.due = ctx, ctx.Done(), wake, never
 	if d >= 0 {
 		if p.drift != 1 {
 			d = time.Duration(float64(d) / p.drift)
 		}
-		t.due = p.scheduler.now.Add(d)
+		if t.due = p.scheduler.now + int64(d); t.due < 0 {
+			t.due = never
+		}
 	}
 	t.in, t.point = p, t.waiting
 	p.scheduler.park(t)

@@ -10,6 +10,7 @@ package virtual
 import (
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"os"
 	"runtime"
@@ -37,7 +38,9 @@ type Scheduler struct {
 	// Log, if any, is told every step.
 	Log io.Writer
 
-	now     time.Time
+	// now is the true time, in nanoseconds since 1970, as are all times here: they
+	// are compared with it for every task at every step.
+	now     int64
 	random  *rand.Rand
 	tasks   []*task
 	running *task
@@ -60,13 +63,15 @@ const Latency = 100 * time.Microsecond
 // New returns a scheduler whose choices follow from the seed.
 func New(seed uint64, start time.Time) *Scheduler {
 	return &Scheduler{
-		now: start, random: rand.New(rand.NewPCG(seed, 0x5eed)), hash: fnv64offset,
+		now: start.UnixNano(), random: rand.New(rand.NewPCG(seed, 0x5eed)), hash: fnv64offset,
 		yielded: make(chan struct{}), buried: make(chan struct{}),
 	}
 }
 
 // Now is the true time; processes may believe another.
-func (s *Scheduler) Now() time.Time { return s.now }
+func (s *Scheduler) Now() time.Time { return moment(s.now) }
+
+func moment(nanoseconds int64) time.Time { return time.Unix(0, nanoseconds).UTC() }
 
 // Steps counts how often a task went on.
 func (s *Scheduler) Steps() uint64 { return s.steps.Load() }
@@ -85,12 +90,13 @@ func (s *Scheduler) Halt() { s.halted = true }
 func (s *Scheduler) Note(what string) {
 	s.mix([]byte(what))
 	if s.Log != nil {
-		fmt.Fprintf(s.Log, "%s   . %s\n", s.now.UTC().Format("15:04:05.000000"), what)
+		fmt.Fprintf(s.Log, "%s   . %s\n", s.Now().Format("15:04:05.000000"), what)
 	}
 }
 
 // Run runs tasks until that time, or until Halt.
-func (s *Scheduler) Run(until time.Time) {
+func (s *Scheduler) Run(end time.Time) {
+	until := end.UnixNano()
 	s.halted = false
 	stop := s.guard()
 	defer stop()
@@ -99,14 +105,14 @@ func (s *Scheduler) Run(until time.Time) {
 		s.gather()
 		if len(s.ready) == 0 {
 			next := s.next()
-			if next.IsZero() || next.After(until) {
+			if next == never || next > until {
 				s.now = until
 				return
 			}
-			s.now = later(s.now, next)
+			s.now = max(s.now, next)
 			continue
 		}
-		if s.now.After(until) {
+		if s.now > until {
 			return
 		}
 		s.step(s.ready[s.random.IntN(len(s.ready))])
@@ -115,7 +121,7 @@ func (s *Scheduler) Run(until time.Time) {
 
 // step lets one task go on until it parks or ends.
 func (s *Scheduler) step(t *task) {
-	s.now = s.now.Add(time.Duration(s.random.Int64N(int64(Latency))))
+	s.now += s.random.Int64N(int64(Latency))
 	p := t.in
 	if s.Hook != nil && p.mortal {
 		act := s.Hook(p, t.point)
@@ -127,7 +133,7 @@ func (s *Scheduler) step(t *task) {
 			p.Pause(act.Pause)
 			return
 		case act.Delay > 0:
-			t.notBefore = s.now.Add(act.Delay)
+			t.notBefore = s.now + int64(act.Delay)
 			return
 		}
 	}
@@ -142,7 +148,7 @@ func (s *Scheduler) step(t *task) {
 
 func (s *Scheduler) record(t *task) {
 	var bytes [16]byte
-	at := uint64(s.now.UnixNano())
+	at := uint64(s.now)
 	for i := range 8 {
 		bytes[i] = byte(at >> (8 * i))
 		bytes[8+i] = byte(t.number >> (8 * i))
@@ -150,7 +156,7 @@ func (s *Scheduler) record(t *task) {
 	s.mix(bytes[:])
 	s.mix([]byte(t.point))
 	if s.Log != nil {
-		fmt.Fprintf(s.Log, "%s %3d %s: %s\n", s.now.UTC().Format("15:04:05.000000"), t.number, t.process.name, t.point)
+		fmt.Fprintf(s.Log, "%s %3d %s: %s\n", s.Now().Format("15:04:05.000000"), t.number, t.process.name, t.point)
 	}
 }
 
@@ -175,13 +181,14 @@ func (s *Scheduler) gather() {
 	}
 }
 
-// next is when a task can go on by time alone; zero: never.
-func (s *Scheduler) next() time.Time {
-	var next time.Time
+// never is a time that does not come.
+const never = math.MaxInt64
+
+// next is when a task can go on by time alone.
+func (s *Scheduler) next() int64 {
+	next := int64(never)
 	for _, t := range s.tasks {
-		if due := t.dueAt(s.now); !due.IsZero() && (next.IsZero() || due.Before(next)) {
-			next = due
-		}
+		next = min(next, t.dueAt(s.now))
 	}
 	return next
 }
@@ -250,13 +257,6 @@ func (s *Scheduler) guard() (stop func()) {
 		os.Exit(2)
 	})
 	return func() { timer.Stop() }
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // die ends the calling goroutine.

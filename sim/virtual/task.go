@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
-	"time"
 )
 
 // task is one goroutine of a process. While it is parked, its fields belong to
@@ -28,15 +27,15 @@ type task struct {
 	ctx       context.Context
 	done      <-chan struct{}
 	wake      <-chan struct{}
-	due       time.Time
-	notBefore time.Time
+	due       int64
+	notBefore int64
 	outcome   error
 	fired     bool
 }
 
 // canGoOn reports whether the task could run now, and settles with what.
-func (t *task) canGoOn(now time.Time) bool {
-	if !t.parked || t.in.pausedUntil.After(now) || t.process.pausedUntil.After(now) || t.notBefore.After(now) {
+func (t *task) canGoOn(now int64) bool {
+	if !t.parked || t.in.pausedUntil > now || t.process.pausedUntil > now || t.notBefore > now {
 		return false
 	}
 	if t.free || t.fired {
@@ -58,27 +57,22 @@ func (t *task) canGoOn(now time.Time) bool {
 		return true
 	default:
 	}
-	if !t.due.IsZero() && !t.due.After(now) {
+	if t.due <= now {
 		t.fired = true
 		return true
 	}
 	return false
 }
 
-// dueAt is when time alone lets the task go on; zero: never.
-func (t *task) dueAt(now time.Time) time.Time {
+// dueAt is when time alone lets the task go on.
+func (t *task) dueAt(now int64) int64 {
 	if !t.parked {
-		return time.Time{}
+		return never
 	}
-	held := later(t.in.pausedUntil, later(t.process.pausedUntil, t.notBefore))
-	switch {
-	case t.free || t.fired:
+	held := max(t.in.pausedUntil, t.process.pausedUntil, t.notBefore)
+	// What it waits for may be there already: look when it can run.
+	if t.free || t.fired || held > now {
 		return held
-	case held.After(now):
-		// What it waits for may be there already: look when it can run.
-		return held
-	case t.due.IsZero():
-		return time.Time{}
 	}
 	return t.due
 }

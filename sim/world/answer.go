@@ -9,10 +9,12 @@ import (
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"lehr.dev/fault"
 	pluginpb "lehr.dev/gen/lehr/plugin/v1"
 	"lehr.dev/intent"
+	"lehr.dev/plugin"
 )
 
 // answer is what the plugin does with a call of Diff.
@@ -86,18 +88,40 @@ func (l *life) difference(id intent.IncarnationID, asset intent.AssetID, befalls
 	if befalls != nil && befalls.Kind == DiffStale {
 		state = w.earlier(wanted.key, befalls.random.Uint64())
 	}
-	found, err := wanted.compare(state, served)
-	if err != nil {
-		return unknown(asset, err.Error())
-	}
-	diff, err := encode(wanted, state, found)
+	diff, err := wanted.difference(state, served)
 	if err != nil {
 		return unknown(asset, err.Error())
 	}
 	if befalls != nil {
+		diff = proto.CloneOf(diff)
 		befalls.spoil(diff)
 	}
 	return diff
+}
+
+// told is an answer, and the state of which it is true.
+type told struct {
+	version uint64
+	health  intent.HealthState
+	class   plugin.Guarantee
+	diff    *pluginpb.AssetDiff
+}
+
+// difference is what is to be said of a state, to look at only. Most are asked
+// for again and again, of a state that did not change.
+func (w *wanted) difference(state snapshot, served plugin.Served) (*pluginpb.AssetDiff, error) {
+	if t := w.told; t.diff != nil && t.version == state.version && t.health == state.health && t.class == served.Guarantee {
+		return t.diff, nil
+	}
+	found, err := w.compare(state, served)
+	if err != nil {
+		return nil, err
+	}
+	diff, err := encode(w, state, found)
+	if err == nil {
+		w.told = told{state.version, state.health, served.Guarantee, diff}
+	}
+	return diff, err
 }
 
 var actions = map[intent.Action]pluginpb.Action{
@@ -157,12 +181,17 @@ func health(state snapshot, current protoreflect.Message) *pluginpb.Health {
 	return health
 }
 
+// comeBack is after how long a busy target is to be asked again.
+func (t Trouble) comeBack() time.Duration { return time.Duration(5+t.Seed%55) * time.Second }
+
 // spoil makes a true answer what the trouble has the plugin say.
 func (a *armed) spoil(diff *pluginpb.AssetDiff) {
 	inSync := &pluginpb.AssetDiff_InSync{InSync: &pluginpb.InSync{}}
 	switch a.Kind {
 	case DiffUnknown:
 		diff.Outcome = &pluginpb.AssetDiff_Unknown{Unknown: &pluginpb.Unknown{Reason: "the provider does not answer"}}
+	case DiffBusy:
+		diff.Outcome = &pluginpb.AssetDiff_Unknown{Unknown: &pluginpb.Unknown{Reason: "too many requests", RetryAfter: durationpb.New(a.comeBack())}}
 	case DiffSilent:
 		diff.Outcome = nil
 	case DiffLiesInSync:

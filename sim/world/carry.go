@@ -108,6 +108,8 @@ func (c *carried) carryOut() plugin.PushResult {
 		return plugin.PushResult{Ending: plugin.Stale, Reason: "the plan is another one"}
 	case c.befallen(PushRefused):
 		return plugin.PushResult{Ending: plugin.Failed, Reason: "the provider refused it", Retryable: c.start.befalls.Seed%4 > 0}
+	case c.befallen(PushBusy):
+		return plugin.PushResult{Ending: plugin.Failed, Reason: "too many requests", Retryable: true, RetryAfter: c.start.befalls.comeBack()}
 	case c.befallen(PushSuccessButNotApplied):
 		return plugin.PushResult{Ending: plugin.Pushed}
 	case found.plan.Action == "":

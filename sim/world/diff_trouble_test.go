@@ -146,6 +146,18 @@ func TestDiffShowsLittle(t *testing.T) {
 	}
 }
 
+func TestDiffIsTooBusy(t *testing.T) {
+	b := newBench(t, 1)
+	b.enforce(1, job)
+	b.trouble(DiffBusy, job, 0, 1)
+	if d := b.diff(1, job); d.Outcome != intent.Unknown || d.RetryAfter < 5*time.Second {
+		t.Errorf("%+v", d)
+	}
+	if d := b.diff(1, job); d.Outcome != intent.InSync || d.RetryAfter != 0 {
+		t.Errorf("%+v: what the trouble said stayed", d)
+	}
+}
+
 func TestHealthIsGarbage(t *testing.T) {
 	b := newBench(t, 1)
 	b.enforce(1, job)

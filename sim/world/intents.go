@@ -24,6 +24,8 @@ type wanted struct {
 	key         intent.ResourceKey
 	turndown    bool
 	unmanaged   []*intentpb.UnmanagedField
+	// told is what was answered last.
+	told told
 }
 
 // place is an asset as of an incarnation.

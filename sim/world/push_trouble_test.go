@@ -24,6 +24,8 @@ func TestPushTroubles(t *testing.T) {
 		effects, matches bool
 		// permits asked for, at least.
 		permits int
+		// after is when it wants to be asked again.
+		after time.Duration
 	}{
 		{name: "hangs with permits", kind: PushHang, lasts: 15 * time.Second, seed: 2, ending: plugin.Pushed, effects: true, matches: true, permits: 14},
 		{name: "hangs without", kind: PushHang, lasts: time.Hour, seed: 1, ending: plugin.InDoubt},
@@ -40,6 +42,7 @@ func TestPushTroubles(t *testing.T) {
 		{name: "not applied", kind: PushSuccessButNotApplied, ending: plugin.Pushed},
 		{name: "stale", kind: PushStaleAnswer, ending: plugin.Stale},
 		{name: "refused", kind: PushRefused, ending: plugin.Failed},
+		{name: "too busy", kind: PushBusy, seed: 7, ending: plugin.Failed, after: 12 * time.Second},
 		{name: "cut off", kind: PushCutOff, ending: plugin.InDoubt}, // What it asked for was lost.
 	}
 	for _, test := range tests {
@@ -57,6 +60,9 @@ func TestPushTroubles(t *testing.T) {
 			matches, _ := b.world.Matches(context.Background(), at(1), job)
 			if result.Ending != test.ending || (len(b.effects) > 0) != test.effects || matches != test.matches || asked < test.permits {
 				t.Fatalf("%+v, %d effects, matches %t, %d permits asked", result, len(b.effects), matches, asked)
+			}
+			if result.RetryAfter != test.after {
+				t.Errorf("it wants to be asked again after %s, want %s", result.RetryAfter, test.after)
 			}
 			if (result.Gone != nil) != (test.ending == plugin.InDoubt) || len(b.world.Pushing()) != 0 {
 				t.Errorf("%+v, %+v", result, b.world.Pushing())

@@ -40,6 +40,8 @@ const (
 	// DiffNoNumber: of what is there it shows nothing but amounts that are no
 	// numbers.
 	DiffNoNumber TroubleKind = "diff-no-number"
+	// DiffBusy: the target is too busy to be looked at.
+	DiffBusy TroubleKind = "diff-busy"
 )
 
 // What befalls a push.
@@ -59,6 +61,8 @@ const (
 	PushStaleAnswer          TroubleKind = "push-stale-answer"
 	// PushRefused: the provider wants none of it.
 	PushRefused TroubleKind = "push-refused"
+	// PushBusy: the target is too busy for it.
+	PushBusy TroubleKind = "push-busy"
 	// PushCutOff: the plugin's process dies while its target is at work.
 	PushCutOff TroubleKind = "push-cut-off"
 	PermitLost TroubleKind = "permit-lost"
@@ -87,9 +91,9 @@ const (
 func Kinds() []TroubleKind {
 	return []TroubleKind{
 		DiffHang, DiffSlow, DiffError, DiffUnknown, DiffSilent, DiffStale, DiffGarbage, DiffLiesInSync, DiffLiesDiffers,
-		DiffForOtherAsset, DiffMissing, DiffHealthGarbage, DiffNoNumber, DiffLiesDelete, DiffBare,
+		DiffForOtherAsset, DiffMissing, DiffHealthGarbage, DiffNoNumber, DiffLiesDelete, DiffBare, DiffBusy,
 		PushHang, PushSlow, PushStartLost, PushStartLate, PushStartTwice, PushReplyLost, PushReplyLate,
-		PushPartialThenFail, PushAppliedButError, PushSuccessButNotApplied, PushStaleAnswer, PushRefused, PushCutOff, PermitLost, PermitLate,
+		PushPartialThenFail, PushAppliedButError, PushSuccessButNotApplied, PushStaleAnswer, PushRefused, PushBusy, PushCutOff, PermitLost, PermitLate,
 		PushIgnoresPermitEnd,
 		PluginCrash, PluginCrashLoop, PluginDown, PluginVersionSkew, PluginPaused, PluginOutlivesParent,
 	}

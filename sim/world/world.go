@@ -152,7 +152,16 @@ func (w *World) Matches(ctx context.Context, id intent.IncarnationID, asset inte
 	if err != nil {
 		return false, err.Error()
 	}
-	found, err := wanted.compare(w.snapshot(wanted.key), plugin.Served{})
+	state := w.snapshot(wanted.key)
+	if t := wanted.told; t.diff == nil || t.version != state.version {
+		if _, err := wanted.difference(state, plugin.Served{}); err != nil {
+			return false, err.Error()
+		}
+	}
+	if wanted.told.diff.GetInSync() != nil {
+		return true, ""
+	}
+	found, err := wanted.compare(state, plugin.Served{})
 	if err != nil {
 		return false, err.Error()
 	}

@@ -12,8 +12,8 @@ import (
 // savingPeriod is how long a candidate may be in the middle of being saved.
 const savingPeriod = time.Hour
 
-// collection is one run of the collector. Every step is a transaction of
-// bounded size that decides and removes at once, under the lease, so that no
+// collection is one run of the collector. Every step that removes is a transaction
+// of bounded size that decides and removes at once, under the lease, so that no
 // writer's check and no row that it rests on can come between (S17).
 type collection struct {
 	store   *Store
@@ -26,21 +26,19 @@ type collection struct {
 // Collect removes what nothing needs.
 func (s *Store) Collect(ctx context.Context, lease store.Lease, keep store.Retention, now time.Time) (int, error) {
 	c := &collection{store: s, lease: lease, keep: keep, now: now}
-	if err := c.repeat(ctx, "", c.returned); err != nil {
+	if err := c.run(ctx, collecting{"", c.returned}); err != nil {
 		return 0, err
 	}
 	c.removed = 0 // that removed nothing
-	for _, step := range []struct {
-		what string
-		take func(*transaction, standing) (int64, error)
-	}{
-		{"records of what was turned down", c.turnedDown}, {"incarnations", c.incarnations}, {"ended pushes", c.pushes}, {"", c.rates},
-		{"approvals that were used or have ended", c.approvals}, {"reports of what is no more", c.reports}, {"candidates", c.candidates},
-		{"runs of rollouts", c.rollouts}, {"", c.judgements},
-	} {
-		if err := c.repeat(ctx, step.what, step.take); err != nil {
-			return c.removed, err
-		}
+	err := c.run(ctx,
+		collecting{"records of what was turned down", c.turnedDown}, collecting{"incarnations", c.incarnations},
+		collecting{"ended pushes", c.pushes}, collecting{"", c.rates},
+		collecting{"approvals that were used or have ended", c.approvals}, collecting{"reports of what is no more", c.reports},
+		collecting{"candidates", c.candidates}, collecting{"runs of rollouts", c.rollouts}, collecting{"", c.judgements},
+		collecting{"records of validations", c.records},
+	)
+	if err != nil {
+		return c.removed, err
 	}
 	if err := c.claims(ctx); err != nil {
 		return c.removed, err
@@ -52,37 +50,49 @@ func (s *Store) Collect(ctx context.Context, lease store.Lease, keep store.Reten
 	if err != nil {
 		return c.removed, err
 	}
+	var rest []collecting
 	for _, gap := range gaps {
-		for _, step := range []func(*transaction, standing) (int64, error){gap.members, gap.edges, gap.fields, gap.buckets} {
-			if err := c.repeat(ctx, "", step); err != nil {
-				return c.removed, err
-			}
-		}
+		rest = append(rest, collecting{"", gap.members}, collecting{"", gap.edges}, collecting{"", gap.fields}, collecting{"", gap.buckets})
 	}
-	for _, step := range []func(*transaction, standing) (int64, error){c.names, c.spilled} {
-		if err := c.repeat(ctx, "", step); err != nil {
-			return c.removed, err
-		}
-	}
-	return c.removed, nil
+	err = c.run(ctx, append(rest, collecting{"", c.names}, collecting{"", c.spilled})...)
+	return c.removed, err
 }
 
-// repeat takes a step until it finds nothing more. What it removes is
-// recorded; of no name are the remains of what is gone.
-func (c *collection) repeat(ctx context.Context, what string, step func(*transaction, standing) (int64, error)) error {
-	for {
-		var removed int64
+// collecting is a step. What it removes is recorded; of no name are the remains of
+// what is gone.
+type collecting struct {
+	what string
+	take func(*transaction, standing) (int64, error)
+}
+
+// searching is how long steps that find nothing may hold up other writers.
+const searching = 5 * time.Millisecond
+
+// run takes the steps in turn, each until it finds nothing more. Those that find
+// nothing share a transaction: mostly, all do.
+func (c *collection) run(ctx context.Context, steps ...collecting) error {
+	for len(steps) > 0 {
+		at, removed := 0, int64(0)
 		err := c.store.act(ctx, "collecting in "+string(c.lease.Partition), c.lease, func(t *transaction, now standing) (err error) {
-			if removed, err = step(t, now); removed > 0 && what != "" {
-				c.record(t, removed, what)
+			at, removed = 0, 0
+			for at == 0 || at < len(steps) && c.store.runtime.Now().Sub(t.now) < searching {
+				if removed, err = steps[at].take(t, now); err != nil || removed > 0 {
+					break
+				}
+				at++
+			}
+			if removed > 0 && steps[at].what != "" {
+				c.record(t, removed, steps[at].what)
 			}
 			return err
 		})
-		c.removed += int(removed)
-		if err != nil || removed == 0 {
+		if err != nil {
 			return err
 		}
+		c.removed += int(removed)
+		steps = steps[at:]
 	}
+	return nil
 }
 
 func (c *collection) record(t *transaction, removed int64, what string) {
@@ -144,6 +154,20 @@ func (c *collection) judgements(t *transaction, _ standing) (int64, error) {
 		SELECT asset, effective FROM judgement j WHERE partition = $1 AND good = 1 AND judged < $2
 		AND NOT EXISTS (SELECT 1 FROM member m WHERE m.partition = $1 AND m.asset = j.asset AND m.effective = j.effective) LIMIT $3 + 0)`,
 		string(c.lease.Partition), c.forgotten(), chunk)
+}
+
+// records goes over those of validations: what is too old, and the oldest of what is
+// too much.
+func (c *collection) records(t *transaction, _ standing) (int64, error) {
+	oldest := store.JudgementName(c.now.Add(-c.keep.History), "")
+	removed, err := t.exec("DELETE FROM blob WHERE partition = $1 AND kind = $2 AND name < $3", string(c.lease.Partition), store.JudgementBlobs, oldest)
+	if err != nil {
+		return removed, err
+	}
+	excess, err := t.exec(`DELETE FROM blob WHERE partition = $1 AND kind = $2 AND name IN (SELECT name FROM (
+		SELECT name, SUM(length(bytes)) OVER (ORDER BY name DESC) AS kept FROM blob WHERE partition = $1 AND kind = $2) sums WHERE kept > CAST($3 AS BIGINT))`,
+		string(c.lease.Partition), store.JudgementBlobs, c.store.mostJudged)
+	return removed + excess, err
 }
 
 // approvals goes over what people said of pushes.

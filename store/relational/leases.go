@@ -83,9 +83,27 @@ func (s *Store) mustBeFree(t *transaction, attempt string, partition intent.Part
 
 // Check is Conflict when the lease is not current.
 func (s *Store) Check(ctx context.Context, lease store.Lease) error {
-	return s.read(ctx, "checking the lease of "+string(lease.Partition), func(q querier) error {
-		_, err := s.fence(q, lease)
+	const text = `SELECT p.epoch, p.holder, h.timeline, coalesce(w.commits, 0)
+		FROM partitions p JOIN history h ON h.generation = (SELECT max(generation) FROM history)
+		LEFT JOIN writer w ON w.generation = h.generation AND w.name = $2
+		WHERE p.id = $1`
+	if err := s.mustServe("acting for " + string(lease.Partition)); err != nil {
 		return err
+	}
+	known := s.memory.Load()
+	if known == nil {
+		known = &mark{}
+	}
+	return s.glance(ctx, "checking the lease of "+string(lease.Partition), func(q querier) error {
+		var timeline string
+		var commits int64
+		if err := current(q, lease, text, []any{string(lease.Partition), known.Writer}, &timeline, &commits); err != nil {
+			return err
+		}
+		if timeline != known.Timeline {
+			commits = 0
+		}
+		return lacks(commits, *known)
 	})
 }
 
@@ -118,11 +136,9 @@ func (s *Store) fence(q querier, lease store.Lease) (now standing, err error) {
 	if err := s.mustServe("acting for " + string(lease.Partition)); err != nil {
 		return now, err
 	}
-	var epoch uint64
-	var holder string
 	var since, suspected int64
 	var c chapter
-	found, err := q.one(`SELECT p.epoch, p.holder, p.head, p.revision, p.stage_revision,
+	err = current(q, lease, `SELECT p.epoch, p.holder, p.head, p.revision, p.stage_revision,
 		coalesce((SELECT last FROM audit_head WHERE partition = ''), 0),
 		coalesce(s.partition, ''), coalesce(s.owner, ''), coalesce(s.reason, ''), coalesce(s.since, -1),
 		h.generation, h.timeline, h.suspect, h.since, h.place, `+s.engine.Place()+`
@@ -130,17 +146,11 @@ func (s *Store) fence(q querier, lease store.Lease) (now standing, err error) {
 		LEFT JOIN stop s ON s.partition = (
 			SELECT min(partition) FROM stop WHERE partition = '' OR partition = p.id)
 		WHERE p.id = $1`, []any{string(lease.Partition)},
-		&epoch, &holder, &now.head, &now.revision, &now.stageRevision, &now.global,
+		&now.head, &now.revision, &now.stageRevision, &now.global,
 		&now.stop.Partition, &now.stop.Owner.Name, &now.stop.Reason, &since,
 		&c.generation, &c.timeline, &c.suspect, &suspected, &c.place, &c.here)
-	switch {
-	case err != nil:
+	if err != nil {
 		return now, err
-	case !found:
-		return now, fault.New(fault.Conflict, "the lease of %q is not current: there is no such partition", lease.Partition)
-	case lease.Epoch == 0 || epoch != lease.Epoch || holder != lease.Holder:
-		return now, fault.New(fault.Conflict, "the lease of %q held by %q at epoch %d is not current: the epoch is %d, held by %q",
-			lease.Partition, lease.Holder, lease.Epoch, epoch, holder)
 	}
 	now.stopped = since >= 0
 	now.stop.Since = unstamp(since)
@@ -151,6 +161,24 @@ func (s *Store) fence(q querier, lease store.Lease) (now standing, err error) {
 		now.stopped, now.stop = true, *stop
 	}
 	return now, s.remembered(q, c)
+}
+
+// current is Conflict unless a query's first columns, a partition's epoch and
+// holder, are the lease's. It scans the rest.
+func current(q querier, lease store.Lease, text string, arguments []any, rest ...any) error {
+	var epoch uint64
+	var holder string
+	found, err := q.one(text, arguments, append([]any{&epoch, &holder}, rest...)...)
+	switch {
+	case err != nil:
+		return err
+	case !found:
+		return fault.New(fault.Conflict, "the lease of %q is not current: there is no such partition", lease.Partition)
+	case lease.Epoch == 0 || epoch != lease.Epoch || holder != lease.Holder:
+		return fault.New(fault.Conflict, "the lease of %q held by %q at epoch %d is not current: the epoch is %d, held by %q",
+			lease.Partition, lease.Holder, lease.Epoch, epoch, holder)
+	}
+	return nil
 }
 
 // remembered is Conflict when a view lacks what this process had committed
@@ -166,8 +194,13 @@ func (s *Store) remembered(q querier, c chapter) error {
 			return err
 		}
 	}
-	if commits < view.known.Commits {
-		return fault.New(fault.Conflict, "the store has %d commits of this process, which knows of %d", commits, view.known.Commits)
+	return lacks(commits, *view.known)
+}
+
+// lacks is Conflict when the store has fewer commits of this process than it knows of.
+func lacks(commits int64, known mark) error {
+	if commits < known.Commits {
+		return fault.New(fault.Conflict, "the store has %d commits of this process, which knows of %d", commits, known.Commits)
 	}
 	return nil
 }

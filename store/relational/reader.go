@@ -49,6 +49,28 @@ func (s *Store) read(ctx context.Context, attempt string, work func(querier) err
 	return s.engine.Failure(attempt, err)
 }
 
+// glance runs work that reads by one statement, which is a consistent view by
+// itself: it takes no transaction, which costs as much as most statements. It may be
+// run again.
+func (s *Store) glance(ctx context.Context, attempt string, work func(querier) error) error {
+	for try := 0; ; try++ {
+		c, err := s.readers.take(ctx)
+		if err != nil {
+			return s.engine.Failure(attempt, err)
+		}
+		err = work(snapshot{ctx: ctx, connection: c})
+		lost := s.engine.Lost(err)
+		if lost || ctx.Err() != nil {
+			s.readers.drop(c)
+		} else {
+			s.readers.give(c)
+		}
+		if !lost || try > cap(s.readers.free) || ctx.Err() != nil {
+			return s.engine.Failure(attempt, err)
+		}
+	}
+}
+
 // look begins a view. An idle connection may have been lost meanwhile, and all
 // of them with it.
 func (s *Store) look(ctx context.Context) (*connection, *sql.Tx, error) {

@@ -69,6 +69,39 @@ func govern(t *transaction, lease store.Lease, from intent.IncarnationID, g stor
 	return true, err
 }
 
+// publishGoverned pins what an incarnation puts under rollouts: at no moment does
+// it follow head by itself. Most of many are pinned already, which one look tells.
+func publishGoverned(t *transaction, lease store.Lease, incarnation *intent.Incarnation) error {
+	if len(incarnation.Governed) == 0 {
+		return nil
+	}
+	pins := map[intent.AssetID]intent.Pin{}
+	err := t.each("SELECT asset, holder, seq FROM pin WHERE partition = $1 AND pin_rank = $2", []any{string(lease.Partition), int64(intent.RankRollout)}, func(row scanner) error {
+		pin := intent.Pin{Incarnation: intent.IncarnationID{Partition: lease.Partition}, Rank: intent.RankRollout}
+		err := row.Scan(&pin.Asset, &pin.Holder.Name, &pin.Incarnation.Sequence)
+		pins[pin.Asset] = pin
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, g := range incarnation.Governed {
+		pin, pinned := pins[g.Asset]
+		switch holder := intent.RolloutHolder(g.Rollout); {
+		case !pinned:
+			_, err = govern(t, lease, incarnation.ID, g)
+		case pin.Holder.Name != holder.Name:
+			pin.Reason = "governed from here on, as before by " + pin.Holder.Name
+			pin.Holder, pin.Governed = holder, incarnation.ID.Sequence
+			_, err = setPin(t, pin)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // SaveRollout carries a step out.
 func (s *Store) SaveRollout(ctx context.Context, lease store.Lease, step store.RolloutStep) error {
 	partition := lease.Partition

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -74,8 +75,23 @@ func govern(w *world) {
 	}
 	w.refused(w.Govern(t.Context(), w.lease, at(9), []store.Governed{{Asset: "d", Rollout: "web"}}), fault.Conflict)
 	w.publish(entry("b", "1"))
+	// A publication pins what it governs as it becomes head, and leaves what is
+	// pinned where it is; another rollout's becomes its own.
+	next := w.next()
+	w.must(w.Stage(t.Context(), w.lease, next.Parent, []store.Entry{entry("d", "1")}))
+	next.Governed = []intent.Governed{{Asset: "a", Rollout: "other"}, {Asset: "b", Rollout: "web"}, {Asset: "d", Rollout: "web"}}
+	published, err := w.Publish(t.Context(), w.lease, next)
+	w.must(err)
+	if diff := cmp.Diff(map[intent.AssetID]intent.Sequence{"b": 0, "c": 0, "d": 0}, w.rolloutPins()); diff != "" || len(published.Governed) > 0 {
+		t.Errorf("after a publication:\n%s", diff)
+	}
+	pins, err = w.Pins(t.Context(), shop)
+	w.must(err)
+	if at := slices.IndexFunc(pins, func(p intent.Pin) bool { return p.Asset == "a" }); at < 0 || pins[at].Rollout() != "other" || pins[at].Incarnation.Sequence != 1 {
+		t.Errorf("what another rollout takes over: %+v", pins)
+	}
 	// What is not selected cannot go on with a push.
-	admission := w.admission("p1", "b", at(4))
+	admission := w.admission("p1", "b", at(5))
 	w.admitted(admission)
 	w.refused(w.Permit(t.Context(), w.lease, "p1", noon), fault.Conflict)
 }
@@ -280,7 +296,15 @@ func rolloutsCollected(w *world) {
 	w.must(w.SaveRollout(ctx, w.lease, store.RolloutStep{Revision: w.revision(), Judged: []intent.Judgement{
 		{Asset: "a", Effective: digestOf("gone"), Good: true, At: noon}, {Asset: "a", Effective: digestOf("evil"), At: noon},
 	}}))
+	old, young := store.JudgementName(later.Add(-2*time.Hour), "web@1/canary/errors"), store.JudgementName(later, "web@2/canary/errors")
+	w.must(w.PutBlobs(ctx, w.lease, store.JudgementBlobs, map[string][]byte{old: []byte("old"), young: []byte("young")}))
 	collect()
+	if _, err := w.GetBlob(ctx, shop, store.JudgementBlobs, old); !fault.Is(err, fault.NotFound) {
+		t.Errorf("the old record of a validation: %v", err)
+	}
+	if kept, err := w.GetBlob(ctx, shop, store.JudgementBlobs, young); err != nil || string(kept) != "young" {
+		t.Errorf("the young record of a validation: %q, %v", kept, err)
+	}
 	if diff := cmp.Diff([]intent.Sequence{5}, retained()); diff != "" {
 		t.Errorf("with no open run, retained:\n%s", diff)
 	}

@@ -7,7 +7,6 @@ package sampling
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -76,7 +75,7 @@ func (s *Sampler) Read(ctx context.Context, settings validation.Settings, subjec
 				into = &readings[i].Control
 			}
 			if err != nil {
-				into.Failed = words(err)
+				into.Failed = external.Shown(err.Error())
 				continue
 			}
 			places <- struct{}{}
@@ -161,18 +160,9 @@ func (q *question) ask(ctx context.Context, policy *external.Policy) validation.
 		err = fault.New(fault.Unavailable, "it gave %d samples, more than %d", most, q.most).WithHint("aggregate them, as to one for each step")
 	}
 	if err != nil {
-		return validation.Side{Failed: words(err)}
+		return validation.Side{Failed: external.Shown(err.Error())}
 	}
 	return read
-}
-
-// words of an error, with what to do.
-func words(err error) string {
-	said := err.Error()
-	if wrong, is := errors.AsType[*fault.Error](err); is && wrong.Hint != "" {
-		said += "; " + wrong.Hint
-	}
-	return external.Shown(said)
 }
 
 // number of a source; NaN where there is none.

@@ -148,6 +148,7 @@ func TestASourceThatIsGoneForEver(t *testing.T) {
 	read := reading("latency", normal(r, 100, 10), normal(r, 100, 10))
 	read.Experiment.Samples = without(read.Experiment.Samples, hole{17 * time.Minute, time.Hour})
 	s := usual(measure("latency"))
+	s.Step = 30 * time.Second // else there is no place for so many samples
 	last := end + validation.MostGrowth*10*time.Minute
 	if a := at(t, s, last-time.Second, read); a.Verdict != validation.Broken || !a.Next.Equal(changed.Add(last)) {
 		t.Errorf("%s, next %s: %s", a.Verdict, a.Next, a.Why)
@@ -169,7 +170,7 @@ func TestASourceThatIsGoneForEver(t *testing.T) {
 		t.Errorf("%s: %s", a.Verdict, a.Why)
 	}
 	// Where there is no place for more samples it gives up at once.
-	s.Step, s.Interval, s.Every, s.Intervals = time.Second, 4999*time.Second, 4999*time.Second, 1
+	s.Step, s.Interval, s.Every, s.Intervals = time.Second, 4990*time.Second, 4990*time.Second, 1
 	read.Experiment.Samples = drawn(changed, changed.Add(17*time.Minute), 15*time.Second, normal(r, 100, 10))
 	if a := at(t, s, 3*time.Hour, read); a.Verdict != validation.Inconclusive || !strings.Contains(a.Why, "samples are missing") {
 		t.Errorf("%s: %s", a.Verdict, a.Why)

@@ -62,17 +62,17 @@ func TestRecordsAreBounded(t *testing.T) {
 	const many = validation.MostSamples + 1
 	read := validation.Reading{Metric: "latency", Experiment: validation.Side{Samples: make([]judge.Sample, many)}}
 	a := assess(t, s, end, read)
-	if a.Verdict != validation.Broken || !strings.Contains(a.Why, "it has 10001 samples, more than 10000") {
+	if a.Verdict != validation.Broken || !strings.Contains(a.Why, "it has 5001 samples, more than 5000") {
 		t.Errorf("%s: %s", a.Verdict, a.Why)
 	}
 	for i := range 99 {
 		s.Metrics = append(s.Metrics, measure(strings.Repeat("m", i+1)))
 	}
-	if s.Step = 2 * time.Second; s.MostOfSide() != 1000 || s.Check() != nil {
+	if s.Step = 8 * time.Second; s.MostOfSide() != 250 || s.Check() != nil {
 		t.Errorf("%d, %v", s.MostOfSide(), s.Check())
 	}
-	if s.Step = time.Second; s.Check() == nil {
-		t.Error("1800 samples of each side of 100 metrics are taken")
+	if s.Step = 7 * time.Second; s.Check() == nil {
+		t.Error("257 samples of each side of 100 metrics are taken")
 	}
 	for text, words := range map[string]string{
 		"":                    "is no record",

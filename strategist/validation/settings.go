@@ -18,13 +18,13 @@ const (
 	LeastEvery = 5 * time.Second
 	// MostTime of all intervals together, of the warm-up, and of the time before.
 	MostTime = 30 * 24 * time.Hour
-	// MostSamples of one side of a metric: Prometheus gives no more of a series; and of
-	// all sides together, which bounds what a record holds.
-	MostSamples    = 10_000
-	MostAllSamples = 200_000
+	// MostSamples of one side of a metric, and MostAllSamples of all together, which bound
+	// what a record holds, and how long a look takes: two seconds or so.
+	MostSamples    = 5_000
+	MostAllSamples = 50_000
 	// MostLooks and MostIntervals of a validation.
 	MostLooks     = 10_000
-	MostIntervals = 50
+	MostIntervals = 24
 	// MostGrowth is how many looks there may be after the last one, to see what there were
 	// no samples of. Then a person decides.
 	MostGrowth = 200

@@ -388,7 +388,7 @@ func TestNaN(t *testing.T) {
 func TestSettingsThatMakeNoSense(t *testing.T) {
 	for words, spoil := range map[string]func(*validation.Settings){
 		"warm_up is":            func(s *validation.Settings) { s.WarmUp = -1 },
-		"intervals is 51":       func(s *validation.Settings) { s.Intervals = 51 },
+		"intervals is 25":       func(s *validation.Settings) { s.Intervals = 25 },
 		"longer than":           func(s *validation.Settings) { s.Interval = 20 * 24 * time.Hour },
 		"every is":              func(s *validation.Settings) { s.Every = time.Second },
 		"step is":               func(s *validation.Settings) { s.Step = time.Hour },

@@ -262,6 +262,10 @@ func checkTold(t *testing.T, w world, root *tracepb.Span) {
 	if shown := w.lehr(t, "describe", "push", push); !strings.Contains(shown, id) {
 		t.Errorf("describe push %s does not tell trace %s:\n%s", push, id, shown)
 	}
+	made, build := words(root.Attributes)["lehr.incarnation"], fmt.Sprintf("%x", root.Links[0].TraceId)
+	if shown := w.lehr(t, "describe", "incarnation", made); !strings.Contains(shown, build) {
+		t.Errorf("describe incarnation %s does not tell trace %s:\n%s", made, build, shown)
+	}
 	told := false
 	for line := range strings.Lines(read(t, w.log)) {
 		var record map[string]any
@@ -316,8 +320,10 @@ func TestTracesAreSampled(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &list); err != nil || len(list) == 0 {
 		t.Fatalf("%v: %s", err, text)
 	}
-	if shown := w.lehr(t, "describe", "push", list[0].Push); strings.Contains(shown, "trace") {
-		t.Errorf("a trace is told that is not sent:\n%s", shown)
+	for _, of := range [][]string{{"push", list[0].Push}, {"incarnation"}} {
+		if shown := w.lehr(t, append([]string{"describe"}, of...)...); strings.Contains(shown, "trace") {
+			t.Errorf("a trace is told that is not sent:\n%s", shown)
+		}
 	}
 	c.mutex.Lock()
 	defer c.mutex.Unlock()

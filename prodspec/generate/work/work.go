@@ -157,11 +157,13 @@ type Opener func(kind Kind, input Input) ([]byte, error)
 
 // Listing is the digest of the names and types of a list of inputs.
 func Listing(inputs []Input) intent.Digest {
-	parts := make([][]byte, 0, 2*len(inputs))
-	for _, input := range inputs {
-		parts = append(parts, []byte(input.Name), []byte(input.Type))
+	var parts intent.Parts
+	parts.Begin("lehr.listing.v1")
+	for i := range inputs {
+		parts.AddText(inputs[i].Name)
+		parts.AddText(string(inputs[i].Type))
 	}
-	return intent.Sum("lehr.listing.v1", parts...)
+	return parts.Sum()
 }
 
 // ByName orders inputs as lists of them are.

@@ -1,8 +1,11 @@
 package main
 
 import (
-	"path/filepath"
+	"context"
+	"fmt"
+	"os"
 	"slices"
+	"sync"
 	"testing"
 
 	"lehr.dev/sim/mutation"
@@ -85,19 +88,39 @@ func TestDefencesAlone(t *testing.T) {
 // few of the defences are in the quick set.
 const few = 4
 
-// woven builds the program with all mutants.
+// root is the module's folder.
+const root = "../../.."
+
+// binary is built once for all tests, into folder. That it is built also says that
+// the woven code compiles.
+var (
+	folder string
+	binary = sync.OnceValues(func() (string, error) {
+		return mutation.BuildOf(context.Background(), root, folder, "./sim/mutation/hunt")
+	})
+)
+
+func TestMain(m *testing.M) { os.Exit(inFolder(m)) }
+
+func inFolder(m *testing.M) int {
+	var err error
+	if folder, err = os.MkdirTemp("", "lehr-hunt-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(folder)
+	return m.Run()
+}
+
+// woven is a hunt by the program with all mutants.
 func woven(t *testing.T) hunt {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("it builds a program, and runs it often")
 	}
-	root, err := filepath.Abs("../../..")
+	built, err := binary()
 	if err != nil {
 		t.Fatal(err)
 	}
-	binary, err := mutation.BuildOf(t.Context(), root, t.TempDir(), "./sim/mutation/hunt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return hunt{runner: runner{seed: 1, budget: 4, hours: runHours, density: runDensity}, root: root, binary: binary, workers: 2}
+	return hunt{runner: runner{seed: 1, budget: 4, hours: runHours, density: runDensity}, root: root, binary: built, workers: 2}
 }

@@ -34,7 +34,9 @@ type Asset struct {
 	// State of its last report; empty before the first pass.
 	State string `protobuf:"bytes,6,opt,name=state" json:"state,omitempty"`
 	// That report is about this very content, or about what a pin chose.
-	Current       bool `protobuf:"varint,7,opt,name=current" json:"current,omitempty"`
+	Current bool `protobuf:"varint,7,opt,name=current" json:"current,omitempty"`
+	// What protections are asked after its last push is not over.
+	AfterPush     bool `protobuf:"varint,8,opt,name=after_push,json=afterPush" json:"after_push,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -114,6 +116,13 @@ func (x *Asset) GetState() string {
 func (x *Asset) GetCurrent() bool {
 	if x != nil {
 		return x.Current
+	}
+	return false
+}
+
+func (x *Asset) GetAfterPush() bool {
+	if x != nil {
+		return x.AfterPush
 	}
 	return false
 }
@@ -1145,7 +1154,7 @@ var File_lehr_api_v1_asset_proto protoreflect.FileDescriptor
 
 const file_lehr_api_v1_asset_proto_rawDesc = "" +
 	"\n" +
-	"\x17lehr/api/v1/asset.proto\x12\vlehr.api.v1\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18lehr/api/v1/access.proto\x1a\x18lehr/api/v1/values.proto\"\xa7\x01\n" +
+	"\x17lehr/api/v1/asset.proto\x12\vlehr.api.v1\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18lehr/api/v1/access.proto\x1a\x18lehr/api/v1/values.proto\"\xc6\x01\n" +
 	"\x05Asset\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x12\x16\n" +
@@ -1153,7 +1162,9 @@ const file_lehr_api_v1_asset_proto_rawDesc = "" +
 	"\teffective\x18\x04 \x01(\tR\teffective\x12\x14\n" +
 	"\x05since\x18\x05 \x01(\tR\x05since\x12\x14\n" +
 	"\x05state\x18\x06 \x01(\tR\x05state\x12\x18\n" +
-	"\acurrent\x18\a \x01(\bR\acurrent\"\xce\x02\n" +
+	"\acurrent\x18\a \x01(\bR\acurrent\x12\x1d\n" +
+	"\n" +
+	"after_push\x18\b \x01(\bR\tafterPush\"\xce\x02\n" +
 	"\x11ListAssetsRequest\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12 \n" +
 	"\vincarnation\x18\x02 \x01(\tR\vincarnation\x12\x16\n" +

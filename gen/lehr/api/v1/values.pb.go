@@ -1276,7 +1276,10 @@ type Incarnation struct {
 	// Who let its candidate through; unset: nothing held it.
 	Acknowledger *Actor `protobuf:"bytes,14,opt,name=acknowledger" json:"acknowledger,omitempty"`
 	// "head"; "enforced": head, and production is as it says; "superseded".
-	State         string `protobuf:"bytes,15,opt,name=state" json:"state,omitempty"`
+	State string `protobuf:"bytes,15,opt,name=state" json:"state,omitempty"`
+	// Id of the trace of the build that made it, 32 hexadecimal digits; empty: this
+	// server tells nobody of it.
+	Trace         string `protobuf:"bytes,16,opt,name=trace" json:"trace,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1412,6 +1415,13 @@ func (x *Incarnation) GetAcknowledger() *Actor {
 func (x *Incarnation) GetState() string {
 	if x != nil {
 		return x.State
+	}
+	return ""
+}
+
+func (x *Incarnation) GetTrace() string {
+	if x != nil {
+		return x.Trace
 	}
 	return ""
 }
@@ -1653,7 +1663,7 @@ const file_lehr_api_v1_values_proto_rawDesc = "" +
 	"\x05owner\x18\x02 \x01(\v2\x12.lehr.api.v1.ActorR\x05owner\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\x120\n" +
 	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x16\n" +
-	"\x06ending\x18\x05 \x01(\tR\x06ending\"\xbd\x04\n" +
+	"\x06ending\x18\x05 \x01(\tR\x06ending\"\xd3\x04\n" +
 	"\vIncarnation\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
 	"\x06parent\x18\x02 \x01(\tR\x06parent\x12\x16\n" +
@@ -1670,7 +1680,8 @@ const file_lehr_api_v1_values_proto_rawDesc = "" +
 	"\x06author\x18\f \x01(\v2\x12.lehr.api.v1.ActorR\x06author\x12<\n" +
 	"\x06labels\x18\r \x03(\v2$.lehr.api.v1.Incarnation.LabelsEntryR\x06labels\x126\n" +
 	"\facknowledger\x18\x0e \x01(\v2\x12.lehr.api.v1.ActorR\facknowledger\x12\x14\n" +
-	"\x05state\x18\x0f \x01(\tR\x05state\x1a9\n" +
+	"\x05state\x18\x0f \x01(\tR\x05state\x12\x14\n" +
+	"\x05trace\x18\x10 \x01(\tR\x05trace\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x80\x03\n" +
