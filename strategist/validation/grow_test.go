@@ -148,7 +148,6 @@ func TestASourceThatIsGoneForEver(t *testing.T) {
 	read := reading("latency", normal(r, 100, 10), normal(r, 100, 10))
 	read.Experiment.Samples = without(read.Experiment.Samples, hole{17 * time.Minute, time.Hour})
 	s := usual(measure("latency"))
-	s.Step = 30 * time.Second // else there is no place for so many samples
 	last := end + validation.MostGrowth*10*time.Minute
 	if a := at(t, s, last-time.Second, read); a.Verdict != validation.Broken || !a.Next.Equal(changed.Add(last)) {
 		t.Errorf("%s, next %s: %s", a.Verdict, a.Next, a.Why)

@@ -27,7 +27,7 @@ const (
 	MostIntervals = 24
 	// MostGrowth is how many looks there may be after the last one, to see what there were
 	// no samples of. Then a person decides.
-	MostGrowth = 200
+	MostGrowth = 100
 )
 
 // Defaults.
