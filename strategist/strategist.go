@@ -269,7 +269,7 @@ func (s *Strategist) readSeen(ctx context.Context, v *view, name string, st *sta
 func (s *Strategist) goOn(ctx context.Context, v *view, name string) (conduct.Decision, error) {
 	st := s.states[name]
 	if st == nil {
-		st = &state{stored: map[intent.AssetID]intent.Observation{}, seen: map[intent.AssetID]intent.Observation{}, verdicts: map[asked]*verdict{}, picks: map[string]*picking{}}
+		st = &state{stored: map[intent.AssetID]intent.Observation{}, seen: map[intent.AssetID]intent.Observation{}, verdicts: remembered(v.runs[name]), picks: map[string]*picking{}}
 		s.states[name] = st
 	}
 	if err := s.readSeen(ctx, v, name, st); err != nil {

@@ -444,7 +444,7 @@ func (d *decider) progress(choice selection.Choice, targets []selection.Target) 
 		case whole && s.Ended.IsZero():
 			s.Ended = d.Now
 			d.event(d.holder(), "stage", "%s is done", s.Name)
-		case !whole:
+		case !whole && d.looked(s.Name):
 			s.Ended = time.Time{}
 		}
 		if now.Waits == "" && s.Total > 0 && !whole && status.Waits != "" {
@@ -456,6 +456,14 @@ func (d *decider) progress(choice selection.Choice, targets []selection.Target) 
 		now.Waits, now.For = fmt.Sprintf("no stage wants %s; give the rollout a stage that does", listed(choice.Unwanted)), choice.Unwanted
 	}
 	d.run.Progress = now
+}
+
+// looked reports whether all of a stage were looked at since the server began. Until then
+// nothing says that it is not as it was.
+func (d *decider) looked(stage string) bool {
+	return !slices.ContainsFunc(d.Assets, func(a Asset) bool {
+		return d.takesPart(&a) && d.stageOf(&a) == stage && a.Look.At.IsZero()
+	})
 }
 
 // foundGood judges what stages that are done brought to be good.
