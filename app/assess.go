@@ -30,6 +30,9 @@ func assessor(sampler *sampling.Sampler) func(context.Context, strategist.Assess
 		if err != nil {
 			return found, next, err
 		}
+		if len(of.Control) == 0 {
+			settings = sampling.Alone(settings)
+		}
 		window, err := settings.Window(of.Changed, of.Now)
 		if err != nil {
 			return found, next, err

@@ -42,6 +42,7 @@ func TestAValidationIsAnswered(t *testing.T) {
 		}
 	}
 	assess := assessor(sampling.New("shop", filepath.Join(folder, "checks.yaml")))
+	compare := intentpb.Validation_COMPARISON_BEFORE
 	ask := func(program string, at time.Duration) (intent.ValidationVerdict, time.Time) {
 		t.Helper()
 		found, next, err := assess(t.Context(), strategist.Assessing{
@@ -49,7 +50,7 @@ func TestAValidationIsAnswered(t *testing.T) {
 			Question: conduct.Question{
 				Validation: "latency", Stage: "canary", Changed: changed, Experiment: []intent.AssetID{"web/a"}, ExperimentScopes: map[string][]string{"cluster": {"a"}},
 			},
-			Validation: &intentpb.Validation{Name: "latency", Interval: durationpb.New(10 * time.Minute), Metrics: []*intentpb.ValidationMetric{{
+			Validation: &intentpb.Validation{Name: "latency", Compare: compare, Interval: durationpb.New(10 * time.Minute), Metrics: []*intentpb.ValidationMetric{{
 				Name: "p90", Worse: intentpb.ValidationMetric_DIRECTION_HIGHER,
 				Source: &intentpb.MetricSource{Ask: &intentpb.MetricSource_Command{Command: &intentpb.CommandLine{Line: []string{program}}}},
 			}}},
@@ -62,6 +63,11 @@ func TestAValidationIsAnswered(t *testing.T) {
 	found, next := ask(folder+"/measure", 10*time.Minute)
 	if found.Result != "bad" || !strings.Contains(found.Reason, "p90: 203") || !next.IsZero() || len(found.Metrics) != 1 || len(found.Metrics[0].Values) != 40 || found.Metrics[0].Baseline[0] > 106 {
 		t.Errorf("%+v, next %s", found, next)
+	}
+	// Nothing is left that did not change: it is compared with before all the same.
+	compare = intentpb.Validation_COMPARISON_CONTROL
+	if found, _ := ask(folder+"/measure", 10*time.Minute); found.Result != "bad" || found.Metrics[0].Baseline[0] > 106 {
+		t.Errorf("without a control: %+v", found)
 	}
 	if found, next := ask(folder+"/measure", time.Minute); found.Result != "waiting" || !next.Equal(changed.Add(10*time.Minute)) || len(found.Metrics) != 1 {
 		t.Errorf("%+v, next %s", found, next)

@@ -136,6 +136,8 @@ func (g governance) forecast(c *course.Course, reports map[intent.AssetID]intent
 	for _, step := range selection.Forecast(c.Policy(false), targets, now, 0) {
 		text := ", with the first"
 		switch {
+		case step.Later:
+			text = ", after those before it"
 		case step.At.IsZero():
 			text = ", which waits " + step.Waits
 		case step.At.After(now):

@@ -91,10 +91,7 @@ var rolloutOrders = []rolloutOrder{
 	{
 		kind: intent.OrderForgive, short: "Let what was judged bad be brought again",
 		next: func(r *apipb.Rollout) string {
-			if r.Document != "" || r.Newer == "held" {
-				return "What was judged bad may be brought again: lehr rollout start " + r.Name + " --reason WHY"
-			}
-			return "What was judged bad may be brought again; a run begins by itself if head still has it."
+			return "What was judged bad may be brought again. If head has it still: lehr rollout start " + r.Name + " --reason WHY"
 		},
 	},
 	{

@@ -73,7 +73,10 @@ func (s *session) printRolloutPlan(p *apipb.PlanRolloutResponse) {
 				when = "now"
 			}
 		}
-		never = never || step.At == nil
+		if step.Later {
+			when = "later"
+		}
+		never = never || step.At == nil && !step.Later
 		named := listed(step.Assets, mostWaited)
 		if rest := int(step.Count) - len(step.Assets); rest > 0 && len(step.Assets) > mostWaited {
 			named = listed(step.Assets[:mostWaited], mostWaited) + fmt.Sprintf(" and %d more", int(step.Count)-mostWaited)

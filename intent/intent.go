@@ -103,6 +103,9 @@ type Incarnation struct {
 	Labels       map[string]string `json:"labels,omitempty"`
 	// Grants are what the definition gives, in its partition.
 	Grants []Grant `json:"grants,omitempty"`
+	// Governed are the assets that it puts under rollouts, as far as they may not be
+	// under them yet. They are pinned as it becomes head, and not kept here.
+	Governed []Governed `json:"-"`
 }
 
 // People names who is known to have made the incarnation: not Lehr itself.

@@ -31,7 +31,8 @@ type Pin struct {
 	// Until is when it ends by itself; zero: never.
 	Until time.Time `json:"until,omitzero"`
 	// Governed is, of a rollout's, the incarnation from which on it governs the asset:
-	// before that one is head the asset may not be there yet. 0: it did so already.
+	// before that one is head, neither the asset nor the rollout may be there yet. 0: it
+	// did so already.
 	Governed Sequence `json:"governed,omitempty"`
 }
 

@@ -237,6 +237,12 @@ type Judgement struct {
 	At        time.Time `json:"at"`
 }
 
+// Governed is an asset that a rollout governs by pins.
+type Governed struct {
+	Asset   AssetID
+	Rollout string
+}
+
 // RolloutHolder is the holder of the pins of a rollout.
 func RolloutHolder(name string) Actor {
 	return Actor{Name: RolloutPrefix + name, Origin: ServerOrigin}

@@ -63,11 +63,15 @@ func (b *builder) governed(ctx context.Context, before, policy *intentpb.Policy,
 	return list, nil
 }
 
-// govern pins what is governed from the next incarnation on, before that can be
-// seen: at no moment does an asset that a rollout governs follow head by itself.
-// What has such a pin keeps it.
+// mostAtOnce are pinned in the transaction that publishes, which all others wait
+// for.
+const mostAtOnce = 1000
+
+// govern pins what is governed from the next incarnation on, if that is much.
+// Publish pins the rest: at no moment does an asset that a rollout governs follow
+// head by itself. What has such a pin keeps it.
 func (p *Pipeline) govern(ctx context.Context, next intent.IncarnationID, governed []store.Governed) error {
-	if len(governed) == 0 {
+	if len(governed) <= mostAtOnce {
 		return nil
 	}
 	p.options.Runtime.Point("govern")

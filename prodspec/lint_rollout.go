@@ -62,10 +62,14 @@ func (s *staged) see(asset intent.Asset) error {
 	return nil
 }
 
-// rollouts warns of stages that no asset belongs to, and of fields that bring to a
-// later stage what an earlier one is to try.
+// rollouts warns of stages that no asset belongs to, of fields that bring to a later
+// stage what an earlier one is to try, and of validations that nothing uses.
 func (l *linter) rollouts() {
+	used := map[string]bool{}
 	for i, s := range l.staged {
+		for _, name := range s.Said().Validate {
+			used[name] = true
+		}
 		places, at := l.definition.RolloutPlaces[i], "rollouts."+s.Name()
 		if !s.any {
 			continue // A finding tells of it already.
@@ -85,6 +89,11 @@ func (l *linter) rollouts() {
 			first, second := s.shared[0], s.shared[1]
 			l.add(places["by.field"].Line, at+".by.field", fmt.Sprintf("the field %s is that of %s in the stage %s and of %s in the stage %s, so both change at once", first.field, first.asset, first.stage, second.asset, second.stage),
 				"put into the pointer what tells them apart, as /clusters/{scope.cluster}/version")
+		}
+	}
+	for _, v := range l.definition.Policy.GetValidations() {
+		if !used[v.GetName()] {
+			l.add(l.definition.Lines["validations"], "validations."+v.GetName(), fmt.Sprintf("no rollout uses the validation %s", v.GetName()), "name it in the validate of one, or remove it")
 		}
 	}
 }

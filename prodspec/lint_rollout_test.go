@@ -21,7 +21,8 @@ import (
 func TestLintOfRollouts(t *testing.T) {
 	w := newWorld(t, "web")
 	w.replace("lehr.yaml", "sources:", "sources:\n  knobs: {document: knobs}")
-	w.replace("lehr.yaml", "checks:", `rollouts:
+	w.replace("lehr.yaml", "checks:", `validations: {spare: {metrics: {m: {prometheus: main, query: errors_total, compare: none, at_most: 1}}}}
+rollouts:
   all:
     select: type == "Job"
     stages: [{scopes: [a]}, {scopes: [z]}, {rest: true}]
@@ -40,15 +41,16 @@ checks:`)
 	}
 	var said []string
 	for _, f := range built.Findings {
-		if strings.HasPrefix(f.Field, "rollouts.") {
+		if strings.HasPrefix(f.Field, "rollouts.") || strings.HasPrefix(f.Field, "validations.") {
 			said = append(said, fmt.Sprintf("%d %s %s", f.Line, f.Field, f.Message))
 		}
 	}
 	want := []string{
-		"21 rollouts.none.select the rollout none selects no asset, so everything goes on at once",
-		"19 rollouts.all.stages[1] no asset belongs to the stage 2 of the rollout all",
-		"20 rollouts.all.emergency[1] no asset belongs to the stage 2 of the rollout all",
-		"22 rollouts.alike.by.field the field /version is that of shop/a/frontend in the stage 1 and of shop/b/frontend in the stage 2, so both change at once",
+		"22 rollouts.none.select the rollout none selects no asset, so everything goes on at once",
+		"20 rollouts.all.stages[1] no asset belongs to the stage 2 of the rollout all",
+		"21 rollouts.all.emergency[1] no asset belongs to the stage 2 of the rollout all",
+		"23 rollouts.alike.by.field the field /version is that of shop/a/frontend in the stage 1 and of shop/b/frontend in the stage 2, so both change at once",
+		"16 validations.spare no rollout uses the validation spare",
 	}
 	if diff := cmp.Diff(want, said); diff != "" {
 		t.Errorf("(-want +got):\n%s\n%+v", diff, built.Findings)

@@ -166,7 +166,7 @@ func (p *Pipeline) publish(ctx context.Context, candidate intent.Candidate, verd
 		Sources: candidate.Sources, Count: candidate.Count,
 		Added: candidate.Added, Changed: candidate.Changed, Removed: candidate.Removed,
 		Created: candidate.Created, Author: author, Acknowledger: acknowledger, Labels: labelsOf(verdict),
-		Grants: given,
+		Grants: given, Governed: governed,
 	}
 	p.options.Runtime.Point("origins")
 	if err := p.builder.keepOrigins(ctx, s, p.lease, next, delta); err != nil {

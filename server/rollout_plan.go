@@ -77,7 +77,7 @@ func (s *Server) PlanRollout(ctx context.Context, request *apipb.PlanRolloutRequ
 	response.Unwanted = names(selection.Choose(policy, targets, s.runtime.Now()).Unwanted)
 	for _, step := range selection.Forecast(policy, targets, s.runtime.Now(), takes) {
 		response.Steps = append(response.Steps, &apipb.RolloutStep{
-			Stage: step.Stage, Assets: names(step.Assets[:min(len(step.Assets), mostNamedOfStep)]), Count: int64(len(step.Assets)), At: toTime(step.At), Waits: step.Waits,
+			Stage: step.Stage, Assets: names(step.Assets[:min(len(step.Assets), mostNamedOfStep)]), Count: int64(len(step.Assets)), At: toTime(step.At), Waits: step.Waits, Later: step.Later,
 		})
 	}
 	return response, nil

@@ -108,7 +108,9 @@ type Publisher interface {
 	Stage(ctx context.Context, lease Lease, base intent.IncarnationID, delta []Entry) error
 	// Publish flips head from base to base+1, in one small transaction, and
 	// records that it covers the sources. The membership digest is computed
-	// by the store, see MembershipDigest, and returned with the incarnation.
+	// by the store, see MembershipDigest, and returned with the incarnation. What
+	// the incarnation governs is pinned with it, see Rollouts; a pin that another
+	// rollout has stays where it is, and is the new one's.
 	Publish(ctx context.Context, lease Lease, incarnation intent.Incarnation) (intent.Incarnation, error)
 	// Cover records that head is also what these source revisions generate.
 	Cover(ctx context.Context, lease Lease, head intent.IncarnationID, sources []intent.SourceRevision) error

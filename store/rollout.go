@@ -7,10 +7,7 @@ import (
 )
 
 // Governed is an asset that a rollout governs by pins.
-type Governed struct {
-	Asset   intent.AssetID
-	Rollout string
-}
+type Governed = intent.Governed
 
 // RolloutStep is what a rollout does at once: all of it, or nothing.
 type RolloutStep struct {
@@ -57,7 +54,8 @@ type RolloutFilter struct {
 // incarnation: nothing was selected for it yet.
 type Rollouts interface {
 	// Govern pins those that have no pin of a rollout yet: where they were enforced
-	// last, else nowhere. Publish of the incarnation comes after it.
+	// last, else nowhere. Publish of the incarnation comes after it, and does the same
+	// for what is left: many are pinned a part at a time.
 	Govern(ctx context.Context, lease Lease, from intent.IncarnationID, governed []Governed) error
 	// SaveRollout carries a step out.
 	SaveRollout(ctx context.Context, lease Lease, step RolloutStep) error

@@ -187,7 +187,7 @@ func (c column) More() int64 {
 	if len(c.Assets) == 0 {
 		return 0
 	}
-	return c.Total - int64(len(c.Assets))
+	return max(0, c.Total-int64(len(c.Assets)))
 }
 
 // showRollout is a run of a rollout: how it stands first, then its stages.

@@ -1,17 +1,25 @@
 package definition_test
 
 import (
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
+	processpb "lehr.dev/gen/lehr/process/v1"
+	"lehr.dev/intent"
 	"lehr.dev/prodspec/definition"
+	"lehr.dev/rule"
 	"lehr.dev/schema"
+	"lehr.dev/strategist/course"
+	"lehr.dev/strategist/selection"
 )
 
 const beforeRollouts = `lehr: v1
@@ -187,6 +195,61 @@ func TestMistakesInRollouts(t *testing.T) {
 		_, findings := definition.Parse("lehr.yaml", []byte(beforeRollouts+"rollouts:\n"+text), schema.Builtin())
 		if len(findings) != 1 || !strings.Contains(findings[0].Message, want) {
 			t.Errorf("%+v, want %q", findings, want)
+		}
+	}
+}
+
+// TestRolloutsOfThePageAreRead: what docs/rollouts.md shows is taken, and goes as it
+// says.
+func TestRolloutsOfThePageAreRead(t *testing.T) {
+	page, err := os.ReadFile("../../docs/rollouts.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "```yaml\n")
+	text, _, _ := strings.Cut(rest, "```")
+	head, _, _ := strings.Cut(beforeRollouts, "validations:")
+	d, findings := definition.Parse("lehr.yaml", []byte(head+"plugins: {Job: {run: lehr-process}}\n"+text), schema.Builtin())
+	if len(findings) > 0 || len(d.Policy.Rollouts) != 1 || len(d.Policy.Validations) != 1 {
+		t.Fatalf("%+v", findings)
+	}
+	all, err := course.All(rule.New(schema.Builtin()), d.Policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var targets []selection.Target
+	for _, cluster := range []string{"a", "b", "c"} {
+		asset := intent.Asset{ID: intent.AssetID("web/" + cluster)}
+		for i, m := range []proto.Message{
+			&processpb.Job{}, &intentpb.ImpactedScope{Scopes: map[string]string{"cluster": "cluster-" + cluster}}, &intentpb.Labels{Labels: map[string]string{"tier": "web"}},
+		} {
+			packed, err := schema.Builtin().Pack(m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i == 0 {
+				asset.Payload = packed
+			} else {
+				asset.Addons = append(asset.Addons, packed)
+			}
+		}
+		if selects, err := all[0].Selects(asset); !selects || err != nil {
+			t.Errorf("%s is not governed: %v", asset.ID, err)
+		}
+		target, err := all[0].Target(asset)
+		if err != nil {
+			t.Fatal(err)
+		}
+		targets = append(targets, target)
+	}
+	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for emergency, want := range map[bool]string{false: "canary 0 [web/a], others 15 [web/c], others 30 [web/b]", true: "1 0 [web/a], 2 1 [web/b web/c]"} {
+		var steps []string
+		for _, s := range selection.Forecast(all[0].Policy(emergency), targets, noon, 0) {
+			steps = append(steps, fmt.Sprint(s.Stage, " ", int(s.At.Sub(noon).Minutes()), " ", s.Assets))
+		}
+		if got := strings.Join(steps, ", "); got != want {
+			t.Errorf("%s, want %s", got, want)
 		}
 	}
 }

@@ -56,6 +56,7 @@ func (s *Store) Publish(ctx context.Context, lease store.Lease, incarnation inte
 		}
 		return flip(t, lease, &incarnation)
 	})
+	incarnation.Governed = nil
 	return incarnation, err
 }
 
@@ -68,6 +69,9 @@ func flip(t *transaction, lease store.Lease, incarnation *intent.Incarnation) er
 		return err
 	}
 	if err := publishGrants(t, incarnation); err != nil {
+		return err
+	}
+	if err := publishGoverned(t, lease, incarnation); err != nil {
 		return err
 	}
 	for _, person := range incarnation.People() {

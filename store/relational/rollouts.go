@@ -41,8 +41,8 @@ func (s *Store) Govern(ctx context.Context, lease store.Lease, from intent.Incar
 	return nil
 }
 
-// govern pins one asset, unless it is. The pin of one that head does not name is
-// kept for the incarnation that will.
+// govern pins one asset, unless it is. A pin that there is, is kept for the
+// incarnation that comes: by head alone the asset may be governed no more.
 func govern(t *transaction, lease store.Lease, from intent.IncarnationID, g store.Governed) (bool, error) {
 	pin := intent.Pin{
 		Asset: g.Asset, Incarnation: intent.IncarnationID{Partition: lease.Partition}, Rank: intent.RankRollout,
@@ -55,8 +55,7 @@ func govern(t *transaction, lease store.Lease, from intent.IncarnationID, g stor
 		return false, err
 	}
 	if pinned {
-		kept, err := t.exec(`UPDATE pin SET governed = $4 WHERE partition = $1 AND asset = $2 AND pin_rank = $3 AND governed <> $4
-			AND NOT EXISTS (SELECT 1 FROM member WHERE partition = $1 AND asset = $2 AND from_seq < $4 AND to_seq >= $4)`,
+		kept, err := t.exec("UPDATE pin SET governed = $4 WHERE partition = $1 AND asset = $2 AND pin_rank = $3 AND governed <> $4",
 			string(lease.Partition), string(g.Asset), int64(intent.RankRollout), int64(from.Sequence))
 		return kept > 0, err
 	}
@@ -68,6 +67,39 @@ func govern(t *transaction, lease store.Lease, from intent.IncarnationID, g stor
 	}
 	_, err = setPin(t, pin)
 	return true, err
+}
+
+// publishGoverned pins what an incarnation puts under rollouts: at no moment does
+// it follow head by itself. Most of many are pinned already, which one look tells.
+func publishGoverned(t *transaction, lease store.Lease, incarnation *intent.Incarnation) error {
+	if len(incarnation.Governed) == 0 {
+		return nil
+	}
+	pins := map[intent.AssetID]intent.Pin{}
+	err := t.each("SELECT asset, holder, seq FROM pin WHERE partition = $1 AND pin_rank = $2", []any{string(lease.Partition), int64(intent.RankRollout)}, func(row scanner) error {
+		pin := intent.Pin{Incarnation: intent.IncarnationID{Partition: lease.Partition}, Rank: intent.RankRollout}
+		err := row.Scan(&pin.Asset, &pin.Holder.Name, &pin.Incarnation.Sequence)
+		pins[pin.Asset] = pin
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, g := range incarnation.Governed {
+		pin, pinned := pins[g.Asset]
+		switch holder := intent.RolloutHolder(g.Rollout); {
+		case !pinned:
+			_, err = govern(t, lease, incarnation.ID, g)
+		case pin.Holder.Name != holder.Name:
+			pin.Reason = "governed from here on, as before by " + pin.Holder.Name
+			pin.Holder, pin.Governed = holder, incarnation.ID.Sequence
+			_, err = setPin(t, pin)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // SaveRollout carries a step out.

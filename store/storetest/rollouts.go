@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -58,24 +59,39 @@ func govern(w *world) {
 	if after := w.revision(); after != before {
 		t.Errorf("governing what is governed moved the revision from %d to %d", before, after)
 	}
-	// What head does not name yet is kept for the incarnation that will, and so is
-	// what comes back.
+	// What the next incarnation governs is kept for it: what head does not name yet, what
+	// comes back, and what head may govern no more.
 	w.governs("c")
 	w.publish(removal("c"), removal("b"))
-	w.governs("b")
+	w.moves("governing anew", func() { w.governs("a", "b") })
 	pins, err := w.Pins(t.Context(), shop)
 	w.must(err)
 	kept := map[intent.AssetID]intent.Sequence{}
 	for _, pin := range pins {
 		kept[pin.Asset] = pin.Governed
 	}
-	if diff := cmp.Diff(map[intent.AssetID]intent.Sequence{"a": 3, "b": 4, "c": 3}, kept); diff != "" {
+	if diff := cmp.Diff(map[intent.AssetID]intent.Sequence{"a": 4, "b": 4, "c": 3}, kept); diff != "" {
 		t.Errorf("governed from:\n%s", diff)
 	}
 	w.refused(w.Govern(t.Context(), w.lease, at(9), []store.Governed{{Asset: "d", Rollout: "web"}}), fault.Conflict)
 	w.publish(entry("b", "1"))
+	// A publication pins what it governs as it becomes head, and leaves what is
+	// pinned where it is; another rollout's becomes its own.
+	next := w.next()
+	w.must(w.Stage(t.Context(), w.lease, next.Parent, []store.Entry{entry("d", "1")}))
+	next.Governed = []intent.Governed{{Asset: "a", Rollout: "other"}, {Asset: "b", Rollout: "web"}, {Asset: "d", Rollout: "web"}}
+	published, err := w.Publish(t.Context(), w.lease, next)
+	w.must(err)
+	if diff := cmp.Diff(map[intent.AssetID]intent.Sequence{"b": 0, "c": 0, "d": 0}, w.rolloutPins()); diff != "" || len(published.Governed) > 0 {
+		t.Errorf("after a publication:\n%s", diff)
+	}
+	pins, err = w.Pins(t.Context(), shop)
+	w.must(err)
+	if at := slices.IndexFunc(pins, func(p intent.Pin) bool { return p.Asset == "a" }); at < 0 || pins[at].Rollout() != "other" || pins[at].Incarnation.Sequence != 1 {
+		t.Errorf("what another rollout takes over: %+v", pins)
+	}
 	// What is not selected cannot go on with a push.
-	admission := w.admission("p1", "b", at(4))
+	admission := w.admission("p1", "b", at(5))
 	w.admitted(admission)
 	w.refused(w.Permit(t.Context(), w.lease, "p1", noon), fault.Conflict)
 }

@@ -137,6 +137,8 @@ func Decide(f Facts) Decision {
 	switch {
 	case d.run == nil || !d.run.State.Open():
 		d.idle()
+	case d.run.State == intent.RolloutRollingBack && f.Run.State != intent.RolloutRollingBack:
+		d.wakeAt(d.Now.Add(looksEvery)) // A person said so just now, and its pins are of this step.
 	case f.Said == nil:
 		d.end(intent.RolloutStopped, d.holder(), "end", "head's policy has no such rollout any more")
 	default:
@@ -200,9 +202,10 @@ func (d *decider) letGo() {
 	left := d.Assets[:0:0]
 	for i := range d.Assets {
 		a := &d.Assets[i]
-		gone := a.Head.IsZero() && a.Pin.Governed <= d.Head.Sequence
+		// Head says nothing yet of what the next publication governs.
+		coming := a.Pin.Governed > d.Head.Sequence
 		same := a.Back == nil && a.Pinned == a.Head
-		if !gone && (a.Selected || a.Head.IsZero() || !same && !release) {
+		if coming || !a.Head.IsZero() && (a.Selected || !same && !release) {
 			left = append(left, *a)
 			continue
 		}

@@ -295,3 +295,23 @@ func TestNothingIsReadBeforeTheFirstLook(t *testing.T) {
 		t.Errorf("%v %+v", err, readings)
 	}
 }
+
+// TestAlone: what would be compared with the assets that did not change is compared with
+// before; with something else, as it was said.
+func TestAlone(t *testing.T) {
+	s := validation.Settings{Metrics: []validation.Measure{
+		{Compare: validation.Control},
+		{Compare: validation.Control, Source: validation.Source{Control: `instance=~"$asset"`}},
+		{Compare: validation.Control, Source: validation.Source{Control: `job="baseline"`}},
+		{Compare: validation.None},
+	}}
+	alone := sampling.Alone(s)
+	for i, want := range []validation.Comparison{validation.Before, validation.Before, validation.Control, validation.None} {
+		if got := alone.Metrics[i].Compare; got != want {
+			t.Errorf("metric %d is compared with %s, not %s", i, got, want)
+		}
+	}
+	if s.Metrics[0].Compare != validation.Control {
+		t.Error("the settings that were handed in have changed")
+	}
+}

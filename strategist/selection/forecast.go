@@ -12,18 +12,21 @@ type Step struct {
 	Stage  string
 	Assets []intent.AssetID
 	// At is the earliest time; zero: nothing that is known of lets them go on, and
-	// Waits says for what.
+	// Waits says for what. Later: they follow those before, which are more than are
+	// told one by one.
 	At    time.Time
 	Waits string
+	Later bool
 }
 
-// mostSteps bounds a forecast.
-const mostSteps = 10_000
+// mostSteps bounds a forecast, and mostLooks how many targets it looks at for that.
+const mostSteps, mostLooks = 10_000, 300_000
 
 // Forecast says how a rollout goes at the earliest: as if each asset were in sync
 // so long after it is let go on, and healthy from then on; what is blocked, and
 // what is not healthy now, stays so. Its last steps are what never goes on. It
-// takes as many choices as there are waves.
+// takes some choices for each wave; where that is too much, its last steps are the
+// rest of each stage.
 func Forecast(p Policy, targets []Target, now time.Time, takes time.Duration) (steps []Step) {
 	targets = slices.Clone(targets)
 	lands := map[intent.AssetID]time.Time{}
@@ -39,7 +42,7 @@ func Forecast(p Policy, targets []Target, now time.Time, takes time.Duration) (s
 			stageOf[t.Asset] = p.Stages[i].Name
 		}
 	}
-	for range mostSteps {
+	for range min(mostSteps, max(1, mostLooks/max(1, len(targets)))) {
 		choice := Choose(p, targets, now)
 		if len(choice.Assets) > 0 {
 			steps = append(steps, Step{Stage: stageOf[choice.Assets[0]], Assets: choice.Assets, At: now})
@@ -65,6 +68,11 @@ func Forecast(p Policy, targets []Target, now time.Time, takes time.Duration) (s
 		}
 		pass(targets, lands, now, next)
 		now = next
+	}
+	for _, step := range stuck(p, Choose(p, targets, now), targets) {
+		if step.Waits, step.Later = "", true; len(step.Assets) > 0 {
+			steps = append(steps, step)
+		}
 	}
 	return steps
 }

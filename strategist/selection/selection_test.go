@@ -346,3 +346,24 @@ func (w *world) pass(d time.Duration) {
 		}
 	}
 }
+
+// TestALongForecastIsBounded: what it does not tell one by one is named, by stage.
+func TestALongForecastIsBounded(t *testing.T) {
+	var targets []selection.Target
+	for i := range 5000 {
+		targets = append(targets, selection.Target{Asset: intent.AssetID(fmt.Sprintf("web/%04d", i))})
+	}
+	steps := selection.Forecast(selection.Policy{Stages: []selection.Stage{{Name: "all", Wave: selection.Wave{Count: 1}}}}, targets, time.Unix(0, 0), time.Minute)
+	told := map[intent.AssetID]bool{}
+	for _, step := range steps {
+		for _, asset := range step.Assets {
+			if told[asset] {
+				t.Fatalf("%s is told of twice", asset)
+			}
+			told[asset] = true
+		}
+	}
+	if last := steps[len(steps)-1]; len(told) != 5000 || len(steps) > 300 || !last.Later || !last.At.IsZero() || last.Stage != "all" {
+		t.Errorf("%d steps tell of %d assets; the last is %v later %v", len(steps), len(told), last.Stage, last.Later)
+	}
+}

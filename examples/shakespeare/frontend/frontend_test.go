@@ -10,8 +10,10 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -50,6 +52,57 @@ func TestSearch(t *testing.T) {
 		if response.Header.Get("Lehr-Version") != "v7" || response.Header.Get("Lehr-Pid") != "41" {
 			t.Errorf("headers %v do not say who answered", response.Header)
 		}
+	}
+}
+
+// TestMetrics are what Prometheus reads: errors and slow answers of a release that
+// misbehaves are in them.
+func TestMetrics(t *testing.T) {
+	f := &frontend{lines: parse(hamlet), cluster: "c3", answerer: answerer{Version: "v7"}}
+	get := func(path string) (int, string) {
+		response := httptest.NewRecorder()
+		f.handler().ServeHTTP(response, httptest.NewRequest(http.MethodGet, path, nil))
+		return response.Code, response.Body.String()
+	}
+	for _, test := range []struct {
+		trouble *trouble
+		want    []string
+	}{
+		{&trouble{}, []string{
+			`frontend_requests_total{cluster="c3",version="v7"} 1`, `frontend_errors_total{cluster="c3",version="v7"} 0`,
+			`frontend_seconds_bucket{cluster="c3",version="v7",le="+Inf"} 1`, `frontend_seconds_count{cluster="c3",version="v7"} 1`,
+		}},
+		{&trouble{errors: 1}, []string{`frontend_requests_total{cluster="c3",version="v7"} 2`, `frontend_errors_total{cluster="c3",version="v7"} 1`}},
+		// It ran for an hour: as slow as it becomes.
+		{&trouble{leak: time.Hour, began: time.Now().Add(-time.Hour)}, []string{`frontend_seconds_bucket{cluster="c3",version="v7",le="0.5"} 2`, `frontend_seconds_bucket{cluster="c3",version="v7",le="+Inf"} 3`}},
+	} {
+		f.trouble.errors, f.trouble.leak, f.trouble.began = test.trouble.errors, test.trouble.leak, test.trouble.began
+		want := http.StatusOK
+		if test.trouble.errors > 0 {
+			want = http.StatusInternalServerError
+		}
+		if code, said := get("/search?q=king"); code != want {
+			t.Errorf("%v: a search is answered with %d: %s", test.trouble, code, said)
+		}
+		_, page := get("/metrics")
+		for _, line := range test.want {
+			if !strings.Contains(page, line+"\n") {
+				t.Errorf("%v: no %s in\n%s", test.trouble, line, page)
+			}
+		}
+	}
+}
+
+// TestErrors come to the share that they are to be.
+func TestErrors(t *testing.T) {
+	failed := 0
+	for trouble := (&trouble{errors: 0.05}); trouble.searches.Load() < 1000; {
+		if trouble.strikes() {
+			failed++
+		}
+	}
+	if failed != 50 {
+		t.Errorf("%d of 1000 searches fail, not each twentieth", failed)
 	}
 }
 

@@ -32,8 +32,15 @@ func run() int {
 	name := flag.String("version", version, "version to report")
 	drain := flag.Duration("drain", 500*time.Millisecond, "how long to go on serving, unhealthy, after SIGTERM")
 	searches := flag.String("searches", "", "SQLite database in which searches are recorded (default: they are not)")
-	cluster := flag.String("cluster", "", "cluster to record them for")
+	cluster := flag.String("cluster", "", "cluster that it is in, for records and metrics")
+	frontend := &frontend{trouble: trouble{began: time.Now()}}
+	flag.Float64Var(&frontend.trouble.errors, "fail", 0, "share of searches that fail, as a bad release does: 0.05")
+	flag.DurationVar(&frontend.trouble.leak, "leak", 0, "by how much searches become slower each second, as a release that leaks: 2ms")
 	flag.Parse()
+	if t := &frontend.trouble; t.errors < 0 || t.errors > 1 || t.leak < 0 {
+		fmt.Fprintln(os.Stderr, "frontend: --fail is a share from 0 to 1, and --leak is not below 0")
+		return 2
+	}
 	var recorder *recorder
 	if *searches != "" {
 		var err error
@@ -43,14 +50,16 @@ func run() int {
 		}
 	}
 	defer recorder.close()
-	if err := serve(*port, *text, *name, *drain, recorder); err != nil {
+	frontend.cluster, frontend.recorder = *cluster, recorder
+	frontend.answerer = answerer{Version: *name, Task: os.Getenv("LEHR_TASK"), PID: os.Getpid()}
+	if err := frontend.serve(*port, *text, *drain); err != nil {
 		fmt.Fprintln(os.Stderr, "frontend:", err)
 		return 1
 	}
 	return 0
 }
 
-func serve(port int, text, version string, drain time.Duration, recorder *recorder) error {
+func (f *frontend) serve(port int, text string, drain time.Duration) error {
 	play := hamlet
 	if text != "" {
 		content, err := os.ReadFile(text)
@@ -67,18 +76,19 @@ func serve(port int, text, version string, drain time.Duration, recorder *record
 	if err != nil {
 		return err
 	}
-	frontend := &frontend{lines: parse(play), recorder: recorder, answerer: answerer{Version: version, Task: os.Getenv("LEHR_TASK"), PID: os.Getpid()}}
-	server := &http.Server{Handler: frontend.handler(), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
+	f.lines = parse(play)
+	version := f.answerer.Version
+	server := &http.Server{Handler: f.handler(), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
-	fmt.Printf("frontend %s: task %s listens on %s, %d lines\n", version, frontend.answerer.Task, listener.Addr(), len(frontend.lines))
+	fmt.Printf("frontend %s: task %s listens on %s, %d lines\n", version, f.answerer.Task, listener.Addr(), len(f.lines))
 	select {
 	case err := <-served:
 		return err
 	case <-stop:
 	}
 	// Unhealthy at once, so that clients turn to others; served on meanwhile.
-	frontend.draining.Store(true)
+	f.draining.Store(true)
 	fmt.Printf("frontend %s: draining for %v\n", version, drain)
 	time.Sleep(drain)
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
@@ -97,6 +107,9 @@ func serve(port int, text, version string, drain time.Duration, recorder *record
 type frontend struct {
 	lines    []line
 	answerer answerer
+	cluster  string
+	trouble  trouble
+	metrics  metrics
 	recorder *recorder
 	draining atomic.Bool
 }

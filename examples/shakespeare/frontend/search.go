@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 )
 
@@ -64,6 +65,7 @@ func (f *frontend) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /search", f.search)
 	mux.HandleFunc("GET /healthz", f.health)
+	mux.HandleFunc("GET /metrics", f.showMetrics)
 	return mux
 }
 
@@ -80,6 +82,13 @@ func (f *frontend) sign(w http.ResponseWriter) {
 // search answers with JSON, or with plain text when asked for it.
 func (f *frontend) search(w http.ResponseWriter, r *http.Request) {
 	f.sign(w)
+	began := time.Now()
+	failed := f.trouble.strikes()
+	defer func() { f.metrics.count(time.Since(began), failed) }()
+	if failed {
+		http.Error(w, "the play is lost", http.StatusInternalServerError)
+		return
+	}
 	query := r.FormValue("q")
 	found := search(f.lines, query)
 	f.recorder.record(query)

@@ -1750,8 +1750,10 @@ type RolloutStep struct {
 	Assets []string `protobuf:"bytes,2,rep,name=assets" json:"assets,omitempty"`
 	Count  int64    `protobuf:"varint,3,opt,name=count" json:"count,omitempty"`
 	// At the earliest; unset: nothing known of lets them go on.
-	At            *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=at" json:"at,omitempty"`
-	Waits         string                 `protobuf:"bytes,5,opt,name=waits" json:"waits,omitempty"`
+	At    *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=at" json:"at,omitempty"`
+	Waits string                 `protobuf:"bytes,5,opt,name=waits" json:"waits,omitempty"`
+	// They follow those before, which are more than are told one by one.
+	Later         bool `protobuf:"varint,6,opt,name=later" json:"later,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1819,6 +1821,13 @@ func (x *RolloutStep) GetWaits() string {
 		return x.Waits
 	}
 	return ""
+}
+
+func (x *RolloutStep) GetLater() bool {
+	if x != nil {
+		return x.Later
+	}
+	return false
 }
 
 var File_lehr_api_v1_rollout_proto protoreflect.FileDescriptor
@@ -1964,13 +1973,14 @@ const file_lehr_api_v1_rollout_proto_rawDesc = "" +
 	"\x04rest\x18\x04 \x01(\bR\x04rest\x12\x1a\n" +
 	"\bunwanted\x18\x05 \x03(\tR\bunwanted\x12\x16\n" +
 	"\x06assets\x18\x06 \x01(\x03R\x06assets\x12\x10\n" +
-	"\x03all\x18\a \x01(\bR\x03all\"\x93\x01\n" +
+	"\x03all\x18\a \x01(\bR\x03all\"\xa9\x01\n" +
 	"\vRolloutStep\x12\x14\n" +
 	"\x05stage\x18\x01 \x01(\tR\x05stage\x12\x16\n" +
 	"\x06assets\x18\x02 \x03(\tR\x06assets\x12\x14\n" +
 	"\x05count\x18\x03 \x01(\x03R\x05count\x12*\n" +
 	"\x02at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x14\n" +
-	"\x05waits\x18\x05 \x01(\tR\x05waits2\xb7\x04\n" +
+	"\x05waits\x18\x05 \x01(\tR\x05waits\x12\x14\n" +
+	"\x05later\x18\x06 \x01(\bR\x05later2\xb7\x04\n" +
 	"\x0eRolloutService\x12]\n" +
 	"\fListRollouts\x12 .lehr.api.v1.ListRolloutsRequest\x1a!.lehr.api.v1.ListRolloutsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12Q\n" +
 	"\bListRuns\x12\x1c.lehr.api.v1.ListRunsRequest\x1a\x1d.lehr.api.v1.ListRunsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12W\n" +

@@ -1,0 +1,72 @@
+package conduct_test
+
+import (
+	"testing"
+	"time"
+
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/intent"
+	"lehr.dev/strategist/conduct"
+	"lehr.dev/strategist/selection"
+)
+
+var noon = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
+
+func at(sequence intent.Sequence) intent.IncarnationID {
+	return intent.IncarnationID{Partition: "shop", Sequence: sequence}
+}
+
+// asset is one that is pinned where it is as head says.
+func asset(id intent.AssetID, content string) conduct.Asset {
+	digest := intent.Sum(content)
+	return conduct.Asset{
+		ID: id, Pinned: digest, Head: digest, Goal: digest, Known: map[intent.Digest]bool{},
+		Pin: intent.Pin{Asset: id, Incarnation: at(1), Rank: intent.RankRollout, Holder: intent.RolloutHolder("web"), Created: noon.Add(-time.Hour)},
+	}
+}
+
+func facts(assets ...conduct.Asset) conduct.Facts {
+	return conduct.Facts{
+		Now: noon, Partition: "shop", Name: "web", Said: &intentpb.Rollout{Name: "web"}, Head: at(2), Gap: time.Minute, Assets: assets,
+		Course:  func(bool) selection.Policy { return selection.Policy{Stages: []selection.Stage{{Name: "all"}}} },
+		Content: func(at intent.IncarnationID, id intent.AssetID) intent.Digest { return intent.Sum(at.String()) },
+	}
+}
+
+// TestWhatIsAboutToBeGovernedKeepsItsPin: between the pin and the publication that
+// governs it, head's policy does not select it, and its content is head's. Without the
+// pin it would follow the next head by itself.
+func TestWhatIsAboutToBeGovernedKeepsItsPin(t *testing.T) {
+	a := asset("a", "x")
+	a.Pin.Governed = 3
+	f := facts(a)
+	f.Said = nil
+	f.Orders = []intent.RolloutOrder{{Kind: intent.OrderRelease, Number: 1}}
+	if got := conduct.Decide(f).Step.Unpin; len(got) != 0 {
+		t.Errorf("it is let go of: %v", got)
+	}
+	f.Head = at(3)
+	if got := conduct.Decide(f).Step.Unpin; len(got) != 1 {
+		t.Errorf("of what head does not govern it lets go: %v", got)
+	}
+}
+
+// TestAPersonsRollbackWaitsForItsAssets: the run that a person rolls back has not gone
+// back in the step that begins it.
+func TestAPersonsRollbackWaitsForItsAssets(t *testing.T) {
+	a := asset("a", "new")
+	a.Selected, a.Pin.Incarnation = true, at(2)
+	old := intent.Sum(at(1).String())
+	a.Known[old] = true
+	f := facts(a)
+	f.Older = func() []intent.IncarnationID { return []intent.IncarnationID{at(1)} }
+	f.Run = &intent.Rollout{Partition: "shop", Name: "web", Run: 1, State: intent.RolloutDone, To: at(2), From: at(1)}
+	f.Orders = []intent.RolloutOrder{{Kind: intent.OrderRollback, Number: 1, Reason: "customers complain"}}
+	decided := conduct.Decide(f)
+	if run := decided.Run; run.State != intent.RolloutRollingBack || !run.Ended.IsZero() || len(decided.Step.Pins) != 1 || decided.Step.Pins[0].Incarnation != at(1) {
+		t.Errorf("it is %s with pins %v", run.State, decided.Step.Pins)
+	}
+	if decided.Next.IsZero() {
+		t.Error("it is not looked at again")
+	}
+}

@@ -1,0 +1,151 @@
+package rollouts
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+const clusters = 10
+
+// cluster by its number.
+func cluster(i int) string { return fmt.Sprintf("c%d", i) }
+
+// frontend is a process as the system knows it.
+type frontend struct {
+	pid              int
+	cluster, version string
+}
+
+// frontends of a service that live now.
+func frontends(service string) (found []frontend) {
+	environments, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, path := range environments {
+		environment, err := os.ReadFile(path)
+		if err != nil || !bytes.Contains(environment, []byte("LEHR_JOB="+service+"/")) {
+			continue
+		}
+		line, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline"))
+		f := frontend{}
+		for argument := range strings.SplitSeq(string(line), "\x00") {
+			if value, is := strings.CutPrefix(argument, "--version="); is {
+				f.version = value
+			}
+			if value, is := strings.CutPrefix(argument, "--cluster="); is {
+				f.cluster = value
+			}
+		}
+		if f.version != "" {
+			f.pid, _ = strconv.Atoi(filepath.Base(filepath.Dir(path)))
+			found = append(found, f)
+		}
+	}
+	return found
+}
+
+// watcher writes down when each cluster was first seen to run a version.
+type watcher struct {
+	mutex sync.Mutex
+	first map[string]map[string]time.Time
+}
+
+// watch the processes of a service until the test ends.
+func watch(t *testing.T, service string) *watcher {
+	w := &watcher{first: map[string]map[string]time.Time{}}
+	stop, ended := make(chan struct{}), make(chan struct{})
+	t.Cleanup(func() { close(stop); <-ended })
+	go func() {
+		defer close(ended)
+		for {
+			w.look(service)
+			select {
+			case <-stop:
+				return
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
+	}()
+	return w
+}
+
+func (w *watcher) look(service string) {
+	found, at := frontends(service), time.Now()
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	for _, f := range found {
+		if w.first[f.version] == nil {
+			w.first[f.version] = map[string]time.Time{}
+		}
+		if w.first[f.version][f.cluster].IsZero() {
+			w.first[f.version][f.cluster] = at
+		}
+	}
+}
+
+// ever are the clusters that a version ran in, with when each was first seen to.
+func (w *watcher) ever(version string) map[string]time.Time {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	return maps.Clone(w.first[version])
+}
+
+// exposed fails the test when a version ran anywhere else than in some clusters.
+func (w *watcher) exposed(t *testing.T, version string, in ...string) {
+	t.Helper()
+	if ran := slices.Sorted(maps.Keys(w.ever(version))); !slices.Equal(ran, in) {
+		t.Errorf("%s ran in %v, not in %v alone", version, ran, in)
+	}
+}
+
+// runs says what is missing for each cluster to have one process, of the version that
+// is wanted there.
+func runs(service string, wanted func(cluster string) string) string {
+	count := map[string]int{}
+	for _, f := range frontends(service) {
+		if want := wanted(f.cluster); f.version != want {
+			return fmt.Sprintf("%s runs %s, not %s", f.cluster, f.version, want)
+		}
+		count[f.cluster]++
+	}
+	for i := range clusters {
+		if n := count[cluster(i)]; n != 1 {
+			return fmt.Sprintf("%s has %d processes", cluster(i), n)
+		}
+	}
+	return ""
+}
+
+// freePorts finds a row of free ports, below those that the system hands out itself.
+func freePorts(t *testing.T, row int) int {
+	t.Helper()
+	const first, last, tries = 18000, 32000, 200
+	for range tries {
+		port := first + rand.IntN(last-first-row)
+		if rowFree(port, row) {
+			return port
+		}
+	}
+	t.Fatalf("found no %d free ports in a row", row)
+	return 0
+}
+
+func rowFree(port, row int) bool {
+	for i := range row {
+		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port+i))
+		if err != nil {
+			return false
+		}
+		defer listener.Close()
+	}
+	return true
+}

@@ -1,0 +1,160 @@
+package rollouts
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	apipb "lehr.dev/gen/lehr/api/v1"
+)
+
+// TestRollouts tells one story, of which each part begins where the one before ended.
+func TestRollouts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("rolls real processes out")
+	}
+	w := newWorld(t)
+	for _, part := range []struct {
+		what string
+		tell func(*world)
+	}{
+		{"a good release reaches all, over a server that is killed", good},
+		{"a release with errors is stopped at the canary", failing},
+		{"a slow leak is found below its limit", leaking},
+		{"without Prometheus a release is neither good nor bad", blind},
+	} {
+		t.Run(part.what, func(t *testing.T) {
+			now := *w
+			now.T = t
+			before, began := w.users.got(), time.Now()
+			part.tell(&now)
+			t.Logf("within %s %s", time.Since(began).Round(time.Second), w.users.got().less(before))
+			w.server, w.prometheus = now.server, now.prometheus
+		})
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+// good: a release goes through all ten clusters, and no stage is let go on before the
+// one before it is done, though the server is killed while the canary soaks.
+func good(w *world) {
+	w.release("v2")
+	before := w.follow("the canary soaks", func(run *apipb.RolloutRun) string {
+		if s := stage(run, "canary"); len(s.Assets) == 0 || s.Assets[0].State != "soaking" {
+			return fmt.Sprintf("it does not soak: %v", s)
+		}
+		return ""
+	})
+	w.server.end(syscall.SIGKILL)
+	w.runs("v1", "v2")
+	w.watcher.exposed(w.T, "v2", "c0")
+	w.serve()
+	after := w.follow("the run is known again", func(run *apipb.RolloutRun) string {
+		if run.Run == 0 {
+			return "it is not"
+		}
+		return ""
+	})
+	if after.Run != before.Run || after.To != before.To || !after.Began.AsTime().Equal(before.Began.AsTime()) || len(after.Events) < len(before.Events) ||
+		!stage(after, "canary").Began.AsTime().Equal(stage(before, "canary").Began.AsTime()) {
+		w.Errorf("the server that was killed lost something: %v, before %v", after, before)
+	}
+	done := w.becomes(before.Run-1, "done")
+	w.runs("v2", "v2")
+	ran := w.watcher.ever("v2")
+	for name, order := range map[string]struct{ of, after string }{"c1": {"two", "canary"}, "c2": {"two", "canary"}, "c3": {"rest", "two"}, "c9": {"rest", "two"}} {
+		if ended := stage(done, order.after).Ended.AsTime(); ran[name].Before(ended) {
+			w.Errorf("%s, of stage %s, ran v2 at %s, and %s was done at %s", name, order.of, ran[name], order.after, ended)
+		}
+	}
+	w.suffered(0)
+}
+
+// failing: of a release that fails one search in twenty, users get few failures, and
+// it never leaves the canary.
+func failing(w *world) {
+	before := w.users.got()
+	w.release("v3", "--fail=0.05")
+	run := w.becomes(w.run().Run, "rolled-back")
+	w.runs("v2", "v2")
+	if !strings.Contains(run.Bad, "the validation users of the stage canary") || !strings.Contains(run.Bad, "errors") {
+		w.Errorf("it was bad for %q", run.Bad)
+	}
+	w.watcher.exposed(w.T, "v3", "c0")
+	got := w.users.got().less(before)
+	if got.failed == 0 || got.share() > 0.01 {
+		w.Errorf("users: %s", got)
+	}
+}
+
+// leaking: a release becomes slower and slower, far below the limit of 0.25 s.
+func leaking(w *world) {
+	w.release("v4", "--leak=4ms")
+	run := w.becomes(w.run().Run, "rolled-back")
+	w.runs("v2", "v2")
+	if !strings.Contains(run.Bad, "latency") {
+		w.Errorf("it was bad for %q", run.Bad)
+	}
+	said := map[string]string{}
+	for _, m := range verdict(run, "canary").Metrics {
+		said[m.Name] = m.Result + ": " + m.Reason
+	}
+	if !strings.HasPrefix(said["latency"], "bad") || !strings.HasPrefix(said["limit"], "good") {
+		w.Errorf("the metrics say %v", slices.Sorted(maps.Values(said)))
+	}
+	w.Logf("latency: %s; limit: %s", said["latency"], said["limit"])
+	w.watcher.exposed(w.T, "v4", "c0")
+	w.suffered(0)
+}
+
+// blind: Prometheus is killed while the canary is judged. The run waits, and says so,
+// until it is back.
+func blind(w *world) {
+	number := w.run().Run + 1
+	w.release("v5")
+	w.follow("the canary soaks", func(run *apipb.RolloutRun) string {
+		if s := stage(run, "canary"); run.Run != number || len(s.Assets) == 0 || s.Assets[0].State != "soaking" {
+			return fmt.Sprintf("it does not soak: %v", s)
+		}
+		return ""
+	})
+	w.prometheus.end(syscall.SIGKILL)
+	asked := map[time.Time]bool{}
+	w.follow("the run waits for Prometheus, however often it asks", func(run *apipb.RolloutRun) string {
+		v := verdict(run, "canary")
+		switch {
+		case run.State != "running":
+			w.Fatalf("without Prometheus run %d is %s: %s", run.Run, run.State, lastEvent(run))
+		case v.Result != "broken" || !strings.Contains(v.Reason, "did not answer") || !strings.Contains(run.Waits, "users, which is broken"):
+			return fmt.Sprintf("the verdict is %s: %s", v.Result, v.Reason)
+		}
+		asked[v.At.AsTime()] = true
+		if len(asked) < 2 {
+			return "it was asked once"
+		}
+		return ""
+	})
+	if why := w.says("why", "frontend/c5"); !strings.Contains(why, "the validation users, which is broken") || !strings.Contains(why, "did not answer") {
+		w.Errorf("why says %s", why)
+	}
+	w.watcher.exposed(w.T, "v5", "c0")
+	w.watch()
+	w.becomes(number-1, "done")
+	w.runs("v5", "v5")
+	w.suffered(0)
+}
+
+// suffered fails the test when more than a share of all requests until now failed, but
+// those of the release that was made to.
+func (w *world) suffered(share float64) {
+	w.Helper()
+	if got := w.users.got(); got.share() > share+0.01 {
+		w.Errorf("users: %s", got)
+	}
+}

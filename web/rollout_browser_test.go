@@ -1,0 +1,69 @@
+package web_test
+
+import (
+	"strings"
+	"testing"
+)
+
+const rolling = `rollouts:
+  site:
+    select: id != "db"
+    stages:
+      - {name: canary, where: id == "api", soak: 1s}
+      - {name: rest, rest: true, count: 1, soak: 1s}
+`
+
+// TestRolloutInABrowser follows a rollout of real assets: it waits for what a person
+// holds, is paused, and goes on, without the page being loaded again.
+func TestRolloutInABrowser(t *testing.T) {
+	r := newReal(t)
+	r.lehr("wait", "--timeout", "30s")
+	r.write("lehr.yaml", definition+rolling)
+	r.lehr("rollout", "status", "site")
+	base := r.base()
+	r.visit(r.lehr("page"))
+	r.until(isLive)
+	// What the next publication does not change is governed too.
+	if pins := r.lehr("get", "pins"); strings.Count(pins, "rollout/site") != 3 {
+		t.Errorf("not all that it selects is pinned:\n%s", pins)
+	}
+	r.lehr("hold", "api", "--reason", "moving racks "+hostile[0])
+	r.want("v2")
+
+	// From the list by keys to the board, down to what it waits for.
+	r.visit(base + "/partition/shop/rollouts")
+	r.until(isLive)
+	r.until(`document.getElementById("row:site").innerText.includes("moving racks")`)
+	r.key("j")
+	r.key("\r")
+	r.until(`location.pathname === "/partition/shop/rollout/site" && ` + isLive)
+	stages := `document.querySelector(".stages").innerText`
+	r.until(stages + `.includes("canary to come") || ` + stages + `.includes("canary under way")`)
+	r.until(`document.getElementById("rollout").innerText.includes("moving racks")`)
+	r.ask(`window.same = true, ""`)
+	r.lehr("rollout", "pause", "site", "--reason", hostile[1])
+	r.until(`document.getElementById("rollout").innerText.includes("Paused") && document.getElementById("orders").innerText.includes("lehr rollout resume site")`)
+	if text := r.ask(`document.getElementById("rollout").innerText`); !strings.Contains(text, hostile[1]) {
+		t.Errorf("it does not say why it is paused: %s", text)
+	}
+	r.lehr("unhold", "api", "--reason", "over")
+	r.lehr("rollout", "resume", "site", "--reason", "over")
+	r.until(`document.getElementById("rollout").innerText.includes("done") && ` + stages + `.includes("rest done") && window.same`)
+	if text := r.ask(`document.getElementById("events").innerText`); !strings.Contains(text, "resume") || !strings.Contains(text, "goes on: api") {
+		t.Errorf("the events are %s", text)
+	}
+	r.key("j")
+	if focused := r.ask(`document.activeElement.className`); focused != "name" && focused != "" {
+		t.Errorf("j leads to %q", focused)
+	}
+	r.visit(base + "/partition/shop/runs/site")
+	r.until(isLive)
+	r.until(`document.querySelector("tbody").innerText.includes("done")`)
+	if found := r.ask(`String(document.querySelectorAll("img, iframe, main script, main [onerror], main style").length)`); found != "0" {
+		t.Errorf("%s elements were brought by a text", found)
+	}
+	if title := r.ask(`document.title`); title != "Runs of site · Lehr" {
+		t.Errorf("the title is %q", title)
+	}
+	r.quiet()
+}
