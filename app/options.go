@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"log/slog"
 	"net/url"
+	"time"
 
 	"lehr.dev/access"
 	"lehr.dev/annealing/check"
@@ -18,6 +19,7 @@ import (
 	"lehr.dev/prodspec/generate"
 	"lehr.dev/prodspec/source"
 	"lehr.dev/store"
+	"lehr.dev/strategist"
 )
 
 // Options of an app.
@@ -92,6 +94,9 @@ type Parts struct {
 	// Outside answers what checks ask of monitoring; nil: the monitoring does,
 	// but nobody where Plugins are replaced.
 	Outside func(ctx context.Context, partition intent.PartitionID, q check.Question) (check.Answer, error)
+	// Assess answers what rollouts ask their validations; nil: the monitoring
+	// does, but nobody where Plugins are replaced.
+	Assess func(ctx context.Context, of strategist.Assessing) (intent.ValidationVerdict, time.Time, error)
 	// Sources is where sources are read from; nil: the disk.
 	Sources source.Place
 	// Documents reads them instead of the store; nil: the store does.

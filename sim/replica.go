@@ -120,6 +120,9 @@ func (r *Replica) main() {
 		Plugins: func(run []string) plugin.Plugin { return l.Monitor.Watch(l.World.Plugin(r.Process, run)) },
 		Runner:  inProcess{generate.InProcess{Limits: generate.DefaultLimits()}},
 	}
+	if l.rolls() {
+		options.Parts.Assess = l.assess
+	}
 	if l.fleet() {
 		options.Parts.Replica = r.holder
 	}
