@@ -5,7 +5,6 @@ import (
 	"crypto/x509"
 	"log/slog"
 	"net/url"
-	"time"
 
 	"lehr.dev/access"
 	"lehr.dev/annealing/check"
@@ -96,7 +95,7 @@ type Parts struct {
 	Outside func(ctx context.Context, partition intent.PartitionID, q check.Question) (check.Answer, error)
 	// Assess answers what rollouts ask their validations; nil: the monitoring
 	// does, but nobody where Plugins are replaced.
-	Assess func(ctx context.Context, of strategist.Assessing) (intent.ValidationVerdict, time.Time, error)
+	Assess func(ctx context.Context, of strategist.Assessing) (strategist.Assessed, error)
 	// Sources is where sources are read from; nil: the disk.
 	Sources source.Place
 	// Documents reads them instead of the store; nil: the store does.

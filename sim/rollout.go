@@ -177,26 +177,29 @@ func (l *Lab) rolloutSource(d Disturbance, r *rand.Rand) {
 
 // assess is what is asked by validations: what it says is so, unless it is in
 // trouble.
-func (l *Lab) assess(_ context.Context, of strategist.Assessing) (found intent.ValidationVerdict, next time.Time, err error) {
+func (l *Lab) assess(_ context.Context, of strategist.Assessing) (found strategist.Assessed, err error) {
 	const settles = 30 * time.Second
-	found, next = intent.ValidationVerdict{Result: "good", Reason: "few errors", At: of.Now}, of.Now.Add(time.Minute)
+	found.ValidationVerdict = intent.ValidationVerdict{Result: "good", Reason: "few errors", At: of.Now}
 	trouble := ""
 	if !l.healing && l.unclearUntil.After(l.Now()) {
 		trouble = l.unclear
 	}
 	switch {
 	case trouble == "absent":
-		return found, next, fault.New(fault.Unavailable, "nobody answers")
+		return found, fault.New(fault.Unavailable, "nobody answers")
 	case trouble != "":
-		found.Result, found.Reason, next = trouble, "as the simulator has it", of.Now.Add(10*time.Second)
+		found.Result, found.Reason, found.Next = trouble, "as the simulator has it", of.Now.Add(10*time.Second)
 	case slices.ContainsFunc(of.Experiment, func(asset intent.AssetID) bool { return l.worse(of.Run.To, asset) }):
 		found.Result, found.Reason = "bad", "many errors"
 		l.Monitor.FoundBad(of.Run.Name, of.Run.Run)
 	case of.Now.Sub(of.Changed) < settles && !of.Now.Before(of.Changed):
-		found.Result, found.Reason, next = "waiting", "too few samples", of.Changed.Add(settles)
+		found.Result, found.Reason, found.Next = "waiting", "too few samples", of.Changed.Add(settles)
+	}
+	if found.Next.IsZero() {
+		found.Record = []byte("what was read")
 	}
 	l.mark("validation: " + found.Result)
-	return found, next, nil
+	return found, nil
 }
 
 // worse reports whether a validation finds an asset's content bad.
