@@ -301,6 +301,11 @@ func (p person) goOnWithRollouts() error {
 		return err
 	}
 	for _, of := range list.Rollouts {
+		if of.Run == nil && of.Governs {
+			if err := p.order(of.Name, intent.OrderStart); err != nil {
+				return err
+			}
+		}
 		for _, kind := range []intent.OrderKind{intent.OrderForgive, intent.OrderStart, intent.OrderResume, intent.OrderRelease} {
 			if !strings.Contains(of.GetRun().GetWaits(), "lehr rollout "+string(kind)) && !(kind == intent.OrderRelease && !of.Governs && of.Pins > 0) {
 				continue

@@ -198,7 +198,12 @@ func (m *Monitor) leastSoak(asset intent.AssetID) (least time.Duration, known bo
 		return 0, false
 	}
 	for back := range intent.Sequence(2) {
-		for _, s := range m.rolloutAt(m.head-min(back, m.head), on.Rollout()).GetStages() {
+		said := m.rolloutAt(m.head-min(back, m.head), on.Rollout())
+		stages := said.GetStages()
+		if m.run(on).Emergency {
+			stages = append(slices.Clone(stages), said.GetEmergency()...)
+		}
+		for _, s := range stages {
 			if soak := s.GetSoak().AsDuration(); !known || soak < least {
 				least, known = soak, true
 			}
