@@ -195,6 +195,9 @@ func (l *Lab) assess(_ context.Context, of strategist.Assessing) (found strategi
 	case of.Now.Sub(of.Changed) < settles && !of.Now.Before(of.Changed):
 		found.Result, found.Reason, found.Next = "waiting", "too few samples", of.Changed.Add(settles)
 	}
+	if found.Result == "good" {
+		l.Monitor.FoundGood(of.Run.Name, of.Run.Run, of.Stage)
+	}
 	if found.Next.IsZero() {
 		found.Record = []byte("what was read")
 	}

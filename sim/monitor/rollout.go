@@ -32,8 +32,10 @@ type rolling struct {
 	// a run says nothing of what it waits for, ill since when what a run brought
 	// is known to be unhealthy.
 	foundBad map[runOf]time.Time
-	silent   map[runOf]time.Time
-	ill      map[called]time.Time
+	// foundGood are the stages that one found good.
+	foundGood map[stageRun]bool
+	silent    map[runOf]time.Time
+	ill       map[called]time.Time
 	// lied is when a plugin did last; moved is when clocks were set.
 	lied  time.Time
 	moved []time.Time
@@ -44,9 +46,16 @@ type runOf struct {
 	run  uint64
 }
 
+// stageRun is a stage of a run.
+type stageRun struct {
+	runOf
+	stage string
+}
+
 func newRolling() rolling {
 	return rolling{
-		runs: map[string]intent.Rollout{}, soaks: map[intent.AssetID]*soak{}, longest: map[called]time.Duration{}, brought: map[called]bool{},
+		foundGood: map[stageRun]bool{},
+		runs:      map[string]intent.Rollout{}, soaks: map[intent.AssetID]*soak{}, longest: map[called]time.Duration{}, brought: map[called]bool{},
 		judged: map[called]bool{}, bad: map[called]bool{}, foundBad: map[runOf]time.Time{}, silent: map[runOf]time.Time{}, ill: map[called]time.Time{},
 	}
 }
@@ -74,6 +83,7 @@ func (m *Monitor) rolled(news *news, before map[intent.AssetID][]intent.Pin) {
 		return
 	}
 	m.readRuns()
+	m.governs()
 	if slices.ContainsFunc(news.own, func(r record) bool { return r.Verb == "rollout-forgive" }) {
 		m.rolling.forgiven = true // What follows may be some commits later.
 	}
@@ -84,7 +94,7 @@ func (m *Monitor) rolled(news *news, before map[intent.AssetID][]intent.Pin) {
 		if back != nil {
 			m.hold(on != nil && on.Holder == back.Holder, "S10", "asset %s goes back by a pin of %s, and %v governs it", asset, back.Holder.Name, on)
 		}
-		if on != nil && back == nil && m.run(on).To == on.Incarnation && m.run(on).State == intent.RolloutRunning && (was == nil || was.Revision != on.Revision) {
+		if on != nil && back == nil && m.run(on).To == on.Incarnation && (was == nil || was.Revision != on.Revision) {
 			m.letOn(asset, was, on, news)
 		}
 		if back != nil && (wasBack == nil || wasBack.Revision != back.Revision) {
@@ -214,7 +224,7 @@ func (m *Monitor) leastSoak(asset intent.AssetID) (least time.Duration, known bo
 
 // letOn: a run lets an asset go on only when all stages before its own have what it
 // brings, were well for their soak, and no more go on at a time than its stage lets
-// (S19); and not to what was judged bad, unless a person says so (S20).
+// (S19); and not to what was judged bad (S20).
 func (m *Monitor) letOn(asset intent.AssetID, was, on *intent.Pin, news *news) {
 	run, said := m.run(on), m.rolloutAt(m.head, on.Rollout())
 	to, there := m.at(asset, on.Incarnation.Sequence)
@@ -225,11 +235,12 @@ func (m *Monitor) letOn(asset intent.AssetID, was, on *intent.Pin, news *news) {
 	}
 	of := called{asset, to.effective}
 	m.rolling.brought[of] = true
-	m.hold(!m.rolling.bad[of] || run.By.Origin != intent.ServerOrigin, "S20", "run %d of %s brings content %s of %s, which was judged bad", run.Run, run.Name, to.effective.Short(), asset)
+	m.hold(!m.rolling.bad[of], "S20", "run %d of %s brings content %s of %s, which was judged bad", run.Run, run.Name, to.effective.Short(), asset)
 	own, _ := m.contentAt(asset, m.head)
 	if said == nil || !there || run.Promoted || run.Emergency || news.unclear(asset) || m.deceived() {
 		return
 	}
+	m.hold(run.State != intent.RolloutPaused, "S19", "run %d of %s lets %s go on, and is paused", run.Run, run.Name, asset)
 	m.ask("S19")
 	stage := stageOf(said, own)
 	under, groups := map[intent.AssetID]bool{}, map[string]bool{}
@@ -250,6 +261,7 @@ func (m *Monitor) letOn(asset intent.AssetID, was, on *intent.Pin, news *news) {
 		switch {
 		case at < stage:
 			m.hold(has, "S19", "run %d of %s lets %s of stage %s go on, and %s of stage %s does not have it", run.Run, run.Name, asset, said.GetStages()[stage].GetName(), other, said.GetStages()[at].GetName())
+			m.validated(run, said, at, pin)
 			m.hold(!has || soaked, "S19", "run %d of %s lets %s of stage %s go on, and %s of stage %s was well for %s of %s", run.Run, run.Name, asset, said.GetStages()[stage].GetName(),
 				other, said.GetStages()[at].GetName(), m.wellNow(other), said.GetStages()[at].GetSoak().AsDuration())
 		case has && !soaked:
@@ -266,6 +278,28 @@ func (m *Monitor) letOn(asset intent.AssetID, was, on *intent.Pin, news *news) {
 	}
 	if most := int(s.GetMost()); most > 0 {
 		m.hold(len(under) <= most, "S19", "run %d of %s has %d of stage %s under way, of %d at most: %v", run.Run, run.Name, len(under), s.GetName(), most, slices.Sorted(maps.Keys(under)))
+	}
+}
+
+// validated: what a run brought to an earlier stage was found good by those that are
+// asked, unless a person did not wait for them (S19, S11).
+func (m *Monitor) validated(run intent.Rollout, said *intentpb.Rollout, stage int, pin *intent.Pin) {
+	name := said.GetStages()[stage].GetName()
+	if len(said.GetValidate()) > 0 && pin.Incarnation == run.To && !slices.Contains(run.Accepted, name) {
+		m.hold(m.rolling.foundGood[stageRun{runOf{run.Name, run.Run}, name}], "S19", "run %d of %s goes on after stage %s, which no validation found good", run.Run, run.Name, name)
+	}
+}
+
+// governs: from the publication on that says so, nothing of head that a rollout
+// selects goes without a pin of it (S19).
+func (m *Monitor) governs() {
+	for _, said := range m.policyAt(m.head).GetRollouts() {
+		for _, asset := range slices.Sorted(maps.Keys(m.members)) {
+			content, _ := m.contentAt(asset, m.head)
+			if on, _ := rolloutPins(m.pins[asset]); selects(said, content.kind) && on == nil {
+				m.fail("S19", "asset %s is of the rollout %s in %d, and has no pin of it", asset, said.GetName(), m.head)
+			}
+		}
 	}
 }
 

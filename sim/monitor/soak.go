@@ -121,6 +121,11 @@ func (m *Monitor) FoundBad(rollout string, run uint64) {
 	}
 }
 
+// FoundGood is called when a validation says that what a run brought to a stage is good.
+func (m *Monitor) FoundGood(rollout string, run uint64, stage string) {
+	m.rolling.foundGood[stageRun{runOf{rollout, run}, stage}] = true
+}
+
 // deceived reports whether a plugin told lately what is not so.
 func (m *Monitor) deceived() bool {
 	return !m.rolling.lied.IsZero() && m.options.Now().Sub(m.rolling.lied) < trustAfterLies
