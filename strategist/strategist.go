@@ -15,6 +15,7 @@ import (
 
 	"lehr.dev/fault"
 	intentpb "lehr.dev/gen/lehr/intent/v1"
+	pluginpb "lehr.dev/gen/lehr/plugin/v1"
 	"lehr.dev/intent"
 	"lehr.dev/loop"
 	"lehr.dev/schema"
@@ -54,7 +55,9 @@ type Options struct {
 	// Gap is the longest time between two looks that are still one.
 	Gap time.Duration
 	// Assess asks for the verdict of a validation. It returns within a minute.
-	Assess  func(ctx context.Context, of Assessing) (Assessed, error)
+	Assess func(ctx context.Context, of Assessing) (Assessed, error)
+	// Select asks a plugin which assets of a stage go on, as plugin.Judge says.
+	Select  func(ctx context.Context, plugin string, asked *pluginpb.SelectRequest) (*pluginpb.SelectResponse, error)
 	Runtime loop.Runtime
 	Log     *slog.Logger
 }
@@ -94,6 +97,7 @@ type Strategist struct {
 type state struct {
 	stored, seen map[intent.AssetID]intent.Observation
 	verdicts     map[asked]*verdict
+	picks        map[string]*picking
 	// said is the last reason why it could not be gone on with.
 	said string
 }
@@ -192,6 +196,11 @@ func (s *Strategist) asking() bool {
 				return true
 			}
 		}
+		for _, p := range st.picks {
+			if p.asking {
+				return true
+			}
+		}
 	}
 	return false
 }
@@ -262,19 +271,34 @@ func (s *Strategist) knows(j intent.Judgement) {
 	s.known[j.Asset][j.Effective] = j.Good
 }
 
+// readSeen reads what was seen of assets that are new to a rollout: after a start, or
+// where it takes them over from another.
+func (s *Strategist) readSeen(ctx context.Context, v *view, name string, st *state) error {
+	unknown := func(p intent.Pin) bool {
+		_, known := st.seen[p.Asset]
+		return !known
+	}
+	if !slices.ContainsFunc(v.pins[name], unknown) {
+		return nil
+	}
+	observed, err := s.Store.Observations(ctx, s.Partition, name)
+	for _, o := range observed {
+		if _, known := st.seen[o.Asset]; !known {
+			st.stored[o.Asset], st.seen[o.Asset] = o, o
+		}
+	}
+	return err
+}
+
 // goOn with one rollout.
 func (s *Strategist) goOn(ctx context.Context, v *view, name string) (conduct.Decision, error) {
 	st := s.states[name]
 	if st == nil {
-		observed, err := s.Store.Observations(ctx, s.Partition, name)
-		if err != nil {
-			return conduct.Decision{}, err
-		}
-		st = &state{stored: map[intent.AssetID]intent.Observation{}, seen: map[intent.AssetID]intent.Observation{}, verdicts: map[asked]*verdict{}}
-		for _, o := range observed {
-			st.stored[o.Asset], st.seen[o.Asset] = o, o
-		}
+		st = &state{stored: map[intent.AssetID]intent.Observation{}, seen: map[intent.AssetID]intent.Observation{}, verdicts: map[asked]*verdict{}, picks: map[string]*picking{}}
 		s.states[name] = st
+	}
+	if err := s.readSeen(ctx, v, name, st); err != nil {
+		return conduct.Decision{}, err
 	}
 	facts, err := s.facts(ctx, v, name, st)
 	if err != nil {
@@ -294,6 +318,7 @@ func (s *Strategist) goOn(ctx context.Context, v *view, name string) (conduct.De
 	st.seen = decision.Seen
 	if decision.Run != nil {
 		s.ask(ctx, v, name, st, *decision.Run, decision.Ask)
+		s.pick(ctx, st, *decision.Run, decision.Pick)
 	}
 	return decision, nil
 }
@@ -313,6 +338,6 @@ func (s *Strategist) saved(st *state, step store.RolloutStep) {
 		s.knows(j)
 	}
 	if e := step.Event; e.Kind != "" {
-		s.Log.Info("a rollout went on", "partition", s.Partition, "rollout", step.Run.Name, "run", step.Run.Run, "event", e.Kind, "what", e.Text)
+		s.Log.Info("a rollout went on", "partition", s.Partition, "rollout", step.Rollout, "run", step.Run.Run, "event", e.Kind, "what", e.Text)
 	}
 }

@@ -148,21 +148,10 @@ func (s *Strategist) readPolicy(ctx context.Context, v *view) error {
 	} else {
 		v.madeOf = made
 	}
-	v.policy, v.courses, v.targets = &intentpb.Policy{}, map[string]*course.Course{}, map[targetOf]target{}
-	_, body, err := s.Store.Content(ctx, v.Head, intent.PolicyAsset)
-	if fault.Is(err, fault.NotFound) {
-		return nil
-	}
-	if err != nil {
+	if v.policy, err = s.policyAt(ctx, v.Head); err != nil {
 		return err
 	}
-	asset, err := schema.Decode(body)
-	if err != nil {
-		return err
-	}
-	if err := schema.Payload(asset, v.policy); err != nil {
-		return err
-	}
+	v.courses, v.targets = map[string]*course.Course{}, map[targetOf]target{}
 	if len(v.policy.Rollouts) == 0 {
 		return nil
 	}
@@ -198,7 +187,7 @@ func (s *Strategist) facts(ctx context.Context, v *view, name string, st *state)
 	after := uint64(0)
 	if run, ran := v.runs[name]; ran {
 		f.Run, after = &run, run.Orders
-		f.Verdicts = st.verdictsOf(run)
+		f.Verdicts, f.Picked = st.verdictsOf(run), st.picked(run.Run)
 	}
 	orders, err := s.Store.RolloutOrders(ctx, s.Partition, after)
 	if err != nil {
@@ -231,6 +220,14 @@ func (s *Strategist) facts(ctx context.Context, v *view, name string, st *state)
 			f.err = err
 		}
 		return digest
+	}
+	f.Loosened = func(assets []intent.AssetID) []string {
+		behind := slices.DeleteFunc(slices.Clone(f.Assets), func(a conduct.Asset) bool { return !slices.Contains(assets, a.ID) })
+		less, err := s.loosened(ctx, v, name, behind)
+		if err != nil {
+			f.err = err
+		}
+		return less
 	}
 	f.Older = func() []intent.IncarnationID {
 		list, err := s.older(ctx, f.Run)

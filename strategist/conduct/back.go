@@ -14,6 +14,7 @@ import (
 // the policy leaves that to a person, or there is nothing good to go back to.
 func (d *decider) wentBad(why string) {
 	d.run.Bad = why
+	d.run.Progress.Verdicts = slices.Clone(d.Verdicts) // The last word on it.
 	for i := range d.Assets {
 		if a := &d.Assets[i]; d.takesPart(a) && d.let(a) {
 			d.judge(a, a.Goal, false, why)
@@ -92,7 +93,7 @@ func (d *decider) newestGood(assets []*Asset) (intent.IncarnationID, bool) {
 // goBack waits until all are back, and says for which. Then the rollout's own pins
 // are there, and those of the rollback are gone.
 func (d *decider) goBack() {
-	if behind := d.behind(); len(behind) > 0 && d.superseded() && d.keptFrom(behind) == "" {
+	if len(d.behind()) > 0 && d.superseded() && d.keptFrom() == "" {
 		// What was not back yet is on its way still, and goes on from there.
 		d.end(intent.RolloutSuperseded, d.holder(), "supersede", "%s has newer content", d.Head)
 		d.wakeAt(d.Now)

@@ -96,8 +96,13 @@ type Facts struct {
 	Assets []Asset
 	// Verdicts of the validations, as they are known now.
 	Verdicts []intent.ValidationVerdict
+	// Picked is what plugins say of stages, by the stage.
+	Picked map[string]Picked
 	// Gap is the longest time between two looks that are still one.
 	Gap time.Duration
+	// Loosened says what Said asks for no longer, or less of, than was asked for before
+	// head's content of these assets came. It may be nil: nothing.
+	Loosened func(assets []intent.AssetID) []string
 	// Older are the retained incarnations before the run's, the newest first, and
 	// Content is what an asset is in one; zero: it is not.
 	Older   func() []intent.IncarnationID
@@ -115,6 +120,8 @@ type Decision struct {
 	Seen map[intent.AssetID]intent.Observation
 	// Ask are the validations to be asked now, of these stages.
 	Ask []Question
+	// Pick are the plugins to be asked now.
+	Pick []Pick
 	// Run as it is after the step; nil: there is none.
 	Run *intent.Rollout
 }
@@ -141,12 +148,9 @@ const groundEvery = 5 * time.Second
 // keeps is how much of what was seen may be lost by an end of the server.
 const keeps = 10 * time.Second
 
-// patience is Rollout.patience where it is not set.
-const patience = 10 * time.Minute
-
 // Decide says what is done.
 func Decide(f Facts) Decision {
-	d := &decider{Facts: f, decision: Decision{Step: store.RolloutStep{Revision: f.Revision}, Seen: map[intent.AssetID]intent.Observation{}}}
+	d := &decider{Facts: f, decision: Decision{Step: store.RolloutStep{Rollout: f.Name, Revision: f.Revision}, Seen: map[intent.AssetID]intent.Observation{}}}
 	if f.Run != nil {
 		run := *f.Run
 		run.Events, run.Skipped = slices.Clone(run.Events), slices.Clone(run.Skipped)
@@ -157,6 +161,8 @@ func Decide(f Facts) Decision {
 	d.letGo()
 	d.obey()
 	switch {
+	case f.Run != nil && !d.run.State.Open() && !d.run.Ended.Equal(f.Run.Ended):
+		d.wakeAt(d.Now) // A person ended it just now: another begins in a step of its own.
 	case d.run == nil || !d.run.State.Open():
 		d.idle()
 	case d.run.State == intent.RolloutRollingBack && f.Run.State != intent.RolloutRollingBack:
@@ -255,7 +261,7 @@ func count(n int, one, many string) string {
 func (d *decider) finish() Decision {
 	for i := range d.Assets {
 		a := &d.Assets[i]
-		if worthKeeping(a.Stored, a.Seen) {
+		if worthKeeping(a.Stored, a.Seen) || d.soaked(a, a.Seen) && !d.soaked(a, a.Stored) {
 			d.decision.Step.Observed = append(d.decision.Step.Observed, a.Seen)
 		}
 	}
@@ -269,6 +275,17 @@ func (d *decider) finish() Decision {
 	}
 	d.decision.Act = s.Run.Name != "" || len(s.Pins)+len(s.Unpin)+len(s.Observed)+len(s.Judged)+len(s.Forgiven) > 0
 	return d.decision
+}
+
+// soaked reports whether what was seen is enough for the asset's stage. What others go
+// on by is stored before they do.
+func (d *decider) soaked(a *Asset, seen intent.Observation) bool {
+	if d.Said == nil || d.run == nil || seen.Effective != a.Seen.Effective {
+		return false
+	}
+	stages := d.Course(d.run.Emergency).Stages
+	at := slices.IndexFunc(stages, func(s selection.Stage) bool { return s.Name == d.stageOf(a) })
+	return at >= 0 && seen.Healthy > 0 && seen.Healthy >= stages[at].Soak
 }
 
 // worthKeeping reports whether a server that ended now would lose something.

@@ -8,6 +8,7 @@ import (
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
+	"lehr.dev/strategist/course"
 	"lehr.dev/strategist/selection"
 )
 
@@ -28,9 +29,9 @@ func (d *decider) idle() {
 		}
 		return
 	}
-	why := d.heldAsBad(behind)
+	why := d.heldAsBad()
 	if order == nil && why == "" {
-		why = d.keptFrom(behind)
+		why = d.keptFrom()
 	}
 	if why != "" {
 		if d.run != nil {
@@ -68,9 +69,9 @@ func (d *decider) started() (found *intent.RolloutOrder) {
 const orderLasts = time.Minute
 
 // heldAsBad says why nobody may begin a run, until somebody forgives; empty: they may.
-func (d *decider) heldAsBad(behind []intent.AssetID) string {
+func (d *decider) heldAsBad() string {
 	for i := range d.Assets {
-		if a := &d.Assets[i]; slices.Contains(behind, a.ID) && a.bad(a.Head) {
+		if a := &d.Assets[i]; a.Selected && a.bad(a.Head) {
 			return fmt.Sprintf("%s has content of %s that was judged bad; publish other content, or say that it is not bad: lehr rollout forgive %s --reason WHY", d.Head, a.ID, d.Name)
 		}
 	}
@@ -78,8 +79,8 @@ func (d *decider) heldAsBad(behind []intent.AssetID) string {
 }
 
 // keptFrom says why no run begins by itself; empty: it does.
-func (d *decider) keptFrom(behind []intent.AssetID) string {
-	if why := d.heldAsBad(behind); why != "" {
+func (d *decider) keptFrom() string {
+	if why := d.heldAsBad(); why != "" {
 		return why
 	}
 	if d.Said.Newer == intentpb.Rollout_NEWER_IS_HELD {
@@ -160,6 +161,18 @@ func (d *decider) begin(behind []intent.AssetID, order *intent.RolloutOrder) {
 	}
 	d.run = &next
 	d.event(next.By, "begin", "to %s: %s differ", d.Head, count(len(behind), "asset", "assets"))
+	if order != nil {
+		return // A person said so.
+	}
+	var less []string
+	if d.Loosened != nil {
+		less = d.Loosened(behind)
+	}
+	if len(less) > 0 {
+		// What came with its own guards loosened is not let go on by them (S23).
+		d.run.State = intent.RolloutPaused
+		d.event(next.By, "pause", "lehr.yaml asks less of it since this content came: %s", strings.Join(less, "; "))
+	}
 }
 
 // goOn with an open run.
@@ -214,10 +227,7 @@ func (d *decider) takesPart(a *Asset) bool {
 
 // foundBad says why what the run brings is bad; empty: nothing says so.
 func (d *decider) foundBad() string {
-	waits := patience
-	if d.Said.Patience != nil {
-		waits = d.Said.Patience.AsDuration()
-	}
+	waits := course.Patience(d.Said)
 	for i := range d.Assets {
 		a := &d.Assets[i]
 		if !d.takesPart(a) || !d.let(a) {
@@ -292,7 +302,7 @@ func (d *decider) targets() (list []selection.Target) {
 		t.Selected = d.let(a)
 		t.Blocked = a.Blocked
 		t.Unproven, t.Healthy = a.unproven(), a.Seen.Healthy
-		t.Well = a.Seen.Ill.IsZero() && !a.Seen.Seen.IsZero()
+		t.Well = a.Seen.Ill.IsZero() && (a.Seen.Healthy > 0 || !a.Seen.Seen.IsZero())
 		if content, _ := a.content(); t.Unproven && a.bad(content) {
 			t.Well = false
 		}
@@ -301,7 +311,7 @@ func (d *decider) targets() (list []selection.Target) {
 		}
 		if t.Selected {
 			t.InSync = !a.Seen.Arrived.IsZero() && a.Look.State == intent.StateInSync && a.Look.Effective == a.Goal
-			t.Well = t.Well && t.InSync
+			t.Well = t.InSync && t.Well && !a.Seen.Seen.IsZero()
 			if !t.InSync && a.Report.Effective == a.Goal && len(a.Report.Waiting) > 0 {
 				t.Blocked = a.Report.Waiting[0].Reason
 			}
@@ -327,6 +337,7 @@ func (d *decider) earns(a *Asset) string {
 func (d *decider) advance() {
 	targets := d.targets()
 	policy := d.policy()
+	d.pick(policy, targets)
 	choice := selection.Choose(policy, targets, d.Now)
 	d.wakeAt(choice.Next)
 	d.ask(policy, targets)
