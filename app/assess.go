@@ -18,6 +18,9 @@ import (
 // assesses is who answers what a partition's rollouts ask their validations; nil: nobody,
 // as where what lies outside is replaced.
 func (a *App) assesses(partition intent.PartitionID) func(context.Context, strategist.Assessing) (strategist.Assessed, error) {
+	if a.options.Parts.Assess != nil {
+		return a.options.Parts.Assess
+	}
 	if a.options.Parts.Outside != nil || a.options.Parts.Plugins != nil {
 		return nil
 	}

@@ -114,7 +114,7 @@ const again = time.Second
 func (s *Strategist) Run(ctx context.Context, lease store.Lease) error {
 	s.lease = lease
 	for ctx.Err() == nil {
-		changed := s.Store.Changed(s.Partition)
+		changed, looks := s.Store.Changed(s.Partition), s.Sight.Looks()
 		next, err := s.pass(ctx)
 		if ctx.Err() != nil {
 			break
@@ -136,16 +136,13 @@ func (s *Strategist) Run(ctx context.Context, lease store.Lease) error {
 		case !next.IsZero():
 			pause = min(max(0, next.Sub(s.Runtime.Now())), longest)
 		}
-		if pause > answers && s.asking() {
-			pause = answers
-		}
 		if pause >= 0 {
 			// Not at once, however much changes: it reads all that is governed.
 			if err := s.Runtime.Wait(ctx, leastPause, nil); err != nil {
 				return err
 			}
 		}
-		if err := s.Runtime.Wait(ctx, pause, changed); err != nil {
+		if err := s.rest(ctx, pause, changed, looks); err != nil {
 			return err
 		}
 		for _, step := range s.inbox.Take() {
@@ -155,7 +152,35 @@ func (s *Strategist) Run(ctx context.Context, lease store.Lease) error {
 	return ctx.Err()
 }
 
+// rest until the pause is over, or something changed: in the store, in what is seen
+// of what is watched, or by an answer that came.
+func (s *Strategist) rest(ctx context.Context, pause time.Duration, changed <-chan struct{}, looks uint64) error {
+	if pause < 0 {
+		return s.Runtime.Wait(ctx, pause, changed)
+	}
+	for {
+		part := sees
+		if s.asking() {
+			part = answers
+		}
+		part = min(part, pause)
+		if err := s.Runtime.Wait(ctx, part, changed); err != nil {
+			return err
+		}
+		select {
+		case <-changed:
+			return nil
+		default:
+		}
+		if pause -= part; pause <= 0 || s.Sight.Looks() != looks || !s.inbox.Empty() {
+			return nil
+		}
+	}
+}
+
 const (
+	// sees is how often it looks whether something new was seen, which reads nothing.
+	sees = time.Second
 	// leastPause is between two looks, and longest where something is governed.
 	leastPause = 100 * time.Millisecond
 	longest    = 30 * time.Second

@@ -138,9 +138,9 @@ type Question struct {
 	ExperimentScopes, ControlScopes map[string][]string
 }
 
-// looksEvery is how often a rollout under way, or one of which what is there is
+// looksEvery is how often, where nothing new is seen, a rollout under way, or one of which what is there is
 // not known to be good, is looked at.
-const looksEvery = time.Second
+const looksEvery = 5 * time.Second
 
 // groundEvery is how often it is looked whether what was there before is good.
 const groundEvery = 5 * time.Second

@@ -24,6 +24,9 @@ func (d *decider) idle() {
 	behind := d.behind()
 	order := d.started()
 	if len(behind) == 0 || d.Head.Sequence == 0 {
+		if d.run != nil {
+			d.run.Progress.Waits, d.run.Progress.For = "", nil // What kept the next is over.
+		}
 		return
 	}
 	why := d.heldAsBad()
