@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 
+	"lehr.dev/document"
 	"lehr.dev/intent"
 )
 
@@ -69,6 +70,9 @@ type Rollouts interface {
 	// OrderRollout keeps what a person asks of a rollout, and returns it with its
 	// number. From then on no step that rests on what was before is carried out.
 	OrderRollout(ctx context.Context, order intent.RolloutOrder) (intent.RolloutOrder, error)
+	// SetFields edits a document as a rollout: as Documents.EditDocument does, under
+	// the lease.
+	SetFields(ctx context.Context, lease Lease, name string, edit document.Edit, by intent.Actor) (document.Document, error)
 	// RolloutOrders lists those with a higher number, in their order.
 	RolloutOrders(ctx context.Context, partition intent.PartitionID, after uint64) ([]intent.RolloutOrder, error)
 }
