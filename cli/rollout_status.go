@@ -316,7 +316,7 @@ func (b board) verdicts(run *apipb.RolloutRun) {
 			}
 		}
 		if v.Record != "" {
-			b.line("  raw data: %s", plain(v.Record))
+			b.line("  samples: lehr rollout record %s", plain(v.Record))
 		}
 	}
 }

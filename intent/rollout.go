@@ -154,7 +154,7 @@ type ValidationVerdict struct {
 	At     time.Time `json:"at"`
 	// Metrics that it looked at.
 	Metrics []MetricVerdict `json:"metrics,omitempty"`
-	// Record is the name of the blob with the raw data; empty: there is none.
+	// Record is the name of the record with the raw data; empty: there is none.
 	Record string `json:"record,omitempty"`
 }
 
@@ -231,10 +231,13 @@ type Observation struct {
 	// long since Arrived, or since it was last unhealthy: only what was seen counts.
 	Seen    time.Time     `json:"seen,omitzero"`
 	Healthy time.Duration `json:"healthy,omitempty"`
-	// LastBad is when it was last seen unhealthy, or out of sync after Arrived; Ill
-	// since when without a pause, up to now.
+	// LastBad is when it was last seen unhealthy, out of sync after Arrived, or not to
+	// get there; Ill since when without a pause, up to now: only what was seen counts.
 	LastBad time.Time `json:"lastBad,omitzero"`
 	Ill     time.Time `json:"ill,omitzero"`
+	// Tells: it was told of its health, with any content. If it is not any more,
+	// nobody knows that it is healthy.
+	Tells bool `json:"tells,omitempty"`
 }
 
 // Judgement says whether a content of an asset is good. One that was once bad

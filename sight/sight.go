@@ -16,6 +16,8 @@ type Look struct {
 	Effective intent.Digest
 	State     intent.State
 	Health    intent.HealthState
+	// Waits is for what it waits first; empty: for nothing.
+	Waits intent.WaitingKind
 }
 
 // Board holds the last look at each asset that is watched. The zero value watches

@@ -2,11 +2,14 @@ package strategist
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
+	"lehr.dev/fault"
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
+	"lehr.dev/store"
 	"lehr.dev/strategist/conduct"
 )
 
@@ -25,16 +28,22 @@ type verdict struct {
 	asking bool
 }
 
-// verdictsOf are those of a run, of the newest change of each stage.
+// verdictsOf are those of a run, of the newest change of each stage; and what was
+// found bad, whatever has changed since that was asked.
 func (st *state) verdictsOf(run intent.Rollout) (list []intent.ValidationVerdict) {
-	newest := map[[2]string]asked{}
-	for key := range st.verdicts {
+	found := map[[2]string]asked{}
+	for key, v := range st.verdicts {
+		if key.run != run.Run {
+			continue
+		}
 		of := [2]string{key.validation, key.stage}
-		if key.run == run.Run && key.changed >= newest[of].changed {
-			newest[of] = key
+		best, known := found[of]
+		bad, worse := v.Result == "bad", known && st.verdicts[best].Result == "bad"
+		if !known || bad && !worse || bad == worse && key.changed > best.changed {
+			found[of] = key
 		}
 	}
-	for _, key := range newest {
+	for _, key := range found {
 		if v := st.verdicts[key]; v.Result != "" {
 			list = append(list, v.ValidationVerdict)
 		}
@@ -78,9 +87,9 @@ func (s *Strategist) ask(ctx context.Context, v *view, name string, st *state, r
 		of := Assessing{Partition: s.Partition, Run: run, Validation: said, Question: q, Now: now}
 		s.Runtime.Go("validation", func() {
 			s.Runtime.Point("validation")
-			found, next := s.assess(ctx, of)
+			found := s.assess(ctx, of)
 			s.inbox.Put(func() {
-				known.ValidationVerdict, known.next, known.asking = found, next, false
+				known.ValidationVerdict, known.next, known.asking = found.ValidationVerdict, found.Next, false
 			})
 		})
 	}
@@ -103,22 +112,29 @@ func validationOf(policy *intentpb.Policy, name string) *intentpb.Validation {
 // askAgain is when one that failed is asked again.
 const askAgain = 10 * time.Second
 
-// assess asks for one verdict. What cannot be asked is broken, and neither good nor
-// bad (S11).
-func (s *Strategist) assess(ctx context.Context, of Assessing) (found intent.ValidationVerdict, next time.Time) {
-	broken := func(why string) (intent.ValidationVerdict, time.Time) {
-		return intent.ValidationVerdict{Validation: of.Question.Validation, Stage: of.Stage, Result: "broken", Reason: why, At: of.Now}, of.Now.Add(askAgain)
-	}
-	switch {
-	case of.Validation == nil:
-		return broken("the policy has no validation of that name")
-	case s.Assess == nil:
-		return broken("nobody answers here")
-	}
-	found, next, err := s.Options.Assess(ctx, of)
+// assess asks for one verdict, and keeps the record of it. What cannot be asked, or
+// kept, is broken, and neither good nor bad (S11).
+func (s *Strategist) assess(ctx context.Context, of Assessing) Assessed {
+	found, err := s.assessed(ctx, of)
 	if err != nil {
-		return broken(err.Error())
+		found = Assessed{Next: of.Now.Add(askAgain)}
+		found.Result, found.Reason, found.At = "broken", err.Error(), of.Now
 	}
 	found.Validation, found.Stage = of.Question.Validation, of.Stage
-	return found, next
+	return found
+}
+
+func (s *Strategist) assessed(ctx context.Context, of Assessing) (found Assessed, err error) {
+	switch {
+	case of.Validation == nil:
+		return found, fault.New(fault.Invalid, "the policy has no validation of that name")
+	case s.Assess == nil:
+		return found, fault.New(fault.Unavailable, "nobody answers here")
+	}
+	found, err = s.Options.Assess(ctx, of)
+	if err != nil || found.Record == nil {
+		return found, err
+	}
+	found.ValidationVerdict.Record = store.JudgementName(of.Now, fmt.Sprintf("%s@%d/%s/%s", of.Run.Name, of.Run.Run, of.Stage, of.Question.Validation))
+	return found, s.Store.PutBlobs(ctx, s.lease, store.JudgementBlobs, map[string][]byte{found.ValidationVerdict.Record: found.Record})
 }

@@ -9,6 +9,7 @@ package strategist
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"slices"
 	"time"
 
@@ -35,6 +36,7 @@ type Store interface {
 	Pins(ctx context.Context, partition intent.PartitionID) ([]intent.Pin, error)
 	Holds(ctx context.Context, partition intent.PartitionID) ([]intent.Hold, error)
 	Report(ctx context.Context, partition intent.PartitionID, asset intent.AssetID) (intent.Report, error)
+	PutBlobs(ctx context.Context, lease store.Lease, kind string, blobs map[string][]byte) error
 }
 
 // Schemas finds the set of types that incarnations were published with.
@@ -52,7 +54,7 @@ type Options struct {
 	// Gap is the longest time between two looks that are still one.
 	Gap time.Duration
 	// Assess asks for the verdict of a validation. It returns within a minute.
-	Assess  func(ctx context.Context, of Assessing) (intent.ValidationVerdict, time.Time, error)
+	Assess  func(ctx context.Context, of Assessing) (Assessed, error)
 	Runtime loop.Runtime
 	Log     *slog.Logger
 }
@@ -65,6 +67,15 @@ type Assessing struct {
 	conduct.Question
 	// Now is when it is asked.
 	Now time.Time
+}
+
+// Assessed is the answer.
+type Assessed struct {
+	intent.ValidationVerdict
+	// Next is when to ask again; zero: never, for this is the last word.
+	Next time.Time
+	// Record of it, to keep, as store.JudgementBlobs says; nil: there is none.
+	Record []byte
 }
 
 // Strategist of one partition.
@@ -172,6 +183,7 @@ func (s *Strategist) pass(ctx context.Context) (next time.Time, err error) {
 		}
 	}
 	if len(v.names) == 0 {
+		s.Sight.Watch(nil)
 		return next, nil
 	}
 	if err := s.readKnown(ctx); err != nil {
@@ -183,22 +195,19 @@ func (s *Strategist) pass(ctx context.Context) (next time.Time, err error) {
 		if err != nil {
 			return next, err
 		}
-		if at := decision.Next; !at.IsZero() && (next.IsZero() || at.Before(next)) {
-			next = at
-		}
-		for asset := range decision.Seen {
-			watched = append(watched, asset)
-		}
 		if decision.Act {
-			// What the others would rest on has moved.
-			next = s.Runtime.Now()
-			break
+			// What the others would rest on has moved; whom to watch is said when all
+			// were gone on with.
+			return s.Runtime.Now(), nil
+		}
+		if at := decision.Next; !at.IsZero() {
+			if next.IsZero() || at.Before(next) {
+				next = at
+			}
+			watched = slices.AppendSeq(watched, maps.Keys(decision.Seen))
 		}
 	}
-	if !next.IsZero() {
-		slices.Sort(watched)
-		s.Sight.Watch(watched)
-	}
+	s.Sight.Watch(watched)
 	return next, nil
 }
 

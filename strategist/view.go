@@ -119,19 +119,16 @@ func (s *Strategist) readPins(ctx context.Context, v, before *view) error {
 		return err
 	}
 	v.pins, v.people, v.holds = map[string][]intent.Pin{}, map[intent.AssetID]intent.Pin{}, map[intent.AssetID]intent.Hold{}
-	now := s.Runtime.Now()
 	for _, pin := range pins {
 		if name := pin.Rollout(); name != "" {
 			v.pins[name] = append(v.pins[name], pin)
-		} else if !intent.Expired(pin.Until, now) {
+		} else {
 			v.people[pin.Asset] = pin
 		}
 	}
 	holds, err := s.Store.Holds(ctx, s.Partition)
 	for _, hold := range holds {
-		if !intent.Expired(hold.Until, now) {
-			v.holds[hold.Asset] = hold
-		}
+		v.holds[hold.Asset] = hold
 	}
 	return err
 }
@@ -285,9 +282,9 @@ func (s *Strategist) fill(ctx context.Context, v *view, c *course.Course, f *fac
 	a.Stored, a.Seen = st.stored[a.ID], st.seen[a.ID]
 	a.Look, a.Known = s.Sight.Of(a.ID), s.known[a.ID]
 	switch hold, pin := v.holds[a.ID], v.people[a.ID]; {
-	case hold.Asset != "":
+	case hold.Asset != "" && !intent.Expired(hold.Until, f.Now):
 		a.Blocked = fmt.Sprintf("it is held by %s: %s", hold.Owner.Name, hold.Reason)
-	case pin.Asset != "":
+	case pin.Asset != "" && !intent.Expired(pin.Until, f.Now):
 		a.Blocked = fmt.Sprintf("it is pinned to %s by %s: %s", pin.Incarnation, pin.Holder.Name, pin.Reason)
 	}
 	if f.Run == nil || !f.Run.State.Open() || !troubled(a) {

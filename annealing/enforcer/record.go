@@ -74,7 +74,11 @@ func (e *Enforcer) report(a *asset, report intent.Report) {
 		report.Guarantee = string(guarantee(a.kind))
 	}
 	e.tally(a, report)
-	e.Sight.Saw(a.id, sight.Look{At: report.At, Effective: report.Effective, State: report.State, Health: report.Health.State})
+	look := sight.Look{At: report.At, Effective: report.Effective, State: report.State, Health: report.Health.State}
+	if len(report.Waiting) > 0 {
+		look.Waits = report.Waiting[0].Kind
+	}
+	e.Sight.Saw(a.id, look)
 	if report.Key() == a.reported {
 		delete(e.reports, a.id)
 		return

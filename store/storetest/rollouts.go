@@ -297,7 +297,15 @@ func rolloutsCollected(w *world) {
 	w.must(w.SaveRollout(ctx, w.lease, store.RolloutStep{Revision: w.revision(), Judged: []intent.Judgement{
 		{Asset: "a", Effective: digestOf("gone"), Good: true, At: noon}, {Asset: "a", Effective: digestOf("evil"), At: noon},
 	}}))
+	old, young := store.JudgementName(later.Add(-2*time.Hour), "web@1/canary/errors"), store.JudgementName(later, "web@2/canary/errors")
+	w.must(w.PutBlobs(ctx, w.lease, store.JudgementBlobs, map[string][]byte{old: []byte("old"), young: []byte("young")}))
 	collect()
+	if _, err := w.GetBlob(ctx, shop, store.JudgementBlobs, old); !fault.Is(err, fault.NotFound) {
+		t.Errorf("the old record of a validation: %v", err)
+	}
+	if kept, err := w.GetBlob(ctx, shop, store.JudgementBlobs, young); err != nil || string(kept) != "young" {
+		t.Errorf("the young record of a validation: %q, %v", kept, err)
+	}
 	if diff := cmp.Diff([]intent.Sequence{5}, retained()); diff != "" {
 		t.Errorf("with no open run, retained:\n%s", diff)
 	}

@@ -2,6 +2,7 @@ package conduct
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -54,7 +55,7 @@ func (d *decider) rollBack(by intent.Actor, why string) {
 			d.run.Reverts = append(d.run.Reverts, a.ID)
 		}
 		d.pin(a, to, intent.RankRollback, fmt.Sprintf("run %d goes back: %s", d.run.Run, why))
-		a.Seen = intent.Observation{Rollout: d.Name, Asset: a.ID, Effective: content, Selected: d.Now}
+		a.Seen = a.follows(d.Name, content, d.Now)
 		d.decision.Seen[a.ID] = a.Seen
 	}
 	d.event(by, "rollback", "%s to %s: %s", count(len(let), "asset goes back", "assets go back"), to, listed(ids(let)))
@@ -91,7 +92,7 @@ func (d *decider) newestGood(assets []*Asset) (intent.IncarnationID, bool) {
 // goBack waits until all are back, and says for which. Then the rollout's own pins
 // are there, and those of the rollback are gone.
 func (d *decider) goBack() {
-	if d.superseded() && d.keptFrom(d.behind()) == "" {
+	if behind := d.behind(); len(behind) > 0 && d.superseded() && d.keptFrom(behind) == "" {
 		// What was not back yet is on its way still, and goes on from there.
 		d.end(intent.RolloutSuperseded, d.holder(), "supersede", "%s has newer content", d.Head)
 		d.wakeAt(d.Now)
@@ -201,6 +202,7 @@ func (d *decider) forgive(o *intent.RolloutOrder) {
 	for i := range d.Assets {
 		if a := &d.Assets[i]; a.bad(a.Head) {
 			d.decision.Step.Forgiven = append(d.decision.Step.Forgiven, intent.Judgement{Asset: a.ID, Effective: a.Head})
+			a.Known = maps.Clone(a.Known)
 			delete(a.Known, a.Head)
 			forgiven++
 		}

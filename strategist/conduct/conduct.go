@@ -6,6 +6,7 @@ package conduct
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -48,10 +49,31 @@ func (a *Asset) content() (intent.Digest, intent.Pin) {
 	return a.Pinned, a.Pin
 }
 
+// unproven: a run let it go on to what it follows, and nobody knows that it is good;
+// or it is not back yet from there.
+func (a *Asset) unproven() bool {
+	content, _ := a.content()
+	return a.Back != nil && a.Seen.Arrived.IsZero() || !content.IsZero() && !a.Known[content] && !a.Seen.Selected.IsZero()
+}
+
 // bad reports whether a content was judged bad.
 func (a *Asset) bad(content intent.Digest) bool {
 	good, judged := a.Known[content]
 	return judged && !good
+}
+
+// knows takes up a judgement; what was handed in stays as it is.
+func (a *Asset) knows(content intent.Digest, good bool) {
+	a.Known = maps.Clone(a.Known)
+	if a.Known == nil {
+		a.Known = map[intent.Digest]bool{}
+	}
+	a.Known[content] = good
+}
+
+// follows is a new observation: of a content that it follows from now on.
+func (a *Asset) follows(rollout string, content intent.Digest, selected time.Time) intent.Observation {
+	return intent.Observation{Rollout: rollout, Asset: a.ID, Effective: content, Selected: selected, Tells: a.Seen.Tells}
 }
 
 // Facts are what a decision rests on.
@@ -255,7 +277,8 @@ func worthKeeping(stored, seen intent.Observation) bool {
 		return false
 	}
 	return stored.Effective != seen.Effective || !stored.Selected.Equal(seen.Selected) || !stored.Arrived.Equal(seen.Arrived) ||
-		stored.Ill.IsZero() != seen.Ill.IsZero() || seen.Healthy < stored.Healthy || seen.Healthy-stored.Healthy >= keeps
+		stored.Ill.IsZero() != seen.Ill.IsZero() || !seen.Ill.IsZero() && seen.LastBad.Sub(stored.LastBad) >= keeps ||
+		stored.Tells != seen.Tells || seen.Healthy < stored.Healthy || seen.Healthy-stored.Healthy >= keeps
 }
 
 // told is what is worth telling of a run: all but the numbers in its words.

@@ -1,9 +1,11 @@
 package conduct
 
 import (
+	"slices"
 	"time"
 
 	"lehr.dev/intent"
+	"lehr.dev/sight"
 )
 
 // observe takes up what was seen of the assets: only what was seen counts, so that
@@ -21,7 +23,7 @@ func (d *decider) observe() {
 func seen(a *Asset, content intent.Digest, pin intent.Pin, rollout string, now time.Time, gap time.Duration) intent.Observation {
 	o := a.Seen
 	if o.Asset == "" || o.Effective != content {
-		o = intent.Observation{Rollout: rollout, Asset: a.ID, Effective: content}
+		o = a.follows(rollout, content, time.Time{})
 	}
 	if content.IsZero() {
 		return o
@@ -39,17 +41,43 @@ func seen(a *Asset, content intent.Digest, pin intent.Pin, rollout string, now t
 	if look.At.IsZero() || look.At.After(now) || !look.At.After(since) || look.Effective != content {
 		return o
 	}
+	o.Tells = o.Tells || look.Health == intent.Healthy || look.Health == intent.Unhealthy
 	switch {
-	case look.State != intent.StateInSync:
-		if !o.Arrived.IsZero() {
-			o = o.Sick(look.At)
-		}
-	case look.Health == intent.Unhealthy:
-		o = arrived(o, look.At).Sick(look.At)
-	default:
+	case blind(look) || look.State == intent.StateInSync && o.Tells && look.Health != intent.Healthy && look.Health != intent.Unhealthy:
+		o.Seen = time.Time{} // Nobody knows how it is, neither well nor ill (S11).
+	case look.State == intent.StateInSync && look.Health == intent.Unhealthy:
+		o = ill(arrived(o, look.At), look.At, gap)
+	case look.State == intent.StateInSync:
 		o = well(arrived(o, look.At), look.At, gap)
+	case !o.Arrived.IsZero() || failing(look):
+		o = ill(o, look.At, gap)
+	case look.State == intent.StatePushing && !o.Ill.IsZero():
+		o = ill(o, look.At, gap) // It is tried again.
+	default:
+		o.Ill = time.Time{} // What keeps it from getting there is not of itself.
 	}
 	return o
+}
+
+// blind reports whether a look tells nothing of an asset: that its plugin or a check
+// is broken, or that nobody enforces it, is nothing that it has become.
+func blind(look sight.Look) bool {
+	switch look.State {
+	case intent.StateInSync, intent.StatePushing:
+		return false
+	case intent.StateWaiting:
+		return slices.Contains([]intent.WaitingKind{
+			intent.WaitPlugin, intent.WaitPluginMissing, intent.WaitUnknown, intent.WaitTarget, intent.WaitStore,
+		}, look.Waits)
+	}
+	return true
+}
+
+// failing reports whether pushes of an asset fail of themselves. That its plugin or a
+// check is broken says nothing of what it is to become (S11).
+func failing(look sight.Look) bool {
+	return look.State == intent.StateWaiting &&
+		slices.Contains([]intent.WaitingKind{intent.WaitBackoff, intent.WaitNoEffect, intent.WaitQuarantined}, look.Waits)
 }
 
 func arrived(o intent.Observation, at time.Time) intent.Observation {
@@ -70,4 +98,13 @@ func well(o intent.Observation, at time.Time, gap time.Duration) intent.Observat
 	}
 	o.Ill = time.Time{}
 	return o
+}
+
+// ill since the look before, if that was ill too and not too long ago: what nobody
+// saw is no reason to go back (S11).
+func ill(o intent.Observation, at time.Time, gap time.Duration) intent.Observation {
+	if passed := at.Sub(o.LastBad); passed < 0 || passed > gap {
+		o.Ill = time.Time{}
+	}
+	return o.Sick(at)
 }

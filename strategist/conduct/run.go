@@ -25,13 +25,15 @@ func (d *decider) idle() {
 	if len(behind) == 0 || d.Head.Sequence == 0 {
 		return
 	}
-	if order == nil {
-		if why := d.keptFrom(behind); why != "" {
-			if d.run != nil {
-				d.run.Progress.Waits, d.run.Progress.For = why, behind
-			}
-			return
+	why := d.heldAsBad(behind)
+	if order == nil && why == "" {
+		why = d.keptFrom(behind)
+	}
+	if why != "" {
+		if d.run != nil {
+			d.run.Progress.Waits, d.run.Progress.For = why, behind
 		}
+		return
 	}
 	d.begin(behind, order)
 	d.wakeAt(d.Now)
@@ -62,12 +64,20 @@ func (d *decider) started() (found *intent.RolloutOrder) {
 // orderLasts is how long an order to start waits for something to bring.
 const orderLasts = time.Minute
 
-// keptFrom says why no run begins by itself; empty: it does.
-func (d *decider) keptFrom(behind []intent.AssetID) string {
+// heldAsBad says why nobody may begin a run, until somebody forgives; empty: they may.
+func (d *decider) heldAsBad(behind []intent.AssetID) string {
 	for i := range d.Assets {
 		if a := &d.Assets[i]; slices.Contains(behind, a.ID) && a.bad(a.Head) {
 			return fmt.Sprintf("%s has content of %s that was judged bad; publish other content, or say that it is not bad: lehr rollout forgive %s --reason WHY", d.Head, a.ID, d.Name)
 		}
+	}
+	return ""
+}
+
+// keptFrom says why no run begins by itself; empty: it does.
+func (d *decider) keptFrom(behind []intent.AssetID) string {
+	if why := d.heldAsBad(behind); why != "" {
+		return why
 	}
 	if d.Said.Newer == intentpb.Rollout_NEWER_IS_HELD {
 		return fmt.Sprintf("for a person to start it: lehr rollout start %s --reason WHY", d.Name)
@@ -93,7 +103,7 @@ func (d *decider) groundWork() (left bool) {
 		if _, judged := a.Known[content]; judged || content.IsZero() || !a.Seen.Selected.IsZero() {
 			continue
 		}
-		if a.Seen.Ill.IsZero() && !a.Seen.Arrived.IsZero() && a.Seen.Healthy >= soak {
+		if a.Seen.Ill.IsZero() && !a.Seen.Seen.IsZero() && a.Seen.Healthy >= soak {
 			d.judge(a, content, true, fmt.Sprintf("healthy for %s before any run", a.Seen.Healthy.Truncate(time.Second)))
 			continue
 		}
@@ -118,6 +128,7 @@ func (d *decider) judge(a *Asset, content intent.Digest, good bool, reason strin
 	if d.run != nil {
 		run = d.run.Run
 	}
+	a.knows(content, good)
 	d.decision.Step.Judged = append(d.decision.Step.Judged, intent.Judgement{
 		Asset: a.ID, Effective: content, Good: good, Rollout: d.Name, Run: run, Reason: reason, At: d.Now,
 	})
@@ -128,6 +139,9 @@ func (d *decider) begin(behind []intent.AssetID, order *intent.RolloutOrder) {
 	number, orders := uint64(1), uint64(0)
 	if d.run != nil {
 		number, orders = d.run.Run+1, d.run.Orders
+	}
+	if n := len(d.Orders); n > 0 {
+		orders = max(orders, d.Orders[n-1].Number)
 	}
 	next := intent.Rollout{
 		Partition: d.Partition, Name: d.Name, Run: number, State: intent.RolloutRunning, To: d.Head, Began: d.Now,
@@ -206,11 +220,16 @@ func (d *decider) foundBad() string {
 		if !d.takesPart(a) || !d.let(a) {
 			continue
 		}
-		if ill := a.Seen.Ill; !ill.IsZero() && a.Look.State == intent.StateInSync && a.Look.Health == intent.Unhealthy && a.Look.At.Sub(ill) >= waits {
-			return fmt.Sprintf("%s is unhealthy since %s: %s", a.ID, ill.UTC().Format(time.RFC3339), a.Report.Health.Reason)
+		ill := a.Seen.Ill
+		if ill.IsZero() || a.Look.Effective != a.Goal || a.Look.At.Sub(ill) < waits {
+			continue
 		}
-		if since := a.Seen.Selected; a.Seen.Arrived.IsZero() && !since.IsZero() && d.Now.Sub(since) >= waits && a.Report.Effective == a.Goal && fails(a.Report) {
-			return fmt.Sprintf("%s cannot be brought there since %s: %s", a.ID, since.UTC().Format(time.RFC3339), a.Report.Waiting[0].Reason)
+		since := ill.UTC().Format(time.RFC3339)
+		switch {
+		case a.Look.State == intent.StateInSync && a.Look.Health == intent.Unhealthy:
+			return fmt.Sprintf("%s is unhealthy since %s: %s", a.ID, since, a.Report.Health.Reason)
+		case a.Seen.Arrived.IsZero() && failing(a.Look):
+			return fmt.Sprintf("%s cannot be brought there since %s: %s", a.ID, since, reported(a))
 		}
 	}
 	for _, v := range d.Verdicts {
@@ -221,11 +240,12 @@ func (d *decider) foundBad() string {
 	return ""
 }
 
-// fails reports whether pushes of an asset fail of themselves. That its plugin or a
-// check is broken says nothing of what it is to become (S11).
-func fails(r intent.Report) bool {
-	return r.State == intent.StateWaiting && len(r.Waiting) > 0 &&
-		slices.Contains([]intent.WaitingKind{intent.WaitBackoff, intent.WaitNoEffect, intent.WaitQuarantined}, r.Waiting[0].Kind)
+// reported is why an asset waits, by what its enforcer reported of its goal.
+func reported(a *Asset) string {
+	if a.Report.Effective == a.Goal && len(a.Report.Waiting) > 0 {
+		return a.Report.Waiting[0].Reason
+	}
+	return "it waits: " + string(a.Look.Waits)
 }
 
 // policy by which the run selects, with what people said of its stages, and with
@@ -268,13 +288,17 @@ func (d *decider) targets() (list []selection.Target) {
 		t.Asset = a.ID
 		t.Selected = d.let(a)
 		t.Blocked = a.Blocked
+		t.Unproven, t.Healthy = a.unproven(), a.Seen.Healthy
+		t.Well = a.Seen.Ill.IsZero() && !a.Seen.Seen.IsZero()
+		if content, _ := a.content(); t.Unproven && a.bad(content) {
+			t.Well = false
+		}
 		if !t.Selected && t.Blocked == "" && !d.run.Emergency && !d.run.Promoted {
 			t.Blocked = d.earns(a)
 		}
 		if t.Selected {
 			t.InSync = !a.Seen.Arrived.IsZero() && a.Look.State == intent.StateInSync && a.Look.Effective == a.Goal
-			t.Well = t.InSync && a.Seen.Ill.IsZero() && !a.Seen.Seen.IsZero()
-			t.Healthy = a.Seen.Healthy
+			t.Well = t.Well && t.InSync
 			if !t.InSync && a.Report.Effective == a.Goal && len(a.Report.Waiting) > 0 {
 				t.Blocked = a.Report.Waiting[0].Reason
 			}
@@ -360,7 +384,7 @@ func (d *decider) letOn(assets []intent.AssetID) {
 		if a.Back != nil {
 			d.unpin(a, intent.RankRollback)
 		}
-		a.Seen = intent.Observation{Rollout: d.Name, Asset: a.ID, Effective: a.Goal, Selected: d.Now}
+		a.Seen = a.follows(d.Name, a.Goal, d.Now)
 		d.decision.Seen[a.ID] = a.Seen
 		if at := slices.IndexFunc(d.run.Progress.Stages, func(s intent.StageProgress) bool { return s.Name == stage }); at >= 0 {
 			s := &d.run.Progress.Stages[at]

@@ -82,6 +82,10 @@ type Target struct {
 	InSync  bool
 	Healthy time.Duration
 	Well    bool
+	// Unproven: what it has, an earlier run let it go on to, and nobody knows that it
+	// is good; Healthy and Well are of that. Until it soaked it counts as one of those
+	// under way, so others of its stage wait until it goes on.
+	Unproven bool
 	// Blocked says why it cannot go on now, of itself; empty: it can. Others of
 	// its wave are let go on in its place.
 	Blocked string
@@ -185,7 +189,9 @@ type group struct {
 	members []Target
 }
 
-// groups of the stage, in the order in which they go on.
+// groups of the stage, in the order in which they go on: those that are done, those
+// under way, also where the order was another then, and those of what is unproven
+// come before the others.
 func (s *Stage) groups(members []Target) (groups []*group) {
 	named := map[string]*group{}
 	for _, t := range members {
@@ -206,9 +212,31 @@ func (s *Stage) groups(members []Target) (groups []*group) {
 		return len(s.Order)
 	}
 	slices.SortFunc(groups, func(a, b *group) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(a.name, b.name))
+		return cmp.Or(cmp.Compare(s.turn(a), s.turn(b)), cmp.Compare(rank(a), rank(b)), strings.Compare(a.name, b.name))
 	})
 	return groups
+}
+
+// turn orders groups by how far they are.
+func (s *Stage) turn(g *group) int {
+	left := slices.DeleteFunc(slices.Clone(g.members), s.done)
+	switch {
+	case len(left) == 0:
+		return 0
+	case slices.ContainsFunc(left, s.underWay):
+		return 1
+	case slices.ContainsFunc(left, s.unproven):
+		return 2
+	}
+	return 3
+}
+
+// underWay: it was let go on and is not done.
+func (s *Stage) underWay(t Target) bool { return (t.Selected || t.InSync) && !s.done(t) }
+
+// unproven: it must go on before others do.
+func (s *Stage) unproven(t Target) bool {
+	return t.Unproven && !t.Selected && !t.InSync && !(t.Well && t.Healthy >= s.Soak)
 }
 
 // size is how many of a group go on next, where so many have before.
@@ -296,7 +324,7 @@ func (c *chooser) choose(since time.Duration) {
 // underWay are those that were let go on and are not done.
 func (c *chooser) underWay(members []Target) (list []Target) {
 	for _, t := range members {
-		if t.Selected && !c.done(t) || t.InSync && !c.done(t) {
+		if c.Stage.underWay(t) {
 			list = append(list, t)
 		}
 	}
@@ -334,6 +362,13 @@ func (c *chooser) wave(g *group, since time.Duration, room int) (chosen int) {
 	if size <= 0 {
 		c.waits(fmt.Sprintf("for one of the %d that may be under way at a time", c.Most))
 		return 0
+	}
+	if first := slices.IndexFunc(c.members, c.unproven); first >= 0 {
+		if left = slices.DeleteFunc(left, func(t Target) bool { return !c.unproven(t) }); len(left) == 0 {
+			c.status.For = append(c.status.For, c.members[first].Asset)
+			c.waits(fmt.Sprintf("for %s to go on, which has what is not known to be good", c.members[first].Asset))
+			return 0
+		}
 	}
 	var blocked []Target
 	for _, t := range left {
