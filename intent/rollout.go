@@ -176,8 +176,8 @@ const MaxMetricValues = 60
 type RolloutEvent struct {
 	At time.Time `json:"at"`
 	By Actor     `json:"by"`
-	// Kind is "begin", "select", "stage", "verdict", "bad", "good", "rollback", or a
-	// RolloutOrder's.
+	// Kind is "begin", "select", "stage", "verdict", "bad", "good", "rollback", "land",
+	// "kept", or a RolloutOrder's.
 	Kind string `json:"kind"`
 	Text string `json:"text"`
 }

@@ -71,8 +71,8 @@ type Rollouts interface {
 	// number. From then on no step that rests on what was before is carried out.
 	OrderRollout(ctx context.Context, order intent.RolloutOrder) (intent.RolloutOrder, error)
 	// SetFields edits a document as a rollout: as Documents.EditDocument does, under
-	// the lease.
-	SetFields(ctx context.Context, lease Lease, name string, edit document.Edit, by intent.Actor) (document.Document, error)
+	// the lease; Conflict too when the partition's revision has moved, as of a step.
+	SetFields(ctx context.Context, lease Lease, revision uint64, name string, edit document.Edit, by intent.Actor) (document.Document, error)
 	// RolloutOrders lists those with a higher number, in their order.
 	RolloutOrders(ctx context.Context, partition intent.PartitionID, after uint64) ([]intent.RolloutOrder, error)
 }

@@ -324,21 +324,23 @@ func rolloutsCollected(w *world) {
 func rolloutFields(w *world) {
 	t, ctx, holder := w.t, w.t.Context(), intent.RolloutHolder("sizes")
 	w.created(`{"a":1}`)
-	made, err := w.SetFields(ctx, w.lease, knobs, setting("1", "/a", "2"), holder)
+	made, err := w.SetFields(ctx, w.lease, w.revision(), knobs, setting("1", "/a", "2"), holder)
 	w.must(err)
 	if made.Revision.ID != "2" || made.Revision.By != holder || w.document("") != `{"a":2}` {
 		t.Errorf("it made %+v, and reads %s", made.Revision, w.document(""))
 	}
-	again, err := w.SetFields(ctx, w.lease, knobs, setting("1", "/a", "2"), holder)
+	again, err := w.SetFields(ctx, w.lease, w.revision(), knobs, setting("1", "/a", "2"), holder)
 	w.must(err)
 	if again.Revision.ID != "2" {
 		t.Errorf("asked again, it made revision %s", again.Revision.ID)
 	}
-	_, err = w.SetFields(ctx, w.lease, knobs, setting("1", "/a", "3"), holder)
+	_, err = w.SetFields(ctx, w.lease, w.revision(), knobs, setting("1", "/a", "3"), holder)
 	w.refused(err, fault.Conflict)
 	lost := w.lease
 	lost.Epoch++
-	_, err = w.SetFields(ctx, lost, knobs, setting("2", "/a", "3"), holder)
+	_, err = w.SetFields(ctx, lost, w.revision(), knobs, setting("2", "/a", "3"), holder)
+	w.refused(err, fault.Conflict)
+	_, err = w.SetFields(ctx, w.lease, w.revision()+1, knobs, setting("2", "/a", "3"), holder)
 	w.refused(err, fault.Conflict)
 	if now := w.document(""); now != `{"a":2}` {
 		t.Errorf("what was refused changed it to %s", now)
