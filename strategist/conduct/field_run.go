@@ -178,11 +178,15 @@ func (c claims) by(pointer string) string {
 	return fmt.Sprintf("for run %d of the rollout %s to end, which sets %s and %s", found.Run, found.Rollout, found.pointer, state)
 }
 
-// takeBack has the fields that the run set go back to what they were.
+// takeBack has the fields that the run set go back to what they were, and those that
+// the run before it left, which was not done either.
 func (d *decider) takeBack(by intent.Actor, why string) {
 	taken, fields := d.taken(func(o Other) bool { return !o.Queued }), 0
 	for i := range d.run.Edits {
 		e := &d.run.Edits[i]
+		if e.At.IsZero() && e.Changed == "" && d.ours(e) {
+			e.At = d.Now
+		}
 		if !e.Set() {
 			continue
 		}
@@ -210,13 +214,20 @@ func (d *decider) takeBack(by intent.Actor, why string) {
 	d.event(by, "rollback", "%s back, of %s: %s", count(fields, "field goes", "fields go"), count(len(back), "asset", "assets"), why)
 }
 
+// ours reports whether a field has what the run set, or what the one before it did
+// and it took over, and that is not what it goes back to.
+func (d *decider) ours(e *intent.RolloutEdit) bool {
+	now := d.Field.Now.at(e.Pointer)
+	left := e.Revision == "" && d.Field.Base != nil && same(now, d.Field.Base.at(e.Pointer))
+	return (left || same(now, d.run.Value)) && !same(now, e.Before)
+}
+
 // undo gives the fields that have the run's value still what they had before, and
 // waits until head has that and their assets are back.
 func (d *decider) undo() {
 	var operations []document.Operation
-	for _, e := range d.run.Edits {
-		now := d.Field.Now.at(e.Pointer)
-		if e.Set() && same(now, d.run.Value) && !same(now, e.Before) {
+	for i := range d.run.Edits {
+		if e := &d.run.Edits[i]; e.Set() && d.ours(e) {
 			operations = append(operations, document.Operation{Path: e.Pointer, Value: e.Before})
 		}
 	}

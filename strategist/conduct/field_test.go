@@ -444,13 +444,22 @@ func TestANewerStart(t *testing.T) {
 	p.until("back", p.state(intent.RolloutRolledBack))
 	p.is(three)
 
+	// Also what it had not come to itself.
+	p.order(intent.OrderStart, "2")
+	p.until("at the canary", func() bool { return p.run.Run == 3 && p.edit("/a/version").Landed.Sequence > 0 })
+	p.order(intent.OrderStart, "3")
+	p.until("begun", func() bool { return p.run.Run == 4 })
+	p.order(intent.OrderRollback, "")
+	p.until("back", p.state(intent.RolloutRolledBack))
+	p.is(three)
+
 	p.said.Newer = intentpb.Rollout_NEWER_QUEUES
 	p.order(intent.OrderStart, "4")
-	p.until("begun", func() bool { return p.run.Run == 3 && len(p.run.Edits) > 0 })
+	p.until("begun", func() bool { return p.run.Run == 5 && len(p.run.Edits) > 0 })
 	p.order(intent.OrderStart, "5")
 	p.until("done", p.state(intent.RolloutDone))
 	p.is(`{"a":{"version":4},"b":{"version":4},"c":{"version":1}}`)
-	if !strings.Contains(p.told(), "start: with 5 it was not begun, for run 3 is running") {
+	if !strings.Contains(p.told(), "start: with 5 it was not begun, for run 5 is running") {
 		t.Error(p.told())
 	}
 }
