@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"time"
 
+	"lehr.dev/external"
+	pluginpb "lehr.dev/gen/lehr/plugin/v1"
 	"lehr.dev/intent"
 	"lehr.dev/judge"
 	"lehr.dev/strategist"
@@ -16,7 +17,10 @@ import (
 
 // assesses is who answers what a partition's rollouts ask their validations; nil: nobody,
 // as where what lies outside is replaced.
-func (a *App) assesses(partition intent.PartitionID) func(context.Context, strategist.Assessing) (intent.ValidationVerdict, time.Time, error) {
+func (a *App) assesses(partition intent.PartitionID) func(context.Context, strategist.Assessing) (strategist.Assessed, error) {
+	if a.options.Parts.Assess != nil {
+		return a.options.Parts.Assess
+	}
 	if a.options.Parts.Outside != nil || a.options.Parts.Plugins != nil {
 		return nil
 	}
@@ -24,31 +28,35 @@ func (a *App) assesses(partition intent.PartitionID) func(context.Context, strat
 }
 
 // assessor reads samples, and assesses by them.
-func assessor(sampler *sampling.Sampler) func(context.Context, strategist.Assessing) (intent.ValidationVerdict, time.Time, error) {
-	return func(ctx context.Context, of strategist.Assessing) (found intent.ValidationVerdict, next time.Time, err error) {
+func assessor(sampler *sampling.Sampler) func(context.Context, strategist.Assessing) (strategist.Assessed, error) {
+	return func(ctx context.Context, of strategist.Assessing) (found strategist.Assessed, err error) {
 		settings, err := validation.Of(of.Validation)
 		if err != nil {
-			return found, next, err
+			return found, err
 		}
 		if len(of.Control) == 0 {
 			settings = sampling.Alone(settings)
 		}
 		window, err := settings.Window(of.Changed, of.Now)
 		if err != nil {
-			return found, next, err
+			return found, err
 		}
 		readings, err := sampler.Read(ctx, settings, sampling.Subject{
 			Experiment: sampling.Part{Assets: of.Experiment, Scopes: of.ExperimentScopes},
 			Control:    sampling.Part{Assets: of.Control, Scopes: of.ControlScopes},
 		}, window)
 		if err != nil {
-			return found, next, err
+			return found, err
 		}
 		record, series, err := validation.NewRecord(fmt.Sprintf("stage %s of run %d of %s", of.Stage, of.Run.Run, of.Run.Name), settings, of.Changed, readings, of.Now)
 		if err != nil {
-			return found, next, err
+			return found, err
 		}
-		return verdictOf(record, series), record.Assessment.Next, nil
+		found.ValidationVerdict, found.Next = verdictOf(record, series), record.Assessment.Next
+		if found.Next.IsZero() || found.Result == string(validation.Bad) {
+			found.Record, err = record.Pack()
+		}
+		return found, err
 	}
 }
 
@@ -90,4 +98,23 @@ func plotted(samples []judge.Sample) (values []float64) {
 		values = append(values, mean)
 	}
 	return values
+}
+
+// selects is who asks the plugins that select for a partition's rollouts, as far as the
+// operator's file allows; nil: nobody.
+func (a *App) selects(partition intent.PartitionID) func(context.Context, string, *pluginpb.SelectRequest) (*pluginpb.SelectResponse, error) {
+	if a.options.Parts.Outside != nil || a.options.Parts.Plugins != nil {
+		return nil
+	}
+	return func(ctx context.Context, name string, asked *pluginpb.SelectRequest) (*pluginpb.SelectResponse, error) {
+		policy, err := external.ReadPolicy(a.options.ExternalChecks)
+		if err != nil {
+			return nil, err
+		}
+		run, err := policy.Plugin(partition, name)
+		if err != nil {
+			return nil, err
+		}
+		return a.pool.judge(run).Select(ctx, asked)
+	}
 }

@@ -43,9 +43,9 @@ func TestAValidationIsAnswered(t *testing.T) {
 	}
 	assess := assessor(sampling.New("shop", filepath.Join(folder, "checks.yaml")))
 	compare := intentpb.Validation_COMPARISON_BEFORE
-	ask := func(program string, at time.Duration) (intent.ValidationVerdict, time.Time) {
+	ask := func(program string, at time.Duration) (strategist.Assessed, time.Time) {
 		t.Helper()
-		found, next, err := assess(t.Context(), strategist.Assessing{
+		found, err := assess(t.Context(), strategist.Assessing{
 			Partition: "shop", Run: intent.Rollout{Name: "web", Run: 7}, Now: changed.Add(at),
 			Question: conduct.Question{
 				Validation: "latency", Stage: "canary", Changed: changed, Experiment: []intent.AssetID{"web/a"}, ExperimentScopes: map[string][]string{"cluster": {"a"}},
@@ -58,24 +58,35 @@ func TestAValidationIsAnswered(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return found, next
+		return found, found.Next
 	}
 	found, next := ask(folder+"/measure", 10*time.Minute)
 	if found.Result != "bad" || !strings.Contains(found.Reason, "p90: 203") || !next.IsZero() || len(found.Metrics) != 1 || len(found.Metrics[0].Values) != 40 || found.Metrics[0].Baseline[0] > 106 {
 		t.Errorf("%+v, next %s", found, next)
+	}
+	text, err := validation.Unpack(found.Record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	record, err := validation.ReadRecord(text)
+	if err != nil || record.Settings.Name != "latency" || len(record.Readings) == 0 {
+		t.Fatalf("the record: %v, %+v", err, record)
+	}
+	if again, _, differs, err := record.Again(); err != nil || again.Verdict != validation.Bad || len(differs) > 0 {
+		t.Errorf("judged again: %v, %+v, differs: %q", err, again, differs)
 	}
 	// Nothing is left that did not change: it is compared with before all the same.
 	compare = intentpb.Validation_COMPARISON_CONTROL
 	if found, _ := ask(folder+"/measure", 10*time.Minute); found.Result != "bad" || found.Metrics[0].Baseline[0] > 106 {
 		t.Errorf("without a control: %+v", found)
 	}
-	if found, next := ask(folder+"/measure", time.Minute); found.Result != "waiting" || !next.Equal(changed.Add(10*time.Minute)) || len(found.Metrics) != 1 {
+	if found, next := ask(folder+"/measure", time.Minute); found.Result != "waiting" || !next.Equal(changed.Add(10*time.Minute)) || len(found.Metrics) != 1 || found.Record != nil {
 		t.Errorf("%+v, next %s", found, next)
 	}
 	if found, next := ask("/bin/date", 10*time.Minute); found.Result != "broken" || !strings.Contains(found.Reason, `may not run "/bin/date"`) || !next.Equal(changed.Add(11*time.Minute)) {
 		t.Errorf("%+v, next %s", found, next)
 	}
-	if _, _, err := assess(t.Context(), strategist.Assessing{Validation: &intentpb.Validation{}}); err == nil {
+	if _, err := assess(t.Context(), strategist.Assessing{Validation: &intentpb.Validation{}}); err == nil {
 		t.Error("a validation without metrics is answered")
 	}
 }

@@ -47,11 +47,16 @@ func (s *session) blob(ctx context.Context, uri, file string) error {
 	if err != nil {
 		return err
 	}
+	return s.give(file, content)
+}
+
+// give content as a file; -: on standard output.
+func (s *session) give(file string, content []byte) error {
 	if file == "-" {
-		_, err = s.Out.Write(content)
+		_, err := s.Out.Write(content)
 		return err
 	}
-	err = whole(file, func(out io.Writer) error { _, err := out.Write(content); return err })
+	err := whole(file, func(out io.Writer) error { _, err := out.Write(content); return err })
 	if err == nil {
 		fmt.Fprintf(s.Err, "%s: %s.\n", plain(file), count(len(content), "byte"))
 	}

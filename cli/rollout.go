@@ -20,7 +20,7 @@ func (s *session) rolloutCommand() *cobra.Command {
 	command.Long = `A rollout lets changes of its assets go on in stages, a little at a time, each judged
 before the next. These commands show how one goes, and ask something of it, which it
 does within a second. lehr get rollouts lists them.`
-	command.AddCommand(s.rolloutPlanCommand(), s.rolloutStatusCommand(), s.rolloutHistoryCommand(), s.rolloutStartCommand())
+	command.AddCommand(s.rolloutPlanCommand(), s.rolloutStatusCommand(), s.rolloutHistoryCommand(), s.rolloutRecordCommand(), s.rolloutStartCommand())
 	for _, order := range rolloutOrders {
 		command.AddCommand(s.rolloutOrderCommand(order))
 	}

@@ -82,7 +82,7 @@ Validation errors of stage rest: waiting (1m ago): 3 of 10 samples
   rate     waiting      3 of 10 samples
            _.#  against  __  from 0.1 to 0.9
   latency  good         at most 3 % worse
-  raw data: frontends-3-rest
+  samples: lehr rollout record frontends-3-rest
 
 Asked, and done within a second:
   pause, by ann 1s ago: lunch

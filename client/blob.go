@@ -29,3 +29,23 @@ func (c *Client) Blob(ctx context.Context, partition string, digest intent.Diges
 	}
 	return content, nil
 }
+
+// Judgement returns the record of a validation, packed as the store keeps it.
+func (c *Client) Judgement(ctx context.Context, partition, record string) ([]byte, error) {
+	stream, err := c.Rollouts.GetJudgement(ctx, &apipb.GetJudgementRequest{Partition: partition, Record: record})
+	if err != nil {
+		return nil, Fault(err)
+	}
+	defer stream.Close()
+	var content []byte
+	for stream.Receive() {
+		content = append(content, stream.Msg().Content...)
+		if size := stream.Msg().Size; int64(len(content)) > size || size > intent.MaxBlobBytes {
+			return nil, fault.New(fault.Internal, "the server sent more of the record %.200q than it has", record)
+		}
+	}
+	if err := stream.Err(); err != nil {
+		return nil, Fault(err)
+	}
+	return content, nil
+}

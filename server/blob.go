@@ -26,9 +26,31 @@ func (s *Server) GetBlob(ctx context.Context, request *apipb.GetBlobRequest, str
 	if err != nil {
 		return err
 	}
+	return inParts(content, func(part []byte, size int64) error {
+		return stream.Send(&apipb.GetBlobResponse{Content: part, Size: size})
+	})
+}
+
+// GetJudgement sends the record of a validation as it is kept.
+func (s *Server) GetJudgement(ctx context.Context, request *apipb.GetJudgementRequest, stream *connect.ServerStream[apipb.GetJudgementResponse]) error {
+	content, err := s.store.GetBlob(ctx, intent.PartitionID(request.Partition), store.JudgementBlobs, request.Record)
+	if fault.Is(err, fault.NotFound) {
+		return fault.New(fault.NotFound, "partition %.80q keeps no record %.200q", request.Partition, request.Record).
+			WithHint("lehr rollout status NAME names the records of its verdicts; old ones are collected")
+	}
+	if err != nil {
+		return err
+	}
+	return inParts(content, func(part []byte, size int64) error {
+		return stream.Send(&apipb.GetJudgementResponse{Content: part, Size: size})
+	})
+}
+
+// inParts sends content in parts that clients take, of none an empty one.
+func inParts(content []byte, send func(part []byte, size int64) error) error {
 	for rest := content; ; {
 		part := rest[:min(len(rest), partBytes)]
-		if err := stream.Send(&apipb.GetBlobResponse{Content: part, Size: int64(len(content))}); err != nil {
+		if err := send(part, int64(len(content))); err != nil {
 			return err
 		}
 		if rest = rest[len(part):]; len(rest) == 0 {

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"bytes"
 	"testing"
 	"time"
 
@@ -349,4 +350,18 @@ func TestWhyReadsWhatARolloutWaitsFor(t *testing.T) {
 	if why.Summary != want || why.Root.Asset != "db" || why.Root.Owner != "ann" || why.State != "in-sync" {
 		t.Errorf("it says %q, root %v", why.Summary, why.Root)
 	}
+}
+
+// TestRecordsAreSent whole, in parts.
+func TestRecordsAreSent(t *testing.T) {
+	w := newWorld(t)
+	w.publish(0, w.policed(frontends()), w.command("web/a", "x"))
+	record := store.JudgementName(time.Now(), "frontends@1/canary/errors")
+	content := bytes.Repeat([]byte("record"), 1<<20)
+	w.must(w.store.PutBlobs(t.Context(), w.lease, store.JudgementBlobs, map[string][]byte{record: content}))
+	if got, err := w.client.Judgement(t.Context(), "shop", record); err != nil || !bytes.Equal(got, content) {
+		t.Errorf("%d bytes: %v", len(got), err)
+	}
+	_, err := w.client.Judgement(t.Context(), "shop", "frontends@1/canary/errors")
+	w.refused(err, fault.NotFound, `keeps no record "frontends@1/canary/errors"`)
 }

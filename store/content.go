@@ -155,5 +155,19 @@ const SpillBlobs = "spill"
 // content that it changed.
 const OriginBlobs = "origin"
 
+// JudgementBlobs is the kind of blob that holds the record of a validation
+// (validation.Record), packed by gzip. They are kept as long as ended pushes are, the
+// newest MaxJudgementBytes of a partition's.
+const JudgementBlobs = "judgement"
+
+// MaxJudgementBytes of a partition's records of validations are kept, when they are
+// collected.
+const MaxJudgementBytes = 256 << 20
+
+// JudgementName of a record that was made then: the oldest come first.
+func JudgementName(at time.Time, of string) string {
+	return at.UTC().Format("20060102T150405Z") + "/" + of
+}
+
 // OriginName begins the names of an incarnation's blobs of the kind OriginBlobs.
 func OriginName(sequence intent.Sequence) string { return fmt.Sprintf("%019d", sequence) }

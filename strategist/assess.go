@@ -2,11 +2,14 @@ package strategist
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
+	"lehr.dev/fault"
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
+	"lehr.dev/store"
 	"lehr.dev/strategist/conduct"
 )
 
@@ -23,6 +26,18 @@ type verdict struct {
 	// next is when it is asked again; zero: never. asking: it is now.
 	next   time.Time
 	asking bool
+}
+
+// remembered are the last words that a run keeps: who asked anew would ask of what is
+// long ago, and beside assets that have changed since.
+func remembered(run intent.Rollout) map[asked]*verdict {
+	verdicts := map[asked]*verdict{}
+	for _, v := range run.Progress.Verdicts {
+		if v.Result == "good" || v.Result == "bad" || v.Result == "inconclusive" {
+			verdicts[asked{run.Run, v.Validation, v.Stage, v.Changed.UnixNano()}] = &verdict{ValidationVerdict: v}
+		}
+	}
+	return verdicts
 }
 
 // verdictsOf are those of a run, of the newest change of each stage; and what was
@@ -84,9 +99,9 @@ func (s *Strategist) ask(ctx context.Context, v *view, name string, st *state, r
 		of := Assessing{Partition: s.Partition, Run: run, Validation: said, Question: q, Now: now}
 		s.Runtime.Go("validation", func() {
 			s.Runtime.Point("validation")
-			found, next := s.assess(ctx, of)
+			found := s.assess(ctx, of)
 			s.inbox.Put(func() {
-				known.ValidationVerdict, known.next, known.asking = found, next, false
+				known.ValidationVerdict, known.next, known.asking = found.ValidationVerdict, found.Next, false
 			})
 		})
 	}
@@ -109,22 +124,29 @@ func validationOf(policy *intentpb.Policy, name string) *intentpb.Validation {
 // askAgain is when one that failed is asked again.
 const askAgain = 10 * time.Second
 
-// assess asks for one verdict. What cannot be asked is broken, and neither good nor
-// bad (S11).
-func (s *Strategist) assess(ctx context.Context, of Assessing) (found intent.ValidationVerdict, next time.Time) {
-	broken := func(why string) (intent.ValidationVerdict, time.Time) {
-		return intent.ValidationVerdict{Validation: of.Question.Validation, Stage: of.Stage, Result: "broken", Reason: why, At: of.Now}, of.Now.Add(askAgain)
+// assess asks for one verdict, and keeps the record of it. What cannot be asked, or
+// kept, is broken, and neither good nor bad (S11).
+func (s *Strategist) assess(ctx context.Context, of Assessing) Assessed {
+	found, err := s.assessed(ctx, of)
+	if err != nil {
+		found = Assessed{Next: of.Now.Add(askAgain)}
+		found.Result, found.Reason, found.At = "broken", err.Error(), of.Now
 	}
+	found.Validation, found.Stage, found.Changed = of.Question.Validation, of.Stage, of.Changed
+	return found
+}
+
+func (s *Strategist) assessed(ctx context.Context, of Assessing) (found Assessed, err error) {
 	switch {
 	case of.Validation == nil:
-		return broken("the policy has no validation of that name")
+		return found, fault.New(fault.Invalid, "the policy has no validation of that name")
 	case s.Assess == nil:
-		return broken("nobody answers here")
+		return found, fault.New(fault.Unavailable, "nobody answers here")
 	}
-	found, next, err := s.Options.Assess(ctx, of)
-	if err != nil {
-		return broken(err.Error())
+	found, err = s.Options.Assess(ctx, of)
+	if err != nil || found.Record == nil {
+		return found, err
 	}
-	found.Validation, found.Stage = of.Question.Validation, of.Stage
-	return found, next
+	found.ValidationVerdict.Record = store.JudgementName(of.Now, fmt.Sprintf("%s@%d/%s/%s", of.Run.Name, of.Run.Run, of.Stage, of.Question.Validation))
+	return found, s.Store.PutBlobs(ctx, s.lease, store.JudgementBlobs, map[string][]byte{found.ValidationVerdict.Record: found.Record})
 }

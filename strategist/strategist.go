@@ -13,8 +13,10 @@ import (
 	"slices"
 	"time"
 
+	"lehr.dev/document"
 	"lehr.dev/fault"
 	intentpb "lehr.dev/gen/lehr/intent/v1"
+	pluginpb "lehr.dev/gen/lehr/plugin/v1"
 	"lehr.dev/intent"
 	"lehr.dev/loop"
 	"lehr.dev/schema"
@@ -36,6 +38,13 @@ type Store interface {
 	Pins(ctx context.Context, partition intent.PartitionID) ([]intent.Pin, error)
 	Holds(ctx context.Context, partition intent.PartitionID) ([]intent.Hold, error)
 	Report(ctx context.Context, partition intent.PartitionID, asset intent.AssetID) (intent.Report, error)
+	// What a rollout that sets a field reads besides.
+	Members(ctx context.Context, id intent.IncarnationID, filter store.AssetFilter) ([]intent.Member, error)
+	Changes(ctx context.Context, from, to intent.IncarnationID, after intent.AssetID, limit int) ([]store.Change, error)
+	ListCandidates(ctx context.Context, partition intent.PartitionID, limit int) ([]intent.Candidate, error)
+	Document(ctx context.Context, partition intent.PartitionID, name, revision string) (document.Document, error)
+	DocumentRevisions(ctx context.Context, partition intent.PartitionID, name, before string, limit int) ([]document.Revision, error)
+	PutBlobs(ctx context.Context, lease store.Lease, kind string, blobs map[string][]byte) error
 }
 
 // Schemas finds the set of types that incarnations were published with.
@@ -53,7 +62,9 @@ type Options struct {
 	// Gap is the longest time between two looks that are still one.
 	Gap time.Duration
 	// Assess asks for the verdict of a validation. It returns within a minute.
-	Assess  func(ctx context.Context, of Assessing) (intent.ValidationVerdict, time.Time, error)
+	Assess func(ctx context.Context, of Assessing) (Assessed, error)
+	// Select asks a plugin which assets of a stage go on, as plugin.Judge says.
+	Select  func(ctx context.Context, plugin string, asked *pluginpb.SelectRequest) (*pluginpb.SelectResponse, error)
 	Runtime loop.Runtime
 	Log     *slog.Logger
 }
@@ -68,6 +79,15 @@ type Assessing struct {
 	Now time.Time
 }
 
+// Assessed is the answer.
+type Assessed struct {
+	intent.ValidationVerdict
+	// Next is when to ask again; zero: never, for this is the last word.
+	Next time.Time
+	// Record of it, to keep, as store.JudgementBlobs says; nil: there is none.
+	Record []byte
+}
+
 // Strategist of one partition.
 type Strategist struct {
 	Options
@@ -78,19 +98,25 @@ type Strategist struct {
 	states map[string]*state
 	// known says of contents whether they are good; nil: not read yet.
 	known map[intent.AssetID]map[intent.Digest]bool
+	// listed are the assets that rollouts by fields may select, by rollout; contents
+	// those of documents.
+	listed   map[string]*listing
+	contents map[contentOf]*conduct.Content
 }
 
 // state is what is remembered of a rollout, so that it need not be read again.
 type state struct {
 	stored, seen map[intent.AssetID]intent.Observation
 	verdicts     map[asked]*verdict
-	// said is the last reason why it could not be gone on with.
-	said string
+	picks        map[string]*picking
+	// said is the last reason why it could not be gone on with, and refused why its
+	// document could not be edited.
+	said, refused string
 }
 
 // New returns a strategist.
 func New(o Options) *Strategist {
-	return &Strategist{Options: o, inbox: loop.NewInbox[func()](), states: map[string]*state{}}
+	return &Strategist{Options: o, inbox: loop.NewInbox[func()](), states: map[string]*state{}, listed: map[string]*listing{}, contents: map[contentOf]*conduct.Content{}}
 }
 
 // again is how long to wait before what could not be read is read again.
@@ -100,7 +126,7 @@ const again = time.Second
 func (s *Strategist) Run(ctx context.Context, lease store.Lease) error {
 	s.lease, s.view, s.known, s.states = lease, nil, nil, map[string]*state{}
 	for ctx.Err() == nil {
-		changed := s.Store.Changed(s.Partition)
+		changed, looks := s.Store.Changed(s.Partition), s.Sight.Looks()
 		next, err := s.pass(ctx)
 		if ctx.Err() != nil {
 			break
@@ -122,16 +148,13 @@ func (s *Strategist) Run(ctx context.Context, lease store.Lease) error {
 		case !next.IsZero():
 			pause = min(max(0, next.Sub(s.Runtime.Now())), longest)
 		}
-		if pause > answers && s.asking() {
-			pause = answers
-		}
 		if pause >= 0 {
 			// Not at once, however much changes: it reads all that is governed.
 			if err := s.Runtime.Wait(ctx, leastPause, nil); err != nil {
 				return err
 			}
 		}
-		if err := s.Runtime.Wait(ctx, pause, changed); err != nil {
+		if err := s.rest(ctx, pause, changed, looks); err != nil {
 			return err
 		}
 		for _, step := range s.inbox.Take() {
@@ -141,7 +164,35 @@ func (s *Strategist) Run(ctx context.Context, lease store.Lease) error {
 	return ctx.Err()
 }
 
+// rest until the pause is over, or something changed: in the store, in what is seen
+// of what is watched, or by an answer that came.
+func (s *Strategist) rest(ctx context.Context, pause time.Duration, changed <-chan struct{}, looks uint64) error {
+	if pause < 0 {
+		return s.Runtime.Wait(ctx, pause, changed)
+	}
+	for {
+		part := sees
+		if s.asking() {
+			part = answers
+		}
+		part = min(part, pause)
+		if err := s.Runtime.Wait(ctx, part, changed); err != nil {
+			return err
+		}
+		select {
+		case <-changed:
+			return nil
+		default:
+		}
+		if pause -= part; pause <= 0 || s.Sight.Looks() != looks || !s.inbox.Empty() {
+			return nil
+		}
+	}
+}
+
 const (
+	// sees is how often it looks whether something new was seen, which reads nothing.
+	sees = time.Second
 	// leastPause is between two looks, and longest where something is governed.
 	leastPause = 100 * time.Millisecond
 	longest    = 30 * time.Second
@@ -154,6 +205,11 @@ func (s *Strategist) asking() bool {
 	for _, st := range s.states {
 		for _, v := range st.verdicts {
 			if v.asking {
+				return true
+			}
+		}
+		for _, p := range st.picks {
+			if p.asking {
 				return true
 			}
 		}
@@ -250,7 +306,7 @@ func (s *Strategist) readSeen(ctx context.Context, v *view, name string, st *sta
 func (s *Strategist) goOn(ctx context.Context, v *view, name string) (conduct.Decision, error) {
 	st := s.states[name]
 	if st == nil {
-		st = &state{stored: map[intent.AssetID]intent.Observation{}, seen: map[intent.AssetID]intent.Observation{}, verdicts: map[asked]*verdict{}}
+		st = &state{stored: map[intent.AssetID]intent.Observation{}, seen: map[intent.AssetID]intent.Observation{}, verdicts: remembered(v.runs[name]), picks: map[string]*picking{}}
 		s.states[name] = st
 	}
 	if err := s.readSeen(ctx, v, name, st); err != nil {
@@ -275,6 +331,12 @@ func (s *Strategist) goOn(ctx context.Context, v *view, name string) (conduct.De
 	st.seen = decision.Seen
 	if decision.Run != nil {
 		s.ask(ctx, v, name, st, *decision.Run, decision.Ask)
+		s.pick(ctx, st, *decision.Run, decision.Pick)
+	}
+	if decision.Edit != nil {
+		edited, err := s.edit(ctx, v, name, st, *decision.Edit)
+		decision.Act = decision.Act || edited
+		return decision, err
 	}
 	return decision, nil
 }

@@ -54,6 +54,8 @@ type targetOf struct {
 type target struct {
 	selected bool
 	selection.Target
+	// pointer of the field that it sets.
+	pointer string
 }
 
 // read brings the view up to the store's revision.
@@ -162,21 +164,10 @@ func (s *Strategist) readPolicy(ctx context.Context, v *view) error {
 	} else {
 		v.madeOf = made
 	}
-	v.policy, v.courses, v.targets = &intentpb.Policy{}, map[string]*course.Course{}, map[targetOf]target{}
-	_, body, err := s.Store.Content(ctx, v.Head, intent.PolicyAsset)
-	if fault.Is(err, fault.NotFound) {
-		return nil
-	}
-	if err != nil {
+	if v.policy, err = s.policyAt(ctx, v.Head); err != nil {
 		return err
 	}
-	asset, err := schema.Decode(body)
-	if err != nil {
-		return err
-	}
-	if err := schema.Payload(asset, v.policy); err != nil {
-		return err
-	}
+	v.courses, v.targets = map[string]*course.Course{}, map[targetOf]target{}
 	if len(v.policy.Rollouts) == 0 {
 		return nil
 	}
@@ -212,7 +203,7 @@ func (s *Strategist) facts(ctx context.Context, v *view, name string, st *state)
 	after := uint64(0)
 	if run, ran := v.runs[name]; ran {
 		f.Run, after = &run, run.Orders
-		f.Verdicts = st.verdictsOf(run)
+		f.Verdicts, f.Picked = st.verdictsOf(run), st.picked(run.Run)
 	}
 	for _, o := range v.orders[name] {
 		if o.Number > after {
@@ -245,6 +236,19 @@ func (s *Strategist) facts(ctx context.Context, v *view, name string, st *state)
 			f.err = err
 		}
 		return digest
+	}
+	f.Loosened = func(assets []intent.AssetID) []string {
+		behind := slices.DeleteFunc(slices.Clone(f.Assets), func(a conduct.Asset) bool { return !slices.Contains(assets, a.ID) })
+		less, err := s.loosened(ctx, v, name, behind)
+		if err != nil {
+			f.err = err
+		}
+		return less
+	}
+	if c != nil && !c.ByPins() {
+		if err := s.field(ctx, v, c, f, st); err != nil {
+			return f, err
+		}
 	}
 	f.Older = func() []intent.IncarnationID {
 		list, err := s.older(ctx, f.Run)
@@ -291,7 +295,7 @@ func (s *Strategist) fill(ctx context.Context, v *view, c *course.Course, f *fac
 		if err != nil {
 			return err
 		}
-		a.Selected, a.Target = t.selected, t.Target
+		a.Selected, a.Target, a.Pointer = t.selected, t.Target, t.pointer
 	}
 	a.Stored, a.Seen = st.stored[a.ID], st.seen[a.ID]
 	a.Look, a.Known = s.Sight.Of(a.ID), s.known[a.ID]
@@ -359,6 +363,11 @@ func (s *Strategist) targetOf(ctx context.Context, v *view, c *course.Course, a 
 	}
 	if t.Target, err = c.Target(asset); err != nil {
 		return t, err
+	}
+	if t.selected && !c.ByPins() {
+		if t.pointer, err = c.Pointer(asset); err != nil {
+			return t, err
+		}
 	}
 	if len(v.targets) >= mostContents {
 		clear(v.targets)

@@ -213,7 +213,10 @@ func (w *world) begin(anew bool) {
 	}
 	s := strategist.New(strategist.Options{
 		Partition: shop, Store: faulty{w.store, w}, Schemas: schemas{}, Sight: w.board, Gap: w.paced(gap),
-		Assess: w.assess, Runtime: clock{loop.Real(), w}, Log: slog.New(slog.NewTextHandler(warnings{w}, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Assess: func(ctx context.Context, of strategist.Assessing) (strategist.Assessed, error) {
+			v, next, err := w.assess(ctx, of)
+			return strategist.Assessed{ValidationVerdict: v, Next: next}, err
+		}, Runtime: clock{loop.Real(), w}, Log: slog.New(slog.NewTextHandler(warnings{w}, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	ctx, cancel := context.WithCancel(w.ctx)
 	ended := make(chan struct{})

@@ -35,6 +35,7 @@ func (s *Store) Collect(ctx context.Context, lease store.Lease, keep store.Reten
 		collecting{"ended pushes", c.pushes}, collecting{"", c.rates},
 		collecting{"approvals that were used or have ended", c.approvals}, collecting{"reports of what is no more", c.reports},
 		collecting{"candidates", c.candidates}, collecting{"runs of rollouts", c.rollouts}, collecting{"", c.judgements},
+		collecting{"records of validations", c.records},
 	)
 	if err != nil {
 		return c.removed, err
@@ -153,6 +154,20 @@ func (c *collection) judgements(t *transaction, _ standing) (int64, error) {
 		SELECT asset, effective FROM judgement j WHERE partition = $1 AND good = 1 AND judged < $2
 		AND NOT EXISTS (SELECT 1 FROM member m WHERE m.partition = $1 AND m.asset = j.asset AND m.effective = j.effective) LIMIT $3 + 0)`,
 		string(c.lease.Partition), c.forgotten(), chunk)
+}
+
+// records goes over those of validations: what is too old, and the oldest of what is
+// too much.
+func (c *collection) records(t *transaction, _ standing) (int64, error) {
+	oldest := store.JudgementName(c.now.Add(-c.keep.History), "")
+	removed, err := t.exec("DELETE FROM blob WHERE partition = $1 AND kind = $2 AND name < $3", string(c.lease.Partition), store.JudgementBlobs, oldest)
+	if err != nil {
+		return removed, err
+	}
+	excess, err := t.exec(`DELETE FROM blob WHERE partition = $1 AND kind = $2 AND name IN (SELECT name FROM (
+		SELECT name, SUM(length(bytes)) OVER (ORDER BY name DESC) AS kept FROM blob WHERE partition = $1 AND kind = $2) sums WHERE kept > CAST($3 AS BIGINT))`,
+		string(c.lease.Partition), store.JudgementBlobs, c.store.mostJudged)
+	return removed + excess, err
 }
 
 // approvals goes over what people said of pushes.

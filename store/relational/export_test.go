@@ -109,6 +109,9 @@ func (s *Store) KeepLess(revisions uint64, bytes int64) {
 // SpillLess bounds what is kept of blobs that assets name.
 func (s *Store) SpillLess(bytes int64) { s.mostSpilled = bytes }
 
+// JudgeLess bounds the bytes of the records of validations.
+func (s *Store) JudgeLess(bytes int64) { s.mostJudged = bytes }
+
 // Statements of groups, for tests of how they are carried out.
 const (
 	ServicesAfter = servicesAfter

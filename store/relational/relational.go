@@ -99,6 +99,8 @@ type Store struct {
 	mostHistory   int64
 	// mostSpilled bytes of blobs that assets name are kept for a partition.
 	mostSpilled int64
+	// mostJudged bytes of records of validations are.
+	mostJudged int64
 }
 
 var _ store.All = (*Store)(nil)
@@ -108,6 +110,7 @@ func New(o Options) *Store {
 	s := &Store{
 		engine: o.Engine, serving: o.Serving, runtime: o.Runtime, db: o.DB, readers: newReaders(o.DB, o.Readers),
 		mostRevisions: document.MaxRevisions, mostHistory: document.MaxHistory, mostSpilled: intent.MaxKeptBlobBytes,
+		mostJudged: store.MaxJudgementBytes,
 	}
 	s.changes.next = map[intent.PartitionID]chan struct{}{}
 	s.writer = newWriter(o, s.changes.announce, &s.memory)

@@ -1,6 +1,7 @@
 package relational_test
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 	"time"
@@ -87,4 +88,38 @@ func TestBytesThatAssetsNameAreBounded(t *testing.T) {
 	_, err = s.Collect(ctx, lease, store.Retention{Incarnations: 1}, time.Now().AddDate(1, 0, 0))
 	must(err)
 	must(put(lease, store.SpillBlobs, text("f", 999)))
+}
+
+// TestRecordsOfValidationsAreBounded: the oldest go.
+func TestRecordsOfValidationsAreBounded(t *testing.T) {
+	memory, err := sqlite.Memory()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer memory.Close()
+	s, err := sqlite.Open(t.Context(), sqlite.Options{DB: memory})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	s.JudgeLess(1000)
+	ctx, lease, now := t.Context(), storetest.Register(t, s), time.Now()
+	records := map[string][]byte{}
+	name := func(minutes int) string {
+		return store.JudgementName(now.Add(time.Duration(minutes)*time.Minute), "web@1/canary/errors")
+	}
+	for minutes := range 5 {
+		records[name(minutes)] = bytes.Repeat([]byte("r"), 400)
+	}
+	if err := s.PutBlobs(ctx, lease, store.JudgementBlobs, records); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Collect(ctx, lease, store.Retention{Incarnations: 1, History: time.Hour}, now); err != nil {
+		t.Fatal(err)
+	}
+	for minutes := range 5 {
+		if _, err := s.GetBlob(ctx, lease.Partition, store.JudgementBlobs, name(minutes)); fault.Is(err, fault.NotFound) != (minutes < 3) {
+			t.Errorf("record %d: %v", minutes, err)
+		}
+	}
 }

@@ -5,6 +5,7 @@
 package conduct
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -39,10 +40,16 @@ type Asset struct {
 	Blocked string
 	// Known says of contents whether they are good.
 	Known map[intent.Digest]bool
+	// Pointer of its field, of a rollout that sets one, and what that has.
+	Pointer string
+	has     json.RawMessage
 }
 
 // content that the asset follows by its rollout.
 func (a *Asset) content() (intent.Digest, intent.Pin) {
+	if a.Pointer != "" {
+		return a.Head, a.Pin
+	}
 	if a.Back != nil {
 		return a.BackAt, *a.Back
 	}
@@ -96,12 +103,19 @@ type Facts struct {
 	Assets []Asset
 	// Verdicts of the validations, as they are known now.
 	Verdicts []intent.ValidationVerdict
+	// Picked is what plugins say of stages, by the stage.
+	Picked map[string]Picked
 	// Gap is the longest time between two looks that are still one.
 	Gap time.Duration
+	// Loosened says what Said asks for no longer, or less of, than was asked for before
+	// head's content of these assets came. It may be nil: nothing.
+	Loosened func(assets []intent.AssetID) []string
 	// Older are the retained incarnations before the run's, the newest first, and
 	// Content is what an asset is in one; zero: it is not.
 	Older   func() []intent.IncarnationID
 	Content func(at intent.IncarnationID, asset intent.AssetID) intent.Digest
+	// Field of a document that it sets; nil: it goes by pins.
+	Field *Field
 }
 
 // Decision is what is done now.
@@ -115,8 +129,12 @@ type Decision struct {
 	Seen map[intent.AssetID]intent.Observation
 	// Ask are the validations to be asked now, of these stages.
 	Ask []Question
+	// Pick are the plugins to be asked now.
+	Pick []Pick
 	// Run as it is after the step; nil: there is none.
 	Run *intent.Rollout
+	// Edit of a document that is made after the step; nil: none.
+	Edit *Editing
 }
 
 // Question asks for a verdict of a validation on a stage.
@@ -131,9 +149,9 @@ type Question struct {
 	ExperimentScopes, ControlScopes map[string][]string
 }
 
-// looksEvery is how often a rollout under way, or one of which what is there is
+// looksEvery is how often, where nothing new is seen, a rollout under way, or one of which what is there is
 // not known to be good, is looked at.
-const looksEvery = time.Second
+const looksEvery = 5 * time.Second
 
 // groundEvery is how often it is looked whether what was there before is good.
 const groundEvery = 5 * time.Second
@@ -141,20 +159,21 @@ const groundEvery = 5 * time.Second
 // keeps is how much of what was seen may be lost by an end of the server.
 const keeps = 10 * time.Second
 
-// patience is Rollout.patience where it is not set.
-const patience = 10 * time.Minute
-
 // Decide says what is done.
 func Decide(f Facts) Decision {
 	d := &decider{Facts: f, decision: Decision{Step: store.RolloutStep{Rollout: f.Name, Revision: f.Revision}, Seen: map[intent.AssetID]intent.Observation{}}}
 	if f.Run != nil {
 		run := *f.Run
 		run.Events, run.Skipped = slices.Clone(run.Events), slices.Clone(run.Skipped)
-		run.Accepted = slices.Clone(run.Accepted)
+		run.Accepted, run.Edits = slices.Clone(run.Accepted), slices.Clone(run.Edits)
 		d.run = &run
 	}
 	d.observe()
 	d.letGo()
+	if d.Field != nil {
+		d.field()
+		return d.finish()
+	}
 	d.obey()
 	switch {
 	case f.Run != nil && !d.run.State.Open() && !d.run.Ended.Equal(f.Run.Ended):
@@ -165,6 +184,8 @@ func Decide(f Facts) Decision {
 		d.wakeAt(d.Now.Add(looksEvery)) // A person said so just now, and its pins are of this step.
 	case f.Said == nil:
 		d.end(intent.RolloutStopped, d.holder(), "end", "head's policy has no such rollout any more")
+	case d.sets():
+		d.end(intent.RolloutStopped, d.holder(), "end", "by head's policy it sets no field any more")
 	default:
 		d.goOn()
 	}
@@ -176,6 +197,8 @@ type decider struct {
 	Facts
 	run      *intent.Rollout
 	decision Decision
+	// edited says where the edit of a field is among the run's.
+	edited map[string]int
 }
 
 func (d *decider) holder() intent.Actor { return intent.RolloutHolder(d.Name) }
@@ -301,7 +324,7 @@ func told(run intent.Rollout) string {
 	fmt.Fprintln(&text, run.Run, run.State, run.To, run.Skipped, run.Accepted, run.Promoted, run.Emergency, run.Bad, run.Back, run.Orders, len(run.Events), len(run.Edits), p.For)
 	fmt.Fprintln(&text, words(p.Waits))
 	for _, e := range run.Edits {
-		fmt.Fprintln(&text, e.Pointer, e.Revision, e.Changed)
+		fmt.Fprintln(&text, e.Pointer, e.Revision, e.At.UnixNano(), e.Changed, e.Landed)
 	}
 	if len(run.Events) > 0 {
 		fmt.Fprintln(&text, run.Events[len(run.Events)-1])

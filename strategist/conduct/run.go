@@ -8,6 +8,7 @@ import (
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
+	"lehr.dev/strategist/course"
 	"lehr.dev/strategist/selection"
 )
 
@@ -23,6 +24,9 @@ func (d *decider) idle() {
 	behind := d.behind()
 	order := d.started()
 	if len(behind) == 0 || d.Head.Sequence == 0 {
+		if d.run != nil {
+			d.run.Progress.Waits, d.run.Progress.For = "", nil // What kept the next is over.
+		}
 		return
 	}
 	why := d.heldAsBad()
@@ -121,7 +125,7 @@ func longestSoak(p selection.Policy) (longest time.Duration) {
 
 // judge says whether a content is good. What was judged bad stays so.
 func (d *decider) judge(a *Asset, content intent.Digest, good bool, reason string) {
-	if known, judged := a.Known[content]; judged && (known == good || !known) {
+	if known, judged := a.Known[content]; content.IsZero() || judged && (known == good || !known) {
 		return
 	}
 	run := uint64(0)
@@ -157,6 +161,18 @@ func (d *decider) begin(behind []intent.AssetID, order *intent.RolloutOrder) {
 	}
 	d.run = &next
 	d.event(next.By, "begin", "to %s: %s differ", d.Head, count(len(behind), "asset", "assets"))
+	if order != nil {
+		return // A person said so.
+	}
+	var less []string
+	if d.Loosened != nil {
+		less = d.Loosened(behind)
+	}
+	if len(less) > 0 {
+		// What came with its own guards loosened is not let go on by them (S23).
+		d.run.State = intent.RolloutPaused
+		d.event(next.By, "pause", "lehr.yaml asks less of it since this content came: %s", strings.Join(less, "; "))
+	}
 }
 
 // goOn with an open run.
@@ -191,6 +207,10 @@ func (d *decider) superseded() bool {
 // let reports whether the run, or one before it, let the asset go on to what it
 // brings.
 func (d *decider) let(a *Asset) bool {
+	if d.Field != nil {
+		e := d.editOf(a.Pointer)
+		return e != nil && e.Set()
+	}
 	return a.Back == nil && !a.Pin.Waits() && a.Pinned == a.Goal && !a.Goal.IsZero()
 }
 
@@ -198,6 +218,8 @@ func (d *decider) let(a *Asset) bool {
 // and is not known to be good.
 func (d *decider) takesPart(a *Asset) bool {
 	switch {
+	case d.Field != nil:
+		return d.partOfField(a)
 	case a.Goal.IsZero() || !a.Selected:
 		return false // It is newer than the run, or governed no more.
 	case a.Pinned != a.Goal || a.Back != nil:
@@ -211,10 +233,7 @@ func (d *decider) takesPart(a *Asset) bool {
 
 // foundBad says why what the run brings is bad; empty: nothing says so.
 func (d *decider) foundBad() string {
-	waits := patience
-	if d.Said.Patience != nil {
-		waits = d.Said.Patience.AsDuration()
-	}
+	waits := course.Patience(d.Said)
 	for i := range d.Assets {
 		a := &d.Assets[i]
 		if !d.takesPart(a) || !d.let(a) {
@@ -236,6 +255,9 @@ func (d *decider) foundBad() string {
 		if v.Result == "bad" {
 			return fmt.Sprintf("the validation %s of the stage %s: %s", v.Validation, v.Stage, v.Reason)
 		}
+	}
+	if d.Field != nil {
+		return d.unservable(waits)
 	}
 	return ""
 }
@@ -311,6 +333,9 @@ func (d *decider) targets() (list []selection.Target) {
 // earns says how long it takes until it is known that what an asset has is good, so
 // that it can go back to it; empty: it is known, or not about to be.
 func (d *decider) earns(a *Asset) string {
+	if d.Field != nil {
+		return "" // What it goes back to is in the run.
+	}
 	content, _ := a.content()
 	_, judged := a.Known[content]
 	left := longestSoak(d.Course(false)) - a.Seen.Healthy
@@ -324,6 +349,7 @@ func (d *decider) earns(a *Asset) string {
 func (d *decider) advance() {
 	targets := d.targets()
 	policy := d.policy()
+	d.pick(policy, targets)
 	choice := selection.Choose(policy, targets, d.Now)
 	d.wakeAt(choice.Next)
 	d.ask(policy, targets)
@@ -374,6 +400,10 @@ func (d *decider) letOn(assets []intent.AssetID) {
 	if len(assets) == 0 {
 		return
 	}
+	if d.Field != nil {
+		d.setOn(assets)
+		return
+	}
 	for i := range d.Assets {
 		a := &d.Assets[i]
 		if !slices.Contains(assets, a.ID) {
@@ -386,17 +416,22 @@ func (d *decider) letOn(assets []intent.AssetID) {
 		}
 		a.Seen = a.follows(d.Name, a.Goal, d.Now)
 		d.decision.Seen[a.ID] = a.Seen
-		if at := slices.IndexFunc(d.run.Progress.Stages, func(s intent.StageProgress) bool { return s.Name == stage }); at >= 0 {
-			s := &d.run.Progress.Stages[at]
-			s.Selected++
-			if s.Began.IsZero() {
-				s.Began = d.Now
-			}
-		}
+		d.wentOn(stage)
 	}
 	d.run.Progress.Waits, d.run.Progress.For = "", nil
 	d.event(d.holder(), "select", "%s: %s", count(len(assets), "asset goes on", "assets go on"), listed(assets))
 	d.wakeAt(d.Now.Add(looksEvery))
+}
+
+// wentOn counts an asset that was let go on, of a stage.
+func (d *decider) wentOn(stage string) {
+	if at := slices.IndexFunc(d.run.Progress.Stages, func(s intent.StageProgress) bool { return s.Name == stage }); at >= 0 {
+		s := &d.run.Progress.Stages[at]
+		s.Selected++
+		if s.Began.IsZero() {
+			s.Began = d.Now
+		}
+	}
 }
 
 func (d *decider) stageOf(a *Asset) string {
@@ -433,7 +468,7 @@ func (d *decider) progress(choice selection.Choice, targets []selection.Target) 
 		case whole && s.Ended.IsZero():
 			s.Ended = d.Now
 			d.event(d.holder(), "stage", "%s is done", s.Name)
-		case !whole:
+		case !whole && d.looked(s.Name):
 			s.Ended = time.Time{}
 		}
 		if now.Waits == "" && s.Total > 0 && !whole && status.Waits != "" {
@@ -445,6 +480,14 @@ func (d *decider) progress(choice selection.Choice, targets []selection.Target) 
 		now.Waits, now.For = fmt.Sprintf("no stage wants %s; give the rollout a stage that does", listed(choice.Unwanted)), choice.Unwanted
 	}
 	d.run.Progress = now
+}
+
+// looked reports whether all of a stage were looked at since the server began. Until then
+// nothing says that it is not as it was.
+func (d *decider) looked(stage string) bool {
+	return !slices.ContainsFunc(d.Assets, func(a Asset) bool {
+		return d.takesPart(&a) && d.stageOf(&a) == stage && a.Look.At.IsZero()
+	})
 }
 
 // foundGood judges what stages that are done brought to be good.

@@ -50,6 +50,9 @@ type Stage struct {
 	// Gate says for what the stages after it wait when all of its assets are done;
 	// empty: for nothing.
 	Gate string
+	// Plugin says which of its targets go on, if it has a name: others are Blocked by
+	// whoever asks it.
+	Plugin string
 	// Skip: a person waits for it no longer. All of its assets go on, and the stages
 	// after it do not wait for it.
 	Skip bool

@@ -1,8 +1,11 @@
 package validation
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"fmt"
+	"io"
 	"time"
 
 	"lehr.dev/fault"
@@ -40,6 +43,33 @@ func NewRecord(of string, s Settings, changed time.Time, readings []Reading, now
 	a, all, err := assess(s, changed, readings, now)
 	r.Assessment = a
 	return r, seriesOf(all), err
+}
+
+// Pack it to be kept: JSON, by gzip.
+func (r Record) Pack() ([]byte, error) {
+	var packed bytes.Buffer
+	out := gzip.NewWriter(&packed)
+	if err := json.NewEncoder(out).Encode(r); err != nil {
+		return nil, err
+	}
+	err := out.Close()
+	return packed.Bytes(), err
+}
+
+// Unpack is Invalid for what Pack did not make.
+func Unpack(packed []byte) ([]byte, error) {
+	in, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "it is no packed record: %w", err)
+	}
+	text, err := io.ReadAll(io.LimitReader(in, MaxRecord+1))
+	switch {
+	case err != nil:
+		return nil, fault.New(fault.Invalid, "it is no packed record: %w", err)
+	case len(text) > MaxRecord:
+		return nil, fault.New(fault.Invalid, "it has more than %d bytes", MaxRecord)
+	}
+	return text, nil
 }
 
 // IsRecord reports whether a file says that it is one.

@@ -23,6 +23,112 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+type GetJudgementRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Partition string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
+	// As a verdict of a run names it.
+	Record        string `protobuf:"bytes,2,opt,name=record" json:"record,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetJudgementRequest) Reset() {
+	*x = GetJudgementRequest{}
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetJudgementRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetJudgementRequest) ProtoMessage() {}
+
+func (x *GetJudgementRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetJudgementRequest.ProtoReflect.Descriptor instead.
+func (*GetJudgementRequest) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *GetJudgementRequest) GetPartition() string {
+	if x != nil {
+		return x.Partition
+	}
+	return ""
+}
+
+func (x *GetJudgementRequest) GetRecord() string {
+	if x != nil {
+		return x.Record
+	}
+	return ""
+}
+
+type GetJudgementResponse struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Content []byte                 `protobuf:"bytes,1,opt,name=content" json:"content,omitempty"`
+	// Of the whole record, in bytes.
+	Size          int64 `protobuf:"varint,2,opt,name=size" json:"size,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetJudgementResponse) Reset() {
+	*x = GetJudgementResponse{}
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetJudgementResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetJudgementResponse) ProtoMessage() {}
+
+func (x *GetJudgementResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetJudgementResponse.ProtoReflect.Descriptor instead.
+func (*GetJudgementResponse) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *GetJudgementResponse) GetContent() []byte {
+	if x != nil {
+		return x.Content
+	}
+	return nil
+}
+
+func (x *GetJudgementResponse) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
 // Rollout is one by its name.
 type Rollout struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
@@ -53,7 +159,7 @@ type Rollout struct {
 
 func (x *Rollout) Reset() {
 	*x = Rollout{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[0]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -65,7 +171,7 @@ func (x *Rollout) String() string {
 func (*Rollout) ProtoMessage() {}
 
 func (x *Rollout) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[0]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -78,7 +184,7 @@ func (x *Rollout) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rollout.ProtoReflect.Descriptor instead.
 func (*Rollout) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{0}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Rollout) GetPartition() string {
@@ -223,7 +329,7 @@ type RolloutRun struct {
 
 func (x *RolloutRun) Reset() {
 	*x = RolloutRun{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[1]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -235,7 +341,7 @@ func (x *RolloutRun) String() string {
 func (*RolloutRun) ProtoMessage() {}
 
 func (x *RolloutRun) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[1]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -248,7 +354,7 @@ func (x *RolloutRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RolloutRun.ProtoReflect.Descriptor instead.
 func (*RolloutRun) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{1}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *RolloutRun) GetRun() uint64 {
@@ -427,7 +533,7 @@ type RolloutStage struct {
 
 func (x *RolloutStage) Reset() {
 	*x = RolloutStage{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[2]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -439,7 +545,7 @@ func (x *RolloutStage) String() string {
 func (*RolloutStage) ProtoMessage() {}
 
 func (x *RolloutStage) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[2]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -452,7 +558,7 @@ func (x *RolloutStage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RolloutStage.ProtoReflect.Descriptor instead.
 func (*RolloutStage) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{2}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *RolloutStage) GetName() string {
@@ -535,7 +641,7 @@ type RolloutAsset struct {
 
 func (x *RolloutAsset) Reset() {
 	*x = RolloutAsset{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[3]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -547,7 +653,7 @@ func (x *RolloutAsset) String() string {
 func (*RolloutAsset) ProtoMessage() {}
 
 func (x *RolloutAsset) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[3]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -560,7 +666,7 @@ func (x *RolloutAsset) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RolloutAsset.ProtoReflect.Descriptor instead.
 func (*RolloutAsset) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{3}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *RolloutAsset) GetAsset() string {
@@ -601,7 +707,7 @@ type RolloutVerdict struct {
 	Reason  string                 `protobuf:"bytes,4,opt,name=reason" json:"reason,omitempty"`
 	At      *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=at" json:"at,omitempty"`
 	Metrics []*RolloutMetric       `protobuf:"bytes,6,rep,name=metrics" json:"metrics,omitempty"`
-	// The name of the blob with the raw data; empty: there is none.
+	// The name of the record with the raw data, for GetJudgement; empty: there is none.
 	Record        string `protobuf:"bytes,7,opt,name=record" json:"record,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -609,7 +715,7 @@ type RolloutVerdict struct {
 
 func (x *RolloutVerdict) Reset() {
 	*x = RolloutVerdict{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[4]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -621,7 +727,7 @@ func (x *RolloutVerdict) String() string {
 func (*RolloutVerdict) ProtoMessage() {}
 
 func (x *RolloutVerdict) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[4]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -634,7 +740,7 @@ func (x *RolloutVerdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RolloutVerdict.ProtoReflect.Descriptor instead.
 func (*RolloutVerdict) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{4}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *RolloutVerdict) GetValidation() string {
@@ -700,7 +806,7 @@ type RolloutMetric struct {
 
 func (x *RolloutMetric) Reset() {
 	*x = RolloutMetric{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[5]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -712,7 +818,7 @@ func (x *RolloutMetric) String() string {
 func (*RolloutMetric) ProtoMessage() {}
 
 func (x *RolloutMetric) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[5]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -725,7 +831,7 @@ func (x *RolloutMetric) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RolloutMetric.ProtoReflect.Descriptor instead.
 func (*RolloutMetric) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{5}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *RolloutMetric) GetName() string {
@@ -768,18 +874,23 @@ type RolloutEdit struct {
 	Document string                 `protobuf:"bytes,1,opt,name=document" json:"document,omitempty"`
 	Pointer  string                 `protobuf:"bytes,2,opt,name=pointer" json:"pointer,omitempty"`
 	// In JSON; empty: it had none.
-	Before   string                 `protobuf:"bytes,3,opt,name=before" json:"before,omitempty"`
-	Revision string                 `protobuf:"bytes,4,opt,name=revision" json:"revision,omitempty"`
-	At       *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=at" json:"at,omitempty"`
+	Before string `protobuf:"bytes,3,opt,name=before" json:"before,omitempty"`
+	// Of the document, that has the new value; empty: none is known to.
+	Revision string `protobuf:"bytes,4,opt,name=revision" json:"revision,omitempty"`
+	// When it was let go on; unset: it was not yet, but an earlier run had set it, or
+	// somebody else did.
+	At *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=at" json:"at,omitempty"`
 	// Who set it to something else since; empty: nobody.
-	Changed       string `protobuf:"bytes,6,opt,name=changed" json:"changed,omitempty"`
+	Changed string `protobuf:"bytes,6,opt,name=changed" json:"changed,omitempty"`
+	// The incarnation that had the new value first; empty: none has.
+	Landed        string `protobuf:"bytes,7,opt,name=landed" json:"landed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RolloutEdit) Reset() {
 	*x = RolloutEdit{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[6]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -791,7 +902,7 @@ func (x *RolloutEdit) String() string {
 func (*RolloutEdit) ProtoMessage() {}
 
 func (x *RolloutEdit) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[6]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -804,7 +915,7 @@ func (x *RolloutEdit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RolloutEdit.ProtoReflect.Descriptor instead.
 func (*RolloutEdit) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{6}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *RolloutEdit) GetDocument() string {
@@ -849,6 +960,13 @@ func (x *RolloutEdit) GetChanged() string {
 	return ""
 }
 
+func (x *RolloutEdit) GetLanded() string {
+	if x != nil {
+		return x.Landed
+	}
+	return ""
+}
+
 type RolloutEvent struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	At    *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=at" json:"at,omitempty"`
@@ -862,7 +980,7 @@ type RolloutEvent struct {
 
 func (x *RolloutEvent) Reset() {
 	*x = RolloutEvent{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[7]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -874,7 +992,7 @@ func (x *RolloutEvent) String() string {
 func (*RolloutEvent) ProtoMessage() {}
 
 func (x *RolloutEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[7]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -887,7 +1005,7 @@ func (x *RolloutEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RolloutEvent.ProtoReflect.Descriptor instead.
 func (*RolloutEvent) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{7}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *RolloutEvent) GetAt() *timestamppb.Timestamp {
@@ -937,7 +1055,7 @@ type RolloutOrder struct {
 
 func (x *RolloutOrder) Reset() {
 	*x = RolloutOrder{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[8]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -949,7 +1067,7 @@ func (x *RolloutOrder) String() string {
 func (*RolloutOrder) ProtoMessage() {}
 
 func (x *RolloutOrder) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[8]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -962,7 +1080,7 @@ func (x *RolloutOrder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RolloutOrder.ProtoReflect.Descriptor instead.
 func (*RolloutOrder) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{8}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *RolloutOrder) GetPartition() string {
@@ -1030,7 +1148,7 @@ type ListRolloutsRequest struct {
 
 func (x *ListRolloutsRequest) Reset() {
 	*x = ListRolloutsRequest{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[9]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1042,7 +1160,7 @@ func (x *ListRolloutsRequest) String() string {
 func (*ListRolloutsRequest) ProtoMessage() {}
 
 func (x *ListRolloutsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[9]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1055,7 +1173,7 @@ func (x *ListRolloutsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRolloutsRequest.ProtoReflect.Descriptor instead.
 func (*ListRolloutsRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{9}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ListRolloutsRequest) GetPartition() string {
@@ -1075,7 +1193,7 @@ type ListRolloutsResponse struct {
 
 func (x *ListRolloutsResponse) Reset() {
 	*x = ListRolloutsResponse{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[10]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1087,7 +1205,7 @@ func (x *ListRolloutsResponse) String() string {
 func (*ListRolloutsResponse) ProtoMessage() {}
 
 func (x *ListRolloutsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[10]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1100,7 +1218,7 @@ func (x *ListRolloutsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRolloutsResponse.ProtoReflect.Descriptor instead.
 func (*ListRolloutsResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{10}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ListRolloutsResponse) GetRollouts() []*Rollout {
@@ -1124,7 +1242,7 @@ type ListRunsRequest struct {
 
 func (x *ListRunsRequest) Reset() {
 	*x = ListRunsRequest{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[11]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1136,7 +1254,7 @@ func (x *ListRunsRequest) String() string {
 func (*ListRunsRequest) ProtoMessage() {}
 
 func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[11]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1149,7 +1267,7 @@ func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListRunsRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{11}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListRunsRequest) GetPartition() string {
@@ -1191,7 +1309,7 @@ type ListRunsResponse struct {
 
 func (x *ListRunsResponse) Reset() {
 	*x = ListRunsResponse{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[12]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1203,7 +1321,7 @@ func (x *ListRunsResponse) String() string {
 func (*ListRunsResponse) ProtoMessage() {}
 
 func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[12]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1216,7 +1334,7 @@ func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListRunsResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{12}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListRunsResponse) GetRuns() []*RolloutRun {
@@ -1245,7 +1363,7 @@ type GetRolloutRequest struct {
 
 func (x *GetRolloutRequest) Reset() {
 	*x = GetRolloutRequest{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[13]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1257,7 +1375,7 @@ func (x *GetRolloutRequest) String() string {
 func (*GetRolloutRequest) ProtoMessage() {}
 
 func (x *GetRolloutRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[13]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1270,7 +1388,7 @@ func (x *GetRolloutRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRolloutRequest.ProtoReflect.Descriptor instead.
 func (*GetRolloutRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{13}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *GetRolloutRequest) GetPartition() string {
@@ -1303,7 +1421,7 @@ type GetRolloutResponse struct {
 
 func (x *GetRolloutResponse) Reset() {
 	*x = GetRolloutResponse{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[14]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1315,7 +1433,7 @@ func (x *GetRolloutResponse) String() string {
 func (*GetRolloutResponse) ProtoMessage() {}
 
 func (x *GetRolloutResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[14]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1328,7 +1446,7 @@ func (x *GetRolloutResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRolloutResponse.ProtoReflect.Descriptor instead.
 func (*GetRolloutResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{14}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *GetRolloutResponse) GetRollout() *Rollout {
@@ -1350,7 +1468,7 @@ type WatchRolloutRequest struct {
 
 func (x *WatchRolloutRequest) Reset() {
 	*x = WatchRolloutRequest{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[15]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1362,7 +1480,7 @@ func (x *WatchRolloutRequest) String() string {
 func (*WatchRolloutRequest) ProtoMessage() {}
 
 func (x *WatchRolloutRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[15]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1375,7 +1493,7 @@ func (x *WatchRolloutRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRolloutRequest.ProtoReflect.Descriptor instead.
 func (*WatchRolloutRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{15}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *WatchRolloutRequest) GetPartition() string {
@@ -1408,7 +1526,7 @@ type WatchRolloutResponse struct {
 
 func (x *WatchRolloutResponse) Reset() {
 	*x = WatchRolloutResponse{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[16]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1420,7 +1538,7 @@ func (x *WatchRolloutResponse) String() string {
 func (*WatchRolloutResponse) ProtoMessage() {}
 
 func (x *WatchRolloutResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[16]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1433,7 +1551,7 @@ func (x *WatchRolloutResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRolloutResponse.ProtoReflect.Descriptor instead.
 func (*WatchRolloutResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{16}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *WatchRolloutResponse) GetRollout() *Rollout {
@@ -1458,7 +1576,7 @@ type OrderRolloutRequest struct {
 
 func (x *OrderRolloutRequest) Reset() {
 	*x = OrderRolloutRequest{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[17]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1470,7 +1588,7 @@ func (x *OrderRolloutRequest) String() string {
 func (*OrderRolloutRequest) ProtoMessage() {}
 
 func (x *OrderRolloutRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[17]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1483,7 +1601,7 @@ func (x *OrderRolloutRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OrderRolloutRequest.ProtoReflect.Descriptor instead.
 func (*OrderRolloutRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{17}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *OrderRolloutRequest) GetPartition() string {
@@ -1532,7 +1650,7 @@ type OrderRolloutResponse struct {
 
 func (x *OrderRolloutResponse) Reset() {
 	*x = OrderRolloutResponse{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[18]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1544,7 +1662,7 @@ func (x *OrderRolloutResponse) String() string {
 func (*OrderRolloutResponse) ProtoMessage() {}
 
 func (x *OrderRolloutResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[18]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1557,7 +1675,7 @@ func (x *OrderRolloutResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OrderRolloutResponse.ProtoReflect.Descriptor instead.
 func (*OrderRolloutResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{18}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *OrderRolloutResponse) GetOrder() *RolloutOrder {
@@ -1589,7 +1707,7 @@ type PlanRolloutRequest struct {
 
 func (x *PlanRolloutRequest) Reset() {
 	*x = PlanRolloutRequest{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[19]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1601,7 +1719,7 @@ func (x *PlanRolloutRequest) String() string {
 func (*PlanRolloutRequest) ProtoMessage() {}
 
 func (x *PlanRolloutRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[19]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1614,7 +1732,7 @@ func (x *PlanRolloutRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanRolloutRequest.ProtoReflect.Descriptor instead.
 func (*PlanRolloutRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{19}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *PlanRolloutRequest) GetPartition() string {
@@ -1665,7 +1783,7 @@ type PlanRolloutResponse struct {
 
 func (x *PlanRolloutResponse) Reset() {
 	*x = PlanRolloutResponse{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[20]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1677,7 +1795,7 @@ func (x *PlanRolloutResponse) String() string {
 func (*PlanRolloutResponse) ProtoMessage() {}
 
 func (x *PlanRolloutResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[20]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1690,7 +1808,7 @@ func (x *PlanRolloutResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanRolloutResponse.ProtoReflect.Descriptor instead.
 func (*PlanRolloutResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{20}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *PlanRolloutResponse) GetRollout() *Rollout {
@@ -1760,7 +1878,7 @@ type RolloutStep struct {
 
 func (x *RolloutStep) Reset() {
 	*x = RolloutStep{}
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[21]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1772,7 +1890,7 @@ func (x *RolloutStep) String() string {
 func (*RolloutStep) ProtoMessage() {}
 
 func (x *RolloutStep) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_rollout_proto_msgTypes[21]
+	mi := &file_lehr_api_v1_rollout_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1785,7 +1903,7 @@ func (x *RolloutStep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RolloutStep.ProtoReflect.Descriptor instead.
 func (*RolloutStep) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{21}
+	return file_lehr_api_v1_rollout_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *RolloutStep) GetStage() string {
@@ -1834,7 +1952,13 @@ var File_lehr_api_v1_rollout_proto protoreflect.FileDescriptor
 
 const file_lehr_api_v1_rollout_proto_rawDesc = "" +
 	"\n" +
-	"\x19lehr/api/v1/rollout.proto\x12\vlehr.api.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18lehr/api/v1/access.proto\x1a\x18lehr/api/v1/values.proto\"\x96\x03\n" +
+	"\x19lehr/api/v1/rollout.proto\x12\vlehr.api.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18lehr/api/v1/access.proto\x1a\x18lehr/api/v1/values.proto\"K\n" +
+	"\x13GetJudgementRequest\x12\x1c\n" +
+	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x16\n" +
+	"\x06record\x18\x02 \x01(\tR\x06record\"D\n" +
+	"\x14GetJudgementResponse\x12\x18\n" +
+	"\acontent\x18\x01 \x01(\fR\acontent\x12\x12\n" +
+	"\x04size\x18\x02 \x01(\x03R\x04size\"\x96\x03\n" +
 	"\aRollout\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
@@ -1906,14 +2030,15 @@ const file_lehr_api_v1_rollout_proto_rawDesc = "" +
 	"\x06result\x18\x02 \x01(\tR\x06result\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x16\n" +
 	"\x06values\x18\x04 \x03(\x01R\x06values\x12\x1a\n" +
-	"\bbaseline\x18\x05 \x03(\x01R\bbaseline\"\xbd\x01\n" +
+	"\bbaseline\x18\x05 \x03(\x01R\bbaseline\"\xd5\x01\n" +
 	"\vRolloutEdit\x12\x1a\n" +
 	"\bdocument\x18\x01 \x01(\tR\bdocument\x12\x18\n" +
 	"\apointer\x18\x02 \x01(\tR\apointer\x12\x16\n" +
 	"\x06before\x18\x03 \x01(\tR\x06before\x12\x1a\n" +
 	"\brevision\x18\x04 \x01(\tR\brevision\x12*\n" +
 	"\x02at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x18\n" +
-	"\achanged\x18\x06 \x01(\tR\achanged\"\x86\x01\n" +
+	"\achanged\x18\x06 \x01(\tR\achanged\x12\x16\n" +
+	"\x06landed\x18\a \x01(\tR\x06landed\"\x86\x01\n" +
 	"\fRolloutEvent\x12*\n" +
 	"\x02at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\"\n" +
 	"\x02by\x18\x02 \x01(\v2\x12.lehr.api.v1.ActorR\x02by\x12\x12\n" +
@@ -1980,13 +2105,14 @@ const file_lehr_api_v1_rollout_proto_rawDesc = "" +
 	"\x05count\x18\x03 \x01(\x03R\x05count\x12*\n" +
 	"\x02at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x14\n" +
 	"\x05waits\x18\x05 \x01(\tR\x05waits\x12\x14\n" +
-	"\x05later\x18\x06 \x01(\bR\x05later2\xb7\x04\n" +
+	"\x05later\x18\x06 \x01(\bR\x05later2\x98\x05\n" +
 	"\x0eRolloutService\x12]\n" +
 	"\fListRollouts\x12 .lehr.api.v1.ListRolloutsRequest\x1a!.lehr.api.v1.ListRolloutsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12Q\n" +
 	"\bListRuns\x12\x1c.lehr.api.v1.ListRunsRequest\x1a\x1d.lehr.api.v1.ListRunsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12W\n" +
 	"\n" +
 	"GetRollout\x12\x1e.lehr.api.v1.GetRolloutRequest\x1a\x1f.lehr.api.v1.GetRolloutResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12_\n" +
-	"\fWatchRollout\x12 .lehr.api.v1.WatchRolloutRequest\x1a!.lehr.api.v1.WatchRolloutResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x010\x01\x12Z\n" +
+	"\fWatchRollout\x12 .lehr.api.v1.WatchRolloutRequest\x1a!.lehr.api.v1.WatchRolloutResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x010\x01\x12_\n" +
+	"\fGetJudgement\x12 .lehr.api.v1.GetJudgementRequest\x1a!.lehr.api.v1.GetJudgementResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x010\x01\x12Z\n" +
 	"\vPlanRollout\x12\x1f.lehr.api.v1.PlanRolloutRequest\x1a .lehr.api.v1.PlanRolloutResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12]\n" +
 	"\fOrderRollout\x12 .lehr.api.v1.OrderRolloutRequest\x1a!.lehr.api.v1.OrderRolloutResponse\"\b\xda\xe4\x19\x04\b\x04\x10\x01B%Z\x1elehr.dev/gen/lehr/api/v1;apipb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
 
@@ -2002,82 +2128,86 @@ func file_lehr_api_v1_rollout_proto_rawDescGZIP() []byte {
 	return file_lehr_api_v1_rollout_proto_rawDescData
 }
 
-var file_lehr_api_v1_rollout_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_lehr_api_v1_rollout_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_lehr_api_v1_rollout_proto_goTypes = []any{
-	(*Rollout)(nil),               // 0: lehr.api.v1.Rollout
-	(*RolloutRun)(nil),            // 1: lehr.api.v1.RolloutRun
-	(*RolloutStage)(nil),          // 2: lehr.api.v1.RolloutStage
-	(*RolloutAsset)(nil),          // 3: lehr.api.v1.RolloutAsset
-	(*RolloutVerdict)(nil),        // 4: lehr.api.v1.RolloutVerdict
-	(*RolloutMetric)(nil),         // 5: lehr.api.v1.RolloutMetric
-	(*RolloutEdit)(nil),           // 6: lehr.api.v1.RolloutEdit
-	(*RolloutEvent)(nil),          // 7: lehr.api.v1.RolloutEvent
-	(*RolloutOrder)(nil),          // 8: lehr.api.v1.RolloutOrder
-	(*ListRolloutsRequest)(nil),   // 9: lehr.api.v1.ListRolloutsRequest
-	(*ListRolloutsResponse)(nil),  // 10: lehr.api.v1.ListRolloutsResponse
-	(*ListRunsRequest)(nil),       // 11: lehr.api.v1.ListRunsRequest
-	(*ListRunsResponse)(nil),      // 12: lehr.api.v1.ListRunsResponse
-	(*GetRolloutRequest)(nil),     // 13: lehr.api.v1.GetRolloutRequest
-	(*GetRolloutResponse)(nil),    // 14: lehr.api.v1.GetRolloutResponse
-	(*WatchRolloutRequest)(nil),   // 15: lehr.api.v1.WatchRolloutRequest
-	(*WatchRolloutResponse)(nil),  // 16: lehr.api.v1.WatchRolloutResponse
-	(*OrderRolloutRequest)(nil),   // 17: lehr.api.v1.OrderRolloutRequest
-	(*OrderRolloutResponse)(nil),  // 18: lehr.api.v1.OrderRolloutResponse
-	(*PlanRolloutRequest)(nil),    // 19: lehr.api.v1.PlanRolloutRequest
-	(*PlanRolloutResponse)(nil),   // 20: lehr.api.v1.PlanRolloutResponse
-	(*RolloutStep)(nil),           // 21: lehr.api.v1.RolloutStep
-	(*timestamppb.Timestamp)(nil), // 22: google.protobuf.Timestamp
-	(*Actor)(nil),                 // 23: lehr.api.v1.Actor
-	(*durationpb.Duration)(nil),   // 24: google.protobuf.Duration
+	(*GetJudgementRequest)(nil),   // 0: lehr.api.v1.GetJudgementRequest
+	(*GetJudgementResponse)(nil),  // 1: lehr.api.v1.GetJudgementResponse
+	(*Rollout)(nil),               // 2: lehr.api.v1.Rollout
+	(*RolloutRun)(nil),            // 3: lehr.api.v1.RolloutRun
+	(*RolloutStage)(nil),          // 4: lehr.api.v1.RolloutStage
+	(*RolloutAsset)(nil),          // 5: lehr.api.v1.RolloutAsset
+	(*RolloutVerdict)(nil),        // 6: lehr.api.v1.RolloutVerdict
+	(*RolloutMetric)(nil),         // 7: lehr.api.v1.RolloutMetric
+	(*RolloutEdit)(nil),           // 8: lehr.api.v1.RolloutEdit
+	(*RolloutEvent)(nil),          // 9: lehr.api.v1.RolloutEvent
+	(*RolloutOrder)(nil),          // 10: lehr.api.v1.RolloutOrder
+	(*ListRolloutsRequest)(nil),   // 11: lehr.api.v1.ListRolloutsRequest
+	(*ListRolloutsResponse)(nil),  // 12: lehr.api.v1.ListRolloutsResponse
+	(*ListRunsRequest)(nil),       // 13: lehr.api.v1.ListRunsRequest
+	(*ListRunsResponse)(nil),      // 14: lehr.api.v1.ListRunsResponse
+	(*GetRolloutRequest)(nil),     // 15: lehr.api.v1.GetRolloutRequest
+	(*GetRolloutResponse)(nil),    // 16: lehr.api.v1.GetRolloutResponse
+	(*WatchRolloutRequest)(nil),   // 17: lehr.api.v1.WatchRolloutRequest
+	(*WatchRolloutResponse)(nil),  // 18: lehr.api.v1.WatchRolloutResponse
+	(*OrderRolloutRequest)(nil),   // 19: lehr.api.v1.OrderRolloutRequest
+	(*OrderRolloutResponse)(nil),  // 20: lehr.api.v1.OrderRolloutResponse
+	(*PlanRolloutRequest)(nil),    // 21: lehr.api.v1.PlanRolloutRequest
+	(*PlanRolloutResponse)(nil),   // 22: lehr.api.v1.PlanRolloutResponse
+	(*RolloutStep)(nil),           // 23: lehr.api.v1.RolloutStep
+	(*timestamppb.Timestamp)(nil), // 24: google.protobuf.Timestamp
+	(*Actor)(nil),                 // 25: lehr.api.v1.Actor
+	(*durationpb.Duration)(nil),   // 26: google.protobuf.Duration
 }
 var file_lehr_api_v1_rollout_proto_depIdxs = []int32{
-	1,  // 0: lehr.api.v1.Rollout.run:type_name -> lehr.api.v1.RolloutRun
-	8,  // 1: lehr.api.v1.Rollout.pending:type_name -> lehr.api.v1.RolloutOrder
-	22, // 2: lehr.api.v1.RolloutRun.began:type_name -> google.protobuf.Timestamp
-	22, // 3: lehr.api.v1.RolloutRun.ended:type_name -> google.protobuf.Timestamp
-	23, // 4: lehr.api.v1.RolloutRun.by:type_name -> lehr.api.v1.Actor
-	6,  // 5: lehr.api.v1.RolloutRun.edits:type_name -> lehr.api.v1.RolloutEdit
-	2,  // 6: lehr.api.v1.RolloutRun.stages:type_name -> lehr.api.v1.RolloutStage
-	22, // 7: lehr.api.v1.RolloutRun.next:type_name -> google.protobuf.Timestamp
-	4,  // 8: lehr.api.v1.RolloutRun.verdicts:type_name -> lehr.api.v1.RolloutVerdict
-	7,  // 9: lehr.api.v1.RolloutRun.events:type_name -> lehr.api.v1.RolloutEvent
-	22, // 10: lehr.api.v1.RolloutStage.began:type_name -> google.protobuf.Timestamp
-	22, // 11: lehr.api.v1.RolloutStage.ended:type_name -> google.protobuf.Timestamp
-	3,  // 12: lehr.api.v1.RolloutStage.assets:type_name -> lehr.api.v1.RolloutAsset
-	24, // 13: lehr.api.v1.RolloutAsset.healthy:type_name -> google.protobuf.Duration
-	24, // 14: lehr.api.v1.RolloutAsset.soak:type_name -> google.protobuf.Duration
-	22, // 15: lehr.api.v1.RolloutVerdict.at:type_name -> google.protobuf.Timestamp
-	5,  // 16: lehr.api.v1.RolloutVerdict.metrics:type_name -> lehr.api.v1.RolloutMetric
-	22, // 17: lehr.api.v1.RolloutEdit.at:type_name -> google.protobuf.Timestamp
-	22, // 18: lehr.api.v1.RolloutEvent.at:type_name -> google.protobuf.Timestamp
-	23, // 19: lehr.api.v1.RolloutEvent.by:type_name -> lehr.api.v1.Actor
-	23, // 20: lehr.api.v1.RolloutOrder.by:type_name -> lehr.api.v1.Actor
-	22, // 21: lehr.api.v1.RolloutOrder.at:type_name -> google.protobuf.Timestamp
-	0,  // 22: lehr.api.v1.ListRolloutsResponse.rollouts:type_name -> lehr.api.v1.Rollout
-	1,  // 23: lehr.api.v1.ListRunsResponse.runs:type_name -> lehr.api.v1.RolloutRun
-	0,  // 24: lehr.api.v1.GetRolloutResponse.rollout:type_name -> lehr.api.v1.Rollout
-	0,  // 25: lehr.api.v1.WatchRolloutResponse.rollout:type_name -> lehr.api.v1.Rollout
-	8,  // 26: lehr.api.v1.OrderRolloutResponse.order:type_name -> lehr.api.v1.RolloutOrder
-	0,  // 27: lehr.api.v1.OrderRolloutResponse.rollout:type_name -> lehr.api.v1.Rollout
-	24, // 28: lehr.api.v1.PlanRolloutRequest.takes:type_name -> google.protobuf.Duration
-	0,  // 29: lehr.api.v1.PlanRolloutResponse.rollout:type_name -> lehr.api.v1.Rollout
-	21, // 30: lehr.api.v1.PlanRolloutResponse.steps:type_name -> lehr.api.v1.RolloutStep
-	24, // 31: lehr.api.v1.PlanRolloutResponse.takes:type_name -> google.protobuf.Duration
-	22, // 32: lehr.api.v1.RolloutStep.at:type_name -> google.protobuf.Timestamp
-	9,  // 33: lehr.api.v1.RolloutService.ListRollouts:input_type -> lehr.api.v1.ListRolloutsRequest
-	11, // 34: lehr.api.v1.RolloutService.ListRuns:input_type -> lehr.api.v1.ListRunsRequest
-	13, // 35: lehr.api.v1.RolloutService.GetRollout:input_type -> lehr.api.v1.GetRolloutRequest
-	15, // 36: lehr.api.v1.RolloutService.WatchRollout:input_type -> lehr.api.v1.WatchRolloutRequest
-	19, // 37: lehr.api.v1.RolloutService.PlanRollout:input_type -> lehr.api.v1.PlanRolloutRequest
-	17, // 38: lehr.api.v1.RolloutService.OrderRollout:input_type -> lehr.api.v1.OrderRolloutRequest
-	10, // 39: lehr.api.v1.RolloutService.ListRollouts:output_type -> lehr.api.v1.ListRolloutsResponse
-	12, // 40: lehr.api.v1.RolloutService.ListRuns:output_type -> lehr.api.v1.ListRunsResponse
-	14, // 41: lehr.api.v1.RolloutService.GetRollout:output_type -> lehr.api.v1.GetRolloutResponse
-	16, // 42: lehr.api.v1.RolloutService.WatchRollout:output_type -> lehr.api.v1.WatchRolloutResponse
-	20, // 43: lehr.api.v1.RolloutService.PlanRollout:output_type -> lehr.api.v1.PlanRolloutResponse
-	18, // 44: lehr.api.v1.RolloutService.OrderRollout:output_type -> lehr.api.v1.OrderRolloutResponse
-	39, // [39:45] is the sub-list for method output_type
-	33, // [33:39] is the sub-list for method input_type
+	3,  // 0: lehr.api.v1.Rollout.run:type_name -> lehr.api.v1.RolloutRun
+	10, // 1: lehr.api.v1.Rollout.pending:type_name -> lehr.api.v1.RolloutOrder
+	24, // 2: lehr.api.v1.RolloutRun.began:type_name -> google.protobuf.Timestamp
+	24, // 3: lehr.api.v1.RolloutRun.ended:type_name -> google.protobuf.Timestamp
+	25, // 4: lehr.api.v1.RolloutRun.by:type_name -> lehr.api.v1.Actor
+	8,  // 5: lehr.api.v1.RolloutRun.edits:type_name -> lehr.api.v1.RolloutEdit
+	4,  // 6: lehr.api.v1.RolloutRun.stages:type_name -> lehr.api.v1.RolloutStage
+	24, // 7: lehr.api.v1.RolloutRun.next:type_name -> google.protobuf.Timestamp
+	6,  // 8: lehr.api.v1.RolloutRun.verdicts:type_name -> lehr.api.v1.RolloutVerdict
+	9,  // 9: lehr.api.v1.RolloutRun.events:type_name -> lehr.api.v1.RolloutEvent
+	24, // 10: lehr.api.v1.RolloutStage.began:type_name -> google.protobuf.Timestamp
+	24, // 11: lehr.api.v1.RolloutStage.ended:type_name -> google.protobuf.Timestamp
+	5,  // 12: lehr.api.v1.RolloutStage.assets:type_name -> lehr.api.v1.RolloutAsset
+	26, // 13: lehr.api.v1.RolloutAsset.healthy:type_name -> google.protobuf.Duration
+	26, // 14: lehr.api.v1.RolloutAsset.soak:type_name -> google.protobuf.Duration
+	24, // 15: lehr.api.v1.RolloutVerdict.at:type_name -> google.protobuf.Timestamp
+	7,  // 16: lehr.api.v1.RolloutVerdict.metrics:type_name -> lehr.api.v1.RolloutMetric
+	24, // 17: lehr.api.v1.RolloutEdit.at:type_name -> google.protobuf.Timestamp
+	24, // 18: lehr.api.v1.RolloutEvent.at:type_name -> google.protobuf.Timestamp
+	25, // 19: lehr.api.v1.RolloutEvent.by:type_name -> lehr.api.v1.Actor
+	25, // 20: lehr.api.v1.RolloutOrder.by:type_name -> lehr.api.v1.Actor
+	24, // 21: lehr.api.v1.RolloutOrder.at:type_name -> google.protobuf.Timestamp
+	2,  // 22: lehr.api.v1.ListRolloutsResponse.rollouts:type_name -> lehr.api.v1.Rollout
+	3,  // 23: lehr.api.v1.ListRunsResponse.runs:type_name -> lehr.api.v1.RolloutRun
+	2,  // 24: lehr.api.v1.GetRolloutResponse.rollout:type_name -> lehr.api.v1.Rollout
+	2,  // 25: lehr.api.v1.WatchRolloutResponse.rollout:type_name -> lehr.api.v1.Rollout
+	10, // 26: lehr.api.v1.OrderRolloutResponse.order:type_name -> lehr.api.v1.RolloutOrder
+	2,  // 27: lehr.api.v1.OrderRolloutResponse.rollout:type_name -> lehr.api.v1.Rollout
+	26, // 28: lehr.api.v1.PlanRolloutRequest.takes:type_name -> google.protobuf.Duration
+	2,  // 29: lehr.api.v1.PlanRolloutResponse.rollout:type_name -> lehr.api.v1.Rollout
+	23, // 30: lehr.api.v1.PlanRolloutResponse.steps:type_name -> lehr.api.v1.RolloutStep
+	26, // 31: lehr.api.v1.PlanRolloutResponse.takes:type_name -> google.protobuf.Duration
+	24, // 32: lehr.api.v1.RolloutStep.at:type_name -> google.protobuf.Timestamp
+	11, // 33: lehr.api.v1.RolloutService.ListRollouts:input_type -> lehr.api.v1.ListRolloutsRequest
+	13, // 34: lehr.api.v1.RolloutService.ListRuns:input_type -> lehr.api.v1.ListRunsRequest
+	15, // 35: lehr.api.v1.RolloutService.GetRollout:input_type -> lehr.api.v1.GetRolloutRequest
+	17, // 36: lehr.api.v1.RolloutService.WatchRollout:input_type -> lehr.api.v1.WatchRolloutRequest
+	0,  // 37: lehr.api.v1.RolloutService.GetJudgement:input_type -> lehr.api.v1.GetJudgementRequest
+	21, // 38: lehr.api.v1.RolloutService.PlanRollout:input_type -> lehr.api.v1.PlanRolloutRequest
+	19, // 39: lehr.api.v1.RolloutService.OrderRollout:input_type -> lehr.api.v1.OrderRolloutRequest
+	12, // 40: lehr.api.v1.RolloutService.ListRollouts:output_type -> lehr.api.v1.ListRolloutsResponse
+	14, // 41: lehr.api.v1.RolloutService.ListRuns:output_type -> lehr.api.v1.ListRunsResponse
+	16, // 42: lehr.api.v1.RolloutService.GetRollout:output_type -> lehr.api.v1.GetRolloutResponse
+	18, // 43: lehr.api.v1.RolloutService.WatchRollout:output_type -> lehr.api.v1.WatchRolloutResponse
+	1,  // 44: lehr.api.v1.RolloutService.GetJudgement:output_type -> lehr.api.v1.GetJudgementResponse
+	22, // 45: lehr.api.v1.RolloutService.PlanRollout:output_type -> lehr.api.v1.PlanRolloutResponse
+	20, // 46: lehr.api.v1.RolloutService.OrderRollout:output_type -> lehr.api.v1.OrderRolloutResponse
+	40, // [40:47] is the sub-list for method output_type
+	33, // [33:40] is the sub-list for method input_type
 	33, // [33:33] is the sub-list for extension type_name
 	33, // [33:33] is the sub-list for extension extendee
 	0,  // [0:33] is the sub-list for field type_name
@@ -2096,7 +2226,7 @@ func file_lehr_api_v1_rollout_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_api_v1_rollout_proto_rawDesc), len(file_lehr_api_v1_rollout_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   22,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -44,6 +44,9 @@ const (
 	// RolloutServiceWatchRolloutProcedure is the fully-qualified name of the RolloutService's
 	// WatchRollout RPC.
 	RolloutServiceWatchRolloutProcedure = "/lehr.api.v1.RolloutService/WatchRollout"
+	// RolloutServiceGetJudgementProcedure is the fully-qualified name of the RolloutService's
+	// GetJudgement RPC.
+	RolloutServiceGetJudgementProcedure = "/lehr.api.v1.RolloutService/GetJudgement"
 	// RolloutServicePlanRolloutProcedure is the fully-qualified name of the RolloutService's
 	// PlanRollout RPC.
 	RolloutServicePlanRolloutProcedure = "/lehr.api.v1.RolloutService/PlanRollout"
@@ -63,6 +66,9 @@ type RolloutServiceClient interface {
 	GetRollout(context.Context, *v1.GetRolloutRequest) (*v1.GetRolloutResponse, error)
 	// Sends what GetRollout answers, and again whenever it is something else.
 	WatchRollout(context.Context, *v1.WatchRolloutRequest) (*connect.ServerStreamForClient[v1.WatchRolloutResponse], error)
+	// Sends the record of a validation, in parts: its settings, samples and what was
+	// found, in JSON, packed by gzip.
+	GetJudgement(context.Context, *v1.GetJudgementRequest) (*connect.ServerStreamForClient[v1.GetJudgementResponse], error)
 	// How a rollout would go at the earliest. Nothing is changed.
 	PlanRollout(context.Context, *v1.PlanRolloutRequest) (*v1.PlanRolloutResponse, error)
 	// Keeps what a person asks of a rollout, which carries it out in its next step.
@@ -105,6 +111,12 @@ func NewRolloutServiceClient(httpClient connect.HTTPClient, baseURL string, opts
 			connect.WithSchema(rolloutServiceMethods.ByName("WatchRollout")),
 			connect.WithClientOptions(opts...),
 		),
+		getJudgement: connect.NewClient[v1.GetJudgementRequest, v1.GetJudgementResponse](
+			httpClient,
+			baseURL+RolloutServiceGetJudgementProcedure,
+			connect.WithSchema(rolloutServiceMethods.ByName("GetJudgement")),
+			connect.WithClientOptions(opts...),
+		),
 		planRollout: connect.NewClient[v1.PlanRolloutRequest, v1.PlanRolloutResponse](
 			httpClient,
 			baseURL+RolloutServicePlanRolloutProcedure,
@@ -126,6 +138,7 @@ type rolloutServiceClient struct {
 	listRuns     *connect.Client[v1.ListRunsRequest, v1.ListRunsResponse]
 	getRollout   *connect.Client[v1.GetRolloutRequest, v1.GetRolloutResponse]
 	watchRollout *connect.Client[v1.WatchRolloutRequest, v1.WatchRolloutResponse]
+	getJudgement *connect.Client[v1.GetJudgementRequest, v1.GetJudgementResponse]
 	planRollout  *connect.Client[v1.PlanRolloutRequest, v1.PlanRolloutResponse]
 	orderRollout *connect.Client[v1.OrderRolloutRequest, v1.OrderRolloutResponse]
 }
@@ -162,6 +175,11 @@ func (c *rolloutServiceClient) WatchRollout(ctx context.Context, req *v1.WatchRo
 	return c.watchRollout.CallServerStream(ctx, connect.NewRequest(req))
 }
 
+// GetJudgement calls lehr.api.v1.RolloutService.GetJudgement.
+func (c *rolloutServiceClient) GetJudgement(ctx context.Context, req *v1.GetJudgementRequest) (*connect.ServerStreamForClient[v1.GetJudgementResponse], error) {
+	return c.getJudgement.CallServerStream(ctx, connect.NewRequest(req))
+}
+
 // PlanRollout calls lehr.api.v1.RolloutService.PlanRollout.
 func (c *rolloutServiceClient) PlanRollout(ctx context.Context, req *v1.PlanRolloutRequest) (*v1.PlanRolloutResponse, error) {
 	response, err := c.planRollout.CallUnary(ctx, connect.NewRequest(req))
@@ -191,6 +209,9 @@ type RolloutServiceHandler interface {
 	GetRollout(context.Context, *v1.GetRolloutRequest) (*v1.GetRolloutResponse, error)
 	// Sends what GetRollout answers, and again whenever it is something else.
 	WatchRollout(context.Context, *v1.WatchRolloutRequest, *connect.ServerStream[v1.WatchRolloutResponse]) error
+	// Sends the record of a validation, in parts: its settings, samples and what was
+	// found, in JSON, packed by gzip.
+	GetJudgement(context.Context, *v1.GetJudgementRequest, *connect.ServerStream[v1.GetJudgementResponse]) error
 	// How a rollout would go at the earliest. Nothing is changed.
 	PlanRollout(context.Context, *v1.PlanRolloutRequest) (*v1.PlanRolloutResponse, error)
 	// Keeps what a person asks of a rollout, which carries it out in its next step.
@@ -229,6 +250,12 @@ func NewRolloutServiceHandler(svc RolloutServiceHandler, opts ...connect.Handler
 		connect.WithSchema(rolloutServiceMethods.ByName("WatchRollout")),
 		connect.WithHandlerOptions(opts...),
 	)
+	rolloutServiceGetJudgementHandler := connect.NewServerStreamHandlerSimple(
+		RolloutServiceGetJudgementProcedure,
+		svc.GetJudgement,
+		connect.WithSchema(rolloutServiceMethods.ByName("GetJudgement")),
+		connect.WithHandlerOptions(opts...),
+	)
 	rolloutServicePlanRolloutHandler := connect.NewUnaryHandlerSimple(
 		RolloutServicePlanRolloutProcedure,
 		svc.PlanRollout,
@@ -251,6 +278,8 @@ func NewRolloutServiceHandler(svc RolloutServiceHandler, opts ...connect.Handler
 			rolloutServiceGetRolloutHandler.ServeHTTP(w, r)
 		case RolloutServiceWatchRolloutProcedure:
 			rolloutServiceWatchRolloutHandler.ServeHTTP(w, r)
+		case RolloutServiceGetJudgementProcedure:
+			rolloutServiceGetJudgementHandler.ServeHTTP(w, r)
 		case RolloutServicePlanRolloutProcedure:
 			rolloutServicePlanRolloutHandler.ServeHTTP(w, r)
 		case RolloutServiceOrderRolloutProcedure:
@@ -278,6 +307,10 @@ func (UnimplementedRolloutServiceHandler) GetRollout(context.Context, *v1.GetRol
 
 func (UnimplementedRolloutServiceHandler) WatchRollout(context.Context, *v1.WatchRolloutRequest, *connect.ServerStream[v1.WatchRolloutResponse]) error {
 	return connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.RolloutService.WatchRollout is not implemented"))
+}
+
+func (UnimplementedRolloutServiceHandler) GetJudgement(context.Context, *v1.GetJudgementRequest, *connect.ServerStream[v1.GetJudgementResponse]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.RolloutService.GetJudgement is not implemented"))
 }
 
 func (UnimplementedRolloutServiceHandler) PlanRollout(context.Context, *v1.PlanRolloutRequest) (*v1.PlanRolloutResponse, error) {
