@@ -253,6 +253,24 @@ func TestBad(t *testing.T) {
 	}
 }
 
+// TestWhatNobodySawIsNoPatience: an asset of which nobody could tell anything for longer
+// than patience lasts, and that is ill when somebody can, has its patience still (S11).
+func TestWhatNobodySawIsNoPatience(t *testing.T) {
+	for name, before := range map[string]sight.Look{"broken plugin": broken, "health not told": mute} {
+		p := begun(t)
+		p.wait(2 * time.Second)
+		p.find(before, "a")
+		p.wait(time.Minute)
+		p.find(illness, "a")
+		p.wait(8 * time.Second)
+		if p.run.State != intent.RolloutRunning {
+			t.Errorf("%s: after 8 s of 10 the run is %s", name, p.run.State)
+		}
+		p.wait(4 * time.Second)
+		p.has(version{"a": "1"})
+	}
+}
+
 func TestBadIsLeftToAPerson(t *testing.T) {
 	p := begun(t)
 	p.said.OnBad = intentpb.Rollout_ON_BAD_STOP
