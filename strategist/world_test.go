@@ -219,23 +219,23 @@ func (w *world) start(anew bool) {
 }
 
 // assess answers for validations: by what the assets have, or not at all.
-func (w *world) assess(_ context.Context, of strategist.Assessing) (v intent.ValidationVerdict, next time.Time, err error) {
-	v = intent.ValidationVerdict{Result: "waiting", Reason: "too few samples", At: of.Now}
-	next = of.Now.Add(time.Second)
+func (w *world) assess(_ context.Context, of strategist.Assessing) (v strategist.Assessed, err error) {
+	v.ValidationVerdict = intent.ValidationVerdict{Result: "waiting", Reason: "too few samples", At: of.Now}
+	v.Next = of.Now.Add(time.Second)
 	lot := rand.New(rand.NewPCG(w.seed, of.Run.Run<<40|uint64(of.Changed.UnixNano()))).IntN(12)
 	lot = (lot + int(time.Since(of.Changed.Add(-w.skew)).Seconds())) % 12
 	switch {
 	case w.calm || lot < 7:
 		v.Result = "good"
 	case lot < 9:
-		return v, next, fault.New(fault.Unavailable, "prometheus is away")
+		return v, fault.New(fault.Unavailable, "prometheus is away")
 	case lot == 9:
 		v.Result = "inconclusive"
-		next = time.Time{}
+		v.Next = time.Time{}
 	case lot == 10:
 		v.Result = "bad"
 	}
-	return v, next, nil
+	return v, nil
 }
 
 // simulate runs a test in a bubble of virtual time.
