@@ -97,7 +97,7 @@ func TestWhatIsTurnedDownArrives(t *testing.T) {
 	a.Look = sight.Look{At: noon.Add(-2 * time.Second), Effective: a.Pinned, State: intent.StateWaiting, Waits: intent.WaitApproval, Health: intent.Healthy}
 	f := facts(a)
 	f.Assets[0].Seen = conduct.Decide(f).Seen["a"]
-	f.Assets[0].Look = sight.Look{At: noon.Add(-time.Second), Effective: a.Pinned, State: intent.StateInSync, Health: intent.HealthUnknown}
+	f.Assets[0].Look = sight.Look{At: noon.Add(-time.Second), Effective: a.Pinned, State: intent.StateInSync, Health: intent.HealthUnknown, Absent: true}
 	if seen := conduct.Decide(f).Seen["a"]; seen.Arrived.IsZero() {
 		t.Errorf("it is not there: %+v", seen)
 	}

@@ -46,11 +46,9 @@ func seen(a *Asset, content intent.Digest, pin intent.Pin, rollout string, now t
 		// like the first.
 		return a.follows(rollout, content, o.Selected)
 	}
-	// What is told before it is there is of what was there, and what is turned down
-	// tells nothing.
-	o.Tells = o.Tells || look.State == intent.StateInSync && (look.Health == intent.Healthy || look.Health == intent.Unhealthy)
+	o.Tells = o.Tells || look.Health == intent.Healthy || look.Health == intent.Unhealthy
 	switch {
-	case blind(look) || look.State == intent.StateInSync && o.Tells && look.Health != intent.Healthy && look.Health != intent.Unhealthy:
+	case blind(look) || look.State == intent.StateInSync && !look.Absent && o.Tells && look.Health != intent.Healthy && look.Health != intent.Unhealthy:
 		o.Seen = time.Time{} // Nobody knows how it is, neither well nor ill (S11).
 	case look.State == intent.StateInSync && look.Health == intent.Unhealthy:
 		o = ill(arrived(o, look.At), look.At, gap)
