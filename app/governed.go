@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/protobuf/proto"
 
 	"lehr.dev/annealing/enforcer"
 	"lehr.dev/fault"
@@ -163,8 +162,10 @@ func (p planning) loosenedRollouts(ctx context.Context, supposed *preview.Store,
 			found = append(found, fmt.Sprintf("the rollout %s is dropped", r.Name)+stays(r.Name))
 		case at < 0:
 			found = append(found, fmt.Sprintf("the rollout %s is dropped", r.Name))
-		case !proto.Equal(r, policies[1].Rollouts[at]):
-			found = append(found, fmt.Sprintf("the rollout %s is changed", r.Name))
+		default:
+			if less := course.Loosened(policies[0], policies[1], r.Name); len(less) > 0 {
+				found = append(found, fmt.Sprintf("the rollout %s asks for less: %s. What this changes of its assets waits until a person resumes the run that begins with it", r.Name, strings.Join(less, "; ")))
+			}
 		}
 	}
 	left, err := p.leaves(ctx, supposed, base, course.Same(policies[0], policies[1]), delta)

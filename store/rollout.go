@@ -12,6 +12,8 @@ type Governed = intent.Governed
 
 // RolloutStep is what a rollout does at once: all of it, or nothing.
 type RolloutStep struct {
+	// Rollout whose step it is; empty: Run's.
+	Rollout string
 	// Revision of the partition that it rests on: Conflict when that has moved.
 	Revision uint64
 	// Run as it is from now on: a new one, or the newest of its name; of no name:
@@ -26,7 +28,7 @@ type RolloutStep struct {
 	Observed []intent.Observation
 	Judged   []intent.Judgement
 	Forgiven []intent.Judgement
-	// Forget the observations of these assets by the run's rollout.
+	// Forget the rollout's observations of these assets.
 	Forget []intent.AssetID
 	// Event for the audit; empty: nothing is recorded but the pins.
 	Event intent.RolloutEvent

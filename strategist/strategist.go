@@ -249,19 +249,34 @@ func (s *Strategist) knows(j intent.Judgement) {
 	s.known[j.Asset][j.Effective] = j.Good
 }
 
+// readSeen reads what was seen of assets that are new to a rollout: after a start, or
+// where it takes them over from another.
+func (s *Strategist) readSeen(ctx context.Context, v *view, name string, st *state) error {
+	unknown := func(p intent.Pin) bool {
+		_, known := st.seen[p.Asset]
+		return !known
+	}
+	if !slices.ContainsFunc(v.pins[name], unknown) {
+		return nil
+	}
+	observed, err := s.Store.Observations(ctx, s.Partition, name)
+	for _, o := range observed {
+		if _, known := st.seen[o.Asset]; !known {
+			st.stored[o.Asset], st.seen[o.Asset] = o, o
+		}
+	}
+	return err
+}
+
 // goOn with one rollout.
 func (s *Strategist) goOn(ctx context.Context, v *view, name string) (conduct.Decision, error) {
 	st := s.states[name]
 	if st == nil {
-		observed, err := s.Store.Observations(ctx, s.Partition, name)
-		if err != nil {
-			return conduct.Decision{}, err
-		}
 		st = &state{stored: map[intent.AssetID]intent.Observation{}, seen: map[intent.AssetID]intent.Observation{}, verdicts: map[asked]*verdict{}}
-		for _, o := range observed {
-			st.stored[o.Asset], st.seen[o.Asset] = o, o
-		}
 		s.states[name] = st
+	}
+	if err := s.readSeen(ctx, v, name, st); err != nil {
+		return conduct.Decision{}, err
 	}
 	facts, err := s.facts(ctx, v, name, st)
 	if err != nil {
@@ -305,6 +320,6 @@ func (s *Strategist) saved(st *state, step store.RolloutStep) {
 		s.knows(j)
 	}
 	if e := step.Event; e.Kind != "" {
-		s.Log.Info("a rollout went on", "partition", s.Partition, "rollout", step.Run.Name, "run", step.Run.Run, "event", e.Kind, "what", e.Text)
+		s.Log.Info("a rollout went on", "partition", s.Partition, "rollout", step.Rollout, "run", step.Run.Run, "event", e.Kind, "what", e.Text)
 	}
 }

@@ -150,21 +150,10 @@ func (s *Strategist) readPolicy(ctx context.Context, v *view) error {
 	} else {
 		v.madeOf = made
 	}
-	v.policy, v.courses, v.targets = &intentpb.Policy{}, map[string]*course.Course{}, map[targetOf]target{}
-	_, body, err := s.Store.Content(ctx, v.Head, intent.PolicyAsset)
-	if fault.Is(err, fault.NotFound) {
-		return nil
-	}
-	if err != nil {
+	if v.policy, err = s.policyAt(ctx, v.Head); err != nil {
 		return err
 	}
-	asset, err := schema.Decode(body)
-	if err != nil {
-		return err
-	}
-	if err := schema.Payload(asset, v.policy); err != nil {
-		return err
-	}
+	v.courses, v.targets = map[string]*course.Course{}, map[targetOf]target{}
 	if len(v.policy.Rollouts) == 0 {
 		return nil
 	}
@@ -238,6 +227,14 @@ func (s *Strategist) facts(ctx context.Context, v *view, name string, st *state)
 		if err := s.field(ctx, v, c, f, st); err != nil {
 			return f, err
 		}
+	}
+	f.Loosened = func(assets []intent.AssetID) []string {
+		behind := slices.DeleteFunc(slices.Clone(f.Assets), func(a conduct.Asset) bool { return !slices.Contains(assets, a.ID) })
+		less, err := s.loosened(ctx, v, name, behind)
+		if err != nil {
+			f.err = err
+		}
+		return less
 	}
 	f.Older = func() []intent.IncarnationID {
 		list, err := s.older(ctx, f.Run)

@@ -1,6 +1,7 @@
 package relational
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -75,43 +76,68 @@ func publishGoverned(t *transaction, lease store.Lease, incarnation *intent.Inca
 	if len(incarnation.Governed) == 0 {
 		return nil
 	}
-	pins := map[intent.AssetID]intent.Pin{}
-	err := t.each("SELECT asset, holder, seq FROM pin WHERE partition = $1 AND pin_rank = $2", []any{string(lease.Partition), int64(intent.RankRollout)}, func(row scanner) error {
-		pin := intent.Pin{Incarnation: intent.IncarnationID{Partition: lease.Partition}, Rank: intent.RankRollout}
-		err := row.Scan(&pin.Asset, &pin.Holder.Name, &pin.Incarnation.Sequence)
-		pins[pin.Asset] = pin
-		return err
-	})
+	pins := map[intent.AssetID][]intent.Pin{}
+	err := t.each("SELECT asset, pin_rank, holder, seq FROM pin WHERE partition = $1 AND pin_rank IN ($2, $3) ORDER BY pin_rank",
+		[]any{string(lease.Partition), int64(intent.RankRollout), int64(intent.RankRollback)}, func(row scanner) error {
+			pin := intent.Pin{Incarnation: intent.IncarnationID{Partition: lease.Partition}}
+			err := row.Scan(&pin.Asset, &pin.Rank, &pin.Holder.Name, &pin.Incarnation.Sequence)
+			pins[pin.Asset] = append(pins[pin.Asset], pin)
+			return err
+		})
 	if err != nil {
 		return err
 	}
 	for _, g := range incarnation.Governed {
-		pin, pinned := pins[g.Asset]
-		switch holder := intent.RolloutHolder(g.Rollout); {
-		case !pinned:
-			_, err = govern(t, lease, incarnation.ID, g)
-		case pin.Holder.Name != holder.Name:
-			pin.Reason = "governed from here on, as before by " + pin.Holder.Name
-			pin.Holder, pin.Governed = holder, incarnation.ID.Sequence
-			_, err = setPin(t, pin)
+		holder := intent.RolloutHolder(g.Rollout)
+		if before := pins[g.Asset]; len(before) == 0 || before[0].Rank != intent.RankRollout {
+			if _, err := govern(t, lease, incarnation.ID, g); err != nil {
+				return err
+			}
 		}
-		if err != nil {
-			return err
+		for _, pin := range pins[g.Asset] {
+			if pin.Holder.Name == holder.Name {
+				continue
+			}
+			if err := takeOver(t, pin, holder, incarnation.ID.Sequence); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
+// takeOver makes a pin another rollout's, and with it what was seen of the asset: else
+// what the former one brought would count as what was always there (S19, S20).
+func takeOver(t *transaction, pin intent.Pin, holder intent.Actor, from intent.Sequence) error {
+	before := pin.Rollout()
+	pin.Reason = "governed from here on, as before by " + pin.Holder.Name
+	pin.Holder, pin.Governed = holder, from
+	if _, err := setPin(t, pin); err != nil {
+		return err
+	}
+	partition, asset := string(pin.Incarnation.Partition), string(pin.Asset)
+	var record string
+	found, err := t.one("SELECT record FROM observation WHERE partition = $1 AND rollout = $2 AND asset = $3", []any{partition, before, asset}, &record)
+	if err != nil || !found {
+		return err
+	}
+	if _, err := t.exec("DELETE FROM observation WHERE partition = $1 AND rollout = $2 AND asset = $3", partition, before, asset); err != nil {
+		return err
+	}
+	return observed(t, pin.Incarnation.Partition, pin.Rollout(), pin.Asset, record)
+}
+
 // SaveRollout carries a step out.
 func (s *Store) SaveRollout(ctx context.Context, lease store.Lease, step store.RolloutStep) error {
 	partition := lease.Partition
-	attempt := fmt.Sprintf("going on with the rollout %q of %q", step.Run.Name, partition)
+	step.Rollout = cmp.Or(step.Rollout, step.Run.Name)
+	attempt := fmt.Sprintf("going on with the rollout %q of %q", step.Rollout, partition)
 	return s.act(ctx, attempt, lease, func(t *transaction, now standing) error {
 		if now.revision != step.Revision {
 			return fault.New(fault.Conflict, "%s: head, a pin, a hold, an approval, an order or a stop changed since it was decided: revision %d is now %d", attempt, step.Revision, now.revision)
 		}
 		if step.Event.Kind != "" {
-			t.audit(partition, t.now, step.Event.By, "rollout-"+step.Event.Kind, step.Run.Name, step.Event.Text)
+			t.audit(partition, t.now, step.Event.By, "rollout-"+step.Event.Kind, step.Rollout, step.Event.Text)
 		}
 		if step.Run.Name != "" {
 			if err := saveRun(t, attempt, step.Run); err != nil {
@@ -188,7 +214,7 @@ func movePins(t *transaction, partition intent.PartitionID, step store.RolloutSt
 // remember keeps what was seen and judged.
 func remember(t *transaction, partition intent.PartitionID, step store.RolloutStep) error {
 	for _, asset := range step.Forget {
-		if _, err := t.exec("DELETE FROM observation WHERE partition = $1 AND rollout = $2 AND asset = $3", string(partition), step.Run.Name, string(asset)); err != nil {
+		if _, err := t.exec("DELETE FROM observation WHERE partition = $1 AND rollout = $2 AND asset = $3", string(partition), step.Rollout, string(asset)); err != nil {
 			return err
 		}
 	}
@@ -197,9 +223,7 @@ func remember(t *transaction, partition intent.PartitionID, step store.RolloutSt
 		if err != nil {
 			return err
 		}
-		if _, err := t.exec(`INSERT INTO observation (partition, rollout, asset, record) VALUES ($1, $2, $3, $4)
-			ON CONFLICT (partition, rollout, asset) DO UPDATE SET record = excluded.record`,
-			string(partition), o.Rollout, string(o.Asset), record); err != nil {
+		if err := observed(t, partition, o.Rollout, o.Asset, record); err != nil {
 			return err
 		}
 	}
@@ -222,6 +246,13 @@ func remember(t *transaction, partition intent.PartitionID, step store.RolloutSt
 		}
 	}
 	return nil
+}
+
+// observed keeps what a rollout saw of an asset.
+func observed(t *transaction, partition intent.PartitionID, rollout string, asset intent.AssetID, record string) error {
+	_, err := t.exec(`INSERT INTO observation (partition, rollout, asset, record) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (partition, rollout, asset) DO UPDATE SET record = excluded.record`, string(partition), rollout, string(asset), record)
+	return err
 }
 
 // Rollouts lists runs: by name, the newest of each first.
@@ -274,6 +305,7 @@ func (s *Store) Observations(ctx context.Context, partition intent.PartitionID, 
 		return q.each("SELECT record FROM observation WHERE partition = $1 AND rollout = $2 ORDER BY asset", []any{string(partition), rollout}, func(row scanner) error {
 			var o intent.Observation
 			err := decodeRow(row, "observation", &o)
+			o.Rollout = rollout // It may have been taken over.
 			seen = append(seen, o)
 			return err
 		})

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -15,6 +16,8 @@ import (
 
 func testRollouts(t *testing.T, open func(t *testing.T) store.All) {
 	t.Run("Govern", func(t *testing.T) { govern(newWorld(t, open)) })
+	t.Run("TakenOver", func(t *testing.T) { rolloutsTakenOver(newWorld(t, open)) })
+	t.Run("Newest", func(t *testing.T) { newestRollouts(newWorld(t, open)) })
 	t.Run("Steps", func(t *testing.T) { rolloutSteps(newWorld(t, open)) })
 	t.Run("Fields", func(t *testing.T) { rolloutFields(newWorld(t, open)) })
 	t.Run("Orders", func(t *testing.T) { rolloutOrders(newWorld(t, open)) })
@@ -190,6 +193,9 @@ func rolloutSteps(w *world) {
 		{store.RolloutFilter{Name: "web", Before: 2}, []uint64{1}},
 		{store.RolloutFilter{Name: "web", Run: 1}, []uint64{1}},
 		{store.RolloutFilter{Open: true}, []uint64{2}},
+		{store.RolloutFilter{Newest: true}, []uint64{2}},
+		{store.RolloutFilter{Newest: true, Open: true, Name: "web"}, []uint64{2}},
+		{store.RolloutFilter{Newest: true, Run: 1}, nil},
 		{store.RolloutFilter{Name: "other"}, nil},
 	} {
 		var numbers []uint64
@@ -199,6 +205,92 @@ func rolloutSteps(w *world) {
 		if diff := cmp.Diff(test.want, numbers); diff != "" {
 			t.Errorf("%+v lists:\n%s", test.filter, diff)
 		}
+	}
+}
+
+// newestRollouts: of each name the newest run alone, whatever became of it.
+func newestRollouts(w *world) {
+	w.publish(entry("a", "1"))
+	for _, of := range []struct {
+		name  string
+		run   uint64
+		state intent.RolloutState
+	}{
+		{"web", 1, intent.RolloutDone}, {"web", 2, intent.RolloutStopped}, {"db", 1, intent.RolloutDone}, {"db", 2, intent.RolloutDone}, {"db", 3, intent.RolloutPaused},
+	} {
+		run := w.run(of.run, of.state, 1, 0)
+		run.Name = of.name
+		w.must(w.SaveRollout(w.t.Context(), w.lease, w.step(run)))
+	}
+	for _, test := range []struct {
+		filter store.RolloutFilter
+		want   []string
+	}{
+		{store.RolloutFilter{Newest: true}, []string{"db 3", "web 2"}},
+		{store.RolloutFilter{Newest: true, Limit: 1}, []string{"db 3"}},
+		{store.RolloutFilter{Newest: true, Open: true}, []string{"db 3"}},
+		{store.RolloutFilter{Newest: true, Name: "web"}, []string{"web 2"}},
+		{store.RolloutFilter{Newest: true, Before: 2}, nil},
+	} {
+		var found []string
+		for _, run := range w.runs(test.filter) {
+			found = append(found, fmt.Sprint(run.Name, " ", run.Run))
+		}
+		if diff := cmp.Diff(test.want, found); diff != "" {
+			w.t.Errorf("%+v lists:\n%s", test.filter, diff)
+		}
+	}
+}
+
+// rolloutsTakenOver: in the middle of a rollback another rollout governs the asset. It
+// has both pins, and what was seen (S10, S19); the former has nothing left of it, also
+// where it made no run.
+func rolloutsTakenOver(w *world) {
+	t, ctx := w.t, w.t.Context()
+	w.publish(entry("a", "1"))
+	w.publish(entry("a", "2"))
+	w.governs("a")
+	holder := intent.RolloutHolder("web")
+	step := w.step(w.run(1, intent.RolloutRollingBack, 2, 1))
+	step.Pins = []intent.Pin{
+		{Asset: "a", Incarnation: at(2), Rank: intent.RankRollout, Holder: holder, Reason: "canary"},
+		{Asset: "a", Incarnation: at(1), Rank: intent.RankRollback, Holder: holder, Reason: "it is bad"},
+	}
+	seen := intent.Observation{Rollout: "web", Asset: "a", Effective: digestOf("1"), Selected: noon, Healthy: time.Minute}
+	step.Observed = []intent.Observation{seen}
+	w.must(w.SaveRollout(ctx, w.lease, step))
+
+	before, err := w.Pins(ctx, shop)
+	w.must(err)
+	next := w.next()
+	next.Governed = []intent.Governed{{Asset: "a", Rollout: "other"}}
+	w.must(w.Stage(ctx, w.lease, next.Parent, []store.Entry{entry("a", "3")}))
+	_, err = w.Publish(ctx, w.lease, next)
+	w.must(err)
+	pins, err := w.Pins(ctx, shop)
+	w.must(err)
+	places := map[intent.Rank]intent.Sequence{}
+	for _, pin := range pins {
+		if pin.Rollout() != "other" || pin.Governed != 3 || slices.ContainsFunc(before, func(b intent.Pin) bool { return b.Revision >= pin.Revision }) {
+			t.Errorf("a pin that was taken over: %+v", pin)
+		}
+		places[pin.Rank] = pin.Incarnation.Sequence
+	}
+	if diff := cmp.Diff(map[intent.Rank]intent.Sequence{intent.RankRollout: 2, intent.RankRollback: 1}, places); diff != "" {
+		t.Errorf("its pins:\n%s", diff)
+	}
+	observed, err := w.Observations(ctx, shop, "other")
+	w.must(err)
+	seen.Rollout = "other"
+	if diff := cmp.Diff([]intent.Observation{seen}, observed, cmpopts.EquateApproxTime(0)); diff != "" {
+		t.Errorf("what was seen before:\n%s", diff)
+	}
+	if left, err := w.Observations(ctx, shop, "web"); err != nil || len(left) > 0 {
+		t.Errorf("the former rollout has still: %v, %v", left, err)
+	}
+	w.must(w.SaveRollout(ctx, w.lease, store.RolloutStep{Rollout: "other", Revision: w.revision(), Forget: []intent.AssetID{"a"}}))
+	if left, err := w.Observations(ctx, shop, "other"); err != nil || len(left) > 0 {
+		t.Errorf("what a rollout without a run forgets is there: %v, %v", left, err)
 	}
 }
 

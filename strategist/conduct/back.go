@@ -14,6 +14,7 @@ import (
 // the policy leaves that to a person, or there is nothing good to go back to.
 func (d *decider) wentBad(why string) {
 	d.run.Bad = why
+	d.run.Progress.Verdicts = slices.Clone(d.Verdicts) // The last word on it.
 	for i := range d.Assets {
 		if a := &d.Assets[i]; d.takesPart(a) && d.let(a) {
 			d.judge(a, a.Goal, false, why)

@@ -105,6 +105,9 @@ type Facts struct {
 	Verdicts []intent.ValidationVerdict
 	// Gap is the longest time between two looks that are still one.
 	Gap time.Duration
+	// Loosened says what Said asks for no longer, or less of, than was asked for before
+	// head's content of these assets came. It may be nil: nothing.
+	Loosened func(assets []intent.AssetID) []string
 	// Older are the retained incarnations before the run's, the newest first, and
 	// Content is what an asset is in one; zero: it is not.
 	Older   func() []intent.IncarnationID
@@ -152,12 +155,9 @@ const groundEvery = 5 * time.Second
 // keeps is how much of what was seen may be lost by an end of the server.
 const keeps = 10 * time.Second
 
-// patience is Rollout.patience where it is not set.
-const patience = 10 * time.Minute
-
 // Decide says what is done.
 func Decide(f Facts) Decision {
-	d := &decider{Facts: f, decision: Decision{Step: store.RolloutStep{Revision: f.Revision}, Seen: map[intent.AssetID]intent.Observation{}}}
+	d := &decider{Facts: f, decision: Decision{Step: store.RolloutStep{Rollout: f.Name, Revision: f.Revision}, Seen: map[intent.AssetID]intent.Observation{}}}
 	if f.Run != nil {
 		run := *f.Run
 		run.Events, run.Skipped = slices.Clone(run.Events), slices.Clone(run.Skipped)
@@ -172,6 +172,8 @@ func Decide(f Facts) Decision {
 	}
 	d.obey()
 	switch {
+	case f.Run != nil && f.Run.State.Open() && !d.run.State.Open():
+		d.wakeAt(d.Now) // A person ended it just now: another begins in a step of its own.
 	case d.run == nil || !d.run.State.Open():
 		d.idle()
 	case d.run.State == intent.RolloutRollingBack && f.Run.State != intent.RolloutRollingBack:

@@ -38,8 +38,13 @@ func seen(a *Asset, content intent.Digest, pin intent.Pin, rollout string, now t
 	look := a.Look
 	// A look into the future is no look, and one that is older than the pin is of
 	// what was before it.
-	if look.At.IsZero() || look.At.After(now) || !look.At.After(since) || look.Effective != content {
+	if look.At.IsZero() || look.At.After(now) || !look.At.After(since) {
 		return o
+	}
+	if look.Effective != content {
+		// It follows something else, as by a person's pin: when it is back, that is a push
+		// like the first.
+		return a.follows(rollout, content, o.Selected)
 	}
 	o.Tells = o.Tells || look.Health == intent.Healthy || look.Health == intent.Unhealthy
 	switch {

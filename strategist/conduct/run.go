@@ -8,6 +8,7 @@ import (
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
+	"lehr.dev/strategist/course"
 	"lehr.dev/strategist/selection"
 )
 
@@ -157,6 +158,18 @@ func (d *decider) begin(behind []intent.AssetID, order *intent.RolloutOrder) {
 	}
 	d.run = &next
 	d.event(next.By, "begin", "to %s: %s differ", d.Head, count(len(behind), "asset", "assets"))
+	if order != nil {
+		return // A person said so.
+	}
+	var less []string
+	if d.Loosened != nil {
+		less = d.Loosened(behind)
+	}
+	if len(less) > 0 {
+		// What came with its own guards loosened is not let go on by them (S23).
+		d.run.State = intent.RolloutPaused
+		d.event(next.By, "pause", "lehr.yaml asks less of it since this content came: %s", strings.Join(less, "; "))
+	}
 }
 
 // goOn with an open run.
@@ -217,10 +230,7 @@ func (d *decider) takesPart(a *Asset) bool {
 
 // foundBad says why what the run brings is bad; empty: nothing says so.
 func (d *decider) foundBad() string {
-	waits := patience
-	if d.Said.Patience != nil {
-		waits = d.Said.Patience.AsDuration()
-	}
+	waits := course.Patience(d.Said)
 	for i := range d.Assets {
 		a := &d.Assets[i]
 		if !d.takesPart(a) || !d.let(a) {
@@ -298,7 +308,7 @@ func (d *decider) targets() (list []selection.Target) {
 		t.Selected = d.let(a)
 		t.Blocked = a.Blocked
 		t.Unproven, t.Healthy = a.unproven(), a.Seen.Healthy
-		t.Well = a.Seen.Ill.IsZero() && !a.Seen.Seen.IsZero()
+		t.Well = a.Seen.Ill.IsZero() && (a.Seen.Healthy > 0 || !a.Seen.Seen.IsZero())
 		if content, _ := a.content(); t.Unproven && a.bad(content) {
 			t.Well = false
 		}
@@ -307,7 +317,7 @@ func (d *decider) targets() (list []selection.Target) {
 		}
 		if t.Selected {
 			t.InSync = !a.Seen.Arrived.IsZero() && a.Look.State == intent.StateInSync && a.Look.Effective == a.Goal
-			t.Well = t.Well && t.InSync
+			t.Well = t.InSync && t.Well && !a.Seen.Seen.IsZero()
 			if !t.InSync && a.Report.Effective == a.Goal && len(a.Report.Waiting) > 0 {
 				t.Blocked = a.Report.Waiting[0].Reason
 			}

@@ -45,7 +45,7 @@ func read(t *testing.T, policy string, compare validation.Comparison, source val
 	t.Helper()
 	m := validation.Measure{Judge: judge.Metric{Name: "latency", Limit: &judge.Limit{Above: new(500.0)}}, Compare: compare, Source: source}
 	s := validation.Settings{Name: "web", WarmUp: time.Minute, Metrics: []validation.Measure{m}}
-	w, err := s.Window(changed, changed.Add(time.Hour))
+	w, err := s.Window(changed, changed.Add(11*time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}

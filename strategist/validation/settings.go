@@ -25,13 +25,17 @@ const (
 	// MostLooks and MostIntervals of a validation.
 	MostLooks     = 10_000
 	MostIntervals = 24
+	// MostGrowth is how many looks there may be after the last one, to see what there were
+	// no samples of. Then a person decides.
+	MostGrowth = 100
 )
 
 // Defaults.
 const (
 	usualInterval = 10 * time.Minute
 	usualStep     = 15 * time.Second
-	// A sample is fresh for so many steps, and at least so long.
+	// A sample is fresh for so many steps, and at least so long, or half an interval if
+	// that is less.
 	freshSteps = 5
 	leastFresh = time.Minute
 )
@@ -101,8 +105,9 @@ type Measure struct {
 	Compare Comparison `json:"compare"`
 	Absent  Absence    `json:"absent"`
 	NaN     NaN        `json:"nan"`
-	// Fresh is how old the newest sample may be at the end of what is looked at; default
-	// five steps, or a minute if that is more.
+	// Fresh is how old the newest sample may be at the end of what is looked at, and how
+	// far two may be apart; default five steps, or if that is more the lesser of a minute
+	// and half an interval. A longer time without samples does not count.
 	Fresh time.Duration `json:"fresh"`
 	// Source is not looked at here.
 	Source Source `json:"source"`
@@ -134,7 +139,8 @@ func (s *Settings) MostOfSide() int {
 func (s *Settings) lasts() time.Duration { return time.Duration(s.Intervals) * s.Interval }
 
 // Window is what samples are needed of at a time: of what changed, from From to Until; of
-// a control the same; of what is compared with before, from Before to Changed.
+// a control the same; of what is compared with before, from Before to Changed. Until goes
+// on after the last look, for some of the time before may have no samples.
 type Window struct {
 	Before, Changed, From, Until time.Time
 	// Look that they are for; 0: it is too early to look.
@@ -148,7 +154,11 @@ func (s Settings) Window(changed, now time.Time) (Window, error) {
 		return Window{}, err
 	}
 	l := lookAt(s, changed, now)
-	return Window{Before: l.changed.Add(-s.Before), Changed: l.changed, From: l.from, Until: l.until, Look: l.number}, nil
+	until := l.until
+	if l.last() {
+		until = l.grownBy(l.mostGrown())
+	}
+	return Window{Before: l.changed.Add(-s.Before), Changed: l.changed, From: l.from, Until: until, Look: l.number}, nil
 }
 
 // Check is Invalid for what makes no sense.
@@ -188,7 +198,7 @@ func (s Settings) settled() (Settings, error) {
 	switch {
 	case len(s.Metrics) == 0 || len(s.Metrics) > MaxMetrics:
 		return s, wrong("there are %d metrics", len(s.Metrics)).WithHint("write 1 to %d", MaxMetrics)
-	case int(max(s.lasts(), s.Before)/s.Step) > s.MostOfSide():
+	case int(max(s.lasts(), s.Before)/s.Step) >= s.MostOfSide():
 		return s, wrong("samples at each %s are more than the %d that each side of %d metrics may have", s.Step, s.MostOfSide(), len(s.Metrics)).WithHint("write a longer step, or judge fewer metrics or a shorter time")
 	case !decides:
 		return s, wrong("every metric is a shadow, and none decides").WithHint("remove shadow from one")
@@ -218,7 +228,7 @@ func (s *Settings) checkTimes() error {
 func (m *Measure) fill(s *Settings) {
 	m.Compare = cmp.Or(m.Compare, s.Compare)
 	m.Absent, m.NaN = cmp.Or(m.Absent, AbsentWaits), cmp.Or(m.NaN, NaNBroken)
-	m.Fresh = cmp.Or(m.Fresh, max(leastFresh, freshSteps*s.Step))
+	m.Fresh = cmp.Or(m.Fresh, max(freshSteps*s.Step, min(leastFresh, s.Interval/2)))
 	if m.Source.Of != "" && m.Judge.Kind == "" {
 		m.Judge.Kind = judge.Events
 	}

@@ -19,6 +19,8 @@ type sides struct {
 	series judge.Series
 	// broken says why; empty: they can.
 	broken string
+	// heard are when there were samples of what changed, and of the control.
+	heard [2]heard
 }
 
 // sides of each metric, in the order of the settings.
@@ -56,7 +58,11 @@ func (l *look) sides(readings []Reading) ([]sides, error) {
 	}
 	l.zeros(all)
 	for i := range all {
-		all[i].check(l)
+		s := &all[i]
+		if s.broken == "" {
+			s.heard = [2]heard{heardOf(s.series.Experiment), heardOf(s.series.Control)}
+		}
+		s.check(l)
 	}
 	return all, nil
 }
@@ -208,7 +214,7 @@ func (s *sides) check(l *look) {
 			s.broken = side.words + "it has no samples"
 		case numbers == 0 || float64(len(side.samples)-numbers) > *s.metric.Judge.Broken*float64(len(side.samples)):
 			s.broken = fmt.Sprintf("%s%d of %d samples are no numbers", side.words, len(side.samples)-numbers, len(side.samples))
-		case (side.words == "" || s.metric.Compare == Control) && side.until.Sub(newest) > s.metric.Fresh:
+		case !l.last() && (side.words == "" || s.metric.Compare == Control) && side.until.Sub(newest) > s.metric.Fresh:
 			s.broken = fmt.Sprintf("%sits newest sample is of %s, %s before the end of what is looked at", side.words, instant(newest), side.until.Sub(newest).Round(time.Second))
 		}
 	}

@@ -115,6 +115,11 @@ func assess(s Settings, changed time.Time, readings []Reading, now time.Time) (a
 	if l.number == 0 {
 		return l.tooEarly(), nil, nil
 	}
+	if l.last() {
+		if err = l.grow(readings); err != nil {
+			return a, nil, err
+		}
+	}
 	if all, err = l.sides(readings); err != nil {
 		return a, nil, err
 	}
@@ -135,6 +140,10 @@ type look struct {
 	Settings
 	changed, from, until, now time.Time
 	number, all               int
+	// grown by so many steps after the last look, it still has no samples of as much time
+	// as is missing.
+	grown   int
+	missing time.Duration
 }
 
 // lookAt is the look that is due. The change is of a whole second, as samples are that are
@@ -154,10 +163,13 @@ func lookAt(s Settings, changed, now time.Time) *look {
 
 // after a look, the next one.
 func (l *look) after() time.Time {
+	if l.short() {
+		return l.until.Add(l.Every)
+	}
 	return l.from.Add(min(l.lasts(), time.Duration(l.number+1)*l.Every))
 }
 
-func (l *look) last() bool { return l.number == l.all }
+func (l *look) last() bool { return l.number == l.all && !l.short() }
 
 func (l *look) tooEarly() Assessment {
 	why := fmt.Sprintf("the first look is at %s", instant(l.after()))
@@ -176,8 +188,8 @@ func (l *look) tooEarly() Assessment {
 // judge all samples so far. Where there are intervals, they share one half of alpha.
 func (l *look) judge(sides []sides) (judge.Result, error) {
 	settings := l.judgeSettings()
-	if l.all > 1 {
-		settings.Look = l.number
+	if l.all > 1 || l.grown > 0 || l.short() {
+		settings.Look = l.number + l.grown
 	}
 	if l.Intervals > 1 {
 		settings.Alpha /= 2
@@ -187,7 +199,7 @@ func (l *look) judge(sides []sides) (judge.Result, error) {
 
 // intervals judges each that is whole alone; a look at one more takes less of alpha.
 func (l *look) intervals(all []sides) (found []Interval, err error) {
-	for i := 1; l.Intervals > 1 && !l.from.Add(time.Duration(i)*l.Interval).After(l.until) && i <= l.Intervals; i++ {
+	for i := 1; l.Intervals > 1 && !l.from.Add(time.Duration(i)*l.Interval).After(l.until); i++ {
 		settings := l.judgeSettings()
 		settings.Alpha /= 2
 		settings.Look = i
@@ -239,23 +251,33 @@ func (l *look) decide(a *Assessment, together judge.Result, all []sides) {
 	case together.Verdict == judge.Fail:
 		a.Verdict, a.Why = Bad, together.Why
 	case failed >= 0:
-		a.Verdict, a.Why = Bad, fmt.Sprintf("interval %d of %d: %s", failed+1, l.Intervals, a.Intervals[failed].Why)
+		a.Verdict, a.Why = Bad, fmt.Sprintf("interval %d of %d: %s", failed+1, max(l.Intervals, len(a.Intervals)), a.Intervals[failed].Why)
+	case l.givesUp():
+		a.Verdict, a.Why = Inconclusive, l.missingWhy()+"; a person decides"
 	case len(broken) > 0:
 		a.Verdict, a.Why = Broken, brokenWhy(broken)
 		a.Next = l.now.Add(min(retry, l.Every))
 		if next := l.after(); !l.last() && next.Before(a.Next) {
 			a.Next = next
 		}
+	case l.short():
+		a.Verdict, a.Next = Waiting, l.after()
+		a.Why = fmt.Sprintf("%s, which shows no harm; the next look is at %s", l.missingWhy(), instant(a.Next))
 	case !l.last():
 		a.Verdict, a.Next = Waiting, l.after()
 		a.Why = fmt.Sprintf("look %d of %d shows no harm; the next is at %s", l.number, l.all, instant(a.Next))
-	case unseen >= 0:
+	case unseen >= 0 && l.grown == 0:
 		a.Verdict, a.Why = Inconclusive, fmt.Sprintf("interval %d of %d: %s", unseen+1, l.Intervals, a.Intervals[unseen].Why)
 	case together.Verdict == judge.Pass:
 		a.Verdict, a.Why = Good, together.Why
 	default:
 		a.Verdict, a.Why = Inconclusive, together.Why
 	}
+}
+
+// missingWhy says how much of its time a look that is short has seen.
+func (l *look) missingWhy() string {
+	return fmt.Sprintf("samples are missing: since %s it has seen %s of the %s that it is to look at", instant(l.from), (l.lasts() - l.missing).Round(time.Second), l.lasts())
 }
 
 // brokenWhy names the first that are.
