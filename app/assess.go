@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 
+	"lehr.dev/external"
+	pluginpb "lehr.dev/gen/lehr/plugin/v1"
 	"lehr.dev/intent"
 	"lehr.dev/judge"
 	"lehr.dev/strategist"
@@ -16,6 +18,9 @@ import (
 // assesses is who answers what a partition's rollouts ask their validations; nil: nobody,
 // as where what lies outside is replaced.
 func (a *App) assesses(partition intent.PartitionID) func(context.Context, strategist.Assessing) (strategist.Assessed, error) {
+	if a.options.Parts.Assess != nil {
+		return a.options.Parts.Assess
+	}
 	if a.options.Parts.Outside != nil || a.options.Parts.Plugins != nil {
 		return nil
 	}
@@ -93,4 +98,23 @@ func plotted(samples []judge.Sample) (values []float64) {
 		values = append(values, mean)
 	}
 	return values
+}
+
+// selects is who asks the plugins that select for a partition's rollouts, as far as the
+// operator's file allows; nil: nobody.
+func (a *App) selects(partition intent.PartitionID) func(context.Context, string, *pluginpb.SelectRequest) (*pluginpb.SelectResponse, error) {
+	if a.options.Parts.Outside != nil || a.options.Parts.Plugins != nil {
+		return nil
+	}
+	return func(ctx context.Context, name string, asked *pluginpb.SelectRequest) (*pluginpb.SelectResponse, error) {
+		policy, err := external.ReadPolicy(a.options.ExternalChecks)
+		if err != nil {
+			return nil, err
+		}
+		run, err := policy.Plugin(partition, name)
+		if err != nil {
+			return nil, err
+		}
+		return a.pool.judge(run).Select(ctx, asked)
+	}
 }

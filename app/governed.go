@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-
 	"lehr.dev/annealing/enforcer"
 	"lehr.dev/fault"
 	intentpb "lehr.dev/gen/lehr/intent/v1"

@@ -18,6 +18,7 @@ import (
 	"lehr.dev/prodspec/generate"
 	"lehr.dev/prodspec/source"
 	"lehr.dev/store"
+	"lehr.dev/strategist"
 )
 
 // Options of an app.
@@ -92,6 +93,9 @@ type Parts struct {
 	// Outside answers what checks ask of monitoring; nil: the monitoring does,
 	// but nobody where Plugins are replaced.
 	Outside func(ctx context.Context, partition intent.PartitionID, q check.Question) (check.Answer, error)
+	// Assess answers what rollouts ask their validations; nil: the monitoring
+	// does, but nobody where Plugins are replaced.
+	Assess func(ctx context.Context, of strategist.Assessing) (strategist.Assessed, error)
 	// Sources is where sources are read from; nil: the disk.
 	Sources source.Place
 	// Documents reads them instead of the store; nil: the store does.

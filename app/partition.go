@@ -375,7 +375,7 @@ func (c *containing) Go(name string, f func()) {
 func (a *App) strategist(s *state, runtime loop.Runtime, seen *sight.Board) *strategist.Strategist {
 	return strategist.New(strategist.Options{
 		Partition: s.partition, Store: a.store, Schemas: a.schemas, Sight: seen, Gap: max(2*a.options.Limits.Sweep, leastGap),
-		Assess: a.assesses(s.partition), Runtime: runtime, Log: a.log,
+		Assess: a.assesses(s.partition), Select: a.selects(s.partition), Runtime: runtime, Log: a.log,
 	})
 }
 

@@ -157,8 +157,10 @@ func TestDetailsAreReadAsTheyAreWritten(t *testing.T) {
 			t.Errorf("%q is read as %+v", approved, got)
 		}
 	}
-	pinned := audit.Pinned{Incarnation: admitted.Target, Revision: 3}
-	if got, well := audit.ParsePinned(pinned.String()); !well || got != pinned {
-		t.Errorf("%q is read as %+v", pinned, got)
+	nothing := intent.IncarnationID{Partition: admitted.Target.Partition}
+	for _, pinned := range []audit.Pinned{{Incarnation: admitted.Target, Revision: 3}, {Incarnation: nothing, Revision: 4}} {
+		if got, well := audit.ParsePinned(pinned.String()); !well || got != pinned {
+			t.Errorf("%q is read as %+v", pinned, got)
+		}
 	}
 }

@@ -193,8 +193,15 @@ func ParsePinned(detail string) (p Pinned, well bool) {
 	if found == nil {
 		return p, false
 	}
+	p.Revision = number(found[2])
+	if name, none := strings.CutSuffix(found[1], "@0"); none { // By a rollout that selected nothing for it yet.
+		partition, err := intent.ParsePartitionID(name)
+		p.Incarnation.Partition = partition
+		return p, err == nil
+	}
 	incarnation, err := intent.ParseIncarnationID(found[1])
-	return Pinned{Incarnation: incarnation, Revision: number(found[2])}, err == nil
+	p.Incarnation = incarnation
+	return p, err == nil
 }
 
 var (

@@ -152,6 +152,8 @@ type ValidationVerdict struct {
 	Result string    `json:"result"`
 	Reason string    `json:"reason,omitempty"`
 	At     time.Time `json:"at"`
+	// Changed is when all that was let go on of the stage had arrived: what it is of.
+	Changed time.Time `json:"changed,omitzero"`
 	// Metrics that it looked at.
 	Metrics []MetricVerdict `json:"metrics,omitempty"`
 	// Record is the name of the record with the raw data; empty: there is none.

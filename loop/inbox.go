@@ -33,5 +33,12 @@ func (i *Inbox[T]) Take() []T {
 	return values
 }
 
+// Empty reports whether nothing was put since the last time.
+func (i *Inbox[T]) Empty() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return len(i.values) == 0
+}
+
 // Wake is readable when there may be values.
 func (i *Inbox[T]) Wake() <-chan struct{} { return i.wake }

@@ -166,4 +166,7 @@ type Judge interface {
 	// pass or a no. Invalid or Denied: it cannot be asked so, until somebody mends
 	// that; any other error may end by itself.
 	Judge(ctx context.Context, asked *pluginpb.JudgeRequest) (*pluginpb.JudgeResponse, error)
+	// Select asks which assets of a rollout's stage go on. The answer is about what was
+	// asked, and names assets of it only. Errors are as of Judge.
+	Select(ctx context.Context, asked *pluginpb.SelectRequest) (*pluginpb.SelectResponse, error)
 }

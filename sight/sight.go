@@ -26,6 +26,7 @@ type Look struct {
 type Board struct {
 	lock  sync.Mutex
 	looks map[intent.AssetID]Look
+	count uint64
 }
 
 // Watch says whom to watch from now on, instead of those before.
@@ -59,7 +60,15 @@ func (b *Board) Saw(asset intent.AssetID, look Look) {
 	defer b.lock.Unlock()
 	if _, watched := b.looks[asset]; watched {
 		b.looks[asset] = look
+		b.count++
 	}
+}
+
+// Looks counts what was seen of assets that were watched.
+func (b *Board) Looks() uint64 {
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	return b.count
 }
 
 // Of is what was seen of an asset last; zero: nothing since it is watched.

@@ -102,6 +102,12 @@ const (
 	LiftedOther  Kind = "a check of other content is overridden"
 	Poison       Kind = "a plugin fails at one asset"
 	Rush         Kind = "a target is too busy, and more is wanted of it"
+	// Of runs with a rollout.
+	RolloutNews   Kind = "there is something new to roll out"
+	RolloutBad    Kind = "there is something bad to roll out"
+	RolloutOrder  Kind = "an order to a rollout"
+	RolloutEdited Kind = "a rollout is edited"
+	RolloutSource Kind = "what validations ask is in trouble"
 )
 
 const pluginKind = "plugin: "
@@ -209,8 +215,11 @@ func (l *Lab) plan(o Options) []Disturbance {
 	if l.fleet() {
 		possible = slices.Concat(kinds, fleetKinds)
 	}
+	if l.rolls() {
+		possible = slices.Concat(possible, rolloutKinds)
+	}
 	for _, k := range possible {
-		always := slices.Contains(daily, k.kind)
+		always := slices.Contains(daily, k.kind) || slices.ContainsFunc(rolloutKinds, func(r weighed) bool { return r.kind == k.kind })
 		if (always || r.IntN(100) < 45) && !slices.Contains(o.Without, k.kind) && l.fits(k.kind) {
 			for range k.weight {
 				chosen = append(chosen, k.kind)

@@ -100,6 +100,12 @@ type Lab struct {
 	rotten [][]byte
 	root   intent.Digest
 
+	// unclear is what validations are answered until then; told is how much of
+	// each rollout's run was taken up.
+	unclear      string
+	unclearUntil time.Time
+	runs         map[string]takenUp
+
 	found   []monitor.Violation
 	marks   map[string]int
 	cells   map[Cell]int
@@ -111,7 +117,7 @@ type Lab struct {
 // newLab returns one in which nothing runs yet.
 func newLab(ctx context.Context, o Options) (_ *Lab, err error) {
 	l := &Lab{
-		ctx: ctx, options: o, random: map[string]*rand.Rand{}, touched: map[intent.ResourceKey]time.Time{}, asked: map[intent.AssetID]asks{}, marks: map[string]int{}, cells: map[Cell]int{}, voided: map[string]int{},
+		ctx: ctx, options: o, random: map[string]*rand.Rand{}, touched: map[intent.ResourceKey]time.Time{}, asked: map[intent.AssetID]asks{}, marks: map[string]int{}, cells: map[Cell]int{}, voided: map[string]int{}, runs: map[string]takenUp{},
 		Sources: sources.New(), partition: "sim", definition: "/sim/lehr.yaml",
 	}
 	l.start = beginnings[o.Seed%uint64(len(beginnings))]
@@ -164,17 +170,20 @@ func (l *Lab) watch() error {
 	l.World = world.New(world.Options{
 		Process: l.people, Random: l.stream("world"), Served: l.served, Contents: known, Apart: l.apart(), Machines: l.fleet(),
 		Nameless: len(l.types) > 0, Steps: l.steps,
-		Schemas: known.schemas,
+		Schemas: known.schemas, Ails: l.ails(),
 	})
 	l.Monitor = monitor.New(monitor.Options{
 		DB: l.db, Partition: l.partition, Now: l.Now, Served: l.servedType, Guard: l.guard(),
 		Reads: l.reads(), Keep: l.collecting().Keep.Incarnations,
 		Lenient: monitor.Lenient{ClockFaults: l.clocksGoWrong()},
+		Well:    l.isWell(), Gap: 2 * l.sweep(),
 	})
+	l.World.OnHealth = l.Monitor.Produced
 	l.World.OnAnswer = l.Monitor.Answered
 	l.World.OnEffect = func(e world.Effect) {
 		l.effect(e)
 		l.Monitor.Effect(e)
+		l.Monitor.Produced()
 	}
 	return nil
 }

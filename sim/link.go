@@ -235,6 +235,28 @@ func (l *link) SaveCandidate(ctx context.Context, lease store.Lease, candidate i
 	})
 }
 
+func (l *link) Govern(ctx context.Context, lease store.Lease, from intent.IncarnationID, governed []store.Governed) error {
+	return wrote(ctx, l, "Govern", func() error { return l.All.Govern(ctx, lease, from, governed) })
+}
+
+func (l *link) SaveRollout(ctx context.Context, lease store.Lease, step store.RolloutStep) error {
+	return wrote(ctx, l, "SaveRollout", func() error {
+		err := l.All.SaveRollout(ctx, lease, step)
+		if err == nil {
+			l.lab.rolledOn(step)
+		}
+		return err
+	})
+}
+
+func (l *link) Observations(ctx context.Context, partition intent.PartitionID, rollout string) ([]intent.Observation, error) {
+	return read(ctx, l, "Observations", func() ([]intent.Observation, error) { return l.All.Observations(ctx, partition, rollout) })
+}
+
+func (l *link) RolloutOrders(ctx context.Context, partition intent.PartitionID, after uint64) ([]intent.RolloutOrder, error) {
+	return read(ctx, l, "RolloutOrders", func() ([]intent.RolloutOrder, error) { return l.All.RolloutOrders(ctx, partition, after) })
+}
+
 func (l *link) PutBlobs(ctx context.Context, lease store.Lease, kind string, blobs map[string][]byte) error {
 	return wrote(ctx, l, "PutBlobs", func() error { return l.All.PutBlobs(ctx, lease, kind, blobs) })
 }

@@ -105,6 +105,7 @@ func (l *Lab) lied() {
 	}
 	if count != l.lies {
 		l.lies, l.foreign = count, l.Now()
+		l.Monitor.Lied()
 	}
 }
 

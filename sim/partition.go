@@ -50,6 +50,8 @@ type Intent struct {
 	// Quorum of approvals, and whether checks may be overridden.
 	Quorum int  `yaml:"-"`
 	Lifts  bool `yaml:"-"`
+	// Course of what rollouts govern; nil: nothing is governed.
+	Course *Course `yaml:"-"`
 	// merged: of a user's partition, what it is after its edit.
 	merged bool
 }
@@ -173,6 +175,9 @@ func (i Intent) definition() string {
 	}
 	if i.Lifts {
 		text += "  overrides: {allow: [order, capacity, version], longest: 1h}\n"
+	}
+	if i.Course != nil {
+		text += i.Course.definition()
 	}
 	return text
 }

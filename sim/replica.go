@@ -89,6 +89,10 @@ func (l *Lab) sweep() time.Duration {
 	return sweeps[l.options.Seed%uint64(len(sweeps))]
 }
 
+// watched is how often it looks at what a rollout watches: seldom, for the soaks here
+// are long and runs may be paused for hours.
+const watched = 10 * time.Second
+
 // zones in which machines keep their clocks.
 var zones = []*time.Location{time.UTC, zone("Europe/London"), zone("Australia/Lord_Howe"), zone("America/St_Johns")}
 
@@ -113,12 +117,15 @@ func (r *Replica) main() {
 	options := app.DefaultOptions()
 	options.Store, options.Listen, options.Version, options.Log = "", "", "simulated", l.log()
 	options.Register = map[intent.PartitionID]string{l.partition: l.definition}
-	options.Limits.Sweep = l.sweep()
+	options.Limits.Sweep, options.Limits.Watched = l.sweep(), watched
 	options.Collecting = l.collecting()
 	options.Parts = app.Parts{
 		Store: r.link, Runtime: r.Process, Sources: l.Sources,
 		Plugins: func(run []string) plugin.Plugin { return l.Monitor.Watch(l.World.Plugin(r.Process, run)) },
 		Runner:  inProcess{generate.InProcess{Limits: generate.DefaultLimits()}},
+	}
+	if l.rolls() {
+		options.Parts.Assess = l.assess
 	}
 	if l.fleet() {
 		options.Parts.Replica = r.holder

@@ -105,7 +105,7 @@ func (l *Lab) play() {
 		l.Begin()
 	}
 	l.assist()
-	if !l.settles("at the start", 10*time.Minute) {
+	if !l.settles("at the start", l.beginsWithin()) {
 		return
 	}
 	began := l.Now()
@@ -126,7 +126,7 @@ func (l *Lab) play() {
 		return
 	}
 	l.heal()
-	l.settles("after all was healed", patience)
+	l.settles("after all was healed", l.restsWithin())
 	l.staysQuiet()
 	l.Monitor.End(l.ctx)
 }

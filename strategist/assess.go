@@ -28,6 +28,18 @@ type verdict struct {
 	asking bool
 }
 
+// remembered are the last words that a run keeps: who asked anew would ask of what is
+// long ago, and beside assets that have changed since.
+func remembered(run intent.Rollout) map[asked]*verdict {
+	verdicts := map[asked]*verdict{}
+	for _, v := range run.Progress.Verdicts {
+		if v.Result == "good" || v.Result == "bad" || v.Result == "inconclusive" {
+			verdicts[asked{run.Run, v.Validation, v.Stage, v.Changed.UnixNano()}] = &verdict{ValidationVerdict: v}
+		}
+	}
+	return verdicts
+}
+
 // verdictsOf are those of a run, of the newest change of each stage; and what was
 // found bad, whatever has changed since that was asked.
 func (st *state) verdictsOf(run intent.Rollout) (list []intent.ValidationVerdict) {
@@ -120,7 +132,7 @@ func (s *Strategist) assess(ctx context.Context, of Assessing) Assessed {
 		found = Assessed{Next: of.Now.Add(askAgain)}
 		found.Result, found.Reason, found.At = "broken", err.Error(), of.Now
 	}
-	found.Validation, found.Stage = of.Question.Validation, of.Stage
+	found.Validation, found.Stage, found.Changed = of.Question.Validation, of.Stage, of.Changed
 	return found
 }
 

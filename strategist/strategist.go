@@ -16,6 +16,7 @@ import (
 	"lehr.dev/document"
 	"lehr.dev/fault"
 	intentpb "lehr.dev/gen/lehr/intent/v1"
+	pluginpb "lehr.dev/gen/lehr/plugin/v1"
 	"lehr.dev/intent"
 	"lehr.dev/loop"
 	"lehr.dev/schema"
@@ -61,7 +62,9 @@ type Options struct {
 	// Gap is the longest time between two looks that are still one.
 	Gap time.Duration
 	// Assess asks for the verdict of a validation. It returns within a minute.
-	Assess  func(ctx context.Context, of Assessing) (Assessed, error)
+	Assess func(ctx context.Context, of Assessing) (Assessed, error)
+	// Select asks a plugin which assets of a stage go on, as plugin.Judge says.
+	Select  func(ctx context.Context, plugin string, asked *pluginpb.SelectRequest) (*pluginpb.SelectResponse, error)
 	Runtime loop.Runtime
 	Log     *slog.Logger
 }
@@ -105,6 +108,7 @@ type Strategist struct {
 type state struct {
 	stored, seen map[intent.AssetID]intent.Observation
 	verdicts     map[asked]*verdict
+	picks        map[string]*picking
 	// said is the last reason why it could not be gone on with, and refused why its
 	// document could not be edited.
 	said, refused string
@@ -122,7 +126,7 @@ const again = time.Second
 func (s *Strategist) Run(ctx context.Context, lease store.Lease) error {
 	s.lease = lease
 	for ctx.Err() == nil {
-		changed := s.Store.Changed(s.Partition)
+		changed, looks := s.Store.Changed(s.Partition), s.Sight.Looks()
 		next, err := s.pass(ctx)
 		if ctx.Err() != nil {
 			break
@@ -144,16 +148,13 @@ func (s *Strategist) Run(ctx context.Context, lease store.Lease) error {
 		case !next.IsZero():
 			pause = min(max(0, next.Sub(s.Runtime.Now())), longest)
 		}
-		if pause > answers && s.asking() {
-			pause = answers
-		}
 		if pause >= 0 {
 			// Not at once, however much changes: it reads all that is governed.
 			if err := s.Runtime.Wait(ctx, leastPause, nil); err != nil {
 				return err
 			}
 		}
-		if err := s.Runtime.Wait(ctx, pause, changed); err != nil {
+		if err := s.rest(ctx, pause, changed, looks); err != nil {
 			return err
 		}
 		for _, step := range s.inbox.Take() {
@@ -163,7 +164,35 @@ func (s *Strategist) Run(ctx context.Context, lease store.Lease) error {
 	return ctx.Err()
 }
 
+// rest until the pause is over, or something changed: in the store, in what is seen
+// of what is watched, or by an answer that came.
+func (s *Strategist) rest(ctx context.Context, pause time.Duration, changed <-chan struct{}, looks uint64) error {
+	if pause < 0 {
+		return s.Runtime.Wait(ctx, pause, changed)
+	}
+	for {
+		part := sees
+		if s.asking() {
+			part = answers
+		}
+		part = min(part, pause)
+		if err := s.Runtime.Wait(ctx, part, changed); err != nil {
+			return err
+		}
+		select {
+		case <-changed:
+			return nil
+		default:
+		}
+		if pause -= part; pause <= 0 || s.Sight.Looks() != looks || !s.inbox.Empty() {
+			return nil
+		}
+	}
+}
+
 const (
+	// sees is how often it looks whether something new was seen, which reads nothing.
+	sees = time.Second
 	// leastPause is between two looks, and longest where something is governed.
 	leastPause = 100 * time.Millisecond
 	longest    = 30 * time.Second
@@ -176,6 +205,11 @@ func (s *Strategist) asking() bool {
 	for _, st := range s.states {
 		for _, v := range st.verdicts {
 			if v.asking {
+				return true
+			}
+		}
+		for _, p := range st.picks {
+			if p.asking {
 				return true
 			}
 		}
@@ -272,7 +306,7 @@ func (s *Strategist) readSeen(ctx context.Context, v *view, name string, st *sta
 func (s *Strategist) goOn(ctx context.Context, v *view, name string) (conduct.Decision, error) {
 	st := s.states[name]
 	if st == nil {
-		st = &state{stored: map[intent.AssetID]intent.Observation{}, seen: map[intent.AssetID]intent.Observation{}, verdicts: map[asked]*verdict{}}
+		st = &state{stored: map[intent.AssetID]intent.Observation{}, seen: map[intent.AssetID]intent.Observation{}, verdicts: remembered(v.runs[name]), picks: map[string]*picking{}}
 		s.states[name] = st
 	}
 	if err := s.readSeen(ctx, v, name, st); err != nil {
@@ -296,6 +330,7 @@ func (s *Strategist) goOn(ctx context.Context, v *view, name string) (conduct.De
 	st.seen = decision.Seen
 	if decision.Run != nil {
 		s.ask(ctx, v, name, st, *decision.Run, decision.Ask)
+		s.pick(ctx, st, *decision.Run, decision.Pick)
 	}
 	if decision.Edit != nil {
 		edited, err := s.edit(ctx, v, name, st, *decision.Edit)

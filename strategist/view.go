@@ -189,7 +189,7 @@ func (s *Strategist) facts(ctx context.Context, v *view, name string, st *state)
 	after := uint64(0)
 	if run, ran := v.runs[name]; ran {
 		f.Run, after = &run, run.Orders
-		f.Verdicts = st.verdictsOf(run)
+		f.Verdicts, f.Picked = st.verdictsOf(run), st.picked(run.Run)
 	}
 	orders, err := s.Store.RolloutOrders(ctx, s.Partition, after)
 	if err != nil {

@@ -247,15 +247,12 @@ type push struct {
 // by then the pause between two is the sweep.
 const calmest = 20
 
-// watchedPause is the longest between two looks at an asset that is watched.
-const watchedPause = 2 * time.Second
-
 // pause until the next look at an asset in which nothing new was found:
 // doubling from one second to the sweep, spread out.
 func (e *Enforcer) pause(a *asset) time.Duration {
 	pace := loop.Backoff{First: time.Second, Most: e.Limits.Sweep}
 	if e.Sight.Watches(a.id) {
-		pace.Most = min(pace.Most, watchedPause)
+		pace.Most = min(pace.Most, e.Limits.Watched)
 	}
 	return loop.Jitter(pace.After(int(a.calm)+1), string(a.id), int(a.calm))
 }

@@ -95,6 +95,8 @@ type Options struct {
 type Limits struct {
 	// Sweep is the longest pause between two looks at a quiet asset.
 	Sweep time.Duration
+	// Watched is that of an asset which a rollout watches.
+	Watched time.Duration
 	// FactHold is how long a difference may be relied on.
 	FactHold time.Duration
 	// Pushes in flight at once, per plugin; in the whole partition twice as many, so
@@ -110,6 +112,7 @@ type Limits struct {
 func DefaultLimits() Limits {
 	return Limits{
 		Sweep:    30 * time.Second,
+		Watched:  2 * time.Second,
 		FactHold: 10 * time.Second,
 		Pushes:   512,
 		Diffs:    4,

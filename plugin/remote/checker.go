@@ -44,16 +44,63 @@ func (c *Checker) Judge(ctx context.Context, request *pluginpb.JudgeRequest) (*p
 		return nil, err
 	}
 	response, err := pluginpb.NewCheckServiceClient(l.conn).Judge(ctx, request)
-	switch said := printable(status.Convert(err).Message(), maxReason); status.Code(err) {
-	case codes.OK:
-	case codes.InvalidArgument, codes.FailedPrecondition, codes.NotFound, codes.Unimplemented:
-		return nil, fault.New(fault.Invalid, "it says that it cannot be asked so: %s", said)
-	case codes.PermissionDenied, codes.Unauthenticated:
-		return nil, fault.New(fault.Denied, "it refuses: %s", said)
-	default:
-		return nil, fault.New(fault.Unavailable, "it did not answer: %s", said)
+	if err != nil {
+		return nil, unanswered(err)
 	}
 	return response, CheckJudgement(request, response)
+}
+
+// Select asks it which assets go on. Errors are as of Judge.
+func (c *Checker) Select(ctx context.Context, request *pluginpb.SelectRequest) (*pluginpb.SelectResponse, error) {
+	l, err := c.life(ctx)
+	if err != nil {
+		return nil, err
+	}
+	response, err := pluginpb.NewCheckServiceClient(l.conn).Select(ctx, request)
+	if err != nil {
+		return nil, unanswered(err)
+	}
+	return response, CheckSelection(request, response)
+}
+
+// unanswered says why there is no answer.
+func unanswered(err error) error {
+	switch said := printable(status.Convert(err).Message(), maxReason); status.Code(err) {
+	case codes.InvalidArgument, codes.FailedPrecondition, codes.NotFound, codes.Unimplemented:
+		return fault.New(fault.Invalid, "it says that it cannot be asked so: %s", said)
+	case codes.PermissionDenied, codes.Unauthenticated:
+		return fault.New(fault.Denied, "it refuses: %s", said)
+	default:
+		return fault.New(fault.Unavailable, "it did not answer: %s", said)
+	}
+}
+
+// CheckSelection says what makes an answer none (S11, S26).
+func CheckSelection(request *pluginpb.SelectRequest, response *pluginpb.SelectResponse) error {
+	if response.Stage != request.Stage || response.Run != request.Run {
+		return fault.New(fault.Unavailable, "it answered for the stage %s of run %d", printable(response.Stage, maxName), response.Run)
+	}
+	waits := map[string]bool{}
+	for _, t := range request.Targets {
+		waits[t.Asset] = !t.Selected
+	}
+	goes := 0
+	for _, asset := range response.Assets {
+		waiting, known := waits[asset]
+		if !known {
+			return fault.New(fault.Invalid, "it selected %s, which is not of the stage", printable(asset, maxName))
+		}
+		if waiting {
+			goes++
+		}
+	}
+	switch {
+	case goes == 0 && response.Reason == "":
+		return fault.New(fault.Invalid, "it lets nothing go on, and does not say why")
+	case response.Next != nil && !response.Next.IsValid():
+		return fault.New(fault.Invalid, "its time when to ask again is none")
+	}
+	return nil
 }
 
 // CheckJudgement says what makes an answer none (S11, S26).

@@ -71,3 +71,40 @@ func TestAPluginOfChecksIsStartedWhenItIsAsked(t *testing.T) {
 		}
 	}
 }
+
+// TestAPluginThatSelects says which go on, from what it is told; what is no answer is an
+// error.
+func TestAPluginThatSelects(t *testing.T) {
+	folder := t.TempDir()
+	program, users := filepath.Join(folder, "quietest"), filepath.Join(folder, "users")
+	build := exec.Command("go", "build", "-o", program, "../../examples/selection")
+	if output, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building the example: %v\n%s", err, output)
+	}
+	c := NewChecker(Options{Run: []string{program, users}, Log: slog.New(slog.DiscardHandler)})
+	defer c.Close()
+	asked := &pluginpb.SelectRequest{Stage: "rest", Run: 1, Targets: []*pluginpb.SelectedTarget{
+		{Asset: "web/a", Scopes: map[string]string{"cluster": "a"}}, {Asset: "web/b", Scopes: map[string]string{"cluster": "b"}},
+	}}
+	if _, err := c.Select(t.Context(), asked); !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "no such file") {
+		t.Fatalf("without its file: %v", err)
+	}
+	if err := os.WriteFile(users, []byte("a 100\nb 20\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	said, err := c.Select(t.Context(), asked)
+	if err != nil || len(said.Assets) != 1 || said.Assets[0] != "web/b" {
+		t.Fatalf("it selects %v: %v", said, err)
+	}
+	asked.Targets[1].Selected = true
+	if said, err = c.Select(t.Context(), asked); err != nil || len(said.Assets) != 0 || said.Reason != "cluster b is under way" {
+		t.Errorf("with b under way: %v: %v", said, err)
+	}
+	asked.Targets[1].InSync, asked.Targets[1].Well = true, true
+	if said, err = c.Select(t.Context(), asked); err != nil || len(said.Assets) != 1 || said.Assets[0] != "web/a" {
+		t.Errorf("with b done: %v: %v", said, err)
+	}
+	if _, err := c.Judge(t.Context(), &pluginpb.JudgeRequest{Asset: "web", Content: "c", PlanDigest: "p", Phase: "before"}); !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "judges no pushes") {
+		t.Errorf("asked to judge: %v", err)
+	}
+}

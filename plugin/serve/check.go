@@ -19,7 +19,8 @@ import (
 	"lehr.dev/plugin"
 )
 
-// Check is a plugin of checks: it says whether a push may be. Its main is
+// Check is a plugin of checks: it says whether a push may be, or which assets of a
+// rollout's stage go on. Its main is
 //
 //	os.Exit(serve.MainCheck(serve.Check{Name: "quiet", Version: "1", Judge: judge}))
 type Check struct {
@@ -29,6 +30,18 @@ type Check struct {
 	// change nothing. An error is no answer; one of Misconfigured says that it will
 	// stay so until somebody mends it.
 	Judge func(ctx context.Context, asked *pluginpb.JudgeRequest) (Judgement, error)
+	// Select says which assets of a stage may go on now, as Judge is asked. It may be
+	// nil, and so may Judge.
+	Select func(ctx context.Context, asked *pluginpb.SelectRequest) (Selection, error)
+}
+
+// Selection of assets that may go on.
+type Selection struct {
+	Assets []string
+	// Reason why the others wait, for people; required when none may go on.
+	Reason string
+	// Next is when to ask again though nothing changed; zero: soon.
+	Next time.Time
 }
 
 // Judgement of a push; the zero one is none.
@@ -104,15 +117,15 @@ func (s checkService) DescribeChecks(context.Context, *pluginpb.DescribeChecksRe
 }
 
 func (s checkService) Judge(ctx context.Context, asked *pluginpb.JudgeRequest) (*pluginpb.JudgeResponse, error) {
+	if s.check.Judge == nil {
+		return nil, status.Error(codes.Unimplemented, "it judges no pushes")
+	}
 	if asked.Content == "" || asked.PlanDigest == "" || asked.Asset == "" || asked.Phase == "" {
 		return nil, status.Error(codes.InvalidArgument, "it was asked about no asset, content, plan or phase")
 	}
 	judged, err := s.check.Judge(ctx, asked)
-	if wrong, ok := errors.AsType[misconfigured](err); ok {
-		return nil, status.Error(codes.FailedPrecondition, wrong.Error())
-	}
 	if err != nil {
-		return nil, status.Error(codes.Unavailable, err.Error())
+		return nil, unanswered(err)
 	}
 	response := &pluginpb.JudgeResponse{Content: asked.Content, PlanDigest: asked.PlanDigest, Reason: judged.reason}
 	switch {
@@ -127,4 +140,30 @@ func (s checkService) Judge(ctx context.Context, asked *pluginpb.JudgeRequest) (
 		response.Until = timestamppb.New(judged.until)
 	}
 	return response, nil
+}
+
+func (s checkService) Select(ctx context.Context, asked *pluginpb.SelectRequest) (*pluginpb.SelectResponse, error) {
+	if s.check.Select == nil {
+		return nil, status.Error(codes.Unimplemented, "it selects for no rollout")
+	}
+	if asked.Stage == "" || asked.Run == 0 {
+		return nil, status.Error(codes.InvalidArgument, "it was asked about no stage of no run")
+	}
+	selected, err := s.check.Select(ctx, asked)
+	if err != nil {
+		return nil, unanswered(err)
+	}
+	response := &pluginpb.SelectResponse{Stage: asked.Stage, Run: asked.Run, Assets: selected.Assets, Reason: selected.Reason}
+	if !selected.Next.IsZero() {
+		response.Next = timestamppb.New(selected.Next)
+	}
+	return response, nil
+}
+
+// unanswered is the status of an error of the plugin's own.
+func unanswered(err error) error {
+	if wrong, ok := errors.AsType[misconfigured](err); ok {
+		return status.Error(codes.FailedPrecondition, wrong.Error())
+	}
+	return status.Error(codes.Unavailable, err.Error())
 }

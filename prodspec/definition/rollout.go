@@ -26,7 +26,7 @@ const (
 
 var (
 	rolloutKeys = []string{"select", "by", "stages", "validate", "on_bad", "newer", "patience", "emergency"}
-	stageKeys   = []string{"name", "scopes", "where", "rest", "by", "order", "parallel", "count", "percent", "factor", "most", "delay", "soak", "window"}
+	stageKeys   = []string{"name", "scopes", "where", "rest", "by", "order", "parallel", "count", "percent", "factor", "most", "delay", "soak", "window", "plugin"}
 	windowKeys  = []string{"zone", "open", "freezes", "holidays"}
 )
 
@@ -237,6 +237,11 @@ func (r *rolloutParser) stage(node *yaml.Node, at, field string, index int) (mad
 	made.Soak = r.pause(fields["soak"], at+".soak")
 	if window := fields["window"]; window != nil {
 		made.Window = r.opening(window, at+".window")
+	}
+	if asks := fields["plugin"]; asks != nil {
+		if made.Plugin = asks.Value; asks.Kind != yaml.ScalarNode || !checkName.MatchString(asks.Value) {
+			r.parser.at(asks, at+".plugin", "%s.plugin must be the name of a plugin of checks, is %s", at, describe(asks)).hint("whoever runs the server lists it under plugins, in the file of --external-checks")
+		}
 	}
 	return made, rest
 }

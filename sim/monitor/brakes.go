@@ -65,11 +65,22 @@ type approval struct {
 
 // follows is the incarnation that an asset must follow.
 func (m *Monitor) follows(asset intent.AssetID, now time.Time) intent.Sequence {
-	return cmp.Or(m.pinnedTo(asset, now), m.head)
+	if pin := m.pinOf(asset, now); pin != nil {
+		return pin.Incarnation.Sequence // Of no incarnation: nothing was selected for it.
+	}
+	return m.head
 }
 
 // pinnedTo is the incarnation that an asset is pinned to; 0: none.
 func (m *Monitor) pinnedTo(asset intent.AssetID, now time.Time) intent.Sequence {
+	if pin := m.pinOf(asset, now); pin != nil {
+		return pin.Incarnation.Sequence
+	}
+	return 0
+}
+
+// pinOf is the pin that counts; nil: none does.
+func (m *Monitor) pinOf(asset intent.AssetID, now time.Time) *intent.Pin {
 	var best *intent.Pin
 	for i, pin := range m.pins[asset] {
 		if !pin.Until.IsZero() && !now.Before(pin.Until) {
@@ -79,10 +90,7 @@ func (m *Monitor) pinnedTo(asset intent.AssetID, now time.Time) intent.Sequence 
 			best = &m.pins[asset][i]
 		}
 	}
-	if best == nil {
-		return 0
-	}
-	return best.Incarnation.Sequence
+	return best
 }
 
 const pinsText = "SELECT asset, pin_rank, seq, revision, holder, origin, ends FROM pin WHERE partition = $1 ORDER BY asset, pin_rank"
@@ -97,7 +105,7 @@ func (m *Monitor) readPins(counter uint64) map[intent.AssetID][]intent.Pin {
 		if err := rows.Scan(&pin.Asset, &pin.Rank, &pin.Incarnation.Sequence, &pin.Revision, &pin.Holder.Name, &pin.Holder.Origin, &ends); err != nil {
 			return err
 		}
-		pin.Until = moment(ends)
+		pin.Until, pin.Incarnation.Partition = moment(ends), m.options.Partition
 		pins[pin.Asset] = append(pins[pin.Asset], pin)
 		what := pinWords(pin)
 		known, seen := m.revisions[pin.Revision]

@@ -57,8 +57,10 @@ func (m *Monitor) look(g glance, sampled bool) {
 	if sampled || g.revision != m.seen.revision || news.brakes() {
 		news.pins, news.holds = m.lookAtBrakes(g, news)
 	}
+	before := m.pins
 	m.replay(news)
 	m.pins, m.holds = news.pins, news.holds
+	m.rolled(news, before)
 	m.catchUp(g)
 	if sampled || len(news.own) > 0 || g.push != m.seen.push {
 		m.inFlight()

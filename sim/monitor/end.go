@@ -37,6 +37,7 @@ func (m *Monitor) End(context.Context) {
 			return err
 		}))
 	m.ask("L6")
+	m.rested()
 	m.claimed()
 }
 

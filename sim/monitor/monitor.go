@@ -55,6 +55,11 @@ type Options struct {
 	// Keep is how many of the newest incarnations nobody may remove.
 	Keep    int
 	Lenient Lenient
+	// Well reports whether production is as an asset is in an incarnation, and not
+	// unhealthy; nil: rollouts are not watched. Gap is how short an illness may go
+	// unseen.
+	Well func(id intent.IncarnationID, asset intent.AssetID) bool
+	Gap  time.Duration
 }
 
 // Monitor looks on.
@@ -84,6 +89,7 @@ type Monitor struct {
 	crowds  map[intent.AssetID]crowd
 	retried map[intent.AssetID]time.Time
 	claims
+	rolling   rolling
 	diffs     map[intent.AssetID][]Diff
 	counts    counts
 	records   map[intent.AssetID]enforcedRow
@@ -104,7 +110,7 @@ func New(o Options) *Monitor {
 		diffs: map[intent.AssetID][]Diff{}, records: map[intent.AssetID]enforcedRow{}, lateSince: map[intent.AssetID]time.Time{},
 		looks: rates{}, failures: rates{}, crowds: map[intent.AssetID]crowd{}, retried: map[intent.AssetID]time.Time{}, released: map[intent.AssetID]bool{},
 		own: chain{partition: o.Partition}, global: chain{},
-		saying: newSaying(), journal: newJournal(), brakes: newBrakes(),
+		rolling: newRolling(), saying: newSaying(), journal: newJournal(), brakes: newBrakes(),
 		answers: answers{inSync: map[called]bool{}}, paces: paces{of: map[intent.AssetID]pace{}, tried: map[called]bool{}},
 	}
 	for _, property := range Properties() {
@@ -116,8 +122,8 @@ func New(o Options) *Monitor {
 // Properties that the monitor decides.
 func Properties() []string {
 	return []string{
-		"S1", "S2", "S3", "S4", "S5", "S7", "S8", "S9", "S11", "S12", "S16", "S17", "S18", "S21", "S22", "S23", "S25", "S26",
-		"L2", "L3", "L4", "L6", "L7", "L10",
+		"S1", "S2", "S3", "S4", "S5", "S7", "S8", "S9", "S10", "S11", "S12", "S16", "S17", "S18", "S19", "S20", "S21", "S22", "S23", "S25", "S26",
+		"L2", "L3", "L4", "L6", "L7", "L8", "L9", "L10",
 	}
 }
 

@@ -56,6 +56,7 @@ type pace struct {
 func (m *Monitor) ClockMoved() {
 	clear(m.paces.of)
 	m.paces.moved = m.options.Now()
+	m.rolling.moved = append(m.rolling.moved, m.paces.moved)
 }
 
 // paced: nothing is pushed again and again (L10). A push that was cut off, or

@@ -36,7 +36,7 @@ type Mutant struct {
 // All mutants, by theme.
 var All = slices.Concat(
 	fences, permits, admissions, approvals, consents, budgets, rates, claims, targets, pushes, settlings,
-	checks, neighbours, answers, publications, guards, identities, contents, collections, audits, livenesses, fleets,
+	checks, neighbours, answers, publications, guards, identities, contents, collections, audits, livenesses, rollouts, fleets,
 )
 
 // Find returns the mutant of a name.

@@ -78,6 +78,7 @@ func (w *World) Sick(key intent.ResourceKey, sick bool) {
 		if sick {
 			r.Health = intent.Unhealthy
 		}
+		w.changesHealth()
 	}
 }
 

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"context"
 	"slices"
 	"strconv"
 
@@ -34,6 +35,8 @@ type resource struct {
 	Resource
 	// set decodes the payload.
 	set *schema.Set
+	// ails: what is there has made it unhealthy of itself.
+	ails bool
 	// past states, oldest first.
 	past []snapshot
 }
@@ -56,7 +59,11 @@ func (r *resource) shown() Resource {
 }
 
 func (r *resource) snapshot() snapshot {
-	return snapshot{r.Exists, r.Payload, r.Version, r.Health}
+	health := r.Health
+	if r.ails {
+		health = intent.Unhealthy
+	}
+	return snapshot{r.Exists, r.Payload, r.Version, health}
 }
 
 // snapshot is the state now; nothing ever changed is version 0.
@@ -87,5 +94,25 @@ func (w *World) become(r *resource, exists bool, payload []byte) {
 	r.Exists, r.Payload, r.Version = exists, payload, w.version
 	if !exists {
 		r.Payload = nil
+	}
+	r.ails = false
+	if w.options.Ails == nil || !exists {
+		return
+	}
+	if after := w.options.Ails(payload); after > 0 {
+		version := r.Version
+		w.process.Go("ails", func() {
+			if w.process.Wait(context.Background(), after, nil) == nil && r.Version == version {
+				r.ails = true
+				w.changesHealth()
+			}
+		})
+	}
+}
+
+// changesHealth tells that the health of something is another one.
+func (w *World) changesHealth() {
+	if w.OnHealth != nil {
+		w.OnHealth()
 	}
 }

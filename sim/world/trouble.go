@@ -210,6 +210,7 @@ func (w *World) Heal() {
 	for _, key := range slices.Sorted(maps.Keys(w.resources)) {
 		w.resources[key].Health = intent.Healthy
 	}
+	w.changesHealth()
 	for _, key := range slices.Sorted(maps.Keys(w.programs)) {
 		p := w.programs[key]
 		p.crashUntil, p.downUntil, p.skewUntil = time.Time{}, time.Time{}, time.Time{}

@@ -41,6 +41,9 @@ type Options struct {
 	// Machines: replicas of different names run on different machines. The
 	// Alone of a plugin is that of its replica's.
 	Machines bool
+	// Ails says after how long something with this payload becomes unhealthy of
+	// itself; 0: never. Nil: nothing does.
+	Ails func(payload []byte) time.Duration
 	// Steps are the effects that a push takes, if so much changes; 0: as chance
 	// has it.
 	Steps int
@@ -54,6 +57,9 @@ type World struct {
 	// says it: whether it is in sync, for what differs and what nobody can tell
 	// are not.
 	OnAnswer func(id intent.IncarnationID, asset intent.AssetID, inSync bool)
+
+	// OnHealth, if any, is called when something has become unhealthy, or healthy.
+	OnHealth func()
 
 	options   Options
 	process   *virtual.Process
@@ -173,6 +179,16 @@ func (w *World) Matches(ctx context.Context, id intent.IncarnationID, asset inte
 		paths = append(paths, change.Path+": "+change.Current+" → "+change.Target)
 	}
 	return false, string(found.plan.Action) + " of " + string(wanted.key) + " (" + strings.Join(paths, ", ") + ")"
+}
+
+// Well reports whether production is as an asset's content asks, and not unhealthy.
+func (w *World) Well(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) bool {
+	wanted, err := w.look(ctx, id, asset)
+	if err != nil || w.snapshot(wanted.key).health == intent.Unhealthy {
+		return false
+	}
+	matches, _ := w.Matches(ctx, id, asset)
+	return matches
 }
 
 // machine on which a replica's plugins run.

@@ -97,7 +97,7 @@ func (d *decider) newestGood(assets []*Asset) (intent.IncarnationID, bool) {
 // goBack waits until all are back, and says for which. Then the rollout's own pins
 // are there, and those of the rollback are gone.
 func (d *decider) goBack() {
-	if behind := d.behind(); len(behind) > 0 && d.superseded() && d.keptFrom(behind) == "" {
+	if len(d.behind()) > 0 && d.superseded() && d.keptFrom() == "" {
 		// What was not back yet is on its way still, and goes on from there.
 		d.end(intent.RolloutSuperseded, d.holder(), "supersede", "%s has newer content", d.Head)
 		d.wakeAt(d.Now)

@@ -103,6 +103,8 @@ type Facts struct {
 	Assets []Asset
 	// Verdicts of the validations, as they are known now.
 	Verdicts []intent.ValidationVerdict
+	// Picked is what plugins say of stages, by the stage.
+	Picked map[string]Picked
 	// Gap is the longest time between two looks that are still one.
 	Gap time.Duration
 	// Loosened says what Said asks for no longer, or less of, than was asked for before
@@ -127,6 +129,8 @@ type Decision struct {
 	Seen map[intent.AssetID]intent.Observation
 	// Ask are the validations to be asked now, of these stages.
 	Ask []Question
+	// Pick are the plugins to be asked now.
+	Pick []Pick
 	// Run as it is after the step; nil: there is none.
 	Run *intent.Rollout
 	// Edit of a document that is made after the step; nil: none.
@@ -145,9 +149,9 @@ type Question struct {
 	ExperimentScopes, ControlScopes map[string][]string
 }
 
-// looksEvery is how often a rollout under way, or one of which what is there is
+// looksEvery is how often, where nothing new is seen, a rollout under way, or one of which what is there is
 // not known to be good, is looked at.
-const looksEvery = time.Second
+const looksEvery = 5 * time.Second
 
 // groundEvery is how often it is looked whether what was there before is good.
 const groundEvery = 5 * time.Second
@@ -172,7 +176,7 @@ func Decide(f Facts) Decision {
 	}
 	d.obey()
 	switch {
-	case f.Run != nil && f.Run.State.Open() && !d.run.State.Open():
+	case f.Run != nil && !d.run.State.Open() && !d.run.Ended.Equal(f.Run.Ended):
 		d.wakeAt(d.Now) // A person ended it just now: another begins in a step of its own.
 	case d.run == nil || !d.run.State.Open():
 		d.idle()
@@ -276,7 +280,7 @@ func count(n int, one, many string) string {
 func (d *decider) finish() Decision {
 	for i := range d.Assets {
 		a := &d.Assets[i]
-		if worthKeeping(a.Stored, a.Seen) {
+		if worthKeeping(a.Stored, a.Seen) || d.soaked(a, a.Seen) && !d.soaked(a, a.Stored) {
 			d.decision.Step.Observed = append(d.decision.Step.Observed, a.Seen)
 		}
 	}
@@ -290,6 +294,17 @@ func (d *decider) finish() Decision {
 	}
 	d.decision.Act = s.Run.Name != "" || len(s.Pins)+len(s.Unpin)+len(s.Observed)+len(s.Judged)+len(s.Forgiven) > 0
 	return d.decision
+}
+
+// soaked reports whether what was seen is enough for the asset's stage. What others go
+// on by is stored before they do.
+func (d *decider) soaked(a *Asset, seen intent.Observation) bool {
+	if d.Said == nil || d.run == nil || seen.Effective != a.Seen.Effective {
+		return false
+	}
+	stages := d.Course(d.run.Emergency).Stages
+	at := slices.IndexFunc(stages, func(s selection.Stage) bool { return s.Name == d.stageOf(a) })
+	return at >= 0 && seen.Healthy > 0 && seen.Healthy >= stages[at].Soak
 }
 
 // worthKeeping reports whether a server that ended now would lose something.

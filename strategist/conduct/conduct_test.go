@@ -70,3 +70,19 @@ func TestAPersonsRollbackWaitsForItsAssets(t *testing.T) {
 		t.Error("it is not looked at again")
 	}
 }
+
+// TestWhatKeptTheNextRunIsForgottenWhenItIsOver: else it asks people for ever to do
+// what changes nothing.
+func TestWhatKeptTheNextRunIsForgottenWhenItIsOver(t *testing.T) {
+	a := asset("a", "old")
+	a.Selected = true
+	f := facts(a)
+	f.Run = &intent.Rollout{
+		Partition: "shop", Name: "web", Run: 1, State: intent.RolloutRolledBack, To: at(1),
+		Progress: intent.RolloutProgress{Waits: "shop@2 has content that was judged bad", For: []intent.AssetID{"a"}},
+	}
+	decided := conduct.Decide(f)
+	if p := decided.Step.Run.Progress; !decided.Act || p.Waits != "" || len(p.For) > 0 {
+		t.Errorf("it waits %q for %v", p.Waits, p.For)
+	}
+}

@@ -24,11 +24,14 @@ func (d *decider) idle() {
 	behind := d.behind()
 	order := d.started()
 	if len(behind) == 0 || d.Head.Sequence == 0 {
+		if d.run != nil {
+			d.run.Progress.Waits, d.run.Progress.For = "", nil // What kept the next is over.
+		}
 		return
 	}
-	why := d.heldAsBad(behind)
+	why := d.heldAsBad()
 	if order == nil && why == "" {
-		why = d.keptFrom(behind)
+		why = d.keptFrom()
 	}
 	if why != "" {
 		if d.run != nil {
@@ -66,9 +69,9 @@ func (d *decider) started() (found *intent.RolloutOrder) {
 const orderLasts = time.Minute
 
 // heldAsBad says why nobody may begin a run, until somebody forgives; empty: they may.
-func (d *decider) heldAsBad(behind []intent.AssetID) string {
+func (d *decider) heldAsBad() string {
 	for i := range d.Assets {
-		if a := &d.Assets[i]; slices.Contains(behind, a.ID) && a.bad(a.Head) {
+		if a := &d.Assets[i]; a.Selected && a.bad(a.Head) {
 			return fmt.Sprintf("%s has content of %s that was judged bad; publish other content, or say that it is not bad: lehr rollout forgive %s --reason WHY", d.Head, a.ID, d.Name)
 		}
 	}
@@ -76,8 +79,8 @@ func (d *decider) heldAsBad(behind []intent.AssetID) string {
 }
 
 // keptFrom says why no run begins by itself; empty: it does.
-func (d *decider) keptFrom(behind []intent.AssetID) string {
-	if why := d.heldAsBad(behind); why != "" {
+func (d *decider) keptFrom() string {
+	if why := d.heldAsBad(); why != "" {
 		return why
 	}
 	if d.Said.Newer == intentpb.Rollout_NEWER_IS_HELD {
@@ -346,6 +349,7 @@ func (d *decider) earns(a *Asset) string {
 func (d *decider) advance() {
 	targets := d.targets()
 	policy := d.policy()
+	d.pick(policy, targets)
 	choice := selection.Choose(policy, targets, d.Now)
 	d.wakeAt(choice.Next)
 	d.ask(policy, targets)
@@ -464,7 +468,7 @@ func (d *decider) progress(choice selection.Choice, targets []selection.Target) 
 		case whole && s.Ended.IsZero():
 			s.Ended = d.Now
 			d.event(d.holder(), "stage", "%s is done", s.Name)
-		case !whole:
+		case !whole && d.looked(s.Name):
 			s.Ended = time.Time{}
 		}
 		if now.Waits == "" && s.Total > 0 && !whole && status.Waits != "" {
@@ -476,6 +480,14 @@ func (d *decider) progress(choice selection.Choice, targets []selection.Target) 
 		now.Waits, now.For = fmt.Sprintf("no stage wants %s; give the rollout a stage that does", listed(choice.Unwanted)), choice.Unwanted
 	}
 	d.run.Progress = now
+}
+
+// looked reports whether all of a stage were looked at since the server began. Until then
+// nothing says that it is not as it was.
+func (d *decider) looked(stage string) bool {
+	return !slices.ContainsFunc(d.Assets, func(a Asset) bool {
+		return d.takesPart(&a) && d.stageOf(&a) == stage && a.Look.At.IsZero()
+	})
 }
 
 // foundGood judges what stages that are done brought to be good.

@@ -110,7 +110,7 @@ func (c *Course) read(environment *rule.Environment, list string, said []*intent
 		made := stage{scopes: s.Scopes, Stage: selection.Stage{
 			Name: s.Name, By: by(s), Order: s.Order, Parallel: int(s.Parallel), Most: int(s.Most),
 			Wave:  selection.Wave{Count: int(s.Count), Percent: s.Percent, Factor: s.Factor},
-			Delay: s.Delay.AsDuration(), Soak: s.Soak.AsDuration(),
+			Delay: s.Delay.AsDuration(), Soak: s.Soak.AsDuration(), Plugin: s.Plugin,
 		}}
 		at := func(field string) string { return fmt.Sprintf("%s[%d].%s", list, i, field) }
 		if s.Where != "" {

@@ -93,7 +93,7 @@ func longer(a, b *durationpb.Duration) bool { return a.AsDuration() > b.AsDurati
 
 func sameMembers(a, b *intentpb.RolloutStage) bool {
 	members := func(s *intentpb.RolloutStage) proto.Message {
-		return &intentpb.RolloutStage{Scopes: s.Scopes, Where: s.Where, By: s.By, Order: s.Order, Window: s.Window}
+		return &intentpb.RolloutStage{Scopes: s.Scopes, Where: s.Where, By: s.By, Order: s.Order, Window: s.Window, Plugin: s.Plugin}
 	}
 	return proto.Equal(members(a), members(b))
 }

@@ -50,6 +50,9 @@ type Stage struct {
 	// Gate says for what the stages after it wait when all of its assets are done;
 	// empty: for nothing.
 	Gate string
+	// Plugin says which of its targets go on, if it has a name: others are Blocked by
+	// whoever asks it.
+	Plugin string
 	// Skip: a person waits for it no longer. All of its assets go on, and the stages
 	// after it do not wait for it.
 	Skip bool
@@ -239,6 +242,14 @@ func (s *Stage) unproven(t Target) bool {
 	return t.Unproven && !t.Selected && !t.InSync && !(t.Well && t.Healthy >= s.Soak)
 }
 
+// proof orders what is unproven: the least goes on first.
+func (t Target) proof() time.Duration {
+	if !t.Well {
+		return -1
+	}
+	return t.Healthy
+}
+
 // size is how many of a group go on next, where so many have before.
 func (w Wave) size(total, selected int) int {
 	switch {
@@ -285,14 +296,23 @@ func (c *chooser) count() {
 
 // all that may go on of a stage that is not waited for.
 func (c *chooser) all() (chosen []intent.AssetID) {
+	var blocked []Target
 	for _, t := range c.members {
-		if !t.Selected && !t.InSync && t.Blocked == "" {
+		switch {
+		case t.Selected || t.InSync:
+		case t.Blocked != "":
+			blocked = append(blocked, t)
+		default:
 			chosen = append(chosen, t.Asset)
 		}
 	}
 	running := c.underWay(c.members)
-	if len(chosen) == 0 && len(running) > 0 {
+	switch {
+	case len(chosen) > 0:
+	case len(running) > 0:
 		c.waitsFor(running)
+	default:
+		c.waitsForBlocked(blocked)
 	}
 	return chosen
 }
@@ -369,6 +389,7 @@ func (c *chooser) wave(g *group, since time.Duration, room int) (chosen int) {
 			c.waits(fmt.Sprintf("for %s to go on, which has what is not known to be good", c.members[first].Asset))
 			return 0
 		}
+		slices.SortStableFunc(left, func(a, b Target) int { return cmp.Compare(a.proof(), b.proof()) })
 	}
 	var blocked []Target
 	for _, t := range left {
@@ -381,12 +402,17 @@ func (c *chooser) wave(g *group, since time.Duration, room int) (chosen int) {
 		}
 	}
 	if chosen == 0 {
-		for _, t := range blocked {
-			c.status.For = append(c.status.For, t.Asset)
-		}
-		c.waits(fmt.Sprintf("for %s: %s", blocked[0].Asset, blocked[0].Blocked) + others(len(blocked)))
+		c.waitsForBlocked(blocked)
 	}
 	return chosen
+}
+
+// waitsForBlocked says what keeps those that are left from going on.
+func (c *chooser) waitsForBlocked(blocked []Target) {
+	for _, t := range blocked {
+		c.status.For = append(c.status.For, t.Asset)
+	}
+	c.waits(fmt.Sprintf("for %s: %s", blocked[0].Asset, blocked[0].Blocked) + others(len(blocked)))
 }
 
 // waitsFor says what keeps those that are under way from being done.

@@ -169,7 +169,7 @@ func TestASourceThatIsGoneForEver(t *testing.T) {
 		t.Errorf("%s: %s", a.Verdict, a.Why)
 	}
 	// Where there is no place for more samples it gives up at once.
-	s.Step, s.Interval, s.Every, s.Intervals = time.Second, 4999*time.Second, 4999*time.Second, 1
+	s.Step, s.Interval, s.Every, s.Intervals = time.Second, 4990*time.Second, 4990*time.Second, 1
 	read.Experiment.Samples = drawn(changed, changed.Add(17*time.Minute), 15*time.Second, normal(r, 100, 10))
 	if a := at(t, s, 3*time.Hour, read); a.Verdict != validation.Inconclusive || !strings.Contains(a.Why, "samples are missing") {
 		t.Errorf("%s: %s", a.Verdict, a.Why)

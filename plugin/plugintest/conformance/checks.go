@@ -5,14 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	pluginpb "lehr.dev/gen/lehr/plugin/v1"
 	"lehr.dev/plugin"
@@ -37,6 +41,7 @@ var CheckRules = []CheckRule{
 	{"nothing is passed unasked", "A question without asset, content, plan or phase is not passed.", (*checkSuite).nothing},
 	{"an answer that nobody waits for holds up no other", "After questions that were given up it answers the next one in time.", (*checkSuite).givenUp},
 	{"asking changes nothing", "The same question twice has the same answer, after kill -9 too.", (*checkSuite).again},
+	{"selects of what it is offered", "Asked which assets of a stage go on, within 4 s, it names some of them, or says why none; or that it selects for no rollout.", (*checkSuite).selects},
 	{"ends with its parent", "It ends when its standard input does.", (*checkSuite).endsWithParent},
 }
 
@@ -165,7 +170,7 @@ func (s *checkSuite) ask(ctx context.Context, asked *pluginpb.JudgeRequest) (*pl
 	defer cancel()
 	said, err := s.client.Judge(ctx, asked, grpc.WaitForReady(true))
 	switch {
-	case ctx.Err() != nil:
+	case ctx.Err() != nil || status.Code(err) == codes.DeadlineExceeded:
 		return nil, fmt.Errorf("%s: there was no answer within %s", asked.Phase, judgesWithin)
 	case err != nil:
 		return nil, refusal{err}
@@ -233,6 +238,48 @@ func (s *checkSuite) nothing(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// selects asks as a stage goes on: of nothing let go on, until all are.
+func (s *checkSuite) selects(ctx context.Context) error {
+	asked := &pluginpb.SelectRequest{Partition: "conformance", Rollout: "conformance", Run: 1, Stage: "rest", Incarnation: "conformance@2"}
+	for i := range 8 {
+		asked.Targets = append(asked.Targets, &pluginpb.SelectedTarget{
+			Asset: fmt.Sprintf("example/%d", i), Type: "lehr.process.v1.Job", Scopes: map[string]string{"cluster": fmt.Sprint(i % 4)}, Labels: map[string]string{"tier": "web"},
+		})
+	}
+	var found []string
+	for range asked.Targets {
+		bounded, cancel := context.WithTimeout(ctx, judgesWithin)
+		said, err := s.client.Select(bounded, asked, grpc.WaitForReady(true))
+		late := bounded.Err() != nil || status.Code(err) == codes.DeadlineExceeded
+		cancel()
+		switch {
+		case status.Code(err) == codes.Unimplemented:
+			return remark("it selects for no rollout")
+		case late:
+			return fmt.Errorf("there was no answer within %s", judgesWithin)
+		case err != nil:
+			return remark("it cannot answer: " + status.Convert(err).Message())
+		}
+		if err := remote.CheckSelection(asked, said); err != nil {
+			return err
+		}
+		before := len(found)
+		for _, t := range asked.Targets {
+			if !t.Selected && slices.Contains(said.Assets, t.Asset) {
+				t.Selected, t.InSync, t.Well, t.Healthy = true, true, true, durationpb.New(time.Hour)
+				found = append(found, t.Asset)
+			}
+		}
+		if len(found) == before {
+			return remark(fmt.Sprintf("after %d of %d it waits: %s", len(found), len(asked.Targets), said.Reason))
+		}
+		if len(found) == len(asked.Targets) {
+			break
+		}
+	}
+	return remark("in this order: " + strings.Join(found, ", "))
 }
 
 func (s *checkSuite) givenUp(ctx context.Context) error {

@@ -109,6 +109,20 @@ func (c *checker) Judge(ctx context.Context, asked *pluginpb.JudgeRequest) (*plu
 	return said, nil
 }
 
+func (c *checker) Select(_ context.Context, asked *pluginpb.SelectRequest) (*pluginpb.SelectResponse, error) {
+	said := &pluginpb.SelectResponse{Stage: asked.Stage, Run: asked.Run}
+	switch c.lie {
+	case "selects what it was not offered":
+		said.Assets = []string{"example/99"}
+	case "selects for another stage":
+		said.Stage, said.Reason = "canary", "wait"
+	case "selects nothing and not why":
+	default:
+		return nil, status.Error(codes.Unimplemented, "it selects for no rollout")
+	}
+	return said, nil
+}
+
 func checkChecker(t *testing.T, lie string) Report {
 	t.Helper()
 	program, err := os.Executable()
@@ -148,6 +162,9 @@ func TestLyingPluginsOfChecksAreCaught(t *testing.T) {
 		{"holds up others", "answers are about what was asked", "no answer within"},
 		{"passes nothing", "nothing is passed unasked", "it passed a question without"},
 		{"changes its mind", "asking changes nothing", "it said"},
+		{"selects what it was not offered", "selects of what it is offered", "example/99, which is not of the stage"},
+		{"selects for another stage", "selects of what it is offered", "the stage canary"},
+		{"selects nothing and not why", "selects of what it is offered", "does not say why"},
 		{"outlives its parent", "ends with its parent", "still runs"},
 	} {
 		t.Run(strings.ReplaceAll(c.lie, " ", "-"), func(t *testing.T) {

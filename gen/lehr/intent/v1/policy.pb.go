@@ -783,7 +783,10 @@ type RolloutStage struct {
 	// How long an asset must have been healthy after its push.
 	Soak *durationpb.Duration `protobuf:"bytes,13,opt,name=soak" json:"soak,omitempty"`
 	// When assets may be let go on; unset: always.
-	Window        *Calendar `protobuf:"bytes,14,opt,name=window" json:"window,omitempty"`
+	Window *Calendar `protobuf:"bytes,14,opt,name=window" json:"window,omitempty"`
+	// The plugin of checks, by its name in the operator's policy of external checks,
+	// that says which of those that the stage lets go on do; empty: all of them.
+	Plugin        string `protobuf:"bytes,15,opt,name=plugin" json:"plugin,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -925,6 +928,13 @@ func (x *RolloutStage) GetWindow() *Calendar {
 		return x.Window
 	}
 	return nil
+}
+
+func (x *RolloutStage) GetPlugin() string {
+	if x != nil {
+		return x.Plugin
+	}
+	return ""
 }
 
 type isRolloutStage_By interface {
@@ -2987,7 +2997,7 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\rDocumentField\x12#\n" +
 	"\bdocument\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\bdocument\x12%\n" +
 	"\apointer\x18\x02 \x01(\tB\v\xbaH\br\x06\x18\xe8\a:\x01/R\apointer\x12\x16\n" +
-	"\x06source\x18\x03 \x01(\tR\x06source\"\x8c\x04\n" +
+	"\x06source\x18\x03 \x01(\tR\x06source\"\xad\x04\n" +
 	"\fRolloutStage\x122\n" +
 	"\x04name\x18\x01 \x01(\tB\x1e\xbaH\x1br\x19\x18?2\x15^[a-z0-9][a-z0-9_-]*$R\x04name\x12\x16\n" +
 	"\x06scopes\x18\x02 \x03(\tR\x06scopes\x12\x1e\n" +
@@ -3003,7 +3013,8 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\x04most\x18\v \x01(\rR\x04most\x12/\n" +
 	"\x05delay\x18\f \x01(\v2\x19.google.protobuf.DurationR\x05delay\x12-\n" +
 	"\x04soak\x18\r \x01(\v2\x19.google.protobuf.DurationR\x04soak\x120\n" +
-	"\x06window\x18\x0e \x01(\v2\x18.lehr.intent.v1.CalendarR\x06windowB\x04\n" +
+	"\x06window\x18\x0e \x01(\v2\x18.lehr.intent.v1.CalendarR\x06window\x12\x1f\n" +
+	"\x06plugin\x18\x0f \x01(\tB\a\xbaH\x04r\x02\x18?R\x06pluginB\x04\n" +
 	"\x02by\"\xfc\x04\n" +
 	"\x05Check\x122\n" +
 	"\x04name\x18\x01 \x01(\tB\x1e\xbaH\x1br\x19\x18?2\x15^[a-z0-9][a-z0-9_-]*$R\x04name\x12\x1e\n" +

@@ -5,14 +5,15 @@
 // source: lehr/plugin/v1/check.proto
 
 // The protocol of plugins of checks, version 1: a program that says whether a push may
-// be. Lehr starts it as it starts asset plugins, with a socket to listen on, when a
-// protection asks it first. It changes nothing, and keeps nothing that Lehr relies on.
+// be, or which assets of a rollout's stage go on, or both. Lehr starts it as it starts asset plugins, with a socket to listen on, when it
+// is asked first. It changes nothing, and keeps nothing that Lehr relies on.
 
 package pluginpb
 
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -73,7 +74,278 @@ func (x JudgeResponse_Judgement) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use JudgeResponse_Judgement.Descriptor instead.
 func (JudgeResponse_Judgement) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_check_proto_rawDescGZIP(), []int{5, 0}
+	return file_lehr_plugin_v1_check_proto_rawDescGZIP(), []int{8, 0}
+}
+
+type SelectRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Partition string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
+	Rollout   string                 `protobuf:"bytes,2,opt,name=rollout" json:"rollout,omitempty"`
+	Run       uint64                 `protobuf:"varint,3,opt,name=run" json:"run,omitempty"`
+	Stage     string                 `protobuf:"bytes,4,opt,name=stage" json:"stage,omitempty"`
+	// What the run brings: an incarnation.
+	Incarnation string `protobuf:"bytes,5,opt,name=incarnation" json:"incarnation,omitempty"`
+	// All of the stage, in the order of their ids, at most 5000.
+	Targets       []*SelectedTarget `protobuf:"bytes,6,rep,name=targets" json:"targets,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SelectRequest) Reset() {
+	*x = SelectRequest{}
+	mi := &file_lehr_plugin_v1_check_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SelectRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SelectRequest) ProtoMessage() {}
+
+func (x *SelectRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_plugin_v1_check_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SelectRequest.ProtoReflect.Descriptor instead.
+func (*SelectRequest) Descriptor() ([]byte, []int) {
+	return file_lehr_plugin_v1_check_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *SelectRequest) GetPartition() string {
+	if x != nil {
+		return x.Partition
+	}
+	return ""
+}
+
+func (x *SelectRequest) GetRollout() string {
+	if x != nil {
+		return x.Rollout
+	}
+	return ""
+}
+
+func (x *SelectRequest) GetRun() uint64 {
+	if x != nil {
+		return x.Run
+	}
+	return 0
+}
+
+func (x *SelectRequest) GetStage() string {
+	if x != nil {
+		return x.Stage
+	}
+	return ""
+}
+
+func (x *SelectRequest) GetIncarnation() string {
+	if x != nil {
+		return x.Incarnation
+	}
+	return ""
+}
+
+func (x *SelectRequest) GetTargets() []*SelectedTarget {
+	if x != nil {
+		return x.Targets
+	}
+	return nil
+}
+
+type SelectedTarget struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Asset string                 `protobuf:"bytes,1,opt,name=asset" json:"asset,omitempty"`
+	// Full protobuf name of the payload type.
+	Type   string            `protobuf:"bytes,2,opt,name=type" json:"type,omitempty"`
+	Scopes map[string]string `protobuf:"bytes,3,rep,name=scopes" json:"scopes,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Labels map[string]string `protobuf:"bytes,4,rep,name=labels" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// It was let go on already.
+	Selected bool `protobuf:"varint,5,opt,name=selected" json:"selected,omitempty"`
+	// It is in sync at what it was given, seen after its push.
+	InSync bool `protobuf:"varint,6,opt,name=in_sync,json=inSync" json:"in_sync,omitempty"`
+	// It is healthy, and for how long since then.
+	Well          bool                 `protobuf:"varint,7,opt,name=well" json:"well,omitempty"`
+	Healthy       *durationpb.Duration `protobuf:"bytes,8,opt,name=healthy" json:"healthy,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SelectedTarget) Reset() {
+	*x = SelectedTarget{}
+	mi := &file_lehr_plugin_v1_check_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SelectedTarget) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SelectedTarget) ProtoMessage() {}
+
+func (x *SelectedTarget) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_plugin_v1_check_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SelectedTarget.ProtoReflect.Descriptor instead.
+func (*SelectedTarget) Descriptor() ([]byte, []int) {
+	return file_lehr_plugin_v1_check_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *SelectedTarget) GetAsset() string {
+	if x != nil {
+		return x.Asset
+	}
+	return ""
+}
+
+func (x *SelectedTarget) GetType() string {
+	if x != nil {
+		return x.Type
+	}
+	return ""
+}
+
+func (x *SelectedTarget) GetScopes() map[string]string {
+	if x != nil {
+		return x.Scopes
+	}
+	return nil
+}
+
+func (x *SelectedTarget) GetLabels() map[string]string {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
+}
+
+func (x *SelectedTarget) GetSelected() bool {
+	if x != nil {
+		return x.Selected
+	}
+	return false
+}
+
+func (x *SelectedTarget) GetInSync() bool {
+	if x != nil {
+		return x.InSync
+	}
+	return false
+}
+
+func (x *SelectedTarget) GetWell() bool {
+	if x != nil {
+		return x.Well
+	}
+	return false
+}
+
+func (x *SelectedTarget) GetHealthy() *durationpb.Duration {
+	if x != nil {
+		return x.Healthy
+	}
+	return nil
+}
+
+type SelectResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Stage and run that were asked about: an answer for others is none.
+	Stage string `protobuf:"bytes,1,opt,name=stage" json:"stage,omitempty"`
+	Run   uint64 `protobuf:"varint,2,opt,name=run" json:"run,omitempty"`
+	// Of the targets, those that may go on now; the others wait. What was let go on
+	// already may be left out, and goes on.
+	Assets []string `protobuf:"bytes,3,rep,name=assets" json:"assets,omitempty"`
+	// Why the others wait, for people. Required when no target may go on that has not.
+	Reason string `protobuf:"bytes,4,opt,name=reason" json:"reason,omitempty"`
+	// When to ask again, though nothing changed; unset: in 10 seconds.
+	Next          *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=next" json:"next,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SelectResponse) Reset() {
+	*x = SelectResponse{}
+	mi := &file_lehr_plugin_v1_check_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SelectResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SelectResponse) ProtoMessage() {}
+
+func (x *SelectResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_plugin_v1_check_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SelectResponse.ProtoReflect.Descriptor instead.
+func (*SelectResponse) Descriptor() ([]byte, []int) {
+	return file_lehr_plugin_v1_check_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *SelectResponse) GetStage() string {
+	if x != nil {
+		return x.Stage
+	}
+	return ""
+}
+
+func (x *SelectResponse) GetRun() uint64 {
+	if x != nil {
+		return x.Run
+	}
+	return 0
+}
+
+func (x *SelectResponse) GetAssets() []string {
+	if x != nil {
+		return x.Assets
+	}
+	return nil
+}
+
+func (x *SelectResponse) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *SelectResponse) GetNext() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Next
+	}
+	return nil
 }
 
 type DescribeChecksRequest struct {
@@ -86,7 +358,7 @@ type DescribeChecksRequest struct {
 
 func (x *DescribeChecksRequest) Reset() {
 	*x = DescribeChecksRequest{}
-	mi := &file_lehr_plugin_v1_check_proto_msgTypes[0]
+	mi := &file_lehr_plugin_v1_check_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -98,7 +370,7 @@ func (x *DescribeChecksRequest) String() string {
 func (*DescribeChecksRequest) ProtoMessage() {}
 
 func (x *DescribeChecksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_check_proto_msgTypes[0]
+	mi := &file_lehr_plugin_v1_check_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -111,7 +383,7 @@ func (x *DescribeChecksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeChecksRequest.ProtoReflect.Descriptor instead.
 func (*DescribeChecksRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_check_proto_rawDescGZIP(), []int{0}
+	return file_lehr_plugin_v1_check_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *DescribeChecksRequest) GetProtocol() uint32 {
@@ -133,7 +405,7 @@ type DescribeChecksResponse struct {
 
 func (x *DescribeChecksResponse) Reset() {
 	*x = DescribeChecksResponse{}
-	mi := &file_lehr_plugin_v1_check_proto_msgTypes[1]
+	mi := &file_lehr_plugin_v1_check_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -145,7 +417,7 @@ func (x *DescribeChecksResponse) String() string {
 func (*DescribeChecksResponse) ProtoMessage() {}
 
 func (x *DescribeChecksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_check_proto_msgTypes[1]
+	mi := &file_lehr_plugin_v1_check_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -158,7 +430,7 @@ func (x *DescribeChecksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeChecksResponse.ProtoReflect.Descriptor instead.
 func (*DescribeChecksResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_check_proto_rawDescGZIP(), []int{1}
+	return file_lehr_plugin_v1_check_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *DescribeChecksResponse) GetProtocol() uint32 {
@@ -209,7 +481,7 @@ type JudgeRequest struct {
 
 func (x *JudgeRequest) Reset() {
 	*x = JudgeRequest{}
-	mi := &file_lehr_plugin_v1_check_proto_msgTypes[2]
+	mi := &file_lehr_plugin_v1_check_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -221,7 +493,7 @@ func (x *JudgeRequest) String() string {
 func (*JudgeRequest) ProtoMessage() {}
 
 func (x *JudgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_check_proto_msgTypes[2]
+	mi := &file_lehr_plugin_v1_check_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -234,7 +506,7 @@ func (x *JudgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JudgeRequest.ProtoReflect.Descriptor instead.
 func (*JudgeRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_check_proto_rawDescGZIP(), []int{2}
+	return file_lehr_plugin_v1_check_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *JudgeRequest) GetIncarnation() string {
@@ -332,7 +604,7 @@ type JudgedPlan struct {
 
 func (x *JudgedPlan) Reset() {
 	*x = JudgedPlan{}
-	mi := &file_lehr_plugin_v1_check_proto_msgTypes[3]
+	mi := &file_lehr_plugin_v1_check_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -344,7 +616,7 @@ func (x *JudgedPlan) String() string {
 func (*JudgedPlan) ProtoMessage() {}
 
 func (x *JudgedPlan) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_check_proto_msgTypes[3]
+	mi := &file_lehr_plugin_v1_check_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -357,7 +629,7 @@ func (x *JudgedPlan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JudgedPlan.ProtoReflect.Descriptor instead.
 func (*JudgedPlan) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_check_proto_rawDescGZIP(), []int{3}
+	return file_lehr_plugin_v1_check_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *JudgedPlan) GetAction() string {
@@ -388,7 +660,7 @@ type JudgedChange struct {
 
 func (x *JudgedChange) Reset() {
 	*x = JudgedChange{}
-	mi := &file_lehr_plugin_v1_check_proto_msgTypes[4]
+	mi := &file_lehr_plugin_v1_check_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -400,7 +672,7 @@ func (x *JudgedChange) String() string {
 func (*JudgedChange) ProtoMessage() {}
 
 func (x *JudgedChange) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_check_proto_msgTypes[4]
+	mi := &file_lehr_plugin_v1_check_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -413,7 +685,7 @@ func (x *JudgedChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JudgedChange.ProtoReflect.Descriptor instead.
 func (*JudgedChange) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_check_proto_rawDescGZIP(), []int{4}
+	return file_lehr_plugin_v1_check_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *JudgedChange) GetPath() string {
@@ -473,7 +745,7 @@ type JudgeResponse struct {
 
 func (x *JudgeResponse) Reset() {
 	*x = JudgeResponse{}
-	mi := &file_lehr_plugin_v1_check_proto_msgTypes[5]
+	mi := &file_lehr_plugin_v1_check_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -485,7 +757,7 @@ func (x *JudgeResponse) String() string {
 func (*JudgeResponse) ProtoMessage() {}
 
 func (x *JudgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_check_proto_msgTypes[5]
+	mi := &file_lehr_plugin_v1_check_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -498,7 +770,7 @@ func (x *JudgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JudgeResponse.ProtoReflect.Descriptor instead.
 func (*JudgeResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_check_proto_rawDescGZIP(), []int{5}
+	return file_lehr_plugin_v1_check_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *JudgeResponse) GetContent() string {
@@ -540,7 +812,35 @@ var File_lehr_plugin_v1_check_proto protoreflect.FileDescriptor
 
 const file_lehr_plugin_v1_check_proto_rawDesc = "" +
 	"\n" +
-	"\x1alehr/plugin/v1/check.proto\x12\x0elehr.plugin.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"3\n" +
+	"\x1alehr/plugin/v1/check.proto\x12\x0elehr.plugin.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xcb\x01\n" +
+	"\rSelectRequest\x12\x1c\n" +
+	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x18\n" +
+	"\arollout\x18\x02 \x01(\tR\arollout\x12\x10\n" +
+	"\x03run\x18\x03 \x01(\x04R\x03run\x12\x14\n" +
+	"\x05stage\x18\x04 \x01(\tR\x05stage\x12 \n" +
+	"\vincarnation\x18\x05 \x01(\tR\vincarnation\x128\n" +
+	"\atargets\x18\x06 \x03(\v2\x1e.lehr.plugin.v1.SelectedTargetR\atargets\"\xb6\x03\n" +
+	"\x0eSelectedTarget\x12\x14\n" +
+	"\x05asset\x18\x01 \x01(\tR\x05asset\x12\x12\n" +
+	"\x04type\x18\x02 \x01(\tR\x04type\x12B\n" +
+	"\x06scopes\x18\x03 \x03(\v2*.lehr.plugin.v1.SelectedTarget.ScopesEntryR\x06scopes\x12B\n" +
+	"\x06labels\x18\x04 \x03(\v2*.lehr.plugin.v1.SelectedTarget.LabelsEntryR\x06labels\x12\x1a\n" +
+	"\bselected\x18\x05 \x01(\bR\bselected\x12\x17\n" +
+	"\ain_sync\x18\x06 \x01(\bR\x06inSync\x12\x12\n" +
+	"\x04well\x18\a \x01(\bR\x04well\x123\n" +
+	"\ahealthy\x18\b \x01(\v2\x19.google.protobuf.DurationR\ahealthy\x1a9\n" +
+	"\vScopesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a9\n" +
+	"\vLabelsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x98\x01\n" +
+	"\x0eSelectResponse\x12\x14\n" +
+	"\x05stage\x18\x01 \x01(\tR\x05stage\x12\x10\n" +
+	"\x03run\x18\x02 \x01(\x04R\x03run\x12\x16\n" +
+	"\x06assets\x18\x03 \x03(\tR\x06assets\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\x12.\n" +
+	"\x04next\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x04next\"3\n" +
 	"\x15DescribeChecksRequest\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\rR\bprotocol\"b\n" +
 	"\x16DescribeChecksResponse\x12\x1a\n" +
@@ -588,10 +888,11 @@ const file_lehr_plugin_v1_check_proto_rawDesc = "" +
 	"\tJudgement\x12\x19\n" +
 	"\x15JUDGEMENT_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eJUDGEMENT_PASS\x10\x01\x12\x16\n" +
-	"\x12JUDGEMENT_BLOCKING\x10\x022\xb5\x01\n" +
+	"\x12JUDGEMENT_BLOCKING\x10\x022\xfe\x01\n" +
 	"\fCheckService\x12_\n" +
 	"\x0eDescribeChecks\x12%.lehr.plugin.v1.DescribeChecksRequest\x1a&.lehr.plugin.v1.DescribeChecksResponse\x12D\n" +
-	"\x05Judge\x12\x1c.lehr.plugin.v1.JudgeRequest\x1a\x1d.lehr.plugin.v1.JudgeResponseB+Z$lehr.dev/gen/lehr/plugin/v1;pluginpb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
+	"\x05Judge\x12\x1c.lehr.plugin.v1.JudgeRequest\x1a\x1d.lehr.plugin.v1.JudgeResponse\x12G\n" +
+	"\x06Select\x12\x1d.lehr.plugin.v1.SelectRequest\x1a\x1e.lehr.plugin.v1.SelectResponseB+Z$lehr.dev/gen/lehr/plugin/v1;pluginpb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
 
 var (
 	file_lehr_plugin_v1_check_proto_rawDescOnce sync.Once
@@ -606,33 +907,46 @@ func file_lehr_plugin_v1_check_proto_rawDescGZIP() []byte {
 }
 
 var file_lehr_plugin_v1_check_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_lehr_plugin_v1_check_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_lehr_plugin_v1_check_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_lehr_plugin_v1_check_proto_goTypes = []any{
 	(JudgeResponse_Judgement)(0),   // 0: lehr.plugin.v1.JudgeResponse.Judgement
-	(*DescribeChecksRequest)(nil),  // 1: lehr.plugin.v1.DescribeChecksRequest
-	(*DescribeChecksResponse)(nil), // 2: lehr.plugin.v1.DescribeChecksResponse
-	(*JudgeRequest)(nil),           // 3: lehr.plugin.v1.JudgeRequest
-	(*JudgedPlan)(nil),             // 4: lehr.plugin.v1.JudgedPlan
-	(*JudgedChange)(nil),           // 5: lehr.plugin.v1.JudgedChange
-	(*JudgeResponse)(nil),          // 6: lehr.plugin.v1.JudgeResponse
-	nil,                            // 7: lehr.plugin.v1.JudgeRequest.LabelsEntry
-	(*timestamppb.Timestamp)(nil),  // 8: google.protobuf.Timestamp
+	(*SelectRequest)(nil),          // 1: lehr.plugin.v1.SelectRequest
+	(*SelectedTarget)(nil),         // 2: lehr.plugin.v1.SelectedTarget
+	(*SelectResponse)(nil),         // 3: lehr.plugin.v1.SelectResponse
+	(*DescribeChecksRequest)(nil),  // 4: lehr.plugin.v1.DescribeChecksRequest
+	(*DescribeChecksResponse)(nil), // 5: lehr.plugin.v1.DescribeChecksResponse
+	(*JudgeRequest)(nil),           // 6: lehr.plugin.v1.JudgeRequest
+	(*JudgedPlan)(nil),             // 7: lehr.plugin.v1.JudgedPlan
+	(*JudgedChange)(nil),           // 8: lehr.plugin.v1.JudgedChange
+	(*JudgeResponse)(nil),          // 9: lehr.plugin.v1.JudgeResponse
+	nil,                            // 10: lehr.plugin.v1.SelectedTarget.ScopesEntry
+	nil,                            // 11: lehr.plugin.v1.SelectedTarget.LabelsEntry
+	nil,                            // 12: lehr.plugin.v1.JudgeRequest.LabelsEntry
+	(*durationpb.Duration)(nil),    // 13: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),  // 14: google.protobuf.Timestamp
 }
 var file_lehr_plugin_v1_check_proto_depIdxs = []int32{
-	7, // 0: lehr.plugin.v1.JudgeRequest.labels:type_name -> lehr.plugin.v1.JudgeRequest.LabelsEntry
-	4, // 1: lehr.plugin.v1.JudgeRequest.plan:type_name -> lehr.plugin.v1.JudgedPlan
-	5, // 2: lehr.plugin.v1.JudgedPlan.changes:type_name -> lehr.plugin.v1.JudgedChange
-	0, // 3: lehr.plugin.v1.JudgeResponse.judgement:type_name -> lehr.plugin.v1.JudgeResponse.Judgement
-	8, // 4: lehr.plugin.v1.JudgeResponse.until:type_name -> google.protobuf.Timestamp
-	1, // 5: lehr.plugin.v1.CheckService.DescribeChecks:input_type -> lehr.plugin.v1.DescribeChecksRequest
-	3, // 6: lehr.plugin.v1.CheckService.Judge:input_type -> lehr.plugin.v1.JudgeRequest
-	2, // 7: lehr.plugin.v1.CheckService.DescribeChecks:output_type -> lehr.plugin.v1.DescribeChecksResponse
-	6, // 8: lehr.plugin.v1.CheckService.Judge:output_type -> lehr.plugin.v1.JudgeResponse
-	7, // [7:9] is the sub-list for method output_type
-	5, // [5:7] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	2,  // 0: lehr.plugin.v1.SelectRequest.targets:type_name -> lehr.plugin.v1.SelectedTarget
+	10, // 1: lehr.plugin.v1.SelectedTarget.scopes:type_name -> lehr.plugin.v1.SelectedTarget.ScopesEntry
+	11, // 2: lehr.plugin.v1.SelectedTarget.labels:type_name -> lehr.plugin.v1.SelectedTarget.LabelsEntry
+	13, // 3: lehr.plugin.v1.SelectedTarget.healthy:type_name -> google.protobuf.Duration
+	14, // 4: lehr.plugin.v1.SelectResponse.next:type_name -> google.protobuf.Timestamp
+	12, // 5: lehr.plugin.v1.JudgeRequest.labels:type_name -> lehr.plugin.v1.JudgeRequest.LabelsEntry
+	7,  // 6: lehr.plugin.v1.JudgeRequest.plan:type_name -> lehr.plugin.v1.JudgedPlan
+	8,  // 7: lehr.plugin.v1.JudgedPlan.changes:type_name -> lehr.plugin.v1.JudgedChange
+	0,  // 8: lehr.plugin.v1.JudgeResponse.judgement:type_name -> lehr.plugin.v1.JudgeResponse.Judgement
+	14, // 9: lehr.plugin.v1.JudgeResponse.until:type_name -> google.protobuf.Timestamp
+	4,  // 10: lehr.plugin.v1.CheckService.DescribeChecks:input_type -> lehr.plugin.v1.DescribeChecksRequest
+	6,  // 11: lehr.plugin.v1.CheckService.Judge:input_type -> lehr.plugin.v1.JudgeRequest
+	1,  // 12: lehr.plugin.v1.CheckService.Select:input_type -> lehr.plugin.v1.SelectRequest
+	5,  // 13: lehr.plugin.v1.CheckService.DescribeChecks:output_type -> lehr.plugin.v1.DescribeChecksResponse
+	9,  // 14: lehr.plugin.v1.CheckService.Judge:output_type -> lehr.plugin.v1.JudgeResponse
+	3,  // 15: lehr.plugin.v1.CheckService.Select:output_type -> lehr.plugin.v1.SelectResponse
+	13, // [13:16] is the sub-list for method output_type
+	10, // [10:13] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_lehr_plugin_v1_check_proto_init() }
@@ -646,7 +960,7 @@ func file_lehr_plugin_v1_check_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_plugin_v1_check_proto_rawDesc), len(file_lehr_plugin_v1_check_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   7,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -5,8 +5,8 @@
 // source: lehr/plugin/v1/check.proto
 
 // The protocol of plugins of checks, version 1: a program that says whether a push may
-// be. Lehr starts it as it starts asset plugins, with a socket to listen on, when a
-// protection asks it first. It changes nothing, and keeps nothing that Lehr relies on.
+// be, or which assets of a rollout's stage go on, or both. Lehr starts it as it starts asset plugins, with a socket to listen on, when it
+// is asked first. It changes nothing, and keeps nothing that Lehr relies on.
 
 package pluginpb
 
@@ -25,6 +25,7 @@ const _ = grpc.SupportPackageIsVersion9
 const (
 	CheckService_DescribeChecks_FullMethodName = "/lehr.plugin.v1.CheckService/DescribeChecks"
 	CheckService_Judge_FullMethodName          = "/lehr.plugin.v1.CheckService/Judge"
+	CheckService_Select_FullMethodName         = "/lehr.plugin.v1.CheckService/Select"
 )
 
 // CheckServiceClient is the client API for CheckService service.
@@ -37,6 +38,9 @@ type CheckServiceClient interface {
 	// FAILED_PRECONDITION, PERMISSION_DENIED, NOT_FOUND or UNIMPLEMENTED says that
 	// somebody must mend what is configured; any other, that it may be asked again.
 	Judge(ctx context.Context, in *JudgeRequest, opts ...grpc.CallOption) (*JudgeResponse, error)
+	// Which assets of a stage may go on now, of those that the stage lets. UNIMPLEMENTED
+	// by a plugin that only judges. Errors are as of Judge.
+	Select(ctx context.Context, in *SelectRequest, opts ...grpc.CallOption) (*SelectResponse, error)
 }
 
 type checkServiceClient struct {
@@ -67,6 +71,16 @@ func (c *checkServiceClient) Judge(ctx context.Context, in *JudgeRequest, opts .
 	return out, nil
 }
 
+func (c *checkServiceClient) Select(ctx context.Context, in *SelectRequest, opts ...grpc.CallOption) (*SelectResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SelectResponse)
+	err := c.cc.Invoke(ctx, CheckService_Select_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // CheckServiceServer is the server API for CheckService service.
 // All implementations must embed UnimplementedCheckServiceServer
 // for forward compatibility.
@@ -77,6 +91,9 @@ type CheckServiceServer interface {
 	// FAILED_PRECONDITION, PERMISSION_DENIED, NOT_FOUND or UNIMPLEMENTED says that
 	// somebody must mend what is configured; any other, that it may be asked again.
 	Judge(context.Context, *JudgeRequest) (*JudgeResponse, error)
+	// Which assets of a stage may go on now, of those that the stage lets. UNIMPLEMENTED
+	// by a plugin that only judges. Errors are as of Judge.
+	Select(context.Context, *SelectRequest) (*SelectResponse, error)
 	mustEmbedUnimplementedCheckServiceServer()
 }
 
@@ -92,6 +109,9 @@ func (UnimplementedCheckServiceServer) DescribeChecks(context.Context, *Describe
 }
 func (UnimplementedCheckServiceServer) Judge(context.Context, *JudgeRequest) (*JudgeResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Judge not implemented")
+}
+func (UnimplementedCheckServiceServer) Select(context.Context, *SelectRequest) (*SelectResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Select not implemented")
 }
 func (UnimplementedCheckServiceServer) mustEmbedUnimplementedCheckServiceServer() {}
 func (UnimplementedCheckServiceServer) testEmbeddedByValue()                      {}
@@ -150,6 +170,24 @@ func _CheckService_Judge_Handler(srv interface{}, ctx context.Context, dec func(
 	return interceptor(ctx, in, info, handler)
 }
 
+func _CheckService_Select_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SelectRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CheckServiceServer).Select(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: CheckService_Select_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CheckServiceServer).Select(ctx, req.(*SelectRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // CheckService_ServiceDesc is the grpc.ServiceDesc for CheckService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -164,6 +202,10 @@ var CheckService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Judge",
 			Handler:    _CheckService_Judge_Handler,
+		},
+		{
+			MethodName: "Select",
+			Handler:    _CheckService_Select_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

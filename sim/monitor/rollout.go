@@ -1,0 +1,312 @@
+package monitor
+
+import (
+	"database/sql"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/intent"
+)
+
+// rolling is what is known of rollouts, and of what they brought.
+type rolling struct {
+	// runs are the newest of each name, and pins those of rollouts, by asset.
+	runs map[string]intent.Rollout
+	// soaks are of what each governed asset follows by its rollout.
+	soaks map[intent.AssetID]*soak
+	// longest is for how long each content was ever well; brought are those that a
+	// run let an asset go on to.
+	longest map[called]time.Duration
+	brought map[called]bool
+	// judged is what the store says of contents, bad all that were ever judged so
+	// and not forgiven.
+	judged map[called]bool
+	bad    map[called]bool
+	// forgiven: a person asked for that.
+	forgiven bool
+	// foundBad is when a validation said so first of each run; silent is since when
+	// a run says nothing of what it waits for, ill since when what a run brought
+	// is known to be unhealthy.
+	foundBad map[runOf]time.Time
+	// foundGood are the stages that one found good.
+	foundGood map[stageRun]bool
+	silent    map[runOf]time.Time
+	ill       map[called]time.Time
+	// lied is when a plugin did last; moved is when clocks were set.
+	lied  time.Time
+	moved []time.Time
+}
+
+type runOf struct {
+	name string
+	run  uint64
+}
+
+// stageRun is a stage of a run.
+type stageRun struct {
+	runOf
+	stage string
+}
+
+func newRolling() rolling {
+	return rolling{
+		foundGood: map[stageRun]bool{},
+		runs:      map[string]intent.Rollout{}, soaks: map[intent.AssetID]*soak{}, longest: map[called]time.Duration{}, brought: map[called]bool{},
+		judged: map[called]bool{}, bad: map[called]bool{}, foundBad: map[runOf]time.Time{}, silent: map[runOf]time.Time{}, ill: map[called]time.Time{},
+	}
+}
+
+// rolloutPins are an asset's pins by rollouts: where it was let go on to, and where it
+// goes back to.
+func rolloutPins(pins []intent.Pin) (on, back *intent.Pin) {
+	for i := range pins {
+		switch pins[i].Rank {
+		case intent.RankRollout:
+			on = &pins[i]
+		case intent.RankRollback:
+			back = &pins[i]
+		}
+	}
+	return on, back
+}
+
+// rolled looks at what rollouts did.
+func (m *Monitor) rolled(news *news, before map[intent.AssetID][]intent.Pin) {
+	by := func(r record) bool {
+		return strings.HasPrefix(r.Verb, "rollout-") || r.Verb == "publish" || strings.HasPrefix(r.By.Name, intent.RolloutPrefix)
+	}
+	if m.options.Well == nil || !slices.ContainsFunc(news.own, by) && m.commits%sample != 0 {
+		return
+	}
+	m.readRuns()
+	m.governs()
+	if slices.ContainsFunc(news.own, func(r record) bool { return r.Verb == "rollout-forgive" }) {
+		m.rolling.forgiven = true // What follows may be some commits later.
+	}
+	m.readJudged()
+	for _, asset := range slices.Sorted(maps.Keys(m.pins)) {
+		on, back := rolloutPins(m.pins[asset])
+		was, wasBack := rolloutPins(before[asset])
+		if back != nil {
+			m.hold(on != nil && on.Holder == back.Holder, "S10", "asset %s goes back by a pin of %s, and %v governs it", asset, back.Holder.Name, on)
+		}
+		if on != nil && back == nil && m.run(on).To == on.Incarnation && (was == nil || was.Revision != on.Revision) {
+			m.letOn(asset, was, on, news)
+		}
+		if back != nil && (wasBack == nil || wasBack.Revision != back.Revision) {
+			m.wentBack(asset, back)
+		}
+	}
+	for asset := range m.rolling.soaks {
+		if on, _ := rolloutPins(m.pins[asset]); on == nil {
+			delete(m.rolling.soaks, asset)
+		}
+	}
+	m.Produced()
+	for _, name := range slices.Sorted(maps.Keys(m.rolling.runs)) {
+		run := m.rolling.runs[name]
+		m.hold(run.Bad == "" || run.State != intent.RolloutRunning && run.State != intent.RolloutPaused, "L8", "run %d of %s is %s, and what it brings was judged bad: %s", run.Run, name, run.State, run.Bad)
+	}
+}
+
+// run of which a pin is.
+func (m *Monitor) run(pin *intent.Pin) intent.Rollout { return m.rolling.runs[pin.Rollout()] }
+
+func (m *Monitor) readRuns() {
+	text := "SELECT record FROM rollout WHERE partition = $1 AND run = (SELECT max(n.run) FROM rollout n WHERE n.partition = rollout.partition AND n.name = rollout.name)"
+	m.unread("the rollouts", m.database.each(text, []any{string(m.options.Partition)}, func(rows *sql.Rows) error {
+		var text string
+		var run intent.Rollout
+		if err := rows.Scan(&text); err != nil {
+			return err
+		}
+		if err := json.Unmarshal([]byte(text), &run); err != nil {
+			return err
+		}
+		m.rolling.runs[run.Name] = run
+		return nil
+	}))
+}
+
+// readJudged: a content is found good only after it was well for as long as its stage
+// asks, and one that is bad stays so until a person forgives it (S20).
+func (m *Monitor) readJudged() {
+	judged := map[called]bool{}
+	m.unread("the judgements", m.database.each("SELECT asset, effective, good FROM judgement WHERE partition = $1", []any{string(m.options.Partition)}, func(rows *sql.Rows) error {
+		var of called
+		var effective digest
+		var good bool
+		err := rows.Scan(&of.asset, &effective, &good)
+		of.effective = effective.Digest
+		judged[of] = good
+		return err
+	}))
+	m.Produced()
+	for of, good := range judged {
+		if was, known := m.rolling.judged[of]; known && was == good {
+			continue
+		}
+		if !good {
+			m.rolling.bad[of] = true
+			continue
+		}
+		m.hold(!m.rolling.bad[of], "S20", "content %s of %s is found good, and it was judged bad", of.effective.Short(), of.asset)
+		if least, known := m.leastSoak(of.asset); known {
+			least = m.lenient(least, m.options.Now().Add(-least))
+			m.hold(m.wellFor(of) >= least, "S20", "content %s of %s is found good, and was well for %s of %s", of.effective.Short(), of.asset, m.wellFor(of), least)
+		}
+	}
+	for of := range m.rolling.bad {
+		if _, there := judged[of]; !there && m.rolling.forgiven {
+			delete(m.rolling.bad, of)
+		}
+	}
+	m.rolling.judged = judged
+}
+
+// said is a rollout of head's policy.
+func (m *Monitor) rolloutAt(sequence intent.Sequence, name string) *intentpb.Rollout {
+	for _, r := range m.policyAt(sequence).GetRollouts() {
+		if r.GetName() == name {
+			return r
+		}
+	}
+	return nil
+}
+
+// selects reports whether a rollout governs an asset of a type. It knows only
+// conditions that ask for one type.
+func selects(r *intentpb.Rollout, kind intent.TypeName) bool {
+	name, is := strings.CutPrefix(r.GetSelect(), "type == ")
+	return is && strings.HasSuffix(string(kind), "."+strings.Trim(name, `"`))
+}
+
+// stageOf is the stage of a rollout that an asset belongs to; -1: none.
+func stageOf(r *intentpb.Rollout, of content) int {
+	return slices.IndexFunc(r.GetStages(), func(s *intentpb.RolloutStage) bool {
+		if len(s.GetScopes()) == 0 {
+			return true
+		}
+		for _, value := range of.scopes {
+			if slices.Contains(s.GetScopes(), value) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// leastSoak is the shortest soak that a stage of the asset's rollout asked for, by the
+// policies that may have counted.
+func (m *Monitor) leastSoak(asset intent.AssetID) (least time.Duration, known bool) {
+	on, _ := rolloutPins(m.pins[asset])
+	if on == nil {
+		return 0, false
+	}
+	for back := range intent.Sequence(2) {
+		said := m.rolloutAt(m.head-min(back, m.head), on.Rollout())
+		stages := said.GetStages()
+		if m.run(on).Emergency {
+			stages = append(slices.Clone(stages), said.GetEmergency()...)
+		}
+		for _, s := range stages {
+			if soak := s.GetSoak().AsDuration(); !known || soak < least {
+				least, known = soak, true
+			}
+		}
+	}
+	return least, known
+}
+
+// letOn: a run lets an asset go on only when all stages before its own have what it
+// brings, were well for their soak, and no more go on at a time than its stage lets
+// (S19); and not to what was judged bad (S20).
+func (m *Monitor) letOn(asset intent.AssetID, was, on *intent.Pin, news *news) {
+	run, said := m.run(on), m.rolloutAt(m.head, on.Rollout())
+	to, there := m.at(asset, on.Incarnation.Sequence)
+	if was != nil {
+		if had, had1 := m.at(asset, was.Incarnation.Sequence); had1 && had.effective == to.effective && was.Incarnation.Sequence > 0 {
+			return
+		}
+	}
+	of := called{asset, to.effective}
+	m.rolling.brought[of] = true
+	m.hold(!m.rolling.bad[of], "S20", "run %d of %s brings content %s of %s, which was judged bad", run.Run, run.Name, to.effective.Short(), asset)
+	own, _ := m.contentAt(asset, m.head)
+	if said == nil || !there || run.Promoted || run.Emergency || news.unclear(asset) || m.deceived() {
+		return
+	}
+	m.hold(run.State != intent.RolloutPaused, "S19", "run %d of %s lets %s go on, and is paused", run.Run, run.Name, asset)
+	m.ask("S19")
+	stage := stageOf(said, own)
+	under, groups := map[intent.AssetID]bool{}, map[string]bool{}
+	for _, other := range slices.Sorted(maps.Keys(m.pins)) {
+		pin, back := rolloutPins(m.pins[other])
+		head, here := m.contentAt(other, m.head)
+		goal, brings := m.at(other, on.Incarnation.Sequence)
+		if pin == nil || pin.Holder != on.Holder || !here || !brings || !selects(said, head.kind) {
+			continue
+		}
+		at := stageOf(said, head)
+		if at < 0 || at > stage || at < stage && slices.Contains(run.Skipped, said.GetStages()[at].GetName()) || slices.Contains(run.Skipped, said.GetStages()[stage].GetName()) {
+			continue
+		}
+		now, _ := m.at(other, pin.Incarnation.Sequence)
+		has := back == nil && pin.Incarnation.Sequence > 0 && now.effective == goal.effective
+		soaked := has && m.soaked(called{other, goal.effective}, said.GetStages()[at], pin.Incarnation == run.To)
+		switch {
+		case at < stage:
+			m.hold(has, "S19", "run %d of %s lets %s of stage %s go on, and %s of stage %s does not have it", run.Run, run.Name, asset, said.GetStages()[stage].GetName(), other, said.GetStages()[at].GetName())
+			m.validated(run, said, at, pin)
+			m.hold(!has || soaked, "S19", "run %d of %s lets %s of stage %s go on, and %s of stage %s was well for %s of %s", run.Run, run.Name, asset, said.GetStages()[stage].GetName(),
+				other, said.GetStages()[at].GetName(), m.wellNow(other), said.GetStages()[at].GetSoak().AsDuration())
+		case has && !soaked:
+			under[other] = true
+			groups[head.scopes[said.GetStages()[at].GetByScope()]] = true
+		}
+	}
+	s := said.GetStages()[stage]
+	if count := int(s.GetCount()); count > 0 && s.GetByScope() == "" {
+		m.hold(len(under) <= count, "S19", "run %d of %s has %d of stage %s under way, which lets %d go on at a time: %v", run.Run, run.Name, len(under), s.GetName(), count, slices.Sorted(maps.Keys(under)))
+	}
+	if s.GetByScope() != "" {
+		m.hold(len(groups) <= 1, "S19", "run %d of %s has %d groups of stage %s under way: %v", run.Run, run.Name, len(groups), s.GetName(), slices.Sorted(maps.Keys(under)))
+	}
+	if most := int(s.GetMost()); most > 0 {
+		m.hold(len(under) <= most, "S19", "run %d of %s has %d of stage %s under way, of %d at most: %v", run.Run, run.Name, len(under), s.GetName(), most, slices.Sorted(maps.Keys(under)))
+	}
+}
+
+// validated: what a run brought to an earlier stage was found good by those that are
+// asked, unless a person did not wait for them (S19, S11).
+func (m *Monitor) validated(run intent.Rollout, said *intentpb.Rollout, stage int, pin *intent.Pin) {
+	name := said.GetStages()[stage].GetName()
+	if len(said.GetValidate()) > 0 && pin.Incarnation == run.To && !slices.Contains(run.Accepted, name) {
+		m.hold(m.rolling.foundGood[stageRun{runOf{run.Name, run.Run}, name}], "S19", "run %d of %s goes on after stage %s, which no validation found good", run.Run, run.Name, name)
+	}
+}
+
+// governs: from the publication on that says so, nothing of head that a rollout
+// selects goes without a pin of it (S19).
+func (m *Monitor) governs() {
+	for _, said := range m.policyAt(m.head).GetRollouts() {
+		for _, asset := range slices.Sorted(maps.Keys(m.members)) {
+			content, _ := m.contentAt(asset, m.head)
+			if on, _ := rolloutPins(m.pins[asset]); selects(said, content.kind) && on == nil {
+				m.fail("S19", "asset %s is of the rollout %s in %d, and has no pin of it", asset, said.GetName(), m.head)
+			}
+		}
+	}
+}
+
+// wentBack: only to what was found good, and was well for as long as that takes (S20).
+func (m *Monitor) wentBack(asset intent.AssetID, back *intent.Pin) {
+	to, there := m.at(asset, back.Incarnation.Sequence)
+	of := called{asset, to.effective}
+	m.hold(there && m.rolling.judged[of], "S20", "%s goes back to %s, and its content there was not found good", asset, back.Incarnation)
+	m.hold(!m.rolling.bad[of], "S20", "%s goes back to %s, and its content there was judged bad", asset, back.Incarnation)
+}

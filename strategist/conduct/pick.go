@@ -1,0 +1,89 @@
+package conduct
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+
+	"lehr.dev/intent"
+	"lehr.dev/strategist/selection"
+)
+
+// Pick asks a plugin which assets of a stage go on.
+type Pick struct {
+	Plugin, Stage string
+	Targets       []selection.Target
+	// Key names how far the targets are: an answer counts as long as that is so.
+	Key string
+}
+
+// Picked is the answer to a Pick.
+type Picked struct {
+	Key    string
+	Assets []intent.AssetID
+	// Reason why the others wait.
+	Reason string
+	// Broken says why there is no answer; empty: there is one.
+	Broken string
+}
+
+// mostPicked assets of a stage are offered to a plugin.
+const mostPicked = 5000
+
+// pick keeps those back that the plugin of their stage does not let go on. It can only
+// take away from what the stage lets. Where it says nothing, all wait (S11).
+func (d *decider) pick(policy selection.Policy, targets []selection.Target) {
+	if d.run.Promoted {
+		return
+	}
+	for i := range policy.Stages {
+		stage := &policy.Stages[i]
+		if stage.Plugin == "" || stage.Skip {
+			continue
+		}
+		asked := Pick{Plugin: stage.Plugin, Stage: stage.Name}
+		waiting := false
+		for _, t := range targets {
+			if stage.Wants == nil || stage.Wants(t) {
+				asked.Targets = append(asked.Targets, t)
+				waiting = waiting || !t.Selected
+			}
+		}
+		if !waiting {
+			continue
+		}
+		asked.Key = keyOf(asked.Targets)
+		answer, known := d.Picked[stage.Name]
+		known = known && answer.Key == asked.Key
+		for k := range targets {
+			t := &targets[k]
+			if t.Selected || t.Blocked != "" || stage.Wants != nil && !stage.Wants(*t) {
+				continue
+			}
+			switch {
+			case len(asked.Targets) > mostPicked:
+				t.Blocked = fmt.Sprintf("the stage has %d assets, more than the %d that the plugin %s can be asked about", len(asked.Targets), mostPicked, stage.Plugin)
+			case !known:
+				t.Blocked = fmt.Sprintf("the plugin %s was not asked yet", stage.Plugin)
+			case answer.Broken != "":
+				t.Blocked = fmt.Sprintf("the plugin %s cannot be asked which go on: %s", stage.Plugin, answer.Broken)
+			case !slices.Contains(answer.Assets, t.Asset):
+				t.Blocked = fmt.Sprintf("the plugin %s lets it wait: %s", stage.Plugin, answer.Reason)
+			}
+		}
+		if len(asked.Targets) <= mostPicked {
+			d.decision.Pick = append(d.decision.Pick, asked)
+		}
+		return // Stages after it wait for it.
+	}
+}
+
+// keyOf is what an answer rests on: all but how long they were healthy.
+func keyOf(targets []selection.Target) string {
+	sum := sha256.New()
+	for _, t := range targets {
+		fmt.Fprintf(sum, "%q %t %t %t\n", t.Asset, t.Selected, t.InSync, t.Well)
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:16])
+}

@@ -1,0 +1,405 @@
+package strategist_test
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/intent"
+	"lehr.dev/sight"
+	"lehr.dev/store"
+)
+
+func sorted[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
+
+// witness is what may be said of a thing by all looks at it, in true time: for how
+// long it was seen well at most, and since when it is ill.
+type witness struct {
+	content intent.Digest
+	well    time.Duration
+	// seen well last, and looked at last.
+	seen, last, ill time.Time
+	synced          bool
+	// told is how often it told of its health: it may be too new to be known to.
+	told int
+}
+
+// saw takes up a look. What is shorter than the gap may have been missed.
+func (j *witness) saw(look sight.Look, now time.Time) {
+	if look.Effective != j.content {
+		*j = witness{content: look.Effective, told: j.told}
+	}
+	if now.Sub(j.last) > gap {
+		j.ill = time.Time{}
+	}
+	j.last, j.synced = now, look.State == intent.StateInSync
+	if j.synced && look.Health != intent.HealthUnknown {
+		j.told++
+	}
+	switch {
+	case !j.synced || look.Health == intent.HealthUnknown && j.told > 4:
+		j.ill = time.Time{}
+	case look.Health == intent.Unhealthy:
+		if j.ill.IsZero() {
+			j.ill = now
+		}
+		if now.Sub(j.ill) > gap {
+			j.well, j.seen = 0, time.Time{}
+		}
+	default:
+		j.ill = time.Time{}
+		if passed := now.Sub(j.seen); passed <= gap {
+			j.well += passed
+		}
+		j.seen = now
+	}
+}
+
+// soaked: it was seen well with the content for so long.
+func (j *witness) soaked(content intent.Digest, soak time.Duration) bool {
+	return j.content == content && !j.seen.IsZero() && j.well >= soak
+}
+
+// monitor holds what rollouts do against production, and not against their records.
+type monitor struct {
+	*world
+	began time.Time
+	// good and bad are what was judged, ground what assets had before any run.
+	good, bad, ground map[intent.AssetID]map[intent.Digest]bool
+	revisions         map[intent.AssetID]map[intent.Rank]uint64
+	newest            uint64
+	let               time.Time
+	// runs by name, and since when, in true time.
+	runs  map[string]uint64
+	since map[string]time.Time
+	// disturbed is until when something fails of itself, moved when the policy did.
+	disturbed, moved time.Time
+	// seen counts what was looked at, so that no monitor sleeps.
+	seen map[string]int
+}
+
+func newMonitor(w *world) *monitor {
+	return &monitor{
+		world: w, began: time.Now(), good: map[intent.AssetID]map[intent.Digest]bool{}, bad: map[intent.AssetID]map[intent.Digest]bool{},
+		ground: map[intent.AssetID]map[intent.Digest]bool{}, revisions: map[intent.AssetID]map[intent.Rank]uint64{}, runs: map[string]uint64{}, since: map[string]time.Time{}, seen: map[string]int{},
+	}
+}
+
+func put(m map[intent.AssetID]map[intent.Digest]bool, id intent.AssetID, content intent.Digest, is bool) {
+	if m[id] == nil {
+		m[id] = map[intent.Digest]bool{}
+	}
+	m[id][content] = is
+}
+
+func (m *monitor) broken(invariant, format string, arguments ...any) {
+	m.tell("BROKEN "+invariant+": "+format, arguments...)
+	m.t.Errorf("seed %d: %s: "+format, append([]any{m.seed, invariant}, arguments...)...)
+}
+
+// pinned looks at the pins that there are: revisions only grow (S16), and one rollout
+// holds an asset (S10).
+func (m *monitor) pinned(pins []intent.Pin) {
+	holders := map[intent.AssetID]string{}
+	most := m.newest
+	for _, p := range pins {
+		if m.revisions[p.Asset] == nil {
+			m.revisions[p.Asset] = map[intent.Rank]uint64{}
+		}
+		if before := m.revisions[p.Asset][p.Rank]; p.Revision != before && p.Revision <= m.newest {
+			m.broken("S16", "the pin of %s has revision %d, after %d", p.Asset, p.Revision, m.newest)
+		}
+		m.revisions[p.Asset][p.Rank] = p.Revision
+		most = max(most, p.Revision)
+		if name := p.Rollout(); name != "" {
+			if other := holders[p.Asset]; other != "" && other != name {
+				m.broken("S10", "%s is held by %s and %s", p.Asset, other, name)
+			}
+			holders[p.Asset] = name
+		}
+	}
+	m.newest = most
+}
+
+// governs names the rollout of a policy that selects an asset.
+func governs(policy *intentpb.Policy, id intent.AssetID) string {
+	for _, r := range policy.GetRollouts() {
+		if strings.Contains(r.Select, `"`+string(id[:1])+`"`) {
+			return r.Name
+		}
+	}
+	return ""
+}
+
+func rolloutOf(policy *intentpb.Policy, name string) *intentpb.Rollout {
+	for _, r := range policy.GetRollouts() {
+		if r.Name == name {
+			return r
+		}
+	}
+	return nil
+}
+
+// stageOf is the place of an asset's stage.
+func stageOf(stages []*intentpb.RolloutStage, id intent.AssetID) int {
+	return slices.IndexFunc(stages, func(s *intentpb.RolloutStage) bool {
+		return s.Where == "" || strings.Contains(s.Where, `"`+string(id[:1])+`"`)
+	})
+}
+
+// allowed is how many of so many a stage lets be under way.
+func allowed(s *intentpb.RolloutStage, total, done int) int {
+	most := total
+	switch {
+	case s.Factor > 1:
+		most = max(1, int(s.Count), int(float64(done)*(s.Factor-1)))
+	case s.Percent > 0:
+		most = int(math.Ceil(float64(total) * s.Percent / 100))
+	case s.Count > 0:
+		most = int(s.Count)
+	}
+	if s.Most > 0 {
+		most = min(most, int(s.Most))
+	}
+	return most
+}
+
+// before looks at a step that is about to be stored, and returns what looks at it
+// when it is.
+func (m *monitor) before(step store.RolloutStep) func() {
+	held := m.heldBy(step.Rollout)
+	return func() {
+		m.tell("run %d %s %s; %d pins, unpinned %v; waits %s", step.Run.Run, step.Run.State, step.Event.Text, len(step.Pins), step.Unpin, step.Run.Progress.Waits)
+		if run := step.Run; run.Name != "" && m.runs[run.Name] != run.Run {
+			m.runs[run.Name], m.since[run.Name] = run.Run, time.Now()
+		}
+		m.judged(step)
+		m.pinsOf(step, held)
+		for _, id := range step.Forget {
+			if t := m.things[id]; t != nil {
+				put(m.ground, id, t.content, true) // It begins anew, as it is.
+				t.judge.told = 0
+			}
+		}
+	}
+}
+
+// judged looks at judgements: good is earned (S20), and a bad one has consequences in
+// the same step (L8).
+func (m *monitor) judged(step store.RolloutStep) {
+	bad := false
+	for _, j := range step.Forgiven {
+		put(m.bad, j.Asset, j.Effective, false)
+	}
+	for _, j := range step.Judged {
+		if !j.Good {
+			put(m.bad, j.Asset, j.Effective, true)
+			put(m.good, j.Asset, j.Effective, false)
+			put(m.ground, j.Asset, j.Effective, false)
+			bad = true
+			continue
+		}
+		m.seen["good"]++
+		if r := rolloutOf(m.policy, j.Rollout); r != nil {
+			soak, longest := time.Duration(math.MaxInt64), time.Duration(0)
+			for _, stage := range r.Stages {
+				longest = max(longest, stage.Soak.AsDuration())
+			}
+			for _, stages := range [][]*intentpb.RolloutStage{r.Stages, r.Emergency} {
+				if at := stageOf(stages, j.Asset); at >= 0 {
+					soak = min(soak, stages[at].Soak.AsDuration())
+				}
+			}
+			soak = min(soak, longest)
+			if t := m.things[j.Asset]; t.content != j.Effective || !t.judge.soaked(j.Effective, soak) {
+				m.broken("S20", "%s is found good with %s, seen well for %v of %v", j.Asset, m.words[j.Effective].text, t.judge.well, soak)
+			}
+		}
+		if !m.bad[j.Asset][j.Effective] {
+			put(m.good, j.Asset, j.Effective, true)
+		}
+	}
+	if !bad {
+		return
+	}
+	m.seen["bad"]++
+	switch step.Run.State {
+	case intent.RolloutStopped, intent.RolloutRolledBack:
+	case intent.RolloutRollingBack:
+		if !slices.ContainsFunc(step.Pins, func(p intent.Pin) bool { return p.Rank == intent.RankRollback }) {
+			m.broken("L8", "run %d is bad, and nothing goes back", step.Run.Run)
+		}
+	default:
+		m.broken("L8", "run %d is bad, and %s", step.Run.Run, step.Run.State)
+	}
+}
+
+// heldBy are the pins of a rollout; of an asset's, that of the higher rank.
+func (m *monitor) heldBy(rollout string) map[intent.AssetID]intent.Pin {
+	held := map[intent.AssetID]intent.Pin{}
+	pins, err := m.store.Pins(m.ctx, shop)
+	m.must(err)
+	for _, p := range pins {
+		if p.Rollout() == rollout && (held[p.Asset].Asset == "" || p.Rank > held[p.Asset].Rank) {
+			held[p.Asset] = p
+		}
+	}
+	return held
+}
+
+// pinsOf looks at whom a step moves.
+func (m *monitor) pinsOf(step store.RolloutStep, before map[intent.AssetID]intent.Pin) {
+	var let []intent.AssetID
+	for _, p := range step.Pins {
+		content := m.members[p.Incarnation.Sequence][p.Asset]
+		switch {
+		case p.Rank == intent.RankRollback:
+			m.seen["back"]++
+			if m.bad[p.Asset][content] || !m.good[p.Asset][content] {
+				m.broken("S20", "%s goes back to %s: good %v, bad %v", p.Asset, m.words[content].text, m.good[p.Asset][content], m.bad[p.Asset][content])
+			}
+		case step.Run.State == intent.RolloutRunning && p.Incarnation == step.Run.To:
+			let = append(let, p.Asset)
+		case step.Run.State == intent.RolloutPaused:
+			m.broken("S19", "%s goes on in a paused run", p.Asset)
+		}
+	}
+	if len(let) > 0 {
+		m.let = time.Now()
+		m.exposed(step.Run, let, before, m.heldBy(step.Run.Name))
+	}
+}
+
+// exposed looks at whom a run lets go on (S19).
+func (m *monitor) exposed(run intent.Rollout, let []intent.AssetID, past, pins map[intent.AssetID]intent.Pin) {
+	r := rolloutOf(m.policy, run.Name)
+	if p, err := m.store.Partition(m.ctx, shop); err != nil || p.Stop != nil {
+		m.broken("S19", "%v go on in spite of a stop", let)
+	}
+	if r == nil {
+		m.broken("S19", "%v go on by a rollout that head does not have", let)
+		return
+	}
+	stages := r.Stages
+	if run.Emergency && len(r.Emergency) > 0 {
+		stages = r.Emergency
+	}
+	skipped := func(s *intentpb.RolloutStage) bool { return run.Promoted || slices.Contains(run.Skipped, s.Name) }
+	members := map[int][]intent.AssetID{}
+	for id := range pins {
+		if !m.members[m.head.Sequence][id].IsZero() && governs(m.policy, id) == run.Name {
+			members[stageOf(stages, id)] = append(members[stageOf(stages, id)], id)
+		}
+	}
+	for i, stage := range stages {
+		of := slices.DeleteFunc(slices.Clone(let), func(id intent.AssetID) bool { return stageOf(stages, id) != i })
+		if len(of) == 0 || skipped(stage) {
+			continue
+		}
+		m.seen["let"]++
+		done, more := 0, 0
+		var who []intent.AssetID
+		for _, id := range members[i] {
+			soak := stage.Soak.AsDuration()
+			if slices.Contains(of, id) && !m.unproven(id, past[id], soak+notice) && !m.fell(id) {
+				more++ // Else it was exposed already, to what is older.
+			}
+			if slices.Contains(of, id) || m.unproven(id, pins[id], soak) {
+				who = append(who, id)
+			} else {
+				done++
+			}
+		}
+		if most := allowed(stage, len(members[i]), done); more > 0 && len(who) > most {
+			m.broken("S19", "%v go on in stage %s, so that %v are under way, and %d may be", of, stage.Name, who, most)
+		}
+		for j, before := range stages[:i] {
+			for _, id := range members[j] {
+				if goal := m.members[run.To.Sequence][id]; !skipped(before) && !goal.IsZero() && !m.through(id, goal, pins[id], before) {
+					m.broken("S19", "%v go on in stage %s before %s of stage %s is through", of, stage.Name, id, before.Name)
+				}
+			}
+		}
+	}
+}
+
+// unproven: an asset has, or is given, or has still, something that a run brought and
+// that is neither judged good nor soaked.
+func (m *monitor) unproven(id intent.AssetID, pin intent.Pin, soak time.Duration) bool {
+	t, given := m.things[id], m.members[pin.Incarnation.Sequence][id]
+	fresh := func(content intent.Digest) bool {
+		return !content.IsZero() && !m.good[id][content] && !m.ground[id][content]
+	}
+	if t == nil {
+		return fresh(given)
+	}
+	if t.content != given && fresh(t.content) && t.by != 0 && t.by < intent.RankPerson {
+		return true
+	}
+	return fresh(given) && !(!m.bad[id][given] && t.judge.soaked(given, soak))
+}
+
+// notice is how long it may take until a strategist knows what was seen.
+const notice = 3 * time.Second
+
+// fell: an asset had soaked with what a run brought, and is ill since a moment ago.
+func (m *monitor) fell(id intent.AssetID) bool {
+	t := m.things[id]
+	return t != nil && !t.judge.ill.IsZero() && !m.good[id][t.content] && !m.ground[id][t.content]
+}
+
+// through: an asset has what the run brings, and it is known to be good, or it soaked.
+func (m *monitor) through(id intent.AssetID, goal intent.Digest, pin intent.Pin, stage *intentpb.RolloutStage) bool {
+	if m.members[pin.Incarnation.Sequence][id] != goal {
+		return false
+	}
+	t := m.things[id]
+	return m.good[id][goal] || m.ground[id][goal] ||
+		t != nil && t.content == goal && t.judge.synced && t.judge.soaked(goal, stage.Soak.AsDuration())
+}
+
+// look is what is looked at with each tick: an open run says for what it waits (L9),
+// and what is ill for too long goes back (L8).
+func (m *monitor) look() {
+	for id, t := range m.things {
+		if t.by == 0 || t.by == intent.RankPerson {
+			put(m.ground, id, t.content, true)
+		}
+	}
+	if time.Since(m.disturbed) < 8*time.Second {
+		return
+	}
+	open, err := m.store.Rollouts(m.ctx, shop, store.RolloutFilter{Open: true})
+	m.must(err)
+	for _, run := range open {
+		if run.Progress.Waits == "" && time.Since(latest(m.let, m.since[run.Name])) > 4*time.Second {
+			m.broken("L9", "run %d waits, and does not say for what", run.Run)
+		}
+		r := rolloutOf(m.policy, run.Name)
+		if r == nil || run.State == intent.RolloutRollingBack {
+			continue
+		}
+		for id, t := range m.things {
+			ill := t.judge.ill
+			_, pin := intent.Target(m.head, m.pins[id], m.now())
+			if governs(m.policy, id) != run.Name || pin == nil || pin.Rank != intent.RankRollout || pin.Rollout() != run.Name || pin.Incarnation != run.To || ill.IsZero() || t.judge.content != m.members[run.To.Sequence][id] {
+				continue
+			}
+			m.seen["ill"]++
+			if since := latest(latest(ill, m.since[run.Name]), latest(m.disturbed, m.moved)); time.Since(since) > r.Patience.AsDuration()+4*time.Second {
+				m.broken("L8", "%s is ill for %s, and run %d goes on", id, time.Since(since), run.Run)
+			}
+		}
+	}
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

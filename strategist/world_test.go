@@ -1,0 +1,445 @@
+package strategist_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"lehr.dev/fault"
+	commandpb "lehr.dev/gen/lehr/command/v1"
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/intent"
+	"lehr.dev/loop"
+	"lehr.dev/schema"
+	"lehr.dev/sight"
+	"lehr.dev/store"
+	"lehr.dev/store/sqlite"
+	"lehr.dev/strategist"
+)
+
+const (
+	shop        intent.PartitionID = "shop"
+	commandType intent.TypeName    = "lehr.command.v1.Command"
+	// gap between two looks that are one, and tick of the world.
+	gap  = 4 * time.Second
+	tick = 500 * time.Millisecond
+)
+
+var ann = intent.Actor{Name: "ann", Origin: "test"}
+
+// word is a content, and what becomes of whatever has it: it falls ill so long after
+// it came (0: never), or cannot be pushed at all.
+type word struct {
+	text    string
+	illIn   time.Duration
+	refused bool
+}
+
+// thing of production.
+type thing struct {
+	content intent.Digest
+	since   time.Time
+	// by says who brought it: the rank of the pin; 0: head.
+	by intent.Rank
+	// coming until due.
+	coming intent.Digest
+	due    time.Time
+	// sick, blind and mute until then, of itself.
+	sick, blind, mute time.Time
+	judge             witness
+}
+
+// world is a partition, its store, production, and all that happens to them, in
+// virtual time.
+type world struct {
+	t      *testing.T
+	ctx    context.Context
+	random *rand.Rand
+	seed   uint64
+	store  *sqlite.Store
+	board  *sight.Board
+	lease  store.Lease
+	skew   time.Duration
+	// calm: nothing fails by itself.
+	calm     bool
+	words    map[intent.Digest]word
+	head     intent.IncarnationID
+	members  map[intent.Sequence]map[intent.AssetID]intent.Digest
+	entries  map[intent.AssetID]store.Entry
+	policies map[intent.Sequence]*intentpb.Policy
+	policy   *intentpb.Policy
+	things   map[intent.AssetID]*thing
+	pins     map[intent.AssetID][]intent.Pin
+	holds    []intent.Hold
+	stopped  bool
+	revision uint64
+	unseen   time.Time // no look before
+	other    time.Time // another replica has the lease until then
+	stop     func()
+	ended    chan struct{}
+	broken   time.Time // the store fails until then
+	monitor  *monitor
+	steps    int
+	mu       sync.Mutex
+	crash    string // where the strategist ends next
+	story    []string
+}
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatalf("seed %d: %v", w.seed, err)
+	}
+}
+
+func (w *world) tell(format string, arguments ...any) {
+	w.story = append(w.story, fmt.Sprintf("%6.1f ", time.Since(w.monitor.began).Seconds())+fmt.Sprintf(format, arguments...))
+}
+
+func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+
+// warnings become part of the story.
+type warnings struct{ *world }
+
+func (w warnings) Write(line []byte) (int, error) {
+	w.tell("%s", line)
+	return len(line), nil
+}
+
+// now is what the clocks of Lehr say.
+func (w *world) now() time.Time { return time.Now().Add(w.skew) }
+
+// clock is a runtime whose wall clock jumps, and where the strategist may end.
+type clock struct {
+	loop.Runtime
+	*world
+}
+
+func (c clock) Now() time.Time { return c.now() }
+
+// Wait ends a little later, when whoever woke it up is at rest: so one seed is one
+// story.
+func (c clock) Wait(ctx context.Context, d time.Duration, wake <-chan struct{}) error {
+	if err := c.Runtime.Wait(ctx, d, wake); err != nil {
+		return err
+	}
+	time.Sleep(time.Millisecond + 3)
+	return ctx.Err()
+}
+
+func (c clock) Point(name string) { c.falls(name) }
+
+// falls ends the calling goroutine, as a server that is killed, if it is to end here.
+func (w *world) falls(at string) {
+	w.mu.Lock()
+	fall := w.crash == at
+	if fall {
+		w.crash = ""
+	}
+	w.mu.Unlock()
+	if fall {
+		runtime.Goexit()
+	}
+}
+
+// faulty is the store, as it fails.
+type faulty struct {
+	*sqlite.Store
+	*world
+}
+
+func (f faulty) Changed(p intent.PartitionID) <-chan struct{} { return f.Store.Changed(p) }
+
+func (f faulty) Partition(ctx context.Context, id intent.PartitionID) (store.Partition, error) {
+	if time.Now().Before(f.broken) {
+		return store.Partition{}, fault.New(fault.Unavailable, "the store is away")
+	}
+	return f.Store.Partition(ctx, id)
+}
+
+func (f faulty) SaveRollout(ctx context.Context, lease store.Lease, step store.RolloutStep) error {
+	if time.Now().Before(f.broken) {
+		return fault.New(fault.Unavailable, "the store is away")
+	}
+	before := f.monitor.before(step)
+	if err := f.Store.SaveRollout(ctx, lease, step); err != nil {
+		f.tell("a step is refused: %v", err)
+		return err
+	}
+	f.steps++
+	before()
+	f.falls("saved")
+	if time.Now().Before(f.broken) {
+		return fault.New(fault.Unavailable, "the answer is lost")
+	}
+	return nil
+}
+
+// schemas knows the types of Lehr.
+type schemas struct{}
+
+func (schemas) Schema(context.Context, intent.PartitionID, intent.Digest) (*schema.Set, error) {
+	return schema.Builtin(), nil
+}
+
+// start a strategist under a new lease, or under the one that there is.
+func (w *world) start(anew bool) {
+	w.t.Helper()
+	if anew {
+		lease, err := w.store.Acquire(w.ctx, shop, "test")
+		w.must(err)
+		w.lease, w.board = lease, &sight.Board{}
+	}
+	s := strategist.New(strategist.Options{
+		Partition: shop, Store: faulty{w.store, w}, Schemas: schemas{}, Sight: w.board, Gap: gap,
+		Assess: w.assess, Runtime: clock{loop.Real(), w}, Log: slog.New(slog.NewTextHandler(warnings{w}, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	})
+	ctx, cancel := context.WithCancel(w.ctx)
+	ended := make(chan struct{})
+	w.ended = ended
+	lease := w.lease
+	go func() {
+		defer close(ended)
+		_ = s.Run(ctx, lease) // Until it is stopped, killed, or its lease is lost.
+	}()
+	w.stop = func() {
+		cancel()
+		<-ended
+	}
+}
+
+// assess answers for validations: by what the assets have, or not at all.
+func (w *world) assess(_ context.Context, of strategist.Assessing) (v intent.ValidationVerdict, next time.Time, err error) {
+	v = intent.ValidationVerdict{Result: "waiting", Reason: "too few samples", At: of.Now}
+	next = of.Now.Add(time.Second)
+	lot := rand.New(rand.NewPCG(w.seed, of.Run.Run<<40|uint64(of.Changed.UnixNano()))).IntN(12)
+	lot = (lot + int(time.Since(of.Changed.Add(-w.skew)).Seconds())) % 12
+	switch {
+	case w.calm || lot < 7:
+		v.Result = "good"
+	case lot < 9:
+		return v, next, fault.New(fault.Unavailable, "prometheus is away")
+	case lot == 9:
+		v.Result = "inconclusive"
+		next = time.Time{}
+	case lot == 10:
+		v.Result = "bad"
+	}
+	return v, next, nil
+}
+
+// simulate runs a test in a bubble of virtual time.
+func simulate(t *testing.T, seed uint64, test func(*world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		db, err := sqlite.Memory()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx := t.Context()
+		s, err := sqlite.Open(ctx, sqlite.Options{DB: db, Log: quiet()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := &world{
+			t: t, ctx: ctx, seed: seed, random: rand.New(rand.NewPCG(seed, 7)), store: s,
+			words: map[intent.Digest]word{}, members: map[intent.Sequence]map[intent.AssetID]intent.Digest{0: {}},
+			entries: map[intent.AssetID]store.Entry{}, policies: map[intent.Sequence]*intentpb.Policy{0: {}},
+			things: map[intent.AssetID]*thing{}, pins: map[intent.AssetID][]intent.Pin{}, policy: &intentpb.Policy{},
+		}
+		w.head.Partition = shop
+		w.monitor = newMonitor(w)
+		w.must(s.AddPartition(ctx, shop, "/shop/lehr.yaml", "a try", ann))
+		w.start(true)
+		defer func() {
+			w.stop()
+			s.Close()
+			db.Close()
+			if t.Failed() {
+				for _, line := range w.story {
+					t.Log(line)
+				}
+			}
+		}()
+		test(w)
+	})
+}
+
+// entry of an asset with a content.
+func (w *world) entry(id intent.AssetID, payload proto.Message) store.Entry {
+	set := schema.Builtin()
+	packed, err := set.Pack(payload)
+	w.must(err)
+	body, digest, err := set.Encode(intent.Asset{ID: id, Payload: packed})
+	w.must(err)
+	return store.Entry{Asset: id, Body: body, Member: intent.Member{Asset: id, Type: packed.Type, Digest: digest, Effective: digest}}
+}
+
+// publish the contents and the policy, as the pipeline does: what is governed has its
+// pin before.
+func (w *world) publish(contents map[intent.AssetID]word, policy *intentpb.Policy) {
+	w.t.Helper()
+	members := map[intent.AssetID]intent.Digest{}
+	next := map[intent.AssetID]store.Entry{intent.PolicyAsset: w.entry(intent.PolicyAsset, policy)}
+	for id, word := range contents {
+		e := w.entry(id, &commandpb.Command{Diff: []string{"diff"}, Push: []string{"push"}, Input: word.text})
+		next[id], members[id], w.words[e.Member.Digest] = e, e.Member.Digest, word
+	}
+	moved := !proto.Equal(policy, w.policy)
+	if moved {
+		w.monitor.moved = time.Now()
+	}
+	var delta []store.Entry
+	var governed []store.Governed
+	for _, id := range sorted(next) {
+		changed := w.entries[id].Member.Digest != next[id].Member.Digest
+		if changed {
+			delta = append(delta, next[id])
+		}
+		if r := governs(policy, id); r != "" && (changed || moved) {
+			governed = append(governed, store.Governed{Asset: id, Rollout: r})
+		}
+	}
+	for _, id := range sorted(w.entries) {
+		if _, stays := next[id]; !stays {
+			delta = append(delta, store.Entry{Asset: id, Removed: true})
+		}
+	}
+	id := intent.IncarnationID{Partition: shop, Sequence: w.head.Sequence + 1}
+	w.must(w.store.Unstage(w.ctx, w.lease))
+	w.must(w.store.Stage(w.ctx, w.lease, w.head, delta))
+	if w.random.IntN(2) == 0 { // As where there are many.
+		w.must(w.store.Govern(w.ctx, w.lease, id, governed))
+	}
+	w.members[id.Sequence], w.policies[id.Sequence] = members, policy
+	published, err := w.store.Publish(w.ctx, w.lease, intent.Incarnation{
+		ID: id, Parent: w.head, Count: len(next), Author: ann, Created: w.now(), Policy: next[intent.PolicyAsset].Member.Digest,
+		Governed: governed,
+	})
+	w.must(err)
+	w.head, w.entries, w.policy = published.ID, next, policy
+	w.tell("publish %s: %v", id, contents)
+}
+
+// pass lets virtual time go by, in which the enforcer goes on.
+func (w *world) pass(d time.Duration) {
+	for end := time.Now().Add(d); time.Now().Before(end); {
+		time.Sleep(tick)
+		synctest.Wait()
+		select {
+		case <-w.ended: // It was killed, or another had the lease.
+			w.tell("the strategist is started again")
+			w.start(w.random.IntN(2) == 0 || w.store.Check(w.ctx, w.lease) != nil)
+		default:
+			if !w.other.IsZero() && time.Now().After(w.other) {
+				w.tell("it has the lease again")
+				w.other = time.Time{}
+				w.stop()
+				w.start(true)
+			}
+		}
+		w.enforce()
+		w.monitor.look()
+		if w.t.Failed() {
+			w.t.FailNow()
+		}
+	}
+}
+
+// enforce is what an enforcer does: each thing goes to its target, and what is seen
+// of it is noted.
+func (w *world) enforce() {
+	p, err := w.store.Partition(w.ctx, shop)
+	w.must(err)
+	if p.Revision != w.revision {
+		pins, err := w.store.Pins(w.ctx, shop)
+		w.must(err)
+		w.revision, w.stopped = p.Revision, p.Stop != nil
+		w.holds, err = w.store.Holds(w.ctx, shop)
+		w.must(err)
+		w.pins = map[intent.AssetID][]intent.Pin{}
+		for _, pin := range pins {
+			w.pins[pin.Asset] = append(w.pins[pin.Asset], pin)
+		}
+		w.monitor.pinned(pins)
+	}
+	for _, id := range sorted(w.members[w.head.Sequence]) {
+		if w.things[id] == nil {
+			w.things[id] = &thing{}
+		}
+	}
+	for _, id := range sorted(w.things) {
+		w.enforceOne(id, w.things[id])
+	}
+}
+
+func (w *world) enforceOne(id intent.AssetID, thing *thing) {
+	target, pin := intent.Target(w.head, w.pins[id], w.now())
+	content := w.members[target.Sequence][id]
+	look := sight.Look{At: w.now(), Effective: content, State: intent.StateWaiting}
+	true := time.Now()
+	held := slices.ContainsFunc(w.holds, func(h intent.Hold) bool { return h.Asset == id && !intent.Expired(h.Until, w.now()) })
+	switch {
+	case content.IsZero():
+		look.Waits = intent.WaitNotSelected
+	case true.Before(thing.blind):
+		look.Waits = intent.WaitPlugin
+	case thing.content == content:
+		look.State, look.Health = intent.StateInSync, w.health(thing, true)
+	case w.stopped || held:
+		look.Waits = intent.WaitHold
+	case w.words[content].refused:
+		look.Waits = intent.WaitBackoff
+	case thing.coming != content:
+		thing.coming, thing.due = content, true.Add(time.Duration(w.random.IntN(4))*tick)
+		look.State = intent.StatePushing
+	case true.Before(thing.due):
+		look.State = intent.StatePushing
+	default:
+		thing.content, thing.since, thing.coming, thing.by = content, true, intent.Digest{}, 0
+		if pin != nil {
+			thing.by = pin.Rank
+		}
+		w.tell("%s is %s", id, w.words[content].text)
+		w.must2(w.store.SaveEnforced(w.ctx, w.lease, []store.Enforced{{
+			Asset: id, Type: commandType, Effective: content, Incarnation: target, ResourceKey: intent.ResourceKey("thing/" + id), At: w.now(),
+		}}))
+		look.State, look.Health = intent.StateInSync, w.health(thing, true)
+	}
+	if true.Before(w.unseen) {
+		return
+	}
+	if w.board.Watches(id) {
+		w.board.Saw(id, look)
+		thing.judge.saw(look, true)
+	}
+}
+
+func (w *world) must2(_ map[intent.AssetID]store.Claim, err error) {
+	w.t.Helper()
+	if !fault.Is(err, fault.Conflict) {
+		w.must(err)
+	}
+}
+
+// health is the truth, if it is told.
+func (w *world) health(thing *thing, now time.Time) intent.HealthState {
+	of := w.words[thing.content]
+	switch {
+	case now.Before(thing.mute):
+		return intent.HealthUnknown
+	case now.Before(thing.sick) || of.illIn > 0 && now.Sub(thing.since) >= of.illIn:
+		return intent.Unhealthy
+	}
+	return intent.Healthy
+}
