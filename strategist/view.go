@@ -237,6 +237,11 @@ func (s *Strategist) facts(ctx context.Context, v *view, name string, st *state)
 		}
 		return digest
 	}
+	if c != nil && !c.ByPins() {
+		if err := s.field(ctx, v, c, f, st); err != nil {
+			return f, err
+		}
+	}
 	f.Loosened = func(assets []intent.AssetID) []string {
 		behind := slices.DeleteFunc(slices.Clone(f.Assets), func(a conduct.Asset) bool { return !slices.Contains(assets, a.ID) })
 		less, err := s.loosened(ctx, v, name, behind)
@@ -244,11 +249,6 @@ func (s *Strategist) facts(ctx context.Context, v *view, name string, st *state)
 			f.err = err
 		}
 		return less
-	}
-	if c != nil && !c.ByPins() {
-		if err := s.field(ctx, v, c, f, st); err != nil {
-			return f, err
-		}
 	}
 	f.Older = func() []intent.IncarnationID {
 		list, err := s.older(ctx, f.Run)

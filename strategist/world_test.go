@@ -213,10 +213,7 @@ func (w *world) begin(anew bool) {
 	}
 	s := strategist.New(strategist.Options{
 		Partition: shop, Store: faulty{w.store, w}, Schemas: schemas{}, Sight: w.board, Gap: w.paced(gap),
-		Assess: func(ctx context.Context, of strategist.Assessing) (strategist.Assessed, error) {
-			v, next, err := w.assess(ctx, of)
-			return strategist.Assessed{ValidationVerdict: v, Next: next}, err
-		}, Runtime: clock{loop.Real(), w}, Log: slog.New(slog.NewTextHandler(warnings{w}, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Assess: w.assess, Runtime: clock{loop.Real(), w}, Log: slog.New(slog.NewTextHandler(warnings{w}, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	ctx, cancel := context.WithCancel(w.ctx)
 	ended := make(chan struct{})
@@ -233,23 +230,23 @@ func (w *world) begin(anew bool) {
 }
 
 // assess answers for validations: by what the assets have, or not at all.
-func (w *world) assess(_ context.Context, of strategist.Assessing) (v intent.ValidationVerdict, next time.Time, err error) {
-	v = intent.ValidationVerdict{Result: "waiting", Reason: "too few samples", At: of.Now}
-	next = of.Now.Add(w.paced(time.Second))
+func (w *world) assess(_ context.Context, of strategist.Assessing) (v strategist.Assessed, err error) {
+	v.ValidationVerdict = intent.ValidationVerdict{Result: "waiting", Reason: "too few samples", At: of.Now}
+	v.Next = of.Now.Add(w.paced(time.Second))
 	lot := rand.New(rand.NewPCG(w.seed, of.Run.Run<<40|uint64(of.Changed.UnixNano()))).IntN(12)
 	lot = (lot + int(w.ago(of.Changed.Add(-w.skew)).Seconds())) % 12
 	switch {
 	case w.calm || lot < 7:
 		v.Result = "good"
 	case lot < 9:
-		return v, next, fault.New(fault.Unavailable, "prometheus is away")
+		return v, fault.New(fault.Unavailable, "prometheus is away")
 	case lot == 9:
 		v.Result = "inconclusive"
-		next = time.Time{}
+		v.Next = time.Time{}
 	case lot == 10:
 		v.Result = "bad"
 	}
-	return v, next, nil
+	return v, nil
 }
 
 // setting of a world. The zero value has its store in memory, and begins when the
