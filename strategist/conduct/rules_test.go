@@ -323,6 +323,25 @@ func TestRollbackGoesToTheNewestThatIsGood(t *testing.T) {
 	}
 }
 
+// TestWhatIsBadSinceThisStepIsNoWayBack: content that was good until now is in an older
+// incarnation too, which is none to go back to (S20).
+func TestWhatIsBadSinceThisStepIsNoWayBack(t *testing.T) {
+	p := plays(t, "a", "b")
+	p.publish(version{"a": "2"})
+	p.wait(20 * time.Second)
+	p.is(1, intent.RolloutDone)
+	p.publish(version{"b": "3"})
+	p.pin(intent.Pin{Asset: "a", Incarnation: at(3), Rank: intent.RankRollout, Created: p.now}) // As it is.
+	p.wait(2 * time.Second)
+	p.is(2, intent.RolloutRunning)
+	p.order(intent.OrderRollback)
+	p.decide()
+	if p.run.Back != at(1) {
+		t.Errorf("it goes back to %s", p.run.Back)
+	}
+	p.has(version{"a": "1", "b": "1"})
+}
+
 func TestNewerContentEndsARollback(t *testing.T) {
 	p := begun(t)
 	p.find(illness, "a")
