@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -361,18 +362,35 @@ const sparkWidth = 24
 func (b board) edits(run *apipb.RolloutRun) {
 	for i, e := range run.Edits {
 		if i == 0 {
-			b.line("\nIt set:")
+			b.line("\nIt sets:")
 		}
 		if i == mostWaited {
 			b.line("  and %d more", len(run.Edits)-i)
 			break
 		}
-		changed := ""
-		if e.Changed != "" {
-			changed = ", set to something else since by " + e.Changed
-		}
-		b.line("  %s %s%s", plain(e.Document), plain(e.Pointer), plain(changed))
+		b.line("  %s %s: %s", plain(e.Document), plain(e.Pointer), plain(edited(run, e)))
 	}
+}
+
+// edited says how far a field has come.
+func edited(run *apipb.RolloutRun, e *apipb.RolloutEdit) string {
+	was := "was " + e.Before
+	if e.Before == "" {
+		was = "was not there"
+	}
+	switch {
+	case e.Changed != "":
+		return "kept as set by " + e.Changed
+	case e.At == nil:
+		return "not set yet; an earlier run had set it, before that it " + was
+	case run.State == string(intent.RolloutRolledBack):
+		return "as before: " + cmp.Or(e.Before, "not there")
+	case e.Revision == "":
+		return fmt.Sprintf("%s as soon as the document is edited, %s", run.Value, was)
+	case e.Landed == "":
+		return fmt.Sprintf("%s, %s, since revision %s, not in head yet", run.Value, was, e.Revision)
+	}
+	return fmt.Sprintf("%s, %s, since revision %s, in head since %s", run.Value, was, e.Revision, e.Landed)
 }
 
 // mostEvents are shown of a run, the newest.

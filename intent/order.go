@@ -1,6 +1,7 @@
 package intent
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 
@@ -11,8 +12,9 @@ import (
 type RolloutStanding struct {
 	Name string
 	// Governs: head's policy has it. ByField: it sets a field of a document; Held:
-	// something newer waits for a person; Emergency: it has stages for that.
-	Governs, ByField, Held, Emergency bool
+	// something newer waits for a person, Supersedes: it takes the place of what goes
+	// on; Emergency: it has stages for that.
+	Governs, ByField, Held, Supersedes, Emergency bool
 	// Run is the newest; nil: there was none. Pending orders are not carried out yet.
 	Run     *Rollout
 	Pending []RolloutOrder
@@ -53,12 +55,32 @@ func (s RolloutStanding) refuseStart(value json.RawMessage) error {
 	case s.ByField && !json.Valid(value):
 		return fault.New(fault.Invalid, "rollout %s sets a field of a document, and was given no value of JSON for it", s.Name).
 			WithHint(`write the value: lehr rollout start %s --to 1.4 --reason WHY; a text that is no JSON is taken as a string`, s.Name)
-	case !s.ByField && len(value) > 0:
+	case s.ByField:
+		return s.refuseValue(value)
+	case len(value) > 0:
 		return fault.New(fault.Invalid, "rollout %s sets no field: it brings what head says", s.Name).WithHint("change the sources instead; leave the value out")
-	case !s.ByField && s.Run != nil && s.state().Open():
+	case s.Run != nil && s.state().Open():
 		return s.refuse("run %d goes on: it is %s", "lehr rollout status "+s.Name+" says what it waits for", s.Run.Run, s.state())
-	case !s.ByField && !s.Held && (s.Run == nil || s.state() == RolloutDone || s.state() == RolloutSuperseded):
+	case !s.Held && (s.Run == nil || s.state() == RolloutDone || s.state() == RolloutSuperseded):
 		return s.refuse("it begins by itself when head has something new for its assets", "with newer: held in lehr.yaml it waits for lehr rollout start")
+	}
+	return nil
+}
+
+// refuseValue is of an order to start with a value, while a run goes on.
+func (s RolloutStanding) refuseValue(value json.RawMessage) error {
+	if s.Run == nil || !s.Run.State.Open() || !s.state().Open() {
+		return nil
+	}
+	end := "lehr rollout status " + s.Name + " says what it waits for"
+	switch state := s.state(); {
+	case state == RolloutRollingBack:
+		return s.refuse("run %d goes back to what was before", "start it when it is back: "+end, s.Run.Run)
+	case bytes.Equal(s.Run.Value, value):
+		return s.refuse("run %d sets %s already: it is %s", end, s.Run.Run, value, state)
+	case !s.Supersedes:
+		return s.refuse("run %d, which sets %s, goes on: it is %s", "wait for it, or end it first: lehr rollout abort "+s.Name+" --reason WHY leaves what it set, lehr rollout rollback "+s.Name+
+			" --reason WHY undoes it; with newer: supersedes in lehr.yaml a newer start takes its place", s.Run.Run, s.Run.Value, state)
 	}
 	return nil
 }

@@ -23,7 +23,8 @@ func TestOrdersThatMakeNoSense(t *testing.T) {
 			s.Pending = append(s.Pending, RolloutOrder{Kind: kind, By: ann, Reason: "asked"})
 		}
 	}
-	byField := func(s *RolloutStanding) { s.ByField = true }
+	byField := func(s *RolloutStanding) { s.ByField, s.Run.Value = true, json.RawMessage("1") }
+	supersedes := func(s *RolloutStanding) { s.Supersedes = true }
 	gone := func(s *RolloutStanding) { s.Governs = false }
 	tests := map[string]struct {
 		standing RolloutStanding
@@ -72,7 +73,12 @@ func TestOrdersThatMakeNoSense(t *testing.T) {
 		"start by pins with a value":            {standing(RolloutDone), OrderStart, "1", "sets no field"},
 		"start what is held":                    {standing(RolloutDone, func(s *RolloutStanding) { s.Held = true }), OrderStart, "", ""},
 		"start what is gone":                    {standing(RolloutDone, gone), OrderStart, "", "head's policy does not have it"},
-		"start a field":                         {standing(RolloutRunning, byField), OrderStart, `"1.4"`, ""},
+		"start a field":                         {standing(RolloutDone, byField), OrderStart, `"1.4"`, ""},
+		"start a field that goes on":            {standing(RolloutRunning, byField), OrderStart, `"1.4"`, "run 3, which sets 1, goes on: it is running"},
+		"start a field in place of what is":     {standing(RolloutQueued, byField, supersedes), OrderStart, `"1.4"`, ""},
+		"start a field that goes back":          {standing(RolloutRollingBack, byField, supersedes), OrderStart, `"1.4"`, "run 3 goes back"},
+		"start a field with what is set":        {standing(RolloutRunning, byField, supersedes), OrderStart, "1", "run 3 sets 1 already"},
+		"start a field after what is aborted":   {standing(RolloutRunning, byField, of(OrderAbort)), OrderStart, "1", ""},
 		"start a field without a value":         {standing(RolloutDone, byField), OrderStart, "", "no value of JSON"},
 		"start a field with what is no JSON":    {standing(RolloutDone, byField), OrderStart, "{", "no value of JSON"},
 		"pause with a value":                    {standing(RolloutRunning), OrderPause, "1", "takes no value"},

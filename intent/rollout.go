@@ -81,7 +81,11 @@ type Rollout struct {
 	Reverts []AssetID     `json:"reverts,omitempty"`
 	// Orders is the number of the last order that it carried out.
 	Orders uint64 `json:"orders,omitempty"`
-	// Edits are the fields of documents that it set.
+	// Base is the revision of the document on which a run that sets Value began. What
+	// others changed since is theirs.
+	Base string `json:"base,omitempty"`
+	// Edits are the fields of documents that it set, or is about to: each is stored before
+	// the document is edited.
 	Edits []RolloutEdit `json:"edits,omitempty"`
 	// Progress as of the last step.
 	Progress RolloutProgress `json:"progress"`
@@ -92,18 +96,26 @@ type Rollout struct {
 // MaxRolloutEvents are kept of a run.
 const MaxRolloutEvents = 200
 
-// RolloutEdit is a field of a document that a run set for assets.
+// RolloutEdit is a field of a document that a run sets for assets.
 type RolloutEdit struct {
 	Document string `json:"document"`
 	Pointer  string `json:"pointer"`
-	// Before is the value that it had; nil: it had none. Revision of the document
-	// that has the new one.
+	// Before is the value that it had, and has again if the run is undone; nil: it had
+	// none. Revision of the document that has the new one; empty: none is known to.
 	Before   json.RawMessage `json:"before,omitempty"`
 	Revision string          `json:"revision"`
-	At       time.Time       `json:"at"`
+	// At is when it was let go on; zero: the run has not set it. Of a run that took
+	// the place of another, what the other had set is known from the beginning.
+	At time.Time `json:"at,omitzero"`
 	// Changed says who set it to something else since: then it is kept.
 	Changed string `json:"changed,omitempty"`
+	// Landed is the incarnation that had the new value first, or was head already
+	// where the value changed no asset.
+	Landed IncarnationID `json:"landed,omitzero"`
 }
+
+// Set reports whether the run has let the field go on, and nobody changed it since.
+func (e RolloutEdit) Set() bool { return !e.At.IsZero() && e.Changed == "" }
 
 // RolloutProgress is how far a run has come.
 type RolloutProgress struct {
@@ -166,8 +178,8 @@ const MaxMetricValues = 60
 type RolloutEvent struct {
 	At time.Time `json:"at"`
 	By Actor     `json:"by"`
-	// Kind is "begin", "select", "stage", "verdict", "bad", "good", "rollback", or a
-	// RolloutOrder's.
+	// Kind is "begin", "select", "stage", "verdict", "bad", "good", "rollback", "land",
+	// "kept", or a RolloutOrder's.
 	Kind string `json:"kind"`
 	Text string `json:"text"`
 }

@@ -11,6 +11,7 @@ import (
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/proto"
 
+	"lehr.dev/document"
 	"lehr.dev/fault"
 	apipb "lehr.dev/gen/lehr/api/v1"
 	intentpb "lehr.dev/gen/lehr/intent/v1"
@@ -128,6 +129,7 @@ func (s *Server) standing(ctx context.Context, partition store.Partition, name s
 	}
 	said := saidOf(policy, name)
 	standing.Governs, standing.ByField = said != nil, said.GetField() != nil
+	standing.Supersedes = said.GetNewer() == intentpb.Rollout_NEWER_SUPERSEDES
 	standing.Held = said.GetNewer() == intentpb.Rollout_NEWER_IS_HELD
 	standing.Emergency = len(said.GetEmergency()) > 0
 	runs, err := s.store.Rollouts(ctx, partition.ID, store.RolloutFilter{Name: name, Limit: 1})
@@ -224,7 +226,11 @@ func (s *Server) OrderRollout(ctx context.Context, request *apipb.OrderRolloutRe
 		}
 		standing.Bad = len(slices.DeleteFunc(judged, func(j intent.Judgement) bool { return j.Good || j.Rollout != request.Rollout }))
 	}
-	if err := standing.Refuse(kind, json.RawMessage(request.Value)); err != nil {
+	value := json.RawMessage(request.Value)
+	if canonical, err := document.Canonicalize(value); err == nil {
+		value = canonical
+	}
+	if err := standing.Refuse(kind, value); err != nil {
 		return nil, err
 	}
 	reason, err := loosened(fmt.Sprintf("an order to %s the rollout %s of partition %s", kind, request.Rollout, partition.ID), request.Reason)
@@ -233,7 +239,7 @@ func (s *Server) OrderRollout(ctx context.Context, request *apipb.OrderRolloutRe
 	}
 	order := intent.RolloutOrder{Partition: partition.ID, Name: request.Rollout, Kind: kind, Reason: reason, By: by(ctx), At: s.runtime.Now().UTC().Truncate(time.Microsecond)}
 	if request.Value != "" {
-		order.Value = json.RawMessage(request.Value)
+		order.Value = value
 	}
 	if order, err = s.store.OrderRollout(ctx, order); err != nil {
 		return nil, err

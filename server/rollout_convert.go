@@ -62,7 +62,7 @@ func toRolloutVerdict(v intent.ValidationVerdict) *apipb.RolloutVerdict {
 }
 
 func toRolloutEdit(e intent.RolloutEdit) *apipb.RolloutEdit {
-	return &apipb.RolloutEdit{Document: e.Document, Pointer: e.Pointer, Before: string(e.Before), Revision: e.Revision, At: toTime(e.At), Changed: e.Changed}
+	return &apipb.RolloutEdit{Document: e.Document, Pointer: e.Pointer, Before: string(e.Before), Revision: e.Revision, At: toTime(e.At), Changed: e.Changed, Landed: toIncarnationID(e.Landed)}
 }
 
 func toOrder(o intent.RolloutOrder) *apipb.RolloutOrder {

@@ -92,6 +92,8 @@ type way struct {
 	// open: the newest run goes on, and the assets are as it brings them.
 	open bool
 	seen map[intent.AssetID]intent.Observation
+	// fields that an open run sets; nil: it sets none.
+	fields *fields
 }
 
 // governed is an asset of a rollout.
@@ -117,6 +119,11 @@ func (s *Server) wayOf(ctx context.Context, partition store.Partition, standing 
 		return nil, fault.New(fault.Invalid, "the rollout %s of the policy cannot be read: %w", said.Name, err)
 	}
 	w.open = standing.Run != nil && standing.Run.State.Open()
+	if w.open && !w.course.ByPins() {
+		if w.fields, err = s.fieldsOf(ctx, said, *standing.Run); err != nil {
+			return nil, err
+		}
+	}
 	observations, err := s.store.Observations(ctx, partition.ID, said.Name)
 	if err != nil {
 		return nil, err
@@ -191,8 +198,11 @@ func (s *Server) governed(ctx context.Context, w *way, standing intent.RolloutSt
 	}
 	o := w.seen[member.Asset]
 	if !w.course.ByPins() {
-		g.Selected = w.open && !o.Selected.IsZero() && !o.Selected.Before(standing.Run.Began)
-		g.takesPart = true
+		pointer, err := w.course.Pointer(asset)
+		if err != nil {
+			return g, err
+		}
+		g.Selected, g.takesPart = w.fields.of(pointer)
 	} else {
 		goal := member.Effective
 		if w.open {

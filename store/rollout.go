@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 
+	"lehr.dev/document"
 	"lehr.dev/intent"
 )
 
@@ -71,6 +72,9 @@ type Rollouts interface {
 	// OrderRollout keeps what a person asks of a rollout, and returns it with its
 	// number. From then on no step that rests on what was before is carried out.
 	OrderRollout(ctx context.Context, order intent.RolloutOrder) (intent.RolloutOrder, error)
+	// SetFields edits a document as a rollout: as Documents.EditDocument does, under
+	// the lease; Conflict too when the partition's revision has moved, as of a step.
+	SetFields(ctx context.Context, lease Lease, revision uint64, name string, edit document.Edit, by intent.Actor) (document.Document, error)
 	// RolloutOrders lists those with a higher number, in their order.
 	RolloutOrders(ctx context.Context, partition intent.PartitionID, after uint64) ([]intent.RolloutOrder, error)
 }

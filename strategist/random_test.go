@@ -308,6 +308,7 @@ func (w *world) heal() {
 	const most = 120
 	for range most {
 		w.pass(time.Second)
+		w.resume()
 		if w.arrived() {
 			return
 		}
@@ -318,6 +319,18 @@ func (w *world) heal() {
 		w.tell("left: %s %d %s to %s waits %q", run.Name, run.Run, run.State, run.To, run.Progress.Waits)
 	}
 	w.monitor.broken("L9", "all is well, and after %d s not all is as head says", most)
+}
+
+// resume what waits for a person, as what came with its own rollout loosened does.
+func (w *world) resume() {
+	open, err := w.store.Rollouts(w.ctx, shop, store.RolloutFilter{Open: true})
+	w.must(err)
+	for _, run := range open {
+		if run.State == intent.RolloutPaused {
+			_, err := w.store.OrderRollout(w.ctx, intent.RolloutOrder{Partition: shop, Name: run.Name, Kind: intent.OrderResume, Reason: "healed", By: ann, At: w.now()})
+			w.must(err)
+		}
+	}
 }
 
 // arrived: production is as head says, and no run is open.

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"time"
 
+	"lehr.dev/document"
 	"lehr.dev/fault"
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	pluginpb "lehr.dev/gen/lehr/plugin/v1"
@@ -37,6 +38,12 @@ type Store interface {
 	Pins(ctx context.Context, partition intent.PartitionID) ([]intent.Pin, error)
 	Holds(ctx context.Context, partition intent.PartitionID) ([]intent.Hold, error)
 	Report(ctx context.Context, partition intent.PartitionID, asset intent.AssetID) (intent.Report, error)
+	// What a rollout that sets a field reads besides.
+	Members(ctx context.Context, id intent.IncarnationID, filter store.AssetFilter) ([]intent.Member, error)
+	Changes(ctx context.Context, from, to intent.IncarnationID, after intent.AssetID, limit int) ([]store.Change, error)
+	ListCandidates(ctx context.Context, partition intent.PartitionID, limit int) ([]intent.Candidate, error)
+	Document(ctx context.Context, partition intent.PartitionID, name, revision string) (document.Document, error)
+	DocumentRevisions(ctx context.Context, partition intent.PartitionID, name, before string, limit int) ([]document.Revision, error)
 	PutBlobs(ctx context.Context, lease store.Lease, kind string, blobs map[string][]byte) error
 }
 
@@ -91,6 +98,10 @@ type Strategist struct {
 	states map[string]*state
 	// known says of contents whether they are good; nil: not read yet.
 	known map[intent.AssetID]map[intent.Digest]bool
+	// listed are the assets that rollouts by fields may select, by rollout; contents
+	// those of documents.
+	listed   map[string]*listing
+	contents map[contentOf]*conduct.Content
 }
 
 // state is what is remembered of a rollout, so that it need not be read again.
@@ -98,13 +109,14 @@ type state struct {
 	stored, seen map[intent.AssetID]intent.Observation
 	verdicts     map[asked]*verdict
 	picks        map[string]*picking
-	// said is the last reason why it could not be gone on with.
-	said string
+	// said is the last reason why it could not be gone on with, and refused why its
+	// document could not be edited.
+	said, refused string
 }
 
 // New returns a strategist.
 func New(o Options) *Strategist {
-	return &Strategist{Options: o, inbox: loop.NewInbox[func()](), states: map[string]*state{}}
+	return &Strategist{Options: o, inbox: loop.NewInbox[func()](), states: map[string]*state{}, listed: map[string]*listing{}, contents: map[contentOf]*conduct.Content{}}
 }
 
 // again is how long to wait before what could not be read is read again.
@@ -319,6 +331,11 @@ func (s *Strategist) goOn(ctx context.Context, v *view, name string) (conduct.De
 	if decision.Run != nil {
 		s.ask(ctx, v, name, st, *decision.Run, decision.Ask)
 		s.pick(ctx, st, *decision.Run, decision.Pick)
+	}
+	if decision.Edit != nil {
+		edited, err := s.edit(ctx, v, name, st, *decision.Edit)
+		decision.Act = decision.Act || edited
+		return decision, err
 	}
 	return decision, nil
 }

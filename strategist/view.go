@@ -52,6 +52,8 @@ type targetOf struct {
 type target struct {
 	selected bool
 	selection.Target
+	// pointer of the field that it sets.
+	pointer string
 }
 
 // read brings the view up to the store's revision.
@@ -229,6 +231,11 @@ func (s *Strategist) facts(ctx context.Context, v *view, name string, st *state)
 		}
 		return less
 	}
+	if c != nil && !c.ByPins() {
+		if err := s.field(ctx, v, c, f, st); err != nil {
+			return f, err
+		}
+	}
 	f.Older = func() []intent.IncarnationID {
 		list, err := s.older(ctx, f.Run)
 		if err != nil {
@@ -274,7 +281,7 @@ func (s *Strategist) fill(ctx context.Context, v *view, c *course.Course, f *fac
 		if err != nil {
 			return err
 		}
-		a.Selected, a.Target = t.selected, t.Target
+		a.Selected, a.Target, a.Pointer = t.selected, t.Target, t.pointer
 	}
 	a.Stored, a.Seen = st.stored[a.ID], st.seen[a.ID]
 	a.Look, a.Known = s.Sight.Of(a.ID), s.known[a.ID]
@@ -342,6 +349,11 @@ func (s *Strategist) targetOf(ctx context.Context, v *view, c *course.Course, a 
 	}
 	if t.Target, err = c.Target(asset); err != nil {
 		return t, err
+	}
+	if t.selected && !c.ByPins() {
+		if t.pointer, err = c.Pointer(asset); err != nil {
+			return t, err
+		}
 	}
 	if len(v.targets) >= mostContents {
 		clear(v.targets)

@@ -202,11 +202,10 @@ func (w *world) start(anew bool) {
 	}
 	s := strategist.New(strategist.Options{
 		Partition: shop, Store: faulty{w.store, w}, Schemas: schemas{}, Sight: w.board, Gap: gap,
-		Assess: func(ctx context.Context, of strategist.Assessing) (a strategist.Assessed, err error) {
-			a.ValidationVerdict, a.Next, err = w.assess(ctx, of)
-			return a, err
-		},
-		Runtime: clock{loop.Real(), w}, Log: slog.New(slog.NewTextHandler(warnings{w}, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Assess: func(ctx context.Context, of strategist.Assessing) (strategist.Assessed, error) {
+			v, next, err := w.assess(ctx, of)
+			return strategist.Assessed{ValidationVerdict: v, Next: next}, err
+		}, Runtime: clock{loop.Real(), w}, Log: slog.New(slog.NewTextHandler(warnings{w}, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	ctx, cancel := context.WithCancel(w.ctx)
 	ended := make(chan struct{})

@@ -2,6 +2,7 @@ package definition
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -134,10 +135,17 @@ func (r *rolloutParser) field(node *yaml.Node, at string) *intentpb.DocumentFiel
 	}
 	made := &intentpb.DocumentField{Document: r.text(fields["document"], at+".document"), Pointer: r.text(fields["field"], at+".field")}
 	r.place("by.field", fields["field"])
-	if documents := documentsOf(r.sources); made.Document != "" && !slices.Contains(documents, made.Document) {
+	switch documents, inGit := documentsOf(r.sources); {
+	case made.Document == "":
+	case documents[made.Document] != "":
+		made.Source = documents[made.Document]
+	case slices.Contains(inGit, made.Document):
+		r.parser.at(fields["document"], at+".document", "the document %q lies in git, and a rollout sets fields of those that Lehr holds", made.Document).
+			hint("keep what it sets in one of Lehr: sources: knobs: {document: knobs}")
+	default:
 		hint := "name one under sources: knobs: {document: knobs}"
 		if len(documents) > 0 {
-			hint = "known: " + strings.Join(documents, ", ")
+			hint = "known: " + strings.Join(slices.Sorted(maps.Keys(documents)), ", ")
 		}
 		r.parser.at(fields["document"], at+".document", "no source is the document %q", made.Document).hint("%s", hint)
 	}
@@ -148,19 +156,22 @@ func (r *rolloutParser) field(node *yaml.Node, at string) *intentpb.DocumentFiel
 	return made
 }
 
-// documentsOf the sources: those that Lehr holds by their names, and those in
-// repositories by the names of their sources.
-func documentsOf(sources []Source) (names []string) {
+// documentsOf the sources: by the names of those that Lehr holds, the first source
+// that reads each; and those in repositories, by the names of their sources.
+func documentsOf(sources []Source) (held map[string]string, inGit []string) {
+	held = map[string]string{}
 	for _, s := range sources {
 		switch remote := s.Remote; {
 		case remote == nil:
 		case remote.Document != "":
-			names = append(names, remote.Document)
+			if held[remote.Document] == "" {
+				held[remote.Document] = s.Name
+			}
 		case remote.Git != nil && remote.Git.Document != "":
-			names = append(names, s.Name)
+			inGit = append(inGit, s.Name)
 		}
 	}
-	return names
+	return held, inGit
 }
 
 // stages of a list, each of which some asset can belong to.

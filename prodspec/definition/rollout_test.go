@@ -56,7 +56,6 @@ func TestRolloutsAreRead(t *testing.T) {
     select: id.startsWith("a/")
     by: {document: knobs, field: "/clusters/{scope.cluster}/version"}
     stages: [{rest: true}]
-  sizes: {select: true, by: {document: written, field: /a}, stages: [{rest: true}]}
 validations:
   errors: {metrics: {a: {prometheus: main, query: a}}}
   latency: {metrics: {a: {prometheus: main, query: a}}}
@@ -81,14 +80,13 @@ validations:
 			},
 			Emergency: []*intentpb.RolloutStage{{Name: "1", Scopes: []string{"cluster-a"}, Soak: minutes(1)}, {Name: "2"}},
 		},
-		{Name: "knobs", Select: `id.startsWith("a/")`, Field: &intentpb.DocumentField{Document: "knobs", Pointer: "/clusters/{scope.cluster}/version"}, Stages: rest},
-		{Name: "sizes", Select: "true", Field: &intentpb.DocumentField{Document: "written", Pointer: "/a"}, Stages: rest},
+		{Name: "knobs", Select: `id.startsWith("a/")`, Field: &intentpb.DocumentField{Document: "knobs", Pointer: "/clusters/{scope.cluster}/version", Source: "held"}, Stages: rest},
 	}
 	if diff := cmp.Diff(want, d.Policy.Rollouts, protocmp.Transform()); diff != "" {
 		t.Error(diff)
 	}
 	places := d.RolloutPlaces[0]
-	if places[""].Line != 6 || places["select"].Line != 7 || places["stages[0].where"].Line != 9 || places["stages[2]"].Line != 11 || places["emergency[0]"].Line != 26 || len(d.RolloutPlaces) != 3 {
+	if places[""].Line != 6 || places["select"].Line != 7 || places["stages[0].where"].Line != 9 || places["stages[2]"].Line != 11 || places["emergency[0]"].Line != 26 || len(d.RolloutPlaces) != 2 {
 		t.Errorf("%+v", places)
 	}
 }
@@ -163,6 +161,8 @@ func TestMistakesInRollouts(t *testing.T) {
 		by("{document: knobs, field: '/{tier}'}"): "for {tier} in the pointer",
 		by("{document: knob, field: /a}"):         `no source is the document "knob"`,
 		by("{document: held, field: /a}"):         `no source is the document "held"`,
+		by("{document: written, field: /a}"):      `the document "written" lies in git`,
+		by("{document: knobs, field: /a/-}"):      `a place of which the next edit makes another`,
 		by("{document: knobs, field: /a, at: x}"): "unknown field rollouts.r.by.at",
 		emergency("{rest: true}"):                 "emergency lets all go on at once",
 		emergency("{rest: true, count: 1}"):       "emergency lets all go on at once",

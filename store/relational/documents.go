@@ -9,6 +9,7 @@ import (
 	"lehr.dev/document"
 	"lehr.dev/fault"
 	"lehr.dev/intent"
+	"lehr.dev/store"
 )
 
 // row is a document in its table.
@@ -37,6 +38,10 @@ type changing struct {
 	paths []string
 	// next is the content that it makes of what there is; nil: it is deleted.
 	next func(t *transaction, now documentRow) ([]byte, error)
+	// lease under which an actor of the partition changes it, by what it read at a
+	// revision of the partition; nil: a caller does.
+	lease    *store.Lease
+	revision uint64
 }
 
 // CreateDocument makes a document. One that was deleted is made anew.
@@ -58,11 +63,22 @@ func (s *Store) CreateDocument(ctx context.Context, partition intent.PartitionID
 
 // EditDocument carries an edit out.
 func (s *Store) EditDocument(ctx context.Context, partition intent.PartitionID, name string, edit document.Edit, by intent.Actor) (document.Document, error) {
+	c := changing{store: s, partition: partition, name: name, by: by}
+	return c.edit(ctx, edit)
+}
+
+// SetFields carries the edit of a rollout out.
+func (s *Store) SetFields(ctx context.Context, lease store.Lease, revision uint64, name string, edit document.Edit, by intent.Actor) (document.Document, error) {
+	c := changing{store: s, partition: lease.Partition, name: name, by: by, lease: &lease, revision: revision}
+	return c.edit(ctx, edit)
+}
+
+func (c *changing) edit(ctx context.Context, edit document.Edit) (document.Document, error) {
 	asked, err := document.EncodeOperations(edit.Operations)
 	if err != nil {
 		return document.Document{}, err
 	}
-	c := changing{store: s, attempt: "editing", partition: partition, name: name, kind: document.Edited, reason: edit.Reason, by: by, asked: asked, paths: edit.Paths()}
+	c.attempt, c.kind, c.reason, c.asked, c.paths = "editing", document.Edited, edit.Reason, asked, edit.Paths()
 	if c.base, err = revisionNumber(edit.Base); err != nil {
 		return document.Document{}, err
 	}
@@ -174,7 +190,7 @@ func (c *changing) run(ctx context.Context) (made document.Document, err error) 
 		return made, err
 	}
 	err = c.store.write(ctx, c.said(), func(t *transaction) error {
-		if err := t.authorize(intent.Editor, c.partition); err != nil {
+		if err := c.may(t); err != nil {
 			return err
 		}
 		if err := mustRegister(t, c.said(), c.partition); err != nil {
@@ -202,6 +218,19 @@ func (c *changing) run(ctx context.Context) (made document.Document, err error) 
 		return err
 	})
 	return made, err
+}
+
+// may is asked in the transaction: an actor must hold the lease (S4), a caller the
+// role.
+func (c *changing) may(t *transaction) error {
+	if c.lease == nil {
+		return t.authorize(intent.Editor, c.partition)
+	}
+	now, err := c.store.fence(t, *c.lease)
+	if err == nil && now.revision != c.revision {
+		return fault.New(fault.Conflict, "%s: head, a pin, an order or a stop changed since it was decided: revision %d is now %d", c.said(), c.revision, now.revision)
+	}
+	return err
 }
 
 // decide returns what the document is to be.

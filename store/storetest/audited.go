@@ -261,6 +261,14 @@ var writes = map[string]write{
 		},
 		want: store.AuditRecord{By: bob, Verb: "edit-document", Subject: "knobs", Reason: "a try", Detail: "revision 2: set /a"},
 	},
+	"SetFields": {
+		before: func(w *world) { w.created(`{"a":1}`) },
+		do: func(w *world) error {
+			_, err := w.SetFields(w.t.Context(), w.lease, w.revision(), knobs, setting("1", "/a", "2"), intent.RolloutHolder("sizes"))
+			return err
+		},
+		want: store.AuditRecord{By: intent.RolloutHolder("sizes"), Verb: "edit-document", Subject: "knobs", Reason: "a try", Detail: "revision 2: set /a"},
+	},
 	"UndoDocument": {
 		before: func(w *world) {
 			w.created(`{"a":1}`)

@@ -19,6 +19,7 @@ func testRollouts(t *testing.T, open func(t *testing.T) store.All) {
 	t.Run("TakenOver", func(t *testing.T) { rolloutsTakenOver(newWorld(t, open)) })
 	t.Run("Newest", func(t *testing.T) { newestRollouts(newWorld(t, open)) })
 	t.Run("Steps", func(t *testing.T) { rolloutSteps(newWorld(t, open)) })
+	t.Run("Fields", func(t *testing.T) { rolloutFields(newWorld(t, open)) })
 	t.Run("Orders", func(t *testing.T) { rolloutOrders(newWorld(t, open)) })
 	t.Run("Judgements", func(t *testing.T) { judgements(newWorld(t, open)) })
 	t.Run("Collected", func(t *testing.T) { rolloutsCollected(newWorld(t, open)) })
@@ -407,5 +408,45 @@ func rolloutsCollected(w *world) {
 	w.must(err)
 	if len(judged) != 1 || judged[0].Good {
 		t.Errorf("of what nobody has any more only the bad is kept: %+v", judged)
+	}
+}
+
+// rolloutFields: a rollout edits documents under its lease alone (S4), once however
+// often it is asked, and its run keeps what each field was.
+func rolloutFields(w *world) {
+	t, ctx, holder := w.t, w.t.Context(), intent.RolloutHolder("sizes")
+	w.created(`{"a":1}`)
+	made, err := w.SetFields(ctx, w.lease, w.revision(), knobs, setting("1", "/a", "2"), holder)
+	w.must(err)
+	if made.Revision.ID != "2" || made.Revision.By != holder || w.document("") != `{"a":2}` {
+		t.Errorf("it made %+v, and reads %s", made.Revision, w.document(""))
+	}
+	again, err := w.SetFields(ctx, w.lease, w.revision(), knobs, setting("1", "/a", "2"), holder)
+	w.must(err)
+	if again.Revision.ID != "2" {
+		t.Errorf("asked again, it made revision %s", again.Revision.ID)
+	}
+	_, err = w.SetFields(ctx, w.lease, w.revision(), knobs, setting("1", "/a", "3"), holder)
+	w.refused(err, fault.Conflict)
+	lost := w.lease
+	lost.Epoch++
+	_, err = w.SetFields(ctx, lost, w.revision(), knobs, setting("2", "/a", "3"), holder)
+	w.refused(err, fault.Conflict)
+	_, err = w.SetFields(ctx, w.lease, w.revision()+1, knobs, setting("2", "/a", "3"), holder)
+	w.refused(err, fault.Conflict)
+	if now := w.document(""); now != `{"a":2}` {
+		t.Errorf("what was refused changed it to %s", now)
+	}
+	run := w.run(1, intent.RolloutRunning, 0, 0)
+	run.To, run.From, run.Value, run.Base = intent.IncarnationID{}, intent.IncarnationID{}, []byte("null"), "1"
+	run.Edits = []intent.RolloutEdit{
+		{Document: "knobs", Pointer: "/a", Before: []byte("null"), Revision: "2", At: noon, Landed: at(1)},
+		{Document: "knobs", Pointer: "/b"},
+	}
+	w.must(w.SaveRollout(ctx, w.lease, w.step(run)))
+	runs, err := w.Rollouts(ctx, shop, store.RolloutFilter{Name: run.Name})
+	w.must(err)
+	if diff := cmp.Diff([]intent.Rollout{run}, runs, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("nothing, and null, are what they were:\n%s", diff)
 	}
 }

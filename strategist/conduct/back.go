@@ -31,6 +31,10 @@ func (d *decider) wentBad(why string) {
 // rollBack moves what was let go on to the newest incarnation at which all of it
 // is good: newer pins with older content (S16).
 func (d *decider) rollBack(by intent.Actor, why string) {
+	if d.Field != nil {
+		d.takeBack(by, why)
+		return
+	}
 	var let []*Asset
 	for i := range d.Assets {
 		if a := &d.Assets[i]; d.takesPart(a) && d.let(a) {
@@ -159,7 +163,7 @@ func (d *decider) carryOut(o *intent.RolloutOrder) {
 			d.run.Accepted = append(d.run.Accepted, v.Stage)
 		}
 		d.event(o.By, "resume", "%s", o.Reason)
-	case o.Kind == intent.OrderAbort && running:
+	case o.Kind == intent.OrderAbort && (running || d.run.State == intent.RolloutQueued):
 		d.end(intent.RolloutStopped, o.By, "abort", "%s", o.Reason)
 	case o.Kind == intent.OrderSkip && running:
 		if stage := d.current(); stage != "" {

@@ -5,6 +5,7 @@
 package conduct
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -39,10 +40,16 @@ type Asset struct {
 	Blocked string
 	// Known says of contents whether they are good.
 	Known map[intent.Digest]bool
+	// Pointer of its field, of a rollout that sets one, and what that has.
+	Pointer string
+	has     json.RawMessage
 }
 
 // content that the asset follows by its rollout.
 func (a *Asset) content() (intent.Digest, intent.Pin) {
+	if a.Pointer != "" {
+		return a.Head, a.Pin
+	}
 	if a.Back != nil {
 		return a.BackAt, *a.Back
 	}
@@ -107,6 +114,8 @@ type Facts struct {
 	// Content is what an asset is in one; zero: it is not.
 	Older   func() []intent.IncarnationID
 	Content func(at intent.IncarnationID, asset intent.AssetID) intent.Digest
+	// Field of a document that it sets; nil: it goes by pins.
+	Field *Field
 }
 
 // Decision is what is done now.
@@ -124,6 +133,8 @@ type Decision struct {
 	Pick []Pick
 	// Run as it is after the step; nil: there is none.
 	Run *intent.Rollout
+	// Edit of a document that is made after the step; nil: none.
+	Edit *Editing
 }
 
 // Question asks for a verdict of a validation on a stage.
@@ -154,11 +165,15 @@ func Decide(f Facts) Decision {
 	if f.Run != nil {
 		run := *f.Run
 		run.Events, run.Skipped = slices.Clone(run.Events), slices.Clone(run.Skipped)
-		run.Accepted = slices.Clone(run.Accepted)
+		run.Accepted, run.Edits = slices.Clone(run.Accepted), slices.Clone(run.Edits)
 		d.run = &run
 	}
 	d.observe()
 	d.letGo()
+	if d.Field != nil {
+		d.field()
+		return d.finish()
+	}
 	d.obey()
 	switch {
 	case f.Run != nil && !d.run.State.Open() && !d.run.Ended.Equal(f.Run.Ended):
@@ -169,6 +184,8 @@ func Decide(f Facts) Decision {
 		d.wakeAt(d.Now.Add(looksEvery)) // A person said so just now, and its pins are of this step.
 	case f.Said == nil:
 		d.end(intent.RolloutStopped, d.holder(), "end", "head's policy has no such rollout any more")
+	case d.sets():
+		d.end(intent.RolloutStopped, d.holder(), "end", "by head's policy it sets no field any more")
 	default:
 		d.goOn()
 	}
@@ -180,6 +197,8 @@ type decider struct {
 	Facts
 	run      *intent.Rollout
 	decision Decision
+	// edited says where the edit of a field is among the run's.
+	edited map[string]int
 }
 
 func (d *decider) holder() intent.Actor { return intent.RolloutHolder(d.Name) }
@@ -305,7 +324,7 @@ func told(run intent.Rollout) string {
 	fmt.Fprintln(&text, run.Run, run.State, run.To, run.Skipped, run.Accepted, run.Promoted, run.Emergency, run.Bad, run.Back, run.Orders, len(run.Events), len(run.Edits), p.For)
 	fmt.Fprintln(&text, words(p.Waits))
 	for _, e := range run.Edits {
-		fmt.Fprintln(&text, e.Pointer, e.Revision, e.Changed)
+		fmt.Fprintln(&text, e.Pointer, e.Revision, e.At.UnixNano(), e.Changed, e.Landed)
 	}
 	if len(run.Events) > 0 {
 		fmt.Fprintln(&text, run.Events[len(run.Events)-1])

@@ -125,7 +125,7 @@ func longestSoak(p selection.Policy) (longest time.Duration) {
 
 // judge says whether a content is good. What was judged bad stays so.
 func (d *decider) judge(a *Asset, content intent.Digest, good bool, reason string) {
-	if known, judged := a.Known[content]; judged && (known == good || !known) {
+	if known, judged := a.Known[content]; content.IsZero() || judged && (known == good || !known) {
 		return
 	}
 	run := uint64(0)
@@ -207,6 +207,10 @@ func (d *decider) superseded() bool {
 // let reports whether the run, or one before it, let the asset go on to what it
 // brings.
 func (d *decider) let(a *Asset) bool {
+	if d.Field != nil {
+		e := d.editOf(a.Pointer)
+		return e != nil && e.Set()
+	}
 	return a.Back == nil && !a.Pin.Waits() && a.Pinned == a.Goal && !a.Goal.IsZero()
 }
 
@@ -214,6 +218,8 @@ func (d *decider) let(a *Asset) bool {
 // and is not known to be good.
 func (d *decider) takesPart(a *Asset) bool {
 	switch {
+	case d.Field != nil:
+		return d.partOfField(a)
 	case a.Goal.IsZero() || !a.Selected:
 		return false // It is newer than the run, or governed no more.
 	case a.Pinned != a.Goal || a.Back != nil:
@@ -249,6 +255,9 @@ func (d *decider) foundBad() string {
 		if v.Result == "bad" {
 			return fmt.Sprintf("the validation %s of the stage %s: %s", v.Validation, v.Stage, v.Reason)
 		}
+	}
+	if d.Field != nil {
+		return d.unservable(waits)
 	}
 	return ""
 }
@@ -324,6 +333,9 @@ func (d *decider) targets() (list []selection.Target) {
 // earns says how long it takes until it is known that what an asset has is good, so
 // that it can go back to it; empty: it is known, or not about to be.
 func (d *decider) earns(a *Asset) string {
+	if d.Field != nil {
+		return "" // What it goes back to is in the run.
+	}
 	content, _ := a.content()
 	_, judged := a.Known[content]
 	left := longestSoak(d.Course(false)) - a.Seen.Healthy
@@ -388,6 +400,10 @@ func (d *decider) letOn(assets []intent.AssetID) {
 	if len(assets) == 0 {
 		return
 	}
+	if d.Field != nil {
+		d.setOn(assets)
+		return
+	}
 	for i := range d.Assets {
 		a := &d.Assets[i]
 		if !slices.Contains(assets, a.ID) {
@@ -400,17 +416,22 @@ func (d *decider) letOn(assets []intent.AssetID) {
 		}
 		a.Seen = a.follows(d.Name, a.Goal, d.Now)
 		d.decision.Seen[a.ID] = a.Seen
-		if at := slices.IndexFunc(d.run.Progress.Stages, func(s intent.StageProgress) bool { return s.Name == stage }); at >= 0 {
-			s := &d.run.Progress.Stages[at]
-			s.Selected++
-			if s.Began.IsZero() {
-				s.Began = d.Now
-			}
-		}
+		d.wentOn(stage)
 	}
 	d.run.Progress.Waits, d.run.Progress.For = "", nil
 	d.event(d.holder(), "select", "%s: %s", count(len(assets), "asset goes on", "assets go on"), listed(assets))
 	d.wakeAt(d.Now.Add(looksEvery))
+}
+
+// wentOn counts an asset that was let go on, of a stage.
+func (d *decider) wentOn(stage string) {
+	if at := slices.IndexFunc(d.run.Progress.Stages, func(s intent.StageProgress) bool { return s.Name == stage }); at >= 0 {
+		s := &d.run.Progress.Stages[at]
+		s.Selected++
+		if s.Began.IsZero() {
+			s.Began = d.Now
+		}
+	}
 }
 
 func (d *decider) stageOf(a *Asset) string {

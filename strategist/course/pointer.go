@@ -34,6 +34,10 @@ func ParsePointer(text string) (Pointer, error) {
 		return Pointer{}, fault.New(fault.Invalid, "the pointer names the whole document").WithHint("write the field that is set, as /clusters/{scope.cluster}/version")
 	}
 	for _, part := range path {
+		if part == "-" {
+			return Pointer{}, fault.New(fault.Invalid, "the pointer %.300q names the place behind a list's end, a place of which the next edit makes another", text).
+				WithHint("write the field that is set, as /clusters/{scope.cluster}/version")
+		}
 		for _, found := range place.FindAllString(part, -1) {
 			if !filled.MatchString(found) {
 				return Pointer{}, fault.New(fault.Invalid, "for %s in the pointer %.300q nothing is put in", found, text).
@@ -82,7 +86,9 @@ func (p Pointer) Of(asset intent.Asset) (string, error) {
 	}
 	path := make(document.Path, len(p.path))
 	for i, part := range p.path {
-		path[i] = place.ReplaceAllStringFunc(part, fill)
+		if path[i] = place.ReplaceAllStringFunc(part, fill); path[i] == "-" {
+			lack("puts - there, the place behind a list's end")
+		}
 	}
 	return path.String(), missing
 }

@@ -874,11 +874,16 @@ type RolloutEdit struct {
 	Document string                 `protobuf:"bytes,1,opt,name=document" json:"document,omitempty"`
 	Pointer  string                 `protobuf:"bytes,2,opt,name=pointer" json:"pointer,omitempty"`
 	// In JSON; empty: it had none.
-	Before   string                 `protobuf:"bytes,3,opt,name=before" json:"before,omitempty"`
-	Revision string                 `protobuf:"bytes,4,opt,name=revision" json:"revision,omitempty"`
-	At       *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=at" json:"at,omitempty"`
+	Before string `protobuf:"bytes,3,opt,name=before" json:"before,omitempty"`
+	// Of the document, that has the new value; empty: none is known to.
+	Revision string `protobuf:"bytes,4,opt,name=revision" json:"revision,omitempty"`
+	// When it was let go on; unset: it was not yet, but an earlier run had set it, or
+	// somebody else did.
+	At *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=at" json:"at,omitempty"`
 	// Who set it to something else since; empty: nobody.
-	Changed       string `protobuf:"bytes,6,opt,name=changed" json:"changed,omitempty"`
+	Changed string `protobuf:"bytes,6,opt,name=changed" json:"changed,omitempty"`
+	// The incarnation that had the new value first; empty: none has.
+	Landed        string `protobuf:"bytes,7,opt,name=landed" json:"landed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -951,6 +956,13 @@ func (x *RolloutEdit) GetAt() *timestamppb.Timestamp {
 func (x *RolloutEdit) GetChanged() string {
 	if x != nil {
 		return x.Changed
+	}
+	return ""
+}
+
+func (x *RolloutEdit) GetLanded() string {
+	if x != nil {
+		return x.Landed
 	}
 	return ""
 }
@@ -2018,14 +2030,15 @@ const file_lehr_api_v1_rollout_proto_rawDesc = "" +
 	"\x06result\x18\x02 \x01(\tR\x06result\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x16\n" +
 	"\x06values\x18\x04 \x03(\x01R\x06values\x12\x1a\n" +
-	"\bbaseline\x18\x05 \x03(\x01R\bbaseline\"\xbd\x01\n" +
+	"\bbaseline\x18\x05 \x03(\x01R\bbaseline\"\xd5\x01\n" +
 	"\vRolloutEdit\x12\x1a\n" +
 	"\bdocument\x18\x01 \x01(\tR\bdocument\x12\x18\n" +
 	"\apointer\x18\x02 \x01(\tR\apointer\x12\x16\n" +
 	"\x06before\x18\x03 \x01(\tR\x06before\x12\x1a\n" +
 	"\brevision\x18\x04 \x01(\tR\brevision\x12*\n" +
 	"\x02at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x18\n" +
-	"\achanged\x18\x06 \x01(\tR\achanged\"\x86\x01\n" +
+	"\achanged\x18\x06 \x01(\tR\achanged\x12\x16\n" +
+	"\x06landed\x18\a \x01(\tR\x06landed\"\x86\x01\n" +
 	"\fRolloutEvent\x12*\n" +
 	"\x02at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\"\n" +
 	"\x02by\x18\x02 \x01(\v2\x12.lehr.api.v1.ActorR\x02by\x12\x12\n" +

@@ -689,7 +689,10 @@ type DocumentField struct {
 	Document string                 `protobuf:"bytes,1,opt,name=document" json:"document,omitempty"`
 	// As of JSON Pointer, with {id}, {scope}, {scope.NAME} and {label.NAME} of the
 	// asset: "/clusters/{scope.cluster}/version".
-	Pointer       string `protobuf:"bytes,2,opt,name=pointer" json:"pointer,omitempty"`
+	Pointer string `protobuf:"bytes,2,opt,name=pointer" json:"pointer,omitempty"`
+	// The source that reads the document, by its name: what an incarnation was built
+	// from tells which revision of it head has.
+	Source        string `protobuf:"bytes,3,opt,name=source" json:"source,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -734,6 +737,13 @@ func (x *DocumentField) GetDocument() string {
 func (x *DocumentField) GetPointer() string {
 	if x != nil {
 		return x.Pointer
+	}
+	return ""
+}
+
+func (x *DocumentField) GetSource() string {
+	if x != nil {
+		return x.Source
 	}
 	return ""
 }
@@ -2983,10 +2993,11 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\x05Newer\x12\x14\n" +
 	"\x10NEWER_SUPERSEDES\x10\x00\x12\x10\n" +
 	"\fNEWER_QUEUES\x10\x01\x12\x11\n" +
-	"\rNEWER_IS_HELD\x10\x02\"[\n" +
+	"\rNEWER_IS_HELD\x10\x02\"s\n" +
 	"\rDocumentField\x12#\n" +
 	"\bdocument\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\bdocument\x12%\n" +
-	"\apointer\x18\x02 \x01(\tB\v\xbaH\br\x06\x18\xe8\a:\x01/R\apointer\"\xad\x04\n" +
+	"\apointer\x18\x02 \x01(\tB\v\xbaH\br\x06\x18\xe8\a:\x01/R\apointer\x12\x16\n" +
+	"\x06source\x18\x03 \x01(\tR\x06source\"\xad\x04\n" +
 	"\fRolloutStage\x122\n" +
 	"\x04name\x18\x01 \x01(\tB\x1e\xbaH\x1br\x19\x18?2\x15^[a-z0-9][a-z0-9_-]*$R\x04name\x12\x16\n" +
 	"\x06scopes\x18\x02 \x03(\tR\x06scopes\x12\x1e\n" +

@@ -1,0 +1,330 @@
+package strategist
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"lehr.dev/document"
+	"lehr.dev/fault"
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/intent"
+	"lehr.dev/store"
+	"lehr.dev/strategist/conduct"
+	"lehr.dev/strategist/course"
+)
+
+// listing is what a rollout may select at an incarnation.
+type listing struct {
+	course *course.Course
+	at     intent.IncarnationID
+	assets map[intent.AssetID]intent.Digest
+	// sorted are their ids; nil: they are not sorted yet.
+	sorted []intent.AssetID
+}
+
+// contentOf names what a document was at a revision.
+type contentOf struct{ document, revision string }
+
+const (
+	// mostKept contents of documents are kept, each of at most document.MaxBytes.
+	mostKept = 20
+	// mostPages of revisions are looked at for who set a field.
+	revisionPage, mostPages = 100, 10
+	// mostBesides are named of what an incarnation changed.
+	mostBesides = 1000
+)
+
+// field gathers what a rollout by a document's field is decided by.
+func (s *Strategist) field(ctx context.Context, v *view, c *course.Course, f *facts, st *state) (err error) {
+	said := c.Said().Field
+	f.Field = &conduct.Field{Document: said.Document, Source: said.Source, Refused: st.refused}
+	for i := range f.Assets {
+		f.Assets[i].Selected, f.Assets[i].Pointer = false, "" // It was pinned before the rollout set a field.
+	}
+	open := f.Run != nil && f.Run.State.Open()
+	if !open && len(f.Orders) == 0 {
+		st.refused = ""
+		delete(s.listed, c.Name())
+		return nil
+	}
+	if err := s.readDocument(ctx, v, f); err != nil {
+		return err
+	}
+	if f.Field.Assets, err = s.fieldAssets(ctx, v, c, f, st); err != nil {
+		return err
+	}
+	if f.Field.Others, err = s.others(ctx, v, c); err != nil {
+		return err
+	}
+	if open {
+		newest, err := s.Store.ListCandidates(ctx, s.Partition, 1)
+		if err != nil {
+			return err
+		}
+		if len(newest) > 0 {
+			f.Field.Candidate = &newest[0]
+		}
+	}
+	f.Field.Since = func(revision, pointer string) conduct.Setting {
+		found, err := s.since(ctx, said.Document, revision, pointer)
+		if err != nil {
+			f.err = err
+		}
+		return found
+	}
+	f.Field.Landing = func(revision string) (intent.IncarnationID, []intent.AssetID) {
+		at, changed, err := s.landing(ctx, v, said, revision)
+		if err != nil {
+			f.err = err
+		}
+		return at, changed
+	}
+	return nil
+}
+
+// readDocument reads what the document is, was when the run began, and is in head.
+func (s *Strategist) readDocument(ctx context.Context, v *view, f *facts) (err error) {
+	name := f.Field.Document
+	found, err := s.Store.Document(ctx, s.Partition, name, "")
+	switch {
+	case fault.Is(err, fault.NotFound):
+		f.Field.Problem = err.Error()
+		return nil
+	case err != nil:
+		return err
+	}
+	if f.Field.Now, err = s.keep(name, found); err != nil {
+		return err
+	}
+	for _, source := range v.Covered {
+		if source.Source == f.Field.Source {
+			if f.Field.Head, err = s.documentAt(ctx, name, source.Revision); err != nil {
+				return err
+			}
+		}
+	}
+	if f.Run != nil && f.Run.Base != "" {
+		f.Field.Base, err = s.documentAt(ctx, name, f.Run.Base)
+	}
+	return err
+}
+
+// documentAt is what a document was; nil: nobody knows any more.
+func (s *Strategist) documentAt(ctx context.Context, name, revision string) (*conduct.Content, error) {
+	if known := s.contents[contentOf{name, revision}]; known != nil {
+		return known, nil
+	}
+	found, err := s.Store.Document(ctx, s.Partition, name, revision)
+	if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Invalid) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.keep(name, found)
+}
+
+func (s *Strategist) keep(name string, found document.Document) (*conduct.Content, error) {
+	key := contentOf{name, found.Revision.ID}
+	if known := s.contents[key]; known != nil {
+		return known, nil
+	}
+	value, err := document.Parse(found.Content)
+	if err != nil {
+		return nil, err
+	}
+	if len(s.contents) >= mostKept {
+		clear(s.contents)
+	}
+	s.contents[key] = &conduct.Content{Revision: found.Revision.ID, Value: value}
+	return s.contents[key], nil
+}
+
+// fieldAssets are those that the rollout selects at head, with all that is known of
+// them.
+func (s *Strategist) fieldAssets(ctx context.Context, v *view, c *course.Course, f *facts, st *state) (assets []conduct.Asset, err error) {
+	of, err := s.list(ctx, v, c)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range of.sorted {
+		a := conduct.Asset{ID: id, Head: of.assets[id]}
+		t, err := s.targetOf(ctx, v, c, &a)
+		if err != nil {
+			return nil, err
+		}
+		if !t.selected {
+			continue
+		}
+		v.contents[contentAt{v.Head.Sequence, id}] = a.Head
+		if err := s.fill(ctx, v, c, f, st, &a); err != nil {
+			return nil, err
+		}
+		assets = append(assets, a)
+	}
+	return assets, nil
+}
+
+// list brings what a rollout may select up to head, at cost ∝ what changed.
+func (s *Strategist) list(ctx context.Context, v *view, c *course.Course) (*listing, error) {
+	of := s.listed[c.Name()]
+	if of == nil || of.course != c || of.at.Sequence > v.Head.Sequence {
+		of = &listing{course: c, assets: map[intent.AssetID]intent.Digest{}}
+	}
+	if of.at == v.Head && of.sorted != nil {
+		return of, nil
+	}
+	delete(s.listed, c.Name()) // Until it is whole.
+	filter := store.AssetFilter{Type: c.Narrow().Type, Limit: 1000}
+	for of.at.Sequence == 0 {
+		page, err := s.Store.Members(ctx, v.Head, filter)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range page {
+			if filter.After = m.Asset; c.Wants(m.Asset, m.Type) {
+				of.assets[m.Asset] = m.Effective
+			}
+		}
+		if len(page) < filter.Limit {
+			of.at = v.Head
+		}
+	}
+	after := intent.AssetID("")
+	for of.at != v.Head {
+		page, err := s.Store.Changes(ctx, of.at, v.Head, after, filter.Limit)
+		if err != nil {
+			return nil, err
+		}
+		for _, change := range page {
+			after = change.Asset
+			if now := change.After; now != nil && c.Wants(now.Asset, now.Type) {
+				of.assets[change.Asset] = now.Effective
+			} else {
+				delete(of.assets, change.Asset)
+			}
+		}
+		if len(page) < filter.Limit {
+			of.at = v.Head
+		}
+	}
+	of.sorted = slices.Sorted(maps.Keys(of.assets))
+	if of.sorted == nil {
+		of.sorted = []intent.AssetID{}
+	}
+	s.listed[c.Name()] = of
+	return of, nil
+}
+
+// others are the open runs of other rollouts that set fields of the same document.
+func (s *Strategist) others(ctx context.Context, v *view, c *course.Course) (list []conduct.Other, err error) {
+	for _, name := range v.names {
+		run, ran := v.runs[name]
+		if !ran || name == c.Name() || !run.State.Open() || len(run.Value) == 0 {
+			continue
+		}
+		other := conduct.Other{Rollout: name, Run: run.Run, Began: run.Began, Queued: run.State == intent.RolloutQueued}
+		for _, e := range run.Edits {
+			if e.Document == c.Said().Field.Document && e.Set() {
+				other.Pointers = append(other.Pointers, e.Pointer)
+			}
+		}
+		if its := v.courses[name]; its != nil && !its.ByPins() && its.Said().Field.Document == c.Said().Field.Document {
+			of, err := s.list(ctx, v, its)
+			if err != nil {
+				return nil, err
+			}
+			for _, id := range of.sorted {
+				t, err := s.targetOf(ctx, v, its, &conduct.Asset{ID: id, Head: of.assets[id]})
+				if err != nil {
+					return nil, err
+				}
+				if t.selected {
+					other.Pointers = append(other.Pointers, t.pointer)
+				}
+			}
+		}
+		list = append(list, other)
+	}
+	return list, nil
+}
+
+// since finds the newest revision after another that set a field.
+func (s *Strategist) since(ctx context.Context, name, revision, pointer string) (found conduct.Setting, err error) {
+	before := ""
+	for range mostPages {
+		page, err := s.Store.DocumentRevisions(ctx, s.Partition, name, before, revisionPage)
+		if err != nil {
+			return found, err
+		}
+		for _, r := range page {
+			if before = r.ID; revision != "" && !conduct.Older(revision, r.ID) {
+				return found, nil
+			}
+			touched, err := document.Touches(r.Changes, []string{pointer})
+			if err != nil {
+				return found, err
+			}
+			if len(touched) > 0 || r.More {
+				found = conduct.Setting{Revision: r.ID, By: r.By, Told: fmt.Sprintf("%s at %s (revision %s)", r.By.Name, r.At.UTC().Format("2006-01-02T15:04:05Z"), r.ID)}
+				if r.Reason != "" {
+					found.Told += ", saying: " + r.Reason
+				}
+				return found, nil
+			}
+		}
+		if len(page) < revisionPage {
+			break
+		}
+	}
+	return found, nil
+}
+
+// landing finds the incarnation that was the first to have a revision of the document,
+// and what it changed.
+func (s *Strategist) landing(ctx context.Context, v *view, said *intentpb.DocumentField, revision string) (at intent.IncarnationID, changed []intent.AssetID, err error) {
+	list, err := s.Store.Incarnations(ctx, s.Partition, v.Head.Sequence+1, mostOlder)
+	if err != nil {
+		return at, nil, err
+	}
+	var first *intent.Incarnation
+	for i := range list {
+		has := slices.ContainsFunc(list[i].Sources, func(of intent.SourceRevision) bool {
+			return of.Source == said.Source && !conduct.Older(of.Revision, revision)
+		})
+		if !has {
+			break
+		}
+		first = &list[i]
+	}
+	if first == nil {
+		return at, nil, nil
+	}
+	page, err := s.Store.Changes(ctx, first.Parent, first.ID, "", mostBesides)
+	if fault.Is(err, fault.NotFound) {
+		return first.ID, nil, nil // Its parent is not retained.
+	}
+	for _, change := range page {
+		changed = append(changed, change.Asset)
+	}
+	return first.ID, changed, err
+}
+
+// edit a document as a rollout asks. What is refused is tried again when the rollout is
+// looked at next; what somebody else edited meanwhile is read first.
+func (s *Strategist) edit(ctx context.Context, v *view, name string, st *state, e conduct.Editing) (edited bool, err error) {
+	s.Runtime.Point("rollout edit")
+	made, err := s.Store.SetFields(ctx, s.lease, v.Revision, e.Document, e.Edit, intent.RolloutHolder(name))
+	switch {
+	case fault.Is(err, fault.Invalid), fault.Is(err, fault.NotFound):
+		st.refused = err.Error()
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	st.refused = ""
+	s.Log.Info("a rollout edited a document", "partition", s.Partition, "rollout", name, "document", e.Document, "revision", made.Revision.ID)
+	return true, nil
+}
