@@ -213,7 +213,7 @@ func showRollout(ctx context.Context, r *reader, at address) (page, error) {
 		shown.Title = fmt.Sprintf("Rollout %s, run %d", at.name, view.Run.Run)
 	}
 	shown.Parts = []part{
-		makePart("rollout", "rollout-state", view), makePart("stages", "stages", view), makePart("verdicts", "verdicts", view),
+		makePart("rollout", "rollout-state", view), makePart("stages", "stages", view), makePart("fields", "fields", view), makePart("verdicts", "verdicts", view),
 		makePart("orders", "orders", view), makePart("events", "rollout-events", view),
 	}
 	return shown, nil
@@ -366,3 +366,13 @@ func newestFirst(events []*apipb.RolloutEvent) []*apipb.RolloutEvent {
 	slices.Reverse(events)
 	return events
 }
+
+// mostFields of a run are shown.
+const mostFields = 200
+
+func someFields(edits []*apipb.RolloutEdit) []*apipb.RolloutEdit {
+	return edits[:min(len(edits), mostFields)]
+}
+
+// moreFields than are shown.
+func moreFields(edits []*apipb.RolloutEdit) int { return max(0, len(edits)-mostFields) }

@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -120,6 +121,30 @@ func TestRolloutBoard(t *testing.T) {
 	for path, want := range map[string]int{"/partition/shop/rollout/none": 404, "/partition/shop/rollout/frontends?run=9": 404, "/partition/shop/rollout/frontends?run=x": 400, "/partition/shop/runs/none": 404, "/partition/shop/rollout": 404} {
 		if status, _ := w.get(path); status != want {
 			t.Errorf("%s answered %d, want %d", path, status, want)
+		}
+	}
+}
+
+// TestFieldsOfARun: what each was, where it is, and who set it since.
+func TestFieldsOfARun(t *testing.T) {
+	w := newWorld(t)
+	w.rolled()
+	now := time.Now().UTC().Truncate(time.Microsecond)
+	run := soaking()
+	run.To, run.Value = intent.IncarnationID{}, []byte(`"v2"`)
+	run.Edits = []intent.RolloutEdit{
+		{Document: "knobs", Pointer: "/a/version", Before: []byte(`"v1"`), Revision: "7", At: now, Landed: intent.IncarnationID{Partition: "shop", Sequence: 1}},
+		{Document: "knobs", Pointer: "/b/version", At: now},
+		{Document: "knobs", Pointer: "/c/version", Before: []byte(`"v1"`), Changed: "bob at noon" + hostile[0]},
+	}
+	for i := range 300 {
+		run.Edits = append(run.Edits, intent.RolloutEdit{Document: "knobs", Pointer: fmt.Sprintf("/more/%d", i), At: now})
+	}
+	w.step(run, nil)
+	text := words(w.shows("/partition/shop/rollout/frontends", `href="/partition/shop/incarnation/1"`))
+	for _, want := range []string{`/a/version "v1" 7`, "in head", "/b/version nothing about to be set", "kept as set by bob at noon", "and 103 other fields"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("it does not say %q: %s", want, text)
 		}
 	}
 }

@@ -23,6 +23,7 @@ var functions = template.FuncMap{
 	"stateWord": stateWord, "stateClass": stateClass, "healthClass": healthClass, "modeWords": modeWords, "link": link, "incarnation": incarnationLink,
 	"sequence": sequence, "count": count, "place": place, "value": value, "mark": mark, "number": grouped, "soon": soon, "currentWord": currentWord,
 	"actor": actor, "runClass": runClass, "resultClass": resultClass, "plots": plots, "span": span, "assetState": assetState, "newestFirst": newestFirst,
+	"some": someFields, "more": moreFields,
 }
 
 // plain shows characters that hide or reorder text as escapes.
