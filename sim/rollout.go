@@ -240,6 +240,9 @@ func (l *Lab) rolledOn(step store.RolloutStep) {
 		}
 	}
 	l.mark("rollout: " + string(run.State))
+	if run.State == intent.RolloutRunning && run.To.Sequence < l.Monitor.Head() && l.good.Course != nil && l.good.Course.Newer == "queues" {
+		l.mark("rollout: the newer one is queued")
+	}
 	for _, s := range run.Progress.Stages {
 		now.total += s.Total
 		if s.Selected > s.Done && !s.Began.IsZero() && l.failover.After(s.Began) {
