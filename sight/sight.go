@@ -16,6 +16,8 @@ type Look struct {
 	Effective intent.Digest
 	State     intent.State
 	Health    intent.HealthState
+	// Absent: it is turned down, and nothing is there that could tell how it is.
+	Absent bool
 	// Waits is for what it waits first; empty: for nothing.
 	Waits intent.WaitingKind
 }

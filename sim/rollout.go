@@ -309,7 +309,7 @@ func (p person) goOnWithRollouts() error {
 				return err
 			}
 		}
-		for _, kind := range []intent.OrderKind{intent.OrderForgive, intent.OrderStart, intent.OrderResume, intent.OrderRelease} {
+		for _, kind := range []intent.OrderKind{intent.OrderForgive, intent.OrderStart, intent.OrderResume, intent.OrderAbort, intent.OrderRelease} {
 			if !strings.Contains(of.GetRun().GetWaits(), "lehr rollout "+string(kind)) && !(kind == intent.OrderRelease && !of.Governs && of.Pins > 0) {
 				continue
 			}

@@ -29,7 +29,7 @@ type witness struct {
 }
 
 // saw takes up a look. What is shorter than the gap may have been missed.
-func (j *witness) saw(look sight.Look, now time.Time) {
+func (j *witness) saw(look sight.Look, now time.Time, gap time.Duration) {
 	if look.Effective != j.content {
 		*j = witness{content: look.Effective, told: j.told}
 	}
@@ -84,7 +84,7 @@ type monitor struct {
 
 func newMonitor(w *world) *monitor {
 	return &monitor{
-		world: w, began: time.Now(), good: map[intent.AssetID]map[intent.Digest]bool{}, bad: map[intent.AssetID]map[intent.Digest]bool{},
+		world: w, began: w.truth(), good: map[intent.AssetID]map[intent.Digest]bool{}, bad: map[intent.AssetID]map[intent.Digest]bool{},
 		ground: map[intent.AssetID]map[intent.Digest]bool{}, revisions: map[intent.AssetID]map[intent.Rank]uint64{}, runs: map[string]uint64{}, since: map[string]time.Time{}, seen: map[string]int{},
 	}
 }
@@ -175,7 +175,7 @@ func (m *monitor) before(step store.RolloutStep) func() {
 	return func() {
 		m.tell("run %d %s %s; %d pins, unpinned %v; waits %s", step.Run.Run, step.Run.State, step.Event.Text, len(step.Pins), step.Unpin, step.Run.Progress.Waits)
 		if run := step.Run; run.Name != "" && m.runs[run.Name] != run.Run {
-			m.runs[run.Name], m.since[run.Name] = run.Run, time.Now()
+			m.runs[run.Name], m.since[run.Name] = run.Run, m.truth()
 		}
 		m.judged(step)
 		m.pinsOf(step, held)
@@ -269,13 +269,14 @@ func (m *monitor) pinsOf(step store.RolloutStep, before map[intent.AssetID]inten
 		}
 	}
 	if len(let) > 0 {
-		m.let = time.Now()
-		m.exposed(step.Run, let, before, m.heldBy(step.Run.Name))
+		m.let = m.truth()
+		m.exposed(step, let, before, m.heldBy(step.Run.Name))
 	}
 }
 
 // exposed looks at whom a run lets go on (S19).
-func (m *monitor) exposed(run intent.Rollout, let []intent.AssetID, past, pins map[intent.AssetID]intent.Pin) {
+func (m *monitor) exposed(step store.RolloutStep, let []intent.AssetID, past, pins map[intent.AssetID]intent.Pin) {
+	run := step.Run
 	r := rolloutOf(m.policy, run.Name)
 	if p, err := m.store.Partition(m.ctx, shop); err != nil || p.Stop != nil {
 		m.broken("S19", "%v go on in spite of a stop", let)
@@ -301,11 +302,14 @@ func (m *monitor) exposed(run intent.Rollout, let []intent.AssetID, past, pins m
 			continue
 		}
 		m.seen["let"]++
+		if stage.Window != nil {
+			m.inHours(stage, step.Event.At)
+		}
 		done, more := 0, 0
 		var who []intent.AssetID
 		for _, id := range members[i] {
 			soak := stage.Soak.AsDuration()
-			if slices.Contains(of, id) && !m.unproven(id, past[id], soak+notice) && !m.fell(id) {
+			if slices.Contains(of, id) && !m.unproven(id, past[id], soak+m.paced(notice)) && !m.fell(id) {
 				more++ // Else it was exposed already, to what is older.
 			}
 			if slices.Contains(of, id) || m.unproven(id, pins[id], soak) {
@@ -346,10 +350,17 @@ func (m *monitor) unproven(id intent.AssetID, pin intent.Pin, soak time.Duration
 // notice is how long it may take until a strategist knows what was seen.
 const notice = 3 * time.Second
 
-// fell: an asset had soaked with what a run brought, and is ill since a moment ago.
+// fell: an asset had soaked with what a run brought, and is ill since a moment ago; or
+// it came back a moment ago from what was bad.
 func (m *monitor) fell(id intent.AssetID) bool {
 	t := m.things[id]
-	return t != nil && !t.judge.ill.IsZero() && !m.good[id][t.content] && !m.ground[id][t.content]
+	switch {
+	case t == nil:
+		return false
+	case t.by == intent.RankRollback && m.ago(t.since) < m.paced(notice):
+		return true
+	}
+	return !t.judge.ill.IsZero() && !m.good[id][t.content] && !m.ground[id][t.content]
 }
 
 // through: an asset has what the run brings, and it is known to be good, or it soaked.
@@ -370,13 +381,13 @@ func (m *monitor) look() {
 			put(m.ground, id, t.content, true)
 		}
 	}
-	if time.Since(m.disturbed) < 8*time.Second {
+	if m.ago(m.disturbed) < m.paced(8*time.Second) {
 		return
 	}
 	open, err := m.store.Rollouts(m.ctx, shop, store.RolloutFilter{Open: true})
 	m.must(err)
 	for _, run := range open {
-		if run.Progress.Waits == "" && time.Since(latest(m.let, m.since[run.Name])) > 4*time.Second {
+		if run.Progress.Waits == "" && m.ago(latest(m.let, m.since[run.Name])) > m.paced(4*time.Second) {
 			m.broken("L9", "run %d waits, and does not say for what", run.Run)
 		}
 		r := rolloutOf(m.policy, run.Name)
@@ -390,8 +401,8 @@ func (m *monitor) look() {
 				continue
 			}
 			m.seen["ill"]++
-			if since := latest(latest(ill, m.since[run.Name]), latest(m.disturbed, m.moved)); time.Since(since) > r.Patience.AsDuration()+4*time.Second {
-				m.broken("L8", "%s is ill for %s, and run %d goes on", id, time.Since(since), run.Run)
+			if since := latest(latest(ill, m.since[run.Name]), latest(m.disturbed, m.moved)); m.ago(since) > r.Patience.AsDuration()+m.paced(4*time.Second) {
+				m.broken("L8", "%s is ill for %s, and run %d goes on", id, m.ago(since), run.Run)
 			}
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"runtime"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,22 +27,37 @@ var (
 // goes back to what is not known to be good, or ends in silence; and when all is well
 // again, all that it governs reaches head.
 func TestRandomRollouts(t *testing.T) {
-	seen := map[string]int{}
-	for seed := *first; seed < *first+uint64(*seeds) && !t.Failed(); seed++ {
-		simulate(t, seed, func(w *world) {
-			w.live()
-			w.heal()
-			for what, n := range w.monitor.seen {
-				seen[what] += n
+	var lock sync.Mutex
+	seen, worlds := map[string]int{}, 0
+	t.Cleanup(func() {
+		for _, what := range []string{"let", "good", "bad", "back", "ill"} {
+			if seen[what] == 0 && worlds >= 300 {
+				t.Errorf("nothing ever was %s: %v", what, seen)
+			}
+		}
+		t.Logf("looked at in %d worlds: %v", worlds, seen)
+	})
+	if testing.Short() {
+		*seeds = min(*seeds, 60)
+	}
+	parts := uint64(runtime.GOMAXPROCS(0))
+	for part := range parts {
+		t.Run(fmt.Sprint("part ", part+1), func(t *testing.T) {
+			t.Parallel()
+			for seed := *first + part; seed < *first+uint64(*seeds) && !t.Failed(); seed += parts {
+				simulate(t, seed, setting{}, func(w *world) {
+					w.live()
+					w.heal()
+					lock.Lock()
+					defer lock.Unlock()
+					worlds++
+					for what, n := range w.monitor.seen {
+						seen[what] += n
+					}
+				})
 			}
 		})
 	}
-	for _, what := range []string{"let", "good", "bad", "back", "ill"} {
-		if seen[what] == 0 && *seeds >= 300 {
-			t.Errorf("nothing ever was %s: %v", what, seen)
-		}
-	}
-	t.Logf("looked at: %v", seen)
 }
 
 // live is what happens before all is well.
@@ -87,7 +104,7 @@ func (w *world) word(id intent.AssetID, good bool) word {
 		made.text, made.refused = made.text+"-refused", true
 		return made
 	}
-	made.illIn = time.Duration(1+w.random.IntN(10)) * time.Second
+	made.illIn = w.paced(time.Duration(1+w.random.IntN(10)) * time.Second)
 	made.text += "-ill-in-" + made.illIn.String()
 	return made
 }
@@ -155,9 +172,9 @@ func starts(letters string) (text string) {
 
 func (w *world) newRollout(name, letters string) *intentpb.Rollout {
 	seconds := func(most int) *durationpb.Duration {
-		return durationpb.New(time.Duration(w.random.IntN(most+1)) * time.Second)
+		return durationpb.New(w.paced(time.Duration(w.random.IntN(most+1)) * time.Second))
 	}
-	r := &intentpb.Rollout{Name: name, Select: starts(letters), Patience: durationpb.New(time.Duration(2+w.random.IntN(6)) * time.Second)}
+	r := &intentpb.Rollout{Name: name, Select: starts(letters), Patience: durationpb.New(w.paced(time.Duration(2+w.random.IntN(6)) * time.Second))}
 	for _, letter := range letters {
 		s := &intentpb.RolloutStage{Name: "stage-" + string(letter), Where: starts(string(letter)), Soak: seconds(4)}
 		switch w.random.IntN(5) {
@@ -233,7 +250,7 @@ func (w *world) person() {
 // disturb what a strategist stands on.
 func (w *world) disturb() {
 	length := time.Duration(1+w.random.IntN(12)) * time.Second
-	until := time.Now().Add(length)
+	until := w.truth().Add(length)
 	w.monitor.disturbed = latest(until, w.monitor.disturbed)
 	things := sorted(w.things)
 	id := things[w.random.IntN(len(things))]
@@ -277,7 +294,7 @@ func (w *world) heal() {
 	for _, t := range w.things {
 		t.sick, t.blind, t.mute = time.Time{}, time.Time{}, time.Time{}
 	}
-	w.monitor.disturbed = time.Now()
+	w.monitor.disturbed = w.truth()
 	holds, err := w.store.Holds(w.ctx, shop)
 	w.must(err)
 	for _, h := range holds {
@@ -307,7 +324,8 @@ func (w *world) heal() {
 	}
 	const most = 120
 	for range most {
-		w.pass(time.Second)
+		w.pass(w.paced(time.Second))
+		w.resume()
 		if w.arrived() {
 			return
 		}
@@ -318,6 +336,18 @@ func (w *world) heal() {
 		w.tell("left: %s %d %s to %s waits %q", run.Name, run.Run, run.State, run.To, run.Progress.Waits)
 	}
 	w.monitor.broken("L9", "all is well, and after %d s not all is as head says", most)
+}
+
+// resume what waits for a person, as what came with its own rollout loosened does.
+func (w *world) resume() {
+	open, err := w.store.Rollouts(w.ctx, shop, store.RolloutFilter{Open: true})
+	w.must(err)
+	for _, run := range open {
+		if run.State == intent.RolloutPaused {
+			_, err := w.store.OrderRollout(w.ctx, intent.RolloutOrder{Partition: shop, Name: run.Name, Kind: intent.OrderResume, Reason: "healed", By: ann, At: w.now()})
+			w.must(err)
+		}
+	}
 }
 
 // arrived: production is as head says, and no run is open.

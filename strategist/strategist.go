@@ -124,7 +124,7 @@ const again = time.Second
 
 // Run goes on until the context ends or the lease is lost.
 func (s *Strategist) Run(ctx context.Context, lease store.Lease) error {
-	s.lease = lease
+	s.lease, s.view, s.known, s.states = lease, nil, nil, map[string]*state{}
 	for ctx.Err() == nil {
 		changed, looks := s.Store.Changed(s.Partition), s.Sight.Looks()
 		next, err := s.pass(ctx)
@@ -323,6 +323,7 @@ func (s *Strategist) goOn(ctx context.Context, v *view, name string) (conduct.De
 	if decision.Act {
 		s.Runtime.Point("rollout")
 		if err := s.Store.SaveRollout(ctx, s.lease, decision.Step); err != nil {
+			v.runs = nil // They are to be read again.
 			return decision, err
 		}
 		s.saved(st, decision.Step)
@@ -342,6 +343,9 @@ func (s *Strategist) goOn(ctx context.Context, v *view, name string) (conduct.De
 
 // saved takes up what is in the store now.
 func (s *Strategist) saved(st *state, step store.RolloutStep) {
+	if step.Run.Name != "" {
+		s.view.runs[step.Run.Name] = step.Run
+	}
 	for _, asset := range step.Forget {
 		delete(st.stored, asset)
 	}

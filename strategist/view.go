@@ -24,6 +24,8 @@ type view struct {
 	policy  *intentpb.Policy
 	courses map[string]*course.Course
 	runs    map[string]intent.Rollout
+	// orders by rollout, from the run's on.
+	orders map[string][]intent.RolloutOrder
 	// pins by the rollout that holds them, and those of people by asset.
 	pins   map[string][]intent.Pin
 	people map[intent.AssetID]intent.Pin
@@ -72,22 +74,35 @@ func (s *Strategist) read(ctx context.Context) (*view, error) {
 			return nil, err
 		}
 	}
+	if before.runs != nil && before.Revision == v.Revision {
+		// Nobody else writes them under this lease, and an order moves the revision.
+		v.pins, v.people, v.holds = before.pins, before.people, before.holds
+		v.runs, v.orders, v.names = before.runs, before.orders, before.names
+		s.view = v
+		return v, nil
+	}
+	if err := s.readPins(ctx, v); err != nil {
+		return nil, err
+	}
+	if err := s.readRuns(ctx, v); err != nil {
+		return nil, err
+	}
+	s.view = v
+	return v, nil
+}
+
+// readRuns reads the newest run of each rollout that there is something to do about.
+func (s *Strategist) readRuns(ctx context.Context, v *view) error {
 	open, err := s.Store.Rollouts(ctx, s.Partition, store.RolloutFilter{Open: true})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	v.runs = map[string]intent.Rollout{}
-	for _, run := range open {
-		v.runs[run.Name] = run
-	}
-	if err := s.readPins(ctx, v, before); err != nil {
-		return nil, err
-	}
+	v.runs, v.orders = map[string]intent.Rollout{}, map[string][]intent.RolloutOrder{}
 	names := map[string]bool{}
-	for name := range v.courses {
-		names[name] = true
+	for _, run := range open {
+		v.runs[run.Name], names[run.Name] = run, true
 	}
-	for name := range v.runs {
+	for name := range v.courses {
 		names[name] = true
 	}
 	for name := range v.pins {
@@ -95,27 +110,26 @@ func (s *Strategist) read(ctx context.Context) (*view, error) {
 	}
 	v.names = slices.Sorted(maps.Keys(names))
 	for _, name := range v.names {
-		if _, open := v.runs[name]; open {
-			continue
+		if _, open := v.runs[name]; !open {
+			last, err := s.Store.Rollouts(ctx, s.Partition, store.RolloutFilter{Name: name, Limit: 1})
+			if err != nil {
+				return err
+			}
+			if len(last) > 0 {
+				v.runs[name] = last[0]
+			}
 		}
-		last, err := s.Store.Rollouts(ctx, s.Partition, store.RolloutFilter{Name: name, Limit: 1})
+		orders, err := s.Store.RolloutOrders(ctx, s.Partition, v.runs[name].Orders)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if len(last) > 0 {
-			v.runs[name] = last[0]
-		}
+		v.orders[name] = slices.DeleteFunc(orders, func(o intent.RolloutOrder) bool { return o.Name != name })
 	}
-	s.view = v
-	return v, nil
+	return nil
 }
 
-// readPins reads who keeps assets where, unless nothing has changed since.
-func (s *Strategist) readPins(ctx context.Context, v, before *view) error {
-	if before.pins != nil && before.Revision == v.Revision {
-		v.pins, v.people, v.holds = before.pins, before.people, before.holds
-		return nil
-	}
+// readPins reads who keeps assets where.
+func (s *Strategist) readPins(ctx context.Context, v *view) error {
 	pins, err := s.Store.Pins(ctx, s.Partition)
 	if err != nil {
 		return err
@@ -191,11 +205,11 @@ func (s *Strategist) facts(ctx context.Context, v *view, name string, st *state)
 		f.Run, after = &run, run.Orders
 		f.Verdicts, f.Picked = st.verdictsOf(run), st.picked(run.Run)
 	}
-	orders, err := s.Store.RolloutOrders(ctx, s.Partition, after)
-	if err != nil {
-		return f, err
+	for _, o := range v.orders[name] {
+		if o.Number > after {
+			f.Orders = append(f.Orders, o)
+		}
 	}
-	f.Orders = slices.DeleteFunc(orders, func(o intent.RolloutOrder) bool { return o.Name != name })
 	assets := map[intent.AssetID]*conduct.Asset{}
 	for _, pin := range v.pins[name] {
 		a := assets[pin.Asset]

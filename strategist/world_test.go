@@ -70,6 +70,9 @@ type world struct {
 	board  *sight.Board
 	lease  store.Lease
 	skew   time.Duration
+	// start of the story, at origin of the test's time, of which each second is pace.
+	start, origin time.Time
+	pace          time.Duration
 	// calm: nothing fails by itself.
 	calm     bool
 	words    map[intent.Digest]word
@@ -86,6 +89,7 @@ type world struct {
 	unseen   time.Time // no look before
 	other    time.Time // another replica has the lease until then
 	stop     func()
+	close    func()
 	ended    chan struct{}
 	broken   time.Time // the store fails until then
 	monitor  *monitor
@@ -103,7 +107,7 @@ func (w *world) must(err error) {
 }
 
 func (w *world) tell(format string, arguments ...any) {
-	w.story = append(w.story, fmt.Sprintf("%6.1f ", time.Since(w.monitor.began).Seconds())+fmt.Sprintf(format, arguments...))
+	w.story = append(w.story, fmt.Sprintf("%6.1f ", w.ago(w.monitor.began).Seconds())+fmt.Sprintf(format, arguments...))
 }
 
 func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
@@ -117,7 +121,14 @@ func (w warnings) Write(line []byte) (int, error) {
 }
 
 // now is what the clocks of Lehr say.
-func (w *world) now() time.Time { return time.Now().Add(w.skew) }
+func (w *world) now() time.Time { return w.truth().Add(w.skew) }
+
+// truth is what time it is: it goes by faster than the test's, where that has weeks.
+func (w *world) truth() time.Time { return w.start.Add(w.paced(time.Since(w.origin))) }
+
+func (w *world) ago(at time.Time) time.Duration { return w.truth().Sub(at) }
+
+func (w *world) paced(d time.Duration) time.Duration { return d * w.pace }
 
 // clock is a runtime whose wall clock jumps, and where the strategist may end.
 type clock struct {
@@ -161,14 +172,14 @@ type faulty struct {
 func (f faulty) Changed(p intent.PartitionID) <-chan struct{} { return f.Store.Changed(p) }
 
 func (f faulty) Partition(ctx context.Context, id intent.PartitionID) (store.Partition, error) {
-	if time.Now().Before(f.broken) {
+	if f.truth().Before(f.broken) {
 		return store.Partition{}, fault.New(fault.Unavailable, "the store is away")
 	}
 	return f.Store.Partition(ctx, id)
 }
 
 func (f faulty) SaveRollout(ctx context.Context, lease store.Lease, step store.RolloutStep) error {
-	if time.Now().Before(f.broken) {
+	if f.truth().Before(f.broken) {
 		return fault.New(fault.Unavailable, "the store is away")
 	}
 	before := f.monitor.before(step)
@@ -179,7 +190,7 @@ func (f faulty) SaveRollout(ctx context.Context, lease store.Lease, step store.R
 	f.steps++
 	before()
 	f.falls("saved")
-	if time.Now().Before(f.broken) {
+	if f.truth().Before(f.broken) {
 		return fault.New(fault.Unavailable, "the answer is lost")
 	}
 	return nil
@@ -192,8 +203,8 @@ func (schemas) Schema(context.Context, intent.PartitionID, intent.Digest) (*sche
 	return schema.Builtin(), nil
 }
 
-// start a strategist under a new lease, or under the one that there is.
-func (w *world) start(anew bool) {
+// begin with a strategist under a new lease, or under the one that there is.
+func (w *world) begin(anew bool) {
 	w.t.Helper()
 	if anew {
 		lease, err := w.store.Acquire(w.ctx, shop, "test")
@@ -201,7 +212,7 @@ func (w *world) start(anew bool) {
 		w.lease, w.board = lease, &sight.Board{}
 	}
 	s := strategist.New(strategist.Options{
-		Partition: shop, Store: faulty{w.store, w}, Schemas: schemas{}, Sight: w.board, Gap: gap,
+		Partition: shop, Store: faulty{w.store, w}, Schemas: schemas{}, Sight: w.board, Gap: w.paced(gap),
 		Assess: w.assess, Runtime: clock{loop.Real(), w}, Log: slog.New(slog.NewTextHandler(warnings{w}, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	ctx, cancel := context.WithCancel(w.ctx)
@@ -219,52 +230,55 @@ func (w *world) start(anew bool) {
 }
 
 // assess answers for validations: by what the assets have, or not at all.
-func (w *world) assess(_ context.Context, of strategist.Assessing) (v intent.ValidationVerdict, next time.Time, err error) {
-	v = intent.ValidationVerdict{Result: "waiting", Reason: "too few samples", At: of.Now}
-	next = of.Now.Add(time.Second)
+func (w *world) assess(_ context.Context, of strategist.Assessing) (v strategist.Assessed, err error) {
+	v.ValidationVerdict = intent.ValidationVerdict{Result: "waiting", Reason: "too few samples", At: of.Now}
+	v.Next = of.Now.Add(w.paced(time.Second))
 	lot := rand.New(rand.NewPCG(w.seed, of.Run.Run<<40|uint64(of.Changed.UnixNano()))).IntN(12)
-	lot = (lot + int(time.Since(of.Changed.Add(-w.skew)).Seconds())) % 12
+	lot = (lot + int(w.ago(of.Changed.Add(-w.skew)).Seconds())) % 12
 	switch {
 	case w.calm || lot < 7:
 		v.Result = "good"
 	case lot < 9:
-		return v, next, fault.New(fault.Unavailable, "prometheus is away")
+		return v, fault.New(fault.Unavailable, "prometheus is away")
 	case lot == 9:
 		v.Result = "inconclusive"
-		next = time.Time{}
+		v.Next = time.Time{}
 	case lot == 10:
 		v.Result = "bad"
 	}
-	return v, next, nil
+	return v, nil
+}
+
+// setting of a world. The zero value has its store in memory, and begins when the
+// test's time does.
+type setting struct {
+	path  string
+	start time.Time
+	pace  time.Duration
 }
 
 // simulate runs a test in a bubble of virtual time.
-func simulate(t *testing.T, seed uint64, test func(*world)) {
+func simulate(t *testing.T, seed uint64, in setting, test func(*world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		db, err := sqlite.Memory()
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx := t.Context()
-		s, err := sqlite.Open(ctx, sqlite.Options{DB: db, Log: quiet()})
-		if err != nil {
-			t.Fatal(err)
-		}
 		w := &world{
-			t: t, ctx: ctx, seed: seed, random: rand.New(rand.NewPCG(seed, 7)), store: s,
+			t: t, ctx: t.Context(), seed: seed, random: rand.New(rand.NewPCG(seed, 7)),
 			words: map[intent.Digest]word{}, members: map[intent.Sequence]map[intent.AssetID]intent.Digest{0: {}},
 			entries: map[intent.AssetID]store.Entry{}, policies: map[intent.Sequence]*intentpb.Policy{0: {}},
 			things: map[intent.AssetID]*thing{}, pins: map[intent.AssetID][]intent.Pin{}, policy: &intentpb.Policy{},
+			start: time.Now(), origin: time.Now(), pace: 1,
+		}
+		if in.pace > 0 {
+			w.start, w.pace = in.start, in.pace
 		}
 		w.head.Partition = shop
 		w.monitor = newMonitor(w)
-		w.must(s.AddPartition(ctx, shop, "/shop/lehr.yaml", "a try", ann))
-		w.start(true)
+		w.open(in.path)
+		w.must(w.store.AddPartition(w.ctx, shop, "/shop/lehr.yaml", "a try", ann))
+		w.begin(true)
 		defer func() {
 			w.stop()
-			s.Close()
-			db.Close()
+			w.close()
 			if t.Failed() {
 				for _, line := range w.story {
 					t.Log(line)
@@ -274,6 +288,33 @@ func simulate(t *testing.T, seed uint64, test func(*world)) {
 		test(w)
 	})
 }
+
+// open the store in a file, or in memory.
+func (w *world) open(path string) {
+	w.t.Helper()
+	options := sqlite.Options{Path: path, Runtime: times{loop.Real(), w}, Log: quiet()}
+	w.close = func() { w.store.Close() }
+	if path == "" {
+		db, err := sqlite.Memory()
+		w.must(err)
+		options.DB = db
+		w.close = func() {
+			w.store.Close()
+			db.Close()
+		}
+	}
+	s, err := sqlite.Open(w.ctx, options)
+	w.must(err)
+	w.store = s
+}
+
+// times is the runtime of the store, with the clock of its machine.
+type times struct {
+	loop.Runtime
+	*world
+}
+
+func (t times) Now() time.Time { return t.now() }
 
 // entry of an asset with a content.
 func (w *world) entry(id intent.AssetID, payload proto.Message) store.Entry {
@@ -297,7 +338,7 @@ func (w *world) publish(contents map[intent.AssetID]word, policy *intentpb.Polic
 	}
 	moved := !proto.Equal(policy, w.policy)
 	if moved {
-		w.monitor.moved = time.Now()
+		w.monitor.moved = w.truth()
 	}
 	var delta []store.Entry
 	var governed []store.Governed
@@ -333,19 +374,19 @@ func (w *world) publish(contents map[intent.AssetID]word, policy *intentpb.Polic
 
 // pass lets virtual time go by, in which the enforcer goes on.
 func (w *world) pass(d time.Duration) {
-	for end := time.Now().Add(d); time.Now().Before(end); {
+	for end := w.truth().Add(d); w.truth().Before(end); {
 		time.Sleep(tick)
 		synctest.Wait()
 		select {
 		case <-w.ended: // It was killed, or another had the lease.
 			w.tell("the strategist is started again")
-			w.start(w.random.IntN(2) == 0 || w.store.Check(w.ctx, w.lease) != nil)
+			w.begin(w.random.IntN(2) == 0 || w.store.Check(w.ctx, w.lease) != nil)
 		default:
-			if !w.other.IsZero() && time.Now().After(w.other) {
+			if !w.other.IsZero() && w.truth().After(w.other) {
 				w.tell("it has the lease again")
 				w.other = time.Time{}
 				w.stop()
-				w.start(true)
+				w.begin(true)
 			}
 		}
 		w.enforce()
@@ -387,7 +428,7 @@ func (w *world) enforceOne(id intent.AssetID, thing *thing) {
 	target, pin := intent.Target(w.head, w.pins[id], w.now())
 	content := w.members[target.Sequence][id]
 	look := sight.Look{At: w.now(), Effective: content, State: intent.StateWaiting}
-	true := time.Now()
+	true := w.truth()
 	held := slices.ContainsFunc(w.holds, func(h intent.Hold) bool { return h.Asset == id && !intent.Expired(h.Until, w.now()) })
 	switch {
 	case content.IsZero():
@@ -401,7 +442,7 @@ func (w *world) enforceOne(id intent.AssetID, thing *thing) {
 	case w.words[content].refused:
 		look.Waits = intent.WaitBackoff
 	case thing.coming != content:
-		thing.coming, thing.due = content, true.Add(time.Duration(w.random.IntN(4))*tick)
+		thing.coming, thing.due = content, true.Add(time.Duration(w.random.IntN(4))*w.paced(tick))
 		look.State = intent.StatePushing
 	case true.Before(thing.due):
 		look.State = intent.StatePushing
@@ -421,7 +462,7 @@ func (w *world) enforceOne(id intent.AssetID, thing *thing) {
 	}
 	if w.board.Watches(id) {
 		w.board.Saw(id, look)
-		thing.judge.saw(look, true)
+		thing.judge.saw(look, true, w.paced(gap))
 	}
 }
 

@@ -74,7 +74,7 @@ func (e *Enforcer) report(a *asset, report intent.Report) {
 		report.Guarantee = string(guarantee(a.kind))
 	}
 	e.tally(a, report)
-	look := sight.Look{At: report.At, Effective: report.Effective, State: report.State, Health: report.Health.State}
+	look := sight.Look{At: report.At, Effective: report.Effective, State: report.State, Health: report.Health.State, Absent: report.Absent}
 	if len(report.Waiting) > 0 {
 		look.Waits = report.Waiting[0].Kind
 	}

@@ -94,7 +94,7 @@ func (m *Monitor) rolled(news *news, before map[intent.AssetID][]intent.Pin) {
 		if back != nil {
 			m.hold(on != nil && on.Holder == back.Holder, "S10", "asset %s goes back by a pin of %s, and %v governs it", asset, back.Holder.Name, on)
 		}
-		if on != nil && back == nil && m.run(on).To == on.Incarnation && (was == nil || was.Revision != on.Revision) {
+		if on != nil && back == nil && m.run(on).To == on.Incarnation && was != nil && was.Revision != on.Revision { // Without one before it was only put under the rollout.
 			m.letOn(asset, was, on, news)
 		}
 		if back != nil && (wasBack == nil || wasBack.Revision != back.Revision) {

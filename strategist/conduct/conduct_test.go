@@ -1,11 +1,13 @@
 package conduct_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
+	"lehr.dev/sight"
 	"lehr.dev/strategist/conduct"
 	"lehr.dev/strategist/selection"
 )
@@ -84,5 +86,34 @@ func TestWhatKeptTheNextRunIsForgottenWhenItIsOver(t *testing.T) {
 	decided := conduct.Decide(f)
 	if p := decided.Step.Run.Progress; !decided.Act || p.Waits != "" || len(p.For) > 0 {
 		t.Errorf("it waits %q for %v", p.Waits, p.For)
+	}
+}
+
+// TestWhatIsTurnedDownArrives: nothing is there that could tell how it is, whatever
+// told so before.
+func TestWhatIsTurnedDownArrives(t *testing.T) {
+	a := asset("a", "gone")
+	a.Selected = true
+	a.Look = sight.Look{At: noon.Add(-2 * time.Second), Effective: a.Pinned, State: intent.StateWaiting, Waits: intent.WaitApproval, Health: intent.Healthy}
+	f := facts(a)
+	f.Assets[0].Seen = conduct.Decide(f).Seen["a"]
+	f.Assets[0].Look = sight.Look{At: noon.Add(-time.Second), Effective: a.Pinned, State: intent.StateInSync, Health: intent.HealthUnknown, Absent: true}
+	if seen := conduct.Decide(f).Seen["a"]; seen.Arrived.IsZero() {
+		t.Errorf("it is not there: %+v", seen)
+	}
+}
+
+// TestWhatWasJudgedBadAndStaysSaysSo: a run that waits for it says what a person can do.
+func TestWhatWasJudgedBadAndStaysSaysSo(t *testing.T) {
+	a, b := asset("a", "bad"), asset("b", "new")
+	a.Selected, b.Selected = true, true
+	a.Known[a.Pinned] = false
+	a.Look = sight.Look{At: noon, Effective: a.Pinned, State: intent.StateInSync, Health: intent.Healthy}
+	a.Seen = intent.Observation{Rollout: "web", Asset: "a", Effective: a.Pinned, Selected: noon.Add(-time.Hour), Arrived: noon.Add(-time.Hour), Seen: noon}
+	b.Pinned = intent.Sum("old")
+	f := facts(a, b)
+	f.Run = &intent.Rollout{Partition: "shop", Name: "web", Run: 2, State: intent.RolloutRunning, To: at(2), From: at(1)}
+	if waits := conduct.Decide(f).Run.Progress.Waits; !strings.Contains(waits, "lehr rollout abort web") {
+		t.Errorf("it waits %q", waits)
 	}
 }

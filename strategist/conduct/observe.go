@@ -48,7 +48,7 @@ func seen(a *Asset, content intent.Digest, pin intent.Pin, rollout string, now t
 	}
 	o.Tells = o.Tells || look.Health == intent.Healthy || look.Health == intent.Unhealthy
 	switch {
-	case blind(look) || look.State == intent.StateInSync && o.Tells && look.Health != intent.Healthy && look.Health != intent.Unhealthy:
+	case blind(look) || look.State == intent.StateInSync && !look.Absent && o.Tells && look.Health != intent.Healthy && look.Health != intent.Unhealthy:
 		o.Seen = time.Time{} // Nobody knows how it is, neither well nor ill (S11).
 	case look.State == intent.StateInSync && look.Health == intent.Unhealthy:
 		o = ill(arrived(o, look.At), look.At, gap)

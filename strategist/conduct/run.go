@@ -314,6 +314,7 @@ func (d *decider) targets() (list []selection.Target) {
 		t.Well = a.Seen.Ill.IsZero() && (a.Seen.Healthy > 0 || !a.Seen.Seen.IsZero())
 		if content, _ := a.content(); t.Unproven && a.bad(content) {
 			t.Well = false
+			t.Bad = fmt.Sprintf("it has what was judged bad; lehr rollout rollback %s goes back from it, and lehr rollout abort %s ends this run", d.Name, d.Name)
 		}
 		if !t.Selected && t.Blocked == "" && !d.run.Emergency && !d.run.Promoted {
 			t.Blocked = d.earns(a)

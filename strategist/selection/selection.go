@@ -89,6 +89,8 @@ type Target struct {
 	// is good; Healthy and Well are of that. Until it soaked it counts as one of those
 	// under way, so others of its stage wait until it goes on.
 	Unproven bool
+	// Bad says that what it has was judged bad; empty: it was not.
+	Bad string
 	// Blocked says why it cannot go on now, of itself; empty: it can. Others of
 	// its wave are let go on in its place.
 	Blocked string
@@ -431,6 +433,8 @@ func (c *chooser) waitsFor(running []Target) {
 	switch {
 	case first.Blocked != "" && !first.InSync:
 		text = fmt.Sprintf("for %s: %s", first.Asset, first.Blocked)
+	case first.InSync && !first.Well && first.Bad != "":
+		text = fmt.Sprintf("for %s: %s", first.Asset, first.Bad)
 	case first.InSync && !first.Well:
 		text = fmt.Sprintf("for %s, which is not healthy", first.Asset)
 	case first.InSync:

@@ -42,18 +42,30 @@ func TestRollouts(t *testing.T) {
 }
 
 // good: a release goes through all ten clusters, and no stage is let go on before the
-// one before it is done, though the server is killed while the canary soaks.
+// one before it is done, though the server is killed while the second soaks.
 func good(w *world) {
 	w.release("v2")
-	before := w.follow("the canary soaks", func(run *apipb.RolloutRun) string {
-		if s := stage(run, "canary"); len(s.Assets) == 0 || s.Assets[0].State != "soaking" {
-			return fmt.Sprintf("it does not soak: %v", s)
+	before := w.follow("the second stage soaks", func(run *apipb.RolloutRun) string {
+		s := stage(run, "two")
+		for _, a := range s.Assets {
+			if a.State != "soaking" {
+				return fmt.Sprintf("it does not soak: %v", s)
+			}
+		}
+		if len(s.Assets) != 2 {
+			return fmt.Sprintf("it has not begun: %v", s)
 		}
 		return ""
 	})
 	w.server.end(syscall.SIGKILL)
-	w.runs("v1", "v2")
-	w.watcher.exposed(w.T, "v2", "c0")
+	if missing := runs(w.service, func(of string) string {
+		if of < cluster(3) {
+			return "v2"
+		}
+		return "v1"
+	}); missing != "" {
+		w.Error(missing)
+	}
 	w.serve()
 	after := w.follow("the run is known again", func(run *apipb.RolloutRun) string {
 		if run.Run == 0 {
@@ -62,10 +74,14 @@ func good(w *world) {
 		return ""
 	})
 	if after.Run != before.Run || after.To != before.To || !after.Began.AsTime().Equal(before.Began.AsTime()) || len(after.Events) < len(before.Events) ||
-		!stage(after, "canary").Began.AsTime().Equal(stage(before, "canary").Began.AsTime()) {
+		!stage(after, "two").Began.AsTime().Equal(stage(before, "two").Began.AsTime()) {
 		w.Errorf("the server that was killed lost something: %v, before %v", after, before)
 	}
+	w.watcher.exposed(w.T, "v2", "c0", "c1", "c2")
 	done := w.becomes(before.Run-1, "done")
+	if was, is := verdict(before, "canary"), verdict(done, "canary"); was.Result != "good" || was.Record == "" || !is.At.AsTime().Equal(was.At.AsTime()) || is.Record != was.Record {
+		w.Errorf("it is asked again what was found of the canary: %v, before %v", is, was)
+	}
 	w.runs("v2", "v2")
 	ran := w.watcher.ever("v2")
 	for name, order := range map[string]struct{ of, after string }{"c1": {"two", "canary"}, "c2": {"two", "canary"}, "c3": {"rest", "two"}, "c9": {"rest", "two"}} {
@@ -79,9 +95,9 @@ func good(w *world) {
 // failing: of a release that fails one search in twenty, users get few failures, and
 // it never leaves the canary.
 func failing(w *world) {
-	before := w.users.got()
+	before, last := w.users.got(), w.run().Run
 	w.release("v3", "--fail=0.05")
-	run := w.becomes(w.run().Run, "rolled-back")
+	run := w.becomes(last, "rolled-back")
 	w.runs("v2", "v2")
 	if !strings.Contains(run.Bad, "the validation users of the stage canary") || !strings.Contains(run.Bad, "errors") {
 		w.Errorf("it was bad for %q", run.Bad)
@@ -95,8 +111,9 @@ func failing(w *world) {
 
 // leaking: a release becomes slower and slower, far below the limit of 0.25 s.
 func leaking(w *world) {
+	last := w.run().Run
 	w.release("v4", "--leak=4ms")
-	run := w.becomes(w.run().Run, "rolled-back")
+	run := w.becomes(last, "rolled-back")
 	w.runs("v2", "v2")
 	if !strings.Contains(run.Bad, "latency") {
 		w.Errorf("it was bad for %q", run.Bad)
@@ -142,6 +159,9 @@ func blind(w *world) {
 	})
 	if why := w.says("why", "frontend/c5"); !strings.Contains(why, "the validation users, which is broken") || !strings.Contains(why, "did not answer") {
 		w.Errorf("why says %s", why)
+	}
+	if status := w.says("rollout", "status", "frontends"); !strings.Contains(status, "which is broken") || !strings.Contains(status, "did not answer") {
+		w.Errorf("the status is %s", status)
 	}
 	w.watcher.exposed(w.T, "v5", "c0")
 	w.watch()
