@@ -362,7 +362,7 @@ const sparkWidth = 24
 func (b board) edits(run *apipb.RolloutRun) {
 	for i, e := range run.Edits {
 		if i == 0 {
-			b.line("\nIt sets:")
+			b.line("\nIt sets %s:", fieldsOf(run))
 		}
 		if i == mostWaited {
 			b.line("  and %d more", len(run.Edits)-i)
@@ -370,6 +370,20 @@ func (b board) edits(run *apipb.RolloutRun) {
 		}
 		b.line("  %s %s: %s", plain(e.Document), plain(e.Pointer), plain(edited(run, e)))
 	}
+}
+
+// fieldsOf a run: how many it set, and of how many.
+func fieldsOf(run *apipb.RolloutRun) string {
+	var set, landed int
+	for _, e := range run.Edits {
+		if e.Changed == "" && e.Revision != "" {
+			set++
+		}
+		if e.Changed == "" && e.Landed != "" {
+			landed++
+		}
+	}
+	return fmt.Sprintf("%d of %s, %d of which are in head", set, count(max(int(run.Fields), len(run.Edits)), "field"), landed)
 }
 
 // edited says how far a field has come.

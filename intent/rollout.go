@@ -126,6 +126,8 @@ type RolloutProgress struct {
 	For   []AssetID `json:"for,omitempty"`
 	// Next is when time alone changes that, if known.
 	Next time.Time `json:"next,omitzero"`
+	// Fields that a run which sets Value is about, those that are kept included.
+	Fields int `json:"fields,omitempty"`
 	// Verdicts of its validations.
 	Verdicts []ValidationVerdict `json:"verdicts,omitempty"`
 }

@@ -9,6 +9,9 @@ import (
 	"lehr.dev/fault"
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
+	"lehr.dev/schema"
+	"lehr.dev/store"
+	"lehr.dev/strategist/course"
 )
 
 // fields are those that a run sets.
@@ -54,4 +57,48 @@ func (f *fields) of(pointer string) (selected, takesPart bool) {
 	}
 	has, there := document.At(f.document, path)
 	return false, !there || !slices.Equal(document.Canonical(has), f.value)
+}
+
+// fieldsFor are the fields that open runs set for an asset, by rollout.
+func (s *Server) fieldsFor(ctx context.Context, partition store.Partition, runs map[string]intent.Rollout, id intent.AssetID) (found map[string]string, err error) {
+	found = map[string]string{}
+	for name, run := range runs {
+		if !run.State.Open() || len(run.Value) == 0 {
+			continue
+		}
+		policy, err := s.policy(ctx, partition.Head)
+		if err != nil {
+			return nil, err
+		}
+		said := saidOf(policy, name)
+		if said.GetField() == nil {
+			continue
+		}
+		environment, err := s.queries.Environment(ctx, partition.Head)
+		if err != nil {
+			return nil, err
+		}
+		c, err := course.New(environment, policy, said)
+		if err != nil {
+			return nil, err
+		}
+		_, body, err := s.store.Content(ctx, partition.Head, id)
+		if fault.Is(err, fault.NotFound) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		asset, err := schema.Decode(body)
+		if err != nil {
+			return nil, err
+		}
+		if selects, err := c.Selects(asset); err != nil || !selects {
+			continue // That it cannot be judged is told where it is published.
+		}
+		if pointer, err := c.Pointer(asset); err == nil {
+			found[name] = pointer
+		}
+	}
+	return found, nil
 }

@@ -150,6 +150,9 @@ func (s *Server) whyAsset(ctx context.Context, partition store.Partition, name s
 	if err := s.readApproval(ctx, &facts); err != nil {
 		return nil, err
 	}
+	if facts.Fields, err = s.fieldsFor(ctx, partition, facts.Rollouts, asset); err != nil {
+		return nil, err
+	}
 	answer := explain.Explain(facts)
 	if answer.Root.Kind == explain.KindNoAsset && answer.State == "" {
 		return nil, s.meant(ctx, partition.Head, asset, fault.New(fault.NotFound, "%s", answer.Summary).WithHint("%s", answer.Root.Hint))

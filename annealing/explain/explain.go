@@ -75,6 +75,8 @@ type Facts struct {
 	Pins []intent.Pin
 	// Rollouts by name, each with its newest run.
 	Rollouts map[string]intent.Rollout
+	// Fields that open runs set for the asset asked for, by rollout.
+	Fields map[string]string
 	// Covered are the sources of head, with what fails of them.
 	Covered []intent.SourceRevision
 	// Blocked is the newest candidate, when it is held or rejected.
@@ -446,7 +448,7 @@ func (f Facts) settled(report intent.Report, told *path) []Reason {
 	} else if pin := f.pinOf(report); pin != nil {
 		reasons = append(reasons, *pin)
 	}
-	return reasons
+	return append(reasons, f.fieldReasons(report, told)...)
 }
 
 func (f Facts) withoutReport(asset intent.AssetID) Reason {

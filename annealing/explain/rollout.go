@@ -3,6 +3,7 @@ package explain
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -67,6 +68,38 @@ func (f Facts) behindReason(report intent.Report, told *path) *Reason {
 		Hint:   "lehr rollout status " + rollout + " says what it waits for",
 		Causes: []Reason{f.rolloutReason(rollout, report.Asset, told)},
 	}
+}
+
+// fieldReasons say which runs have not set the field of the asset asked for yet, and
+// what of theirs others have set.
+func (f Facts) fieldReasons(report intent.Report, told *path) (reasons []Reason) {
+	if report.Asset != f.Asset {
+		return nil
+	}
+	for _, rollout := range slices.Sorted(maps.Keys(f.Fields)) {
+		pointer, run := f.Fields[rollout], f.Rollouts[rollout]
+		r := Reason{
+			Kind: KindBehind, Asset: report.Asset, Since: run.Began,
+			Text: fmt.Sprintf("the rollout %s has not set %s to %s for it yet", rollout, pointer, run.Value),
+			Hint: "lehr rollout status " + rollout + " says what it waits for",
+		}
+		at := slices.IndexFunc(run.Edits, func(e intent.RolloutEdit) bool { return e.Pointer == pointer })
+		switch {
+		case at >= 0 && run.Edits[at].Changed != "":
+			e := run.Edits[at]
+			r.Text = fmt.Sprintf("the rollout %s leaves %s of %s as it is: set by %s", rollout, pointer, e.Document, e.Changed)
+			r.Hint = "lehr document history " + e.Document + " tells more"
+		case at >= 0 && run.Edits[at].Set() && run.State != intent.RolloutRollingBack:
+			continue
+		case run.State == intent.RolloutRollingBack:
+			r.Text = fmt.Sprintf("the rollout %s gives %s what it had before", rollout, pointer)
+			r.Causes = []Reason{f.rolloutReason(rollout, report.Asset, told)}
+		default:
+			r.Causes = []Reason{f.rolloutReason(rollout, report.Asset, told)}
+		}
+		reasons = append(reasons, r)
+	}
+	return reasons
 }
 
 // rolloutReason says where the newest run of a rollout stands, who paused it, and

@@ -163,3 +163,40 @@ func TestAPausedRolloutIsACause(t *testing.T) {
 		t.Errorf("%+v", rolled.Causes)
 	}
 }
+
+// TestWhyAFieldIsNotSet: what a run by a field has not come to says what it waits for;
+// what others set is kept, and says by whom.
+func TestWhyAFieldIsNotSet(t *testing.T) {
+	for what, test := range map[string]struct {
+		state intent.RolloutState
+		edit  intent.RolloutEdit
+		want  string
+	}{
+		"not come to":  {intent.RolloutRunning, intent.RolloutEdit{Pointer: "/a", At: now}, `the rollout flags has not set /b to "wild" for it yet`},
+		"taken over":   {intent.RolloutPaused, intent.RolloutEdit{Pointer: "/b"}, `the rollout flags has not set /b to "wild" for it yet`},
+		"set":          {intent.RolloutRunning, intent.RolloutEdit{Pointer: "/b", At: now}, ""},
+		"kept":         {intent.RolloutRunning, intent.RolloutEdit{Document: "knobs", Pointer: "/b", Changed: "bob at noon"}, "the rollout flags leaves /b of knobs as it is: set by bob at noon"},
+		"on its way":   {intent.RolloutRollingBack, intent.RolloutEdit{Pointer: "/b", At: now}, "the rollout flags gives /b what it had before"},
+		"another's is": {intent.RolloutRunning, intent.RolloutEdit{}, `has not set /b`},
+	} {
+		f := facts("web/b", intent.Report{Asset: "web/b", State: intent.StateInSync, Target: head, At: now})
+		f.Members["web/b"] = intent.Member{Asset: "web/b"}
+		run := intent.Rollout{Name: "flags", Run: 2, State: test.state, Value: []byte(`"wild"`), Edits: []intent.RolloutEdit{test.edit}}
+		run.Progress.Waits = "stage canary waits for web/a to be healthy for 4m0s more"
+		f.Rollouts, f.Fields = map[string]intent.Rollout{"flags": run}, map[string]string{"flags": "/b"}
+		answer := explain.Explain(f)
+		text := answer.Summary
+		for _, r := range answer.Reasons {
+			text += "\n" + r.Text
+			for _, cause := range r.Causes {
+				text += "\n" + cause.Text
+			}
+		}
+		if test.want == "" && strings.Contains(text, "flags") || !strings.Contains(text, test.want) {
+			t.Errorf("%s: %s", what, text)
+		}
+		if strings.Contains(test.want, "yet") && !strings.Contains(text, "stage canary waits for web/a") && !strings.Contains(text, "is paused") {
+			t.Errorf("%s: it does not say what it waits for: %s", what, text)
+		}
+	}
+}

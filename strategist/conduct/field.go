@@ -120,6 +120,7 @@ func (d *decider) field() {
 			d.wentBad(why)
 		} else {
 			d.advance()
+			d.run.Progress.Fields = d.fields()
 		}
 		if d.run.State == intent.RolloutRollingBack {
 			d.undo() // At once (L8).
@@ -127,6 +128,18 @@ func (d *decider) field() {
 			d.edit()
 		}
 	}
+}
+
+// fields that the run is about.
+func (d *decider) fields() int {
+	pointers := map[string]bool{}
+	for i := range d.Assets {
+		a := &d.Assets[i]
+		if e := d.editOf(a.Pointer); d.partOfField(a) || a.Selected && e != nil {
+			pointers[a.Pointer] = true
+		}
+	}
+	return len(pointers)
 }
 
 // sets reports whether the newest run sets a field.

@@ -322,7 +322,9 @@ type RolloutRun struct {
 	Next     *timestamppb.Timestamp `protobuf:"bytes,20,opt,name=next" json:"next,omitempty"`
 	Verdicts []*RolloutVerdict      `protobuf:"bytes,21,rep,name=verdicts" json:"verdicts,omitempty"`
 	// The oldest first; at most 200 are kept.
-	Events        []*RolloutEvent `protobuf:"bytes,22,rep,name=events" json:"events,omitempty"`
+	Events []*RolloutEvent `protobuf:"bytes,22,rep,name=events" json:"events,omitempty"`
+	// How many fields a run that sets a value is about.
+	Fields        int64 `protobuf:"varint,23,opt,name=fields" json:"fields,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -509,6 +511,13 @@ func (x *RolloutRun) GetEvents() []*RolloutEvent {
 		return x.Events
 	}
 	return nil
+}
+
+func (x *RolloutRun) GetFields() int64 {
+	if x != nil {
+		return x.Fields
+	}
+	return 0
 }
 
 // RolloutStage is how far a stage has come.
@@ -1974,7 +1983,7 @@ const file_lehr_api_v1_rollout_proto_rawDesc = "" +
 	"\x05newer\x18\v \x01(\tR\x05newer\x12)\n" +
 	"\x03run\x18\f \x01(\v2\x17.lehr.api.v1.RolloutRunR\x03run\x123\n" +
 	"\apending\x18\r \x03(\v2\x19.lehr.api.v1.RolloutOrderR\apending\x12\x12\n" +
-	"\x04pins\x18\x0e \x01(\x03R\x04pins\"\xd4\x05\n" +
+	"\x04pins\x18\x0e \x01(\x03R\x04pins\"\xec\x05\n" +
 	"\n" +
 	"RolloutRun\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\x04R\x03run\x12\x14\n" +
@@ -1999,7 +2008,8 @@ const file_lehr_api_v1_rollout_proto_rawDesc = "" +
 	"\twaits_for\x18\x13 \x03(\tR\bwaitsFor\x12.\n" +
 	"\x04next\x18\x14 \x01(\v2\x1a.google.protobuf.TimestampR\x04next\x127\n" +
 	"\bverdicts\x18\x15 \x03(\v2\x1b.lehr.api.v1.RolloutVerdictR\bverdicts\x121\n" +
-	"\x06events\x18\x16 \x03(\v2\x19.lehr.api.v1.RolloutEventR\x06events\"\xaf\x02\n" +
+	"\x06events\x18\x16 \x03(\v2\x19.lehr.api.v1.RolloutEventR\x06events\x12\x16\n" +
+	"\x06fields\x18\x17 \x01(\x03R\x06fields\"\xaf\x02\n" +
 	"\fRolloutStage\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05total\x18\x02 \x01(\x03R\x05total\x12\x1a\n" +
