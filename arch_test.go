@@ -42,6 +42,15 @@ var rules = []rule{
 		reason: "they take values and now, and return values: no clock, store or network",
 	},
 	{
+		name: "what a rollout does next is decided of values", from: []string{"strategist/conduct"},
+		never: []string{""}, except: append([]string{"gen", "store"}, ground...),
+		reason: "of the store it knows the step that it asks for; so weeks of rollouts are tried in a second",
+	},
+	{
+		name: "the strategist pushes nothing and builds nothing", from: []string{"strategist"}, never: []string{"annealing", "plugin", "plugins", "prodspec", "server"},
+		reason: "it moves pins and edits documents; what becomes of that is for others to decide",
+	},
+	{
 		name: "validations stand on the ground and the judge", from: []string{"strategist/validation"},
 		never: []string{""}, except: append([]string{"gen", "judge"}, ground...),
 		reason: "definitions are checked by them, and records judged again, without a server",
@@ -52,7 +61,7 @@ var rules = []rule{
 		reason: "it asks outside for the strategist, and only that",
 	},
 	{
-		name: "pure packages do no I/O", from: []string{"intent", "audit", "calendar", "annealing/check", "annealing/explain", "judge", "strategist/selection", "strategist/course", "strategist/validation"},
+		name: "pure packages do no I/O", from: []string{"intent", "audit", "calendar", "annealing/check", "annealing/explain", "judge", "strategist/selection", "strategist/course", "strategist/conduct", "strategist/validation"},
 		never:  []string{"!os", "!net", "!net/http", "!database/sql", "!math/rand", "!math/rand/v2", "!os/exec"},
 		reason: "a rule that can be replayed is a rule that can be tested",
 	},

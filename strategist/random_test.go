@@ -23,6 +23,9 @@ var (
 	first = flag.Uint64("seed", 1, "the first of them")
 )
 
+// found are worlds in which something was wrong once.
+var found = []uint64{393, 427, 554, 706, 970, 1106, 1229, 1263, 1472, 1590, 1767, 1905, 1935}
+
 // TestRandomRollouts: whatever happens, no rollout exposes more than its stages allow,
 // goes back to what is not known to be good, or ends in silence; and when all is well
 // again, all that it governs reaches head.
@@ -44,7 +47,17 @@ func TestRandomRollouts(t *testing.T) {
 	for part := range parts {
 		t.Run(fmt.Sprint("part ", part+1), func(t *testing.T) {
 			t.Parallel()
-			for seed := *first + part; seed < *first+uint64(*seeds) && !t.Failed(); seed += parts {
+			var mine []uint64
+			for seed := *first + part; seed < *first+uint64(*seeds); seed += parts {
+				mine = append(mine, seed)
+			}
+			if part == 0 && *first == 1 {
+				mine = append(mine, found...)
+			}
+			for _, seed := range mine {
+				if t.Failed() {
+					return
+				}
 				simulate(t, seed, setting{}, func(w *world) {
 					w.live()
 					w.heal()

@@ -44,7 +44,8 @@ func (e *Enforcer) keepApart(a *asset, why string, now time.Time) {
 	t.apart = now.Add(loop.Jitter(e.Limits.Retry.Most, string(a.id), t.failures))
 	a.seen = 0
 	delete(e.standings, a)
-	e.wait(a, e.view.head, a.effective, intent.WaitingOn{
+	target, effective, _, _ := e.target(a, now)
+	e.wait(a, target, effective, intent.WaitingOn{
 		Kind: intent.WaitQuarantined, Until: t.apart,
 		Reason: fmt.Sprintf("%s; it is kept apart from the others, and tried again at %s", why, t.apart.UTC().Format(time.TimeOnly)),
 	})

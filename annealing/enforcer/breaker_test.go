@@ -181,6 +181,24 @@ func TestWhatBreaksItsPluginIsKeptApart(t *testing.T) {
 	})
 }
 
+// TestWhatIsKeptApartIsToldOfWhatItFollows: under a pin that is not head's content.
+func TestWhatIsKeptApartIsToldOfWhatItFollows(t *testing.T) {
+	simulate(t, func(w *world) {
+		web := many("web", 1)[0]
+		w.publish(web)
+		w.inSync(web)
+		pinned := w.report("web/0").Target
+		w.pin("web/0", pinned, time.Time{})
+		w.production.does("web/0", behaviour{breaks: true})
+		web.word = "v2"
+		w.publish(web)
+		w.waitsOn("web/0", intent.WaitQuarantined)
+		if report := w.report("web/0"); report.Target != pinned {
+			t.Errorf("it is told of as of %s, and is pinned to %s", report.Target, pinned)
+		}
+	})
+}
+
 // panicking is a store that panics where the content of one asset is read.
 type panicking struct{ Stores }
 

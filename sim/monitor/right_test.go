@@ -85,7 +85,8 @@ func TestNothingIsFoundWhereNothingIsWrong(t *testing.T) {
 	r.End(ctx)
 	r.fine()
 	for property, times := range r.Checked() {
-		if times == 0 {
+		// Nothing is rolled out here.
+		if times == 0 && !slices.Contains([]string{"S10", "S19", "S20", "L8", "L9"}, property) {
 			t.Errorf("%s was never asked", property)
 		}
 	}

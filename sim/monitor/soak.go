@@ -134,6 +134,9 @@ func (m *Monitor) deceived() bool {
 // trustAfterLies is how long what rests on a lie may go on.
 const trustAfterLies = 15 * time.Minute
 
+// Head is the newest incarnation that was seen.
+func (m *Monitor) Head() intent.Sequence { return m.head }
+
 // Lied is called when a plugin told what is not so.
 func (m *Monitor) Lied() { m.rolling.lied = m.options.Now() }
 

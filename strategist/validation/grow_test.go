@@ -168,6 +168,9 @@ func TestASourceThatIsGoneForEver(t *testing.T) {
 	if a := at(t, s, last, read); a.Verdict != validation.Bad {
 		t.Errorf("%s: %s", a.Verdict, a.Why)
 	}
+	if a := at(t, s, 2*time.Hour, read); a.Verdict != validation.Bad {
+		t.Errorf("after the last look, %s: %s", a.Verdict, a.Why)
+	}
 	// Where there is no place for more samples it gives up at once.
 	s.Step, s.Interval, s.Every, s.Intervals = time.Second, 4990*time.Second, 4990*time.Second, 1
 	read.Experiment.Samples = drawn(changed, changed.Add(17*time.Minute), 15*time.Second, normal(r, 100, 10))

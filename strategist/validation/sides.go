@@ -19,6 +19,8 @@ type sides struct {
 	series judge.Series
 	// broken says why; empty: they can.
 	broken string
+	// old: they are whole, but for the end.
+	old bool
 	// heard are when there were samples of what changed, and of the control.
 	heard [2]heard
 }
@@ -194,8 +196,8 @@ func (l *look) filled(samples, witnesses []judge.Sample) []judge.Sample {
 	return samples
 }
 
-// check says why samples cannot be used, and then leaves none: the judge is to know
-// nothing of what is broken.
+// check says why samples cannot be used, and then leaves none, but of the last look old
+// ones: the judge is to know nothing of what is broken.
 func (s *sides) check(l *look) {
 	for _, side := range []struct {
 		samples []judge.Sample
@@ -215,10 +217,12 @@ func (s *sides) check(l *look) {
 		case numbers == 0 || float64(len(side.samples)-numbers) > *s.metric.Judge.Broken*float64(len(side.samples)):
 			s.broken = fmt.Sprintf("%s%d of %d samples are no numbers", side.words, len(side.samples)-numbers, len(side.samples))
 		case !l.last() && (side.words == "" || s.metric.Compare == Control) && side.until.Sub(newest) > s.metric.Fresh:
+			// What the last look has seen still counts while it grows.
+			s.old = l.number == l.all
 			s.broken = fmt.Sprintf("%sits newest sample is of %s, %s before the end of what is looked at", side.words, instant(newest), side.until.Sub(newest).Round(time.Second))
 		}
 	}
-	if s.broken != "" {
+	if s.broken != "" && !s.old {
 		s.series.Control, s.series.Experiment = nil, nil
 	}
 }

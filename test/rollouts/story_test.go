@@ -112,7 +112,7 @@ func failing(w *world) {
 // leaking: a release becomes slower and slower, far below the limit of 0.25 s.
 func leaking(w *world) {
 	last := w.run().Run
-	w.release("v4", "--leak=4ms")
+	w.release("v4", "--leak=6ms")
 	run := w.becomes(last, "rolled-back")
 	w.runs("v2", "v2")
 	if !strings.Contains(run.Bad, "latency") {
