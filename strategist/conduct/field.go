@@ -92,7 +92,7 @@ const fieldOrderLasts = 24 * time.Hour
 func (d *decider) field() {
 	d.Assets = d.Field.Assets
 	rollback := slices.ContainsFunc(d.Orders, func(o intent.RolloutOrder) bool { return o.Kind == intent.OrderRollback })
-	if d.sets() && d.Field.Problem == "" && (d.run.State.Open() && d.run.State != intent.RolloutQueued || rollback) {
+	if d.sets() && d.Field.Problem == "" && !d.elsewhere() && (d.run.State.Open() && d.run.State != intent.RolloutQueued || rollback) {
 		d.settle()
 	}
 	d.prepare()

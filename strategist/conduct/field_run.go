@@ -181,6 +181,10 @@ func (c claims) by(pointer string) string {
 // takeBack has the fields that the run set go back to what they were, and those that
 // the run before it left, which was not done either.
 func (d *decider) takeBack(by intent.Actor, why string) {
+	if d.elsewhere() {
+		d.end(intent.RolloutStopped, by, "rollback", "what it set is not of the document %s, which head's policy names by now: lehr document undo takes it back", d.Field.Document)
+		return
+	}
 	taken, fields := d.taken(func(o Other) bool { return !o.Queued }), 0
 	for i := range d.run.Edits {
 		e := &d.run.Edits[i]

@@ -513,3 +513,19 @@ func TestAMissingDocument(t *testing.T) {
 		t.Error(waits)
 	}
 }
+
+// TestAnotherDocument: what was set in the one before is not looked for in it.
+func TestAnotherDocument(t *testing.T) {
+	p := newPartition(t, three, "a", "b")
+	p.order(intent.OrderStart, "2")
+	p.until("done", p.state(intent.RolloutDone))
+	for i := range p.run.Edits {
+		p.run.Edits[i].Document = "older"
+	}
+	p.order(intent.OrderRollback, "")
+	p.until("stopped", p.state(intent.RolloutStopped))
+	if told := p.told(); !strings.Contains(told, "not of the document knobs") || p.run.Edits[0].Changed != "" {
+		t.Error(told)
+	}
+	p.is(`{"a":{"version":2},"b":{"version":2},"c":{"version":1}}`)
+}

@@ -1,0 +1,61 @@
+package strategist_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"lehr.dev/document"
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/intent"
+	"lehr.dev/store"
+)
+
+// SetFields is where the strategist may end when the document is edited, and its run
+// does not say so yet.
+func (f faulty) SetFields(ctx context.Context, lease store.Lease, revision uint64, name string, edit document.Edit, by intent.Actor) (document.Document, error) {
+	made, err := f.Store.SetFields(ctx, lease, revision, name, edit, by)
+	if err == nil {
+		f.falls("edited")
+	}
+	return made, err
+}
+
+// TestKilledAroundAnEdit: between the record of an edit and the edit, and between that
+// and the record of its revision, nothing is lost and nothing is done twice.
+func TestKilledAroundAnEdit(t *testing.T) {
+	for _, crash := range []string{"rollout edit", "edited", "saved"} {
+		t.Run(crash, func(t *testing.T) {
+			simulate(t, 1, setting{}, func(w *world) {
+				w.publish(map[intent.AssetID]word{"x1": {text: "one"}}, &intentpb.Policy{
+					Plugins: []*intentpb.PluginBinding{{Type: string(commandType), Run: []string{"lehr-command"}}},
+					Rollouts: []*intentpb.Rollout{{
+						Name: "flags", Select: "id.startsWith('x')", Stages: []*intentpb.RolloutStage{{Name: "all"}},
+						Field: &intentpb.DocumentField{Document: "knobs", Pointer: "/{id}/flags", Source: "held"},
+					}},
+				})
+				_, err := w.store.CreateDocument(w.ctx, shop, "knobs", []byte(`{"x1":{}}`), "begun", ann)
+				w.must(err)
+				w.pass(2 * time.Second)
+				w.mu.Lock()
+				w.crash = crash
+				w.mu.Unlock()
+				_, err = w.store.OrderRollout(w.ctx, intent.RolloutOrder{Partition: shop, Name: "flags", Kind: intent.OrderStart, Value: []byte("2"), Reason: "spring", By: ann})
+				w.must(err)
+				w.pass(10 * time.Second)
+				runs, err := w.store.Rollouts(w.ctx, shop, store.RolloutFilter{Name: "flags"})
+				w.must(err)
+				revisions, err := w.store.DocumentRevisions(w.ctx, shop, "knobs", "", 10)
+				w.must(err)
+				found, err := w.store.Document(w.ctx, shop, "knobs", "")
+				w.must(err)
+				if w.crash != "" || len(runs) != 1 || len(runs[0].Edits) != 1 || runs[0].Edits[0].Revision != "2" || runs[0].Edits[0].Changed != "" {
+					t.Errorf("it did not end at %q, or has runs %+v", w.crash, runs)
+				}
+				if len(revisions) != 2 || string(found.Content) != `{"x1":{"flags":2}}` || found.Revision.By != intent.RolloutHolder("flags") {
+					t.Errorf("the document is %s, after %+v", found.Content, revisions)
+				}
+			})
+		})
+	}
+}
