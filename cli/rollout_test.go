@@ -116,7 +116,7 @@ func TestEndingsAndBeginnings(t *testing.T) {
 		"removed": {func(r *apipb.Rollout) { r.Governs, r.Pins = false, 2 }, []string{"keeps 2 assets by a pin: lehr rollout release frontends --reason WHY"}},
 		"edits": {func(r *apipb.Rollout) {
 			r.Run.Edits = []*apipb.RolloutEdit{{Document: "knobs", Pointer: "/a/version", Changed: "bob"}}
-		}, []string{"knobs /a/version, set to something else since by bob"}},
+		}, []string{"knobs /a/version: kept as set by bob"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := underWay()
