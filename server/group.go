@@ -115,7 +115,11 @@ func (s *Server) whyPartition(ctx context.Context, partition store.Partition, fa
 		return nil, err
 	}
 	response.Subject, response.Asset = subjectPartition, string(partition.ID)
-	response.Standing.TargetBy = pinnedWords(len(facts.Pins), false)
+	pins, err := s.store.Pins(ctx, partition.ID)
+	if err != nil {
+		return nil, err
+	}
+	response.Standing.TargetBy = pinnedWords(len(pins), false)
 	response.FailingTargets, err = s.failingTargets(ctx, partition.ID)
 	return response, err
 }
@@ -193,7 +197,11 @@ func (s *Server) readOwners(ctx context.Context, facts explain.Facts, causes []e
 
 // pinnedOf says how many members of a group are pinned.
 func (s *Server) pinnedOf(ctx context.Context, head intent.IncarnationID, group intent.Group, facts explain.Facts) (string, error) {
-	pins := slices.DeleteFunc(slices.Clone(facts.Pins), func(p intent.Pin) bool { return intent.Expired(p.Until, facts.Now) })
+	pins, err := s.store.Pins(ctx, facts.Partition)
+	if err != nil {
+		return "", err
+	}
+	pins = slices.DeleteFunc(pins, func(p intent.Pin) bool { return intent.Expired(p.Until, facts.Now) })
 	pinned := 0
 	for _, pin := range pins[:min(len(pins), mostPinned)] {
 		of := &intentpb.Group{}

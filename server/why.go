@@ -103,15 +103,12 @@ func (s *Server) whyFacts(ctx context.Context, partition store.Partition) (facts
 	facts = explain.Facts{
 		Partition: partition.ID, Head: partition.Head, Covered: partition.Covered, Now: s.runtime.Now(), Sweep: s.sweep,
 		Reports: map[intent.AssetID]intent.Report{}, After: map[intent.AssetID][]intent.AssetID{},
-		Members: map[intent.AssetID]intent.Member{}, Owners: map[intent.AssetID]string{},
+		Members: map[intent.AssetID]intent.Member{}, Owners: map[intent.AssetID]string{}, Pins: map[intent.AssetID][]intent.Pin{},
 	}
 	if facts.Stop, err = s.stopOf(ctx, partition.ID); err != nil {
 		return facts, err
 	}
 	if facts.Blocked, err = s.blocked(ctx, partition.ID); err != nil {
-		return facts, err
-	}
-	if facts.Pins, err = s.store.Pins(ctx, partition.ID); err != nil {
 		return facts, err
 	}
 	policy, err := s.policy(ctx, partition.Head)
@@ -241,6 +238,11 @@ func (s *Server) follow(ctx context.Context, facts *explain.Facts, from ...inten
 			report = *found
 		}
 		var err error
+		if !facts.Past {
+			if facts.Pins[asset], err = s.store.PinsOf(ctx, facts.Partition, asset); err != nil {
+				return err
+			}
+		}
 		if facts.After[asset], err = s.after(ctx, facts.Head, report); err != nil {
 			return err
 		}

@@ -71,8 +71,8 @@ type Facts struct {
 	Taken map[string][]intent.AssetID
 	// Members of head among the assets asked for.
 	Members map[intent.AssetID]intent.Member
-	// Pins, in the order of their assets.
-	Pins []intent.Pin
+	// Pins of those assets that have some.
+	Pins map[intent.AssetID][]intent.Pin
 	// Rollouts by name, each with its newest run.
 	Rollouts map[string]intent.Rollout
 	// Fields that open runs set for the asset asked for, by rollout.
@@ -487,7 +487,7 @@ func (f Facts) consentOf(report intent.Report) []Reason {
 
 // pinOf tells of the pin that chose the target.
 func (f Facts) pinOf(report intent.Report) *Reason {
-	_, pin := intent.Target(f.Head, f.pinsOf(report.Asset), f.Now)
+	_, pin := intent.Target(f.Head, f.Pins[report.Asset], f.Now)
 	if pin == nil && f.Past && report.Pinned != "" {
 		return &Reason{Kind: KindPin, Asset: report.Asset, Text: report.Pinned}
 	}

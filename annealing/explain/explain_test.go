@@ -66,7 +66,7 @@ func TestRootCause(t *testing.T) {
 	outdated.Members["web"] = intent.Member{Asset: "web", Effective: intent.Sum("x")}
 
 	pinned := facts("web", synced)
-	pinned.Pins = []intent.Pin{{Asset: "web", Incarnation: intent.IncarnationID{Partition: "shop", Sequence: 3}, Rank: intent.RankPerson, Reason: "slow", Holder: intent.Actor{Name: "ann"}, Created: now}}
+	pinned.Pins = map[intent.AssetID][]intent.Pin{"web": {{Asset: "web", Incarnation: intent.IncarnationID{Partition: "shop", Sequence: 3}, Rank: intent.RankPerson, Reason: "slow", Holder: intent.Actor{Name: "ann"}, Created: now}}}
 
 	cycle := facts("a", waiting("a", order("b")), waiting("b", order("a")))
 

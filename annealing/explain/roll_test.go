@@ -96,7 +96,7 @@ func TestRollOfWhatIsWell(t *testing.T) {
 func TestPinIsTheRoot(t *testing.T) {
 	f := facts("web", waiting("web", intent.WaitingOn{Kind: intent.WaitVersion, Reason: "db declares 1, and web needs 2", Blockers: []intent.AssetID{"db"}}),
 		intent.Report{Asset: "db", State: intent.StateInSync, Target: head, At: now, Pinned: "pinned"})
-	f.Pins = []intent.Pin{{Asset: "db", Incarnation: head, Rank: intent.RankPerson, Revision: 1, Holder: intent.Actor{Name: "ann"}, Reason: "slow", Created: now}}
+	f.Pins = map[intent.AssetID][]intent.Pin{"db": {{Asset: "db", Incarnation: head, Rank: intent.RankPerson, Revision: 1, Holder: intent.Actor{Name: "ann"}, Reason: "slow", Created: now}}}
 	answer := explain.Explain(f)
 	if answer.Root.Kind != explain.KindPin || !strings.HasPrefix(answer.Summary, "web waits for db: pinned to shop@7 by ann") || !strings.Contains(answer.Root.Hint, "lehr unpin db") {
 		t.Errorf("%+v", answer)

@@ -19,21 +19,10 @@ const (
 	mostFollowed = 10
 )
 
-// pinsOf are the pins of an asset. All are in the order of their assets.
-func (f Facts) pinsOf(asset intent.AssetID) []intent.Pin {
-	compare := func(p intent.Pin, asset intent.AssetID) int { return cmp.Compare(p.Asset, asset) }
-	from, _ := slices.BinarySearchFunc(f.Pins, asset, compare)
-	to := from
-	for to < len(f.Pins) && f.Pins[to].Asset == asset {
-		to++
-	}
-	return f.Pins[from:to]
-}
-
 // KeptBy names the rollout that keeps an asset from what head says: it was not let
 // go on to anything yet, or has other content than head. Empty: none does.
 func (f Facts) KeptBy(asset intent.AssetID) string {
-	_, pin := intent.Target(f.Head, f.pinsOf(asset), f.Now)
+	_, pin := intent.Target(f.Head, f.Pins[asset], f.Now)
 	switch {
 	case pin == nil || f.Past:
 		return ""

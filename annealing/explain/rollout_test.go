@@ -18,7 +18,7 @@ func underRollout(at intent.Sequence, run *intent.Rollout, reports ...intent.Rep
 	}
 	f := facts("web/b", append(reports, own)...)
 	f.Members["web/b"] = intent.Member{Asset: "web/b", Effective: intent.Sum("new")}
-	f.Pins = []intent.Pin{{Asset: "web/b", Incarnation: intent.IncarnationID{Partition: "shop", Sequence: at}, Rank: intent.RankRollout, Revision: 1, Holder: intent.RolloutHolder("frontends"), Created: now}}
+	f.Pins = map[intent.AssetID][]intent.Pin{"web/b": {{Asset: "web/b", Incarnation: intent.IncarnationID{Partition: "shop", Sequence: at}, Rank: intent.RankRollout, Revision: 1, Holder: intent.RolloutHolder("frontends"), Created: now}}}
 	if run != nil {
 		run.Name, run.Run, run.To, run.Began = "frontends", 3, head, now.Add(-time.Hour)
 		f.Rollouts = map[string]intent.Rollout{"frontends": *run}
@@ -130,9 +130,9 @@ func TestARolloutIsFollowedOnce(t *testing.T) {
 	f := underRollout(3, waitsFor("stage rest waits for web/a", "web/a"))
 	f.Reports["web/a"] = intent.Report{Asset: "web/a", State: intent.StateInSync, Target: f.Reports["web/b"].Target, Effective: intent.Sum("old"), At: now}
 	f.Members["web/a"] = intent.Member{Asset: "web/a", Effective: intent.Sum("new")}
-	pin := f.Pins[0]
+	pin := f.Pins["web/b"][0]
 	pin.Asset = "web/a"
-	f.Pins = []intent.Pin{pin, f.Pins[0]}
+	f.Pins["web/a"] = []intent.Pin{pin}
 	answer := explain.Explain(f)
 	if !strings.Contains(answer.Summary, "stage rest waits for web/a") || answer.Root.Kind != "rollout" {
 		t.Errorf("%s: %+v", answer.Summary, answer.Root)

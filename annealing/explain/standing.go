@@ -52,7 +52,7 @@ func (f Facts) standing() Standing {
 	if !report.Target.IsZero() && !(is && s.By == "head" && member.Effective == report.Effective) {
 		s.Target = report.Target
 	}
-	if _, pin := intent.Target(f.Head, f.pinsOf(f.Asset), f.Now); pin != nil && pin.Waits() {
+	if _, pin := intent.Target(f.Head, f.Pins[f.Asset], f.Now); pin != nil && pin.Waits() {
 		s.Target, s.By = intent.IncarnationID{}, fmt.Sprintf("none yet: the rollout %s has not let it go on", pin.Rollout())
 	}
 	if s.Current == CurrentDiffers {

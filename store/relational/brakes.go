@@ -65,6 +65,15 @@ func (s *Store) Pins(ctx context.Context, partition intent.PartitionID) (pins []
 	return pins, err
 }
 
+// PinsOf lists the pins of one asset.
+func (s *Store) PinsOf(ctx context.Context, partition intent.PartitionID, asset intent.AssetID) (pins []intent.Pin, err error) {
+	err = s.read(ctx, fmt.Sprintf("listing the pins of %q of %q", asset, partition), func(q querier) error {
+		pins, err = scanPins(q, partition, asset)
+		return err
+	})
+	return pins, err
+}
+
 // scanPins lists the pins of an asset, or of all when it is empty.
 func scanPins(q querier, partition intent.PartitionID, asset intent.AssetID) (pins []intent.Pin, err error) {
 	text := "SELECT asset, pin_rank, seq, revision, holder, origin, reason, created, ends, governed FROM pin WHERE partition = $1"

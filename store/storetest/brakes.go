@@ -54,6 +54,13 @@ func pins(w *world) {
 	if diff := cmp.Diff([]intent.Pin{third, second}, list); diff != "" {
 		t.Errorf("pins are, the expired one too:\n%s", diff)
 	}
+	for asset, want := range map[intent.AssetID][]intent.Pin{"a": {third, second}, "b": nil} {
+		of, err := w.PinsOf(ctx, shop, asset)
+		w.must(err)
+		if diff := cmp.Diff(want, of); diff != "" {
+			t.Errorf("pins of %s are:\n%s", asset, diff)
+		}
+	}
 
 	for _, bad := range []intent.Pin{
 		{Asset: "a", Incarnation: at(9), Rank: intent.RankPerson},
