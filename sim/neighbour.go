@@ -104,7 +104,7 @@ func (l *Lab) lied() {
 		}
 	}
 	if count != l.lies {
-		l.lies, l.foreign = count, l.Now()
+		l.lies, l.foreign, l.lying = count, l.Now(), l.Now()
 		l.Monitor.Lied()
 	}
 }

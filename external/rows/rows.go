@@ -69,8 +69,9 @@ func Read(ctx context.Context, policy *external.Policy, q Query) (answer Answer,
 	}
 	defer reading.Rollback()
 	if ends, bounded := ctx.Deadline(); bounded && driver == "pgx" {
-		// Else it would go on when nobody waits any more.
-		left := strconv.FormatInt(max(1, time.Until(ends).Milliseconds()), 10)
+		// Else it would go on when nobody waits any more. It is whoever waits that says
+		// so first.
+		left := strconv.FormatInt(max(1, (time.Until(ends)+time.Second).Milliseconds()), 10)
 		if _, err := reading.ExecContext(ctx, "SELECT set_config('statement_timeout', $1, true)", left); err != nil {
 			return answer, unavailable(err)
 		}
