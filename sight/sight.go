@@ -4,6 +4,7 @@
 package sight
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -20,6 +21,23 @@ type Look struct {
 	Absent bool
 	// Waits is for what it waits first; empty: for nothing.
 	Waits intent.WaitingKind
+	// Ill is when it was seen last, with this content, not to be well: also between two
+	// questions to the board, which fills it in. Zero: it was not.
+	Ill time.Time
+}
+
+// Blind reports whether a look tells nothing of an asset: that its plugin or a check
+// is broken, or that nobody enforces it, is nothing that it has become.
+func (l Look) Blind() bool {
+	switch l.State {
+	case intent.StateInSync, intent.StatePushing:
+		return false
+	case intent.StateWaiting:
+		return slices.Contains([]intent.WaitingKind{
+			intent.WaitPlugin, intent.WaitPluginMissing, intent.WaitUnknown, intent.WaitTarget, intent.WaitStore,
+		}, l.Waits)
+	}
+	return true
 }
 
 // Board holds the last look at each asset that is watched. The zero value watches
@@ -60,7 +78,13 @@ func (b *Board) Saw(asset intent.AssetID, look Look) {
 	}
 	b.lock.Lock()
 	defer b.lock.Unlock()
-	if _, watched := b.looks[asset]; watched {
+	if before, watched := b.looks[asset]; watched {
+		switch {
+		case !look.Blind() && (look.State != intent.StateInSync || look.Health == intent.Unhealthy):
+			look.Ill = look.At
+		case before.Effective == look.Effective:
+			look.Ill = before.Ill
+		}
 		b.looks[asset] = look
 		b.count++
 	}

@@ -48,11 +48,14 @@ func seen(a *Asset, content intent.Digest, pin intent.Pin, rollout string, now t
 	}
 	o.Tells = o.Tells || look.Health == intent.Healthy || look.Health == intent.Unhealthy
 	switch {
-	case blind(look) || look.State == intent.StateInSync && !look.Absent && o.Tells && look.Health != intent.Healthy && look.Health != intent.Unhealthy:
+	case look.Blind() || look.State == intent.StateInSync && !look.Absent && o.Tells && look.Health != intent.Healthy && look.Health != intent.Unhealthy:
 		o.Seen = time.Time{} // Nobody knows how it is, neither well nor ill (S11).
 	case look.State == intent.StateInSync && look.Health == intent.Unhealthy:
 		o = ill(arrived(o, look.At), look.At, gap)
 	case look.State == intent.StateInSync:
+		if at := look.Ill; !o.Arrived.IsZero() && at.After(o.Arrived) && at.After(o.LastBad) && at.After(since) && !at.After(now) {
+			o = ill(o, at, gap) // It was mended before anybody asked.
+		}
 		o = well(arrived(o, look.At), look.At, gap)
 	case !o.Arrived.IsZero() || failing(look):
 		o = ill(o, look.At, gap)
@@ -62,20 +65,6 @@ func seen(a *Asset, content intent.Digest, pin intent.Pin, rollout string, now t
 		o.Ill = time.Time{} // What keeps it from getting there is not of itself.
 	}
 	return o
-}
-
-// blind reports whether a look tells nothing of an asset: that its plugin or a check
-// is broken, or that nobody enforces it, is nothing that it has become.
-func blind(look sight.Look) bool {
-	switch look.State {
-	case intent.StateInSync, intent.StatePushing:
-		return false
-	case intent.StateWaiting:
-		return slices.Contains([]intent.WaitingKind{
-			intent.WaitPlugin, intent.WaitPluginMissing, intent.WaitUnknown, intent.WaitTarget, intent.WaitStore,
-		}, look.Waits)
-	}
-	return true
 }
 
 // failing reports whether pushes of an asset fail of themselves. That its plugin or a

@@ -172,9 +172,16 @@ func TestSoak(t *testing.T) {
 		happens func(*play)
 		more    time.Duration
 	}{
-		"nobody looks":          {func(p *play) { p.unseen = true; p.wait(time.Minute); p.unseen = false }, 4 * time.Second},
-		"unhealthy once":        {func(p *play) { p.find(illness, "a"); p.wait(time.Second); p.find(healthy, "a") }, 5 * time.Second},
-		"out of sync once":      {func(p *play) { p.find(pushing, "a"); p.wait(time.Second); p.find(healthy, "a") }, 5 * time.Second},
+		"nobody looks":     {func(p *play) { p.unseen = true; p.wait(time.Minute); p.unseen = false }, 4 * time.Second},
+		"unhealthy once":   {func(p *play) { p.find(illness, "a"); p.wait(time.Second); p.find(healthy, "a") }, 5 * time.Second},
+		"out of sync once": {func(p *play) { p.find(pushing, "a"); p.wait(time.Second); p.find(healthy, "a") }, 5 * time.Second},
+		"out of sync unasked": {func(p *play) {
+			p.now = p.now.Add(time.Second)
+			look := p.looks["a"]
+			look.At, look.Ill = p.now, p.now.Add(-time.Millisecond)
+			p.looks["a"] = look
+			p.decide()
+		}, 4 * time.Second},
 		"health not told":       {func(p *play) { p.find(mute, "a"); p.wait(time.Minute); p.find(healthy, "a") }, 4 * time.Second},
 		"plugin broken":         {func(p *play) { p.find(broken, "a"); p.wait(time.Minute); p.find(healthy, "a") }, 4 * time.Second},
 		"an hour later at once": {func(p *play) { p.now = p.now.Add(time.Hour) }, 4 * time.Second},
