@@ -166,6 +166,14 @@ func (l *Lab) unsettled() (open []string) {
 	if err != nil {
 		open = append(open, err.Error())
 	}
+	// One that waits for a person may yet bring what head has changed back from.
+	runs, err := l.reading.Rollouts(l.ctx, l.partition, store.RolloutFilter{Open: true})
+	for _, run := range runs {
+		open = append(open, fmt.Sprintf("rollout %s, run %d, is %s: %s", run.Name, run.Run, run.State, run.Progress.Waits))
+	}
+	if err != nil {
+		open = append(open, err.Error())
+	}
 	return open
 }
 
