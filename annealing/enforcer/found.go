@@ -233,12 +233,18 @@ func (e *Enforcer) seen(a *asset, g *glance, now time.Time) {
 
 // stayedAway reports an asset that was seen gone, as its target asks, and of
 // which its plugin cannot tell any more: often what it was looked at through
-// went after it, as a balancer's process after the balancer. Nothing is to be
-// done; nobody relies on it, for nothing of it counts as seen now (S11).
+// went after it, as a balancer's process after the balancer. Its neighbours go
+// on as after one that was turned down and left intent: else what is to go after
+// it would wait for ever (L1). Nothing but its absence counts as known (S11).
 func (e *Enforcer) stayedAway(a *asset, g *glance, now time.Time) {
-	a.seen = 0
-	delete(e.standings, a)
+	at := e.lasting(g.difference.At, now)
+	a.seen = at.UnixNano()
+	away := *gone
+	away.at, away.effective, away.pinned = at, g.effective, a.pinned
+	e.standings[a] = &away
+	delete(e.wanted, a)
 	e.soothe(a, now)
+	e.wakeWaiters(a.id, false)
 	e.report(a, intent.Report{
 		State: intent.StateInSync, Target: g.target, Effective: g.effective, Absent: true,
 		PushNote: "seen gone before; its plugin cannot tell now: " + g.difference.Reason,

@@ -215,6 +215,43 @@ func TestWhatWentStaysAwayWhenNobodyCanTell(t *testing.T) {
 // TestWhatCameBackGivesItsClaimBackAgain: what was turned down and is there
 // again takes its claim to be removed, and gives it back when it is gone; a
 // process that begins in between knows that.
+// TestWhatGoesAfterWhatNobodyCanTellOf: a balancer's process goes after the
+// balancer, which nobody can look at from then on; the jobs behind it and what it
+// came after go too, also when the server starts anew meanwhile.
+func TestWhatGoesAfterWhatNobodyCanTellOf(t *testing.T) {
+	for _, restarted := range []bool{false, true} {
+		t.Run(fmt.Sprint("restarted ", restarted), func(t *testing.T) {
+			simulate(t, func(w *world) {
+				behind := []thing{job("proxy", 1, "1"), job("lb", 3, "1", comesAfter("proxy")), job("job", 3, "1", serves("lb"))}
+				w.publish(behind...)
+				w.inSync(behind...)
+				for at := range behind {
+					behind[at] = behind[at].down()
+				}
+				w.publish(behind...)
+				w.eventually("a plan is shown", func() bool { return !w.report("lb").PlanDigest.IsZero() })
+				w.approve("lb")
+				w.inSync(behind[1])
+				w.production.does("lb", behaviour{unknown: "connection refused"})
+				if restarted {
+					w.restart(func() {})
+				} else {
+					w.pass(10 * time.Minute) // Nothing that was seen before holds now.
+				}
+				for _, at := range []int{0, 2} {
+					id := behind[at].id
+					w.eventually(string(id)+" waits for its approval alone", func() bool {
+						waiting := w.report(id).Waiting
+						return len(waiting) == 1 && waiting[0].Kind == intent.WaitApproval
+					})
+					w.approve(id)
+					w.inSync(behind[at])
+				}
+			})
+		})
+	}
+}
+
 func TestWhatCameBackGivesItsClaimBackAgain(t *testing.T) {
 	for _, restarts := range []bool{false, true} {
 		simulate(t, func(w *world) {
