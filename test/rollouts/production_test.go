@@ -23,8 +23,8 @@ func cluster(i int) string { return fmt.Sprintf("c%d", i) }
 
 // frontend is a process as the system knows it.
 type frontend struct {
-	pid              int
-	cluster, version string
+	pid                     int
+	cluster, version, drain string
 }
 
 // frontends of a service that live now.
@@ -44,6 +44,9 @@ func frontends(service string) (found []frontend) {
 			if value, is := strings.CutPrefix(argument, "--cluster="); is {
 				f.cluster = value
 			}
+			if value, is := strings.CutPrefix(argument, "--drain="); is {
+				f.drain = value
+			}
 		}
 		if f.version != "" {
 			f.pid, _ = strconv.Atoi(filepath.Base(filepath.Dir(path)))
@@ -53,7 +56,8 @@ func frontends(service string) (found []frontend) {
 	return found
 }
 
-// watcher writes down when each cluster was first seen to run a version.
+// watcher writes down when each cluster was first seen to run a version, and with a
+// flag.
 type watcher struct {
 	mutex sync.Mutex
 	first map[string]map[string]time.Time
@@ -83,20 +87,22 @@ func (w *watcher) look(service string) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	for _, f := range found {
-		if w.first[f.version] == nil {
-			w.first[f.version] = map[string]time.Time{}
-		}
-		if w.first[f.version][f.cluster].IsZero() {
-			w.first[f.version][f.cluster] = at
+		for _, with := range []string{f.version, f.drain} {
+			if w.first[with] == nil {
+				w.first[with] = map[string]time.Time{}
+			}
+			if w.first[with][f.cluster].IsZero() {
+				w.first[with][f.cluster] = at
+			}
 		}
 	}
 }
 
-// ever are the clusters that a version ran in, with when each was first seen to.
-func (w *watcher) ever(version string) map[string]time.Time {
+// ever are the clusters that a version or flag ran in, with when each was first seen to.
+func (w *watcher) ever(with string) map[string]time.Time {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
-	return maps.Clone(w.first[version])
+	return maps.Clone(w.first[with])
 }
 
 // exposed fails the test when a version ran anywhere else than in some clusters.
@@ -108,12 +114,12 @@ func (w *watcher) exposed(t *testing.T, version string, in ...string) {
 }
 
 // runs says what is missing for each cluster to have one process, of the version that
-// is wanted there.
-func runs(service string, wanted func(cluster string) string) string {
+// is wanted there and with the flag.
+func runs(service, drain string, wanted func(cluster string) string) string {
 	count := map[string]int{}
 	for _, f := range frontends(service) {
-		if want := wanted(f.cluster); f.version != want {
-			return fmt.Sprintf("%s runs %s, not %s", f.cluster, f.version, want)
+		if want := wanted(f.cluster); f.version != want || f.drain != drain {
+			return fmt.Sprintf("%s runs %s with %s, not %s with %s", f.cluster, f.version, f.drain, want, drain)
 		}
 		count[f.cluster]++
 	}

@@ -26,6 +26,7 @@ func TestRollouts(t *testing.T) {
 		{"a release with errors is stopped at the canary", failing},
 		{"a slow leak is found below its limit", leaking},
 		{"without Prometheus a release is neither good nor bad", blind},
+		{"a release and a flag of the same jobs go their own ways", together},
 	} {
 		t.Run(part.what, func(t *testing.T) {
 			now := *w
@@ -58,7 +59,7 @@ func good(w *world) {
 		return ""
 	})
 	w.server.end(syscall.SIGKILL)
-	if missing := runs(w.service, func(of string) string {
+	if missing := runs(w.service, w.drain, func(of string) string {
 		if of < cluster(3) {
 			return "v2"
 		}
@@ -167,6 +168,54 @@ func blind(w *world) {
 	w.watch()
 	w.becomes(number-1, "done")
 	w.runs("v5", "v5")
+	w.suffered(0)
+}
+
+// together: while a flag soaks in its canary, a release begins in its own. Both reach
+// all ten clusters, each by its stages, and then the flag is taken back alone.
+func together(w *world) {
+	before := w.drain
+	w.drain = "300ms"
+	w.orders("rollout", "start", "flags", "--to", w.drain, "--reason", "users are patient")
+	w.follow("the flag is where it begins", func(*apipb.RolloutRun) string {
+		if ran := w.watcher.ever(w.drain); len(ran) == 0 {
+			return "it is nowhere"
+		}
+		return ""
+	})
+	w.release("v6")
+	w.follow("both go on at once", func(release *apipb.RolloutRun) string {
+		flag := w.runOf("flags")
+		if ran := w.watcher.ever("v6"); len(ran) == 0 || release.State != "running" || flag.State != "running" {
+			return fmt.Sprintf("v6 is in %v, its run is %s, and the flag's is %s", ran, release.State, flag.State)
+		}
+		return ""
+	})
+	w.watcher.exposed(w.T, "v6", "c0")
+	w.watcher.exposed(w.T, w.drain, "c9")
+	w.runs("v6", "v6")
+	var flag *apipb.RolloutRun
+	release := w.follow("both are done", func(release *apipb.RolloutRun) string {
+		if flag = w.runOf("flags"); release.State != "done" || flag.State != "done" {
+			return fmt.Sprintf("the release is %s, and the flag %s", release.State, flag.State)
+		}
+		return ""
+	})
+	const soak = 5 * time.Second
+	for i := range clusters - 1 {
+		if ran, ended := w.watcher.ever(w.drain)[cluster(i)], stage(flag, "canary").Ended.AsTime(); ran.Before(ended) {
+			w.Errorf("%s ran with the flag at %s, and its canary was done at %s", cluster(i), ran, ended)
+		}
+	}
+	for of, after := range map[string]string{"c1": "c0", "c2": "c0", "c3": "c1", "c9": "c1"} {
+		if ran := w.watcher.ever("v6"); ran[of].Sub(ran[after]) < soak {
+			w.Errorf("%s ran v6 at %s, and %s, which soaks for %s before, at %s", of, ran[of], after, soak, ran[after])
+		}
+	}
+	w.Logf("the flag: %s; the release: %s", lastEvent(flag), lastEvent(release))
+	w.drain = before
+	w.orders("rollout", "rollback", "flags", "--reason", "users are not")
+	w.runs("v6", "v6")
 	w.suffered(0)
 }
 

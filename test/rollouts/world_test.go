@@ -29,6 +29,8 @@ type world struct {
 	server, prometheus *program
 	users              *users
 	watcher            *watcher
+	// drain is the flag that all clusters are to run with.
+	drain string
 }
 
 // definition of the partition. The rollouts are added when the first version runs.
@@ -38,14 +40,16 @@ mode: enforce
 sources:
   service: {dir: ., files: [service.yaml]}
   shared: {dir: ., files: [cluster.star]}
+  knobs: {document: knobs}
 generate:
-  web: {starlark: web.star, from: [service, shared]}
+  web: {starlark: web.star, from: [service, shared, knobs]}
 plugins:
   Job: {run: lehr-process}
 `
 
 // rollout of the frontends: one cluster, then two, then the rest, each judged beside the
-// clusters that have not changed. A limit on latencies is told beside it.
+// clusters that have not changed. A limit on latencies is told beside it. A flag of the
+// same jobs has stages of its own.
 const rollout = `rollouts:
   frontends:
     select: type == "Job"
@@ -54,6 +58,12 @@ const rollout = `rollouts:
       - {name: two, scopes: [c1, c2], soak: 5s}
       - {name: rest, rest: true, soak: 5s}
     validate: [users]
+  flags:
+    select: type == "Job"
+    by: {document: knobs, field: "/clusters/{scope.cluster}/drain"}
+    stages:
+      - {name: canary, scopes: [c9], soak: 12s}
+      - {name: rest, rest: true, soak: 2s}
 validations:
   users:
     warm_up: 2s
@@ -88,7 +98,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	need(t, "prometheus")
 	startReaper(t)
-	w := &world{T: t, whole: t, folder: t.TempDir(), programs: t.TempDir(), service: serviceOf(os.Getpid())}
+	w := &world{T: t, whole: t, folder: t.TempDir(), programs: t.TempDir(), service: serviceOf(os.Getpid()), drain: "400ms"}
 	build(t, w.programs)
 	w.port = freePorts(t, clusters+1)
 	w.watching = w.port + clusters
@@ -108,12 +118,19 @@ func newWorld(t *testing.T) *world {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.write(name, string(content))
+		w.write(name, strings.Replace(string(content), "in service.args]", "in service.args] + flags(cluster.name)", 1))
 	}
+	w.add("web.star", flags)
 	w.write("lehr.yaml", definition)
 	w.release("v1")
 	w.watch()
 	w.serve()
+	knobs := "clusters:\n"
+	for i := range clusters {
+		knobs += fmt.Sprintf("  %s: {drain: %s}\n", cluster(i), w.drain)
+	}
+	w.write("knobs.yaml", knobs)
+	w.orders("document", "create", "knobs", "--file", "knobs.yaml", "--reason", "to begin with")
 	w.runs("v1", "v1")
 	w.users, w.watcher = startUsers(t, w.port), watch(t, w.service)
 	w.write("lehr.yaml", definition+rollout)
@@ -124,6 +141,12 @@ func newWorld(t *testing.T) *world {
 	})
 	return w
 }
+
+// flags of a cluster are from a document, which a rollout edits.
+const flags = `
+def flags(cluster):
+    return ["--drain=" + json("knobs/knobs.json")["clusters"][cluster]["drain"]]
+`
 
 // write replaces a file at once, as editors do.
 func (w *world) write(name, content string) {
@@ -137,10 +160,20 @@ func (w *world) write(name, content string) {
 	}
 }
 
+// add writes to a file's end.
+func (w *world) add(name, more string) {
+	w.Helper()
+	content, err := os.ReadFile(filepath.Join(w.folder, name))
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.write(name, string(content)+more)
+}
+
 // release says which version is to run everywhere, and how it misbehaves.
 func (w *world) release(version string, more ...string) {
 	w.Helper()
-	arguments := append([]string{"--port={port}", "--version={version}", "--cluster={cluster}", "--drain=400ms"}, more...)
+	arguments := append([]string{"--port={port}", "--version={version}", "--cluster={cluster}"}, more...)
 	var b strings.Builder
 	fmt.Fprintf(&b, "service: %s\nbinary: %s\nargs: [\"%s\"]\nversion: %s\nclusters:\n", w.service, filepath.Join(w.programs, "frontend"), strings.Join(arguments, `", "`), version)
 	for i := range clusters {
@@ -193,11 +226,19 @@ func (w *world) says(arguments ...string) string {
 	return string(output)
 }
 
+// orders something that must be taken.
+func (w *world) orders(arguments ...string) {
+	w.Helper()
+	if output, err := w.command(arguments...).CombinedOutput(); err != nil {
+		w.Fatalf("lehr %s: %v: %s", strings.Join(arguments, " "), err, output)
+	}
+}
+
 // runs waits until all clusters run a version, but the canary another.
 func (w *world) runs(version, canary string) {
 	w.Helper()
 	eventually(w.T, "the clusters run "+version+", and the canary "+canary, func() string {
-		missing := runs(w.service, func(of string) string {
+		missing := runs(w.service, w.drain, func(of string) string {
 			if of == cluster(0) {
 				return canary
 			}
@@ -210,10 +251,15 @@ func (w *world) runs(version, canary string) {
 	})
 }
 
-// run of the rollout, as it is now.
+// run of the releases' rollout, as it is now.
 func (w *world) run() *apipb.RolloutRun {
 	w.Helper()
-	output, err := w.command("rollout", "status", "frontends", "-o", "json").Output()
+	return w.runOf("frontends")
+}
+
+func (w *world) runOf(rollout string) *apipb.RolloutRun {
+	w.Helper()
+	output, err := w.command("rollout", "status", rollout, "-o", "json").Output()
 	if err != nil {
 		return &apipb.RolloutRun{} // The server may not know it yet.
 	}
