@@ -105,6 +105,36 @@ func TestATargetThatIsBusyIsLetBe(t *testing.T) {
 	}
 }
 
+// TestATargetIsBusyForWhatCameMeanwhileToo: other content that came while it was looked
+// at makes no target less busy.
+func TestATargetIsBusyForWhatCameMeanwhileToo(t *testing.T) {
+	simulate(t, func(w *world) {
+		var told asks
+		w.publish(web)
+		w.inSync(web)
+		var first sync.Once
+		w.production.does("web", behaviour{says: func(d *intent.Difference) {
+			told.note()
+			first.Do(func() {
+				*d = intent.Difference{Asset: d.Asset, Incarnation: d.Incarnation, At: d.At, Reason: "429", RetryAfter: time.Minute}
+			})
+		}})
+		w.production.mu.Lock()
+		w.production.slow = 2 * time.Second
+		w.production.mu.Unlock()
+		w.publish(thing{id: "web", word: "v8"})
+		w.pass(time.Second) // It is looked at.
+		w.publish(thing{id: "web", word: "v9"})
+		w.waitsOn("web", intent.WaitBackoff)
+		busy := time.Now()
+		w.pass(2 * time.Minute)
+		if next := told.after(busy); next.Sub(busy) < 50*time.Second {
+			t.Errorf("it is looked at again %s after it was busy for a minute", next.Sub(busy))
+		}
+		w.inSync(thing{id: "web", word: "v9"})
+	})
+}
+
 // A person who knows better is heard.
 func TestARetryOfAPersonEndsBusy(t *testing.T) {
 	simulate(t, func(w *world) {

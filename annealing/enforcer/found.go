@@ -63,6 +63,9 @@ func (e *Enforcer) take(ctx context.Context, s *served, g *glance, err error, si
 		e.soon(a, loop.Fresh)
 	}
 	switch {
+	case err == nil && moved && !a.open() && g.difference.Outcome == intent.Unknown && g.difference.RetryAfter > 0:
+		e.trouble(a).failures++
+		e.makeWay(a, g.difference.RetryAfter, g.difference.Reason, now) // Whatever the target is by now.
 	case moved || a.open():
 	case err != nil:
 		e.unseen(a, s, g, err, size, now)

@@ -11,14 +11,14 @@ var rollouts = []Mutant{
 		Why:    "What a rollout keeps back follows head.",
 	},
 	{
-		Name: "soak-by-the-clock", File: "strategist/conduct/observe.go",
+		Name: "soak-by-the-clock", Calm: true, File: "strategist/conduct/observe.go",
 		Old:    `&& passed > 0 && passed <= gap {`,
 		New:    `&& passed > 0 && (passed <= gap || mutant.On("soak-by-the-clock")) {`,
 		Breaks: "S19 S20",
 		Why:    "What nobody saw counts as healthy: a clock that jumps, or a server that was down, ends a soak.",
 	},
 	{
-		Name: "soak-not-anew", File: "intent/rollout.go",
+		Name: "soak-not-anew", Calm: true, File: "intent/rollout.go",
 		Old:    `o.LastBad, o.Healthy, o.Seen = at, 0, time.Time{}`,
 		New:    "healthy := o.Healthy\n\to.LastBad, o.Healthy, o.Seen = at, 0, time.Time{}\n\tif mutant.On(\"soak-not-anew\") {\n\t\to.Healthy = healthy\n\t}",
 		Breaks: "S19 S20",
@@ -39,7 +39,7 @@ var rollouts = []Mutant{
 		Why:    "What makes its assets ill stays.",
 	},
 	{
-		Name: "broken-is-good", File: "strategist/conduct/run.go",
+		Name: "broken-is-good", Calm: true, File: "strategist/conduct/run.go",
 		Old:    `case d.Verdicts[at].Result != "good":`,
 		New:    `case d.Verdicts[at].Result != "good" && !(d.Verdicts[at].Result == "broken" && mutant.On("broken-is-good")):`,
 		Breaks: "S19",

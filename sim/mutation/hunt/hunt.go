@@ -174,7 +174,9 @@ func short(text string) string {
 // one defect, by the seed that is known first, if that is wanted.
 func (h hunt) one(ctx context.Context, m mutation.Mutant) (found, error) {
 	r := h.runner
-	r.replicas = m.Replicas
+	if r.replicas = m.Replicas; m.Calm {
+		r.hours, r.density = calmHours, calmDensity
+	}
 	if seed, is := mutation.KnownSeed(m.Name); is && h.known {
 		r.seed = seed
 	}

@@ -20,6 +20,10 @@ const runHours = 2
 // runs, for the defects are in what overlaps.
 const runDensity = 120
 
+// calmHours and calmDensity are the length and density of the campaign's runs, for
+// defects that show when much is let alone for minutes.
+const calmHours, calmDensity = 8, 4
+
 // runner runs seeds in this process, with the defects that its environment
 // switches on.
 type runner struct {
