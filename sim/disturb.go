@@ -108,6 +108,8 @@ const (
 	RolloutOrder  Kind = "an order to a rollout"
 	RolloutEdited Kind = "a rollout is edited"
 	RolloutSource Kind = "what validations ask is in trouble"
+	RolloutSoak   Kind = "something happens in the middle of a soak"
+	RolloutNew    Kind = "an asset comes or goes"
 )
 
 const pluginKind = "plugin: "
@@ -270,6 +272,8 @@ func (l *Lab) draw(r *rand.Rand, number int, at time.Duration, kind Kind) Distur
 		d.Then, d.Point = atPoint[r.IntN(len(atPoint))], atPoints[r.IntN(len(atPoints))]
 		d.Plugins = d.Point == "effect"
 		d.Length, d.Skip = min(short, 12*time.Second), r.IntN(3)
+	case RolloutSoak:
+		d.Then = duringSoak[r.IntN(len(duringSoak))]
 	case PersonStop, PersonHold, PersonPin, RolloutPin, SourceFails, SourceOld, SourceTorn, SourceGone, SourceEmpty, StoreRots, StoreFull:
 		const brief = 4 * time.Minute
 		d.Length = min(d.Length, brief)

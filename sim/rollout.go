@@ -60,9 +60,12 @@ func (c *Course) definition() string {
 	return text
 }
 
+// Rolls reports whether runs of a seed have a rollout.
+func Rolls(seed uint64) bool { return seed%9 == 3 }
+
 // rolls reports whether this run has a rollout.
 func (l *Lab) rolls() bool {
-	return l.options.Definition == "" && l.options.Seed%9 == 3
+	return l.options.Definition == "" && Rolls(l.options.Seed)
 }
 
 // govern puts the records of the first intent under a rollout, and more of them.
@@ -80,7 +83,7 @@ func (l *Lab) govern() {
 func someCourse(r *rand.Rand) *Course {
 	return &Course{
 		Shape: r.IntN(len(shapes)), Soak: time.Duration(1+r.IntN(3)) * time.Minute, Stop: r.IntN(4) == 0,
-		Newer: []string{"supersedes", "supersedes", "queues", "held"}[r.IntN(4)], Asks: r.IntN(2) == 0,
+		Newer: []string{"supersedes", "supersedes", "queues", "held"}[r.IntN(4)], Asks: r.IntN(4) > 0,
 	}
 }
 
@@ -100,7 +103,7 @@ func (l *Lab) restsWithin() time.Duration {
 }
 
 // rolloutKinds are disturbances of runs with a rollout.
-var rolloutKinds = []weighed{{RolloutNews, 14}, {RolloutBad, 10}, {RolloutOrder, 12}, {RolloutEdited, 3}, {RolloutSource, 5}}
+var rolloutKinds = []weighed{{RolloutNews, 14}, {RolloutBad, 10}, {RolloutOrder, 12}, {RolloutEdited, 3}, {RolloutSource, 2}, {RolloutSoak, 12}}
 
 // Texts of what makes ill after a while, and of what only a validation finds bad.
 const illText, worseText = "ill-", "worse-"
@@ -155,6 +158,92 @@ func (l *Lab) rolloutNews(d Disturbance, r *rand.Rand) {
 	l.soonApproved(d)
 }
 
+// soakTime is longer than a soak.
+const soakTime = 4 * time.Minute
+
+// duringSoak is what happens in the middle of a soak.
+var duringSoak = []Kind{Drift, Sick, ClockJump, RolloutSource, RolloutSource, RolloutNew, Restart}
+
+// rolloutSoak brings something new, and has something happen while it soaks.
+func (l *Lab) rolloutSoak(d Disturbance, r *rand.Rand) {
+	l.rolloutNews(Disturbance{Number: d.Number, At: d.At, Kind: RolloutNews, Seed: d.Seed}, r)
+	l.people.Go("somebody waits for a soak", func() {
+		const most = 15 * time.Minute
+		for end := l.Now().Add(most); l.Now().Before(end); {
+			if l.people.Wait(l.ctx, 5*time.Second, nil) != nil || l.healing {
+				return
+			}
+			if under := l.soaking(); len(under) > 0 {
+				if l.people.Wait(l.ctx, time.Duration(10+r.IntN(40))*time.Second, nil) == nil && !l.healing {
+					l.duringSoak(d, under[r.IntN(len(under))])
+				}
+				return
+			}
+		}
+	})
+}
+
+// soaking are the resources that a run has let go on, in a stage that is not done.
+func (l *Lab) soaking() (under []intent.ResourceKey) {
+	runs, err := l.reading.Rollouts(l.ctx, l.partition, store.RolloutFilter{Open: true})
+	if err != nil || len(runs) == 0 || runs[0].State != intent.RolloutRunning ||
+		!slices.ContainsFunc(runs[0].Progress.Stages, func(s intent.StageProgress) bool { return s.Selected > s.Done }) {
+		return nil
+	}
+	for _, m := range l.headMembers() {
+		pins, err := l.reading.PinsOf(l.ctx, l.partition, m.Asset)
+		if err != nil || !slices.ContainsFunc(pins, func(p intent.Pin) bool { return p.Rank == intent.RankRollout && p.Incarnation == runs[0].To }) {
+			continue
+		}
+		if report, err := l.reading.Report(l.ctx, l.partition, m.Asset); err == nil && report.State == intent.StateInSync && report.ResourceKey != "" {
+			under = append(under, report.ResourceKey)
+		}
+	}
+	return under
+}
+
+// duringSoak does what is to happen to what soaks, or to who looks at it.
+func (l *Lab) duringSoak(d Disturbance, of intent.ResourceKey) {
+	l.mark("rollout: in the middle of a soak: " + string(d.Then))
+	d.Kind, d.Then = d.Then, ""
+	switch d.Kind {
+	case Drift:
+		l.note(d.Kind, "production")
+		l.tell("%s: %s", d, of)
+		l.World.Drift(of, d.Seed)
+	case Sick:
+		const brief = rolloutPatience * 2 / 3 // Longer than may go unseen.
+		l.note(d.Kind, "production")
+		l.tell("%s: %s", d, of)
+		l.World.Sick(of, true)
+		l.after(brief, func() { l.World.Sick(of, false) })
+	case RolloutNew:
+		l.rolloutNew(d)
+	case RolloutSource:
+		d.Length = soakTime // Until validations are asked.
+		l.strike(d)
+	case ClockJump:
+		d.Length = soakTime
+		l.setClock(d, func(replica *Replica) { replica.Jump(time.Hour) })
+	default:
+		l.strike(d)
+	}
+}
+
+// rolloutNew adds something that the rollout governs, or takes it away again.
+func (l *Lab) rolloutNew(d Disturbance) {
+	next := l.good.clone()
+	const id = "record/r9"
+	before := len(next.Things)
+	next.Things = slices.DeleteFunc(next.Things, func(t Thing) bool { return t.ID == id })
+	what := id + " is gone"
+	if len(next.Things) == before {
+		next.Things, what = append(next.Things, Thing{ID: id, Kind: "command", Name: id, Text: "r", Scope: "b"}), id+" is new"
+	}
+	l.note(d.Kind, "sources")
+	l.save(d.Number, next, what)
+}
+
 // rolloutEdited changes how the rollout goes, or drops it.
 func (l *Lab) rolloutEdited(d Disturbance, r *rand.Rand) {
 	next := l.good.clone()
@@ -169,7 +258,7 @@ func (l *Lab) rolloutEdited(d Disturbance, r *rand.Rand) {
 // rolloutSource has validations be answered otherwise for a while.
 func (l *Lab) rolloutSource(d Disturbance, r *rand.Rand) {
 	l.note(d.Kind, "validation")
-	l.unclear = []string{"inconclusive", "broken", "absent", "waiting"}[r.IntN(4)]
+	l.unclear = []string{"inconclusive", "broken", "broken", "absent", "waiting"}[r.IntN(5)]
 	l.unclearUntil = l.Now().Add(min(d.Length+30*time.Second, 5*time.Minute))
 	l.tell("%s: %s", d, l.unclear)
 }

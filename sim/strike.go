@@ -56,7 +56,7 @@ func init() {
 		CutOff: (*Lab).cutOff, Orphan: (*Lab).orphan, Returning: (*Lab).returning, Heir: (*Lab).heir, Undermine: (*Lab).undermine,
 		Cross: (*Lab).cross, Loosen: (*Lab).loosen, Curt: (*Lab).curt, Abandon: (*Lab).abandon,
 		LeaderDies: (*Lab).strikeFleet, LeaderSleeps: (*Lab).strikeFleet, Unreachable: (*Lab).strikeFleet, Rolling: (*Lab).strikeFleet,
-		RolloutNews: (*Lab).rolloutNews, RolloutBad: (*Lab).rolloutNews, RolloutOrder: (*Lab).person, RolloutEdited: (*Lab).rolloutEdited, RolloutSource: (*Lab).rolloutSource,
+		RolloutNews: (*Lab).rolloutNews, RolloutBad: (*Lab).rolloutNews, RolloutOrder: (*Lab).person, RolloutEdited: (*Lab).rolloutEdited, RolloutSource: (*Lab).rolloutSource, RolloutSoak: (*Lab).rolloutSoak,
 		CutShort: (*Lab).cutShort, Undone: (*Lab).undone, Overdue: (*Lab).overdue,
 	}
 }
@@ -98,6 +98,26 @@ func (l *Lab) restart(d Disturbance, _ *rand.Rand) {
 }
 
 func (l *Lab) clock(d Disturbance, r *rand.Rand) {
+	l.setClock(d, func(replica *Replica) {
+		switch d.Kind {
+		case ClockJump:
+			by := []time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour, 365 * 24 * time.Hour}[r.IntN(5)]
+			if r.IntN(2) == 0 {
+				by = -by
+			}
+			replica.Jump(by)
+		case ClockRate:
+			replica.Rate(0.98 + 0.04*r.Float64())
+			replica.Drift(0.98 + 0.04*r.Float64())
+		case ClockFreeze:
+			replica.Rate(0)
+		}
+	})
+}
+
+// setClock lets the clock of the process that acts be wrong, for as long as the
+// disturbance.
+func (l *Lab) setClock(d Disturbance, set func(*Replica)) {
 	replica := l.replica()
 	if replica == nil {
 		return
@@ -105,19 +125,7 @@ func (l *Lab) clock(d Disturbance, r *rand.Rand) {
 	l.note(d.Kind, "any")
 	l.tell("%s of %s", d, replica.Name())
 	l.moveClock()
-	switch d.Kind {
-	case ClockJump:
-		by := []time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour, 365 * 24 * time.Hour}[r.IntN(5)]
-		if r.IntN(2) == 0 {
-			by = -by
-		}
-		replica.Jump(by)
-	case ClockRate:
-		replica.Rate(0.98 + 0.04*r.Float64())
-		replica.Drift(0.98 + 0.04*r.Float64())
-	case ClockFreeze:
-		replica.Rate(0)
-	}
+	set(replica)
 	l.wrongUntil = later(l.wrongUntil, l.Now().Add(d.Length))
 	l.after(d.Length, func() {
 		replica.Correct()

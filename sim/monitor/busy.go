@@ -15,6 +15,9 @@ type crowd struct {
 	asked time.Duration
 	epoch uint64
 	kind  intent.TypeName
+	// by is through whom: another process, which does not know that it lost the lease,
+	// or has only just got it, was not told.
+	by int
 	// void: Lehr may know nothing of it any more.
 	void bool
 }
@@ -25,10 +28,10 @@ const longestPause = 5 * time.Minute
 func (c crowd) until() time.Time { return c.told.Add(min(c.asked, longestPause)) }
 
 // busy takes up that a plugin asked to let an asset's target be.
-func (m *Monitor) busy(asset intent.AssetID, asked time.Duration) {
+func (m *Monitor) busy(asset intent.AssetID, asked time.Duration, by int) {
 	if asked > 0 {
 		now := m.options.Now()
-		m.crowds[asset] = crowd{told: now, asked: asked, epoch: m.epoch, kind: m.kindOf(asset), void: now.Sub(m.retried[asset]) < longestPause}
+		m.crowds[asset] = crowd{told: now, asked: asked, epoch: m.epoch, kind: m.kindOf(asset), by: by, void: now.Sub(m.retried[asset]) < longestPause}
 	}
 }
 
@@ -39,9 +42,9 @@ func (m *Monitor) kindOf(asset intent.AssetID) intent.TypeName {
 
 // letBe: what is too busy is neither looked at nor pushed (L10), by whoever was
 // told, whatever its intent becomes.
-func (m *Monitor) letBe(asset intent.AssetID, what string) {
+func (m *Monitor) letBe(asset intent.AssetID, what string, by int) {
 	c, told := m.crowds[asset]
-	if !told || c.void || m.options.Lenient.ClockFaults || c.epoch != m.epoch || c.kind != m.kindOf(asset) {
+	if !told || c.void || c.by != by || m.options.Lenient.ClockFaults || c.epoch != m.epoch || c.kind != m.kindOf(asset) {
 		return
 	}
 	left := c.until().Sub(m.options.Now())
@@ -88,10 +91,10 @@ func (m *Monitor) crowded(asset intent.AssetID, until time.Time) bool {
 
 // Push passes the push on, and hears whether its target is too busy.
 func (w watched) Push(ctx context.Context, push plugin.Push) plugin.PushResult {
-	w.monitor.letBe(push.Asset, "pushed")
+	w.monitor.letBe(push.Asset, "pushed", w.number)
 	result := w.Plugin.Push(ctx, push)
 	if result.Ending == plugin.Failed {
-		w.monitor.busy(push.Asset, result.RetryAfter)
+		w.monitor.busy(push.Asset, result.RetryAfter, w.number)
 	}
 	return result
 }

@@ -48,31 +48,33 @@ var tooOften = []breach{
 		func(r *run) { r.ClockMoved(); r.pass(memory); r.backsOff(time.Minute) },
 		func(r *run) { r.ClockMoved(); r.backsOff(time.Minute) }},
 	{"L3", "to which it never was",
-		func(r *run) { r.busy("a", time.Minute); r.backsOff(2 * time.Minute) },
-		func(r *run) { r.busy("a", time.Minute); r.backsOff(66 * time.Second) }},
+		func(r *run) { r.busy("a", time.Minute, 1); r.backsOff(2 * time.Minute) },
+		func(r *run) { r.busy("a", time.Minute, 1); r.backsOff(66 * time.Second) }},
 	{"L10", "its target is too busy",
 		func(r *run) {
-			r.busy("a", time.Minute)
+			r.busy("a", time.Minute, 1)
 			r.publish(job("a", "2"))
 			r.pass(59 * time.Second)
-			r.letBe("a", "looked at")
+			r.letBe("a", "looked at", 1)
 		},
-		func(r *run) { r.busy("a", time.Minute); r.pass(time.Minute); r.letBe("a", "looked at") }},
+		func(r *run) { r.busy("a", time.Minute, 1); r.pass(time.Minute); r.letBe("a", "looked at", 1) }},
 	{"L10", "its target is too busy",
-		func(r *run) { r.busy("a", time.Hour); r.pass(longestPause - time.Second); r.letBe("a", "pushed") },
+		func(r *run) { r.busy("a", time.Hour, 1); r.pass(longestPause - time.Second); r.letBe("a", "pushed", 1) },
 		func(r *run) {
-			r.busy("a", time.Minute)
+			r.busy("a", time.Minute, 1)
 			r.Retried("a")
-			r.letBe("a", "looked at")
-			r.busy("a", time.Minute) // The person may have been heard only now.
-			r.letBe("a", "looked at")
+			r.letBe("a", "looked at", 1)
+			r.busy("a", time.Minute, 1) // The person may have been heard only now.
+			r.letBe("a", "looked at", 1)
 			r.pass(longestPause)
-			r.busy("a", time.Minute)
+			r.busy("a", time.Minute, 1)
 			r.Forgot()
-			r.letBe("a", "looked at")
-			r.busy("a", time.Minute)
+			r.letBe("a", "looked at", 1)
+			r.busy("a", time.Minute, 1)
 			r.acquire("south")
-			r.letBe("a", "looked at")
+			r.letBe("a", "looked at", 1)
+			r.busy("a", time.Minute, 1)
+			r.letBe("a", "looked at", 2) // Another process was not told.
 		}},
 }
 

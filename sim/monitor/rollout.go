@@ -154,6 +154,9 @@ func (m *Monitor) readJudged() {
 			m.rolling.bad[of] = true
 			continue
 		}
+		if m.rolling.forgiven {
+			delete(m.rolling.bad, of) // What is forgiven may be found good at once.
+		}
 		m.hold(!m.rolling.bad[of], "S20", "content %s of %s is found good, and it was judged bad", of.effective.Short(), of.asset)
 		if least, known := m.leastSoak(of.asset); known {
 			least = m.lenient(least, m.options.Now().Add(-least))

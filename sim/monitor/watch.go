@@ -80,13 +80,13 @@ type watchedAlone struct {
 // Diff passes the call on, and its answers to the monitor.
 func (w watched) Diff(ctx context.Context, id intent.IncarnationID, assets []intent.AssetID) ([]intent.Difference, error) {
 	for _, asset := range assets {
-		w.monitor.letBe(asset, "looked at")
+		w.monitor.letBe(asset, "looked at", w.number)
 	}
 	differences, err := w.Plugin.Diff(ctx, id, assets)
 	w.monitor.looked(assets, err != nil)
 	answers := map[intent.AssetID]Diff{}
 	for _, d := range differences {
-		w.monitor.busy(d.Asset, d.RetryAfter)
+		w.monitor.busy(d.Asset, d.RetryAfter, w.number)
 		answers[d.Asset] = Diff{Outcome: d.Outcome, Action: d.Plan.Action, Plan: d.Plan.Digest()}
 	}
 	for _, asset := range assets {

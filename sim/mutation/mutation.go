@@ -28,8 +28,8 @@ type Mutant struct {
 	Why string
 	// Replicas share the store in the runs that must find it; 0: none do.
 	Replicas int
-	// Calm: it shows where little else goes wrong for as long as a soak lasts, and is
-	// looked for in runs that are.
+	// Calm: it shows where little else goes wrong for as long as a rollout's soak lasts,
+	// and is looked for in such runs.
 	Calm bool
 	// Equivalent says what else holds when this one is on alone; empty: a run
 	// must find it. Defences pair it with what hides it.

@@ -175,7 +175,7 @@ func short(text string) string {
 func (h hunt) one(ctx context.Context, m mutation.Mutant) (found, error) {
 	r := h.runner
 	if r.replicas = m.Replicas; m.Calm {
-		r.hours, r.density = calmHours, calmDensity
+		r.hours, r.density, r.rolls = calmHours, calmDensity, true
 	}
 	if seed, is := mutation.KnownSeed(m.Name); is && h.known {
 		r.seed = seed
