@@ -1,7 +1,7 @@
 // Package rollouts lets a real server roll releases of the example's frontend out to ten
 // clusters of real processes, while users search and a real Prometheus reads what the
 // frontends say of themselves: good ones, ones that fail or become slow, without
-// Prometheus for a while, and without the server. It judges by production: by what users
+// Prometheus for a while, without the server, and beside a flag of the same jobs. It judges by production: by what users
 // get, and by the processes that run. Nothing imports it.
 package rollouts
 
