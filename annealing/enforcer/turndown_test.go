@@ -212,9 +212,6 @@ func TestWhatWentStaysAwayWhenNobodyCanTell(t *testing.T) {
 	})
 }
 
-// TestWhatCameBackGivesItsClaimBackAgain: what was turned down and is there
-// again takes its claim to be removed, and gives it back when it is gone; a
-// process that begins in between knows that.
 // TestWhatGoesAfterWhatNobodyCanTellOf: a balancer's process goes after the
 // balancer, which nobody can look at from then on; the jobs behind it and what it
 // came after go too, also when the server starts anew meanwhile.
@@ -252,6 +249,9 @@ func TestWhatGoesAfterWhatNobodyCanTellOf(t *testing.T) {
 	}
 }
 
+// TestWhatCameBackGivesItsClaimBackAgain: what was turned down and is there
+// again takes its claim to be removed, and gives it back when it is gone; a
+// process that begins in between knows that.
 func TestWhatCameBackGivesItsClaimBackAgain(t *testing.T) {
 	for _, restarts := range []bool{false, true} {
 		simulate(t, func(w *world) {
