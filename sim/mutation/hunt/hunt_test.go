@@ -46,7 +46,7 @@ func TestMutantsAreCaught(t *testing.T) {
 			slots <- struct{}{}
 			defer func() { <-slots }()
 			r := h
-			r.budget = quickBudget
+			r.budget, r.known = quickBudget, true
 			m, _ := mutation.Find(c.Mutant)
 			f, err := r.one(t.Context(), m)
 			if err != nil || !f.caught() {
