@@ -67,6 +67,28 @@ func (l *look) seenOf(all []sides) time.Duration {
 	return l.until.Sub(l.from) - silence
 }
 
+// heardAt is how many looks so far heard what those before had not: alpha is shared among
+// these, and one in an outage, at the same samples again, takes none of it.
+func (l *look) heardAt(all []sides) int {
+	count, before := 0, l.from
+	for i := 1; i <= l.number+l.grown; i++ {
+		until := l.from.Add(min(l.lasts(), time.Duration(i)*l.Every))
+		if i > l.number {
+			until = l.grownBy(i - l.number)
+		}
+		if slices.ContainsFunc(all, func(s sides) bool { return s.heard[0].within(before, until) || s.heard[1].within(before, until) }) {
+			count++
+		}
+		before = until
+	}
+	return max(1, count)
+}
+
+// within reports whether there are any after one time, and not after another.
+func (h heard) within(after, until time.Time) bool {
+	return slices.ContainsFunc(h, func(at time.Time) bool { return at.After(after) && !at.After(until) })
+}
+
 // heard are the times of samples, in order; nil: there was no answer.
 type heard []time.Time
 

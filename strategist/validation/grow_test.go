@@ -271,3 +271,28 @@ func TestHolesFindNothing(t *testing.T) {
 		t.Errorf("good is found in %.3f", good)
 	}
 }
+
+// TestAnOutageSpendsNoAlpha: the same samples with hours of silence in their midst tell
+// about as much as without.
+func TestAnOutageSpendsNoAlpha(t *testing.T) {
+	r := noise(21)
+	s, whole := usual(measure("latency")), long(30*time.Minute+5*time.Minute, normal(r, 100, 10), normal(r, 108, 10))
+	p := func(silence time.Duration) float64 {
+		read := whole
+		read.Experiment.Samples = slices.Clone(whole.Experiment.Samples)
+		for i, sample := range read.Experiment.Samples {
+			if sample.At.Sub(changed) > 12*time.Minute {
+				read.Experiment.Samples[i].At = sample.At.Add(silence)
+			}
+		}
+		a := at(t, s, end+silence, read)
+		if len(a.Metrics) != 1 || len(a.Metrics[0].Judged.Tests) == 0 {
+			t.Fatalf("after a silence of %s: %+v", silence, a)
+		}
+		return float64(a.Metrics[0].Judged.Tests[0].P)
+	}
+	without, with := p(0), p(10*time.Hour)
+	if without <= 0 || with > 3*without {
+		t.Errorf("p is %g, and %g with an outage", without, with)
+	}
+}

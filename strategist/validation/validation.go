@@ -189,7 +189,7 @@ func (l *look) tooEarly() Assessment {
 func (l *look) judge(sides []sides) (judge.Result, error) {
 	settings := l.judgeSettings()
 	if l.all > 1 || l.grown > 0 || l.short() {
-		settings.Look = l.number + l.grown
+		settings.Look = l.heardAt(sides)
 	}
 	if l.Intervals > 1 {
 		settings.Alpha /= 2
