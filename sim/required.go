@@ -24,7 +24,7 @@ var Required = []string{
 	"publish: acknowledged by a person", "publish: while pushes run",
 	"push ended: failed", "push ended: in-doubt", "push ended: settled", "push ended: stale", "push ended: stopped",
 	"report: gone", "report: off", "report: pinned", "report: turned down", "report: unhealthy", "report: unmanaged fields differ",
-	"rollout: a broken source is waited for", "rollout: a canary soaked", "rollout: an asset gone under way",
+	"rollout: a broken source is waited for", "rollout: a canary soaked", "rollout: a new asset under way", "rollout: an asset gone under way",
 	"rollout: begin", "rollout: forgiven", "rollout: held as bad", "rollout: held for a person", "rollout: pause", "rollout: promote",
 	"rollout: in the middle of a soak: a resource is unhealthy", "rollout: in the middle of a soak: an asset comes or goes",
 	"rollout: in the middle of a soak: clock jumps", "rollout: in the middle of a soak: restart",

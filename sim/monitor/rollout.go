@@ -26,8 +26,8 @@ type rolling struct {
 	// and not forgiven.
 	judged map[called]bool
 	bad    map[called]bool
-	// forgiven: a person asked for that.
-	forgiven bool
+	// forgiven are those that were bad when a person asked for that.
+	forgiven map[called]bool
 	// foundBad is when a validation said so first of each run; silent is since when
 	// a run says nothing of what it waits for, ill since when what a run brought
 	// is known to be unhealthy.
@@ -56,7 +56,7 @@ func newRolling() rolling {
 	return rolling{
 		foundGood: map[stageRun]bool{},
 		runs:      map[string]intent.Rollout{}, soaks: map[intent.AssetID]*soak{}, longest: map[called]time.Duration{}, brought: map[called]bool{},
-		judged: map[called]bool{}, bad: map[called]bool{}, foundBad: map[runOf]time.Time{}, silent: map[runOf]time.Time{}, ill: map[called]time.Time{},
+		judged: map[called]bool{}, bad: map[called]bool{}, forgiven: map[called]bool{}, foundBad: map[runOf]time.Time{}, silent: map[runOf]time.Time{}, ill: map[called]time.Time{},
 	}
 }
 
@@ -85,7 +85,7 @@ func (m *Monitor) rolled(news *news, before map[intent.AssetID][]intent.Pin) {
 	m.readRuns()
 	m.governs()
 	if slices.ContainsFunc(news.own, func(r record) bool { return r.Verb == "rollout-forgive" }) {
-		m.rolling.forgiven = true // What follows may be some commits later.
+		maps.Copy(m.rolling.forgiven, m.rolling.bad) // What follows may be some commits later.
 	}
 	m.readJudged()
 	for _, asset := range slices.Sorted(maps.Keys(m.pins)) {
@@ -152,9 +152,10 @@ func (m *Monitor) readJudged() {
 		}
 		if !good {
 			m.rolling.bad[of] = true
+			delete(m.rolling.forgiven, of) // It is bad anew.
 			continue
 		}
-		if m.rolling.forgiven {
+		if m.rolling.forgiven[of] {
 			delete(m.rolling.bad, of) // What is forgiven may be found good at once.
 		}
 		m.hold(!m.rolling.bad[of], "S20", "content %s of %s is found good, and it was judged bad", of.effective.Short(), of.asset)
@@ -164,7 +165,7 @@ func (m *Monitor) readJudged() {
 		}
 	}
 	for of := range m.rolling.bad {
-		if _, there := judged[of]; !there && m.rolling.forgiven {
+		if _, there := judged[of]; !there && m.rolling.forgiven[of] {
 			delete(m.rolling.bad, of)
 		}
 	}
