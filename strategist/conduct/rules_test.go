@@ -444,3 +444,70 @@ func TestARolloutThatHeadDoesNotHaveEnds(t *testing.T) {
 		t.Errorf("its pins: %v", p.pins)
 	}
 }
+
+// TestNewerContentIsNotKeptBackForEver: where it queues, the run that is in its way says
+// so, and ends by itself when it waits for what is in head no more (L9).
+func TestNewerContentIsNotKeptBackForEver(t *testing.T) {
+	for _, newer := range []intentpb.Rollout_Newer{intentpb.Rollout_NEWER_QUEUES, intentpb.Rollout_NEWER_IS_HELD} {
+		waits := func(p *play, kind intent.WaitingKind) {
+			p.find(sight.Look{State: intent.StateWaiting, Waits: kind}, "a")
+			p.reports = map[intent.AssetID]intent.Report{"a": {
+				Effective: intent.Sum("2"), Waiting: []intent.WaitingOn{{Kind: kind, Reason: "must come after x", Blockers: []intent.AssetID{"x"}}},
+			}}
+		}
+		for name, test := range map[string]struct {
+			kind intent.WaitingKind
+			head version
+			ends bool
+		}{
+			"head has it no more":          {intent.WaitMissing, version{"a": "3", "b": "3"}, true},
+			"head has it again":            {intent.WaitMissing, version{"a": "3", "x": "1"}, false},
+			"head's content asks for that": {intent.WaitMissing, version{"b": "3"}, false},
+			"it is to come":                {intent.WaitOrder, version{"a": "3"}, false},
+		} {
+			t.Run(newer.String()+", "+name, func(t *testing.T) {
+				p := begun(t)
+				p.said.Newer = newer
+				waits(p, test.kind)
+				p.publish(test.head)
+				p.wait(time.Second)
+				if test.ends {
+					p.reports = nil
+					p.find(healthy, "a")
+					p.wait(time.Second)
+				}
+				switch {
+				case !test.ends:
+					p.is(1, intent.RolloutRunning)
+					p.waitsFor("must come after x; shop@3 waits for this run to end: lehr rollout abort web --reason WHY ends it")
+					p.order(intent.OrderAbort)
+					p.wait(2 * time.Second)
+				case newer == intentpb.Rollout_NEWER_IS_HELD:
+					p.is(1, intent.RolloutSuperseded)
+				}
+				if newer == intentpb.Rollout_NEWER_IS_HELD {
+					p.waitsFor("lehr rollout start web")
+				} else {
+					p.is(2, intent.RolloutRunning)
+				}
+			})
+		}
+	}
+	t.Run("going back", func(t *testing.T) {
+		p := begun(t)
+		p.said.Newer = intentpb.Rollout_NEWER_QUEUES
+		p.order(intent.OrderRollback)
+		p.wait(time.Second)
+		p.is(1, intent.RolloutRollingBack)
+		p.find(sight.Look{State: intent.StateWaiting, Waits: intent.WaitMissing}, "a")
+		p.reports = map[intent.AssetID]intent.Report{"a": {
+			Effective: intent.Sum("1"), Waiting: []intent.WaitingOn{{Kind: intent.WaitMissing, Reason: "must come after x", Blockers: []intent.AssetID{"x"}}},
+		}}
+		p.wait(10 * time.Second)
+		p.is(1, intent.RolloutRollingBack)
+		p.publish(version{"a": "3"})
+		p.wait(3 * time.Second)
+		p.is(2, intent.RolloutRunning)
+		p.has(version{"a": "3"})
+	})
+}

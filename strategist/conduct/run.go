@@ -187,6 +187,11 @@ func (d *decider) goOn() {
 		d.wakeAt(d.Now)
 		return
 	}
+	if why := d.stranded(); why != "" {
+		d.end(intent.RolloutSuperseded, d.holder(), "supersede", "%s", why)
+		d.wakeAt(d.Now)
+		return
+	}
 	if why := d.foundBad(); why != "" {
 		d.wentBad(why)
 		return
@@ -198,10 +203,36 @@ func (d *decider) goOn() {
 // superseded reports whether head has newer content for what the run brings, and
 // the policy says that this ends it.
 func (d *decider) superseded() bool {
-	if d.Said.Newer != intentpb.Rollout_NEWER_SUPERSEDES || d.Head == d.run.To {
-		return false
+	return d.Said.Newer == intentpb.Rollout_NEWER_SUPERSEDES && d.newer()
+}
+
+// newer reports whether head has newer content for what the run brings.
+func (d *decider) newer() bool {
+	return d.Head != d.run.To && slices.ContainsFunc(d.Assets, func(a Asset) bool { return a.Selected && !a.Goal.IsZero() && a.Goal != a.Head })
+}
+
+// stranded says why what an asset was given, and head has otherwise by now, is never
+// brought there: it waits for what head does not have either; empty: none does. Newer
+// content would wait for such a run for ever (L9).
+func (d *decider) stranded() string {
+	if !d.newer() {
+		return ""
 	}
-	return slices.ContainsFunc(d.Assets, func(a Asset) bool { return a.Selected && !a.Goal.IsZero() && a.Goal != a.Head })
+	for i := range d.Assets {
+		a := &d.Assets[i]
+		content, _ := a.content()
+		given := d.let(a) || a.Back != nil && d.run.State == intent.RolloutRollingBack
+		if !a.Selected || !given || content == a.Head || a.Look.State == intent.StateInSync || a.Report.Effective != content {
+			continue
+		}
+		for _, w := range a.Report.Waiting {
+			gone := func(id intent.AssetID) bool { return d.Content(d.Head, id).IsZero() }
+			if w.Kind == intent.WaitMissing && slices.ContainsFunc(w.Blockers, gone) {
+				return fmt.Sprintf("%s has newer content, and not what %s waits for: %s", d.Head, a.ID, w.Reason)
+			}
+		}
+	}
+	return ""
 }
 
 // let reports whether the run, or one before it, let the asset go on to what it
@@ -373,6 +404,9 @@ func (d *decider) advance() {
 		d.run.Progress.Waits = fmt.Sprintf("for the stop by %s to end: %s; %s ends it", d.Stop.Owner.Name, d.Stop.Reason, d.Stop.Ending())
 	default:
 		d.letOn(choice.Assets)
+	}
+	if p := &d.run.Progress; p.Waits != "" && d.Field == nil && d.newer() {
+		p.Waits += fmt.Sprintf("; %s waits for this run to end: lehr rollout abort %s --reason WHY ends it", d.Head, d.Name)
 	}
 }
 
