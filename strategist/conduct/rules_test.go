@@ -166,6 +166,78 @@ func TestOrders(t *testing.T) {
 	})
 }
 
+// TestAnEmergencyProvesNothing: what went on without a soak is good, and something to go
+// back to, when it was well for as long as its ordinary stage asks, and not before (S20).
+func TestAnEmergencyProvesNothing(t *testing.T) {
+	hurried := func(t *testing.T) *play {
+		p := begun(t)
+		p.said.Emergency = []*intentpb.RolloutStage{{Name: "now"}}
+		p.urgent = []selection.Stage{{Name: "now"}}
+		p.order(intent.OrderEmergency)
+		p.wait(4 * time.Second)
+		p.is(1, intent.RolloutDone)
+		p.has(version{"a": "2", "b": "2"})
+		if p.known["b"][intent.Sum("2")] {
+			t.Errorf("it is good at once: %v", p.known)
+		}
+		return p
+	}
+	t.Run("when it was well for long enough", func(t *testing.T) {
+		p := hurried(t)
+		p.wait(5 * time.Second)
+		if !p.known["a"][intent.Sum("2")] || !p.known["b"][intent.Sum("2")] {
+			t.Errorf("it is not good: %v", p.known)
+		}
+	})
+	t.Run("ill in between", func(t *testing.T) {
+		p := hurried(t)
+		p.find(illness, "b")
+		p.wait(10 * time.Second)
+		p.find(healthy, "b")
+		p.wait(4 * time.Second)
+		if p.known["b"][intent.Sum("2")] {
+			t.Errorf("it is good: %v", p.known)
+		}
+		p.wait(3 * time.Second)
+		if !p.known["b"][intent.Sum("2")] {
+			t.Errorf("it is not good: %v", p.known)
+		}
+	})
+	t.Run("what comes after goes back past it", func(t *testing.T) {
+		p := hurried(t)
+		p.publish(version{"a": "3", "b": "3"})
+		p.wait(2 * time.Second)
+		p.is(2, intent.RolloutRunning)
+		p.find(illness, "a", "b")
+		p.wait(15 * time.Second)
+		p.find(healthy, "a", "b")
+		p.wait(5 * time.Second)
+		p.is(2, intent.RolloutRolledBack)
+		p.has(version{p.let[len(p.let)-1]: "1"})
+	})
+	t.Run("with a validation", func(t *testing.T) {
+		for _, result := range []string{"good", "inconclusive"} {
+			p := begun(t)
+			p.said.Validate, p.said.Emergency = []string{"errors"}, []*intentpb.RolloutStage{{Name: "now"}}
+			p.urgent = []selection.Stage{{Name: "now"}}
+			p.order(intent.OrderEmergency)
+			p.found = []intent.ValidationVerdict{{Validation: "errors", Stage: "now", Result: result}}
+			p.wait(2 * time.Second)
+			if result != "good" {
+				p.is(1, intent.RolloutPaused)
+				p.order(intent.OrderResume) // In spite of it.
+			}
+			p.wait(4 * time.Second)
+			p.is(1, intent.RolloutDone)
+			p.found = nil // Nobody asks of a run that is over.
+			p.wait(time.Minute)
+			if good := p.known["b"][intent.Sum("2")]; good != (result == "good") {
+				t.Errorf("%s, and it is good: %v", result, good)
+			}
+		}
+	})
+}
+
 // TestSoak: only what was seen counts, and it is begun anew by ill health (S19).
 func TestSoak(t *testing.T) {
 	for name, test := range map[string]struct {

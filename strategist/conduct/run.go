@@ -18,6 +18,9 @@ func (d *decider) idle() {
 	if d.Said == nil {
 		return
 	}
+	if d.run != nil {
+		d.Verdicts = d.run.Progress.Verdicts // The last word on it.
+	}
 	if d.groundWork() {
 		d.wakeAt(d.Now.Add(groundEvery))
 	}
@@ -98,22 +101,48 @@ func (d *decider) sameAsRun() bool {
 }
 
 // groundWork finds good, in time, what was there before any run brought something:
-// else there would be nothing to go back to. It reports whether some is left.
+// else there would be nothing to go back to; and what one brought in an emergency. It
+// reports whether some is left.
 func (d *decider) groundWork() (left bool) {
-	soak := longestSoak(d.Course(false))
+	longest := longestSoak(d.Course(false))
 	for i := range d.Assets {
 		a := &d.Assets[i]
 		content, _ := a.content()
-		if _, judged := a.Known[content]; judged || content.IsZero() || !a.Seen.Selected.IsZero() {
+		soak, when := longest, "before any run"
+		if _, judged := a.Known[content]; judged || content.IsZero() {
 			continue
 		}
+		if !a.Seen.Selected.IsZero() {
+			if !d.hurried(a) {
+				continue
+			}
+			soak, when = d.proof(a), fmt.Sprintf("since run %d, an emergency", d.run.Run)
+		}
 		if a.Seen.Ill.IsZero() && !a.Seen.Seen.IsZero() && a.Seen.Healthy >= soak {
-			d.judge(a, content, true, fmt.Sprintf("healthy for %s before any run", a.Seen.Healthy.Truncate(time.Second)))
+			d.judge(a, content, true, fmt.Sprintf("healthy for %s %s", a.Seen.Healthy.Truncate(time.Second), when))
 			continue
 		}
 		left = true
 	}
 	return left
+}
+
+// hurried reports whether the last run brought an asset what it has in an emergency, and
+// was done before that was known to be good.
+func (d *decider) hurried(a *Asset) bool {
+	return d.run != nil && d.run.State == intent.RolloutDone && d.run.Emergency && d.takesPart(a) && d.let(a) && d.lacks(d.stageOf(a)) == ""
+}
+
+// proof is how long an asset must have been healthy with what a run brought for that to
+// be good: in an emergency too as long as its ordinary stage asks (S20).
+func (d *decider) proof(a *Asset) time.Duration {
+	soak := func(stages []selection.Stage, stage string) time.Duration {
+		if at := slices.IndexFunc(stages, func(s selection.Stage) bool { return s.Name == stage }); at >= 0 {
+			return stages[at].Soak
+		}
+		return 0
+	}
+	return max(soak(d.Course(false).Stages, a.Target.Stage), soak(d.Course(d.run.Emergency).Stages, d.stageOf(a)))
 }
 
 func longestSoak(p selection.Policy) (longest time.Duration) {
@@ -392,7 +421,7 @@ func (d *decider) advance() {
 			d.event(d.holder(), "pause", "the validation %s of the stage %s cannot tell: %s; lehr rollout resume %s --reason WHY goes on in spite of it", v.Validation, v.Stage, v.Reason, d.Name)
 		}
 	}
-	d.foundGood(choice, targets)
+	d.foundGood(choice)
 	switch {
 	case choice.Done && len(choice.Unwanted) == 0:
 		d.end(intent.RolloutDone, d.holder(), "done", "all of %s went through", count(len(targets), "asset", "assets"))
@@ -526,8 +555,7 @@ func (d *decider) looked(stage string) bool {
 }
 
 // foundGood judges what stages that are done brought to be good.
-func (d *decider) foundGood(choice selection.Choice, _ []selection.Target) {
-	policy := d.Course(d.run.Emergency)
+func (d *decider) foundGood(choice selection.Choice) {
 	for i := range d.Assets {
 		a := &d.Assets[i]
 		if !d.takesPart(a) || !d.let(a) || a.Seen.Arrived.IsZero() || !a.Seen.Ill.IsZero() {
@@ -535,8 +563,7 @@ func (d *decider) foundGood(choice selection.Choice, _ []selection.Target) {
 		}
 		stage := d.stageOf(a)
 		at := slices.IndexFunc(choice.Stages, func(s selection.Status) bool { return s.Name == stage })
-		soak := slices.IndexFunc(policy.Stages, func(s selection.Stage) bool { return s.Name == stage })
-		if at < 0 || soak < 0 || a.Seen.Healthy < policy.Stages[soak].Soak || d.lacks(stage) != "" {
+		if at < 0 || a.Seen.Healthy < d.proof(a) || d.lacks(stage) != "" {
 			continue
 		}
 		if s := choice.Stages[at]; s.Done == s.Total {
