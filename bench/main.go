@@ -33,7 +33,7 @@ func run() int {
 	large := flag.Int("large", 100_000, "assets of the large partition")
 	million := flag.Int("million", 1_000_000, "assets of the largest partition")
 	shared := flag.Int("partitions", 1000, "partitions that ten replicas share, or one server serves")
-	only := flag.String("only", "", "measure only pushes, only hung, only terraform, only the solver, only partitions, only queries, only generators, only renderers, only judge, only replicas, only rest, only million, or only many")
+	only := flag.String("only", "", "measure only pushes, only hung, only terraform, only the solver, only partitions, only queries, only generators, only renderers, only judge, only rollouts, only replicas, only rest, only million, or only many")
 	profile := flag.String("cpuprofile", "", "write a CPU profile of this process to a file")
 	flag.StringVar(&heapProfile, "memprofile", "", "write a heap profile of the last quiet partition to a file")
 	flag.Parse()
@@ -68,6 +68,9 @@ func run() int {
 	}
 	if err == nil && (*only == "" || *only == "judge") {
 		err = measureJudge()
+	}
+	if err == nil && (*only == "" || *only == "rollouts") {
+		err = measureRollouts(context.Background(), *null, *large/20)
 	}
 	if err == nil && (*only == "" || *only == "million") {
 		err = measureMillion(context.Background(), *null, *million)

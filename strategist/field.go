@@ -67,8 +67,9 @@ func (s *Strategist) field(ctx context.Context, v *view, c *course.Course, f *fa
 			f.Field.Candidate = &newest[0]
 		}
 	}
+	past := &past{document: said.Document}
 	f.Field.Since = func(revision, pointer string) conduct.Setting {
-		found, err := s.since(ctx, said.Document, revision, pointer)
+		found, err := s.since(ctx, past, revision, pointer)
 		if err != nil {
 			f.err = err
 		}
@@ -251,35 +252,56 @@ func (s *Strategist) others(ctx context.Context, v *view, c *course.Course) (lis
 	return list, nil
 }
 
-// since finds the newest revision after another that set a field.
-func (s *Strategist) since(ctx context.Context, name, revision, pointer string) (found conduct.Setting, err error) {
-	before := ""
-	for range mostPages {
-		page, err := s.Store.DocumentRevisions(ctx, s.Partition, name, before, revisionPage)
+// past are the newest revisions of a document, as far as one decision has asked for them:
+// it asks of each of its fields.
+type past struct {
+	document string
+	list     []document.Revision
+	whole    bool
+}
+
+// at is the revision at a place, the newest being 0; false: there is none, or it is too
+// long ago to be looked for.
+func (p *past) at(ctx context.Context, s *Strategist, place int) (document.Revision, bool, error) {
+	for place >= len(p.list) && !p.whole && len(p.list) < mostPages*revisionPage {
+		before := ""
+		if n := len(p.list); n > 0 {
+			before = p.list[n-1].ID
+		}
+		page, err := s.Store.DocumentRevisions(ctx, s.Partition, p.document, before, revisionPage)
 		if err != nil {
+			return document.Revision{}, false, err
+		}
+		p.list, p.whole = append(p.list, page...), len(page) < revisionPage
+	}
+	if place >= len(p.list) {
+		return document.Revision{}, false, nil
+	}
+	return p.list[place], true, nil
+}
+
+// since finds the newest revision after another that set a field.
+func (s *Strategist) since(ctx context.Context, p *past, revision, pointer string) (found conduct.Setting, err error) {
+	for place := 0; ; place++ {
+		r, there, err := p.at(ctx, s, place)
+		if err != nil || !there || revision != "" && !conduct.Older(revision, r.ID) {
 			return found, err
 		}
-		for _, r := range page {
-			if before = r.ID; revision != "" && !conduct.Older(revision, r.ID) {
-				return found, nil
-			}
-			touched, err := document.Touches(r.Changes, []string{pointer})
-			if err != nil {
+		itself := slices.ContainsFunc(r.Changes, func(c document.Change) bool { return c.Path == pointer }) // Far cheaper, and mostly so.
+		var touched []document.Change
+		if !itself {
+			if touched, err = document.Touches(r.Changes, []string{pointer}); err != nil {
 				return found, err
 			}
-			if len(touched) > 0 || r.More {
-				found = conduct.Setting{Revision: r.ID, By: r.By, Told: fmt.Sprintf("%s at %s (revision %s)", r.By.Name, r.At.UTC().Format("2006-01-02T15:04:05Z"), r.ID)}
-				if r.Reason != "" {
-					found.Told += ", saying: " + r.Reason
-				}
-				return found, nil
-			}
 		}
-		if len(page) < revisionPage {
-			break
+		if itself || len(touched) > 0 || r.More {
+			found = conduct.Setting{Revision: r.ID, By: r.By, Told: fmt.Sprintf("%s at %s (revision %s)", r.By.Name, r.At.UTC().Format("2006-01-02T15:04:05Z"), r.ID)}
+			if r.Reason != "" {
+				found.Told += ", saying: " + r.Reason
+			}
+			return found, nil
 		}
 	}
-	return found, nil
 }
 
 // landing finds the incarnation that was the first to have a revision of the document,

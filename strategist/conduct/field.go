@@ -155,11 +155,11 @@ func (d *decider) editOf(pointer string) *intent.RolloutEdit {
 	if d.run == nil {
 		return nil
 	}
-	if len(d.edited) != len(d.run.Edits) { // They are only ever added to.
-		d.edited = map[string]int{}
-		for i, e := range d.run.Edits {
-			d.edited[e.Pointer] = i
-		}
+	if d.edited == nil {
+		d.edited = make(map[string]int, len(d.run.Edits))
+	}
+	for i := len(d.edited); i < len(d.run.Edits); i++ { // They are only ever added to.
+		d.edited[d.run.Edits[i].Pointer] = i
 	}
 	if at, known := d.edited[pointer]; known {
 		return &d.run.Edits[at]
@@ -424,7 +424,7 @@ func (d *decider) setOn(assets []intent.AssetID) {
 	}
 	for i := range d.Assets {
 		a := &d.Assets[i]
-		if !chosen[a.ID] || fields[a.Pointer] || len(fields) == document.MaxOperations {
+		if !chosen[a.ID] || fields[a.Pointer] {
 			continue
 		}
 		fields[a.Pointer] = true

@@ -36,6 +36,8 @@ type partition struct {
 	seen    map[intent.AssetID]intent.Observation
 	stop    *intent.Stop
 	ill     map[intent.AssetID]bool
+	// changes of revisions that were asked for.
+	changes map[int][]document.Change
 	// besides are assets that each landing changes too.
 	besides []intent.AssetID
 	// edits that were carried out by the rollout.
@@ -47,7 +49,7 @@ type partition struct {
 // is the canary.
 func newPartition(t *testing.T, content string, clusters ...string) *partition {
 	p := &partition{
-		t: t, now: noon, revisions: []json.RawMessage{json.RawMessage(content)}, by: []string{"ann"}, head: 1, refuses: func(string) bool { return false },
+		t: t, now: noon, changes: map[int][]document.Change{}, revisions: []json.RawMessage{json.RawMessage(content)}, by: []string{"ann"}, head: 1, refuses: func(string) bool { return false },
 		said: &intentpb.Rollout{Name: "sizes"}, seen: map[intent.AssetID]intent.Observation{}, ill: map[intent.AssetID]bool{},
 	}
 	for _, cluster := range clusters {
@@ -129,9 +131,13 @@ func (p *partition) facts() conduct.Facts {
 	}
 	f.Field.Since = func(revision, pointer string) conduct.Setting {
 		for i := len(p.revisions); i > 1 && conduct.Older(revision, fmt.Sprint(i)); i-- {
-			changes, err := document.Compare(p.revisions[i-2], p.revisions[i-1])
-			if err != nil {
-				p.t.Fatal(err)
+			changes, known := p.changes[i]
+			if !known {
+				var err error
+				if changes, err = document.Compare(p.revisions[i-2], p.revisions[i-1]); err != nil {
+					p.t.Fatal(err)
+				}
+				p.changes[i] = changes
 			}
 			touched, err := document.Touches(changes, []string{pointer})
 			if err != nil {
