@@ -183,6 +183,7 @@ func (l *Lab) serves(head intent.IncarnationID) {
 	}
 	if slices.Equal(served, l.intent.parts()) {
 		l.good = l.intent.clone()
+		l.good.Slip = "" // It could be served after all.
 	}
 }
 

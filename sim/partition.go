@@ -36,7 +36,7 @@ type Intent struct {
 	// of the records if Records, that of the service otherwise.
 	Broken  string `yaml:"-"`
 	Records bool   `yaml:"-"`
-	// Slip says why this may never be served; empty: it may.
+	// Slip says why this is not to be served; empty: it may be.
 	Slip string `yaml:"-"`
 	// Mode of the partition; Budget of pushes in flight in a cluster.
 	Mode   string `yaml:"-"`
