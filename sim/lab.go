@@ -62,9 +62,7 @@ type Lab struct {
 	// foreign is when somebody else changed production last, or a plugin was
 	// heard to have lied; lies counts these.
 	foreign time.Time
-	// lying is when a plugin told last what is not so.
-	lying time.Time
-	lies  int
+	lies    int
 	// voided counts the rows of the audit with what was voided, by what it was.
 	voided map[string]int
 	// wellSince is when nothing kept Lehr from saying what it does, attended
