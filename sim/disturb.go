@@ -217,8 +217,11 @@ func (l *Lab) plan(o Options) []Disturbance {
 	if l.fleet() {
 		possible = slices.Concat(kinds, fleetKinds)
 	}
-	if l.rolls() {
+	switch {
+	case l.ownRollout():
 		possible = slices.Concat(possible, rolloutKinds)
+	case l.rolls():
+		possible = slices.Concat(possible, anyRolloutKinds)
 	}
 	for _, k := range possible {
 		always := slices.Contains(daily, k.kind) || slices.ContainsFunc(rolloutKinds, func(r weighed) bool { return r.kind == k.kind })

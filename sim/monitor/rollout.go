@@ -182,6 +182,13 @@ func (m *Monitor) rolloutAt(sequence intent.Sequence, name string) *intentpb.Rol
 	return nil
 }
 
+// understood reports whether letOn can tell which stage of a rollout lets what go on.
+func understood(r *intentpb.Rollout) bool {
+	return !slices.ContainsFunc(r.GetStages(), func(s *intentpb.RolloutStage) bool {
+		return s.GetWhere() != "" || s.GetByLabel() != "" || s.GetParallel() > 1 || s.GetFactor() != 0 || s.GetPlugin() != ""
+	})
+}
+
 // selects reports whether a rollout governs an asset of a type. It knows only
 // conditions that ask for one type.
 func selects(r *intentpb.Rollout, kind intent.TypeName) bool {
@@ -241,7 +248,7 @@ func (m *Monitor) letOn(asset intent.AssetID, was, on *intent.Pin, news *news) {
 	m.rolling.brought[of] = true
 	m.hold(!m.rolling.bad[of], "S20", "run %d of %s brings content %s of %s, which was judged bad", run.Run, run.Name, to.effective.Short(), asset)
 	own, _ := m.contentAt(asset, m.head)
-	if said == nil || !there || run.Promoted || run.Emergency || news.unclear(asset) || m.deceived() {
+	if said == nil || !understood(said) || !there || run.Promoted || run.Emergency || news.unclear(asset) || m.deceived() {
 		return
 	}
 	m.hold(run.State != intent.RolloutPaused, "S19", "run %d of %s lets %s go on, and is paused", run.Run, run.Name, asset)
