@@ -412,6 +412,9 @@ func (p person) hurries(run *apipb.RolloutRun) intent.OrderKind {
 	return ""
 }
 
+// endsWithin is how long a run may keep newer content back before somebody ends it.
+const endsWithin = 30 * time.Minute
+
 // goOnWithRollouts does what runs wait for that only a person may do.
 func (p person) goOnWithRollouts() error {
 	if !p.rolls() {
@@ -436,6 +439,9 @@ func (p person) goOnWithRollouts() error {
 		for _, kind := range []intent.OrderKind{intent.OrderForgive, intent.OrderStart, intent.OrderResume, intent.OrderAbort, intent.OrderRelease} {
 			if !strings.Contains(of.GetRun().GetWaits(), "lehr rollout "+string(kind)) && !(kind == intent.OrderRelease && !of.Governs && of.Pins > 0) {
 				continue
+			}
+			if kind == intent.OrderAbort && strings.Contains(of.GetRun().GetWaits(), "waits for this run to end") && p.Now().Sub(p.changed) < endsWithin {
+				continue // It may end by itself.
 			}
 			if err := p.order(of.Name, kind); err != nil {
 				return err

@@ -209,10 +209,8 @@ func (m *monitor) judged(step store.RolloutStep) {
 			for _, stage := range r.Stages {
 				longest = max(longest, stage.Soak.AsDuration())
 			}
-			for _, stages := range [][]*intentpb.RolloutStage{r.Stages, r.Emergency} {
-				if at := stageOf(stages, j.Asset); at >= 0 {
-					soak = min(soak, stages[at].Soak.AsDuration())
-				}
+			if at := stageOf(r.Stages, j.Asset); at >= 0 { // In an emergency too.
+				soak = r.Stages[at].Soak.AsDuration()
 			}
 			soak = min(soak, longest)
 			if t := m.things[j.Asset]; t.content != j.Effective || !t.judge.soaked(j.Effective, soak) {

@@ -211,20 +211,15 @@ func stageOf(r *intentpb.Rollout, of content) int {
 	})
 }
 
-// leastSoak is the shortest soak that a stage of the asset's rollout asked for, by the
-// policies that may have counted.
+// leastSoak is the shortest soak that an ordinary stage of the asset's rollout asked for,
+// by the policies that may have counted.
 func (m *Monitor) leastSoak(asset intent.AssetID) (least time.Duration, known bool) {
 	on, _ := rolloutPins(m.pins[asset])
 	if on == nil {
 		return 0, false
 	}
 	for back := range intent.Sequence(2) {
-		said := m.rolloutAt(m.head-min(back, m.head), on.Rollout())
-		stages := said.GetStages()
-		if m.run(on).Emergency {
-			stages = append(slices.Clone(stages), said.GetEmergency()...)
-		}
-		for _, s := range stages {
+		for _, s := range m.rolloutAt(m.head-min(back, m.head), on.Rollout()).GetStages() {
 			if soak := s.GetSoak().AsDuration(); !known || soak < least {
 				least, known = soak, true
 			}
