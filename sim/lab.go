@@ -105,6 +105,8 @@ type Lab struct {
 	unclear      string
 	unclearUntil time.Time
 	runs         map[string]takenUp
+	// editedThen is what happens once a rollout has edited a document.
+	editedThen func()
 
 	found   []monitor.Violation
 	marks   map[string]int
@@ -176,7 +178,7 @@ func (l *Lab) watch() error {
 		DB: l.db, Partition: l.partition, Now: l.Now, Served: l.servedType, Guard: l.guard(),
 		Reads: l.reads(), Keep: l.collecting().Keep.Incarnations,
 		Lenient: monitor.Lenient{ClockFaults: l.clocksGoWrong()},
-		Well:    l.isWell(), Gap: 2 * l.sweep(),
+		Well:    l.isWell(), Gap: 2 * l.sweep(), Document: l.field(), Has: l.inProduction,
 	})
 	l.World.OnHealth = l.Monitor.Produced
 	l.World.OnAnswer = l.Monitor.Answered

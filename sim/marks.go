@@ -159,6 +159,9 @@ func (l *Lab) serves(head intent.IncarnationID) {
 	}
 	ids := map[string][]string{}
 	for _, m := range members {
+		if l.ofKnobs(m.Asset) {
+			continue
+		}
 		switch m.Asset {
 		case intent.PolicyAsset:
 			continue

@@ -77,8 +77,8 @@ var acts = map[Kind]func(person) error{
 	PersonPin: person.pin, PersonUnpin: person.unpin, PersonApprove: person.approveAll, PersonTwice: person.approveTwice,
 	PersonEarly: person.approveThenEdit, PersonAccept: person.accept, PersonDisown: person.disown,
 	PersonReject: person.reject, PersonWithdraw: person.withdraw, PersonOverride: person.override,
-	RolloutOrder: person.orderRollout,
-	PersonRetry:  person.retry, PersonLooks: person.look, PersonLabels: person.label,
+	RolloutOrder: person.orderRollout, FieldRun: person.fieldRun, FieldEdit: person.fieldEdit,
+	PersonRetry: person.retry, PersonLooks: person.look, PersonLabels: person.label,
 }
 
 func (p person) stop() error {

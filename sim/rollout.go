@@ -27,6 +27,8 @@ type Course struct {
 	Newer string
 	// Asks a validation.
 	Asks bool
+	// Fields: what it brings are values of a document's fields.
+	Fields bool
 }
 
 // shapes of stages, with their soaks.
@@ -74,6 +76,10 @@ func (l *Lab) rolls() bool { return l.options.Definition != "" || l.ownRollout()
 
 // govern puts the records of the first intent under a rollout, and more of them.
 func (l *Lab) govern() {
+	if l.sets() {
+		l.first.Course = someCourse(l.stream("rollout"))
+		l.first.Course.Fields = true
+	}
 	if !l.ownRollout() {
 		return
 	}
@@ -93,14 +99,14 @@ func someCourse(r *rand.Rand) *Course {
 
 // beginsWithin and restsWithin are how long it may take until all is in sync.
 func (l *Lab) beginsWithin() time.Duration {
-	if l.rolls() {
+	if l.rolls() || l.sets() {
 		return begins
 	}
 	return 10 * time.Minute
 }
 
 func (l *Lab) restsWithin() time.Duration {
-	if l.rolls() {
+	if l.rolls() || l.sets() {
 		return 3 * patience
 	}
 	return patience
@@ -120,7 +126,7 @@ const illText, worseText = "ill-", "worse-"
 
 // ails is after how long something is unhealthy of itself.
 func (l *Lab) ails() func(payload []byte) time.Duration {
-	if !l.ownRollout() {
+	if !l.ownRollout() && !l.sets() {
 		return nil
 	}
 	return func(payload []byte) time.Duration {
@@ -134,7 +140,7 @@ func (l *Lab) ails() func(payload []byte) time.Duration {
 
 // isWell tells the monitor how production is.
 func (l *Lab) isWell() func(id intent.IncarnationID, asset intent.AssetID) bool {
-	if !l.rolls() {
+	if !l.rolls() && !l.sets() {
 		return nil
 	}
 	return func(id intent.IncarnationID, asset intent.AssetID) bool { return l.World.Well(l.ctx, id, asset) }
@@ -328,6 +334,10 @@ func (l *Lab) rolledOn(step store.RolloutStep) {
 	if run.Name == "" {
 		return
 	}
+	of := "rollout: "
+	if len(run.Value) > 0 {
+		of = "field: "
+	}
 	before := l.runs[run.Name]
 	if before.run != run.Run {
 		before = takenUp{run: run.Run}
@@ -335,19 +345,19 @@ func (l *Lab) rolledOn(step store.RolloutStep) {
 	now := takenUp{run: run.Run, events: len(run.Events)}
 	for _, e := range run.Events[min(before.events, len(run.Events)):] {
 		l.tell("rollout %s, run %d, %s: %s", run.Name, run.Run, e.Kind, e.Text)
-		l.mark("rollout: " + e.Kind)
+		l.mark(of + e.Kind)
 		if e.Kind == "stage" && strings.HasPrefix(e.Text, "canary") {
-			l.mark("rollout: a canary soaked")
+			l.mark(of + "a canary soaked")
 		}
 	}
-	l.mark("rollout: " + string(run.State))
-	if run.State == intent.RolloutRunning && run.To.Sequence < l.Monitor.Head() && l.good.Course != nil && l.good.Course.Newer == "queues" {
-		l.mark("rollout: the newer one is queued")
+	l.mark(of + string(run.State))
+	if len(run.Value) == 0 && run.State == intent.RolloutRunning && run.To.Sequence < l.Monitor.Head() && l.good.Course != nil && l.good.Course.Newer == "queues" {
+		l.mark(of + "the newer one is queued")
 	}
 	for _, s := range run.Progress.Stages {
 		now.total += s.Total
 		if s.Selected > s.Done && !s.Began.IsZero() && l.failover.After(s.Began) {
-			l.mark("rollout: restart in the middle of a soak")
+			l.mark(of + "restart in the middle of a soak")
 		}
 	}
 	if now.total == 0 {
@@ -356,9 +366,9 @@ func (l *Lab) rolledOn(step store.RolloutStep) {
 	if before.total > 0 && run.State == intent.RolloutRunning {
 		switch {
 		case now.total > before.total:
-			l.mark("rollout: a new asset under way")
+			l.mark(of + "a new asset under way")
 		case now.total < before.total:
-			l.mark("rollout: an asset gone under way")
+			l.mark(of + "an asset gone under way")
 		}
 	}
 	for part, mark := range map[string]string{
@@ -366,7 +376,7 @@ func (l *Lab) rolledOn(step store.RolloutStep) {
 		"which is broken": "a broken source is waited for",
 	} {
 		if strings.Contains(run.Progress.Waits, part) {
-			l.mark("rollout: " + mark)
+			l.mark(of + mark)
 		}
 	}
 	l.runs[run.Name] = now
@@ -431,7 +441,7 @@ func (p person) goOnWithRollouts() error {
 				return err
 			}
 		}
-		if of.Run == nil && of.Governs {
+		if of.Run == nil && of.Governs && of.Document == "" {
 			if err := p.order(of.Name, intent.OrderStart); err != nil {
 				return err
 			}

@@ -37,8 +37,9 @@ type rolling struct {
 	silent    map[runOf]time.Time
 	ill       map[called]time.Time
 	// lied is when a plugin did last; moved is when clocks were set.
-	lied  time.Time
-	moved []time.Time
+	lied   time.Time
+	moved  []time.Time
+	fields fieldsSet
 }
 
 type runOf struct {
@@ -54,6 +55,7 @@ type stageRun struct {
 
 func newRolling() rolling {
 	return rolling{
+		fields:    fieldsSet{contents: []map[string]string{{}}, before: map[string]string{}, named: map[stageRun]bool{}},
 		foundGood: map[stageRun]bool{},
 		runs:      map[string]intent.Rollout{}, soaks: map[intent.AssetID]*soak{}, longest: map[called]time.Duration{}, brought: map[called]bool{},
 		judged: map[called]bool{}, bad: map[called]bool{}, forgiven: map[called]bool{}, foundBad: map[runOf]time.Time{}, silent: map[runOf]time.Time{}, ill: map[called]time.Time{},
@@ -84,6 +86,7 @@ func (m *Monitor) rolled(news *news, before map[intent.AssetID][]intent.Pin) {
 	}
 	m.readRuns()
 	m.governs()
+	m.fields()
 	if slices.ContainsFunc(news.own, func(r record) bool { return r.Verb == "rollout-forgive" }) {
 		maps.Copy(m.rolling.forgiven, m.rolling.bad) // What follows may be some commits later.
 	}
@@ -102,7 +105,7 @@ func (m *Monitor) rolled(news *news, before map[intent.AssetID][]intent.Pin) {
 		}
 	}
 	for asset := range m.rolling.soaks {
-		if on, _ := rolloutPins(m.pins[asset]); on == nil {
+		if on, _ := rolloutPins(m.pins[asset]); on == nil && !slices.Contains(m.fieldAssets(), asset) {
 			delete(m.rolling.soaks, asset)
 		}
 	}
