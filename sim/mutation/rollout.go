@@ -116,6 +116,13 @@ var rollouts = []Mutant{
 		Why:    "A run waits, and nobody is told what for.",
 	},
 	{
+		Name: "rollback-shares-the-budget", File: "annealing/enforcer/read.go",
+		Old:    `if own.back {`,
+		New:    `if own.back && !mutant.On("rollback-shares-the-budget") {`,
+		Breaks: "S8",
+		Why:    "What goes back waits for the places that what goes forward holds.",
+	},
+	{
 		Name: "field-of-all", Fields: true, File: "strategist/conduct/field.go",
 		Old:    "var operations []document.Operation\n\tfor _, e := range d.run.Edits {",
 		New:    "var operations []document.Operation\n\tfor i := range d.Assets {\n\t\tif a := &d.Assets[i]; mutant.On(\"field-of-all\") && len(d.run.Edits) > 0 && d.partOfField(a) && d.editOf(a.Pointer) == nil {\n\t\t\toperations = append(operations, document.Operation{Path: a.Pointer, Value: d.run.Value})\n\t\t}\n\t}\n\tfor _, e := range d.run.Edits {",
