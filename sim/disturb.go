@@ -247,10 +247,12 @@ func (l *Lab) plan(o Options) []Disturbance {
 // ownKinds are those of runs such as this.
 func (l *Lab) ownKinds() []weighed {
 	switch {
-	case l.rolls():
+	case l.ownRollout():
 		return rolloutKinds
 	case l.sets():
 		return fieldKinds
+	case l.rolls():
+		return anyRolloutKinds
 	}
 	return nil
 }

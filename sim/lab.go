@@ -275,8 +275,9 @@ func clock(d time.Duration) string {
 // mark counts a situation.
 func (l *Lab) mark(situation string) { l.marks[situation]++ }
 
-// served says what the plugin of a command line serves: of a user's partition,
-// every type, as nothing guards its targets that is known.
+// served says what the plugin of a command line serves: of a user's partition, every
+// type, as nothing guards its targets that is known; else what it is for, and the types
+// that its arguments name.
 func (l *Lab) served(run []string) (served []plugin.Served) {
 	for _, kind := range l.types {
 		served = append(served, l.servedType(kind))
@@ -284,6 +285,11 @@ func (l *Lab) served(run []string) (served []plugin.Served) {
 	for _, s := range classes {
 		if len(l.types) == 0 && run[0] == s.run {
 			served = append(served, l.servedType(s.kind))
+		}
+	}
+	for _, kind := range run[1:] {
+		if len(l.types) == 0 {
+			served = append(served, l.servedType(intent.TypeName(kind)))
 		}
 	}
 	return served

@@ -157,7 +157,7 @@ func (p person) unpin() error {
 	// A pin of a program is not a person's to take off; those after it are.
 	var refused error
 	for _, pin := range list.Pins {
-		if strings.HasPrefix(pin.Holder.GetName(), intent.RolloutPrefix) && p.rolls() {
+		if strings.HasPrefix(pin.Holder.GetName(), intent.RolloutPrefix) {
 			continue
 		}
 		if _, err := p.c.Brakes.RemovePin(p.ctx, &apipb.RemovePinRequest{Partition: string(p.partition), Asset: pin.Asset, Reason: "over"}); err != nil {

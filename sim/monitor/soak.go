@@ -141,6 +141,9 @@ func (m *Monitor) deceived() bool {
 // trustAfterLies is how long what rests on a lie may go on.
 const trustAfterLies = 15 * time.Minute
 
+// Governs reports whether head has rollouts.
+func (m *Monitor) Governs() bool { return len(m.policyAt(m.head).GetRollouts()) > 0 }
+
 // Head is the newest incarnation that was seen.
 func (m *Monitor) Head() intent.Sequence { return m.head }
 

@@ -25,21 +25,21 @@ var rollouts = []Mutant{
 		Why:    "What was healthy before it was ill counts as well.",
 	},
 	{
-		Name: "verdict-ignored", File: "strategist/conduct/run.go",
+		Name: "verdict-ignored", File: "strategist/conduct/good.go",
 		Old:    `if v.Result == "bad" {`,
 		New:    `if v.Result == "bad" && !mutant.On("verdict-ignored") {`,
 		Breaks: "L8",
 		Why:    "What a validation finds bad stays.",
 	},
 	{
-		Name: "illness-ignored", File: "strategist/conduct/run.go",
+		Name: "illness-ignored", File: "strategist/conduct/good.go",
 		Old:    `case a.Look.State == intent.StateInSync && a.Look.Health == intent.Unhealthy:`,
 		New:    `case a.Look.State == intent.StateInSync && a.Look.Health == intent.Unhealthy && !mutant.On("illness-ignored"):`,
 		Breaks: "L8",
 		Why:    "What makes its assets ill stays.",
 	},
 	{
-		Name: "broken-is-good", Calm: true, File: "strategist/conduct/run.go",
+		Name: "broken-is-good", Calm: true, File: "strategist/conduct/good.go",
 		Old:    `case d.Verdicts[at].Result != "good":`,
 		New:    `case d.Verdicts[at].Result != "good" && !(d.Verdicts[at].Result == "broken" && mutant.On("broken-is-good")):`,
 		Breaks: "S19",
@@ -60,7 +60,7 @@ var rollouts = []Mutant{
 		Why:    "Between the verdict and the way back the server may end.",
 	},
 	{
-		Name: "bad-begun-again", File: "strategist/conduct/run.go",
+		Name: "bad-begun-again", File: "strategist/conduct/begin.go",
 		Old:    `a.Selected && a.bad(a.Head) {`,
 		New:    `a.Selected && a.bad(a.Head) && !mutant.On("bad-begun-again") {`,
 		Breaks: "S20",
@@ -95,7 +95,7 @@ var rollouts = []Mutant{
 		Why:    "More of a stage go on at a time than it lets.",
 	},
 	{
-		Name: "good-before-its-soak", File: "strategist/conduct/run.go",
+		Name: "good-before-its-soak", File: "strategist/conduct/good.go",
 		Old:    `!a.Seen.Seen.IsZero() && a.Seen.Healthy >= soak {`,
 		New:    `!a.Seen.Seen.IsZero() && (a.Seen.Healthy >= soak || mutant.On("good-before-its-soak")) {`,
 		Breaks: "S20",
@@ -109,7 +109,7 @@ var rollouts = []Mutant{
 		Why:    "A run that somebody paused lets assets go on.",
 	},
 	{
-		Name: "waits-silently", File: "strategist/conduct/run.go",
+		Name: "waits-silently", File: "strategist/conduct/progress.go",
 		Old:    `now.Waits, now.For = "stage "+s.Name+" waits "+status.Waits, status.For`,
 		New:    "if !mutant.On(\"waits-silently\") {\n\t\t\t\tnow.Waits, now.For = \"stage \"+s.Name+\" waits \"+status.Waits, status.For\n\t\t\t}",
 		Breaks: "L9",
