@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -10,6 +9,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"lehr.dev/document"
 	"lehr.dev/fault"
 	apipb "lehr.dev/gen/lehr/api/v1"
 	"lehr.dev/intent"
@@ -22,10 +22,12 @@ import (
 const (
 	FieldRun    Kind = "a value is to be rolled out"
 	FieldEdit   Kind = "somebody edits a document"
+	FieldUndo   Kind = "somebody undoes an edit of a document"
+	FieldRace   Kind = "two people edit a document"
 	FieldMoment Kind = "a value is to be rolled out, and something happens around an edit"
 )
 
-var fieldKinds = []weighed{{FieldRun, 14}, {FieldEdit, 10}, {RolloutOrder, 8}, {FieldMoment, 12}}
+var fieldKinds = []weighed{{FieldRun, 14}, {FieldEdit, 10}, {FieldUndo, 4}, {FieldRace, 8}, {RolloutOrder, 8}, {FieldMoment, 12}}
 
 const (
 	// knobs is the document, fieldPrefix how its records are called, and knobAsset what
@@ -131,17 +133,70 @@ func (p person) fieldEdit() error {
 	return p.setField(path, value)
 }
 
+// setField edits as somebody does who looks, thinks, and saves.
 func (p person) setField(path, value string) error {
 	found, err := p.c.Documents.GetDocument(p.ctx, &apipb.GetDocumentRequest{Partition: string(p.partition), Name: knobs})
 	if err != nil {
 		return err
 	}
-	p.tell("%s: %s is %q, by %s", p.d, path, value, p.name)
-	_, err = p.c.Documents.EditDocument(p.ctx, &apipb.EditDocumentRequest{
-		Partition: string(p.partition), Name: knobs, Base: found.Document.Revision.Id, Reason: "I know better",
+	p.think()
+	base := found.Document.Revision.Id
+	p.tell("%s: %s is %q, by %s on revision %s", p.d, path, value, p.name, base)
+	made, err := p.c.Documents.EditDocument(p.ctx, &apipb.EditDocumentRequest{
+		Partition: string(p.partition), Name: knobs, Base: base, Reason: "I know better",
 		Operations: []*apipb.DocumentOperation{{Path: path, Value: fmt.Sprintf("%q", value)}},
 	})
+	switch {
+	case err == nil:
+		p.Monitor.Edited(base, made.Document.Revision.Id, path, fmt.Sprintf("%q", value))
+	case fault.Is(err, fault.Conflict):
+		p.mark("document: an edit on an older revision was refused")
+	}
 	return err
+}
+
+// think for some seconds.
+func (p person) think() {
+	_ = p.people.Wait(p.ctx, time.Duration(p.r.Int64N(int64(5*time.Second))), nil)
+}
+
+// fieldUndo has somebody undo what was edited last, perhaps by a rollout.
+func (p person) fieldUndo() error {
+	list, err := p.c.Documents.ListDocumentRevisions(p.ctx, &apipb.ListDocumentRevisionsRequest{Partition: string(p.partition), Name: knobs, Limit: 1})
+	if err != nil || len(list.Revisions) == 0 || list.Revisions[0].Kind == document.Created {
+		return err
+	}
+	last := list.Revisions[0]
+	if p.think(); p.d.Then == FieldEdit && len(last.Changes) > 0 {
+		if err := p.as("bob").setField(last.Changes[0].Path, fmt.Sprintf("p-%d", p.r.IntN(1000))); err != nil {
+			return err
+		}
+	}
+	p.tell("%s: revision %s is undone, by %s", p.d, last.Id, p.name)
+	made, err := p.c.Documents.UndoDocument(p.ctx, &apipb.UndoDocumentRequest{Partition: string(p.partition), Name: knobs, Revision: last.Id, Reason: "not that"})
+	switch {
+	case err == nil:
+		p.Monitor.Undone(last.Id, made.Document.Revision.Id)
+		p.mark("document: undone")
+		if strings.HasPrefix(last.By.GetName(), intent.RolloutPrefix) {
+			p.mark("document: what a rollout did is undone")
+		}
+	case fault.Is(err, fault.Conflict):
+		p.mark("document: an undo was refused")
+	}
+	return err
+}
+
+// fieldRace has two people edit the document at once, or one undo what another sets
+// again meanwhile.
+func (l *Lab) fieldRace(d Disturbance, r *rand.Rand) {
+	if r.IntN(3) == 0 {
+		l.person(Disturbance{Number: d.Number, Kind: FieldUndo, Then: FieldEdit, Seed: d.Seed}, r)
+		return
+	}
+	for n := range uint64(2) {
+		l.person(Disturbance{Number: d.Number, Kind: FieldEdit, Seed: d.Seed + n}, rand.New(rand.NewPCG(d.Seed+n, 1)))
+	}
 }
 
 // editMoment is how long what is to happen around an edit waits for one.
@@ -210,12 +265,20 @@ func (p person) keepKnobs() error {
 				return p.order(of.Name, kind)
 			}
 		}
+		if waits := of.GetRun().GetWaits(); strings.Contains(waits, "going back waits") && strings.Contains(waits, "to be healthy") {
+			return p.mendKnobs(found.Document.Content, illText) // What was there before was no better.
+		}
 		if intent.RolloutState(of.GetRun().GetState()).Open() {
 			return nil
 		}
 	}
+	return p.mendKnobs(found.Document.Content, neverText)
+}
+
+// mendKnobs sets the first value that begins so to another one.
+func (p person) mendKnobs(content, prefix string) error {
 	for _, id := range []string{"flag-a1", "flag-a2", "flag-b1", "flag-b2"} {
-		if bytes.Contains([]byte(found.Document.Content), fmt.Appendf(nil, "%q:%q", id, neverText)) {
+		if strings.Contains(content, fmt.Sprintf("%q:\"%s", id, prefix)) {
 			return p.setField("/values/"+id, "mended")
 		}
 	}

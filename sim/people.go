@@ -77,7 +77,7 @@ var acts = map[Kind]func(person) error{
 	PersonPin: person.pin, PersonUnpin: person.unpin, PersonApprove: person.approveAll, PersonTwice: person.approveTwice,
 	PersonEarly: person.approveThenEdit, PersonAccept: person.accept, PersonDisown: person.disown,
 	PersonReject: person.reject, PersonWithdraw: person.withdraw, PersonOverride: person.override,
-	RolloutOrder: person.orderRollout, FieldRun: person.fieldRun, FieldEdit: person.fieldEdit,
+	RolloutOrder: person.orderRollout, FieldRun: person.fieldRun, FieldEdit: person.fieldEdit, FieldUndo: person.fieldUndo,
 	PersonRetry: person.retry, PersonLooks: person.look, PersonLabels: person.label,
 }
 

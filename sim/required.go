@@ -16,6 +16,7 @@ var Required = []string{
 	"candidate: held", "candidate: rejected", "candidate: superseded", "claim: found in sync, and another's",
 	"collector: left what is named by: enforced", "collector: left what is named by: pin", "collector: removed something",
 	"damage was seen",
+	"document: an edit on an older revision was refused", "document: an undo was refused", "document: undone",
 	"effect: a later step of a push", "effect: create", "effect: delete", "effect: destructive", "effect: of a plugin that outlived its replica",
 	"effect: replace", "effect: update",
 	"field: before an edit: delay at a point, and meanwhile", "field: before an edit: kill at a point", "field: done", "field: kept", "field: land",

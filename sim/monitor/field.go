@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -67,7 +68,7 @@ func (m *Monitor) fieldRollout() (said *intentpb.Rollout, run intent.Rollout, ra
 
 // baseOf is what the fields were when a run began.
 func (f *fieldsSet) baseOf(run intent.Rollout) (revision int, values map[string]string) {
-	revision, _ = strconv.Atoi(run.Base)
+	revision = max(0, number(run.Base))
 	return revision, f.contents[min(revision, len(f.contents)-1)]
 }
 
@@ -119,10 +120,7 @@ type fieldChange struct {
 // person set since that began (S10), and gives back what was there before (S20).
 func (m *Monitor) revised(revision int, rollout bool, changes []fieldChange) {
 	f := &m.rolling.fields
-	values := map[string]string{}
-	for pointer, value := range f.now() {
-		values[pointer] = value
-	}
+	values := maps.Clone(f.now())
 	for _, c := range changes {
 		if c.Path == "" { // It was made.
 			var whole struct{ Values map[string]json.RawMessage }
@@ -153,7 +151,8 @@ func (m *Monitor) setByRollout(c fieldChange) {
 	case !ran:
 		m.fail("S10", "a rollout set %s, and no run of one is known", c.Path)
 	case run.State == intent.RolloutRollingBack:
-		m.hold(!f.persons(c.Path), "S10", "run %d of %s goes back, and takes from %s what a person set: %s becomes %s", run.Run, run.Name, c.Path, c.Before, c.After)
+		// Whose it is, is told by the value: a person may have given it back.
+		m.hold(!f.persons(c.Path) || string(c.Before) == string(run.Value), "S10", "run %d of %s goes back, and takes from %s what a person set: %s becomes %s", run.Run, run.Name, c.Path, c.Before, c.After)
 		m.hold(!known || before == string(c.After), "S20", "run %d of %s goes back, and %s becomes %s; it was %s before", run.Run, run.Name, c.Path, c.After, before)
 		delete(f.before, c.Path)
 	default:
@@ -270,4 +269,68 @@ func (m *Monitor) received(e world.Effect) {
 	}
 	ever := slices.ContainsFunc(f.contents, func(values map[string]string) bool { return values[at] == string(run.Value) })
 	m.hold(ever, "S19", "%s received %s of run %d of %s, which never set it", e.Asset, run.Value, run.Run, run.Name)
+}
+
+// Edited is called when somebody was told that their edit of a field, made on a
+// revision, is another: that differs from the one it was made on in this field alone,
+// for nobody else's edit is overwritten unseen (S10).
+func (m *Monitor) Edited(base, made, pointer, value string) {
+	before, after, read := m.between(base, made)
+	if !read {
+		return
+	}
+	m.ask("S10")
+	for _, at := range slices.Sorted(maps.Keys(after)) {
+		if at == pointer {
+			m.hold(after[at] == value, "S10", "revision %s was to set %s to %s, and has %s", made, pointer, value, after[at])
+		} else if was, known := before[at]; known {
+			m.hold(after[at] == was, "S10", "revision %s of %s was made on revision %s, where %s was %s, not %s", made, pointer, base, at, was, after[at])
+		}
+	}
+	from, to := number(base), number(made)
+	m.hold(!slices.ContainsFunc(m.rolling.fields.setters, func(s setter) bool { return s.revision > from && s.revision < to }),
+		"S10", "revision %s was made on revision %s, and somebody edited the document in between", made, base)
+}
+
+// Undone is called when somebody was told that a revision is undone by another: what was
+// set since stays (S10), and the rest is as it was before (S20).
+func (m *Monitor) Undone(revision, made string) {
+	f := &m.rolling.fields
+	at, to := number(revision), number(made)
+	before, after, read := m.between(fmt.Sprint(at-1), made)
+	if !read || at < 1 {
+		return
+	}
+	for _, s := range f.setters {
+		if s.revision != at {
+			continue
+		}
+		m.ask("S10")
+		if slices.ContainsFunc(f.setters, func(o setter) bool { return o.pointer == s.pointer && o.revision > at && o.revision < to }) {
+			m.fail("S10", "revision %s undoes revision %s, and takes from %s what was set since", made, revision, s.pointer)
+		} else if was, known := before[s.pointer]; known {
+			m.hold(after[s.pointer] == was, "S20", "revision %s undoes revision %s, and %s is %s; it was %s before", made, revision, s.pointer, after[s.pointer], was)
+		}
+	}
+}
+
+// between reads what the document was at two revisions.
+func (m *Monitor) between(base, made string) (before, after map[string]string, read bool) {
+	m.fields()
+	f := &m.rolling.fields
+	from, to := number(base), number(made)
+	if from < 0 || to <= from || to >= len(f.contents) {
+		m.fail("S10", "an edit on revision %s was answered with revision %s, and the newest is %d", base, made, len(f.contents)-1)
+		return nil, nil, false
+	}
+	return f.contents[from], f.contents[to], true
+}
+
+// number of a revision.
+func number(revision string) int {
+	n, err := strconv.Atoi(revision)
+	if err != nil {
+		return -1
+	}
+	return n
 }

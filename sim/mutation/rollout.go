@@ -151,6 +151,13 @@ var rollouts = []Mutant{
 		Why:    "A run that took the place of another goes back to what that one had set, which nobody found good.",
 	},
 	{
+		Name: "edit-of-an-older-revision", Fields: true, File: "store/relational/documents.go",
+		Old:    `c.base != 0 && now.revision != 0 && c.base != now.revision {`,
+		New:    `c.base != 0 && now.revision != 0 && c.base != now.revision && !mutant.On("edit-of-an-older-revision") {`,
+		Breaks: "S10",
+		Why:    "Of two who edit a document at once, the second overwrites the first unseen.",
+	},
+	{
 		Name: "field-half-back", Fields: true, File: "strategist/conduct/field_run.go",
 		Old:    `d.change(operations, fmt.Sprintf("run %d of the rollout %s goes back: %s", d.run.Run, d.Name, d.run.Bad))`,
 		New:    "if mutant.On(\"field-half-back\") && len(operations) > 1 {\n\t\t\tfor i := range d.run.Edits[1:] {\n\t\t\t\td.run.Edits[1+i].Changed = \"nobody\"\n\t\t\t}\n\t\t\toperations = operations[:1]\n\t\t}\n\t\td.change(operations, fmt.Sprintf(\"run %d of the rollout %s goes back: %s\", d.run.Run, d.Name, d.run.Bad))",
