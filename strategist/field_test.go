@@ -1,25 +1,13 @@
 package strategist_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
-	"lehr.dev/document"
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
 	"lehr.dev/store"
 )
-
-// SetFields is where the strategist may end when the document is edited, and its run
-// does not say so yet.
-func (f faulty) SetFields(ctx context.Context, lease store.Lease, revision uint64, name string, edit document.Edit, by intent.Actor) (document.Document, error) {
-	made, err := f.Store.SetFields(ctx, lease, revision, name, edit, by)
-	if err == nil {
-		f.falls("edited")
-	}
-	return made, err
-}
 
 // TestKilledAroundAnEdit: between the record of an edit and the edit, and between that
 // and the record of its revision, nothing is lost and nothing is done twice.

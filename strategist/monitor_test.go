@@ -128,7 +128,7 @@ func (m *monitor) pinned(pins []intent.Pin) {
 // governs names the rollout of a policy that selects an asset.
 func governs(policy *intentpb.Policy, id intent.AssetID) string {
 	for _, r := range policy.GetRollouts() {
-		if strings.Contains(r.Select, `"`+string(id[:1])+`"`) {
+		if r.Field == nil && strings.Contains(r.Select, `"`+string(id[:1])+`"`) {
 			return r.Name
 		}
 	}
@@ -182,6 +182,7 @@ func (m *monitor) before(step store.RolloutStep) func() {
 		}
 		m.judged(step)
 		m.pinsOf(step, held)
+		m.ended(step.Run)
 		for _, id := range step.Forget {
 			if t := m.things[id]; t != nil {
 				put(m.ground, id, t.content, true) // It begins anew, as it is.
@@ -230,7 +231,7 @@ func (m *monitor) judged(step store.RolloutStep) {
 				soak = r.Stages[at].Soak.AsDuration()
 			}
 			soak = min(soak, longest)
-			if t := m.things[j.Asset]; t.content != j.Effective || !t.judge.soaked(j.Effective, soak) {
+			if t := m.things[j.Asset]; t.content != j.Effective || !t.judge.soaked(m.meant(j.Effective), soak) {
 				m.broken("S20", "%s is found good with %s, seen well for %v of %v", j.Asset, m.words[j.Effective].text, t.judge.well, soak)
 			}
 		}
@@ -245,7 +246,7 @@ func (m *monitor) judged(step store.RolloutStep) {
 	switch step.Run.State {
 	case intent.RolloutStopped, intent.RolloutRolledBack:
 	case intent.RolloutRollingBack:
-		if !slices.ContainsFunc(step.Pins, func(p intent.Pin) bool { return p.Rank == intent.RankRollback }) {
+		if len(step.Run.Value) == 0 && !slices.ContainsFunc(step.Pins, func(p intent.Pin) bool { return p.Rank == intent.RankRollback }) {
 			m.broken("L8", "run %d is bad, and nothing goes back", step.Run.Run)
 		}
 	default:
@@ -423,6 +424,10 @@ func (m *monitor) look() {
 		}
 		r := rolloutOf(m.policy, run.Name)
 		if r == nil || run.State == intent.RolloutRollingBack {
+			continue
+		}
+		if len(run.Value) > 0 {
+			m.illFields(run, r)
 			continue
 		}
 		for id, t := range m.things {

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -23,8 +24,12 @@ var (
 	first = flag.Uint64("seed", 1, "the first of them")
 )
 
-// found are worlds in which something was wrong once.
-var found = []uint64{393, 427, 554, 706, 970, 1106, 1229, 1263, 1472, 1590, 1767, 1905, 1935}
+// found are worlds in which something was wrong once, and foundFields those where that was
+// so of a document's fields.
+var (
+	found       = []uint64{393, 427, 554, 706, 970, 1106, 1229, 1263, 1472, 1590, 1767, 1905, 1935}
+	foundFields = []uint64{353, 698}
+)
 
 // TestRandomRollouts: whatever happens, no rollout exposes more than its stages allow,
 // goes back to what is not known to be good, or ends in silence; and when all is well
@@ -33,7 +38,7 @@ func TestRandomRollouts(t *testing.T) {
 	var lock sync.Mutex
 	seen, worlds := map[string]int{}, 0
 	t.Cleanup(func() {
-		for _, what := range []string{"let", "good", "bad", "back", "ill"} {
+		for _, what := range []string{"let", "good", "bad", "back", "ill", "fields set", "fields back", "fields done"} {
 			if seen[what] == 0 && worlds >= 300 {
 				t.Errorf("nothing ever was %s: %v", what, seen)
 			}
@@ -52,13 +57,16 @@ func TestRandomRollouts(t *testing.T) {
 				mine = append(mine, seed)
 			}
 			if part == 0 && *first == 1 {
-				mine = append(mine, found...)
+				mine = append(mine, slices.Concat(found, foundFields)...)
 			}
 			for _, seed := range mine {
 				if t.Failed() {
 					return
 				}
 				simulate(t, seed, setting{}, func(w *world) {
+					if seed%3 == 2 && !slices.Contains(found, seed) {
+						w.withKnobs()
+					}
 					w.live()
 					w.heal()
 					lock.Lock()
@@ -102,6 +110,7 @@ func (w *world) live() {
 		default:
 			w.disturb()
 		}
+		w.fiddle()
 		w.pass(time.Duration(1+w.random.IntN(12)) * time.Second)
 	}
 	w.change(contents)
@@ -168,6 +177,9 @@ func (w *world) newPolicy() *intentpb.Policy {
 		fallthrough
 	default:
 		p.Rollouts = append(p.Rollouts, w.newRollout("web", "cmr"))
+	}
+	if w.knobs != nil && w.knobs.random.IntN(8) > 0 {
+		p.Rollouts = append(p.Rollouts, w.fieldRollout())
 	}
 	w.tell("policy %v", p.Rollouts)
 	return p
@@ -335,10 +347,15 @@ func (w *world) heal() {
 	w.random = rand.New(rand.NewPCG(w.seed, 8))
 	r := w.newRollout("web", "cmr")
 	r.Newer, r.Validate = intentpb.Rollout_NEWER_SUPERSEDES, nil
-	w.publish(contents, &intentpb.Policy{
+	policy := &intentpb.Policy{
 		Plugins:  []*intentpb.PluginBinding{{Type: string(commandType), Run: []string{"fake"}}},
 		Rollouts: []*intentpb.Rollout{r},
-	})
+	}
+	if w.knobs != nil {
+		policy.Rollouts = append(policy.Rollouts, w.fieldRollout())
+		policy.Rollouts[1].Validate = nil
+	}
+	w.publish(contents, policy)
 	for _, gone := range []string{"renamed", "rest"} { // What is left of them is let go.
 		_, err := w.store.OrderRollout(w.ctx, intent.RolloutOrder{Partition: shop, Name: gone, Kind: intent.OrderRelease, Reason: "healed", By: ann, At: w.now()})
 		w.must(err)
@@ -347,6 +364,7 @@ func (w *world) heal() {
 	for range most {
 		w.pass(w.paced(time.Second))
 		w.resume()
+		w.healFields()
 		if w.arrived() {
 			return
 		}

@@ -98,6 +98,8 @@ type world struct {
 	mu       sync.Mutex
 	crash    string // where the strategist ends next
 	story    []string
+	contents map[intent.AssetID]word
+	knobs    *knobs // nil: no rollout sets fields
 }
 
 func (w *world) must(err error) {
@@ -191,13 +193,18 @@ func (f faulty) SaveRollout(ctx context.Context, lease store.Lease, step store.R
 	f.steps++
 	before()
 	f.falls("saved")
-	if f.lost > 0 {
-		f.tell("its answer is lost")
-		f.broken, f.lost = f.truth().Add(f.lost), 0
-		f.monitor.disturbed = latest(f.broken, f.monitor.disturbed)
-		return fault.New(fault.Unavailable, "the answer is lost")
+	return f.loses()
+}
+
+// loses an answer, if that is to be lost.
+func (w *world) loses() error {
+	if w.lost == 0 {
+		return nil
 	}
-	return nil
+	w.tell("its answer is lost")
+	w.broken, w.lost = w.truth().Add(w.lost), 0
+	w.monitor.disturbed = latest(w.broken, w.monitor.disturbed)
+	return fault.New(fault.Unavailable, "the answer is lost")
 }
 
 // schemas knows the types of Lehr.
@@ -336,9 +343,17 @@ func (w *world) publish(contents map[intent.AssetID]word, policy *intentpb.Polic
 	w.t.Helper()
 	members := map[intent.AssetID]intent.Digest{}
 	next := map[intent.AssetID]store.Entry{intent.PolicyAsset: w.entry(intent.PolicyAsset, policy)}
-	for id, word := range contents {
+	w.contents = contents
+	for id, word := range w.withFields(contents) {
 		e := w.entry(id, &commandpb.Command{Diff: []string{"diff"}, Push: []string{"push"}, Input: word.text})
 		next[id], members[id], w.words[e.Member.Digest] = e, e.Member.Digest, word
+		if w.knobs != nil && w.knobs.served[id] != "" {
+			w.knobs.means[e.Member.Digest] = intent.Sum(w.knobs.served[id])
+		}
+	}
+	var sources []intent.SourceRevision
+	if w.knobs != nil {
+		sources = []intent.SourceRevision{{Source: "held", Revision: w.knobs.revision}}
 	}
 	moved := !proto.Equal(policy, w.policy)
 	if moved {
@@ -369,7 +384,7 @@ func (w *world) publish(contents map[intent.AssetID]word, policy *intentpb.Polic
 	w.members[id.Sequence], w.policies[id.Sequence] = members, policy
 	published, err := w.store.Publish(w.ctx, w.lease, intent.Incarnation{
 		ID: id, Parent: w.head, Count: len(next), Author: ann, Created: w.now(), Policy: next[intent.PolicyAsset].Member.Digest,
-		Governed: governed,
+		Governed: governed, Sources: sources,
 	})
 	w.must(err)
 	w.head, w.entries, w.policy = published.ID, next, policy
@@ -393,6 +408,7 @@ func (w *world) pass(d time.Duration) {
 				w.begin(true)
 			}
 		}
+		w.build()
 		w.enforce()
 		w.monitor.look()
 		if w.t.Failed() {
@@ -466,6 +482,7 @@ func (w *world) enforceOne(id intent.AssetID, thing *thing) {
 	}
 	if w.board.Watches(id) {
 		w.board.Saw(id, look)
+		look.Effective = w.meant(content)
 		thing.judge.saw(look, true, w.paced(gap))
 	}
 }

@@ -392,7 +392,7 @@ func (d *decider) observeField() {
 		switch {
 		case e == nil:
 			o.Selected = time.Time{}
-		case e.Set() && !back:
+		case e.Set() && !back && (o.Selected.IsZero() || !e.At.After(d.Now)): // Else the clock was set back.
 			o.Selected = e.At
 		}
 		a.Seen = o

@@ -543,3 +543,30 @@ func TestAnotherDocument(t *testing.T) {
 	}
 	p.is(`{"a":{"version":2},"b":{"version":2},"c":{"version":1}}`)
 }
+
+// TestTheClockIsSetBack in a run that sets fields: what was set is not of the future, and
+// nothing is stored again and again.
+func TestTheClockIsSetBack(t *testing.T) {
+	p := newPartition(t, `{"a":{"version":1},"b":{"version":1}}`, "a", "b")
+	p.order(intent.OrderStart, "2")
+	for range 4 {
+		p.pass()
+	}
+	if len(p.run.Edits) != 1 || p.run.Edits[0].Landed.Sequence == 0 {
+		t.Fatalf("it is not there: %+v", p.run)
+	}
+	p.now = p.now.Add(-time.Hour)
+	p.decide(true)
+	first := p.last.Seen["web/a"].Selected
+	p.now = p.now.Add(time.Second)
+	p.decide(true)
+	if again := p.last.Seen["web/a"].Selected; !again.Equal(first) || again.After(p.now) {
+		t.Errorf("it was let go on at %s, and then at %s", first, again)
+	}
+	for range 10 {
+		p.pass()
+	}
+	if p.run.State != intent.RolloutDone {
+		t.Errorf("the run is %+v", p.run)
+	}
+}
