@@ -172,7 +172,10 @@ func allowed(s *intentpb.RolloutStage, total, done int) int {
 // when it is.
 func (m *monitor) before(step store.RolloutStep) func() {
 	held := m.heldBy(step.Rollout)
+	past, err := m.store.Rollouts(m.ctx, shop, store.RolloutFilter{Name: step.Rollout, Limit: 1})
+	m.must(err)
 	return func() {
+		m.goesOn(step, past)
 		m.tell("run %d %s %s; %d pins, unpinned %v; waits %s", step.Run.Run, step.Run.State, step.Event.Text, len(step.Pins), step.Unpin, step.Run.Progress.Waits)
 		if run := step.Run; run.Name != "" && m.runs[run.Name] != run.Run {
 			m.runs[run.Name], m.since[run.Name] = run.Run, m.truth()
@@ -185,6 +188,20 @@ func (m *monitor) before(step store.RolloutStep) func() {
 				t.judge.told = 0
 			}
 		}
+	}
+}
+
+// goesOn: a step is of the run as it is stored, and forgets nothing that was told of it.
+func (m *monitor) goesOn(step store.RolloutStep, past []intent.Rollout) {
+	if len(past) == 0 || past[0].Run != step.Run.Run || len(past[0].Events) == 0 {
+		return
+	}
+	m.seen["goes on"]++
+	last := past[0].Events[len(past[0].Events)-1]
+	if !slices.ContainsFunc(step.Run.Events, func(e intent.RolloutEvent) bool {
+		return e.At.Equal(last.At) && e.Kind == last.Kind && e.Text == last.Text
+	}) {
+		m.broken("S16", "run %d is %s, and was %s; of what was told of it this is lost: %s %s", step.Run.Run, step.Run.State, past[0].State, last.Kind, last.Text)
 	}
 }
 
@@ -209,10 +226,8 @@ func (m *monitor) judged(step store.RolloutStep) {
 			for _, stage := range r.Stages {
 				longest = max(longest, stage.Soak.AsDuration())
 			}
-			for _, stages := range [][]*intentpb.RolloutStage{r.Stages, r.Emergency} {
-				if at := stageOf(stages, j.Asset); at >= 0 {
-					soak = min(soak, stages[at].Soak.AsDuration())
-				}
+			if at := stageOf(r.Stages, j.Asset); at >= 0 { // In an emergency too.
+				soak = r.Stages[at].Soak.AsDuration()
 			}
 			soak = min(soak, longest)
 			if t := m.things[j.Asset]; t.content != j.Effective || !t.judge.soaked(j.Effective, soak) {
@@ -322,11 +337,27 @@ func (m *monitor) exposed(step store.RolloutStep, let []intent.AssetID, past, pi
 			m.broken("S19", "%v go on in stage %s, so that %v are under way, and %d may be", of, stage.Name, who, most)
 		}
 		for j, before := range stages[:i] {
+			m.proven(run, before, members[j], pins)
 			for _, id := range members[j] {
 				if goal := m.members[run.To.Sequence][id]; !skipped(before) && !goal.IsZero() && !m.through(id, goal, pins[id], before) {
 					m.broken("S19", "%v go on in stage %s before %s of stage %s is through", of, stage.Name, id, before.Name)
 				}
 			}
+		}
+	}
+}
+
+// proven: what others go on by is stored, so that whoever takes over knows it too.
+func (m *monitor) proven(run intent.Rollout, stage *intentpb.RolloutStage, members []intent.AssetID, pins map[intent.AssetID]intent.Pin) {
+	if run.Promoted || slices.Contains(run.Skipped, stage.Name) {
+		return
+	}
+	observed, err := m.store.Observations(m.ctx, shop, run.Name)
+	m.must(err)
+	for _, o := range observed {
+		soak := stage.Soak.AsDuration()
+		if slices.Contains(members, o.Asset) && pins[o.Asset].Incarnation == run.To && o.Effective == m.members[run.To.Sequence][o.Asset] && o.Healthy < soak {
+			m.broken("S19", "others go on by what is not stored: that %s was well for %v, and not for %v", o.Asset, soak, o.Healthy)
 		}
 	}
 }

@@ -275,6 +275,11 @@ func (w *world) disturb() {
 		w.mu.Unlock()
 		w.tell("killed at its next step")
 	case 2:
+		if length > 6*time.Second {
+			w.tell("the answer to its next step is lost, and the store is away for %s then", length)
+			w.lost = length
+			break
+		}
 		w.tell("the store is away for %s", length)
 		w.broken = until
 	case 3:
@@ -303,7 +308,7 @@ func (w *world) disturb() {
 
 // heal all, and see that everything comes to what is newest.
 func (w *world) heal() {
-	w.calm, w.crash, w.broken, w.unseen = true, "", time.Time{}, time.Time{}
+	w.calm, w.crash, w.broken, w.lost, w.unseen = true, "", time.Time{}, 0, time.Time{}
 	for _, t := range w.things {
 		t.sick, t.blind, t.mute = time.Time{}, time.Time{}, time.Time{}
 	}
@@ -311,12 +316,15 @@ func (w *world) heal() {
 	holds, err := w.store.Holds(w.ctx, shop)
 	w.must(err)
 	for _, h := range holds {
+		if h.Until.Sub(w.now()) < 15*time.Second {
+			continue // It ends by itself, or has.
+		}
 		w.must(w.store.Unhold(w.ctx, shop, h.Asset, "healed", ann))
 	}
 	pins, err := w.store.Pins(w.ctx, shop)
 	w.must(err)
 	for _, p := range pins {
-		if p.Rank == intent.RankPerson {
+		if p.Rank == intent.RankPerson && p.Until.Sub(w.now()) >= 15*time.Second {
 			w.must(w.store.Unpin(w.ctx, shop, p.Asset, p.Rank, "healed", ann))
 		}
 	}

@@ -76,3 +76,26 @@ func TestARollbackIsTakenOver(t *testing.T) {
 		})
 	}
 }
+
+// TestALostAnswer of the store: whichever step it is of, the run is read again as it is
+// stored, and nothing that was told of it is forgotten. The monitor sees to that.
+func TestALostAnswer(t *testing.T) {
+	for nth := range 4 {
+		simulate(t, 1, setting{}, func(w *world) {
+			soak := durationpb.New(2 * time.Second)
+			policy := &intentpb.Policy{
+				Plugins:  []*intentpb.PluginBinding{{Type: string(commandType), Run: []string{"fake"}}},
+				Rollouts: []*intentpb.Rollout{{Name: "web", Select: starts("c"), Stages: []*intentpb.RolloutStage{{Name: "stage-c", Where: starts("c"), Count: 1, Soak: soak}}}},
+			}
+			w.publish(map[intent.AssetID]word{"c1": {text: "one"}, "c2": {text: "one"}}, policy)
+			for steps := w.steps; w.steps < steps+nth; {
+				w.pass(tick)
+			}
+			w.lost = 2 * time.Second
+			w.pass(30 * time.Second)
+			if !w.arrived() || w.lost > 0 {
+				t.Errorf("of step %d: it did not end", nth+1)
+			}
+		})
+	}
+}

@@ -91,7 +91,8 @@ type world struct {
 	stop     func()
 	close    func()
 	ended    chan struct{}
-	broken   time.Time // the store fails until then
+	broken   time.Time     // the store fails until then
+	lost     time.Duration // the answer to the next step is, and the store fails for so long then
 	monitor  *monitor
 	steps    int
 	mu       sync.Mutex
@@ -190,7 +191,10 @@ func (f faulty) SaveRollout(ctx context.Context, lease store.Lease, step store.R
 	f.steps++
 	before()
 	f.falls("saved")
-	if f.truth().Before(f.broken) {
+	if f.lost > 0 {
+		f.tell("its answer is lost")
+		f.broken, f.lost = f.truth().Add(f.lost), 0
+		f.monitor.disturbed = latest(f.broken, f.monitor.disturbed)
 		return fault.New(fault.Unavailable, "the answer is lost")
 	}
 	return nil

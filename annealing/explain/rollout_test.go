@@ -42,7 +42,7 @@ func TestWhyUnderARollout(t *testing.T) {
 	itself := waitsFor("")
 	itself.State = intent.RolloutPaused
 	itself.Events = []intent.RolloutEvent{{Kind: "pause", At: now, By: intent.RolloutHolder("frontends"), Text: "the validation errors cannot tell"}}
-	bad := waitsFor("shop@7 has content of web/a that was judged bad")
+	bad := waitsFor("shop@7 has content of web/a that was judged bad", "web/a")
 	bad.State, bad.Bad = intent.RolloutRolledBack, "web/a is unhealthy"
 	soaks := waitsFor("stage canary waits for web/a to be healthy for 4m0s more", "web/a")
 	soaks.Progress.Next = now.Add(4 * time.Minute)
@@ -74,7 +74,7 @@ func TestWhyUnderARollout(t *testing.T) {
 			underRollout(0, itself), "rollout/", "is paused by itself just now: the validation errors cannot tell", "", "lehr rollout resume frontends",
 		},
 		"rolled back": {
-			underRollout(3, bad), "rollout/", "is rolled-back, for what it brought is bad: web/a is unhealthy; shop@7 has content of web/a that was judged bad", "", "lehr rollout forgive frontends",
+			underRollout(3, bad, ill), "rollout/", "is rolled-back, for what it brought is bad: web/a is unhealthy", "", "lehr rollout forgive frontends",
 		},
 		"no run yet": {underRollout(0, nil), "rollout/", "web/b is not let go on: the rollout frontends has no run yet", "", "lehr rollout plan frontends"},
 		"it waits for the asset itself": {

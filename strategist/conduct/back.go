@@ -1,6 +1,7 @@
 package conduct
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -97,9 +98,9 @@ func (d *decider) newestGood(assets []*Asset) (intent.IncarnationID, bool) {
 // goBack waits until all are back, and says for which. Then the rollout's own pins
 // are there, and those of the rollback are gone.
 func (d *decider) goBack() {
-	if len(d.behind()) > 0 && d.superseded() && d.keptFrom() == "" {
+	if why := d.stranded(); len(d.behind()) > 0 && (d.superseded() || why != "") && d.heldAsBad() == "" {
 		// What was not back yet is on its way still, and goes on from there.
-		d.end(intent.RolloutSuperseded, d.holder(), "supersede", "%s has newer content", d.Head)
+		d.end(intent.RolloutSuperseded, d.holder(), "supersede", "%s", cmp.Or(why, d.Head.String()+" has newer content"))
 		d.wakeAt(d.Now)
 		return
 	}
@@ -116,13 +117,13 @@ func (d *decider) goBack() {
 	}
 	if len(left) > 0 {
 		first := left[0]
-		why := "to be in sync"
+		why := " to be in sync"
 		if a := first; len(a.Report.Waiting) > 0 && a.Report.Effective == a.BackAt {
 			why = ": " + a.Report.Waiting[0].Reason
 		} else if !a.Seen.Ill.IsZero() {
-			why = "to be healthy: " + a.Report.Health.Reason
+			why = " to be healthy: " + a.Report.Health.Reason
 		}
-		d.run.Progress.Waits, d.run.Progress.For, d.run.Progress.Next = fmt.Sprintf("going back waits for %s %s", first.ID, why), ids(left), time.Time{}
+		d.run.Progress.Waits, d.run.Progress.For, d.run.Progress.Next = fmt.Sprintf("going back waits for %s%s", first.ID, why), ids(left), time.Time{}
 		return
 	}
 	for _, a := range back {

@@ -29,6 +29,7 @@ type play struct {
 	// looks says how assets are found; Healthy and in sync where it says nothing. Not
 	// looked: those.
 	looks   map[intent.AssetID]sight.Look
+	reports map[intent.AssetID]intent.Report
 	unseen  bool
 	run     *intent.Rollout
 	orders  []intent.RolloutOrder
@@ -109,7 +110,7 @@ func (p *play) facts() conduct.Facts {
 	}
 	for _, id := range slices.Sorted(maps.Keys(assets)) {
 		a := conduct.Asset{
-			ID: id, Pin: p.pins[store.PinOf{Asset: id, Rank: intent.RankRollout}], Head: p.content(f.Head, id), Look: p.looks[id],
+			ID: id, Pin: p.pins[store.PinOf{Asset: id, Rank: intent.RankRollout}], Head: p.content(f.Head, id), Look: p.looks[id], Report: p.reports[id],
 			Stored: p.seen[id], Seen: p.seen[id], Known: p.known[id], Blocked: p.blocked[id],
 			Target: selection.Target{Asset: id, Stage: "all", Emergency: "now"},
 		}

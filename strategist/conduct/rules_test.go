@@ -166,6 +166,78 @@ func TestOrders(t *testing.T) {
 	})
 }
 
+// TestAnEmergencyProvesNothing: what went on without a soak is good, and something to go
+// back to, when it was well for as long as its ordinary stage asks, and not before (S20).
+func TestAnEmergencyProvesNothing(t *testing.T) {
+	hurried := func(t *testing.T) *play {
+		p := begun(t)
+		p.said.Emergency = []*intentpb.RolloutStage{{Name: "now"}}
+		p.urgent = []selection.Stage{{Name: "now"}}
+		p.order(intent.OrderEmergency)
+		p.wait(4 * time.Second)
+		p.is(1, intent.RolloutDone)
+		p.has(version{"a": "2", "b": "2"})
+		if p.known["b"][intent.Sum("2")] {
+			t.Errorf("it is good at once: %v", p.known)
+		}
+		return p
+	}
+	t.Run("when it was well for long enough", func(t *testing.T) {
+		p := hurried(t)
+		p.wait(5 * time.Second)
+		if !p.known["a"][intent.Sum("2")] || !p.known["b"][intent.Sum("2")] {
+			t.Errorf("it is not good: %v", p.known)
+		}
+	})
+	t.Run("ill in between", func(t *testing.T) {
+		p := hurried(t)
+		p.find(illness, "b")
+		p.wait(10 * time.Second)
+		p.find(healthy, "b")
+		p.wait(4 * time.Second)
+		if p.known["b"][intent.Sum("2")] {
+			t.Errorf("it is good: %v", p.known)
+		}
+		p.wait(3 * time.Second)
+		if !p.known["b"][intent.Sum("2")] {
+			t.Errorf("it is not good: %v", p.known)
+		}
+	})
+	t.Run("what comes after goes back past it", func(t *testing.T) {
+		p := hurried(t)
+		p.publish(version{"a": "3", "b": "3"})
+		p.wait(2 * time.Second)
+		p.is(2, intent.RolloutRunning)
+		p.find(illness, "a", "b")
+		p.wait(15 * time.Second)
+		p.find(healthy, "a", "b")
+		p.wait(5 * time.Second)
+		p.is(2, intent.RolloutRolledBack)
+		p.has(version{p.let[len(p.let)-1]: "1"})
+	})
+	t.Run("with a validation", func(t *testing.T) {
+		for _, result := range []string{"good", "inconclusive"} {
+			p := begun(t)
+			p.said.Validate, p.said.Emergency = []string{"errors"}, []*intentpb.RolloutStage{{Name: "now"}}
+			p.urgent = []selection.Stage{{Name: "now"}}
+			p.order(intent.OrderEmergency)
+			p.found = []intent.ValidationVerdict{{Validation: "errors", Stage: "now", Result: result}}
+			p.wait(2 * time.Second)
+			if result != "good" {
+				p.is(1, intent.RolloutPaused)
+				p.order(intent.OrderResume) // In spite of it.
+			}
+			p.wait(4 * time.Second)
+			p.is(1, intent.RolloutDone)
+			p.found = nil // Nobody asks of a run that is over.
+			p.wait(time.Minute)
+			if good := p.known["b"][intent.Sum("2")]; good != (result == "good") {
+				t.Errorf("%s, and it is good: %v", result, good)
+			}
+		}
+	})
+}
+
 // TestSoak: only what was seen counts, and it is begun anew by ill health (S19).
 func TestSoak(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -443,4 +515,71 @@ func TestARolloutThatHeadDoesNotHaveEnds(t *testing.T) {
 	if len(p.pins) != 1 {
 		t.Errorf("its pins: %v", p.pins)
 	}
+}
+
+// TestNewerContentIsNotKeptBackForEver: where it queues, the run that is in its way says
+// so, and ends by itself when it waits for what is in head no more (L9).
+func TestNewerContentIsNotKeptBackForEver(t *testing.T) {
+	for _, newer := range []intentpb.Rollout_Newer{intentpb.Rollout_NEWER_QUEUES, intentpb.Rollout_NEWER_IS_HELD} {
+		waits := func(p *play, kind intent.WaitingKind) {
+			p.find(sight.Look{State: intent.StateWaiting, Waits: kind}, "a")
+			p.reports = map[intent.AssetID]intent.Report{"a": {
+				Effective: intent.Sum("2"), Waiting: []intent.WaitingOn{{Kind: kind, Reason: "must come after x", Blockers: []intent.AssetID{"x"}}},
+			}}
+		}
+		for name, test := range map[string]struct {
+			kind intent.WaitingKind
+			head version
+			ends bool
+		}{
+			"head has it no more":          {intent.WaitMissing, version{"a": "3", "b": "3"}, true},
+			"head has it again":            {intent.WaitMissing, version{"a": "3", "x": "1"}, false},
+			"head's content asks for that": {intent.WaitMissing, version{"b": "3"}, false},
+			"it is to come":                {intent.WaitOrder, version{"a": "3"}, false},
+		} {
+			t.Run(newer.String()+", "+name, func(t *testing.T) {
+				p := begun(t)
+				p.said.Newer = newer
+				waits(p, test.kind)
+				p.publish(test.head)
+				p.wait(time.Second)
+				if test.ends {
+					p.reports = nil
+					p.find(healthy, "a")
+					p.wait(time.Second)
+				}
+				switch {
+				case !test.ends:
+					p.is(1, intent.RolloutRunning)
+					p.waitsFor("must come after x; shop@3 waits for this run to end: lehr rollout abort web --reason WHY ends it")
+					p.order(intent.OrderAbort)
+					p.wait(2 * time.Second)
+				case newer == intentpb.Rollout_NEWER_IS_HELD:
+					p.is(1, intent.RolloutSuperseded)
+				}
+				if newer == intentpb.Rollout_NEWER_IS_HELD {
+					p.waitsFor("lehr rollout start web")
+				} else {
+					p.is(2, intent.RolloutRunning)
+				}
+			})
+		}
+	}
+	t.Run("going back", func(t *testing.T) {
+		p := begun(t)
+		p.said.Newer = intentpb.Rollout_NEWER_QUEUES
+		p.order(intent.OrderRollback)
+		p.wait(time.Second)
+		p.is(1, intent.RolloutRollingBack)
+		p.find(sight.Look{State: intent.StateWaiting, Waits: intent.WaitMissing}, "a")
+		p.reports = map[intent.AssetID]intent.Report{"a": {
+			Effective: intent.Sum("1"), Waiting: []intent.WaitingOn{{Kind: intent.WaitMissing, Reason: "must come after x", Blockers: []intent.AssetID{"x"}}},
+		}}
+		p.wait(10 * time.Second)
+		p.is(1, intent.RolloutRollingBack)
+		p.publish(version{"a": "3"})
+		p.wait(3 * time.Second)
+		p.is(2, intent.RolloutRunning)
+		p.has(version{"a": "3"})
+	})
 }
