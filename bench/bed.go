@@ -51,7 +51,7 @@ func newBed(ctx context.Context, plugin string, size int, mode string) (*bed, er
 	if err != nil {
 		return nil, err
 	}
-	b := &bed{folder: folder, plugin: plugin, size: size}
+	b := &bed{folder: folder, plugin: plugin, size: size, most: max(10*time.Minute, time.Duration(size)*4*time.Millisecond)}
 	if err := os.Mkdir(filepath.Join(folder, "manifests"), 0o755); err != nil {
 		return nil, err
 	}
@@ -141,19 +141,25 @@ const (
 	seldom = 100 * time.Millisecond
 	// Where it costs a scan and ends what is measured.
 	betimes = 25 * time.Millisecond
+	// share of the time that asking takes at most, as one in so many.
+	share = 20
 )
 
-// until polls; a run that takes too long has failed.
+// until polls, more seldom where asking takes long; a run that takes too long has failed.
 func (b *bed) until(ctx context.Context, pause time.Duration, holds func() bool) error {
 	most := cmp.Or(b.most, 10*time.Minute)
-	for deadline := time.Now().Add(most); !holds(); {
+	for deadline := time.Now().Add(most); ; {
+		asked := time.Now()
+		if holds() {
+			return nil
+		}
+		took := time.Since(asked)
 		if time.Now().After(deadline) {
 			candidates, err := b.app.Store().ListCandidates(ctx, partition, 1)
 			return errors.Join(fmt.Errorf("gave up after %s; newest candidate: %+v", most, candidates), err)
 		}
-		time.Sleep(pause)
+		time.Sleep(max(pause, share*took))
 	}
-	return nil
 }
 
 // reported counts the assets in a state.

@@ -33,7 +33,7 @@ func run() int {
 	large := flag.Int("large", 100_000, "assets of the large partition")
 	million := flag.Int("million", 1_000_000, "assets of the largest partition")
 	shared := flag.Int("partitions", 1000, "partitions that ten replicas share, or one server serves")
-	only := flag.String("only", "", "measure only pushes, only hung, only terraform, only the solver, only partitions, only queries, only generators, only renderers, only judge, only rollouts, only replicas, only rest, only million, or only many")
+	only := flag.String("only", "", "measure only pushes, only hung, only terraform, only plan (its part of that), only the solver, only partitions, only queries, only generators, only renderers, only judge, only rollouts, only replicas, only rest, only million, or only many")
 	profile := flag.String("cpuprofile", "", "write a CPU profile of this process to a file")
 	flag.StringVar(&heapProfile, "memprofile", "", "write a heap profile of the last quiet partition to a file")
 	flag.Parse()
@@ -49,7 +49,10 @@ func run() int {
 		err = measureHung(context.Background(), *null, *large/10)
 	}
 	if err == nil && (*only == "" || *only == "terraform") {
-		err = measureTerraform(context.Background(), *null, []int{*large / 100, *large / 20}, *large/10)
+		err = measureTerraform(context.Background(), *null, []int{*large / 100, *large / 20})
+	}
+	if err == nil && (*only == "" || *only == "terraform" || *only == "plan") {
+		err = measurePlan(context.Background(), *null, *large/100, *large/10)
 	}
 	if err == nil && (*only == "" || *only == "solver") {
 		err = measureSolver(context.Background(), *null, *large/10)

@@ -15,30 +15,14 @@ import (
 )
 
 // measureTerraform creates resources that cost nothing with Terraform (or
-// OpenTofu), plans as many of them that are as they should be, and does the same
-// with Lehr: ratios of one run. Terraform's are instances of one resource block,
-// the form that is the easiest for it.
-func measureTerraform(ctx context.Context, plugin string, sizes []int, noop int) error {
-	program, err := exec.LookPath("terraform")
-	if err != nil {
-		program, err = exec.LookPath("tofu")
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench: neither terraform nor tofu is on the PATH: not compared with them")
-		return nil
-	}
-	folder, err := os.MkdirTemp("", "lehr-bench-")
-	if err != nil {
+// OpenTofu), and does the same with Lehr: ratios of one run. Terraform's are
+// instances of one resource block, the form that is the easiest for it.
+func measureTerraform(ctx context.Context, plugin string, sizes []int) error {
+	t, err := newTerraform(ctx)
+	if t == nil {
 		return err
 	}
-	defer os.RemoveAll(folder)
-	t := terraform{program, folder}
-	if err := t.want(sizes[0]); err != nil {
-		return err
-	}
-	if _, err := t.run(ctx, "init"); err != nil {
-		return err
-	}
+	defer os.RemoveAll(t.folder)
 	for _, size := range sizes {
 		name := func(what string) string { return fmt.Sprintf("%s_%d", what, size) }
 		took, spent, err := measureCreation(ctx, plugin, size)
@@ -58,39 +42,80 @@ func measureTerraform(ctx context.Context, plugin string, sizes []int, noop int)
 		print(name("terraform_create_ratio"), theirs.Seconds()/took.Seconds(), "x")
 		print(name("terraform_create_computing_ratio"), float64(computed()-before)/float64(spent), "x")
 	}
-	return t.measurePlan(ctx, plugin, sizes[len(sizes)-1], noop)
+	return nil
 }
 
-// measurePlan plans what is there already. That much of it was created, the rest
-// is written into the state in the same form.
-func (t terraform) measurePlan(ctx context.Context, plugin string, there, size int) error {
+// measurePlan plans what is there already, with both. That much of it is created
+// by Terraform, the rest is written into its state in the same form.
+func measurePlan(ctx context.Context, plugin string, there, size int) error {
+	t, err := newTerraform(ctx)
+	if t == nil {
+		return err
+	}
+	defer os.RemoveAll(t.folder)
+	if err := t.want(there); err != nil {
+		return err
+	}
+	if _, err := t.run(ctx, "apply", "-auto-approve"); err != nil {
+		return err
+	}
 	if err := errors.Join(t.want(size), t.multiply(there, size)); err != nil {
 		return err
 	}
-	before := computed()
-	theirs, err := t.run(ctx, "plan", "-detailed-exitcode") // It fails when anything differs.
-	if err != nil {
-		return err
-	}
-	theirsSpent := computed() - before
-	b, err := newBed(ctx, plugin+" -adopt", size, `"off"`)
-	if err != nil {
-		return err
-	}
-	defer b.close()
-	if err := b.until(ctx, seldom, func() bool { return b.reported(ctx, intent.StateOff) >= size }); err != nil {
-		return err
-	}
-	rate, each, err := b.noops(ctx)
+	rate, each, err := measureNoops(ctx, plugin, size)
 	if err != nil {
 		return err
 	}
 	took := float64(size) / rate
 	print(fmt.Sprintf("lehr_noop_%d", size), took, "s")
+	before := computed()
+	theirs, err := t.run(ctx, "plan", "-detailed-exitcode") // It fails when anything differs.
+	if err != nil {
+		return err
+	}
 	print(fmt.Sprintf("terraform_noop_%d", size), theirs.Seconds(), "s")
 	print(fmt.Sprintf("terraform_noop_%d_ratio", size), theirs.Seconds()/took, "x")
-	print(fmt.Sprintf("terraform_noop_%d_computing_ratio", size), float64(theirsSpent.Microseconds())/(each*float64(size)), "x")
+	print(fmt.Sprintf("terraform_noop_%d_computing_ratio", size), float64((computed()-before).Microseconds())/(each*float64(size)), "x")
 	return nil
+}
+
+// measureNoops returns how many assets a second are found to be as they should be,
+// and what was computed for each, in microseconds.
+func measureNoops(ctx context.Context, plugin string, size int) (rate, each float64, err error) {
+	b, err := newBed(ctx, plugin+" -adopt", size, `"off"`)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer b.close()
+	if err := b.until(ctx, seldom, func() bool { return b.reported(ctx, intent.StateOff) >= size }); err != nil {
+		return 0, 0, err
+	}
+	return b.noops(ctx)
+}
+
+// newTerraform has an empty module; nil: there is no such program, or an error.
+func newTerraform(ctx context.Context) (*terraform, error) {
+	program, err := exec.LookPath("terraform")
+	if err != nil {
+		program, err = exec.LookPath("tofu")
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench: neither terraform nor tofu is on the PATH: not compared with them")
+		return nil, nil
+	}
+	folder, err := os.MkdirTemp("", "lehr-bench-")
+	if err != nil {
+		return nil, err
+	}
+	t := &terraform{program, folder}
+	if err = t.want(1); err == nil {
+		_, err = t.run(ctx, "init")
+	}
+	if err != nil {
+		os.RemoveAll(folder)
+		return nil, err
+	}
+	return t, nil
 }
 
 // terraform is a module in a folder.

@@ -61,7 +61,7 @@ func (s *session) printRolloutPlan(p *apipb.PlanRolloutResponse) {
 	default:
 		fmt.Fprintf(s.Out, "%s would bring head to %s. That goes", name, assets)
 	}
-	fmt.Fprintf(s.Out, " at the earliest so,\nif each is in sync %s after it is let go on, and healthy:\n\n", p.Takes.AsDuration())
+	fmt.Fprintf(s.Out, " at the earliest so,\nif each is in sync %s after it is let go on, and healthy:\n\n", max(p.Takes.AsDuration().Round(time.Second), time.Second))
 	var rows [][]string
 	never := false
 	for _, step := range p.Steps {

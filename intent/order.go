@@ -123,6 +123,8 @@ func (s RolloutStanding) refuseOfRun(kind OrderKind) error {
 		return s.refuse("run %d is queued, and at no stage yet", "lehr rollout abort "+s.Name+" --reason WHY ends it", run.Run)
 	case kind == OrderPromote && (run.Promoted || s.pending(OrderPromote)):
 		return s.refuse("run %d is promoted already: no stage holds it", status, run.Run)
+	case kind == OrderSkip && run.Unstaged():
+		return s.refuse("run %d waits for no stage: it looks on whether what it brought does well", "lehr rollout abort "+s.Name+" --reason WHY ends it as it stands", run.Run)
 	case kind == OrderEmergency && !s.Emergency:
 		return s.refuse("it has no stages for emergencies", "define them in lehr.yaml, under emergency; lehr rollout promote "+s.Name+" --reason WHY lets all go on at once")
 	case kind == OrderEmergency && (run.Emergency || s.pending(OrderEmergency)):
@@ -164,6 +166,14 @@ func (s RolloutStanding) by(kind OrderKind) string {
 		return " by " + event.By.Name + ": " + event.Text
 	}
 	return ""
+}
+
+// Unstaged reports whether no stage holds the run any more: it was promoted, or each that
+// has assets is done or was skipped.
+func (r *Rollout) Unstaged() bool {
+	return r.Promoted || len(r.Progress.Stages) > 0 && !slices.ContainsFunc(r.Progress.Stages, func(s StageProgress) bool {
+		return s.Total > 0 && s.Ended.IsZero() && !slices.Contains(r.Skipped, s.Name)
+	})
 }
 
 // Last is the newest event of an order; nil: there is none.

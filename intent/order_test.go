@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"lehr.dev/fault"
 )
@@ -25,6 +26,12 @@ func TestOrdersThatMakeNoSense(t *testing.T) {
 	}
 	byField := func(s *RolloutStanding) { s.ByField, s.Run.Value = true, json.RawMessage("1") }
 	supersedes := func(s *RolloutStanding) { s.Supersedes = true }
+	staged := func(skipped ...string) func(*RolloutStanding) {
+		return func(s *RolloutStanding) {
+			s.Run.Skipped = skipped
+			s.Run.Progress.Stages = []StageProgress{{Name: "canary", Total: 1}, {Name: "rest", Total: 2}, {Name: "none"}, {Name: "done", Total: 1, Ended: time.Unix(1, 0)}}
+		}
+	}
 	gone := func(s *RolloutStanding) { s.Governs = false }
 	tests := map[string]struct {
 		standing RolloutStanding
@@ -48,6 +55,9 @@ func TestOrdersThatMakeNoSense(t *testing.T) {
 		"abort what ended":                      {standing(RolloutStopped), OrderAbort, "", "ended: it is stopped"},
 		"skip":                                  {standing(RolloutPaused), OrderSkip, "", ""},
 		"skip what is queued":                   {standing(RolloutQueued), OrderSkip, "", "at no stage yet"},
+		"skip what a person promoted":           {standing(RolloutRunning, func(s *RolloutStanding) { s.Run.Promoted = true }), OrderSkip, "", "run 3 waits for no stage"},
+		"skip where all is skipped":             {standing(RolloutRunning, staged("canary", "rest")), OrderSkip, "", "run 3 waits for no stage"},
+		"skip what is left":                     {standing(RolloutRunning, staged("canary")), OrderSkip, "", ""},
 		"promote":                               {standing(RolloutRunning), OrderPromote, "", ""},
 		"promote twice":                         {standing(RolloutRunning, func(s *RolloutStanding) { s.Run.Promoted = true }), OrderPromote, "", "promoted already"},
 		"promote what ended":                    {standing(RolloutDone), OrderPromote, "", "ended: it is done"},

@@ -30,6 +30,7 @@ func Lint(ctx context.Context, program Program, now time.Time) (Built, error) {
 	}
 	l.definitions()
 	l.unfilled()
+	l.programs(ctx, now, r.inputs.Sources)
 	built.Findings = append(built.Findings, l.findings...)
 	return built, nil
 }
@@ -169,7 +170,7 @@ func (l *linter) definitions() {
 	}
 	for _, binding := range policy.GetPlugins() {
 		if !l.types[binding.Type] {
-			l.add(d.Lines["plugins"], "plugins", fmt.Sprintf("a plugin is bound to %s, of which there is no asset", binding.Type), "remove the binding, or look whether a generator should give one")
+			l.add(d.PluginLines[binding.Type], "plugins."+binding.Type, fmt.Sprintf("a plugin is bound to %s, of which there is no asset", binding.Type), "remove the binding, or look whether a generator should give one")
 		}
 	}
 	l.unreachableQuorum(policy)

@@ -55,10 +55,10 @@ func begun(number uint64) intent.Rollout {
 		Name: "frontends", Run: number, State: intent.RolloutRunning, To: intent.IncarnationID{Partition: "shop", Sequence: 1}, Began: now, By: ann, Reason: "a change",
 		Progress: intent.RolloutProgress{
 			Stages: []intent.StageProgress{
-				{Name: "canary", Total: 1, Selected: 1, Waits: "for web/a to be healthy for 10m0s more", Began: now},
+				{Name: "canary", Total: 1, Selected: 1, Waits: "for web/a to be healthy for 10m0s", Began: now},
 				{Name: "rest", Total: 2, Waits: "for the stages before it"},
 			},
-			Waits: "for web/a to be healthy for 10m0s more", For: []intent.AssetID{"web/a"}, Next: now.Add(10 * time.Minute),
+			Waits: "for web/a to be healthy for 10m0s", For: []intent.AssetID{"web/a"}, Next: now.Add(10 * time.Minute),
 			Verdicts: []intent.ValidationVerdict{{Validation: "errors", Stage: "canary", Result: "waiting", At: now, Metrics: []intent.MetricVerdict{
 				{Name: "rate", Result: "waiting", Reason: "3 of 10 samples", Values: []float64{1, 2, 3}, Baseline: []float64{1, 1, 1}},
 			}}},

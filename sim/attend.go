@@ -44,12 +44,11 @@ func (l *Lab) attend() {
 	l.Monitor.Waiting(now, l.sweep()+sayGrace, unlike...)
 }
 
-// touchedLately reports whether somebody changed an asset's resource, or a plugin told
-// what is not so, so lately that Lehr may not have seen it: between two questions it may
+// touchedLately reports whether somebody changed an asset's resource, or a plugin told of
+// it what is not so, so lately that Lehr may not have seen it: between two questions it may
 // have been right.
 func (l *Lab) touchedLately(asset intent.AssetID) bool {
-	l.lied()
-	if !l.lying.IsZero() && l.Now().Sub(l.lying) < l.sweep()+sayGrace {
+	if lied := l.World.LiedOf(asset); !lied.IsZero() && l.Now().Sub(lied) < l.sweep()+sayGrace {
 		return true
 	}
 	report, err := l.reading.Report(l.ctx, l.partition, asset)

@@ -288,7 +288,7 @@ func (l *Lab) save(number int, next Intent, what string) {
 	next.Over = l.first.Over
 	l.intent = next
 	l.changed = l.Now()
-	if next.Slip == "" && next.Broken == "" {
+	if next.find(slipped) == nil && next.Broken == "" {
 		l.says(next)
 	}
 	l.tell("#%d edit: %s", number, what)

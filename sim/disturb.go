@@ -217,11 +217,10 @@ func (l *Lab) plan(o Options) []Disturbance {
 	if l.fleet() {
 		possible = slices.Concat(kinds, fleetKinds)
 	}
-	if l.rolls() {
-		possible = slices.Concat(possible, rolloutKinds)
-	}
+	own := l.ownKinds()
+	possible = slices.Concat(possible, own)
 	for _, k := range possible {
-		always := slices.Contains(daily, k.kind) || slices.ContainsFunc(rolloutKinds, func(r weighed) bool { return r.kind == k.kind })
+		always := slices.Contains(daily, k.kind) || slices.ContainsFunc(own, func(r weighed) bool { return r.kind == k.kind })
 		if (always || r.IntN(100) < 45) && !slices.Contains(o.Without, k.kind) && l.fits(k.kind) {
 			for range k.weight {
 				chosen = append(chosen, k.kind)
@@ -243,6 +242,19 @@ func (l *Lab) plan(o Options) []Disturbance {
 		list = append(list, l.draw(r, len(list), end, HardStart))
 	}
 	return list
+}
+
+// ownKinds are those of runs such as this.
+func (l *Lab) ownKinds() []weighed {
+	switch {
+	case l.ownRollout():
+		return rolloutKinds
+	case l.sets():
+		return fieldKinds
+	case l.rolls():
+		return anyRolloutKinds
+	}
+	return nil
 }
 
 // last is how long before the end a process begins hard in some runs: nothing

@@ -99,7 +99,7 @@ func (l *Lab) assist() {
 // help takes all brakes off, and as many approve what waits as are asked for.
 // Errors are tried again.
 func (l *Lab) help(p person) {
-	for _, act := range []func() error{p.resume, p.unhold, p.unpin, p.accept, p.disownWaitedFor, p.withdraw, p.approveTogether, p.goOnWithRollouts} {
+	for _, act := range []func() error{p.resume, p.unhold, p.unpin, p.accept, p.disownWaitedFor, p.withdraw, p.approveTogether, p.goOnWithRollouts, p.keepKnobs} {
 		if err := act(); err != nil {
 			l.tell("helping: %v", err)
 		}
@@ -199,7 +199,7 @@ func (l *Lab) behind(partition store.Partition) string {
 		want[intent.AssetID(t.ID)] = true
 	}
 	for _, m := range members {
-		if m.Asset != intent.PolicyAsset && !want[m.Asset] {
+		if m.Asset != intent.PolicyAsset && !want[m.Asset] && !l.ofKnobs(m.Asset) {
 			return fmt.Sprintf("%s still has %s", partition.Head, m.Asset)
 		}
 		delete(want, m.Asset)
@@ -215,7 +215,7 @@ func (l *Lab) behind(partition store.Partition) string {
 		return err.Error()
 	case l.root.IsZero():
 		l.root = incarnation.Digest
-	case l.healing && incarnation.Digest != l.root:
+	case l.healing && incarnation.Digest != l.root && !l.sets(): // A document is as people and rollouts left it.
 		return fmt.Sprintf("%s is not the first intent's content", partition.Head)
 	}
 	return ""

@@ -62,9 +62,7 @@ type Lab struct {
 	// foreign is when somebody else changed production last, or a plugin was
 	// heard to have lied; lies counts these.
 	foreign time.Time
-	// lying is when a plugin told last what is not so.
-	lying time.Time
-	lies  int
+	lies    int
 	// voided counts the rows of the audit with what was voided, by what it was.
 	voided map[string]int
 	// wellSince is when nothing kept Lehr from saying what it does, attended
@@ -107,6 +105,8 @@ type Lab struct {
 	unclear      string
 	unclearUntil time.Time
 	runs         map[string]takenUp
+	// editedThen is what happens once a rollout has edited a document.
+	editedThen func()
 
 	found   []monitor.Violation
 	marks   map[string]int
@@ -178,7 +178,7 @@ func (l *Lab) watch() error {
 		DB: l.db, Partition: l.partition, Now: l.Now, Served: l.servedType, Guard: l.guard(),
 		Reads: l.reads(), Keep: l.collecting().Keep.Incarnations,
 		Lenient: monitor.Lenient{ClockFaults: l.clocksGoWrong()},
-		Well:    l.isWell(), Gap: 2 * l.sweep(),
+		Well:    l.isWell(), Gap: 2 * l.sweep(), Document: l.field(), Has: l.inProduction,
 	})
 	l.World.OnHealth = l.Monitor.Produced
 	l.World.OnAnswer = l.Monitor.Answered
@@ -275,8 +275,9 @@ func clock(d time.Duration) string {
 // mark counts a situation.
 func (l *Lab) mark(situation string) { l.marks[situation]++ }
 
-// served says what the plugin of a command line serves: of a user's partition,
-// every type, as nothing guards its targets that is known.
+// served says what the plugin of a command line serves: of a user's partition, every
+// type, as nothing guards its targets that is known; else what it is for, and the types
+// that its arguments name.
 func (l *Lab) served(run []string) (served []plugin.Served) {
 	for _, kind := range l.types {
 		served = append(served, l.servedType(kind))
@@ -284,6 +285,11 @@ func (l *Lab) served(run []string) (served []plugin.Served) {
 	for _, s := range classes {
 		if len(l.types) == 0 && run[0] == s.run {
 			served = append(served, l.servedType(s.kind))
+		}
+	}
+	for _, kind := range run[1:] {
+		if len(l.types) == 0 {
+			served = append(served, l.servedType(intent.TypeName(kind)))
 		}
 	}
 	return served

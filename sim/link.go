@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"lehr.dev/document"
 	"lehr.dev/fault"
 	"lehr.dev/intent"
 	"lehr.dev/store"
@@ -246,6 +247,14 @@ func (l *link) SaveRollout(ctx context.Context, lease store.Lease, step store.Ro
 			l.lab.rolledOn(step)
 		}
 		return err
+	})
+}
+
+func (l *link) SetFields(ctx context.Context, lease store.Lease, revision uint64, name string, edit document.Edit, by intent.Actor) (document.Document, error) {
+	return write(ctx, l, "SetFields", func() (document.Document, error) {
+		made, err := l.All.SetFields(ctx, lease, revision, name, edit, by)
+		l.lab.fieldSet(err)
+		return made, err
 	})
 }
 

@@ -159,6 +159,9 @@ func (l *Lab) serves(head intent.IncarnationID) {
 	}
 	ids := map[string][]string{}
 	for _, m := range members {
+		if l.ofKnobs(m.Asset) {
+			continue
+		}
 		switch m.Asset {
 		case intent.PolicyAsset:
 			continue
@@ -183,6 +186,7 @@ func (l *Lab) serves(head intent.IncarnationID) {
 	}
 	if slices.Equal(served, l.intent.parts()) {
 		l.good = l.intent.clone()
+		l.good.Slip = "" // It could be served after all.
 	}
 }
 

@@ -15,7 +15,6 @@ import (
 	sqlschemapb "lehr.dev/gen/lehr/sqlschema/v1"
 	"lehr.dev/intent"
 	"lehr.dev/schema"
-	"lehr.dev/sim/world"
 	"lehr.dev/store"
 )
 
@@ -98,13 +97,12 @@ func (l *Lab) rests(a store.Admission, asked time.Time) {
 func (l *Lab) lied() {
 	count := 0
 	for kind, n := range l.World.Struck() {
-		switch kind {
-		case world.DiffStale, world.DiffGarbage, world.DiffLiesInSync, world.DiffLiesDiffers, world.DiffLiesDelete, world.DiffForOtherAsset:
+		if kind.Lies() {
 			count += n
 		}
 	}
 	if count != l.lies {
-		l.lies, l.foreign, l.lying = count, l.Now(), l.Now()
+		l.lies, l.foreign = count, l.Now()
 		l.Monitor.Lied()
 	}
 }

@@ -36,7 +36,7 @@ type Intent struct {
 	// of the records if Records, that of the service otherwise.
 	Broken  string `yaml:"-"`
 	Records bool   `yaml:"-"`
-	// Slip says why this may never be served; empty: it may.
+	// Slip says why this is not to be served; empty: it may be.
 	Slip string `yaml:"-"`
 	// Mode of the partition; Budget of pushes in flight in a cluster.
 	Mode   string `yaml:"-"`
@@ -106,6 +106,9 @@ func (i Intent) clone() Intent {
 // files are what a person has written, in the partition's folder.
 func (i Intent) files() map[string]string {
 	files := map[string]string{"/sim/lehr.yaml": i.definition(), "/sim/all.star": program, "/sim/records.star": recordProgram, "/sim/types/reads.proto": readsType}
+	if i.Course != nil && i.Course.Fields {
+		files["/sim/knobs.star"] = knobProgram
+	}
 	parts := map[string]Intent{serviceFile: {}, recordFiles[0]: {}, recordFiles[1]: {}}
 	for _, t := range i.Things {
 		name := t.file()
@@ -176,8 +179,11 @@ func (i Intent) definition() string {
 	if i.Lifts {
 		text += "  overrides: {allow: [order, capacity, version], longest: 1h}\n"
 	}
-	if i.Course != nil {
-		text += i.Course.definition()
+	switch {
+	case i.Course != nil && i.Course.Fields:
+		return i.Course.setsFields(text)
+	case i.Course != nil:
+		return text + i.Course.definition()
 	}
 	return text
 }

@@ -77,8 +77,8 @@ var acts = map[Kind]func(person) error{
 	PersonPin: person.pin, PersonUnpin: person.unpin, PersonApprove: person.approveAll, PersonTwice: person.approveTwice,
 	PersonEarly: person.approveThenEdit, PersonAccept: person.accept, PersonDisown: person.disown,
 	PersonReject: person.reject, PersonWithdraw: person.withdraw, PersonOverride: person.override,
-	RolloutOrder: person.orderRollout,
-	PersonRetry:  person.retry, PersonLooks: person.look, PersonLabels: person.label,
+	RolloutOrder: person.orderRollout, FieldRun: person.fieldRun, FieldEdit: person.fieldEdit, FieldUndo: person.fieldUndo,
+	PersonRetry: person.retry, PersonLooks: person.look, PersonLabels: person.label,
 }
 
 func (p person) stop() error {
@@ -157,7 +157,7 @@ func (p person) unpin() error {
 	// A pin of a program is not a person's to take off; those after it are.
 	var refused error
 	for _, pin := range list.Pins {
-		if strings.HasPrefix(pin.Holder.GetName(), intent.RolloutPrefix) && p.rolls() {
+		if strings.HasPrefix(pin.Holder.GetName(), intent.RolloutPrefix) {
 			continue
 		}
 		if _, err := p.c.Brakes.RemovePin(p.ctx, &apipb.RemovePinRequest{Partition: string(p.partition), Asset: pin.Asset, Reason: "over"}); err != nil {

@@ -73,6 +73,9 @@ func (l *Lab) at(p *virtual.Process, point string) virtual.Act {
 func (l *Lab) act(d Disturbance, p *virtual.Process, point string) virtual.Act {
 	l.note(d.Kind, point)
 	l.holdsUp(d.Length)
+	if strings.HasSuffix(point, "rollout edit") {
+		l.mark("field: before an edit: " + string(d.Kind))
+	}
 	l.tell("#%d %s of %s at %q", d.Number, d.Kind, p.Name(), point)
 	switch d.Kind {
 	case KillAtPoint:

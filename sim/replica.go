@@ -91,7 +91,7 @@ func (l *Lab) sweep() time.Duration {
 
 // watched is how often it looks at what a rollout watches: seldom, for the soaks here
 // are long and runs may be paused for hours.
-const watched = 10 * time.Second
+const watched = 20 * time.Second
 
 // zones in which machines keep their clocks.
 var zones = []*time.Location{time.UTC, zone("Europe/London"), zone("Australia/Lord_Howe"), zone("America/St_Johns")}

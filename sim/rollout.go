@@ -27,6 +27,8 @@ type Course struct {
 	Newer string
 	// Asks a validation.
 	Asks bool
+	// Fields: what it brings are values of a document's fields.
+	Fields bool
 }
 
 // shapes of stages, with their soaks.
@@ -63,14 +65,22 @@ func (c *Course) definition() string {
 // Rolls reports whether runs of a seed have a rollout.
 func Rolls(seed uint64) bool { return seed%9 == 3 }
 
-// rolls reports whether this run has a rollout.
-func (l *Lab) rolls() bool {
+// ownRollout reports whether this run has the simulator's own rollout.
+func (l *Lab) ownRollout() bool {
 	return l.options.Definition == "" && Rolls(l.options.Seed)
 }
 
+// rolls reports whether this run may have rollouts: its own, or those of somebody's
+// partition.
+func (l *Lab) rolls() bool { return l.options.Definition != "" || l.ownRollout() }
+
 // govern puts the records of the first intent under a rollout, and more of them.
 func (l *Lab) govern() {
-	if !l.rolls() {
+	if l.sets() {
+		l.first.Course = someCourse(l.stream("rollout"))
+		l.first.Course.Fields = true
+	}
+	if !l.ownRollout() {
 		return
 	}
 	l.first.Course = someCourse(l.stream("rollout"))
@@ -89,28 +99,34 @@ func someCourse(r *rand.Rand) *Course {
 
 // beginsWithin and restsWithin are how long it may take until all is in sync.
 func (l *Lab) beginsWithin() time.Duration {
-	if l.rolls() {
-		return 40 * time.Minute
+	if l.rolls() || l.sets() {
+		return begins
 	}
 	return 10 * time.Minute
 }
 
 func (l *Lab) restsWithin() time.Duration {
-	if l.rolls() {
+	if l.rolls() || l.sets() {
 		return 3 * patience
 	}
 	return patience
 }
 
+// begins is how long what is new may take by the stages of rollouts.
+const begins = 40 * time.Minute
+
 // rolloutKinds are disturbances of runs with a rollout.
 var rolloutKinds = []weighed{{RolloutNews, 14}, {RolloutBad, 10}, {RolloutOrder, 12}, {RolloutEdited, 3}, {RolloutSource, 2}, {RolloutSoak, 12}}
+
+// anyRolloutKinds are those that need to know nothing of the rollouts.
+var anyRolloutKinds = []weighed{{RolloutOrder, 4}, {RolloutSource, 2}}
 
 // Texts of what makes ill after a while, and of what only a validation finds bad.
 const illText, worseText = "ill-", "worse-"
 
 // ails is after how long something is unhealthy of itself.
 func (l *Lab) ails() func(payload []byte) time.Duration {
-	if !l.rolls() {
+	if !l.ownRollout() && !l.sets() {
 		return nil
 	}
 	return func(payload []byte) time.Duration {
@@ -124,7 +140,7 @@ func (l *Lab) ails() func(payload []byte) time.Duration {
 
 // isWell tells the monitor how production is.
 func (l *Lab) isWell() func(id intent.IncarnationID, asset intent.AssetID) bool {
-	if !l.rolls() {
+	if !l.rolls() && !l.sets() {
 		return nil
 	}
 	return func(id intent.IncarnationID, asset intent.AssetID) bool { return l.World.Well(l.ctx, id, asset) }
@@ -275,6 +291,9 @@ func (l *Lab) assess(_ context.Context, of strategist.Assessing) (found strategi
 	switch {
 	case trouble == "absent":
 		return found, fault.New(fault.Unavailable, "nobody answers")
+	case trouble == "bad":
+		found.Result, found.Reason = "bad", "many errors"
+		l.Monitor.FoundBad(of.Run.Name, of.Run.Run)
 	case trouble != "":
 		found.Result, found.Reason, found.Next = trouble, "as the simulator has it", of.Now.Add(10*time.Second)
 	case slices.ContainsFunc(of.Experiment, func(asset intent.AssetID) bool { return l.worse(of.Run.To, asset) }):
@@ -315,6 +334,10 @@ func (l *Lab) rolledOn(step store.RolloutStep) {
 	if run.Name == "" {
 		return
 	}
+	of := "rollout: "
+	if len(run.Value) > 0 {
+		of = "field: "
+	}
 	before := l.runs[run.Name]
 	if before.run != run.Run {
 		before = takenUp{run: run.Run}
@@ -322,19 +345,19 @@ func (l *Lab) rolledOn(step store.RolloutStep) {
 	now := takenUp{run: run.Run, events: len(run.Events)}
 	for _, e := range run.Events[min(before.events, len(run.Events)):] {
 		l.tell("rollout %s, run %d, %s: %s", run.Name, run.Run, e.Kind, e.Text)
-		l.mark("rollout: " + e.Kind)
+		l.mark(of + e.Kind)
 		if e.Kind == "stage" && strings.HasPrefix(e.Text, "canary") {
-			l.mark("rollout: a canary soaked")
+			l.mark(of + "a canary soaked")
 		}
 	}
-	l.mark("rollout: " + string(run.State))
-	if run.State == intent.RolloutRunning && run.To.Sequence < l.Monitor.Head() && l.good.Course != nil && l.good.Course.Newer == "queues" {
-		l.mark("rollout: the newer one is queued")
+	l.mark(of + string(run.State))
+	if len(run.Value) == 0 && run.State == intent.RolloutRunning && run.To.Sequence < l.Monitor.Head() && l.good.Course != nil && l.good.Course.Newer == "queues" {
+		l.mark(of + "the newer one is queued")
 	}
 	for _, s := range run.Progress.Stages {
 		now.total += s.Total
 		if s.Selected > s.Done && !s.Began.IsZero() && l.failover.After(s.Began) {
-			l.mark("rollout: restart in the middle of a soak")
+			l.mark(of + "restart in the middle of a soak")
 		}
 	}
 	if now.total == 0 {
@@ -343,9 +366,9 @@ func (l *Lab) rolledOn(step store.RolloutStep) {
 	if before.total > 0 && run.State == intent.RolloutRunning {
 		switch {
 		case now.total > before.total:
-			l.mark("rollout: a new asset under way")
+			l.mark(of + "a new asset under way")
 		case now.total < before.total:
-			l.mark("rollout: an asset gone under way")
+			l.mark(of + "an asset gone under way")
 		}
 	}
 	for part, mark := range map[string]string{
@@ -353,7 +376,7 @@ func (l *Lab) rolledOn(step store.RolloutStep) {
 		"which is broken": "a broken source is waited for",
 	} {
 		if strings.Contains(run.Progress.Waits, part) {
-			l.mark("rollout: " + mark)
+			l.mark(of + mark)
 		}
 	}
 	l.runs[run.Name] = now
@@ -385,6 +408,20 @@ func (p person) order(rollout string, kind intent.OrderKind) error {
 	return err
 }
 
+// hurries is what a person asks of a run that takes for too long; nothing: it does not.
+func (p person) hurries(run *apipb.RolloutRun) intent.OrderKind {
+	if p.ownRollout() || intent.RolloutState(run.GetState()) != intent.RolloutRunning {
+		return ""
+	}
+	switch took := p.Now().Sub(run.Began.AsTime()); {
+	case took > begins*3/4 && run.Promoted:
+		return intent.OrderAbort // All have it, and soak on.
+	case took > begins/2 && !run.Promoted:
+		return intent.OrderPromote
+	}
+	return ""
+}
+
 // endsWithin is how long a run may keep newer content back before somebody ends it.
 const endsWithin = 30 * time.Minute
 
@@ -398,7 +435,13 @@ func (p person) goOnWithRollouts() error {
 		return err
 	}
 	for _, of := range list.Rollouts {
-		if of.Run == nil && of.Governs {
+		// Somebody's own stages may take days.
+		if kind := p.hurries(of.Run); kind != "" {
+			if err := p.order(of.Name, kind); err != nil {
+				return err
+			}
+		}
+		if of.Run == nil && of.Governs && of.Document == "" {
 			if err := p.order(of.Name, intent.OrderStart); err != nil {
 				return err
 			}

@@ -11,6 +11,7 @@ import (
 	"lehr.dev/intent"
 	"lehr.dev/sim/monitor"
 	"lehr.dev/sim/world"
+	"lehr.dev/store"
 )
 
 // Kinds of all disturbances, in a fixed order.
@@ -147,6 +148,28 @@ func (l *Lab) LoseReplies(name string, count int) {
 
 // FillStore lets nothing be written for a while.
 func (l *Lab) FillStore(d time.Duration) { l.store.full = l.Now().Add(d) }
+
+// Verdicts that validations may be given.
+var Verdicts = []string{"good", "bad", "inconclusive", "broken", "waiting", "absent"}
+
+// Judge lets all validations say one of Verdicts from now on. Good ones wait for half a
+// minute of samples.
+func (l *Lab) Judge(verdict string) {
+	const always = 100 * 365 * 24 * time.Hour
+	l.unclear, l.unclearUntil = verdict, l.Now().Add(always)
+	if verdict == "good" {
+		l.unclear = ""
+	}
+}
+
+// Rollout is the newest run of a rollout; false: none was begun.
+func (l *Lab) Rollout(name string) (intent.Rollout, bool) {
+	runs, err := l.reading.Rollouts(l.ctx, l.partition, store.RolloutFilter{Name: name})
+	if err != nil || len(runs) == 0 {
+		return intent.Rollout{}, false
+	}
+	return runs[0], true
+}
 
 // Mend ends all that is wrong with store, sources, clocks and plugins. What
 // exists stays as it is.

@@ -161,7 +161,7 @@ func (l *Lab) supersede(d Disturbance, r *rand.Rand) {
 func (l *Lab) pinTo(d Disturbance, r *rand.Rand, rank intent.Rank, period time.Duration) {
 	replica := l.replica()
 	head, err := l.reading.Partition(l.ctx, l.partition)
-	if replica == nil || replica.link == nil || err != nil || l.rolls() && rank < intent.RankPerson {
+	if replica == nil || replica.link == nil || err != nil || (l.ownRollout() || l.sets() || l.Monitor.Governs()) && rank < intent.RankPerson {
 		return // Where rollouts are, these pins are theirs.
 	}
 	members := l.headMembers()

@@ -64,7 +64,10 @@ var slips = []edit{
 			return ""
 		}
 		t.Kind, t.Count, t.Scope = "job", 1, "a"
-		return i.slip(t.ID + " is a job now")
+		// Without the mark: where the id has left head it may come back so, and the
+		// monitor asks of each incarnation which (S22).
+		i.Slip = t.ID + " is a job now"
+		return i.Slip
 	},
 	func(i *Intent, _ *rand.Rand) string { i.Things = nil; return "nothing is wanted" },
 	func(i *Intent, _ *rand.Rand) string { // It loosens its own guard.

@@ -57,6 +57,7 @@ func init() {
 		Cross: (*Lab).cross, Loosen: (*Lab).loosen, Curt: (*Lab).curt, Abandon: (*Lab).abandon,
 		LeaderDies: (*Lab).strikeFleet, LeaderSleeps: (*Lab).strikeFleet, Unreachable: (*Lab).strikeFleet, Rolling: (*Lab).strikeFleet,
 		RolloutNews: (*Lab).rolloutNews, RolloutBad: (*Lab).rolloutNews, RolloutOrder: (*Lab).person, RolloutEdited: (*Lab).rolloutEdited, RolloutSource: (*Lab).rolloutSource, RolloutSoak: (*Lab).rolloutSoak,
+		FieldRun: (*Lab).person, FieldEdit: (*Lab).person, FieldUndo: (*Lab).person, FieldRace: (*Lab).fieldRace, FieldMoment: (*Lab).fieldMoment,
 		CutShort: (*Lab).cutShort, Undone: (*Lab).undone, Overdue: (*Lab).overdue,
 	}
 }

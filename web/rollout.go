@@ -237,8 +237,8 @@ func (r *reader) orders(rollout *apipb.Rollout) (list []order) {
 		add(intent.OrderStart, "begin a run")
 	}
 	if state == intent.RolloutPaused || state == intent.RolloutRunning {
-		add(intent.OrderSkip, "wait no longer for the stage that it is at")
 		if !rollout.Run.Promoted {
+			add(intent.OrderSkip, "wait no longer for the stage that it is at")
 			add(intent.OrderPromote, "let all assets go on at once")
 		}
 		if len(rollout.Emergency) > 0 && !rollout.Run.Emergency {

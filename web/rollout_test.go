@@ -46,10 +46,10 @@ func soaking() intent.Rollout {
 		Run: 1, State: intent.RolloutRunning, To: intent.IncarnationID{Partition: "shop", Sequence: 1}, Began: now.Add(-5 * time.Minute), By: ann, Reason: hostile[0],
 		Progress: intent.RolloutProgress{
 			Stages: []intent.StageProgress{
-				{Name: "canary", Total: 1, Selected: 1, Waits: "for web/a to be healthy for 6m0s more", Began: now.Add(-5 * time.Minute)},
+				{Name: "canary", Total: 1, Selected: 1, Waits: "for web/a to be healthy for 6m0s", Began: now.Add(-5 * time.Minute)},
 				{Name: "rest", Total: 2, Waits: "for the stages before it"},
 			},
-			Waits: "stage canary waits for web/a to be healthy for 6m0s more", For: []intent.AssetID{"web/a"}, Next: now.Add(6 * time.Minute),
+			Waits: "stage canary waits for web/a to be healthy for 6m0s", For: []intent.AssetID{"web/a"}, Next: now.Add(6 * time.Minute),
 			Verdicts: []intent.ValidationVerdict{{Validation: "errors", Stage: "canary", Result: "waiting", At: now, Reason: hostile[1], Metrics: []intent.MetricVerdict{
 				{Name: "rate", Result: "good", Reason: "at most 3 % worse", Values: []float64{1, 2, 9, 4}, Baseline: []float64{1, 1, 2}},
 				{Name: "none", Result: "waiting", Reason: "no samples"},

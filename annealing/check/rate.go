@@ -24,9 +24,14 @@ type Window struct {
 	Open  int
 }
 
-// Counts is the window that a push of content counts in under a check. There is
-// none where it is no rate limit, or one by a scope that the content has not.
-func Counts(c *intentpb.Check, content intent.Asset, scopes map[string]string) (w Window, counts bool) {
+// Back ends the keys of the budgets and windows of what a rollback has go back: it has
+// as many places as what goes forward, none of which that can take (L8).
+const Back = " going back"
+
+// Counts is the window that a push of content counts in under a check, as what goes back
+// or as all else. There is none where it is no rate limit, or one by a scope that the
+// content has not.
+func Counts(c *intentpb.Check, content intent.Asset, scopes map[string]string, back bool) (w Window, counts bool) {
 	r := c.GetRate()
 	w = Window{Check: c.GetName(), By: by(r)}
 	value := ""
@@ -47,6 +52,9 @@ func Counts(c *intentpb.Check, content intent.Asset, scopes map[string]string) (
 		return w, false
 	}
 	w.Key = w.Check + " " + w.By + "=" + value
+	if back {
+		w.Key, w.What = w.Key+Back, w.What+Back
+	}
 	return w, true
 }
 

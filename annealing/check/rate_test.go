@@ -32,12 +32,15 @@ func TestWhatARateCounts(t *testing.T) {
 		{intentpb.Rate_BY_SCOPE, "cluster", "hourly scope cluster=a"},
 		{intentpb.Rate_BY_SCOPE, "site", ""},
 	} {
-		w, counts := Counts(limited(3, time.Hour, test.by, test.scope), content, map[string]string{"cluster": "a"})
+		w, counts := Counts(limited(3, time.Hour, test.by, test.scope), content, map[string]string{"cluster": "a"}, false)
 		if counts != (test.key != "") || counts && w.Key != test.key {
 			t.Errorf("%s %s: %v %q", test.by, test.scope, counts, w.Key)
 		}
+		if back, counts := Counts(limited(3, time.Hour, test.by, test.scope), content, map[string]string{"cluster": "a"}, true); counts && back.Key != w.Key+" going back" {
+			t.Errorf("%s %s: what goes back counts under %q", test.by, test.scope, back.Key)
+		}
 	}
-	if _, counts := Counts(&intentpb.Check{Name: "soak", Kind: &intentpb.Check_MinAge{}}, content, nil); counts {
+	if _, counts := Counts(&intentpb.Check{Name: "soak", Kind: &intentpb.Check_MinAge{}}, content, nil, false); counts {
 		t.Error("another check counts")
 	}
 }

@@ -43,7 +43,9 @@ type checkOf struct{ check, where, schema intent.Digest }
 type gathered struct {
 	// former: the policy at hand is that of the last enforced incarnation.
 	former bool
-	asks   []gatheredCheck
+	// back: a rollback has the asset go back.
+	back bool
+	asks []gatheredCheck
 	// windows that a push counts in, by rate limits among them.
 	windows []check.Window
 	// policies in force, whose say it is what may be overridden.
@@ -73,7 +75,7 @@ func (r *reader) ask(ctx context.Context, at intent.IncarnationID, policy *polic
 				continue
 			}
 		}
-		if w, counts := check.Counts(c.Check, content, scopes); counts && !slices.ContainsFunc(into.windows, func(known check.Window) bool { return known.Key == w.Key }) {
+		if w, counts := check.Counts(c.Check, content, scopes, into.back); counts && !slices.ContainsFunc(into.windows, func(known check.Window) bool { return known.Key == w.Key }) {
 			into.windows = append(into.windows, w)
 		}
 		at := slices.IndexFunc(into.asks, func(known gatheredCheck) bool { return known.digest == c.digest })

@@ -109,6 +109,8 @@ type heeded struct {
 	// effective digest of the asset at head; zero: it is not there.
 	effective intent.Digest
 	policy    intent.Digest
+	// back: a rollback has it go back to its target.
+	back bool
 }
 
 // heeds is what head says now of an asset with that target.
@@ -116,7 +118,8 @@ func (e *Enforcer) heeds(a *asset, target intent.IncarnationID) heeded {
 	if target == e.view.head {
 		return heeded{}
 	}
-	return heeded{a.effective, e.view.policy.digest}
+	_, _, pin, _ := e.target(a, e.now())
+	return heeded{a.effective, e.view.policy.digest, pin != nil && pin.Rank == intent.RankRollback}
 }
 
 // contents of an asset at its target and, where that matters, where it was
@@ -282,7 +285,7 @@ func (r *reader) required(ctx context.Context, g *glance, of contents) (all requ
 		return all, err
 	}
 	all.overridable = check.Overridable()
-	budgets, own := map[string]int{}, &gathered{}
+	budgets, own := map[string]int{}, &gathered{back: g.heeds.back}
 	err = r.require(ctx, g.target, of.target, &all, budgets, own)
 	if err == nil && of.before != nil {
 		own.former = true
@@ -347,6 +350,10 @@ func (r *reader) require(ctx context.Context, at intent.IncarnationID, content i
 	for _, budget := range policy.Budgets {
 		if value, impacted := scope.Scopes[budget.Scope]; impacted {
 			key := budget.Scope + "=" + value
+			if own.back {
+				use(key+check.Back, budget.InFlight)
+				continue // What is ill is mended by going back.
+			}
 			use(key, budget.InFlight)
 			in := unhealthyIn{int(budget.Unhealthy), budget.Scope, value}
 			if known, asked := all.unhealthy[key]; in.most == 0 || asked && known.most <= in.most {

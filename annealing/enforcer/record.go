@@ -240,13 +240,20 @@ func (e *Enforcer) startReports(ctx context.Context) {
 	}
 	e.Runtime.Go("reports", func() {
 		e.Runtime.Point("save reports")
+		began := e.Runtime.Now()
 		err := e.Store.SaveReports(ctx, e.lease, group)
-		e.inbox.Put(func() { e.reported(ctx, group, err) })
+		took := e.Runtime.Now().Sub(began)
+		e.inbox.Put(func() { e.reported(ctx, group, took, err) })
 	})
 }
 
-// reported puts back what could not be stored.
-func (e *Enforcer) reported(ctx context.Context, group []intent.Report, err error) {
+// mostReportPause bounds how late a report may be (L4).
+const mostReportPause = time.Second
+
+// reported puts back what could not be stored. The next group waits twice as long
+// as this one took: pushes do not wait for reports, and must not wait for the
+// writer behind them; and of what is overtaken meanwhile only the last is written.
+func (e *Enforcer) reported(ctx context.Context, group []intent.Report, took time.Duration, err error) {
 	if fault.Is(err, fault.Conflict) {
 		e.failed = err
 		return
@@ -265,5 +272,9 @@ func (e *Enforcer) reported(ctx context.Context, group []intent.Report, err erro
 		e.later(ctx, time.Second, func() { e.reporting = false })
 		return
 	}
-	e.reporting = false
+	if took == 0 {
+		e.reporting = false
+		return
+	}
+	e.later(ctx, min(2*took, mostReportPause), func() { e.reporting = false })
 }

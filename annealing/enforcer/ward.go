@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"lehr.dev/annealing/check"
 	"lehr.dev/intent"
 	"lehr.dev/loop"
 	"lehr.dev/schema"
@@ -252,6 +253,18 @@ func (w *ward) ailing(a *asset, l *line) int {
 	return count
 }
 
+// goingBack counts those under way back in a ward that do not count as unhealthy.
+func (e *Enforcer) goingBack(key string, w *ward) (count int) {
+	if l := e.lines[key+check.Back]; l != nil {
+		for holder := range l.holders {
+			if !w.ill[holder] {
+				count++
+			}
+		}
+	}
+	return count
+}
+
 // names are the first of those that count as unhealthy.
 func (w *ward) names(but *asset) []intent.AssetID {
 	const shown = 5
@@ -289,7 +302,7 @@ func (e *Enforcer) room(a *asset, use store.BudgetUse, l *line, now time.Time) (
 	if w.ill[a] {
 		return use.Limit, time.Time{}, true
 	}
-	return min(use.Limit, l.unhealthy-w.ailing(a, l)), w.until(e.healthHolds()), true
+	return min(use.Limit, l.unhealthy-w.ailing(a, l)-e.goingBack(use.Key, w)), w.until(e.healthHolds()), true
 }
 
 // free places in a line, for whoever is healthy.
@@ -299,7 +312,7 @@ func (e *Enforcer) free(key string, l *line) int {
 		if w.members == nil {
 			return 0
 		}
-		free = min(free, l.unhealthy-w.ailing(nil, l)-l.taken)
+		free = min(free, l.unhealthy-w.ailing(nil, l)-e.goingBack(key, w)-l.taken)
 	}
 	return free
 }

@@ -129,9 +129,10 @@ func (f Facts) rolloutReason(rollout string, of intent.AssetID, told *path) Reas
 			r.Text += ", for what it brought is bad: " + run.Bad
 			r.Hint = "bring something else; or, if that was not bad: lehr rollout forgive " + rollout + " --reason WHY"
 		}
-		if waits != "" {
+		if waits != "" && !(run.Bad != "" && strings.Contains(waits, "judged bad")) {
 			r.Text += "; " + waits
 		}
+		return r // It waits for a person.
 	case waits == "":
 		r.Text = fmt.Sprintf("%sis %s, and lets assets go on to %s", is, run.State, cmp.Or(run.To.String(), string(run.Value)))
 	default:

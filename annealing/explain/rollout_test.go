@@ -42,9 +42,9 @@ func TestWhyUnderARollout(t *testing.T) {
 	itself := waitsFor("")
 	itself.State = intent.RolloutPaused
 	itself.Events = []intent.RolloutEvent{{Kind: "pause", At: now, By: intent.RolloutHolder("frontends"), Text: "the validation errors cannot tell"}}
-	bad := waitsFor("shop@7 has content of web/a that was judged bad")
+	bad := waitsFor("shop@7 has content of web/a that was judged bad", "web/a")
 	bad.State, bad.Bad = intent.RolloutRolledBack, "web/a is unhealthy"
-	soaks := waitsFor("stage canary waits for web/a to be healthy for 4m0s more", "web/a")
+	soaks := waitsFor("stage canary waits for web/a to be healthy for 4m0s", "web/a")
 	soaks.Progress.Next = now.Add(4 * time.Minute)
 	held := waiting("web/b", hold)
 	healthy := ill
@@ -65,7 +65,7 @@ func TestWhyUnderARollout(t *testing.T) {
 		},
 		"behind, for the canary soaks": {
 			underRollout(3, soaks, healthy), "rollout/",
-			"web/b is not let go on: the rollout frontends (run 3) is running: stage canary waits for web/a to be healthy for 4m0s more", "", "lehr rollout status frontends",
+			"web/b is not let go on: the rollout frontends (run 3) is running: stage canary waits for web/a to be healthy for 4m0s", "", "lehr rollout status frontends",
 		},
 		"paused by a person": {
 			underRollout(3, paused), "rollout/", "web/b is not let go on: the rollout frontends (run 3) is paused by ann 5m ago: lunch", "ann", "lehr rollout resume frontends",
@@ -74,7 +74,7 @@ func TestWhyUnderARollout(t *testing.T) {
 			underRollout(0, itself), "rollout/", "is paused by itself just now: the validation errors cannot tell", "", "lehr rollout resume frontends",
 		},
 		"rolled back": {
-			underRollout(3, bad), "rollout/", "is rolled-back, for what it brought is bad: web/a is unhealthy; shop@7 has content of web/a that was judged bad", "", "lehr rollout forgive frontends",
+			underRollout(3, bad, ill), "rollout/", "is rolled-back, for what it brought is bad: web/a is unhealthy", "", "lehr rollout forgive frontends",
 		},
 		"no run yet": {underRollout(0, nil), "rollout/", "web/b is not let go on: the rollout frontends has no run yet", "", "lehr rollout plan frontends"},
 		"it waits for the asset itself": {
@@ -182,7 +182,7 @@ func TestWhyAFieldIsNotSet(t *testing.T) {
 		f := facts("web/b", intent.Report{Asset: "web/b", State: intent.StateInSync, Target: head, At: now})
 		f.Members["web/b"] = intent.Member{Asset: "web/b"}
 		run := intent.Rollout{Name: "flags", Run: 2, State: test.state, Value: []byte(`"wild"`), Edits: []intent.RolloutEdit{test.edit}}
-		run.Progress.Waits = "stage canary waits for web/a to be healthy for 4m0s more"
+		run.Progress.Waits = "stage canary waits for web/a to be healthy for 4m0s"
 		f.Rollouts, f.Fields = map[string]intent.Rollout{"flags": run}, map[string]string{"flags": "/b"}
 		answer := explain.Explain(f)
 		text := answer.Summary

@@ -34,6 +34,8 @@ type Definition struct {
 	PolicyLine int
 	// Lines of the file's sections, by their names.
 	Lines map[string]int
+	// PluginLines are those of what is bound to a plugin, by its type.
+	PluginLines map[string]int
 	// RulePlaces of the policy's rules, in their order.
 	RulePlaces []RulePlaces
 	// CheckPlaces of the policy's checks, in their order.
@@ -164,7 +166,7 @@ func (p *parser) definition(root *yaml.Node) (d Definition) {
 	d.Sources = p.sources(fields["sources"])
 	p.generators(fields["generate"], &d)
 	policy.Shrink, policy.Rules, d.RulePlaces = p.validation(fields["validate"])
-	policy.Plugins = p.plugins(fields["plugins"])
+	policy.Plugins, d.PluginLines = p.plugins(fields["plugins"])
 	p.checks(fields["checks"], &d)
 	policy.Access = p.access(fields["access"])
 	policy.Notifications = p.notifications(fields["notifications"])

@@ -248,7 +248,8 @@ func (p *parser) fieldsOf(node *yaml.Node, path string, allowed []string) map[st
 	return p.fields(node, path, allowed)
 }
 
-func (p *parser) plugins(node *yaml.Node) (list []*intentpb.PluginBinding) {
+func (p *parser) plugins(node *yaml.Node) (list []*intentpb.PluginBinding, lines map[string]int) {
+	lines = map[string]int{}
 	p.each(node, "plugins", func(key, value *yaml.Node) {
 		at := "plugins." + key.Value
 		name := p.payloadType(key, at)
@@ -275,10 +276,10 @@ func (p *parser) plugins(node *yaml.Node) (list []*intentpb.PluginBinding) {
 		if slices.ContainsFunc(list, func(b *intentpb.PluginBinding) bool { return b.GetType() == name && name != "" }) {
 			p.at(key, at, "the type %s is bound twice", name).hint("remove one binding")
 		}
-		list = append(list, binding)
+		list, lines[name] = append(list, binding), key.Line
 	})
 	slices.SortFunc(list, func(a, b *intentpb.PluginBinding) int { return strings.Compare(a.GetType(), b.GetType()) })
-	return list
+	return list, lines
 }
 
 func (p *parser) approval(node *yaml.Node) *intentpb.ApprovalPolicy {

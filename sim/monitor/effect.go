@@ -37,6 +37,7 @@ func (m *Monitor) Effect(e world.Effect) {
 	m.asked(e, p)
 	m.inProduction(e, p)
 	m.inPace(e, p)
+	m.received(e)
 }
 
 // bound: the effect is what was admitted, and nothing else (S1).

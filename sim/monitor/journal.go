@@ -206,8 +206,9 @@ func (m *Monitor) afforded(p *push) {
 		return
 	}
 	m.ask("S8")
-	limits := limitsOf(policy, content)
-	for key, limit := range limitsOf(m.policyAt(m.head), content) {
+	back := m.goesBack(p)
+	limits := limitsOf(policy, content, back)
+	for key, limit := range limitsOf(m.policyAt(m.head), content, back) {
 		if other, known := limits[key]; !known || limit < other {
 			limits[key] = limit
 		}
@@ -222,12 +223,24 @@ func (m *Monitor) afforded(p *push) {
 	}
 }
 
-// limitsOf are the budgets that a push of the content must keep.
-func limitsOf(policy *intentpb.Policy, of content) map[string]int {
+// ofBack ends the keys of the budgets of what a rollback has go back.
+const ofBack = " going back"
+
+// goesBack reports whether a rollback has the asset of a push go back.
+func (m *Monitor) goesBack(p *push) bool {
+	pin := m.pinOf(p.asset, p.admitted)
+	return pin != nil && pin.Rank == intent.RankRollback && pin.Incarnation.Sequence != m.head
+}
+
+// limitsOf are the budgets that a push of the content must keep, going back or not.
+func limitsOf(policy *intentpb.Policy, of content, back bool) map[string]int {
 	limits := map[string]int{}
 	for _, budget := range policy.GetBudgets() {
 		if value, impacted := of.scopes[budget.GetScope()]; impacted {
 			key := budget.GetScope() + "=" + value
+			if back {
+				key += ofBack
+			}
 			if limit, known := limits[key]; !known || int(budget.GetInFlight()) < limit {
 				limits[key] = int(budget.GetInFlight())
 			}

@@ -60,6 +60,10 @@ type Options struct {
 	// unseen.
 	Well func(id intent.IncarnationID, asset intent.AssetID) bool
 	Gap  time.Duration
+	// Document is the one whose fields a rollout sets, /values/ID for each asset; empty:
+	// none. Has is what production has of such a field.
+	Document string
+	Has      func(asset intent.AssetID) string
 }
 
 // Monitor looks on.

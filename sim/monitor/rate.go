@@ -18,7 +18,7 @@ type frequency struct {
 
 // ratesOf are the rate limits that a push of the content counts under, as far
 // as they are about all assets.
-func ratesOf(policy *intentpb.Policy, of content) map[string]frequency {
+func ratesOf(policy *intentpb.Policy, of content, back bool) map[string]frequency {
 	limits := map[string]frequency{}
 	for _, c := range policy.GetChecks() {
 		r := c.GetRate()
@@ -32,6 +32,9 @@ func ratesOf(policy *intentpb.Policy, of content) map[string]frequency {
 		case intentpb.Rate_BY_TYPE:
 			value = string(of.kind)
 		}
+		if back {
+			value += ofBack
+		}
 		limits[c.GetName()+" "+r.GetBy().String()+" "+r.GetScope()+" "+value] = frequency{int(r.GetAtMost()), r.GetPer().AsDuration(), false}
 	}
 	return limits
@@ -42,8 +45,9 @@ func ratesOf(policy *intentpb.Policy, of content) map[string]frequency {
 // are those of head's policy and of where a pin leads, the stricter.
 func (m *Monitor) rated(p *push, overridden []string) {
 	content, _ := m.contentAt(p.asset, p.target)
-	p.rates = ratesOf(m.policyAt(m.follows(p.asset, p.admitted)), content)
-	for key, other := range ratesOf(m.policyAt(m.head), content) {
+	back := m.goesBack(p)
+	p.rates = ratesOf(m.policyAt(m.follows(p.asset, p.admitted)), content, back)
+	for key, other := range ratesOf(m.policyAt(m.head), content, back) {
 		if known, there := p.rates[key]; !there || other.most < known.most {
 			p.rates[key] = other
 		}

@@ -37,8 +37,9 @@ type rolling struct {
 	silent    map[runOf]time.Time
 	ill       map[called]time.Time
 	// lied is when a plugin did last; moved is when clocks were set.
-	lied  time.Time
-	moved []time.Time
+	lied   time.Time
+	moved  []time.Time
+	fields fieldsSet
 }
 
 type runOf struct {
@@ -54,6 +55,7 @@ type stageRun struct {
 
 func newRolling() rolling {
 	return rolling{
+		fields:    fieldsSet{contents: []map[string]string{{}}, before: map[string]string{}, named: map[stageRun]bool{}},
 		foundGood: map[stageRun]bool{},
 		runs:      map[string]intent.Rollout{}, soaks: map[intent.AssetID]*soak{}, longest: map[called]time.Duration{}, brought: map[called]bool{},
 		judged: map[called]bool{}, bad: map[called]bool{}, forgiven: map[called]bool{}, foundBad: map[runOf]time.Time{}, silent: map[runOf]time.Time{}, ill: map[called]time.Time{},
@@ -84,6 +86,7 @@ func (m *Monitor) rolled(news *news, before map[intent.AssetID][]intent.Pin) {
 	}
 	m.readRuns()
 	m.governs()
+	m.fields()
 	if slices.ContainsFunc(news.own, func(r record) bool { return r.Verb == "rollout-forgive" }) {
 		maps.Copy(m.rolling.forgiven, m.rolling.bad) // What follows may be some commits later.
 	}
@@ -102,7 +105,7 @@ func (m *Monitor) rolled(news *news, before map[intent.AssetID][]intent.Pin) {
 		}
 	}
 	for asset := range m.rolling.soaks {
-		if on, _ := rolloutPins(m.pins[asset]); on == nil {
+		if on, _ := rolloutPins(m.pins[asset]); on == nil && !slices.Contains(m.fieldAssets(), asset) {
 			delete(m.rolling.soaks, asset)
 		}
 	}
@@ -182,6 +185,13 @@ func (m *Monitor) rolloutAt(sequence intent.Sequence, name string) *intentpb.Rol
 	return nil
 }
 
+// understood reports whether letOn can tell which stage of a rollout lets what go on.
+func understood(r *intentpb.Rollout) bool {
+	return !slices.ContainsFunc(r.GetStages(), func(s *intentpb.RolloutStage) bool {
+		return s.GetWhere() != "" || s.GetByLabel() != "" || s.GetParallel() > 1 || s.GetFactor() != 0 || s.GetPlugin() != ""
+	})
+}
+
 // selects reports whether a rollout governs an asset of a type. It knows only
 // conditions that ask for one type.
 func selects(r *intentpb.Rollout, kind intent.TypeName) bool {
@@ -236,7 +246,7 @@ func (m *Monitor) letOn(asset intent.AssetID, was, on *intent.Pin, news *news) {
 	m.rolling.brought[of] = true
 	m.hold(!m.rolling.bad[of], "S20", "run %d of %s brings content %s of %s, which was judged bad", run.Run, run.Name, to.effective.Short(), asset)
 	own, _ := m.contentAt(asset, m.head)
-	if said == nil || !there || run.Promoted || run.Emergency || news.unclear(asset) || m.deceived() {
+	if said == nil || !understood(said) || !there || run.Promoted || run.Emergency || news.unclear(asset) || m.deceived() {
 		return
 	}
 	m.hold(run.State != intent.RolloutPaused, "S19", "run %d of %s lets %s go on, and is paused", run.Run, run.Name, asset)

@@ -135,7 +135,7 @@ func (m *Monitor) labelled() {
 // needed lists what names an incarnation.
 const needed = `SELECT 'head', head FROM partitions WHERE id = $1 AND head > 0
 	UNION ALL SELECT 'a pin of ' || asset, seq FROM pin WHERE partition = $1 AND seq > 0
-	UNION ALL SELECT 'run ' || run || ' of ' || name, target FROM rollout WHERE partition = $1 AND open = 1
+	UNION ALL SELECT 'run ' || run || ' of ' || name, target FROM rollout WHERE partition = $1 AND open = 1 AND target > 0
 	UNION ALL SELECT 'the enforced record of ' || asset, seq FROM enforced WHERE partition = $1
 	UNION ALL SELECT 'push ' || id, target FROM push WHERE partition = $1 AND open = 1
 	UNION ALL SELECT 'held candidate ' || digest, base FROM candidate WHERE partition = $1 AND state = 'held' AND base > 0

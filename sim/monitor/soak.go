@@ -32,27 +32,34 @@ func (m *Monitor) Produced() {
 		if on == nil {
 			continue
 		}
-		pin := cmp.Or(back, on)
-		own, there := m.at(asset, pin.Incarnation.Sequence)
-		s := m.rolling.soaks[asset]
-		if s == nil || s.effective != own.effective {
-			m.reaches(s, now)
-			s = &soak{called: called{asset, own.effective}}
-			m.rolling.soaks[asset] = s
-		}
-		s.at = pin.Incarnation
-		if !there {
-			continue
-		}
+		m.soaksAt(asset, cmp.Or(back, on).Incarnation, now)
+	}
+	for _, asset := range m.fieldAssets() {
+		m.soaksAt(asset, intent.IncarnationID{Partition: m.options.Partition, Sequence: m.head}, now)
+	}
+}
+
+// soaksAt notes whether an asset is well now, as of what it is to follow.
+func (m *Monitor) soaksAt(asset intent.AssetID, at intent.IncarnationID, now time.Time) {
+	own, there := m.at(asset, at.Sequence)
+	s := m.rolling.soaks[asset]
+	if s == nil || s.effective != own.effective {
 		m.reaches(s, now)
-		switch well := m.options.Well(s.at, asset); {
-		case well && s.well.IsZero(), well && !s.ill.IsZero() && now.Sub(s.ill) > m.options.Gap:
-			s.well, s.ill = now, time.Time{}
-		case well:
-			s.ill = time.Time{}
-		case !s.well.IsZero() && s.ill.IsZero():
-			s.ill = now
-		}
+		s = &soak{called: called{asset, own.effective}}
+		m.rolling.soaks[asset] = s
+	}
+	s.at = at
+	if !there {
+		return
+	}
+	m.reaches(s, now)
+	switch well := m.options.Well(s.at, asset); {
+	case well && s.well.IsZero(), well && !s.ill.IsZero() && now.Sub(s.ill) > m.options.Gap:
+		s.well, s.ill = now, time.Time{}
+	case well:
+		s.ill = time.Time{}
+	case !s.well.IsZero() && s.ill.IsZero():
+		s.ill = now
 	}
 }
 
@@ -133,6 +140,9 @@ func (m *Monitor) deceived() bool {
 
 // trustAfterLies is how long what rests on a lie may go on.
 const trustAfterLies = 15 * time.Minute
+
+// Governs reports whether head has rollouts.
+func (m *Monitor) Governs() bool { return len(m.policyAt(m.head).GetRollouts()) > 0 }
 
 // Head is the newest incarnation that was seen.
 func (m *Monitor) Head() intent.Sequence { return m.head }

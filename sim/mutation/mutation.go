@@ -31,6 +31,9 @@ type Mutant struct {
 	// Calm: it shows where little else goes wrong for as long as a rollout's soak lasts,
 	// and is looked for in such runs.
 	Calm bool
+	// Fields: it shows where a rollout sets fields of a document, and is looked for in
+	// such runs.
+	Fields bool
 	// Equivalent says what else holds when this one is on alone; empty: a run
 	// must find it. Defences pair it with what hides it.
 	Equivalent string

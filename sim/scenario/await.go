@@ -47,6 +47,12 @@ func (p *player) until(list []string) error {
 		return p.await(most, what, func() (bool, string) { return len(p.Living()) == 0, "one lives" })
 	case len(list) == 2 && list[0] == "head":
 		return p.await(most, what, func() (bool, string) { return p.Head().String() == list[1], "it is " + p.Head().String() })
+	case len(list) == 4 && list[0] == "rollout" && list[2] == "is":
+		return p.await(most, what, func() (bool, string) { return p.rolloutIs(list[1], intent.RolloutState(list[3])) })
+	case len(list) == 4 && list[0] == "rollout" && list[2] == "waits":
+		return p.await(most, what, func() (bool, string) { return p.rolloutWaits(list[1], list[3]) })
+	case len(list) == 4 && list[0] == "rollout" && list[2] == "past":
+		return p.await(most, what, func() (bool, string) { return p.rolloutPast(list[1], list[3]) })
 	case len(list) == 2 && list[1] == "vanished":
 		return p.await(most, what, func() (bool, string) { return !p.exists(list[0]), "it is still there" })
 	case len(list) == 3 && list[1] == "waits":
@@ -56,7 +62,33 @@ func (p *player) until(list []string) error {
 	case len(list) == 3 && list[1] == "is":
 		return p.await(most, what, func() (bool, string) { return p.is(list[0], intent.State(list[2])) })
 	}
-	return usage("until settled, until dead, until head sim@2, until ASSET in sync, until ASSET waits KIND, until ASSET is STATE, or until ASSET vanished [within 10m]")
+	return usage("until settled, until dead, until head sim@2, until ASSET in sync, until ASSET waits KIND, until ASSET is STATE, until ASSET vanished, until rollout NAME is STATE, until rollout NAME waits 'TEXT', or until rollout NAME past STAGE [within 10m]")
+}
+
+// rolloutIs reports whether the newest run of a rollout is in a state.
+func (p *player) rolloutIs(name string, state intent.RolloutState) (bool, string) {
+	run, begun := p.Rollout(name)
+	if !begun {
+		return false, "no run began"
+	}
+	return run.State == state, fmt.Sprintf("run %d is %s: %s", run.Run, run.State, run.Progress.Waits)
+}
+
+// rolloutWaits reports whether the newest run says that it waits for a text.
+func (p *player) rolloutWaits(name, text string) (bool, string) {
+	run, _ := p.Rollout(name)
+	return strings.Contains(run.Progress.Waits, text), "it waits: " + run.Progress.Waits
+}
+
+// rolloutPast reports whether a stage of the newest run is done.
+func (p *player) rolloutPast(name, stage string) (bool, string) {
+	run, _ := p.Rollout(name)
+	for _, s := range run.Progress.Stages {
+		if s.Name == stage {
+			return s.Total > 0 && s.Done == s.Total, fmt.Sprintf("%d of %d are done: %s", s.Done, s.Total, run.Progress.Waits)
+		}
+	}
+	return false, "it has no such stage"
 }
 
 // settle waits until nothing is left to do, also of what was just written.

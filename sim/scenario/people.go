@@ -15,18 +15,23 @@ import (
 // people give these commands without saying lehr; reasoned are those that ask
 // for a reason.
 var (
-	people   = []string{"stop", "resume", "hold", "unhold", "pin", "unpin", "approve", "reject", "override", "disown", "why"}
+	people   = []string{"stop", "resume", "hold", "unhold", "pin", "unpin", "approve", "reject", "override", "disown", "rollout", "why"}
 	reasoned = []string{"stop", "resume", "hold", "unhold", "pin", "unpin", "approve", "reject", "override", "disown"}
+	// looking are the commands of rollouts that ask for nothing.
+	looking = []string{"plan", "status", "history", "record"}
 	// able are all that need nothing but a server that answers at once.
-	able = append([]string{"get", "describe", "diff", "label", "partition", "version"}, people...)
+	able = append([]string{"get", "describe", "diff", "label", "partition", "version", "timeline"}, people...)
 )
 
 // lehr gives a command, as a person does at a terminal.
 func (p *player) lehr(list []string) error {
+	if slices.Contains(list, "--watch") || slices.Contains(list, "-w") {
+		return fmt.Errorf("a script cannot watch; it waits by until")
+	}
 	if len(list) == 0 || !slices.Contains(able, list[0]) {
 		return fmt.Errorf("a script can give the commands %s; it waits by until", strings.Join(able, ", "))
 	}
-	if slices.Contains(reasoned, list[0]) && !slices.Contains(list, "--reason") {
+	if (slices.Contains(reasoned, list[0]) || list[0] == "rollout" && len(list) > 1 && !slices.Contains(looking, list[1])) && !slices.Contains(list, "--reason") {
 		list = append(slices.Clone(list), "--reason", "the script says so")
 	}
 	var out bytes.Buffer

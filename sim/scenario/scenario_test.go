@@ -28,14 +28,16 @@ func play(t *testing.T, text string) (string, error) {
 
 func TestScenarios(t *testing.T) {
 	scripts, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(scripts) < 13 {
-		t.Fatalf("%d scripts: %v", len(scripts), err)
+	rollouts, errRollouts := filepath.Glob("testdata/rollout/*.txtar")
+	if err != nil || errRollouts != nil || len(scripts) < 13 || len(rollouts) < 15 {
+		t.Fatalf("%d scripts, %d of rollouts: %v, %v", len(scripts), len(rollouts), err, errRollouts)
 	}
-	for number, script := range scripts {
+	for number, script := range append(scripts, rollouts...) {
 		if testing.Short() && number%4 != 0 {
 			continue
 		}
-		t.Run(strings.TrimSuffix(filepath.Base(script), ".txtar"), func(t *testing.T) {
+		name, _ := filepath.Rel("testdata", strings.TrimSuffix(script, ".txtar"))
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			text, err := os.ReadFile(script)
 			if err != nil {

@@ -27,7 +27,7 @@ func init() { // It refers to itself, by the message about verbs that are not kn
 		"drift": (*player).drift, "vanish": (*player).vanish, "writer": (*player).writer, "sick": (*player).sick,
 		"break": (*player).trouble, "heal": (*player).heal,
 		"effects": (*player).listEffects, "production": (*player).production, "accept": (*player).accept,
-		"lehr": (*player).lehr,
+		"validation": (*player).validation, "lehr": (*player).lehr,
 	}
 	for _, name := range people {
 		verbs[name] = func(p *player, list []string) error { return p.lehr(append([]string{name}, list...)) }
@@ -315,6 +315,15 @@ func (p *player) trouble(list []string) error {
 		}
 	}
 	p.World.Trouble(t)
+	return nil
+}
+
+// validation lets all validations say so from now on.
+func (p *player) validation(list []string) error {
+	if len(list) != 1 || !slices.Contains(sim.Verdicts, list[0]) {
+		return usage("validation " + strings.Join(sim.Verdicts, "|"))
+	}
+	p.Judge(list[0])
 	return nil
 }
 

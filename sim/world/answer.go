@@ -40,6 +40,7 @@ func (l *life) answer(call *diffCall) {
 		}
 	}
 	var results []*pluginpb.AssetDiff
+	var lies []intent.AssetID
 	for i, asset := range call.assets {
 		var befalls *armed
 		for _, s := range single {
@@ -54,10 +55,18 @@ func (l *life) answer(call *diffCall) {
 		case befalls != nil && befalls.Kind == DiffForOtherAsset:
 			diff.Asset = string(otherAsset(call.assets, i, befalls))
 		}
+		if befalls != nil && befalls.Kind.Lies() {
+			lies = append(lies, intent.AssetID(diff.Asset))
+		}
 		results = append(results, diff)
 	}
 	p.Point("diffed in plugin")
-	l.out.send(func() { l.take(call, results) })
+	l.out.send(func() {
+		for _, asset := range lies {
+			w.lied[asset] = w.now()
+		}
+		l.take(call, results)
+	})
 }
 
 // otherAsset is one of the call, or none of it.

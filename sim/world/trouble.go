@@ -105,6 +105,15 @@ func (k TroubleKind) wholeBatch() bool { return k == DiffHang || k == DiffSlow |
 // ofProcess says which befall the process.
 func (k TroubleKind) ofProcess() bool { return strings.HasPrefix(string(k), "plugin-") }
 
+// Lies says which have a plugin tell what is not so.
+func (k TroubleKind) Lies() bool {
+	switch k {
+	case DiffStale, DiffGarbage, DiffLiesInSync, DiffLiesDiffers, DiffLiesDelete, DiffForOtherAsset:
+		return true
+	}
+	return false
+}
+
 // Trouble is what goes wrong with the next calls that concern an asset ("":
 // any) of the plugins.
 type Trouble struct {
@@ -153,6 +162,9 @@ func (w *World) Trouble(t Trouble) {
 
 // Struck counts how often each kind of trouble came to a call.
 func (w *World) Struck() map[TroubleKind]int { return maps.Clone(w.struck) }
+
+// LiedOf is when a plugin last told what is not so of an asset; zero: never.
+func (w *World) LiedOf(asset intent.AssetID) time.Time { return w.lied[asset] }
 
 // Spare forgets the troubles that wait for calls about the asset alone.
 func (w *World) Spare(asset intent.AssetID) {

@@ -73,6 +73,8 @@ type World struct {
 	carried []*carried
 	armed   []*armed
 	struck  map[TroubleKind]int
+	// lied is when a plugin last told what is not so of an asset.
+	lied map[intent.AssetID]time.Time
 	// known is what was read of incarnations.
 	known map[place]*wanted
 	// healed is closed, and replaced, when everything heals.
@@ -84,7 +86,7 @@ func New(o Options) *World {
 	return &World{
 		options: o, process: o.Process, random: o.Random,
 		resources: map[intent.ResourceKey]*resource{}, programs: map[string]*program{}, known: map[place]*wanted{},
-		struck: map[TroubleKind]int{}, healed: make(chan struct{}),
+		struck: map[TroubleKind]int{}, lied: map[intent.AssetID]time.Time{}, healed: make(chan struct{}),
 	}
 }
 

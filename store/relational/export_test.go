@@ -70,17 +70,18 @@ func (s *Store) Queued() int {
 
 // Statements whose plans are tested.
 const (
-	Changes         = changes
-	ChangedBuckets  = changedBuckets
-	MembersOfBucket = membersOfBucket
-	RowsOfAsset     = rowsOfAsset
-	FieldsOfAsset   = fieldsOfAsset
-	DiscardFields   = discardFields
-	ReopenFields    = reopenFields
-	CollectFields   = collectFields
-	ListOrphans     = listOrphans
-	CountOrphans    = countOrphans
-	MarkAdrift      = markAdrift
+	FewChanges, ManyChanges = fewChanges, manyChanges
+	CountChanges            = countChanges
+	ChangedBuckets          = changedBuckets
+	MembersOfBucket         = membersOfBucket
+	RowsOfAsset             = rowsOfAsset
+	FieldsOfAsset           = fieldsOfAsset
+	DiscardFields           = discardFields
+	ReopenFields            = reopenFields
+	CollectFields           = collectFields
+	ListOrphans             = listOrphans
+	CountOrphans            = countOrphans
+	MarkAdrift              = markAdrift
 )
 
 // EdgesOf is the statement that reads edges by an end of theirs.

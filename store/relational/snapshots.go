@@ -205,20 +205,51 @@ func (s *Store) Members(ctx context.Context, id intent.IncarnationID, filter sto
 	return members, err
 }
 
-// changes joins, for every asset with a bound between two sequences, what it
-// was at the first with what it is at the last.
-const changes = `WITH touched AS (
+// Changes join, for every asset with a bound between two sequences, what it was at
+// the first with what it is at the last. Few are found by their sequences, all of
+// them for each page. Many are passed in the order of the assets: a page costs what
+// is passed for it, and all pages together one walk; + 0 keeps the database from the
+// sequences' indexes.
+const (
+	wasAndIs = ` t.asset,
+		coalesce(b.type, ''), b.digest, b.effective, coalesce(b.from_seq, 0),
+		coalesce(a.type, ''), a.digest, a.effective, coalesce(a.from_seq, 0)`
+	whereDiffers = `
+	LEFT JOIN member b ON b.partition = $1 AND b.asset = t.asset AND b.from_seq <= $2 AND b.to_seq > $2
+	LEFT JOIN member a ON a.partition = $1 AND a.asset = t.asset AND a.from_seq <= $3 AND a.to_seq > $3
+	WHERE t.asset > $4 AND (a.effective IS DISTINCT FROM b.effective OR a.digest IS DISTINCT FROM b.digest OR a.type IS DISTINCT FROM b.type)`
+	fewChanges = `WITH touched AS (
 		SELECT asset FROM member WHERE partition = $1 AND from_seq > $2 AND from_seq <= $3
 		UNION
 		SELECT asset FROM member WHERE partition = $1 AND to_seq > $2 AND to_seq <= $3 AND to_seq < 9223372036854775807)
-	SELECT t.asset,
-		coalesce(b.type, ''), b.digest, b.effective, coalesce(b.from_seq, 0),
-		coalesce(a.type, ''), a.digest, a.effective, coalesce(a.from_seq, 0)
-	FROM touched t
-	LEFT JOIN member b ON b.partition = $1 AND b.asset = t.asset AND b.from_seq <= $2 AND b.to_seq > $2
-	LEFT JOIN member a ON a.partition = $1 AND a.asset = t.asset AND a.from_seq <= $3 AND a.to_seq > $3
-	WHERE t.asset > $4 AND (a.effective IS DISTINCT FROM b.effective OR a.digest IS DISTINCT FROM b.digest OR a.type IS DISTINCT FROM b.type)
+	SELECT` + wasAndIs + " FROM touched t" + whereDiffers + " ORDER BY t.asset LIMIT $5 + 0"
+	manyChanges = "SELECT DISTINCT" + wasAndIs + " FROM member t" + whereDiffers + ` AND t.partition = $1
+		AND (t.from_seq + 0 > $2 AND t.from_seq + 0 <= $3 OR t.to_seq + 0 > $2 AND t.to_seq + 0 <= $3)
 	ORDER BY t.asset LIMIT $5 + 0`
+)
+
+// countChanges counts bounds between two sequences, up to so many of each kind.
+const countChanges = `SELECT
+	(SELECT count(*) FROM (SELECT 1 FROM member WHERE partition = $1 AND from_seq > $2 AND from_seq <= $3 LIMIT $4 + 0) AS began) +
+	(SELECT count(*) FROM (SELECT 1 FROM member WHERE partition = $1 AND to_seq > $2 AND to_seq <= $3 AND to_seq < 9223372036854775807 LIMIT $4 + 0) AS ended)`
+
+// leastMany changes are many, also where there are few assets.
+const leastMany = 1000
+
+// manyBetween reports whether more than a tenth of the assets of the newer
+// incarnation may have changed since the older; 0: there was none before.
+func manyBetween(q querier, newer intent.IncarnationID, older intent.Sequence) (bool, error) {
+	if older == 0 {
+		return true, nil
+	}
+	incarnation, err := incarnationAt(q, newer)
+	if err != nil {
+		return false, err
+	}
+	few, changed := max(incarnation.Count/10, leastMany), 0
+	_, err = q.one(countChanges, []any{string(newer.Partition), int64(older), int64(newer.Sequence), few + 1}, &changed)
+	return changed > few, err
+}
 
 // Changes lists one page of what differs between two incarnations, in either
 // direction.
@@ -240,7 +271,15 @@ func (s *Store) Changes(ctx context.Context, from, to intent.IncarnationID, afte
 			}
 		}
 		older, newer := min(from.Sequence, to.Sequence), max(from.Sequence, to.Sequence)
-		return q.each(changes, []any{string(partition), int64(older), int64(newer), string(after), pageSize(limit)}, func(row scanner) error {
+		text := fewChanges
+		many, err := manyBetween(q, intent.IncarnationID{Partition: partition, Sequence: newer}, older)
+		if err != nil {
+			return err
+		}
+		if many {
+			text = manyChanges
+		}
+		return q.each(text, []any{string(partition), int64(older), int64(newer), string(after), pageSize(limit)}, func(row scanner) error {
 			change, err := scanChange(row)
 			if from.Sequence > to.Sequence {
 				change.Before, change.After = change.After, change.Before

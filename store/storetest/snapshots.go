@@ -83,6 +83,58 @@ func testSnapshots(t *testing.T, open func(t *testing.T) store.All) {
 	}
 }
 
+// testManyChanges pages through more changes than are looked up one by one: assets
+// that stay, change, go, come, and change and change back.
+func testManyChanges(t *testing.T, open func(t *testing.T) store.All) {
+	w := newWorld(t, open)
+	const each = 200
+	name := func(i int, kind string) string { return fmt.Sprintf("%04d/%s", i, kind) }
+	var first, second, third []store.Entry
+	var want []string
+	for i := range each {
+		first = append(first, entry(name(i, "back"), "1"), entry(name(i, "changes"), "1"), entry(name(i, "goes"), "1"), entry(name(i, "stays"), "1"))
+		second = append(second, entry(name(i, "back"), "2"), entry(name(i, "changes"), "2"), removal(name(i, "goes")), entry(name(i, "new"), "1"))
+		third = append(third, entry(name(i, "back"), "1"))
+		want = append(want, name(i, "changes")+" 1 2", name(i, "goes")+" 1 -", name(i, "new")+" - 1")
+	}
+	w.publish(first...)
+	w.publish(second...)
+	w.publish(third...)
+	said := func(asset intent.AssetID, m *intent.Member) string {
+		for _, text := range []string{"1", "2"} {
+			if m != nil && m.Digest == entry(string(asset), text).Member.Digest {
+				return text
+			}
+		}
+		return "-"
+	}
+	for _, backwards := range []bool{false, true} {
+		from, to := at(1), at(3)
+		if backwards {
+			from, to = to, from
+		}
+		var got []string
+		for after := (intent.AssetID)(""); ; {
+			page, err := w.Changes(t.Context(), from, to, after, 217)
+			w.must(err)
+			for _, change := range page {
+				before, now := said(change.Asset, change.Before), said(change.Asset, change.After)
+				if backwards {
+					before, now = now, before
+				}
+				got = append(got, fmt.Sprintf("%s %s %s", change.Asset, before, now))
+			}
+			if len(page) < 217 {
+				break
+			}
+			after = page[len(page)-1].Asset
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("backwards %t:\n%s", backwards, diff)
+		}
+	}
+}
+
 // testSnapshotModel compares any sequence of publications, with what is
 // unstaged and collected between them, with maps.
 func testSnapshotModel(t *testing.T, open func(t *testing.T) store.All) {

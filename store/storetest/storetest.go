@@ -26,6 +26,7 @@ func Run(t *testing.T, open func(t *testing.T) store.All) {
 		{"Leases", testLeases},
 		{"Publisher", testPublisher},
 		{"Snapshots", testSnapshots},
+		{"SnapshotManyChanges", testManyChanges},
 		{"SnapshotModel", testSnapshotModel},
 		{"Candidates", testCandidates},
 		{"Blobs", testBlobs},

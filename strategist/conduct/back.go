@@ -117,13 +117,13 @@ func (d *decider) goBack() {
 	}
 	if len(left) > 0 {
 		first := left[0]
-		why := "to be in sync"
+		why := " to be in sync"
 		if a := first; len(a.Report.Waiting) > 0 && a.Report.Effective == a.BackAt {
 			why = ": " + a.Report.Waiting[0].Reason
 		} else if !a.Seen.Ill.IsZero() {
-			why = "to be healthy: " + a.Report.Health.Reason
+			why = " to be healthy: " + a.Report.Health.Reason
 		}
-		d.run.Progress.Waits, d.run.Progress.For, d.run.Progress.Next = fmt.Sprintf("going back waits for %s %s", first.ID, why), ids(left), time.Time{}
+		d.run.Progress.Waits, d.run.Progress.For, d.run.Progress.Next = fmt.Sprintf("going back waits for %s%s", first.ID, why), ids(left), time.Time{}
 		return
 	}
 	for _, a := range back {

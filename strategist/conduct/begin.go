@@ -120,7 +120,7 @@ func (d *decider) begin(behind []intent.AssetID, order *intent.RolloutOrder) {
 		}
 	}
 	d.run = &next
-	d.event(next.By, "begin", "to %s: %s differ", d.Head, count(len(behind), "asset", "assets"))
+	d.event(next.By, "begin", "to %s: %s", d.Head, count(len(behind), "asset differs", "assets differ"))
 	if order != nil {
 		return // A person said so.
 	}

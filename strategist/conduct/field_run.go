@@ -80,7 +80,8 @@ func (d *decider) left(before *intent.Rollout) (edits []intent.RolloutEdit) {
 	for _, e := range before.Edits {
 		now := d.Field.Now.at(e.Pointer)
 		set := e.Set() && same(now, before.Value)
-		older := e.At.IsZero() && e.Changed == "" && d.Field.Base != nil && same(now, d.Field.Base.at(e.Pointer))
+		// What it took over, and came to no edit of: perhaps it had let that go on.
+		older := e.Revision == "" && e.Changed == "" && d.Field.Base != nil && same(now, d.Field.Base.at(e.Pointer))
 		if e.Document == d.Field.Document && (set || older) {
 			edits = append(edits, intent.RolloutEdit{Document: e.Document, Pointer: e.Pointer, Before: e.Before})
 		}

@@ -459,13 +459,27 @@ func TestANewerStart(t *testing.T) {
 	p.until("back", p.state(intent.RolloutRolledBack))
 	p.is(three)
 
+	// And what the one between had let go on, and came to no edit of.
+	p.order(intent.OrderStart, "2")
+	p.until("at the canary", func() bool { return p.run.Run == 5 && p.edit("/a/version").Landed.Sequence > 0 })
+	p.order(intent.OrderStart, "3")
+	for p.run.Run != 6 || p.edit("/a/version").At.IsZero() {
+		p.decide(false)
+		p.now = p.now.Add(time.Second)
+	}
+	p.order(intent.OrderStart, "4")
+	p.until("begun", func() bool { return p.run.Run == 7 })
+	p.order(intent.OrderRollback, "")
+	p.until("back", p.state(intent.RolloutRolledBack))
+	p.is(three)
+
 	p.said.Newer = intentpb.Rollout_NEWER_QUEUES
 	p.order(intent.OrderStart, "4")
-	p.until("begun", func() bool { return p.run.Run == 5 && len(p.run.Edits) > 0 })
+	p.until("begun", func() bool { return p.run.Run == 8 && len(p.run.Edits) > 0 })
 	p.order(intent.OrderStart, "5")
 	p.until("done", p.state(intent.RolloutDone))
 	p.is(`{"a":{"version":4},"b":{"version":4},"c":{"version":1}}`)
-	if !strings.Contains(p.told(), "start: with 5 it was not begun, for run 5 is running") {
+	if !strings.Contains(p.told(), "start: with 5 it was not begun, for run 8 is running") {
 		t.Error(p.told())
 	}
 }

@@ -438,7 +438,7 @@ func (c *chooser) waitsFor(running []Target) {
 	case first.InSync && !first.Well:
 		text = fmt.Sprintf("for %s, which is not healthy", first.Asset)
 	case first.InSync:
-		text = fmt.Sprintf("for %s to be healthy for %s more", first.Asset, inSeconds(c.Soak-first.Healthy))
+		text = fmt.Sprintf("for %s to be healthy for %s", first.Asset, inSeconds(c.Soak))
 	}
 	c.waits(text + others(len(running)))
 }

@@ -94,7 +94,7 @@ func TestWhatItWaitsFor(t *testing.T) {
 			all[0].Selected, all[0].InSync, all[0].Well, all[0].Healthy = true, true, true, 4*time.Minute
 			all[2] = all[0]
 			all[2].Asset, all[2].Healthy = "b/1", 3*time.Minute
-		}, "for a/1 to be healthy for 6m0s more, and 1 more", noon.Add(6 * time.Minute)},
+		}, "for a/1 to be healthy for 10m0s, and 1 more", noon.Add(6 * time.Minute)},
 		"is unhealthy": {func(all []selection.Target) {
 			all[0].Selected, all[0].InSync, all[0].Healthy = true, true, time.Hour
 		}, "for a/1, which is not healthy", time.Time{}},

@@ -175,6 +175,21 @@ func (r *run) load(thread *starlark.Thread, path string) (starlark.StringDict, e
 	return globals, err
 }
 
+// Loads are the files that a program's load statements name; none of what is no
+// program. They stand at the top level, so all are found without running it.
+func Loads(program []byte) (names []string) {
+	file, err := fileOptions.Parse("", program, 0)
+	if err != nil {
+		return nil
+	}
+	for _, statement := range file.Stmts {
+		if load, is := statement.(*syntax.LoadStmt); is {
+			names = append(names, load.ModuleName())
+		}
+	}
+	return names
+}
+
 func (r *run) compile(input work.Input) (*starlark.Program, error) {
 	// The name is in the positions, so two files of one content differ.
 	key := intent.Sum("lehr.program.v1", []byte(input.Name), input.Digest[:])

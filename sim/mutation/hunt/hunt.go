@@ -177,6 +177,9 @@ func (h hunt) one(ctx context.Context, m mutation.Mutant) (found, error) {
 	if r.replicas = m.Replicas; m.Calm {
 		r.hours, r.density, r.rolls = calmHours, calmDensity, true
 	}
+	if m.Fields {
+		r.hours, r.density, r.sets = calmHours, calmDensity, true
+	}
 	if seed, is := mutation.KnownSeed(m.Name); is && h.known {
 		r.seed = seed
 	}

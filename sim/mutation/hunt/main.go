@@ -31,6 +31,7 @@ func run(ctx context.Context) error {
 	flag.Float64Var(&r.density, "density", runDensity, "disturbances in an hour")
 	flag.IntVar(&r.replicas, "replicas", 0, "replicas that share the store")
 	flag.BoolVar(&r.rolls, "rolls", false, "run only seeds that have a rollout")
+	flag.BoolVar(&r.sets, "sets", false, "run only seeds that have a rollout which sets fields")
 	flag.BoolVar(&r.on, "on", false, "with -run: go on after a violation")
 	flag.BoolVar(&r.story, "story", false, "with -run: tell the story of each run")
 	flag.StringVar(&r.class, "class", "", "of all targets, F, C or N; empty: each as its type has it")

@@ -35,6 +35,8 @@ type runner struct {
 	density  float64
 	// rolls: only seeds with a rollout are run.
 	rolls bool
+	// sets: only seeds with a rollout that sets fields are.
+	sets bool
 	// class of all targets, and the only property that counts; empty: any.
 	class, breaks string
 }
@@ -53,7 +55,7 @@ type told struct {
 func (r runner) run(ctx context.Context) error {
 	lines := json.NewEncoder(os.Stdout)
 	for used := 0.0; used < r.budget && ctx.Err() == nil; r.seed++ {
-		if r.rolls && !sim.Rolls(r.seed) {
+		if r.rolls && !sim.Rolls(r.seed) || r.sets && !sim.Sets(r.seed) {
 			continue
 		}
 		outcome, err := sim.Run(ctx, sim.Options{Seed: r.seed, Hours: r.hours, Density: r.density, Replicas: r.replicas, Class: classes[r.class], Breaks: r.breaks})
@@ -89,6 +91,6 @@ func (r runner) broke(list []monitor.Violation) bool {
 func (r runner) arguments() []string {
 	return []string{
 		"-run", "-seed", fmt.Sprint(r.seed), "-budget", fmt.Sprint(r.budget), "-hours", fmt.Sprint(r.hours), "-density", fmt.Sprint(r.density),
-		"-replicas", fmt.Sprint(r.replicas), fmt.Sprintf("-rolls=%t", r.rolls), "-class", r.class, "-breaks", r.breaks,
+		"-replicas", fmt.Sprint(r.replicas), fmt.Sprintf("-rolls=%t", r.rolls), fmt.Sprintf("-sets=%t", r.sets), "-class", r.class, "-breaks", r.breaks,
 	}
 }
