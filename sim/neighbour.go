@@ -15,6 +15,7 @@ import (
 	sqlschemapb "lehr.dev/gen/lehr/sqlschema/v1"
 	"lehr.dev/intent"
 	"lehr.dev/schema"
+	"lehr.dev/sim/monitor"
 	"lehr.dev/store"
 )
 
@@ -148,7 +149,7 @@ func (k look) guarded() {
 		if !impacted {
 			continue
 		}
-		key, limit := budget.GetScope()+"="+value, 0
+		key, limit := budget.GetScope()+"="+value+k.back(), 0
 		for _, use := range k.Budgets {
 			if use.Key == key {
 				limit = use.Limit
@@ -158,6 +159,14 @@ func (k look) guarded() {
 			k.wrong("S23", "push %s of %s to %s was admitted under the limit %d of %s, and the policy that it was enforced under says %d", k.Push, k.Asset, k.Target, limit, key, budget.GetInFlight())
 		}
 	}
+}
+
+// back ends the keys of the budgets of what a rollback has go back.
+func (k look) back() string {
+	if to, pin := k.aim(k.Asset); pin != nil && pin.Rank == intent.RankRollback && to != k.head {
+		return monitor.Back
+	}
+	return ""
 }
 
 // neighbours asks each edge, from the asset and to it.
@@ -253,14 +262,14 @@ func (k look) has(edge *intentpb.Dependency) bool {
 
 // follows is what an asset must follow now.
 func (k look) follows(asset intent.AssetID) intent.IncarnationID {
-	var own []intent.Pin
-	for _, pin := range k.pins {
-		if pin.Asset == asset {
-			own = append(own, pin)
-		}
-	}
-	target, _ := intent.Target(k.head, own, k.At)
+	target, _ := k.aim(asset)
 	return target
+}
+
+// aim is what an asset must follow now, and the pin that says so.
+func (k look) aim(asset intent.AssetID) (intent.IncarnationID, *intent.Pin) {
+	own := slices.DeleteFunc(slices.Clone(k.pins), func(p intent.Pin) bool { return p.Asset != asset })
+	return intent.Target(k.head, own, k.At)
 }
 
 // forward asks what the asset waits for.

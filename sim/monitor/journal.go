@@ -223,8 +223,8 @@ func (m *Monitor) afforded(p *push) {
 	}
 }
 
-// ofBack ends the keys of the budgets of what a rollback has go back.
-const ofBack = " going back"
+// Back ends the keys of the budgets of what a rollback has go back.
+const Back = " going back"
 
 // goesBack reports whether a rollback has the asset of a push go back.
 func (m *Monitor) goesBack(p *push) bool {
@@ -239,7 +239,7 @@ func limitsOf(policy *intentpb.Policy, of content, back bool) map[string]int {
 		if value, impacted := of.scopes[budget.GetScope()]; impacted {
 			key := budget.GetScope() + "=" + value
 			if back {
-				key += ofBack
+				key += Back
 			}
 			if limit, known := limits[key]; !known || int(budget.GetInFlight()) < limit {
 				limits[key] = int(budget.GetInFlight())

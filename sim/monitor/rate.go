@@ -33,7 +33,7 @@ func ratesOf(policy *intentpb.Policy, of content, back bool) map[string]frequenc
 			value = string(of.kind)
 		}
 		if back {
-			value += ofBack
+			value += Back
 		}
 		limits[c.GetName()+" "+r.GetBy().String()+" "+r.GetScope()+" "+value] = frequency{int(r.GetAtMost()), r.GetPer().AsDuration(), false}
 	}
