@@ -137,6 +137,33 @@ func TestWhatItComesAfterWentBack(t *testing.T) {
 	r.is(1, intent.RolloutDone)
 }
 
+// TestARunFromBeforeItWasSaid that it comes after another waits for that, and remembers that
+// it got there; a person's promote waits for nobody.
+func TestARunFromBeforeItWasSaid(t *testing.T) {
+	for _, promoted := range []bool{false, true} {
+		p := begun(t)
+		canary := conduct.Before{Name: "canary", Through: at(1), Run: &intent.Rollout{Progress: intent.RolloutProgress{For: []intent.AssetID{"c"}}}}
+		p.before = func() []conduct.Before { return []conduct.Before{canary} }
+		p.wait(time.Minute)
+		p.is(1, intent.RolloutRunning)
+		p.has(version{"a": "2", "b": "1"})
+		p.waitsFor("for the rollout canary to go through with shop@2")
+		if !slices.Equal(p.run.Progress.For, []intent.AssetID{"c"}) {
+			t.Errorf("it waits for %v", p.run.Progress.For)
+		}
+		if promoted {
+			p.order(intent.OrderPromote)
+		} else {
+			canary.Through = at(2)
+		}
+		p.wait(time.Second)
+		p.has(version{"b": "2"})
+		canary.Through = at(1)
+		p.wait(time.Minute)
+		p.is(1, intent.RolloutDone)
+	}
+}
+
 // TestThrough: what others may bring is what went through here, and nothing else.
 func TestThrough(t *testing.T) {
 	for name, test := range map[string]struct {
