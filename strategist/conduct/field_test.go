@@ -38,6 +38,7 @@ type partition struct {
 	ill     map[intent.AssetID]bool
 	// changes of revisions that were asked for.
 	changes map[int][]document.Change
+	parsed  map[int]*conduct.Content
 	// besides are assets that each landing changes too.
 	besides []intent.AssetID
 	// edits that were carried out by the rollout.
@@ -49,7 +50,7 @@ type partition struct {
 // is the canary.
 func newPartition(t *testing.T, content string, clusters ...string) *partition {
 	p := &partition{
-		t: t, now: noon, changes: map[int][]document.Change{}, revisions: []json.RawMessage{json.RawMessage(content)}, by: []string{"ann"}, head: 1, refuses: func(string) bool { return false },
+		t: t, now: noon, changes: map[int][]document.Change{}, parsed: map[int]*conduct.Content{}, revisions: []json.RawMessage{json.RawMessage(content)}, by: []string{"ann"}, head: 1, refuses: func(string) bool { return false },
 		said: &intentpb.Rollout{Name: "sizes"}, seen: map[intent.AssetID]intent.Observation{}, ill: map[intent.AssetID]bool{},
 	}
 	for _, cluster := range clusters {
@@ -68,11 +69,15 @@ func (p *partition) asset(id, pointer string) {
 }
 
 func (p *partition) content(revision int) *conduct.Content {
+	if known := p.parsed[revision]; known != nil {
+		return known
+	}
 	value, err := document.Parse(p.revisions[revision-1])
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	return &conduct.Content{Revision: fmt.Sprint(revision), Value: value}
+	p.parsed[revision] = &conduct.Content{Revision: fmt.Sprint(revision), Value: value}
+	return p.parsed[revision]
 }
 
 // set as a person would.
@@ -589,4 +594,38 @@ func TestTheClockIsSetBack(t *testing.T) {
 	if p.run.State != intent.RolloutDone {
 		t.Errorf("the run is %+v", p.run)
 	}
+}
+
+// TestMoreFieldsThanAnEditTakes are set, and given back, by several edits.
+func TestMoreFieldsThanAnEditTakes(t *testing.T) {
+	var clusters []string
+	fields := map[string]any{}
+	for i := range document.MaxOperations + 200 {
+		name := fmt.Sprintf("c%04d", i)
+		clusters, fields[name] = append(clusters, name), map[string]int{"version": 1}
+	}
+	before, err := json.Marshal(fields)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newPartition(t, string(before), clusters...)
+	p.order(intent.OrderStart, "2")
+	most, edits := 0, 0
+	count := func() {
+		if e := p.last.Edit; e != nil {
+			edits++
+			most = max(most, len(e.Edit.Operations))
+		}
+	}
+	p.until("all set", func() bool { count(); return !strings.Contains(p.document(), `"version":1`) })
+	if edits < 3 || most > document.MaxOperations || most < document.MaxOperations/2 {
+		t.Errorf("it took %d edits, of %d fields at most", edits, most)
+	}
+	p.ill["web/c1100"], most, edits = true, 0, 0
+	p.until("all back", func() bool { count(); return p.document() == string(before) })
+	if edits < 2 || most > document.MaxOperations {
+		t.Errorf("going back took %d edits, of %d fields at most", edits, most)
+	}
+	delete(p.ill, "web/c1100")
+	p.until("rolled back", p.state(intent.RolloutRolledBack))
 }
