@@ -24,7 +24,9 @@ func (a *App) assesses(partition intent.PartitionID) func(context.Context, strat
 	if a.options.Parts.Outside != nil || a.options.Parts.Plugins != nil {
 		return nil
 	}
-	return assessor(sampling.New(partition, a.options.ExternalChecks))
+	return assessor(sampling.New(partition, a.options.ExternalChecks, func(ctx context.Context, run []string, asked *pluginpb.MeasureRequest) (*pluginpb.MeasureResponse, error) {
+		return a.pool.judge(run).Measure(ctx, asked)
+	}))
 }
 
 // assessor reads samples, and assesses by them.

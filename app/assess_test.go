@@ -41,7 +41,7 @@ func TestAValidationIsAnswered(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	assess := assessor(sampling.New("shop", filepath.Join(folder, "checks.yaml")))
+	assess := assessor(sampling.New("shop", filepath.Join(folder, "checks.yaml"), nil))
 	compare := intentpb.Validation_COMPARISON_BEFORE
 	ask := func(program string, at time.Duration) (strategist.Assessed, time.Time) {
 		t.Helper()

@@ -169,4 +169,7 @@ type Judge interface {
 	// Select asks which assets of a rollout's stage go on. The answer is about what was
 	// asked, and names assets of it only. Errors are as of Judge.
 	Select(ctx context.Context, asked *pluginpb.SelectRequest) (*pluginpb.SelectResponse, error)
+	// Measure asks for samples of a metric. The answer is about what was asked, and its
+	// times are none outside of that. Errors are as of Judge.
+	Measure(ctx context.Context, asked *pluginpb.MeasureRequest) (*pluginpb.MeasureResponse, error)
 }

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 // the real command plugin.
 func TestScripts(t *testing.T) {
 	plugins := t.TempDir()
-	for name, from := range map[string]string{"lehr-command": "plugins/command", "lehr-process": "plugins/process", "quiet": "examples/protection", "quietest": "examples/selection"} {
+	for name, from := range map[string]string{"lehr-command": "plugins/command", "lehr-process": "plugins/process", "quiet": "examples/protection", "quietest": "examples/selection", "slowest": "examples/measurement"} {
 		build := exec.Command("go", "build", "-o", filepath.Join(plugins, name), "../../"+from)
 		if output, err := build.CombinedOutput(); err != nil {
 			t.Fatalf("building the plugin %s: %v\n%s", name, err, output)

@@ -63,6 +63,19 @@ func (c *Checker) Select(ctx context.Context, request *pluginpb.SelectRequest) (
 	return response, CheckSelection(request, response)
 }
 
+// Measure asks it for samples of a metric. Errors are as of Judge.
+func (c *Checker) Measure(ctx context.Context, request *pluginpb.MeasureRequest) (*pluginpb.MeasureResponse, error) {
+	l, err := c.life(ctx)
+	if err != nil {
+		return nil, err
+	}
+	response, err := pluginpb.NewCheckServiceClient(l.conn).Measure(ctx, request)
+	if err != nil {
+		return nil, unanswered(err)
+	}
+	return response, CheckMeasures(request, response)
+}
+
 // unanswered says why there is no answer.
 func unanswered(err error) error {
 	switch said := printable(status.Convert(err).Message(), maxReason); status.Code(err) {
@@ -99,6 +112,25 @@ func CheckSelection(request *pluginpb.SelectRequest, response *pluginpb.SelectRe
 		return fault.New(fault.Invalid, "it lets nothing go on, and does not say why")
 	case response.Next != nil && !response.Next.IsValid():
 		return fault.New(fault.Invalid, "its time when to ask again is none")
+	}
+	return nil
+}
+
+// CheckMeasures says what makes an answer none (S11, S26).
+func CheckMeasures(request *pluginpb.MeasureRequest, response *pluginpb.MeasureResponse) error {
+	if response.Metric != request.Metric || response.Side != request.Side {
+		return fault.New(fault.Unavailable, "it answered for the side %s of the metric %s", printable(response.Side, maxName), printable(response.Metric, maxName))
+	}
+	if most := int(request.Most); len(response.Samples) > most {
+		return fault.New(fault.Invalid, "it gave %d samples, more than %d", len(response.Samples), most).WithHint("aggregate them, as to one for each step")
+	}
+	for i, s := range response.Samples {
+		if s.At == nil || !s.At.IsValid() {
+			return fault.New(fault.Invalid, "sample %d has no time", i+1)
+		}
+		if at := s.At.AsTime(); at.Before(request.Start.AsTime()) || at.After(request.End.AsTime()) {
+			return fault.New(fault.Invalid, "sample %d is of %s, which was not asked about", i+1, at.Format(time.RFC3339))
+		}
 	}
 	return nil
 }

@@ -5,9 +5,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"lehr.dev/fault"
 	pluginpb "lehr.dev/gen/lehr/plugin/v1"
@@ -106,5 +111,57 @@ func TestAPluginThatSelects(t *testing.T) {
 	}
 	if _, err := c.Judge(t.Context(), &pluginpb.JudgeRequest{Asset: "web", Content: "c", PlanDigest: "p", Phase: "before"}); !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "judges no pushes") {
 		t.Errorf("asked to judge: %v", err)
+	}
+}
+
+// TestAPluginThatMeasures gives samples of the assets and the time that it is asked about;
+// what is no answer is an error.
+func TestAPluginThatMeasures(t *testing.T) {
+	folder := t.TempDir()
+	program, log := filepath.Join(folder, "slowest"), filepath.Join(folder, "log")
+	build := exec.Command("go", "build", "-o", program, "../../examples/measurement")
+	if output, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building the example: %v\n%s", err, output)
+	}
+	c := NewChecker(Options{Run: []string{program, log}, Log: slog.New(slog.DiscardHandler)})
+	defer c.Close()
+	start := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
+	asked := &pluginpb.MeasureRequest{
+		Validation: "web", Metric: "slowest", Partition: "shop", Side: "experiment", Assets: []string{"web/a", "web/b"}, Most: 5000,
+		Start: timestamppb.New(start), End: timestamppb.New(start.Add(10 * time.Minute)), Step: durationpb.New(15 * time.Second),
+	}
+	if _, err := c.Measure(t.Context(), asked); !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "no such file") {
+		t.Fatalf("without its file: %v", err)
+	}
+	text := "2026-11-21T07:59:59Z web/a 900\n2026-11-21T08:00:02Z web/a 35\n2026-11-21T08:00:14Z web/b 40\n2026-11-21T08:00:14Z web/c 900\n2026-11-21T08:10:00Z web/a 7\n2026-11-21T08:10:01Z web/a 900\n"
+	if err := os.WriteFile(log, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	said, err := c.Measure(t.Context(), asked)
+	if err != nil || len(said.Samples) != 2 || said.Samples[0].Value != 40 || !said.Samples[0].At.AsTime().Equal(start) || said.Samples[1].Value != 7 {
+		t.Fatalf("it measures %v: %v", said, err)
+	}
+	if _, err := c.Select(t.Context(), &pluginpb.SelectRequest{Stage: "rest", Targets: []*pluginpb.SelectedTarget{{Asset: "web/a"}}}); !fault.Is(err, fault.Invalid) {
+		t.Errorf("asked to select: %v", err)
+	}
+	quiet := filepath.Join(folder, "quiet")
+	if output, err := exec.Command("go", "build", "-o", quiet, "../../examples/protection").CombinedOutput(); err != nil {
+		t.Fatalf("building the example: %v\n%s", err, output)
+	}
+	judges := NewChecker(Options{Run: []string{quiet, log}, Log: slog.New(slog.DiscardHandler)})
+	defer judges.Close()
+	if _, err := judges.Measure(t.Context(), asked); !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "it measures nothing") {
+		t.Errorf("one that only judges: %v", err)
+	}
+	for says, wrong := range map[string]*pluginpb.MeasureResponse{
+		"for the side control":        {Metric: "slowest", Side: "control"},
+		"the metric errors":           {Metric: "errors", Side: "experiment"},
+		"sample 1 has no time":        {Metric: "slowest", Side: "experiment", Samples: []*pluginpb.MeasuredSample{{Value: 1}}},
+		"it gave 5001 samples":        {Metric: "slowest", Side: "experiment", Samples: slices.Repeat([]*pluginpb.MeasuredSample{{At: asked.Start}}, 5001)},
+		"2026-11-21T07:59:59Z, which": {Metric: "slowest", Side: "experiment", Samples: []*pluginpb.MeasuredSample{{At: timestamppb.New(start.Add(-time.Second))}}},
+	} {
+		if err := CheckMeasures(asked, wrong); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", says, err)
+		}
 	}
 }

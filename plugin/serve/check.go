@@ -19,8 +19,8 @@ import (
 	"lehr.dev/plugin"
 )
 
-// Check is a plugin of checks: it says whether a push may be, or which assets of a
-// rollout's stage go on. Its main is
+// Check is a plugin of checks: it says whether a push may be, which assets of a rollout's
+// stage go on, or what was measured of them. Its main is
 //
 //	os.Exit(serve.MainCheck(serve.Check{Name: "quiet", Version: "1", Judge: judge}))
 type Check struct {
@@ -31,8 +31,20 @@ type Check struct {
 	// stay so until somebody mends it.
 	Judge func(ctx context.Context, asked *pluginpb.JudgeRequest) (Judgement, error)
 	// Select says which assets of a stage may go on now, as Judge is asked. It may be
-	// nil, and so may Judge.
+	// nil, and so may the others.
 	Select func(ctx context.Context, asked *pluginpb.SelectRequest) (Selection, error)
+	// Measure gives samples of a metric for the time that is asked about, as Judge is
+	// asked; none: there are none.
+	Measure func(ctx context.Context, asked *pluginpb.MeasureRequest) ([]Sample, error)
+}
+
+// Sample of a metric.
+type Sample struct {
+	At time.Time
+	// Value; NaN: there was no number. Of events, how many of the trials.
+	Value float64
+	// Of is how many trials there were, of events; nil: it is no count of events.
+	Of *float64
 }
 
 // Selection of assets that may go on.
@@ -156,6 +168,24 @@ func (s checkService) Select(ctx context.Context, asked *pluginpb.SelectRequest)
 	response := &pluginpb.SelectResponse{Stage: asked.Stage, Run: asked.Run, Assets: selected.Assets, Reason: selected.Reason}
 	if !selected.Next.IsZero() {
 		response.Next = timestamppb.New(selected.Next)
+	}
+	return response, nil
+}
+
+func (s checkService) Measure(ctx context.Context, asked *pluginpb.MeasureRequest) (*pluginpb.MeasureResponse, error) {
+	if s.check.Measure == nil {
+		return nil, status.Error(codes.Unimplemented, "it measures nothing")
+	}
+	if asked.Metric == "" || asked.Side == "" || asked.Start == nil || asked.End == nil {
+		return nil, status.Error(codes.InvalidArgument, "it was asked about no metric, side or time")
+	}
+	samples, err := s.check.Measure(ctx, asked)
+	if err != nil {
+		return nil, unanswered(err)
+	}
+	response := &pluginpb.MeasureResponse{Metric: asked.Metric, Side: asked.Side}
+	for _, one := range samples {
+		response.Samples = append(response.Samples, &pluginpb.MeasuredSample{At: timestamppb.New(one.At), Value: one.Value, Of: one.Of})
 	}
 	return response, nil
 }

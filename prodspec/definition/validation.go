@@ -23,7 +23,7 @@ const maxValidations = 50
 var (
 	validationKeys = []string{"warm_up", "interval", "intervals", "every", "step", "before", "compare", "alpha", "correct", "pass", "marginal", "groups", "metrics"}
 	// sourceKeys say who is asked for a metric, and sourceOnly what only one of them is told.
-	sourceKeys = []string{"prometheus", "http", "sql", "command"}
+	sourceKeys = []string{"prometheus", "http", "sql", "command", "plugin"}
 	sourceOnly = []string{"of", "experiment", "control"}
 	metricKeys = slices.Concat(sourceKeys, []string{"query"}, sourceOnly, []string{
 		"timeout", "unit", "group", "kind", "worse", "tolerance", "matters", "spread", "at_most", "at_least", "allow", "newest", "range", "noise",
@@ -233,7 +233,7 @@ func (p *parser) metricSource(source *intentpb.MetricSource, node *yaml.Node, fi
 	}
 	if len(asked) != 1 {
 		if node.Kind == yaml.MappingNode {
-			p.at(node, at, "%s is read of %d sources", at, len(asked)).hint("write one of prometheus, http, sql and command")
+			p.at(node, at, "%s is read of %d sources", at, len(asked)).hint("write one of prometheus, http, sql, command and plugin")
 		}
 		return
 	}
@@ -259,6 +259,12 @@ func (p *parser) metricSource(source *intentpb.MetricSource, node *yaml.Node, fi
 			p.at(who, at+".command", "%s.command: %q is no absolute path", at, line[0]).hint("name the program itself, as whoever runs the server lists it in the file of --external-checks")
 		}
 		source.Ask = &intentpb.MetricSource_Command{Command: &intentpb.CommandLine{Line: line}}
+	case "plugin":
+		name := p.text(who, at+".plugin")
+		if name != "" && !checkName.MatchString(name) {
+			p.at(who, at+".plugin", "%s.plugin: %q is no name", at, name).hint("write the name of one that whoever runs the server lists under plugins, in the file of --external-checks")
+		}
+		source.Ask = &intentpb.MetricSource_Plugin{Plugin: name}
 	}
 	if timeout := fields["timeout"]; timeout != nil {
 		d := p.duration(timeout, at+".timeout")

@@ -8,11 +8,15 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
 	"lehr.dev/external"
 	"lehr.dev/external/placeholder"
 	"lehr.dev/external/prometheus"
 	"lehr.dev/external/rows"
 	"lehr.dev/fault"
+	pluginpb "lehr.dev/gen/lehr/plugin/v1"
 	"lehr.dev/judge"
 	"lehr.dev/strategist/validation"
 )
@@ -124,6 +128,34 @@ func (q *question) command(ctx context.Context, policy *external.Policy) (valida
 		return validation.Side{}, fault.New(fault.Unavailable, "it exited with %d: %s", ran.Exit, external.Shown(ran.Complaint))
 	}
 	return answer(ran.Text)
+}
+
+// plugin asks a plugin of checks.
+func (q *question) plugin(ctx context.Context, policy *external.Policy) (read validation.Side, err error) {
+	run, err := policy.Plugin(q.partition, q.metric.Source.Plugin)
+	if err != nil {
+		return read, err
+	}
+	asked := &pluginpb.MeasureRequest{
+		Validation: q.validation, Metric: q.metric.Judge.Name, Partition: string(q.partition), Side: string(q.side), Assets: q.values.Assets,
+		Start: timestamppb.New(q.values.Start), End: timestamppb.New(q.values.End), Step: durationpb.New(q.values.Step), Query: q.metric.Source.Query, Most: uint32(q.most),
+		Scopes: map[string]*pluginpb.ScopeValues{},
+	}
+	for name, values := range q.values.Scopes {
+		asked.Scopes[name] = &pluginpb.ScopeValues{Values: values}
+	}
+	said, err := q.plugins(ctx, run, asked)
+	if err != nil {
+		return read, err
+	}
+	for _, s := range said.Samples {
+		one := judge.Sample{At: s.At.AsTime(), Value: judge.Number(s.Value)}
+		if s.Of != nil {
+			one.Of = new(judge.Number(*s.Of))
+		}
+		read.Samples = append(read.Samples, one)
+	}
+	return read, nil
 }
 
 // answer reads what a service or a program says.

@@ -1,5 +1,5 @@
 // Package sampling reads the samples that validations of rollouts need: from Prometheus,
-// services, databases and programs, each as far as the operator's policy (package
+// services, databases, programs and plugins, each as far as the operator's policy (package
 // external) allows, within limits of time, size and number. What is no whole answer is a
 // reading that says why there is none; no reason holds a secret. It keeps nothing and
 // judges nothing (package validation does); the strategist calls it.
@@ -14,6 +14,7 @@ import (
 	"lehr.dev/external"
 	"lehr.dev/external/placeholder"
 	"lehr.dev/fault"
+	pluginpb "lehr.dev/gen/lehr/plugin/v1"
 	"lehr.dev/intent"
 	"lehr.dev/judge"
 	"lehr.dev/strategist/validation"
@@ -46,11 +47,18 @@ type Subject struct {
 type Sampler struct {
 	partition intent.PartitionID
 	policy    string
+	plugin    Plugin
 }
 
+// Plugin asks the plugin that is started by a command line.
+type Plugin func(ctx context.Context, run []string, asked *pluginpb.MeasureRequest) (*pluginpb.MeasureResponse, error)
+
 // New returns a sampler under the policy in a file, which is read for each look; no file:
-// the zero policy, by which public URLs alone may be asked.
-func New(partition intent.PartitionID, policy string) *Sampler { return &Sampler{partition, policy} }
+// the zero policy, by which public URLs alone may be asked. It asks plugins by the
+// function.
+func New(partition intent.PartitionID, policy string, ask Plugin) *Sampler {
+	return &Sampler{partition, policy, ask}
+}
 
 // Read what is needed of a window, one reading for each metric, within 50 seconds. Before
 // the first look it reads nothing.
@@ -69,7 +77,7 @@ func (s *Sampler) Read(ctx context.Context, settings validation.Settings, subjec
 		m := &settings.Metrics[i]
 		readings[i].Metric = m.Judge.Name
 		for _, q := range questions(settings, m, subject, window) {
-			q.partition = s.partition
+			q.partition, q.plugins = s.partition, s.plugin
 			into := &readings[i].Experiment
 			if q.side != experimentSide {
 				into = &readings[i].Control
@@ -108,7 +116,8 @@ type question struct {
 	// matchers stand for $selector.
 	matchers string
 	// most samples of an answer.
-	most int
+	most    int
+	plugins Plugin
 }
 
 // questions of a metric: of what changed, and of what it is compared with.
@@ -150,6 +159,8 @@ func (q *question) ask(ctx context.Context, policy *external.Policy) validation.
 		read, err = q.sql(ctx, policy)
 	case len(source.Command) > 0:
 		read, err = q.command(ctx, policy)
+	case source.Plugin != "":
+		read, err = q.plugin(ctx, policy)
 	default:
 		err = fault.New(fault.Invalid, "it is not said who is asked")
 	}

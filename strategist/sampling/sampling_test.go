@@ -1,9 +1,11 @@
 package sampling_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -15,6 +17,10 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"lehr.dev/fault"
+	pluginpb "lehr.dev/gen/lehr/plugin/v1"
 	"lehr.dev/intent"
 	"lehr.dev/judge"
 	"lehr.dev/strategist/sampling"
@@ -43,13 +49,19 @@ func policyOf(t *testing.T, text string) string {
 // read what a source gives at the end of ten minutes.
 func read(t *testing.T, policy string, compare validation.Comparison, source validation.Source) validation.Reading {
 	t.Helper()
+	return readBy(t, policy, nil, compare, source)
+}
+
+// readBy asks plugins by a function.
+func readBy(t *testing.T, policy string, plugin sampling.Plugin, compare validation.Comparison, source validation.Source) validation.Reading {
+	t.Helper()
 	m := validation.Measure{Judge: judge.Metric{Name: "latency", Limit: &judge.Limit{Above: new(500.0)}}, Compare: compare, Source: source}
 	s := validation.Settings{Name: "web", WarmUp: time.Minute, Metrics: []validation.Measure{m}}
 	w, err := s.Window(changed, changed.Add(11*time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}
-	readings, err := sampling.New("shop", policy).Read(t.Context(), s, subject, w)
+	readings, err := sampling.New("shop", policy, plugin).Read(t.Context(), s, subject, w)
 	if err != nil || len(readings) != 1 || readings[0].Metric != "latency" {
 		t.Fatalf("%v %+v", err, readings)
 	}
@@ -166,8 +178,9 @@ func TestOnlyWhatTheOperatorAllowsIsAsked(t *testing.T) {
 		`may not run "/bin/echo"`:                {Command: []string{"/bin/echo", "{}"}},
 		`may not read the database "production"`: {SQL: "production", Query: "SELECT now(), 1"},
 		"is no PostgreSQL":                       {SQL: "file", Query: "SELECT 1, 2"},
+		`may not ask the plugin of checks "slow`: {Plugin: "slowest"},
 	} {
-		policy := policyOf(t, "commands: [{run: /bin/echo, partitions: [other]}]\ndatabases: [{name: file, env: FILE, partitions: [shop]}]")
+		policy := policyOf(t, "commands: [{run: /bin/echo, partitions: [other]}]\ndatabases: [{name: file, env: FILE, partitions: [shop]}]\nplugins: [{name: slowest, run: [/bin/true], partitions: [other]}]")
 		t.Setenv("FILE", "/tmp/x.db")
 		if got := read(t, policy, validation.None, source); !strings.Contains(got.Experiment.Failed, words) {
 			t.Errorf("%s: %s", words, got.Experiment.Failed)
@@ -195,6 +208,52 @@ func TestProgramsAreAsked(t *testing.T) {
 	}
 	if got := read(t, policy, validation.None, validation.Source{Command: []string{program, "nothing"}}); !strings.Contains(got.Experiment.Failed, "cannot be read") {
 		t.Errorf("%+v", got.Experiment)
+	}
+}
+
+// TestPluginsAreAsked what services are told, once for each side; one that hangs is given
+// up, and one that gives too much gave nothing.
+func TestPluginsAreAsked(t *testing.T) {
+	policy := policyOf(t, "plugins: [{name: slowest, run: [/bin/slowest, log], partitions: [shop]}]")
+	source := validation.Source{Plugin: "slowest", Query: "p90", Timeout: 200 * time.Millisecond}
+	var mutex sync.Mutex
+	var told []string
+	got := readBy(t, policy, func(_ context.Context, run []string, asked *pluginpb.MeasureRequest) (*pluginpb.MeasureResponse, error) {
+		mutex.Lock()
+		defer mutex.Unlock()
+		text := fmt.Sprintf("%s %s %s %s %s %s %s %s %s %s %s %d", strings.Join(run, " "), asked.Validation, asked.Metric, asked.Partition, asked.Side, asked.Assets, asked.Scopes["cluster"].Values,
+			asked.Start.AsTime().Format(time.TimeOnly), asked.End.AsTime().Format(time.TimeOnly), asked.Step.AsDuration(), asked.Query, asked.Most)
+		told = append(told, text)
+		return &pluginpb.MeasureResponse{Samples: []*pluginpb.MeasuredSample{
+			{At: timestamppb.New(changed), Value: 3, Of: new(20.0)}, {At: timestamppb.New(changed.Add(time.Minute)), Value: math.NaN()},
+		}}, nil
+	}, validation.Control, source)
+	slices.Sort(told)
+	if want := []string{
+		"/bin/slowest log web latency shop control [web/c] [b c] 08:01:00 08:11:00 15s p90 5000",
+		"/bin/slowest log web latency shop experiment [web/b web/a] [a] 08:01:00 08:11:00 15s p90 5000",
+	}; !slices.Equal(told, want) {
+		t.Errorf("it is told %q", told)
+	}
+	text, err := json.Marshal(got.Experiment)
+	if want := `{"samples":[{"at":"2026-03-02T08:00:00Z","value":3,"of":20},{"at":"2026-03-02T08:01:00Z","value":"NaN"}]}`; err != nil || string(text) != want {
+		t.Errorf("%v %s", err, text)
+	}
+	for says, plugin := range map[string]sampling.Plugin{
+		"the log is gone": func(context.Context, []string, *pluginpb.MeasureRequest) (*pluginpb.MeasureResponse, error) {
+			return nil, fault.New(fault.Unavailable, "the log is gone")
+		},
+		"there was no answer within 200ms": func(ctx context.Context, _ []string, _ *pluginpb.MeasureRequest) (*pluginpb.MeasureResponse, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		},
+		"it gave 5001 samples, more than 5000": func(context.Context, []string, *pluginpb.MeasureRequest) (*pluginpb.MeasureResponse, error) {
+			return &pluginpb.MeasureResponse{Samples: slices.Repeat([]*pluginpb.MeasuredSample{{At: timestamppb.New(changed)}}, 5001)}, nil
+		},
+	} {
+		if got := readBy(t, policy, plugin, validation.None, source); !strings.Contains(got.Experiment.Failed, says) || len(got.Experiment.Samples) > 0 {
+			t.Errorf("%s: %s", says, got.Experiment.Failed)
+		}
 	}
 }
 
@@ -291,7 +350,7 @@ func TestNothingIsReadBeforeTheFirstLook(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if readings, err := sampling.New("shop", "").Read(t.Context(), s, subject, w); err != nil || readings != nil {
+	if readings, err := sampling.New("shop", "", nil).Read(t.Context(), s, subject, w); err != nil || readings != nil {
 		t.Errorf("%v %+v", err, readings)
 	}
 }

@@ -113,14 +113,15 @@ type Measure struct {
 	Source Source `json:"source"`
 }
 
-// Source is who is asked for samples, and what. One of Prometheus, HTTP, SQL and Command is given.
+// Source is who is asked for samples, and what. One of the first five is given.
 type Source struct {
 	// Prometheus and HTTP are a URL or the name that the operator gave to one, SQL the
-	// name of a database.
+	// name of a database, Plugin that of a plugin.
 	Prometheus string   `json:"prometheus,omitempty"`
 	HTTP       string   `json:"http,omitempty"`
 	SQL        string   `json:"sql,omitempty"`
 	Command    []string `json:"command,omitempty"`
+	Plugin     string   `json:"plugin,omitempty"`
 	Query      string   `json:"query,omitempty"`
 	// Of asks for trials; Experiment and Control are what $selector stands for.
 	Of         string `json:"of,omitempty"`
@@ -338,7 +339,7 @@ func measureOf(m *intentpb.ValidationMetric) (Measure, error) {
 		},
 		Compare: comparisons[m.GetCompare()], NaN: nans[m.GetNan()], Fresh: m.GetFresh().AsDuration(),
 		Source: Source{
-			Prometheus: m.GetSource().GetPrometheus(), HTTP: m.GetSource().GetHttp(), SQL: m.GetSource().GetSql(), Command: m.GetSource().GetCommand().GetLine(),
+			Prometheus: m.GetSource().GetPrometheus(), HTTP: m.GetSource().GetHttp(), SQL: m.GetSource().GetSql(), Command: m.GetSource().GetCommand().GetLine(), Plugin: m.GetSource().GetPlugin(),
 			Query: m.GetSource().GetQuery(), Of: m.GetSource().GetOf(), Experiment: m.GetSource().GetExperiment(), Control: m.GetSource().GetControl(), Timeout: m.GetSource().GetTimeout().AsDuration(),
 		},
 	}

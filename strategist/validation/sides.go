@@ -175,7 +175,7 @@ func witness(all []sides, of *sides, side func(sides) []judge.Sample) (most []ju
 
 // same reports whether two are asked of one.
 func (s Source) same(other Source) bool {
-	return s.Prometheus == other.Prometheus && s.HTTP == other.HTTP && s.SQL == other.SQL && slices.Equal(s.Command, other.Command)
+	return s.Prometheus == other.Prometheus && s.HTTP == other.HTTP && s.SQL == other.SQL && s.Plugin == other.Plugin && slices.Equal(s.Command, other.Command)
 }
 
 // filled has a zero at each time at which there is a witness, and no sample within half

@@ -85,7 +85,7 @@ func TestARolloutIsValidated(t *testing.T) {
 	server := remembered(t, changed)
 	folder := t.TempDir()
 	write(t, folder, map[string]string{"checks.yaml": "external-checks: v1\nmonitoring: [{name: main, kind: prometheus, url: \"" + server.url() + "\", partitions: [shop]}]\n"})
-	sampler := sampling.New("shop", filepath.Join(folder, "checks.yaml"))
+	sampler := sampling.New("shop", filepath.Join(folder, "checks.yaml"), nil)
 	subject := sampling.Subject{
 		Experiment: sampling.Part{Assets: []intent.AssetID{"web/v2"}},
 		Control:    sampling.Part{Assets: []intent.AssetID{"web/v1"}},

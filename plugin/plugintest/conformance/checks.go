@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	pluginpb "lehr.dev/gen/lehr/plugin/v1"
 	"lehr.dev/plugin"
@@ -42,6 +43,7 @@ var CheckRules = []CheckRule{
 	{"an answer that nobody waits for holds up no other", "After questions that were given up it answers the next one in time.", (*checkSuite).givenUp},
 	{"asking changes nothing", "The same question twice has the same answer, after kill -9 too.", (*checkSuite).again},
 	{"selects of what it is offered", "Asked which assets of a stage go on, within 4 s, it names some of them, or says why none; or that it selects for no rollout.", (*checkSuite).selects},
+	{"measures what it is asked", "Asked for samples of an hour, within 4 s, it gives such as are of that hour and not too many, or says why it cannot; or that it measures nothing.", (*checkSuite).measures},
 	{"ends with its parent", "It ends when its standard input does.", (*checkSuite).endsWithParent},
 }
 
@@ -280,6 +282,37 @@ func (s *checkSuite) selects(ctx context.Context) error {
 		}
 	}
 	return remark("in this order: " + strings.Join(found, ", "))
+}
+
+// measures asks as a validation does, for the hour before now.
+func (s *checkSuite) measures(ctx context.Context) error {
+	const most = 1000
+	now := time.Now().Truncate(time.Second)
+	var found []string
+	for _, side := range []string{"experiment", "control"} {
+		asked := &pluginpb.MeasureRequest{
+			Validation: "conformance", Metric: "conformance", Partition: "conformance", Side: side, Assets: []string{"example/1"}, Most: most,
+			Scopes: map[string]*pluginpb.ScopeValues{"cluster": {Values: []string{"a"}}},
+			Start:  timestamppb.New(now.Add(-time.Hour)), End: timestamppb.New(now), Step: durationpb.New(time.Minute),
+		}
+		bounded, cancel := context.WithTimeout(ctx, judgesWithin)
+		said, err := s.client.Measure(bounded, asked, grpc.WaitForReady(true))
+		late := bounded.Err() != nil || status.Code(err) == codes.DeadlineExceeded
+		cancel()
+		switch {
+		case status.Code(err) == codes.Unimplemented:
+			return remark("it measures nothing")
+		case late:
+			return fmt.Errorf("there was no answer within %s", judgesWithin)
+		case err != nil:
+			return remark("it cannot answer: " + status.Convert(err).Message())
+		}
+		if err := remote.CheckMeasures(asked, said); err != nil {
+			return err
+		}
+		found = append(found, fmt.Sprintf("%s: %d samples", side, len(said.Samples)))
+	}
+	return remark(strings.Join(found, "; "))
 }
 
 func (s *checkSuite) givenUp(ctx context.Context) error {

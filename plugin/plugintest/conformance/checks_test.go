@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -123,6 +124,21 @@ func (c *checker) Select(_ context.Context, asked *pluginpb.SelectRequest) (*plu
 	return said, nil
 }
 
+func (c *checker) Measure(_ context.Context, asked *pluginpb.MeasureRequest) (*pluginpb.MeasureResponse, error) {
+	said := &pluginpb.MeasureResponse{Metric: asked.Metric, Side: asked.Side}
+	switch c.lie {
+	case "measures another side":
+		said.Side = "before"
+	case "measures more than it was asked":
+		said.Samples = slices.Repeat([]*pluginpb.MeasuredSample{{At: asked.Start}}, int(asked.Most)+1)
+	case "measures yesterday":
+		said.Samples = []*pluginpb.MeasuredSample{{At: timestamppb.New(asked.Start.AsTime().Add(-24 * time.Hour))}}
+	default:
+		return nil, status.Error(codes.Unimplemented, "it measures nothing")
+	}
+	return said, nil
+}
+
 func checkChecker(t *testing.T, lie string) Report {
 	t.Helper()
 	program, err := os.Executable()
@@ -165,6 +181,9 @@ func TestLyingPluginsOfChecksAreCaught(t *testing.T) {
 		{"selects what it was not offered", "selects of what it is offered", "example/99, which is not of the stage"},
 		{"selects for another stage", "selects of what it is offered", "the stage canary"},
 		{"selects nothing and not why", "selects of what it is offered", "does not say why"},
+		{"measures another side", "measures what it is asked", "for the side before"},
+		{"measures more than it was asked", "measures what it is asked", "1001 samples, more than 1000"},
+		{"measures yesterday", "measures what it is asked", "which was not asked about"},
 		{"outlives its parent", "ends with its parent", "still runs"},
 	} {
 		t.Run(strings.ReplaceAll(c.lie, " ", "-"), func(t *testing.T) {

@@ -798,8 +798,9 @@ type MetricSource struct {
 	//	*MetricSource_Http
 	//	*MetricSource_Sql
 	//	*MetricSource_Command
+	//	*MetricSource_Plugin
 	Ask isMetricSource_Ask `protobuf_oneof:"ask"`
-	// In PromQL or SQL; what services and programs are told.
+	// In PromQL or SQL; what services, programs and plugins are told.
 	Query string `protobuf:"bytes,6,opt,name=query" json:"query,omitempty"`
 	// Of Prometheus, of events: the query of how many trials they are of.
 	Of string `protobuf:"bytes,7,opt,name=of" json:"of,omitempty"`
@@ -885,6 +886,15 @@ func (x *MetricSource) GetCommand() *CommandLine {
 	return nil
 }
 
+func (x *MetricSource) GetPlugin() string {
+	if x != nil {
+		if x, ok := x.Ask.(*MetricSource_Plugin); ok {
+			return x.Plugin
+		}
+	}
+	return ""
+}
+
 func (x *MetricSource) GetQuery() string {
 	if x != nil {
 		return x.Query
@@ -942,6 +952,11 @@ type MetricSource_Command struct {
 	Command *CommandLine `protobuf:"bytes,4,opt,name=command,oneof"`
 }
 
+type MetricSource_Plugin struct {
+	// Name of a plugin of checks that the operator lists.
+	Plugin string `protobuf:"bytes,5,opt,name=plugin,oneof"`
+}
+
 func (*MetricSource_Prometheus) isMetricSource_Ask() {}
 
 func (*MetricSource_Http) isMetricSource_Ask() {}
@@ -949,6 +964,8 @@ func (*MetricSource_Http) isMetricSource_Ask() {}
 func (*MetricSource_Sql) isMetricSource_Ask() {}
 
 func (*MetricSource_Command) isMetricSource_Ask() {}
+
+func (*MetricSource_Plugin) isMetricSource_Ask() {}
 
 var File_lehr_intent_v1_validation_proto protoreflect.FileDescriptor
 
@@ -1034,7 +1051,7 @@ const file_lehr_intent_v1_validation_proto_rawDesc = "" +
 	"\x11NOT_A_NUMBER_ZERO\x10\x02\"E\n" +
 	"\vMetricRange\x12\x19\n" +
 	"\x03low\x18\x01 \x01(\x01B\a\xbaH\x04\x12\x02@\x01R\x03low\x12\x1b\n" +
-	"\x04high\x18\x02 \x01(\x01B\a\xbaH\x04\x12\x02@\x01R\x04high\"\x8f\x03\n" +
+	"\x04high\x18\x02 \x01(\x01B\a\xbaH\x04\x12\x02@\x01R\x04high\"\xb4\x03\n" +
 	"\fMetricSource\x12,\n" +
 	"\n" +
 	"prometheus\x18\x01 \x01(\tB\n" +
@@ -1043,7 +1060,8 @@ const file_lehr_intent_v1_validation_proto_rawDesc = "" +
 	"\x04http\x18\x02 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xe8\aH\x00R\x04http\x12\x1d\n" +
 	"\x03sql\x18\x03 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18dH\x00R\x03sql\x127\n" +
-	"\acommand\x18\x04 \x01(\v2\x1b.lehr.intent.v1.CommandLineH\x00R\acommand\x12\x1e\n" +
+	"\acommand\x18\x04 \x01(\v2\x1b.lehr.intent.v1.CommandLineH\x00R\acommand\x12#\n" +
+	"\x06plugin\x18\x05 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18dH\x00R\x06plugin\x12\x1e\n" +
 	"\x05query\x18\x06 \x01(\tB\b\xbaH\x05r\x03\x18\x90NR\x05query\x12\x18\n" +
 	"\x02of\x18\a \x01(\tB\b\xbaH\x05r\x03\x18\x90NR\x02of\x12(\n" +
 	"\n" +
@@ -1121,6 +1139,7 @@ func file_lehr_intent_v1_validation_proto_init() {
 		(*MetricSource_Http)(nil),
 		(*MetricSource_Sql)(nil),
 		(*MetricSource_Command)(nil),
+		(*MetricSource_Plugin)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

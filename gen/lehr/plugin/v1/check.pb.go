@@ -5,8 +5,9 @@
 // source: lehr/plugin/v1/check.proto
 
 // The protocol of plugins of checks, version 1: a program that says whether a push may
-// be, or which assets of a rollout's stage go on, or both. Lehr starts it as it starts asset plugins, with a socket to listen on, when it
-// is asked first. It changes nothing, and keeps nothing that Lehr relies on.
+// be, which assets of a rollout's stage go on, or what was measured of them. Lehr starts
+// it as it starts asset plugins, with a socket to listen on, when it is asked first. It
+// changes nothing, and keeps nothing that Lehr relies on.
 
 package pluginpb
 
@@ -74,7 +75,305 @@ func (x JudgeResponse_Judgement) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use JudgeResponse_Judgement.Descriptor instead.
 func (JudgeResponse_Judgement) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_check_proto_rawDescGZIP(), []int{8, 0}
+	return file_lehr_plugin_v1_check_proto_rawDescGZIP(), []int{12, 0}
+}
+
+// MeasureRequest is what services and programs are told in JSON, under the same names.
+type MeasureRequest struct {
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Validation string                 `protobuf:"bytes,1,opt,name=validation" json:"validation,omitempty"`
+	Metric     string                 `protobuf:"bytes,2,opt,name=metric" json:"metric,omitempty"`
+	Partition  string                 `protobuf:"bytes,3,opt,name=partition" json:"partition,omitempty"`
+	// "experiment", "control" or "before".
+	Side   string   `protobuf:"bytes,4,opt,name=side" json:"side,omitempty"`
+	Assets []string `protobuf:"bytes,5,rep,name=assets" json:"assets,omitempty"`
+	// Values of the assets' scopes, by name.
+	Scopes map[string]*ScopeValues `protobuf:"bytes,6,rep,name=scopes" json:"scopes,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Both are included.
+	Start *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=start" json:"start,omitempty"`
+	End   *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=end" json:"end,omitempty"`
+	Step  *durationpb.Duration   `protobuf:"bytes,9,opt,name=step" json:"step,omitempty"`
+	// As lehr.yaml has it; may be empty.
+	Query string `protobuf:"bytes,10,opt,name=query" json:"query,omitempty"`
+	// Samples that an answer may have, at most.
+	Most          uint32 `protobuf:"varint,11,opt,name=most" json:"most,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MeasureRequest) Reset() {
+	*x = MeasureRequest{}
+	mi := &file_lehr_plugin_v1_check_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MeasureRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MeasureRequest) ProtoMessage() {}
+
+func (x *MeasureRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_plugin_v1_check_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MeasureRequest.ProtoReflect.Descriptor instead.
+func (*MeasureRequest) Descriptor() ([]byte, []int) {
+	return file_lehr_plugin_v1_check_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *MeasureRequest) GetValidation() string {
+	if x != nil {
+		return x.Validation
+	}
+	return ""
+}
+
+func (x *MeasureRequest) GetMetric() string {
+	if x != nil {
+		return x.Metric
+	}
+	return ""
+}
+
+func (x *MeasureRequest) GetPartition() string {
+	if x != nil {
+		return x.Partition
+	}
+	return ""
+}
+
+func (x *MeasureRequest) GetSide() string {
+	if x != nil {
+		return x.Side
+	}
+	return ""
+}
+
+func (x *MeasureRequest) GetAssets() []string {
+	if x != nil {
+		return x.Assets
+	}
+	return nil
+}
+
+func (x *MeasureRequest) GetScopes() map[string]*ScopeValues {
+	if x != nil {
+		return x.Scopes
+	}
+	return nil
+}
+
+func (x *MeasureRequest) GetStart() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Start
+	}
+	return nil
+}
+
+func (x *MeasureRequest) GetEnd() *timestamppb.Timestamp {
+	if x != nil {
+		return x.End
+	}
+	return nil
+}
+
+func (x *MeasureRequest) GetStep() *durationpb.Duration {
+	if x != nil {
+		return x.Step
+	}
+	return nil
+}
+
+func (x *MeasureRequest) GetQuery() string {
+	if x != nil {
+		return x.Query
+	}
+	return ""
+}
+
+func (x *MeasureRequest) GetMost() uint32 {
+	if x != nil {
+		return x.Most
+	}
+	return 0
+}
+
+type ScopeValues struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Values        []string               `protobuf:"bytes,1,rep,name=values" json:"values,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ScopeValues) Reset() {
+	*x = ScopeValues{}
+	mi := &file_lehr_plugin_v1_check_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ScopeValues) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ScopeValues) ProtoMessage() {}
+
+func (x *ScopeValues) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_plugin_v1_check_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ScopeValues.ProtoReflect.Descriptor instead.
+func (*ScopeValues) Descriptor() ([]byte, []int) {
+	return file_lehr_plugin_v1_check_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *ScopeValues) GetValues() []string {
+	if x != nil {
+		return x.Values
+	}
+	return nil
+}
+
+type MeasureResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Metric and side that were asked about: an answer for others is none.
+	Metric string `protobuf:"bytes,1,opt,name=metric" json:"metric,omitempty"`
+	Side   string `protobuf:"bytes,2,opt,name=side" json:"side,omitempty"`
+	// In any order. None at all says that there are none.
+	Samples       []*MeasuredSample `protobuf:"bytes,3,rep,name=samples" json:"samples,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MeasureResponse) Reset() {
+	*x = MeasureResponse{}
+	mi := &file_lehr_plugin_v1_check_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MeasureResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MeasureResponse) ProtoMessage() {}
+
+func (x *MeasureResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_plugin_v1_check_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MeasureResponse.ProtoReflect.Descriptor instead.
+func (*MeasureResponse) Descriptor() ([]byte, []int) {
+	return file_lehr_plugin_v1_check_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *MeasureResponse) GetMetric() string {
+	if x != nil {
+		return x.Metric
+	}
+	return ""
+}
+
+func (x *MeasureResponse) GetSide() string {
+	if x != nil {
+		return x.Side
+	}
+	return ""
+}
+
+func (x *MeasureResponse) GetSamples() []*MeasuredSample {
+	if x != nil {
+		return x.Samples
+	}
+	return nil
+}
+
+type MeasuredSample struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	At    *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=at" json:"at,omitempty"`
+	// NaN: there was no number.
+	Value float64 `protobuf:"fixed64,2,opt,name=value" json:"value,omitempty"`
+	// Of events: of how many trials.
+	Of            *float64 `protobuf:"fixed64,3,opt,name=of" json:"of,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MeasuredSample) Reset() {
+	*x = MeasuredSample{}
+	mi := &file_lehr_plugin_v1_check_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MeasuredSample) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MeasuredSample) ProtoMessage() {}
+
+func (x *MeasuredSample) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_plugin_v1_check_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MeasuredSample.ProtoReflect.Descriptor instead.
+func (*MeasuredSample) Descriptor() ([]byte, []int) {
+	return file_lehr_plugin_v1_check_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *MeasuredSample) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *MeasuredSample) GetValue() float64 {
+	if x != nil {
+		return x.Value
+	}
+	return 0
+}
+
+func (x *MeasuredSample) GetOf() float64 {
+	if x != nil && x.Of != nil {
+		return *x.Of
+	}
+	return 0
 }
 
 type SelectRequest struct {
@@ -93,7 +392,7 @@ type SelectRequest struct {
 
 func (x *SelectRequest) Reset() {
 	*x = SelectRequest{}
-	mi := &file_lehr_plugin_v1_check_proto_msgTypes[0]
+	mi := &file_lehr_plugin_v1_check_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -105,7 +404,7 @@ func (x *SelectRequest) String() string {
 func (*SelectRequest) ProtoMessage() {}
 
 func (x *SelectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_check_proto_msgTypes[0]
+	mi := &file_lehr_plugin_v1_check_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -118,7 +417,7 @@ func (x *SelectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SelectRequest.ProtoReflect.Descriptor instead.
 func (*SelectRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_check_proto_rawDescGZIP(), []int{0}
+	return file_lehr_plugin_v1_check_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *SelectRequest) GetPartition() string {
@@ -183,7 +482,7 @@ type SelectedTarget struct {
 
 func (x *SelectedTarget) Reset() {
 	*x = SelectedTarget{}
-	mi := &file_lehr_plugin_v1_check_proto_msgTypes[1]
+	mi := &file_lehr_plugin_v1_check_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -195,7 +494,7 @@ func (x *SelectedTarget) String() string {
 func (*SelectedTarget) ProtoMessage() {}
 
 func (x *SelectedTarget) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_check_proto_msgTypes[1]
+	mi := &file_lehr_plugin_v1_check_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -208,7 +507,7 @@ func (x *SelectedTarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SelectedTarget.ProtoReflect.Descriptor instead.
 func (*SelectedTarget) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_check_proto_rawDescGZIP(), []int{1}
+	return file_lehr_plugin_v1_check_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *SelectedTarget) GetAsset() string {
@@ -285,7 +584,7 @@ type SelectResponse struct {
 
 func (x *SelectResponse) Reset() {
 	*x = SelectResponse{}
-	mi := &file_lehr_plugin_v1_check_proto_msgTypes[2]
+	mi := &file_lehr_plugin_v1_check_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -297,7 +596,7 @@ func (x *SelectResponse) String() string {
 func (*SelectResponse) ProtoMessage() {}
 
 func (x *SelectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_check_proto_msgTypes[2]
+	mi := &file_lehr_plugin_v1_check_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -310,7 +609,7 @@ func (x *SelectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SelectResponse.ProtoReflect.Descriptor instead.
 func (*SelectResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_check_proto_rawDescGZIP(), []int{2}
+	return file_lehr_plugin_v1_check_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *SelectResponse) GetStage() string {
@@ -358,7 +657,7 @@ type DescribeChecksRequest struct {
 
 func (x *DescribeChecksRequest) Reset() {
 	*x = DescribeChecksRequest{}
-	mi := &file_lehr_plugin_v1_check_proto_msgTypes[3]
+	mi := &file_lehr_plugin_v1_check_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -370,7 +669,7 @@ func (x *DescribeChecksRequest) String() string {
 func (*DescribeChecksRequest) ProtoMessage() {}
 
 func (x *DescribeChecksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_check_proto_msgTypes[3]
+	mi := &file_lehr_plugin_v1_check_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -383,7 +682,7 @@ func (x *DescribeChecksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeChecksRequest.ProtoReflect.Descriptor instead.
 func (*DescribeChecksRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_check_proto_rawDescGZIP(), []int{3}
+	return file_lehr_plugin_v1_check_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *DescribeChecksRequest) GetProtocol() uint32 {
@@ -405,7 +704,7 @@ type DescribeChecksResponse struct {
 
 func (x *DescribeChecksResponse) Reset() {
 	*x = DescribeChecksResponse{}
-	mi := &file_lehr_plugin_v1_check_proto_msgTypes[4]
+	mi := &file_lehr_plugin_v1_check_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -417,7 +716,7 @@ func (x *DescribeChecksResponse) String() string {
 func (*DescribeChecksResponse) ProtoMessage() {}
 
 func (x *DescribeChecksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_check_proto_msgTypes[4]
+	mi := &file_lehr_plugin_v1_check_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -430,7 +729,7 @@ func (x *DescribeChecksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeChecksResponse.ProtoReflect.Descriptor instead.
 func (*DescribeChecksResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_check_proto_rawDescGZIP(), []int{4}
+	return file_lehr_plugin_v1_check_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *DescribeChecksResponse) GetProtocol() uint32 {
@@ -481,7 +780,7 @@ type JudgeRequest struct {
 
 func (x *JudgeRequest) Reset() {
 	*x = JudgeRequest{}
-	mi := &file_lehr_plugin_v1_check_proto_msgTypes[5]
+	mi := &file_lehr_plugin_v1_check_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -493,7 +792,7 @@ func (x *JudgeRequest) String() string {
 func (*JudgeRequest) ProtoMessage() {}
 
 func (x *JudgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_check_proto_msgTypes[5]
+	mi := &file_lehr_plugin_v1_check_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -506,7 +805,7 @@ func (x *JudgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JudgeRequest.ProtoReflect.Descriptor instead.
 func (*JudgeRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_check_proto_rawDescGZIP(), []int{5}
+	return file_lehr_plugin_v1_check_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *JudgeRequest) GetIncarnation() string {
@@ -604,7 +903,7 @@ type JudgedPlan struct {
 
 func (x *JudgedPlan) Reset() {
 	*x = JudgedPlan{}
-	mi := &file_lehr_plugin_v1_check_proto_msgTypes[6]
+	mi := &file_lehr_plugin_v1_check_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -616,7 +915,7 @@ func (x *JudgedPlan) String() string {
 func (*JudgedPlan) ProtoMessage() {}
 
 func (x *JudgedPlan) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_check_proto_msgTypes[6]
+	mi := &file_lehr_plugin_v1_check_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -629,7 +928,7 @@ func (x *JudgedPlan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JudgedPlan.ProtoReflect.Descriptor instead.
 func (*JudgedPlan) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_check_proto_rawDescGZIP(), []int{6}
+	return file_lehr_plugin_v1_check_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *JudgedPlan) GetAction() string {
@@ -660,7 +959,7 @@ type JudgedChange struct {
 
 func (x *JudgedChange) Reset() {
 	*x = JudgedChange{}
-	mi := &file_lehr_plugin_v1_check_proto_msgTypes[7]
+	mi := &file_lehr_plugin_v1_check_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -672,7 +971,7 @@ func (x *JudgedChange) String() string {
 func (*JudgedChange) ProtoMessage() {}
 
 func (x *JudgedChange) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_check_proto_msgTypes[7]
+	mi := &file_lehr_plugin_v1_check_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -685,7 +984,7 @@ func (x *JudgedChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JudgedChange.ProtoReflect.Descriptor instead.
 func (*JudgedChange) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_check_proto_rawDescGZIP(), []int{7}
+	return file_lehr_plugin_v1_check_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *JudgedChange) GetPath() string {
@@ -745,7 +1044,7 @@ type JudgeResponse struct {
 
 func (x *JudgeResponse) Reset() {
 	*x = JudgeResponse{}
-	mi := &file_lehr_plugin_v1_check_proto_msgTypes[8]
+	mi := &file_lehr_plugin_v1_check_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -757,7 +1056,7 @@ func (x *JudgeResponse) String() string {
 func (*JudgeResponse) ProtoMessage() {}
 
 func (x *JudgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_check_proto_msgTypes[8]
+	mi := &file_lehr_plugin_v1_check_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -770,7 +1069,7 @@ func (x *JudgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JudgeResponse.ProtoReflect.Descriptor instead.
 func (*JudgeResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_check_proto_rawDescGZIP(), []int{8}
+	return file_lehr_plugin_v1_check_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *JudgeResponse) GetContent() string {
@@ -812,7 +1111,35 @@ var File_lehr_plugin_v1_check_proto protoreflect.FileDescriptor
 
 const file_lehr_plugin_v1_check_proto_rawDesc = "" +
 	"\n" +
-	"\x1alehr/plugin/v1/check.proto\x12\x0elehr.plugin.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xcb\x01\n" +
+	"\x1alehr/plugin/v1/check.proto\x12\x0elehr.plugin.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe7\x03\n" +
+	"\x0eMeasureRequest\x12\x1e\n" +
+	"\n" +
+	"validation\x18\x01 \x01(\tR\n" +
+	"validation\x12\x16\n" +
+	"\x06metric\x18\x02 \x01(\tR\x06metric\x12\x1c\n" +
+	"\tpartition\x18\x03 \x01(\tR\tpartition\x12\x12\n" +
+	"\x04side\x18\x04 \x01(\tR\x04side\x12\x16\n" +
+	"\x06assets\x18\x05 \x03(\tR\x06assets\x12B\n" +
+	"\x06scopes\x18\x06 \x03(\v2*.lehr.plugin.v1.MeasureRequest.ScopesEntryR\x06scopes\x120\n" +
+	"\x05start\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05start\x12,\n" +
+	"\x03end\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x03end\x12-\n" +
+	"\x04step\x18\t \x01(\v2\x19.google.protobuf.DurationR\x04step\x12\x14\n" +
+	"\x05query\x18\n" +
+	" \x01(\tR\x05query\x12\x12\n" +
+	"\x04most\x18\v \x01(\rR\x04most\x1aV\n" +
+	"\vScopesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x121\n" +
+	"\x05value\x18\x02 \x01(\v2\x1b.lehr.plugin.v1.ScopeValuesR\x05value:\x028\x01\"%\n" +
+	"\vScopeValues\x12\x16\n" +
+	"\x06values\x18\x01 \x03(\tR\x06values\"w\n" +
+	"\x0fMeasureResponse\x12\x16\n" +
+	"\x06metric\x18\x01 \x01(\tR\x06metric\x12\x12\n" +
+	"\x04side\x18\x02 \x01(\tR\x04side\x128\n" +
+	"\asamples\x18\x03 \x03(\v2\x1e.lehr.plugin.v1.MeasuredSampleR\asamples\"i\n" +
+	"\x0eMeasuredSample\x12*\n" +
+	"\x02at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value\x12\x15\n" +
+	"\x02of\x18\x03 \x01(\x01B\x05\xaa\x01\x02\b\x01R\x02of\"\xcb\x01\n" +
 	"\rSelectRequest\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x18\n" +
 	"\arollout\x18\x02 \x01(\tR\arollout\x12\x10\n" +
@@ -888,11 +1215,12 @@ const file_lehr_plugin_v1_check_proto_rawDesc = "" +
 	"\tJudgement\x12\x19\n" +
 	"\x15JUDGEMENT_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eJUDGEMENT_PASS\x10\x01\x12\x16\n" +
-	"\x12JUDGEMENT_BLOCKING\x10\x022\xfe\x01\n" +
+	"\x12JUDGEMENT_BLOCKING\x10\x022\xca\x02\n" +
 	"\fCheckService\x12_\n" +
 	"\x0eDescribeChecks\x12%.lehr.plugin.v1.DescribeChecksRequest\x1a&.lehr.plugin.v1.DescribeChecksResponse\x12D\n" +
 	"\x05Judge\x12\x1c.lehr.plugin.v1.JudgeRequest\x1a\x1d.lehr.plugin.v1.JudgeResponse\x12G\n" +
-	"\x06Select\x12\x1d.lehr.plugin.v1.SelectRequest\x1a\x1e.lehr.plugin.v1.SelectResponseB+Z$lehr.dev/gen/lehr/plugin/v1;pluginpb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
+	"\x06Select\x12\x1d.lehr.plugin.v1.SelectRequest\x1a\x1e.lehr.plugin.v1.SelectResponse\x12J\n" +
+	"\aMeasure\x12\x1e.lehr.plugin.v1.MeasureRequest\x1a\x1f.lehr.plugin.v1.MeasureResponseB+Z$lehr.dev/gen/lehr/plugin/v1;pluginpb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
 
 var (
 	file_lehr_plugin_v1_check_proto_rawDescOnce sync.Once
@@ -907,46 +1235,60 @@ func file_lehr_plugin_v1_check_proto_rawDescGZIP() []byte {
 }
 
 var file_lehr_plugin_v1_check_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_lehr_plugin_v1_check_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_lehr_plugin_v1_check_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_lehr_plugin_v1_check_proto_goTypes = []any{
 	(JudgeResponse_Judgement)(0),   // 0: lehr.plugin.v1.JudgeResponse.Judgement
-	(*SelectRequest)(nil),          // 1: lehr.plugin.v1.SelectRequest
-	(*SelectedTarget)(nil),         // 2: lehr.plugin.v1.SelectedTarget
-	(*SelectResponse)(nil),         // 3: lehr.plugin.v1.SelectResponse
-	(*DescribeChecksRequest)(nil),  // 4: lehr.plugin.v1.DescribeChecksRequest
-	(*DescribeChecksResponse)(nil), // 5: lehr.plugin.v1.DescribeChecksResponse
-	(*JudgeRequest)(nil),           // 6: lehr.plugin.v1.JudgeRequest
-	(*JudgedPlan)(nil),             // 7: lehr.plugin.v1.JudgedPlan
-	(*JudgedChange)(nil),           // 8: lehr.plugin.v1.JudgedChange
-	(*JudgeResponse)(nil),          // 9: lehr.plugin.v1.JudgeResponse
-	nil,                            // 10: lehr.plugin.v1.SelectedTarget.ScopesEntry
-	nil,                            // 11: lehr.plugin.v1.SelectedTarget.LabelsEntry
-	nil,                            // 12: lehr.plugin.v1.JudgeRequest.LabelsEntry
-	(*durationpb.Duration)(nil),    // 13: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),  // 14: google.protobuf.Timestamp
+	(*MeasureRequest)(nil),         // 1: lehr.plugin.v1.MeasureRequest
+	(*ScopeValues)(nil),            // 2: lehr.plugin.v1.ScopeValues
+	(*MeasureResponse)(nil),        // 3: lehr.plugin.v1.MeasureResponse
+	(*MeasuredSample)(nil),         // 4: lehr.plugin.v1.MeasuredSample
+	(*SelectRequest)(nil),          // 5: lehr.plugin.v1.SelectRequest
+	(*SelectedTarget)(nil),         // 6: lehr.plugin.v1.SelectedTarget
+	(*SelectResponse)(nil),         // 7: lehr.plugin.v1.SelectResponse
+	(*DescribeChecksRequest)(nil),  // 8: lehr.plugin.v1.DescribeChecksRequest
+	(*DescribeChecksResponse)(nil), // 9: lehr.plugin.v1.DescribeChecksResponse
+	(*JudgeRequest)(nil),           // 10: lehr.plugin.v1.JudgeRequest
+	(*JudgedPlan)(nil),             // 11: lehr.plugin.v1.JudgedPlan
+	(*JudgedChange)(nil),           // 12: lehr.plugin.v1.JudgedChange
+	(*JudgeResponse)(nil),          // 13: lehr.plugin.v1.JudgeResponse
+	nil,                            // 14: lehr.plugin.v1.MeasureRequest.ScopesEntry
+	nil,                            // 15: lehr.plugin.v1.SelectedTarget.ScopesEntry
+	nil,                            // 16: lehr.plugin.v1.SelectedTarget.LabelsEntry
+	nil,                            // 17: lehr.plugin.v1.JudgeRequest.LabelsEntry
+	(*timestamppb.Timestamp)(nil),  // 18: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),    // 19: google.protobuf.Duration
 }
 var file_lehr_plugin_v1_check_proto_depIdxs = []int32{
-	2,  // 0: lehr.plugin.v1.SelectRequest.targets:type_name -> lehr.plugin.v1.SelectedTarget
-	10, // 1: lehr.plugin.v1.SelectedTarget.scopes:type_name -> lehr.plugin.v1.SelectedTarget.ScopesEntry
-	11, // 2: lehr.plugin.v1.SelectedTarget.labels:type_name -> lehr.plugin.v1.SelectedTarget.LabelsEntry
-	13, // 3: lehr.plugin.v1.SelectedTarget.healthy:type_name -> google.protobuf.Duration
-	14, // 4: lehr.plugin.v1.SelectResponse.next:type_name -> google.protobuf.Timestamp
-	12, // 5: lehr.plugin.v1.JudgeRequest.labels:type_name -> lehr.plugin.v1.JudgeRequest.LabelsEntry
-	7,  // 6: lehr.plugin.v1.JudgeRequest.plan:type_name -> lehr.plugin.v1.JudgedPlan
-	8,  // 7: lehr.plugin.v1.JudgedPlan.changes:type_name -> lehr.plugin.v1.JudgedChange
-	0,  // 8: lehr.plugin.v1.JudgeResponse.judgement:type_name -> lehr.plugin.v1.JudgeResponse.Judgement
-	14, // 9: lehr.plugin.v1.JudgeResponse.until:type_name -> google.protobuf.Timestamp
-	4,  // 10: lehr.plugin.v1.CheckService.DescribeChecks:input_type -> lehr.plugin.v1.DescribeChecksRequest
-	6,  // 11: lehr.plugin.v1.CheckService.Judge:input_type -> lehr.plugin.v1.JudgeRequest
-	1,  // 12: lehr.plugin.v1.CheckService.Select:input_type -> lehr.plugin.v1.SelectRequest
-	5,  // 13: lehr.plugin.v1.CheckService.DescribeChecks:output_type -> lehr.plugin.v1.DescribeChecksResponse
-	9,  // 14: lehr.plugin.v1.CheckService.Judge:output_type -> lehr.plugin.v1.JudgeResponse
-	3,  // 15: lehr.plugin.v1.CheckService.Select:output_type -> lehr.plugin.v1.SelectResponse
-	13, // [13:16] is the sub-list for method output_type
-	10, // [10:13] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	14, // 0: lehr.plugin.v1.MeasureRequest.scopes:type_name -> lehr.plugin.v1.MeasureRequest.ScopesEntry
+	18, // 1: lehr.plugin.v1.MeasureRequest.start:type_name -> google.protobuf.Timestamp
+	18, // 2: lehr.plugin.v1.MeasureRequest.end:type_name -> google.protobuf.Timestamp
+	19, // 3: lehr.plugin.v1.MeasureRequest.step:type_name -> google.protobuf.Duration
+	4,  // 4: lehr.plugin.v1.MeasureResponse.samples:type_name -> lehr.plugin.v1.MeasuredSample
+	18, // 5: lehr.plugin.v1.MeasuredSample.at:type_name -> google.protobuf.Timestamp
+	6,  // 6: lehr.plugin.v1.SelectRequest.targets:type_name -> lehr.plugin.v1.SelectedTarget
+	15, // 7: lehr.plugin.v1.SelectedTarget.scopes:type_name -> lehr.plugin.v1.SelectedTarget.ScopesEntry
+	16, // 8: lehr.plugin.v1.SelectedTarget.labels:type_name -> lehr.plugin.v1.SelectedTarget.LabelsEntry
+	19, // 9: lehr.plugin.v1.SelectedTarget.healthy:type_name -> google.protobuf.Duration
+	18, // 10: lehr.plugin.v1.SelectResponse.next:type_name -> google.protobuf.Timestamp
+	17, // 11: lehr.plugin.v1.JudgeRequest.labels:type_name -> lehr.plugin.v1.JudgeRequest.LabelsEntry
+	11, // 12: lehr.plugin.v1.JudgeRequest.plan:type_name -> lehr.plugin.v1.JudgedPlan
+	12, // 13: lehr.plugin.v1.JudgedPlan.changes:type_name -> lehr.plugin.v1.JudgedChange
+	0,  // 14: lehr.plugin.v1.JudgeResponse.judgement:type_name -> lehr.plugin.v1.JudgeResponse.Judgement
+	18, // 15: lehr.plugin.v1.JudgeResponse.until:type_name -> google.protobuf.Timestamp
+	2,  // 16: lehr.plugin.v1.MeasureRequest.ScopesEntry.value:type_name -> lehr.plugin.v1.ScopeValues
+	8,  // 17: lehr.plugin.v1.CheckService.DescribeChecks:input_type -> lehr.plugin.v1.DescribeChecksRequest
+	10, // 18: lehr.plugin.v1.CheckService.Judge:input_type -> lehr.plugin.v1.JudgeRequest
+	5,  // 19: lehr.plugin.v1.CheckService.Select:input_type -> lehr.plugin.v1.SelectRequest
+	1,  // 20: lehr.plugin.v1.CheckService.Measure:input_type -> lehr.plugin.v1.MeasureRequest
+	9,  // 21: lehr.plugin.v1.CheckService.DescribeChecks:output_type -> lehr.plugin.v1.DescribeChecksResponse
+	13, // 22: lehr.plugin.v1.CheckService.Judge:output_type -> lehr.plugin.v1.JudgeResponse
+	7,  // 23: lehr.plugin.v1.CheckService.Select:output_type -> lehr.plugin.v1.SelectResponse
+	3,  // 24: lehr.plugin.v1.CheckService.Measure:output_type -> lehr.plugin.v1.MeasureResponse
+	21, // [21:25] is the sub-list for method output_type
+	17, // [17:21] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_lehr_plugin_v1_check_proto_init() }
@@ -960,7 +1302,7 @@ func file_lehr_plugin_v1_check_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_plugin_v1_check_proto_rawDesc), len(file_lehr_plugin_v1_check_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   12,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

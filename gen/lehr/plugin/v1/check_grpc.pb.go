@@ -5,8 +5,9 @@
 // source: lehr/plugin/v1/check.proto
 
 // The protocol of plugins of checks, version 1: a program that says whether a push may
-// be, or which assets of a rollout's stage go on, or both. Lehr starts it as it starts asset plugins, with a socket to listen on, when it
-// is asked first. It changes nothing, and keeps nothing that Lehr relies on.
+// be, which assets of a rollout's stage go on, or what was measured of them. Lehr starts
+// it as it starts asset plugins, with a socket to listen on, when it is asked first. It
+// changes nothing, and keeps nothing that Lehr relies on.
 
 package pluginpb
 
@@ -26,6 +27,7 @@ const (
 	CheckService_DescribeChecks_FullMethodName = "/lehr.plugin.v1.CheckService/DescribeChecks"
 	CheckService_Judge_FullMethodName          = "/lehr.plugin.v1.CheckService/Judge"
 	CheckService_Select_FullMethodName         = "/lehr.plugin.v1.CheckService/Select"
+	CheckService_Measure_FullMethodName        = "/lehr.plugin.v1.CheckService/Measure"
 )
 
 // CheckServiceClient is the client API for CheckService service.
@@ -41,6 +43,9 @@ type CheckServiceClient interface {
 	// Which assets of a stage may go on now, of those that the stage lets. UNIMPLEMENTED
 	// by a plugin that only judges. Errors are as of Judge.
 	Select(ctx context.Context, in *SelectRequest, opts ...grpc.CallOption) (*SelectResponse, error)
+	// Samples of a metric of a rollout's validation. UNIMPLEMENTED by a plugin that
+	// measures nothing. Errors are as of Judge.
+	Measure(ctx context.Context, in *MeasureRequest, opts ...grpc.CallOption) (*MeasureResponse, error)
 }
 
 type checkServiceClient struct {
@@ -81,6 +86,16 @@ func (c *checkServiceClient) Select(ctx context.Context, in *SelectRequest, opts
 	return out, nil
 }
 
+func (c *checkServiceClient) Measure(ctx context.Context, in *MeasureRequest, opts ...grpc.CallOption) (*MeasureResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(MeasureResponse)
+	err := c.cc.Invoke(ctx, CheckService_Measure_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // CheckServiceServer is the server API for CheckService service.
 // All implementations must embed UnimplementedCheckServiceServer
 // for forward compatibility.
@@ -94,6 +109,9 @@ type CheckServiceServer interface {
 	// Which assets of a stage may go on now, of those that the stage lets. UNIMPLEMENTED
 	// by a plugin that only judges. Errors are as of Judge.
 	Select(context.Context, *SelectRequest) (*SelectResponse, error)
+	// Samples of a metric of a rollout's validation. UNIMPLEMENTED by a plugin that
+	// measures nothing. Errors are as of Judge.
+	Measure(context.Context, *MeasureRequest) (*MeasureResponse, error)
 	mustEmbedUnimplementedCheckServiceServer()
 }
 
@@ -112,6 +130,9 @@ func (UnimplementedCheckServiceServer) Judge(context.Context, *JudgeRequest) (*J
 }
 func (UnimplementedCheckServiceServer) Select(context.Context, *SelectRequest) (*SelectResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Select not implemented")
+}
+func (UnimplementedCheckServiceServer) Measure(context.Context, *MeasureRequest) (*MeasureResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Measure not implemented")
 }
 func (UnimplementedCheckServiceServer) mustEmbedUnimplementedCheckServiceServer() {}
 func (UnimplementedCheckServiceServer) testEmbeddedByValue()                      {}
@@ -188,6 +209,24 @@ func _CheckService_Select_Handler(srv interface{}, ctx context.Context, dec func
 	return interceptor(ctx, in, info, handler)
 }
 
+func _CheckService_Measure_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(MeasureRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CheckServiceServer).Measure(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: CheckService_Measure_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CheckServiceServer).Measure(ctx, req.(*MeasureRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // CheckService_ServiceDesc is the grpc.ServiceDesc for CheckService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -206,6 +245,10 @@ var CheckService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Select",
 			Handler:    _CheckService_Select_Handler,
+		},
+		{
+			MethodName: "Measure",
+			Handler:    _CheckService_Measure_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},
