@@ -106,11 +106,19 @@ func (g governance) tell(reports map[intent.AssetID]intent.Report, now time.Time
 			report.Waiting = slices.DeleteFunc(slices.Clone(report.Waiting), func(w intent.WaitingOn) bool { return w.Kind == intent.WaitPlan })
 			report.Waiting = append(report.Waiting, intent.WaitingOn{
 				Kind: intent.WaitNotSelected, Owner: intent.RolloutHolder(c.Name()).Name,
-				Reason: fmt.Sprintf("the rollout %s brings it, in its stage %s%s", c.Name(), g.targets[id].Stage, at[id]),
+				Reason: fmt.Sprintf("the rollout %s brings it%s, in its stage %s%s", c.Name(), after(c.Said()), g.targets[id].Stage, at[id]),
 			})
 			reports[id] = report
 		}
 	}
+}
+
+// after says which rollouts go through with something before this one brings it.
+func after(said *intentpb.Rollout) string {
+	if len(said.After) == 0 {
+		return ""
+	}
+	return " when " + strings.Join(said.After, " and ") + " went through with it"
 }
 
 // forecast says when a rollout takes each asset at the earliest.

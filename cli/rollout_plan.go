@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -60,6 +61,9 @@ func (s *session) printRolloutPlan(p *apipb.PlanRolloutResponse) {
 		fmt.Fprintf(s.Out, "%s, run %d to %s, has %s. What is left of it goes", name, run.Run, plain(brings(run)), assets)
 	default:
 		fmt.Fprintf(s.Out, "%s would bring head to %s. That goes", name, assets)
+	}
+	if len(p.Rollout.After) > 0 {
+		fmt.Fprintf(s.Out, ", when %s went through with it,", plain(strings.Join(p.Rollout.After, " and ")))
 	}
 	fmt.Fprintf(s.Out, " at the earliest so,\nif each is in sync %s after it is let go on, and healthy:\n\n", max(p.Takes.AsDuration().Round(time.Second), time.Second))
 	var rows [][]string

@@ -20,7 +20,7 @@ var newer = map[intentpb.Rollout_Newer]string{
 func toRollout(partition intent.PartitionID, name string, said *intentpb.Rollout) *apipb.Rollout {
 	rollout := &apipb.Rollout{Partition: string(partition), Name: name, Governs: said != nil}
 	if said != nil {
-		rollout.Select, rollout.Validate = said.Select, said.Validate
+		rollout.Select, rollout.Validate, rollout.After = said.Select, said.Validate, said.After
 		rollout.Document, rollout.Pointer = said.GetField().GetDocument(), said.GetField().GetPointer()
 		rollout.OnBad, rollout.Newer = onBad[said.OnBad], newer[said.Newer]
 		rollout.Stages = each(said.Stages, (*intentpb.RolloutStage).GetName)

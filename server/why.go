@@ -124,6 +124,10 @@ func (s *Server) whyFacts(ctx context.Context, partition store.Partition) (facts
 	for _, run := range runs {
 		facts.Rollouts[run.Name] = run
 	}
+	facts.Before = map[string][]string{}
+	for _, rollout := range policy.GetRollouts() {
+		facts.Before[rollout.Name] = rollout.After
+	}
 	for _, health := range s.health() {
 		if health.Partition == partition.ID {
 			facts.Turn = health.Waiting

@@ -1,8 +1,11 @@
 package strategist_test
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
@@ -46,4 +49,42 @@ func TestKilledAroundAnEdit(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestASoakByAFieldOutlivesItsServer but for the ten seconds that nobody stored; and that an
+// asset tells of its health is known to the next run too.
+func TestASoakByAFieldOutlivesItsServer(t *testing.T) {
+	simulate(t, 1, setting{}, func(w *world) {
+		w.withKnobs()
+		rollout := w.fieldRollout()
+		rollout.Stages = []*intentpb.RolloutStage{{Name: "all", Soak: durationpb.New(40 * time.Second)}}
+		rollout.Validate, rollout.Emergency = nil, nil
+		w.publish(map[intent.AssetID]word{}, &intentpb.Policy{Plugins: []*intentpb.PluginBinding{{Type: string(commandType), Run: []string{"lehr-command"}}}, Rollouts: []*intentpb.Rollout{rollout}})
+		w.pass(2 * time.Second)
+		start := func() {
+			value, err := json.Marshal(w.value(true))
+			w.must(err)
+			_, err = w.store.OrderRollout(w.ctx, intent.RolloutOrder{Partition: shop, Name: "flags", Kind: intent.OrderStart, Value: value, Reason: "spring", By: ann, At: w.now()})
+			w.must(err)
+		}
+		is := func(want intent.RolloutState, why string) {
+			t.Helper()
+			runs, err := w.store.Rollouts(w.ctx, shop, store.RolloutFilter{Name: "flags", Limit: 1})
+			w.must(err)
+			if runs[0].State != want {
+				t.Errorf("the run is %s, and not %s: %s", runs[0].State, want, why)
+			}
+		}
+		start()
+		w.pass(35 * time.Second)
+		is(intent.RolloutRunning, "it soaks")
+		w.stop()
+		w.begin(true)
+		w.pass(25 * time.Second)
+		is(intent.RolloutDone, "what soaked before its server ended counts")
+		w.things["x1"].mute = w.truth().Add(time.Hour)
+		start()
+		w.pass(60 * time.Second)
+		is(intent.RolloutRunning, "x1 told of its health, and tells no more")
+	})
 }

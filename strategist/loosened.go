@@ -17,12 +17,12 @@ import (
 const mostChanges = 20
 
 // loosened says what head's policy asks of a rollout no longer, or less of, than the
-// policies that were there before what head has new for its assets came. A policy that
-// was loosened before that loosened nothing for it.
-func (s *Strategist) loosened(ctx context.Context, v *view, name string, assets []conduct.Asset) (found []string, err error) {
+// policies that were there before what an incarnation has new for its assets came. A policy
+// that was loosened before that loosened nothing for it.
+func (s *Strategist) loosened(ctx context.Context, v *view, name string, in intent.IncarnationID, assets []conduct.Asset) (found []string, err error) {
 	var before []intent.IncarnationID
 	for i := range assets {
-		at, err := s.cameAfter(ctx, v.Head, &assets[i])
+		at, err := s.cameAfter(ctx, in, &assets[i])
 		if err != nil {
 			return nil, err
 		}
@@ -44,11 +44,11 @@ func (s *Strategist) loosened(ctx context.Context, v *view, name string, assets 
 	return found, nil
 }
 
-// cameAfter is the incarnation after which head's content of an asset, and what it was
+// cameAfter is the incarnation after which the content of an asset in another, and what it was
 // meanwhile, came: the newest that still had what it follows. Where that is not
 // retained it is the one that it follows.
-func (s *Strategist) cameAfter(ctx context.Context, head intent.IncarnationID, a *conduct.Asset) (intent.IncarnationID, error) {
-	at, follows, pin := head, a.Pinned, a.Pin
+func (s *Strategist) cameAfter(ctx context.Context, in intent.IncarnationID, a *conduct.Asset) (intent.IncarnationID, error) {
+	at, follows, pin := in, a.Pinned, a.Pin
 	if a.Back != nil {
 		follows, pin = a.BackAt, *a.Back
 	}

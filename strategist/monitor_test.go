@@ -70,9 +70,11 @@ type monitor struct {
 	began time.Time
 	// good and bad are what was judged, ground what assets had before any run.
 	good, bad, ground map[intent.AssetID]map[intent.Digest]bool
-	revisions         map[intent.AssetID]map[intent.Rank]uint64
-	newest            uint64
-	let               time.Time
+	// went are contents that were good once, whatever was found since.
+	went      map[intent.AssetID]map[intent.Digest]bool
+	revisions map[intent.AssetID]map[intent.Rank]uint64
+	newest    uint64
+	let       time.Time
 	// runs by name, and since when, in true time.
 	runs  map[string]uint64
 	since map[string]time.Time
@@ -85,7 +87,7 @@ type monitor struct {
 func newMonitor(w *world) *monitor {
 	return &monitor{
 		world: w, began: w.truth(), good: map[intent.AssetID]map[intent.Digest]bool{}, bad: map[intent.AssetID]map[intent.Digest]bool{},
-		ground: map[intent.AssetID]map[intent.Digest]bool{}, revisions: map[intent.AssetID]map[intent.Rank]uint64{}, runs: map[string]uint64{}, since: map[string]time.Time{}, seen: map[string]int{},
+		ground: map[intent.AssetID]map[intent.Digest]bool{}, went: map[intent.AssetID]map[intent.Digest]bool{}, revisions: map[intent.AssetID]map[intent.Rank]uint64{}, runs: map[string]uint64{}, since: map[string]time.Time{}, seen: map[string]int{},
 	}
 }
 
@@ -235,6 +237,7 @@ func (m *monitor) judged(step store.RolloutStep) {
 				m.broken("S20", "%s is found good with %s, seen well for %v of %v", j.Asset, m.words[j.Effective].text, t.judge.well, soak)
 			}
 		}
+		put(m.went, j.Asset, j.Effective, true)
 		if !m.bad[j.Asset][j.Effective] {
 			put(m.good, j.Asset, j.Effective, true)
 		}
@@ -280,6 +283,9 @@ func (m *monitor) pinsOf(step store.RolloutStep, before map[intent.AssetID]inten
 			}
 		case step.Run.State == intent.RolloutRunning && p.Incarnation == step.Run.To:
 			let = append(let, p.Asset)
+			if past := before[p.Asset]; past.Rank == intent.RankRollout && past.Incarnation.Sequence > p.Incarnation.Sequence {
+				m.broken("S16", "%s goes on from %s to %s", p.Asset, past.Incarnation, p.Incarnation)
+			}
 		case step.Run.State == intent.RolloutPaused:
 			m.broken("S19", "%s goes on in a paused run", p.Asset)
 		}
@@ -300,6 +306,9 @@ func (m *monitor) exposed(step store.RolloutStep, let []intent.AssetID, past, pi
 	if r == nil {
 		m.broken("S19", "%v go on by a rollout that head does not have", let)
 		return
+	}
+	for _, name := range r.After {
+		m.wentThrough(name, run)
 	}
 	stages := r.Stages
 	if run.Emergency && len(r.Emergency) > 0 {
@@ -344,6 +353,28 @@ func (m *monitor) exposed(step store.RolloutStep, let []intent.AssetID, past, pi
 					m.broken("S19", "%v go on in stage %s before %s of stage %s is through", of, stage.Name, id, before.Name)
 				}
 			}
+		}
+	}
+}
+
+// wentThrough: what comes after another rollout brings what that found good, unless a person
+// hurried it.
+func (m *monitor) wentThrough(before string, run intent.Rollout) {
+	m.seen["after"]++
+	runs, err := m.store.Rollouts(m.ctx, shop, store.RolloutFilter{Name: before})
+	m.must(err)
+	for _, r := range runs {
+		if r.To == run.To && r.State == intent.RolloutDone && (r.Promoted || r.Emergency || len(r.Skipped) > 0) {
+			return
+		}
+	}
+	for id, content := range m.members[run.To.Sequence] {
+		stayed := true // What left intent since was not waited for.
+		for s := run.To.Sequence; s <= m.head.Sequence; s++ {
+			stayed = stayed && !m.members[s][id].IsZero()
+		}
+		if stayed && governs(m.policies[run.To.Sequence], id) == before && governs(m.policy, id) == before && !m.went[id][content] && !m.ground[id][content] {
+			m.broken("S19", "run %d goes on, which comes after %s, where %s was never good with %s", run.Run, before, id, m.words[content].text)
 		}
 	}
 }
@@ -409,7 +440,7 @@ func (m *monitor) through(id intent.AssetID, goal intent.Digest, pin intent.Pin,
 // and what is ill for too long goes back (L8).
 func (m *monitor) look() {
 	for id, t := range m.things {
-		if t.by == 0 || t.by == intent.RankPerson {
+		if t.by == 0 || t.by == intent.RankPerson && !m.bad[id][t.content] {
 			put(m.ground, id, t.content, true)
 		}
 	}

@@ -28,7 +28,9 @@ var (
 // so of a document's fields.
 var (
 	found       = []uint64{393, 427, 554, 706, 970, 1106, 1229, 1263, 1472, 1590, 1767, 1905, 1935}
-	foundFields = []uint64{353, 698}
+	foundFields = []uint64{353, 698, 1199}
+	// foundTrains are of rollouts that come after each other.
+	foundTrains = []uint64{4, 1126}
 )
 
 // TestRandomRollouts: whatever happens, no rollout exposes more than its stages allow,
@@ -38,7 +40,7 @@ func TestRandomRollouts(t *testing.T) {
 	var lock sync.Mutex
 	seen, worlds := map[string]int{}, 0
 	t.Cleanup(func() {
-		for _, what := range []string{"let", "good", "bad", "back", "ill", "fields set", "fields back", "fields done"} {
+		for _, what := range []string{"let", "good", "bad", "back", "ill", "fields set", "fields back", "fields done", "after"} {
 			if seen[what] == 0 && worlds >= 300 {
 				t.Errorf("nothing ever was %s: %v", what, seen)
 			}
@@ -57,7 +59,7 @@ func TestRandomRollouts(t *testing.T) {
 				mine = append(mine, seed)
 			}
 			if part == 0 && *first == 1 && !testing.Short() {
-				mine = append(mine, slices.Concat(found, foundFields)...)
+				mine = append(mine, slices.Concat(found, foundFields, foundTrains)...)
 			}
 			for _, seed := range mine {
 				if t.Failed() {
@@ -67,6 +69,7 @@ func TestRandomRollouts(t *testing.T) {
 					if seed%3 == 2 && !slices.Contains(found, seed) {
 						w.withKnobs()
 					}
+					w.trains = seed%3 == 1 && !slices.Contains(found, seed)
 					w.live()
 					w.heal()
 					lock.Lock()
@@ -163,18 +166,17 @@ func (w *world) newPolicy() *intentpb.Policy {
 		Plugins:     []*intentpb.PluginBinding{{Type: string(commandType), Run: []string{"fake"}}},
 		Validations: []*intentpb.Validation{{Name: "errors"}},
 	}
-	switch w.random.IntN(8) {
-	case 0:
+	switch lot := w.random.IntN(8); {
+	case lot == 0, lot > 3 && w.trains:
 		p.Rollouts = append(p.Rollouts, w.newRollout("web", "cm"), w.newRollout("rest", "r"))
-	case 1:
-		p.Rollouts = append(p.Rollouts, w.newRollout("renamed", "cmr"))
-	case 2:
-		p.Rollouts = append(p.Rollouts, w.newRollout("web", "cr"))
-	case 3:
-		if w.random.IntN(2) == 0 {
-			break
+		if w.trains && w.random.IntN(8) > 0 {
+			p.Rollouts[1].After = []string{"web"}
 		}
-		fallthrough
+	case lot == 1:
+		p.Rollouts = append(p.Rollouts, w.newRollout("renamed", "cmr"))
+	case lot == 2:
+		p.Rollouts = append(p.Rollouts, w.newRollout("web", "cr"))
+	case lot == 3 && w.random.IntN(2) == 0:
 	default:
 		p.Rollouts = append(p.Rollouts, w.newRollout("web", "cmr"))
 	}
@@ -235,10 +237,14 @@ func (w *world) newRollout(name, letters string) *intentpb.Rollout {
 // order something of a rollout, whether it makes sense or not.
 func (w *world) order() {
 	kinds := intent.OrderKinds()
-	order := intent.RolloutOrder{Partition: shop, Name: "web", Kind: kinds[w.random.IntN(len(kinds))], Reason: "why not", By: ann, At: w.now()}
+	name := "web"
+	if w.trains && w.random.IntN(2) == 0 {
+		name = "rest"
+	}
+	order := intent.RolloutOrder{Partition: shop, Name: name, Kind: kinds[w.random.IntN(len(kinds))], Reason: "why not", By: ann, At: w.now()}
 	_, err := w.store.OrderRollout(w.ctx, order)
 	w.must(err)
-	w.tell("order %s", order.Kind)
+	w.tell("order %s of %s", order.Kind, name)
 }
 
 // pick an asset of head.
@@ -345,15 +351,21 @@ func (w *world) heal() {
 		contents[id] = w.word(id, true)
 	}
 	w.random = rand.New(rand.NewPCG(w.seed, 8))
-	r := w.newRollout("web", "cmr")
-	r.Newer, r.Validate = intentpb.Rollout_NEWER_SUPERSEDES, nil
 	policy := &intentpb.Policy{
 		Plugins:  []*intentpb.PluginBinding{{Type: string(commandType), Run: []string{"fake"}}},
-		Rollouts: []*intentpb.Rollout{r},
+		Rollouts: []*intentpb.Rollout{w.newRollout("web", "cmr")},
+	}
+	if w.trains {
+		policy.Rollouts = []*intentpb.Rollout{w.newRollout("web", "cm"), w.newRollout("rest", "r")}
+		policy.Rollouts[1].After = []string{"web"}
+	}
+	for _, r := range policy.Rollouts {
+		r.Newer, r.Validate = intentpb.Rollout_NEWER_SUPERSEDES, nil
 	}
 	if w.knobs != nil {
-		policy.Rollouts = append(policy.Rollouts, w.fieldRollout())
-		policy.Rollouts[1].Validate = nil
+		fields := w.fieldRollout()
+		fields.Validate = nil
+		policy.Rollouts = append(policy.Rollouts, fields)
 	}
 	w.publish(contents, policy)
 	for _, gone := range []string{"renamed", "rest"} { // What is left of them is let go.

@@ -107,11 +107,17 @@ type Strategist struct {
 // state is what is remembered of a rollout, so that it need not be read again.
 type state struct {
 	stored, seen map[intent.AssetID]intent.Observation
-	verdicts     map[asked]*verdict
-	picks        map[string]*picking
+	// read: the store was asked what was seen.
+	read     bool
+	verdicts map[asked]*verdict
+	picks    map[string]*picking
 	// said is the last reason why it could not be gone on with, and refused why its
 	// document could not be edited.
 	said, refused string
+	// through is what it went through with last, and done what the newest run before
+	// doneBefore brought that was done, where others come after it.
+	through, done intent.IncarnationID
+	doneBefore    uint64
 }
 
 // New returns a strategist.
@@ -300,7 +306,7 @@ func (s *Strategist) readSeen(ctx context.Context, v *view, name string, st *sta
 		_, known := st.seen[p.Asset]
 		return !known
 	}
-	if !slices.ContainsFunc(v.pins[name], unknown) {
+	if st.read && !slices.ContainsFunc(v.pins[name], unknown) {
 		return nil
 	}
 	observed, err := s.Store.Observations(ctx, s.Partition, name)
@@ -309,6 +315,7 @@ func (s *Strategist) readSeen(ctx context.Context, v *view, name string, st *sta
 			st.stored[o.Asset], st.seen[o.Asset] = o, o
 		}
 	}
+	st.read = err == nil
 	return err
 }
 
@@ -339,6 +346,9 @@ func (s *Strategist) goOn(ctx context.Context, v *view, name string) (conduct.De
 		s.saved(st, decision.Step)
 	}
 	st.seen = decision.Seen
+	if decision.Through != st.through {
+		st.through, decision.Next = decision.Through, s.Runtime.Now() // Others come after it.
+	}
 	if decision.Run != nil {
 		s.ask(ctx, v, name, st, *decision.Run, decision.Ask)
 		s.pick(ctx, st, *decision.Run, decision.Pick)

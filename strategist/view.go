@@ -242,9 +242,12 @@ func (s *Strategist) facts(ctx context.Context, v *view, name string, st *state)
 			return f, err
 		}
 	}
-	f.Loosened = func(assets []intent.AssetID) []string {
+	if c != nil {
+		s.follows(ctx, v, c, f, st)
+	}
+	f.Loosened = func(in intent.IncarnationID, assets []intent.AssetID) []string {
 		behind := slices.DeleteFunc(slices.Clone(f.Assets), func(a conduct.Asset) bool { return !slices.Contains(assets, a.ID) })
-		less, err := s.loosened(ctx, v, name, behind)
+		less, err := s.loosened(ctx, v, name, in, behind)
 		if err != nil {
 			f.err = err
 		}
@@ -260,7 +263,42 @@ func (s *Strategist) facts(ctx context.Context, v *view, name string, st *state)
 	return f, nil
 }
 
-// mostOlder incarnations are looked at for one that is good.
+// follows fills in which rollouts it comes after, and, where others come after it, what it
+// was done with.
+func (s *Strategist) follows(ctx context.Context, v *view, c *course.Course, f *facts, st *state) {
+	for _, name := range c.Said().GetAfter() {
+		before := conduct.Before{Name: name}
+		if of := s.states[name]; of != nil {
+			before.Through = of.through
+		}
+		if run, ran := v.runs[name]; ran {
+			before.Run = &run
+		}
+		f.Before = append(f.Before, before)
+	}
+	if !slices.ContainsFunc(v.policy.Rollouts, func(r *intentpb.Rollout) bool { return slices.Contains(r.After, c.Name()) }) {
+		return
+	}
+	f.Done = func() (done intent.IncarnationID) {
+		if f.Run == nil {
+			return done
+		}
+		if st.doneBefore != f.Run.Run {
+			runs, err := s.Store.Rollouts(ctx, s.Partition, store.RolloutFilter{Name: c.Name(), Before: f.Run.Run, Limit: mostOlder})
+			if err != nil {
+				f.err = err
+				return done
+			}
+			st.doneBefore, st.done = f.Run.Run, done
+			if at := slices.IndexFunc(runs, func(r intent.Rollout) bool { return r.State == intent.RolloutDone }); at >= 0 {
+				st.done = runs[at].To
+			}
+		}
+		return st.done
+	}
+}
+
+// mostOlder incarnations, and runs, are looked at for one that is good.
 const mostOlder = 100
 
 // older lists what a run may go back to, the newest first.
@@ -298,6 +336,9 @@ func (s *Strategist) fill(ctx context.Context, v *view, c *course.Course, f *fac
 		a.Selected, a.Target, a.Pointer = t.selected, t.Target, t.pointer
 	}
 	a.Stored, a.Seen = st.stored[a.ID], st.seen[a.ID]
+	if a.Seen.Asset == "" {
+		a.Seen = a.Stored // Nothing was looked at since the run by a field before this one.
+	}
 	a.Look, a.Known = s.Sight.Of(a.ID), s.known[a.ID]
 	switch hold, pin := v.holds[a.ID], v.people[a.ID]; {
 	case hold.Asset != "" && !intent.Expired(hold.Until, f.Now):

@@ -101,6 +101,8 @@ type world struct {
 	story    []string
 	contents map[intent.AssetID]word
 	knobs    *knobs // nil: no rollout sets fields
+	// trains: the rollout of the rest comes after the first.
+	trains bool
 }
 
 func (w *world) must(err error) {

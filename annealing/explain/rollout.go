@@ -37,9 +37,23 @@ func (f Facts) KeptBy(asset intent.AssetID) string {
 	return ""
 }
 
-// Follow are the assets that the newest run of a rollout waits for, as many as are
-// followed.
-func (f Facts) Follow(rollout string) []intent.AssetID {
+// Follow are the assets that the newest runs of a rollout, and of those that it comes
+// after, wait for, as many of each as are followed.
+func (f Facts) Follow(rollout string) (assets []intent.AssetID) {
+	line := []string{rollout}
+	for i := 0; i < len(line); i++ {
+		assets = append(assets, f.waitsFor(line[i])...)
+		for _, before := range f.Before[line[i]] {
+			if !slices.Contains(line, before) {
+				line = append(line, before)
+			}
+		}
+	}
+	return assets
+}
+
+// waitsFor are the assets that the newest run of a rollout waits for.
+func (f Facts) waitsFor(rollout string) []intent.AssetID {
 	run := f.Rollouts[rollout]
 	return run.Progress.For[:min(len(run.Progress.For), mostFollowed)]
 }
@@ -95,7 +109,15 @@ func (f Facts) fieldReasons(report intent.Report, told *path) (reasons []Reason)
 // what it waits for.
 func (f Facts) rolloutReason(rollout string, of intent.AssetID, told *path) Reason {
 	run, ran := f.Rollouts[rollout]
-	if !ran {
+	before := f.Before[rollout]
+	switch {
+	case !ran && len(before) > 0:
+		return Reason{
+			Kind: KindRollout, Text: fmt.Sprintf("the rollout %s has no run yet, and comes after %s", rollout, strings.Join(before, " and ")),
+			Hint:   "it begins when those went through with something new for its assets; lehr rollout plan " + rollout + " says how it would go",
+			Causes: f.beforeReasons(rollout, of, told),
+		}
+	case !ran:
 		return Reason{
 			Kind: KindRollout, Text: fmt.Sprintf("the rollout %s has no run yet", rollout),
 			Hint: "it begins when head has something new for its assets, or by lehr rollout start " + rollout + "; lehr rollout plan " + rollout + " says how it would go",
@@ -132,7 +154,10 @@ func (f Facts) rolloutReason(rollout string, of intent.AssetID, told *path) Reas
 		if waits != "" && !(run.Bad != "" && strings.Contains(waits, "judged bad")) {
 			r.Text += "; " + waits
 		}
-		return r // It waits for a person.
+		if strings.HasPrefix(run.Progress.Waits, "for the rollout ") {
+			r.Causes = f.beforeReasons(rollout, of, told)
+		}
+		return r // Else it waits for a person.
 	case waits == "":
 		r.Text = fmt.Sprintf("%sis %s, and lets assets go on to %s", is, run.State, cmp.Or(run.To.String(), string(run.Value)))
 	default:
@@ -141,13 +166,31 @@ func (f Facts) rolloutReason(rollout string, of intent.AssetID, told *path) Reas
 	if slices.Contains(told.rollouts, rollout) {
 		return r // What it waits for is told above.
 	}
+	if strings.HasPrefix(run.Progress.Waits, "for the rollout ") {
+		r.Causes = f.beforeReasons(rollout, of, told)
+		return r
+	}
 	told.rollouts = append(told.rollouts, rollout)
-	for _, asset := range f.Follow(rollout) {
+	for _, asset := range f.waitsFor(rollout) {
 		if asset != of && !slices.Contains(told.here, asset) {
 			r.Causes = append(r.Causes, f.blockerReason(asset, told)...)
 		}
 	}
 	return r
+}
+
+// beforeReasons say where the rollouts stand that one comes after.
+func (f Facts) beforeReasons(rollout string, of intent.AssetID, told *path) (reasons []Reason) {
+	if slices.Contains(told.rollouts, rollout) {
+		return nil // They are told of above.
+	}
+	told.rollouts = append(told.rollouts, rollout)
+	for _, before := range f.Before[rollout] {
+		if run, ran := f.Rollouts[before]; !ran || run.State != intent.RolloutDone {
+			reasons = append(reasons, f.rolloutReason(before, of, told))
+		}
+	}
+	return reasons
 }
 
 // throughRollout is what is said of the rollout that a chain goes through at once;

@@ -26,6 +26,17 @@ func underRollout(at intent.Sequence, run *intent.Rollout, reports ...intent.Rep
 	return f
 }
 
+// after are facts of a rollout that comes after canary, which goes on.
+func after(f explain.Facts) explain.Facts {
+	if f.Rollouts == nil {
+		f.Rollouts = map[string]intent.Rollout{}
+	}
+	canary := waitsFor("stage 1 waits for web/a, which is not healthy", "web/a")
+	canary.Run = 9
+	f.Before, f.Rollouts["canary"] = map[string][]string{"frontends": {"canary"}}, *canary
+	return f
+}
+
 func waitsFor(text string, assets ...intent.AssetID) *intent.Rollout {
 	return &intent.Rollout{State: intent.RolloutRunning, Progress: intent.RolloutProgress{Waits: text, For: assets}}
 }
@@ -75,6 +86,14 @@ func TestWhyUnderARollout(t *testing.T) {
 		},
 		"rolled back": {
 			underRollout(3, bad, ill), "rollout/", "is rolled-back, for what it brought is bad: web/a is unhealthy", "", "lehr rollout forgive frontends",
+		},
+		"the canary of the rollout that it comes after is ill": {
+			after(underRollout(3, &intent.Rollout{State: intent.RolloutDone, Progress: intent.RolloutProgress{Waits: "for the rollout canary to go through with shop@7", For: []intent.AssetID{"web/a"}}}, ill)), "unhealthy/web/a",
+			"web/b is not let go on: the rollout frontends (run 3) is done; waits for the rollout canary to go through with shop@7: web/a: its plugin says that it is unhealthy: answers 500", "", "",
+		},
+		"no run yet, for another goes first": {
+			after(underRollout(0, nil, ill)), "unhealthy/web/a",
+			"web/b is not let go on: the rollout frontends has no run yet, and comes after canary: web/a: its plugin says that it is unhealthy: answers 500", "", "",
 		},
 		"no run yet": {underRollout(0, nil), "rollout/", "web/b is not let go on: the rollout frontends has no run yet", "", "lehr rollout plan frontends"},
 		"it waits for the asset itself": {

@@ -25,7 +25,7 @@ const (
 )
 
 var (
-	rolloutKeys = []string{"select", "by", "stages", "validate", "on_bad", "newer", "patience", "emergency"}
+	rolloutKeys = []string{"select", "by", "stages", "validate", "on_bad", "newer", "patience", "after", "emergency"}
 	stageKeys   = []string{"name", "scopes", "where", "rest", "by", "order", "parallel", "count", "percent", "factor", "most", "delay", "soak", "window", "plugin"}
 	windowKeys  = []string{"zone", "open", "freezes", "holidays"}
 )
@@ -48,7 +48,7 @@ func (p *parser) rollouts(node *yaml.Node, d *Definition) {
 		if !checkName.MatchString(key.Value) {
 			p.at(key, at, "%q is not a name", key.Value).hint("use a-z, 0-9, - and _, at most 63")
 		}
-		r := &rolloutParser{parser: p, at: at, sources: d.Sources, places: RulePlaces{"": {key.Line, key.Column}}}
+		r := &rolloutParser{parser: p, at: at, sources: d.Sources, above: d.Policy.Rollouts, places: RulePlaces{"": {key.Line, key.Column}}}
 		for _, v := range d.Policy.Validations {
 			r.validations = append(r.validations, v.Name)
 		}
@@ -67,7 +67,9 @@ type rolloutParser struct {
 	sources []Source
 	// validations that there are, by name.
 	validations []string
-	places      RulePlaces
+	// above are the rollouts that are written before it.
+	above  []*intentpb.Rollout
+	places RulePlaces
 }
 
 // place remembers where a field is written.
@@ -113,8 +115,32 @@ func (r *rolloutParser) rollout(key, value *yaml.Node) *intentpb.Rollout {
 	if node := fields["newer"]; node != nil {
 		made.Newer = choice(r.parser, node, r.at+".newer", newers, "supersedes, queues or held")
 	}
+	if list := fields["after"]; list != nil {
+		made.After = r.after(list, r.at+".after", made.Field != nil)
+	}
 	made.Patience = r.pause(fields["patience"], r.at+".patience")
 	return made
+}
+
+// after reads which rollouts it comes after: of those above it, so that there is no circle.
+func (r *rolloutParser) after(list *yaml.Node, at string, byField bool) []string {
+	names := r.texts(list, at)
+	r.twice(list, at, names, "rollout")
+	var known []string
+	for _, before := range r.above {
+		if before.Field == nil {
+			known = append(known, before.Name)
+		}
+	}
+	for i, name := range names {
+		switch {
+		case byField:
+			r.parser.at(item(list, i), fmt.Sprintf("%s[%d]", at, i), "a rollout that sets a field of a document comes after none").hint("remove %s; a person starts it", at)
+		case name != "" && !slices.Contains(known, name):
+			r.parser.at(item(list, i), fmt.Sprintf("%s[%d]", at, i), "no rollout %q that goes by pins is written above this one", name).hint("known: %s", strings.Join(known, ", "))
+		}
+	}
+	return names
 }
 
 // field that is set of a document; nil: assets go on by pins.

@@ -100,7 +100,7 @@ func (d *decider) newestGood(assets []*Asset) (intent.IncarnationID, bool) {
 func (d *decider) goBack() {
 	if why := d.stranded(); len(d.behind()) > 0 && (d.superseded() || why != "") && d.heldAsBad() == "" {
 		// What was not back yet is on its way still, and goes on from there.
-		d.end(intent.RolloutSuperseded, d.holder(), "supersede", "%s", cmp.Or(why, d.Head.String()+" has newer content"))
+		d.end(intent.RolloutSuperseded, d.holder(), "supersede", "%s", cmp.Or(why, d.next.String()+" has newer content"))
 		d.wakeAt(d.Now)
 		return
 	}
@@ -163,6 +163,9 @@ func (d *decider) carryOut(o *intent.RolloutOrder) {
 		if v := d.unsure(); v != nil {
 			d.run.Accepted = append(d.run.Accepted, v.Stage)
 		}
+		if b := d.wentBack(); b != nil {
+			d.run.Accepted = append(d.run.Accepted, inSpiteOf(b.Name))
+		}
 		d.event(o.By, "resume", "%s", o.Reason)
 	case o.Kind == intent.OrderAbort && (running || d.run.State == intent.RolloutQueued):
 		d.end(intent.RolloutStopped, o.By, "abort", "%s", o.Reason)
@@ -202,14 +205,14 @@ func (d *decider) current() string {
 	return ""
 }
 
-// forgive lets what was judged bad be brought again: all of head's content.
+// forgive lets what was judged bad be brought again: all that is brought next.
 func (d *decider) forgive(o *intent.RolloutOrder) {
 	forgiven := 0
 	for i := range d.Assets {
-		if a := &d.Assets[i]; a.bad(a.Head) {
-			d.decision.Step.Forgiven = append(d.decision.Step.Forgiven, intent.Judgement{Asset: a.ID, Effective: a.Head})
+		if a := &d.Assets[i]; a.bad(d.brings(a)) {
+			d.decision.Step.Forgiven = append(d.decision.Step.Forgiven, intent.Judgement{Asset: a.ID, Effective: d.brings(a)})
 			a.Known = maps.Clone(a.Known)
-			delete(a.Known, a.Head)
+			delete(a.Known, d.brings(a))
 			forgiven++
 		}
 	}

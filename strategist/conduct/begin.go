@@ -24,9 +24,9 @@ func (d *decider) idle() {
 	}
 	behind := d.behind()
 	order := d.started()
-	if len(behind) == 0 || d.Head.Sequence == 0 {
+	if len(behind) == 0 || d.next.Sequence == 0 {
 		if d.run != nil {
-			d.run.Progress.Waits, d.run.Progress.For = "", nil // What kept the next is over.
+			d.run.Progress.Waits, d.run.Progress.For = d.awaits() // What kept the next is over.
 		}
 		return
 	}
@@ -44,11 +44,12 @@ func (d *decider) idle() {
 	d.wakeAt(d.Now)
 }
 
-// behind are the assets of which head has other content than they follow.
+// behind are the assets that have other content to be brought than they follow.
 func (d *decider) behind() (assets []intent.AssetID) {
 	for i := range d.Assets {
 		a := &d.Assets[i]
-		if content, _ := a.content(); a.Selected && content != a.Head {
+		content, _ := a.content()
+		if next := d.brings(a); a.Selected && content != next && !next.IsZero() && !d.older(a) {
 			assets = append(assets, a.ID)
 		}
 	}
@@ -72,8 +73,8 @@ const orderLasts = time.Minute
 // heldAsBad says why nobody may begin a run, until somebody forgives; empty: they may.
 func (d *decider) heldAsBad() string {
 	for i := range d.Assets {
-		if a := &d.Assets[i]; a.Selected && a.bad(a.Head) {
-			return fmt.Sprintf("%s has content of %s that was judged bad; publish other content, or say that it is not bad: lehr rollout forgive %s --reason WHY", d.Head, a.ID, d.Name)
+		if a := &d.Assets[i]; a.Selected && a.bad(d.brings(a)) {
+			return fmt.Sprintf("%s has content of %s that was judged bad; publish other content, or say that it is not bad: lehr rollout forgive %s --reason WHY", d.next, a.ID, d.Name)
 		}
 	}
 	return ""
@@ -93,12 +94,12 @@ func (d *decider) keptFrom() string {
 	return ""
 }
 
-// sameAsRun reports whether head has of every asset what the last run brought.
+// sameAsRun reports whether every asset is to be what the last run brought.
 func (d *decider) sameAsRun() bool {
-	return !slices.ContainsFunc(d.Assets, func(a Asset) bool { return a.Selected && a.Goal != a.Head })
+	return !slices.ContainsFunc(d.Assets, func(a Asset) bool { return a.Selected && a.Goal != d.brings(&a) })
 }
 
-// begin a run to head.
+// begin a run to what is brought next.
 func (d *decider) begin(behind []intent.AssetID, order *intent.RolloutOrder) {
 	number, orders := uint64(1), uint64(0)
 	if d.run != nil {
@@ -108,8 +109,14 @@ func (d *decider) begin(behind []intent.AssetID, order *intent.RolloutOrder) {
 		orders = max(orders, d.Orders[n-1].Number)
 	}
 	next := intent.Rollout{
-		Partition: d.Partition, Name: d.Name, Run: number, State: intent.RolloutRunning, To: d.Head, Began: d.Now,
+		Partition: d.Partition, Name: d.Name, Run: number, State: intent.RolloutRunning, To: d.next, Began: d.Now,
 		By: d.holder(), Reason: "head has something new", Orders: orders,
+	}
+	if len(d.Before) > 0 {
+		next.Reason = "what it comes after went through"
+	}
+	for _, b := range d.Before {
+		next.Accepted = append(next.Accepted, reachedBy(b.Name))
 	}
 	if order != nil {
 		next.By, next.Reason = order.By, order.Reason
@@ -120,13 +127,13 @@ func (d *decider) begin(behind []intent.AssetID, order *intent.RolloutOrder) {
 		}
 	}
 	d.run = &next
-	d.event(next.By, "begin", "to %s: %s", d.Head, count(len(behind), "asset differs", "assets differ"))
+	d.event(next.By, "begin", "to %s: %s", d.next, count(len(behind), "asset differs", "assets differ"))
 	if order != nil {
 		return // A person said so.
 	}
 	var less []string
 	if d.Loosened != nil {
-		less = d.Loosened(behind)
+		less = d.Loosened(d.next, behind)
 	}
 	if len(less) > 0 {
 		// What came with its own guards loosened is not let go on by them (S23).

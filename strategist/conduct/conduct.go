@@ -107,9 +107,14 @@ type Facts struct {
 	Picked map[string]Picked
 	// Gap is the longest time between two looks that are still one.
 	Gap time.Duration
+	// Before are the rollouts that it comes after.
+	Before []Before
 	// Loosened says what Said asks for no longer, or less of, than was asked for before
-	// head's content of these assets came. It may be nil: nothing.
-	Loosened func(assets []intent.AssetID) []string
+	// the content of these assets in an incarnation came. It may be nil: nothing.
+	Loosened func(in intent.IncarnationID, assets []intent.AssetID) []string
+	// Done is what the newest run before Run brought that was done; zero: none was. It is
+	// nil where no rollout comes after this one.
+	Done func() intent.IncarnationID
 	// Older are the retained incarnations before the run's, the newest first, and
 	// Content is what an asset is in one; zero: it is not.
 	Older   func() []intent.IncarnationID
@@ -135,6 +140,9 @@ type Decision struct {
 	Run *intent.Rollout
 	// Edit of a document that is made after the step; nil: none.
 	Edit *Editing
+	// Through is the newest incarnation that it went through with, where others come
+	// after it; zero: none that is known.
+	Through intent.IncarnationID
 }
 
 // Question asks for a verdict of a validation on a stage.
@@ -168,6 +176,7 @@ func Decide(f Facts) Decision {
 		run.Accepted, run.Edits = slices.Clone(run.Accepted), slices.Clone(run.Edits)
 		d.run = &run
 	}
+	d.next = d.source()
 	d.observe()
 	d.letGo()
 	if d.Field != nil {
@@ -197,6 +206,8 @@ type decider struct {
 	Facts
 	run      *intent.Rollout
 	decision Decision
+	// next is the incarnation that is brought next; zero: none yet.
+	next intent.IncarnationID
 	// edited says where the edit of a field is among the run's.
 	edited map[string]int
 }
@@ -284,7 +295,7 @@ func (d *decider) finish() Decision {
 			d.decision.Step.Observed = append(d.decision.Step.Observed, a.Seen)
 		}
 	}
-	d.decision.Run = d.run
+	d.decision.Run, d.decision.Through = d.run, d.through()
 	s := &d.decision.Step
 	if d.run != nil && (d.Run == nil || told(*d.run) != told(*d.Run)) {
 		s.Run = *d.run

@@ -95,6 +95,13 @@ func (d *decider) field() {
 	if d.sets() && d.Field.Problem == "" && !d.elsewhere() && (d.run.State.Open() && d.run.State != intent.RolloutQueued || rollback) {
 		d.settle()
 	}
+	if d.run != nil {
+		for i := range d.run.Edits {
+			if e := &d.run.Edits[i]; e.At.After(d.Now) {
+				e.At = d.Now // The clock was set back.
+			}
+		}
+	}
 	d.prepare()
 	d.observeField()
 	if d.obeyField() {
@@ -392,7 +399,7 @@ func (d *decider) observeField() {
 		switch {
 		case e == nil:
 			o.Selected = time.Time{}
-		case e.Set() && !back && (o.Selected.IsZero() || !e.At.After(d.Now)): // Else the clock was set back.
+		case e.Set() && !back:
 			o.Selected = e.At
 		}
 		a.Seen = o

@@ -399,6 +399,20 @@ func TestWhatIsRejectedIsBadInTime(t *testing.T) {
 	}
 }
 
+// TestAClockThatIsSetBackKeepsNothingRejected for longer than the patience.
+func TestAClockThatIsSetBackKeepsNothingRejected(t *testing.T) {
+	p := newPartition(t, three, "a", "b")
+	p.refuses = func(content string) bool { return strings.Contains(content, "2") }
+	p.order(intent.OrderStart, "2")
+	p.until("named", func() bool { return strings.Contains(p.run.Progress.Waits, "is rejected: no such version") })
+	p.now = p.now.Add(-time.Hour)
+	began := p.now
+	p.until("back", p.state(intent.RolloutRolledBack))
+	if waited := p.now.Sub(began); waited > 11*time.Minute {
+		t.Errorf("it went back after %s", waited)
+	}
+}
+
 // TestAQueuedRunBeginsByItself when the other's field is free, and can be aborted.
 func TestAQueuedRunBeginsByItself(t *testing.T) {
 	p := newPartition(t, three, "a", "b")

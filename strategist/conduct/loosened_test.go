@@ -16,7 +16,7 @@ func TestWhatComesWithItsGuardsLoosenedWaits(t *testing.T) {
 	a.Known[a.Pinned] = true
 	f := facts(a)
 	asked := []intent.AssetID(nil)
-	f.Loosened = func(assets []intent.AssetID) []string {
+	f.Loosened = func(_ intent.IncarnationID, assets []intent.AssetID) []string {
 		asked = assets
 		return []string{"the validation errors is dropped"}
 	}

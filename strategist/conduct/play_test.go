@@ -37,6 +37,10 @@ type play struct {
 	blocked map[intent.AssetID]string
 	outside []intent.AssetID
 	stop    *intent.Stop
+	// before and done are of rollouts that follow each other; after each decision.
+	before func() []conduct.Before
+	done   func() intent.IncarnationID
+	after  func(conduct.Decision)
 	// let is who went on, in order, and asked what was asked.
 	let   []intent.AssetID
 	asked []conduct.Question
@@ -99,6 +103,10 @@ func (p *play) facts() conduct.Facts {
 			return older
 		},
 	}
+	if p.before != nil {
+		f.Before = p.before()
+	}
+	f.Done = p.done
 	for _, o := range p.orders {
 		if p.run == nil || o.Number > p.run.Orders {
 			f.Orders = append(f.Orders, o)
@@ -149,6 +157,9 @@ func (p *play) decide() conduct.Decision {
 		p.known[j.Asset][j.Effective] = j.Good
 	}
 	p.seen, p.run, p.asked = d.Seen, d.Run, d.Ask
+	if p.after != nil {
+		p.after(d)
+	}
 	return d
 }
 

@@ -18,7 +18,7 @@ func (d *decider) goOn() {
 		d.goBack()
 		return
 	case d.superseded():
-		d.end(intent.RolloutSuperseded, d.holder(), "supersede", "%s has newer content", d.Head)
+		d.end(intent.RolloutSuperseded, d.holder(), "supersede", "%s has newer content", d.next)
 		d.wakeAt(d.Now)
 		return
 	}
@@ -31,22 +31,29 @@ func (d *decider) goOn() {
 		d.wentBad(why)
 		return
 	}
+	if b := d.wentBack(); b != nil && d.run.State == intent.RolloutRunning {
+		d.run.State = intent.RolloutPaused
+		d.event(d.holder(), "pause", "the rollout %s went back from %s: %s; lehr rollout resume %s --reason WHY goes on in spite of it", b.Name, b.Run.To, b.Run.Bad, d.Name)
+	}
 	d.groundWork()
 	d.advance()
 }
 
-// superseded reports whether head has newer content for what the run brings, and
+// superseded reports whether there is newer content for what the run brings, and
 // the policy says that this ends it.
 func (d *decider) superseded() bool {
 	return d.Said.Newer == intentpb.Rollout_NEWER_SUPERSEDES && d.newer()
 }
 
-// newer reports whether head has newer content for what the run brings.
+// newer reports whether there is newer content for what the run brings.
 func (d *decider) newer() bool {
-	return d.Head != d.run.To && slices.ContainsFunc(d.Assets, func(a Asset) bool { return a.Selected && !a.Goal.IsZero() && a.Goal != a.Head })
+	return d.next.Sequence > d.run.To.Sequence && slices.ContainsFunc(d.Assets, func(a Asset) bool {
+		next := d.brings(&a)
+		return a.Selected && !a.Goal.IsZero() && a.Goal != next && !next.IsZero()
+	})
 }
 
-// stranded says why what an asset was given, and head has otherwise by now, is never
+// stranded says why what an asset was given, and is otherwise by now, is never
 // brought there: it waits for what head does not have either; empty: none does. Newer
 // content would wait for such a run for ever (L9).
 func (d *decider) stranded() string {
@@ -57,13 +64,13 @@ func (d *decider) stranded() string {
 		a := &d.Assets[i]
 		content, _ := a.content()
 		given := d.let(a) || a.Back != nil && d.run.State == intent.RolloutRollingBack
-		if !a.Selected || !given || content == a.Head || a.Look.State == intent.StateInSync || a.Report.Effective != content {
+		if !a.Selected || !given || content == d.brings(a) || a.Look.State == intent.StateInSync || a.Report.Effective != content {
 			continue
 		}
 		for _, w := range a.Report.Waiting {
-			gone := func(id intent.AssetID) bool { return d.Content(d.Head, id).IsZero() }
+			gone := func(id intent.AssetID) bool { return d.Content(d.next, id).IsZero() }
 			if w.Kind == intent.WaitMissing && slices.ContainsFunc(w.Blockers, gone) {
-				return fmt.Sprintf("%s has newer content, and not what %s waits for: %s", d.Head, a.ID, w.Reason)
+				return fmt.Sprintf("%s has newer content, and not what %s waits for: %s", d.next, a.ID, w.Reason)
 			}
 		}
 	}
@@ -86,8 +93,8 @@ func (d *decider) takesPart(a *Asset) bool {
 	switch {
 	case d.Field != nil:
 		return d.partOfField(a)
-	case a.Goal.IsZero() || !a.Selected:
-		return false // It is newer than the run, or governed no more.
+	case a.Goal.IsZero() || !a.Selected || a.Pin.Incarnation.Sequence > d.run.To.Sequence:
+		return false // It, or what it follows, is newer than the run; or it is governed no more.
 	case a.Pinned != a.Goal || a.Back != nil:
 		return true
 	case a.Pin.Incarnation == d.run.To:
@@ -169,10 +176,14 @@ func (d *decider) advance() {
 	case d.Stop != nil:
 		d.run.Progress.Waits = fmt.Sprintf("for the stop by %s to end: %s; %s ends it", d.Stop.Owner.Name, d.Stop.Reason, d.Stop.Ending())
 	default:
+		if why, whom := d.early(); why != "" {
+			d.run.Progress.Waits, d.run.Progress.For = why, whom
+			break
+		}
 		d.letOn(choice.Assets)
 	}
 	if p := &d.run.Progress; p.Waits != "" && d.Field == nil && d.newer() {
-		p.Waits += fmt.Sprintf("; %s waits for this run to end: lehr rollout abort %s --reason WHY ends it", d.Head, d.Name)
+		p.Waits += fmt.Sprintf("; %s waits for this run to end: lehr rollout abort %s --reason WHY ends it", d.next, d.Name)
 	}
 }
 

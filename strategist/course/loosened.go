@@ -31,6 +31,9 @@ func Loosened(before, after *intentpb.Policy, name string) []string {
 	say(was.OnBad == intentpb.Rollout_ON_BAD_ROLLBACK && is.OnBad == intentpb.Rollout_ON_BAD_STOP, "what is bad is not rolled back")
 	say(was.Newer == intentpb.Rollout_NEWER_IS_HELD && is.Newer != was.Newer, "it waits for no person to start it")
 	say(Patience(is) > Patience(was), "it is patient for longer")
+	for _, before := range was.After {
+		say(!slices.Contains(is.After, before), "it comes no longer after the rollout %s", before)
+	}
 	for _, validation := range was.Validate {
 		one, other := named(before.GetValidations(), validation), named(after.GetValidations(), validation)
 		dropped := !slices.Contains(is.Validate, validation)

@@ -17,7 +17,7 @@ func TestLoosened(t *testing.T) {
 	strict := func() *intentpb.Policy {
 		return &intentpb.Policy{
 			Rollouts: []*intentpb.Rollout{{
-				Name: "web", Select: "true", Validate: []string{"errors"}, Patience: durationpb.New(time.Minute), Newer: intentpb.Rollout_NEWER_IS_HELD,
+				Name: "web", Select: "true", After: []string{"canary"}, Validate: []string{"errors"}, Patience: durationpb.New(time.Minute), Newer: intentpb.Rollout_NEWER_IS_HELD,
 				Stages: []*intentpb.RolloutStage{
 					{Name: "canary", Scopes: []string{"a"}, Soak: durationpb.New(time.Hour), Count: 1},
 					{Name: "rest", Delay: durationpb.New(time.Hour), Percent: 10, Most: 5, Factor: 2},
@@ -33,16 +33,17 @@ func TestLoosened(t *testing.T) {
 		"it changes something else": func(_ *intentpb.Policy, r *intentpb.Rollout) {
 			r.Field = &intentpb.DocumentField{Document: "d", Pointer: "/x"}
 		},
-		"what is bad is not rolled back":             func(_ *intentpb.Policy, r *intentpb.Rollout) { r.OnBad = intentpb.Rollout_ON_BAD_STOP },
-		"it waits for no person to start it":         func(_ *intentpb.Policy, r *intentpb.Rollout) { r.Newer = intentpb.Rollout_NEWER_SUPERSEDES },
-		"it is patient for longer":                   func(_ *intentpb.Policy, r *intentpb.Rollout) { r.Patience = durationpb.New(time.Hour) },
-		"the validation errors is dropped":           func(_ *intentpb.Policy, r *intentpb.Rollout) { r.Validate = nil },
-		"it has other stages":                        func(_ *intentpb.Policy, r *intentpb.Rollout) { r.Stages = r.Stages[1:] },
-		"the stage canary soaks for less time":       func(_ *intentpb.Policy, r *intentpb.Rollout) { r.Stages[0].Soak = nil },
-		"the stage rest begins earlier":              func(_ *intentpb.Policy, r *intentpb.Rollout) { r.Stages[1].Delay = nil },
-		"the stage canary lets more go on at a time": func(_ *intentpb.Policy, r *intentpb.Rollout) { r.Stages[0].Count = 0 },
-		"the stage rest lets more go on at a time":   func(_ *intentpb.Policy, r *intentpb.Rollout) { r.Stages[1].Factor = 3 },
-		"the stage rest has more groups under way":   func(_ *intentpb.Policy, r *intentpb.Rollout) { r.Stages[1].Parallel = 2 },
+		"what is bad is not rolled back":              func(_ *intentpb.Policy, r *intentpb.Rollout) { r.OnBad = intentpb.Rollout_ON_BAD_STOP },
+		"it waits for no person to start it":          func(_ *intentpb.Policy, r *intentpb.Rollout) { r.Newer = intentpb.Rollout_NEWER_SUPERSEDES },
+		"it is patient for longer":                    func(_ *intentpb.Policy, r *intentpb.Rollout) { r.Patience = durationpb.New(time.Hour) },
+		"it comes no longer after the rollout canary": func(_ *intentpb.Policy, r *intentpb.Rollout) { r.After = nil },
+		"the validation errors is dropped":            func(_ *intentpb.Policy, r *intentpb.Rollout) { r.Validate = nil },
+		"it has other stages":                         func(_ *intentpb.Policy, r *intentpb.Rollout) { r.Stages = r.Stages[1:] },
+		"the stage canary soaks for less time":        func(_ *intentpb.Policy, r *intentpb.Rollout) { r.Stages[0].Soak = nil },
+		"the stage rest begins earlier":               func(_ *intentpb.Policy, r *intentpb.Rollout) { r.Stages[1].Delay = nil },
+		"the stage canary lets more go on at a time":  func(_ *intentpb.Policy, r *intentpb.Rollout) { r.Stages[0].Count = 0 },
+		"the stage rest lets more go on at a time":    func(_ *intentpb.Policy, r *intentpb.Rollout) { r.Stages[1].Factor = 3 },
+		"the stage rest has more groups under way":    func(_ *intentpb.Policy, r *intentpb.Rollout) { r.Stages[1].Parallel = 2 },
 	}
 	for want, loosen := range changes {
 		looser := strict()

@@ -152,7 +152,9 @@ type Rollout struct {
 	// What was asked of it and is not carried out yet.
 	Pending []*RolloutOrder `protobuf:"bytes,13,rep,name=pending" json:"pending,omitempty"`
 	// Assets that it keeps by a pin.
-	Pins          int64 `protobuf:"varint,14,opt,name=pins" json:"pins,omitempty"`
+	Pins int64 `protobuf:"varint,14,opt,name=pins" json:"pins,omitempty"`
+	// The rollouts that it comes after.
+	After         []string `protobuf:"bytes,15,rep,name=after" json:"after,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -283,6 +285,13 @@ func (x *Rollout) GetPins() int64 {
 		return x.Pins
 	}
 	return 0
+}
+
+func (x *Rollout) GetAfter() []string {
+	if x != nil {
+		return x.After
+	}
+	return nil
 }
 
 // RolloutRun is what brings one incarnation, or one value, to a rollout's assets.
@@ -1967,7 +1976,7 @@ const file_lehr_api_v1_rollout_proto_rawDesc = "" +
 	"\x06record\x18\x02 \x01(\tR\x06record\"D\n" +
 	"\x14GetJudgementResponse\x12\x18\n" +
 	"\acontent\x18\x01 \x01(\fR\acontent\x12\x12\n" +
-	"\x04size\x18\x02 \x01(\x03R\x04size\"\x96\x03\n" +
+	"\x04size\x18\x02 \x01(\x03R\x04size\"\xac\x03\n" +
 	"\aRollout\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
@@ -1983,7 +1992,8 @@ const file_lehr_api_v1_rollout_proto_rawDesc = "" +
 	"\x05newer\x18\v \x01(\tR\x05newer\x12)\n" +
 	"\x03run\x18\f \x01(\v2\x17.lehr.api.v1.RolloutRunR\x03run\x123\n" +
 	"\apending\x18\r \x03(\v2\x19.lehr.api.v1.RolloutOrderR\apending\x12\x12\n" +
-	"\x04pins\x18\x0e \x01(\x03R\x04pins\"\xec\x05\n" +
+	"\x04pins\x18\x0e \x01(\x03R\x04pins\x12\x14\n" +
+	"\x05after\x18\x0f \x03(\tR\x05after\"\xec\x05\n" +
 	"\n" +
 	"RolloutRun\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\x04R\x03run\x12\x14\n" +

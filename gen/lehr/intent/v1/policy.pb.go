@@ -585,7 +585,10 @@ type Rollout struct {
 	Emergency []*RolloutStage `protobuf:"bytes,8,rep,name=emergency" json:"emergency,omitempty"`
 	// How long an asset that was let go on may be unhealthy, or not become in sync,
 	// before what it was given is bad. Unset: 10 minutes.
-	Patience      *durationpb.Duration `protobuf:"bytes,9,opt,name=patience" json:"patience,omitempty"`
+	Patience *durationpb.Duration `protobuf:"bytes,9,opt,name=patience" json:"patience,omitempty"`
+	// The rollouts, by name, that it comes after: it brings what they went through with, and
+	// not what head has. It and they go by pins.
+	After         []string `protobuf:"bytes,10,rep,name=after" json:"after,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -679,6 +682,13 @@ func (x *Rollout) GetEmergency() []*RolloutStage {
 func (x *Rollout) GetPatience() *durationpb.Duration {
 	if x != nil {
 		return x.Patience
+	}
+	return nil
+}
+
+func (x *Rollout) GetAfter() []string {
+	if x != nil {
+		return x.After
 	}
 	return nil
 }
@@ -2974,7 +2984,7 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x125\n" +
 	"\x05value\x18\x02 \x01(\x0e2\x1f.lehr.intent.v1.EnforcementModeR\x05value:\x028\x01:\xaa\x01\xbaH\xa6\x01\x1aN\n" +
 	"\rpolicy.checks\x12\x18two checks have one name\x1a#this.checks.map(c, c.name).unique()\x1aT\n" +
-	"\x0fpolicy.rollouts\x12\x1atwo rollouts have one name\x1a%this.rollouts.map(r, r.name).unique()\"\xed\x04\n" +
+	"\x0fpolicy.rollouts\x12\x1atwo rollouts have one name\x1a%this.rollouts.map(r, r.name).unique()\"\x8d\x05\n" +
 	"\aRollout\x122\n" +
 	"\x04name\x18\x01 \x01(\tB\x1e\xbaH\x1br\x19\x18?2\x15^[a-z0-9][a-z0-9_-]*$R\x04name\x12\"\n" +
 	"\x06select\x18\x02 \x01(\tB\n" +
@@ -2986,7 +2996,9 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\x06on_bad\x18\x06 \x01(\x0e2\x1d.lehr.intent.v1.Rollout.OnBadB\b\xbaH\x05\x82\x01\x02\x10\x01R\x05onBad\x12=\n" +
 	"\x05newer\x18\a \x01(\x0e2\x1d.lehr.intent.v1.Rollout.NewerB\b\xbaH\x05\x82\x01\x02\x10\x01R\x05newer\x12D\n" +
 	"\temergency\x18\b \x03(\v2\x1c.lehr.intent.v1.RolloutStageB\b\xbaH\x05\x92\x01\x02\x10dR\temergency\x12?\n" +
-	"\bpatience\x18\t \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x02*\x00R\bpatience\"-\n" +
+	"\bpatience\x18\t \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x02*\x00R\bpatience\x12\x1e\n" +
+	"\x05after\x18\n" +
+	" \x03(\tB\b\xbaH\x05\x92\x01\x02\x102R\x05after\"-\n" +
 	"\x05OnBad\x12\x13\n" +
 	"\x0fON_BAD_ROLLBACK\x10\x00\x12\x0f\n" +
 	"\vON_BAD_STOP\x10\x01\"B\n" +
