@@ -54,7 +54,7 @@ tools: ## install what tests start beside Lehr (as root, on Debian)
 	@scripts/install-test-tools
 
 .PHONY: test-fast
-test-fast: ## the quick tests, under a minute
+test-fast: ## the quick tests, of what changed
 	@# Without symbols for debuggers, for there are 80 programs to link. More at once
 	@# than there are cores: many wait for timers and processes.
 	$(GO) test -short -ldflags=-w -p 4 -parallel 8 ./...

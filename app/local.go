@@ -100,11 +100,6 @@ func Build(ctx context.Context, of Building) (prodspec.Built, error) {
 	return of.run(ctx, prodspec.Build)
 }
 
-// Lint is Build, and warns of what is probably not meant.
-func Lint(ctx context.Context, of Building) (prodspec.Built, error) {
-	return of.run(ctx, prodspec.Lint)
-}
-
 func (of Building) run(ctx context.Context, build func(context.Context, prodspec.Program, time.Time) (prodspec.Built, error)) (prodspec.Built, error) {
 	elsewhere, end, err := once(of.Sources)
 	if err != nil {

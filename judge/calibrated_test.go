@@ -30,6 +30,9 @@ func atMost(bound float64, trials int) float64 {
 // TestTestsFindNothingWhereNothingIs: each test alone, with samples of any size and
 // kind, is wrong no more often than it says.
 func TestTestsFindNothingWhereNothingIs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("tests thousands of times")
+	}
 	const trials = 2000
 	kinds := map[string]func(*rand.Rand) float64{
 		"normal":     func(r *rand.Rand) float64 { return r.NormFloat64() },
@@ -217,6 +220,9 @@ func second(_ *judge.Sequence, err error) error { return err }
 // with their times of day, no more than alpha fail; by Holm at one look, and at ten
 // looks at what grows.
 func TestJudgementsFindNothingWhereNothingIs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("judges hundreds of times")
+	}
 	const trials = 200
 	data := func(r *rand.Rand, n int) []judge.Series {
 		both := func(name string, draw func(int) float64) judge.Series {

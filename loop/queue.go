@@ -43,7 +43,8 @@ type Queue[K comparable] struct {
 type Place struct {
 	// index in the heap that holds it, from 1 on.
 	index int32
-	heap  Priority
+	// heap that it is in, and the key's priority.
+	heap, priority Priority
 }
 
 // later is the heap of what is not due.
@@ -58,8 +59,7 @@ type queued[K comparable] struct {
 	key   K
 	place *Place
 	// due in Unix nanoseconds.
-	due      int64
-	priority Priority
+	due int64
 }
 
 // Add puts the key in. A key that is in already keeps the earlier due time and
@@ -76,19 +76,19 @@ func (q *Queue[K]) Add(key K, due time.Time, priority Priority) {
 	if place.index == 0 {
 		q.length++
 		q.most = max(q.most, q.length)
-		q.push(later, queued[K]{key, place, nanoseconds(due), priority})
+		place.priority = priority
+		q.push(later, queued[K]{key, place, nanoseconds(due)})
 		return
 	}
 	h := &q.heaps[place.heap]
 	item := &h.items[place.index-1]
 	item.due = min(item.due, nanoseconds(due))
-	if place.heap != later && priority < item.priority {
-		better := q.cut(place)
-		better.priority = priority
-		q.push(priority, better)
+	if place.heap != later && priority < place.priority {
+		place.priority = priority
+		q.push(priority, q.cut(place))
 		return
 	}
-	item.priority = min(item.priority, priority)
+	place.priority = min(place.priority, priority)
 	heap.Fix(h, int(place.index-1))
 }
 
@@ -236,7 +236,7 @@ func (q *Queue[K]) Len() int { return q.length }
 func (q *Queue[K]) ripen(now time.Time) {
 	for of := &q.heaps[later]; len(of.items) > 0 && of.items[0].due <= nanoseconds(now); {
 		item := q.cut(of.items[0].place)
-		q.push(item.priority, item)
+		q.push(item.place.priority, item)
 	}
 }
 

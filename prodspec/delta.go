@@ -2,6 +2,7 @@ package prodspec
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
@@ -15,11 +16,11 @@ import (
 // compare makes dirty exactly what differs from an incarnation, by looking at
 // all of it: on start, and when somebody else moved head.
 func (b *builder) compare(ctx context.Context, snapshots store.Snapshots, head intent.IncarnationID) error {
-	b.dirty = make(map[intent.AssetID]bool, len(b.members))
+	unlike := make(map[intent.AssetID]bool, len(b.members))
 	for id := range b.members {
-		b.dirty[id] = true
+		unlike[id] = true
 	}
-	if head.IsZero() {
+	if b.dirty = unlike; head.IsZero() {
 		return nil
 	}
 	const page = 10_000
@@ -31,12 +32,14 @@ func (b *builder) compare(ctx context.Context, snapshots store.Snapshots, head i
 		}
 		for _, m := range members {
 			if built, found := b.members[m.Asset]; found && same(built, m) {
-				delete(b.dirty, m.Asset)
+				delete(unlike, m.Asset)
 				continue
 			}
-			b.dirty[m.Asset] = true
+			unlike[m.Asset] = true
 		}
 		if len(members) < page {
+			b.dirty = make(map[intent.AssetID]bool, len(unlike)) // It keeps no room for all, for ever.
+			maps.Copy(b.dirty, unlike)
 			return nil
 		}
 		filter.After = members[len(members)-1].Asset

@@ -22,6 +22,9 @@ import (
 // and sources, what is published, found and referred to is what a first
 // publication of the last state gives.
 func TestEvolvedEqualsFresh(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds hundreds of times")
+	}
 	const zone = `syntax = "proto3"; package acme.dns.v1; import "lehr/intent/v1/options.proto"; import "buf/validate/validate.proto";
 message Template { repeated string records = 1; }
 message Zone { %s }

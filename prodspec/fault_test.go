@@ -131,7 +131,10 @@ var faults = []broken{
 }
 
 func TestFaultIsNamedAndNotServed(t *testing.T) {
-	for _, fault := range faults {
+	for number, fault := range faults {
+		if testing.Short() && number%4 != 0 {
+			continue
+		}
 		t.Run(fault.name, func(t *testing.T) {
 			w := newWorld(t, "web")
 			w.start()

@@ -11,7 +11,11 @@ import (
 // draws further runs while a situation has not come up: a plugin that outlives
 // its replica does in one of eight.
 func TestReplicasShareAStore(t *testing.T) {
-	const first, atLeast, atMost, hours = 12, 12, 100, 1.0
+	const first, atLeast, atMost = 12, 12, 100
+	hours := 1.0
+	if testing.Short() {
+		hours = 0.2
+	}
 	unmet := map[string]bool{}
 	for _, mark := range []string{
 		"replica: another one takes over", "replica: it stood still", "replica: a call did not reach the store", "replica: all were restarted",

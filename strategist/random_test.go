@@ -48,7 +48,7 @@ func TestRandomRollouts(t *testing.T) {
 		t.Logf("looked at in %d worlds: %v", worlds, seen)
 	})
 	if testing.Short() {
-		*seeds = min(*seeds, 60)
+		*seeds = min(*seeds, 10)
 	}
 	parts := uint64(runtime.GOMAXPROCS(0))
 	for part := range parts {
@@ -58,7 +58,7 @@ func TestRandomRollouts(t *testing.T) {
 			for seed := *first + part; seed < *first+uint64(*seeds); seed += parts {
 				mine = append(mine, seed)
 			}
-			if part == 0 && *first == 1 {
+			if part == 0 && *first == 1 && !testing.Short() {
 				mine = append(mine, slices.Concat(found, foundFields, foundTrains)...)
 			}
 			for _, seed := range mine {

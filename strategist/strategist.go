@@ -223,7 +223,8 @@ func (s *Strategist) asking() bool {
 	return false
 }
 
-// pass goes on with each rollout.
+// pass goes on with each rollout, one step at most: one that acts in every pass, as where
+// many assets soak, keeps none of the others waiting.
 func (s *Strategist) pass(ctx context.Context) (next time.Time, err error) {
 	v, err := s.read(ctx)
 	if err != nil {
@@ -242,24 +243,33 @@ func (s *Strategist) pass(ctx context.Context) (next time.Time, err error) {
 		return next, err
 	}
 	var watched []intent.AssetID
+	acted := false
 	for _, name := range v.names {
+		if !slices.Contains(v.names, name) {
+			continue // By a step of this pass there is nothing left to do about it.
+		}
 		decision, err := s.goOn(ctx, v, name)
 		if err != nil {
 			return next, err
 		}
 		if decision.Act {
-			// What the others would rest on has moved; whom to watch is said when all
-			// were gone on with.
-			return s.Runtime.Now(), nil
-		}
-		if at := decision.Next; !at.IsZero() {
-			if next.IsZero() || at.Before(next) {
-				next = at
+			acted = true
+			if v, err = s.read(ctx); err != nil { // What the others rest on has moved.
+				return next, err
 			}
+		}
+		at := decision.Next
+		if !at.IsZero() && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
+		if decision.Act || !at.IsZero() {
 			watched = slices.AppendSeq(watched, maps.Keys(decision.Seen))
 		}
 	}
 	s.Sight.Watch(watched)
+	if acted {
+		return s.Runtime.Now(), nil
+	}
 	return next, nil
 }
 

@@ -21,6 +21,9 @@ import (
 // in working hours alone, and never in a freeze, while the server is started anew every
 // other day, and its store goes to another machine.
 func TestWeeksOfRollouts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("lives through three times twelve days")
+	}
 	var lock sync.Mutex
 	seen := map[string]int{}
 	t.Cleanup(func() {

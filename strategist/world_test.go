@@ -91,8 +91,9 @@ type world struct {
 	stop     func()
 	close    func()
 	ended    chan struct{}
-	broken   time.Time     // the store fails until then
-	lost     time.Duration // the answer to the next step is, and the store fails for so long then
+	broken   time.Time                    // the store fails until then
+	lost     time.Duration                // the answer to the next step is, and the store fails for so long then
+	stored   func(step store.RolloutStep) // is told of each step; nil: nobody is
 	monitor  *monitor
 	steps    int
 	mu       sync.Mutex
@@ -194,6 +195,9 @@ func (f faulty) SaveRollout(ctx context.Context, lease store.Lease, step store.R
 	}
 	f.steps++
 	before()
+	if f.stored != nil {
+		f.stored(step)
+	}
 	f.falls("saved")
 	return f.loses()
 }

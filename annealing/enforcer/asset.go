@@ -180,7 +180,9 @@ func (e *Enforcer) soothe(a *asset, now time.Time) {
 	a.resume, a.tried, a.ends, a.lined = resume{}, intent.Digest{}, time.Time{}, time.Time{}
 	if a.flips == 0 || now.Sub(a.flipped) > memory {
 		a.trouble = nil
-		delete(e.troubled, a)
+		if delete(e.troubled, a); len(e.troubled) == 0 {
+			e.troubled = map[*asset]bool{} // The room that all of them took once is given back.
+		}
 	}
 }
 

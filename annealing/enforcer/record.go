@@ -231,7 +231,7 @@ func (e *Enforcer) startReports(ctx context.Context) {
 	}
 	e.reporting = true
 	group := slices.SortedFunc(maps.Values(e.reports), func(a, b intent.Report) int { return strings.Compare(string(a.Asset), string(b.Asset)) })
-	clear(e.reports)
+	e.reports = map[intent.AssetID]intent.Report{} // A cleared one keeps its room: a start reports of all.
 	for i := range group {
 		if a := e.assets[group[i].Asset]; a != nil {
 			group[i].Next = e.queue.Due(a)

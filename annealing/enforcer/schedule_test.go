@@ -36,6 +36,9 @@ func (w *world) settled(things ...thing) {
 // TestSweepsDelayNoFreshChange: looks at all assets are due at a plugin that is
 // slow, and what a person changes meanwhile is pushed as if there were none.
 func TestSweepsDelayNoFreshChange(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	simulate(t, func(w *world) {
 		things := many("web", 5*plugin.MaxBatch)
 		w.settled(things...)

@@ -11,6 +11,9 @@ import (
 // TestAHubOfSlowNeighbours is pushed though its plugin needs longer to look at
 // all of them than what it told first usually holds (L1).
 func TestAHubOfSlowNeighbours(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	for _, spokes := range []int{300, 1000, 2000} {
 		t.Run(fmt.Sprint(spokes), func(t *testing.T) {
 			simulate(t, func(w *world) {

@@ -69,12 +69,18 @@ func TestResolversOfTheDocument(t *testing.T) {
 }
 
 func TestEvolutionOfTheDocument(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds every step of a page")
+	}
 	if n := play(t, "docs/evolution.md", "## Where it begins", "## What was meant"); n != 5 {
 		t.Errorf("%d commands", n)
 	}
 }
 
 func TestModelsOfTheDocument(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds every step of a page")
+	}
 	if n := play(t, "docs/models.md", "# Service models", ""); n != 3 {
 		t.Errorf("%d commands", n)
 	}

@@ -58,6 +58,9 @@ func TestInterruptedRunsDoNotCount(t *testing.T) {
 
 // TestNothingIsLeft: a campaign goes on for days.
 func TestNothingIsLeft(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	before := goleak.IgnoreCurrent()
 	run(t, Options{Run: sim.Options{Seed: 1, Hours: 0.05}, Runs: 4, Workers: 2})
 	goleak.VerifyNone(t, before)

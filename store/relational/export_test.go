@@ -61,6 +61,14 @@ func (s *Store) SpoilWitness() (mend func()) {
 	return func() { replace(whole).Close() }
 }
 
+// WriteWith writes nothing, by work that holds a value.
+func (s *Store) WriteWith(value *[1 << 16]byte) error {
+	return s.write(context.Background(), "holding a value", func(*transaction) error {
+		value[0]++
+		return nil
+	})
+}
+
 // Queued is how many writes wait.
 func (s *Store) Queued() int {
 	s.writer.mutex.Lock()

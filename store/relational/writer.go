@@ -175,8 +175,12 @@ func (w *writer) take() (batch []*request, closed bool) {
 	return batch, w.closed
 }
 
-// giveBack puts requests before all that wait.
+// giveBack puts requests before all that wait. Where there are none it keeps nothing: an
+// empty end of a batch would hold all that was written.
 func (w *writer) giveBack(batch []*request) {
+	if len(batch) == 0 {
+		return
+	}
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	w.queue = append(batch, w.queue...)

@@ -3,7 +3,9 @@ package relational_test
 import (
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"lehr.dev/fault"
 	"lehr.dev/intent"
@@ -41,4 +43,34 @@ func TestARefusalIsNobodyElsesAnswer(t *testing.T) {
 	if told == nil || fault.Is(told, fault.NotFound) {
 		t.Errorf("a write that was not carried out was answered by %v", told)
 	}
+}
+
+// TestAWriteIsNotKept: what was written last, as a hundred thousand reports, is not held
+// until somebody writes again.
+func TestAWriteIsNotKept(t *testing.T) {
+	memory, err := sqlite.Memory()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer memory.Close()
+	s, err := sqlite.Open(t.Context(), sqlite.Options{DB: memory})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var gone atomic.Bool
+	func() {
+		value := new([1 << 16]byte)
+		runtime.AddCleanup(value, func(gone *atomic.Bool) { gone.Store(true) }, &gone)
+		if err := s.WriteWith(value); err != nil {
+			t.Fatal(err)
+		}
+	}()
+	for range 100 {
+		if runtime.GC(); gone.Load() {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Error("it is held still")
 }

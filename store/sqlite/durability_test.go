@@ -136,6 +136,9 @@ func child(t *testing.T, path string) (*exec.Cmd, *bufio.Scanner) {
 // and again: every write that it was told is durable is there afterwards, and
 // nothing is half there (S14).
 func TestKilledWriterLosesNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("kills eight processes")
+	}
 	path := filepath.Join(t.TempDir(), "lehr.db")
 	published, admitted, closed := intent.Sequence(0), map[string]bool{}, map[string]bool{}
 	for round := range 8 {

@@ -48,6 +48,9 @@ func found(t *testing.T, s validation.Settings, reading validation.Reading) int 
 // TestASlowLeakIsFound that keeps below a limit which is not broken where there is none,
 // and without one nothing is found more often than alpha, over all looks and intervals.
 func TestASlowLeakIsFound(t *testing.T) {
+	if testing.Short() {
+		t.Skip("judges 600 times")
+	}
 	const trials, alpha = 150, 0.05
 	statistical := validation.Settings{WarmUp: 5 * time.Minute, Interval: 10 * time.Minute, Intervals: 6, Metrics: []validation.Measure{measure("latency")}}
 	statistical.Metrics[0].Compare = validation.Control

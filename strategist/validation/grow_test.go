@@ -235,6 +235,9 @@ func TestTheEndDoesNotDependOnWhenItIsAsked(t *testing.T) {
 // TestHolesFindNothing that is not there: over all looks, also those that came for what
 // was missing, nothing is found more often than alpha.
 func TestHolesFindNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("judges 150 times")
+	}
 	const trials, alpha = 150, 0.05
 	s := validation.Settings{WarmUp: 5 * time.Minute, Interval: 10 * time.Minute, Intervals: 3, Metrics: []validation.Measure{measure("latency")}}
 	s.Compare = validation.Control

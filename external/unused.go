@@ -1,0 +1,31 @@
+package external
+
+import (
+	"slices"
+
+	"lehr.dev/intent"
+	"lehr.dev/operator"
+)
+
+// Unused lists what a partition may use by its own name, and its definition says nowhere.
+// Of what every partition may use, one definition tells nothing.
+func (p *Policy) Unused(partition intent.PartitionID, said func(name string) bool) (list []string) {
+	note := func(what, name string, of operator.Partitions) {
+		if slices.Contains(of, string(partition)) && !said(name) {
+			list = append(list, what+" "+name)
+		}
+	}
+	for _, c := range p.Commands {
+		note("command", c.Run, c.Partitions)
+	}
+	for _, d := range p.Databases {
+		note("database", d.Name, d.Partitions)
+	}
+	for _, m := range p.Monitoring {
+		note("monitoring", m.Name, m.Partitions)
+	}
+	for _, plugin := range p.Plugins {
+		note("plugin of checks", plugin.Name, plugin.Partitions)
+	}
+	return list
+}
