@@ -61,8 +61,8 @@ var rollouts = []Mutant{
 	},
 	{
 		Name: "bad-begun-again", File: "strategist/conduct/begin.go",
-		Old:    `a.Selected && a.bad(a.Head) {`,
-		New:    `a.Selected && a.bad(a.Head) && !mutant.On("bad-begun-again") {`,
+		Old:    `a.Selected && a.bad(d.brings(a)) {`,
+		New:    `a.Selected && a.bad(d.brings(a)) && !mutant.On("bad-begun-again") {`,
 		Breaks: "S20",
 		Why:    "What was bad is brought again as soon as head has anything new.",
 	},
