@@ -93,6 +93,9 @@ type Parts struct {
 	// Outside answers what checks ask of monitoring; nil: the monitoring does,
 	// but nobody where Plugins are replaced.
 	Outside func(ctx context.Context, partition intent.PartitionID, q check.Question) (check.Answer, error)
+	// Judge returns the plugin of checks of a name, which bounds how long it takes; nil:
+	// what ExternalChecks lists, but nobody where Plugins are replaced.
+	Judge func(name string) plugin.Judge
 	// Assess answers what rollouts ask their validations; nil: the monitoring
 	// does, but nobody where Plugins are replaced.
 	Assess func(ctx context.Context, of strategist.Assessing) (strategist.Assessed, error)

@@ -243,6 +243,9 @@ func (l *Lab) write() error {
 	if l.options.Seed%3 == 1 {
 		l.first.Rate = 3
 	}
+	if l.judged() {
+		l.first.Protections = protections(l.stream("protections"))
+	}
 	l.govern()
 	l.intent, l.good, l.said = l.first.clone(), l.first.clone(), map[string]bool{}
 	l.says(l.first)

@@ -251,6 +251,8 @@ func (l *Lab) ownKinds() []weighed {
 		return rolloutKinds
 	case l.sets():
 		return fieldKinds
+	case l.judged():
+		return judgedKinds
 	case l.rolls():
 		return anyRolloutKinds
 	}

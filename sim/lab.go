@@ -107,6 +107,8 @@ type Lab struct {
 	runs         map[string]takenUp
 	// editedThen is what happens once a rollout has edited a document.
 	editedThen func()
+	// judging is what becomes of questions to the plugin of checks.
+	judging []judgeTrouble
 
 	found   []monitor.Violation
 	marks   map[string]int
@@ -179,6 +181,7 @@ func (l *Lab) watch() error {
 		Reads: l.reads(), Keep: l.collecting().Keep.Incarnations,
 		Lenient: monitor.Lenient{ClockFaults: l.clocksGoWrong()},
 		Well:    l.isWell(), Gap: 2 * l.sweep(), Document: l.field(), Has: l.inProduction,
+		Held: func() time.Time { return l.heldUp }, Remembers: l.collecting().Keep.History,
 	})
 	l.World.OnHealth = l.Monitor.Produced
 	l.World.OnAnswer = l.Monitor.Answered

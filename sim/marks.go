@@ -100,6 +100,7 @@ func (l *Lab) reported(report intent.Report) {
 	if report.Pinned != "" {
 		l.mark("report: pinned")
 	}
+	l.toldAfter(report.Health)
 	if report.Health.State == intent.Unhealthy {
 		l.mark("report: unhealthy")
 	}

@@ -52,6 +52,8 @@ type Intent struct {
 	Lifts  bool `yaml:"-"`
 	// Course of what rollouts govern; nil: nothing is governed.
 	Course *Course `yaml:"-"`
+	// Protections are checks that a plugin is asked for.
+	Protections string `yaml:"-"`
 	// merged: of a user's partition, what it is after its edit.
 	merged bool
 }
@@ -179,6 +181,7 @@ func (i Intent) definition() string {
 	if i.Lifts {
 		text += "  overrides: {allow: [order, capacity, version], longest: 1h}\n"
 	}
+	text += i.Protections
 	switch {
 	case i.Course != nil && i.Course.Fields:
 		return i.Course.setsFields(text)

@@ -5,6 +5,7 @@ import "slices"
 // Required are situations that runs must bring about, or they prove little:
 // each is where something went wrong in Lehr once, or in a mutant of it.
 var Required = []string{
+	"a protection had a push failed", "a protection had a push stopped",
 	"admission refused: approval", "admission refused: budget", "admission refused: claim", "admission refused: stale", "admission refused: stop",
 	"admission: several at once", "admission: stale lease", "admitted: a removal", "admitted: by an override", "admitted: with an approval",
 	"admitted: with the approval of several people",
@@ -12,6 +13,7 @@ var Required = []string{
 	"an approval was denied: of an author", "an override is allowed by the commit that needs it", "an override ends while its asset is held",
 	"approval: void, for what it was given for has changed", "override: void, for what it was given for has changed",
 	"rejection: void, for what it was given for has changed", "two others than the author approved",
+	"after a push: unhealthy", "after a push: unknown",
 	"an edge was heeded: RULE_CAPACITY", "an edge was heeded: RULE_ORDER", "an edge was heeded: RULE_VERSION",
 	"candidate: held", "candidate: rejected", "candidate: superseded", "claim: found in sync, and another's",
 	"collector: left what is named by: enforced", "collector: left what is named by: pin", "collector: removed something",
@@ -21,6 +23,9 @@ var Required = []string{
 	"effect: replace", "effect: update",
 	"field: before an edit: delay at a point, and meanwhile", "field: before an edit: kill at a point", "field: done", "field: kept", "field: land",
 	"field: restart after an edit", "field: rolled-back", "field: somebody was faster", "field: superseded",
+	"judge: after: blocks", "judge: after: hangs", "judge: before: answers for another plan", "judge: before: blocks", "judge: before: cannot be asked so",
+	"judge: before: changes its mind", "judge: before: dies", "judge: before: hangs", "judge: during: answers for another plan", "judge: during: blocks",
+	"judge: during: cannot be asked so", "judge: during: changes its mind", "judge: during: dies", "judge: during: hangs", "judge: restart after a push", "judge: turns while a push runs",
 	"lease: lost, and noticed",
 	"permit refused: stale lease", "permit refused: stop", "permit refused: store unreachable", "permit refused: target moved",
 	"new content for a busy target", "pinned by a program", "production: changed by drift", "production: changed by writer",
@@ -40,7 +45,7 @@ var Required = []string{
 	"trouble: diff-busy", "trouble: permit-late", "trouble: permit-lost", "trouble: plugin-outlives-parent", "trouble: plugin-paused", "trouble: push-ignores-permit-end",
 	"trouble: push-busy", "trouble: push-reply-lost", "trouble: push-start-late", "trouble: push-start-twice",
 	"validation: bad", "validation: inconclusive",
-	"waits: backoff", "waits: changed-back", "waits: hold", "waits: rate", "waits: rejected", "waits: settling", "waits: turndown", "waits: unknown",
+	"waits: backoff", "waits: changed-back", "waits: check-broken", "waits: check-config", "waits: hold", "waits: protection", "waits: rate", "waits: rejected", "waits: settling", "waits: turndown", "waits: unknown",
 	"while a push runs: another process takes over", "while a push runs: back to the first intent", "while a push runs: clock jumps",
 	"while a push runs: edit", "while a push runs: hold", "while a push runs: kill at a point", "while a push runs: pin",
 	"while a push runs: restart", "while a push runs: someone changes production", "while a push runs: stop",

@@ -64,6 +64,10 @@ type Options struct {
 	// none. Has is what production has of such a field.
 	Document string
 	Has      func(asset intent.AssetID) string
+	// Remembers is for how long pushes that ended are kept.
+	Remembers time.Duration
+	// Held is until when a process is made to wait, or stands still; nil: none ever.
+	Held func() time.Time
 }
 
 // Monitor looks on.
@@ -94,6 +98,7 @@ type Monitor struct {
 	retried map[intent.AssetID]time.Time
 	claims
 	rolling   rolling
+	judging   judging
 	diffs     map[intent.AssetID][]Diff
 	counts    counts
 	records   map[intent.AssetID]enforcedRow
@@ -116,6 +121,7 @@ func New(o Options) *Monitor {
 		own: chain{partition: o.Partition}, global: chain{},
 		rolling: newRolling(), saying: newSaying(), journal: newJournal(), brakes: newBrakes(),
 		answers: answers{inSync: map[called]bool{}}, paces: paces{of: map[intent.AssetID]pace{}, tried: map[called]bool{}},
+		judging: judging{},
 	}
 	for _, property := range Properties() {
 		m.checked[property] = 0
