@@ -247,6 +247,7 @@ func (l *Lab) write() error {
 		l.first.Protections = protections(l.stream("protections"))
 	}
 	l.govern()
+	l.ail()
 	l.intent, l.good, l.said = l.first.clone(), l.first.clone(), map[string]bool{}
 	l.says(l.first)
 	l.Sources.Write(l.intent.files())

@@ -253,6 +253,8 @@ func (l *Lab) ownKinds() []weighed {
 		return fieldKinds
 	case l.judged():
 		return judgedKinds
+	case l.ailing():
+		return ailingKinds
 	case l.rolls():
 		return anyRolloutKinds
 	}

@@ -171,6 +171,10 @@ func (l *Lab) setUp() error {
 // watch begins production and the monitors.
 func (l *Lab) watch() error {
 	known := newLibrary(l.reading)
+	var ill func() map[intent.AssetID]bool
+	if l.ailing() {
+		ill = l.ills
+	}
 	l.World = world.New(world.Options{
 		Process: l.people, Random: l.stream("world"), Served: l.served, Contents: known, Apart: l.apart(), Machines: l.fleet(),
 		Nameless: len(l.types) > 0, Steps: l.steps,
@@ -182,13 +186,18 @@ func (l *Lab) watch() error {
 		Lenient: monitor.Lenient{ClockFaults: l.clocksGoWrong()},
 		Well:    l.isWell(), Gap: 2 * l.sweep(), Document: l.field(), Has: l.inProduction,
 		Held: func() time.Time { return l.heldUp }, Remembers: l.collecting().Keep.History,
+		Ill: ill, Relies: 3 * l.sweep(),
 	})
-	l.World.OnHealth = l.Monitor.Produced
+	l.World.OnHealth = func() {
+		l.Monitor.Produced()
+		l.Monitor.Ailed()
+	}
 	l.World.OnAnswer = l.Monitor.Answered
 	l.World.OnEffect = func(e world.Effect) {
 		l.effect(e)
 		l.Monitor.Effect(e)
 		l.Monitor.Produced()
+		l.Monitor.Ailed()
 	}
 	return nil
 }

@@ -45,7 +45,7 @@ var Required = []string{
 	"trouble: diff-busy", "trouble: permit-late", "trouble: permit-lost", "trouble: plugin-outlives-parent", "trouble: plugin-paused", "trouble: push-ignores-permit-end",
 	"trouble: push-busy", "trouble: push-reply-lost", "trouble: push-start-late", "trouble: push-start-twice",
 	"validation: bad", "validation: inconclusive",
-	"waits: backoff", "waits: changed-back", "waits: check-broken", "waits: check-config", "waits: hold", "waits: protection", "waits: rate", "waits: rejected", "waits: settling", "waits: turndown", "waits: unknown",
+	"waits: backoff", "waits: changed-back", "waits: check-broken", "waits: check-config", "waits: hold", "waits: others of its cluster are not healthy", "waits: protection", "waits: rate", "waits: rejected", "waits: settling", "waits: turndown", "waits: unknown",
 	"while a push runs: another process takes over", "while a push runs: back to the first intent", "while a push runs: clock jumps",
 	"while a push runs: edit", "while a push runs: hold", "while a push runs: kill at a point", "while a push runs: pin",
 	"while a push runs: restart", "while a push runs: someone changes production", "while a push runs: stop",

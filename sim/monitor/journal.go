@@ -99,6 +99,7 @@ func (m *Monitor) admitted(r record, news *news) {
 	m.tookOver(p, r)
 	m.diffed(p)
 	m.afterOthers(p, said.overridden)
+	m.spared(p)
 	content, _ := m.contentAt(p.asset, p.target)
 	p.protections = slices.DeleteFunc(protectionsOf(m.policyAt(m.head), content), func(c *intentpb.Check) bool { return slices.Contains(said.overridden, c.GetName()) })
 }

@@ -64,6 +64,10 @@ type Options struct {
 	// none. Has is what production has of such a field.
 	Document string
 	Has      func(asset intent.AssetID) string
+	// Ill are the assets whose resource is unhealthy; nil: nobody counts them. Relies is
+	// for how long a process may rely on a look at health.
+	Ill    func() map[intent.AssetID]bool
+	Relies time.Duration
 	// Remembers is for how long pushes that ended are kept.
 	Remembers time.Duration
 	// Held is until when a process is made to wait, or stands still; nil: none ever.
@@ -99,6 +103,7 @@ type Monitor struct {
 	claims
 	rolling   rolling
 	judging   judging
+	ailing    ailing
 	diffs     map[intent.AssetID][]Diff
 	counts    counts
 	records   map[intent.AssetID]enforcedRow
@@ -121,7 +126,7 @@ func New(o Options) *Monitor {
 		own: chain{partition: o.Partition}, global: chain{},
 		rolling: newRolling(), saying: newSaying(), journal: newJournal(), brakes: newBrakes(),
 		answers: answers{inSync: map[called]bool{}}, paces: paces{of: map[intent.AssetID]pace{}, tried: map[called]bool{}},
-		judging: judging{},
+		judging: judging{}, ailing: ailing{since: map[intent.AssetID]time.Time{}, told: map[intent.AssetID]time.Time{}},
 	}
 	for _, property := range Properties() {
 		m.checked[property] = 0

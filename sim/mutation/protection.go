@@ -59,3 +59,21 @@ var protections = []Mutant{
 		Why:    "A process that takes over does not know that what is asked after a push did not pass in its time.",
 	},
 }
+
+// ills: a scope in which much is unhealthy is let be (S8).
+var ills = []Mutant{
+	{
+		Name: "unhealthy-not-counted", Of: Ailing, File: "annealing/enforcer/ward.go",
+		Old:    `l.unhealthy = in.most; l.unhealthy == 0 {`,
+		New:    `l.unhealthy = in.most; l.unhealthy == 0 || mutant.On("unhealthy-not-counted") {`,
+		Breaks: "S8",
+		Why:    "A budget counts only what is in flight.",
+	},
+	{
+		Name: "pushed-beside-the-unhealthy", Of: Ailing, File: "annealing/enforcer/ward.go",
+		Old:    `return min(use.Limit, l.unhealthy-w.ailing(a, l)-e.goingBack(use.Key, w)), w.until(e.healthHolds()), true`,
+		New:    "room = l.unhealthy - w.ailing(a, l) - e.goingBack(use.Key, w)\n\tif mutant.On(\"pushed-beside-the-unhealthy\") {\n\t\troom++\n\t}\n\treturn min(use.Limit, room), w.until(e.healthHolds()), true",
+		Breaks: "S8",
+		Why:    "The one that is to be pushed is not counted among those that may be unhealthy.",
+	},
+}
