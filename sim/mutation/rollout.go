@@ -164,4 +164,11 @@ var rollouts = []Mutant{
 		Breaks: "S20",
 		Why:    "Of several fields one goes back, and the run ends so.",
 	},
+	{
+		Name: "undo-of-what-came-since", Of: Fields, File: "document/edit.go",
+		Old:    `if !bytes.Equal(printed(at(now, path)), c.After) || (at(now, path) == absent) != (c.After == nil) || shifted(now, then, path) {`,
+		New:    `if (!bytes.Equal(printed(at(now, path)), c.After) || (at(now, path) == absent) != (c.After == nil) || shifted(now, then, path)) && !mutant.On("undo-of-what-came-since") {`,
+		Breaks: "S10",
+		Why:    "Who undoes an edit takes away what somebody else, or a rollout, set since.",
+	},
 }
