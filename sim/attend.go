@@ -26,6 +26,7 @@ func (l *Lab) attend() {
 	if l.wellSince.IsZero() {
 		l.wellSince = now
 	}
+	l.Monitor.Owed(now, l.wellSince)
 	l.Monitor.Rolling(now, l.wellSince, l.failover, l.sweep())
 	if now.Sub(l.wellSince) < wellTime || now.Sub(l.attended) < attention {
 		return

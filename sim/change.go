@@ -246,6 +246,7 @@ func (l *Lab) write() error {
 	if l.judged() {
 		l.first.Protections = protections(l.stream("protections"))
 	}
+	l.first.Notifies = l.tells()
 	l.govern()
 	l.ail()
 	l.intent, l.good, l.said = l.first.clone(), l.first.clone(), map[string]bool{}

@@ -255,6 +255,8 @@ func (l *Lab) ownKinds() []weighed {
 		return judgedKinds
 	case l.ailing():
 		return ailingKinds
+	case l.tells():
+		return tellingKinds
 	case l.rolls():
 		return anyRolloutKinds
 	}

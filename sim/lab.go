@@ -109,6 +109,9 @@ type Lab struct {
 	editedThen func()
 	// judging is what becomes of questions to the plugin of checks.
 	judging []judgeTrouble
+	// receiver is what is wrong with those that are notified, messages what they got.
+	receiver receiver
+	messages map[string]bool
 
 	found   []monitor.Violation
 	marks   map[string]int
@@ -121,7 +124,7 @@ type Lab struct {
 // newLab returns one in which nothing runs yet.
 func newLab(ctx context.Context, o Options) (_ *Lab, err error) {
 	l := &Lab{
-		ctx: ctx, options: o, random: map[string]*rand.Rand{}, touched: map[intent.ResourceKey]time.Time{}, asked: map[intent.AssetID]asks{}, marks: map[string]int{}, cells: map[Cell]int{}, voided: map[string]int{}, runs: map[string]takenUp{},
+		ctx: ctx, options: o, random: map[string]*rand.Rand{}, touched: map[intent.ResourceKey]time.Time{}, asked: map[intent.AssetID]asks{}, marks: map[string]int{}, cells: map[Cell]int{}, voided: map[string]int{}, runs: map[string]takenUp{}, messages: map[string]bool{},
 		Sources: sources.New(), partition: "sim", definition: "/sim/lehr.yaml",
 	}
 	l.start = beginnings[o.Seed%uint64(len(beginnings))]
@@ -186,7 +189,7 @@ func (l *Lab) watch() error {
 		Lenient: monitor.Lenient{ClockFaults: l.clocksGoWrong()},
 		Well:    l.isWell(), Gap: 2 * l.sweep(), Document: l.field(), Has: l.inProduction,
 		Held: func() time.Time { return l.heldUp }, Remembers: l.collecting().Keep.History,
-		Ill: ill, Relies: 3 * l.sweep(),
+		Ill: ill, Relies: 3 * l.sweep(), Receivers: l.told(),
 	})
 	l.World.OnHealth = func() {
 		l.Monitor.Produced()

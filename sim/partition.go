@@ -54,6 +54,8 @@ type Intent struct {
 	Course *Course `yaml:"-"`
 	// Unhealthy is how many of a cluster may be unhealthy or pushed; 0: any.
 	Unhealthy int `yaml:"-"`
+	// Notifies people.
+	Notifies bool `yaml:"-"`
 	// Protections are checks that a plugin is asked for.
 	Protections string `yaml:"-"`
 	// merged: of a user's partition, what it is after its edit.
@@ -187,6 +189,9 @@ func (i Intent) definition() string {
 		text = strings.Replace(text, "budget: {scope: cluster, ", fmt.Sprintf("budget: {scope: cluster, unhealthy: %d, ", i.Unhealthy), 1)
 	}
 	text += i.Protections
+	if i.Notifies {
+		text += notifications
+	}
 	switch {
 	case i.Course != nil && i.Course.Fields:
 		return i.Course.setsFields(text)

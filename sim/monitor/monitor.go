@@ -68,6 +68,8 @@ type Options struct {
 	// for how long a process may rely on a look at health.
 	Ill    func() map[intent.AssetID]bool
 	Relies time.Duration
+	// Receivers are told when assets wait for approvals; none: nobody is told.
+	Receivers []string
 	// Remembers is for how long pushes that ended are kept.
 	Remembers time.Duration
 	// Held is until when a process is made to wait, or stands still; nil: none ever.
@@ -104,6 +106,7 @@ type Monitor struct {
 	rolling   rolling
 	judging   judging
 	ailing    ailing
+	telling   telling
 	diffs     map[intent.AssetID][]Diff
 	counts    counts
 	records   map[intent.AssetID]enforcedRow
@@ -127,6 +130,7 @@ func New(o Options) *Monitor {
 		rolling: newRolling(), saying: newSaying(), journal: newJournal(), brakes: newBrakes(),
 		answers: answers{inSync: map[called]bool{}}, paces: paces{of: map[intent.AssetID]pace{}, tried: map[called]bool{}},
 		judging: judging{}, ailing: ailing{since: map[intent.AssetID]time.Time{}, told: map[intent.AssetID]time.Time{}},
+		telling: telling{waits: map[intent.AssetID]waited{}, told: map[string][]awaited{}},
 	}
 	for _, property := range Properties() {
 		m.checked[property] = 0

@@ -44,21 +44,22 @@ type Mutant struct {
 type Kind string
 
 // Kinds of runs: with a rollout, one that sets fields of a document, or a plugin of checks,
-// or a budget of unhealthy assets.
+// a budget of unhealthy assets, or notifications.
 const (
 	Rollouts Kind = "rollouts"
 	Fields   Kind = "fields"
 	Judged   Kind = "judged"
 	Ailing   Kind = "ailing"
+	Telling  Kind = "telling"
 )
 
 // Kinds tell which seeds have runs of each.
-var Kinds = map[Kind]func(seed uint64) bool{Rollouts: sim.Rolls, Fields: sim.Sets, Judged: sim.Judged, Ailing: sim.Ails}
+var Kinds = map[Kind]func(seed uint64) bool{Rollouts: sim.Rolls, Fields: sim.Sets, Judged: sim.Judged, Ailing: sim.Ails, Telling: sim.Tells}
 
 // All mutants, by theme.
 var All = slices.Concat(
 	fences, permits, admissions, approvals, consents, budgets, rates, claims, targets, pushes, settlings,
-	checks, neighbours, answers, publications, guards, identities, contents, collections, audits, livenesses, rollouts, protections, ills, fleets,
+	checks, neighbours, answers, publications, guards, identities, contents, collections, audits, livenesses, rollouts, protections, ills, notifications, fleets,
 )
 
 // Find returns the mutant of a name.

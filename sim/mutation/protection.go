@@ -77,3 +77,21 @@ var ills = []Mutant{
 		Why:    "The one that is to be pushed is not counted among those that may be unhealthy.",
 	},
 }
+
+// notifications are told once they were delivered (L4).
+var notifications = []Mutant{
+	{
+		Name: "sent-before-it-is-sent", Of: Telling, File: "notify/notify.go",
+		Old:    `message := d.Message`,
+		New:    "message := d.Message\n\t\tif mutant.On(\"sent-before-it-is-sent\") {\n\t\t\tn.engine.delivered(d, nil, now)\n\t\t}",
+		Breaks: "L4",
+		Why:    "What a target does not take, or a restart cuts off, counts as delivered.",
+	},
+	{
+		Name: "owed-not-stored", Of: Telling, File: "notify/notify.go",
+		Old:    `if n.owing || n.dirty && now.Sub(n.stored) >= keep {`,
+		New:    "if mutant.On(\"owed-not-stored\") && n.owing {\n\t\towed := n.engine.Outbox\n\t\tn.engine.Outbox = nil\n\t\terr := n.save(ctx, now)\n\t\tif n.engine.Outbox = owed; err != nil {\n\t\t\treturn next, err\n\t\t}\n\t}\n\tif n.owing || n.dirty && now.Sub(n.stored) >= keep {",
+		Breaks: "L4",
+		Why:    "What was not delivered yet is forgotten by a restart.",
+	},
+}
