@@ -21,6 +21,7 @@ func (l *Lab) attend() {
 	l.leads()
 	if !l.well() {
 		l.wellSince = time.Time{}
+		l.Monitor.Owed(now, now)
 		return
 	}
 	if l.wellSince.IsZero() {

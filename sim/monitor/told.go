@@ -35,8 +35,8 @@ type awaited struct {
 	at    time.Time
 }
 
-// Owed notes what the store says to wait for approvals, while nothing keeps Lehr from
-// telling.
+// Owed notes what the store says to wait for approvals. It is to be asked always: well is
+// since when nothing keeps Lehr from telling.
 func (m *Monitor) Owed(now, well time.Time) {
 	if len(m.options.Receivers) == 0 || m.options.Lenient.ClockFaults {
 		return
