@@ -71,7 +71,7 @@ type App struct {
 	hub *source.Hub
 	// turns are shared by all builds; nil in a simulation: nobody waits.
 	turns *generate.Turns
-	// tell delivers notifications; nil in a simulation: nobody is told.
+	// tell delivers notifications; nil where nobody is told.
 	tell func(ctx context.Context, target string, message notify.Message) error
 	// inquires: what rules ask outside is asked. In a simulation it is not.
 	inquires bool
@@ -207,7 +207,7 @@ func (a *App) open(ctx context.Context) error {
 		a.hub = source.NewHub(a.log)
 		a.options.Parts.Sources = source.Disk{Hub: a.hub}
 	}
-	if a.options.Parts.Runner == nil || a.options.Notifications != "" {
+	if a.tell = a.options.Parts.Notify; a.tell == nil && (a.options.Parts.Runner == nil || a.options.Notifications != "") {
 		if _, err := notify.ReadPolicy(a.options.Notifications); err != nil {
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 	"lehr.dev/fault"
 	"lehr.dev/intent"
 	"lehr.dev/loop"
+	"lehr.dev/notify"
 	"lehr.dev/plugin"
 	"lehr.dev/prodspec"
 	"lehr.dev/prodspec/generate"
@@ -93,6 +94,12 @@ type Parts struct {
 	// Outside answers what checks ask of monitoring; nil: the monitoring does,
 	// but nobody where Plugins are replaced.
 	Outside func(ctx context.Context, partition intent.PartitionID, q check.Question) (check.Answer, error)
+	// Judge returns the plugin of checks of a name, which bounds how long it takes; nil:
+	// what ExternalChecks lists, but nobody where Plugins are replaced.
+	Judge func(name string) plugin.Judge
+	// Notify delivers notifications to targets by their names, and bounds how long that
+	// takes; nil: as Notifications says, but to nobody where a Runner is set.
+	Notify func(ctx context.Context, target string, message notify.Message) error
 	// Assess answers what rollouts ask their validations; nil: the monitoring
 	// does, but nobody where Plugins are replaced.
 	Assess func(ctx context.Context, of strategist.Assessing) (strategist.Assessed, error)

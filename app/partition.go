@@ -393,6 +393,14 @@ func (a *App) asks(partition intent.PartitionID) func(context.Context, check.Que
 		return func(ctx context.Context, q check.Question) (check.Answer, error) {
 			return a.options.Parts.Outside(ctx, partition, q)
 		}
+	case a.options.Parts.Judge != nil:
+		return func(ctx context.Context, q check.Question) (check.Answer, error) {
+			if q.Source != check.Plugin {
+				return check.Answer{}, fault.New(fault.Unavailable, "nothing outside is asked here but plugins of checks")
+			}
+			said, err := protection.Judged(ctx, a.options.Parts.Judge(q.Place), q)
+			return check.Answer{Said: said}, err
+		}
 	case a.options.Parts.Plugins != nil:
 		return nil
 	}

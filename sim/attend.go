@@ -21,11 +21,13 @@ func (l *Lab) attend() {
 	l.leads()
 	if !l.well() {
 		l.wellSince = time.Time{}
+		l.Monitor.Owed(now, now)
 		return
 	}
 	if l.wellSince.IsZero() {
 		l.wellSince = now
 	}
+	l.Monitor.Owed(now, l.wellSince)
 	l.Monitor.Rolling(now, l.wellSince, l.failover, l.sweep())
 	if now.Sub(l.wellSince) < wellTime || now.Sub(l.attended) < attention {
 		return

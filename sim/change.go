@@ -243,7 +243,12 @@ func (l *Lab) write() error {
 	if l.options.Seed%3 == 1 {
 		l.first.Rate = 3
 	}
+	if l.judged() {
+		l.first.Protections = protections(l.stream("protections"))
+	}
+	l.first.Notifies = l.tells()
 	l.govern()
+	l.ail()
 	l.intent, l.good, l.said = l.first.clone(), l.first.clone(), map[string]bool{}
 	l.says(l.first)
 	l.Sources.Write(l.intent.files())

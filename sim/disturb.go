@@ -251,6 +251,12 @@ func (l *Lab) ownKinds() []weighed {
 		return rolloutKinds
 	case l.sets():
 		return fieldKinds
+	case l.judged():
+		return judgedKinds
+	case l.ailing():
+		return ailingKinds
+	case l.tells():
+		return tellingKinds
 	case l.rolls():
 		return anyRolloutKinds
 	}

@@ -22,7 +22,7 @@ const patience = 30 * time.Minute
 func (l *Lab) heal() {
 	l.healing = true
 	l.tell("all is healed")
-	l.armed, l.store = nil, storeTrouble{}
+	l.armed, l.store, l.judging = nil, storeTrouble{}, nil
 	l.mendStore()
 	l.World.Heal()
 	l.Sources.Fail(nil)

@@ -107,6 +107,11 @@ type Lab struct {
 	runs         map[string]takenUp
 	// editedThen is what happens once a rollout has edited a document.
 	editedThen func()
+	// judging is what becomes of questions to the plugin of checks.
+	judging []judgeTrouble
+	// receiver is what is wrong with those that are notified, messages what they got.
+	receiver receiver
+	messages map[string]bool
 
 	found   []monitor.Violation
 	marks   map[string]int
@@ -119,7 +124,7 @@ type Lab struct {
 // newLab returns one in which nothing runs yet.
 func newLab(ctx context.Context, o Options) (_ *Lab, err error) {
 	l := &Lab{
-		ctx: ctx, options: o, random: map[string]*rand.Rand{}, touched: map[intent.ResourceKey]time.Time{}, asked: map[intent.AssetID]asks{}, marks: map[string]int{}, cells: map[Cell]int{}, voided: map[string]int{}, runs: map[string]takenUp{},
+		ctx: ctx, options: o, random: map[string]*rand.Rand{}, touched: map[intent.ResourceKey]time.Time{}, asked: map[intent.AssetID]asks{}, marks: map[string]int{}, cells: map[Cell]int{}, voided: map[string]int{}, runs: map[string]takenUp{}, messages: map[string]bool{},
 		Sources: sources.New(), partition: "sim", definition: "/sim/lehr.yaml",
 	}
 	l.start = beginnings[o.Seed%uint64(len(beginnings))]
@@ -169,6 +174,10 @@ func (l *Lab) setUp() error {
 // watch begins production and the monitors.
 func (l *Lab) watch() error {
 	known := newLibrary(l.reading)
+	var ill func() map[intent.AssetID]bool
+	if l.ailing() {
+		ill = l.ills
+	}
 	l.World = world.New(world.Options{
 		Process: l.people, Random: l.stream("world"), Served: l.served, Contents: known, Apart: l.apart(), Machines: l.fleet(),
 		Nameless: len(l.types) > 0, Steps: l.steps,
@@ -179,13 +188,19 @@ func (l *Lab) watch() error {
 		Reads: l.reads(), Keep: l.collecting().Keep.Incarnations,
 		Lenient: monitor.Lenient{ClockFaults: l.clocksGoWrong()},
 		Well:    l.isWell(), Gap: 2 * l.sweep(), Document: l.field(), Has: l.inProduction,
+		Held: func() time.Time { return l.heldUp }, Remembers: l.collecting().Keep.History,
+		Ill: ill, Relies: 3 * l.sweep(), Receivers: l.told(),
 	})
-	l.World.OnHealth = l.Monitor.Produced
+	l.World.OnHealth = func() {
+		l.Monitor.Produced()
+		l.Monitor.Ailed()
+	}
 	l.World.OnAnswer = l.Monitor.Answered
 	l.World.OnEffect = func(e world.Effect) {
 		l.effect(e)
 		l.Monitor.Effect(e)
 		l.Monitor.Produced()
+		l.Monitor.Ailed()
 	}
 	return nil
 }

@@ -293,6 +293,7 @@ func (l *link) ClosePushes(ctx context.Context, lease store.Lease, closings []st
 		for _, closing := range closings {
 			if err == nil {
 				l.lab.mark("push ended: " + closing.Ending)
+				l.lab.protected(closing.Ending, closing.Reason)
 			}
 		}
 		return err

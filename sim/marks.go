@@ -96,10 +96,12 @@ func (l *Lab) reported(report intent.Report) {
 	l.mark("report: " + string(report.State))
 	for _, waiting := range report.Waiting {
 		l.mark("waits: " + string(waiting.Kind))
+		l.waitsForHealth(waiting)
 	}
 	if report.Pinned != "" {
 		l.mark("report: pinned")
 	}
+	l.toldAfter(report.Health)
 	if report.Health.State == intent.Unhealthy {
 		l.mark("report: unhealthy")
 	}

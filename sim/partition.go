@@ -52,6 +52,12 @@ type Intent struct {
 	Lifts  bool `yaml:"-"`
 	// Course of what rollouts govern; nil: nothing is governed.
 	Course *Course `yaml:"-"`
+	// Unhealthy is how many of a cluster may be unhealthy or pushed; 0: any.
+	Unhealthy int `yaml:"-"`
+	// Notifies people.
+	Notifies bool `yaml:"-"`
+	// Protections are checks that a plugin is asked for.
+	Protections string `yaml:"-"`
 	// merged: of a user's partition, what it is after its edit.
 	merged bool
 }
@@ -178,6 +184,13 @@ func (i Intent) definition() string {
 	}
 	if i.Lifts {
 		text += "  overrides: {allow: [order, capacity, version], longest: 1h}\n"
+	}
+	if i.Unhealthy > 0 {
+		text = strings.Replace(text, "budget: {scope: cluster, ", fmt.Sprintf("budget: {scope: cluster, unhealthy: %d, ", i.Unhealthy), 1)
+	}
+	text += i.Protections
+	if i.Notifies {
+		text += notifications
 	}
 	switch {
 	case i.Course != nil && i.Course.Fields:

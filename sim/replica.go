@@ -124,6 +124,12 @@ func (r *Replica) main() {
 		Plugins: func(run []string) plugin.Plugin { return l.Monitor.Watch(l.World.Plugin(r.Process, run)) },
 		Runner:  inProcess{generate.InProcess{Limits: generate.DefaultLimits()}},
 	}
+	if l.tells() {
+		options.Parts.Notify = r.receive
+	}
+	if l.judged() {
+		options.Parts.Judge = r.judgeOf
+	}
 	if l.rolls() {
 		options.Parts.Assess = l.assess
 	}

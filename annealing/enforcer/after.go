@@ -1,6 +1,7 @@
 package enforcer
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"lehr.dev/annealing/check"
+	"lehr.dev/fault"
 	"lehr.dev/intent"
 	"lehr.dev/loop"
 )
@@ -57,7 +59,8 @@ func (e *Enforcer) isAfter(a *asset) bool {
 }
 
 // aftermath reads what head's policy asks after the newest push of an asset that is in
-// sync with what was pushed. A push that failed or was cut off may have had its effect.
+// sync with what was pushed: that payload, whatever else of the asset, or of what it
+// reads, is another one since. A push that failed or was cut off may have had its effect.
 func (r *reader) aftermath(ctx context.Context, g *glance, content intent.Asset) ([]watch, error) {
 	policy, err := r.policy(ctx, g.head)
 	if err != nil || !policy.asksAfter() {
@@ -68,8 +71,17 @@ func (r *reader) aftermath(ctx context.Context, g *glance, content intent.Asset)
 		return nil, err
 	}
 	pushes, err := r.store.Pushes(ctx, g.head.Partition, g.asset.id, 1)
-	if err != nil || len(pushes) == 0 || pushes[0].Effective != g.effective || pushes[0].Ended.IsZero() {
+	if err != nil || len(pushes) == 0 || pushes[0].Ended.IsZero() {
 		return nil, err
+	}
+	if pushes[0].Effective != g.effective {
+		pushed, err := r.asset(ctx, pushes[0].Target, g.asset.id)
+		if fault.Is(err, fault.NotFound) || err == nil && (pushed.Payload.Type != content.Payload.Type || !bytes.Equal(pushed.Payload.Bytes, content.Payload.Bytes)) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
 	push, found := pushes[0], []watch(nil)
 	for _, c := range policy.asks {

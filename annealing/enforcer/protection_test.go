@@ -474,6 +474,27 @@ func TestARestartSkipsNothingAfterAPush(t *testing.T) {
 	}
 }
 
+// TestAChangeWithoutAPushSkipsNothing that is asked after the push before it.
+func TestAChangeWithoutAPushSkipsNothing(t *testing.T) {
+	simulate(t, func(w *world) {
+		s := w.protected(afterwards())
+		w.policy.Checks[0].Where = `id == "web"`
+		next := thing{id: "next", word: "v1"}.with(after("web"))
+		s.says("after", "it does not smell right")
+		w.publish(web)
+		w.inSync(web)
+		labelled := web.with(&intentpb.Labels{Labels: map[string]string{"tier": "front"}})
+		w.publish(labelled, next)
+		w.eventually("it says no", func() bool { return w.report("web").Health.State == intent.Unhealthy })
+		w.pass(time.Hour)
+		if w.production.word("next") != "" {
+			t.Fatal("what comes after it was pushed while it says no")
+		}
+		s.says("after", "")
+		w.inSync(next)
+	})
+}
+
 // TestWhatIsNotWellTakesAPlaceOfItsScope, and newer content that may mend it is pushed.
 func TestWhatIsNotWellTakesAPlaceOfItsScope(t *testing.T) {
 	simulate(t, func(w *world) {

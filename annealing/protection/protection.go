@@ -119,11 +119,17 @@ func (a *Asker) judge(ctx context.Context, policy *external.Policy, q check.Ques
 	if err != nil {
 		return nil, err
 	}
+	return Judged(ctx, a.plugins(run), q)
+}
+
+// Judged is what a plugin of checks answers to a question. The plugin bounds how long
+// that takes, or the context does.
+func Judged(ctx context.Context, by plugin.Judge, q check.Question) (*check.Said, error) {
 	request := &pluginpb.JudgeRequest{}
 	if err := protojson.Unmarshal([]byte(q.Body()), request); err != nil {
 		return nil, fault.New(fault.Internal, "what it is to be told cannot be written: %w", err)
 	}
-	response, err := a.plugins(run).Judge(ctx, request)
+	response, err := by.Judge(ctx, request)
 	if err != nil {
 		return nil, err
 	}

@@ -37,6 +37,7 @@ func (m *Monitor) Effect(e world.Effect) {
 	m.asked(e, p)
 	m.inProduction(e, p)
 	m.inPace(e, p)
+	m.protected(e, p)
 	m.received(e)
 }
 

@@ -89,3 +89,29 @@ func TestFieldsOfDocuments(t *testing.T) {
 		})
 	}
 }
+
+// TestUndoneDocuments: an undo that takes away what came since, or gives back something
+// else, is told.
+func TestUndoneDocuments(t *testing.T) {
+	value := func(text string) json.RawMessage { return json.RawMessage(`"` + text + `"`) }
+	for want, undo := range map[string]fieldChange{
+		"":    {Path: "/values/b", Before: value("2"), After: value("1")},
+		"S20": {Path: "/values/b", Before: value("2"), After: value("7")},
+		"S10": {Path: "/values/a", Before: value("3"), After: value("1")},
+	} {
+		r := newRun(t)
+		r.options.Document, r.options.Has = "knobs", func(intent.AssetID) string { return "" }
+		r.revised(1, false, []fieldChange{{After: json.RawMessage(`{"values":{"a":"1","b":"1"}}`)}})
+		r.revised(2, false, []fieldChange{{Path: undo.Path, Before: value("1"), After: value("2")}})
+		r.revised(3, false, []fieldChange{{Path: "/values/a", After: value("3")}})
+		r.revised(4, false, []fieldChange{undo})
+		r.Undone("2", "4")
+		found := ""
+		for _, v := range r.Violations() {
+			found = v.Property
+		}
+		if found != want {
+			t.Errorf("told was %q of %v, want %q", found, r.Violations(), want)
+		}
+	}
+}

@@ -56,6 +56,8 @@ type push struct {
 	rates     map[string]frequency
 	touched   time.Time
 	approvers []string
+	// protections that were to let it begin, but for those that were overridden.
+	protections []*intentpb.Check
 	// superseded is since when the asset follows other content.
 	superseded time.Time
 	closed     time.Time
@@ -96,6 +98,10 @@ func (m *Monitor) admitted(r record, news *news) {
 	m.overruled(p, said.overridden, news)
 	m.tookOver(p, r)
 	m.diffed(p)
+	m.afterOthers(p, said.overridden)
+	m.spared(p)
+	content, _ := m.contentAt(p.asset, p.target)
+	p.protections = slices.DeleteFunc(protectionsOf(m.policyAt(m.head), content), func(c *intentpb.Check) bool { return slices.Contains(said.overridden, c.GetName()) })
 }
 
 // always are the checks that every push must have passed.

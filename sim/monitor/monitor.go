@@ -64,6 +64,16 @@ type Options struct {
 	// none. Has is what production has of such a field.
 	Document string
 	Has      func(asset intent.AssetID) string
+	// Ill are the assets whose resource is unhealthy; nil: nobody counts them. Relies is
+	// for how long a process may rely on a look at health.
+	Ill    func() map[intent.AssetID]bool
+	Relies time.Duration
+	// Receivers are told when assets wait for approvals; none: nobody is told.
+	Receivers []string
+	// Remembers is for how long pushes that ended are kept.
+	Remembers time.Duration
+	// Held is until when a process is made to wait, or stands still; nil: none ever.
+	Held func() time.Time
 }
 
 // Monitor looks on.
@@ -94,6 +104,9 @@ type Monitor struct {
 	retried map[intent.AssetID]time.Time
 	claims
 	rolling   rolling
+	judging   judging
+	ailing    ailing
+	telling   telling
 	diffs     map[intent.AssetID][]Diff
 	counts    counts
 	records   map[intent.AssetID]enforcedRow
@@ -116,6 +129,8 @@ func New(o Options) *Monitor {
 		own: chain{partition: o.Partition}, global: chain{},
 		rolling: newRolling(), saying: newSaying(), journal: newJournal(), brakes: newBrakes(),
 		answers: answers{inSync: map[called]bool{}}, paces: paces{of: map[intent.AssetID]pace{}, tried: map[called]bool{}},
+		judging: judging{}, ailing: ailing{since: map[intent.AssetID]time.Time{}, told: map[intent.AssetID]time.Time{}},
+		telling: telling{waits: map[intent.AssetID]waited{}, told: map[string][]awaited{}},
 	}
 	for _, property := range Properties() {
 		m.checked[property] = 0

@@ -93,11 +93,12 @@ func (m *Monitor) slow(times []time.Time, l limit, p *push, why string) []time.T
 // Told is called with each report that Lehr writes. New content does not wait
 // as long as what was before it failed (L3).
 func (m *Monitor) Told(report intent.Report) {
+	m.toldWell(report)
 	if report.State != intent.StateWaiting || m.options.Now().Sub(m.paces.moved) < memory {
 		return
 	}
 	for _, waiting := range report.Waiting {
-		if waiting.Kind != intent.WaitBackoff || m.crowded(report.Asset, waiting.Until) {
+		if waiting.Kind != intent.WaitBackoff || m.crowded(report.Asset, report.At, waiting.Until) {
 			continue
 		}
 		pause := waiting.Until.Sub(report.At)

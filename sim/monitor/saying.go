@@ -63,6 +63,7 @@ type span struct {
 type content struct {
 	there              bool
 	id                 intent.AssetID
+	payload            intent.Digest
 	kind               intent.TypeName
 	turndown, approval bool
 	// quorum that the asset asks for.
@@ -72,6 +73,8 @@ type content struct {
 	policy *intentpb.Policy
 	// reads are the assets whose content counts as its own.
 	reads []intent.AssetID
+	// after are those that it comes after.
+	after []intent.AssetID
 }
 
 // at is the asset's membership as of an incarnation.
@@ -253,12 +256,20 @@ func (m *Monitor) body(of intent.Digest) content {
 
 // contentOf reads what matters here; what cannot be read asks for nothing.
 func contentOf(asset intent.Asset) content {
-	c := content{there: true, id: asset.ID, kind: asset.Payload.Type}
+	c := content{there: true, id: asset.ID, kind: asset.Payload.Type, payload: sum(string(asset.Payload.Type), asset.Payload.Bytes)}
 	_, c.turndown = asset.Addon("lehr.intent.v1.Turndown")
 	_, c.approval = asset.Addon("lehr.intent.v1.Approval")
 	mode, scope, approval := &intentpb.Mode{}, &intentpb.ImpactedScope{}, &intentpb.Approval{}
 	if found, err := schema.Addon(asset, approval); found && err == nil {
 		c.quorum = approval.GetQuorum()
+	}
+	edges := &intentpb.Dependencies{}
+	if found, err := schema.Addon(asset, edges); found && err == nil {
+		for _, edge := range edges.GetDependencies() {
+			if edge.GetRule() == intentpb.Dependency_RULE_ORDER {
+				c.after = append(c.after, intent.AssetID(edge.GetOn()))
+			}
+		}
 	}
 	if found, err := schema.Addon(asset, mode); found && err == nil {
 		c.mode = mode.GetMode()

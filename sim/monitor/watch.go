@@ -33,6 +33,7 @@ func (m *Monitor) looked(assets []intent.AssetID, failed bool) {
 func (m *Monitor) TakenOver() {
 	clear(m.looks)
 	clear(m.failures)
+	m.ailing.taken = m.options.Now()
 }
 
 // rates count what happens to assets within a while.
@@ -84,9 +85,13 @@ func (w watched) Diff(ctx context.Context, id intent.IncarnationID, assets []int
 	}
 	differences, err := w.Plugin.Diff(ctx, id, assets)
 	w.monitor.looked(assets, err != nil)
+	for _, asset := range assets {
+		w.monitor.toldHealth(asset, "")
+	}
 	answers := map[intent.AssetID]Diff{}
 	for _, d := range differences {
 		w.monitor.busy(d.Asset, d.RetryAfter, w.number)
+		w.monitor.toldHealth(d.Asset, d.Health.State)
 		answers[d.Asset] = Diff{Outcome: d.Outcome, Action: d.Plan.Action, Plan: d.Plan.Digest()}
 	}
 	for _, asset := range assets {

@@ -5,7 +5,11 @@
 // of the simulator with one switched on must find what it breaks.
 package mutation
 
-import "slices"
+import (
+	"slices"
+
+	"lehr.dev/sim"
+)
 
 // Variable names, in the environment of a woven program, the mutants that are
 // on: name,name.
@@ -28,21 +32,34 @@ type Mutant struct {
 	Why string
 	// Replicas share the store in the runs that must find it; 0: none do.
 	Replicas int
-	// Calm: it shows where little else goes wrong for as long as a rollout's soak lasts,
-	// and is looked for in such runs.
-	Calm bool
-	// Fields: it shows where a rollout sets fields of a document, and is looked for in
-	// such runs.
-	Fields bool
+	// Of: the kind of calm runs in which it shows, where little else goes wrong, and is
+	// looked for; empty: any run.
+	Of Kind
 	// Equivalent says what else holds when this one is on alone; empty: a run
 	// must find it. Defences pair it with what hides it.
 	Equivalent string
 }
 
+// Kind of runs.
+type Kind string
+
+// Kinds of runs: with a rollout, one that sets fields of a document, or a plugin of checks,
+// a budget of unhealthy assets, or notifications.
+const (
+	Rollouts Kind = "rollouts"
+	Fields   Kind = "fields"
+	Judged   Kind = "judged"
+	Ailing   Kind = "ailing"
+	Telling  Kind = "telling"
+)
+
+// Kinds tell which seeds have runs of each.
+var Kinds = map[Kind]func(seed uint64) bool{Rollouts: sim.Rolls, Fields: sim.Sets, Judged: sim.Judged, Ailing: sim.Ails, Telling: sim.Tells}
+
 // All mutants, by theme.
 var All = slices.Concat(
 	fences, permits, admissions, approvals, consents, budgets, rates, claims, targets, pushes, settlings,
-	checks, neighbours, answers, publications, guards, identities, contents, collections, audits, livenesses, rollouts, fleets,
+	checks, neighbours, answers, publications, guards, identities, contents, collections, audits, livenesses, rollouts, protections, ills, notifications, fleets,
 )
 
 // Find returns the mutant of a name.

@@ -174,11 +174,8 @@ func short(text string) string {
 // one defect, by the seed that is known first, if that is wanted.
 func (h hunt) one(ctx context.Context, m mutation.Mutant) (found, error) {
 	r := h.runner
-	if r.replicas = m.Replicas; m.Calm {
-		r.hours, r.density, r.rolls = calmHours, calmDensity, true
-	}
-	if m.Fields {
-		r.hours, r.density, r.sets = calmHours, calmDensity, true
+	if r.replicas = m.Replicas; m.Of != "" {
+		r.hours, r.density, r.of = calmHours, calmDensity, m.Of
 	}
 	if seed, is := mutation.KnownSeed(m.Name); is && h.known {
 		r.seed = seed

@@ -10,6 +10,7 @@ import (
 	"lehr.dev/plugin"
 	"lehr.dev/sim"
 	"lehr.dev/sim/monitor"
+	"lehr.dev/sim/mutation"
 )
 
 // runHours of disturbances in each run: then all heals and must settle, which
@@ -33,10 +34,8 @@ type runner struct {
 	// replicas that share the store.
 	replicas int
 	density  float64
-	// rolls: only seeds with a rollout are run.
-	rolls bool
-	// sets: only seeds with a rollout that sets fields are.
-	sets bool
+	// of: only seeds with runs of this kind are run.
+	of mutation.Kind
 	// class of all targets, and the only property that counts; empty: any.
 	class, breaks string
 }
@@ -55,7 +54,7 @@ type told struct {
 func (r runner) run(ctx context.Context) error {
 	lines := json.NewEncoder(os.Stdout)
 	for used := 0.0; used < r.budget && ctx.Err() == nil; r.seed++ {
-		if r.rolls && !sim.Rolls(r.seed) || r.sets && !sim.Sets(r.seed) {
+		if is, known := mutation.Kinds[r.of]; known && !is(r.seed) {
 			continue
 		}
 		outcome, err := sim.Run(ctx, sim.Options{Seed: r.seed, Hours: r.hours, Density: r.density, Replicas: r.replicas, Class: classes[r.class], Breaks: r.breaks})
@@ -91,6 +90,6 @@ func (r runner) broke(list []monitor.Violation) bool {
 func (r runner) arguments() []string {
 	return []string{
 		"-run", "-seed", fmt.Sprint(r.seed), "-budget", fmt.Sprint(r.budget), "-hours", fmt.Sprint(r.hours), "-density", fmt.Sprint(r.density),
-		"-replicas", fmt.Sprint(r.replicas), fmt.Sprintf("-rolls=%t", r.rolls), fmt.Sprintf("-sets=%t", r.sets), "-class", r.class, "-breaks", r.breaks,
+		"-replicas", fmt.Sprint(r.replicas), "-of", string(r.of), "-class", r.class, "-breaks", r.breaks,
 	}
 }
