@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"runtime"
 	"slices"
@@ -13,7 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"lehr.dev/document"
 	"lehr.dev/fault"
+	"lehr.dev/intent"
 )
 
 // SimKit is the simulator.
@@ -47,7 +50,9 @@ type SimRuns struct {
 	Definition string
 	// Before is its definition before an edit; empty: nothing is edited.
 	Before string
-	Trace  io.Writer
+	// Documents that the definition reads of a server, in JSON, by name.
+	Documents map[string]string
+	Trace     io.Writer
 	// Runs from the seed on, or as many as TotalHours take.
 	Runs       int
 	TotalHours float64
@@ -103,6 +108,8 @@ type simulation struct {
 	story, noShrink, complete bool
 	only, trace               string
 	without                   string
+	// documents are files in the place of documents: NAME=FILE.
+	documents []string
 }
 
 const simLong = `Try to make Lehr do wrong. The real server, with its pipeline, its store and its
@@ -149,6 +156,7 @@ func SimCommand(kit SimKit) *cobra.Command {
 	flags.StringVar(&s.runs.Before, "before", "", "begin with this lehr.yaml, as the partition is now, and make the edit to --partition on the way")
 	_ = command.MarkFlagFilename("before")
 	flags.StringVarP(&s.runs.Definition, "partition", "p", "", "simulate the partition of this lehr.yaml, not the simulator's own")
+	flags.StringArrayVar(&s.documents, "document", nil, "NAME=FILE: what a document is that the partition reads of a server, in YAML or JSON")
 	flags.BoolVar(&s.story, "story", false, "tell all that happens")
 	flags.BoolVar(&s.noShrink, "no-shrink", false, "do not look for fewer disturbances that break the same")
 	flags.BoolVar(&s.runs.KeepGoing, "keep-going", false, "run on after a run that failed")
@@ -214,6 +222,10 @@ func (s *simulation) settle() (err error) {
 	if r.Definition == "" && r.Before != "" {
 		return fault.New(fault.Invalid, "--before says what a partition was, and no --partition says what it is to be").
 			WithHint("lehr sim --before ../main/lehr.yaml --partition lehr.yaml")
+	}
+	if len(s.documents) > 0 && r.Definition == "" {
+		return fault.New(fault.Invalid, "--document is of a partition of your own, and no --partition says which").
+			WithHint("lehr sim --partition lehr.yaml --document knobs=knobs.json")
 	}
 	for _, path := range []*string{&r.Definition, &r.Before} {
 		if *path != "" {
@@ -284,16 +296,50 @@ func (s *simulation) run(ctx context.Context) error {
 	return newSimReport(s).run(ctx)
 }
 
+// document reads what is given for one that a server holds, and notes it for the runs.
+func (s *simulation) document(_ context.Context, partition intent.PartitionID, name string) (found document.Document, err error) {
+	for _, given := range s.documents {
+		of, file, _ := strings.Cut(given, "=")
+		if of != name {
+			continue
+		}
+		value, err := readDocumentFile(file)
+		if err != nil {
+			return found, err
+		}
+		content := document.Canonical(value)
+		if s.runs.Documents == nil {
+			s.runs.Documents = map[string]string{}
+		}
+		s.runs.Documents[name] = string(content)
+		return document.Document{Partition: partition, Name: name, Content: content, Revision: document.Revision{ID: "file", Reason: "the file " + file}}, nil
+	}
+	return found, fault.New(fault.Invalid, "partition %s reads the document %s, which a server holds", partition, name).
+		WithHint("say what it is: --document %s=%s (lehr document get %[1]s > %[2]s)", name, document.File(name))
+}
+
 // introduce says what will happen to a user's partition. One that does not
 // build is told of as by "lehr build".
 func (s *simulation) introduce(ctx context.Context) error {
-	built, err := s.kit.Build(ctx, BuildOptions{Definition: s.runs.Definition})
+	options := BuildOptions{Definition: s.runs.Definition, Documents: s.document}
+	built, err := s.kit.Build(ctx, options)
 	if err != nil {
 		return err
+	}
+	if options.Definition = s.runs.Before; options.Definition != "" {
+		if _, err := s.kit.Build(ctx, options); err != nil {
+			return err
+		}
 	}
 	terminal := Terminal{Out: s.ErrOrStderr(), Err: s.ErrOrStderr()}
 	if hasErrors(built.Findings) {
 		return (&session{Terminal: terminal, output: "table"}).printBuilt(built, "")
+	}
+	for _, given := range s.documents {
+		if name, _, _ := strings.Cut(given, "="); s.runs.Documents[name] == "" {
+			return fault.New(fault.Invalid, "--document %s: the definition reads no document %s that a server holds", given, name).
+				WithHint("name one of a source {document: NAME}")
+		}
 	}
 	types := map[string]int{}
 	var names []string
@@ -306,6 +352,9 @@ func (s *simulation) introduce(ctx context.Context) error {
 	fmt.Fprintf(terminal.Out, "Partition %s of %s, %s:\n", plain(string(built.Partition)), plain(s.runs.Definition), count(len(built.Assets), "asset"))
 	for _, name := range names {
 		fmt.Fprintf(terminal.Out, "  %4d  %s\n", types[name], plain(name))
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.runs.Documents)) {
+		fmt.Fprintf(terminal.Out, "  with the document %s\n", plain(name))
 	}
 	fmt.Fprint(terminal.Out, `Its folder is copied into memory, and its generators run as they do in "lehr
 build". Everything else is simulated: the store, production, and all plugins.

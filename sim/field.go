@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -239,6 +240,20 @@ func (l *Lab) fieldSet(err error) {
 	case fault.Is(err, fault.Conflict):
 		l.mark("field: somebody was faster")
 	}
+}
+
+// keepDocuments makes those of a user's partition where there are none.
+func (p person) keepDocuments() error {
+	for _, name := range slices.Sorted(maps.Keys(p.options.Documents)) {
+		_, err := p.c.Documents.GetDocument(p.ctx, &apipb.GetDocumentRequest{Partition: string(p.partition), Name: name})
+		if fault.Is(err, fault.NotFound) {
+			_, err = p.c.Documents.CreateDocument(p.ctx, &apipb.CreateDocumentRequest{Partition: string(p.partition), Name: name, Content: p.options.Documents[name], Reason: "as it is"})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // keepKnobs makes the document where there is none, gives back what cannot be made,

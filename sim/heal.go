@@ -99,7 +99,7 @@ func (l *Lab) assist() {
 // help takes all brakes off, and as many approve what waits as are asked for.
 // Errors are tried again.
 func (l *Lab) help(p person) {
-	for _, act := range []func() error{p.resume, p.unhold, p.unpin, p.accept, p.disownWaitedFor, p.withdraw, p.approveTogether, p.goOnWithRollouts, p.keepKnobs} {
+	for _, act := range []func() error{p.resume, p.unhold, p.unpin, p.accept, p.disownWaitedFor, p.withdraw, p.approveTogether, p.goOnWithRollouts, p.keepKnobs, p.keepDocuments} {
 		if err := act(); err != nil {
 			l.tell("helping: %v", err)
 		}

@@ -34,6 +34,8 @@ type Options struct {
 	// Before is the same partition's lehr.yaml before an edit that is to be
 	// tried: the run begins with it, and makes the edit on the way.
 	Before string
+	// Documents of the user's partition that a server holds, in JSON, by name.
+	Documents map[string]string
 	// Replicas that share the store; 0 and 1: one process has it for itself.
 	Replicas int
 	// Class, if any, is what all targets compare: they have no other.

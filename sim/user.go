@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"context"
 	"io/fs"
 	"maps"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"slices"
 
 	"lehr.dev/app"
+	"lehr.dev/document"
 	"lehr.dev/fault"
 	"lehr.dev/intent"
 )
@@ -50,7 +52,7 @@ func (l *Lab) copyFolders() (err error) {
 // take reads a definition's folder, as if it were where the partition is
 // registered.
 func (l *Lab) take(path string) (map[string]string, error) {
-	built, err := app.Build(l.ctx, app.Building{Definition: path})
+	built, err := app.Build(l.ctx, app.Building{Definition: path, Documents: l.document})
 	if err != nil {
 		return nil, err
 	}
@@ -81,6 +83,15 @@ func (l *Lab) take(path string) (map[string]string, error) {
 		files[filepath.Join(filepath.Dir(l.definition), below)] = text
 	}
 	return files, nil
+}
+
+// document is what one of the user's partition is, as it is said in the options.
+func (l *Lab) document(_ context.Context, partition intent.PartitionID, name string) (found document.Document, err error) {
+	content, said := l.options.Documents[name]
+	if !said {
+		return found, fault.New(fault.Invalid, "partition %s reads the document %s, and it is not said what that is", partition, name)
+	}
+	return document.Document{Partition: partition, Name: name, Content: []byte(content), Revision: document.Revision{ID: "given"}}, nil
 }
 
 // saveUser makes the sources those with the edit, or those before it.

@@ -71,7 +71,7 @@ const simCollect = 400
 func simOptions(runs cli.SimRuns) sim.Options {
 	options := sim.Options{
 		Seed: runs.Seed, Hours: runs.Hours, Density: runs.Density, Only: runs.Only, Replicas: runs.Replicas,
-		Definition: runs.Definition, Before: runs.Before, Trace: runs.Trace,
+		Definition: runs.Definition, Before: runs.Before, Documents: runs.Documents, Trace: runs.Trace,
 	}
 	for _, kind := range runs.Without {
 		options.Without = append(options.Without, sim.Kind(kind))
