@@ -52,6 +52,8 @@ type App struct {
 	place   io.Closer
 	fleet   fleet
 	schemas *schemas
+	// kept is the store with the content that was read last.
+	kept kept
 	// previews are the plans under way.
 	previews *previews
 	// policy is the access policy as last read.
@@ -213,7 +215,8 @@ func (a *App) open(ctx context.Context) error {
 		}
 		a.tell = (&notify.Sender{Path: a.options.Notifications, Roots: a.options.Roots}).Send
 	}
-	a.schemas, a.previews = newSchemas(a.store), newPreviews(a.store)
+	a.kept = newKept(a.store)
+	a.schemas, a.previews = newSchemas(a.store), newPreviews(a.kept)
 	if a.options.Parts.Runtime == nil {
 		var err error
 		if a.traces, err = a.newTraces(ctx, a.options.Traces); err != nil {

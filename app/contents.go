@@ -28,6 +28,50 @@ type snapshots interface {
 	EdgesFrom(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) ([]store.Edge, error)
 }
 
+// kept is a store that has the content ready which was asked for last: a plugin asks
+// for what it is to compare, and once it answered the enforcer reads the same.
+// Incarnations never change, so what was found once is so for ever.
+type kept struct {
+	store.All
+	contents *recent.Map[contentAt, contentFound]
+}
+
+// contentAt says which content.
+type contentAt struct {
+	incarnation intent.IncarnationID
+	asset       intent.AssetID
+}
+
+type contentFound struct {
+	member intent.Member
+	body   []byte
+}
+
+const (
+	// keptBytes bounds the content that is kept ready.
+	keptBytes = 8 << 20
+	// keptWeight is about what one weighs beside its bytes.
+	keptWeight = 500
+)
+
+func newKept(s store.All) kept {
+	return kept{s, recent.New[contentAt, contentFound](keptBytes)}
+}
+
+// Content implements store.All. Nobody may write into the body.
+func (k kept) Content(ctx context.Context, incarnation intent.IncarnationID, asset intent.AssetID) (intent.Member, []byte, error) {
+	at := contentAt{incarnation, asset}
+	if found, is := k.contents.Get(at); is {
+		return found.member, found.body, nil
+	}
+	member, body, err := k.All.Content(ctx, incarnation, asset)
+	if err != nil {
+		return intent.Member{}, nil, err
+	}
+	k.contents.Put(at, contentFound{member, body}, len(body)+keptWeight)
+	return member, body, nil
+}
+
 // schemaStore keeps descriptor sets.
 type schemaStore interface {
 	GetBlob(ctx context.Context, partition intent.PartitionID, kind, name string) ([]byte, error)

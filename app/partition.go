@@ -381,7 +381,7 @@ func (a *App) strategist(s *state, runtime loop.Runtime, seen *sight.Board) *str
 
 func (a *App) enforcer(s *state, runtime loop.Runtime, lease store.Lease, seen *sight.Board) *enforcer.Enforcer {
 	return enforcer.New(enforcer.Options{
-		Partition: s.partition, Since: a.firstEpoch(lease), Store: a.store, Schemas: a.schemas, Plugins: func(binding *intentpb.PluginBinding) plugin.Plugin { return a.plugins(s.partition, binding) },
+		Partition: s.partition, Since: a.firstEpoch(lease), Store: a.kept, Schemas: a.schemas, Plugins: func(binding *intentpb.PluginBinding) plugin.Plugin { return a.plugins(s.partition, binding) },
 		Outside: a.asks(s.partition), Runtime: runtime, Log: a.log, Limits: a.options.Limits, Measure: &s.measure.Enforcer, Trace: a.tracer(), Sight: seen,
 	})
 }

@@ -57,18 +57,26 @@ func (p Plan) Destructive() bool {
 // their paths, as they are Shown: what a person approves is what was seen.
 // Reasons and writers are for people and are left out.
 func (p Plan) Digest() Digest {
-	changes := slices.SortedFunc(slices.Values(p.Changes), func(a, b FieldChange) int {
-		return cmp.Compare(a.Path, b.Path)
-	})
-	parts := [][]byte{[]byte(p.Action)}
-	for _, c := range changes {
-		destructive := byte(0)
-		if c.Destructive {
-			destructive = 1
-		}
-		parts = append(parts, []byte(Shown(c.Path)), []byte(Shown(c.Current)), []byte(Shown(c.Target)), []byte{destructive})
+	changes := p.Changes
+	byPath := func(a, b FieldChange) int { return cmp.Compare(a.Path, b.Path) }
+	if !slices.IsSortedFunc(changes, byPath) {
+		changes = slices.Clone(changes)
+		slices.SortStableFunc(changes, byPath)
 	}
-	return Sum("lehr.plan.v1", parts...)
+	var all Parts
+	all.Begin("lehr.plan.v1")
+	all.AddText(string(p.Action))
+	for _, c := range changes {
+		all.AddText(Shown(c.Path))
+		all.AddText(Shown(c.Current))
+		all.AddText(Shown(c.Target))
+		destructive := "\x00"
+		if c.Destructive {
+			destructive = "\x01"
+		}
+		all.AddText(destructive)
+	}
+	return all.Sum()
 }
 
 // Shown escapes what would upset a terminal or a log line: control

@@ -110,8 +110,9 @@ type Decision struct {
 
 // Decide asks every rule, and every check that policy asks of the asset.
 func Decide(facts Facts) Decision {
-	var decision Decision
-	for _, rule := range Rules() {
+	rules := Rules()
+	decision := Decision{Verdicts: make([]intent.Verdict, 0, len(rules)+len(facts.Checks))}
+	for _, rule := range rules {
 		decision.Verdicts = append(decision.Verdicts, facts.overridden(rule.Judge(facts)))
 	}
 	for _, configured := range facts.Checks {

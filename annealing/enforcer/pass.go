@@ -91,7 +91,8 @@ func said(facts check.Facts) (*intent.Consent, []intent.Override) {
 	if !check.AsksApproval(facts) && len(facts.Consent.Approved) == 0 {
 		return nil, overrides
 	}
-	return &facts.Consent, overrides
+	consent := facts.Consent // Not of the facts, which would all be kept.
+	return &consent, overrides
 }
 
 // fresh reports whether it still holds that the asset was seen in sync: not

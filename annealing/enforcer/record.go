@@ -230,7 +230,8 @@ func (e *Enforcer) startReports(ctx context.Context) {
 		return
 	}
 	e.reporting = true
-	group := slices.SortedFunc(maps.Values(e.reports), func(a, b intent.Report) int { return strings.Compare(string(a.Asset), string(b.Asset)) })
+	group := slices.AppendSeq(make([]intent.Report, 0, len(e.reports)), maps.Values(e.reports))
+	slices.SortFunc(group, func(a, b intent.Report) int { return strings.Compare(string(a.Asset), string(b.Asset)) })
 	e.reports = map[intent.AssetID]intent.Report{} // A cleared one keeps its room: a start reports of all.
 	for i := range group {
 		if a := e.assets[group[i].Asset]; a != nil {

@@ -28,7 +28,6 @@ const (
 // answers gives a child the intent that it asks for.
 type answers struct {
 	contents plugin.Contents
-	held     *recent.Map[scoped, content]
 	reads    *recent.Map[scoped, []intent.AssetID]
 	blobs    *recent.Map[blobKey, []byte]
 }
@@ -39,33 +38,12 @@ type blobKey struct {
 	digest intent.Digest
 }
 
-type content struct {
-	bytes  []byte
-	digest intent.Digest
-}
-
-func newAnswers(contents plugin.Contents, cacheBytes int) *answers {
+func newAnswers(contents plugin.Contents) *answers {
 	return &answers{
 		contents: contents,
-		held:     recent.New[scoped, content](cacheBytes),
 		reads:    recent.New[scoped, []intent.AssetID](readsBytes),
 		blobs:    recent.New[blobKey, []byte](2 * intent.MaxBlobBytes),
 	}
-}
-
-// content returns an asset's canonical bytes. Incarnations never change, so
-// what was found once is so for ever.
-func (a *answers) content(ctx context.Context, key scoped) (content, error) {
-	if found, ok := a.held.Get(key); ok {
-		return found, nil
-	}
-	bytes, digest, err := a.contents.Content(ctx, key.incarnation, key.asset)
-	if err != nil {
-		return content{}, err
-	}
-	found := content{bytes, digest}
-	a.held.Put(key, found, len(bytes)+entryWeight)
-	return found, nil
 }
 
 func (a *answers) readsOf(ctx context.Context, key scoped) ([]intent.AssetID, error) {
@@ -229,20 +207,21 @@ func (s *scope) allowed(ctx context.Context, need *pluginpb.Need, asset string) 
 func (s *scope) lookUp(ctx context.Context, need *pluginpb.Need, asset *pluginpb.NeedAsset) *pluginpb.AssetContent {
 	reply := &pluginpb.AssetContent{Asset: asset.Asset}
 	key, err := s.allowed(ctx, need, asset.Asset)
-	var found content
+	var content []byte
+	var digest intent.Digest
 	if err == nil {
-		found, err = s.content(ctx, key)
+		content, digest, err = s.contents.Content(ctx, key.incarnation, key.asset)
 	}
-	if err == nil && len(found.bytes) > maxMessage/2 {
-		err = fmt.Errorf("its %d bytes are more than a message carries", len(found.bytes))
+	if err == nil && len(content) > maxMessage/2 {
+		err = fmt.Errorf("its %d bytes are more than a message carries", len(content))
 	}
 	if err != nil {
 		reply.Refused = printable(err.Error(), maxReason)
 		return reply
 	}
-	reply.Digest = found.digest[:]
-	if reply.Unchanged = slices.Equal(asset.Known, found.digest[:]); !reply.Unchanged {
-		reply.Content = found.bytes
+	reply.Digest = digest[:]
+	if reply.Unchanged = slices.Equal(asset.Known, digest[:]); !reply.Unchanged {
+		reply.Content = content
 	}
 	return reply
 }

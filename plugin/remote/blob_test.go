@@ -100,7 +100,7 @@ func TestBlobs(t *testing.T) {
 // TestBlobsOfOtherCalls are refused, also where a plugin asks by itself.
 func TestBlobsOfOtherCalls(t *testing.T) {
 	contents := &blobs{newIntents(), map[intent.AssetID][]byte{"a": []byte("a"), "b": []byte("b")}}
-	s := newAnswers(contents, 1<<20).newScope()
+	s := newAnswers(contents).newScope()
 	s.open(head, "a")
 	digest := intent.BlobSum([]byte("a"))
 	ask := func(asset string, sum []byte, offset int64) string {

@@ -48,9 +48,6 @@ type Options struct {
 	// MinBackoff and MaxBackoff bound the pause before a restart, or before
 	// dialling again; default 100 ms and 30 s.
 	MinBackoff, MaxBackoff time.Duration
-	// CacheBytes bounds the intent kept ready for the plugin; default 8 MiB. A
-	// plugin keeps intent itself: this is for what it asks again.
-	CacheBytes int
 }
 
 // DefaultOptions returns options with everything but Run and Contents set.
@@ -62,7 +59,6 @@ func DefaultOptions() Options {
 		HangGrace:    10 * time.Second,
 		MinBackoff:   100 * time.Millisecond,
 		MaxBackoff:   30 * time.Second,
-		CacheBytes:   8 << 20,
 	}
 }
 
@@ -82,9 +78,6 @@ func (o Options) withDefaults() Options {
 		if *setting.have <= 0 {
 			*setting.have = *setting.otherwise
 		}
-	}
-	if o.CacheBytes <= 0 {
-		o.CacheBytes = defaults.CacheBytes
 	}
 	if o.Name == "" && len(o.Run) > 0 {
 		digest := sha256.Sum256([]byte(strings.Join(o.Run, "\x00")))
@@ -148,7 +141,7 @@ func (c *caller) begin(ctx context.Context, invalid error, live func(context.Con
 		close(c.done)
 		return
 	}
-	c.answers = newAnswers(c.options.Contents, c.options.CacheBytes)
+	c.answers = newAnswers(c.options.Contents)
 	go c.supervise(ctx, live)
 }
 

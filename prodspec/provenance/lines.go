@@ -167,10 +167,10 @@ func scalar(text string) string {
 	return strings.TrimRight(text, " ,")
 }
 
+var withoutJoints = strings.NewReplacer("_", "", "-", "")
+
 // plain makes one of base_port, basePort and base-port.
-func plain(name string) string {
-	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name))
-}
+func plain(name string) string { return strings.ToLower(withoutJoints.Replace(name)) }
 
 // Find the only line that has a field's name and value. The path is as in
 // package query, the value as a filter writes it.
