@@ -30,8 +30,8 @@ type glance struct {
 	// head is what was served, and heeds what it says of the asset.
 	head  intent.IncarnationID
 	heeds heeded
-	// prior is what the look before found that a push asks for.
-	prior requirements
+	// prior is what the look before found that a push asks for; nil: nothing.
+	prior *requirements
 	// policy of head, when it was asked.
 	policy intent.Digest
 	// suspect: in a batch of suspects, of which a plugin has one at a time.
@@ -249,7 +249,8 @@ func (e *Enforcer) glance(s *served, a *asset, priority loop.Priority, now time.
 	g := &glance{asset: a, priority: priority, target: target, effective: effective, policy: e.view.policy.digest, horizon: e.horizon(), head: e.view.head, heeds: e.heeds(a, target)}
 	g.runs = a.enforced > 0 && !a.absent
 	if a.trouble != nil && a.requirements.err == nil {
-		g.prior = a.requirements
+		prior := a.requirements
+		g.prior = &prior
 	}
 	if a.enforced > 0 && (!a.settled || a.enforcedAs() != effective) {
 		g.enforced = intent.IncarnationID{Partition: e.Partition, Sequence: a.enforced}

@@ -138,8 +138,10 @@ type contents struct {
 
 // contents reads what a look needs, unless the look before did.
 func (r *reader) contents(ctx context.Context, g *glance) (contents, error) {
-	if of := g.prior.of; of.target.ID != "" && of.effective == g.effective && of.enforced == g.enforced && of.heeds == g.heeds {
-		return of, nil
+	if g.prior != nil {
+		if of := g.prior.of; of.target.ID != "" && of.effective == g.effective && of.enforced == g.enforced && of.heeds == g.heeds {
+			return of, nil
+		}
 	}
 	of := contents{effective: g.effective, enforced: g.enforced, heeds: g.heeds}
 	var err error
@@ -310,7 +312,7 @@ func (r *reader) required(ctx context.Context, g *glance, of contents) (all requ
 	}
 	switch prior := g.prior; {
 	case !all.standing.lifts():
-	case prior.inward != nil && prior.inward.covers(g.horizon) && prior.standing.moves == all.standing.moves && prior.standing.effective == g.effective:
+	case prior != nil && prior.inward != nil && prior.inward.covers(g.horizon) && prior.standing.moves == all.standing.moves && prior.standing.effective == g.effective:
 		all.inward = prior.inward
 	default:
 		all.inward, err = r.inward(ctx, g.asset.id, g.target.Partition, g.horizon, all.standing)
