@@ -211,7 +211,7 @@ func (b *builder) list(ctx context.Context) ([]BuiltAsset, error) {
 		}
 		output := built.output()
 		made := BuiltAsset{
-			ID: id, Type: output.Type, Digest: output.Digest, Effective: built.effective(),
+			ID: id, Type: output.Type, Digest: output.Digest, Effective: b.effective(id),
 			Generator: built.run.Generator, File: output.File, Line: int(output.Line), Asset: text,
 		}
 		for _, d := range b.origin(id).Derived {

@@ -21,22 +21,11 @@ import (
 // member is an asset's place in what was built.
 type member struct {
 	run *generate.Run
-	// covering is its effective digest where that covers others' content; nil
-	// for most assets, of which there may be a million.
-	covering *intent.Digest
 	// at is its index in the run's taken outputs.
 	at int32
 }
 
 func (m member) output() *generate.Output { return &m.run.Taken[m.at] }
-
-// effective digest of its content and of what it reads.
-func (m member) effective() intent.Digest {
-	if m.covering != nil {
-		return *m.covering
-	}
-	return m.output().Digest
-}
 
 // builder turns sources into the members of a partition, and remembers which
 // of them may differ from head.
@@ -45,6 +34,9 @@ type builder struct {
 	sources *sources
 	graph   *generate.Graph
 	members map[intent.AssetID]member
+	// covering are the effective digests of the members that read others, which
+	// most do not, of a million.
+	covering map[intent.AssetID]intent.Digest
 	// readers of an asset are those whose effective digest covers it.
 	readers map[intent.AssetID][]intent.AssetID
 	// servers of an asset have a capacity edge to it, once for each.
@@ -77,7 +69,7 @@ func newBuilder(program Program, cache generate.Cache) (*builder, error) {
 	return &builder{
 		program: s.program, sources: s, set: schema.Builtin(),
 		graph:   generate.NewGraph(program.Runner, cache),
-		members: map[intent.AssetID]member{}, servers: map[intent.AssetID][]intent.AssetID{}, readers: map[intent.AssetID][]intent.AssetID{}, dirty: map[intent.AssetID]bool{},
+		members: map[intent.AssetID]member{}, covering: map[intent.AssetID]intent.Digest{}, servers: map[intent.AssetID][]intent.AssetID{}, readers: map[intent.AssetID][]intent.AssetID{}, dirty: map[intent.AssetID]bool{},
 	}, nil
 }
 
@@ -278,23 +270,24 @@ func forget(lists map[intent.AssetID][]intent.AssetID, named []intent.AssetID, a
 func (b *builder) settle(touched map[intent.AssetID]bool) {
 	for id := range touched {
 		b.dirty[id] = true
-		b.effective(id)
+		b.digest(id)
 		for _, reader := range b.readers[id] {
 			if !touched[reader] {
 				b.dirty[reader] = true
-				b.effective(reader)
+				b.digest(reader)
 			}
 		}
 	}
 }
 
-func (b *builder) effective(id intent.AssetID) {
+// digest finds out which contents a member's effective digest covers.
+func (b *builder) digest(id intent.AssetID) {
+	delete(b.covering, id)
 	m, found := b.members[id]
 	if !found {
 		return
 	}
 	output := m.output()
-	m.covering = nil
 	refers := slices.Clone(output.Refers())
 	slices.SortFunc(refers, func(a, b intent.AssetID) int { return strings.Compare(string(a), string(b)) })
 	refers = slices.Compact(refers)
@@ -306,9 +299,22 @@ func (b *builder) effective(id intent.AssetID) {
 	}
 	if len(refers) > 0 {
 		covering := intent.EffectiveDigest(output.Digest, digests)
-		m.covering = &covering
+		b.covering[id] = covering
 	}
-	b.members[id] = m
+}
+
+// effective digest of a member's content and of what it reads.
+func (b *builder) effective(id intent.AssetID) intent.Digest {
+	if covering, reads := b.covering[id]; reads {
+		return covering
+	}
+	return b.members[id].output().Digest
+}
+
+// as is a member as an incarnation has it.
+func (b *builder) as(id intent.AssetID) intent.Member {
+	output := b.members[id].output()
+	return intent.Member{Asset: id, Type: output.Type, Digest: output.Digest, Effective: b.effective(id)}
 }
 
 // serving lists the assets with a capacity edge to one; nil: no asset has any.

@@ -80,7 +80,7 @@ func outcome(t *rapid.T, b *builder, changes source.Changes) map[string]string {
 		return out
 	}
 	for id, m := range b.members {
-		out[string(id)] = m.output().Digest.String() + m.effective().String()
+		out[string(id)] = m.output().Digest.String() + b.effective(id).String()
 	}
 	if len(b.members) > 0 && b.members[intent.PolicyAsset].run == nil {
 		t.Fatal("the policy is missing")

@@ -31,7 +31,7 @@ func (b *builder) compare(ctx context.Context, snapshots store.Snapshots, head i
 			return err
 		}
 		for _, m := range members {
-			if built, found := b.members[m.Asset]; found && same(built, m) {
+			if built, found := b.members[m.Asset]; found && b.same(built, m) {
 				delete(unlike, m.Asset)
 				continue
 			}
@@ -46,9 +46,9 @@ func (b *builder) compare(ctx context.Context, snapshots store.Snapshots, head i
 	}
 }
 
-func same(built member, m intent.Member) bool {
+func (b *builder) same(built member, m intent.Member) bool {
 	output := built.output()
-	return output.Digest == m.Digest && built.effective() == m.Effective && output.Type == m.Type
+	return output.Digest == m.Digest && b.effective(m.Asset) == m.Effective && output.Type == m.Type
 }
 
 // change is what a delta does to its base.
@@ -72,7 +72,7 @@ func (b *builder) delta(ctx context.Context, snapshots store.Snapshots, head int
 		}
 		built, wanted := b.members[id]
 		switch {
-		case !wanted && !found, wanted && found && same(built, before):
+		case !wanted && !found, wanted && found && b.same(built, before):
 			delete(b.dirty, id)
 			continue
 		case !wanted:
@@ -106,7 +106,7 @@ func memberAt(ctx context.Context, snapshots store.Snapshots, head intent.Incarn
 
 func (b *builder) entry(ctx context.Context, id intent.AssetID, built member, before intent.Member) (store.Entry, error) {
 	output := built.output()
-	entry := store.Entry{Asset: id, Member: intent.Member{Asset: id, Type: output.Type, Digest: output.Digest, Effective: built.effective()}}
+	entry := store.Entry{Asset: id, Member: b.as(id)}
 	if before.Digest == output.Digest && before.Type == output.Type {
 		return entry, nil
 	}

@@ -151,9 +151,7 @@ func (b *builder) foundOtherwise(before *schema.Set, id intent.AssetID, body []b
 	if err != nil {
 		return store.Entry{}, false, err
 	}
-	built := b.members[id]
-	output := built.output()
-	entry := store.Entry{Asset: id, Body: body, Member: intent.Member{Asset: id, Type: output.Type, Digest: output.Digest, Effective: built.effective()}}
+	entry := store.Entry{Asset: id, Body: body, Member: b.as(id)}
 	if entry.References, err = b.set.References(content); err != nil {
 		return entry, false, err
 	}

@@ -162,7 +162,7 @@ func (p *Pipeline) publish(ctx context.Context, candidate intent.Candidate, verd
 	next := intent.Incarnation{
 		ID:     intent.IncarnationID{Partition: p.lease.Partition, Sequence: head.Sequence + 1},
 		Parent: head, Schema: p.builder.set.Digest(),
-		Policy:  p.builder.members[intent.PolicyAsset].effective(),
+		Policy:  p.builder.effective(intent.PolicyAsset),
 		Sources: candidate.Sources, Count: candidate.Count,
 		Added: candidate.Added, Changed: candidate.Changed, Removed: candidate.Removed,
 		Created: candidate.Created, Author: author, Acknowledger: acknowledger, Labels: labelsOf(verdict),
