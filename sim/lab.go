@@ -196,6 +196,7 @@ func (l *Lab) watch() error {
 		l.Monitor.Ailed()
 	}
 	l.World.OnAnswer = l.Monitor.Answered
+	l.World.OnSwap = l.Monitor.Swapped
 	l.World.OnEffect = func(e world.Effect) {
 		l.effect(e)
 		l.Monitor.Effect(e)
