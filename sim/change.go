@@ -247,6 +247,9 @@ func (l *Lab) write() error {
 		l.first.Protections = protections(l.stream("protections"))
 	}
 	l.first.Notifies = l.tells()
+	if l.byHours() {
+		l.first.Hours = someHours(l.stream("hours"))
+	}
 	l.govern()
 	l.ail()
 	l.intent, l.good, l.said = l.first.clone(), l.first.clone(), map[string]bool{}

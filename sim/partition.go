@@ -56,6 +56,8 @@ type Intent struct {
 	Unhealthy int `yaml:"-"`
 	// Notifies people.
 	Notifies bool `yaml:"-"`
+	// Hours are a calendar that says when a push may begin; empty: always.
+	Hours string `yaml:"-"`
 	// Protections are checks that a plugin is asked for.
 	Protections string `yaml:"-"`
 	// merged: of a user's partition, what it is after its edit.
@@ -188,7 +190,7 @@ func (i Intent) definition() string {
 	if i.Unhealthy > 0 {
 		text = strings.Replace(text, "budget: {scope: cluster, ", fmt.Sprintf("budget: {scope: cluster, unhealthy: %d, ", i.Unhealthy), 1)
 	}
-	text += i.Protections
+	text += i.Hours + i.Protections
 	if i.Notifies {
 		text += notifications
 	}

@@ -98,6 +98,7 @@ func (m *Monitor) admitted(r record, news *news) {
 	m.braked(p, news)
 	m.afforded(p)
 	m.rated(p, said.overridden)
+	m.inHours(p)
 	m.consented(p, news)
 	m.overruled(p, said.overridden, news)
 	m.tookOver(p, r)

@@ -107,6 +107,7 @@ type Monitor struct {
 	judging   judging
 	ailing    ailing
 	telling   telling
+	hours     hours
 	diffs     map[intent.AssetID][]Diff
 	counts    counts
 	records   map[intent.AssetID]enforcedRow
@@ -130,7 +131,7 @@ func New(o Options) *Monitor {
 		rolling: newRolling(), saying: newSaying(), journal: newJournal(), brakes: newBrakes(),
 		answers: answers{inSync: map[called]bool{}, swapped: map[swap]bool{}}, paces: paces{of: map[intent.AssetID]pace{}, tried: map[called]bool{}},
 		judging: judging{}, ailing: ailing{since: map[intent.AssetID]time.Time{}, told: map[intent.AssetID]time.Time{}},
-		telling: telling{waits: map[intent.AssetID]waited{}, told: map[string][]awaited{}},
+		hours: hours{}, telling: telling{waits: map[intent.AssetID]waited{}, told: map[string][]awaited{}},
 	}
 	for _, property := range Properties() {
 		m.checked[property] = 0

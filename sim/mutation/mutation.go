@@ -51,10 +51,11 @@ const (
 	Judged   Kind = "judged"
 	Ailing   Kind = "ailing"
 	Telling  Kind = "telling"
+	Hours    Kind = "hours"
 )
 
 // Kinds tell which seeds have runs of each.
-var Kinds = map[Kind]func(seed uint64) bool{Rollouts: sim.Rolls, Fields: sim.Sets, Judged: sim.Judged, Ailing: sim.Ails, Telling: sim.Tells}
+var Kinds = map[Kind]func(seed uint64) bool{Rollouts: sim.Rolls, Fields: sim.Sets, Judged: sim.Judged, Ailing: sim.Ails, Telling: sim.Tells, Hours: sim.ByHours}
 
 // All mutants, by theme.
 var All = slices.Concat(
