@@ -246,7 +246,10 @@ func (l *Lab) write() error {
 	if l.judged() {
 		l.first.Protections = protections(l.stream("protections"))
 	}
-	l.first.Notifies = l.tells()
+	if l.tells() {
+		l.first.Notices = notices(nil)
+		l.first.Things = append(l.first.Things, logins()...)
+	}
 	if l.byHours() {
 		l.first.Hours = someHours(l.stream("hours"))
 	}

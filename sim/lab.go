@@ -189,7 +189,7 @@ func (l *Lab) watch() error {
 		Lenient: monitor.Lenient{ClockFaults: l.clocksGoWrong()},
 		Well:    l.isWell(), Gap: 2 * l.sweep(), Document: l.field(), Has: l.inProduction,
 		Held: func() time.Time { return l.heldUp }, Remembers: l.collecting().Keep.History,
-		Ill: ill, Relies: 3 * l.sweep(), Receivers: l.told(),
+		Ill: ill, Relies: 3 * l.sweep(), Receivers: l.told(), Awaiting: awaiting,
 	})
 	l.World.OnHealth = func() {
 		l.Monitor.Produced()

@@ -75,8 +75,11 @@ func (c *Course) definition() string {
 // Rolls reports whether runs of a seed have a rollout.
 func Rolls(seed uint64) bool { return seed%9 == 3 }
 
-// trains reports whether in this run one rollout comes after another.
-func (l *Lab) trains() bool { return l.ownRollout() && l.options.Seed%27 == 21 }
+// Trains reports whether in runs of a seed one rollout comes after another.
+func Trains(seed uint64) bool { return seed%27 == 21 }
+
+// trains reports whether it does in this run.
+func (l *Lab) trains() bool { return l.ownRollout() && Trains(l.options.Seed) }
 
 // ownRollout reports whether this run has the simulator's own rollout.
 func (l *Lab) ownRollout() bool {

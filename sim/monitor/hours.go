@@ -2,6 +2,7 @@ package monitor
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
@@ -10,25 +11,56 @@ import (
 // hours are the first minutes at which clocks of a zone show a time, by zone and time.
 type hours map[string]time.Time
 
-// inHours: a push is admitted while its partition's calendars are open (S1), by the clock
-// of who admits it.
+// inHours: a push is admitted while the calendars of head and of its target are open (S1),
+// by the clock of who admits it; and while those are that the asset was enforced under,
+// unless somebody approved it (S23).
 func (m *Monitor) inHours(p *push) {
-	if m.options.Lenient.ClockFaults {
+	if moved := m.paces.moved; !moved.IsZero() && m.options.Now().Sub(moved) < time.Minute {
+		return // It was decided by another time.
+	}
+	for _, policy := range []*intentpb.Policy{m.policyAt(m.head), m.policyAt(p.target)} {
+		for _, c := range calendars(policy) {
+			m.hold(m.open(c, p.admitted), "S1", "push %s of %s was admitted at %s, outside the hours of its calendar in %s", p.id, p.asset, p.admitted.UTC().Format(time.TimeOnly), c.GetZone())
+		}
+	}
+	if before, counts := m.enforcedBefore(p); counts && len(p.approvers) == 0 {
+		for _, c := range calendars(before.under) {
+			m.hold(m.open(c, p.admitted), "S23", "push %s of %s was admitted at %s, outside the hours in %s that it was enforced under", p.id, p.asset, p.admitted.UTC().Format(time.TimeOnly), c.GetZone())
+		}
+	}
+}
+
+// disarmed: a protection that an asset was enforced under is asked of its next push, also
+// where head has dropped it, unless somebody approved that (S23).
+func (m *Monitor) disarmed(p *push, overridden []string) {
+	before, counts := m.enforcedBefore(p)
+	if !counts || len(p.approvers) > 0 {
 		return
 	}
-	for _, c := range m.policyAt(m.head).GetChecks() {
-		if c.GetCalendar() == nil {
+	for _, c := range protectionsOf(before.under, before.content) {
+		if !c.GetProtection().GetBefore() || slices.Contains(overridden, c.GetName()) {
 			continue
 		}
-		m.hold(m.open(c.GetCalendar(), p.admitted), "S1", "push %s of %s was admitted at %s, when the hours of %s were over, in %s: %v",
-			p.id, p.asset, p.admitted.UTC().Format(time.TimeOnly), c.GetName(), c.GetCalendar().GetZone(), c.GetCalendar().GetOpen())
+		said := m.judgements(c, "before", p, "", p.seen)
+		m.hold(slices.ContainsFunc(said, func(j Judgement) bool { return j.Passes }), "S23",
+			"push %s of %s was admitted, and %s, which it was enforced under, never said yes to it", p.id, p.asset, c.GetName())
 	}
+}
+
+// calendars of a policy.
+func calendars(policy *intentpb.Policy) (list []*intentpb.Calendar) {
+	for _, c := range policy.GetChecks() {
+		if c.GetCalendar() != nil {
+			list = append(list, c.GetCalendar())
+		}
+	}
+	return list
 }
 
 // Open reports whether all calendars of head are open then.
 func (m *Monitor) Open(at time.Time) bool {
-	for _, c := range m.policyAt(m.head).GetChecks() {
-		if c.GetCalendar() != nil && !m.open(c.GetCalendar(), at) {
+	for _, c := range calendars(m.policyAt(m.head)) {
+		if !m.open(c, at) {
 			return false
 		}
 	}

@@ -99,6 +99,7 @@ func (m *Monitor) admitted(r record, news *news) {
 	m.afforded(p)
 	m.rated(p, said.overridden)
 	m.inHours(p)
+	m.disarmed(p, said.overridden)
 	m.consented(p, news)
 	m.overruled(p, said.overridden, news)
 	m.tookOver(p, r)
