@@ -246,7 +246,13 @@ func (l *Lab) write() error {
 	if l.judged() {
 		l.first.Protections = protections(l.stream("protections"))
 	}
-	l.first.Notifies = l.tells()
+	if l.tells() {
+		l.first.Notices = notices(nil)
+		l.first.Things = append(l.first.Things, logins()...)
+	}
+	if l.byHours() {
+		l.first.Hours = someHours(l.stream("hours"))
+	}
 	l.govern()
 	l.ail()
 	l.intent, l.good, l.said = l.first.clone(), l.first.clone(), map[string]bool{}

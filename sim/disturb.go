@@ -257,6 +257,8 @@ func (l *Lab) ownKinds() []weighed {
 		return ailingKinds
 	case l.tells():
 		return tellingKinds
+	case l.byHours():
+		return hoursKinds
 	case l.rolls():
 		return anyRolloutKinds
 	}

@@ -27,9 +27,10 @@ const (
 	JudgeTurns  Kind = "a plugin of checks goes wrong"
 	JudgeDuring Kind = "a plugin of checks turns while a push runs"
 	JudgeAfter  Kind = "a plugin of checks turns after a push"
+	JudgeEdited Kind = "protections are edited"
 )
 
-var judgedKinds = []weighed{{JudgeTurns, 25}, {JudgeDuring, 45}, {JudgeAfter, 25}}
+var judgedKinds = []weighed{{JudgeTurns, 25}, {JudgeDuring, 45}, {JudgeAfter, 25}, {JudgeEdited, 6}}
 
 // What becomes of questions.
 const (
@@ -62,6 +63,15 @@ func protections(r *rand.Rand) string {
 	where := []string{"", `, where: type == "Balancer"`}[r.IntN(2)]
 	return fmt.Sprintf("  judged: {plugin: judge, for: %ds, during: %s, every: 5s}\n", 15+r.IntN(25), []string{"block", "fail"}[r.IntN(2)]) +
 		fmt.Sprintf("  proven: {plugin: judge, for: 30s, every: 5s, after: {delay: %ds, duration: %ds}%s}\n", 5+r.IntN(20), 1+r.IntN(40), where)
+}
+
+// judgeEdited has other protections from now on, or one of them.
+func (l *Lab) judgeEdited(d Disturbance, r *rand.Rand) {
+	next := l.good.clone()
+	lines := strings.SplitAfter(protections(r), "\n")
+	next.Protections = strings.Join(lines[r.IntN(2):1+r.IntN(2)+len(lines)-2], "")
+	l.note(d.Kind, "sources")
+	l.save(d.Number, next, "other protections:"+strings.TrimRight(next.Protections, "\n"))
 }
 
 // judgeTrouble is what becomes of questions about an asset, in a phase; empty: of all.

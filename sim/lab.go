@@ -189,13 +189,14 @@ func (l *Lab) watch() error {
 		Lenient: monitor.Lenient{ClockFaults: l.clocksGoWrong()},
 		Well:    l.isWell(), Gap: 2 * l.sweep(), Document: l.field(), Has: l.inProduction,
 		Held: func() time.Time { return l.heldUp }, Remembers: l.collecting().Keep.History,
-		Ill: ill, Relies: 3 * l.sweep(), Receivers: l.told(),
+		Ill: ill, Relies: 3 * l.sweep(), Receivers: l.told(), Awaiting: awaiting,
 	})
 	l.World.OnHealth = func() {
 		l.Monitor.Produced()
 		l.Monitor.Ailed()
 	}
 	l.World.OnAnswer = l.Monitor.Answered
+	l.World.OnSwap = l.Monitor.Swapped
 	l.World.OnEffect = func(e world.Effect) {
 		l.effect(e)
 		l.Monitor.Effect(e)

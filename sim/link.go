@@ -325,6 +325,7 @@ func (l *link) SaveReports(ctx context.Context, lease store.Lease, reports []int
 		for _, report := range reports {
 			l.lab.reported(report)
 			l.lab.Monitor.Told(report)
+			l.lab.showsValue("the report of "+string(report.Asset), report)
 		}
 		return l.All.SaveReports(ctx, lease, reports)
 	})

@@ -40,6 +40,7 @@ func (h listener) Handle(ctx context.Context, record slog.Record) error {
 		})
 		h.lab.wrong("S12", "an actor panicked\n%s", text)
 	}
+	h.lab.showsLog(record)
 	if record.Message == "an actor failed and is started again" {
 		h.lab.Monitor.Forgot()
 	}

@@ -54,8 +54,10 @@ type Intent struct {
 	Course *Course `yaml:"-"`
 	// Unhealthy is how many of a cluster may be unhealthy or pushed; 0: any.
 	Unhealthy int `yaml:"-"`
-	// Notifies people.
-	Notifies bool `yaml:"-"`
+	// Notices say when people are notified, and that there are secrets; empty: never.
+	Notices string `yaml:"-"`
+	// Hours are a calendar that says when a push may begin; empty: always.
+	Hours string `yaml:"-"`
 	// Protections are checks that a plugin is asked for.
 	Protections string `yaml:"-"`
 	// merged: of a user's partition, what it is after its edit.
@@ -112,6 +114,10 @@ func (i Intent) clone() Intent {
 // files are what a person has written, in the partition's folder.
 func (i Intent) files() map[string]string {
 	files := map[string]string{"/sim/lehr.yaml": i.definition(), "/sim/all.star": program, "/sim/records.star": recordProgram, "/sim/types/reads.proto": readsType}
+	if i.Notices != "" {
+		files["/sim/types/login.proto"] = loginType
+		files["/sim/all.star"] += loginMaker
+	}
 	if i.Course != nil && i.Course.Fields {
 		files["/sim/knobs.star"] = knobProgram
 	}
@@ -188,9 +194,9 @@ func (i Intent) definition() string {
 	if i.Unhealthy > 0 {
 		text = strings.Replace(text, "budget: {scope: cluster, ", fmt.Sprintf("budget: {scope: cluster, unhealthy: %d, ", i.Unhealthy), 1)
 	}
-	text += i.Protections
-	if i.Notifies {
-		text += notifications
+	text += i.Hours + i.Protections
+	if i.Notices != "" {
+		text = strings.Replace(text, "plugins:\n", "plugins:\n  Login: {run: [sim-login, sim.v1.Login]}\n", 1) + i.Notices
 	}
 	switch {
 	case i.Course != nil && i.Course.Fields:

@@ -283,12 +283,20 @@ func (p person) look() error {
 	if err != nil {
 		return err
 	}
+	p.showsMessage("the reports", list)
 	for _, report := range list.Reports {
-		if _, err := p.c.Reports.Why(p.ctx, &apipb.WhyRequest{Partition: partition, Asset: report.Asset}); err != nil {
+		why, err := p.c.Reports.Why(p.ctx, &apipb.WhyRequest{Partition: partition, Asset: report.Asset})
+		if err != nil {
 			return err
 		}
+		p.showsMessage("why", why)
 	}
-	if _, err := p.c.Assets.ListAssets(p.ctx, &apipb.ListAssetsRequest{Partition: partition}); err != nil {
+	assets, err := p.c.Assets.ListAssets(p.ctx, &apipb.ListAssetsRequest{Partition: partition})
+	if err != nil {
+		return err
+	}
+	p.showsMessage("the assets", assets)
+	if err := p.lookClosely(assets); err != nil {
 		return err
 	}
 	if _, err := p.c.Audit.VerifyAudit(p.ctx, &apipb.VerifyAuditRequest{Partition: partition}); err != nil {

@@ -29,6 +29,8 @@ type Course struct {
 	Asks bool
 	// Fields: what it brings are values of a document's fields.
 	Fields bool
+	// Train: a rollout of the other records comes before it.
+	Train bool
 }
 
 // shapes of stages, with their soaks.
@@ -51,7 +53,15 @@ var shapes = []func(soak time.Duration) string{
 const rolloutPatience = 2 * time.Minute
 
 func (c *Course) definition() string {
-	text := "rollouts:\n  records:\n    select: type == \"Command\"\n    stages: " + shapes[c.Shape](c.Soak) + "\n"
+	of, before := `type == "Command"`, ""
+	if c.Train {
+		of = `type == "Command" && id.startsWith("record/r")`
+		before = fmt.Sprintf("  first:\n    select: type == \"Command\" && !id.startsWith(\"record/r\")\n    stages: [{name: all, rest: true, count: 2, soak: %s}]\n    patience: %s\n    newer: %s\n", c.Soak/2, rolloutPatience, c.Newer)
+	}
+	text := "rollouts:\n" + before + "  records:\n    select: " + of + "\n    stages: " + shapes[c.Shape](c.Soak) + "\n"
+	if c.Train {
+		text += "    after: first\n"
+	}
 	text += fmt.Sprintf("    patience: %s\n    newer: %s\n    emergency: [{name: first, scopes: [a], soak: 20s}, {name: then, rest: true}]\n", rolloutPatience, c.Newer)
 	if c.Stop {
 		text += "    on_bad: stop\n"
@@ -64,6 +74,12 @@ func (c *Course) definition() string {
 
 // Rolls reports whether runs of a seed have a rollout.
 func Rolls(seed uint64) bool { return seed%9 == 3 }
+
+// Trains reports whether in runs of a seed one rollout comes after another.
+func Trains(seed uint64) bool { return seed%27 == 21 }
+
+// trains reports whether it does in this run.
+func (l *Lab) trains() bool { return l.ownRollout() && Trains(l.options.Seed) }
 
 // ownRollout reports whether this run has the simulator's own rollout.
 func (l *Lab) ownRollout() bool {
@@ -84,6 +100,7 @@ func (l *Lab) govern() {
 		return
 	}
 	l.first.Course = someCourse(l.stream("rollout"))
+	l.first.Course.Train = l.trains()
 	for n, scope := range []string{"a", "a", "b", "b"} {
 		id := fmt.Sprintf("record/r%d", n+1)
 		l.first.Things = append(l.first.Things, Thing{ID: id, Kind: "command", Name: id, Text: "r", Scope: scope})
@@ -99,14 +116,14 @@ func someCourse(r *rand.Rand) *Course {
 
 // beginsWithin and restsWithin are how long it may take until all is in sync.
 func (l *Lab) beginsWithin() time.Duration {
-	if l.rolls() || l.sets() {
+	if l.rolls() || l.sets() || l.byHours() {
 		return begins
 	}
 	return 10 * time.Minute
 }
 
 func (l *Lab) restsWithin() time.Duration {
-	if l.rolls() || l.sets() {
+	if l.rolls() || l.sets() || l.byHours() {
 		return 3 * patience
 	}
 	return patience
@@ -267,6 +284,8 @@ func (l *Lab) rolloutEdited(d Disturbance, r *rand.Rand) {
 	what := "the rollout goes otherwise"
 	if next.Course = someCourse(r); r.IntN(4) == 0 {
 		next.Course, what = nil, "the rollout is left out"
+	} else if l.trains() && r.IntN(4) > 0 {
+		next.Course.Train, what = true, "the rollouts go otherwise"
 	}
 	l.save(d.Number, next, what)
 }
@@ -346,6 +365,9 @@ func (l *Lab) rolledOn(step store.RolloutStep) {
 	for _, e := range run.Events[min(before.events, len(run.Events)):] {
 		l.tell("rollout %s, run %d, %s: %s", run.Name, run.Run, e.Kind, e.Text)
 		l.mark(of + e.Kind)
+		if e.Kind == "begin" && run.Name == "records" && l.good.Course != nil && l.good.Course.Train {
+			l.mark("rollout: begun after another")
+		}
 		if e.Kind == "stage" && strings.HasPrefix(e.Text, "canary") {
 			l.mark(of + "a canary soaked")
 		}

@@ -130,6 +130,7 @@ func (l *Lab) play() {
 	l.heal()
 	l.settles("after all was healed", l.restsWithin())
 	l.staysQuiet()
+	l.storesSecrets()
 	l.Monitor.End(l.ctx)
 }
 

@@ -17,9 +17,10 @@ import (
 const (
 	Receiver Kind = "a receiver of notifications goes wrong"
 	Awaited  Kind = "much waits for approvals"
+	Noticed  Kind = "notifications are edited"
 )
 
-var tellingKinds = []weighed{{Receiver, 30}, {Awaited, 20}}
+var tellingKinds = []weighed{{Receiver, 30}, {Awaited, 20}, {Noticed, 6}, {PersonLooks, 6}}
 
 // receivers are whom the partition tells, awaiting the notification that the monitor
 // holds Lehr to.
@@ -27,19 +28,30 @@ var receivers = []string{"chat", "mail"}
 
 const awaiting = "awaiting"
 
-const notifications = `notifications:
-  ` + awaiting + `:
+// notices are the notifications of the partition, of some kind or, without a choice, of
+// the first.
+func notices(r *rand.Rand) string {
+	one := func(kinds ...string) string {
+		if r == nil {
+			return kinds[0]
+		}
+		return kinds[r.IntN(len(kinds))]
+	}
+	return "notifications:\n" +
+		one(`  `+awaiting+`:
     when: report.waiting.exists(w, w.kind == "approval")
-    group: '"approvals"'
-    to: [chat, mail]
-  held:
+`+one("    group: '\"approvals\"'\n", "    group: report.type\n", "")+one("", "    for: 1m\n", "    repeat: 10m\n")+
+			one("", "    text: report.asset + \" waits: \" + report.waiting[0].reason\n")+one("    to: [chat, mail]\n", "    to: [mail, chat]\n", "    to: [chat]\n", "    to: [mail]\n"),
+			one("  "+awaiting+":\n    when: report.waiting.exists(w, w.kind == \"approval\")\n    to: [mail, chat]\n", "")) +
+		one(`  held:
     when: report.waiting.exists(w, w.kind == "hold")
     to: [chat]
-  stopped:
+`, "") + `  stopped:
     of: partition
     when: has(partition.stop)
     to: [mail]
 `
+}
 
 // Tells reports whether runs of a seed notify people.
 func Tells(seed uint64) bool { return seed > 0 && seed%27 == 0 }
@@ -69,6 +81,7 @@ func (r *Replica) receive(ctx context.Context, target string, message notify.Mes
 		kind = l.receiver.kind
 		l.mark("receiver: " + kind)
 	}
+	l.showsValue("a message to "+target, message)
 	takes := time.Duration(l.stream("receiver").Int64N(int64(time.Second)))
 	if kind == receiverHangs {
 		takes = most
@@ -110,18 +123,36 @@ func (l *Lab) receives(d Disturbance, r *rand.Rand) {
 	l.receiver = receiver{
 		kind:   []string{receiverFails, receiverHangs, receiverLoses}[r.IntN(3)],
 		target: []string{"", "chat", "mail"}[r.IntN(3)],
-		until:  l.Now().Add(min(d.Length+time.Minute, 20*time.Minute)),
+		until:  l.Now().Add(min(d.Length+time.Duration(1+r.IntN(12))*time.Minute, 20*time.Minute)),
 	}
 	l.tell("%s: %q %s", d, l.receiver.target, l.receiver.kind)
+	l.receivers()
+	l.after(l.receiver.until.Sub(l.Now()), l.receivers)
+}
+
+// receivers tells the monitor which of them work.
+func (l *Lab) receivers() {
+	for _, target := range receivers {
+		wrong := !l.healing && l.receiver.until.After(l.Now()) && (l.receiver.target == "" || l.receiver.target == target)
+		l.Monitor.Receives(target, !wrong)
+	}
+}
+
+// notifiesOtherwise has people notified otherwise from now on, or of less.
+func (l *Lab) notifiesOtherwise(d Disturbance, r *rand.Rand) {
+	next := l.good.clone()
+	next.Notices = notices(r)
+	l.note(d.Kind, "sources")
+	l.save(d.Number, next, "people are notified otherwise")
 }
 
 // awaits has some things wait for approvals that nobody gives for a while, and at times
-// the process end then.
+// the process end then, or people be notified otherwise.
 func (l *Lab) awaits(d Disturbance, r *rand.Rand) {
 	next := l.good.clone()
 	var did []string
 	for at := range next.Things {
-		if t := &next.Things[at]; t.Kind == "command" && t.Mode == "" && !t.Turndown {
+		if t := &next.Things[at]; (t.Kind == "command" || t.Kind == "login") && t.Mode == "" && !t.Turndown {
 			t.Approval = true
 			did = append(did, t.alter(r))
 		}
@@ -138,6 +169,12 @@ func (l *Lab) awaits(d Disturbance, r *rand.Rand) {
 		l.after(time.Duration(20+r.IntN(60))*time.Second, func() {
 			l.mark("notified: restart while something is owed")
 			l.restart(Disturbance{Number: d.Number, Kind: Restart, Seed: d.Seed}, r)
+		})
+	}
+	if r.IntN(3) == 0 {
+		l.after(time.Duration(60+r.IntN(120))*time.Second, func() {
+			l.mark("notified: otherwise while something waits")
+			l.notifiesOtherwise(Disturbance{Number: d.Number, Kind: Noticed, Seed: d.Seed}, r)
 		})
 	}
 	l.after(10*time.Minute+time.Duration(r.IntN(600))*time.Second, func() { l.strike(Disturbance{Number: d.Number, Kind: PersonApprove, Seed: d.Seed}) })

@@ -189,9 +189,9 @@ type Arrival struct {
 
 // Claim says which asset a resource key belongs to. It passes to another asset
 // of the partition that claims it when its holder has left head, as after a
-// rename, or has a Turndown in head and the other has none; never while a push
-// of the holder is open, or a pin keeps the holder followed. The holder's
-// enforced record goes with it: until the other is seen in sync that is no
+// rename, or was seen in sync as another resource since, or has a Turndown in
+// head and the other has none; never while a push of the holder is open, or a pin
+// keeps the holder followed. A record of the holder with this resource goes with it: until the other is seen in sync that is no
 // record of it, but Orphans lists it when the other leaves head unseen.
 type Claim struct {
 	Key       intent.ResourceKey

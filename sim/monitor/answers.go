@@ -13,6 +13,14 @@ type answers struct {
 	inSync map[called]bool
 	// heard: the run tells of answers.
 	heard bool
+	// swapped are the keys of other assets that a plugin told of an asset as its own.
+	swapped map[swap]bool
+}
+
+// swap is an asset with the key of another.
+type swap struct {
+	asset intent.AssetID
+	key   intent.ResourceKey
 }
 
 type called struct {
@@ -33,6 +41,12 @@ func (m *Monitor) Answered(id intent.IncarnationID, asset intent.AssetID, inSync
 		p.seen = true
 		m.paces.of[asset] = p
 	}
+}
+
+// Swapped is called when a plugin tells of an asset what is there under the key of
+// another. Lehr cannot know: whose a key is only the plugin can tell.
+func (m *Monitor) Swapped(asset intent.AssetID, key intent.ResourceKey) {
+	m.swapped[swap{asset, key}] = true
 }
 
 // seenInSync: what is told to be in sync with some content was called so by a

@@ -50,7 +50,8 @@ func carriageOf(r record) (c carriage, carried bool, err error) {
 }
 
 // carries takes up that a claim passed to another asset. It may when the one
-// before has left head, or is asked to go and the other is not; not while a
+// before has left head, was seen to be another resource since, or is asked to go
+// and the other is not; not while a
 // push of it is open or a pin keeps it followed (S3), and never from another
 // partition that there is (S12).
 func (m *Monitor) carries(r record, news *news) {
@@ -64,10 +65,11 @@ func (m *Monitor) carries(r record, news *news) {
 		m.hold(!m.registered(c.partition), "S12", "asset %s took the resource %s from partition %s", r.Subject, c.key, c.partition)
 		return
 	}
-	m.released[c.from] = true
+	elsewhere := m.elsewhere(c)
+	m.released[c.from] = m.released[c.from] || !elsewhere
 	body, inHead := m.members[c.from]
 	leaves := m.bodies[body].turndown && !m.bodies[m.members[intent.AssetID(r.Subject)]].turndown
-	m.hold(!inHead || leaves, "S3", "asset %s took the resource %s from %s, which is in head, and stays", r.Subject, c.key, c.from)
+	m.hold(!inHead || leaves || elsewhere, "S3", "asset %s took the resource %s from %s, which is in head, and stays", r.Subject, c.key, c.from)
 	for _, id := range slices.Sorted(maps.Keys(m.running)) {
 		m.hold(m.running[id].asset != c.from, "S3", "asset %s took the resource %s from %s, whose push %s is open", r.Subject, c.key, c.from, id)
 	}
@@ -77,6 +79,14 @@ func (m *Monitor) carries(r record, news *news) {
 	for _, pin := range m.pins[c.from] {
 		m.hold(!pin.Until.IsZero() && !r.At.Before(pin.Until), "S3", "asset %s took the resource %s from %s, which is pinned to %d", r.Subject, c.key, c.from, pin.Incarnation.Sequence)
 	}
+}
+
+// elsewhere: the record of who had the claim is of another resource.
+func (m *Monitor) elsewhere(c carriage) (elsewhere bool) {
+	_, err := m.database.one("SELECT resource_key NOT IN ('', $3) AND absent = 0 AND carried = 0 FROM enforced WHERE partition = $1 AND asset = $2",
+		[]any{string(m.options.Partition), string(c.from), string(c.key)}, &elsewhere)
+	m.unread("the enforced records", err)
+	return elsewhere
 }
 
 func (m *Monitor) registered(partition intent.PartitionID) (registered bool) {

@@ -14,6 +14,18 @@ var owning = []breach{
 	{"S3", "which is in head, and stays",
 		func(r *run) { r.owns("a"); r.carried("b", "a", "it has left head") },
 		func(r *run) { r.owns("a"); r.publish(gone("a"), job("f", "1")); r.renamed("a", "f") }},
+	{"S3", "which is in head, and stays", // it only was to be something else
+		func(r *run) {
+			r.owns("a")
+			r.end(r.admit("a", key("key/other")), "pushed")
+			r.carried("b", "a", "it was seen in sync as another resource since")
+		},
+		func(r *run) {
+			r.owns("a")
+			r.end(r.admit("a", key("key/other")), "pushed")
+			r.sight("a", "key/other", false)
+			r.renamed("a", "b")
+		}},
 	{"S3", "which is in head, and stays", // both are to go
 		func(r *run) {
 			r.owns("a")

@@ -47,10 +47,13 @@ type push struct {
 	target          intent.Sequence
 	effective, plan intent.Digest
 	key             intent.ResourceKey
-	epoch           uint64
-	admitted        time.Time // by the clock of who admitted it
-	seen            time.Time // the true time
-	budgets         map[string]int
+	// swapped: before it was admitted, a plugin told that key as the asset's, which
+	// is another's.
+	swapped  bool
+	epoch    uint64
+	admitted time.Time // by the clock of who admitted it
+	seen     time.Time // the true time
+	budgets  map[string]int
 	// rates are the limits that it counts under, and touched is the true time of
 	// its newest effect.
 	rates     map[string]frequency
@@ -79,6 +82,7 @@ func (m *Monitor) admitted(r record, news *news) {
 		return
 	}
 	p.ordinal, p.seen, p.approvers = len(m.pushes)+1, m.options.Now(), said.approvers
+	p.swapped = m.swapped[swap{p.asset, p.key}]
 	m.pushes[p.id], m.running[p.id] = p, p
 	m.paces.tried[called{p.asset, p.effective}] = true
 	if said.target != p.target || said.content != p.effective.Short() || said.plan != p.plan.Short() || r.Subject != string(p.asset) {
@@ -94,6 +98,8 @@ func (m *Monitor) admitted(r record, news *news) {
 	m.braked(p, news)
 	m.afforded(p)
 	m.rated(p, said.overridden)
+	m.inHours(p)
+	m.disarmed(p, said.overridden)
 	m.consented(p, news)
 	m.overruled(p, said.overridden, news)
 	m.tookOver(p, r)

@@ -68,8 +68,10 @@ type Options struct {
 	// for how long a process may rely on a look at health.
 	Ill    func() map[intent.AssetID]bool
 	Relies time.Duration
-	// Receivers are told when assets wait for approvals; none: nobody is told.
+	// Receivers are told when assets wait for approvals, where head's notification
+	// Awaiting says so; none: nobody is told.
 	Receivers []string
+	Awaiting  string
 	// Remembers is for how long pushes that ended are kept.
 	Remembers time.Duration
 	// Held is until when a process is made to wait, or stands still; nil: none ever.
@@ -107,6 +109,7 @@ type Monitor struct {
 	judging   judging
 	ailing    ailing
 	telling   telling
+	hours     hours
 	diffs     map[intent.AssetID][]Diff
 	counts    counts
 	records   map[intent.AssetID]enforcedRow
@@ -128,9 +131,9 @@ func New(o Options) *Monitor {
 		looks: rates{}, failures: rates{}, crowds: map[intent.AssetID]crowd{}, retried: map[intent.AssetID]time.Time{}, released: map[intent.AssetID]bool{},
 		own: chain{partition: o.Partition}, global: chain{},
 		rolling: newRolling(), saying: newSaying(), journal: newJournal(), brakes: newBrakes(),
-		answers: answers{inSync: map[called]bool{}}, paces: paces{of: map[intent.AssetID]pace{}, tried: map[called]bool{}},
+		answers: answers{inSync: map[called]bool{}, swapped: map[swap]bool{}}, paces: paces{of: map[intent.AssetID]pace{}, tried: map[called]bool{}},
 		judging: judging{}, ailing: ailing{since: map[intent.AssetID]time.Time{}, told: map[intent.AssetID]time.Time{}},
-		telling: telling{waits: map[intent.AssetID]waited{}, told: map[string][]awaited{}},
+		hours: hours{}, telling: telling{waits: map[intent.AssetID]waited{}, told: map[string][]awaited{}, due: map[string][]awaited{}, listed: map[string]time.Time{}, works: map[string]time.Time{}},
 	}
 	for _, property := range Properties() {
 		m.checked[property] = 0

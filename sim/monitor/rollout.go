@@ -37,8 +37,11 @@ type rolling struct {
 	silent    map[runOf]time.Time
 	ill       map[called]time.Time
 	// lied is when a plugin did last; moved is when clocks were set.
-	lied   time.Time
-	moved  []time.Time
+	lied  time.Time
+	moved []time.Time
+	// went is what rollouts that others come after went through with, or found as they
+	// began to govern it.
+	went   map[called]bool
 	fields fieldsSet
 }
 
@@ -56,8 +59,8 @@ type stageRun struct {
 func newRolling() rolling {
 	return rolling{
 		fields:    fieldsSet{contents: []map[string]string{{}}, before: map[string]string{}, named: map[stageRun]bool{}},
-		foundGood: map[stageRun]bool{},
-		runs:      map[string]intent.Rollout{}, soaks: map[intent.AssetID]*soak{}, longest: map[called]time.Duration{}, brought: map[called]bool{},
+		foundGood: map[stageRun]bool{}, went: map[called]bool{},
+		runs: map[string]intent.Rollout{}, soaks: map[intent.AssetID]*soak{}, longest: map[called]time.Duration{}, brought: map[called]bool{},
 		judged: map[called]bool{}, bad: map[called]bool{}, forgiven: map[called]bool{}, foundBad: map[runOf]time.Time{}, silent: map[runOf]time.Time{}, ill: map[called]time.Time{},
 	}
 }
@@ -85,6 +88,7 @@ func (m *Monitor) rolled(news *news, before map[intent.AssetID][]intent.Pin) {
 		return
 	}
 	m.readRuns()
+	m.wentThrough(before)
 	m.governs()
 	m.fields()
 	if slices.ContainsFunc(news.own, func(r record) bool { return r.Verb == "rollout-forgive" }) {
@@ -133,6 +137,63 @@ func (m *Monitor) readRuns() {
 		m.rolling.runs[run.Name] = run
 		return nil
 	}))
+}
+
+// wentThrough notes the contents that rollouts which others come after are done with, and
+// those that their assets had when they came under one.
+func (m *Monitor) wentThrough(before map[intent.AssetID][]intent.Pin) {
+	rollouts := m.policyAt(m.head).GetRollouts()
+	if !slices.ContainsFunc(rollouts, func(r *intentpb.Rollout) bool { return len(r.GetAfter()) > 0 }) {
+		return
+	}
+	var done []intent.Rollout
+	m.unread("the rollouts", m.database.each("SELECT record FROM rollout WHERE partition = $1", []any{string(m.options.Partition)}, func(rows *sql.Rows) error {
+		var text string
+		var run intent.Rollout
+		if err := rows.Scan(&text); err != nil {
+			return err
+		}
+		err := json.Unmarshal([]byte(text), &run)
+		if run.State == intent.RolloutDone {
+			done = append(done, run)
+		}
+		return err
+	}))
+	for _, run := range done {
+		for _, asset := range slices.Sorted(maps.Keys(m.members)) {
+			own, there := m.at(asset, run.To.Sequence)
+			if said := m.rolloutAt(run.To.Sequence, run.Name); there && said != nil && selects(said, asset, own.kind) {
+				m.rolling.went[called{asset, own.effective}] = true
+			}
+		}
+	}
+	for asset, pins := range m.pins {
+		on, _ := rolloutPins(pins)
+		if was, _ := rolloutPins(before[asset]); on == nil || was != nil && was.Holder == on.Holder {
+			continue
+		}
+		if own, there := m.at(asset, on.Incarnation.Sequence); there {
+			m.rolling.went[called{asset, own.effective}] = true
+		}
+	}
+}
+
+// comesAfter: what comes after another rollout brings what that went through with (S19).
+func (m *Monitor) comesAfter(run intent.Rollout, said *intentpb.Rollout) {
+	for _, name := range said.GetAfter() {
+		before := m.rolloutAt(run.To.Sequence, name)
+		now := m.rolloutAt(m.head, name)
+		if before == nil || now == nil {
+			continue
+		}
+		for _, asset := range slices.Sorted(maps.Keys(m.members)) {
+			own, there := m.at(asset, run.To.Sequence)
+			if there && selects(before, asset, own.kind) && selects(now, asset, own.kind) {
+				m.hold(m.rolling.went[called{asset, own.effective}], "S19", "run %d of %s brings %s, which comes after %s, and that never went through with content %s of %s",
+					run.Run, run.Name, run.To, name, own.effective.Short(), asset)
+			}
+		}
+	}
 }
 
 // readJudged: a content is found good only after it was well for as long as its stage
@@ -193,10 +254,13 @@ func understood(r *intentpb.Rollout) bool {
 }
 
 // selects reports whether a rollout governs an asset of a type. It knows only
-// conditions that ask for one type.
-func selects(r *intentpb.Rollout, kind intent.TypeName) bool {
+// conditions that ask for one type, and for how the id begins or does not.
+func selects(r *intentpb.Rollout, asset intent.AssetID, kind intent.TypeName) bool {
 	name, is := strings.CutPrefix(r.GetSelect(), "type == ")
-	return is && strings.HasSuffix(string(kind), "."+strings.Trim(name, `"`))
+	name, begins, asks := strings.Cut(name, " && ")
+	not := strings.HasPrefix(begins, "!")
+	prefix := strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(begins, "!"), `id.startsWith("`), `")`)
+	return is && strings.HasSuffix(string(kind), "."+strings.Trim(name, `"`)) && (!asks || strings.HasPrefix(string(asset), prefix) != not)
 }
 
 // stageOf is the stage of a rollout that an asset belongs to; -1: none.
@@ -249,6 +313,7 @@ func (m *Monitor) letOn(asset intent.AssetID, was, on *intent.Pin, news *news) {
 	if said == nil || !understood(said) || !there || run.Promoted || run.Emergency || news.unclear(asset) || m.deceived() {
 		return
 	}
+	m.comesAfter(run, said)
 	m.hold(run.State != intent.RolloutPaused, "S19", "run %d of %s lets %s go on, and is paused", run.Run, run.Name, asset)
 	m.ask("S19")
 	stage := stageOf(said, own)
@@ -257,7 +322,7 @@ func (m *Monitor) letOn(asset intent.AssetID, was, on *intent.Pin, news *news) {
 		pin, back := rolloutPins(m.pins[other])
 		head, here := m.contentAt(other, m.head)
 		goal, brings := m.at(other, on.Incarnation.Sequence)
-		if pin == nil || pin.Holder != on.Holder || !here || !brings || !selects(said, head.kind) {
+		if pin == nil || pin.Holder != on.Holder || !here || !brings || !selects(said, other, head.kind) {
 			continue
 		}
 		at := stageOf(said, head)
@@ -305,7 +370,7 @@ func (m *Monitor) governs() {
 	for _, said := range m.policyAt(m.head).GetRollouts() {
 		for _, asset := range slices.Sorted(maps.Keys(m.members)) {
 			content, _ := m.contentAt(asset, m.head)
-			if on, _ := rolloutPins(m.pins[asset]); selects(said, content.kind) && on == nil {
+			if on, _ := rolloutPins(m.pins[asset]); selects(said, asset, content.kind) && on == nil {
 				m.fail("S19", "asset %s is of the rollout %s in %d, and has no pin of it", asset, said.GetName(), m.head)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
 )
 
@@ -16,14 +17,53 @@ const (
 	owed = 7 * time.Minute
 	// lingers is how long something may seem to have left, and come back.
 	lingers = time.Minute
+	// again is after how long at most a receiver that did not work is tried again.
+	again = 5*time.Minute + time.Minute
 )
 
 // telling is what waits for approvals, and who was told of it.
 type telling struct {
 	waits map[intent.AssetID]waited
-	// due are those that somebody must be told of, once told, by whom.
-	due  []awaited
+	// due are those that each receiver must be told of, told those that it was.
+	due  map[string][]awaited
 	told map[string][]awaited
+	// said is what head says of it, and listed since when it names each receiver.
+	said   string
+	listed map[string]time.Time
+	// works is since when each receiver takes what it is told; zero: it does not.
+	works map[string]time.Time
+}
+
+// Receives is called when a receiver begins to work, or ends.
+func (m *Monitor) Receives(receiver string, works bool) {
+	switch since, known := m.telling.works[receiver]; {
+	case !works:
+		m.telling.works[receiver] = time.Time{}
+	case known && since.IsZero():
+		m.telling.works[receiver] = m.options.Now()
+	}
+}
+
+// lists takes up whom head says to tell. Whoever is named no more is owed nothing.
+func (m *Monitor) lists(now time.Time) {
+	var said *intentpb.Notification
+	for _, n := range m.policyAt(m.head).GetNotifications() {
+		if n.GetName() == m.options.Awaiting {
+			said = n
+		}
+	}
+	if text := said.String(); text != m.telling.said {
+		m.telling.said = text
+		clear(m.telling.listed)
+		for _, receiver := range said.GetTo() {
+			m.telling.listed[receiver] = now
+		}
+	}
+	for receiver := range m.telling.due {
+		if m.telling.listed[receiver].IsZero() {
+			delete(m.telling.due, receiver)
+		}
+	}
 }
 
 // waited is since when an asset waits, was seen so last, and began to with short pauses.
@@ -41,6 +81,7 @@ func (m *Monitor) Owed(now, well time.Time) {
 	if len(m.options.Receivers) == 0 || m.options.Lenient.ClockFaults {
 		return
 	}
+	m.lists(now)
 	m.unread("the reports", m.database.each("SELECT asset, record FROM report WHERE partition = $1", []any{string(m.options.Partition)}, func(rows *sql.Rows) error {
 		var asset intent.AssetID
 		var text string
@@ -64,12 +105,38 @@ func (m *Monitor) Owed(now, well time.Time) {
 			w.began = now
 		}
 		w.last = now
-		if m.ask("L4"); now.Sub(w.since) > owed && !slices.Contains(m.telling.due, awaited{asset, w.began}) {
-			m.telling.due = append(m.telling.due, awaited{asset, w.began})
+		m.ask("L4")
+		for _, receiver := range slices.Sorted(maps.Keys(m.telling.listed)) {
+			m.owes(receiver, asset, w, now)
 		}
 		m.telling.waits[asset] = w
 		return nil
 	}))
+}
+
+// owes notes that a receiver must be told that something waits, and asks whether it was
+// if nothing but other receivers can have been in the way (L2).
+func (m *Monitor) owes(receiver string, asset intent.AssetID, w waited, now time.Time) {
+	since := later(w.since, m.telling.listed[receiver])
+	if now.Sub(since) <= owed {
+		return
+	}
+	// What it was told of before an edit it is told of again.
+	due := awaited{asset, later(w.began, m.telling.listed[receiver])}
+	if !slices.Contains(m.telling.due[receiver], due) {
+		m.telling.due[receiver] = append(m.telling.due[receiver], due)
+	}
+	if works, known := m.telling.works[receiver]; known && (works.IsZero() || now.Sub(works) <= again) {
+		return
+	}
+	m.hold(m.wasTold(receiver, due), "L2", "asset %s waits for an approval since %s, and %s works and was not told", asset, since.UTC().Format(time.TimeOnly), receiver)
+}
+
+// wasTold reports whether a receiver was told of what waits, since it does.
+func (m *Monitor) wasTold(receiver string, of awaited) bool {
+	return slices.ContainsFunc(m.telling.told[receiver], func(told awaited) bool {
+		return told.asset == of.asset && told.at.After(of.at.Add(-lingers))
+	})
 }
 
 // Notified is called when a receiver was told that an asset waits for an approval.
@@ -81,10 +148,8 @@ func (m *Monitor) Notified(receiver string, asset intent.AssetID, at time.Time) 
 // for long (L4).
 func (m *Monitor) everybodyTold() {
 	for _, receiver := range m.options.Receivers {
-		for _, due := range m.telling.due {
-			m.hold(slices.ContainsFunc(m.telling.told[receiver], func(told awaited) bool {
-				return told.asset == due.asset && told.at.After(due.at.Add(-lingers))
-			}), "L4", "asset %s waited for an approval from %s on, and %s was never told; told were %v", due.asset, due.at.UTC().Format(time.TimeOnly), receiver, slices.Sorted(maps.Keys(m.telling.told)))
+		for _, due := range m.telling.due[receiver] {
+			m.hold(m.wasTold(receiver, due), "L4", "asset %s waited for an approval from %s on, and %s was never told; told were %v", due.asset, due.at.UTC().Format(time.TimeOnly), receiver, slices.Sorted(maps.Keys(m.telling.told)))
 		}
 	}
 }

@@ -88,7 +88,24 @@ var effects = []breach{
 			r.effect(first)
 		}, nil},
 	{"S3", "admitted was a push of",
-		func(r *run) { r.effect(r.admit("a"), func(e *world.Effect) { e.Key = "key/b" }) }, nil},
+		func(r *run) { r.effect(r.admit("a"), func(e *world.Effect) { e.Key = "key/b" }) },
+		func(r *run) { // A plugin took one for the other.
+			r.Swapped("a", "key/b")
+			r.effect(r.admit("a", key("key/b")), func(e *world.Effect) { e.Key = "key/a" })
+		}},
+	{"S3", "admitted was a push of", // when it took another asset for the other, or told of another key
+		func(r *run) {
+			r.Swapped("b", "key/b")
+			r.Swapped("a", "key/c")
+			r.effect(r.admit("a", key("key/b")), func(e *world.Effect) { e.Key = "key/a" })
+		}, nil},
+	{"S3", "admitted was a push of", // or only after the admission
+		func(r *run) {
+			a := r.admit("a", key("key/b"))
+			r.Monitor.Commit()
+			r.Swapped("a", "key/b")
+			r.effect(a, func(e *world.Effect) { e.Key = "key/a" })
+		}, nil},
 	{"S3", "after its permit had ended",
 		func(r *run) { r.effect(r.admit("a"), func(e *world.Effect) { e.PermitLeft = 0 }) },
 		func(r *run) {

@@ -44,22 +44,24 @@ type Mutant struct {
 type Kind string
 
 // Kinds of runs: with a rollout, one that sets fields of a document, or a plugin of checks,
-// a budget of unhealthy assets, or notifications.
+// a budget of unhealthy assets, notifications, hours, or rollouts that come after each other.
 const (
 	Rollouts Kind = "rollouts"
 	Fields   Kind = "fields"
 	Judged   Kind = "judged"
 	Ailing   Kind = "ailing"
 	Telling  Kind = "telling"
+	Hours    Kind = "hours"
+	Trains   Kind = "trains"
 )
 
 // Kinds tell which seeds have runs of each.
-var Kinds = map[Kind]func(seed uint64) bool{Rollouts: sim.Rolls, Fields: sim.Sets, Judged: sim.Judged, Ailing: sim.Ails, Telling: sim.Tells}
+var Kinds = map[Kind]func(seed uint64) bool{Rollouts: sim.Rolls, Fields: sim.Sets, Judged: sim.Judged, Ailing: sim.Ails, Telling: sim.Tells, Hours: sim.ByHours, Trains: sim.Trains}
 
 // All mutants, by theme.
 var All = slices.Concat(
 	fences, permits, admissions, approvals, consents, budgets, rates, claims, targets, pushes, settlings,
-	checks, neighbours, answers, publications, guards, identities, contents, collections, audits, livenesses, rollouts, protections, ills, notifications, fleets,
+	checks, neighbours, answers, publications, guards, identities, contents, collections, audits, livenesses, rollouts, protections, ills, notifications, hours, trains, secrets, fleets,
 )
 
 // Find returns the mutant of a name.

@@ -94,4 +94,20 @@ var notifications = []Mutant{
 		Breaks: "L4",
 		Why:    "What was not delivered yet is forgotten by a restart.",
 	},
+	{
+		Name: "one-outbox-for-all", Of: Telling, File: "notify/engine.go",
+		Old:    `if seen[d.Target] {`,
+		New:    `if seen[d.Target] || len(seen) > 0 && mutant.On("one-outbox-for-all") {`,
+		Breaks: "L2",
+		Why:    "A target that does not take its message keeps those of others waiting.",
+	},
+	{
+		Name: "edited-is-not-shown", Of: Telling, File: "notify/engine.go",
+		Old: `if !c.OfPartition {
+				anew = append(anew, c)`,
+		New: `if !c.OfPartition && (len(e.Groups) == 0 || !mutant.On("edited-is-not-shown")) {
+				anew = append(anew, c)`,
+		Breaks: "L4 L2",
+		Why:    "Once a notification is edited, what waits already is not told of.",
+	},
 }

@@ -41,6 +41,7 @@ func (l *life) answer(call *diffCall) {
 	}
 	var results []*pluginpb.AssetDiff
 	var lies []intent.AssetID
+	var swapped []*pluginpb.AssetDiff
 	for i, asset := range call.assets {
 		var befalls *armed
 		for _, s := range single {
@@ -54,6 +55,7 @@ func (l *life) answer(call *diffCall) {
 			continue
 		case befalls != nil && befalls.Kind == DiffForOtherAsset:
 			diff.Asset = string(otherAsset(call.assets, i, befalls))
+			swapped = append(swapped, diff)
 		}
 		if befalls != nil && befalls.Kind.Lies() {
 			lies = append(lies, intent.AssetID(diff.Asset))
@@ -64,6 +66,11 @@ func (l *life) answer(call *diffCall) {
 	l.out.send(func() {
 		for _, asset := range lies {
 			w.lied[asset] = w.now()
+		}
+		for _, diff := range swapped {
+			if w.OnSwap != nil {
+				w.OnSwap(intent.AssetID(diff.Asset), intent.ResourceKey(diff.ResourceKey))
+			}
 		}
 		l.take(call, results)
 	})

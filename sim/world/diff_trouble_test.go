@@ -106,8 +106,14 @@ func TestDiffLies(t *testing.T) {
 
 func TestDiffForAnotherAsset(t *testing.T) {
 	nobody, swapped := 0, 0
+	told := map[intent.ResourceKey]int{}
 	for seed := range uint64(8) {
 		b := newBench(t, seed)
+		b.world.OnSwap = func(asset intent.AssetID, key intent.ResourceKey) {
+			if asset == command {
+				told[key]++
+			}
+		}
 		b.trouble(DiffForOtherAsset, job, 0, seed)
 		both, err := b.diffs(1, job, command)
 		if err != nil || both[0].Outcome != intent.Unknown {
@@ -120,8 +126,8 @@ func TestDiffForAnotherAsset(t *testing.T) {
 			swapped++
 		}
 	}
-	if nobody != 2 || swapped != 6 {
-		t.Errorf("%d for nobody, %d for the other", nobody, swapped)
+	if nobody != 2 || swapped != 6 || told[jobKey] != 6 || len(told) != 1 {
+		t.Errorf("%d for nobody, %d for the other; those who listen heard %v", nobody, swapped, told)
 	}
 }
 

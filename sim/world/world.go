@@ -58,6 +58,10 @@ type World struct {
 	// are not.
 	OnAnswer func(id intent.IncarnationID, asset intent.AssetID, inSync bool)
 
+	// OnSwap, if any, is called when a plugin tells, as what it found of an asset,
+	// what is there under the key of another.
+	OnSwap func(asset intent.AssetID, key intent.ResourceKey)
+
 	// OnHealth, if any, is called when something has become unhealthy, or healthy.
 	OnHealth func()
 

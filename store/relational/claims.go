@@ -94,6 +94,10 @@ func whyPasses(q querier, c claimant, holder intent.AssetID) (string, error) {
 	if err != nil || !inHead {
 		return "it has left head", err
 	}
+	elsewhere, err := isElsewhere(q, c.Claim, holder)
+	if err != nil || elsewhere {
+		return "it was seen in sync as another resource since", err
+	}
 	leaving, err := turnsDown(q, c.Partition, holder, c.head)
 	if err != nil || !leaving {
 		return "", err
@@ -109,6 +113,14 @@ func isMember(q querier, partition intent.PartitionID, asset intent.AssetID, hea
 	var one int
 	return q.one("SELECT 1 FROM member WHERE partition = $1 AND asset = $2 AND from_seq <= $3 AND to_seq > $3",
 		[]any{string(partition), string(asset), int64(head)}, &one)
+}
+
+// isElsewhere: what the holder was last seen in sync with is another resource, as after
+// an edit of what names it. Until it is seen so it may still be about this one.
+func isElsewhere(q querier, c store.Claim, holder intent.AssetID) (bool, error) {
+	var one int
+	return q.one("SELECT 1 FROM enforced WHERE partition = $1 AND asset = $2 AND resource_key NOT IN ('', $3) AND absent = 0 AND carried = 0",
+		[]any{string(c.Partition), string(holder), string(c.Key)}, &one)
 }
 
 func turnsDown(q querier, partition intent.PartitionID, asset intent.AssetID, head intent.Sequence) (bool, error) {

@@ -138,7 +138,9 @@ func (m *claimModel) take(asset intent.AssetID, key intent.ResourceKey, removes 
 	}
 	if held {
 		leaving, stays := m.inHead[holder]
-		passes := !stays || leaving && !m.inHead[asset]
+		of, seen := m.records[holder]
+		elsewhere := seen && of.Key != "" && of.Key != key && !of.Absent && !of.Carried
+		passes := !stays || elsewhere || leaving && !m.inHead[asset]
 		_, pushed := m.open[holder]
 		if removes || !passes || pushed || m.pinned[holder] {
 			return false

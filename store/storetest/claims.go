@@ -17,7 +17,7 @@ const turndown = "lehr.intent.v1.Turndown"
 
 func testClaims(t *testing.T, open func(t *testing.T) store.All) {
 	for name, test := range map[string]func(*world){
-		"Renamed": claimRenamed, "TurnedDown": claimTurnedDown, "OpenPush": claimOpenPush, "Pinned": claimPinned,
+		"Renamed": claimRenamed, "NamesAnother": claimNamesAnother, "TurnedDown": claimTurnedDown, "OpenPush": claimOpenPush, "Pinned": claimPinned,
 		"Removal": claimRemoval, "OtherPartition": claimOtherPartition, "NoKey": claimNoKey, "NeverEnforced": claimNeverEnforced,
 		"NeverSeen":   claimNeverSeen,
 		"OtherRecord": claimOtherRecord,
@@ -137,6 +137,40 @@ func claimRenamed(w *world) {
 	}
 	// A late sighting of one that left does not take it back.
 	w.taken("b", "k", "c")
+}
+
+// An asset that names another resource, and was seen in sync with it, lets the one
+// before go, but not before.
+func claimNamesAnother(w *world) {
+	w.enforced("a", "k")
+	w.admitted(claiming(w.admission("p1", "a", at(1)), "other"))
+	w.taken("b", "k", "a")
+	w.closePush("p1", "pushed")
+	w.taken("b", "k", "a")
+	w.waits(claiming(w.admission("p2", "b", at(1)), "k"), intent.WaitClaim)
+	w.enforced("a", "other")
+	w.pin("a", at(1), noon.Add(time.Minute))
+	w.taken("b", "k", "a")
+	w.must(w.Unpin(w.t.Context(), shop, "a", intent.RankPerson, "a try", bob))
+	w.admitted(claiming(w.admission("p3", "b", at(1)), "k"))
+	w.closePush("p3", "pushed")
+	w.enforced("b", "k")
+	w.taken("a", "k", "b")
+	if got := w.records(); got != "a b" {
+		w.t.Errorf("records are %s, want those of a and b", got)
+	}
+	// Of what is gone nothing says what it is about.
+	w.enforced("c", "c1")
+	w.enforced("c", "c2")
+	w.enforce(absent(w.seen("c", "c2")))
+	w.enforced("b", "c1")
+	want := []string{
+		`b: claim carried: resource "k" from "a", as it was seen in sync as another resource since`,
+		`c: claim given back: nothing is there, as its Turndown asks: c1, c2`,
+	}
+	if diff := cmp.Diff(want, w.carried()); diff != "" {
+		w.t.Errorf("audit:\n%s", diff)
+	}
 }
 
 func claimTurnedDown(w *world) {
