@@ -199,7 +199,7 @@ func count(reasons []explain.Reason) int {
 // it; a plugin's word on health is told as the plugin's.
 func TestWhatIsAskedAfterAPushIsTold(t *testing.T) {
 	web := intent.Report{Asset: "web", State: intent.StateInSync, Target: head, At: now, Health: intent.Health{
-		State: intent.Unhealthy, Reason: intent.AfterPush + "protection smoke says no since 12:03:00: requests fail",
+		State: intent.Unhealthy, Reason: intent.AfterPush + "protection smoke says no since 2026-11-23T12:03:00Z: requests fail",
 	}}
 	answer := explain.Explain(facts("web", web))
 	if len(answer.Reasons) != 2 || !slices.ContainsFunc(answer.Reasons, func(r explain.Reason) bool {
