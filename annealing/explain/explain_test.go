@@ -216,3 +216,13 @@ func TestWhatIsAskedAfterAPushIsTold(t *testing.T) {
 		t.Errorf("%+v", reasons)
 	}
 }
+
+// TestSinceIsWhenItBegan, where a report was written anew over what goes on.
+func TestSinceIsWhenItBegan(t *testing.T) {
+	failing := intent.WaitingOn{Kind: intent.WaitBackoff, Reason: "push 9 failed", Since: now.Add(-time.Hour)}
+	order := intent.WaitingOn{Kind: intent.WaitOrder, Reason: "comes after db", Blockers: []intent.AssetID{"db"}}
+	answer := explain.Explain(facts("web", waiting("web", order), waiting("db", failing)))
+	if !answer.Root.Since.Equal(failing.Since) {
+		t.Errorf("it goes on since %s, want %s", answer.Root.Since, failing.Since)
+	}
+}
