@@ -245,6 +245,8 @@ func (f Facts) roundUp(name string, r Rolled) string {
 		text += "nothing is in it"
 	case n > 0:
 		text += fmt.Sprintf("%d of %d wait", n, total)
+	case f.Past && r.Counts[intent.StateUnseen] == total:
+		text += fmt.Sprintf("nothing that was in the way of %d assets is kept of then", total)
 	case r.Counts[intent.StateInSync] == total:
 		text += fmt.Sprintf("all %d are in sync", total)
 	default:
