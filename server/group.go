@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"lehr.dev/annealing/explain"
@@ -141,7 +142,13 @@ func (s *Server) roll(ctx context.Context, partition store.Partition, name strin
 
 // rolled follows what waits to its causes, and puts the answer into a message.
 func (s *Server) rolled(ctx context.Context, name string, states map[intent.State]int, waiting []intent.AssetID, facts explain.Facts) (*apipb.WhyResponse, error) {
-	if err := s.follow(ctx, &facts, waiting...); err != nil {
+	from := slices.Clone(waiting)
+	for _, name := range slices.Sorted(maps.Keys(facts.Rollouts)) {
+		if facts.Rollouts[name].State == intent.RolloutRunning {
+			from = append(from, facts.Follow(name)...)
+		}
+	}
+	if err := s.follow(ctx, &facts, from...); err != nil {
 		return nil, err
 	}
 	if !facts.Past {

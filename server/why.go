@@ -138,6 +138,11 @@ func (s *Server) whyFacts(ctx context.Context, partition store.Partition) (facts
 	facts.Rollouts = map[string]intent.Rollout{}
 	for _, run := range runs {
 		facts.Rollouts[run.Name] = run
+		if run.State.Open() && facts.Holds == nil {
+			if facts.Holds, err = s.holds(ctx, partition.ID); err != nil {
+				return facts, err
+			}
+		}
 	}
 	facts.Before = map[string][]string{}
 	for _, rollout := range policy.GetRollouts() {
@@ -152,6 +157,15 @@ func (s *Server) whyFacts(ctx context.Context, partition store.Partition) (facts
 		}
 	}
 	return facts, nil
+}
+
+func (s *Server) holds(ctx context.Context, partition intent.PartitionID) (map[intent.AssetID]intent.Hold, error) {
+	holds := map[intent.AssetID]intent.Hold{}
+	list, err := s.store.Holds(ctx, partition)
+	for _, hold := range list {
+		holds[hold.Asset] = hold
+	}
+	return holds, err
 }
 
 func (s *Server) whyAsset(ctx context.Context, partition store.Partition, name string, facts explain.Facts) (*apipb.WhyResponse, error) {
