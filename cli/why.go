@@ -53,6 +53,7 @@ group, else of the partition; --as says which, where it is several.`,
 					s.printGraph(response)
 				case then != nil:
 					fmt.Fprintf(s.Out, "As of %s (%s), by what was kept:\n\n", at(then), s.ago(then))
+					s.now = then.AsTime // What is told is as old as it was then.
 					if response.Subject == "asset" {
 						s.printWhy(response)
 					} else {

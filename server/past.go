@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -172,19 +173,25 @@ func (s *Server) rollThen(ctx context.Context, name string, total int, meant fun
 	if err != nil {
 		return nil, err
 	}
-	var waited, followed []intent.AssetID
+	var read, followed []intent.AssetID
 	states := map[intent.State]int{}
 	for asset, state := range told {
 		switch {
 		case !meant(asset):
-		case state == intent.StateWaiting:
-			waited = append(waited, asset)
+		case state == intent.StateWaiting, state == intent.StatePushing:
+			read = append(read, asset) // The journal may tell more.
 		default:
 			states[state]++
 		}
 	}
-	slices.Sort(waited)
-	for _, asset := range waited[:min(len(waited), maxRolled)] {
+	slices.SortFunc(read, func(a, b intent.AssetID) int {
+		return cmp.Or(cmp.Compare(told[b], told[a]), cmp.Compare(a, b)) // What waited first.
+	})
+	for i, asset := range read {
+		if i >= maxRolled {
+			states[told[asset]]++
+			continue
+		}
 		report, err := s.reportThen(ctx, facts.Partition, asset, facts.Now)
 		if err != nil {
 			return nil, err
@@ -197,7 +204,6 @@ func (s *Server) rollThen(ctx context.Context, name string, total int, meant fun
 			followed = append(followed, asset)
 		}
 	}
-	states[intent.StateWaiting] += max(0, len(waited)-maxRolled)
 	for _, n := range states {
 		total -= n
 	}
@@ -257,13 +263,13 @@ func (s *Server) toldThen(ctx context.Context, partition intent.PartitionID, at 
 	}
 }
 
-// forgetHints: what a person could have done is over.
+// forgetHints: what a person could have done is over, and so is the next look.
 func forgetHints(reasons []*apipb.Reason) {
 	for _, r := range reasons {
 		if r == nil {
 			continue
 		}
-		r.Hint = ""
+		r.Hint, r.Next = "", nil
 		for _, f := range r.Findings {
 			f.Hint = ""
 		}

@@ -151,8 +151,8 @@ func TestWhyOfThePastOfMany(t *testing.T) {
 			t.Errorf("%q %s after %d ms: %s %q, %v, %d causes, hint %q, not known %q", c.name, c.as, c.at, why.Subject, why.Summary, why.States, len(why.Causes), why.Hint, why.Unknown)
 		}
 		for _, cause := range why.Causes {
-			if cause.Root.Hint != "" {
-				t.Errorf("%q after %d ms: %s", c.name, c.at, cause.Root.Hint)
+			if cause.Root.Hint != "" || cause.Root.Next != nil {
+				t.Errorf("%q after %d ms: %v", c.name, c.at, cause.Root)
 			}
 		}
 	}
