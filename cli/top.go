@@ -268,7 +268,11 @@ func rollingOf(rollouts []*apipb.Rollout) (list []rolling) {
 func (r rolling) words() string {
 	text := fmt.Sprintf("%s to %s, %d done", r.State, r.Brings, r.Done)
 	if r.Waits != "" {
-		text = r.Waits + "; " + text // What is in the way stays when the line is cut.
+		waits := r.Waits
+		if strings.HasPrefix(waits, "for ") {
+			waits = "waits " + waits
+		}
+		text = waits + "; " + text // What is in the way stays when the line is cut.
 	}
 	return fmt.Sprintf("%s run %d: %s", r.Name, r.Run, text)
 }
