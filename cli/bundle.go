@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,6 +17,7 @@ import (
 
 	"lehr.dev/client"
 	apipb "lehr.dev/gen/lehr/api/v1"
+	"lehr.dev/intent"
 )
 
 const (
@@ -146,9 +148,9 @@ func (s *session) bundle(ctx context.Context) ([]bundled, error) {
 }
 
 // foreign are kinds of waiting in whose reasons plugins, or others whom checks ask,
-// speak.
+// speak, or that name a resource as its plugin does.
 var foreign = []string{
-	"plugin", "unknown", "backoff", "no-effect", "quarantined", "changed-back", "settling", "check-broken", "check-config", "protection", "metric", "alert", "peak",
+	"plugin", "unknown", "backoff", "no-effect", "quarantined", "changed-back", "settling", "check-broken", "check-config", "protection", "metric", "alert", "peak", "claim",
 }
 
 const leftOut = "left out"
@@ -168,6 +170,8 @@ func withoutWords(report *apipb.Report) {
 	for _, waiting := range report.Waiting {
 		if slices.Contains(foreign, waiting.Kind) {
 			waiting.Reason = leftOut
+		} else if own, _, asked := strings.Cut(waiting.Reason, intent.AfterPush); asked {
+			waiting.Reason = own + leftOut // What a protection says of a neighbour.
 		}
 	}
 }

@@ -18,9 +18,12 @@ func TestABundleHasNoWords(t *testing.T) {
 	}
 	for _, kind := range []intent.WaitingKind{
 		intent.WaitPlugin, intent.WaitUnknown, intent.WaitBackoff, intent.WaitNoEffect, intent.WaitQuarantined, intent.WaitFlapping, intent.WaitSettling,
-		intent.WaitCheckBroken, intent.WaitCheckConfig, intent.WaitProtection, intent.WaitMetric, intent.WaitAlert, intent.WaitPeak,
+		intent.WaitCheckBroken, intent.WaitCheckConfig, intent.WaitProtection, intent.WaitMetric, intent.WaitAlert, intent.WaitPeak, intent.WaitClaim,
 	} {
 		report.Waiting = append(report.Waiting, &apipb.WaitingOn{Kind: string(kind), Reason: "it said " + secret})
+	}
+	for _, kind := range []intent.WaitingKind{intent.WaitOrder, intent.WaitVersion, intent.WaitCapacity} {
+		report.Waiting = append(report.Waiting, &apipb.WaitingOn{Kind: string(kind), Reason: "must come after web (" + intent.AfterPush + "protection smoke says no: " + secret + ")"})
 	}
 	report.Waiting = append(report.Waiting, &apipb.WaitingOn{Kind: string(intent.WaitOrder), Reason: "schema comes first", Blockers: []string{"schema"}})
 	withoutWords(report)
@@ -30,7 +33,7 @@ func TestABundleHasNoWords(t *testing.T) {
 	if strings.Contains(text, secret) {
 		t.Error(text)
 	}
-	for _, words := range []string{`"password"`, "unhealthy", "backoff", "schema comes first", "failed", "left out"} {
+	for _, words := range []string{`"password"`, "unhealthy", "backoff", "schema comes first", "must come after web (left out", "failed", "left out"} {
 		if !strings.Contains(text, words) {
 			t.Errorf("%s is not in %s", words, text)
 		}

@@ -5,12 +5,14 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"lehr.dev/client"
@@ -32,7 +34,8 @@ In a terminal it is shown again every two seconds, until it is interrupted. lehr
 PARTITION has who is in the way, what would end it, and the chains.`,
 		Example: `  lehr top
   lehr top --every 10s
-  lehr top --once         # for scripts; so is any output that is no terminal`,
+  lehr top --once         # for scripts; so is any output that is no terminal
+  lehr top -o wide        # causes in full, however wide the terminal is`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			given := command.Flags().Changed("every")
@@ -71,6 +74,19 @@ func terminal(out io.Writer) bool {
 	}
 	nowhere, err := os.Stat(os.DevNull)
 	return err != nil || !os.SameFile(about, nowhere)
+}
+
+// room is how long a line may be: as wide as the terminal is, or all of it with -o wide.
+func (s *session) room() int {
+	if s.output == "wide" {
+		return math.MaxInt
+	}
+	if file, is := s.Out.(*os.File); is {
+		if size, err := unix.IoctlGetWinsize(int(file.Fd()), unix.TIOCGWINSZ); err == nil {
+			return max(int(size.Col), columns)
+		}
+	}
+	return columns
 }
 
 func (s *session) top(ctx context.Context, c *client.Client, every time.Duration) error {
@@ -250,11 +266,15 @@ func rollingOf(rollouts []*apipb.Rollout) (list []rolling) {
 
 // words are a run in one line.
 func (r rolling) words() string {
-	text := fmt.Sprintf("%s run %d to %s: %s, %d done", r.Name, r.Run, r.Brings, r.State, r.Done)
+	text := fmt.Sprintf("%s to %s, %d done", r.State, r.Brings, r.Done)
 	if r.Waits != "" {
-		text += "; " + r.Waits
+		waits := r.Waits
+		if strings.HasPrefix(waits, "for ") {
+			waits = "waits " + waits
+		}
+		text = waits + "; " + text // What is in the way stays when the line is cut.
 	}
-	return text
+	return fmt.Sprintf("%s run %d: %s", r.Name, r.Run, text)
 }
 
 func timeOf(t *timestamppb.Timestamp) *time.Time {
@@ -266,15 +286,16 @@ func timeOf(t *timestamppb.Timestamp) *time.Time {
 }
 
 func (s *session) printViews(views []view) {
+	room := s.room()
 	for i, v := range views {
 		if i > 0 {
 			fmt.Fprintln(s.Out)
 		}
-		fmt.Fprintln(s.Out, within(fmt.Sprintf("%s: head %s, mode %s: %s", v.Partition, cmp.Or(v.Head, "none"), cmp.Or(v.Mode, "none"), cmp.Or(states(v.States), "nothing was looked at")), columns))
+		fmt.Fprintln(s.Out, within(fmt.Sprintf("%s: head %s, mode %s: %s", v.Partition, cmp.Or(v.Head, "none"), cmp.Or(v.Mode, "none"), cmp.Or(states(v.States), "nothing was looked at")), room))
 		if v.Refused != "" {
-			fmt.Fprintln(s.Out, within("  the newest sources are not served: "+plain(v.Refused), columns))
+			fmt.Fprintln(s.Out, within("  the newest sources are not served: "+plain(v.Refused), room))
 		}
-		s.printLines(v)
+		s.printLines(v, room)
 		if v.Followed > 0 {
 			fmt.Fprintf(s.Out, "Of all that wait the first %d were followed: the counts are of these.\n", v.Followed)
 		}
@@ -288,11 +309,11 @@ func (s *session) printViews(views []view) {
 const mostLines = 20
 
 // printLines prints a line for each cause, what moves first.
-func (s *session) printLines(v view) {
+func (s *session) printLines(v view, room int) {
 	if len(v.Moving)+len(v.Rollouts)+len(v.Causes) == 0 {
 		return
 	}
-	lines := []string{fmt.Sprintf("  %-8s %7s %6s  %s", "WHAT", "ASSETS", "FOR", "CAUSE")}
+	lines := []string{fmt.Sprintf("  %-8s %7s %6s  %s", "WHAT", "ASSETS", "FOR", "CAUSE (SUCH AS)")}
 	add := func(what string, assets int64, since *time.Time, text, example string) {
 		many, age := "all", "-"
 		if assets > 0 {
@@ -302,7 +323,7 @@ func (s *session) printLines(v view) {
 			age = short(s.now().Sub(*since))
 		}
 		line := fmt.Sprintf("  %-8s %7s %6s  ", what, many, age)
-		lines = append(lines, line+exampled(plain(text), plain(example), columns-len(line)))
+		lines = append(lines, line+exampled(plain(text), plain(example), room-len(line)))
 	}
 	for _, m := range v.Moving {
 		add("moving", m.Assets, &m.Since, "pushed to "+m.Target, m.Example)

@@ -35,9 +35,9 @@ func TestTop(t *testing.T) {
 	want := `shop: head shop@12, mode enforce: 98793 in-sync, 3 pushing, 1204 waiting
   the newest sources are not served: candidate shop@~f11f01408a1b is held
 
-  WHAT      ASSETS    FOR  CAUSE
+  WHAT      ASSETS    FOR  CAUSE (SUCH AS)
   moving         3    12s  pushed to shop@12 (web/a)
-  rollout       40     9m  web run 3 to shop@12: running, 2 done; stage rest wa…
+  rollout       40     9m  web run 3: stage rest waits for web/c, which is not …
   waiting      all  3h00m  the newest sources are not served
   fighting       1     4m  hpa: something keeps changing back replicas
   failing       12 26h00m  pay/1: the last push failed: exit status 3: no space…
@@ -53,6 +53,19 @@ new: head none, mode none: nothing was looked at
 		if n := len([]rune(strings.TrimSuffix(line, "\n"))); n > columns {
 			t.Errorf("%d columns: %q", n, line)
 		}
+	}
+}
+
+// TestTopInFull: nothing is cut where somebody asks for all.
+func TestTopInFull(t *testing.T) {
+	summary := "db: " + strings.Repeat("ann holds it ", 50)
+	views := []view{{Partition: "shop", Causes: []cause{{Sort: "waiting", Assets: 2, Root: "db", Example: "web", Summary: summary}}}}
+	got := drawing(func(s *session) {
+		s.output = "wide"
+		s.printViews(views)
+	})
+	if !strings.Contains(got, summary+" (web)\n") {
+		t.Errorf("it prints\n%s", got)
 	}
 }
 

@@ -28,7 +28,8 @@ group, else of the partition; --as says which, where it is several.`,
   lehr why shop/a                 # one instance of it
   lehr why web/a --graph          # the chain, drawn
   lehr why web/a -o mermaid       # to paste into a ticket
-  lehr why web/a --at 2h          # as it was two hours ago`,
+  lehr why web/a --at 2h          # as it was two hours ago
+  lehr why shop --at 2h           # a service, or the partition, then`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			if graph && s.output != "table" {
@@ -52,7 +53,12 @@ group, else of the partition; --as says which, where it is several.`,
 					s.printGraph(response)
 				case then != nil:
 					fmt.Fprintf(s.Out, "As of %s (%s), by what was kept:\n\n", at(then), s.ago(then))
-					s.printWhy(response)
+					s.now = then.AsTime // What is told is as old as it was then.
+					if response.Subject == "asset" {
+						s.printWhy(response)
+					} else {
+						s.printRolled(response)
+					}
 					fmt.Fprintf(s.Out, "\nnot known of then: %s\n", plain(strings.Join(response.Unknown, "; ")))
 				case response.Subject == "asset":
 					s.printWhy(response)
@@ -65,7 +71,7 @@ group, else of the partition; --as says which, where it is several.`,
 	}
 	command.Flags().BoolVar(&graph, "graph", false, "draw the chain as a tree")
 	command.Flags().StringVar(&subject, "as", "", "what the name is of: asset, group or partition")
-	command.Flags().StringVar(&past, "at", "", "as an asset was then: a time, or how long ago as 90m, 2h or 3d")
+	command.Flags().StringVar(&past, "at", "", "as it was then: a time, or how long ago as 90m, 2h or 3d")
 	command.Annotations = map[string]string{ownOutput: "mermaid"}
 	return command
 }

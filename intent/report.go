@@ -159,6 +159,8 @@ type WaitingOn struct {
 	Scope string `json:"scope,omitempty"`
 	// Owner of the hold, pin or stop in the way.
 	Owner string `json:"owner,omitempty"`
+	// Since is when it began, over pushes that did not end it; zero: with the report.
+	Since time.Time `json:"since,omitzero"`
 	// Until is when it ends by itself, if known.
 	Until time.Time `json:"until,omitzero"`
 }

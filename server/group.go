@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"lehr.dev/annealing/explain"
@@ -136,11 +137,24 @@ func (s *Server) roll(ctx context.Context, partition store.Partition, name strin
 		waiting = append(waiting, report.Asset)
 		facts.Reports[report.Asset] = report
 	}
-	if err := s.follow(ctx, &facts, waiting...); err != nil {
+	return s.rolled(ctx, name, states, waiting, facts)
+}
+
+// rolled follows what waits to its causes, and puts the answer into a message.
+func (s *Server) rolled(ctx context.Context, name string, states map[intent.State]int, waiting []intent.AssetID, facts explain.Facts) (*apipb.WhyResponse, error) {
+	from := slices.Clone(waiting)
+	for _, name := range slices.Sorted(maps.Keys(facts.Rollouts)) {
+		if facts.Rollouts[name].State == intent.RolloutRunning {
+			from = append(from, facts.Follow(name)...)
+		}
+	}
+	if err := s.follow(ctx, &facts, from...); err != nil {
 		return nil, err
 	}
-	if err := s.readApproval(ctx, &facts); err != nil {
-		return nil, err
+	if !facts.Past {
+		if err := s.readApproval(ctx, &facts); err != nil {
+			return nil, err
+		}
 	}
 	rolled := explain.Roll(facts, name, states, waiting)
 	if err := s.readOwners(ctx, facts, rolled.Causes); err != nil {
@@ -148,8 +162,8 @@ func (s *Server) roll(ctx context.Context, partition store.Partition, name strin
 	}
 	facts.Answer(rolled.Causes)
 	response := &apipb.WhyResponse{
-		Partition: string(partition.ID), State: string(rolled.State), Summary: rolled.Summary, States: counts(rolled.Counts),
-		Standing: &apipb.Standing{Desired: toIncarnationID(partition.Head), Target: toIncarnationID(partition.Head), Members: rolled.Standing()},
+		Partition: string(facts.Partition), State: string(rolled.State), Summary: rolled.Summary, States: counts(rolled.Counts),
+		Standing: &apipb.Standing{Desired: toIncarnationID(facts.Head), Target: toIncarnationID(facts.Head), Members: rolled.Standing()},
 	}
 	for _, current := range explain.Currents() {
 		if response.Standing.Current == "" && response.Standing.Members[string(current)] > 0 {

@@ -1,8 +1,10 @@
 package server_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"lehr.dev/fault"
 	apipb "lehr.dev/gen/lehr/api/v1"
@@ -84,6 +86,35 @@ func TestWhyOfGroups(t *testing.T) {
 		}
 		w.refused(err, kind, hint)
 	}
+}
+
+// TestWhyOfGroupsWhileNothingIsServed: newest sources that are rejected make no asset of
+// the name of a group, or of the partition.
+func TestWhyOfGroupsWhileNothingIsServed(t *testing.T) {
+	w := newWorld(t)
+	reject := func() {
+		w.must(w.store.SaveCandidate(t.Context(), w.lease, intent.Candidate{
+			ID: intent.CandidateID{Partition: "shop", Digest: intent.Sum("bad")}, State: intent.CandidateRejected, Created: time.Now(),
+			Findings: []intent.Finding{{Severity: intent.Error, Message: "no such field"}},
+		}, nil))
+	}
+	is := func(name, subject string, also ...string) {
+		t.Helper()
+		response, err := w.client.Reports.Why(t.Context(), &apipb.WhyRequest{Partition: "shop", Asset: name})
+		w.must(err)
+		if response.Subject != subject || !slices.Equal(response.Also, also) || len(also) == 0 && !strings.Contains(response.Summary, "no such field") {
+			t.Errorf("%s: %s %v %q", name, response.Subject, response.Also, response.Summary)
+		}
+	}
+	reject()
+	is("shop", "partition")
+	is("web", "asset") // It may be one of those that are not served.
+	w.publish(0, w.with(w.command("web/a", "x"), &intentpb.Group{Service: "web", Instance: "web/a"}))
+	reject()
+	is("shop", "partition")
+	is("web", "group")
+	is("web/a", "asset", "group")
+	is("other", "asset")
 }
 
 // TestListGroups pages by service, and lists one.

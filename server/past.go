@@ -1,8 +1,10 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -15,21 +17,16 @@ import (
 
 const (
 	// mostPastPushes of an asset are looked at, mostPastCandidates of a partition, and
-	// mostPastRecords of its audit: those before the time that is asked for.
+	// mostPastRecords of its audit: those before the time that is asked for. Of its
+	// reports the newest are, mostPastReports.
 	mostPastPushes     = 500
 	mostPastCandidates = 100
 	mostPastRecords    = 5000
+	mostPastReports    = 200_000
 )
 
 // whyThen answers as it would have been then, from what was kept.
 func (s *Server) whyThen(ctx context.Context, partition store.Partition, request *apipb.WhyRequest) (*apipb.WhyResponse, error) {
-	if request.Asset == "" || request.Subject != "" && request.Subject != subjectAsset {
-		return nil, fault.New(fault.Invalid, "of the past, only why of an asset is known").WithHint("lehr why ASSET --at TIME; lehr timeline --incarnation ID tells of all that an incarnation changed")
-	}
-	asset, err := intent.ParseAssetID(request.Asset)
-	if err != nil {
-		return nil, err
-	}
 	at := request.At.AsTime()
 	if now := s.runtime.Now(); at.After(now) {
 		return nil, fault.New(fault.Invalid, "%s is in the future", at.UTC().Format(time.RFC3339)).WithHint("name a time that is over, such as 2h for two hours ago")
@@ -39,7 +36,7 @@ func (s *Server) whyThen(ctx context.Context, partition store.Partition, request
 		return nil, err
 	}
 	facts := explain.Facts{
-		Asset: asset, Partition: partition.ID, Head: incarnation.ID, Covered: incarnation.Sources, Now: at, Past: true,
+		Partition: partition.ID, Head: incarnation.ID, Covered: incarnation.Sources, Now: at, Past: true,
 		Reports: map[intent.AssetID]intent.Report{}, After: map[intent.AssetID][]intent.AssetID{},
 		Members: map[intent.AssetID]intent.Member{}, Owners: map[intent.AssetID]string{},
 	}
@@ -54,29 +51,225 @@ func (s *Server) whyThen(ctx context.Context, partition store.Partition, request
 	if !whole {
 		unknown = append(unknown, fmt.Sprintf("stops that were set more than %d audit records before", mostPastRecords))
 	}
+	response, err := s.subjectThen(ctx, request, incarnation, facts)
+	if err != nil {
+		return nil, err
+	}
+	response.Hint, response.Unknown = "", append(unknown, response.Unknown...)
+	forgetHints(append(response.Reasons, response.Root))
+	for _, cause := range response.Causes {
+		forgetHints(append(cause.Chain, cause.Root))
+	}
+	return response, nil
+}
+
+// subjectThen answers for the asset of a name, else the group of then, else the partition.
+func (s *Server) subjectThen(ctx context.Context, request *apipb.WhyRequest, incarnation intent.Incarnation, facts explain.Facts) (*apipb.WhyResponse, error) {
+	name := request.Asset
+	switch request.Subject {
+	case "":
+		if name == "" {
+			return s.partitionThen(ctx, incarnation, facts)
+		}
+	case subjectAsset:
+		return s.assetThen(ctx, name, facts)
+	case subjectGroup:
+		return s.groupThen(ctx, name, incarnation, facts)
+	case subjectPartition:
+		return s.partitionThen(ctx, incarnation, facts)
+	default:
+		return nil, noSubject(request.Subject)
+	}
+	asset, err := s.assetThen(ctx, name, facts)
+	if err == nil && !isAbsent(asset) {
+		return asset, nil
+	}
+	group, failed := s.groupThen(ctx, name, incarnation, facts)
+	switch {
+	case failed == nil || !fault.Is(failed, fault.NotFound):
+		return group, failed
+	case name == string(facts.Partition):
+		return s.partitionThen(ctx, incarnation, facts)
+	}
+	return asset, err
+}
+
+func (s *Server) assetThen(ctx context.Context, name string, facts explain.Facts) (*apipb.WhyResponse, error) {
+	asset, err := intent.ParseAssetID(name)
+	if err != nil {
+		return nil, err
+	}
+	facts.Asset = asset
 	if err := s.follow(ctx, &facts, asset); err != nil {
 		return nil, err
 	}
 	answer := explain.Explain(facts)
 	if answer.Root.Kind == explain.KindNoAsset && answer.State == "" {
-		return nil, s.meant(ctx, incarnation.ID, asset, fault.New(fault.NotFound, "%s", answer.Summary))
+		return nil, s.meant(ctx, facts.Head, asset, fault.New(fault.NotFound, "%s", answer.Summary))
 	}
 	response := toWhy(facts, answer)
-	response.Hint, response.Unknown = "", unknown
-	forgetHints(append(response.Reasons, response.Root))
 	if response.Report != nil && response.Report.Plan != nil {
 		response.Unknown = append(response.Unknown, "the changes of the plan")
 	}
 	return response, nil
 }
 
-// forgetHints: what a person could have done is over.
+// groupThen answers for those that were in a group.
+func (s *Server) groupThen(ctx context.Context, name string, incarnation intent.Incarnation, facts explain.Facts) (*apipb.WhyResponse, error) {
+	for _, group := range intent.GroupsNamed(name) {
+		members, err := s.membersThen(ctx, incarnation.ID, "service", group.Service)
+		if err != nil {
+			return nil, err
+		}
+		if group.Instance != "" && len(members) > 0 {
+			instance, err := s.membersThen(ctx, incarnation.ID, "instance", group.Instance)
+			if err != nil {
+				return nil, err
+			}
+			maps.DeleteFunc(members, func(asset intent.AssetID, _ bool) bool { return !instance[asset] })
+		}
+		if len(members) > 0 {
+			response, err := s.rollThen(ctx, name, len(members), func(asset intent.AssetID) bool { return members[asset] }, facts)
+			if err != nil {
+				return nil, err
+			}
+			response.Subject, response.Asset = subjectGroup, name
+			return response, nil
+		}
+	}
+	return nil, fault.New(fault.NotFound, "no asset of %s was in a group %.100q", incarnation.ID, name).WithHint("lehr get groups lists those of now")
+}
+
+// membersThen are those with a value in a field of the addon Group.
+func (s *Server) membersThen(ctx context.Context, incarnation intent.IncarnationID, field, value string) (map[intent.AssetID]bool, error) {
+	members, filter := map[intent.AssetID]bool{}, store.AssetFilter{Field: "lehr.intent.v1.Group." + field, Value: value, Limit: mostPage}
+	for {
+		page, err := s.store.Members(ctx, incarnation, filter)
+		if err != nil {
+			return nil, err
+		}
+		for _, member := range page {
+			members[member.Asset], filter.After = true, member.Asset
+		}
+		if len(page) < mostPage {
+			return members, nil
+		}
+	}
+}
+
+// partitionThen answers for all that was in the partition.
+func (s *Server) partitionThen(ctx context.Context, incarnation intent.Incarnation, facts explain.Facts) (*apipb.WhyResponse, error) {
+	response, err := s.rollThen(ctx, "", incarnation.Count, func(intent.AssetID) bool { return true }, facts)
+	if err != nil {
+		return nil, err
+	}
+	response.Subject, response.Asset = subjectPartition, string(facts.Partition)
+	return response, nil
+}
+
+// rollThen follows what waited then, of those that are meant, to its causes.
+func (s *Server) rollThen(ctx context.Context, name string, total int, meant func(intent.AssetID) bool, facts explain.Facts) (*apipb.WhyResponse, error) {
+	told, whole, err := s.toldThen(ctx, facts.Partition, facts.Now)
+	if err != nil {
+		return nil, err
+	}
+	var read, followed []intent.AssetID
+	states := map[intent.State]int{}
+	for asset, state := range told {
+		switch {
+		case !meant(asset):
+		case state == intent.StateWaiting, state == intent.StatePushing:
+			read = append(read, asset) // The journal may tell more.
+		default:
+			states[state]++
+		}
+	}
+	slices.SortFunc(read, func(a, b intent.AssetID) int {
+		return cmp.Or(cmp.Compare(told[b], told[a]), cmp.Compare(a, b)) // What waited first.
+	})
+	for i, asset := range read {
+		if i >= maxRolled {
+			states[told[asset]]++
+			continue
+		}
+		report, err := s.reportThen(ctx, facts.Partition, asset, facts.Now)
+		if err != nil {
+			return nil, err
+		}
+		if report == nil {
+			continue // The collector was quicker.
+		}
+		if states[report.State]++; report.State == intent.StateWaiting {
+			facts.Reports[asset] = *report
+			followed = append(followed, asset)
+		}
+	}
+	for _, n := range states {
+		total -= n
+	}
+	quiet := max(total, 0)
+	states[intent.StateUnseen] += quiet
+	response, err := s.rolled(ctx, name, states, followed, facts)
+	if err != nil {
+		return nil, err
+	}
+	delete(response.States, string(intent.StateUnseen))
+	delete(response.Standing.Members, string(explain.CurrentUnseen))
+	if quiet > 0 {
+		response.Unknown = append(response.Unknown, fmt.Sprintf("how the other %d were: nothing that was in their way is kept, so they were in sync, being pushed, or not looked at yet", quiet))
+	}
+	if !whole {
+		response.Unknown = append(response.Unknown, fmt.Sprintf("what was told before the newest %d reports that are kept", mostPastReports))
+	}
+	return response, nil
+}
+
+// toldThen is what each asset was reported to be, where that was kept; whether all that was
+// kept was read.
+func (s *Server) toldThen(ctx context.Context, partition intent.PartitionID, at time.Time) (told map[intent.AssetID]intent.State, whole bool, err error) {
+	told = map[intent.AssetID]intent.State{}
+	filter := store.ReportFilter{State: intent.StateWaiting, Limit: mostPage}
+	for page := mostPage; page == mostPage; {
+		reports, err := s.store.ListReports(ctx, partition, filter)
+		if err != nil {
+			return nil, false, err
+		}
+		for _, r := range reports {
+			if filter.After = r.Asset; !r.At.After(at) {
+				told[r.Asset] = r.State // It waits since then.
+			}
+		}
+		page = len(reports)
+	}
+	last, err := s.store.LastReport(ctx, partition)
+	if err != nil {
+		return nil, false, err
+	}
+	after := last - min(last, mostPastReports)
+	whole = after == 0
+	for {
+		past, err := s.store.ReportsAfter(ctx, partition, after, mostPage)
+		if err != nil {
+			return nil, false, err
+		}
+		for _, r := range past {
+			if after = r.Number; !r.At.After(at) {
+				told[r.Asset] = r.State
+			}
+		}
+		if len(past) < mostPage || past[0].At.After(at) {
+			return told, whole, nil
+		}
+	}
+}
+
+// forgetHints: what a person could have done is over, and so is the next look.
 func forgetHints(reasons []*apipb.Reason) {
 	for _, r := range reasons {
 		if r == nil {
 			continue
 		}
-		r.Hint = ""
+		r.Hint, r.Next = "", nil
 		for _, f := range r.Findings {
 			f.Hint = ""
 		}

@@ -10,6 +10,7 @@ import (
 
 	"lehr.dev/fault"
 	apipb "lehr.dev/gen/lehr/api/v1"
+	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
 	"lehr.dev/store"
 )
@@ -98,6 +99,71 @@ func TestWhyOfThePast(t *testing.T) {
 	w.refused(err, fault.NotFound, "did you mean db?")
 	_, err = w.client.Reports.Why(t.Context(), &apipb.WhyRequest{Partition: "shop", Asset: "db", At: timestamppb.New(began.Add(-time.Hour))})
 	w.refused(err, fault.NotFound, "")
+}
+
+// TestWhyOfThePastOfMany: a group and the partition of then are answered by the causes of
+// then, and what nothing is kept of is not told to be well.
+func TestWhyOfThePastOfMany(t *testing.T) {
+	w := newWorld(t)
+	in := func(asset intent.Asset, service, instance string) intent.Asset {
+		return w.with(asset, &intentpb.Group{Service: service, Instance: instance})
+	}
+	first := w.publish(0,
+		in(w.command("db", "x"), "data", ""), in(w.command("web/a", "y", "db"), "web", "a"), in(w.command("web/b", "y", "db"), "web", "b"),
+		in(w.command("calm", "z"), "data", ""),
+	)
+	began := time.Now()
+	after := func(ms int) time.Time { return began.Add(time.Duration(ms) * time.Millisecond) }
+	w.reportAt(after(10), waitsFor("web/a", intent.WaitOrder, "db first", "db"))
+	w.reportAt(after(10), waitsFor("web/b", intent.WaitOrder, "db first", "db"))
+	w.reportAt(after(10), waitsFor("db", intent.WaitHold, "ann holds it"))
+	w.reportAt(after(30), intent.Report{Asset: "db", State: intent.StateInSync})
+	w.push("p1", "web/a", first.ID, after(40), after(50), "pushed")
+	w.reportAt(after(60), intent.Report{Asset: "web/a", State: intent.StateInSync})
+	w.reportAt(after(60), waitsFor("web/b", intent.WaitBackoff, "push 1 failed"))
+	w.reportAt(after(80), waitsFor("calm", intent.WaitDenied, "it is denied"))
+	for time.Now().Before(after(90)) {
+		time.Sleep(time.Millisecond)
+	}
+	// Since then web/b left the group, and web/a left intent.
+	w.publish(first.ID.Sequence, in(w.command("db", "x"), "data", ""), in(w.command("web/b", "y", "db"), "mail", ""))
+	for _, c := range []struct {
+		name, as      string
+		at            int
+		subject, says string
+		waiting       int64
+		causes        int
+		unknown       string
+	}{
+		{"web", "", 15, "group", "web: 2 of 2 wait: db: ann holds it (2 wait for that)", 2, 1, ""},
+		{"web/b", "group", 15, "group", "web/b: 1 of 1 wait: db: ann holds it", 1, 1, ""},
+		{"web", "", 55, "group", "web: 1 of 2 wait: web/b: db first", 1, 1, ""},
+		{"web", "", 70, "group", "web: 1 of 2 wait: web/b: push 1 failed", 1, 1, ""},
+		{"web", "", 5, "group", "web: nothing that was in the way of 2 assets is kept of then", 0, 0, "how the other 2 were"},
+		{"", "", 15, "partition", "partition shop: 3 of 4 wait: db: ann holds it", 3, 1, "how the other 1 were"},
+		{"shop", "", 70, "partition", "partition shop: 1 of 4 wait: web/b: push 1 failed", 1, 1, "how the other"},
+		{"web", "partition", 85, "partition", "partition shop: 2 of 4 wait", 2, 2, ""},
+	} {
+		why, err := w.client.Reports.Why(t.Context(), &apipb.WhyRequest{Partition: "shop", Asset: c.name, Subject: c.as, At: timestamppb.New(after(c.at))})
+		w.must(err)
+		if why.Subject != c.subject || !strings.HasPrefix(why.Summary, c.says) || why.States["waiting"] != c.waiting || len(why.Causes) != c.causes || why.Hint != "" ||
+			why.States["unseen"] != 0 || strings.Contains(strings.Join(why.Unknown, "; "), "how the other") != (c.unknown != "") || !strings.Contains(strings.Join(why.Unknown, "; "), c.unknown) {
+			t.Errorf("%q %s after %d ms: %s %q, %v, %d causes, hint %q, not known %q", c.name, c.as, c.at, why.Subject, why.Summary, why.States, len(why.Causes), why.Hint, why.Unknown)
+		}
+		for _, cause := range why.Causes {
+			if cause.Root.Hint != "" || cause.Root.Next != nil {
+				t.Errorf("%q after %d ms: %v", c.name, c.at, cause.Root)
+			}
+		}
+	}
+	for subject, hint := range map[string]string{"group": "lehr get groups", "thing": "asset, group, partition", "": ""} {
+		_, err := w.client.Reports.Why(t.Context(), &apipb.WhyRequest{Partition: "shop", Asset: "nothing", Subject: subject, At: timestamppb.New(after(15))})
+		kind := fault.NotFound
+		if subject == "thing" {
+			kind = fault.Invalid
+		}
+		w.refused(err, kind, hint)
+	}
 }
 
 // TestTimeline: what the parts tell is in one order, a page at a time.

@@ -352,6 +352,39 @@ func TestWhyReadsWhatARolloutWaitsFor(t *testing.T) {
 	}
 }
 
+// TestWhyReadsTheHoldThatARolloutWaitsFor: the asset that is held is in sync at its pin, and
+// its report tells of no hold; so is all that is behind it.
+func TestWhyReadsTheHoldThatARolloutWaitsFor(t *testing.T) {
+	w := newWorld(t)
+	one := w.publish(0, w.policed(frontends()), w.command("web/a", "x"), w.command("web/b", "x"))
+	w.govern("web/a", "web/b")
+	w.publish(1, w.command("web/a", "y"), w.command("web/b", "y"))
+	run := begun(1)
+	run.Progress.Waits, run.Progress.For = "stage canary waits for web/a: it is held by ann: racks", []intent.AssetID{"web/a"}
+	w.roll(run, intent.Pin{Asset: "web/b", Incarnation: intent.IncarnationID{Sequence: 1}}, intent.Pin{Asset: "web/a", Incarnation: intent.IncarnationID{Sequence: 1}})
+	for _, asset := range []intent.AssetID{"web/a", "web/b"} {
+		member, err := w.store.Member(t.Context(), one.ID, asset)
+		w.must(err)
+		w.must(w.store.SaveReports(t.Context(), w.lease, []intent.Report{
+			{Partition: "shop", Asset: asset, Type: "lehr.command.v1.Command", State: intent.StateInSync, Target: one.ID, Effective: member.Effective, At: time.Now()},
+		}))
+	}
+	w.must(w.store.SetHold(t.Context(), "shop", intent.Hold{Asset: "web/a", Owner: ann, Reason: "racks"}))
+	for _, name := range []string{"web/b", "web/a", "shop"} {
+		why, err := w.client.Reports.Why(t.Context(), &apipb.WhyRequest{Partition: "shop", Asset: name})
+		w.must(err)
+		if why.Root.GetAsset() != "web/a" || why.Root.GetOwner() != ann.Name || why.Hint != "lehr unhold web/a --reason WHY lets it be pushed" {
+			t.Errorf("%s: %q, hint %q, root %v", name, why.Summary, why.Hint, why.Root)
+		}
+	}
+	w.must(w.store.Unhold(t.Context(), "shop", "web/a", "done", ann))
+	why, err := w.client.Reports.Why(t.Context(), &apipb.WhyRequest{Partition: "shop"})
+	w.must(err)
+	if len(why.Causes) > 0 {
+		t.Errorf("nothing is held, and it tells of %v", why.Causes)
+	}
+}
+
 // TestRecordsAreSent whole, in parts.
 func TestRecordsAreSent(t *testing.T) {
 	w := newWorld(t)

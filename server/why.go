@@ -70,8 +70,19 @@ func (s *Server) Why(ctx context.Context, request *apipb.WhyRequest) (*apipb.Why
 	case subjectPartition:
 		return s.whyPartition(ctx, partition, facts)
 	default:
-		return nil, fault.New(fault.Invalid, "%.100q is nothing that there is a why for", request.Subject).WithHint("there are: asset, group, partition")
+		return nil, noSubject(request.Subject)
 	}
+}
+
+func noSubject(subject string) error {
+	return fault.New(fault.Invalid, "%.100q is nothing that there is a why for", subject).WithHint("there are: asset, group, partition")
+}
+
+// isAbsent: no asset of that name is there, and only what concerns all is said of it.
+func isAbsent(response *apipb.WhyResponse) bool {
+	return response.Report == nil && slices.ContainsFunc(response.Reasons, func(r *apipb.Reason) bool {
+		return r.Kind == explain.KindNoAsset || r.Kind == explain.KindNoHead
+	})
 }
 
 // whyNamed answers for the asset of that name, else the group, else the partition.
@@ -84,6 +95,10 @@ func (s *Server) whyNamed(ctx context.Context, partition store.Partition, name s
 	switch {
 	case failed != nil:
 		return nil, failed
+	case err == nil && isAbsent(response) && len(groups) > 0:
+		return s.whyGroup(ctx, partition, name, groups, facts)
+	case err == nil && isAbsent(response) && name == string(partition.ID):
+		return s.whyPartition(ctx, partition, facts)
 	case err == nil && len(groups) > 0:
 		response.Also = []string{subjectGroup}
 		return response, nil
@@ -123,6 +138,11 @@ func (s *Server) whyFacts(ctx context.Context, partition store.Partition) (facts
 	facts.Rollouts = map[string]intent.Rollout{}
 	for _, run := range runs {
 		facts.Rollouts[run.Name] = run
+		if run.State.Open() && facts.Holds == nil {
+			if facts.Holds, err = s.holds(ctx, partition.ID); err != nil {
+				return facts, err
+			}
+		}
 	}
 	facts.Before = map[string][]string{}
 	for _, rollout := range policy.GetRollouts() {
@@ -137,6 +157,15 @@ func (s *Server) whyFacts(ctx context.Context, partition store.Partition) (facts
 		}
 	}
 	return facts, nil
+}
+
+func (s *Server) holds(ctx context.Context, partition intent.PartitionID) (map[intent.AssetID]intent.Hold, error) {
+	holds := map[intent.AssetID]intent.Hold{}
+	list, err := s.store.Holds(ctx, partition)
+	for _, hold := range list {
+		holds[hold.Asset] = hold
+	}
+	return holds, err
 }
 
 func (s *Server) whyAsset(ctx context.Context, partition store.Partition, name string, facts explain.Facts) (*apipb.WhyResponse, error) {

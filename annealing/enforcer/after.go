@@ -13,6 +13,7 @@ import (
 	"lehr.dev/fault"
 	"lehr.dev/intent"
 	"lehr.dev/loop"
+	"lehr.dev/store"
 )
 
 // aftermath is what protections are asked after the last push of an asset, which is in
@@ -70,20 +71,11 @@ func (r *reader) aftermath(ctx context.Context, g *glance, content intent.Asset)
 	if err != nil {
 		return nil, err
 	}
-	pushes, err := r.store.Pushes(ctx, g.head.Partition, g.asset.id, 1)
-	if err != nil || len(pushes) == 0 || pushes[0].Ended.IsZero() {
+	push, err := r.followed(ctx, g, content)
+	if err != nil || push == nil {
 		return nil, err
 	}
-	if pushes[0].Effective != g.effective {
-		pushed, err := r.asset(ctx, pushes[0].Target, g.asset.id)
-		if fault.Is(err, fault.NotFound) || err == nil && (pushed.Payload.Type != content.Payload.Type || !bytes.Equal(pushed.Payload.Bytes, content.Payload.Bytes)) {
-			return nil, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	push, found := pushes[0], []watch(nil)
+	var found []watch
 	for _, c := range policy.asks {
 		if c.GetProtection().GetAfter() == nil {
 			continue
@@ -98,8 +90,11 @@ func (r *reader) aftermath(ctx context.Context, g *glance, content intent.Asset)
 			continue
 		}
 		ready := r.configured(c, types)
-		w := watch{Configured: ready, at: push.Target, from: push.Ended.Add(ready.Protection.After.Delay)}
-		w.until = w.from.Add(ready.Protection.After.Duration)
+		w := watch{Configured: ready, at: push.Target}
+		if !push.Ended.IsZero() {
+			w.from = push.Ended.Add(ready.Protection.After.Delay)
+			w.until = w.from.Add(ready.Protection.After.Duration)
+		}
 		w.question, err = ready.Ask(check.PhaseAfter, check.Of{
 			Partition: g.head.Partition, Asset: content, Effective: push.Effective, Digest: push.Plan, Push: push.Push,
 		})
@@ -109,6 +104,38 @@ func (r *reader) aftermath(ctx context.Context, g *glance, content intent.Asset)
 		found = append(found, w)
 	}
 	return found, nil
+}
+
+// followed is the newest push of an asset, when that ended and pushed the payload that the
+// asset has; nil: there is none to ask after. Where the journal does not keep it any more,
+// or the incarnation that it pushed, but what is asked after it was not over, it is taken
+// for one of the present content whose time is over: a pass is still to come.
+func (r *reader) followed(ctx context.Context, g *glance, content intent.Asset) (*store.PushRecord, error) {
+	var forgotten *store.PushRecord
+	if g.unwell {
+		forgotten = &store.PushRecord{OpenPush: store.OpenPush{Target: g.target, Effective: g.effective}}
+	}
+	pushes, err := r.store.Pushes(ctx, g.head.Partition, g.asset.id, 1)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(pushes) == 0:
+		return forgotten, nil
+	case pushes[0].Ended.IsZero():
+		return nil, nil
+	case pushes[0].Effective == g.effective:
+		return &pushes[0], nil
+	}
+	pushed, err := r.asset(ctx, pushes[0].Target, g.asset.id)
+	switch {
+	case fault.Is(err, fault.NotFound):
+		return forgotten, nil
+	case err != nil:
+		return nil, err
+	case pushed.Payload.Type != content.Payload.Type || !bytes.Equal(pushed.Payload.Bytes, content.Payload.Bytes):
+		return nil, nil
+	}
+	return &pushes[0], nil
 }
 
 // forgetAfter ends what is asked after a push; the next look that finds the asset in
@@ -231,8 +258,14 @@ func (e *Enforcer) told(a *asset, h intent.Health, now time.Time) intent.Health 
 			texts, no = append(texts, text), no || blocks
 		}
 	}
-	if h.State == intent.Unhealthy && h.Reason != "" {
-		texts = append([]string{h.Reason}, texts...)
+	switch h.State {
+	case intent.Healthy:
+		texts = append(texts, saysWell)
+	case intent.Unhealthy:
+		if h.Reason != "" {
+			texts = append([]string{h.Reason}, texts...)
+		}
+		texts = append(texts, saysIll)
 	}
 	h.Reason = intent.AfterPush + strings.Join(texts, "; ")
 	switch {
@@ -247,13 +280,15 @@ func (e *Enforcer) told(a *asset, h intent.Health, now time.Time) intent.Health 
 // words say how a watch stands.
 func (w *watch) words(e *Enforcer, now time.Time) (text string, no bool) {
 	v := w.verdict(e, now)
-	switch at := func(t time.Time) string { return t.UTC().Format(time.TimeOnly) }; {
+	switch at := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }; {
 	case now.Before(w.from):
 		return fmt.Sprintf("protection %s is asked from %s until %s", w.Name, at(w.from), at(w.until)), false
 	case v.Answer == intent.Wait:
 		return fmt.Sprintf("protection %s says no since %s: %s", w.Name, at(w.since), cmp.Or(e.outside.answers[w.question].Said.Reason, "it gives no reason")), true
 	case v.Answer == intent.Broken:
 		return v.Waiting.Reason, false
+	case !now.Before(w.until):
+		return fmt.Sprintf("protection %s passes", w.Name), false
 	default:
 		return fmt.Sprintf("protection %s passes, and must until %s", w.Name, at(w.until)), false
 	}

@@ -129,9 +129,9 @@ type trouble struct {
 	// share is the largest batch that it may be in after one that failed; 0:
 	// it is no suspect.
 	share int
-	// flips counts how often it was changed back, flipped when last.
-	flips   int
-	flipped time.Time
+	// flips counts how often it was changed back, from fought on, flipped when last.
+	flips           int
+	fought, flipped time.Time
 	// lined is since when it waits for places; zero: it has them, or wants none.
 	lined time.Time
 	// admitting: its admission is before the store.

@@ -68,6 +68,9 @@ func (e *Enforcer) restrain(t *trouble, now time.Time) {
 	if t.flipped.After(now) {
 		t.flipped = now
 	}
+	if t.fought.After(t.flipped) {
+		t.fought = t.flipped
+	}
 	if t.difference.At.After(now) {
 		t.difference.At = time.Time{}
 	}

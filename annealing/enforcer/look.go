@@ -39,8 +39,9 @@ type glance struct {
 	// known: in sync, it needs no reading of its content, unless a neighbour
 	// wants to know how it stands.
 	known, wanted bool
-	// asksAfter: what is asked after its last push is to be looked up.
-	asksAfter bool
+	// asksAfter: what is asked after its last push is to be looked up. unwell: it was not
+	// over when it was known last.
+	asksAfter, unwell bool
 
 	// read: the content was read, for mode, turndown and requirements.
 	read, turndown bool
@@ -277,7 +278,7 @@ func (e *Enforcer) startDiff(ctx context.Context, s *served, target intent.Incar
 		a.looking = true
 		g.wanted, g.reached = e.wanted[a], down == nil
 		g.known = a.known(g.effective)
-		g.asksAfter = !a.afterKnown && e.view.policy.asksAfter()
+		g.asksAfter, g.unwell = !a.afterKnown && e.view.policy.asksAfter(), a.unwell
 		ids[i] = a.id
 	}
 	e.Runtime.Go("diff", func() {

@@ -154,8 +154,8 @@ func (e *Enforcer) differs(a *asset, g *glance) {
 func (e *Enforcer) drifted(a *asset, d intent.Difference) {
 	const memory, patience = 10 * time.Minute, 3
 	t := a.trouble
-	if d.At.Sub(t.flipped) > memory {
-		t.flips = 0
+	if t.flips == 0 || d.At.Sub(t.flipped) > memory {
+		t.flips, t.fought = 0, d.At
 	}
 	t.flips++
 	t.flipped = d.At
@@ -165,6 +165,7 @@ func (e *Enforcer) drifted(a *asset, d intent.Difference) {
 	until := d.At.Add(e.Limits.Retry.After(t.flips - patience))
 	t.retry = &intent.WaitingOn{
 		Kind:  intent.WaitFlapping,
+		Since: t.fought,
 		Until: until,
 		Reason: fmt.Sprintf("%s changed it back %d times within %s (fields: %s); find that writer, or hold the asset; repairing it again at %s",
 			writersOf(d.Plan), t.flips, memory, fieldsOf(d.Plan), until.UTC().Format(time.TimeOnly)),

@@ -15,6 +15,7 @@ import (
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
 	"lehr.dev/plugin"
+	"lehr.dev/store"
 )
 
 // sentry is a protection whose answers a test says.
@@ -474,6 +475,52 @@ func TestARestartSkipsNothingAfterAPush(t *testing.T) {
 	}
 }
 
+// TestAProtectionThatSaysNoForLongIsNotForgotten, for longer than the journal keeps the
+// push, or the incarnation that was pushed.
+func TestAProtectionThatSaysNoForLongIsNotForgotten(t *testing.T) {
+	labelled := web.with(&intentpb.Labels{Labels: map[string]string{"tier": "front"}})
+	for name, test := range map[string]struct {
+		then thing
+		keep store.Retention
+	}{
+		"no push":                    {web, store.Retention{Incarnations: 10, Period: 90 * 24 * time.Hour, History: 30 * 24 * time.Hour}},
+		"no push, other metadata":    {labelled, store.Retention{Incarnations: 10, Period: 90 * 24 * time.Hour, History: 30 * 24 * time.Hour}},
+		"no incarnation of the push": {labelled, store.Retention{Incarnations: 1, Period: 30 * 24 * time.Hour, History: 90 * 24 * time.Hour}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			simulate(t, func(w *world) {
+				s := w.protected(afterwards())
+				w.policy.Checks[0].Where = `id == "web"`
+				next := thing{id: "next", word: "v1"}.with(after("web"))
+				s.says("after", "it does not smell right")
+				w.publish(web)
+				w.inSync(web)
+				w.eventually("it says no", func() bool { return w.report("web").Health.State == intent.Unhealthy })
+				w.publish(test.then, next)
+				w.pass(time.Minute)
+				w.stop()
+				w.pass(31 * 24 * time.Hour)
+				w.publish(test.then, next, thing{id: "else", word: "v1"})
+				w.start()
+				w.pass(time.Minute)
+				if _, err := w.store.Collect(w.ctx, w.lease, test.keep, time.Now()); err != nil {
+					t.Fatal(err)
+				}
+				w.restart(func() {})
+				w.pass(20 * time.Minute)
+				if h := w.report("web").Health; h.State != intent.Unhealthy || w.production.word("next") != "" {
+					t.Fatalf("web is %+v, and what comes after it is %q", h, w.production.word("next"))
+				}
+				s.says("after", "")
+				w.inSync(next)
+				if h := w.report("web").Health; h != (intent.Health{}) {
+					t.Errorf("web is %+v", h)
+				}
+			})
+		})
+	}
+}
+
 // TestAChangeWithoutAPushSkipsNothing that is asked after the push before it.
 func TestAChangeWithoutAPushSkipsNothing(t *testing.T) {
 	simulate(t, func(w *world) {
@@ -516,6 +563,56 @@ func TestWhatIsNotWellTakesAPlaceOfItsScope(t *testing.T) {
 		w.publish(things("v2", 0)...)
 		w.inSync(things("v2", 0)...)
 	})
+}
+
+// TestAProtectionTellsNoHealthOfAPlugin: of an asset whose plugin knows none, what was
+// asked after its push leaves none either once it passed, and what a plugin told stays
+// known, whenever the process ended.
+func TestAProtectionTellsNoHealthOfAPlugin(t *testing.T) {
+	for name, test := range map[string]struct {
+		first, last intent.HealthState
+		waits       bool
+	}{
+		"none":                       {intent.HealthUnknown, intent.HealthUnknown, false},
+		"healthy":                    {intent.Healthy, intent.Healthy, false},
+		"healthy, and lost since":    {intent.Healthy, intent.HealthUnknown, true},
+		"unhealthy":                  {intent.Unhealthy, intent.Unhealthy, true},
+		"unhealthy, and lost since":  {intent.Unhealthy, intent.HealthUnknown, true},
+		"unhealthy, and well since":  {intent.Unhealthy, intent.Healthy, false},
+		"none, and unhealthy since":  {intent.HealthUnknown, intent.Unhealthy, true},
+		"healthy, and no more since": {intent.Healthy, intent.Unhealthy, true},
+	} {
+		for _, no := range []string{"", "it does not smell right"} {
+			t.Run(name+"; the protection says "+no, func(t *testing.T) {
+				simulate(t, func(w *world) {
+					s := w.protected(afterwards())
+					c, things := w.ward(2, 2, 1)
+					w.policy.Checks[0].Where = `id == "web/0"`
+					c.is("web/0", test.first)
+					s.says("after", no)
+					w.publish(things("v1")...)
+					w.eventually("it is asked", func() bool { return len(s.texts("after")) > 0 })
+					w.pass(time.Minute)
+					for range 2 {
+						w.stop()
+						c.is("web/0", test.last)
+						w.start()
+						w.pass(time.Second)
+					}
+					w.publish(things("v2", 1)...)
+					w.pass(time.Minute)
+					if w.production.word("web/1") == "v2" {
+						t.Fatal("it was pushed, and the protection did not pass to its end")
+					}
+					s.says("after", "")
+					w.pass(20 * time.Minute)
+					if waits := w.production.word("web/1") != "v2"; waits != test.waits {
+						t.Errorf("web/1 waits: %v; web/0 is %+v", waits, w.report("web/0").Health)
+					}
+				})
+			})
+		}
+	}
 }
 
 // TestACommitDoesNotDropWhatIsAskedAfterItsPush (S23), but a check that is mended, or

@@ -60,12 +60,12 @@ const seldom = 10 * time.Second
 func (e *Enforcer) backOff(a *asset, transient bool, reason string, now time.Time) {
 	t := a.trouble
 	t.failures++
-	pace, word := e.Limits.Retry, "for now"
+	pace, word := e.Limits.Retry, "its plugin says"
 	if !transient {
-		pace.First, word = max(pace.First, min(seldom, pace.Most)), "for good"
+		pace.First, word = max(pace.First, min(seldom, pace.Most)), "and its plugin does not expect that trying again helps"
 	}
 	e.pauseFor(a, pace.After(t.failures), intent.WaitBackoff, fmt.Sprintf(
-		"push %d failed %s, its plugin says: %s. The pause doubles from %s to %s", t.failures, word, reason, pace.First, pace.Most), now)
+		"push %d failed, %s: %s. The pause doubles from %s to %s", t.failures, word, reason, pace.First, pace.Most), now)
 }
 
 // makeWay lets an asset be, whose target is too busy by what its plugin says: it is
@@ -116,7 +116,11 @@ func (e *Enforcer) pauseFor(a *asset, pause time.Duration, kind intent.WaitingKi
 	t := a.trouble
 	until := now.Add(loop.Jitter(pause, string(a.id), t.failures))
 	t.version = a.kind.served.version()
-	t.retry = &intent.WaitingOn{Kind: kind, Until: until, Reason: fmt.Sprintf("%s; tried again at %s", reason, until.UTC().Format(time.TimeOnly))}
+	since := now
+	if t.retry != nil && !t.retry.Since.IsZero() && t.retry.Since.Before(now) {
+		since = t.retry.Since
+	}
+	t.retry = &intent.WaitingOn{Kind: kind, Since: since, Until: until, Reason: fmt.Sprintf("%s; tried again at %s", reason, until.UTC().Format(time.TimeOnly))}
 }
 
 // outrank lets an asset wait for a person: its target was pushed to under an

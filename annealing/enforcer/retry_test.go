@@ -109,8 +109,8 @@ func TestARetrySaysWhy(t *testing.T) {
 		says        []string
 		least, most time.Duration
 	}{
-		{"for now", true, []string{"push 1 failed for now, its plugin says: no room", "doubles from 1s to 5m0s", "tried again at "}, 800 * time.Millisecond, 1200 * time.Millisecond},
-		{"for good", false, []string{"push 1 failed for good, its plugin says: no room", "doubles from 10s to 5m0s", "tried again at "}, 8 * time.Second, 12 * time.Second},
+		{"for now", true, []string{"push 1 failed, its plugin says: no room", "doubles from 1s to 5m0s", "tried again at "}, 800 * time.Millisecond, 1200 * time.Millisecond},
+		{"for good", false, []string{"push 1 failed, and its plugin does not expect that trying again helps: no room", "doubles from 10s to 5m0s", "tried again at "}, 8 * time.Second, 12 * time.Second},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			simulate(t, func(w *world) {
@@ -127,6 +127,52 @@ func TestARetrySaysWhy(t *testing.T) {
 				}
 				w.production.does("web", behaviour{})
 				w.inSync(web)
+			})
+		})
+	}
+}
+
+// TestAFailureIsToldFromItsBeginning: how long pushes fail, are without effect, or are
+// changed back is not the time since the last of them.
+func TestAFailureIsToldFromItsBeginning(t *testing.T) {
+	for kind, breaks := range map[intent.WaitingKind]func(*world){
+		intent.WaitBackoff: func(w *world) {
+			w.production.does("web", ends(plugin.PushResult{Ending: plugin.Failed, Reason: "no room"}))
+			w.publish(webV2)
+		},
+		intent.WaitNoEffect: func(w *world) {
+			w.production.does("web", ends(plugin.PushResult{Ending: plugin.Pushed}))
+			w.publish(webV2)
+		},
+		intent.WaitFlapping: func(w *world) {
+			w.publish(webV2)
+			w.inSync(webV2)
+			for range 600 {
+				w.production.set("web", "by hand")
+				w.pass(time.Second)
+			}
+		},
+	} {
+		t.Run(string(kind), func(t *testing.T) {
+			simulate(t, func(w *world) {
+				w.publish(web)
+				w.inSync(web)
+				began := time.Now()
+				breaks(w)
+				w.pass(time.Minute)
+				waiting := w.waitsOn("web", kind)
+				if since := waiting.Since.Sub(began); since < 0 || since > 5*time.Second {
+					t.Errorf("it is told that it began %s after it did", since)
+				}
+				w.production.does("web", behaviour{})
+				w.must(w.store.Retry(w.ctx, shop, "web", "mended", tester))
+				w.inSync(webV2)
+				w.production.does("web", ends(plugin.PushResult{Ending: plugin.Failed, Reason: "no room"}))
+				w.publish(web)
+				again := time.Now()
+				if since := w.waitsOn("web", intent.WaitBackoff).Since.Sub(again); since < 0 || since > 5*time.Second {
+					t.Errorf("another failure began %s after it did", since)
+				}
 			})
 		})
 	}

@@ -116,22 +116,36 @@ func healthOf(a *asset, d intent.Difference, turnedDown bool) health {
 // that the next process knows that too (S11).
 const wasTold = "it was told before"
 
+// What the plugin says ends the reason of one that is asked about after its push.
+const (
+	saysWell = "its plugin says that it is healthy"
+	saysIll  = "its plugin says that it is unhealthy"
+)
+
 // healthIn is the health that a report of the asset shows.
 func (a *asset) healthIn(shown intent.Health) intent.Health {
-	if lost := a.health == healthWell || a.health == healthIll; lost && shown.State != intent.Healthy && shown.State != intent.Unhealthy {
-		shown.State, shown.Reason = intent.HealthUnknown, strings.TrimPrefix(shown.Reason+"; "+wasTold, "; ")
+	told := a.health == healthWell || a.health == healthIll
+	plain := shown.State == intent.Healthy || shown.State == intent.Unhealthy
+	switch {
+	case !told, plain && !shown.IsAfterPush(), strings.HasSuffix(shown.Reason, saysWell), strings.HasSuffix(shown.Reason, saysIll):
+		return shown
+	case !plain:
+		shown.State = intent.HealthUnknown
 	}
+	shown.Reason = strings.TrimPrefix(shown.Reason+"; "+wasTold, "; ")
 	return shown
 }
 
-// toldIn is what an earlier process was told last; nobody knows how long ago.
+// toldIn is what an earlier process was told last by the plugin; nobody knows how long
+// ago. The state of one that is asked about after its push is not the plugin's.
 func toldIn(report intent.Report) health {
+	after, ends := report.Health.IsAfterPush(), func(end string) bool { return strings.HasSuffix(report.Health.Reason, end) }
 	switch {
 	case report.State == intent.StatePushing:
 		return healthPushed
-	case report.Health.State == intent.Healthy:
+	case !after && report.Health.State == intent.Healthy, after && ends(saysWell):
 		return healthWell
-	case report.Health.State == intent.Unhealthy, strings.HasSuffix(report.Health.Reason, wasTold):
+	case !after && report.Health.State == intent.Unhealthy, after && ends(saysIll), ends(wasTold):
 		return healthIll
 	}
 	return healthUntold

@@ -73,6 +73,8 @@ type Facts struct {
 	Pins map[intent.AssetID][]intent.Pin
 	// Rollouts by name, each with its newest run.
 	Rollouts map[string]intent.Rollout
+	// Holds of assets, where a run of a rollout is open: it lets none of these go on.
+	Holds map[intent.AssetID]intent.Hold
 	// Before lists, by a rollout, those that it comes after.
 	Before map[string][]string
 	// Fields that open runs set for the asset asked for, by rollout.

@@ -199,7 +199,7 @@ func count(reasons []explain.Reason) int {
 // it; a plugin's word on health is told as the plugin's.
 func TestWhatIsAskedAfterAPushIsTold(t *testing.T) {
 	web := intent.Report{Asset: "web", State: intent.StateInSync, Target: head, At: now, Health: intent.Health{
-		State: intent.Unhealthy, Reason: intent.AfterPush + "protection smoke says no since 12:03:00: requests fail",
+		State: intent.Unhealthy, Reason: intent.AfterPush + "protection smoke says no since 2026-11-23T12:03:00Z: requests fail",
 	}}
 	answer := explain.Explain(facts("web", web))
 	if len(answer.Reasons) != 2 || !slices.ContainsFunc(answer.Reasons, func(r explain.Reason) bool {
@@ -214,5 +214,15 @@ func TestWhatIsAskedAfterAPushIsTold(t *testing.T) {
 	web.Health.Reason = "2 of 3 tasks run"
 	if reasons := explain.Explain(facts("web", web)).Reasons; !slices.ContainsFunc(reasons, func(r explain.Reason) bool { return r.Text == "its plugin says that it is unhealthy: 2 of 3 tasks run" }) {
 		t.Errorf("%+v", reasons)
+	}
+}
+
+// TestSinceIsWhenItBegan, where a report was written anew over what goes on.
+func TestSinceIsWhenItBegan(t *testing.T) {
+	failing := intent.WaitingOn{Kind: intent.WaitBackoff, Reason: "push 9 failed", Since: now.Add(-time.Hour)}
+	order := intent.WaitingOn{Kind: intent.WaitOrder, Reason: "comes after db", Blockers: []intent.AssetID{"db"}}
+	answer := explain.Explain(facts("web", waiting("web", order), waiting("db", failing)))
+	if !answer.Root.Since.Equal(failing.Since) {
+		t.Errorf("it goes on since %s, want %s", answer.Root.Since, failing.Since)
 	}
 }

@@ -177,6 +177,9 @@ func (f Facts) causesOfAll(told []Cause) []Cause {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.Rollouts)) {
+		if f.Rollouts[name].State == intent.RolloutRunning {
+			causes = append(causes, f.holdsOf(name, slices.Concat(told, causes))...)
+		}
 		if f.Rollouts[name].State != intent.RolloutPaused {
 			continue // It goes on by itself, or has ended.
 		}
@@ -185,6 +188,20 @@ func (f Facts) causesOfAll(told []Cause) []Cause {
 			reason.Responsible = f.Owner
 			causes = append(causes, Cause{Sort: sortOf(reason.Kind), Root: reason})
 		}
+	}
+	return causes
+}
+
+// holdsOf are the holds that a rollout waits for: nothing that is held waits itself, and
+// what is behind it is in sync.
+func (f Facts) holdsOf(rollout string, told []Cause) (causes []Cause) {
+	for _, asset := range f.waitsFor(rollout) {
+		held := f.heldFrom(rollout, asset)
+		if held == nil || slices.ContainsFunc(told, func(c Cause) bool { return c.Root.Asset == asset && c.Root.Kind == held.Kind }) {
+			continue
+		}
+		held.Responsible = cmp.Or(f.Owners[asset], f.Owner)
+		causes = append(causes, Cause{Sort: sortOf(held.Kind), Root: *held, Assets: []intent.AssetID{asset}, Example: asset})
 	}
 	return causes
 }
@@ -245,6 +262,8 @@ func (f Facts) roundUp(name string, r Rolled) string {
 		text += "nothing is in it"
 	case n > 0:
 		text += fmt.Sprintf("%d of %d wait", n, total)
+	case f.Past && r.Counts[intent.StateUnseen] == total:
+		text += fmt.Sprintf("nothing that was in the way of %d assets is kept of then", total)
 	case r.Counts[intent.StateInSync] == total:
 		text += fmt.Sprintf("all %d are in sync", total)
 	default:

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"lehr.dev/intent"
 )
@@ -172,11 +173,27 @@ func (f Facts) rolloutReason(rollout string, of intent.AssetID, told *path) Reas
 	}
 	told.rollouts = append(told.rollouts, rollout)
 	for _, asset := range f.waitsFor(rollout) {
-		if asset != of && !slices.Contains(told.here, asset) {
+		if held := f.heldFrom(rollout, asset); held != nil {
+			r.Causes = append(r.Causes, *held)
+		} else if asset != of && !slices.Contains(told.here, asset) {
 			r.Causes = append(r.Causes, f.blockerReason(asset, told)...)
 		}
 	}
 	return r
+}
+
+// heldFrom is the hold for which a rollout does not let an asset go on; nil: there is none.
+// The asset is as its pin says, so its report tells of none.
+func (f Facts) heldFrom(rollout string, asset intent.AssetID) *Reason {
+	hold, held := f.Holds[asset]
+	if !held || intent.Expired(hold.Until, f.Now) || f.KeptBy(asset) != rollout {
+		return nil
+	}
+	return &Reason{
+		Kind: string(intent.WaitHold), Asset: asset, Owner: hold.Owner.Name, Since: hold.Created, Until: hold.Until,
+		Text: fmt.Sprintf("%s holds it since %s: %s", name(hold.Owner.Name), hold.Created.UTC().Format(time.RFC3339), hold.Reason),
+		Hint: "lehr unhold " + string(asset) + " --reason WHY lets it be pushed",
+	}
 }
 
 // beforeReasons say where the rollouts stand that one comes after.

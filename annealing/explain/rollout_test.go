@@ -26,6 +26,36 @@ func underRollout(at intent.Sequence, run *intent.Rollout, reports ...intent.Rep
 	return f
 }
 
+// holding are facts in which ann holds web/a, which is as web/b is; both are in sync where
+// their pins keep them.
+func holding(f explain.Facts, until time.Time) explain.Facts {
+	own := f.Reports["web/b"]
+	own.Asset = "web/a"
+	f.Reports["web/a"], f.Members["web/a"] = own, intent.Member{Asset: "web/a", Effective: intent.Sum("new")}
+	pin := f.Pins["web/b"][0]
+	pin.Asset = "web/a"
+	f.Pins["web/a"] = []intent.Pin{pin}
+	f.Holds = map[intent.AssetID]intent.Hold{"web/a": {Asset: "web/a", Owner: intent.Actor{Name: "ann"}, Reason: "racks", Created: now.Add(-time.Minute), Until: until}}
+	return f
+}
+
+// TestAHoldUnderARolloutIsACauseOfAll: everything is in sync where it is kept, and nothing
+// goes on.
+func TestAHoldUnderARolloutIsACauseOfAll(t *testing.T) {
+	f := holding(underRollout(3, waitsFor("stage canary waits for web/a: it is held by ann: racks", "web/a")), time.Time{})
+	rolled := explain.Roll(f, "", map[intent.State]int{intent.StateInSync: 2}, nil)
+	if len(rolled.Causes) != 1 || rolled.Causes[0].Root.Owner != "ann" || rolled.Causes[0].Root.Hint != "lehr unhold web/a --reason WHY lets it be pushed" ||
+		rolled.Summary != "partition shop: all 2 are in sync: web/a: ann holds it since 2026-11-20T11:59:00Z: racks" {
+		t.Errorf("%q, %+v", rolled.Summary, rolled.Causes)
+	}
+	told := intent.WaitingOn{Kind: intent.WaitHold, Reason: "ann holds it", Owner: "ann"}
+	f.Reports["web/a"] = waiting("web/a", intent.WaitingOn{Kind: intent.WaitNotSelected, Reason: "not yet"}, told)
+	f.Holds = nil
+	if rolled := explain.Roll(f, "", map[intent.State]int{intent.StateInSync: 1, intent.StateWaiting: 1}, []intent.AssetID{"web/a"}); len(rolled.Causes) != 1 {
+		t.Errorf("it is told twice: %+v", rolled.Causes)
+	}
+}
+
 // after are facts of a rollout that comes after canary, which goes on.
 func after(f explain.Facts) explain.Facts {
 	if f.Rollouts == nil {
@@ -73,6 +103,14 @@ func TestWhyUnderARollout(t *testing.T) {
 		"behind, for the canary waits for what ann holds": {
 			underRollout(3, waitsFor("stage canary waits for web/a: must come after db", "web/a"), waiting("web/a", order), waiting("db", hold)), "hold/db",
 			"web/b is not let go on: the rollout frontends (run 3) is running: stage canary waits for web/a: must come after db: db: held by ann: migration", "ann", "lehr unhold db",
+		},
+		"behind, for the canary is held": {
+			holding(underRollout(3, waitsFor("stage canary waits for web/a: it is held by ann: racks", "web/a")), time.Time{}), "hold/web/a",
+			"web/b is not let go on: the rollout frontends (run 3) is running: stage canary waits for web/a: it is held by ann: racks: web/a: ann holds it since 2026-11-20T11:59:00Z: racks", "ann", "lehr unhold web/a",
+		},
+		"behind, for the canary was held": {
+			holding(underRollout(3, waitsFor("stage canary waits for web/a", "web/a")), now), "rollout/",
+			"web/b is not let go on: the rollout frontends (run 3) is running: stage canary waits for web/a", "", "lehr rollout status frontends",
 		},
 		"behind, for the canary soaks": {
 			underRollout(3, soaks, healthy), "rollout/",

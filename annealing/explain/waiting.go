@@ -120,6 +120,9 @@ func (f Facts) waitingReason(report intent.Report, waiting intent.WaitingOn) Rea
 		Hint: hintFor(report, waiting), Owner: waiting.Owner, Since: report.At, Until: waiting.Until,
 		Next: f.next(report, waiting),
 	}
+	if began := waiting.Since; !began.IsZero() && began.Before(report.At) {
+		reason.Since = began
+	}
 	if intent.Expired(reason.Until, f.Now) {
 		reason.Until = time.Time{} // Each look sets another, which a report need not tell.
 	}

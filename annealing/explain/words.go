@@ -173,9 +173,9 @@ func hintFor(report intent.Report, waiting intent.WaitingOn) string {
 	case intent.WaitFlapping:
 		return "find what else writes it; lehr hold " + asset + " --reason WHY lets the other one have it meanwhile"
 	case intent.WaitCheckBroken:
-		return "nothing is pushed until it can be told; the server's log tells more"
+		return "mend what the check asks, or the check in lehr.yaml; where policy allows, lehr override " + asset + " --check NAME --reason WHY lets it pass"
 	case intent.WaitProtection:
-		return "it goes on by itself once the protection passes; it is asked again and again"
+		return "it goes on by itself once the protection passes; where policy allows, lehr override " + asset + " --check NAME --reason WHY lets it pass"
 	case intent.WaitCheckConfig:
 		return "mend the check in lehr.yaml, or have whoever runs the server allow what it asks, in the file of --external-checks"
 	case intent.WaitTarget:

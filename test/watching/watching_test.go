@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"lehr.dev/app"
+	"lehr.dev/intent"
 )
 
 // patience bounds every wait; no test waits for it when all is well.
@@ -251,6 +252,29 @@ func TestRulesAndDashboardAskForWhatIsShown(t *testing.T) {
 	}
 	if n := strings.Count(rules, "runbook: docs/operating.md#alerts\n"); n != strings.Count(rules, "- alert:") {
 		t.Errorf("%d rules say where to read on", n)
+	}
+}
+
+// TestRulesKnowWhatFails: whatever an asset can wait for that is of the failing or the
+// fighting sort counts for both rules that are about it, and they name nothing that is not.
+func TestRulesKnowWhatFails(t *testing.T) {
+	rules := read(t, filepath.Join(shipped, "alerts.yaml"))
+	lists := regexp.MustCompile(`waiting=~"([^"]*)"`).FindAllStringSubmatch(rules, -1)
+	if len(lists) != 2 {
+		t.Fatalf("%d rules are about what assets wait for", len(lists))
+	}
+	for _, list := range lists {
+		kinds := strings.Split(list[1], "|")
+		for _, kind := range intent.WaitingKinds() {
+			if kind.Sort() != intent.SortWaiting && !slices.Contains(kinds, string(kind)) {
+				t.Errorf("%s is not in %s", kind, list[1])
+			}
+		}
+		for _, kind := range kinds {
+			if !slices.Contains(intent.WaitingKinds(), intent.WaitingKind(kind)) {
+				t.Errorf("nothing waits for %s", kind)
+			}
+		}
 	}
 }
 

@@ -103,7 +103,7 @@ func (c Commands) difference(ctx context.Context, asset serve.Intent) (serve.Dif
 	case result.overflowed:
 		return unknown(fmt.Errorf("the diff command of %s (%s) wrote more than %d bytes: let it summarise", asset.ID, command.Diff[0], maxOutput))
 	case result.exit != 0 && result.exit != exitDiffers && result.exit != exitAbsent:
-		return unknown(fmt.Errorf("the diff command of %s (%s) ended with %s: 0 says in sync, %d differs, %d nothing is there", asset.ID, command.Diff[0], result, exitDiffers, exitAbsent))
+		return unknown(fmt.Errorf("the diff command of %s (%s) ended with %s: 0 says in sync, %d differs, %d nothing is there", asset.ID, command.Diff[0], result.written(), exitDiffers, exitAbsent))
 	}
 	difference.Outcome, difference.Plan = serve.InSync, judge(command, asset.TurnedDown(), result)
 	if difference.Plan.Action != "" {

@@ -127,6 +127,7 @@ func TestUnknownSaysWhy(t *testing.T) {
 		want    string
 	}{
 		"failure":   {&commandpb.Command{Diff: script("echo cannot reach the database >&2; exit 1")}, "exit code 1, and said: cannot reach the database"},
+		"output":    {&commandpb.Command{Diff: script("echo disk on fire; exit 1")}, "exit code 1 and said nothing on standard error, and wrote: disk on fire: 0 says"},
 		"killed":    {&commandpb.Command{Diff: script("kill -9 $$")}, "ended by killed"},
 		"missing":   {&commandpb.Command{Diff: []string{"/nowhere/diff"}}, "/nowhere/diff: no such file"},
 		"no folder": {&commandpb.Command{Diff: script("exit 0"), Directory: "/nowhere"}, "/nowhere"},

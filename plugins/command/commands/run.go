@@ -57,6 +57,16 @@ func (r result) String() string {
 	return fmt.Sprintf("exit code %d, and said: %s", r.exit, r.words)
 }
 
+// written is how a diff command ended: many say on standard output why they failed, which
+// would be shown as the difference.
+func (r result) written() string {
+	output := bytes.TrimSpace(r.output)
+	if r.words != "" || len(output) == 0 {
+		return r.String()
+	}
+	return fmt.Sprintf("%s, and wrote: %s", r, strings.ToValidUTF8(string(output[max(0, len(output)-tailBytes):]), ""))
+}
+
 // run runs a command under a guard, and returns an error when it could not be
 // run to its end: ctx ended, or it took too long.
 func (c Commands) run(ctx context.Context, i invocation) (result, error) {
