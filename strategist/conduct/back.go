@@ -102,10 +102,13 @@ func ids(assets []*Asset) (list []intent.AssetID) {
 func (d *decider) newestGood(assets []*Asset) (intent.IncarnationID, bool) {
 	for _, at := range d.Older() {
 		some, all := false, true
-		for i := 0; all && i < len(assets); i++ {
-			content := d.Content(at, assets[i].ID)
+		for _, a := range assets {
+			content := d.Content(at, a.ID)
 			some = some || !content.IsZero()
-			all = content.IsZero() || assets[i].Known[content]
+			all = all && (content.IsZero() || a.Known[content])
+			if !all {
+				break
+			}
 		}
 		if some && all {
 			return at, true
