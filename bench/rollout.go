@@ -39,7 +39,7 @@ func measureRollouts(ctx context.Context, plugin string, size int) error {
 
 // pinsProgram makes jobs of one version.
 const pinsProgram = `def generate(ctx):
-    jobs = yaml("jobs/jobs.yaml")
+    jobs = yaml("jobs.yaml")
     return [asset("job-%d" % i, lehr.process.v1.Job(name = "job-%d" % i, replicas = 3, binary = "/opt/job", version = jobs["version"])) for i in range(jobs["count"])]
 `
 
@@ -49,9 +49,9 @@ partition: %s
 owner: bench@example.com
 mode: enforce
 sources:
-  jobs: {dir: ., files: [jobs.yaml]}
+  sizes: {dir: ., files: [jobs.yaml]}
 generate:
-  jobs: {starlark: jobs.star, from: [jobs]}
+  jobs: {starlark: jobs.star, from: [sizes]}
 plugins:
   Job: {run: [%s]}
 `
