@@ -182,14 +182,21 @@ func (s *session) order(command *cobra.Command, request *apipb.OrderRolloutReque
 	})
 }
 
-// stageNow is the first stage that is not over; nil: all are.
+// stageNow is the first stage that is not over, which an order to skip is about; nil: all
+// are.
 func stageNow(run *apipb.RolloutRun) *apipb.RolloutStage {
 	for _, stage := range run.GetStages() {
-		if stage.Done < stage.Total && !stage.Skipped {
+		if !over(stage) {
 			return stage
 		}
 	}
 	return nil
+}
+
+// over: nobody waits for the stage. One of which all assets are done may wait for its
+// validations still.
+func over(stage *apipb.RolloutStage) bool {
+	return stage.Total == 0 || stage.Skipped || stage.Ended != nil
 }
 
 func atStage(r *apipb.Rollout) string {
@@ -292,13 +299,13 @@ func listRollouts(ctx context.Context, s *session, c *client.Client, q query) (l
 
 // stagesDone counts the stages that are over.
 func stagesDone(run *apipb.RolloutRun) string {
-	over := 0
+	count := 0
 	for _, stage := range run.Stages {
-		if stage.Done == stage.Total || stage.Skipped {
-			over++
+		if over(stage) {
+			count++
 		}
 	}
-	return fmt.Sprintf("%d/%d", over, len(run.Stages))
+	return fmt.Sprintf("%d/%d", count, len(run.Stages))
 }
 
 func describeRollout(ctx context.Context, s *session, c *client.Client, partition, name string) error {

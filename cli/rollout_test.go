@@ -131,6 +131,26 @@ func TestEndingsAndBeginnings(t *testing.T) {
 	}
 }
 
+// TestAStageIsOverWhenItsValidationsAre: all of its assets are done before that. An order to
+// skip is about it still, and it counts as none of those that are over.
+func TestAStageIsOverWhenItsValidationsAre(t *testing.T) {
+	run := underWay().Run
+	run.Stages[0].Ended = nil
+	if stage := stageNow(run); stage == nil || stage.Name != "canary" {
+		t.Errorf("it is at %v", stage)
+	}
+	if got := stagesDone(run); got != "1/3" { // The last has no assets.
+		t.Errorf("%s stages are done", got)
+	}
+	run.Stages[0].Skipped = true
+	if stage := stageNow(run); stage == nil || stage.Name != "rest" {
+		t.Errorf("after a skip it is at %v", stage)
+	}
+	if got := stagesDone(run); got != "2/3" {
+		t.Errorf("after a skip %s stages are done", got)
+	}
+}
+
 // TestRolloutAsYAML has the fields in their order, and texts as texts.
 func TestRolloutAsYAML(t *testing.T) {
 	r := &apipb.Rollout{Name: "1", Governs: true, Stages: []string{"true", "a: b"}, Run: &apipb.RolloutRun{Run: 3, State: "done\x1b", Promoted: true}}

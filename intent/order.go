@@ -20,6 +20,8 @@ type RolloutStanding struct {
 	Pending []RolloutOrder
 	// Pins that it holds, and Bad contents that nobody forgave.
 	Pins, Bad int
+	// BadNow is an asset of which what would be brought was judged bad; empty: none is known.
+	BadNow AssetID
 }
 
 // Refuse says why an order makes no sense as things stand, with what stands; nil:
@@ -35,7 +37,7 @@ func (s RolloutStanding) Refuse(kind OrderKind, value json.RawMessage) error {
 	case OrderStart:
 		return s.refuseStart(value)
 	case OrderForgive:
-		if s.Bad == 0 {
+		if s.Bad == 0 && s.BadNow == "" {
 			return s.refuse("nothing that it brought is judged bad", "what was judged bad is told by lehr rollout status "+s.Name)
 		}
 		return nil
@@ -63,6 +65,8 @@ func (s RolloutStanding) refuseStart(value json.RawMessage) error {
 		return s.refuse("run %d goes on: it is %s", "lehr rollout status "+s.Name+" says what it waits for", s.Run.Run, s.state())
 	case !s.Held && (s.Run == nil || s.state() == RolloutDone || s.state() == RolloutSuperseded):
 		return s.refuse("it begins by itself when head has something new for its assets", "with newer: held in lehr.yaml it waits for lehr rollout start")
+	case s.BadNow != "" && !s.pending(OrderForgive):
+		return s.refuse("head has content of %s that was judged bad", "publish other content; or, if it is not bad, first: lehr rollout forgive "+s.Name+" --reason WHY", s.BadNow)
 	}
 	return nil
 }

@@ -71,6 +71,8 @@ func TestOrdersThatMakeNoSense(t *testing.T) {
 		"start what is new, by pins":            {standing(RolloutDone, func(s *RolloutStanding) { s.Run = nil }), OrderStart, "", "it begins by itself"},
 		"start again what was stopped":          {standing(RolloutStopped), OrderStart, "", ""},
 		"start what was just aborted":           {standing(RolloutRunning, of(OrderAbort)), OrderStart, "", ""},
+		"start what was judged bad":             {standing(RolloutRolledBack, func(s *RolloutStanding) { s.BadNow = "web/a" }), OrderStart, "", "head has content of web/a that was judged bad"},
+		"start what is about to be forgiven":    {standing(RolloutRolledBack, func(s *RolloutStanding) { s.BadNow = "web/a" }, of(OrderForgive)), OrderStart, "", ""},
 		"emergency":                             {standing(RolloutRunning), OrderEmergency, "", ""},
 		"emergency that is not defined":         {standing(RolloutRunning, func(s *RolloutStanding) { s.Emergency = false }), OrderEmergency, "", "no stages for emergencies"},
 		"emergency twice":                       {standing(RolloutRunning, func(s *RolloutStanding) { s.Run.Emergency = true }), OrderEmergency, "", "by the stages for emergencies already"},

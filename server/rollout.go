@@ -163,6 +163,42 @@ func (s *Server) standing(ctx context.Context, partition store.Partition, name s
 	return standing, said, err
 }
 
+// judgedBad says how much of what a rollout brought was judged bad, and whether head has such
+// content for what it keeps, by whichever rollout it was judged.
+func (s *Server) judgedBad(ctx context.Context, partition store.Partition, said *intentpb.Rollout, standing *intent.RolloutStanding) error {
+	judged, err := s.store.Judgements(ctx, partition.ID, nil)
+	if err != nil {
+		return err
+	}
+	pins, err := s.store.Pins(ctx, partition.ID)
+	if err != nil {
+		return err
+	}
+	keeps := map[intent.AssetID]bool{}
+	for _, pin := range pins {
+		keeps[pin.Asset] = keeps[pin.Asset] || pin.Rollout() == standing.Name
+	}
+	for _, j := range judged {
+		if j.Good {
+			continue
+		}
+		if j.Rollout == standing.Name {
+			standing.Bad++
+		}
+		if standing.BadNow != "" || !keeps[j.Asset] || len(said.GetAfter()) > 0 {
+			continue // What comes after others does not bring head.
+		}
+		has, err := s.contentAt(ctx, partition.Head, j.Asset)
+		if err != nil {
+			return err
+		}
+		if has == j.Effective {
+			standing.BadNow = j.Asset
+		}
+	}
+	return nil
+}
+
 func saidOf(policy *intentpb.Policy, name string) *intentpb.Rollout {
 	for _, said := range policy.GetRollouts() {
 		if said.Name == name {
@@ -219,12 +255,10 @@ func (s *Server) OrderRollout(ctx context.Context, request *apipb.OrderRolloutRe
 	if err != nil {
 		return nil, err
 	}
-	if kind == intent.OrderForgive {
-		judged, err := s.store.Judgements(ctx, partition.ID, nil)
-		if err != nil {
+	if kind == intent.OrderForgive || kind == intent.OrderStart && said.GetField() == nil {
+		if err := s.judgedBad(ctx, partition, said, &standing); err != nil {
 			return nil, err
 		}
-		standing.Bad = len(slices.DeleteFunc(judged, func(j intent.Judgement) bool { return j.Good || j.Rollout != request.Rollout }))
 	}
 	value := json.RawMessage(request.Value)
 	if canonical, err := document.Canonicalize(value); err == nil {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"slices"
 
 	apipb "lehr.dev/gen/lehr/api/v1"
@@ -41,11 +42,19 @@ func toRun(r intent.Rollout) *apipb.RolloutRun {
 				Waits: stage.Waits, Began: toTime(stage.Began), Ended: toTime(stage.Ended), Skipped: slices.Contains(r.Skipped, stage.Name),
 			}
 		}),
-		Verdicts: each(r.Progress.Verdicts, toRolloutVerdict),
+		Verdicts: each(byStage(r.Progress), toRolloutVerdict),
 		Events: each(r.Events, func(e intent.RolloutEvent) *apipb.RolloutEvent {
 			return &apipb.RolloutEvent{At: toTime(e.At), By: toActor(e.By), Kind: e.Kind, Text: e.Text}
 		}),
 	}
+}
+
+// byStage are the verdicts of a run in the order of its stages.
+func byStage(p intent.RolloutProgress) []intent.ValidationVerdict {
+	of := func(v intent.ValidationVerdict) int {
+		return slices.IndexFunc(p.Stages, func(s intent.StageProgress) bool { return s.Name == v.Stage })
+	}
+	return slices.SortedStableFunc(slices.Values(p.Verdicts), func(a, b intent.ValidationVerdict) int { return cmp.Compare(of(a), of(b)) })
 }
 
 func names(ids []intent.AssetID) []string {

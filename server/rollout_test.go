@@ -89,6 +89,8 @@ func TestRolloutsAreShown(t *testing.T) {
 	w.roll(begun(2))
 	old := begun(1)
 	old.Name, old.State = "old", intent.RolloutStopped
+	old.Progress.Stages = []intent.StageProgress{{Name: "zone"}, {Name: "rest"}}
+	old.Progress.Verdicts = []intent.ValidationVerdict{{Validation: "errors", Stage: "rest"}, {Validation: "latency", Stage: "rest"}, {Validation: "errors", Stage: "zone"}}
 	w.roll(old)
 	got := list()
 	if len(got) != 2 || got[0].Run.Run != 2 || len(got[0].Run.Events) != 0 || got[1].Name != "old" || got[1].Governs {
@@ -100,6 +102,13 @@ func TestRolloutsAreShown(t *testing.T) {
 	if run.Run != 2 || run.State != "running" || run.To != "shop@1" || len(run.Events) != 1 || run.Stages[1].Total != 2 || run.Next == nil || run.WaitsFor[0] != "web/a" ||
 		run.Verdicts[0].Metrics[0].Values[2] != 3 {
 		t.Errorf("the run is %v", run)
+	}
+	judged, err := w.client.Rollouts.GetRollout(t.Context(), &apipb.GetRolloutRequest{Partition: "shop", Rollout: "old"})
+	w.must(err)
+	for i, v := range judged.Rollout.Run.Verdicts {
+		if want := []string{"zone", "rest", "rest"}[i]; v.Stage != want {
+			t.Errorf("verdict %d is of stage %s, want %s, as the stages follow each other", i, v.Stage, want)
+		}
 	}
 	first, err := w.client.Rollouts.GetRollout(t.Context(), &apipb.GetRolloutRequest{Partition: "shop", Rollout: "frontends", Run: 1})
 	w.must(err)

@@ -246,7 +246,11 @@ func (s *Strategist) facts(ctx context.Context, v *view, name string, st *state)
 		s.follows(ctx, v, c, f, st)
 	}
 	f.Loosened = func(in intent.IncarnationID, assets []intent.AssetID) []string {
-		behind := slices.DeleteFunc(slices.Clone(f.Assets), func(a conduct.Asset) bool { return !slices.Contains(assets, a.ID) })
+		of := map[intent.AssetID]bool{}
+		for _, id := range assets {
+			of[id] = true
+		}
+		behind := slices.DeleteFunc(slices.Clone(f.Assets), func(a conduct.Asset) bool { return !of[a.ID] })
 		less, err := s.loosened(ctx, v, name, in, behind)
 		if err != nil {
 			f.err = err
@@ -356,9 +360,10 @@ func (s *Strategist) fill(ctx context.Context, v *view, c *course.Course, f *fac
 	return err
 }
 
-// troubled: what is reported of it may say why it is not well.
+// troubled: what is reported of it may say why it is not there, or not well. Of what is
+// in sync, and whose plugin says nothing of its health, nothing does.
 func troubled(a *conduct.Asset) bool {
-	return a.Look == (sight.Look{}) || a.Look.State != intent.StateInSync || a.Look.Health != intent.Healthy
+	return a.Look == (sight.Look{}) || a.Look.State != intent.StateInSync || a.Look.Health == intent.Unhealthy || !a.Seen.Ill.IsZero()
 }
 
 // contentAt is what an asset is in an incarnation; zero: it is not in it, or it is

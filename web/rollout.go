@@ -174,9 +174,9 @@ func (c column) Phase() string {
 		return "skipped"
 	case c.Total == 0:
 		return "empty"
-	case c.Done == c.Total:
+	case c.Ended != nil:
 		return "done"
-	case c.Selected > 0 || c.Began != nil:
+	case c.Selected > 0 || c.Began != nil: // All may be done, and wait for a validation.
 		return "under way"
 	}
 	return "to come"

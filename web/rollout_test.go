@@ -107,6 +107,12 @@ func TestRolloutBoard(t *testing.T) {
 	if text := words(w.shows("/partition/shop/rollout/frontends", "lehr rollout resume frontends")); !strings.Contains(text, "Paused by ann") || strings.Contains(text, "Asked to") {
 		t.Errorf("paused, it says %s", text)
 	}
+	judged := soaking()
+	judged.Progress.Stages[0].Done, judged.Progress.Stages[0].Waits = 1, "for the validation errors, which is waiting"
+	w.step(judged, nil)
+	if text := words(w.shows("/partition/shop/rollout/frontends")); !strings.Contains(text, "canary under way") || !strings.Contains(text, "waits for the validation errors") {
+		t.Errorf("while a validation is awaited, it says %s", text)
+	}
 	bad := soaking()
 	bad.State, bad.Bad, bad.Back, bad.Ended = intent.RolloutRolledBack, "web/a is unhealthy", intent.IncarnationID{Partition: "shop", Sequence: 1}, time.Now()
 	w.step(bad, nil)

@@ -66,9 +66,28 @@ func (d *decider) rollBack(by intent.Actor, why string) {
 	}
 	d.event(by, "rollback", "%s to %s: %s", count(len(let), "asset goes back", "assets go back"), to, listed(ids(let)))
 	if len(d.run.Reverts) > 0 {
-		d.event(by, "rollback", "this undoes earlier changes too, of %s", listed(d.run.Reverts))
+		d.event(by, "rollback", "this undoes earlier changes too, of %s: those of %s", listed(d.run.Reverts), listed(d.undone(to, d.run.Reverts)))
 	}
 	d.run.Progress.Waits, d.run.Progress.For = "for its assets to be back", ids(let)
+}
+
+// undone are the incarnations, the newest first, that changed assets after the one that
+// they go back to, and not after what they had before the run.
+func (d *decider) undone(to intent.IncarnationID, assets []intent.AssetID) (list []intent.IncarnationID) {
+	older := d.Older()
+	for i, at := range older {
+		if at.Sequence <= to.Sequence {
+			break
+		}
+		before := to
+		if i+1 < len(older) {
+			before = older[i+1]
+		}
+		if at.Sequence <= d.run.From.Sequence && slices.ContainsFunc(assets, func(id intent.AssetID) bool { return d.Content(at, id) != d.Content(before, id) }) {
+			list = append(list, at)
+		}
+	}
+	return list
 }
 
 func ids(assets []*Asset) (list []intent.AssetID) {
@@ -87,6 +106,9 @@ func (d *decider) newestGood(assets []*Asset) (intent.IncarnationID, bool) {
 			content := d.Content(at, a.ID)
 			some = some || !content.IsZero()
 			all = all && (content.IsZero() || a.Known[content])
+			if !all {
+				break
+			}
 		}
 		if some && all {
 			return at, true
@@ -160,10 +182,11 @@ func (d *decider) carryOut(o *intent.RolloutOrder) {
 		d.event(o.By, "pause", "%s", o.Reason)
 	case o.Kind == intent.OrderResume && d.run.State == intent.RolloutPaused:
 		d.run.State = intent.RolloutRunning
-		if v := d.unsure(); v != nil {
+		// Only what the pause told of is accepted: what was found since pauses anew, and says so.
+		if v := d.unsure(); v != nil && d.pausedFor(cannotTell(v)) {
 			d.run.Accepted = append(d.run.Accepted, v.Stage)
 		}
-		if b := d.wentBack(); b != nil {
+		if b := d.wentBack(); b != nil && d.pausedFor(wentBackFrom(b)) {
 			d.run.Accepted = append(d.run.Accepted, inSpiteOf(b.Name))
 		}
 		d.event(o.By, "resume", "%s", o.Reason)

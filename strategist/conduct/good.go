@@ -180,35 +180,37 @@ func (d *decider) ask(policy selection.Policy, targets []selection.Target) {
 	if len(d.Said.GetValidate()) == 0 {
 		return
 	}
+	arrived := make(map[intent.AssetID]time.Time, len(d.Assets))
+	for i := range d.Assets {
+		arrived[d.Assets[i].ID] = d.Assets[i].Seen.Arrived
+	}
 	var control []intent.AssetID
-	controlScopes := map[string][]string{}
+	controlScopes := scopes{}
 	for _, t := range targets {
 		if !t.Selected {
 			control = append(control, t.Asset)
-			gather(controlScopes, t.Scopes)
+			controlScopes.gather(t.Scopes)
 		}
 	}
 	for i := range policy.Stages {
 		stage := &policy.Stages[i]
-		q := Question{Stage: stage.Name, Control: control, ControlScopes: controlScopes, ExperimentScopes: map[string][]string{}}
+		q := Question{Stage: stage.Name, Control: control, ControlScopes: controlScopes.list()}
+		of := scopes{}
 		for _, t := range targets {
-			if !t.Selected || stage.Wants != nil && !stage.Wants(t) {
-				continue
-			}
-			at := slices.IndexFunc(d.Assets, func(a Asset) bool { return a.ID == t.Asset })
-			arrived := d.Assets[at].Seen.Arrived
-			if arrived.IsZero() {
+			at := arrived[t.Asset]
+			if !t.Selected || at.IsZero() || stage.Wants != nil && !stage.Wants(t) {
 				continue
 			}
 			q.Experiment = append(q.Experiment, t.Asset)
-			gather(q.ExperimentScopes, t.Scopes)
-			if arrived.After(q.Changed) {
-				q.Changed = arrived
+			of.gather(t.Scopes)
+			if at.After(q.Changed) {
+				q.Changed = at
 			}
 		}
 		if len(q.Experiment) == 0 {
 			continue
 		}
+		q.ExperimentScopes = of.list()
 		for _, name := range d.Said.Validate {
 			q.Validation = name
 			d.decision.Ask = append(d.decision.Ask, q)
@@ -216,11 +218,28 @@ func (d *decider) ask(policy selection.Policy, targets []selection.Target) {
 	}
 }
 
-// gather the values of scopes, each once.
-func gather(into map[string][]string, scopes map[string]string) {
-	for name, value := range scopes {
-		if !slices.Contains(into[name], value) {
-			into[name] = append(into[name], value)
+// scopes are values by the names of scopes, each with when it was gathered first.
+type scopes map[string]map[string]int
+
+func (s scopes) gather(of map[string]string) {
+	for name, value := range of {
+		if s[name] == nil {
+			s[name] = map[string]int{}
+		}
+		if _, known := s[name][value]; !known {
+			s[name][value] = len(s[name])
 		}
 	}
+}
+
+// list has the values in the order in which they were gathered.
+func (s scopes) list() map[string][]string {
+	list := map[string][]string{}
+	for name, values := range s {
+		list[name] = make([]string, len(values))
+		for value, at := range values {
+			list[name][at] = value
+		}
+	}
+	return list
 }

@@ -12,22 +12,41 @@ import (
 
 // pausedBy says who paused the run.
 func (d *decider) pausedBy() string {
-	for _, e := range slices.Backward(d.run.Events) {
-		if e.Kind == "pause" {
-			return fmt.Sprintf("paused by %s: %s; lehr rollout resume %s --reason WHY", e.By.Name, e.Text, d.Name)
-		}
+	resume := fmt.Sprintf("lehr rollout resume %s --reason WHY", d.Name)
+	e := d.run.Last("pause")
+	switch {
+	case e.Kind == "":
+		return "paused; " + resume
+	case strings.Contains(e.Text, resume):
+		return fmt.Sprintf("paused by %s: %s", e.By.Name, e.Text)
 	}
-	return fmt.Sprintf("paused; lehr rollout resume %s --reason WHY", d.Name)
+	return fmt.Sprintf("paused by %s: %s; %s", e.By.Name, e.Text, resume)
 }
 
-// listed names some assets.
-func listed(assets []intent.AssetID) string {
+// pausedFor reports whether the run paused itself last for what begins so.
+func (d *decider) pausedFor(why string) bool {
+	e := d.run.Last("pause")
+	return e.By.Name == d.holder().Name && strings.HasPrefix(e.Text, why+":")
+}
+
+// cannotTell is why a run pauses for a validation.
+func cannotTell(v *intent.ValidationVerdict) string {
+	return fmt.Sprintf("the validation %s of the stage %s cannot tell", v.Validation, v.Stage)
+}
+
+// wentBackFrom is why a run pauses for one that it comes after.
+func wentBackFrom(b *Before) string {
+	return fmt.Sprintf("the rollout %s went back from %s", b.Name, b.Run.To)
+}
+
+// listed names some assets, or incarnations.
+func listed[T any](all []T) string {
 	const most = 5
 	names := make([]string, 0, most)
-	for _, asset := range assets[:min(most, len(assets))] {
-		names = append(names, string(asset))
+	for _, one := range all[:min(most, len(all))] {
+		names = append(names, fmt.Sprint(one))
 	}
-	if more := len(assets) - most; more > 0 {
+	if more := len(all) - most; more > 0 {
 		names = append(names, fmt.Sprintf("%d more", more))
 	}
 	return strings.Join(names, ", ")

@@ -374,8 +374,8 @@ func TestRollbackGoesToTheNewestThatIsGood(t *testing.T) {
 		says  string
 	}{
 		"the one before":        {map[intent.Digest]bool{one: true, two: true}, "2", "goes back to shop@2"},
-		"not one ever bad":      {map[intent.Digest]bool{one: true, two: false}, "1", "this undoes earlier changes too, of a"},
-		"not one never judged":  {map[intent.Digest]bool{one: true}, "1", "this undoes earlier changes too, of a"},
+		"not one ever bad":      {map[intent.Digest]bool{one: true, two: false}, "1", "this undoes earlier changes too, of a: those of shop@2;"},
+		"not one never judged":  {map[intent.Digest]bool{one: true}, "1", "this undoes earlier changes too, of a: those of shop@2;"},
 		"nothing is good":       {map[intent.Digest]bool{two: false}, "3", "there is nothing to go back to"},
 		"not what is judged":    {map[intent.Digest]bool{three: true, one: true}, "1", "goes back to shop@1"},
 		"nothing is known at 2": {nil, "3", "there is nothing to go back to"},
@@ -466,6 +466,23 @@ func TestValidations(t *testing.T) {
 	}
 	p = judged(t, "inconclusive")
 	p.is(1, intent.RolloutPaused)
+	p.order(intent.OrderResume)
+	p.wait(30 * time.Second)
+	p.is(1, intent.RolloutDone)
+
+	// Who resumes after lunch accepts nothing that nobody was told of.
+	p = begun(t)
+	p.said.Validate = []string{"errors"}
+	p.wait(2 * time.Second)
+	p.order(intent.OrderPause)
+	p.wait(time.Second)
+	p.found = verdict("inconclusive")
+	p.wait(30 * time.Second)
+	p.waitsFor("paused by ann: so said")
+	p.order(intent.OrderResume)
+	p.wait(30 * time.Second)
+	p.is(1, intent.RolloutPaused)
+	p.waitsFor("the validation errors of the stage all cannot tell: so it is")
 	p.order(intent.OrderResume)
 	p.wait(30 * time.Second)
 	p.is(1, intent.RolloutDone)

@@ -33,7 +33,7 @@ func (d *decider) goOn() {
 	}
 	if b := d.wentBack(); b != nil && d.run.State == intent.RolloutRunning {
 		d.run.State = intent.RolloutPaused
-		d.event(d.holder(), "pause", "the rollout %s went back from %s: %s; lehr rollout resume %s --reason WHY goes on in spite of it", b.Name, b.Run.To, b.Run.Bad, d.Name)
+		d.event(d.holder(), "pause", "%s: %s; lehr rollout resume %s --reason WHY goes on in spite of it", wentBackFrom(b), b.Run.Bad, d.Name)
 	}
 	d.groundWork()
 	d.advance()
@@ -162,7 +162,7 @@ func (d *decider) advance() {
 	if d.run.State == intent.RolloutRunning {
 		if v := d.unsure(); v != nil {
 			d.run.State = intent.RolloutPaused
-			d.event(d.holder(), "pause", "the validation %s of the stage %s cannot tell: %s; lehr rollout resume %s --reason WHY goes on in spite of it", v.Validation, v.Stage, v.Reason, d.Name)
+			d.event(d.holder(), "pause", "%s: %s; lehr rollout resume %s --reason WHY goes on in spite of it", cannotTell(v), v.Reason, d.Name)
 		}
 	}
 	d.foundGood(choice)
@@ -196,9 +196,13 @@ func (d *decider) letOn(assets []intent.AssetID) {
 		d.setOn(assets)
 		return
 	}
+	on := map[intent.AssetID]bool{}
+	for _, id := range assets {
+		on[id] = true
+	}
 	for i := range d.Assets {
 		a := &d.Assets[i]
-		if !slices.Contains(assets, a.ID) {
+		if !on[a.ID] {
 			continue
 		}
 		stage := d.stageOf(a)
