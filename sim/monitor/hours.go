@@ -67,6 +67,19 @@ func (m *Monitor) Open(at time.Time) bool {
 	return true
 }
 
+// ClocksShift reports whether those of the zone of a calendar are put forward or back
+// within an hour and a half.
+func (m *Monitor) ClocksShift(at time.Time) bool {
+	const around = 90 * time.Minute
+	return slices.ContainsFunc(calendars(m.policyAt(m.head)), func(c *intentpb.Calendar) bool {
+		zone, err := time.LoadLocation(c.GetZone())
+		m.unread("the zone of a calendar", err)
+		_, before := at.Add(-around).In(zone).Zone()
+		_, after := at.Add(around).In(zone).Zone()
+		return before != after
+	})
+}
+
 // HoursChange is when they open or close next, if that is within the period.
 func (m *Monitor) HoursChange(now time.Time, within time.Duration) (at time.Time, found bool) {
 	is := m.Open(now)
