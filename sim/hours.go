@@ -52,6 +52,9 @@ func (l *Lab) hoursEnd(d Disturbance, r *rand.Rand) {
 			return
 		}
 		l.mark("hours: something is new as they " + map[bool]string{true: "end", false: "begin"}[l.Monitor.Open(next.Add(-time.Second))])
+		if l.Monitor.ClocksShift(next) {
+			l.mark("hours: something is new as they change, on a day on which clocks are put forward or back")
+		}
 		wanted := l.good.clone()
 		var did []string
 		for range 1 + r.IntN(3) {

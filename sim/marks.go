@@ -97,6 +97,9 @@ func (l *Lab) reported(report intent.Report) {
 	for _, waiting := range report.Waiting {
 		l.mark("waits: " + string(waiting.Kind))
 		l.waitsForHealth(waiting)
+		if waiting.Kind == intent.WaitCalendar && strings.Contains(waiting.Reason, "dropped from the policy") {
+			l.mark("waits: calendar that an edit dropped")
+		}
 	}
 	if report.Pinned != "" {
 		l.mark("report: pinned")

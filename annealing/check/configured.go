@@ -159,25 +159,32 @@ func (c *Configured) broken(err error) intent.Verdict {
 }
 
 // configured is the verdict of a check that policy asks for. A loosened one is
-// let go by an approval of the plan, as a loosened edge is. One that cannot
-// answer and that policy dropped is no trap either, where a plan needs an
-// approval in any case: there is nothing to wait for.
+// let go by an approval of the plan, as a loosened edge is. One that policy
+// dropped and that cannot answer, or could only after the push, is no trap
+// either, where a plan needs an approval in any case: there is nothing to wait for.
 func (f Facts) configured(c Required) intent.Verdict {
-	v := c.judge(f)
-	if c.Loosened && v.Answer == intent.Pass && c.Protection != nil && c.Protection.After != nil {
-		v = c.waits(intent.WaitProtection, time.Time{}, "it was to be asked after a push, and would not be, or not so, after this one")
-	}
+	v, endless := f.says(c)
 	if v.Answer == intent.Pass || !c.Loosened {
 		return v
 	}
-	if f.letsGo() || v.Answer == intent.Broken && f.Approved {
+	if f.letsGo() || endless && f.Approved {
 		return c.passes(f.ApprovedUntil)
 	}
 	v.Waiting.Reason += " (dropped from the policy, or changed there, but last enforced with it)"
-	if f.loosens() || v.Answer == intent.Broken {
+	if f.loosens() || endless {
 		v.Waiting.Reason += f.letGo()
 	}
 	return v
+}
+
+// says is the verdict of a check before anybody let it go; endless: nothing but that ends
+// it, if it does not pass.
+func (f Facts) says(c Required) (v intent.Verdict, endless bool) {
+	v = c.judge(f)
+	if c.Loosened && v.Answer == intent.Pass && c.Protection != nil && c.Protection.After != nil {
+		return c.waits(intent.WaitProtection, time.Time{}, "it was to be asked after a push, and would not be, or not so, after this one"), true
+	}
+	return v, v.Answer == intent.Broken
 }
 
 // letGo says how what is loosened is let go.

@@ -125,17 +125,23 @@ func TestAnUnknownKindIsBroken(t *testing.T) {
 func TestALoosenedCheckIsLetGo(t *testing.T) {
 	closed := Configure(&intentpb.Check{Name: "soak", Kind: &intentpb.Check_MinAge{MinAge: &intentpb.MinimumAge{Age: durationpb.New(time.Hour)}}}, builtin)
 	broken := Configure(&intentpb.Check{Name: "soak"}, builtin)
+	after := Configure(&intentpb.Check{Name: "soak", Kind: &intentpb.Check_MinAge{MinAge: &intentpb.MinimumAge{}}}, builtin)
+	after.Protection = &Protection{After: &After{}}
 	for name, test := range map[string]struct {
 		check            *Configured
 		loosened, marked bool
 		approved, push   bool
 	}{
-		"in force":                     {closed, false, false, true, false},
-		"loosened":                     {closed, true, false, false, false},
-		"loosened and approved":        {closed, true, false, true, true},
-		"approved for another reason":  {closed, true, true, true, false},
-		"broken, loosened, and marked": {broken, true, true, true, true},
-		"broken and marked":            {broken, false, true, true, false},
+		"in force":                      {closed, false, false, true, false},
+		"loosened":                      {closed, true, false, false, false},
+		"loosened and approved":         {closed, true, false, true, true},
+		"approved for another reason":   {closed, true, true, true, false},
+		"broken, loosened, and marked":  {broken, true, true, true, true},
+		"broken and marked":             {broken, false, true, true, false},
+		"asked after, and loosened":     {after, true, false, false, false},
+		"asked after, and approved":     {after, true, false, true, true},
+		"asked after, and marked":       {after, true, true, false, false},
+		"asked after, marked, approved": {after, true, true, true, true},
 	} {
 		f := Facts{Now: now, Mode: Enforce, Asset: "web", Plan: intent.Plan{Action: intent.ActionUpdate}, Origin: Origin{Published: now}, Approved: test.approved,
 			Checks: []Required{{Configured: test.check, Loosened: test.loosened}}}

@@ -639,6 +639,41 @@ func TestACommitDoesNotDropWhatIsAskedAfterItsPush(t *testing.T) {
 	})
 }
 
+// TestAnApprovalLetsGoOfWhatIsAskedAfterAPush, and is used up: also of an asset that needs
+// an approval in any case, which would wait for ever.
+func TestAnApprovalLetsGoOfWhatIsAskedAfterAPush(t *testing.T) {
+	for name, marked := range map[string]bool{"that needs none": false, "that needs one in any case": true} {
+		t.Run(name, func(t *testing.T) {
+			simulate(t, func(w *world) {
+				w.protected(afterwards())
+				first, second := web, webV2
+				if marked {
+					mark := &intentpb.Approval{Reason: "precious"}
+					first, second = web.with(mark), webV2.with(mark)
+				}
+				w.publish(first)
+				if marked {
+					w.waitsOn("web", intent.WaitApproval)
+					w.approve("web")
+				}
+				w.inSync(first)
+				w.eventually("it passed", func() bool { return w.report("web").Health == (intent.Health{}) })
+				w.policy.Checks = nil
+				w.publish(second)
+				w.told("web", "it was to be asked after a push, and would not be, or not so, after this one")
+				w.told("web", "lehr approve web")
+				w.approve("web")
+				w.inSync(second)
+				consents, err := w.store.Consents(w.ctx, shop)
+				w.must(err)
+				if len(consents.Approvals) > 0 {
+					t.Errorf("the approval is not used up: %+v", consents.Approvals)
+				}
+			})
+		})
+	}
+}
+
 // TestAPersonLetsPassWhatIsAskedAfterAPush.
 func TestAPersonLetsPassWhatIsAskedAfterAPush(t *testing.T) {
 	simulate(t, func(w *world) {

@@ -14,6 +14,7 @@ var properties = map[string]string{
 	"S10": "an asset is of one rollout at a time",
 	"S11": "missing or broken data never becomes a pass",
 	"S12": "nothing a tenant writes harms another, or the server",
+	"S13": "no secret shows in what is told, stored beside contents, or logged",
 	"S16": "pins move forward in revision",
 	"S17": "the collector removes nothing that is needed",
 	"S18": "stop stops",

@@ -63,6 +63,44 @@ var admissions = []breach{
 			r.publish(job("b", "1", &intentpb.Mode{Mode: intentpb.EnforcementMode_ENFORCEMENT_MODE_OFF}))
 			r.forces("a")
 		}},
+	{"S1", "outside the hours of its calendar",
+		func(r *run) { r.publish(opens("12:01-20:00")); r.forces("a") },
+		func(r *run) { r.publish(opens("12:01-20:00")); r.pass(time.Minute); r.forces("a") }},
+	{"S1", "outside the hours of its calendar", // of its target
+		func(r *run) {
+			r.publish(opens("11:00-12:00"))
+			r.publish(policy())
+			r.pin("a", 2)
+			r.forces("a", func(a *store.Admission) { a.Target = r.at(2) })
+		}, nil},
+	{"S23", "that it was enforced under",
+		func(r *run) {
+			r.publish(opens("11:00-12:00"))
+			r.enforce("a")
+			r.publish(policy(), job("a", "2"))
+			r.forces("a")
+		},
+		func(r *run) {
+			r.publish(opens("11:00-12:00"))
+			r.enforce("a")
+			r.publish(policy(), job("a", "2"))
+			r.approve("a", time.Time{})
+			r.admit("a", approved)
+		}},
+	{"S23", "never said yes to it",
+		func(r *run) {
+			r.publish(judges())
+			r.enforce("a")
+			r.publish(policy(), job("a", "2"))
+			r.forces("a")
+		},
+		func(r *run) {
+			r.publish(judges())
+			r.enforce("a")
+			r.publish(policy(), job("a", "2"))
+			r.approve("a", time.Time{})
+			r.admit("a", approved)
+		}},
 	{"S2", "was admitted with content",
 		func(r *run) { r.forces("a", func(a *store.Admission) { a.Effective = intent.Sum("other") }) }, nil},
 	{"S2", "while the asset followed",
@@ -450,4 +488,21 @@ func (r *run) twiceAMinute(between time.Duration) {
 	r.end(first, "pushed")
 	r.pass(between)
 	r.effect(r.forces("a", func(a *store.Admission) { a.At = a.At.Add(time.Second) }))
+}
+
+// opens is a policy with a calendar, judges one with a protection.
+func opens(hours string) asset {
+	return policy(func(p *intentpb.Policy) {
+		p.Checks = []*intentpb.Check{{Name: "hours", Kind: &intentpb.Check_Calendar{Calendar: &intentpb.Calendar{
+			Zone: "UTC", Open: []*intentpb.Window{{When: &intentpb.Window_Hours{Hours: hours}}},
+		}}}}
+	})
+}
+
+func judges() asset {
+	return policy(func(p *intentpb.Policy) {
+		p.Checks = []*intentpb.Check{{Name: "judged", Kind: &intentpb.Check_Protection{Protection: &intentpb.Protection{
+			Ask: &intentpb.Protection_Plugin{Plugin: "judge"}, Before: true,
+		}}}}
+	})
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 )
 
@@ -18,13 +20,18 @@ func (m *Monitor) inHours(p *push) {
 	if moved := m.paces.moved; !moved.IsZero() && m.options.Now().Sub(moved) < time.Minute {
 		return // It was decided by another time.
 	}
-	for _, policy := range []*intentpb.Policy{m.policyAt(m.head), m.policyAt(p.target)} {
-		for _, c := range calendars(policy) {
-			m.hold(m.open(c, p.admitted), "S1", "push %s of %s was admitted at %s, outside the hours of its calendar in %s", p.id, p.asset, p.admitted.UTC().Format(time.TimeOnly), c.GetZone())
-		}
+	asked := calendars(m.policyAt(m.head))
+	others := func(policy *intentpb.Policy) []*intentpb.Calendar {
+		return slices.DeleteFunc(calendars(policy), func(c *intentpb.Calendar) bool {
+			return slices.ContainsFunc(asked, func(known *intentpb.Calendar) bool { return proto.Equal(c, known) })
+		})
+	}
+	asked = append(asked, others(m.policyAt(p.target))...)
+	for _, c := range asked {
+		m.hold(m.open(c, p.admitted), "S1", "push %s of %s was admitted at %s, outside the hours of its calendar in %s", p.id, p.asset, p.admitted.UTC().Format(time.TimeOnly), c.GetZone())
 	}
 	if before, counts := m.enforcedBefore(p); counts && len(p.approvers) == 0 {
-		for _, c := range calendars(before.under) {
+		for _, c := range others(before.under) {
 			m.hold(m.open(c, p.admitted), "S23", "push %s of %s was admitted at %s, outside the hours in %s that it was enforced under", p.id, p.asset, p.admitted.UTC().Format(time.TimeOnly), c.GetZone())
 		}
 	}
@@ -65,6 +72,19 @@ func (m *Monitor) Open(at time.Time) bool {
 		}
 	}
 	return true
+}
+
+// ClocksShift reports whether those of the zone of a calendar are put forward or back
+// within an hour and a half.
+func (m *Monitor) ClocksShift(at time.Time) bool {
+	const around = 90 * time.Minute
+	return slices.ContainsFunc(calendars(m.policyAt(m.head)), func(c *intentpb.Calendar) bool {
+		zone, err := time.LoadLocation(c.GetZone())
+		m.unread("the zone of a calendar", err)
+		_, before := at.Add(-around).In(zone).Zone()
+		_, after := at.Add(around).In(zone).Zone()
+		return before != after
+	})
 }
 
 // HoursChange is when they open or close next, if that is within the period.

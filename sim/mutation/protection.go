@@ -102,12 +102,10 @@ var notifications = []Mutant{
 		Why:    "A target that does not take its message keeps those of others waiting.",
 	},
 	{
-		Name: "edited-is-not-shown", Of: Telling, File: "notify/engine.go",
-		Old: `if !c.OfPartition {
-				anew = append(anew, c)`,
-		New: `if !c.OfPartition && (len(e.Groups) == 0 || !mutant.On("edited-is-not-shown")) {
-				anew = append(anew, c)`,
+		Name: "edited-but-told-as-before", Of: Telling, File: "notify/engine.go",
+		Old:    `e.rules = rules`,
+		New:    "before := e.rules\n\te.rules = rules\n\tif mutant.On(\"edited-but-told-as-before\") {\n\t\te.rules = slices.Clone(rules)\n\t\tfor i, c := range e.rules {\n\t\t\tif at := slices.IndexFunc(before, func(b *compiled) bool { return b.Name == c.Name }); at >= 0 {\n\t\t\t\te.rules[i] = before[at]\n\t\t\t}\n\t\t}\n\t}",
 		Breaks: "L4 L2",
-		Why:    "Once a notification is edited, what waits already is not told of.",
+		Why:    "Whom an edit names is told only once the server has been restarted.",
 	},
 }
