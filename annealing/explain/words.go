@@ -173,7 +173,7 @@ func hintFor(report intent.Report, waiting intent.WaitingOn) string {
 	case intent.WaitFlapping:
 		return "find what else writes it; lehr hold " + asset + " --reason WHY lets the other one have it meanwhile"
 	case intent.WaitCheckBroken:
-		return "mend what the check asks, or the check in lehr.yaml; where policy allows, lehr override " + asset + " --check NAME --reason WHY lets it pass"
+		return "nothing is pushed until that can be told: mend what is asked; where policy allows, lehr override " + asset + " --check NAME --reason WHY lets it pass"
 	case intent.WaitProtection:
 		return "it goes on by itself once the protection passes; where policy allows, lehr override " + asset + " --check NAME --reason WHY lets it pass"
 	case intent.WaitCheckConfig:
