@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"lehr.dev/test/building"
 )
 
 // programs builds lehr with the renderers beside it, as make build does.
@@ -23,10 +25,9 @@ func programs(t *testing.T) string {
 	for _, b := range []struct{ dir, name, of, cgo string }{
 		{"..", "lehr", "./cmd/lehr", "CGO_ENABLED=1"}, {".", "lehr-kustomize", "./kustomize", "CGO_ENABLED=0"}, {".", "lehr-helm", "./helm", "CGO_ENABLED=0"},
 	} {
-		build := exec.Command("go", "build", "-ldflags", "-s -w", "-o", filepath.Join(bin, b.name), b.of)
-		build.Dir, build.Env = b.dir, append(os.Environ(), b.cgo)
-		if out, err := build.CombinedOutput(); err != nil {
-			t.Fatalf("building %s: %v\n%s", b.name, err, out)
+		p := building.Program{Of: filepath.Join(b.dir, b.of), Flags: []string{"-ldflags", "-s -w"}, Env: []string{b.cgo}}
+		if err := p.At(filepath.Join(bin, b.name)); err != nil {
+			t.Fatal(err)
 		}
 	}
 	return filepath.Join(bin, "lehr")

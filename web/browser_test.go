@@ -18,6 +18,8 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
+
+	"lehr.dev/test/building"
 )
 
 const chromium = "/usr/bin/chromium"
@@ -82,9 +84,7 @@ func newReal(t *testing.T) *real {
 	folder := t.TempDir()
 	r := &real{T: t, folder: folder, programs: t.TempDir(), store: filepath.Join(folder, ".lehr", "lehr.db"), asked: map[string]bool{}}
 	for name, from := range map[string]string{"lehr": "../cmd/lehr", "lehr-command": "../plugins/command"} {
-		if output, err := exec.Command("go", "build", "-o", filepath.Join(r.programs, name), from).CombinedOutput(); err != nil {
-			t.Fatalf("building %s: %v\n%s", name, err, output)
-		}
+		r.must((building.Program{Of: from}).At(filepath.Join(r.programs, name)))
 	}
 	for _, name := range []string{"source", "production"} {
 		r.must(os.Mkdir(filepath.Join(folder, name), 0o755))

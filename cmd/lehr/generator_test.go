@@ -15,6 +15,7 @@ import (
 	"github.com/tetratelabs/wazero/sys"
 
 	"lehr.dev/cli"
+	"lehr.dev/test/building"
 )
 
 // TestGeneratorPage follows docs/generators.md to the letter: a newcomer's first
@@ -34,7 +35,9 @@ func TestGeneratorPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	bin := filepath.Join(folder, "bin")
-	execute(t, repository, nil, "go", "build", "-o", bin+"/", "./cmd/lehr")
+	if err := (building.Program{Of: "."}).At(filepath.Join(bin, "lehr")); err != nil {
+		t.Fatal(err)
+	}
 	script := exec.CommandContext(t.Context(), "/bin/sh", "-e", "-c", steps[1])
 	script.Dir, script.Env = folder, append(os.Environ(), "LEHR="+source, "PATH="+bin+":"+os.Getenv("PATH"), "XDG_CACHE_HOME="+folder+"/cache", "GOPROXY=off", "GOFLAGS=")
 	var problems bytes.Buffer

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"lehr.dev/test/building"
 	"lehr.dev/test/pgserver"
 )
 
@@ -18,9 +19,13 @@ import (
 func programs(t *testing.T, plugins ...string) string {
 	t.Helper()
 	folder := t.TempDir()
-	execute(t, repository, nil, "go", "build", "-o", folder+"/", "./cmd/lehr")
+	if err := (building.Program{Of: "."}).At(filepath.Join(folder, "lehr")); err != nil {
+		t.Fatal(err)
+	}
 	for _, name := range plugins {
-		execute(t, filepath.Join(repository, "plugins", name), nil, "go", "build", "-o", filepath.Join(folder, "lehr-"+name), ".")
+		if err := (building.Program{Of: filepath.Join(repository, "plugins", name)}).At(filepath.Join(folder, "lehr-"+name)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return folder
 }

@@ -13,6 +13,7 @@ import (
 	"lehr.dev/client"
 	apipb "lehr.dev/gen/lehr/api/v1"
 	"lehr.dev/intent"
+	"lehr.dev/test/building"
 )
 
 // TestExamplesForProgramsRun runs what docs/programs.md shows against a real
@@ -29,8 +30,8 @@ func TestExamplesForProgramsRun(t *testing.T) {
 	folder, programs := t.TempDir(), t.TempDir()
 	lehr, example := filepath.Join(programs, "lehr"), filepath.Join(programs, "example")
 	for program, of := range map[string]string{lehr: ".", example: "../../examples/client"} {
-		if output, err := exec.Command("go", "build", "-o", program, of).CombinedOutput(); err != nil {
-			t.Fatalf("building %s: %v\n%s", of, err, output)
+		if err := (building.Program{Of: of}).At(program); err != nil {
+			t.Fatal(err)
 		}
 	}
 	stdoutOf(t, folder, lehr, "init", ".")

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"lehr.dev/access"
 	"lehr.dev/prodspec"
 	"lehr.dev/prodspec/generate"
+	"lehr.dev/test/building"
 )
 
 func TestMain(m *testing.M) {
@@ -31,9 +31,8 @@ func TestMain(m *testing.M) {
 func TestScripts(t *testing.T) {
 	plugins := t.TempDir()
 	for name, from := range map[string]string{"lehr-command": "plugins/command", "lehr-process": "plugins/process", "quiet": "examples/protection", "quietest": "examples/selection", "slowest": "examples/measurement"} {
-		build := exec.Command("go", "build", "-o", filepath.Join(plugins, name), "../../"+from)
-		if output, err := build.CombinedOutput(); err != nil {
-			t.Fatalf("building the plugin %s: %v\n%s", name, err, output)
+		if err := (building.Program{Of: "../../" + from}).At(filepath.Join(plugins, name)); err != nil {
+			t.Fatal(err)
 		}
 	}
 	testscript.Run(t, testscript.Params{

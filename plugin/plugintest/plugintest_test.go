@@ -1,12 +1,12 @@
 package plugintest
 
 import (
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	processpb "lehr.dev/gen/lehr/process/v1"
+	"lehr.dev/test/building"
 )
 
 func exampleJob(version string) *processpb.Job {
@@ -16,8 +16,8 @@ func exampleJob(version string) *processpb.Job {
 func build(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "nullplugin")
-	if out, err := exec.Command("go", "build", "-o", path, "lehr.dev/plugin/plugintest/nullplugin").CombinedOutput(); err != nil {
-		t.Fatalf("building the null plugin: %v\n%s", err, out)
+	if err := (building.Program{Of: "nullplugin"}).At(path); err != nil {
+		t.Fatal(err)
 	}
 	return path
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -17,14 +16,15 @@ import (
 
 	"lehr.dev/intent"
 	"lehr.dev/plugin"
+	"lehr.dev/test/building"
 )
 
 // nullPlugin builds the null plugin once and starts it.
 func nullPlugin(b *testing.B, contents *intents, arguments ...string) *Child {
 	b.Helper()
 	path := filepath.Join(b.TempDir(), "nullplugin")
-	if out, err := exec.Command("go", "build", "-o", path, "lehr.dev/plugin/plugintest/nullplugin").CombinedOutput(); err != nil {
-		b.Fatalf("building the null plugin: %v\n%s", err, out)
+	if err := (building.Program{Of: "../plugintest/nullplugin"}).At(path); err != nil {
+		b.Fatal(err)
 	}
 	return started(b, Options{Run: append([]string{path}, arguments...), Contents: contents})
 }

@@ -3,7 +3,6 @@ package remote
 import (
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,6 +15,7 @@ import (
 
 	"lehr.dev/fault"
 	pluginpb "lehr.dev/gen/lehr/plugin/v1"
+	"lehr.dev/test/building"
 )
 
 // TestAPluginOfChecksIsStartedWhenItIsAsked, and again after it was killed; what it
@@ -23,9 +23,8 @@ import (
 func TestAPluginOfChecksIsStartedWhenItIsAsked(t *testing.T) {
 	folder := t.TempDir()
 	program, quiet := filepath.Join(folder, "quiet"), filepath.Join(folder, "please")
-	build := exec.Command("go", "build", "-o", program, "../../examples/protection")
-	if output, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building the example: %v\n%s", err, output)
+	if err := (building.Program{Of: "../../examples/protection"}).At(program); err != nil {
+		t.Fatal(err)
 	}
 	checker := func(run ...string) *Checker {
 		c := NewChecker(Options{Run: run, Log: slog.New(slog.DiscardHandler)})
@@ -82,9 +81,8 @@ func TestAPluginOfChecksIsStartedWhenItIsAsked(t *testing.T) {
 func TestAPluginThatSelects(t *testing.T) {
 	folder := t.TempDir()
 	program, users := filepath.Join(folder, "quietest"), filepath.Join(folder, "users")
-	build := exec.Command("go", "build", "-o", program, "../../examples/selection")
-	if output, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building the example: %v\n%s", err, output)
+	if err := (building.Program{Of: "../../examples/selection"}).At(program); err != nil {
+		t.Fatal(err)
 	}
 	c := NewChecker(Options{Run: []string{program, users}, Log: slog.New(slog.DiscardHandler)})
 	defer c.Close()
@@ -119,9 +117,8 @@ func TestAPluginThatSelects(t *testing.T) {
 func TestAPluginThatMeasures(t *testing.T) {
 	folder := t.TempDir()
 	program, log := filepath.Join(folder, "slowest"), filepath.Join(folder, "log")
-	build := exec.Command("go", "build", "-o", program, "../../examples/measurement")
-	if output, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building the example: %v\n%s", err, output)
+	if err := (building.Program{Of: "../../examples/measurement"}).At(program); err != nil {
+		t.Fatal(err)
 	}
 	c := NewChecker(Options{Run: []string{program, log}, Log: slog.New(slog.DiscardHandler)})
 	defer c.Close()
@@ -145,8 +142,8 @@ func TestAPluginThatMeasures(t *testing.T) {
 		t.Errorf("asked to select: %v", err)
 	}
 	quiet := filepath.Join(folder, "quiet")
-	if output, err := exec.Command("go", "build", "-o", quiet, "../../examples/protection").CombinedOutput(); err != nil {
-		t.Fatalf("building the example: %v\n%s", err, output)
+	if err := (building.Program{Of: "../../examples/protection"}).At(quiet); err != nil {
+		t.Fatal(err)
 	}
 	judges := NewChecker(Options{Run: []string{quiet, log}, Log: slog.New(slog.DiscardHandler)})
 	defer judges.Close()

@@ -27,6 +27,7 @@ import (
 	"lehr.dev/intent"
 	"lehr.dev/plugin/serve"
 	"lehr.dev/plugins/caddy/balancer"
+	"lehr.dev/test/building"
 )
 
 // program is the lehr-caddy that the tests run: the real one.
@@ -42,8 +43,8 @@ func withProgram(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	program = filepath.Join(dir, "lehr-caddy")
-	if output, err := exec.Command("go", "build", "-ldflags", "-s -w", "-o", program, ".").CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "building lehr-caddy: %v\n%s", err, output)
+	if err := (building.Program{Of: ".", Flags: []string{"-ldflags", "-s -w"}}).At(program); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return m.Run()

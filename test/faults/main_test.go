@@ -7,12 +7,12 @@ package faults
 
 import (
 	"errors"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
+
+	"lehr.dev/test/building"
 )
 
 // The test binary is also the commands that the command plugin runs, and the
@@ -97,10 +97,9 @@ func example(t *testing.T) {
 
 // compile builds a program of the module that a folder is in.
 func compile(program, folder, source, flags string) error {
-	build := exec.Command("go", "build", "-ldflags", flags, "-o", filepath.Join(built.folder, program), source)
-	build.Dir = folder
-	if output, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("building %s: %w\n%s", program, err, output)
+	p := building.Program{Of: filepath.Join(folder, source)}
+	if flags != "" {
+		p.Flags = []string{"-ldflags", flags}
 	}
-	return nil
+	return p.At(filepath.Join(built.folder, program))
 }

@@ -3,13 +3,14 @@ package faults
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"lehr.dev/test/building"
 )
 
 var poisonable struct {
@@ -31,11 +32,8 @@ func poisonablePrograms(t *testing.T) string {
 		if poisonable.err = os.Symlink(filepath.Join(programs, "lehr-command"), filepath.Join(poisonable.folder, "lehr-command")); poisonable.err != nil {
 			return
 		}
-		build := exec.Command("go", "build", "-tags", "lehr_poison", "-o", filepath.Join(poisonable.folder, "lehr"), "./cmd/lehr")
-		build.Dir = "../.."
-		if output, err := build.CombinedOutput(); err != nil {
-			poisonable.err = fmt.Errorf("building lehr with its defects: %w\n%s", err, output)
-		}
+		lehr := building.Program{Of: "../../cmd/lehr", Flags: []string{"-tags", "lehr_poison"}}
+		poisonable.err = lehr.At(filepath.Join(poisonable.folder, "lehr"))
 	})
 	if poisonable.err != nil {
 		t.Fatal(poisonable.err)

@@ -31,6 +31,7 @@ import (
 	"testing"
 	"time"
 
+	"lehr.dev/test/building"
 	"lehr.dev/test/canary"
 )
 
@@ -62,10 +63,7 @@ func programs(t *testing.T) string {
 			return
 		}
 		for program, from := range map[string][2]string{"lehr": {"../..", "./cmd/lehr"}, "oidcprovider": {"../oidcprovider", "."}} {
-			build := exec.Command("go", "build", "-o", filepath.Join(built.folder, program), from[1])
-			build.Dir = from[0]
-			if output, err := build.CombinedOutput(); err != nil {
-				built.err = fmt.Errorf("building %s: %w\n%s", program, err, output)
+			if built.err = (building.Program{Of: filepath.Join(from[0], from[1])}).At(filepath.Join(built.folder, program)); built.err != nil {
 				return
 			}
 		}

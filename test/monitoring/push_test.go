@@ -14,6 +14,7 @@ import (
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
+	"lehr.dev/test/building"
 )
 
 // partition is served by the real programs.
@@ -26,10 +27,8 @@ func newPartition(t *testing.T, policy string) *partition {
 	t.Helper()
 	p := &partition{t, t.TempDir(), t.TempDir(), policy}
 	for program, from := range map[string]string{"lehr": "./cmd/lehr", "lehr-command": "./plugins/command", "lehr-process": "./plugins/process"} {
-		build := exec.Command("go", "build", "-o", filepath.Join(p.programs, program), from)
-		build.Dir = "../.."
-		if output, err := build.CombinedOutput(); err != nil {
-			t.Fatalf("building %s: %v\n%s", program, err, output)
+		if err := (building.Program{Of: filepath.Join("../..", from)}).At(filepath.Join(p.programs, program)); err != nil {
+			t.Fatal(err)
 		}
 	}
 	return p

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"lehr.dev/test/building"
 )
 
 // The test binary is also what ends the frontends when a test cannot.
@@ -81,10 +83,8 @@ func eventually(t *testing.T, what string, missing func() string) {
 func build(t *testing.T, folder string) {
 	t.Helper()
 	for program, from := range map[string]string{"lehr": "./cmd/lehr", "lehr-process": "./plugins/process", "frontend": "./examples/shakespeare/frontend"} {
-		build := exec.Command("go", "build", "-o", filepath.Join(folder, program), from)
-		build.Dir = "../.."
-		if output, err := build.CombinedOutput(); err != nil {
-			t.Fatalf("building %s: %v\n%s", program, err, output)
+		if err := (building.Program{Of: filepath.Join("../..", from)}).At(filepath.Join(folder, program)); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

@@ -21,6 +21,7 @@ import (
 
 	"lehr.dev/app"
 	"lehr.dev/intent"
+	"lehr.dev/test/building"
 )
 
 // patience bounds every wait; no test waits for it when all is well.
@@ -135,10 +136,8 @@ var programs = sync.OnceValue(func() (err error) {
 		return err
 	}
 	for name, source := range map[string]string{"lehr": "cmd/lehr", "lehr-command": "plugins/command", "lehr-process": "plugins/process"} {
-		build := exec.Command("go", "build", "-o", filepath.Join(built, name), "./"+source)
-		build.Dir = "../.."
-		if out, err := build.CombinedOutput(); err != nil {
-			return fmt.Errorf("%w\n%s", err, out)
+		if err := (building.Program{Of: "../../" + source}).At(filepath.Join(built, name)); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -3,7 +3,6 @@ package commands
 import (
 	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -11,6 +10,7 @@ import (
 
 	commandpb "lehr.dev/gen/lehr/command/v1"
 	"lehr.dev/plugin/plugintest"
+	"lehr.dev/test/building"
 )
 
 func TestConforms(t *testing.T) {
@@ -19,8 +19,8 @@ func TestConforms(t *testing.T) {
 	}
 	folder := t.TempDir()
 	program := filepath.Join(folder, "lehr-command")
-	if out, err := exec.Command("go", "build", "-o", program, "lehr.dev/plugins/command").CombinedOutput(); err != nil {
-		t.Fatalf("building the plugin: %v\n%s", err, out)
+	if err := (building.Program{Of: ".."}).At(program); err != nil {
+		t.Fatal(err)
 	}
 	state := filepath.Join(folder, "state")
 	first := &commandpb.Command{

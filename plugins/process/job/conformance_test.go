@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -13,6 +12,7 @@ import (
 
 	processpb "lehr.dev/gen/lehr/process/v1"
 	"lehr.dev/plugin/plugintest"
+	"lehr.dev/test/building"
 )
 
 func TestConforms(t *testing.T) {
@@ -20,8 +20,8 @@ func TestConforms(t *testing.T) {
 		t.Skip("starts real processes")
 	}
 	program := filepath.Join(t.TempDir(), "lehr-process")
-	if out, err := exec.Command("go", "build", "-o", program, "lehr.dev/plugins/process").CombinedOutput(); err != nil {
-		t.Fatalf("building the plugin: %v\n%s", err, out)
+	if err := (building.Program{Of: ".."}).At(program); err != nil {
+		t.Fatal(err)
 	}
 	// It ends by itself, should the test be killed.
 	first := &processpb.Job{Name: fmt.Sprintf("test-%d/conformance", os.Getpid()), Replicas: 2, Binary: "/bin/sleep", Args: []string{"120"}, Version: "1"}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -22,6 +21,7 @@ import (
 	"lehr.dev/plugin/plugintest"
 	"lehr.dev/plugin/serve"
 	"lehr.dev/plugins/process/job"
+	"lehr.dev/test/building"
 )
 
 // The test's own program is the keeper's.
@@ -427,8 +427,8 @@ func TestRealRunAndTurndown(t *testing.T) {
 func TestConforms(t *testing.T) {
 	m, first := newMachine(t)
 	program := filepath.Join(t.TempDir(), "lehr-process")
-	if out, err := exec.Command("go", "build", "-o", program, "lehr.dev/plugins/process").CombinedOutput(); err != nil {
-		t.Fatalf("building the plugin: %v\n%s", err, out)
+	if err := (building.Program{Of: ".."}).At(program); err != nil {
+		t.Fatal(err)
 	}
 	second := proto.CloneOf(first)
 	second.Cron, second.Version = "0 0 2 1 *", "2"

@@ -2,11 +2,11 @@ package schemas
 
 import (
 	"context"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
 	"lehr.dev/plugin/plugintest"
+	"lehr.dev/test/building"
 )
 
 func TestConforms(t *testing.T) {
@@ -14,8 +14,8 @@ func TestConforms(t *testing.T) {
 		t.Skip("builds and starts the plugin")
 	}
 	program := filepath.Join(t.TempDir(), "lehr-sqlschema")
-	if out, err := exec.Command("go", "build", "-o", program, "lehr.dev/plugins/sqlschema").CombinedOutput(); err != nil {
-		t.Fatalf("building the plugin: %v\n%s", err, out)
+	if err := (building.Program{Of: ".."}).At(program); err != nil {
+		t.Fatal(err)
 	}
 	onBoth(t, func(t *testing.T, g *ground) {
 		first, second := g.schema(plays), g.schema("")

@@ -1,0 +1,92 @@
+// Package building builds programs for tests, each once for as long as its sources stay
+// the same, whichever test asks: linking one takes seconds, and dozens of tests run the
+// same few. Only tests import it.
+package building
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+)
+
+// Program of a module.
+type Program struct {
+	// Of is the folder of its package, from that of the test.
+	Of string
+	// Flags of go build, and Env beside the test's environment.
+	Flags, Env []string
+}
+
+// At puts it at a path of the test's own. What was built is kept in bin, which make clean
+// removes; that it is as the sources are, go build says each time.
+func (p Program) At(path string) error {
+	shelf, err := p.shelf()
+	if err != nil {
+		return p.build(path) // Nothing can be kept here.
+	}
+	lock, err := os.OpenFile(shelf+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		return err
+	}
+	if err := p.build(shelf); err != nil {
+		return err
+	}
+	// A copy, for what a test does to its own.
+	return copied(shelf, path)
+}
+
+// shelf is where it is kept, apart from the same of another folder or by other flags.
+func (p Program) shelf() (string, error) {
+	of, err := filepath.Abs(p.Of)
+	if err != nil {
+		return "", err
+	}
+	_, file, _, _ := runtime.Caller(0)
+	kept := filepath.Join(filepath.Dir(file), "../../bin/tests")
+	told := fmt.Sprintf("%q", []any{of, p.Flags, p.Env})
+	return filepath.Join(kept, fmt.Sprintf("%.8x", sha256.Sum256([]byte(told)))), os.MkdirAll(kept, 0o755)
+}
+
+func (p Program) build(path string) error {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	arguments := append([]string{"build", "-o", path}, p.Flags...)
+	command := exec.Command("go", append(arguments, ".")...)
+	command.Dir, command.Env = p.Of, append(os.Environ(), p.Env...)
+	if output, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("building %s: %w\n%s", strings.TrimSpace(p.Of+" "+strings.Join(p.Flags, " ")), err, output)
+	}
+	return nil
+}
+
+func copied(from, to string) (err error) {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return err
+	}
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o755)
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(out, in); err != nil {
+		out.Close()
+		return err
+	}
+	return out.Close()
+}
