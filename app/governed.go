@@ -17,10 +17,12 @@ import (
 	"lehr.dev/store/preview"
 	"lehr.dev/strategist/course"
 	"lehr.dev/strategist/selection"
+	"lehr.dev/strategist/validation"
 )
 
 // governance is which rollouts would bring what is planned, by pins.
 type governance struct {
+	policy  *intentpb.Policy
 	courses []*course.Course
 	of      map[intent.AssetID]*course.Course
 	targets map[intent.AssetID]selection.Target
@@ -75,6 +77,9 @@ func governingOf(ctx context.Context, s *preview.Store, courses []*course.Course
 // governs finds what rollouts would bring of what is supposed.
 func (p planning) governs(ctx context.Context, supposed *preview.Store, assets []intent.AssetID) (g governance, err error) {
 	if g.courses, err = coursesAt(ctx, supposed, p.schemas, supposed.Head()); err != nil {
+		return g, err
+	}
+	if g.policy, err = policyOf(ctx, supposed, supposed.Head()); err != nil {
 		return g, err
 	}
 	g.of, g.targets = map[intent.AssetID]*course.Course{}, map[intent.AssetID]selection.Target{}
@@ -139,7 +144,11 @@ func (g governance) forecast(c *course.Course, reports map[intent.AssetID]intent
 	if len(targets) > mostForecast {
 		return at
 	}
-	for _, step := range selection.Forecast(c.Policy(false), targets, now, 0) {
+	policy := c.Policy(false)
+	for i := range policy.Stages {
+		policy.Stages[i].Judged = validation.Lasts(g.policy, c.Said())
+	}
+	for _, step := range selection.Forecast(policy, targets, now, 0) {
 		text := ", with the first"
 		switch {
 		case step.Later:

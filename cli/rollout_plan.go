@@ -59,13 +59,19 @@ func (s *session) printRolloutPlan(p *apipb.PlanRolloutResponse) {
 		fmt.Fprintf(s.Out, "%s has nothing new to bring. This is how a change of all its %s would go", name, assets)
 	case p.Rest:
 		fmt.Fprintf(s.Out, "%s, run %d to %s, has %s. What is left of it goes", name, run.Run, plain(brings(run)), assets)
+	case p.Rollout.Document != "":
+		fmt.Fprintf(s.Out, "%s sets %s of the document %s, when somebody starts it with a value. For all its %s that goes", name, plain(p.Rollout.Pointer), plain(p.Rollout.Document), assets)
 	default:
 		fmt.Fprintf(s.Out, "%s would bring head to %s. That goes", name, assets)
 	}
 	if len(p.Rollout.After) > 0 {
 		fmt.Fprintf(s.Out, ", when %s went through with it,", plain(strings.Join(p.Rollout.After, " and ")))
 	}
-	fmt.Fprintf(s.Out, " at the earliest so,\nif each is in sync %s after it is let go on, and healthy:\n\n", max(p.Takes.AsDuration().Round(time.Second), time.Second))
+	judged := ""
+	if len(p.Rollout.Validate) > 0 {
+		judged = ", and each stage found good by " + plain(strings.Join(p.Rollout.Validate, " and "))
+	}
+	fmt.Fprintf(s.Out, " at the earliest so,\nif each is in sync %s after it is let go on, and healthy%s:\n\n", max(p.Takes.AsDuration().Round(time.Second), time.Second), judged)
 	var rows [][]string
 	never := false
 	for _, step := range p.Steps {
@@ -91,6 +97,9 @@ func (s *session) printRolloutPlan(p *apipb.PlanRolloutResponse) {
 		rows = append(rows, []string{when, step.Stage, fmt.Sprint(step.Count), named})
 	}
 	table(s.Out, []string{"AT THE EARLIEST", "STAGE", "ASSETS", "WHICH"}, rows)
+	if run := p.Rollout.Run; !p.All && !p.Rest && run.GetWaits() != "" {
+		fmt.Fprintf(s.Out, "\nNothing begins by itself: %s\n", plain(run.Waits))
+	}
 	if len(p.Unwanted) > 0 {
 		fmt.Fprintf(s.Out, "\nNo stage wants %s: they never go on. Give the rollout a stage with rest: true in lehr.yaml.\n", plain(listed(p.Unwanted, mostWaited)))
 	}

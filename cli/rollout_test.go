@@ -235,6 +235,23 @@ Nothing that is known of lets the last of these go on: what they wait for must b
 	}
 }
 
+// TestWhatAPlanRestsOn is said: who judges, a value that somebody gives, and what keeps a run
+// from beginning.
+func TestWhatAPlanRestsOn(t *testing.T) {
+	for name, test := range map[string]struct {
+		plan *apipb.PlanRolloutResponse
+		says string
+	}{
+		"judged":   {&apipb.PlanRolloutResponse{Rollout: &apipb.Rollout{Name: "web", Validate: []string{"errors", "latency"}}}, "and healthy, and each stage found good by errors and latency:"},
+		"by field": {&apipb.PlanRolloutResponse{Rollout: &apipb.Rollout{Name: "flags", Document: "knobs", Pointer: "/{id}/flag"}, Assets: 3}, "flags sets /{id}/flag of the document knobs, when somebody starts it with a value. For all its 3 assets that goes"},
+		"bad":      {&apipb.PlanRolloutResponse{Rollout: &apipb.Rollout{Name: "web", Run: &apipb.RolloutRun{Run: 2, State: "rolled-back", Waits: "shop@3 has content that was judged bad"}}}, "Nothing begins by itself: shop@3 has content"},
+	} {
+		if got := shown(t, "table", func(s *session) { s.printRolloutPlan(test.plan) }); !strings.Contains(got, test.says) {
+			t.Errorf("%s: it says\n%s", name, got)
+		}
+	}
+}
+
 // TestValuesToSet are JSON, or texts; what could be both is asked about.
 func TestValuesToSet(t *testing.T) {
 	for value, want := range map[string]string{`1.4`: `1.4`, `"1.4"`: `"1.4"`, `v1.4`: `"v1.4"`, `true`: `true`, `{"a": 1}`: `{"a":1}`, `1.10`: ``, `007`: `"007"`} {

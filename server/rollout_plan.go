@@ -17,6 +17,7 @@ import (
 	"lehr.dev/store"
 	"lehr.dev/strategist/course"
 	"lehr.dev/strategist/selection"
+	"lehr.dev/strategist/validation"
 )
 
 const (
@@ -74,6 +75,11 @@ func (s *Server) PlanRollout(ctx context.Context, request *apipb.PlanRolloutRequ
 		response.Rollout.Run = toRun(*standing.Run)
 	}
 	policy := way.course.Policy(emergency)
+	for i := range policy.Stages {
+		if !way.open || !judgedGood(standing.Run, policy.Stages[i].Name, said.Validate) {
+			policy.Stages[i].Judged = way.judged
+		}
+	}
 	response.Unwanted = names(selection.Choose(policy, targets, s.runtime.Now()).Unwanted)
 	for _, step := range selection.Forecast(policy, targets, s.runtime.Now(), takes) {
 		response.Steps = append(response.Steps, &apipb.RolloutStep{
@@ -83,10 +89,24 @@ func (s *Server) PlanRollout(ctx context.Context, request *apipb.PlanRolloutRequ
 	return response, nil
 }
 
+// judgedGood reports whether a run waits for no validation of a stage any more.
+func judgedGood(run *intent.Rollout, stage string, validations []string) bool {
+	if slices.Contains(run.Accepted, stage) {
+		return true
+	}
+	return !slices.ContainsFunc(validations, func(name string) bool {
+		return !slices.ContainsFunc(run.Progress.Verdicts, func(v intent.ValidationVerdict) bool {
+			return v.Validation == name && v.Stage == stage && v.Result == "good"
+		})
+	})
+}
+
 // way is what a rollout governs, and how far each has come.
 type way struct {
 	course *course.Course
 	assets []governed
+	// judged is how long the validations of a stage take at least.
+	judged time.Duration
 	// more than were read are governed.
 	more bool
 	// open: the newest run goes on, and the assets are as it brings them.
@@ -114,7 +134,7 @@ func (s *Server) wayOf(ctx context.Context, partition store.Partition, standing 
 	if err != nil {
 		return nil, err
 	}
-	w := &way{seen: map[intent.AssetID]intent.Observation{}}
+	w := &way{seen: map[intent.AssetID]intent.Observation{}, judged: validation.Lasts(policy, said)}
 	if w.course, err = course.New(environment, policy, said); err != nil {
 		return nil, fault.New(fault.Invalid, "the rollout %s of the policy cannot be read: %w", said.Name, err)
 	}

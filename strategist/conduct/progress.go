@@ -15,7 +15,7 @@ func (d *decider) pausedBy() string {
 	resume := fmt.Sprintf("lehr rollout resume %s --reason WHY", d.Name)
 	e := d.run.Last("pause")
 	switch {
-	case e.Kind == "":
+	case e == nil:
 		return "paused; " + resume
 	case strings.Contains(e.Text, resume):
 		return fmt.Sprintf("paused by %s: %s", e.By.Name, e.Text)
@@ -26,7 +26,7 @@ func (d *decider) pausedBy() string {
 // pausedFor reports whether the run paused itself last for what begins so.
 func (d *decider) pausedFor(why string) bool {
 	e := d.run.Last("pause")
-	return e.By.Name == d.holder().Name && strings.HasPrefix(e.Text, why+":")
+	return e != nil && e.By.Name == d.holder().Name && strings.HasPrefix(e.Text, why+":")
 }
 
 // cannotTell is why a run pauses for a validation.

@@ -470,6 +470,14 @@ func TestValidations(t *testing.T) {
 	p.wait(30 * time.Second)
 	p.is(1, intent.RolloutDone)
 
+	// Where the pause is among the events that are kept no more, it is said again.
+	p = judged(t, "inconclusive")
+	p.run.Events = nil
+	p.order(intent.OrderResume)
+	p.wait(30 * time.Second)
+	p.is(1, intent.RolloutPaused)
+	p.waitsFor("the validation errors of the stage all cannot tell: so it is")
+
 	// Who resumes after lunch accepts nothing that nobody was told of.
 	p = begun(t)
 	p.said.Validate = []string{"errors"}

@@ -23,8 +23,8 @@ type Step struct {
 const mostSteps, mostLooks = 10_000, 300_000
 
 // Forecast says how a rollout goes at the earliest: as if each asset were in sync
-// so long after it is let go on, and healthy from then on; what is blocked, and
-// what is not healthy now, stays so. Its last steps are what never goes on. It
+// so long after it is let go on, and healthy from then on, and each stage judged good as
+// early as can be; what is blocked, and what is not healthy now, stays so. Its last steps are what never goes on. It
 // takes some choices for each wave; where that is too much, its last steps are the
 // rest of each stage.
 func Forecast(p Policy, targets []Target, now time.Time, takes time.Duration) (steps []Step) {
@@ -35,26 +35,36 @@ func Forecast(p Policy, targets []Target, now time.Time, takes time.Duration) (s
 			lands[t.Asset] = now.Add(takes)
 		}
 	}
+	p.Stages = slices.Clone(p.Stages)
 	stages, _ := p.parts(targets)
-	stageOf := map[intent.AssetID]string{}
+	stageOf := map[intent.AssetID]int{}
+	arrived := make([]time.Time, len(stages)) // the last of each
 	for i, members := range stages {
 		for _, t := range members {
-			stageOf[t.Asset] = p.Stages[i].Name
+			stageOf[t.Asset] = i
+			if t.InSync {
+				arrived[i] = latest(arrived[i], now.Add(-t.Healthy))
+			}
 		}
 	}
 	for range min(mostSteps, max(1, mostLooks/max(1, len(targets)))) {
+		judged := p.judged(arrived, now)
 		choice := Choose(p, targets, now)
 		if len(choice.Assets) > 0 {
-			steps = append(steps, Step{Stage: stageOf[choice.Assets[0]], Assets: choice.Assets, At: now})
+			steps = append(steps, Step{Stage: p.Stages[stageOf[choice.Assets[0]]].Name, Assets: choice.Assets, At: now})
+			on := map[intent.AssetID]bool{}
+			for _, asset := range choice.Assets {
+				on[asset], lands[asset] = true, now.Add(takes)
+			}
 			for i := range targets {
-				if slices.Contains(choice.Assets, targets[i].Asset) {
-					targets[i].Selected = true
-					lands[targets[i].Asset] = now.Add(takes)
-				}
+				targets[i].Selected = targets[i].Selected || on[targets[i].Asset]
 			}
 			continue
 		}
 		next := choice.Next
+		if next.IsZero() || !judged.IsZero() && judged.Before(next) {
+			next = judged
+		}
 		for _, at := range lands {
 			if next.IsZero() || at.Before(next) {
 				next = at
@@ -66,6 +76,11 @@ func Forecast(p Policy, targets []Target, now time.Time, takes time.Duration) (s
 		if next.IsZero() || !next.After(now) && len(lands) == 0 {
 			return append(steps, stuck(p, choice, targets)...)
 		}
+		for asset, at := range lands {
+			if !at.After(next) {
+				arrived[stageOf[asset]] = latest(arrived[stageOf[asset]], at)
+			}
+		}
 		pass(targets, lands, now, next)
 		now = next
 	}
@@ -75,6 +90,32 @@ func Forecast(p Policy, targets []Target, now time.Time, takes time.Duration) (s
 		}
 	}
 	return steps
+}
+
+// judged has stages wait for what judges them, and says when the first of those is done;
+// zero: all are.
+func (p Policy) judged(arrived []time.Time, now time.Time) (next time.Time) {
+	for i := range p.Stages {
+		s := &p.Stages[i]
+		if s.Judged <= 0 {
+			continue
+		}
+		s.Gate = ""
+		if ends := arrived[i].Add(s.Judged); !arrived[i].IsZero() && ends.After(now) {
+			s.Gate = "for what judges it"
+			if next.IsZero() || ends.Before(next) {
+				next = ends
+			}
+		}
+	}
+	return next
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // pass lets time go by.

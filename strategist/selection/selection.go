@@ -47,6 +47,9 @@ type Stage struct {
 	// Open says whether assets may be let go on at a time, and if not when that
 	// changes (zero: not known to); nil: always.
 	Open func(now time.Time) (open bool, next time.Time)
+	// Judged is how long what judges the stage takes at least, since the last of it arrived:
+	// a Forecast heeds it. Who judges says so by Gate.
+	Judged time.Duration
 	// Gate says for what the stages after it wait when all of its assets are done;
 	// empty: for nothing.
 	Gate string

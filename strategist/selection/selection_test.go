@@ -65,6 +65,8 @@ func TestPolicies(t *testing.T) {
 			[]string{"0: [b/1 b/2] ", "3: [a/1 a/2 a/3] ", "6: [c/1] "}},
 		"parallel groups, within a budget": {[]selection.Stage{{By: byCluster, Parallel: 2, Most: 3, Wave: selection.Wave{Count: 2}}},
 			[]string{"0: [a/1 a/2 b/1] ", "1: [a/3 b/2] ", "2: [c/1] "}},
+		"each stage is judged": {[]selection.Stage{{Name: "canary", Wants: canary, Wave: selection.Wave{Count: 2}, Soak: 2 * time.Minute, Judged: 20 * time.Minute}, {Name: "rest", Delay: time.Minute, Judged: 20 * time.Minute}},
+			[]string{"0: [a/1 b/1] canary", "3: [c/1] canary", "24: [a/2 a/3 b/2] rest"}},
 		"a window": {[]selection.Stage{{Open: opens}}, []string{"60: [a/1 a/2 a/3 b/1 b/2 c/1] "}},
 		"a pause between waves": {[]selection.Stage{{Wave: selection.Wave{Count: 3}, Delay: 7 * time.Minute}},
 			[]string{"0: [a/1 a/2 a/3] ", "8: [b/1 b/2 c/1] "}},
@@ -232,12 +234,50 @@ func (w *world) choose(r *rapid.T) selection.Choice {
 		r.Fatalf("nothing goes on, and nothing says why: %+v", c)
 	}
 	w.bounded(r, list, c)
+	w.apart(r, list, c)
 	for at, n := range w.underWay() {
 		if most := w.policy.Stages[at].Most; most > 0 && n > most && n > before[at] {
 			r.Fatalf("%d of stage %d are under way, and %d may be", n, at, most)
 		}
 	}
 	return c
+}
+
+// apart: no more groups of a stage are under way than may, and a pause that the policy asks
+// for is kept since the wave before of the group was done.
+func (w *world) apart(r *rapid.T, before []selection.Target, c selection.Choice) {
+	for at, s := range w.policy.Stages {
+		under, chosen, rested := map[string]bool{}, map[string]bool{}, map[string]time.Duration{}
+		for _, t := range before {
+			if of, _ := w.stage(t); of != at {
+				continue
+			}
+			name := ""
+			if s.By != nil {
+				name = s.By(t)
+			}
+			goesOn := slices.Contains(c.Assets, t.Asset)
+			switch done := t.InSync && t.Well && t.Healthy >= s.Soak; {
+			case goesOn:
+				chosen[name] = true
+			case t.Selected && !done:
+				under[name] = true
+			case done:
+				if least, known := rested[name]; !known || t.Healthy-s.Soak < least {
+					rested[name] = t.Healthy - s.Soak
+				}
+			}
+		}
+		for name := range chosen {
+			if since, known := rested[name]; known && since < s.Delay {
+				r.Fatalf("group %q of stage %d goes on %s after its last wave, and the pause is %s", name, at, since, s.Delay)
+			}
+			under[name] = true
+		}
+		if len(chosen) > 0 && len(under) > max(1, s.Parallel) {
+			r.Fatalf("%d groups of stage %d are under way, and %d may be: %v", len(under), at, max(1, s.Parallel), under)
+		}
+	}
 }
 
 // bounded: of a group no wave goes on while one is under way, and none is larger

@@ -316,6 +316,20 @@ func Of(v *intentpb.Validation) (Settings, error) {
 	return s.settled()
 }
 
+// Lasts is how long the validations of a policy that a rollout waits for take at least, since
+// the last asset of a stage changed.
+func Lasts(policy *intentpb.Policy, rollout *intentpb.Rollout) (least time.Duration) {
+	for _, v := range policy.GetValidations() {
+		if !slices.Contains(rollout.GetValidate(), v.GetName()) {
+			continue
+		}
+		if s, err := Of(v); err == nil {
+			least = max(least, s.WarmUp+s.lasts())
+		}
+	}
+	return least
+}
+
 // CheckMetric is Invalid for a metric of a policy that makes no sense by itself, compared
 // so where it does not say.
 func CheckMetric(m *intentpb.ValidationMetric, compare intentpb.Validation_Comparison) error {
