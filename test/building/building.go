@@ -6,7 +6,6 @@ package building
 import (
 	"crypto/sha256"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -41,8 +40,15 @@ func (p Program) At(path string) error {
 	if err := p.build(shelf); err != nil {
 		return err
 	}
-	// A copy, for what a test does to its own.
-	return copied(shelf, path)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	// A copy, for what a test does to its own. Another process writes it: what this one has
+	// open to write, a process that it starts meanwhile has open too, and nothing runs it then.
+	if output, err := exec.Command("cp", "--", shelf, path).CombinedOutput(); err != nil {
+		return fmt.Errorf("copying %s: %w\n%s", p.Of, err, output)
+	}
+	return nil
 }
 
 // shelf is where it is kept, apart from the same of another folder or by other flags.
@@ -69,24 +75,4 @@ func (p Program) build(path string) error {
 		return fmt.Errorf("building %s: %w\n%s", strings.TrimSpace(p.Of+" "+strings.Join(p.Flags, " ")), err, output)
 	}
 	return nil
-}
-
-func copied(from, to string) (err error) {
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-		return err
-	}
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o755)
-	if err != nil {
-		return err
-	}
-	if _, err := io.Copy(out, in); err != nil {
-		out.Close()
-		return err
-	}
-	return out.Close()
 }
