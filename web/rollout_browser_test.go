@@ -3,6 +3,9 @@ package web_test
 import (
 	"strings"
 	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
 )
 
 const rolling = `rollouts:
@@ -52,6 +55,12 @@ func TestRolloutInABrowser(t *testing.T) {
 	if text := r.ask(`document.getElementById("events").innerText`); !strings.Contains(text, "resume") || !strings.Contains(text, "goes on: api") {
 		t.Errorf("the events are %s", text)
 	}
+	// In a narrow window nothing is cut off, and a command is no column of letters.
+	_, err := chromedp.Call(r.browser, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: 400, Height: 800, DeviceScaleFactor: 1})
+	r.must(err)
+	r.until(`document.documentElement.scrollWidth <= 400 && [...document.querySelectorAll("#orders code")].every(c => c.offsetWidth > 200)`)
+	_, err = chromedp.Call(r.browser, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: 1200, Height: 800, DeviceScaleFactor: 1})
+	r.must(err)
 	r.key("j")
 	if focused := r.ask(`document.activeElement.className`); focused != "name" && focused != "" {
 		t.Errorf("j leads to %q", focused)
