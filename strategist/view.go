@@ -264,7 +264,44 @@ func (s *Strategist) facts(ctx context.Context, v *view, name string, st *state)
 		}
 		return list
 	}
+	f.Unreadable = func(at intent.IncarnationID, asset intent.AssetID) string {
+		why, err := s.unreadable(ctx, v, at, asset)
+		if err != nil {
+			f.err = err
+		}
+		return why
+	}
 	return f, nil
+}
+
+// unreadable says why the types of head cannot read what an asset is in an incarnation.
+func (s *Strategist) unreadable(ctx context.Context, v *view, at intent.IncarnationID, asset intent.AssetID) (string, error) {
+	head, err := s.Store.Incarnation(ctx, v.Head)
+	if err != nil {
+		return "", err
+	}
+	then, err := s.Store.Incarnation(ctx, at)
+	if err != nil || then.Schema == head.Schema {
+		return "", err
+	}
+	set, err := s.Schemas.Schema(ctx, s.Partition, head.Schema)
+	if err != nil {
+		return "", err
+	}
+	_, body, err := s.Store.Content(ctx, at, asset)
+	if err != nil {
+		return "", err
+	}
+	content, err := schema.Decode(body)
+	if err != nil {
+		return "", err
+	}
+	for _, m := range append([]intent.Message{content.Payload}, content.Addons...) {
+		if _, err := set.Unpack(m); err != nil {
+			return err.Error(), nil
+		}
+	}
+	return "", nil
 }
 
 // follows fills in which rollouts it comes after, and, where others come after it, what it

@@ -46,9 +46,9 @@ func (d *decider) rollBack(by intent.Actor, why string) {
 		d.end(intent.RolloutRolledBack, by, "rollback", "no asset had gone on: %s", why)
 		return
 	}
-	to, found := d.newestGood(let)
+	to, found := d.newestGood(by, let)
 	if !found {
-		d.end(intent.RolloutStopped, by, "stop", "there is nothing to go back to: no incarnation that is retained has content of all of %s that was found good", listed(ids(let)))
+		d.end(intent.RolloutStopped, by, "stop", "there is nothing to go back to: no incarnation that is retained has content of all of %s that was found good, and that the types of head can read", listed(ids(let)))
 		return
 	}
 	d.run.State, d.run.Back, d.run.Reverts = intent.RolloutRollingBack, to, nil
@@ -98,8 +98,11 @@ func ids(assets []*Asset) (list []intent.AssetID) {
 }
 
 // newestGood is the newest incarnation before the run's at which every one of the
-// assets is good; one that it does not have yet is passed over.
-func (d *decider) newestGood(assets []*Asset) (intent.IncarnationID, bool) {
+// assets is good; one that it does not have yet is passed over. So is, and that is told,
+// one of which the types of head cannot read all: plugins know those, and what they
+// would take such content for nobody can tell.
+func (d *decider) newestGood(by intent.Actor, assets []*Asset) (intent.IncarnationID, bool) {
+	passed := false
 	for _, at := range d.Older() {
 		some, all := false, true
 		for _, a := range assets {
@@ -110,11 +113,37 @@ func (d *decider) newestGood(assets []*Asset) (intent.IncarnationID, bool) {
 				break
 			}
 		}
-		if some && all {
+		if !some || !all {
+			continue
+		}
+		id, why := d.unreadable(at, assets)
+		if why == "" {
 			return at, true
 		}
+		if passed {
+			continue // One is enough to say.
+		}
+		passed = true
+		d.event(by, "pass-over", "%s is not gone back to, for the types of head cannot read %s as it was there: %s; lehr pin %s %s --reason WHY gives it that all the same", at, id, why, id, at)
 	}
 	return intent.IncarnationID{}, false
+}
+
+// unreadable is the first of the assets that the types of head cannot read as it is in
+// an incarnation, and why; empty: they read all.
+func (d *decider) unreadable(at intent.IncarnationID, assets []*Asset) (intent.AssetID, string) {
+	if d.Unreadable == nil {
+		return "", ""
+	}
+	for _, a := range assets {
+		if d.Content(at, a.ID).IsZero() {
+			continue
+		}
+		if why := d.Unreadable(at, a.ID); why != "" {
+			return a.ID, why
+		}
+	}
+	return "", ""
 }
 
 // goBack waits until all are back, and says for which. Then the rollout's own pins

@@ -119,6 +119,9 @@ type Facts struct {
 	// Content is what an asset is in one; zero: it is not.
 	Older   func() []intent.IncarnationID
 	Content func(at intent.IncarnationID, asset intent.AssetID) intent.Digest
+	// Unreadable says why the types of head cannot read what an asset is in one; empty:
+	// they can. Nil: all is readable.
+	Unreadable func(at intent.IncarnationID, asset intent.AssetID) string
 	// Field of a document that it sets; nil: it goes by pins.
 	Field *Field
 }

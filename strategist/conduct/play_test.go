@@ -36,6 +36,8 @@ type play struct {
 	found   []intent.ValidationVerdict
 	blocked map[intent.AssetID]string
 	outside []intent.AssetID
+	// unread says why the types of head cannot read an incarnation.
+	unread map[intent.IncarnationID]string
 	stop    *intent.Stop
 	// before and done are of rollouts that follow each other; after each decision.
 	before func() []conduct.Before
@@ -102,6 +104,7 @@ func (p *play) facts() conduct.Facts {
 			}
 			return older
 		},
+		Unreadable: func(at intent.IncarnationID, _ intent.AssetID) string { return p.unread[at] },
 	}
 	if p.before != nil {
 		f.Before = p.before()

@@ -402,6 +402,49 @@ func TestRollbackGoesToTheNewestThatIsGood(t *testing.T) {
 	}
 }
 
+// TestRollbackPassesOverWhatTheTypesOfHeadCannotRead, though it was good, and says so.
+func TestRollbackPassesOverWhatTheTypesOfHeadCannotRead(t *testing.T) {
+	for name, test := range map[string]struct {
+		unread []intent.Sequence
+		state  intent.RolloutState
+		has    string
+		says   []string
+	}{
+		"not the newest": {[]intent.Sequence{2}, intent.RolloutRollingBack, "1", []string{"shop@2 is not gone back to, for the types of head cannot read a as it was there: size is no more; lehr pin a shop@2", "goes back to shop@1"}},
+		"none":           {[]intent.Sequence{2, 1}, intent.RolloutStopped, "3", []string{"shop@2 is not gone back to", "there is nothing to go back to"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := plays(t, "a")
+			p.publish(version{"a": "2"})
+			p.wait(20 * time.Second)
+			p.is(1, intent.RolloutDone)
+			p.publish(version{"a": "3"})
+			p.wait(2 * time.Second)
+			p.is(2, intent.RolloutRunning)
+			p.unread = map[intent.IncarnationID]string{}
+			for _, s := range test.unread {
+				p.unread[at(s)] = "size is no more"
+			}
+			p.order(intent.OrderRollback)
+			p.decide()
+			p.is(2, test.state)
+			p.has(version{"a": test.has})
+			said := ""
+			for _, e := range p.run.Events {
+				said += e.Text + "\n"
+			}
+			for _, want := range test.says {
+				if strings.Count(said, want) != 1 {
+					t.Errorf("it says %q, and not %q once", said, want)
+				}
+			}
+			if strings.Contains(said, "shop@1 is not gone back to") {
+				t.Errorf("it names more than the newest: %q", said)
+			}
+		})
+	}
+}
+
 // TestWhatIsBadSinceThisStepIsNoWayBack: content that was good until now is in an older
 // incarnation too, which is none to go back to (S20).
 func TestWhatIsBadSinceThisStepIsNoWayBack(t *testing.T) {
