@@ -38,7 +38,7 @@ type play struct {
 	outside []intent.AssetID
 	// unread says why the types of head cannot read an incarnation.
 	unread map[intent.IncarnationID]string
-	stop    *intent.Stop
+	stop   *intent.Stop
 	// before and done are of rollouts that follow each other; after each decision.
 	before func() []conduct.Before
 	done   func() intent.IncarnationID
