@@ -16,5 +16,6 @@ type measures struct {
 type partitionMeasures struct {
 	Pipeline  measure.Pipeline
 	Enforcer  measure.Enforcer
+	Notifier  measure.Notifier
 	Collected measure.Counter
 }

@@ -88,6 +88,8 @@ var (
 	metricOpen    = describe("lehr_pushes_open", "Pushes that have no end yet.", "partition")
 	metricDoubt   = describe("lehr_pushes_in_doubt", "Open pushes whose end was lost.", "partition")
 	metricOldest  = describe("lehr_push_oldest_seconds", "Age of the oldest open push; 0: there is none.", "partition")
+	metricUntold  = describe("lehr_notifications_waiting", "Messages to a target that have not arrived yet.", "partition", "target")
+	metricDeaf    = describe("lehr_notifications_failing", "1 while what was sent to a target last did not arrive; it is tried again.", "partition", "target")
 	metricRefused = describe("lehr_admissions_refused_total", "Admissions that were refused, by reason.", "partition", "reason")
 )
 
@@ -233,6 +235,10 @@ func (m *metrics) partition(s scrape, id string, state *state) {
 		}
 	}
 	enforcerMetrics(s, id, e)
+	for name, target := range state.measure.Notifier.Targets.All() {
+		s.gauge(metricUntold, float64(target.Waiting.Load()), id, name)
+		s.flag(metricDeaf, target.Failing.Load(), id, name)
+	}
 }
 
 func enforcerMetrics(s scrape, id string, e *measure.Enforcer) {

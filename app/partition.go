@@ -279,7 +279,7 @@ func (a *App) underLease(ctx context.Context, s *state, lease store.Lease) error
 	}
 	if a.tell != nil {
 		actors[notifier] = func(ctx context.Context, runtime loop.Runtime) error {
-			return notify.New(notify.Options{Partition: s.partition, Store: a.store, Runtime: runtime, Log: a.log, Send: a.tell}).Run(ctx, lease)
+			return notify.New(notify.Options{Partition: s.partition, Store: a.store, Runtime: runtime, Log: a.log, Send: a.tell, Measure: &s.measure.Notifier}).Run(ctx, lease)
 		}
 	}
 	var running loop.Group

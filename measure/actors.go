@@ -133,6 +133,17 @@ func (p *Pipeline) Begin() {
 	p.Unserved.Set(time.Time{})
 }
 
+// Notifier is what a partition's notifications tell, by the names of their targets.
+type Notifier struct{ Targets Named[Target] }
+
+// Target is how it goes with what is sent to one.
+type Target struct {
+	// Failing: what was sent last did not arrive, and is tried again.
+	Failing atomic.Bool
+	// Waiting messages have not arrived yet.
+	Waiting atomic.Int64
+}
+
 // Store is what a store's writer tells.
 type Store struct {
 	// Step of its loop; unset while nothing is to be written.

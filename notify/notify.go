@@ -17,6 +17,7 @@ import (
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
 	"lehr.dev/loop"
+	"lehr.dev/measure"
 	"lehr.dev/schema"
 	"lehr.dev/store"
 )
@@ -67,6 +68,8 @@ type Options struct {
 	Log       *slog.Logger
 	// Send delivers a message; it may be called from several goroutines.
 	Send func(ctx context.Context, target string, message Message) error
+	// Measure is told how it goes; nil: nobody is.
+	Measure *measure.Notifier
 }
 
 // Notifier of one partition.
@@ -88,6 +91,9 @@ type Notifier struct {
 
 // New returns a notifier.
 func New(o Options) *Notifier {
+	if o.Measure == nil {
+		o.Measure = &measure.Notifier{}
+	}
 	return &Notifier{Options: o, inbox: loop.NewInbox[func()](), sending: map[string]bool{}, said: map[string]string{}}
 }
 
@@ -173,7 +179,29 @@ func (n *Notifier) pass(ctx context.Context) (next time.Time, err error) {
 			return next, err
 		}
 	}
+	n.measure()
 	return earliest(next, n.deliver(ctx, now)), nil
+}
+
+// measure tells of each target that there is, or was.
+func (n *Notifier) measure() {
+	waiting := map[string]int64{}
+	for _, d := range n.engine.Outbox {
+		waiting[d.Target]++
+	}
+	for _, c := range n.engine.rules {
+		for _, name := range c.To {
+			n.Measure.Targets.Of(name)
+		}
+	}
+	for name := range waiting { // Also to those that no notification names any more.
+		n.Measure.Targets.Of(name)
+	}
+	for name, told := range n.Measure.Targets.All() {
+		t := n.engine.Targets[name]
+		told.Failing.Store(t != nil && t.Problem != "")
+		told.Waiting.Store(waiting[name])
+	}
 }
 
 func earliest(a, b time.Time) time.Time {

@@ -18,6 +18,7 @@ import (
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
 	"lehr.dev/loop"
+	"lehr.dev/measure"
 	"lehr.dev/notify"
 	"lehr.dev/schema"
 	"lehr.dev/store"
@@ -36,6 +37,8 @@ type world struct {
 	// got are the messages that each target took, and broken how each answers.
 	got    map[string][]notify.Message
 	broken map[string]func(ctx context.Context) error
+	// measure is told how it goes.
+	measure measure.Notifier
 }
 
 func simulate(t *testing.T, notifications []*intentpb.Notification, test func(w *world)) {
@@ -81,7 +84,9 @@ func (w *world) start() {
 	var ctx context.Context
 	ctx, w.cancel = context.WithCancel(w.Context())
 	w.ended = make(chan error, 1)
-	n := notify.New(notify.Options{Partition: w.lease.Partition, Store: w.store, Runtime: loop.Real(), Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Send: w.send})
+	n := notify.New(notify.Options{
+		Partition: w.lease.Partition, Store: w.store, Runtime: loop.Real(), Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Send: w.send, Measure: &w.measure,
+	})
 	go func() { w.ended <- n.Run(ctx, w.lease) }()
 }
 
@@ -156,6 +161,15 @@ func many(count int) (assets []string) {
 	return assets
 }
 
+// measured is what is measured of a target.
+func (w *world) measured(target string, failing bool, waiting int64) {
+	w.Helper()
+	synctest.Wait()
+	if of := w.measure.Targets.Of(target); of.Failing.Load() != failing || of.Waiting.Load() != waiting {
+		w.Errorf("%s fails: %v, and %d messages wait; want %v and %d", target, of.Failing.Load(), of.Waiting.Load(), failing, waiting)
+	}
+}
+
 // TestATargetThatHangsDelaysNoOther: nor does one that fails; both get all in the end.
 func TestATargetThatHangsDelaysNoOther(t *testing.T) {
 	simulate(t, waits("chat", "hung", "down"), func(w *world) {
@@ -169,8 +183,16 @@ func TestATargetThatHangsDelaysNoOther(t *testing.T) {
 		time.Sleep(time.Minute)
 		w.want("chat", "all firing 2500; all firing 2500; all resolved 0")
 		w.want("down", "")
+		w.measured("chat", false, 0)
+		w.measured("down", true, 3)
+		w.measured("hung", false, 3) // Whoever sends gives up some time.
+		w.stop()
+		w.start()
+		time.Sleep(10 * time.Second)
+		w.measured("down", true, 3)
 		w.set("down", nil)
 		time.Sleep(10 * time.Minute)
+		w.measured("down", false, 0)
 		w.want("down", "all firing 2500; all firing 2500; all resolved 0")
 		w.want("hung", "")
 	})

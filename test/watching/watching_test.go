@@ -168,6 +168,7 @@ func newWorld(t *testing.T, arguments ...string) world {
 	w.lehr(t, "init")
 	definition := filepath.Join(w.folder, "hello", "lehr.yaml")
 	text := strings.Replace(read(t, definition), "mode: observe", "mode: enforce", 1)
+	text += "notifications: {held: {when: 'report.waiting.exists(w, w.kind == \"hold\")', to: [chat]}}\n"
 	if err := os.WriteFile(definition, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
