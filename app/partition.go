@@ -262,7 +262,7 @@ func (a *App) release(lease store.Lease) bool {
 func (a *App) underLease(ctx context.Context, s *state, lease store.Lease) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	seen := &sight.Board{}
+	seen := &sight.Board{Gap: a.gap()}
 	actors := map[string]func(context.Context, loop.Runtime) error{
 		"pipeline": func(ctx context.Context, runtime loop.Runtime) error {
 			return a.runPipeline(ctx, s, runtime, lease)
@@ -371,10 +371,13 @@ func (c *containing) Go(name string, f func()) {
 	})
 }
 
-// strategist of a partition. Two looks are one where no sweep is left out between.
+// gap between two looks that are one: no sweep is left out between.
+func (a *App) gap() time.Duration { return max(2*a.options.Limits.Sweep, leastGap) }
+
+// strategist of a partition.
 func (a *App) strategist(s *state, runtime loop.Runtime, seen *sight.Board) *strategist.Strategist {
 	return strategist.New(strategist.Options{
-		Partition: s.partition, Store: a.store, Schemas: a.schemas, Sight: seen, Gap: max(2*a.options.Limits.Sweep, leastGap),
+		Partition: s.partition, Store: a.store, Schemas: a.schemas, Sight: seen, Gap: a.gap(),
 		Assess: a.assesses(s.partition), Select: a.selects(s.partition), Runtime: runtime, Log: a.log,
 	})
 }

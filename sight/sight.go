@@ -24,6 +24,9 @@ type Look struct {
 	// Ill is when it was seen last, with this content, not to be well: also between two
 	// questions to the board, which fills it in. Zero: it was not.
 	Ill time.Time
+	// Since is from when on each look found it as well as this one does, none of them later
+	// after the one before than the board's Gap. The board fills it in.
+	Since time.Time
 }
 
 // Blind reports whether a look tells nothing of an asset: that its plugin or a check
@@ -40,13 +43,26 @@ func (l Look) Blind() bool {
 	return true
 }
 
+// well reports whether it is there, and as far as is known not ill.
+func (l Look) well() bool { return l.State == intent.StateInSync && l.Health != intent.Unhealthy }
+
+// tells reports whether a look tells something that the one before did not, but that it is
+// so still: that counts as something only of what is not well, which patience is for.
+func (l Look) tells(before Look) bool {
+	before.At, before.Ill, before.Since = l.At, l.Ill, l.Since
+	return !l.well() || l != before
+}
+
 // Board holds the last look at each asset that is watched. The zero value watches
 // nothing; a nil one may be asked, and watches nothing for ever. It is safe for
 // concurrent use.
 type Board struct {
+	// Gap is the longest time between two looks that are still one.
+	Gap time.Duration
+
 	lock  sync.Mutex
 	looks map[intent.AssetID]Look
-	count uint64
+	news  uint64
 }
 
 // Watch says whom to watch from now on, instead of those before.
@@ -85,16 +101,22 @@ func (b *Board) Saw(asset intent.AssetID, look Look) {
 		case before.Effective == look.Effective:
 			look.Ill = before.Ill
 		}
+		look.Since = look.At
+		if look.tells(before) {
+			b.news++
+		} else if passed := look.At.Sub(before.At); passed > 0 && passed <= b.Gap {
+			look.Since = before.Since
+		}
 		b.looks[asset] = look
-		b.count++
 	}
 }
 
-// Looks counts what was seen of assets that were watched.
-func (b *Board) Looks() uint64 {
+// News counts what was seen of assets that are watched, but for what is as well as it was
+// at the look before.
+func (b *Board) News() uint64 {
 	b.lock.Lock()
 	defer b.lock.Unlock()
-	return b.count
+	return b.news
 }
 
 // Of is what was seen of an asset last; zero: nothing since it is watched.

@@ -304,7 +304,7 @@ func (w *world) disturb() {
 		w.tell("another has the lease for %s", length)
 		lease, err := w.store.Acquire(w.ctx, shop, "other")
 		w.must(err)
-		w.lease, w.board, w.other = lease, &sight.Board{}, until
+		w.lease, w.board, w.other = lease, &sight.Board{Gap: w.paced(gap)}, until
 	case 4:
 		jump := []time.Duration{-time.Hour, time.Hour, -365 * 24 * time.Hour, 365 * 24 * time.Hour}[w.random.IntN(4)]
 		w.tell("clocks jump by %s", jump)

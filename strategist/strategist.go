@@ -132,7 +132,7 @@ const again = time.Second
 func (s *Strategist) Run(ctx context.Context, lease store.Lease) error {
 	s.lease, s.view, s.known, s.states = lease, nil, nil, map[string]*state{}
 	for ctx.Err() == nil {
-		changed, looks := s.Store.Changed(s.Partition), s.Sight.Looks()
+		changed, news := s.Store.Changed(s.Partition), s.Sight.News()
 		next, err := s.pass(ctx)
 		if ctx.Err() != nil {
 			break
@@ -160,7 +160,7 @@ func (s *Strategist) Run(ctx context.Context, lease store.Lease) error {
 				return err
 			}
 		}
-		if err := s.rest(ctx, pause, changed, looks); err != nil {
+		if err := s.rest(ctx, pause, changed, news); err != nil {
 			return err
 		}
 		for _, step := range s.inbox.Take() {
@@ -172,7 +172,7 @@ func (s *Strategist) Run(ctx context.Context, lease store.Lease) error {
 
 // rest until the pause is over, or something changed: in the store, in what is seen
 // of what is watched, or by an answer that came.
-func (s *Strategist) rest(ctx context.Context, pause time.Duration, changed <-chan struct{}, looks uint64) error {
+func (s *Strategist) rest(ctx context.Context, pause time.Duration, changed <-chan struct{}, news uint64) error {
 	if pause < 0 {
 		return s.Runtime.Wait(ctx, pause, changed)
 	}
@@ -190,7 +190,7 @@ func (s *Strategist) rest(ctx context.Context, pause time.Duration, changed <-ch
 			return nil
 		default:
 		}
-		if pause -= part; pause <= 0 || s.Sight.Looks() != looks || !s.inbox.Empty() {
+		if pause -= part; pause <= 0 || s.Sight.News() != news || !s.inbox.Empty() {
 			return nil
 		}
 	}
@@ -205,6 +205,29 @@ const (
 	// answers is how often it looks whether an answer came.
 	answers = 500 * time.Millisecond
 )
+
+// due is when a validation or a plugin is to be asked next; zero: none is.
+func (st *state) due(now time.Time) (next time.Time) {
+	for _, v := range st.verdicts {
+		if !v.asking && v.next.After(now) {
+			next = sooner(next, v.next)
+		}
+	}
+	for _, p := range st.picks {
+		if !p.asking && p.next.After(now) {
+			next = sooner(next, p.next)
+		}
+	}
+	return next
+}
+
+// sooner is the earlier of two times, of which zero is none.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
 
 // asking reports whether an answer is awaited.
 func (s *Strategist) asking() bool {
@@ -258,11 +281,8 @@ func (s *Strategist) pass(ctx context.Context) (next time.Time, err error) {
 				return next, err
 			}
 		}
-		at := decision.Next
-		if !at.IsZero() && (next.IsZero() || at.Before(next)) {
-			next = at
-		}
-		if decision.Act || !at.IsZero() {
+		next = sooner(next, decision.Next)
+		if decision.Act || !decision.Next.IsZero() {
 			watched = slices.AppendSeq(watched, maps.Keys(decision.Seen))
 		}
 	}
@@ -352,6 +372,7 @@ func (s *Strategist) goOn(ctx context.Context, v *view, name string) (conduct.De
 	if decision.Run != nil {
 		s.ask(ctx, v, name, st, *decision.Run, decision.Ask)
 		s.pick(ctx, st, *decision.Run, decision.Pick)
+		decision.Next = sooner(decision.Next, st.due(s.Runtime.Now()))
 	}
 	if decision.Edit != nil {
 		edited, err := s.edit(ctx, v, name, st, *decision.Edit)

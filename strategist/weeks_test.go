@@ -180,6 +180,6 @@ func (w *world) move(from, to string) {
 func (w *world) takes(replica string) {
 	lease, err := w.store.Acquire(w.ctx, shop, replica)
 	w.must(err)
-	w.lease, w.board = lease, &sight.Board{}
+	w.lease, w.board = lease, &sight.Board{Gap: w.paced(gap)}
 	w.begin(false)
 }

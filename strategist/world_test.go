@@ -96,6 +96,7 @@ type world struct {
 	stored   func(step store.RolloutStep) // is told of each step; nil: nobody is
 	monitor  *monitor
 	steps    int
+	reads    int // of the partition, one for each pass
 	mu       sync.Mutex
 	crash    string // where the strategist ends next
 	story    []string
@@ -181,6 +182,7 @@ func (f faulty) Partition(ctx context.Context, id intent.PartitionID) (store.Par
 	if f.truth().Before(f.broken) {
 		return store.Partition{}, fault.New(fault.Unavailable, "the store is away")
 	}
+	f.reads++
 	return f.Store.Partition(ctx, id)
 }
 
@@ -226,7 +228,7 @@ func (w *world) begin(anew bool) {
 	if anew {
 		lease, err := w.store.Acquire(w.ctx, shop, "test")
 		w.must(err)
-		w.lease, w.board = lease, &sight.Board{}
+		w.lease, w.board = lease, &sight.Board{Gap: w.paced(gap)}
 	}
 	s := strategist.New(strategist.Options{
 		Partition: shop, Store: faulty{w.store, w}, Schemas: schemas{}, Sight: w.board, Gap: w.paced(gap),

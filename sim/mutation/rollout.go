@@ -12,10 +12,17 @@ var rollouts = []Mutant{
 	},
 	{
 		Name: "soak-by-the-clock", Of: Rollouts, File: "strategist/conduct/observe.go",
-		Old:    `&& passed > 0 && passed <= gap {`,
-		New:    `&& passed > 0 && (passed <= gap || mutant.On("soak-by-the-clock")) {`,
+		Old:    `&& passed > 0 && one {`,
+		New:    `&& passed > 0 && (one || mutant.On("soak-by-the-clock")) {`,
 		Breaks: "S19 S20",
 		Why:    "What nobody saw counts as healthy: a clock that jumps, or a server that was down, ends a soak.",
+	},
+	{
+		Name: "looks-without-gaps", Of: Rollouts, File: "sight/sight.go",
+		Old:    `passed > 0 && passed <= b.Gap {`,
+		New:    `passed > 0 && (passed <= b.Gap || mutant.On("looks-without-gaps")) {`,
+		Breaks: "S19 S20",
+		Why:    "Time in which nobody looked counts as healthy, where what was seen before and after it was well.",
 	},
 	{
 		Name: "soak-not-anew", Of: Rollouts, File: "intent/rollout.go",

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -292,9 +293,10 @@ func count(n int, one, many string) string {
 
 // finish says what is to be stored, if anything is.
 func (d *decider) finish() Decision {
+	most := d.mostHealthy()
 	for i := range d.Assets {
 		a := &d.Assets[i]
-		if worthKeeping(a.Stored, a.Seen) || d.soaked(a, a.Seen) && !d.soaked(a, a.Stored) {
+		if worthKeeping(a.Stored, a.Seen, most) || d.soaked(a, a.Seen) && !d.soaked(a, a.Stored) {
 			d.decision.Step.Observed = append(d.decision.Step.Observed, a.Seen)
 		}
 	}
@@ -321,14 +323,30 @@ func (d *decider) soaked(a *Asset, seen intent.Observation) bool {
 	return at >= 0 && seen.Healthy > 0 && seen.Healthy >= stages[at].Soak
 }
 
-// worthKeeping reports whether a server that ended now would lose something.
-func worthKeeping(stored, seen intent.Observation) bool {
+// mostHealthy is for how long an asset must have been healthy at the most for anything that
+// is decided. Plugins may ask for any time.
+func (d *decider) mostHealthy() (most time.Duration) {
+	if d.Said == nil {
+		return 0
+	}
+	for _, course := range []selection.Policy{d.Course(false), d.Course(true)} {
+		if slices.ContainsFunc(course.Stages, func(s selection.Stage) bool { return s.Plugin != "" }) {
+			return math.MaxInt64
+		}
+		most = max(most, longestSoak(course))
+	}
+	return most
+}
+
+// worthKeeping reports whether a server that ended now would lose something that counts:
+// not by how much longer than most it was healthy.
+func worthKeeping(stored, seen intent.Observation, most time.Duration) bool {
 	if seen.Asset == "" {
 		return false
 	}
 	return stored.Effective != seen.Effective || !stored.Selected.Equal(seen.Selected) || !stored.Arrived.Equal(seen.Arrived) ||
 		stored.Ill.IsZero() != seen.Ill.IsZero() || !seen.Ill.IsZero() && seen.LastBad.Sub(stored.LastBad) >= keeps ||
-		stored.Tells != seen.Tells || seen.Healthy < stored.Healthy || seen.Healthy-stored.Healthy >= keeps
+		stored.Tells != seen.Tells || seen.Healthy < stored.Healthy || stored.Healthy < most && seen.Healthy-stored.Healthy >= keeps
 }
 
 // told is what is worth telling of a run: all but the numbers in its words.

@@ -56,7 +56,7 @@ func seen(a *Asset, content intent.Digest, pin intent.Pin, rollout string, now t
 		if at := look.Ill; !o.Arrived.IsZero() && at.After(o.Arrived) && at.After(o.LastBad) && at.After(since) && !at.After(now) {
 			o = ill(o, at, gap) // It was mended before anybody asked.
 		}
-		o = well(arrived(o, look.At), look.At, gap)
+		o = well(arrived(o, look.At), look, gap)
 	case !o.Arrived.IsZero() || failing(look):
 		o = ill(o, look.At, gap)
 	case look.State == intent.StatePushing && !o.Ill.IsZero():
@@ -81,10 +81,12 @@ func arrived(o intent.Observation, at time.Time) intent.Observation {
 	return o
 }
 
-// well counts the time since the look before, if that was well too and not too
-// long ago.
-func well(o intent.Observation, at time.Time, gap time.Duration) intent.Observation {
-	if passed := at.Sub(o.Seen); !o.Seen.IsZero() && o.Ill.IsZero() && passed > 0 && passed <= gap {
+// well counts the time since the look that was taken up before, if that was well too, and
+// not too long ago, or all looks since were.
+func well(o intent.Observation, look sight.Look, gap time.Duration) intent.Observation {
+	at := look.At
+	one := at.Sub(o.Seen) <= gap || !look.Since.IsZero() && !look.Since.After(o.Seen)
+	if passed := at.Sub(o.Seen); !o.Seen.IsZero() && o.Ill.IsZero() && passed > 0 && one {
 		o.Healthy += passed
 	}
 	if at.After(o.Seen) || o.Seen.Sub(at) > gap {

@@ -279,6 +279,27 @@ func TestSoak(t *testing.T) {
 	}
 }
 
+// TestASoakIsCountedByLooks: however seldom it is decided, the time counts in which each look
+// found it well, none too long after the one before.
+func TestASoakIsCountedByLooks(t *testing.T) {
+	for name, test := range map[string]struct {
+		unbroken time.Duration
+		brings   string
+	}{"each look was well": {time.Minute, "2"}, "not all were": {59 * time.Second, "1"}} {
+		t.Run(name, func(t *testing.T) {
+			p := begun(t)
+			p.wait(2 * time.Second)
+			p.now = p.now.Add(time.Minute)
+			p.look()
+			look := p.looks["a"]
+			look.Since = p.now.Add(-test.unbroken)
+			p.looks["a"] = look
+			p.decide()
+			p.has(version{"b": test.brings})
+		})
+	}
+}
+
 // TestBad: patience ends with what is seen to be ill, and with nothing that is not (S11).
 func TestBad(t *testing.T) {
 	for name, test := range map[string]struct {
