@@ -177,10 +177,8 @@ func (e *Enforcer) update(ctx context.Context) error {
 	if before.policy == nil {
 		priority = loop.Sweep
 	}
-	if len(changed) > 0 {
-		e.clearWards()
-	}
 	e.applyHead(changed, returning, priority)
+	e.moveWards(changed)
 	e.applyKinds(before)
 	e.applyPins(before, returning)
 	for _, id := range retried {
