@@ -164,10 +164,12 @@ type Enforcer struct {
 	lines    map[string]*line
 	lining   map[*asset]*line
 	ushering bool
-	// wards by budget key, warded by their assets; unreadWards are to be read.
+	// wards by budget key, warded by their assets; unreadWards are to be read. healed:
+	// something in one is not ill any more.
 	wards       map[string]*ward
 	warded      map[*asset][]*ward
 	unreadWards []string
+	healed      bool
 	// windows that pushes count in, by key.
 	windows map[string]*window
 	// counting is how many pushes under way, or before the store, count under a key.

@@ -81,7 +81,9 @@ const freshHealth = 3
 func (e *Enforcer) tells(a *asset, of health, now time.Time) {
 	a.health, a.healthAt = of, now.UnixNano()
 	for _, w := range e.warded[a] {
+		was := w.ill[a]
 		w.place(a)
+		e.healed = e.healed || was && !w.ill[a]
 	}
 }
 
@@ -210,7 +212,8 @@ func (e *Enforcer) ward(key string, in unhealthyIn, now time.Time) *ward {
 
 func (e *Enforcer) healthHolds() time.Duration { return freshHealth * e.Limits.Sweep }
 
-// startWards reads of the wards that were asked for what is not known.
+// startWards reads of the wards that were asked for what is not known, and calls those
+// that waited for what became healthy.
 func (e *Enforcer) startWards(ctx context.Context) {
 	for _, key := range e.unreadWards {
 		if w := e.wards[key]; w != nil && !w.reading {
@@ -218,6 +221,10 @@ func (e *Enforcer) startWards(ctx context.Context) {
 		}
 	}
 	e.unreadWards = nil
+	if e.healed { // Somebody may have waited for that.
+		e.healed = false
+		e.usher(ctx)
+	}
 }
 
 // readWard reads which assets of head have the value of the scope: all, or which of

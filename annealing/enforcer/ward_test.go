@@ -308,6 +308,32 @@ func TestAWardCostsNoLooks(t *testing.T) {
 	})
 }
 
+// TestWhoWaitsForHealthIsCalled at the look that finds it, not at its own next one.
+func TestWhoWaitsForHealthIsCalled(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.restart(func() { w.limits.Sweep = time.Hour })
+		c, things := w.ward(3, 1, 1)
+		w.publish(things("v1")...)
+		w.inSync(things("v1")...)
+		w.must(w.store.SetHold(w.ctx, shop, intent.Hold{Asset: "web/1", Owner: tester, Reason: "looking"}))
+		w.publish(things("v2", 1, 2)...)
+		w.waitsOn("web/1", intent.WaitHold)
+		w.inSync(things("v2", 1, 2)[2]) // So which assets are in the scope is known.
+		c.is("web/0", intent.Unhealthy)
+		w.wake("web/0")
+		w.pass(time.Second)
+		w.must(w.store.Unhold(w.ctx, shop, "web/1", "looked", tester))
+		w.waitsOn("web/1", intent.WaitBudget)
+		w.unpushed("web/1", "web/0 is unhealthy")
+		c.is("web/0", intent.Healthy)
+		w.wake("web/0")
+		w.pass(time.Second)
+		if got := w.production.word("web/1"); got != "v2" {
+			t.Errorf("it is %q: %+v", got, w.report("web/1").Waiting)
+		}
+	})
+}
+
 // slowWards takes its time to read which assets are in a scope, and counts how often
 // all of them were read.
 type slowWards struct {
