@@ -82,6 +82,7 @@ func (e *Enforcer) load(ctx context.Context) error {
 			if a := e.assets[report.Asset]; a != nil {
 				a.reported = report.Key()
 				a.health, a.unwell = toldIn(report), report.Health.IsAfterPush()
+				e.recallBegun(a, report)
 			} else if report.State != intent.StateGone {
 				// It left intent while nobody looked.
 				e.reports[report.Asset] = intent.Report{
