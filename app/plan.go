@@ -69,11 +69,16 @@ func (p planning) run(ctx context.Context, supposed *preview.Store, assets []int
 }
 
 func (p planning) await(ctx context.Context, supposed *preview.Store, assets []intent.AssetID, ended <-chan struct{}) error {
-	const look = 50 * time.Millisecond
+	const look, pause = 50 * time.Millisecond, time.Second
 	last, progressed := -1, p.runtime.Now()
+	judged := progressed.Add(-pause / 2) // The first time soon.
 	for {
-		open, unseen := unsettled(supposed.Reports(), assets)
+		open, unseen, old := unsettled(supposed.Reports(), assets)
 		now := p.runtime.Now()
+		if old == open && old > 0 && now.Sub(judged) >= pause {
+			judged = now
+			supposed.Again()
+		}
 		switch {
 		case open == 0:
 			return nil
@@ -96,9 +101,14 @@ func (p planning) await(ctx context.Context, supposed *preview.Store, assets []i
 	}
 }
 
-// unsettled counts the assets whose difference from production is not known
-// yet, and those of them that were not looked at.
-func unsettled(reports map[intent.AssetID]intent.Report, assets []intent.AssetID) (open, unseen int) {
+// unsettled counts the assets of which is not known yet what a push would do, or what
+// is in its way; those of them that were not looked at; and those that were judged
+// before others beside them were, which counted as unhealthy then.
+func unsettled(reports map[intent.AssetID]intent.Report, assets []intent.AssetID) (open, unseen, old int) {
+	notIll := func(id intent.AssetID) bool {
+		report, seen := reports[id]
+		return !seen || report.Health.State == intent.Healthy && !report.Health.IsAfterPush()
+	}
 	for _, id := range assets {
 		report, seen := reports[id]
 		switch {
@@ -109,9 +119,14 @@ func unsettled(reports map[intent.AssetID]intent.Report, assets []intent.AssetID
 			return w.Kind == intent.WaitPlugin || w.Kind == intent.WaitTurn
 		}):
 			open++
+		case slices.ContainsFunc(report.Waiting, func(w intent.WaitingOn) bool {
+			return w.Kind == intent.WaitBudget && slices.ContainsFunc(w.Blockers, notIll)
+		}):
+			open++
+			old++
 		}
 	}
-	return open, unseen
+	return open, unseen, old
 }
 
 // Plan is what a definition would change.
@@ -235,7 +250,7 @@ func (p planning) told(ctx context.Context, supposed *preview.Store, base intent
 	plan.Base = base
 	for _, id := range slices.Sorted(maps.Keys(reports)) {
 		if reports[id].State != intent.StateGone {
-			plan.Reports = append(plan.Reports, reports[id])
+			plan.Reports = append(plan.Reports, unnumbered(reports[id], supposed.Head()))
 		}
 	}
 	for _, entry := range delta {
@@ -259,6 +274,18 @@ func (p planning) told(ctx context.Context, supposed *preview.Store, base intent
 	rollouts, err := p.loosenedRollouts(ctx, supposed, base, policies, delta)
 	plan.Loosened = append(plan.Loosened, rollouts...)
 	return plan, err
+}
+
+// unnumbered is a report in which what is supposed has no number, for nobody gave it one.
+func unnumbered(r intent.Report, supposed intent.IncarnationID) intent.Report {
+	if r.Target == supposed {
+		r.Target = intent.IncarnationID{}
+	}
+	r.Waiting = slices.Clone(r.Waiting)
+	for i := range r.Waiting {
+		r.Waiting[i].Reason = strings.ReplaceAll(r.Waiting[i].Reason, supposed.String(), "what is planned")
+	}
+	return r
 }
 
 // policyOf an incarnation; nil: it has none.

@@ -43,6 +43,8 @@ type session struct {
 	now   func() time.Time
 
 	store, database, partition, output string
+	// asJSON is the same as output json.
+	asJSON bool
 	// servers are URLs, of which any may answer.
 	servers []string
 	// storeGiven, databaseGiven, serverGiven: it was named by its flag. What flags
@@ -174,6 +176,7 @@ Exit codes: 0 done, 1 error, 2 differences or not converged, 3 timed out.`,
 	flags.StringSliceVar(&s.servers, "server", nil, "URL of a server, after lehr auth login or with a token in LEHR_TOKEN; of several replicas, one that answers is asked (env LEHR_SERVER)")
 	flags.StringVarP(&s.partition, "partition", "p", "", "the partition (env LEHR_PARTITION; default: the only one)")
 	flags.StringVarP(&s.output, "output", "o", "table", "table, wide or json")
+	flags.BoolVar(&s.asJSON, "json", false, "the same as -o json")
 	root.AddGroup(
 		&cobra.Group{ID: "begin", Title: "Begin:"},
 		&cobra.Group{ID: "look", Title: "Look:"},
@@ -210,6 +213,10 @@ const ownOutput = "output"
 // settle fills in what flags left to the environment.
 func (s *session) settle(command *cobra.Command) error {
 	switch {
+	case s.asJSON && s.output != "table" && s.output != "json":
+		return fault.New(fault.Invalid, "both --json and -o %s are asked for", s.output).WithHint("name one of them")
+	case s.asJSON:
+		s.output = "json"
 	case slices.Contains([]string{"table", "wide", "json"}, s.output), s.output == command.Annotations[ownOutput]:
 	default:
 		return fault.New(fault.Invalid, "output %q is not known", s.output).WithHint("use -o table, -o wide or -o json")

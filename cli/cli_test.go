@@ -96,6 +96,17 @@ func TestTextIsHarmlessToTerminals(t *testing.T) {
 	}
 }
 
+// TestJSONIsShort: --json is -o json, and is not asked for beside another output.
+func TestJSONIsShort(t *testing.T) {
+	_, want, _ := runIn(t, building(cli.Built{Partition: "shop"}, nil), "build", "-o", "json")
+	if code, out, errs := runIn(t, building(cli.Built{Partition: "shop"}, nil), "build", "--json"); code != 0 || out != want || !json.Valid([]byte(out)) {
+		t.Errorf("%d: %s%s", code, out, errs)
+	}
+	if code, _, errs := runIn(t, building(cli.Built{}, nil), "build", "--json", "-o", "wide"); code != 1 || !strings.Contains(errs, "both --json and -o wide") {
+		t.Errorf("%d: %s", code, errs)
+	}
+}
+
 func TestStopWithoutServerSaysSo(t *testing.T) {
 	opened := ""
 	local := cli.Local{Open: func(_ context.Context, store string, actor intent.Actor) (*client.Client, func() error, error) {

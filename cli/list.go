@@ -259,6 +259,9 @@ func listReports(ctx context.Context, s *session, c *client.Client, q query) (li
 			if len(r.Waiting) > 0 {
 				waiting = r.Waiting[0].Kind + ": " + r.Waiting[0].Reason
 			}
+			if more := len(r.Waiting) - 1; more > 0 {
+				waiting += fmt.Sprintf(" (and %d more)", more)
+			}
 			row := []string{r.Asset, r.State, r.Target, r.Plan.GetAction(), s.age(r.At), waiting}
 			if s.wide() {
 				row = append(row, r.Health.GetState(), brief(r.PlanDigest), r.ResourceKey, r.Push, s.left(r.Next))

@@ -139,7 +139,7 @@ func (s *session) printPlanned(planned Planned, notes []string) error {
 		}
 	}
 	if s.json() {
-		if err := s.printPlannedJSON(reports); err != nil {
+		if err := printMessage(s.Out, planned.Answer); err != nil {
 			return err
 		}
 	} else {
@@ -195,18 +195,6 @@ func (s *session) printAround(planned Planned) {
 	for _, loosened := range planned.Answer.Loosened {
 		fmt.Fprintf(s.Out, "Loosened: %s\n", plain(loosened))
 	}
-}
-
-func (s *session) printPlannedJSON(reports []*apipb.Report) error {
-	rendered := []any{}
-	for _, r := range reports {
-		text, err := messageJSON(r)
-		if err != nil {
-			return err
-		}
-		rendered = append(rendered, text)
-	}
-	return printJSON(s.Out, rendered)
 }
 
 // brakes are what a running server has in the way.

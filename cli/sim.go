@@ -161,13 +161,7 @@ func SimCommand(kit SimKit) *cobra.Command {
 	flags.BoolVar(&s.noShrink, "no-shrink", false, "do not look for fewer disturbances that break the same")
 	flags.BoolVar(&s.runs.KeepGoing, "keep-going", false, "run on after a run that failed")
 	flags.StringVar(&s.trace, "trace", "", "write every step of the run to this file")
-	flags.Bool("json", false, "print a line of JSON for each run, then their sum (as -o json)")
 	return command
-}
-
-func (s *simulation) json() bool {
-	short, _ := s.Flags().GetBool("json")
-	return short || s.output.json()
 }
 
 // play plays scripts, one after the other.

@@ -67,11 +67,7 @@ func (s *session) wait(ctx context.Context, c *client.Client, goal goal, timeout
 			return err
 		}
 		if converged > 0 && len(behind) == 0 {
-			if s.json() {
-				return printJSON(s.Out, map[string]any{"converged": true, "assets": converged})
-			}
-			fmt.Fprintf(s.Out, "In sync: %s.\n", count(converged, "asset"))
-			return nil
+			return s.converged(ctx, c, goal, converged)
 		}
 		select {
 		case <-ctx.Done():
@@ -81,6 +77,27 @@ func (s *session) wait(ctx context.Context, c *client.Client, goal goal, timeout
 		case <-time.After(waitPeriod):
 		}
 	}
+}
+
+// converged says so, and of sources that are not served, which production is not as.
+func (s *session) converged(ctx context.Context, c *client.Client, goal goal, assets int) error {
+	response, err := c.Partitions.GetPartition(ctx, &apipb.GetPartitionRequest{Id: goal.partition})
+	if err != nil {
+		return err
+	}
+	blocked := response.Partition.BlockedBy
+	if s.json() {
+		said := map[string]any{"converged": true, "assets": assets}
+		if blocked != nil {
+			said["blocked_by"] = blocked.Id
+		}
+		return printJSON(s.Out, said)
+	}
+	fmt.Fprintf(s.Out, "In sync: %s.\n", count(assets, "asset"))
+	if blocked != nil {
+		fmt.Fprintf(s.Out, "The newest sources are %s, and not served (candidate %s): lehr describe candidate tells why.\n", blocked.State, plain(blocked.Id))
+	}
+	return nil
 }
 
 // gaveUp names what is not in sync, and why the first of it is not.
@@ -108,6 +125,10 @@ func (s *session) gaveUp(ctx context.Context, c *client.Client, goal goal, behin
 	const shown = 5
 	for _, asset := range behind[:min(shown, len(behind))] {
 		why, err := c.Reports.Why(ctx, &apipb.WhyRequest{Partition: goal.partition, Asset: asset})
+		if fault.Is(err, fault.NotFound) {
+			fmt.Fprintf(s.Out, "  %s\n", plain(err.Error()))
+			continue
+		}
 		if err != nil {
 			return err
 		}

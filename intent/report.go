@@ -30,9 +30,10 @@ const (
 )
 
 // States are all that an asset can be in, what needs a person most first. A group is
-// in the first that a member is in.
+// in the first that a member is in: a model only where all are, for they are compared
+// with nothing.
 func States() []State {
-	return []State{StateWaiting, StatePushing, StateUnseen, StateGone, StateOff, StateModel, StateInSync}
+	return []State{StateWaiting, StatePushing, StateUnseen, StateGone, StateOff, StateInSync, StateModel}
 }
 
 // Words say what a state means, in a plain sentence.

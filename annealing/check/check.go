@@ -5,6 +5,7 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -103,6 +104,8 @@ func Rules() []Rule {
 	}
 }
 
+var builtIn = len(Rules())
+
 // Decision is what the rules say together.
 type Decision struct {
 	Verdicts []intent.Verdict
@@ -138,15 +141,34 @@ func (d Decision) Passed() []string {
 	return names
 }
 
-// Waiting lists what is in the way, the most decisive first.
+// Waiting lists what is in the way, the most decisive first: of the checks that policy
+// asks, what does not end by itself, then what ends last.
 func (d Decision) Waiting() []intent.WaitingOn {
 	var waiting []intent.WaitingOn
-	for _, v := range d.Verdicts {
+	configured := 0
+	for i, v := range d.Verdicts {
 		if v.Answer != intent.Pass {
 			waiting = append(waiting, v.Waiting)
+			if i < builtIn {
+				configured = len(waiting)
+			}
 		}
 	}
+	slices.SortStableFunc(waiting[configured:], func(a, b intent.WaitingOn) int {
+		return cmp.Or(cmp.Compare(decisive(a), decisive(b)), b.Until.Compare(a.Until))
+	})
 	return waiting
+}
+
+// decisive is less for what decides more.
+func decisive(w intent.WaitingOn) int {
+	switch {
+	case w.Kind == intent.WaitTurn: // It is asked, and answers in a moment.
+		return 2
+	case !w.Until.IsZero():
+		return 1
+	}
+	return 0
 }
 
 // ValidUntil is when the first pass ends; zero: when something changes.

@@ -85,6 +85,30 @@ func TestEveryBlockerIsNamed(t *testing.T) {
 	}
 }
 
+// TestWhatEndsByItselfIsToldLast: whoever reads when a window opens would else wait for it
+// in vain.
+func TestWhatEndsByItselfIsToldLast(t *testing.T) {
+	is := func(name string, w intent.WaitingOn) Required {
+		return Required{Configured: &Configured{Name: name, judge: func(Facts) intent.Verdict { return intent.Waits(name, w) }}}
+	}
+	decision := Decide(Facts{
+		Now: now, Mode: Enforce, Plan: intent.Plan{Action: intent.ActionUpdate}, Retry: &intent.WaitingOn{Kind: intent.WaitBackoff, Until: now.Add(1)},
+		Checks: []Required{
+			is("asks", intent.WaitingOn{Kind: intent.WaitTurn}),
+			is("soak", intent.WaitingOn{Kind: intent.WaitAge, Until: now.Add(time.Minute)}),
+			is("office", intent.WaitingOn{Kind: intent.WaitCalendar, Until: now.Add(time.Hour)}),
+			is("bad", intent.WaitingOn{Kind: intent.WaitDenied}),
+		},
+	})
+	var kinds []intent.WaitingKind
+	for _, waiting := range decision.Waiting() {
+		kinds = append(kinds, waiting.Kind)
+	}
+	if want := []intent.WaitingKind{intent.WaitBackoff, intent.WaitDenied, intent.WaitCalendar, intent.WaitAge, intent.WaitTurn}; !slices.Equal(kinds, want) {
+		t.Errorf("waiting on %v, want %v", kinds, want)
+	}
+}
+
 func TestNoVerdictIsNoPass(t *testing.T) {
 	if (Decision{}).Push() {
 		t.Error("no checks let a push pass")

@@ -76,6 +76,7 @@ func (e *Enforcer) forget(a *asset) {
 	e.queue.Remove(a)
 	e.leaveWaiters(a)
 	e.forgetAfter(a)
+	e.leaveWards(a)
 	delete(e.assets, a.id)
 	delete(e.troubled, a)
 	delete(e.standings, a)

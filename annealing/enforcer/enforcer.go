@@ -164,10 +164,14 @@ type Enforcer struct {
 	lines    map[string]*line
 	lining   map[*asset]*line
 	ushering bool
-	// wards by budget key, warded by their assets; unreadWards are to be read.
+	// begun is since when those that wait do.
+	begun map[*asset]begun
+	// wards by budget key, warded by their assets; unreadWards are to be read. healed:
+	// something in one is not ill any more.
 	wards       map[string]*ward
 	warded      map[*asset][]*ward
 	unreadWards []string
+	healed      bool
 	// windows that pushes count in, by key.
 	windows map[string]*window
 	// counting is how many pushes under way, or before the store, count under a key.
@@ -217,6 +221,7 @@ func New(options Options) *Enforcer {
 		lining:      map[*asset]*line{},
 		windows:     map[string]*window{},
 		counting:    map[string]int{},
+		begun:       map[*asset]begun{},
 		wards:       map[string]*ward{},
 		warded:      map[*asset][]*ward{},
 		reports:     map[intent.AssetID]intent.Report{},

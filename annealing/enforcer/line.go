@@ -87,6 +87,8 @@ func (e *Enforcer) takePlaces(a *asset, places []place, now time.Time) (keys []s
 		}
 		switch {
 		case !known:
+			w := e.wards[key]
+			w.told = append(w.told, a)
 			return nil, nil, until, &intent.WaitingOn{Kind: intent.WaitTurn, Reason: fmt.Sprintf("which assets have the scope %s is being read", key)}
 		case room < l.limit:
 			return nil, nil, until, e.ailed(a, key, l)

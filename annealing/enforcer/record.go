@@ -73,6 +73,7 @@ func (e *Enforcer) report(a *asset, report intent.Report) {
 	if a.kind.served != nil && report.State != intent.StateInSync {
 		report.Guarantee = string(guarantee(a.kind))
 	}
+	e.began(a, &report)
 	e.tally(a, report)
 	look := sight.Look{At: report.At, Effective: report.Effective, State: report.State, Health: report.Health.State, Absent: report.Absent}
 	if len(report.Waiting) > 0 {

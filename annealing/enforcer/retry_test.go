@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
 	"lehr.dev/plugin"
 )
@@ -205,5 +208,53 @@ func TestARetryOfAPersonEndsThePause(t *testing.T) {
 		if w.production.pushes("held") != pushes {
 			t.Error("a retry passed over a hold")
 		}
+	})
+}
+
+// TestSinceWhenItWaits is told of each reason by itself: not when another one ends, head
+// moves or the process is another one, but when its content is another.
+func TestSinceWhenItWaits(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.policy.Checks = []*intentpb.Check{
+			{Name: "soak", Kind: &intentpb.Check_MinAge{MinAge: &intentpb.MinimumAge{Age: durationpb.New(10 * time.Minute)}}},
+			{Name: "bad", Kind: &intentpb.Check_Deny{Deny: &intentpb.Denylist{
+				Entries: []*intentpb.Denied{{What: &intentpb.Denied_Version{Version: "v*"}, Reason: "it is bad"}}, Version: "payload.input",
+			}}},
+		}
+		w.publish(thing{id: "web", word: "v1"})
+		w.told("web", "it is bad")
+		began := time.Now()
+		since := func(what string) {
+			t.Helper()
+			report := w.report("web")
+			for _, waiting := range report.Waiting {
+				if waiting.Kind != intent.WaitDenied {
+					continue
+				}
+				at := waiting.Since
+				if at.IsZero() {
+					at = report.At
+				}
+				if d := at.Sub(began).Abs(); d > 5*time.Second {
+					t.Errorf("%s: it waits since %s, %s off", what, at, d)
+				}
+			}
+		}
+		since("at first")
+		w.pass(20 * time.Minute)
+		if w.report("web").At.Before(began.Add(5 * time.Minute)) {
+			t.Fatal("the age is over, and its report was not rewritten")
+		}
+		since("after another reason ended")
+		w.publish(thing{id: "web", word: "v1"}, thing{id: "other", word: "x"})
+		w.pass(time.Minute)
+		since("after head moved")
+		w.restart(func() {})
+		w.pass(20 * time.Minute)
+		since("after a restart")
+		w.publish(thing{id: "web", word: "v2"}, thing{id: "other", word: "x"})
+		w.pass(time.Minute)
+		began = time.Now().Add(-time.Minute)
+		since("of other content")
 	})
 }

@@ -82,6 +82,7 @@ func (e *Enforcer) load(ctx context.Context) error {
 			if a := e.assets[report.Asset]; a != nil {
 				a.reported = report.Key()
 				a.health, a.unwell = toldIn(report), report.Health.IsAfterPush()
+				e.recallBegun(a, report)
 			} else if report.State != intent.StateGone {
 				// It left intent while nobody looked.
 				e.reports[report.Asset] = intent.Report{
@@ -177,10 +178,8 @@ func (e *Enforcer) update(ctx context.Context) error {
 	if before.policy == nil {
 		priority = loop.Sweep
 	}
-	if len(changed) > 0 {
-		e.clearWards()
-	}
 	e.applyHead(changed, returning, priority)
+	e.moveWards(changed)
 	e.applyKinds(before)
 	e.applyPins(before, returning)
 	for _, id := range retried {

@@ -5,6 +5,7 @@ import (
 	"container/list"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -34,8 +35,14 @@ const (
 // anyway, so no push costs a look at what is beside it.
 type ward struct {
 	unhealthyIn
-	// members are the assets of head with that value; nil while they are read.
-	members []*asset
+	// members are the assets with that value; nil while they are read first.
+	members map[*asset]bool
+	// unsure are those that head changed since they were read, and at which sequence last:
+	// members or not. Only of them is read what they are, when the ward is asked for next.
+	unsure  map[*asset]intent.Sequence
+	reading bool
+	// told that it is read, and wait for that.
+	told []*asset
 	// ill are those that count as unhealthy: told so, or not known to be healthy
 	// any more. well are the others that told of it, looked at longest ago first.
 	ill  map[*asset]bool
@@ -63,6 +70,9 @@ func (in unhealthyIn) check() error {
 	return nil
 }
 
+// mostUnsure are kept of a ward; where head changes more, it is read as a whole.
+const mostUnsure = 1000
+
 // freshHealth is for how many sweeps an asset that is not looked at counts as
 // healthy.
 const freshHealth = 3
@@ -71,8 +81,19 @@ const freshHealth = 3
 func (e *Enforcer) tells(a *asset, of health, now time.Time) {
 	a.health, a.healthAt = of, now.UnixNano()
 	for _, w := range e.warded[a] {
+		was := w.ill[a]
 		w.place(a)
+		e.healed = e.healed || was && !w.ill[a]
 	}
+}
+
+// ails: it counts as unhealthy, also where it is not looked at any more.
+func (a *asset) ails() bool { return a.unwell || a.health == healthIll || a.health == healthPushed }
+
+// has reports whether an asset is of the ward, and counts as unhealthy; one of which is
+// not known whether it is a member may be (S11).
+func (w *ward) has(a *asset) bool {
+	return w.ill[a] || w.unsure[a] > 0 && !w.members[a] && a.ails()
 }
 
 // place puts an asset where what it told belongs.
@@ -83,7 +104,7 @@ func (w *ward) place(a *asset) {
 		delete(w.at, a)
 	}
 	switch {
-	case a.unwell || a.health == healthIll || a.health == healthPushed:
+	case a.ails():
 		w.ill[a] = true
 	case a.health == healthWell:
 		w.at[a] = w.well.PushBack(a)
@@ -168,8 +189,10 @@ func (e *Enforcer) unsettles(a *asset, effective intent.Digest, now time.Time) {
 func (e *Enforcer) ward(key string, in unhealthyIn, now time.Time) *ward {
 	w := e.wards[key]
 	if w == nil {
-		w = &ward{unhealthyIn: in, ill: map[*asset]bool{}, well: list.New(), at: map[*asset]*list.Element{}}
+		w = &ward{unhealthyIn: in, unsure: map[*asset]intent.Sequence{}, ill: map[*asset]bool{}, well: list.New(), at: map[*asset]*list.Element{}}
 		e.wards[key] = w
+	}
+	if !w.reading && (w.members == nil || len(w.unsure) > 0) {
 		e.unreadWards = append(e.unreadWards, key)
 	}
 	if w.members == nil {
@@ -189,79 +212,197 @@ func (e *Enforcer) ward(key string, in unhealthyIn, now time.Time) *ward {
 
 func (e *Enforcer) healthHolds() time.Duration { return freshHealth * e.Limits.Sweep }
 
-// startWards reads the wards that were asked for first.
+// startWards reads of the wards that were asked for what is not known, and calls those
+// that waited for what became healthy.
 func (e *Enforcer) startWards(ctx context.Context) {
 	for _, key := range e.unreadWards {
-		if w := e.wards[key]; w != nil && w.members == nil {
+		if w := e.wards[key]; w != nil && !w.reading {
 			e.readWard(ctx, key, w)
 		}
 	}
 	e.unreadWards = nil
+	if e.healed { // Somebody may have waited for that.
+		e.healed = false
+		e.usher(ctx)
+	}
 }
 
-// readWard reads which assets of head have the value of the scope.
+// readWard reads which assets of head have the value of the scope: all, or which of
+// those that are unsure.
 func (e *Enforcer) readWard(ctx context.Context, key string, w *ward) {
 	head := e.view.head
-	filter := store.AssetFilter{Field: w.field(), Value: w.value, Limit: pageSize}
+	w.reading = true
+	var only []intent.AssetID
+	if w.members != nil {
+		for a := range w.unsure {
+			only = append(only, a.id)
+		}
+		slices.Sort(only)
+	}
 	e.Runtime.Go("ward", func() {
 		e.Runtime.Point("ward")
-		var ids []intent.AssetID
-		for {
-			page, err := e.Store.Members(ctx, head, filter)
-			if err != nil {
-				e.inbox.Put(func() {
-					e.Log.Warn("cannot read the assets of a scope", "partition", e.Partition, "scope", key, "error", err)
-					if e.wards[key] == w {
-						delete(e.wards, key)
-					}
-				})
-				return
+		ids, err := e.inWard(ctx, head, w.unhealthyIn, only)
+		e.inbox.Put(func() {
+			switch {
+			case e.wards[key] != w:
+			case err != nil:
+				e.Log.Warn("cannot read the assets of a scope", "partition", e.Partition, "scope", key, "error", err)
+				e.endWard(key)
+			default:
+				e.fillWard(ctx, key, head.Sequence, ids)
 			}
-			for _, member := range page {
-				ids = append(ids, member.Asset)
-			}
-			if len(page) < pageSize {
-				break
-			}
-			filter.After = page[len(page)-1].Asset
-		}
-		e.inbox.Put(func() { e.fillWard(ctx, key, w, ids) })
+		})
 	})
 }
 
-func (e *Enforcer) fillWard(ctx context.Context, key string, w *ward, ids []intent.AssetID) {
-	if e.wards[key] != w {
-		return // Head has moved.
-	}
-	w.members = make([]*asset, 0, len(ids))
-	for _, id := range ids {
-		if a := e.assets[id]; a != nil {
-			w.members = append(w.members, a)
-			e.warded[a] = append(e.warded[a], w)
+// inWard lists the assets of an incarnation in a ward; with only, those of them.
+func (e *Enforcer) inWard(ctx context.Context, at intent.IncarnationID, in unhealthyIn, only []intent.AssetID) (ids []intent.AssetID, err error) {
+	filter := store.AssetFilter{Field: in.field(), Value: in.value, Limit: pageSize}
+	for _, id := range only {
+		filter.Prefix, filter.Limit = string(id), 1 // The first with that prefix is itself.
+		page, err := e.Store.Members(ctx, at, filter)
+		if err != nil {
+			return nil, err
+		}
+		if len(page) > 0 && page[0].Asset == id {
+			ids = append(ids, id)
 		}
 	}
-	slices.SortStableFunc(w.members, func(a, b *asset) int { return cmp.Compare(a.healthAt, b.healthAt) })
-	for _, a := range w.members {
-		w.place(a)
+	for only == nil {
+		page, err := e.Store.Members(ctx, at, filter)
+		if err != nil {
+			return nil, err
+		}
+		for _, member := range page {
+			ids = append(ids, member.Asset)
+		}
+		if len(page) < pageSize {
+			break
+		}
+		filter.After = page[len(page)-1].Asset
+	}
+	return ids, nil
+}
+
+// fillWard takes up which assets are in a ward as of a head: all, or of those that were
+// unsure. What head changed since stays unsure.
+func (e *Enforcer) fillWard(ctx context.Context, key string, at intent.Sequence, ids []intent.AssetID) {
+	w := e.wards[key]
+	w.reading = false
+	sorted := w.members != nil
+	if !sorted {
+		w.members = make(map[*asset]bool, len(ids))
+	}
+	found := make(map[*asset]bool, len(ids))
+	for _, id := range ids {
+		if a := e.assets[id]; a != nil {
+			found[a] = true
+		}
+	}
+	for a, changed := range w.unsure {
+		if changed > at {
+			delete(found, a)
+			continue
+		}
+		delete(w.unsure, a)
+		if w.members[a] && !found[a] {
+			e.leaveWard(w, a)
+		}
+	}
+	for a := range found {
+		if !w.members[a] {
+			w.members[a] = true
+			e.warded[a] = append(e.warded[a], w)
+			w.place(a)
+			sorted = sorted && w.at[a] == nil
+		}
+	}
+	if !sorted {
+		w.order()
+	}
+	told := w.told
+	w.told = nil
+	for _, a := range told { // What they wait for is known now.
+		if l := e.lines[key]; l != nil && e.lining[a] == l && e.assets[a.id] == a && a.trouble != nil && !a.open() {
+			l.waiting.Remove(a)
+			delete(e.lining, a)
+			e.soon(a, loop.Fresh)
+		}
 	}
 	e.usher(ctx)
 }
 
-// clearWards has the assets of each scope read again, after head has moved.
-func (e *Enforcer) clearWards() {
-	clear(e.wards)
-	clear(e.warded)
+// order places all members, for those that are well stand by when they were looked at.
+func (w *ward) order() {
+	members := slices.SortedFunc(maps.Keys(w.members), func(a, b *asset) int { return cmp.Or(cmp.Compare(a.healthAt, b.healthAt), byID(a, b)) })
+	for _, a := range members {
+		w.place(a)
+	}
+}
+
+// leaveWard takes an asset out of a ward.
+func (e *Enforcer) leaveWard(w *ward, a *asset) {
+	delete(w.members, a)
+	delete(w.ill, a)
+	if at := w.at[a]; at != nil {
+		w.well.Remove(at)
+		delete(w.at, a)
+	}
+	if e.warded[a] = slices.DeleteFunc(e.warded[a], func(other *ward) bool { return other == w }); len(e.warded[a]) == 0 {
+		delete(e.warded, a)
+	}
+}
+
+// leaveWards takes an asset out of all.
+func (e *Enforcer) leaveWards(a *asset) {
+	for _, w := range slices.Clone(e.warded[a]) {
+		e.leaveWard(w, a)
+	}
+	for _, w := range e.wards {
+		delete(w.unsure, a)
+	}
+}
+
+// moveWards makes unsure what head changed, and reads anew where that is much.
+func (e *Enforcer) moveWards(changed []store.Change) {
+	for key, w := range e.wards {
+		if w.members == nil && !w.reading {
+			continue
+		}
+		for _, change := range changed[:min(len(changed), mostUnsure+1)] {
+			if a := e.assets[change.Asset]; a != nil {
+				w.unsure[a] = e.view.head.Sequence
+			}
+		}
+		if len(w.unsure) > mostUnsure {
+			e.endWard(key)
+		}
+	}
+}
+
+// endWard has a ward read as a whole when it is asked for next.
+func (e *Enforcer) endWard(key string) {
+	w := e.wards[key]
+	delete(e.wards, key)
+	for a := range w.members {
+		e.leaveWard(w, a)
+	}
 }
 
 // ailing counts the assets that count as unhealthy in a ward, beside the one that is to be pushed and those that hold a place in the line.
 func (w *ward) ailing(a *asset, l *line) int {
 	count := len(w.ill)
+	for one := range w.unsure {
+		if !w.ill[one] && w.has(one) {
+			count++
+		}
+	}
 	for holder := range l.holders {
-		if holder != a && w.ill[holder] {
+		if holder != a && w.has(holder) {
 			count--
 		}
 	}
-	if w.ill[a] {
+	if a != nil && w.has(a) {
 		count--
 	}
 	return count
@@ -271,7 +412,7 @@ func (w *ward) ailing(a *asset, l *line) int {
 func (e *Enforcer) goingBack(key string, w *ward) (count int) {
 	if l := e.lines[key+check.Back]; l != nil {
 		for holder := range l.holders {
-			if !w.ill[holder] {
+			if !w.has(holder) {
 				count++
 			}
 		}
@@ -285,6 +426,11 @@ func (w *ward) names(but *asset) []intent.AssetID {
 	var ids []intent.AssetID
 	for a := range w.ill {
 		if a != but {
+			ids = append(ids, a.id)
+		}
+	}
+	for a := range w.unsure {
+		if a != but && !w.ill[a] && w.has(a) {
 			ids = append(ids, a.id)
 		}
 	}
@@ -313,7 +459,7 @@ func (e *Enforcer) room(a *asset, use store.BudgetUse, l *line, now time.Time) (
 	if w == nil {
 		return 0, time.Time{}, false
 	}
-	if w.ill[a] {
+	if w.has(a) {
 		return use.Limit, time.Time{}, true
 	}
 	return min(use.Limit, l.unhealthy-w.ailing(a, l)-e.goingBack(use.Key, w)), w.until(e.healthHolds()), true

@@ -1,15 +1,19 @@
 package enforcer
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
+	"lehr.dev/loop"
+	"lehr.dev/store"
 )
 
 // clinic is what production tells of health.
@@ -301,5 +305,110 @@ func TestAWardCostsNoLooks(t *testing.T) {
 		if looks := w.production.asked() - before; looks > 20 {
 			t.Errorf("a push in a scope of %d assets took %d looks", count, looks)
 		}
+	})
+}
+
+// TestWhoWaitsForHealthIsCalled at the look that finds it, not at its own next one.
+func TestWhoWaitsForHealthIsCalled(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.restart(func() { w.limits.Sweep = time.Hour })
+		c, things := w.ward(3, 1, 1)
+		w.publish(things("v1")...)
+		w.inSync(things("v1")...)
+		w.must(w.store.SetHold(w.ctx, shop, intent.Hold{Asset: "web/1", Owner: tester, Reason: "looking"}))
+		w.publish(things("v2", 1, 2)...)
+		w.waitsOn("web/1", intent.WaitHold)
+		w.inSync(things("v2", 1, 2)[2]) // So which assets are in the scope is known.
+		c.is("web/0", intent.Unhealthy)
+		w.wake("web/0")
+		w.pass(time.Second)
+		w.must(w.store.Unhold(w.ctx, shop, "web/1", "looked", tester))
+		w.waitsOn("web/1", intent.WaitBudget)
+		w.unpushed("web/1", "web/0 is unhealthy")
+		c.is("web/0", intent.Healthy)
+		w.wake("web/0")
+		w.pass(time.Second)
+		if got := w.production.word("web/1"); got != "v2" {
+			t.Errorf("it is %q: %+v", got, w.report("web/1").Waiting)
+		}
+	})
+}
+
+// slowWards takes its time to read which assets are in a scope, and counts how often
+// all of them were read.
+type slowWards struct {
+	loop.Runtime
+	Stores
+	whole atomic.Int32
+}
+
+func (s *slowWards) Point(name string) {
+	if name == "ward" {
+		time.Sleep(time.Second)
+	}
+}
+
+func (s *slowWards) Members(ctx context.Context, id intent.IncarnationID, filter store.AssetFilter) ([]intent.Member, error) {
+	if strings.Contains(filter.Field, "ImpactedScope") && filter.Prefix == "" {
+		s.whole.Add(1)
+	}
+	return s.Stores.Members(ctx, id, filter)
+}
+
+// TestAScopeIsReadOnce, and then what heads change of it: those that move faster than
+// it is read keep nothing waiting (L1).
+func TestAScopeIsReadOnce(t *testing.T) {
+	simulate(t, func(w *world) {
+		slow := &slowWards{Runtime: loop.Real(), Stores: w.store}
+		w.restart(func() { w.runtime, w.stores = slow, slow })
+		_, things := w.ward(20, 2, 2)
+		w.publish(things("v1")...)
+		w.inSync(things("v1")...)
+		for i := range 20 {
+			w.publish(append(things("v2", 1), thing{id: "other", word: fmt.Sprint(i)})...)
+			w.pass(300 * time.Millisecond)
+		}
+		if w.production.word("web/1") != "v2" {
+			t.Errorf("it waits: %+v", w.report("web/1").Waiting)
+		}
+		if whole := slow.whole.Load(); whole != 1 {
+			t.Errorf("the whole scope was read %d times", whole)
+		}
+	})
+}
+
+// TestAssetsChangeTheirScope: what is ill counts where head has it, and, until that was
+// read, wherever it may be (S11).
+func TestAssetsChangeTheirScope(t *testing.T) {
+	simulate(t, func(w *world) {
+		gate := w.gated()
+		c, things := w.ward(4, 1, 1)
+		in := func(list []thing, i int, cluster string) []thing {
+			list[i] = thing{id: list[i].id, word: list[i].word}.with(&intentpb.ImpactedScope{Scopes: map[string]string{"cluster": cluster}})
+			return list
+		}
+		w.publish(in(in(things("v1"), 2, "b"), 3, "b")...)
+		w.inSync(things("v1")...)
+		c.is("web/3", intent.Unhealthy)
+		w.pass(time.Minute)
+		w.publish(in(in(things("v2", 0), 2, "b"), 3, "b")...)
+		w.inSync(things("v2", 0)[0]) // What is ill is elsewhere.
+
+		open := gate.shut("ward")
+		w.publish(in(things("v2", 0, 1), 2, "b")...) // It comes to a.
+		w.unpushed("web/1", "web/3 may be in its scope")
+		w.told("web/1", "in scope cluster=a: 1 (web/3)")
+		open()
+		w.unpushed("web/1", "web/3 is in its scope")
+		w.publish(in(things("v2", 0, 1, 2), 2, "b")...)
+		w.inSync(things("v2", 0, 1, 2)[2]) // It left b.
+		list := in(in(things("v2", 0, 1, 2), 2, "b"), 3, "c")
+		w.publish(list...)
+		w.inSync(list[1])
+
+		w.publish(in(in(things("v3", 2), 2, "c"), 3, "c")...)
+		w.unpushed("web/2", "web/3 is where it came to")
+		w.publish(in(things("v3", 2), 2, "c")[:3]...) // Gone, it is in nobody's way.
+		w.inSync(in(things("v3", 2), 2, "c")[2])
 	})
 }

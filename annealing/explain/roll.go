@@ -37,9 +37,9 @@ type Rolled struct {
 	Differs, Unknown int
 }
 
-// Standing counts members by what production was found to be.
+// Standing counts members by what production was found to be; models are in none.
 func (r Rolled) Standing() map[string]int64 {
-	unseen := r.Counts[intent.StateUnseen] + r.Counts[intent.StateOff] + r.Counts[intent.StateModel] + r.Counts[intent.StateGone]
+	unseen := r.Counts[intent.StateUnseen] + r.Counts[intent.StateOff] + r.Counts[intent.StateGone]
 	members := map[string]int64{}
 	for current, n := range map[Current]int{
 		CurrentInSync: r.Counts[intent.StateInSync], CurrentUnseen: unseen, CurrentUnknown: r.Unknown,
@@ -264,8 +264,8 @@ func (f Facts) roundUp(name string, r Rolled) string {
 		text += fmt.Sprintf("%d of %d wait", n, total)
 	case f.Past && r.Counts[intent.StateUnseen] == total:
 		text += fmt.Sprintf("nothing that was in the way of %d assets is kept of then", total)
-	case r.Counts[intent.StateInSync] == total:
-		text += fmt.Sprintf("all %d are in sync", total)
+	case r.Counts[intent.StateInSync] > 0 && r.Counts[intent.StateInSync]+r.Counts[intent.StateModel] == total:
+		text += fmt.Sprintf("all %d are in sync", r.Counts[intent.StateInSync])
 	default:
 		var parts []string
 		for _, state := range intent.States() {

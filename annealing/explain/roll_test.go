@@ -82,6 +82,11 @@ func TestRollOfWhatIsWell(t *testing.T) {
 	if r := roll(f, "shop"); r.Summary != "shop: all 2 are in sync" || len(r.Causes) != 0 || r.State != intent.StateInSync {
 		t.Errorf("%+v", r)
 	}
+	// The policy, which each partition has, is compared with nothing.
+	counts := map[intent.State]int{intent.StateInSync: 2, intent.StateModel: 1}
+	if r := explain.Roll(f, "", counts, nil); r.Summary != "partition shop: all 2 are in sync" || r.State != intent.StateInSync || len(r.Standing()) != 1 {
+		t.Errorf("%+v, %v", r, r.Standing())
+	}
 	f.Covered = []intent.SourceRevision{{Source: "git", Failing: intent.Failing{Since: now.Add(-time.Minute), Reason: "no route"}}}
 	if r := roll(f, "shop"); len(r.Causes) != 1 || r.Causes[0].Sort != intent.SortFailing || r.Causes[0].Root.Kind != explain.KindOldSource {
 		t.Errorf("%+v", r)

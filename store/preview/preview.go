@@ -50,9 +50,10 @@ type Store struct {
 	supposed Supposed
 	// entries by asset.
 	entries map[intent.AssetID]store.Entry
-	changed chan struct{}
 
 	lock    sync.Mutex
+	changed chan struct{}
+	again   uint64
 	led     func(intent.AssetID) bool
 	reports map[intent.AssetID]intent.Report
 }
@@ -100,11 +101,27 @@ func (s *Store) Partition(ctx context.Context, id intent.PartitionID) (store.Par
 		partition, err = store.Partition{ID: id}, nil // It is not registered yet.
 	}
 	partition.Head, partition.Covered = s.Head(), s.supposed.Incarnation.Sources
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	partition.Revision += s.again
 	return partition, err
 }
 
-// Changed never tells of anything: a plan is of one moment.
-func (s *Store) Changed(intent.PartitionID) <-chan struct{} { return s.changed }
+// Changed tells of nothing but Again: a plan is of one moment.
+func (s *Store) Changed(intent.PartitionID) <-chan struct{} {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	return s.changed
+}
+
+// Again has all that is not in sync judged anew, by what was seen meanwhile.
+func (s *Store) Again() {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	s.again++
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
 
 // Check is nil: nobody else acts on what is supposed.
 func (s *Store) Check(context.Context, store.Lease) error { return nil }
@@ -187,9 +204,14 @@ func (s *Store) Authors(ctx context.Context, target intent.IncarnationID, asset 
 	return authors, err
 }
 
-// ListReports has none: each asset is looked at anew.
-func (s *Store) ListReports(context.Context, intent.PartitionID, store.ReportFilter) ([]intent.Report, error) {
-	return nil, nil
+// ListReports are those of the store, of which only health counts: each asset is
+// looked at anew.
+func (s *Store) ListReports(ctx context.Context, partition intent.PartitionID, filter store.ReportFilter) ([]intent.Report, error) {
+	reports, err := s.real.ListReports(ctx, partition, filter)
+	for i, r := range reports {
+		reports[i] = intent.Report{Partition: r.Partition, Asset: r.Asset, Type: r.Type, State: intent.StateGone, Health: r.Health}
+	}
+	return reports, err
 }
 
 // SaveReports keeps them for whoever plans.

@@ -127,6 +127,12 @@ func TestItWritesNothing(t *testing.T) {
 	if got, err := shown.Partition(ctx, partition); err != nil || got.Head != shown.Head() || got.Revision != before.Revision {
 		t.Errorf("the partition is %+v, %v", got, err)
 	}
+	changed := shown.Changed(partition)
+	shown.Again()
+	<-changed
+	if got, err := shown.Partition(ctx, partition); err != nil || got.Revision == before.Revision {
+		t.Errorf("nothing is judged anew: %+v, %v", got, err)
+	}
 }
 
 func open(t *testing.T) (store.All, store.Lease) {
