@@ -152,7 +152,9 @@ type Decision struct {
 type Question struct {
 	Validation string
 	Stage      string
-	// Changed is when the last of its assets arrived at what it was given.
+	// Began is when the first of its assets was let go on to what it was given, Changed
+	// when the last arrived at it.
+	Began   time.Time
 	Changed time.Time
 	// Experiment are the assets that have it, Control those that do not.
 	Experiment, Control []intent.AssetID

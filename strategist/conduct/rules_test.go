@@ -539,6 +539,23 @@ func TestValidations(t *testing.T) {
 	p.is(1, intent.RolloutDone)
 }
 
+// TestWhatIsComparedWithBefore is of before the first wave of a stage went on: between waves
+// some have it already.
+func TestWhatIsComparedWithBefore(t *testing.T) {
+	p := begun(t)
+	p.said.Validate = []string{"errors"}
+	p.wait(2 * time.Second)
+	first := p.asked[0]
+	p.wait(8 * time.Second)
+	last := p.asked[0]
+	if len(last.Experiment) != 2 || !last.Changed.After(first.Changed) {
+		t.Fatalf("both have it: %+v, and at first %+v", last, first)
+	}
+	if began := p.seen["a"].Selected; began.IsZero() || !first.Began.Equal(began) || !last.Began.Equal(began) {
+		t.Errorf("it began at %s and %s, and a was let go on at %s", first.Began, last.Began, began)
+	}
+}
+
 // TestWhatIsGovernedChanges in the middle of a run: it appears, vanishes, or is selected
 // no more.
 func TestWhatIsGovernedChanges(t *testing.T) {
