@@ -187,7 +187,7 @@ func (d *decider) ask(policy selection.Policy, targets []selection.Target) {
 	var control []intent.AssetID
 	controlScopes := scopes{}
 	for _, t := range targets {
-		if !t.Selected {
+		if !t.Selected && !t.Unproven {
 			control = append(control, t.Asset)
 			controlScopes.gather(t.Scopes)
 		}
@@ -197,7 +197,7 @@ func (d *decider) ask(policy selection.Policy, targets []selection.Target) {
 		q := Question{Stage: stage.Name, Control: control, ControlScopes: controlScopes.list()}
 		of := scopes{}
 		for _, t := range targets {
-			began, at := seen[t.Asset].Selected, seen[t.Asset].Arrived
+			began, at := seen[t.Asset].Left, seen[t.Asset].Arrived
 			if !t.Selected || at.IsZero() || stage.Wants != nil && !stage.Wants(t) {
 				continue
 			}
