@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"lehr.dev/external"
 	pluginpb "lehr.dev/gen/lehr/plugin/v1"
@@ -39,7 +40,10 @@ func assessor(sampler *sampling.Sampler) func(context.Context, strategist.Assess
 		if len(of.Control) == 0 {
 			settings = sampling.Alone(settings)
 		}
-		window, err := settings.Window(of.Changed, of.Now)
+		// Samples are of whole seconds: those of the second in which it was done may be of
+		// what was there before.
+		change := validation.Change{Began: of.Began, Done: of.Changed.Add(time.Second - 1).Truncate(time.Second)}
+		window, err := settings.Window(change, of.Now)
 		if err != nil {
 			return found, err
 		}
@@ -50,7 +54,7 @@ func assessor(sampler *sampling.Sampler) func(context.Context, strategist.Assess
 		if err != nil {
 			return found, err
 		}
-		record, series, err := validation.NewRecord(fmt.Sprintf("stage %s of run %d of %s", of.Stage, of.Run.Run, of.Run.Name), settings, of.Changed, readings, of.Now)
+		record, series, err := validation.NewRecord(fmt.Sprintf("stage %s of run %d of %s", of.Stage, of.Run.Run, of.Run.Name), settings, change, readings, of.Now)
 		if err != nil {
 			return found, err
 		}

@@ -42,13 +42,13 @@ func TestAValidationIsAnswered(t *testing.T) {
 		}
 	}
 	assess := assessor(sampling.New("shop", filepath.Join(folder, "checks.yaml"), nil))
-	compare := intentpb.Validation_COMPARISON_BEFORE
+	compare, began := intentpb.Validation_COMPARISON_BEFORE, time.Time{}
 	ask := func(program string, at time.Duration) (strategist.Assessed, time.Time) {
 		t.Helper()
 		found, err := assess(t.Context(), strategist.Assessing{
 			Partition: "shop", Run: intent.Rollout{Name: "web", Run: 7}, Now: changed.Add(at),
 			Question: conduct.Question{
-				Validation: "latency", Stage: "canary", Changed: changed, Experiment: []intent.AssetID{"web/a"}, ExperimentScopes: map[string][]string{"cluster": {"a"}},
+				Validation: "latency", Stage: "canary", Began: began, Changed: changed, Experiment: []intent.AssetID{"web/a"}, ExperimentScopes: map[string][]string{"cluster": {"a"}},
 			},
 			Validation: &intentpb.Validation{Name: "latency", Compare: compare, Interval: durationpb.New(10 * time.Minute), Metrics: []*intentpb.ValidationMetric{{
 				Name: "p90", Worse: intentpb.ValidationMetric_DIRECTION_HIGHER,
@@ -88,6 +88,16 @@ func TestAValidationIsAnswered(t *testing.T) {
 	}
 	if _, err := assess(t.Context(), strategist.Assessing{Validation: &intentpb.Validation{}}); err == nil {
 		t.Error("a validation without metrics is answered")
+	}
+	// Of the second in which the last asset arrived a sample may be of what was there before.
+	began = changed.Add(-2 * time.Minute)
+	changed = changed.Add(14*time.Second + time.Millisecond)
+	found, _ = ask(folder+"/measure", 11*time.Minute)
+	if text, err = validation.Unpack(found.Record); err != nil {
+		t.Fatal(err)
+	}
+	if record, err = validation.ReadRecord(text); err != nil || !record.Changed.Equal(changed.Truncate(time.Second).Add(time.Second)) || !record.Began.Equal(began) || !record.Assessment.From.After(changed) {
+		t.Errorf("%v, %+v", err, record)
 	}
 }
 

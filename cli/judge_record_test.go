@@ -27,7 +27,7 @@ func TestARecordIsJudgedAnew(t *testing.T) {
 			{Judge: judge.Metric{Name: "latency", Unit: "ms", Worse: judge.Higher}},
 			{Judge: judge.Metric{Name: "queue", Shadow: true}},
 		}}
-		made, _, err := validation.NewRecord("shop/a", s, changed, []validation.Reading{{
+		made, _, err := validation.NewRecord("shop/a", s, validation.Change{Done: changed}, []validation.Reading{{
 			Metric: "latency", Control: validation.Side{Samples: samples(-20*time.Minute, 100)}, Experiment: validation.Side{Samples: samples(0, middle)},
 		}}, changed.Add(20*time.Minute))
 		if err != nil {

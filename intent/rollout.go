@@ -229,6 +229,9 @@ type Observation struct {
 	// Selected is when it was let go on to that content by a run; zero: it had it
 	// before.
 	Selected time.Time `json:"selected,omitzero"`
+	// Left is when it went on from what was there before: Selected, or earlier where a
+	// newer run took the place of one that had let it go on.
+	Left time.Time `json:"left,omitzero"`
 	// Arrived is when it was first seen in sync after that.
 	Arrived time.Time `json:"arrived,omitzero"`
 	// Seen is when it was last known to be in sync and healthy, and Healthy for how

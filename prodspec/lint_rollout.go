@@ -2,16 +2,20 @@ package prodspec
 
 import (
 	"fmt"
+	"slices"
 
 	"lehr.dev/intent"
 	"lehr.dev/rule"
 	"lehr.dev/strategist/course"
+	"lehr.dev/strategist/selection"
 )
 
 // staged is a rollout, and which of its stages have assets.
 type staged struct {
 	*course.Course
-	has map[string]bool
+	// has is by list and stage, groups are those of the stages that follow each other by one.
+	has    map[string]bool
+	groups map[string]map[string]bool
 	// fields are the pointers that it sets, each with the first asset and its stage.
 	fields map[string]pointed
 	// shared is what one field would bring to two stages at once; nil: nothing.
@@ -29,7 +33,7 @@ type pointed struct {
 func (l *linter) newStaged() (list []*staged, err error) {
 	all, err := course.All(rule.New(l.set), l.definition.Policy)
 	for _, c := range all {
-		list = append(list, &staged{Course: c, has: map[string]bool{}, fields: map[string]pointed{}})
+		list = append(list, &staged{Course: c, has: map[string]bool{}, groups: map[string]map[string]bool{}, fields: map[string]pointed{}})
 	}
 	return list, err
 }
@@ -45,7 +49,16 @@ func (s *staged) see(asset intent.Asset) error {
 		return err
 	}
 	s.any = true
-	s.has["stages "+target.Stage], s.has["emergency "+target.Emergency] = true, true
+	for list, name := range map[string]string{"stages": target.Stage, "emergency": target.Emergency} {
+		s.has[list+" "+name] = true
+		stages := s.Policy(list == "emergency").Stages
+		if at := slices.IndexFunc(stages, func(stage selection.Stage) bool { return stage.Name == name }); at >= 0 && stages[at].By != nil {
+			if s.groups[list+" "+name] == nil {
+				s.groups[list+" "+name] = map[string]bool{}
+			}
+			s.groups[list+" "+name][stages[at].By(target)] = true
+		}
+	}
 	if s.ByPins() {
 		return nil
 	}
@@ -62,7 +75,7 @@ func (s *staged) see(asset intent.Asset) error {
 	return nil
 }
 
-// rollouts warns of stages that no asset belongs to, of fields that bring to a later
+// rollouts warns of stages that no asset belongs to, or none of a group, of fields that bring to a later
 // stage what an earlier one is to try, and of validations that nothing uses.
 func (l *linter) rollouts() {
 	used := map[string]bool{}
@@ -80,8 +93,16 @@ func (l *linter) rollouts() {
 		}
 		for _, list := range lists {
 			for j, stage := range s.Policy(list == "emergency").Stages {
-				if field := fmt.Sprintf("%s[%d]", list, j); !s.has[list+" "+stage.Name] {
-					l.add(places[field].Line, at+"."+field, fmt.Sprintf("no asset belongs to the stage %s of the rollout %s", stage.Name, s.Name()), "look whether its scopes and where say what is meant, and whether a stage before it has them all")
+				field, groups := fmt.Sprintf("%s[%d]", list, j), s.groups[list+" "+stage.Name]
+				of := fmt.Sprintf("the stage %s of the rollout %s", stage.Name, s.Name())
+				missing := slices.IndexFunc(stage.Order, func(name string) bool { return !groups[name] })
+				switch {
+				case !s.has[list+" "+stage.Name]:
+					l.add(places[field].Line, at+"."+field, "no asset belongs to "+of, "look whether its scopes and where say what is meant, and whether a stage before it has them all")
+				case len(groups) == 1 && groups[""]:
+					l.add(places[field].Line, at+"."+field, fmt.Sprintf("no asset of %s has what its by names, so all of them are one group", of), "name a scope, or a label, that its assets have")
+				case stage.By != nil && missing >= 0:
+					l.add(places[field].Line, at+"."+field, fmt.Sprintf("no asset of %s is in the group %s, which its order names", of, stage.Order[missing]), "write the group as its assets have it, or leave it out")
 				}
 			}
 		}

@@ -16,8 +16,8 @@ import (
 	"lehr.dev/prodspec/generate"
 )
 
-// TestLintOfRollouts: what selects nothing, stages without assets, and fields that
-// two stages share.
+// TestLintOfRollouts: what selects nothing, stages without assets or groups, and fields
+// that two stages share.
 func TestLintOfRollouts(t *testing.T) {
 	w := newWorld(t, "web")
 	w.replace("lehr.yaml", "sources:", "sources:\n  knobs: {document: knobs}")
@@ -27,6 +27,14 @@ rollouts:
     select: type == "Job"
     stages: [{scopes: [a]}, {scopes: [z]}, {rest: true}]
     emergency: [{scopes: [a, b]}, {rest: true}]
+  grouped:
+    select: type == "Job"
+    by: {document: knobs, field: "/grouped/{scope}"}
+    stages: [{scopes: [a], by: scope zone}, {rest: true, by: label tier, order: [x]}]
+  ordered:
+    select: type == "Job"
+    by: {document: knobs, field: "/ordered/{scope}"}
+    stages: [{rest: true, by: scope cluster, order: [b, q]}]
   none: {select: id == "x", stages: [{rest: true}]}
   alike: {select: type == "Job", by: {document: knobs, field: /version}, stages: [{scopes: [a]}, {rest: true}]}
   apart: {select: type == "Job", by: {document: knobs, field: "/{scope}"}, stages: [{scopes: [a]}, {rest: true}]}
@@ -46,10 +54,13 @@ checks:`)
 		}
 	}
 	want := []string{
-		"22 rollouts.none.select the rollout none selects no asset, so everything goes on at once",
+		"30 rollouts.none.select the rollout none selects no asset, so everything goes on at once",
 		"20 rollouts.all.stages[1] no asset belongs to the stage 2 of the rollout all",
 		"21 rollouts.all.emergency[1] no asset belongs to the stage 2 of the rollout all",
-		"23 rollouts.alike.by.field the field /version is that of shop/a/frontend in the stage 1 and of shop/b/frontend in the stage 2, so both change at once",
+		"25 rollouts.grouped.stages[0] no asset of the stage 1 of the rollout grouped has what its by names, so all of them are one group",
+		"25 rollouts.grouped.stages[1] no asset of the stage 2 of the rollout grouped has what its by names, so all of them are one group",
+		"29 rollouts.ordered.stages[0] no asset of the stage 1 of the rollout ordered is in the group q, which its order names",
+		"31 rollouts.alike.by.field the field /version is that of shop/a/frontend in the stage 1 and of shop/b/frontend in the stage 2, so both change at once",
 		"16 validations.spare no rollout uses the validation spare",
 	}
 	if diff := cmp.Diff(want, said); diff != "" {

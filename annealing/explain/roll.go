@@ -177,11 +177,12 @@ func (f Facts) causesOfAll(told []Cause) []Cause {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.Rollouts)) {
-		if f.Rollouts[name].State == intent.RolloutRunning {
+		run := f.Rollouts[name]
+		if run.State == intent.RolloutRunning {
 			causes = append(causes, f.holdsOf(name, slices.Concat(told, causes))...)
 		}
-		if f.Rollouts[name].State != intent.RolloutPaused {
-			continue // It goes on by itself, or has ended.
+		if run.State != intent.RolloutPaused && !f.leftToAPerson(run) {
+			continue // It goes on by itself, or has brought what there is.
 		}
 		reason := f.rolloutReason(name, "", newPath())
 		if !slices.ContainsFunc(told, func(c Cause) bool { return c.Root.Text == reason.Text }) {

@@ -182,6 +182,14 @@ func (f Facts) rolloutReason(rollout string, of intent.AssetID, told *path) Reas
 	return r
 }
 
+// leftToAPerson reports whether the last run of a rollout has ended, and what head has for
+// its assets is not brought by itself.
+func (f Facts) leftToAPerson(run intent.Rollout) bool {
+	_, governs := f.Before[run.Name]
+	waits := run.Progress.Waits
+	return governs && !run.State.Open() && run.Value == nil && waits != "" && !strings.HasPrefix(waits, "for the rollout ")
+}
+
 // heldFrom is the hold for which a rollout does not let an asset go on; nil: there is none.
 // The asset is as its pin says, so its report tells of none.
 func (f Facts) heldFrom(rollout string, asset intent.AssetID) *Reason {

@@ -221,6 +221,34 @@ func TestAPausedRolloutIsACause(t *testing.T) {
 	}
 }
 
+// TestAnEndedRolloutIsACause where head has what it does not bring by itself.
+func TestAnEndedRolloutIsACause(t *testing.T) {
+	for name, test := range map[string]struct {
+		run    intent.Rollout
+		before map[string][]string
+		want   string
+	}{
+		"judged bad":         {intent.Rollout{State: intent.RolloutRolledBack, Bad: "errors", Progress: intent.RolloutProgress{Waits: "shop@2 has content of a that was judged bad"}}, map[string][]string{"frontends": nil}, "is rolled-back, for what it brought is bad: errors"},
+		"aborted":            {intent.Rollout{State: intent.RolloutStopped, Progress: intent.RolloutProgress{Waits: "run 3 of the same content was ended"}}, map[string][]string{"frontends": nil}, "is stopped; run 3 of the same content was ended"},
+		"held":               {intent.Rollout{State: intent.RolloutDone, Progress: intent.RolloutProgress{Waits: "for a person to start it"}}, map[string][]string{"frontends": nil}, "is done; waits for a person to start it"},
+		"all is brought":     {intent.Rollout{State: intent.RolloutDone}, map[string][]string{"frontends": nil}, ""},
+		"after another":      {intent.Rollout{State: intent.RolloutDone, Progress: intent.RolloutProgress{Waits: "for the rollout canary to go through with shop@2"}}, map[string][]string{"frontends": {"canary"}}, ""},
+		"of no policy":       {intent.Rollout{State: intent.RolloutStopped, Progress: intent.RolloutProgress{Waits: "for a to be in sync"}}, nil, ""},
+		"of a field, undone": {intent.Rollout{State: intent.RolloutRolledBack, Value: []byte("1"), Progress: intent.RolloutProgress{Waits: "for a to be in sync"}}, map[string][]string{"frontends": nil}, ""},
+	} {
+		f := underRollout(3, waitsFor(""))
+		test.run.Name, test.run.Run = "frontends", 3
+		f.Rollouts, f.Before = map[string]intent.Rollout{"frontends": test.run}, test.before
+		said := ""
+		for _, cause := range explain.Roll(f, "", map[intent.State]int{intent.StateInSync: 1}, nil).Causes {
+			said += cause.Summary + "\n"
+		}
+		if test.want == "" && said != "" || !strings.Contains(said, test.want) {
+			t.Errorf("%s: %s", name, said)
+		}
+	}
+}
+
 // TestWhyAFieldIsNotSet: what a run by a field has not come to says what it waits for;
 // what others set is kept, and says by whom.
 func TestWhyAFieldIsNotSet(t *testing.T) {

@@ -221,6 +221,10 @@ func (d *decider) carryOut(o *intent.RolloutOrder) {
 		d.event(o.By, "resume", "%s", o.Reason)
 	case o.Kind == intent.OrderAbort && (running || d.run.State == intent.RolloutQueued):
 		d.end(intent.RolloutStopped, o.By, "abort", "%s", o.Reason)
+		for i := range d.Assets {
+			d.Assets[i].Seen.Left = time.Time{} // As it stands is what was there before the next run.
+			d.decision.Seen[d.Assets[i].ID] = d.Assets[i].Seen
+		}
 	case o.Kind == intent.OrderSkip && running:
 		if stage := d.current(); stage != "" {
 			d.run.Skipped = append(d.run.Skipped, stage)

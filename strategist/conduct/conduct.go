@@ -79,9 +79,19 @@ func (a *Asset) knows(content intent.Digest, good bool) {
 	a.Known[content] = good
 }
 
+// goesOn is a new observation, of a content that a run lets it go on to now. Where that takes
+// the place of what another let it go on to, it left what was there before at that time.
+func (a *Asset) goesOn(rollout string, content intent.Digest, now time.Time, takesOver bool) intent.Observation {
+	o := a.follows(rollout, content, now)
+	if !takesOver || o.Left.IsZero() {
+		o.Left = now
+	}
+	return o
+}
+
 // follows is a new observation: of a content that it follows from now on.
 func (a *Asset) follows(rollout string, content intent.Digest, selected time.Time) intent.Observation {
-	return intent.Observation{Rollout: rollout, Asset: a.ID, Effective: content, Selected: selected, Tells: a.Seen.Tells}
+	return intent.Observation{Rollout: rollout, Asset: a.ID, Effective: content, Selected: selected, Left: a.Seen.Left, Tells: a.Seen.Tells}
 }
 
 // Facts are what a decision rests on.
@@ -153,7 +163,9 @@ type Decision struct {
 type Question struct {
 	Validation string
 	Stage      string
-	// Changed is when the last of its assets arrived at what it was given.
+	// Began is when the first of its assets left what was there before, Changed when the
+	// last arrived at what it was given.
+	Began   time.Time
 	Changed time.Time
 	// Experiment are the assets that have it, Control those that do not.
 	Experiment, Control []intent.AssetID
@@ -344,7 +356,7 @@ func worthKeeping(stored, seen intent.Observation, most time.Duration) bool {
 	if seen.Asset == "" {
 		return false
 	}
-	return stored.Effective != seen.Effective || !stored.Selected.Equal(seen.Selected) || !stored.Arrived.Equal(seen.Arrived) ||
+	return stored.Effective != seen.Effective || !stored.Selected.Equal(seen.Selected) || !stored.Left.Equal(seen.Left) || !stored.Arrived.Equal(seen.Arrived) ||
 		stored.Ill.IsZero() != seen.Ill.IsZero() || !seen.Ill.IsZero() && seen.LastBad.Sub(stored.LastBad) >= keeps ||
 		stored.Tells != seen.Tells || seen.Healthy < stored.Healthy || stored.Healthy < most && seen.Healthy-stored.Healthy >= keeps
 }

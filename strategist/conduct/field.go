@@ -425,7 +425,7 @@ func (d *decider) partOfField(a *Asset) bool {
 // setOn lets assets go on: the fields that they have are named in the run, and set
 // when that is stored. All assets of a field go on with it.
 func (d *decider) setOn(assets []intent.AssetID) {
-	chosen, fields := map[intent.AssetID]bool{}, map[string]bool{}
+	chosen, fields, takesOver := map[intent.AssetID]bool{}, map[string]bool{}, map[string]bool{}
 	for _, id := range assets {
 		chosen[id] = true
 	}
@@ -436,7 +436,7 @@ func (d *decider) setOn(assets []intent.AssetID) {
 		}
 		fields[a.Pointer] = true
 		e := d.editOf(a.Pointer)
-		if e == nil {
+		if takesOver[a.Pointer] = e != nil; e == nil {
 			d.run.Edits = append(d.run.Edits, intent.RolloutEdit{Document: d.Field.Document, Pointer: a.Pointer, Before: a.has})
 			e = &d.run.Edits[len(d.run.Edits)-1]
 		}
@@ -449,7 +449,7 @@ func (d *decider) setOn(assets []intent.AssetID) {
 			continue
 		}
 		on = append(on, a.ID)
-		a.Seen = a.follows(d.Name, a.Head, d.Now)
+		a.Seen = a.goesOn(d.Name, a.Head, d.Now, takesOver[a.Pointer])
 		d.decision.Seen[a.ID] = a.Seen
 		d.wentOn(d.stageOf(a))
 	}

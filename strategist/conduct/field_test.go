@@ -465,6 +465,9 @@ func TestANewerStart(t *testing.T) {
 	p.order(intent.OrderResume, "")
 	p.until("at the canary", func() bool { return p.edit("/a/version").Landed.Sequence > 0 })
 	p.is(`{"a":{"version":3},"b":{"version":1},"c":{"version":1}}`)
+	if o := p.seen["web/a"]; o.Left.IsZero() || !o.Left.Before(o.Selected) {
+		t.Errorf("what is before is before both: %+v", o)
+	}
 	p.order(intent.OrderRollback, "")
 	p.until("back", p.state(intent.RolloutRolledBack))
 	p.is(three)

@@ -180,14 +180,14 @@ func (d *decider) ask(policy selection.Policy, targets []selection.Target) {
 	if len(d.Said.GetValidate()) == 0 {
 		return
 	}
-	arrived := make(map[intent.AssetID]time.Time, len(d.Assets))
+	seen := make(map[intent.AssetID]*intent.Observation, len(d.Assets))
 	for i := range d.Assets {
-		arrived[d.Assets[i].ID] = d.Assets[i].Seen.Arrived
+		seen[d.Assets[i].ID] = &d.Assets[i].Seen
 	}
 	var control []intent.AssetID
 	controlScopes := scopes{}
 	for _, t := range targets {
-		if !t.Selected {
+		if !t.Selected && !t.Unproven {
 			control = append(control, t.Asset)
 			controlScopes.gather(t.Scopes)
 		}
@@ -197,12 +197,15 @@ func (d *decider) ask(policy selection.Policy, targets []selection.Target) {
 		q := Question{Stage: stage.Name, Control: control, ControlScopes: controlScopes.list()}
 		of := scopes{}
 		for _, t := range targets {
-			at := arrived[t.Asset]
+			began, at := seen[t.Asset].Left, seen[t.Asset].Arrived
 			if !t.Selected || at.IsZero() || stage.Wants != nil && !stage.Wants(t) {
 				continue
 			}
 			q.Experiment = append(q.Experiment, t.Asset)
 			of.gather(t.Scopes)
+			if !began.IsZero() && (q.Began.IsZero() || began.Before(q.Began)) {
+				q.Began = began
+			}
 			if at.After(q.Changed) {
 				q.Changed = at
 			}

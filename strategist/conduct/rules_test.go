@@ -560,6 +560,70 @@ func TestValidations(t *testing.T) {
 	p.is(1, intent.RolloutDone)
 }
 
+// TestWhatIsComparedWithBefore is of before the first wave of a stage went on: between waves
+// some have it already.
+func TestWhatIsComparedWithBefore(t *testing.T) {
+	p := begun(t)
+	p.said.Validate = []string{"errors"}
+	p.wait(2 * time.Second)
+	first := p.asked[0]
+	p.wait(8 * time.Second)
+	last := p.asked[0]
+	if len(last.Experiment) != 2 || !last.Changed.After(first.Changed) {
+		t.Fatalf("both have it: %+v, and at first %+v", last, first)
+	}
+	if began := p.seen["a"].Selected; began.IsZero() || !first.Began.Equal(began) || !last.Began.Equal(began) {
+		t.Errorf("it began at %s and %s, and a was let go on at %s", first.Began, last.Began, began)
+	}
+
+	// What takes the place of a run is compared with what was there before that: it may be no
+	// worse than what was bad already. What a person left as it stands, or was good, is before.
+	for name, test := range map[string]struct {
+		happens func(*play)
+		again   bool
+	}{
+		"superseded": {func(*play) {}, false},
+		"aborted":    {func(p *play) { p.order(intent.OrderAbort); p.wait(2 * time.Second) }, true},
+		"found good": {func(p *play) {
+			p.found = []intent.ValidationVerdict{{Validation: "errors", Stage: "all", Result: "good"}}
+			p.wait(20 * time.Second)
+			p.found = nil
+		}, true},
+	} {
+		p := begun(t)
+		p.said.Validate = []string{"errors"}
+		p.wait(2 * time.Second)
+		left := p.seen["a"].Selected
+		test.happens(p)
+		for _, version := range []string{"3", "4"} {
+			p.publish(map[intent.AssetID]string{"a": version})
+			p.wait(4 * time.Second)
+			if q := p.asked[0]; q.Began.Equal(left) == test.again || q.Began.After(p.seen["a"].Selected) {
+				t.Errorf("%s, version %s: it began at %s, and a left what was there at %s", name, version, q.Began, left)
+			}
+			if test.again {
+				break
+			}
+		}
+	}
+}
+
+// TestTheControlIsKnownToBeGood: what an earlier run let go on, and nobody knows to be good,
+// is none.
+func TestTheControlIsKnownToBeGood(t *testing.T) {
+	p := plays(t, "a", "b", "c")
+	p.said.Validate = []string{"errors"}
+	p.publish(version{"a": "2", "b": "2", "c": "2"})
+	p.wait(10 * time.Second)
+	p.has(version{"a": "2", "b": "2", "c": "1"})
+	p.publish(version{"a": "3", "b": "3", "c": "3"})
+	p.wait(4 * time.Second)
+	p.is(2, intent.RolloutRunning)
+	if len(p.asked) != 1 || len(p.asked[0].Experiment) != 1 || !slices.Equal(p.asked[0].Control, []intent.AssetID{"c"}) {
+		t.Errorf("it asks %+v", p.asked)
+	}
+}
+
 // TestWhatIsGovernedChanges in the middle of a run: it appears, vanishes, or is selected
 // no more.
 func TestWhatIsGovernedChanges(t *testing.T) {

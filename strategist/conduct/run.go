@@ -210,7 +210,7 @@ func (d *decider) letOn(assets []intent.AssetID) {
 		if a.Back != nil {
 			d.unpin(a, intent.RankRollback)
 		}
-		a.Seen = a.follows(d.Name, a.Goal, d.Now)
+		a.Seen = a.goesOn(d.Name, a.Goal, d.Now, a.unproven())
 		d.decision.Seen[a.ID] = a.Seen
 		d.wentOn(stage)
 	}

@@ -133,7 +133,7 @@ func questions(s validation.Settings, m *validation.Measure, subject Subject, w 
 	all := []question{ask(experimentSide, subject.Experiment, w.From, w.Until, m.Source.Experiment)}
 	switch m.Compare {
 	case validation.Before:
-		all = append(all, ask(beforeSide, subject.Experiment, w.Before, w.Changed, m.Source.Experiment))
+		all = append(all, ask(beforeSide, subject.Experiment, w.Before, w.Began, m.Source.Experiment))
 	case validation.Control:
 		all = append(all, ask(controlSide, subject.Control, w.From, w.Until, m.Source.Control))
 	}

@@ -57,7 +57,7 @@ func readBy(t *testing.T, policy string, plugin sampling.Plugin, compare validat
 	t.Helper()
 	m := validation.Measure{Judge: judge.Metric{Name: "latency", Limit: &judge.Limit{Above: new(500.0)}}, Compare: compare, Source: source}
 	s := validation.Settings{Name: "web", WarmUp: time.Minute, Metrics: []validation.Measure{m}}
-	w, err := s.Window(changed, changed.Add(11*time.Minute))
+	w, err := s.Window(validation.Change{Done: changed}, changed.Add(11*time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -346,7 +346,7 @@ func TestDatabasesAreOnlyRead(t *testing.T) {
 // TestNothingIsReadBeforeTheFirstLook.
 func TestNothingIsReadBeforeTheFirstLook(t *testing.T) {
 	s := validation.Settings{Metrics: []validation.Measure{{Judge: judge.Metric{Name: "latency"}, Source: validation.Source{Command: []string{"/bin/false"}}}}}
-	w, err := s.Window(changed, changed.Add(time.Minute))
+	w, err := s.Window(validation.Change{Done: changed}, changed.Add(time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -152,24 +152,53 @@ type world struct {
 	shut    bool
 }
 
-func newWorld(r *rapid.T) *world {
-	w := &world{targets: map[intent.AssetID]*selection.Target{}, now: noon}
-	for i := range rapid.IntRange(1, 3).Draw(r, "stages") {
-		stage := selection.Stage{
-			Name: fmt.Sprint(i), Parallel: rapid.IntRange(0, 3).Draw(r, "parallel"), Most: rapid.IntRange(0, 4).Draw(r, "most"),
-			Wave:  rapid.SampledFrom([]selection.Wave{{}, {Count: 1}, {Count: 3}, {Percent: 1}, {Percent: 50}, {Factor: 2}, {Factor: 3, Count: 2}}).Draw(r, "wave"),
-			Delay: time.Duration(rapid.IntRange(0, 3).Draw(r, "delay")) * time.Minute,
-			Soak:  time.Duration(rapid.IntRange(0, 3).Draw(r, "soak")) * time.Minute,
-			Open:  func(time.Time) (bool, time.Time) { return !w.shut, time.Time{} },
-		}
-		if rapid.Bool().Draw(r, "by cluster") {
-			stage.By, stage.Order = byCluster, []string{"b"}
-		}
-		if i == 0 && rapid.Bool().Draw(r, "canary") {
-			stage.Wants = canary
-		}
-		w.policy.Stages = append(w.policy.Stages, stage)
+func minutes(r *rapid.T, most int, of string) time.Duration {
+	return time.Duration(rapid.IntRange(0, most).Draw(r, of)) * time.Minute
+}
+
+// policies that a stage may have: each alone, and all together.
+var policies = map[string]func(*rapid.T, *selection.Stage){
+	"all at once":         func(*rapid.T, *selection.Stage) {},
+	"one scope at a time": func(_ *rapid.T, s *selection.Stage) { s.By, s.Order = byCluster, []string{"b"} },
+	"waves by count":      func(r *rapid.T, s *selection.Stage) { s.Wave.Count = rapid.IntRange(1, 4).Draw(r, "count") },
+	"waves by percent":    func(r *rapid.T, s *selection.Stage) { s.Wave.Percent = rapid.Float64Range(0.1, 100).Draw(r, "percent") },
+	"exponential waves": func(r *rapid.T, s *selection.Stage) {
+		s.Wave = selection.Wave{Factor: rapid.Float64Range(1.1, 4).Draw(r, "factor"), Count: rapid.IntRange(0, 3).Draw(r, "first")}
+	},
+	"a pause": func(r *rapid.T, s *selection.Stage) { s.Wave.Count, s.Delay = 1, minutes(r, 3, "delay") },
+	"a soak":  func(r *rapid.T, s *selection.Stage) { s.Wave.Count, s.Soak = 1, minutes(r, 3, "soak") },
+	"groups side by side": func(r *rapid.T, s *selection.Stage) {
+		s.By, s.Parallel = byCluster, rapid.IntRange(0, 3).Draw(r, "parallel")
+	},
+	"within a budget":      func(r *rapid.T, s *selection.Stage) { s.Most = rapid.IntRange(1, 4).Draw(r, "most") },
+	"all of that together": anyStage,
+}
+
+func anyStage(r *rapid.T, s *selection.Stage) {
+	s.Parallel, s.Most = rapid.IntRange(0, 3).Draw(r, "parallel"), rapid.IntRange(0, 4).Draw(r, "most")
+	s.Wave = rapid.SampledFrom([]selection.Wave{{}, {Count: 1}, {Count: 3}, {Percent: 1}, {Percent: 50}, {Factor: 2}, {Factor: 3, Count: 2}}).Draw(r, "wave")
+	s.Delay, s.Soak = minutes(r, 3, "delay"), minutes(r, 3, "soak")
+	if rapid.Bool().Draw(r, "by cluster") {
+		s.By, s.Order = byCluster, []string{"b"}
 	}
+}
+
+// drawn is a policy of some stages, of which the first may be a canary.
+func drawn(r *rapid.T, stage func(*rapid.T, *selection.Stage)) (p selection.Policy) {
+	for i := range rapid.IntRange(1, 3).Draw(r, "stages") {
+		s := selection.Stage{Name: fmt.Sprint(i)}
+		if i == 0 && rapid.Bool().Draw(r, "canary") {
+			s.Wants = canary
+		}
+		stage(r, &s)
+		p.Stages = append(p.Stages, s)
+	}
+	return p
+}
+
+func newWorld(r *rapid.T, policy selection.Policy) *world {
+	w := &world{targets: map[intent.AssetID]*selection.Target{}, now: noon, policy: policy}
+	w.heed()
 	for range rapid.IntRange(0, 9).Draw(r, "assets") {
 		w.appears(r)
 	}
@@ -243,11 +272,12 @@ func (w *world) choose(r *rapid.T) selection.Choice {
 	return c
 }
 
-// apart: no more groups of a stage are under way than may, and a pause that the policy asks
-// for is kept since the wave before of the group was done.
+// apart: no more groups of a stage are under way than may, none goes on before those that
+// come first, and a pause that the policy asks for is kept since the wave before of the
+// group was done.
 func (w *world) apart(r *rapid.T, before []selection.Target, c selection.Choice) {
 	for at, s := range w.policy.Stages {
-		under, chosen, rested := map[string]bool{}, map[string]bool{}, map[string]time.Duration{}
+		under, chosen, left, rested := map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]time.Duration{}
 		for _, t := range before {
 			if of, _ := w.stage(t); of != at {
 				continue
@@ -257,10 +287,12 @@ func (w *world) apart(r *rapid.T, before []selection.Target, c selection.Choice)
 				name = s.By(t)
 			}
 			goesOn := slices.Contains(c.Assets, t.Asset)
-			switch done := t.InSync && t.Well && t.Healthy >= s.Soak; {
+			done := t.InSync && t.Well && t.Healthy >= s.Soak
+			left[name] = left[name] || !done
+			switch {
 			case goesOn:
 				chosen[name] = true
-			case t.Selected && !done:
+			case (t.Selected || t.InSync) && !done:
 				under[name] = true
 			case done:
 				if least, known := rested[name]; !known || t.Healthy-s.Soak < least {
@@ -268,16 +300,60 @@ func (w *world) apart(r *rapid.T, before []selection.Target, c selection.Choice)
 				}
 			}
 		}
-		for name := range chosen {
-			if since, known := rested[name]; known && since < s.Delay {
-				r.Fatalf("group %q of stage %d goes on %s after its last wave, and the pause is %s", name, at, since, s.Delay)
+		rank := func(name string) string {
+			if slices.Contains(s.Order, name) {
+				return "" // It is the only one.
 			}
-			under[name] = true
+			return name
 		}
+		for name := range chosen {
+			first := 0
+			for other := range left {
+				if other != name && left[other] && (under[other] || rank(other) < rank(name)) {
+					first++
+				}
+			}
+			if first >= max(1, s.Parallel) && !under[name] {
+				r.Fatalf("group %q of stage %d goes on before %d that come first: %v", name, at, first, left)
+			}
+			since, known := rested[name]
+			if !known {
+				since, known = w.restedBefore(at, before, left)
+			}
+			if known && since < s.Delay {
+				r.Fatalf("group %q of stage %d goes on %s after what came before, and the pause is %s", name, at, since, s.Delay)
+			}
+		}
+		maps.Copy(under, chosen)
 		if len(chosen) > 0 && len(under) > max(1, s.Parallel) {
 			r.Fatalf("%d groups of stage %d are under way, and %d may be: %v", len(under), at, max(1, s.Parallel), under)
 		}
 	}
+}
+
+// restedBefore is since when what comes before a group is done: all of the groups of its
+// stage in which nothing is left, or the last stage before it that has any assets.
+func (w *world) restedBefore(stage int, targets []selection.Target, left map[string]bool) (least time.Duration, known bool) {
+	last := -1
+	for _, t := range targets {
+		if at, _ := w.stage(t); at < stage {
+			last = max(last, at)
+		}
+	}
+	for _, t := range targets {
+		at, s := w.stage(t)
+		group := ""
+		if s.By != nil {
+			group = s.By(t)
+		}
+		if at != last && (at != stage || left[group]) || at < 0 {
+			continue
+		}
+		if rested := t.Healthy - s.Soak; !known || rested < least {
+			least, known = rested, true
+		}
+	}
+	return least, known
 }
 
 // bounded: of a group no wave goes on while one is under way, and none is larger
@@ -325,11 +401,17 @@ func (w *world) bounded(r *rapid.T, before []selection.Target, c selection.Choic
 	}
 }
 
-// TestARolloutUnderWay: no more go on than may, in the order of the stages, what
-// keeps it waiting is said, and once nothing is in the way all are done (S19, L9).
+// TestARolloutUnderWay: by each policy no more go on than may, in the order of the stages,
+// what keeps it waiting is said, and once nothing is in the way all are done (S19, L9).
 func TestARolloutUnderWay(t *testing.T) {
+	for name, stage := range policies {
+		t.Run(name, func(t *testing.T) { underWay(t, stage) })
+	}
+}
+
+func underWay(t *testing.T, stage func(*rapid.T, *selection.Stage)) {
 	rapid.Check(t, func(r *rapid.T) {
-		w := newWorld(r)
+		w := newWorld(r, drawn(r, stage))
 		some := func(name string) *selection.Target {
 			if len(w.targets) == 0 {
 				return &selection.Target{}
@@ -350,8 +432,11 @@ func TestARolloutUnderWay(t *testing.T) {
 			"appears":    func(r *rapid.T) { w.appears(r) },
 			"vanishes":   func(*rapid.T) { delete(w.targets, some("which").Asset) },
 			"window":     func(*rapid.T) { w.shut = !w.shut },
-			"policy":     func(r *rapid.T) { w.policy = newWorld(r).policy; w.heed() },
-			"time":       func(r *rapid.T) { w.pass(time.Duration(rapid.IntRange(1, 3).Draw(r, "minutes")) * time.Minute) },
+			"policy": func(r *rapid.T) {
+				w.policy = drawn(r, rapid.SampledFrom([]func(*rapid.T, *selection.Stage){stage, anyStage}).Draw(r, "other"))
+				w.heed()
+			},
+			"time": func(r *rapid.T) { w.pass(time.Duration(rapid.IntRange(1, 3).Draw(r, "minutes")) * time.Minute) },
 		})
 		w.shut = false
 		for range 200 {

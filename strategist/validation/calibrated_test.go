@@ -34,7 +34,7 @@ func found(t *testing.T, s validation.Settings, reading validation.Reading) int 
 			Control:    validation.Side{Samples: only(reading.Control.Samples, now)},
 			Experiment: validation.Side{Samples: only(reading.Experiment.Samples, now)},
 		}
-		a, err := validation.Assess(s, changed, []validation.Reading{read}, now)
+		a, err := validation.Assess(s, validation.Change{Done: changed}, []validation.Reading{read}, now)
 		if err != nil || a.Verdict == validation.Broken || a.Look != look {
 			t.Fatalf("%v %+v", err, a)
 		}

@@ -38,7 +38,7 @@ func at(t rapid.TB, s validation.Settings, after time.Duration, reading validati
 	t.Helper()
 	reading.Control.Samples = only(reading.Control.Samples, changed.Add(after))
 	reading.Experiment.Samples = only(reading.Experiment.Samples, changed.Add(after))
-	a, err := validation.Assess(s, changed, []validation.Reading{reading}, changed.Add(after))
+	a, err := validation.Assess(s, validation.Change{Done: changed}, []validation.Reading{reading}, changed.Add(after))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,12 +186,12 @@ func TestAWindowHasWhatIsLookedAt(t *testing.T) {
 		s.Step = rapid.SampledFrom([]time.Duration{time.Second, 7 * time.Second, 15 * time.Second}).Draw(t, "step")
 		s.Every = rapid.SampledFrom([]time.Duration{30 * time.Second, 7 * time.Minute, 10 * time.Minute}).Draw(t, "every")
 		after := time.Duration(rapid.IntRange(0, 100_000).Draw(t, "after")) * time.Second
-		w, err := s.Window(changed, changed.Add(after))
+		w, err := s.Window(validation.Change{Done: changed}, changed.Add(after))
 		if err != nil {
 			t.Fatal(err)
 		}
 		read := validation.Reading{Metric: "latency", Control: validation.Side{Samples: []judge.Sample{{At: changed, Value: 1}}}}
-		a, err := validation.Assess(s, changed, []validation.Reading{read}, changed.Add(after))
+		a, err := validation.Assess(s, validation.Change{Done: changed}, []validation.Reading{read}, changed.Add(after))
 		if err != nil || a.Look > 0 && !a.Until.Equal(w.Until) {
 			t.Fatalf("%v: until %s, of %s", err, w.Until, a.Until)
 		}

@@ -76,7 +76,7 @@ func spoil(t *rapid.T, side *validation.Side) {
 
 func (s situation) assess(t *rapid.T) validation.Assessment {
 	t.Helper()
-	a, err := validation.Assess(s.settings, changed, s.readings, changed.Add(s.after))
+	a, err := validation.Assess(s.settings, validation.Change{Done: changed}, s.readings, changed.Add(s.after))
 	if err != nil {
 		t.Fatal(err)
 	}

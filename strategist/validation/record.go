@@ -26,6 +26,7 @@ type Record struct {
 	// Of says what was changed, for people.
 	Of         string     `json:"of,omitempty"`
 	Settings   Settings   `json:"settings"`
+	Began      time.Time  `json:"began,omitzero"`
 	Changed    time.Time  `json:"changed"`
 	Now        time.Time  `json:"now"`
 	Readings   []Reading  `json:"readings"`
@@ -34,13 +35,13 @@ type Record struct {
 
 // NewRecord assesses, as Assess does, and keeps what it was made of. It returns the samples
 // that were judged, too.
-func NewRecord(of string, s Settings, changed time.Time, readings []Reading, now time.Time) (Record, []judge.Series, error) {
+func NewRecord(of string, s Settings, change Change, readings []Reading, now time.Time) (Record, []judge.Series, error) {
 	s, err := s.settled()
 	if err != nil {
 		return Record{}, nil, err
 	}
-	r := Record{Version: recordVersion, Of: of, Settings: s, Changed: changed, Now: now, Readings: readings}
-	a, all, err := assess(s, changed, readings, now)
+	r := Record{Version: recordVersion, Of: of, Settings: s, Began: change.Began, Changed: change.Done, Now: now, Readings: readings}
+	a, all, err := assess(s, change, readings, now)
 	r.Assessment = a
 	return r, seriesOf(all), err
 }
@@ -95,7 +96,7 @@ func ReadRecord(text []byte) (r Record, err error) {
 // Again assesses anew, and returns the samples that were judged, and where a verdict
 // differs from that of the record, in words.
 func (r Record) Again() (a Assessment, series []judge.Series, differs []string, err error) {
-	a, all, err := assess(r.Settings, r.Changed, r.Readings, r.Now)
+	a, all, err := assess(r.Settings, Change{Began: r.Began, Done: r.Changed}, r.Readings, r.Now)
 	if err != nil {
 		return a, nil, nil, err
 	}

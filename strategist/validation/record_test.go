@@ -18,7 +18,7 @@ import (
 func TestARecordIsJudgedAgain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := situations.Draw(t, "situation")
-		record, _, err := validation.NewRecord("web", s.settings, changed, s.readings, changed.Add(s.after))
+		record, _, err := validation.NewRecord("web", s.settings, validation.Change{Done: changed}, s.readings, changed.Add(s.after))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,7 +40,7 @@ func TestARecordIsJudgedAgain(t *testing.T) {
 // TestWhereAVerdictDiffers is said.
 func TestWhereAVerdictDiffers(t *testing.T) {
 	r := noise(1)
-	record, _, err := validation.NewRecord("web", usual(measure("latency"), measure("queue")), changed, []validation.Reading{
+	record, _, err := validation.NewRecord("web", usual(measure("latency"), measure("queue")), validation.Change{Done: changed}, []validation.Reading{
 		reading("latency", normal(r, 100, 10), normal(r, 100, 10)), reading("queue", normal(r, 100, 10), normal(r, 100, 10)),
 	}, changed.Add(end))
 	if err != nil || record.Assessment.Verdict != validation.Good {

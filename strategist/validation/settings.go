@@ -83,7 +83,8 @@ type Settings struct {
 	Every time.Duration `json:"every"`
 	// Step is the time between two samples; default 15s.
 	Step time.Duration `json:"step"`
-	// Before is how much of the time before is compared with; default as long as it lasts.
+	// Before is how much of the time before the change began is compared with; default as
+	// long as it lasts.
 	Before time.Duration `json:"before"`
 	// Compare is that of metrics which do not say; default Before.
 	Compare Comparison `json:"compare"`
@@ -140,26 +141,26 @@ func (s *Settings) MostOfSide() int {
 func (s *Settings) lasts() time.Duration { return time.Duration(s.Intervals) * s.Interval }
 
 // Window is what samples are needed of at a time: of what changed, from From to Until; of
-// a control the same; of what is compared with before, from Before to Changed. Until goes
+// a control the same; of what is compared with before, from Before to Began. Until goes
 // on after the last look, for some of the time before may have no samples.
 type Window struct {
-	Before, Changed, From, Until time.Time
+	Before, Began, From, Until time.Time
 	// Look that they are for; 0: it is too early to look.
 	Look int
 }
 
-// Window at a time of what was changed at another. It is Invalid as Check is.
-func (s Settings) Window(changed, now time.Time) (Window, error) {
+// Window at a time of a change. It is Invalid as Check is.
+func (s Settings) Window(change Change, now time.Time) (Window, error) {
 	s, err := s.settled()
 	if err != nil {
 		return Window{}, err
 	}
-	l := lookAt(s, changed, now)
+	l := lookAt(s, change, now)
 	until := l.until
 	if l.last() {
 		until = l.grownBy(l.mostGrown())
 	}
-	return Window{Before: l.changed.Add(-s.Before), Changed: l.changed, From: l.from, Until: until, Look: l.number}, nil
+	return Window{Before: l.began.Add(-s.Before), Began: l.began, From: l.from, Until: until, Look: l.number}, nil
 }
 
 // Check is Invalid for what makes no sense.

@@ -51,7 +51,7 @@ func (l *look) sides(readings []Reading) ([]sides, error) {
 		from, until := l.from, l.until
 		if m.Compare == Before {
 			// What is sampled while it changes is of neither.
-			from, until = l.changed.Add(-l.Before), l.changed
+			from, until = l.began.Add(-l.Before), l.began
 		}
 		control, broken := l.side(m, reading.Control, from, until)
 		if all[i].series.Control = control; broken != "" && all[i].broken == "" {

@@ -96,22 +96,30 @@ type Interval struct {
 // retry is when a source that is broken is asked again at the latest.
 const retry = time.Minute
 
-// Assess says what is known now of what was changed at a time, by the readings so far.
+// Change is what is assessed, by when it was made.
+type Change struct {
+	// Began is when it was begun; zero: at Done. What is before it is compared with.
+	Began time.Time
+	// Done is since when all that is changed has it.
+	Done time.Time
+}
+
+// Assess says what is known now of a change, by the readings so far.
 // Neither their order, nor that of samples or metrics, matters. Between two looks it says
 // the same as at the last. It is Invalid when the settings make no sense, or a metric was
 // read twice.
-func Assess(s Settings, changed time.Time, readings []Reading, now time.Time) (Assessment, error) {
-	a, _, err := assess(s, changed, readings, now)
+func Assess(s Settings, change Change, readings []Reading, now time.Time) (Assessment, error) {
+	a, _, err := assess(s, change, readings, now)
 	return a, err
 }
 
 // assess, and return the samples that were judged.
-func assess(s Settings, changed time.Time, readings []Reading, now time.Time) (a Assessment, all []sides, err error) {
+func assess(s Settings, change Change, readings []Reading, now time.Time) (a Assessment, all []sides, err error) {
 	s, err = s.settled()
 	if err != nil {
 		return a, nil, err
 	}
-	l := lookAt(s, changed, now)
+	l := lookAt(s, change, now)
 	if l.number == 0 {
 		return l.tooEarly(), nil, nil
 	}
@@ -138,19 +146,22 @@ func assess(s Settings, changed time.Time, readings []Reading, now time.Time) (a
 // look is one of those at growing samples.
 type look struct {
 	Settings
-	changed, from, until, now time.Time
-	number, all               int
+	began, from, until, now time.Time
+	number, all             int
 	// grown by so many steps after the last look, it still has no samples of as much time
 	// as is missing.
 	grown   int
 	missing time.Duration
 }
 
-// lookAt is the look that is due. The change is of a whole second, as samples are that are
+// lookAt is the look that is due. The change is of whole seconds, as samples are that are
 // asked for since then.
-func lookAt(s Settings, changed, now time.Time) *look {
-	changed = changed.UTC().Truncate(time.Second)
-	l := &look{Settings: s, changed: changed, from: changed.Add(s.WarmUp), now: now}
+func lookAt(s Settings, change Change, now time.Time) *look {
+	done, began := change.Done.UTC().Truncate(time.Second), change.Began.UTC().Truncate(time.Second)
+	if change.Began.IsZero() || began.After(done) {
+		began = done
+	}
+	l := &look{Settings: s, began: began, from: done.Add(s.WarmUp), now: now}
 	lasts := l.lasts()
 	l.all = int((lasts + l.Every - 1) / l.Every)
 	l.number = min(l.all, max(0, int(l.now.Sub(l.from)/l.Every)))

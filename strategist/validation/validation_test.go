@@ -55,7 +55,7 @@ func assess(t testing.TB, s validation.Settings, after time.Duration, readings .
 			readings[i].Experiment.Samples = only(readings[i].Experiment.Samples, changed.Add(after))
 		}
 	}
-	a, err := validation.Assess(s, changed, readings, changed.Add(after))
+	a, err := validation.Assess(s, validation.Change{Done: changed}, readings, changed.Add(after))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,6 +63,39 @@ func assess(t testing.TB, s validation.Settings, after time.Duration, readings .
 		t.Fatal("it does not say why")
 	}
 	return a
+}
+
+// TestWhileItChanges is neither before nor after: a release with which a stage of some waves
+// became slower is bad, though it was so already when the last wave came.
+func TestWhileItChanges(t *testing.T) {
+	s := usual(measure("latency"))
+	began, r := changed.Add(-time.Hour), noise(3)
+	read := validation.Reading{
+		Metric: "latency",
+		Control: validation.Side{Samples: slices.Concat(
+			drawn(began.Add(-35*time.Minute), began, 15*time.Second, normal(r, 100, 10)), drawn(began, changed, 15*time.Second, normal(r, 150, 10)))},
+		Experiment: validation.Side{Samples: drawn(changed, changed.Add(35*time.Minute), 15*time.Second, normal(r, 150, 10))},
+	}
+	for _, test := range []struct {
+		began, before, until time.Time
+		verdict              validation.Verdict
+	}{
+		{began, began.Add(-30 * time.Minute), began, validation.Bad},
+		{time.Time{}, changed.Add(-30 * time.Minute), changed, validation.Good},
+		{changed.Add(time.Hour), changed.Add(-30 * time.Minute), changed, validation.Good},
+	} {
+		change, now := validation.Change{Began: test.began, Done: changed}, changed.Add(end)
+		if w, err := s.Window(change, now); err != nil || !w.Before.Equal(test.before) || !w.Began.Equal(test.until) || w.From.Before(changed) {
+			t.Errorf("began at %s: samples are needed of %+v, %v", test.began, w, err)
+		}
+		record, _, err := validation.NewRecord("web", s, change, []validation.Reading{read}, now)
+		if err != nil || record.Assessment.Verdict != test.verdict {
+			t.Errorf("began at %s: %v, %+v", test.began, err, record.Assessment)
+		}
+		if a, _, differs, err := record.Again(); err != nil || a.Verdict != test.verdict || len(differs) > 0 {
+			t.Errorf("began at %s, judged again: %v, %+v, differs: %q", test.began, err, a, differs)
+		}
+	}
 }
 
 func only(samples []judge.Sample, until time.Time) (kept []judge.Sample) {
@@ -408,12 +441,12 @@ func TestSettingsThatMakeNoSense(t *testing.T) {
 	} {
 		s := usual(measure("latency"))
 		spoil(&s)
-		_, err := validation.Assess(s, changed, nil, changed)
+		_, err := validation.Assess(s, validation.Change{Done: changed}, nil, changed)
 		if err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("%s: %v", words, err)
 		}
 	}
-	if _, err := validation.Assess(usual(measure("a")), changed, make([]validation.Reading, 2), changed.Add(end)); err == nil {
+	if _, err := validation.Assess(usual(measure("a")), validation.Change{Done: changed}, make([]validation.Reading, 2), changed.Add(end)); err == nil {
 		t.Error("two readings of one metric are taken")
 	}
 }

@@ -94,7 +94,7 @@ func TestARolloutIsValidated(t *testing.T) {
 		t.Helper()
 		m.Source.Prometheus, m.Judge.Worse = "main", judge.Higher
 		s := validation.Settings{Name: "web", WarmUp: 2 * time.Minute, Interval: 14 * time.Minute, Intervals: 4, Compare: compare, Metrics: []validation.Measure{m}}
-		w, err := s.Window(changed, now)
+		w, err := s.Window(validation.Change{Done: changed}, now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,7 +102,7 @@ func TestARolloutIsValidated(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, err := validation.Assess(s, changed, readings, now)
+		a, err := validation.Assess(s, validation.Change{Done: changed}, readings, now)
 		if err != nil {
 			t.Fatal(err)
 		}
