@@ -200,7 +200,7 @@ func (m *Monitor) knownIll(run intent.Rollout, now time.Time, since func(time.Ti
 		m.unread("a report", err)
 		_, here := m.contentAt(asset, m.head)
 		ill := found && json.Unmarshal([]byte(text), &report) == nil && report.State == intent.StateInSync && report.Health.State == intent.Unhealthy &&
-			report.Effective == s.effective && here && on != nil && back == nil && on.Incarnation == run.To && !m.options.Well(s.at, asset)
+			report.Effective == s.effective && here && on != nil && back == nil && on.Rollout() == run.Name && on.Incarnation == run.To && !m.options.Well(s.at, asset)
 		switch {
 		case !ill:
 			delete(m.rolling.ill, s.called)
