@@ -213,6 +213,9 @@ func (s *Server) rollThen(ctx context.Context, name string, total int, meant fun
 	if err != nil {
 		return nil, err
 	}
+	if states[intent.StateWaiting] > len(followed) {
+		response.Followed = int64(len(followed))
+	}
 	delete(response.States, string(intent.StateUnseen))
 	delete(response.Standing.Members, string(explain.CurrentUnseen))
 	if quiet > 0 {
