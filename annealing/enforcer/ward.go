@@ -39,8 +39,9 @@ type ward struct {
 	members map[*asset]bool
 	// unsure are those that head changed since they were read, and at which sequence last:
 	// members or not. Only of them is read what they are, when the ward is asked for next.
-	unsure  map[*asset]intent.Sequence
-	reading bool
+	unsure map[*asset]intent.Sequence
+	// reading: it is read. asked: somebody asked for it since head moved.
+	reading, asked bool
 	// told that it is read, and wait for that.
 	told []*asset
 	// ill are those that count as unhealthy: told so, or not known to be healthy
@@ -192,6 +193,7 @@ func (e *Enforcer) ward(key string, in unhealthyIn, now time.Time) *ward {
 		w = &ward{unhealthyIn: in, unsure: map[*asset]intent.Sequence{}, ill: map[*asset]bool{}, well: list.New(), at: map[*asset]*list.Element{}}
 		e.wards[key] = w
 	}
+	w.asked = true
 	if !w.reading && (w.members == nil || len(w.unsure) > 0) {
 		e.unreadWards = append(e.unreadWards, key)
 	}
@@ -363,12 +365,18 @@ func (e *Enforcer) leaveWards(a *asset) {
 	}
 }
 
-// moveWards makes unsure what head changed, and reads anew where that is much.
+// moveWards makes unsure what head changed. It forgets what nobody asks for, and what
+// would be unsure of much.
 func (e *Enforcer) moveWards(changed []store.Change) {
 	for key, w := range e.wards {
-		if w.members == nil && !w.reading {
+		switch {
+		case len(changed) == 0, w.members == nil && !w.reading:
+			continue
+		case !w.asked && !w.reading:
+			e.endWard(key)
 			continue
 		}
+		w.asked = false
 		for _, change := range changed[:min(len(changed), mostUnsure+1)] {
 			if a := e.assets[change.Asset]; a != nil {
 				w.unsure[a] = e.view.head.Sequence
