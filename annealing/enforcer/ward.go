@@ -473,6 +473,21 @@ func (e *Enforcer) room(a *asset, use store.BudgetUse, l *line, now time.Time) (
 	return min(use.Limit, l.unhealthy-w.ailing(a, l)-e.goingBack(use.Key, w)), w.until(e.healthHolds()), true
 }
 
+// wouldWait says where it could not be pushed either, once what is in its way is gone:
+// beside what is unhealthy. Who has places meanwhile changes too often to be told.
+func (e *Enforcer) wouldWait(a *asset, now time.Time) (waiting []intent.WaitingOn) {
+	for _, use := range a.requirements.budgets {
+		l := e.lines[use.Key]
+		if l == nil {
+			l = &line{limit: use.Limit}
+		}
+		if room, _, known := e.room(a, use, l, now); known && room <= 0 {
+			waiting = append(waiting, *e.ailed(a, use.Key, l))
+		}
+	}
+	return waiting
+}
+
 // free places in a line, for whoever is healthy.
 func (e *Enforcer) free(key string, l *line) int {
 	free := l.limit - l.taken
