@@ -13,6 +13,7 @@ import (
 
 	"lehr.dev/client"
 	apipb "lehr.dev/gen/lehr/api/v1"
+	"lehr.dev/intent"
 )
 
 func listAssets(ctx context.Context, s *session, c *client.Client, q query) (listing, error) {
@@ -261,6 +262,9 @@ func listReports(ctx context.Context, s *session, c *client.Client, q query) (li
 			}
 			if more := len(r.Waiting) - 1; more > 0 {
 				waiting += fmt.Sprintf(" (and %d more)", more)
+			}
+			if waiting == "" && r.Health.GetState() == string(intent.Unhealthy) {
+				waiting = "nothing; it is unhealthy: " + r.Health.Reason
 			}
 			row := []string{r.Asset, r.State, r.Target, r.Plan.GetAction(), s.age(r.At), waiting}
 			if s.wide() {

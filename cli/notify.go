@@ -73,9 +73,9 @@ func listNotifications(ctx context.Context, s *session, c *client.Client, q quer
 	for _, n := range response.Open {
 		told := "not told yet"
 		if n.Told != nil {
-			told = fmt.Sprintf("told %d times, last %s", n.Times, s.ago(n.Told))
+			told = fmt.Sprintf("told %s, last %s", count(int(n.Times), "time"), s.ago(n.Told))
 		}
-		found.add(n, "cause", n.Name, told, s.ago(n.Since), fmt.Sprintf("%d assets: %s", n.Assets, n.Cause))
+		found.add(n, "cause", n.Name, told, s.ago(n.Since), count(int(n.Assets), "asset")+": "+n.Cause)
 	}
 	for _, t := range response.Targets {
 		state, since := "well", s.ago(t.Last)

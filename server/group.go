@@ -132,15 +132,29 @@ func (s *Server) roll(ctx context.Context, partition store.Partition, name strin
 	if err != nil {
 		return nil, err
 	}
-	var waiting []intent.AssetID
+	waits := len(reports)
+	if room := maxRolled - waits; room > 0 {
+		filter.State, filter.Unhealthy, filter.Limit = "", true, room
+		ill, err := s.store.ListReports(ctx, partition.ID, filter)
+		if err != nil {
+			return nil, err
+		}
+		reports = append(reports, ill...)
+	}
+	var troubled []intent.AssetID
 	for _, report := range reports {
-		waiting = append(waiting, report.Asset)
+		troubled = append(troubled, report.Asset)
 		facts.Reports[report.Asset] = report
 	}
-	return s.rolled(ctx, name, states, waiting, facts)
+	response, err := s.rolled(ctx, name, states, troubled, facts)
+	if err == nil && states[intent.StateWaiting] > waits {
+		response.Followed = int64(waits)
+	}
+	return response, err
 }
 
-// rolled follows what waits to its causes, and puts the answer into a message.
+// rolled follows what waits, or is unhealthy, to its causes, and puts the answer into a
+// message.
 func (s *Server) rolled(ctx context.Context, name string, states map[intent.State]int, waiting []intent.AssetID, facts explain.Facts) (*apipb.WhyResponse, error) {
 	from := slices.Clone(waiting)
 	for _, name := range slices.Sorted(maps.Keys(facts.Rollouts)) {
@@ -169,9 +183,6 @@ func (s *Server) rolled(ctx context.Context, name string, states map[intent.Stat
 		if response.Standing.Current == "" && response.Standing.Members[string(current)] > 0 {
 			response.Standing.Current = string(current)
 		}
-	}
-	if states[intent.StateWaiting] > len(waiting) {
-		response.Followed = int64(len(waiting))
 	}
 	for i, cause := range rolled.Causes {
 		if i == 0 {

@@ -169,16 +169,16 @@ func (s *Server) partitionThen(ctx context.Context, incarnation intent.Incarnati
 
 // rollThen follows what waited then, of those that are meant, to its causes.
 func (s *Server) rollThen(ctx context.Context, name string, total int, meant func(intent.AssetID) bool, facts explain.Facts) (*apipb.WhyResponse, error) {
-	told, whole, err := s.toldThen(ctx, facts.Partition, facts.Now)
+	told, ill, whole, err := s.toldThen(ctx, facts.Partition, facts.Now)
 	if err != nil {
 		return nil, err
 	}
 	var read, followed []intent.AssetID
-	states := map[intent.State]int{}
+	states, waits := map[intent.State]int{}, 0
 	for asset, state := range told {
 		switch {
 		case !meant(asset):
-		case state == intent.StateWaiting, state == intent.StatePushing:
+		case state == intent.StateWaiting, state == intent.StatePushing, ill[asset]:
 			read = append(read, asset) // The journal may tell more.
 		default:
 			states[state]++
@@ -199,10 +199,15 @@ func (s *Server) rollThen(ctx context.Context, name string, total int, meant fun
 		if report == nil {
 			continue // The collector was quicker.
 		}
-		if states[report.State]++; report.State == intent.StateWaiting {
-			facts.Reports[asset] = *report
-			followed = append(followed, asset)
+		states[report.State]++
+		switch {
+		case report.State == intent.StateWaiting:
+			waits++
+		case report.State != intent.StateInSync || report.Health.State != intent.Unhealthy:
+			continue
 		}
+		facts.Reports[asset] = *report
+		followed = append(followed, asset)
 	}
 	for _, n := range states {
 		total -= n
@@ -212,6 +217,9 @@ func (s *Server) rollThen(ctx context.Context, name string, total int, meant fun
 	response, err := s.rolled(ctx, name, states, followed, facts)
 	if err != nil {
 		return nil, err
+	}
+	if states[intent.StateWaiting] > waits {
+		response.Followed = int64(waits)
 	}
 	delete(response.States, string(intent.StateUnseen))
 	delete(response.Standing.Members, string(explain.CurrentUnseen))
@@ -224,41 +232,46 @@ func (s *Server) rollThen(ctx context.Context, name string, total int, meant fun
 	return response, nil
 }
 
-// toldThen is what each asset was reported to be, where that was kept; whether all that was
-// kept was read.
-func (s *Server) toldThen(ctx context.Context, partition intent.PartitionID, at time.Time) (told map[intent.AssetID]intent.State, whole bool, err error) {
-	told = map[intent.AssetID]intent.State{}
-	filter := store.ReportFilter{State: intent.StateWaiting, Limit: mostPage}
-	for page := mostPage; page == mostPage; {
-		reports, err := s.store.ListReports(ctx, partition, filter)
-		if err != nil {
-			return nil, false, err
+// toldThen is what each asset was reported to be, and which were unhealthy, where that
+// was kept; whether all that was kept was read.
+func (s *Server) toldThen(ctx context.Context, partition intent.PartitionID, at time.Time) (told map[intent.AssetID]intent.State, ill map[intent.AssetID]bool, whole bool, err error) {
+	told, ill = map[intent.AssetID]intent.State{}, map[intent.AssetID]bool{}
+	take := func(r intent.Report) {
+		if !r.At.After(at) {
+			told[r.Asset], ill[r.Asset] = r.State, r.Health.State == intent.Unhealthy
 		}
-		for _, r := range reports {
-			if filter.After = r.Asset; !r.At.After(at) {
-				told[r.Asset] = r.State // It waits since then.
+	}
+	// They are so since then.
+	for _, filter := range []store.ReportFilter{{State: intent.StateWaiting, Limit: mostPage}, {Unhealthy: true, Limit: mostPage}} {
+		for page := mostPage; page == mostPage; {
+			reports, err := s.store.ListReports(ctx, partition, filter)
+			if err != nil {
+				return nil, nil, false, err
 			}
+			for _, r := range reports {
+				filter.After = r.Asset
+				take(r)
+			}
+			page = len(reports)
 		}
-		page = len(reports)
 	}
 	last, err := s.store.LastReport(ctx, partition)
 	if err != nil {
-		return nil, false, err
+		return nil, nil, false, err
 	}
 	after := last - min(last, mostPastReports)
 	whole = after == 0
 	for {
 		past, err := s.store.ReportsAfter(ctx, partition, after, mostPage)
 		if err != nil {
-			return nil, false, err
+			return nil, nil, false, err
 		}
 		for _, r := range past {
-			if after = r.Number; !r.At.After(at) {
-				told[r.Asset] = r.State
-			}
+			after = r.Number
+			take(r.Report)
 		}
 		if len(past) < mostPage || past[0].At.After(at) {
-			return told, whole, nil
+			return told, ill, whole, nil
 		}
 	}
 }

@@ -15,6 +15,8 @@ type ReportFilter struct {
 	Limit  int
 	// Group whose members are meant, at cost ∝ those in the state.
 	Group intent.Group
+	// Unhealthy: those that are in sync and unhealthy, at cost ∝ these; without State.
+	Unhealthy bool
 }
 
 // PastReport is a report that was kept, without its plan's changes and the fields left

@@ -38,7 +38,7 @@ func (e *Enforcer) pass(a *asset, now time.Time) {
 	// While a neighbour is only looked at anew, what was told stands: the
 	// answer leads to the next pass. So what is at rest writes nothing (L10).
 	if !e.asked || a.told != a.difference.Effective {
-		e.wait(a, a.difference.Incarnation, a.difference.Effective, decision.Waiting()...)
+		e.wait(a, a.difference.Incarnation, a.difference.Effective, append(decision.Waiting(), e.wouldWait(a, now)...)...)
 		a.told = a.difference.Effective
 	}
 	e.again(a, now)

@@ -39,8 +39,9 @@ type ward struct {
 	members map[*asset]bool
 	// unsure are those that head changed since they were read, and at which sequence last:
 	// members or not. Only of them is read what they are, when the ward is asked for next.
-	unsure  map[*asset]intent.Sequence
-	reading bool
+	unsure map[*asset]intent.Sequence
+	// reading: it is read. asked: somebody asked for it since head moved.
+	reading, asked bool
 	// told that it is read, and wait for that.
 	told []*asset
 	// ill are those that count as unhealthy: told so, or not known to be healthy
@@ -192,6 +193,7 @@ func (e *Enforcer) ward(key string, in unhealthyIn, now time.Time) *ward {
 		w = &ward{unhealthyIn: in, unsure: map[*asset]intent.Sequence{}, ill: map[*asset]bool{}, well: list.New(), at: map[*asset]*list.Element{}}
 		e.wards[key] = w
 	}
+	w.asked = true
 	if !w.reading && (w.members == nil || len(w.unsure) > 0) {
 		e.unreadWards = append(e.unreadWards, key)
 	}
@@ -363,12 +365,18 @@ func (e *Enforcer) leaveWards(a *asset) {
 	}
 }
 
-// moveWards makes unsure what head changed, and reads anew where that is much.
+// moveWards makes unsure what head changed. It forgets what nobody asks for, and what
+// would be unsure of much.
 func (e *Enforcer) moveWards(changed []store.Change) {
 	for key, w := range e.wards {
-		if w.members == nil && !w.reading {
+		switch {
+		case len(changed) == 0, w.members == nil && !w.reading:
+			continue
+		case !w.asked && !w.reading:
+			e.endWard(key)
 			continue
 		}
+		w.asked = false
 		for _, change := range changed[:min(len(changed), mostUnsure+1)] {
 			if a := e.assets[change.Asset]; a != nil {
 				w.unsure[a] = e.view.head.Sequence
@@ -463,6 +471,21 @@ func (e *Enforcer) room(a *asset, use store.BudgetUse, l *line, now time.Time) (
 		return use.Limit, time.Time{}, true
 	}
 	return min(use.Limit, l.unhealthy-w.ailing(a, l)-e.goingBack(use.Key, w)), w.until(e.healthHolds()), true
+}
+
+// wouldWait says where it could not be pushed either, once what is in its way is gone:
+// beside what is unhealthy. Who has places meanwhile changes too often to be told.
+func (e *Enforcer) wouldWait(a *asset, now time.Time) (waiting []intent.WaitingOn) {
+	for _, use := range a.requirements.budgets {
+		l := e.lines[use.Key]
+		if l == nil {
+			l = &line{limit: use.Limit}
+		}
+		if room, _, known := e.room(a, use, l, now); known && room <= 0 {
+			waiting = append(waiting, *e.ailed(a, use.Key, l))
+		}
+	}
+	return waiting
 }
 
 // free places in a line, for whoever is healthy.

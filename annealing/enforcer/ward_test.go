@@ -308,6 +308,26 @@ func TestAWardCostsNoLooks(t *testing.T) {
 	})
 }
 
+// TestWhatElseIsInTheWayIsTold: the scope of what waits for a person has no room either.
+func TestWhatElseIsInTheWayIsTold(t *testing.T) {
+	simulate(t, func(w *world) {
+		c, things := w.ward(3, 1, 1)
+		w.publish(things("v1")...)
+		w.inSync(things("v1")...)
+		c.is("web/0", intent.Unhealthy)
+		w.pass(time.Minute)
+		w.must(w.store.SetHold(w.ctx, shop, intent.Hold{Asset: "web/1", Owner: tester, Reason: "looking"}))
+		w.publish(things("v2", 1)...)
+		w.waitsOn("web/1", intent.WaitHold)
+		w.told("web/1", "unhealthy, or not known to be healthy, in scope cluster=a: 1 (web/0)")
+		c.is("web/0", intent.Healthy)
+		w.pass(2 * time.Minute)
+		if waiting := w.report("web/1").Waiting; len(waiting) != 1 {
+			t.Errorf("%+v", waiting)
+		}
+	})
+}
+
 // TestWhoWaitsForHealthIsCalled at the look that finds it, not at its own next one.
 func TestWhoWaitsForHealthIsCalled(t *testing.T) {
 	simulate(t, func(w *world) {

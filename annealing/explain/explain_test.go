@@ -195,6 +195,20 @@ func count(reasons []explain.Reason) int {
 	return n
 }
 
+// TestAnOverrideIsSaidWhole: with the check's name, so that it can be given as it is.
+func TestAnOverrideIsSaidWhole(t *testing.T) {
+	for reason, want := range map[string]string{
+		"check errors cannot answer: prometheus main: 500":         "lehr override web --check errors --reason WHY ",
+		"check errors: the answer is too old":                      "lehr override web --check errors --reason WHY ",
+		"how much of tasks job/a has now is not known: it is bare": "lehr override web --check NAME --reason WHY ",
+	} {
+		answer := explain.Explain(facts("web", waiting("web", intent.WaitingOn{Kind: intent.WaitCheckBroken, Reason: reason})))
+		if !strings.Contains(answer.Root.Hint, want) {
+			t.Errorf("%s: %s", reason, answer.Root.Hint)
+		}
+	}
+}
+
 // TestWhatIsAskedAfterAPushIsTold, in its own words, of the asset and of what waits for
 // it; a plugin's word on health is told as the plugin's.
 func TestWhatIsAskedAfterAPushIsTold(t *testing.T) {
@@ -203,7 +217,7 @@ func TestWhatIsAskedAfterAPushIsTold(t *testing.T) {
 	}}
 	answer := explain.Explain(facts("web", web))
 	if len(answer.Reasons) != 2 || !slices.ContainsFunc(answer.Reasons, func(r explain.Reason) bool {
-		return r.Kind == explain.KindUnhealthy && r.Text == web.Health.Reason && r.Hint != ""
+		return r.Kind == explain.KindUnhealthy && r.Text == web.Health.Reason && strings.Contains(r.Hint, "lehr override web --check smoke --reason WHY ")
 	}) {
 		t.Errorf("%+v", answer.Reasons)
 	}

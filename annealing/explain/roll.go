@@ -53,7 +53,7 @@ func (r Rolled) Standing() map[string]int64 {
 }
 
 // Roll says why the members of a group are as they are, from the reports of those
-// that wait, each followed to its root: causes that concern the partition first,
+// that wait, or are unhealthy in sync, each followed to its root: causes that concern the partition first,
 // then what needs a person most, then what explains most. Name is the group's, or
 // empty for the partition.
 func Roll(f Facts, name string, counts map[intent.State]int, waiting []intent.AssetID) Rolled {
@@ -62,9 +62,11 @@ func Roll(f Facts, name string, counts map[intent.State]int, waiting []intent.As
 	elsewhere := map[string]bool{}
 	for _, asset := range waiting {
 		f.Asset = asset
-		if currentOf(f.Reports[asset]) == CurrentDiffers {
+		switch currentOf(f.Reports[asset]) {
+		case CurrentInSync: // It is unhealthy.
+		case CurrentDiffers:
 			r.Differs++
-		} else {
+		default:
 			r.Unknown++
 		}
 		if e := f.endOf(asset); e.root.Kind != "" {

@@ -120,5 +120,8 @@ func reportsBy(partition intent.PartitionID, filter store.ReportFilter) (text st
 	is("service", filter.Group.Service)
 	is("instance", filter.Group.Instance)
 	is("state", string(filter.State))
+	if filter.Unhealthy {
+		text += " AND state = 'in-sync' AND settled = 0" // As its index has it.
+	}
 	return text + " ORDER BY asset LIMIT $5 + 0", arguments
 }

@@ -77,6 +77,8 @@ func TestPlansFollowTheChange(t *testing.T) {
 		{"reports of an instance by state", relational.ReportsBy(store.ReportFilter{Group: intent.Group{Service: "s", Instance: "i"}, State: "waiting"}), 8, []string{
 			"report_group (partition=? AND service=? AND state=? AND instance=?"}},
 		{"reports by state", relational.ReportsBy(store.ReportFilter{State: "waiting"}), 6, []string{"report_state (partition=? AND state=? AND asset>? AND asset<?)"}},
+		{"what is unhealthy in sync", relational.ReportsBy(store.ReportFilter{Unhealthy: true}), 5, []string{"report_unhealthy (partition=? AND state=? AND asset>? AND asset<?)"}},
+		{"what is unhealthy in sync, of a group", relational.ReportsBy(store.ReportFilter{Group: intent.Group{Service: "s"}, Unhealthy: true}), 6, []string{"report_unhealthy (partition=? AND state=?"}},
 		{"reports", relational.ReportsBy(store.ReportFilter{}), 5, []string{"PRIMARY KEY (partition=? AND asset>? AND asset<?)"}},
 	} {
 		rows, err := db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+c.text, make([]any, c.arguments)...)

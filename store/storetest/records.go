@@ -61,6 +61,16 @@ func testReports(t *testing.T, open func(t *testing.T) store.All) {
 			t.Errorf("%+v: %d reports, want %d from %s to %s", c.filter, len(page), c.count, c.first, c.last)
 		}
 	}
+	ill := func(id intent.AssetID, state intent.State) intent.Report {
+		return intent.Report{Asset: id, State: state, At: noon, Health: intent.Health{State: intent.Unhealthy}}
+	}
+	w.must(w.SaveReports(ctx, w.lease, []intent.Report{ill("b/0100", intent.StateInSync), ill("b/0200", intent.StateInSync), ill("b/0300", intent.StatePushing), ill("b/0400", intent.StateInSync)}))
+	w.must(w.SaveReports(ctx, w.lease, []intent.Report{{Asset: "b/0400", State: intent.StateInSync, At: noon}})) // It is well again.
+	page, err := w.ListReports(ctx, shop, store.ReportFilter{Unhealthy: true, After: "b/0100"})
+	w.must(err)
+	if len(page) != 1 || page[0].Asset != "b/0200" {
+		t.Errorf("unhealthy in sync: %+v", page)
+	}
 	none, err := w.ListReports(ctx, theatre, store.ReportFilter{})
 	w.must(err)
 	if len(none) != 0 {
