@@ -254,7 +254,7 @@ func TestWhatAPlanRestsOn(t *testing.T) {
 
 // TestValuesToSet are JSON, or texts; what could be both is asked about.
 func TestValuesToSet(t *testing.T) {
-	for value, want := range map[string]string{`1.4`: `1.4`, `"1.4"`: `"1.4"`, `v1.4`: `"v1.4"`, `true`: `true`, `{"a": 1}`: `{"a":1}`, `1.10`: ``, `007`: `"007"`} {
+	for value, want := range map[string]string{`1.4`: `1.4`, `"1.4"`: `"1.4"`, `v1.4`: `"v1.4"`, `true`: `true`, `{"a": 1}`: `{"a":1}`, `1.10`: ``, `007`: `"007"`, `["--verse"`: ``, ` {"a"}`: ``, `"a`: ``, ``: `""`} {
 		got, err := jsonOf(value)
 		if (err != nil) != (want == "") || got != want {
 			t.Errorf("%s is %s, %v; want %s", value, got, err, want)
