@@ -52,7 +52,11 @@ func (j *judging) printAssessment(record validation.Record, a validation.Assessm
 	if record.Of != "" {
 		of = " of " + plain(record.Of)
 	}
-	fmt.Fprintf(j.Out, "\nLook %d of %d at the validation %s%s, which changed at %s", a.Look, a.Looks, plain(record.Settings.Name), of, record.Changed.UTC().Format(time.RFC3339))
+	changed := "at " + record.Changed.UTC().Format(time.RFC3339)
+	if !record.Began.IsZero() {
+		changed = "from " + record.Began.UTC().Format(time.RFC3339) + " to " + record.Changed.UTC().Format(time.RFC3339)
+	}
+	fmt.Fprintf(j.Out, "\nLook %d of %d at the validation %s%s, which changed %s", a.Look, a.Looks, plain(record.Settings.Name), of, changed)
 	if a.Look > 0 {
 		fmt.Fprintf(j.Out, "\nSamples are from %s to %s", a.From.UTC().Format(time.RFC3339), a.Until.UTC().Format(time.RFC3339))
 	}

@@ -66,6 +66,10 @@ func TestARecordIsJudgedAnew(t *testing.T) {
 	code, said := judged(text(record(100)))
 	expect(code, 0, said, "GOOD: the metric passed.\nIt is as it was recorded.\n", "Look 2 of 2 at the validation web of shop/a, which changed at 2026-03-02T08:00:00Z",
 		"interval 2 of 2: pass", "\nlatency: good\n", "\nqueue: broken, a shadow: it does not decide\n  it was not read\n", "\n  control     ", "each over its own time")
+	slow := record(100)
+	slow.Began = changed.Add(-time.Minute)
+	code, said = judged(text(slow))
+	expect(code, 0, said, "which changed from 2026-03-02T07:59:00Z to 2026-03-02T08:00:00Z")
 	code, said = judged(text(record(150)), "-o", "wide")
 	expect(code, 1, said, "BAD: latency failed", "latency: bad", "shift  fail")
 	changedSince := record(100)

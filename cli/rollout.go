@@ -78,6 +78,9 @@ var rolloutOrders = []rolloutOrder{
 		kind: intent.OrderRollback, short: "Go back to what was good",
 		long: "Gives the assets that were let go on what was good before, as newer pins to older content.",
 		next: func(r *apipb.Rollout) string {
+			if r.Document != "" {
+				return "The fields that still have what it set get what they had before: lehr rollout status " + r.Name
+			}
 			return "Its assets go back to what was good, and what it brought is not brought again until it is forgiven: lehr rollout status " + r.Name
 		},
 	},
@@ -151,6 +154,9 @@ says newer: held; then this begins what head has.`,
 func jsonOf(value string) (string, error) {
 	canonical, err := document.Canonicalize([]byte(value))
 	switch {
+	case err != nil && strings.IndexAny(strings.TrimSpace(value), `[{"`) == 0:
+		return "", fault.New(fault.Invalid, "%.60s begins as JSON does, and is none: %w", value, err).
+			WithHint(`write all of it; a text that begins so goes in quotes: --to '"[a text"'`)
 	case err != nil:
 		return string(document.Canonical(value)), nil
 	case string(canonical) != value && strings.Trim(value, "+-.0123456789eE") == "":

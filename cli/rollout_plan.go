@@ -54,6 +54,10 @@ on it is what is left. Nothing is changed.`,
 func (s *session) printRolloutPlan(p *apipb.PlanRolloutResponse) {
 	name := plain(p.Rollout.Name)
 	assets := count(int(p.Assets), "asset")
+	if run := p.Rollout.Run; p.Rest && len(p.Steps)+len(p.Unwanted) == 0 {
+		fmt.Fprintf(s.Out, "%s, run %d to %s, has let all of its %s go on: lehr rollout status %s\n", name, run.Run, plain(brings(run)), assets, name)
+		return
+	}
 	switch run := p.Rollout.Run; {
 	case p.All:
 		fmt.Fprintf(s.Out, "%s has nothing new to bring. This is how a change of all its %s would go", name, assets)

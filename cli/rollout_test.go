@@ -242,6 +242,7 @@ func TestWhatAPlanRestsOn(t *testing.T) {
 		plan *apipb.PlanRolloutResponse
 		says string
 	}{
+		"no more":  {&apipb.PlanRolloutResponse{Rollout: underWay(), Rest: true, Assets: 3}, "frontends, run 3 to shop@12, has let all of its 3 assets go on: lehr rollout status frontends\n"},
 		"judged":   {&apipb.PlanRolloutResponse{Rollout: &apipb.Rollout{Name: "web", Validate: []string{"errors", "latency"}}}, "and healthy, and each stage found good by errors and latency:"},
 		"by field": {&apipb.PlanRolloutResponse{Rollout: &apipb.Rollout{Name: "flags", Document: "knobs", Pointer: "/{id}/flag"}, Assets: 3}, "flags sets /{id}/flag of the document knobs, when somebody starts it with a value. For all its 3 assets that goes"},
 		"bad":      {&apipb.PlanRolloutResponse{Rollout: &apipb.Rollout{Name: "web", Run: &apipb.RolloutRun{Run: 2, State: "rolled-back", Waits: "shop@3 has content that was judged bad"}}}, "Nothing begins by itself: shop@3 has content"},
@@ -254,7 +255,7 @@ func TestWhatAPlanRestsOn(t *testing.T) {
 
 // TestValuesToSet are JSON, or texts; what could be both is asked about.
 func TestValuesToSet(t *testing.T) {
-	for value, want := range map[string]string{`1.4`: `1.4`, `"1.4"`: `"1.4"`, `v1.4`: `"v1.4"`, `true`: `true`, `{"a": 1}`: `{"a":1}`, `1.10`: ``, `007`: `"007"`} {
+	for value, want := range map[string]string{`1.4`: `1.4`, `"1.4"`: `"1.4"`, `v1.4`: `"v1.4"`, `true`: `true`, `{"a": 1}`: `{"a":1}`, `1.10`: ``, `007`: `"007"`, `["--verse"`: ``, ` {"a"}`: ``, `"a`: ``, ``: `""`} {
 		got, err := jsonOf(value)
 		if (err != nil) != (want == "") || got != want {
 			t.Errorf("%s is %s, %v; want %s", value, got, err, want)

@@ -50,6 +50,7 @@ type Reader interface {
 	Content(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) (intent.Member, []byte, error)
 	ListCandidates(ctx context.Context, partition intent.PartitionID, limit int) ([]intent.Candidate, error)
 	Stops(ctx context.Context) ([]intent.Stop, error)
+	Rollouts(ctx context.Context, partition intent.PartitionID, filter store.RolloutFilter) ([]intent.Rollout, error)
 	OrphanCount(ctx context.Context, partition intent.PartitionID) (int, error)
 	Report(ctx context.Context, partition intent.PartitionID, asset intent.AssetID) (intent.Report, error)
 	ListReports(ctx context.Context, partition intent.PartitionID, filter store.ReportFilter) ([]intent.Report, error)
@@ -391,6 +392,9 @@ func (n *Notifier) view(ctx context.Context, p store.Partition) (*intentpb.Noted
 			}
 		}
 	}
+	if view.Rollouts, err = n.rollouts(ctx, p); err != nil {
+		return nil, err
+	}
 	orphans, err := n.Store.OrphanCount(ctx, p.ID)
 	if err != nil {
 		return nil, err
@@ -401,6 +405,23 @@ func (n *Notifier) view(ctx context.Context, p store.Partition) (*intentpb.Noted
 		view.States[string(state)] = int64(count)
 	}
 	return view, err
+}
+
+// rollouts that head has, by their newest runs.
+func (n *Notifier) rollouts(ctx context.Context, p store.Partition) (noted []*intentpb.NotedRollout, err error) {
+	policy, _, err := policyOf(ctx, n.Store, p.Head)
+	if err != nil || len(policy.GetRollouts()) == 0 {
+		return nil, err
+	}
+	runs, err := n.Store.Rollouts(ctx, p.ID, store.RolloutFilter{Newest: true, Limit: page})
+	for _, run := range runs {
+		if slices.ContainsFunc(policy.Rollouts, func(r *intentpb.Rollout) bool { return r.Name == run.Name }) {
+			noted = append(noted, &intentpb.NotedRollout{
+				Name: run.Name, Run: int64(run.Run), State: string(run.State), Bad: run.Bad, Waits: run.Progress.Waits, Began: moment(run.Began), Ended: moment(run.Ended),
+			})
+		}
+	}
+	return noted, err
 }
 
 // deliver starts what may be tried now: of each target one, in its order.

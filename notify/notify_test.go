@@ -68,10 +68,10 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func (w *world) publish(notifications []*intentpb.Notification) {
+func (w *world) publish(notifications []*intentpb.Notification, rollouts ...*intentpb.Rollout) {
 	w.Helper()
 	set := schema.Builtin()
-	payload, err := set.Pack(&intentpb.Policy{Mode: intentpb.EnforcementMode_ENFORCEMENT_MODE_ENFORCE, Notifications: notifications})
+	payload, err := set.Pack(&intentpb.Policy{Mode: intentpb.EnforcementMode_ENFORCEMENT_MODE_ENFORCE, Notifications: notifications, Rollouts: rollouts})
 	must(w.T, err)
 	body, digest, err := set.Encode(intent.Asset{ID: intent.PolicyAsset, Payload: payload})
 	must(w.T, err)
@@ -267,6 +267,38 @@ func TestAClockThatWasAhead(t *testing.T) {
 		must(w.T, w.store.SaveReports(w.Context(), w.lease, []intent.Report{{Asset: "a", At: time.Now().Add(ahead), State: intent.StateInSync}}))
 		time.Sleep(time.Minute)
 		w.want("chat", "all firing 1; all firing 1; all resolved 0")
+	})
+}
+
+// TestRolloutsAreFollowed: a run that waits for a person, or went back, is told of, until it
+// goes on; one that head has no more is not.
+func TestRolloutsAreFollowed(t *testing.T) {
+	simulate(t, nil, func(w *world) {
+		told := []*intentpb.Notification{
+			{Name: "paused", OfPartition: true, When: `partition.rollouts.exists(r, r.state == "paused")`, Text: `partition.rollouts.filter(r, r.state == "paused")[0].waits`, To: []string{"chat"}},
+			{Name: "bad", OfPartition: true, When: `partition.rollouts.exists(r, r.bad != "" && r.run > 1)`, To: []string{"chat"}},
+		}
+		w.publish(told, &intentpb.Rollout{Name: "web"})
+		is := func(name string, run uint64, state intent.RolloutState, bad string) {
+			t.Helper()
+			p, err := w.store.Partition(w.Context(), w.lease.Partition)
+			must(w.T, err)
+			must(w.T, w.store.SaveRollout(w.Context(), w.lease, store.RolloutStep{Revision: p.Revision, Run: intent.Rollout{
+				Partition: p.ID, Name: name, Run: run, State: state, To: p.Head, Bad: bad, Began: time.Now(), Progress: intent.RolloutProgress{Waits: "for a person to look at " + name},
+			}}))
+			time.Sleep(time.Minute)
+		}
+		is("gone", 1, intent.RolloutPaused, "")
+		is("web", 1, intent.RolloutRunning, "")
+		w.want("chat", "")
+		is("web", 1, intent.RolloutPaused, "")
+		w.want("chat", "paused firing 1")
+		if title := w.got["chat"][0].Title; !strings.Contains(title, "for a person to look at web") {
+			t.Errorf("it is told %q", title)
+		}
+		is("web", 1, intent.RolloutDone, "")
+		is("web", 2, intent.RolloutRolledBack, "errors")
+		w.want("chat", "paused firing 1; paused resolved 0; bad firing 1")
 	})
 }
 

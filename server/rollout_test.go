@@ -361,6 +361,29 @@ func TestWhyReadsWhatARolloutWaitsFor(t *testing.T) {
 	}
 }
 
+// TestWhyReadsWhatAFieldWaitsFor: by a field nothing is pinned, and the reports of those that
+// the run waits for are read all the same.
+func TestWhyReadsWhatAFieldWaitsFor(t *testing.T) {
+	w := newWorld(t)
+	flags := frontends()
+	flags.Field = &intentpb.DocumentField{Document: "knobs", Pointer: "/{id}", Source: "knobs"}
+	one := w.publish(0, w.policed(flags), w.command("web/a", "x"), w.command("web/b", "x"))
+	run := begun(1)
+	run.To, run.Value, run.Progress.Waits = intent.IncarnationID{}, []byte("1"), "stage canary waits for web/a: it was refused"
+	w.roll(run)
+	member, err := w.store.Member(t.Context(), one.ID, "web/b")
+	w.must(err)
+	w.must(w.store.SaveReports(t.Context(), w.lease, []intent.Report{
+		{Partition: "shop", Asset: "web/b", Type: "lehr.command.v1.Command", State: intent.StateInSync, Target: one.ID, Effective: member.Effective, At: time.Now()},
+		{Partition: "shop", Asset: "web/a", Type: "lehr.command.v1.Command", State: intent.StateWaiting, At: time.Now(), Waiting: []intent.WaitingOn{{Kind: intent.WaitHold, Reason: "held by ann: racks", Owner: "ann"}}},
+	}))
+	why, err := w.client.Reports.Why(t.Context(), &apipb.WhyRequest{Partition: "shop", Asset: "web/b"})
+	w.must(err)
+	if why.Root.GetAsset() != "web/a" || why.Root.GetOwner() != "ann" || why.State != "in-sync" {
+		t.Errorf("it says %q, root %v", why.Summary, why.Root)
+	}
+}
+
 // TestWhyReadsTheHoldThatARolloutWaitsFor: the asset that is held is in sync at its pin, and
 // its report tells of no hold; so is all that is behind it.
 func TestWhyReadsTheHoldThatARolloutWaitsFor(t *testing.T) {

@@ -174,13 +174,17 @@ func (s *Server) whyAsset(ctx context.Context, partition store.Partition, name s
 		return nil, err
 	}
 	facts.Asset = asset
-	if err := s.follow(ctx, &facts, asset); err != nil {
+	if facts.Fields, err = s.fieldsFor(ctx, partition, facts.Rollouts, asset); err != nil {
+		return nil, err
+	}
+	from := []intent.AssetID{asset}
+	for _, rollout := range slices.Sorted(maps.Keys(facts.Fields)) {
+		from = append(from, facts.Follow(rollout)...)
+	}
+	if err := s.follow(ctx, &facts, from...); err != nil {
 		return nil, err
 	}
 	if err := s.readApproval(ctx, &facts); err != nil {
-		return nil, err
-	}
-	if facts.Fields, err = s.fieldsFor(ctx, partition, facts.Rollouts, asset); err != nil {
 		return nil, err
 	}
 	answer := explain.Explain(facts)

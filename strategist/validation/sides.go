@@ -55,7 +55,7 @@ func (l *look) sides(readings []Reading) ([]sides, error) {
 		}
 		control, broken := l.side(m, reading.Control, from, until)
 		if all[i].series.Control = control; broken != "" && all[i].broken == "" {
-			all[i].broken = map[Comparison]string{Before: "before the change, ", Control: "of the control, "}[m.Compare] + broken
+			all[i].broken = l.beside(m.Compare) + broken
 		}
 	}
 	l.zeros(all)
@@ -67,6 +67,11 @@ func (l *look) sides(readings []Reading) ([]sides, error) {
 		s.check(l)
 	}
 	return all, nil
+}
+
+// beside what it was compared, in words, with when: that may be long ago.
+func (l *look) beside(c Comparison) string {
+	return map[Comparison]string{Before: fmt.Sprintf("before the change, which began at %s, ", instant(l.began)), Control: "of the control, "}[c]
 }
 
 // side of a metric within a time, both ends included, and why it cannot be used. No
@@ -206,7 +211,7 @@ func (s *sides) check(l *look) {
 		needed  bool
 	}{
 		{s.series.Experiment, "", l.until, true},
-		{s.series.Control, map[Comparison]string{Before: "before the change, ", Control: "of the control, "}[s.metric.Compare], l.until, s.metric.Compare != None},
+		{s.series.Control, l.beside(s.metric.Compare), l.until, s.metric.Compare != None},
 	} {
 		if s.broken != "" || !side.needed {
 			continue

@@ -228,11 +228,11 @@ func TestWhatIsBrokenIsNeitherGoodNorBad(t *testing.T) {
 	r := noise(4)
 	fine := func() validation.Reading { return reading("latency", normal(r, 100, 10), normal(r, 100, 10)) }
 	for words, spoil := range map[string]func(*validation.Reading){
-		"latency: it did not answer":                      func(r *validation.Reading) { r.Experiment = validation.Side{Failed: "it did not answer"} },
-		"latency: before the change, it was refused":      func(r *validation.Reading) { r.Control = validation.Side{Failed: "it was refused"} },
-		"latency: it has no samples":                      func(r *validation.Reading) { r.Experiment = validation.Side{} },
-		"latency: before the change, it has no samples":   func(r *validation.Reading) { r.Control = validation.Side{} },
-		"latency: its newest sample is of 2026-03-02T08:": func(r *validation.Reading) { r.Experiment.Samples = r.Experiment.Samples[:100] },
+		"latency: it did not answer": func(r *validation.Reading) { r.Experiment = validation.Side{Failed: "it did not answer"} },
+		"latency: before the change, which began at 2026-03-02T08:00:00Z, it was refused": func(r *validation.Reading) { r.Control = validation.Side{Failed: "it was refused"} },
+		"latency: it has no samples": func(r *validation.Reading) { r.Experiment = validation.Side{} },
+		"latency: before the change, which began at 2026-03-02T08:00:00Z, it has no samples": func(r *validation.Reading) { r.Control = validation.Side{} },
+		"latency: its newest sample is of 2026-03-02T08:":                                    func(r *validation.Reading) { r.Experiment.Samples = r.Experiment.Samples[:100] },
 		"120 of 120 samples are no numbers": func(r *validation.Reading) {
 			for i := range r.Control.Samples {
 				r.Control.Samples[i].Value = judge.Number(math.NaN())

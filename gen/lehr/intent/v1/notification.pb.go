@@ -357,7 +357,9 @@ type NotedPartition struct {
 	Candidate *NotedCandidate `protobuf:"bytes,5,opt,name=candidate" json:"candidate,omitempty"`
 	Orphans   int64           `protobuf:"varint,6,opt,name=orphans" json:"orphans,omitempty"`
 	// Assets by the state of their reports.
-	States        map[string]int64 `protobuf:"bytes,7,rep,name=states" json:"states,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	States map[string]int64 `protobuf:"bytes,7,rep,name=states" json:"states,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	// The newest run of each rollout that head has.
+	Rollouts      []*NotedRollout `protobuf:"bytes,8,rep,name=rollouts" json:"rollouts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -441,6 +443,108 @@ func (x *NotedPartition) GetStates() map[string]int64 {
 	return nil
 }
 
+func (x *NotedPartition) GetRollouts() []*NotedRollout {
+	if x != nil {
+		return x.Rollouts
+	}
+	return nil
+}
+
+type NotedRollout struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name" json:"name,omitempty"`
+	Run   int64                  `protobuf:"varint,2,opt,name=run" json:"run,omitempty"`
+	// queued, running, paused, rolling-back, rolled-back, stopped, superseded or done.
+	State string `protobuf:"bytes,3,opt,name=state" json:"state,omitempty"`
+	// Why what it brought is bad; empty: it was not found so.
+	Bad string `protobuf:"bytes,4,opt,name=bad" json:"bad,omitempty"`
+	// What it waits for; empty: for nothing.
+	Waits         string                 `protobuf:"bytes,5,opt,name=waits" json:"waits,omitempty"`
+	Began         *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=began" json:"began,omitempty"`
+	Ended         *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=ended" json:"ended,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NotedRollout) Reset() {
+	*x = NotedRollout{}
+	mi := &file_lehr_intent_v1_notification_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NotedRollout) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NotedRollout) ProtoMessage() {}
+
+func (x *NotedRollout) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_intent_v1_notification_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NotedRollout.ProtoReflect.Descriptor instead.
+func (*NotedRollout) Descriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_notification_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *NotedRollout) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *NotedRollout) GetRun() int64 {
+	if x != nil {
+		return x.Run
+	}
+	return 0
+}
+
+func (x *NotedRollout) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *NotedRollout) GetBad() string {
+	if x != nil {
+		return x.Bad
+	}
+	return ""
+}
+
+func (x *NotedRollout) GetWaits() string {
+	if x != nil {
+		return x.Waits
+	}
+	return ""
+}
+
+func (x *NotedRollout) GetBegan() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Began
+	}
+	return nil
+}
+
+func (x *NotedRollout) GetEnded() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Ended
+	}
+	return nil
+}
+
 type NotedStop struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Owner         string                 `protobuf:"bytes,1,opt,name=owner" json:"owner,omitempty"`
@@ -452,7 +556,7 @@ type NotedStop struct {
 
 func (x *NotedStop) Reset() {
 	*x = NotedStop{}
-	mi := &file_lehr_intent_v1_notification_proto_msgTypes[4]
+	mi := &file_lehr_intent_v1_notification_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -464,7 +568,7 @@ func (x *NotedStop) String() string {
 func (*NotedStop) ProtoMessage() {}
 
 func (x *NotedStop) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_notification_proto_msgTypes[4]
+	mi := &file_lehr_intent_v1_notification_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -477,7 +581,7 @@ func (x *NotedStop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NotedStop.ProtoReflect.Descriptor instead.
 func (*NotedStop) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_notification_proto_rawDescGZIP(), []int{4}
+	return file_lehr_intent_v1_notification_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *NotedStop) GetOwner() string {
@@ -513,7 +617,7 @@ type NotedCandidate struct {
 
 func (x *NotedCandidate) Reset() {
 	*x = NotedCandidate{}
-	mi := &file_lehr_intent_v1_notification_proto_msgTypes[5]
+	mi := &file_lehr_intent_v1_notification_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -525,7 +629,7 @@ func (x *NotedCandidate) String() string {
 func (*NotedCandidate) ProtoMessage() {}
 
 func (x *NotedCandidate) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_notification_proto_msgTypes[5]
+	mi := &file_lehr_intent_v1_notification_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -538,7 +642,7 @@ func (x *NotedCandidate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NotedCandidate.ProtoReflect.Descriptor instead.
 func (*NotedCandidate) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_notification_proto_rawDescGZIP(), []int{5}
+	return file_lehr_intent_v1_notification_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *NotedCandidate) GetId() string {
@@ -606,7 +710,7 @@ const file_lehr_intent_v1_notification_proto_rawDesc = "" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x14\n" +
 	"\x05owner\x18\x03 \x01(\tR\x05owner\x12\x1a\n" +
 	"\bblockers\x18\x04 \x03(\tR\bblockers\x120\n" +
-	"\x05until\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"\xf4\x02\n" +
+	"\x05until\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"\xae\x03\n" +
 	"\x0eNotedPartition\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04head\x18\x02 \x01(\tR\x04head\x128\n" +
@@ -614,10 +718,19 @@ const file_lehr_intent_v1_notification_proto_rawDesc = "" +
 	"\x04stop\x18\x04 \x01(\v2\x19.lehr.intent.v1.NotedStopR\x04stop\x12<\n" +
 	"\tcandidate\x18\x05 \x01(\v2\x1e.lehr.intent.v1.NotedCandidateR\tcandidate\x12\x18\n" +
 	"\aorphans\x18\x06 \x01(\x03R\aorphans\x12B\n" +
-	"\x06states\x18\a \x03(\v2*.lehr.intent.v1.NotedPartition.StatesEntryR\x06states\x1a9\n" +
+	"\x06states\x18\a \x03(\v2*.lehr.intent.v1.NotedPartition.StatesEntryR\x06states\x128\n" +
+	"\brollouts\x18\b \x03(\v2\x1c.lehr.intent.v1.NotedRolloutR\brollouts\x1a9\n" +
 	"\vStatesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"k\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xd6\x01\n" +
+	"\fNotedRollout\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
+	"\x03run\x18\x02 \x01(\x03R\x03run\x12\x14\n" +
+	"\x05state\x18\x03 \x01(\tR\x05state\x12\x10\n" +
+	"\x03bad\x18\x04 \x01(\tR\x03bad\x12\x14\n" +
+	"\x05waits\x18\x05 \x01(\tR\x05waits\x120\n" +
+	"\x05began\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x05began\x120\n" +
+	"\x05ended\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05ended\"k\n" +
 	"\tNotedStop\x12\x14\n" +
 	"\x05owner\x18\x01 \x01(\tR\x05owner\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x120\n" +
@@ -640,35 +753,39 @@ func file_lehr_intent_v1_notification_proto_rawDescGZIP() []byte {
 	return file_lehr_intent_v1_notification_proto_rawDescData
 }
 
-var file_lehr_intent_v1_notification_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_lehr_intent_v1_notification_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_lehr_intent_v1_notification_proto_goTypes = []any{
 	(*Notification)(nil),          // 0: lehr.intent.v1.Notification
 	(*NotedReport)(nil),           // 1: lehr.intent.v1.NotedReport
 	(*NotedWait)(nil),             // 2: lehr.intent.v1.NotedWait
 	(*NotedPartition)(nil),        // 3: lehr.intent.v1.NotedPartition
-	(*NotedStop)(nil),             // 4: lehr.intent.v1.NotedStop
-	(*NotedCandidate)(nil),        // 5: lehr.intent.v1.NotedCandidate
-	nil,                           // 6: lehr.intent.v1.NotedPartition.StatesEntry
-	(*durationpb.Duration)(nil),   // 7: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 8: google.protobuf.Timestamp
+	(*NotedRollout)(nil),          // 4: lehr.intent.v1.NotedRollout
+	(*NotedStop)(nil),             // 5: lehr.intent.v1.NotedStop
+	(*NotedCandidate)(nil),        // 6: lehr.intent.v1.NotedCandidate
+	nil,                           // 7: lehr.intent.v1.NotedPartition.StatesEntry
+	(*durationpb.Duration)(nil),   // 8: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 9: google.protobuf.Timestamp
 }
 var file_lehr_intent_v1_notification_proto_depIdxs = []int32{
-	7,  // 0: lehr.intent.v1.Notification.for:type_name -> google.protobuf.Duration
-	7,  // 1: lehr.intent.v1.Notification.repeat:type_name -> google.protobuf.Duration
+	8,  // 0: lehr.intent.v1.Notification.for:type_name -> google.protobuf.Duration
+	8,  // 1: lehr.intent.v1.Notification.repeat:type_name -> google.protobuf.Duration
 	2,  // 2: lehr.intent.v1.NotedReport.waiting:type_name -> lehr.intent.v1.NotedWait
-	8,  // 3: lehr.intent.v1.NotedReport.at:type_name -> google.protobuf.Timestamp
-	8,  // 4: lehr.intent.v1.NotedWait.until:type_name -> google.protobuf.Timestamp
-	8,  // 5: lehr.intent.v1.NotedPartition.published:type_name -> google.protobuf.Timestamp
-	4,  // 6: lehr.intent.v1.NotedPartition.stop:type_name -> lehr.intent.v1.NotedStop
-	5,  // 7: lehr.intent.v1.NotedPartition.candidate:type_name -> lehr.intent.v1.NotedCandidate
-	6,  // 8: lehr.intent.v1.NotedPartition.states:type_name -> lehr.intent.v1.NotedPartition.StatesEntry
-	8,  // 9: lehr.intent.v1.NotedStop.since:type_name -> google.protobuf.Timestamp
-	8,  // 10: lehr.intent.v1.NotedCandidate.made:type_name -> google.protobuf.Timestamp
-	11, // [11:11] is the sub-list for method output_type
-	11, // [11:11] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	9,  // 3: lehr.intent.v1.NotedReport.at:type_name -> google.protobuf.Timestamp
+	9,  // 4: lehr.intent.v1.NotedWait.until:type_name -> google.protobuf.Timestamp
+	9,  // 5: lehr.intent.v1.NotedPartition.published:type_name -> google.protobuf.Timestamp
+	5,  // 6: lehr.intent.v1.NotedPartition.stop:type_name -> lehr.intent.v1.NotedStop
+	6,  // 7: lehr.intent.v1.NotedPartition.candidate:type_name -> lehr.intent.v1.NotedCandidate
+	7,  // 8: lehr.intent.v1.NotedPartition.states:type_name -> lehr.intent.v1.NotedPartition.StatesEntry
+	4,  // 9: lehr.intent.v1.NotedPartition.rollouts:type_name -> lehr.intent.v1.NotedRollout
+	9,  // 10: lehr.intent.v1.NotedRollout.began:type_name -> google.protobuf.Timestamp
+	9,  // 11: lehr.intent.v1.NotedRollout.ended:type_name -> google.protobuf.Timestamp
+	9,  // 12: lehr.intent.v1.NotedStop.since:type_name -> google.protobuf.Timestamp
+	9,  // 13: lehr.intent.v1.NotedCandidate.made:type_name -> google.protobuf.Timestamp
+	14, // [14:14] is the sub-list for method output_type
+	14, // [14:14] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_lehr_intent_v1_notification_proto_init() }
@@ -682,7 +799,7 @@ func file_lehr_intent_v1_notification_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_intent_v1_notification_proto_rawDesc), len(file_lehr_intent_v1_notification_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   7,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
