@@ -62,7 +62,7 @@ const rollout = `rollouts:
     select: type == "Job"
     by: {document: knobs, field: "/clusters/{scope.cluster}/drain"}
     stages:
-      - {name: canary, scopes: [c9], soak: 12s}
+      - {name: canary, scopes: [c9], soak: 30s}
       - {name: rest, rest: true, soak: 2s}
 validations:
   users:
