@@ -64,7 +64,7 @@ func TestNotificationsOfThePageAreRead(t *testing.T) {
 	_, rest, _ := strings.Cut(string(page), "```yaml\n")
 	text, _, _ := strings.Cut(rest, "```")
 	d, findings := definition.Parse("lehr.yaml", []byte("lehr: v1\npartition: shop\nsources: {s: {files: a}}\ngenerate: {g: {starlark: a.star, from: s}}\n"+text), schema.Builtin())
-	if len(findings) > 0 || len(d.Policy.Notifications) != 5 {
-		t.Errorf("%+v", findings)
+	if len(findings) > 0 || len(d.Policy.Notifications) != 6 {
+		t.Errorf("%d notifications, %+v", len(d.Policy.Notifications), findings)
 	}
 }
