@@ -57,13 +57,13 @@ func TestWhyOfGroups(t *testing.T) {
 		"an asset, and an instance":  {"web/a", "", "asset", "web/a waits for db: ann holds it", "group"},
 		"the instance of that name":  {"web/a", "group", "group", "web/a: 1 of 1 wait: db: ann holds it", ""},
 		"an asset, and a service":    {"mail", "", "asset", "mail: shop@1 changed it", "group"},
-		"a service that is well":     {"mail", "group", "group", "mail: all 1 are in sync", ""},
+		"a service that is well":     {"mail", "group", "group", "mail: its one asset is in sync", ""},
 		"what nothing was said of":   {"news/a", "", "group", "news/a: 1 unseen", ""},
 		"the partition by its name":  {"shop", "", "partition", "partition shop: 2 of 5 wait: db: ann holds it (2 wait for that)", ""},
 		"the partition without one":  {"", "", "partition", "partition shop: 2 of 5 wait", ""},
 		"the partition, said to be":  {"web", "partition", "partition", "partition shop: 2 of 5 wait", ""},
 		"an asset, and said to be":   {"db", "asset", "asset", "db waits (hold): ann holds it", ""},
-		"an instance by its service": {"web/b", "group", "group", "web/b: all 1 are in sync", ""},
+		"an instance by its service": {"web/b", "group", "group", "web/b: its one asset is in sync", ""},
 	} {
 		got := why(c.asset, c.as)
 		if got.Subject != c.subject || !strings.HasPrefix(got.Summary, c.summary) || strings.Join(got.Also, ",") != c.also {

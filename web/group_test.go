@@ -66,7 +66,7 @@ func TestGroups(t *testing.T) {
 	if text := w.shows("/partition/shop/group/shop?state=in-sync", `id="row:b/web"`, "show all"); strings.Contains(text, `id="row:db"`) {
 		t.Error("what waits is listed as in sync")
 	}
-	w.shows("/partition/shop/group/pay", "all 1 are in sync", `id="row:pay/1"`)
+	w.shows("/partition/shop/group/pay", "its one asset is in sync", `id="row:pay/1"`)
 	if status, text := w.get("/partition/shop/group/none"); status != 404 || !strings.Contains(text, "lehr get groups") {
 		t.Errorf("a group that there is not: %d %s", status, text)
 	}

@@ -267,6 +267,8 @@ func (f Facts) roundUp(name string, r Rolled) string {
 		text += fmt.Sprintf("%d of %d wait", n, total)
 	case f.Past && r.Counts[intent.StateUnseen] == total:
 		text += fmt.Sprintf("nothing that was in the way of %d assets is kept of then", total)
+	case r.Counts[intent.StateInSync] == 1 && 1+r.Counts[intent.StateModel] == total:
+		text += "its one asset is in sync"
 	case r.Counts[intent.StateInSync] > 0 && r.Counts[intent.StateInSync]+r.Counts[intent.StateModel] == total:
 		text += fmt.Sprintf("all %d are in sync", r.Counts[intent.StateInSync])
 	default:
