@@ -43,7 +43,7 @@ test: tools lint build ## all that CI runs
 	scripts/check-generated
 	$(BIN)/lehr demo --exit
 	@# 5000 simulated hours, which must meet every situation that is required.
-	$(BIN)/lehr sim --seed 1 --total-hours 5000 --hours 8 --density 4 --complete --workers 4
+	$(BIN)/lehr sim --seed 1 --total-hours 5000 --hours 8 --density 4 --complete
 	@# And 60 hours of three replicas that share a store.
 	$(BIN)/lehr sim --seed 1 --total-hours 60 --replicas 3 --hours 2 --density 60
 	@# And two minutes of three real ones, with nothing beside them.

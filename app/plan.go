@@ -44,11 +44,15 @@ func (p planning) run(ctx context.Context, supposed *preview.Store, assets []int
 		return nil, err
 	}
 	supposed.Lead(func(id intent.AssetID) bool { return governed.of[id] != nil })
+	beside, err := supposed.Beside(ctx)
+	if err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	partition := supposed.Head().Partition
 	looking := enforcer.New(enforcer.Options{
-		Partition: partition, Since: 1, Store: supposed, Schemas: p.schemas, Plugins: p.plugins, Outside: p.outside,
+		Partition: partition, Since: 1, Store: supposed, Beside: beside, Schemas: p.schemas, Plugins: p.plugins, Outside: p.outside,
 		Runtime: p.runtime, Log: slog.New(slog.DiscardHandler), Limits: p.limits,
 	})
 	ended := make(chan struct{})

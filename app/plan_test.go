@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -107,5 +108,84 @@ func TestAPlanKnowsWhatIsUnhealthy(t *testing.T) {
 	eventually(t, "b is ill", health(intent.Unhealthy))
 	if told := plan(); !strings.Contains(told, "budget: unhealthy, or not known to be healthy, in scope cluster=north: 1 (b)") {
 		t.Errorf("beside what is ill: %s", told)
+	}
+}
+
+// hanging is production whose push of b does not end before it is let.
+type hanging struct {
+	*neighbourhood
+	let chan struct{}
+}
+
+func (h *hanging) Push(ctx context.Context, push plugin.Push) plugin.PushResult {
+	if push.Asset == "b" {
+		select {
+		case <-h.let:
+		case <-ctx.Done():
+		}
+	}
+	return h.neighbourhood.Push(ctx, push)
+}
+
+// TestAPlanKnowsWhatOthersPush: it tells which budgets and rate limits their pushes
+// fill, beside whatever else is in the way.
+func TestAPlanKnowsWhatOthersPush(t *testing.T) {
+	h := &hanging{&neighbourhood{production: newProduction()}, make(chan struct{})}
+	defer close(h.let)
+	file := partition(t, "one", "a")
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(filepath.Dir(file), name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const budgets = `checks:
+  budget: {scope: cluster, in_flight: 1}
+  hourly: {at_most: 2, per: 1h, scope: cluster}
+validate:
+  rules: [{id: y, severity: hold, where: type == "Command", must: 'payload.input != "y"', message: y asks for a person}]
+`
+	write("web.star", scoped)
+	write("list.yaml", "{a: x}")
+	write("lehr.yaml", strings.Replace(definition, "NAME", "one", 1)+budgets)
+	running, opened := begin(t, h.production, map[intent.PartitionID]string{"one": file}, func(o *app.Options) {
+		o.Parts.Plugins = func([]string) plugin.Plugin { return h }
+	})
+	c := client.InProcess(running.Handler())
+	eventually(t, "a is enforced", func() bool {
+		report, err := opened.Report(t.Context(), "one", "a")
+		return err == nil && report.State == intent.StateInSync
+	})
+	write("list.yaml", "{a: x, b: x}")
+	eventually(t, "b is being pushed", func() bool {
+		open, err := opened.OpenPushes(t.Context(), "one")
+		return err == nil && len(open) == 1 && open[0].Asset == "b"
+	})
+	write("list.yaml", "{a: y, b: x}")
+	told := func() (kinds []string, reasons string) {
+		answer, err := c.Reports.PlanCandidate(t.Context(), &apipb.PlanCandidateRequest{Partition: "one"})
+		if err != nil || len(answer.Reports) != 1 {
+			t.Fatal(answer, err)
+		}
+		for _, w := range answer.Reports[0].Waiting {
+			kinds, reasons = append(kinds, w.Kind), reasons+w.Reason+"\n"
+		}
+		return kinds, reasons
+	}
+	eventually(t, "the edit is held", func() bool {
+		_, err := c.Reports.PlanCandidate(t.Context(), &apipb.PlanCandidateRequest{Partition: "one"})
+		return err == nil
+	})
+	const busy = "1 of 1 pushes in flight in scope cluster=north: b\n"
+	kinds, reasons := told()
+	if !slices.Equal(kinds, []string{"rate", "budget"}) || !strings.Contains(reasons, busy) || !strings.Contains(reasons, "hourly") {
+		t.Errorf("with one of two an hour pushed, and one under way: %s: %s", kinds, reasons)
+	}
+	by := intent.Actor{Name: "ann", Origin: "api"}
+	if err := opened.SetHold(t.Context(), "one", intent.Hold{Asset: "a", Owner: by, Reason: "it is looked into"}); err != nil {
+		t.Fatal(err)
+	}
+	if kinds, reasons = told(); !slices.Equal(kinds, []string{"hold", "rate", "budget"}) || !strings.Contains(reasons, busy) {
+		t.Errorf("beside a hold: %s: %s", kinds, reasons)
 	}
 }

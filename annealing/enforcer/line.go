@@ -48,11 +48,7 @@ func (e *Enforcer) placesOf(a *asset) []place {
 		places = append(places, turn("type\x00"+string(a.kind.name), most, fmt.Sprintf("of %s (at_once of its plugin in the partition's definition)", a.kind.name)))
 	}
 	for _, budget := range a.requirements.budgets {
-		full := fmt.Sprintf("%d of %d pushes in flight in scope %s", budget.Limit, budget.Limit, budget.Key)
-		if budget.Key == turndowns {
-			full = fmt.Sprintf("%d of %d removals under way in the partition; checks.turndown.in_flight in its definition says how many at once", budget.Limit, budget.Limit)
-		}
-		places = append(places, place{budget.Key, budget.Limit, intent.WaitingOn{Kind: intent.WaitBudget, Scope: budget.Key, Reason: full}, true})
+		places = append(places, place{budget.Key, budget.Limit, fullOf(budget), true})
 	}
 	return places
 }
@@ -104,6 +100,37 @@ func (e *Enforcer) takePlaces(a *asset, places []place, now time.Time) (keys []s
 	return keys, uses, until, nil
 }
 
+// holdBeside lists the assets but this one whose pushes beside have places in a budget.
+func (e *Enforcer) holdBeside(key string, but *asset) (ids []intent.AssetID) {
+	for _, push := range e.Beside {
+		if push.Asset != but.id && slices.Contains(push.Budgets, key) {
+			ids = append(ids, push.Asset)
+		}
+	}
+	return ids
+}
+
+// fullBeside says which budgets of an asset pushes beside fill.
+func (e *Enforcer) fullBeside(a *asset) (waiting []intent.WaitingOn) {
+	for _, use := range a.requirements.budgets {
+		if ids := e.holdBeside(use.Key, a); len(ids) > 0 && len(ids) >= use.Limit {
+			w := fullOf(use)
+			w.Reason += ": " + listed(ids[:min(shownOf, len(ids))])
+			waiting = append(waiting, w)
+		}
+	}
+	return waiting
+}
+
+// fullOf says that a budget's pushes are in flight.
+func fullOf(of store.BudgetUse) intent.WaitingOn {
+	reason := fmt.Sprintf("%d of %d pushes in flight in scope %s", of.Limit, of.Limit, of.Key)
+	if of.Key == turndowns {
+		reason = fmt.Sprintf("%d of %d removals under way in the partition; checks.turndown.in_flight in its definition says how many at once", of.Limit, of.Limit)
+	}
+	return intent.WaitingOn{Kind: intent.WaitBudget, Scope: of.Key, Reason: reason}
+}
+
 // urgency of a push: what intent asks for anew goes before what failed, and that
 // before what something else changed back.
 func (a *asset) urgency() loop.Priority {
@@ -122,7 +149,7 @@ func (e *Enforcer) ailed(a *asset, key string, l *line) *intent.WaitingOn {
 	ill := w.names(a)
 	return &intent.WaitingOn{Kind: intent.WaitBudget, Blockers: ill, Reason: fmt.Sprintf(
 		"unhealthy, or not known to be healthy, in scope %s: %d (%s); pushes in flight there: %d; at most %d together, with this one. An asset that is unhealthy itself may be pushed all the same",
-		key, w.ailing(a, l), listed(ill), l.taken, l.unhealthy)}
+		key, w.ailing(a, l), listed(ill), l.taken+len(e.holdBeside(key, a)), l.unhealthy)}
 }
 
 func listed(ids []intent.AssetID) string {

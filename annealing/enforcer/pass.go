@@ -30,7 +30,8 @@ func (e *Enforcer) pass(a *asset, now time.Time) {
 	if a.requirements.err != nil {
 		decision.Verdicts = append(decision.Verdicts, intent.IsBroken("requirements", a.requirements.err))
 	}
-	if decision.Push() {
+	full := e.fullBeside(a)
+	if decision.Push() && len(full) == 0 {
 		e.admit(a, facts, decision)
 		return
 	}
@@ -38,7 +39,7 @@ func (e *Enforcer) pass(a *asset, now time.Time) {
 	// While a neighbour is only looked at anew, what was told stands: the
 	// answer leads to the next pass. So what is at rest writes nothing (L10).
 	if !e.asked || a.told != a.difference.Effective {
-		e.wait(a, a.difference.Incarnation, a.difference.Effective, append(decision.Waiting(), e.wouldWait(a, now)...)...)
+		e.wait(a, a.difference.Incarnation, a.difference.Effective, slices.Concat(decision.Waiting(), full, e.wouldWait(a, now))...)
 		a.told = a.difference.Effective
 	}
 	e.again(a, now)

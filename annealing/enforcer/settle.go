@@ -20,6 +20,9 @@ const longestAllowed = 10 * time.Minute
 // may still be running until its plugin is known to be gone, or until permit
 // and lock delay have passed.
 func (e *Enforcer) inherit(ctx context.Context) error {
+	for _, push := range e.Beside {
+		e.countOpen(push.Rates, 1)
+	}
 	open, err := e.Store.OpenPushes(ctx, e.Partition)
 	if err != nil {
 		return err

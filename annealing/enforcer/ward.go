@@ -69,6 +69,9 @@ func (in unhealthyIn) check() error {
 	return nil
 }
 
+// shownOf so many assets a reason names the first.
+const shownOf = 5
+
 // freshHealth is for how many sweeps an asset that is not looked at counts as
 // healthy.
 const freshHealth = 3
@@ -242,7 +245,6 @@ func (e *Enforcer) goingBack(key string, w *ward) (count int) {
 
 // names are the first of those that count as unhealthy.
 func (w *ward) names(but *asset) []intent.AssetID {
-	const shown = 5
 	var ids []intent.AssetID
 	for a := range w.ill {
 		if a != but {
@@ -255,7 +257,7 @@ func (w *ward) names(but *asset) []intent.AssetID {
 		}
 	}
 	slices.Sort(ids)
-	return ids[:min(shown, len(ids))]
+	return ids[:min(shownOf, len(ids))]
 }
 
 // until is when the first asset that counts as healthy does so no more.
@@ -282,7 +284,13 @@ func (e *Enforcer) room(a *asset, use store.BudgetUse, l *line, now time.Time) (
 	if w.has(a) {
 		return use.Limit, time.Time{}, true
 	}
-	return min(use.Limit, l.unhealthy-w.ailing(a, l)-e.goingBack(use.Key, w)), w.until(e.healthHolds()), true
+	room = l.unhealthy - w.ailing(a, l) - e.goingBack(use.Key, w)
+	for _, id := range e.holdBeside(use.Key, a) {
+		if other := e.assets[id]; other == nil || !w.has(other) {
+			room--
+		}
+	}
+	return min(use.Limit, room), w.until(e.healthHolds()), true
 }
 
 // wouldWait says where it could not be pushed either, once what is in its way is gone:

@@ -1,5 +1,6 @@
 // Command lehr is the one binary: server, commands, and the child processes in
-// which generators run and sources are tried. It only puts the parts together.
+// which generators run, sources are tried and seeds are simulated. It only puts the
+// parts together.
 package main
 
 import (
@@ -8,6 +9,7 @@ import (
 	"lehr.dev/cli"
 	"lehr.dev/prodspec"
 	"lehr.dev/prodspec/generate"
+	"lehr.dev/sim/campaign"
 )
 
 func main() { os.Exit(run()) }
@@ -19,6 +21,9 @@ func run() int {
 	}
 	if len(os.Args) > 1 && os.Args[1] == prodspec.TrialCommand {
 		return prodspec.TrialMain(os.Args[2:], os.Stdout)
+	}
+	if len(os.Args) > 1 && os.Args[1] == campaign.ChildCommand {
+		return campaign.ChildMain(os.Stdin, os.Stdout)
 	}
 	return cli.Main(local())
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime/debug"
 	"slices"
 	"time"
 
@@ -23,9 +22,13 @@ func simKit() cli.SimKit {
 		Version: version(), Build: build, Kinds: simKinds,
 		Play: playScript,
 		Run: func(ctx context.Context, runs cli.SimRuns, each func(cli.SimRun, cli.SimSum)) (cli.SimSum, error) {
-			defer debug.SetGCPercent(debug.SetGCPercent(simCollect))
+			program, err := os.Executable()
+			if err != nil {
+				return cli.SimSum{}, fault.New(fault.Unavailable, "cannot tell which program this is: %w", err)
+			}
 			sum, err := campaign.Run(ctx, campaign.Options{
-				Run: simOptions(runs), Runs: runs.Runs, TotalHours: runs.TotalHours, Workers: runs.Workers, KeepGoing: runs.KeepGoing, Twice: runsTwice,
+				Program: []string{program, campaign.ChildCommand},
+				Run:     simOptions(runs), Runs: runs.Runs, TotalHours: runs.TotalHours, Workers: runs.Workers, KeepGoing: runs.KeepGoing, Twice: runsTwice,
 				Each: func(outcome sim.Outcome, sum *campaign.Sum) { each(simRun(outcome), simSum(sum)) },
 			})
 			if err != nil {
@@ -64,9 +67,6 @@ func simulated(ctx context.Context, c *client.Client, now func() time.Time, out 
 
 // runsTwice: each run of so many is made twice.
 const runsTwice = 20
-
-// simCollect lets the memory of many short runs grow before it is collected.
-const simCollect = 400
 
 func simOptions(runs cli.SimRuns) sim.Options {
 	options := sim.Options{

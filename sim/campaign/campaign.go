@@ -24,6 +24,10 @@ type Options struct {
 	TotalHours float64
 	// Workers is how many run at a time.
 	Workers int
+	// Program makes runs, for each worker in a process of its own; it calls
+	// ChildMain. Empty: all are made in this one, as are those that are traced, or
+	// have only some of their disturbances.
+	Program []string
 	// Twice: each run of so many is made again, and must be the same (0: none).
 	Twice int
 	// KeepGoing runs on after a run that failed.
@@ -88,6 +92,12 @@ func Run(ctx context.Context, o Options) (*Sum, error) {
 	var workers errgroup.Group
 	for range max(o.Workers, 1) {
 		workers.Go(func() error {
+			simulate, end, err := c.begin(ctx)
+			if err != nil {
+				cancel()
+				return err
+			}
+			defer end()
 			for {
 				seed, more := c.next(ctx)
 				if !more {
@@ -95,7 +105,7 @@ func Run(ctx context.Context, o Options) (*Sum, error) {
 				}
 				run := o.Run
 				run.Seed = seed
-				outcome, err := c.once(ctx, run)
+				outcome, err := c.once(ctx, simulate, run)
 				if ctx.Err() != nil {
 					return nil // Cut off: it says nothing.
 				}
@@ -120,14 +130,29 @@ type campaign struct {
 	sum   *Sum
 }
 
+// simulation makes a run.
+type simulation func(context.Context, sim.Options) (sim.Outcome, error)
+
+// begin gives a worker what makes its runs, until the end is called.
+func (c *campaign) begin(ctx context.Context) (_ simulation, end func(), err error) {
+	if len(c.Program) == 0 || c.Run.Trace != nil || c.Run.Only != nil {
+		return sim.Run, func() {}, nil
+	}
+	process, err := newChild(ctx, c.Program)
+	if err != nil {
+		return nil, nil, err
+	}
+	return process.run, process.end, nil
+}
+
 // once makes a run, and makes it again if it is its turn.
-func (c *campaign) once(ctx context.Context, run sim.Options) (sim.Outcome, error) {
-	outcome, err := sim.Run(ctx, run)
+func (c *campaign) once(ctx context.Context, simulate simulation, run sim.Options) (sim.Outcome, error) {
+	outcome, err := simulate(ctx, run)
 	if err != nil || c.Twice == 0 || run.Seed%uint64(c.Twice) != 0 {
 		return outcome, err
 	}
 	run.Trace = nil
-	again, err := sim.Run(ctx, run)
+	again, err := simulate(ctx, run)
 	if err != nil || ctx.Err() != nil {
 		return outcome, err
 	}

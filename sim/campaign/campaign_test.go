@@ -3,6 +3,7 @@ package campaign
 import (
 	"context"
 	"math"
+	"os"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -20,16 +21,60 @@ func run(t *testing.T, o Options) *Sum {
 	return sum
 }
 
+// TestMain is also a program that makes runs for another.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == ChildCommand {
+		os.Exit(ChildMain(os.Stdin, os.Stdout))
+	}
+	os.Exit(m.Run())
+}
+
+// program is this one.
+func program(t *testing.T) []string {
+	t.Helper()
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []string{path, ChildCommand}
+}
+
 func TestSumsDoNotDependOnWorkers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
 	one := run(t, Options{Run: sim.Options{Seed: 3, Hours: 0.05}, Runs: 3, Workers: 1})
-	many := run(t, Options{Run: sim.Options{Seed: 3, Hours: 0.05}, Runs: 3, Workers: 3})
-	// Sums of fractions depend on their order.
-	one.Hours, many.Hours = math.Round(one.Hours*1e6), math.Round(many.Hours*1e6)
-	if diff := cmp.Diff(one, many, cmp.AllowUnexported(Sum{})); diff != "" || one.Runs != 3 || one.Steps == 0 {
-		t.Errorf("with one worker, and three: %s", diff)
+	one.Hours = math.Round(one.Hours * 1e6) // Sums of fractions depend on their order.
+	for _, processes := range [][]string{nil, program(t)} {
+		many := run(t, Options{Run: sim.Options{Seed: 3, Hours: 0.05}, Runs: 3, Workers: 3, Program: processes})
+		many.Hours = math.Round(many.Hours * 1e6)
+		if diff := cmp.Diff(one, many, cmp.AllowUnexported(Sum{})); diff != "" || one.Runs != 3 || one.Steps == 0 {
+			t.Errorf("with one worker, and three by %q: %s", processes, diff)
+		}
+	}
+}
+
+// TestAProcessTellsAllOfARun: what failed is made smaller by its plan, and told of.
+func TestAProcessTellsAllOfARun(t *testing.T) {
+	options := sim.Options{Seed: 3, Hours: 0.05, Density: 200}
+	here, err := sim.Run(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var there sim.Outcome
+	run(t, Options{Run: options, Runs: 1, Workers: 1, Program: program(t), Each: func(o sim.Outcome, _ *Sum) { there = o }})
+	if diff := cmp.Diff(here, there); diff != "" || len(here.Plan) == 0 || len(here.Cells) == 0 || len(here.Story) == 0 {
+		t.Errorf("here, and in a process: %s", diff)
+	}
+}
+
+// TestAProcessThatEnds: a run that was not made is no run that went well.
+func TestAProcessThatEnds(t *testing.T) {
+	for name, program := range map[string][]string{"at once": {"true"}, "never begun": {"/nonexistent"}} {
+		sum, err := Run(t.Context(), Options{Run: sim.Options{Seed: 3, Hours: 0.05}, Runs: 2, Workers: 2, Program: program})
+		if err == nil || sum.Runs > 0 {
+			t.Errorf("%s: %+v, %v", name, sum, err)
+		}
 	}
 }
 
@@ -46,7 +91,7 @@ func TestInterruptedRunsDoNotCount(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	told := 0
-	sum, err := Run(ctx, Options{Run: sim.Options{Seed: 3, Hours: 0.05}, TotalHours: 1e6, Workers: 2, Each: func(sim.Outcome, *Sum) {
+	sum, err := Run(ctx, Options{Run: sim.Options{Seed: 3, Hours: 0.05}, TotalHours: 1e6, Workers: 2, Program: program(t), Each: func(sim.Outcome, *Sum) {
 		if told++; told == 2 {
 			cancel()
 		}
@@ -62,7 +107,9 @@ func TestNothingIsLeft(t *testing.T) {
 		t.Skip("takes seconds")
 	}
 	before := goleak.IgnoreCurrent()
-	run(t, Options{Run: sim.Options{Seed: 1, Hours: 0.05}, Runs: 4, Workers: 2})
+	for _, processes := range [][]string{nil, program(t)} {
+		run(t, Options{Run: sim.Options{Seed: 1, Hours: 0.05}, Runs: 4, Workers: 2, Program: processes})
+	}
 	goleak.VerifyNone(t, before)
 }
 

@@ -71,8 +71,8 @@ var ills = []Mutant{
 	},
 	{
 		Name: "pushed-beside-the-unhealthy", Of: Ailing, File: "annealing/enforcer/ward.go",
-		Old:    `return min(use.Limit, l.unhealthy-w.ailing(a, l)-e.goingBack(use.Key, w)), w.until(e.healthHolds()), true`,
-		New:    "room = l.unhealthy - w.ailing(a, l) - e.goingBack(use.Key, w)\n\tif mutant.On(\"pushed-beside-the-unhealthy\") {\n\t\troom++\n\t}\n\treturn min(use.Limit, room), w.until(e.healthHolds()), true",
+		Old:    `return min(use.Limit, room), w.until(e.healthHolds()), true`,
+		New:    "if mutant.On(\"pushed-beside-the-unhealthy\") {\n\t\troom++\n\t}\n\treturn min(use.Limit, room), w.until(e.healthHolds()), true",
 		Breaks: "S8",
 		Why:    "The one that is to be pushed is not counted among those that may be unhealthy.",
 	},

@@ -184,7 +184,12 @@ func (s *Store) CountReports(ctx context.Context, partition intent.PartitionID) 
 	return s.real.CountReports(ctx, partition)
 }
 
-// OpenPushes are none: what is under way now will have ended.
+// Beside are the real pushes that are under way.
+func (s *Store) Beside(ctx context.Context) ([]store.OpenPush, error) {
+	return s.real.OpenPushes(ctx, s.Head().Partition)
+}
+
+// OpenPushes are none that an enforcer of this store began: Beside are those of others.
 func (s *Store) OpenPushes(context.Context, intent.PartitionID) ([]store.OpenPush, error) {
 	return nil, nil
 }
