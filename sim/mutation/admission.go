@@ -55,6 +55,14 @@ var admissions = []Mutant{
 		Equivalent: "the other asset has the claim, and the unique index refuses the row",
 	},
 	{
+		Name: "admit-takes-despite-push", File: "store/relational/admit.go",
+		Old:        `d.held = held`,
+		New:        "const open = \"has not ended\"\n\tif mutant.On(\"admit-takes-despite-push\") && len(held.until) > len(open) && held.until[len(held.until)-len(open):] == open {\n\t\theld.passes = \"despite its push\"\n\t}\n\td.held = held",
+		Breaks:     "S3",
+		Why:        "The admission takes a claim that would pass but for an open push of its holder.",
+		Equivalent: "the admission looks for open pushes of the resource first",
+	},
+	{
 		Name: "journal-without-indexes", File: "store/sqlite/open.go",
 		Old:        `s.Store = relational.New(o)`,
 		New:        "if mutant.On(\"journal-without-indexes\") {\n\t\tif _, err := o.DB.ExecContext(ctx, \"DROP INDEX IF EXISTS push_open_asset; DROP INDEX IF EXISTS push_open_key\"); err != nil {\n\t\t\treturn nil, err\n\t\t}\n\t}\n\ts.Store = relational.New(o)",
@@ -111,11 +119,10 @@ var approvals = []Mutant{
 	},
 	{
 		Name: "approval-expired-used", File: "store/relational/approvals.go",
-		Old:        `consent := a.Quorum.Consent(authors, approvals, a.At)`,
-		New:        "consent := a.Quorum.Consent(authors, approvals, a.At)\n\tif mutant.On(\"approval-expired-used\") {\n\t\tconsent = a.Quorum.Consent(authors, approvals, time.Time{})\n\t}",
-		Breaks:     "S9",
-		Why:        "The admission consumes an approval that has ended.",
-		Equivalent: "the decision does not count it, and the admission itself ends when the approval does",
+		Old:    `consent := a.Quorum.Consent(authors, approvals, a.At)`,
+		New:    "consent := a.Quorum.Consent(authors, approvals, a.At)\n\tif mutant.On(\"approval-expired-used\") {\n\t\tconsent = a.Quorum.Consent(authors, approvals, time.Time{})\n\t}",
+		Breaks: "S9",
+		Why:    "The admission consumes an approval that has ended, beside one that holds. With none that holds, the admission has ended, too.",
 	},
 	{
 		Name: "approval-expired-shown", File: "annealing/enforcer/pass.go",

@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"lehr.dev/fault"
 	"lehr.dev/sim/mutation"
@@ -19,37 +22,51 @@ func (h hunt) defend(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	fmt.Printf("%-36s %-4s %-20s %s\n", "defence", "of", "alone", "without it")
+	var mutex sync.Mutex
 	var failed error
 	var told []mutation.Stood
-	fmt.Printf("%-36s %-4s %-20s %s\n", "defence", "of", "alone", "without it")
+	var workers errgroup.Group
+	workers.SetLimit(h.workers)
 	for _, d := range list {
-		fmt.Printf("%-36s %-4s ", d.Name, d.Breaks)
-		holds, falls, err := h.defence(ctx, d, h.quiet)
-		if err != nil {
-			return err
-		}
-		alone, without := fmt.Sprintf("holds for %.0f hours", holds.hours), "NOT BROKEN"
-		if holds.caught() {
-			alone = fmt.Sprintf("BROKEN, seed %d: %s", holds.seed, short(holds.what))
-		}
-		if falls.caught() {
-			without = fmt.Sprintf("broken after %.1f hours, seed %d: %s", falls.hours, falls.seed, short(falls.what))
-		}
-		fmt.Printf("%-20s %s\n", alone, without)
-		if holds.caught() || !falls.caught() {
-			failed = errors.Join(failed, fault.New(fault.Conflict, "the defence %q: alone it %s; without it the property is %s", d.Name, alone, without))
-			continue
-		}
-		told = append(told, mutation.Stood{
-			Defence: d.Name, Of: d.Breaks, Quiet: rounded(holds.hours), Seed: falls.seed, Hours: rounded(falls.last), After: rounded(falls.hours),
-		})
-		if h.write != "" { // Each at once: all of them take long.
-			if err := h.saveStood(told); err != nil {
+		workers.Go(func() error {
+			holds, falls, err := h.defence(ctx, d, h.quiet)
+			if err != nil {
 				return err
 			}
-		}
+			mutex.Lock()
+			defer mutex.Unlock()
+			if err := judge(d, holds, falls); err != nil {
+				failed = errors.Join(failed, err)
+				return nil
+			}
+			told = append(told, mutation.Stood{
+				Defence: d.Name, Of: d.Breaks, Quiet: rounded(holds.hours), Seed: falls.seed, Hours: rounded(falls.last), After: rounded(falls.hours),
+			})
+			if h.write == "" {
+				return nil
+			}
+			return h.saveStood(told) // Each at once: all of them take long.
+		})
 	}
-	return failed
+	return errors.Join(workers.Wait(), failed)
+}
+
+// judge prints what came of a defence, and fails when it did not hold alone, or nothing
+// was broken without it.
+func judge(d mutation.Defence, holds, falls found) error {
+	alone, without := fmt.Sprintf("holds for %.0f hours", holds.hours), "NOT BROKEN"
+	if holds.caught() {
+		alone = fmt.Sprintf("BROKEN, seed %d: %s", holds.seed, short(holds.what))
+	}
+	if falls.caught() {
+		without = fmt.Sprintf("broken after %.1f hours, seed %d: %s", falls.hours, falls.seed, short(falls.what))
+	}
+	fmt.Printf("%-36s %-4s %-20s %s\n", d.Name, d.Breaks, alone, without)
+	if holds.caught() || !falls.caught() {
+		return fault.New(fault.Conflict, "the defence %q: alone it %s; without it the property is %s", d.Name, alone, without)
+	}
+	return nil
 }
 
 // chosen are the defences that are tested.
