@@ -182,7 +182,7 @@ func build(ctx context.Context, program Program, now time.Time, begin func(conte
 // blobs that the members name.
 func (b *builder) blobs(ctx context.Context) (map[intent.Digest][]byte, error) {
 	found := map[intent.Digest][]byte{}
-	for _, built := range b.members {
+	for _, built := range b.members.all() {
 		for _, digest := range built.output().Blobs() {
 			if found[digest] != nil {
 				continue
@@ -199,8 +199,8 @@ func (b *builder) blobs(ctx context.Context) (map[intent.Digest][]byte, error) {
 
 // list renders every member.
 func (b *builder) list(ctx context.Context) ([]BuiltAsset, error) {
-	assets := make([]BuiltAsset, 0, len(b.members))
-	for id, built := range b.members {
+	assets := make([]BuiltAsset, 0, b.members.len())
+	for id, built := range b.members.all() {
 		content, _, err := b.content(ctx, built)
 		if err != nil {
 			return nil, err

@@ -18,22 +18,13 @@ import (
 	"lehr.dev/store"
 )
 
-// member is an asset's place in what was built.
-type member struct {
-	run *generate.Run
-	// at is its index in the run's taken outputs.
-	at int32
-}
-
-func (m member) output() *generate.Output { return &m.run.Taken[m.at] }
-
 // builder turns sources into the members of a partition, and remembers which
 // of them may differ from head.
 type builder struct {
 	program Program
 	sources *sources
 	graph   *generate.Graph
-	members map[intent.AssetID]member
+	members *members
 	// covering are the effective digests of the members that read others, which
 	// most do not, of a million.
 	covering map[intent.AssetID]intent.Digest
@@ -69,7 +60,7 @@ func newBuilder(program Program, cache generate.Cache) (*builder, error) {
 	return &builder{
 		program: s.program, sources: s, set: schema.Builtin(),
 		graph:   generate.NewGraph(program.Runner, cache),
-		members: map[intent.AssetID]member{}, covering: map[intent.AssetID]intent.Digest{}, servers: map[intent.AssetID][]intent.AssetID{}, readers: map[intent.AssetID][]intent.AssetID{}, dirty: map[intent.AssetID]bool{},
+		members: newMembers(), covering: map[intent.AssetID]intent.Digest{}, servers: map[intent.AssetID][]intent.AssetID{}, readers: map[intent.AssetID][]intent.AssetID{}, dirty: map[intent.AssetID]bool{},
 	}, nil
 }
 
@@ -191,16 +182,14 @@ func (b *builder) take() []intent.Finding {
 			old := &run.Taken[i]
 			b.unread(old)
 			touched[old.ID] = true
-			if m := b.members[old.ID]; m.run == run {
-				delete(b.members, old.ID)
-			}
 		}
+		b.members.leave(run)
 	}
 	b.graph.Take()
 	for _, run := range pending {
+		b.members.take(run)
 		for i := range run.Taken {
 			output := &run.Taken[i]
-			b.members[output.ID] = member{run: run, at: int32(i)}
 			touched[output.ID] = true
 			for _, to := range output.Refers() {
 				b.readers[to] = append(b.readers[to], output.ID)
@@ -226,11 +215,11 @@ func (b *builder) duplicates(pending []*generate.Run) []intent.Finding {
 		for i := range run.Outputs {
 			output := &run.Outputs[i]
 			other, twice := claimed[output.ID]
-			claimed[output.ID] = member{run: run, at: int32(i)}
+			claimed[output.ID] = member{run, i}
 			place := validate.Origin{}
 			if twice {
 				place = originOf(other.run, &other.run.Outputs[other.at])
-			} else if m, taken := b.members[output.ID]; taken && !changing[m.run] {
+			} else if m, taken := b.members.get(output.ID); taken && !changing[m.run] {
 				twice, place = true, originOf(m.run, m.output())
 			}
 			if twice {
@@ -283,7 +272,7 @@ func (b *builder) settle(touched map[intent.AssetID]bool) {
 // digest finds out which contents a member's effective digest covers.
 func (b *builder) digest(id intent.AssetID) {
 	delete(b.covering, id)
-	m, found := b.members[id]
+	m, found := b.members.get(id)
 	if !found {
 		return
 	}
@@ -293,7 +282,7 @@ func (b *builder) digest(id intent.AssetID) {
 	refers = slices.Compact(refers)
 	digests := make([]intent.Digest, len(refers))
 	for i, to := range refers {
-		if read, found := b.members[to]; found {
+		if read, found := b.members.get(to); found {
 			digests[i] = read.output().Digest
 		}
 	}
@@ -308,12 +297,14 @@ func (b *builder) effective(id intent.AssetID) intent.Digest {
 	if covering, reads := b.covering[id]; reads {
 		return covering
 	}
-	return b.members[id].output().Digest
+	m, _ := b.members.get(id)
+	return m.output().Digest
 }
 
 // as is a member as an incarnation has it.
 func (b *builder) as(id intent.AssetID) intent.Member {
-	output := b.members[id].output()
+	m, _ := b.members.get(id)
+	output := m.output()
 	return intent.Member{Asset: id, Type: output.Type, Digest: output.Digest, Effective: b.effective(id)}
 }
 
@@ -327,7 +318,7 @@ func (b *builder) serving() func(intent.AssetID) []intent.AssetID {
 
 // origin tells where an asset comes from.
 func (b *builder) origin(id intent.AssetID) validate.Origin {
-	if m, found := b.members[id]; found {
+	if m, found := b.members.get(id); found {
 		origin := originOf(m.run, m.output())
 		for _, derived := range m.output().Derived() {
 			line, reason := b.sources.derivation(derived.Derivation)

@@ -79,10 +79,10 @@ func outcome(t *rapid.T, b *builder, changes source.Changes) map[string]string {
 	if len(out) > 0 {
 		return out
 	}
-	for id, m := range b.members {
+	for id, m := range b.members.all() {
 		out[string(id)] = m.output().Digest.String() + b.effective(id).String()
 	}
-	if len(b.members) > 0 && b.members[intent.PolicyAsset].run == nil {
+	if policy, found := b.members.get(intent.PolicyAsset); b.members.len() > 0 && (!found || policy.run == nil) {
 		t.Fatal("the policy is missing")
 	}
 	return out

@@ -16,8 +16,8 @@ import (
 // compare makes dirty exactly what differs from an incarnation, by looking at
 // all of it: on start, and when somebody else moved head.
 func (b *builder) compare(ctx context.Context, snapshots store.Snapshots, head intent.IncarnationID) error {
-	unlike := make(map[intent.AssetID]bool, len(b.members))
-	for id := range b.members {
+	unlike := make(map[intent.AssetID]bool, b.members.len())
+	for id := range b.members.all() {
 		unlike[id] = true
 	}
 	if b.dirty = unlike; head.IsZero() {
@@ -31,7 +31,7 @@ func (b *builder) compare(ctx context.Context, snapshots store.Snapshots, head i
 			return err
 		}
 		for _, m := range members {
-			if built, found := b.members[m.Asset]; found && b.same(built, m) {
+			if built, found := b.members.get(m.Asset); found && b.same(built, m) {
 				delete(unlike, m.Asset)
 				continue
 			}
@@ -70,7 +70,7 @@ func (b *builder) delta(ctx context.Context, snapshots store.Snapshots, head int
 		if err != nil {
 			return change{}, err
 		}
-		built, wanted := b.members[id]
+		built, wanted := b.members.get(id)
 		switch {
 		case !wanted && !found, wanted && found && b.same(built, before):
 			delete(b.dirty, id)

@@ -122,8 +122,8 @@ func (b *builder) rest(delta change) validate.Rest {
 // others reads the members that are not touched, and are wanted (nil: all are),
 // in the order of their ids.
 func (b *builder) others(ctx context.Context, touched map[intent.AssetID]bool, wanted func(intent.AssetID, intent.TypeName) bool, each func(intent.AssetID, intent.Asset, []byte) error) error {
-	ids := make([]intent.AssetID, 0, len(b.members))
-	for id, m := range b.members {
+	ids := make([]intent.AssetID, 0, b.members.len())
+	for id, m := range b.members.all() {
 		if !touched[id] && (wanted == nil || wanted(id, m.output().Type)) {
 			ids = append(ids, id)
 		}
@@ -133,7 +133,8 @@ func (b *builder) others(ctx context.Context, touched map[intent.AssetID]bool, w
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		content, body, err := b.content(ctx, b.members[id])
+		m, _ := b.members.get(id)
+		content, body, err := b.content(ctx, m)
 		if err != nil {
 			return err
 		}

@@ -73,8 +73,9 @@ func (l *linter) assets(ctx context.Context) error {
 		return err
 	}
 	return l.others(ctx, nil, nil, func(id intent.AssetID, asset intent.Asset, _ []byte) error {
-		output := l.members[id].output()
-		l.gives[l.members[id].run.Generator] = true
+		m, _ := l.members.get(id)
+		output := m.output()
+		l.gives[m.run.Generator] = true
 		for _, derived := range output.Derived() {
 			l.gives[derived.Derivation] = true
 		}

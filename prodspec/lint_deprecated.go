@@ -48,8 +48,9 @@ func (l *linter) seeDeprecated(id intent.AssetID, asset intent.Asset) error {
 			continue
 		}
 		setDeprecated(message.ProtoReflect(), "payload", func(path string, field protoreflect.FieldDescriptor) {
-			by := l.members[id].run.Generator
-			for _, derived := range l.members[id].output().Derived() {
+			made, _ := l.members.get(id)
+			by := made.run.Generator
+			for _, derived := range made.output().Derived() {
 				if i == 0 && derived.Field == path || i > 0 && derived.Addon == m.Type {
 					by = derived.Derivation
 				}

@@ -55,7 +55,8 @@ func (b *builder) keepOrigins(ctx context.Context, blobs store.Blobs, lease stor
 		if entry.Removed {
 			continue
 		}
-		from, found := b.origin(entry.Asset), b.members[entry.Asset]
+		from := b.origin(entry.Asset)
+		found, _ := b.members.get(entry.Asset)
 		var derived []provenance.Derived
 		for _, d := range from.Derived {
 			derived = append(derived, provenance.Derived{

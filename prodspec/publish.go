@@ -96,7 +96,7 @@ func (p *Pipeline) judge(ctx context.Context, head intent.IncarnationID, r readi
 	verdict.Findings = append(append(verdict.Findings, r.remarks()...), p.builder.graph.Warnings()...)
 	candidate := intent.Candidate{
 		ID: id, Base: head, Sources: r.revisions, Findings: verdict.Findings, Created: now,
-		Count: len(p.builder.members), Added: delta.added, Changed: delta.changed, Removed: delta.removed,
+		Count: p.builder.members.len(), Added: delta.added, Changed: delta.changed, Removed: delta.removed,
 	}
 	status := Status{Head: head, Candidate: id, Sources: r.revisions, Findings: verdict.Findings}
 	switch {

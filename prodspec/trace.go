@@ -51,7 +51,7 @@ func (p *Pipeline) trace(status Status, outcome string, started, now time.Time) 
 	}
 	about := []trace.Attribute{{Key: trace.Partition, Value: string(p.lease.Partition)}, {Key: trace.Outcome, Value: outcome}}
 	if status.State == Serving {
-		about = append(about, trace.Attribute{Key: trace.Incarnation, Value: status.Head.String()}, trace.Attribute{Key: trace.Assets, Value: len(p.builder.members)})
+		about = append(about, trace.Attribute{Key: trace.Incarnation, Value: status.Head.String()}, trace.Attribute{Key: trace.Assets, Value: p.builder.members.len()})
 	}
 	var sources []string
 	for _, s := range status.Sources {

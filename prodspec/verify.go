@@ -73,11 +73,15 @@ func Verify(ctx context.Context, program Program, elsewhere generate.Runner, run
 
 // differing says which members of two builds differ, and in what.
 func differing(ctx context.Context, here, there *builder) (findings []intent.Finding, err error) {
-	ids := maps.Clone(here.members)
-	maps.Copy(ids, there.members)
+	ids := make(map[intent.AssetID]bool, here.members.len())
+	for _, built := range []*builder{here, there} {
+		for id := range built.members.all() {
+			ids[id] = true
+		}
+	}
 	for _, id := range slices.Sorted(maps.Keys(ids)) {
-		was, first := here.members[id]
-		is, second := there.members[id]
+		was, first := here.members.get(id)
+		is, second := there.members.get(id)
 		if first && second && was.output().Digest == is.output().Digest {
 			continue
 		}

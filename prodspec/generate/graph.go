@@ -29,6 +29,8 @@ type Run struct {
 	Outputs []Output
 	// Taken are the outputs that the graph's owner has taken over.
 	Taken []Output
+	// Number is for that owner; 0: it gave none.
+	Number uint32
 
 	base     intent.Digest
 	reads    []Read

@@ -142,7 +142,8 @@ func (c *campaign) begin(ctx context.Context) (_ simulation, end func(), err err
 	if err != nil {
 		return nil, nil, err
 	}
-	return process.run, process.end, nil
+	// A run that it did not make is told of.
+	return process.run, func() { _ = process.end() }, nil
 }
 
 // once makes a run, and makes it again if it is its turn.

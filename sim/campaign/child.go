@@ -1,6 +1,7 @@
 package campaign
 
 import (
+	"cmp"
 	"context"
 	"encoding/gob"
 	"errors"
@@ -94,11 +95,12 @@ func (c *child) run(_ context.Context, o sim.Options) (sim.Outcome, error) {
 }
 
 func (c *child) gone(o sim.Options, err error) error {
-	return fault.New(fault.Internal, "the process that simulated seed %d ended: %w", o.Seed, err).WithHint("its last words are above")
+	return fault.New(fault.Internal, "the process that simulated seed %d ended: %w", o.Seed, cmp.Or(c.end(), err)).
+		WithHint("what it said last is above; with the same flags, but --seed %d --runs 1, that one is simulated again", o.Seed)
 }
 
-// end waits until it is gone.
-func (c *child) end() {
+// end waits until it is gone, and returns how it failed.
+func (c *child) end() error {
 	_ = c.in.Close()
-	_ = c.command.Wait() // A run that it did not make was told of.
+	return c.command.Wait()
 }
