@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,12 +16,13 @@ import (
 	"lehr.dev/access"
 	"lehr.dev/prodspec"
 	"lehr.dev/prodspec/generate"
+	"lehr.dev/sim/campaign"
 	"lehr.dev/test/building"
 )
 
 func TestMain(m *testing.M) {
-	// A generator child is this very program again.
-	if len(os.Args) > 1 && (os.Args[1] == generate.ChildCommand || os.Args[1] == prodspec.TrialCommand) {
+	// Its children are this very program again.
+	if children := []string{generate.ChildCommand, prodspec.TrialCommand, campaign.ChildCommand}; len(os.Args) > 1 && slices.Contains(children, os.Args[1]) {
 		os.Exit(run())
 	}
 	testscript.Main(m, map[string]func(){"lehr": func() { os.Exit(run()) }, "zones-plugin": zonesMain})
