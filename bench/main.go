@@ -197,7 +197,7 @@ func measurePartition(ctx context.Context, plugin string, size int) (uint64, err
 	}
 	name := func(what string) string { return fmt.Sprintf("%s_%d_assets", what, size) }
 	print(name("first_build_and_look"), time.Since(began).Seconds(), "s")
-	b.rest()
+	b.rest(size)
 	heap := b.heap()
 	if err := b.whys(ctx, name); err != nil {
 		return 0, err

@@ -83,7 +83,7 @@ func (a *asked) enforceAll(ctx context.Context, plugin string, name func(string)
 		return err
 	}
 	print(name("first_look"), time.Since(began).Seconds(), "s")
-	a.rest()
+	a.rest(a.size)
 	heap := float64(a.heap())
 	print(name("heap_enforced"), heap/1e6, "MB")
 	print(name("heap_by_asset"), heap/float64(a.size), "B")
