@@ -52,7 +52,7 @@ func (p planning) run(ctx context.Context, supposed *preview.Store, assets []int
 	defer cancel()
 	partition := supposed.Head().Partition
 	looking := enforcer.New(enforcer.Options{
-		Partition: partition, Since: 1, Store: supposed, Beside: beside, Schemas: p.schemas, Plugins: p.plugins, Outside: p.outside,
+		Partition: partition, Since: 1, Store: supposed, Plans: true, Beside: beside, Schemas: p.schemas, Plugins: p.plugins, Outside: p.outside,
 		Runtime: p.runtime, Log: slog.New(slog.DiscardHandler), Limits: p.limits,
 	})
 	ended := make(chan struct{})

@@ -188,4 +188,9 @@ validate:
 	if kinds, reasons = told(); !slices.Equal(kinds, []string{"hold", "rate", "budget"}) || !strings.Contains(reasons, busy) {
 		t.Errorf("beside a hold: %s: %s", kinds, reasons)
 	}
+	write("lehr.yaml", strings.Replace(strings.Replace(definition, "NAME", "one", 1)+budgets, "in_flight: 1", "in_flight: 2, unhealthy: 1", 1))
+	eventually(t, "what is unhealthy counts, too", func() bool {
+		_, reasons = told()
+		return strings.Contains(reasons, "in scope cluster=north: 0; pushes in flight there: 1; at most 1 together")
+	})
 }

@@ -76,8 +76,10 @@ type Options struct {
 	Schemas Schemas
 	// Plugins returns the plugin that a binding names, by run or dial.
 	Plugins func(binding *intentpb.PluginBinding) plugin.Plugin
-	// Beside are pushes that others have under way. What is looked at to plan is told
-	// which budgets and rate limits they fill; where pushes are made, there are none.
+	// Plans: it is looked at to plan, once, so all that is in the way is told at once.
+	Plans bool
+	// Beside are pushes that others have under way, for a plan, which is told which
+	// budgets and rate limits they fill; where pushes are made, there are none.
 	Beside []store.OpenPush
 	// Outside answers what checks ask of monitoring; nil: nobody is asked. It
 	// returns within some seconds.

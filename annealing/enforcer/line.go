@@ -85,7 +85,8 @@ func (e *Enforcer) takePlaces(a *asset, places []place, now time.Time) (keys []s
 		case !known:
 			w := e.wards[key]
 			w.told = append(w.told, a)
-			return nil, nil, until, &intent.WaitingOn{Kind: intent.WaitTurn, Reason: fmt.Sprintf("which assets have the scope %s is being read", key)}
+			reading := isRead(key)
+			return nil, nil, until, &reading
 		case room < l.limit:
 			return nil, nil, until, e.ailed(a, key, l)
 		}
@@ -98,6 +99,11 @@ func (e *Enforcer) takePlaces(a *asset, places []place, now time.Time) (keys []s
 	}
 	a.lined = time.Time{}
 	return keys, uses, until, nil
+}
+
+// isRead says that it is not known yet who is in a scope.
+func isRead(key string) intent.WaitingOn {
+	return intent.WaitingOn{Kind: intent.WaitTurn, Reason: fmt.Sprintf("which assets have the scope %s is being read", key)}
 }
 
 // holdBeside lists the assets but this one whose pushes beside have places in a budget.
@@ -146,10 +152,13 @@ func (a *asset) urgency() loop.Priority {
 // ailed says that too many assets of a scope are unhealthy.
 func (e *Enforcer) ailed(a *asset, key string, l *line) *intent.WaitingOn {
 	w := e.wards[key]
-	ill := w.names(a)
+	ill, named := w.names(a), ""
+	if len(ill) > 0 {
+		named = " (" + listed(ill) + ")"
+	}
 	return &intent.WaitingOn{Kind: intent.WaitBudget, Blockers: ill, Reason: fmt.Sprintf(
-		"unhealthy, or not known to be healthy, in scope %s: %d (%s); pushes in flight there: %d; at most %d together, with this one. An asset that is unhealthy itself may be pushed all the same",
-		key, w.ailing(a, l), listed(ill), l.taken+len(e.holdBeside(key, a)), l.unhealthy)}
+		"unhealthy, or not known to be healthy, in scope %s: %d%s; pushes in flight there: %d; at most %d together, with this one. An asset that is unhealthy itself may be pushed all the same",
+		key, w.ailing(a, l), named, l.taken+len(e.holdBeside(key, a)), l.unhealthy)}
 }
 
 func listed(ids []intent.AssetID) string {

@@ -40,8 +40,8 @@ type ward struct {
 	unsure map[*asset]intent.Sequence
 	// reading: it is read. asked: somebody asked for it since head moved.
 	reading, asked bool
-	// told that it is read, and wait for that.
-	told []*asset
+	// told that it is read, and wait for that; planned are judged again then.
+	told, planned []*asset
 	// ill are those that count as unhealthy: told so, or not known to be healthy
 	// any more. well are the others that told of it, looked at longest ago first.
 	ill  map[*asset]bool
@@ -301,8 +301,14 @@ func (e *Enforcer) wouldWait(a *asset, now time.Time) (waiting []intent.WaitingO
 		if l == nil {
 			l = &line{limit: use.Limit}
 		}
-		if room, _, known := e.room(a, use, l, now); known && room <= 0 {
+		room, _, known := e.room(a, use, l, now)
+		switch {
+		case known && room <= 0:
 			waiting = append(waiting, *e.ailed(a, use.Key, l))
+		case !known && e.Plans: // Nobody comes back to it.
+			w := e.wards[use.Key]
+			w.planned = append(w.planned, a)
+			waiting = append(waiting, isRead(use.Key))
 		}
 	}
 	return waiting

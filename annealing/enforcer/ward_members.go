@@ -122,8 +122,13 @@ func (e *Enforcer) fillWard(ctx context.Context, key string, at intent.Sequence,
 	if !sorted {
 		w.order()
 	}
+	for _, a := range w.planned {
+		if e.assets[a.id] == a && a.trouble != nil {
+			e.soon(a, loop.Fresh)
+		}
+	}
 	told := w.told
-	w.told = nil
+	w.told, w.planned = nil, nil
 	for _, a := range told { // What they wait for is known now.
 		if l := e.lines[key]; l != nil && e.lining[a] == l && e.assets[a.id] == a && a.trouble != nil && !a.open() {
 			l.waiting.Remove(a)
