@@ -77,7 +77,7 @@ func run(t *testing.T, folder string, argv ...string) string {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
 	// Offline: Lehr's own modules are all that is needed.
-	command.Dir, command.Env = folder, append(os.Environ(), "GOPROXY=off", "GOFLAGS=-mod=readonly")
+	command.Dir, command.Env = folder, append(os.Environ(), "GOPROXY=off", "GOFLAGS=-mod=readonly -trimpath")
 	out, err := command.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %v\n%s", argv, err, out)

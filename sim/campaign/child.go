@@ -57,11 +57,17 @@ type child struct {
 	answers *gob.Decoder
 }
 
+// ChildEnv is the environment of a process that makes runs, beside its parent's. One
+// thread: see child. The memory of many short runs may grow before it is
+// collected. And a run starts tens of thousands of goroutines that all use deep
+// stacks (SQL, protobuf): as the runtime starts them with the stack that is usual, it
+// copies no stacks that grow, which took a sixth of the computing.
+var ChildEnv = []string{"GOMAXPROCS=1", "GOGC=400", "GODEBUG=adaptivestackstart=1"}
+
 // newChild starts one; it ends with the context.
 func newChild(ctx context.Context, program []string) (*child, error) {
 	command := exec.CommandContext(ctx, program[0], program[1:]...)
-	// The memory of many short runs may grow before it is collected.
-	command.Env = append(os.Environ(), "GOMAXPROCS=1", "GOGC=400")
+	command.Env = append(os.Environ(), ChildEnv...)
 	command.Stderr = os.Stderr
 	// Ctrl-C is for this process, which tells what was found until then.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}

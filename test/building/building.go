@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 )
@@ -57,10 +56,31 @@ func (p Program) shelf() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	_, file, _, _ := runtime.Caller(0)
-	kept := filepath.Join(filepath.Dir(file), "../../bin/tests")
+	root, err := findRoot()
+	if err != nil {
+		return "", err
+	}
+	kept := filepath.Join(root, "bin/tests")
 	told := fmt.Sprintf("%q", []any{of, p.Flags, p.Env})
 	return filepath.Join(kept, fmt.Sprintf("%.8x", sha256.Sum256([]byte(told)))), os.MkdirAll(kept, 0o755)
+}
+
+// findRoot returns the root of the checkout: the folder above the test's whose go.mod is
+// Lehr's own. A file's own path does not tell, for -trimpath removes it.
+func findRoot() (string, error) {
+	start, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for folder := start; ; folder = filepath.Dir(folder) {
+		text, err := os.ReadFile(filepath.Join(folder, "go.mod"))
+		if line, _, _ := strings.Cut(string(text), "\n"); err == nil && line == "module lehr.dev" {
+			return folder, nil
+		}
+		if folder == filepath.Dir(folder) {
+			return "", fmt.Errorf("no folder above %s has the go.mod of lehr.dev", start)
+		}
+	}
 }
 
 func (p Program) build(path string) error {

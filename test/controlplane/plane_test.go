@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -43,6 +44,19 @@ func build(t *testing.T, folder, of, name string) string {
 		t.Fatalf("building %s: %v\n%s", of, err, output)
 	}
 	return program
+}
+
+// keepTool returns the path of a program of this module's requirements, which is kept
+// between runs: compiling it takes minutes.
+func keepTool(t *testing.T, of string) string {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "../../scripts/keep-tool", ".", of, "-ldflags", "-s -w")
+	command.Stderr = os.Stderr
+	path, err := command.Output()
+	if err != nil {
+		t.Fatalf("building %s: %v", of, err)
+	}
+	return strings.TrimSpace(string(path))
 }
 
 // start begins a program that ends with the test.
@@ -83,7 +97,7 @@ func newPlane(t *testing.T) *plane {
 	if err != nil {
 		t.Skip("etcd is not installed (Debian: apt-get install etcd-server)")
 	}
-	server := build(t, ".", "k8s.io/kubernetes/cmd/kube-apiserver", "kube-apiserver")
+	server := keepTool(t, "k8s.io/kubernetes/cmd/kube-apiserver")
 	folder := t.TempDir()
 	store := fmt.Sprintf("http://127.0.0.1:%d", freePort(t))
 	start(t, etcd, "--data-dir", filepath.Join(folder, "etcd"), "--listen-client-urls", store, "--advertise-client-urls", store,

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"lehr.dev/fault"
+	"lehr.dev/sim/campaign"
 	"lehr.dev/sim/monitor"
 	"lehr.dev/sim/mutation"
 )
@@ -199,8 +200,7 @@ const betweenStarts = 300
 func (h hunt) try(ctx context.Context, on []string, r runner) (f found, err error) {
 	began := time.Now()
 	command := exec.CommandContext(ctx, h.binary, r.arguments()...)
-	// One task runs at a time: more threads only hand it to and fro.
-	command.Env = append(os.Environ(), mutation.Variable+"="+strings.Join(on, ","), "GOMAXPROCS=1", "GOGC=400")
+	command.Env = append(append(os.Environ(), campaign.ChildEnv...), mutation.Variable+"="+strings.Join(on, ","))
 	var problems strings.Builder
 	command.Stderr = &problems
 	output, err := command.StdoutPipe()
