@@ -49,7 +49,7 @@ func TestAHungPluginDelaysNoOther(t *testing.T) {
 		if hung < healthy*95/100 {
 			t.Errorf("%d looks in ten minutes beside a hung plugin, %d beside a healthy one (L2)", hung, healthy)
 		}
-		if calls := w.other.calls; calls > 20 {
+		if calls := w.other.asks(); calls > 20 {
 			t.Errorf("the hung plugin was asked %d times in ten minutes", calls)
 		}
 		things[0].word = "v2"
@@ -108,9 +108,9 @@ func TestAPluginThatFailsAtAllIsAskedSeldom(t *testing.T) {
 		}
 		w.publish(things...)
 		w.pass(time.Minute)
-		before := w.production.calls
+		before := w.production.asks()
 		w.pass(10 * time.Minute)
-		if calls := w.production.calls - before; calls > 60 {
+		if calls := w.production.asks() - before; calls > 60 {
 			t.Errorf("it was asked %d times in ten minutes", calls)
 		}
 		for _, th := range things {

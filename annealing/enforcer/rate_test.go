@@ -25,7 +25,7 @@ func rated(most uint32, per time.Duration, by intentpb.Rate_By, where string) *i
 // began notes when pushes of production take effect.
 func (w *world) began() *[]time.Time {
 	var times []time.Time
-	w.production.effect = func(intent.AssetID) { times = append(times, time.Now()) }
+	w.production.onEffect(func(intent.AssetID) { times = append(times, time.Now()) })
 	return &times
 }
 

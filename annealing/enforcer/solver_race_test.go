@@ -129,7 +129,7 @@ func TestAHubStaysCheap(t *testing.T) {
 		}
 		w.publish(partition(1)...)
 		w.eventually("created", func() bool { return w.report("hub").State == intent.StateInSync })
-		if pushed := w.production.pushed; pushed[len(pushed)-1] != "hub" {
+		if pushed := w.production.order(); pushed[len(pushed)-1] != "hub" {
 			t.Errorf("the hub was pushed before %s", pushed[len(pushed)-1])
 		}
 		w.pass(time.Minute)
