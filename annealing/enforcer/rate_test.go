@@ -227,7 +227,8 @@ func TestARateLimitAndAClockThatIsSet(t *testing.T) {
 func TestNotAllThatWaitAreLookedAt(t *testing.T) {
 	simulate(t, func(w *world) {
 		w.restart(func() { w.limits.Sweep = 5 * time.Minute })
-		const count, period = 300, 20 * time.Minute
+		const period = 20 * time.Minute
+		count := scaled(300, 100)
 		w.policy.Checks = []*intentpb.Check{rated(1, period, intentpb.Rate_BY_PARTITION, "")}
 		var things []thing
 		for i := range count {

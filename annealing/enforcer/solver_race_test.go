@@ -118,7 +118,7 @@ func TestACycleAcrossPinsIsTold(t *testing.T) {
 }
 
 func TestAHubStaysCheap(t *testing.T) {
-	const spokes = 1000
+	spokes := scaled(1000, 100)
 	simulate(t, func(w *world) {
 		partition := func(replicas uint32) []thing {
 			things := []thing{job("hub", replicas, "1")}

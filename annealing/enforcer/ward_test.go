@@ -294,7 +294,7 @@ func TestWhatIsGoneIsNotUnhealthy(t *testing.T) {
 func TestAWardCostsNoLooks(t *testing.T) {
 	simulate(t, func(w *world) {
 		w.restart(func() { w.limits.Sweep = 10 * time.Hour })
-		const count = 1000
+		count := scaled(1000, 100)
 		_, things := w.ward(count, count, count)
 		w.publish(things("v1")...)
 		w.inSync(things("v1")...)
