@@ -59,6 +59,20 @@ test-fast: ## the quick tests, of what changed
 	@# than there are cores: many wait for timers and processes.
 	$(GO) test -short -ldflags=-w -p 4 -parallel 8 ./...
 
+# What runs goroutines side by side.
+CONCURRENT := ./loop ./annealing/... ./strategist/... ./prodspec/... ./plugin/... ./store/... ./server ./client ./notify ./app
+# The memory of SQLite is not Go's, so that the detector sees no race in it: not to look at
+# each access halves what tests of the store take.
+RACE := -race -gcflags=modernc.org/sqlite/lib=-race=false
+
+.PHONY: race
+race: tools ## run all tests, and the programs that they start, under the race detector (PACKAGES=…); takes hours
+	@LEHR_RACE='$(RACE)' scripts/race $(or $(PACKAGES),./... $(MODULES))
+
+.PHONY: race-short
+race-short: ## run the quick tests of what has goroutines under the race detector
+	$(GO) test -short $(RACE) -vet=off -timeout 20m $(CONCURRENT)
+
 .PHONY: bench
 bench: build ## measure speed and memory, all or ONLY=… of it: "name value unit" a line
 	@$(GO) build -o $(BIN)/bench ./bench

@@ -65,7 +65,7 @@ func InChild(running generate.Options) Trial {
 		child := exec.Command("/proc/self/exe", TrialCommand, program.Definition, string(program.Partition), program.Elsewhere.Folder, string(how))
 		child.Stdin = bytes.NewReader(sources)
 		// Renderers are looked for in it.
-		child.Env = []string{"PATH=" + os.Getenv("PATH")}
+		child.Env = append(generate.RaceEnvironment(), "PATH="+os.Getenv("PATH"))
 		turn, err := running.Turns.Take(ctx, program.Partition)
 		if err != nil {
 			return nil, "", err
@@ -99,7 +99,7 @@ func try(ctx context.Context, child *exec.Cmd, turn *generate.Turn) (at []intent
 	var words work.LastWords
 	child.Stderr = &words
 	if child.Env == nil {
-		child.Env = []string{}
+		child.Env = append([]string{}, generate.RaceEnvironment()...)
 	}
 	child.Dir, child.WaitDelay = "/", time.Second
 	child.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}

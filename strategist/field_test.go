@@ -28,9 +28,7 @@ func TestKilledAroundAnEdit(t *testing.T) {
 				_, err := w.store.CreateDocument(w.ctx, shop, "knobs", []byte(`{"x1":{}}`), "begun", ann)
 				w.must(err)
 				w.pass(2 * time.Second)
-				w.mu.Lock()
 				w.crash = crash
-				w.mu.Unlock()
 				_, err = w.store.OrderRollout(w.ctx, intent.RolloutOrder{Partition: shop, Name: "flags", Kind: intent.OrderStart, Value: []byte("2"), Reason: "spring", By: ann})
 				w.must(err)
 				w.pass(10 * time.Second)

@@ -215,6 +215,8 @@ func (f faulty) SetFields(ctx context.Context, lease store.Lease, revision uint6
 	if err != nil {
 		return made, err
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if f.knobs != nil {
 		f.tell("edit %+v", edit.Operations)
 		f.monitor.edited(f.fieldsOf(before.Content), edit.Operations)

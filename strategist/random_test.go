@@ -288,9 +288,7 @@ func (w *world) disturb() {
 	t := w.things[id]
 	switch w.random.IntN(9) {
 	case 0, 1:
-		w.mu.Lock()
 		w.crash = []string{"rollout", "saved"}[w.random.IntN(2)]
-		w.mu.Unlock()
 		w.tell("killed at its next step")
 	case 2:
 		if length > 6*time.Second {
@@ -308,7 +306,7 @@ func (w *world) disturb() {
 	case 4:
 		jump := []time.Duration{-time.Hour, time.Hour, -365 * 24 * time.Hour, 365 * 24 * time.Hour}[w.random.IntN(4)]
 		w.tell("clocks jump by %s", jump)
-		w.skew += jump
+		w.skew.Add(int64(jump))
 	case 5:
 		w.tell("nobody looks for %s", length)
 		w.unseen = until

@@ -42,9 +42,7 @@ func TestARollbackIsTakenOver(t *testing.T) {
 				}
 				w.pass(2 * time.Second)
 				if end != "lease" { // In the step that goes back, or in one just before it.
-					w.mu.Lock()
 					w.crash = end
-					w.mu.Unlock()
 				}
 				for newest().State == intent.RolloutRunning {
 					w.pass(tick)

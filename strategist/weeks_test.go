@@ -157,8 +157,8 @@ func (w *world) move(from, to string) {
 		}
 	}
 	w.tell("the store goes to another machine")
-	time.Sleep(time.Duration(w.random.IntN(36)) * time.Hour / w.pace)
-	w.skew = -4 * time.Minute
+	w.rest(time.Duration(w.random.IntN(36)) * time.Hour / w.pace)
+	w.skew.Store(int64(-4 * time.Minute))
 	w.open(to)
 	if diff := cmp.Diff(before, w.kept()); diff != "" {
 		w.t.Errorf("seed %d: the store that was moved lost something:\n%s", w.seed, diff)

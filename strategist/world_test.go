@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,8 +61,10 @@ type thing struct {
 }
 
 // world is a partition, its store, production, and all that happens to them, in
-// virtual time.
+// virtual time. The test holds mu but while it sleeps, and the strategist while it asks
+// the world.
 type world struct {
+	mu     sync.Mutex
 	t      *testing.T
 	ctx    context.Context
 	random *rand.Rand
@@ -69,7 +72,8 @@ type world struct {
 	store  *sqlite.Store
 	board  *sight.Board
 	lease  store.Lease
-	skew   time.Duration
+	// skew of Lehr's clocks, a duration; the store reads them whoever holds mu.
+	skew atomic.Int64
 	// start of the story, at origin of the test's time, of which each second is pace.
 	start, origin time.Time
 	pace          time.Duration
@@ -96,8 +100,7 @@ type world struct {
 	stored   func(step store.RolloutStep) // is told of each step; nil: nobody is
 	monitor  *monitor
 	steps    int
-	reads    int // of the partition, one for each pass
-	mu       sync.Mutex
+	reads    int    // of the partition, one for each pass
 	crash    string // where the strategist ends next
 	story    []string
 	contents map[intent.AssetID]word
@@ -123,12 +126,14 @@ func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)
 type warnings struct{ *world }
 
 func (w warnings) Write(line []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.tell("%s", line)
 	return len(line), nil
 }
 
 // now is what the clocks of Lehr say.
-func (w *world) now() time.Time { return w.truth().Add(w.skew) }
+func (w *world) now() time.Time { return w.truth().Add(time.Duration(w.skew.Load())) }
 
 // truth is what time it is: it goes by faster than the test's, where that has weeks.
 func (w *world) truth() time.Time { return w.start.Add(w.paced(time.Since(w.origin))) }
@@ -155,17 +160,16 @@ func (c clock) Wait(ctx context.Context, d time.Duration, wake <-chan struct{}) 
 	return ctx.Err()
 }
 
-func (c clock) Point(name string) { c.falls(name) }
+func (c clock) Point(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.falls(name)
+}
 
 // falls ends the calling goroutine, as a server that is killed, if it is to end here.
 func (w *world) falls(at string) {
-	w.mu.Lock()
-	fall := w.crash == at
-	if fall {
+	if w.crash == at {
 		w.crash = ""
-	}
-	w.mu.Unlock()
-	if fall {
 		runtime.Goexit()
 	}
 }
@@ -179,19 +183,29 @@ type faulty struct {
 func (f faulty) Changed(p intent.PartitionID) <-chan struct{} { return f.Store.Changed(p) }
 
 func (f faulty) Partition(ctx context.Context, id intent.PartitionID) (store.Partition, error) {
-	if f.truth().Before(f.broken) {
+	f.mu.Lock()
+	away := f.truth().Before(f.broken)
+	if !away {
+		f.reads++
+	}
+	f.mu.Unlock()
+	if away {
 		return store.Partition{}, fault.New(fault.Unavailable, "the store is away")
 	}
-	f.reads++
 	return f.Store.Partition(ctx, id)
 }
 
 func (f faulty) SaveRollout(ctx context.Context, lease store.Lease, step store.RolloutStep) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if f.truth().Before(f.broken) {
 		return fault.New(fault.Unavailable, "the store is away")
 	}
 	before := f.monitor.before(step)
-	if err := f.Store.SaveRollout(ctx, lease, step); err != nil {
+	f.mu.Unlock() // A store may take its time, in which the world goes on.
+	err := f.Store.SaveRollout(ctx, lease, step)
+	f.mu.Lock()
+	if err != nil {
 		f.tell("a step is refused: %v", err)
 		return err
 	}
@@ -244,16 +258,20 @@ func (w *world) begin(anew bool) {
 	}()
 	w.stop = func() {
 		cancel()
+		w.mu.Unlock()
 		<-ended
+		w.mu.Lock()
 	}
 }
 
 // assess answers for validations: by what the assets have, or not at all.
 func (w *world) assess(_ context.Context, of strategist.Assessing) (v strategist.Assessed, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	v.ValidationVerdict = intent.ValidationVerdict{Result: "waiting", Reason: "too few samples", At: of.Now}
 	v.Next = of.Now.Add(w.paced(time.Second))
 	lot := rand.New(rand.NewPCG(w.seed, of.Run.Run<<40|uint64(of.Changed.UnixNano()))).IntN(12)
-	lot = (lot + int(w.ago(of.Changed.Add(-w.skew)).Seconds())) % 12
+	lot = (lot + int(w.ago(of.Changed.Add(-time.Duration(w.skew.Load()))).Seconds())) % 12
 	switch {
 	case w.calm || lot < 7:
 		v.Result = "good"
@@ -290,6 +308,8 @@ func simulate(t *testing.T, seed uint64, in setting, test func(*world)) {
 		if in.pace > 0 {
 			w.start, w.pace = in.start, in.pace
 		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
 		w.head.Partition = shop
 		w.monitor = newMonitor(w)
 		w.open(in.path)
@@ -399,11 +419,18 @@ func (w *world) publish(contents map[intent.AssetID]word, policy *intentpb.Polic
 	w.tell("publish %s: %v", id, contents)
 }
 
+// rest lets virtual time go by, until all others are at rest.
+func (w *world) rest(d time.Duration) {
+	w.mu.Unlock()
+	time.Sleep(d)
+	synctest.Wait()
+	w.mu.Lock()
+}
+
 // pass lets virtual time go by, in which the enforcer goes on.
 func (w *world) pass(d time.Duration) {
 	for end := w.truth().Add(d); w.truth().Before(end); {
-		time.Sleep(tick)
-		synctest.Wait()
+		w.rest(tick)
 		select {
 		case <-w.ended: // It was killed, or another had the lease.
 			w.tell("the strategist is started again")

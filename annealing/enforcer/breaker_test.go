@@ -49,7 +49,7 @@ func TestAHungPluginDelaysNoOther(t *testing.T) {
 		if hung < healthy*95/100 {
 			t.Errorf("%d looks in ten minutes beside a hung plugin, %d beside a healthy one (L2)", hung, healthy)
 		}
-		if calls := w.other.calls; calls > 20 {
+		if calls := w.other.asks(); calls > 20 {
 			t.Errorf("the hung plugin was asked %d times in ten minutes", calls)
 		}
 		things[0].word = "v2"
@@ -73,7 +73,8 @@ func TestAHungPluginDelaysNoOther(t *testing.T) {
 // TestAnOpenBreakerLetsOneLookThrough: of many batches one at a time is tried.
 func TestAnOpenBreakerLetsOneLookThrough(t *testing.T) {
 	simulate(t, func(w *world) {
-		w.settled(many("web", 3*plugin.MaxBatch)...)
+		things := many("web", scaled(3*plugin.MaxBatch, plugin.MaxBatch+10))
+		w.settled(things...)
 		w.production.breakDown(fault.New(fault.Unavailable, "no program named fake"))
 		w.pass(time.Minute)
 		w.production.mu.Lock()
@@ -90,7 +91,7 @@ func TestAnOpenBreakerLetsOneLookThrough(t *testing.T) {
 		w.production.breakDown(nil)
 		began := time.Now()
 		w.eventually("all are in sync", func() bool {
-			return w.report("web/0").State == intent.StateInSync && w.report("web/1535").State == intent.StateInSync
+			return w.report("web/0").State == intent.StateInSync && w.report(things[len(things)-1].id).State == intent.StateInSync
 		})
 		if took := time.Since(began); took > w.limits.Sweep+5*time.Second {
 			t.Errorf("it took %s to see that the plugin is back", took)
@@ -108,9 +109,9 @@ func TestAPluginThatFailsAtAllIsAskedSeldom(t *testing.T) {
 		}
 		w.publish(things...)
 		w.pass(time.Minute)
-		before := w.production.calls
+		before := w.production.asks()
 		w.pass(10 * time.Minute)
-		if calls := w.production.calls - before; calls > 60 {
+		if calls := w.production.asks() - before; calls > 60 {
 			t.Errorf("it was asked %d times in ten minutes", calls)
 		}
 		for _, th := range things {

@@ -148,7 +148,7 @@ func TestOrder(t *testing.T) {
 		}
 		w.production.does("db", behaviour{})
 		w.inSync(db, web)
-		if got := fmt.Sprint(w.production.pushed); got != "[db web]" {
+		if got := fmt.Sprint(w.production.order()); got != "[db web]" {
 			t.Errorf("pushed %s", got)
 		}
 	})
@@ -495,8 +495,8 @@ func TestBudgetPerScope(t *testing.T) {
 		w.publish(things...)
 		w.waitsOn("web/9", intent.WaitBudget)
 		w.inSync(things...)
-		if w.production.most != 2 {
-			t.Errorf("%d pushes at once, want 2 (S8)", w.production.most)
+		if most := w.production.mostAtOnce(); most != 2 {
+			t.Errorf("%d pushes at once, want 2 (S8)", most)
 		}
 	})
 }

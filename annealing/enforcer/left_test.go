@@ -250,7 +250,7 @@ func randomOrphans(w *world, r *rand.Rand) {
 	var intended atomic.Pointer[map[intent.AssetID]bool]
 	intended.Store(&map[intent.AssetID]bool{})
 	before := map[intent.AssetID]uint32{}
-	w.production.effect = func(moved intent.AssetID) {
+	w.production.onEffect(func(moved intent.AssetID) {
 		now := jobOf(w.production.state[moved]).Replicas
 		for _, pair := range pairs {
 			server, client := w.production.state[pair[0]], jobOf(w.production.state[pair[1]])
@@ -260,7 +260,7 @@ func randomOrphans(w *world, r *rand.Rand) {
 			}
 		}
 		before[moved] = now
-	}
+	})
 	publish := func(things []thing) {
 		next := map[intent.AssetID]bool{}
 		for _, th := range things {

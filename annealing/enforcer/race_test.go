@@ -435,7 +435,7 @@ func TestAPinIsReadOnce(t *testing.T) {
 
 func TestHeadsThatMoveFasterThanDiffsDelayNoOther(t *testing.T) {
 	simulate(t, func(w *world) {
-		w.production.slow = 3 * time.Second
+		w.production.access(func() { w.production.slow = 3 * time.Second })
 		for i := range 30 {
 			w.publish(web, thing{id: "noise", word: fmt.Sprint(i)})
 			w.pass(time.Second)

@@ -25,7 +25,7 @@ func rated(most uint32, per time.Duration, by intentpb.Rate_By, where string) *i
 // began notes when pushes of production take effect.
 func (w *world) began() *[]time.Time {
 	var times []time.Time
-	w.production.effect = func(intent.AssetID) { times = append(times, time.Now()) }
+	w.production.onEffect(func(intent.AssetID) { times = append(times, time.Now()) })
 	return &times
 }
 
@@ -227,7 +227,8 @@ func TestARateLimitAndAClockThatIsSet(t *testing.T) {
 func TestNotAllThatWaitAreLookedAt(t *testing.T) {
 	simulate(t, func(w *world) {
 		w.restart(func() { w.limits.Sweep = 5 * time.Minute })
-		const count, period = 300, 20 * time.Minute
+		const period = 20 * time.Minute
+		count := scaled(300, 100)
 		w.policy.Checks = []*intentpb.Check{rated(1, period, intentpb.Rate_BY_PARTITION, "")}
 		var things []thing
 		for i := range count {

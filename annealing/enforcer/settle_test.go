@@ -34,13 +34,13 @@ func TestWhatADeadPluginAskedForLandsBeforeItsPushIsSettled(t *testing.T) {
 				const nearlyE = 990 * time.Millisecond
 				gone := make(chan struct{})
 				landed := make(chan int, 3)
-				w.production.effect = func(intent.AssetID) {
+				w.production.onEffect(func(intent.AssetID) {
 					open, err := w.store.OpenPushes(w.ctx, shop)
 					if err != nil {
 						t.Error(err)
 					}
 					landed <- len(open)
-				}
+				})
 				w.production.does("web", cutOff(gone, nearlyE))
 				w.publish(web)
 				<-gone

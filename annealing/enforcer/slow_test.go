@@ -26,7 +26,7 @@ func TestAHubOfSlowNeighbours(t *testing.T) {
 				}
 				w.publish(partition(1)...)
 				w.eventually("created", func() bool { return w.report("hub").State == intent.StateInSync })
-				w.restart(func() { w.production.each = 50 * time.Millisecond })
+				w.restart(func() { w.production.access(func() { w.production.each = 50 * time.Millisecond }) })
 				w.publish(partition(2)...)
 				for waited := 0; w.production.word("hub") != "2 1" && waited < 10; waited++ {
 					w.pass(time.Minute)

@@ -122,7 +122,7 @@ func TestOneTurndownAtATime(t *testing.T) {
 		}
 		w.publish(up...)
 		w.inSync(up...)
-		w.production.most = 0
+		w.production.access(func() { w.production.most = 0 })
 		w.publish(gone...)
 		for _, th := range gone {
 			w.eventually("its plan is shown", func() bool { return !w.report(th.id).PlanDigest.IsZero() })
@@ -133,8 +133,8 @@ func TestOneTurndownAtATime(t *testing.T) {
 			w.must(w.store.Unhold(w.ctx, shop, th.id, "a try", tester))
 		}
 		w.inSync(gone...)
-		if w.production.most != 1 {
-			t.Errorf("%d removals at once, want 1", w.production.most)
+		if most := w.production.mostAtOnce(); most != 1 {
+			t.Errorf("%d removals at once, want 1", most)
 		}
 	})
 }

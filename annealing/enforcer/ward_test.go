@@ -93,7 +93,7 @@ func TestAPushThatHarmsIsTheLast(t *testing.T) {
 		w.publish(things("v1")...)
 		w.inSync(things("v1")...)
 		before := w.production.pushes("")
-		w.production.effect = func(id intent.AssetID) { c.is(id, intent.Unhealthy) }
+		w.production.onEffect(func(id intent.AssetID) { c.is(id, intent.Unhealthy) })
 		w.publish(things("v2")...)
 		w.pass(10 * time.Minute)
 		if got := w.production.pushes("") - before; got != 1 {
@@ -173,7 +173,7 @@ func TestTheUnhealthyAreMendedOneAfterAnother(t *testing.T) {
 			c.is(intent.AssetID(fmt.Sprintf("web/%d", i)), intent.Unhealthy)
 		}
 		w.pass(2 * time.Minute)
-		w.production.effect = func(id intent.AssetID) { c.is(id, intent.Healthy) }
+		w.production.onEffect(func(id intent.AssetID) { c.is(id, intent.Healthy) })
 		w.publish(things("v2")...)
 		w.pass(20 * time.Second) // Less than a sweep.
 		for _, th := range things("v2") {
@@ -261,9 +261,9 @@ func TestWhatIsGoneIsNotUnhealthy(t *testing.T) {
 	for name, goes := range map[string]func(w *world, c *clinic){
 		"by a push": func(w *world, c *clinic) {
 			w.eventually("the plan is shown", func() bool { return !w.report("web/2").PlanDigest.IsZero() })
-			w.production.effect = func(intent.AssetID) {
+			w.production.onEffect(func(intent.AssetID) {
 				w.production.behave["web/2"] = behaviour{unknown: "no answer"}
-			}
+			})
 			w.approve("web/2")
 			w.waitsOn("web/2", intent.WaitUnknown)
 			w.production.does("web/2", behaviour{})
@@ -294,7 +294,7 @@ func TestWhatIsGoneIsNotUnhealthy(t *testing.T) {
 func TestAWardCostsNoLooks(t *testing.T) {
 	simulate(t, func(w *world) {
 		w.restart(func() { w.limits.Sweep = 10 * time.Hour })
-		const count = 1000
+		count := scaled(1000, 100)
 		_, things := w.ward(count, count, count)
 		w.publish(things("v1")...)
 		w.inSync(things("v1")...)

@@ -101,6 +101,15 @@ func simulate(t *testing.T, test func(*world)) {
 	})
 }
 
+// scaled is how many assets, or rounds, a test has: fewer where it is to be short and the race
+// detector is at work, which looks for something else.
+func scaled(most, few int) int {
+	if underRace && testing.Short() {
+		return few
+	}
+	return most
+}
+
 func quietLog() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
 
 // start runs an enforcer under a new lease.
@@ -372,6 +381,34 @@ type production struct {
 
 func newProduction(s *sqlite.Store) *production {
 	return &production{store: s, version: "1", state: map[intent.AssetID]string{}, behave: map[intent.AssetID]behaviour{}}
+}
+
+// access reads or sets what production and the test share.
+func (p *production) access(do func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	do()
+}
+
+// onEffect has every change told from now on.
+func (p *production) onEffect(effect func(intent.AssetID)) { p.access(func() { p.effect = effect }) }
+
+// asks counts the calls of Diff.
+func (p *production) asks() (calls int) {
+	p.access(func() { calls = p.calls })
+	return calls
+}
+
+// mostAtOnce is how many pushes were under way at once.
+func (p *production) mostAtOnce() (most int) {
+	p.access(func() { most = p.most })
+	return most
+}
+
+// order is of whom the pushes were.
+func (p *production) order() (pushed []intent.AssetID) {
+	p.access(func() { pushed = slices.Clone(p.pushed) })
+	return pushed
 }
 
 func (p *production) word(id intent.AssetID) string {

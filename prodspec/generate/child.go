@@ -289,8 +289,8 @@ func LimitSelf(memory int64, files, written uint64) error {
 		resource int
 		most     uint64
 	}{
-		{unix.RLIMIT_DATA, uint64(reservedPages*int64(os.Getpagesize()) + memory)},
-		{unix.RLIMIT_FSIZE, written},
+		{unix.RLIMIT_DATA, uint64(reservedPages*int64(os.Getpagesize()) + memory + raceRoom)},
+		{unix.RLIMIT_FSIZE, max(written, raceWritten)},
 		{unix.RLIMIT_CORE, 0},
 		{unix.RLIMIT_NOFILE, files},
 		{unix.RLIMIT_CPU, 3600},

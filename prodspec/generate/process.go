@@ -240,7 +240,7 @@ type session struct {
 
 func (s *session) start(options Options) error {
 	s.command = exec.Command(options.Child[0], options.Child[1:]...)
-	s.command.Env = append([]string{}, options.Environment...)
+	s.command.Env = append(append([]string{}, RaceEnvironment()...), options.Environment...)
 	s.command.Dir = "/"
 	s.command.Stderr = &s.stderr
 	s.command.WaitDelay = time.Second

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	case "":
 		os.Exit(m.Run())
 	case "true":
-		if os.Getenv("LEHR_GENERATE_STAGE") == "" && len(os.Environ()) != 1 {
+		if os.Getenv("LEHR_GENERATE_STAGE") == "" && len(os.Environ()) != 1+len(generate.RaceEnvironment()) {
 			fmt.Fprintln(os.Stderr, "the environment is not empty:", os.Environ())
 			os.Exit(1)
 		}

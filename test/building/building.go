@@ -13,6 +13,29 @@ import (
 	"syscall"
 )
 
+// RaceVariable has the flags of go build that let programs tell of data races, as "make race"
+// has it. Where it is empty they are as people have them, also when the test is under -race.
+const RaceVariable = "LEHR_RACE"
+
+// RaceFlags are what go build is given beside its other flags, with an environment beside the
+// test's, so that the program tells of data races if it is to: a static program, and one
+// for another system, cannot.
+func RaceFlags(environment ...string) []string {
+	possible := os.Getenv("CGO_ENABLED") != "0"
+	for _, variable := range environment {
+		switch name, value, _ := strings.Cut(variable, "="); name {
+		case "CGO_ENABLED":
+			possible = value != "0"
+		case "GOOS", "GOARCH":
+			return nil
+		}
+	}
+	if !possible {
+		return nil
+	}
+	return strings.Fields(os.Getenv(RaceVariable))
+}
+
 // Program of a module.
 type Program struct {
 	// Of is the folder of its package, from that of the test.
@@ -61,7 +84,7 @@ func (p Program) shelf() (string, error) {
 		return "", err
 	}
 	kept := filepath.Join(root, "bin/tests")
-	told := fmt.Sprintf("%q", []any{of, p.Flags, p.Env})
+	told := fmt.Sprintf("%q", []any{of, p.flags(), p.Env})
 	return filepath.Join(kept, fmt.Sprintf("%.8x", sha256.Sum256([]byte(told)))), os.MkdirAll(kept, 0o755)
 }
 
@@ -83,12 +106,15 @@ func findRoot() (string, error) {
 	}
 }
 
+// flags are its own, and those of the race detector.
+func (p Program) flags() []string { return append(RaceFlags(p.Env...), p.Flags...) }
+
 func (p Program) build(path string) error {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return err
 	}
-	arguments := append([]string{"build", "-o", path}, p.Flags...)
+	arguments := append([]string{"build", "-o", path}, p.flags()...)
 	command := exec.Command("go", append(arguments, ".")...)
 	command.Dir, command.Env = p.Of, append(os.Environ(), p.Env...)
 	if output, err := command.CombinedOutput(); err != nil {

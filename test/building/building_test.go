@@ -72,3 +72,27 @@ func TestProgramIsAsItsSourcesAre(t *testing.T) {
 		t.Error("what does not compile was given")
 	}
 }
+
+// TestRaceFlags: the detector is for programs that it can be in, when it is asked for.
+func TestRaceFlags(t *testing.T) {
+	for _, c := range []struct {
+		asked       string
+		environment []string
+		want        int
+	}{
+		{"", nil, 0}, {"-race", nil, 1}, {"-race -gcflags=x=-l", []string{"CGO_ENABLED=1"}, 2},
+		{"-race", []string{"CGO_ENABLED=0"}, 0}, {"-race", []string{"GOOS=wasip1", "GOARCH=wasm"}, 0},
+	} {
+		t.Setenv("CGO_ENABLED", "")
+		t.Setenv(RaceVariable, c.asked)
+		if got := RaceFlags(c.environment...); len(got) != c.want {
+			t.Errorf("%s=%q, %v: %v", RaceVariable, c.asked, c.environment, got)
+		}
+	}
+	t.Setenv(RaceVariable, "")
+	plain, _ := Program{Of: "."}.shelf()
+	t.Setenv(RaceVariable, "-race")
+	if raced, _ := (Program{Of: "."}).shelf(); raced == plain {
+		t.Error("a program with the detector takes the place of the one without")
+	}
+}

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"lehr.dev/sim/mutation"
+	"lehr.dev/test/building"
 )
 
 var (
@@ -172,7 +173,7 @@ func build(t *testing.T, into string) {
 		t.Fatal(err)
 	}
 	for binary, arguments := range map[string][]string{builds[0]: nil, builds[1]: {"-overlay", path}} {
-		command := exec.Command("go", append(append([]string{"build", "-buildvcs=false"}, arguments...), "-o", filepath.Join(into, binary), "./cmd/lehr")...)
+		command := exec.Command("go", append(slices.Concat([]string{"build", "-buildvcs=false"}, building.RaceFlags(), arguments), "-o", filepath.Join(into, binary), "./cmd/lehr")...)
 		command.Dir = root
 		if output, err := command.CombinedOutput(); err != nil {
 			t.Fatal(fmt.Errorf("building %s: %w\n%s", binary, err, output))
