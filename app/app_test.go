@@ -25,7 +25,13 @@ import (
 	"lehr.dev/store/sqlite"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain runs this binary as a plugin where it is started as one.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == asPlugin {
+		os.Exit(shelfPlugin())
+	}
+	goleak.VerifyTestMain(m)
+}
 
 var by = intent.Actor{Name: "ann", Origin: "test"}
 

@@ -26,6 +26,7 @@ type snapshots interface {
 	Incarnation(ctx context.Context, id intent.IncarnationID) (intent.Incarnation, error)
 	Content(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) (intent.Member, []byte, error)
 	EdgesFrom(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) ([]store.Edge, error)
+	Changes(ctx context.Context, from, to intent.IncarnationID, after intent.AssetID, limit int) ([]store.Change, error)
 }
 
 // kept is a store that has the content ready which was asked for last: a plugin asks
@@ -121,6 +122,32 @@ func (c contents) Reads(ctx context.Context, incarnation intent.IncarnationID, a
 		}
 	}
 	return reads, err
+}
+
+// changesPage is how many changes are read at once.
+const changesPage = 5000
+
+// Changed implements plugin.ChangedContents.
+func (c contents) Changed(ctx context.Context, older, newer intent.IncarnationID, most int) (changed []intent.AssetID, err error) {
+	read := 0
+	for after := (intent.AssetID)(""); ; {
+		page, err := c.store.Changes(ctx, older, newer, after, changesPage)
+		if err != nil {
+			return nil, err
+		}
+		for _, change := range page {
+			after = change.Asset
+			if change.Before == nil || change.After == nil || change.Before.Digest != change.After.Digest {
+				changed = append(changed, change.Asset)
+			}
+		}
+		if read += len(page); read > most {
+			return nil, fault.New(fault.Invalid, "more than %d assets changed from %s to %s", most, older, newer)
+		}
+		if len(page) < changesPage {
+			return changed, nil
+		}
+	}
 }
 
 // mostSchemas bounds the sets that are kept, by the bytes of their

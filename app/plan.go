@@ -364,6 +364,15 @@ func (p *previews) EdgesFrom(ctx context.Context, id intent.IncarnationID, asset
 	return p.of(id).EdgesFrom(ctx, id, asset)
 }
 
+// Changes implements contentStore. What differs from what is supposed is not told: no
+// plugin is asked about it twice.
+func (p *previews) Changes(ctx context.Context, from, to intent.IncarnationID, after intent.AssetID, limit int) ([]store.Change, error) {
+	if max(from.Sequence, to.Sequence) >= preview.First {
+		return nil, fault.New(fault.Unavailable, "%s is supposed for a plan: how it differs from %s is not told", to, from)
+	}
+	return p.contentStore.Changes(ctx, from, to, after, limit)
+}
+
 // notStarted is a plugin that only the candidate binds.
 type notStarted struct{ name string }
 

@@ -7,6 +7,8 @@ package plugin
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"time"
 
 	pluginpb "lehr.dev/gen/lehr/plugin/v1"
@@ -79,6 +81,24 @@ type BlobContents interface {
 	// Blob returns a blob, verified. A fault.NotFound says that there is none, or
 	// that the asset as of the incarnation does not name it.
 	Blob(ctx context.Context, incarnation intent.IncarnationID, asset intent.AssetID, digest intent.Digest) ([]byte, error)
+}
+
+// ChangedContents is a Contents that knows what changed between two incarnations, so
+// that plugins need not ask for all that they hold after each new one.
+type ChangedContents interface {
+	Contents
+	// Changed lists the assets whose content as of the newer incarnation is not what it
+	// is as of the older, in any order; those that only one of them has too. A
+	// fault.Invalid says that there are more than the most, a fault.NotFound that the
+	// older is kept no more, any other error that there is no telling now, or of an
+	// incarnation that is only supposed.
+	Changed(ctx context.Context, older, newer intent.IncarnationID, most int) ([]intent.AssetID, error)
+}
+
+// NumberOf is what pluginpb.Changes names an asset by.
+func NumberOf(asset intent.AssetID) uint64 {
+	sum := sha256.Sum256([]byte(asset))
+	return binary.BigEndian.Uint64(sum[:])
 }
 
 // Plugin is one asset plugin. Its methods may be called from many goroutines.

@@ -176,12 +176,12 @@ func (b *builder) take() []intent.Finding {
 	if findings := b.duplicates(pending); len(findings) > 0 {
 		return findings
 	}
-	touched := map[intent.AssetID]bool{}
+	touched, given := map[intent.AssetID]bool{}, map[intent.AssetID]*generate.Output{}
 	for _, run := range pending {
 		for i := range run.Taken {
 			old := &run.Taken[i]
 			b.unread(old)
-			touched[old.ID] = true
+			touched[old.ID], given[old.ID] = true, old
 		}
 		b.members.leave(run)
 	}
@@ -190,7 +190,13 @@ func (b *builder) take() []intent.Finding {
 		b.members.take(run)
 		for i := range run.Taken {
 			output := &run.Taken[i]
-			touched[output.ID] = true
+			// Most of what a run gave it gives again: only what it gives otherwise is
+			// looked for in the store.
+			if old := given[output.ID]; old != nil && old.Digest == output.Digest && old.Type == output.Type && slices.Equal(old.Refers(), output.Refers()) {
+				delete(touched, output.ID)
+			} else {
+				touched[output.ID] = true
+			}
 			for _, to := range output.Refers() {
 				b.readers[to] = append(b.readers[to], output.ID)
 			}

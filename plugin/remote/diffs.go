@@ -16,6 +16,7 @@ import (
 type diffLink struct {
 	session *session
 	scope   *scope
+	news    *news
 	queue   chan *pluginpb.DiffRequest
 	dead    chan struct{}
 	why     error
@@ -45,7 +46,7 @@ type batch struct {
 
 func newDiffLink(s *session) *diffLink {
 	return &diffLink{
-		session: s, scope: s.answers.newScope(),
+		session: s, scope: s.answers.newScope(), news: newNews(s.answers.contents),
 		queue: make(chan *pluginpb.DiffRequest, queueLength), dead: make(chan struct{}),
 		open: map[uint64]*batch{},
 	}
@@ -74,15 +75,17 @@ func (s *session) diff(ctx context.Context, incarnation intent.IncarnationID, as
 	for i, asset := range assets {
 		request.Assets[i] = string(asset)
 	}
-	select {
-	case link.queue <- &pluginpb.DiffRequest{Message: &pluginpb.DiffRequest_Batch{Batch: request}}:
+	link.news.tell(call, incarnation, func(changes *pluginpb.Changes) {
+		request.Changes = changes
 		select {
-		case <-b.done:
-			return b.differences, nil
+		case link.queue <- &pluginpb.DiffRequest{Message: &pluginpb.DiffRequest_Batch{Batch: request}}:
 		case <-link.dead:
-			return nil, link.why
 		case <-call.Done():
 		}
+	})
+	select {
+	case <-b.done:
+		return b.differences, nil
 	case <-link.dead:
 		return nil, link.why
 	case <-call.Done():

@@ -19,8 +19,8 @@ type heldKey struct {
 }
 
 // held is the intent of an asset. Incarnations never change, so what was true
-// of sequence stays true; for another one Lehr is asked whether the digest is
-// still the same.
+// of sequence stays true; for another one Lehr has said that it is the same still,
+// or is asked whether the digest is.
 type held struct {
 	sequence intent.Sequence
 	digest   Digest
@@ -33,6 +33,7 @@ const heldOverhead = 200
 // asker asks Lehr for intent on one stream and hands out the answers.
 type asker struct {
 	held       *recent.Map[heldKey, held]
+	histories  *recent.Map[historyKey, *history]
 	connection uint64
 	send       func(*pluginpb.Need) error
 
@@ -62,8 +63,8 @@ type answer struct {
 
 var errNoContent = errors.New("no content")
 
-func newAsker(kept *recent.Map[heldKey, held], connection uint64, send func(*pluginpb.Need) error) *asker {
-	return &asker{held: kept, connection: connection, send: send, waiting: map[askKey][]*asking{}, blobs: map[blobKey][]chan *pluginpb.BlobContent{}}
+func newAsker(kept *recent.Map[heldKey, held], histories *recent.Map[historyKey, *history], connection uint64, send func(*pluginpb.Need) error) *asker {
+	return &asker{held: kept, histories: histories, connection: connection, send: send, waiting: map[askKey][]*asking{}, blobs: map[blobKey][]chan *pluginpb.BlobContent{}}
 }
 
 // fetch returns the intent of each asset as of the incarnation, in order.
@@ -71,8 +72,14 @@ func (a *asker) fetch(ctx context.Context, incarnation IncarnationID, assets []A
 	answers := make([]answer, len(assets))
 	var ask *asking
 	var needs []*pluginpb.NeedAsset
+	history := a.historyOf(incarnation.Partition)
 	for i, asset := range assets {
-		entry, found := a.held.Get(heldKey{a.connection, incarnation.Partition, asset})
+		key := heldKey{a.connection, incarnation.Partition, asset}
+		entry, found := a.held.Get(key)
+		if found && entry.sequence != incarnation.Sequence && history.same(asset, entry.sequence, incarnation.Sequence) {
+			entry.sequence = incarnation.Sequence
+			a.hold(key, entry)
+		}
 		if found && entry.sequence == incarnation.Sequence {
 			answers[i].content = entry.content
 			continue
@@ -173,6 +180,10 @@ func (a *asker) accept(incarnation IncarnationID, one *pluginpb.AssetContent) an
 		}
 		entry.content = old.content
 	}
-	a.held.Put(key, entry, len(entry.content)+len(one.Asset)+heldOverhead)
+	a.hold(key, entry)
 	return answer{content: entry.content}
+}
+
+func (a *asker) hold(key heldKey, entry held) {
+	a.held.Put(key, entry, len(entry.content)+len(key.asset)+heldOverhead)
 }

@@ -24,7 +24,7 @@ type diffStream struct {
 
 func (s *service) Diff(stream pluginpb.PluginService_DiffServer) error {
 	d := &diffStream{service: s, stream: stream}
-	d.asker = newAsker(s.held, connection(stream.Context()), func(need *pluginpb.Need) error {
+	d.asker = newAsker(s.held, s.histories, connection(stream.Context()), func(need *pluginpb.Need) error {
 		return d.send(&pluginpb.DiffResponse{Message: &pluginpb.DiffResponse_Need{Need: need}})
 	})
 	for {
@@ -34,6 +34,7 @@ func (s *service) Diff(stream pluginpb.PluginService_DiffServer) error {
 		}
 		switch message := request.Message.(type) {
 		case *pluginpb.DiffRequest_Batch:
+			d.asker.heed(message.Batch)
 			go d.answer(message.Batch)
 		case *pluginpb.DiffRequest_Content:
 			d.asker.deliver(message.Content)

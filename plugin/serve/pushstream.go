@@ -33,7 +33,7 @@ func (s *service) Push(stream pluginpb.PluginService_PushServer) error {
 		service: s, stream: stream,
 		early: make(chan struct{}, 1), asked: map[uint64]time.Duration{}, open: map[PushID]*permits{},
 	}
-	p.asker = newAsker(s.held, connection(stream.Context()), func(need *pluginpb.Need) error {
+	p.asker = newAsker(s.held, s.histories, connection(stream.Context()), func(need *pluginpb.Need) error {
 		return p.send(&pluginpb.PushResponse{Message: &pluginpb.PushResponse_Need{Need: need}})
 	})
 	defer p.cancelAll()

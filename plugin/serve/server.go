@@ -42,7 +42,7 @@ func (p Plugin) serve(ctx context.Context, listener net.Listener, options ...grp
 	if limit == 0 {
 		limit = defaultCacheBytes
 	}
-	service := &service{plugin: p, kinds: kinds, held: recent.New[heldKey, held](limit), instance: rand.Text()}
+	service := &service{plugin: p, kinds: kinds, held: recent.New[heldKey, held](limit), histories: newHistories(), instance: rand.Text()}
 	server := grpc.NewServer(append(options,
 		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxConcurrentStreams(64), grpc.StatsHandler(&service.connections),
 		grpc.InitialWindowSize(windowBytes), grpc.InitialConnWindowSize(windowBytes),
@@ -79,6 +79,8 @@ type service struct {
 	plugin Plugin
 	kinds  map[TypeName]Kind
 	held   *recent.Map[heldKey, held]
+	// histories are what connections said of how incarnations differ.
+	histories *recent.Map[historyKey, *history]
 	// instance is this run of the program.
 	instance string
 	// applying counts the pushes under way.

@@ -196,7 +196,7 @@ func (x Health_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Health_State.Descriptor instead.
 func (Health_State) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{19, 0}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{20, 0}
 }
 
 type DescribeRequest struct {
@@ -891,10 +891,12 @@ func (*DiffRequest_Content) isDiffRequest_Message() {}
 type DiffBatch struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Chosen by Lehr, unique on the stream.
-	Batch         uint64   `protobuf:"varint,1,opt,name=batch" json:"batch,omitempty"`
-	Partition     string   `protobuf:"bytes,2,opt,name=partition" json:"partition,omitempty"`
-	Incarnation   string   `protobuf:"bytes,3,opt,name=incarnation" json:"incarnation,omitempty"`
-	Assets        []string `protobuf:"bytes,4,rep,name=assets" json:"assets,omitempty"`
+	Batch       uint64   `protobuf:"varint,1,opt,name=batch" json:"batch,omitempty"`
+	Partition   string   `protobuf:"bytes,2,opt,name=partition" json:"partition,omitempty"`
+	Incarnation string   `protobuf:"bytes,3,opt,name=incarnation" json:"incarnation,omitempty"`
+	Assets      []string `protobuf:"bytes,4,rep,name=assets" json:"assets,omitempty"`
+	// What is new in the incarnation; unset: Lehr does not say.
+	Changes       *Changes `protobuf:"bytes,5,opt,name=changes" json:"changes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -957,6 +959,73 @@ func (x *DiffBatch) GetAssets() []string {
 	return nil
 }
 
+func (x *DiffBatch) GetChanges() *Changes {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
+// Changes says that as of the batch's incarnation the partition has the contents that it
+// has as of an older one, but for the assets named here. What a plugin holds of any
+// other asset as of that one, whether or not the batch names it, it need not ask for
+// again. It may be ignored: to ask is never wrong.
+type Changes struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Older string                 `protobuf:"bytes,1,opt,name=older" json:"older,omitempty"`
+	// For each asset whose content differs, or that came or went: the first 8 bytes of
+	// the SHA-256 of its id, as a big-endian number. The id itself is not told, for a
+	// plugin is told of the assets only that it is asked about. Where two ids have the
+	// same number, both count as changed.
+	Changed       []uint64 `protobuf:"fixed64,2,rep,packed,name=changed" json:"changed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Changes) Reset() {
+	*x = Changes{}
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Changes) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Changes) ProtoMessage() {}
+
+func (x *Changes) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Changes.ProtoReflect.Descriptor instead.
+func (*Changes) Descriptor() ([]byte, []int) {
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *Changes) GetOlder() string {
+	if x != nil {
+		return x.Older
+	}
+	return ""
+}
+
+func (x *Changes) GetChanged() []uint64 {
+	if x != nil {
+		return x.Changed
+	}
+	return nil
+}
+
 type DiffResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Message:
@@ -970,7 +1039,7 @@ type DiffResponse struct {
 
 func (x *DiffResponse) Reset() {
 	*x = DiffResponse{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[11]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -982,7 +1051,7 @@ func (x *DiffResponse) String() string {
 func (*DiffResponse) ProtoMessage() {}
 
 func (x *DiffResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[11]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -995,7 +1064,7 @@ func (x *DiffResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffResponse.ProtoReflect.Descriptor instead.
 func (*DiffResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{11}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *DiffResponse) GetMessage() isDiffResponse_Message {
@@ -1050,7 +1119,7 @@ type DiffResults struct {
 
 func (x *DiffResults) Reset() {
 	*x = DiffResults{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[12]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1062,7 +1131,7 @@ func (x *DiffResults) String() string {
 func (*DiffResults) ProtoMessage() {}
 
 func (x *DiffResults) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[12]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1075,7 +1144,7 @@ func (x *DiffResults) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffResults.ProtoReflect.Descriptor instead.
 func (*DiffResults) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{12}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *DiffResults) GetBatch() uint64 {
@@ -1117,7 +1186,7 @@ type AssetDiff struct {
 
 func (x *AssetDiff) Reset() {
 	*x = AssetDiff{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[13]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1129,7 +1198,7 @@ func (x *AssetDiff) String() string {
 func (*AssetDiff) ProtoMessage() {}
 
 func (x *AssetDiff) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[13]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1142,7 +1211,7 @@ func (x *AssetDiff) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AssetDiff.ProtoReflect.Descriptor instead.
 func (*AssetDiff) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{13}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *AssetDiff) GetAsset() string {
@@ -1258,7 +1327,7 @@ type InSync struct {
 
 func (x *InSync) Reset() {
 	*x = InSync{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[14]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1270,7 +1339,7 @@ func (x *InSync) String() string {
 func (*InSync) ProtoMessage() {}
 
 func (x *InSync) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[14]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1283,7 +1352,7 @@ func (x *InSync) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InSync.ProtoReflect.Descriptor instead.
 func (*InSync) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{14}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{15}
 }
 
 type Differs struct {
@@ -1296,7 +1365,7 @@ type Differs struct {
 
 func (x *Differs) Reset() {
 	*x = Differs{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[15]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1308,7 +1377,7 @@ func (x *Differs) String() string {
 func (*Differs) ProtoMessage() {}
 
 func (x *Differs) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[15]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1321,7 +1390,7 @@ func (x *Differs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Differs.ProtoReflect.Descriptor instead.
 func (*Differs) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{15}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Differs) GetAction() Action {
@@ -1349,7 +1418,7 @@ type Unknown struct {
 
 func (x *Unknown) Reset() {
 	*x = Unknown{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[16]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1361,7 +1430,7 @@ func (x *Unknown) String() string {
 func (*Unknown) ProtoMessage() {}
 
 func (x *Unknown) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[16]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1374,7 +1443,7 @@ func (x *Unknown) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Unknown.ProtoReflect.Descriptor instead.
 func (*Unknown) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{16}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Unknown) GetReason() string {
@@ -1412,7 +1481,7 @@ type FieldChange struct {
 
 func (x *FieldChange) Reset() {
 	*x = FieldChange{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[17]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1424,7 +1493,7 @@ func (x *FieldChange) String() string {
 func (*FieldChange) ProtoMessage() {}
 
 func (x *FieldChange) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[17]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1437,7 +1506,7 @@ func (x *FieldChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FieldChange.ProtoReflect.Descriptor instead.
 func (*FieldChange) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{17}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *FieldChange) GetPath() string {
@@ -1493,7 +1562,7 @@ type Impact struct {
 
 func (x *Impact) Reset() {
 	*x = Impact{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[18]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1505,7 +1574,7 @@ func (x *Impact) String() string {
 func (*Impact) ProtoMessage() {}
 
 func (x *Impact) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[18]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1518,7 +1587,7 @@ func (x *Impact) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Impact.ProtoReflect.Descriptor instead.
 func (*Impact) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{18}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Impact) GetDimension() string {
@@ -1553,7 +1622,7 @@ type Health struct {
 
 func (x *Health) Reset() {
 	*x = Health{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[19]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1565,7 +1634,7 @@ func (x *Health) String() string {
 func (*Health) ProtoMessage() {}
 
 func (x *Health) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[19]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1578,7 +1647,7 @@ func (x *Health) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Health.ProtoReflect.Descriptor instead.
 func (*Health) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{19}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Health) GetState() Health_State {
@@ -1616,7 +1685,7 @@ type PushRequest struct {
 
 func (x *PushRequest) Reset() {
 	*x = PushRequest{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[20]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1628,7 +1697,7 @@ func (x *PushRequest) String() string {
 func (*PushRequest) ProtoMessage() {}
 
 func (x *PushRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[20]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1641,7 +1710,7 @@ func (x *PushRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PushRequest.ProtoReflect.Descriptor instead.
 func (*PushRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{20}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *PushRequest) GetMessage() isPushRequest_Message {
@@ -1726,7 +1795,7 @@ type PushStart struct {
 
 func (x *PushStart) Reset() {
 	*x = PushStart{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[21]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1738,7 +1807,7 @@ func (x *PushStart) String() string {
 func (*PushStart) ProtoMessage() {}
 
 func (x *PushStart) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[21]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1751,7 +1820,7 @@ func (x *PushStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PushStart.ProtoReflect.Descriptor instead.
 func (*PushStart) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{21}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *PushStart) GetPush() string {
@@ -1834,7 +1903,7 @@ type Permit struct {
 
 func (x *Permit) Reset() {
 	*x = Permit{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[22]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1846,7 +1915,7 @@ func (x *Permit) String() string {
 func (*Permit) ProtoMessage() {}
 
 func (x *Permit) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[22]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1859,7 +1928,7 @@ func (x *Permit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Permit.ProtoReflect.Descriptor instead.
 func (*Permit) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{22}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Permit) GetRequest() uint64 {
@@ -1890,7 +1959,7 @@ type PermitGrant struct {
 
 func (x *PermitGrant) Reset() {
 	*x = PermitGrant{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[23]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1902,7 +1971,7 @@ func (x *PermitGrant) String() string {
 func (*PermitGrant) ProtoMessage() {}
 
 func (x *PermitGrant) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[23]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1915,7 +1984,7 @@ func (x *PermitGrant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PermitGrant.ProtoReflect.Descriptor instead.
 func (*PermitGrant) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{23}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *PermitGrant) GetPush() string {
@@ -1961,7 +2030,7 @@ type PushResponse struct {
 
 func (x *PushResponse) Reset() {
 	*x = PushResponse{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[24]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1973,7 +2042,7 @@ func (x *PushResponse) String() string {
 func (*PushResponse) ProtoMessage() {}
 
 func (x *PushResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[24]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1986,7 +2055,7 @@ func (x *PushResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PushResponse.ProtoReflect.Descriptor instead.
 func (*PushResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{24}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *PushResponse) GetMessage() isPushResponse_Message {
@@ -2073,7 +2142,7 @@ type PermitRequest struct {
 
 func (x *PermitRequest) Reset() {
 	*x = PermitRequest{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[25]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2085,7 +2154,7 @@ func (x *PermitRequest) String() string {
 func (*PermitRequest) ProtoMessage() {}
 
 func (x *PermitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[25]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2098,7 +2167,7 @@ func (x *PermitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PermitRequest.ProtoReflect.Descriptor instead.
 func (*PermitRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{25}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *PermitRequest) GetRequest() uint64 {
@@ -2125,7 +2194,7 @@ type PermitAsk struct {
 
 func (x *PermitAsk) Reset() {
 	*x = PermitAsk{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[26]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2137,7 +2206,7 @@ func (x *PermitAsk) String() string {
 func (*PermitAsk) ProtoMessage() {}
 
 func (x *PermitAsk) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[26]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2150,7 +2219,7 @@ func (x *PermitAsk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PermitAsk.ProtoReflect.Descriptor instead.
 func (*PermitAsk) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{26}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *PermitAsk) GetPush() string {
@@ -2178,7 +2247,7 @@ type PushProgress struct {
 
 func (x *PushProgress) Reset() {
 	*x = PushProgress{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[27]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2190,7 +2259,7 @@ func (x *PushProgress) String() string {
 func (*PushProgress) ProtoMessage() {}
 
 func (x *PushProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[27]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2203,7 +2272,7 @@ func (x *PushProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PushProgress.ProtoReflect.Descriptor instead.
 func (*PushProgress) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{27}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *PushProgress) GetPush() string {
@@ -2243,7 +2312,7 @@ type PushResult struct {
 
 func (x *PushResult) Reset() {
 	*x = PushResult{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[28]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2255,7 +2324,7 @@ func (x *PushResult) String() string {
 func (*PushResult) ProtoMessage() {}
 
 func (x *PushResult) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[28]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2268,7 +2337,7 @@ func (x *PushResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PushResult.ProtoReflect.Descriptor instead.
 func (*PushResult) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{28}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *PushResult) GetPush() string {
@@ -2359,7 +2428,7 @@ type Pushed struct {
 
 func (x *Pushed) Reset() {
 	*x = Pushed{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[29]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2371,7 +2440,7 @@ func (x *Pushed) String() string {
 func (*Pushed) ProtoMessage() {}
 
 func (x *Pushed) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[29]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2384,7 +2453,7 @@ func (x *Pushed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pushed.ProtoReflect.Descriptor instead.
 func (*Pushed) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{29}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{30}
 }
 
 type PushFailed struct {
@@ -2405,7 +2474,7 @@ type PushFailed struct {
 
 func (x *PushFailed) Reset() {
 	*x = PushFailed{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[30]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2417,7 +2486,7 @@ func (x *PushFailed) String() string {
 func (*PushFailed) ProtoMessage() {}
 
 func (x *PushFailed) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[30]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2430,7 +2499,7 @@ func (x *PushFailed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PushFailed.ProtoReflect.Descriptor instead.
 func (*PushFailed) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{30}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *PushFailed) GetReason() string {
@@ -2470,7 +2539,7 @@ type Stale struct {
 
 func (x *Stale) Reset() {
 	*x = Stale{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[31]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2482,7 +2551,7 @@ func (x *Stale) String() string {
 func (*Stale) ProtoMessage() {}
 
 func (x *Stale) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[31]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2495,7 +2564,7 @@ func (x *Stale) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stale.ProtoReflect.Descriptor instead.
 func (*Stale) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{31}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Stale) GetReason() string {
@@ -2514,7 +2583,7 @@ type Stopped struct {
 
 func (x *Stopped) Reset() {
 	*x = Stopped{}
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[32]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2526,7 +2595,7 @@ func (x *Stopped) String() string {
 func (*Stopped) ProtoMessage() {}
 
 func (x *Stopped) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[32]
+	mi := &file_lehr_plugin_v1_plugin_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2539,7 +2608,7 @@ func (x *Stopped) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stopped.ProtoReflect.Descriptor instead.
 func (*Stopped) Descriptor() ([]byte, []int) {
-	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{32}
+	return file_lehr_plugin_v1_plugin_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Stopped) GetReason() string {
@@ -2600,12 +2669,16 @@ const file_lehr_plugin_v1_plugin_proto_rawDesc = "" +
 	"\vDiffRequest\x121\n" +
 	"\x05batch\x18\x01 \x01(\v2\x19.lehr.plugin.v1.DiffBatchH\x00R\x05batch\x123\n" +
 	"\acontent\x18\x02 \x01(\v2\x17.lehr.plugin.v1.ContentH\x00R\acontentB\t\n" +
-	"\amessage\"y\n" +
+	"\amessage\"\xac\x01\n" +
 	"\tDiffBatch\x12\x14\n" +
 	"\x05batch\x18\x01 \x01(\x04R\x05batch\x12\x1c\n" +
 	"\tpartition\x18\x02 \x01(\tR\tpartition\x12 \n" +
 	"\vincarnation\x18\x03 \x01(\tR\vincarnation\x12\x16\n" +
-	"\x06assets\x18\x04 \x03(\tR\x06assets\"~\n" +
+	"\x06assets\x18\x04 \x03(\tR\x06assets\x121\n" +
+	"\achanges\x18\x05 \x01(\v2\x17.lehr.plugin.v1.ChangesR\achanges\"9\n" +
+	"\aChanges\x12\x14\n" +
+	"\x05older\x18\x01 \x01(\tR\x05older\x12\x18\n" +
+	"\achanged\x18\x02 \x03(\x06R\achanged\"~\n" +
 	"\fDiffResponse\x12*\n" +
 	"\x04need\x18\x01 \x01(\v2\x14.lehr.plugin.v1.NeedH\x00R\x04need\x127\n" +
 	"\aresults\x18\x02 \x01(\v2\x1b.lehr.plugin.v1.DiffResultsH\x00R\aresultsB\t\n" +
@@ -2746,7 +2819,7 @@ func file_lehr_plugin_v1_plugin_proto_rawDescGZIP() []byte {
 }
 
 var file_lehr_plugin_v1_plugin_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_lehr_plugin_v1_plugin_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
+var file_lehr_plugin_v1_plugin_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
 var file_lehr_plugin_v1_plugin_proto_goTypes = []any{
 	(GuaranteeClass)(0),         // 0: lehr.plugin.v1.GuaranteeClass
 	(Action)(0),                 // 1: lehr.plugin.v1.Action
@@ -2762,78 +2835,80 @@ var file_lehr_plugin_v1_plugin_proto_goTypes = []any{
 	(*AssetContent)(nil),        // 11: lehr.plugin.v1.AssetContent
 	(*DiffRequest)(nil),         // 12: lehr.plugin.v1.DiffRequest
 	(*DiffBatch)(nil),           // 13: lehr.plugin.v1.DiffBatch
-	(*DiffResponse)(nil),        // 14: lehr.plugin.v1.DiffResponse
-	(*DiffResults)(nil),         // 15: lehr.plugin.v1.DiffResults
-	(*AssetDiff)(nil),           // 16: lehr.plugin.v1.AssetDiff
-	(*InSync)(nil),              // 17: lehr.plugin.v1.InSync
-	(*Differs)(nil),             // 18: lehr.plugin.v1.Differs
-	(*Unknown)(nil),             // 19: lehr.plugin.v1.Unknown
-	(*FieldChange)(nil),         // 20: lehr.plugin.v1.FieldChange
-	(*Impact)(nil),              // 21: lehr.plugin.v1.Impact
-	(*Health)(nil),              // 22: lehr.plugin.v1.Health
-	(*PushRequest)(nil),         // 23: lehr.plugin.v1.PushRequest
-	(*PushStart)(nil),           // 24: lehr.plugin.v1.PushStart
-	(*Permit)(nil),              // 25: lehr.plugin.v1.Permit
-	(*PermitGrant)(nil),         // 26: lehr.plugin.v1.PermitGrant
-	(*PushResponse)(nil),        // 27: lehr.plugin.v1.PushResponse
-	(*PermitRequest)(nil),       // 28: lehr.plugin.v1.PermitRequest
-	(*PermitAsk)(nil),           // 29: lehr.plugin.v1.PermitAsk
-	(*PushProgress)(nil),        // 30: lehr.plugin.v1.PushProgress
-	(*PushResult)(nil),          // 31: lehr.plugin.v1.PushResult
-	(*Pushed)(nil),              // 32: lehr.plugin.v1.Pushed
-	(*PushFailed)(nil),          // 33: lehr.plugin.v1.PushFailed
-	(*Stale)(nil),               // 34: lehr.plugin.v1.Stale
-	(*Stopped)(nil),             // 35: lehr.plugin.v1.Stopped
-	(*durationpb.Duration)(nil), // 36: google.protobuf.Duration
+	(*Changes)(nil),             // 14: lehr.plugin.v1.Changes
+	(*DiffResponse)(nil),        // 15: lehr.plugin.v1.DiffResponse
+	(*DiffResults)(nil),         // 16: lehr.plugin.v1.DiffResults
+	(*AssetDiff)(nil),           // 17: lehr.plugin.v1.AssetDiff
+	(*InSync)(nil),              // 18: lehr.plugin.v1.InSync
+	(*Differs)(nil),             // 19: lehr.plugin.v1.Differs
+	(*Unknown)(nil),             // 20: lehr.plugin.v1.Unknown
+	(*FieldChange)(nil),         // 21: lehr.plugin.v1.FieldChange
+	(*Impact)(nil),              // 22: lehr.plugin.v1.Impact
+	(*Health)(nil),              // 23: lehr.plugin.v1.Health
+	(*PushRequest)(nil),         // 24: lehr.plugin.v1.PushRequest
+	(*PushStart)(nil),           // 25: lehr.plugin.v1.PushStart
+	(*Permit)(nil),              // 26: lehr.plugin.v1.Permit
+	(*PermitGrant)(nil),         // 27: lehr.plugin.v1.PermitGrant
+	(*PushResponse)(nil),        // 28: lehr.plugin.v1.PushResponse
+	(*PermitRequest)(nil),       // 29: lehr.plugin.v1.PermitRequest
+	(*PermitAsk)(nil),           // 30: lehr.plugin.v1.PermitAsk
+	(*PushProgress)(nil),        // 31: lehr.plugin.v1.PushProgress
+	(*PushResult)(nil),          // 32: lehr.plugin.v1.PushResult
+	(*Pushed)(nil),              // 33: lehr.plugin.v1.Pushed
+	(*PushFailed)(nil),          // 34: lehr.plugin.v1.PushFailed
+	(*Stale)(nil),               // 35: lehr.plugin.v1.Stale
+	(*Stopped)(nil),             // 36: lehr.plugin.v1.Stopped
+	(*durationpb.Duration)(nil), // 37: google.protobuf.Duration
 }
 var file_lehr_plugin_v1_plugin_proto_depIdxs = []int32{
 	5,  // 0: lehr.plugin.v1.DescribeResponse.types:type_name -> lehr.plugin.v1.ServedType
 	0,  // 1: lehr.plugin.v1.ServedType.guarantee:type_name -> lehr.plugin.v1.GuaranteeClass
-	36, // 2: lehr.plugin.v1.ServedType.longest_effect:type_name -> google.protobuf.Duration
+	37, // 2: lehr.plugin.v1.ServedType.longest_effect:type_name -> google.protobuf.Duration
 	7,  // 3: lehr.plugin.v1.Need.assets:type_name -> lehr.plugin.v1.NeedAsset
 	8,  // 4: lehr.plugin.v1.Need.blobs:type_name -> lehr.plugin.v1.NeedBlob
 	11, // 5: lehr.plugin.v1.Content.assets:type_name -> lehr.plugin.v1.AssetContent
 	10, // 6: lehr.plugin.v1.Content.blobs:type_name -> lehr.plugin.v1.BlobContent
 	13, // 7: lehr.plugin.v1.DiffRequest.batch:type_name -> lehr.plugin.v1.DiffBatch
 	9,  // 8: lehr.plugin.v1.DiffRequest.content:type_name -> lehr.plugin.v1.Content
-	6,  // 9: lehr.plugin.v1.DiffResponse.need:type_name -> lehr.plugin.v1.Need
-	15, // 10: lehr.plugin.v1.DiffResponse.results:type_name -> lehr.plugin.v1.DiffResults
-	16, // 11: lehr.plugin.v1.DiffResults.diffs:type_name -> lehr.plugin.v1.AssetDiff
-	17, // 12: lehr.plugin.v1.AssetDiff.in_sync:type_name -> lehr.plugin.v1.InSync
-	18, // 13: lehr.plugin.v1.AssetDiff.differs:type_name -> lehr.plugin.v1.Differs
-	19, // 14: lehr.plugin.v1.AssetDiff.unknown:type_name -> lehr.plugin.v1.Unknown
-	21, // 15: lehr.plugin.v1.AssetDiff.impacts:type_name -> lehr.plugin.v1.Impact
-	22, // 16: lehr.plugin.v1.AssetDiff.health:type_name -> lehr.plugin.v1.Health
-	20, // 17: lehr.plugin.v1.AssetDiff.unmanaged:type_name -> lehr.plugin.v1.FieldChange
-	1,  // 18: lehr.plugin.v1.Differs.action:type_name -> lehr.plugin.v1.Action
-	20, // 19: lehr.plugin.v1.Differs.changes:type_name -> lehr.plugin.v1.FieldChange
-	36, // 20: lehr.plugin.v1.Unknown.retry_after:type_name -> google.protobuf.Duration
-	2,  // 21: lehr.plugin.v1.Health.state:type_name -> lehr.plugin.v1.Health.State
-	24, // 22: lehr.plugin.v1.PushRequest.start:type_name -> lehr.plugin.v1.PushStart
-	25, // 23: lehr.plugin.v1.PushRequest.permit:type_name -> lehr.plugin.v1.Permit
-	9,  // 24: lehr.plugin.v1.PushRequest.content:type_name -> lehr.plugin.v1.Content
-	26, // 25: lehr.plugin.v1.Permit.grants:type_name -> lehr.plugin.v1.PermitGrant
-	28, // 26: lehr.plugin.v1.PushResponse.permit_request:type_name -> lehr.plugin.v1.PermitRequest
-	6,  // 27: lehr.plugin.v1.PushResponse.need:type_name -> lehr.plugin.v1.Need
-	30, // 28: lehr.plugin.v1.PushResponse.progress:type_name -> lehr.plugin.v1.PushProgress
-	31, // 29: lehr.plugin.v1.PushResponse.result:type_name -> lehr.plugin.v1.PushResult
-	29, // 30: lehr.plugin.v1.PermitRequest.asks:type_name -> lehr.plugin.v1.PermitAsk
-	32, // 31: lehr.plugin.v1.PushResult.pushed:type_name -> lehr.plugin.v1.Pushed
-	33, // 32: lehr.plugin.v1.PushResult.failed:type_name -> lehr.plugin.v1.PushFailed
-	34, // 33: lehr.plugin.v1.PushResult.stale:type_name -> lehr.plugin.v1.Stale
-	35, // 34: lehr.plugin.v1.PushResult.stopped:type_name -> lehr.plugin.v1.Stopped
-	36, // 35: lehr.plugin.v1.PushFailed.retry_after:type_name -> google.protobuf.Duration
-	3,  // 36: lehr.plugin.v1.PluginService.Describe:input_type -> lehr.plugin.v1.DescribeRequest
-	12, // 37: lehr.plugin.v1.PluginService.Diff:input_type -> lehr.plugin.v1.DiffRequest
-	23, // 38: lehr.plugin.v1.PluginService.Push:input_type -> lehr.plugin.v1.PushRequest
-	4,  // 39: lehr.plugin.v1.PluginService.Describe:output_type -> lehr.plugin.v1.DescribeResponse
-	14, // 40: lehr.plugin.v1.PluginService.Diff:output_type -> lehr.plugin.v1.DiffResponse
-	27, // 41: lehr.plugin.v1.PluginService.Push:output_type -> lehr.plugin.v1.PushResponse
-	39, // [39:42] is the sub-list for method output_type
-	36, // [36:39] is the sub-list for method input_type
-	36, // [36:36] is the sub-list for extension type_name
-	36, // [36:36] is the sub-list for extension extendee
-	0,  // [0:36] is the sub-list for field type_name
+	14, // 9: lehr.plugin.v1.DiffBatch.changes:type_name -> lehr.plugin.v1.Changes
+	6,  // 10: lehr.plugin.v1.DiffResponse.need:type_name -> lehr.plugin.v1.Need
+	16, // 11: lehr.plugin.v1.DiffResponse.results:type_name -> lehr.plugin.v1.DiffResults
+	17, // 12: lehr.plugin.v1.DiffResults.diffs:type_name -> lehr.plugin.v1.AssetDiff
+	18, // 13: lehr.plugin.v1.AssetDiff.in_sync:type_name -> lehr.plugin.v1.InSync
+	19, // 14: lehr.plugin.v1.AssetDiff.differs:type_name -> lehr.plugin.v1.Differs
+	20, // 15: lehr.plugin.v1.AssetDiff.unknown:type_name -> lehr.plugin.v1.Unknown
+	22, // 16: lehr.plugin.v1.AssetDiff.impacts:type_name -> lehr.plugin.v1.Impact
+	23, // 17: lehr.plugin.v1.AssetDiff.health:type_name -> lehr.plugin.v1.Health
+	21, // 18: lehr.plugin.v1.AssetDiff.unmanaged:type_name -> lehr.plugin.v1.FieldChange
+	1,  // 19: lehr.plugin.v1.Differs.action:type_name -> lehr.plugin.v1.Action
+	21, // 20: lehr.plugin.v1.Differs.changes:type_name -> lehr.plugin.v1.FieldChange
+	37, // 21: lehr.plugin.v1.Unknown.retry_after:type_name -> google.protobuf.Duration
+	2,  // 22: lehr.plugin.v1.Health.state:type_name -> lehr.plugin.v1.Health.State
+	25, // 23: lehr.plugin.v1.PushRequest.start:type_name -> lehr.plugin.v1.PushStart
+	26, // 24: lehr.plugin.v1.PushRequest.permit:type_name -> lehr.plugin.v1.Permit
+	9,  // 25: lehr.plugin.v1.PushRequest.content:type_name -> lehr.plugin.v1.Content
+	27, // 26: lehr.plugin.v1.Permit.grants:type_name -> lehr.plugin.v1.PermitGrant
+	29, // 27: lehr.plugin.v1.PushResponse.permit_request:type_name -> lehr.plugin.v1.PermitRequest
+	6,  // 28: lehr.plugin.v1.PushResponse.need:type_name -> lehr.plugin.v1.Need
+	31, // 29: lehr.plugin.v1.PushResponse.progress:type_name -> lehr.plugin.v1.PushProgress
+	32, // 30: lehr.plugin.v1.PushResponse.result:type_name -> lehr.plugin.v1.PushResult
+	30, // 31: lehr.plugin.v1.PermitRequest.asks:type_name -> lehr.plugin.v1.PermitAsk
+	33, // 32: lehr.plugin.v1.PushResult.pushed:type_name -> lehr.plugin.v1.Pushed
+	34, // 33: lehr.plugin.v1.PushResult.failed:type_name -> lehr.plugin.v1.PushFailed
+	35, // 34: lehr.plugin.v1.PushResult.stale:type_name -> lehr.plugin.v1.Stale
+	36, // 35: lehr.plugin.v1.PushResult.stopped:type_name -> lehr.plugin.v1.Stopped
+	37, // 36: lehr.plugin.v1.PushFailed.retry_after:type_name -> google.protobuf.Duration
+	3,  // 37: lehr.plugin.v1.PluginService.Describe:input_type -> lehr.plugin.v1.DescribeRequest
+	12, // 38: lehr.plugin.v1.PluginService.Diff:input_type -> lehr.plugin.v1.DiffRequest
+	24, // 39: lehr.plugin.v1.PluginService.Push:input_type -> lehr.plugin.v1.PushRequest
+	4,  // 40: lehr.plugin.v1.PluginService.Describe:output_type -> lehr.plugin.v1.DescribeResponse
+	15, // 41: lehr.plugin.v1.PluginService.Diff:output_type -> lehr.plugin.v1.DiffResponse
+	28, // 42: lehr.plugin.v1.PluginService.Push:output_type -> lehr.plugin.v1.PushResponse
+	40, // [40:43] is the sub-list for method output_type
+	37, // [37:40] is the sub-list for method input_type
+	37, // [37:37] is the sub-list for extension type_name
+	37, // [37:37] is the sub-list for extension extendee
+	0,  // [0:37] is the sub-list for field type_name
 }
 
 func init() { file_lehr_plugin_v1_plugin_proto_init() }
@@ -2845,27 +2920,27 @@ func file_lehr_plugin_v1_plugin_proto_init() {
 		(*DiffRequest_Batch)(nil),
 		(*DiffRequest_Content)(nil),
 	}
-	file_lehr_plugin_v1_plugin_proto_msgTypes[11].OneofWrappers = []any{
+	file_lehr_plugin_v1_plugin_proto_msgTypes[12].OneofWrappers = []any{
 		(*DiffResponse_Need)(nil),
 		(*DiffResponse_Results)(nil),
 	}
-	file_lehr_plugin_v1_plugin_proto_msgTypes[13].OneofWrappers = []any{
+	file_lehr_plugin_v1_plugin_proto_msgTypes[14].OneofWrappers = []any{
 		(*AssetDiff_InSync)(nil),
 		(*AssetDiff_Differs)(nil),
 		(*AssetDiff_Unknown)(nil),
 	}
-	file_lehr_plugin_v1_plugin_proto_msgTypes[20].OneofWrappers = []any{
+	file_lehr_plugin_v1_plugin_proto_msgTypes[21].OneofWrappers = []any{
 		(*PushRequest_Start)(nil),
 		(*PushRequest_Permit)(nil),
 		(*PushRequest_Content)(nil),
 	}
-	file_lehr_plugin_v1_plugin_proto_msgTypes[24].OneofWrappers = []any{
+	file_lehr_plugin_v1_plugin_proto_msgTypes[25].OneofWrappers = []any{
 		(*PushResponse_PermitRequest)(nil),
 		(*PushResponse_Need)(nil),
 		(*PushResponse_Progress)(nil),
 		(*PushResponse_Result)(nil),
 	}
-	file_lehr_plugin_v1_plugin_proto_msgTypes[28].OneofWrappers = []any{
+	file_lehr_plugin_v1_plugin_proto_msgTypes[29].OneofWrappers = []any{
 		(*PushResult_Pushed)(nil),
 		(*PushResult_Failed)(nil),
 		(*PushResult_Stale)(nil),
@@ -2877,7 +2952,7 @@ func file_lehr_plugin_v1_plugin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_plugin_v1_plugin_proto_rawDesc), len(file_lehr_plugin_v1_plugin_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   33,
+			NumMessages:   34,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1,0 +1,114 @@
+package serve
+
+import (
+	"slices"
+	"sync"
+
+	pluginpb "lehr.dev/gen/lehr/plugin/v1"
+	"lehr.dev/intent"
+	"lehr.dev/plugin"
+	"lehr.dev/plugin/recent"
+)
+
+// historyKey names a partition, as one connection knows it.
+type historyKey struct {
+	connection uint64
+	partition  intent.PartitionID
+}
+
+const (
+	// historiesBytes bounds what is known of what changed, of all partitions.
+	historiesBytes = 16 << 20
+	// historyChanges bounds it for one partition: what is older is asked for again.
+	historyChanges = 1 << 16
+	// changeWeight is about what a change weighs.
+	changeWeight = 64
+)
+
+// history is what Lehr said of how a partition's incarnations differ, each from the one
+// told before it.
+type history struct {
+	mutex sync.Mutex
+	// told incarnations, in their order: one more than there are steps.
+	told  []intent.Sequence
+	steps [][]uint64
+	// last is when an asset of that number changed last.
+	last    map[uint64]intent.Sequence
+	changes int
+}
+
+// heed takes up what Lehr says, before the batch that it came with is answered.
+func (a *asker) heed(batch *pluginpb.DiffBatch) {
+	if batch.Changes == nil {
+		return
+	}
+	older, err := intent.ParseIncarnationID(batch.Changes.Older)
+	if err != nil {
+		return
+	}
+	newer, err := intent.ParseIncarnationID(batch.Incarnation)
+	if err != nil || older.Partition != newer.Partition || older.Sequence >= newer.Sequence {
+		return
+	}
+	h := a.historyOf(newer.Partition)
+	a.histories.Put(historyKey{a.connection, newer.Partition}, h, h.extend(older.Sequence, newer.Sequence, batch.Changes.Changed))
+}
+
+// extend adds a step, and returns what all weighs now. One that does not go on from the
+// last begins anew.
+func (h *history) extend(older, newer intent.Sequence, changed []uint64) (weight int) {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	if len(h.told) == 0 || h.told[len(h.told)-1] != older {
+		h.told, h.steps, h.last, h.changes = []intent.Sequence{older}, nil, map[uint64]intent.Sequence{}, 0
+	}
+	h.told, h.steps = append(h.told, newer), append(h.steps, changed)
+	for _, asset := range changed {
+		h.last[asset] = newer
+	}
+	// A step weighs also where nothing changed.
+	h.changes += len(changed) + 1
+	for h.changes > historyChanges && len(h.steps) > 0 {
+		h.forgetOldest()
+	}
+	return (h.changes + 1) * changeWeight
+}
+
+func (h *history) forgetOldest() {
+	for _, asset := range h.steps[0] {
+		if h.last[asset] == h.told[1] {
+			delete(h.last, asset)
+		}
+	}
+	h.changes -= len(h.steps[0]) + 1
+	h.told, h.steps = slices.Delete(h.told, 0, 1), slices.Delete(h.steps, 0, 1)
+}
+
+// same reports whether an asset is known to have the same content as of both
+// incarnations. False says nothing.
+func (h *history) same(asset AssetID, older, newer intent.Sequence) bool {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	if older > newer || !h.tells(older) || !h.tells(newer) {
+		return false
+	}
+	changed, ok := h.last[plugin.NumberOf(asset)]
+	return !ok || changed <= older
+}
+
+func (h *history) tells(sequence intent.Sequence) bool {
+	_, ok := slices.BinarySearch(h.told, sequence)
+	return ok
+}
+
+// historyOf returns what is known of a partition; never nil.
+func (a *asker) historyOf(partition intent.PartitionID) *history {
+	if h, ok := a.histories.Get(historyKey{a.connection, partition}); ok {
+		return h
+	}
+	return &history{}
+}
+
+func newHistories() *recent.Map[historyKey, *history] {
+	return recent.New[historyKey, *history](historiesBytes)
+}
