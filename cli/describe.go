@@ -43,6 +43,9 @@ func (s *session) describeCommand() *cobra.Command {
 			}
 			partition := s.partition
 			if everywhere {
+				if s.partitionGiven {
+					return fault.New(fault.Invalid, "both a partition and --global are named").WithHint("leave one of them out")
+				}
 				if noun.names[0] != "audit" {
 					return fault.New(fault.Invalid, "--global is for the audit only").WithHint("lehr describe audit --global")
 				}
@@ -196,6 +199,10 @@ func printReferences(s *session, title string, references []*apipb.Reference, ot
 func describePartition(ctx context.Context, s *session, c *client.Client, partition, name string) error {
 	if name == "" {
 		name = partition
+	}
+	name, err := s.namedPartition(name)
+	if err != nil {
+		return err
 	}
 	response, err := c.Partitions.GetPartition(ctx, &apipb.GetPartitionRequest{Id: name})
 	if err != nil {

@@ -120,6 +120,9 @@ func (s *session) getCommand() *cobra.Command {
 			if err == nil {
 				err = noun.takes(command, q.limit)
 			}
+			if err == nil && q.everywhere && s.partitionGiven {
+				err = fault.New(fault.Invalid, "both a partition and --global are named").WithHint("leave one of them out")
+			}
 			if err != nil {
 				return err
 			}
