@@ -40,7 +40,7 @@ func (s *session) choose(ctx context.Context, c *client.Client) (string, error) 
 	return "", fault.New(fault.Invalid, "there are several partitions: %s", strings.Join(names, ", ")).WithHint("name one with --partition")
 }
 
-// incarnationID completes a bare sequence.
+// incarnationID completes a bare sequence, or a candidate's "~" and digest.
 func incarnationID(partition, name string) string {
 	if !strings.Contains(name, "@") {
 		return partition + "@" + name

@@ -56,7 +56,11 @@ func (s *session) export(ctx context.Context, q query, name, format, file string
 	if err != nil {
 		return err
 	}
-	if strings.Contains(name, "@") {
+	if strings.HasPrefix(name, "~") {
+		if q.partition, err = s.choose(ctx, c); err == nil {
+			q.incarnation = incarnationID(q.partition, name)
+		}
+	} else if strings.Contains(name, "@") {
 		q.incarnation = name
 		q.partition, _, _ = strings.Cut(name, "@")
 	} else if name != "" {

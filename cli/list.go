@@ -22,7 +22,7 @@ func listAssets(ctx context.Context, s *session, c *client.Client, q query) (lis
 		found.header = append(found.header, "DIGEST", "EFFECTIVE")
 	}
 	request := &apipb.ListAssetsRequest{
-		Partition: q.partition, Prefix: q.prefix, Type: q.kind, RefersTo: q.refersTo, Filter: q.filter,
+		Partition: q.partition, Prefix: q.prefix, Type: q.kind, RefersTo: q.refersTo, Filter: q.filter, Content: s.json(),
 	}
 	request.Field, request.Value = fieldAndValue(q.field)
 	then, err := s.asOf(q)
