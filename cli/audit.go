@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -196,6 +197,9 @@ func (s *session) checkpoints(ctx context.Context, c *client.Client) ([]audit.Ch
 			return nil, err
 		}
 		list = append(list, audit.Checkpoint{Store: p.Store, Partition: intent.PartitionID(p.Partition), Number: p.Number, Link: link, At: p.At.AsTime().UTC()})
+	}
+	if s.partition != "" && !slices.ContainsFunc(list, func(p audit.Checkpoint) bool { return string(p.Partition) == s.partition }) {
+		return nil, fault.New(fault.NotFound, "the audit has no chain of partition %s", s.partition).WithHint("lehr get partitions lists them")
 	}
 	return list, nil
 }

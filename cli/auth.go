@@ -132,6 +132,7 @@ func (s *session) tokenCommand() *cobra.Command {
 
 func (s *session) createTokenCommand() *cobra.Command {
 	request := &apipb.CreateTokenRequest{}
+	var partitions []string
 	var lasts time.Duration
 	var roles []string
 	command := &cobra.Command{
@@ -153,6 +154,9 @@ is revoked with it.`,
 					return err
 				}
 				request.Roles = append(request.Roles, access.ToRole(role))
+			}
+			if request.Partitions = partitions; len(partitions) == 0 && s.partition != "" {
+				request.Partitions = []string{s.partition}
 			}
 			request.Period = period(lasts)
 			c, err := s.connect(command.Context())
@@ -179,7 +183,7 @@ is revoked with it.`,
 	flags.StringVar(&request.Owner, "owner", "", "whose authority it carries (default: yours); of another, an admin makes one")
 	flags.StringVar(&request.Description, "description", "", "what it is for")
 	flags.StringSliceVar(&roles, "role", nil, "at most this role; may be repeated (default: the owner's)")
-	flags.StringSliceVarP(&request.Partitions, "partition", "p", nil, "only in this partition; may be repeated (default: the owner's)")
+	flags.StringSliceVarP(&partitions, "partition", "p", nil, "only in this partition; may be repeated (env LEHR_PARTITION; default: the owner's)")
 	flags.DurationVar(&lasts, "for", 0, "how long it lasts (default 24h)")
 	return command
 }

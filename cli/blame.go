@@ -101,8 +101,8 @@ func resolvedText(d Resolved) string {
 }
 
 // printResolved lists what resolvers changed of an asset, if that is known.
-func (s *session) printResolved(ctx context.Context, c *client.Client, partition, asset, indent string) {
-	b, err := c.Assets.BlameAsset(ctx, &apipb.BlameAssetRequest{Partition: partition, Asset: asset})
+func (s *session) printResolved(ctx context.Context, c *client.Client, partition, asset, incarnation, indent string) {
+	b, err := c.Assets.BlameAsset(ctx, &apipb.BlameAssetRequest{Partition: partition, Asset: asset, Incarnation: incarnation})
 	if err != nil {
 		return // Where it comes from is beside the point of the command.
 	}

@@ -40,7 +40,7 @@ func (s *session) choose(ctx context.Context, c *client.Client) (string, error) 
 	return "", fault.New(fault.Invalid, "there are several partitions: %s", strings.Join(names, ", ")).WithHint("name one with --partition")
 }
 
-// incarnationID completes a bare sequence.
+// incarnationID completes a bare sequence, or a candidate's "~" and digest.
 func incarnationID(partition, name string) string {
 	if !strings.Contains(name, "@") {
 		return partition + "@" + name
@@ -97,10 +97,13 @@ func (s *session) run(ctx context.Context, c *client.Client, err error, run func
 
 func (s *session) stopCommand() *cobra.Command {
 	var reason string
+	var all bool
 	command := &cobra.Command{
 		Use:   "stop [PARTITION]",
 		Short: "Stop all pushes, of one partition or of all; works without a server",
-		Long: `Stop all pushes, of one partition or of all, until lehr resume.
+		Long: `Stop all pushes, of one partition or of all, until lehr resume. The partition is
+that of the argument, of --partition or of LEHR_PARTITION; where none of them
+names one, or with --all, it is all of them.
 
 It needs nothing but the store: with --store FILE or --database URL, or when no
 server answers, it is written to the store itself, and running servers see it
@@ -110,11 +113,15 @@ there.`,
 			if err := reasoned(command, reason); err != nil {
 				return err
 			}
+			scope, err := s.stoppedScope(args, all)
+			if err != nil {
+				return err
+			}
 			c, err := s.connectOrOpen(command.Context())
 			if err != nil {
 				return err
 			}
-			response, err := c.Brakes.SetStop(command.Context(), &apipb.SetStopRequest{Partition: strings.Join(args, ""), Reason: reason})
+			response, err := c.Brakes.SetStop(command.Context(), &apipb.SetStopRequest{Partition: scope, Reason: reason})
 			if err != nil {
 				return err
 			}
@@ -127,6 +134,7 @@ there.`,
 		},
 	}
 	command.Flags().StringVar(&reason, "reason", "", "why, for whoever finds it stopped")
+	command.Flags().BoolVar(&all, "all", false, "stop all partitions, whatever LEHR_PARTITION names")
 	return command
 }
 
@@ -139,19 +147,27 @@ func scopeOf(stop *apipb.Stop) string {
 
 func (s *session) resumeCommand() *cobra.Command {
 	var reason string
+	var all bool
 	command := &cobra.Command{
 		Use:   "resume [PARTITION]",
 		Short: "End a stop; everything is compared with production anew",
-		Args:  cobra.MaximumNArgs(1),
+		Long: `End a stop; everything is compared with production anew. The stop is that of the
+partition of the argument, of --partition or of LEHR_PARTITION; where none of
+them names one, or with --all, it is that of all partitions. The other stops stay.`,
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			if err := reasoned(command, reason); err != nil {
+				return err
+			}
+			scope, err := s.stoppedScope(args, all)
+			if err != nil {
 				return err
 			}
 			c, err := s.connectOrOpen(command.Context())
 			if err != nil {
 				return err
 			}
-			response, err := c.Brakes.Resume(command.Context(), &apipb.ResumeRequest{Partition: strings.Join(args, ""), Reason: reason})
+			response, err := c.Brakes.Resume(command.Context(), &apipb.ResumeRequest{Partition: scope, Reason: reason})
 			if err != nil {
 				return err
 			}
@@ -166,6 +182,7 @@ func (s *session) resumeCommand() *cobra.Command {
 		},
 	}
 	command.Flags().StringVar(&reason, "reason", "", "why, for the audit")
+	command.Flags().BoolVar(&all, "all", false, "end the stop of all partitions, whatever LEHR_PARTITION names")
 	return command
 }
 

@@ -49,7 +49,7 @@ func (s *session) documentsFlag(command *cobra.Command, options *BuildOptions) {
 				Revision: document.Revision{ID: "file-" + intent.Sum("lehr.document.v1", content).Short(), By: s.actor(), Reason: "the file " + file, At: s.now()},
 			}, err
 		}
-		server, err := s.dial()
+		server, err := s.connect(ctx)
 		if err != nil {
 			return found, fault.New(fault.Unavailable, "document %s of partition %s is held by a server, and none is known here", name, partition).
 				WithHint("name it with --server URL or LEHR_SERVER, or give a file in its place: --document %s=%s", name, document.File(name))

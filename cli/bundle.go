@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"lehr.dev/client"
+	"lehr.dev/fault"
 	apipb "lehr.dev/gen/lehr/api/v1"
 	"lehr.dev/intent"
 )
@@ -60,6 +61,9 @@ store knows is written.`,
   lehr debug bundle --file lehr.tar.gz`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
+			if s.json() && !list {
+				return fault.New(fault.Invalid, "a bundle is a file, and not JSON").WithHint("add --list to see in JSON what would be in it")
+			}
 			files, err := s.bundle(command.Context())
 			if err != nil {
 				return err
@@ -137,7 +141,7 @@ func (s *session) bundle(ctx context.Context) ([]bundled, error) {
 		add("store.json", "whether all that is stored is as it was written, if that is known within 30 s", func() ([]byte, error) {
 			bounded, cancel := context.WithTimeout(ctx, verifyPatience)
 			defer cancel()
-			verified, err := s.local.Keeping.Verify(bounded, StorePlace{s.store, s.database})
+			verified, err := s.local.Keeping.Verify(bounded, s.storePlace())
 			if err != nil {
 				return nil, err
 			}

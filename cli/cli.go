@@ -47,9 +47,9 @@ type session struct {
 	asJSON bool
 	// servers are URLs, of which any may answer.
 	servers []string
-	// storeGiven, databaseGiven, serverGiven: it was named by its flag. What flags
-	// name counts before what the environment does.
-	storeGiven, databaseGiven, serverGiven bool
+	// storeGiven, databaseGiven, serverGiven, partitionGiven: it was named by its
+	// flag. What flags name counts before what the environment does.
+	storeGiven, databaseGiven, serverGiven, partitionGiven bool
 	// settled: the command line was understood.
 	settled bool
 	closers []func() error
@@ -165,8 +165,8 @@ Exit codes: 0 done, 1 error, 2 differences or not converged, 3 timed out.`,
   lehr serve -p lehr.yaml       # then, in another terminal: lehr get reports`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		PersistentPreRunE: func(command *cobra.Command, _ []string) error {
-			return s.settle(command)
+		PersistentPreRunE: func(command *cobra.Command, args []string) error {
+			return s.settle(command, args)
 		},
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
@@ -175,7 +175,7 @@ Exit codes: 0 done, 1 error, 2 differences or not converged, 3 timed out.`,
 	flags.StringVar(&s.database, "database", "", "the PostgreSQL database that holds the store instead, postgres://USER@HOST/NAME (env LEHR_DATABASE)")
 	flags.StringSliceVar(&s.servers, "server", nil, "URL of a server, after lehr auth login or with a token in LEHR_TOKEN; of several replicas, one that answers is asked (env LEHR_SERVER)")
 	flags.StringVarP(&s.partition, "partition", "p", "", "the partition (env LEHR_PARTITION; default: the only one)")
-	flags.StringVarP(&s.output, "output", "o", "table", "table, wide or json")
+	flags.StringVarP(&s.output, "output", "o", "table", "table, wide (a table of more, where there is more) or json")
 	flags.BoolVar(&s.asJSON, "json", false, "the same as -o json")
 	root.AddGroup(
 		&cobra.Group{ID: "begin", Title: "Begin:"},
@@ -211,7 +211,7 @@ const defaultStore = ".lehr/lehr.db"
 const ownOutput = "output"
 
 // settle fills in what flags left to the environment.
-func (s *session) settle(command *cobra.Command) error {
+func (s *session) settle(command *cobra.Command, args []string) error {
 	switch {
 	case s.asJSON && s.output != "table" && s.output != "json":
 		return fault.New(fault.Invalid, "both --json and -o %s are asked for", s.output).WithHint("name one of them")
@@ -225,8 +225,11 @@ func (s *session) settle(command *cobra.Command) error {
 		return err
 	}
 	s.settled = true
-	changed := command.Flags().Changed
-	s.storeGiven, s.databaseGiven, s.serverGiven = changed("store"), changed("database"), changed("server")
+	changed := command.Root().PersistentFlags().Changed
+	s.storeGiven, s.databaseGiven, s.serverGiven, s.partitionGiven = changed("store"), changed("database"), changed("server"), changed("partition")
+	if err := s.refuseIgnored(command, args); err != nil {
+		return err
+	}
 	if s.serverGiven && (s.databaseGiven || s.storeGiven) {
 		return fault.New(fault.Invalid, "both a server and a store are named").
 			WithHint("name --server to ask it, or --store or --database to work on the store itself")

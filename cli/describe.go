@@ -16,14 +16,17 @@ import (
 	"lehr.dev/client"
 	"lehr.dev/fault"
 	apipb "lehr.dev/gen/lehr/api/v1"
+	"lehr.dev/intent"
 )
 
 func (s *session) describeCommand() *cobra.Command {
 	var everywhere bool
+	var q query
 	command := &cobra.Command{
 		Use:   "describe KIND NAME",
 		Short: "Show one thing in full",
 		Example: `  lehr describe asset web/a
+  lehr describe asset web/a --incarnation ~f11f0140  # as a candidate has it
   lehr describe candidate            # the newest
   lehr describe incarnation shop@3
   lehr describe audit                # is the record intact?`,
@@ -37,12 +40,18 @@ func (s *session) describeCommand() *cobra.Command {
 			if len(args) == 1 && noun.named {
 				return fault.New(fault.Invalid, "which %s?", args[0]).WithHint("write lehr describe %s NAME; lehr get %s lists them", args[0], noun.names[0])
 			}
+			if noun.describeAsOf == nil && (q.at != "" || q.incarnation != "" || q.label != "") {
+				return fault.New(fault.Invalid, "%s are not described as of an incarnation", noun.names[0]).WithHint("lehr describe asset NAME takes --at, --incarnation and --label")
+			}
 			c, err := s.connectOrRead(command.Context())
 			if err != nil {
 				return err
 			}
 			partition := s.partition
 			if everywhere {
+				if s.partitionGiven {
+					return fault.New(fault.Invalid, "both a partition and --global are named").WithHint("leave one of them out")
+				}
 				if noun.names[0] != "audit" {
 					return fault.New(fault.Invalid, "--global is for the audit only").WithHint("lehr describe audit --global")
 				}
@@ -52,10 +61,19 @@ func (s *session) describeCommand() *cobra.Command {
 					return err
 				}
 			}
-			return noun.describe(command.Context(), s, c, partition, strings.Join(args[1:], ""))
+			name := strings.Join(args[1:], "")
+			if q.at != "" || q.incarnation != "" || q.label != "" {
+				q.partition = partition
+				return noun.describeAsOf(command.Context(), s, c, q, name)
+			}
+			return noun.describe(command.Context(), s, c, partition, name)
 		},
 	}
-	command.Flags().BoolVar(&everywhere, "global", false, "the audit of what concerns all partitions, for example a stop of all")
+	flags := command.Flags()
+	flags.StringVar(&q.at, "at", "", "an asset as of a time (2026-11-21T08:00:00Z, 2h ago as 2h), an id (12, or ~DIGEST of a candidate), or a label")
+	flags.StringVar(&q.incarnation, "incarnation", "", "an asset as of this incarnation, or this candidate as ~DIGEST (default: head)")
+	flags.StringVar(&q.label, "label", "", "an asset as of the newest incarnation with this label, as KEY or KEY=VALUE")
+	flags.BoolVar(&everywhere, "global", false, "the audit of what concerns all partitions, for example a stop of all")
 	return command
 }
 
@@ -143,7 +161,16 @@ func printFields(s *session, m proto.Message) {
 }
 
 func describeAsset(ctx context.Context, s *session, c *client.Client, partition, name string) error {
-	a, err := c.Assets.GetAsset(ctx, &apipb.GetAssetRequest{Partition: partition, Asset: name})
+	return describeAssetAsOf(ctx, s, c, query{partition: partition}, name)
+}
+
+func describeAssetAsOf(ctx context.Context, s *session, c *client.Client, q query, name string) error {
+	then, err := s.asOf(q)
+	if err != nil {
+		return err
+	}
+	partition := q.partition
+	a, err := c.Assets.GetAsset(ctx, &apipb.GetAssetRequest{Partition: partition, Asset: name, Incarnation: then.incarnation, At: then.time, Label: then.label})
 	if err != nil {
 		return err
 	}
@@ -153,7 +180,7 @@ func describeAsset(ctx context.Context, s *session, c *client.Client, partition,
 	fields(s.Out,
 		"asset", a.Asset.Id, "type", a.Asset.Type, "incarnation", a.Incarnation, "unchanged since", a.Asset.Since,
 		"digest", a.Asset.Digest, "state", a.Asset.State)
-	s.printResolved(ctx, c, partition, name, "")
+	s.printResolved(ctx, c, partition, name, a.Incarnation, "")
 	fmt.Fprintln(s.Out, "\npayload:")
 	printStruct(s, a.Payload)
 	for _, addon := range slices.Sorted(maps.Keys(a.Addons)) {
@@ -196,6 +223,10 @@ func printReferences(s *session, title string, references []*apipb.Reference, ot
 func describePartition(ctx context.Context, s *session, c *client.Client, partition, name string) error {
 	if name == "" {
 		name = partition
+	}
+	name, err := s.namedPartition(name)
+	if err != nil {
+		return err
 	}
 	response, err := c.Partitions.GetPartition(ctx, &apipb.GetPartitionRequest{Id: name})
 	if err != nil {
@@ -292,6 +323,9 @@ func describeCandidate(ctx context.Context, s *session, c *client.Client, partit
 		s.printFindings(candidate.Findings, "  ")
 	}
 	s.printChanges(response.Changes, response.MoreChanges)
+	if len(response.Changes) > 0 {
+		s.printHowToRead(candidate)
+	}
 	switch {
 	case candidate.Acknowledged:
 		fmt.Fprintln(s.Out, "\nIt was let through its guards.")
@@ -299,6 +333,20 @@ func describeCandidate(ctx context.Context, s *session, c *client.Client, partit
 		fmt.Fprintf(s.Out, "\nIf this is what you want: lehr approve --candidate %s --reason WHY\n", brief(candidate.Digest))
 	}
 	return nil
+}
+
+// printHowToRead leads to what a candidate consists of: whoever lets it through has
+// read it.
+func (s *session) printHowToRead(candidate *apipb.Candidate) {
+	name := "~" + brief(candidate.Digest)
+	fmt.Fprintln(s.Out, "\nread it first:")
+	if candidate.Base != "" {
+		fmt.Fprintf(s.Out, "  lehr diff %s %s   # field by field\n", plain(candidate.Base), name)
+	}
+	fmt.Fprintf(s.Out, "  lehr get assets --incarnation %s, lehr describe asset NAME --incarnation %s\n", name, name)
+	if candidate.State == string(intent.CandidateHeld) {
+		fmt.Fprintf(s.Out, "  lehr plan --candidate %s   # what plugins say that it would change\n", brief(candidate.Digest))
+	}
 }
 
 func (s *session) printChanges(changes []*apipb.Change, more bool) {

@@ -56,13 +56,20 @@ func (s *session) export(ctx context.Context, q query, name, format, file string
 	if err != nil {
 		return err
 	}
-	if q.partition = name; strings.Contains(name, "@") {
+	if strings.HasPrefix(name, "~") {
+		if q.partition, err = s.choose(ctx, c); err == nil {
+			q.incarnation = incarnationID(q.partition, name)
+		}
+	} else if strings.Contains(name, "@") {
 		q.incarnation = name
 		q.partition, _, _ = strings.Cut(name, "@")
-	} else if name == "" {
-		if q.partition, err = s.choose(ctx, c); err != nil {
-			return err
-		}
+	} else if name != "" {
+		q.partition, err = s.namedPartition(name)
+	} else {
+		q.partition, err = s.choose(ctx, c)
+	}
+	if err != nil {
+		return err
 	}
 	then, err := s.asOf(q)
 	if err != nil {

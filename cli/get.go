@@ -48,12 +48,14 @@ type noun struct {
 	chosen   []string
 	list     func(ctx context.Context, s *session, c *client.Client, q query) (listing, error)
 	describe func(ctx context.Context, s *session, c *client.Client, partition, name string) error
+	// describeAsOf, if any, describes it as of an incarnation or a candidate.
+	describeAsOf func(ctx context.Context, s *session, c *client.Client, q query, name string) error
 }
 
 // nouns, in the order in which help lists them.
 func nouns() []noun {
 	return []noun{
-		{names: []string{"assets", "asset"}, named: true, chosen: []string{"prefix", "type", "field", "refers-to", "incarnation", "filter", "at", "label"}, list: listAssets, describe: describeAsset},
+		{names: []string{"assets", "asset"}, named: true, chosen: []string{"prefix", "type", "field", "refers-to", "incarnation", "filter", "at", "label"}, list: listAssets, describe: describeAsset, describeAsOf: describeAssetAsOf},
 		{names: []string{"partitions", "partition"}, global: true, list: listPartitions, describe: describePartition},
 		{names: []string{"incarnations", "incarnation"}, chosen: []string{"at", "label"}, list: listIncarnations, describe: describeIncarnation},
 		{names: []string{"candidates", "candidate"}, list: listCandidates, describe: describeCandidate},
@@ -120,6 +122,9 @@ func (s *session) getCommand() *cobra.Command {
 			if err == nil {
 				err = noun.takes(command, q.limit)
 			}
+			if err == nil && q.everywhere && s.partitionGiven {
+				err = fault.New(fault.Invalid, "both a partition and --global are named").WithHint("leave one of them out")
+			}
 			if err != nil {
 				return err
 			}
@@ -132,9 +137,9 @@ func (s *session) getCommand() *cobra.Command {
 	flags.StringVar(&q.field, "field", "", "assets with this indexed field, as PATH or PATH=VALUE, or with this addon")
 	flags.StringVar(&q.refersTo, "refers-to", "", "assets with a reference to this asset")
 	flags.StringVar(&q.state, "state", "", "reports in this state: in-sync, waiting, pushing, off, model, gone")
-	flags.StringVar(&q.incarnation, "incarnation", "", "assets as of this incarnation (default: head)")
+	flags.StringVar(&q.incarnation, "incarnation", "", "assets as of this incarnation, or this candidate as ~DIGEST (default: head)")
 	flags.StringVar(&q.filter, "filter", "", "assets for which this CEL expression is true")
-	flags.StringVar(&q.at, "at", "", "assets, or the incarnation, as of a time (2026-11-21T08:00:00Z, \"2026-11-21 08:00\", 2h ago as 2h), an id (12), or a label")
+	flags.StringVar(&q.at, "at", "", "assets, or the incarnation, as of a time (2026-11-21T08:00:00Z, \"2026-11-21 08:00\", 2h ago as 2h), an id (12, or ~DIGEST of a candidate), or a label")
 	flags.StringVar(&q.label, "label", "", "the newest incarnation with this label, or its assets, as KEY or KEY=VALUE")
 	flags.StringVar(&q.asset, "asset", "", "pushes and windows of this asset, and what the audit says of it")
 	flags.StringVar(&q.group, "group", "", "reports of the members of this service, or instance of one, and groups of it")

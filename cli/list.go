@@ -22,7 +22,7 @@ func listAssets(ctx context.Context, s *session, c *client.Client, q query) (lis
 		found.header = append(found.header, "DIGEST", "EFFECTIVE")
 	}
 	request := &apipb.ListAssetsRequest{
-		Partition: q.partition, Prefix: q.prefix, Type: q.kind, RefersTo: q.refersTo, Filter: q.filter,
+		Partition: q.partition, Prefix: q.prefix, Type: q.kind, RefersTo: q.refersTo, Filter: q.filter, Content: s.json(),
 	}
 	request.Field, request.Value = fieldAndValue(q.field)
 	then, err := s.asOf(q)
@@ -64,7 +64,7 @@ func fieldAndValue(text string) (field, value string) {
 	return text, ""
 }
 
-func listPartitions(ctx context.Context, s *session, c *client.Client, _ query) (listing, error) {
+func listPartitions(ctx context.Context, s *session, c *client.Client, q query) (listing, error) {
 	found := listing{header: []string{"PARTITION", "HEAD", "MODE", "ASSETS", "STATES", "NOTE"}}
 	if s.wide() {
 		found.header = append(found.header, "OWNER", "DEFINITION", "REPLICA", "EPOCH")
@@ -78,13 +78,19 @@ func listPartitions(ctx context.Context, s *session, c *client.Client, _ query) 
 		fmt.Fprintf(s.Err, "The server: %s\n", plain(problem))
 	}
 	for _, p := range response.Partitions {
+		if q.partition != "" && q.partition != p.Id {
+			continue
+		}
 		row := []string{p.Id, p.Head, p.Mode, fmt.Sprint(p.Assets), states(p.States), partitionNote(p, problems[p.Id], turns[p.Id])}
 		if s.wide() {
 			row = append(row, p.Owner, p.Definition, p.Replica, fmt.Sprint(p.Epoch))
 		}
 		found.add(p, row...)
 	}
-	return found, nil
+	if len(found.rows) == 0 && q.partition != "" {
+		_, err = c.Partitions.GetPartition(ctx, &apipb.GetPartitionRequest{Id: q.partition})
+	}
+	return found, err
 }
 
 // partitionNote says what is out of the ordinary.
@@ -303,13 +309,22 @@ func listHolds(ctx context.Context, s *session, c *client.Client, q query) (list
 	return found, nil
 }
 
-func listStops(ctx context.Context, s *session, c *client.Client, _ query) (listing, error) {
+// listStops lists those in force: of one partition, those that stop it.
+func listStops(ctx context.Context, s *session, c *client.Client, q query) (listing, error) {
 	found := listing{header: []string{"STOPPED", "BY", "AGE", "REASON", "ENDED BY"}}
 	response, err := c.Brakes.ListStops(ctx, &apipb.ListStopsRequest{})
 	if err != nil {
 		return found, err
 	}
+	if q.partition != "" {
+		if _, err := c.Partitions.GetPartition(ctx, &apipb.GetPartitionRequest{Id: q.partition}); err != nil {
+			return found, err
+		}
+	}
 	for _, stop := range response.Stops {
+		if q.partition != "" && stop.Partition != "" && stop.Partition != q.partition {
+			continue
+		}
 		found.add(stop, cmp.Or(stop.Partition, "all"), stop.Owner.GetName(), s.age(stop.Since), stop.Reason, stop.Ending)
 	}
 	return found, nil

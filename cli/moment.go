@@ -53,7 +53,7 @@ func (s *session) asOf(q query) (asOf, error) {
 			WithHint("name it by one of --at, --incarnation and --label")
 	}
 	_, err := strconv.ParseUint(q.at, 10, 64)
-	if err == nil || strings.Contains(q.at, "@") && !strings.Contains(q.at, "=") {
+	if err == nil || strings.HasPrefix(q.at, "~") || strings.Contains(q.at, "@") && !strings.Contains(q.at, "=") {
 		return asOf{incarnation: incarnationID(q.partition, q.at)}, nil
 	}
 	if at, err := s.moment(q.at); err == nil {

@@ -33,11 +33,15 @@ func (s *session) partitionCommand() *cobra.Command {
 			Short: "Forget a partition; production stays as it is",
 			Args:  cobra.ExactArgs(1),
 			RunE: func(command *cobra.Command, args []string) error {
+				partition, err := s.namedPartition(args[0])
+				if err != nil {
+					return err
+				}
 				c, err := s.connect(command.Context())
 				if err != nil {
 					return err
 				}
-				response, err := c.Partitions.RemovePartition(command.Context(), &apipb.RemovePartitionRequest{Id: args[0], Reason: reason})
+				response, err := c.Partitions.RemovePartition(command.Context(), &apipb.RemovePartitionRequest{Id: partition, Reason: reason})
 				if err != nil {
 					return err
 				}
@@ -153,8 +157,12 @@ func (s *session) versionCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			versions := map[string]string{"client": s.local.Version}
-			if c, err := s.dial(); err == nil {
+			c, err := s.connect(command.Context())
+			switch {
+			case err == nil:
 				versions["server"] = serverVersion(command, c)
+			case s.serverGiven || s.databaseGiven:
+				return err
 			}
 			if s.json() {
 				return printJSON(s.Out, versions)

@@ -137,6 +137,9 @@ func SimCommand(kit SimKit) *cobra.Command {
 		RunE: func(command *cobra.Command, args []string) error {
 			s.output = output{command}
 			if len(args) > 0 {
+				if s.json() {
+					return fault.New(fault.Invalid, "a script tells its story as text").WithHint("leave -o json out, or simulate seeds: lehr sim --runs 1 -o json")
+				}
 				return s.play(command.Context(), args)
 			}
 			return s.run(command.Context())

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -74,7 +73,7 @@ func (s *session) storeCommand() *cobra.Command {
 }
 
 func (s *session) adoptCommand() *cobra.Command {
-	var reason, database string
+	var reason string
 	var beyond uint64
 	command := &cobra.Command{
 		Use:   "adopt --reason WHY",
@@ -97,7 +96,7 @@ store, and is done beside its servers.`,
 			if err := reasoned(command, reason); err != nil {
 				return err
 			}
-			adopted, err := s.local.Keeping.Adopt(command.Context(), StorePlace{s.store, database}, reason, beyond, s.actor())
+			adopted, err := s.local.Keeping.Adopt(command.Context(), s.storePlace(), reason, beyond, s.actor())
 			if err != nil {
 				return err
 			}
@@ -110,12 +109,7 @@ store, and is done beside its servers.`,
 	}
 	command.Flags().StringVar(&reason, "reason", "", "why, for the record")
 	command.Flags().Uint64Var(&beyond, "beyond", 0, "go on past this epoch, which a target knows")
-	databaseFlag(command, &database)
 	return command
-}
-
-func databaseFlag(command *cobra.Command, database *string) {
-	command.Flags().StringVar(database, "database", os.Getenv("LEHR_DATABASE"), "the PostgreSQL database that holds the store (env LEHR_DATABASE)")
 }
 
 func (s *session) tellAdopted(a Adopted) {
@@ -142,8 +136,7 @@ func verb(n int, noun, one, more string) string {
 }
 
 func (s *session) verifyCommand() *cobra.Command {
-	var database string
-	command := &cobra.Command{
+	return &cobra.Command{
 		Use:   "verify",
 		Short: "Read the whole store and recompute every digest",
 		Long: `Read the whole store and recompute every digest: content, memberships,
@@ -151,15 +144,14 @@ candidates, generator outputs and audit chains; of a file, also SQLite's own
 structures. It changes nothing, and a server may run meanwhile.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			verified, err := s.local.Keeping.Verify(command.Context(), StorePlace{s.store, database})
+			place := s.storePlace()
+			verified, err := s.local.Keeping.Verify(command.Context(), place)
 			if err != nil {
 				return err
 			}
-			return s.tellVerified(verified, "Verified "+s.local.StoreName(cmp.Or(database, s.store)))
+			return s.tellVerified(verified, "Verified "+s.local.StoreName(cmp.Or(place.Database, place.Store)))
 		},
 	}
-	databaseFlag(command, &database)
-	return command
 }
 
 func (s *session) tellVerified(verified Verified, done string) error {
@@ -173,7 +165,7 @@ func (s *session) tellVerified(verified Verified, done string) error {
 // onlyFiles refuses what is done to files alone, and says what does it to a
 // database.
 func (s *session) onlyFiles(what, instead string) error {
-	if s.database == "" {
+	if s.storePlace().Database == "" {
 		return nil
 	}
 	named := "LEHR_DATABASE"

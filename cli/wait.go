@@ -36,6 +36,9 @@ func (s *session) waitCommand() *cobra.Command {
 					if err != nil {
 						return err
 					}
+					if string(than.Partition) != partition {
+						return fault.New(fault.Invalid, "%s is of another partition than %s", than, partition).WithHint("name the partition with --partition")
+					}
 					goal.newer = than.Sequence
 				}
 				return s.wait(command.Context(), c, goal, timeout)

@@ -202,7 +202,7 @@ type Candidate struct {
 	ID    CandidateID    `json:"id"`
 	Base  IncarnationID  `json:"base"`
 	State CandidateState `json:"state"`
-	// Schema of a held one, as Incarnation's.
+	// Schema of one that was generated to its end, as Incarnation's.
 	Schema  Digest           `json:"schema,omitzero"`
 	Sources []SourceRevision `json:"sources"`
 	// Findings, errors first.

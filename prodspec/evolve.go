@@ -192,7 +192,7 @@ const SchemaBlobs = "schema"
 const schemaIndex = "index"
 
 // keepSchema stores the descriptors that decode what is about to be published,
-// or to be held, and forgets those of which no incarnation is left.
+// or kept as a candidate, and forgets those of which neither is left.
 func (p *Pipeline) keepSchema(ctx context.Context) error {
 	set, partition := p.builder.set, p.lease.Partition
 	name := set.Digest().String()
@@ -227,10 +227,17 @@ func (p *Pipeline) keepSchema(ctx context.Context) error {
 	return p.options.Store.PutBlobs(ctx, p.lease, SchemaBlobs, blobs)
 }
 
-// usedSchemas are those of all incarnations that are retained (S17).
+// usedSchemas are those of all incarnations and candidates that are retained (S17).
 func (p *Pipeline) usedSchemas(ctx context.Context) (map[string]bool, error) {
 	const page = 1000
 	used := map[string]bool{}
+	candidates, err := p.options.Store.ListCandidates(ctx, p.lease.Partition, 10*page)
+	if err != nil {
+		return nil, err
+	}
+	for i := range candidates {
+		used[candidates[i].Schema.String()] = true
+	}
 	for before := intent.Sequence(0); ; {
 		list, err := p.options.Store.Incarnations(ctx, p.lease.Partition, before, page)
 		if err != nil {

@@ -99,14 +99,17 @@ func (p *Pipeline) judge(ctx context.Context, head intent.IncarnationID, r readi
 		Count: p.builder.members.len(), Added: delta.added, Changed: delta.changed, Removed: delta.removed,
 	}
 	status := Status{Head: head, Candidate: id, Sources: r.revisions, Findings: verdict.Findings}
+	if verdict.Rejected || verdict.Held {
+		candidate.Schema = p.builder.set.Digest()
+		if err := p.keepSchema(ctx); err != nil { // Whoever reads or plans it reads its types.
+			return Status{}, err
+		}
+	}
 	switch {
 	case verdict.Rejected:
 		candidate.State, status.State = intent.CandidateRejected, Rejected
 	case verdict.Held:
-		candidate.State, status.State, candidate.Schema = intent.CandidateHeld, Held, p.builder.set.Digest()
-		if err := p.keepSchema(ctx); err != nil { // Whoever plans it reads its types.
-			return Status{}, err
-		}
+		candidate.State, status.State = intent.CandidateHeld, Held
 	default:
 		governed, err := p.builder.governed(ctx, before, r.definition.Policy, delta, again != nil)
 		if err != nil {

@@ -73,33 +73,61 @@ func (s *Server) find(ctx context.Context, partition intent.PartitionID, m momen
 }
 
 func (s *Server) ListAssets(ctx context.Context, request *apipb.ListAssetsRequest) (*apipb.ListAssetsResponse, error) {
-	id, err := s.snapshot(ctx, request.Partition, moment{request.Incarnation, request.At, request.Label})
+	from, err := s.reading(ctx, request.Partition, moment{request.Incarnation, request.At, request.Label})
 	if err != nil {
 		return nil, err
 	}
-	index, err := s.assetFilter(ctx, id, request)
+	index, err := s.assetFilter(ctx, from, request)
 	if err != nil {
 		return nil, err
 	}
 	index.After, index.Limit = intent.AssetID(request.After), page(request.Limit, usualPage, mostPage)
-	found, err := s.queries.Page(ctx, query.Wanted{Incarnation: id, Filter: request.Filter, Index: index})
+	found, err := from.queries.Page(ctx, query.Wanted{Incarnation: from.id, Filter: request.Filter, Index: index})
 	if err != nil {
 		return nil, err
 	}
-	response := &apipb.ListAssetsResponse{Incarnation: id.String(), Next: string(found.Next)}
-	reports, err := s.reportsOf(ctx, id.Partition, found.Members)
+	response := &apipb.ListAssetsResponse{Incarnation: from.name(), Next: string(found.Next)}
+	reports, err := s.reportsOf(ctx, from.id.Partition, found.Members)
 	if err != nil {
 		return nil, err
 	}
 	for i, member := range found.Members {
-		response.Assets = append(response.Assets, toAsset(id.Partition, member, reports[i]))
+		response.Assets = append(response.Assets, from.toAsset(member, reports[i]))
 	}
-	return response, nil
+	if request.Content {
+		err = s.fillContents(ctx, from, found.Members, response)
+	}
+	return response, err
+}
+
+// mostListed bounds the bytes of content that one page shows.
+const mostListed = 2 << 20
+
+// fillContents adds payloads and addons to a page, which ends early where they are
+// large.
+func (s *Server) fillContents(ctx context.Context, from reading, members []intent.Member, response *apipb.ListAssetsResponse) error {
+	set, err := s.schemaOf(ctx, from)
+	if err != nil {
+		return err
+	}
+	bytes := 0
+	for i, member := range members {
+		content, size, err := contentOf(ctx, from, set, member)
+		if err != nil {
+			return err
+		}
+		response.Assets[i].Payload, response.Assets[i].Addons = content.Payload, content.Addons
+		if bytes += size; bytes > mostListed && i+1 < len(members) {
+			response.Assets, response.Next = response.Assets[:i+1], string(member.Asset)
+			return nil
+		}
+	}
+	return nil
 }
 
 // assetFilter resolves the short names of a request with the incarnation's own
 // schema.
-func (s *Server) assetFilter(ctx context.Context, id intent.IncarnationID, request *apipb.ListAssetsRequest) (filter store.AssetFilter, err error) {
+func (s *Server) assetFilter(ctx context.Context, from reading, request *apipb.ListAssetsRequest) (filter store.AssetFilter, err error) {
 	filter = store.AssetFilter{Prefix: request.Prefix, Value: request.Value}
 	if request.Value != "" && request.Field == "" {
 		return filter, fault.New(fault.Invalid, "value %.300q is of no field", request.Value).WithHint("name the field that should have it")
@@ -112,7 +140,7 @@ func (s *Server) assetFilter(ctx context.Context, id intent.IncarnationID, reque
 	if request.Type == "" && request.Field == "" {
 		return filter, nil
 	}
-	set, err := s.schema(ctx, id)
+	set, err := s.schemaOf(ctx, from)
 	if err != nil {
 		return filter, err
 	}
@@ -186,30 +214,36 @@ func (s *Server) GetAsset(ctx context.Context, request *apipb.GetAssetRequest) (
 	if err != nil {
 		return nil, err
 	}
-	id, err := s.snapshot(ctx, request.Partition, moment{request.Incarnation, request.At, request.Label})
+	at, err := s.reading(ctx, request.Partition, moment{request.Incarnation, request.At, request.Label})
 	if err != nil {
 		return nil, err
 	}
-	member, err := s.store.Member(ctx, id, asset)
+	member, err := at.store.Member(ctx, at.id, asset)
 	if err != nil {
-		return nil, s.meant(ctx, id, asset, err)
+		return nil, s.meant(ctx, at, asset, err)
 	}
-	report, err := s.report(ctx, id.Partition, asset)
+	report, err := s.report(ctx, at.id.Partition, asset)
 	if err != nil {
 		return nil, err
 	}
-	response := &apipb.GetAssetResponse{Incarnation: id.String(), Asset: toAsset(id.Partition, member, report)}
+	response := &apipb.GetAssetResponse{Incarnation: at.name(), Asset: at.toAsset(member, report)}
 	if report != nil {
 		response.Report = toReport(*report)
 	}
-	if err := s.fillContent(ctx, response, id, member); err != nil {
-		return nil, err
-	}
-	from, err := s.store.EdgesFrom(ctx, id, asset)
+	set, err := s.schemaOf(ctx, at)
 	if err != nil {
 		return nil, err
 	}
-	to, err := s.store.EdgesTo(ctx, id, asset)
+	content, _, err := contentOf(ctx, at, set, member)
+	if err != nil {
+		return nil, err
+	}
+	response.Payload, response.Addons = content.Payload, content.Addons
+	from, err := at.store.EdgesFrom(ctx, at.id, asset)
+	if err != nil {
+		return nil, err
+	}
+	to, err := at.store.EdgesTo(ctx, at.id, asset)
 	if err != nil {
 		return nil, err
 	}
@@ -217,33 +251,31 @@ func (s *Server) GetAsset(ctx context.Context, request *apipb.GetAssetRequest) (
 	return response, nil
 }
 
-// fillContent decodes payload and addons with the incarnation's own schema.
-func (s *Server) fillContent(ctx context.Context, response *apipb.GetAssetResponse, id intent.IncarnationID, member intent.Member) error {
-	body, err := s.store.Body(ctx, member.Digest)
+// shownContent is what an asset consists of, without its secrets (S13).
+type shownContent struct {
+	Payload *structpb.Struct            `json:"payload"`
+	Addons  map[string]*structpb.Struct `json:"addons"`
+}
+
+// contentOf decodes payload and addons with the snapshot's own schema. It says how
+// many bytes they are, too.
+func contentOf(ctx context.Context, from reading, set *schema.Set, member intent.Member) (content shownContent, size int, err error) {
+	body, err := from.store.Body(ctx, member.Digest)
 	if err != nil {
-		return err
-	}
-	set, err := s.schema(ctx, id)
-	if err != nil {
-		return err
+		return content, 0, err
 	}
 	asset, err := schema.Decode(body)
 	if err != nil {
-		return err
+		return content, 0, err
 	}
 	text, err := set.JSON(asset)
 	if err != nil {
-		return err
-	}
-	var content struct {
-		Payload *structpb.Struct            `json:"payload"`
-		Addons  map[string]*structpb.Struct `json:"addons"`
+		return content, 0, err
 	}
 	if err := json.Unmarshal(text, &content); err != nil {
-		return fault.New(fault.Internal, "cannot render asset %s: %w", member.Asset, err)
+		return content, 0, fault.New(fault.Internal, "cannot render asset %s: %w", member.Asset, err)
 	}
-	response.Payload, response.Addons = content.Payload, content.Addons
-	return nil
+	return content, len(text), nil
 }
 
 func toReference(e store.Edge) *apipb.Reference {

@@ -15,14 +15,14 @@ func (s *Server) BlameAsset(ctx context.Context, request *apipb.BlameAssetReques
 	if err != nil {
 		return nil, err
 	}
-	id, err := s.snapshot(ctx, request.Partition, moment{incarnation: request.Incarnation})
+	from, err := s.reading(ctx, request.Partition, moment{incarnation: request.Incarnation})
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.store.Member(ctx, id, asset); err != nil {
-		return nil, s.meant(ctx, id, asset, err)
+	if _, err := from.store.Member(ctx, from.id, asset); err != nil {
+		return nil, s.meant(ctx, from, asset, err)
 	}
-	b, err := s.queries.Blame(ctx, id, asset, request.Field)
+	b, err := from.queries.Blame(ctx, from.id, asset, request.Field)
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +34,7 @@ func (s *Server) BlameAsset(ctx context.Context, request *apipb.BlameAssetReques
 		return shown
 	}
 	response := &apipb.BlameAssetResponse{
-		Incarnation: id.String(), Asset: string(asset), Field: b.Field, Value: b.Value,
+		Incarnation: from.name(), Asset: string(asset), Field: b.Field, Value: b.Value,
 		Since: toIncarnationID(b.Since), Published: toTime(b.Published), Before: toIncarnationID(b.Before), Was: b.Was, Exact: b.Exact, Cut: b.Cut,
 		Unknown: b.Unknown, Generator: b.Origin.Generator, Inputs: each(b.Origin.Inputs, place), MoreInputs: int32(b.Origin.More),
 		Read: each(b.Origin.Assets, func(id intent.AssetID) string { return string(id) }),

@@ -2,50 +2,69 @@ package server
 
 import (
 	"context"
+	"strings"
 
 	"lehr.dev/fault"
 	apipb "lehr.dev/gen/lehr/api/v1"
 	"lehr.dev/intent"
 	"lehr.dev/prodspec/query"
+	"lehr.dev/store/preview"
 )
 
 // CompareIncarnations lists what differs between any two incarnations of a
 // partition, in either direction.
 func (s *Server) CompareIncarnations(ctx context.Context, request *apipb.CompareIncarnationsRequest) (*apipb.CompareIncarnationsResponse, error) {
-	to, err := intent.ParseIncarnationID(request.To)
+	to, err := s.side(ctx, request.To, preview.First+1)
 	if err != nil {
 		return nil, err
 	}
-	var from intent.IncarnationID
+	var from reading
 	if request.From != "" {
-		if from, err = intent.ParseIncarnationID(request.From); err != nil {
+		if from, err = s.side(ctx, request.From, preview.First); err != nil {
 			return nil, err
 		}
-		if from.Partition != to.Partition {
-			return nil, fault.New(fault.Invalid, "%s and %s are of two partitions, which have no asset in common", from, to)
+		if from.id.Partition != to.id.Partition {
+			return nil, fault.New(fault.Invalid, "%s and %s are of two partitions, which have no asset in common", from.name(), to.name())
 		}
 	}
-	if _, err := s.store.Partition(ctx, to.Partition); err != nil {
-		return nil, err
-	}
 	limit := page(request.Limit, usualPage, mostPage)
-	found, next, err := s.queries.Compare(ctx, from, to, intent.AssetID(request.After), limit)
+	found, next, err := s.comparing(from, to).queries.Compare(ctx, from.id, to.id, intent.AssetID(request.After), limit)
 	if err != nil {
 		return nil, err
 	}
-	return &apipb.CompareIncarnationsResponse{Comparisons: each(found, toComparison(to.Partition)), Next: string(next)}, nil
+	response := &apipb.CompareIncarnationsResponse{Next: string(next)}
+	for _, comparison := range found {
+		response.Comparisons = append(response.Comparisons, toComparison(from, to, comparison))
+	}
+	return response, nil
 }
 
-func toComparison(partition intent.PartitionID) func(query.Comparison) *apipb.Comparison {
-	side := func(m *intent.Member) *apipb.Asset {
+// side of a comparison: an incarnation, or a candidate that is shown with a sequence.
+func (s *Server) side(ctx context.Context, name string, sequence intent.Sequence) (reading, error) {
+	partition, _, isCandidate := strings.Cut(name, "@~")
+	if !isCandidate {
+		id, err := intent.ParseIncarnationID(name)
+		if err != nil {
+			return reading{}, err
+		}
+		_, err = s.store.Partition(ctx, id.Partition)
+		return s.stored(id), err
+	}
+	registered, err := s.registered(ctx, partition)
+	if err != nil {
+		return reading{}, err
+	}
+	return s.readCandidate(ctx, registered.ID, name, sequence)
+}
+
+func toComparison(from, to reading, c query.Comparison) *apipb.Comparison {
+	side := func(r reading, m *intent.Member) *apipb.Asset {
 		if m == nil {
 			return nil
 		}
-		return toAsset(partition, *m, nil)
+		return r.toAsset(*m, nil)
 	}
-	return func(c query.Comparison) *apipb.Comparison {
-		return &apipb.Comparison{Change: toChange(c.Change), Before: side(c.Before), After: side(c.After), Fields: each(c.Fields, toFieldChange)}
-	}
+	return &apipb.Comparison{Change: toChange(c.Change), Before: side(from, c.Before), After: side(to, c.After), Fields: each(c.Fields, toFieldChange)}
 }
 
 // LabelIncarnation gives an incarnation a name that people know it by.

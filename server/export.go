@@ -19,28 +19,28 @@ const partBytes = 256 << 10
 // ExportIncarnation sends an incarnation as it is stored. An incarnation never
 // changes; one that is collected meanwhile ends the export with an error.
 func (s *Server) ExportIncarnation(ctx context.Context, request *apipb.ExportIncarnationRequest, stream *connect.ServerStream[apipb.ExportIncarnationResponse]) error {
-	id, err := s.snapshot(ctx, request.Partition, moment{request.Incarnation, request.At, request.Label})
+	from, err := s.reading(ctx, request.Partition, moment{request.Incarnation, request.At, request.Label})
 	if err != nil {
 		return err
 	}
-	incarnation, err := s.store.Incarnation(ctx, id)
+	set, err := s.schemaOf(ctx, from)
 	if err != nil {
 		return err
 	}
-	set, err := s.schemas.Schema(ctx, id.Partition, incarnation.Schema)
+	incarnation, err := s.described(ctx, from)
 	if err != nil {
 		return err
 	}
-	if err := stream.Send(&apipb.ExportIncarnationResponse{Incarnation: toIncarnation(incarnation), Schema: set.Files()}); err != nil {
+	if err := stream.Send(&apipb.ExportIncarnationResponse{Incarnation: incarnation, Schema: set.Files()}); err != nil {
 		return err
 	}
-	wanted := query.Wanted{Incarnation: id, Filter: request.Filter, Index: store.AssetFilter{Limit: mostPage}}
+	wanted := query.Wanted{Incarnation: from.id, Filter: request.Filter, Index: store.AssetFilter{Limit: mostPage}}
 	for {
-		page, err := s.queries.Page(ctx, wanted)
+		page, err := from.queries.Page(ctx, wanted)
 		if err != nil {
 			return err
 		}
-		if err := s.sendBodies(ctx, set, page.Members, stream); err != nil {
+		if err := s.sendBodies(ctx, from, set, page.Members, stream); err != nil {
 			return err
 		}
 		if wanted.Index.After = page.Next; page.Next == "" {
@@ -49,10 +49,10 @@ func (s *Server) ExportIncarnation(ctx context.Context, request *apipb.ExportInc
 	}
 }
 
-func (s *Server) sendBodies(ctx context.Context, set *schema.Set, members []intent.Member, stream *connect.ServerStream[apipb.ExportIncarnationResponse]) error {
+func (s *Server) sendBodies(ctx context.Context, from reading, set *schema.Set, members []intent.Member, stream *connect.ServerStream[apipb.ExportIncarnationResponse]) error {
 	part, size := &apipb.ExportIncarnationResponse{}, 0
 	for _, member := range members {
-		body, err := s.store.Body(ctx, member.Digest)
+		body, err := from.store.Body(ctx, member.Digest)
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	apipb "lehr.dev/gen/lehr/api/v1"
 	"lehr.dev/intent"
 	"lehr.dev/store"
+	"lehr.dev/store/preview"
 )
 
 const (
@@ -40,6 +41,9 @@ func (s *Server) ListIncarnations(ctx context.Context, request *apipb.ListIncarn
 }
 
 func (s *Server) GetIncarnation(ctx context.Context, request *apipb.GetIncarnationRequest) (*apipb.GetIncarnationResponse, error) {
+	if strings.Contains(request.Id, "@~") && request.At == nil && request.Label == "" {
+		return s.candidateAsIncarnation(ctx, request)
+	}
 	incarnation, err := s.incarnation(ctx, request)
 	if err != nil {
 		return nil, err
@@ -62,6 +66,26 @@ func (s *Server) GetIncarnation(ctx context.Context, request *apipb.GetIncarnati
 		return nil, err
 	}
 	response.Incarnation.Trace = s.traced(id.String(), incarnation.Created)
+	response.MoreChanges = len(changes) > limit
+	response.Changes = each(changes[:min(limit, len(changes))], toChange)
+	return response, nil
+}
+
+// candidateAsIncarnation says what a candidate would be, and what it would change.
+func (s *Server) candidateAsIncarnation(ctx context.Context, request *apipb.GetIncarnationRequest) (*apipb.GetIncarnationResponse, error) {
+	found, err := s.side(ctx, request.Id, preview.First)
+	if err != nil {
+		return nil, err
+	}
+	response := &apipb.GetIncarnationResponse{}
+	if response.Incarnation, err = s.described(ctx, found); err != nil {
+		return nil, err
+	}
+	limit := page(request.Changes, usualPage, mostPage)
+	changes, err := found.store.Changes(ctx, found.candidate.Base, found.id, "", limit+1)
+	if err != nil {
+		return nil, err
+	}
 	response.MoreChanges = len(changes) > limit
 	response.Changes = each(changes[:min(limit, len(changes))], toChange)
 	return response, nil

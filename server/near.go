@@ -14,7 +14,7 @@ import (
 
 // meant adds to a refusal which asset was probably meant, among the first that
 // share the misspelt id's folder, else among the first of all.
-func (s *Server) meant(ctx context.Context, id intent.IncarnationID, asset intent.AssetID, refusal error) error {
+func (s *Server) meant(ctx context.Context, from reading, asset intent.AssetID, refusal error) error {
 	const longest, most = 64, 1000
 	known, is := errors.AsType[*fault.Error](refusal)
 	if !is || known.Kind != fault.NotFound || len(asset) > longest {
@@ -23,7 +23,7 @@ func (s *Server) meant(ctx context.Context, id intent.IncarnationID, asset inten
 	hint := "lehr get assets lists what is"
 	folder := string(asset[:strings.LastIndexByte(string(asset), '/')+1])
 	for _, prefix := range []string{folder, ""} {
-		members, err := s.store.Members(ctx, id, store.AssetFilter{Prefix: prefix, Limit: most})
+		members, err := from.store.Members(ctx, from.id, store.AssetFilter{Prefix: prefix, Limit: most})
 		if err != nil {
 			return refusal // It says more than why nothing is proposed.
 		}

@@ -105,7 +105,7 @@ func (s *Server) assetThen(ctx context.Context, name string, facts explain.Facts
 	}
 	answer := explain.Explain(facts)
 	if answer.Root.Kind == explain.KindNoAsset && answer.State == "" {
-		return nil, s.meant(ctx, facts.Head, asset, fault.New(fault.NotFound, "%s", answer.Summary))
+		return nil, s.meant(ctx, s.stored(facts.Head), asset, fault.New(fault.NotFound, "%s", answer.Summary))
 	}
 	response := toWhy(facts, answer)
 	if response.Report != nil && response.Report.Plan != nil {

@@ -34,7 +34,7 @@ func (s *Server) GetTimeline(ctx context.Context, request *apipb.GetTimelineRequ
 		}
 	}
 	if len(t.events) == 0 && request.Before == nil {
-		return nil, s.meant(ctx, partition.Head, asset, fault.New(fault.NotFound, "nothing is known of %s in %s", asset, partition.ID).WithHint("lehr get assets lists what there is"))
+		return nil, s.meant(ctx, s.stored(partition.Head), asset, fault.New(fault.NotFound, "nothing is known of %s in %s", asset, partition.ID).WithHint("lehr get assets lists what there is"))
 	}
 	return t.answer(), nil
 }

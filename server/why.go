@@ -189,7 +189,7 @@ func (s *Server) whyAsset(ctx context.Context, partition store.Partition, name s
 	}
 	answer := explain.Explain(facts)
 	if answer.Root.Kind == explain.KindNoAsset && answer.State == "" {
-		return nil, s.meant(ctx, partition.Head, asset, fault.New(fault.NotFound, "%s", answer.Summary).WithHint("%s", answer.Root.Hint))
+		return nil, s.meant(ctx, s.stored(partition.Head), asset, fault.New(fault.NotFound, "%s", answer.Summary).WithHint("%s", answer.Root.Hint))
 	}
 	return toWhy(facts, answer), nil
 }

@@ -69,6 +69,8 @@ func showIncarnations(ctx context.Context, r *reader, at address) (page, error) 
 type comparisonView struct {
 	Partition   string
 	Comparisons []*apipb.Comparison
+	// Would: it is a candidate.
+	Would bool
 	pager
 }
 
@@ -108,7 +110,7 @@ func showIncarnation(ctx context.Context, r *reader, at address) (page, error) {
 		return shown, nil
 	}
 	shown.Parts = append(shown.Parts, makePart("changes", "comparisons", comparisonView{
-		at.partition, compared.Comparisons, at.pager("after", len(compared.Comparisons), compared.Next),
+		at.partition, compared.Comparisons, false, at.pager("after", len(compared.Comparisons), compared.Next),
 	}))
 	return shown, nil
 }
@@ -176,9 +178,16 @@ func showCandidate(ctx context.Context, r *reader, at address) (page, error) {
 	if view.State == "held" && !view.Acknowledged {
 		view.Approve = r.command(at.partition, "approve", "--candidate", short(view.Digest), "--reason", "WHY")
 	}
-	shown.Parts = []part{
-		makePart("candidate", "candidate-facts", view), makePart("findings", "findings-table", view), makePart("changes", "changes", view),
+	changes := makePart("changes", "changes", view)
+	compared, err := r.Incarnations.CompareIncarnations(ctx, &apipb.CompareIncarnationsRequest{
+		From: view.Base, To: at.partition + "@~" + view.Digest, After: at.query.Get("after"), Limit: rowsShown,
+	})
+	if err == nil { // Else it has no content that can be read.
+		changes = makePart("changes", "comparisons", comparisonView{
+			at.partition, compared.Comparisons, true, at.pager("after", len(compared.Comparisons), compared.Next),
+		})
 	}
+	shown.Parts = []part{makePart("candidate", "candidate-facts", view), makePart("findings", "findings-table", view), changes}
 	return shown, nil
 }
 

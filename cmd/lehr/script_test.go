@@ -53,6 +53,7 @@ func TestScripts(t *testing.T) {
 			"post":     post,
 			"bear":     bear,
 			"listen":   listen,
+			"newest":   newest,
 		},
 		RequireExplicitExec: true,
 	})
@@ -108,6 +109,16 @@ func bear(ts *testscript.TestScript, negated bool, args []string) {
 	ts.Check(err)
 	ts.Setenv("LEHR_SERVER", found.URL)
 	ts.Setenv("LEHR_TOKEN", token)
+}
+
+// newest puts "~" and the digest of the newest candidate into a variable: newest NAME.
+func newest(ts *testscript.TestScript, _ bool, args []string) {
+	ts.Check(ts.Exec("lehr", "get", "candidates", "-o", "json"))
+	digest := regexp.MustCompile(`"digest": *"([0-9a-f]{12})`).FindStringSubmatch(ts.ReadFile("stdout"))
+	if digest == nil {
+		ts.Fatalf("there is no candidate")
+	}
+	ts.Setenv(args[0], "~"+digest[1])
 }
 
 // takePort listens on a free port until the script ends, and puts the address

@@ -7,7 +7,6 @@
 package preview
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -46,10 +45,8 @@ type Supposed struct {
 // Store is a partition's store in which something is supposed. It is safe for
 // concurrent use.
 type Store struct {
-	real     Real
-	supposed Supposed
-	// entries by asset.
-	entries map[intent.AssetID]store.Entry
+	*Snapshot
+	real Real
 
 	lock    sync.Mutex
 	changed chan struct{}
@@ -61,22 +58,11 @@ type Store struct {
 // New returns a store in which the supposed incarnation is head, under a
 // sequence that the caller uses once per process.
 func New(real Real, supposed Supposed, sequence intent.Sequence) *Store {
-	supposed.Changes = slices.Clone(supposed.Changes)
-	slices.SortFunc(supposed.Changes, func(a, b store.Entry) int { return cmp.Compare(a.Asset, b.Asset) })
-	supposed.Incarnation.ID.Sequence = sequence
-	s := &Store{
-		real: real, supposed: supposed, entries: map[intent.AssetID]store.Entry{},
+	return &Store{
+		Snapshot: NewSnapshot(real, supposed, sequence), real: real,
 		changed: make(chan struct{}), reports: map[intent.AssetID]intent.Report{},
 	}
-	for i, entry := range supposed.Changes {
-		entry.Member.Since = sequence
-		s.supposed.Changes[i], s.entries[entry.Asset] = entry, entry
-	}
-	return s
 }
-
-// Head is the supposed incarnation.
-func (s *Store) Head() intent.IncarnationID { return s.supposed.Incarnation.ID }
 
 // Reports are the newest ones, by asset.
 func (s *Store) Reports() map[intent.AssetID]intent.Report {
@@ -88,8 +74,6 @@ func (s *Store) Reports() map[intent.AssetID]intent.Report {
 	}
 	return reports
 }
-
-func (s *Store) base() intent.IncarnationID { return s.supposed.Incarnation.Parent }
 
 // Partition is that of the store, with the supposed head.
 func (s *Store) Partition(ctx context.Context, id intent.PartitionID) (store.Partition, error) {

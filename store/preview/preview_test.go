@@ -61,6 +61,13 @@ func TestItReadsAsIfItWerePublished(t *testing.T) {
 				want, wanted := s.Members(ctx, head, filter)
 				check(fmt.Sprintf("Members %+v", filter), got, want, err, wanted)
 			}
+			for _, from := range heads {
+				for _, limit := range []int{1, 3, 0} {
+					got, err := all(ctx, shown, shown.Head(), from, limit)
+					want, wanted := all(ctx, s, head, from, limit)
+					check(fmt.Sprintf("Changes to %s, by %d", from, limit), got, want, err, wanted)
+				}
+			}
 			for _, from := range append(heads, intent.IncarnationID{}) {
 				for _, limit := range []int{1, 3, 0} {
 					got, err := all(ctx, shown, from, shown.Head(), limit)
@@ -235,5 +242,50 @@ func all(ctx context.Context, s interface {
 			return list, err
 		}
 		after = page[len(page)-1].Asset
+	}
+}
+
+// TestTwoThatAreSupposed compares what two of them differ by with what their members
+// say.
+func TestTwoThatAreSupposed(t *testing.T) {
+	for seed := range uint64(20) {
+		random := rand.New(rand.NewPCG(seed, 7))
+		s, lease := open(t)
+		var bases [2]intent.IncarnationID
+		var shown [2]*preview.Snapshot
+		for i := range shown {
+			if seed%3 > 0 || i > 0 && seed%2 == 0 { // Some have one base, and some none.
+				bases[i] = publish(t, s, lease, delta(t, s, random, bases[0]))
+			} else if i > 0 {
+				bases[i] = bases[0]
+			}
+			shown[i] = preview.NewSnapshot(s, preview.Supposed{
+				Incarnation: intent.Incarnation{ID: intent.IncarnationID{Partition: partition}, Parent: bases[i]}, Changes: delta(t, s, random, bases[i]),
+			}, preview.First+intent.Sequence(i))
+		}
+		both := preview.NewBetween(shown[0], shown[1])
+		for _, limit := range []int{1, 3, 0} {
+			changes, err := all(t.Context(), both, shown[0].Head(), shown[1].Head(), limit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found := map[intent.AssetID]store.Change{}
+			for _, change := range changes {
+				found[change.Asset] = change
+			}
+			for i := range 20 {
+				var sides [2]*intent.Member
+				for side := range sides {
+					if member, err := both.Member(t.Context(), shown[side].Head(), asset(i)); err == nil {
+						sides[side] = &member
+					}
+				}
+				change, differs := found[asset(i)]
+				same := sides[0] == sides[1] || sides[0] != nil && sides[1] != nil && sides[0].Effective == sides[1].Effective && sides[0].Digest == sides[1].Digest && sides[0].Type == sides[1].Type
+				if differs == same || differs && (!cmp.Equal(change.Before, sides[0]) || !cmp.Equal(change.After, sides[1])) {
+					t.Errorf("seed %d, pages of %d: %s is told as %+v, and its sides are %+v and %+v", seed, limit, asset(i), change, sides[0], sides[1])
+				}
+			}
+		}
 	}
 }

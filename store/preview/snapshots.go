@@ -12,18 +12,61 @@ import (
 	"lehr.dev/store"
 )
 
+// Stored is what is read of the content beneath.
+type Stored interface {
+	store.Snapshots
+	GetBlob(ctx context.Context, partition intent.PartitionID, kind, name string) ([]byte, error)
+}
+
+// Snapshot is the content that a partition would have, beside the incarnations that
+// are stored. It is safe for concurrent use.
+type Snapshot struct {
+	stored   Stored
+	supposed Supposed
+	// entries by asset.
+	entries map[intent.AssetID]store.Entry
+}
+
+// NewSnapshot shows what is supposed as an incarnation with this sequence.
+func NewSnapshot(stored Stored, supposed Supposed, sequence intent.Sequence) *Snapshot {
+	supposed.Changes = slices.Clone(supposed.Changes)
+	slices.SortFunc(supposed.Changes, func(a, b store.Entry) int { return cmp.Compare(a.Asset, b.Asset) })
+	supposed.Incarnation.ID.Sequence = sequence
+	s := &Snapshot{stored: stored, supposed: supposed, entries: map[intent.AssetID]store.Entry{}}
+	for i, entry := range supposed.Changes {
+		entry.Member.Since = sequence
+		s.supposed.Changes[i], s.entries[entry.Asset] = entry, entry
+	}
+	return s
+}
+
+// Head is the supposed incarnation.
+func (s *Snapshot) Head() intent.IncarnationID { return s.supposed.Incarnation.ID }
+
+func (s *Snapshot) base() intent.IncarnationID { return s.supposed.Incarnation.Parent }
+
+// Incarnations are those that are stored.
+func (s *Snapshot) Incarnations(ctx context.Context, partition intent.PartitionID, before intent.Sequence, limit int) ([]intent.Incarnation, error) {
+	return s.stored.Incarnations(ctx, partition, before, limit)
+}
+
+// FindIncarnation finds one that is stored.
+func (s *Snapshot) FindIncarnation(ctx context.Context, partition intent.PartitionID, lookup store.Lookup) (intent.Incarnation, error) {
+	return s.stored.FindIncarnation(ctx, partition, lookup)
+}
+
 // Incarnation is a stored one, or what is supposed.
-func (s *Store) Incarnation(ctx context.Context, id intent.IncarnationID) (intent.Incarnation, error) {
+func (s *Snapshot) Incarnation(ctx context.Context, id intent.IncarnationID) (intent.Incarnation, error) {
 	if id == s.Head() {
 		return s.supposed.Incarnation, nil
 	}
-	return s.real.Incarnation(ctx, id)
+	return s.stored.Incarnation(ctx, id)
 }
 
 // Member implements store.Snapshots.
-func (s *Store) Member(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) (intent.Member, error) {
+func (s *Snapshot) Member(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) (intent.Member, error) {
 	if id != s.Head() {
-		return s.real.Member(ctx, id, asset)
+		return s.stored.Member(ctx, id, asset)
 	}
 	entry, changed := s.entries[asset]
 	switch {
@@ -32,27 +75,27 @@ func (s *Store) Member(ctx context.Context, id intent.IncarnationID, asset inten
 	case changed:
 		return entry.Member, nil
 	}
-	return s.real.Member(ctx, s.base(), asset)
+	return s.stored.Member(ctx, s.base(), asset)
 }
 
 // Body implements store.Snapshots.
-func (s *Store) Body(ctx context.Context, digest intent.Digest) ([]byte, error) {
+func (s *Snapshot) Body(ctx context.Context, digest intent.Digest) ([]byte, error) {
 	for _, entry := range s.supposed.Changes {
 		if entry.Body != nil && entry.Member.Digest == digest {
 			return bytes.Clone(entry.Body), nil
 		}
 	}
-	return s.real.Body(ctx, digest)
+	return s.stored.Body(ctx, digest)
 }
 
 // Content implements store.Snapshots.
-func (s *Store) Content(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) (intent.Member, []byte, error) {
+func (s *Snapshot) Content(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) (intent.Member, []byte, error) {
 	entry, changed := s.entries[asset]
 	if id != s.Head() || !changed && !s.base().IsZero() {
 		if id == s.Head() {
 			id = s.base()
 		}
-		return s.real.Content(ctx, id, asset)
+		return s.stored.Content(ctx, id, asset)
 	}
 	member, err := s.Member(ctx, id, asset)
 	if err != nil {
@@ -61,14 +104,14 @@ func (s *Store) Content(ctx context.Context, id intent.IncarnationID, asset inte
 	if entry.Body != nil {
 		return member, bytes.Clone(entry.Body), nil
 	}
-	body, err := s.real.Body(ctx, member.Digest)
+	body, err := s.stored.Body(ctx, member.Digest)
 	return member, body, err
 }
 
 // Members implements store.Snapshots.
-func (s *Store) Members(ctx context.Context, id intent.IncarnationID, filter store.AssetFilter) ([]intent.Member, error) {
+func (s *Snapshot) Members(ctx context.Context, id intent.IncarnationID, filter store.AssetFilter) ([]intent.Member, error) {
 	if id != s.Head() {
-		return s.real.Members(ctx, id, filter)
+		return s.stored.Members(ctx, id, filter)
 	}
 	limit := pageSize(filter.Limit)
 	members := make([]intent.Member, 0, 16)
@@ -81,7 +124,7 @@ func (s *Store) Members(ctx context.Context, id intent.IncarnationID, filter sto
 		return members[:min(limit, len(members))], nil
 	}
 	for stored := 0; stored < limit; {
-		page, err := s.real.Members(ctx, s.base(), filter)
+		page, err := s.stored.Members(ctx, s.base(), filter)
 		if err != nil {
 			return nil, err
 		}
@@ -117,19 +160,25 @@ func matches(entry store.Entry, filter store.AssetFilter) bool {
 		(filter.RefersTo == "" || slices.ContainsFunc(entry.References, refers))
 }
 
-// Changes lists, from a stored incarnation or from nothing, to a stored one or
-// to what is supposed.
-func (s *Store) Changes(ctx context.Context, from, to intent.IncarnationID, after intent.AssetID, limit int) ([]store.Change, error) {
+// Changes lists what differs between two of the stored incarnations, nothing, and
+// what is supposed.
+func (s *Snapshot) Changes(ctx context.Context, from, to intent.IncarnationID, after intent.AssetID, limit int) ([]store.Change, error) {
 	switch {
+	case from == s.Head() && to == s.Head():
+		return nil, nil
 	case from == s.Head():
-		return nil, fault.New(fault.Invalid, "what is planned is not compared with what was before")
+		changes, err := s.Changes(ctx, to, from, after, limit)
+		for i := range changes {
+			changes[i].Before, changes[i].After = changes[i].After, changes[i].Before
+		}
+		return changes, err
 	case to != s.Head():
-		return s.real.Changes(ctx, from, to, after, limit)
+		return s.stored.Changes(ctx, from, to, after, limit)
 	}
 	limit = pageSize(limit)
 	var changes []store.Change
 	if !s.base().IsZero() && from != s.base() {
-		page, err := s.real.Changes(ctx, from, s.base(), after, limit)
+		page, err := s.stored.Changes(ctx, from, s.base(), after, limit)
 		if err != nil {
 			return nil, err
 		}
@@ -172,11 +221,11 @@ func (s *Store) Changes(ctx context.Context, from, to intent.IncarnationID, afte
 	return changes[:min(limit, len(changes))], nil
 }
 
-func (s *Store) before(ctx context.Context, from intent.IncarnationID, asset intent.AssetID) (*intent.Member, error) {
+func (s *Snapshot) before(ctx context.Context, from intent.IncarnationID, asset intent.AssetID) (*intent.Member, error) {
 	if from.IsZero() {
 		return nil, nil
 	}
-	member, err := s.real.Member(ctx, from, asset)
+	member, err := s.stored.Member(ctx, from, asset)
 	if fault.Is(err, fault.NotFound) {
 		return nil, nil
 	}
@@ -184,9 +233,9 @@ func (s *Store) before(ctx context.Context, from intent.IncarnationID, asset int
 }
 
 // EdgesFrom implements store.Snapshots.
-func (s *Store) EdgesFrom(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) ([]store.Edge, error) {
+func (s *Snapshot) EdgesFrom(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) ([]store.Edge, error) {
 	if id != s.Head() {
-		return s.real.EdgesFrom(ctx, id, asset)
+		return s.stored.EdgesFrom(ctx, id, asset)
 	}
 	entry, changed := s.entries[asset]
 	switch {
@@ -195,17 +244,17 @@ func (s *Store) EdgesFrom(ctx context.Context, id intent.IncarnationID, asset in
 	case changed && entry.Removed, s.base().IsZero():
 		return nil, nil
 	}
-	return s.real.EdgesFrom(ctx, s.base(), asset)
+	return s.stored.EdgesFrom(ctx, s.base(), asset)
 }
 
 // EdgesTo implements store.Snapshots.
-func (s *Store) EdgesTo(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) ([]store.Edge, error) {
+func (s *Snapshot) EdgesTo(ctx context.Context, id intent.IncarnationID, asset intent.AssetID) ([]store.Edge, error) {
 	if id != s.Head() {
-		return s.real.EdgesTo(ctx, id, asset)
+		return s.stored.EdgesTo(ctx, id, asset)
 	}
 	var all []store.Edge
 	if !s.base().IsZero() {
-		stored, err := s.real.EdgesTo(ctx, s.base(), asset)
+		stored, err := s.stored.EdgesTo(ctx, s.base(), asset)
 		if err != nil {
 			return nil, err
 		}
@@ -230,13 +279,13 @@ func edges(entry store.Entry, to func(intent.AssetID) bool) (list []store.Edge) 
 }
 
 // GetBlob implements store.Blobs.
-func (s *Store) GetBlob(ctx context.Context, partition intent.PartitionID, kind, name string) ([]byte, error) {
+func (s *Snapshot) GetBlob(ctx context.Context, partition intent.PartitionID, kind, name string) ([]byte, error) {
 	if s.supposed.Blob != nil {
 		if content, found := s.supposed.Blob(kind, name); found {
 			return bytes.Clone(content), nil
 		}
 	}
-	return s.real.GetBlob(ctx, partition, kind, name)
+	return s.stored.GetBlob(ctx, partition, kind, name)
 }
 
 // pageSize as store.AssetFilter says.

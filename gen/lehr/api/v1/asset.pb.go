@@ -36,7 +36,11 @@ type Asset struct {
 	// That report is about this very content, or about what a pin chose.
 	Current bool `protobuf:"varint,7,opt,name=current" json:"current,omitempty"`
 	// What protections are asked after its last push is not over.
-	AfterPush     bool `protobuf:"varint,8,opt,name=after_push,json=afterPush" json:"after_push,omitempty"`
+	AfterPush bool `protobuf:"varint,8,opt,name=after_push,json=afterPush" json:"after_push,omitempty"`
+	// Payload and addons, decoded, without secrets; addons by type name. Only in a list
+	// that was asked for with its content.
+	Payload       *structpb.Struct            `protobuf:"bytes,9,opt,name=payload" json:"payload,omitempty"`
+	Addons        map[string]*structpb.Struct `protobuf:"bytes,10,rep,name=addons" json:"addons,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -127,10 +131,24 @@ func (x *Asset) GetAfterPush() bool {
 	return false
 }
 
+func (x *Asset) GetPayload() *structpb.Struct {
+	if x != nil {
+		return x.Payload
+	}
+	return nil
+}
+
+func (x *Asset) GetAddons() map[string]*structpb.Struct {
+	if x != nil {
+		return x.Addons
+	}
+	return nil
+}
+
 type ListAssetsRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Partition string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
-	// Empty: head.
+	// "<partition>@<sequence>", or a candidate, "<partition>@~<digest>"; empty: head.
 	Incarnation string `protobuf:"bytes,2,opt,name=incarnation" json:"incarnation,omitempty"`
 	Prefix      string `protobuf:"bytes,3,opt,name=prefix" json:"prefix,omitempty"`
 	// Protobuf name; a short one will do where it is the only one.
@@ -152,7 +170,9 @@ type ListAssetsRequest struct {
 	// Instead of incarnation: the one that was head at that time.
 	At *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=at" json:"at,omitempty"`
 	// Instead of incarnation: the newest with this label, "key" or "key=value".
-	Label         string `protobuf:"bytes,12,opt,name=label" json:"label,omitempty"`
+	Label string `protobuf:"bytes,12,opt,name=label" json:"label,omitempty"`
+	// With payload and addons of each.
+	Content       bool `protobuf:"varint,13,opt,name=content" json:"content,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -269,6 +289,13 @@ func (x *ListAssetsRequest) GetLabel() string {
 		return x.Label
 	}
 	return ""
+}
+
+func (x *ListAssetsRequest) GetContent() bool {
+	if x != nil {
+		return x.Content
+	}
+	return false
 }
 
 type ListAssetsResponse struct {
@@ -1154,7 +1181,7 @@ var File_lehr_api_v1_asset_proto protoreflect.FileDescriptor
 
 const file_lehr_api_v1_asset_proto_rawDesc = "" +
 	"\n" +
-	"\x17lehr/api/v1/asset.proto\x12\vlehr.api.v1\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18lehr/api/v1/access.proto\x1a\x18lehr/api/v1/values.proto\"\xc6\x01\n" +
+	"\x17lehr/api/v1/asset.proto\x12\vlehr.api.v1\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18lehr/api/v1/access.proto\x1a\x18lehr/api/v1/values.proto\"\x85\x03\n" +
 	"\x05Asset\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x12\x16\n" +
@@ -1164,7 +1191,13 @@ const file_lehr_api_v1_asset_proto_rawDesc = "" +
 	"\x05state\x18\x06 \x01(\tR\x05state\x12\x18\n" +
 	"\acurrent\x18\a \x01(\bR\acurrent\x12\x1d\n" +
 	"\n" +
-	"after_push\x18\b \x01(\bR\tafterPush\"\xce\x02\n" +
+	"after_push\x18\b \x01(\bR\tafterPush\x121\n" +
+	"\apayload\x18\t \x01(\v2\x17.google.protobuf.StructR\apayload\x126\n" +
+	"\x06addons\x18\n" +
+	" \x03(\v2\x1e.lehr.api.v1.Asset.AddonsEntryR\x06addons\x1aR\n" +
+	"\vAddonsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12-\n" +
+	"\x05value\x18\x02 \x01(\v2\x17.google.protobuf.StructR\x05value:\x028\x01\"\xe8\x02\n" +
 	"\x11ListAssetsRequest\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12 \n" +
 	"\vincarnation\x18\x02 \x01(\tR\vincarnation\x12\x16\n" +
@@ -1178,7 +1211,8 @@ const file_lehr_api_v1_asset_proto_rawDesc = "" +
 	"\x06filter\x18\n" +
 	" \x01(\tR\x06filter\x12*\n" +
 	"\x02at\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x14\n" +
-	"\x05label\x18\f \x01(\tR\x05label\"v\n" +
+	"\x05label\x18\f \x01(\tR\x05label\x12\x18\n" +
+	"\acontent\x18\r \x01(\bR\acontent\"v\n" +
 	"\x12ListAssetsResponse\x12 \n" +
 	"\vincarnation\x18\x01 \x01(\tR\vincarnation\x12*\n" +
 	"\x06assets\x18\x02 \x03(\v2\x12.lehr.api.v1.AssetR\x06assets\x12\x12\n" +
@@ -1276,7 +1310,7 @@ func file_lehr_api_v1_asset_proto_rawDescGZIP() []byte {
 	return file_lehr_api_v1_asset_proto_rawDescData
 }
 
-var file_lehr_api_v1_asset_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_lehr_api_v1_asset_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_lehr_api_v1_asset_proto_goTypes = []any{
 	(*Asset)(nil),                 // 0: lehr.api.v1.Asset
 	(*ListAssetsRequest)(nil),     // 1: lehr.api.v1.ListAssetsRequest
@@ -1290,45 +1324,49 @@ var file_lehr_api_v1_asset_proto_goTypes = []any{
 	(*BlameAssetResponse)(nil),    // 9: lehr.api.v1.BlameAssetResponse
 	(*Place)(nil),                 // 10: lehr.api.v1.Place
 	(*Derivation)(nil),            // 11: lehr.api.v1.Derivation
-	nil,                           // 12: lehr.api.v1.GetAssetResponse.AddonsEntry
-	(*timestamppb.Timestamp)(nil), // 13: google.protobuf.Timestamp
+	nil,                           // 12: lehr.api.v1.Asset.AddonsEntry
+	nil,                           // 13: lehr.api.v1.GetAssetResponse.AddonsEntry
 	(*structpb.Struct)(nil),       // 14: google.protobuf.Struct
-	(*Report)(nil),                // 15: lehr.api.v1.Report
-	(*SourceRevision)(nil),        // 16: lehr.api.v1.SourceRevision
+	(*timestamppb.Timestamp)(nil), // 15: google.protobuf.Timestamp
+	(*Report)(nil),                // 16: lehr.api.v1.Report
+	(*SourceRevision)(nil),        // 17: lehr.api.v1.SourceRevision
 }
 var file_lehr_api_v1_asset_proto_depIdxs = []int32{
-	13, // 0: lehr.api.v1.ListAssetsRequest.at:type_name -> google.protobuf.Timestamp
-	0,  // 1: lehr.api.v1.ListAssetsResponse.assets:type_name -> lehr.api.v1.Asset
-	0,  // 2: lehr.api.v1.WatchAssetsResponse.assets:type_name -> lehr.api.v1.Asset
-	13, // 3: lehr.api.v1.GetAssetRequest.at:type_name -> google.protobuf.Timestamp
-	0,  // 4: lehr.api.v1.GetAssetResponse.asset:type_name -> lehr.api.v1.Asset
-	14, // 5: lehr.api.v1.GetAssetResponse.payload:type_name -> google.protobuf.Struct
-	12, // 6: lehr.api.v1.GetAssetResponse.addons:type_name -> lehr.api.v1.GetAssetResponse.AddonsEntry
-	5,  // 7: lehr.api.v1.GetAssetResponse.references:type_name -> lehr.api.v1.Reference
-	5,  // 8: lehr.api.v1.GetAssetResponse.referenced_by:type_name -> lehr.api.v1.Reference
-	15, // 9: lehr.api.v1.GetAssetResponse.report:type_name -> lehr.api.v1.Report
-	13, // 10: lehr.api.v1.BlameAssetResponse.published:type_name -> google.protobuf.Timestamp
-	10, // 11: lehr.api.v1.BlameAssetResponse.made:type_name -> lehr.api.v1.Place
-	10, // 12: lehr.api.v1.BlameAssetResponse.inputs:type_name -> lehr.api.v1.Place
-	10, // 13: lehr.api.v1.BlameAssetResponse.line:type_name -> lehr.api.v1.Place
-	11, // 14: lehr.api.v1.BlameAssetResponse.derived:type_name -> lehr.api.v1.Derivation
-	16, // 15: lehr.api.v1.BlameAssetResponse.sources:type_name -> lehr.api.v1.SourceRevision
-	16, // 16: lehr.api.v1.Place.source:type_name -> lehr.api.v1.SourceRevision
-	10, // 17: lehr.api.v1.Derivation.place:type_name -> lehr.api.v1.Place
-	14, // 18: lehr.api.v1.GetAssetResponse.AddonsEntry.value:type_name -> google.protobuf.Struct
-	1,  // 19: lehr.api.v1.AssetService.ListAssets:input_type -> lehr.api.v1.ListAssetsRequest
-	6,  // 20: lehr.api.v1.AssetService.GetAsset:input_type -> lehr.api.v1.GetAssetRequest
-	8,  // 21: lehr.api.v1.AssetService.BlameAsset:input_type -> lehr.api.v1.BlameAssetRequest
-	3,  // 22: lehr.api.v1.AssetService.WatchAssets:input_type -> lehr.api.v1.WatchAssetsRequest
-	2,  // 23: lehr.api.v1.AssetService.ListAssets:output_type -> lehr.api.v1.ListAssetsResponse
-	7,  // 24: lehr.api.v1.AssetService.GetAsset:output_type -> lehr.api.v1.GetAssetResponse
-	9,  // 25: lehr.api.v1.AssetService.BlameAsset:output_type -> lehr.api.v1.BlameAssetResponse
-	4,  // 26: lehr.api.v1.AssetService.WatchAssets:output_type -> lehr.api.v1.WatchAssetsResponse
-	23, // [23:27] is the sub-list for method output_type
-	19, // [19:23] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	14, // 0: lehr.api.v1.Asset.payload:type_name -> google.protobuf.Struct
+	12, // 1: lehr.api.v1.Asset.addons:type_name -> lehr.api.v1.Asset.AddonsEntry
+	15, // 2: lehr.api.v1.ListAssetsRequest.at:type_name -> google.protobuf.Timestamp
+	0,  // 3: lehr.api.v1.ListAssetsResponse.assets:type_name -> lehr.api.v1.Asset
+	0,  // 4: lehr.api.v1.WatchAssetsResponse.assets:type_name -> lehr.api.v1.Asset
+	15, // 5: lehr.api.v1.GetAssetRequest.at:type_name -> google.protobuf.Timestamp
+	0,  // 6: lehr.api.v1.GetAssetResponse.asset:type_name -> lehr.api.v1.Asset
+	14, // 7: lehr.api.v1.GetAssetResponse.payload:type_name -> google.protobuf.Struct
+	13, // 8: lehr.api.v1.GetAssetResponse.addons:type_name -> lehr.api.v1.GetAssetResponse.AddonsEntry
+	5,  // 9: lehr.api.v1.GetAssetResponse.references:type_name -> lehr.api.v1.Reference
+	5,  // 10: lehr.api.v1.GetAssetResponse.referenced_by:type_name -> lehr.api.v1.Reference
+	16, // 11: lehr.api.v1.GetAssetResponse.report:type_name -> lehr.api.v1.Report
+	15, // 12: lehr.api.v1.BlameAssetResponse.published:type_name -> google.protobuf.Timestamp
+	10, // 13: lehr.api.v1.BlameAssetResponse.made:type_name -> lehr.api.v1.Place
+	10, // 14: lehr.api.v1.BlameAssetResponse.inputs:type_name -> lehr.api.v1.Place
+	10, // 15: lehr.api.v1.BlameAssetResponse.line:type_name -> lehr.api.v1.Place
+	11, // 16: lehr.api.v1.BlameAssetResponse.derived:type_name -> lehr.api.v1.Derivation
+	17, // 17: lehr.api.v1.BlameAssetResponse.sources:type_name -> lehr.api.v1.SourceRevision
+	17, // 18: lehr.api.v1.Place.source:type_name -> lehr.api.v1.SourceRevision
+	10, // 19: lehr.api.v1.Derivation.place:type_name -> lehr.api.v1.Place
+	14, // 20: lehr.api.v1.Asset.AddonsEntry.value:type_name -> google.protobuf.Struct
+	14, // 21: lehr.api.v1.GetAssetResponse.AddonsEntry.value:type_name -> google.protobuf.Struct
+	1,  // 22: lehr.api.v1.AssetService.ListAssets:input_type -> lehr.api.v1.ListAssetsRequest
+	6,  // 23: lehr.api.v1.AssetService.GetAsset:input_type -> lehr.api.v1.GetAssetRequest
+	8,  // 24: lehr.api.v1.AssetService.BlameAsset:input_type -> lehr.api.v1.BlameAssetRequest
+	3,  // 25: lehr.api.v1.AssetService.WatchAssets:input_type -> lehr.api.v1.WatchAssetsRequest
+	2,  // 26: lehr.api.v1.AssetService.ListAssets:output_type -> lehr.api.v1.ListAssetsResponse
+	7,  // 27: lehr.api.v1.AssetService.GetAsset:output_type -> lehr.api.v1.GetAssetResponse
+	9,  // 28: lehr.api.v1.AssetService.BlameAsset:output_type -> lehr.api.v1.BlameAssetResponse
+	4,  // 29: lehr.api.v1.AssetService.WatchAssets:output_type -> lehr.api.v1.WatchAssetsResponse
+	26, // [26:30] is the sub-list for method output_type
+	22, // [22:26] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_lehr_api_v1_asset_proto_init() }
@@ -1344,7 +1382,7 @@ func file_lehr_api_v1_asset_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_api_v1_asset_proto_rawDesc), len(file_lehr_api_v1_asset_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   13,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -245,7 +245,8 @@ func (x *ListIncarnationsResponse) GetNext() uint64 {
 
 type GetIncarnationRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// "<partition>@<sequence>", or a partition alone: head.
+	// "<partition>@<sequence>", a candidate, "<partition>@~<digest>", or a partition
+	// alone: head.
 	Id string `protobuf:"bytes,1,opt,name=id" json:"id,omitempty"`
 	// Changes returned at most; 0: 100.
 	Changes int32 `protobuf:"varint,2,opt,name=changes" json:"changes,omitempty"`
@@ -378,7 +379,8 @@ func (x *GetIncarnationResponse) GetMoreChanges() bool {
 
 type CompareIncarnationsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// "<partition>@<sequence>"; from may be empty: the empty incarnation.
+	// "<partition>@<sequence>", or a candidate, "<partition>@~<digest>"; from may be
+	// empty: the empty incarnation.
 	From  string `protobuf:"bytes,1,opt,name=from" json:"from,omitempty"`
 	To    string `protobuf:"bytes,2,opt,name=to" json:"to,omitempty"`
 	After string `protobuf:"bytes,3,opt,name=after" json:"after,omitempty"`

@@ -1275,7 +1275,8 @@ type Incarnation struct {
 	Labels  map[string]string      `protobuf:"bytes,13,rep,name=labels" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Who let its candidate through; unset: nothing held it.
 	Acknowledger *Actor `protobuf:"bytes,14,opt,name=acknowledger" json:"acknowledger,omitempty"`
-	// "head"; "enforced": head, and production is as it says; "superseded".
+	// "head"; "enforced": head, and production is as it says; "superseded"; a
+	// candidate's is that of Candidate.
 	State string `protobuf:"bytes,15,opt,name=state" json:"state,omitempty"`
 	// Id of the trace of the build that made it, 32 hexadecimal digits; empty: this
 	// server tells nobody of it.
