@@ -88,6 +88,11 @@ type App struct {
 	// followed: the registered partitions were read once.
 	followed atomic.Bool
 
+	// guarded are the files that are nobody's input, until unguard is called.
+	guarding sync.Mutex
+	guarded  [2][]string
+	unguard  func()
+
 	cancel context.CancelFunc
 	// acting ends when all partitions' actors have.
 	acting loop.Group
@@ -173,6 +178,7 @@ func (a *App) Start(ctx context.Context) (err error) {
 	}
 	if a.hub != nil {
 		a.acting.Go(a.runtime, "mirrors", func() { a.sweep(running) })
+		a.acting.Go(a.runtime, "own files", func() { a.followOwn(running) })
 	}
 	if a.sender != nil {
 		a.acting.Go(a.runtime, "checkpoints", func() { a.sender.run(running) })
@@ -190,6 +196,7 @@ func (a *App) alone(ctx context.Context) bool {
 
 // open makes the parts.
 func (a *App) open(ctx context.Context) error {
+	a.guardOwn()
 	a.store = a.options.Parts.Store
 	if a.store == nil {
 		if err := a.openStore(ctx); err != nil {
@@ -226,6 +233,7 @@ func (a *App) open(ctx context.Context) error {
 	if err := a.openPlugins(); err != nil {
 		return err
 	}
+	a.guardOwn()
 	if a.options.Parts.Runner == nil {
 		if _, err := external.ReadPolicy(a.options.ExternalChecks); err != nil {
 			return err
@@ -267,6 +275,7 @@ func (a *App) openPlugins() error {
 	if a.pool, err = newPool(folder, contents{a.previews}, a.log); err != nil {
 		return err
 	}
+	a.pool.strict, a.pool.assets, a.pool.schemas = a.options.Access != "", a.previews, a.schemas
 	a.pool.useServers(list)
 	a.plugins = a.pool.bound
 	return nil
@@ -385,6 +394,7 @@ func (a *App) close() error {
 	if a.place != nil {
 		err = errors.Join(err, a.place.Close())
 	}
+	a.freeOwn()
 	return err
 }
 

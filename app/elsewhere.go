@@ -11,6 +11,7 @@ import (
 
 	"lehr.dev/fault"
 	"lehr.dev/intent"
+	"lehr.dev/prodspec/source"
 	"lehr.dev/prodspec/source/fetch"
 	"lehr.dev/store"
 )
@@ -40,6 +41,41 @@ func (e *elsewhere) options(o Options) fetch.Options {
 		folder = absolute
 	}
 	return fetch.Options{Folder: folder, Policy: e.policy.Load, Documents: o.Parts.Documents}
+}
+
+// optionsOf are those of a partition's sources. Where an access policy says who may
+// do what, its author is another than who runs the server: then they are confined to
+// the folder of the definition, and to those that the policy of sources lists.
+func (e *elsewhere) optionsOf(o Options, partition intent.PartitionID, place string) fetch.Options {
+	options := e.options(o)
+	options.Partition = partition
+	if o.Access == "" {
+		return options
+	}
+	home := homeOf(place)
+	options.Within = func() []string {
+		list := slices.Clone(home)
+		if policy := e.policy.Load(); policy != nil {
+			list = append(list, policy.FoldersOf(partition)...)
+		}
+		return list
+	}
+	return options
+}
+
+// homeOf is the folder of this machine in which a definition lies; empty: it lies
+// elsewhere.
+func homeOf(place string) []string {
+	definition, err := source.ParseDefinition(place)
+	switch {
+	case err != nil:
+		return []string{}
+	case definition.Git == nil:
+		return []string{filepath.Dir(definition.Path)}
+	case filepath.IsAbs(definition.Git.URL):
+		return []string{definition.Git.URL}
+	}
+	return []string{}
 }
 
 // follow reads the policy again and again. One that is wrong changes nothing:

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"lehr.dev/fault"
+	"lehr.dev/files"
 	"lehr.dev/intent"
 	"lehr.dev/operator"
 	"lehr.dev/prodspec/generate"
@@ -94,7 +95,13 @@ func runner(folder, file string) generate.Options {
 			if err != nil {
 				return native.Policy{}, err
 			}
-			return list.allowed(partition)
+			allowed, err := list.allowed(partition)
+			for _, folder := range allowed.Visible {
+				if err == nil {
+					err = files.Holds(folder)
+				}
+			}
+			return allowed, err
 		}
 	}
 	return options

@@ -30,7 +30,7 @@ func (a *App) runPipeline(ctx context.Context, s *state, runtime loop.Runtime, l
 	}
 	pipeline, err := prodspec.New(prodspec.Options{
 		Partition: partition, Store: a.store, Runner: runner,
-		Trial: a.options.Parts.Trial, Place: a.options.Parts.Sources, Elsewhere: a.elsewhere.options(a.options), Outside: outside, Runtime: runtime, Log: a.log, Measure: &s.measure.Pipeline, Trace: a.tracer(),
+		Trial: a.options.Parts.Trial, Place: a.options.Parts.Sources, Elsewhere: a.elsewhere.optionsOf(a.options, s.partition, partition.Definition), Outside: outside, Runtime: runtime, Log: a.log, Measure: &s.measure.Pipeline, Trace: a.tracer(),
 	})
 	if err != nil {
 		return err

@@ -27,8 +27,12 @@ type pool struct {
 	children map[string]*remote.Child
 	checkers map[string]*remote.Checker
 	servers  map[remote.Address]*remote.Server
-	// allowed says which servers may be dialled.
+	// allowed says which servers may be dialled, and programs run.
 	allowed *servers
+	// strict: only listed programs are run. Then schemas are those of their assets.
+	strict  bool
+	assets  snapshots
+	schemas *schemas
 }
 
 // newPool keeps the children's locks in a folder; without one they hold none,
@@ -48,14 +52,19 @@ func newPool(folder string, contents plugin.Contents, log *slog.Logger) (*pool, 
 
 // bound returns the plugin that a partition's binding names.
 func (p *pool) bound(partition intent.PartitionID, binding *intentpb.PluginBinding) plugin.Plugin {
-	if binding.Dial != "" {
+	switch {
+	case binding.Dial != "" && p.strict:
+		return listed{Plugin: dialled{p, partition, binding.Dial}, pool: p, partition: partition, binding: binding}
+	case binding.Dial != "":
 		return dialled{p, partition, binding.Dial}
+	case p.strict:
+		return listedChild{listed{pool: p, partition: partition, binding: binding}}
 	}
 	return p.plugin(binding.Run)
 }
 
 // plugin returns the child that a command line runs, started at its first use.
-func (p *pool) plugin(run []string) plugin.Plugin {
+func (p *pool) plugin(run []string) *remote.Child {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	key := strings.Join(run, "\x00")

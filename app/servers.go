@@ -24,6 +24,8 @@ type servers struct {
 	Certificate string         `yaml:"certificate"`
 	Key         string         `yaml:"key"`
 	Servers     []listedServer `yaml:"servers"`
+	// Programs that may be run, where an access policy is given.
+	Programs []listedProgram `yaml:"programs"`
 }
 
 type listedServer struct {
@@ -33,6 +35,7 @@ type listedServer struct {
 	Certificate string              `yaml:"certificate"`
 	Key         string              `yaml:"key"`
 	Partitions  operator.Partitions `yaml:"partitions"`
+	uses        `yaml:",inline"`
 }
 
 // readServers reads the list. Files that it names are relative to its folder.
@@ -70,8 +73,13 @@ func (l *servers) complete(folder, path string) error {
 			return wrong(errors.New("it is listed twice"))
 		}
 		seen[s.Dial] = true
-		if err := s.Partitions.Check(); err != nil {
+		if err := errors.Join(s.Partitions.Check(), s.uses.complete(folder)); err != nil {
 			return wrong(err)
+		}
+	}
+	for i := range l.Programs {
+		if err := l.Programs[i].complete(folder); err != nil {
+			return fault.New(fault.Invalid, "%s: program %d: %w", path, i+1, err)
 		}
 	}
 	return nil

@@ -70,10 +70,10 @@ func (w *writing) Undo(ctx context.Context, revision, reason string, by intent.A
 var _ server.Repositories = (*repositories)(nil)
 
 // options of what is fetched to be edited, or to know what may be.
-func (r *repositories) options(partition intent.PartitionID) fetch.Options {
-	options := r.app.elsewhere.options(r.app.options)
+func (r *repositories) options(p store.Partition) fetch.Options {
+	options := r.app.elsewhere.optionsOf(r.app.options, p.ID, p.Definition)
 	options.Folder = documentsOf(options.Folder)
-	options.Partition, options.Runtime, options.Mode = partition, r.app.runtime, fetch.Once
+	options.Runtime, options.Mode = r.app.runtime, fetch.Once
 	return options
 }
 
@@ -82,7 +82,7 @@ func (r *repositories) named(ctx context.Context, p store.Partition) ([]prodspec
 	own := r.desk(p.ID) // Whose definition may be fetched.
 	own.mutex.Lock()
 	defer own.mutex.Unlock()
-	program := prodspec.Program{Definition: p.Definition, Partition: p.ID, Place: r.app.options.Parts.Sources, Elsewhere: r.options(p.ID)}
+	program := prodspec.Program{Definition: p.Definition, Partition: p.ID, Place: r.app.options.Parts.Sources, Elsewhere: r.options(p)}
 	return prodspec.WrittenDocuments(ctx, program, r.app.runtime.Now())
 }
 
@@ -93,7 +93,7 @@ func (r *repositories) List(ctx context.Context, p store.Partition) (list []docu
 		return nil, err
 	}
 	for _, d := range named {
-		opened, err := r.writing(p.ID, d)
+		opened, err := r.writing(p, d)
 		if err != nil {
 			return nil, err
 		}
@@ -129,19 +129,19 @@ func (r *repositories) Find(ctx context.Context, p store.Partition, name string)
 	if at < 0 {
 		return nil, fault.New(fault.NotFound, "partition %s has no document %s in a repository", p.ID, name)
 	}
-	return r.writing(p.ID, named[at])
+	return r.writing(p, named[at])
 }
 
 // writing opens one, or returns the one that is open.
-func (r *repositories) writing(partition intent.PartitionID, d prodspec.WrittenDocument) (*writing, error) {
-	own := r.desk(partition)
+func (r *repositories) writing(p store.Partition, d prodspec.WrittenDocument) (*writing, error) {
+	partition, own := p.ID, r.desk(p.ID)
 	own.mutex.Lock()
 	defer own.mutex.Unlock()
 	known := own.open[d.Name]
 	if known != nil && known.git == d.Git {
 		return known, nil
 	}
-	opened, err := fetch.Write(r.options(partition), d.Name, d.Git, func(ctx context.Context, name, detail, reason string, by intent.Actor) error {
+	opened, err := fetch.Write(r.options(p), d.Name, d.Git, func(ctx context.Context, name, detail, reason string, by intent.Actor) error {
 		return r.app.store.RecordCommit(ctx, partition, name, detail, reason, by)
 	})
 	if err != nil {

@@ -20,6 +20,7 @@ import (
 
 	"lehr.dev/client"
 	"lehr.dev/fault"
+	"lehr.dev/files"
 )
 
 // Exit codes, stable.
@@ -253,6 +254,9 @@ func (s *session) settle(command *cobra.Command, args []string) error {
 			*setting.value = setting.usual
 		}
 	}
+	// For as long as the command runs, its store is no input of what it builds or
+	// imports.
+	files.Guard([]string{s.store}, nil)
 	return nil
 }
 

@@ -100,6 +100,17 @@ func (p *Policy) check(path string) error {
 	return nil
 }
 
+// SecretFiles are the files of secrets that the policy names.
+func (p *Policy) SecretFiles() (list []string) {
+	for _, d := range p.Databases {
+		list = append(list, d.File)
+	}
+	for _, m := range p.Monitoring {
+		list = append(list, m.Token.File, m.Password.File)
+	}
+	return list
+}
+
 // MayRun is Denied unless the partition may run the program.
 func (p *Policy) MayRun(partition intent.PartitionID, program string) error {
 	for _, c := range p.Commands {

@@ -66,6 +66,14 @@ func ReadPolicy(path string) (*Policy, error) {
 	return policy, policy.check(path)
 }
 
+// SecretFiles are the files of secrets that the policy names.
+func (p *Policy) SecretFiles() (list []string) {
+	for _, t := range p.Targets {
+		list = append(list, t.Webhook.File, t.Slack.File, t.Sign.File)
+	}
+	return append(list, p.SMTP.Password.File)
+}
+
 func (p *Policy) check(path string) error {
 	names := map[string]bool{}
 	mails := false

@@ -123,7 +123,7 @@ func (u use) program(folder, name string, told map[string]bool) {
 // cannot be read, or where there are too many.
 func (s *sources) list(ctx context.Context, now time.Time, within, pattern string) []work.Input {
 	from := definition.Source{Name: within + "/" + pattern, Directory: within, Files: []string{pattern}}
-	directory, err := s.openFolder(from, s.place(from))
+	directory, err := s.openFolder(from, s.place(from), s.program.Elsewhere.Folders())
 	if err != nil {
 		return nil
 	}

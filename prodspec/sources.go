@@ -242,12 +242,13 @@ func (s *sources) apart(d *definition.Definition, r *reading) {
 }
 
 func (s *sources) readOne(ctx context.Context, now time.Time, changes source.Changes, from definition.Source, r *reading) ([]generate.Input, error) {
-	at, made := s.place(from), made(from)
+	at, within := s.place(from), s.program.Elsewhere.Folders()
+	made := made(from) + strings.Join(within, "\n")
 	f := s.folders[from.Name]
 	if f.made != made {
 		f.close()
 		delete(s.folders, from.Name)
-		directory, err := s.openFolder(from, at)
+		directory, err := s.openFolder(from, at, within)
 		if err != nil {
 			return nil, s.cannotRead(ctx, err, from, r)
 		}
@@ -287,7 +288,7 @@ func made(from definition.Source) string {
 }
 
 // openFolder opens a source, wherever it lies.
-func (s *sources) openFolder(from definition.Source, at string) (source.Folder, error) {
+func (s *sources) openFolder(from definition.Source, at string, within []string) (source.Folder, error) {
 	limits := s.program.Limits
 	switch from.Name {
 	case definition.TypeSource:
@@ -308,7 +309,11 @@ func (s *sources) openFolder(from definition.Source, at string) (source.Folder, 
 		return fetch.Open(elsewhere, from.Name, at, remote, from.Files, limits)
 	}
 	if s.repository == nil {
-		return s.program.place().Open(at, from.Files, limits)
+		place := s.program.place()
+		if confined, is := place.(source.Confined); is && within != nil {
+			place = confined.Within(within)
+		}
+		return place.Open(at, from.Files, limits)
 	}
 	return s.repository.Follow(from.Name, at, from.Files, limits)
 }

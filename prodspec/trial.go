@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"lehr.dev/fault"
+	"lehr.dev/files"
 	"lehr.dev/intent"
 	"lehr.dev/prodspec/generate"
 	"lehr.dev/prodspec/generate/native"
@@ -41,7 +42,8 @@ const (
 // in which generators run as they do here.
 func InChild(running generate.Options) Trial {
 	return func(ctx context.Context, program Program) ([]intent.SourceRevision, string, error) {
-		here := trialOptions{Cache: running.Cache}
+		here := trialOptions{Cache: running.Cache, Within: program.Elsewhere.Folders()}
+		here.Stores, here.Single = files.Guarded()
 		if running.Native != nil {
 			if allowed, err := running.Native(program.Partition); err == nil {
 				here.Native = &allowed
@@ -80,6 +82,11 @@ type trialOptions struct {
 	Cache string `json:"cache"`
 	// Native programs, if they may run at all.
 	Native *native.Policy `json:"native,omitempty"`
+	// Within are the folders that sources may be read from; nil: all.
+	Within []string `json:"within"`
+	// Stores and Single are files that are nobody's input.
+	Stores []string `json:"stores"`
+	Single []string `json:"single"`
 }
 
 func (o trialOptions) runner() generate.Runner {
@@ -162,7 +169,8 @@ func TrialMain(arguments []string, out io.Writer) int {
 	}
 	debug.SetMemoryLimit(trialMemory / 2)
 	program := Program{Definition: arguments[0], Partition: intent.PartitionID(arguments[1]), Runner: here.runner()}
-	program.Elsewhere = fetch.Options{Folder: arguments[2], Keep: last, Mode: fetch.Offline}
+	program.Elsewhere = fetch.Options{Folder: arguments[2], Keep: last, Mode: fetch.Offline, Within: func() []string { return here.Within }}
+	defer files.Guard(here.Stores, here.Single)()
 	// What is wrong with the sources is for the server to find.
 	_, _, _, err = build(context.Background(), program, time.Now(), func(_ context.Context, sources []intent.SourceRevision) error {
 		return json.NewEncoder(out).Encode(sources)

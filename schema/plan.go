@@ -37,6 +37,8 @@ type fieldPlan struct {
 	key, element *fieldPlan
 	// reference is the mark, or nil.
 	reference *intentpb.Reference
+	// use is what a plugin does with it.
+	use intentpb.Use
 }
 
 func (f *fieldPlan) name() string { return string(f.descriptor.Name()) }
@@ -65,6 +67,7 @@ func planField(field protoreflect.FieldDescriptor) fieldPlan {
 		implicit:   !field.HasPresence(),
 		required:   field.Cardinality() == protoreflect.Required,
 		reference:  mark(field),
+		use:        useOf(field),
 	}
 	wire := wireType(f.kind)
 	switch {

@@ -32,11 +32,16 @@ func newReach(messages map[protoreflect.FullName]protoreflect.MessageType) (reac
 			if field.Message() != nil {
 				holders[field.Message().FullName()] = append(holders[field.Message().FullName()], name)
 			}
-			if mark(fields.Get(i)) == nil {
+			marked, used := mark(fields.Get(i)) != nil, useOf(fields.Get(i)) != intentpb.Use_USE_UNSPECIFIED
+			if !marked && !used {
 				continue
 			}
 			if field.Kind() != protoreflect.StringKind {
-				return nil, fault.New(fault.Invalid, "field %s is marked as a reference, but holds no text", fields.Get(i).FullName())
+				what := "a reference"
+				if used {
+					what = "something that a plugin uses"
+				}
+				return nil, fault.New(fault.Invalid, "field %s is marked as %s, but holds no text", fields.Get(i).FullName(), what)
 			}
 			found = true
 		}
@@ -73,6 +78,30 @@ func mark(field protoreflect.FieldDescriptor) *intentpb.Reference {
 		return nil
 	}
 	return proto.GetExtension(options, intentpb.E_Reference).(*intentpb.Reference)
+}
+
+// useOf returns the option lehr.intent.v1.use of a field.
+func useOf(field protoreflect.FieldDescriptor) intentpb.Use {
+	options := field.Options()
+	if options == nil || !proto.HasExtension(options, intentpb.E_Use) {
+		return intentpb.Use_USE_UNSPECIFIED
+	}
+	return proto.GetExtension(options, intentpb.E_Use).(intentpb.Use)
+}
+
+// Used is a text of an asset with which a plugin does something on its machine.
+type Used struct {
+	// Field is its path.
+	Field string
+	Use   intentpb.Use
+	Text  string
+}
+
+// Uses lists what a plugin of the asset uses on its machine, in the order of the
+// fields.
+func (s *Set) Uses(a intent.Asset) ([]Used, error) {
+	found, err := s.gather(a)
+	return found.used, err
 }
 
 // References lists what the asset's payload and addons refer to: every text
@@ -117,6 +146,7 @@ func (s *Set) gather(a intent.Asset) (found collector, _ error) {
 type collector struct {
 	references []intent.Reference
 	externals  []External
+	used       []Used
 }
 
 func (s *Set) collect(found *collector, path string, m intent.Message, depth int) error {
@@ -179,14 +209,19 @@ func (s *Set) walk(found *collector, path string, m protoreflect.Message, depth 
 func (s *Set) walkField(found *collector, path string, field *fieldPlan, m protoreflect.Message, depth int) error {
 	marked, element := field.reference, elementOf(field.descriptor)
 	nested := element.Message() != nil && s.reaching[element.Message().FullName()]
-	if marked == nil && !nested || !m.Has(field.descriptor) {
+	if marked == nil && field.use == intentpb.Use_USE_UNSPECIFIED && !nested || !m.Has(field.descriptor) {
 		return nil
 	}
 	visit := func(path string, value protoreflect.Value) error {
 		if nested {
 			return s.walk(found, path, value.Message(), depth+1)
 		}
-		found.add(path, value.String(), marked)
+		if marked != nil {
+			found.add(path, value.String(), marked)
+		}
+		if field.use != intentpb.Use_USE_UNSPECIFIED && value.String() != "" {
+			found.used = append(found.used, Used{Field: path, Use: field.use, Text: value.String()})
+		}
 		return nil
 	}
 	value := m.Get(field.descriptor)

@@ -8,16 +8,15 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver pgx
-	_ "modernc.org/sqlite"             // the driver sqlite
 
 	"lehr.dev/external"
 	"lehr.dev/fault"
+	"lehr.dev/files/lite"
 	"lehr.dev/intent"
 )
 
@@ -46,19 +45,19 @@ func Read(ctx context.Context, policy *external.Policy, q Query) (answer Answer,
 	if err != nil {
 		return answer, err
 	}
-	driver := "pgx"
+	driver, file := "pgx", ""
 	if !strings.HasPrefix(address, "postgres://") && !strings.HasPrefix(address, "postgresql://") {
 		if q.PostgreSQL {
 			return answer, fault.New(fault.Invalid, "the database %s is no PostgreSQL", q.Database).WithHint("name one whose address is a postgres URL")
 		}
-		driver, address = "sqlite", "file:"+(&url.URL{Path: address}).EscapedPath()+"?mode=ro&_pragma=query_only(1)&_pragma=busy_timeout(1000)"
+		driver, file = "sqlite", address
 	}
 	unavailable := func(err error) error {
 		// The address may hold a password, and errors of connecting tell of it.
 		said := strings.ReplaceAll(err.Error(), address, q.Database)
 		return fault.New(fault.Unavailable, "the database %s did not answer: %.300s", q.Database, said)
 	}
-	db, err := sql.Open(driver, address)
+	db, err := open(file, address)
 	if err != nil {
 		return answer, unavailable(err)
 	}
@@ -110,6 +109,14 @@ func Read(ctx context.Context, policy *external.Policy, q Query) (answer Answer,
 		return Answer{}, unavailable(err)
 	}
 	return answer, nil
+}
+
+// open opens a file, or a database by its URL.
+func open(file, address string) (*sql.DB, error) {
+	if file != "" {
+		return lite.Open(file, nil, "busy_timeout(1000)")
+	}
+	return sql.Open("pgx", address)
 }
 
 // readable is a value as it may be found by expressions and people.

@@ -3,14 +3,13 @@ package databases
 import (
 	"context"
 	"database/sql"
-	"net/url"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 
-	_ "modernc.org/sqlite" // The driver "sqlite".
-
 	"lehr.dev/fault"
+	"lehr.dev/files/lite"
 	"lehr.dev/importer"
 )
 
@@ -23,8 +22,10 @@ func readSQLite(ctx context.Context, args []string) (importer.Import, error) {
 		return importer.Import{}, fault.New(fault.NotFound, "there is no SQLite file at %s", path).WithHint("name one that is there: lehr import sqlite FILE --to FOLDER")
 	}
 	// immutable would read past a log that another process has.
-	address := url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: "mode=ro&_pragma=query_only(1)&_pragma=busy_timeout(5000)"}
-	db, err := sql.Open("sqlite", address.String())
+	db, err := lite.Open(path, nil, "busy_timeout(5000)")
+	if _, is := errors.AsType[*fault.Error](err); is {
+		return importer.Import{}, err
+	}
 	if err != nil {
 		return importer.Import{}, fault.New(fault.Unavailable, "opening %s: %w", path, err)
 	}

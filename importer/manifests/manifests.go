@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"lehr.dev/fault"
+	"lehr.dev/files"
 	"lehr.dev/generator/kubernetes"
 	"lehr.dev/importer"
 )
@@ -95,7 +96,10 @@ func gather(args []string) (list []kubernetes.Manifest, err error) {
 		return err
 	}
 	open := func(name string) error {
-		file, err := os.Open(name)
+		file, err := files.Open(name)
+		if _, is := errors.AsType[*fault.Error](err); is {
+			return err
+		}
 		if err != nil {
 			return fault.New(fault.NotFound, "cannot read the manifests: %w", err).WithHint("name files or folders that are there, or - for standard input")
 		}
@@ -121,10 +125,13 @@ func gather(args []string) (list []kubernetes.Manifest, err error) {
 
 // below opens the manifests of a folder, in order.
 func below(folder string, open func(string) error) error {
-	found := 0
+	found, own := 0, files.Own()
 	err := filepath.WalkDir(folder, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() || !slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(filepath.Ext(name))) {
 			return err
+		}
+		if info, err := entry.Info(); err == nil && own.Has(info) {
+			return nil // A store beside manifests is none of them.
 		}
 		found++
 		return open(name)

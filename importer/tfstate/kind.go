@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"lehr.dev/fault"
+	"lehr.dev/files"
 	"lehr.dev/importer"
 )
 
@@ -37,7 +38,7 @@ sensitive, or sounds so, is copied.`,
 func read(name string) ([]byte, error) {
 	var from io.Reader = os.Stdin
 	if name != "-" {
-		file, err := os.Open(name)
+		file, err := files.Open(name)
 		if err != nil {
 			return nil, err
 		}

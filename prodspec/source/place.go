@@ -38,6 +38,13 @@ type Lasting interface {
 	Close()
 }
 
+// Confined is a place of which a part can be had.
+type Confined interface {
+	// Within is the place without what does not lie below some folders, wherever
+	// links lead.
+	Within(folders []string) Place
+}
+
 // Watch wakes its owner when a followed folder may have changed. It is used by
 // one goroutine; only Wake may be called by others.
 type Watch interface {
@@ -61,14 +68,23 @@ type Watch interface {
 type Disk struct {
 	// Hub of all watches; nil: each has one of its own.
 	Hub *Hub
+	// within are the folders below one of which all must lie; nil: anywhere.
+	within []string
+}
+
+// Within implements Confined.
+func (d Disk) Within(folders []string) Place {
+	d.within = folders
+	return d
 }
 
 // Open implements Place.
-func (Disk) Open(directory string, patterns []string, limits Limits) (Folder, error) {
+func (place Disk) Open(directory string, patterns []string, limits Limits) (Folder, error) {
 	d, err := Open(directory, patterns, limits)
 	if err != nil {
 		return nil, err
 	}
+	d.Within(place.within)
 	return d, nil
 }
 

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"os"
 	"path"
 	"slices"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"time"
 
 	"lehr.dev/fault"
+	"lehr.dev/files"
 	"lehr.dev/intent"
 )
 
@@ -70,6 +70,25 @@ type Directory struct {
 	known known
 	// last is the snapshot that changes are applied to; nil after an error.
 	last *Snapshot
+	// within are the folders below one of which it must lie; nil: anywhere.
+	within []string
+}
+
+// Within has a folder refused that does not lie below one of some, wherever links
+// lead; nil: it may lie anywhere.
+func (d *Directory) Within(folders []string) { d.within = folders }
+
+// root opens the folder.
+func (d *Directory) root() (*files.Folder, error) {
+	root, err := files.OpenFolder(d.path, d.within)
+	if _, is := errors.AsType[*fault.Error](err); is {
+		return nil, err
+	}
+	if err != nil {
+		return nil, fault.New(fault.Unavailable, "the source folder %s cannot be read: %w", d.path, reason(err)).
+			WithHint("mount or create the folder, or remove the source; nothing changes until it is there")
+	}
+	return root, nil
 }
 
 // Changes say where something may have changed since the snapshot before.
@@ -132,13 +151,12 @@ func (d *Directory) Path() string { return d.path }
 func (d *Directory) Read(ctx context.Context, now time.Time, changes Changes) (*Snapshot, error) {
 	last := d.last
 	d.last = nil
-	root, err := os.OpenRoot(d.path)
+	root, err := d.root()
 	if err != nil {
-		return nil, fault.New(fault.Unavailable, "the source folder %s cannot be read: %w", d.path, reason(err)).
-			WithHint("mount or create the folder, or remove the source; nothing changes until it is there")
+		return nil, err
 	}
 	defer root.Close()
-	w := &walk{directory: d, root: root, ctx: ctx, now: now}
+	w := &walk{directory: d, root: root, ctx: ctx, now: now, own: files.Own()}
 	var snapshot *Snapshot
 	if last != nil && !changes.All {
 		snapshot, err = w.apply(last, changes.Paths)
@@ -189,9 +207,9 @@ func Revision(files []File) intent.Digest {
 // Content reads a file of a snapshot. Unavailable when it is no longer what
 // the snapshot says; take a new snapshot then.
 func (d *Directory) Content(file File) ([]byte, error) {
-	root, err := os.OpenRoot(d.path)
+	root, err := d.root()
 	if err != nil {
-		return nil, fault.New(fault.Unavailable, "the source folder %s cannot be read: %w", d.path, reason(err))
+		return nil, err
 	}
 	defer root.Close()
 	var content []byte
@@ -222,7 +240,7 @@ const attempts = 5
 
 // load has a regular file taken whole, again while it changes meanwhile: take is
 // told how many bytes it has, and returns how many it read.
-func (d *Directory) load(root *os.Root, name string, take func(from io.Reader, size int64) (int64, error)) (mark, error) {
+func (d *Directory) load(root *files.Folder, name string, take func(from io.Reader, size int64) (int64, error)) (mark, error) {
 	for range attempts {
 		before, after, read, err := d.loadOnce(root, name, take)
 		if err != nil {
@@ -236,10 +254,9 @@ func (d *Directory) load(root *os.Root, name string, take func(from io.Reader, s
 		WithHint("it is read again when it stays the same")
 }
 
-func (d *Directory) loadOnce(root *os.Root, name string, take func(from io.Reader, size int64) (int64, error)) (before, after mark, read int64, err error) {
+func (d *Directory) loadOnce(root *files.Folder, name string, take func(from io.Reader, size int64) (int64, error)) (before, after mark, read int64, err error) {
 	full := path.Join(d.path, name)
-	// A pipe put in the file's place must not block the reader.
-	file, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	file, err := root.OpenIn(name, full)
 	if err != nil {
 		return before, after, 0, unreadable(full, err)
 	}
@@ -263,8 +280,7 @@ func (d *Directory) loadOnce(root *os.Root, name string, take func(from io.Reade
 
 func (d *Directory) acceptable(full string, info fs.FileInfo) error {
 	if !info.Mode().IsRegular() {
-		return fault.New(fault.Invalid, "%s is a %s, not a regular file", full, kindOf(info.Mode())).
-			WithHint("remove it, or narrow the source's patterns")
+		return notRegular(full, info.Mode())
 	}
 	return d.limits.CheckSize(full, info.Size())
 }
@@ -278,7 +294,15 @@ func (l Limits) CheckSize(full string, size int64) error {
 	return nil
 }
 
+func notRegular(full string, mode fs.FileMode) error {
+	return fault.New(fault.Invalid, "%s is a %s, not a regular file", full, files.Kind(mode)).
+		WithHint("remove it, or narrow the source's patterns")
+}
+
 func unreadable(full string, err error) error {
+	if _, is := errors.AsType[*fault.Error](err); is {
+		return err
+	}
 	if strings.Contains(err.Error(), "path escapes") {
 		return fault.New(fault.Invalid, "%s is a link that leads out of its source folder", full).
 			WithHint("replace the link by the file it names")
@@ -301,21 +325,6 @@ func markOf(info fs.FileInfo) mark {
 		m.inode, m.status = stat.Ino, stat.Ctim.Nano()
 	}
 	return m
-}
-
-func kindOf(mode fs.FileMode) string {
-	switch {
-	case mode.IsDir():
-		return "folder"
-	case mode&fs.ModeNamedPipe != 0:
-		return "named pipe"
-	case mode&fs.ModeSocket != 0:
-		return "socket"
-	case mode&fs.ModeDevice != 0:
-		return "device"
-	default:
-		return "special file"
-	}
 }
 
 const fileDomain = "lehr.file.v1"

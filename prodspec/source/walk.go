@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -14,17 +13,20 @@ import (
 	"time"
 
 	"lehr.dev/fault"
+	"lehr.dev/files"
 	"lehr.dev/intent"
 )
 
 // walk takes one snapshot.
 type walk struct {
 	directory *Directory
-	root      *os.Root
+	root      *files.Folder
 	ctx       context.Context
 	now       time.Time
 	entries   int
-	snapshot  Snapshot
+	// own are files that are nobody's input.
+	own      files.Set
+	snapshot Snapshot
 	// marks of the snapshot's files.
 	marks []mark
 	parts intent.Parts
@@ -91,6 +93,9 @@ func (w *walk) apply(last *Snapshot, paths map[string]bool) (*Snapshot, error) {
 		info, err := w.root.Lstat(name)
 		if err == nil && !info.Mode().IsRegular() {
 			return nil, nil
+		}
+		if err == nil && w.own.Has(info) {
+			continue
 		}
 		if !w.directory.patterns.Match(name) {
 			continue
@@ -221,6 +226,11 @@ func (w *walk) file(name string, entry fs.DirEntry) error {
 		return unreadable(full, err)
 	}
 	if info.IsDir() && entry.Type()&fs.ModeSymlink != 0 {
+		return nil
+	}
+	if w.own.Has(info) && entry.Type().IsRegular() {
+		// A store among the files of a source is none of them. What leads to it in
+		// another way is refused when it is opened.
 		return nil
 	}
 	if err := d.acceptable(full, info); err != nil {

@@ -86,6 +86,21 @@ type Options struct {
 	// Failing is since when sources failed when their partition was last acted
 	// for, by name.
 	Failing map[string]intent.Failing
+	// Within are the folders of this machine below one of which files and
+	// repositories must lie, as they are now; nil, or a nil answer: anywhere.
+	Within func() []string
+}
+
+// Folders are those that Within gives.
+func (o Options) Folders() []string {
+	if o.Within == nil {
+		return nil
+	}
+	return o.Within()
+}
+
+func (o Options) guard() guard {
+	return guard{partition: o.Partition, policy: o.policy, within: o.Folders}
 }
 
 func (o Options) policy() *Policy {
@@ -107,7 +122,7 @@ func Open(o Options, name, path string, remote source.Remote, files []string, li
 	if err := remote.Check(); err != nil {
 		return nil, err
 	}
-	g := guard{partition: o.Partition, policy: o.policy}
+	g := o.guard()
 	f := newFolder(o, name, path, asked(remote, files), patterns, limits)
 	f.every = remote.Every
 	switch {

@@ -39,6 +39,25 @@ type invocation struct {
 	bare bool
 	// input that it reads.
 	input []byte
+	// address of the repository, as git is told it. Of one on this machine it is
+	// that of seen, which is called otherwise by people.
+	address, called string
+	seen            *os.File
+}
+
+// named has the repository's name for people in what git said.
+func (i *invocation) named(said string) string {
+	if i.seen == nil {
+		return said
+	}
+	return strings.ReplaceAll(said, i.address, i.called)
+}
+
+// close ends the use of the address.
+func (i *invocation) close() {
+	if i.seen != nil {
+		i.seen.Close()
+	}
 }
 
 func (i *invocation) set(key, value string) { i.configuration = append(i.configuration, key, value) }
@@ -154,7 +173,7 @@ func (m *mirror) git(ctx context.Context, i invocation) ([]byte, error) {
 		return out.Bytes(), nil
 	}
 	if exit, is := errors.AsType[*exec.ExitError](err); is {
-		return nil, &failure{exit.ExitCode(), said.String()}
+		return nil, &failure{exit.ExitCode(), i.named(said.String())}
 	}
 	return nil, err
 }

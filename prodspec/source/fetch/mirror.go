@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"lehr.dev/fault"
+	"lehr.dev/files"
 	"lehr.dev/intent"
 	"lehr.dev/prodspec/source"
 )
@@ -108,7 +110,8 @@ func (m *mirror) update(ctx context.Context) (string, error) {
 		// history was rewritten.
 		arguments = append(arguments, "--depth=1")
 	}
-	way.arguments = append(arguments, "--", m.of.URL, "+"+m.reference()+":"+fetched)
+	defer way.close()
+	way.arguments = append(arguments, "--", way.address, "+"+m.reference()+":"+fetched)
 	way.growing = true
 	if _, err := m.git(ctx, way); err != nil {
 		m.tidy()
@@ -163,13 +166,23 @@ func (m *mirror) gather(ctx context.Context) {
 	}
 }
 
+// here is the way to a repository of this machine: git is given what is open, so that
+// nothing takes its place.
+func (m *mirror) here() (invocation, error) {
+	seen, name, err := files.Look(m.of.URL, m.guard.folders())
+	if _, is := errors.AsType[*fault.Error](err); is {
+		return invocation{}, err
+	}
+	if err != nil {
+		return invocation{}, unreadable("the repository "+m.of.URL, reason(err))
+	}
+	return invocation{protocol: "file", address: name, seen: seen, called: m.of.URL}, nil
+}
+
 // way is how git reaches the repository, with what it needs for that.
 func (m *mirror) way(ctx context.Context) (invocation, error) {
 	if filepath.IsAbs(m.of.URL) {
-		if _, err := os.Stat(m.of.URL); err != nil {
-			return invocation{}, unreadable("the repository "+m.of.URL, reason(err))
-		}
-		return invocation{protocol: "file"}, nil
+		return m.here()
 	}
 	parsed, err := url.Parse(m.of.URL)
 	if err != nil {
@@ -179,7 +192,7 @@ func (m *mirror) way(ctx context.Context) (invocation, error) {
 	if err != nil {
 		return invocation{}, err
 	}
-	way := invocation{protocol: parsed.Scheme}
+	way := invocation{protocol: parsed.Scheme, address: m.of.URL}
 	if parsed.Scheme == "ssh" {
 		return way, m.ssh(&way, parsed, address.String())
 	}

@@ -12,6 +12,7 @@ import (
 
 	"lehr.dev/address"
 	"lehr.dev/fault"
+	"lehr.dev/files"
 	"lehr.dev/intent"
 	"lehr.dev/operator"
 	"lehr.dev/prodspec/source"
@@ -26,6 +27,35 @@ type Policy struct {
 	Secrets  []ListedSecret `yaml:"secrets"`
 	Networks []netip.Prefix `yaml:"networks"`
 	Webhooks []Webhook      `yaml:"webhooks"`
+	Folders  []ListedFolder `yaml:"folders"`
+}
+
+// ListedFolder is a folder of this machine that sources of some partitions may
+// read, beside that of their definition.
+type ListedFolder struct {
+	Path       string              `yaml:"path"`
+	Partitions operator.Partitions `yaml:"partitions"`
+}
+
+// FoldersOf are the folders that are listed for a partition.
+func (p *Policy) FoldersOf(partition intent.PartitionID) (list []string) {
+	for _, listed := range p.Folders {
+		if listed.Partitions.Has(partition) {
+			list = append(list, listed.Path)
+		}
+	}
+	return list
+}
+
+// SecretFiles are the files of secrets that the policy names.
+func (p *Policy) SecretFiles() (list []string) {
+	for _, s := range p.Secrets {
+		list = append(list, s.File)
+	}
+	for _, w := range p.Webhooks {
+		list = append(list, w.File)
+	}
+	return list
 }
 
 // ListedSecret is a secret that sources of some partitions may use.
@@ -84,6 +114,14 @@ func (p *Policy) complete(folder, path string) error {
 			return err
 		}
 	}
+	for i, listed := range p.Folders {
+		if !filepath.IsAbs(listed.Path) {
+			return fault.New(fault.Invalid, "%s: folder %d: %q is no absolute path", path, i+1, listed.Path)
+		}
+		if err := listed.Partitions.Check(); err != nil {
+			return fault.New(fault.Invalid, "%s: folder %d: %w", path, i+1, err)
+		}
+	}
 	return nil
 }
 
@@ -99,7 +137,7 @@ func value(s source.Secret) (string, error) {
 		}
 		return found, nil
 	}
-	file, err := os.Open(s.File)
+	file, err := files.OpenGiven(s.File)
 	if err != nil {
 		return "", fault.New(fault.Unavailable, "%s cannot be read: %w", s, err).WithHint("whoever runs the server puts the secret there")
 	}
@@ -129,6 +167,16 @@ func (p *Policy) Hooks(partition intent.PartitionID) (secrets []string) {
 type guard struct {
 	partition intent.PartitionID
 	policy    func() *Policy
+	// within are the folders of this machine that it may read; nil: all.
+	within func() []string
+}
+
+// folders are those that may be read; nil: all.
+func (g guard) folders() []string {
+	if g.within == nil {
+		return nil
+	}
+	return g.within()
 }
 
 // allow says whether a secret may be used for a host; empty: the secret is

@@ -22,7 +22,7 @@ type Repository struct {
 
 // NewRepository does no I/O. Directory and Commit of git are not used.
 func NewRepository(o Options, git source.Git) *Repository {
-	return &Repository{options: o, git: git, mirror: newMirror(o.Folder, git, guard{partition: o.Partition, policy: o.policy})}
+	return &Repository{options: o, git: git, mirror: newMirror(o.Folder, git, o.guard())}
 }
 
 // Here reports whether it lies on this machine.

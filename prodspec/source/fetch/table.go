@@ -7,17 +7,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
-	"os"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	_ "modernc.org/sqlite" // The driver.
 
 	"lehr.dev/fault"
+	"lehr.dev/files/lite"
 	"lehr.dev/intent"
 	"lehr.dev/prodspec/source"
 )
@@ -241,12 +239,12 @@ func (t *table) postgres(ctx context.Context, found *rows) error {
 
 // sqlite reads a file that is never made or written.
 func (t *table) sqlite(ctx context.Context, found *rows) error {
-	if _, err := os.Stat(t.of.SQLite); err != nil {
-		return reason(err)
-	}
-	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: t.of.SQLite, RawQuery: "mode=ro&_pragma=query_only(1)&_pragma=busy_timeout(5000)&_pragma=trusted_schema(0)"}).String())
-	if err != nil {
+	db, err := lite.Open(t.of.SQLite, t.guard.folders(), "busy_timeout(5000)")
+	if _, is := errors.AsType[*fault.Error](err); is {
 		return err
+	}
+	if err != nil {
+		return reason(err)
 	}
 	defer db.Close()
 	connection, err := db.Conn(ctx)

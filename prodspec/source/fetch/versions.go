@@ -126,7 +126,7 @@ func (v *versions) fromTags(ctx context.Context) ([]version, error) {
 	if err != nil {
 		return nil, err
 	}
-	way.arguments, way.bare, way.most = []string{"ls-remote", "--quiet", "--tags", "--upload-pack=git-upload-pack", "--", m.of.URL}, true, v.limits.FileBytes
+	way.arguments, way.bare, way.most = []string{"ls-remote", "--quiet", "--tags", "--upload-pack=git-upload-pack", "--", way.address}, true, v.limits.FileBytes
 	out, err := m.git(ctx, way)
 	if err != nil {
 		return nil, m.explained(err, way.secrets)

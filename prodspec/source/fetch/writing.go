@@ -39,7 +39,7 @@ func Write(o Options, name string, git source.Git, record Record) (*Writing, err
 		return nil, err
 	}
 	w := &Writing{partition: o.Partition, name: name, git: git, record: record, runtime: o.Runtime}
-	w.mirror = newMirror(o.Folder, git, guard{partition: o.Partition, policy: o.policy})
+	w.mirror = newMirror(o.Folder, git, o.guard())
 	w.mirror.whole = true
 	return w, nil
 }

@@ -192,8 +192,9 @@ func (w *Writing) push(ctx context.Context, head, commit string) (pushed bool, e
 		return false, err
 	}
 	branch := "refs/heads/" + w.git.Branch
+	defer way.close()
 	way.arguments = []string{"push", "--quiet", "--no-signed", "--no-verify", "--no-follow-tags", "--recurse-submodules=no", "--receive-pack=git-receive-pack",
-		"--force-with-lease=" + branch + ":" + head, "--", m.of.URL, commit + ":" + branch}
+		"--force-with-lease=" + branch + ":" + head, "--", way.address, commit + ":" + branch}
 	_, failed := m.git(ctx, way)
 	if failed == nil {
 		return true, nil

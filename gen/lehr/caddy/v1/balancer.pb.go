@@ -256,9 +256,9 @@ var File_lehr_caddy_v1_balancer_proto protoreflect.FileDescriptor
 
 const file_lehr_caddy_v1_balancer_proto_rawDesc = "" +
 	"\n" +
-	"\x1clehr/caddy/v1/balancer.proto\x12\rlehr.caddy.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1clehr/intent/v1/options.proto\"\xd2\x04\n" +
-	"\bBalancer\x12\x1d\n" +
-	"\x05admin\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x05admin\x128\n" +
+	"\x1clehr/caddy/v1/balancer.proto\x12\rlehr.caddy.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1clehr/intent/v1/options.proto\"\xd6\x04\n" +
+	"\bBalancer\x12!\n" +
+	"\x05admin\x18\x01 \x01(\tB\v\xbaH\x04r\x02\x10\x01\x98\xe4\x19\x03R\x05admin\x128\n" +
 	"\x04name\x18\x02 \x01(\tB$\xbaH\x1dr\x1b\x18\x80\x012\x16^[a-z0-9][a-z0-9._-]*$\x90\xe4\x19\x01R\x04name\x12 \n" +
 	"\x06listen\x18\x03 \x03(\tB\b\xbaH\x05\x92\x01\x02\b\x01R\x06listen\x12|\n" +
 	"\tupstreams\x18\x04 \x03(\v2&.lehr.caddy.v1.Balancer.UpstreamsEntryB6\xbaH3\x9a\x010\".r,\x18\x80\x012\x1c^[A-Za-z0-9][A-Za-z0-9._-]*$Z\tupstreamsR\tupstreams\x122\n" +

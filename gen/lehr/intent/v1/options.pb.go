@@ -24,6 +24,65 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// Use is what a plugin does on its machine with a text (or each of a list, or the
+// values of a map). Where an access policy is given, Lehr lets assets through to a
+// plugin only with what the operator lists for the partition.
+type Use int32
+
+const (
+	Use_USE_UNSPECIFIED Use = 0
+	// It reads a secret from the file.
+	Use_USE_SECRET_FILE Use = 1
+	// It reads a secret from the variable of its environment.
+	Use_USE_SECRET_VARIABLE Use = 2
+	// It connects to it, or opens it: HOST:PORT, a URL, or the path of a file or
+	// socket behind a word, as unix/ and sqlite:.
+	Use_USE_ADDRESS Use = 3
+)
+
+// Enum value maps for Use.
+var (
+	Use_name = map[int32]string{
+		0: "USE_UNSPECIFIED",
+		1: "USE_SECRET_FILE",
+		2: "USE_SECRET_VARIABLE",
+		3: "USE_ADDRESS",
+	}
+	Use_value = map[string]int32{
+		"USE_UNSPECIFIED":     0,
+		"USE_SECRET_FILE":     1,
+		"USE_SECRET_VARIABLE": 2,
+		"USE_ADDRESS":         3,
+	}
+)
+
+func (x Use) Enum() *Use {
+	p := new(Use)
+	*p = x
+	return p
+}
+
+func (x Use) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Use) Descriptor() protoreflect.EnumDescriptor {
+	return file_lehr_intent_v1_options_proto_enumTypes[0].Descriptor()
+}
+
+func (Use) Type() protoreflect.EnumType {
+	return &file_lehr_intent_v1_options_proto_enumTypes[0]
+}
+
+func (x Use) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Use.Descriptor instead.
+func (Use) EnumDescriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_options_proto_rawDescGZIP(), []int{0}
+}
+
 // Reference marks a string field (or a list of them) as the id of another
 // asset of the same partition. An empty string is no reference.
 type Reference struct {
@@ -99,6 +158,14 @@ var file_lehr_intent_v1_options_proto_extTypes = []protoimpl.ExtensionInfo{
 		Tag:           "varint,52802,opt,name=indexed",
 		Filename:      "lehr/intent/v1/options.proto",
 	},
+	{
+		ExtendedType:  (*descriptorpb.FieldOptions)(nil),
+		ExtensionType: (*Use)(nil),
+		Field:         52803,
+		Name:          "lehr.intent.v1.use",
+		Tag:           "varint,52803,opt,name=use,enum=lehr.intent.v1.Use",
+		Filename:      "lehr/intent/v1/options.proto",
+	},
 }
 
 // Extension fields to descriptorpb.FieldOptions.
@@ -112,6 +179,8 @@ var (
 	//
 	// optional bool indexed = 52802;
 	E_Indexed = &file_lehr_intent_v1_options_proto_extTypes[1]
+	// optional lehr.intent.v1.Use use = 52803;
+	E_Use = &file_lehr_intent_v1_options_proto_extTypes[2]
 )
 
 var File_lehr_intent_v1_options_proto protoreflect.FileDescriptor
@@ -121,9 +190,15 @@ const file_lehr_intent_v1_options_proto_rawDesc = "" +
 	"\x1clehr/intent/v1/options.proto\x12\x0elehr.intent.v1\x1a google/protobuf/descriptor.proto\"5\n" +
 	"\tReference\x12\x14\n" +
 	"\x05types\x18\x01 \x03(\tR\x05types\x12\x12\n" +
-	"\x04read\x18\x02 \x01(\bR\x04read:X\n" +
+	"\x04read\x18\x02 \x01(\bR\x04read*Y\n" +
+	"\x03Use\x12\x13\n" +
+	"\x0fUSE_UNSPECIFIED\x10\x00\x12\x13\n" +
+	"\x0fUSE_SECRET_FILE\x10\x01\x12\x17\n" +
+	"\x13USE_SECRET_VARIABLE\x10\x02\x12\x0f\n" +
+	"\vUSE_ADDRESS\x10\x03:X\n" +
 	"\treference\x12\x1d.google.protobuf.FieldOptions\x18\xc1\x9c\x03 \x01(\v2\x19.lehr.intent.v1.ReferenceR\treference:9\n" +
-	"\aindexed\x12\x1d.google.protobuf.FieldOptions\x18\u009c\x03 \x01(\bR\aindexedB+Z$lehr.dev/gen/lehr/intent/v1;intentpb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
+	"\aindexed\x12\x1d.google.protobuf.FieldOptions\x18\u009c\x03 \x01(\bR\aindexed:F\n" +
+	"\x03use\x12\x1d.google.protobuf.FieldOptions\x18Ü\x03 \x01(\x0e2\x13.lehr.intent.v1.UseR\x03useB+Z$lehr.dev/gen/lehr/intent/v1;intentpb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
 
 var (
 	file_lehr_intent_v1_options_proto_rawDescOnce sync.Once
@@ -137,19 +212,23 @@ func file_lehr_intent_v1_options_proto_rawDescGZIP() []byte {
 	return file_lehr_intent_v1_options_proto_rawDescData
 }
 
+var file_lehr_intent_v1_options_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
 var file_lehr_intent_v1_options_proto_msgTypes = make([]protoimpl.MessageInfo, 1)
 var file_lehr_intent_v1_options_proto_goTypes = []any{
-	(*Reference)(nil),                 // 0: lehr.intent.v1.Reference
-	(*descriptorpb.FieldOptions)(nil), // 1: google.protobuf.FieldOptions
+	(Use)(0),                          // 0: lehr.intent.v1.Use
+	(*Reference)(nil),                 // 1: lehr.intent.v1.Reference
+	(*descriptorpb.FieldOptions)(nil), // 2: google.protobuf.FieldOptions
 }
 var file_lehr_intent_v1_options_proto_depIdxs = []int32{
-	1, // 0: lehr.intent.v1.reference:extendee -> google.protobuf.FieldOptions
-	1, // 1: lehr.intent.v1.indexed:extendee -> google.protobuf.FieldOptions
-	0, // 2: lehr.intent.v1.reference:type_name -> lehr.intent.v1.Reference
-	3, // [3:3] is the sub-list for method output_type
-	3, // [3:3] is the sub-list for method input_type
-	2, // [2:3] is the sub-list for extension type_name
-	0, // [0:2] is the sub-list for extension extendee
+	2, // 0: lehr.intent.v1.reference:extendee -> google.protobuf.FieldOptions
+	2, // 1: lehr.intent.v1.indexed:extendee -> google.protobuf.FieldOptions
+	2, // 2: lehr.intent.v1.use:extendee -> google.protobuf.FieldOptions
+	1, // 3: lehr.intent.v1.reference:type_name -> lehr.intent.v1.Reference
+	0, // 4: lehr.intent.v1.use:type_name -> lehr.intent.v1.Use
+	5, // [5:5] is the sub-list for method output_type
+	5, // [5:5] is the sub-list for method input_type
+	3, // [3:5] is the sub-list for extension type_name
+	0, // [0:3] is the sub-list for extension extendee
 	0, // [0:0] is the sub-list for field type_name
 }
 
@@ -163,13 +242,14 @@ func file_lehr_intent_v1_options_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_intent_v1_options_proto_rawDesc), len(file_lehr_intent_v1_options_proto_rawDesc)),
-			NumEnums:      0,
+			NumEnums:      1,
 			NumMessages:   1,
-			NumExtensions: 2,
+			NumExtensions: 3,
 			NumServices:   0,
 		},
 		GoTypes:           file_lehr_intent_v1_options_proto_goTypes,
 		DependencyIndexes: file_lehr_intent_v1_options_proto_depIdxs,
+		EnumInfos:         file_lehr_intent_v1_options_proto_enumTypes,
 		MessageInfos:      file_lehr_intent_v1_options_proto_msgTypes,
 		ExtensionInfos:    file_lehr_intent_v1_options_proto_extTypes,
 	}.Build()

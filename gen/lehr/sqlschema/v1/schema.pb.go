@@ -231,9 +231,9 @@ var File_lehr_sqlschema_v1_schema_proto protoreflect.FileDescriptor
 
 const file_lehr_sqlschema_v1_schema_proto_rawDesc = "" +
 	"\n" +
-	"\x1elehr/sqlschema/v1/schema.proto\x12\x11lehr.sqlschema.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1clehr/intent/v1/options.proto\"\xf9\x03\n" +
-	"\x06Schema\x12>\n" +
-	"\bdatabase\x18\x01 \x01(\tB\"\xbaH\x1br\x192\x17^(sqlite:/|postgres://)\x90\xe4\x19\x01R\bdatabase\x125\n" +
+	"\x1elehr/sqlschema/v1/schema.proto\x12\x11lehr.sqlschema.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1clehr/intent/v1/options.proto\"\xfd\x03\n" +
+	"\x06Schema\x12B\n" +
+	"\bdatabase\x18\x01 \x01(\tB&\xbaH\x1br\x192\x17^(sqlite:/|postgres://)\x90\xe4\x19\x01\x98\xe4\x19\x03R\bdatabase\x125\n" +
 	"\bpassword\x18\x02 \x01(\v2\x19.lehr.sqlschema.v1.SecretR\bpassword\x12\x16\n" +
 	"\x06schema\x18\x03 \x01(\tR\x06schema\x12\x19\n" +
 	"\x03sql\x18\x04 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x03sql\x12\x1e\n" +
@@ -245,10 +245,10 @@ const file_lehr_sqlschema_v1_schema_proto_rawDesc = "" +
 	" \x03(\v2&.lehr.sqlschema.v1.Schema.ObjectsEntryB\b\xbaH\x05\x9a\x01\x02\x10\x00R\aobjects\x1a:\n" +
 	"\fObjectsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"<\n" +
-	"\x06Secret\x12\x12\n" +
-	"\x03env\x18\x01 \x01(\tH\x00R\x03env\x12\x14\n" +
-	"\x04file\x18\x02 \x01(\tH\x00R\x04fileB\b\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"H\n" +
+	"\x06Secret\x12\x18\n" +
+	"\x03env\x18\x01 \x01(\tB\x04\x98\xe4\x19\x02H\x00R\x03env\x12\x1a\n" +
+	"\x04file\x18\x02 \x01(\tB\x04\x98\xe4\x19\x01H\x00R\x04fileB\b\n" +
 	"\x06sourceB1Z*lehr.dev/gen/lehr/sqlschema/v1;sqlschemapb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
 
 var (

@@ -1,0 +1,271 @@
+// Package files opens the files and folders that somebody names: tenants in
+// definitions, operators in lists, people on command lines. What is opened is a
+// regular file, so that a pipe, a socket or a device is refused and never waited
+// for; and it is none of the process's own (own.go), by whatever name, link or
+// mount it is reached. A file is looked at before it is opened for reading, and
+// what was looked at is what is opened. It holds no file open for its callers.
+package files
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"lehr.dev/fault"
+)
+
+// Open opens a regular file for reading that is none of the process's own.
+// Denied: it is one of these. Invalid: it is a pipe, a folder or the like.
+// Another error is the system's.
+func Open(path string) (*os.File, error) {
+	seen, err := os.OpenFile(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer seen.Close()
+	return readable(int(seen.Fd()), path, true)
+}
+
+// OpenGiven is Open for what a person or the operator names, who may name the
+// process's own files: keys, policies and lists.
+func OpenGiven(path string) (*os.File, error) {
+	seen, err := os.OpenFile(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer seen.Close()
+	return readable(int(seen.Fd()), path, false)
+}
+
+// Read reads a file that OpenGiven opens, of at most so many bytes.
+func Read(path string, most int64) ([]byte, error) {
+	file, err := OpenGiven(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	content, err := io.ReadAll(io.LimitReader(file, most+1))
+	if err == nil && int64(len(content)) > most {
+		err = fault.New(fault.Invalid, "%s has more than %d bytes", path, most).WithHint("name another file")
+	}
+	return content, err
+}
+
+// MostGiven bytes have the files that people and operators name, where nothing
+// else is said.
+const MostGiven = 16 << 20
+
+// readable opens a file for reading that was opened to be looked at. A file that is
+// the process's own is not even opened: to close it would end the locks that
+// SQLite holds on it for this process.
+func readable(seen int, path string, foreign bool) (*os.File, error) {
+	var info unix.Stat_t
+	if err := unix.Fstat(seen, &info); err != nil {
+		return nil, &fs.PathError{Op: "stat", Path: path, Err: err}
+	}
+	if info.Mode&unix.S_IFMT != unix.S_IFREG {
+		return nil, NotRegular(path, modeOf(info.Mode))
+	}
+	if foreign {
+		if err := refuseOwn(seen, path, &info); err != nil {
+			return nil, err
+		}
+	}
+	file, err := os.Open(descriptor(seen))
+	if err != nil {
+		return nil, bare(path, err)
+	}
+	return file, nil
+}
+
+// descriptor is the path at which the system has what is open, whatever became of
+// its name.
+func descriptor(open int) string { return "/proc/self/fd/" + strconv.Itoa(open) }
+
+// bare has the name that people know in an error of the system's.
+func bare(path string, err error) error {
+	if e, is := errors.AsType[*fs.PathError](err); is {
+		return &fs.PathError{Op: e.Op, Path: path, Err: e.Err}
+	}
+	return err
+}
+
+func modeOf(mode uint32) fs.FileMode {
+	return map[uint32]fs.FileMode{
+		unix.S_IFDIR: fs.ModeDir, unix.S_IFIFO: fs.ModeNamedPipe, unix.S_IFSOCK: fs.ModeSocket,
+		unix.S_IFCHR: fs.ModeDevice, unix.S_IFBLK: fs.ModeDevice, unix.S_IFLNK: fs.ModeSymlink,
+	}[mode&unix.S_IFMT]
+}
+
+// NotRegular says of what is no regular file what it is.
+func NotRegular(path string, mode fs.FileMode) error {
+	return fault.New(fault.Invalid, "%s is a %s, not a regular file", path, Kind(mode)).WithHint("name a file")
+}
+
+// Kind of what is no regular file, in words.
+func Kind(mode fs.FileMode) string {
+	switch {
+	case mode.IsDir():
+		return "folder"
+	case mode&fs.ModeNamedPipe != 0:
+		return "named pipe"
+	case mode&fs.ModeSocket != 0:
+		return "socket"
+	case mode&fs.ModeDevice != 0:
+		return "device"
+	default:
+		return "special file"
+	}
+}
+
+// Folder is one that stays the one it was when it was opened.
+type Folder struct {
+	*os.Root
+	// Path is where it is, without links.
+	Path string
+	// seen is the folder, opened to be looked at.
+	seen *os.File
+}
+
+// Close closes it.
+func (f *Folder) Close() error { return errors.Join(f.seen.Close(), f.Root.Close()) }
+
+// OpenFolder opens a folder. Within are those below which it must lie; nil: it may
+// lie anywhere. Denied: it lies below none of them, or below what is the
+// process's own.
+func OpenFolder(path string, within []string) (*Folder, error) {
+	seen, err := os.OpenFile(path, unix.O_PATH|unix.O_CLOEXEC|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, err
+	}
+	real, err := lies(seen, path, within)
+	if err != nil {
+		seen.Close()
+		return nil, err
+	}
+	root, err := os.OpenRoot(descriptor(int(seen.Fd())))
+	if err != nil {
+		seen.Close()
+		return nil, bare(path, err)
+	}
+	return &Folder{Root: root, Path: real, seen: seen}, nil
+}
+
+// lies is where what is open lies, unless it may not lie there.
+func lies(seen *os.File, path string, within []string) (string, error) {
+	real, err := os.Readlink(descriptor(int(seen.Fd())))
+	if err != nil {
+		return "", err
+	}
+	if err := Refuse(seen, path); err != nil {
+		return "", err
+	}
+	if within != nil && !below(real, within) {
+		return "", fault.New(fault.Denied, "%s is not below the folder of the definition, nor below one that this server lists for the partition", path).
+			WithHint("move it beside the definition, or have whoever runs the server add the folder to folders, in the file of --sources")
+	}
+	return real, nil
+}
+
+// Within is Denied unless what a path leads to lies below one of some folders.
+func Within(path string, within []string) error {
+	seen, _, err := Look(path, within)
+	if err == nil {
+		seen.Close()
+	}
+	return err
+}
+
+// Look opens what a path leads to to be looked at, if it may lie there (OpenFolder), and
+// says by which name other programs of the same user find it, wherever it is moved,
+// for as long as it is open here.
+func Look(path string, within []string) (seen *os.File, name string, err error) {
+	seen, err = os.OpenFile(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, "", err
+	}
+	if _, err := lies(seen, path, within); err != nil {
+		seen.Close()
+		return nil, "", err
+	}
+	return seen, "/proc/" + strconv.Itoa(os.Getpid()) + "/fd/" + strconv.Itoa(int(seen.Fd())), nil
+}
+
+// below reports whether a path lies in one of some folders, each without links.
+func below(real string, folders []string) bool {
+	for _, folder := range folders {
+		resolved, err := resolve(folder)
+		if err == nil && (real == resolved || strings.HasPrefix(real, strings.TrimSuffix(resolved, "/")+"/")) {
+			return true
+		}
+	}
+	return false
+}
+
+// resolve is the path of a folder without links, as the system has it.
+func resolve(folder string) (string, error) {
+	seen, err := os.OpenFile(folder, unix.O_PATH|unix.O_CLOEXEC|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return "", err
+	}
+	defer seen.Close()
+	return os.Readlink(descriptor(int(seen.Fd())))
+}
+
+// OpenIn opens a regular file below the folder for reading, as Open does; full is
+// its name for people. No link leads out of the folder.
+func (f *Folder) OpenIn(name, full string) (*os.File, error) {
+	seen, err := f.look(name)
+	if errors.Is(err, syscall.ENOSYS) || errors.Is(err, syscall.EPERM) {
+		return openStepwise(f.Root, name, full)
+	}
+	if errors.Is(err, syscall.EXDEV) {
+		err = errors.New("path escapes from parent")
+	}
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+	}
+	defer unix.Close(seen)
+	return readable(seen, full, true)
+}
+
+// look opens a file below the folder to be looked at.
+func (f *Folder) look(name string) (descriptor int, err error) {
+	for {
+		descriptor, err = unix.Openat2(int(f.seen.Fd()), name, &unix.OpenHow{
+			Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS,
+		})
+		if !errors.Is(err, syscall.EAGAIN) && !errors.Is(err, syscall.EINTR) { // Something was renamed meanwhile.
+			return descriptor, err
+		}
+	}
+}
+
+// openStepwise does so where the system does not know how to stay below a folder:
+// what is the process's own is not opened, unless it takes the place of another
+// file at that moment; then it is not read.
+func openStepwise(root *os.Root, name, full string) (*os.File, error) {
+	info, err := root.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, NotRegular(full, info.Mode())
+	}
+	if Own().Has(info) {
+		return nil, denied(full)
+	}
+	file, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := readable(int(file.Fd()), full, true)
+	file.Close()
+	return opened, err
+}
