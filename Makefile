@@ -5,6 +5,10 @@ BIN := bin
 # Plugins and renderers, and what tests run, with heavy libraries are modules of their own.
 MODULES := plugins/caddy plugins/sqlschema renderers test/oidcprovider test/controlplane
 
+# A package that is compiled in one checkout serves all others: without it, Go compiles
+# each package anew in each folder. And no program tells where it was built.
+export GOFLAGS := $(filter-out -trimpath,$(GOFLAGS)) -trimpath
+
 # Configuration that others wrote for real use, where it lies beside the project:
 # what reads it is skipped where it does not.
 export LEHR_CORPUS ?= $(wildcard $(abspath ../shared/corpus))
@@ -15,39 +19,53 @@ export LEHR_CORPUS ?= $(wildcard $(abspath ../shared/corpus))
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | column -t -s "$$(printf '\t')"
 
+# What is built, each by "go build" in its own folder: a program that is as its sources
+# are is not built again. The demo needs the first of them.
+DEMO_PROGRAMS := lehr lehr-process lehr-caddy lehr-sqlschema releases/v1/frontend releases/v2/frontend releases/v3/frontend
+PROGRAMS := $(DEMO_PROGRAMS) lehr-command lehr-kustomize lehr-helm
+
+$(BIN)/lehr: build-program = cmd/lehr
+$(BIN)/lehr-process: build-program = plugins/process
+$(BIN)/lehr-command: build-program = plugins/command
+$(BIN)/lehr-caddy: build-program = plugins/caddy -ldflags '-s -w'
+$(BIN)/lehr-sqlschema: build-program = plugins/sqlschema -ldflags '-s -w'
+# Static: nothing of this machine is in their sandbox.
+$(BIN)/lehr-kustomize: build-program = renderers/kustomize -ldflags '-s -w'
+$(BIN)/lehr-helm: build-program = renderers/helm -ldflags '-s -w'
+$(BIN)/lehr-kustomize $(BIN)/lehr-helm: export CGO_ENABLED = 0
+$(BIN)/releases/v1/frontend: build-program = examples/shakespeare/frontend -ldflags '-X main.version=v1'
+$(BIN)/releases/v2/frontend: build-program = examples/shakespeare/frontend -ldflags '-X main.version=v2'
+$(BIN)/releases/v3/frontend: build-program = examples/shakespeare/frontend -ldflags '-X main.version=v3 -X main.recordsCluster=yes'
+
+# Go knows what has changed, make does not.
+.PHONY: $(PROGRAMS:%=$(BIN)/%)
+$(PROGRAMS:%=$(BIN)/%):
+	@GO='$(GO)' scripts/build-program $@ $(build-program)
+
 .PHONY: build
-build: ## build lehr, its plugins, renderers and the example service into bin/
-	@mkdir -p $(BIN)/releases/v1 $(BIN)/releases/v2 $(BIN)/releases/v3
-	$(GO) build -o $(BIN)/lehr ./cmd/lehr
-	$(GO) build -o $(BIN)/lehr-process ./plugins/process
-	$(GO) build -o $(BIN)/lehr-command ./plugins/command
-	cd plugins/caddy && $(GO) build -ldflags '-s -w' -o $(abspath $(BIN))/lehr-caddy .
-	cd plugins/sqlschema && $(GO) build -ldflags '-s -w' -o $(abspath $(BIN))/lehr-sqlschema .
-	@# Static: nothing of this machine is in their sandbox.
-	cd renderers && CGO_ENABLED=0 $(GO) build -ldflags '-s -w' -o $(abspath $(BIN))/lehr-kustomize ./kustomize
-	cd renderers && CGO_ENABLED=0 $(GO) build -ldflags '-s -w' -o $(abspath $(BIN))/lehr-helm ./helm
-	$(GO) build -ldflags '-X main.version=v1' -o $(BIN)/releases/v1/frontend ./examples/shakespeare/frontend
-	$(GO) build -ldflags '-X main.version=v2' -o $(BIN)/releases/v2/frontend ./examples/shakespeare/frontend
-	$(GO) build -ldflags '-X main.version=v3 -X main.recordsCluster=yes' -o $(BIN)/releases/v3/frontend ./examples/shakespeare/frontend
+build: $(PROGRAMS:%=$(BIN)/%) ## build lehr, its plugins, renderers and the example service into bin/
 
 .PHONY: demo
-demo: build ## run the Shakespeare service until Ctrl-C (DEMO=--exit plays its story and ends)
+demo: ## run the Shakespeare service until Ctrl-C (DEMO=--exit plays its story and ends)
+	@echo 'building what the demo runs: $(DEMO_PROGRAMS) (a few minutes, the first time)'
+	@$(MAKE) --no-print-directory $(DEMO_PROGRAMS:%=$(BIN)/%)
 	@$(BIN)/lehr demo $(DEMO)
 
 .PHONY: test
-test: tools lint build ## all that CI runs
-	@# -count=1: some tests build and run the programs, which the cache of test
-	@# results does not see.
-	$(GO) test -count=1 -timeout 20m ./...
-	set -e; for module in $(MODULES); do (cd $$module && $(GO) test -count=1 -timeout 20m ./...); done
-	scripts/check-generated
-	$(BIN)/lehr demo --exit
-	@# 5000 simulated hours, which must meet every situation that is required.
-	$(BIN)/lehr sim --seed 1 --total-hours 5000 --hours 8 --density 4 --complete
-	@# And 60 hours of three replicas that share a store.
-	$(BIN)/lehr sim --seed 1 --total-hours 60 --replicas 3 --hours 2 --density 60
-	@# And two minutes of three real ones, with nothing beside them.
-	$(MAKE) nemesis MINUTES=2 SEED=1
+test: tools ## all that CI runs, in stages
+	@MODULES='$(MODULES)' $(GO) run ./tools/stages $(if $(ONLY),-only $(ONLY))
+
+.PHONY: test-cost
+test-cost: ## what each stage of the last test cost, beside the docs (WRITE=1 writes it there)
+	@$(GO) run ./tools/stages $(if $(WRITE),-write,-show)
+
+# The tests of PKG, whose names match RUN, N times.
+N ?= 20
+PKG ?= ./loop
+
+.PHONY: flaky
+flaky: ## run the tests of one package N=20 times under load, and print the share that failed (PKG=./loop RUN=Test)
+	@scripts/flaky $(N) $(PKG) $(RUN)
 
 .PHONY: tools
 tools: ## install what tests start beside Lehr (as root, on Debian)

@@ -33,6 +33,10 @@ func (o of) Content(_ context.Context, _ intent.IncarnationID, asset intent.Asse
 	return intent.Member{}, nil, fault.New(fault.NotFound, "no such asset")
 }
 
+func (of) Changes(context.Context, intent.IncarnationID, intent.IncarnationID, intent.AssetID, int) ([]store.Change, error) {
+	return nil, nil
+}
+
 func (of) EdgesFrom(context.Context, intent.IncarnationID, intent.AssetID) ([]store.Edge, error) {
 	return nil, nil
 }
