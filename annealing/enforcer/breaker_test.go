@@ -14,6 +14,7 @@ import (
 	"lehr.dev/intent"
 	"lehr.dev/loop"
 	"lehr.dev/plugin"
+	"lehr.dev/test/detector"
 )
 
 // twoPlugins has jobs served by another plugin than commands.
@@ -73,7 +74,7 @@ func TestAHungPluginDelaysNoOther(t *testing.T) {
 // TestAnOpenBreakerLetsOneLookThrough: of many batches one at a time is tried.
 func TestAnOpenBreakerLetsOneLookThrough(t *testing.T) {
 	simulate(t, func(w *world) {
-		things := many("web", scaled(3*plugin.MaxBatch, plugin.MaxBatch+10))
+		things := many("web", detector.Scale(3*plugin.MaxBatch, plugin.MaxBatch+10))
 		w.settled(things...)
 		w.production.breakDown(fault.New(fault.Unavailable, "no program named fake"))
 		w.pass(time.Minute)

@@ -16,6 +16,7 @@ import (
 	"lehr.dev/intent"
 	"lehr.dev/plugin"
 	"lehr.dev/store"
+	"lehr.dev/test/detector"
 )
 
 // sentry is a protection whose answers a test says.
@@ -582,7 +583,7 @@ func TestAProtectionTellsNoHealthOfAPlugin(t *testing.T) {
 		"none, and unhealthy since":  {intent.HealthUnknown, intent.Unhealthy, true},
 		"healthy, and no more since": {intent.Healthy, intent.Unhealthy, true},
 	} {
-		for _, no := range []string{"", "it does not smell right"}[:scaled(2, 1)] {
+		for _, no := range []string{"", "it does not smell right"}[:detector.Scale(2, 1)] {
 			t.Run(name+"; the protection says "+no, func(t *testing.T) {
 				simulate(t, func(w *world) {
 					s := w.protected(afterwards())

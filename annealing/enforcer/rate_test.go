@@ -12,6 +12,7 @@ import (
 	"lehr.dev/intent"
 	"lehr.dev/loop"
 	"lehr.dev/plugin"
+	"lehr.dev/test/detector"
 )
 
 func rated(most uint32, per time.Duration, by intentpb.Rate_By, where string) *intentpb.Check {
@@ -228,7 +229,7 @@ func TestNotAllThatWaitAreLookedAt(t *testing.T) {
 	simulate(t, func(w *world) {
 		w.restart(func() { w.limits.Sweep = 5 * time.Minute })
 		const period = 20 * time.Minute
-		count := scaled(300, 100)
+		count := detector.Scale(300, 100)
 		w.policy.Checks = []*intentpb.Check{rated(1, period, intentpb.Rate_BY_PARTITION, "")}
 		var things []thing
 		for i := range count {

@@ -11,6 +11,7 @@ import (
 	"lehr.dev/intent"
 	"lehr.dev/loop"
 	"lehr.dev/plugin"
+	"lehr.dev/test/detector"
 )
 
 // many things of one word.
@@ -142,7 +143,7 @@ func TestAFreshChangeGoesFirstInTheLine(t *testing.T) {
 // spread over the sweep (L11).
 func TestAColdStartIsNoStorm(t *testing.T) {
 	simulate(t, func(w *world) {
-		assets := scaled(1000, 200)
+		assets := detector.Scale(1000, 200)
 		w.settled(many("web", assets)...)
 		w.pass(time.Minute)
 		w.stop()

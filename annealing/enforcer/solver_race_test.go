@@ -12,6 +12,7 @@ import (
 	"lehr.dev/plugin"
 	"lehr.dev/store"
 	"lehr.dev/store/sqlite"
+	"lehr.dev/test/detector"
 )
 
 // TestANeighbourMovesBetweenDecisionAndAdmission: lb comes to expect more
@@ -118,7 +119,7 @@ func TestACycleAcrossPinsIsTold(t *testing.T) {
 }
 
 func TestAHubStaysCheap(t *testing.T) {
-	spokes := scaled(1000, 100)
+	spokes := detector.Scale(1000, 100)
 	simulate(t, func(w *world) {
 		partition := func(replicas uint32) []thing {
 			things := []thing{job("hub", replicas, "1")}

@@ -14,6 +14,7 @@ import (
 	"lehr.dev/intent"
 	"lehr.dev/loop"
 	"lehr.dev/store"
+	"lehr.dev/test/detector"
 )
 
 // clinic is what production tells of health.
@@ -294,7 +295,7 @@ func TestWhatIsGoneIsNotUnhealthy(t *testing.T) {
 func TestAWardCostsNoLooks(t *testing.T) {
 	simulate(t, func(w *world) {
 		w.restart(func() { w.limits.Sweep = 10 * time.Hour })
-		count := scaled(1000, 100)
+		count := detector.Scale(1000, 100)
 		_, things := w.ward(count, count, count)
 		w.publish(things("v1")...)
 		w.inSync(things("v1")...)

@@ -101,15 +101,6 @@ func simulate(t *testing.T, test func(*world)) {
 	})
 }
 
-// scaled is how many assets, or rounds, a test has: fewer where it is to be short and the race
-// detector is at work, which looks for something else.
-func scaled(most, few int) int {
-	if underRace && testing.Short() {
-		return few
-	}
-	return most
-}
-
 func quietLog() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
 
 // start runs an enforcer under a new lease.

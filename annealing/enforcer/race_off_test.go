@@ -1,5 +1,0 @@
-//go:build !race
-
-package enforcer
-
-const underRace = false

@@ -1,0 +1,6 @@
+//go:build race
+
+package detector
+
+// On: the program has the race detector.
+const On = true
