@@ -8,6 +8,7 @@ import (
 
 	"lehr.dev/intent"
 	"lehr.dev/prodspec"
+	"lehr.dev/test/detector"
 )
 
 // Every fault here leaves head as it is, names its place, and is over with the
@@ -137,6 +138,9 @@ func TestFaultIsNamedAndNotServed(t *testing.T) {
 		}
 		t.Run(fault.name, func(t *testing.T) {
 			w := newWorld(t, "web")
+			if detector.On { // What steps are to end must not run out of time first.
+				w.limits.Milliseconds *= 10
+			}
 			w.start()
 			w.served(1)
 			good, err := os.ReadFile(filepath.Join(w.folder, fault.file))

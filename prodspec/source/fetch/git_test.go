@@ -141,15 +141,16 @@ func TestGitOverHTTP(t *testing.T) {
 	o.Write("a.yaml", "1")
 	o.Commit("One")
 	const token = "s3cret-token"
-	open := true
+	var open atomic.Bool
+	open.Store(true)
 	server := gitServer(t, filepath.Dir(o.Folder), func(r *http.Request) bool {
 		user, password, _ := r.BasicAuth()
-		return open || user == "bot" && password == token
+		return open.Load() || user == "bot" && password == token
 	})
 	git := &source.Git{URL: server.URL + "/origin", Branch: "main"}
 	r := newReader(t, source.Remote{Git: git}, "*.yaml")
 	r.holds(map[string]string{"a.yaml": "1"})
-	open = false
+	open.Store(false)
 	r.stays(map[string]string{"a.yaml": "1"}, "does not let us in without a token")
 	// A token of another host is not shown to this one.
 	git.Login = source.Login{User: "bot", Token: r.allow("GIT_TOKEN", token, "git.example.com")}
