@@ -15,6 +15,7 @@ import (
 	"lehr.dev/prodspec/generate/native"
 	"lehr.dev/prodspec/generate/work"
 	"lehr.dev/schema"
+	"lehr.dev/test/detector"
 )
 
 // sleeps is a module that asks the host to wait for an age.
@@ -74,6 +75,10 @@ func TestHostileModules(t *testing.T) {
 				t.Fatal(err)
 			}
 			bad := results[0]
+			if detector.On && strings.Contains(fmt.Sprint(bad.Findings), "ThreadSanitizer failed to allocate") {
+				// The detector gets no memory before Go says that it gets none.
+				c.told, c.stopped = "lost its child process", true
+			}
 			if len(bad.Assets) > 0 || len(bad.Findings) == 0 || !regexp.MustCompile(c.told).MatchString(bad.Findings[0].Message) || bad.Stopped != c.stopped {
 				t.Errorf("%.800s, want %q", fmt.Sprintf("%+v", bad), c.told)
 			}
@@ -113,7 +118,7 @@ func heldByChildren(t *testing.T, most int64) func() {
 	}()
 	return func() {
 		close(done)
-		if largest := <-ended; largest > most {
+		if largest := <-ended; largest > most && !detector.On { // Which holds several times as much.
 			t.Errorf("a child held %d MB, want %d at most", largest>>20, most>>20)
 		} else {
 			t.Logf("the largest child held %d MB", largest>>20)

@@ -128,7 +128,7 @@ func (s *stage) limit() error {
 		resource int
 		most     uint64
 	}{
-		{unix.RLIMIT_DATA, s.Memory}, {unix.RLIMIT_CPU, s.Seconds}, {unix.RLIMIT_CORE, 0},
+		{unix.RLIMIT_DATA, s.Memory + raceRoom}, {unix.RLIMIT_CPU, s.Seconds}, {unix.RLIMIT_CORE, 0},
 		{unix.RLIMIT_FSIZE, mostTemporary}, {unix.RLIMIT_NOFILE, mostFiles}, {unix.RLIMIT_NPROC, mostProcesses},
 	} {
 		if l.resource == unix.RLIMIT_NPROC && !s.Sandbox {
