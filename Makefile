@@ -60,7 +60,7 @@ test-fast: ## the quick tests, of what changed
 	$(GO) test -short -ldflags=-w -p 4 -parallel 8 ./...
 
 .PHONY: bench
-bench: build ## measure speed and memory, all or ONLY=… of it: "name value unit" a line
+bench: build ## measure speed and memory beside what the machine can do, all or ONLY=… of it: "name value unit" a line
 	@$(GO) build -o $(BIN)/bench ./bench
 	@$(GO) build -o $(BIN)/lehr-null ./plugin/plugintest/nullplugin
 	@CGO_ENABLED=0 $(GO) build -ldflags '-s -w' -o $(BIN)/rates ./bench/rates
