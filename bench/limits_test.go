@@ -3,7 +3,11 @@ package main
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"testing"
+	"time"
+
+	"lehr.dev/store/sqlite"
 )
 
 func TestALimitIsInTheUnitOfItsFigure(t *testing.T) {
@@ -39,5 +43,25 @@ func TestLimitsAreTakenBesideFigures(t *testing.T) {
 	}
 	if !errors.Is(l.failed, broken) {
 		t.Errorf("what could not be taken is told as %v", l.failed)
+	}
+}
+
+// One database is asked several times in a run: what was admitted before is in nobody's way.
+func TestAdmissionsAreCountedAgain(t *testing.T) {
+	s, err := sqlite.Open(t.Context(), sqlite.Options{Path: filepath.Join(t.TempDir(), "lehr.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for range 2 {
+		a, err := newAdmitting(t.Context(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, size := range []int{1, 128} {
+			if _, err := a.rate(t.Context(), size, time.Microsecond); err != nil {
+				t.Error(err)
+			}
+		}
 	}
 }

@@ -177,7 +177,7 @@ func admissionsOf(size, first int, p store.Partition) (admissions []store.Admiss
 		push := intent.PushID(fmt.Sprintf("%016x-%d-%d-%s", i*2654435761, size, i, p.ID))
 		admissions = append(admissions, store.Admission{
 			Push: push, Asset: intent.AssetID(asset), Target: p.Head, Effective: intent.Digest{1}, Plan: intent.Digest{2},
-			ResourceKey: intent.ResourceKey(asset), Revision: p.Revision, ValidUntil: now.Add(time.Minute), At: now,
+			ResourceKey: intent.ResourceKey(string(p.ID) + "/" + asset), Revision: p.Revision, ValidUntil: now.Add(time.Minute), At: now,
 			Budgets: []store.BudgetUse{{Key: fmt.Sprintf("cluster/%d", i%4), Limit: 100_000}},
 			Checks:  []string{"order", "hold", "approval"},
 		})
