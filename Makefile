@@ -92,7 +92,7 @@ race-short: ## run the quick tests of what has goroutines under the race detecto
 	$(GO) test -short $(RACE) -vet=off -timeout 20m $(CONCURRENT)
 
 .PHONY: bench
-bench: build ## measure speed and memory, all or ONLY=… of it: "name value unit" a line
+bench: build ## measure speed and memory beside what the machine can do, all or ONLY=… of it: "name value unit" a line
 	@$(GO) build -o $(BIN)/bench ./bench
 	@$(GO) build -o $(BIN)/lehr-null ./plugin/plugintest/nullplugin
 	@CGO_ENABLED=0 $(GO) build -ldflags '-s -w' -o $(BIN)/rates ./bench/rates

@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"lehr.dev/annealing/enforcer"
 	"lehr.dev/app"
 	"lehr.dev/client"
 	apipb "lehr.dev/gen/lehr/api/v1"
@@ -222,6 +223,35 @@ func (b *bed) change(ctx context.Context, i int) (head, push, written float64, e
 	return ms(incarnation.Created.Sub(saved)), ms(pushes[0].Admitted.Sub(saved)), bytesWritten() - writtenBefore, nil
 }
 
+// changes measures several, and takes the middle of each figure.
+func (b *bed) changes(ctx context.Context, c *costs) error {
+	var heads, pushes, written []float64
+	for i := range 9 {
+		head, push, bytes, err := b.change(ctx, i)
+		if err != nil {
+			return err
+		}
+		heads, pushes, written = append(heads, head), append(pushes, push), append(written, bytes)
+	}
+	c.head, c.push, c.written = median(heads), median(pushes), median(written)
+	return nil
+}
+
+// sweep counts the bytes that the process writes for one change until all assets have
+// been looked at as of its head: what it writes in that time, less what it wrote in the
+// same time before.
+func (b *bed) sweep(ctx context.Context) (float64, error) {
+	all := enforcer.DefaultLimits().Sweep * 7 / 6 // The longest pause, and a while for the looks.
+	before := bytesWritten()
+	time.Sleep(all)
+	began, between := time.Now(), bytesWritten()
+	if _, _, _, err := b.change(ctx, 9); err != nil {
+		return 0, err
+	}
+	time.Sleep(all - time.Since(began))
+	return bytesWritten() - between - (between - before), nil
+}
+
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 // bytesWritten is what this process wrote to files so far.
@@ -324,8 +354,8 @@ func (b *bed) whys(ctx context.Context, name func(string) string) error {
 		slices.Sort(took)
 		middle, last = min(middle, took[asked/2]), min(last, took[asked*99/100])
 	}
-	print(name("why_p50"), middle, "ms")
-	print(name("why_p99"), last, "ms")
+	machine.figure(name("why_p50"), middle, "ms", 1, byComputing)
+	machine.figure(name("why_p99"), last, "ms", 1, byComputing)
 	return nil
 }
 

@@ -69,9 +69,9 @@ func measureFailover(ctx context.Context, s *site, server *pgserver.Server, prog
 	}
 	tell := func(what string, values []float64) {
 		slices.Sort(values)
-		print("failover_to_"+what+"_p50", values[len(values)/2], "s")
-		print("failover_to_"+what+"_p90", values[len(values)*9/10], "s")
-		print("failover_to_"+what+"_max", values[len(values)-1], "s")
+		machine.figure("failover_to_"+what+"_p50", values[len(values)/2], "s", 1, byAdmission)
+		machine.figure("failover_to_"+what+"_p90", values[len(values)*9/10], "s", 1, byAdmission)
+		machine.figure("failover_to_"+what+"_max", values[len(values)-1], "s", 1, byAdmission)
 	}
 	tell("lease", leases)
 	tell("effect", effects)

@@ -108,9 +108,9 @@ func measureGenerators(ctx context.Context, programs string, files int) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", language.name, err)
 		}
-		print("generate_"+language.name+"_first_run", first.Seconds()*1000, "ms")
-		print("generate_"+language.name+"_runs", float64(len(each))/took.Seconds(), "runs/s")
-		print("generate_"+language.name+"_assets", float64(2*files)/whole.Seconds(), "assets/s")
+		machine.figure("generate_"+language.name+"_first_run", first.Seconds()*1000, "ms", 1, byComputing)
+		machine.figure("generate_"+language.name+"_runs", float64(len(each))/took.Seconds(), "runs/s", 1, byComputing)
+		machine.figure("generate_"+language.name+"_assets", float64(2*files)/whole.Seconds(), "assets/s", 1, byComputing)
 	}
 	return nil
 }

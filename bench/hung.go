@@ -39,8 +39,8 @@ func measureHung(ctx context.Context, plugin string, size int) error {
 		}
 	}
 	others := float64(size) * 0.9
-	print("pushes_beside_off_ones", others/alone, "pushes/s")
-	print("pushes_beside_hung_ones", others/beside, "pushes/s")
+	machine.figure("pushes_beside_off_ones", others/alone, "pushes/s", 1, pushing...)
+	machine.figure("pushes_beside_hung_ones", others/beside, "pushes/s", 1, pushing...)
 	print("hung_plugin_cost", 100*(1-alone/beside), "%")
 	return nil
 }

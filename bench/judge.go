@@ -195,6 +195,6 @@ func measureJudgeSpeed() error {
 	if _, err := judge.Judge(judge.Settings{}, []judge.Series{series}); err != nil {
 		return err
 	}
-	print("judge_a_million_samples", time.Since(began).Seconds(), "s")
+	machine.figure("judge_a_million_samples", time.Since(began).Seconds(), "s", judge.MaxSamples, byComputing)
 	return nil
 }

@@ -1,5 +1,6 @@
 // Command bench measures Lehr's speed and memory on this machine, one line a
-// figure: "name value unit". It runs the real app on a store in a temporary
+// figure: "name value unit", and beside it what the same machine does at the same time of
+// what the figure is made of (limits.go). It runs the real app on a store in a temporary
 // folder, with real generator children and a plugin whose production is its
 // own memory, so that what is measured is Lehr and the protocol. It judges
 // nothing; "make bench" runs it.
@@ -7,6 +8,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -42,6 +44,8 @@ func run() int {
 		defer stop()
 		*null, err = filepath.Abs(*null)
 	}
+	machine.plugin = *null
+	defer machine.close()
 	if err == nil && (*only == "" || *only == "pushes") {
 		err = measurePushes(context.Background(), *null, *large/10)
 	}
@@ -91,7 +95,7 @@ func run() int {
 			return measureRest(context.Background(), s, server, *shared)
 		})
 	}
-	if err != nil {
+	if err = errors.Join(err, machine.failed); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		return 1
 	}
@@ -124,17 +128,36 @@ func startProfile(path string, pushes bool) (func(), error) {
 // measurePartitions measures a partition of the size and one of a tenth, so
 // that the growth shows.
 func measurePartitions(ctx context.Context, plugin string, large int) error {
-	small := large / 10
-	heaps := map[int]uint64{}
+	small := large / growth
+	found := map[int]costs{}
 	for _, size := range []int{small, large} {
-		heap, err := measurePartition(ctx, plugin, size)
+		cost, err := measurePartition(ctx, plugin, size)
 		if err != nil {
 			return fmt.Errorf("a partition of %d assets: %w", size, err)
 		}
-		heaps[size] = heap
+		found[size] = cost
 	}
-	print("heap_per_quiet_asset", float64(heaps[large]-heaps[small])/float64(large-small), "B")
+	print("heap_per_quiet_asset", float64(found[large].heap-found[small].heap)/float64(large-small), "B")
+	grown := func(what string, of func(costs) float64) {
+		print(fmt.Sprintf("%s_at_%d_times_the_assets", what, growth), of(found[large])/of(found[small]), "x")
+	}
+	grown("one_change_to_new_head", func(c costs) float64 { return c.head })
+	grown("one_change_to_first_push", func(c costs) float64 { return c.push })
+	grown("one_change_bytes_written", func(c costs) float64 { return c.written })
+	grown("one_change_bytes_written_within_a_sweep", func(c costs) float64 { return c.swept })
 	return nil
+}
+
+// growth is how many times as many assets the larger partition has. What a change costs is
+// to depend on the change: of ten times the assets it is one, not ten.
+const growth = 10
+
+// costs of a partition: its heap in bytes, and of one change the milliseconds to the new
+// head and to the push, and the bytes written until the asset is in sync again, and until all
+// assets have been looked at again.
+type costs struct {
+	heap                       uint64
+	head, push, written, swept float64
 }
 
 func print(name string, value float64, unit string) { fmt.Printf("%s %.4g %s\n", name, value, unit) }
@@ -149,8 +172,8 @@ func measurePushes(ctx context.Context, plugin string, size int) error {
 		}
 		best, least = min(best, took), min(least, spent)
 	}
-	print("durable_pushes", float64(size)/best.Seconds(), "pushes/s")
-	print("durable_pushes_computing", float64(least.Microseconds())/float64(size), "us")
+	machine.figure("durable_pushes", float64(size)/best.Seconds(), "pushes/s", 1, pushing...)
+	machine.figure("durable_pushes_computing", float64(least.Microseconds())/float64(size), "us", 1, byCoreTime)
 	return nil
 }
 
@@ -184,46 +207,45 @@ func measureCreation(ctx context.Context, plugin string, size int) (took, spent 
 }
 
 // measurePartition measures one change and no-op diffs in a partition whose
-// production is as intent says, and returns the heap in use.
-func measurePartition(ctx context.Context, plugin string, size int) (uint64, error) {
+// production is as intent says.
+func measurePartition(ctx context.Context, plugin string, size int) (c costs, err error) {
 	began := time.Now()
 	b, err := newBed(ctx, plugin+" -adopt", size, "enforce")
 	if err != nil {
-		return 0, err
+		return c, err
 	}
 	defer b.close()
 	if err := b.until(ctx, seldom, func() bool { return b.enforced(ctx) == size }); err != nil {
-		return 0, err
+		return c, err
 	}
 	name := func(what string) string { return fmt.Sprintf("%s_%d_assets", what, size) }
-	print(name("first_build_and_look"), time.Since(began).Seconds(), "s")
+	machine.figure(name("first_build_and_look"), time.Since(began).Seconds(), "s", size, byRoundTrips, byComputing)
 	b.rest(size)
-	heap := b.heap()
+	c.heap = b.heap()
 	if err := b.whys(ctx, name); err != nil {
-		return 0, err
+		return c, err
 	}
-	var heads, pushes, written []float64
-	for i := range 9 {
-		head, push, bytes, err := b.change(ctx, i)
-		if err != nil {
-			return 0, err
-		}
-		heads, pushes, written = append(heads, head), append(pushes, push), append(written, bytes)
+	if c.swept, err = b.sweep(ctx); err != nil {
+		return c, err
 	}
-	print(name("one_change_to_new_head"), median(heads), "ms")
-	print(name("one_change_to_first_push"), median(pushes), "ms")
-	print(name("one_change_bytes_written"), median(written), "B")
+	if err := b.changes(ctx, &c); err != nil {
+		return c, err
+	}
+	machine.figure(name("one_change_to_new_head"), c.head, "ms", 1, byAdmission, byComputing)
+	machine.figure(name("one_change_to_first_push"), c.push, "ms", 1, changing...)
+	print(name("one_change_bytes_written"), c.written, "B")
+	print(name("one_change_bytes_written_within_a_sweep"), c.swept, "B")
 	// What is measured is a sweep, not two at once.
 	if err := b.define(`"off"`); err != nil {
-		return 0, err
+		return c, err
 	}
 	if err := b.until(ctx, seldom, func() bool { return b.reported(ctx, intent.StateOff) >= size }); err != nil {
-		return 0, err
+		return c, err
 	}
 	rate, each, err := b.noops(ctx)
-	print(name("noop_diffs"), rate, "assets/s")
-	print(name("noop_diff_computing"), each, "us")
-	return heap, err
+	machine.figure(name("noop_diffs"), rate, "assets/s", 1, byRoundTrips, byComputing)
+	machine.figure(name("noop_diff_computing"), each, "us", 1, byCoreTime)
+	return c, err
 }
 
 func median(values []float64) float64 {

@@ -85,8 +85,8 @@ func measureQueries(ctx context.Context, plugin string, size int) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", page.filter, err)
 		}
-		print(fmt.Sprintf("%s_p50_%d_assets", page.name, size), took[len(took)/2], "ms")
-		print(fmt.Sprintf("%s_p99_%d_assets", page.name, size), took[len(took)*99/100], "ms")
+		machine.figure(fmt.Sprintf("%s_p50_%d_assets", page.name, size), took[len(took)/2], "ms", 1, byComputing)
+		machine.figure(fmt.Sprintf("%s_p99_%d_assets", page.name, size), took[len(took)*99/100], "ms", 1, byComputing)
 	}
 	return a.fanOut(ctx, 1000)
 }
@@ -150,8 +150,8 @@ func (a *asked) fanOut(ctx context.Context, watchers int) error {
 		}
 		took = append(took, ms(last.Sub(incarnation.Created)))
 	}
-	print(fmt.Sprintf("watch_fan_out_%d_watchers", watchers), median(took), "ms")
-	print(fmt.Sprintf("watch_fan_out_%d_watchers_worst", watchers), slices.Max(took), "ms")
+	machine.figure(fmt.Sprintf("watch_fan_out_%d_watchers", watchers), median(took), "ms", watchers, byComputing)
+	machine.figure(fmt.Sprintf("watch_fan_out_%d_watchers_worst", watchers), slices.Max(took), "ms", watchers, byComputing)
 	return nil
 }
 

@@ -90,8 +90,8 @@ func measureRenderers(ctx context.Context, programs string, objects int) error {
 				return fmt.Errorf("%s alone made %s objects, want %d", of.format, out, objects)
 			}
 		}
-		print("render_"+of.format+"_objects", float64(objects)/lehr.Seconds(), "objects/s")
-		print("render_"+of.format+"_alone_objects", float64(objects)/alone.Seconds(), "objects/s")
+		machine.figure("render_"+of.format+"_objects", float64(objects)/lehr.Seconds(), "objects/s", 1, byComputing)
+		machine.figure("render_"+of.format+"_alone_objects", float64(objects)/alone.Seconds(), "objects/s", 1, byComputing)
 		print("render_"+of.format+"_ratio", lehr.Seconds()/alone.Seconds(), "x")
 	}
 	return nil

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -63,6 +65,14 @@ func onDatabase(measure func(*site, *pgserver.Server) error) (err error) {
 	}()
 	server := pgserver.For(s)
 	server.Start("fsync=on", "full_page_writes=on", "autovacuum=on")
+	limits := server.Database()
+	defer machine.use(func(ctx context.Context) (store.All, func(), error) {
+		shared, err := postgres.Open(ctx, postgres.Options{URL: limits})
+		if err != nil {
+			return nil, nil, err
+		}
+		return shared, func() { shared.Close() }, nil
+	})()
 	return measure(s, server)
 }
 
@@ -88,62 +98,86 @@ func measureReplicas(ctx context.Context, s *site, server *pgserver.Server, prog
 }
 
 // measureAdmissions counts admissions a second that are durable when the call
-// returns, one enforcer's at a time, in calls of several sizes. That the pushes
-// are closed again is not counted.
+// returns, one enforcer's at a time, in calls of several sizes.
 func measureAdmissions(ctx context.Context, engine string, s store.All) error {
-	by := intent.Actor{Name: "bench", Origin: "bench"}
-	if err := s.AddPartition(ctx, partition, "/bench/lehr.yaml", "a benchmark", by); err != nil {
-		return err
-	}
-	lease, err := s.Acquire(ctx, partition, "bench")
-	if err != nil {
-		return err
-	}
-	head := intent.IncarnationID{Partition: partition, Sequence: 1}
-	if err := s.Stage(ctx, lease, intent.IncarnationID{Partition: partition}, nil); err != nil {
-		return err
-	}
-	if _, err := s.Publish(ctx, lease, intent.Incarnation{ID: head, Parent: intent.IncarnationID{Partition: partition}, Author: by}); err != nil {
-		return err
-	}
-	found, err := s.Partition(ctx, partition)
+	a, err := newAdmitting(ctx, s)
 	if err != nil {
 		return err
 	}
 	for _, size := range []int{1, 16, 128} {
-		const most = 5 * time.Second
-		took, count := time.Duration(0), 0
-		for took < most {
-			admissions, closings := admissionsOf(size, count, found)
-			began := time.Now()
-			refusals, err := s.Admit(ctx, lease, admissions)
-			took += time.Since(began)
-			if err != nil {
-				return err
-			}
-			for _, refusal := range refusals {
-				if refusal != nil {
-					return fmt.Errorf("an admission was refused: %s", refusal.Waiting.Reason)
-				}
-			}
-			if err := s.ClosePushes(ctx, lease, closings); err != nil {
-				return err
-			}
-			count += size
+		rate, err := a.rate(ctx, size, 5*time.Second)
+		if err != nil {
+			return err
 		}
-		print(fmt.Sprintf("%s_admissions_in_calls_of_%d", engine, size), float64(count)/took.Seconds(), "admissions/s")
+		machine.figure(fmt.Sprintf("%s_admissions_in_calls_of_%d", engine, size), rate, "admissions/s", 1, byDisk, byComputing)
 	}
 	return nil
+}
+
+// admitting is the one enforcer of a partition of a bare store.
+type admitting struct {
+	store     store.All
+	lease     store.Lease
+	partition store.Partition
+	// count of what it admitted.
+	count int
+}
+
+// newAdmitting makes a partition of its own.
+func newAdmitting(ctx context.Context, s store.All) (*admitting, error) {
+	by, id := intent.Actor{Name: "bench", Origin: "bench"}, intent.PartitionID("admitting-"+strings.ToLower(rand.Text()))
+	if err := s.AddPartition(ctx, id, "/bench/lehr.yaml", "a benchmark", by); err != nil {
+		return nil, err
+	}
+	a := &admitting{store: s}
+	var err error
+	if a.lease, err = s.Acquire(ctx, id, "bench"); err != nil {
+		return nil, err
+	}
+	empty, head := intent.IncarnationID{Partition: id}, intent.IncarnationID{Partition: id, Sequence: 1}
+	if err := s.Stage(ctx, a.lease, empty, nil); err != nil {
+		return nil, err
+	}
+	if _, err := s.Publish(ctx, a.lease, intent.Incarnation{ID: head, Parent: empty, Author: by}); err != nil {
+		return nil, err
+	}
+	a.partition, err = s.Partition(ctx, id)
+	return a, err
+}
+
+// rate counts admissions in calls of a size, until they took so long. That the pushes
+// are closed again is not counted.
+func (a *admitting) rate(ctx context.Context, size int, most time.Duration) (float64, error) {
+	took, first := time.Duration(0), a.count
+	for took < most {
+		admissions, closings := admissionsOf(size, a.count, a.partition)
+		began := time.Now()
+		refusals, err := a.store.Admit(ctx, a.lease, admissions)
+		took += time.Since(began)
+		if err != nil {
+			return 0, err
+		}
+		for _, refusal := range refusals {
+			if refusal != nil {
+				return 0, fmt.Errorf("an admission was refused: %s", refusal.Waiting.Reason)
+			}
+		}
+		if err := a.store.ClosePushes(ctx, a.lease, closings); err != nil {
+			return 0, err
+		}
+		a.count += size
+	}
+	return float64(a.count-first) / took.Seconds(), nil
 }
 
 func admissionsOf(size, first int, p store.Partition) (admissions []store.Admission, closings []store.Closing) {
 	now := time.Now()
 	for i := first; i < first+size; i++ {
 		asset := fmt.Sprintf("service-%d/job-%d", i%7, i%10_000)
-		push := intent.PushID(fmt.Sprintf("%016x-%d-%d", i*2654435761, size, i))
+		push := intent.PushID(fmt.Sprintf("%016x-%d-%d-%s", i*2654435761, size, i, p.ID))
 		admissions = append(admissions, store.Admission{
 			Push: push, Asset: intent.AssetID(asset), Target: p.Head, Effective: intent.Digest{1}, Plan: intent.Digest{2},
-			ResourceKey: intent.ResourceKey(asset), Revision: p.Revision, ValidUntil: now.Add(time.Minute), At: now,
+			ResourceKey: intent.ResourceKey(string(p.ID) + "/" + asset), Revision: p.Revision, ValidUntil: now.Add(time.Minute), At: now,
 			Budgets: []store.BudgetUse{{Key: fmt.Sprintf("cluster/%d", i%4), Limit: 100_000}},
 			Checks:  []string{"order", "hold", "approval"},
 		})
@@ -202,7 +236,7 @@ func measureRest(ctx context.Context, s *site, server *pgserver.Server, partitio
 	if err := s.until(10*time.Minute, func() (bool, error) { return shared(ctx, replicas[0].Store(), manyReplicas, partitions) }); err != nil {
 		return fmt.Errorf("the partitions were not shared: %w", err)
 	}
-	print(fmt.Sprintf("ten_replicas_share_%d_partitions_after", partitions), time.Since(began).Seconds(), "s")
+	machine.figure(fmt.Sprintf("ten_replicas_share_%d_partitions_after", partitions), time.Since(began).Seconds(), "s", partitions, byAdmission)
 	db, err := sql.Open("pgx", url)
 	if err != nil {
 		return err
@@ -215,7 +249,7 @@ func measureRest(ctx context.Context, s *site, server *pgserver.Server, partitio
 	}); err != nil {
 		return fmt.Errorf("the partitions were not built: %w", err)
 	}
-	print(fmt.Sprintf("ten_replicas_built_%d_partitions_after", partitions), time.Since(began).Seconds(), "s")
+	machine.figure(fmt.Sprintf("ten_replicas_built_%d_partitions_after", partitions), time.Since(began).Seconds(), "s", partitions, byAdmission, byComputing)
 	time.Sleep(restSettles)
 	before, err := countWrites(ctx, db)
 	if err != nil {
@@ -252,7 +286,7 @@ func measureHandOver(ctx context.Context, s *site, one *app.App, others []*app.A
 	}); err != nil {
 		return fmt.Errorf("what a replica that ended had was not shared: %w", err)
 	}
-	print("nine_replicas_share_what_the_tenth_had_after", time.Since(began).Seconds(), "s")
+	machine.figure("nine_replicas_share_what_the_tenth_had_after", time.Since(began).Seconds(), "s", partitions/manyReplicas, byAdmission)
 	return nil
 }
 

@@ -139,9 +139,9 @@ func (b *bed) rolled(ctx context.Context, so func(*apipb.RolloutRun) bool) error
 
 // tell how long a run took, and what it computed.
 func (b *bed) tell(of string, took, spent time.Duration) {
-	print("rollout_of_"+of, took.Seconds(), "s")
-	print("rollout_step_of_"+of, ms(took)/rolloutWaves, "ms")
-	print("rollout_computing_of_"+of, spent.Seconds(), "s")
+	machine.figure("rollout_of_"+of, took.Seconds(), "s", b.size, pushing...)
+	machine.figure("rollout_step_of_"+of, ms(took)/rolloutWaves, "ms", b.size/rolloutWaves, pushing...)
+	machine.figure("rollout_computing_of_"+of, spent.Seconds(), "s", b.size, byCoreTime)
 }
 
 // soaks tells what a second of it computes, if all could be brought there.

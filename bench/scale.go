@@ -28,7 +28,7 @@ func measureMillion(ctx context.Context, plugin string, size int) error {
 	if err := a.served(ctx, time.Hour, partition); err != nil {
 		return err
 	}
-	print(name("first_build"), time.Since(began).Seconds(), "s")
+	machine.figure(name("first_build"), time.Since(began).Seconds(), "s", size, byComputing)
 	var heads []float64
 	for i := range 5 {
 		before, saved := a.head(ctx), time.Now()
@@ -40,7 +40,7 @@ func measureMillion(ctx context.Context, plugin string, size int) error {
 		}
 		heads = append(heads, ms(time.Since(saved)))
 	}
-	print(name("one_change_build"), median(heads), "ms")
+	machine.figure(name("one_change_build"), median(heads), "ms", 1, byAdmission, byComputing)
 	var differences []float64
 	for range 5 {
 		began, head := time.Now(), a.head(ctx)
@@ -55,7 +55,7 @@ func measureMillion(ctx context.Context, plugin string, size int) error {
 		}
 		differences = append(differences, ms(time.Since(began)))
 	}
-	print(name("difference"), median(differences), "ms")
+	machine.figure(name("difference"), median(differences), "ms", 1, byComputing)
 	for _, page := range []struct{ name, filter string }{
 		{"list_page_by_index", `labels.team == "team-7"`},
 		{"list_page_by_value", `type == "Job" && payload.replicas == 7`},
@@ -64,7 +64,7 @@ func measureMillion(ctx context.Context, plugin string, size int) error {
 		if err != nil {
 			return err
 		}
-		print(name(page.name+"_p99"), took[len(took)*99/100], "ms")
+		machine.figure(name(page.name+"_p99"), took[len(took)*99/100], "ms", 1, byComputing)
 	}
 	print(name("heap"), float64(a.heap())/1e6, "MB")
 	a.footprint(name)
@@ -82,7 +82,7 @@ func (a *asked) enforceAll(ctx context.Context, plugin string, name func(string)
 	if err := a.until(ctx, time.Second, func() bool { return a.enforced(ctx) == a.size }); err != nil {
 		return err
 	}
-	print(name("first_look"), time.Since(began).Seconds(), "s")
+	machine.figure(name("first_look"), time.Since(began).Seconds(), "s", a.size, byRoundTrips, byComputing)
 	a.rest(a.size)
 	heap := float64(a.heap())
 	print(name("heap_enforced"), heap/1e6, "MB")
@@ -197,7 +197,7 @@ func measureMany(ctx context.Context, plugin string, partitions, each int) error
 	if err := whole.served(ctx, time.Hour, ids...); err != nil {
 		return err
 	}
-	print(name("all_built"), time.Since(began).Seconds(), "s")
+	machine.figure(name("all_built"), time.Since(began).Seconds(), "s", partitions*each, byComputing)
 	var heads []float64
 	for i := range 9 {
 		at := i * 7919 % partitions
@@ -217,7 +217,7 @@ func measureMany(ctx context.Context, plugin string, partitions, each int) error
 		}
 		heads = append(heads, ms(time.Since(saved)))
 	}
-	print(name("one_change_build"), median(heads), "ms")
+	machine.figure(name("one_change_build"), median(heads), "ms", 1, byAdmission, byComputing)
 	print(name("heap"), float64(whole.heap())/1e6, "MB")
 	whole.footprint(name)
 	return nil

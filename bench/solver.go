@@ -23,10 +23,10 @@ func measureSolver(ctx context.Context, plugin string, size int) error {
 		return fmt.Errorf("pushes with edges: %w", err)
 	}
 	print("solver_edges", float64(edges), "edges")
-	print("solver_pushes_without_edges", free, "pushes/s")
-	print("solver_pushes_with_edges", solved, "pushes/s")
+	machine.figure("solver_pushes_without_edges", free, "pushes/s", 1, pushing...)
+	machine.figure("solver_pushes_with_edges", solved, "pushes/s", 1, pushing...)
 	print("solver_ratio", solved/free, "x")
-	print("solver_time_per_push", 1e6/solved-1e6/free, "us")
+	machine.figure("solver_time_per_push", 1e6/solved-1e6/free, "us", 1, byComputing)
 	return nil
 }
 

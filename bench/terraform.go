@@ -29,7 +29,7 @@ func measureTerraform(ctx context.Context, plugin string, sizes []int) error {
 		if err != nil {
 			return err
 		}
-		print(name("lehr_create"), took.Seconds(), "s")
+		machine.figure(name("lehr_create"), took.Seconds(), "s", size, pushing...)
 		if err := errors.Join(t.want(size), t.forget()); err != nil {
 			return err
 		}
@@ -38,9 +38,10 @@ func measureTerraform(ctx context.Context, plugin string, sizes []int) error {
 		if err != nil {
 			return err
 		}
-		print(name("terraform_create"), theirs.Seconds(), "s")
+		theirsSpent := computed() - before
+		machine.figure(name("terraform_create"), theirs.Seconds(), "s", size, byComputing)
 		print(name("terraform_create_ratio"), theirs.Seconds()/took.Seconds(), "x")
-		print(name("terraform_create_computing_ratio"), float64(computed()-before)/float64(spent), "x")
+		print(name("terraform_create_computing_ratio"), float64(theirsSpent)/float64(spent), "x")
 	}
 	return nil
 }
@@ -67,15 +68,16 @@ func measurePlan(ctx context.Context, plugin string, there, size int) error {
 		return err
 	}
 	took := float64(size) / rate
-	print(fmt.Sprintf("lehr_noop_%d", size), took, "s")
+	machine.figure(fmt.Sprintf("lehr_noop_%d", size), took, "s", size, byRoundTrips, byComputing)
 	before := computed()
 	theirs, err := t.run(ctx, "plan", "-detailed-exitcode") // It fails when anything differs.
 	if err != nil {
 		return err
 	}
-	print(fmt.Sprintf("terraform_noop_%d", size), theirs.Seconds(), "s")
+	spent := computed() - before
+	machine.figure(fmt.Sprintf("terraform_noop_%d", size), theirs.Seconds(), "s", size, byComputing)
 	print(fmt.Sprintf("terraform_noop_%d_ratio", size), theirs.Seconds()/took, "x")
-	print(fmt.Sprintf("terraform_noop_%d_computing_ratio", size), float64((computed()-before).Microseconds())/(each*float64(size)), "x")
+	print(fmt.Sprintf("terraform_noop_%d_computing_ratio", size), float64(spent.Microseconds())/(each*float64(size)), "x")
 	return nil
 }
 
