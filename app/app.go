@@ -132,7 +132,7 @@ func New(options Options) (*App, error) {
 	if options.Listen != "" {
 		log = a.tail.keeping(log)
 	}
-	outage := newOutage(log, runtime.Now)
+	outage := newOutage(slog.New(redacting{log.Handler()}), runtime.Now)
 	a.log, a.outage = slog.New(outage), outage.absence
 	a.shown = sync.OnceValue(a.newMetrics)
 	return a, nil

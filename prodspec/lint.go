@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"lehr.dev/prodspec/definition"
 	"lehr.dev/prodspec/validate"
 	"lehr.dev/schema"
+	"lehr.dev/secrecy"
 )
 
 // Lint is Build, and adds warnings of what is well-formed and probably not
@@ -227,13 +227,6 @@ func (l *linter) unreachableQuorum(policy *intentpb.Policy) {
 	}
 }
 
-var (
-	secretText = regexp.MustCompile(`AKIA[0-9A-Z]{16}|-----BEGIN [A-Z ]*PRIVATE KEY|\bgh[pousr]_[A-Za-z0-9]{30,}|\bxox[abprs]-[A-Za-z0-9-]{10,}|\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.|[a-z]+://[^/\s:@]+:[^/\s:@]{3,}@`)
-	secretName = regexp.MustCompile(`(?i)(password|passwd|secret|api[_-]?key|private[_-]?key|credentials?|access[_-]?token|auth[_-]?token)$`)
-	// elsewhere is a value that says where a secret is.
-	elsewhere = regexp.MustCompile(`^(\$|env:|file:|/|secret:|vault:)|^\{\{`)
-)
-
 const maxSecrets = 50
 
 // secretsOf warns of values that look like secrets: whoever may read the
@@ -243,35 +236,16 @@ func (l *linter) secretsOf(id intent.AssetID, text []byte) error {
 	if err := json.Unmarshal(text, &value); err != nil {
 		return err
 	}
-	var walk func(path, name string, value any)
-	walk = func(path, name string, value any) {
-		switch value := value.(type) {
-		case map[string]any:
-			for _, key := range slices.Sorted(maps.Keys(value)) {
-				walk(path+"."+key, key, value[key])
-			}
-		case []any:
-			for i, element := range value {
-				walk(fmt.Sprintf("%s[%d]", path, i), name, element)
-			}
-		case string:
-			key, given, assigned := strings.Cut(value, "=")
-			assigned = assigned && secretName.MatchString(strings.TrimLeft(key, "-")) && len(given) >= 6 && !elsewhere.MatchString(given)
-			named := secretName.MatchString(name) && len(value) >= 6 && !elsewhere.MatchString(value)
-			if !named && !assigned && !secretText.MatchString(value) {
-				return
-			}
-			if l.secrets++; l.secrets > maxSecrets {
-				return
-			}
-			origin := l.origin(id)
-			l.findings = append(l.findings, intent.Finding{
-				Rule: "lint", Severity: intent.Warning, Asset: id, File: origin.File, Line: origin.Line, Field: strings.TrimPrefix(path, "."),
-				Message: fmt.Sprintf("asset %s: %s looks like a secret", id, strings.TrimPrefix(path, ".")),
-				Hint:    "whoever may read the partition reads it, also in old incarnations: give the program a file or a variable that holds it, and change the secret",
-			})
+	for _, hit := range secrecy.Find(value) {
+		if l.secrets++; l.secrets > maxSecrets {
+			break
 		}
+		origin := l.origin(id)
+		l.findings = append(l.findings, intent.Finding{
+			Rule: "lint", Severity: intent.Warning, Asset: id, File: origin.File, Line: origin.Line, Field: hit.Path,
+			Message: fmt.Sprintf("asset %s: %s looks like a secret", id, hit.Path),
+			Hint:    "whoever may read the partition reads it, also in old incarnations: give the program a file or a variable that holds it, and change the secret",
+		})
 	}
-	walk("", "", value)
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 
 	apipb "lehr.dev/gen/lehr/api/v1"
 	"lehr.dev/intent"
+	"lehr.dev/secrecy"
 	"lehr.dev/store"
 )
 
@@ -62,7 +63,8 @@ func toFinding(f intent.Finding) *apipb.Finding {
 }
 
 func toFieldChange(c intent.FieldChange) *apipb.FieldChange {
-	return &apipb.FieldChange{Path: c.Path, Current: c.Current, Target: c.Target, Reason: c.Reason, Destructive: c.Destructive, Writer: c.Writer}
+	// The plan's digest covers the values themselves, here as at the plugin.
+	return &apipb.FieldChange{Path: c.Path, Current: secrecy.Shown(c.Path, c.Current), Target: secrecy.Shown(c.Path, c.Target), Reason: c.Reason, Destructive: c.Destructive, Writer: c.Writer}
 }
 
 func toPlan(p intent.Plan) *apipb.Plan {

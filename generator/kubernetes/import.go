@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"lehr.dev/secrecy"
 )
 
 // Imported is a partition made of what exists.
@@ -44,7 +46,7 @@ func Import(manifests []Manifest, settings Settings) (Imported, []Finding) {
 		if _, findings := Read([]Manifest{m}, settings); slices.ContainsFunc(findings, failing) {
 			return Imported{}, findings
 		}
-		if made.LeftOut = append(made.LeftOut, left...); len(left) > 0 || isList(m.Text) {
+		if made.LeftOut = append(made.LeftOut, left...); len(left) > 0 || isList(m.Text) || remarked(m.Text) {
 			apart = append(apart, m)
 		} else {
 			copied = append(copied, m)
@@ -99,7 +101,23 @@ func madeElsewhere(kind, name string, fields map[string]any) string {
 	case slices.Contains([]string{"Endpoints", "EndpointSlice.discovery.k8s.io", "Event", "Event.events.k8s.io", "Lease.coordination.k8s.io", "Node", "ComponentStatus"}, kind):
 		return "made by the cluster"
 	}
+	if hits := secrecy.Find(fields); len(hits) > 0 {
+		return fmt.Sprintf("%s looks like %s: keep it in a Secret, name that by secretKeyRef or in a volume, and import it then", hits[0].Path, hits[0].Is)
+	}
 	return ""
+}
+
+// remarked reports whether a comment of a file looks like a secret, or what else is no
+// part of an object.
+func remarked(manifest []byte) bool {
+	for line := range strings.Lines(string(manifest)) {
+		if at := strings.Index(line, "#"); at >= 0 {
+			if _, found := secrecy.Text(strings.TrimSpace(line[at+1:])); found {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func isList(manifest []byte) bool {

@@ -20,6 +20,7 @@ import (
 
 	"lehr.dev/fault"
 	"lehr.dev/importer"
+	"lehr.dev/secrecy"
 )
 
 // Kind imports processes.
@@ -217,28 +218,16 @@ func (j *job) comment() string {
 	return text
 }
 
-// secretName is an argument's name behind which stands a secret, secretText a
-// text that is one by its form; elsewhere says where one is.
-var (
-	secretName = regexp.MustCompile(`(?i)(pass(word|wd|phrase)?|pwd|secret|token|api[-_]?key|private[-_]?key|access[-_]?key|credentials?)$`)
-	secretText = regexp.MustCompile(`(AKIA|ASIA)[0-9A-Z]{16}|-----BEGIN [A-Z ]*PRIVATE KEY|\bgh[pousr]_[A-Za-z0-9]{30,}|\bgithub_pat_|\bglpat-|\bxox[abprs]-[A-Za-z0-9-]{10,}|\beyJ[A-Za-z0-9_-]{10,}\.eyJ|\b[rs]k_live_|(?i)(authorization|password|secret|token|pwd)\s*[:=]\s*\S|[a-zA-Z][a-zA-Z0-9+.-]*://[^/\s:@]*:[^/\s@]+@`)
-	elsewhere  = regexp.MustCompile(`^(\$|env:|file:|/|\./|-)`)
-)
-
 // secretArgument is the number, from 1, of the first argument that looks like a
 // secret; 0: none does.
 func secretArgument(arguments []string) int {
+	list := make([]any, len(arguments))
 	for i, argument := range arguments {
-		name, value, assigned := strings.Cut(argument, "=")
-		switch {
-		case assigned && secretName.MatchString(name):
-			if value != "" && !elsewhere.MatchString(value) {
-				return i + 1
-			}
-		case secretText.MatchString(argument):
-			return i + 1
-		case i > 0 && strings.HasPrefix(arguments[i-1], "-") && secretName.MatchString(arguments[i-1]) && !elsewhere.MatchString(argument):
-			return i + 1
+		list[i] = argument
+	}
+	for _, hit := range secrecy.Find(list) {
+		if at, err := strconv.Atoi(strings.Trim(hit.Path, "[]")); err == nil {
+			return at + 1
 		}
 	}
 	return 0

@@ -9,6 +9,7 @@ import (
 
 	"lehr.dev/fault"
 	"lehr.dev/importer"
+	"lehr.dev/secrecy"
 )
 
 // shown is the JSON of "terraform show -json".
@@ -16,11 +17,13 @@ type shown struct {
 	FormatVersion string          `json:"format_version"`
 	PlannedValues json.RawMessage `json:"planned_values"`
 	Values        *struct {
-		Root shownModule `json:"root_module"`
+		Root    shownModule       `json:"root_module"`
+		Outputs map[string]output `json:"outputs"`
 	} `json:"values"`
 	// Of a raw state.
-	Version   int           `json:"version"`
-	Resources []rawResource `json:"resources"`
+	Version   int               `json:"version"`
+	Resources []rawResource     `json:"resources"`
+	Outputs   map[string]output `json:"outputs"`
 }
 
 type shownModule struct {
@@ -56,21 +59,22 @@ type rawStep struct {
 }
 
 // parse reads either form.
-func parse(text []byte) (found []resource, left []importer.LeftOut, _ error) {
+// What is secret anywhere in it is known: of outputs, and of what is not taken over, too.
+func parse(text []byte) (found []resource, left []importer.LeftOut, _ *secrecy.Known, _ error) {
 	const hint = "make it anew: terraform show -json > state.json"
 	state := &shown{}
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
 	if err := decoder.Decode(state); err != nil {
-		return nil, nil, fault.New(fault.Invalid, "the state is no JSON that is known: %w", err).WithHint(hint)
+		return nil, nil, nil, fault.New(fault.Invalid, "the state is no JSON that is known: %w", err).WithHint(hint)
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return nil, nil, fault.New(fault.Invalid, "the state is followed by something else").WithHint(hint)
+		return nil, nil, nil, fault.New(fault.Invalid, "the state is followed by something else").WithHint(hint)
 	}
 	leave := func(what, why string) { left = append(left, importer.LeftOut{What: what, Why: why}) }
 	switch {
 	case len(state.PlannedValues) > 0:
-		return nil, nil, fault.New(fault.Invalid, "this is a plan, not a state").WithHint(hint)
+		return nil, nil, nil, fault.New(fault.Invalid, "this is a plan, not a state").WithHint(hint)
 	case state.FormatVersion != "":
 		if state.Values != nil {
 			found = state.Values.Root.collect(nil, leave)
@@ -80,16 +84,59 @@ func parse(text []byte) (found []resource, left []importer.LeftOut, _ error) {
 			found = append(found, r.collect(leave)...)
 		}
 	case state.Version != 0:
-		return nil, nil, fault.New(fault.Invalid, "a raw state of version %d is not known, only of version 4", state.Version).WithHint(hint)
+		return nil, nil, nil, fault.New(fault.Invalid, "a raw state of version %d is not known, only of version 4", state.Version).WithHint(hint)
 	default:
-		return nil, nil, fault.New(fault.Invalid, "this is neither a state of Terraform nor the JSON of one").WithHint(hint)
+		return nil, nil, nil, fault.New(fault.Invalid, "this is neither a state of Terraform nor the JSON of one").WithHint(hint)
 	}
 	for _, r := range found {
 		if r.address == "" || r.kind == "" {
-			return nil, nil, fault.New(fault.Invalid, "the state has a resource without an address or a type").WithHint(hint)
+			return nil, nil, nil, fault.New(fault.Invalid, "the state has a resource without an address or a type").WithHint(hint)
 		}
 	}
-	return found, left, nil
+	return found, left, learn(state), nil
+}
+
+// learn what is secret.
+func learn(state *shown) *secrecy.Known {
+	known := &secrecy.Known{}
+	outputs := []map[string]output{state.Outputs}
+	for _, r := range state.Resources {
+		for _, instance := range r.Instances {
+			var marks any
+			for _, path := range instance.Sensitive {
+				marks = mark(marks, path)
+			}
+			c := &cleaner{kind: r.Type, known: known, learn: true}
+			c.clean(instance.Attributes, marks, "", "")
+		}
+	}
+	if state.Values != nil {
+		outputs = append(outputs, state.Values.Outputs)
+		state.Values.Root.learn(known)
+	}
+	for _, some := range outputs {
+		for name, o := range some {
+			if o.Sensitive || sounds(name) {
+				known.Add(o.Value)
+			}
+		}
+	}
+	return known
+}
+
+func (m shownModule) learn(known *secrecy.Known) {
+	for _, r := range m.Resources {
+		c := &cleaner{kind: r.Type, known: known, learn: true}
+		c.clean(r.Values, r.Sensitive, "", "")
+	}
+	for _, child := range m.Children {
+		child.learn(known)
+	}
+}
+
+type output struct {
+	Value     any  `json:"value"`
+	Sensitive bool `json:"sensitive"`
 }
 
 const dataWhy = "it is read, not managed"

@@ -17,12 +17,12 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"lehr.dev/fault"
 	"lehr.dev/importer"
 	"lehr.dev/intent"
+	"lehr.dev/secrecy"
 )
 
 // MaxBytes of a state that is read.
@@ -36,7 +36,7 @@ func Read(state []byte, module string) (importer.Import, error) {
 	if len(state) > MaxBytes {
 		return importer.Import{}, fault.New(fault.Invalid, "the state has %d bytes, at most %d are read", len(state), MaxBytes)
 	}
-	resources, left, err := parse(state)
+	resources, left, known, err := parse(state)
 	if err != nil {
 		return importer.Import{}, err
 	}
@@ -50,7 +50,7 @@ func Read(state []byte, module string) (importer.Import, error) {
 		err := p.module(module)
 		return p.Import, err
 	}
-	err = p.resources(resources)
+	err = p.resources(resources, known)
 	return p.Import, err
 }
 
@@ -63,7 +63,7 @@ type resource struct {
 }
 
 // resources become assets, a file each.
-func (p *partition) resources(resources []resource) error {
+func (p *partition) resources(resources []resource, known *secrecy.Known) error {
 	p.Definition = `sources:
   resources: {dir: resources, files: ["**/*.json"]}
 generate:
@@ -72,17 +72,22 @@ generate:
 `
 	used := map[string]bool{}
 	for _, r := range resources {
+		if known.In(r.address) {
+			p.LeftOut = append(p.LeftOut, importer.LeftOut{What: "a resource of type " + r.kind, Why: "its address holds what is sensitive elsewhere"})
+			continue
+		}
 		id := assetID(r.address)
 		if used[id] {
 			sum := intent.Sum("lehr.tfstate.v1", []byte(r.address))
 			id += "-" + sum.Short()
 		}
 		used[id] = true
-		hidden := []string{}
-		attributes, err := canonical(clean(r.attributes, r.sensitive, "", &hidden))
+		c := &cleaner{kind: r.kind, known: known, hidden: []string{}}
+		attributes, err := canonical(c.clean(r.attributes, r.sensitive, "", ""))
 		if err != nil {
 			return err
 		}
+		hidden := c.hidden
 		slices.Sort(hidden)
 		if len(hidden) > 0 {
 			p.LeftOut = append(p.LeftOut, importer.LeftOut{What: r.address + ": " + strings.Join(hidden, ", "), Why: "it is sensitive, or sounds so"})
@@ -182,53 +187,6 @@ generate:
 		p.Hints = append(p.Hints, "if the module is in git, let the source read it from there: sources.module: {git: URL, …}")
 	}
 	return nil
-}
-
-// clean copies attributes without what is marked as sensitive, or sounds so.
-func clean(value, marks any, at string, hidden *[]string) any {
-	switch value := value.(type) {
-	case map[string]any:
-		marked, _ := marks.(map[string]any)
-		kept := map[string]any{}
-		for key, below := range value {
-			where := key
-			if at != "" {
-				where = at + "." + key
-			}
-			if marked[key] == true || sounds(key) && below != nil && below != "" {
-				*hidden = append(*hidden, where)
-				continue
-			}
-			kept[key] = clean(below, marked[key], where, hidden)
-		}
-		return kept
-	case []any:
-		marked, _ := marks.([]any)
-		kept := []any{}
-		for i, below := range value {
-			var mark any
-			if i < len(marked) {
-				mark = marked[i]
-			}
-			where := at + "[" + strconv.Itoa(i) + "]"
-			if mark == true {
-				*hidden = append(*hidden, where)
-				continue
-			}
-			kept = append(kept, clean(below, mark, where, hidden))
-		}
-		return kept
-	}
-	return value
-}
-
-var secretWords = []string{"password", "passwd", "secret", "token", "private_key", "access_key", "api_key", "apikey", "credential", "connection_string", "conn_str", "user_data", "kube_config", "client_key", "passphrase", "cert_pem", "sas_url"}
-
-// sounds reports whether an attribute of this name may be a secret: states do not
-// always mark those that a provider alone knows to be.
-func sounds(key string) bool {
-	key = strings.ToLower(key)
-	return slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(key, word) })
 }
 
 // canonical JSON: sorted keys, numbers as they were.

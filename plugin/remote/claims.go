@@ -14,6 +14,7 @@ import (
 	pluginpb "lehr.dev/gen/lehr/plugin/v1"
 	"lehr.dev/intent"
 	"lehr.dev/plugin"
+	"lehr.dev/secrecy"
 )
 
 // Limits on what a plugin may say (S26).
@@ -123,7 +124,7 @@ func checkOutcome(diff *pluginpb.AssetDiff, d *intent.Difference) (problem strin
 	case *pluginpb.AssetDiff_InSync:
 		d.Outcome = intent.InSync
 	case *pluginpb.AssetDiff_Unknown:
-		d.Outcome, d.Reason = intent.Unknown, printable(outcome.Unknown.GetReason(), maxReason)
+		d.Outcome, d.Reason = intent.Unknown, redactedWords(outcome.Unknown.GetReason(), maxReason)
 		d.RetryAfter = askedPause(outcome.Unknown.GetRetryAfter())
 		if d.Reason == "" {
 			d.Reason = "the plugin cannot tell, and gives no reason"
@@ -173,14 +174,14 @@ func checkChanges(changes []*pluginpb.FieldChange) ([]intent.FieldChange, string
 		seen[change.Path] = true
 		checked = append(checked, intent.FieldChange{
 			Path: change.Path, Current: intent.Shown(change.Current), Target: intent.Shown(change.Target),
-			Reason: printable(change.Reason, maxReason), Destructive: change.Destructive, Writer: printable(change.Writer, maxName),
+			Reason: redactedWords(change.Reason, maxReason), Destructive: change.Destructive, Writer: printable(change.Writer, maxName),
 		})
 	}
 	return checked, ""
 }
 
 func health(said *pluginpb.Health) intent.Health {
-	health := intent.Health{State: intent.HealthUnknown, Reason: printable(said.GetReason(), maxReason), ObservedVersion: printable(said.GetObservedVersion(), maxName)}
+	health := intent.Health{State: intent.HealthUnknown, Reason: redactedWords(said.GetReason(), maxReason), ObservedVersion: printable(said.GetObservedVersion(), maxName)}
 	switch said.GetState() {
 	case pluginpb.Health_STATE_HEALTHY:
 		health.State = intent.Healthy
@@ -196,12 +197,12 @@ func outcome(result *pluginpb.PushResult) plugin.PushResult {
 	case *pluginpb.PushResult_Pushed:
 		return plugin.PushResult{Ending: plugin.Pushed}
 	case *pluginpb.PushResult_Stale:
-		return plugin.PushResult{Ending: plugin.Stale, Reason: printable(outcome.Stale.GetReason(), maxReason)}
+		return plugin.PushResult{Ending: plugin.Stale, Reason: redactedWords(outcome.Stale.GetReason(), maxReason)}
 	case *pluginpb.PushResult_Stopped:
-		return plugin.PushResult{Ending: plugin.Stopped, Reason: printable(outcome.Stopped.GetReason(), maxReason)}
+		return plugin.PushResult{Ending: plugin.Stopped, Reason: redactedWords(outcome.Stopped.GetReason(), maxReason)}
 	case *pluginpb.PushResult_Failed:
 		return plugin.PushResult{
-			Ending: plugin.Failed, Reason: printable(outcome.Failed.GetReason(), maxReason),
+			Ending: plugin.Failed, Reason: redactedWords(outcome.Failed.GetReason(), maxReason),
 			Retryable: outcome.Failed.GetRetryable(), RetryAfter: askedPause(outcome.Failed.GetRetryAfter()), KnownToken: outcome.Failed.GetKnownToken(),
 		}
 	default:
@@ -244,6 +245,13 @@ func isMessage(b []byte) bool {
 }
 
 func isPrintable(s string) bool { return intent.Shown(s) == s }
+
+// redactedWords is what a plugin says in its own words: what looks like a secret is no part of it
+// (S13).
+func redactedWords(s string, limit int) string {
+	const mostLooked = 64 << 10
+	return printable(secrecy.Redact(s[:min(len(s), mostLooked)]), limit)
+}
 
 // printable is text as it may be shown, and not too long.
 func printable(s string, limit int) string {

@@ -41,7 +41,7 @@ func (l *stderrLog) follow() {
 	for {
 		// A line too long is logged up to the limit; the rest is skipped.
 		line, more, err := reader.ReadLine()
-		words := printable(string(line), maxLine)
+		words := redactedWords(string(line), maxLine)
 		for more && err == nil {
 			_, more, err = reader.ReadLine()
 		}

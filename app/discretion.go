@@ -1,0 +1,51 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+
+	"lehr.dev/secrecy"
+)
+
+// redacting takes what looks like a secret out of all that is logged (S13).
+type redacting struct{ slog.Handler }
+
+func (r redacting) Handle(ctx context.Context, record slog.Record) error {
+	clean := slog.NewRecord(record.Time, record.Level, secrecy.Redact(record.Message), record.PC)
+	record.Attrs(func(a slog.Attr) bool {
+		clean.AddAttrs(redacted(a))
+		return true
+	})
+	return r.Handler.Handle(ctx, clean)
+}
+
+func (r redacting) WithAttrs(attributes []slog.Attr) slog.Handler {
+	clean := make([]slog.Attr, len(attributes))
+	for i, a := range attributes {
+		clean[i] = redacted(a)
+	}
+	return redacting{r.Handler.WithAttrs(clean)}
+}
+
+func (r redacting) WithGroup(name string) slog.Handler { return redacting{r.Handler.WithGroup(name)} }
+
+func redacted(a slog.Attr) slog.Attr {
+	value := a.Value.Resolve()
+	switch value.Kind() {
+	case slog.KindString:
+		return slog.String(a.Key, secrecy.Shown(a.Key, value.String()))
+	case slog.KindGroup:
+		var clean []any
+		for _, inner := range value.Group() {
+			clean = append(clean, redacted(inner))
+		}
+		return slog.Group(a.Key, clean...)
+	case slog.KindAny:
+		if err, is := value.Any().(error); is && err != nil {
+			if said := err.Error(); secrecy.Redact(said) != said {
+				return slog.String(a.Key, secrecy.Redact(said))
+			}
+		}
+	}
+	return slog.Attr{Key: a.Key, Value: value}
+}

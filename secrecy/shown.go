@@ -1,0 +1,24 @@
+package secrecy
+
+import "strings"
+
+// Shown is a value as it may be shown of the field at a path, as spec.env["TOKEN"].
+func Shown(path, value string) string {
+	if value == "" || value == Redacted {
+		return value
+	}
+	name := strings.TrimRight(path, `"]`)
+	if at := strings.LastIndexAny(name, `."[`); at >= 0 {
+		name = name[at+1:]
+	}
+	if Name(name) && secretValue(strings.Trim(value, `"`)) {
+		return Redacted
+	}
+	if shown := Redact(value); shown != value {
+		return shown
+	}
+	if _, found := Field(name, value); found {
+		return Redacted
+	}
+	return value
+}
