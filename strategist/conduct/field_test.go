@@ -14,6 +14,7 @@ import (
 	"lehr.dev/sight"
 	"lehr.dev/strategist/conduct"
 	"lehr.dev/strategist/selection"
+	"lehr.dev/test/detector"
 )
 
 // partition is a document, what head and production have of it, and the runs of a
@@ -601,6 +602,9 @@ func TestTheClockIsSetBack(t *testing.T) {
 
 // TestMoreFieldsThanAnEditTakes are set, and given back, by several edits.
 func TestMoreFieldsThanAnEditTakes(t *testing.T) {
+	if detector.On && testing.Short() {
+		t.Skip("takes a minute under the race detector, in one goroutine")
+	}
 	var clusters []string
 	fields := map[string]any{}
 	for i := range document.MaxOperations + 200 {
