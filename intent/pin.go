@@ -34,6 +34,10 @@ type Pin struct {
 	// before that one is head, neither the asset nor the rollout may be there yet. 0: it
 	// did so already.
 	Governed Sequence `json:"governed,omitempty"`
+	// Back: it takes the asset back to what it was before, as a rollback does. The store
+	// says so when it is set: of a person's, where it names older content than the asset
+	// followed, which is not newer than what it was enforced with.
+	Back bool `json:"back,omitempty"`
 }
 
 // Hold is a person's brake on one asset.

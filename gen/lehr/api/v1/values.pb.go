@@ -816,7 +816,10 @@ type Report struct {
 	// Overrides in force for this content.
 	Overrides []*Override `protobuf:"bytes,21,rep,name=overrides" json:"overrides,omitempty"`
 	// Checks that pass by themselves, of what differs.
-	Passed        []string `protobuf:"bytes,40,rep,name=passed" json:"passed,omitempty"`
+	Passed []string `protobuf:"bytes,40,rep,name=passed" json:"passed,omitempty"`
+	// Checks that do not pass, and do not hold the push, for it goes back to what was
+	// before.
+	PassedOver    []string `protobuf:"bytes,41,rep,name=passed_over,json=passedOver" json:"passed_over,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1001,6 +1004,13 @@ func (x *Report) GetOverrides() []*Override {
 func (x *Report) GetPassed() []string {
 	if x != nil {
 		return x.Passed
+	}
+	return nil
+}
+
+func (x *Report) GetPassedOver() []string {
+	if x != nil {
+		return x.PassedOver
 	}
 	return nil
 }
@@ -1619,7 +1629,7 @@ const file_lehr_api_v1_values_proto_rawDesc = "" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x1a\n" +
 	"\bblockers\x18\x03 \x03(\tR\bblockers\x12\x14\n" +
 	"\x05owner\x18\x04 \x01(\tR\x05owner\x120\n" +
-	"\x05until\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"\xf6\x05\n" +
+	"\x05until\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"\x97\x06\n" +
 	"\x06Report\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x14\n" +
 	"\x05asset\x18\x02 \x01(\tR\x05asset\x12\x12\n" +
@@ -1644,7 +1654,9 @@ const file_lehr_api_v1_values_proto_rawDesc = "" +
 	"\x06absent\x18\x13 \x01(\bR\x06absent\x12.\n" +
 	"\aconsent\x18\x14 \x01(\v2\x14.lehr.api.v1.ConsentR\aconsent\x123\n" +
 	"\toverrides\x18\x15 \x03(\v2\x15.lehr.api.v1.OverrideR\toverrides\x12\x16\n" +
-	"\x06passed\x18( \x03(\tR\x06passed\"S\n" +
+	"\x06passed\x18( \x03(\tR\x06passed\x12\x1f\n" +
+	"\vpassed_over\x18) \x03(\tR\n" +
+	"passedOver\"S\n" +
 	"\aConsent\x12\x12\n" +
 	"\x04need\x18\x01 \x01(\rR\x04need\x12\x1a\n" +
 	"\bapproved\x18\x02 \x03(\tR\bapproved\x12\x18\n" +
