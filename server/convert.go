@@ -100,7 +100,7 @@ func toReport(r intent.Report) *apipb.Report {
 }
 
 func toStop(s intent.Stop) *apipb.Stop {
-	return &apipb.Stop{Partition: string(s.Partition), Owner: toActor(s.Owner), Reason: s.Reason, Since: toTime(s.Since), Ending: s.Ending()}
+	return &apipb.Stop{Partition: string(s.Partition), Owner: toActor(s.Owner), Reason: s.Reason, Since: toTime(s.Since), Ending: s.Ending(), Reach: string(s.Reach)}
 }
 
 func toIncarnation(i intent.Incarnation) *apipb.Incarnation {

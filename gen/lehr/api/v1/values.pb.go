@@ -1198,7 +1198,12 @@ type Stop struct {
 	// Unset: nobody serves the store yet that put the stop on itself.
 	Since *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=since" json:"since,omitempty"`
 	// The command, or whatever else, that ends it.
-	Ending        string `protobuf:"bytes,5,opt,name=ending" json:"ending,omitempty"`
+	Ending string `protobuf:"bytes,5,opt,name=ending" json:"ending,omitempty"`
+	// How far it got: "memory": it is in force, not written yet, and a restart forgets
+	// it; "file": it is kept beside the store, which does not take it now; empty: it is
+	// stored. What is not stored is tried again each second, and is in force on this
+	// server alone.
+	Reach         string `protobuf:"bytes,6,opt,name=reach" json:"reach,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1264,6 +1269,13 @@ func (x *Stop) GetSince() *timestamppb.Timestamp {
 func (x *Stop) GetEnding() string {
 	if x != nil {
 		return x.Ending
+	}
+	return ""
+}
+
+func (x *Stop) GetReach() string {
+	if x != nil {
+		return x.Reach
 	}
 	return ""
 }
@@ -1670,13 +1682,14 @@ const file_lehr_api_v1_values_proto_rawDesc = "" +
 	"\x06reason\x18\x06 \x01(\tR\x06reason\x124\n" +
 	"\acreated\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\acreated\x120\n" +
 	"\x05until\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12\x18\n" +
-	"\aexpired\x18\t \x01(\bR\aexpired\"\xb0\x01\n" +
+	"\aexpired\x18\t \x01(\bR\aexpired\"\xc6\x01\n" +
 	"\x04Stop\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12(\n" +
 	"\x05owner\x18\x02 \x01(\v2\x12.lehr.api.v1.ActorR\x05owner\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\x120\n" +
 	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x16\n" +
-	"\x06ending\x18\x05 \x01(\tR\x06ending\"\xd3\x04\n" +
+	"\x06ending\x18\x05 \x01(\tR\x06ending\x12\x14\n" +
+	"\x05reach\x18\x06 \x01(\tR\x05reach\"\xd3\x04\n" +
 	"\vIncarnation\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
 	"\x06parent\x18\x02 \x01(\tR\x06parent\x12\x16\n" +
