@@ -35,6 +35,7 @@ import (
 	"lehr.dev/prodspec/source"
 	"lehr.dev/server"
 	"lehr.dev/store"
+	"lehr.dev/store/braked"
 	"lehr.dev/store/postgres"
 	"lehr.dev/store/sqlite"
 )
@@ -62,6 +63,8 @@ type App struct {
 	pool     *pool
 	api      *server.Server
 	listener *listener
+	// brakes that the store does not have; nil: another's store is used.
+	brakes *braked.Store
 	// sender of checkpoints; nil: they are sent nowhere.
 	sender *sender
 	// written are the documents that lie in repositories.
@@ -183,6 +186,9 @@ func (a *App) Start(ctx context.Context) (err error) {
 	if a.sender != nil {
 		a.acting.Go(a.runtime, "checkpoints", func() { a.sender.run(running) })
 	}
+	if a.brakes != nil {
+		a.acting.Go(a.runtime, "brakes", func() { a.brakes.Run(running) })
+	}
 	a.acting.Go(a.runtime, "partitions", func() { a.follow(running) })
 	return nil
 }
@@ -287,13 +293,25 @@ func (a *App) openStore(ctx context.Context) (err error) {
 		return fault.New(fault.Unavailable, "making the store's folder: %w", err).WithHint("name a place you may write with --store")
 	}
 	if a.options.Database == "" {
-		a.store, err = ifOpened(sqlite.Open(ctx, sqlite.Options{Path: a.options.Store, Runtime: a.runtime, Log: a.log, Measure: &a.measures.Store}))
-		return err
+		opened, err := ifOpened(sqlite.Open(ctx, sqlite.Options{Path: a.options.Store, Runtime: a.runtime, Log: a.log, Measure: &a.measures.Store}))
+		return a.brake(opened, err)
 	}
 	if a.place, err = sqlite.Reserve(a.options.Store); err != nil {
 		return err
 	}
-	a.store, err = ifOpened(postgres.Open(ctx, postgres.Options{URL: a.options.Database, Witness: a.options.Store + ".witness", Runtime: a.runtime, Log: a.log, Measure: &a.measures.Store}))
+	opened, err := ifOpened(postgres.Open(ctx, postgres.Options{URL: a.options.Database, Witness: a.options.Store + ".witness", Runtime: a.runtime, Log: a.log, Measure: &a.measures.Store}))
+	return a.brake(opened, err)
+}
+
+// brake has stops count before the store has them.
+func (a *App) brake(opened store.All, err error) error {
+	if err != nil {
+		return err
+	}
+	a.store = opened // It is closed where what follows fails.
+	if a.brakes, err = braked.New(opened, braked.Options{Beside: a.options.Store, Runtime: a.runtime, Log: a.log}); err == nil {
+		a.store = a.brakes
+	}
 	return err
 }
 
@@ -403,6 +421,11 @@ func (a *App) problems() (list []string) {
 	for _, problem := range []string{a.store.AuditTrouble(), a.sender.problem()} {
 		if problem != "" {
 			list = append(list, problem)
+		}
+	}
+	if a.brakes != nil {
+		for _, stop := range a.brakes.Unwritten() {
+			list = append(list, fmt.Sprintf("a stop by %s is not in the store: %s. %s", stop.Owner.Name, stop.Reason, stop.Reach.Words()))
 		}
 	}
 	return list

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -21,6 +22,7 @@ import (
 	"lehr.dev/schema"
 	"lehr.dev/server"
 	"lehr.dev/store"
+	"lehr.dev/store/braked"
 	"lehr.dev/store/postgres"
 	"lehr.dev/store/sqlite"
 )
@@ -60,7 +62,15 @@ func openBeside(ctx context.Context, name string) (store.All, error) {
 	if err := there(name); err != nil {
 		return nil, err
 	}
-	return ifOpened(sqlite.OpenUnlocked(ctx, sqlite.Options{Path: name, Log: log}))
+	opened, err := ifOpened(sqlite.OpenUnlocked(ctx, sqlite.Options{Path: name, Log: log}))
+	if err != nil {
+		return nil, err
+	}
+	beside, err := braked.New(opened, braked.Options{Beside: name, Runtime: loop.Real(), Log: log})
+	if err != nil {
+		return nil, errors.Join(err, opened.Close())
+	}
+	return beside, nil
 }
 
 // there is NotFound unless there is such a file.

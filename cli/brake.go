@@ -13,6 +13,7 @@ import (
 	"lehr.dev/client"
 	"lehr.dev/fault"
 	apipb "lehr.dev/gen/lehr/api/v1"
+	"lehr.dev/intent"
 )
 
 var serverRequest = &apipb.GetServerRequest{}
@@ -129,6 +130,9 @@ there.`,
 				return printMessage(s.Out, response.Stop)
 			}
 			fmt.Fprintf(s.Out, "Stopped: %s, by %s: %s\n", scopeOf(response.Stop), plain(response.Stop.Owner.GetName()), plain(response.Stop.Reason))
+			if words := intent.Reach(response.Stop.Reach).Words(); words != "" {
+				fmt.Fprintln(s.Out, words+". It is tried again each second, and other servers of the store do not know of it yet.")
+			}
 			fmt.Fprintf(s.Out, "Nothing is pushed until: %s\n", strings.Join(strings.Fields("lehr resume "+plain(response.Stop.Partition)+" --reason WHY"), " "))
 			return nil
 		},

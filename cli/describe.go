@@ -422,6 +422,9 @@ func (s *session) printReport(r *apipb.Report, indent string) {
 	for _, o := range r.Overrides {
 		fmt.Fprintf(s.Out, "%soverridden (%s): by %s, ending %s: %s\n", indent, o.Check, plain(o.By.GetName()), s.left(o.Until), plain(o.Reason))
 	}
+	if len(r.PassedOver) > 0 {
+		fmt.Fprintf(s.Out, "%spassed over, for it goes back: %s\n", indent, plain(strings.Join(r.PassedOver, ", ")))
+	}
 	for _, w := range r.Waiting {
 		fmt.Fprintf(s.Out, "%swaits (%s): %s\n", indent, w.Kind, plain(w.Reason))
 	}

@@ -178,6 +178,9 @@ func (s *session) printPlannedAsset(planned Planned, r *apipb.Report) {
 		}
 		fmt.Fprintf(s.Out, "  waits (%s): %s\n", plain(w.Kind), plain(w.Reason))
 	}
+	if len(r.PassedOver) > 0 {
+		fmt.Fprintf(s.Out, "  passed over, for it goes back: %s\n", plain(strings.Join(r.PassedOver, ", ")))
+	}
 	if len(r.Passed) > 0 {
 		fmt.Fprintf(s.Out, "  passes: %s\n", plain(strings.Join(r.Passed, ", ")))
 	}

@@ -47,6 +47,9 @@ const (
 	Edited  = "edit"
 	Undone  = "undo"
 	Deleted = "delete"
+	// Returned is an edit that gives fields what they had before, as a rollout's that
+	// goes back.
+	Returned = "return"
 )
 
 // Document is one as of a revision.
@@ -81,6 +84,9 @@ type Revision struct {
 	More bool
 }
 
+// GoesBack reports whether all that the revision did is undo what was done before.
+func (r Revision) GoesBack() bool { return r.Kind == Undone || r.Kind == Returned }
+
 // Change of one field. A list whose length changed is one field.
 type Change struct {
 	// Path is a JSON Pointer; empty: the whole document.
@@ -97,6 +103,8 @@ type Edit struct {
 	// Operations are carried out in their order.
 	Operations []Operation
 	Reason     string
+	// Back: it gives the fields what they had before.
+	Back bool
 }
 
 // Operation sets or removes what is at a path.

@@ -106,6 +106,9 @@ type Incarnation struct {
 	// Governed are the assets that it puts under rollouts, as far as they may not be
 	// under them yet. They are pinned as it becomes head, and not kept here.
 	Governed []Governed `json:"-"`
+	// Back: all that its sources changed since its parent are edits of documents that
+	// undo earlier ones.
+	Back bool `json:"back,omitempty"`
 }
 
 // People names who is known to have made the incarnation: not Lehr itself.

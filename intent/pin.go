@@ -34,6 +34,10 @@ type Pin struct {
 	// before that one is head, neither the asset nor the rollout may be there yet. 0: it
 	// did so already.
 	Governed Sequence `json:"governed,omitempty"`
+	// Back: it takes the asset back to what it was before, as a rollback does. The store
+	// says so when it is set: of a person's, where it names older content than the asset
+	// followed, which is not newer than what it was enforced with.
+	Back bool `json:"back,omitempty"`
 }
 
 // Hold is a person's brake on one asset.
@@ -59,6 +63,29 @@ type Stop struct {
 	// Unwitnessed: the store stops itself while its witness cannot be written
 	// (S15).
 	Unwitnessed bool `json:"unwitnessed,omitempty"`
+	// Reach is how far it got; empty: it is stored.
+	Reach Reach `json:"reach,omitempty"`
+}
+
+// Reach is how far a stop got that is in force.
+type Reach string
+
+// ReachMemory: a restart of the server forgets it. ReachFile: it is kept beside the
+// store.
+const (
+	ReachMemory Reach = "memory"
+	ReachFile   Reach = "file"
+)
+
+// Words say it to people; empty where it is stored.
+func (r Reach) Words() string {
+	switch r {
+	case ReachMemory:
+		return "It is in force, not written yet; a restart forgets it"
+	case ReachFile:
+		return "It is in force, and kept in the file beside the store, which does not take it now; a restart keeps it"
+	}
+	return ""
 }
 
 // Ending is the command, or whatever else, that ends the stop.

@@ -188,9 +188,12 @@ type Report struct {
 	PushNote string `json:"pushNote,omitempty"`
 	// Waiting names every blocker, the most decisive first, and Passed the checks
 	// that pass by themselves.
-	Waiting   []WaitingOn   `json:"waiting,omitempty"`
-	Passed    []string      `json:"passed,omitempty"`
-	Unmanaged []FieldChange `json:"unmanaged,omitempty"`
+	Waiting []WaitingOn `json:"waiting,omitempty"`
+	Passed  []string    `json:"passed,omitempty"`
+	// PassedOver names checks that do not pass, and do not hold the push, for it goes
+	// back to what was before.
+	PassedOver []string      `json:"passedOver,omitempty"`
+	Unmanaged  []FieldChange `json:"unmanaged,omitempty"`
 	// Consent to the plan; nil: nobody's is asked for.
 	Consent *Consent `json:"consent,omitempty"`
 	// Overrides that count for this content, in force when it was reported.
@@ -244,6 +247,9 @@ func (r Report) Key() uint64 {
 	}
 	for _, o := range r.Overrides {
 		write("override", o.Check, o.By.Name, o.Reason, o.Until.UTC().String())
+	}
+	if len(r.PassedOver) > 0 {
+		write(append([]string{"passed over"}, r.PassedOver...)...)
 	}
 	h.Write(r.Effective[:])
 	h.Write(r.PlanDigest[:])

@@ -33,6 +33,8 @@ type Verdict struct {
 	// Fact that a pass rests on, in short words with values, for whoever asks
 	// later why a push began: "error_ratio 0.004 < 0.02, 8 s old". May be empty.
 	Fact string
+	// PassedOver: the check would not pass, and does not hold what goes back.
+	PassedOver bool
 }
 
 // Ground is a check that let a push begin.

@@ -115,7 +115,11 @@ func (p *Pipeline) judge(ctx context.Context, head intent.IncarnationID, r readi
 		if err != nil {
 			return Status{}, err
 		}
-		status, err := p.publish(ctx, candidate, verdict, by, delta, grants(p.lease.Partition, r.definition.Policy), governed)
+		back, err := p.goesBack(ctx, r)
+		if err != nil {
+			return Status{}, err
+		}
+		status, err := p.publish(ctx, candidate, verdict, by, delta, grants(p.lease.Partition, r.definition.Policy), governed, back)
 		if err == nil && len(r.failing) > 0 {
 			err = p.options.Store.Cover(ctx, p.lease, status.Head, r.covered())
 		}
@@ -147,7 +151,7 @@ const stageSize = 5000
 
 // publish makes the candidate the next incarnation. A moved base is a
 // Conflict, and the round starts over.
-func (p *Pipeline) publish(ctx context.Context, candidate intent.Candidate, verdict validate.Judgement, acknowledger intent.Actor, delta change, given []intent.Grant, governed []store.Governed) (Status, error) {
+func (p *Pipeline) publish(ctx context.Context, candidate intent.Candidate, verdict validate.Judgement, acknowledger intent.Actor, delta change, given []intent.Grant, governed []store.Governed, back bool) (Status, error) {
 	s, head, published := p.options.Store, candidate.Base, p.builder.timed.step("publish")
 	if err := p.keepSchema(ctx); err != nil {
 		return Status{}, err
@@ -164,7 +168,7 @@ func (p *Pipeline) publish(ctx context.Context, candidate intent.Candidate, verd
 	}
 	next := intent.Incarnation{
 		ID:     intent.IncarnationID{Partition: p.lease.Partition, Sequence: head.Sequence + 1},
-		Parent: head, Schema: p.builder.set.Digest(),
+		Parent: head, Schema: p.builder.set.Digest(), Back: back,
 		Policy:  p.builder.effective(intent.PolicyAsset),
 		Sources: candidate.Sources, Count: candidate.Count,
 		Added: candidate.Added, Changed: candidate.Changed, Removed: candidate.Removed,

@@ -146,13 +146,21 @@ func (s *Server) RetryAsset(ctx context.Context, request *apipb.RetryAssetReques
 
 // SetStop needs nothing but the store (S18).
 func (s *Server) SetStop(ctx context.Context, request *apipb.SetStopRequest) (*apipb.SetStopResponse, error) {
-	scope, err := s.scope(ctx, request.Partition)
+	scope, err := s.scopeSoon(ctx, request.Partition)
 	if err != nil {
 		return nil, err
 	}
 	stop := intent.Stop{Partition: scope, Owner: by(ctx), Reason: because(request.Reason), Since: s.runtime.Now()}
 	if err := s.store.SetStop(ctx, stop); err != nil {
 		return nil, err
+	}
+	// What the store does not have is told without asking it.
+	if braked, is := s.store.(unwritten); is {
+		for _, found := range braked.Unwritten() {
+			if found.Partition == scope {
+				return &apipb.SetStopResponse{Stop: toStop(found)}, nil
+			}
+		}
 	}
 	stops, err := s.store.Stops(ctx)
 	if err != nil {
@@ -164,6 +172,39 @@ func (s *Server) SetStop(ctx context.Context, request *apipb.SetStopRequest) (*a
 		}
 	}
 	return &apipb.SetStopResponse{Stop: toStop(stop)}, nil
+}
+
+// unwritten tells of the stops that are in force and that the store does not have.
+type unwritten interface{ Unwritten() []intent.Stop }
+
+// soon is how long a stop waits to hear whether there is such a partition.
+const soon = 300 * time.Millisecond
+
+// scopeSoon is that of a stop, which waits for no store that cannot answer: there it is
+// taken at its word.
+func (s *Server) scopeSoon(ctx context.Context, partition string) (intent.PartitionID, error) {
+	if _, is := s.store.(unwritten); !is || partition == "" {
+		return s.scope(ctx, partition)
+	}
+	type answer struct {
+		scope intent.PartitionID
+		err   error
+	}
+	answers, answered := make(chan answer, 1), make(chan struct{})
+	s.runtime.Go("scope of a stop", func() {
+		defer close(answered)
+		scope, err := s.scope(ctx, partition)
+		answers <- answer{scope, err}
+	})
+	_ = s.runtime.Wait(ctx, soon, answered)
+	select {
+	case found := <-answers:
+		if found.err == nil || fault.Is(found.err, fault.NotFound) || fault.Is(found.err, fault.Invalid) || fault.Is(found.err, fault.Denied) {
+			return found.scope, found.err
+		}
+	default:
+	}
+	return intent.ParsePartitionID(partition)
 }
 
 // scope of a stop; empty: all partitions.

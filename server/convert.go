@@ -96,13 +96,13 @@ func toReport(r intent.Report) *apipb.Report {
 		Pinned: r.Pinned, Plan: toPlan(r.Plan), PlanDigest: toDigest(r.PlanDigest),
 		ResourceKey: string(r.ResourceKey), Health: toHealth(r.Health), Guarantee: r.Guarantee,
 		Push: string(r.Push), PushNote: r.PushNote, Waiting: each(r.Waiting, toWaiting),
-		Unmanaged: each(r.Unmanaged, toFieldChange), Absent: r.Absent, Passed: r.Passed, Next: toTime(r.Next),
+		Unmanaged: each(r.Unmanaged, toFieldChange), Absent: r.Absent, Passed: r.Passed, PassedOver: r.PassedOver, Next: toTime(r.Next),
 		Consent: toConsent(r.Consent), Overrides: each(r.Overrides, func(o intent.Override) *apipb.Override { return toOverride(o, r.At) }),
 	}
 }
 
 func toStop(s intent.Stop) *apipb.Stop {
-	return &apipb.Stop{Partition: string(s.Partition), Owner: toActor(s.Owner), Reason: s.Reason, Since: toTime(s.Since), Ending: s.Ending()}
+	return &apipb.Stop{Partition: string(s.Partition), Owner: toActor(s.Owner), Reason: s.Reason, Since: toTime(s.Since), Ending: s.Ending(), Reach: string(s.Reach)}
 }
 
 func toIncarnation(i intent.Incarnation) *apipb.Incarnation {
@@ -134,7 +134,7 @@ func toPin(p intent.Pin, now time.Time) *apipb.Pin {
 	return &apipb.Pin{
 		Partition: string(p.Incarnation.Partition), Asset: string(p.Asset), Incarnation: p.Incarnation.String(),
 		Revision: p.Revision, Rank: ranks[p.Rank], Holder: toActor(p.Holder), Reason: p.Reason,
-		Created: toTime(p.Created), Until: toTime(p.Until), Expired: intent.Expired(p.Until, now),
+		Created: toTime(p.Created), Until: toTime(p.Until), Expired: intent.Expired(p.Until, now), Back: p.Back,
 	}
 }
 

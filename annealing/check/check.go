@@ -53,6 +53,9 @@ type Facts struct {
 	Turndown *Turndown
 	// Retry is set while a failed push backs off, or a fight is on.
 	Retry *intent.WaitingOn
+	// Back: the push takes the asset back to what it was before. Only checks of policy
+	// that hold rollbacks hold it.
+	Back bool
 	// Checks that policy asks of this asset beside the built-in ones. Content at
 	// the target and Origin of that are set where one of them looks at it. Health
 	// is that of the real thing.
@@ -134,7 +137,18 @@ func (d Decision) Passed() []string {
 	var names []string
 	for _, v := range d.Verdicts {
 		// Two policies may have checks of one name.
-		if v.Answer == intent.Pass && v.Override == nil && !slices.Contains(names, v.Check) {
+		if v.Answer == intent.Pass && v.Override == nil && !v.PassedOver && !slices.Contains(names, v.Check) {
+			names = append(names, v.Check)
+		}
+	}
+	return names
+}
+
+// PassedOver names the checks that would not pass, and do not hold what goes back.
+func (d Decision) PassedOver() []string {
+	var names []string
+	for _, v := range d.Verdicts {
+		if v.PassedOver && !slices.Contains(names, v.Check) {
 			names = append(names, v.Check)
 		}
 	}

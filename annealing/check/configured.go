@@ -41,9 +41,11 @@ type Configured struct {
 	// Protection is how it asks of each push by itself; nil: it does not.
 	Protection *Protection
 	// Sized says how much of what it looks at the asset serves; nil: it does not.
-	Sized  *Sized
-	labels labels
-	judge  func(Facts) intent.Verdict
+	Sized *Sized
+	// Rollbacks: it holds what goes back, too.
+	Rollbacks bool
+	labels    labels
+	judge     func(Facts) intent.Verdict
 }
 
 // Required is a check that a push of the asset needs.
@@ -72,7 +74,7 @@ type Origin struct {
 // Configure makes a check ready, its expressions against the types of the
 // target. One that cannot be made so answers that it is broken, always (S11).
 func Configure(c *intentpb.Check, types *rule.Environment) *Configured {
-	made := &Configured{Name: c.GetName(), Kind: KindOf(c)}
+	made := &Configured{Name: c.GetName(), Kind: KindOf(c), Rollbacks: HoldsRollbacks(c)}
 	var err error
 	switch kind := c.GetKind().(type) {
 	case *intentpb.Check_MinAge:
@@ -103,6 +105,10 @@ func Configure(c *intentpb.Check, types *rule.Environment) *Configured {
 	}
 	return made
 }
+
+// HoldsRollbacks reports whether a check of policy holds what goes back, too: what must
+// end is not to wait for an hour that opens, or for the alert that it ends.
+func HoldsRollbacks(c *intentpb.Check) bool { return c.GetRollbacks() || c.GetDeny() != nil }
 
 // over is the type that every asset has which the check is about; empty: any.
 func over(c *intentpb.Check, types *rule.Environment) intent.TypeName {
@@ -163,6 +169,14 @@ func (c *Configured) broken(err error) intent.Verdict {
 // dropped and that cannot answer, or could only after the push, is no trap
 // either, where a plan needs an approval in any case: there is nothing to wait for.
 func (f Facts) configured(c Required) intent.Verdict {
+	v := f.holds(c)
+	if v.Answer == intent.Pass || !f.Back || c.Rollbacks {
+		return v
+	}
+	return intent.Verdict{Check: c.Name, Answer: intent.Pass, PassedOver: true, Fact: "passed over, for it goes back: " + v.Waiting.Reason}
+}
+
+func (f Facts) holds(c Required) intent.Verdict {
 	v, endless := f.says(c)
 	if v.Answer == intent.Pass || !c.Loosened {
 		return v

@@ -155,7 +155,7 @@ func (c *Configured) Opens(w Window, now time.Time) (next time.Time, places int)
 }
 
 // Use is how a push counts under a rate limit: at most so many per period.
-// Limit 0 only counts, for it was let past.
+// Limit 0 only counts, for it was let past, or goes back.
 type Use struct {
 	Key    string
 	Limit  int
@@ -170,7 +170,7 @@ func (f Facts) Rates() (uses []Use) {
 				continue
 			}
 			use := Use{Key: w.Key, Period: c.Rate.GetPer().AsDuration()}
-			if w.Known && c.Next(w, f.Now).IsZero() {
+			if w.Known && c.Next(w, f.Now).IsZero() && (!f.Back || c.Rollbacks) {
 				use.Limit = int(c.Rate.GetAtMost())
 			}
 			uses = append(uses, use)

@@ -102,8 +102,9 @@ type trouble struct {
 	// consent to the plan and overrides, as the last pass saw them.
 	consent   *intent.Consent
 	overrides []intent.Override
-	// passed are the checks that passed in the last pass.
-	passed []string
+	// passed are the checks that passed in the last pass, passedOver those that would
+	// not, and do not hold what goes back.
+	passed, passedOver []string
 	// ends is when a check of the policy may answer otherwise by itself; zero:
 	// when something changes.
 	ends time.Time

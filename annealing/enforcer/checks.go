@@ -75,7 +75,7 @@ func (r *reader) ask(ctx context.Context, at intent.IncarnationID, policy *polic
 				continue
 			}
 		}
-		if w, counts := check.Counts(c.Check, content, scopes, into.back); counts && !slices.ContainsFunc(into.windows, func(known check.Window) bool { return known.Key == w.Key }) {
+		if w, counts := check.Counts(c.Check, content, scopes, into.back && check.HoldsRollbacks(c.Check)); counts && !slices.ContainsFunc(into.windows, func(known check.Window) bool { return known.Key == w.Key }) {
 			into.windows = append(into.windows, w)
 		}
 		at := slices.IndexFunc(into.asks, func(known gatheredCheck) bool { return known.digest == c.digest })

@@ -34,6 +34,9 @@ type guard struct {
 // while it is under way: not those that a person let pass.
 func guardedBy(facts check.Facts) (list []guarded) {
 	for _, c := range facts.Checks {
+		if facts.Back && !c.Rollbacks {
+			continue // It would end by what it is to mend.
+		}
 		if c.Protection == nil || c.Protection.During == intentpb.Protection_DURING_UNSPECIFIED {
 			continue
 		}

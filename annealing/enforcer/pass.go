@@ -24,6 +24,7 @@ func (e *Enforcer) pass(a *asset, now time.Time) {
 	a.sides = check.Sides(facts)
 	a.consent, a.overrides = said(facts)
 	decision := check.Decide(facts)
+	a.passedOver = decision.PassedOver()
 	if a.ends, a.passed = decision.Ends(), decision.Passed(); !e.calls(a, facts) {
 		a.ends = time.Time{}
 	}
@@ -75,6 +76,7 @@ func (e *Enforcer) consent(a *asset, facts *check.Facts) {
 	facts.Rejections = e.view.rejections[plan]
 	facts.Overrides, facts.Allowed = e.view.overrides[content], a.requirements.overridable
 	facts.Checks, facts.Content, facts.Origin = a.requirements.checks, a.requirements.content, a.requirements.origin
+	facts.Back = a.requirements.back
 	facts.Windows, facts.Others = e.windowsOf(a), a.requirements.others
 	facts.Answers, facts.Own, facts.Stopped = e.outside.answers, a.requirements.own, a.stopped
 	facts.Origin.Incarnation, facts.Health = a.difference.Incarnation, a.difference.Health

@@ -96,6 +96,8 @@ type requirements struct {
 	// nil: that does not matter to this push.
 	standing *standing
 	inward   *inward
+	// back: a push takes it back to what it was before.
+	back bool
 	// err: they could not be read; nothing is pushed without them (S1).
 	err error
 	// of are the contents that ask, at the target and as enforced last: the
@@ -109,8 +111,9 @@ type heeded struct {
 	// effective digest of the asset at head; zero: it is not there.
 	effective intent.Digest
 	policy    intent.Digest
-	// back: a rollback has it go back to its target.
-	back bool
+	// back: a rollback has it go back to its target, which was found good; older: a pin
+	// has it go back, that one or a person's.
+	back, older bool
 }
 
 // heeds is what head says now of an asset with that target.
@@ -119,7 +122,7 @@ func (e *Enforcer) heeds(a *asset, target intent.IncarnationID) heeded {
 		return heeded{}
 	}
 	_, _, pin, _ := e.target(a, e.now())
-	return heeded{a.effective, e.view.policy.digest, pin != nil && pin.Rank == intent.RankRollback}
+	return heeded{a.effective, e.view.policy.digest, pin != nil && pin.Rank == intent.RankRollback, pin != nil && pin.Back}
 }
 
 // contents of an asset at its target and, where that matters, where it was
@@ -287,6 +290,9 @@ func (r *reader) required(ctx context.Context, g *glance, of contents) (all requ
 		return all, err
 	}
 	all.overridable = check.Overridable()
+	if all.back, err = r.goesBack(ctx, g); err != nil {
+		return all, err
+	}
 	budgets, own := map[string]int{}, &gathered{back: g.heeds.back}
 	err = r.require(ctx, g.target, of.target, &all, budgets, own)
 	if err == nil && of.before != nil {
@@ -324,6 +330,27 @@ func (r *reader) required(ctx context.Context, g *glance, of contents) (all requ
 		all.of = contents{} // It will hardly wait long; there may be a million.
 	}
 	return all, err
+}
+
+// goesBack reports whether a push of what was found takes the asset back: a pin says so,
+// or the incarnation that gave it its content, whose documents were only undone.
+func (r *reader) goesBack(ctx context.Context, g *glance) (bool, error) {
+	if g.heeds != (heeded{}) || g.difference.Outcome != intent.Differs || g.enforced.IsZero() {
+		return g.heeds.older, nil
+	}
+	policy, err := r.policy(ctx, g.target)
+	if err != nil || len(policy.asks) == 0 {
+		return false, err
+	}
+	member, err := r.store.Member(ctx, g.target, g.asset.id)
+	if err != nil || member.Since <= g.enforced.Sequence {
+		return false, err // It was enforced with it: this repairs it.
+	}
+	since, err := r.incarnation(ctx, intent.IncarnationID{Partition: g.target.Partition, Sequence: member.Since})
+	if fault.Is(err, fault.NotFound) {
+		return false, nil
+	}
+	return since.Back, err
 }
 
 // require adds what an asset's content asks, under the policy of its

@@ -61,9 +61,11 @@ type world struct {
 	policy  *intentpb.Policy
 	// sources of what is published next.
 	sources []intent.SourceRevision
-	base    map[intent.AssetID]intent.Member
-	head    intent.IncarnationID
-	stop    func() error
+	// undone: what is published next only undoes edits.
+	undone bool
+	base   map[intent.AssetID]intent.Member
+	head   intent.IncarnationID
+	stop   func() error
 }
 
 // simulate runs a test in a bubble of virtual time.
@@ -249,7 +251,7 @@ func (w *world) publish(things ...thing) {
 	w.must(w.store.Stage(w.ctx, w.lease, w.head, delta))
 	incarnation, err := w.store.Publish(w.ctx, w.lease, intent.Incarnation{
 		ID: intent.IncarnationID{Partition: shop, Sequence: w.head.Sequence + 1}, Parent: w.head, Count: len(next), Author: author, Created: time.Now(),
-		Sources: slices.Clone(w.sources),
+		Sources: slices.Clone(w.sources), Back: w.undone,
 	})
 	w.must(err)
 	w.head, w.base = incarnation.ID, next

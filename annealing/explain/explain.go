@@ -33,12 +33,14 @@ const (
 	KindTurnedDown = "turned-down"
 	KindPin        = "pin"
 	// KindApproved and KindOverride tell of what people let through.
-	KindApproved  = "approved"
-	KindOverride  = "override"
-	KindUnhealthy = "unhealthy"
-	KindHeld      = "candidate-held"
-	KindRejected  = "candidate-rejected"
-	KindSilent    = "not-acting"
+	KindApproved = "approved"
+	KindOverride = "override"
+	// KindPassedOver tells of checks that do not hold what goes back.
+	KindPassedOver = "passed-over"
+	KindUnhealthy  = "unhealthy"
+	KindHeld       = "candidate-held"
+	KindRejected   = "candidate-rejected"
+	KindSilent     = "not-acting"
 	// KindUnbuilt: newer sources wait for their turn to be built.
 	KindUnbuilt = "not-built-yet"
 	// KindOldSource: a source is as it was read last.

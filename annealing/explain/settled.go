@@ -88,6 +88,12 @@ func (f Facts) consentOf(report intent.Report) []Reason {
 			Text: fmt.Sprintf("plan %s is approved, once: %s", report.PlanDigest.Short(), c.Words()),
 		})
 	}
+	if len(report.PassedOver) > 0 {
+		reasons = append(reasons, Reason{
+			Kind: KindPassedOver, Asset: report.Asset,
+			Text: "it goes back to what was before, so it does not wait for these checks, which do not pass: " + strings.Join(report.PassedOver, ", "),
+		})
+	}
 	for _, o := range report.Overrides {
 		if o.InForce(f.Now) {
 			reasons = append(reasons, Reason{

@@ -116,10 +116,13 @@ func (p *parser) ownCheck(key, value *yaml.Node, d *Definition) (*intentpb.Check
 	case slices.Contains(takenChecks, name) || other >= 0:
 		p.at(key, at, "the name %s means something else of a check", name).hint("choose another name")
 	}
-	fields := p.fields(value, at, append([]string{k.key, "where"}, k.keys...))
+	fields := p.fields(value, at, append([]string{k.key, "where", "rollbacks"}, k.keys...))
 	c := &intentpb.Check{Name: name}
 	if where := p.expression(fields["where"], at+".where"); where != nil {
 		c.Where = where.Text
+	}
+	if back := fields["rollbacks"]; back != nil {
+		c.Rollbacks = choice(p, back, at+".rollbacks", truths, "true or false")
 	}
 	k.read(p, c, fields, at, d)
 	places := RulePlaces{"": {key.Line, key.Column}}

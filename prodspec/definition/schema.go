@@ -186,7 +186,7 @@ func checksSchema() map[string]any {
 	})
 	var own []any
 	for _, kind := range ownChecks() {
-		properties := map[string]any{"where": expression()}
+		properties := map[string]any{"where": expression(), "rollbacks": map[string]any{"type": "boolean"}}
 		for _, key := range append([]string{kind.key}, kind.keys...) {
 			properties[key] = checkField(key)
 		}

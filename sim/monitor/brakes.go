@@ -93,7 +93,7 @@ func (m *Monitor) pinOf(asset intent.AssetID, now time.Time) *intent.Pin {
 	return best
 }
 
-const pinsText = "SELECT asset, pin_rank, seq, revision, holder, origin, ends FROM pin WHERE partition = $1 ORDER BY asset, pin_rank"
+const pinsText = "SELECT asset, pin_rank, seq, revision, holder, origin, ends, back FROM pin WHERE partition = $1 ORDER BY asset, pin_rank"
 
 // readPins reads all pins and asks that they only go forward (S16).
 func (m *Monitor) readPins(counter uint64) map[intent.AssetID][]intent.Pin {
@@ -101,10 +101,11 @@ func (m *Monitor) readPins(counter uint64) map[intent.AssetID][]intent.Pin {
 	highest := m.lastPin
 	err := m.database.each(pinsText, []any{string(m.options.Partition)}, func(rows *sql.Rows) error {
 		pin := intent.Pin{}
-		var ends int64
-		if err := rows.Scan(&pin.Asset, &pin.Rank, &pin.Incarnation.Sequence, &pin.Revision, &pin.Holder.Name, &pin.Holder.Origin, &ends); err != nil {
+		var ends, back int64
+		if err := rows.Scan(&pin.Asset, &pin.Rank, &pin.Incarnation.Sequence, &pin.Revision, &pin.Holder.Name, &pin.Holder.Origin, &ends, &back); err != nil {
 			return err
 		}
+		pin.Back = back != 0
 		pin.Until, pin.Incarnation.Partition = moment(ends), m.options.Partition
 		pins[pin.Asset] = append(pins[pin.Asset], pin)
 		what := pinWords(pin)

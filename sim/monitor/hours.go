@@ -20,6 +20,8 @@ func (m *Monitor) inHours(p *push) {
 	if moved := m.paces.moved; !moved.IsZero() && m.options.Now().Sub(moved) < time.Minute {
 		return // It was decided by another time.
 	}
+	over := m.passesOver(p)
+	calendars := func(policy *intentpb.Policy) []*intentpb.Calendar { return calendarsOf(policy, over) }
 	asked := calendars(m.policyAt(m.head))
 	others := func(policy *intentpb.Policy) []*intentpb.Calendar {
 		return slices.DeleteFunc(calendars(policy), func(c *intentpb.Calendar) bool {
@@ -45,7 +47,7 @@ func (m *Monitor) disarmed(p *push, overridden []string) {
 		return
 	}
 	for _, c := range protectionsOf(before.under, before.content) {
-		if !c.GetProtection().GetBefore() || slices.Contains(overridden, c.GetName()) {
+		if !c.GetProtection().GetBefore() || m.passesOver(p) && !c.GetRollbacks() || slices.Contains(overridden, c.GetName()) {
 			continue
 		}
 		said := m.judgements(c, "before", p, "", p.seen)
@@ -55,9 +57,12 @@ func (m *Monitor) disarmed(p *push, overridden []string) {
 }
 
 // calendars of a policy.
-func calendars(policy *intentpb.Policy) (list []*intentpb.Calendar) {
+func calendars(policy *intentpb.Policy) []*intentpb.Calendar { return calendarsOf(policy, false) }
+
+// calendarsOf a policy, or those of it that hold what goes back.
+func calendarsOf(policy *intentpb.Policy, back bool) (list []*intentpb.Calendar) {
 	for _, c := range policy.GetChecks() {
-		if c.GetCalendar() != nil {
+		if c.GetCalendar() != nil && (!back || c.GetRollbacks()) {
 			list = append(list, c.GetCalendar())
 		}
 	}

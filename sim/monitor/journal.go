@@ -107,7 +107,9 @@ func (m *Monitor) admitted(r record, news *news) {
 	m.afterOthers(p, said.overridden)
 	m.spared(p)
 	content, _ := m.contentAt(p.asset, p.target)
-	p.protections = slices.DeleteFunc(protectionsOf(m.policyAt(m.head), content), func(c *intentpb.Check) bool { return slices.Contains(said.overridden, c.GetName()) })
+	p.protections = slices.DeleteFunc(protectionsOf(m.policyAt(m.head), content), func(c *intentpb.Check) bool {
+		return slices.Contains(said.overridden, c.GetName()) || m.passesOver(p) && !c.GetRollbacks()
+	})
 }
 
 // always are the checks that every push must have passed.
@@ -242,6 +244,21 @@ const Back = " going back"
 func (m *Monitor) goesBack(p *push) bool {
 	pin := m.pinOf(p.asset, p.admitted)
 	return pin != nil && pin.Rank == intent.RankRollback && pin.Incarnation.Sequence != m.head
+}
+
+// passesOver reports whether a push takes its asset back to what it was before, so that
+// checks of policy do not hold it.
+func (m *Monitor) passesOver(p *push) bool {
+	if pin := m.pinOf(p.asset, p.admitted); pin != nil {
+		return pin.Back && pin.Incarnation.Sequence != m.head
+	}
+	last, known := m.contentAt(p.asset, p.target)
+	for s := p.target; known && s > 0; s-- {
+		if before, known := m.contentAt(p.asset, s-1); !known || !before.there || before.payload != last.payload {
+			return m.incarnations[s].Back
+		}
+	}
+	return false
 }
 
 // limitsOf are the budgets that a push of the content must keep, going back or not.

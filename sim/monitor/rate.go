@@ -18,7 +18,7 @@ type frequency struct {
 
 // ratesOf are the rate limits that a push of the content counts under, as far
 // as they are about all assets.
-func ratesOf(policy *intentpb.Policy, of content, back bool) map[string]frequency {
+func ratesOf(policy *intentpb.Policy, of content, back, over bool) map[string]frequency {
 	limits := map[string]frequency{}
 	for _, c := range policy.GetChecks() {
 		r := c.GetRate()
@@ -32,10 +32,11 @@ func ratesOf(policy *intentpb.Policy, of content, back bool) map[string]frequenc
 		case intentpb.Rate_BY_TYPE:
 			value = string(of.kind)
 		}
-		if back {
+		past := over && !c.GetRollbacks()
+		if back && !past {
 			value += Back
 		}
-		limits[c.GetName()+" "+r.GetBy().String()+" "+r.GetScope()+" "+value] = frequency{int(r.GetAtMost()), r.GetPer().AsDuration(), false}
+		limits[c.GetName()+" "+r.GetBy().String()+" "+r.GetScope()+" "+value] = frequency{int(r.GetAtMost()), r.GetPer().AsDuration(), past}
 	}
 	return limits
 }
@@ -45,15 +46,15 @@ func ratesOf(policy *intentpb.Policy, of content, back bool) map[string]frequenc
 // are those of head's policy and of where a pin leads, the stricter.
 func (m *Monitor) rated(p *push, overridden []string) {
 	content, _ := m.contentAt(p.asset, p.target)
-	back := m.goesBack(p)
-	p.rates = ratesOf(m.policyAt(m.follows(p.asset, p.admitted)), content, back)
-	for key, other := range ratesOf(m.policyAt(m.head), content, back) {
+	back, over := m.goesBack(p), m.passesOver(p)
+	p.rates = ratesOf(m.policyAt(m.follows(p.asset, p.admitted)), content, back, over)
+	for key, other := range ratesOf(m.policyAt(m.head), content, back, over) {
 		if known, there := p.rates[key]; !there || other.most < known.most {
 			p.rates[key] = other
 		}
 	}
 	for key, limit := range p.rates {
-		limit.past = slices.ContainsFunc(overridden, func(check string) bool { return len(key) > len(check) && key[:len(check)+1] == check+" " })
+		limit.past = limit.past || slices.ContainsFunc(overridden, func(check string) bool { return len(key) > len(check) && key[:len(check)+1] == check+" " })
 		p.rates[key] = limit
 		if limit.past || m.options.Lenient.ClockFaults {
 			continue

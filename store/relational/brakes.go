@@ -28,12 +28,64 @@ func (s *Store) SetPin(ctx context.Context, pin intent.Pin) (intent.Pin, error) 
 			return err
 		}
 		var err error
+		if pin.Back, err = goesBack(t, pin); err != nil {
+			return err
+		}
 		if pin, err = setPin(t, pin); err != nil {
 			return err
 		}
 		return t.bump(partition)
 	})
 	return pin, err
+}
+
+// goesBack reports whether a pin takes its asset back: to an older incarnation than it
+// follows, of content that it had. It had what was pushed to it, and, before its first
+// push that is known, what it was found with.
+func goesBack(t *transaction, pin intent.Pin) (bool, error) {
+	if pin.Rank != intent.RankPerson {
+		return pin.Rank == intent.RankRollback, nil
+	}
+	partition := pin.Incarnation.Partition
+	sequence, err := headOf(t, partition)
+	if err != nil {
+		return false, err
+	}
+	head := intent.IncarnationID{Partition: partition, Sequence: sequence}
+	pins, err := scanPins(t, partition, pin.Asset)
+	if err != nil {
+		return false, err
+	}
+	for _, known := range pins { // One that is only prolonged stays what it is.
+		if known.Rank == pin.Rank && known.Incarnation == pin.Incarnation && !intent.Expired(known.Until, t.now) {
+			return known.Back, nil
+		}
+	}
+	followed, led := intent.Target(head, pins, t.now)
+	if led != nil && led.Waits() {
+		followed = head
+	}
+	if pin.Incarnation.Sequence >= followed.Sequence {
+		return false, nil
+	}
+	member, err := memberAt(t, pin.Incarnation, pin.Asset)
+	if err != nil {
+		return false, err
+	}
+	var enforced int64
+	found, err := t.one("SELECT seq FROM enforced WHERE partition = $1 AND asset = $2 AND carried = 0", []any{string(partition), string(pin.Asset)}, &enforced)
+	if err != nil || !found || intent.Sequence(enforced) < member.Since {
+		return false, err
+	}
+	var one int64
+	pushed, err := t.one("SELECT 1 FROM push WHERE partition = $1 AND asset = $2 AND effective = $3 LIMIT 1",
+		[]any{string(partition), string(pin.Asset), member.Effective[:]}, &one)
+	if err != nil || pushed {
+		return pushed, err
+	}
+	other, err := t.one("SELECT 1 FROM push WHERE partition = $1 AND asset = $2 AND target <= $3 LIMIT 1",
+		[]any{string(partition), string(pin.Asset), int64(pin.Incarnation.Sequence)}, &one)
+	return !other, err
 }
 
 // Unpin removes the pin of the rank.
@@ -76,7 +128,7 @@ func (s *Store) PinsOf(ctx context.Context, partition intent.PartitionID, asset 
 
 // scanPins lists the pins of an asset, or of all when it is empty.
 func scanPins(q querier, partition intent.PartitionID, asset intent.AssetID) (pins []intent.Pin, err error) {
-	text := "SELECT asset, pin_rank, seq, revision, holder, origin, reason, created, ends, governed FROM pin WHERE partition = $1"
+	text := "SELECT asset, pin_rank, seq, revision, holder, origin, reason, created, ends, governed, back FROM pin WHERE partition = $1"
 	arguments := []any{string(partition)}
 	if asset != "" {
 		text += " AND asset = $2"
@@ -85,10 +137,10 @@ func scanPins(q querier, partition intent.PartitionID, asset intent.AssetID) (pi
 	text += " ORDER BY asset, pin_rank"
 	err = q.each(text, arguments, func(row scanner) error {
 		pin := intent.Pin{Incarnation: intent.IncarnationID{Partition: partition}}
-		var created, ends int64
+		var created, ends, back int64
 		err := row.Scan(&pin.Asset, &pin.Rank, &pin.Incarnation.Sequence, &pin.Revision,
-			&pin.Holder.Name, &pin.Holder.Origin, &pin.Reason, &created, &ends, &pin.Governed)
-		pin.Created, pin.Until = unstamp(created), unstamp(ends)
+			&pin.Holder.Name, &pin.Holder.Origin, &pin.Reason, &created, &ends, &pin.Governed, &back)
+		pin.Created, pin.Until, pin.Back = unstamp(created), unstamp(ends), back != 0
 		pins = append(pins, pin)
 		return err
 	})

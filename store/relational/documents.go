@@ -79,6 +79,9 @@ func (c *changing) edit(ctx context.Context, edit document.Edit) (document.Docum
 		return document.Document{}, err
 	}
 	c.attempt, c.kind, c.reason, c.asked, c.paths = "editing", document.Edited, edit.Reason, asked, edit.Paths()
+	if edit.Back {
+		c.kind = document.Returned
+	}
 	if c.base, err = revisionNumber(edit.Base); err != nil {
 		return document.Document{}, err
 	}

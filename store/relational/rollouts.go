@@ -394,12 +394,16 @@ func setPin(t *transaction, pin intent.Pin) (intent.Pin, error) {
 		[]any{string(partition)}, &pin.Revision); err != nil {
 		return pin, err
 	}
-	_, err := t.exec(`INSERT INTO pin (partition, asset, pin_rank, seq, revision, holder, origin, reason, created, ends, governed)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+	back := 0
+	if pin.Back = pin.Back || pin.Rank == intent.RankRollback; pin.Back {
+		back = 1
+	}
+	_, err := t.exec(`INSERT INTO pin (partition, asset, pin_rank, seq, revision, holder, origin, reason, created, ends, governed, back)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 		ON CONFLICT (partition, asset, pin_rank) DO UPDATE SET seq = excluded.seq, revision = excluded.revision, holder = excluded.holder,
-		origin = excluded.origin, reason = excluded.reason, created = excluded.created, ends = excluded.ends, governed = excluded.governed`,
+		origin = excluded.origin, reason = excluded.reason, created = excluded.created, ends = excluded.ends, governed = excluded.governed, back = excluded.back`,
 		string(partition), string(pin.Asset), int64(pin.Rank), int64(pin.Incarnation.Sequence), pin.Revision,
-		pin.Holder.Name, pin.Holder.Origin, pin.Reason, stamp(pin.Created), stamp(pin.Until), int64(pin.Governed))
+		pin.Holder.Name, pin.Holder.Origin, pin.Reason, stamp(pin.Created), stamp(pin.Until), int64(pin.Governed), back)
 	if err != nil {
 		return pin, err
 	}

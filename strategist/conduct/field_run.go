@@ -241,6 +241,7 @@ func (d *decider) undo() {
 	}
 	if len(operations) > 0 {
 		d.change(operations, fmt.Sprintf("run %d of the rollout %s goes back: %s", d.run.Run, d.Name, d.run.Bad))
+		d.decision.Edit.Edit.Back = true
 		wait("for the document " + d.Field.Document + " to be edited")
 		if d.Field.Refused != "" {
 			wait("for the document: " + d.Field.Refused)

@@ -30,12 +30,15 @@ type Pin struct {
 	Incarnation string                 `protobuf:"bytes,3,opt,name=incarnation" json:"incarnation,omitempty"`
 	Revision    uint64                 `protobuf:"varint,4,opt,name=revision" json:"revision,omitempty"`
 	// "person", "rollback", "rollout".
-	Rank          string                 `protobuf:"bytes,5,opt,name=rank" json:"rank,omitempty"`
-	Holder        *Actor                 `protobuf:"bytes,6,opt,name=holder" json:"holder,omitempty"`
-	Reason        string                 `protobuf:"bytes,7,opt,name=reason" json:"reason,omitempty"`
-	Created       *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=created" json:"created,omitempty"`
-	Until         *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=until" json:"until,omitempty"`
-	Expired       bool                   `protobuf:"varint,10,opt,name=expired" json:"expired,omitempty"`
+	Rank    string                 `protobuf:"bytes,5,opt,name=rank" json:"rank,omitempty"`
+	Holder  *Actor                 `protobuf:"bytes,6,opt,name=holder" json:"holder,omitempty"`
+	Reason  string                 `protobuf:"bytes,7,opt,name=reason" json:"reason,omitempty"`
+	Created *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=created" json:"created,omitempty"`
+	Until   *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=until" json:"until,omitempty"`
+	Expired bool                   `protobuf:"varint,10,opt,name=expired" json:"expired,omitempty"`
+	// It takes the asset back to what it was before, as a rollback does: only what holds
+	// rollbacks holds its pushes.
+	Back          bool `protobuf:"varint,11,opt,name=back" json:"back,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -136,6 +139,13 @@ func (x *Pin) GetUntil() *timestamppb.Timestamp {
 func (x *Pin) GetExpired() bool {
 	if x != nil {
 		return x.Expired
+	}
+	return false
+}
+
+func (x *Pin) GetBack() bool {
+	if x != nil {
+		return x.Back
 	}
 	return false
 }
@@ -2336,7 +2346,7 @@ var File_lehr_api_v1_brake_proto protoreflect.FileDescriptor
 
 const file_lehr_api_v1_brake_proto_rawDesc = "" +
 	"\n" +
-	"\x17lehr/api/v1/brake.proto\x12\vlehr.api.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18lehr/api/v1/access.proto\x1a\x18lehr/api/v1/values.proto\"\xd1\x02\n" +
+	"\x17lehr/api/v1/brake.proto\x12\vlehr.api.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18lehr/api/v1/access.proto\x1a\x18lehr/api/v1/values.proto\"\xe5\x02\n" +
 	"\x03Pin\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x14\n" +
 	"\x05asset\x18\x02 \x01(\tR\x05asset\x12 \n" +
@@ -2348,7 +2358,8 @@ const file_lehr_api_v1_brake_proto_rawDesc = "" +
 	"\acreated\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\acreated\x120\n" +
 	"\x05until\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12\x18\n" +
 	"\aexpired\x18\n" +
-	" \x01(\bR\aexpired\"\xfe\x01\n" +
+	" \x01(\bR\aexpired\x12\x12\n" +
+	"\x04back\x18\v \x01(\bR\x04back\"\xfe\x01\n" +
 	"\x04Hold\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x14\n" +
 	"\x05asset\x18\x02 \x01(\tR\x05asset\x12(\n" +

@@ -816,7 +816,10 @@ type Report struct {
 	// Overrides in force for this content.
 	Overrides []*Override `protobuf:"bytes,21,rep,name=overrides" json:"overrides,omitempty"`
 	// Checks that pass by themselves, of what differs.
-	Passed        []string `protobuf:"bytes,40,rep,name=passed" json:"passed,omitempty"`
+	Passed []string `protobuf:"bytes,40,rep,name=passed" json:"passed,omitempty"`
+	// Checks that do not pass, and do not hold the push, for it goes back to what was
+	// before.
+	PassedOver    []string `protobuf:"bytes,41,rep,name=passed_over,json=passedOver" json:"passed_over,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1005,6 +1008,13 @@ func (x *Report) GetPassed() []string {
 	return nil
 }
 
+func (x *Report) GetPassedOver() []string {
+	if x != nil {
+		return x.PassedOver
+	}
+	return nil
+}
+
 // Consent is how far the approval of a plan has come.
 type Consent struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1188,7 +1198,12 @@ type Stop struct {
 	// Unset: nobody serves the store yet that put the stop on itself.
 	Since *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=since" json:"since,omitempty"`
 	// The command, or whatever else, that ends it.
-	Ending        string `protobuf:"bytes,5,opt,name=ending" json:"ending,omitempty"`
+	Ending string `protobuf:"bytes,5,opt,name=ending" json:"ending,omitempty"`
+	// How far it got: "memory": it is in force, not written yet, and a restart forgets
+	// it; "file": it is kept beside the store, which does not take it now; empty: it is
+	// stored. What is not stored is tried again each second, and is in force on this
+	// server alone.
+	Reach         string `protobuf:"bytes,6,opt,name=reach" json:"reach,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1254,6 +1269,13 @@ func (x *Stop) GetSince() *timestamppb.Timestamp {
 func (x *Stop) GetEnding() string {
 	if x != nil {
 		return x.Ending
+	}
+	return ""
+}
+
+func (x *Stop) GetReach() string {
+	if x != nil {
+		return x.Reach
 	}
 	return ""
 }
@@ -1619,7 +1641,7 @@ const file_lehr_api_v1_values_proto_rawDesc = "" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x1a\n" +
 	"\bblockers\x18\x03 \x03(\tR\bblockers\x12\x14\n" +
 	"\x05owner\x18\x04 \x01(\tR\x05owner\x120\n" +
-	"\x05until\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"\xf6\x05\n" +
+	"\x05until\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"\x97\x06\n" +
 	"\x06Report\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x14\n" +
 	"\x05asset\x18\x02 \x01(\tR\x05asset\x12\x12\n" +
@@ -1644,7 +1666,9 @@ const file_lehr_api_v1_values_proto_rawDesc = "" +
 	"\x06absent\x18\x13 \x01(\bR\x06absent\x12.\n" +
 	"\aconsent\x18\x14 \x01(\v2\x14.lehr.api.v1.ConsentR\aconsent\x123\n" +
 	"\toverrides\x18\x15 \x03(\v2\x15.lehr.api.v1.OverrideR\toverrides\x12\x16\n" +
-	"\x06passed\x18( \x03(\tR\x06passed\"S\n" +
+	"\x06passed\x18( \x03(\tR\x06passed\x12\x1f\n" +
+	"\vpassed_over\x18) \x03(\tR\n" +
+	"passedOver\"S\n" +
 	"\aConsent\x12\x12\n" +
 	"\x04need\x18\x01 \x01(\rR\x04need\x12\x1a\n" +
 	"\bapproved\x18\x02 \x03(\tR\bapproved\x12\x18\n" +
@@ -1658,13 +1682,14 @@ const file_lehr_api_v1_values_proto_rawDesc = "" +
 	"\x06reason\x18\x06 \x01(\tR\x06reason\x124\n" +
 	"\acreated\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\acreated\x120\n" +
 	"\x05until\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12\x18\n" +
-	"\aexpired\x18\t \x01(\bR\aexpired\"\xb0\x01\n" +
+	"\aexpired\x18\t \x01(\bR\aexpired\"\xc6\x01\n" +
 	"\x04Stop\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12(\n" +
 	"\x05owner\x18\x02 \x01(\v2\x12.lehr.api.v1.ActorR\x05owner\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\x120\n" +
 	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x16\n" +
-	"\x06ending\x18\x05 \x01(\tR\x06ending\"\xd3\x04\n" +
+	"\x06ending\x18\x05 \x01(\tR\x06ending\x12\x14\n" +
+	"\x05reach\x18\x06 \x01(\tR\x05reach\"\xd3\x04\n" +
 	"\vIncarnation\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
 	"\x06parent\x18\x02 \x01(\tR\x06parent\x12\x16\n" +

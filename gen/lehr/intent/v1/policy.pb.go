@@ -981,7 +981,9 @@ type Check struct {
 	//	*Check_Protection
 	//	*Check_Rate
 	//	*Check_Partition
-	Kind          isCheck_Kind `protobuf_oneof:"kind"`
+	Kind isCheck_Kind `protobuf_oneof:"kind"`
+	// It holds what goes back to what was before, too. A denylist always does.
+	Rollbacks     bool `protobuf:"varint,13,opt,name=rollbacks" json:"rollbacks,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1125,6 +1127,13 @@ func (x *Check) GetPartition() *OtherPartition {
 		}
 	}
 	return nil
+}
+
+func (x *Check) GetRollbacks() bool {
+	if x != nil {
+		return x.Rollbacks
+	}
+	return false
 }
 
 type isCheck_Kind interface {
@@ -3027,7 +3036,7 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\x04soak\x18\r \x01(\v2\x19.google.protobuf.DurationR\x04soak\x120\n" +
 	"\x06window\x18\x0e \x01(\v2\x18.lehr.intent.v1.CalendarR\x06window\x12\x1f\n" +
 	"\x06plugin\x18\x0f \x01(\tB\a\xbaH\x04r\x02\x18?R\x06pluginB\x04\n" +
-	"\x02by\"\xfc\x04\n" +
+	"\x02by\"\x9a\x05\n" +
 	"\x05Check\x122\n" +
 	"\x04name\x18\x01 \x01(\tB\x1e\xbaH\x1br\x19\x18?2\x15^[a-z0-9][a-z0-9_-]*$R\x04name\x12\x1e\n" +
 	"\x05where\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x90NR\x05where\x125\n" +
@@ -3043,7 +3052,8 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	" \x01(\v2\x1a.lehr.intent.v1.ProtectionH\x00R\n" +
 	"protection\x12*\n" +
 	"\x04rate\x18\v \x01(\v2\x14.lehr.intent.v1.RateH\x00R\x04rate\x12>\n" +
-	"\tpartition\x18\f \x01(\v2\x1e.lehr.intent.v1.OtherPartitionH\x00R\tpartitionB\r\n" +
+	"\tpartition\x18\f \x01(\v2\x1e.lehr.intent.v1.OtherPartitionH\x00R\tpartition\x12\x1c\n" +
+	"\trollbacks\x18\r \x01(\bR\trollbacksB\r\n" +
 	"\x04kind\x12\x05\xbaH\x02\b\x01\"e\n" +
 	"\n" +
 	"MinimumAge\x128\n" +

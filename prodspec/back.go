@@ -1,0 +1,64 @@
+package prodspec
+
+import (
+	"context"
+	"strconv"
+
+	"lehr.dev/fault"
+)
+
+// mostUndone revisions of one document are looked at, to see whether all of them undo.
+const mostUndone = 20
+
+// goesBack reports whether all that the sources changed since what head covers are edits
+// of documents of the store that undo earlier ones: what is published then goes back.
+func (p *Pipeline) goesBack(ctx context.Context, r reading) (bool, error) {
+	partition, err := p.options.Store.Partition(ctx, p.lease.Partition)
+	if err != nil || partition.Head.IsZero() {
+		return false, err
+	}
+	before := map[string]string{}
+	for _, covered := range partition.Covered {
+		before[covered.Source] = covered.Revision
+	}
+	undone := false
+	for _, now := range r.revisions {
+		was, known := before[now.Source]
+		delete(before, now.Source)
+		if known && was == now.Revision {
+			continue
+		}
+		back, err := p.revisionsGoBack(ctx, r, now.Source, was, now.Revision)
+		if err != nil || !known || !back {
+			return false, err
+		}
+		undone = true
+	}
+	return undone && len(before) == 0, nil
+}
+
+// revisionsGoBack reports whether a source is a document of the store, and all its
+// revisions after one, up to another, undo.
+func (p *Pipeline) revisionsGoBack(ctx context.Context, r reading, source, from, to string) (bool, error) {
+	name := ""
+	for _, s := range r.definition.Sources {
+		if s.Name == source {
+			name = s.Remote.Document
+		}
+	}
+	first, err := strconv.ParseUint(from, 10, 63)
+	last, lastErr := strconv.ParseUint(to, 10, 63)
+	if name == "" || err != nil || lastErr != nil || last <= first || last-first > mostUndone {
+		return false, nil
+	}
+	for revision := first + 1; revision <= last; revision++ {
+		found, err := p.options.Store.Document(ctx, p.lease.Partition, name, strconv.FormatUint(revision, 10))
+		if fault.Is(err, fault.NotFound) {
+			return false, nil
+		}
+		if err != nil || !found.Revision.GoesBack() {
+			return false, err
+		}
+	}
+	return true, nil
+}
