@@ -5,11 +5,15 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"lehr.dev/intent"
 	"lehr.dev/store"
@@ -19,14 +23,54 @@ import (
 // histories. So a browser is let in by a link that holds a ticket, which
 // counts once, and is given a cookie, which opens pages and never the API.
 // Both are made of the server's token, so that they end with the server and
-// nothing is kept; whoever knows the token can make a ticket.
+// nothing is kept; whoever knows the token can make a ticket. Both end after a while.
+//
+// Cookies do not know ports: a browser sends one to whatever listens on the same host.
+// So each launch has a host name of its own below localhost, to which browsers that are
+// known to find such names are led, and a cookie counts for the name that it was given
+// for. It lets its bearer read pages, and never act.
 
 // loginPath is where a ticket is taken.
 const loginPath = "/login"
 
 // PageLink is a link that lets one browser in, once.
 func PageLink(url, token string) string {
-	return url + loginPath + "?ticket=" + seal(token, "ticket", rand.Text())
+	return url + loginPath + "?ticket=" + newTicket(token, time.Now())
+}
+
+// How long a ticket, and a cookie, counts.
+const (
+	ticketPeriod = 10 * time.Minute
+	cookiePeriod = 12 * time.Hour
+)
+
+func newTicket(token string, now time.Time) string { return seal(token, "ticket", dated(now)) }
+
+// dated is an unguessable text that says when it was made.
+func dated(now time.Time) string { return strconv.FormatInt(now.Unix(), 36) + "-" + rand.Text() }
+
+// counts reports whether a value was made for a purpose, not longer ago than a period.
+func counts(token, purpose, value string, now time.Time, period time.Duration) bool {
+	if !sealed(token, purpose, value) {
+		return false
+	}
+	text, _, _ := strings.Cut(value, "-")
+	made, err := strconv.ParseInt(text, 36, 64)
+	age := now.Sub(time.Unix(made, 0))
+	return err == nil && age < period && age > -ticketPeriod
+}
+
+// launchName is the host name of a launch, which is in no other's cookies.
+func launchName(token string) string {
+	sum := sha256.Sum256([]byte("lehr page host " + token))
+	return "lehr-" + hex.EncodeToString(sum[:8]) + ".localhost"
+}
+
+// findsLocalhost reports whether a browser finds names below localhost on this machine
+// by itself.
+func findsLocalhost(r *http.Request) bool {
+	agent := r.UserAgent()
+	return r.Header.Get("Sec-Fetch-Mode") == "navigate" && (strings.Contains(agent, "Chrome/") || strings.Contains(agent, "Firefox/"))
 }
 
 // GuardPages lets browsers that have the cookie through to pages that only read.
@@ -34,18 +78,22 @@ func (l Local) GuardPages(pages http.Handler) http.Handler { return l.pageGuard(
 
 // pageGuard guards several handlers, which a browser is let in to at once.
 func (l Local) pageGuard() func(pages http.Handler) http.Handler {
-	known := &browsers{token: l.Token, used: map[string]bool{}}
+	known := &browsers{token: l.Token, now: l.Now, used: map[string]time.Time{}}
+	if known.now == nil {
+		known.now = time.Now
+	}
 	return func(pages http.Handler) http.Handler {
-		return OnlyRead(nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { known.serve(w, r, pages) }))
+		return OnlyRead(Hosts{launchName(l.Token)}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { known.serve(w, r, pages) }))
 	}
 }
 
 type browsers struct {
 	token string
+	now   func() time.Time
 
 	mutex sync.Mutex
-	// used are the tickets that were taken.
-	used map[string]bool
+	// used are the tickets that were taken, and when, for as long as they would count.
+	used map[string]time.Time
 }
 
 func (b *browsers) serve(w http.ResponseWriter, r *http.Request, pages http.Handler) {
@@ -105,9 +153,16 @@ func (b *browsers) login(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "This link was used before, or belongs to a server that has ended.\n\n"+howToGetIn, http.StatusUnauthorized)
 		return
 	}
+	if name := launchName(b.token); !b.knows(r) && findsLocalhost(r) && !strings.EqualFold(hostname(r.Host), name) {
+		if _, port, err := net.SplitHostPort(r.Host); err == nil {
+			http.Redirect(w, r, "http://"+net.JoinHostPort(name, port)+loginPath+"?ticket="+newTicket(b.token, b.now()), http.StatusSeeOther)
+			return
+		}
+	}
 	if !b.knows(r) {
 		http.SetCookie(w, &http.Cookie{
-			Name: cookieName(r), Value: seal(b.token, "cookie", rand.Text()), Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
+			Name: cookieName(r), Value: seal(b.token, cookieFor(r), dated(b.now())), Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
+			MaxAge: int(cookiePeriod.Seconds()),
 		})
 	}
 	if r.Header.Get("Sec-Fetch-Site") == "cross-site" {
@@ -123,23 +178,28 @@ func (b *browsers) login(w http.ResponseWriter, r *http.Request) {
 
 // take reports whether a ticket counts, which it does once.
 func (b *browsers) take(ticket string) bool {
-	if !sealed(b.token, "ticket", ticket) {
+	now := b.now()
+	if !counts(b.token, "ticket", ticket, now, ticketPeriod) {
 		return false
 	}
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
-	if b.used[ticket] {
+	if _, taken := b.used[ticket]; taken {
 		return false
 	}
-	b.used[ticket] = true
+	maps.DeleteFunc(b.used, func(_ string, at time.Time) bool { return now.Sub(at) > 3*ticketPeriod })
+	b.used[ticket] = now
 	return true
 }
 
 // knows reports whether a browser was let in.
 func (b *browsers) knows(r *http.Request) bool {
 	cookie, err := r.Cookie(cookieName(r))
-	return err == nil && sealed(b.token, "cookie", cookie.Value)
+	return err == nil && counts(b.token, cookieFor(r), cookie.Value, b.now(), cookiePeriod)
 }
+
+// cookieFor is the purpose of a cookie: to read pages under the name that was asked for.
+func cookieFor(r *http.Request) string { return "cookie " + strings.ToLower(hostname(r.Host)) }
 
 // cookieName tells servers on one machine apart: cookies do not know ports.
 func cookieName(r *http.Request) string {

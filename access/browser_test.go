@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"lehr.dev/access"
 )
@@ -152,4 +153,47 @@ func TestACookieDoesNotOpenTheAPI(t *testing.T) {
 func TestNobodyIsLetInWithoutAToken(t *testing.T) {
 	b := newBrowser(t, access.Local{})
 	b.expect(b.ask("GET", access.PageLink(here, "")), http.StatusUnauthorized)
+}
+
+// TestTicketsAndCookiesEnd: a link that lies about lets nobody in, nor does a browser that
+// was left open.
+func TestTicketsAndCookiesEnd(t *testing.T) {
+	now := time.Now()
+	local := access.Local{Token: access.NewToken(), Now: func() time.Time { return now }}
+	b, link := newBrowser(t, local), access.PageLink(here, local.Token)
+	now = now.Add(11 * time.Minute)
+	b.expect(b.ask("GET", link), http.StatusUnauthorized)
+	now = now.Add(-11 * time.Minute)
+	b.expect(b.ask("GET", link), http.StatusSeeOther)
+	b.expect(b.ask("GET", here+"/"), http.StatusOK)
+	now = now.Add(13 * time.Hour)
+	b.expect(b.ask("GET", here+"/"), http.StatusUnauthorized)
+}
+
+// TestALaunchHasAHostOfItsOwn: a browser that finds it is led there, and what another port
+// of this host is sent lets nobody in here.
+func TestALaunchHasAHostOfItsOwn(t *testing.T) {
+	local := access.Local{Token: access.NewToken()}
+	for _, agent := range []string{"Mozilla/5.0 (X11) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0 Safari/537.36", "Mozilla/5.0 (X11; rv:140.0) Gecko/20100101 Firefox/140.0"} {
+		b := newBrowser(t, local)
+		led := b.ask("GET", access.PageLink(here, local.Token), "User-Agent", agent, "Sec-Fetch-Mode", "navigate")
+		to, err := url.Parse(led.Header.Get("Location"))
+		if err != nil || led.StatusCode != http.StatusSeeOther || !strings.HasSuffix(to.Hostname(), ".localhost") || to.Port() != "7474" || len(b.cookies) > 0 {
+			t.Fatalf("%s: led to %q with %v", agent, to, b.cookies)
+		}
+		own := "http://" + to.Host
+		b.expect(b.ask("GET", to.String(), "User-Agent", agent, "Sec-Fetch-Mode", "navigate"), http.StatusSeeOther)
+		b.expect(b.ask("GET", own+"/"), http.StatusOK)
+		// The cookie counts under that name alone, and a name of another launch is none.
+		b.expect(b.ask("GET", here+"/"), http.StatusUnauthorized)
+		b.expect(b.ask("GET", "http://localhost:7474/"), http.StatusUnauthorized)
+		b.expect(b.ask("GET", "http://lehr-0011223344556677.localhost:7474/"), http.StatusForbidden)
+		for _, method := range []string{"POST", "PUT", "PATCH", "DELETE", "OPTIONS"} {
+			b.expect(b.ask(method, own+"/partition/one"), http.StatusMethodNotAllowed)
+		}
+	}
+	// Whoever does not say that it finds such names stays where it is.
+	b := newBrowser(t, local)
+	b.expect(b.ask("GET", access.PageLink(here, local.Token)), http.StatusSeeOther)
+	b.expect(b.ask("GET", here+"/"), http.StatusOK)
 }

@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
+	"lehr.dev/document"
 	"lehr.dev/fault"
+	"lehr.dev/files"
 	"lehr.dev/intent"
 )
 
@@ -48,7 +49,7 @@ const maxPolicy = 1 << 20
 
 // ReadPolicy reads a policy file.
 func ReadPolicy(path string) (Policy, error) {
-	file, err := os.Open(path)
+	file, err := files.OpenGiven(path)
 	if err != nil {
 		return Policy{}, fault.New(fault.Unavailable, "reading the access policy: %w", err).WithHint("name a file that the server can read with --access FILE")
 	}
@@ -114,6 +115,10 @@ func (r *policyReader) policy(data []byte) (policy Policy) {
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		r.at(first, "write it as docs/access.md shows", "not valid YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
+		return policy
+	}
+	if tagged, found := unknownTag(&document); found {
+		r.at(tagged, "write the value that is meant", "the tag %.100s is not known", tagged.Tag)
 		return policy
 	}
 	if len(document.Content) != 1 {
@@ -211,6 +216,9 @@ func (r *policyReader) oidc(node *yaml.Node) OIDC {
 	}
 	return o
 }
+
+// unknownTag finds a tag that nobody here knows.
+func unknownTag(node *yaml.Node) (*yaml.Node, bool) { return document.UnknownTag(node) }
 
 // fields returns the values of a mapping by key, refusing others.
 func (r *policyReader) fields(node *yaml.Node, where string, allowed ...string) map[string]*yaml.Node {

@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"lehr.dev/fault"
+	"lehr.dev/files"
 )
 
 // Rendezvous is what a server leaves beside its store for clients of the same
@@ -63,10 +64,13 @@ func (r Rendezvous) Remove(store string) {
 	}
 }
 
+// maxRendezvous bounds the file, in bytes.
+const maxRendezvous = 64 << 10
+
 // ReadRendezvous is NotFound when no server left a file beside the store.
 func ReadRendezvous(store string) (Rendezvous, error) {
 	path := RendezvousPath(store)
-	content, err := os.ReadFile(path)
+	content, err := files.Read(path, maxRendezvous)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Rendezvous{}, fault.New(fault.NotFound, "no server runs on store %s: %s is not there", store, path).
 			WithHint("start one with: lehr serve --store %s", store)

@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"os"
 	"slices"
 
 	"lehr.dev/audit"
 	"lehr.dev/fault"
+	"lehr.dev/files"
 	"lehr.dev/intent"
 )
 
@@ -43,7 +43,7 @@ func (v Verification) readCheckpoints() (list []audit.Checkpoint, notes []string
 	if v.Checkpoints == "" {
 		return nil, nil, nil
 	}
-	file, err := os.Open(v.Checkpoints)
+	file, err := files.OpenGiven(v.Checkpoints)
 	if err != nil {
 		return nil, nil, fault.New(fault.NotFound, "reading the checkpoints: %w", err).WithHint("lehr serve --audit-checkpoints, or lehr audit checkpoint -o json, writes them")
 	}
@@ -63,7 +63,7 @@ func (v Verification) readCheckpoints() (list []audit.Checkpoint, notes []string
 
 func (v Verification) verify(ctx context.Context, checkpoints []audit.Checkpoint) (audit.Report, error) {
 	if v.File != "" {
-		file, err := os.Open(v.File)
+		file, err := files.OpenGiven(v.File)
 		if err != nil {
 			return audit.Report{}, fault.New(fault.NotFound, "reading the exported audit: %w", err).WithHint("lehr audit export > FILE writes one")
 		}

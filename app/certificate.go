@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"lehr.dev/fault"
+	"lehr.dev/files"
 )
 
 // certificate is the one in two files, read again when they change: who renews
@@ -49,7 +50,7 @@ func (c *certificate) look() (seen [2]look) {
 }
 
 func (c *certificate) read() error {
-	read, err := tls.LoadX509KeyPair(c.certificateFile, c.keyFile)
+	read, err := files.KeyPair(c.certificateFile, c.keyFile)
 	if err != nil {
 		return fault.New(fault.Invalid, "reading the certificate %s with its key %s: %w", c.certificateFile, c.keyFile, err).
 			WithHint("--tls-cert names a PEM file with the certificate and those that vouch for it, --tls-key one with its key")

@@ -14,6 +14,7 @@ import (
 
 	"lehr.dev/audit"
 	"lehr.dev/fault"
+	"lehr.dev/files"
 	"lehr.dev/intent"
 	"lehr.dev/loop"
 )
@@ -188,6 +189,9 @@ func (s *sender) post(ctx context.Context, lines []byte) error {
 // appendLines adds lines to a file, durably. A line that was cut off is left as
 // it is, and the next begins after it.
 func appendLines(path string, lines []byte) (err error) {
+	if err := files.CheckPlace(path); err != nil {
+		return err
+	}
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
 		return err

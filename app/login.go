@@ -3,13 +3,13 @@ package app
 import (
 	"errors"
 	"net/http"
-	"os"
 	"reflect"
 	"strings"
 
 	"lehr.dev/access"
 	"lehr.dev/access/oidc"
 	"lehr.dev/fault"
+	"lehr.dev/files"
 )
 
 // logins are how people log in, by what the policy and the file of the secret
@@ -52,7 +52,7 @@ func (a *App) webSecret(file string) (string, error) {
 	if file == "" {
 		return "", nil
 	}
-	text, err := os.ReadFile(file)
+	text, err := files.Read(file, files.MostGiven)
 	secret := strings.TrimSpace(string(text))
 	if err == nil && secret == "" {
 		err = errors.New("it is empty")

@@ -12,6 +12,7 @@ import (
 
 	"lehr.dev/access"
 	"lehr.dev/fault"
+	"lehr.dev/files"
 )
 
 // Credential is what a login at a server gave.
@@ -90,7 +91,7 @@ func (c Credentials) read() (map[string]Credential, error) {
 		return nil, fault.New(fault.Denied, "others can read %s, which holds secrets: it is not used", c.path).
 			WithHint("chmod 600 it if you trust all who could read it; else remove it, and log in again")
 	}
-	text, err := os.ReadFile(c.path)
+	text, err := files.Read(c.path, files.MostGiven)
 	if err != nil {
 		return nil, fault.New(fault.Unavailable, "reading who is logged in: %w", err)
 	}

@@ -2,9 +2,9 @@ package client
 
 import (
 	"crypto/x509"
-	"os"
 
 	"lehr.dev/fault"
+	"lehr.dev/files"
 )
 
 // Roots are whose certificates are believed: the system's, and those in a PEM
@@ -14,7 +14,7 @@ func Roots(file string) (*x509.CertPool, error) {
 	if file == "" {
 		return nil, nil
 	}
-	text, err := os.ReadFile(file)
+	text, err := files.Read(file, files.MostGiven)
 	if err != nil {
 		return nil, fault.New(fault.Unavailable, "reading certificates to believe: %w", err).WithHint("LEHR_CA names a PEM file")
 	}

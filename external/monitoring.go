@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 
 	"lehr.dev/fault"
+	"lehr.dev/files"
 	"lehr.dev/intent"
 	"lehr.dev/operator"
 )
@@ -134,7 +134,7 @@ func (m *Monitoring) request() (Request, error) {
 		request.Header.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(m.User+":"+password)))
 	}
 	if m.CA != "" {
-		text, err := os.ReadFile(m.CA)
+		text, err := files.Read(m.CA, files.MostGiven)
 		if err != nil {
 			return Request{}, fault.New(fault.Unavailable, "the certificates for %s cannot be read: %w", m.Name, err)
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"lehr.dev/fault"
+	"lehr.dev/files"
 )
 
 // Secret is a text in a variable of the environment or in a file.
@@ -32,7 +33,7 @@ func (s *Secret) within(folder string) bool {
 func (s Secret) value(what string) (string, error) {
 	found := os.Getenv(s.Env)
 	if s.File != "" {
-		text, err := os.ReadFile(s.File)
+		text, err := files.Read(s.File, files.MostGiven)
 		if err != nil {
 			return "", fault.New(fault.Unavailable, "%s cannot be read: %w", what, err).WithHint("whoever runs the server puts it there")
 		}

@@ -7,6 +7,7 @@
 package files
 
 import (
+	"crypto/tls"
 	"errors"
 	"io"
 	"io/fs"
@@ -55,6 +56,29 @@ func Read(path string, most int64) ([]byte, error) {
 		err = fault.New(fault.Invalid, "%s has more than %d bytes", path, most).WithHint("name another file")
 	}
 	return content, err
+}
+
+// CheckPlace is Invalid when there is something at a path that is no regular file, where
+// one is kept or made: who opened a pipe would wait for ever for somebody at its end.
+func CheckPlace(path string) error {
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().IsRegular() {
+		return nil // Who opens it says why it cannot be.
+	}
+	return NotRegular(path, info.Mode())
+}
+
+// KeyPair reads a certificate and its key, as tls.LoadX509KeyPair does.
+func KeyPair(certificate, key string) (tls.Certificate, error) {
+	first, err := Read(certificate, MostGiven)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	second, err := Read(key, MostGiven)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.X509KeyPair(first, second)
 }
 
 // MostGiven bytes have the files that people and operators name, where nothing

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"lehr.dev/fault"
+	"lehr.dev/files"
 	"lehr.dev/intent"
 	"lehr.dev/operator"
 )
@@ -141,7 +142,7 @@ func plainAddress(text string) error {
 func (s Secret) read(what string) (string, error) {
 	found := os.Getenv(s.Env)
 	if s.File != "" {
-		text, err := os.ReadFile(s.File)
+		text, err := files.Read(s.File, files.MostGiven)
 		if err != nil {
 			return "", fault.New(fault.Unavailable, "%s cannot be read: %w", what, err)
 		}

@@ -9,12 +9,13 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"os"
 	"slices"
 
 	"go.yaml.in/yaml/v3"
 
+	"lehr.dev/document"
 	"lehr.dev/fault"
+	"lehr.dev/files"
 	"lehr.dev/intent"
 )
 
@@ -34,9 +35,15 @@ const version = "v1"
 // Unavailable: it cannot be read. Invalid: it is not of the kind, says what is
 // not known, or holds more than one document.
 func Read(path string, kind Kind, into any) error {
-	data, err := os.ReadFile(path)
+	data, err := files.Read(path, files.MostGiven)
 	if err != nil {
 		return fault.New(fault.Unavailable, "reading the %s: %w", kind.Name, err).WithHint("name a file that can be read with --%s FILE", kind.Flag)
+	}
+	var node yaml.Node
+	if yaml.Unmarshal(data, &node) == nil {
+		if tagged, found := document.UnknownTag(&node); found {
+			return fault.New(fault.Invalid, "%s:%d: the tag %.100s is not known", path, tagged.Line, tagged.Tag).WithHint("write the value that is meant, as %s shows", kind.Page)
+		}
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	decoder.KnownFields(true)

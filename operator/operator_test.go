@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"lehr.dev/fault"
@@ -30,6 +31,8 @@ func TestRead(t *testing.T) {
 		"things: v1\nlist: {a: b}\n":            "is no list of things",
 		"":                                      "is no list of things",
 		"things: v1\n---\nthings: v1\n":         "more than one document",
+		"things: v1\nlist: !include x.yaml\n":   "the tag !include is not known",
+		"things: v1\nlist: [!vault a]\n":        "the tag !vault is not known",
 		"things: v1\nlist: [a]\n---\nlist: [\n": "more than one document",
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -42,6 +45,17 @@ func TestRead(t *testing.T) {
 	}
 	if err := operator.Read(path+".gone", kind, &list{}); !fault.Is(err, fault.Unavailable) || !hinted(err, "--the-things") {
 		t.Errorf("what is not there: %v", err)
+	}
+}
+
+// TestNoPipeIsWaitedFor: whoever reads a list would wait for ever for its writer.
+func TestNoPipeIsWaitedFor(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pipe.yaml")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := operator.Read(path, kind, &list{}); err == nil || !strings.Contains(err.Error(), "is a named pipe") {
+		t.Error(err)
 	}
 }
 

@@ -33,6 +33,9 @@ func parseYAML(text []byte) (*node, error) {
 	case err != nil:
 		return nil, err
 	}
+	if tagged, found := document.UnknownTag(&read); found {
+		return nil, fmt.Errorf("line %d: the tag %s is not known", tagged.Line, strconv.Quote(tagged.Tag))
+	}
 	if err := decoder.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
 		return nil, errors.New("it holds more than one document")
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"net/http"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"lehr.dev/fault"
+	"lehr.dev/files"
 )
 
 // kubeconfig is what is used of such a file.
@@ -64,7 +64,7 @@ type server struct {
 
 // connect reads a kubeconfig; the empty context is the current one.
 func connect(path, context string) (*server, error) {
-	text, err := os.ReadFile(path)
+	text, err := files.Read(path, files.MostGiven)
 	if err != nil {
 		return nil, fault.New(fault.NotFound, "reading the kubeconfig: %w", err).WithHint("name it: --kubeconfig FILE")
 	}
@@ -167,7 +167,7 @@ func content(path, file, data string) ([]byte, error) {
 	if !filepath.IsAbs(file) {
 		file = filepath.Join(filepath.Dir(path), file)
 	}
-	text, err := os.ReadFile(file)
+	text, err := files.Read(file, files.MostGiven)
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "reading what the kubeconfig names: %w", err).WithHint("correct it in %s", path)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"lehr.dev/fault"
+	"lehr.dev/files"
 	"lehr.dev/importer"
 )
 
@@ -73,7 +74,7 @@ func (s secret) password() (string, error) {
 		}
 		return password, nil
 	case s.file != "":
-		content, err := os.ReadFile(s.file)
+		content, err := files.Read(s.file, files.MostGiven)
 		if err != nil {
 			return "", fault.New(fault.Invalid, "reading the password: %w", err).WithHint("name a file that holds it")
 		}

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"lehr.dev/fault"
+	"lehr.dev/files"
 )
 
 // Address is where a plugin server is, and how both ends are known. The files
@@ -56,7 +57,7 @@ func (a Address) name() string {
 
 // config reads the files.
 func (a Address) config() (*tls.Config, error) {
-	authorities, err := os.ReadFile(a.CA)
+	authorities, err := files.Read(a.CA, files.MostGiven)
 	if err != nil {
 		return nil, fault.New(fault.Unavailable, "reading who vouches for plugin server %s: %w", a.HostPort, err)
 	}
@@ -64,7 +65,7 @@ func (a Address) config() (*tls.Config, error) {
 	if !pool.AppendCertsFromPEM(authorities) {
 		return nil, fault.New(fault.Invalid, "%s, which says who vouches for plugin server %s, holds no certificate", a.CA, a.HostPort).WithHint("it is a PEM file")
 	}
-	own, err := tls.LoadX509KeyPair(a.Certificate, a.Key)
+	own, err := files.KeyPair(a.Certificate, a.Key)
 	if err != nil {
 		return nil, fault.New(fault.Unavailable, "reading the certificate %s and its key %s, to be shown to plugin server %s: %w", a.Certificate, a.Key, a.HostPort, err)
 	}
@@ -192,7 +193,7 @@ func (a Address) refusedUs(err error) error {
 
 // shown describes our own certificate.
 func (a Address) shown() string {
-	own, err := tls.LoadX509KeyPair(a.Certificate, a.Key)
+	own, err := files.KeyPair(a.Certificate, a.Key)
 	if err != nil || own.Leaf == nil {
 		return a.Certificate
 	}

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"lehr.dev/fault"
+	"lehr.dev/files"
 )
 
 // handshakeTimeout is how long a client may take to say who it is.
@@ -103,11 +104,11 @@ func (p Plugin) ServeDialled(ctx context.Context, l Listen) error {
 
 // config reads the files.
 func (l Listen) config() (*tls.Config, error) {
-	own, err := tls.LoadX509KeyPair(l.Certificate, l.Key)
+	own, err := files.KeyPair(l.Certificate, l.Key)
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "reading the certificate %s with its key %s: %w", l.Certificate, l.Key, err)
 	}
-	authorities, err := os.ReadFile(l.ClientCA)
+	authorities, err := files.Read(l.ClientCA, files.MostGiven)
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "reading the authorities of clients: %w", err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"lehr.dev/document"
 	"lehr.dev/fault"
 	"lehr.dev/intent"
 )
@@ -98,6 +99,10 @@ func (p *parser) document(data []byte) *yaml.Node {
 		p.syntax(err)
 		return nil
 	}
+	if tagged, found := unknownTag(&document); found {
+		p.at(tagged, "", "the tag %.100s is not known", tagged.Tag).hint("write the value that is meant: nothing here does what a tag asks for")
+		return nil
+	}
 	if len(document.Content) != 1 || document.Content[0].Kind != yaml.MappingNode {
 		p.at(&yaml.Node{Line: 1, Column: 1}, "", "the file does not define a partition").hint("start it with lehr: v1 and partition: <name>; lehr init writes one")
 		return nil
@@ -126,6 +131,9 @@ func yamlHint(message string) string {
 	}
 	return "mend the line, or the next ones: within {…} and […], a text with any of [ ] { } , needs quotes around it"
 }
+
+// unknownTag finds a tag that nobody here knows.
+func unknownTag(node *yaml.Node) (*yaml.Node, bool) { return document.UnknownTag(node) }
 
 // fields returns the values of a mapping by key, refusing unknown keys.
 func (p *parser) fields(node *yaml.Node, path string, allowed []string) map[string]*yaml.Node {

@@ -23,6 +23,9 @@ type fileLock struct {
 // Reserve locks a place for files beside a store that is elsewhere, as the file
 // of a store is locked. Closing it frees the place.
 func Reserve(path string) (io.Closer, error) {
+	if err := checkPlaces(path); err != nil {
+		return nil, err
+	}
 	lock, err := lockFile(path)
 	if err != nil {
 		return nil, err

@@ -17,6 +17,7 @@ import (
 	"github.com/pressly/goose/v3"
 
 	"lehr.dev/fault"
+	"lehr.dev/files"
 	"lehr.dev/loop"
 	"lehr.dev/store/relational"
 )
@@ -157,12 +158,23 @@ func resolve(path string, create bool) (string, error) {
 	target, err := filepath.EvalSymlinks(resolved)
 	switch {
 	case err == nil:
-		return target, nil
+		return target, checkPlaces(target)
 	case errors.Is(err, fs.ErrNotExist) && create:
-		return resolved, nil
+		return resolved, checkPlaces(resolved)
 	default:
 		return "", openFailure("opening the store "+path, err)
 	}
+}
+
+// checkPlaces refuses pipes and the like in the place of the store, and of the files
+// beside it, before any lock is taken: to open one would take for ever.
+func checkPlaces(path string) error {
+	for _, more := range []string{"", "-wal", "-shm", "-journal", ".lock", ".witness"} {
+		if err := files.CheckPlace(path + more); err != nil {
+			return fault.New(fault.Invalid, "opening the store %s: %w", path, err).WithHint("name another file with --store, or move what is there away")
+		}
+	}
+	return nil
 }
 
 // checkFile makes the file if the flags say so, and refuses what is no database.

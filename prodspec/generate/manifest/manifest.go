@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"lehr.dev/document"
 	"lehr.dev/intent"
 	"lehr.dev/prodspec/definition"
 	"lehr.dev/schema"
@@ -218,7 +219,21 @@ func Parse(file string, text []byte) (*Document, error) {
 		return nil, d.syntax(err)
 	}
 	d.Root = node.Content[0]
+	if err := d.refuseTags(&node); err != nil {
+		return nil, err
+	}
 	return d, nil
+}
+
+// refuseTags refuses values whose tag nobody here knows.
+func (d *Document) refuseTags(node *yaml.Node) error {
+	tagged, found := document.UnknownTag(node)
+	if !found {
+		return nil
+	}
+	f := d.Finding(tagged.Line, tagged.Column, "", "the tag %.100s is not known", tagged.Tag)
+	f.Hint = "write the value that is meant: nothing here does what a tag asks for"
+	return &Error{Findings: []intent.Finding{f}}
 }
 
 // Join is the path of a field of what is at a path.

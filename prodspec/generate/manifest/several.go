@@ -45,6 +45,9 @@ func ParseAll(file string, text []byte) ([]*Document, error) {
 		if err != nil {
 			return nil, whole.syntax(err)
 		}
+		if err := whole.refuseTags(&node); err != nil {
+			return nil, err
+		}
 		if len(node.Content) == 1 && node.Content[0].Tag != "!!null" {
 			list = append(list, newDocument(file, node.Content[0]))
 		}

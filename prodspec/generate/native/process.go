@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"lehr.dev/files"
 	"lehr.dev/prodspec/generate/protocol"
 	"lehr.dev/prodspec/generate/work"
 )
@@ -75,7 +76,7 @@ func (p *process) start(job *work.Job, inside room, sandbox bool) error {
 	if job.Renderer != "" {
 		// It is executed as it is opened here, wherever it lies: it need not be
 		// copied into the room, nor be found there by another user.
-		if own, err = os.Open(job.Renderer); err != nil {
+		if own, err = files.OpenGiven(job.Renderer); err != nil {
 			return err
 		}
 		defer own.Close()

@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"lehr.dev/fault"
+	"lehr.dev/files"
 	"lehr.dev/intent"
 	"lehr.dev/prodspec/generate/work"
 )
@@ -44,7 +45,7 @@ func (p *Programs) Find(format string) Program {
 	if err != nil {
 		return Program{}
 	}
-	file, err := os.Open(path)
+	file, err := files.OpenGiven(path)
 	if err != nil {
 		return Program{}
 	}
