@@ -9,9 +9,11 @@ import (
 	"lehr.dev/intent"
 	"lehr.dev/store/sqlite"
 	"lehr.dev/store/storetest"
+	"lehr.dev/test/detector"
 )
 
 func TestAudited(t *testing.T) {
+	detector.SkipSequential(t)
 	storetest.Audited(t, func(t *testing.T) storetest.Spoiled {
 		path := filepath.Join(t.TempDir(), "lehr.db")
 		return storetest.Spoiled{
@@ -25,6 +27,7 @@ func TestAudited(t *testing.T) {
 }
 
 func TestAdversary(t *testing.T) {
+	detector.SkipSequential(t)
 	path := filepath.Join(t.TempDir(), "lehr.db")
 	s := openFile(t, path)
 	db, err := sqlite.Connect(path, "busy_timeout(5000)")

@@ -22,6 +22,7 @@ import (
 	"lehr.dev/store"
 	"lehr.dev/store/sqlite"
 	"lehr.dev/store/storetest"
+	"lehr.dev/test/detector"
 )
 
 // flips is how many bits are turned in a file, fewer where each takes long.
@@ -195,6 +196,7 @@ func (i image) flipped(t *testing.T, name string, count int, do func(p place, fl
 // TestFlippedBits turns one bit anywhere in a store's file, again and again:
 // every row of every table is read as it was written, or not at all.
 func TestFlippedBits(t *testing.T) {
+	detector.SkipSequential(t)
 	whole := place(filepath.Join(t.TempDir(), "lehr.db"))
 	fill(t, whole)
 	want := tables(t, whole)
@@ -218,6 +220,7 @@ func TestFlippedBits(t *testing.T) {
 // the next one reads all of it, or says that commits are missing, and pushes
 // nothing (S15).
 func TestFlippedBitsInTheLog(t *testing.T) {
+	detector.SkipSequential(t)
 	killed, want := unended(t)
 	outcomes := killed.flipped(t, "-wal", 300, func(p place, flip string) string {
 		s, err := sqlite.Open(t.Context(), sqlite.Options{Path: string(p), Log: quiet})
@@ -243,6 +246,7 @@ func TestFlippedBitsInTheLog(t *testing.T) {
 // TestFlippedBitsUnderAServer turns bits of the log while others have it open:
 // whoever reads from it sees that, and so does whoever moves it into the file.
 func TestFlippedBitsUnderAServer(t *testing.T) {
+	detector.SkipSequential(t)
 	killed, want := unended(t)
 	random := rand.New(rand.NewPCG(8, 8))
 	outcomes := map[string]int{}
@@ -275,6 +279,7 @@ func TestFlippedBitsUnderAServer(t *testing.T) {
 // written, or not at all (S7): bodies, blobs, candidates' deltas, the audit.
 // Verify finds every other damage that a digest covers.
 func TestFlippedBitsOfAnOlderStore(t *testing.T) {
+	detector.SkipSequential(t)
 	older := place(filepath.Join(t.TempDir(), "lehr.db"))
 	makeOlder(t, older)
 	want := fill(t, older)

@@ -602,9 +602,7 @@ func TestTheClockIsSetBack(t *testing.T) {
 
 // TestMoreFieldsThanAnEditTakes are set, and given back, by several edits.
 func TestMoreFieldsThanAnEditTakes(t *testing.T) {
-	if detector.On && testing.Short() {
-		t.Skip("takes a minute under the race detector, in one goroutine")
-	}
+	detector.SkipSequential(t)
 	var clusters []string
 	fields := map[string]any{}
 	for i := range document.MaxOperations + 200 {

@@ -12,3 +12,12 @@ func Scale(most, few int) int {
 	}
 	return most
 }
+
+// SkipSequential skips a test that does one thing after the other, and many of them, where
+// tests are to be short and the detector is at work: it finds nothing in them.
+func SkipSequential(t testing.TB) {
+	t.Helper()
+	if On && testing.Short() {
+		t.Skip("does one thing after the other, for long under the race detector")
+	}
+}
