@@ -6,6 +6,7 @@ import (
 
 	"lehr.dev/intent"
 	"lehr.dev/prodspec"
+	"lehr.dev/test/detector"
 )
 
 // TestGoodAndBadAlternate: two good states and a bad one in turn: the bad one is
@@ -16,7 +17,7 @@ func TestGoodAndBadAlternate(t *testing.T) {
 	w.write("manifests/b.yaml", "replicas: 1")
 	w.start()
 	w.served(1)
-	for round := range 5 {
+	for round := range detector.Scale(5, 2) {
 		head := intent.Sequence(2*round + 1)
 		w.write("manifests/a.yaml", "replicas: many")
 		w.wait("the bad one", func(s prodspec.Status) bool { return s.State == prodspec.Rejected && s.Head.Sequence == head })
