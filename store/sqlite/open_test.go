@@ -166,7 +166,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 	refused(t, opening(t, ""), fault.Invalid)
 	refused(t, opening(t, filepath.Join(folder, "missing", "lehr.db")), fault.NotFound, "create the folder")
-	refused(t, opening(t, folder), fault.Invalid, "not a folder")
+	refused(t, opening(t, folder), fault.Invalid, "is a folder, not a regular file")
 	notes := write("notes.txt", "these are my notes, not a database")
 	refused(t, opening(t, notes), fault.Invalid, notes, "not a SQLite database")
 	refused(t, opening(t, write("short", "SQLite")), fault.Invalid, "not a SQLite database")
