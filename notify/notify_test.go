@@ -24,6 +24,7 @@ import (
 	"lehr.dev/store"
 	"lehr.dev/store/sqlite"
 	"lehr.dev/store/storetest"
+	"lehr.dev/test/detector"
 )
 
 // world is a partition in a real store, and targets that a test can break.
@@ -405,14 +406,14 @@ func TestALongRehearsalEnds(t *testing.T) {
 // TestRehearsal: what the past would have told is what was told.
 func TestRehearsal(t *testing.T) {
 	simulate(t, waits("chat"), func(w *world) {
-		began := time.Now()
-		w.are("stop", many(1500)...)
+		began, number := time.Now(), detector.Scale(1500, 150)
+		w.are("stop", many(number)...)
 		time.Sleep(90 * time.Minute)
-		w.are("in-sync", many(1500)...)
+		w.are("in-sync", many(number)...)
 		time.Sleep(10 * time.Minute)
 		w.are("hold", "late")
 		time.Sleep(10 * time.Minute)
-		w.want("chat", "all firing 1500; all firing 1500; all resolved 0; all firing 1")
+		w.want("chat", fmt.Sprintf("all firing %d; all firing %d; all resolved 0; all firing 1", number, number))
 		rehearsed := func(since time.Time) string {
 			told, err := notify.Rehearse(w.Context(), w.store, w.lease.Partition, since, time.Now())
 			must(w.T, err)

@@ -14,6 +14,7 @@ import (
 
 	"lehr.dev/intent"
 	"lehr.dev/strategist/selection"
+	"lehr.dev/test/detector"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -474,6 +475,7 @@ func (w *world) pass(d time.Duration) {
 
 // TestALongForecastIsBounded: what it does not tell one by one is named, by stage.
 func TestALongForecastIsBounded(t *testing.T) {
+	detector.SkipSequential(t)
 	var targets []selection.Target
 	for i := range 5000 {
 		targets = append(targets, selection.Target{Asset: intent.AssetID(fmt.Sprintf("web/%04d", i))})

@@ -11,6 +11,7 @@ import (
 
 	"lehr.dev/judge"
 	"lehr.dev/strategist/validation"
+	"lehr.dev/test/detector"
 )
 
 // hole is a time without samples, since the change.
@@ -203,6 +204,7 @@ func TestAWindowHasWhatIsLookedAt(t *testing.T) {
 
 // TestTheEndDoesNotDependOnWhenItIsAsked: what is found once is found ever after.
 func TestTheEndDoesNotDependOnWhenItIsAsked(t *testing.T) {
+	detector.SkipSequential(t)
 	rapid.Check(t, func(t *rapid.T) {
 		r := noise(uint64(rapid.IntRange(0, 1_000_000).Draw(t, "seed")))
 		const lasts = 4 * time.Hour
