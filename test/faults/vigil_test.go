@@ -51,15 +51,15 @@ func keepVigil(s *service) *vigil {
 		excused: map[string]time.Time{}, writers: map[string][]writer{},
 		started: map[int]task{}, firstSeen: map[string]time.Time{},
 	}
-	go v.run()
+	go v.run(s.manifest.clone().clusters)
 	s.Cleanup(v.stop)
 	return v
 }
 
-func (v *vigil) run() {
+// run watches the clusters that there are when it begins: the manifest is the test's.
+func (v *vigil) run(clusters []cluster) {
 	defer close(v.ended)
 	const pause = 10 * time.Millisecond
-	clusters := v.manifest.clone().clusters
 	for {
 		select {
 		case <-v.done:
