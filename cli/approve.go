@@ -39,6 +39,10 @@ candidate through that a guard holds.`,
 					}
 					return s.acknowledge(command.Context(), c, partition, candidate, reason)
 				}
+				plan, err := readPlan(command.Context(), c, partition, name, plan)
+				if err != nil {
+					return err
+				}
 				response, err := c.Approvals.ApproveAsset(command.Context(), &apipb.ApproveAssetRequest{
 					Partition: partition, Asset: name, Plan: plan, Reason: reason, Period: period(duration),
 				})
@@ -62,10 +66,26 @@ candidate through that a guard holds.`,
 	}
 	flags := command.Flags()
 	flags.StringVar(&reason, "reason", "", "why, for the audit")
-	flags.StringVar(&plan, "plan", "", "refuse unless this is the plan's digest (8 digits or more)")
+	flags.StringVar(&plan, "plan", "", "the digest of the plan and content that were read, from lehr describe report (8 digits or more); refused when either is another by now (default: those of the last report, which are printed)")
 	flags.StringVar(&candidate, "candidate", "", "let this held candidate through")
 	flags.DurationVar(&duration, "for", 0, "how long the approval holds (default 1h)")
 	return command
+}
+
+// readPlan is the plan that is named, else the one that the last report shows, which is
+// then printed: what is said is said of that very plan and content.
+func readPlan(ctx context.Context, c *client.Client, partition, asset, named string) (string, error) {
+	if named != "" {
+		return named, nil
+	}
+	response, err := c.Reports.GetReport(ctx, &apipb.GetReportRequest{Partition: partition, Asset: asset})
+	if err != nil {
+		return "", err
+	}
+	if response.Report.PlanDigest == "" {
+		return "", fault.New(fault.Conflict, "%s is %s, and no plan to change it is known", asset, response.Report.State).WithHint("lehr why %s says how it is", asset)
+	}
+	return response.Report.PlanDigest, nil
 }
 
 func (s *session) acknowledge(ctx context.Context, c *client.Client, partition, candidate, reason string) error {

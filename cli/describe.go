@@ -404,7 +404,7 @@ func (s *session) printReport(r *apipb.Report, indent string) {
 		state += " (turned down: nothing is there)"
 	}
 	fields(&b, "state", state, "target", r.Target, "pinned", r.Pinned, "reported", s.ago(r.At), "health", health,
-		"resource", r.ResourceKey, "push", push, "plan", brief(r.PlanDigest), "looked at again", s.left(r.Next))
+		"resource", r.ResourceKey, "push", push, "plan", brief(r.PlanDigest), "content", brief(r.Effective), "looked at again", s.left(r.Next))
 	for line := range strings.Lines(b.String()) {
 		fmt.Fprint(s.Out, indent, line)
 	}

@@ -42,6 +42,10 @@ rejection is taken back: by whoever gave it, or by an operator for them.`,
 				if withdraw {
 					return s.withdraw(command.Context(), c, partition, args[0], of, reason)
 				}
+				plan, err := readPlan(command.Context(), c, partition, args[0], plan)
+				if err != nil {
+					return err
+				}
 				response, err := c.Approvals.RejectAsset(command.Context(), &apipb.RejectAssetRequest{
 					Partition: partition, Asset: args[0], Plan: plan, Reason: reason, Period: period(duration),
 				})
@@ -86,7 +90,7 @@ func (s *session) withdraw(ctx context.Context, c *client.Client, partition, ass
 }
 
 func (s *session) overrideCommand() *cobra.Command {
-	var reason, check string
+	var reason, check, content string
 	var duration time.Duration
 	command := &cobra.Command{
 		Use:   "override ASSET",
@@ -106,8 +110,15 @@ never includes a stop, a hold, an approval, a budget or another push under way.`
 				return err
 			}
 			return s.onPartition(command.Context(), func(c *client.Client, partition string) error {
+				if content == "" {
+					response, err := c.Reports.GetReport(command.Context(), &apipb.GetReportRequest{Partition: partition, Asset: args[0]})
+					if err != nil {
+						return err
+					}
+					content = response.Report.Effective
+				}
 				response, err := c.Approvals.OverrideCheck(command.Context(), &apipb.OverrideCheckRequest{
-					Partition: partition, Asset: args[0], Check: check, Reason: reason, Period: period(duration),
+					Partition: partition, Asset: args[0], Check: check, Reason: reason, Period: period(duration), Content: content,
 				})
 				if err != nil {
 					return err
@@ -122,6 +133,7 @@ never includes a stop, a hold, an approval, a budget or another push under way.`
 		},
 	}
 	flags := command.Flags()
+	flags.StringVar(&content, "content", "", "the digest of the content that was looked at, from lehr describe report (8 digits or more); refused when it is another by now (default: that of the last report)")
 	flags.StringVar(&check, "check", "", "the check: order, capacity or version")
 	flags.StringVar(&reason, "reason", "", "why, for whoever asks later")
 	flags.DurationVar(&duration, "for", 0, "end the override after this (default 1h)")

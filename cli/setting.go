@@ -263,8 +263,9 @@ func emptyFlag(name string) error {
 // refuseEmpty refuses an argument that names nothing, as that of a shell's empty
 // variable, which would mean all to some commands.
 func refuseEmpty(command *cobra.Command, args []string) error {
-	if strings.HasPrefix(commandPath(command), "plugin") {
-		return nil // What follows is a program's.
+	family, _, _ := strings.Cut(commandPath(command), " ")
+	if family == "plugin" || family == "document" {
+		return nil // What follows is a program's, or a path or value, which says itself what is wrong.
 	}
 	for i, arg := range args {
 		if strings.TrimSpace(arg) == "" {

@@ -8,6 +8,17 @@ import (
 	"time"
 )
 
+// Reading names what a person read: a plan, and the content that it would bring about.
+// Two contents may have one plan, where its text does not show all that would be done: of
+// a command, of what is made anew, of a difference that says nothing. So what a person
+// says yes or no to is named by both together. It is zero where there is no plan.
+func Reading(effective, plan Digest) Digest {
+	if plan.IsZero() {
+		return Digest{}
+	}
+	return Sum("lehr.reading.v1", effective[:], plan[:])
+}
+
 // Approval is one person's yes to one plan of one content. It allows one push,
 // with those of others where more are asked for. It is void, and not listed
 // any more, when an incarnation is published that changes or removes the asset.
@@ -52,7 +63,7 @@ func Rejected(asset AssetID, rejections []Rejection, now time.Time) *WaitingOn {
 		return &WaitingOn{
 			Kind: WaitRejected, Owner: r.By.Name, Until: r.Until,
 			Reason: fmt.Sprintf("%s rejected plan %s: %s. It is not pushed, whoever approves it, until the plan changes, or %s or an operator takes that back: lehr reject %s --withdraw",
-				r.By.Name, r.Plan.Short(), r.Reason, r.By.Name, asset),
+				r.By.Name, Reading(r.Effective, r.Plan).Short(), r.Reason, r.By.Name, asset),
 		}
 	}
 	return nil

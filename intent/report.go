@@ -204,6 +204,9 @@ type Report struct {
 	Next time.Time `json:"next,omitzero"`
 }
 
+// Reading names the plan and the content that the report shows, together.
+func (r Report) Reading() Digest { return Reading(r.Effective, r.PlanDigest) }
+
 // Settled reports tell of nothing in the way: in sync and not unhealthy, under way, or
 // in the line for a place.
 func (r Report) Settled() bool {

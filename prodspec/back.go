@@ -42,7 +42,7 @@ func (p *Pipeline) goesBack(ctx context.Context, r reading) (bool, error) {
 func (p *Pipeline) revisionsGoBack(ctx context.Context, r reading, source, from, to string) (bool, error) {
 	name := ""
 	for _, s := range r.definition.Sources {
-		if s.Name == source {
+		if s.Name == source && s.Remote != nil {
 			name = s.Remote.Document
 		}
 	}

@@ -96,14 +96,15 @@ func judgeable(verb string, report intent.Report, plan string) error {
 			WithHint("lehr why %s says how it is", report.Asset)
 	}
 	if plan == "" {
-		return nil
+		return fault.New(fault.Invalid, "cannot %s a plan of %s that is not named: it may be another one than was read", verb, report.Asset).
+			WithHint("read it with lehr describe report %s, and name its digest, which is that of the plan and of its content", report.Asset)
 	}
 	if len(plan) < minDigestPrefix {
 		return fault.New(fault.Invalid, "plan %q is too short: at least %d digits of its digest are needed", plan, minDigestPrefix).
 			WithHint("lehr describe report %s shows it", report.Asset)
 	}
-	if !strings.HasPrefix(report.PlanDigest.String(), plan) {
-		return fault.New(fault.Conflict, "cannot %s plan %s of %s: its plan is %s now", verb, plan, report.Asset, report.PlanDigest.Short()).
+	if !strings.HasPrefix(report.Reading().String(), plan) {
+		return fault.New(fault.Conflict, "cannot %s plan %s of %s: its plan is %s now, or is of other content", verb, plan, report.Asset, report.Reading().Short()).
 			WithHint("lehr describe report %s shows the plan as it is now", report.Asset)
 	}
 	return nil
@@ -207,6 +208,9 @@ func (s *Server) OverrideCheck(ctx context.Context, request *apipb.OverrideCheck
 		return nil, fault.New(fault.Conflict, "cannot override a check of %s: it is %s, and nothing of it is to be pushed", asset, report.State).
 			WithHint("lehr why %s says how it is", asset)
 	}
+	if err := sameContent(report, request.Content); err != nil {
+		return nil, err
+	}
 	longest := policy.GetOverrides().GetLongest().AsDuration()
 	if longest == 0 {
 		longest = longestOverride
@@ -224,6 +228,22 @@ func (s *Server) OverrideCheck(ctx context.Context, request *apipb.OverrideCheck
 		return nil, err
 	}
 	return &apipb.OverrideCheckResponse{Override: toOverride(override, now)}, nil
+}
+
+// sameContent refuses an override of another content than the one that was looked at.
+func sameContent(report intent.Report, content string) error {
+	now := report.Effective.String()
+	switch {
+	case content == "":
+		return fault.New(fault.Invalid, "the content of %s is not named for which the check is to pass: it may be another one than was looked at", report.Asset).
+			WithHint("lehr describe report %s shows its digest", report.Asset)
+	case len(content) < minDigestPrefix:
+		return fault.New(fault.Invalid, "content %q is too short: at least %d digits of its digest are needed", content, minDigestPrefix)
+	case !strings.HasPrefix(now, content):
+		return fault.New(fault.Conflict, "cannot override a check of content %s of %s: its content is %s now", content, report.Asset, report.Effective.Short()).
+			WithHint("lehr why %s says how it is", report.Asset)
+	}
+	return nil
 }
 
 func (s *Server) ListApprovals(ctx context.Context, request *apipb.ListApprovalsRequest) (*apipb.ListApprovalsResponse, error) {
@@ -276,7 +296,7 @@ func toRequest(r intent.Report) *apipb.ApprovalRequest {
 		return nil
 	}
 	return &apipb.ApprovalRequest{
-		Partition: string(r.Partition), Asset: string(r.Asset), Effective: toDigest(r.Effective), Plan: toDigest(r.PlanDigest),
+		Partition: string(r.Partition), Asset: string(r.Asset), Effective: toDigest(r.Effective), Plan: toDigest(r.Reading()),
 		Since: toTime(r.At), Consent: toConsent(r.Consent), Reason: r.Waiting[at].Reason,
 	}
 }

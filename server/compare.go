@@ -14,6 +14,9 @@ import (
 // CompareIncarnations lists what differs between any two incarnations of a
 // partition, in either direction.
 func (s *Server) CompareIncarnations(ctx context.Context, request *apipb.CompareIncarnationsRequest) (*apipb.CompareIncarnationsResponse, error) {
+	if one, other := partitionIn(request.From), partitionIn(request.To); request.From != "" && one != other {
+		return nil, fault.New(fault.Invalid, "%.200s and %.200s are of two partitions, which have no asset in common", request.From, request.To)
+	}
 	to, err := s.side(ctx, request.To, preview.First+1)
 	if err != nil {
 		return nil, err
@@ -22,9 +25,6 @@ func (s *Server) CompareIncarnations(ctx context.Context, request *apipb.Compare
 	if request.From != "" {
 		if from, err = s.side(ctx, request.From, preview.First); err != nil {
 			return nil, err
-		}
-		if from.id.Partition != to.id.Partition {
-			return nil, fault.New(fault.Invalid, "%s and %s are of two partitions, which have no asset in common", from.name(), to.name())
 		}
 	}
 	limit := page(request.Limit, usualPage, mostPage)
@@ -37,6 +37,12 @@ func (s *Server) CompareIncarnations(ctx context.Context, request *apipb.Compare
 		response.Comparisons = append(response.Comparisons, toComparison(from, to, comparison))
 	}
 	return response, nil
+}
+
+// partitionIn the name of an incarnation or candidate.
+func partitionIn(name string) string {
+	partition, _, _ := strings.Cut(name, "@")
+	return partition
 }
 
 // side of a comparison: an incarnation, or a candidate that is shown with a sequence.

@@ -93,7 +93,7 @@ func toReport(r intent.Report) *apipb.Report {
 	return &apipb.Report{
 		Partition: string(r.Partition), Asset: string(r.Asset), Type: string(r.Type), At: toTime(r.At),
 		State: string(r.State), Target: toIncarnationID(r.Target), Effective: toDigest(r.Effective),
-		Pinned: r.Pinned, Plan: toPlan(r.Plan), PlanDigest: toDigest(r.PlanDigest),
+		Pinned: r.Pinned, Plan: toPlan(r.Plan), PlanDigest: toDigest(r.Reading()),
 		ResourceKey: string(r.ResourceKey), Health: toHealth(r.Health), Guarantee: r.Guarantee,
 		Push: string(r.Push), PushNote: r.PushNote, Waiting: each(r.Waiting, toWaiting),
 		Unmanaged: each(r.Unmanaged, toFieldChange), Absent: r.Absent, Passed: r.Passed, PassedOver: r.PassedOver, Next: toTime(r.Next),
@@ -154,7 +154,7 @@ func toConsent(c *intent.Consent) *apipb.Consent {
 
 func toRejection(r intent.Rejection, now time.Time) *apipb.Rejection {
 	return &apipb.Rejection{
-		Partition: string(r.Partition), Asset: string(r.Asset), Effective: toDigest(r.Effective), Plan: toDigest(r.Plan),
+		Partition: string(r.Partition), Asset: string(r.Asset), Effective: toDigest(r.Effective), Plan: toDigest(intent.Reading(r.Effective, r.Plan)),
 		By: toActor(r.By), Reason: r.Reason, Created: toTime(r.Created), Until: toTime(r.Until),
 		Expired: intent.Expired(r.Until, now),
 	}
@@ -171,7 +171,7 @@ func toApproval(a intent.Approval, now time.Time) *apipb.Approval {
 	return &apipb.Approval{
 		Alone: a.Alone,
 
-		Partition: string(a.Partition), Asset: string(a.Asset), Effective: toDigest(a.Effective), Plan: toDigest(a.Plan),
+		Partition: string(a.Partition), Asset: string(a.Asset), Effective: toDigest(a.Effective), Plan: toDigest(intent.Reading(a.Effective, a.Plan)),
 		By: toActor(a.By), Reason: a.Reason, Created: toTime(a.Created), Until: toTime(a.Until),
 		Expired: intent.Expired(a.Until, now),
 	}
@@ -180,7 +180,7 @@ func toApproval(a intent.Approval, now time.Time) *apipb.Approval {
 func toPush(p store.PushRecord) *apipb.Push {
 	return &apipb.Push{
 		Push: string(p.Push), Asset: string(p.Asset), Target: toIncarnationID(p.Target), Effective: toDigest(p.Effective),
-		Plan: toDigest(p.Plan), ResourceKey: string(p.ResourceKey), Epoch: p.Epoch, Admitted: toTime(p.Admitted),
+		Plan: toDigest(intent.Reading(p.Effective, p.Plan)), ResourceKey: string(p.ResourceKey), Epoch: p.Epoch, Admitted: toTime(p.Admitted),
 		Doubt: p.Doubt, Ending: p.Ending, Reason: p.Reason, Ended: toTime(p.Ended),
 		Grounds: each(p.Grounds, func(g intent.Ground) *apipb.Ground {
 			return &apipb.Ground{Check: g.Check, Fact: g.Fact, Until: toTime(g.Until)}

@@ -254,8 +254,25 @@ func TestApprovalBindsToWhatWasShown(t *testing.T) {
 		Waiting: []intent.WaitingOn{{Kind: intent.WaitApproval, Reason: "destructive"}},
 	})
 	_, err = w.client.Approvals.ApproveAsset(t.Context(), &apipb.ApproveAssetRequest{Partition: "shop", Asset: "web", Plan: "0123456789"})
-	w.refused(err, fault.Conflict, plan.Digest().Short())
-	approved, err := w.client.Approvals.ApproveAsset(t.Context(), &apipb.ApproveAssetRequest{Partition: "shop", Asset: "web", Plan: plan.Digest().Short(), Reason: "seen"})
+	read := intent.Reading(intent.Sum("e"), plan.Digest()).Short()
+	w.refused(err, fault.Conflict, read)
+	// The plan alone names no content, and nothing names nothing.
+	for _, named := range []string{plan.Digest().Short(), intent.Reading(intent.Sum("older"), plan.Digest()).Short()} {
+		_, err = w.client.Approvals.ApproveAsset(t.Context(), &apipb.ApproveAssetRequest{Partition: "shop", Asset: "web", Plan: named})
+		w.refused(err, fault.Conflict, "or is of other content")
+		_, err = w.client.Approvals.RejectAsset(t.Context(), &apipb.RejectAssetRequest{Partition: "shop", Asset: "web", Plan: named, Reason: "no"})
+		w.refused(err, fault.Conflict, "or is of other content")
+	}
+	_, err = w.client.Approvals.ApproveAsset(t.Context(), &apipb.ApproveAssetRequest{Partition: "shop", Asset: "web"})
+	w.refused(err, fault.Invalid, "not named")
+	_, err = w.client.Approvals.RejectAsset(t.Context(), &apipb.RejectAssetRequest{Partition: "shop", Asset: "web", Reason: "no"})
+	w.refused(err, fault.Invalid, "not named")
+	shown, err := w.client.Reports.GetReport(t.Context(), &apipb.GetReportRequest{Partition: "shop", Asset: "web"})
+	w.must(err)
+	if got := shown.Report.PlanDigest[:len(read)]; got != read {
+		t.Fatalf("the report shows %s, and %s is to be named", got, read)
+	}
+	approved, err := w.client.Approvals.ApproveAsset(t.Context(), &apipb.ApproveAssetRequest{Partition: "shop", Asset: "web", Plan: read, Reason: "seen"})
 	w.must(err)
 	if left := time.Until(approved.Approval.Until.AsTime()); left < 59*time.Minute || left > time.Hour {
 		t.Fatalf("it holds for %s", left)
@@ -269,9 +286,9 @@ func TestApprovalBindsToWhatWasShown(t *testing.T) {
 	if len(approved.Rejections) != 0 {
 		t.Fatalf("nobody rejected it: %v", approved.Rejections)
 	}
-	_, err = w.client.Approvals.RejectAsset(t.Context(), &apipb.RejectAssetRequest{Partition: "shop", Asset: "web", Reason: "not now"})
+	_, err = w.client.Approvals.RejectAsset(t.Context(), &apipb.RejectAssetRequest{Partition: "shop", Asset: "web", Plan: read, Reason: "not now"})
 	w.must(err)
-	approved, err = w.client.Approvals.ApproveAsset(t.Context(), &apipb.ApproveAssetRequest{Partition: "shop", Asset: "web"})
+	approved, err = w.client.Approvals.ApproveAsset(t.Context(), &apipb.ApproveAssetRequest{Partition: "shop", Asset: "web", Plan: read})
 	w.must(err)
 	if len(approved.Rejections) != 1 || approved.Rejections[0].Reason != "not now" {
 		t.Fatalf("whoever approves is not told that it is rejected: %v", approved.Rejections)

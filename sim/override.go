@@ -33,7 +33,7 @@ func (p person) override() error {
 func (p person) pass(report *apipb.Report, check string, period time.Duration) error {
 	p.tell("%s: %s overrides %s of %s, content %.8s, for %s", p.d, p.name, check, report.Asset, report.Effective, period)
 	_, err := p.c.Approvals.OverrideCheck(p.ctx, &apipb.OverrideCheckRequest{
-		Partition: string(p.partition), Asset: report.Asset, Check: check, Reason: "its plugin is blind", Period: durationpb.New(period),
+		Partition: string(p.partition), Asset: report.Asset, Check: check, Reason: "its plugin is blind", Period: durationpb.New(period), Content: report.Effective,
 	})
 	if err == nil {
 		p.mark("a check was overridden: " + check)

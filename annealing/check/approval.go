@@ -35,9 +35,12 @@ func approval(f Facts) intent.Verdict {
 	}
 	return intent.Waits("approval", intent.WaitingOn{
 		Kind:   intent.WaitApproval,
-		Reason: fmt.Sprintf("needs %s of plan %s (%s). \"lehr approve %s --plan %s\" gives it", f.lacks(), f.Plan.Digest().Short(), why, f.Asset, f.Plan.Digest().Short()),
+		Reason: fmt.Sprintf("needs %s of plan %s (%s). \"lehr approve %s --plan %s\" gives it", f.lacks(), f.reading(), why, f.Asset, f.reading()),
 	})
 }
+
+// reading names the plan and its content, as people name them.
+func (f Facts) reading() string { return intent.Reading(f.Effective, f.Plan.Digest()).Short() }
 
 // lacks says whose approval a plan needs.
 func (f Facts) lacks() string {

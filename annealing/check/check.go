@@ -23,8 +23,9 @@ type Facts struct {
 	Stop *intent.Stop
 	// Hold on the asset, if any; expired ones are ignored.
 	Hold *intent.Hold
-	// Plan that a push would carry out.
-	Plan intent.Plan
+	// Plan that a push would carry out, and the content that it would bring about.
+	Plan      intent.Plan
+	Effective intent.Digest
 	// Marked says why the asset needs approval for every push; empty: only
 	// destructive plans do.
 	Marked string

@@ -203,7 +203,7 @@ func (f Facts) says(c Required) (v intent.Verdict, endless bool) {
 
 // letGo says how what is loosened is let go.
 func (f Facts) letGo() string {
-	text := fmt.Sprintf(". \"lehr approve %s --plan %s\" lets it go all the same", f.Asset, f.Plan.Digest().Short())
+	text := fmt.Sprintf(". \"lehr approve %s --plan %s\" lets it go all the same", f.Asset, f.reading())
 	if len(f.Consent.Approved) > 0 || len(f.Consent.Authors) > 0 || f.Consent.Need > 1 {
 		text += " (" + f.Consent.Words() + ")"
 	}

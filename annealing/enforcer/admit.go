@@ -202,7 +202,7 @@ func (e *Enforcer) answered(ctx context.Context, group []admission, open []store
 			continue
 		}
 		g.asset.comesBack()
-		e.trouble(g.asset).push = &push{id: g.Push, target: g.Target, effective: g.Effective, plan: g.Plan, admitted: g.At, budgets: g.keys, rates: keysOf(g.Rates)}
+		e.trouble(g.asset).push = &push{id: g.Push, target: g.Target, effective: g.Effective, plan: g.Plan, approved: g.NeedsApproval, admitted: g.At, budgets: g.keys, rates: keysOf(g.Rates)}
 		e.Measure.Pushes.Open(string(g.Push), g.At, false)
 		const reason = "not begun: the answer to its admission was lost"
 		e.closings.Add(closing{g.asset, plugin.PushResult{Ending: plugin.Stopped, Reason: reason}, store.Closing{

@@ -231,8 +231,10 @@ type push struct {
 	target intent.IncarnationID
 	// effective content, and the plan, that it carries out.
 	effective, plan intent.Digest
-	admitted        time.Time
-	budgets         []string
+	// approved: approvals were used up for it.
+	approved bool
+	admitted time.Time
+	budgets  []string
 	// rates are the keys of limits that it counts under.
 	rates    []string
 	progress string

@@ -49,13 +49,15 @@ func (e *Enforcer) pass(a *asset, now time.Time) {
 // facts gathers what the checks look at.
 func (e *Enforcer) facts(a *asset, now time.Time) check.Facts {
 	facts := check.Facts{
-		Now:    now,
-		Asset:  a.id,
-		Mode:   e.modeNow(a),
-		Stop:   e.view.stop,
-		Plan:   a.difference.Plan,
-		Marked: a.requirements.marked,
-		Retry:  a.retry,
+		Now:   now,
+		Asset: a.id,
+		Mode:  e.modeNow(a),
+		Stop:  e.view.stop,
+		Plan:  a.difference.Plan,
+
+		Effective: a.difference.Effective,
+		Marked:    a.requirements.marked,
+		Retry:     a.retry,
 	}
 	if hold, held := e.view.holds[a.id]; held {
 		facts.Hold = &hold

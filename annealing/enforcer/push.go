@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"lehr.dev/fault"
@@ -23,7 +24,7 @@ type closing struct {
 // startPush hands an admitted push to a pusher.
 func (e *Enforcer) startPush(ctx context.Context, g admission, keys []string) {
 	a := g.asset
-	e.trouble(a).push = &push{id: g.Push, target: g.Target, effective: g.Effective, plan: g.Plan, admitted: g.At, budgets: keys, rates: keysOf(g.Rates), effect: g.served.longestEffect(a.kind.name)}
+	e.trouble(a).push = &push{id: g.Push, target: g.Target, effective: g.Effective, plan: g.Plan, approved: g.NeedsApproval, admitted: g.At, budgets: keys, rates: keysOf(g.Rates), effect: g.served.longestEffect(a.kind.name)}
 	j := e.setsOut(g)
 	a.push.journey = j
 	now := e.now()
@@ -97,6 +98,9 @@ func (e *Enforcer) progressed(ctx context.Context, a *asset, id intent.PushID, j
 	})
 }
 
+// staleUses is said of a push that ended stale and had used approvals up.
+const staleUses = ". The approval that it used stays used: that nothing happened is its plugin's word, and may be wrong; what is to be pushed now is read and approved anew"
+
 // pushed takes up how a push ended. One in doubt stays open until it can no
 // longer be running.
 func (e *Enforcer) pushed(ctx context.Context, a *asset, by *served, id intent.PushID, result plugin.PushResult) {
@@ -110,6 +114,9 @@ func (e *Enforcer) pushed(ctx context.Context, a *asset, by *served, id intent.P
 		e.settle(ctx, a, result.Gone)
 	}
 	result = a.push.guard.ended(result)
+	if result.Ending == plugin.Stale && a.push.approved {
+		result.Reason = strings.TrimSuffix(result.Reason, ".") + staleUses
+	}
 	e.closings.Add(closing{a, result, store.Closing{
 		Push: id, Ending: string(result.Ending), Reason: result.Reason, At: e.Runtime.Now(),
 	}})

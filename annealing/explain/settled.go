@@ -85,7 +85,7 @@ func (f Facts) consentOf(report intent.Report) []Reason {
 	if c := report.Consent; c != nil && c.Reached() && !intent.Expired(c.Until, f.Now) {
 		reasons = append(reasons, Reason{
 			Kind: KindApproved, Asset: report.Asset, Until: c.Until,
-			Text: fmt.Sprintf("plan %s is approved, once: %s", report.PlanDigest.Short(), c.Words()),
+			Text: fmt.Sprintf("plan %s is approved, once: %s", report.Reading().Short(), c.Words()),
 		})
 	}
 	if len(report.PassedOver) > 0 {

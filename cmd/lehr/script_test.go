@@ -54,6 +54,7 @@ func TestScripts(t *testing.T) {
 			"bear":     bear,
 			"listen":   listen,
 			"newest":   newest,
+			"read":     readPlan,
 		},
 		RequireExplicitExec: true,
 	})
@@ -119,6 +120,17 @@ func newest(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Fatalf("there is no candidate")
 	}
 	ts.Setenv(args[0], "~"+digest[1])
+}
+
+// readPlan puts the digest of what an asset's report shows into a variable, as a person
+// copies it: read NAME ASSET.
+func readPlan(ts *testscript.TestScript, _ bool, args []string) {
+	ts.Check(ts.Exec("lehr", "describe", "report", args[1]))
+	digest := regexp.MustCompile(`plan: +([0-9a-f]{8,})`).FindStringSubmatch(ts.ReadFile("stdout"))
+	if digest == nil {
+		ts.Fatalf("no plan of %s is shown:\n%s", args[1], ts.ReadFile("stdout"))
+	}
+	ts.Setenv(args[0], digest[1])
 }
 
 // takePort listens on a free port until the script ends, and puts the address

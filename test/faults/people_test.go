@@ -58,8 +58,18 @@ func (p people) as(name string) *client.Client {
 }
 
 func (p people) approve(name, asset string) error {
-	_, err := p.as(name).Approvals.ApproveAsset(context.Background(), &apipb.ApproveAssetRequest{Partition: "people", Asset: asset, Reason: "looked"})
+	shown, err := p.read(name, asset)
+	if err != nil {
+		return err
+	}
+	_, err = p.as(name).Approvals.ApproveAsset(context.Background(), &apipb.ApproveAssetRequest{Partition: "people", Asset: asset, Plan: shown.PlanDigest, Reason: "looked"})
 	return err
+}
+
+// read is what a person reads before they say anything of an asset.
+func (p people) read(name, asset string) (*apipb.Report, error) {
+	response, err := p.as(name).Reports.GetReport(context.Background(), &apipb.GetReportRequest{Partition: "people", Asset: asset})
+	return response.GetReport(), err
 }
 
 func (p people) must(err error) {
@@ -118,7 +128,9 @@ checks:
 	}
 
 	// carol rejects the plan; enough people approve it, and it is not pushed.
-	_, err = p.as("carol").Approvals.RejectAsset(t.Context(), &apipb.RejectAssetRequest{Partition: "people", Asset: "resource/plan", Reason: "not before noon"})
+	shown, err := p.read("carol", "resource/plan")
+	p.must(err)
+	_, err = p.as("carol").Approvals.RejectAsset(t.Context(), &apipb.RejectAssetRequest{Partition: "people", Asset: "resource/plan", Plan: shown.PlanDigest, Reason: "not before noon"})
 	p.must(err)
 	p.must(p.approve("dave", "resource/plan"))
 	w.awaitTold("resource/plan", `carol rejected plan .*not before noon`, `2 of 2: bob and dave approved`)
@@ -191,8 +203,10 @@ func (w *world) overrides(p people) {
 	w.awaitTold("resource/later", `must come after resource/dep`)
 	_, err = w.lehr("hold", "resource/later", "--reason", "until the override has ended")
 	p.must(err)
+	shown, err := p.read("olga", "resource/later")
+	p.must(err)
 	_, err = p.as("olga").Approvals.OverrideCheck(context.Background(), &apipb.OverrideCheckRequest{
-		Partition: "people", Asset: "resource/later", Check: "order", Reason: "a moment", Period: durationpb.New(time.Second),
+		Partition: "people", Asset: "resource/later", Check: "order", Reason: "a moment", Period: durationpb.New(time.Second), Content: shown.Effective,
 	})
 	p.must(err)
 	w.await("the override has ended", func() string {

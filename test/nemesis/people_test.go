@@ -250,7 +250,11 @@ func (p *people) approve(random *rand.Rand) {
 	})
 	for _, asset := range waiting {
 		p.ask(random, call{Verb: "approve", Partition: partition, Asset: asset}, func(ctx context.Context, lehr *client.Client, reason string) (uint64, error) {
-			_, err := lehr.Approvals.ApproveAsset(ctx, &apipb.ApproveAssetRequest{Partition: partition, Asset: asset, Reason: reason})
+			shown, err := lehr.Reports.GetReport(ctx, &apipb.GetReportRequest{Partition: partition, Asset: asset})
+			if err != nil {
+				return 0, err
+			}
+			_, err = lehr.Approvals.ApproveAsset(ctx, &apipb.ApproveAssetRequest{Partition: partition, Asset: asset, Plan: shown.Report.PlanDigest, Reason: reason})
 			return 0, err
 		})
 	}

@@ -1542,8 +1542,9 @@ type ApproveAssetRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Partition string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
 	Asset     string                 `protobuf:"bytes,2,opt,name=asset" json:"asset,omitempty"`
-	// The plan's digest, or at least 8 digits of it: refused when the current
-	// plan is another. Empty: whatever the current plan is.
+	// What was read: plan_digest of its report, which is that of the plan and of its
+	// content together, or at least 8 digits of it. Refused when the plan, or the content
+	// that it brings about, is another by now. Required.
 	Plan   string `protobuf:"bytes,3,opt,name=plan" json:"plan,omitempty"`
 	Reason string `protobuf:"bytes,4,opt,name=reason" json:"reason,omitempty"`
 	// Unset: one hour, or what the partition's policy lets an approval count for
@@ -2027,7 +2028,10 @@ type OverrideCheckRequest struct {
 	Check  string `protobuf:"bytes,3,opt,name=check" json:"check,omitempty"`
 	Reason string `protobuf:"bytes,4,opt,name=reason" json:"reason,omitempty"`
 	// Unset: one hour.
-	Period        *durationpb.Duration `protobuf:"bytes,5,opt,name=period" json:"period,omitempty"`
+	Period *durationpb.Duration `protobuf:"bytes,5,opt,name=period" json:"period,omitempty"`
+	// The digest of the content that was looked at, effective in its report, or at least 8
+	// digits of it: refused when the content is another by now. Required.
+	Content       string `protobuf:"bytes,6,opt,name=content" json:"content,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2095,6 +2099,13 @@ func (x *OverrideCheckRequest) GetPeriod() *durationpb.Duration {
 		return x.Period
 	}
 	return nil
+}
+
+func (x *OverrideCheckRequest) GetContent() string {
+	if x != nil {
+		return x.Content
+	}
+	return ""
 }
 
 type OverrideCheckResponse struct {
@@ -2481,13 +2492,14 @@ const file_lehr_api_v1_brake_proto_rawDesc = "" +
 	"\x05asset\x18\x02 \x01(\tR\x05asset\x12\x0e\n" +
 	"\x02of\x18\x03 \x01(\tR\x02of\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\"\x1b\n" +
-	"\x19OverruleRejectionResponse\"\xab\x01\n" +
+	"\x19OverruleRejectionResponse\"\xc5\x01\n" +
 	"\x14OverrideCheckRequest\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x14\n" +
 	"\x05asset\x18\x02 \x01(\tR\x05asset\x12\x14\n" +
 	"\x05check\x18\x03 \x01(\tR\x05check\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\x121\n" +
-	"\x06period\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x06period\"J\n" +
+	"\x06period\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x06period\x12\x18\n" +
+	"\acontent\x18\x06 \x01(\tR\acontent\"J\n" +
 	"\x15OverrideCheckResponse\x121\n" +
 	"\boverride\x18\x01 \x01(\v2\x15.lehr.api.v1.OverrideR\boverride\"4\n" +
 	"\x14ListApprovalsRequest\x12\x1c\n" +
