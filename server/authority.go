@@ -111,7 +111,7 @@ const (
 // nameFields and wordFields are fields of requests, in messages at any depth.
 var (
 	nameFields = []protoreflect.Name{"partition", "asset", "id", "name", "owner", "call", "incarnation", "rollout", "check", "label", "key", "scope", "group", "subject", "page_token", "plan", "run", "document", "revision"}
-	wordFields = []protoreflect.Name{"reason", "description", "comment", "filter", "message"}
+	wordFields = []protoreflect.Name{"reason", "description", "comment", "message"}
 )
 
 // bounded is Invalid when a name or a reason in a request is too long. Nothing of it is told.
