@@ -13,6 +13,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -61,6 +62,8 @@ type Local struct {
 	Tokens Tokens
 	// Now is the store's clock; nil: this machine's.
 	Now func() time.Time
+	// Patience is how long the body of a request may take to arrive; nil: a minute.
+	Patience func() time.Duration
 }
 
 // Remote guards handlers of a server that other machines reach: who bears no
@@ -71,6 +74,8 @@ type Remote struct {
 	Tokens Tokens
 	// Now is the store's clock.
 	Now func() time.Time
+	// Patience is as Local's.
+	Patience func() time.Duration
 }
 
 // CallerOf is who calls. Only requests that passed a guard have one.
@@ -101,7 +106,7 @@ func withCaller(r *http.Request, caller store.Caller) *http.Request {
 // does not come from another origin, and bears a token that counts, unless the
 // call is a public one. It answers before the body is read.
 func (l Local) Guard(next http.Handler) http.Handler {
-	return guard(nil, next, func(r *http.Request, bearer string) (store.Caller, error) {
+	return guard(nil, next, l.Patience, func(r *http.Request, bearer string) (store.Caller, error) {
 		if l.Token != "" && subtle.ConstantTimeCompare([]byte(bearer), []byte(l.Token)) == 1 {
 			return store.Caller{Actor: actorOf(r), Local: true, From: r.RemoteAddr}, nil
 		}
@@ -118,7 +123,7 @@ func (l Local) Guard(next http.Handler) http.Handler {
 
 // Guard is as Local's, and the launch token is none.
 func (m Remote) Guard(next http.Handler) http.Handler {
-	return guard(m.Hosts, next, func(r *http.Request, bearer string) (store.Caller, error) {
+	return guard(m.Hosts, next, m.Patience, func(r *http.Request, bearer string) (store.Caller, error) {
 		return Bearer(r, m.Tokens, bearer, originOf(r), m.Now())
 	})
 }
@@ -130,7 +135,7 @@ const (
 	publicPatience = 10 * time.Second
 )
 
-func guard(hosts Hosts, next http.Handler, identify func(r *http.Request, bearer string) (store.Caller, error)) http.Handler {
+func guard(hosts Hosts, next http.Handler, patience func() time.Duration, identify func(r *http.Request, bearer string) (store.Caller, error)) http.Handler {
 	refusals := connect.NewErrorWriter()
 	guarded := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !hosts.Has(r.Host) {
@@ -149,9 +154,32 @@ func guard(hosts Hosts, next http.Handler, identify func(r *http.Request, bearer
 			refuse(refusals, w, r, err)
 			return
 		}
+		within := usualPatience
+		if patience != nil {
+			within = patience()
+		}
+		r.Body = &timely{ReadCloser: r.Body, control: http.NewResponseController(w), until: time.Now().Add(within)}
 		next.ServeHTTP(w, withCaller(r, caller))
 	})
 	return http.NewCrossOriginProtection().Handler(guarded)
+}
+
+// usualPatience is how long the body of a request may take, if nothing is said.
+const usualPatience = time.Minute
+
+// timely is a body that arrives by some time, or never. What comes after it, as a long
+// answer, has no such bound.
+type timely struct {
+	io.ReadCloser
+	control *http.ResponseController
+	until   time.Time
+}
+
+func (t *timely) Read(into []byte) (int, error) {
+	_ = t.control.SetReadDeadline(t.until)
+	n, err := t.ReadCloser.Read(into)
+	_ = t.control.SetReadDeadline(time.Time{})
+	return n, err
 }
 
 // borne identifies who bears something.

@@ -1,12 +1,15 @@
 package access_test
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"lehr.dev/access"
 	"lehr.dev/fault"
@@ -159,4 +162,66 @@ func TestARouteWithoutANeedIsNotServed(t *testing.T) {
 		}
 	}()
 	access.Local{}.Routes().Handle("/", "", http.NotFoundHandler())
+}
+
+// TestASlowBodyEnds: who sends a byte now and then does not hold a call open; a call that
+// is long because of its answer goes on.
+func TestASlowBodyEnds(t *testing.T) {
+	local := access.Local{Token: access.NewToken(), Patience: func() time.Duration { return 50 * time.Millisecond }}
+	read, went := make(chan error, 2), make(chan struct{})
+	listening := httptest.NewServer(local.Guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, err := io.ReadAll(r.Body)
+		read <- err
+		if err == nil {
+			// For longer than a body may take, as a watch does.
+			<-went
+			if r.Context().Err() != nil {
+				t.Error("the call ended with the time for its body")
+			}
+			io.WriteString(w, "on")
+		}
+	})))
+	defer listening.Close()
+	ask := func(body io.Reader) (*http.Response, error) {
+		request, err := http.NewRequest("POST", listening.URL+"/x", body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Authorization", "Bearer "+local.Token)
+		return http.DefaultClient.Do(request)
+	}
+	reader, writer := io.Pipe()
+	go func() {
+		for {
+			if _, err := writer.Write([]byte("x")); err != nil {
+				return
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if answer, err := ask(reader); err == nil {
+			answer.Body.Close()
+		}
+	}()
+	if err := <-read; err == nil {
+		t.Error("a body without end was waited for")
+	}
+	writer.CloseWithError(io.ErrClosedPipe)
+	<-done
+	go func() {
+		time.Sleep(100 * time.Millisecond)
+		close(went)
+	}()
+	answer, err := ask(strings.NewReader("whole"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if said, err := io.ReadAll(answer.Body); err != nil || string(said) != "on" {
+		t.Errorf("%q, %v", said, err)
+	}
+	http.DefaultClient.CloseIdleConnections()
 }

@@ -187,7 +187,8 @@ func TestALaunchHasAHostOfItsOwn(t *testing.T) {
 		// The cookie counts under that name alone, and a name of another launch is none.
 		b.expect(b.ask("GET", here+"/"), http.StatusUnauthorized)
 		b.expect(b.ask("GET", "http://localhost:7474/"), http.StatusUnauthorized)
-		b.expect(b.ask("GET", "http://lehr-0011223344556677.localhost:7474/"), http.StatusForbidden)
+		b.expect(b.ask("GET", "http://lehr-0011223344556677.localhost:7474/"), http.StatusUnauthorized)
+		b.expect(b.ask("GET", "http://evil.localhost:7474/"), http.StatusForbidden)
 		for _, method := range []string{"POST", "PUT", "PATCH", "DELETE", "OPTIONS"} {
 			b.expect(b.ask(method, own+"/partition/one"), http.StatusMethodNotAllowed)
 		}

@@ -33,6 +33,7 @@ import (
 	"lehr.dev/prodspec"
 	"lehr.dev/prodspec/generate"
 	"lehr.dev/prodspec/source"
+	"lehr.dev/quota"
 	"lehr.dev/server"
 	"lehr.dev/store"
 	"lehr.dev/store/braked"
@@ -82,6 +83,9 @@ type App struct {
 	inquires bool
 	// traces go to a collector; nil: to nobody.
 	traces *traces
+	// quotas of callers.
+	quotas      *quota.Keeper
+	connections *quota.Connections
 	// measures are of the process; those of partitions are in their states.
 	measures  measures
 	heartbeat heartbeat
@@ -179,6 +183,9 @@ func (a *App) Start(ctx context.Context) (err error) {
 	if a.options.Sources != "" {
 		a.acting.Go(a.runtime, "policy of sources", func() { a.elsewhere.follow(running, a) })
 	}
+	if a.options.Quotas != "" {
+		a.acting.Go(a.runtime, "quotas", func() { a.followQuotas(running) })
+	}
 	if a.hub != nil {
 		a.acting.Go(a.runtime, "mirrors", func() { a.sweep(running) })
 		a.acting.Go(a.runtime, "own files", func() { a.followOwn(running) })
@@ -253,9 +260,14 @@ func (a *App) open(ctx context.Context) error {
 		running.Turns = a.turns
 		a.options.Parts.Runner, a.options.Parts.Trial = generate.NewProcess(running), prodspec.InChild(running)
 	}
+	limits, err := quota.Read(a.options.Quotas)
+	if err != nil {
+		return err
+	}
+	a.quotas = quota.NewKeeper(limits, a.runtime.Now)
 	a.written = &repositories{app: a}
 	a.api = server.New(server.Options{
-		Repositories: a.written, Plan: a.planCandidate,
+		Repositories: a.written, Plan: a.planCandidate, Quotas: a.quotas,
 		Store: a.store, Schemas: a.schemas, Runtime: a.runtime, Health: a.health, Problems: a.problems,
 		Identify: access.CallerOf, Location: a.location(), Version: a.options.Version, Log: a.log, Login: a.exchange,
 		// Who bears the launch token is the one user of a local server.

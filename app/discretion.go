@@ -2,16 +2,30 @@ package app
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"strings"
 
 	"lehr.dev/secrecy"
 )
 
-// redacting takes what looks like a secret out of all that is logged (S13).
+// mostLogged is how much of one value is logged, in bytes.
+const mostLogged = 8 << 10
+
+// logged is a text as it is logged.
+func logged(key, text string) string {
+	if len(text) > mostLogged {
+		text = fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(text[:mostLogged], ""), len(text))
+	}
+	return secrecy.Shown(key, text)
+}
+
+// redacting takes what looks like a secret out of all that is logged (S13), and
+// bounds it.
 type redacting struct{ slog.Handler }
 
 func (r redacting) Handle(ctx context.Context, record slog.Record) error {
-	clean := slog.NewRecord(record.Time, record.Level, secrecy.Redact(record.Message), record.PC)
+	clean := slog.NewRecord(record.Time, record.Level, logged("", record.Message), record.PC)
 	record.Attrs(func(a slog.Attr) bool {
 		clean.AddAttrs(redacted(a))
 		return true
@@ -33,7 +47,7 @@ func redacted(a slog.Attr) slog.Attr {
 	value := a.Value.Resolve()
 	switch value.Kind() {
 	case slog.KindString:
-		return slog.String(a.Key, secrecy.Shown(a.Key, value.String()))
+		return slog.String(a.Key, logged(a.Key, value.String()))
 	case slog.KindGroup:
 		var clean []any
 		for _, inner := range value.Group() {
@@ -42,8 +56,8 @@ func redacted(a slog.Attr) slog.Attr {
 		return slog.Group(a.Key, clean...)
 	case slog.KindAny:
 		if err, is := value.Any().(error); is && err != nil {
-			if said := err.Error(); secrecy.Redact(said) != said {
-				return slog.String(a.Key, secrecy.Redact(said))
+			if said := err.Error(); logged("", said) != said {
+				return slog.String(a.Key, logged("", said))
 			}
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"lehr.dev/access"
 	"lehr.dev/fault"
+	"lehr.dev/quota"
 )
 
 const (
@@ -49,6 +50,7 @@ func (a *App) listen() error {
 		return nil
 	}
 	l := &listener{}
+	a.connections = quota.NewConnections(a.quotas.Limits)
 	l.calls, l.ending = context.WithCancel(context.Background())
 	a.listener = l
 	address := a.options.Listen
@@ -62,7 +64,7 @@ func (a *App) listen() error {
 	if err != nil {
 		return err
 	}
-	local := access.Local{Token: access.NewToken(), Tokens: a.store, Now: a.runtime.Now}
+	local := access.Local{Token: access.NewToken(), Tokens: a.store, Now: a.runtime.Now, Patience: a.bodyPatience}
 	l.rendezvous = access.Rendezvous{URL: "http://" + socket.Addr().String(), Token: local.Token, PID: os.Getpid()}
 	l.routes = a.site(local.Routes(), nil)
 	served := a.newServer(l, l.routes)
@@ -132,6 +134,7 @@ func (a *App) newServer(l *listener, handler http.Handler) *http.Server {
 	served := &http.Server{
 		Handler: handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: maxHeaderBytes, BaseContext: func(net.Listener) context.Context { return l.calls },
+		ConnState: a.connections.Track,
 		Protocols: new(http.Protocols), ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelWarn),
 	}
 	served.Protocols.SetHTTP1(true)

@@ -62,6 +62,9 @@ type Options struct {
 	// ExternalChecks is the file that says what rules and checks may ask outside; empty:
 	// public URLs only.
 	ExternalChecks string
+	// Quotas is the file that says how much each caller may keep and hold open; empty:
+	// the usual limits.
+	Quotas string
 	// Notifications is the file that says whom partitions may have told; empty:
 	// nobody.
 	Notifications string

@@ -43,7 +43,7 @@ func (a *App) ownFiles() (stores, single []string) {
 	if o.Fetched != "" {
 		stores = append(stores, o.Fetched)
 	}
-	single = append(single, o.TLS.Key, o.Access, o.PluginServers, o.Sources, o.Generators, o.ExternalChecks, o.Notifications)
+	single = append(single, o.TLS.Key, o.Access, o.PluginServers, o.Sources, o.Generators, o.ExternalChecks, o.Notifications, o.Quotas)
 	if !o.Checkpoints.posts() {
 		single = append(single, o.Checkpoints.To)
 	}

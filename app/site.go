@@ -33,7 +33,7 @@ func (a *App) site(routes *access.Routes, viewer func(context.Context) web.Viewe
 // remoteSite is for browsers that log in, and nobody else on this machine's
 // behalf.
 func (a *App) remoteSite() *access.Routes {
-	guard := access.Remote{Hosts: access.HostsOf(a.options.URLs), Tokens: a.store, Now: a.runtime.Now}
+	guard := access.Remote{Hosts: access.HostsOf(a.options.URLs), Tokens: a.store, Now: a.runtime.Now, Patience: a.bodyPatience}
 	pages := func(pages http.Handler) http.Handler { return a.guardPages(guard.Hosts, pages) }
 	return a.site(guard.Routes(pages), func(ctx context.Context) web.Viewer {
 		caller, _ := store.CallerOf(ctx)

@@ -217,12 +217,19 @@ func (s *session) listTokensCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			response, err := c.Auth.ListTokens(command.Context(), &apipb.ListTokensRequest{})
-			if err != nil {
-				return err
+			var tokens []*apipb.Token
+			for request := (&apipb.ListTokensRequest{PageSize: 1000}); ; {
+				page, err := c.Auth.ListTokens(command.Context(), request)
+				if err != nil {
+					return err
+				}
+				tokens = append(tokens, page.Tokens...)
+				if request.PageToken = page.NextPageToken; request.PageToken == "" {
+					break
+				}
 			}
 			found := listing{header: []string{"TOKEN", "OWNER", "KIND", "LIMITS", "MADE", "ENDS", "DESCRIPTION"}}
-			for _, token := range response.Tokens {
+			for _, token := range tokens {
 				ends := s.left(token.Until)
 				switch {
 				case token.Revoked != nil:

@@ -94,7 +94,9 @@ type ServeOptions struct {
 	ExternalChecks string
 	// Notifications says whom partitions may have told; empty: nobody.
 	Notifications string
-	Listen        string
+	// Quotas says how much each caller may keep and hold open; empty: the usual limits.
+	Quotas string
+	Listen string
 	// Metrics is the address of metrics and health; empty: they have none of their
 	// own.
 	Metrics string

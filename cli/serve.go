@@ -65,6 +65,7 @@ reports, lehr why.`,
 	flags.StringVar(&options.PluginServers, "plugin-servers", os.Getenv("LEHR_PLUGIN_SERVERS"), "file that lists the plugin servers which may be dialled (env LEHR_PLUGIN_SERVERS; default: none)")
 	sourcesFlag(command, &options.Sources)
 	generatorsFlag(command, &options.Generators)
+	flags.StringVar(&options.Quotas, "quotas", os.Getenv("LEHR_QUOTAS"), "file that says how much each caller may keep, have logged and hold open; it is read again when it changes (env LEHR_QUOTAS; default: the usual limits)")
 	flags.StringVar(&options.Listen, "listen", "127.0.0.1:0", "address to listen on, loopback without TLS; port 0 picks a free one")
 	flags.StringVar(&options.Metrics, "metrics", os.Getenv("LEHR_METRICS"), "serve metrics and health on this address too, in the clear, to whoever reaches it (env LEHR_METRICS; default: only /metrics of the server, by a token)")
 	flags.StringVar(&options.Traces, "traces", "", "send traces to the collector at this URL, by OTLP over HTTP, such as http://127.0.0.1:4318 (default: where OTEL_EXPORTER_OTLP_ENDPOINT says; unset: nowhere)")

@@ -162,7 +162,7 @@ var kinds = map[connect.Code]fault.Kind{
 	connect.CodeNotFound:           fault.NotFound,
 	connect.CodeInvalidArgument:    fault.Invalid,
 	connect.CodeOutOfRange:         fault.Invalid,
-	connect.CodeResourceExhausted:  fault.Invalid,
+	connect.CodeResourceExhausted:  fault.Exhausted,
 	connect.CodeFailedPrecondition: fault.Conflict,
 	connect.CodeAborted:            fault.Conflict,
 	connect.CodeAlreadyExists:      fault.Conflict,
@@ -186,6 +186,7 @@ func Fault(err error) error {
 	}
 	result := &fault.Error{Kind: kinds[answer.Code()], Message: answer.Message(), Cause: err}
 	result.Hint = Detail(err).GetHint()
+	result.RetryAfter = time.Duration(Detail(err).GetRetryAfterSeconds()) * time.Second
 	_, unverified := errors.AsType[*tls.CertificateVerificationError](err)
 	switch {
 	case unverified:

@@ -7,6 +7,7 @@ package fault
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Kind classifies an error by what the caller should do.
@@ -25,6 +26,8 @@ const (
 	Unavailable
 	// Denied: the caller may not.
 	Denied
+	// Exhausted: the caller has, or asks for, more than their share. Ask again later.
+	Exhausted
 )
 
 func (k Kind) String() string {
@@ -39,6 +42,8 @@ func (k Kind) String() string {
 		return "unavailable"
 	case Denied:
 		return "denied"
+	case Exhausted:
+		return "exhausted"
 	default:
 		return "internal"
 	}
@@ -51,6 +56,8 @@ type Error struct {
 	Message string
 	// Hint says what a person can do. May be empty.
 	Hint string
+	// RetryAfter is when to ask again; 0: nobody knows.
+	RetryAfter time.Duration
 	// Cause is what errors.Is and errors.As look into; the message tells it
 	// already.
 	Cause error

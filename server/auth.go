@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"slices"
 
 	"lehr.dev/access"
 	"lehr.dev/fault"
@@ -114,7 +115,7 @@ func (s *Server) CreateToken(ctx context.Context, request *apipb.CreateTokenRequ
 	for _, partition := range request.Partitions {
 		token.Partitions = append(token.Partitions, intent.PartitionID(partition))
 	}
-	made, err := s.store.CreateToken(ctx, token)
+	made, err := s.makeToken(ctx, token)
 	if err != nil {
 		return nil, err
 	}
@@ -122,9 +123,62 @@ func (s *Server) CreateToken(ctx context.Context, request *apipb.CreateTokenRequ
 	return &apipb.CreateTokenResponse{Token: toToken(made), Secret: bearer, Grants: each(holds.Effective(), toGrant)}, err
 }
 
-func (s *Server) ListTokens(ctx context.Context, _ *apipb.ListTokensRequest) (*apipb.ListTokensResponse, error) {
+// makeToken has one stored, unless its owner has too many. The local user has no bound.
+func (s *Server) makeToken(ctx context.Context, token store.Token) (made store.Token, err error) {
+	make := func() (err error) {
+		made, err = s.store.CreateToken(ctx, token)
+		return err
+	}
+	caller, _ := store.CallerOf(ctx)
+	if caller.Local {
+		return made, make()
+	}
+	owner := token.Owner
+	if owner == "" {
+		owner = caller.Actor.Name
+	}
+	err = s.quotas.Make("user "+owner, func() (kept int, err error) {
+		tokens, err := s.store.Tokens(ctx)
+		for _, t := range tokens {
+			if t.Owner == owner {
+				kept++
+			}
+		}
+		return kept, err
+	}, make)
+	return made, err
+}
+
+// How many tokens a page has, if nothing is said, and at most.
+const (
+	usualTokens = 100
+	mostTokens  = 1000
+)
+
+// ListTokens lists them a page at a time, the newest first.
+func (s *Server) ListTokens(ctx context.Context, request *apipb.ListTokensRequest) (*apipb.ListTokensResponse, error) {
+	size := usualTokens
+	if request.PageSize > 0 {
+		size = int(min(request.PageSize, mostTokens))
+	}
 	tokens, err := s.store.Tokens(ctx)
-	return &apipb.ListTokensResponse{Tokens: each(tokens, toToken)}, err
+	if err != nil {
+		return nil, err
+	}
+	if request.PageToken != "" {
+		at := slices.IndexFunc(tokens, func(t store.Token) bool { return t.ID == request.PageToken })
+		if at < 0 {
+			return nil, fault.New(fault.Invalid, "the page token names no token that is listed").WithHint("list from the beginning")
+		}
+		tokens = tokens[at+1:]
+	}
+	response := &apipb.ListTokensResponse{}
+	if len(tokens) > size {
+		tokens = tokens[:size]
+		response.NextPageToken = tokens[size-1].ID
+	}
+	response.Tokens = each(tokens, toToken)
+	return response, nil
 }
 
 func (s *Server) RevokeToken(ctx context.Context, request *apipb.RevokeTokenRequest) (*apipb.RevokeTokenResponse, error) {

@@ -2,10 +2,13 @@ package server
 
 import (
 	"context"
+	"net"
+	"slices"
 	"time"
 
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"lehr.dev/access"
 	"lehr.dev/fault"
@@ -25,7 +28,8 @@ const lookAgain = 500 * time.Millisecond
 func (a authority) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, request connect.AnyRequest) (connect.AnyResponse, error) {
 		procedure := request.Spec().Procedure
-		call, ctx, err := a.enter(ctx, procedure)
+		call, ctx, leave, err := a.enter(ctx, procedure, false)
+		defer leave()
 		if err == nil {
 			err = a.check(ctx, call, request.Any())
 		}
@@ -42,7 +46,8 @@ func (a authority) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 func (a authority) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
 	return func(ctx context.Context, conn connect.StreamingHandlerConn) error {
 		procedure := conn.Spec().Procedure
-		call, ctx, err := a.enter(ctx, procedure)
+		call, ctx, leave, err := a.enter(ctx, procedure, true)
+		defer leave()
 		if err != nil {
 			return a.tell(ctx, procedure, err)
 		}
@@ -60,23 +65,98 @@ func (authority) WrapStreamingClient(next connect.StreamingClientFunc) connect.S
 	return next
 }
 
-// enter finds out who calls what. A call that does not say who may make it is
-// nobody's.
-func (a authority) enter(ctx context.Context, procedure string) (access.Call, context.Context, error) {
+// enter finds out who calls what, and whether they have too much under way. A call that
+// does not say who may make it is nobody's. What leave gives back is given once it ended.
+func (a authority) enter(ctx context.Context, procedure string, stream bool) (call access.Call, within context.Context, leave func(), err error) {
+	leave = func() {}
 	call, known := access.CallOf(procedure)
 	if !known {
-		return call, ctx, fault.New(fault.Denied, "%s does not say who may call it, so nobody may", procedure)
+		return call, ctx, leave, fault.New(fault.Denied, "%s does not say who may call it, so nobody may", procedure)
 	}
 	caller, err := a.server.identify(ctx)
 	if err != nil {
-		return call, ctx, err
+		return call, ctx, leave, err
 	}
-	return call, store.WithCaller(ctx, caller), nil
+	within = store.WithCaller(ctx, caller)
+	if caller.Local {
+		return call, within, leave, nil // Theirs is the machine.
+	}
+	entered, err := a.server.quotas.Enter(quotaOf(caller), procedure, stream)
+	if err != nil {
+		return call, within, leave, err
+	}
+	return call, within, entered, nil
+}
+
+// quotaOf is by what a caller is known to the quotas: their name, whichever of their
+// tokens they bear; who has shown none, where they call from.
+func quotaOf(caller store.Caller) string {
+	if caller.Token != "" {
+		return "user " + caller.Actor.Name
+	}
+	host, _, err := net.SplitHostPort(caller.From)
+	if err != nil {
+		host = caller.From
+	}
+	return "address " + host
+}
+
+// mostName is how long a name in a request may be, and a reason or the like: some are
+// told and kept.
+const (
+	mostName   = 1 << 10
+	mostReason = 16 << 10
+)
+
+// nameFields and wordFields are fields of requests, in messages at any depth.
+var (
+	nameFields = []protoreflect.Name{"partition", "asset", "id", "name", "owner", "call", "incarnation", "rollout", "check", "label", "key", "scope", "group", "subject", "page_token", "plan", "run", "document", "revision"}
+	wordFields = []protoreflect.Name{"reason", "description", "comment", "message"}
+)
+
+// bounded is Invalid when a name or a reason in a request is too long. Nothing of it is told.
+func bounded(message protoreflect.Message) (err error) {
+	check := func(field protoreflect.FieldDescriptor, value protoreflect.Value) {
+		most := 0
+		switch {
+		case slices.Contains(nameFields, field.Name()):
+			most = mostName
+		case slices.Contains(wordFields, field.Name()):
+			most = mostReason
+		}
+		if most > 0 && len(value.String()) > most && err == nil {
+			err = fault.New(fault.Invalid, "the field %s of the request has %d bytes, at most %d are taken", field.Name(), len(value.String()), most)
+		}
+	}
+	message.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
+		switch {
+		case field.IsMap():
+		case field.IsList() && field.Kind() == protoreflect.StringKind:
+			for i := range value.List().Len() {
+				check(field, value.List().Get(i))
+			}
+		case field.IsList() && field.Message() != nil:
+			for i := 0; i < value.List().Len() && err == nil; i++ {
+				err = bounded(value.List().Get(i).Message())
+			}
+		case field.Kind() == protoreflect.StringKind:
+			check(field, value)
+		case field.Message() != nil && !field.IsList():
+			err = bounded(value.Message())
+		}
+		return err == nil
+	})
+	return err
 }
 
 func (a authority) check(ctx context.Context, call access.Call, request any) error {
 	caller, _ := store.CallerOf(ctx)
 	message, ok := request.(proto.Message)
+	if ok {
+		if err := bounded(message.ProtoReflect()); err != nil {
+			return err
+		}
+	}
 	switch {
 	case caller.Local || call.Scope == apipb.Scope_SCOPE_PUBLIC:
 		return nil
@@ -97,7 +177,13 @@ func (a authority) check(ctx context.Context, call access.Call, request any) err
 func (a authority) tell(ctx context.Context, procedure string, err error) error {
 	if fault.Is(err, fault.Denied) {
 		caller, _ := store.CallerOf(ctx)
-		a.server.log.Warn("denied", "call", procedure, "who", caller.Actor.Name, "token", caller.Token, "from", caller.From, "why", err)
+		if log, left := a.server.quotas.Denied(quotaOf(caller)); log {
+			said := []any{"call", procedure, "who", clipped(caller.Actor.Name, mostName), "token", caller.Token, "from", caller.From, "why", clipped(err.Error(), mostMessage)}
+			if left > 0 {
+				said = append(said, "not_logged_before", left)
+			}
+			a.server.log.Warn("denied", said...)
+		}
 	}
 	return err
 }

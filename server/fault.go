@@ -3,6 +3,10 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
 
 	"connectrpc.com/connect"
 
@@ -19,6 +23,21 @@ var codes = map[fault.Kind]connect.Code{
 	fault.Conflict:    connect.CodeFailedPrecondition,
 	fault.Unavailable: connect.CodeUnavailable,
 	fault.Denied:      connect.CodePermissionDenied,
+	fault.Exhausted:   connect.CodeResourceExhausted,
+}
+
+// What is told of an error at most, in bytes: it may quote what it was given.
+const (
+	mostMessage = 4 << 10
+	mostHint    = 1 << 10
+)
+
+// clipped is the beginning of a text.
+func clipped(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(text[:most], ""), len(text))
 }
 
 // faults turns errors of the handlers into Connect's.
@@ -56,18 +75,22 @@ func toConnect(err error) error {
 	}
 	known, ok := errors.AsType[*fault.Error](err)
 	if !ok {
-		return connect.NewError(connect.CodeInternal, err)
+		return connect.NewError(connect.CodeInternal, errors.New(clipped(err.Error(), mostMessage)))
 	}
 	message := err.Error()
 	if err == error(known) {
 		message = known.Message // The hint travels as a detail.
 	}
-	result := connect.NewError(codes[known.Kind], errors.New(message))
-	said := &apipb.ErrorDetail{Hint: known.Hint}
+	result := connect.NewError(codes[known.Kind], errors.New(clipped(message, mostMessage)))
+	said := &apipb.ErrorDetail{Hint: clipped(known.Hint, mostHint)}
+	if known.RetryAfter > 0 {
+		said.RetryAfterSeconds = uint32(math.Ceil(known.RetryAfter.Seconds()))
+		result.Meta().Set("Retry-After", strconv.FormatUint(uint64(said.RetryAfterSeconds), 10))
+	}
 	if conflict, ok := errors.AsType[*document.Conflict](err); ok {
 		said.Conflict = &apipb.DocumentConflict{Revision: conflict.Revision, Changed: conflict.Changed, Conflicting: conflict.Conflicting, More: conflict.More}
 	}
-	if said.Hint == "" && said.Conflict == nil {
+	if said.Hint == "" && said.Conflict == nil && said.RetryAfterSeconds == 0 {
 		return result
 	}
 	if detail, err := connect.NewErrorDetail(said); err == nil {

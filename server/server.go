@@ -22,6 +22,7 @@ import (
 	"lehr.dev/loop"
 	"lehr.dev/measure"
 	"lehr.dev/prodspec/query"
+	"lehr.dev/quota"
 	"lehr.dev/schema"
 	"lehr.dev/store"
 	"lehr.dev/trace"
@@ -112,6 +113,8 @@ type Options struct {
 	// Diagnose tells what the process knows of itself; nil: there is no process to
 	// tell of.
 	Diagnose func(ctx context.Context) []DiagnosisFile
+	// Quotas of callers; nil: the usual ones.
+	Quotas *quota.Keeper
 	// Measure is told of calls; nil: nobody is.
 	Measure *measure.API
 	// Trace is told of pushes; nil: nobody is.
@@ -146,6 +149,7 @@ type Server struct {
 	trace        trace.Tracer
 	diagnose     func(ctx context.Context) []DiagnosisFile
 	plan         func(ctx context.Context, candidate intent.Candidate) (Plan, error)
+	quotas       *quota.Keeper
 	// planning has a slot for each partition of which a plan was asked for.
 	planning sync.Map
 }
@@ -172,6 +176,10 @@ func New(o Options) *Server {
 	if login == nil {
 		login = func() *oidc.Exchange { return nil }
 	}
+	quotas := o.Quotas
+	if quotas == nil {
+		quotas = quota.NewKeeper(quota.DefaultLimits(), o.Runtime.Now)
+	}
 	counted := o.Measure
 	if counted == nil {
 		counted = &measure.API{}
@@ -182,7 +190,7 @@ func New(o Options) *Server {
 		store: o.Store, schemas: o.Schemas, runtime: o.Runtime, health: health, identify: o.Identify,
 		location: o.Location, version: o.Version, started: o.Runtime.Now(),
 		queries: query.New(o.Store, o.Schemas, o.Runtime), repositories: o.Repositories, measure: counted, trace: o.Trace, diagnose: o.Diagnose,
-		plan:  o.Plan,
+		plan: o.Plan, quotas: quotas,
 		sweep: cmp.Or(o.Sweep, 30*time.Second),
 	}
 }

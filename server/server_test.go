@@ -18,6 +18,7 @@ import (
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/intent"
 	"lehr.dev/loop"
+	"lehr.dev/quota"
 	"lehr.dev/schema"
 	"lehr.dev/server"
 	"lehr.dev/store"
@@ -45,8 +46,12 @@ func (builtin) Schema(context.Context, intent.PartitionID, intent.Digest) (*sche
 
 var ann = intent.Actor{Name: "ann", Origin: "cli"}
 
-func newWorld(t testing.TB) *world {
+func newWorld(t testing.TB, changes ...func(*quota.Keeper)) *world {
 	t.Helper()
+	quotas := quota.NewKeeper(quota.DefaultLimits(), time.Now)
+	for _, change := range changes {
+		change(quotas)
+	}
 	memory, err := sqlite.Memory()
 	if err != nil {
 		t.Fatal(err)
@@ -59,6 +64,7 @@ func newWorld(t testing.TB) *world {
 	t.Cleanup(func() { opened.Close() })
 	api := server.New(server.Options{
 		Store: opened, Schemas: builtin{}, Runtime: loop.Real(), Identify: access.CallerOf, Location: "memory", Version: "test",
+		Quotas: quotas,
 	})
 	local := access.Local{Token: access.NewToken(), Tokens: opened}
 	listening := httptest.NewServer(local.Guard(api.Handler()))

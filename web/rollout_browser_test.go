@@ -23,8 +23,7 @@ func TestRolloutInABrowser(t *testing.T) {
 	r.lehr("wait", "--timeout", "30s")
 	r.write("lehr.yaml", definition+rolling)
 	r.lehr("rollout", "status", "site")
-	base := r.base()
-	r.visit(r.lehr("page"))
+	base := r.in(r.lehr("page"))
 	r.until(isLive)
 	// What the next publication does not change is governed too.
 	if pins := r.lehr("get", "pins"); strings.Count(pins, "rollout/site") != 3 {

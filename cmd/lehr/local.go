@@ -53,7 +53,7 @@ func serve(ctx context.Context, o cli.ServeOptions, ready func(cli.Serving)) err
 	options.Store, options.Listen, options.Version = o.Store, o.Listen, version()
 	options.Database, options.Access, options.PluginServers = o.Database, o.Access, o.PluginServers
 	options.Sources = o.Sources
-	options.Generators = o.Generators
+	options.Generators, options.Quotas = o.Generators, o.Quotas
 	options.ExternalChecks, options.Notifications = o.ExternalChecks, o.Notifications
 	options.TLS, options.URLs, options.Roots = app.TLS{Certificate: o.TLSCert, Key: o.TLSKey}, o.URLs, o.Roots
 	options.Limits.Sweep = o.Sweep

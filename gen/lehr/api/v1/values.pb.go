@@ -32,9 +32,11 @@ type ErrorDetail struct {
 	// What a person can do about it. May be empty.
 	Hint string `protobuf:"bytes,1,opt,name=hint" json:"hint,omitempty"`
 	// Why a change of a document was refused, where somebody else was faster.
-	Conflict      *DocumentConflict `protobuf:"bytes,2,opt,name=conflict" json:"conflict,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Conflict *DocumentConflict `protobuf:"bytes,2,opt,name=conflict" json:"conflict,omitempty"`
+	// When to ask again, in seconds, where that is known: of what is too much now.
+	RetryAfterSeconds uint32 `protobuf:"varint,3,opt,name=retry_after_seconds,json=retryAfterSeconds" json:"retry_after_seconds,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *ErrorDetail) Reset() {
@@ -79,6 +81,13 @@ func (x *ErrorDetail) GetConflict() *DocumentConflict {
 		return x.Conflict
 	}
 	return nil
+}
+
+func (x *ErrorDetail) GetRetryAfterSeconds() uint32 {
+	if x != nil {
+		return x.RetryAfterSeconds
+	}
+	return 0
 }
 
 // DocumentConflict says what a document is now, and what was changed since the
@@ -1587,10 +1596,11 @@ var File_lehr_api_v1_values_proto protoreflect.FileDescriptor
 
 const file_lehr_api_v1_values_proto_rawDesc = "" +
 	"\n" +
-	"\x18lehr/api/v1/values.proto\x12\vlehr.api.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\\\n" +
+	"\x18lehr/api/v1/values.proto\x12\vlehr.api.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x8c\x01\n" +
 	"\vErrorDetail\x12\x12\n" +
 	"\x04hint\x18\x01 \x01(\tR\x04hint\x129\n" +
-	"\bconflict\x18\x02 \x01(\v2\x1d.lehr.api.v1.DocumentConflictR\bconflict\"~\n" +
+	"\bconflict\x18\x02 \x01(\v2\x1d.lehr.api.v1.DocumentConflictR\bconflict\x12.\n" +
+	"\x13retry_after_seconds\x18\x03 \x01(\rR\x11retryAfterSeconds\"~\n" +
 	"\x10DocumentConflict\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\tR\brevision\x12\x18\n" +
 	"\achanged\x18\x02 \x03(\tR\achanged\x12 \n" +
